@@ -4,6 +4,8 @@
 package project
 
 import (
+	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -85,13 +87,35 @@ type Project struct {
 	Limit RateLimit
 	// Trial restricts SMS to TrialDestinations.
 	Trial bool
-	// TrialDestinations are phone numbers in the international form +947XXXXXXXX.
+	// TrialDestinations are phone numbers in the form of NormalNumber.
 	TrialDestinations []string
 	// Created is in UTC, to the second.
 	Created time.Time
 
 	// version counts the changes of the whole record; a change is made on the version it was decided on.
 	version int64
+}
+
+var numberForm = regexp.MustCompile(`^(?:0|\+94)(7\d{8})$`)
+
+// NormalNumber brings a phone number, 07XXXXXXXX or +947XXXXXXXX, to its one
+// normal form +947XXXXXXXX. False: it is none of the two.
+func NormalNumber(number string) (string, bool) {
+	m := numberForm.FindStringSubmatch(number)
+	if m == nil {
+		return "", false
+	}
+	return "+94" + m[1], true
+}
+
+// TrialAllows tells whether an SMS may go to a number: always when the project
+// is not on trial, else when the number is one of its trial destinations.
+func (p *Project) TrialAllows(number string) bool {
+	if !p.Trial {
+		return true
+	}
+	normal, ok := NormalNumber(number)
+	return ok && slices.Contains(p.TrialDestinations, normal)
 }
 
 // SecretDigest is what is stored of a client secret.
@@ -140,7 +164,7 @@ func IntegrationID(env Environment, kind Kind, vendor string) string {
 // Record is all that is known of a project, read in one query. It is shared
 // between requests and not to be changed by readers.
 type Record struct {
-	Project      Project
+	Project
 	Credentials  []Credential
 	Integrations []Integration
 }
@@ -154,10 +178,7 @@ func (r *Record) Active(kind Kind, env Environment) []Integration {
 		}
 	}
 	slices.SortFunc(active, func(a, b Integration) int {
-		if a.Priority != b.Priority {
-			return a.Priority - b.Priority
-		}
-		return strings.Compare(a.Vendor, b.Vendor)
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Vendor, b.Vendor))
 	})
 	return active
 }
