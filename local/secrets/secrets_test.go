@@ -233,8 +233,11 @@ func TestUnsignedIsRefused(t *testing.T) {
 // code is AWS's code of an error, "" without one.
 func code(err error) string {
 	var api smithy.APIError
-	if err == nil || !errors.As(err, &api) {
-		return fmt.Sprint(map[bool]string{true: "", false: "no API error"}[err == nil])
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &api):
+		return api.ErrorCode()
 	}
-	return api.ErrorCode()
+	return err.Error()
 }
