@@ -67,7 +67,7 @@ func (c *Cache) Authenticate(ctx context.Context, clientID, secret, env string) 
 	if !ok || c.isUnknown(clientID) {
 		return nil, "", ErrUnauthorized
 	}
-	digest := DigestSecret(secret)
+	digest, arrived := DigestSecret(secret), c.now()
 
 	rec, at, held := c.held(projectID)
 	if !held {
@@ -84,13 +84,12 @@ func (c *Cache) Authenticate(ctx context.Context, clientID, secret, env string) 
 		if rec, at, err = c.read(ctx, projectID); err != nil {
 			return nil, "", err
 		}
-		held = false
 		if rec.admits(clientID, digest, environment) {
 			return rec, environment, nil
 		}
 	}
-	// Only a read made for this request proves that the client ID is unknown.
-	if !held && (rec == nil || rec.Credential(clientID) == nil) {
+	// Only a read that began after the request came proves that the client ID is unknown.
+	if !at.Before(arrived) && (rec == nil || rec.Credential(clientID) == nil) {
 		c.mu.Lock()
 		c.unknown.put(clientID, struct{}{}, at)
 		c.mu.Unlock()
@@ -98,11 +97,10 @@ func (c *Cache) Authenticate(ctx context.Context, clientID, secret, env string) 
 	return nil, "", ErrUnauthorized
 }
 
-// nobody is compared with where there is no credential, so that it takes as long as where there is one.
-var nobody = Credential{Secrets: make([]SecretDigest, 1)}
-
+// admits tells whether these are live credentials of the environment. It
+// compares with something also where there is nothing to compare with.
 func (r *Record) admits(clientID string, digest [32]byte, env Environment) bool {
-	c := &nobody
+	c := &Credential{Secrets: make([]SecretDigest, 1)}
 	if r != nil {
 		if known := r.Credential(clientID); known != nil {
 			c = known
