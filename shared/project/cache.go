@@ -69,19 +69,19 @@ func (c *Cache) Authenticate(ctx context.Context, clientID, secret, env string) 
 	}
 	digest, arrived := DigestSecret(secret), c.now()
 
-	rec, at, held := c.held(projectID)
+	rec, at, held := c.held(projectID, c.ttl)
 	if !held {
 		var err error
-		if rec, at, err = c.read(ctx, projectID); err != nil {
+		if rec, at, err = c.read(ctx, projectID, c.ttl); err != nil {
 			return nil, "", err
 		}
 	}
 	if rec.admits(clientID, digest, environment) {
 		return rec, environment, nil
 	}
-	if held && c.now().Sub(at) > reread {
+	if held && c.now().Sub(at) >= reread {
 		var err error
-		if rec, at, err = c.read(ctx, projectID); err != nil {
+		if rec, at, err = c.read(ctx, projectID, reread); err != nil {
 			return nil, "", err
 		}
 		if rec.admits(clientID, digest, environment) {
@@ -117,22 +117,26 @@ func (c *Cache) isUnknown(clientID string) bool {
 	return ok && c.now().Sub(at) < c.ttl
 }
 
-// held gives the record that is in use for a project.
-func (c *Cache) held(projectID string) (rec *Record, at time.Time, held bool) {
+// held gives the record of a project when one younger than maxAge is held.
+func (c *Cache) held(projectID string, maxAge time.Duration) (rec *Record, at time.Time, held bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	rec, at, ok := c.records.get(projectID)
-	return rec, at, ok && c.now().Sub(at) < c.ttl
+	return rec, at, ok && c.now().Sub(at) < maxAge
 }
 
-// read reads a project, once for all who wait for it. A waiting request may
-// give up; the read goes on for the others.
-func (c *Cache) read(ctx context.Context, projectID string) (*Record, time.Time, error) {
+// read reads a project, once for all who find their record as old as maxAge. A
+// waiting request may give up; the read goes on for the others.
+func (c *Cache) read(ctx context.Context, projectID string, maxAge time.Duration) (*Record, time.Time, error) {
 	type result struct {
 		rec *Record
 		at  time.Time
 	}
 	flight := c.flights.DoChan(projectID, func() (any, error) {
+		// Somebody else's flight may have landed since this request looked.
+		if rec, at, held := c.held(projectID, maxAge); held {
+			return result{rec, at}, nil
+		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 		defer cancel()
 		at := c.now()
