@@ -56,7 +56,7 @@ func (l *Limiter) Count(ctx context.Context, projectID, env string, limit projec
 	window := int64(max(limit.Window/time.Second, 1))
 	start := now.Unix() - now.Unix()%window
 	end := time.Unix(start+window, 0)
-	over := Decision{RetryAfter: max(time.Second, (end.Sub(now)+time.Second-1).Truncate(time.Second))}
+	over := Decision{RetryAfter: max(time.Second, (end.Sub(now) + time.Second - 1).Truncate(time.Second))}
 
 	owner := projectID + "#" + env
 	if limit.Requests < 1 || l.isExhausted(owner, limit, now) {
