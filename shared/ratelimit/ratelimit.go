@@ -50,18 +50,14 @@ func New(client *dynamodb.Client, table string) *Limiter {
 }
 
 // Count counts one request and tells whether it is within the limit. A count whose answer was lost
-// may be counted twice, never too little. A limit below one request allows none.
+// may be counted twice, never too little.
 func (l *Limiter) Count(ctx context.Context, projectID, env string, limit project.RateLimit) (Decision, error) {
-	now := l.now()
-	window := int64(max(limit.Window/time.Second, 1))
-	start := now.Unix() - now.Unix()%window
-	end := time.Unix(start+window, 0)
-	over := Decision{RetryAfter: max(time.Second, (end.Sub(now) + time.Second - 1).Truncate(time.Second))}
-
-	owner := projectID + "#" + env
-	if limit.Requests < 1 || l.isExhausted(owner, limit, now) {
+	if over, exhausted := l.Exhausted(projectID, env, limit); exhausted {
 		return over, nil
 	}
+	now := l.now()
+	start, end := window(limit, now)
+	owner := projectID + "#" + env
 	_, err := l.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:           &l.table,
 		Key:                 map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: fmt.Sprintf("rl#%s#%d", owner, start)}},
@@ -79,16 +75,37 @@ func (l *Limiter) Count(ctx context.Context, projectID, env string, limit projec
 		return Decision{Allowed: true}, nil
 	case errors.As(err, &refused):
 		l.remember(owner, exhaustion{until: end, limit: limit}, now)
-		return over, nil
+		return over(end, now), nil
 	}
 	return Decision{}, fmt.Errorf("ratelimit: %w", err)
 }
 
-func (l *Limiter) isExhausted(owner string, limit project.RateLimit, now time.Time) bool {
+// Exhausted tells from memory that the window's limit is reached, so that a request that will be
+// refused anyway need not write anything. A limit below one request is always reached.
+func (l *Limiter) Exhausted(projectID, env string, limit project.RateLimit) (Decision, bool) {
+	now := l.now()
+	if limit.Requests < 1 {
+		_, end := window(limit, now)
+		return over(end, now), true
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e, known := l.exhausted[owner]
-	return known && now.Before(e.until) && e.limit == limit
+	e, known := l.exhausted[projectID+"#"+env]
+	if !known || !now.Before(e.until) || e.limit != limit {
+		return Decision{}, false
+	}
+	return over(e.until, now), true
+}
+
+// window is the one that now lies in: its start, in seconds, and its end.
+func window(limit project.RateLimit, now time.Time) (start int64, end time.Time) {
+	length := int64(max(limit.Window/time.Second, 1))
+	start = now.Unix() - now.Unix()%length
+	return start, time.Unix(start+length, 0)
+}
+
+func over(end, now time.Time) Decision {
+	return Decision{RetryAfter: max(time.Second, (end.Sub(now) + time.Second - 1).Truncate(time.Second))}
 }
 
 func (l *Limiter) remember(owner string, e exhaustion, now time.Time) {
