@@ -10,7 +10,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
+
+	"svcapi/local/workdir"
 )
 
 const version = "3.1.0"
@@ -54,7 +55,7 @@ func fetch(ctx context.Context, options Options) (string, error) {
 	if exists(lib) {
 		return lib, nil
 	}
-	unlock, err := lock(filepath.Join(cache, "lock"))
+	unlock, err := workdir.Lock(filepath.Join(cache, "lock"))
 	if err != nil {
 		return "", err
 	}
@@ -94,17 +95,4 @@ func fetch(ctx context.Context, options Options) (string, error) {
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
-}
-
-// lock holds an exclusive lock on a file until the returned function is called or this process ends.
-func lock(path string) (func(), error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
-		file.Close()
-		return nil, fmt.Errorf("lock %s: %w", path, err)
-	}
-	return func() { file.Close() }, nil
 }

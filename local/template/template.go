@@ -31,7 +31,10 @@ type Function struct {
 	Architectures []string
 	Timeout       time.Duration
 	MemoryMB      int
-	Environment   map[string]string
+	Environment   map[string]string // Globals' and its own, its own first
+	LogFormat     string            // Text or JSON
+	LogLevel      string            // ApplicationLogLevel; it counts where LogFormat is JSON
+	LogGroup      string
 	Routes        []Route
 	Schedules     []Schedule
 }
@@ -182,6 +185,12 @@ func function(r *resolver, id string, properties value) Function {
 		MemoryMB:      cmp.Or(setting("MemorySize").number(), 128),
 		Environment:   map[string]string{},
 	}
+	logging := func(name string) string {
+		return cmp.Or(properties.field("LoggingConfig").field(name).text(), globals.field("LoggingConfig").field(name).text())
+	}
+	f.LogFormat = cmp.Or(logging("LogFormat"), "Text")
+	f.LogLevel = cmp.Or(logging("ApplicationLogLevel"), "INFO")
+	f.LogGroup = cmp.Or(logging("LogGroup"), "/aws/lambda/"+f.Name)
 	for _, layer := range []value{globals, properties} { // a function's own variables beat Globals'
 		variables := layer.field("Environment").field("Variables")
 		for _, name := range variables.keys() {

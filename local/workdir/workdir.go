@@ -3,8 +3,10 @@ package workdir
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // Root is the folder of the module: the nearest one, from the current folder upwards, that holds go.mod.
@@ -33,4 +35,17 @@ func Local(name ...string) (string, error) {
 	}
 	path := filepath.Join(append([]string{root, ".local"}, name...)...)
 	return path, os.MkdirAll(filepath.Dir(path), 0o755)
+}
+
+// Lock holds an exclusive lock on a file until the returned function is called or this process ends. Whoever else wants
+// it waits.
+func Lock(path string) (unlock func(), err error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
+	}
+	return func() { file.Close() }, nil
 }
