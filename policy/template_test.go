@@ -128,6 +128,12 @@ var rules = []struct {
 		{"STAGE: !Ref Stage", "CHROMIUM: /usr/bin/chromium"},
 		{"          AWS_ENDPOINT_URL_DYNAMODB: !Ref DynamoDbEndpointUrl\n", ""},
 	}},
+	{"functions know the tables that they may use, by name", tableNames, []edit{
+		{"PROJECTS_TABLE: !Sub svc-${Stage}-projects", "PROJECTS_TABLE: !Ref Projects"},
+		{"PROJECTS_TABLE: !Sub svc-${Stage}-projects", "PROJECTS_TABLE: !Sub svc-${Stage}-project"},
+		{"TableName: !Sub svc-${Stage}-wallets", "TableName: !Sub svc-${Stage}-wallet"},
+		{"          LEDGER_TABLE: !Sub svc-${Stage}-ledger\n", ""},
+	}},
 	{"outputs are described", outputs, []edit{
 		{"    Description: Root of the API\n", ""},
 		{"/${Stage}/api/v1", "/${Stage}"},
@@ -643,6 +649,26 @@ func environments(s *stack) (f findings) {
 	for _, name := range parameters.names() {
 		if parameters.object(name)["NoEcho"] != nil {
 			f.add("%s is a secret: secrets live in Secrets Manager", name)
+		}
+	}
+	return f
+}
+
+// A table's name stands in a variable of each function that may use it. It is written out, as sam local resolves a Ref
+// to a table to its logical ID.
+func tableNames(s *stack) (f findings) {
+	for _, function := range s.functions() {
+		variables := function.properties.object("Environment", "Variables")
+		uses := fmt.Sprint(function.properties.list("Policies"))
+		for _, table := range s.resources("AWS::DynamoDB::Table") {
+			variable := strings.ToUpper(table.id) + "_TABLE"
+			got, want := variables.text(variable, "Fn::Sub"), table.properties.text("TableName", "Fn::Sub")
+			if !strings.Contains(uses, "["+table.id+" Arn]") {
+				want = ""
+			}
+			if got != want {
+				f.add("%s: %s is %q, want %q", function.id, variable, got, want)
+			}
 		}
 	}
 	return f
