@@ -11,9 +11,9 @@ LINT := .local/bin/golangci-lint
 export AWS_DEFAULT_REGION ?= eu-west-1
 export SAM_CLI_TELEMETRY  := 0
 
-.PHONY: check format vet lint template package policy
+.PHONY: check format vet lint template sam-build policy
 
-check: format vet template package policy lint ## formatting, vet, linters, template, sam build, policies
+check: format vet template sam-build policy lint ## formatting, vet, linters, template, sam build, policies
 
 format:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -d $$(git ls-files '*.go'); exit 1; }
@@ -31,7 +31,7 @@ template: $(VENV)/.ready
 	$(VENV)/bin/python tools/translate.py template.yaml > .local/translated.yaml
 	$(VENV)/bin/cfn-lint .local/translated.yaml
 
-package: $(VENV)/.ready ## sam build: the functions as they ship, in .aws-sam/build
+sam-build: $(VENV)/.ready ## the functions as they ship, in .aws-sam/build
 	$(SAM) build
 
 policy: $(VENV)/.ready
