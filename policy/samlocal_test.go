@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"svcapi/local/stack"
 	"svcapi/local/template"
 )
 
@@ -39,30 +40,25 @@ func samEnvironment(t *testing.T, overrides map[string]string) map[string]map[st
 func TestSAMLocalReachesTheLocalStack(t *testing.T) {
 	for name, overrides := range map[string]map[string]string{
 		"defaults": {},
-		"a running stack": {
-			"Stage":                     "local",
-			"DynamoDbEndpointUrl":       "http://127.0.0.1:18000",
-			"SecretsManagerEndpointUrl": "http://127.0.0.1:19000",
-			"VendorTimeoutSeconds":      "4",
-			"SettleAfterSeconds":        "10",
-		},
+		// What make run prints.
+		"a running stack": stack.Overrides("http://127.0.0.1:18000", "http://127.0.0.1:19000"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			stack, err := template.Load(root("template.yaml"), overrides)
+			local, err := template.Load(root("template.yaml"), overrides)
 			if err != nil {
 				t.Fatal(err)
 			}
 			environments := samEnvironment(t, overrides)
-			if len(environments) != len(stack.Functions) {
-				t.Errorf("SAM finds %d functions, the local stack %d", len(environments), len(stack.Functions))
+			if len(environments) != len(local.Functions) {
+				t.Errorf("SAM finds %d functions, the local stack %d", len(environments), len(local.Functions))
 			}
-			for _, function := range stack.Functions {
+			for _, function := range local.Functions {
 				got := declared(environments[function.LogicalID], function.Environment)
 				if !maps.Equal(got, function.Environment) {
 					t.Errorf("%s: sam local gives\n%v\nthe local stack gives\n%v", function.LogicalID, got, function.Environment)
 				}
 				for variable, value := range got {
-					if strings.HasSuffix(variable, "_TABLE") && !hasTable(stack, value) {
+					if strings.HasSuffix(variable, "_TABLE") && !hasTable(local, value) {
 						t.Errorf("%s: %s is %q, which the local stack does not make", function.LogicalID, variable, value)
 					}
 					for service, parameter := range map[string]string{"DYNAMODB": "DynamoDbEndpointUrl", "SECRETS_MANAGER": "SecretsManagerEndpointUrl"} {
