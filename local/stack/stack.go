@@ -49,7 +49,7 @@ type Options struct {
 	Port        int               // of the gateway, on 127.0.0.1; 0: a free one
 	LogDir      string            // what functions and gateway log; default .local/logs. Its *.log files end with the stack.
 	DemoFile    string            // where the stack's addresses and credentials are written while it runs; empty: nowhere
-	Log         io.Writer         // what the engine prints and what schedules fail with; default nowhere
+	Log         io.Writer         // what the engine prints and what schedules fail with; default stack.log in LogDir
 	Progress    func(string)      // told of each slow step in a few words; default nobody
 	Parameters  map[string]string // of the template, beside those of a laptop
 	Environment map[string]string // of the functions, beside the template's: what lambda.Options permits
@@ -78,9 +78,6 @@ type Stack struct {
 func Start(ctx context.Context, options Options) (_ *Stack, err error) {
 	if options.Progress == nil {
 		options.Progress = func(string) {}
-	}
-	if options.Log == nil {
-		options.Log = io.Discard
 	}
 	s := &Stack{LogDir: options.LogDir, Parameters: maps.Clone(laptop)}
 	maps.Copy(s.Parameters, options.Parameters)
@@ -130,7 +127,21 @@ func (s *Stack) prepare(_ context.Context, options *Options) error {
 		s.LogDir = dir
 	}
 	s.onClose(s.removeLogs)
-	return s.removeLogs()
+	err := errors.Join(os.MkdirAll(s.LogDir, 0o755), s.removeLogs())
+	if err != nil || options.Log != nil {
+		return err
+	}
+	log, err := s.openLog("stack.log")
+	options.Log = log
+	return err
+}
+
+func (s *Stack) openLog(name string) (*os.File, error) {
+	log, err := os.OpenFile(filepath.Join(s.LogDir, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err == nil {
+		s.onClose(log.Close)
+	}
+	return log, err
 }
 
 func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
@@ -183,8 +194,8 @@ func (s *Stack) backends(ctx context.Context, options *Options) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	s.Parameters["DynamoDbEndpointUrl"] = s.DynamoDBURL
-	s.Parameters["SecretsManagerEndpointUrl"] = s.SecretsURL
+	s.Parameters = Overrides(s.DynamoDBURL, s.SecretsURL)
+	maps.Copy(s.Parameters, options.Parameters)
 	s.Template, err = template.Load(path, s.Parameters)
 	return err
 }
@@ -270,11 +281,10 @@ func (s *Stack) serve(ctx context.Context, options *Options) error {
 			return err
 		}
 	}
-	access, err := os.OpenFile(filepath.Join(s.LogDir, "gateway.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	access, err := s.openLog("gateway.log")
 	if err != nil {
 		return err
 	}
-	s.onClose(access.Close)
 	handler, err := gateway.New(s.Template, host, access)
 	if err != nil {
 		return err
