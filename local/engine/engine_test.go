@@ -20,11 +20,11 @@ func tools(t *testing.T, scripts map[string]string) {
 	for name, script := range scripts {
 		path := filepath.Join(dir, name)
 		if script == "" {
-			real, err := exec.LookPath(name)
+			program, err := exec.LookPath(name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := os.Symlink(real, path); err != nil {
+			if err := os.Symlink(program, path); err != nil {
 				t.Fatal(err)
 			}
 			continue
