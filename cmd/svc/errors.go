@@ -80,8 +80,7 @@ var hintByCode = map[string]string{
 
 // explain gives an error's exit code and what to do about it.
 func explain(err error) (exit int, hint string) {
-	var usage *usageError
-	if errors.As(err, &usage) {
+	if _, ok := errors.AsType[*usageError](err); ok {
 		return exitUsage, `"svc help", or --help after any command, shows how it is used.`
 	}
 	for _, a := range adviceByError {
@@ -89,12 +88,10 @@ func explain(err error) (exit int, hint string) {
 			return a.exit, a.hint
 		}
 	}
-	var unsigned *signInError
-	if errors.As(err, &unsigned) {
+	if _, ok := errors.AsType[*signInError](err); ok {
 		return exitFailed, signIn
 	}
-	var answered smithy.APIError
-	if errors.As(err, &answered) {
+	if answered, ok := errors.AsType[smithy.APIError](err); ok {
 		return exitFailed, hintByCode[answered.ErrorCode()]
 	}
 	return exitFailed, ""

@@ -14,8 +14,9 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(run(ctx, systemConsole(), os.Args[1:]))
+	code := run(ctx, systemConsole(), os.Args[1:])
+	stop()
+	os.Exit(code)
 }
 
 // run runs one command line and returns the exit code.

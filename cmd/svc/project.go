@@ -45,7 +45,13 @@ func (p projectView) state() string {
 }
 
 func (p projectView) limit() string {
-	return fmt.Sprintf("%d per %s", p.LimitRequests, time.Duration(p.LimitSeconds)*time.Second)
+	window := (time.Duration(p.LimitSeconds) * time.Second).String()
+	for _, zero := range []string{"m0s", "h0m"} { // 1m0s reads 1m
+		if strings.HasSuffix(window, zero) {
+			window = strings.TrimSuffix(window, zero[1:])
+		}
+	}
+	return fmt.Sprintf("%d per %s", p.LimitRequests, window)
 }
 
 func (p projectView) trial() string {

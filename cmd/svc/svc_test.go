@@ -188,7 +188,7 @@ func TestProjects(t *testing.T) {
 		{args: "project create", exit: exitUsage, errs: []string{"accepts 1 arg", "--help"}},
 		{args: "project create Two --id two --trial --allow 0771234567 --allow +94717654321", out: []string{`yes, to: \+94771234567, \+94717654321`}},
 		{args: "project create Chosen --output json", out: []string{`"project_id": "[a-z2-7]{12}"`, `"limit_requests": 600`, `"limit_seconds": 60`}},
-		{args: "project list", out: []string{`PROJECT +NAME +STATE`, `acme +Acme Ltd +running +5 per 1m30s +no`, `two +Two +running +600 per 1m0s +yes`}},
+		{args: "project list", out: []string{`PROJECT +NAME +STATE`, `acme +Acme Ltd +running +5 per 1m30s +no`, `two +Two +running +600 per 1m +yes`}},
 		{args: "project pause acme", out: []string{"State +paused"}},
 		{args: "project show acme", out: []string{"State +paused", "Balance +0 credits", "No credentials", "No integrations"}},
 		{args: "project resume acme", out: []string{"State +running"}},
