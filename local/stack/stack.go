@@ -74,7 +74,7 @@ type Stack struct {
 
 	binaries map[string]string // by logical ID
 	host     *lambda.Host
-	closers  []func() error    // the last one is called first
+	closers  []func() error // the last one is called first
 }
 
 // Start starts the parts in turn and returns when the stack answers. What was started is ended when a part fails.
