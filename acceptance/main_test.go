@@ -77,7 +77,11 @@ func run(m *testing.M) (code int) {
 		fmt.Printf("not run, as they need the sandbox, the logs or the tables of a local stack:\n  %s\n", strings.Join(sut.notRun, "\n  "))
 		return code
 	}
-	return max(code, failed(sut.stack.Close()))
+	found, err := sut.leaks(sut.stack.LogDir)
+	for _, leak := range found {
+		err = errors.Join(err, errors.New(leak))
+	}
+	return max(code, failed(errors.Join(err, sut.stack.Close())))
 }
 
 func failed(err error) int {
