@@ -245,7 +245,6 @@ func within(ctx context.Context, limit time.Duration) (context.Context, context.
 	return context.WithDeadline(context.WithoutCancel(ctx), until)
 }
 
-
 // attempts counts those of a call that succeeded; an unknown number counts as more than one.
 func attempts(m middleware.Metadata) int {
 	results, ok := retry.GetAttemptResults(m)

@@ -2,7 +2,6 @@ package credit
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -117,7 +116,3 @@ func decodeEntry(item map[string]types.AttributeValue) (Entry, error) {
 	}
 	return e, nil
 }
-
-
-
-
