@@ -2,7 +2,6 @@ package draw
 
 import (
 	"encoding/hex"
-	"encoding/xml"
 	"strconv"
 	"strings"
 	"unicode"
@@ -87,17 +86,20 @@ func (p *Picture) rectangles(visit func(x, y, width, height int)) {
 	}
 }
 
-// escape makes text that XML 1.0 can hold: control characters and the like are dropped.
+// escape makes text that XML 1.0 can hold: control characters and the two that are no characters are dropped.
 func escape(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == 0xfffe || r == 0xffff {
-			return -1
-		}
-		return r
-	}, text)
 	var b strings.Builder
-	if err := xml.EscapeText(&b, []byte(text)); err != nil {
-		return ""
+	for _, r := range text {
+		switch {
+		case r == '&':
+			b.WriteString("&amp;")
+		case r == '<':
+			b.WriteString("&lt;")
+		case r == '>':
+			b.WriteString("&gt;")
+		case !unicode.IsControl(r) && r != 0xfffe && r != 0xffff:
+			b.WriteRune(r)
+		}
 	}
 	return b.String()
 }

@@ -1,8 +1,11 @@
 // The bars that bwip-js draws, as strings: widths of bar, space, bar, ... in modules ("211232"), for POSTNET
 // T (tall) and S (short). Rules of the project that are options there are set here.
 //
-// As a program: reads a JSON array of [type, data] and writes a JSON array of bars.
-import bwipjs from 'bwip-js';
+// As a program: reads a JSON array of [type, data] and writes a JSON array of bars. The working directory is the one
+// that `make barcode-tools` installs the packages in.
+import { createRequire } from 'node:module';
+
+const bwipjs = createRequire(`${process.cwd()}/`)('bwip-js');
 
 const encoders = {
   C128: ['code128', {}],
