@@ -1,4 +1,4 @@
-## Barcodes: the encoders and decoders that the tests compare with, the gallery, the benchmark
+## Barcodes: what the tests compare with, the gallery, the benchmark
 
 BARCODE       := functions/barcode
 BARCODE_TOOLS := .local/barcode
@@ -31,5 +31,6 @@ gallery-barcode: ## docs/gallery/barcodes.md and its pictures
 	go run ./$(BARCODE)/gallery docs/gallery
 
 bench-barcode: zint ## a Code 128 as PNG, against libzint in the same run
-	cc -O2 -Wall -o $(BARCODE_TOOLS)-zint $(BARCODE)/bench/zint.c -lzint
-	go run ./$(BARCODE)/bench $(BARCODE_TOOLS)-zint
+	mkdir -p $(BARCODE_TOOLS)
+	cc -O2 -Wall -o $(BARCODE_TOOLS)/zint $(BARCODE)/bench/zint/zint.c -lzint
+	go run ./$(BARCODE)/bench $(BARCODE_TOOLS)/zint
