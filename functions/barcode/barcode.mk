@@ -3,7 +3,11 @@
 BARCODE       := functions/barcode
 BARCODE_TOOLS := .local/barcode
 
-.PHONY: barcode-tools barcode-vectors gallery-barcode bench-barcode zint
+.PHONY: test gallery bench barcode-tools barcode-vectors gallery-barcode bench-barcode zint
+
+test: barcode-tools
+gallery: gallery-barcode ## docs/gallery: what the functions draw
+bench: bench-barcode ## how fast, against others
 
 barcode-tools: $(BARCODE_TOOLS)/venv/.ready $(BARCODE_TOOLS)/node_modules/.ready
 
@@ -24,13 +28,15 @@ zint:
 		test "$$(id -u)" = 0 || { echo 'zint is missing: apt-get install zint libzint-dev' >&2; exit 1; }; \
 		apt-get install --quiet --yes zint libzint-dev; }
 
-barcode-vectors: barcode-tools zint ## golden vectors anew, from zint and bwip-js
+# The golden vectors anew, from zint and bwip-js.
+barcode-vectors: barcode-tools zint
 	cd $(BARCODE_TOOLS) && node $(CURDIR)/$(BARCODE)/testdata/vectors.mjs
 
-gallery-barcode: ## docs/gallery/barcodes.md and its pictures
+gallery-barcode:
 	go run ./$(BARCODE)/gallery docs/gallery
 
-bench-barcode: zint ## a Code 128 as PNG, against libzint in the same run
+# A Code 128 as PNG, against libzint in the same run.
+bench-barcode: zint
 	mkdir -p $(BARCODE_TOOLS)
 	cc -O2 -Wall -o $(BARCODE_TOOLS)/zint $(BARCODE)/bench/zint/zint.c -lzint
 	go run ./$(BARCODE)/bench $(BARCODE_TOOLS)/zint
