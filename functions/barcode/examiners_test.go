@@ -211,13 +211,13 @@ func TestQRCodesReadBack(t *testing.T) {
 			}
 		}
 		for i := range 36 {
-			alphabets := []string{"0123456789", "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ $%*+-./:", "ABC012345 a", "äöüß", "日本語ශ්‍රී", "😀é0A"}
+			alphabets := []string{"0123456789", "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ $%*+-./:", "ABC012345 a", "äöüß", "日本語ශ්\u200dරී", "😀é0A"}
 			add(random(r, alphabets[i%len(alphabets)], 1+i*i), level)
 		}
 	}
 	for _, data := range []string{
 		"+94771234567", "-1", "a", "0", "https://example.com/pay?amount=1250.00&to=0771234567", "MIXED 0123456789012345 lower",
-		"BEGIN:VCARD\r\nVERSION:3.0\r\nFN:Zoë\r\nEND:VCARD", "\x00\x01\x7f", "ශ්‍රී ලංකා", strings.Repeat("x", maxQRBytes),
+		"BEGIN:VCARD\r\nVERSION:3.0\r\nFN:Zoë\r\nEND:VCARD", "\x00\x01\x7f", "ශ්\u200dරී ලංකා", strings.Repeat("x", maxQRBytes),
 	} {
 		add(data, "L")
 	}

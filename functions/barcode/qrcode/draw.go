@@ -5,16 +5,7 @@ import "math/bits"
 // row is one row of modules, the leftmost in bit 0; the largest symbol has 177.
 type row [3]uint64
 
-func (r *row) get(x int) bool { return r[x/64]>>(x%64)&1 == 1 }
-
-func (r *row) set(x int, dark bool) {
-	bit := uint64(1) << (x % 64)
-	if dark {
-		r[x/64] |= bit
-	} else {
-		r[x/64] &^= bit
-	}
-}
+func (r row) get(x int) bool { return r[x/64]>>(x%64)&1 == 1 }
 
 // shift moves the row n modules to the left, n below 64.
 func (r row) shift(n int) row {
@@ -43,6 +34,15 @@ func first(n int) row {
 // grid is the rows of a symbol, from the top.
 type grid []row
 
+func (g grid) set(x, y int, dark bool) {
+	bit := uint64(1) << (x % 64)
+	if dark {
+		g[y][x/64] |= bit
+	} else {
+		g[y][x/64] &^= bit
+	}
+}
+
 // canvas is a symbol being drawn: its modules, and which of them are not for data.
 type canvas struct {
 	size            int
@@ -50,8 +50,8 @@ type canvas struct {
 }
 
 func (c *canvas) function(x, y int, dark bool) {
-	c.dark[y].set(x, dark)
-	c.functions[y].set(x, true)
+	c.dark.set(x, y, dark)
+	c.functions.set(x, y, true)
 }
 
 // bestMask lets draw choose the mask; 0 to 7 fix it.
@@ -201,7 +201,7 @@ func (c *canvas) codewords(data []byte) {
 					continue
 				}
 				if data[i/8]>>(7-i%8)&1 == 1 {
-					c.dark[y].set(x, true)
+					c.dark.set(x, y, true)
 				}
 				i++
 			}
@@ -225,9 +225,7 @@ func maskRows(size int) *[8][12]row {
 	for mask := range rows {
 		for y := range rows[mask] {
 			for x := range size {
-				if flips[mask](x, y) {
-					rows[mask][y].set(x, true)
-				}
+				grid(rows[mask][:]).set(x, y, flips[mask](x, y))
 			}
 		}
 	}
@@ -252,7 +250,7 @@ func penalty(g, turned grid) int {
 		dark += g[y].count()
 		for x := range size {
 			if g[y].get(x) {
-				turned[x].set(y, true)
+				turned.set(y, x, true)
 			}
 		}
 	}

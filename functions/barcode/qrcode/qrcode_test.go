@@ -160,7 +160,7 @@ func fewestBits(data string, version int, known map[string]int) int {
 		return bits
 	}
 	fewest := 1 << 30
-	for m := numeric; m < modes; m++ {
+	for m := range modes {
 		for n := 1; n <= len(data) && allows(m, data[n-1]); n++ {
 			bits := 4 + lengthBits[m][class(version)] + textBits(m, n) + fewestBits(data[n:], version, known)
 			fewest = min(fewest, bits)
@@ -192,15 +192,15 @@ func TestPenalty(t *testing.T) {
 					if x > 0 && r.IntN(3) > 0 {
 						dark = g[y].get(x - 1)
 					}
-					g[y].set(x, dark)
+					g.set(x, y, dark)
 				}
 			}
 			if r.IntN(2) == 0 {
 				copy(g[3:8], []row{g[3], g[3], g[3], g[3], g[3]})
 			}
 			for x, dark := range "10111010000" {
-				g[0].set(x, dark == '1')
-				g[size-1].set(size-11+x, dark == '1')
+				g.set(x, 0, dark == '1')
+				g.set(size-11+x, size-1, dark == '1')
 			}
 			if got, want := penalty(g, make(grid, size)), plainPenalty(g); got != want {
 				t.Errorf("version %d: penalty %d, want %d", version, got, want)

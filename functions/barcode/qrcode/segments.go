@@ -83,7 +83,7 @@ func split(data string, version int) ([]segment, int) {
 	const never = 1 << 30
 	for i := len(data) - 1; i >= 0; i-- {
 		var here [modes]int
-		for m := numeric; m < modes; m++ {
+		for m := range modes {
 			if !allows(m, data[i]) {
 				here[m] = never
 				continue
@@ -107,7 +107,7 @@ func split(data string, version int) ([]segment, int) {
 	}
 
 	m := byteMode
-	for other := numeric; other < modes; other++ {
+	for other := range modes {
 		if least[other]+header[other] < least[m]+header[m] {
 			m = other
 		}

@@ -4,6 +4,7 @@ package samples
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 )
 
 const code39 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ-. $/+%"
@@ -68,19 +69,19 @@ func text(r *rand.Rand, n, from, to int) string {
 
 // mixed strings stretches of digits, letters and control characters together, 80 characters at most.
 func mixed(r *rand.Rand) string {
-	data := ""
-	for stretches := 1 + r.IntN(6); stretches > 0; stretches-- {
+	var data strings.Builder
+	for range 1 + r.IntN(6) {
 		n := 1 + r.IntN(12)
 		switch r.IntN(4) {
 		case 0:
-			data += Digits(r, n)
+			data.WriteString(Digits(r, n))
 		case 1:
-			data += text(r, n, 'A', 'Z'+1)
+			data.WriteString(text(r, n, 'A', 'Z'+1))
 		case 2:
-			data += text(r, n, 'a', 'z'+1)
+			data.WriteString(text(r, n, 'a', 'z'+1))
 		case 3:
-			data += text(r, 1+r.IntN(3), 0, 128)
+			data.WriteString(text(r, 1+r.IntN(3), 0, 128))
 		}
 	}
-	return data
+	return data.String()
 }
