@@ -85,10 +85,27 @@ func (a *answer) write(w http.ResponseWriter, requestID string) {
 		a.body, _ = encode(errorEnvelope{false, requestID, errorBody{a.failure.Code, a.failure.Message, a.failure.Details}})
 	}
 	maps.Copy(w.Header(), a.header)
-	w.Header()["X-SVC-Request-ID"] = []string{requestID} // as the contract writes it
+	identify(w, requestID)
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(a.status)
 	_, _ = w.Write(a.body)
+}
+
+func identify(w http.ResponseWriter, requestID string) {
+	w.Header()["X-SVC-Request-ID"] = []string{requestID} // as the contract writes it
+}
+
+// Identify puts the request's ID on an answer that is not made by a Service, and returns it.
+func Identify(w http.ResponseWriter, r *http.Request) string {
+	id := requestID(r.Context())
+	identify(w, id)
+	return id
+}
+
+// Refuse answers with an error in the envelope where no Service does.
+func Refuse(w http.ResponseWriter, r *http.Request, err error) {
+	a := failure(err)
+	a.write(w, requestID(r.Context()))
 }
 
 // outcomes name a status's class where metrics are told apart by it.

@@ -58,20 +58,22 @@ func (e *Error) Because(cause error) *Error {
 // Errors that say the same whatever the operation. They are values to copy
 // from (Because), never to change.
 var (
-	errNotFound     = &Error{Status: 404, Code: CodeHTTPError, Message: "There is no such resource."}
 	errTooLarge     = &Error{Status: 413, Code: CodeHTTPError, Message: "The request body is over 4 MiB."}
 	errUnauthorized = &Error{Status: 401, Code: CodeUnauthorized, Message: "The credentials are missing, invalid or inactive, or do not match the environment."}
 	errPaused       = &Error{Status: 503, Code: CodeProjectPaused, Message: "The project is paused."}
 	errUnconfirmed  = &Error{Status: 428, Code: CodeConfirmationMissing, Message: "Sending from the documentation playground needs the header X-Confirm-Send: true."}
 	errNoCredits    = &Error{Status: 402, Code: CodeInsufficientFunds, Message: "The project has too few credits for this request."}
 
+	// ErrNotFound: nothing at this path.
+	ErrNotFound = &Error{Status: 404, Code: CodeHTTPError, Message: "There is no such resource."}
 	// ErrNoIntegration: nothing active for the project's environment.
 	ErrNoIntegration = &Error{Status: 422, Code: CodeProviderSelection, Message: "The project has no usable active integration for this operation in this environment."}
 	// ErrInternal is every failure that is the service's own.
 	ErrInternal = &Error{Status: 500, Code: CodeInternalError, Message: "The request failed unexpectedly. Keep the request ID for support."}
 )
 
-func errMethod(allow string) *Error {
+// ErrMethod: the path has other methods, which allow names.
+func ErrMethod(allow string) *Error {
 	return &Error{Status: 405, Code: CodeHTTPError, Message: "This resource takes " + allow + " only.", Header: http.Header{"Allow": {allow}}}
 }
 

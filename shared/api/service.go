@@ -94,12 +94,12 @@ func match(routes []Route, r *http.Request) (Route, map[string]string, error) {
 		_, method, path := route.route()
 		if parameters, ok := pathParameters(strings.Split(path, "/"), escaped); ok {
 			if r.Method != method {
-				return nil, nil, errMethod(method)
+				return nil, nil, ErrMethod(method)
 			}
 			return route, parameters, nil
 		}
 	}
-	return nil, nil, errNotFound
+	return nil, nil, ErrNotFound
 }
 
 // serve takes one request from its route to its result.
@@ -127,8 +127,7 @@ func (s *Service) serve(ctx context.Context, x *exchange, route Route, parameter
 		return nil, errRateLimited(seconds(d.RetryAfter))
 	}
 	x.body = body
-	x.playground = header.Get("X-SVC-Client") == "playground" ||
-		s.cfg.PlaygroundOrigin != "" && header.Get("Origin") == s.cfg.PlaygroundOrigin
+	x.playground = s.fromPlayground(x.request)
 
 	u, refusal := s.read(x, route, parameters)
 	if refusal == nil && u.key != "" {
@@ -143,6 +142,17 @@ func (s *Service) serve(ctx context.Context, x *exchange, route Route, parameter
 		return nil, err
 	}
 	return s.perform(ctx, x, job, reservation, nil)
+}
+
+// fromPlayground tells the requests of the documentation page: by their mark, or by their origin. That is the API's own
+// where the stack serves the page, and the configured one where the page has another name.
+func (s *Service) fromPlayground(r *http.Request) bool {
+	if r.Header.Get("X-SVC-Client") == "playground" {
+		return true
+	}
+	origin := r.Header.Get("Origin")
+	_, host, _ := strings.Cut(origin, "://")
+	return host != "" && (origin == s.cfg.PlaygroundOrigin || host == r.Host)
 }
 
 // read takes the body apart.

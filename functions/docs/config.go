@@ -1,0 +1,15 @@
+package main
+
+import (
+	"svcapi/shared/credit"
+	"svcapi/shared/telemetry"
+)
+
+// config is what the function reads from the environment.
+type config struct {
+	Prices credit.Prices
+	Log    telemetry.Config
+}
+
+// Check says what is wrong with the configuration.
+func (c config) Check() error { return c.Prices.Check() }

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	htmltemplate "html/template"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"svcapi/shared/credit"
+)
+
+// web is the page: its own parts, and those of Swagger UI as they are in the package swagger-ui-dist, compressed.
+//
+//go:embed web
+var web embed.FS
+
+// template is the page itself, in web.
+const template = "web/index.html"
+
+// kinds are content types by extension.
+var kinds = map[string]string{
+	".css": "text/css; charset=utf-8", ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+	".json": "application/json", ".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8", ".yaml": "application/yaml",
+}
+
+// newFiles makes everything that is served: the page with this stack's prices, the document as it was written and as
+// the page needs it, and the parts of the page.
+func newFiles(openAPI []byte, prices credit.Prices) (map[string]*file, error) {
+	doc, err := parse(openAPI)
+	if err != nil {
+		return nil, err
+	}
+	if err := doc.complete(prices); err != nil {
+		return nil, err
+	}
+	asJSON, err := doc.json()
+	if err != nil {
+		return nil, err
+	}
+	parts, err := readParts()
+	if err != nil {
+		return nil, err
+	}
+	version := versionOf(parts)
+	page, err := render(doc, prices, version)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string]*file{}
+	for path, content := range map[string][]byte{"/docs": page, "/docs/openapi.yaml": openAPI, "/docs/openapi.json": asJSON} {
+		gzipped, err := compress(content)
+		if err != nil {
+			return nil, err
+		}
+		files[path] = newFile(path, content, gzipped)
+	}
+	for name, f := range parts {
+		files["/docs/"+version+"/"+name] = f
+	}
+	return files, nil
+}
+
+// newFile makes a file of a content and its compressed form. The name says what kind it is.
+func newFile(name string, content, gzipped []byte) *file {
+	sum := sha256.Sum256(content)
+	kind := kinds[cmp.Or(path.Ext(name), ".html")] // the page itself has no extension
+	return &file{kind: kind, gzipped: gzipped, etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
+}
+
+// readParts reads all that the page consists of, by name.
+func readParts() (map[string]*file, error) {
+	parts := map[string]*file{}
+	err := fs.WalkDir(web, "web", func(source string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || source == template {
+			return err
+		}
+		content, err := web.ReadFile(source)
+		if err != nil {
+			return err
+		}
+		name, compressed := strings.CutSuffix(strings.TrimPrefix(source, "web/"), ".gz")
+		gzipped := content
+		if compressed {
+			content, err = decompress(gzipped)
+		} else {
+			gzipped, err = compress(content)
+		}
+		parts[name] = newFile(name, content, gzipped)
+		parts[name].lasting = true
+		return err
+	})
+	return parts, err
+}
+
+// versionOf names the content of all parts, so that each may be kept for ever under its path.
+func versionOf(parts map[string]*file) string {
+	sum := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		fmt.Fprintln(sum, name, parts[name].etag)
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:12]
+}
+
+// view is what the page's template shows.
+type view struct {
+	Title, Version string
+	Parts          string // where the page's parts are, relative to the page
+	Groups         []group
+	SMS            int64 // credits per unit
+}
+
+// group is a tag of the document with its operations.
+type group struct {
+	Name       string
+	Operations []entry
+}
+
+// entry is an operation in the list of contents and in the price list.
+type entry struct {
+	ID, Tag, Method, Path, Summary, Price string
+	Extension                             bool
+}
+
+func render(doc *document, prices credit.Prices, version string) ([]byte, error) {
+	source, err := web.ReadFile(template)
+	if err != nil {
+		return nil, err
+	}
+	page, err := htmltemplate.New("page").Parse(string(source))
+	if err != nil {
+		return nil, err
+	}
+	v := view{
+		Title: text(at(doc.root, "info", "title")), Version: text(at(doc.root, "info", "version")),
+		Parts: "docs/" + version, Groups: doc.groups(), SMS: prices.SMS,
+	}
+	var out bytes.Buffer
+	err = page.Execute(&out, v)
+	return out.Bytes(), err
+}
+
+// groups are the operations under their tags, in the document's order of tags.
+func (d *document) groups() []group {
+	var list []group
+	for _, tag := range children(at(d.root, "tags")) {
+		g := group{Name: text(at(tag, "name"))}
+		for _, o := range d.operations() {
+			if tags := children(at(o.node, "tags")); len(tags) == 0 || text(tags[0]) != g.Name {
+				continue
+			}
+			g.Operations = append(g.Operations, entry{
+				ID: text(at(o.node, "operationId")), Tag: strings.ReplaceAll(g.Name, " ", "_"), Method: o.method, Path: o.path,
+				Summary: text(at(o.node, "summary")), Price: price(o), Extension: text(at(d.root, "paths", o.path, "x-svc-extension")) == "true",
+			})
+		}
+		list = append(list, g)
+	}
+	return list
+}
+
+// price says what a call costs on a Managed integration.
+func price(o operation) string {
+	credits, err := strconv.ParseInt(text(at(o.node, "x-svc-credits")), 10, 64)
+	if err != nil || credits == 0 {
+		return "free"
+	}
+	unit := ""
+	if text(at(o.node, "x-svc-price")) == credit.SMS {
+		unit = " a unit"
+	}
+	return grouped(credits) + " credits" + unit
+}
+
+// grouped writes a number with its digits in groups of three.
+func grouped(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

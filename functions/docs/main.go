@@ -1,0 +1,30 @@
+// The function docs serves the documentation page and the OpenAPI document. It needs no credentials and has none.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"svcapi"
+	"svcapi/shared/api"
+	"svcapi/shared/telemetry"
+)
+
+func main() {
+	cfg, err := api.ReadConfig[config]()
+	if err != nil {
+		fail(fmt.Errorf("configuration: %w", err))
+	}
+	files, err := newFiles(svcapi.OpenAPI, cfg.Prices)
+	if err != nil {
+		fail(err)
+	}
+	lambda.Start(api.Lambda(&site{files: files, log: telemetry.New(os.Stdout, cfg.Log)}))
+}
+
+func fail(err error) {
+	fmt.Fprintf(os.Stderr, "{\"level\":\"ERROR\",\"message\":\"start\",\"error\":%q}\n", err)
+	os.Exit(1)
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"svcapi/shared/api"
+	"svcapi/shared/telemetry"
+)
+
+// headers stand on every file. Scripts and styles come from this function alone, none stands in the page; blob: is what
+// the playground makes of answers, pictures and PDFs; requests go to the API beside the page.
+var headers = map[string]string{
+	"Content-Security-Policy": strings.Join([]string{
+		"default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data: blob:", "frame-src blob:",
+		"connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
+	}, "; "),
+	"Cross-Origin-Opener-Policy":   "same-origin",
+	"Cross-Origin-Resource-Policy": "same-origin",
+	"Permissions-Policy":           "camera=(), geolocation=(), microphone=(), payment=()",
+	"Referrer-Policy":              "no-referrer",
+	"Vary":                         "Accept-Encoding",
+	"X-Content-Type-Options":       "nosniff",
+}
+
+// site answers GET requests with files.
+type site struct {
+	files map[string]*file // by path
+	log   *telemetry.Logger
+}
+
+// file is one thing to serve, compressed.
+type file struct {
+	kind    string // its Content-Type
+	gzipped []byte
+	etag    string
+	lasting bool // its path changes with its content
+}
+
+// ServeHTTP implements http.Handler.
+func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := time.Now()
+	counted := &counter{ResponseWriter: w}
+	s.serve(counted, r)
+	s.log.Emit(r.Context(), telemetry.Event{
+		Message:    "request",
+		Dimensions: []telemetry.Dimension{{Name: "operation", Value: "docs"}, {Name: "outcome", Value: counted.outcome()}, {Name: "vendor", Value: ""}},
+		Metrics: []telemetry.Metric{
+			{Name: "Requests", Unit: telemetry.Count, Value: 1},
+			{Name: "Duration", Unit: telemetry.Milliseconds, Value: float64(time.Since(began).Microseconds()) / 1000},
+		},
+		Attributes: []slog.Attr{
+			slog.String("request_id", w.Header().Get("X-SVC-Request-ID")), slog.Int("status", counted.status),
+			slog.String("method", r.Method), slog.Int("response_bytes", counted.bytes),
+		},
+	})
+}
+
+func (s *site) serve(w http.ResponseWriter, r *http.Request) {
+	f, found := s.files[r.URL.EscapedPath()]
+	switch {
+	case !found:
+		api.Refuse(w, r, api.ErrNotFound)
+	case r.Method != http.MethodGet:
+		api.Refuse(w, r, api.ErrMethod(http.MethodGet))
+	default:
+		f.serve(w, r)
+	}
+}
+
+func (f *file) serve(w http.ResponseWriter, r *http.Request) {
+	api.Identify(w, r)
+	h := w.Header()
+	for name, value := range headers {
+		h.Set(name, value)
+	}
+	h.Set("ETag", f.etag)
+	// A page that is asked for again is compared, not sent again; what it names by content is not asked for again.
+	h.Set("Cache-Control", "no-cache")
+	if f.lasting {
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	if matches(r.Header.Values("If-None-Match"), f.etag) {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	h.Set("Content-Type", f.kind)
+	body := f.gzipped
+	if acceptsGzip(r.Header.Values("Accept-Encoding")) {
+		h.Set("Content-Encoding", "gzip")
+	} else {
+		plain, err := decompress(body)
+		if err != nil {
+			api.Refuse(w, r, err)
+			return
+		}
+		body = plain
+	}
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	_, _ = w.Write(body) // an answer in memory cannot fail
+}
+
+// matches tells whether If-None-Match names an entity (RFC 9110, section 13.1.2).
+func matches(values []string, etag string) bool {
+	return slices.ContainsFunc(items(values), func(item string) bool {
+		return item == "*" || strings.TrimPrefix(item, "W/") == etag
+	})
+}
+
+// acceptsGzip reads Accept-Encoding (RFC 9110, section 12.5.3).
+func acceptsGzip(values []string) bool {
+	return slices.ContainsFunc(items(values), func(item string) bool {
+		coding, weight, weighted := strings.Cut(strings.ReplaceAll(strings.ToLower(item), " ", ""), ";q=")
+		q, err := strconv.ParseFloat(weight, 64)
+		return (coding == "gzip" || coding == "*") && (!weighted || err == nil && q > 0)
+	})
+}
+
+// items are the items of a header's list.
+func items(values []string) []string {
+	var list []string
+	for item := range strings.SplitSeq(strings.Join(values, ","), ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			list = append(list, item)
+		}
+	}
+	return list
+}
+
+func compress(content []byte) ([]byte, error) {
+	var out bytes.Buffer
+	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(content); err != nil {
+		return nil, err
+	}
+	err = w.Close()
+	return out.Bytes(), err
+}
+
+func decompress(gzipped []byte) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(gzipped))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
+}
+
+// counter notes what was answered.
+type counter struct {
+	http.ResponseWriter
+	status, bytes int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (c *counter) WriteHeader(status int) {
+	c.status = status
+	c.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (c *counter) Write(b []byte) (int, error) {
+	if c.status == 0 {
+		c.status = http.StatusOK
+	}
+	n, err := c.ResponseWriter.Write(b)
+	c.bytes += n
+	return n, err
+}
+
+func (c *counter) outcome() string {
+	switch {
+	case c.status >= 500:
+		return "error"
+	case c.status >= 400:
+		return "refused"
+	}
+	return "success"
+}

@@ -1,0 +1,41 @@
+// The credentials that the reader entered. They live in this module alone and are gone with the page.
+
+import { ask } from "./dom.js";
+
+let current = null; // {id, secret}
+
+const dialog = document.getElementById("credentials");
+const id = document.getElementById("client-id");
+const secret = document.getElementById("client-secret");
+
+function show() {
+  document.getElementById("credentials-state").textContent = current ? current.id : "No credentials";
+  document.getElementById("open-credentials").classList.toggle("set", current !== null);
+}
+
+/** Asks the reader for credentials; resolves with those in force then, or null. */
+export async function enterCredentials() {
+  id.value = current?.id ?? "";
+  secret.value = current?.secret ?? "";
+  if (await ask(dialog)) {
+    current = id.value.trim() && secret.value.trim() ? { id: id.value.trim(), secret: secret.value.trim() } : null;
+    show();
+  }
+  secret.value = "";
+  return current;
+}
+
+/** The credentials, asked for where there are none. */
+export const credentials = async () => current ?? enterCredentials();
+
+document.getElementById("open-credentials").addEventListener("click", enterCredentials);
+dialog.querySelector("[data-forget]").addEventListener("click", () => {
+  current = null;
+  show();
+  dialog.close();
+});
+for (const field of [id, secret]) {
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") dialog.querySelector("[data-accept]").click();
+  });
+}

@@ -1,0 +1,82 @@
+// The page: Swagger UI shows the reference, the playground and the code samples stand within it.
+
+import { codeSamples } from "./samples.js";
+import { playground } from "./playground.js";
+
+const baseURL = new URL("api/v1", location.href).href;
+for (const place of document.querySelectorAll(".base-url")) place.textContent = baseURL;
+
+const nothing = () => null;
+
+/** Swagger UI without its own forms, with ours above the answers of each operation. */
+function plugin(spec) {
+  return (system) => {
+    const { createElement, useEffect, useRef } = system.React;
+    const Ours = ({ path, method }) => {
+      const place = useRef(null);
+      useEffect(() => {
+        const operation = spec.paths[path][method];
+        place.current.replaceChildren(codeSamples(operation, baseURL), playground({ spec, operation, path, method, baseURL }));
+      }, [path, method]);
+      return createElement("div", { ref: place, className: "ours" });
+    };
+    return {
+      components: {
+        authorizeBtn: nothing,
+        authorizeOperationBtn: nothing,
+        InfoContainer: nothing,
+        ServersContainer: nothing,
+        OperationServers: nothing,
+      },
+      wrapComponents: {
+        responses: (Original) => (props) =>
+          createElement("div", null, createElement(Ours, { path: props.path, method: props.method }), createElement(Original, props)),
+      },
+    };
+  };
+}
+
+/** Opens an operation that a link names and brings it into view. */
+function open(ui, link) {
+  ui.layoutActions.show(["operations", link.dataset.tag, link.dataset.operation], true);
+  requestAnimationFrame(() => {
+    const block = document.querySelector(`#reference .opblock[id$="-${CSS.escape(link.dataset.operation)}"]`);
+    block?.scrollIntoView();
+    block?.querySelector("button")?.focus({ preventScroll: true });
+  });
+}
+
+async function start() {
+  const answer = await fetch("docs/openapi.json");
+  if (!answer.ok) throw new Error(`openapi.json: ${answer.status}`);
+  const spec = await answer.json();
+  const ui = window.SwaggerUIBundle({
+    spec: structuredClone(spec),
+    domNode: document.getElementById("reference"),
+    presets: [window.SwaggerUIBundle.presets.apis],
+    plugins: [plugin(spec)],
+    layout: "BaseLayout",
+    deepLinking: true,
+    docExpansion: "list",
+    defaultModelsExpandDepth: -1,
+    defaultModelExpandDepth: 3,
+    supportedSubmitMethods: [],
+    syntaxHighlight: false,
+    validatorUrl: null,
+    showCommonExtensions: true,
+  });
+  for (const link of document.querySelectorAll("nav [data-operation]")) link.addEventListener("click", () => open(ui, link));
+}
+
+const narrow = matchMedia("(max-width: 60rem)");
+const contents = document.getElementById("contents");
+const fold = () => (contents.open = !narrow.matches);
+narrow.addEventListener("change", fold);
+fold();
+contents.addEventListener("click", (event) => {
+  if (narrow.matches && event.target.closest("a")) contents.open = false;
+});
+
+start().catch((error) => {
+  document.getElementById("reference").textContent = `The reference could not be loaded. ${error.message}`;
+});

@@ -1,0 +1,9 @@
+// Package svcapi holds the OpenAPI document, so that what serves and checks it has no copy of its own.
+package svcapi
+
+import _ "embed"
+
+// OpenAPI is openapi.yaml.
+//
+//go:embed openapi.yaml
+var OpenAPI []byte
