@@ -28,8 +28,11 @@ build: ## every package; the operator's svc and the local stack in .local/bin
 
 ## Test
 
+FAULT_SEED ?= $(shell date +%s)
+
 test: build check ## everything: checks, unit tests, store tests on DynamoDB Local, acceptance tests
-	go test -race -p 2 -timeout 15m ./...
+	@echo "fault schedules: the fixed seed, and FAULT_SEED=$(FAULT_SEED)"
+	FAULT_SEED=$(FAULT_SEED) go test -race -p 2 -timeout 15m ./...
 
 acceptance: ## the contract over HTTP, on a stack of its own; BASE_URL and STAGE choose a deployed one
 	go test -count=1 -timeout 15m -v ./acceptance/...
