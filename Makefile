@@ -81,6 +81,15 @@ $(VENV)/.ready: tools/requirements.txt
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement tools/requirements.txt
 	touch $@
 
+# Tools of npm, fixed by their lock file; no install script runs.
+NPM := .local/npm/.ready
+
+$(NPM): tools/npm/package-lock.json
+	@mkdir -p $(@D)
+	cp tools/npm/package.json tools/npm/package-lock.json $(@D)
+	cd $(@D) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	touch $@
+
 $(LINT): tools/go.mod
 	go build -C tools -o ../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 

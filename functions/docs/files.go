@@ -159,7 +159,7 @@ func (d *document) groups() []group {
 				continue
 			}
 			g.Operations = append(g.Operations, entry{
-				ID: text(at(o.node, "operationId")), Tag: strings.ReplaceAll(g.Name, " ", "_"), Method: o.method, Path: o.path,
+				ID: text(at(o.node, "operationId")), Tag: g.Name, Method: o.method, Path: o.path,
 				Summary: text(at(o.node, "summary")), Price: price(o), Extension: text(at(d.root, "paths", o.path, "x-svc-extension")) == "true",
 			})
 		}

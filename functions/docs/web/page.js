@@ -20,8 +20,15 @@ function plugin(spec) {
       }, [path, method]);
       return createElement("div", { ref: place, className: "ours" });
     };
+    // Swagger UI gives its choice of examples no name.
+    const Named = ({ name, children }) => {
+      const place = useRef(null);
+      useEffect(() => place.current.querySelectorAll("select").forEach((select) => select.setAttribute("aria-label", name)));
+      return createElement("div", { ref: place }, children);
+    };
     return {
       components: {
+        DeepLink: ({ text }) => createElement("span", null, text), // a link must not stand within a button
         authorizeBtn: nothing,
         authorizeOperationBtn: nothing,
         InfoContainer: nothing,
@@ -29,6 +36,7 @@ function plugin(spec) {
         OperationServers: nothing,
       },
       wrapComponents: {
+        ExamplesSelect: (Original) => (props) => createElement(Named, { name: "Example" }, createElement(Original, props)),
         responses: (Original) => (props) =>
           createElement("div", null, createElement(Ours, { path: props.path, method: props.method }), createElement(Original, props)),
       },

@@ -1,0 +1,204 @@
+package acceptance
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-rod/rod"
+	"github.com/go-rod/rod/lib/cdp"
+	"github.com/go-rod/rod/lib/launcher"
+	"github.com/go-rod/rod/lib/proto"
+
+	"svcapi/local/chromium"
+)
+
+// tab is a page of the browser that notes what it asks for and what it complains about.
+type tab struct {
+	*rod.Page
+
+	mu         sync.Mutex
+	complaints []string            // errors and warnings on the console
+	asked      []string            // every URL
+	sent       []map[string]string // the headers of each request to the API, by lower-case name
+}
+
+// newBrowser starts the project's Chromium and ends it with the test.
+func newBrowser(t *testing.T) *rod.Browser {
+	t.Helper()
+	path, err := chromium.Path(t.Context(), func(step string) { t.Log(step) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	env := append(os.Environ(), "HOME="+home)
+	if fonts := filepath.Join(filepath.Dir(path), "fonts.conf"); exists(fonts) { // the layer's own fonts and libraries
+		env = append(env, "FONTCONFIG_FILE="+fonts, "LD_LIBRARY_PATH="+filepath.Join(filepath.Dir(path), "lib"))
+	}
+	start := launcher.New().Bin(path).Leakless(false).NoSandbox(true).Headless(true).UserDataDir(home).
+		Set("disable-gpu").Set("no-zygote").Set("disable-dev-shm-usage").Env(env...)
+	address, err := start.Launch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { start.Kill(); <-exited(start) })
+	connection, err := cdp.StartWithURL(t.Context(), address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := rod.New().Context(context.WithoutCancel(t.Context())).Client(connection).NoDefaultDevice()
+	if err := browser.Connect(); err != nil {
+		t.Fatal(err)
+	}
+	return browser
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// exited is closed when the browser's profile folder can be removed.
+func exited(l *launcher.Launcher) chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		l.Cleanup()
+	}()
+	return done
+}
+
+// newTab opens an empty page of a size.
+func newTab(t *testing.T, browser *rod.Browser, width, height int) *tab {
+	t.Helper()
+	page, err := browser.Page(proto.TargetCreateTarget{URL: "about:blank"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page = page.Timeout(2 * time.Minute)
+	v := &tab{Page: page}
+	for _, enable := range []proto.Request{proto.NetworkEnable{}, proto.LogEnable{}, proto.RuntimeEnable{}} {
+		if _, err := page.Call(page.GetContext(), string(page.SessionID), enable.ProtoReq(), enable); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := page.SetViewport(&proto.EmulationSetDeviceMetricsOverride{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 600}); err != nil {
+		t.Fatal(err)
+	}
+	go page.EachEvent(
+		func(e *proto.RuntimeConsoleAPICalled) {
+			if e.Type == proto.RuntimeConsoleAPICalledTypeError || e.Type == proto.RuntimeConsoleAPICalledTypeWarning {
+				v.complain("console: " + describe(e.Args))
+			}
+		},
+		func(e *proto.RuntimeExceptionThrown) {
+			v.complain("exception: " + e.ExceptionDetails.Text + " " + e.ExceptionDetails.Exception.Description)
+		},
+		func(e *proto.LogEntryAdded) {
+			// That a request was refused is what some of the tests want to see.
+			if e.Entry.Source != proto.LogLogEntrySourceNetwork {
+				v.complain(string(e.Entry.Level) + ": " + e.Entry.Text)
+			}
+		},
+		func(e *proto.NetworkRequestWillBeSent) {
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			v.asked = append(v.asked, e.Request.URL)
+			if strings.HasPrefix(e.Request.URL, sut.baseURL+"/") {
+				headers := map[string]string{}
+				for name, value := range e.Request.Headers {
+					headers[strings.ToLower(name)] = value.Str()
+				}
+				v.sent = append(v.sent, headers)
+			}
+		},
+	)()
+	return v
+}
+
+func describe(arguments []*proto.RuntimeRemoteObject) string {
+	var words []string
+	for _, a := range arguments {
+		words = append(words, a.Value.String(), a.Description)
+	}
+	return strings.Join(words, " ")
+}
+
+func (v *tab) complain(what string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.complaints = append(v.complaints, what)
+}
+
+// requests are the headers of the requests to the API so far.
+func (v *tab) requests() []map[string]string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.Clone(v.sent)
+}
+
+// check reports what the page complained about and whom else than the stack it asked.
+func (v *tab) check(t *testing.T) {
+	t.Helper()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, c := range v.complaints {
+		t.Error(c)
+	}
+	own := strings.TrimSuffix(sut.baseURL, "/api/v1") + "/"
+	for _, u := range v.asked {
+		if !strings.HasPrefix(u, own) && !strings.HasPrefix(u, "blob:"+own) && !strings.HasPrefix(u, "data:") {
+			t.Errorf("the page asked %s", u)
+		}
+	}
+}
+
+// eval runs a function in the page and returns what it returns.
+func (v *tab) eval(t *testing.T, function string, arguments ...any) string {
+	t.Helper()
+	result, err := v.Eval(function, arguments...)
+	if err != nil {
+		t.Fatalf("%.80s: %v", function, err)
+	}
+	return result.Value.Str()
+}
+
+// until waits for a condition in the page.
+func (v *tab) until(t *testing.T, what, condition string, arguments ...any) {
+	t.Helper()
+	if err := v.Timeout(45 * time.Second).Wait(rod.Eval(condition, arguments...)); err != nil {
+		t.Fatalf("waiting for %s: %v", what, err)
+	}
+}
+
+// click clicks on the element that a selector names, as a pointer does.
+func (v *tab) click(t *testing.T, selector string) {
+	t.Helper()
+	e, err := v.Timeout(20 * time.Second).Element(selector)
+	if err == nil {
+		err = e.Click(proto.InputMouseButtonLeft, 1)
+	}
+	if err != nil {
+		t.Fatalf("click on %s: %v", selector, err)
+	}
+}
+
+// fill replaces the text of a field.
+func (v *tab) fill(t *testing.T, selector, text string) {
+	t.Helper()
+	e, err := v.Timeout(20 * time.Second).Element(selector)
+	if err == nil {
+		err = e.SelectAllText()
+	}
+	if err == nil {
+		err = e.Input(text)
+	}
+	if err != nil {
+		t.Fatalf("fill %s: %v", selector, err)
+	}
+}

@@ -1,0 +1,296 @@
+package acceptance
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-rod/rod/lib/input"
+	"github.com/go-rod/rod/lib/proto"
+
+	"svcapi/functions/sms/units"
+	"svcapi/local/npm"
+)
+
+// openDocs loads the documentation page.
+func openDocs(t *testing.T, v *tab, fragment string) {
+	t.Helper()
+	if err := v.Navigate(docsURL() + fragment); err != nil {
+		t.Fatal(err)
+	}
+	v.until(t, "the reference", `() => document.querySelectorAll("#reference .opblock").length > 0`)
+}
+
+// enter gives the page credentials.
+func (v *tab) enter(t *testing.T, c credential) {
+	t.Helper()
+	v.click(t, "#open-credentials")
+	v.fill(t, "#client-id", c.ID)
+	v.fill(t, "#client-secret", c.Secret)
+	v.click(t, "#credentials [data-accept]")
+}
+
+// operation opens an operation from the list of contents and returns the selector of its playground.
+func (v *tab) operation(t *testing.T, id string) string {
+	t.Helper()
+	block := fmt.Sprintf("#reference .opblock[id$='-%s']", id)
+	if v.eval(t, `selector => String(!!document.querySelector(selector + " .playground"))`, block) != "true" {
+		v.click(t, fmt.Sprintf("nav [data-operation=%s]", id))
+		v.until(t, "the playground of "+id, `selector => !!document.querySelector(selector + " .playground .send")`, block)
+	}
+	return block + " .playground"
+}
+
+// settled waits for an answer, or for the sentence that stands in its place.
+func (v *tab) settled(t *testing.T, playground string) string {
+	t.Helper()
+	v.until(t, "an answer", `selector => {
+		const text = document.querySelector(selector + " .status").textContent
+		return text !== "" && text !== "Sending…" && !document.querySelector(selector + " .send").disabled
+	}`, playground)
+	return v.eval(t, `selector => document.querySelector(selector + " .status").textContent`, playground)
+}
+
+// send presses Send and waits.
+func (v *tab) send(t *testing.T, playground string) string {
+	t.Helper()
+	v.eval(t, `selector => { document.querySelector(selector + " .status").textContent = ""; return "" }`, playground)
+	v.click(t, playground+" .send")
+	return v.settled(t, playground)
+}
+
+// body replaces the request's body.
+func (v *tab) body(t *testing.T, playground, text string) {
+	t.Helper()
+	v.fill(t, playground+" textarea", text)
+}
+
+// Issue, "Must hold": loads with no console error and no request to another host; enters credentials; makes a barcode, a
+// PDF, a currency request; an SMS is not sent without the confirmation and is with it.
+func TestPlayground(t *testing.T) {
+	local(t)
+	t.Parallel()
+	v := newTab(t, newBrowser(t), 1280, 900)
+	openDocs(t, v, "")
+	if n := v.eval(t, `() => String(document.querySelectorAll("#reference .opblock").length)`); n != fmt.Sprint(sut.spec.Paths.Len()) {
+		t.Errorf("the page has %s operations, openapi.yaml %d", n, sut.spec.Paths.Len())
+	}
+	v.enter(t, demoProject("managed").dev)
+
+	t.Run("pictures", func(t *testing.T) {
+		for _, id := range []string{"generateBarcode", "generateQrCode"} {
+			p := v.operation(t, id)
+			if got := v.send(t, p); got != "200 OK" {
+				t.Fatalf("%s: %s", id, got)
+			}
+			v.until(t, "the picture", `selector => document.querySelector(selector + " .answer img")?.naturalWidth > 50`, p)
+			facts := v.eval(t, `selector => document.querySelector(selector + " .answer dl").textContent`, p)
+			if !strings.Contains(facts, " ms") || !strings.Contains(facts, "Request ID") || !strings.Contains(facts, "100 on a Managed integration") {
+				t.Errorf("%s: %s", id, facts)
+			}
+		}
+	})
+
+	t.Run("sms", func(t *testing.T) {
+		to := number()
+		p := v.operation(t, "sendSms")
+		v.body(t, p, single(to, "Hello [€]"))
+		v.eval(t, `selector => { document.querySelector(selector + " .status").textContent = ""; return "" }`, p)
+		v.click(t, p+" .send")
+		v.until(t, "the question", `() => document.getElementById("confirmation").open`)
+		question := v.eval(t, `() => document.getElementById("confirmation").textContent`)
+		if !strings.Contains(question, "1: "+to) || !strings.Contains(question, "10,000 credits") {
+			t.Errorf("the question: %s", question)
+		}
+		v.click(t, "#confirmation [data-cancel]")
+		if got := v.settled(t, p); got != "Not sent." || len(sent(to)) != 0 {
+			t.Errorf("refused: %s, the vendor got %v", got, sent(to))
+		}
+		v.eval(t, `selector => { document.querySelector(selector + " .status").textContent = ""; return "" }`, p)
+		v.click(t, p+" .send")
+		v.until(t, "the question", `() => document.getElementById("confirmation").open`)
+		v.click(t, "#confirmation [data-accept]")
+		if got := v.settled(t, p); got != "200 OK" || len(sent(to)) != 1 {
+			t.Errorf("confirmed: %s, the vendor got %v", got, sent(to))
+		}
+		if facts := v.eval(t, `selector => document.querySelector(selector + " .answer dl").textContent`, p); !strings.Contains(facts, "Credits10,000") {
+			t.Errorf("the facts: %s", facts)
+		}
+		// A body that is no send of anything is not asked about and not confirmed.
+		v.body(t, p, `{"send_method":"single"}`)
+		if got := v.send(t, p); !strings.HasPrefix(got, "422") {
+			t.Errorf("incomplete: %s", got)
+		}
+		for i, headers := range v.requests() {
+			if headers["x-env"] != "development" || headers["x-svc-client"] != "playground" {
+				t.Errorf("request %d is not marked: %v", i, headers)
+			}
+		}
+		confirmed := 0
+		for _, headers := range v.requests() {
+			if headers["x-confirm-send"] != "" {
+				confirmed++
+			}
+		}
+		if confirmed != 1 {
+			t.Errorf("%d requests were confirmed, want 1", confirmed)
+		}
+	})
+
+	t.Run("production credentials", func(t *testing.T) {
+		v.enter(t, demoProject("managed").prod)
+		p := v.operation(t, "getSmsBalance")
+		if got := v.send(t, p); got != "401. Only development credentials work here." {
+			t.Error(got)
+		}
+	})
+
+	t.Run("nothing is kept", func(t *testing.T) {
+		stored := v.eval(t, `() => JSON.stringify([localStorage, sessionStorage, document.cookie, location.href])`)
+		if strings.Contains(stored, "svc_") || strings.Contains(stored, "svcs_") {
+			t.Errorf("credentials are stored: %s", stored)
+		}
+		openDocs(t, v, "?again")
+		if state := v.eval(t, `() => document.getElementById("credentials-state").textContent`); state != "No credentials" {
+			t.Errorf("after a reload: %s", state)
+		}
+	})
+	v.check(t)
+}
+
+// Decisions on units: the page counts as the API does, so that the question names the right price.
+func TestPlaygroundCountsUnits(t *testing.T) {
+	local(t)
+	t.Parallel()
+	v := newTab(t, newBrowser(t), 800, 600)
+	openDocs(t, v, "")
+	var texts []string
+	for _, c := range []string{"a", "€", "[", "ü", "ç", "\U0001f600", "\n", "Ω", "ක"} {
+		for _, n := range []int{1, 33, 34, 66, 67, 68, 76, 77, 152, 153, 154, 306, 307, 459, 460} {
+			texts = append(texts, strings.Repeat(c, n), strings.Repeat("a", n)+c)
+		}
+	}
+	script := strings.TrimSuffix(v.eval(t, `() => document.querySelector("script[type=module]").src`), "page.js") + "units.js"
+	result, err := v.Eval(`async (url, texts) => { const { units } = await import(url); return texts.map(units) }`, script, texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, got := range result.Value.Arr() {
+		if want, _ := units.Count(texts[i]); got.Int() != want {
+			t.Errorf("%q: the page counts %d units, the API %d", texts[i], got.Int(), want)
+		}
+	}
+}
+
+// Issue: light and dark, keyboard, screen reader, phone width; axe-core finds nothing serious.
+func TestPageIsAccessible(t *testing.T) {
+	local(t)
+	t.Parallel()
+	modules, err := npm.Modules(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	axe := readFile(t, filepath.Join(modules, "axe-core", "axe.min.js"))
+	browser := newBrowser(t)
+	for _, c := range []struct {
+		name          string
+		width, height int
+		scheme        string
+	}{
+		{"light", 1280, 900, "light"}, {"dark", 1280, 900, "dark"}, {"phone", 390, 844, "light"}, {"dark phone", 360, 740, "dark"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			v := newTab(t, browser, c.width, c.height)
+			scheme := proto.EmulationSetEmulatedMedia{Features: []*proto.EmulationMediaFeature{{Name: "prefers-color-scheme", Value: c.scheme}}}
+			if err := scheme.Call(v); err != nil {
+				t.Fatal(err)
+			}
+			openDocs(t, v, "")
+			if dark := v.eval(t, `() => String(document.documentElement.classList.contains("dark-mode"))`); dark != fmt.Sprint(c.scheme == "dark") {
+				t.Errorf("dark: %s", dark)
+			}
+			if c.width < 600 {
+				v.click(t, "#contents summary")
+			}
+			v.operation(t, "sendSms")
+			v.axe(t, axe, "an operation")
+			if wide := v.eval(t, `() => String(document.documentElement.scrollWidth - innerWidth)`); wide != "0" && !strings.HasPrefix(wide, "-") {
+				t.Errorf("the page is %s pixels wider than the window", wide)
+			}
+			v.click(t, "#open-credentials")
+			v.axe(t, axe, "the credentials")
+			v.check(t)
+		})
+	}
+}
+
+// axe runs axe-core over the page as it is.
+func (v *tab) axe(t *testing.T, source, where string) {
+	t.Helper()
+	if _, err := (proto.RuntimeEvaluate{Expression: source}).Call(v); err != nil { // the page's policy forbids no debugger
+		t.Fatal(err)
+	}
+	found := v.eval(t, `async () => JSON.stringify((await axe.run()).violations
+		.filter((v) => v.impact === "serious" || v.impact === "critical")
+		.map((v) => ({ id: v.id, help: v.help, nodes: v.nodes.slice(0, 6).map((n) => n.html.slice(0, 200) + " " + n.failureSummary) })))`)
+	var violations []struct {
+		ID, Help string
+		Nodes    []string
+	}
+	if err := json.Unmarshal([]byte(found), &violations); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range violations {
+		t.Errorf("%s: %s: %s\n  %s", where, a.ID, a.Help, strings.Join(a.Nodes, "\n  "))
+	}
+}
+
+// Issue: keyboard. Everything can be reached and worked without a pointer.
+func TestPageByKeyboard(t *testing.T) {
+	local(t)
+	t.Parallel()
+	v := newTab(t, newBrowser(t), 1280, 900)
+	openDocs(t, v, "")
+	press := func(keys ...input.Key) {
+		t.Helper()
+		for _, key := range keys {
+			if err := v.Keyboard.Type(key); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	focused := func() string {
+		return v.eval(t, `() => document.activeElement.id || document.activeElement.className || document.activeElement.textContent`)
+	}
+	press(input.Tab)
+	if got := focused(); got != "skip" {
+		t.Errorf("the first stop is %q", got)
+	}
+	press(input.Enter)
+	v.until(t, "the skip link's target", `() => document.activeElement.id === "main"`)
+	v.eval(t, `() => { document.querySelector("nav [data-operation=getSmsBalance]").focus(); return "" }`)
+	press(input.Enter)
+	v.until(t, "the operation", `() => !!document.querySelector(".opblock[id$=getSmsBalance] .playground .send")`)
+	v.eval(t, `() => { document.querySelector(".opblock[id$=getSmsBalance] .samples [role=tab]").focus(); return "" }`)
+	press(input.ArrowRight, input.ArrowRight)
+	code := v.eval(t, `() => document.activeElement.textContent + document.querySelector(".opblock[id$=getSmsBalance] .samples [role=tabpanel]").textContent`)
+	if !strings.HasPrefix(code, "Python") || !strings.Contains(code, "import requests") || !strings.Contains(code, sut.baseURL) {
+		t.Errorf("two steps to the right: %s", code)
+	}
+	v.eval(t, `() => { document.querySelector(".opblock[id$=getSmsBalance] .send").focus(); return "" }`)
+	press(input.Enter)
+	v.until(t, "the credentials", `() => document.getElementById("credentials").open`)
+	press(input.Escape)
+	v.until(t, "the sentence", `() => document.querySelector(".opblock[id$=getSmsBalance] .status").textContent === "Enter development credentials to send a request."`)
+	deadline := time.Now().Add(5 * time.Second)
+	for focused() != "primary send" && time.Now().Before(deadline) {
+		v.until(t, "a moment", `() => new Promise((done) => setTimeout(() => done(true), 100))`)
+	}
+	if got := focused(); got != "primary send" {
+		t.Errorf("afterwards the focus is on %q", got)
+	}
+	v.check(t)
+}
