@@ -75,7 +75,7 @@ func run(m *testing.M) (code int) {
 			code = max(code, failed(err))
 		}
 		slices.Sort(sut.notRun)
-		fmt.Printf("not run, as they need the sandbox, the logs or the tables of a local stack:\n  %s\n", strings.Join(sut.notRun, "\n  "))
+		fmt.Printf("not run, as they need the sandbox, the logs or the tables of a local stack, or leave to send:\n  %s\n", strings.Join(sut.notRun, "\n  "))
 		return code
 	}
 	return max(code, failed(sut.close()))
@@ -140,11 +140,16 @@ func (s *system) close() error {
 // local is for tests that need the sandbox, the logs or the tables: on a deployed stack they are listed as not run.
 func local(t *testing.T) {
 	t.Helper()
-	if sut.stack != nil {
-		return
+	if sut.stack == nil {
+		leave(t, "")
 	}
+}
+
+// leave lists a test as not run on a deployed stack.
+func leave(t *testing.T, why string) {
+	t.Helper()
 	sut.mu.Lock()
-	sut.notRun = append(sut.notRun, t.Name())
+	sut.notRun = append(sut.notRun, t.Name()+why)
 	sut.mu.Unlock()
 	t.SkipNow()
 }
