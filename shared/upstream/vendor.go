@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"svcapi/shared/project"
+	"svcapi/shared/secret"
 )
 
 // Field is one setting or one secret field of a vendor.
@@ -38,8 +39,8 @@ type Account struct {
 	Integration project.Integration
 	Endpoint    string            // without a trailing slash
 	Settings    map[string]string // those of the integration
-	Secrets     map[string]string // by field
-	Owner       string            // whose secret it is: the project's ID, or secret.Managed
+	Secrets     secret.Values
+	Owner       string // whose secret it is: the project's ID, or secret.Managed
 }
 
 // Redact are the account's secret values, to be kept out of every text.
@@ -55,22 +56,16 @@ func (a Account) Redact() []string {
 // is unknown, or a setting or secret field is missing or malformed.
 var ErrIncomplete = errors.New("incomplete integration")
 
-// Secrets finds the secret fields of a vendor. secret.Cache implements it, and
-// the command line's checks do.
+// Secrets finds the secret fields of a vendor: the functions' cache does, and
+// the operator's writer.
 type Secrets interface {
-	Fields(ctx context.Context, kind, owner, env, vendor string) (map[string]string, error)
+	Fields(ctx context.Context, kind project.Kind, owner string, env project.Environment, vendor string) (secret.Values, error)
 }
-
-// ManagedOwner stands in a secret's name where a project's own would name the project.
-const ManagedOwner = "managed"
 
 // Resolve makes an account of an integration. The error wraps ErrIncomplete
 // where the integration is the reason.
 func (c *Client) Resolve(ctx context.Context, projectID string, in project.Integration, spec *Spec, secrets Secrets) (Account, error) {
-	account := Account{Integration: in, Endpoint: spec.Endpoint, Settings: in.Settings, Owner: projectID}
-	if in.Mode == project.Managed {
-		account.Owner = ManagedOwner
-	}
+	account := Account{Integration: in, Endpoint: spec.Endpoint, Settings: in.Settings, Owner: secret.Owner(in.Mode, projectID)}
 	if own := in.Settings[EndpointSetting]; own != "" {
 		account.Endpoint = own
 	}
@@ -82,7 +77,7 @@ func (c *Client) Resolve(ctx context.Context, projectID string, in project.Integ
 	}
 	needsSecret := len(spec.Secrets) > 0 && (in.Mode != project.Managed || !spec.ManagedWithoutSecret)
 	if needsSecret {
-		fields, err := secrets.Fields(ctx, string(in.Kind), account.Owner, string(in.Environment), in.Vendor)
+		fields, err := secrets.Fields(ctx, in.Kind, account.Owner, in.Environment, in.Vendor)
 		if err != nil {
 			return Account{}, fmt.Errorf("read secret of %s: %w", in.Vendor, err)
 		}
@@ -119,4 +114,49 @@ func (c *Client) checkEndpoint(endpoint string) error {
 		return nil
 	}
 	return errors.New("endpoint is not https")
+}
+
+// Accounts resolves integrations in their order, each with the spec that find
+// knows of its vendor. Incomplete ones are left out; the error wraps
+// ErrIncomplete when none is left.
+func (c *Client) Accounts(ctx context.Context, projectID string, integrations []project.Integration, find func(vendor string) *Spec, secrets Secrets) ([]Account, error) {
+	var accounts []Account
+	var incomplete []error
+	for _, in := range integrations {
+		spec := find(in.Vendor)
+		if spec == nil {
+			incomplete = append(incomplete, fmt.Errorf("%w: vendor %s is unknown", ErrIncomplete, in.Vendor))
+			continue
+		}
+		account, err := c.Resolve(ctx, projectID, in, spec, secrets)
+		switch {
+		case errors.Is(err, ErrIncomplete):
+			incomplete = append(incomplete, err)
+		case err != nil:
+			return nil, err
+		default:
+			accounts = append(accounts, account)
+		}
+	}
+	if len(accounts) == 0 {
+		return nil, errors.Join(incomplete...)
+	}
+	return accounts, nil
+}
+
+// WithFresh makes a call with an account. Where the vendor refuses the
+// credentials and the secret has changed since it was read (a rotation), the
+// call is made once more with the new one.
+func WithFresh[T any](ctx context.Context, secrets *secret.Cache, account Account, call func(Account) (T, error)) (T, error) {
+	result, err := call(account)
+	if err == nil || ClassOf(err) != CredentialsRefused || len(account.Secrets) == 0 {
+		return result, err
+	}
+	in := account.Integration
+	fresh, changed, readErr := secrets.Refresh(ctx, in.Kind, account.Owner, in.Environment, in.Vendor, account.Secrets)
+	if readErr != nil || !changed {
+		return result, err
+	}
+	account.Secrets = fresh
+	return call(account)
 }

@@ -1,0 +1,182 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"svcapi/shared/credit"
+	"svcapi/shared/project"
+	"svcapi/shared/telemetry"
+)
+
+// Operation is one row of the API: what differs between operations. T is the
+// decoded request. Everything else is the pipeline's.
+type Operation[T any] struct {
+	// Name stands in logs and metrics.
+	Name string
+	// Method and Path are matched exactly; a path segment {name} is a parameter.
+	Method, Path string
+	// Kind is the kind of integration that the operation resolves against.
+	Kind project.Kind
+	// Price is the operation's name in the price list and the ledger; empty: free.
+	Price string
+	// Decode takes the request apart. It notes wrong fields in the input; an
+	// error of its own beats them.
+	Decode func(in *Input) (T, error)
+	// Sends tells which requests need the playground's confirmation; nil: none.
+	Sends func(T) bool
+	// Prepare refuses what can be refused before anything is counted or paid,
+	// and says what is to be done. It touches nothing outside but caches.
+	Prepare func(ctx context.Context, call *Call, in T) (*Job, error)
+}
+
+// Route is an operation of any request type.
+type Route interface {
+	route() (name, method, path string)
+	pricedAs() string
+	decide(ctx context.Context, s *Service, x *exchange, in *Input) (*Job, error)
+}
+
+func (o *Operation[T]) route() (name, method, path string) { return o.Name, o.Method, o.Path }
+
+func (o *Operation[T]) pricedAs() string { return o.Price }
+
+// Input is a request as Decode sees it.
+type Input struct {
+	Object                       // the body
+	parameters map[string]string // of the path
+}
+
+// Parameter returns a path parameter, decoded.
+func (in *Input) Parameter(name string) string { return in.parameters[name] }
+
+// Call is an authenticated request as Prepare sees it.
+type Call struct {
+	RequestID    string
+	Project      *project.Project
+	Environment  project.Environment
+	Mode         project.Mode
+	Integrations []project.Integration // active ones of the operation's kind, at least one, by priority
+	prices       credit.Prices
+	price        string
+}
+
+// Credits is the price of so many units: 0 for Manual (BYOK) and for free operations.
+func (c *Call) Credits(units int) int64 {
+	if c.Mode != project.Managed || c.price == "" {
+		return 0
+	}
+	return int64(units) * c.prices.Of(c.price)
+}
+
+// Job is accepted work.
+type Job struct {
+	// Credits are reserved before Run and captured when it succeeds; 0: nothing to pay.
+	Credits int64
+	// Irrevocable work cannot be taken back (a sent SMS): when its request dies
+	// it stays charged. It is marked so in the ledger before Run.
+	Irrevocable bool
+	// Beside is a read that goes out together with the count and the
+	// reservation; nil: none.
+	Beside func(ctx context.Context) error
+	// Run does the work. The context ends in time for the answer to be sent.
+	Run func(ctx context.Context) (*Result, error)
+}
+
+// Result is an operation's success.
+type Result struct {
+	Data  any    // the envelope's data
+	Meta  any    // the envelope's meta; nil: none
+	Media *Media // a body that is no JSON, instead of both
+
+	Vendor     string             // who did it, for log and metrics
+	NotCharged bool               // a success that costs nothing (location of an unknown address)
+	Attributes []slog.Attr        // more for the log entry
+	Metrics    []telemetry.Metric // more for the metrics
+}
+
+// Media is an answer that is no JSON.
+type Media struct {
+	Type        string // of the content
+	Disposition string // Content-Disposition
+	Body        []byte
+}
+
+// decide runs everything between "which project is this" and "may it pay":
+// decoding, confirmation, integration and the operation's refusals, in the
+// contract's order.
+func (o *Operation[T]) decide(ctx context.Context, s *Service, x *exchange, in *Input) (*Job, error) {
+	decoded, err := o.Decode(in)
+	if err != nil {
+		return nil, err
+	}
+	if len(in.problems) > 0 {
+		return nil, errInvalid(in.problems)
+	}
+	x.decoded = true
+	if o.Sends != nil && x.playground && !isTrue(x.request.Header.Get("X-Confirm-Send")) && o.Sends(decoded) {
+		return nil, errUnconfirmed
+	}
+	integrations := x.record.Active(o.Kind, x.environment)
+	if len(integrations) == 0 {
+		return nil, ErrNoIntegration
+	}
+	x.mode = integrations[0].Mode
+	return o.Prepare(ctx, &Call{
+		RequestID: x.id, Project: &x.record.Project, Environment: x.environment,
+		Mode: x.mode, Integrations: integrations, prices: s.cfg.Prices, price: o.Price,
+	}, decoded)
+}
+
+func errInvalid(p Problems) *Error {
+	return &Error{Status: 422, Code: CodeValidationFailed, Message: "The request has missing or invalid fields.", Details: p}
+}
+
+// exchange is what is known of one request so far; the log line is made of it.
+type exchange struct {
+	id          string
+	started     time.Time
+	request     *http.Request
+	body        []byte
+	operation   string
+	price       string
+	record      *project.Record
+	environment project.Environment
+	mode        project.Mode
+	playground  bool
+	privacy     bool
+	decoded     bool
+	credits     int64
+	attributes  []slog.Attr
+	metrics     []telemetry.Metric
+	vendor      string
+}
+
+// pathParameters matches an encoded path against a pattern. Segments are
+// compared as they were sent; only parameters are decoded.
+func pathParameters(pattern, escaped []string) (map[string]string, bool) {
+	if len(pattern) != len(escaped) {
+		return nil, false
+	}
+	var parameters map[string]string
+	for i, p := range pattern {
+		if len(p) < 2 || p[0] != '{' {
+			if p != escaped[i] {
+				return nil, false
+			}
+			continue
+		}
+		value, err := url.PathUnescape(escaped[i])
+		if err != nil || value == "" {
+			return nil, false
+		}
+		if parameters == nil {
+			parameters = map[string]string{}
+		}
+		parameters[p[1:len(p)-1]] = value
+	}
+	return parameters, true
+}
