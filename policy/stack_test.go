@@ -6,6 +6,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -200,9 +201,9 @@ func (s *stack) functions() []resource { return s.resources("AWS::Serverless::Fu
 
 // merge lays b over a. Objects merge, all else replaces, as SAM does with Globals.
 func merge(a, b object) object {
-	out := object{}
-	for key, value := range a {
-		out[key] = value
+	out := maps.Clone(a)
+	if out == nil {
+		out = object{}
 	}
 	for key, value := range b {
 		below, isBelow := out[key].(object)

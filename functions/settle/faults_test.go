@@ -229,6 +229,7 @@ type world struct {
 	rng     *rand.Rand
 	now     atomic.Int64 // microseconds; settlers read it
 	project string
+	days    map[string]bool // that have ledger entries
 	loss    float64
 	crash   float64
 
@@ -269,14 +270,14 @@ func (p *pool) run(t *testing.T, seed uint64, l *lane) *world {
 		t: t, seed: seed, pool: p, lane: l, rng: rng, direct: credit.NewStore(l.direct, l.tables),
 		project: "p" + strconv.FormatInt(p.names.Add(1), 10),
 		loss:    []float64{0, 0.05, 0.2}[rng.IntN(3)], crash: []float64{0, 0.01, 0.05}[rng.IntN(3)],
-		events: make(chan event, 64), // room for every ghost
+		days: map[string]bool{}, events: make(chan event, 64), // room for every ghost
 	}
 	w.now.Store(time.Date(2026, 1, 2, 23, 59, 30, 0, time.UTC).UnixMicro()) // keys of two days
 	defer w.close()
 	total := 3 + rng.IntN(8)
 	w.must(w.direct.CreateWallet(t.Context(), w.project))
-	if first := rng.Int64N(int64(total)*10 + 1); first > 0 {
-		w.must(w.direct.Grant(t.Context(), credit.Movement{Project: w.project, ID: credit.NewKey(w.clock(), "first"), Credits: first}))
+	if first := rng.Int64N(int64(total)*12 + 1); first > 0 {
+		w.must(w.direct.Grant(t.Context(), credit.Movement{Project: w.project, ID: w.key("first"), Credits: first}))
 	}
 
 	for !w.failed && (len(w.requests) < total || len(w.alive) > 0 || len(w.late) > 0) {
@@ -297,9 +298,9 @@ func (p *pool) run(t *testing.T, seed uint64, l *lane) *world {
 		}
 		if len(w.alive) > 0 {
 			w.step(w.alive[rng.IntN(len(w.alive))])
-		}
-		if w.chance(0.05) {
-			w.check()
+			if w.chance(0.05) {
+				w.check()
+			}
 		}
 	}
 	if w.failed {
@@ -441,8 +442,7 @@ func (w *world) close() {
 		w.ghost(e)
 	}
 	_, err := w.lane.direct.DeleteItem(w.t.Context(), &dynamodb.DeleteItemInput{
-		TableName: &w.lane.tables.Wallets,
-		Key:       map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: w.project}},
+		TableName: &w.lane.tables.Wallets, Key: w.wallet(),
 	})
 	w.must(err)
 }
@@ -481,7 +481,7 @@ func (w *world) startRequest() {
 	worker := &worker{
 		name: fmt.Sprintf("request %d", n), life: functionLife,
 		reservation: credit.Reservation{
-			Project: w.project, Key: credit.NewKey(w.clock(), id), RequestID: id, Credits: 1 + w.rng.Int64N(20),
+			Project: w.project, Key: w.key(id), RequestID: id, Credits: 1 + w.rng.Int64N(20),
 			Operation: credit.Barcode, Environment: "production",
 		},
 		limited: w.chance(0.1), fails: w.chance(0.2),
@@ -547,7 +547,7 @@ func (w *world) settler(store *credit.Store) *Settler {
 
 func (w *world) startOperator() {
 	m := &credit.Movement{
-		Project: w.project, ID: credit.NewKey(w.clock(), fmt.Sprintf("g%d", len(w.grants))),
+		Project: w.project, ID: w.key(fmt.Sprintf("g%d", len(w.grants))),
 		Credits: 1 + w.rng.Int64N(30), Actor: "operator",
 	}
 	worker := &worker{
@@ -561,22 +561,27 @@ func (w *world) startOperator() {
 // state is the wallet and its ledger at rest: every worker is parked.
 type state struct {
 	balance int64
-	pending []*credit.Reservation
+	pending map[credit.Key]int64
 	entries map[credit.Key]credit.Entry
 }
 
 func (w *world) read() state {
-	var s state
-	var err error
 	ctx := w.t.Context()
-	s.balance, err = w.direct.Balance(ctx, w.project)
-	w.must(err)
-	w.must(w.direct.InFlight(ctx, func(r *credit.Reservation, err error) error {
-		s.pending = append(s.pending, r)
-		return err
-	}))
-	s.entries = map[credit.Key]credit.Entry{}
-	for _, day := range []string{"2026-01-02", "2026-01-03"} {
+	out, err := w.lane.direct.GetItem(ctx, &dynamodb.GetItemInput{TableName: &w.lane.tables.Wallets, Key: w.wallet()})
+	if err != nil {
+		w.fail("%v", err)
+		return state{}
+	}
+	number := func(v types.AttributeValue) int64 {
+		n, err := strconv.ParseInt(v.(*types.AttributeValueMemberN).Value, 10, 64)
+		w.must(err)
+		return n
+	}
+	s := state{balance: number(out.Item["balance"]), pending: map[credit.Key]int64{}, entries: map[credit.Key]credit.Entry{}}
+	for key, held := range out.Item["pending"].(*types.AttributeValueMemberM).Value {
+		s.pending[credit.Key(key)] = number(held.(*types.AttributeValueMemberM).Value["c"])
+	}
+	for day := range w.days {
 		entries, err := w.direct.Entries(ctx, w.project, day)
 		w.must(err)
 		for _, e := range entries {
@@ -584,6 +589,17 @@ func (w *world) read() state {
 		}
 	}
 	return s
+}
+
+func (w *world) wallet() map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: w.project}}
+}
+
+// key is the key of what begins now.
+func (w *world) key(id string) credit.Key {
+	key := credit.NewKey(w.clock(), id)
+	w.days[key.Day()] = true
+	return key
 }
 
 // check that no credit is lost or made.
@@ -598,9 +614,9 @@ func (w *world) check() state {
 			captured += e.Credits
 		}
 	}
-	for _, r := range s.pending {
-		if s.entries[r.Key].State != credit.Captured {
-			held += r.Credits
+	for key, credits := range s.pending {
+		if s.entries[key].State != credit.Captured {
+			held += credits
 		}
 	}
 	if s.balance+captured+held != granted || s.balance < 0 {
@@ -614,6 +630,7 @@ func (w *world) finish() {
 	for _, g := range w.grants { // an operator who got no answer repeats
 		w.must(w.direct.Grant(w.t.Context(), *g.grant))
 	}
+	var s state
 	for _, age := range []time.Duration{testAges.Dead, testAges.Captured} {
 		w.advance(age)
 		w.note("last settler")
@@ -622,9 +639,8 @@ func (w *world) finish() {
 		if report.Failed > 0 {
 			w.fail("%d reservations cannot be settled", report.Failed)
 		}
-		w.check()
+		s = w.check()
 	}
-	s := w.check()
 	if len(s.pending) > 0 {
 		w.fail("%d reservations are left after the settler", len(s.pending))
 	}

@@ -19,8 +19,8 @@ type config struct {
 // Check says what is wrong with the configuration.
 func (c config) Check() error {
 	var wrong error
-	if c.SecretCacheSeconds < 1 || c.SecretCacheSeconds > 3600 {
-		wrong = fmt.Errorf("SECRET_CACHE_SECONDS is %d, wants 1 to 3600", c.SecretCacheSeconds)
+	if c.SecretCacheSeconds < 0 || c.SecretCacheSeconds > 3600 {
+		wrong = fmt.Errorf("SECRET_CACHE_SECONDS is %d, wants 0 to 3600", c.SecretCacheSeconds)
 	}
 	return errors.Join(c.API.Check(), c.Upstream.Check(), wrong)
 }

@@ -135,7 +135,10 @@ func (i *instance) response(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "InvalidRequestID", "this event does not run here")
 		return
 	}
-	limit, streamed := int64(MaxResponse), r.Header.Get("Lambda-Runtime-Function-Response-Mode") == "streaming"
+	// Runtimes announce a stream by the mode; Go's by the media type alone.
+	streamed := r.Header.Get("Lambda-Runtime-Function-Response-Mode") == "streaming" ||
+		r.Header.Get("Content-Type") == "application/vnd.awslambda.http-integration-response"
+	limit := int64(MaxResponse)
 	if streamed {
 		limit = MaxStream
 	}

@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
@@ -38,7 +40,17 @@ func main() {
 			p.ticks.Add(1)
 		}
 	}()
+	if os.Getenv("PROBE_STREAM") != "" {
+		lambda.Start(stream)
+	}
 	lambda.Start(p)
+}
+
+func stream(context.Context, json.RawMessage) (*events.APIGatewayProxyStreamingResponse, error) {
+	return &events.APIGatewayProxyStreamingResponse{
+		StatusCode: http.StatusCreated, Headers: map[string]string{"Content-Type": "application/pdf"},
+		Body: strings.NewReader(strings.Repeat("x", 7<<20)),
+	}, nil
 }
 
 // Invoke implements lambda.Handler.
