@@ -1,0 +1,145 @@
+package iplookup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"svcapi/shared/project"
+	"svcapi/shared/secret"
+	"svcapi/shared/upstream"
+)
+
+// Chain asks a project's vendors in turn until one answers. It is safe for
+// concurrent use.
+type Chain[T any] struct {
+	table     []Vendor[T]
+	goOn      bool
+	client    *upstream.Client
+	secrets   *secret.Cache
+	databases *Databases
+	breakers  *upstream.Breakers
+	cache     *cache[T]
+}
+
+// NewChain makes a chain over a vendor table. goOn tells whether the next
+// vendor is asked about an address that one does not know.
+func NewChain[T any](cfg Config, table []Vendor[T], goOn bool, client *upstream.Client, secrets *secret.Cache) *Chain[T] {
+	return &Chain[T]{
+		table: table, goOn: goOn, client: client, secrets: secrets,
+		databases: NewDatabases(cfg.DatabaseDirectory),
+		breakers:  upstream.NewBreakers(),
+		cache:     newCache[T](time.Duration(cfg.CacheSeconds) * time.Second),
+	}
+}
+
+// Accounts are the complete integrations among those of a project, in their
+// order. The error wraps upstream.ErrIncomplete when there is none.
+func (c *Chain[T]) Accounts(ctx context.Context, projectID string, integrations []project.Integration) ([]upstream.Account, error) {
+	spec := func(vendor string) *upstream.Spec {
+		if v := Find(c.table, vendor); v != nil {
+			return &v.Spec
+		}
+		return nil
+	}
+	return c.client.Accounts(ctx, projectID, integrations, spec, c.secrets)
+}
+
+// Answer is what a chain found.
+type Answer[T any] struct {
+	Value  T
+	Vendor string
+	Cached bool
+	// Failed are the vendors that were asked before in vain, as vendor:class.
+	Failed []string
+}
+
+// Ask goes along the accounts. Those that have just failed in a row are asked
+// last: an open breaker spares the wait, it never leaves nobody to ask. The
+// error holds every vendor's; it is ErrUnknown where the chain ends at a vendor
+// that does not know the address.
+func (c *Chain[T]) Ask(ctx context.Context, projectID string, accounts []upstream.Account, addr netip.Addr) (Answer[T], error) {
+	w := walk[T]{chain: c, project: projectID, addr: addr}
+	var held []upstream.Account
+	for i, account := range accounts {
+		if value, ok := c.cache.get(w.key(account)); ok {
+			w.answer.Value, w.answer.Vendor, w.answer.Cached = value, account.Integration.Vendor, true
+			return w.answer, nil
+		}
+		done, ok := c.breakers.Allow(projectID, account.Integration)
+		if !ok {
+			held = append(held, account)
+			continue
+		}
+		if w.ask(ctx, account, done, len(accounts)-i+len(held)) {
+			return w.answer, w.err
+		}
+	}
+	for i, account := range held {
+		if ctx.Err() != nil || w.ask(ctx, account, func(error) {}, len(held)-i) {
+			return w.answer, w.err
+		}
+	}
+	return w.answer, w.err
+}
+
+// walk is one way along a chain.
+type walk[T any] struct {
+	chain   *Chain[T]
+	project string
+	addr    netip.Addr
+	answer  Answer[T]
+	err     error
+}
+
+func (w *walk[T]) key(account upstream.Account) cacheKey {
+	return cacheKey{w.project, account.Integration.ID, account.Integration.Updated.Unix(), w.addr}
+}
+
+// ask asks one vendor, left being how many are left with it, and tells whether
+// the walk is over.
+func (w *walk[T]) ask(ctx context.Context, account upstream.Account, done func(error), left int) (over bool) {
+	vendor := Find(w.chain.table, account.Integration.Vendor)
+	w.answer.Vendor = vendor.Name
+	value, err := w.call(ctx, vendor, account, done, left)
+	switch {
+	case err == nil:
+		if !vendor.Uncached {
+			w.chain.cache.put(w.key(account), value)
+		}
+		w.answer.Value, w.err = value, nil
+		return true
+	case errors.Is(err, ErrUnknown) && !w.chain.goOn:
+		w.err = ErrUnknown
+		return true
+	case errors.Is(err, ErrUnknown):
+		w.answer.Failed = append(w.answer.Failed, vendor.Name+":unknown")
+	default:
+		w.answer.Failed = append(w.answer.Failed, vendor.Name+":"+string(upstream.ClassOf(err)))
+	}
+	w.err = errors.Join(w.err, fmt.Errorf("%s: %w", vendor.Name, err))
+	return false
+}
+
+// call makes one look-up in no more than its share of the time that is left,
+// and tells the breaker what became of it.
+func (w *walk[T]) call(ctx context.Context, vendor *Vendor[T], account upstream.Account, done func(error), left int) (value T, err error) {
+	err = errors.New("the look-up did not return") // what the breaker hears of a panic
+	defer func() {
+		if errors.Is(err, ErrUnknown) {
+			done(nil)
+			return
+		}
+		done(err)
+	}()
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(left))
+		defer cancel()
+	}
+	return upstream.WithFresh(ctx, w.chain.secrets, account, func(a upstream.Account) (T, error) {
+		return vendor.Ask(ctx, Caller{w.chain.client, w.chain.databases, a}, w.addr)
+	})
+}
