@@ -1,6 +1,39 @@
 SHELL := /bin/bash -o pipefail
 .DEFAULT_GOAL := help
 
+## Run: on this machine, without an AWS account and without containers
+
+LOCAL := .local/bin/local
+
+.PHONY: help run invoke build test acceptance
+
+help: ## this list
+	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# exec: a signal to make reaches the stack itself.
+run: $(LOCAL) ## the whole stack until Ctrl-C; PORT=8080 chooses the gateway's port
+	@exec $(LOCAL) run
+
+invoke: $(LOCAL) ## one event through a compiled function: FN=sms EVENT=events/sms-send-managed.json
+	@exec $(LOCAL) invoke $(FN) $(EVENT)
+
+.PHONY: $(LOCAL)
+$(LOCAL):
+	@echo "compiling the local stack"
+	@go build -o $@ ./local
+
+build: ## every package; the operator's svc and the local stack in .local/bin
+	go build ./...
+	go build -o .local/bin/ ./cmd/svc ./local
+
+## Test
+
+test: build check ## everything: checks, unit tests, store tests on DynamoDB Local, acceptance tests
+	go test -race -p 2 -timeout 15m ./...
+
+acceptance: ## the contract over HTTP, on a stack of its own; BASE_URL and STAGE choose a deployed one
+	go test -count=1 -timeout 15m -v ./acceptance/...
+
 ## Check: everything that needs no running stack
 
 VENV := .local/venv

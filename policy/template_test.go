@@ -12,9 +12,9 @@ import (
 )
 
 // current is template.yaml.
-func current(t *testing.T) *stack {
+func current(t *testing.T) *templateFile {
 	t.Helper()
-	s, err := readStack()
+	s, err := readTemplate()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ type edit struct{ old, with string }
 // rules are the policies over template.yaml. Each has edits that break it, and has to notice every one.
 var rules = []struct {
 	name   string
-	check  func(*stack) findings
+	check  func(*templateFile) findings
 	breaks []edit
 }{
 	{"gateway responses have the envelope", gatewayResponses, []edit{
@@ -193,7 +193,7 @@ var responsesWanted = map[string]struct{ status, code string }{
 
 var quotedSeconds = regexp.MustCompile(`^'[1-9][0-9]*'$`)
 
-func gatewayResponses(s *stack) (f findings) {
+func gatewayResponses(s *templateFile) (f findings) {
 	api := s.doc.object("Resources", "Api", "Properties", "GatewayResponses")
 	for name := range responsesWanted {
 		if api[name] == nil {
@@ -234,7 +234,7 @@ func gatewayResponses(s *stack) (f findings) {
 	return f
 }
 
-func restAPI(s *stack) (f findings) {
+func restAPI(s *templateFile) (f findings) {
 	api := s.doc.object("Resources", "Api", "Properties")
 	if types := api.list("BinaryMediaTypes"); len(types) != 1 || types[0] != "*/*" {
 		f.add("BinaryMediaTypes is %v, want */* alone: every body travels as bytes", types)
@@ -267,7 +267,7 @@ func restAPI(s *stack) (f findings) {
 
 var routePath = regexp.MustCompile(`^/api/v1(/([a-z0-9-]+|\{[a-z]+\}))+$`)
 
-func routes(s *stack) (f findings) {
+func routes(s *templateFile) (f findings) {
 	seen := map[string]bool{}
 	for _, function := range s.functions() {
 		for _, event := range function.events("Api") {
@@ -293,7 +293,7 @@ func routes(s *stack) (f findings) {
 // gatewaySeconds is what API Gateway waits for a function, at most.
 const gatewaySeconds = 29
 
-func functionSettings(s *stack) (f findings) {
+func functionSettings(s *templateFile) (f findings) {
 	if len(s.functions()) == 0 {
 		f.add("no function")
 	}
@@ -323,7 +323,7 @@ func functionSettings(s *stack) (f findings) {
 	return f
 }
 
-func logGroups(s *stack) (f findings) {
+func logGroups(s *templateFile) (f findings) {
 	groups := map[string]resource{}
 	for _, group := range s.resources("AWS::Logs::LogGroup") {
 		groups[group.id] = group
@@ -355,7 +355,7 @@ var (
 	secretARN     = regexp.MustCompile(`^arn:\$\{AWS::Partition\}:secretsmanager:\$\{AWS::Region\}:\$\{AWS::AccountId\}:secret:svc/\$\{Stage\}/([a-z]+)/\*$`)
 )
 
-func statements(s *stack) (f findings) {
+func statements(s *templateFile) (f findings) {
 	tables := map[string]bool{}
 	for _, table := range s.resources("AWS::DynamoDB::Table") {
 		tables[table.id] = true
@@ -417,7 +417,7 @@ var tablesWanted = map[string]struct {
 	"Transient": {keys: "pk HASH S", ttl: "expires"},
 }
 
-func tables(s *stack) (f findings) {
+func tables(s *templateFile) (f findings) {
 	found := s.resources("AWS::DynamoDB::Table")
 	if len(found) != len(tablesWanted) {
 		f.add("%d tables, want %d", len(found), len(tablesWanted))
@@ -467,7 +467,7 @@ func tables(s *stack) (f findings) {
 // EventBridge Scheduler: the unit is singular for 1 and plural otherwise.
 var scheduleExpression = regexp.MustCompile(`^(rate\((1 (minute|hour|day)|([2-9]|[1-9][0-9]+) (minutes|hours|days))\)|cron\([^ ]+( [^ ]+){5}\))$`)
 
-func schedules(s *stack) (f findings) {
+func schedules(s *templateFile) (f findings) {
 	for _, function := range s.functions() {
 		events := function.events("ScheduleV2")
 		if len(function.events("Api"))+len(events) == 0 {
@@ -498,7 +498,7 @@ const (
 	answerSeconds = 5
 )
 
-func settleTimes(s *stack) (f findings) {
+func settleTimes(s *templateFile) (f findings) {
 	longest := 0
 	for _, function := range s.functions() {
 		seconds, _ := function.properties["Timeout"].(int)
@@ -546,7 +546,7 @@ var enumerated = map[string][]string{
 	"SystemLogLevel":       {"DEBUG", "INFO", "WARN"},
 }
 
-func enumerations(s *stack) (f findings) {
+func enumerations(s *templateFile) (f findings) {
 	walk(s.doc, "", func(path, key string, value any) {
 		for at, allowed := range enumerated {
 			text, ok := value.(string)
@@ -560,7 +560,7 @@ func enumerations(s *stack) (f findings) {
 
 var substitution = regexp.MustCompile(`\$\{([A-Za-z0-9]+)\}`)
 
-func parameters(s *stack) (f findings) {
+func parameters(s *templateFile) (f findings) {
 	used := map[string]bool{}
 	for _, section := range []string{"Globals", "Conditions", "Resources", "Outputs"} {
 		walk(s.doc[section], section, func(_, key string, value any) {
@@ -621,7 +621,7 @@ var (
 	aboutSecrets = []string{"SECRET_CACHE_SECONDS", "AWS_ENDPOINT_URL_SECRETS_MANAGER"}
 )
 
-func environments(s *stack) (f findings) {
+func environments(s *templateFile) (f findings) {
 	for _, function := range s.functions() {
 		variables := function.properties.object("Environment", "Variables")
 		for _, name := range variables.names() {
@@ -656,7 +656,7 @@ func environments(s *stack) (f findings) {
 
 // A table's name stands in a variable of each function that may use it. It is written out, as sam local resolves a Ref
 // to a table to its logical ID.
-func tableNames(s *stack) (f findings) {
+func tableNames(s *templateFile) (f findings) {
 	for _, function := range s.functions() {
 		variables := function.properties.object("Environment", "Variables")
 		uses := fmt.Sprint(function.properties.list("Policies"))
@@ -674,7 +674,7 @@ func tableNames(s *stack) (f findings) {
 	return f
 }
 
-func outputs(s *stack) (f findings) {
+func outputs(s *templateFile) (f findings) {
 	all := s.doc.object("Outputs")
 	for _, name := range all.names() {
 		if all.text(name, "Description") == "" {
@@ -688,7 +688,7 @@ func outputs(s *stack) (f findings) {
 }
 
 // Overrides that samconfig.toml gives a stage keep the same order of times. Values are NAME=VALUE.
-func checkOverrides(s *stack, overrides []string) (f findings) {
+func checkOverrides(s *templateFile, overrides []string) (f findings) {
 	parameters := s.doc.object("Parameters")
 	text := s.text
 	for _, override := range overrides {

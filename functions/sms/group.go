@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"time"
 
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/api"
@@ -13,9 +14,11 @@ import (
 
 // group is what the operations of this function share.
 type group struct {
-	client  *upstream.Client
-	secrets *secret.Cache
-	wallet  *credit.Store
+	client   *upstream.Client
+	secrets  *secret.Cache
+	breakers *upstream.Breakers
+	wallet   *credit.Store
+	timeout  time.Duration // of one vendor call
 }
 
 // accounts are the complete integrations of a call, by priority. None is a 422

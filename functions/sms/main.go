@@ -15,9 +15,11 @@ func main() {
 		func(c config) api.Config { return c.API },
 		func(c config, s *api.Service, cfg aws.Config) ([]api.Route, error) {
 			g := &group{
-				client:  upstream.New(c.Upstream),
-				secrets: secret.New(awsclient.Secrets(cfg), c.API.Stage, c.secretLife()),
-				wallet:  s.Wallet(),
+				client:   upstream.New(c.Upstream),
+				secrets:  secret.New(awsclient.Secrets(cfg), c.API.Stage, c.secretLife()),
+				breakers: upstream.NewBreakers(),
+				wallet:   s.Wallet(),
+				timeout:  c.Upstream.Timeout(),
 			}
 			return []api.Route{g.send(), g.balance()}, nil
 		},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"regexp"
+	"slices"
 
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/api"
@@ -38,6 +39,7 @@ const (
 type sendRequest struct {
 	method    string
 	checkCost bool
+	given     []string          // recipients as given
 	messages  []vendors.Message // one per recipient, in the order given
 	units     []int             // of each message
 }
@@ -102,6 +104,7 @@ func (r *sendRequest) add(to, text string) {
 	} else {
 		count, unicode = units(text)
 	}
+	r.given = append(r.given, to)
 	r.messages = append(r.messages, vendors.Message{To: normal, Text: text, Unicode: unicode})
 	r.units = append(r.units, count)
 }
@@ -132,35 +135,108 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 	if err := r.refusal(call); err != nil {
 		return nil, err
 	}
-	credits := call.Credits(r.units[0])
+	if r.checkCost {
+		return g.estimate(accounts[0], r)
+	}
+	credits := call.Credits(r.total(nil))
 	return &api.Job{
 		Credits: credits, Irrevocable: true,
 		Run: func(ctx context.Context) (*api.Result, error) {
-			receipt, vendor, err := g.sendOne(ctx, accounts, r.messages[0])
-			if err != nil {
-				e := vendorError(sendErrors, vendor, err)
-				e.Uncertain = upstream.ClassOf(err).Uncertain()
-				return nil, e
+			outcomes := g.deliver(ctx, accounts, r)
+			if err := failure(outcomes); err != nil {
+				return nil, err
 			}
-			return &api.Result{
-				Data:   sendResult{r.method, r.units[0], credits, acceptance{receipt.Status, receipt.ID, vendor}},
-				Vendor: vendor, Attributes: []slog.Attr{slog.Int("units", r.units[0])},
-			}, nil
+			result := sendResult{Method: r.method, Units: r.total(outcomes), Credits: credits}
+			first := outcomes[firstAccepted(outcomes)]
+			if r.method == single {
+				result.Provider = acceptance{first.receipt.Status, first.receipt.ID, first.vendor}
+			} else {
+				result.Provider = r.bulkAcceptance(outcomes)
+			}
+			return &api.Result{Data: result, Vendor: first.vendor, Attributes: summary(result.Units, outcomes)}, nil
 		},
 	}, nil
 }
 
-// sendOne goes along the chain of accounts. The next one is tried only after a
-// certain failure to connect, never once a vendor may have the message.
-func (g *group) sendOne(ctx context.Context, accounts []upstream.Account, m vendors.Message) (receipt vendors.Receipt, vendor string, err error) {
-	for _, account := range accounts {
-		vendor = account.Integration.Vendor
-		receipt, err = upstream.WithFresh(ctx, g.secrets, account, func(a upstream.Account) (vendors.Receipt, error) {
-			return g.adapter(a).Send(ctx, m)
-		})
-		if err == nil || upstream.ClassOf(err) != upstream.NotSent {
-			return receipt, vendor, err
+// total is the units of the messages, of the accepted ones where outcomes are known.
+func (r *sendRequest) total(outcomes []outcome) int {
+	sum := 0
+	for i, n := range r.units {
+		if outcomes == nil || outcomes[i].status() == accepted {
+			sum += n
 		}
 	}
-	return receipt, vendor, err
+	return sum
+}
+
+// failure is the error of a request of which nothing was accepted: that of the
+// first uncertain recipient, else of the first one.
+func failure(outcomes []outcome) error {
+	chosen, reached := -1, false
+	for i, o := range outcomes {
+		switch o.status() {
+		case accepted:
+			return nil
+		case uncertain:
+			if chosen < 0 {
+				chosen = i
+			}
+		}
+		reached = reached || upstream.ClassOf(o.err) != upstream.NotSent
+	}
+	o := outcomes[max(chosen, 0)]
+	e := vendorError(sendErrors, o.vendor, o.err)
+	e.Uncertain, e.Reached = chosen >= 0, reached
+	return e
+}
+
+func firstAccepted(outcomes []outcome) int {
+	return slices.IndexFunc(outcomes, func(o outcome) bool { return o.status() == accepted })
+}
+
+// bulkResult is one recipient's part of provider_response.
+type bulkResult struct {
+	To     string `json:"to"` // as in the request
+	Status status `json:"status"`
+	ID     string `json:"id"`
+	Vendor string `json:"vendor"`
+	Units  int    `json:"units"`
+}
+
+// bulkResponse is provider_response after a bulk send.
+type bulkResponse struct {
+	acceptance
+	Results []bulkResult `json:"results"`
+}
+
+// bulkAcceptance tells every recipient's outcome. The status is accepted, or
+// partial; the ID is the vendor's where one call took all recipients.
+func (r *sendRequest) bulkAcceptance(outcomes []outcome) bulkResponse {
+	first := outcomes[firstAccepted(outcomes)]
+	response := bulkResponse{acceptance: acceptance{"accepted", first.receipt.ID, first.vendor}}
+	for i, o := range outcomes {
+		if o.status() != accepted {
+			response.Status = "partial"
+		}
+		if o.receipt.ID != first.receipt.ID {
+			response.ID = ""
+		}
+		response.Results = append(response.Results, bulkResult{r.given[i], o.status(), o.receipt.ID, o.vendor, r.units[i]})
+	}
+	return response
+}
+
+// summary counts recipients by their outcome, for the log.
+func summary(units int, outcomes []outcome) []slog.Attr {
+	counts := map[status]int{}
+	for _, o := range outcomes {
+		counts[o.status()]++
+	}
+	attributes := []slog.Attr{slog.Int("units", units)}
+	for _, s := range []status{accepted, rejected, uncertain, notAttempted} {
+		if n := counts[s]; n > 0 {
+			attributes = append(attributes, slog.Int(string(s), n))
+		}
+	}
+	return attributes
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -108,9 +109,7 @@ func accepted(r *http.Request) string {
 // write sends the answer with the headers that the gateway adds.
 func (a *answer) write(w http.ResponseWriter, x *exchange) {
 	header := w.Header()
-	for name, list := range a.headers {
-		header[name] = list
-	}
+	maps.Copy(header, a.headers)
 	header.Set("X-Amzn-Requestid", x.id)
 	header.Set("X-Amz-Apigw-Id", x.extendedID)
 	w.WriteHeader(a.status)

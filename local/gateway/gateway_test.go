@@ -415,7 +415,7 @@ func TestAnswers(t *testing.T) {
 		})
 	}
 	response, text := send(t, url, "POST", "/stream", nil)
-	if response.StatusCode != 201 || response.Header.Get("Content-Type") != "application/pdf" || len(text) != 7<<20 {
+	if response.StatusCode != http.StatusCreated || response.Header.Get("Content-Type") != "application/pdf" || len(text) != 7<<20 {
 		t.Errorf("stream: %d %v, %d bytes", response.StatusCode, response.Header, len(text))
 	}
 }

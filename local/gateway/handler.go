@@ -88,8 +88,7 @@ func (h *Handler) answer(x *exchange, w http.ResponseWriter) *answer {
 		return h.own(x, "MISSING_AUTHENTICATION_TOKEN", "no such route")
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, x.request.Body, maxBody))
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return h.own(x, "REQUEST_TOO_LARGE", "body over 10 MB")
 	}
 	if err != nil {

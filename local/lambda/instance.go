@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -44,9 +46,10 @@ func start(p *pool) (*instance, error) {
 	i := &instance{pool: p, started: time.Now(), events: make(chan *event, 1), gone: make(chan struct{})}
 	cmd := exec.Command(p.binary)
 	cmd.Dir = filepath.Dir(p.binary)
-	cmd.Env = append(p.environment[:len(p.environment):len(p.environment)],
-		"AWS_LAMBDA_RUNTIME_API="+listener.Addr().String(),
-		"AWS_LAMBDA_LOG_STREAM_NAME="+i.started.UTC().Format("2006/01/02")+"/[$LATEST]"+random(16))
+	cmd.Env = slices.Concat(p.environment, []string{
+		"AWS_LAMBDA_RUNTIME_API=" + listener.Addr().String(),
+		"AWS_LAMBDA_LOG_STREAM_NAME=" + i.started.UTC().Format("2006/01/02") + "/[$LATEST]" + random(16),
+	})
 	cmd.Stdout, cmd.Stderr = p.log, p.log
 	i.process, err = process.Start(cmd)
 	if err != nil {
@@ -224,9 +227,7 @@ func environment(f template.Function, binary string, extra map[string]string) []
 		variables["AWS_LAMBDA_LOG_LEVEL"] = f.LogLevel
 	}
 	for _, layer := range []map[string]string{f.Environment, extra} {
-		for name, v := range layer {
-			variables[name] = v
-		}
+		maps.Copy(variables, layer)
 	}
 	var list []string
 	for name, v := range variables {

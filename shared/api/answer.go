@@ -61,7 +61,11 @@ func success(r *Result, requestID string) answer {
 	if err != nil {
 		return failure(ErrInternal.Because(err))
 	}
-	return answer{status: 200, header: http.Header{"Content-Type": {jsonType}}, body: body}
+	header := http.Header{"Content-Type": {jsonType}}
+	if r.replayed {
+		header.Set(replayedHeader, "true")
+	}
+	return answer{status: 200, header: header, body: body}
 }
 
 // failure makes the answer of an error; one that is no *Error is internal.

@@ -14,6 +14,7 @@ import (
 
 	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
+	"svcapi/shared/idempotency"
 	"svcapi/shared/project"
 	"svcapi/shared/ratelimit"
 	"svcapi/shared/telemetry"
@@ -63,6 +64,7 @@ func New(cfg Config, db *dynamodb.Client, log *telemetry.Logger) *Service {
 		projects: project.NewCache(project.NewStore(db, cfg.ProjectsTable), time.Duration(cfg.ProjectCacheSeconds)*time.Second),
 		limiter:  ratelimit.New(db, cfg.TransientTable),
 		wallet:   credit.NewStore(db, credit.Tables{Wallets: cfg.WalletsTable, Ledger: cfg.LedgerTable}),
+		keys:     idempotency.New(db, cfg.TransientTable),
 		log:      log,
 		now:      time.Now,
 	}

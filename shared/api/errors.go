@@ -32,6 +32,7 @@ type Error struct {
 
 	Cause     error  // for the log only
 	Vendor    string // who failed, where a vendor did
+	Reached   bool   // a byte of irrevocable work may have reached a vendor: an Idempotency-Key keeps this outcome
 	Uncertain bool   // the work may have happened all the same: it stays charged
 }
 

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"svcapi/shared/credit"
@@ -26,7 +27,9 @@ type Operation[T any] struct {
 	// Decode takes the request apart. It notes wrong fields in the input; an
 	// error of its own beats them.
 	Decode func(in *Input) (T, error)
-	// Sends tells which requests need the playground's confirmation; nil: none.
+	// Sends tells which requests have an effect outside that cannot be taken
+	// back: they need the playground's confirmation and heed an
+	// Idempotency-Key; nil: none.
 	Sends func(T) bool
 	// Prepare refuses what can be refused before anything is counted or paid,
 	// and says what is to be done. It touches nothing outside but caches.
@@ -37,7 +40,13 @@ type Operation[T any] struct {
 type Route interface {
 	route() (name, method, path string)
 	pricedAs() string
-	decide(ctx context.Context, s *Service, x *exchange, in *Input) (*Job, error)
+	understand(x *exchange, in *Input) (*understood, error)
+}
+
+// understood is a request that is well-formed: what remains is to decide on it.
+type understood struct {
+	key    string // its Idempotency-Key, empty: none
+	decide func(ctx context.Context, prices credit.Prices) (*Job, error)
 }
 
 func (o *Operation[T]) route() (name, method, path string) { return o.Name, o.Method, o.Path }
@@ -96,6 +105,8 @@ type Result struct {
 	NotCharged bool               // a success that costs nothing (location of an unknown address)
 	Attributes []slog.Attr        // more for the log entry
 	Metrics    []telemetry.Metric // more for the metrics
+
+	replayed bool // the answer of an earlier request with the same Idempotency-Key
 }
 
 // Media is an answer that is no JSON.
@@ -105,21 +116,31 @@ type Media struct {
 	Body        []byte
 }
 
-// decide runs everything between "which project is this" and "may it pay":
-// decoding, confirmation, integration and the operation's refusals, in the
-// contract's order.
-func (o *Operation[T]) decide(ctx context.Context, s *Service, x *exchange, in *Input) (*Job, error) {
+// understand decodes the request and asks for the playground's confirmation.
+func (o *Operation[T]) understand(x *exchange, in *Input) (*understood, error) {
 	decoded, err := o.Decode(in)
 	if err != nil {
 		return nil, err
+	}
+	u := &understood{decide: func(ctx context.Context, prices credit.Prices) (*Job, error) {
+		return o.decide(ctx, x, prices, decoded)
+	}}
+	sends := o.Sends != nil && o.Sends(decoded)
+	if sends {
+		u.key = idempotencyKey(x.request.Header, in.problems)
 	}
 	if len(in.problems) > 0 {
 		return nil, errInvalid(in.problems)
 	}
 	x.decoded = true
-	if o.Sends != nil && x.playground && !isTrue(x.request.Header.Get("X-Confirm-Send")) && o.Sends(decoded) {
+	if sends && x.playground && !isTrue(x.request.Header.Get("X-Confirm-Send")) {
 		return nil, errUnconfirmed
 	}
+	return u, nil
+}
+
+// decide selects the integrations and lets the operation refuse.
+func (o *Operation[T]) decide(ctx context.Context, x *exchange, prices credit.Prices, decoded T) (*Job, error) {
 	integrations := x.record.Active(o.Kind, x.environment)
 	if len(integrations) == 0 {
 		return nil, ErrNoIntegration
@@ -127,7 +148,7 @@ func (o *Operation[T]) decide(ctx context.Context, s *Service, x *exchange, in *
 	x.mode = integrations[0].Mode
 	return o.Prepare(ctx, &Call{
 		RequestID: x.id, Project: &x.record.Project, Environment: x.environment,
-		Mode: x.mode, Integrations: integrations, prices: s.cfg.Prices, price: o.Price,
+		Mode: x.mode, Integrations: integrations, prices: prices, price: o.Price,
 	}, decoded)
 }
 
@@ -150,9 +171,25 @@ type exchange struct {
 	privacy     bool
 	decoded     bool
 	credits     int64
-	attributes  []slog.Attr
-	metrics     []telemetry.Metric
 	vendor      string
+
+	mu         sync.Mutex // what follows is noted by steps that run side by side
+	attributes []slog.Attr
+	metrics    []telemetry.Metric
+}
+
+// note adds an operator's remark to the log line.
+func (x *exchange) note(name string, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.attributes = append(x.attributes, slog.String(name, err.Error()))
+}
+
+// metric counts one of something.
+func (x *exchange) metric(name string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.metrics = append(x.metrics, telemetry.Metric{Name: name, Unit: telemetry.Count, Value: 1})
 }
 
 // pathParameters matches an encoded path against a pattern. Segments are

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"runtime/debug"
 	"strings"
 	"time"
 
 	"svcapi/shared/credit"
+	"svcapi/shared/idempotency"
 	"svcapi/shared/project"
 	"svcapi/shared/ratelimit"
 	"svcapi/shared/telemetry"
@@ -32,6 +32,7 @@ type Service struct {
 	projects *project.Cache
 	limiter  *ratelimit.Limiter
 	wallet   *credit.Store
+	keys     *idempotency.Store
 	log      *telemetry.Logger
 	now      func() time.Time
 }
@@ -112,16 +113,23 @@ func (s *Service) serve(ctx context.Context, x *exchange, route Route, parameter
 	x.playground = header.Get("X-SVC-Client") == "playground" ||
 		s.cfg.PlaygroundOrigin != "" && header.Get("Origin") == s.cfg.PlaygroundOrigin
 
-	job, refusal := s.prepare(ctx, x, route, parameters)
-	reservation, err := s.admit(ctx, x, job, refusal)
+	u, refusal := s.read(x, route, parameters)
+	if refusal == nil && u.key != "" {
+		return s.once(ctx, x, u)
+	}
+	var job *Job
+	if refusal == nil {
+		job, refusal = u.decide(ctx, s.cfg.Prices)
+	}
+	reservation, err := s.admit(ctx, x, job, refusal, s.count(ctx, x))
 	if err != nil {
 		return nil, err
 	}
-	return s.perform(ctx, x, job, reservation)
+	return s.perform(ctx, x, job, reservation, nil)
 }
 
-// prepare decodes and decides, in memory.
-func (s *Service) prepare(ctx context.Context, x *exchange, route Route, parameters map[string]string) (*Job, error) {
+// read takes the body apart.
+func (s *Service) read(x *exchange, route Route, parameters map[string]string) (*understood, error) {
 	problems := Problems{}
 	object, err := parseObject(x.body, "", problems)
 	if err != nil && x.request.Method == http.MethodPost {
@@ -132,14 +140,27 @@ func (s *Service) prepare(ctx context.Context, x *exchange, route Route, paramet
 	if v, ok := object.members["privacy_mode"]; ok && v.Kind() != 'f' && v.Kind() != 'n' {
 		x.privacy = true
 	}
-	return route.decide(ctx, s, x, &Input{object, parameters})
+	return route.understand(x, &Input{object, parameters})
 }
 
-// admit sends the writes that say yes or no: the count always; beside it the
-// reservation and the job's own read, unless something has refused the request
-// already. All are awaited; the limit's no comes first, then the refusal, then
-// the credits'.
-func (s *Service) admit(ctx context.Context, x *exchange, job *Job, refusal error) (*credit.Reservation, error) {
+// count counts the request, at once.
+func (s *Service) count(ctx context.Context, x *exchange) chan error {
+	return async(func() error {
+		decision, err := s.limiter.Count(ctx, x.record.ID, string(x.environment), x.record.Limit)
+		switch {
+		case err != nil:
+			return ErrInternal.Because(fmt.Errorf("count request: %w", err))
+		case !decision.Allowed:
+			return errRateLimited(seconds(decision.RetryAfter))
+		}
+		return nil
+	})
+}
+
+// admit sends the reservation and the job's own read, unless something has
+// refused the request already, and awaits them with the count that is under
+// way. The limit's no comes first, then the refusal, then the credits'.
+func (s *Service) admit(ctx context.Context, x *exchange, job *Job, refusal error, counted chan error) (*credit.Reservation, error) {
 	var reservation *credit.Reservation
 	var reserved, read chan error
 	if refusal == nil && job.Credits > 0 {
@@ -153,15 +174,11 @@ func (s *Service) admit(ctx context.Context, x *exchange, job *Job, refusal erro
 	if refusal == nil && job.Beside != nil {
 		read = async(func() error { return job.Beside(ctx) })
 	}
-	decision, countErr := s.limiter.Count(ctx, x.record.ID, string(x.environment), x.record.Limit)
-	reserveErr, readErr := await(reserved), await(read)
+	limited, reserveErr, readErr := await(counted), await(reserved), await(read)
 
-	var no error
+	no := limited
 	switch {
-	case countErr != nil:
-		no = ErrInternal.Because(fmt.Errorf("count request: %w", countErr))
-	case !decision.Allowed:
-		no = errRateLimited(seconds(decision.RetryAfter))
+	case no != nil:
 	case refusal != nil:
 		no = refusal
 	case errors.Is(reserveErr, credit.ErrInsufficientCredits):
@@ -170,8 +187,7 @@ func (s *Service) admit(ctx context.Context, x *exchange, job *Job, refusal erro
 		no = ErrInternal.Because(fmt.Errorf("reserve credits: %w", reserveErr))
 	case readErr != nil:
 		no = ErrInternal.Because(readErr)
-	}
-	if no == nil {
+	default:
 		return reservation, nil
 	}
 	x.credits = 0
@@ -202,29 +218,40 @@ func await(done chan error) error {
 	return <-done
 }
 
-// perform does the work and settles its reservation: captured on success,
-// captured as uncertain where it may have happened, released else.
-func (s *Service) perform(ctx context.Context, x *exchange, job *Job, reservation *credit.Reservation) (*Result, error) {
+// perform does the work, settles its reservation (captured on success, captured
+// as uncertain where it may have happened, released else) and beside it tells
+// the claim what came of it, where there is one.
+func (s *Service) perform(ctx context.Context, x *exchange, job *Job, reservation *credit.Reservation, claim *claim) (*Result, error) {
 	if reservation != nil && job.Irrevocable {
 		if err := s.wallet.Mark(ctx, reservation); err != nil {
-			return nil, ErrInternal.Because(fmt.Errorf("mark reservation: %w", err))
+			x.credits = 0
+			err = ErrInternal.Because(fmt.Errorf("mark reservation: %w", err))
+			claim.end(ctx, x, nil, err)
+			return nil, err
 		}
 	}
 	result, err := work(ctx, job)
-	if reservation == nil {
-		return result, err
+	told := async(func() error { claim.end(ctx, x, result, err); return nil })
+	if reservation != nil {
+		s.settle(ctx, x, reservation, result, err)
 	}
+	if p := await(told); p != nil {
+		x.note("outcome_not_kept", p)
+	}
+	return result, err
+}
+
+func (s *Service) settle(ctx context.Context, x *exchange, r *credit.Reservation, result *Result, err error) {
 	var failed *Error
 	switch {
 	case err == nil && !result.NotCharged:
-		s.capture(ctx, x, reservation, credit.Outcome{Vendor: result.Vendor})
+		s.capture(ctx, x, r, credit.Outcome{Vendor: result.Vendor})
 	case errors.As(err, &failed) && failed.Uncertain:
-		x.metrics = append(x.metrics, telemetry.Metric{Name: "UncertainSends", Unit: telemetry.Count, Value: 1})
-		s.capture(ctx, x, reservation, credit.Outcome{Uncertain: true, Vendor: failed.Vendor})
+		x.metric("UncertainSends")
+		s.capture(ctx, x, r, credit.Outcome{Uncertain: true, Vendor: failed.Vendor})
 	default:
-		s.release(ctx, x, reservation)
+		s.release(ctx, x, r)
 	}
-	return result, err
 }
 
 // work runs the job with what is left of the request's time.
@@ -237,7 +264,7 @@ func work(ctx context.Context, job *Job) (result *Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			e := ErrInternal.Because(panicked(p))
-			e.Uncertain = job.Irrevocable
+			e.Reached, e.Uncertain = job.Irrevocable, job.Irrevocable
 			result, err = nil, e
 		}
 	}()
@@ -261,8 +288,8 @@ func (s *Service) release(ctx context.Context, x *exchange, r *credit.Reservatio
 
 // unsettled notes a reservation that the settler has to finish.
 func (x *exchange) unsettled(step string, err error) {
-	x.attributes = append(x.attributes, slog.String("unsettled", step+": "+err.Error()))
-	x.metrics = append(x.metrics, telemetry.Metric{Name: "UnsettledReservations", Unit: telemetry.Count, Value: 1})
+	x.note("unsettled", fmt.Errorf("%s: %w", step, err))
+	x.metric("UnsettledReservations")
 }
 
 // isTrue reads a header boolean: 1 or true, in any case.

@@ -30,7 +30,7 @@ func NewChain[T any](cfg Config, table []Vendor[T], goOn bool, client *upstream.
 	return &Chain[T]{
 		table: table, goOn: goOn, client: client, secrets: secrets,
 		databases: NewDatabases(cfg.DatabaseDirectory),
-		breakers:  upstream.NewBreakers(),
+		breakers:  upstream.NewBreakersOn(func(err error) bool { return !errors.Is(err, ErrUnknown) }),
 		cache:     newCache[T](time.Duration(cfg.CacheSeconds) * time.Second),
 	}
 }
@@ -60,26 +60,28 @@ type Answer[T any] struct {
 // last: an open breaker spares the wait, it never leaves nobody to ask. The
 // error holds every vendor's; it is ErrUnknown where the chain ends at a vendor
 // that does not know the address.
-func (c *Chain[T]) Ask(ctx context.Context, projectID string, accounts []upstream.Account, addr netip.Addr) (Answer[T], error) {
-	w := walk[T]{chain: c, project: projectID, addr: addr}
+func (c *Chain[T]) Ask(ctx context.Context, accounts []upstream.Account, addr netip.Addr) (Answer[T], error) {
+	w := walk[T]{chain: c, addr: addr}
 	var held []upstream.Account
 	for i, account := range accounts {
 		if value, ok := c.cache.get(w.key(account)); ok {
 			w.answer.Value, w.answer.Vendor, w.answer.Cached = value, account.Integration.Vendor, true
 			return w.answer, nil
 		}
-		done, ok := c.breakers.Allow(projectID, account.Integration)
-		if !ok {
+		over, open := w.ask(ctx, account, len(accounts)-i+len(held), c.breakers)
+		if open {
 			held = append(held, account)
-			continue
 		}
-		if w.ask(ctx, account, done, len(accounts)-i+len(held)) {
+		if over {
 			return w.answer, w.err
 		}
 	}
 	for i, account := range held {
-		if ctx.Err() != nil || w.ask(ctx, account, func(error) {}, len(held)-i) {
-			return w.answer, w.err
+		if ctx.Err() != nil {
+			break
+		}
+		if over, _ := w.ask(ctx, account, len(held)-i, nil); over {
+			break
 		}
 	}
 	return w.answer, w.err
@@ -87,53 +89,52 @@ func (c *Chain[T]) Ask(ctx context.Context, projectID string, accounts []upstrea
 
 // walk is one way along a chain.
 type walk[T any] struct {
-	chain   *Chain[T]
-	project string
-	addr    netip.Addr
-	answer  Answer[T]
-	err     error
+	chain  *Chain[T]
+	addr   netip.Addr
+	answer Answer[T]
+	err    error
 }
 
-func (w *walk[T]) key(account upstream.Account) cacheKey {
-	return cacheKey{w.project, account.Integration.ID, account.Integration.Updated.Unix(), w.addr}
+func (w *walk[T]) key(a upstream.Account) cacheKey {
+	return cacheKey{a.Project, a.Integration.ID, a.Integration.Updated.Unix(), w.addr}
 }
 
-// ask asks one vendor, left being how many are left with it, and tells whether
-// the walk is over.
-func (w *walk[T]) ask(ctx context.Context, account upstream.Account, done func(error), left int) (over bool) {
+// ask asks one vendor, left being how many are left with it. It tells whether
+// the walk is over, and whether the vendor was not asked because its circuit is
+// open.
+func (w *walk[T]) ask(ctx context.Context, account upstream.Account, left int, breakers *upstream.Breakers) (over, open bool) {
 	vendor := Find(w.chain.table, account.Integration.Vendor)
+	call := func() (T, error) { return w.call(ctx, vendor, account, left) }
+	if breakers != nil {
+		inner := call
+		call = func() (T, error) { return upstream.Through(breakers, account, inner) }
+	}
+	value, err := call()
+	if errors.Is(err, upstream.ErrOpen) {
+		return false, true
+	}
 	w.answer.Vendor = vendor.Name
-	value, err := w.call(ctx, vendor, account, done, left)
 	switch {
 	case err == nil:
 		if !vendor.Uncached {
 			w.chain.cache.put(w.key(account), value)
 		}
 		w.answer.Value, w.err = value, nil
-		return true
+		return true, false
 	case errors.Is(err, ErrUnknown) && !w.chain.goOn:
 		w.err = ErrUnknown
-		return true
+		return true, false
 	case errors.Is(err, ErrUnknown):
 		w.answer.Failed = append(w.answer.Failed, vendor.Name+":unknown")
 	default:
 		w.answer.Failed = append(w.answer.Failed, vendor.Name+":"+string(upstream.ClassOf(err)))
 	}
 	w.err = errors.Join(w.err, fmt.Errorf("%s: %w", vendor.Name, err))
-	return false
+	return false, false
 }
 
-// call makes one look-up in no more than its share of the time that is left,
-// and tells the breaker what became of it.
-func (w *walk[T]) call(ctx context.Context, vendor *Vendor[T], account upstream.Account, done func(error), left int) (value T, err error) {
-	err = errors.New("the look-up did not return") // what the breaker hears of a panic
-	defer func() {
-		if errors.Is(err, ErrUnknown) {
-			done(nil)
-			return
-		}
-		done(err)
-	}()
+// call makes one look-up in no more than its share of the time that is left.
+func (w *walk[T]) call(ctx context.Context, vendor *Vendor[T], account upstream.Account, left int) (T, error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(left))

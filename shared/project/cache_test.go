@@ -105,7 +105,7 @@ func TestAuthenticate(t *testing.T) {
 		switch {
 		case c.ok && (err != nil || rec.ID != "acme"):
 			t.Errorf("%s: %v", c.what, err)
-		case !c.ok && (err != ErrUnauthorized || rec != nil || env != ""):
+		case !c.ok && (!errors.Is(err, ErrUnauthorized) || err.Error() != ErrUnauthorized.Error() || rec != nil || env != ""):
 			t.Errorf("%s: %v, %q, %v", c.what, rec, env, err)
 		}
 		if got := b.reads.Load() - before; got != c.reads {

@@ -8,7 +8,10 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -358,8 +361,8 @@ func checked(p Project) (Project, error) {
 	switch {
 	case !ValidID(p.ID):
 		return refuse("project ID %q (3 to 32 of a-z, 0-9 and -)", p.ID)
-	case p.Name == "" || len(p.Name) > maxName:
-		return refuse("project name of %d bytes (1 to %d)", len(p.Name), maxName)
+	case p.Name == "" || len(p.Name) > maxName || strings.ContainsFunc(p.Name, unprintable):
+		return refuse("project name %q (1 to %d bytes, printable)", p.Name, maxName)
 	case p.Limit.Requests < 1 || p.Limit.Requests > maxRequests:
 		return refuse("limit of %d requests (1 to %d)", p.Limit.Requests, maxRequests)
 	case p.Limit.Window < time.Second || p.Limit.Window > maxWindow || p.Limit.Window%time.Second != 0:
@@ -378,6 +381,9 @@ func checked(p Project) (Project, error) {
 	p.TrialDestinations = normal
 	return p, nil
 }
+
+// unprintable is what a text for people does not hold; invalid UTF-8 reads as U+FFFD.
+func unprintable(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
 
 func checkIntegration(i *Integration) error {
 	refuse := func(format string, args ...any) error {

@@ -1,61 +1,73 @@
 package upstream
 
 import (
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
-
-	"svcapi/shared/project"
 )
 
 const (
-	// tripAfter is how many calls in a row must fail before an integration is left alone.
-	tripAfter = 5
-	// openFor is how long it is left alone; then one call is let through to try it.
-	openFor = 15 * time.Second
-	// maxBreakers bounds the breakers that an instance remembers.
-	maxBreakers = 4096
+	tripAfter   = 3                // connection failures in a row
+	openFor     = 30 * time.Second // a vendor that cannot be reached is skipped
+	maxCircuits = 10_000           // integrations that an instance remembers
 )
 
-// Breakers holds a circuit breaker for each integration of each project, so
-// that a chain does not wait for a vendor that has just failed again and again.
-// An integration that was changed has a new one.
+// ErrOpen says that a call was not made because its circuit is open.
+var ErrOpen = errors.New("circuit open")
+
+// Breakers hold a circuit for each integration, so that one project's trouble
+// closes nothing for another. A circuit opens when calls fail again and again.
 type Breakers struct {
+	fails func(error) bool
+
 	mu       sync.Mutex
-	breakers map[breakerKey]*gobreaker.TwoStepCircuitBreaker[any]
+	circuits map[string]*gobreaker.CircuitBreaker[struct{}]
 }
 
-type breakerKey struct {
-	project, integration string
-	updated              int64 // Unix seconds
-}
-
-// NewBreakers makes breakers that all are closed.
+// NewBreakers returns closed circuits for sends: they open when connecting
+// fails; whatever a vendor answers keeps them closed.
 func NewBreakers() *Breakers {
-	return &Breakers{breakers: map[breakerKey]*gobreaker.TwoStepCircuitBreaker[any]{}}
+	return NewBreakersOn(func(err error) bool { return ClassOf(err) == NotSent })
 }
 
-// Allow tells whether a call may be made now. After a yes, done must be called
-// once with what became of it: nil where the vendor did its part.
-func (b *Breakers) Allow(projectID string, in project.Integration) (done func(failure error), ok bool) {
-	done, err := b.of(breakerKey{projectID, in.ID, in.Updated.Unix()}).Allow()
-	return done, err == nil
+// NewBreakersOn returns closed circuits that count the errors for which fails
+// says yes.
+func NewBreakersOn(fails func(error) bool) *Breakers {
+	return &Breakers{fails: fails, circuits: map[string]*gobreaker.CircuitBreaker[struct{}]{}}
 }
 
-func (b *Breakers) of(key breakerKey) *gobreaker.TwoStepCircuitBreaker[any] {
+// Through makes a call unless the account's circuit is open. The error of an
+// open one wraps ErrOpen and an *Error of class NotSent.
+func Through[T any](b *Breakers, account Account, call func() (T, error)) (result T, err error) {
+	_, err = b.circuit(account).Execute(func() (struct{}, error) {
+		result, err = call()
+		return struct{}{}, err
+	})
+	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
+		err = fmt.Errorf("%w: %w", ErrOpen, &Error{Class: NotSent, Vendor: account.Integration.Vendor, Detail: "left alone after failures in a row"})
+	}
+	return result, err
+}
+
+func (b *Breakers) circuit(account Account) *gobreaker.CircuitBreaker[struct{}] {
+	// An endpoint that an operator corrects starts anew.
+	key := account.Project + "/" + account.Integration.ID + " " + account.Endpoint
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	breaker := b.breakers[key]
-	if breaker == nil {
-		if len(b.breakers) >= maxBreakers {
-			clear(b.breakers) // all closed again: at worst a dead vendor is asked tripAfter times more
+	circuit := b.circuits[key]
+	if circuit == nil {
+		if len(b.circuits) >= maxCircuits {
+			clear(b.circuits)
 		}
-		breaker = gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
-			Timeout:     openFor,
-			ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= tripAfter },
+		circuit = gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
+			Timeout:      openFor,
+			ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= tripAfter },
+			IsSuccessful: func(err error) bool { return err == nil || !b.fails(err) },
 		})
-		b.breakers[key] = breaker
+		b.circuits[key] = circuit
 	}
-	return breaker
+	return circuit
 }

@@ -33,6 +33,9 @@ func (c Config) Check() error {
 	return nil
 }
 
+// Timeout is TimeoutSeconds as a duration.
+func (c Config) Timeout() time.Duration { return time.Duration(c.TimeoutSeconds) * time.Second }
+
 // maxAnswer is the most that is read of a vendor's answer, in bytes.
 const maxAnswer = 1 << 20
 
@@ -115,7 +118,7 @@ func New(cfg Config) *Client {
 // Do makes the call. Every error is an *Error of class NotSent, NoAnswer or
 // Unusable (an answer that is too large). Any HTTP status is a Response.
 func (c *Client) Do(ctx context.Context, vendor string, r *Request) (*Response, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(c.cfg.TimeoutSeconds)*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout())
 	defer cancel()
 	fail := func(class Class, cause error) (*Response, error) {
 		return nil, &Error{Class: class, Vendor: vendor, Detail: Redact(plain(cause), r.Redact)}

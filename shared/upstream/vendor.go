@@ -36,6 +36,7 @@ const EndpointSetting = "endpoint"
 
 // Account is a vendor as one project uses it: its integration with the secret.
 type Account struct {
+	Project     string // its ID
 	Integration project.Integration
 	Endpoint    string            // without a trailing slash
 	Settings    map[string]string // those of the integration
@@ -65,7 +66,7 @@ type Secrets interface {
 // Resolve makes an account of an integration. The error wraps ErrIncomplete
 // where the integration is the reason.
 func (c *Client) Resolve(ctx context.Context, projectID string, in project.Integration, spec *Spec, secrets Secrets) (Account, error) {
-	account := Account{Integration: in, Endpoint: spec.Endpoint, Settings: in.Settings, Owner: secret.Owner(in.Mode, projectID)}
+	account := Account{Project: projectID, Integration: in, Endpoint: spec.Endpoint, Settings: in.Settings, Owner: secret.Owner(in.Mode, projectID)}
 	if own := in.Settings[EndpointSetting]; own != "" {
 		account.Endpoint = own
 	}

@@ -19,12 +19,16 @@ func quickSend() Vendor {
 	return Vendor{
 		Spec: upstream.Spec{
 			Name: "quicksend", Title: "QuickSend.lk", Endpoint: "https://quicksend.lk",
-			Settings: []upstream.Field{senderID},
+			Settings: []upstream.Field{senderID, unitPrice, {
+				Name:        NativeCheckCost,
+				Description: `"true" asks the vendor for cost estimates; confirm first that its check_cost sends nothing`,
+			}},
 			Secrets: []upstream.Field{
 				{Name: "email", Description: "e-mail address of the account", Required: true},
 				{Name: "api_key", Description: "API key of the account", Required: true},
 			},
 		},
+		Batch: 100,
 		New: func(client *upstream.Client, account upstream.Account) Adapter {
 			return &quickSendAdapter{caller{"quicksend", client, account}}
 		},
@@ -55,10 +59,46 @@ type quickSendSingle struct {
 	Message  string `json:"msg"`
 }
 
-// Send implements Adapter. An acceptance without an ID is not believed: the
-// vendor has been seen to answer so without sending.
+type quickSendSame struct {
+	SenderID  string   `json:"senderID"`
+	To        []string `json:"to"`
+	Message   string   `json:"msg"`
+	CheckCost bool     `json:"check_cost,omitzero"`
+}
+
+type quickSendDifferent struct {
+	SenderID string             `json:"senderID"`
+	Messages []quickSendMessage `json:"msg_list"`
+}
+
+type quickSendMessage struct {
+	To      string `json:"to"`
+	Message string `json:"msg"`
+}
+
+// Send implements Adapter.
 func (a *quickSendAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
-	response, err := a.call(ctx, "SEND_SINGLE", quickSendSingle{a.account.Settings["sender_id"], local(m.To), m.Text}, true)
+	return a.send(ctx, "SEND_SINGLE", quickSendSingle{a.account.Settings["sender_id"], local(m.To), m.Text})
+}
+
+// SendSame implements SameSender.
+func (a *quickSendAdapter) SendSame(ctx context.Context, to []string, text string, _ bool) (Receipt, error) {
+	return a.send(ctx, "SEND_BULK_SAME", quickSendSame{SenderID: a.account.Settings["sender_id"], To: each(to, local), Message: text})
+}
+
+// SendDifferent implements DifferentSender.
+func (a *quickSendAdapter) SendDifferent(ctx context.Context, messages []Message) (Receipt, error) {
+	list := make([]quickSendMessage, len(messages))
+	for i, m := range messages {
+		list[i] = quickSendMessage{local(m.To), m.Text}
+	}
+	return a.send(ctx, "SEND_BULK_DIFFERENT", quickSendDifferent{a.account.Settings["sender_id"], list})
+}
+
+// send makes a call that sends. An acceptance without an ID is not believed:
+// the vendor has been seen to answer so without sending.
+func (a *quickSendAdapter) send(ctx context.Context, function string, body any) (Receipt, error) {
+	response, err := a.call(ctx, function, body, true)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -98,6 +138,35 @@ func (a *quickSendAdapter) read(body []byte) (map[string]jsontext.Value, error) 
 		return nil, a.fail(upstream.Rejected, words)
 	}
 	return nil, a.fail(upstream.Unusable, string(body))
+}
+
+// CheckCost implements CostChecker. The vendor does not document the types of
+// the answer: every value is read as text.
+func (a *quickSendAdapter) CheckCost(ctx context.Context, to []string, message string) (Campaign, error) {
+	request := quickSendSame{SenderID: a.account.Settings["sender_id"], To: each(to, local), Message: message, CheckCost: true}
+	response, err := a.call(ctx, "SEND_BULK_SAME", request, true)
+	if err != nil {
+		return Campaign{}, err
+	}
+	answer, err := a.read(response.Body)
+	if err != nil {
+		return Campaign{}, err
+	}
+	var data map[string]jsontext.Value
+	var parts []map[string]jsontext.Value
+	if json.Unmarshal(answer["campaign_data"], &data) != nil || json.Unmarshal(data["sms_msg_data"], &parts) != nil {
+		return Campaign{}, a.fail(upstream.Unusable, string(response.Body))
+	}
+	campaign := Campaign{
+		Method: text(data["campaign_method"]), Type: text(data["campaign_type"]), Sender: text(data["sender_id"]),
+		Cost: text(data["campaign_total_cost"]), Numbers: text(data["campaign_total_numbers"]), Parts: []CampaignMessage{},
+	}
+	for _, p := range parts {
+		campaign.Parts = append(campaign.Parts, CampaignMessage{
+			Message: text(p["msg"]), Unicode: flag(p["unicode"]), Size: text(p["msg_size"]), PerSMS: text(p["per_sms_cost"]), Cost: text(p["msg_cost"]),
+		})
+	}
+	return campaign, nil
 }
 
 // Balance implements Balancer. The answer is a number, as text or JSON, or an

@@ -18,7 +18,10 @@ func twilio() Vendor {
 	return Vendor{
 		Spec: upstream.Spec{
 			Name: "twilio", Title: "Twilio", Endpoint: "https://api.twilio.com",
-			Settings: []upstream.Field{{Name: "sender_id", Description: "From number or name, or a Messaging Service SID (MG…)", Required: true}},
+			Settings: []upstream.Field{
+				{Name: "sender_id", Description: "From number or name, or a Messaging Service SID (MG…)", Required: true},
+				unitPrice,
+			},
 			Secrets: []upstream.Field{
 				{Name: "account_sid", Description: "Account SID (AC…)", Required: true},
 				{Name: "auth_token", Description: "auth token, or the secret of api_key_sid", Required: true},

@@ -20,6 +20,24 @@ func text(v jsontext.Value) string {
 	return ""
 }
 
+// flag reads a truth value in any of the forms that vendors use, as "0" or "1".
+func flag(v jsontext.Value) string {
+	switch strings.ToLower(text(v)) {
+	case "", "0", "false", "no":
+		return "0"
+	}
+	return "1"
+}
+
+// each applies a number form to many numbers.
+func each(numbers []string, form func(string) string) []string {
+	formed := make([]string, len(numbers))
+	for i, n := range numbers {
+		formed[i] = form(n)
+	}
+	return formed
+}
+
 var numberForm = regexp.MustCompile(`^-?\d[\d,]*(\.\d+)?$`)
 
 func isNumber(s string) bool { return numberForm.MatchString(s) }

@@ -33,11 +33,54 @@ type Balancer interface {
 	Balance(ctx context.Context) (string, error)
 }
 
+// SameSender is an Adapter whose vendor takes one text for many recipients in
+// one call. They are accepted together or not at all.
+type SameSender interface {
+	SendSame(ctx context.Context, to []string, text string, unicode bool) (Receipt, error)
+}
+
+// DifferentSender is an Adapter whose vendor takes several messages in one
+// call. They are accepted together or not at all.
+type DifferentSender interface {
+	SendDifferent(ctx context.Context, messages []Message) (Receipt, error)
+}
+
+// CostChecker is an Adapter whose vendor estimates a campaign. The answer is
+// the vendor's own, its values as text.
+type CostChecker interface {
+	CheckCost(ctx context.Context, to []string, text string) (Campaign, error)
+}
+
+// Campaign is a cost estimate in the contract's shape (campaign_data).
+type Campaign struct {
+	Method  string            `json:"campaign_method"`
+	Type    string            `json:"campaign_type"`
+	Sender  string            `json:"sender_id"`
+	Cost    string            `json:"campaign_total_cost"`
+	Numbers string            `json:"campaign_total_numbers"`
+	Parts   []CampaignMessage `json:"sms_msg_data"`
+}
+
+// CampaignMessage is one message of a Campaign. Unicode is "0" or "1", MsgSize
+// the message's units, and the costs are plain decimals.
+type CampaignMessage struct {
+	Message string `json:"msg"`
+	Unicode string `json:"unicode"`
+	Size    string `json:"msg_size"`
+	PerSMS  string `json:"per_sms_cost"`
+	Cost    string `json:"msg_cost"`
+}
+
 // Vendor is one row of the table.
 type Vendor struct {
 	upstream.Spec
-	New func(*upstream.Client, upstream.Account) Adapter
+	Pace  int // most calls a second that the vendor takes; 0: not known
+	Batch int // most recipients of one SendSame
+	New   func(*upstream.Client, upstream.Account) Adapter
 }
+
+// MaxDifferent is the most messages of one SendDifferent (contract: msg_list).
+const MaxDifferent = 20
 
 // Table lists the vendors.
 func Table() []Vendor {
@@ -61,6 +104,15 @@ func Spec(name string) *upstream.Spec {
 	}
 	return nil
 }
+
+// Settings that mean the same for every vendor that takes them.
+const (
+	UnitPrice       = "unit_price"        // plain decimal, for estimates
+	NativeCheckCost = "native_check_cost" // "true": the vendor is asked for estimates
+)
+
+// unitPrice is a setting of every vendor.
+var unitPrice = upstream.Field{Name: UnitPrice, Description: "price of one SMS unit in the account's currency, such as 0.64; cost checks need it"}
 
 // senderID is the setting that nearly every vendor takes.
 var senderID = upstream.Field{Name: "sender_id", Description: "sender shown on the handset, as the vendor approved it", Required: true}

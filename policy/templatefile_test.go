@@ -24,8 +24,8 @@ func root(elements ...string) string {
 // {"Ref": "Stage"}.
 type object map[string]any
 
-// stack is a CloudFormation template as written, intrinsics unresolved.
-type stack struct {
+// templateFile is a CloudFormation template as written, intrinsics unresolved.
+type templateFile struct {
 	text string
 	doc  object
 }
@@ -39,7 +39,7 @@ type resource struct {
 }
 
 // parse reads a template.
-func parse(text string) (*stack, error) {
+func parse(text string) (*templateFile, error) {
 	var node yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &node); err != nil {
 		return nil, fmt.Errorf("template: %w", err)
@@ -55,11 +55,11 @@ func parse(text string) (*stack, error) {
 	if !ok {
 		return nil, errors.New("template: no mapping")
 	}
-	return &stack{text: text, doc: doc}, nil
+	return &templateFile{text: text, doc: doc}, nil
 }
 
-// readStack reads template.yaml.
-func readStack() (*stack, error) {
+// readTemplate reads template.yaml.
+func readTemplate() (*templateFile, error) {
 	text, err := os.ReadFile(root("template.yaml"))
 	if err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func (o object) names() []string {
 }
 
 // resources are the resources of one type, by logical ID.
-func (s *stack) resources(kind string) []resource {
+func (s *templateFile) resources(kind string) []resource {
 	var out []resource
 	all := s.doc.object("Resources")
 	for _, id := range all.names() {
@@ -197,7 +197,7 @@ func (s *stack) resources(kind string) []resource {
 }
 
 // functions are the stack's functions.
-func (s *stack) functions() []resource { return s.resources("AWS::Serverless::Function") }
+func (s *templateFile) functions() []resource { return s.resources("AWS::Serverless::Function") }
 
 // merge lays b over a. Objects merge, all else replaces, as SAM does with Globals.
 func merge(a, b object) object {
@@ -234,7 +234,7 @@ func (r resource) events(kind string) []object {
 }
 
 // routes maps the path of every Api event to the function that serves it.
-func (s *stack) routes() map[string]string {
+func (s *templateFile) routes() map[string]string {
 	out := map[string]string{}
 	for _, function := range s.functions() {
 		for _, event := range function.events("Api") {
