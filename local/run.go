@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,15 +23,19 @@ import (
 	"svcapi/shared/project"
 )
 
-// run runs the stack on the port that PORT names until a signal, or until the process that started it is gone.
-func run([]string) error {
+// run runs the stack on the port that PORT names until a signal, or until the process that started it is gone. The
+// demo file and the logs go to .local, or to the folder that the only argument names.
+func run(args []string) error {
 	port, err := strconv.Atoi(cmp.Or(os.Getenv("PORT"), "8080"))
 	if err != nil || port < 0 || port > 65535 {
 		return fmt.Errorf("PORT=%s is no port", os.Getenv("PORT"))
 	}
-	file, err := workdir.Local("demo.json")
+	dir, err := workdir.Local()
 	if err != nil {
 		return err
+	}
+	if len(args) > 0 {
+		dir = args[0]
 	}
 	// The signals stay caught to the end: a second Ctrl-C must not leave anything behind.
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -45,7 +50,7 @@ func run([]string) error {
 	}
 	began := time.Now()
 	s, err := stack.Start(ctx, stack.Options{
-		Port: port, DemoFile: file, Environment: environment,
+		Port: port, DemoFile: filepath.Join(dir, "demo.json"), LogDir: filepath.Join(dir, "logs"), Environment: environment,
 		Progress: func(step string) { fmt.Printf("%5.1f s  %s\n", time.Since(began).Seconds(), step) },
 	})
 	if ctx.Err() != nil {
@@ -131,9 +136,9 @@ func greet(out io.Writer, s *stack.Stack) {
 
 // samLine is the command that runs a function against this stack's DynamoDB and secrets.
 func samLine(parameters map[string]string) string {
-	line := "sam local invoke SmsFunction --event events/sms-send-managed.json --docker-network host --parameter-overrides"
+	words := []string{"sam local invoke SmsFunction --event events/sms-send-managed.json --docker-network host --parameter-overrides"}
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
-		line += " " + name + "=" + parameters[name]
+		words = append(words, name+"="+parameters[name])
 	}
-	return strings.TrimSpace(line)
+	return strings.Join(words, " ")
 }

@@ -78,7 +78,7 @@ func TestCreate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const good, closed = "http://sandbox/quicksend http://sandbox/twilio", "http://closed http://closed"
+	const good = "http://sandbox/quicksend,http://sandbox/twilio"
 	wants := map[string]struct {
 		mode      project.Mode
 		balance   int64
@@ -97,8 +97,8 @@ func TestCreate(t *testing.T) {
 		"limited":     {project.Managed, plenty, good, false, false, 5, true},
 		"bare":        {"", plenty, "", false, false, 100_000, false},
 		"incomplete":  {project.BYOK, 0, good, false, false, 100_000, false},
-		"unreachable": {project.Managed, plenty, closed, false, false, 100_000, true},
-		"failover":    {project.Managed, plenty, "http://closed http://sandbox/twilio", false, false, 100_000, true},
+		"unreachable": {project.Managed, plenty, "http://closed,http://closed", false, false, 100_000, true},
+		"failover":    {project.Managed, plenty, "http://closed,http://sandbox/twilio", false, false, 100_000, true},
 	}
 	if len(created) != len(wants) {
 		t.Errorf("%d projects, want %d", len(created), len(wants))
@@ -119,7 +119,7 @@ func TestCreate(t *testing.T) {
 			endpoints := ""
 			for i, in := range chain {
 				if i > 0 {
-					endpoints += " "
+					endpoints += ","
 				}
 				endpoints += in.Settings["endpoint"]
 				fields, err := to.Secrets.Fields(t.Context(), project.SMS, secret.Owner(in.Mode, p.ID), env, in.Vendor)

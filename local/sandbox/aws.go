@@ -3,6 +3,7 @@ package sandbox
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -55,15 +56,13 @@ func awsJSON(status int, value any) reply {
 
 func awsError(status int, code, message string, more object) reply {
 	body := object{"__type": "com.amazonaws.pinpointsmsvoicev2#" + code, "Message": message}
-	for name, value := range more {
-		body[name] = value
-	}
+	maps.Copy(body, more)
 	return awsJSON(status, body)
 }
 
-func awsInvalid(reason, field string) reply {
+func awsInvalid(field string) reply {
 	return awsError(http.StatusBadRequest, "ValidationException", "The request failed validation.",
-		object{"Reason": reason, "Fields": []object{{"Name": field, "Message": "is not valid"}}})
+		object{"Reason": "FIELD_VALIDATION_FAILED", "Fields": []object{{"Name": field, "Message": "is not valid"}}})
 }
 
 func awsCall(r *request) exchange {
@@ -91,13 +90,13 @@ func awsCall(r *request) exchange {
 	case !valid:
 		return ex.refuse(awsError(http.StatusBadRequest, "SerializationException", "", nil))
 	case !awsNumber.MatchString(in.DestinationPhoneNumber):
-		return ex.refuse(awsInvalid("FIELD_VALIDATION_FAILED", "DestinationPhoneNumber"))
+		return ex.refuse(awsInvalid("DestinationPhoneNumber"))
 	case in.MessageBody == "" || utf8.RuneCountInString(in.MessageBody) > 1600:
-		return ex.refuse(awsInvalid("FIELD_VALIDATION_FAILED", "MessageBody"))
+		return ex.refuse(awsInvalid("MessageBody"))
 	case in.MessageType != "" && !slices.Contains(awsTypes, in.MessageType):
-		return ex.refuse(awsInvalid("FIELD_VALIDATION_FAILED", "MessageType"))
+		return ex.refuse(awsInvalid("MessageType"))
 	case in.TimeToLive != nil && (*in.TimeToLive < 5 || *in.TimeToLive > 259_200):
-		return ex.refuse(awsInvalid("FIELD_VALIDATION_FAILED", "TimeToLive"))
+		return ex.refuse(awsInvalid("TimeToLive"))
 	}
 	ex.replies = map[Outcome]reply{
 		Accepted: awsJSON(http.StatusOK, object{"MessageId": uuid.NewString()}),

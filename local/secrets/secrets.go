@@ -309,7 +309,7 @@ func (s *store) describe(in *request) (any, error) {
 func (s *store) delete(in *request) (any, error) {
 	found, err := s.find(in.SecretID)
 	if err != nil {
-		if in.ForceDeleteWithoutRecovery && err == errNoSecret {
+		if in.ForceDeleteWithoutRecovery && errors.Is(err, errNoSecret) {
 			return map[string]any{"Name": in.SecretID, "DeletionDate": epoch(time.Now())}, nil
 		}
 		return nil, err

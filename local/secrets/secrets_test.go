@@ -225,7 +225,7 @@ func TestUnsignedIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer answer.Body.Close()
-	if got := answer.Header.Get("X-Amzn-Errortype"); answer.StatusCode != 400 || got != "MissingAuthenticationTokenException" {
+	if got := answer.Header.Get("X-Amzn-Errortype"); answer.StatusCode != http.StatusBadRequest || got != "MissingAuthenticationTokenException" {
 		t.Errorf("%d %s", answer.StatusCode, got)
 	}
 }
