@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"time"
 
+	"svcapi/shared/api"
 	"svcapi/shared/project"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
@@ -36,7 +38,7 @@ func NewChain[T any](cfg Config, table []Vendor[T], goOn bool, client *upstream.
 }
 
 // Accounts are the complete integrations among those of a project, in their
-// order. The error wraps upstream.ErrIncomplete when there is none.
+// order. Its errors are what the client gets: none is a 422.
 func (c *Chain[T]) Accounts(ctx context.Context, projectID string, integrations []project.Integration) ([]upstream.Account, error) {
 	spec := func(vendor string) *upstream.Spec {
 		if v := Find(c.table, vendor); v != nil {
@@ -44,7 +46,16 @@ func (c *Chain[T]) Accounts(ctx context.Context, projectID string, integrations 
 		}
 		return nil
 	}
-	return c.client.Accounts(ctx, projectID, integrations, spec, c.secrets)
+	accounts, err := c.client.Accounts(ctx, projectID, integrations, spec, c.secrets)
+	switch {
+	case errors.Is(err, upstream.ErrIncomplete):
+		return nil, api.ErrNoIntegration.Because(err)
+	case err != nil:
+		return nil, api.ErrInternal.Because(err)
+	case len(accounts) == 0:
+		return nil, api.ErrNoIntegration
+	}
+	return accounts, nil
 }
 
 // Answer is what a chain found.
@@ -54,6 +65,15 @@ type Answer[T any] struct {
 	Cached bool
 	// Failed are the vendors that were asked before in vain, as vendor:class.
 	Failed []string
+}
+
+// Attributes are what the log entry says of how the answer was found.
+func (a Answer[T]) Attributes() []slog.Attr {
+	attributes := []slog.Attr{slog.Bool("cached", a.Cached)}
+	if len(a.Failed) > 0 {
+		attributes = append(attributes, slog.Any("vendors_failed", a.Failed))
+	}
+	return attributes
 }
 
 // Ask goes along the accounts. Those that have just failed in a row are asked

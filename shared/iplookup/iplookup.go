@@ -10,8 +10,20 @@ import (
 	"net/netip"
 	"time"
 
+	"svcapi/shared/api"
+	"svcapi/shared/ipaddr"
 	"svcapi/shared/upstream"
 )
+
+// Address takes a required field that holds an IP address.
+func Address(in *api.Input, name string) netip.Addr {
+	text := in.Text(name, api.Text{Required: true, Min: 1})
+	addr, ok := ipaddr.Parse(text)
+	if !ok && text != "" {
+		in.Problem(name, "must be an IPv4 or IPv6 address")
+	}
+	return addr
+}
 
 // ErrUnknown says that a vendor has nothing on the address.
 var ErrUnknown = errors.New("the vendor does not know the address")

@@ -1,4 +1,4 @@
-package main
+package address
 
 import (
 	"net/mail"
@@ -209,7 +209,7 @@ var invalidAddresses = []struct{ address, source string }{
 
 func TestValidAddresses(t *testing.T) {
 	for _, c := range validAddresses {
-		if domain, err := addressDomain(c.address); err != nil || domain != c.domain {
+		if domain, err := Domain(c.address); err != nil || domain != c.domain {
 			t.Errorf("%q: %q, %v; wants %q (%s)", c.address, domain, err, c.domain, c.source)
 		}
 	}
@@ -220,7 +220,7 @@ func TestValidAddresses(t *testing.T) {
 
 func TestInvalidAddresses(t *testing.T) {
 	for _, c := range invalidAddresses {
-		if domain, err := addressDomain(c.address); err == nil {
+		if domain, err := Domain(c.address); err == nil {
 			t.Errorf("%q is taken, domain %q (%s)", c.address, domain, c.source)
 		}
 	}
@@ -237,11 +237,11 @@ func FuzzAddress(f *testing.F) {
 		f.Add(c.address)
 	}
 	f.Fuzz(func(t *testing.T, address string) {
-		domain, err := addressDomain(address)
+		domain, err := Domain(address)
 		if err != nil {
 			return
 		}
-		if again, err := asciiDomain(domain); err != nil || again != domain {
+		if again, err := ASCII(domain); err != nil || again != domain {
 			t.Errorf("%q: the normal form of %q is %q, %v", address, domain, again, err)
 		}
 		if strings.ToLower(domain) != domain || len(domain) > 253 || strings.Count(domain, ".") < 1 {

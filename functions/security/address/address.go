@@ -1,4 +1,5 @@
-package main
+// Package address reads e-mail addresses and domain names.
+package address
 
 import (
 	"errors"
@@ -22,10 +23,10 @@ var (
 	errDomain  = errors.New("must have a domain name of at least two labels")
 )
 
-// addressDomain parses one RFC 5322 addr-spec, in today's grammar (no obsolete
+// Domain parses one RFC 5322 addr-spec, in today's grammar (no obsolete
 // forms), without comments, folding white space and domain literals. It returns
 // the domain as lower-case ASCII, at least two labels of it.
-func addressDomain(address string) (string, error) {
+func Domain(address string) (string, error) {
 	local := localPart(address)
 	if local == 0 || local > maxLocal {
 		return "", errLocal
@@ -37,7 +38,7 @@ func addressDomain(address string) (string, error) {
 	if strings.HasPrefix(domain, "[") {
 		return "", errLiteral
 	}
-	return asciiDomain(domain)
+	return ASCII(domain)
 }
 
 // localPart returns the length of the local part that the text begins with; 0: none.
@@ -97,9 +98,9 @@ func registration() *idna.Profile {
 		idna.BidiRule(), idna.StrictDomainName(true), idna.VerifyDNSLength(true))
 }
 
-// asciiDomain normalises a domain name: IDNA labels to their xn-- form, letters
+// ASCII normalises a domain name: IDNA labels to their xn-- form, letters
 // to lower case.
-func asciiDomain(domain string) (string, error) {
+func ASCII(domain string) (string, error) {
 	if !utf8.ValidString(domain) || utf8.RuneCountInString(domain) > maxAddress {
 		return "", errDomain
 	}
