@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/spf13/cobra"
 
 	sms "svcapi/functions/sms/vendors"
@@ -25,7 +26,7 @@ type offer struct {
 // offers lists every vendor, from the tables of the functions.
 func offers() []offer {
 	var all []offer
-	for _, v := range sms.Table() {
+	for _, v := range sms.NewTable(aws.Config{}) {
 		all = append(all, offer{kind: project.SMS, spec: v.Spec})
 	}
 	for _, kind := range []project.Kind{project.Barcode, project.PDF} {

@@ -85,7 +85,7 @@ func (g *group) deliver(ctx context.Context, accounts []upstream.Account, r send
 // that another account may try.
 func (d *delivery) through(ctx context.Context, account upstream.Account, indices []int) []int {
 	d.refused.Store(false)
-	vendor := vendors.Find(account.Integration.Vendor)
+	vendor := d.vendors.Find(account.Integration.Vendor)
 	size, atOnce := d.batch(vendor, account, len(indices)), sendsAtOnce
 	if size > 1 {
 		atOnce = batchesAtOnce

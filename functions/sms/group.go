@@ -17,6 +17,7 @@ type group struct {
 	client   *upstream.Client
 	secrets  *secret.Cache
 	breakers *upstream.Breakers
+	vendors  vendors.Table
 	wallet   *credit.Store
 	timeout  time.Duration // of one vendor call
 }
@@ -24,7 +25,7 @@ type group struct {
 // accounts are the complete integrations of a call, by priority. None is a 422
 // http_error (contract: SMS send, rule 9).
 func (g *group) accounts(ctx context.Context, call *api.Call) ([]upstream.Account, error) {
-	accounts, err := g.client.Accounts(ctx, call.Project.ID, call.Integrations, vendors.Spec, g.secrets)
+	accounts, err := g.client.Accounts(ctx, call.Project.ID, call.Integrations, g.vendors.Spec, g.secrets)
 	switch {
 	case errors.Is(err, upstream.ErrIncomplete):
 		return nil, errIncomplete.Because(err)
@@ -36,7 +37,7 @@ func (g *group) accounts(ctx context.Context, call *api.Call) ([]upstream.Accoun
 
 // adapter speaks to the account's vendor, which accounts has found in the table.
 func (g *group) adapter(account upstream.Account) vendors.Adapter {
-	return vendors.Find(account.Integration.Vendor).New(g.client, account)
+	return g.vendors.Find(account.Integration.Vendor).New(g.client, account)
 }
 
 // httpError is an error of the SMS operations that has no code of its own.

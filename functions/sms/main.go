@@ -4,6 +4,7 @@ package main
 import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"svcapi/functions/sms/vendors"
 	"svcapi/shared/api"
 	"svcapi/shared/awsclient"
 	"svcapi/shared/secret"
@@ -18,6 +19,7 @@ func main() {
 				client:   upstream.New(c.Upstream),
 				secrets:  secret.New(awsclient.Secrets(cfg), c.API.Stage, c.secretLife()),
 				breakers: upstream.NewBreakers(),
+				vendors:  vendors.NewTable(cfg),
 				wallet:   s.Wallet(),
 				timeout:  c.Upstream.Timeout(),
 			}

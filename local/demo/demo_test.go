@@ -21,7 +21,7 @@ import (
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
 // specs are the vendors of each kind as the functions know them.
-var specs = map[project.Kind]func(string) *upstream.Spec{project.SMS: sms.Spec}
+var specs = map[project.Kind]func(string) *upstream.Spec{project.SMS: sms.NewTable(aws.Config{}).Spec}
 
 // TestVendorsAreComplete checks every row against what its vendor needs.
 func TestVendorsAreComplete(t *testing.T) {

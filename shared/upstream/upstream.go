@@ -118,25 +118,51 @@ func New(cfg Config) *Client {
 // Do makes the call. Every error is an *Error of class NotSent, NoAnswer or
 // Unusable (an answer that is too large). Any HTTP status is a Response.
 func (c *Client) Do(ctx context.Context, vendor string, r *Request) (*Response, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout())
-	defer cancel()
-	fail := func(class Class, cause error) (*Response, error) {
-		return nil, &Error{Class: class, Vendor: vendor, Detail: Redact(plain(cause), r.Redact)}
-	}
-
-	client, first := c.pooled, (*gate)(nil)
-	if r.Send {
-		client, first = c.single, new(gate)
-		ctx = context.WithValue(ctx, gateKey{}, first)
-	}
 	request, err := http.NewRequestWithContext(ctx, r.Method, r.URL, bytes.NewReader(r.Body))
 	if err != nil {
-		return fail(NotSent, err)
+		return nil, &Error{Class: NotSent, Vendor: vendor, Detail: Redact(plain(err), r.Redact)}
 	}
 	for name, values := range r.Header {
 		request.Header[name] = values
 	}
-	response, err := client.Do(request)
+	return c.exchange(request, vendor, r.Redact, r.Send)
+}
+
+// Sender returns an HTTP client for a vendor's own library: every request is a
+// send, its errors are Do's.
+func (c *Client) Sender(vendor string, redact []string) Sender { return Sender{c, vendor, redact} }
+
+// Sender sends the requests of a vendor's own library.
+type Sender struct {
+	client *Client
+	vendor string
+	redact []string
+}
+
+// Do makes one call; the body of its answer has been read.
+func (s Sender) Do(r *http.Request) (*http.Response, error) {
+	response, err := s.client.exchange(r, s.vendor, s.redact, true)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		Status: http.StatusText(response.Status), StatusCode: response.Status, Header: response.Header, Request: r,
+		Body: io.NopCloser(bytes.NewReader(response.Body)), ContentLength: int64(len(response.Body)),
+	}, nil
+}
+
+func (c *Client) exchange(r *http.Request, vendor string, redact []string, send bool) (*Response, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), c.cfg.Timeout())
+	defer cancel()
+	fail := func(class Class, cause error) (*Response, error) {
+		return nil, &Error{Class: class, Vendor: vendor, Detail: Redact(plain(cause), redact)}
+	}
+	client, first := c.pooled, (*gate)(nil)
+	if send {
+		client, first = c.single, new(gate)
+		ctx = context.WithValue(ctx, gateKey{}, first)
+	}
+	response, err := client.Do(r.WithContext(ctx))
 	if err != nil {
 		if isDial(err) || first != nil && first.shut() {
 			return fail(NotSent, err)

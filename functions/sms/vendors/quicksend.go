@@ -113,11 +113,8 @@ func (a *quickSendAdapter) send(ctx context.Context, function string, body any) 
 	return Receipt{Status: text(answer["status"]), ID: id}, nil
 }
 
-// The words of a plain-text refusal, as clients of the vendor know them.
-var (
-	quickSendKey = regexp.MustCompile(`(?i)\b(unauthori[sz]ed|not allowed|invalid (api )?key|invalid (user|credentials|login))\b`)
-	quickSendNo  = regexp.MustCompile(`(?i)\b(error|fail(ed|ure)?|invalid|insufficient)\b`)
-)
+// quickSendNo are the words of a plain-text refusal, as clients of the vendor know them.
+var quickSendNo = regexp.MustCompile(`(?i)\b(error|fail(ed|ure)?|invalid|insufficient)\b`)
 
 // read returns the members of a successful answer. The body decides: a failure
 // can come with HTTP 200, as JSON or as plain text.
@@ -131,11 +128,9 @@ func (a *quickSendAdapter) read(body []byte) (map[string]jsontext.Value, error) 
 		}
 		words = strings.Join([]string{text(answer["status"]), text(answer["error"]), text(answer["message"])}, " ")
 	}
-	switch {
-	case quickSendKey.MatchString(words):
-		return nil, a.fail(upstream.CredentialsRefused, words)
-	case quickSendNo.MatchString(words) && (parsed || !strings.HasPrefix(strings.TrimSpace(words), "<")):
-		return nil, a.fail(upstream.Rejected, words)
+	page := !parsed && strings.HasPrefix(strings.TrimSpace(words), "<")
+	if !page && (quickSendNo.MatchString(words) || keyWords.MatchString(words)) {
+		return nil, a.byWords(words)
 	}
 	return nil, a.fail(upstream.Unusable, string(body))
 }

@@ -47,3 +47,11 @@ func isNumber(s string) bool { return numberForm.MatchString(s) }
 func local(to string) string         { return "0" + strings.TrimPrefix(to, "+94") } // 07XXXXXXXX
 func international(to string) string { return strings.TrimPrefix(to, "+") }         // 947XXXXXXXX
 func bare(to string) string          { return strings.TrimPrefix(to, "+94") }       // 7XXXXXXXX
+
+// orSuccess names an acceptance whose vendor gave it no word.
+func orSuccess(word string) string {
+	if word == "" {
+		return "success"
+	}
+	return word
+}

@@ -5,7 +5,10 @@ package vendors
 import (
 	"context"
 	"net/http"
+	"regexp"
 	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"svcapi/shared/upstream"
 )
@@ -82,24 +85,28 @@ type Vendor struct {
 // MaxDifferent is the most messages of one SendDifferent (contract: msg_list).
 const MaxDifferent = 20
 
-// Table lists the vendors.
-func Table() []Vendor {
-	return []Vendor{quickSend(), twilio()}
+// Table is the vendors, with what they keep between calls.
+type Table []Vendor
+
+// NewTable lists the vendors. cfg is the function's own AWS account, for
+// vendors that it pays there.
+func NewTable(cfg aws.Config) Table {
+	return Table{quickSend(), notifyLK(), textLK(), dialog(), dialogV2(), twilio(), endUserMessaging(cfg)}
 }
 
 // Find returns the vendor of a name, or nil.
-func Find(name string) *Vendor {
-	for _, v := range Table() {
-		if v.Name == name {
-			return &v
+func (t Table) Find(name string) *Vendor {
+	for i := range t {
+		if t[i].Name == name {
+			return &t[i]
 		}
 	}
 	return nil
 }
 
 // Spec returns what the vendor of a name needs, or nil.
-func Spec(name string) *upstream.Spec {
-	if v := Find(name); v != nil {
+func (t Table) Spec(name string) *upstream.Spec {
+	if v := t.Find(name); v != nil {
 		return &v.Spec
 	}
 	return nil
@@ -116,6 +123,10 @@ var unitPrice = upstream.Field{Name: UnitPrice, Description: "price of one SMS u
 
 // senderID is the setting that nearly every vendor takes.
 var senderID = upstream.Field{Name: "sender_id", Description: "sender shown on the handset, as the vendor approved it", Required: true}
+
+// keyWords are the words with which a gateway that documents no error codes
+// refuses an account or its key, as third-party clients know them.
+var keyWords = regexp.MustCompile(`(?i)\b(unauthori[sz]ed|unauthenticated|not allowed|invalid (api[ _]?key|key|token|user|credentials|login))\b`)
 
 // caller is what adapters share: the account and the way out.
 type caller struct {
@@ -136,6 +147,14 @@ func (c caller) fail(class upstream.Class, detail string) error {
 		detail = strings.ToValidUTF8(detail[:most], "")
 	}
 	return &upstream.Error{Class: class, Vendor: c.name, Detail: detail}
+}
+
+// byWords judges a refusal by its words alone.
+func (c caller) byWords(words string) error {
+	if keyWords.MatchString(words) {
+		return c.fail(upstream.CredentialsRefused, words)
+	}
+	return c.fail(upstream.Rejected, words)
 }
 
 // byStatus judges an answer by its HTTP status alone; nil: the body decides.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+
 	"svcapi/shared/project"
 	"svcapi/shared/upstream"
 )
@@ -24,9 +26,11 @@ type recorded struct {
 	want   Receipt
 }
 
-// credentials fill every secret and setting of every vendor.
-var credentials = map[string]string{
+// filled fills every secret and setting of every vendor.
+var filled = map[string]string{
 	"email": "me@example.com", "api_key": "s3cret-key", "sender_id": "MyBrand", "account_sid": "AC1", "auth_token": "s3cret-key",
+	"user_id": "7", "api_token": "s3cret-key", "esmsqk": "s3cret-key", "username": "me", "password": "s3cret-key",
+	"access_key_id": "AKIA1", "secret_access_key": "s3cret-key", "region": "eu-west-1",
 }
 
 // connect makes an adapter whose vendor is played by handler.
@@ -34,13 +38,13 @@ func connect(t *testing.T, name string, handler http.HandlerFunc) Adapter {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	vendor := Find(name)
+	vendor := NewTable(aws.Config{Region: "eu-west-1"}).Find(name)
 	if vendor == nil {
 		t.Fatalf("no vendor %s", name)
 	}
 	return vendor.New(upstream.New(upstream.Config{TimeoutSeconds: 2, Local: true}), upstream.Account{
-		Integration: project.Integration{Vendor: name, Mode: project.BYOK, Settings: credentials},
-		Endpoint:    server.URL, Settings: credentials, Secrets: credentials,
+		Integration: project.Integration{Vendor: name, Mode: project.BYOK, Settings: filled},
+		Endpoint:    server.URL, Settings: filled, Secrets: filled,
 	})
 }
 
@@ -48,11 +52,35 @@ func connect(t *testing.T, name string, handler http.HandlerFunc) Adapter {
 func answering(status int, body string, asked *http.Request, text *string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
+		if r.URL.Path == "/api/v2/user/login" { // Dialog's v2 interface logs in first
+			_, _ = io.WriteString(w, `{"status":"success","token":"t0ken","expiration":43200}`)
+			return
+		}
 		*asked, *text = *r, string(b)
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, body)
 	}
 }
+
+// sent calls Send once and returns what the vendor received.
+func sent(t *testing.T, vendor, answer string, m Message) (asked http.Request, text string) {
+	t.Helper()
+	if _, err := connect(t, vendor, answering(200, answer, &asked, &text)).Send(context.Background(), m); err != nil {
+		t.Fatal(err)
+	}
+	return asked, text
+}
+
+func same(t *testing.T, got, want []string) {
+	t.Helper()
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("got %q, want %q", got[i], want[i])
+		}
+	}
+}
+
+var sinhala = Message{To: "+94771234567", Text: "ආයුබෝවන්", Unicode: true}
 
 var message = Message{To: "+94771234567", Text: "Hello & good day"}
 
@@ -81,7 +109,7 @@ func checkOutcome(t *testing.T, a recorded, receipt Receipt, err error) {
 	if !errors.As(err, &e) || e.Class != a.class {
 		t.Fatalf("got %+v, %v; want %s", receipt, err, a.class)
 	}
-	if strings.Contains(err.Error(), "s3cret") {
+	if strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "t0ken") {
 		t.Errorf("the error tells a secret: %v", err)
 	}
 }
@@ -104,7 +132,7 @@ var everywhere = []recorded{
 }
 
 func TestAnswersThatMeanTheSameFromAnyVendor(t *testing.T) {
-	for _, vendor := range Table() {
+	for _, vendor := range NewTable(aws.Config{}) {
 		t.Run(vendor.Name, func(t *testing.T) { testAnswers(t, vendor.Name, everywhere) })
 	}
 }
@@ -132,5 +160,17 @@ func testBalances(t *testing.T, vendor string, cases []balanceCase) {
 				t.Errorf("got %q, %v; want %q, %s", got, err, c.want, c.class)
 			}
 		})
+	}
+}
+
+// A vendor with a bulk call says how many recipients it takes, and no other does.
+func TestTable(t *testing.T) {
+	names := map[string]bool{}
+	for _, v := range NewTable(aws.Config{}) {
+		_, bulk := connect(t, v.Name, nil).(SameSender)
+		if bulk != (v.Batch > 0) || v.Title == "" || names[v.Name] {
+			t.Errorf("%s: bulk %v, batch %d, title %q", v.Name, bulk, v.Batch, v.Title)
+		}
+		names[v.Name] = true
 	}
 }
