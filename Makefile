@@ -5,7 +5,7 @@ SHELL := /bin/bash -o pipefail
 
 LOCAL := .local/bin/local
 
-.PHONY: help run invoke build test acceptance
+.PHONY: help run invoke build lists test acceptance
 
 help: ## this list
 	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ $(LOCAL):
 build: ## every package; the operator's svc and the local stack in .local/bin
 	go build ./...
 	go build -o .local/bin/ ./cmd/svc ./local
+
+lists: ## the table of disposable mail domains, from the published lists that its sources.json pins
+	go run ./functions/security/disposable/build
 
 ## Test
 

@@ -43,6 +43,33 @@ var contractErrors = map[string]map[string][]string{
 		"500": {"internal_error"},
 		"503": {"http_error", "project_paused"},
 	},
+	"checkBurnerEmail": {
+		"401": {"unauthorized"},
+		"402": {"insufficient_funds"},
+		"413": {"http_error"},
+		"422": {"provider_selection_failed", "validation_failed"},
+		"429": {"rate_limit_exceeded"},
+		"500": {"internal_error"},
+		"503": {"project_paused"},
+	},
+	"checkVpn": {
+		"401": {"unauthorized"},
+		"402": {"insufficient_funds"},
+		"413": {"http_error"},
+		"422": {"provider_selection_failed", "validation_failed"},
+		"429": {"rate_limit_exceeded"},
+		"500": {"internal_error"},
+		"503": {"project_paused", "service_unavailable"},
+	},
+	"lookUpLocation": {
+		"401": {"unauthorized"},
+		"402": {"insufficient_funds"},
+		"413": {"http_error"},
+		"422": {"provider_selection_failed", "validation_failed"},
+		"429": {"rate_limit_exceeded"},
+		"500": {"internal_error"},
+		"503": {"project_paused"},
+	},
 }
 
 // Contract, "Errors": every error uses the error envelope with its HTTP status.

@@ -38,6 +38,9 @@ type Vendor[T any] struct {
 	Uncached bool
 }
 
+// OnDisk tells that the vendor is a file beside the function: it has no account and no address on the net.
+func (v Vendor[T]) OnDisk() bool { return v.Endpoint == "" }
+
 // Find returns the row of a name, or nil.
 func Find[T any](table []Vendor[T], name string) *Vendor[T] {
 	for i := range table {
