@@ -40,13 +40,13 @@ func Functions(ctx context.Context, functions []template.Function) (map[string]s
 	for _, function := range functions {
 		path := filepath.Join(root, ".local", "functions", function.Folder, "bootstrap")
 		paths[function.LogicalID] = path
-		group.Go(func() error { return compile(ctx, root, "./functions/"+function.Folder, path) })
+		group.Go(func() error { return Package(ctx, root, "./functions/"+function.Folder, path) })
 	}
 	return paths, group.Wait()
 }
 
-// compile builds the package of a main function into a binary.
-func compile(ctx context.Context, root, pkg, binary string) error {
+// Package builds one package of the module at root into a binary, with the functions' flags.
+func Package(ctx context.Context, root, pkg, binary string) error {
 	cmd := exec.CommandContext(ctx, "go", append(append([]string{"build"}, flags...), "-o", binary, pkg)...)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -71,6 +71,7 @@ type Stack struct {
 	Sandbox     *sandbox.Server
 
 	binaries map[string]string // by logical ID
+	host     *lambda.Host
 	closers  []func() error    // the last one is called first
 }
 
@@ -275,6 +276,7 @@ func (s *Stack) serve(ctx context.Context, options *Options) error {
 	if err != nil {
 		return err
 	}
+	s.host = host
 	s.onClose(func() error { host.Close(); return nil })
 	for _, f := range s.Template.Functions {
 		if err := host.Add(f, s.binaries[f.LogicalID]); err != nil {

@@ -123,7 +123,7 @@ func (s *Service) record(ctx context.Context, x *exchange, a answer) {
 	vendor, level := x.vendor, slog.LevelInfo
 	attributes := []slog.Attr{
 		slog.String("request_id", x.id), slog.Int("status", a.status), slog.String("method", x.request.Method),
-		slog.Int64("credits", x.credits), slog.Int("response_bytes", len(a.body)),
+		slog.Int("response_bytes", len(a.body)),
 	}
 	if x.record != nil {
 		attributes = append(attributes, slog.String("project", x.record.ID),

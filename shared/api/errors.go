@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"strconv"
+	"strings"
 )
 
 // The values of error.code (contract: Errors).
@@ -41,7 +42,7 @@ func (e *Error) Error() string {
 	if e.Cause == nil {
 		return e.Message
 	}
-	return e.Message + ": " + e.Cause.Error()
+	return strings.TrimSuffix(e.Message, ".") + ": " + e.Cause.Error()
 }
 
 // Unwrap returns the cause.

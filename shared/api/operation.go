@@ -125,16 +125,22 @@ func (o *Operation[T]) understand(x *exchange, in *Input) (*understood, error) {
 	u := &understood{decide: func(ctx context.Context, prices credit.Prices) (*Job, error) {
 		return o.decide(ctx, x, prices, decoded)
 	}}
-	sends := o.Sends != nil && o.Sends(decoded)
-	if sends {
-		u.key = idempotencyKey(x.request.Header, in.problems)
+	malformed := len(in.problems) > 0
+	if o.Sends != nil {
+		key := idempotencyKey(x.request.Header, in.problems)
+		if o.Sends(decoded) {
+			u.key = key
+		}
 	}
-	if len(in.problems) > 0 {
+	if malformed {
 		return nil, errInvalid(in.problems)
 	}
 	x.decoded = true
-	if sends && x.playground && !isTrue(x.request.Header.Get("X-Confirm-Send")) {
+	if o.Sends != nil && o.Sends(decoded) && x.playground && !isTrue(x.request.Header.Get("X-Confirm-Send")) {
 		return nil, errUnconfirmed
+	}
+	if len(in.problems) > 0 { // the key alone: it is looked at after the confirmation
+		return nil, errInvalid(in.problems)
 	}
 	return u, nil
 }
