@@ -19,7 +19,7 @@ invoke: $(LOCAL) ## one event through a compiled function: FN=sms EVENT=events/s
 
 .PHONY: $(LOCAL)
 $(LOCAL):
-	@echo "compiling the local stack"
+	@echo "compiling the local stack" >&2
 	@go build -o $@ ./local
 
 build: ## every package; the operator's svc and the local stack in .local/bin

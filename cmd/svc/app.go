@@ -15,7 +15,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
-	"github.com/aws/smithy-go/logging"
 	"github.com/caarlos0/env/v11"
 	"github.com/spf13/cobra"
 
@@ -72,7 +71,7 @@ func (a *app) open(ctx context.Context) (*stack, error) {
 	if a.stage == "" {
 		a.stage = e.Stage
 	}
-	options := []func(*config.LoadOptions) error{quiet}
+	var options []func(*config.LoadOptions) error
 	if a.region != "" {
 		options = append(options, config.WithRegion(a.region))
 	}
@@ -121,7 +120,7 @@ func (a *app) openLocal(ctx context.Context) (*stack, error) {
 		return nil, err
 	}
 	a.stage = running.Stage
-	cfg, err := awsclient.Load(ctx, quiet,
+	cfg, err := awsclient.Load(ctx,
 		config.WithRegion("us-east-1"),
 		config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider("local", "local", "")))
 	if err != nil {
@@ -169,12 +168,6 @@ func newStack(stage string, db *dynamodb.Client, secrets *secretsmanager.Client,
 		vendors:  upstream.New(vendors),
 		actor:    actor,
 	}
-}
-
-// quiet keeps the SDK's own remarks from the terminal; its errors are reported here.
-func quiet(o *config.LoadOptions) error {
-	o.Logger = logging.Nop{}
-	return nil
 }
 
 func patientDynamoDB(o *dynamodb.Options) {

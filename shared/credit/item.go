@@ -12,7 +12,8 @@ import (
 //
 //	wallet   pk project; balance; pending {key: {c credits, o operation, e environment, r request ID}}
 //	ledger   pk project#day; sk key; st state; cr credits; op; rid; env; ven; ts; by actor; why;
-//	         uncertain project, on uncertain entries only: the hash key of a sparse index
+//	         uncertain project, on uncertain entries only: the hash key of a sparse index;
+//	         res {v verdict, by actor, why, ts}, where uncertain once was; of the refunded charge's key
 
 func walletKey(project string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"pk": text(project)}
@@ -65,7 +66,7 @@ func encodeEntry(project string, e Entry) map[string]types.AttributeValue {
 	item["cr"] = number(e.Credits)
 	item["ts"] = text(e.At.UTC().Format(time.RFC3339Nano))
 	for name, value := range map[string]string{
-		"op": e.Operation, "rid": e.RequestID, "env": e.Environment, "ven": e.Vendor, "by": e.Actor, "why": e.Reason,
+		"op": e.Operation, "rid": e.RequestID, "env": e.Environment, "ven": e.Vendor, "by": e.Actor, "why": e.Reason, "of": string(e.Refunds),
 	} {
 		if value != "" {
 			item[name] = text(value)
@@ -74,7 +75,25 @@ func encodeEntry(project string, e Entry) map[string]types.AttributeValue {
 	if e.Uncertain {
 		item["uncertain"] = text(project)
 	}
+	if e.Resolution.Verdict != unresolved {
+		item["res"] = encodeResolution(e.Resolution)
+	}
 	return item
+}
+
+func encodeResolution(r Resolution) types.AttributeValue {
+	return &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{
+		"v": text(string(r.Verdict)), "by": text(r.Actor), "why": text(r.Reason), "ts": text(r.At.UTC().Format(time.RFC3339Nano)),
+	}}
+}
+
+func decodeResolution(v types.AttributeValue) (Resolution, error) {
+	m, _ := v.(*types.AttributeValueMemberM)
+	if m == nil {
+		return Resolution{}, nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, textOf(m.Value["ts"]))
+	return Resolution{Verdict: Verdict(textOf(m.Value["v"])), Actor: textOf(m.Value["by"]), Reason: textOf(m.Value["why"]), At: at}, err
 }
 
 func decodeEntry(item map[string]types.AttributeValue) (Entry, error) {
@@ -82,11 +101,14 @@ func decodeEntry(item map[string]types.AttributeValue) (Entry, error) {
 		Key: Key(textOf(item["sk"])), State: State(textOf(item["st"])),
 		Operation: textOf(item["op"]), RequestID: textOf(item["rid"]), Environment: textOf(item["env"]),
 		Vendor: textOf(item["ven"]), Actor: textOf(item["by"]), Reason: textOf(item["why"]),
-		Uncertain: item["uncertain"] != nil,
+		Uncertain: item["uncertain"] != nil, Refunds: Key(textOf(item["of"])),
 	}
 	var err error
 	if e.Credits, err = numberOf(item["cr"]); err == nil {
 		e.At, err = time.Parse(time.RFC3339Nano, textOf(item["ts"]))
+	}
+	if err == nil {
+		e.Resolution, err = decodeResolution(item["res"])
 	}
 	if err != nil {
 		return Entry{}, fmt.Errorf("credit: ledger entry %s: %w", e.Key, err)

@@ -33,10 +33,12 @@ type Entry struct {
 	RequestID   string
 	Environment string
 	Vendor      string
-	At          time.Time // of the entry; when the request began is the key's time
-	Actor       string    // who made it when no request did: "settle", or an operator's ARN
-	Reason      string    // of an operator's movement
-	Uncertain   bool      // charged, though the outcome at the vendor is not known
+	At          time.Time  // of the entry; when the request began is the key's time
+	Actor       string     // who made it when no request did: "settle", or an operator's ARN
+	Reason      string     // of an operator's movement
+	Uncertain   bool       // charged, though the outcome at the vendor is not known
+	Resolution  Resolution // of a charge that was uncertain; zero: none
+	Refunds     Key        // the charge that a refund gives back; empty where it names none
 }
 
 // errRefused: the entry's condition did not hold.
