@@ -18,6 +18,7 @@ import (
 	"github.com/caarlos0/env/v11"
 	"github.com/spf13/cobra"
 
+	"svcapi/functions/security/custom"
 	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
@@ -42,6 +43,7 @@ type stack struct {
 	projects *project.Store
 	credits  *credit.Store
 	secrets  *secret.Writer
+	burners  *custom.Store // projects' own disposable domains
 	// vendors judges whether an integration is complete, as the functions do. It calls nobody.
 	vendors *upstream.Client
 	// actor names the caller for the ledger.
@@ -165,6 +167,7 @@ func newStack(stage string, db *dynamodb.Client, secrets *secretsmanager.Client,
 		projects: project.NewStore(db, table("projects")),
 		credits:  credit.NewStore(db, credit.Tables{Wallets: table("wallets"), Ledger: table("ledger")}),
 		secrets:  secret.NewWriter(secrets, stage),
+		burners:  custom.NewStore(db, table("projects")),
 		vendors:  upstream.New(vendors),
 		actor:    actor,
 	}
