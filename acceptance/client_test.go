@@ -3,8 +3,10 @@ package acceptance
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -245,4 +247,20 @@ func atOnce(n, parallel int, do func(i int) *answer) []*answer {
 	close(next)
 	running.Wait()
 	return answers
+}
+
+// abandon sends the request and hangs up at once.
+func abandon(t *testing.T, r request) {
+	t.Helper()
+	address := strings.TrimPrefix(sut.baseURL, "http://")
+	host, prefix, _ := strings.Cut(address, "/")
+	conn, err := net.Dial("tcp", host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := fmt.Fprintf(conn, "POST /%s%s HTTP/1.1\r\nHost: %s\r\nX-API-KEY: %s\r\nX-API-SECRET: %s\r\nContent-Length: %d\r\n\r\n%s",
+		prefix, r.path, host, r.as.ID, r.as.Secret, len(r.body), r.body); err != nil {
+		t.Fatal(err)
+	}
 }
