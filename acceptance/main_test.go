@@ -22,6 +22,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"svcapi/local/build"
+	"svcapi/local/mmdbtest"
 	"svcapi/local/stack"
 	"svcapi/local/workdir"
 )
@@ -38,6 +39,7 @@ type system struct {
 	flags   []string      // where it works
 	cache   time.Duration // how long functions remember a project's record, and a bit
 	stack   *stack.Stack  // nil: a deployed one
+	narrow  *narrow
 
 	mu       sync.Mutex
 	secrets  []string // client secrets that were shown
@@ -77,7 +79,7 @@ func run(m *testing.M) (code int) {
 		fmt.Printf("not run, as they need the sandbox, the logs or the tables of a local stack:\n  %s\n", strings.Join(sut.notRun, "\n  "))
 		return code
 	}
-	return max(code, failed(sut.stack.Close()))
+	return max(code, failed(sut.close()))
 }
 
 func failed(err error) int {
@@ -109,16 +111,35 @@ func (s *system) start(ctx context.Context) error {
 	if err := os.Mkdir(filepath.Join(s.dir, ".local"), 0o700); err != nil {
 		return err
 	}
+	databases := filepath.Join(s.dir, "mmdb")
+	if err := errors.Join(os.Mkdir(databases, 0o700), mmdbtest.Write(databases)); err != nil {
+		return err
+	}
 	s.stack, err = stack.Start(ctx, stack.Options{
 		LogDir: filepath.Join(s.dir, ".local", "logs"), DemoFile: filepath.Join(s.dir, ".local", "demo.json"),
 		Concurrency: 32,
-		Parameters:  map[string]string{"ProjectCacheSeconds": "1", "PlaygroundOrigin": playgroundOrigin},
+		Parameters:  map[string]string{"ProjectCacheSeconds": "1", "PlaygroundOrigin": playgroundOrigin, "MmdbDirectory": databases},
 	})
 	if err != nil {
 		return err
 	}
 	s.baseURL = s.stack.BaseURL
-	return nil
+	s.narrow, err = startNarrow(ctx, s.stack, filepath.Join(s.dir, "narrow"))
+	return err
+}
+
+// close ends the stacks, and finds secrets in what they have logged.
+func (s *system) close() error {
+	var errs []error
+	for _, running := range []*stack.Stack{s.narrow.stack, s.stack} {
+		found, err := s.leaks(running.LogDir)
+		for _, leak := range found {
+			errs = append(errs, errors.New(leak))
+		}
+		errs = append(errs, err, running.Close())
+	}
+	s.narrow.recorder.server.Close()
+	return errors.Join(errs...)
 }
 
 // local is for tests that need the sandbox, the logs or the tables: on a deployed stack they are listed as not run.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -44,8 +45,10 @@ type stack struct {
 	credits  *credit.Store
 	secrets  *secret.Writer
 	burners  *custom.Store // projects' own disposable domains
-	// vendors judges whether an integration is complete, as the functions do. It calls nobody.
+	// vendors judges whether an integration is complete, as the functions do, and calls its vendor.
 	vendors *upstream.Client
+	// aws is for vendors that are paid through the caller's AWS account.
+	aws aws.Config
 	// actor names the caller for the ledger.
 	actor func(context.Context) (string, error)
 }
@@ -59,6 +62,8 @@ type environment struct {
 const (
 	patience = 15 * time.Second
 	backoff  = 500 * time.Millisecond
+	// vendorPatience is what a vendor is given to answer, in seconds, as in the functions.
+	vendorPatience = 10
 )
 
 // open connects to the stage that the flags name.
@@ -90,10 +95,10 @@ func (a *app) open(ctx context.Context) (*stack, error) {
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
 		return nil, &signInError{err}
 	}
-	return newStack(a.stage,
+	return newStack(a.stage, cfg,
 		awsclient.DynamoDB(cfg, patientDynamoDB),
 		awsclient.Secrets(cfg, patientSecrets),
-		upstream.Config{TimeoutSeconds: 1},
+		upstream.Config{TimeoutSeconds: vendorPatience},
 		func(ctx context.Context) (string, error) {
 			who, err := sts.NewFromConfig(cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 			if err != nil {
@@ -128,10 +133,10 @@ func (a *app) openLocal(ctx context.Context) (*stack, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newStack(running.Stage,
+	return newStack(running.Stage, cfg,
 		awsclient.DynamoDB(cfg, patientDynamoDB, func(o *dynamodb.Options) { o.BaseEndpoint = &running.DynamoDBURL }),
 		awsclient.Secrets(cfg, patientSecrets, func(o *secretsmanager.Options) { o.BaseEndpoint = &running.SecretsURL }),
-		upstream.Config{TimeoutSeconds: 1, Local: true},
+		upstream.Config{TimeoutSeconds: vendorPatience, Local: true},
 		func(context.Context) (string, error) { return "local", nil }), nil
 }
 
@@ -160,7 +165,7 @@ func readLocalStack(into *localStack) error {
 	}
 }
 
-func newStack(stage string, db *dynamodb.Client, secrets *secretsmanager.Client, vendors upstream.Config, actor func(context.Context) (string, error)) *stack {
+func newStack(stage string, cfg aws.Config, db *dynamodb.Client, secrets *secretsmanager.Client, vendors upstream.Config, actor func(context.Context) (string, error)) *stack {
 	table := func(name string) string { return "svc-" + stage + "-" + name }
 	return &stack{
 		stage:    stage,
@@ -169,6 +174,7 @@ func newStack(stage string, db *dynamodb.Client, secrets *secretsmanager.Client,
 		secrets:  secret.NewWriter(secrets, stage),
 		burners:  custom.NewStore(db, table("projects")),
 		vendors:  upstream.New(vendors),
+		aws:      cfg,
 		actor:    actor,
 	}
 }

@@ -2,9 +2,12 @@
 package mmdbtest
 
 import (
+	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/maxmind/mmdbwriter"
@@ -21,7 +24,6 @@ const (
 	Bare    = "112.135.0.0/16"    // in the databases, with nothing in its record
 	VPN     = "45.83.0.1/32"      // anonymous, nowhere else
 	Every   = "2001:470:1::/48"   // all flags of the vendor
-	Nowhere = "46.0.0.0/8"        // in no database
 	IPv6    = "2402:d000::/32"    // Colombo again
 	Wrong   = "112.136.0.0/16"    // values that no reader should pass on
 )
@@ -62,18 +64,29 @@ var files = map[string]map[string]Record{
 }
 
 // All writes the databases into a new folder and returns it.
-func All(t testing.TB) string { return Some(t, "GeoLite2-City.mmdb", "GeoLite2-ASN.mmdb", "GeoIP2-Anonymous-IP.mmdb") }
+func All(t testing.TB) string { return Some(t) }
 
 // Some writes some of the databases into a new folder and returns it.
 func Some(t testing.TB, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, name := range names {
-		if err := write(filepath.Join(dir, name), files[name]); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+	if err := Write(dir, names...); err != nil {
+		t.Fatal(err)
 	}
 	return dir
+}
+
+// Write writes the named databases into a folder, all of them where none is named.
+func Write(dir string, names ...string) error {
+	if len(names) == 0 {
+		names = slices.Collect(maps.Keys(files))
+	}
+	for _, name := range names {
+		if err := write(filepath.Join(dir, name), files[name]); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 func write(path string, networks map[string]Record) error {
