@@ -155,7 +155,7 @@ func (p *tenant) connect(t *testing.T, i integration) {
 	if !i.bare {
 		secrets, _ = json.Marshal(accounts[i.vendor])
 	}
-	if i.mode == project.BYOK {
+	if i.mode == project.BYOK && i.vendor != onDisk {
 		args = append(args, "--secrets", "-")
 	}
 	svc[any](t, string(secrets), args...)
