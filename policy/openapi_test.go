@@ -27,6 +27,7 @@ var contractErrors = map[string]map[string][]string{
 		"401": {"unauthorized"},
 		"402": {"insufficient_funds"},
 		"403": {"forbidden"},
+		"409": {"http_error"},
 		"413": {"http_error"},
 		"422": {"http_error", "provider_selection_failed", "validation_failed"},
 		"428": {"send_confirmation_required"},

@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"svcapi/shared/attr"
 )
 
 // State is what a ledger entry says.
@@ -65,7 +67,7 @@ func (s *Store) put(ctx context.Context, project string, e Entry, allowed ...Sta
 		}
 		name := fmt.Sprintf(":s%d", i)
 		condition += "st = " + name
-		values[name] = text(string(state))
+		values[name] = attr.Text(string(state))
 	}
 	if len(values) == 0 {
 		values = nil
@@ -77,8 +79,8 @@ func (s *Store) put(ctx context.Context, project string, e Entry, allowed ...Sta
 		ExpressionAttributeValues:           values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	if item, refused := refusal(err); refused {
-		return State(textOf(item["st"])), errRefused
+	if item, refused := attr.Refused(err); refused {
+		return State(attr.TextOf(item["st"])), errRefused
 	}
 	return "", err
 }
@@ -101,7 +103,7 @@ func (s *Store) entry(ctx context.Context, project string, key Key) (*Entry, err
 func (s *Store) Entries(ctx context.Context, project, day string) ([]Entry, error) {
 	return s.query(ctx, &dynamodb.QueryInput{
 		KeyConditionExpression:    aws.String("pk = :p"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":p": text(project + "#" + day)},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":p": attr.Text(project + "#" + day)},
 		ConsistentRead:            aws.Bool(true),
 	})
 }
@@ -112,7 +114,7 @@ func (s *Store) Uncertain(ctx context.Context, project string) ([]Entry, error) 
 	return s.query(ctx, &dynamodb.QueryInput{
 		IndexName:                 aws.String("uncertain"),
 		KeyConditionExpression:    aws.String("uncertain = :p"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":p": text(project)},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":p": attr.Text(project)},
 	})
 }
 

@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"svcapi/shared/attr"
 )
 
 // Verdict is what an operator decides about an uncertain charge.
@@ -93,7 +95,7 @@ func (s *Store) resolving(project string, e Entry, r Resolution) types.Update {
 		UpdateExpression:    aws.String("SET res = :r REMOVE uncertain"),
 		ConditionExpression: aws.String("uncertain = :p AND cr = :c"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":r": encodeResolution(r), ":p": text(project), ":c": number(e.Credits),
+			":r": encodeResolution(r), ":p": attr.Text(project), ":c": attr.Number(e.Credits),
 		},
 	}
 }

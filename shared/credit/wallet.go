@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"svcapi/shared/attr"
 )
 
 // Movement is credits that an operator moves. It takes effect once, however often it is repeated
@@ -40,14 +42,14 @@ const maxBalance = math.MaxInt64 / 4
 // CreateWallet makes an empty wallet; one that exists is left as it is.
 func (s *Store) CreateWallet(ctx context.Context, project string) error {
 	item := walletKey(project)
-	item["balance"] = number(0)
+	item["balance"] = attr.Number(0)
 	item["pending"] = &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{}}
 	_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName:           &s.tables.Wallets,
 		Item:                item,
 		ConditionExpression: aws.String("attribute_not_exists(pk)"),
 	})
-	if _, exists := refusal(err); exists || err == nil {
+	if _, exists := attr.Refused(err); exists || err == nil {
 		return nil
 	}
 	return fmt.Errorf("credit: create the wallet: %w", err)
@@ -68,7 +70,7 @@ func (s *Store) Balance(ctx context.Context, project string) (int64, error) {
 	if out.Item == nil {
 		return 0, nil
 	}
-	return numberOf(out.Item["balance"])
+	return attr.NumberOf(out.Item["balance"])
 }
 
 // Grant adds credits.
@@ -135,7 +137,7 @@ func (s *Store) credited(project string, credits int64) *types.Update {
 		UpdateExpression:    aws.String("SET balance = balance + :c"),
 		ConditionExpression: aws.String("balance BETWEEN :least AND :most"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":c": number(credits), ":least": number(least), ":most": number(most),
+			":c": attr.Number(credits), ":least": attr.Number(least), ":most": attr.Number(most),
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
