@@ -5,7 +5,7 @@ SHELL := /bin/bash -o pipefail
 
 LOCAL := .local/bin/local
 
-.PHONY: help run invoke build lists test acceptance
+.PHONY: help run invoke build lists test acceptance bench
 
 help: ## this list
 	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,10 @@ test: build check ## everything: checks, unit tests, store tests on DynamoDB Loc
 
 acceptance: ## the contract over HTTP, on a stack of its own; BASE_URL and STAGE choose a deployed one
 	go test -count=1 -timeout 15m -v ./acceptance/...
+
+bench: ## look-ups a second against a plain map; warm requests through the functions
+	go test -run '^$$' -bench . ./functions/security/disposable
+	go test -run '^$$' -bench . ./acceptance
 
 ## Check: everything that needs no running stack
 

@@ -20,12 +20,12 @@ type Record = mmdbtype.Map
 
 // The networks of the databases that All writes.
 const (
-	Colombo = "112.134.0.0/16"    // Sri Lanka Telecom
-	Bare    = "112.135.0.0/16"    // in the databases, with nothing in its record
-	VPN     = "45.83.0.1/32"      // anonymous, nowhere else
-	Every   = "2001:470:1::/48"   // all flags of the vendor
-	IPv6    = "2402:d000::/32"    // Colombo again
-	Wrong   = "112.136.0.0/16"    // values that no reader should pass on
+	Colombo = "112.134.0.0/16"  // Sri Lanka Telecom
+	Bare    = "112.135.0.0/16"  // in the databases, with nothing in its record
+	VPN     = "45.83.0.1/32"    // anonymous, nowhere else
+	Every   = "2001:470:1::/48" // all flags of the vendor
+	IPv6    = "2402:d000::/32"  // Colombo again
+	Wrong   = "112.136.0.0/16"  // values that no reader should pass on
 )
 
 func names(english string) Record { return Record{"names": Record{"en": mmdbtype.String(english)}} }

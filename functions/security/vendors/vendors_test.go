@@ -33,8 +33,6 @@ const unknown upstream.Class = "unknown"
 // secrets fill every secret field of every vendor.
 var secrets = map[string]string{"api_key": "s3cret-key", "token": "s3cret-key", "account_id": "42", "license_key": "s3cret-key"}
 
-func text(s string) *string { return &s }
-
 // ask asks a vendor that is played by handler about an address.
 func ask(t *testing.T, vendor string, handler http.HandlerFunc, addr string) (Risk, error) {
 	t.Helper()
@@ -63,10 +61,10 @@ var answers = map[string][]recorded{
 			"is_spam":false,"is_cloud_provider":true,"cloud_provider_name":"Packethub S.A."},
 			"location":{"country_code2":"SE","country_name":"Sweden","city":"Stockholm","latitude":"59.40510","longitude":"17.95510"},
 			"asn":{"as_number":"AS147049","organization":"Packethub S.A.","country":"SE"}}`,
-			"", Risk{VPN: true, Proxy: true, Hosting: true, CountryCode: text("SE"), City: text("Stockholm"), ASN: text("AS147049"), Network: text("Packethub S.A.")}},
+			"", Risk{VPN: true, Proxy: true, Hosting: true, CountryCode: new("SE"), City: new("Stockholm"), ASN: new("AS147049"), Network: new("Packethub S.A.")}},
 		{"tor and relay", "made", 200, `{"location":{"country_code2":"","city":""},"security":{"is_tor":true,"is_relay":true}}`, "", Risk{Tor: true, Relay: true}},
 		{"number for text", "made", 200, `{"location":{"country_code2":"DE","city":7},"asn":{"as_number":3320},"security":{}}`, "",
-			Risk{CountryCode: text("DE"), City: text("7"), ASN: text("AS3320")}},
+			Risk{CountryCode: new("DE"), City: new("7"), ASN: new("AS3320")}},
 		{"plan without security", "made", 200, `{"ip":"8.8.8.8","location":{"country_code2":"US"}}`, upstream.CredentialsRefused, Risk{}},
 		{"error with 200", "made", 200, `{"message":"Internal"}`, upstream.Rejected, Risk{}},
 		{"nothing with 200", "made", 200, `{}`, upstream.Unusable, Risk{}},
@@ -83,7 +81,7 @@ var answers = map[string][]recorded{
 			"timezone":"America/Los_Angeles","postal_code":"94043"},"as":{"asn":"AS15169","name":"Google LLC","domain":"google.com","type":"hosting"},
 			"anonymous":{"name":"","is_proxy":false,"is_relay":true,"is_tor":true,"is_vpn":true},
 			"is_anonymous":true,"is_anycast":true,"is_hosting":true,"is_mobile":false,"is_satellite":false}`,
-			"", Risk{VPN: true, Tor: true, Relay: true, Hosting: true, CountryCode: text("US"), City: text("Mountain View"), ASN: text("AS15169"), Network: text("Google LLC")}},
+			"", Risk{VPN: true, Tor: true, Relay: true, Hosting: true, CountryCode: new("US"), City: new("Mountain View"), ASN: new("AS15169"), Network: new("Google LLC")}},
 		{"core plan, without anonymous", "V", 200, `{"ip":"8.8.8.8","geo":{"country_code":"US"},"as":{"asn":"AS15169"},"is_hosting":true}`, upstream.CredentialsRefused, Risk{}},
 		{"bogon", "V", 200, `{"ip":"10.0.0.1","bogon":true}`, unknown, Risk{}},
 		{"nothing known", "made", 200, `{"ip":"46.0.0.1","geo":{"country_code":""},"as":{"asn":""},"anonymous":{}}`, unknown, Risk{}},
@@ -104,10 +102,10 @@ var answers = map[string][]recorded{
 			"postal_code":"W1B","latitude":51.5072,"longitude":-0.1276,"timezone":"Europe/London","currency":{"code":"GBP"}},"device_estimate":{"address":50,"subnet":1890},
 			"detections":{"proxy":false,"vpn":true,"compromised":true,"scraper":false,"tor":false,"hosting":true,"anonymous":true,"risk":100},"operator":null,
 			"last_updated":"2025-10-12T00:43:53Z"},"query_time":5}`,
-			"", Risk{VPN: true, Hosting: true, CountryCode: text("GB"), City: text("London"), ASN: text("AS60068"), Network: text("Datacamp Limited")}},
+			"", Risk{VPN: true, Hosting: true, CountryCode: new("GB"), City: new("London"), ASN: new("AS60068"), Network: new("Datacamp Limited")}},
 		{"warning, with data", "V", 200, `{"status":"warning","message":"95% of your queries","185.59.221.75":{"network":{"asn":null,"provider":null,"organisation":"CDN77"},
 			"location":{"country_code":"Unknown","city_name":"Unknown"},"detections":{"proxy":true,"tor":true}}}`,
-			"", Risk{Proxy: true, Tor: true, Network: text("CDN77")}},
+			"", Risk{Proxy: true, Tor: true, Network: new("CDN77")}},
 		{"warning, without data", "V", 200, `{"status":"warning","message":"x"}`, unknown, Risk{}},
 		{"no member for the address", "V", 200, `{"status":"ok","1.1.1.1":{"detections":{}}}`, unknown, Risk{}},
 		{"no detections", "made", 200, `{"status":"ok","185.59.221.75":{"network":{}}}`, unknown, Risk{}},
@@ -122,8 +120,8 @@ var answers = map[string][]recorded{
 			"location":{"city":"Amsterdam","region":"","country":"Netherlands","continent":"","region_code":"","country_code":"NL","continent_code":"EU","latitude":"52.37","longitude":"4.89",
 			"time_zone":"Europe/Amsterdam","locale_code":"en","metro_code":"","is_in_european_union":true},
 			"network":{"network":"185.59.220.0/22","autonomous_system_number":"AS60068","autonomous_system_organization":"Datacamp Limited"}}`,
-			"", Risk{VPN: true, Relay: true, CountryCode: text("NL"), City: text("Amsterdam"), ASN: text("AS60068"), Network: text("Datacamp Limited")}},
-		{"number for text", "made", 200, `{"security":{"tor":true,"proxy":true},"network":{"autonomous_system_number":60068}}`, "", Risk{Tor: true, Proxy: true, ASN: text("AS60068")}},
+			"", Risk{VPN: true, Relay: true, CountryCode: new("NL"), City: new("Amsterdam"), ASN: new("AS60068"), Network: new("Datacamp Limited")}},
+		{"number for text", "made", 200, `{"security":{"tor":true,"proxy":true},"network":{"autonomous_system_number":60068}}`, "", Risk{Tor: true, Proxy: true, ASN: new("AS60068")}},
 		{"no security", "made", 200, `{"ip":"10.0.0.1","message":"IP address is a private IP address"}`, unknown, Risk{}},
 		{"key", "made", 403, `{"message":"Invalid API Key."}`, upstream.CredentialsRefused, Risk{}},
 		{"quota", "made", 429, `{"message":"You have reached your daily limit"}`, upstream.Rejected, Risk{}},
@@ -134,10 +132,10 @@ var answers = map[string][]recorded{
 			"location":{"latitude":37.6,"longitude":-122.4,"time_zone":"America/Los_Angeles","accuracy_radius":20},
 			"traits":{"ip_address":"1.128.0.0","network":"1.128.0.0/24","autonomous_system_number":1239,"autonomous_system_organization":"Linkem IR WiMax Network","isp":"Linkem spa"},
 			"maxmind":{"queries_remaining":54321}}`,
-			"", Risk{VPN: true, Tor: true, Hosting: true, CountryCode: text("US"), City: text("Los Angeles"), ASN: text("AS1239"), Network: text("Linkem IR WiMax Network")}},
-		{"residential proxy", "V", 200, `{"anonymizer":{"is_residential_proxy":true},"traits":{"isp":"Someone"}}`, "", Risk{Proxy: true, Network: text("Someone")}},
+			"", Risk{VPN: true, Tor: true, Hosting: true, CountryCode: new("US"), City: new("Los Angeles"), ASN: new("AS1239"), Network: new("Linkem IR WiMax Network")}},
+		{"residential proxy", "V", 200, `{"anonymizer":{"is_residential_proxy":true},"traits":{"isp":"Someone"}}`, "", Risk{Proxy: true, Network: new("Someone")}},
 		{"public proxy", "V", 200, `{"anonymizer":{"is_public_proxy":true},"traits":{}}`, "", Risk{Proxy: true}},
-		{"nothing against it", "V", 200, `{"country":{"iso_code":"LK"},"traits":{"ip_address":"1.2.3.4"}}`, "", Risk{CountryCode: text("LK")}},
+		{"nothing against it", "V", 200, `{"country":{"iso_code":"LK"},"traits":{"ip_address":"1.2.3.4"}}`, "", Risk{CountryCode: new("LK")}},
 		{"not found", "V", 404, `{"code":"IP_ADDRESS_NOT_FOUND","error":"The address is not in our database."}`, unknown, Risk{}},
 		{"reserved", "V", 400, `{"code":"IP_ADDRESS_RESERVED","error":"reserved"}`, unknown, Risk{}},
 		{"key", "V", 401, `{"code":"AUTHORIZATION_INVALID","error":"invalid"}`, upstream.CredentialsRefused, Risk{}},
@@ -242,8 +240,8 @@ func TestDatabase(t *testing.T) {
 		fails              upstream.Class
 		want               Risk
 	}{
-		{"clean", all, "112.134.0.1", "", Risk{CountryCode: text("LK"), City: text("Colombo"), ASN: text("AS9329"), Network: text("Sri Lanka Telecom")}},
-		{"clean IPv6", all, "2402:d000::1", "", Risk{CountryCode: text("LK"), City: text("Colombo"), ASN: text("AS9329"), Network: text("Sri Lanka Telecom")}},
+		{"clean", all, "112.134.0.1", "", Risk{CountryCode: new("LK"), City: new("Colombo"), ASN: new("AS9329"), Network: new("Sri Lanka Telecom")}},
+		{"clean IPv6", all, "2402:d000::1", "", Risk{CountryCode: new("LK"), City: new("Colombo"), ASN: new("AS9329"), Network: new("Sri Lanka Telecom")}},
 		{"vpn", all, "45.83.0.1", "", Risk{VPN: true}},
 		{"every flag", all, "2001:470:1::5", "", Risk{VPN: true, Proxy: true, Tor: true, Hosting: true}},
 		{"empty records", all, "112.135.0.1", "", Risk{}},

@@ -98,7 +98,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s\n", text)
+	fmt.Fprintf(os.Stdout, "%s\n", text)
 	return errors.Join(
 		os.WriteFile(filepath.Join(folder, "report.json"), append(text, '\n'), 0o644),
 		os.WriteFile(filepath.Join(folder, "table.bin"), table, 0o644),
@@ -257,7 +257,7 @@ func (s source) fetch() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	command := map[string][]string{
 		"pypi": {"pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:", "--dest", dir, s.Package + "==" + s.Version},
 		"npm":  {"npm", "pack", "--silent", "--pack-destination", dir, s.Package + "@" + s.Version},
@@ -272,7 +272,7 @@ func (s source) fetch() (map[string][]byte, error) {
 	}
 	found, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil || len(found) != 1 {
-		return nil, fmt.Errorf("wanted one file, got %v (%v)", found, err)
+		return nil, errors.Join(fmt.Errorf("wanted one file, got %v", found), err)
 	}
 	archive, err := os.ReadFile(found[0])
 	if err != nil {
