@@ -89,3 +89,5 @@ $(LINT): tools/go.mod
 build-%Function:
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go build -trimpath -tags lambda.norpc -ldflags=-s \
 		-o $(ARTIFACTS_DIR)/bootstrap ./functions/$(shell echo '$*' | tr A-Z a-z)
+
+include functions/barcode/barcode.mk

@@ -293,10 +293,10 @@ func (n *narrow) balance(t *testing.T, project string) int64 {
 func (n *narrow) age(t *testing.T, project, key, attribute string, to int64) {
 	t.Helper()
 	_, err := n.db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-		TableName:                 ptr(n.table("transient")),
+		TableName:                 new(n.table("transient")),
 		Key:                       map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "idem#" + project + "#development#" + key}},
-		UpdateExpression:          ptr("SET #a = :v"),
-		ConditionExpression:       ptr("attribute_exists(#a)"),
+		UpdateExpression:          new("SET #a = :v"),
+		ConditionExpression:       new("attribute_exists(#a)"),
 		ExpressionAttributeNames:  map[string]string{"#a": attribute},
 		ExpressionAttributeValues: map[string]types.AttributeValue{":v": &types.AttributeValueMemberN{Value: fmt.Sprint(to)}},
 	})
@@ -304,8 +304,6 @@ func (n *narrow) age(t *testing.T, project, key, attribute string, to int64) {
 		t.Fatal(err)
 	}
 }
-
-func ptr[T any](v T) *T { return &v }
 
 // Decisions on every request: a function that dies is 500 internal_error, in the envelope. Decisions on money: an SMS
 // whose request died after its mark is charged and listed as uncertain; an Idempotency-Key of it reaches the provider no

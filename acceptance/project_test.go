@@ -251,3 +251,15 @@ func sent(to string) []sandbox.Call {
 	}
 	return calls
 }
+
+var ruling sync.Mutex
+
+// addRules sets what some numbers meet, beside what other tests have set.
+func addRules(t *testing.T, rules ...sandbox.Rule) {
+	t.Helper()
+	ruling.Lock()
+	defer ruling.Unlock()
+	if err := sut.stack.Sandbox.SetRules(append(sut.stack.Sandbox.Rules(), rules...)...); err != nil {
+		t.Fatal(err)
+	}
+}

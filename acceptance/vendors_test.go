@@ -57,7 +57,7 @@ func TestVendorsFormats(t *testing.T) {
 			if call.Vendor != c.vendor || call.Operation != "send" || c.method != "" && call.Method != c.method || !strings.Contains(call.Path, c.path) || c.header != "" && call.Headers["Authorization"] != c.header {
 				t.Errorf("%s: call %+v", c.vendor, call)
 			}
-			for _, part := range strings.Split(strings.ReplaceAll(parts, "Hello & good day", "Hello\x00&\x00good\x00day"), " ") {
+			for part := range strings.SplitSeq(strings.ReplaceAll(parts, "Hello & good day", "Hello\x00&\x00good\x00day"), " ") {
 				part = strings.ReplaceAll(strings.ReplaceAll(part, "NINE", to[1:]), "\x00", " ")
 				if !strings.Contains(call.Path+"\n"+call.Body, part) {
 					t.Errorf("%s: no %s in %s %s", c.vendor, part, call.Path, call.Body)

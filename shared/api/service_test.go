@@ -76,7 +76,7 @@ func (h *house) call(t *testing.T, route Route, path, body string, header map[st
 		t.Fatalf("%v in %q", err, response.Body)
 	}
 	headers := http.Header(response.MultiValueHeaders)
-	if envelope["request_id"] != id || headers["X-SVC-Request-ID"][0] != id {
+	if envelope["request_id"] != id || response.MultiValueHeaders["X-SVC-Request-ID"][0] != id {
 		t.Errorf("request ID %v, %v; want %s", envelope["request_id"], headers, id)
 	}
 	return response.StatusCode, envelope, headers
