@@ -31,13 +31,17 @@ lists: ## the table of disposable mail domains, from the published lists that it
 
 ## Test
 
+FAULT_SEED ?= $(shell date +%s)
+
 test: build check ## everything: checks, unit tests, store tests on DynamoDB Local, acceptance tests
-	go test -race -p 2 -timeout 15m ./...
+	@echo "fault schedules: the fixed seed, and FAULT_SEED=$(FAULT_SEED)"
+	FAULT_SEED=$(FAULT_SEED) go test -race -p 2 -timeout 15m ./...
 
-acceptance: ## the contract over HTTP, on a stack of its own; BASE_URL and STAGE choose a deployed one
-	go test -count=1 -timeout 15m -v ./acceptance/...
+acceptance: ## the contract over HTTP; BASE_URL and STAGE choose a deployed stack, where ACCEPT_SENDS=1 permits to send
+	go test -count=1 -timeout 15m -v ./acceptance
 
-bench: ## look-ups a second against a plain map; warm requests through the functions
+bench: ## cold start, size and throughput beside a hello function's; look-ups beside a plain map; warm requests
+	@go run ./acceptance/bench
 	go test -run '^$$' -bench . ./functions/security/disposable
 	go test -run '^$$' -bench . ./acceptance
 
