@@ -43,7 +43,7 @@ acceptance: ## the contract over HTTP; BASE_URL and STAGE choose a deployed stac
 bench: ## cold start, size and throughput beside a hello function's; look-ups beside a plain map; warm requests
 	@go run ./acceptance/bench
 	go test -run '^$$' -bench . ./functions/security/disposable
-	go test -run '^$$' -bench . ./acceptance
+	go test -run '^$$' -bench '^BenchmarkLookups$$' ./acceptance
 
 ## Check: everything that needs no running stack
 
