@@ -22,6 +22,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"svcapi/local/build"
+	"svcapi/local/mmdbtest"
 	"svcapi/local/stack"
 	"svcapi/local/workdir"
 )
@@ -110,10 +111,14 @@ func (s *system) start(ctx context.Context) error {
 	if err := os.Mkdir(filepath.Join(s.dir, ".local"), 0o700); err != nil {
 		return err
 	}
+	databases := filepath.Join(s.dir, "mmdb")
+	if err := errors.Join(os.Mkdir(databases, 0o700), mmdbtest.Write(databases)); err != nil {
+		return err
+	}
 	s.stack, err = stack.Start(ctx, stack.Options{
 		LogDir: filepath.Join(s.dir, ".local", "logs"), DemoFile: filepath.Join(s.dir, ".local", "demo.json"),
 		Concurrency: 32,
-		Parameters:  map[string]string{"ProjectCacheSeconds": "1", "PlaygroundOrigin": playgroundOrigin},
+		Parameters:  map[string]string{"ProjectCacheSeconds": "1", "PlaygroundOrigin": playgroundOrigin, "MmdbDirectory": databases},
 	})
 	if err != nil {
 		return err
