@@ -23,10 +23,9 @@ type Vendor = iplookup.Vendor[Place]
 
 // Table lists the vendors.
 //
-// Answers are kept for a while only where the vendor is known to permit it:
-// ipinfo's own clients keep them, ip-api's terms have nothing against it. The
-// terms of the others were not found to say so, and a database file is as
-// quick as the cache.
+// Answers of ipinfo and ip-api are kept for a while: nothing that was
+// read forbids it, but no contract was read. Uncached vendors are asked each time; a
+// database file is as quick as the cache.
 func Table() []Vendor {
 	return []Vendor{
 		{Spec: ipAPISpec(), Ask: ipAPI},
