@@ -116,7 +116,7 @@ var rules = []struct {
 		{"          - PriceSms\n", ""},
 		{"          - PriceSms\n", "          - PriceSms\n          - PriceSms\n"},
 		{"      PriceSms:\n        default: SMS, per unit\n", ""},
-		{"PRICE_SMS: !Ref PriceSms", "PRICE_SMS: '1'"},
+		{"SETTLE_CAPTURED_AFTER_SECONDS: !Ref SettleCapturedAfterSeconds", "SETTLE_CAPTURED_AFTER_SECONDS: '900'"},
 	}},
 	{"no secret stands in an environment variable", environments, []edit{
 		{"STAGE: !Ref Stage", "STAGE: '{{resolve:secretsmanager:svc/dev/sms}}'"},
@@ -265,7 +265,10 @@ func restAPI(s *templateFile) (f findings) {
 	return f
 }
 
-var routePath = regexp.MustCompile(`^/api/v1(/([a-z0-9-]+|\{[a-z]+\}))+$`)
+// apiRoot is where the contract's paths begin.
+const apiRoot = "/api/v1"
+
+var routePath = regexp.MustCompile(`^(/api/v1(/([a-z0-9-]+|\{[a-z]+\}))+|/docs(/\{proxy\+\})?)$`)
 
 func routes(s *templateFile) (f findings) {
 	seen := map[string]bool{}
@@ -273,7 +276,7 @@ func routes(s *templateFile) (f findings) {
 		for _, event := range function.events("Api") {
 			path := event.text("Path")
 			if !routePath.MatchString(path) {
-				f.add("%s: the path %q is not of the form /api/v1/...", function.id, path)
+				f.add("%s: the path %q is not of the form /api/v1/... or /docs", function.id, path)
 			}
 			if seen[path] {
 				f.add("%s: %s is routed twice", function.id, path)

@@ -76,6 +76,9 @@ async function start() {
   for (const link of document.querySelectorAll("nav [data-operation]")) link.addEventListener("click", () => open(ui, link));
 }
 
+// Where the link skips to is where the next Tab goes on from.
+document.querySelector(".skip").addEventListener("click", () => document.getElementById("main").focus());
+
 const narrow = matchMedia("(max-width: 60rem)");
 const contents = document.getElementById("contents");
 const fold = () => (contents.open = !narrow.matches);
