@@ -50,14 +50,15 @@ bench: ## cold start, size and throughput beside a hello function's; look-ups be
 VENV := .local/venv
 SAM  := $(VENV)/bin/sam
 LINT := .local/bin/golangci-lint
+NPM  := .local/npm/.ready
 
 # sam asks for a region, even to validate, and reports home unless told not to.
 export AWS_DEFAULT_REGION ?= eu-west-1
 export SAM_CLI_TELEMETRY  := 0
 
-.PHONY: check format vet lint template sam-build policy
+.PHONY: check format vet lint template openapi swagger-ui sam-build policy
 
-check: format vet template sam-build policy lint ## formatting, vet, linters, template, sam build, policies
+check: format vet template openapi sam-build policy lint ## formatting, vet, linters, template, OpenAPI document, sam build, policies
 
 format:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -d $$(git ls-files '*.go'); exit 1; }
@@ -75,6 +76,17 @@ template: $(VENV)/.ready
 	$(VENV)/bin/python tools/translate.py template.yaml > .local/translated.yaml
 	$(VENV)/bin/cfn-lint .local/translated.yaml
 
+openapi: $(NPM)
+	REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true .local/npm/node_modules/.bin/redocly lint openapi.yaml --config tools/redocly.yaml --format=stylish
+
+swagger-ui: $(NPM) ## Swagger UI of the documentation page anew, after another version was set in tools/npm
+	@cd functions/docs/web/swagger-ui && for file in swagger-ui-bundle.js swagger-ui.css; do \
+		gzip -9nc $(CURDIR)/.local/npm/node_modules/swagger-ui-dist/$$file > $$file.gz; done
+	@cd .local/npm/node_modules/swagger-ui-dist && { \
+		echo "The documentation page shows the API with Swagger UI $$(node -p 'require("./package.json").version') (npm package swagger-ui-dist), unchanged."; \
+		for file in NOTICE LICENSE swagger-ui-bundle.js.LICENSE.txt; do printf '\n==== %s ====\n\n' $$file; cat $$file; done; \
+	} > $(CURDIR)/functions/docs/web/swagger-ui/licenses.txt
+
 sam-build: $(VENV)/.ready ## the functions as they ship, in .aws-sam/build
 	$(SAM) build
 
@@ -87,8 +99,6 @@ $(VENV)/.ready: tools/requirements.txt
 	touch $@
 
 # Tools of npm, fixed by their lock file; no install script runs.
-NPM := .local/npm/.ready
-
 $(NPM): tools/npm/package-lock.json
 	@mkdir -p $(@D)
 	cp tools/npm/package.json tools/npm/package-lock.json $(@D)
