@@ -5,7 +5,7 @@ SHELL := /bin/bash -o pipefail
 
 LOCAL := .local/bin/local
 
-.PHONY: help run invoke build lists test acceptance bench
+.PHONY: help run invoke build lists test acceptance test-api bench
 
 help: ## this list
 	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,10 @@ test: build check ## everything: checks, unit tests, store tests on DynamoDB Loc
 
 acceptance: ## the contract over HTTP; BASE_URL and STAGE choose a deployed stack, where ACCEPT_SENDS=1 permits to send
 	go test -count=1 -timeout 15m -v ./acceptance
+
+test-api: ## the OpenAPI document against the local stack with Schemathesis; API_EXAMPLES=100 for each operation and phase
+	API_EXAMPLES=$(or $(API_EXAMPLES),100) API_SEED=$(or $(API_SEED),$(shell date +%s)) \
+		go test -count=1 -timeout 30m -v -run '^TestSchemathesis$$' ./acceptance
 
 bench: ## cold start, size and throughput beside a hello function's; look-ups beside a plain map; warm requests
 	@go run ./acceptance/bench
@@ -103,6 +107,11 @@ $(NPM): tools/npm/package-lock.json
 	@mkdir -p $(@D)
 	cp tools/npm/package.json tools/npm/package-lock.json $(@D)
 	cd $(@D) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	touch $@
+
+.local/schemathesis/.ready: tools/schemathesis.txt
+	python3 -m venv --clear $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement tools/schemathesis.txt
 	touch $@
 
 $(LINT): tools/go.mod

@@ -12,7 +12,7 @@ import (
 	"github.com/go-rod/rod/lib/proto"
 
 	"svcapi/functions/sms/units"
-	"svcapi/local/npm"
+	"svcapi/local/tools"
 )
 
 // openDocs loads the documentation page.
@@ -189,7 +189,7 @@ func TestPlaygroundCountsUnits(t *testing.T) {
 func TestPageIsAccessible(t *testing.T) {
 	local(t)
 	t.Parallel()
-	modules, err := npm.Modules(t.Context())
+	modules, err := tools.NodeModules(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"svcapi/local/npm"
+	"svcapi/local/tools"
 )
 
 // absolute is a path inside the repository that holds from any folder.
@@ -63,7 +63,7 @@ export const wrong: Body<"sendSms"> = { send_method: "none", to: "0771234567", m
 
 // A client that is generated from openapi.yaml compiles: TypeScript.
 func TestTypeScriptClient(t *testing.T) {
-	modules, err := npm.Modules(t.Context())
+	modules, err := tools.NodeModules(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestTypeScriptClient(t *testing.T) {
 
 // The documentation page holds Swagger UI as its package has it.
 func TestSwaggerUIIsThePackages(t *testing.T) {
-	modules, err := npm.Modules(t.Context())
+	modules, err := tools.NodeModules(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

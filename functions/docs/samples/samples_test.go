@@ -16,7 +16,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"svcapi/local/npm"
+	"svcapi/local/tools"
 )
 
 // awkward holds what a language may read otherwise than it was meant.
@@ -169,7 +169,7 @@ func run(t *testing.T, dir string, s Sample) string {
 	cmd := exec.CommandContext(t.Context(), l.command[0], append(l.command[1:], file)...)
 	cmd.Dir = dir
 	if s.Lang == "PHP" {
-		modules, err := npm.Modules(t.Context())
+		modules, err := tools.NodeModules(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
