@@ -152,6 +152,9 @@ func (a *answer) check(t *testing.T, r request) {
 		wrong("status is not documented")
 		return
 	}
+	if err := sut.fits(r); a.status == http.StatusOK && err != nil {
+		wrong("the request is none that openapi.yaml describes:", r.body, err)
+	}
 	for name, h := range documented.Headers {
 		value := a.header.Get(name)
 		if value == "" && h.Value.Required {
@@ -177,6 +180,36 @@ func (a *answer) check(t *testing.T, r request) {
 	if err := content.Schema.Value.VisitJSON(value, openapi3.VisitAsResponse(), openapi3.MultiErrors()); err != nil {
 		wrong("schema:", err)
 	}
+}
+
+// fits tells whether the body of a request is one that openapi.yaml describes. A null counts as absent.
+func (s *system) fits(r request) error {
+	item := s.spec.Paths.Find(r.path)
+	if item == nil || item.Post == nil || r.body == "" {
+		return nil
+	}
+	var body any
+	if err := json.Unmarshal([]byte(r.body), &body); err != nil {
+		return err
+	}
+	return item.Post.RequestBody.Value.Content["application/json"].Schema.Value.VisitJSON(withoutNull(body), openapi3.VisitAsRequest())
+}
+
+func withoutNull(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, field := range value {
+			if field == nil {
+				delete(value, name)
+			}
+			withoutNull(field)
+		}
+	case []any:
+		for _, item := range value {
+			withoutNull(item)
+		}
+	}
+	return value
 }
 
 // documented finds an answer in openapi.yaml: the operation's own, or those that any path may give.
