@@ -279,6 +279,9 @@ func TestConfirmation(t *testing.T) {
 	p := plainProject(t)
 	const confirmed, unconfirmed, absent = "provider_selection_failed", "send_confirmation_required", "\x00"
 	playground := map[string]string{"X-SVC-Client": "playground"}
+	scheme, rest, _ := strings.Cut(sut.baseURL, "://")
+	host, _, _ := strings.Cut(rest, "/")
+	origin := scheme + "://" + host // of the page that the stack serves
 	for _, c := range []struct {
 		header map[string]string
 		value  string
@@ -299,6 +302,10 @@ func TestConfirmation(t *testing.T) {
 		{nil, absent, single("0771234567", "m"), confirmed},
 		{map[string]string{"X-SVC-Client": "backend"}, absent, single("0771234567", "m"), confirmed},
 		{map[string]string{"Origin": "https://elsewhere.example.com"}, absent, single("0771234567", "m"), confirmed},
+		{map[string]string{"Origin": origin}, absent, single("0771234567", "m"), unconfirmed},
+		{map[string]string{"Origin": origin}, "true", single("0771234567", "m"), confirmed},
+		{map[string]string{"Origin": origin + ".example.com"}, absent, single("0771234567", "m"), confirmed},
+		{map[string]string{"Origin": "null"}, absent, single("0771234567", "m"), confirmed},
 		{playground, absent, bulkSame([]string{"0771234567"}, "m"), unconfirmed},
 		// A cost check needs no confirmation; with the other methods the field changes nothing.
 		{playground, absent, `{"send_method":"bulk_same","recipients":["0771234567"],"message":"m","check_cost":true}`, confirmed},
@@ -363,6 +370,9 @@ func TestOrder(t *testing.T) {
 	other, good := number(), single("0771234567", "m")
 	long := strings.Repeat("x", 460)
 	playground := map[string]string{"X-SVC-Client": "playground"}
+	scheme, rest, _ := strings.Cut(sut.baseURL, "://")
+	host, _, _ := strings.Cut(rest, "/")
+	origin := scheme + "://" + host // of the page that the stack serves
 	for _, c := range []struct {
 		name   string
 		r      request

@@ -3,6 +3,7 @@ package policy
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -127,6 +128,31 @@ func TestDocumentNamesEveryError(t *testing.T) {
 	for name := range contractErrors {
 		if !seen[name] {
 			t.Errorf("openapi.yaml has no operation %s", name)
+		}
+	}
+}
+
+// Every operation that can end in 402 names its entry of the price list, which the function that serves it and the
+// documentation page read; no other operation does.
+func TestDocumentNamesPrices(t *testing.T) {
+	doc, s := document(t), current(t)
+	variables := map[string]object{}
+	for _, function := range s.functions() {
+		variables[function.id] = function.properties.object("Environment", "Variables")
+	}
+	routes := s.routes()
+	for path, item := range doc.Paths.Map() {
+		for method, operation := range item.Operations() {
+			price, named := operation.Extensions["x-svc-price"].(string)
+			if paid := operation.Responses.Value("402") != nil; paid != named {
+				t.Errorf("%s %s: paid is %v, x-svc-price is %q", method, path, paid, price)
+			}
+			variable := "PRICE_" + strings.ToUpper(price)
+			for _, function := range []string{routes[apiRoot+path], "DocsFunction"} {
+				if named && variables[function][variable] == nil {
+					t.Errorf("%s %s: %s does not read %s", method, path, function, variable)
+				}
+			}
 		}
 	}
 }

@@ -72,7 +72,7 @@ var (
 	ErrInternal = &Error{Status: 500, Code: CodeInternalError, Message: "The request failed unexpectedly. Keep the request ID for support."}
 )
 
-// ErrMethod: the path has other methods, which allow names.
+// ErrMethod says that the path has other methods, which allow names.
 func ErrMethod(allow string) *Error {
 	return &Error{Status: 405, Code: CodeHTTPError, Message: "This resource takes " + allow + " only.", Header: http.Header{"Allow": {allow}}}
 }

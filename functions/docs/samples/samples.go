@@ -4,6 +4,7 @@ package samples
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -72,7 +73,7 @@ func (w *writer) line(format string, values ...any) {
 
 func curl(w *writer, r Request) {
 	words := []string{}
-	if r.Method != "GET" && r.Body == nil {
+	if r.Method != http.MethodGet && r.Body == nil {
 		words = append(words, "-X "+r.Method)
 	}
 	for _, h := range r.headers() {
@@ -94,7 +95,7 @@ func javaScript(w *writer, r Request) {
 		w.line("import { writeFile } from \"node:fs/promises\";\n")
 	}
 	w.line("const response = await fetch(%s, {", quoted(r.URL))
-	if r.Method != "GET" {
+	if r.Method != http.MethodGet {
 		w.line("  method: %s,", quoted(r.Method))
 	}
 	w.line("  headers: {")
