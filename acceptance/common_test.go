@@ -370,9 +370,6 @@ func TestOrder(t *testing.T) {
 	other, good := number(), single("0771234567", "m")
 	long := strings.Repeat("x", 460)
 	playground := map[string]string{"X-SVC-Client": "playground"}
-	scheme, rest, _ := strings.Cut(sut.baseURL, "://")
-	host, _, _ := strings.Cut(rest, "/")
-	origin := scheme + "://" + host // of the page that the stack serves
 	for _, c := range []struct {
 		name   string
 		r      request
