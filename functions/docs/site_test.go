@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"svcapi/shared/credit"
+	"svcapi/shared/telemetry"
+)
+
+const small = `
+openapi: 3.0.1
+info: {title: Small & short, version: 1.2.3}
+tags:
+  - {name: Second}
+  - {name: First one}
+paths:
+  /z/{code}:
+    parameters:
+      - {$ref: '#/components/parameters/Code'}
+    get:
+      operationId: getZ
+      tags: [First one]
+      summary: Get <z>
+      responses: {200: {description: ok, content: {application/json: {schema: {type: object}}}}}
+  /a:
+    x-svc-extension: true
+    post:
+      operationId: postA
+      tags: [Second]
+      summary: Post a
+      x-svc-price: sms
+      requestBody: {$ref: '#/components/requestBodies/A'}
+      responses: {200: {$ref: '#/components/responses/Picture'}}
+components:
+  parameters:
+    Code: {name: code, in: path, required: true, schema: {$ref: '#/components/schemas/Code'}}
+  requestBodies:
+    A: {content: {application/json: {examples: {first: {value: {b: 1, a: [true, null, '7']}}, other: {value: {}}}}}}
+  responses:
+    Picture: {description: ok, content: {image/png: {schema: {type: string}}, image/svg+xml: {schema: {type: string}}}}
+  schemas:
+    Code: {type: string, example: LKR}
+`
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	files, err := newFiles([]byte(small), credit.Prices{SMS: 1_234_567})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &site{files: files, log: telemetry.New(io.Discard, telemetry.Config{})}
+}
+
+func (s *site) get(header http.Header, path string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodGet, path, nil)
+	r.Header = header
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w
+}
+
+// The document is served with its order kept, with its prices and samples, and with the address of its own stack.
+func TestDocument(t *testing.T) {
+	text := newSite(t).get(nil, "/docs/openapi.json").Body.Bytes()
+	if z, a := bytes.Index(text, []byte(`"/z/{code}"`)), bytes.Index(text, []byte(`"/a"`)); z < 0 || a < z {
+		t.Errorf("the order is not that of the document: %s", text)
+	}
+	var doc struct {
+		Servers []struct{ URL string }
+		Paths   map[string]struct {
+			Get, Post struct {
+				Credits int64                            `json:"x-svc-credits"`
+				Samples []struct{ Label, Source string } `json:"x-codeSamples"`
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(strings.ReplaceAll(string(text), `"x-svc-extension":true,`, "")), &doc); err != nil {
+		t.Fatal(err)
+	}
+	if len(doc.Servers) != 1 || doc.Servers[0].URL != "../api/v1" {
+		t.Errorf("servers: %v", doc.Servers)
+	}
+	get, post := doc.Paths["/z/{code}"].Get, doc.Paths["/a"].Post
+	if post.Credits != 1_234_567 || get.Credits != 0 {
+		t.Errorf("prices: %d, %d", post.Credits, get.Credits)
+	}
+	if len(get.Samples) != 5 || !strings.Contains(get.Samples[0].Source, "'{base_url}/z/LKR'") || strings.Contains(get.Samples[0].Source, "-d ") {
+		t.Errorf("GET: %v", get.Samples)
+	}
+	if len(post.Samples) != 5 || !strings.Contains(post.Samples[0].Source, "-o code.png") ||
+		!strings.Contains(post.Samples[2].Source, "\"a\": [\n            True,\n            None,\n            \"7\",\n") {
+		t.Errorf("POST: %v", post.Samples)
+	}
+}
+
+// The page lists operations under their tags in the document's order, with prices, and escapes what it shows.
+func TestPage(t *testing.T) {
+	page := newSite(t).get(nil, "/docs").Body.String()
+	last := 0
+	for _, part := range []string{
+		"<title>Small &amp; short</title>", `data-sms-price="1234567"`, ">Second<", `href="#/Second/postA"`, ">First one<",
+		`href="#/First%20one/getZ"`, "Get &lt;z&gt;", "1,234,567 credits a unit", "free",
+	} {
+		at := strings.Index(page[last:], part)
+		if at < 0 {
+			t.Errorf("the page lacks %s, or has it elsewhere", part)
+			continue
+		}
+		last += at
+	}
+}
+
+// RFC 9110, 12.5.3 and 13.1.2.
+func TestNegotiation(t *testing.T) {
+	s := newSite(t)
+	etag := s.files["/docs"].etag
+	for _, c := range []struct {
+		name, value string
+		status      int
+		encoding    string
+	}{
+		{"Accept-Encoding", "gzip", 200, "gzip"},
+		{"Accept-Encoding", "br, GZIP ; q=0.5", 200, "gzip"},
+		{"Accept-Encoding", "*", 200, "gzip"},
+		{"Accept-Encoding", "gzip;q=0", 200, ""},
+		{"Accept-Encoding", "gzip; q=0.0, br", 200, ""},
+		{"Accept-Encoding", "gzip;q=x", 200, ""},
+		{"Accept-Encoding", "identity", 200, ""},
+		{"Accept-Encoding", "xgzip", 200, ""},
+		{"Accept-Encoding", "", 200, ""},
+		{"If-None-Match", etag, 304, ""},
+		{"If-None-Match", "W/" + etag, 304, ""},
+		{"If-None-Match", `"a", ` + etag + `, "b"`, 304, ""},
+		{"If-None-Match", "*", 304, ""},
+		{"If-None-Match", `"a"`, 200, ""},
+		{"If-None-Match", "", 200, ""},
+	} {
+		w := s.get(http.Header{c.name: {c.value}}, "/docs")
+		if w.Code != c.status || w.Header().Get("Content-Encoding") != c.encoding || w.Header().Get("ETag") != etag {
+			t.Errorf("%s: %s: %d %v", c.name, c.value, w.Code, w.Header())
+		}
+	}
+}
+
+// A document that cannot be served ends the function's start.
+func TestBrokenDocuments(t *testing.T) {
+	for _, text := range []string{"", "- a", "a: [", "a: &x 1\nb: *x"} {
+		if _, err := newFiles([]byte(text), credit.Prices{}); err == nil {
+			t.Errorf("%q is served", text)
+		}
+	}
+}
