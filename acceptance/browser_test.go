@@ -202,3 +202,13 @@ func (v *tab) fill(t *testing.T, selector, text string) {
 		t.Fatalf("fill %s: %v", selector, err)
 	}
 }
+
+// download follows a link that saves a file, and returns what was saved.
+func (v *tab) download(t *testing.T, selector string) string {
+	t.Helper()
+	dir := t.TempDir()
+	wait := v.Browser().WaitDownload(dir)
+	v.click(t, selector)
+	info := wait()
+	return readFile(t, filepath.Join(dir, info.GUID))
+}

@@ -94,6 +94,33 @@ func TestPlayground(t *testing.T) {
 		}
 	})
 
+	t.Run("pdf", func(t *testing.T) {
+		p := v.operation(t, "generatePdf")
+		v.body(t, p, `{"html":"<h1>Invoice</h1>","response_type":"binary"}`) // the page asks for Base64 all the same
+		if got := v.send(t, p); got != "200 OK" {
+			t.Fatal(got)
+		}
+		v.until(t, "the PDF", `selector => !!document.querySelector(selector + " .answer a.download")`, p)
+		shown := v.eval(t, `selector => document.querySelector(selector + " .answer").textContent`, p)
+		if !strings.Contains(shown, `"media_type": "application/pdf"`) || !strings.Contains(shown, `"JVBERi`) {
+			t.Errorf("shown: %s", shown)
+		}
+		if kind := v.download(t, p+" .answer a.download"); !strings.HasPrefix(kind, "%PDF-") {
+			t.Errorf("downloaded: %.20q", kind)
+		}
+	})
+
+	t.Run("currency", func(t *testing.T) {
+		p := v.operation(t, "convertPairRate")
+		if got := v.send(t, p); got != "200 OK" {
+			t.Fatal(got)
+		}
+		shown := v.eval(t, `selector => document.querySelector(selector + " .answer").textContent`, p)
+		if !strings.Contains(shown, `"conversion_result"`) || !strings.Contains(shown, "Credits0") {
+			t.Errorf("shown: %s", shown)
+		}
+	})
+
 	t.Run("sms", func(t *testing.T) {
 		to := number()
 		p := v.operation(t, "sendSms")

@@ -59,6 +59,7 @@ func (d *document) complete(prices credit.Prices) error {
 		return err
 	}
 	set(d.root, "servers", servers)
+	sayExtensions(d.root)
 	for _, o := range d.operations() {
 		if name := text(at(o.node, "x-svc-price")); name != "" {
 			credits, err := nodeOf(prices.Of(name))
@@ -74,6 +75,27 @@ func (d *document) complete(prices credit.Prices) error {
 		set(o.node, "x-codeSamples", written)
 	}
 	return nil
+}
+
+// sayExtensions says in the descriptions what the document marks as an extension: the page shows no marks.
+func sayExtensions(node *yaml.Node) {
+	const sentence = "*An extension, beyond version 1.0.0 of the contract.*"
+	if node.Kind == yaml.MappingNode && text(at(node, "x-svc-extension")) == "true" {
+		described := []*yaml.Node{at(node, "description")}
+		for method, operation := range pairs(node) { // of a path
+			if methods[method] {
+				described = append(described, at(operation, "description"))
+			}
+		}
+		for _, description := range described {
+			if description != nil {
+				description.Value = strings.TrimRight(description.Value, "\n") + "\n\n" + sentence
+			}
+		}
+	}
+	for _, child := range node.Content {
+		sayExtensions(child)
+	}
 }
 
 // request is the operation's first example as a request.

@@ -127,8 +127,7 @@ type group struct {
 
 // entry is an operation in the list of contents and in the price list.
 type entry struct {
-	ID, Tag, Method, Path, Summary, Price string
-	Extension                             bool
+	ID, Tag, Method, Summary, Price string
 }
 
 func render(doc *document, prices credit.Prices, version string) ([]byte, error) {
@@ -159,8 +158,8 @@ func (d *document) groups() []group {
 				continue
 			}
 			g.Operations = append(g.Operations, entry{
-				ID: text(at(o.node, "operationId")), Tag: g.Name, Method: o.method, Path: o.path,
-				Summary: text(at(o.node, "summary")), Price: price(o), Extension: text(at(d.root, "paths", o.path, "x-svc-extension")) == "true",
+				ID: text(at(o.node, "operationId")), Tag: g.Name, Method: o.method,
+				Summary: text(at(o.node, "summary")), Price: price(o),
 			})
 		}
 		list = append(list, g)

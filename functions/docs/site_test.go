@@ -34,6 +34,7 @@ paths:
       operationId: postA
       tags: [Second]
       summary: Post a
+      description: Does a.
       x-svc-price: sms
       requestBody: {$ref: '#/components/requestBodies/A'}
       responses: {200: {$ref: '#/components/responses/Picture'}}
@@ -70,6 +71,9 @@ func TestDocument(t *testing.T) {
 	text := newSite(t).get(nil, "/docs/openapi.json").Body.Bytes()
 	if z, a := bytes.Index(text, []byte(`"/z/{code}"`)), bytes.Index(text, []byte(`"/a"`)); z < 0 || a < z {
 		t.Errorf("the order is not that of the document: %s", text)
+	}
+	if !bytes.Contains(text, []byte(`"description":"Does a.\n\n*An extension, beyond version 1.0.0 of the contract.*"`)) {
+		t.Errorf("the extension is not named: %s", text)
 	}
 	var doc struct {
 		Servers []struct{ URL string }

@@ -25,7 +25,7 @@ export function playground({ spec, operation, path, method, baseURL }) {
       await run(request(), operation, baseURL, status, answer);
     } finally {
       send.disabled = false;
-      send.focus();
+      if (document.activeElement === document.body) send.focus(); // a disabled button had lost it
     }
   });
   section.append(note, element("div", { className: "buttons" }, send, copyButton("Copy as curl", () => curl(request(), baseURL))), status, answer);
