@@ -40,6 +40,7 @@ const notes = {
 /** Adds the operation's fields to the section. The result is a function that reads them as a request. */
 function fields(section, spec, operation, path, method) {
   const inputs = [];
+  const headers = []; // they come last: few need them
   for (const reference of operation.parameters ?? []) {
     const parameter = resolve(spec, reference);
     if (parameter.in === "header" && ownHeaders.includes(parameter.name)) continue;
@@ -47,7 +48,9 @@ function fields(section, spec, operation, path, method) {
     if (parameter.in === "path") input.value = firstExample(parameter) ?? "";
     inputs.push({ parameter, input });
     const optional = parameter.required ? "" : " (optional)";
-    section.append(element("label", { for: input.id, textContent: parameter.name + optional }), input);
+    const row = [element("label", { for: input.id, textContent: parameter.name + optional }), input];
+    if (parameter.in === "path") section.append(...row);
+    else headers.push(...row);
   }
   const examples = bodyExamples(spec, operation);
   let body = null;
@@ -65,6 +68,7 @@ function fields(section, spec, operation, path, method) {
     }
     section.append(element("label", { for: body.id, textContent: "Body (JSON)" }), body);
   }
+  section.append(...headers);
   return () => {
     const made = { method: method.toUpperCase(), path, headers: { "X-ENV": "development" }, body: null };
     for (const { parameter, input } of inputs) {
