@@ -14,6 +14,7 @@ import (
 	"svcapi/local/secrets"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
+	currency "svcapi/shared/rates/vendors"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
@@ -21,7 +22,7 @@ import (
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
 // specs are the vendors of each kind as the functions know them.
-var specs = map[project.Kind]func(string) *upstream.Spec{project.SMS: sms.NewTable(aws.Config{}).Spec}
+var specs = map[project.Kind]func(string) *upstream.Spec{project.SMS: sms.Spec, project.Currency: currency.Spec}
 
 // TestVendorsAreComplete checks every row against what its vendor needs.
 func TestVendorsAreComplete(t *testing.T) {

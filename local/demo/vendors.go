@@ -35,6 +35,9 @@ var table = []vendor{
 		secrets: map[string]string{"username": sandbox.DialogUsername, "password": sandbox.DialogPassword}},
 	{kind: project.SMS, name: "aws", spare: true, settings: smsSettings,
 		secrets: map[string]string{"access_key_id": sandbox.AWSAccessKeyID, "secret_access_key": sandbox.AWSSecretAccessKey}},
+	{kind: project.Currency, name: "openexchangerates", secrets: map[string]string{"app_id": sandbox.OpenExchangeRatesAppID}},
+	{kind: project.Currency, name: "exchangerateapi", secrets: map[string]string{"api_key": sandbox.ExchangeRateAPIKey}},
+	{kind: project.Currency, name: "frankfurter", spare: true},
 	{kind: project.Barcode, name: "builtin", builtIn: true},
 	{kind: project.PDF, name: "builtin", builtIn: true},
 }

@@ -36,6 +36,10 @@ func vendors() []vendor {
 		dialogv2(),
 		twilio(),
 		endUserMessaging(),
+		openExchangeRates(),
+		exchangeRateAPI(),
+		frankfurter(),
+		cbsl(),
 	}
 }
 

@@ -267,14 +267,12 @@ func (r *Refresher) remember(ctx context.Context, before *rates.Held, o Options,
 	now := r.Now()
 	for place, outcome := range report.Outcomes {
 		event := rates.Event{At: now, Source: outcome.Source, What: string(outcome.What), Detail: outcome.Detail, Actor: o.Actor}
-		switch outcome.What {
-		case Skipped:
-			continue
-		case Taken:
-			if !changed(before.Current, report.Current, outcome.Source) {
-				continue
-			}
+		// Of the central bank's values some can be taken while others are not.
+		if outcome.What == Taken || outcome.Source == rates.BankSource && changed(before.Current, report.Current, outcome.Source) {
 			event.Set = report.Current
+		}
+		if outcome.What == Skipped || outcome.What == Taken && !changed(before.Current, report.Current, outcome.Source) {
+			continue
 		}
 		if err := r.Store.PutEvent(ctx, event, place); err != nil {
 			return err
