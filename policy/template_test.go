@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -352,7 +353,9 @@ var (
 		"dynamodb:Scan", "dynamodb:UpdateItem",
 	}
 	secretActions = []string{"secretsmanager:GetSecretValue"}
-	secretARN     = regexp.MustCompile(`^arn:\$\{AWS::Partition\}:secretsmanager:\$\{AWS::Region\}:\$\{AWS::AccountId\}:secret:svc/\$\{Stage\}/([a-z]+)/\*$`)
+	secretARN     = regexp.MustCompile(`^arn:\$\{AWS::Partition\}:secretsmanager:\$\{AWS::Region\}:\$\{AWS::AccountId\}:secret:svc/\$\{Stage\}/([a-z]+)(/managed)?/\*$`)
+	// secretKinds are the kinds of secret of functions that are not named for theirs.
+	secretKinds = map[string]string{"ratesync": "currency"}
 )
 
 func statements(s *templateFile) (f findings) {
@@ -391,7 +394,7 @@ func statements(s *templateFile) (f findings) {
 					if !slices.Contains(tableActions, action) {
 						f.add("%s/%s: %v is no action on a table", function.id, sid, statement["Action"])
 					}
-				case arn != nil && arn[1] == function.folder():
+				case arn != nil && arn[1] == cmp.Or(secretKinds[function.folder()], function.folder()):
 					if !slices.Contains(secretActions, action) {
 						f.add("%s/%s: %v is no action on a secret", function.id, sid, statement["Action"])
 					}
@@ -413,7 +416,7 @@ var tablesWanted = map[string]struct {
 	"Projects":  {keys: "pk HASH S, sk RANGE S", kept: true},
 	"Wallets":   {keys: "pk HASH S", kept: true},
 	"Ledger":    {keys: "pk HASH S, sk RANGE S", index: "uncertain: uncertain HASH S, sk RANGE S, ALL", kept: true},
-	"Rates":     {keys: "pk HASH S, sk RANGE S"},
+	"Rates":     {keys: "pk HASH S, sk RANGE S", ttl: "expires"},
 	"Transient": {keys: "pk HASH S", ttl: "expires"},
 }
 

@@ -22,6 +22,7 @@ import (
 	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
+	"svcapi/shared/rates"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
@@ -43,6 +44,9 @@ type stack struct {
 	projects *project.Store
 	credits  *credit.Store
 	secrets  *secret.Writer
+	rates    *rates.Store
+	// sandbox plays the sources of rates on the local stack; empty: their own addresses.
+	sandbox string
 	// vendors judges whether an integration is complete, as the functions do. It calls nobody.
 	vendors *upstream.Client
 	// actor names the caller for the ledger.
@@ -107,6 +111,7 @@ type localStack struct {
 	Stage       string `json:"stage"`
 	DynamoDBURL string `json:"dynamodb_url"`
 	SecretsURL  string `json:"secrets_url"`
+	SandboxURL  string `json:"sandbox_url"`
 }
 
 // localStage is the stage of the local stack, unless its file says another.
@@ -127,11 +132,13 @@ func (a *app) openLocal(ctx context.Context) (*stack, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newStack(running.Stage,
+	s := newStack(running.Stage,
 		awsclient.DynamoDB(cfg, patientDynamoDB, func(o *dynamodb.Options) { o.BaseEndpoint = &running.DynamoDBURL }),
 		awsclient.Secrets(cfg, patientSecrets, func(o *secretsmanager.Options) { o.BaseEndpoint = &running.SecretsURL }),
 		upstream.Config{TimeoutSeconds: 1, Local: true},
-		func(context.Context) (string, error) { return "local", nil }), nil
+		func(context.Context) (string, error) { return "local", nil })
+	s.sandbox = running.SandboxURL
+	return s, nil
 }
 
 // readLocalStack reads .local/demo.json of this folder or the nearest one above that has it.
@@ -166,6 +173,7 @@ func newStack(stage string, db *dynamodb.Client, secrets *secretsmanager.Client,
 		projects: project.NewStore(db, table("projects")),
 		credits:  credit.NewStore(db, credit.Tables{Wallets: table("wallets"), Ledger: table("ledger")}),
 		secrets:  secret.NewWriter(secrets, stage),
+		rates:    rates.NewStore(db, table("rates")),
 		vendors:  upstream.New(vendors),
 		actor:    actor,
 	}

@@ -11,6 +11,7 @@ import (
 
 	sms "svcapi/functions/sms/vendors"
 	"svcapi/shared/project"
+	currency "svcapi/shared/rates/vendors"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
@@ -28,6 +29,9 @@ func offers() []offer {
 	var all []offer
 	for _, v := range sms.NewTable(aws.Config{}) {
 		all = append(all, offer{kind: project.SMS, spec: v.Spec})
+	}
+	for _, v := range currency.Table() {
+		all = append(all, offer{kind: project.Currency, spec: v.Spec})
 	}
 	for _, kind := range []project.Kind{project.Barcode, project.PDF} {
 		all = append(all, offer{kind: kind, spec: upstream.Spec{Name: "builtin", Title: "Built in"}, builtIn: true})

@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
 // specs are the vendors of each kind as the functions know them.
-var specs = map[project.Kind]func(string) *upstream.Spec{project.SMS: sms.Spec, project.Currency: currency.Spec}
+var specs = map[project.Kind]func(string) *upstream.Spec{project.SMS: sms.NewTable(aws.Config{}).Spec, project.Currency: currency.Spec}
 
 // TestVendorsAreComplete checks every row against what its vendor needs.
 func TestVendorsAreComplete(t *testing.T) {
