@@ -143,7 +143,9 @@ type setView struct {
 	Bank    rates.Bank               `json:"central_bank"`
 }
 
-func viewSet(s *rates.Set) setView { return setView{s.Source, s.Base, s.Date, s.Fetched, s.Rates, s.Bank} }
+func viewSet(s *rates.Set) setView {
+	return setView{s.Source, s.Base, s.Date, s.Fetched, s.Rates, s.Bank}
+}
 
 func (v setView) rows() [][]string {
 	return [][]string{
