@@ -14,7 +14,6 @@ import (
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
 	currency "svcapi/shared/rates/vendors"
-	"svcapi/shared/upstream"
 )
 
 func (a *app) rates() *cobra.Command {
@@ -261,19 +260,13 @@ func bankTable(bank rates.Bank, now time.Time) table {
 	return t
 }
 
-// sourceTimeout is how long the command line waits for one answer of a source, in seconds.
-const sourceTimeout = 15
-
 // sync fetches rates as the scheduled function does.
 func (s *stack) sync(ctx context.Context, acceptMoves bool) (*refresh.Report, error) {
 	actor, err := s.actor(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r := &refresh.Refresher{
-		Store: s.rates, Secrets: s.secrets, Endpoint: s.sandbox, Now: time.Now,
-		Client: upstream.New(upstream.Config{TimeoutSeconds: sourceTimeout, Local: s.sandbox != ""}),
-	}
+	r := &refresh.Refresher{Store: s.rates, Client: s.vendors, Secrets: s.secrets, Endpoint: s.sandbox, Now: time.Now}
 	return r.Run(ctx, refresh.Options{Actor: actor, AcceptMoves: acceptMoves})
 }
 

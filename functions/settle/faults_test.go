@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,7 +64,7 @@ func TestFaultSchedules(t *testing.T) {
 		t.Log(strings.Join(result.trace, "\n"))
 		return
 	}
-	random := rand.Uint64() >> 24
+	random := randomSeed(t)
 	for _, batch := range []struct {
 		name  string
 		first uint64
@@ -77,6 +78,20 @@ func TestFaultSchedules(t *testing.T) {
 			pool.runAll(t, batch.first, batch.count)
 		})
 	}
+}
+
+// randomSeed is the one that make test chose and printed, or a new one.
+func randomSeed(t *testing.T) uint64 {
+	t.Helper()
+	given := os.Getenv("FAULT_SEED")
+	if given == "" {
+		return rand.Uint64() >> 24
+	}
+	seed, err := strconv.ParseUint(given, 10, 40)
+	if err != nil {
+		t.Fatalf("FAULT_SEED: %v", err)
+	}
+	return seed
 }
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
