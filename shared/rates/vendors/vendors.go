@@ -58,6 +58,7 @@ func (v *Vendor) Fetch(ctx context.Context, client *upstream.Client, account ups
 	c := caller{v.Name, account.Redact()}
 	response, err := client.Do(ctx, v.Name, &upstream.Request{
 		Method: http.MethodGet, URL: v.request(account), Header: http.Header{"Accept": {"application/json"}}, Redact: c.secrets,
+		Send: true, // plans count requests: nothing below may repeat this one
 	})
 	if err != nil {
 		return nil, err
