@@ -38,6 +38,18 @@ const (
 	lifetime = time.Minute // of the set in an instance
 )
 
+// lines collects what several instances log.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
 // world is the function with its tables, secrets and vendors.
 type world struct {
 	t        *testing.T
@@ -47,7 +59,7 @@ type world struct {
 	sandbox  *sandbox.Server
 	clock    atomic.Int64 // nanoseconds ahead
 	calls    atomic.Int64 // to DynamoDB
-	log      bytes.Buffer
+	log      lines
 	newOne   func() http.Handler // another instance
 	handler  http.Handler
 	access   map[string][2]string
@@ -347,7 +359,7 @@ func TestOwnKey(t *testing.T) {
 	stampede(0)
 	w.later(31 * time.Minute)
 	stampede(1)
-	if log := w.log.String(); !strings.Contains(log, `"rates_trouble":"unusable_answer"`) || !strings.Contains(log, "OwnRatesFailed") {
+	if log := w.log.text.String(); !strings.Contains(log, `"rates_trouble":"unusable_answer"`) || !strings.Contains(log, "OwnRatesFailed") {
 		t.Error("the failure is not logged")
 	}
 }
