@@ -116,6 +116,9 @@ var accounts = map[string]map[string]string{
 	"dialogv2":  {"username": sandbox.DialogUsername, "password": sandbox.DialogPassword},
 	"twilio":    {"account_sid": sandbox.TwilioAccountSID, "auth_token": sandbox.TwilioAuthToken},
 	"aws":       {"access_key_id": sandbox.AWSAccessKeyID, "secret_access_key": sandbox.AWSSecretAccessKey},
+
+	"openexchangerates": {"app_id": sandbox.OpenExchangeRatesAppID},
+	"exchangerateapi":   {"api_key": sandbox.ExchangeRateAPIKey},
 }
 
 // connect connects the project to an SMS vendor.
