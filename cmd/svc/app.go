@@ -19,6 +19,7 @@ import (
 	"github.com/caarlos0/env/v11"
 	"github.com/spf13/cobra"
 
+	"svcapi/functions/security/custom"
 	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
@@ -44,6 +45,7 @@ type stack struct {
 	projects *project.Store
 	credits  *credit.Store
 	secrets  *secret.Writer
+	burners  *custom.Store // projects' own disposable domains
 	rates    *rates.Store
 	// sandbox plays the sources of rates on the local stack; empty: their own addresses.
 	sandbox string
@@ -177,6 +179,7 @@ func newStack(stage string, cfg aws.Config, db *dynamodb.Client, secrets *secret
 		projects: project.NewStore(db, table("projects")),
 		credits:  credit.NewStore(db, credit.Tables{Wallets: table("wallets"), Ledger: table("ledger")}),
 		secrets:  secret.NewWriter(secrets, stage),
+		burners:  custom.NewStore(db, table("projects")),
 		rates:    rates.NewStore(db, table("rates")),
 		vendors:  upstream.New(vendors),
 		aws:      cfg,
