@@ -212,7 +212,7 @@ func (s *Store) History(ctx context.Context, most int) ([]Event, error) {
 	var events []Event
 	err := s.query(ctx, &dynamodb.QueryInput{
 		KeyConditionExpression: aws.String("pk = :pk"), ScanIndexForward: aws.Bool(false), ConsistentRead: aws.Bool(true),
-		ExpressionAttributeValues: item{":pk": text(historyKey)}, Limit: aws.Int32(int32(min(most, 500))),
+		ExpressionAttributeValues: item{":pk": text(historyKey)}, Limit: aws.Int32(100),
 	}, most, func(i item) error {
 		at, _, _ := strings.Cut(textOf(i["sk"]), "#")
 		e := Event{At: parseTime(at), Source: textOf(i["by"]), What: textOf(i["what"]), Detail: textOf(i["detail"]), Actor: textOf(i["actor"])}
@@ -261,8 +261,7 @@ func (s *Store) Claim(ctx context.Context, projectID string, env project.Environ
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	var no *types.ConditionalCheckFailedException
-	if errors.As(err, &no) {
+	if no, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
 		return textOf(no.Item["claimant"]) == claimant, nil // a retried write that had taken effect
 	}
 	return err == nil, err

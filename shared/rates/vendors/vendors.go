@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -93,10 +94,8 @@ func (c caller) unusable(r *upstream.Response, why string) error {
 
 // refuse makes a refusal of the vendor's words: of the account where they are among these, else of the request.
 func (c caller) refuse(words string, account []string) error {
-	for _, word := range account {
-		if word == words {
-			return c.fail(upstream.CredentialsRefused, words)
-		}
+	if slices.Contains(account, words) {
+		return c.fail(upstream.CredentialsRefused, words)
 	}
 	return c.fail(upstream.Rejected, words)
 }
