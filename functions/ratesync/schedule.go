@@ -32,8 +32,10 @@ func (s *scheduled) handle(ctx context.Context) error {
 	return err
 }
 
-// record prints the run's line with its metrics: alarms stand on RatesAge,
-// BankAge and RatesRefused.
+// record prints the run's line with its metrics. Alarms stand on them: RatesAge
+// is that of the last good fetch, RatesDateAge that of the source's own date,
+// BankAge that of the central bank's oldest value, and RatesRefused and
+// RatesFailed count sources.
 func (s *scheduled) record(ctx context.Context, report *refresh.Report, err error) {
 	event := telemetry.Event{
 		Level: slog.LevelInfo, Message: "rates synced",
@@ -48,7 +50,9 @@ func (s *scheduled) record(ctx context.Context, report *refresh.Report, err erro
 	}
 	now := s.refresher.Now()
 	if c := report.Current; c != nil {
-		event.Metrics = append(event.Metrics, telemetry.Metric{Name: "RatesAge", Unit: telemetry.Seconds, Value: now.Sub(c.Fetched).Seconds()})
+		event.Metrics = append(event.Metrics,
+			telemetry.Metric{Name: "RatesAge", Unit: telemetry.Seconds, Value: now.Sub(c.Fetched).Seconds()},
+			telemetry.Metric{Name: "RatesDateAge", Unit: telemetry.Seconds, Value: now.Sub(c.Date).Seconds()})
 		event.Attributes = append(event.Attributes, slog.String("source", c.Source), slog.Time("date", c.Date), slog.Int("rates", len(c.Rates)))
 		if age, ok := c.Bank.Age(now); ok {
 			event.Metrics = append(event.Metrics, telemetry.Metric{Name: "BankAge", Unit: telemetry.Seconds, Value: age.Seconds()})
