@@ -187,6 +187,7 @@ func (o *owner) fetch(ctx context.Context) (*rates.Set, error) {
 			})
 		})
 		if err == nil {
+			table.Fetched = o.now().UTC()
 			before := held
 			if before != nil && before.Source != vendor.Name {
 				before = nil // dates compare within a source

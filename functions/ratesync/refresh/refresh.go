@@ -161,6 +161,7 @@ func (r *Refresher) ask(ctx context.Context, name string, held *rates.Held, o Op
 	if err != nil {
 		return Failed, nil, err
 	}
+	table.Fetched = r.Now().UTC()
 	var reference *rates.Table
 	if held.Current != nil {
 		reference = &held.Current.Table

@@ -54,7 +54,8 @@ func Spec(name string) *upstream.Spec {
 const base = "USD"
 
 // Fetch asks the account's vendor for its newest table. Its errors are
-// *upstream.Error. Whether the numbers are believable is rates.Check's to say.
+// *upstream.Error. When it was fetched is the caller's to note; whether the
+// numbers are believable is rates.Check's to say.
 func (v *Vendor) Fetch(ctx context.Context, client *upstream.Client, account upstream.Account) (*rates.Table, error) {
 	c := caller{v.Name, account.Redact()}
 	response, err := client.Do(ctx, v.Name, &upstream.Request{
@@ -68,7 +69,7 @@ func (v *Vendor) Fetch(ctx context.Context, client *upstream.Client, account ups
 	if err != nil {
 		return nil, err
 	}
-	table.Source, table.Fetched = v.Name, time.Now().UTC()
+	table.Source = v.Name
 	return table, nil
 }
 

@@ -51,7 +51,7 @@ func TestSandbox(t *testing.T) {
 		if err := rates.Check(table, nil, nil, now, false); err != nil {
 			t.Errorf("%s: %v", v.Name, err)
 		}
-		if table.Source != v.Name || table.Base != "USD" || table.Rates["LKR"].String() != "304.718462" || now.Sub(table.Date) > 96*time.Hour || table.Fetched.Before(now) {
+		if table.Source != v.Name || table.Base != "USD" || table.Rates["LKR"].String() != "304.718462" || now.Sub(table.Date) > 96*time.Hour {
 			t.Errorf("%s: %+v", v.Name, table)
 		}
 		for outcome, class := range map[sandbox.Outcome]upstream.Class{
