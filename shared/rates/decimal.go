@@ -41,6 +41,9 @@ func Parse(text string) (Decimal, error) {
 	if err != nil || v.NumDigits() > maxDigits || v.Exponent > maxDigits || v.Exponent < -maxDigits {
 		return Decimal{}, errNumber
 	}
+	if v.IsZero() {
+		v.Exponent = min(v.Exponent, 0) // 0e1 is no 00
+	}
 	return Decimal{v}, nil
 }
 

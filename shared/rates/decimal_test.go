@@ -19,7 +19,7 @@ func dec(t testing.TB, text string) Decimal {
 
 func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
-		"0": "0", "1": "1", "-1.5": "-1.5", "191.8850": "191.8850", "007.50": "7.50", "1e3": "1000", "1.05E-5": "0.0000105",
+		"0": "0", "1": "1", "-1.5": "-1.5", "191.8850": "191.8850", "007.50": "7.50", "1e3": "1000", "0e1": "0", "0.00": "0.00", "1.05E-5": "0.0000105",
 		"0.000010563217": "0.000010563217", "123456789012345.12345678": "123456789012345.12345678",
 	} {
 		if got, err := Parse(text); err != nil || got.String() != want {
@@ -161,7 +161,7 @@ func TestThereAndBack(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"1", "0.1", "-1e5", "NaN", "1e-40"} {
+	for _, text := range []string{"1", "0.1", "-1e5", "NaN", "1e-40", "0e1"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
