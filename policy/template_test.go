@@ -80,6 +80,7 @@ var rules = []struct {
 		{"Resource: !GetAtt Projects.Arn", "Resource: !GetAtt Project.Arn"},
 		{"secret:svc/${Stage}/sms/*", "secret:svc/${Stage}/*"},
 		{"Sid: LoadProject", "Sid: ReadBalance"},
+		{"dynamodb:LeadingKeys: project#*", "dynamodb:LeadingKeys: '*'"},
 		{"Effect: Allow", "Effect: allow"},
 		{"            - Sid: ReadEntry", "            - Sid: ReadEntryAgain\n              Effect: Allow\n              Action: dynamodb:GetItem\n              Resource: !GetAtt Wallets.Arn\n            - Sid: ReadEntry"},
 	}},
@@ -388,6 +389,10 @@ func statements(s *templateFile) (f findings) {
 				needs[need] = true
 				resource, _ := statement["Resource"].(object)
 				parts := resource.list("Fn::GetAtt")
+				if function.folder() == "currency" && slices.Contains([]string{"dynamodb:PutItem", "dynamodb:UpdateItem"}, action) &&
+					len(parts) == 2 && parts[0] == "Rates" && statement.text("Condition", "ForAllValues:StringLike", "dynamodb:LeadingKeys") != "project#*" {
+					f.add("%s/%s: may write rates that are not a project's own", function.id, sid)
+				}
 				arn := secretARN.FindStringSubmatch(resource.text("Fn::Sub"))
 				switch {
 				case len(parts) == 2 && parts[1] == "Arn" && tables[fmt.Sprint(parts[0])]:
