@@ -20,12 +20,14 @@ function plugin(spec) {
       }, [path, method]);
       return createElement("div", { ref: place, className: "ours" });
     };
-    // Swagger UI gives its choice of examples no name.
-    const Named = ({ name, children }) => {
+    // Swagger UI's own part, with what a screen reader or a keyboard lacks in it.
+    const mended = (mend) => (Original) => (props) => {
       const place = useRef(null);
-      useEffect(() => place.current.querySelectorAll("select").forEach((select) => select.setAttribute("aria-label", name)));
-      return createElement("div", { ref: place }, children);
+      useEffect(() => mend(place.current));
+      return createElement("div", { ref: place }, createElement(Original, props));
     };
+    const name = (part) => part.querySelectorAll("select").forEach((select) => select.setAttribute("aria-label", "Example"));
+    const reach = (part) => part.querySelectorAll("pre").forEach((code) => (code.tabIndex = 0));
     return {
       components: {
         DeepLink: ({ text }) => createElement("span", null, text), // a link must not stand within a button
@@ -36,7 +38,8 @@ function plugin(spec) {
         OperationServers: nothing,
       },
       wrapComponents: {
-        ExamplesSelect: (Original) => (props) => createElement(Named, { name: "Example" }, createElement(Original, props)),
+        ExamplesSelect: mended(name),
+        HighlightCode: mended(reach),
         responses: (Original) => (props) =>
           createElement("div", null, createElement(Ours, { path: props.path, method: props.method }), createElement(Original, props)),
       },

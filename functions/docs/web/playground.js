@@ -20,12 +20,12 @@ export function playground({ spec, operation, path, method, baseURL }) {
   const status = element("p", { className: "status", role: "status" });
   const send = element("button", { type: "button", className: "primary send", textContent: "Send" });
   send.addEventListener("click", async () => {
-    send.disabled = true;
+    if (send.getAttribute("aria-disabled") === "true") return;
+    send.setAttribute("aria-disabled", "true"); // not disabled: it would lose the focus
     try {
       await run(request(), operation, baseURL, status, answer);
     } finally {
-      send.disabled = false;
-      if (document.activeElement === document.body) send.focus(); // a disabled button had lost it
+      send.setAttribute("aria-disabled", "false");
     }
   });
   section.append(note, element("div", { className: "buttons" }, send, copyButton("Copy as curl", () => curl(request(), baseURL))), status, answer);
