@@ -28,9 +28,14 @@ type tab struct {
 	sent       []map[string]string // the headers of each request to the API, by lower-case name
 }
 
+// oneBrowser is held by the test that has a browser: several at once would wait for one another's processor time.
+var oneBrowser sync.Mutex
+
 // newBrowser starts the project's Chromium and ends it with the test.
 func newBrowser(t *testing.T) *rod.Browser {
 	t.Helper()
+	oneBrowser.Lock()
+	t.Cleanup(oneBrowser.Unlock)
 	path, err := chromium.Path(t.Context(), func(step string) { t.Log(step) })
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +85,7 @@ func newTab(t *testing.T, browser *rod.Browser, width, height int) *tab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page = page.Timeout(2 * time.Minute)
+	page = page.Timeout(4 * time.Minute)
 	v := &tab{Page: page}
 	for _, enable := range []proto.Request{proto.NetworkEnable{}, proto.LogEnable{}, proto.RuntimeEnable{}} {
 		if _, err := page.Call(page.GetContext(), string(page.SessionID), enable.ProtoReq(), enable); err != nil {
@@ -90,6 +95,7 @@ func newTab(t *testing.T, browser *rod.Browser, width, height int) *tab {
 	if err := page.SetViewport(&proto.EmulationSetDeviceMetricsOverride{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 600}); err != nil {
 		t.Fatal(err)
 	}
+	v.look(t, "light")
 	go page.EachEvent(
 		func(e *proto.RuntimeConsoleAPICalled) {
 			if e.Type == proto.RuntimeConsoleAPICalledTypeError || e.Type == proto.RuntimeConsoleAPICalledTypeWarning {
@@ -119,6 +125,17 @@ func newTab(t *testing.T, browser *rod.Browser, width, height int) *tab {
 		},
 	)()
 	return v
+}
+
+// look sets the system's colours. Nothing moves: a test would click where something was.
+func (v *tab) look(t *testing.T, scheme string) {
+	t.Helper()
+	media := proto.EmulationSetEmulatedMedia{Features: []*proto.EmulationMediaFeature{
+		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+	}}
+	if err := media.Call(v); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func describe(arguments []*proto.RuntimeRemoteObject) string {
@@ -179,7 +196,10 @@ func (v *tab) until(t *testing.T, what, condition string, arguments ...any) {
 // click clicks on the element that a selector names, as a pointer does.
 func (v *tab) click(t *testing.T, selector string) {
 	t.Helper()
-	e, err := v.Timeout(20 * time.Second).Element(selector)
+	e, err := v.Timeout(time.Minute).Element(selector)
+	if err == nil {
+		err = e.WaitStable(50 * time.Millisecond)
+	}
 	if err == nil {
 		err = e.Click(proto.InputMouseButtonLeft, 1)
 	}
@@ -191,7 +211,7 @@ func (v *tab) click(t *testing.T, selector string) {
 // fill replaces the text of a field.
 func (v *tab) fill(t *testing.T, selector, text string) {
 	t.Helper()
-	e, err := v.Timeout(20 * time.Second).Element(selector)
+	e, err := v.Timeout(time.Minute).Element(selector)
 	if err == nil {
 		err = e.SelectAllText()
 	}

@@ -56,6 +56,9 @@ var partsPattern = regexp.MustCompile(`(?:src|href)="(docs/[0-9a-f]{12}/[^"]+)"`
 // compressed where the client takes that, far below what Lambda can answer, and compared instead of sent again.
 func TestDocs(t *testing.T) {
 	t.Parallel()
+	if sut.stack != nil && sut.stack.DocsURL != docsURL() {
+		t.Errorf("the stack says that its documentation is at %s", sut.stack.DocsURL)
+	}
 	index := getPage(t, "GET", docsURL(), nil)
 	if index.status != 200 || !strings.HasPrefix(index.header.Get("Content-Type"), "text/html") {
 		t.Fatalf("%d %v", index.status, index.header)

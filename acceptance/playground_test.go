@@ -230,10 +230,7 @@ func TestPageIsAccessible(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v := newTab(t, browser, c.width, c.height)
-			scheme := proto.EmulationSetEmulatedMedia{Features: []*proto.EmulationMediaFeature{{Name: "prefers-color-scheme", Value: c.scheme}}}
-			if err := scheme.Call(v); err != nil {
-				t.Fatal(err)
-			}
+			v.look(t, c.scheme)
 			openDocs(t, v, "")
 			if dark := v.eval(t, `() => String(document.documentElement.classList.contains("dark-mode"))`); dark != fmt.Sprint(c.scheme == "dark") {
 				t.Errorf("dark: %s", dark)
