@@ -220,7 +220,8 @@ func TestCredentials(t *testing.T) {
 	b := newBench(t)
 	b.runAll([]call{
 		{args: "project create Acme --id acme"},
-		{args: "credential issue nobody", exit: exitNotFound},
+		{args: "credential issue nobody", exit: exitNotFound, errs: []string{"project nobody: not found"}},
+		{args: "credential issue zz", exit: exitNotFound, errs: []string{"project zz: not found"}},
 		{args: "credential issue acme --env staging", exit: exitUsage, errs: []string{"development"}},
 		{args: "credential issue acme --env prod", out: []string{"Environment +production", `Client ID +svc_acme_[a-z2-7]{8}`, `Client secret +svcs_\S{43}`}, errs: []string{"shown this once"}},
 	})
@@ -243,6 +244,18 @@ func TestCredentials(t *testing.T) {
 				t.Errorf("secret %d of %d credentials: %v", i+1, len(rec.Credentials), err)
 			}
 		}
+	}
+	live(true, true)
+	b.runAll([]call{
+		// The client may use the older secret still: no third one ends it.
+		{args: "credential rotate " + clientID, exit: exitRefused, errs: []string{"a rotation is open", "--finish", "--replace"}},
+		{args: "credential rotate " + clientID + " --replace --finish", exit: exitUsage, errs: []string{"not both"}},
+	})
+	live(true, true)
+	lost := second
+	second = decode[issued](b, "credential rotate "+clientID+" --replace")
+	if second.ClientSecret == lost.ClientSecret {
+		t.Error("--replace made no other secret")
 	}
 	live(true, true)
 	b.runAll([]call{
