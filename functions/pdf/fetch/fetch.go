@@ -337,7 +337,10 @@ func (i *Images) get(ctx context.Context, address string) (string, []byte, error
 	if ctx.Err() != nil {
 		return "", nil, errTime
 	}
-	return f.mediaType, body, f.intact(body)
+	if err := f.intact(body); err != nil {
+		return "", nil, err
+	}
+	return f.mediaType, body, nil
 }
 
 // read takes a body within the limits of one image and of all.
