@@ -64,11 +64,13 @@ type prepared struct {
 }
 
 // New starts a browser in the background. One that does not start is tried again by each Render.
-func New(o Options) *Renderer {
+func New(o Options) *Renderer { return start(o, false) }
+
+func start(o Options, scripts bool) *Renderer {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	r := &Renderer{options: o, ready: make(chan prepared, 1), closed: make(chan struct{})}
+	r := &Renderer{options: o, scripts: scripts, ready: make(chan prepared, 1), closed: make(chan struct{})}
 	go r.replace(prepared{})
 	return r
 }

@@ -35,8 +35,8 @@ func limits(t testing.TB) Options {
 		RecycleAfter: 200, RecycleMemory: 400 << 20}
 }
 
-// start returns a renderer that is ready, and ends it with the test.
-func start(t testing.TB, o Options) *Renderer {
+// run returns a renderer that is ready, and ends it with the test.
+func run(t testing.TB, o Options) *Renderer {
 	t.Helper()
 	r := New(o)
 	t.Cleanup(r.Close)

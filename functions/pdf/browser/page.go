@@ -65,6 +65,7 @@ func (s *session) blank(ctx context.Context, scripts bool) (*page, error) {
 	own := s.in(ctx, p.id)
 	for _, call := range []interface{ Call(proto.Client) error }{
 		proto.PageEnable{},
+		proto.PageSetBypassCSP{Enabled: true}, // a document's policy must not keep the page rule out
 		proto.EmulationSetScriptExecutionDisabled{Value: !scripts},
 		proto.BrowserSetDownloadBehavior{Behavior: proto.BrowserSetDownloadBehaviorBehaviorDeny, BrowserContextID: p.context},
 	} {
