@@ -16,6 +16,8 @@ import (
 	"log/slog"
 	"os"
 	"time"
+
+	"svcapi/functions/pdf/fetch"
 )
 
 // Options configure a Renderer. All fields but Log are required.
@@ -41,7 +43,7 @@ const watchEvery = 20 * time.Millisecond
 type Document struct {
 	HTML     string // valid UTF-8
 	Geometry Geometry
-	Images   Images // nil: none are loaded
+	Images   *fetch.Images // nil: none are loaded
 }
 
 // Renderer renders one document at a time.
@@ -104,7 +106,7 @@ func (r *Renderer) take(ctx context.Context) (prepared, error) {
 	}
 }
 
-// Render returns the document as a PDF. A *Refusal, or an error of Images, is the document's doing.
+// Render returns the document as a PDF. A *Refusal, or a *fetch.Error, is the document's doing.
 //
 // A browser that ends in the middle, without a limit reached, is replaced once: it may have been ended from
 // outside.

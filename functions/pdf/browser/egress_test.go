@@ -124,6 +124,7 @@ func (c *canary) aim(vector, id string) string {
 	port := func(a net.Addr) string { return a.String()[strings.LastIndexByte(a.String(), ':')+1:] }
 	host := c.http.Addr().String()
 	return strings.NewReplacer(
+		"RTCPeerConnection", "RTCPeerConnection",
 		"HTTP", "http://"+host+"/"+id, "WS", "ws://"+host+"/"+id, "HOST", host, "PORT", port(c.http.Addr()), "UDPPORT", port(c.udp.LocalAddr()),
 		"TCPPORT", port(c.tcp.Addr()), "UDP", c.udp.LocalAddr().String(), "TCP", c.tcp.Addr().String(), "NAME", id+".canary.test", "ID", id,
 		"RUNTIME", host, "PARENT", strconv.Itoa(os.Getpid()),
@@ -196,7 +197,7 @@ func linger(t *testing.T, r *Renderer, d Document, open time.Duration) ([]byte, 
 }
 
 // alone are vectors that leave their document, or end it: they get one to themselves.
-var alone = regexp.MustCompile(`refresh|frameset|^js |form|declarative|base|csp|speculation|import map`)
+var alone = regexp.MustCompile(`refresh|frameset|form|declarative|base|csp|speculation|import map|^js (location|history|open|popup|redirect|document|unload|print)`)
 
 // batches puts the vectors into documents.
 func (c *canary) batches() (documents []string, names map[string]string) {
@@ -228,17 +229,17 @@ func TestEgress(t *testing.T) {
 		t.Run(fmt.Sprintf("scripts %v", scripts), func(t *testing.T) {
 			c := listen(t)
 			options := limits(t)
-			options.Path, options.Time = c.launcher(t, false), 5*time.Second
+			options.Path, options.Time = c.launcher(t, false), 3*time.Second
 			r := start(options, scripts)
 			defer r.Close()
 			images := fetch.New(fetch.Options{Limits: fetch.Limits{Images: 100, Time: time.Second}})
 			documents, names := c.batches()
 			open := 20 * time.Millisecond
 			if scripts {
-				open = 120 * time.Millisecond
+				open = 200 * time.Millisecond
 			}
 			for _, document := range documents {
-				_, _ = linger(t, r, Document{HTML: document, Geometry: a4, Images: images.Document().Get}, open)
+				_, _ = linger(t, r, Document{HTML: document, Geometry: a4, Images: images.Document()}, open)
 			}
 			time.Sleep(300 * time.Millisecond)
 			for _, what := range c.all() {
@@ -253,7 +254,7 @@ func TestEgress(t *testing.T) {
 func TestEgressUnlocked(t *testing.T) {
 	c := listen(t)
 	options := limits(t)
-	options.Path, options.Time = c.launcher(t, true), 5*time.Second
+	options.Path, options.Time = c.launcher(t, true), 3*time.Second
 	r := start(options, true)
 	defer r.Close()
 	documents, names := c.batches()
@@ -266,7 +267,7 @@ func TestEgressUnlocked(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.ready <- p
-		_, _ = linger(t, r, Document{HTML: document, Geometry: a4}, 120*time.Millisecond)
+		_, _ = linger(t, r, Document{HTML: document, Geometry: a4}, 200*time.Millisecond)
 	}
 	time.Sleep(300 * time.Millisecond)
 	singing, channels := 0, []string{}

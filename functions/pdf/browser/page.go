@@ -4,21 +4,15 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/go-rod/rod/lib/proto"
+
+	"svcapi/functions/pdf/fetch"
 )
 
-// ErrNotLoaded is the answer of Images for a load that is not permitted: the document is rendered without it.
-var ErrNotLoaded = errors.New("browser: not permitted")
-
-// Images returns the media type and the bytes of an image that a document names. An error other than ErrNotLoaded
-// ends the render and is returned by it.
-type Images func(ctx context.Context, url string) (mediaType string, body []byte, err error)
-
-// imageError is what Images said, told apart from what the browser says.
+// imageError is what the fetcher said, told apart from what the browser says.
 type imageError struct{ error }
 
 func (e *imageError) Unwrap() error { return e.error }
@@ -42,7 +36,7 @@ type page struct {
 
 	ctx    context.Context // of the render; set before the page is served
 	fail   context.CancelCauseFunc
-	images Images
+	images *fetch.Images
 }
 
 // blank opens a page where scripts do not run.

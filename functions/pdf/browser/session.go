@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-rod/rod/lib/cdp"
 	"github.com/go-rod/rod/lib/proto"
+
+	"svcapi/functions/pdf/fetch"
 )
 
 // errGone says that the browser ended by itself, or was ended from outside.
@@ -144,9 +146,9 @@ func (s *session) answer(r *proto.FetchRequestPaused) {
 	case strings.HasPrefix(r.Request.URL, "data:"): // the browser writes schemes in lower case; it reaches nothing
 		_ = proto.FetchContinueRequest{RequestID: r.RequestID}.Call(here)
 	case p != nil && p.images != nil && r.ResourceType == proto.NetworkResourceTypeImage && r.Request.Method == "GET" && p.owns(r.FrameID):
-		typ, body, err := p.images(ctx, r.Request.URL)
+		typ, body, err := p.images.Get(ctx, r.Request.URL)
 		switch {
-		case errors.Is(err, ErrNotLoaded):
+		case errors.Is(err, fetch.ErrNotPermitted):
 			_ = proto.FetchFailRequest{RequestID: r.RequestID, ErrorReason: proto.NetworkErrorReasonBlockedByClient}.Call(here)
 		case err != nil:
 			p.fail(&imageError{err})
