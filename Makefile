@@ -1,0 +1,84 @@
+SHELL := /bin/bash -o pipefail
+.DEFAULT_GOAL := help
+
+## Run: on this machine, without an AWS account and without containers
+
+LOCAL := .local/bin/local
+
+.PHONY: help run invoke build test acceptance
+
+help: ## this list
+	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# exec: a signal to make reaches the stack itself.
+run: $(LOCAL) ## the whole stack until Ctrl-C; PORT=8080 chooses the gateway's port
+	@exec $(LOCAL) run
+
+invoke: $(LOCAL) ## one event through a compiled function: FN=sms EVENT=events/sms-send-managed.json
+	@exec $(LOCAL) invoke $(FN) $(EVENT)
+
+.PHONY: $(LOCAL)
+$(LOCAL):
+	@echo "compiling the local stack"
+	@go build -o $@ ./local
+
+build: ## every package; the operator's svc and the local stack in .local/bin
+	go build ./...
+	go build -o .local/bin/ ./cmd/svc ./local
+
+## Test
+
+test: build check ## everything: checks, unit tests, store tests on DynamoDB Local, acceptance tests
+	go test -race -p 2 -timeout 15m ./...
+
+acceptance: ## the contract over HTTP, on a stack of its own; BASE_URL and STAGE choose a deployed one
+	go test -count=1 -timeout 15m -v ./acceptance/...
+
+## Check: everything that needs no running stack
+
+VENV := .local/venv
+SAM  := $(VENV)/bin/sam
+LINT := .local/bin/golangci-lint
+
+# sam asks for a region, even to validate, and reports home unless told not to.
+export AWS_DEFAULT_REGION ?= eu-west-1
+export SAM_CLI_TELEMETRY  := 0
+
+.PHONY: check format vet lint template sam-build policy
+
+check: format vet template sam-build policy lint ## formatting, vet, linters, template, sam build, policies
+
+format:
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -d $$(git ls-files '*.go'); exit 1; }
+
+vet:
+	go vet ./...
+
+lint: $(LINT)
+	$(LINT) run ./...
+
+# Each finds what the others miss: sam validate, its lint, and cfn-lint over what SAM makes of the template.
+template: $(VENV)/.ready
+	$(SAM) validate
+	$(SAM) validate --lint
+	$(VENV)/bin/python tools/translate.py template.yaml > .local/translated.yaml
+	$(VENV)/bin/cfn-lint .local/translated.yaml
+
+sam-build: $(VENV)/.ready ## the functions as they ship, in .aws-sam/build
+	$(SAM) build
+
+policy: $(VENV)/.ready
+	go test ./policy
+
+$(VENV)/.ready: tools/requirements.txt
+	python3 -m venv --clear $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement tools/requirements.txt
+	touch $@
+
+$(LINT): tools/go.mod
+	go build -C tools -o ../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+# sam build calls build-<logical ID> with ARTIFACTS_DIR.
+build-%Function:
+	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go build -trimpath -tags lambda.norpc -ldflags=-s \
+		-o $(ARTIFACTS_DIR)/bootstrap ./functions/$(shell echo '$*' | tr A-Z a-z)

@@ -1,0 +1,77 @@
+// Command svc is the operator's command line: projects, their credentials,
+// integrations and credits, on a deployed stage or on the local stack.
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, systemConsole(), os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// run runs one command line and returns the exit code.
+func run(ctx context.Context, c console, args []string) int {
+	a := &app{console: c}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(c.in)
+	root.SetOut(c.out)
+	root.SetErr(c.errs)
+	err := root.ExecuteContext(ctx)
+	if err != nil && !a.started {
+		err = &usageError{err.Error()}
+	}
+	return a.report(err)
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "svc",
+		Short: "Operate SVC API: projects, credentials, integrations, credits",
+		Long: `Operate SVC API: projects, credentials, integrations, credits.
+
+Commands work on a deployed stage, found as the AWS CLI finds it (profile,
+region, environment), or with --local on the stack that "make run" started.
+
+Exit codes: 0 done, 1 failed, 2 wrong use, 3 not found, 4 refused, 130 interrupted.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if a.output != outputTable && a.output != outputJSON {
+				return errors.New(`--output is "table" or "json"`)
+			}
+			a.started = true
+			return nil
+		},
+	}
+	flags := root.PersistentFlags()
+	flags.BoolVar(&a.local, "local", false, `work on the local stack that "make run" started`)
+	flags.StringVar(&a.stage, "stage", "", "stage of the stack (default: SVC_STAGE, else dev)")
+	flags.StringVar(&a.region, "region", "", "AWS region")
+	flags.StringVar(&a.profile, "profile", "", "AWS profile")
+	flags.StringVar(&a.output, "output", outputTable, `"table" for people, "json" for programs`)
+	root.AddCommand(a.project(), a.credential(), a.integration(), a.credit(), a.vendor())
+	return root
+}
+
+// group is a command that only holds others.
+func group(name, short string, commands ...*cobra.Command) *cobra.Command {
+	g := &cobra.Command{
+		Use:   name,
+		Short: short,
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	g.AddCommand(commands...)
+	return g
+}

@@ -1,0 +1,496 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"svcapi/local/engine"
+	"svcapi/local/enginetest"
+	"svcapi/local/secrets"
+	"svcapi/local/template"
+	"svcapi/local/workdir"
+	"svcapi/shared/project"
+	"svcapi/shared/secret"
+)
+
+func TestMain(m *testing.M) { enginetest.Main(m) }
+
+// bench is a stage of the template's tables and a secrets endpoint, as the local
+// stack would announce them, and everything that was printed on it.
+type bench struct {
+	t     *testing.T
+	stage string
+	// printed is all that commands printed, the showings of client secrets aside.
+	printed strings.Builder
+}
+
+func newBench(t *testing.T) *bench {
+	root, err := workdir.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stage := "t" + strings.ToLower(rand.Text()[:8])
+	tables, err := template.Load(filepath.Join(root, "template.yaml"), map[string]string{"Stage": stage})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := engine.Client(enginetest.URL(t))
+	if err := engine.CreateTables(t.Context(), db, tables, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, table := range tables.Tables {
+			if _, err := db.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: &table.Name}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	server, err := secrets.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+
+	dir := t.TempDir()
+	announce(t, dir, map[string]string{"stage": stage, "dynamodb_url": enginetest.URL(t), "secrets_url": server.URL})
+	inner := filepath.Join(dir, "a", "b")
+	if err := os.MkdirAll(inner, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(inner) // the file is found from below
+	return &bench{t: t, stage: stage}
+}
+
+func announce(t *testing.T, dir string, content any) {
+	t.Helper()
+	text, err := json.Marshal(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, ".local"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, ".local", "demo.json"), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// call is one command line with what it reads and what is expected of it.
+type call struct {
+	args  string // parted by spaces; _ stands for a space within one
+	stdin string
+	// typed are the lines that are typed without echo; nil: nobody sits there.
+	typed  []string
+	exit   int
+	out    []string // patterns of standard output
+	errs   []string // patterns of standard error
+	absent string   // a pattern that standard output must not match
+}
+
+// run runs a command line with --local and checks what came of it.
+func (b *bench) run(c call) string {
+	b.t.Helper()
+	var out, errs bytes.Buffer
+	k := console{in: strings.NewReader(c.stdin), out: &out, errs: &errs}
+	if c.typed != nil {
+		typed := c.typed
+		k.hidden = func(context.Context) (string, error) {
+			if len(typed) == 0 {
+				return "", errors.New("asked more often than expected")
+			}
+			line := typed[0]
+			typed = typed[1:]
+			return line, nil
+		}
+	}
+	args := strings.Fields(c.args)
+	for i := range args {
+		args[i] = strings.ReplaceAll(args[i], "_", " ")
+		args[i] = strings.ReplaceAll(args[i], "~", "_")
+	}
+	exit := run(b.t.Context(), k, append(args, "--local"))
+	if exit != c.exit {
+		b.t.Errorf("%s: exit %d, want %d\n%s%s", c.args, exit, c.exit, out.String(), errs.String())
+	}
+	check := func(what, text string, patterns []string) {
+		for _, p := range patterns {
+			if !regexp.MustCompile(p).MatchString(text) {
+				b.t.Errorf("%s: %s has no %q:\n%s", c.args, what, p, text)
+			}
+		}
+	}
+	check("output", out.String(), c.out)
+	check("standard error", errs.String(), c.errs)
+	if c.absent != "" && regexp.MustCompile(c.absent).MatchString(out.String()) {
+		b.t.Errorf("%s: output has %q:\n%s", c.args, c.absent, out.String())
+	}
+	if exit != 0 && out.Len() > 0 {
+		b.t.Errorf("%s: failed, but printed\n%s", c.args, out.String())
+	}
+	b.printed.WriteString(errs.String())
+	if !strings.HasPrefix(c.args, "credential issue") && !strings.HasPrefix(c.args, "credential rotate") {
+		b.printed.WriteString(out.String())
+	}
+	return out.String()
+}
+
+func (b *bench) runAll(calls []call) {
+	b.t.Helper()
+	for _, c := range calls {
+		b.run(c)
+	}
+}
+
+// decode runs a command with --output json and decodes what it prints.
+func decode[T any](b *bench, args string) (v T) {
+	b.t.Helper()
+	out := b.run(call{args: args + " --output json"})
+	d := json.NewDecoder(strings.NewReader(out))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&v); err != nil {
+		b.t.Fatalf("%s: %v\n%s", args, err, out)
+	}
+	return v
+}
+
+// stack is the stack below the commands, to look at what they did.
+func (b *bench) stack() *stack {
+	b.t.Helper()
+	s, err := (&app{local: true}).open(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return s
+}
+
+func TestProjects(t *testing.T) {
+	b := newBench(t)
+	b.runAll([]call{
+		{args: "project list", out: []string{"No projects yet"}},
+		{args: "project list --output json", out: []string{`^\[\]\n$`}},
+		{args: "project create Acme_Ltd --id acme --limit 5 --window 90s", out: []string{`Project +acme\n`, `Name +Acme Ltd\n`, `5 per 1m30s`, `Trial +no\n`, `State +running`}},
+		{args: "project create Acme --id acme", exit: exitRefused, errs: []string{"project acme: exists already", "another ID"}},
+		{args: "project create Acme --id A", exit: exitUsage, errs: []string{"3 to 32"}},
+		{args: "project create Acme --limit 0", exit: exitUsage, errs: []string{"limit of 0"}},
+		{args: "project create Acme --window 1500ms", exit: exitUsage, errs: []string{"whole seconds"}},
+		{args: "project create Acme --trial --allow 12", exit: exitUsage, errs: []string{"07XXXXXXXX"}},
+		{args: "project create Acme --allow 0771234567", exit: exitUsage, errs: []string{"--trial"}},
+		{args: "project create", exit: exitUsage, errs: []string{"accepts 1 arg", "--help"}},
+		{args: "project create Two --id two --trial --allow 0771234567 --allow +94717654321", out: []string{`yes, to: \+94771234567, \+94717654321`}},
+		{args: "project create Chosen --output json", out: []string{`"project_id": "[a-z2-7]{12}"`, `"limit_requests": 600`, `"limit_seconds": 60`}},
+		{args: "project list", out: []string{`PROJECT +NAME +STATE`, `acme +Acme Ltd +running +5 per 1m30s +no`, `two +Two +running +600 per 1m +yes`}},
+		{args: "project pause acme", out: []string{"State +paused"}},
+		{args: "project show acme", out: []string{"State +paused", "Balance +0 credits", "No credentials", "No integrations"}},
+		{args: "project resume acme", out: []string{"State +running"}},
+		{args: "project show nobody", exit: exitNotFound, errs: []string{"project nobody: not found", "svc project list"}},
+		{args: "project pause nobody", exit: exitNotFound},
+		{args: "project", out: []string{"Usage:", "resume"}},
+		{args: "project stop acme", exit: exitUsage, errs: []string{`unknown command "stop"`}},
+		{args: "projects", exit: exitUsage},
+		{args: "project list --output yaml", exit: exitUsage, errs: []string{`"table" or "json"`}},
+		{args: "project list --colour", exit: exitUsage, errs: []string{"unknown flag"}},
+		{args: "project list --stage prod", exit: exitUsage, errs: []string{"--local goes without"}},
+	})
+	type shown struct {
+		projectView
+		Balance      int64
+		Credentials  []credentialView
+		Integrations []integrationView
+	}
+	got := decode[shown](b, "project show two")
+	if got.ID != "two" || !got.Trial || len(got.TrialDestinations) != 2 || got.Credentials == nil || got.Integrations == nil {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestCredentials: a secret is shown once and works; two can be live during a rotation.
+func TestCredentials(t *testing.T) {
+	b := newBench(t)
+	b.runAll([]call{
+		{args: "project create Acme --id acme"},
+		{args: "credential issue nobody", exit: exitNotFound},
+		{args: "credential issue acme --env staging", exit: exitUsage, errs: []string{"development"}},
+		{args: "credential issue acme --env prod", out: []string{"Environment +production", `Client ID +svc_acme_[a-z2-7]{8}`, `Client secret +svcs_\S{43}`}, errs: []string{"shown this once"}},
+	})
+	first := decode[issued](b, "credential issue acme")
+	clientID := strings.ReplaceAll(first.ClientID, "_", "~")
+	second := decode[issued](b, "credential rotate "+clientID)
+	if second.ClientID != first.ClientID || second.ProjectID != "acme" || second.ClientSecret == first.ClientSecret {
+		t.Errorf("%+v after %+v", second.ClientID, first.ClientID)
+	}
+	live := func(want ...bool) {
+		t.Helper()
+		rec, err := b.stack().load(t.Context(), "acme")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cache := project.NewCache(b.stack().projects, 0)
+		for i, s := range []string{first.ClientSecret, second.ClientSecret} {
+			_, env, err := cache.Authenticate(t.Context(), first.ClientID, s, "")
+			if (err == nil) != want[i] || err == nil && env != project.Development {
+				t.Errorf("secret %d of %d credentials: %v", i+1, len(rec.Credentials), err)
+			}
+		}
+	}
+	live(true, true)
+	b.runAll([]call{
+		{args: "project show acme", out: []string{first.ClientID + ` +development +active +2`, `production +active +1`}},
+		{args: "credential rotate " + clientID + " --finish", out: []string{"one live secret"}},
+	})
+	live(false, true)
+	b.runAll([]call{
+		{args: "credential revoke " + clientID, exit: exitUsage, errs: []string{"Revoke svc_acme", "--yes"}},
+		{args: "credential revoke " + clientID, typed: []string{}, stdin: "n\n", exit: exitUsage, errs: []string{"nothing was changed"}},
+	})
+	live(false, true)
+	b.runAll([]call{
+		{args: "credential revoke " + clientID + " --yes", out: []string{"revoked"}},
+		{args: "credential revoke " + clientID, typed: []string{}, stdin: "y\n", out: []string{"revoked"}},
+		{args: "credential rotate " + clientID, exit: exitUsage, errs: []string{"revoked"}},
+		{args: "credential rotate acme", exit: exitUsage, errs: []string{"client ID"}},
+		{args: "credential revoke svc~acme~aaaaaaaa --yes", exit: exitNotFound},
+		{args: "project show acme", out: []string{first.ClientID + ` +development +revoked +0`}},
+	})
+	live(false, false)
+	for _, s := range []string{first.ClientSecret, second.ClientSecret} {
+		if strings.Contains(b.printed.String(), s) {
+			t.Error("a client secret was printed outside its one showing")
+		}
+	}
+}
+
+// TestIntegrations: settings and secret fields follow the vendor's table, secrets
+// come from a prompt, standard input or a file, and are never printed.
+func TestIntegrations(t *testing.T) {
+	b := newBench(t)
+	const key = "topsecret-1"
+	file := filepath.Join(t.TempDir(), "secret.json")
+	if err := os.WriteFile(file, []byte(`{"email":"file@example.com","api_key":"topsecret-2"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file = strings.ReplaceAll(file, "_", "~")
+	const set = "integration set acme sms quicksend --mode byok --setting sender~id=Acme"
+	b.runAll([]call{
+		{args: "project create Acme --id acme"},
+		{args: "integration list acme", out: []string{"No integrations"}},
+		{args: "integration set nobody sms quicksend --mode byok", exit: exitNotFound},
+		{args: "integration set acme fax quicksend", exit: exitUsage, errs: []string{`no kind "fax"`, "sms, security"}},
+		{args: "integration set acme sms nobody", exit: exitUsage, errs: []string{`no vendor "nobody"`, "quicksend"}},
+		{args: "integration set acme sms quicksend", exit: exitUsage, errs: []string{"--mode"}},
+		{args: "integration set acme sms quicksend --mode free --setting sender~id=Acme", exit: exitUsage, errs: []string{`managed" or "byok", not "free"`}},
+		{args: "integration set acme sms quicksend --mode byok --setting colour=red", exit: exitUsage, errs: []string{`no setting "colour"`, "sender_id"}},
+		{args: "integration set acme sms quicksend --mode byok --setting api~key=" + key, exit: exitUsage, errs: []string{"never as an argument"}},
+		{args: "integration set acme sms quicksend --mode byok --setting sender", exit: exitUsage, errs: []string{"NAME=VALUE"}},
+		{args: set, exit: exitRefused, errs: []string{"lacks secret fields", "api_key", "--incomplete"}},
+		{args: set + " --secrets -", stdin: `{"api_key":7}`, exit: exitUsage, errs: []string{"JSON object of texts"}},
+		{args: set + " --secrets -", stdin: `{"api_key":"` + key, exit: exitUsage, errs: []string{"JSON object of texts"}},
+		{args: set + " --secrets -", stdin: `{"password":"` + key + `"}`, exit: exitUsage, errs: []string{`no secret field "password"`}},
+		{args: set + " --secrets /nowhere", exit: exitUsage, errs: []string{"no such file"}},
+		{args: set + " --setting endpoint=ftp://x", stdin: "", typed: []string{"a@example.com", key}, exit: exitRefused, errs: []string{"endpoint is not https"}},
+		{args: "integration list acme", out: []string{"No integrations"}},
+		{args: set + " --incomplete --inactive", out: []string{`development +sms +quicksend +byok +inactive +0 +sender_id=Acme +quicksend lacks secret fields`}},
+		{args: set, typed: []string{"a@example.com", key}, out: []string{`byok +inactive +0 +sender_id=Acme +-\n`}, errs: []string{`api_key \(API key of the account; required\)`}},
+		{args: "integration enable acme sms quicksend", out: []string{"byok +active"}},
+		{args: "integration set acme sms quicksend --priority 4", out: []string{`byok +active +4 +sender_id=Acme`}},
+		{args: "integration set acme sms quicksend", typed: []string{}, out: []string{`byok +active +4`}},
+		{args: "integration set acme sms quicksend --ask", typed: []string{"", ""}, out: []string{`byok +active +4`}, errs: []string{"as stored"}},
+		{args: set + " --env prod --secrets -", stdin: `{"email":"b@example.com","api_key":"topsecret-3"}`, out: []string{`production +sms +quicksend +byok +active +0`}},
+		{args: set + " --env prod --secrets " + file, out: []string{`production`}},
+		{args: "integration list acme", out: []string{`development +sms`, `production +sms`}},
+		{args: "integration list acme --env prod", out: []string{`production +sms`}, absent: "development"},
+		{args: "integration disable acme sms quicksend --env prod", out: []string{"byok +inactive"}},
+		{args: "integration disable acme sms twilio", exit: exitNotFound, errs: []string{"development/sms/twilio"}},
+
+		// Managed integrations use the service's account.
+		{args: "integration set acme sms twilio --mode managed --incomplete", exit: exitRefused, errs: []string{"share one mode", "disable the others|Disable the others"}},
+		{args: "integration set acme sms quicksend --mode managed --env prod --secrets -", stdin: `{}`, exit: exitUsage, errs: []string{"vendor account"}},
+		{args: "integration set acme sms quicksend --mode managed --env prod", exit: exitRefused, errs: []string{"lacks secret fields", "vendor account"}},
+		{args: "vendor account sms quicksend --env prod --secrets -", stdin: `{"email":"m@example.com"}`, exit: exitRefused, errs: []string{"needs api_key"}},
+		{args: "vendor account sms quicksend --env prod", typed: []string{"m@example.com", "topsecret-4"}, out: []string{"svc/" + b.stage + "/sms/managed/production", "api_key, email"}},
+		{args: "integration set acme sms quicksend --mode managed --env prod", out: []string{`production +sms +quicksend +managed +inactive`}},
+		{args: "integration enable acme sms quicksend --env prod", out: []string{`managed +active`}},
+		{args: "vendor account barcode builtin", exit: exitUsage, errs: []string{"needs no account"}},
+
+		// The built-in vendors need nothing.
+		{args: "integration set acme barcode builtin --mode byok", out: []string{`barcode +builtin +byok +active +0 +- +-\n`}},
+		{args: "integration set acme barcode builtin --setting endpoint=https://x", exit: exitUsage, errs: []string{"no setting"}},
+	})
+
+	for _, c := range []struct {
+		owner string
+		env   project.Environment
+		want  map[string]string
+	}{
+		{"acme", project.Development, map[string]string{"email": "a@example.com", "api_key": key}},
+		{"acme", project.Production, map[string]string{"email": "file@example.com", "api_key": "topsecret-2"}},
+		{secret.Managed, project.Production, map[string]string{"email": "m@example.com", "api_key": "topsecret-4"}},
+	} {
+		got, err := b.stack().secrets.Fields(t.Context(), project.SMS, c.owner, c.env, "quicksend")
+		if err != nil || len(got) != 2 || got["email"] != c.want["email"] || got["api_key"] != c.want["api_key"] {
+			t.Errorf("%s %s: %v, %v", c.owner, c.env, got, err)
+		}
+	}
+	list := decode[[]integrationView](b, "integration list acme")
+	if len(list) != 3 || list[2].Kind != project.SMS || list[2].Mode != project.Managed || list[2].Incomplete != "" {
+		t.Errorf("%+v", list)
+	}
+	if strings.Contains(b.printed.String(), "topsecret") {
+		t.Errorf("a vendor's secret was printed:\n%s", b.printed.String())
+	}
+}
+
+// TestCredits: a grant counts once by its ID and names its actor; the ledger shows it.
+func TestCredits(t *testing.T) {
+	b := newBench(t)
+	b.runAll([]call{
+		{args: "project create Acme --id acme"},
+		{args: "credit balance acme", out: []string{"Balance +0 credits"}},
+		{args: "credit ledger acme", out: []string{"Nothing moved"}},
+		{args: "credit grant acme ten --reason x", exit: exitUsage, errs: []string{"whole number"}},
+		{args: "credit grant acme --reason x -- -5", exit: exitUsage},
+		{args: "credit grant acme 5", exit: exitUsage, errs: []string{"--reason"}},
+		{args: "credit grant acme 5 --reason x --id 7", exit: exitUsage, errs: []string{"--id"}},
+		{args: "credit grant nobody 5 --reason x", exit: exitNotFound},
+		{args: "credit balance nobody", exit: exitNotFound},
+		{args: "credit ledger nobody", exit: exitNotFound},
+		{args: "credit ledger acme --day yesterday", exit: exitUsage, errs: []string{"2026-03-31"}},
+		{args: "credit ledger acme --days 0", exit: exitUsage},
+	})
+	type grant struct {
+		ProjectID string `json:"project_id"`
+		ID        string `json:"id"`
+		Credits   int64  `json:"credits"`
+		Actor     string `json:"actor"`
+		Balance   int64  `json:"balance"`
+	}
+	g := decode[grant](b, "credit grant acme 10000000 --reason invoice_2031")
+	if g.Balance != 10_000_000 || g.Actor != "local" {
+		t.Errorf("%+v", g)
+	}
+	b.runAll([]call{
+		{args: "credit grant acme 10000000 --reason again --id " + g.ID, out: []string{"Balance +10,000,000 credits"}},
+		{args: "credit grant acme 7 --reason again --id " + g.ID, exit: exitRefused, errs: []string{"another movement", "--id"}},
+		{args: "credit grant acme 7 --reason more", out: []string{"Balance +10,000,007 credits"}},
+		{args: "credit balance acme", out: []string{"10,000,007 credits"}},
+		{args: "credit ledger acme --days 2", out: []string{`grant +\+10,000,000 .* invoice 2031, by local`, `grant +\+7 .* more, by local`}, absent: "again"},
+		{args: "credit ledger acme --day 2020-01-01", out: []string{"Nothing moved"}},
+		{args: "credit ledger acme --uncertain", out: []string{"Nothing moved"}},
+	})
+	if entries := decode[[]entryView](b, "credit ledger acme --days 2"); len(entries) != 2 || entries[0].Credits != 10_000_000 || entries[0].Actor != "local" || string(entries[0].ID) != g.ID {
+		t.Errorf("%+v", entries)
+	}
+}
+
+// TestVendors: each vendor with the settings and secret fields that it needs.
+func TestVendors(t *testing.T) {
+	b := newBench(t)
+	b.runAll([]call{
+		{args: "vendor list", out: []string{
+			`sms +quicksend +QuickSend.lk +sender_id +setting +yes`, `sms +quicksend +QuickSend.lk +endpoint +setting +no`,
+			`sms +quicksend +QuickSend.lk +api_key +secret +yes`, `pdf +builtin +Built in`,
+		}},
+		{args: "vendor list pdf", out: []string{"builtin"}, absent: "sms"},
+		{args: "vendor list fax", exit: exitUsage},
+	})
+	if list := decode[[]vendorView](b, "vendor list sms"); len(list) == 0 || list[0].Settings == nil || list[0].Secrets == nil {
+		t.Errorf("%+v", list)
+	}
+}
+
+// TestNoStack: what a command says where it cannot reach a stack.
+func TestNoStack(t *testing.T) {
+	b := newBench(t)
+	dir := t.TempDir()
+	t.Chdir(dir)
+	b.run(call{args: "project list", exit: exitFailed, errs: []string{"no local stack", "make run"}})
+	announce(t, dir, map[string]int{"dynamodb_url": 5})
+	b.run(call{args: "project list", exit: exitFailed, errs: []string{"make run"}})
+	announce(t, dir, map[string]string{"stage": "nowhere", "dynamodb_url": enginetest.URL(t), "secrets_url": "http://127.0.0.1:1"})
+	b.run(call{args: "project list", exit: exitFailed, errs: []string{"tables are not there"}})
+	announce(t, dir, map[string]string{"dynamodb_url": "http://127.0.0.1:1", "secrets_url": "http://127.0.0.1:1"})
+	b.run(call{args: "project list", exit: exitFailed, errs: []string{"Nothing listens there"}})
+
+	for name, value := range map[string]string{
+		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_PROFILE": "", "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "",
+	} {
+		t.Setenv(name, value)
+	}
+	for _, c := range []struct {
+		args []string
+		exit int
+		errs string
+	}{
+		{[]string{"project", "list"}, exitUsage, "--region"},
+		{[]string{"project", "list", "--region", "us-east-1"}, exitFailed, "no AWS credentials.*\n.*aws sso login"},
+		{[]string{"project", "list", "--region", "us-east-1", "--profile", "nobody"}, exitFailed, "no AWS credentials"},
+	} {
+		var out, errs bytes.Buffer
+		exit := run(t.Context(), console{in: strings.NewReader(""), out: &out, errs: &errs}, c.args)
+		if exit != c.exit || !regexp.MustCompile(c.errs).MatchString(errs.String()) || out.Len() > 0 {
+			t.Errorf("%v: exit %d\n%s%s", c.args, exit, out.String(), errs.String())
+		}
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, errs bytes.Buffer
+	if exit := run(ctx, console{in: strings.NewReader(""), out: &out, errs: &errs}, []string{"project", "list", "--local"}); exit != exitInterrupted {
+		t.Errorf("interrupted: exit %d, %s", exit, errs.String())
+	}
+}
+
+// TestStage: with AWS credentials, commands work on the tables of --stage, at the
+// endpoints that the AWS_ variables name.
+func TestStage(t *testing.T) {
+	b := newBench(t)
+	b.run(call{args: "project create Acme --id acme"})
+	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", enginetest.URL(t))
+	t.Setenv("AWS_ACCESS_KEY_ID", "test")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+	t.Setenv("AWS_PROFILE", "")
+	t.Setenv("AWS_CONFIG_FILE", os.DevNull)
+	for _, c := range []struct {
+		args  []string
+		stage string
+		exit  int
+	}{
+		{[]string{"--stage", b.stage}, "", 0},
+		{nil, b.stage, 0},
+		{[]string{"--stage", "other"}, b.stage, exitFailed},
+		{nil, "", exitFailed},
+	} {
+		t.Setenv("SVC_STAGE", c.stage)
+		var out, errs bytes.Buffer
+		exit := run(t.Context(), console{in: strings.NewReader(""), out: &out, errs: &errs}, append([]string{"project", "list", "--region", "us-east-1"}, c.args...))
+		if exit != c.exit || (exit == 0) != strings.Contains(out.String(), "acme") {
+			t.Errorf("%v with stage %q: exit %d\n%s%s", c.args, c.stage, exit, out.String(), errs.String())
+		}
+	}
+}
+
+func TestGrouped(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1234567: "-1,234,567", -999: "-999"} {
+		if got := grouped(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}
+
+func TestCell(t *testing.T) {
+	for text, want := range map[string]string{"": "-", "Ācme (1)": "Ācme (1)", "a\tb": `"a\tb"`, "\x1b[2J": `"\x1b[2J"`} {
+		if got := cell(text); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/caarlos0/env/v11"
+
+	"svcapi/shared/telemetry"
+)
+
+// Config is read from the environment once.
+type Config struct {
+	WalletsTable string `env:"WALLETS_TABLE,required,notEmpty"`
+	LedgerTable  string `env:"LEDGER_TABLE,required,notEmpty"`
+	// After is the age, in seconds, at which a reservation's request is dead: more than any function
+	// can live, time-outs and start included.
+	After int `env:"SETTLE_AFTER_SECONDS,required"`
+	// CapturedAfter is the age, in seconds, at which a captured reservation is removed: more than a
+	// signed request stays valid (15 minutes at most), so that no late copy follows.
+	CapturedAfter int `env:"SETTLE_CAPTURED_AFTER_SECONDS,required"`
+	Log           telemetry.Config
+}
+
+// loadConfig reads and checks the environment.
+func loadConfig() (Config, error) {
+	cfg, err := env.ParseAs[Config]()
+	if err != nil {
+		return Config{}, err
+	}
+	if cfg.After < 1 || cfg.CapturedAfter < cfg.After {
+		return Config{}, fmt.Errorf("SETTLE_AFTER_SECONDS %d must be at least 1 and at most SETTLE_CAPTURED_AFTER_SECONDS %d", cfg.After, cfg.CapturedAfter)
+	}
+	return cfg, nil
+}
+
+// Ages are the configured ages.
+func (c Config) Ages() Ages {
+	return Ages{Dead: time.Duration(c.After) * time.Second, Captured: time.Duration(c.CapturedAfter) * time.Second}
+}

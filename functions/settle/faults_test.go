@@ -1,0 +1,687 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"svcapi/local/enginetest"
+	"svcapi/local/faultproxy"
+	"svcapi/shared/awsclient"
+	"svcapi/shared/credit"
+	"svcapi/shared/telemetry"
+)
+
+var (
+	scheduleSeed  = flag.Int64("schedule", -1, "replay the fault schedule of this seed alone, with its trace")
+	scheduleCount = flag.Int("schedules", 2000, "fault schedules on the fixed seed")
+)
+
+const (
+	// functionLife is when Lambda kills a request, in the schedule's time.
+	functionLife = 28 * time.Second
+	// copyLife is how long a late copy may still arrive: it is signed, and a signature lapses.
+	copyLife = 14 * time.Minute
+	lanes    = 8
+)
+
+var testAges = Ages{Dead: functionLife + 2*time.Second, Captured: 15 * time.Minute}
+
+// oddities are the only ways in which a request's answer and its charge may disagree.
+var oddities = []string{
+	"charged, provider never called: died beside the marker",
+	"served, not charged: every answer of the capture lost",
+	"charged though failed, after lost answers or a crash",
+	"charged though 500, after lost answers or a crash",
+}
+
+// TestFaultSchedules runs requests, settlers and operators against one wallet, interleaved at random,
+// with requests and answers lost, copies that arrive late, and workers killed between any two steps.
+// Every movement is counted once, the balance is never negative, a request that failed is not
+// charged, and after any crash all is settled (contract: credits are charged for successful requests;
+// decisions on money: reservation, settling, uncertain SMS).
+func TestFaultSchedules(t *testing.T) {
+	pool := newPool(t)
+	if *scheduleSeed >= 0 {
+		result := pool.run(t, uint64(*scheduleSeed), pool.lanes[0])
+		t.Log(strings.Join(result.trace, "\n"))
+		return
+	}
+	random := rand.Uint64() >> 24
+	for _, batch := range []struct {
+		name  string
+		first uint64
+		count int
+	}{
+		{"fixed", 0, *scheduleCount},
+		{"random", random, *scheduleCount / 10},
+	} {
+		t.Run(batch.name, func(t *testing.T) {
+			t.Logf("%d schedules from seed %d", batch.count, batch.first)
+			pool.runAll(t, batch.first, batch.count)
+		})
+	}
+}
+
+func TestMain(m *testing.M) { enginetest.Main(m) }
+
+// TestReplay: a seed is the whole schedule.
+func TestReplay(t *testing.T) {
+	pool := newPool(t)
+	for seed := range uint64(10) {
+		one, other := pool.run(t, seed, pool.lanes[0]), pool.run(t, seed, pool.lanes[1])
+		if !slices.Equal(one.trace, other.trace) {
+			t.Fatalf("seed %d ran\n%s\nand then\n%s", seed, strings.Join(one.trace, "\n"), strings.Join(other.trace, "\n"))
+		}
+	}
+}
+
+// pool is the engine behind one proxy, and lanes of tables that schedules use one after another.
+type pool struct {
+	proxy   *faultproxy.Proxy
+	http    *http.Client
+	lanes   []*lane
+	names   atomic.Int64
+	workers sync.Map // client name: *worker
+}
+
+// lane is a set of tables: a settler sees only its own schedule's wallet.
+type lane struct {
+	direct *dynamodb.Client
+	tables credit.Tables
+}
+
+func newPool(t *testing.T) *pool {
+	p := &pool{http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}}
+	var err error
+	p.proxy, err = faultproxy.Start(enginetest.URL(t), p.decide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.proxy.Close()
+		p.http.CloseIdleConnections()
+	})
+	for range lanes {
+		client, tables := enginetest.Client(t)
+		p.lanes = append(p.lanes, &lane{client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}})
+	}
+	return p
+}
+
+// decide parks a request until its schedule says what becomes of it.
+func (p *pool) decide(r *faultproxy.Request) faultproxy.Fate {
+	found, ok := p.workers.Load(r.Client)
+	if !ok {
+		return faultproxy.DropRequest // of a worker that died
+	}
+	w := found.(*worker)
+	a := &arrival{request: r, at: w.world.clock(), fate: make(chan faultproxy.Fate, 1)}
+	w.world.events <- event{worker: w, arrival: a}
+	return <-a.fate
+}
+
+// store is the real store, as a worker has it, behind the proxy.
+func (p *pool) store(l *lane, client string) *credit.Store {
+	db := awsclient.DynamoDB(aws.Config{
+		Region:      "us-east-1",
+		Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
+	}, func(o *dynamodb.Options) {
+		o.BaseEndpoint = aws.String(p.proxy.URL(client))
+		o.HTTPClient = p.http // no time-out: a parked request waits for its turn
+		o.Retryer = awsclient.Retryer(0)
+	})
+	return credit.NewStore(db, l.tables).WithLimits(credit.Limits{Capture: time.Hour, Remove: time.Hour})
+}
+
+func (p *pool) runAll(t *testing.T, first uint64, count int) {
+	began, passed := time.Now(), p.proxy.Passed()
+	outcomes, odd := map[string]int{}, map[string]int{}
+	var mu sync.Mutex
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for _, l := range p.lanes {
+		wg.Go(func() {
+			for n := next.Add(1) - 1; n < int64(count) && !t.Failed(); n = next.Add(1) - 1 {
+				result := p.run(t, first+uint64(n), l)
+				mu.Lock()
+				for _, w := range result.requests {
+					outcomes[w.outcome]++
+				}
+				for _, o := range result.odd {
+					odd[o]++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d writes and reads in %s", p.proxy.Passed()-passed, time.Since(began).Round(time.Millisecond))
+	t.Logf("outcomes %v", outcomes)
+	t.Logf("allowed oddities %v", odd)
+}
+
+// worker is one process: a request, a settler or an operator.
+type worker struct {
+	world   *world
+	name    string // in the trace
+	client  string // at the proxy
+	started time.Time
+	run     func(ctx context.Context, store *credit.Store) (outcome string)
+	life    time.Duration
+	parked  *arrival
+	dead    bool
+
+	// of a request
+	reservation credit.Reservation
+	limited     bool // the rate limit, counted beside the reservation, says no
+	fails       bool // the work fails for certain
+	uncertain   bool
+	sent        bool
+	outcome     string
+	// of an operator
+	grant *credit.Movement
+}
+
+type arrival struct {
+	request *faultproxy.Request
+	at      time.Time
+	fate    chan faultproxy.Fate
+}
+
+// event is a worker's request at the proxy, or without one its end.
+type event struct {
+	worker  *worker
+	arrival *arrival
+	outcome string
+}
+
+type late struct {
+	name    string
+	request *faultproxy.Request
+	until   time.Time
+}
+
+// world is one schedule. Its loop lets exactly one worker take one step at a time, so that the seed
+// alone decides what happens.
+type world struct {
+	t       *testing.T
+	seed    uint64
+	pool    *pool
+	lane    *lane
+	direct  *credit.Store
+	rng     *rand.Rand
+	now     atomic.Int64 // microseconds; settlers read it
+	project string
+	days    map[string]bool // that have ledger entries
+	loss    float64
+	crash   float64
+
+	events   chan event
+	alive    []*worker // all parked, whenever the loop runs
+	ghosts   int       // killed, and not ended yet
+	late     []late
+	requests []*worker
+	grants   []*worker
+	serial   int
+	trace    []string
+	odd      []string
+	failed   bool
+}
+
+func (w *world) clock() time.Time { return time.UnixMicro(w.now.Load()).UTC() }
+
+func (w *world) advance(d time.Duration) { w.now.Add(d.Microseconds()) }
+
+func (w *world) note(format string, args ...any) {
+	w.trace = append(w.trace, w.clock().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
+}
+
+func (w *world) chance(p float64) bool { return w.rng.Float64() < p }
+
+func (w *world) fail(format string, args ...any) {
+	if w.failed {
+		return
+	}
+	w.failed = true
+	w.t.Errorf("seed %d (replay: go test ./functions/settle -run TestFaultSchedules -v -args -schedule=%d): %s\n%s",
+		w.seed, w.seed, fmt.Sprintf(format, args...), strings.Join(w.trace, "\n"))
+}
+
+func (p *pool) run(t *testing.T, seed uint64, l *lane) *world {
+	rng := rand.New(rand.NewPCG(seed, 0))
+	w := &world{
+		t: t, seed: seed, pool: p, lane: l, rng: rng, direct: credit.NewStore(l.direct, l.tables),
+		project: "p" + strconv.FormatInt(p.names.Add(1), 10),
+		loss:    []float64{0, 0.05, 0.2}[rng.IntN(3)], crash: []float64{0, 0.01, 0.05}[rng.IntN(3)],
+		days: map[string]bool{}, events: make(chan event, 64), // room for every ghost
+	}
+	w.now.Store(time.Date(2026, 1, 2, 23, 59, 30, 0, time.UTC).UnixMicro()) // keys of two days
+	defer w.close()
+	total := 3 + rng.IntN(8)
+	w.must(w.direct.CreateWallet(t.Context(), w.project))
+	if first := rng.Int64N(int64(total)*12 + 1); first > 0 {
+		w.must(w.direct.Grant(t.Context(), credit.Movement{Project: w.project, ID: w.key("first"), Credits: first}))
+	}
+
+	for !w.failed && (len(w.requests) < total || len(w.alive) > 0 || len(w.late) > 0) {
+		w.advance(time.Duration(rng.IntN(300)) * time.Millisecond)
+		if w.chance(0.005) || len(w.alive) == 0 && w.chance(0.1) {
+			w.advance(time.Duration(rng.IntN(8*60)) * time.Second)
+		}
+		w.expire()
+		w.deliverLate()
+		if len(w.requests) < total && w.living("request") < 4 && w.chance(0.3) {
+			w.startRequest()
+		}
+		if w.living("settle") < 2 && w.chance(0.02) {
+			w.startSettler()
+		}
+		if len(w.grants) < 2 && w.chance(0.01) {
+			w.startOperator()
+		}
+		if len(w.alive) > 0 {
+			w.step(w.alive[rng.IntN(len(w.alive))])
+			if w.chance(0.05) {
+				w.check()
+			}
+		}
+	}
+	if w.failed {
+		return w
+	}
+	w.finish()
+	return w
+}
+
+func (w *world) living(kind string) (n int) {
+	for _, worker := range w.alive {
+		if strings.HasPrefix(worker.name, kind) {
+			n++
+		}
+	}
+	return n
+}
+
+// step lets one worker take its parked step, or kills it there.
+func (w *world) step(worker *worker) {
+	if w.chance(w.crash) {
+		w.kill(worker, "killed")
+		return
+	}
+	a := worker.parked
+	worker.parked = nil
+	fate := w.fate(a)
+	w.note("%s %s %s", worker.name, a.request.Operation, fate)
+	w.keepLate(worker, a, fate)
+	a.fate <- fate
+	w.settleDown(worker)
+}
+
+func (w *world) fate(a *arrival) faultproxy.Fate {
+	switch fate := w.rng.Float64(); {
+	case fate < w.loss:
+		return faultproxy.DropRequest
+	case fate < 1.8*w.loss:
+		return faultproxy.DropAnswer
+	case fate < 2*w.loss:
+		return faultproxy.CutAnswer
+	}
+	return faultproxy.Deliver
+}
+
+// keepLate keeps half of the writes that were dropped on their way, to arrive later.
+func (w *world) keepLate(worker *worker, a *arrival, fate faultproxy.Fate) {
+	read := a.request.Operation == "Scan" || a.request.Operation == "GetItem"
+	if fate == faultproxy.DropRequest && w.chance(0.5) && !read {
+		w.late = append(w.late, late{worker.name + " " + a.request.Operation, a.request, a.at.Add(copyLife)})
+	}
+}
+
+// kill ends a worker at its parked step, which may still take effect, now or later. Nothing that the
+// worker does afterwards passes.
+func (w *world) kill(victim *worker, how string) {
+	a := victim.parked
+	victim.parked, victim.dead = nil, true
+	w.alive = slices.DeleteFunc(w.alive, func(x *worker) bool { return x == victim })
+	fate := []faultproxy.Fate{faultproxy.DropRequest, faultproxy.DropAnswer}[w.rng.IntN(2)]
+	w.note("%s %s at %s, %s", victim.name, how, a.request.Operation, fate)
+	w.keepLate(victim, a, fate)
+	w.pool.workers.Delete(victim.client)
+	w.ghosts++
+	victim.outcome = "crash"
+	if fate == faultproxy.DropAnswer { // before any other step
+		if err := a.request.Deliver(w.t.Context()); err != nil {
+			w.fail("deliver: %v", err)
+		}
+	}
+	a.fate <- faultproxy.DropRequest
+}
+
+// start lets a worker run to its first step.
+func (w *world) start(worker *worker) {
+	w.serial++
+	worker.world, worker.started = w, w.clock()
+	worker.client = w.project + "." + strconv.Itoa(w.serial)
+	w.pool.workers.Store(worker.client, worker)
+	w.alive = append(w.alive, worker)
+	w.note("%s starts", worker.name)
+	store := w.pool.store(w.lane, worker.client)
+	go func() {
+		w.events <- event{worker: worker, outcome: worker.run(w.t.Context(), store)}
+	}()
+	w.settleDown(worker)
+}
+
+// settleDown waits until the worker that was let go is parked again, or has ended.
+func (w *world) settleDown(running *worker) {
+	for {
+		e, ok := w.next()
+		switch {
+		case !ok:
+			return
+		case e.worker != running:
+			w.ghost(e)
+		case e.arrival != nil:
+			running.parked = e.arrival
+			return
+		default:
+			w.note("%s ends: %s", running.name, e.outcome)
+			running.outcome = e.outcome
+			w.pool.workers.Delete(running.client)
+			w.alive = slices.DeleteFunc(w.alive, func(x *worker) bool { return x == running })
+			return
+		}
+	}
+}
+
+func (w *world) next() (event, bool) {
+	select {
+	case e := <-w.events:
+		return e, true
+	case <-time.After(time.Minute):
+		w.fail("nothing happens")
+		return event{}, false
+	}
+}
+
+// ghost handles what a killed worker still does: nothing of it passes.
+func (w *world) ghost(e event) {
+	if e.arrival != nil {
+		e.arrival.fate <- faultproxy.DropRequest
+		return
+	}
+	w.ghosts--
+}
+
+func (w *world) close() {
+	for _, worker := range slices.Clone(w.alive) { // only after a failure
+		w.kill(worker, "ended")
+	}
+	for w.ghosts > 0 {
+		e, ok := w.next()
+		if !ok {
+			return
+		}
+		w.ghost(e)
+	}
+	_, err := w.lane.direct.DeleteItem(w.t.Context(), &dynamodb.DeleteItemInput{
+		TableName: &w.lane.tables.Wallets, Key: w.wallet(),
+	})
+	w.must(err)
+}
+
+func (w *world) must(err error) {
+	if err != nil {
+		w.fail("%v", err)
+	}
+}
+
+// expire kills what has lived too long, and forgets late copies whose signature has lapsed.
+func (w *world) expire() {
+	for _, worker := range slices.Clone(w.alive) {
+		if w.clock().Sub(worker.started) > worker.life {
+			w.kill(worker, "timed out")
+		}
+	}
+	w.late = slices.DeleteFunc(w.late, func(l late) bool { return w.clock().After(l.until) })
+}
+
+func (w *world) deliverLate() {
+	if len(w.late) == 0 || !w.chance(0.1) {
+		return
+	}
+	i := w.rng.IntN(len(w.late))
+	l := w.late[i]
+	w.late = slices.Delete(w.late, i, i+1)
+	w.note("%s arrives late", l.name)
+	w.must(l.request.Deliver(w.t.Context()))
+}
+
+func (w *world) startRequest() {
+	n := len(w.requests)
+	id := fmt.Sprintf("r%d", n)
+	sends := w.chance(0.5)
+	worker := &worker{
+		name: fmt.Sprintf("request %d", n), life: functionLife,
+		reservation: credit.Reservation{
+			Project: w.project, Key: w.key(id), RequestID: id, Credits: 1 + w.rng.Int64N(20),
+			Operation: credit.Barcode, Environment: "production",
+		},
+		limited: w.chance(0.1), fails: w.chance(0.2),
+	}
+	if sends {
+		worker.reservation.Operation, worker.reservation.Irrevocable = credit.SMS, true
+		worker.uncertain = w.chance(0.1)
+	}
+	worker.run = worker.request
+	w.requests = append(w.requests, worker)
+	w.start(worker)
+}
+
+// request is what the pipeline does with credits, step by step.
+func (w *worker) request(ctx context.Context, store *credit.Store) string {
+	r := w.reservation // the process's own
+	switch err := store.Reserve(ctx, &r); {
+	case errors.Is(err, credit.ErrInsufficientCredits):
+		return "402"
+	case err != nil:
+		return "500"
+	}
+	if w.limited {
+		_ = store.Release(ctx, &r)
+		return "429"
+	}
+	if r.Irrevocable {
+		switch err := store.Mark(ctx, &r); {
+		case errors.Is(err, credit.ErrSettled):
+			return "settled while alive"
+		case err != nil:
+			return "500"
+		}
+		w.sent = true
+	}
+	if w.fails {
+		_ = store.Release(ctx, &r)
+		return "failed"
+	}
+	switch err := store.Capture(ctx, &r, credit.Outcome{Uncertain: w.uncertain, Vendor: "vendor"}); {
+	case errors.Is(err, credit.ErrSettled):
+		return "settled while alive"
+	case err != nil:
+		return "200, capture unknown"
+	}
+	store.Remove(ctx, &r)
+	return "200"
+}
+
+func (w *world) startSettler() {
+	w.start(&worker{
+		name: "settle", life: time.Minute,
+		run: func(ctx context.Context, store *credit.Store) string {
+			report, err := w.settler(store).Run(ctx)
+			return fmt.Sprint(report.Settled, report.Failed, err != nil)
+		},
+	})
+}
+
+func (w *world) settler(store *credit.Store) *Settler {
+	return &Settler{Store: store, Ages: testAges, Now: w.clock, Log: telemetry.New(io.Discard, telemetry.Config{})}
+}
+
+func (w *world) startOperator() {
+	m := &credit.Movement{
+		Project: w.project, ID: w.key(fmt.Sprintf("g%d", len(w.grants))),
+		Credits: 1 + w.rng.Int64N(30), Actor: "operator",
+	}
+	worker := &worker{
+		name: fmt.Sprintf("operator %d", len(w.grants)), life: functionLife, grant: m,
+		run: func(ctx context.Context, store *credit.Store) string { return fmt.Sprint(store.Grant(ctx, *m) == nil) },
+	}
+	w.grants = append(w.grants, worker)
+	w.start(worker)
+}
+
+// state is the wallet and its ledger at rest: every worker is parked.
+type state struct {
+	balance int64
+	pending map[credit.Key]int64
+	entries map[credit.Key]credit.Entry
+}
+
+func (w *world) read() state {
+	ctx := w.t.Context()
+	out, err := w.lane.direct.GetItem(ctx, &dynamodb.GetItemInput{TableName: &w.lane.tables.Wallets, Key: w.wallet()})
+	if err != nil {
+		w.fail("%v", err)
+		return state{}
+	}
+	number := func(v types.AttributeValue) int64 {
+		n, err := strconv.ParseInt(v.(*types.AttributeValueMemberN).Value, 10, 64)
+		w.must(err)
+		return n
+	}
+	s := state{balance: number(out.Item["balance"]), pending: map[credit.Key]int64{}, entries: map[credit.Key]credit.Entry{}}
+	for key, held := range out.Item["pending"].(*types.AttributeValueMemberM).Value {
+		s.pending[credit.Key(key)] = number(held.(*types.AttributeValueMemberM).Value["c"])
+	}
+	for day := range w.days {
+		entries, err := w.direct.Entries(ctx, w.project, day)
+		w.must(err)
+		for _, e := range entries {
+			s.entries[e.Key] = e
+		}
+	}
+	return s
+}
+
+func (w *world) wallet() map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: w.project}}
+}
+
+// key is the key of what begins now.
+func (w *world) key(id string) credit.Key {
+	key := credit.NewKey(w.clock(), id)
+	w.days[key.Day()] = true
+	return key
+}
+
+// check that no credit is lost or made.
+func (w *world) check() state {
+	s := w.read()
+	var granted, captured, held int64
+	for _, e := range s.entries {
+		switch e.State {
+		case credit.Granted:
+			granted += e.Credits
+		case credit.Captured:
+			captured += e.Credits
+		}
+	}
+	for key, credits := range s.pending {
+		if s.entries[key].State != credit.Captured {
+			held += credits
+		}
+	}
+	if s.balance+captured+held != granted || s.balance < 0 {
+		w.fail("balance %d + captured %d + held %d is not granted %d", s.balance, captured, held, granted)
+	}
+	return s
+}
+
+// finish settles to the end without faults and compares every answer with its charge.
+func (w *world) finish() {
+	for _, g := range w.grants { // an operator who got no answer repeats
+		w.must(w.direct.Grant(w.t.Context(), *g.grant))
+	}
+	var s state
+	for _, age := range []time.Duration{testAges.Dead, testAges.Captured} {
+		w.advance(age)
+		w.note("last settler")
+		report, err := w.settler(w.direct).Run(w.t.Context())
+		w.must(err)
+		if report.Failed > 0 {
+			w.fail("%d reservations cannot be settled", report.Failed)
+		}
+		s = w.check()
+	}
+	if len(s.pending) > 0 {
+		w.fail("%d reservations are left after the settler", len(s.pending))
+	}
+	for _, r := range w.requests {
+		w.judge(r, s.entries[r.reservation.Key])
+	}
+}
+
+func (w *world) judge(r *worker, entry credit.Entry) {
+	charged := entry.State == credit.Captured
+	sends := r.reservation.Irrevocable
+	refused := r.outcome == "429" || r.outcome == "500" || r.outcome == "failed"
+	switch {
+	case r.outcome == "settled while alive",
+		r.outcome == "200" && !charged,
+		r.outcome == "402" && charged,
+		refused && !sends && charged:
+		w.fail("%s answered %s; its entry is %q", r.name, r.outcome, entry.State)
+	case charged && entry.Credits != r.reservation.Credits:
+		w.fail("%s is charged %d", r.name, entry.Credits)
+	case charged && entry.Actor != "" && !entry.Uncertain:
+		w.fail("%s was charged by the settler and is not listed as uncertain", r.name)
+	case r.outcome == "200" && entry.Uncertain != r.uncertain:
+		w.fail("%s: uncertain is %t", r.name, entry.Uncertain)
+	case entry.State == credit.Sending:
+		w.fail("%s is left as sending", r.name)
+	}
+	if charged && refused {
+		w.oddity("charged though " + r.outcome + ", after lost answers or a crash")
+	}
+	if charged && sends && !r.sent {
+		w.oddity("charged, provider never called: died beside the marker")
+	}
+	if !charged && r.outcome == "200, capture unknown" {
+		w.oddity("served, not charged: every answer of the capture lost")
+	}
+}
+
+func (w *world) oddity(name string) {
+	if !slices.Contains(oddities, name) {
+		w.fail("not allowed: %s", name)
+	}
+	w.odd = append(w.odd, name)
+}

@@ -1,0 +1,33 @@
+// Command settle is the scheduled function that finishes what dead requests left in the wallets.
+package main
+
+import (
+	"context"
+	"log"
+	"os"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"svcapi/shared/awsclient"
+	"svcapi/shared/credit"
+	"svcapi/shared/telemetry"
+)
+
+func main() {
+	cfg, err := loadConfig()
+	if err != nil {
+		log.Fatal(err)
+	}
+	awsConfig, err := awsclient.Load(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	settler := &Settler{
+		Store: credit.NewStore(awsclient.DynamoDB(awsConfig), credit.Tables{Wallets: cfg.WalletsTable, Ledger: cfg.LedgerTable}),
+		Ages:  cfg.Ages(),
+		Now:   time.Now,
+		Log:   telemetry.New(os.Stdout, cfg.Log),
+	}
+	lambda.Start(settler.Handle)
+}

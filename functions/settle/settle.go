@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"svcapi/shared/credit"
+	"svcapi/shared/telemetry"
+)
+
+// reserve is kept back from the function's time for the log line.
+const reserve = 2 * time.Second
+
+// Ages are how old a reservation is before it is settled.
+type Ages struct {
+	Dead     time.Duration // its request cannot be alive any more
+	Captured time.Duration // no late copy of its writes can arrive any more; at least Dead
+}
+
+// Settler finishes what dead requests left in the wallets.
+type Settler struct {
+	Store *credit.Store
+	Ages  Ages
+	Now   func() time.Time
+	Log   *telemetry.Logger
+}
+
+// Report counts what one run did.
+type Report struct {
+	Settled map[credit.Settled]int
+	Failed  int           // left for the next run
+	Oldest  time.Duration // age of the oldest reservation seen
+}
+
+// Handle runs once and logs one line. What a run could not finish is no error of the function: the
+// next one tries again. Not to have seen every wallet is.
+func (s *Settler) Handle(ctx context.Context) error {
+	run := ctx
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		run, cancel = context.WithDeadline(ctx, deadline.Add(-reserve))
+		defer cancel()
+	}
+	report, err := s.Run(run)
+	s.log(ctx, report, err)
+	return err
+}
+
+// Run settles every reservation that is old enough. An error of one reservation does not keep it
+// from the others. It returns an error if it could not read the wallets, or had no time for all.
+func (s *Settler) Run(ctx context.Context) (Report, error) {
+	report := Report{Settled: map[credit.Settled]int{}}
+	err := s.Store.InFlight(ctx, func(r *credit.Reservation, err error) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			report.Failed++
+			s.failed(ctx, r, err)
+			return nil
+		}
+		age := s.Now().Sub(r.Key.Time())
+		report.Oldest = max(report.Oldest, age)
+		if age < s.Ages.Dead {
+			return nil
+		}
+		settled, err := s.Store.Settle(ctx, r, age < s.Ages.Captured)
+		if err != nil {
+			report.Failed++
+			s.failed(ctx, r, err)
+			return nil
+		}
+		report.Settled[settled]++
+		return nil
+	})
+	return report, err
+}
+
+// failed names the reservation that an operator may have to look at.
+func (s *Settler) failed(ctx context.Context, r *credit.Reservation, err error) {
+	attributes := []slog.Attr{slog.String("error", err.Error())}
+	if r != nil {
+		attributes = append(attributes, slog.String("project", r.Project), slog.String("key", string(r.Key)), slog.String("request_id", r.RequestID))
+	}
+	s.Log.Emit(ctx, telemetry.Event{Level: slog.LevelWarn, Message: "reservation not settled", Attributes: attributes})
+}
+
+func (s *Settler) log(ctx context.Context, report Report, err error) {
+	event := telemetry.Event{
+		Level:      slog.LevelInfo,
+		Message:    "settled",
+		Dimensions: []telemetry.Dimension{{Name: "operation", Value: "settle"}},
+		Metrics: []telemetry.Metric{
+			{Name: "settled_released", Unit: telemetry.Count, Value: float64(report.Settled[credit.SettledReleased])},
+			{Name: "settled_uncertain", Unit: telemetry.Count, Value: float64(report.Settled[credit.SettledUncertain])},
+			{Name: "settled_removed", Unit: telemetry.Count, Value: float64(report.Settled[credit.SettledRemoved])},
+			{Name: "settle_failed", Unit: telemetry.Count, Value: float64(report.Failed)},
+			{Name: "settle_oldest", Unit: telemetry.Seconds, Value: report.Oldest.Seconds()},
+		},
+	}
+	if err != nil {
+		event.Level, event.Message = slog.LevelError, "not every wallet was settled"
+		event.Attributes = []slog.Attr{slog.String("error", err.Error()), slog.Bool("out_of_time", errors.Is(err, context.DeadlineExceeded))}
+	}
+	s.Log.Emit(ctx, event)
+}

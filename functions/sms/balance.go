@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"svcapi/functions/sms/vendors"
+	"svcapi/shared/api"
+	"svcapi/shared/project"
+	"svcapi/shared/upstream"
+)
+
+// balanceErrors are the answers to a failed balance call (contract: SMS balance).
+var balanceErrors = map[upstream.Class]*api.Error{
+	upstream.NotSent:            httpError(503, "The SMS provider could not be reached."),
+	upstream.NoAnswer:           httpError(503, "The SMS provider did not answer."),
+	upstream.Unusable:           api.ErrInternal,
+	upstream.Rejected:           httpError(422, "The SMS provider did not tell a balance for these credentials."),
+	upstream.CredentialsRefused: httpError(422, "The SMS provider refused the integration's credentials."),
+}
+
+var errNoBalance = httpError(422, "The SMS provider of this integration has no balance to ask for.")
+
+type balanceResult struct {
+	Source   string           `json:"source"`
+	Balance  string           `json:"balance_formatted"`
+	Provider *providerBalance `json:"provider_response,omitzero"`
+}
+
+type providerBalance struct {
+	Balance string `json:"balance"`
+}
+
+// balance is POST /sms/balance: the wallet's for Managed, the vendor's own for
+// Manual (BYOK).
+func (g *group) balance() api.Route {
+	return &api.Operation[struct{}]{
+		Name: "sms_balance", Method: "POST", Path: "/api/v1/sms/balance", Kind: project.SMS,
+		Decode:  func(*api.Input) (struct{}, error) { return struct{}{}, nil },
+		Prepare: g.prepareBalance,
+	}
+}
+
+func (g *group) prepareBalance(ctx context.Context, call *api.Call, _ struct{}) (*api.Job, error) {
+	accounts, err := g.accounts(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	if call.Mode == project.Managed {
+		return g.walletBalance(call.Project.ID), nil
+	}
+	return &api.Job{Run: func(ctx context.Context) (*api.Result, error) {
+		return g.vendorBalance(ctx, accounts[0])
+	}}, nil
+}
+
+func (g *group) walletBalance(projectID string) *api.Job {
+	var credits int64
+	return &api.Job{
+		Beside: func(ctx context.Context) (err error) {
+			credits, err = g.wallet.Balance(ctx, projectID)
+			return err
+		},
+		Run: func(context.Context) (*api.Result, error) {
+			return &api.Result{Data: balanceResult{Source: "service_wallet", Balance: grouped(credits) + " credits"}}, nil
+		},
+	}
+}
+
+func (g *group) vendorBalance(ctx context.Context, account upstream.Account) (*api.Result, error) {
+	name := account.Integration.Vendor
+	if _, ok := g.adapter(account).(vendors.Balancer); !ok {
+		return nil, errNoBalance.Because(fmt.Errorf("%s has no balance call", name))
+	}
+	text, err := upstream.WithFresh(ctx, g.secrets, account, func(a upstream.Account) (string, error) {
+		return g.adapter(a).(vendors.Balancer).Balance(ctx)
+	})
+	if err != nil {
+		return nil, vendorError(balanceErrors, name, err)
+	}
+	return &api.Result{
+		Data:   balanceResult{Source: "sms_provider_direct", Balance: text, Provider: &providerBalance{text}},
+		Vendor: name,
+	}, nil
+}
+
+// grouped writes a number with commas between thousands.
+func grouped(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	var b strings.Builder
+	for i, d := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 && digits[i-1] != '-' {
+			b.WriteByte(',')
+		}
+		b.WriteRune(d)
+	}
+	return b.String()
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"svcapi/functions/sms/vendors"
+	"svcapi/shared/api"
+	"svcapi/shared/upstream"
+)
+
+// costErrors are the answers to a failed cost check of a vendor.
+var costErrors = map[upstream.Class]*api.Error{
+	upstream.NotSent:            httpError(503, "The SMS provider could not be reached."),
+	upstream.NoAnswer:           httpError(503, "The SMS provider did not answer."),
+	upstream.Unusable:           httpError(502, "The SMS provider's answer was unexpected."),
+	upstream.Rejected:           httpError(502, "The SMS provider rejected the request."),
+	upstream.CredentialsRefused: httpError(502, "The SMS provider refused the integration's credentials."),
+}
+
+var errNoUnitPrice = httpError(422, "The SMS integration has no usable unit price to estimate costs with.")
+
+var unitPriceForm = regexp.MustCompile(`^\d{1,9}(\.\d{1,6})?$`)
+
+// costResponse is provider_response of a cost check.
+type costResponse struct {
+	Status   string           `json:"status"`
+	Campaign vendors.Campaign `json:"campaign_data"`
+}
+
+// estimate is the job of a cost check. It sends nothing and costs nothing. The
+// vendor's own estimate is asked only where the integration says so: no vendor
+// documents that its call never sends.
+func (g *group) estimate(account upstream.Account, r sendRequest) (*api.Job, error) {
+	if checker, ok := g.adapter(account).(vendors.CostChecker); ok && account.Settings[vendors.NativeCheckCost] == "true" {
+		return g.vendorEstimate(account, checker, r), nil
+	}
+	campaign, err := computeCost(account, r)
+	if err != nil {
+		return nil, err
+	}
+	return &api.Job{Run: func(context.Context) (*api.Result, error) {
+		return costResult(account, r, campaign), nil
+	}}, nil
+}
+
+func (g *group) vendorEstimate(account upstream.Account, checker vendors.CostChecker, r sendRequest) *api.Job {
+	to := make([]string, len(r.messages))
+	for i, m := range r.messages {
+		to[i] = m.To
+	}
+	return &api.Job{Run: func(ctx context.Context) (*api.Result, error) {
+		campaign, err := checker.CheckCost(ctx, to, r.messages[0].Text)
+		if err != nil {
+			return nil, vendorError(costErrors, account.Integration.Vendor, err)
+		}
+		return costResult(account, r, campaign), nil
+	}}
+}
+
+func costResult(account upstream.Account, r sendRequest, campaign vendors.Campaign) *api.Result {
+	return &api.Result{
+		Data:   sendResult{Method: bulkSame, Units: r.total(nil), Provider: costResponse{"success", campaign}},
+		Vendor: account.Integration.Vendor,
+	}
+}
+
+// computeCost multiplies the message's units, the integration's unit price and
+// the recipients.
+func computeCost(account upstream.Account, r sendRequest) (vendors.Campaign, error) {
+	text := account.Settings[vendors.UnitPrice]
+	if !unitPriceForm.MatchString(text) {
+		return vendors.Campaign{}, errNoUnitPrice.Because(fmt.Errorf("setting %s is %q", vendors.UnitPrice, text))
+	}
+	price, _ := new(big.Rat).SetString(text) // the form is a decimal's
+	_, fraction, _ := strings.Cut(text, ".")
+	places := max(2, len(fraction))
+	times := func(amount *big.Rat, n int) *big.Rat { return new(big.Rat).Mul(amount, big.NewRat(int64(n), 1)) }
+
+	message, units, numbers := r.messages[0], r.units[0], len(r.messages)
+	unicode := "0"
+	if message.Unicode {
+		unicode = "1"
+	}
+	cost := times(price, units)
+	return vendors.Campaign{
+		Method: bulkSame, Type: "sms", Sender: account.Settings["sender_id"],
+		Cost: times(cost, numbers).FloatString(places), Numbers: strconv.Itoa(numbers),
+		Parts: []vendors.CampaignMessage{{
+			Message: message.Text, Unicode: unicode, Size: strconv.Itoa(units),
+			PerSMS: price.FloatString(places), Cost: cost.FloatString(places),
+		}},
+	}, nil
+}

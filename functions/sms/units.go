@@ -1,0 +1,51 @@
+package main
+
+import "unicode/utf16"
+
+// Units per 3GPP TS 23.038 and the contract: a unit holds 153 septets of the
+// GSM 7-bit default alphabet, or 67 UTF-16 code units of anything else, also
+// where the message is a single one.
+const (
+	septetsPerUnit = 153
+	ucs2PerUnit    = 67
+	maxUnits       = 3 // of one recipient's message
+)
+
+// septets holds the length of each character of the GSM 7-bit default alphabet:
+// 1, or 2 behind an escape (3GPP TS 23.038, 6.2.1 and 6.2.1.1).
+var septets = alphabet(
+	"@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?"+
+		"¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà",
+	"\f^{}\\[~]|€")
+
+func alphabet(basic, extension string) map[rune]int {
+	lengths := map[rune]int{}
+	for _, r := range basic {
+		lengths[r] = 1
+	}
+	for _, r := range extension {
+		lengths[r] = 2
+	}
+	return lengths
+}
+
+// units counts the SMS units of a text and tells whether it needs UCS-2.
+// Neither an escape pair nor a surrogate pair is split over two units.
+func units(text string) (count int, unicode bool) {
+	length, size := func(r rune) int { return septets[r] }, septetsPerUnit
+	for _, r := range text {
+		if septets[r] == 0 {
+			length, size, unicode = utf16.RuneLen, ucs2PerUnit, true
+			break
+		}
+	}
+	used := size // the first character opens the first unit
+	for _, r := range text {
+		n := length(r)
+		if used+n > size {
+			count, used = count+1, 0
+		}
+		used += n
+	}
+	return count, unicode
+}

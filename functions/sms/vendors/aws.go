@@ -1,0 +1,116 @@
+package vendors
+
+import (
+	"context"
+	"errors"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/pinpointsmsvoicev2"
+	"github.com/aws/aws-sdk-go-v2/service/pinpointsmsvoicev2/types"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"svcapi/shared/upstream"
+)
+
+// endUserMessaging is AWS End User Messaging (pinpoint-sms-voice-v2). Managed
+// sends with the function's own role, Manual (BYOK) with the project's keys.
+func endUserMessaging(cfg aws.Config) Vendor {
+	return Vendor{
+		Spec: upstream.Spec{
+			Name: "aws", Title: "AWS End User Messaging",
+			Settings: []upstream.Field{
+				{Name: "sender_id", Description: "origination identity: sender ID, phone number, pool, or an ARN of one", Required: true},
+				{Name: "region", Description: "AWS region; the stack's own where it is empty"},
+				{Name: "message_type", Description: "TRANSACTIONAL (default) or PROMOTIONAL"},
+				unitPrice,
+			},
+			Secrets: []upstream.Field{
+				{Name: "access_key_id", Description: "access key that may sms-voice:SendTextMessage", Required: true},
+				{Name: "secret_access_key", Description: "its secret", Required: true},
+			},
+			ManagedWithoutSecret: true,
+		},
+		Pace: 20, // AWS End User Messaging quotas: SendTextMessage requests a second
+		New: func(client *upstream.Client, account upstream.Account) Adapter {
+			return &awsAdapter{caller{"aws", client, account}, cfg}
+		},
+	}
+}
+
+type awsAdapter struct {
+	caller
+	cfg aws.Config
+}
+
+// awsCodes are the errors that are about the account (AWS common errors, and
+// those of SendTextMessage).
+var awsCodes = map[string]upstream.Class{
+	"AccessDeniedException":               upstream.CredentialsRefused,
+	"ExpiredTokenException":               upstream.CredentialsRefused,
+	"IncompleteSignatureException":        upstream.CredentialsRefused,
+	"InvalidSignatureException":           upstream.CredentialsRefused,
+	"MissingAuthenticationTokenException": upstream.CredentialsRefused,
+	"NotAuthorized":                       upstream.CredentialsRefused,
+	"SignatureDoesNotMatch":               upstream.CredentialsRefused,
+	"UnrecognizedClientException":         upstream.CredentialsRefused,
+	"ConflictException":                   upstream.Rejected,
+	"ResourceNotFoundException":           upstream.Rejected,
+	"ServiceQuotaExceededException":       upstream.Rejected,
+	"ThrottlingException":                 upstream.Rejected,
+	"ValidationException":                 upstream.Rejected,
+	"InternalServerException":             upstream.Unusable,
+}
+
+// Send implements Adapter. The library neither repeats the request nor opens
+// connections of its own.
+func (a *awsAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
+	settings, secrets := a.account.Settings, a.account.Secrets
+	client := pinpointsmsvoicev2.NewFromConfig(a.cfg, func(o *pinpointsmsvoicev2.Options) {
+		o.HTTPClient = a.client.Sender(a.name, a.account.Redact())
+		o.Retryer = aws.NopRetryer{}
+		if settings["region"] != "" {
+			o.Region = settings["region"]
+		}
+		if a.account.Endpoint != "" {
+			o.BaseEndpoint = &a.account.Endpoint
+		}
+		if secrets["access_key_id"] != "" {
+			o.Credentials = credentials.NewStaticCredentialsProvider(secrets["access_key_id"], secrets["secret_access_key"], "")
+		}
+	})
+	kind := types.MessageTypeTransactional
+	if settings["message_type"] != "" {
+		kind = types.MessageType(settings["message_type"])
+	}
+	out, err := client.SendTextMessage(ctx, &pinpointsmsvoicev2.SendTextMessageInput{
+		DestinationPhoneNumber: &m.To, OriginationIdentity: aws.String(settings["sender_id"]), MessageBody: &m.Text, MessageType: kind,
+	})
+	if err != nil {
+		return Receipt{}, a.judge(err)
+	}
+	if aws.ToString(out.MessageId) == "" {
+		return Receipt{}, a.fail(upstream.Unusable, "answer without a message ID")
+	}
+	return Receipt{Status: "accepted", ID: *out.MessageId}, nil
+}
+
+// judge classifies an error of the library.
+func (a *awsAdapter) judge(err error) error {
+	var sent *upstream.Error
+	var answered *smithyhttp.ResponseError
+	var named smithy.APIError
+	switch {
+	case errors.As(err, &sent):
+		return sent
+	case errors.As(err, &named) && awsCodes[named.ErrorCode()] != "":
+		return a.fail(awsCodes[named.ErrorCode()], named.ErrorCode()+": "+named.ErrorMessage())
+	case !errors.As(err, &answered):
+		return a.fail(upstream.NotSent, err.Error()) // credentials or endpoint could not be resolved
+	}
+	if byStatus := a.byStatus(&upstream.Response{Status: answered.HTTPStatusCode(), Body: []byte(err.Error())}); byStatus != nil {
+		return byStatus
+	}
+	return a.fail(upstream.Unusable, err.Error())
+}

@@ -1,0 +1,37 @@
+package vendors
+
+import (
+	"strings"
+	"testing"
+
+	"svcapi/shared/upstream"
+)
+
+func TestEndUserMessaging(t *testing.T) {
+	failed := func(code string) string { return `{"__type":"` + code + `","Message":"m"}` }
+	testAnswers(t, "aws", []recorded{
+		{"accepted", "V", 200, `{"MessageId":"a1b2"}`, "", Receipt{"accepted", "a1b2"}},
+		{"validation", "V", 400, failed("ValidationException"), upstream.Rejected, Receipt{}},
+		{"opted out", "V", 400, failed("ConflictException"), upstream.Rejected, Receipt{}},
+		{"no such sender", "V", 400, failed("ResourceNotFoundException"), upstream.Rejected, Receipt{}},
+		{"spend limit", "V", 400, failed("ServiceQuotaExceededException"), upstream.Rejected, Receipt{}},
+		{"throttled", "V", 400, failed("ThrottlingException"), upstream.Rejected, Receipt{}},
+		{"access denied", "V", 400, failed("AccessDeniedException"), upstream.CredentialsRefused, Receipt{}},
+		{"unknown key", "V", 403, failed("UnrecognizedClientException"), upstream.CredentialsRefused, Receipt{}},
+		{"wrong signature", "V", 403, failed("InvalidSignatureException"), upstream.CredentialsRefused, Receipt{}},
+		{"internal", "V", 500, failed("InternalServerException"), upstream.Unusable, Receipt{}},
+	})
+}
+
+// The request, as the AWS service model has it: AWS JSON 1.0, signed.
+func TestEndUserMessagingRequest(t *testing.T) {
+	asked, text := sent(t, "aws", `{"MessageId":"1"}`, message)
+	same(t, []string{asked.Method, asked.URL.Path, asked.Header.Get("X-Amz-Target"), asked.Header.Get("Content-Type"), text},
+		[]string{
+			"POST", "/", "PinpointSMSVoiceV2.SendTextMessage", "application/x-amz-json-1.0",
+			`{"DestinationPhoneNumber":"+94771234567","MessageBody":"Hello & good day","MessageType":"TRANSACTIONAL","OriginationIdentity":"MyBrand"}`,
+		})
+	if signature := asked.Header.Get("Authorization"); !strings.Contains(signature, "Credential=AKIA1/") || !strings.Contains(signature, "/eu-west-1/sms-voice/aws4_request") {
+		t.Errorf("signed %q", signature)
+	}
+}

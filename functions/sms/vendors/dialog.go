@@ -1,0 +1,97 @@
+package vendors
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"svcapi/shared/upstream"
+)
+
+// dialog is Dialog eSMS's URL method (3rd Party SMS API v2.5): GET, and a code
+// as the whole answer.
+func dialog() Vendor {
+	return Vendor{
+		Spec: upstream.Spec{
+			Name: "dialog", Title: "Dialog eSMS, URL method", Endpoint: "https://e-sms.dialog.lk",
+			Settings: []upstream.Field{senderID, unitPrice},
+			Secrets:  []upstream.Field{{Name: "esmsqk", Description: "key of the URL method (esmsqk)", Required: true}},
+		},
+		Batch: 100, // keeps the URL short
+		New: func(client *upstream.Client, account upstream.Account) Adapter {
+			return &dialogAdapter{caller{"dialog", client, account}}
+		},
+	}
+}
+
+type dialogAdapter struct{ caller }
+
+// dialogCodes are the vendor's failure codes.
+var dialogCodes = map[string]struct {
+	class   upstream.Class
+	meaning string
+}{
+	"2001": {upstream.Rejected, "campaign creation failed"},
+	"2002": {upstream.Rejected, "bad request"},
+	"2003": {upstream.Rejected, "empty number list"},
+	"2004": {upstream.Rejected, "empty message"},
+	"2005": {upstream.Rejected, "invalid number list"},
+	"2006": {upstream.CredentialsRefused, "account not allowed to use GET"},
+	"2007": {upstream.CredentialsRefused, "invalid key"},
+	"2008": {upstream.Rejected, "insufficient balance or quota"},
+	"2009": {upstream.Rejected, "no valid numbers left after mask block"},
+	"2010": {upstream.Rejected, "not eligible for packaging"},
+	"2011": {upstream.Rejected, "transactional error"},
+}
+
+// call returns what stands behind the code of success.
+func (a *dialogAdapter) call(ctx context.Context, path string, query url.Values, send bool) (string, error) {
+	query.Set("esmsqk", a.account.Secrets["esmsqk"])
+	response, err := a.do(ctx, &upstream.Request{
+		Method: http.MethodGet, URL: a.account.Endpoint + "/api/v1/message-via-url/" + path + "?" + query.Encode(), Send: send,
+	})
+	if err != nil {
+		return "", err
+	}
+	body := strings.TrimSpace(string(response.Body))
+	if failure, known := dialogCodes[body]; known {
+		return "", a.fail(failure.class, body+" "+failure.meaning)
+	}
+	if err := a.byStatus(response); err != nil {
+		return "", err
+	}
+	code, rest, _ := strings.Cut(body, "|")
+	if code != "1" {
+		return "", a.fail(upstream.Unusable, body)
+	}
+	return rest, nil
+}
+
+// Send implements Adapter.
+func (a *dialogAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
+	return a.SendSame(ctx, []string{m.To}, m.Text, m.Unicode)
+}
+
+// SendSame implements SameSender.
+func (a *dialogAdapter) SendSame(ctx context.Context, to []string, message string, _ bool) (Receipt, error) {
+	_, err := a.call(ctx, "create/url-campaign", url.Values{
+		"list": {strings.Join(each(to, local), ",")}, "source_address": {a.account.Settings["sender_id"]}, "message": {message},
+	}, true)
+	if err != nil {
+		return Receipt{}, err
+	}
+	return Receipt{Status: "success"}, nil
+}
+
+// Balance implements Balancer.
+func (a *dialogAdapter) Balance(ctx context.Context) (string, error) {
+	balance, err := a.call(ctx, "check/balance", url.Values{}, false)
+	if err != nil {
+		return "", err
+	}
+	if !isNumber(balance) {
+		return "", a.fail(upstream.Unusable, "answer without a balance")
+	}
+	return balance, nil
+}

@@ -1,0 +1,222 @@
+package vendors
+
+import (
+	"context"
+	"crypto/rand"
+	"math/big"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"svcapi/shared/upstream"
+)
+
+// dialogV2 is Dialog eSMS's v2 JSON interface. A login gives a token that is
+// kept until shortly before its end, or until the vendor refuses it.
+func dialogV2() Vendor {
+	tokens := &dialogTokens{kept: map[string]dialogToken{}}
+	return Vendor{
+		Spec: upstream.Spec{
+			Name: "dialogv2", Title: "Dialog eSMS, v2", Endpoint: "https://e-sms.dialog.lk",
+			Settings: []upstream.Field{senderID, unitPrice},
+			Secrets: []upstream.Field{
+				{Name: "username", Description: "user of the account", Required: true},
+				{Name: "password", Description: "password of the account", Required: true},
+			},
+		},
+		Batch: 100,
+		New: func(client *upstream.Client, account upstream.Account) Adapter {
+			return &dialogV2Adapter{caller{"dialogv2", client, account}, tokens}
+		},
+	}
+}
+
+// dialogTokens are the tokens of an instance, by account.
+type dialogTokens struct {
+	mu   sync.Mutex
+	kept map[string]dialogToken
+}
+
+type dialogToken struct {
+	token string
+	until time.Time
+}
+
+const (
+	dialogTokenMargin = 5 * time.Minute // a token is renewed before its end
+	maxDialogTokens   = 1000
+)
+
+func (t *dialogTokens) get(key string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	kept := t.kept[key]
+	if time.Now().After(kept.until) {
+		return ""
+	}
+	return kept.token
+}
+
+func (t *dialogTokens) put(key, token string, life time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.kept) >= maxDialogTokens {
+		clear(t.kept)
+	}
+	t.kept[key] = dialogToken{token, time.Now().Add(life - dialogTokenMargin)}
+}
+
+// drop forgets a token that was refused, unless another request has renewed it.
+func (t *dialogTokens) drop(key, token string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.kept[key].token == token {
+		delete(t.kept, key)
+	}
+}
+
+type dialogV2Adapter struct {
+	caller
+	tokens *dialogTokens
+}
+
+// dialogErrors are the errCode values that are about the account; others, such
+// as 108 (mask not approved) and 118 (blackout), are about the message.
+var dialogErrors = map[string]upstream.Class{
+	"100": dialogTokenRefused, "105": dialogTokenRefused, "106": dialogTokenRefused,
+	"101": upstream.CredentialsRefused,
+}
+
+// dialogTokenRefused stays in this file: it becomes a new login.
+const dialogTokenRefused upstream.Class = "token_refused"
+
+type dialogMobile struct {
+	Mobile string `json:"mobile"`
+}
+
+type dialogSend struct {
+	Recipients    []dialogMobile `json:"msisdn"`
+	Message       string         `json:"message"`
+	Source        string         `json:"sourceAddress"`
+	TransactionID int64          `json:"transaction_id"`
+	PaymentMethod int            `json:"payment_method"` // 0: wallet
+}
+
+type dialogLogin struct {
+	Username string `json:"username"`
+	Password string `json:"password"`
+}
+
+// post returns the members of a successful answer.
+func (a *dialogV2Adapter) post(ctx context.Context, path, token string, body any, send bool) (map[string]jsontext.Value, error) {
+	content, err := json.Marshal(body)
+	if err != nil {
+		return nil, a.fail(upstream.NotSent, err.Error())
+	}
+	header := http.Header{"Content-Type": {"application/json"}}
+	if token != "" {
+		header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := a.do(ctx, &upstream.Request{Method: http.MethodPost, URL: a.account.Endpoint + path, Header: header, Body: content, Send: send})
+	if err != nil {
+		return nil, err
+	}
+	var answer map[string]jsontext.Value
+	status := ""
+	if json.Unmarshal(response.Body, &answer) == nil {
+		status = text(answer["status"])
+	}
+	code, comment := text(answer["errCode"]), upstream.Redact(text(answer["comment"]), []string{token})
+	class, known := dialogErrors[code]
+	switch {
+	case status == "failed" && known:
+		return nil, a.fail(class, code+" "+comment)
+	case token != "" && response.Status == http.StatusUnauthorized:
+		return nil, a.fail(dialogTokenRefused, comment)
+	}
+	if err := a.byStatus(response); err != nil {
+		return nil, err
+	}
+	switch status {
+	case "success":
+		return answer, nil
+	case "failed":
+		return nil, a.fail(upstream.Rejected, code+" "+comment)
+	}
+	return nil, a.fail(upstream.Unusable, string(response.Body))
+}
+
+// loginClasses say what a failed login means: whatever happened, no message
+// left, so nothing is uncertain.
+var loginClasses = map[upstream.Class]upstream.Class{
+	upstream.NotSent:            upstream.NotSent,
+	upstream.NoAnswer:           upstream.NotSent,
+	upstream.Unusable:           upstream.Rejected,
+	upstream.Rejected:           upstream.CredentialsRefused,
+	upstream.CredentialsRefused: upstream.CredentialsRefused,
+	dialogTokenRefused:          upstream.CredentialsRefused,
+}
+
+// login returns a token, a kept one where there is one.
+func (a *dialogV2Adapter) login(ctx context.Context) (key, token string, err error) {
+	user, password := a.account.Secrets["username"], a.account.Secrets["password"]
+	key = a.account.Endpoint + " " + user + " " + password
+	if token = a.tokens.get(key); token != "" {
+		return key, token, nil
+	}
+	answer, err := a.post(ctx, "/api/v2/user/login", "", dialogLogin{user, password}, false)
+	if err != nil {
+		return "", "", a.fail(loginClasses[upstream.ClassOf(err)], "login: "+err.Error())
+	}
+	token = text(answer["token"])
+	seconds, err := time.ParseDuration(text(answer["expiration"]) + "s")
+	if token == "" || err != nil {
+		return "", "", a.fail(upstream.Rejected, "login: answer without token or expiration")
+	}
+	a.tokens.put(key, token, seconds)
+	return key, token, nil
+}
+
+// Send implements Adapter.
+func (a *dialogV2Adapter) Send(ctx context.Context, m Message) (Receipt, error) {
+	return a.SendSame(ctx, []string{m.To}, m.Text, m.Unicode)
+}
+
+// SendSame implements SameSender. A refused token is certain: nothing was sent,
+// so there is a new login and one more try.
+func (a *dialogV2Adapter) SendSame(ctx context.Context, to []string, message string, _ bool) (Receipt, error) {
+	transaction, err := rand.Int(rand.Reader, big.NewInt(999_999_999_999_999_999)) // 1 to 18 digits, unique
+	if err != nil {
+		return Receipt{}, a.fail(upstream.NotSent, err.Error())
+	}
+	request := dialogSend{Message: message, Source: a.account.Settings["sender_id"], TransactionID: transaction.Int64() + 1}
+	for _, number := range each(to, bare) {
+		request.Recipients = append(request.Recipients, dialogMobile{number})
+	}
+	var refused error
+	for range 2 {
+		key, token, err := a.login(ctx)
+		if err != nil {
+			return Receipt{}, err
+		}
+		answer, err := a.post(ctx, "/api/v2/sms", token, request, true)
+		if err == nil {
+			return dialogReceipt(answer), nil
+		}
+		if upstream.ClassOf(err) != dialogTokenRefused {
+			return Receipt{}, err
+		}
+		a.tokens.drop(key, token)
+		refused = err
+	}
+	return Receipt{}, a.fail(upstream.CredentialsRefused, refused.Error())
+}
+
+func dialogReceipt(answer map[string]jsontext.Value) Receipt {
+	var data map[string]jsontext.Value
+	_ = json.Unmarshal(answer["data"], &data) // the vendor has accepted, whatever this says
+	return Receipt{Status: text(answer["status"]), ID: text(data["campaignId"])}
+}

@@ -1,0 +1,96 @@
+package vendors
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"svcapi/shared/upstream"
+)
+
+// notifyLK is Notify.lk's API v1. One recipient a call, no message ID; the
+// shape of errors is not documented and read tolerantly.
+func notifyLK() Vendor {
+	return Vendor{
+		Spec: upstream.Spec{
+			Name: "notifylk", Title: "Notify.lk", Endpoint: "https://app.notify.lk",
+			Settings: []upstream.Field{senderID, unitPrice},
+			Secrets: []upstream.Field{
+				{Name: "user_id", Description: "user ID of the account", Required: true},
+				{Name: "api_key", Description: "API key of the account", Required: true},
+			},
+		},
+		New: func(client *upstream.Client, account upstream.Account) Adapter {
+			return &notifyAdapter{caller{"notifylk", client, account}}
+		},
+	}
+}
+
+type notifyAdapter struct{ caller }
+
+func (a *notifyAdapter) account() url.Values {
+	return url.Values{"user_id": {a.caller.account.Secrets["user_id"]}, "api_key": {a.caller.account.Secrets["api_key"]}}
+}
+
+// read returns the data of a successful answer.
+func (a *notifyAdapter) read(response *upstream.Response) (jsontext.Value, error) {
+	if err := a.byStatus(response); err != nil {
+		return nil, err
+	}
+	var answer map[string]jsontext.Value
+	status := ""
+	if json.Unmarshal(response.Body, &answer) == nil {
+		status = strings.ToLower(text(answer["status"]))
+	}
+	switch status {
+	case "success":
+		return answer["data"], nil
+	case "":
+		return nil, a.fail(upstream.Unusable, string(response.Body))
+	}
+	return nil, a.byWords(strings.Join([]string{text(answer["message"]), text(answer["data"]), text(answer["error"])}, " "))
+}
+
+// Send implements Adapter. It posts a form, so that the key stays out of the URL.
+func (a *notifyAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
+	form := a.account()
+	form.Set("sender_id", a.caller.account.Settings["sender_id"])
+	form.Set("to", international(m.To))
+	form.Set("message", m.Text)
+	if m.Unicode {
+		form.Set("type", "unicode")
+	}
+	response, err := a.do(ctx, &upstream.Request{
+		Method: http.MethodPost, URL: a.caller.account.Endpoint + "/api/v1/send", Send: true,
+		Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, Body: []byte(form.Encode()),
+	})
+	if err != nil {
+		return Receipt{}, err
+	}
+	data, err := a.read(response)
+	if err != nil {
+		return Receipt{}, err
+	}
+	return Receipt{Status: orSuccess(text(data))}, nil
+}
+
+// Balance implements Balancer.
+func (a *notifyAdapter) Balance(ctx context.Context) (string, error) {
+	response, err := a.do(ctx, &upstream.Request{Method: http.MethodGet, URL: a.caller.account.Endpoint + "/api/v1/status?" + a.account().Encode()})
+	if err != nil {
+		return "", err
+	}
+	data, err := a.read(response)
+	if err != nil {
+		return "", err
+	}
+	var account map[string]jsontext.Value
+	if json.Unmarshal(data, &account) != nil || !isNumber(text(account["acc_balance"])) {
+		return "", a.fail(upstream.Unusable, string(response.Body))
+	}
+	return text(account["acc_balance"]), nil
+}

@@ -1,0 +1,194 @@
+package vendors
+
+import (
+	"context"
+	"encoding/base64"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"svcapi/shared/upstream"
+)
+
+// quickSend is QuickSend.lk's HTTP API. The vendor documents requests, hardly
+// any answers: those are read tolerantly.
+func quickSend() Vendor {
+	return Vendor{
+		Spec: upstream.Spec{
+			Name: "quicksend", Title: "QuickSend.lk", Endpoint: "https://quicksend.lk",
+			Settings: []upstream.Field{senderID, unitPrice, {
+				Name:        NativeCheckCost,
+				Description: `"true" asks the vendor for cost estimates; confirm first that its check_cost sends nothing`,
+			}},
+			Secrets: []upstream.Field{
+				{Name: "email", Description: "e-mail address of the account", Required: true},
+				{Name: "api_key", Description: "API key of the account", Required: true},
+			},
+		},
+		Batch: 100,
+		New: func(client *upstream.Client, account upstream.Account) Adapter {
+			return &quickSendAdapter{caller{"quicksend", client, account}}
+		},
+	}
+}
+
+type quickSendAdapter struct{ caller }
+
+func (a *quickSendAdapter) call(ctx context.Context, function string, body any, send bool) (*upstream.Response, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, a.fail(upstream.NotSent, err.Error())
+	}
+	key := base64.StdEncoding.EncodeToString([]byte(a.account.Secrets["email"] + ":" + a.account.Secrets["api_key"]))
+	response, err := a.do(ctx, &upstream.Request{
+		Method: http.MethodPost, URL: a.account.Endpoint + "/Client/api.php?FUN=" + function, Body: text, Send: send,
+		Header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}, "Authorization": {"Basic " + key}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return response, a.byStatus(response)
+}
+
+type quickSendSingle struct {
+	SenderID string `json:"senderID"`
+	To       string `json:"to"`
+	Message  string `json:"msg"`
+}
+
+type quickSendSame struct {
+	SenderID  string   `json:"senderID"`
+	To        []string `json:"to"`
+	Message   string   `json:"msg"`
+	CheckCost bool     `json:"check_cost,omitzero"`
+}
+
+type quickSendDifferent struct {
+	SenderID string             `json:"senderID"`
+	Messages []quickSendMessage `json:"msg_list"`
+}
+
+type quickSendMessage struct {
+	To      string `json:"to"`
+	Message string `json:"msg"`
+}
+
+// Send implements Adapter.
+func (a *quickSendAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
+	return a.send(ctx, "SEND_SINGLE", quickSendSingle{a.account.Settings["sender_id"], local(m.To), m.Text})
+}
+
+// SendSame implements SameSender.
+func (a *quickSendAdapter) SendSame(ctx context.Context, to []string, text string, _ bool) (Receipt, error) {
+	return a.send(ctx, "SEND_BULK_SAME", quickSendSame{SenderID: a.account.Settings["sender_id"], To: each(to, local), Message: text})
+}
+
+// SendDifferent implements DifferentSender.
+func (a *quickSendAdapter) SendDifferent(ctx context.Context, messages []Message) (Receipt, error) {
+	list := make([]quickSendMessage, len(messages))
+	for i, m := range messages {
+		list[i] = quickSendMessage{local(m.To), m.Text}
+	}
+	return a.send(ctx, "SEND_BULK_DIFFERENT", quickSendDifferent{a.account.Settings["sender_id"], list})
+}
+
+// send makes a call that sends. An acceptance without an ID is not believed:
+// the vendor has been seen to answer so without sending.
+func (a *quickSendAdapter) send(ctx context.Context, function string, body any) (Receipt, error) {
+	response, err := a.call(ctx, function, body, true)
+	if err != nil {
+		return Receipt{}, err
+	}
+	answer, err := a.read(response.Body)
+	if err != nil {
+		return Receipt{}, err
+	}
+	id := text(answer["id"])
+	if id == "" {
+		return Receipt{}, a.fail(upstream.Unusable, "accepted without an id")
+	}
+	return Receipt{Status: text(answer["status"]), ID: id}, nil
+}
+
+// quickSendNo are the words of a plain-text refusal, as clients of the vendor know them.
+var quickSendNo = regexp.MustCompile(`(?i)\b(error|fail(ed|ure)?|invalid|insufficient)\b`)
+
+// read returns the members of a successful answer. The body decides: a failure
+// can come with HTTP 200, as JSON or as plain text.
+func (a *quickSendAdapter) read(body []byte) (map[string]jsontext.Value, error) {
+	var answer map[string]jsontext.Value
+	words := string(body)
+	parsed := json.Unmarshal(body, &answer) == nil
+	if parsed {
+		if strings.EqualFold(text(answer["status"]), "success") {
+			return answer, nil
+		}
+		words = strings.Join([]string{text(answer["status"]), text(answer["error"]), text(answer["message"])}, " ")
+	}
+	page := !parsed && strings.HasPrefix(strings.TrimSpace(words), "<")
+	if !page && (quickSendNo.MatchString(words) || keyWords.MatchString(words)) {
+		return nil, a.byWords(words)
+	}
+	return nil, a.fail(upstream.Unusable, string(body))
+}
+
+// CheckCost implements CostChecker. The vendor does not document the types of
+// the answer: every value is read as text.
+func (a *quickSendAdapter) CheckCost(ctx context.Context, to []string, message string) (Campaign, error) {
+	request := quickSendSame{SenderID: a.account.Settings["sender_id"], To: each(to, local), Message: message, CheckCost: true}
+	response, err := a.call(ctx, "SEND_BULK_SAME", request, true)
+	if err != nil {
+		return Campaign{}, err
+	}
+	answer, err := a.read(response.Body)
+	if err != nil {
+		return Campaign{}, err
+	}
+	var data map[string]jsontext.Value
+	var parts []map[string]jsontext.Value
+	if json.Unmarshal(answer["campaign_data"], &data) != nil || json.Unmarshal(data["sms_msg_data"], &parts) != nil {
+		return Campaign{}, a.fail(upstream.Unusable, string(response.Body))
+	}
+	campaign := Campaign{
+		Method: text(data["campaign_method"]), Type: text(data["campaign_type"]), Sender: text(data["sender_id"]),
+		Cost: text(data["campaign_total_cost"]), Numbers: text(data["campaign_total_numbers"]), Parts: []CampaignMessage{},
+	}
+	for _, p := range parts {
+		campaign.Parts = append(campaign.Parts, CampaignMessage{
+			Message: text(p["msg"]), Unicode: flag(p["unicode"]), Size: text(p["msg_size"]), PerSMS: text(p["per_sms_cost"]), Cost: text(p["msg_cost"]),
+		})
+	}
+	return campaign, nil
+}
+
+// Balance implements Balancer. The answer is a number, as text or JSON, or an
+// object that holds one.
+func (a *quickSendAdapter) Balance(ctx context.Context) (string, error) {
+	response, err := a.call(ctx, "CHECK_BALANCE", struct{}{}, false)
+	if err != nil {
+		return "", err
+	}
+	body := strings.TrimSpace(string(response.Body))
+	if isNumber(body) {
+		return body, nil
+	}
+	var bare string
+	if json.Unmarshal(response.Body, &bare) == nil && isNumber(bare) {
+		return bare, nil
+	}
+	var answer map[string]jsontext.Value
+	if json.Unmarshal(response.Body, &answer) == nil {
+		for _, name := range []string{"balance", "Balance", "credit"} {
+			if b := text(answer[name]); isNumber(b) {
+				return b, nil
+			}
+		}
+	}
+	if _, err := a.read(response.Body); err != nil {
+		return "", err
+	}
+	return "", a.fail(upstream.Unusable, body)
+}

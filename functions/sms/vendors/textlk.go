@@ -1,0 +1,101 @@
+package vendors
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"svcapi/shared/upstream"
+)
+
+// textLK is Text.lk's API v3.
+func textLK() Vendor {
+	return Vendor{
+		Spec: upstream.Spec{
+			Name: "textlk", Title: "Text.lk", Endpoint: "https://app.text.lk",
+			Settings: []upstream.Field{senderID, unitPrice},
+			Secrets:  []upstream.Field{{Name: "api_token", Description: "API token of the account", Required: true}},
+		},
+		Batch: 100,
+		New: func(client *upstream.Client, account upstream.Account) Adapter {
+			return &textLKAdapter{caller{"textlk", client, account}}
+		},
+	}
+}
+
+type textLKAdapter struct{ caller }
+
+type textLKSend struct {
+	Recipient string `json:"recipient"`
+	SenderID  string `json:"sender_id"`
+	Type      string `json:"type"`
+	Message   string `json:"message"`
+}
+
+// call returns the data of a successful answer.
+func (a *textLKAdapter) call(ctx context.Context, method, path string, body []byte, send bool) (map[string]jsontext.Value, error) {
+	response, err := a.do(ctx, &upstream.Request{
+		Method: method, URL: a.account.Endpoint + "/api/v3/" + path, Body: body, Send: send,
+		Header: http.Header{
+			"Authorization": {"Bearer " + a.account.Secrets["api_token"]},
+			"Content-Type":  {"application/json"}, "Accept": {"application/json"},
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := a.byStatus(response); err != nil {
+		return nil, err
+	}
+	var answer, data map[string]jsontext.Value
+	status := ""
+	if json.Unmarshal(response.Body, &answer) == nil {
+		status = text(answer["status"])
+	}
+	switch status {
+	case "success":
+		_ = json.Unmarshal(answer["data"], &data) // its fields are third-party knowledge: any may be missing
+		return data, nil
+	case "error":
+		return nil, a.byWords(text(answer["message"]))
+	}
+	return nil, a.fail(upstream.Unusable, string(response.Body))
+}
+
+// Send implements Adapter.
+func (a *textLKAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
+	return a.SendSame(ctx, []string{m.To}, m.Text, m.Unicode)
+}
+
+// SendSame implements SameSender.
+func (a *textLKAdapter) SendSame(ctx context.Context, to []string, message string, unicode bool) (Receipt, error) {
+	kind := "plain"
+	if unicode {
+		kind = "unicode"
+	}
+	body, err := json.Marshal(textLKSend{strings.Join(each(to, international), ","), a.account.Settings["sender_id"], kind, message})
+	if err != nil {
+		return Receipt{}, a.fail(upstream.NotSent, err.Error())
+	}
+	data, err := a.call(ctx, http.MethodPost, "sms/send", body, true)
+	if err != nil {
+		return Receipt{}, err
+	}
+	return Receipt{Status: orSuccess(text(data["status"])), ID: text(data["uid"])}, nil
+}
+
+// Balance implements Balancer.
+func (a *textLKAdapter) Balance(ctx context.Context) (string, error) {
+	data, err := a.call(ctx, http.MethodGet, "balance", nil, false)
+	if err != nil {
+		return "", err
+	}
+	balance := text(data["remaining_balance"])
+	if balance == "" {
+		return "", a.fail(upstream.Unusable, "answer without remaining_balance")
+	}
+	return balance, nil
+}

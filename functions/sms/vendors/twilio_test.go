@@ -1,0 +1,47 @@
+package vendors
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"svcapi/shared/upstream"
+)
+
+func TestTwilio(t *testing.T) {
+	testAnswers(t, "twilio", []recorded{
+		{"queued", "V", 201, `{"sid":"SM12","account_sid":"AC1","status":"queued","to":"+94771234567","num_segments":"1","price":null,"error_code":null}`, "", Receipt{"queued", "SM12"}},
+		{"accepted", "V", 201, `{"sid":"SM13","status":"accepted"}`, "", Receipt{"accepted", "SM13"}},
+		{"created as failed", "made", 201, `{"sid":"SM14","status":"failed","error_code":30003}`, upstream.Rejected, Receipt{}},
+		{"without a sid", "made", 201, `{"status":"queued"}`, upstream.Unusable, Receipt{}},
+		{"authenticate", "V", 401, `{"code":20003,"message":"Authenticate","more_info":"https://www.twilio.com/docs/errors/20003","status":401}`, upstream.CredentialsRefused, Receipt{}},
+		{"no such account", "V", 404, `{"code":20404,"message":"The requested resource was not found","status":404}`, upstream.CredentialsRefused, Receipt{}},
+		{"bad number", "V", 400, `{"code":21211,"message":"The 'To' number is not a valid phone number.","status":400}`, upstream.Rejected, Receipt{}},
+		{"opted out", "V", 400, `{"code":21610,"message":"Attempt to send to unsubscribed recipient","status":400}`, upstream.Rejected, Receipt{}},
+		{"too many requests", "V", 429, `{"code":20429,"message":"Too Many Requests","status":429}`, upstream.Rejected, Receipt{}},
+		{"unavailable", "V", 503, `{"code":20503,"message":"Service unavailable","status":503}`, upstream.Unusable, Receipt{}},
+	})
+	testBalances(t, "twilio", []balanceCase{
+		{"told", "V", 200, `{"account_sid":"AC1","balance":"0.05","currency":"USD"}`, "0.05 USD", ""},
+		{"refused", "V", 401, `{"code":20003,"message":"Authenticate","status":401}`, "", upstream.CredentialsRefused},
+		{"without a number", "made", 200, `{"account_sid":"AC1"}`, "", upstream.Unusable},
+	})
+}
+
+// The request, as the vendor documents it.
+func TestTwilioRequest(t *testing.T) {
+	var asked http.Request
+	var text string
+	_, err := connect(t, "twilio", answering(201, `{"sid":"SM1","status":"queued"}`, &asked, &text)).Send(context.Background(), message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, password, _ := asked.BasicAuth()
+	got := []string{asked.Method, asked.URL.String(), user, password, asked.Header.Get("Content-Type"), text}
+	want := []string{"POST", "/2010-04-01/Accounts/AC1/Messages.json", "AC1", "s3cret-key", "application/x-www-form-urlencoded", "Body=Hello+%26+good+day&From=MyBrand&To=%2B94771234567"}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("got %q, want %q", got[i], want[i])
+		}
+	}
+}

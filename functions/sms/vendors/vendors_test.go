@@ -1,0 +1,176 @@
+package vendors
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"svcapi/shared/project"
+	"svcapi/shared/upstream"
+)
+
+// recorded is an answer of a vendor and what an adapter makes of it. Its source
+// is V, the vendor's documentation; T, third-party code; or made, for this test.
+type recorded struct {
+	name   string
+	source string
+	status int
+	body   string
+	class  upstream.Class // empty: accepted
+	want   Receipt
+}
+
+// filled fills every secret and setting of every vendor.
+var filled = map[string]string{
+	"email": "me@example.com", "api_key": "s3cret-key", "sender_id": "MyBrand", "account_sid": "AC1", "auth_token": "s3cret-key",
+	"user_id": "7", "api_token": "s3cret-key", "esmsqk": "s3cret-key", "username": "me", "password": "s3cret-key",
+	"access_key_id": "AKIA1", "secret_access_key": "s3cret-key", "region": "eu-west-1",
+}
+
+// connect makes an adapter whose vendor is played by handler.
+func connect(t *testing.T, name string, handler http.HandlerFunc) Adapter {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	vendor := NewTable(aws.Config{Region: "eu-west-1"}).Find(name)
+	if vendor == nil {
+		t.Fatalf("no vendor %s", name)
+	}
+	return vendor.New(upstream.New(upstream.Config{TimeoutSeconds: 2, Local: true}), upstream.Account{
+		Integration: project.Integration{Vendor: name, Mode: project.BYOK, Settings: filled},
+		Endpoint:    server.URL, Settings: filled, Secrets: filled,
+	})
+}
+
+// answering plays a vendor that always answers the same, and keeps what it was asked.
+func answering(status int, body string, asked *http.Request, text *string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		if r.URL.Path == "/api/v2/user/login" { // Dialog's v2 interface logs in first
+			_, _ = io.WriteString(w, `{"status":"success","token":"t0ken","expiration":43200}`)
+			return
+		}
+		*asked, *text = *r, string(b)
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// sent calls Send once and returns what the vendor received.
+func sent(t *testing.T, vendor, answer string, m Message) (asked http.Request, text string) {
+	t.Helper()
+	if _, err := connect(t, vendor, answering(200, answer, &asked, &text)).Send(context.Background(), m); err != nil {
+		t.Fatal(err)
+	}
+	return asked, text
+}
+
+func same(t *testing.T, got, want []string) {
+	t.Helper()
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("got %q, want %q", got[i], want[i])
+		}
+	}
+}
+
+var sinhala = Message{To: "+94771234567", Text: "ආයුබෝවන්", Unicode: true}
+
+var message = Message{To: "+94771234567", Text: "Hello & good day"}
+
+// testAnswers runs recorded answers through an adapter's Send.
+func testAnswers(t *testing.T, vendor string, answers []recorded) {
+	t.Helper()
+	for _, a := range answers {
+		t.Run(a.name, func(t *testing.T) {
+			var asked http.Request
+			var text string
+			receipt, err := connect(t, vendor, answering(a.status, a.body, &asked, &text)).Send(context.Background(), message)
+			checkOutcome(t, a, receipt, err)
+		})
+	}
+}
+
+func checkOutcome(t *testing.T, a recorded, receipt Receipt, err error) {
+	t.Helper()
+	if a.class == "" {
+		if err != nil || receipt != a.want {
+			t.Errorf("got %+v, %v; want %+v", receipt, err, a.want)
+		}
+		return
+	}
+	var e *upstream.Error
+	if !errors.As(err, &e) || e.Class != a.class {
+		t.Fatalf("got %+v, %v; want %s", receipt, err, a.class)
+	}
+	if strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "t0ken") {
+		t.Errorf("the error tells a secret: %v", err)
+	}
+}
+
+// everywhere are answers that mean the same from any vendor (decisions: an
+// unparseable answer or an HTTP 5xx is uncertain).
+var everywhere = []recorded{
+	{"server error", "made", 500, `{"status":"error"}`, upstream.Unusable, Receipt{}},
+	{"bad gateway", "made", 502, `<html>Bad Gateway</html>`, upstream.Unusable, Receipt{}},
+	{"a redirect", "made", 302, ``, upstream.Unusable, Receipt{}},
+	{"an empty answer", "made", 200, ``, upstream.Unusable, Receipt{}},
+	{"an HTML page", "made", 200, `<html>error</html>`, upstream.Unusable, Receipt{}},
+	{"JSON cut off", "made", 200, `{"status":"succ`, upstream.Unusable, Receipt{}},
+	{"an empty object", "made", 200, `{}`, upstream.Unusable, Receipt{}},
+	{"an array", "made", 200, `[]`, upstream.Unusable, Receipt{}},
+	{"unauthorized", "made", 401, `no`, upstream.CredentialsRefused, Receipt{}},
+	{"forbidden", "made", 403, `no s3cret-key`, upstream.CredentialsRefused, Receipt{}},
+	{"bad request", "made", 400, `no`, upstream.Rejected, Receipt{}},
+	{"too many requests", "made", 429, `slow down`, upstream.Rejected, Receipt{}},
+}
+
+func TestAnswersThatMeanTheSameFromAnyVendor(t *testing.T) {
+	for _, vendor := range NewTable(aws.Config{}) {
+		t.Run(vendor.Name, func(t *testing.T) { testAnswers(t, vendor.Name, everywhere) })
+	}
+}
+
+// balanceCase is a recorded answer to a balance call.
+type balanceCase struct {
+	name, source string
+	status       int
+	body, want   string
+	class        upstream.Class
+}
+
+func testBalances(t *testing.T, vendor string, cases []balanceCase) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run("balance "+c.name, func(t *testing.T) {
+			var asked http.Request
+			var text string
+			balancer, ok := connect(t, vendor, answering(c.status, c.body, &asked, &text)).(Balancer)
+			if !ok {
+				t.Fatal("no balance call")
+			}
+			got, err := balancer.Balance(context.Background())
+			if got != c.want || (c.class == "") != (err == nil) || err != nil && upstream.ClassOf(err) != c.class {
+				t.Errorf("got %q, %v; want %q, %s", got, err, c.want, c.class)
+			}
+		})
+	}
+}
+
+// A vendor with a bulk call says how many recipients it takes, and no other does.
+func TestTable(t *testing.T) {
+	names := map[string]bool{}
+	for _, v := range NewTable(aws.Config{}) {
+		_, bulk := connect(t, v.Name, nil).(SameSender)
+		if bulk != (v.Batch > 0) || v.Title == "" || names[v.Name] {
+			t.Errorf("%s: bulk %v, batch %d, title %q", v.Name, bulk, v.Batch, v.Title)
+		}
+		names[v.Name] = true
+	}
+}

@@ -1,0 +1,57 @@
+package build_test
+
+import (
+	"context"
+	"debug/buildinfo"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"svcapi/local/build"
+	"svcapi/local/template"
+	"svcapi/local/workdir"
+)
+
+// TestFunctions checks that every function of the template builds, with the flags that ship. (-trimpath keeps
+// -ldflags out of what a binary says of itself.)
+func TestFunctions(t *testing.T) {
+	root, err := workdir.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	product, err := template.Load(filepath.Join(root, "template.yaml"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths, err := build.Functions(context.Background(), product.Functions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(paths) != len(product.Functions) {
+		t.Errorf("%d binaries of %d functions", len(paths), len(product.Functions))
+	}
+	want := map[string]string{"-trimpath": "true", "-tags": "lambda.norpc", "CGO_ENABLED": "0"}
+	for id, path := range paths {
+		info, err := buildinfo.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for _, setting := range info.Settings {
+			got[setting.Key] = setting.Value
+		}
+		for name, v := range want {
+			if got[name] != v {
+				t.Errorf("%s: %s is %q, want %q", id, name, got[name], v)
+			}
+		}
+	}
+}
+
+// TestBroken checks that a function that does not build is named, with what the compiler says.
+func TestBroken(t *testing.T) {
+	_, err := build.Functions(context.Background(), []template.Function{{LogicalID: "NoneFunction", Folder: "none"}})
+	if err == nil || !strings.Contains(err.Error(), "build ./functions/none: exit status 1\n") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,216 @@
+// Package demo makes the projects that the local stack starts with. Their credentials are fixed, so that committed
+// events and examples work as they are; they are of no use anywhere else.
+package demo
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"svcapi/shared/credit"
+	"svcapi/shared/project"
+	"svcapi/shared/secret"
+)
+
+// Credential is what a client authenticates with.
+type Credential struct {
+	ClientID     string `json:"client_id"`
+	ClientSecret string `json:"client_secret"`
+}
+
+// Project is a demo project as its user knows it.
+type Project struct {
+	ID          string                             `json:"project_id"`
+	Credentials map[project.Environment]Credential `json:"credentials"`
+
+	// About says in a few words what is special about it.
+	About string `json:"-"`
+}
+
+// Target is where the projects are made.
+type Target struct {
+	Projects *project.Store
+	Credit   *credit.Store
+	Secrets  *secret.Writer
+	Prices   credit.Prices
+	// Sandbox is the vendor sandbox's base URL; Closed is a URL where connections are refused.
+	Sandbox, Closed string
+}
+
+// limits of the projects' requests.
+var (
+	wide   = project.RateLimit{Requests: 100_000, Window: time.Minute}
+	narrow = project.RateLimit{Requests: 5, Window: time.Minute}
+)
+
+const plenty = 10_000_000 // credits
+
+// plan is one row of the table of projects.
+type plan struct {
+	id, about string
+	mode      project.Mode // of every integration; empty: there are none
+	vendors   reach
+	bare      bool // its integrations have neither secrets nor settings
+	all       bool // it has the inactive integrations too
+	paused    bool
+	trial     []string                  // destinations; nil: not on trial
+	limit     project.RateLimit         // zero: wide
+	credits   func(credit.Prices) int64 // nil: none
+}
+
+// reach tells where the vendors of a chain are; the place is 0 for the chain's first.
+type reach func(place int) (closed bool)
+
+func reachable(int) bool   { return false }
+func unreachable(int) bool { return true }
+func first(place int) bool { return place == 0 }
+
+func rich(credit.Prices) int64 { return plenty }
+
+// plans is the table of projects.
+var plans = []plan{
+	{id: "managed", about: "every integration Managed, 10,000,000 credits", mode: project.Managed, vendors: reachable, all: true, credits: rich},
+	{id: "byok", about: "every integration Manual (BYOK), no credits", mode: project.BYOK, vendors: reachable, all: true},
+	{id: "broke", about: "as managed, no credits", mode: project.Managed, vendors: reachable},
+	{id: "race", about: "as managed, credits for exactly 100 barcodes", mode: project.Managed, vendors: reachable,
+		credits: func(p credit.Prices) int64 { return 100 * p.Of(credit.Barcode) }},
+	{id: "paused", about: "as managed, paused", mode: project.Managed, vendors: reachable, credits: rich, paused: true},
+	{id: "trial", about: "as managed, SMS to 0771234567 only", mode: project.Managed, vendors: reachable, credits: rich, trial: []string{"0771234567"}},
+	{id: "limited", about: "as managed, 5 requests in 60 s", mode: project.Managed, vendors: reachable, credits: rich, limit: narrow},
+	{id: "bare", about: "no integrations", credits: rich},
+	{id: "incomplete", about: "Manual integrations without secrets or settings", mode: project.BYOK, vendors: reachable, bare: true},
+	{id: "unreachable", about: "Managed, vendors on a closed port", mode: project.Managed, vendors: unreachable, credits: rich},
+	{id: "failover", about: "Managed, each chain's first vendor on a closed port", mode: project.Managed, vendors: first, credits: rich},
+}
+
+// suffixes end the client IDs.
+var suffixes = map[project.Environment]string{project.Development: "localdev", project.Production: "localprd"}
+
+// CredentialOf is the fixed credential of a demo project.
+func CredentialOf(projectID string, env project.Environment) Credential {
+	return Credential{
+		ClientID:     "svc_" + projectID + "_" + suffixes[env],
+		ClientSecret: "svcs_local-" + projectID + "-" + string(env),
+	}
+}
+
+// Create makes every demo project and returns them in the table's order. A project that exists is an error.
+func Create(ctx context.Context, to Target) ([]Project, error) {
+	if err := to.accounts(ctx, secret.Managed); err != nil {
+		return nil, err
+	}
+	projects := make([]Project, len(plans))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(4)
+	for i, p := range plans {
+		projects[i] = Project{ID: p.id, About: p.about, Credentials: map[project.Environment]Credential{}}
+		for _, env := range project.Environments() {
+			projects[i].Credentials[env] = CredentialOf(p.id, env)
+		}
+		group.Go(func() error {
+			if err := to.create(ctx, p); err != nil {
+				return fmt.Errorf("demo project %s: %w", p.id, err)
+			}
+			return nil
+		})
+	}
+	return projects, group.Wait()
+}
+
+func (to Target) create(ctx context.Context, p plan) error {
+	limit := p.limit
+	if limit.Requests == 0 {
+		limit = wide
+	}
+	if _, err := to.Projects.CreateProject(ctx, project.Project{
+		ID: p.id, Name: "Demo: " + p.id, Paused: p.paused, Limit: limit, Trial: p.trial != nil, TrialDestinations: p.trial,
+	}); err != nil {
+		return err
+	}
+	if err := to.wallet(ctx, p); err != nil {
+		return err
+	}
+	for _, env := range project.Environments() {
+		c := CredentialOf(p.id, env)
+		if err := to.Projects.AddCredential(ctx, p.id, project.Credential{
+			ClientID: c.ClientID, Environment: env, Active: true,
+			Secrets: []project.SecretDigest{{Digest: project.DigestSecret(c.ClientSecret), Created: time.Now().UTC()}},
+		}); err != nil {
+			return err
+		}
+		for _, i := range to.integrations(p, env) {
+			if err := to.Projects.PutIntegration(ctx, p.id, i); err != nil {
+				return err
+			}
+		}
+	}
+	if p.mode == project.BYOK && !p.bare {
+		return to.accounts(ctx, p.id)
+	}
+	return nil
+}
+
+func (to Target) wallet(ctx context.Context, p plan) error {
+	if err := to.Credit.CreateWallet(ctx, p.id); err != nil || p.credits == nil {
+		return err
+	}
+	return to.Credit.Grant(ctx, credit.Movement{
+		Project: p.id, ID: credit.NewKey(time.Now(), "demo"), Credits: p.credits(to.Prices), Reason: "demo", Actor: "local",
+	})
+}
+
+// integrations are those of a project in an environment.
+func (to Target) integrations(p plan, env project.Environment) []project.Integration {
+	var list []project.Integration
+	place := map[project.Kind]int{}
+	for _, v := range table {
+		if p.mode == "" || v.spare && !p.all {
+			continue
+		}
+		i := project.Integration{
+			Kind: v.kind, Environment: env, Vendor: v.name, Mode: p.mode, Active: !v.spare,
+			Priority: 10 * (place[v.kind] + 1), Settings: map[string]string{},
+		}
+		if !p.bare {
+			maps.Copy(i.Settings, v.settings)
+		}
+		if !v.builtIn {
+			i.Settings["endpoint"] = to.Sandbox + "/" + v.name
+			if p.vendors(place[v.kind]) {
+				i.Settings["endpoint"] = to.Closed
+			}
+		}
+		place[v.kind]++
+		list = append(list, i)
+	}
+	return list
+}
+
+// accounts stores an owner's accounts at every vendor, for both environments.
+func (to Target) accounts(ctx context.Context, owner string) error {
+	for _, v := range table {
+		for _, env := range project.Environments() {
+			if len(v.secrets) == 0 {
+				continue
+			}
+			if err := to.Secrets.Put(ctx, v.kind, owner, env, v.name, v.secrets); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Vendors names the vendors of a kind that the projects use, in the order in which they are asked.
+func Vendors(kind project.Kind) []string {
+	names := []string{}
+	for _, v := range table {
+		if v.kind == kind && !v.spare {
+			names = append(names, v.name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,40 @@
+package demo
+
+import (
+	"svcapi/local/sandbox"
+	"svcapi/shared/project"
+)
+
+// vendor is one row of the table of integrations: what a demo project configures, and the account that the sandbox
+// accepts. The order is the order of a kind's chain.
+type vendor struct {
+	kind     project.Kind
+	name     string
+	builtIn  bool // the service does the work itself: no endpoint
+	spare    bool // configured in the projects managed and byok, but not active
+	settings map[string]string
+	secrets  map[string]string
+}
+
+// smsSettings are the settings of every SMS vendor.
+var smsSettings = map[string]string{"sender_id": "SVCDemo", "unit_price": "0.64"}
+
+// table is the table of integrations. A further vendor is one row.
+var table = []vendor{
+	{kind: project.SMS, name: "quicksend", settings: smsSettings,
+		secrets: map[string]string{"email": sandbox.QuickSendEmail, "api_key": sandbox.QuickSendAPIKey}},
+	{kind: project.SMS, name: "twilio", settings: smsSettings,
+		secrets: map[string]string{"account_sid": sandbox.TwilioAccountSID, "auth_token": sandbox.TwilioAuthToken}},
+	{kind: project.SMS, name: "notifylk", spare: true, settings: smsSettings,
+		secrets: map[string]string{"user_id": sandbox.NotifyUserID, "api_key": sandbox.NotifyAPIKey}},
+	{kind: project.SMS, name: "textlk", spare: true, settings: smsSettings,
+		secrets: map[string]string{"api_token": sandbox.TextLKToken}},
+	{kind: project.SMS, name: "dialog", spare: true, settings: smsSettings,
+		secrets: map[string]string{"esmsqk": sandbox.DialogKey}},
+	{kind: project.SMS, name: "dialogv2", spare: true, settings: smsSettings,
+		secrets: map[string]string{"username": sandbox.DialogUsername, "password": sandbox.DialogPassword}},
+	{kind: project.SMS, name: "aws", spare: true, settings: smsSettings,
+		secrets: map[string]string{"access_key_id": sandbox.AWSAccessKeyID, "secret_access_key": sandbox.AWSSecretAccessKey}},
+	{kind: project.Barcode, name: "builtin", builtIn: true},
+	{kind: project.PDF, name: "builtin", builtIn: true},
+}

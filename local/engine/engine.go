@@ -1,0 +1,140 @@
+// Package engine runs DynamoDB Local, AWS's own engine, as a child process.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"svcapi/local/process"
+	"svcapi/local/workdir"
+)
+
+// EndpointVariable names an engine that already runs. Start uses it instead of starting one.
+const EndpointVariable = "AWS_ENDPOINT_URL_DYNAMODB"
+
+// readyWithin bounds the start of the engine. It is up in under a second on an idle machine.
+const readyWithin = 60 * time.Second
+
+// Options of Start. The zero value is good.
+type Options struct {
+	CacheDir string       // where the engine's jars are kept; default .local/dynamodb of the module
+	Log      io.Writer    // what the engine prints; default nowhere
+	Progress func(string) // told of each slow step in a few words; default nobody
+}
+
+// Engine is a running engine.
+type Engine struct {
+	// URL is the endpoint that DynamoDB clients use.
+	URL string
+
+	process *process.Process // nil when somebody else runs the engine
+}
+
+// Start fetches the engine where the cache does not hold it, starts it in memory and returns when it answers.
+func Start(ctx context.Context, options Options) (*Engine, error) {
+	if url := os.Getenv(EndpointVariable); url != "" {
+		return &Engine{URL: url}, nil
+	}
+	if options.Progress == nil {
+		options.Progress = func(string) {}
+	}
+	if options.CacheDir == "" {
+		dir, err := workdir.Local("dynamodb")
+		if err != nil {
+			return nil, err
+		}
+		options.CacheDir = dir
+	}
+	java, err := exec.LookPath("java")
+	if err != nil {
+		return nil, errors.New("DynamoDB Local needs Java 17 or later, and there is no `java` on the PATH. " +
+			"Install a JRE, or set " + EndpointVariable + " to an engine that runs already")
+	}
+	lib, err := fetch(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	options.Progress("starting DynamoDB Local")
+	// Somebody may take the free port before the engine does: then it ends at once, and another port is tried.
+	for range 3 {
+		var e *Engine
+		if e, err = launch(ctx, java, lib, options.Log); err == nil {
+			return e, nil
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, fmt.Errorf("DynamoDB Local: %w", err)
+}
+
+func launch(ctx context.Context, java, lib string, log io.Writer) (*Engine, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	// -sharedDb: without it every access key has tables of its own.
+	cmd := exec.Command(java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.library.path="+lib,
+		"-cp", filepath.Join(lib, "*"), "software.amazon.dynamodb.services.local.main.ServerRunner",
+		"-inMemory", "-sharedDb", "-disableTelemetry", "-port", strconv.Itoa(port))
+	cmd.Dir = filepath.Dir(lib)
+	cmd.Stdout, cmd.Stderr = log, log
+	child, err := process.Start(cmd)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{URL: "http://127.0.0.1:" + strconv.Itoa(port), process: child}
+	if err := e.ready(ctx); err != nil {
+		e.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// ready waits until the engine answers. A request without a signature is refused, which is answer enough.
+func (e *Engine) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.URL, nil)
+		if err != nil {
+			return err
+		}
+		if answer, err := client.Do(request); err == nil {
+			return answer.Body.Close()
+		}
+		select {
+		case <-e.process.Done():
+			return fmt.Errorf("it ended while starting: %w", e.process.Err())
+		case <-ctx.Done():
+			return fmt.Errorf("it did not answer: %w", ctx.Err())
+		case <-time.After(25 * time.Millisecond):
+		}
+	}
+}
+
+// Close ends the engine and everything it holds. It may be called more than once.
+func (e *Engine) Close() {
+	if e.process != nil {
+		e.process.Kill()
+	}
+}
+
+func freePort() (int, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port, nil
+}

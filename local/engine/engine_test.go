@@ -1,0 +1,121 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// tools gives a PATH that holds only the named scripts, and links to those programs that have no script.
+func tools(t *testing.T, scripts map[string]string) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, script := range scripts {
+		path := filepath.Join(dir, name)
+		if script == "" {
+			program, err := exec.LookPath(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(program, path); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir)
+	t.Setenv(EndpointVariable, "")
+}
+
+// TestMissing checks that what is missing is said plainly.
+func TestMissing(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		scripts map[string]string
+		message string
+	}{
+		{"no java", map[string]string{"mvn": "exit 0"}, "no `java` on the PATH"},
+		{"no mvn", map[string]string{"java": "exit 0"}, "no `mvn` on the PATH"},
+		{"no registry", map[string]string{"java": "exit 0", "mvn": "echo cannot reach it; exit 1"}, "with Maven failed (is its registry reachable?): exit status 1\ncannot reach it"},
+		{"a broken engine", map[string]string{"java": "exit 7", "mvn": copies, "mkdir": ""}, "it ended while starting: exit status 7"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tools(t, c.scripts)
+			_, err := Start(context.Background(), Options{CacheDir: t.TempDir()})
+			if err == nil || !strings.Contains(err.Error(), c.message) {
+				t.Errorf("%v, want %q", err, c.message)
+			}
+		})
+	}
+}
+
+// copies plays Maven: it makes the folder that -DoutputDirectory names.
+const copies = `for a; do case $a in -DoutputDirectory=*) mkdir "${a#-DoutputDirectory=}";; esac; done`
+
+// TestFetchOnce checks that those who need the engine at once download it once, and that what an interrupted download
+// left is not taken for it.
+func TestFetchOnce(t *testing.T) {
+	tools(t, map[string]string{"mvn": copies, "mkdir": ""})
+	cache := t.TempDir()
+	if err := os.Mkdir(filepath.Join(cache, version+".partial"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var steps []string
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			lib, err := fetch(context.Background(), Options{CacheDir: cache, Progress: func(step string) {
+				mu.Lock()
+				defer mu.Unlock()
+				steps = append(steps, step)
+			}})
+			if err != nil || !exists(lib) {
+				t.Errorf("%s: %v", lib, err)
+			}
+		})
+	}
+	group.Wait()
+	if len(steps) != 1 {
+		t.Errorf("downloads: %v", steps)
+	}
+}
+
+// TestRunning checks that an engine that runs already is used, and left alone.
+func TestRunning(t *testing.T) {
+	t.Setenv(EndpointVariable, "http://127.0.0.1:1")
+	e, err := Start(context.Background(), Options{})
+	if err != nil || e.URL != "http://127.0.0.1:1" {
+		t.Fatalf("%v, %v", e, err)
+	}
+	e.Close()
+}
+
+// TestClose checks that the engine answers, and that nothing of it is left after Close.
+func TestClose(t *testing.T) {
+	t.Setenv(EndpointVariable, "")
+	e, err := Start(context.Background(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Client(e.URL).ListTables(context.Background(), nil); err != nil {
+		t.Error(err)
+	}
+	e.Close()
+	conn, err := net.DialTimeout("tcp", strings.TrimPrefix(e.URL, "http://"), time.Second)
+	if err == nil {
+		err = errors.Join(errors.New("something still listens"), conn.Close())
+		t.Error(err)
+	}
+	e.Close()
+}

@@ -1,0 +1,81 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"svcapi/local/template"
+)
+
+// Client is a client of an engine. The engine checks no credentials.
+func Client(url string) *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{
+		BaseEndpoint: &url,
+		Region:       template.Region,
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "local", SecretAccessKey: "local"}, nil
+		}),
+	})
+}
+
+// CreateTables makes the template's tables. names gives a table's name by its logical ID; a table that it does not name
+// gets the template's. The engine knows no tags, no point-in-time recovery and no deletion protection.
+func CreateTables(ctx context.Context, client *dynamodb.Client, from *template.Template, names map[string]string) error {
+	for _, table := range from.Tables {
+		name := table.Name
+		if given, ok := names[table.LogicalID]; ok {
+			name = given
+		}
+		if err := create(ctx, client, table, name); err != nil {
+			return fmt.Errorf("create table %s as %s: %w", table.LogicalID, name, err)
+		}
+	}
+	return nil
+}
+
+func create(ctx context.Context, client *dynamodb.Client, table template.Table, name string) error {
+	input := &dynamodb.CreateTableInput{
+		TableName:   &name,
+		BillingMode: types.BillingModePayPerRequest,
+		KeySchema:   keySchema(table.Keys),
+	}
+	for attribute, kind := range table.Attributes {
+		input.AttributeDefinitions = append(input.AttributeDefinitions, types.AttributeDefinition{
+			AttributeName: &attribute, AttributeType: types.ScalarAttributeType(kind),
+		})
+	}
+	for _, index := range table.Indexes {
+		input.GlobalSecondaryIndexes = append(input.GlobalSecondaryIndexes, types.GlobalSecondaryIndex{
+			IndexName: &index.Name,
+			KeySchema: keySchema(index.Keys),
+			Projection: &types.Projection{
+				ProjectionType: types.ProjectionType(index.Projection), NonKeyAttributes: index.Include,
+			},
+		})
+	}
+	if _, err := client.CreateTable(ctx, input); err != nil {
+		return err
+	}
+	if table.TTL == "" {
+		return nil
+	}
+	_, err := client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
+		TableName: &name,
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{
+			AttributeName: &table.TTL, Enabled: aws.Bool(true),
+		},
+	})
+	return err
+}
+
+func keySchema(keys []template.Key) []types.KeySchemaElement {
+	var schema []types.KeySchemaElement
+	for _, key := range keys {
+		schema = append(schema, types.KeySchemaElement{AttributeName: &key.Attribute, KeyType: types.KeyType(key.Type)})
+	}
+	return schema
+}

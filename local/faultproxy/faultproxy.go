@@ -1,0 +1,154 @@
+// Package faultproxy stands between a client and an HTTP service and loses what it is told to lose:
+// requests before they arrive, answers after their request took effect, and halves of answers. What
+// was lost on the way may be delivered later.
+package faultproxy
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Fate is what becomes of one request. Whatever is lost, the client sees its connection closed at once.
+type Fate string
+
+// The fates of a request.
+const (
+	Deliver     Fate = "delivered"
+	DropRequest Fate = "request dropped" // the service never sees it, unless it is delivered later
+	DropAnswer  Fate = "answer dropped"  // it took effect
+	CutAnswer   Fate = "answer cut"      // it took effect, and the client sees half of the answer
+)
+
+// Request is one attempt of a client.
+type Request struct {
+	// Client is the name that the client's URL was made with.
+	Client string
+	// Operation is the AWS operation (UpdateItem), or the method and path of any other request.
+	Operation string
+	Body      []byte
+
+	proxy  *Proxy
+	method string
+	path   string
+	header http.Header
+}
+
+// Deliver sends the request to the service now and discards the answer: the late copy of a dropped
+// request.
+func (r *Request) Deliver(ctx context.Context) error {
+	answer, err := r.send(ctx)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	_, err = io.Copy(io.Discard, answer.Body)
+	return err
+}
+
+func (r *Request) send(ctx context.Context) (*http.Response, error) {
+	out, err := http.NewRequestWithContext(ctx, r.method, r.proxy.target+r.path, bytes.NewReader(r.Body))
+	if err != nil {
+		return nil, err
+	}
+	out.Header = r.header.Clone()
+	return r.proxy.transport.RoundTrip(out)
+}
+
+// Proxy is a running proxy on a free port of 127.0.0.1.
+type Proxy struct {
+	target    string
+	url       string
+	decide    func(*Request) Fate
+	server    *http.Server
+	transport *http.Transport
+	passed    atomic.Int64
+}
+
+// Start serves until Close. Decide is called for each request, concurrently, and may block: a
+// request waits until its fate is decided.
+func Start(target string, decide func(*Request) Fate) (*Proxy, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("faultproxy: %w", err)
+	}
+	p := &Proxy{
+		target: strings.TrimSuffix(target, "/"),
+		url:    "http://" + listener.Addr().String(),
+		decide: decide,
+		transport: &http.Transport{
+			MaxIdleConnsPerHost: 256,
+			IdleConnTimeout:     5 * time.Second, // before the service's own
+			DisableCompression:  true,
+		},
+	}
+	p.server = &http.Server{Handler: http.HandlerFunc(p.serve)}
+	go func() { _ = p.server.Serve(listener) }() // ends with Close
+	return p, nil
+}
+
+// URL is the endpoint for a client of that name.
+func (p *Proxy) URL(client string) string { return p.url + "/" + url.PathEscape(client) }
+
+// Passed is how many requests have reached the service, late ones not counted.
+func (p *Proxy) Passed() int64 { return p.passed.Load() }
+
+// Close ends the proxy and every connection.
+func (p *Proxy) Close() {
+	_ = p.server.Close()
+	p.transport.CloseIdleConnections()
+}
+
+func (p *Proxy) serve(w http.ResponseWriter, in *http.Request) {
+	body, err := io.ReadAll(in.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler) // closes the connection
+	}
+	client, path, _ := strings.Cut(strings.TrimPrefix(in.URL.EscapedPath(), "/"), "/")
+	if name, err := url.PathUnescape(client); err == nil {
+		client = name
+	}
+	if in.URL.RawQuery != "" {
+		path += "?" + in.URL.RawQuery
+	}
+	r := &Request{Client: client, Body: body, proxy: p, method: in.Method, path: "/" + path, header: in.Header}
+	r.Operation = in.Method + " " + r.path
+	if _, operation, ok := strings.Cut(in.Header.Get("X-Amz-Target"), "."); ok {
+		r.Operation = operation
+	}
+
+	fate := p.decide(r)
+	if fate == DropRequest {
+		panic(http.ErrAbortHandler)
+	}
+	// Detached: a request that has arrived takes effect, whether or not its client still waits.
+	answer, err := r.send(context.WithoutCancel(in.Context()))
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	defer answer.Body.Close()
+	p.passed.Add(1)
+	content, err := io.ReadAll(answer.Body)
+	if err != nil || fate == DropAnswer {
+		panic(http.ErrAbortHandler)
+	}
+	for name, values := range answer.Header {
+		w.Header()[name] = values
+	}
+	w.Header().Set("Content-Length", strconv.Itoa(len(content)))
+	w.WriteHeader(answer.StatusCode)
+	if fate == CutAnswer {
+		_, _ = w.Write(content[:len(content)/2])
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	_, _ = w.Write(content)
+}

@@ -1,0 +1,117 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"svcapi/local/lambda"
+)
+
+// answer is what the client gets.
+type answer struct {
+	status  int
+	headers http.Header
+	body    []byte
+}
+
+// remapped are the headers of a function that reach the client under another name: x-amzn-Remapped-<name>.
+var remapped = []string{"Authorization", "Connection", "Content-Length", "Date", "Expect", "Host", "Max-Forwards",
+	"Proxy-Authenticate", "Server", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent", "Www-Authenticate"}
+
+// proxyAnswer is the output of a Lambda function for proxy integration.
+type proxyAnswer struct {
+	StatusCode        json.RawMessage            `json:"statusCode"`
+	Headers           map[string]json.RawMessage `json:"headers"`
+	MultiValueHeaders map[string][]string        `json:"multiValueHeaders"`
+	Cookies           []string                   `json:"cookies"` // of streams only
+	Body              *string                    `json:"body"`
+	IsBase64Encoded   bool                       `json:"isBase64Encoded"`
+}
+
+// separator ends the prelude of a streamed answer.
+var separator = make([]byte, 8)
+
+// parse reads a function's answer. An error means that the gateway calls it malformed.
+func parse(result lambda.Result, x *exchange) (*answer, error) {
+	payload, stream, isStream := result.Payload, []byte(nil), false
+	if result.Streamed {
+		if payload, stream, isStream = bytes.Cut(result.Payload, separator); !isStream {
+			return nil, errors.New("the function's stream has no prelude")
+		}
+	}
+	var p *proxyAnswer
+	decoder := json.NewDecoder(bytes.NewReader(payload))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&p); err != nil || p == nil {
+		return nil, errors.New("the function's answer is no proxy response")
+	}
+	status, err := strconv.Atoi(scalar(p.StatusCode))
+	if err != nil || status < 200 || status > 599 {
+		return nil, fmt.Errorf("the function's answer has status code %s", p.StatusCode)
+	}
+	a := &answer{status: status, headers: http.Header{}}
+	for name, v := range p.Headers {
+		a.headers.Set(name, scalar(v))
+	}
+	for name, list := range p.MultiValueHeaders { // these beat a single value of theirs
+		for _, v := range list {
+			if !slices.Contains(a.headers.Values(name), v) {
+				a.headers.Add(name, v)
+			}
+		}
+	}
+	for _, name := range remapped {
+		if list := a.headers.Values(name); len(list) > 0 {
+			a.headers["X-Amzn-Remapped-"+name] = list
+			a.headers.Del(name)
+		}
+	}
+	switch {
+	case isStream:
+		a.body = stream
+	case p.Body == nil:
+	case p.IsBase64Encoded && x.binary(accepted(x.request)):
+		if a.body, err = base64.StdEncoding.DecodeString(*p.Body); err != nil {
+			return nil, errors.New("the function's answer has a body that is no Base64")
+		}
+	default:
+		a.body = []byte(*p.Body)
+	}
+	if a.headers.Get("Content-Type") == "" {
+		a.headers.Set("Content-Type", "application/json")
+	}
+	return a, nil
+}
+
+// scalar is the text of a JSON string, number or boolean.
+func scalar(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	return string(raw)
+}
+
+// accepted is the first media type that a client accepts: the gateway looks at no other.
+func accepted(r *http.Request) string {
+	first, _, _ := strings.Cut(r.Header.Get("Accept"), ",")
+	return first
+}
+
+// write sends the answer with the headers that the gateway adds.
+func (a *answer) write(w http.ResponseWriter, x *exchange) {
+	header := w.Header()
+	maps.Copy(header, a.headers)
+	header.Set("X-Amzn-Requestid", x.id)
+	header.Set("X-Amz-Apigw-Id", x.extendedID)
+	w.WriteHeader(a.status)
+	_, _ = w.Write(a.body) // a client that is gone is none of the gateway's
+}

@@ -1,0 +1,435 @@
+package gateway_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"svcapi/local/gateway"
+	"svcapi/local/lambda"
+	"svcapi/local/template"
+)
+
+const stack = `
+Resources:
+  Api:
+    Type: AWS::Serverless::Api
+    Properties:
+      StageName: dev
+      BinaryMediaTypes: ['*/*']
+      GatewayResponses:
+        DEFAULT_4XX:
+          ResponseParameters: {Headers: {X-SVC-Request-ID: context.requestId}}
+          ResponseTemplates: {application/json: '{"code":"http_error","id":"$context.requestId"}'}
+        DEFAULT_5XX:
+          StatusCode: '500'
+          ResponseParameters: {Headers: {X-SVC-Request-ID: context.requestId}}
+          ResponseTemplates: {application/json: '{"code":"internal_error","id":"$context.requestId"}'}
+        MISSING_AUTHENTICATION_TOKEN:
+          StatusCode: '404'
+          ResponseParameters: {Headers: {X-SVC-Request-ID: context.requestId, Static: "'1'"}}
+          ResponseTemplates: {application/json: '{"code":"none","message":$context.error.messageString}'}
+        INTEGRATION_TIMEOUT:
+          StatusCode: '503'
+          ResponseTemplates: {application/json: '{"code":"late"}'}
+  ProbeFunction:
+    Type: AWS::Serverless::Function
+    Properties:
+      Timeout: 2
+      Events:
+        Echo: {Type: Api, Properties: {Path: /api/v1/echo, Method: any}}
+        Hasty: {Type: Api, Properties: {Path: /api/v1/hasty, Method: any, TimeoutInMillis: 100}}
+        Get: {Type: Api, Properties: {Path: /api/v1/only-get, Method: get}}
+        Pair: {Type: Api, Properties: {Path: '/api/v1/pair/{base}/{target}', Method: any}}
+        Known: {Type: Api, Properties: {Path: '/api/v1/pair/{base}/codes', Method: any}}
+        Rest: {Type: Api, Properties: {Path: '/rest/{proxy+}', Method: any}}
+  StreamFunction:
+    Type: AWS::Serverless::Function
+    Properties:
+      Environment: {Variables: {PROBE_STREAM: 1}}
+      Events:
+        Stream: {Type: Api, Properties: {Path: /stream, Method: any, ResponseTransferMode: RESPONSE_STREAM}}
+        Buffered: {Type: Api, Properties: {Path: /not-stream, Method: any}}
+  InitFunction:
+    Type: AWS::Serverless::Function
+    Properties:
+      Environment: {Variables: {PROBE_INIT: exit}}
+      Events:
+        Dead: {Type: Api, Properties: {Path: /dead, Method: any}}
+`
+
+var bootstrap string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "probe")
+	if err == nil {
+		bootstrap = filepath.Join(dir, "bootstrap")
+		build := exec.Command("go", "build", "-tags", "lambda.norpc", "-o", bootstrap, "../lambda/testdata/probe")
+		build.Stderr = os.Stderr
+		err = build.Run()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// start gives the root URL of the stack above, and its access log.
+func start(t *testing.T) (string, *logBuffer) {
+	t.Helper()
+	loaded, err := template.Parse([]byte(stack), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := lambda.NewHost(lambda.Options{LogDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(host.Close)
+	for _, function := range loaded.Functions {
+		if err := host.Add(function, bootstrap); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log := &logBuffer{}
+	handler, err := gateway.New(loaded, host, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := gateway.Serve("127.0.0.1:0", handler)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	return server.URL, log
+}
+
+type logBuffer struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (l *logBuffer) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buffer.Write(b)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buffer.String()
+}
+
+// send sends a request with the path and headers exactly as given.
+func send(t *testing.T, url, method, target string, body io.Reader, headers ...string) (*http.Response, string) {
+	t.Helper()
+	request, err := http.NewRequest(method, url, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.URL.Opaque = target
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Add(headers[i], headers[i+1])
+	}
+	response, err := http.DefaultTransport.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, string(text)
+}
+
+// event sends a request to a function that answers with its event.
+func event(t *testing.T, url, method, target string, body io.Reader, headers ...string) map[string]any {
+	t.Helper()
+	response, text := send(t, url, method, target, body, headers...)
+	var got map[string]any
+	if err := json.Unmarshal([]byte(text), &got); err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s %s: %d %s", method, target, response.StatusCode, text)
+	}
+	return got
+}
+
+// flatten lists the fields of an event with their types. What is a table of names and values stays one field.
+func flatten(prefix string, fields map[string]any, types map[string]string) {
+	for name, v := range fields {
+		name = prefix + name
+		switch v := v.(type) {
+		case nil:
+			types[name] = "null"
+		case bool:
+			types[name] = "boolean"
+		case float64:
+			types[name] = "number"
+		case string:
+			types[name] = "string"
+		case map[string]any:
+			if name == "requestContext" || name == "requestContext.identity" {
+				flatten(name+".", v, types)
+				continue
+			}
+			types[name] = "strings"
+			for _, item := range v {
+				if _, ok := item.([]any); ok {
+					types[name] = "lists"
+				}
+			}
+		}
+	}
+}
+
+// TestEventShape compares an event, field by field, with the one of `sam local generate-event apigateway aws-proxy`
+// (testdata/aws-proxy.json: its fields and their types), plus what AWS documents beyond it for REST APIs.
+func TestEventShape(t *testing.T) {
+	url, _ := start(t)
+	got := map[string]string{}
+	flatten("", event(t, url, "POST", "/api/v1/pair/USD/LKR?a=1", strings.NewReader("{}")), got)
+	text, err := os.ReadFile("testdata/aws-proxy.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"requestContext.domainName": "string", "requestContext.domainPrefix": "string",
+		"requestContext.extendedRequestId": "string", "requestContext.identity.principalOrgId": "null",
+	}
+	if err := json.Unmarshal(text, &want); err != nil {
+		t.Fatal(err)
+	}
+	for name, kind := range want {
+		if got[name] == "" || !slices.Contains(strings.Split(kind, " or "), got[name]) {
+			t.Errorf("%s is %q, want %s", name, got[name], kind)
+		}
+		delete(got, name)
+	}
+	if len(got) != 0 {
+		t.Errorf("fields that AWS does not send: %v", slices.Sorted(maps.Keys(got)))
+	}
+}
+
+// TestEvent checks an event's values.
+func TestEvent(t *testing.T) {
+	url, _ := start(t)
+	got := event(t, url, "PUT", "/api/v1/pair/a%2Fb/x?q=1&q=a%20b+c&empty&bad=%zz", strings.NewReader("\xff\x00"),
+		"X-Two", "1", "X-Two", "2", "X-Forwarded-For", "10.0.0.1", "User-Agent", "probe")
+	body, _ := base64.StdEncoding.DecodeString(got["body"].(string))
+	context := got["requestContext"].(map[string]any)
+	for _, c := range []struct {
+		name      string
+		got, want any
+	}{
+		{"resource", got["resource"], "/api/v1/pair/{base}/{target}"},
+		{"path", got["path"], "/api/v1/pair/a%2Fb/x"},
+		{"method", got["httpMethod"], "PUT"},
+		{"path parameters", got["pathParameters"], map[string]any{"base": "a%2Fb", "target": "x"}},
+		{"query", got["queryStringParameters"], map[string]any{"q": "a b c", "empty": "", "bad": "%zz"}},
+		{"query lists", got["multiValueQueryStringParameters"], map[string]any{"q": []any{"1", "a b c"}, "empty": []any{""}, "bad": []any{"%zz"}}},
+		{"header", got["headers"].(map[string]any)["X-Two"], "2"},
+		{"header list", got["multiValueHeaders"].(map[string]any)["X-Two"], []any{"1", "2"}},
+		{"forwarded", got["headers"].(map[string]any)["X-Forwarded-For"], "10.0.0.1, 127.0.0.1"},
+		{"body", string(body), "\xff\x00"},
+		{"base64", got["isBase64Encoded"], true},
+		{"context path", context["path"], "/dev/api/v1/pair/a%2Fb/x"},
+		{"source", context["identity"].(map[string]any)["sourceIp"], "127.0.0.1"},
+		{"agent", context["identity"].(map[string]any)["userAgent"], "probe"},
+	} {
+		if fmt.Sprint(c.got) != fmt.Sprint(c.want) {
+			t.Errorf("%s: %v, want %v", c.name, c.got, c.want)
+		}
+	}
+	bare := event(t, url, "GET", "/api/v1/echo", nil)
+	for _, name := range []string{"body", "queryStringParameters", "multiValueQueryStringParameters", "pathParameters", "stageVariables"} {
+		if v, ok := bare[name]; !ok || v != nil {
+			t.Errorf("%s of a bare request: %v", name, v)
+		}
+	}
+	if bare["isBase64Encoded"] != false {
+		t.Error("no body, but base64")
+	}
+}
+
+// TestRoutes checks which resource a path reaches, "" for none: paths stay encoded.
+func TestRoutes(t *testing.T) {
+	url, _ := start(t)
+	for _, c := range []struct{ method, target, resource string }{
+		{"GET", "/api/v1/echo", "/api/v1/echo"},
+		{"OPTIONS", "/api/v1/echo", "/api/v1/echo"},
+		{"GET", "/api/v1/echo/", "/api/v1/echo"},
+		{"GET", "/api/v1/echo//", ""},
+		{"GET", "//api/v1/echo", ""},
+		{"GET", "/api/v1//echo", ""},
+		{"GET", "/api/v1/echo%3Fx", ""},
+		{"GET", "/api/v1%2Fecho", ""},
+		{"GET", "/API/v1/echo", ""},
+		{"GET", "/api/v1/only-get", "/api/v1/only-get"},
+		{"POST", "/api/v1/only-get", ""},
+		{"GET", "/api/v1/pair/USD/LKR", "/api/v1/pair/{base}/{target}"},
+		{"GET", "/api/v1/pair/USD/codes", "/api/v1/pair/{base}/codes"},
+		{"GET", "/api/v1/pair/USD%3F/%2F", "/api/v1/pair/{base}/{target}"},
+		{"GET", "/api/v1/pair//LKR", ""},
+		{"GET", "/rest/a/b//c", "/rest/{proxy+}"},
+		{"GET", "/rest/", ""},
+		{"GET", "/", ""},
+	} {
+		response, text := send(t, url, c.method, c.target, nil)
+		var got struct{ Resource, Path string }
+		err := json.Unmarshal([]byte(text), &got)
+		if err != nil || got.Resource != c.resource || (response.StatusCode == http.StatusNotFound) != (c.resource == "") {
+			t.Errorf("%s %s: %d %s", c.method, c.target, response.StatusCode, text)
+		}
+		if c.resource != "" && got.Path != c.target {
+			t.Errorf("%s reached the function as %s", c.target, got.Path)
+		}
+	}
+}
+
+var uuid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
+// TestOwnAnswers checks the gateway's own answers: status, headers and body are the template's.
+func TestOwnAnswers(t *testing.T) {
+	url, log := start(t)
+	large := func(n int) io.Reader { return strings.NewReader(strings.Repeat("x", n)) }
+	for _, c := range []struct {
+		name, target, probe string
+		body                io.Reader
+		header              string
+		status              int
+		want                string
+	}{
+		{"unknown route", "/nothing", "", nil, "", 404, `{"code":"none","message":"Missing Authentication Token"}`},
+		{"unknown route with a signature", "/nothing", "", nil, "Authorization", 403, `{"code":"http_error","id":"ID"}`},
+		{"over 10 MB", "/api/v1/echo", "", large(10<<20 + 1), "", 413, `{"code":"http_error","id":"ID"}`},
+		{"over 6 MB as an event", "/api/v1/echo", "", large(5 << 20), "", 413, `{"code":"http_error","id":"ID"}`},
+		{"error", "/api/v1/echo", `{"do":"error"}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
+		{"death", "/api/v1/echo", `{"do":"exit","n":1}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
+		{"init", "/dead", ``, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
+		{"function's time-out", "/api/v1/echo", `{"do":"sleep","n":60000}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
+		{"integration's time-out", "/api/v1/hasty", `{"do":"sleep","n":300}`, nil, "", 503, `{"code":"late"}`},
+		{"over 6 MB out", "/api/v1/echo", `{"do":"big","n":6300000}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
+		{"no object", "/api/v1/echo", `{"do":"answer","answer":null}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
+		{"no status", "/api/v1/echo", `{"do":"answer","answer":{"body":"x"}}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
+		{"body no text", "/api/v1/echo", `{"do":"answer","answer":{"statusCode":200,"body":{}}}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
+		{"unknown field", "/api/v1/echo", `{"do":"answer","answer":{"statusCode":200,"status":1}}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
+		{"no base64", "/api/v1/echo", `{"do":"answer","answer":{"statusCode":200,"body":"!","isBase64Encoded":true}}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
+		{"a stream where none belongs", "/not-stream", ``, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			headers := []string{"X-Probe", c.probe}
+			if c.header != "" {
+				headers = append(headers, c.header, "x")
+			}
+			response, text := send(t, url, "POST", c.target, c.body, headers...)
+			if masked := uuid.ReplaceAllString(text, "ID"); response.StatusCode != c.status || masked != c.want {
+				t.Errorf("%d %s, want %d %s", response.StatusCode, masked, c.status, c.want)
+			}
+			if id := response.Header.Get("X-SVC-Request-ID"); !uuid.MatchString(id) && c.status != 503 {
+				t.Errorf("request ID %q", id)
+			} else if !strings.Contains(log.String(), id) {
+				t.Errorf("request %s is not in the access log", id)
+			}
+		})
+	}
+}
+
+// TestRefusedByTheServer checks that what cannot be parsed as a request gets the gateway's answer too.
+func TestRefusedByTheServer(t *testing.T) {
+	url, log := start(t)
+	for _, head := range []string{
+		"GET /api/v1/%zz HTTP/1.1\r\nHost: x\r\n\r\n",
+		"GET /api/v1/echo HTTP/1.1\r\n\r\n",
+		"nonsense\r\n\r\n",
+		"GET /api/v1/echo HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 20<<10) + "\r\n\r\n",
+	} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := io.WriteString(conn, head); err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := response.Header.Get("X-SVC-Request-ID")
+		if response.StatusCode/100 != 4 || string(text) != `{"code":"http_error","id":"`+id+`"}` || !strings.Contains(log.String(), id) {
+			t.Errorf("%.40q: %d %s", head, response.StatusCode, text)
+		}
+	}
+}
+
+// TestAnswers checks what becomes of a function's answer.
+func TestAnswers(t *testing.T) {
+	url, _ := start(t)
+	for _, c := range []struct {
+		name, answer string
+		status       int
+		headers      http.Header
+		want         string
+	}{
+		{"text", `{"statusCode":201,"body":"é"}`, 201, http.Header{"Content-Type": {"application/json"}}, "é"},
+		{"base64", `{"statusCode":200,"headers":{"Content-Type":"image/png"},"body":"/wA=","isBase64Encoded":true}`, 200,
+			http.Header{"Content-Type": {"image/png"}}, "\xff\x00"},
+		{"no body", `{"statusCode":"204","body":null}`, 204, http.Header{}, ""},
+		{"headers", `{"statusCode":200,"headers":{"A":"1","B":2},"multiValueHeaders":{"A":["1","3"]}}`, 200,
+			http.Header{"A": {"1", "3"}, "B": {"2"}}, ""},
+		{"remapped", `{"statusCode":401,"headers":{"WWW-Authenticate":"x","Content-Length":"7"}}`, 401,
+			http.Header{"X-Amzn-Remapped-Www-Authenticate": {"x"}, "Www-Authenticate": nil}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			response, text := send(t, url, "POST", "/api/v1/echo", nil, "X-Probe", `{"do":"answer","answer":`+c.answer+`}`)
+			if response.StatusCode != c.status || text != c.want {
+				t.Errorf("%d %q", response.StatusCode, text)
+			}
+			for name, want := range c.headers {
+				if got := response.Header[name]; !slices.Equal(got, want) {
+					t.Errorf("%s: %q, want %q", name, got, want)
+				}
+			}
+		})
+	}
+	response, text := send(t, url, "POST", "/stream", nil)
+	if response.StatusCode != http.StatusCreated || response.Header.Get("Content-Type") != "application/pdf" || len(text) != 7<<20 {
+		t.Errorf("stream: %d %v, %d bytes", response.StatusCode, response.Header, len(text))
+	}
+}
+
+// TestResponsesAreChecked checks that a gateway response with a mistake is found at start.
+func TestResponsesAreChecked(t *testing.T) {
+	for name, response := range map[string]template.GatewayResponse{
+		"unknown variable": {Templates: map[string]string{"application/json": "$context.requestID"}},
+		"header":           {Headers: map[string]string{"A": "$context.requestId"}},
+		"header variable":  {Headers: map[string]string{"A": "context.nothing"}},
+	} {
+		broken := &template.Template{API: template.API{Responses: map[string]template.GatewayResponse{"DEFAULT_4XX": response}}}
+		if _, err := gateway.New(broken, nil, io.Discard); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}

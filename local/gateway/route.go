@@ -1,0 +1,81 @@
+package gateway
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"svcapi/local/template"
+)
+
+type route struct {
+	function string // logical ID
+	method   string // ANY for every method
+	path     string // the resource path, as declared
+	segments []string
+	timeout  time.Duration
+	stream   bool
+}
+
+func newRoute(function string, r template.Route) route {
+	return route{function, r.Method, r.Path, strings.Split(r.Path, "/"), r.Timeout, r.TransferMode == "RESPONSE_STREAM"}
+}
+
+// sentPath is the path as the client sent it. net/http decodes what it parses, so this reads the request line.
+func sentPath(r *http.Request) string {
+	path, _, _ := strings.Cut(r.RequestURI, "?")
+	if !strings.HasPrefix(path, "/") { // absolute form, or the * of OPTIONS
+		return r.URL.EscapedPath()
+	}
+	return path
+}
+
+// match finds the route of a request and takes its path parameters. Segments are compared as they were sent: an escaped
+// slash separates nothing. One trailing slash makes no difference here, but stays in the event. A literal segment beats
+// a parameter, a method beats ANY.
+func (h *Handler) match(x *exchange) bool {
+	path := x.path
+	if len(path) > 1 {
+		path = strings.TrimSuffix(path, "/")
+	}
+	sent := strings.Split(path, "/")
+	best := ""
+	for i := range h.routes {
+		r := &h.routes[i]
+		if r.method != "ANY" && r.method != x.request.Method {
+			continue
+		}
+		if parameters, rank, ok := r.take(sent); ok && rank > best {
+			x.route, x.parameters, best = r, parameters, rank
+		}
+	}
+	return x.route != nil
+}
+
+// take compares segments with the route's. The rank orders routes that fit: the greater, the more exact.
+func (r *route) take(sent []string) (parameters map[string]string, rank string, ok bool) {
+	parameters = map[string]string{}
+	for i, segment := range r.segments {
+		if i >= len(sent) {
+			return nil, "", false
+		}
+		name, isParameter := strings.CutPrefix(strings.TrimSuffix(segment, "}"), "{")
+		greedy, isGreedy := strings.CutSuffix(name, "+")
+		switch {
+		case isParameter && isGreedy:
+			parameters[greedy] = strings.Join(sent[i:], "/")
+			return parameters, rank + "1", parameters[greedy] != ""
+		case isParameter && sent[i] != "":
+			parameters[name] = sent[i]
+			rank += "2"
+		case segment == sent[i]:
+			rank += "3"
+		default:
+			return nil, "", false
+		}
+	}
+	if r.method != "ANY" {
+		rank += "0"
+	}
+	return parameters, rank, len(r.segments) == len(sent)
+}

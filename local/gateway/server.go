@@ -1,0 +1,89 @@
+package gateway
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Server serves a handler.
+type Server struct {
+	// URL is the server's root, without a slash at the end.
+	URL string
+
+	server *http.Server
+}
+
+// Serve answers on an address of this machine, 127.0.0.1:0 for example, until Close.
+func Serve(address string, h *Handler) (*Server, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		URL:    "http://" + listener.Addr().String(),
+		server: &http.Server{Handler: h, MaxHeaderBytes: 10 << 10, ReadHeaderTimeout: 30 * time.Second},
+	}
+	go func() { _ = s.server.Serve(shapedListener{listener, h}) }() // ends by Close
+	return s, nil
+}
+
+// Close ends the server and its connections.
+func (s *Server) Close() error { return s.server.Close() }
+
+// shapedListener gives the gateway's answer to requests that net/http refuses before any handler sees them: malformed
+// escapes in the path, no Host, too many headers.
+type shapedListener struct {
+	net.Listener
+	handler *Handler
+}
+
+// Accept implements net.Listener.
+func (l shapedListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return shapedConn{conn, l.handler}, nil
+}
+
+type shapedConn struct {
+	net.Conn
+	handler *Handler
+}
+
+// refusal is how net/http's own refusals go on after the status line. Answers of a handler have a Date.
+var refusal = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n")
+
+// Write implements net.Conn.
+func (c shapedConn) Write(b []byte) (int, error) {
+	head, _, refused := bytes.Cut(b, refusal)
+	if !refused || !bytes.HasPrefix(head, []byte("HTTP/1.1 ")) || bytes.Contains(head, []byte("\r\n")) {
+		return c.Conn.Write(b)
+	}
+	reason := strings.TrimPrefix(string(head), "HTTP/1.1 ")
+	x := c.handler.begin(&http.Request{RemoteAddr: c.RemoteAddr().String(), RequestURI: "/"})
+	a := c.handler.own(x, "DEFAULT_4XX", "not a valid request: "+reason)
+	if code, err := strconv.Atoi(strings.Fields(reason + " 0")[0]); err == nil && code >= 400 && code < 500 {
+		a.status = code
+	}
+	a.headers.Set("Connection", "close")
+	a.headers.Set("Content-Length", strconv.Itoa(len(a.body)))
+	a.headers.Set("X-Amzn-Requestid", x.id)
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "HTTP/1.1 %d %s\r\n", a.status, http.StatusText(a.status))
+	if err := a.headers.Write(&out); err != nil {
+		return 0, err
+	}
+	out.WriteString("\r\n")
+	out.Write(a.body)
+	c.handler.log(x, a)
+	if _, err := c.Conn.Write(out.Bytes()); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}

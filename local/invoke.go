@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"svcapi/local/build"
+	"svcapi/local/lambda"
+	"svcapi/local/stack"
+	"svcapi/local/template"
+	"svcapi/local/workdir"
+)
+
+// invoke runs one event through a compiled function: `go run ./local invoke sms events/sms-send-managed.json`. The answer
+// goes to standard output, what the function logs to standard error.
+func invoke(args []string) error {
+	if len(args) != 2 {
+		return errors.New("usage: make invoke FN=<function> EVENT=<file>, for example FN=sms EVENT=events/sms-send-managed.json")
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	demo, err := workdir.Local("demo.json")
+	if err != nil {
+		return err
+	}
+	i := invocation{function: args[0], event: args[1], demo: demo, out: os.Stdout, log: os.Stderr}
+	return i.run(ctx)
+}
+
+// invocation is one event for one function, by its folder or its logical ID.
+type invocation struct {
+	function, event string
+	demo            string // the demo file of a stack that may run
+	out, log        io.Writer
+}
+
+func (i invocation) run(ctx context.Context) (err error) {
+	event, err := os.ReadFile(i.event)
+	if err != nil {
+		return err
+	}
+	if !json.Valid(event) {
+		return fmt.Errorf("%s holds no JSON", i.event)
+	}
+	logs, err := os.MkdirTemp("", "invoke")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(logs)) }()
+	overrides, err := running(i.demo)
+	if err != nil {
+		return err
+	}
+	if overrides == nil {
+		progress := func(step string) { fmt.Fprintln(i.log, step) }
+		s, err := stack.Start(ctx, stack.Options{LogDir: filepath.Join(logs, "stack"), Log: i.log, Progress: progress})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, s.Close()) }()
+		overrides = s.Parameters
+	}
+	return i.invoke(ctx, event, overrides, logs)
+}
+
+func (i invocation) invoke(ctx context.Context, event []byte, overrides map[string]string, logs string) error {
+	root, err := workdir.Root()
+	if err != nil {
+		return err
+	}
+	product, err := template.Load(filepath.Join(root, "template.yaml"), overrides)
+	if err != nil {
+		return err
+	}
+	function, ok := product.Function(i.function)
+	if !ok {
+		return fmt.Errorf("template.yaml has no function %q", i.function)
+	}
+	binaries, err := build.Functions(ctx, []template.Function{function})
+	if err != nil {
+		return err
+	}
+	environment := map[string]string{"SVC_LOCAL": "1"}
+	if browser := os.Getenv("CHROMIUM"); browser != "" {
+		environment["CHROMIUM"] = browser
+	}
+	host, err := lambda.NewHost(lambda.Options{LogDir: logs, Concurrency: 1, Environment: environment})
+	if err != nil {
+		return err
+	}
+	defer host.Close()
+	if err := host.Add(function, binaries[function.LogicalID]); err != nil {
+		return err
+	}
+	result, err := host.Invoke(ctx, function.LogicalID, event)
+	if err != nil {
+		return err
+	}
+	log, err := os.ReadFile(filepath.Join(logs, function.Folder+".log"))
+	if err != nil {
+		return err
+	}
+	_, logErr := i.log.Write(log)
+	_, outErr := i.out.Write(append(bytes.TrimRight(result.Payload, "\n"), '\n'))
+	if err := errors.Join(logErr, outErr); err != nil {
+		return err
+	}
+	if result.FunctionError != "" {
+		return fmt.Errorf("function %s failed", function.LogicalID)
+	}
+	return nil
+}
+
+// running gives the parameters that point a function at the stack of a demo file; nil where none runs.
+func running(demoFile string) (map[string]string, error) {
+	text, err := os.ReadFile(demoFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var demo struct {
+		DynamoDBURL string `json:"dynamodb_url"`
+		SecretsURL  string `json:"secrets_url"`
+	}
+	if err := json.Unmarshal(text, &demo); err != nil {
+		return nil, fmt.Errorf("%s: %w", demoFile, err)
+	}
+	// A stack that was killed leaves its file.
+	at, err := url.Parse(demo.DynamoDBURL)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", demoFile, err)
+	}
+	conn, err := net.DialTimeout("tcp", at.Host, time.Second)
+	if err != nil {
+		return nil, nil //nolint:nilerr // nothing answers: no stack runs
+	}
+	return stack.Overrides(demo.DynamoDBURL, demo.SecretsURL), conn.Close()
+}

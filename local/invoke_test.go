@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"svcapi/local/stack"
+	"svcapi/local/workdir"
+)
+
+// documented is what events/answers.json says of an event; "*" stands for any text.
+type documented struct {
+	Function string
+	Status   int
+	Headers  map[string]string
+	Body     any
+	Result   any // of a function that answers no HTTP request
+}
+
+// TestEvents runs every file under events/ through its compiled function, against a stack that runs, and compares the
+// answer with the documented one.
+func TestEvents(t *testing.T) {
+	root, err := workdir.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "events", "answers.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answers map[string]documented
+	if err := json.Unmarshal(text, &answers); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(root, "events", "*.json"))
+	if err != nil || len(files) != len(answers)+1 {
+		t.Fatalf("%d files, %d answers: %v", len(files), len(answers), err)
+	}
+	demo := filepath.Join(t.TempDir(), "demo.json")
+	s, err := stack.Start(t.Context(), stack.Options{LogDir: t.TempDir(), DemoFile: demo})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for name, want := range answers {
+		t.Run(name, func(t *testing.T) {
+			var out, log bytes.Buffer
+			i := invocation{want.Function, filepath.Join(root, "events", name), demo, &out, &log}
+			if err := i.run(t.Context()); err != nil {
+				t.Fatalf("%v\n%s%s", err, out.Bytes(), log.Bytes())
+			}
+			if want.Status == 0 {
+				var got any
+				if err := json.Unmarshal(out.Bytes(), &got); err != nil || !matches(want.Result, got) {
+					t.Errorf("%s, %v, want %v", out.Bytes(), err, want.Result)
+				}
+				return
+			}
+			var got struct {
+				StatusCode        int
+				MultiValueHeaders map[string][]string
+				Body              string
+				IsBase64Encoded   bool
+			}
+			if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+				t.Fatal(err)
+			}
+			body := []byte(got.Body)
+			if got.IsBase64Encoded {
+				if body, err = base64.StdEncoding.DecodeString(got.Body); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var content any
+			if err := json.Unmarshal(body, &content); err != nil || got.StatusCode != want.Status || !matches(want.Body, content) {
+				t.Errorf("%d %s, want %d %v", got.StatusCode, body, want.Status, want.Body)
+			}
+			for header, v := range want.Headers {
+				if strings.Join(got.MultiValueHeaders[header], ",") != v {
+					t.Errorf("header %s is %v, want %s", header, got.MultiValueHeaders[header], v)
+				}
+			}
+		})
+	}
+}
+
+// matches compares what JSON holds, field by field.
+func matches(want, got any) bool {
+	switch want := want.(type) {
+	case string:
+		_, isText := got.(string)
+		return isText && want == "*" || want == got
+	case map[string]any:
+		fields, ok := got.(map[string]any)
+		if !ok || len(fields) != len(want) {
+			return false
+		}
+		for name, v := range want {
+			if field, ok := fields[name]; !ok || !matches(v, field) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		items, ok := got.([]any)
+		return ok && slices.EqualFunc(want, items, matches)
+	}
+	return reflect.DeepEqual(want, got)
+}
+
+// TestInvokeAlone checks that an event finds a stack of its own where none runs, also where one was killed and left its
+// demo file.
+func TestInvokeAlone(t *testing.T) {
+	root, err := workdir.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	demo := filepath.Join(t.TempDir(), "demo.json")
+	if err := os.WriteFile(demo, []byte(`{"dynamodb_url":"http://127.0.0.1:1"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, log bytes.Buffer
+	i := invocation{"sms", filepath.Join(root, "events", "sms-balance-managed.json"), demo, &out, &log}
+	if err := i.run(t.Context()); err != nil || !strings.Contains(out.String(), `"statusCode":200`) {
+		t.Errorf("%v\n%s%s", err, out.Bytes(), log.Bytes())
+	}
+}
+
+// TestInvokeMistakes checks what is said where there is nothing to run.
+func TestInvokeMistakes(t *testing.T) {
+	broken := filepath.Join(t.TempDir(), "broken.json")
+	if err := os.WriteFile(broken, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := invoke(nil); err == nil || !strings.Contains(err.Error(), "usage:") {
+		t.Error(err)
+	}
+	for _, event := range []string{broken, filepath.Join(t.TempDir(), "absent.json")} {
+		i := invocation{function: "sms", event: event, out: &bytes.Buffer{}, log: &bytes.Buffer{}}
+		if err := i.run(context.Background()); err == nil {
+			t.Errorf("%s: no error", event)
+		}
+	}
+}

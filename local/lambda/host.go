@@ -1,0 +1,145 @@
+// Package lambda runs compiled bootstraps as AWS Lambda does: processes that ask the Lambda Runtime API for events, one
+// at a time each, started on demand, frozen between events and ended at the function's timeout.
+package lambda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"svcapi/local/template"
+)
+
+const (
+	// MaxResponse is the most bytes that Lambda takes for a buffered answer.
+	MaxResponse = 6*1024*1024 + 100
+	// MaxStream is the most bytes of a streamed one.
+	MaxStream = 200 * 1024 * 1024
+
+	initTimeout        = 10 * time.Second // Lambda's for init, on demand
+	defaultConcurrency = 10
+)
+
+var (
+	// ErrNoneFree means that no process of the function became free in time.
+	ErrNoneFree = errors.New("every process of the function is busy")
+	// ErrClosed means that the host has ended.
+	ErrClosed = errors.New("the Lambda host has ended")
+)
+
+// extra are the only variables that a function may get beside the template's and Lambda's own.
+var extra = regexp.MustCompile(`^(AWS_ENDPOINT_URL(_[A-Z_]+)?|SVC_LOCAL|CHROMIUM|SVC_TEST_PUBLIC_NETS|SVC_TEST_CA)$`)
+
+// Options of NewHost.
+type Options struct {
+	LogDir      string            // one file per function, <folder>.log; required
+	Concurrency int               // most processes per function; default 10
+	Environment map[string]string // AWS_ENDPOINT_URL*, SVC_LOCAL, CHROMIUM, SVC_TEST_PUBLIC_NETS, SVC_TEST_CA; beats the template's
+}
+
+// Host holds the processes of a set of functions.
+type Host struct {
+	options Options
+
+	mu     sync.Mutex
+	pools  map[string]*pool // by logical ID
+	closed bool
+}
+
+// Result is what became of an event.
+type Result struct {
+	RequestID string        // Lambda's own, not the gateway's
+	Payload   []byte        // the answer; where FunctionError is set, Lambda's error object
+	Streamed  bool          // the function answered as a stream: Payload holds prelude, separator and body
+	Init      time.Duration // from the process's start until it asked for this, its first event; 0 for a later one
+
+	// FunctionError is empty for an answer; "Unhandled" where the function failed, died or took too long.
+	FunctionError string
+}
+
+// NewHost makes a host without functions.
+func NewHost(options Options) (*Host, error) {
+	for name := range options.Environment {
+		if !extra.MatchString(name) {
+			return nil, fmt.Errorf("%s is not among the variables that a local function may get beside the template's", name)
+		}
+	}
+	if options.Concurrency <= 0 {
+		options.Concurrency = defaultConcurrency
+	}
+	if err := os.MkdirAll(options.LogDir, 0o755); err != nil {
+		return nil, err
+	}
+	return &Host{options: options, pools: map[string]*pool{}}, nil
+}
+
+// Add gives the host a function and its binary. No process is started before its first event.
+func (h *Host) Add(function template.Function, bootstrap string) error {
+	binary, err := filepath.Abs(bootstrap)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(binary); err != nil {
+		return fmt.Errorf("function %s is not built: %w", function.LogicalID, err)
+	}
+	log, err := os.OpenFile(filepath.Join(h.options.LogDir, function.Folder+".log"),
+		os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, ok := h.pools[function.LogicalID]; ok || h.closed {
+		return errors.Join(fmt.Errorf("function %s cannot be added now", function.LogicalID), log.Close())
+	}
+	h.pools[function.LogicalID] = &pool{
+		function: function, binary: binary, log: log, limit: h.options.Concurrency,
+		environment: environment(function, binary, h.options.Environment),
+		instances:   map[*instance]bool{},
+	}
+	return nil
+}
+
+// Invoke runs one event through a function, by its logical ID, and waits for the answer. An event waits for a free
+// process while ctx lasts. An event that runs goes on to its end when ctx ends, as in Lambda.
+func (h *Host) Invoke(ctx context.Context, function string, payload []byte) (Result, error) {
+	h.mu.Lock()
+	pool, ok := h.pools[function]
+	closed := h.closed
+	h.mu.Unlock()
+	if closed {
+		return Result{}, ErrClosed
+	}
+	if !ok {
+		return Result{}, fmt.Errorf("there is no function %s", function)
+	}
+	e := &event{id: uuid.NewString(), payload: payload, done: make(chan outcome, 1)}
+	pool.submit(e)
+	select {
+	case o := <-e.done:
+		o.result.RequestID = e.id
+		return o.result, o.err
+	case <-ctx.Done():
+		if pool.withdraw(e) {
+			return Result{RequestID: e.id}, ErrNoneFree
+		}
+		return Result{RequestID: e.id}, ctx.Err()
+	}
+}
+
+// Close ends every process. Events that run or wait end with an error.
+func (h *Host) Close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for _, pool := range h.pools {
+		pool.close()
+	}
+}

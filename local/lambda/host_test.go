@@ -1,0 +1,264 @@
+package lambda_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"svcapi/local/lambda"
+	"svcapi/local/template"
+)
+
+var bootstrap string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "probe")
+	if err == nil {
+		bootstrap = filepath.Join(dir, "bootstrap")
+		build := exec.Command("go", "build", "-tags", "lambda.norpc", "-o", bootstrap, "./testdata/probe")
+		build.Stderr = os.Stderr
+		err = build.Run()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// start gives a host with the function Probe, and its log.
+func start(t *testing.T, concurrency int, change func(*template.Function)) (*lambda.Host, func() string) {
+	t.Helper()
+	logs := t.TempDir()
+	host, err := lambda.NewHost(lambda.Options{
+		LogDir: logs, Concurrency: concurrency,
+		Environment: map[string]string{"SVC_LOCAL": "1", "AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:1"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(host.Close)
+	function := template.Function{
+		LogicalID: "Probe", Name: "local-Probe", Folder: "probe", Handler: "bootstrap", Timeout: 5 * time.Second,
+		MemoryMB: 512, LogGroup: "/aws/lambda/probe", LogFormat: "JSON", LogLevel: "INFO",
+		Environment: map[string]string{"STAGE": "test", "AWS_ENDPOINT_URL_DYNAMODB": ""},
+	}
+	if change != nil {
+		change(&function)
+	}
+	if err := host.Add(function, bootstrap); err != nil {
+		t.Fatal(err)
+	}
+	return host, func() string {
+		text, err := os.ReadFile(filepath.Join(logs, "probe.log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+}
+
+func invoke(t *testing.T, host *lambda.Host, event string) lambda.Result {
+	t.Helper()
+	result, err := host.Invoke(context.Background(), "Probe", []byte(event))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+func decode[T any](t *testing.T, result lambda.Result) T {
+	t.Helper()
+	var v T
+	if err := json.Unmarshal(result.Payload, &v); err != nil || result.FunctionError != "" {
+		t.Fatalf("%s %s: %v", result.FunctionError, result.Payload, err)
+	}
+	return v
+}
+
+// TestEnvironment checks that a function gets what Lambda sets, what its template declares, the listed set, no more.
+func TestEnvironment(t *testing.T) {
+	t.Setenv("SECRET_OF_THE_HOST", "x")
+	host, _ := start(t, 1, nil)
+	got := decode[map[string]string](t, invoke(t, host, `{"do":"env"}`))
+	for name, want := range map[string]string{
+		"AWS_ACCESS_KEY_ID": "LOCALPROBE", "AWS_LAMBDA_FUNCTION_NAME": "local-Probe", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "512",
+		"AWS_LAMBDA_FUNCTION_VERSION": "$LATEST", "AWS_LAMBDA_LOG_GROUP_NAME": "/aws/lambda/probe", "AWS_LAMBDA_LOG_FORMAT": "JSON",
+		"AWS_LAMBDA_LOG_LEVEL": "INFO", "AWS_REGION": "eu-west-1", "TZ": ":UTC", "_HANDLER": "bootstrap", "STAGE": "test",
+		"SVC_LOCAL": "1", "AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:1", "LAMBDA_TASK_ROOT": filepath.Dir(bootstrap),
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %q, want %q", name, got[name], want)
+		}
+		delete(got, name)
+	}
+	rest := []string{"AWS_DEFAULT_REGION", "AWS_LAMBDA_INITIALIZATION_TYPE", "AWS_LAMBDA_LOG_STREAM_NAME", "AWS_LAMBDA_RUNTIME_API",
+		"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "LAMBDA_RUNTIME_DIR", "LANG", "LD_LIBRARY_PATH", "PATH", "_X_AMZN_TRACE_ID"}
+	if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, rest) {
+		t.Errorf("other variables: %v, want %v", names, rest)
+	}
+	if _, err := lambda.NewHost(lambda.Options{LogDir: t.TempDir(), Environment: map[string]string{"STAGE": "x"}}); err == nil {
+		t.Error("the listed set took a variable that is not listed")
+	}
+}
+
+// TestContext checks what the Runtime API says of an event.
+func TestContext(t *testing.T) {
+	host, _ := start(t, 1, nil)
+	result := invoke(t, host, `{"do":"context"}`)
+	got := decode[struct {
+		RequestID string `json:"request_id"`
+		ARN       string `json:"arn"`
+		Left      int    `json:"left_ms"`
+		Trace     string `json:"trace"`
+	}](t, result)
+	if got.RequestID != result.RequestID || got.ARN != "arn:aws:lambda:eu-west-1:123456789012:function:local-Probe" ||
+		got.Left < 4000 || got.Left > 5000 || !strings.HasPrefix(got.Trace, "Root=1-") {
+		t.Errorf("%+v for request %s", got, result.RequestID)
+	}
+	if result.Init <= 0 {
+		t.Error("a cold start without init time")
+	}
+	if again := invoke(t, host, `{"do":"context"}`); again.Init != 0 {
+		t.Errorf("a warm start with init time %s", again.Init)
+	}
+}
+
+type state struct{ PID, Ticks int }
+
+// TestFreeze checks that a process is used again, and that it does not run between events.
+func TestFreeze(t *testing.T) {
+	host, _ := start(t, 3, nil)
+	before := decode[state](t, invoke(t, host, `{"do":"state"}`))
+	time.Sleep(300 * time.Millisecond)
+	after := decode[state](t, invoke(t, host, `{"do":"state"}`))
+	if before.PID != after.PID {
+		t.Errorf("process %d, then %d", before.PID, after.PID)
+	}
+	if ticks := after.Ticks - before.Ticks; ticks > 60 {
+		t.Errorf("%d ticks of a millisecond while frozen for 300 ms", ticks)
+	}
+}
+
+// TestConcurrency checks that a process runs one event at a time, that others start on demand up to the limit, and that
+// an event waits for a free one no longer than its context.
+func TestConcurrency(t *testing.T) {
+	host, _ := start(t, 2, nil)
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	pids := map[int]int{}
+	began := time.Now()
+	for range 6 {
+		group.Go(func() {
+			got := decode[state](t, invoke(t, host, `{"do":"sleep","n":200}`))
+			mu.Lock()
+			defer mu.Unlock()
+			pids[got.PID]++
+		})
+	}
+	time.Sleep(50 * time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := host.Invoke(ctx, "Probe", []byte(`{}`)); !errors.Is(err, lambda.ErrNoneFree) {
+		t.Errorf("a seventh event: %v", err)
+	}
+	group.Wait()
+	if len(pids) != 2 || time.Since(began) < 600*time.Millisecond {
+		t.Errorf("six events of 200 ms: %v in %s", pids, time.Since(began))
+	}
+}
+
+// TestFailures checks how an event ends when its function fails, dies or takes too long, and that the next one works.
+func TestFailures(t *testing.T) {
+	host, log := start(t, 1, func(f *template.Function) { f.Timeout = 500 * time.Millisecond })
+	cases := []struct{ name, event, kind, message string }{
+		{"error", `{"do":"error"}`, "errorString", "it went wrong"},
+		{"panic", `{"do":"panic"}`, "string", "it broke"},
+		{"exit", `{"do":"exit","n":3}`, "Runtime.ExitError", "exit status 3"},
+		{"timeout", `{"do":"sleep","n":60000}`, "Sandbox.Timedout", "Task timed out after 0.50 seconds"},
+		{"too large", `{"do":"big","n":6300000}`, "Function.ResponseSizeTooLarge", "6291556 bytes"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			result := invoke(t, host, c.event)
+			var got struct{ ErrorType, ErrorMessage string }
+			if err := json.Unmarshal(result.Payload, &got); err != nil {
+				t.Fatal(err)
+			}
+			if result.FunctionError != "Unhandled" || got.ErrorType != c.kind || !strings.Contains(got.ErrorMessage, c.message) {
+				t.Errorf("%s: %s", result.FunctionError, result.Payload)
+			}
+			decode[state](t, invoke(t, host, `{"do":"state"}`))
+		})
+	}
+	if invoke(t, host, `{"do":"log"}`); !strings.Contains(log(), "the function's line\n") {
+		t.Errorf("the log lacks the function's output:\n%s", log())
+	}
+	if !strings.Contains(log(), "Task timed out") {
+		t.Errorf("the log lacks the time-out:\n%s", log())
+	}
+}
+
+// TestDeadWhileFrozen checks that a process that ends between events is replaced.
+func TestDeadWhileFrozen(t *testing.T) {
+	host, _ := start(t, 1, nil)
+	first := decode[state](t, invoke(t, host, `{"do":"state"}`))
+	time.Sleep(20 * time.Millisecond)
+	if err := syscall.Kill(first.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for syscall.Kill(first.PID, 0) == nil {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(50 * time.Millisecond) // the host hears of it a moment after the kernel
+	if second := decode[state](t, invoke(t, host, `{"do":"state"}`)); second.PID == first.PID {
+		t.Error("the dead process answered")
+	}
+}
+
+// TestInit checks that an init that fails ends the event that waits for it.
+func TestInit(t *testing.T) {
+	host, log := start(t, 1, func(f *template.Function) { f.Environment["PROBE_INIT"] = "exit" })
+	result := invoke(t, host, `{}`)
+	if result.FunctionError == "" || !strings.Contains(string(result.Payload), "exit status 4") {
+		t.Errorf("%s: %s", result.FunctionError, result.Payload)
+	}
+	if !strings.Contains(log(), "init failed\n") {
+		t.Errorf("the log lacks the function's output:\n%s", log())
+	}
+}
+
+// TestClose checks that the host's end ends its processes and the events that run.
+func TestClose(t *testing.T) {
+	host, _ := start(t, 2, nil)
+	pid := decode[state](t, invoke(t, host, `{"do":"state"}`)).PID
+	running := make(chan error, 1)
+	go func() {
+		_, err := host.Invoke(context.Background(), "Probe", []byte(`{"do":"sleep","n":60000}`))
+		running <- err
+	}()
+	time.Sleep(50 * time.Millisecond)
+	host.Close()
+	if err := <-running; !errors.Is(err, lambda.ErrClosed) {
+		t.Errorf("the running event: %v", err)
+	}
+	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("process %d lives on: %v", pid, err)
+	}
+	if _, err := host.Invoke(context.Background(), "Probe", nil); !errors.Is(err, lambda.ErrClosed) {
+		t.Errorf("an event after the end: %v", err)
+	}
+}

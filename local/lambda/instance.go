@@ -1,0 +1,243 @@
+package lambda
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"svcapi/local/process"
+	"svcapi/local/template"
+)
+
+// instance is one process with a Runtime API of its own. The pool's lock guards what is not set by start.
+type instance struct {
+	pool    *pool
+	process *process.Process
+	server  *http.Server
+	started time.Time
+	events  chan *event   // at most one waits
+	gone    chan struct{} // closed when the process has ended and the pool knows
+
+	ready    bool // it has asked for its first event
+	init     time.Duration
+	running  *event
+	timer    *time.Timer // ends it when init or the event takes too long
+	timedOut bool
+}
+
+// start starts a process. The pool's lock is held.
+func start(p *pool) (*instance, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	i := &instance{pool: p, started: time.Now(), events: make(chan *event, 1), gone: make(chan struct{})}
+	cmd := exec.Command(p.binary)
+	cmd.Dir = filepath.Dir(p.binary)
+	cmd.Env = slices.Concat(p.environment, []string{
+		"AWS_LAMBDA_RUNTIME_API=" + listener.Addr().String(),
+		"AWS_LAMBDA_LOG_STREAM_NAME=" + i.started.UTC().Format("2006/01/02") + "/[$LATEST]" + random(16),
+	})
+	cmd.Stdout, cmd.Stderr = p.log, p.log
+	i.process, err = process.Start(cmd)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	i.limit(initTimeout)
+	i.server = &http.Server{Handler: i.runtimeAPI()}
+	go func() { _ = i.server.Serve(listener) }() // ends with the process
+	go func() {
+		<-i.process.Done()
+		p.ended(i)
+		i.server.Close()
+		close(i.gone)
+	}()
+	return i, nil
+}
+
+// limit ends the process unless its timer is stopped within d. The pool's lock is held.
+func (i *instance) limit(d time.Duration) {
+	var timer *time.Timer
+	timer = time.AfterFunc(d, func() {
+		i.pool.mu.Lock()
+		defer i.pool.mu.Unlock()
+		if i.timer == timer {
+			i.timedOut = true
+			i.process.Signal(syscall.SIGKILL)
+		}
+	})
+	i.timer = timer
+}
+
+// begin makes an event the one that runs. The pool's lock is held.
+func (i *instance) begin(e *event) {
+	i.running = e
+	i.limit(i.pool.function.Timeout)
+}
+
+// runtimeAPI is the Lambda Runtime API, version 2018-06-01, for this process.
+func (i *instance) runtimeAPI() http.Handler {
+	const root = "/2018-06-01/runtime/"
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+root+"invocation/next", i.next)
+	mux.HandleFunc("POST "+root+"invocation/{id}/response", i.response)
+	mux.HandleFunc("POST "+root+"invocation/{id}/error", i.failure)
+	mux.HandleFunc("POST "+root+"init/error", func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(io.LimitReader(r.Body, 64<<10)) // what could be read is what is known
+		i.pool.note("platform.initReport", string(body))
+		accepted(w)
+	})
+	return mux
+}
+
+func (i *instance) next(w http.ResponseWriter, r *http.Request) {
+	i.pool.next(i)
+	var e *event
+	select {
+	case e = <-i.events:
+	case <-r.Context().Done(): // the process has ended
+		return
+	}
+	header := w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Lambda-Runtime-Aws-Request-Id", e.id)
+	header.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(time.Now().Add(i.pool.function.Timeout).UnixMilli(), 10))
+	header.Set("Lambda-Runtime-Invoked-Function-Arn", arn(i.pool.function))
+	header.Set("Lambda-Runtime-Trace-Id",
+		fmt.Sprintf("Root=1-%08x-%s;Parent=%s;Sampled=0", time.Now().Unix(), random(12), random(8)))
+	_, _ = w.Write(e.payload) // a process that is gone is noticed by its end
+}
+
+// current is the event that runs, where it is the one with this ID.
+func (i *instance) current(id string) (*event, time.Duration) {
+	i.pool.mu.Lock()
+	defer i.pool.mu.Unlock()
+	if i.running == nil || i.running.id != id {
+		return nil, 0
+	}
+	init := i.init
+	i.init = 0
+	return i.running, init
+}
+
+func (i *instance) response(w http.ResponseWriter, r *http.Request) {
+	e, init := i.current(r.PathValue("id"))
+	if e == nil {
+		refuse(w, http.StatusBadRequest, "InvalidRequestID", "this event does not run here")
+		return
+	}
+	// Runtimes announce a stream by the mode; Go's by the media type alone.
+	streamed := r.Header.Get("Lambda-Runtime-Function-Response-Mode") == "streaming" ||
+		r.Header.Get("Content-Type") == "application/vnd.awslambda.http-integration-response"
+	limit := int64(MaxResponse)
+	if streamed {
+		limit = MaxStream
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if err != nil {
+		message := fmt.Sprintf("Response payload size exceeded maximum allowed payload size (%d bytes).", limit)
+		e.fail("Function.ResponseSizeTooLarge", message)
+		refuse(w, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge", message)
+		return
+	}
+	if kind := r.Trailer.Get("Lambda-Runtime-Function-Error-Type"); kind != "" {
+		e.fail(kind, "the function failed in the midst of its stream")
+	}
+	e.finish(outcome{result: Result{Payload: body, Streamed: streamed, Init: init}})
+	i.answered(e)
+	accepted(w)
+}
+
+func (i *instance) failure(w http.ResponseWriter, r *http.Request) {
+	e, init := i.current(r.PathValue("id"))
+	if e == nil {
+		refuse(w, http.StatusBadRequest, "InvalidRequestID", "this event does not run here")
+		return
+	}
+	body, _ := io.ReadAll(io.LimitReader(r.Body, MaxResponse)) // what could be read is what is known
+	e.finish(outcome{result: Result{Payload: body, FunctionError: "Unhandled", Init: init}})
+	i.answered(e)
+	accepted(w)
+}
+
+// answered stops the event's clock. The event stays the running one until the process asks for the next.
+func (i *instance) answered(e *event) {
+	i.pool.mu.Lock()
+	defer i.pool.mu.Unlock()
+	if i.running == e {
+		i.timer.Stop()
+	}
+}
+
+func accepted(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusAccepted)
+	_, _ = io.WriteString(w, `{"status":"OK"}`)
+}
+
+func refuse(w http.ResponseWriter, status int, kind, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, `{"errorType":%q,"errorMessage":%q}`, kind, message)
+}
+
+func arn(f template.Function) string {
+	return "arn:aws:lambda:" + template.Region + ":" + template.AccountID + ":function:" + f.Name
+}
+
+// AccessKeyID is the test access key that a function's processes sign with: what they call can tell them apart.
+func AccessKeyID(f template.Function) string { return "LOCAL" + strings.ToUpper(f.Folder) }
+
+// environment is what every process of a function gets: what Lambda sets, what the template declares, and the extra
+// set, each beating those before it.
+func environment(f template.Function, binary string, extra map[string]string) []string {
+	variables := map[string]string{
+		"_HANDLER":                        f.Handler,
+		"AWS_ACCESS_KEY_ID":               AccessKeyID(f),
+		"AWS_SECRET_ACCESS_KEY":           "local",
+		"AWS_SESSION_TOKEN":               "local",
+		"AWS_REGION":                      template.Region,
+		"AWS_DEFAULT_REGION":              template.Region,
+		"AWS_LAMBDA_FUNCTION_NAME":        f.Name,
+		"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": strconv.Itoa(f.MemoryMB),
+		"AWS_LAMBDA_FUNCTION_VERSION":     "$LATEST",
+		"AWS_LAMBDA_INITIALIZATION_TYPE":  "on-demand",
+		"AWS_LAMBDA_LOG_GROUP_NAME":       f.LogGroup,
+		"LAMBDA_TASK_ROOT":                filepath.Dir(binary),
+		"LAMBDA_RUNTIME_DIR":              "/var/runtime",
+		"LANG":                            "en_US.UTF-8",
+		"LD_LIBRARY_PATH":                 "/lib64:/usr/lib64:/var/runtime:/var/runtime/lib:/var/task:/var/task/lib:/opt/lib",
+		"PATH":                            "/usr/local/bin:/usr/bin:/bin:/opt/bin",
+		"TZ":                              ":UTC",
+	}
+	if f.LogFormat == "JSON" {
+		variables["AWS_LAMBDA_LOG_FORMAT"] = f.LogFormat
+		variables["AWS_LAMBDA_LOG_LEVEL"] = f.LogLevel
+	}
+	for _, layer := range []map[string]string{f.Environment, extra} {
+		maps.Copy(variables, layer)
+	}
+	var list []string
+	for name, v := range variables {
+		list = append(list, name+"="+v)
+	}
+	return list
+}
+
+func random(bytes int) string {
+	b := make([]byte, bytes)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}

@@ -1,0 +1,200 @@
+package lambda
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"svcapi/local/template"
+)
+
+// event waits in a pool's queue, then runs in one instance.
+type event struct {
+	id      string
+	payload []byte
+	done    chan outcome // takes the first outcome; later ones are dropped
+}
+
+type outcome struct {
+	result Result
+	err    error
+}
+
+func (e *event) finish(o outcome) {
+	select {
+	case e.done <- o:
+	default:
+	}
+}
+
+// fail finishes an event as Lambda does when a function dies or takes too long.
+func (e *event) fail(kind, message string) {
+	payload, _ := json.Marshal(map[string]string{"errorType": kind, "errorMessage": message}) // strings always marshal
+	e.finish(outcome{result: Result{Payload: payload, FunctionError: "Unhandled"}})
+}
+
+// pool is one function's processes and the events that wait for them.
+type pool struct {
+	function    template.Function
+	binary      string
+	environment []string
+	limit       int
+
+	mu        sync.Mutex
+	log       *os.File
+	queue     []*event
+	idle      []*instance // frozen; the last used is used next
+	instances map[*instance]bool
+	starting  int // instances that have not asked for their first event
+	closed    bool
+}
+
+// submit hands an event to an idle instance, or queues it for the first that is free and starts one where the limit allows.
+func (p *pool) submit(e *event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		e.finish(outcome{err: ErrClosed})
+		return
+	}
+	if n := len(p.idle); n > 0 {
+		i := p.idle[n-1]
+		p.idle = p.idle[:n-1]
+		i.process.Signal(syscall.SIGCONT)
+		i.begin(e)
+		i.events <- e
+		return
+	}
+	p.queue = append(p.queue, e)
+	p.grow()
+}
+
+// grow starts instances for queued events. The lock is held.
+func (p *pool) grow() {
+	for !p.closed && len(p.instances) < p.limit && p.starting < len(p.queue) {
+		i, err := start(p)
+		if err != nil {
+			first := p.queue[0]
+			p.queue = p.queue[1:]
+			p.note("platform.initReport", err.Error())
+			first.fail("Runtime.InvalidEntrypoint", err.Error())
+			continue
+		}
+		p.instances[i] = true
+		p.starting++
+	}
+}
+
+// next gives an instance that asked for work its event: at once where one is queued, else later on i.events.
+func (p *pool) next(i *instance) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.instances[i] {
+		return // it has ended meanwhile
+	}
+	if !i.ready {
+		i.ready = true
+		i.init = time.Since(i.started)
+		p.starting--
+	}
+	i.timer.Stop()
+	if i.running != nil { // it asks for more without an answer; where there was one, this is dropped
+		i.running.fail("Runtime.NoResponse", "the function asked for its next event without an answer to this one")
+		i.running = nil
+	}
+	if len(p.queue) > 0 {
+		e := p.queue[0]
+		p.queue = p.queue[1:]
+		i.begin(e)
+		i.events <- e
+		return
+	}
+	p.idle = append(p.idle, i)
+	i.process.Signal(syscall.SIGSTOP)
+}
+
+// withdraw takes an event out of the queue. It is false when the event has left it.
+func (p *pool) withdraw(e *event) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := slices.Index(p.queue, e)
+	if at < 0 {
+		return false
+	}
+	p.queue = slices.Delete(p.queue, at, at+1)
+	return true
+}
+
+// ended clears up after an instance's process, whatever ended it.
+func (p *pool) ended(i *instance) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i.timer.Stop()
+	delete(p.instances, i)
+	p.idle = slices.DeleteFunc(p.idle, func(other *instance) bool { return other == i })
+	e := i.running
+	select {
+	case <-i.events: // it died before it took the event: another instance can run it
+		p.queue = slices.Insert(p.queue, 0, e)
+		e = nil
+	default:
+	}
+	if !i.ready {
+		p.starting--
+		if len(p.queue) > 0 { // the event that it was started for, or one that waits as long
+			e = p.queue[0]
+			p.queue = p.queue[1:]
+		}
+	}
+	if p.closed {
+		if e != nil {
+			e.finish(outcome{err: ErrClosed})
+		}
+		return
+	}
+	if e != nil {
+		kind, message := "Runtime.ExitError", fmt.Sprintf("Error: Runtime exited: %v", i.process.Err())
+		switch {
+		case i.timedOut && i.ready:
+			kind, message = "Sandbox.Timedout", fmt.Sprintf("Error: Task timed out after %.2f seconds", p.function.Timeout.Seconds())
+		case i.timedOut:
+			kind, message = "Sandbox.Timedout", fmt.Sprintf("Error: init took longer than %s", initTimeout)
+		}
+		message = "RequestId: " + e.id + " " + message
+		p.note("platform.report", message)
+		e.fail(kind, message)
+	}
+	p.grow()
+}
+
+// note writes a line of the platform's own into the function's log, in Lambda's JSON form.
+func (p *pool) note(kind, message string) {
+	line, _ := json.Marshal(map[string]any{ // strings always marshal
+		"time": time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), "type": kind,
+		"record": map[string]string{"status": "error", "error": message},
+	})
+	_, _ = p.log.Write(append(line, '\n')) // the log is all there is to complain to
+}
+
+func (p *pool) close() {
+	p.mu.Lock()
+	p.closed = true
+	var instances []*instance
+	for i := range p.instances {
+		instances = append(instances, i)
+		i.process.Signal(syscall.SIGKILL)
+	}
+	for _, e := range p.queue {
+		e.finish(outcome{err: ErrClosed})
+	}
+	p.queue = nil
+	p.mu.Unlock()
+	for _, i := range instances {
+		<-i.gone
+	}
+	p.log.Close()
+}

@@ -1,0 +1,78 @@
+// Package process starts children that never outlive this process. Each leads a process group of its own and is ended
+// by its id. On Linux the kernel ends it too when this process dies without a word.
+package process
+
+import (
+	"fmt"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Process is a running child.
+type Process struct {
+	// ID is the child's process id, and its group's.
+	ID int
+
+	done chan struct{}
+	err  error
+
+	mu    sync.Mutex // keeps a signal from reaching a later process with the same id
+	ended bool
+}
+
+// Start runs cmd in a process group of its own.
+func Start(cmd *exec.Cmd) (*Process, error) {
+	cmd.SysProcAttr = attributes()
+	if cmd.WaitDelay == 0 {
+		cmd.WaitDelay = time.Second // a grandchild may hold the output open
+	}
+	p := &Process{done: make(chan struct{})}
+	started := make(chan error, 1)
+	go func() {
+		// The kernel's parent-death signal follows the thread that started the child: hold it until the child ends.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		if err == nil {
+			p.ID = cmd.Process.Pid
+		}
+		started <- err
+		if err != nil {
+			return
+		}
+		p.err = cmd.Wait()
+		p.mu.Lock()
+		_ = syscall.Kill(-p.ID, syscall.SIGKILL) // what the child left in its group
+		p.ended = true
+		p.mu.Unlock()
+		close(p.done)
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
+	}
+	return p, nil
+}
+
+// Done is closed when the child has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Err says how the child ended: nil for exit status 0. It is valid once Done is closed.
+func (p *Process) Err() error { return p.err }
+
+// Signal sends a signal to the child's group. After the child's end it does nothing.
+func (p *Process) Signal(signal syscall.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.ended {
+		_ = syscall.Kill(-p.ID, signal)
+	}
+}
+
+// Kill ends the child and its group at once and waits for the end.
+func (p *Process) Kill() {
+	p.Signal(syscall.SIGKILL)
+	<-p.done
+}

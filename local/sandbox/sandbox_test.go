@@ -1,0 +1,427 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/pinpointsmsvoicev2"
+	"github.com/aws/aws-sdk-go-v2/service/pinpointsmsvoicev2/types"
+	"github.com/aws/smithy-go"
+)
+
+func start(t *testing.T) *Server {
+	t.Helper()
+	s, err := Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func basicAuth(user, password string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
+}
+
+// sample is a request to a vendor, as an adapter would make it.
+type sample struct {
+	method, path, authorization, body string
+}
+
+func (s *Server) send(ctx context.Context, in sample) (status int, body string, err error) {
+	r, err := http.NewRequestWithContext(ctx, in.method, s.URL+in.path, strings.NewReader(in.body))
+	if err != nil {
+		return 0, "", err
+	}
+	if in.authorization != "" {
+		r.Header.Set("Authorization", in.authorization)
+	}
+	if strings.HasPrefix(in.body, "{") {
+		r.Header.Set("Content-Type", "application/json")
+	} else if in.body != "" {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, "", err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	return answer.StatusCode, string(text), err
+}
+
+// token logs in to Dialog's v2 interface.
+func (s *Server) token(t *testing.T) string {
+	t.Helper()
+	_, body, err := s.send(t.Context(), sample{"POST", "/dialogv2/api/v2/user/login", "", fmt.Sprintf(`{"username":%q,"password":%q}`, DialogUsername, DialogPassword)})
+	var answer struct{ Token string }
+	if err != nil || json.Unmarshal([]byte(body), &answer) != nil || answer.Token == "" {
+		t.Fatalf("login: %s, %v", body, err)
+	}
+	return "Bearer " + answer.Token
+}
+
+const (
+	quicksendPath = "/quicksend/Client/api.php?FUN="
+	dialogPath    = "/dialog/api/v1/message-via-url/create/url-campaign?"
+	twilioPath    = "/twilio/2010-04-01/Accounts/" + TwilioAccountSID
+)
+
+var (
+	quicksendAuth = basicAuth(QuickSendEmail, QuickSendAPIKey)
+	twilioAuth    = basicAuth(TwilioAccountSID, TwilioAuthToken)
+	transaction   = 0
+)
+
+// sends makes a request to each vendor for a number of nine digits, with and without good credentials.
+func (s *Server) sends(t *testing.T, good bool) map[string]func(nine string) sample {
+	t.Helper()
+	bad := "x"
+	token := "Bearer none"
+	if good {
+		bad, token = "", s.token(t)
+	}
+	return map[string]func(nine string) sample{
+		"quicksend": func(n string) sample {
+			return sample{"POST", quicksendPath + "SEND_SINGLE", quicksendAuth + bad, `{"senderID":"Demo","to":"0` + n + `","msg":"Hi"}`}
+		},
+		"notifylk": func(n string) sample {
+			return sample{"POST", "/notifylk/api/v1/send", "", url.Values{
+				"user_id": {NotifyUserID}, "api_key": {NotifyAPIKey + bad}, "sender_id": {"Demo"}, "to": {"94" + n}, "message": {"Hi"},
+			}.Encode()}
+		},
+		"textlk": func(n string) sample {
+			return sample{"POST", "/textlk/api/v3/sms/send", "Bearer " + TextLKToken + bad, `{"recipient":"94` + n + `","sender_id":"Demo","type":"plain","message":"Hi"}`}
+		},
+		"dialog": func(n string) sample {
+			return sample{"GET", dialogPath + url.Values{
+				"esmsqk": {DialogKey + bad}, "list": {"0" + n}, "source_address": {"Demo"}, "message": {"Hi"},
+			}.Encode(), "", ""}
+		},
+		"dialogv2": func(n string) sample {
+			transaction++
+			return sample{"POST", "/dialogv2/api/v2/sms", token, fmt.Sprintf(`{"msisdn":[{"mobile":%q}],"message":"Hi","sourceAddress":"Demo","transaction_id":%d,"payment_method":0}`, n, transaction)}
+		},
+		"twilio": func(n string) sample {
+			return sample{"POST", twilioPath + "/Messages.json", twilioAuth + bad, url.Values{"To": {"+94" + n}, "From": {"Demo"}, "Body": {"Hi"}}.Encode()}
+		},
+	}
+}
+
+// TestOutcomes checks the table of magic numbers for every vendor that is not asked through an SDK: the status and a
+// part of the body.
+func TestOutcomes(t *testing.T) {
+	s := start(t)
+	wants := map[string]map[string]string{
+		"quicksend": {"771234567": `200 "status":"success"`, "770000001": `200 "status":"error"`, "770000002": `401 Unauthorized`},
+		"notifylk":  {"771234567": `200 {"data":"Sent","status":"success"}`, "770000001": `200 "status":"error"`, "770000002": `401 "status":"error"`},
+		"textlk":    {"771234567": `200 "sms_count":1`, "770000001": `200 "status":"error"`, "770000002": `401 Unauthenticated`},
+		"dialog":    {"771234567": `200 1`, "770000001": `200 2009`, "770000002": `200 2007`},
+		"dialogv2":  {"771234567": `200 Campaign Created`, "770000001": `200 "errCode":108`, "770000002": `401 "errCode":101`},
+		"twilio":    {"771234567": `201 "status":"queued"`, "770000001": `400 "code":21610`, "770000002": `401 "code":20003`},
+	}
+	for name, send := range s.sends(t, true) {
+		want := wants[name]
+		want["770000003"], want["770000005"] = "200 <!doctype html>", "500 Internal Server Error"
+		for number, expected := range want {
+			status, part, _ := strings.Cut(expected, " ")
+			got, body, err := s.send(t.Context(), send(number))
+			if err != nil || fmt.Sprint(got) != status || !strings.Contains(body, part) {
+				t.Errorf("%s to %s: %d %s %v, want %s", name, number, got, body, err, expected)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		if _, body, err := s.send(ctx, send("770000004")); err == nil {
+			t.Errorf("%s answers what it should leave hanging: %s", name, body)
+		}
+		cancel()
+	}
+	for name, send := range s.sends(t, false) {
+		got, body, err := s.send(t.Context(), send("771234567"))
+		refused := got == http.StatusUnauthorized || name == "dialog" && body == dialogInvalidKey
+		if err != nil || !refused {
+			t.Errorf("%s takes wrong credentials: %d %s %v", name, got, body, err)
+		}
+	}
+}
+
+func TestSlow(t *testing.T) {
+	s := start(t)
+	began := time.Now()
+	status, body, err := s.send(t.Context(), s.sends(t, true)["twilio"]("770000006"))
+	if took := time.Since(began); err != nil || status != http.StatusCreated || took < 2*time.Second || took > 3*time.Second {
+		t.Errorf("%d %s %v after %v, want an acceptance after 2 s", status, body, err, took)
+	}
+}
+
+// TestMalformed checks that each vendor refuses in its own words what it would not take.
+func TestMalformed(t *testing.T) {
+	s := start(t)
+	token := s.token(t)
+	const quick, text, sms = quicksendPath, "/textlk/api/v3/sms/send", "/dialogv2/api/v2/sms"
+	notify := "/notifylk/api/v1/send?user_id=" + NotifyUserID + "&api_key=" + NotifyAPIKey
+	dial := dialogPath + "esmsqk=" + DialogKey
+	bearer := "Bearer " + TextLKToken
+	for _, c := range []struct {
+		sample
+		status int
+		part   string
+	}{
+		{sample{"POST", quick + "SEND_SINGLE", quicksendAuth, `{"senderID":"D","to":"+94771234567","msg":"m"}`}, 200, "Invalid number"},
+		{sample{"POST", quick + "SEND_SINGLE", quicksendAuth, `{"senderID":"D","to":["0771234567"],"msg":"m"}`}, 200, "Invalid request"},
+		{sample{"POST", quick + "SEND_SINGLE", quicksendAuth, `{"to":"0771234567","msg":"m"}`}, 200, "sender"},
+		{sample{"POST", quick + "SEND_SINGLE", quicksendAuth, `{"senderID":"D","to":"0771234567","msg":""}`}, 200, "empty"},
+		{sample{"POST", quick + "SEND_BULK_SAME", quicksendAuth, `{"senderID":"D","to":[],"msg":"m"}`}, 200, "Invalid request"},
+		{sample{"POST", quick + "NONE", quicksendAuth, `{}`}, 200, "Invalid function"},
+		{sample{"GET", quick + "SEND_SINGLE", quicksendAuth, ""}, 404, "Not Found"},
+		{sample{"GET", notify + "&sender_id=D&to=0771234567&message=m", "", ""}, 200, "Invalid number"},
+		{sample{"GET", notify + "&to=94771234567&message=m", "", ""}, 200, "sender_id"},
+		{sample{"GET", notify + "&sender_id=D&to=94771234567&message=%E0%B6%9A", "", ""}, 200, "type=unicode"},
+		{sample{"POST", text, bearer, `{"recipient":"0771234567","sender_id":"D","type":"plain","message":"m"}`}, 200, "Invalid phone number"},
+		{sample{"POST", text, bearer, `{"recipient":"94771234567","sender_id":"TwelveLetter","type":"plain","message":"m"}`}, 200, "sender id"},
+		{sample{"POST", text, bearer, `{"recipient":"94771234567","sender_id":"D","message":"m"}`}, 200, "type"},
+		{sample{"POST", text, bearer, `{`}, 400, "error"},
+		{sample{"GET", dial + "&source_address=D&message=m", "", ""}, 200, "2003"},
+		{sample{"GET", dial + "&list=0771234567&source_address=D", "", ""}, 200, "2004"},
+		{sample{"GET", dial + "&list=%2B94771234567&source_address=D&message=m", "", ""}, 200, "2005"},
+		{sample{"GET", dial + "&list=0771234567&message=m", "", ""}, 200, "2002"},
+		{sample{"POST", sms, token, `{"msisdn":[{"mobile":"0771234567"}],"message":"m","transaction_id":1}`}, 400, "Invalid mobile"},
+		{sample{"POST", sms, token, `{"msisdn":[{"mobile":"771234567"}],"message":"m"}`}, 400, "transaction_id"},
+		{sample{"POST", sms, token, `{"msisdn":[],"message":"m","transaction_id":1}`}, 400, "Invalid request"},
+		{sample{"POST", "/dialogv2/api/v2/user/login", "", `{"username":"x","password":"y"}`}, 401, `"remainingCount":2`},
+		{sample{"POST", twilioPath + "/Messages.json", twilioAuth, "From=D&Body=m"}, 400, "21604"},
+		{sample{"POST", twilioPath + "/Messages.json", twilioAuth, "To=0771234567&From=D&Body=m"}, 400, "21211"},
+		{sample{"POST", twilioPath + "/Messages.json", twilioAuth, "To=%2B94771234567&Body=m"}, 400, "21603"},
+		{sample{"POST", twilioPath + "/Messages.json", twilioAuth, "To=%2B94771234567&From=D"}, 400, "21602"},
+		{sample{"GET", "/twilio/2010-04-01/Accounts/ACother/Balance.json", twilioAuth, ""}, 404, "20404"},
+	} {
+		status, body, err := s.send(t.Context(), c.sample)
+		if err != nil || status != c.status || !strings.Contains(body, c.part) {
+			t.Errorf("%v: %d %s %v, want %d with %s", c.sample, status, body, err, c.status, c.part)
+		}
+	}
+}
+
+func TestTransactionIDsAreUnique(t *testing.T) {
+	s := start(t)
+	in := sample{"POST", "/dialogv2/api/v2/sms", s.token(t), `{"msisdn":[{"mobile":"771234567"}],"message":"m","transaction_id":7}`}
+	for i, want := range []int{200, 400} {
+		if status, body, err := s.send(t.Context(), in); err != nil || status != want {
+			t.Errorf("send %d: %d %s %v, want %d", i, status, body, err, want)
+		}
+	}
+}
+
+func TestBalances(t *testing.T) {
+	s := start(t)
+	for _, c := range []struct {
+		sample
+		want string
+	}{
+		{sample{"POST", quicksendPath + "CHECK_BALANCE", quicksendAuth, "{}"}, `1250.50`},
+		{sample{"GET", "/notifylk/api/v1/status?user_id=" + NotifyUserID + "&api_key=" + NotifyAPIKey, "", ""}, `{"data":{"acc_balance":3500,"active":true},"status":"success"}`},
+		{sample{"GET", "/textlk/api/v3/balance", "Bearer " + TextLKToken, ""}, `{"data":{"expired_on":"8th Sep 30, 4:44 PM","remaining_balance":"950"},"status":"success"}`},
+		{sample{"GET", "/dialog/api/v1/message-via-url/check/balance?esmsqk=" + DialogKey, "", ""}, `1|4500.00`},
+		{sample{"GET", twilioPath + "/Balance.json", twilioAuth, ""}, `{"account_sid":"` + TwilioAccountSID + `","balance":"12.05","currency":"USD"}`},
+	} {
+		status, body, err := s.send(t.Context(), c.sample)
+		if err != nil || status != http.StatusOK || body != c.want {
+			t.Errorf("%s: %d %s %v, want %s", c.path, status, body, err, c.want)
+		}
+	}
+	for _, call := range s.Calls() {
+		if call.Operation != "balance" || call.To == nil {
+			t.Errorf("noted as %+v", call)
+		}
+	}
+}
+
+func TestCostCheckSendsNothing(t *testing.T) {
+	s := start(t)
+	status, body, err := s.send(t.Context(), sample{"POST", quicksendPath + "SEND_BULK_SAME", quicksendAuth,
+		`{"senderID":"Demo","to":["0771234567","0712345678"],"msg":"Hi","check_cost":true}`})
+	if err != nil || status != 200 || !strings.Contains(body, `"campaign_total_cost":1.28`) || !strings.Contains(body, `"msg_size":1`) {
+		t.Errorf("%d %s %v", status, body, err)
+	}
+	calls := s.Calls()
+	if len(calls) != 1 || calls[0].Operation != "check_cost" || len(calls[0].To) != 2 {
+		t.Errorf("calls = %+v", calls)
+	}
+}
+
+// TestCalls checks the list of calls over HTTP: every destination as received, the vendor's path, and no credential.
+func TestCalls(t *testing.T) {
+	s := start(t)
+	for _, in := range []sample{
+		{"POST", quicksendPath + "SEND_BULK_DIFFERENT", quicksendAuth, `{"senderID":"D","msg_list":[{"to":"0771234567","msg":"a"},{"to":"0712345678","msg":"b"}]}`},
+		{"POST", "/textlk/api/v3/sms/send", "Bearer " + TextLKToken, `{"recipient":"94771234567,94712345678","sender_id":"D","type":"plain","message":"m"}`},
+		{"GET", dialogPath + "esmsqk=" + DialogKey + "&list=771234567,0712345678&source_address=D&message=m", "", ""},
+		{"GET", dialogPath + "esmsqk=someone-elses-key&list=0771234567,0712345678&source_address=D&message=m", "", ""},
+		{"POST", "/notifylk/api/v1/send", "", `{"user_id": "10001", "api_key": "someone-\"elses-key", "sender_id":"D","to":"94771234567","message":"m"}`},
+		{"POST", "/notifylk/api/v1/send", "", "user_id=10001&api_key=someone-elses-key&to=94771234567"},
+		{"POST", "/twilio/2010-04-01/Accounts/ACsomeone-elses-key/Messages.json", "Basic someone-elses-key", "To=%2B94771234567&From=D&Body=m"},
+		{"POST", "/dialogv2/api/v2/user/login", "", `{"username":"someone-elses-key","password":"` + DialogPassword + `"}`},
+		{"GET", "/textlk/nowhere?x=" + DialogPassword, "someone-elses-key", ""},
+	} {
+		if _, _, err := s.send(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, body, err := s.send(t.Context(), sample{"GET", "/_sandbox/calls", "", ""})
+	var calls []Call
+	if err != nil || json.Unmarshal([]byte(body), &calls) != nil {
+		t.Fatalf("calls: %s %v", body, err)
+	}
+	to := []string{
+		"0771234567 0712345678", "94771234567 94712345678", "771234567 0712345678", "0771234567 0712345678",
+		"94771234567", "94771234567", "+94771234567", "", "",
+	}
+	for i, call := range calls {
+		if strings.Join(call.To, " ") != to[i] || call.At.IsZero() || strings.HasPrefix(call.Path, "/"+call.Vendor) {
+			t.Errorf("call %d: %+v", i, call)
+		}
+	}
+	if got, want := calls[0].Path, "/Client/api.php?FUN=SEND_BULK_DIFFERENT"; got != want || calls[0].Headers["Authorization"] != "Basic ***" {
+		t.Errorf("call 0: path %s, headers %v", got, calls[0].Headers)
+	}
+	for _, secret := range []string{"elses-key", QuickSendAPIKey, TextLKToken, DialogKey, `"` + DialogPassword, NotifyUserID, base64.StdEncoding.EncodeToString([]byte(QuickSendEmail))} {
+		if strings.Contains(body, secret) {
+			t.Errorf("the calls show %s: %s", secret, body)
+		}
+	}
+	if _, _, err := s.send(t.Context(), sample{"DELETE", "/_sandbox/calls", "", ""}); err != nil {
+		t.Fatal(err)
+	}
+	if _, body, err := s.send(t.Context(), sample{"GET", "/_sandbox/calls", "", ""}); err != nil || strings.TrimSpace(body) != "[]" {
+		t.Errorf("after DELETE: %s %v", body, err)
+	}
+}
+
+// TestRules checks the outcomes that only rules choose.
+func TestRules(t *testing.T) {
+	s := start(t)
+	send := s.sends(t, true)
+	rules := `[{"to":"0771111111","outcome":"truncated"},{"to":"+94772222222","outcome":"closed"},
+		{"vendor":"twilio","outcome":"error_in_200"},{"vendor":"quicksend","operation":"send","outcome":"without_id"},
+		{"vendor":"dialogv2","outcome":"token_refused","times":1},{"vendor":"textlk","delay_ms":80}]`
+	if status, body, err := s.send(t.Context(), sample{"PUT", "/_sandbox/mode", "", rules}); err != nil || status != 200 {
+		t.Fatalf("%d %s %v", status, body, err)
+	}
+	for vendor := range send {
+		for _, number := range []string{"771111111", "772222222"} {
+			if status, body, err := s.send(t.Context(), send[vendor](number)); err == nil {
+				t.Errorf("%s to %s: %d %s, want a broken connection", vendor, number, status, body)
+			}
+		}
+	}
+	for i, c := range []struct {
+		vendor, number string
+		status         int
+		part           string
+	}{
+		{"twilio", "771234567", 200, `"code":21610`},
+		{"quicksend", "771234567", 200, `{"status":"success"}`},
+		{"dialogv2", "771234567", 401, `"errCode":100`},
+		{"dialogv2", "771234567", 200, `"success"`},
+		{"textlk", "771234567", 200, `"success"`},
+		{"textlk", "770000001", 200, `"error"`},
+	} {
+		began := time.Now()
+		status, body, err := s.send(t.Context(), send[c.vendor](c.number))
+		if err != nil || status != c.status || !strings.Contains(body, c.part) {
+			t.Errorf("send %d: %d %s %v, want %d %s", i, status, body, err, c.status, c.part)
+		}
+		if c.vendor == "textlk" && time.Since(began) < 80*time.Millisecond {
+			t.Errorf("send %d: no delay", i)
+		}
+	}
+	if status, _, _ := s.send(t.Context(), sample{"PUT", "/_sandbox/mode", "", `[{"outcome":"fireworks"}]`}); status != 400 {
+		t.Errorf("an unknown outcome is answered %d", status)
+	}
+	if _, _, err := s.send(t.Context(), sample{"DELETE", "/_sandbox/mode", "", ""}); err != nil || len(s.Rules()) != 0 {
+		t.Errorf("rules = %v, %v", s.Rules(), err)
+	}
+}
+
+func TestCloseEndsWhatHangs(t *testing.T) {
+	s := start(t)
+	ended := make(chan error, 1)
+	in := s.sends(t, true)["twilio"]("770000004")
+	go func() {
+		_, _, err := s.send(context.Background(), in)
+		ended <- err
+	}()
+	for len(s.Calls()) < 2 { // the login and the one that hangs
+		time.Sleep(time.Millisecond)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("an answer after all")
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("still hanging")
+	}
+}
+
+// TestAWS asks through AWS's own client, whose signature the sandbox makes again.
+func TestAWS(t *testing.T) {
+	s := start(t)
+	client := func(key, secret string) *pinpointsmsvoicev2.Client {
+		return pinpointsmsvoicev2.New(pinpointsmsvoicev2.Options{
+			Region: "eu-west-1", BaseEndpoint: aws.String(s.URL + "/aws"), RetryMaxAttempts: 1,
+			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+				return aws.Credentials{AccessKeyID: key, SecretAccessKey: secret, SessionToken: map[bool]string{true: "local"}[secret == "local"]}, nil
+			}),
+		})
+	}
+	own := client(AWSAccessKeyID, AWSSecretAccessKey)
+	for _, c := range []struct {
+		client         *pinpointsmsvoicev2.Client
+		to, body, code string
+		dry            bool
+	}{
+		{own, "+94771234567", "Hi", "", false},
+		{own, "+94771234567", "Hi", "", true},
+		{client("LOCALSMS", "local"), "+94771234567", "Hi", "", false},
+		{own, "+94770000001", "Hi", "ConflictException", false},
+		{own, "+94770000002", "Hi", "UnrecognizedClientException", false},
+		{own, "0771234567", "Hi", "ValidationException", false},
+		{own, "+94771234567", strings.Repeat("x", 1601), "ValidationException", false},
+		{client("AKIAOTHER", "x"), "+94771234567", "Hi", "UnrecognizedClientException", false},
+		{client(AWSAccessKeyID, "x"), "+94771234567", "Hi", "InvalidSignatureException", false},
+	} {
+		out, err := c.client.SendTextMessage(t.Context(), &pinpointsmsvoicev2.SendTextMessageInput{
+			DestinationPhoneNumber: &c.to, MessageBody: &c.body, OriginationIdentity: aws.String("Demo"),
+			MessageType: types.MessageTypeTransactional, DryRun: c.dry,
+		})
+		var api smithy.APIError
+		switch {
+		case c.code == "" && (err != nil || aws.ToString(out.MessageId) == ""):
+			t.Errorf("%+v: %v, %v", c, out, err)
+		case c.code != "" && (!errors.As(err, &api) || api.ErrorCode() != c.code):
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	calls := s.Calls()
+	if calls[0].Operation != "send" || calls[1].Operation != "check_cost" || calls[0].Headers["Authorization"] != "AWS4-HMAC-SHA256 ***" {
+		t.Errorf("calls = %+v", calls[:2])
+	}
+	if text, _ := json.Marshal(calls); bytes.Contains(text, []byte(AWSAccessKeyID)) {
+		t.Error("the calls show the access key")
+	}
+}

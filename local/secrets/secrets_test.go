@@ -1,0 +1,243 @@
+package secrets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
+	"github.com/aws/smithy-go"
+)
+
+func start(t *testing.T) *secretsmanager.Client {
+	t.Helper()
+	server, err := Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	return secretsmanager.New(secretsmanager.Options{
+		Region: "eu-west-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1,
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
+		}),
+	})
+}
+
+func create(t *testing.T, client *secretsmanager.Client, name, value string) *secretsmanager.CreateSecretOutput {
+	t.Helper()
+	out, err := client.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{Name: &name, SecretString: &value})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestLife(t *testing.T) {
+	client, ctx := start(t), t.Context()
+	name := aws.String("svc/local/sms/managed/development")
+	created := create(t, client, *name, "one")
+	if !strings.HasPrefix(*created.ARN, "arn:aws:secretsmanager:eu-west-1:000000000000:secret:"+*name+"-") {
+		t.Errorf("ARN = %s", *created.ARN)
+	}
+	put, err := client.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: name, SecretString: aws.String("two")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		in   secretsmanager.GetSecretValueInput
+		want string
+	}{
+		{secretsmanager.GetSecretValueInput{SecretId: name}, "two"},
+		{secretsmanager.GetSecretValueInput{SecretId: created.ARN}, "two"},
+		{secretsmanager.GetSecretValueInput{SecretId: aws.String((*created.ARN)[:len(*created.ARN)-7])}, "two"},
+		{secretsmanager.GetSecretValueInput{SecretId: name, VersionStage: aws.String("AWSPREVIOUS")}, "one"},
+		{secretsmanager.GetSecretValueInput{SecretId: name, VersionId: created.VersionId}, "one"},
+		{secretsmanager.GetSecretValueInput{SecretId: name, VersionId: put.VersionId, VersionStage: aws.String("AWSCURRENT")}, "two"},
+	} {
+		got, err := client.GetSecretValue(ctx, &c.in)
+		if err != nil || *got.SecretString != c.want || got.CreatedDate == nil {
+			t.Errorf("get %+v = %+v, %v; want %s", c.in, got, err, c.want)
+		}
+	}
+	described, err := client.DescribeSecret(ctx, &secretsmanager.DescribeSecretInput{SecretId: name})
+	if err != nil || *described.Name != *name || len(described.VersionIdsToStages) != 2 || described.LastChangedDate == nil {
+		t.Errorf("describe = %+v, %v", described, err)
+	}
+	deleted, err := client.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: name, RecoveryWindowInDays: aws.Int64(7)})
+	if err != nil || deleted.DeletionDate == nil {
+		t.Fatalf("delete = %+v, %v", deleted, err)
+	}
+	if _, err := client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: name}); code(err) != "InvalidRequestException" {
+		t.Errorf("get after delete: %v", err)
+	}
+	if _, err := client.RestoreSecret(ctx, &secretsmanager.RestoreSecretInput{SecretId: name}); err != nil {
+		t.Errorf("restore: %v", err)
+	}
+	if _, err := client.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: name, ForceDeleteWithoutRecovery: aws.Bool(true)}); err != nil {
+		t.Errorf("forced delete: %v", err)
+	}
+	create(t, client, *name, "three") // its name is free at once
+}
+
+func TestErrors(t *testing.T) {
+	client, ctx := start(t), t.Context()
+	create(t, client, "here", "value")
+	create(t, client, "leaving", "value")
+	if _, err := client.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: aws.String("leaving")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.CreateSecret(ctx, &secretsmanager.CreateSecretInput{Name: aws.String("empty")}); err != nil {
+		t.Fatal(err)
+	}
+	value, absent, big := aws.String("v"), aws.String("absent"), aws.String(strings.Repeat("x", maxValue+1))
+	for name, c := range map[string]struct {
+		call func() error
+		want string
+	}{
+		"get absent": {func() error {
+			_, err := client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: absent})
+			return err
+		}, "ResourceNotFoundException"},
+		"get without a value": {func() error {
+			_, err := client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: aws.String("empty")})
+			return err
+		}, "ResourceNotFoundException"},
+		"put absent": {func() error {
+			_, err := client.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: absent, SecretString: value})
+			return err
+		}, "ResourceNotFoundException"},
+		"put no value": {func() error {
+			_, err := client.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: aws.String("here")})
+			return err
+		}, "InvalidRequestException"},
+		"describe absent": {func() error {
+			_, err := client.DescribeSecret(ctx, &secretsmanager.DescribeSecretInput{SecretId: absent})
+			return err
+		}, "ResourceNotFoundException"},
+		"create twice": {func() error {
+			_, err := client.CreateSecret(ctx, &secretsmanager.CreateSecretInput{Name: aws.String("here"), SecretString: value})
+			return err
+		}, "ResourceExistsException"},
+		"create while it is leaving": {func() error {
+			_, err := client.CreateSecret(ctx, &secretsmanager.CreateSecretInput{Name: aws.String("leaving"), SecretString: value})
+			return err
+		}, "InvalidRequestException"},
+		"create with a bad name": {func() error {
+			_, err := client.CreateSecret(ctx, &secretsmanager.CreateSecretInput{Name: aws.String("a b"), SecretString: value})
+			return err
+		}, "InvalidParameterException"},
+		"create too big": {func() error {
+			_, err := client.CreateSecret(ctx, &secretsmanager.CreateSecretInput{Name: absent, SecretString: big})
+			return err
+		}, "InvalidParameterException"},
+		"delete twice": {func() error {
+			_, err := client.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: aws.String("leaving")})
+			return err
+		}, "InvalidRequestException"},
+		"delete with a window too short": {func() error {
+			_, err := client.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: aws.String("here"), RecoveryWindowInDays: aws.Int64(1)})
+			return err
+		}, "InvalidParameterException"},
+		"list by a tag": {func() error {
+			_, err := client.ListSecrets(ctx, &secretsmanager.ListSecretsInput{Filters: []types.Filter{{Key: types.FilterNameStringTypeTagKey, Values: []string{"x"}}}})
+			return err
+		}, "InvalidParameterException"},
+		"a call it does not have": {func() error {
+			_, err := client.GetRandomPassword(ctx, &secretsmanager.GetRandomPasswordInput{})
+			return err
+		}, "UnknownOperationException"},
+	} {
+		if got := code(c.call()); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	var missing *types.ResourceNotFoundException
+	_, err := client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: absent})
+	if !errors.As(err, &missing) || missing.ErrorMessage() == "" {
+		t.Errorf("an absent secret is %v, want the client's own error with its message", err)
+	}
+}
+
+func TestRepeatsAreRecognisedByToken(t *testing.T) {
+	client, ctx := start(t), t.Context()
+	token := aws.String(strings.Repeat("t", 32))
+	create := func(value string) error {
+		_, err := client.CreateSecret(ctx, &secretsmanager.CreateSecretInput{Name: aws.String("a"), SecretString: &value, ClientRequestToken: token})
+		return err
+	}
+	put := func(value string) error {
+		_, err := client.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: aws.String("a"), SecretString: &value, ClientRequestToken: token})
+		return err
+	}
+	for i, c := range []struct {
+		err  error
+		want string
+	}{{create("x"), ""}, {create("x"), ""}, {create("y"), "ResourceExistsException"}, {put("x"), ""}, {put("y"), "ResourceExistsException"}} {
+		if code(c.err) != c.want {
+			t.Errorf("call %d: %v, want %q", i, c.err, c.want)
+		}
+	}
+}
+
+func TestList(t *testing.T) {
+	client := start(t)
+	for i := range 7 {
+		create(t, client, fmt.Sprintf("svc/a/%d", i), "v")
+		create(t, client, fmt.Sprintf("svc/b/%d", i), "v")
+	}
+	pages := secretsmanager.NewListSecretsPaginator(client, &secretsmanager.ListSecretsInput{
+		MaxResults: aws.Int32(3), SortOrder: types.SortOrderTypeAsc,
+		Filters: []types.Filter{{Key: types.FilterNameStringTypeName, Values: []string{"svc/a/", "elsewhere"}}},
+	})
+	var got []string
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range page.SecretList {
+			got = append(got, *s.Name)
+		}
+	}
+	slices.Sort(got)
+	if want := "svc/a/0 svc/a/1 svc/a/2 svc/a/3 svc/a/4 svc/a/5 svc/a/6"; strings.Join(got, " ") != want {
+		t.Errorf("list = %v", got)
+	}
+}
+
+func TestUnsignedIsRefused(t *testing.T) {
+	server, err := Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader("{}"))
+	r.Header.Set("X-Amz-Target", "secretsmanager.ListSecrets")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if got := answer.Header.Get("X-Amzn-Errortype"); answer.StatusCode != http.StatusBadRequest || got != "MissingAuthenticationTokenException" {
+		t.Errorf("%d %s", answer.StatusCode, got)
+	}
+}
+
+// code is AWS's code of an error, "" without one.
+func code(err error) string {
+	var api smithy.APIError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &api):
+		return api.ErrorCode()
+	}
+	return err.Error()
+}

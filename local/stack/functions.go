@@ -1,0 +1,15 @@
+package stack
+
+import (
+	"context"
+
+	"svcapi/local/lambda"
+)
+
+// Invoke runs one event through a function, by its logical ID, as a schedule or an operator would.
+func (s *Stack) Invoke(ctx context.Context, function string, event []byte) (lambda.Result, error) {
+	return s.host.Invoke(ctx, function, event)
+}
+
+// Processes are the IDs of a function's processes at this moment, by its logical ID.
+func (s *Stack) Processes(function string) []int { return s.host.Processes(function) }

@@ -1,0 +1,362 @@
+// Package stack puts the local stack together: the engine, the secrets endpoint, the vendor sandbox, the compiled
+// functions, the gateway and the schedules, all in this process and its children.
+package stack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	"github.com/caarlos0/env/v11"
+	"golang.org/x/sync/errgroup"
+
+	"svcapi/local/build"
+	"svcapi/local/demo"
+	"svcapi/local/engine"
+	"svcapi/local/gateway"
+	"svcapi/local/lambda"
+	"svcapi/local/sandbox"
+	"svcapi/local/secrets"
+	"svcapi/local/template"
+	"svcapi/local/workdir"
+	"svcapi/shared/credit"
+	"svcapi/shared/project"
+	"svcapi/shared/secret"
+)
+
+// laptop are the template's parameters where a laptop differs from AWS.
+var laptop = map[string]string{
+	"Stage":                "local",
+	"VendorTimeoutSeconds": "4",
+	"SettleAfterSeconds":   "10",
+}
+
+// Options of Start. The zero value is a stack on a free port that leaves no demo file.
+type Options struct {
+	Port        int               // of the gateway, on 127.0.0.1; 0: a free one
+	LogDir      string            // what functions and gateway log; default .local/logs. Its *.log files end with the stack.
+	DemoFile    string            // where the stack's addresses and credentials are written while it runs; empty: nowhere
+	Log         io.Writer         // what the engine prints and what schedules fail with; default stack.log in LogDir
+	Progress    func(string)      // told of each slow step in a few words; default nobody
+	Parameters  map[string]string // of the template, beside those of a laptop
+	Environment map[string]string // of the functions, beside the template's: what lambda.Options permits
+	Concurrency int               // most processes per function; default lambda's
+}
+
+// Stack is a running local stack.
+type Stack struct {
+	BaseURL     string // the API's root, up to /api/v1
+	DocsURL     string // empty while no function serves the documentation
+	SandboxURL  string
+	DynamoDBURL string
+	SecretsURL  string
+	LogDir      string
+	Parameters  map[string]string // the template's overrides in force
+	Prices      credit.Prices
+	Projects    []demo.Project
+	Template    *template.Template
+	Sandbox     *sandbox.Server
+
+	binaries map[string]string // by logical ID
+	host     *lambda.Host
+	closers  []func() error    // the last one is called first
+}
+
+// Start starts the parts in turn and returns when the stack answers. What was started is ended when a part fails.
+func Start(ctx context.Context, options Options) (_ *Stack, err error) {
+	if options.Progress == nil {
+		options.Progress = func(string) {}
+	}
+	s := &Stack{LogDir: options.LogDir, Parameters: maps.Clone(laptop)}
+	maps.Copy(s.Parameters, options.Parameters)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	for _, part := range []func(context.Context, *Options) error{s.prepare, s.backends, s.data, s.serve, s.announce} {
+		if err := part(ctx, &options); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// Close ends every part. It may be called more than once.
+func (s *Stack) Close() error {
+	var errs []error
+	for len(s.closers) > 0 {
+		last := len(s.closers) - 1
+		closer := s.closers[last]
+		s.closers = s.closers[:last]
+		errs = append(errs, closer())
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Stack) onClose(f func() error) { s.closers = append(s.closers, f) }
+
+// prepare finds out early what cannot work.
+func (s *Stack) prepare(_ context.Context, options *Options) error {
+	if options.Port != 0 {
+		listener, err := net.Listen("tcp", address(options.Port))
+		if err != nil {
+			return fmt.Errorf("port %d is taken: choose another one with PORT=…: %w", options.Port, err)
+		}
+		if err := listener.Close(); err != nil {
+			return err
+		}
+	}
+	if s.LogDir == "" {
+		dir, err := workdir.Local("logs")
+		if err != nil {
+			return err
+		}
+		s.LogDir = dir
+	}
+	s.onClose(s.removeLogs)
+	err := errors.Join(os.MkdirAll(s.LogDir, 0o755), s.removeLogs())
+	if err != nil || options.Log != nil {
+		return err
+	}
+	log, err := s.openLog("stack.log")
+	options.Log = log
+	return err
+}
+
+func (s *Stack) openLog(name string) (*os.File, error) {
+	log, err := os.OpenFile(filepath.Join(s.LogDir, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err == nil {
+		s.onClose(log.Close)
+	}
+	return log, err
+}
+
+func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+func (s *Stack) removeLogs() error {
+	logs, err := filepath.Glob(filepath.Join(s.LogDir, "*.log"))
+	for _, log := range logs {
+		err = errors.Join(err, os.Remove(log))
+	}
+	return err
+}
+
+// backends starts what the functions depend on, builds the functions, and reads the template with where all that is.
+func (s *Stack) backends(ctx context.Context, options *Options) error {
+	root, err := workdir.Root()
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(root, "template.yaml")
+	if s.Template, err = template.Load(path, s.Parameters); err != nil {
+		return err
+	}
+	vault, err := secrets.Start()
+	if err != nil {
+		return err
+	}
+	s.onClose(vault.Close)
+	s.SecretsURL = vault.URL
+	if s.Sandbox, err = sandbox.Start(); err != nil {
+		return err
+	}
+	s.onClose(s.Sandbox.Close)
+	s.SandboxURL = s.Sandbox.URL
+
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		e, err := engine.Start(ctx, engine.Options{Log: options.Log, Progress: options.Progress})
+		if err != nil {
+			return err
+		}
+		s.onClose(func() error { e.Close(); return nil }) // the other goroutine registers nothing
+		s.DynamoDBURL = e.URL
+		return nil
+	})
+	group.Go(func() (err error) {
+		options.Progress("building the functions")
+		s.binaries, err = build.Functions(ctx, s.Template.Functions)
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	s.Parameters = Overrides(s.DynamoDBURL, s.SecretsURL)
+	maps.Copy(s.Parameters, options.Parameters)
+	s.Template, err = template.Load(path, s.Parameters)
+	return err
+}
+
+// data makes the tables and the demo projects.
+func (s *Stack) data(ctx context.Context, options *Options) error {
+	options.Progress("making tables and demo projects")
+	db := engine.Client(s.DynamoDBURL)
+	// An engine that somebody else runs may hold the tables of an earlier stack.
+	if err := s.dropTables(ctx, db); err != nil {
+		return err
+	}
+	s.onClose(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		defer cancel()
+		return s.dropTables(ctx, db)
+	})
+	if err := engine.CreateTables(ctx, db, s.Template, nil); err != nil {
+		return err
+	}
+	if err := env.ParseWithOptions(&s.Prices, env.Options{Environment: s.priceList()}); err != nil {
+		return err
+	}
+	closed, err := s.closedPort()
+	if err != nil {
+		return err
+	}
+	table := map[string]string{}
+	for _, t := range s.Template.Tables {
+		table[t.LogicalID] = t.Name
+	}
+	vault := secretsmanager.New(secretsmanager.Options{
+		Region: template.Region, BaseEndpoint: &s.SecretsURL,
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "local", SecretAccessKey: "local"}, nil
+		}),
+	})
+	s.Projects, err = demo.Create(ctx, demo.Target{
+		Projects: project.NewStore(db, table["Projects"]),
+		Credit:   credit.NewStore(db, credit.Tables{Wallets: table["Wallets"], Ledger: table["Ledger"]}),
+		Secrets:  secret.NewWriter(vault, s.Parameters["Stage"]),
+		Prices:   s.Prices, Sandbox: s.SandboxURL, Closed: closed,
+	})
+	return err
+}
+
+func (s *Stack) dropTables(ctx context.Context, db *dynamodb.Client) error {
+	var errs []error
+	for _, t := range s.Template.Tables {
+		_, err := db.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &t.Name})
+		if absent := (*types.ResourceNotFoundException)(nil); !errors.As(err, &absent) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// priceList are the prices that the template gives to functions; operations of none have the defaults.
+func (s *Stack) priceList() map[string]string {
+	prices := map[string]string{}
+	for _, f := range s.Template.Functions {
+		for name, value := range f.Environment {
+			if strings.HasPrefix(name, "PRICE_") {
+				prices[name] = value
+			}
+		}
+	}
+	return prices
+}
+
+// serve starts the functions' host, the gateway and the schedules.
+func (s *Stack) serve(ctx context.Context, options *Options) error {
+	options.Progress("starting the gateway")
+	environment := map[string]string{"SVC_LOCAL": "1"}
+	maps.Copy(environment, options.Environment)
+	host, err := lambda.NewHost(lambda.Options{LogDir: s.LogDir, Concurrency: options.Concurrency, Environment: environment})
+	if err != nil {
+		return err
+	}
+	s.host = host
+	s.onClose(func() error { host.Close(); return nil })
+	for _, f := range s.Template.Functions {
+		if err := host.Add(f, s.binaries[f.LogicalID]); err != nil {
+			return err
+		}
+	}
+	access, err := s.openLog("gateway.log")
+	if err != nil {
+		return err
+	}
+	handler, err := gateway.New(s.Template, host, access)
+	if err != nil {
+		return err
+	}
+	server, err := gateway.Serve(address(options.Port), handler)
+	if err != nil {
+		return err
+	}
+	s.onClose(server.Close)
+	s.BaseURL = server.URL + "/api/v1"
+	if docs, ok := s.Template.Function("docs"); ok && len(docs.Routes) > 0 {
+		s.DocsURL = server.URL + docs.Routes[0].Path
+	}
+	s.onClose(schedule(ctx, host, s.Template.Functions, options.Log))
+	return nil
+}
+
+// demoFile is what the demo file holds.
+type demoFile struct {
+	BaseURL           string                  `json:"base_url"`
+	DocsURL           string                  `json:"docs_url"`
+	SandboxURL        string                  `json:"sandbox_url"`
+	DynamoDBURL       string                  `json:"dynamodb_url"`
+	SecretsURL        string                  `json:"secrets_url"`
+	LogDir            string                  `json:"log_dir"`
+	LocationProviders []string                `json:"location_providers"`
+	Prices            map[string]int64        `json:"prices"`
+	Projects          map[string]demo.Project `json:"projects"`
+}
+
+var operations = []string{
+	credit.SMS, credit.BurnerEmailShield, credit.VPNShield, credit.Location, credit.Barcode, credit.QRCode, credit.PDF,
+}
+
+// announce writes the demo file. It holds credentials: nobody else may read it.
+func (s *Stack) announce(_ context.Context, options *Options) error {
+	if options.DemoFile == "" {
+		return nil
+	}
+	content := demoFile{
+		BaseURL: s.BaseURL, DocsURL: s.DocsURL, SandboxURL: s.SandboxURL, DynamoDBURL: s.DynamoDBURL, SecretsURL: s.SecretsURL,
+		LogDir: s.LogDir, LocationProviders: demo.Vendors(project.Location),
+		Prices: map[string]int64{}, Projects: map[string]demo.Project{},
+	}
+	if root, err := workdir.Root(); err == nil {
+		if within, err := filepath.Rel(root, s.LogDir); err == nil && filepath.IsLocal(within) {
+			content.LogDir = within
+		}
+	}
+	for _, operation := range operations {
+		content.Prices[operation] = s.Prices.Of(operation)
+	}
+	for _, p := range s.Projects {
+		content.Projects[p.ID] = p
+	}
+	text, err := json.MarshalIndent(content, "", "  ")
+	if err != nil {
+		return err
+	}
+	draft, err := os.CreateTemp(filepath.Dir(options.DemoFile), ".demo-*") // mode 0600, by its documentation
+	if err != nil {
+		return err
+	}
+	_, err = draft.Write(append(text, '\n'))
+	if err = errors.Join(err, draft.Close()); err == nil {
+		err = os.Rename(draft.Name(), options.DemoFile)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(draft.Name()))
+	}
+	s.onClose(func() error { return os.Remove(options.DemoFile) })
+	return nil
+}

@@ -1,0 +1,145 @@
+package stack_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"svcapi/local/demo"
+	"svcapi/local/stack"
+	"svcapi/shared/project"
+)
+
+func call(t *testing.T, s *stack.Stack, projectID string, env project.Environment, path, body string) (int, map[string]any) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.BaseURL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := demo.CredentialOf(projectID, env)
+	r.Header.Set("X-API-KEY", c.ClientID)
+	r.Header.Set("X-API-SECRET", c.ClientSecret)
+	r.Header.Set("X-ENV", string(env))
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, _ := io.ReadAll(answer.Body)
+	var envelope map[string]any
+	if err := json.Unmarshal(text, &envelope); err != nil {
+		t.Errorf("%s: %s", path, text)
+	}
+	return answer.StatusCode, envelope
+}
+
+// TestStack starts a stack beside whatever else runs here and sends through gateway, compiled function, engine and
+// sandbox.
+func TestStack(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "demo.json")
+	logs := filepath.Join(dir, "logs")
+	s, err := stack.Start(t.Context(), stack.Options{LogDir: logs, DemoFile: file, Log: t.Output(), Progress: func(step string) { t.Log(step) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+
+	for _, c := range []struct {
+		project string
+		env     project.Environment
+		status  int
+	}{
+		{"managed", project.Development, 200}, {"managed", project.Production, 200}, {"byok", project.Development, 200},
+		{"broke", project.Development, 402}, {"paused", project.Development, 503}, {"trial", project.Development, 200},
+		{"bare", project.Development, 422}, {"incomplete", project.Development, 422}, {"unreachable", project.Development, 503},
+	} {
+		status, envelope := call(t, s, c.project, c.env, "/sms/send", `{"send_method":"single","to":"0771234567","message":"Hello"}`)
+		if status != c.status {
+			t.Errorf("%s %s: %d %v, want %d", c.project, c.env, status, envelope, c.status)
+		}
+	}
+	calls := s.Sandbox.Calls()
+	if len(calls) != 4 || calls[0].Vendor != "quicksend" || calls[0].To[0] != "0771234567" {
+		t.Errorf("the sandbox received %+v", calls)
+	}
+
+	checkFile(t, s, file)
+	urls := []string{s.BaseURL, s.SandboxURL, s.DynamoDBURL, s.SecretsURL}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, u := range urls {
+		parsed, _ := url.Parse(u)
+		if conn, err := net.Dial("tcp", parsed.Host); err == nil && os.Getenv("AWS_ENDPOINT_URL_DYNAMODB") != u {
+			_ = conn.Close()
+			t.Errorf("%s still listens", u)
+		}
+	}
+	left, _ := filepath.Glob(filepath.Join(logs, "*"))
+	if _, err := os.Stat(file); err == nil || len(left) > 0 {
+		t.Errorf("left behind: %v, demo file: %v", left, err)
+	}
+}
+
+// checkFile checks what the stack tells other programs.
+func checkFile(t *testing.T, s *stack.Stack, file string) {
+	t.Helper()
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("demo file: %v, %v", info, err)
+	}
+	text, _ := os.ReadFile(file)
+	var got struct {
+		BaseURL           string           `json:"base_url"`
+		DocsURL           *string          `json:"docs_url"`
+		SandboxURL        string           `json:"sandbox_url"`
+		DynamoDBURL       string           `json:"dynamodb_url"`
+		SecretsURL        string           `json:"secrets_url"`
+		LogDir            string           `json:"log_dir"`
+		LocationProviders []string         `json:"location_providers"`
+		Prices            map[string]int64 `json:"prices"`
+		Projects          map[string]struct {
+			ProjectID   string                       `json:"project_id"`
+			Credentials map[string]map[string]string `json:"credentials"`
+		} `json:"projects"`
+	}
+	decoder := json.NewDecoder(strings.NewReader(string(text)))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&got); err != nil {
+		t.Fatal(err)
+	}
+	if got.BaseURL != s.BaseURL || got.DocsURL == nil || got.SandboxURL != s.SandboxURL || got.DynamoDBURL != s.DynamoDBURL ||
+		got.SecretsURL != s.SecretsURL || got.LogDir != s.LogDir || got.LocationProviders == nil || len(got.Prices) != 7 || got.Prices["sms"] != 10_000 {
+		t.Errorf("demo file: %s", text)
+	}
+	managed := got.Projects["managed"]
+	want := demo.CredentialOf("managed", project.Production)
+	if len(got.Projects) != 11 || managed.ProjectID != "managed" || fmt.Sprint(managed.Credentials["production"]) !=
+		fmt.Sprint(map[string]string{"client_id": want.ClientID, "client_secret": want.ClientSecret}) {
+		t.Errorf("demo projects: %v", got.Projects)
+	}
+}
+
+// TestPortTaken checks that a port that is taken is said so before anything is started.
+func TestPortTaken(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	began := false
+	_, err = stack.Start(t.Context(), stack.Options{
+		Port: listener.Addr().(*net.TCPAddr).Port, LogDir: t.TempDir(), Progress: func(string) { began = true },
+	})
+	if err == nil || !strings.Contains(err.Error(), "PORT") || began {
+		t.Errorf("%v, began: %v", err, began)
+	}
+}

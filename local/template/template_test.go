@@ -1,0 +1,198 @@
+package template_test
+
+import (
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"svcapi/local/template"
+	"svcapi/local/workdir"
+)
+
+const sample = `
+Parameters:
+  Stage: {Type: String, Default: dev}
+  Price: {Type: Number, Default: 10000}
+  Hosts: {Type: CommaDelimitedList, Default: 'a.example, b.example'}
+  Endpoint: {Type: String, Default: ''}
+Mappings:
+  Sizes: {dev: {memory: 256}, prod: {memory: 1024}}
+Conditions:
+  IsProd: !Equals [!Ref Stage, prod]
+  IsDev: !Not [!Condition IsProd]
+  Both: !And [!Condition IsDev, !Equals [a, a]]
+  Any: {'Fn::Or': [{Condition: IsProd}, {'Fn::Equals': [a, b]}]}
+Globals:
+  Function:
+    Timeout: 28
+    Architectures: [arm64]
+    Environment: {Variables: {STAGE: !Ref Stage, SHARED: globals}}
+    LoggingConfig: {LogFormat: JSON, ApplicationLogLevel: WARN}
+Resources:
+  Api:
+    Type: AWS::Serverless::Api
+    Properties:
+      StageName: !Ref Stage
+      BinaryMediaTypes: ['*~1*']
+      GatewayResponses:
+        DEFAULT_5XX:
+          StatusCode: '500'
+          ResponseParameters: {Headers: {X-ID: context.requestId}}
+          ResponseTemplates: {application/json: '{"id":"$context.requestId"}'}
+  SmsFunction:
+    Type: AWS::Serverless::Function
+    Properties:
+      MemorySize: !FindInMap [Sizes, !Ref Stage, memory]
+      Architectures: [x86_64]
+      FunctionName: !Sub '${AWS::StackName}-sms'
+      Policies: [!ImportValue nobody-reads-this]
+      Environment:
+        Variables:
+          SHARED: own
+          PRICE: !Ref Price
+          TABLE: !Ref Wallets
+          ARN: !GetAtt Wallets.Arn
+          ARN2: !Sub '${Wallets.Arn}/${x}/${!literal}'
+          ARN3: !Sub ['${x}-${Stage}', {x: !Ref Price}]
+          IF: !If [IsProd, yes, !If [Both, both, no]]
+          OR: !If [Any, yes, no]
+          GONE: !If [IsProd, x, !Ref AWS::NoValue]
+          JOIN: !Join ['+', !Ref Hosts]
+          SELECT: !Select [1, !Split ['.', a.b.c]]
+          FLAG: true
+          DECIMAL: 1.50
+          EMPTY: !Ref Endpoint
+      Events:
+        Send: {Type: Api, Properties: {Path: /sms/send, Method: any}}
+        Fast: {Type: Api, Properties: {Path: '/sms/{id}', Method: get, TimeoutInMillis: 5000, ResponseTransferMode: RESPONSE_STREAM}}
+      LoggingConfig: {LogGroup: !Ref SmsLogGroup}
+  SettleFunction:
+    Type: AWS::Serverless::Function
+    Properties:
+      Timeout: 55
+      Events:
+        Often: {Type: ScheduleV2, Properties: {ScheduleExpression: rate(1 minute), Input: '{}'}}
+        Never: {Type: Schedule, Properties: {Schedule: rate(2 hours), Enabled: false}}
+  ProdFunction:
+    Type: AWS::Serverless::Function
+    Condition: IsProd
+  SmsLogGroup: {Type: AWS::Logs::LogGroup, Properties: {LogGroupName: /logs/sms}}
+  Wallets:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      TableName: !Sub svc-${Stage}-wallets
+      TimeToLiveSpecification: {Enabled: true, AttributeName: expires}
+      AttributeDefinitions: [{AttributeName: pk, AttributeType: S}, {AttributeName: at, AttributeType: N}]
+      KeySchema: [{AttributeName: pk, KeyType: HASH}]
+      GlobalSecondaryIndexes:
+        - IndexName: late
+          KeySchema: [{AttributeName: at, KeyType: HASH}]
+          Projection: {ProjectionType: INCLUDE, NonKeyAttributes: [x]}
+`
+
+// TestParse checks every intrinsic and every part that the local stack reads.
+func TestParse(t *testing.T) {
+	text := strings.Replace(sample, "/${x}/", "/", 1)
+	got, err := template.Parse([]byte(text), map[string]string{"Price": "7"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	arn := "arn:aws:dynamodb:eu-west-1:123456789012:table/svc-dev-wallets"
+	want := &template.Template{
+		Parameters: map[string]string{"Stage": "dev", "Price": "7", "Hosts": "a.example, b.example", "Endpoint": ""},
+		API: template.API{
+			LogicalID: "Api", Stage: "dev", BinaryMediaTypes: []string{"*/*"},
+			Responses: map[string]template.GatewayResponse{"DEFAULT_5XX": {
+				Status: 500, Headers: map[string]string{"X-ID": "context.requestId"},
+				Templates: map[string]string{"application/json": `{"id":"$context.requestId"}`},
+			}},
+		},
+		Functions: []template.Function{{
+			LogicalID: "SettleFunction", Name: "local-SettleFunction", Folder: "settle", Architectures: []string{"arm64"},
+			Timeout: 55 * time.Second, MemoryMB: 128, LogFormat: "JSON", LogLevel: "WARN", LogGroup: "/aws/lambda/local-SettleFunction",
+			Environment: map[string]string{"STAGE": "dev", "SHARED": "globals"},
+			Schedules:   []template.Schedule{{Expression: "rate(1 minute)", Every: time.Minute, Input: "{}"}},
+		}, {
+			LogicalID: "SmsFunction", Name: "local-sms", Folder: "sms", Architectures: []string{"x86_64"},
+			Timeout: 28 * time.Second, MemoryMB: 256, LogFormat: "JSON", LogLevel: "WARN", LogGroup: "/logs/sms",
+			Environment: map[string]string{
+				"STAGE": "dev", "SHARED": "own", "PRICE": "7", "TABLE": "svc-dev-wallets", "ARN": arn, "ARN2": arn + "/${literal}",
+				"ARN3": "7-dev", "IF": "both", "OR": "no", "JOIN": "a.example+b.example", "SELECT": "b", "FLAG": "true",
+				"DECIMAL": "1.50", "EMPTY": "",
+			},
+			Routes: []template.Route{
+				{Method: "GET", Path: "/sms/{id}", TransferMode: "RESPONSE_STREAM", Timeout: 5 * time.Second},
+				{Method: "ANY", Path: "/sms/send", TransferMode: "BUFFERED", Timeout: 29 * time.Second},
+			},
+		}},
+		Tables: []template.Table{{
+			LogicalID: "Wallets", Name: "svc-dev-wallets", Attributes: map[string]string{"pk": "S", "at": "N"},
+			Keys: []template.Key{{Attribute: "pk", Type: "HASH"}}, TTL: "expires",
+			Indexes: []template.Index{{
+				Name: "late", Keys: []template.Key{{Attribute: "at", Type: "HASH"}}, Projection: "INCLUDE", Include: []string{"x"},
+			}},
+		}},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", got, want)
+	}
+	if _, ok := got.Function("sms"); !ok {
+		t.Error("no function by its folder")
+	}
+	prod, err := template.Parse([]byte(text), map[string]string{"Stage": "prod"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, ok := prod.Function("ProdFunction"); !ok || f.Timeout != 28*time.Second {
+		t.Errorf("function under a condition that holds: %+v", f)
+	}
+	if f, _ := prod.Function("sms"); f.MemoryMB != 1024 || f.Environment["IF"] != "yes" || f.Environment["GONE"] != "x" {
+		t.Errorf("sms in prod: %+v", f)
+	}
+}
+
+// TestMistakes checks that what the local stack cannot know is a clear error that says where.
+func TestMistakes(t *testing.T) {
+	function := func(property string) string {
+		return "Resources:\n  AFunction:\n    Type: AWS::Serverless::Function\n    Properties:\n      " + property
+	}
+	for _, c := range []struct{ name, text, message string }{
+		{"unknown intrinsic", function("Environment: {Variables: {A: !ImportValue x}}"), "AFunction.Properties.Environment.Variables.A: the local stack does not know the intrinsic Fn::ImportValue"},
+		{"unknown Ref", function("Timeout: !Ref Nothing"), `there is no parameter or resource "Nothing"`},
+		{"unknown in Sub", function("FunctionName: !Sub '${Nothing}'\n      Environment: {Variables: {A: !Sub '${B}'}}"), `Fn::Sub: there is no parameter or resource "B"`},
+		{"unknown attribute", function("Environment: {Variables: {A: !GetAtt AFunction.Version}}"), "does not know Version of a AWS::Serverless::Function"},
+		{"unknown condition", function("Timeout: !If [Nope, 1, 2]"), `there is no condition "Nope"`},
+		{"no number", function("Timeout: soon"), `"soon" is no whole number`},
+		{"cron", function("Events: {A: {Type: Schedule, Properties: {Schedule: 'cron(0 1 * * ? *)'}}}"), "the local stack plays rate(1 minute)"},
+		{"wrong plural", function("Events: {A: {Type: Schedule, Properties: {Schedule: rate(1 hours)}}}"), `schedule "rate(1 hours)"`},
+		{"other event", function("Events: {A: {Type: SQS}}"), `does not play events of type "SQS"`},
+		{"circle", "Conditions: {A: !Not [!Condition A]}\n" + function("Timeout: !If [A, 1, 2]"), "in a circle"},
+		{"no default", "Parameters: {A: {Type: String}}\nResources: {}", "parameter A has no default"},
+		{"no YAML", "\t", "found character"},
+		{"empty", "", "empty"},
+	} {
+		if _, err := template.Parse([]byte(c.text), nil); err == nil || !strings.Contains(err.Error(), c.message) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.message)
+		}
+	}
+	if _, err := template.Parse([]byte("Resources: {}"), map[string]string{"A": "1"}); err == nil {
+		t.Error("an override of nothing is no error")
+	}
+}
+
+// TestProduct checks that the product's template can be played.
+func TestProduct(t *testing.T) {
+	root, err := workdir.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := template.Load(filepath.Join(root, "template.yaml"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Functions) == 0 || len(got.Tables) == 0 || got.API.Stage == "" {
+		t.Errorf("%d functions, %d tables, stage %q", len(got.Functions), len(got.Tables), got.API.Stage)
+	}
+}

@@ -1,0 +1,184 @@
+package policy
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// document loads openapi.yaml and checks it against OpenAPI 3.0, examples included.
+func document(t *testing.T) *openapi3.T {
+	t.Helper()
+	doc, err := openapi3.NewLoader().LoadFromFile(root("openapi.yaml"))
+	if err != nil {
+		t.Fatalf("openapi.yaml: %v", err)
+	}
+	if err := doc.Validate(t.Context(), openapi3.EnableExamplesValidation()); err != nil {
+		t.Fatalf("openapi.yaml: %v", err)
+	}
+	return doc
+}
+
+// The errors that the contract names for each operation, by HTTP status.
+var contractErrors = map[string]map[string][]string{
+	"sendSms": {
+		"401": {"unauthorized"},
+		"402": {"insufficient_funds"},
+		"403": {"forbidden"},
+		"413": {"http_error"},
+		"422": {"http_error", "provider_selection_failed", "validation_failed"},
+		"428": {"send_confirmation_required"},
+		"429": {"rate_limit_exceeded"},
+		"500": {"internal_error"},
+		"502": {"http_error"},
+		"503": {"http_error", "project_paused"},
+	},
+	"getSmsBalance": {
+		"401": {"unauthorized"},
+		"413": {"http_error"},
+		"422": {"http_error", "provider_selection_failed", "validation_failed"},
+		"429": {"rate_limit_exceeded"},
+		"500": {"internal_error"},
+		"503": {"http_error", "project_paused"},
+	},
+}
+
+// Contract, "Errors": every error uses the error envelope with its HTTP status.
+// Contract, "Common response elements": X-SVC-Request-ID on every response, Retry-After on 429.
+func TestDocumentNamesEveryError(t *testing.T) {
+	doc := document(t)
+	seen := map[string]bool{}
+	for path, item := range doc.Paths.Map() {
+		for method, operation := range item.Operations() {
+			name := operation.OperationID
+			seen[name] = true
+			want, ok := contractErrors[name]
+			if !ok {
+				t.Errorf("%s %s: operationId %q is not in the table of this test", method, path, name)
+				continue
+			}
+			for status, response := range operation.Responses.Map() {
+				checkHeaders(t, name, status, response.Value)
+				if status == "200" {
+					continue
+				}
+				got := codes(response.Value)
+				if !slices.Equal(got, want[status]) {
+					t.Errorf("%s: status %s has the codes %v, want %v", name, status, got, want[status])
+				}
+			}
+			for status := range want {
+				if operation.Responses.Value(status) == nil {
+					t.Errorf("%s: no status %s", name, status)
+				}
+			}
+		}
+	}
+	for name := range contractErrors {
+		if !seen[name] {
+			t.Errorf("openapi.yaml has no operation %s", name)
+		}
+	}
+}
+
+func checkHeaders(t *testing.T, operation, status string, response *openapi3.Response) {
+	t.Helper()
+	want := []string{"X-SVC-Request-ID"}
+	if status == "429" {
+		want = append(want, "Retry-After")
+	}
+	for _, name := range want {
+		if response.Headers[name] == nil {
+			t.Errorf("%s: status %s does not name the header %s", operation, status, name)
+		}
+	}
+}
+
+// codes are the error codes that a response permits, sorted.
+func codes(response *openapi3.Response) []string {
+	var out []string
+	schema := response.Content.Get("application/json").Schema.Value
+	for _, variant := range append(openapi3.SchemaRefs{{Value: schema}}, schema.OneOf...) {
+		for _, part := range variant.Value.AllOf {
+			// The shared envelope lists every code and its message; a variant narrows the code.
+			failure := part.Value.Properties["error"]
+			if failure == nil || failure.Value.Properties["message"] != nil {
+				continue
+			}
+			for _, code := range failure.Value.Properties["code"].Value.Enum {
+				out = append(out, code.(string))
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Contract, "Authentication" 1: every operation requires both credentials, unless it says so itself.
+func TestDocumentRequiresCredentials(t *testing.T) {
+	doc := document(t)
+	for path, item := range doc.Paths.Map() {
+		for method, operation := range item.Operations() {
+			if operation.Security != nil {
+				t.Errorf("%s %s overrides the credentials of every operation", method, path)
+			}
+		}
+	}
+	if len(doc.Security) != 1 || len(doc.Security[0]) != 2 {
+		t.Errorf("security is %v, want both headers together", doc.Security)
+	}
+	want := map[string]string{"ApiKey": "X-API-KEY", "ApiSecret": "X-API-SECRET"}
+	for scheme, header := range want {
+		if got := doc.Components.SecuritySchemes[scheme].Value; got.In != "header" || got.Name != header {
+			t.Errorf("%s is the %s %s, want the header %s", scheme, got.In, got.Name, header)
+		}
+	}
+}
+
+// Every path of the document is a route of the template with a function folder behind it, and the
+// other way round.
+func TestRoutesAgree(t *testing.T) {
+	doc := document(t)
+	routes := current(t).routes()
+	for path, item := range doc.Paths.Map() {
+		route := "/api/v1" + path
+		if _, ok := routes[route]; !ok {
+			t.Errorf("openapi.yaml has %s, template.yaml has no route %s", path, route)
+		}
+		delete(routes, route)
+		for method := range item.Operations() {
+			if method != http.MethodPost && method != http.MethodGet {
+				t.Errorf("%s has the method %s", path, method)
+			}
+		}
+	}
+	for route, function := range routes {
+		t.Errorf("template.yaml routes %s to %s, openapi.yaml does not have it", route, function)
+	}
+}
+
+// The contract's paths. Any other is an extension and is marked as one.
+var contractPaths = []string{
+	"/sms/send",
+	"/sms/balance",
+	"/security/burner-email-shield",
+	"/security/vpn-shield",
+	"/location/lookup",
+	"/utilities/barcode/generate",
+	"/utilities/pdf/generate",
+	"/utility/currency/latest/{base}",
+	"/utility/currency/pair/{base}/{target}",
+	"/utility/currency/pair/{base}/{target}/{amount}",
+	"/utility/currency/codes",
+}
+
+func TestExtensionsAreMarked(t *testing.T) {
+	for path, item := range document(t).Paths.Map() {
+		marked := item.Extensions["x-svc-extension"] == true
+		if beyond := !slices.Contains(contractPaths, path); marked != beyond {
+			t.Errorf("%s: x-svc-extension is %v, want %v", path, marked, beyond)
+		}
+	}
+}

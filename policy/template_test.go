@@ -1,0 +1,722 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// current is template.yaml.
+func current(t *testing.T) *templateFile {
+	t.Helper()
+	s, err := readTemplate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// findings is what a rule has to say against a template.
+type findings []string
+
+func (f *findings) add(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }
+
+// edit replaces the first occurrence of old in template.yaml.
+type edit struct{ old, with string }
+
+// rules are the policies over template.yaml. Each has edits that break it, and has to notice every one.
+var rules = []struct {
+	name   string
+	check  func(*templateFile) findings
+	breaks []edit
+}{
+	{"gateway responses have the envelope", gatewayResponses, []edit{
+		{"        THROTTLED:", "        THROTTLE:"},
+		{"StatusCode: '404'", "StatusCode: '403'"},
+		{"        DEFAULT_4XX:\n", "        DEFAULT_4XX:\n          StatusCode: '400'\n"},
+		{"X-SVC-Request-ID: context.requestId", "X-SVC-Request-ID: \"'$context.requestId'\""},
+		{`"request_id":"$context.requestId"`, `"request_id":$context.requestId`},
+		{`"error":{"code":"rate_limit_exceeded"`, `"error":{"code":"too_many"`},
+		{`Retry-After: "'1'"`, `Retry-After: 1`},
+		{"        REQUEST_TOO_LARGE:", "        UNSUPPORTED_MEDIA_TYPE:"},
+	}},
+	{"the API takes bytes and traces nothing", restAPI, []edit{
+		{"['*/*']", "['image/png']"},
+		{"OpenApiVersion: 3.0.1", "OpenApiVersion: '2.0'"},
+		{"DataTraceEnabled: false", "DataTraceEnabled: true"},
+		{"LoggingLevel: 'OFF'", "LoggingLevel: OFF"},
+		{"Type: REGIONAL", "Type: REGION"},
+	}},
+	{"routes let every method reach the function", routes, []edit{
+		{"Method: any", "Method: post"},
+		{"Path: /api/v1/sms/send", "Path: /api/v1/sms/send/"},
+		{"Path: /api/v1/sms/send", "Path: /api/v1/sms/balance"},
+		{"            RestApiId: !Ref Api\n", ""},
+	}},
+	{"functions are built and run as intended", functionSettings, []edit{
+		{"BuildMethod: makefile", "BuildMethod: go1.x"},
+		{"CodeUri: .", "CodeUri: functions/sms"},
+		{"Runtime: provided.al2023", "Runtime: provided.al2"},
+		{"Architectures: [arm64]", "Architectures: [arm]"},
+		{"  SmsFunction:", "  TextFunction:"},
+		{"Timeout: 28", "Timeout: 30"},
+	}},
+	{"functions log to a group that forgets", logGroups, []edit{
+		{"        LogGroup: !Ref SmsLogGroup\n", "        LogGroup: sms\n"},
+		{"      RetentionInDays: !Ref LogRetentionDays\n", ""},
+		{"LogFormat: JSON", "LogFormat: Json"},
+	}},
+	{"one action on one resource for each need", statements, []edit{
+		{"Action: dynamodb:Query", "Action: dynamodb:Queri"},
+		{"Action: dynamodb:Query", "Action: dynamodb:*"},
+		{"Action: dynamodb:Query", "Action: [dynamodb:Query, dynamodb:GetItem]"},
+		{"Resource: !GetAtt Projects.Arn", "Resource: '*'"},
+		{"Resource: !GetAtt Projects.Arn", "Resource: !GetAtt Project.Arn"},
+		{"secret:svc/${Stage}/sms/*", "secret:svc/${Stage}/*"},
+		{"Sid: LoadProject", "Sid: ReadBalance"},
+		{"Effect: Allow", "Effect: allow"},
+		{"            - Sid: ReadEntry", "            - Sid: ReadEntryAgain\n              Effect: Allow\n              Action: dynamodb:GetItem\n              Resource: !GetAtt Wallets.Arn\n            - Sid: ReadEntry"},
+	}},
+	{"tables have the keys and the protection of their kind", tables, []edit{
+		{"BillingMode: PAY_PER_REQUEST", "BillingMode: PAY_PER_REQUESTS"},
+		{"DeletionProtectionEnabled: true", "DeletionProtectionEnabled: false"},
+		{"PointInTimeRecoveryEnabled: true", "PointInTimeRecoveryEnable: true"},
+		{"DeletionPolicy: Retain", "DeletionPolicy: Delete"},
+		{"UpdateReplacePolicy: Retain", "UpdateReplacePolicy: Snapshot"},
+		{"AttributeName: expires", "AttributeName: expiry"},
+		{"IndexName: uncertain", "IndexName: unsure"},
+		{"ProjectionType: ALL", "ProjectionType: KEYS_ONLY"},
+	}},
+	{"schedules are named by the stack and well formed", schedules, []edit{
+		{"rate(1 minute)", "rate(1 minutes)"},
+		{"rate(1 minute)", "rate(5 minute)"},
+		{"Name: !Sub ${AWS::StackName}-settle", "Name: settle"},
+	}},
+	{"the settler waits until no request can be alive", settleTimes, []edit{
+		{"    Default: 90\n    MinValue: 10", "    Default: 80\n    MinValue: 10"},
+		{"Default: 900", "Default: 600"},
+		{"    Timeout: 28", "    Timeout: 45"},
+		{"    MaxValue: 20\n", "    MaxValue: 25\n"},
+		{"SETTLE_AFTER_SECONDS: !Ref SettleAfterSeconds", "SETTLE_AFTER_SECONDS: '5'"},
+		{"      Timeout: 55", "      Timeout: 65"},
+	}},
+	{"deployments and transfers use names that exist", enumerations, []edit{
+		{"      Description: SMS send and balance\n", "      Description: SMS send and balance\n      DeploymentPreference: {Type: Canary10Percent5Minute}\n"},
+		{"            Method: any\n", "            Method: any\n            ResponseTransferMode: STREAM\n"},
+		{"      Description: SMS send and balance\n", "      Description: SMS send and balance\n      Tracing: ACTIVE\n"},
+		{"SystemLogLevel: WARN", "SystemLogLevel: ERROR"},
+	}},
+	{"every parameter is described, grouped and used", parameters, []edit{
+		{"    Description: Credits for one SMS unit on a Managed integration.\n", ""},
+		{"Parameters: [PriceSms]", "Parameters: []"},
+		{"Parameters: [PriceSms]", "Parameters: [PriceSms, PriceSms]"},
+		{"      PriceSms:\n        default: SMS, per unit\n", ""},
+		{"PRICE_SMS: !Ref PriceSms", "PRICE_SMS: '1'"},
+	}},
+	{"no secret stands in an environment variable", environments, []edit{
+		{"STAGE: !Ref Stage", "STAGE: '{{resolve:secretsmanager:svc/dev/sms}}'"},
+		{"STAGE: !Ref Stage", "VENDOR_API_KEY: abc"},
+		{"STAGE: !Ref Stage", "TWILIO_TOKEN: abc"},
+		{"    Default: ''\n", "    Default: ''\n    NoEcho: true\n"},
+		{"STAGE: !Ref Stage", "SVC_LOCAL: '1'"},
+		{"STAGE: !Ref Stage", "SVC_TEST_CA: /tmp/ca.pem"},
+		{"STAGE: !Ref Stage", "CHROMIUM: /usr/bin/chromium"},
+		{"          AWS_ENDPOINT_URL_DYNAMODB: !Ref DynamoDbEndpointUrl\n", ""},
+	}},
+	{"functions know the tables that they may use, by name", tableNames, []edit{
+		{"PROJECTS_TABLE: !Sub svc-${Stage}-projects", "PROJECTS_TABLE: !Ref Projects"},
+		{"PROJECTS_TABLE: !Sub svc-${Stage}-projects", "PROJECTS_TABLE: !Sub svc-${Stage}-project"},
+		{"TableName: !Sub svc-${Stage}-wallets", "TableName: !Sub svc-${Stage}-wallet"},
+		{"          LEDGER_TABLE: !Sub svc-${Stage}-ledger\n", ""},
+	}},
+	{"outputs are described", outputs, []edit{
+		{"    Description: Root of the API\n", ""},
+		{"/${Stage}/api/v1", "/${Stage}"},
+	}},
+}
+
+func TestTemplate(t *testing.T) {
+	for _, rule := range rules {
+		t.Run(rule.name, func(t *testing.T) {
+			s := current(t)
+			for _, finding := range rule.check(s) {
+				t.Error(finding)
+			}
+			for _, broken := range rule.breaks {
+				text := strings.Replace(s.text, broken.old, broken.with, 1)
+				if text == s.text {
+					t.Errorf("template.yaml does not hold %q", broken.old)
+					continue
+				}
+				copied, err := parse(text)
+				if err != nil {
+					t.Errorf("%q for %q: %v", broken.with, broken.old, err)
+					continue
+				}
+				if len(rule.check(copied)) == 0 {
+					t.Errorf("does not notice %q for %q", broken.with, broken.old)
+				}
+			}
+		})
+	}
+}
+
+// The gateway's response types (API Gateway developer guide, "Gateway response types").
+var responseTypes = []string{
+	"ACCESS_DENIED", "API_CONFIGURATION_ERROR", "AUTHORIZER_CONFIGURATION_ERROR", "AUTHORIZER_FAILURE",
+	"BAD_REQUEST_BODY", "BAD_REQUEST_PARAMETERS", "DEFAULT_4XX", "DEFAULT_5XX", "EXPIRED_TOKEN",
+	"INTEGRATION_FAILURE", "INTEGRATION_TIMEOUT", "INVALID_API_KEY", "INVALID_SIGNATURE",
+	"MISSING_AUTHENTICATION_TOKEN", "QUOTA_EXCEEDED", "REQUEST_TOO_LARGE", "RESOURCE_NOT_FOUND", "THROTTLED",
+	"UNAUTHORIZED", "UNSUPPORTED_MEDIA_TYPE", "WAF_FILTERED",
+}
+
+// What the gateway answers by itself. The contract gives unknown routes 404, large bodies 413, throttling 429 with
+// Retry-After, and a function that dies 500.
+var responsesWanted = map[string]struct{ status, code string }{
+	"DEFAULT_4XX":                  {"", "http_error"},
+	"DEFAULT_5XX":                  {"500", "internal_error"},
+	"INTEGRATION_FAILURE":          {"500", "internal_error"},
+	"INTEGRATION_TIMEOUT":          {"500", "internal_error"},
+	"MISSING_AUTHENTICATION_TOKEN": {"404", "http_error"},
+	"INVALID_SIGNATURE":            {"404", "http_error"},
+	"EXPIRED_TOKEN":                {"404", "http_error"},
+	"RESOURCE_NOT_FOUND":           {"404", "http_error"},
+	"REQUEST_TOO_LARGE":            {"413", "http_error"},
+	"THROTTLED":                    {"429", "rate_limit_exceeded"},
+	"QUOTA_EXCEEDED":               {"429", "rate_limit_exceeded"},
+}
+
+var quotedSeconds = regexp.MustCompile(`^'[1-9][0-9]*'$`)
+
+func gatewayResponses(s *templateFile) (f findings) {
+	api := s.doc.object("Resources", "Api", "Properties", "GatewayResponses")
+	for name := range responsesWanted {
+		if api[name] == nil {
+			f.add("no gateway response %s", name)
+		}
+	}
+	for _, name := range api.names() {
+		response, want := api.object(name), responsesWanted[name]
+		if !slices.Contains(responseTypes, name) {
+			f.add("%s is no gateway response", name)
+		}
+		if got := response.text("StatusCode"); got != want.status {
+			f.add("%s has the status %q, want %q", name, got, want.status)
+		}
+		headers := response.object("ResponseParameters", "Headers")
+		if headers.text("X-SVC-Request-ID") != "context.requestId" {
+			f.add("%s: X-SVC-Request-ID is not the mapping context.requestId", name)
+		}
+		if want.status == "429" && !quotedSeconds.MatchString(headers.text("Retry-After")) {
+			f.add("%s: Retry-After is no static number of seconds in single quotes", name)
+		}
+		var body struct {
+			Success   *bool  `json:"success"`
+			RequestID string `json:"request_id"`
+			Error     struct{ Code, Message string }
+		}
+		if err := json.Unmarshal([]byte(response.text("ResponseTemplates", "application/json")), &body); err != nil {
+			f.add("%s: the template is no JSON: %v", name, err)
+			continue
+		}
+		if body.Success == nil || *body.Success || body.RequestID != "$context.requestId" || body.Error.Message == "" {
+			f.add("%s: the template is not the error envelope", name)
+		}
+		if body.Error.Code != want.code {
+			f.add("%s has the code %q, want %q", name, body.Error.Code, want.code)
+		}
+	}
+	return f
+}
+
+func restAPI(s *templateFile) (f findings) {
+	api := s.doc.object("Resources", "Api", "Properties")
+	if types := api.list("BinaryMediaTypes"); len(types) != 1 || types[0] != "*/*" {
+		f.add("BinaryMediaTypes is %v, want */* alone: every body travels as bytes", types)
+	}
+	if api.text("OpenApiVersion") != "3.0.1" {
+		f.add("OpenApiVersion is %v: with 2.0 SAM adds a stage of its own", api["OpenApiVersion"])
+	}
+	if got := api.text("EndpointConfiguration", "Type"); got != "REGIONAL" {
+		f.add("EndpointConfiguration is %q, want REGIONAL", got)
+	}
+	settings := api.list("MethodSettings")
+	if len(settings) == 0 {
+		f.add("no MethodSettings")
+	}
+	for _, item := range settings {
+		setting, _ := item.(object)
+		if setting["DataTraceEnabled"] != false {
+			f.add("DataTraceEnabled is %v: the gateway's trace holds payloads", setting["DataTraceEnabled"])
+		}
+		// Unquoted OFF is false in YAML 1.1, which AWS reads.
+		if level := setting.text("LoggingLevel"); level != "OFF" || !strings.Contains(s.text, "LoggingLevel: 'OFF'") {
+			f.add("LoggingLevel is not the quoted OFF")
+		}
+		if ref(setting["ThrottlingRateLimit"]) == "" || ref(setting["ThrottlingBurstLimit"]) == "" {
+			f.add("the stage's throttle is no parameter")
+		}
+	}
+	return f
+}
+
+var routePath = regexp.MustCompile(`^/api/v1(/([a-z0-9-]+|\{[a-z]+\}))+$`)
+
+func routes(s *templateFile) (f findings) {
+	seen := map[string]bool{}
+	for _, function := range s.functions() {
+		for _, event := range function.events("Api") {
+			path := event.text("Path")
+			if !routePath.MatchString(path) {
+				f.add("%s: the path %q is not of the form /api/v1/...", function.id, path)
+			}
+			if seen[path] {
+				f.add("%s: %s is routed twice", function.id, path)
+			}
+			seen[path] = true
+			if event.text("Method") != "any" {
+				f.add("%s: %s takes %v: a wrong method has to reach the function", function.id, path, event["Method"])
+			}
+			if ref(event["RestApiId"]) != "Api" {
+				f.add("%s: %s is not a route of Api", function.id, path)
+			}
+		}
+	}
+	return f
+}
+
+// gatewaySeconds is what API Gateway waits for a function, at most.
+const gatewaySeconds = 29
+
+func functionSettings(s *templateFile) (f findings) {
+	if len(s.functions()) == 0 {
+		f.add("no function")
+	}
+	for _, function := range s.functions() {
+		p := function.properties
+		if got := function.attributes.text("Metadata", "BuildMethod"); got != "makefile" {
+			f.add("%s: BuildMethod is %q, want makefile", function.id, got)
+		}
+		for name, want := range map[string]string{"CodeUri": ".", "Runtime": "provided.al2023", "Handler": "bootstrap"} {
+			if got := p.text(name); got != want {
+				f.add("%s: %s is %q, want %q", function.id, name, got, want)
+			}
+		}
+		if list := p.list("Architectures"); len(list) != 1 || (list[0] != "arm64" && list[0] != "x86_64") {
+			f.add("%s: Architectures is %v, want one of arm64, x86_64", function.id, list)
+		}
+		if p.text("Description") == "" {
+			f.add("%s: no Description", function.id)
+		}
+		if _, err := os.Stat(root("functions", function.folder(), "main.go")); err != nil {
+			f.add("%s: no code: %v", function.id, err)
+		}
+		if seconds, ok := p["Timeout"].(int); !ok || len(function.events("Api")) > 0 && seconds >= gatewaySeconds {
+			f.add("%s: Timeout is %v: the gateway gives up at %d s", function.id, p["Timeout"], gatewaySeconds)
+		}
+	}
+	return f
+}
+
+func logGroups(s *templateFile) (f findings) {
+	groups := map[string]resource{}
+	for _, group := range s.resources("AWS::Logs::LogGroup") {
+		groups[group.id] = group
+	}
+	for _, function := range s.functions() {
+		config := function.properties.object("LoggingConfig")
+		group, ok := groups[ref(config["LogGroup"])]
+		if !ok {
+			f.add("%s: LogGroup names no log group of the template", function.id)
+			continue
+		}
+		if group.properties["RetentionInDays"] == nil {
+			f.add("%s: %s keeps its logs for ever", function.id, group.id)
+		}
+		if config.text("LogFormat") != "JSON" {
+			f.add("%s: LogFormat is %v, want JSON", function.id, config["LogFormat"])
+		}
+	}
+	return f
+}
+
+// Actions that a function may have, of the service authorization reference, by the resource they are for.
+var (
+	tableActions = []string{
+		"dynamodb:BatchGetItem", "dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query",
+		"dynamodb:Scan", "dynamodb:UpdateItem",
+	}
+	secretActions = []string{"secretsmanager:GetSecretValue"}
+	secretARN     = regexp.MustCompile(`^arn:\$\{AWS::Partition\}:secretsmanager:\$\{AWS::Region\}:\$\{AWS::AccountId\}:secret:svc/\$\{Stage\}/([a-z]+)/\*$`)
+)
+
+func statements(s *templateFile) (f findings) {
+	tables := map[string]bool{}
+	for _, table := range s.resources("AWS::DynamoDB::Table") {
+		tables[table.id] = true
+	}
+	for _, function := range s.functions() {
+		sids, needs := map[string]bool{}, map[string]bool{}
+		for _, policy := range function.properties.list("Policies") {
+			document, ok := policy.(object)
+			if !ok || document.text("Version") != "2012-10-17" {
+				f.add("%s: a policy is not written out in the language of 2012-10-17", function.id)
+				continue
+			}
+			for _, item := range document.list("Statement") {
+				statement, _ := item.(object)
+				sid, action := statement.text("Sid"), statement.text("Action")
+				if sid == "" || sids[sid] {
+					f.add("%s: the Sid %q is empty or stands twice", function.id, sid)
+				}
+				sids[sid] = true
+				if statement.text("Effect") != "Allow" {
+					f.add("%s/%s: Effect is %v", function.id, sid, statement["Effect"])
+				}
+				need := fmt.Sprint(action, statement["Resource"])
+				if needs[need] {
+					f.add("%s/%s: the same need stands twice", function.id, sid)
+				}
+				needs[need] = true
+				resource, _ := statement["Resource"].(object)
+				parts := resource.list("Fn::GetAtt")
+				arn := secretARN.FindStringSubmatch(resource.text("Fn::Sub"))
+				switch {
+				case len(parts) == 2 && parts[1] == "Arn" && tables[fmt.Sprint(parts[0])]:
+					if !slices.Contains(tableActions, action) {
+						f.add("%s/%s: %v is no action on a table", function.id, sid, statement["Action"])
+					}
+				case arn != nil && arn[1] == function.folder():
+					if !slices.Contains(secretActions, action) {
+						f.add("%s/%s: %v is no action on a secret", function.id, sid, statement["Action"])
+					}
+				default:
+					f.add("%s/%s: %v is no table of the template, nor the function's own secrets", function.id, sid, statement["Resource"])
+				}
+			}
+		}
+	}
+	return f
+}
+
+// The tables: keys as attribute and type in order, whether what they hold outlives the stack, and the TTL attribute.
+var tablesWanted = map[string]struct {
+	keys, index string
+	kept        bool
+	ttl         string
+}{
+	"Projects":  {keys: "pk HASH S, sk RANGE S", kept: true},
+	"Wallets":   {keys: "pk HASH S", kept: true},
+	"Ledger":    {keys: "pk HASH S, sk RANGE S", index: "uncertain: uncertain HASH S, sk RANGE S, ALL", kept: true},
+	"Rates":     {keys: "pk HASH S, sk RANGE S"},
+	"Transient": {keys: "pk HASH S", ttl: "expires"},
+}
+
+func tables(s *templateFile) (f findings) {
+	found := s.resources("AWS::DynamoDB::Table")
+	if len(found) != len(tablesWanted) {
+		f.add("%d tables, want %d", len(found), len(tablesWanted))
+	}
+	for _, table := range found {
+		p, want := table.properties, tablesWanted[table.id]
+		types := object{}
+		for _, item := range p.list("AttributeDefinitions") {
+			definition, _ := item.(object)
+			types[definition.text("AttributeName")] = definition["AttributeType"]
+		}
+		keys := func(schema []any) string {
+			var out []string
+			for _, item := range schema {
+				key, _ := item.(object)
+				out = append(out, fmt.Sprint(key.text("AttributeName"), " ", key.text("KeyType"), " ", types[key.text("AttributeName")]))
+			}
+			return strings.Join(out, ", ")
+		}
+		if got := keys(p.list("KeySchema")); got != want.keys {
+			f.add("%s has the keys %q, want %q", table.id, got, want.keys)
+		}
+		var indexes []string
+		for _, item := range p.list("GlobalSecondaryIndexes") {
+			index, _ := item.(object)
+			indexes = append(indexes, index.text("IndexName")+": "+keys(index.list("KeySchema"))+", "+index.text("Projection", "ProjectionType"))
+		}
+		if got := strings.Join(indexes, "; "); got != want.index {
+			f.add("%s has the indexes %q, want %q", table.id, got, want.index)
+		}
+		if got := p.text("BillingMode"); got != "PAY_PER_REQUEST" {
+			f.add("%s: BillingMode is %q, want PAY_PER_REQUEST", table.id, got)
+		}
+		if got := p.text("TimeToLiveSpecification", "AttributeName"); got != want.ttl {
+			f.add("%s expires by %q, want %q", table.id, got, want.ttl)
+		}
+		kept := p["DeletionProtectionEnabled"] == true &&
+			p.at("PointInTimeRecoverySpecification", "PointInTimeRecoveryEnabled") == true &&
+			table.attributes.text("DeletionPolicy") == "Retain" && table.attributes.text("UpdateReplacePolicy") == "Retain"
+		if want.kept && !kept {
+			f.add("%s holds money or configuration and has not all of recovery, deletion protection and Retain", table.id)
+		}
+	}
+	return f
+}
+
+// EventBridge Scheduler: the unit is singular for 1 and plural otherwise.
+var scheduleExpression = regexp.MustCompile(`^(rate\((1 (minute|hour|day)|([2-9]|[1-9][0-9]+) (minutes|hours|days))\)|cron\([^ ]+( [^ ]+){5}\))$`)
+
+func schedules(s *templateFile) (f findings) {
+	for _, function := range s.functions() {
+		events := function.events("ScheduleV2")
+		if len(function.events("Api"))+len(events) == 0 {
+			f.add("%s: nothing calls it", function.id)
+		}
+		for _, event := range events {
+			if got := event.text("ScheduleExpression"); !scheduleExpression.MatchString(got) {
+				f.add("%s: %q is no schedule expression", function.id, got)
+			}
+			if name := event.text("Name", "Fn::Sub"); !strings.HasPrefix(name, "${AWS::StackName}-") {
+				f.add("%s: the schedule's name %q does not begin with the stack's", function.id, name)
+			}
+			if event.text("Description") == "" {
+				f.add("%s: the schedule is not described", function.id)
+			}
+		}
+	}
+	return f
+}
+
+const (
+	// settleMargin is what a write may still take after its function ended: retried copies in the network, clocks
+	// that differ. In seconds.
+	settleMargin = 60
+	// signatureSeconds is how long AWS accepts a signed request, so how late a copy of one may still take effect.
+	signatureSeconds = 900
+	// answerSeconds is what a request keeps for its capture and answer after a vendor's call.
+	answerSeconds = 5
+)
+
+func settleTimes(s *templateFile) (f findings) {
+	longest := 0
+	for _, function := range s.functions() {
+		seconds, _ := function.properties["Timeout"].(int)
+		if len(function.events("Api")) > 0 {
+			longest = max(longest, seconds)
+		} else if function.folder() == "settle" && seconds > 60 {
+			f.add("SettleFunction may run for %d s and starts every 60 s", seconds)
+		}
+	}
+	defaults := s.doc.object("Parameters")
+	number := func(parameter, field string) int {
+		value, _ := defaults.at(parameter, field).(int)
+		return value
+	}
+	if got, want := number("SettleAfterSeconds", "Default"), longest+settleMargin; got < want {
+		f.add("SettleAfterSeconds is %d, want at least %d: the longest time-out and %d", got, want, settleMargin)
+	}
+	if got := number("SettleCapturedAfterSeconds", "Default"); got < signatureSeconds {
+		f.add("SettleCapturedAfterSeconds is %d, want at least %d", got, signatureSeconds)
+	}
+	if got := number("VendorTimeoutSeconds", "MaxValue"); got == 0 || got > longest-answerSeconds {
+		f.add("VendorTimeoutSeconds may be %d, want at most %d", got, longest-answerSeconds)
+	}
+	variables := s.doc.object("Resources", "SettleFunction", "Properties", "Environment", "Variables")
+	for name, parameter := range map[string]string{
+		"SETTLE_AFTER_SECONDS": "SettleAfterSeconds", "SETTLE_CAPTURED_AFTER_SECONDS": "SettleCapturedAfterSeconds",
+	} {
+		if got := ref(variables[name]); got != parameter {
+			f.add("%s is not the parameter %s", name, parameter)
+		}
+	}
+	return f
+}
+
+// Names that SAM and CloudFormation take as they come and that fail, or are ignored, at deployment: values by the key
+// they stand at in a function, API or event.
+var enumerated = map[string][]string{
+	"DeploymentPreference/Type": {
+		"AllAtOnce", "Canary10Percent5Minutes", "Canary10Percent10Minutes", "Canary10Percent15Minutes",
+		"Canary10Percent30Minutes", "Linear10PercentEvery1Minute", "Linear10PercentEvery2Minutes",
+		"Linear10PercentEvery3Minutes", "Linear10PercentEvery10Minutes",
+	},
+	"ResponseTransferMode": {"BUFFERED", "RESPONSE_STREAM"},
+	"Tracing":              {"Active", "PassThrough", "Disabled"},
+	"SystemLogLevel":       {"DEBUG", "INFO", "WARN"},
+}
+
+func enumerations(s *templateFile) (f findings) {
+	walk(s.doc, "", func(path, key string, value any) {
+		for at, allowed := range enumerated {
+			text, ok := value.(string)
+			if ok && strings.HasSuffix("/"+path+"/"+key, "/"+at) && !slices.Contains(allowed, text) {
+				f.add("%s/%s: %s is none of %v", path, key, text, allowed)
+			}
+		}
+	})
+	return f
+}
+
+var substitution = regexp.MustCompile(`\$\{([A-Za-z0-9]+)\}`)
+
+func parameters(s *templateFile) (f findings) {
+	used := map[string]bool{}
+	for _, section := range []string{"Globals", "Conditions", "Resources", "Outputs"} {
+		walk(s.doc[section], section, func(_, key string, value any) {
+			text, _ := value.(string)
+			switch key {
+			case "Ref":
+				used[text] = true
+			case "Fn::Sub":
+				for _, match := range substitution.FindAllStringSubmatch(text, -1) {
+					used[match[1]] = true
+				}
+			}
+		})
+	}
+	shown := s.doc.object("Metadata", "AWS::CloudFormation::Interface")
+	grouped := map[any]int{}
+	for _, item := range shown.list("ParameterGroups") {
+		group, _ := item.(object)
+		if group.text("Label", "default") == "" {
+			f.add("a parameter group has no label")
+		}
+		for _, name := range group.list("Parameters") {
+			grouped[name]++
+		}
+	}
+	all := s.doc.object("Parameters")
+	for _, name := range all.names() {
+		if !strings.HasSuffix(all.text(name, "Description"), ".") {
+			f.add("%s is not described in a sentence", name)
+		}
+		if _, ok := all.object(name)["Default"]; !ok {
+			f.add("%s has no default", name)
+		}
+		if !used[name] {
+			f.add("%s is not used", name)
+		}
+		if grouped[name] != 1 {
+			f.add("%s stands in %d parameter groups, want 1", name, grouped[name])
+		}
+		if shown.text("ParameterLabels", name, "default") == "" {
+			f.add("%s has no label", name)
+		}
+	}
+	for name := range grouped {
+		if all[fmt.Sprint(name)] == nil {
+			f.add("a group names %v, which is no parameter", name)
+		}
+	}
+	return f
+}
+
+// What the local stack alone may give a function. SVC_LOCAL permits vendors without TLS.
+var localOnly = []string{"SVC_LOCAL", "CHROMIUM", "SVC_TEST_PUBLIC_NETS", "SVC_TEST_CA"}
+
+var (
+	secretName = regexp.MustCompile(`SECRET|PASSWORD|TOKEN|CREDENTIAL|(API|ACCESS|PRIVATE|AUTH)_KEY`)
+	// Variables about secrets that hold none.
+	aboutSecrets = []string{"SECRET_CACHE_SECONDS", "AWS_ENDPOINT_URL_SECRETS_MANAGER"}
+)
+
+func environments(s *templateFile) (f findings) {
+	for _, function := range s.functions() {
+		variables := function.properties.object("Environment", "Variables")
+		for _, name := range variables.names() {
+			if secretName.MatchString(name) && !slices.Contains(aboutSecrets, name) {
+				f.add("%s: %s looks like a secret", function.id, name)
+			}
+			if slices.Contains(localOnly, name) {
+				f.add("%s: %s is for the local stack alone", function.id, name)
+			}
+		}
+		// Every function can be pointed at an emulator of each service that it may use.
+		uses := fmt.Sprint(function.properties.list("Policies"))
+		for service, variable := range map[string]string{
+			"dynamodb:": "AWS_ENDPOINT_URL_DYNAMODB", "secretsmanager:": "AWS_ENDPOINT_URL_SECRETS_MANAGER",
+		} {
+			if strings.Contains(uses, service) != (variables[variable] != nil) {
+				f.add("%s: %s and the function's policy do not go together", function.id, variable)
+			}
+		}
+	}
+	if strings.Contains(s.text, "{{resolve:") {
+		f.add("a dynamic reference would put a secret into the template's result")
+	}
+	parameters := s.doc.object("Parameters")
+	for _, name := range parameters.names() {
+		if parameters.object(name)["NoEcho"] != nil {
+			f.add("%s is a secret: secrets live in Secrets Manager", name)
+		}
+	}
+	return f
+}
+
+// A table's name stands in a variable of each function that may use it. It is written out, as sam local resolves a Ref
+// to a table to its logical ID.
+func tableNames(s *templateFile) (f findings) {
+	for _, function := range s.functions() {
+		variables := function.properties.object("Environment", "Variables")
+		uses := fmt.Sprint(function.properties.list("Policies"))
+		for _, table := range s.resources("AWS::DynamoDB::Table") {
+			variable := strings.ToUpper(table.id) + "_TABLE"
+			got, want := variables.text(variable, "Fn::Sub"), table.properties.text("TableName", "Fn::Sub")
+			if !strings.Contains(uses, "["+table.id+" Arn]") {
+				want = ""
+			}
+			if got != want {
+				f.add("%s: %s is %q, want %q", function.id, variable, got, want)
+			}
+		}
+	}
+	return f
+}
+
+func outputs(s *templateFile) (f findings) {
+	all := s.doc.object("Outputs")
+	for _, name := range all.names() {
+		if all.text(name, "Description") == "" {
+			f.add("the output %s is not described", name)
+		}
+	}
+	if !strings.HasSuffix(all.text("BaseUrl", "Value", "Fn::Sub"), "/${Stage}/api/v1") {
+		f.add("BaseUrl does not end in /api/v1")
+	}
+	return f
+}
+
+// Overrides that samconfig.toml gives a stage keep the same order of times. Values are NAME=VALUE.
+func checkOverrides(s *templateFile, overrides []string) (f findings) {
+	parameters := s.doc.object("Parameters")
+	text := s.text
+	for _, override := range overrides {
+		name, value, ok := strings.Cut(override, "=")
+		if !ok || parameters[name] == nil {
+			f.add("%q overrides no parameter", override)
+			continue
+		}
+		if allowed := parameters.list(name, "AllowedValues"); len(allowed) > 0 {
+			known := slices.ContainsFunc(allowed, func(v any) bool { return fmt.Sprint(v) == value })
+			if !known {
+				f.add("%s: %s is none of %v", name, value, allowed)
+			}
+		}
+		if number, err := strconv.Atoi(value); err == nil {
+			if least, ok := parameters.at(name, "MinValue").(int); ok && number < least {
+				f.add("%s: %d is less than %d", name, number, least)
+			}
+			if most, ok := parameters.at(name, "MaxValue").(int); ok && number > most {
+				f.add("%s: %d is more than %d", name, number, most)
+			}
+			text = regexp.MustCompile(`(?m)^(  `+name+`:\n    Type: Number\n    Default: )\d+$`).ReplaceAllString(text, "${1}"+value)
+		}
+	}
+	overridden, err := parse(text)
+	if err != nil {
+		f.add("%v", err)
+		return f
+	}
+	return append(f, settleTimes(overridden)...)
+}

@@ -1,0 +1,109 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/caarlos0/env/v11"
+
+	"svcapi/shared/awsclient"
+	"svcapi/shared/credit"
+	"svcapi/shared/idempotency"
+	"svcapi/shared/project"
+	"svcapi/shared/ratelimit"
+	"svcapi/shared/telemetry"
+)
+
+// Config is what the pipeline reads from the environment.
+type Config struct {
+	Stage               string `env:"STAGE,required"`
+	ProjectsTable       string `env:"PROJECTS_TABLE,required"`
+	TransientTable      string `env:"TRANSIENT_TABLE,required"`
+	WalletsTable        string `env:"WALLETS_TABLE"` // functions with paid operations
+	LedgerTable         string `env:"LEDGER_TABLE"`  // functions with paid operations
+	ProjectCacheSeconds int    `env:"PROJECT_CACHE_SECONDS" envDefault:"10"`
+	PlaygroundOrigin    string `env:"PLAYGROUND_ORIGIN"` // of the documentation page, empty: none
+	Prices              credit.Prices
+	Log                 telemetry.Config
+}
+
+// Check says what is wrong with the configuration.
+func (c Config) Check() error {
+	var wrong []error
+	if c.ProjectCacheSeconds < 0 || c.ProjectCacheSeconds > 60 {
+		wrong = append(wrong, fmt.Errorf("PROJECT_CACHE_SECONDS is %d, wants 0 to 60", c.ProjectCacheSeconds))
+	}
+	if (c.WalletsTable == "") != (c.LedgerTable == "") {
+		wrong = append(wrong, errors.New("WALLETS_TABLE and LEDGER_TABLE go together"))
+	}
+	return errors.Join(append(wrong, c.Prices.Check())...)
+}
+
+// Checked is a configuration that knows what is wrong with it.
+type Checked interface{ Check() error }
+
+// ReadConfig reads a configuration from the environment and checks it.
+func ReadConfig[C Checked]() (C, error) {
+	cfg, err := env.ParseAs[C]()
+	if err != nil {
+		return cfg, err
+	}
+	return cfg, cfg.Check()
+}
+
+// New makes a service over the tables of the configuration.
+func New(cfg Config, db *dynamodb.Client, log *telemetry.Logger) *Service {
+	return &Service{
+		cfg:      cfg,
+		projects: project.NewCache(project.NewStore(db, cfg.ProjectsTable), time.Duration(cfg.ProjectCacheSeconds)*time.Second),
+		limiter:  ratelimit.New(db, cfg.TransientTable),
+		wallet:   credit.NewStore(db, credit.Tables{Wallets: cfg.WalletsTable, Ledger: cfg.LedgerTable}),
+		keys:     idempotency.New(db, cfg.TransientTable),
+		log:      log,
+		now:      time.Now,
+	}
+}
+
+// Wallet is the store of credits that the service charges.
+func (s *Service) Wallet() *credit.Store { return s.wallet }
+
+// Main is the whole of a function's main: it reads the configuration C, lets
+// wire make the routes, and serves them. It does not return.
+func Main[C Checked](base func(C) Config, wire func(cfg C, s *Service, aws aws.Config) ([]Route, error)) {
+	if err := start(base, wire); err != nil {
+		fmt.Fprintf(os.Stderr, "{\"level\":\"ERROR\",\"message\":\"start\",\"error\":%q}\n", err)
+		os.Exit(1)
+	}
+}
+
+func start[C Checked](base func(C) Config, wire func(C, *Service, aws.Config) ([]Route, error)) error {
+	cfg, err := ReadConfig[C]()
+	if err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	awsConfig, err := awsclient.Load(context.Background())
+	if err != nil {
+		return err
+	}
+	common := base(cfg)
+	db := awsclient.DynamoDB(awsConfig)
+	service := New(common, db, telemetry.New(os.Stdout, common.Log))
+	routes, err := wire(cfg, service, awsConfig)
+	if err != nil {
+		return err
+	}
+	for _, r := range routes {
+		if name, _, _ := r.route(); r.pricedAs() != "" && common.WalletsTable == "" {
+			return fmt.Errorf("operation %s is paid, but WALLETS_TABLE is not set", name)
+		}
+	}
+	go awsclient.Warm(context.Background(), db, common.ProjectsTable) // while init has the whole CPU
+	lambda.Start(Lambda(service.Handler(routes...)))
+	return nil
+}

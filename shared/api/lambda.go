@@ -1,0 +1,69 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambdacontext"
+	"github.com/awslabs/aws-lambda-go-api-proxy/core"
+	"github.com/awslabs/aws-lambda-go-api-proxy/httpadapter"
+	"github.com/google/uuid"
+)
+
+// gatewayLimit is when API Gateway gives up, counted from its own receipt of
+// the request; a function's init counts there, not in the function.
+const gatewayLimit = 29 * time.Second
+
+// staleAfter is the age at which an event's time is no longer believed: a replayed event file.
+const staleAfter = time.Minute
+
+// Lambda makes a handler of API Gateway REST (v1) proxy events.
+func Lambda(handler http.Handler) func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error) {
+	adapter := httpadapter.New(handler)
+	return func(ctx context.Context, event events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error) {
+		// The adapter fails on a malformed escape, which would be the gateway's 500.
+		if _, err := url.PathUnescape(event.Path); err != nil {
+			event.Path = "/"
+		}
+		event.RequestContext.RequestID = validID(ctx, event.RequestContext.RequestID)
+		ctx, cancel := withDeadline(ctx, event.RequestContext.RequestTimeEpoch)
+		defer cancel()
+		return adapter.ProxyWithContext(ctx, event)
+	}
+}
+
+// withDeadline ends the request at the earlier of the function's and the gateway's limits.
+func withDeadline(ctx context.Context, epochMilliseconds int64) (context.Context, context.CancelFunc) {
+	received := time.UnixMilli(epochMilliseconds)
+	if time.Since(received).Abs() > staleAfter {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, received.Add(gatewayLimit))
+}
+
+// validID returns the gateway's request ID, or Lambda's where an event has no UUID of its own.
+func validID(ctx context.Context, id string) string {
+	lc, _ := lambdacontext.FromContext(ctx)
+	candidates := []string{id}
+	if lc != nil {
+		candidates = append(candidates, lc.AwsRequestID)
+	}
+	for _, c := range candidates {
+		if parsed, err := uuid.Parse(c); err == nil {
+			return parsed.String()
+		}
+	}
+	return uuid.NewString()
+}
+
+// requestID is the ID of the request that the context belongs to.
+func requestID(ctx context.Context) string {
+	gateway, ok := core.GetAPIGatewayContextFromContext(ctx)
+	if !ok {
+		return uuid.NewString()
+	}
+	return gateway.RequestID
+}

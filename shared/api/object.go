@@ -1,0 +1,262 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Problems collects what is wrong with the fields of a request: messages by
+// field path (decisions on error.details: list items by index, nested fields by dots).
+type Problems map[string][]string
+
+// Add notes a message on a field.
+func (p Problems) Add(path, message string) { p[path] = append(p[path], message) }
+
+// maxListProblems is how many bad items of one list are reported.
+const maxListProblems = 20
+
+// Object is a JSON object of a request whose fields are taken one by one. Each
+// take checks the field's rules and notes what is wrong, so that one answer
+// names all failing fields. Fields that are never taken are ignored.
+type Object struct {
+	members  map[string]jsontext.Value
+	path     string // with a trailing dot, or empty
+	problems Problems
+}
+
+var (
+	errNoObject = errors.New("must be a JSON object")
+	errNoJSON   = errors.New("must be well-formed JSON: UTF-8, without duplicate names")
+)
+
+// parseObject reads one JSON object and nothing after it. An empty text counts
+// as an empty object. Duplicate names and invalid UTF-8 are malformed, at any depth.
+func parseObject(text []byte, path string, problems Problems) (Object, error) {
+	o := Object{map[string]jsontext.Value{}, path, problems}
+	if len(bytes.Trim(text, " \t\r\n")) == 0 {
+		return o, nil
+	}
+	d := jsontext.NewDecoder(bytes.NewReader(text))
+	if d.PeekKind() != '{' {
+		if _, err := d.ReadValue(); err != nil {
+			return o, errNoJSON
+		}
+		return o, errNoObject
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return o, errNoJSON
+	}
+	for d.PeekKind() == '"' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return o, errNoJSON
+		}
+		key := name.String()
+		value, err := d.ReadValue()
+		if err != nil {
+			return o, errNoJSON
+		}
+		o.members[key] = value.Clone()
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return o, errNoJSON
+	}
+	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
+		return o, errNoJSON
+	}
+	return o, nil
+}
+
+// Has reports whether the field is there; null counts as absent.
+func (o Object) Has(name string) bool {
+	v, ok := o.members[name]
+	return ok && v.Kind() != 'n'
+}
+
+// Problem notes what is wrong with a field.
+func (o Object) Problem(name, message string) { o.problems.Add(o.path+name, message) }
+
+// take returns the value of a field of the wanted kind, or notes why there is none.
+func (o Object) take(name string, required bool, what string, kinds ...jsontext.Kind) (jsontext.Value, bool) {
+	if !o.Has(name) {
+		if required {
+			o.Problem(name, "is required")
+		}
+		return nil, false
+	}
+	v := o.members[name]
+	if !slices.Contains(kinds, v.Kind()) {
+		o.Problem(name, "must be "+what)
+		return nil, false
+	}
+	return v, true
+}
+
+// Text is the rule of a string field. Lengths are in Unicode code points.
+type Text struct {
+	Required bool
+	Min, Max int            // Max 0: no limit
+	Form     *regexp.Regexp // nil: any
+	Says     string         // what is said where Form does not match
+	OneOf    []string       // nil: any
+	Default  string
+}
+
+// check returns what is wrong with a text, "" for nothing.
+func (r Text) check(s string) string {
+	n := utf8.RuneCountInString(s)
+	switch {
+	case r.Min > 0 && n < r.Min && r.Min == 1:
+		return "must not be empty"
+	case n < r.Min:
+		return fmt.Sprintf("must be at least %d characters", r.Min)
+	case r.Max > 0 && n > r.Max:
+		return fmt.Sprintf("must be at most %d characters", r.Max)
+	case r.OneOf != nil && !slices.Contains(r.OneOf, s):
+		return "must be one of " + strings.Join(r.OneOf, ", ")
+	case r.Form != nil && !r.Form.MatchString(s):
+		return r.Says
+	}
+	return ""
+}
+
+// Text takes a string field.
+func (o Object) Text(name string, r Text) string {
+	v, ok := o.take(name, r.Required, "a string", '"')
+	if !ok {
+		return r.Default
+	}
+	s := unquote(v)
+	if wrong := r.check(s); wrong != "" {
+		o.Problem(name, wrong)
+	}
+	return s
+}
+
+// Bool takes a boolean field, false where it is absent.
+func (o Object) Bool(name string) bool {
+	v, ok := o.take(name, false, "a boolean", 't', 'f')
+	return ok && v.Kind() == 't'
+}
+
+// Number is the rule of a number field.
+type Number struct {
+	Required bool
+	Min, Max float64
+	Whole    bool // 80.0 is whole, 80.5 is not
+	Default  float64
+}
+
+// Number takes a number field.
+func (o Object) Number(name string, r Number) float64 {
+	what := "a number"
+	if r.Whole {
+		what = "an integer"
+	}
+	v, ok := o.take(name, r.Required, what, '0')
+	if !ok {
+		return r.Default
+	}
+	n, err := strconv.ParseFloat(string(v), 64)
+	switch {
+	case err != nil || n < r.Min || n > r.Max:
+		o.Problem(name, fmt.Sprintf("must be between %v and %v", r.Min, r.Max))
+	case r.Whole && n != float64(int64(n)):
+		o.Problem(name, "must be an integer")
+	}
+	return n
+}
+
+// Object takes a field that is an object; an absent one has no fields.
+func (o Object) Object(name string) Object {
+	v, ok := o.take(name, false, "an object", '{')
+	if !ok {
+		v = jsontext.Value("{}")
+	}
+	inner, _ := parseObject(v, o.path+name+".", o.problems) // v has been parsed once
+	return inner
+}
+
+// List is the rule of an array field.
+type List struct {
+	Required bool
+	Min, Max int
+}
+
+// list takes an array field and hands its items to each, until maxListProblems
+// of them were bad. Each answers whether its item was good.
+func (o Object) list(name string, r List, each func(path string, v jsontext.Value) bool) {
+	v, ok := o.take(name, r.Required, "an array", '[')
+	if !ok {
+		return
+	}
+	d := jsontext.NewDecoder(bytes.NewReader(v))
+	_, _ = d.ReadToken() // the array has been parsed once: nothing below can fail
+	var items []jsontext.Value
+	for d.PeekKind() != ']' {
+		item, err := d.ReadValue()
+		if err != nil || len(items) > r.Max {
+			break
+		}
+		items = append(items, item.Clone())
+	}
+	if len(items) < r.Min || len(items) > r.Max {
+		o.Problem(name, fmt.Sprintf("must have %d to %d items", r.Min, r.Max))
+		return
+	}
+	bad := 0
+	for i, item := range items {
+		if !each(o.path+name+"."+strconv.Itoa(i), item) {
+			if bad++; bad == maxListProblems {
+				return
+			}
+		}
+	}
+}
+
+// Texts takes an array of strings.
+func (o Object) Texts(name string, r List, item Text) []string {
+	var texts []string
+	o.list(name, r, func(path string, v jsontext.Value) bool {
+		wrong := "must be a string"
+		if v.Kind() == '"' {
+			s := unquote(v)
+			texts = append(texts, s)
+			wrong = item.check(s)
+		}
+		if wrong != "" {
+			o.problems.Add(path, wrong)
+		}
+		return wrong == ""
+	})
+	return texts
+}
+
+// Objects takes an array of objects and hands each to read.
+func (o Object) Objects(name string, r List, read func(Object)) {
+	o.list(name, r, func(path string, v jsontext.Value) bool {
+		if v.Kind() != '{' {
+			o.problems.Add(path, "must be an object")
+			return false
+		}
+		before := len(o.problems)
+		inner, _ := parseObject(v, path+".", o.problems)
+		read(inner)
+		return len(o.problems) == before
+	})
+}
+
+// unquote reads a JSON string that has been parsed once, so it cannot fail.
+func unquote(v jsontext.Value) string {
+	b, _ := jsontext.AppendUnquote(nil, v)
+	return string(b)
+}

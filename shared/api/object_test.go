@@ -1,0 +1,139 @@
+package api
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// read takes one field of every kind, as an operation would.
+func read(o Object) {
+	o.Text("name", Text{Required: true, Min: 1, Max: 5})
+	o.Text("code", Text{Form: regexp.MustCompile(`^[a-z]+$`), Says: "must be lower case"})
+	o.Text("type", Text{OneOf: []string{"a", "b"}, Default: "a"})
+	o.Bool("flag")
+	o.Number("height", Number{Min: 20, Max: 300, Whole: true, Default: 80})
+	o.Number("factor", Number{Min: 1, Max: 4, Default: 2})
+	margins := o.Object("margins")
+	margins.Number("top", Number{Min: 0, Max: 100, Default: 15})
+	o.Texts("list", List{Min: 1, Max: 30}, Text{Max: 3})
+	o.Objects("items", List{Min: 1, Max: 3}, func(i Object) { i.Text("to", Text{Required: true, Min: 1}) })
+}
+
+// decisions: error.details name every failing field by its path.
+func TestObjectNamesEveryProblem(t *testing.T) {
+	long := `"` + strings.Repeat("x", 4) + `"`
+	cases := []struct{ name, body, want string }{
+		{"all right", `{"name":"n","code":"c","type":"b","flag":true,"height":80.0,"factor":2.5,"margins":{"top":0},"list":["a"],"items":[{"to":"x"}]}`, ""},
+		{"required and absent", `{}`, "name: is required"},
+		{"an empty body is {}", ``, "name: is required"},
+		{"white space is {}", " \n", "name: is required"},
+		{"null is absent", `{"name":null,"flag":null,"height":null,"margins":null,"list":null}`, "name: is required"},
+		{"unknown fields are ignored", `{"name":"n","other":[1,{"a":null}]}`, ""},
+		{"names are case-sensitive", `{"Name":"n"}`, "name: is required"},
+		{"empty text", `{"name":""}`, "name: must not be empty"},
+		{"too long, in code points", `{"name":"ක😀éabc"}`, "name: must be at most 5 characters"},
+		{"not too long, in code points", `{"name":"ක😀éab"}`, ""},
+		{"a number is no string", `{"name":1}`, "name: must be a string"},
+		{"a string is no number", `{"name":"n","height":"80"}`, "height: must be an integer"},
+		{"a string is no boolean", `{"name":"n","flag":"true"}`, "flag: must be a boolean"},
+		{"a number is no boolean", `{"name":"n","flag":1}`, "flag: must be a boolean"},
+		{"pattern", `{"name":"n","code":"C"}`, "code: must be lower case"},
+		{"enumeration", `{"name":"n","type":"c"}`, "type: must be one of a, b"},
+		{"no integer", `{"name":"n","height":80.5}`, "height: must be an integer"},
+		{"exponent is an integer", `{"name":"n","height":8e1}`, ""},
+		{"range", `{"name":"n","height":301,"factor":4.5}`, "factor: must be between 1 and 4\nheight: must be between 20 and 300"},
+		{"beyond floats", `{"name":"n","factor":1e999}`, "factor: must be between 1 and 4"},
+		{"nested", `{"name":"n","margins":{"top":101}}`, "margins.top: must be between 0 and 100"},
+		{"nested of another kind", `{"name":"n","margins":[]}`, "margins: must be an object"},
+		{"list items", `{"name":"n","list":["ok",1,` + long + `]}`, "list.1: must be a string\nlist.2: must be at most 3 characters"},
+		{"empty list", `{"name":"n","list":[]}`, "list: must have 1 to 30 items"},
+		{"too many items", `{"name":"n","items":[{},{},{},{}]}`, "items: must have 1 to 3 items"},
+		{"list items that are no objects", `{"name":"n","items":[{"to":"a"},"x",{}]}`, "items.1: must be an object\nitems.2.to: is required"},
+		{"all at once", `{"name":"","flag":2,"height":1}`, "flag: must be a boolean\nheight: must be between 20 and 300\nname: must not be empty"},
+		{"a list reports its first 20", `{"name":"n","list":[` + strings.TrimSuffix(strings.Repeat("0,", 30), ",") + `]}`,
+			func() string {
+				var lines []string
+				for _, i := range strings.Fields("0 1 10 11 12 13 14 15 16 17 18 19 2 3 4 5 6 7 8 9") {
+					lines = append(lines, "list."+i+": must be a string")
+				}
+				return strings.Join(lines, "\n")
+			}()},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			p := Problems{}
+			o, err := parseObject([]byte(c.body), "", p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			read(o)
+			if got := p.text(); got != c.want {
+				t.Errorf("got\n%s\nwant\n%s", got, c.want)
+			}
+		})
+	}
+}
+
+func (p Problems) text() string {
+	var lines []string
+	for _, path := range slices.Sorted(maps.Keys(p)) {
+		lines = append(lines, path+": "+strings.Join(p[path], "; "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// decisions: malformed JSON, or a body that is no object, is named under body.
+func TestParseObjectRefuses(t *testing.T) {
+	cases := []struct {
+		name, body string
+		want       error
+	}{
+		{"array", `[]`, errNoObject},
+		{"string", `"a"`, errNoObject},
+		{"null", `null`, errNoObject},
+		{"number", `1`, errNoObject},
+		{"cut off", `{"a":1`, errNoJSON},
+		{"cut off in a name", `{"a`, errNoJSON},
+		{"two values", `{} {}`, errNoJSON},
+		{"rest", `{}x`, errNoJSON},
+		{"trailing comma", `{"a":1,}`, errNoJSON},
+		{"single quotes", `{'a':1}`, errNoJSON},
+		{"comment", `{/**/}`, errNoJSON},
+		{"duplicate names", `{"a":1,"a":2}`, errNoJSON},
+		{"duplicate names, escaped", `{"a":1,"\u0061":2}`, errNoJSON},
+		{"duplicate names, deeper", `{"x":[{"a":1,"a":2}]}`, errNoJSON},
+		{"invalid UTF-8", "{\"a\":\"\xff\"}", errNoJSON},
+		{"invalid UTF-8 in a name", "{\"\xff\":1}", errNoJSON},
+		{"lone surrogate", `{"a":"\ud800"}`, errNoJSON},
+		{"NaN", `{"a":NaN}`, errNoJSON},
+		{"leading zero", `{"a":01}`, errNoJSON},
+		{"byte order mark", "\ufeff{}", errNoJSON},
+		{"garbage", "\x00", errNoJSON},
+		{"too deep", strings.Repeat(`{"a":`, 20_000), errNoJSON},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if _, err := parseObject([]byte(c.body), "", Problems{}); err != c.want { //nolint:errorlint // the very value
+				t.Errorf("got %v, want %v", err, c.want)
+			}
+		})
+	}
+}
+
+func FuzzObject(f *testing.F) {
+	f.Add([]byte(`{"name":"n","list":["a"],"items":[{"to":"x"}],"margins":{"top":1e2}}`))
+	f.Add([]byte(`{"name":"\ud83d\ude00","height":80.0}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		p := Problems{}
+		o, err := parseObject(body, "", p)
+		if err == nil {
+			read(o)
+		}
+		if _, err := encode(errorEnvelope{Error: errorBody{Details: p}}); err != nil {
+			t.Errorf("problems do not encode: %v", err)
+		}
+	})
+}

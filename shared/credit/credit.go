@@ -1,0 +1,262 @@
+// Package credit is the money of a project: a wallet that holds what is in flight, and a ledger
+// whose entries are what happened.
+//
+// A paid request reserves its credits, works, and captures them; work that fails releases them.
+// Each step is one conditional write that may be repeated, and the process may die between any two:
+// what a dead request left is settled later by a scheduled function. Always holds
+//
+//	balance + pending without a capture + captures − refunds − adjustments = grants
+//
+// and the balance is never negative. Amounts are whole credits; a US dollar is 1,000,000.
+package credit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/middleware"
+)
+
+// Reservation is credits set aside for one request.
+type Reservation struct {
+	Project     string
+	Key         Key
+	Credits     int64  // above 0
+	Operation   string // as the price list names it
+	Environment string
+	RequestID   string
+	// Irrevocable work cannot be taken back once begun (SMS): it is marked before the first byte
+	// leaves, and giving its credits back leaves an entry that bars every later charge.
+	Irrevocable bool
+	// Vendor that is about to be called; an uncertain entry names it if the request dies.
+	Vendor string
+	// Attempts is how many attempts Reserve took, set by Reserve. After more than one, a late copy
+	// of the first may still arrive.
+	Attempts int
+
+	captured bool
+}
+
+// Outcome is how successful work ended.
+type Outcome struct {
+	// Uncertain: the vendor was reached, no usable answer came back. Charged, and listed for the
+	// operator to resolve.
+	Uncertain bool
+	// Vendor that did the work, if any.
+	Vendor string
+}
+
+var (
+	// ErrInsufficientCredits refuses a reservation: the wallet holds less, or does not exist.
+	ErrInsufficientCredits = errors.New("credit: insufficient credits")
+	// ErrSettled says that the reservation was settled while its request was alive. It means that
+	// the settling function's ages are below what a function can live.
+	ErrSettled = errors.New("credit: reservation settled while its request was alive")
+)
+
+// Limits bound the last writes of a request, so that its answer is out before its client gives up.
+type Limits struct {
+	// Capture bounds Capture, and each write of Release: three attempts and their pauses.
+	Capture time.Duration
+	// Remove bounds Remove, which is skipped when less than this remains before the context's
+	// deadline: one attempt fits, and the settling function does it otherwise.
+	Remove time.Duration
+}
+
+// DefaultLimits fit into the 5 seconds that a request keeps back for its last writes.
+var DefaultLimits = Limits{Capture: 3500 * time.Millisecond, Remove: time.Second}
+
+// Tables are the names of the tables.
+type Tables struct{ Wallets, Ledger string }
+
+// Store reads and writes wallets and their ledger. It is safe for concurrent use.
+type Store struct {
+	client *dynamodb.Client
+	tables Tables
+	limits Limits
+}
+
+// NewStore expects a client of awsclient.DynamoDB: the protocol counts on its attempts.
+func NewStore(client *dynamodb.Client, tables Tables) *Store {
+	return &Store{client: client, tables: tables, limits: DefaultLimits}
+}
+
+// WithLimits is the same store with other limits.
+func (s *Store) WithLimits(l Limits) *Store {
+	other := *s
+	other.limits = l
+	return &other
+}
+
+// Reserve takes the credits out of the balance. It returns ErrInsufficientCredits, or another error
+// when no attempt was answered: what may have been taken has then been given back.
+func (s *Store) Reserve(ctx context.Context, r *Reservation) error {
+	if r.Credits <= 0 || r.Project == "" || r.Key.Time().IsZero() {
+		return fmt.Errorf("credit: reservation of %d credits with key %q for project %q is not valid", r.Credits, r.Key, r.Project)
+	}
+	out, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                &s.tables.Wallets,
+		Key:                      walletKey(r.Project),
+		UpdateExpression:         aws.String("SET balance = balance - :c, pending.#k = :p"),
+		ConditionExpression:      aws.String("balance >= :c AND attribute_not_exists(pending.#k)"),
+		ExpressionAttributeNames: map[string]string{"#k": string(r.Key)},
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":c": number(r.Credits),
+			":p": encodePending(r),
+		},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if err == nil {
+		r.Attempts = attempts(out.ResultMetadata)
+		return nil
+	}
+	if wallet, refused := refusal(err); refused {
+		if _, mine := pendingOf(wallet)[string(r.Key)]; mine { // an earlier attempt had landed
+			r.Attempts = 2 // at least
+			return nil
+		}
+		return ErrInsufficientCredits
+	}
+	r.Attempts = 2
+	return errors.Join(fmt.Errorf("credit: reserve: %w", err), s.Release(ctx, r))
+}
+
+// Mark notes that irrevocable work is about to begin: from here on a request that dies is charged.
+// On any error nothing may be sent; what was reserved has then been given back.
+func (s *Store) Mark(ctx context.Context, r *Reservation) error {
+	stands, err := s.put(ctx, r.Project, entryOf(r, Sending), "")
+	switch {
+	case err == nil, stands == Sending: // an earlier attempt had landed
+		return nil
+	case stands != "":
+		return fmt.Errorf("%w: mark found it %s", ErrSettled, stands)
+	}
+	return errors.Join(fmt.Errorf("credit: mark: %w", err), s.Release(ctx, r))
+}
+
+// Capture writes the entry that charges the project: the commit. After an error that is not
+// ErrSettled the charge is unknown; the request has succeeded all the same. The context's deadline
+// is the request's, not the work's.
+func (s *Store) Capture(ctx context.Context, r *Reservation, o Outcome) error {
+	ctx, cancel := within(ctx, s.limits.Capture)
+	defer cancel()
+	entry := entryOf(r, Captured)
+	entry.Uncertain = o.Uncertain
+	if o.Vendor != "" {
+		entry.Vendor = o.Vendor
+	}
+	allowed := State("")
+	if r.Irrevocable {
+		allowed = Sending
+	}
+	stands, err := s.put(ctx, r.Project, entry, allowed)
+	switch {
+	case err == nil, stands == Captured: // an earlier attempt had landed
+		r.captured = true
+		return nil
+	case errors.Is(err, errRefused):
+		return fmt.Errorf("%w: capture found it %q", ErrSettled, stands)
+	}
+	return fmt.Errorf("credit: capture: %w", err)
+}
+
+// Remove takes a captured reservation out of the wallet. Nothing depends on it, so it has no error:
+// what it leaves, the settling function removes. It does nothing unless Capture succeeded, after a
+// reservation of more than one attempt (a late copy of the first must still find its key), and when
+// there is no time.
+func (s *Store) Remove(ctx context.Context, r *Reservation) {
+	if !r.captured || r.Attempts > 1 {
+		return
+	}
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < s.limits.Remove {
+		return
+	}
+	ctx, cancel := within(ctx, s.limits.Remove)
+	defer cancel()
+	_ = s.remove(ctx, r.Project, r.Key)
+}
+
+// Release gives the credits of failed work back. Irrevocable work is barred from being charged
+// first; if that is refused or not answered, the settling function decides. An error is for the log:
+// the credits come back when the reservation is settled.
+func (s *Store) Release(ctx context.Context, r *Reservation) error {
+	if r.Irrevocable {
+		if err := s.bar(ctx, r); err != nil {
+			return fmt.Errorf("credit: release: %w", err)
+		}
+	}
+	ctx, cancel := within(ctx, s.limits.Capture)
+	defer cancel()
+	if err := s.giveBack(ctx, r.Project, r.Key, r.Credits); err != nil {
+		return fmt.Errorf("credit: release: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) bar(ctx context.Context, r *Reservation) error {
+	ctx, cancel := within(ctx, s.limits.Capture)
+	defer cancel()
+	_, err := s.put(ctx, r.Project, entryOf(r, Released), "", Sending, Released)
+	return err
+}
+
+// remove takes the key out of the wallet; one that is gone already is no error.
+func (s *Store) remove(ctx context.Context, project string, key Key) error {
+	return s.unpend(ctx, &dynamodb.UpdateItemInput{
+		UpdateExpression: aws.String("REMOVE pending.#k"),
+	}, project, key)
+}
+
+// giveBack takes the key out of the wallet and adds its credits to the balance, once.
+func (s *Store) giveBack(ctx context.Context, project string, key Key, credits int64) error {
+	return s.unpend(ctx, &dynamodb.UpdateItemInput{
+		UpdateExpression:          aws.String("SET balance = balance + :c REMOVE pending.#k"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":c": number(credits)},
+	}, project, key)
+}
+
+func (s *Store) unpend(ctx context.Context, update *dynamodb.UpdateItemInput, project string, key Key) error {
+	update.TableName = &s.tables.Wallets
+	update.Key = walletKey(project)
+	update.ConditionExpression = aws.String("attribute_exists(pending.#k)")
+	update.ExpressionAttributeNames = map[string]string{"#k": string(key)}
+	_, err := s.client.UpdateItem(ctx, update)
+	if _, refused := refusal(err); refused {
+		return nil
+	}
+	return err
+}
+
+// within bounds ctx by the limit, and keeps it from being cancelled with the work: only its deadline
+// still counts.
+func within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	until := time.Now().Add(limit)
+	if deadline, ok := ctx.Deadline(); ok && deadline.Before(until) {
+		until = deadline
+	}
+	return context.WithDeadline(context.WithoutCancel(ctx), until)
+}
+
+// refusal tells a condition that did not hold, and gives what stood there.
+func refusal(err error) (map[string]types.AttributeValue, bool) {
+	var failed *types.ConditionalCheckFailedException
+	if !errors.As(err, &failed) {
+		return nil, false
+	}
+	return failed.Item, true
+}
+
+// attempts counts those of a call that succeeded; an unknown number counts as more than one.
+func attempts(m middleware.Metadata) int {
+	results, ok := retry.GetAttemptResults(m)
+	if !ok {
+		return 2
+	}
+	return len(results.Results)
+}

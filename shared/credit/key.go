@@ -1,0 +1,51 @@
+package credit
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Key names one reservation or movement: its time in microseconds since 1970, 16 digits, "-", and
+// 8 characters of the request ID's digest. Keys sort by time.
+type Key string
+
+const (
+	keyDigits = 16
+	keyDigest = 8
+)
+
+var keyEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// NewKey is the key of what the request began at that time. The same request ID at another time is
+// another reservation: events are replayed from files.
+func NewKey(at time.Time, requestID string) Key {
+	digest := sha256.Sum256([]byte(requestID))
+	return Key(fmt.Sprintf("%0*d-%s", keyDigits, at.UnixMicro(), keyEncoding.EncodeToString(digest[:])[:keyDigest]))
+}
+
+// ParseKey accepts what NewKey makes.
+func ParseKey(s string) (Key, error) {
+	digits, digest, ok := strings.Cut(s, "-")
+	_, err := strconv.ParseUint(digits, 10, 63)
+	if !ok || err != nil || len(digits) != keyDigits || len(digest) != keyDigest || strings.Trim(digest, "abcdefghijklmnopqrstuvwxyz234567") != "" {
+		return "", fmt.Errorf("credit: %q is no key", s)
+	}
+	return Key(s), nil
+}
+
+// Time is when the reservation began, in UTC; the zero time for what is no key.
+func (k Key) Time() time.Time {
+	digits, _, _ := strings.Cut(string(k), "-")
+	micros, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.UnixMicro(micros).UTC()
+}
+
+// Day is the UTC date of the key, 2006-01-02: the ledger's partition within a project.
+func (k Key) Day() string { return k.Time().Format(time.DateOnly) }

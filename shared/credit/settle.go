@@ -1,0 +1,104 @@
+package credit
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// settler is the actor of the entries that Settle makes.
+const settler = "settle"
+
+// InFlight calls visit for every reservation that any wallet holds, oldest first within a wallet,
+// and stops at its first error. A reservation that cannot be read is passed to visit as an error.
+func (s *Store) InFlight(ctx context.Context, visit func(*Reservation, error) error) error {
+	pages := dynamodb.NewScanPaginator(s.client, &dynamodb.ScanInput{
+		TableName:                 &s.tables.Wallets,
+		ConsistentRead:            aws.Bool(true),
+		FilterExpression:          aws.String("size(pending) > :none"),
+		ProjectionExpression:      aws.String("pk, pending"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":none": number(0)},
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return fmt.Errorf("credit: read the wallets: %w", err)
+		}
+		for _, wallet := range page.Items {
+			pending := pendingOf(wallet)
+			for _, key := range slices.Sorted(maps.Keys(pending)) {
+				if err := visit(decodePending(textOf(wallet["pk"]), key, pending[key])); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Settled is what Settle did with a reservation.
+type Settled string
+
+// What a dead request's reservation can come to.
+const (
+	SettledWaiting   Settled = "waiting"   // captured; not yet old enough to be removed
+	SettledRemoved   Settled = "removed"   // captured, taken out of the wallet
+	SettledUncertain Settled = "uncertain" // had been about to send: charged as uncertain, still to be removed
+	SettledReleased  Settled = "released"  // given back
+)
+
+// Settle finishes what a dead request left. The caller vouches for its death: no write of it is under
+// way any more but late copies. lateCopies says that even these may still arrive; a captured
+// reservation then stays, for a late copy of its reservation must find its key.
+func (s *Store) Settle(ctx context.Context, r *Reservation, lateCopies bool) (Settled, error) {
+	entry, err := s.entry(ctx, r.Project, r.Key)
+	if err != nil {
+		return "", fmt.Errorf("credit: settle: %w", err)
+	}
+	uncertain := false
+	if entry == nil || entry.State == Sending {
+		var end Entry
+		before := State("")
+		if entry == nil {
+			end = entryOf(r, Released) // bars a late capture
+		} else {
+			end, before, uncertain = *entry, Sending, true
+			end.State, end.Uncertain, end.At = Captured, true, entryOf(r, Captured).At
+		}
+		end.Actor = settler
+		stands, err := s.put(ctx, r.Project, end, before)
+		switch {
+		case err == nil:
+			entry = &end
+		case stands != "": // another settler, or a late copy, was first
+			entry = &Entry{State: stands}
+		default:
+			return "", fmt.Errorf("credit: settle: %w", err)
+		}
+	}
+	switch {
+	case entry.State == Released:
+		if err := s.giveBack(ctx, r.Project, r.Key, r.Credits); err != nil {
+			return "", fmt.Errorf("credit: settle: %w", err)
+		}
+		return SettledReleased, nil
+	case entry.State == Captured && uncertain && lateCopies:
+		return SettledUncertain, nil
+	case entry.State == Captured && lateCopies:
+		return SettledWaiting, nil
+	case entry.State == Captured:
+		if err := s.remove(ctx, r.Project, r.Key); err != nil {
+			return "", fmt.Errorf("credit: settle: %w", err)
+		}
+		if uncertain {
+			return SettledUncertain, nil
+		}
+		return SettledRemoved, nil
+	}
+	return "", fmt.Errorf("credit: settle: the entry of %s in %s is %q", r.Key, r.Project, entry.State)
+}

@@ -1,0 +1,143 @@
+package credit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Movement is credits that an operator moves. It takes effect once, however often it is repeated
+// with the same ID.
+type Movement struct {
+	Project string
+	ID      Key   // made once with NewKey, kept for repeating
+	Credits int64 // above 0; for an adjustment signed and not 0
+	Reason  string
+	Actor   string // the caller's ARN
+	// RequestID of the request that a refund is for, or of the operator's own call.
+	RequestID string
+	Operation string // of the refunded request, else empty
+}
+
+var (
+	// ErrNoWallet says that the project has no wallet.
+	ErrNoWallet = errors.New("credit: no such wallet")
+	// ErrOtherMovement says that the ID was used before, for something else.
+	ErrOtherMovement = errors.New("credit: the ID belongs to another movement")
+	// ErrOutOfRange says that a movement would take the balance below 0 or beyond what fits.
+	ErrOutOfRange = errors.New("credit: the balance would be negative or too large")
+)
+
+// maxBalance keeps a balance and any price well inside an int64.
+const maxBalance = math.MaxInt64 / 4
+
+// CreateWallet makes an empty wallet; one that exists is left as it is.
+func (s *Store) CreateWallet(ctx context.Context, project string) error {
+	item := walletKey(project)
+	item["balance"] = number(0)
+	item["pending"] = &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{}}
+	_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName:           &s.tables.Wallets,
+		Item:                item,
+		ConditionExpression: aws.String("attribute_not_exists(pk)"),
+	})
+	if _, exists := refusal(err); exists || err == nil {
+		return nil
+	}
+	return fmt.Errorf("credit: create the wallet: %w", err)
+}
+
+// Balance is what a project can spend, in credits: what is in flight has left it already. A project
+// without a wallet has 0.
+func (s *Store) Balance(ctx context.Context, project string) (int64, error) {
+	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName:            &s.tables.Wallets,
+		Key:                  walletKey(project),
+		ProjectionExpression: aws.String("balance"),
+		ConsistentRead:       aws.Bool(true),
+	})
+	if err != nil {
+		return 0, fmt.Errorf("credit: read the balance: %w", err)
+	}
+	if out.Item == nil {
+		return 0, nil
+	}
+	return numberOf(out.Item["balance"])
+}
+
+// Grant adds credits.
+func (s *Store) Grant(ctx context.Context, m Movement) error { return s.move(ctx, m, Granted) }
+
+// Refund gives captured credits back.
+func (s *Store) Refund(ctx context.Context, m Movement) error { return s.move(ctx, m, Refunded) }
+
+// Adjust corrects the balance in either direction.
+func (s *Store) Adjust(ctx context.Context, m Movement) error { return s.move(ctx, m, Adjustment) }
+
+// move writes wallet and ledger entry together. Movements are rare, so that a transaction on the
+// wallet disturbs no one; reservations that it turns away are tried again.
+func (s *Store) move(ctx context.Context, m Movement, state State) error {
+	if _, err := ParseKey(string(m.ID)); err != nil {
+		return err
+	}
+	if m.Credits == 0 || m.Credits < 0 && state != Adjustment || m.Credits > maxBalance || m.Credits < -maxBalance {
+		return fmt.Errorf("%w: %s of %d credits", ErrOutOfRange, state, m.Credits)
+	}
+	entry := Entry{
+		Key: m.ID, State: state, Credits: m.Credits, Operation: m.Operation,
+		RequestID: m.RequestID, At: time.Now(), Actor: m.Actor, Reason: m.Reason,
+	}
+	// Written as bounds on the balance that stands, so that the condition needs no arithmetic.
+	least, most := max(0, -m.Credits), min(maxBalance, maxBalance-m.Credits)
+	_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
+		TransactItems: []types.TransactWriteItem{
+			{Put: &types.Put{
+				TableName:                           &s.tables.Ledger,
+				Item:                                encodeEntry(m.Project, entry),
+				ConditionExpression:                 aws.String("attribute_not_exists(pk)"),
+				ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+			}},
+			{Update: &types.Update{
+				TableName:           &s.tables.Wallets,
+				Key:                 walletKey(m.Project),
+				UpdateExpression:    aws.String("SET balance = balance + :c"),
+				ConditionExpression: aws.String("balance BETWEEN :least AND :most"),
+				ExpressionAttributeValues: map[string]types.AttributeValue{
+					":c": number(m.Credits), ":least": number(least), ":most": number(most),
+				},
+				ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+			}},
+		},
+	})
+	var canceled *types.TransactionCanceledException
+	if err == nil || !errors.As(err, &canceled) || len(canceled.CancellationReasons) != 2 {
+		if err != nil {
+			err = fmt.Errorf("credit: %s: %w", state, err)
+		}
+		return err
+	}
+	const refused = "ConditionalCheckFailed"
+	ledger, wallet := canceled.CancellationReasons[0], canceled.CancellationReasons[1]
+	switch {
+	case aws.ToString(ledger.Code) == refused:
+		stands, err := decodeEntry(ledger.Item)
+		if err != nil {
+			return err
+		}
+		if stands.State != state || stands.Credits != m.Credits {
+			return fmt.Errorf("%w: a %s of %d credits", ErrOtherMovement, stands.State, stands.Credits)
+		}
+		return nil // done before
+	case aws.ToString(wallet.Code) == refused && wallet.Item == nil:
+		return fmt.Errorf("%w: %s", ErrNoWallet, m.Project)
+	case aws.ToString(wallet.Code) == refused:
+		return fmt.Errorf("%w: %s of %d credits", ErrOutOfRange, state, m.Credits)
+	}
+	return fmt.Errorf("credit: %s: %w", state, err)
+}

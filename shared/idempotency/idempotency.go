@@ -1,0 +1,238 @@
+// Package idempotency lets a request with an Idempotency-Key happen once: the
+// first one claims the key, later ones get what came of it.
+package idempotency
+
+import (
+	"bytes"
+	"compress/flate"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+const (
+	// keep is how long a key is remembered. The expiry is part of every
+	// condition: the table deletes late.
+	keep = 24 * time.Hour
+	// slack is how long after its deadline a request may still be writing.
+	slack = 60 * time.Second
+	// partSize is how much of a compressed outcome one item holds, below DynamoDB's 400 KB.
+	partSize = 380_000
+	// maxOutcome bounds an outcome when it is unpacked, in bytes.
+	maxOutcome = 32 << 20
+)
+
+var (
+	// ErrOtherBody: the key belongs to a request with another body.
+	ErrOtherBody = errors.New("the key was used with another body")
+	// ErrRunning: the first request of the key is still at work.
+	ErrRunning = errors.New("the first request with the key has not ended")
+
+	errNotMine = errors.New("idempotency: the key is another claim's, or has its outcome")
+)
+
+// Store keeps keys in the table of transient items. It is safe for concurrent use.
+type Store struct {
+	client *dynamodb.Client
+	table  string
+	now    func() time.Time
+}
+
+// New returns a store.
+func New(client *dynamodb.Client, table string) *Store {
+	return &Store{client: client, table: table, now: time.Now}
+}
+
+// Claim is a key that this request has won.
+type Claim struct {
+	store *Store
+	pk    string
+	owner string // tells this claim from every other one of the key
+}
+
+// Claim wins the key, or returns the outcome of the request that had it. died
+// is the outcome that is written for a request that died without one; until is
+// when this request will have died at the latest.
+func (s *Store) Claim(ctx context.Context, projectID, env, key string, body []byte, until time.Time, died []byte) (*Claim, []byte, error) {
+	now, digest := s.now(), sha256.Sum256(body)
+	c := &Claim{store: s, pk: "idem#" + projectID + "#" + env + "#" + key, owner: rand.Text()}
+	_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName: &s.table,
+		Item: map[string]types.AttributeValue{
+			"pk": text(c.pk), "o": text(c.owner), "h": &types.AttributeValueMemberB{Value: digest[:]},
+			"dead": number(until.Add(slack).UnixMilli()), "expires": number(now.Add(keep).Unix()),
+		},
+		ConditionExpression:                 aws.String("attribute_not_exists(pk) OR expires <= :now"),
+		ExpressionAttributeValues:           map[string]types.AttributeValue{":now": number(now.Unix())},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	stands, refused := refusal(err)
+	switch {
+	case err == nil, refused && textOf(stands["o"]) == c.owner: // an earlier attempt had landed
+		return c, nil, nil
+	case !refused:
+		// An attempt may have landed unanswered: without this the key would be stuck until it counts as dead.
+		return nil, nil, errors.Join(fmt.Errorf("idempotency: claim: %w", err), c.Free(ctx))
+	}
+	if h, _ := stands["h"].(*types.AttributeValueMemberB); h == nil || !bytes.Equal(h.Value, digest[:]) {
+		return nil, nil, ErrOtherBody
+	}
+	outcome, err := s.outcome(ctx, c.pk, stands, died)
+	return nil, outcome, err
+}
+
+// outcome is what came of the request whose item stands there.
+func (s *Store) outcome(ctx context.Context, pk string, item map[string]types.AttributeValue, died []byte) ([]byte, error) {
+	if item["n"] != nil {
+		return s.unpack(ctx, pk, item)
+	}
+	if s.now().UnixMilli() < numberOf(item["dead"]) {
+		return nil, ErrRunning
+	}
+	dead := &Claim{store: s, pk: pk, owner: textOf(item["o"])}
+	switch stands, err := dead.write(ctx, died); {
+	case errors.Is(err, errNotMine) && stands["n"] != nil: // the dead one ended after all, or another repeat was first
+		return s.unpack(ctx, pk, stands)
+	case errors.Is(err, errNotMine): // freed or claimed anew meanwhile
+		return nil, ErrRunning
+	default:
+		return died, err
+	}
+}
+
+// Keep writes the outcome, for as long as the key is remembered.
+func (c *Claim) Keep(ctx context.Context, outcome []byte) error {
+	stands, err := c.write(ctx, outcome)
+	if errors.Is(err, errNotMine) && textOf(stands["o"]) == c.owner { // an earlier attempt had landed
+		return nil
+	}
+	return err
+}
+
+// write packs the outcome into the claim's item, and what does not fit there
+// into parts that are written before it. It returns errNotMine and what stands
+// there where the item is not this claim's or has an outcome.
+func (c *Claim) write(ctx context.Context, outcome []byte) (map[string]types.AttributeValue, error) {
+	packed := pack(outcome)
+	parts := [][]byte{}
+	for len(packed) > partSize {
+		parts, packed = append(parts, packed[:partSize]), packed[partSize:]
+	}
+	parts = append(parts, packed)
+	for i, part := range parts[1:] {
+		_, err := c.store.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &c.store.table, Item: map[string]types.AttributeValue{
+			"pk": text(partKey(c.pk, c.owner, i+1)), "d": &types.AttributeValueMemberB{Value: part}, "expires": number(c.store.now().Add(keep).Unix()),
+		}})
+		if err != nil {
+			return nil, fmt.Errorf("idempotency: keep: %w", err)
+		}
+	}
+	_, err := c.store.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:           &c.store.table,
+		Key:                 map[string]types.AttributeValue{"pk": text(c.pk)},
+		UpdateExpression:    aws.String("SET d = :d, n = :n"),
+		ConditionExpression: aws.String("o = :o AND attribute_not_exists(n)"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":o": text(c.owner), ":d": &types.AttributeValueMemberB{Value: parts[0]}, ":n": number(int64(len(parts))),
+		},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if stands, refused := refusal(err); refused {
+		return stands, errNotMine
+	}
+	if err != nil {
+		return nil, fmt.Errorf("idempotency: keep: %w", err)
+	}
+	return nil, nil
+}
+
+// Free gives the key back: nothing reached a provider.
+func (c *Claim) Free(ctx context.Context) error {
+	_, err := c.store.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+		TableName:                 &c.store.table,
+		Key:                       map[string]types.AttributeValue{"pk": text(c.pk)},
+		ConditionExpression:       aws.String("o = :o AND attribute_not_exists(n)"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":o": text(c.owner)},
+	})
+	if _, refused := refusal(err); refused || err == nil {
+		return nil
+	}
+	return fmt.Errorf("idempotency: free: %w", err)
+}
+
+func partKey(pk, owner string, n int) string { return pk + "#" + owner + "#" + strconv.Itoa(n) }
+
+func pack(outcome []byte) []byte {
+	var b bytes.Buffer
+	w, _ := flate.NewWriter(&b, flate.DefaultCompression) // the level is valid
+	_, _ = w.Write(outcome)                               // a buffer takes everything
+	_ = w.Close()
+	return b.Bytes()
+}
+
+func (s *Store) unpack(ctx context.Context, pk string, item map[string]types.AttributeValue) ([]byte, error) {
+	packed := binary(item["d"])
+	for i := 1; i < int(numberOf(item["n"])); i++ {
+		out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
+			TableName: &s.table, ConsistentRead: aws.Bool(true),
+			Key: map[string]types.AttributeValue{"pk": text(partKey(pk, textOf(item["o"]), i))},
+		})
+		if err != nil {
+			return nil, fmt.Errorf("idempotency: read: %w", err)
+		}
+		packed = append(packed, binary(out.Item["d"])...)
+	}
+	outcome, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), maxOutcome))
+	if err != nil {
+		return nil, fmt.Errorf("idempotency: unpack: %w", err)
+	}
+	return outcome, nil
+}
+
+func refusal(err error) (map[string]types.AttributeValue, bool) {
+	var failed *types.ConditionalCheckFailedException
+	if !errors.As(err, &failed) {
+		return nil, false
+	}
+	return failed.Item, true
+}
+
+func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+func number(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+}
+
+func textOf(v types.AttributeValue) string {
+	s, _ := v.(*types.AttributeValueMemberS)
+	if s == nil {
+		return ""
+	}
+	return s.Value
+}
+
+func numberOf(v types.AttributeValue) int64 {
+	n, _ := v.(*types.AttributeValueMemberN)
+	if n == nil {
+		return 0
+	}
+	i, _ := strconv.ParseInt(n.Value, 10, 64) // written by number
+	return i
+}
+
+func binary(v types.AttributeValue) []byte {
+	b, _ := v.(*types.AttributeValueMemberB)
+	if b == nil {
+		return nil
+	}
+	return b.Value
+}

@@ -1,0 +1,208 @@
+package project
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+)
+
+// ErrUnauthorized is the one answer to credentials that are missing, unknown,
+// wrong, inactive or of another environment: the caller cannot tell which.
+var ErrUnauthorized = errors.New("credentials are missing, invalid, inactive or of another environment")
+
+const (
+	// maxRecords bounds the projects that an instance remembers.
+	maxRecords = 1000
+	// maxUnknown bounds the client IDs that an instance remembers as unknown.
+	maxUnknown = 4000
+	// reread is the age from which a record is read again before credentials are refused by it.
+	reread = time.Second
+	// readTimeout bounds a read that several requests may wait for.
+	readTimeout = 5 * time.Second
+)
+
+// Cache tells which project a request belongs to, from records that it keeps
+// for a while. It may be used by several goroutines.
+type Cache struct {
+	store *Store
+	ttl   time.Duration
+	now   func() time.Time
+
+	flights singleflight.Group
+
+	mu      sync.Mutex
+	records memory[*Record]
+	unknown memory[struct{}]
+}
+
+// NewCache makes a cache that uses a record for ttl after it was read. A change
+// of a project takes effect within ttl; a new credential or secret at once.
+func NewCache(store *Store, ttl time.Duration) *Cache {
+	return &Cache{
+		store:   store,
+		ttl:     ttl,
+		now:     time.Now,
+		records: newMemory[*Record](maxRecords),
+		unknown: newMemory[struct{}](maxUnknown),
+	}
+}
+
+// Authenticate finds the project and environment of a request from its headers:
+// X-API-KEY, X-API-SECRET and X-ENV as they came. The error is ErrUnauthorized
+// or the failure of a read. The record is shared and not to be changed.
+//
+// Before it refuses, it reads a record older than a second once more, so that a
+// new secret works at once. What cannot be a client ID is refused without a
+// read, an unknown client ID costs at most one read while it is remembered.
+func (c *Cache) Authenticate(ctx context.Context, clientID, secret, env string) (*Record, Environment, error) {
+	environment, ok := ParseEnvironment(env)
+	if !ok || secret == "" {
+		return nil, "", ErrUnauthorized
+	}
+	projectID, ok := ParseClientID(clientID)
+	if !ok || c.isUnknown(clientID) {
+		return nil, "", ErrUnauthorized
+	}
+	digest, arrived := DigestSecret(secret), c.now()
+
+	rec, at, held := c.held(projectID, c.ttl)
+	if !held {
+		var err error
+		if rec, at, err = c.read(ctx, projectID, c.ttl); err != nil {
+			return nil, "", err
+		}
+	}
+	if rec.admits(clientID, digest, environment) {
+		return rec, environment, nil
+	}
+	if held && c.now().Sub(at) >= reread {
+		var err error
+		if rec, at, err = c.read(ctx, projectID, reread); err != nil {
+			return nil, "", err
+		}
+		if rec.admits(clientID, digest, environment) {
+			return rec, environment, nil
+		}
+	}
+	// Only a read that began after the request came proves that the client ID is unknown.
+	if !at.Before(arrived) && (rec == nil || rec.Credential(clientID) == nil) {
+		c.mu.Lock()
+		c.unknown.put(clientID, struct{}{}, at)
+		c.mu.Unlock()
+	}
+	return nil, "", ErrUnauthorized
+}
+
+// admits tells whether these are live credentials of the environment. It
+// compares with something also where there is nothing to compare with.
+func (r *Record) admits(clientID string, digest [32]byte, env Environment) bool {
+	c := &Credential{Secrets: make([]SecretDigest, 1)}
+	if r != nil {
+		if known := r.Credential(clientID); known != nil {
+			c = known
+		}
+	}
+	matches := c.accepts(digest)
+	return matches && c.Active && c.Environment == env
+}
+
+func (c *Cache) isUnknown(clientID string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, at, ok := c.unknown.get(clientID)
+	return ok && c.now().Sub(at) < c.ttl
+}
+
+// held gives the record of a project when one younger than maxAge is held.
+func (c *Cache) held(projectID string, maxAge time.Duration) (rec *Record, at time.Time, held bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	rec, at, ok := c.records.get(projectID)
+	return rec, at, ok && c.now().Sub(at) < maxAge
+}
+
+// read reads a project, once for all who find their record as old as maxAge. A
+// waiting request may give up; the read goes on for the others.
+func (c *Cache) read(ctx context.Context, projectID string, maxAge time.Duration) (*Record, time.Time, error) {
+	type result struct {
+		rec *Record
+		at  time.Time
+	}
+	flight := c.flights.DoChan(projectID, func() (any, error) {
+		// Somebody else's flight may have landed since this request looked.
+		if rec, at, held := c.held(projectID, maxAge); held {
+			return result{rec, at}, nil
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
+		defer cancel()
+		at := c.now()
+		rec, err := c.store.Load(ctx, projectID)
+		if err != nil {
+			return nil, err
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if rec == nil {
+			c.records.drop(projectID)
+		} else {
+			c.records.put(projectID, rec, at)
+		}
+		return result{rec, at}, nil
+	})
+	select {
+	case done := <-flight:
+		if done.Err != nil {
+			return nil, time.Time{}, done.Err
+		}
+		r := done.Val.(result)
+		return r.rec, r.at, nil
+	case <-ctx.Done():
+		return nil, time.Time{}, ctx.Err()
+	}
+}
+
+// memory keeps the newest values by name, up to a number of them.
+type memory[V any] struct {
+	limit int
+	byKey map[string]*list.Element
+	// order holds the entries, the oldest first.
+	order *list.List
+}
+
+type entry[V any] struct {
+	key   string
+	value V
+	at    time.Time
+}
+
+func newMemory[V any](limit int) memory[V] {
+	return memory[V]{limit: limit, byKey: map[string]*list.Element{}, order: list.New()}
+}
+
+func (m *memory[V]) get(key string) (value V, at time.Time, ok bool) {
+	e, ok := m.byKey[key]
+	if !ok {
+		return value, at, false
+	}
+	kept := e.Value.(entry[V])
+	return kept.value, kept.at, true
+}
+
+func (m *memory[V]) put(key string, value V, at time.Time) {
+	m.drop(key)
+	m.byKey[key] = m.order.PushBack(entry[V]{key, value, at})
+	if m.order.Len() > m.limit {
+		m.drop(m.order.Front().Value.(entry[V]).key)
+	}
+}
+
+func (m *memory[V]) drop(key string) {
+	if e, ok := m.byKey[key]; ok {
+		m.order.Remove(e)
+		delete(m.byKey, key)
+	}
+}

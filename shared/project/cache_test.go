@@ -1,0 +1,221 @@
+package project
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go/middleware"
+
+	"svcapi/local/enginetest"
+)
+
+// bench is a cache whose clock the test sets and whose reads it counts.
+type bench struct {
+	*Cache
+	store *Store
+	reads atomic.Int64
+	clock time.Time
+	fail  atomic.Bool
+}
+
+func newBench(t *testing.T) *bench {
+	client, tables := enginetest.Client(t)
+	b := &bench{clock: time.Now()}
+	counted := dynamodb.New(client.Options(), func(o *dynamodb.Options) {
+		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
+			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("count", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+				b.reads.Add(1)
+				if b.fail.Load() {
+					return middleware.InitializeOutput{}, middleware.Metadata{}, errors.New("no answer")
+				}
+				return next.HandleInitialize(ctx, in)
+			}), middleware.Before)
+		})
+	})
+	b.store = NewStore(client, tables.Projects)
+	b.Cache = NewCache(NewStore(counted, tables.Projects), 10*time.Second)
+	b.now = func() time.Time { return b.clock }
+	return b
+}
+
+func (b *bench) issue(t *testing.T, env Environment) (clientID, secret string) {
+	t.Helper()
+	clientID, secret, err := b.store.IssueCredential(t.Context(), "acme", env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return clientID, secret
+}
+
+// expect authenticates and checks the outcome and how many reads it took.
+func (b *bench) expect(t *testing.T, what, clientID, secret, env string, want error, reads int64) *Record {
+	t.Helper()
+	before := b.reads.Load()
+	rec, _, err := b.Authenticate(t.Context(), clientID, secret, env)
+	if !errors.Is(err, want) || (err == nil) != (rec != nil) {
+		t.Errorf("%s: %v, want %v", what, err, want)
+	}
+	if got := b.reads.Load() - before; got != reads {
+		t.Errorf("%s: %d reads, want %d", what, got, reads)
+	}
+	return rec
+}
+
+// TestAuthenticate: "when credentials are missing, invalid, inactive, or do not
+// match the environment, the response is 401 unauthorized": one and the same error for all.
+func TestAuthenticate(t *testing.T) {
+	b := newBench(t)
+	create(t, b.store, Project{ID: "acme"})
+	dev, devSecret := b.issue(t, Development)
+	prod, prodSecret := b.issue(t, Production)
+	revoked, revokedSecret := b.issue(t, Development)
+	if err := b.store.RevokeCredential(t.Context(), revoked); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		what, clientID, secret, env string
+		ok                          bool
+		reads                       int64
+	}{
+		{"development by default", dev, devSecret, "", true, 1},
+		{"dev", dev, devSecret, "dev", true, 0},
+		{"production", prod, prodSecret, "PROD", true, 0},
+		{"wrong environment", dev, devSecret, "production", false, 0},
+		{"wrong environment", prod, prodSecret, "", false, 0},
+		{"no such environment", dev, devSecret, "staging", false, 0},
+		{"wrong secret", dev, prodSecret, "", false, 0},
+		{"no secret", dev, "", "", false, 0},
+		{"no client ID", "", devSecret, "", false, 0},
+		{"nothing", "", "", "", false, 0},
+		{"revoked", revoked, revokedSecret, "", false, 0},
+		{"no client ID by its form", "acme", devSecret, "", false, 0},
+		{"another form", dev + "x", devSecret, "", false, 0},
+		{"unknown client of a known project", "svc_acme_aaaaaaaa", devSecret, "", false, 0},
+		{"unknown project", "svc_nobody_aaaaaaaa", devSecret, "", false, 1},
+		{"unknown project again", "svc_nobody_aaaaaaaa", devSecret, "", false, 0},
+	} {
+		before := b.reads.Load()
+		rec, env, err := b.Authenticate(t.Context(), c.clientID, c.secret, c.env)
+		switch {
+		case c.ok && (err != nil || rec.ID != "acme"):
+			t.Errorf("%s: %v", c.what, err)
+		case !c.ok && (!errors.Is(err, ErrUnauthorized) || err.Error() != ErrUnauthorized.Error() || rec != nil || env != ""):
+			t.Errorf("%s: %v, %q, %v", c.what, rec, env, err)
+		}
+		if got := b.reads.Load() - before; got != c.reads {
+			t.Errorf("%s: %d reads, want %d", c.what, got, c.reads)
+		}
+	}
+}
+
+// TestChangesTakeEffect: a pause within the time to live, a new credential or secret at once.
+func TestChangesTakeEffect(t *testing.T) {
+	b := newBench(t)
+	create(t, b.store, Project{ID: "acme"})
+	id, secret := b.issue(t, Development)
+	b.expect(t, "first", id, secret, "", nil, 1)
+
+	if _, err := b.store.SetPaused(t.Context(), "acme", true); err != nil {
+		t.Fatal(err)
+	}
+	b.clock = b.clock.Add(9 * time.Second)
+	if rec := b.expect(t, "warm", id, secret, "", nil, 0); rec.Paused {
+		t.Error("paused without a read")
+	}
+	b.clock = b.clock.Add(time.Second)
+	if rec := b.expect(t, "after the time to live", id, secret, "", nil, 1); !rec.Paused {
+		t.Error("not paused after the time to live")
+	}
+
+	b.clock = b.clock.Add(2 * time.Second)
+	second, err := b.store.RotateCredential(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.expect(t, "a new secret", id, second, "", nil, 1)
+	b.expect(t, "the old one beside it", id, secret, "", nil, 0)
+	b.expect(t, "a wrong one, the record is fresh", id, "svcs_wrong", "", ErrUnauthorized, 0)
+	b.clock = b.clock.Add(2 * time.Second)
+	b.expect(t, "a wrong one, the record is older", id, "svcs_wrong", "", ErrUnauthorized, 1)
+
+	b.clock = b.clock.Add(2 * time.Second)
+	other, otherSecret := b.issue(t, Production)
+	b.expect(t, "a new credential", other, otherSecret, "prod", nil, 1)
+
+	if err := b.store.RevokeCredential(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	b.clock = b.clock.Add(10 * time.Second)
+	b.expect(t, "revoked", id, secret, "", ErrUnauthorized, 1)
+}
+
+// TestUnknownClients: unknown client IDs cost one read at most, and the memory of them is bounded.
+func TestUnknownClients(t *testing.T) {
+	b := newBench(t)
+	create(t, b.store, Project{ID: "acme"})
+	id, secret := b.issue(t, Development)
+	b.expect(t, "known", id, secret, "", nil, 1)
+	b.clock = b.clock.Add(2 * time.Second)
+	b.expect(t, "unknown", "svc_acme_aaaaaaaa", "x", "", ErrUnauthorized, 1)
+	for range 3 {
+		b.clock = b.clock.Add(2 * time.Second)
+		b.expect(t, "unknown again", "svc_acme_aaaaaaaa", "x", "", ErrUnauthorized, 0)
+	}
+
+	m := newMemory[int](3)
+	for i := range 10 {
+		m.put(fmt.Sprint(i), i, time.Time{})
+		m.put(fmt.Sprint(i), i, time.Time{})
+	}
+	if len(m.byKey) != 3 || m.order.Len() != 3 {
+		t.Errorf("%d and %d entries, want 3", len(m.byKey), m.order.Len())
+	}
+	for i := range 10 {
+		if v, _, ok := m.get(fmt.Sprint(i)); ok != (i >= 7) || ok && v != i {
+			t.Errorf("entry %d: %d %v", i, v, ok)
+		}
+	}
+}
+
+// TestFailedRead: a store that does not answer is no wrong credential.
+func TestFailedRead(t *testing.T) {
+	b := newBench(t)
+	b.fail.Store(true)
+	_, _, err := b.Authenticate(t.Context(), "svc_acme_aaaaaaaa", "x", "")
+	if err == nil || errors.Is(err, ErrUnauthorized) {
+		t.Errorf("%v, want the failure", err)
+	}
+	b.fail.Store(false)
+	b.expect(t, "afterwards", "svc_acme_aaaaaaaa", "x", "", ErrUnauthorized, 1)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := b.Authenticate(ctx, "svc_gone_aaaaaaaa", "x", ""); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrUnauthorized) {
+		t.Errorf("a request that ended: %v", err)
+	}
+}
+
+// TestTogether: requests that come at once read a project once.
+func TestTogether(t *testing.T) {
+	b := newBench(t)
+	create(t, b.store, Project{ID: "acme"})
+	id, secret := b.issue(t, Development)
+	var wait sync.WaitGroup
+	for range 50 {
+		wait.Go(func() {
+			if _, _, err := b.Authenticate(t.Context(), id, secret, ""); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	if n := b.reads.Load(); n != 1 {
+		t.Errorf("%d reads, want 1", n)
+	}
+}

@@ -1,0 +1,255 @@
+package project
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// The items of a project's partition. The partition key is the project ID; the
+// sort key tells what an item is:
+//
+//	project
+//	credential#<client ID>
+//	integration#<environment>#<kind>#<vendor>
+const (
+	sortProject     = "project"
+	sortCredential  = "credential#"
+	sortIntegration = "integration#"
+)
+
+type item = map[string]types.AttributeValue
+
+func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+func number(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+}
+
+func boolean(b bool) types.AttributeValue { return &types.AttributeValueMemberBOOL{Value: b} }
+
+func instant(t time.Time) types.AttributeValue { return text(t.UTC().Format(time.RFC3339)) }
+
+func projectItem(p *Project) item {
+	destinations := make([]types.AttributeValue, len(p.TrialDestinations))
+	for i, d := range p.TrialDestinations {
+		destinations[i] = text(d)
+	}
+	return item{
+		"pk":                 text(p.ID),
+		"sk":                 text(sortProject),
+		"name":               text(p.Name),
+		"paused":             boolean(p.Paused),
+		"limit_requests":     number(int64(p.Limit.Requests)),
+		"limit_seconds":      number(int64(p.Limit.Window / time.Second)),
+		"trial":              boolean(p.Trial),
+		"trial_destinations": &types.AttributeValueMemberL{Value: destinations},
+		"created":            instant(p.Created),
+		"version":            number(p.version),
+	}
+}
+
+func credentialItem(projectID string, c *Credential) item {
+	secrets := make([]types.AttributeValue, len(c.Secrets))
+	for i, s := range c.Secrets {
+		secrets[i] = &types.AttributeValueMemberM{Value: item{
+			"digest":  &types.AttributeValueMemberB{Value: s.Digest[:]},
+			"created": instant(s.Created),
+		}}
+	}
+	return item{
+		"pk":          text(projectID),
+		"sk":          text(sortCredential + c.ClientID),
+		"client_id":   text(c.ClientID),
+		"environment": text(string(c.Environment)),
+		"active":      boolean(c.Active),
+		"secrets":     &types.AttributeValueMemberL{Value: secrets},
+	}
+}
+
+func integrationItem(projectID string, i *Integration) item {
+	settings := make(item, len(i.Settings))
+	for name, value := range i.Settings {
+		settings[name] = text(value)
+	}
+	return item{
+		"pk":          text(projectID),
+		"sk":          text(sortIntegration + string(i.Environment) + "#" + string(i.Kind) + "#" + i.Vendor),
+		"environment": text(string(i.Environment)),
+		"kind":        text(string(i.Kind)),
+		"vendor":      text(i.Vendor),
+		"mode":        text(string(i.Mode)),
+		"active":      boolean(i.Active),
+		"priority":    number(int64(i.Priority)),
+		"settings":    &types.AttributeValueMemberM{Value: settings},
+		"updated":     instant(i.Updated),
+	}
+}
+
+// decode builds the record from a project's partition; nil when the project's own item is not there.
+func decode(items []item) (*Record, error) {
+	var rec Record
+	found := false
+	for _, it := range items {
+		r := reader{item: it}
+		switch sort := r.text("sk"); {
+		case sort == sortProject:
+			rec.Project, found = r.project(), true
+		case strings.HasPrefix(sort, sortCredential):
+			rec.Credentials = append(rec.Credentials, r.credential())
+		case strings.HasPrefix(sort, sortIntegration):
+			rec.Integrations = append(rec.Integrations, r.integration())
+		}
+		if r.err != nil {
+			return nil, fmt.Errorf("item %s of project %s: %w", show(it["sk"]), show(it["pk"]), r.err)
+		}
+	}
+	if !found {
+		return nil, nil
+	}
+	return &rec, nil
+}
+
+func show(v types.AttributeValue) string {
+	if s, ok := v.(*types.AttributeValueMemberS); ok {
+		return s.Value
+	}
+	return "?"
+}
+
+// reader takes attributes out of an item and keeps the first error.
+type reader struct {
+	item item
+	err  error
+}
+
+func (r *reader) project() Project {
+	p := Project{
+		ID:     r.text("pk"),
+		Name:   r.text("name"),
+		Paused: r.boolean("paused"),
+		Limit: RateLimit{
+			Requests: int(r.number("limit_requests")),
+			Window:   time.Duration(r.number("limit_seconds")) * time.Second,
+		},
+		Trial:   r.boolean("trial"),
+		Created: r.instant("created"),
+		version: r.number("version"),
+	}
+	for _, d := range r.list("trial_destinations") {
+		one := reader{item: item{"destination": d}}
+		p.TrialDestinations = append(p.TrialDestinations, one.text("destination"))
+		r.fail(one.err)
+	}
+	return p
+}
+
+func (r *reader) credential() Credential {
+	c := Credential{
+		ClientID:    r.text("client_id"),
+		Environment: Environment(r.text("environment")),
+		Active:      r.boolean("active"),
+	}
+	for _, s := range r.list("secrets") {
+		m, ok := s.(*types.AttributeValueMemberM)
+		if !ok {
+			r.fail(fmt.Errorf("attribute secrets holds %T", s))
+			return c
+		}
+		one := reader{item: m.Value}
+		c.Secrets = append(c.Secrets, SecretDigest{Digest: one.digest("digest"), Created: one.instant("created")})
+		r.fail(one.err)
+	}
+	return c
+}
+
+func (r *reader) integration() Integration {
+	i := Integration{
+		Kind:        Kind(r.text("kind")),
+		Environment: Environment(r.text("environment")),
+		Vendor:      r.text("vendor"),
+		Mode:        Mode(r.text("mode")),
+		Active:      r.boolean("active"),
+		Priority:    int(r.number("priority")),
+		Updated:     r.instant("updated"),
+	}
+	i.ID = IntegrationID(i.Environment, i.Kind, i.Vendor)
+	m, ok := r.item["settings"].(*types.AttributeValueMemberM)
+	if !ok {
+		r.wrong("settings")
+		return i
+	}
+	one := reader{item: m.Value}
+	i.Settings = make(map[string]string, len(m.Value))
+	for name := range m.Value {
+		i.Settings[name] = one.text(name)
+	}
+	r.fail(one.err)
+	return i
+}
+
+func (r *reader) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+func (r *reader) wrong(name string) {
+	r.fail(fmt.Errorf("attribute %s is %T", name, r.item[name]))
+}
+
+func (r *reader) text(name string) string {
+	v, ok := r.item[name].(*types.AttributeValueMemberS)
+	if !ok {
+		r.wrong(name)
+		return ""
+	}
+	return v.Value
+}
+
+func (r *reader) number(name string) int64 {
+	v, ok := r.item[name].(*types.AttributeValueMemberN)
+	if !ok {
+		r.wrong(name)
+		return 0
+	}
+	n, err := strconv.ParseInt(v.Value, 10, 64)
+	r.fail(err)
+	return n
+}
+
+func (r *reader) boolean(name string) bool {
+	v, ok := r.item[name].(*types.AttributeValueMemberBOOL)
+	if !ok {
+		r.wrong(name)
+		return false
+	}
+	return v.Value
+}
+
+func (r *reader) instant(name string) time.Time {
+	t, err := time.Parse(time.RFC3339, r.text(name))
+	r.fail(err)
+	return t
+}
+
+func (r *reader) list(name string) []types.AttributeValue {
+	v, ok := r.item[name].(*types.AttributeValueMemberL)
+	if !ok {
+		r.wrong(name)
+		return nil
+	}
+	return v.Value
+}
+
+func (r *reader) digest(name string) (digest [32]byte) {
+	v, ok := r.item[name].(*types.AttributeValueMemberB)
+	if !ok || len(v.Value) != len(digest) {
+		r.wrong(name)
+		return digest
+	}
+	return [32]byte(v.Value)
+}

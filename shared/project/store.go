@@ -1,0 +1,420 @@
+package project
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// What a change can be refused for. The errors that a Store returns wrap one of
+// them where it applies, with a text for the operator.
+var (
+	ErrNotFound   = errors.New("not found")
+	ErrExists     = errors.New("exists already")
+	ErrInvalid    = errors.New("not valid")
+	ErrMixedModes = errors.New("the active integrations of one kind and environment share one mode")
+	ErrBusy       = errors.New("the project is being changed by somebody else")
+)
+
+// maxLive is how many secrets of a credential can be live: two, during a rotation.
+const maxLive = 2
+
+// Store reads and changes projects in the Projects table.
+type Store struct {
+	db    *dynamodb.Client
+	table string
+}
+
+// NewStore makes a store on a table with the keys pk and sk.
+func NewStore(db *dynamodb.Client, table string) *Store {
+	return &Store{db: db, table: table}
+}
+
+// Load reads a project with its credentials and integrations in one consistent
+// query. A project that does not exist is nil without an error.
+func (s *Store) Load(ctx context.Context, projectID string) (*Record, error) {
+	pages := dynamodb.NewQueryPaginator(s.db, &dynamodb.QueryInput{
+		TableName:                 &s.table,
+		ConsistentRead:            aws.Bool(true),
+		KeyConditionExpression:    aws.String("pk = :project"),
+		ExpressionAttributeValues: item{":project": text(projectID)},
+	})
+	var items []item
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("read project %s: %w", projectID, err)
+		}
+		items = append(items, page.Items...)
+	}
+	return decode(items)
+}
+
+// ListProjects reads every project, without credentials and integrations, by ID. It scans the table.
+func (s *Store) ListProjects(ctx context.Context) ([]Project, error) {
+	pages := dynamodb.NewScanPaginator(s.db, &dynamodb.ScanInput{
+		TableName:                 &s.table,
+		FilterExpression:          aws.String("sk = :project"),
+		ExpressionAttributeValues: item{":project": text(sortProject)},
+	})
+	var projects []Project
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("list projects: %w", err)
+		}
+		for _, it := range page.Items {
+			rec, err := decode([]item{it})
+			if err != nil {
+				return nil, err
+			}
+			projects = append(projects, rec.Project)
+		}
+	}
+	slices.SortFunc(projects, func(a, b Project) int { return cmp.Compare(a.ID, b.ID) })
+	return projects, nil
+}
+
+// CreateProject stores a new project and returns it as stored. An empty ID is
+// chosen here; Created is now.
+func (s *Store) CreateProject(ctx context.Context, p Project) (Project, error) {
+	if p.ID == "" {
+		p.ID = newID()
+	}
+	p.Created = now()
+	p.version = 1
+	p, err := checked(p)
+	if err != nil {
+		return Project{}, err
+	}
+	err = s.transact(ctx, types.Put{
+		Item:                projectItem(&p),
+		ConditionExpression: aws.String("attribute_not_exists(pk)"),
+	})
+	if outrun(err) {
+		return Project{}, fmt.Errorf("project %s: %w", p.ID, ErrExists)
+	}
+	if err != nil {
+		return Project{}, fmt.Errorf("create project %s: %w", p.ID, err)
+	}
+	return p, nil
+}
+
+// SetPaused pauses a project or lets it go on.
+func (s *Store) SetPaused(ctx context.Context, projectID string, paused bool) (Project, error) {
+	return s.update(ctx, projectID, func(p *Project) { p.Paused = paused })
+}
+
+// SetLimit sets how many requests a project may make per window.
+func (s *Store) SetLimit(ctx context.Context, projectID string, limit RateLimit) (Project, error) {
+	return s.update(ctx, projectID, func(p *Project) { p.Limit = limit })
+}
+
+// SetTrial puts a project on trial or takes it off, and sets the destinations that the trial allows.
+func (s *Store) SetTrial(ctx context.Context, projectID string, trial bool, destinations []string) (Project, error) {
+	return s.update(ctx, projectID, func(p *Project) { p.Trial, p.TrialDestinations = trial, destinations })
+}
+
+// AddCredential stores a credential whose client ID and secrets were chosen by
+// the caller. IssueCredential is the usual way.
+func (s *Store) AddCredential(ctx context.Context, projectID string, c Credential) error {
+	if owner, ok := ParseClientID(c.ClientID); !ok || owner != projectID {
+		return fmt.Errorf("client ID %s: %w for project %s", c.ClientID, ErrInvalid, projectID)
+	}
+	if !slices.Contains(Environments(), c.Environment) {
+		return fmt.Errorf("environment %q: %w", c.Environment, ErrInvalid)
+	}
+	if n := len(c.Secrets); n == 0 || n > maxLive {
+		return fmt.Errorf("%d live secrets: %w", n, ErrInvalid)
+	}
+	return s.change(ctx, projectID, func(rec *Record) (item, error) {
+		if rec.Credential(c.ClientID) != nil {
+			return nil, fmt.Errorf("credential %s: %w", c.ClientID, ErrExists)
+		}
+		return credentialItem(projectID, &c), nil
+	})
+}
+
+// IssueCredential makes a new credential. The secret is not stored and cannot be shown again.
+func (s *Store) IssueCredential(ctx context.Context, projectID string, env Environment) (clientID, secret string, err error) {
+	clientID, secret = newClientID(projectID), newSecret()
+	err = s.AddCredential(ctx, projectID, Credential{
+		ClientID:    clientID,
+		Environment: env,
+		Active:      true,
+		Secrets:     []SecretDigest{{Digest: DigestSecret(secret), Created: now()}},
+	})
+	if err != nil {
+		return "", "", err
+	}
+	return clientID, secret, nil
+}
+
+// RotateCredential gives a credential a second live secret and returns it. The
+// newest one until now stays live; an older one ends.
+func (s *Store) RotateCredential(ctx context.Context, clientID string) (secret string, err error) {
+	secret = newSecret()
+	added := SecretDigest{Digest: DigestSecret(secret), Created: now()}
+	err = s.changeCredential(ctx, clientID, func(c *Credential) error {
+		if !c.Active {
+			return fmt.Errorf("credential %s is revoked: %w", clientID, ErrInvalid)
+		}
+		c.Secrets = append(newest(c.Secrets, maxLive-1), added)
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return secret, nil
+}
+
+// FinishRotation ends all live secrets of a credential but the newest.
+func (s *Store) FinishRotation(ctx context.Context, clientID string) error {
+	return s.changeCredential(ctx, clientID, func(c *Credential) error {
+		c.Secrets = newest(c.Secrets, 1)
+		return nil
+	})
+}
+
+// RevokeCredential ends a credential for good, with its secrets.
+func (s *Store) RevokeCredential(ctx context.Context, clientID string) error {
+	return s.changeCredential(ctx, clientID, func(c *Credential) error {
+		c.Active, c.Secrets = false, nil
+		return nil
+	})
+}
+
+// PutIntegration stores an integration whole, in the place of one of the same
+// environment, kind and vendor. The vendor's settings are the caller's to check.
+func (s *Store) PutIntegration(ctx context.Context, projectID string, i Integration) error {
+	i.ID = IntegrationID(i.Environment, i.Kind, i.Vendor)
+	i.Updated = now()
+	i.Settings = maps.Clone(i.Settings)
+	if err := checkIntegration(&i); err != nil {
+		return err
+	}
+	return s.change(ctx, projectID, func(rec *Record) (item, error) {
+		if err := rec.checkModes(&i); err != nil {
+			return nil, err
+		}
+		return integrationItem(projectID, &i), nil
+	})
+}
+
+// EnableIntegration makes an integration active or inactive.
+func (s *Store) EnableIntegration(ctx context.Context, projectID string, env Environment, kind Kind, vendor string, active bool) error {
+	return s.change(ctx, projectID, func(rec *Record) (item, error) {
+		i := rec.Integration(env, kind, vendor)
+		if i == nil {
+			return nil, fmt.Errorf("integration %s: %w", IntegrationID(env, kind, vendor), ErrNotFound)
+		}
+		i.Active, i.Updated = active, now()
+		if err := rec.checkModes(i); err != nil {
+			return nil, err
+		}
+		return integrationItem(projectID, i), nil
+	})
+}
+
+// checkModes refuses an integration that would be active beside one of another mode.
+func (r *Record) checkModes(i *Integration) error {
+	if !i.Active {
+		return nil
+	}
+	for _, other := range r.Active(i.Kind, i.Environment) {
+		if other.Vendor != i.Vendor && other.Mode != i.Mode {
+			return fmt.Errorf("%s would be %s, but %s is active and %s: %w", i.ID, i.Mode, other.ID, other.Mode, ErrMixedModes)
+		}
+	}
+	return nil
+}
+
+func (s *Store) update(ctx context.Context, projectID string, edit func(*Project)) (Project, error) {
+	var changed Project
+	err := s.change(ctx, projectID, func(rec *Record) (item, error) {
+		edit(&rec.Project)
+		p, err := checked(rec.Project)
+		rec.Project, changed = p, p
+		return nil, err
+	})
+	return changed, err
+}
+
+func (s *Store) changeCredential(ctx context.Context, clientID string, edit func(*Credential) error) error {
+	projectID, ok := ParseClientID(clientID)
+	if !ok {
+		return fmt.Errorf("client ID %q: %w", clientID, ErrInvalid)
+	}
+	return s.change(ctx, projectID, func(rec *Record) (item, error) {
+		c := rec.Credential(clientID)
+		if c == nil {
+			return nil, fmt.Errorf("credential %s: %w", clientID, ErrNotFound)
+		}
+		if err := edit(c); err != nil {
+			return nil, err
+		}
+		return credentialItem(projectID, c), nil
+	})
+}
+
+// change edits a project's record. The edit sees the whole record, may change
+// rec.Project, and returns one more item to put, or nil. Every change counts up
+// the project's version under the condition that it is still the one the edit
+// saw; so rules over several items hold although the items are apart.
+func (s *Store) change(ctx context.Context, projectID string, edit func(rec *Record) (item, error)) error {
+	const tries = 5
+	for range tries {
+		rec, err := s.Load(ctx, projectID)
+		if err != nil {
+			return err
+		}
+		if rec == nil {
+			return fmt.Errorf("project %s: %w", projectID, ErrNotFound)
+		}
+		seen := rec.version
+		more, err := edit(rec)
+		if err != nil {
+			return err
+		}
+		rec.version = seen + 1
+		writes := []types.Put{{
+			Item:                      projectItem(&rec.Project),
+			ConditionExpression:       aws.String("version = :seen"),
+			ExpressionAttributeValues: item{":seen": number(seen)},
+		}}
+		if more != nil {
+			writes = append(writes, types.Put{Item: more})
+		}
+		err = s.transact(ctx, writes...)
+		if outrun(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("change project %s: %w", projectID, err)
+		}
+		return nil
+	}
+	return fmt.Errorf("project %s: %w; try again", projectID, ErrBusy)
+}
+
+// transact puts items together or not at all. It is a transaction even for one
+// item: the SDK gives each call a token, so that a retry of one that did take
+// effect is no second write and no refusal.
+func (s *Store) transact(ctx context.Context, puts ...types.Put) error {
+	writes := make([]types.TransactWriteItem, len(puts))
+	for i := range puts {
+		puts[i].TableName = &s.table
+		writes[i].Put = &puts[i]
+	}
+	_, err := s.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: writes})
+	return err
+}
+
+// outrun tells whether a transaction was cancelled because the record is no longer what its condition says.
+func outrun(err error) bool {
+	var cancelled *types.TransactionCanceledException
+	if !errors.As(err, &cancelled) {
+		return false
+	}
+	for _, reason := range cancelled.CancellationReasons {
+		switch aws.ToString(reason.Code) {
+		case "ConditionalCheckFailed", "TransactionConflict":
+			return true
+		}
+	}
+	return false
+}
+
+// The limits of what a record holds, so that a project stays one small query.
+const (
+	maxName         = 100
+	maxDestinations = 100
+	maxRequests     = 10_000_000
+	maxWindow       = 24 * time.Hour
+	maxPriority     = 1000
+	maxSettings     = 32
+	maxSetting      = 1024
+)
+
+var (
+	vendorForm  = regexp.MustCompile(`^[A-Za-z0-9_-]{1,50}$`)
+	settingForm = regexp.MustCompile(`^[a-z0-9_]{1,50}$`)
+)
+
+// checked checks a project and brings its destinations to their normal form.
+func checked(p Project) (Project, error) {
+	refuse := func(format string, args ...any) (Project, error) {
+		return Project{}, fmt.Errorf(format+": %w", append(args, ErrInvalid)...)
+	}
+	switch {
+	case !ValidID(p.ID):
+		return refuse("project ID %q (3 to 32 of a-z, 0-9 and -)", p.ID)
+	case p.Name == "" || len(p.Name) > maxName || strings.ContainsFunc(p.Name, unprintable):
+		return refuse("project name %q (1 to %d bytes, printable)", p.Name, maxName)
+	case p.Limit.Requests < 1 || p.Limit.Requests > maxRequests:
+		return refuse("limit of %d requests (1 to %d)", p.Limit.Requests, maxRequests)
+	case p.Limit.Window < time.Second || p.Limit.Window > maxWindow || p.Limit.Window%time.Second != 0:
+		return refuse("window of %s (whole seconds, 1s to %s)", p.Limit.Window, maxWindow)
+	case len(p.TrialDestinations) > maxDestinations:
+		return refuse("%d trial destinations (at most %d)", len(p.TrialDestinations), maxDestinations)
+	}
+	normal := make([]string, len(p.TrialDestinations))
+	for i, d := range p.TrialDestinations {
+		n, ok := NormalNumber(d)
+		if !ok {
+			return refuse("trial destination %q (07XXXXXXXX or +947XXXXXXXX)", d)
+		}
+		normal[i] = n
+	}
+	p.TrialDestinations = normal
+	return p, nil
+}
+
+// unprintable is what a text for people does not hold; invalid UTF-8 reads as U+FFFD.
+func unprintable(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
+
+func checkIntegration(i *Integration) error {
+	refuse := func(format string, args ...any) error {
+		return fmt.Errorf(format+": %w", append(args, ErrInvalid)...)
+	}
+	switch {
+	case !slices.Contains(Environments(), i.Environment):
+		return refuse("environment %q", i.Environment)
+	case !slices.Contains(Kinds(), i.Kind):
+		return refuse("kind %q", i.Kind)
+	case i.Mode != Managed && i.Mode != BYOK:
+		return refuse("mode %q", i.Mode)
+	case !vendorForm.MatchString(i.Vendor):
+		return refuse("vendor %q", i.Vendor)
+	case i.Priority < 0 || i.Priority > maxPriority:
+		return refuse("priority %d (0 to %d)", i.Priority, maxPriority)
+	case len(i.Settings) > maxSettings:
+		return refuse("%d settings (at most %d)", len(i.Settings), maxSettings)
+	}
+	for name, value := range i.Settings {
+		if !settingForm.MatchString(name) || len(value) > maxSetting {
+			return refuse("setting %q (a name of a-z, 0-9 and _, a value of at most %d bytes)", name, maxSetting)
+		}
+	}
+	return nil
+}
+
+// newest gives the last n secrets.
+func newest(secrets []SecretDigest, n int) []SecretDigest {
+	return slices.Clone(secrets[max(0, len(secrets)-n):])
+}
+
+// now is the time as it is stored: in UTC, to the second.
+func now() time.Time { return time.Now().UTC().Truncate(time.Second) }

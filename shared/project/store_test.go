@@ -1,0 +1,323 @@
+package project
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"svcapi/local/enginetest"
+)
+
+func TestMain(m *testing.M) { enginetest.Main(m) }
+
+func newTestStore(t *testing.T) *Store {
+	client, tables := enginetest.Client(t)
+	return NewStore(client, tables.Projects)
+}
+
+// must gives a value that cannot be missing in a test.
+func must[T any](t *testing.T) func(T, error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+var limit = RateLimit{Requests: 5, Window: time.Minute}
+
+func create(t *testing.T, s *Store, p Project) Project {
+	t.Helper()
+	if p.Name == "" {
+		p.Name = "Test"
+	}
+	if p.Limit == (RateLimit{}) {
+		p.Limit = limit
+	}
+	return must[Project](t)(s.CreateProject(t.Context(), p))
+}
+
+func load(t *testing.T, s *Store, id string) *Record {
+	t.Helper()
+	rec := must[*Record](t)(s.Load(t.Context(), id))
+	if rec == nil {
+		t.Fatalf("project %s is not there", id)
+	}
+	return rec
+}
+
+// TestRecord writes everything that a record holds and reads it back.
+func TestRecord(t *testing.T) {
+	s, ctx := newTestStore(t), t.Context()
+	p := create(t, s, Project{ID: "acme", Name: "Acme Ltd", Trial: true, TrialDestinations: []string{"0771234567"}})
+	if p.TrialDestinations[0] != "+94771234567" || p.Created.IsZero() {
+		t.Errorf("created %+v", p)
+	}
+	clientID, secret, err := s.IssueCredential(ctx, "acme", Production)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Integration{
+		Kind: SMS, Environment: Production, Vendor: "quicksend", Mode: BYOK, Active: true, Priority: 3,
+		Settings: map[string]string{"sender_id": "Acme", "endpoint": "https://example.com"},
+	}
+	if err := s.PutIntegration(ctx, "acme", want); err != nil {
+		t.Fatal(err)
+	}
+	create(t, s, Project{ID: "other"})
+
+	rec := load(t, s, "acme")
+	p.version = 3
+	if !reflect.DeepEqual(rec.Project, p) {
+		t.Errorf("project %+v, want %+v", rec.Project, p)
+	}
+	c := rec.Credential(clientID)
+	if c == nil || !c.Active || c.Environment != Production || len(c.Secrets) != 1 || !c.accepts(DigestSecret(secret)) || c.accepts(DigestSecret(secret+"x")) {
+		t.Errorf("credential %+v", c)
+	}
+	got := rec.Integration(Production, SMS, "quicksend")
+	if got == nil || got.Updated.IsZero() {
+		t.Fatalf("integration %+v", got)
+	}
+	want.ID, want.Updated = "production/sms/quicksend", got.Updated
+	if !reflect.DeepEqual(*got, want) {
+		t.Errorf("integration %+v, want %+v", *got, want)
+	}
+
+	for name, change := range map[string]func() (Project, error){
+		"paused": func() (Project, error) { return s.SetPaused(ctx, "acme", true) },
+		"limit":  func() (Project, error) { return s.SetLimit(ctx, "acme", RateLimit{7, time.Hour}) },
+		"trial":  func() (Project, error) { return s.SetTrial(ctx, "acme", false, nil) },
+	} {
+		if _, err := change(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	rec = load(t, s, "acme")
+	if !rec.Paused || rec.Limit != (RateLimit{7, time.Hour}) || rec.Trial || len(rec.TrialDestinations) != 0 || len(rec.Credentials) != 1 {
+		t.Errorf("after the changes: %+v", rec)
+	}
+	if list := must[[]Project](t)(s.ListProjects(ctx)); len(list) != 2 || list[0].ID != "acme" || list[1].ID != "other" {
+		t.Errorf("list %+v", list)
+	}
+	if rec, err := s.Load(ctx, "nobody"); rec != nil || err != nil {
+		t.Errorf("a project that is not there: %v, %v", rec, err)
+	}
+	if _, err := s.CreateProject(ctx, Project{ID: "acme", Name: "Again", Limit: limit}); !errors.Is(err, ErrExists) {
+		t.Errorf("a second project of the same ID: %v", err)
+	}
+}
+
+// TestRefusals: what a store does not take.
+func TestRefusals(t *testing.T) {
+	s, ctx := newTestStore(t), t.Context()
+	create(t, s, Project{ID: "acme"})
+	good := Project{ID: "fine", Name: "Fine", Limit: limit}
+	integration := Integration{Kind: SMS, Environment: Development, Vendor: "v", Mode: BYOK}
+	project := func(edit func(*Project)) func() error {
+		return func() error {
+			p := good
+			edit(&p)
+			_, err := s.CreateProject(ctx, p)
+			return err
+		}
+	}
+	put := func(edit func(*Integration)) func() error {
+		return func() error {
+			i := integration
+			edit(&i)
+			return s.PutIntegration(ctx, "acme", i)
+		}
+	}
+	for name, c := range map[string]struct {
+		do   func() error
+		want error
+	}{
+		"short ID":          {project(func(p *Project) { p.ID = "ab" }), ErrInvalid},
+		"upper-case ID":     {project(func(p *Project) { p.ID = "Acme" }), ErrInvalid},
+		"no name":           {project(func(p *Project) { p.Name = "" }), ErrInvalid},
+		"name of two lines": {project(func(p *Project) { p.Name = "a\nb" }), ErrInvalid},
+		"broken name":       {project(func(p *Project) { p.Name = "a\xff" }), ErrInvalid},
+		"no limit":          {project(func(p *Project) { p.Limit.Requests = 0 }), ErrInvalid},
+		"half a second":     {project(func(p *Project) { p.Limit.Window = 1500 * time.Millisecond }), ErrInvalid},
+		"no window":         {project(func(p *Project) { p.Limit.Window = 0 }), ErrInvalid},
+		"bad destination":   {project(func(p *Project) { p.TrialDestinations = []string{"12"} }), ErrInvalid},
+		"bad kind":          {put(func(i *Integration) { i.Kind = "fax" }), ErrInvalid},
+		"bad environment":   {put(func(i *Integration) { i.Environment = "staging" }), ErrInvalid},
+		"bad mode":          {put(func(i *Integration) { i.Mode = "free" }), ErrInvalid},
+		"bad vendor":        {put(func(i *Integration) { i.Vendor = "a#b" }), ErrInvalid},
+		"bad priority":      {put(func(i *Integration) { i.Priority = -1 }), ErrInvalid},
+		"bad setting":       {put(func(i *Integration) { i.Settings = map[string]string{"a b": ""} }), ErrInvalid},
+		"long setting":      {put(func(i *Integration) { i.Settings = map[string]string{"a": strings.Repeat("x", 2000)} }), ErrInvalid},
+		"no project":        {func() error { return s.PutIntegration(ctx, "nobody", integration) }, ErrNotFound},
+		"pause nobody":      {func() error { _, err := s.SetPaused(ctx, "nobody", true); return err }, ErrNotFound},
+		"no integration":    {func() error { return s.EnableIntegration(ctx, "acme", Development, PDF, "v", true) }, ErrNotFound},
+		"no credential":     {func() error { return s.RevokeCredential(ctx, "svc_acme_aaaaaaaa") }, ErrNotFound},
+		"no client ID":      {func() error { return s.RevokeCredential(ctx, "acme") }, ErrInvalid},
+		"foreign client ID": {func() error {
+			return s.AddCredential(ctx, "acme", Credential{ClientID: "svc_other_aaaaaaaa", Environment: Development, Secrets: make([]SecretDigest, 1)})
+		}, ErrInvalid},
+		"three secrets": {func() error {
+			return s.AddCredential(ctx, "acme", Credential{ClientID: "svc_acme_aaaaaaaa", Environment: Development, Secrets: make([]SecretDigest, 3)})
+		}, ErrInvalid},
+	} {
+		if err := c.do(); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+	if rec := load(t, s, "acme"); len(rec.Integrations)+len(rec.Credentials) != 0 {
+		t.Errorf("a refused change is there: %+v", rec)
+	}
+}
+
+// TestRotation: "two secrets can be live during a rotation".
+func TestRotation(t *testing.T) {
+	s, ctx := newTestStore(t), t.Context()
+	create(t, s, Project{ID: "acme"})
+	clientID, first, err := s.IssueCredential(ctx, "acme", Development)
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := func(secrets ...string) {
+		t.Helper()
+		c := load(t, s, "acme").Credential(clientID)
+		if len(c.Secrets) != len(secrets) {
+			t.Errorf("%d live secrets, want %d", len(c.Secrets), len(secrets))
+		}
+		for i, secret := range secrets {
+			if !c.accepts(DigestSecret(secret)) {
+				t.Errorf("secret %d is not accepted", i+1)
+			}
+		}
+	}
+	live(first)
+	second := must[string](t)(s.RotateCredential(ctx, clientID))
+	live(first, second)
+	third := must[string](t)(s.RotateCredential(ctx, clientID))
+	live(second, third)
+	if err := s.FinishRotation(ctx, clientID); err != nil {
+		t.Fatal(err)
+	}
+	live(third)
+	if err := s.RevokeCredential(ctx, clientID); err != nil {
+		t.Fatal(err)
+	}
+	live()
+	if load(t, s, "acme").Credential(clientID).Active {
+		t.Error("a revoked credential is active")
+	}
+	if _, err := s.RotateCredential(ctx, clientID); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a revoked credential rotates: %v", err)
+	}
+}
+
+// TestModes: active integrations of one kind and environment share one mode.
+func TestModes(t *testing.T) {
+	s, ctx := newTestStore(t), t.Context()
+	create(t, s, Project{ID: "acme"})
+	put := func(env Environment, kind Kind, vendor string, mode Mode, active bool) error {
+		return s.PutIntegration(ctx, "acme", Integration{Kind: kind, Environment: env, Vendor: vendor, Mode: mode, Active: active})
+	}
+	for i, c := range []struct {
+		env    Environment
+		kind   Kind
+		vendor string
+		mode   Mode
+		active bool
+		want   error
+	}{
+		{Development, SMS, "a", Managed, true, nil},
+		{Development, SMS, "b", Managed, true, nil},
+		{Development, SMS, "c", BYOK, true, ErrMixedModes},
+		{Development, SMS, "c", BYOK, false, nil},
+		{Development, SMS, "a", BYOK, true, ErrMixedModes},
+		{Development, SMS, "b", Managed, false, nil},
+		{Development, SMS, "a", BYOK, true, nil}, // the only active one changes its mode
+		{Production, SMS, "a", Managed, true, nil},
+		{Development, PDF, "a", Managed, true, nil},
+	} {
+		if err := put(c.env, c.kind, c.vendor, c.mode, c.active); !errors.Is(err, c.want) {
+			t.Errorf("step %d: %v, want %v", i, err, c.want)
+		}
+	}
+	for _, c := range []struct {
+		vendor string
+		want   error
+	}{{"c", nil}, {"b", ErrMixedModes}} {
+		if err := s.EnableIntegration(ctx, "acme", Development, SMS, c.vendor, true); !errors.Is(err, c.want) {
+			t.Errorf("enable %s: %v, want %v", c.vendor, err, c.want)
+		}
+	}
+}
+
+// TestModesTogether: two operators who enable different modes at the same moment do not get a mix.
+func TestModesTogether(t *testing.T) {
+	s, ctx := newTestStore(t), context.Background()
+	create(t, s, Project{ID: "acme"})
+	modes := map[string]Mode{"a": Managed, "b": BYOK}
+	for round := range 10 {
+		for vendor, mode := range modes {
+			err := s.PutIntegration(ctx, "acme", Integration{Kind: SMS, Environment: Development, Vendor: vendor, Mode: mode})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		var wait sync.WaitGroup
+		for vendor := range modes {
+			wait.Go(func() {
+				err := s.EnableIntegration(ctx, "acme", Development, SMS, vendor, true)
+				if err != nil && !errors.Is(err, ErrMixedModes) {
+					t.Errorf("round %d: %v", round, err)
+				}
+			})
+		}
+		wait.Wait()
+		if active := load(t, s, "acme").Active(SMS, Development); len(active) != 1 {
+			t.Fatalf("round %d: %d active", round, len(active))
+		}
+	}
+}
+
+// TestDamagedItems: an item that is not as it was written is an error, never a guess.
+func TestDamagedItems(t *testing.T) {
+	s, ctx := newTestStore(t), t.Context()
+	create(t, s, Project{ID: "acme"})
+	if _, _, err := s.IssueCredential(ctx, "acme", Development); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.PutIntegration(ctx, "acme", Integration{Kind: SMS, Environment: Development, Vendor: "v", Mode: BYOK, Settings: map[string]string{"a": "b"}}); err != nil {
+		t.Fatal(err)
+	}
+	out, err := s.db.Query(ctx, &dynamodb.QueryInput{
+		TableName: &s.table, KeyConditionExpression: aws.String("pk = :p"), ExpressionAttributeValues: item{":p": text("acme")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := decode(out.Items); err != nil {
+		t.Fatal(err)
+	}
+	for _, whole := range out.Items {
+		for name := range whole {
+			if name == "pk" && show(whole["sk"]) != sortProject {
+				continue // the project's own item tells its ID
+			}
+			broken := maps.Clone(whole)
+			broken[name] = &types.AttributeValueMemberNULL{Value: true}
+			if _, err := decode([]item{broken}); err == nil {
+				t.Errorf("%s without %s is read", show(whole["sk"]), name)
+			}
+		}
+	}
+}

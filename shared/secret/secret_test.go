@@ -1,0 +1,284 @@
+package secret
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	"github.com/aws/smithy-go/middleware"
+
+	"svcapi/local/secrets"
+	"svcapi/shared/project"
+)
+
+const (
+	dev  = project.Development
+	prod = project.Production
+)
+
+// bench is a cache and a writer on an endpoint of their own; the test sets the
+// cache's clock and counts its reads.
+type bench struct {
+	*Cache
+	*Writer
+	client *secretsmanager.Client
+	reads  atomic.Int64
+	fail   atomic.Bool
+	clock  time.Time
+}
+
+func newBench(t *testing.T) *bench {
+	server, err := secrets.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	options := secretsmanager.Options{
+		Region:           "us-east-1",
+		BaseEndpoint:     &server.URL,
+		Credentials:      credentials.NewStaticCredentialsProvider("test", "test", ""),
+		RetryMaxAttempts: 1,
+	}
+	b := &bench{client: secretsmanager.New(options), clock: time.Now()}
+	counted := secretsmanager.New(options, func(o *secretsmanager.Options) {
+		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
+			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("count", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+				b.reads.Add(1)
+				if b.fail.Load() {
+					return middleware.InitializeOutput{}, middleware.Metadata{}, errors.New("no answer")
+				}
+				return next.HandleInitialize(ctx, in)
+			}), middleware.Before)
+		})
+	})
+	b.Writer = NewWriter(b.client, "test")
+	b.Cache = New(counted, "test", 5*time.Minute)
+	b.now = func() time.Time { return b.clock }
+	return b
+}
+
+func (b *bench) put(t *testing.T, owner, vendor string, fields map[string]string) {
+	t.Helper()
+	if err := b.Put(t.Context(), project.SMS, owner, dev, vendor, fields); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// expect reads through the cache and checks the fields and how many reads it took.
+func (b *bench) expect(t *testing.T, what, owner, vendor string, want map[string]string, reads int64) {
+	t.Helper()
+	before := b.reads.Load()
+	got, err := b.Cache.Fields(t.Context(), project.SMS, owner, dev, vendor)
+	if err != nil || !maps.Equal(got, want) {
+		t.Errorf("%s: %v, %v", what, got, err)
+	}
+	if n := b.reads.Load() - before; n != reads {
+		t.Errorf("%s: %d reads, want %d", what, n, reads)
+	}
+}
+
+func TestName(t *testing.T) {
+	if got := Name("prod", project.SMS, Owner(project.Managed, "acme"), prod); got != "svc/prod/sms/managed/production" {
+		t.Error(got)
+	}
+	if got := Name("dev", project.Location, Owner(project.BYOK, "acme"), dev); got != "svc/dev/location/acme/development" {
+		t.Error(got)
+	}
+}
+
+// TestFields: a secret holds one object for each vendor, is read once while it is good, and may be missing.
+func TestFields(t *testing.T) {
+	b := newBench(t)
+	quicksend := map[string]string{"email": "a@example.com", "api_key": "k1"}
+	twilio := map[string]string{"auth_token": "t1"}
+	b.put(t, "acme", "quicksend", quicksend)
+	b.put(t, "acme", "twilio", twilio)
+	b.expect(t, "first", "acme", "quicksend", quicksend, 1)
+	b.expect(t, "the same secret", "acme", "twilio", twilio, 0)
+	b.expect(t, "a vendor that is not there", "acme", "vonage", nil, 0)
+	b.expect(t, "no secret", "nobody", "quicksend", nil, 1)
+	b.expect(t, "no secret again", "nobody", "quicksend", nil, 0)
+
+	b.put(t, "nobody", "quicksend", quicksend)
+	b.clock = b.clock.Add(absentFor)
+	b.expect(t, "no secret, looked for again", "nobody", "quicksend", quicksend, 1)
+
+	b.put(t, "acme", "twilio", map[string]string{"auth_token": "t2"})
+	b.expect(t, "within the time to live", "acme", "twilio", twilio, 0)
+	b.clock = b.clock.Add(5 * time.Minute)
+	b.expect(t, "after the time to live", "acme", "twilio", map[string]string{"auth_token": "t2"}, 1)
+	b.expect(t, "the other vendor is as it was", "acme", "quicksend", quicksend, 0)
+}
+
+// TestRefresh: a refused secret is read again at most once a minute, and tried again only if it changed.
+func TestRefresh(t *testing.T) {
+	b := newBench(t)
+	old, rotated := map[string]string{"api_key": "old"}, map[string]string{"api_key": "new"}
+	b.put(t, "acme", "v", old)
+	b.expect(t, "first", "acme", "v", old, 1)
+	for _, c := range []struct {
+		what    string
+		wait    time.Duration
+		before  func()
+		refused map[string]string
+		want    map[string]string
+		changed bool
+		reads   int64
+	}{
+		{"not rotated", 0, nil, old, old, false, 1},
+		{"asked again at once", 0, nil, old, old, false, 0},
+		{"rotated within the minute", 30 * time.Second, func() { b.put(t, "acme", "v", rotated) }, old, old, false, 0},
+		{"after the minute", 30 * time.Second, nil, old, rotated, true, 1},
+		{"another request that was refused with the old one", 0, nil, old, rotated, true, 0},
+		{"the new one is refused too", 0, nil, rotated, rotated, false, 0},
+		{"deleted", time.Minute, func() {
+			if err := b.Delete(t.Context(), project.SMS, "acme", dev, "v"); err != nil {
+				t.Fatal(err)
+			}
+		}, rotated, nil, false, 1},
+	} {
+		b.clock = b.clock.Add(c.wait)
+		if c.before != nil {
+			c.before()
+		}
+		before := b.reads.Load()
+		got, changed, err := b.Refresh(t.Context(), project.SMS, "acme", dev, "v", c.refused)
+		if err != nil || changed != c.changed || !maps.Equal(got, c.want) {
+			t.Errorf("%s: %v, %v, %v", c.what, got, changed, err)
+		}
+		if n := b.reads.Load() - before; n != c.reads {
+			t.Errorf("%s: %d reads, want %d", c.what, n, c.reads)
+		}
+	}
+}
+
+// TestTogether: requests that come at once read a secret once, for its first use and for a refresh.
+func TestTogether(t *testing.T) {
+	b := newBench(t)
+	fields := map[string]string{"api_key": "k"}
+	b.put(t, "acme", "v", fields)
+	var wait sync.WaitGroup
+	for range 20 {
+		wait.Go(func() {
+			got, err := b.Cache.Fields(t.Context(), project.SMS, "acme", dev, "v")
+			if err != nil || !maps.Equal(got, fields) {
+				t.Errorf("%v, %v", got, err)
+			}
+			if _, changed, err := b.Refresh(t.Context(), project.SMS, "acme", dev, "v", fields); changed || err != nil {
+				t.Errorf("refresh: %v, %v", changed, err)
+			}
+		})
+	}
+	wait.Wait()
+	if n := b.reads.Load(); n != 2 {
+		t.Errorf("%d reads, want 2", n)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	e, err := b.take(t.Context(), Name("test", project.SMS, "acme", dev))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.release()
+	if _, err := b.Cache.Fields(ctx, project.SMS, "acme", dev, "v"); !errors.Is(err, context.Canceled) {
+		t.Errorf("a request that ended while it waited: %v", err)
+	}
+}
+
+// TestWriter: vendors of one secret come and go on their own; a secret that was emptied can be filled again.
+func TestWriter(t *testing.T) {
+	b := newBench(t)
+	check := func(what, vendor string, want map[string]string) {
+		t.Helper()
+		got, err := b.Writer.Fields(t.Context(), project.SMS, "acme", dev, vendor)
+		if err != nil || !maps.Equal(got, want) {
+			t.Errorf("%s: %v, %v", what, got, err)
+		}
+	}
+	remove := func(vendor string) {
+		t.Helper()
+		if err := b.Delete(t.Context(), project.SMS, "acme", dev, vendor); err != nil {
+			t.Error(err)
+		}
+	}
+	one, two := map[string]string{"a": "1", "b": "2"}, map[string]string{"a": "3"}
+	remove("none")
+	b.put(t, "acme", "x", one)
+	b.put(t, "acme", "y", two)
+	check("first", "x", one)
+	b.put(t, "acme", "x", two)
+	check("put in place of all fields", "x", two)
+	remove("x")
+	check("removed", "x", nil)
+	check("the other stays", "y", two)
+	remove("y")
+	check("the last is removed", "y", nil)
+	remove("y")
+	b.put(t, "acme", "x", one)
+	check("filled again", "x", one)
+	check("what was removed does not come back", "y", nil)
+}
+
+// TestNothingShows: values appear in no error and in no text.
+func TestNothingShows(t *testing.T) {
+	b := newBench(t)
+	const value = "hunter2"
+	v := Values{"api_key": value}
+	encoded, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "fields", v)
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "fields", v)
+	texts := []string{string(encoded), log.String(), v.String(), fmt.Sprint(map[string]any{"x": v})}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		texts = append(texts, fmt.Sprintf(verb, v), fmt.Sprintf(verb, struct{ V Values }{v}))
+	}
+	for _, text := range texts {
+		if strings.Contains(text, value) || strings.Contains(text, fmt.Sprintf("%x", value)) || !strings.Contains(text, "api_key") {
+			t.Errorf("shows %q", text)
+		}
+	}
+
+	for _, damaged := range []string{value, `["` + value + `"]`, `{"v":"` + value + `"}`, `{"v":{"api_key":7}}`, `{"v":{"api_key":"` + value} {
+		_, err := b.client.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
+			Name: aws.String(Name("test", project.SMS, "damaged", dev)), SecretString: &damaged,
+		})
+		if err != nil {
+			_, err = b.client.PutSecretValue(t.Context(), &secretsmanager.PutSecretValueInput{
+				SecretId: aws.String(Name("test", project.SMS, "damaged", dev)), SecretString: &damaged,
+			})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.clock = b.clock.Add(time.Hour)
+		_, readErr := b.Cache.Fields(t.Context(), project.SMS, "damaged", dev, "v")
+		putErr := b.Put(t.Context(), project.SMS, "damaged", dev, "v", map[string]string{"api_key": value})
+		for _, err := range []error{readErr, putErr} {
+			if !errors.Is(err, errForm) || strings.Contains(err.Error(), value) {
+				t.Errorf("%s: %v", damaged, err)
+			}
+		}
+	}
+
+	b.fail.Store(true)
+	if _, err := b.Cache.Fields(t.Context(), project.SMS, "acme", dev, "v"); err == nil {
+		t.Error("a failed read is no error")
+	}
+	b.fail.Store(false)
+	b.expect(t, "after the failure", "acme", "v", nil, 1)
+}

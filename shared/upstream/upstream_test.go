@@ -1,0 +1,231 @@
+package upstream
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"svcapi/shared/project"
+	"svcapi/shared/secret"
+)
+
+const key = "k3y/with+signs"
+
+// raw is a server that treats each connection as the case says.
+func raw(t *testing.T, serve func(net.Conn)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				serve(c)
+			}()
+		}
+	}()
+	return "http://" + l.Addr().String()
+}
+
+func readRequest(c net.Conn) {
+	if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+		_, _ = io.Copy(io.Discard, r.Body)
+	}
+}
+
+func closedPort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return "http://" + l.Addr().String()
+}
+
+// decisions: a refused connection, DNS or TLS failure is certain; a request
+// that left without a usable answer is uncertain.
+func TestDoClassifies(t *testing.T) {
+	tls := httptest.NewTLSServer(http.NotFoundHandler()) // a certificate that nobody trusts
+	defer tls.Close()
+	answer := func(text string) func(net.Conn) {
+		return func(c net.Conn) {
+			readRequest(c)
+			_, _ = io.WriteString(c, text)
+		}
+	}
+	cases := []struct {
+		name string
+		url  string
+		want Class // empty: an answer
+	}{
+		{"refused connection", closedPort(t), NotSent},
+		{"no such name", "http://no-such-name.invalid", NotSent},
+		{"TLS failure", tls.URL, NotSent},
+		{"TLS to a plain port", strings.Replace(raw(t, answer("HTTP/1.1 400 Bad Request\r\n\r\n")), "http:", "https:", 1), NotSent},
+		{"closed after the request", raw(t, readRequest), NoAnswer},
+		{"never answers", raw(t, func(c net.Conn) { readRequest(c); _, _ = io.Copy(io.Discard, c) }), NoAnswer},
+		{"answer cut off", raw(t, answer("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort")), NoAnswer},
+		{"no HTTP", raw(t, answer("hello\r\n\r\n")), NoAnswer},
+		{"answer too large", raw(t, answer("HTTP/1.1 200 OK\r\nContent-Length: 2000000\r\n\r\n"+strings.Repeat("x", 2_000_000))), Unusable},
+		{"answer", raw(t, answer("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")), ""},
+		{"HTTP 500 is an answer", raw(t, answer("HTTP/1.1 500 Oops\r\nContent-Length: 2\r\n\r\nok")), ""},
+	}
+	for _, c := range cases {
+		for _, send := range []bool{true, false} {
+			t.Run(c.name, func(t *testing.T) {
+				client := New(Config{TimeoutSeconds: 1, Local: true})
+				_, err := client.Do(t.Context(), "vendor", &Request{Method: "POST", URL: c.url + "/?key=" + key, Body: []byte("x"), Redact: []string{key}, Send: send})
+				if c.want == "" {
+					if err != nil {
+						t.Fatal(err)
+					}
+					return
+				}
+				var e *Error
+				if !errors.As(err, &e) || e.Class != c.want {
+					t.Fatalf("send %v: got %v, want %s", send, err, c.want)
+				}
+				if strings.Contains(err.Error(), "key=") || strings.Contains(err.Error(), key) {
+					t.Errorf("the error tells the key: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// A send on which time runs out before its first byte is certain.
+func TestDoWithoutTimeIsCertain(t *testing.T) {
+	var arrived atomic.Int32
+	url := raw(t, func(c net.Conn) { readRequest(c); arrived.Add(1) })
+	ctx, cancel := context.WithTimeout(t.Context(), -time.Second)
+	defer cancel()
+	_, err := New(Config{TimeoutSeconds: 1, Local: true}).Do(ctx, "vendor", &Request{Method: "POST", URL: url, Send: true})
+	if ClassOf(err) != NotSent || arrived.Load() != 0 {
+		t.Errorf("got %v with %d arrivals", err, arrived.Load())
+	}
+}
+
+// decisions: a send is never repeated by a library. Go's transport would repeat
+// a GET when a kept-alive connection dies.
+func TestSendIsNeverRepeated(t *testing.T) {
+	var arrived atomic.Int32
+	url := raw(t, func(c net.Conn) {
+		in := bufio.NewReader(c)
+		for {
+			r, err := http.ReadRequest(in)
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(io.Discard, r.Body)
+			if arrived.Add(1) > 1 {
+				return // the second request is read, and the connection dies
+			}
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+		}
+	})
+	client := New(Config{TimeoutSeconds: 1, Local: true})
+	request := func() error {
+		_, err := client.Do(t.Context(), "vendor", &Request{Method: "GET", URL: url, Send: true, Header: http.Header{"Idempotency-Key": {"1"}}})
+		return err
+	}
+	if err := request(); err != nil {
+		t.Fatal(err)
+	}
+	if err := request(); ClassOf(err) != NoAnswer {
+		t.Fatalf("got %v", err)
+	}
+	if n := arrived.Load(); n != 2 {
+		t.Errorf("%d requests arrived, want 2", n)
+	}
+}
+
+// The first byte and the certainty of failure exclude each other.
+func TestGate(t *testing.T) {
+	for range 2000 {
+		g := new(gate)
+		var passes, shuts atomic.Bool
+		done := make(chan struct{})
+		go func() { passes.Store(g.pass()); close(done) }()
+		shuts.Store(g.shut())
+		<-done
+		if passes.Load() == shuts.Load() {
+			t.Fatalf("passes %v, shut %v", passes.Load(), shuts.Load())
+		}
+	}
+}
+
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	server := httptest.NewServer(http.RedirectHandler("/elsewhere", http.StatusFound))
+	defer server.Close()
+	response, err := New(Config{TimeoutSeconds: 1, Local: true}).Do(t.Context(), "vendor", &Request{Method: "GET", URL: server.URL})
+	if err != nil || response.Status != http.StatusFound {
+		t.Errorf("got %v, %v", response, err)
+	}
+}
+
+func TestRedact(t *testing.T) {
+	text := Redact("a "+key+" b k3y%2Fwith%2Bsigns c k3y%2Fwith+signs", []string{key, ""})
+	if strings.Contains(text, "k3y") {
+		t.Error(text)
+	}
+}
+
+type fields map[string]string
+
+func (f fields) Fields(context.Context, project.Kind, string, project.Environment, string) (secret.Values, error) {
+	return secret.Values(f), nil
+}
+
+func TestResolve(t *testing.T) {
+	spec := &Spec{
+		Name: "v", Endpoint: "https://vendor.example/",
+		Settings: []Field{{Name: "sender_id", Required: true}}, Secrets: []Field{{Name: "key", Required: true}, {Name: "region"}},
+	}
+	full := map[string]string{"sender_id": "me"}
+	cases := []struct {
+		name     string
+		settings map[string]string
+		secrets  fields
+		local    bool
+		want     string // part of the error, empty: none
+	}{
+		{"complete", full, fields{"key": "k"}, false, ""},
+		{"without its secret", full, nil, false, "[key]"},
+		{"without a setting", nil, fields{"key": "k"}, false, "[sender_id]"},
+		{"https endpoint", map[string]string{"sender_id": "me", "endpoint": "https://other.example"}, fields{"key": "k"}, false, ""},
+		{"http endpoint", map[string]string{"sender_id": "me", "endpoint": "http://other.example"}, fields{"key": "k"}, false, "not https"},
+		{"http endpoint on the local stack", map[string]string{"sender_id": "me", "endpoint": "http://127.0.0.1:1"}, fields{"key": "k"}, true, ""},
+		{"endpoint with a user", map[string]string{"sender_id": "me", "endpoint": "https://u:p@other.example"}, fields{"key": "k"}, false, "no plain URL"},
+		{"endpoint with a query", map[string]string{"sender_id": "me", "endpoint": "https://other.example?x=1"}, fields{"key": "k"}, false, "no plain URL"},
+		{"endpoint of another scheme", map[string]string{"sender_id": "me", "endpoint": "file:///etc/passwd"}, fields{"key": "k"}, true, "no plain URL"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			client := New(Config{TimeoutSeconds: 1, Local: c.local})
+			in := project.Integration{Kind: project.SMS, Vendor: "v", Mode: project.BYOK, Settings: c.settings}
+			account, err := client.Resolve(t.Context(), "p", in, spec, c.secrets)
+			if c.want == "" && (err != nil || account.Owner != "p" || strings.HasSuffix(account.Endpoint, "/")) {
+				t.Errorf("got %+v, %v", account, err)
+			}
+			if c.want != "" && (!errors.Is(err, ErrIncomplete) || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
