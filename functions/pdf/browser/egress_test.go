@@ -18,6 +18,7 @@ import (
 	"github.com/go-rod/rod/lib/proto"
 
 	"svcapi/functions/pdf/fetch"
+	"svcapi/local/pdftest"
 )
 
 // canary listens for whatever gets out of the browser.
@@ -147,9 +148,9 @@ func (c *canary) launcher(t *testing.T, unlocked bool) string {
 		drop = "--host-resolver-rules*|--proxy-*|*webrtc-ip-handling*"
 	}
 	path := filepath.Join(dir, "headless_shell")
-	beside := filepath.Dir(chromium)
+	beside := filepath.Dir(pdftest.Browser())
 	write(t, path, `#!/bin/sh
-browser=`+chromium+`
+browser=`+pdftest.Browser()+`
 export FONTCONFIG_FILE=`+beside+`/fonts.conf
 for argument; do
 	shift
@@ -220,7 +221,7 @@ func (c *canary) batches() (documents []string, names map[string]string) {
 	return documents, names
 }
 
-// Issue: the browser has no way to the network, with scripts off, and with scripts on.
+// The browser has no way to the network, with scripts off, and with scripts on.
 func TestEgress(t *testing.T) {
 	if len(vectors) < 100 {
 		t.Fatalf("%d vectors", len(vectors))
@@ -284,7 +285,7 @@ func TestEgressUnlocked(t *testing.T) {
 	}
 }
 
-// Issue: file:, the metadata address, the Runtime API, the environment of the process: nothing of them in any PDF.
+// file:, the metadata address, the Runtime API, the environment of the process: nothing of them in any PDF.
 func TestSecrets(t *testing.T) {
 	c := listen(t)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "CANARY-SECRET")
@@ -298,7 +299,7 @@ func TestSecrets(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				shown := text(t, pdf)
+				shown := pdftest.Text(t, pdf)
 				for _, secret := range []string{"root:", "CANARY", "AWS_", "ami-", "Chromium", "PATH="} {
 					if strings.Contains(shown, secret) {
 						t.Errorf("the PDF shows %q", shown)

@@ -6,6 +6,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"svcapi/local/pdftest"
 )
 
 // block fills pages from edge to edge of their content.
@@ -14,13 +16,14 @@ const block = `<div style="height:600mm;background:#000"></div>`
 func wantSheet(t *testing.T, pdf []byte, g Geometry) {
 	t.Helper()
 	sheet := g.sheet()
-	for i, got := range sheets(t, pdf) {
+	for i, got := range pdftest.Sheets(t, pdf) {
 		if math.Abs(got[0]-sheet.Width/25.4*72) > 1 || math.Abs(got[1]-sheet.Height/25.4*72) > 1 {
 			t.Errorf("page %d has %v points, want %v mm", i+1, got, sheet)
 		}
 	}
-	if got := inked(t, pdf); !near(got, g.Margins, 1) {
-		t.Errorf("margins are %+v, want %+v", got, g.Margins)
+	want := pdftest.Margins{g.Margins.Top, g.Margins.Right, g.Margins.Bottom, g.Margins.Left}
+	if got := pdftest.Inked(t, pdf); !got.Near(want, 1) {
+		t.Errorf("margins are %v, want %v", got, want)
 	}
 }
 

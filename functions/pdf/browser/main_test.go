@@ -1,38 +1,20 @@
 package browser
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
+
+	"svcapi/local/pdftest"
 )
 
-// chromium is the browser that the tests start: the layer's, unpacked by `make layer`, or the one that CHROMIUM names.
-var chromium = func() string {
-	if path := os.Getenv("CHROMIUM"); path != "" {
-		return path
-	}
-	path, _ := filepath.Abs("../../../.local/layer/chromium/headless_shell")
-	return path
-}()
-
-func TestMain(m *testing.M) {
-	if _, err := os.Stat(chromium); err != nil {
-		fmt.Fprintln(os.Stderr, "no browser: run `make layer`, or set CHROMIUM:", err)
-		os.Exit(1)
-	}
-	if err := Seclude(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { pdftest.Main(m, Seclude) }
 
 // limits are those of the function as it is deployed.
 func limits(t testing.TB) Options {
-	return Options{Path: chromium, Dir: t.TempDir(), Time: 20 * time.Second, Memory: 1400 << 20, Pages: 500, Bytes: 4_700_000,
-		RecycleAfter: 200, RecycleMemory: 400 << 20}
+	return Options{
+		Path: pdftest.Browser(), Dir: t.TempDir(), Time: 20 * time.Second, Memory: 1536 << 20, Pages: 500, Bytes: 4_700_000,
+		RecycleAfter: 200, RecycleMemory: 300 << 20,
+	}
 }
 
 // run returns a renderer that is ready, and ends it with the test.
