@@ -15,6 +15,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"svcapi/functions/pdf/fetch"
@@ -53,8 +54,9 @@ type Renderer struct {
 
 	// ready holds the page for the next document, or why there is none. Who takes it works alone, and must see to it that
 	// another one comes.
-	ready  chan prepared
-	closed chan struct{}
+	ready   chan prepared
+	closing sync.Once
+	closed  chan struct{}
 }
 
 // prepared is a running browser with an empty page.
@@ -89,12 +91,14 @@ func (r *Renderer) Ready(ctx context.Context) error {
 
 // Close ends the browser. Render fails from then on.
 func (r *Renderer) Close() {
-	p := <-r.ready
-	close(r.closed)
-	r.ready <- prepared{err: errGone}
-	if p.session != nil {
-		p.session.end()
-	}
+	r.closing.Do(func() {
+		p := <-r.ready
+		close(r.closed)
+		r.ready <- prepared{err: errGone}
+		if p.session != nil {
+			p.session.end()
+		}
+	})
 }
 
 func (r *Renderer) take(ctx context.Context) (prepared, error) {
@@ -256,7 +260,7 @@ func (r *Renderer) start(ctx context.Context) prepared {
 	began := time.Now()
 	s, err := open(ctx, r.options.Path, r.options.Dir)
 	if err != nil {
-		return prepared{err: err}
+		return prepared{err: unstarted(err)}
 	}
 	p := prepared{session: s}
 	if err = r.test(ctx, p); err == nil {
@@ -264,11 +268,14 @@ func (r *Renderer) start(ctx context.Context) prepared {
 	}
 	if err != nil {
 		s.end()
-		return prepared{err: err}
+		return prepared{err: unstarted(err)}
 	}
 	r.options.Log.Info("browser started", "milliseconds", time.Since(began).Milliseconds())
 	return p
 }
+
+// unstarted keeps what went wrong at a start apart from what documents do: it is nothing of theirs.
+func unstarted(err error) error { return fmt.Errorf("browser: does not start: %v", err) }
 
 var errNoText = errors.New("browser: self-test: no text in the PDF; are fonts and their configuration beside the browser?")
 
