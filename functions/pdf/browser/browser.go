@@ -18,6 +18,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-rod/rod/lib/cdp"
+
 	"svcapi/functions/pdf/fetch"
 )
 
@@ -199,6 +201,10 @@ func (r *Renderer) render(ctx context.Context, p prepared, d Document) ([]byte, 
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = tooSlow(time.Since(began).Round(time.Second)) // the request's own deadline came first
+	}
+	var said *cdp.Error
+	if errors.As(err, &said) {
+		err = fmt.Errorf("%w: %w", errUnprintable, err) // the browser is well and will not print this
 	}
 	if err != nil {
 		return nil, err
