@@ -5,7 +5,7 @@ SHELL := /bin/bash -o pipefail
 
 LOCAL := .local/bin/local
 
-.PHONY: help run invoke build test acceptance
+.PHONY: help run invoke build test acceptance bench
 
 help: ## this list
 	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,7 +19,7 @@ invoke: $(LOCAL) ## one event through a compiled function: FN=sms EVENT=events/s
 
 .PHONY: $(LOCAL)
 $(LOCAL):
-	@echo "compiling the local stack"
+	@echo "compiling the local stack" >&2
 	@go build -o $@ ./local
 
 build: ## every package; the operator's svc and the local stack in .local/bin
@@ -28,11 +28,17 @@ build: ## every package; the operator's svc and the local stack in .local/bin
 
 ## Test
 
-test: build check ## everything: checks, unit tests, store tests on DynamoDB Local, acceptance tests
-	go test -race -p 2 -timeout 15m ./...
+FAULT_SEED ?= $(shell date +%s)
 
-acceptance: ## the contract over HTTP, on a stack of its own; BASE_URL and STAGE choose a deployed one
-	go test -count=1 -timeout 15m -v ./acceptance/...
+test: build check ## everything: checks, unit tests, store tests on DynamoDB Local, acceptance tests
+	@echo "fault schedules: the fixed seed, and FAULT_SEED=$(FAULT_SEED)"
+	FAULT_SEED=$(FAULT_SEED) go test -race -p 2 -timeout 15m ./...
+
+acceptance: ## the contract over HTTP; BASE_URL and STAGE choose a deployed stack, where ACCEPT_SENDS=1 permits to send
+	go test -count=1 -timeout 15m -v ./acceptance
+
+bench: ## cold start, size and throughput of the SMS function, beside a hello function's
+	@go run ./acceptance/bench
 
 ## Check: everything that needs no running stack
 
@@ -82,3 +88,5 @@ $(LINT): tools/go.mod
 build-%Function:
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go build -trimpath -tags lambda.norpc -ldflags=-s \
 		-o $(ARTIFACTS_DIR)/bootstrap ./functions/$(shell echo '$*' | tr A-Z a-z)
+
+include functions/barcode/barcode.mk

@@ -83,8 +83,11 @@ func TestEvents(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			var content any
-			if err := json.Unmarshal(body, &content); err != nil || got.StatusCode != want.Status || !matches(want.Body, content) {
+			var content any = string(body) // of a picture
+			if want.Headers["Content-Type"] == "" {
+				err = json.Unmarshal(body, &content)
+			}
+			if err != nil || got.StatusCode != want.Status || !matches(want.Body, content) {
 				t.Errorf("%d %s, want %d %v", got.StatusCode, body, want.Status, want.Body)
 			}
 			for header, v := range want.Headers {

@@ -140,7 +140,11 @@ func checkBodies(t *testing.T, event proxyEvent, want answer, doc *openapi3.T) {
 	if response == nil {
 		t.Fatalf("openapi.yaml has no status %d here", want.Status)
 	}
-	if err := response.Value.Content.Get("application/json").Schema.Value.VisitJSON(want.Body, openapi3.MultiErrors()); err != nil {
+	media := "application/json"
+	if other, ok := want.Headers["Content-Type"]; ok {
+		media = other
+	}
+	if err := response.Value.Content.Get(media).Schema.Value.VisitJSON(want.Body, openapi3.MultiErrors()); err != nil {
 		t.Errorf("the answer's body: %v", err)
 	}
 }

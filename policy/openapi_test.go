@@ -27,6 +27,7 @@ var contractErrors = map[string]map[string][]string{
 		"401": {"unauthorized"},
 		"402": {"insufficient_funds"},
 		"403": {"forbidden"},
+		"409": {"http_error"},
 		"413": {"http_error"},
 		"422": {"http_error", "provider_selection_failed", "validation_failed"},
 		"428": {"send_confirmation_required"},
@@ -42,6 +43,26 @@ var contractErrors = map[string]map[string][]string{
 		"429": {"rate_limit_exceeded"},
 		"500": {"internal_error"},
 		"503": {"http_error", "project_paused"},
+	},
+	"generateBarcode": {
+		"400": {"http_error"},
+		"401": {"unauthorized"},
+		"402": {"insufficient_funds"},
+		"413": {"http_error"},
+		"422": {"provider_selection_failed", "validation_failed"},
+		"429": {"rate_limit_exceeded"},
+		"500": {"internal_error"},
+		"503": {"project_paused"},
+	},
+	"generateQrCode": {
+		"400": {"http_error"},
+		"401": {"unauthorized"},
+		"402": {"insufficient_funds"},
+		"413": {"http_error"},
+		"422": {"provider_selection_failed", "validation_failed"},
+		"429": {"rate_limit_exceeded"},
+		"500": {"internal_error"},
+		"503": {"project_paused"},
 	},
 }
 
@@ -174,11 +195,40 @@ var contractPaths = []string{
 	"/utility/currency/codes",
 }
 
+// The header parameters of the contract beside the credentials, its response headers, and the
+// statuses of its table of errors; 413 may stand on every path (decisions on every request).
+var (
+	contractParameters = []string{"X-ENV", "X-Privacy-Mode", "X-Confirm-Send"}
+	contractHeaders    = []string{"X-SVC-Request-ID", "Retry-After", "Content-Length", "Content-Disposition", "Cache-Control"}
+	contractStatuses   = []string{"200", "400", "401", "402", "403", "413", "422", "428", "429", "500", "502", "503"}
+)
+
 func TestExtensionsAreMarked(t *testing.T) {
+	check := func(what string, extensions map[string]any, known bool) {
+		t.Helper()
+		if marked := extensions["x-svc-extension"] == true; marked == known {
+			t.Errorf("%s: x-svc-extension is %v, want %v", what, marked, !known)
+		}
+	}
 	for path, item := range document(t).Paths.Map() {
-		marked := item.Extensions["x-svc-extension"] == true
-		if beyond := !slices.Contains(contractPaths, path); marked != beyond {
-			t.Errorf("%s: x-svc-extension is %v, want %v", path, marked, beyond)
+		known := slices.Contains(contractPaths, path)
+		check(path, item.Extensions, known)
+		if !known {
+			continue // all of it is one
+		}
+		for method, operation := range item.Operations() {
+			where := method + " " + path + ": "
+			for _, p := range operation.Parameters {
+				if p.Value.In == "header" {
+					check(where+p.Value.Name, p.Value.Extensions, slices.Contains(contractParameters, p.Value.Name))
+				}
+			}
+			for status, response := range operation.Responses.Map() {
+				check(where+status, response.Value.Extensions, slices.Contains(contractStatuses, status))
+				for name, header := range response.Value.Headers {
+					check(where+status+" "+name, header.Value.Extensions, slices.Contains(contractHeaders, name))
+				}
+			}
 		}
 	}
 }

@@ -113,8 +113,8 @@ var rules = []struct {
 	}},
 	{"every parameter is described, grouped and used", parameters, []edit{
 		{"    Description: Credits for one SMS unit on a Managed integration.\n", ""},
-		{"Parameters: [PriceSms]", "Parameters: []"},
-		{"Parameters: [PriceSms]", "Parameters: [PriceSms, PriceSms]"},
+		{"          - PriceSms\n", ""},
+		{"          - PriceSms\n", "          - PriceSms\n          - PriceSms\n"},
 		{"      PriceSms:\n        default: SMS, per unit\n", ""},
 		{"PRICE_SMS: !Ref PriceSms", "PRICE_SMS: '1'"},
 	}},

@@ -9,13 +9,13 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
-	"github.com/aws/smithy-go/logging"
 	"github.com/caarlos0/env/v11"
 	"github.com/spf13/cobra"
 
@@ -43,8 +43,10 @@ type stack struct {
 	projects *project.Store
 	credits  *credit.Store
 	secrets  *secret.Writer
-	// vendors judges whether an integration is complete, as the functions do. It calls nobody.
+	// vendors judges whether an integration is complete, as the functions do, and calls its vendor.
 	vendors *upstream.Client
+	// aws is for vendors that are paid through the caller's AWS account.
+	aws aws.Config
 	// actor names the caller for the ledger.
 	actor func(context.Context) (string, error)
 }
@@ -58,6 +60,8 @@ type environment struct {
 const (
 	patience = 15 * time.Second
 	backoff  = 500 * time.Millisecond
+	// vendorPatience is what a vendor is given to answer, in seconds, as in the functions.
+	vendorPatience = 10
 )
 
 // open connects to the stage that the flags name.
@@ -72,7 +76,7 @@ func (a *app) open(ctx context.Context) (*stack, error) {
 	if a.stage == "" {
 		a.stage = e.Stage
 	}
-	options := []func(*config.LoadOptions) error{quiet}
+	var options []func(*config.LoadOptions) error
 	if a.region != "" {
 		options = append(options, config.WithRegion(a.region))
 	}
@@ -89,10 +93,10 @@ func (a *app) open(ctx context.Context) (*stack, error) {
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
 		return nil, &signInError{err}
 	}
-	return newStack(a.stage,
+	return newStack(a.stage, cfg,
 		awsclient.DynamoDB(cfg, patientDynamoDB),
 		awsclient.Secrets(cfg, patientSecrets),
-		upstream.Config{TimeoutSeconds: 1},
+		upstream.Config{TimeoutSeconds: vendorPatience},
 		func(ctx context.Context) (string, error) {
 			who, err := sts.NewFromConfig(cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 			if err != nil {
@@ -121,16 +125,16 @@ func (a *app) openLocal(ctx context.Context) (*stack, error) {
 		return nil, err
 	}
 	a.stage = running.Stage
-	cfg, err := awsclient.Load(ctx, quiet,
+	cfg, err := awsclient.Load(ctx,
 		config.WithRegion("us-east-1"),
 		config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider("local", "local", "")))
 	if err != nil {
 		return nil, err
 	}
-	return newStack(running.Stage,
+	return newStack(running.Stage, cfg,
 		awsclient.DynamoDB(cfg, patientDynamoDB, func(o *dynamodb.Options) { o.BaseEndpoint = &running.DynamoDBURL }),
 		awsclient.Secrets(cfg, patientSecrets, func(o *secretsmanager.Options) { o.BaseEndpoint = &running.SecretsURL }),
-		upstream.Config{TimeoutSeconds: 1, Local: true},
+		upstream.Config{TimeoutSeconds: vendorPatience, Local: true},
 		func(context.Context) (string, error) { return "local", nil }), nil
 }
 
@@ -159,7 +163,7 @@ func readLocalStack(into *localStack) error {
 	}
 }
 
-func newStack(stage string, db *dynamodb.Client, secrets *secretsmanager.Client, vendors upstream.Config, actor func(context.Context) (string, error)) *stack {
+func newStack(stage string, cfg aws.Config, db *dynamodb.Client, secrets *secretsmanager.Client, vendors upstream.Config, actor func(context.Context) (string, error)) *stack {
 	table := func(name string) string { return "svc-" + stage + "-" + name }
 	return &stack{
 		stage:    stage,
@@ -167,14 +171,9 @@ func newStack(stage string, db *dynamodb.Client, secrets *secretsmanager.Client,
 		credits:  credit.NewStore(db, credit.Tables{Wallets: table("wallets"), Ledger: table("ledger")}),
 		secrets:  secret.NewWriter(secrets, stage),
 		vendors:  upstream.New(vendors),
+		aws:      cfg,
 		actor:    actor,
 	}
-}
-
-// quiet keeps the SDK's own remarks from the terminal; its errors are reported here.
-func quiet(o *config.LoadOptions) error {
-	o.Logger = logging.Nop{}
-	return nil
 }
 
 func patientDynamoDB(o *dynamodb.Options) {

@@ -55,7 +55,7 @@ func readHidden(ctx context.Context, fd int) (string, error) {
 	}
 }
 
-// confirm asks before something that cannot be undone. Without a terminal the answer must be --yes.
+// confirm asks before something that cannot be taken back. Without a terminal the answer must be --yes.
 func (c console) confirm(ctx context.Context, yes bool, question string) error {
 	if yes {
 		return nil
@@ -74,7 +74,7 @@ func (c console) confirm(ctx context.Context, yes bool, question string) error {
 		if answer == "y" || answer == "yes" {
 			return nil
 		}
-		return &usageError{"nothing was changed"}
+		return &usageError{"nothing was done"}
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -117,6 +117,27 @@ type entryView struct {
 	Uncertain   bool         `json:"uncertain"`
 	Actor       string       `json:"actor"`
 	Reason      string       `json:"reason"`
+	// Refunds is the ID of the charge that a refund gives back.
+	Refunds credit.Key `json:"refunds"`
+	// Resolution is of a charge that was uncertain.
+	Resolution *resolutionView `json:"resolution"`
+}
+
+// resolutionView is what an operator decided about an uncertain charge.
+type resolutionView struct {
+	Verdict credit.Verdict `json:"verdict"`
+	Reason  string         `json:"reason"`
+	Actor   string         `json:"actor"`
+	At      time.Time      `json:"at"`
+}
+
+func viewEntry(e credit.Entry) entryView {
+	v := entryView{e.Key, e.State, e.Credits, e.Operation, e.Environment, e.Vendor, e.RequestID, e.At.UTC(), e.Uncertain, e.Actor, e.Reason, e.Refunds, nil}
+	if e.Resolution.Verdict != "" {
+		r := resolutionView(e.Resolution)
+		v.Resolution = &r
+	}
+	return v
 }
 
 // effect is what an entry does to the balance, as people read it.
@@ -165,7 +186,7 @@ func (a *app) creditLedger() *cobra.Command {
 			views := []entryView{}
 			t := table{header: []string{"TIME", "STATE", "CREDITS", "OPERATION", "ENVIRONMENT", "VENDOR", "REQUEST", "NOTE"}, empty: "Nothing moved."}
 			for _, e := range entries {
-				v := entryView{e.Key, e.State, e.Credits, e.Operation, e.Environment, e.Vendor, e.RequestID, e.At.UTC(), e.Uncertain, e.Actor, e.Reason}
+				v := viewEntry(e)
 				views = append(views, v)
 				t.rows = append(t.rows, []string{
 					v.At.Format(time.DateTime), string(v.State), v.effect(), v.Operation, v.Environment, v.Vendor, v.RequestID, v.note(),
@@ -184,18 +205,24 @@ func (a *app) creditLedger() *cobra.Command {
 // maxDays bounds a ledger: each day is a query.
 const maxDays = 366
 
+// note is what else there is to say, for people.
 func (e entryView) note() string {
-	text := e.Reason
-	if e.Uncertain {
+	text, actor := e.Reason, e.Actor
+	switch {
+	case e.Uncertain:
 		text = "uncertain"
+	case e.Resolution != nil:
+		text, actor = fmt.Sprintf("%s: %s", e.Resolution.Verdict, e.Resolution.Reason), e.Resolution.Actor
+	case e.Refunds != "":
+		text = fmt.Sprintf("%s, for %s", e.Reason, e.Refunds)
 	}
-	if e.Actor != "" {
-		if text != "" {
-			text += ", "
-		}
-		text += "by " + e.Actor
+	if actor == "" {
+		return text
 	}
-	return text
+	if text != "" {
+		text += ", "
+	}
+	return text + "by " + actor
 }
 
 // ledger reads the entries of some days, oldest first, or the uncertain ones.

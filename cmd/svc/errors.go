@@ -59,10 +59,19 @@ var adviceByError = []advice{
 	{credit.ErrOtherMovement, exitRefused, `Leave --id away for a new movement; "svc credit ledger" shows the old one.`},
 	{credit.ErrOutOfRange, exitRefused, `"svc credit balance" shows what is there.`},
 	{credit.ErrNoWallet, exitRefused, `"svc credit grant" makes the wallet.`},
+	{credit.ErrNotUncertain, exitNotFound, `"svc sms uncertain list" shows those that are open.`},
+	{credit.ErrResolved, exitRefused, `A resolution is final; "svc credit ledger" shows it.`},
+	{errRejected, exitRefused, "Nothing was sent. The vendor's own words are above: check the number, the sender and the text."},
+	{errAccount, exitRefused, `Nothing was sent. Correct the account: "svc integration set --ask", for Managed ones "svc vendor account".`},
+	{errNotSent, exitFailed, "Check the integration's endpoint and the way there."},
+	{errNoAnswer, exitFailed, mayBeSent},
+	{errUnsettled, exitFailed, mayBeSent},
 	{upstream.ErrIncomplete, exitRefused, `"svc vendor list" shows what a vendor needs, "svc vendor account" sets what Managed ones share; --incomplete stores it as it is.`},
 	{errRefused, exitRefused, ""},
 	{syscall.ECONNREFUSED, exitFailed, "Nothing listens there. With --local: is the local stack still running?"},
 }
+
+const mayBeSent = "The message may have been sent: ask the vendor before you send again."
 
 const signIn = `Sign in ("aws sso login"), choose --profile, or set the AWS_ variables. "aws sts get-caller-identity" must work.`
 

@@ -250,7 +250,7 @@ func TestCredentials(t *testing.T) {
 	live(false, true)
 	b.runAll([]call{
 		{args: "credential revoke " + clientID, exit: exitUsage, errs: []string{"Revoke svc_acme", "--yes"}},
-		{args: "credential revoke " + clientID, typed: []string{}, stdin: "n\n", exit: exitUsage, errs: []string{"nothing was changed"}},
+		{args: "credential revoke " + clientID, typed: []string{}, stdin: "n\n", exit: exitUsage, errs: []string{"nothing was done"}},
 	})
 	live(false, true)
 	b.runAll([]call{

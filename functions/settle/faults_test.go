@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,7 +64,7 @@ func TestFaultSchedules(t *testing.T) {
 		t.Log(strings.Join(result.trace, "\n"))
 		return
 	}
-	random := rand.Uint64() >> 24
+	random := randomSeed(t)
 	for _, batch := range []struct {
 		name  string
 		first uint64
@@ -77,6 +78,20 @@ func TestFaultSchedules(t *testing.T) {
 			pool.runAll(t, batch.first, batch.count)
 		})
 	}
+}
+
+// randomSeed is the one that make test chose and printed, or a new one.
+func randomSeed(t *testing.T) uint64 {
+	t.Helper()
+	given := os.Getenv("FAULT_SEED")
+	if given == "" {
+		return rand.Uint64() >> 24
+	}
+	seed, err := strconv.ParseUint(given, 10, 40)
+	if err != nil {
+		t.Fatalf("FAULT_SEED: %v", err)
+	}
+	return seed
 }
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -194,6 +209,7 @@ type worker struct {
 	fails       bool // the work fails for certain
 	uncertain   bool
 	sent        bool
+	lost        int // attempts without an answer
 	outcome     string
 	// of an operator
 	grant *credit.Movement
@@ -229,9 +245,11 @@ type world struct {
 	rng     *rand.Rand
 	now     atomic.Int64 // microseconds; settlers read it
 	project string
+	first   int64           // what the wallet held at the start
 	days    map[string]bool // that have ledger entries
 	loss    float64
 	crash   float64
+	arrive  float64 // chance of a late copy, per step
 
 	events   chan event
 	alive    []*worker // all parked, whenever the loop runs
@@ -269,16 +287,15 @@ func (p *pool) run(t *testing.T, seed uint64, l *lane) *world {
 	w := &world{
 		t: t, seed: seed, pool: p, lane: l, rng: rng, direct: credit.NewStore(l.direct, l.tables),
 		project: "p" + strconv.FormatInt(p.names.Add(1), 10),
-		loss:    []float64{0, 0.05, 0.2}[rng.IntN(3)], crash: []float64{0, 0.01, 0.05}[rng.IntN(3)],
-		days: map[string]bool{}, events: make(chan event, 64), // room for every ghost
+		loss:    []float64{0, 0.05, 0.2, 0.35}[rng.IntN(4)], crash: []float64{0, 0.01, 0.05}[rng.IntN(3)],
+		arrive: []float64{0.1, 0.02}[rng.IntN(2)],
+		days:   map[string]bool{}, events: make(chan event, 64), // room for every ghost
 	}
 	w.now.Store(time.Date(2026, 1, 2, 23, 59, 30, 0, time.UTC).UnixMicro()) // keys of two days
 	defer w.close()
-	total := 3 + rng.IntN(8)
-	w.must(w.direct.CreateWallet(t.Context(), w.project))
-	if first := rng.Int64N(int64(total)*12 + 1); first > 0 {
-		w.must(w.direct.Grant(t.Context(), credit.Movement{Project: w.project, ID: w.key("first"), Credits: first}))
-	}
+	total := 3 + rng.IntN(6)
+	w.first = rng.Int64N(int64(total)*12 + 1)
+	w.createWallet()
 
 	for !w.failed && (len(w.requests) < total || len(w.alive) > 0 || len(w.late) > 0) {
 		w.advance(time.Duration(rng.IntN(300)) * time.Millisecond)
@@ -310,6 +327,15 @@ func (p *pool) run(t *testing.T, seed uint64, l *lane) *world {
 	return w
 }
 
+// createWallet makes it with its balance at once. Grants are an operator's part.
+func (w *world) createWallet() {
+	item := w.wallet()
+	item["balance"] = &types.AttributeValueMemberN{Value: strconv.FormatInt(w.first, 10)}
+	item["pending"] = &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{}}
+	_, err := w.lane.direct.PutItem(w.t.Context(), &dynamodb.PutItemInput{TableName: &w.lane.tables.Wallets, Item: item})
+	w.must(err)
+}
+
 func (w *world) living(kind string) (n int) {
 	for _, worker := range w.alive {
 		if strings.HasPrefix(worker.name, kind) {
@@ -328,6 +354,9 @@ func (w *world) step(worker *worker) {
 	a := worker.parked
 	worker.parked = nil
 	fate := w.fate(a)
+	if fate != faultproxy.Deliver {
+		worker.lost++
+	}
 	w.note("%s %s %s", worker.name, a.request.Operation, fate)
 	w.keepLate(worker, a, fate)
 	a.fate <- fate
@@ -464,7 +493,7 @@ func (w *world) expire() {
 }
 
 func (w *world) deliverLate() {
-	if len(w.late) == 0 || !w.chance(0.1) {
+	if len(w.late) == 0 || !w.chance(w.arrive) {
 		return
 	}
 	i := w.rng.IntN(len(w.late))
@@ -605,7 +634,8 @@ func (w *world) key(id string) credit.Key {
 // check that no credit is lost or made.
 func (w *world) check() state {
 	s := w.read()
-	var granted, captured, held int64
+	granted := w.first
+	var captured, held int64
 	for _, e := range s.entries {
 		switch e.State {
 		case credit.Granted:
@@ -630,8 +660,11 @@ func (w *world) finish() {
 	for _, g := range w.grants { // an operator who got no answer repeats
 		w.must(w.direct.Grant(w.t.Context(), *g.grant))
 	}
-	var s state
+	s := w.check()
 	for _, age := range []time.Duration{testAges.Dead, testAges.Captured} {
+		if len(s.pending) == 0 {
+			break
+		}
 		w.advance(age)
 		w.note("last settler")
 		report, err := w.settler(w.direct).Run(w.t.Context())
@@ -651,6 +684,7 @@ func (w *world) finish() {
 
 func (w *world) judge(r *worker, entry credit.Entry) {
 	charged := entry.State == credit.Captured
+	answered := r.lost < awsclient.Attempts // every call
 	sends := r.reservation.Irrevocable
 	refused := r.outcome == "429" || r.outcome == "500" || r.outcome == "failed"
 	switch {
@@ -665,6 +699,11 @@ func (w *world) judge(r *worker, entry credit.Entry) {
 		w.fail("%s was charged by the settler and is not listed as uncertain", r.name)
 	case r.outcome == "200" && entry.Uncertain != r.uncertain:
 		w.fail("%s: uncertain is %t", r.name, entry.Uncertain)
+	case r.outcome == "crash" && r.sent && !r.fails && !charged:
+		w.fail("%s died with its message sent; its entry is %q", r.name, entry.State)
+	case charged && refused && answered,
+		!charged && r.outcome == "200, capture unknown" && answered:
+		w.fail("%s answered %s, its entry is %q, and no call of it was lost", r.name, r.outcome, entry.State)
 	case entry.State == credit.Sending:
 		w.fail("%s is left as sending", r.name)
 	}

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 
+	"svcapi/functions/sms/units"
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/api"
 	"svcapi/shared/credit"
@@ -98,11 +99,12 @@ func decodeSend(in *api.Input) (sendRequest, error) {
 // request is refused.
 func (r *sendRequest) add(to, text string) {
 	normal, _ := project.NormalNumber(to)
-	count, unicode := 0, false
+	var count int
+	var unicode bool
 	if n := len(r.messages); n > 0 && r.messages[n-1].Text == text {
 		count, unicode = r.units[n-1], r.messages[n-1].Unicode
 	} else {
-		count, unicode = units(text)
+		count, unicode = units.Count(text)
 	}
 	r.given = append(r.given, to)
 	r.messages = append(r.messages, vendors.Message{To: normal, Text: text, Unicode: unicode})
@@ -120,7 +122,7 @@ func (r *sendRequest) refusal(call *api.Call) error {
 		}
 	}
 	for _, n := range r.units {
-		if n > maxUnits {
+		if n > units.Most {
 			return errTooLong
 		}
 	}

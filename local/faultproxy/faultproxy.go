@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -140,9 +141,7 @@ func (p *Proxy) serve(w http.ResponseWriter, in *http.Request) {
 	if err != nil || fate == DropAnswer {
 		panic(http.ErrAbortHandler)
 	}
-	for name, values := range answer.Header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), answer.Header)
 	w.Header().Set("Content-Length", strconv.Itoa(len(content)))
 	w.WriteHeader(answer.StatusCode)
 	if fate == CutAnswer {

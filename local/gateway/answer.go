@@ -112,6 +112,9 @@ func (a *answer) write(w http.ResponseWriter, x *exchange) {
 	maps.Copy(header, a.headers)
 	header.Set("X-Amzn-Requestid", x.id)
 	header.Set("X-Amz-Apigw-Id", x.extendedID)
+	if len(a.body) > 0 {
+		header.Set("Content-Length", strconv.Itoa(len(a.body))) // however long; net/http says it of short ones alone
+	}
 	w.WriteHeader(a.status)
 	_, _ = w.Write(a.body) // a client that is gone is none of the gateway's
 }

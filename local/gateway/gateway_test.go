@@ -396,6 +396,7 @@ func TestAnswers(t *testing.T) {
 		{"text", `{"statusCode":201,"body":"é"}`, 201, http.Header{"Content-Type": {"application/json"}}, "é"},
 		{"base64", `{"statusCode":200,"headers":{"Content-Type":"image/png"},"body":"/wA=","isBase64Encoded":true}`, 200,
 			http.Header{"Content-Type": {"image/png"}}, "\xff\x00"},
+		{"long", `{"statusCode":200,"body":"` + strings.Repeat("x", 10_000) + `"}`, 200, http.Header{"Content-Length": {"10000"}}, strings.Repeat("x", 10_000)},
 		{"no body", `{"statusCode":"204","body":null}`, 204, http.Header{}, ""},
 		{"headers", `{"statusCode":200,"headers":{"A":"1","B":2},"multiValueHeaders":{"A":["1","3"]}}`, 200,
 			http.Header{"A": {"1", "3"}, "B": {"2"}}, ""},

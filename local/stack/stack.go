@@ -3,11 +3,13 @@
 package stack
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net"
 	"os"
@@ -72,7 +74,7 @@ type Stack struct {
 
 	binaries map[string]string // by logical ID
 	host     *lambda.Host
-	closers  []func() error    // the last one is called first
+	closers  []func() error // the last one is called first
 }
 
 // Start starts the parts in turn and returns when the stack answers. What was started is ended when a part fails.
@@ -150,7 +152,9 @@ func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Ito
 func (s *Stack) removeLogs() error {
 	logs, err := filepath.Glob(filepath.Join(s.LogDir, "*.log"))
 	for _, log := range logs {
-		err = errors.Join(err, os.Remove(log))
+		if gone := os.Remove(log); !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
 	}
 	return err
 }
@@ -346,17 +350,23 @@ func (s *Stack) announce(_ context.Context, options *Options) error {
 	if err != nil {
 		return err
 	}
+	text = append(text, '\n')
 	draft, err := os.CreateTemp(filepath.Dir(options.DemoFile), ".demo-*") // mode 0600, by its documentation
 	if err != nil {
 		return err
 	}
-	_, err = draft.Write(append(text, '\n'))
+	_, err = draft.Write(text)
 	if err = errors.Join(err, draft.Close()); err == nil {
 		err = os.Rename(draft.Name(), options.DemoFile)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(draft.Name()))
 	}
-	s.onClose(func() error { return os.Remove(options.DemoFile) })
+	s.onClose(func() error {
+		if now, err := os.ReadFile(options.DemoFile); err != nil || !bytes.Equal(now, text) {
+			return nil //nolint:nilerr // it is gone, or another stack's by now
+		}
+		return os.Remove(options.DemoFile)
+	})
 	return nil
 }

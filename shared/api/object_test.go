@@ -56,7 +56,7 @@ func TestObjectNamesEveryProblem(t *testing.T) {
 		{"a list reports its first 20", `{"name":"n","list":[` + strings.TrimSuffix(strings.Repeat("0,", 30), ",") + `]}`,
 			func() string {
 				var lines []string
-				for _, i := range strings.Fields("0 1 10 11 12 13 14 15 16 17 18 19 2 3 4 5 6 7 8 9") {
+				for i := range strings.FieldsSeq("0 1 10 11 12 13 14 15 16 17 18 19 2 3 4 5 6 7 8 9") {
 					lines = append(lines, "list."+i+": must be a string")
 				}
 				return strings.Join(lines, "\n")

@@ -1,3 +1,20 @@
+// Package api is the pipeline that every request of every operation takes, from the Lambda event to
+// the answer and the log line.
+//
+// An operation is a value, Operation, that says what differs: route, integration kind, how the body
+// decodes, what it costs, what it refuses, how it runs. Service does the rest, in one order:
+//
+//	route (404, 405) → size (413) → credentials (401) → paused (503) → rate limit (429)
+//	→ body (422) → playground's confirmation (428) → Idempotency-Key → integration (422)
+//	→ the operation's refusals → credits (402) → work → capture or release → answer, log line
+//
+// All up to the credits is decided in memory once the project's record is at hand. The count of the
+// rate limit and the reservation of credits then go out together, and no work begins before both
+// have said yes. A request with an Idempotency-Key claims it first and reserves nothing before it
+// has won. Work that succeeds is captured, work that fails released, and work whose outcome is not
+// known (an SMS without an answer) captured as uncertain. Panics are answered with 500.
+//
+// An error carries what the client sees apart from its cause, which only the log line tells.
 package api
 
 import (

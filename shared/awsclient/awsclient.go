@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/logging"
 )
 
 const (
@@ -42,8 +43,12 @@ const (
 
 // Load reads region, credentials and endpoints as every AWS tool does, AWS_ENDPOINT_URL and
 // AWS_ENDPOINT_URL_<SERVICE> included.
+//
+// The SDK's own log is off. Without a ClientLogMode it holds remarks on bodies that could not be
+// closed and on odd headers, nothing that is not also an error of the call; it would print them
+// between the functions' log lines. DynamoDB Local causes one with every error (its checksum is 0).
 func Load(ctx context.Context, options ...func(*config.LoadOptions) error) (aws.Config, error) {
-	return config.LoadDefaultConfig(ctx, options...)
+	return config.LoadDefaultConfig(ctx, append([]func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}, options...)...)
 }
 
 // DynamoDB returns a client whose calls may move money: few short attempts, and no refusal to retry.
@@ -84,12 +89,10 @@ func Retryer(backoff time.Duration) aws.Retryer {
 
 // retryable names what the SDK would give up on although another attempt may succeed.
 func retryable(err error) aws.Ternary {
-	var conflict *types.TransactionConflictException
-	if errors.As(err, &conflict) {
+	if _, ok := errors.AsType[*types.TransactionConflictException](err); ok {
 		return aws.TrueTernary
 	}
-	var canceled *types.TransactionCanceledException
-	if errors.As(err, &canceled) {
+	if canceled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
 		for _, reason := range canceled.CancellationReasons {
 			if aws.ToString(reason.Code) == "ConditionalCheckFailed" {
 				return aws.UnknownTernary // the answer that matters
@@ -102,8 +105,7 @@ func retryable(err error) aws.Ternary {
 		}
 		return aws.UnknownTernary
 	}
-	var broken *smithy.DeserializationError
-	if errors.As(err, &broken) || errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, broken := errors.AsType[*smithy.DeserializationError](err); broken || errors.Is(err, io.ErrUnexpectedEOF) {
 		return aws.TrueTernary
 	}
 	return aws.UnknownTernary

@@ -21,6 +21,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go/middleware"
+
+	"svcapi/shared/attr"
 )
 
 // Reservation is credits set aside for one request.
@@ -107,7 +109,7 @@ func (s *Store) Reserve(ctx context.Context, r *Reservation) error {
 		ConditionExpression:      aws.String("balance >= :c AND attribute_not_exists(pending.#k)"),
 		ExpressionAttributeNames: map[string]string{"#k": string(r.Key)},
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":c": number(r.Credits),
+			":c": attr.Number(r.Credits),
 			":p": encodePending(r),
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
@@ -116,7 +118,7 @@ func (s *Store) Reserve(ctx context.Context, r *Reservation) error {
 		r.Attempts = attempts(out.ResultMetadata)
 		return nil
 	}
-	if wallet, refused := refusal(err); refused {
+	if wallet, refused := attr.Refused(err); refused {
 		if _, mine := pendingOf(wallet)[string(r.Key)]; mine { // an earlier attempt had landed
 			r.Attempts = 2 // at least
 			return nil
@@ -217,7 +219,7 @@ func (s *Store) remove(ctx context.Context, project string, key Key) error {
 func (s *Store) giveBack(ctx context.Context, project string, key Key, credits int64) error {
 	return s.unpend(ctx, &dynamodb.UpdateItemInput{
 		UpdateExpression:          aws.String("SET balance = balance + :c REMOVE pending.#k"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":c": number(credits)},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":c": attr.Number(credits)},
 	}, project, key)
 }
 
@@ -227,7 +229,7 @@ func (s *Store) unpend(ctx context.Context, update *dynamodb.UpdateItemInput, pr
 	update.ConditionExpression = aws.String("attribute_exists(pending.#k)")
 	update.ExpressionAttributeNames = map[string]string{"#k": string(key)}
 	_, err := s.client.UpdateItem(ctx, update)
-	if _, refused := refusal(err); refused {
+	if _, refused := attr.Refused(err); refused {
 		return nil
 	}
 	return err
@@ -241,15 +243,6 @@ func within(ctx context.Context, limit time.Duration) (context.Context, context.
 		until = deadline
 	}
 	return context.WithDeadline(context.WithoutCancel(ctx), until)
-}
-
-// refusal tells a condition that did not hold, and gives what stood there.
-func refusal(err error) (map[string]types.AttributeValue, bool) {
-	var failed *types.ConditionalCheckFailedException
-	if !errors.As(err, &failed) {
-		return nil, false
-	}
-	return failed.Item, true
 }
 
 // attempts counts those of a call that succeeded; an unknown number counts as more than one.

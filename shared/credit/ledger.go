@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"svcapi/shared/attr"
 )
 
 // State is what a ledger entry says.
@@ -33,10 +35,12 @@ type Entry struct {
 	RequestID   string
 	Environment string
 	Vendor      string
-	At          time.Time // of the entry; when the request began is the key's time
-	Actor       string    // who made it when no request did: "settle", or an operator's ARN
-	Reason      string    // of an operator's movement
-	Uncertain   bool      // charged, though the outcome at the vendor is not known
+	At          time.Time  // of the entry; when the request began is the key's time
+	Actor       string     // who made it when no request did: "settle", or an operator's ARN
+	Reason      string     // of an operator's movement
+	Uncertain   bool       // charged, though the outcome at the vendor is not known
+	Resolution  Resolution // of a charge that was uncertain; zero: none
+	Refunds     Key        // the charge that a refund gives back; empty where it names none
 }
 
 // errRefused: the entry's condition did not hold.
@@ -63,7 +67,7 @@ func (s *Store) put(ctx context.Context, project string, e Entry, allowed ...Sta
 		}
 		name := fmt.Sprintf(":s%d", i)
 		condition += "st = " + name
-		values[name] = text(string(state))
+		values[name] = attr.Text(string(state))
 	}
 	if len(values) == 0 {
 		values = nil
@@ -75,8 +79,8 @@ func (s *Store) put(ctx context.Context, project string, e Entry, allowed ...Sta
 		ExpressionAttributeValues:           values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	if item, refused := refusal(err); refused {
-		return State(textOf(item["st"])), errRefused
+	if item, refused := attr.Refused(err); refused {
+		return State(attr.TextOf(item["st"])), errRefused
 	}
 	return "", err
 }
@@ -99,7 +103,7 @@ func (s *Store) entry(ctx context.Context, project string, key Key) (*Entry, err
 func (s *Store) Entries(ctx context.Context, project, day string) ([]Entry, error) {
 	return s.query(ctx, &dynamodb.QueryInput{
 		KeyConditionExpression:    aws.String("pk = :p"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":p": text(project + "#" + day)},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":p": attr.Text(project + "#" + day)},
 		ConsistentRead:            aws.Bool(true),
 	})
 }
@@ -110,7 +114,7 @@ func (s *Store) Uncertain(ctx context.Context, project string) ([]Entry, error) 
 	return s.query(ctx, &dynamodb.QueryInput{
 		IndexName:                 aws.String("uncertain"),
 		KeyConditionExpression:    aws.String("uncertain = :p"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":p": text(project)},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":p": attr.Text(project)},
 	})
 }
 

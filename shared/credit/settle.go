@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"svcapi/shared/attr"
 )
 
 // settler is the actor of the entries that Settle makes.
@@ -22,7 +24,7 @@ func (s *Store) InFlight(ctx context.Context, visit func(*Reservation, error) er
 		ConsistentRead:            aws.Bool(true),
 		FilterExpression:          aws.String("size(pending) > :none"),
 		ProjectionExpression:      aws.String("pk, pending"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":none": number(0)},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":none": attr.Number(0)},
 	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -32,7 +34,7 @@ func (s *Store) InFlight(ctx context.Context, visit func(*Reservation, error) er
 		for _, wallet := range page.Items {
 			pending := pendingOf(wallet)
 			for _, key := range slices.Sorted(maps.Keys(pending)) {
-				if err := visit(decodePending(textOf(wallet["pk"]), key, pending[key])); err != nil {
+				if err := visit(decodePending(attr.TextOf(wallet["pk"]), key, pending[key])); err != nil {
 					return err
 				}
 			}

@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"svcapi/shared/attr"
 )
 
 // Movement is credits that an operator moves. It takes effect once, however often it is repeated
@@ -40,14 +42,14 @@ const maxBalance = math.MaxInt64 / 4
 // CreateWallet makes an empty wallet; one that exists is left as it is.
 func (s *Store) CreateWallet(ctx context.Context, project string) error {
 	item := walletKey(project)
-	item["balance"] = number(0)
+	item["balance"] = attr.Number(0)
 	item["pending"] = &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{}}
 	_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName:           &s.tables.Wallets,
 		Item:                item,
 		ConditionExpression: aws.String("attribute_not_exists(pk)"),
 	})
-	if _, exists := refusal(err); exists || err == nil {
+	if _, exists := attr.Refused(err); exists || err == nil {
 		return nil
 	}
 	return fmt.Errorf("credit: create the wallet: %w", err)
@@ -68,7 +70,7 @@ func (s *Store) Balance(ctx context.Context, project string) (int64, error) {
 	if out.Item == nil {
 		return 0, nil
 	}
-	return numberOf(out.Item["balance"])
+	return attr.NumberOf(out.Item["balance"])
 }
 
 // Grant adds credits.
@@ -93,8 +95,6 @@ func (s *Store) move(ctx context.Context, m Movement, state State) error {
 		Key: m.ID, State: state, Credits: m.Credits, Operation: m.Operation,
 		RequestID: m.RequestID, At: time.Now(), Actor: m.Actor, Reason: m.Reason,
 	}
-	// Written as bounds on the balance that stands, so that the condition needs no arithmetic.
-	least, most := max(0, -m.Credits), min(maxBalance, maxBalance-m.Credits)
 	_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
 		TransactItems: []types.TransactWriteItem{
 			{Put: &types.Put{
@@ -103,30 +103,17 @@ func (s *Store) move(ctx context.Context, m Movement, state State) error {
 				ConditionExpression:                 aws.String("attribute_not_exists(pk)"),
 				ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 			}},
-			{Update: &types.Update{
-				TableName:           &s.tables.Wallets,
-				Key:                 walletKey(m.Project),
-				UpdateExpression:    aws.String("SET balance = balance + :c"),
-				ConditionExpression: aws.String("balance BETWEEN :least AND :most"),
-				ExpressionAttributeValues: map[string]types.AttributeValue{
-					":c": number(m.Credits), ":least": number(least), ":most": number(most),
-				},
-				ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-			}},
+			{Update: s.credited(m.Project, m.Credits)},
 		},
 	})
-	var canceled *types.TransactionCanceledException
-	if err == nil || !errors.As(err, &canceled) || len(canceled.CancellationReasons) != 2 {
-		if err != nil {
-			err = fmt.Errorf("credit: %s: %w", state, err)
-		}
-		return err
+	if err == nil {
+		return nil
 	}
-	const refused = "ConditionalCheckFailed"
-	ledger, wallet := canceled.CancellationReasons[0], canceled.CancellationReasons[1]
+	reasons := canceled(err)
 	switch {
-	case aws.ToString(ledger.Code) == refused:
-		stands, err := decodeEntry(ledger.Item)
+	case len(reasons) != 2:
+	case refusedBy(reasons[0]):
+		stands, err := decodeEntry(reasons[0].Item)
 		if err != nil {
 			return err
 		}
@@ -134,10 +121,44 @@ func (s *Store) move(ctx context.Context, m Movement, state State) error {
 			return fmt.Errorf("%w: a %s of %d credits", ErrOtherMovement, stands.State, stands.Credits)
 		}
 		return nil // done before
-	case aws.ToString(wallet.Code) == refused && wallet.Item == nil:
-		return fmt.Errorf("%w: %s", ErrNoWallet, m.Project)
-	case aws.ToString(wallet.Code) == refused:
-		return fmt.Errorf("%w: %s of %d credits", ErrOutOfRange, state, m.Credits)
+	case refusedBy(reasons[1]):
+		return walletRefused(m.Project, state, m.Credits, reasons[1])
 	}
 	return fmt.Errorf("credit: %s: %w", state, err)
+}
+
+// credited is the update that adds credits, signed, to a wallet and keeps its balance in range.
+func (s *Store) credited(project string, credits int64) *types.Update {
+	// Written as bounds on the balance that stands, so that the condition needs no arithmetic.
+	least, most := max(0, -credits), min(maxBalance, maxBalance-credits)
+	return &types.Update{
+		TableName:           &s.tables.Wallets,
+		Key:                 walletKey(project),
+		UpdateExpression:    aws.String("SET balance = balance + :c"),
+		ConditionExpression: aws.String("balance BETWEEN :least AND :most"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":c": attr.Number(credits), ":least": attr.Number(least), ":most": attr.Number(most),
+		},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+}
+
+// canceled gives the reasons of a cancelled transaction, one for each of its writes.
+func canceled(err error) []types.CancellationReason {
+	if failed, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
+		return failed.CancellationReasons
+	}
+	return nil
+}
+
+func refusedBy(r types.CancellationReason) bool {
+	return aws.ToString(r.Code) == "ConditionalCheckFailed"
+}
+
+// walletRefused says why a wallet did not take a movement.
+func walletRefused(project string, state State, credits int64, r types.CancellationReason) error {
+	if r.Item == nil {
+		return fmt.Errorf("%w: %s", ErrNoWallet, project)
+	}
+	return fmt.Errorf("%w: %s of %d credits", ErrOutOfRange, state, credits)
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"svcapi/shared/attr"
 )
 
 const (
@@ -68,16 +70,16 @@ func (s *Store) Claim(ctx context.Context, projectID, env, key string, body []by
 	_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: &s.table,
 		Item: map[string]types.AttributeValue{
-			"pk": text(c.pk), "o": text(c.owner), "h": &types.AttributeValueMemberB{Value: digest[:]},
-			"dead": number(until.Add(slack).UnixMilli()), "expires": number(now.Add(keep).Unix()),
+			"pk": attr.Text(c.pk), "o": attr.Text(c.owner), "h": attr.Bytes(digest[:]),
+			"dead": attr.Number(until.Add(slack).UnixMilli()), "expires": attr.Number(now.Add(keep).Unix()),
 		},
 		ConditionExpression:                 aws.String("attribute_not_exists(pk) OR expires <= :now"),
-		ExpressionAttributeValues:           map[string]types.AttributeValue{":now": number(now.Unix())},
+		ExpressionAttributeValues:           map[string]types.AttributeValue{":now": attr.Number(now.Unix())},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	stands, refused := refusal(err)
+	stands, refused := attr.Refused(err)
 	switch {
-	case err == nil, refused && textOf(stands["o"]) == c.owner: // an earlier attempt had landed
+	case err == nil, refused && attr.TextOf(stands["o"]) == c.owner: // an earlier attempt had landed
 		return c, nil, nil
 	case !refused:
 		// An attempt may have landed unanswered: without this the key would be stuck until it counts as dead.
@@ -95,10 +97,14 @@ func (s *Store) outcome(ctx context.Context, pk string, item map[string]types.At
 	if item["n"] != nil {
 		return s.unpack(ctx, pk, item)
 	}
-	if s.now().UnixMilli() < numberOf(item["dead"]) {
+	until, err := attr.NumberOf(item["dead"])
+	if err != nil {
+		return nil, fmt.Errorf("idempotency: read: %w", err)
+	}
+	if s.now().UnixMilli() < until {
 		return nil, ErrRunning
 	}
-	dead := &Claim{store: s, pk: pk, owner: textOf(item["o"])}
+	dead := &Claim{store: s, pk: pk, owner: attr.TextOf(item["o"])}
 	switch stands, err := dead.write(ctx, died); {
 	case errors.Is(err, errNotMine) && stands["n"] != nil: // the dead one ended after all, or another repeat was first
 		return s.unpack(ctx, pk, stands)
@@ -112,7 +118,7 @@ func (s *Store) outcome(ctx context.Context, pk string, item map[string]types.At
 // Keep writes the outcome, for as long as the key is remembered.
 func (c *Claim) Keep(ctx context.Context, outcome []byte) error {
 	stands, err := c.write(ctx, outcome)
-	if errors.Is(err, errNotMine) && textOf(stands["o"]) == c.owner { // an earlier attempt had landed
+	if errors.Is(err, errNotMine) && attr.TextOf(stands["o"]) == c.owner { // an earlier attempt had landed
 		return nil
 	}
 	return err
@@ -130,7 +136,7 @@ func (c *Claim) write(ctx context.Context, outcome []byte) (map[string]types.Att
 	parts = append(parts, packed)
 	for i, part := range parts[1:] {
 		_, err := c.store.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &c.store.table, Item: map[string]types.AttributeValue{
-			"pk": text(partKey(c.pk, c.owner, i+1)), "d": &types.AttributeValueMemberB{Value: part}, "expires": number(c.store.now().Add(keep).Unix()),
+			"pk": attr.Text(partKey(c.pk, c.owner, i+1)), "d": attr.Bytes(part), "expires": attr.Number(c.store.now().Add(keep).Unix()),
 		}})
 		if err != nil {
 			return nil, fmt.Errorf("idempotency: keep: %w", err)
@@ -138,15 +144,15 @@ func (c *Claim) write(ctx context.Context, outcome []byte) (map[string]types.Att
 	}
 	_, err := c.store.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:           &c.store.table,
-		Key:                 map[string]types.AttributeValue{"pk": text(c.pk)},
+		Key:                 map[string]types.AttributeValue{"pk": attr.Text(c.pk)},
 		UpdateExpression:    aws.String("SET d = :d, n = :n"),
 		ConditionExpression: aws.String("o = :o AND attribute_not_exists(n)"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":o": text(c.owner), ":d": &types.AttributeValueMemberB{Value: parts[0]}, ":n": number(int64(len(parts))),
+			":o": attr.Text(c.owner), ":d": attr.Bytes(parts[0]), ":n": attr.Number(int64(len(parts))),
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	if stands, refused := refusal(err); refused {
+	if stands, refused := attr.Refused(err); refused {
 		return stands, errNotMine
 	}
 	if err != nil {
@@ -159,11 +165,11 @@ func (c *Claim) write(ctx context.Context, outcome []byte) (map[string]types.Att
 func (c *Claim) Free(ctx context.Context) error {
 	_, err := c.store.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
 		TableName:                 &c.store.table,
-		Key:                       map[string]types.AttributeValue{"pk": text(c.pk)},
+		Key:                       map[string]types.AttributeValue{"pk": attr.Text(c.pk)},
 		ConditionExpression:       aws.String("o = :o AND attribute_not_exists(n)"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":o": text(c.owner)},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":o": attr.Text(c.owner)},
 	})
-	if _, refused := refusal(err); refused || err == nil {
+	if _, refused := attr.Refused(err); refused || err == nil {
 		return nil
 	}
 	return fmt.Errorf("idempotency: free: %w", err)
@@ -180,59 +186,24 @@ func pack(outcome []byte) []byte {
 }
 
 func (s *Store) unpack(ctx context.Context, pk string, item map[string]types.AttributeValue) ([]byte, error) {
-	packed := binary(item["d"])
-	for i := 1; i < int(numberOf(item["n"])); i++ {
+	parts, err := attr.NumberOf(item["n"])
+	if err != nil {
+		return nil, fmt.Errorf("idempotency: read: %w", err)
+	}
+	packed := attr.BytesOf(item["d"])
+	for i := 1; i < int(parts); i++ {
 		out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
 			TableName: &s.table, ConsistentRead: aws.Bool(true),
-			Key: map[string]types.AttributeValue{"pk": text(partKey(pk, textOf(item["o"]), i))},
+			Key: map[string]types.AttributeValue{"pk": attr.Text(partKey(pk, attr.TextOf(item["o"]), i))},
 		})
 		if err != nil {
 			return nil, fmt.Errorf("idempotency: read: %w", err)
 		}
-		packed = append(packed, binary(out.Item["d"])...)
+		packed = append(packed, attr.BytesOf(out.Item["d"])...)
 	}
 	outcome, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), maxOutcome))
 	if err != nil {
 		return nil, fmt.Errorf("idempotency: unpack: %w", err)
 	}
 	return outcome, nil
-}
-
-func refusal(err error) (map[string]types.AttributeValue, bool) {
-	var failed *types.ConditionalCheckFailedException
-	if !errors.As(err, &failed) {
-		return nil, false
-	}
-	return failed.Item, true
-}
-
-func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-
-func number(n int64) types.AttributeValue {
-	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
-}
-
-func textOf(v types.AttributeValue) string {
-	s, _ := v.(*types.AttributeValueMemberS)
-	if s == nil {
-		return ""
-	}
-	return s.Value
-}
-
-func numberOf(v types.AttributeValue) int64 {
-	n, _ := v.(*types.AttributeValueMemberN)
-	if n == nil {
-		return 0
-	}
-	i, _ := strconv.ParseInt(n.Value, 10, 64) // written by number
-	return i
-}
-
-func binary(v types.AttributeValue) []byte {
-	b, _ := v.(*types.AttributeValueMemberB)
-	if b == nil {
-		return nil
-	}
-	return b.Value
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"svcapi/shared/attr"
 )
 
 // The items of a project's partition. The partition key is the project ID; the
@@ -21,34 +23,28 @@ const (
 	sortIntegration = "integration#"
 )
 
-type item = map[string]types.AttributeValue
-
-func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-
-func number(n int64) types.AttributeValue {
-	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
-}
+type item = attr.Item
 
 func boolean(b bool) types.AttributeValue { return &types.AttributeValueMemberBOOL{Value: b} }
 
-func instant(t time.Time) types.AttributeValue { return text(t.UTC().Format(time.RFC3339)) }
+func instant(t time.Time) types.AttributeValue { return attr.Text(t.UTC().Format(time.RFC3339)) }
 
 func projectItem(p *Project) item {
 	destinations := make([]types.AttributeValue, len(p.TrialDestinations))
 	for i, d := range p.TrialDestinations {
-		destinations[i] = text(d)
+		destinations[i] = attr.Text(d)
 	}
 	return item{
-		"pk":                 text(p.ID),
-		"sk":                 text(sortProject),
-		"name":               text(p.Name),
+		"pk":                 attr.Text(p.ID),
+		"sk":                 attr.Text(sortProject),
+		"name":               attr.Text(p.Name),
 		"paused":             boolean(p.Paused),
-		"limit_requests":     number(int64(p.Limit.Requests)),
-		"limit_seconds":      number(int64(p.Limit.Window / time.Second)),
+		"limit_requests":     attr.Number(int64(p.Limit.Requests)),
+		"limit_seconds":      attr.Number(int64(p.Limit.Window / time.Second)),
 		"trial":              boolean(p.Trial),
 		"trial_destinations": &types.AttributeValueMemberL{Value: destinations},
 		"created":            instant(p.Created),
-		"version":            number(p.version),
+		"version":            attr.Number(p.version),
 	}
 }
 
@@ -56,15 +52,15 @@ func credentialItem(projectID string, c *Credential) item {
 	secrets := make([]types.AttributeValue, len(c.Secrets))
 	for i, s := range c.Secrets {
 		secrets[i] = &types.AttributeValueMemberM{Value: item{
-			"digest":  &types.AttributeValueMemberB{Value: s.Digest[:]},
+			"digest":  attr.Bytes(s.Digest[:]),
 			"created": instant(s.Created),
 		}}
 	}
 	return item{
-		"pk":          text(projectID),
-		"sk":          text(sortCredential + c.ClientID),
-		"client_id":   text(c.ClientID),
-		"environment": text(string(c.Environment)),
+		"pk":          attr.Text(projectID),
+		"sk":          attr.Text(sortCredential + c.ClientID),
+		"client_id":   attr.Text(c.ClientID),
+		"environment": attr.Text(string(c.Environment)),
 		"active":      boolean(c.Active),
 		"secrets":     &types.AttributeValueMemberL{Value: secrets},
 	}
@@ -73,17 +69,17 @@ func credentialItem(projectID string, c *Credential) item {
 func integrationItem(projectID string, i *Integration) item {
 	settings := make(item, len(i.Settings))
 	for name, value := range i.Settings {
-		settings[name] = text(value)
+		settings[name] = attr.Text(value)
 	}
 	return item{
-		"pk":          text(projectID),
-		"sk":          text(sortIntegration + string(i.Environment) + "#" + string(i.Kind) + "#" + i.Vendor),
-		"environment": text(string(i.Environment)),
-		"kind":        text(string(i.Kind)),
-		"vendor":      text(i.Vendor),
-		"mode":        text(string(i.Mode)),
+		"pk":          attr.Text(projectID),
+		"sk":          attr.Text(sortIntegration + string(i.Environment) + "#" + string(i.Kind) + "#" + i.Vendor),
+		"environment": attr.Text(string(i.Environment)),
+		"kind":        attr.Text(string(i.Kind)),
+		"vendor":      attr.Text(i.Vendor),
+		"mode":        attr.Text(string(i.Mode)),
 		"active":      boolean(i.Active),
-		"priority":    number(int64(i.Priority)),
+		"priority":    attr.Number(int64(i.Priority)),
 		"settings":    &types.AttributeValueMemberM{Value: settings},
 		"updated":     instant(i.Updated),
 	}

@@ -16,6 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"svcapi/shared/attr"
 )
 
 // What a change can be refused for. The errors that a Store returns wrap one of
@@ -49,7 +51,7 @@ func (s *Store) Load(ctx context.Context, projectID string) (*Record, error) {
 		TableName:                 &s.table,
 		ConsistentRead:            aws.Bool(true),
 		KeyConditionExpression:    aws.String("pk = :project"),
-		ExpressionAttributeValues: item{":project": text(projectID)},
+		ExpressionAttributeValues: item{":project": attr.Text(projectID)},
 	})
 	var items []item
 	for pages.HasMorePages() {
@@ -67,7 +69,7 @@ func (s *Store) ListProjects(ctx context.Context) ([]Project, error) {
 	pages := dynamodb.NewScanPaginator(s.db, &dynamodb.ScanInput{
 		TableName:                 &s.table,
 		FilterExpression:          aws.String("sk = :project"),
-		ExpressionAttributeValues: item{":project": text(sortProject)},
+		ExpressionAttributeValues: item{":project": attr.Text(sortProject)},
 	})
 	var projects []Project
 	for pages.HasMorePages() {
@@ -292,7 +294,7 @@ func (s *Store) change(ctx context.Context, projectID string, edit func(rec *Rec
 		writes := []types.Put{{
 			Item:                      projectItem(&rec.Project),
 			ConditionExpression:       aws.String("version = :seen"),
-			ExpressionAttributeValues: item{":seen": number(seen)},
+			ExpressionAttributeValues: item{":seen": attr.Number(seen)},
 		}}
 		if more != nil {
 			writes = append(writes, types.Put{Item: more})

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"svcapi/local/enginetest"
+	"svcapi/shared/attr"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -300,7 +301,7 @@ func TestDamagedItems(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := s.db.Query(ctx, &dynamodb.QueryInput{
-		TableName: &s.table, KeyConditionExpression: aws.String("pk = :p"), ExpressionAttributeValues: item{":p": text("acme")},
+		TableName: &s.table, KeyConditionExpression: aws.String("pk = :p"), ExpressionAttributeValues: item{":p": attr.Text("acme")},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"svcapi/shared/attr"
 	"svcapi/shared/project"
 )
 
@@ -64,9 +64,9 @@ func (l *Limiter) Count(ctx context.Context, projectID, env string, limit projec
 		UpdateExpression:    aws.String("ADD n :one SET expires = :expires"),
 		ConditionExpression: aws.String("attribute_not_exists(n) OR n < :limit"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":one":     number(1),
-			":limit":   number(int64(limit.Requests)),
-			":expires": number(end.Add(keep).Unix()),
+			":one":     attr.Number(1),
+			":limit":   attr.Number(int64(limit.Requests)),
+			":expires": attr.Number(end.Add(keep).Unix()),
 		},
 	})
 	var refused *types.ConditionalCheckFailedException
@@ -117,8 +117,4 @@ func (l *Limiter) remember(owner string, e exhaustion, now time.Time) {
 		}
 	}
 	l.exhausted[owner] = e
-}
-
-func number(n int64) types.AttributeValue {
-	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -71,8 +72,7 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %s: %s", e.Vendor, e.Cl
 // ClassOf returns the class of an error that this package or an adapter made,
 // and Unusable for any other: the cautious reading.
 func ClassOf(err error) Class {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Class
 	}
 	return Unusable
@@ -122,9 +122,7 @@ func (c *Client) Do(ctx context.Context, vendor string, r *Request) (*Response, 
 	if err != nil {
 		return nil, &Error{Class: NotSent, Vendor: vendor, Detail: Redact(plain(err), r.Redact)}
 	}
-	for name, values := range r.Header {
-		request.Header[name] = values
-	}
+	maps.Copy(request.Header, r.Header)
 	return c.exchange(request, vendor, r.Redact, r.Send)
 }
 
@@ -269,8 +267,7 @@ func isDial(err error) bool {
 
 // plain is the text of an error without the URL that net/http puts into it.
 func plain(err error) string {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err.Error()
 	}
 	return err.Error()

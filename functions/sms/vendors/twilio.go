@@ -82,6 +82,9 @@ func (a *twilioAdapter) call(ctx context.Context, method, resource string, form 
 	if err := a.byStatus(response); err != nil {
 		return answer, err
 	}
+	if refusal.Code != 0 { // an error, whatever the status says
+		return answer, a.fail(upstream.Rejected, fmt.Sprintf("%d %s", refusal.Code, refusal.Message))
+	}
 	if err := json.Unmarshal(response.Body, &answer); err != nil {
 		return answer, a.fail(upstream.Unusable, string(response.Body))
 	}

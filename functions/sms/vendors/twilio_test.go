@@ -19,6 +19,7 @@ func TestTwilio(t *testing.T) {
 		{"bad number", "V", 400, `{"code":21211,"message":"The 'To' number is not a valid phone number.","status":400}`, upstream.Rejected, Receipt{}},
 		{"opted out", "V", 400, `{"code":21610,"message":"Attempt to send to unsubscribed recipient","status":400}`, upstream.Rejected, Receipt{}},
 		{"too many requests", "V", 429, `{"code":20429,"message":"Too Many Requests","status":429}`, upstream.Rejected, Receipt{}},
+		{"an error with status 200", "made", 200, `{"code":21610,"message":"Attempt to send to unsubscribed recipient","status":400}`, upstream.Rejected, Receipt{}},
 		{"unavailable", "V", 503, `{"code":20503,"message":"Service unavailable","status":503}`, upstream.Unusable, Receipt{}},
 	})
 	testBalances(t, "twilio", []balanceCase{

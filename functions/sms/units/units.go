@@ -1,4 +1,5 @@
-package main
+// Package units counts the SMS units of a text.
+package units
 
 import "unicode/utf16"
 
@@ -8,8 +9,10 @@ import "unicode/utf16"
 const (
 	septetsPerUnit = 153
 	ucs2PerUnit    = 67
-	maxUnits       = 3 // of one recipient's message
 )
+
+// Most is the most units of one recipient's message (contract: SMS send, rule 4).
+const Most = 3
 
 // septets holds the length of each character of the GSM 7-bit default alphabet:
 // 1, or 2 behind an escape (3GPP TS 23.038, 6.2.1 and 6.2.1.1).
@@ -29,9 +32,9 @@ func alphabet(basic, extension string) map[rune]int {
 	return lengths
 }
 
-// units counts the SMS units of a text and tells whether it needs UCS-2.
+// Count counts the SMS units of a text and tells whether it needs UCS-2.
 // Neither an escape pair nor a surrogate pair is split over two units.
-func units(text string) (count int, unicode bool) {
+func Count(text string) (count int, unicode bool) {
 	length, size := func(r rune) int { return septets[r] }, septetsPerUnit
 	for _, r := range text {
 		if septets[r] == 0 {

@@ -1,4 +1,4 @@
-package main
+package units
 
 import (
 	"strings"
@@ -100,7 +100,7 @@ func TestUnits(t *testing.T) {
 		t.Fatalf("only %d cases", len(unitCases))
 	}
 	for _, c := range unitCases {
-		n, unicode := units(c.text)
+		n, unicode := Count(c.text)
 		if n != c.units || unicode != c.unicode {
 			t.Errorf("%s: %d units, unicode %v; want %d, %v", c.name, n, unicode, c.units, c.unicode)
 		}
@@ -158,7 +158,7 @@ func FuzzUnits(f *testing.F) {
 		f.Add(c.text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		n, _ := units(text)
+		n, _ := Count(text)
 		if want := len(parts(text)); n != want {
 			t.Errorf("%q: %d units, the second implementation cuts %d parts", text, n, want)
 		}

@@ -1,0 +1,266 @@
+package acceptance
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/uuid"
+)
+
+// client keeps no connections between tests that count them; it is generous with time, as the gateway answers in 29 s.
+var client = &http.Client{
+	Timeout:   40 * time.Second,
+	Transport: &http.Transport{MaxIdleConnsPerHost: 64},
+	CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	},
+}
+
+// request is one request of a test.
+type request struct {
+	method string // empty: POST
+	path   string // below the base URL; as it is sent, escapes and all
+	body   string
+	as     credential
+	header map[string]string // beside the credentials'
+	base   string            // another base URL than that of the system under test
+}
+
+// answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+
+	Success   bool   `json:"success"`
+	RequestID string `json:"request_id"`
+	Data      struct {
+		SendMethod       string          `json:"send_method"`
+		MessageCount     int             `json:"message_count"`
+		CreditsCharged   int64           `json:"credits_charged"`
+		ProviderResponse json.RawMessage `json:"provider_response"`
+		Source           string          `json:"source"`
+		BalanceFormatted string          `json:"balance_formatted"`
+	} `json:"data"`
+	Error struct {
+		Code    string              `json:"code"`
+		Message string              `json:"message"`
+		Details map[string][]string `json:"details"`
+	} `json:"error"`
+}
+
+// is tells whether the answer has a status and an error code; "" is success.
+func (a *answer) is(status int, code string) bool {
+	return a.status == status && a.Error.Code == code && a.Success == (code == "")
+}
+
+// provider decodes the provider_response.
+func (a *answer) provider(t *testing.T) (p struct {
+	Status, ID, Vendor string
+	Results            []struct {
+		To, Status, ID, Vendor string
+		Units                  int
+	}
+}) {
+	t.Helper()
+	if err := json.Unmarshal(a.Data.ProviderResponse, &p); err != nil {
+		t.Errorf("provider_response %s: %v", a.Data.ProviderResponse, err)
+	}
+	return p
+}
+
+// do sends the request and checks that the answer is one that openapi.yaml documents.
+func (r request) do(t *testing.T) *answer {
+	t.Helper()
+	a := r.send(t)
+	if a != nil && r.method != http.MethodHead {
+		a.check(t, r)
+	}
+	return a
+}
+
+// send sends the request. It is for goroutines, too: a failure is an error of the test, and nil.
+func (r request) send(t *testing.T) *answer {
+	t.Helper()
+	if r.method == "" {
+		r.method = http.MethodPost
+	}
+	if r.base == "" {
+		r.base = sut.baseURL
+	}
+	in, err := http.NewRequestWithContext(t.Context(), r.method, r.base, strings.NewReader(r.body))
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	in.URL.Opaque = in.URL.Path + r.path // nothing is escaped or tidied
+	if r.as.ID != "" {
+		in.Header.Set("X-API-KEY", r.as.ID)
+	}
+	if r.as.Secret != "" {
+		in.Header.Set("X-API-SECRET", r.as.Secret)
+	}
+	if r.body != "" {
+		in.Header.Set("Content-Type", "application/json")
+	}
+	for name, value := range r.header {
+		in.Header[http.CanonicalHeaderKey(name)] = []string{value}
+	}
+	out, err := client.Do(in)
+	if err != nil {
+		t.Errorf("%s %s: %v", r.method, r.path, err)
+		return nil
+	}
+	defer out.Body.Close()
+	a := &answer{status: out.StatusCode, header: out.Header}
+	if a.body, err = io.ReadAll(out.Body); err != nil {
+		t.Errorf("%s %s: %v", r.method, r.path, err)
+		return nil
+	}
+	if len(a.body) > 0 && strings.HasPrefix(a.header.Get("Content-Type"), "application/json") {
+		if err := json.Unmarshal(a.body, a); err != nil {
+			t.Errorf("%s %s: %d %s: %v", r.method, r.path, a.status, a.body, err)
+		}
+	}
+	return a
+}
+
+// check compares the answer with openapi.yaml, and the request's ID in the header with that in the envelope.
+func (a *answer) check(t *testing.T, r request) {
+	t.Helper()
+	wrong := func(what string, details ...any) {
+		t.Helper()
+		t.Errorf("%s %s: answer %d %.300s: %s %v", r.method, r.path, a.status, a.body, what, details)
+	}
+	ids := a.header.Values("X-SVC-Request-ID")
+	if _, err := uuid.Parse(a.RequestID); err != nil || len(ids) != 1 || ids[0] != a.RequestID {
+		wrong("request_id, header:", ids)
+	}
+	documented := sut.documented(r, a.status)
+	if documented == nil {
+		wrong("status is not documented")
+		return
+	}
+	for name, h := range documented.Headers {
+		value := a.header.Get(name)
+		if value == "" && h.Value.Required {
+			wrong("lacks header", name)
+		}
+		if s := h.Value.Schema.Value; value != "" && s.Type.Is("integer") {
+			if n, err := strconv.Atoi(value); err != nil || s.Min != nil && float64(n) < *s.Min {
+				wrong("header", name, value)
+			}
+		}
+	}
+	media, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
+	content := documented.Content[media]
+	if content == nil {
+		wrong("media type is not documented:", media)
+		return
+	}
+	var value any
+	if err := json.Unmarshal(a.body, &value); err != nil {
+		wrong("body:", err)
+		return
+	}
+	if err := content.Schema.Value.VisitJSON(value, openapi3.VisitAsResponse(), openapi3.MultiErrors()); err != nil {
+		wrong("schema:", err)
+	}
+}
+
+// documented finds an answer in openapi.yaml: the operation's own, or those that any path may give.
+func (s *system) documented(r request, status int) *openapi3.Response {
+	if item := s.spec.Paths.Find(r.path); item != nil {
+		method := r.method
+		if method == "" {
+			method = http.MethodPost
+		}
+		if operation := item.GetOperation(method); operation != nil {
+			if documented := operation.Responses.Status(status); documented != nil {
+				return documented.Value
+			}
+			return nil
+		}
+	}
+	everywhere := map[int]string{404: "NotFound", 405: "MethodNotAllowed", 413: "TooLarge"}
+	if documented := s.spec.Components.Responses[everywhere[status]]; documented != nil {
+		return documented.Value
+	}
+	return nil
+}
+
+// without gives the body with its request ID taken out.
+func (a *answer) without() string {
+	return string(bytes.ReplaceAll(a.body, []byte(a.RequestID), nil))
+}
+
+// single is the body of a send of one message.
+func single(to, message string) string {
+	return object(map[string]any{"send_method": "single", "to": to, "message": message})
+}
+
+func bulkSame(to []string, message string) string {
+	return object(map[string]any{"send_method": "bulk_same", "recipients": to, "message": message})
+}
+
+func object(fields map[string]any) string {
+	text, _ := json.Marshal(fields) // texts, numbers and lists of them
+	return string(text)
+}
+
+// with is a header set with one more.
+func with(header map[string]string, name, value string) map[string]string {
+	more := maps.Clone(header)
+	if more == nil {
+		more = map[string]string{}
+	}
+	more[name] = value
+	return more
+}
+
+// atOnce runs n requests, at most so many at a time, and returns their answers.
+func atOnce(n, parallel int, do func(i int) *answer) []*answer {
+	answers := make([]*answer, n)
+	next := make(chan int)
+	var running sync.WaitGroup
+	for range parallel {
+		running.Go(func() {
+			for i := range next {
+				answers[i] = do(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	running.Wait()
+	return answers
+}
+
+// abandon sends the request and hangs up at once.
+func abandon(t *testing.T, r request) {
+	t.Helper()
+	address := strings.TrimPrefix(sut.baseURL, "http://")
+	host, prefix, _ := strings.Cut(address, "/")
+	conn, err := net.Dial("tcp", host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := fmt.Fprintf(conn, "POST /%s%s HTTP/1.1\r\nHost: %s\r\nX-API-KEY: %s\r\nX-API-SECRET: %s\r\nContent-Length: %d\r\n\r\n%s",
+		prefix, r.path, host, r.as.ID, r.as.Secret, len(r.body), r.body); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,383 @@
+package acceptance
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"svcapi/local/engine"
+	"svcapi/local/sandbox"
+	"svcapi/local/stack"
+	"svcapi/shared/credit"
+)
+
+// narrow is a second stack with one process per function, for what one process remembers, and for its death. Its
+// requests to DynamoDB are recorded on their way to the first stack's engine. Its tests run one after the other.
+type narrow struct {
+	stack    *stack.Stack
+	recorder *recorder
+	ledger   *credit.Store
+	db       *dynamodb.Client
+	alone    sync.Mutex
+}
+
+const narrowStage = "narrow"
+
+func startNarrow(ctx context.Context, first *stack.Stack, logs string) (*narrow, error) {
+	n := &narrow{db: engine.Client(first.DynamoDBURL)}
+	var err error
+	if n.recorder, err = startRecorder(first.DynamoDBURL); err != nil {
+		return nil, err
+	}
+	before, set := os.LookupEnv(engine.EndpointVariable)
+	if err := os.Setenv(engine.EndpointVariable, n.recorder.server.URL); err != nil {
+		return nil, err
+	}
+	n.stack, err = stack.Start(ctx, stack.Options{LogDir: logs, Concurrency: 1, Parameters: map[string]string{"Stage": narrowStage}})
+	if set {
+		os.Setenv(engine.EndpointVariable, before)
+	} else {
+		os.Unsetenv(engine.EndpointVariable)
+	}
+	n.ledger = credit.NewStore(n.db, credit.Tables{Wallets: n.table("wallets"), Ledger: n.table("ledger")})
+	return n, err
+}
+
+func (n *narrow) table(name string) string { return "svc-" + narrowStage + "-" + name }
+
+// narrowStack gives the second stack to one test at a time.
+func narrowStack(t *testing.T) *narrow {
+	t.Helper()
+	local(t)
+	t.Parallel()
+	sut.narrow.alone.Lock()
+	t.Cleanup(sut.narrow.alone.Unlock)
+	return sut.narrow
+}
+
+// send is a request to the second stack.
+func (n *narrow) send(project, body string, header map[string]string) request {
+	return request{path: send, body: body, as: demoProject(project).dev, header: header, base: n.stack.BaseURL}
+}
+
+// recorder is between the functions and the engine.
+type recorder struct {
+	server *httptest.Server
+
+	mu    sync.Mutex
+	calls []call
+	hold  time.Duration
+}
+
+// call is one request to DynamoDB.
+type call struct {
+	operation  string
+	start, end time.Time
+}
+
+func startRecorder(target string) (*recorder, error) {
+	to, err := url.Parse(target)
+	if err != nil {
+		return nil, err
+	}
+	rec := &recorder{}
+	proxy := &httputil.ReverseProxy{
+		Rewrite:  func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
+		ErrorLog: log.New(io.Discard, "", 0), // of clients that went away: functions that were killed
+	}
+	sms := "Credential=LOCALSMS/"
+	rec.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.Contains(r.Header.Get("Authorization"), sms) { // the settling function, and who makes the demo projects
+			proxy.ServeHTTP(w, r)
+			return
+		}
+		_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+		c := call{operation: operation, start: time.Now()}
+		rec.mu.Lock()
+		hold := rec.hold
+		rec.mu.Unlock()
+		time.Sleep(hold)
+		proxy.ServeHTTP(w, r)
+		c.end = time.Now()
+		rec.mu.Lock()
+		rec.calls = append(rec.calls, c)
+		rec.mu.Unlock()
+	}))
+	return rec, nil
+}
+
+// record gives what the functions ask of DynamoDB while do runs. Each request is held for a moment, so that those which
+// go out together are seen together.
+func (rec *recorder) record(do func()) []call {
+	rec.mu.Lock()
+	rec.calls, rec.hold = nil, 80*time.Millisecond
+	rec.mu.Unlock()
+	do()
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	rec.hold = 0
+	return slices.Clone(rec.calls)
+}
+
+// phases is the longest chain of calls of which each began after the one before had ended.
+func phases(calls []call) int {
+	slices.SortFunc(calls, func(a, b call) int { return a.start.Compare(b.start) })
+	longest, chains := 0, make([]int, len(calls))
+	for i, c := range calls {
+		chains[i] = 1
+		for j, before := range calls[:i] {
+			if !before.end.After(c.start) {
+				chains[i] = max(chains[i], chains[j]+1)
+			}
+		}
+		longest = max(longest, chains[i])
+	}
+	return longest
+}
+
+var writes = []string{"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchWriteItem"}
+
+// Warm requests ask DynamoDB in few phases and with few writes: the table of the request's way.
+func TestPhasesAndWrites(t *testing.T) {
+	n := narrowStack(t)
+	for _, c := range []struct {
+		name           string
+		project        string
+		path, body     string
+		key            string
+		status         int
+		phases, writes int
+		reads          string
+	}{
+		{"free: count", "byok", send, single(number(), "m"), "", 200, 1, 1, ""},
+		{"balance of the vendor: count", "byok", balance, "{}", "", 200, 1, 1, ""},
+		{"Managed balance: count beside read", "managed", balance, "{}", "", 200, 1, 1, "GetItem"},
+		{"paid: count beside reserve, mark, capture, remove", "managed", send, single(number(), "m"), "", 200, 4, 5, ""},
+		{"refused for its body: count", "managed", send, "{}", "", 422, 1, 1, ""},
+		{"without credits: count beside reserve", "broke", send, single(number(), "m"), "", 402, 1, 2, ""},
+		{"failed: count beside reserve, mark, release in the ledger, give back", "managed", send, single("0770000001", "m"), "", 502, 4, 5, ""},
+		{"free with a key: claim, outcome", "byok", send, single(number(), "m"), "free", 200, 3, 3, ""},
+		{"paid with a key", "managed", send, single(number(), "m"), "paid", 200, 6, 7, ""},
+		{"cold: the project's query before", "failover", balance, "{}", "", 200, 2, 1, "GetItem Query"},
+	} {
+		do := func(key string) *answer {
+			header := map[string]string{}
+			if key != "" {
+				header["Idempotency-Key"] = key
+			}
+			r := n.send(c.project, c.body, header)
+			r.path = c.path
+			return r.do(t)
+		}
+		if !strings.HasPrefix(c.name, "cold") { // the project's record, the vendor's secret and the connections are there
+			do("")
+		}
+		var a *answer
+		calls := n.recorder.record(func() {
+			key := c.key
+			if key != "" {
+				key += fmt.Sprint(time.Now().UnixNano())
+			}
+			a = do(key)
+		})
+		if a == nil {
+			continue
+		}
+		wrote, read := 0, []string{}
+		for _, call := range calls {
+			if slices.Contains(writes, call.operation) {
+				wrote++
+			} else {
+				read = append(read, call.operation)
+			}
+		}
+		slices.Sort(read)
+		if got := phases(calls); a.status != c.status || got > c.phases || wrote != c.writes || strings.Join(read, " ") != c.reads {
+			t.Errorf("%s: %d, %d phases, %d writes, reads %v: %v; want %d, %d phases, %d writes, reads %q", c.name, a.status, got, wrote, read, calls, c.status, c.phases, c.writes, c.reads)
+		}
+	}
+}
+
+// kill ends the function's process, by its id, once a vendor has got what is sent to a number.
+func (n *narrow) kill(t *testing.T, to string) {
+	t.Helper()
+	n.await(t, to)
+	ids := n.stack.Processes("SmsFunction")
+	if len(ids) != 1 {
+		t.Fatalf("processes %v, want one", ids)
+	}
+	if err := syscall.Kill(ids[0], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// await waits until a vendor has got what is sent to a number.
+func (n *narrow) await(t *testing.T, to string) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); n.sent(to) == 0; {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing was sent")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// sent counts the sends to a number.
+func (n *narrow) sent(to string) (count int) {
+	for _, c := range n.stack.Sandbox.Calls() {
+		if c.Operation == "send" && slices.ContainsFunc(c.To, func(s string) bool { return strings.HasSuffix(s, to[1:]) }) {
+			count++
+		}
+	}
+	return count
+}
+
+// rules sets what numbers meet on the second stack.
+func (n *narrow) rules(t *testing.T, rules ...sandbox.Rule) {
+	t.Helper()
+	if err := n.stack.Sandbox.SetRules(rules...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = n.stack.Sandbox.SetRules() })
+}
+
+// settle runs the settling function once the reservations of dead requests are old enough.
+func (n *narrow) settle(t *testing.T) {
+	t.Helper()
+	time.Sleep(11 * time.Second) // SettleAfterSeconds of a local stack, and a bit
+	result, err := n.stack.Invoke(t.Context(), "SettleFunction", []byte("{}"))
+	if err != nil || result.FunctionError != "" {
+		t.Fatalf("settle: %v %s", err, result.Payload)
+	}
+}
+
+// entry is a request's ledger entry on the second stack.
+func (n *narrow) entry(t *testing.T, project, requestID string) *credit.Entry {
+	t.Helper()
+	var found *credit.Entry
+	for _, at := range []time.Time{time.Now().Add(-time.Hour), time.Now()} {
+		entries, err := n.ledger.Entries(t.Context(), project, at.UTC().Format(time.DateOnly))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if e.RequestID == requestID {
+				found = &e
+			}
+		}
+	}
+	return found
+}
+
+func (n *narrow) balance(t *testing.T, project string) int64 {
+	t.Helper()
+	b, err := n.ledger.Balance(t.Context(), project)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// age makes a claim look as old as it will be.
+func (n *narrow) age(t *testing.T, project, key, attribute string, to int64) {
+	t.Helper()
+	_, err := n.db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+		TableName:                 new(n.table("transient")),
+		Key:                       map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "idem#" + project + "#development#" + key}},
+		UpdateExpression:          new("SET #a = :v"),
+		ConditionExpression:       new("attribute_exists(#a)"),
+		ExpressionAttributeNames:  map[string]string{"#a": attribute},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":v": &types.AttributeValueMemberN{Value: fmt.Sprint(to)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Decisions on every request: a function that dies is 500 internal_error, in the envelope. Decisions on money: an SMS
+// whose request died after its mark is charged and listed as uncertain; an Idempotency-Key of it reaches the provider no
+// second time, and tells so.
+func TestFunctionDies(t *testing.T) {
+	n := narrowStack(t)
+	managed, byok := number(), number()
+	n.rules(t, sandbox.Rule{To: managed, Outcome: sandbox.Hang}, sandbox.Rule{To: byok, Outcome: sandbox.Hang})
+	before := n.balance(t, "managed")
+	price := n.stack.Prices.Of(credit.SMS)
+	died := map[string]*answer{}
+	for project, to := range map[string]string{"managed": managed, "byok": byok} {
+		r := n.send(project, single(to, "m"), map[string]string{"Idempotency-Key": "dies"})
+		answered := make(chan *answer)
+		go func() { answered <- r.do(t) }()
+		n.kill(t, to)
+		a := <-answered
+		if a == nil {
+			t.Fatal("no answer")
+		}
+		if !a.is(500, "internal_error") || strings.Contains(string(a.body), "signal") || strings.Contains(string(a.body), "bootstrap") {
+			t.Errorf("%s: %d %s, want 500 internal_error that tells nothing", project, a.status, a.body)
+		}
+		died[project] = a
+		if a := r.do(t); a != nil && !a.is(409, "http_error") {
+			t.Errorf("%s, repeated at once: %d %s, want 409 http_error", project, a.status, a.body)
+		}
+		n.age(t, project, "dies", "dead", time.Now().Add(-time.Second).UnixMilli())
+		for range 2 {
+			if a := r.do(t); a != nil && !a.is(503, "http_error") {
+				t.Errorf("%s, repeated when the claim is dead: %d %s, want 503 http_error", project, a.status, a.body)
+			}
+		}
+		r.body = single(to, "other")
+		if a := r.do(t); a != nil && !a.is(422, "http_error") {
+			t.Errorf("%s, with another body: %d %s, want 422 http_error", project, a.status, a.body)
+		}
+		if got := n.sent(to); got != 1 {
+			t.Errorf("%s: sent %d times", project, got)
+		}
+	}
+	if e := n.entry(t, "managed", died["managed"].RequestID); e == nil || e.State != credit.Sending {
+		t.Errorf("before it is settled: ledger %+v, want sending", e)
+	}
+	n.settle(t)
+	if e := n.entry(t, "managed", died["managed"].RequestID); e == nil || e.State != credit.Captured || !e.Uncertain || e.Credits != price {
+		t.Errorf("settled: ledger %+v, want captured, uncertain, %d credits", e, price)
+	}
+	if e := n.entry(t, "byok", died["byok"].RequestID); e != nil {
+		t.Errorf("byok: ledger %+v", e)
+	}
+	if got := n.balance(t, "managed"); got != before-price {
+		t.Errorf("balance %d, want %d", got, before-price)
+	}
+	// The next request gets a new process.
+	if a := n.send("managed", single(number(), "m"), nil).do(t); a != nil && !a.is(200, "") {
+		t.Errorf("afterwards: %d %s", a.status, a.body)
+	}
+}
+
+// lineOf is the log line of a request.
+func (n *narrow) lineOf(t *testing.T, requestID string) (line struct{ Vendor, Error, Outcome string }) {
+	t.Helper()
+	lines := logLines(t, n.stack.LogDir, requestID)["sms.log"]
+	if len(lines) != 1 {
+		t.Fatalf("%d log lines of request %s", len(lines), requestID)
+	}
+	if err := json.Unmarshal([]byte(lines[0]), &line); err != nil {
+		t.Fatal(err)
+	}
+	return line
+}

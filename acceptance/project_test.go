@@ -1,0 +1,248 @@
+package acceptance
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"svcapi/local/demo"
+	"svcapi/local/sandbox"
+	"svcapi/shared/project"
+)
+
+// credential is what a client authenticates with.
+type credential struct {
+	ID     string `json:"client_id"`
+	Secret string `json:"client_secret"`
+}
+
+// tenant is a project of a test.
+type tenant struct {
+	id        string
+	dev, prod credential
+}
+
+// integration is how a test connects its project to a vendor.
+type integration struct {
+	vendor   string
+	mode     project.Mode
+	env      project.Environment // empty: development
+	endpoint string              // empty: the sandbox's; elsewhere for an operator's own
+	priority int
+	bare     bool // without settings and secrets
+}
+
+// plan is a project as a test wants it. The zero value has neither integrations nor credits.
+type plan struct {
+	limit        int // requests an hour; 0: no limit that a test meets
+	credits      int64
+	trial        []string
+	prod         bool // a credential for production too
+	integrations []integration
+}
+
+var tenants atomic.Int64
+
+// make makes a project.
+func (p plan) make(t *testing.T) *tenant {
+	t.Helper()
+	made := &tenant{id: fmt.Sprintf("accept-%d-%d", time.Now().Unix(), tenants.Add(1))}
+	limit := "1000000"
+	if p.limit > 0 {
+		limit = strconv.Itoa(p.limit)
+	}
+	args := []string{"project", "create", "Acceptance: " + t.Name(), "--id", made.id, "--limit", limit, "--window", "1h"}
+	for i, to := range p.trial {
+		if i == 0 {
+			args = append(args, "--trial")
+		}
+		args = append(args, "--allow", to)
+	}
+	svc[any](t, "", args...)
+	sut.mu.Lock()
+	sut.projects = append(sut.projects, made.id)
+	sut.mu.Unlock()
+	made.dev = issue(t, made.id, project.Development)
+	if p.prod {
+		made.prod = issue(t, made.id, project.Production)
+	}
+	for _, i := range p.integrations {
+		made.connect(t, i)
+	}
+	if p.credits > 0 {
+		made.grant(t, p.credits)
+	}
+	return made
+}
+
+// svc runs the operator's command line and returns what it prints.
+func svc[T any](t *testing.T, input string, args ...string) (printed T) {
+	t.Helper()
+	output, err := sut.command(context.Background(), input, args...)
+	if err == nil {
+		err = json.Unmarshal(output, &printed)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return printed
+}
+
+func issue(t *testing.T, projectID string, env project.Environment) credential {
+	t.Helper()
+	return remember(svc[credential](t, "", "credential", "issue", projectID, "--env", string(env)))
+}
+
+// remember keeps a secret for the search through the logs.
+func remember(c credential) credential {
+	sut.mu.Lock()
+	defer sut.mu.Unlock()
+	sut.secrets = append(sut.secrets, c.Secret)
+	return c
+}
+
+// accounts are what the sandbox accepts, as svc takes them.
+var accounts = map[string]map[string]string{
+	"quicksend": {"email": sandbox.QuickSendEmail, "api_key": sandbox.QuickSendAPIKey},
+	"notifylk":  {"user_id": sandbox.NotifyUserID, "api_key": sandbox.NotifyAPIKey},
+	"textlk":    {"api_token": sandbox.TextLKToken},
+	"dialog":    {"esmsqk": sandbox.DialogKey},
+	"dialogv2":  {"username": sandbox.DialogUsername, "password": sandbox.DialogPassword},
+	"twilio":    {"account_sid": sandbox.TwilioAccountSID, "auth_token": sandbox.TwilioAuthToken},
+	"aws":       {"access_key_id": sandbox.AWSAccessKeyID, "secret_access_key": sandbox.AWSSecretAccessKey},
+}
+
+// connect connects the project to an SMS vendor.
+func (p *tenant) connect(t *testing.T, i integration) {
+	t.Helper()
+	if i.env == "" {
+		i.env = project.Development
+	}
+	if i.endpoint == "" && sut.stack != nil {
+		i.endpoint = sut.stack.SandboxURL + "/" + i.vendor
+	}
+	args := []string{"integration", "set", p.id, "sms", i.vendor, "--env", string(i.env), "--mode", string(i.mode), "--priority", strconv.Itoa(i.priority)}
+	if i.endpoint != "" {
+		args = append(args, "--setting", "endpoint="+i.endpoint)
+	}
+	secrets := []byte("{}")
+	if i.bare {
+		args = append(args, "--incomplete")
+	} else {
+		args = append(args, "--setting", "sender_id=SVCTest", "--setting", "unit_price=0.64")
+		secrets, _ = json.Marshal(accounts[i.vendor])
+	}
+	if i.mode == project.BYOK {
+		args = append(args, "--secrets", "-")
+	}
+	svc[any](t, string(secrets), args...)
+}
+
+func (p *tenant) grant(t *testing.T, credits int64) {
+	t.Helper()
+	svc[any](t, "", "credit", "grant", p.id, strconv.FormatInt(credits, 10), "--reason", "acceptance")
+}
+
+func (p *tenant) balance(t *testing.T) int64 {
+	t.Helper()
+	return svc[struct{ Balance int64 }](t, "", "credit", "balance", p.id).Balance
+}
+
+// entry is a line of the ledger.
+type entry struct {
+	State       string
+	Credits     int64
+	Operation   string
+	Environment string
+	Vendor      string
+	RequestID   string `json:"request_id"`
+	Uncertain   bool
+	Actor       string
+}
+
+// ledger is the project's, by request ID; days end while tests run.
+func (p *tenant) ledger(t *testing.T) map[string]entry {
+	t.Helper()
+	entries := map[string]entry{}
+	for _, e := range svc[[]entry](t, "", "credit", "ledger", p.id, "--days", "2") {
+		if _, twice := entries[e.RequestID]; twice {
+			t.Errorf("project %s: request %s has two ledger entries", p.id, e.RequestID)
+		}
+		entries[e.RequestID] = e
+	}
+	return entries
+}
+
+// demoProject is a demo project of the local stack, for requests that change nothing in it.
+func demoProject(id string) *tenant {
+	c := func(env project.Environment) credential {
+		known := demo.CredentialOf(id, env)
+		return remember(credential{known.ClientID, known.ClientSecret})
+	}
+	return &tenant{id, c(project.Development), c(project.Production)}
+}
+
+var plain struct {
+	sync.Mutex
+	tenant *tenant
+}
+
+// plainProject has no integrations. Tests share it for requests that change nothing.
+func plainProject(t *testing.T) *tenant {
+	t.Helper()
+	plain.Lock()
+	defer plain.Unlock()
+	if plain.tenant == nil {
+		plain.tenant = plan{prod: true}.make(t)
+	}
+	return plain.tenant
+}
+
+var numbers atomic.Int64
+
+// number is one that no other test sends to.
+func number() string { return numberBlock(1)[0] }
+
+// numberBlock is n of them.
+func numberBlock(n int) []string {
+	last := numbers.Add(int64(n))
+	block := make([]string, n)
+	for i := range block {
+		block[i] = fmt.Sprintf("07%08d", 10_000_000+last-int64(n)+int64(i))
+	}
+	return block
+}
+
+// sent is what vendors received for a number: the sends alone.
+func sent(to string) []sandbox.Call {
+	var calls []sandbox.Call
+	for _, c := range sut.stack.Sandbox.Calls() {
+		if c.Operation != "send" {
+			continue
+		}
+		for _, n := range c.To {
+			if strings.HasSuffix(n, to[1:]) {
+				calls = append(calls, c)
+			}
+		}
+	}
+	return calls
+}
+
+var ruling sync.Mutex
+
+// addRules sets what some numbers meet, beside what other tests have set.
+func addRules(t *testing.T, rules ...sandbox.Rule) {
+	t.Helper()
+	ruling.Lock()
+	defer ruling.Unlock()
+	if err := sut.stack.Sandbox.SetRules(append(sut.stack.Sandbox.Rules(), rules...)...); err != nil {
+		t.Fatal(err)
+	}
+}

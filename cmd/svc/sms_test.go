@@ -1,0 +1,158 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"svcapi/local/sandbox"
+	"svcapi/shared/credit"
+)
+
+// uncertainSMS charges a project for an SMS whose outcome is not known, as the function does.
+func (b *bench) uncertainSMS(projectID, requestID string) string {
+	b.t.Helper()
+	credits := b.stack().credits
+	r := &credit.Reservation{
+		Project: projectID, Key: credit.NewKey(time.Now(), requestID), Credits: 10_000, Operation: credit.SMS,
+		Environment: "production", RequestID: requestID, Irrevocable: true,
+	}
+	err := credits.Reserve(b.t.Context(), r)
+	if err == nil {
+		err = credits.Mark(b.t.Context(), r)
+	}
+	if err == nil {
+		err = credits.Capture(b.t.Context(), r, credit.Outcome{Uncertain: true, Vendor: "quicksend"})
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	credits.Remove(b.t.Context(), r)
+	return string(r.Key)
+}
+
+// TestUncertain: an uncertain SMS stays charged and listed until it is confirmed or refunded, once
+// (decisions on money: recorded as uncertain for the operator to resolve).
+func TestUncertain(t *testing.T) {
+	b := newBench(t)
+	b.runAll([]call{
+		{args: "sms uncertain list", out: []string{"No SMS is uncertain"}},
+		{args: "project create Acme --id acme"},
+		{args: "project create Other --id other"},
+		{args: "credit grant acme 30000 --reason x"},
+		{args: "credit grant other 10000 --reason x"},
+	})
+	first, second, third := b.uncertainSMS("acme", "r1"), b.uncertainSMS("acme", "r2"), b.uncertainSMS("other", "r3")
+	resolve := "sms uncertain resolve acme " + first
+	b.runAll([]call{
+		{args: "sms uncertain list", out: []string{`PROJECT +ID +TIME`, `acme +` + first + ` .* 10,000 +production +quicksend +r1\n`, second, `other +` + third}},
+		{args: "sms uncertain list acme", out: []string{first, second}, absent: third},
+		{args: "sms uncertain list nobody", exit: exitNotFound},
+		{args: "credit ledger acme --uncertain", out: []string{"uncertain", "r2"}},
+
+		{args: resolve, exit: exitUsage, errs: []string{"--confirm or --refund"}},
+		{args: resolve + " --refund", exit: exitUsage, errs: []string{"--reason"}},
+		{args: resolve + " --refund --confirm --reason x", exit: exitUsage, errs: []string{"--confirm or --refund"}},
+		{args: "sms uncertain resolve acme 7 --refund --reason x", exit: exitUsage, errs: []string{"uncertain list"}},
+		{args: "sms uncertain resolve acme " + third + " --refund --reason x", exit: exitNotFound, errs: []string{"no such uncertain charge"}},
+		{args: "sms uncertain resolve nobody " + first + " --refund --reason x", exit: exitNotFound},
+		{args: "credit balance acme", out: []string{"10,000 credits"}},
+
+		{args: resolve + " --refund --reason vendor_has_no_record_of_it", out: []string{`Credits +10,000\n`, `Resolution +refunded`, `By +local`, `Balance +20,000 credits`}},
+		{args: resolve + " --refund --reason again", out: []string{"Reason +vendor has no record of it", "Balance +20,000 credits"}},
+		{args: resolve + " --confirm --reason again", exit: exitRefused, errs: []string{"resolved already: refunded by local", "final"}},
+		{args: "sms uncertain resolve acme " + second + " --confirm --reason delivered", out: []string{`Resolution +confirmed`, `Balance +20,000 credits`}},
+		{args: "sms uncertain list", out: []string{third}, absent: "acme"},
+		{args: "credit ledger acme --days 2", out: []string{
+			`captured +-10,000 .* r1 +refunded: vendor has no record of it, by local`,
+			`captured +-10,000 .* r2 +confirmed: delivered, by local`,
+			`refund +\+10,000 +sms +production +quicksend +r1 +vendor has no record of it, for ` + first + `, by local`,
+		}},
+	})
+	if open := decode[[]uncertainView](b, "sms uncertain list"); len(open) != 1 || open[0].ProjectID != "other" || string(open[0].ID) != third || open[0].Credits != 10_000 {
+		t.Errorf("%+v", open)
+	}
+	var charged int64
+	for _, e := range decode[[]entryView](b, "credit ledger acme --days 2") {
+		switch e.State {
+		case credit.Captured:
+			charged += e.Credits
+			if e.Resolution == nil || e.Resolution.Actor != "local" || e.Uncertain {
+				t.Errorf("%+v", e)
+			}
+		case credit.Refunded:
+			charged -= e.Credits
+			if string(e.Refunds) != first {
+				t.Errorf("%+v", e)
+			}
+		}
+	}
+	if charged != 10_000 {
+		t.Errorf("the ledger charges %d, want 10000", charged)
+	}
+}
+
+// TestSMSTest: one message goes through the integration's own account, after a yes, and what came of
+// it is said plainly; no credits move.
+func TestSMSTest(t *testing.T) {
+	b := newBench(t)
+	vendors, err := sandbox.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = vendors.Close() })
+	if err := vendors.SetRules(sandbox.Rule{To: "0770000009", Outcome: sandbox.Closed}); err != nil {
+		t.Fatal(err)
+	}
+	b.runAll([]call{
+		{args: "project create Acme --id acme"},
+		{args: "integration set acme sms quicksend --mode byok --setting sender~id=Acme --setting endpoint=" + vendors.URL + "/quicksend --secrets -",
+			stdin: `{"email":"` + sandbox.QuickSendEmail + `","api_key":"` + sandbox.QuickSendAPIKey + `"}`},
+		{args: "integration set acme sms twilio --mode byok --inactive --setting sender~id=Acme --setting endpoint=http://127.0.0.1:1 --secrets -",
+			stdin: `{"account_sid":"` + sandbox.TwilioAccountSID + `","auth_token":"` + sandbox.TwilioAuthToken + `"}`},
+		{args: "vendor account sms textlk --env prod --secrets -", stdin: `{"api_token":"` + sandbox.TextLKToken + `"}`},
+		{args: "integration set acme sms textlk --env prod --mode managed --setting sender~id=Acme --setting endpoint=" + vendors.URL + "/textlk"},
+		{args: "integration set acme sms notifylk --mode byok --incomplete --inactive"},
+	})
+	const test = "sms test acme quicksend --to "
+	shown := []string{
+		`From +acme \(development\) through QuickSend.lk, sender Acme`, `To +\+94771234567`, `Message +"A test message of SVC API.", SMS units: 1`,
+		`Paid by +the project's own account at QuickSend.lk; the project's credits are not charged`,
+	}
+	b.runAll([]call{
+		{args: test + "0771234567", exit: exitUsage, errs: append([]string{"--yes"}, shown...)},
+		{args: test + "0771234567", typed: []string{}, stdin: "n\n", exit: exitUsage, errs: append([]string{`Send it\? \[y/N\]`, "nothing was done"}, shown...)},
+		{args: "sms test acme quicksend --yes", exit: exitUsage, errs: []string{"--to is"}},
+		{args: test + "12 --yes", exit: exitUsage, errs: []string{"--to is"}},
+		{args: test + "0771234567 --yes --message " + strings.Repeat("a", 460), exit: exitUsage, errs: []string{"1 to 3 SMS units, not 4"}},
+		{args: test + "0771234567 --yes --env staging", exit: exitUsage},
+		{args: test + "0771234567 --yes --env prod", exit: exitNotFound, errs: []string{"production/sms/quicksend"}},
+		{args: "sms test nobody quicksend --to 0771234567 --yes", exit: exitNotFound},
+		{args: "sms test acme pigeon --to 0771234567 --yes", exit: exitUsage, errs: []string{`no vendor "pigeon"`}},
+		{args: "sms test acme notifylk --to 0771234567 --yes", exit: exitRefused, errs: []string{"lacks"}},
+	})
+	if calls := vendors.Calls(); len(calls) != 0 {
+		t.Fatalf("sent without a yes: %v", calls)
+	}
+	b.runAll([]call{
+		{args: test + "0771234567", typed: []string{}, stdin: "y\n", out: []string{`Outcome +accepted by QuickSend.lk`, `Status +\S`, `ID +\d`}, errs: shown},
+		{args: test + "+94771234567 --yes --message ආයුබෝවන්", out: []string{"accepted"}},
+		{args: test + "0770000001 --yes", exit: exitRefused, errs: []string{"rejected: the vendor refused the message", "Nothing was sent"}},
+		{args: test + "0770000002 --yes", exit: exitRefused, errs: []string{"rejected: the vendor refused the account or its key", "integration set --ask"}},
+		{args: test + "0770000003 --yes", exit: exitFailed, errs: []string{"uncertain: the vendor's answer cannot be understood", "may have been sent"}},
+		{args: test + "0770000005 --yes", exit: exitFailed, errs: []string{"uncertain: the vendor's answer cannot be understood"}},
+		{args: test + "0770000009 --yes", exit: exitFailed, errs: []string{"uncertain: the request left, no answer came", "may have been sent"}},
+		{args: "sms test acme twilio --to 0771234567 --yes", exit: exitFailed, errs: []string{"not sent: the vendor could not be reached"}},
+		{args: "sms test acme textlk --env prod --to 0771234567 --yes", out: []string{"accepted by Text.lk"}, errs: []string{"Paid by +the service's own account at Text.lk"}},
+		{args: "sms test acme textlk --env prod --to 0771234567 --yes --output json", out: []string{`"outcome": "accepted"`, `"mode": "managed"`, `"units": 1`}},
+		{args: "credit ledger acme", out: []string{"Nothing moved"}},
+	})
+	if calls := vendors.Calls(); len(calls) != 9 {
+		t.Errorf("%d calls reached a vendor, want one for each message: 9", len(calls))
+	}
+	for _, s := range []string{sandbox.QuickSendAPIKey, sandbox.TextLKToken} {
+		if strings.Contains(b.printed.String(), s) {
+			t.Error("a vendor's secret was printed")
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+
+	"svcapi/functions/barcode/draw"
+	"svcapi/functions/barcode/symbology"
+	"svcapi/shared/api"
+	"svcapi/shared/credit"
+	"svcapi/shared/project"
+)
+
+// barcodeRequest is the decoded body of POST /utilities/barcode/generate.
+type barcodeRequest struct {
+	data, kind, format string
+	factor, height     int // pixels
+	color              string
+	quietZone          bool
+}
+
+func generateBarcode() api.Route {
+	return &api.Operation[barcodeRequest]{
+		Name: "barcode_generate", Method: "POST", Path: "/api/v1/utilities/barcode/generate",
+		Kind: project.Barcode, Price: credit.Barcode,
+		Decode: decodeBarcode,
+		Prepare: func(_ context.Context, call *api.Call, r barcodeRequest) (*api.Job, error) {
+			picture, err := r.picture()
+			return drawn(call, picture, r.format, err)
+		},
+	}
+}
+
+func decodeBarcode(in *api.Input) (barcodeRequest, error) {
+	in.Bool("privacy_mode") // the pipeline acts on it
+	return barcodeRequest{
+		data:      in.Text("data", api.Text{Required: true, Min: 1, Max: 80}),
+		kind:      in.Text("type", api.Text{OneOf: symbology.Names(), Default: "C128"}),
+		format:    in.Text("format", formatField),
+		factor:    int(in.Number("width_factor", api.Number{Min: 1, Max: 4, Default: 2})), // cut, not rounded
+		height:    int(in.Number("height", api.Number{Min: 20, Max: 300, Whole: true, Default: 80})),
+		color:     in.Text("color", colorField("000000")),
+		quietZone: in.Bool("quiet_zone"),
+	}, nil
+}
+
+// picture draws what was asked for. Its error is for the client: the renderer rejected the data.
+func (r *barcodeRequest) picture() (*draw.Picture, error) {
+	kind, _ := symbology.Lookup(r.kind)
+	code, err := kind.Encode(r.data)
+	if err != nil {
+		return nil, err
+	}
+	left, right := 0, 0
+	if r.quietZone {
+		left, right = kind.QuietLeft, kind.QuietRight
+	}
+	picture := draw.Linear(kind.Name, code, r.factor, r.height, left, right)
+	picture.Foreground, err = draw.ParseColor(r.color)
+	return picture, err
+}

@@ -1,0 +1,301 @@
+package draw
+
+import (
+	"bytes"
+	"compress/zlib"
+	"encoding/xml"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"io"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"svcapi/functions/barcode/internal/samples"
+	"svcapi/functions/barcode/qrcode"
+	"svcapi/functions/barcode/symbology"
+)
+
+// decodePNG reads a picture with the standard library and checks what does not show: a palette of two opaque colours,
+// one bit per pixel.
+func decodePNG(t testing.TB, p *Picture) *image.Paletted {
+	t.Helper()
+	data := p.PNG()
+	decoded, err := png.Decode(bytes.NewReader(data))
+	if err != nil {
+		t.Fatalf("%s: %v", p.Title, err)
+	}
+	picture, ok := decoded.(*image.Paletted)
+	if !ok || len(picture.Palette) != 2 || data[24] != 1 {
+		t.Fatalf("%s: %T of bit depth %d", p.Title, decoded, data[24])
+	}
+	for i, want := range []Color{p.Background, p.Foreground} {
+		if picture.Palette[i] != (color.RGBA{want[0], want[1], want[2], 255}) {
+			t.Fatalf("%s: palette %v, want %v", p.Title, picture.Palette, want)
+		}
+	}
+	if size := picture.Bounds().Size(); size != image.Pt(p.Width, p.Height) {
+		t.Fatalf("%s: %v, want %d by %d", p.Title, size, p.Width, p.Height)
+	}
+	return picture
+}
+
+type svgDocument struct {
+	XMLName   xml.Name `xml:"http://www.w3.org/2000/svg svg"`
+	Width     int      `xml:"width,attr"`
+	Height    int      `xml:"height,attr"`
+	ViewBox   string   `xml:"viewBox,attr"`
+	Rendering string   `xml:"shape-rendering,attr"`
+	Title     string   `xml:"title"`
+	Desc      string   `xml:"desc"`
+	Rect      []struct {
+		Fill string `xml:"fill,attr"`
+	} `xml:"rect"`
+	Path []struct {
+		Fill string `xml:"fill,attr"`
+		D    string `xml:"d,attr"`
+	} `xml:"path"`
+}
+
+var rectangle = regexp.MustCompile(`^M(\d+) (\d+)h(\d+)v(\d+)h-(\d+)z`)
+
+// decodeSVG draws a picture's path on a grid of pixels; drawing on a dark pixel is an error.
+func decodeSVG(t testing.TB, p *Picture) (svgDocument, []bool) {
+	t.Helper()
+	var doc svgDocument
+	if err := xml.Unmarshal(p.SVG(), &doc); err != nil {
+		t.Fatalf("%s: %v", p.Title, err)
+	}
+	if len(doc.Path) != 1 || len(doc.Rect) != 1 || doc.Rendering != "crispEdges" ||
+		doc.Width != p.Width || doc.Height != p.Height || doc.ViewBox != fmt.Sprintf("0 0 %d %d", p.Width, p.Height) {
+		t.Fatalf("%s: %d by %d, view box %s, %d paths, %d rects", p.Title, doc.Width, doc.Height, doc.ViewBox, len(doc.Path), len(doc.Rect))
+	}
+	pixels := make([]bool, p.Width*p.Height)
+	for d := doc.Path[0].D; d != ""; {
+		m := rectangle.FindStringSubmatch(d)
+		if m == nil {
+			t.Fatalf("%s: path continues with %.40q", p.Title, d)
+		}
+		d = d[len(m[0]):]
+		var n [5]int
+		for i := range n {
+			n[i], _ = strconv.Atoi(m[i+1])
+		}
+		for y := n[1]; y < n[1]+n[3]; y++ {
+			for x := n[0]; x < n[0]+n[2]; x++ {
+				if pixels[y*p.Width+x] || n[4] != n[2] {
+					t.Fatalf("%s: %s overlaps", p.Title, m[0])
+				}
+				pixels[y*p.Width+x] = true
+			}
+		}
+	}
+	return doc, pixels
+}
+
+// samePixels holds PNG and SVG against each other and against the modules: want tells which pixels are dark.
+func samePixels(t *testing.T, p *Picture, want func(x, y int) bool) {
+	t.Helper()
+	picture := decodePNG(t, p)
+	_, pixels := decodeSVG(t, p)
+	for y := range p.Height {
+		for x := range p.Width {
+			inPNG, inSVG := picture.ColorIndexAt(x, y) == 1, pixels[y*p.Width+x]
+			if inPNG != inSVG || inPNG != want(x, y) {
+				t.Fatalf("%s (%d, %d): PNG %v, SVG %v, want %v", p.Title, x, y, inPNG, inSVG, want(x, y))
+			}
+		}
+	}
+}
+
+// Barcode rules, image: width is modules times width_factor, height is exact, PNG and SVG show the same; the quiet zone
+// is the symbology's. Short bars of POSTNET have 0.4 of the height and stand on the bottom.
+func TestLinear(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	heights := []int{20, 21, 80, 300}
+	for _, name := range symbology.Names() {
+		kind, _ := symbology.Lookup(name)
+		for factor := 1; factor <= 4; factor++ {
+			height := heights[factor-1]
+			data := samples.Random(r, name)
+			code, err := kind.Encode(data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			modules := code.Bounds().Dx()
+			short := height - (2*height+2)/5
+			for _, quiet := range []bool{false, true} {
+				left, right := 0, 0
+				if quiet {
+					left, right = kind.QuietLeft, kind.QuietRight
+				}
+				p := Linear(name, code, factor, height, left, right)
+				p.Foreground = Color{0x12, 0x34, 0x56}
+				if p.Width != (left+modules+right)*factor || p.Height != height {
+					t.Errorf("%s: %d by %d", name, p.Width, p.Height)
+				}
+				samePixels(t, p, func(x, y int) bool {
+					column := x/factor - left
+					if x < left*factor || column >= modules {
+						return false
+					}
+					row := 0
+					if name == "POSTNET" && y >= short {
+						row = 4
+					}
+					return code.At(column, row) == color.Color(color.Black)
+				})
+			}
+		}
+	}
+}
+
+// Decisions, QR codes: size is exact, modules are whole pixels, what is left over widens the margin.
+func TestSquare(t *testing.T) {
+	for _, c := range []struct {
+		bytes, size, margin int
+		module, left        int // pixels
+	}{
+		{10, 64, 4, 2, 11}, // 21 modules and 8: 58 of 64
+		{10, 64, 0, 3, 0},  // 63 of 64: the odd pixel goes to the right
+		{10, 1024, 10, 24, 260},
+		{10, 256, 4, 8, 44},
+		{2331, 1024, 4, 5, 69}, // version 40
+		{100, 100, 1, 2, 9},
+	} {
+		code, err := qrcode.Encode(strings.Repeat("a", c.bytes), qrcode.M)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := Square("QR code", code, c.size, c.margin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		side := code.Bounds().Dx()
+		if p.Width != c.size || p.Height != c.size || p.module != c.module || p.left != c.left {
+			t.Errorf("%d modules, margin %d on %d: modules of %d from %d, want %d from %d", side, c.margin, c.size, p.module, p.left, c.module, c.left)
+		}
+		if right := c.size - p.left - side*p.module; p.left < c.margin*p.module || right < c.margin*p.module || right-p.left > 1 {
+			t.Errorf("margins of %d and %d pixels", p.left, right)
+		}
+		p.Background = Color{250, 240, 230}
+		samePixels(t, p, func(x, y int) bool {
+			x, y = x-p.left, y-p.left
+			return x >= 0 && y >= 0 && x < side*p.module && y < side*p.module && code.At(x/p.module, y/p.module) == color.Color(color.Black)
+		})
+	}
+}
+
+// Decisions, QR codes: a symbol that does not fit the size is an error that says what would.
+func TestSquareTooSmall(t *testing.T) {
+	code, err := qrcode.Encode(strings.Repeat("a", 2953), qrcode.L)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Square("QR code", code, 184, 4)
+	if want := "177 modules and margins of 4 do not fit 184 pixels; size must be at least 185"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if _, err := Square("QR code", code, 185, 4); err != nil {
+		t.Error(err)
+	}
+}
+
+// Barcode rules, image: the text in <desc>, escaped, with control characters dropped.
+func TestSVGText(t *testing.T) {
+	for data, want := range map[string]string{
+		`<b>&"Tom's" ]]>`:            `<b>&"Tom's" ]]>`,
+		"A\x00B\x1bC\tD\r\nE\x7fF":   "ABCDEF",
+		"Zoë 日本 \u0085\ufffe\uffff😀": "Zoë 日本 😀",
+	} {
+		code, err := qrcode.Encode(data, qrcode.M)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := Square("QR <code>", code, 256, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Foreground, p.Background = Color{0xab, 0xcd, 0xef}, Color{1, 2, 3}
+		doc, _ := decodeSVG(t, p)
+		if doc.Desc != want || doc.Title != "QR <code>" || doc.Path[0].Fill != "#abcdef" || doc.Rect[0].Fill != "#010203" {
+			t.Errorf("%q: title %q, desc %q, colours %s on %s", data, doc.Title, doc.Desc, doc.Path[0].Fill, doc.Rect[0].Fill)
+		}
+	}
+}
+
+// Same request, same bytes.
+func TestSameBytes(t *testing.T) {
+	kind, _ := symbology.Lookup("C128")
+	draw := func() *Picture {
+		code, err := kind.Encode("Same bytes 123456")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Linear("C128", code, 2, 80, 10, 10)
+	}
+	if !bytes.Equal(draw().PNG(), draw().PNG()) || !bytes.Equal(draw().SVG(), draw().SVG()) {
+		t.Error("other bytes the second time")
+	}
+}
+
+func TestParseColor(t *testing.T) {
+	for text, want := range map[string]Color{"000000": Black, "#FFFFFF": White, "1a2B3c": {0x1a, 0x2b, 0x3c}} {
+		if got, err := ParseColor(text); err != nil || got != want {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "#", "fff", "12345g", "#1234567", "##12345"} {
+		if c, err := ParseColor(text); err == nil {
+			t.Errorf("%q is %v", text, c)
+		}
+	}
+}
+
+// Rows and their repetitions come out of any zlib reader as they went in, with the right checksum.
+func FuzzRowDeflater(f *testing.F) {
+	f.Add([]byte("\x00\x00\x00\x00\x00\xff\xff\xff\xff\xff\xffabc"), uint16(3), uint16(300))
+	f.Add(bytes.Repeat([]byte{0x90}, 2000), uint16(678), uint16(2))
+	f.Fuzz(func(t *testing.T, data []byte, stride, count uint16) {
+		if len(data) > 5000 {
+			data = data[:5000]
+		}
+		length := 3 + int(stride)%700
+		z := newRowDeflater(nil)
+		var want []byte
+		var last []byte
+		for n := int(count) % 400; len(data) >= length; n = n*7%401 + 1 {
+			last, data = data[:length], data[length:]
+			z.add(last, n)
+			want = append(want, bytes.Repeat(last, n)...)
+			if n > 0 {
+				z.again(last, n%5)
+				want = append(want, bytes.Repeat(last, n%5)...)
+			}
+		}
+		r, err := zlib.NewReader(bytes.NewReader(z.close()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(r)
+		if err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("%d bytes, want %d (%v)", len(got), len(want), err)
+		}
+	})
+}
+
+func BenchmarkPNG(b *testing.B) {
+	kind, _ := symbology.Lookup("C128")
+	code, err := kind.Encode("SVC-2026/11 00481516")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		Linear("C128", code, 2, 80, 0, 0).PNG()
+	}
+}

@@ -1,0 +1,104 @@
+// Package draw makes PNG and SVG pictures of barcodes, the same bytes for the same request.
+//
+// Barcodes are one pixel per module; a picture gives every module whole pixels. PNG and SVG
+// show the same thing, pixel for pixel.
+package draw
+
+import (
+	"encoding/hex"
+	"fmt"
+	"image/color"
+	"strings"
+
+	"github.com/boombuler/barcode"
+)
+
+// Color is red, green and blue.
+type Color [3]byte
+
+// The default colours.
+var (
+	Black = Color{}
+	White = Color{255, 255, 255}
+)
+
+// ParseColor reads six hexadecimal digits, with or without # before them.
+func ParseColor(text string) (Color, error) {
+	var c Color
+	digits := strings.TrimPrefix(text, "#")
+	if len(digits) != 6 {
+		return c, fmt.Errorf("%q is not six hexadecimal digits", text)
+	}
+	_, err := hex.Decode(c[:], []byte(digits))
+	return c, err
+}
+
+// Picture is a barcode laid out in pixels.
+type Picture struct {
+	Width, Height          int
+	Foreground, Background Color
+	// Title says what is shown; the text in the bars describes it to those who cannot see it.
+	Title string
+
+	code   barcode.Barcode
+	module int // pixels
+	left   int // where the first column of modules begins
+	// tops are where the rows of modules begin, then where the last one ends.
+	tops []int
+}
+
+// Linear lays out a linear barcode: modules are factor pixels wide, the bars are height pixels high, and there
+// are quietLeft and quietRight light modules beside them.
+func Linear(title string, code barcode.Barcode, factor, height, quietLeft, quietRight int) *Picture {
+	size := code.Bounds().Size()
+	tops := make([]int, size.Y+1)
+	for row := range tops {
+		tops[row] = (2*height*row + size.Y) / (2 * size.Y) // rounded
+	}
+	return &Picture{
+		Width: (quietLeft + size.X + quietRight) * factor, Height: height,
+		Foreground: Black, Background: White, Title: title,
+		code: code, module: factor, left: quietLeft * factor, tops: tops,
+	}
+}
+
+// Square lays out a matrix code on size by size pixels, with at least margin light modules around it. What
+// whole-pixel modules leave over widens the margin.
+//
+// An error means that the symbol does not fit; its text says what would and can be shown to the client.
+func Square(title string, code barcode.Barcode, size, margin int) (*Picture, error) {
+	side := code.Bounds().Dx()
+	module := size / (side + 2*margin)
+	if module == 0 {
+		return nil, fmt.Errorf("%d modules and margins of %d do not fit %d pixels; size must be at least %d",
+			side, margin, size, side+2*margin)
+	}
+	start := (size - side*module) / 2
+	tops := make([]int, side+1)
+	for row := range tops {
+		tops[row] = start + row*module
+	}
+	return &Picture{
+		Width: size, Height: size,
+		Foreground: Black, Background: White, Title: title,
+		code: code, module: module, left: start, tops: tops,
+	}, nil
+}
+
+// run is a stretch of dark pixels in one row, from a pixel up to another.
+type run struct{ from, to int }
+
+// runs appends the dark stretches of a row of modules, from left to right.
+func (p *Picture) runs(row int, runs []run) []run {
+	width := p.code.Bounds().Dx()
+	for x := 0; x < width; x++ {
+		start := x
+		for x < width && p.code.At(x, row) == color.Color(color.Black) {
+			x++
+		}
+		if x > start {
+			runs = append(runs, run{p.left + start*p.module, p.left + x*p.module})
+		}
+	}
+	return runs
+}

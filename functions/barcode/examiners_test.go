@@ -1,0 +1,348 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"image/color"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/boombuler/barcode"
+
+	"svcapi/functions/barcode/internal/samples"
+	"svcapi/functions/barcode/qrcode"
+	"svcapi/functions/barcode/symbology"
+)
+
+// tool is the path of what `make barcode-tools` installs.
+func tool(t testing.TB, elements ...string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join(append([]string{"..", "..", ".local", "barcode"}, elements...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%v\nrun make barcode-tools first: it installs the decoders and encoders that the pictures are compared with", err)
+	}
+	return path
+}
+
+// sample is a request and what an independent decoder must read from its picture.
+type sample struct {
+	about  string
+	format string // as zxing-cpp names it
+	text   string
+	level  string // of a QR code
+	png    []byte
+	width  int
+	height int
+}
+
+// formats are the decoder's names of the types that it reads. It knows neither MSI nor POSTNET.
+var formats = map[string]string{
+	"C128": "Code128", "C128A": "Code128", "C128B": "Code128", "C128C": "Code128", "EAN13": "EAN13", "EAN8": "EAN8",
+	"UPCA": "UPCA", "UPCE": "UPCE", "C39": "Code39Std", "C39+": "Code39Std", "I25": "ITF", "ITF14": "ITF",
+}
+
+// asRead is what the decoder says for a type's data: UPC as EAN-13, Code 39 with its check character.
+func asRead(code barcode.Barcode, name, data string) string {
+	switch name {
+	case "UPCA":
+		return "0" + code.Content()
+	case "UPCE":
+		return "" // compared by bars and by its UPC-A below
+	case "C39+":
+		const characters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ-. $/+%"
+		sum := 0
+		for _, c := range data {
+			sum += strings.IndexRune(characters, c)
+		}
+		return data + characters[sum%43:sum%43+1]
+	}
+	return code.Content()
+}
+
+// upcA is the UPC-A of a UPC-E, by the table of GS1 General Specifications, figure 5.2.2.4.2-1.
+func upcA(six string) string {
+	switch last := six[5]; last {
+	case '0', '1', '2':
+		return "0" + six[:2] + six[5:] + "0000" + six[2:5]
+	case '3':
+		return "0" + six[:3] + "00000" + six[3:5]
+	case '4':
+		return "0" + six[:4] + "00000" + six[4:5]
+	default:
+		return "0" + six[:5] + "0000" + six[5:]
+	}
+}
+
+// examine shows all pictures to the decoder, in one process, and compares.
+func examine(t *testing.T, all []sample) {
+	t.Helper()
+	var in bytes.Buffer
+	for _, s := range all {
+		fmt.Fprintf(&in, "{\"png\": %q, \"format\": %q}\n", base64.StdEncoding.EncodeToString(s.png), s.format)
+	}
+	cmd := exec.CommandContext(t.Context(), tool(t, "venv", "bin", "python"), filepath.Join("testdata", "decode.py"))
+	cmd.Stdin, cmd.Stderr = &in, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(bytes.NewReader(out))
+	lines.Buffer(nil, 1<<20)
+	for _, s := range all {
+		if !lines.Scan() {
+			t.Fatalf("%s: no answer", s.about)
+		}
+		var answer struct {
+			Size  [2]int
+			Mode  string
+			Found []struct {
+				Bytes []byte
+				Level string
+			}
+		}
+		if err := json.Unmarshal(lines.Bytes(), &answer); err != nil {
+			t.Fatal(err)
+		}
+		if answer.Size != [2]int{s.width, s.height} || answer.Mode != "P" {
+			t.Errorf("%s: a picture of %v, mode %s, want %d by %d with a palette", s.about, answer.Size, answer.Mode, s.width, s.height)
+		}
+		if len(answer.Found) != 1 || string(answer.Found[0].Bytes) != s.text || answer.Found[0].Level != s.level {
+			t.Errorf("%s: read %q, want %q", s.about, answer.Found, s.text)
+		}
+	}
+}
+
+// Every type that the decoder knows is read back from its picture: the golden vectors' data, and random data at every
+// width factor, with and without quiet zone.
+func TestBarcodesReadBack(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var all []sample
+	add := func(name, data string, factor int, quiet bool) {
+		request := barcodeRequest{data: data, kind: name, factor: factor, height: 20 + r.IntN(100), color: "000000", quietZone: quiet}
+		picture, err := request.picture()
+		if err != nil {
+			t.Fatalf("%s %q: %v", name, data, err)
+		}
+		kind, _ := symbology.Lookup(name)
+		code, err := kind.Encode(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := asRead(code, name, data)
+		if name == "UPCE" {
+			full := upcA(code.Content()[1:7])
+			if code.Content()[0] == '1' {
+				full = "1" + full[1:]
+			}
+			want = "0" + full + code.Content()[7:]
+		}
+		if formats[name] == "ITF" && len(want) < 6 {
+			return // the decoder takes no shorter ones; they are compared bar by bar
+		}
+		all = append(all, sample{
+			about:  fmt.Sprintf("%s %q, factor %d, quiet zone %v", name, data, factor, quiet),
+			format: formats[name], text: want, png: picture.PNG(), width: picture.Width, height: picture.Height,
+		})
+	}
+	for _, v := range vectors(t) {
+		if formats[v.Type] != "" {
+			add(v.Type, v.Data, 2, true)
+		}
+	}
+	for _, name := range symbology.Names() {
+		if formats[name] == "" {
+			continue
+		}
+		for i := range 80 {
+			add(name, samples.Random(r, name), 1+i%4, i%8 < 4)
+		}
+	}
+	examine(t, all)
+}
+
+// QR codes of every version and level, and of every mode and script, are read back from their pictures.
+func TestQRCodesReadBack(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	var all []sample
+	versions := map[string]bool{}
+	add := func(data, level string) {
+		l, _ := qrcode.ParseLevel(level)
+		code, err := qrcode.Encode(data, l)
+		if err != nil {
+			t.Fatalf("%d bytes at %s: %v", len(data), level, err)
+		}
+		side := code.Bounds().Dx()
+		versions[fmt.Sprint(level, (side-17)/4)] = true
+		request := qrRequest{data: data, level: level, size: max(64, (side+8)*(1+r.IntN(3))+r.IntN(7)), margin: 4, color: "000000", background: "FFFFFF"}
+		request.size = min(request.size, 1024)
+		picture, err := request.picture()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, sample{
+			about: fmt.Sprintf("QR %s, %d bytes, %.30q", level, len(data), data), format: "QRCode",
+			text: data, level: level, png: picture.PNG(), width: request.size, height: request.size,
+		})
+	}
+	for _, level := range []string{"L", "M", "Q", "H"} {
+		// The smallest step between two versions is 7 bytes.
+		l, _ := qrcode.ParseLevel(level)
+		for n, side := 1, 0; ; n += 7 {
+			data := random(r, "abcdefghijklmnopqrstuvwxyz0123456789", n)
+			code, err := qrcode.Encode(data, l)
+			if err != nil {
+				break
+			}
+			if code.Bounds().Dx() > side {
+				side = code.Bounds().Dx()
+				add(data, level)
+			}
+		}
+		for i := range 36 {
+			alphabets := []string{"0123456789", "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ $%*+-./:", "ABC012345 a", "äöüß", "日本語ශ්\u200dරී", "😀é0A"}
+			add(random(r, alphabets[i%len(alphabets)], 1+i*i), level)
+		}
+	}
+	for _, data := range []string{
+		"+94771234567", "-1", "a", "0", "https://example.com/pay?amount=1250.00&to=0771234567", "MIXED 0123456789012345 lower",
+		"BEGIN:VCARD\r\nVERSION:3.0\r\nFN:Zoë\r\nEND:VCARD", "\x00\x01\x7f", "ශ්\u200dරී ලංකා", strings.Repeat("x", maxQRBytes),
+	} {
+		add(data, "L")
+	}
+	examine(t, all)
+	if len(versions) != 160 {
+		t.Errorf("%d combinations of level and version, want 160", len(versions))
+	}
+}
+
+// random is about n bytes of an alphabet.
+func random(r *rand.Rand, alphabet string, n int) string {
+	characters := []rune(alphabet)
+	var b strings.Builder
+	for b.Len() < n {
+		b.WriteRune(characters[r.IntN(len(characters))])
+	}
+	return b.String()
+}
+
+// What the decoder does not know is compared bar by bar with bwip-js: MSI, POSTNET and short Interleaved 2 of 5.
+func TestBarsAgree(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	var requests [][2]string
+	for range 200 {
+		requests = append(requests,
+			[2]string{"MSI", samples.Random(r, "MSI")},
+			[2]string{"POSTNET", strings.NewReplacer("-", "", " ", "").Replace(samples.Random(r, "POSTNET"))},
+			[2]string{"I25", samples.Digits(r, 1+r.IntN(5))})
+	}
+	in, err := json.Marshal(requests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tool(t, "node_modules", ".ready")
+	script, err := filepath.Abs(filepath.Join("testdata", "bars.mjs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "node", script)
+	cmd.Dir, cmd.Stdin, cmd.Stderr = tool(t), bytes.NewReader(in), os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	if err := json.Unmarshal(out, &want); err != nil || len(want) != len(requests) {
+		t.Fatalf("%d answers (%v)", len(want), err)
+	}
+	for i, request := range requests {
+		kind, _ := symbology.Lookup(request[0])
+		code, err := kind.Encode(request[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := bars(code); got != want[i] {
+			t.Errorf("%s %s:\n got %s\nwant %s", request[0], request[1], got, want[i])
+		}
+	}
+}
+
+// bars writes a symbol as testdata/bars.mjs does.
+func bars(code barcode.Barcode) string {
+	dark := func(x int) bool { return code.At(x, 0) == color.Color(color.Black) }
+	size := code.Bounds().Size()
+	var b strings.Builder
+	if size.Y > 1 {
+		for x := 0; x < size.X; x += 2 {
+			b.WriteString(map[bool]string{true: "T", false: "S"}[dark(x)])
+		}
+		return b.String()
+	}
+	for x := 0; x < size.X; {
+		start := x
+		for x < size.X && dark(x) == dark(start) {
+			x++
+		}
+		fmt.Fprint(&b, x-start)
+	}
+	return b.String()
+}
+
+type vector struct{ Type, Data string }
+
+// vectors reads the golden vectors' types and data.
+func vectors(t *testing.T) []vector {
+	t.Helper()
+	file, err := os.Open(filepath.Join("testdata", "vectors.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var all []vector
+	for d := json.NewDecoder(file); ; {
+		var v vector
+		if err := d.Decode(&v); err == io.EOF {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, v)
+	}
+}
+
+// Any request gives a picture or a rejection.
+func FuzzPicture(f *testing.F) {
+	f.Add("12345", uint8(13), uint8(2), uint16(80), true)
+	f.Add("ABC\x00", uint8(0), uint8(4), uint16(300), false)
+	f.Fuzz(func(t *testing.T, data string, kind, factor uint8, height uint16, quiet bool) {
+		if utf8.RuneCountInString(data) > 80 || !utf8.ValidString(data) {
+			return // refused before
+		}
+		names := symbology.Names()
+		request := barcodeRequest{
+			data: data, kind: names[int(kind)%len(names)], factor: 1 + int(factor)%4, height: 20 + int(height)%281, color: "#00ff00", quietZone: quiet,
+		}
+		picture, err := request.picture()
+		if err != nil {
+			return
+		}
+		if len(picture.PNG()) == 0 || len(picture.SVG()) == 0 {
+			t.Fatalf("%+v is empty", request)
+		}
+		qr := qrRequest{data: data, level: string("LMQH"[kind%4]), size: 64 + int(height)%961, margin: int(factor) % 11, color: "000000", background: "ffffff"}
+		if picture, err := qr.picture(); err == nil && (len(picture.PNG()) == 0 || len(picture.SVG()) == 0) {
+			t.Fatalf("%+v is empty", qr)
+		}
+	})
+}

@@ -1,0 +1,48 @@
+// The function barcode draws barcodes and QR codes.
+package main
+
+import (
+	"context"
+	"regexp"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"svcapi/functions/barcode/draw"
+	"svcapi/shared/api"
+)
+
+func main() {
+	api.Main(
+		func(c api.Config) api.Config { return c },
+		func(api.Config, *api.Service, aws.Config) ([]api.Route, error) {
+			return []api.Route{generateBarcode(), generateQRCode()}, nil
+		},
+	)
+}
+
+// Rules of fields that both operations have.
+var (
+	formatField = api.Text{OneOf: []string{"png", "svg"}, Default: "png"}
+	colorForm   = regexp.MustCompile(`^#?[0-9a-fA-F]{6}$`)
+)
+
+// colorField is the rule of a field for a colour.
+func colorField(standard string) api.Text {
+	return api.Text{Form: colorForm, Says: "must be six hexadecimal digits, with or without #", Default: standard}
+}
+
+// drawn makes the job of a picture that has been drawn, or its refusal. Pictures cost microseconds and touch nothing
+// outside, so they are drawn before anything is counted or paid: a refusal never touches the wallet.
+func drawn(call *api.Call, picture *draw.Picture, format string, err error) (*api.Job, error) {
+	if err != nil {
+		return nil, &api.Error{Status: 400, Code: api.CodeHTTPError, Message: err.Error() + "."}
+	}
+	media := &api.Media{Type: draw.ContentTypePNG, Disposition: "inline"}
+	if format == "svg" {
+		media.Type, media.Body = draw.ContentTypeSVG, picture.SVG()
+	} else {
+		media.Body = picture.PNG()
+	}
+	result := &api.Result{Media: media, Vendor: call.Integrations[0].Vendor}
+	return &api.Job{Credits: call.Credits(1), Run: func(context.Context) (*api.Result, error) { return result, nil }}, nil
+}

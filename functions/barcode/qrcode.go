@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"svcapi/functions/barcode/draw"
+	"svcapi/functions/barcode/qrcode"
+	"svcapi/shared/api"
+	"svcapi/shared/credit"
+	"svcapi/shared/project"
+)
+
+// maxQRBytes is what the largest symbol holds at the lowest error correction.
+const maxQRBytes = 2953
+
+// qrRequest is the decoded body of POST /utilities/qrcode/generate.
+type qrRequest struct {
+	data, format, level string
+	size                int // pixels
+	margin              int // modules
+	color, background   string
+}
+
+func generateQRCode() api.Route {
+	return &api.Operation[qrRequest]{
+		Name: "qrcode_generate", Method: "POST", Path: "/api/v1/utilities/qrcode/generate",
+		Kind: project.Barcode, Price: credit.QRCode,
+		Decode: decodeQRCode,
+		Prepare: func(_ context.Context, call *api.Call, r qrRequest) (*api.Job, error) {
+			picture, err := r.picture()
+			return drawn(call, picture, r.format, err)
+		},
+	}
+}
+
+func decodeQRCode(in *api.Input) (qrRequest, error) {
+	in.Bool("privacy_mode") // the pipeline acts on it
+	r := qrRequest{
+		data:       in.Text("data", api.Text{Required: true, Min: 1}),
+		format:     in.Text("format", formatField),
+		level:      in.Text("error_correction", api.Text{OneOf: []string{"L", "M", "Q", "H"}, Default: "M"}),
+		size:       int(in.Number("size", api.Number{Min: 64, Max: 1024, Whole: true, Default: 256})),
+		margin:     int(in.Number("margin", api.Number{Min: 0, Max: 10, Whole: true, Default: 4})),
+		color:      in.Text("color", colorField("000000")),
+		background: in.Text("background", colorField("FFFFFF")),
+	}
+	if len(r.data) > maxQRBytes {
+		in.Problem("data", fmt.Sprintf("must be at most %d bytes", maxQRBytes))
+	}
+	return r, nil
+}
+
+// picture draws what was asked for. Its error is for the client: the data or the symbol does not fit.
+func (r *qrRequest) picture() (*draw.Picture, error) {
+	level, _ := qrcode.ParseLevel(r.level)
+	code, err := qrcode.Encode(r.data, level)
+	if err != nil {
+		return nil, fmt.Errorf("QR code: %w", err)
+	}
+	picture, err := draw.Square("QR code", code, r.size, r.margin)
+	if err != nil {
+		return nil, fmt.Errorf("QR code: %w", err)
+	}
+	if picture.Foreground, err = draw.ParseColor(r.color); err != nil {
+		return nil, err
+	}
+	picture.Background, err = draw.ParseColor(r.background)
+	return picture, err
+}

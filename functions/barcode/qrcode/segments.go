@@ -1,0 +1,183 @@
+package qrcode
+
+import "strings"
+
+// mode is how a segment of the text becomes bits.
+type mode int
+
+const (
+	numeric mode = iota
+	alphanumeric
+	byteMode
+	modes
+)
+
+// alphanumericSet are the characters of the alphanumeric mode by value.
+const alphanumericSet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ $%*+-./:"
+
+// Per mode: its indicator, the bits of a segment's length by version class, and the bits of a group
+// of characters by how many are left for it (a group has 3 digits, 2 alphanumeric characters or 1 byte).
+var (
+	indicators = [modes]uint{1, 2, 4}
+	lengthBits = [modes][3]int{{10, 12, 14}, {9, 11, 13}, {8, 16, 16}}
+	groupBits  = [modes][4]int{{0, 4, 7, 10}, {0, 6, 11}, {0, 8}}
+	groupSizes = [modes]int{3, 2, 1}
+)
+
+// class says which lengthBits count: versions 1 to 9, 10 to 26, 27 to 40.
+func class(version int) int {
+	switch {
+	case version < 10:
+		return 0
+	case version < 27:
+		return 1
+	}
+	return 2
+}
+
+func allows(m mode, c byte) bool {
+	switch m {
+	case numeric:
+		return '0' <= c && c <= '9'
+	case alphanumeric:
+		return strings.IndexByte(alphanumericSet, c) >= 0
+	}
+	return true
+}
+
+// textBits is how many bits n characters take in mode m.
+func textBits(m mode, n int) int {
+	size := groupSizes[m]
+	return n/size*groupBits[m][size] + groupBits[m][n%size]
+}
+
+// longest is how many characters of mode m fit the given bits in one segment of the largest symbol.
+func longest(m mode, bits int) int {
+	bits -= 4 + lengthBits[m][2]
+	n := bits / groupBits[m][groupSizes[m]] * groupSizes[m]
+	for textBits(m, n+1) <= bits {
+		n++
+	}
+	return n
+}
+
+// segment is a stretch of the text in one mode.
+type segment struct {
+	mode   mode
+	length int // in bytes
+}
+
+// split cuts data into the segments that need the fewest bits in the version's class, and says how many those are.
+//
+// It works backwards: least[m] is the fewest sixths of a bit for the rest of data when it begins in mode m, the
+// header of that first segment not counted. In sixths, a digit (10 bits for 3) and an alphanumeric character
+// (11 bits for 2) have whole costs; what a last, incomplete group needs beyond that is less than a bit, and is
+// taken up by rounding a segment's sum up to whole bits.
+func split(data string, version int) ([]segment, int) {
+	var sixths = [modes]int{20, 33, 48}
+	next := make([][modes]mode, len(data)) // the mode after position i when i is in mode m
+	var least, header [modes]int
+	for m := range header {
+		header[m] = 6 * (4 + lengthBits[m][class(version)])
+	}
+	const never = 1 << 30
+	for i := len(data) - 1; i >= 0; i-- {
+		var here [modes]int
+		for m := range modes {
+			if !allows(m, data[i]) {
+				here[m] = never
+				continue
+			}
+			here[m] = never
+			if i == len(data)-1 {
+				here[m], next[i][m] = sixths[m], m
+				continue
+			}
+			for _, then := range [...]mode{m, numeric, alphanumeric, byteMode} {
+				cost := least[then]
+				if then != m {
+					cost = (cost+5)/6*6 + header[then]
+				}
+				if cost+sixths[m] < here[m] {
+					here[m], next[i][m] = cost+sixths[m], then
+				}
+			}
+		}
+		least = here
+	}
+
+	m := byteMode
+	for other := range modes {
+		if least[other]+header[other] < least[m]+header[m] {
+			m = other
+		}
+	}
+	var segments []segment
+	bits := 0
+	for i := 0; i < len(data); {
+		start := i
+		for i < len(data) {
+			i++
+			if next[i-1][m] != m {
+				break
+			}
+		}
+		segments = append(segments, segment{m, i - start})
+		bits += 4 + lengthBits[m][class(version)] + textBits(m, i-start)
+		m = next[i-1][m]
+	}
+	return segments, bits
+}
+
+// pack writes segments, terminator and padding into the symbol's data bytes (section 7.4).
+func pack(data string, segments []segment, version int, level Level) []byte {
+	w := bitWriter{bytes: make([]byte, 0, dataBytes(version, level))}
+	for _, s := range segments {
+		w.write(indicators[s.mode], 4)
+		w.write(uint(s.length), lengthBits[s.mode][class(version)])
+		text := data[:s.length]
+		data = data[s.length:]
+		for len(text) > 0 {
+			n := min(groupSizes[s.mode], len(text))
+			w.write(group(s.mode, text[:n]), groupBits[s.mode][n])
+			text = text[n:]
+		}
+	}
+	w.write(0, min(4, 8*cap(w.bytes)-w.bits))
+	w.write(0, -w.bits&7)
+	for pad := byte(0xec); len(w.bytes) < cap(w.bytes); pad ^= 0xec ^ 0x11 {
+		w.bytes = append(w.bytes, pad)
+	}
+	return w.bytes
+}
+
+// group is the number that a group of characters is written as.
+func group(m mode, text string) uint {
+	if m == byteMode {
+		return uint(text[0])
+	}
+	base, value := uint(10), uint(0)
+	if m == alphanumeric {
+		base = 45
+	}
+	for i := range text {
+		value = value*base + uint(strings.IndexByte(alphanumericSet, text[i]))
+	}
+	return value
+}
+
+// bitWriter appends numbers, most significant bit first.
+type bitWriter struct {
+	bytes []byte
+	bits  int
+}
+
+func (w *bitWriter) write(value uint, count int) {
+	for count--; count >= 0; count-- {
+		if w.bits%8 == 0 {
+			w.bytes = append(w.bytes, 0)
+		}
+		w.bytes[w.bits/8] |= byte(value>>count&1) << (7 - w.bits%8)
+		w.bits++
+	}
+}

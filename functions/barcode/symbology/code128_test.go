@@ -1,0 +1,208 @@
+package symbology
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/boombuler/barcode"
+
+	"svcapi/functions/barcode/internal/samples"
+)
+
+// read decodes the modules of a Code 128 symbol, with the standard's rules and not with the encoder's code.
+func read(code barcode.Barcode) (text string, symbols []int, err error) {
+	width := code.Bounds().Dx()
+	if (width-2)%11 != 0 {
+		return "", nil, fmt.Errorf("%d modules", width)
+	}
+	for x := 0; x+13 < width; x += 11 {
+		pattern := 0
+		for i := range 11 {
+			pattern <<= 1
+			if dark(code, x+i, 0) {
+				pattern |= 1
+			}
+		}
+		symbol := slices.Index(code128Patterns[:], pattern)
+		if symbol < 0 {
+			return "", nil, fmt.Errorf("no symbol character %011b", pattern)
+		}
+		symbols = append(symbols, symbol)
+	}
+	check := symbols[0]
+	for i, symbol := range symbols[:len(symbols)-1] {
+		check += i * symbol
+	}
+	if last := symbols[len(symbols)-1]; check%103 != last {
+		return "", nil, fmt.Errorf("check %d, want %d", last, check%103)
+	}
+	symbols = symbols[:len(symbols)-1]
+	return say(symbols), symbols, nil
+}
+
+// say is the text that symbol characters stand for.
+func say(symbols []int) string {
+	var text []byte
+	set, shifted := "ABC"[symbols[0]-103], false
+	for _, symbol := range symbols[1:] {
+		now := set
+		if shifted {
+			now = 'A' + 'B' - set
+		}
+		shifted = false
+		switch {
+		case now == 'C' && symbol < 100:
+			text = fmt.Appendf(text, "%02d", symbol)
+		case symbol == 98 && set != 'C':
+			shifted = true
+		case symbol == 99 && set != 'C':
+			set = 'C'
+		case symbol == 100 && set != 'B':
+			set = 'B'
+		case symbol == 101 && set != 'A':
+			set = 'A'
+		case symbol < 64, now == 'B' && symbol < 96:
+			text = append(text, byte(symbol+32))
+		case now == 'A' && symbol < 96:
+			text = append(text, byte(symbol-64))
+		default:
+			panic(fmt.Sprint("symbol character ", symbol, " in set ", string(set)))
+		}
+	}
+	return string(text)
+}
+
+// reachable tells by trying everything whether limit symbol characters after the start can say data[at:].
+func reachable(data string, at int, set byte, limit int) bool {
+	if at == len(data) {
+		return true
+	}
+	if limit == 0 {
+		return false
+	}
+	in := func(set byte) int { // characters that one symbol character of the set takes
+		c := data[at]
+		digit := func(i int) bool { return i < len(data) && data[i] >= '0' && data[i] <= '9' }
+		switch {
+		case set == 'A' && c < 96, set == 'B' && c >= 32:
+			return 1
+		case set == 'C' && digit(at) && digit(at+1):
+			return 2
+		}
+		return 0
+	}
+	if n := in(set); n > 0 && reachable(data, at+n, set, limit-1) {
+		return true
+	}
+	if set != 'C' && limit >= 2 && in('A'+'B'-set) == 1 && reachable(data, at+1, set, limit-2) {
+		return true
+	}
+	for _, other := range []byte("ABC") {
+		if other != set && reachable(data, at, other, limit-1) {
+			return true
+		}
+	}
+	return false
+}
+
+func canSay(data string, limit int) bool {
+	return reachable(data, 0, 'A', limit) || reachable(data, 0, 'B', limit) || reachable(data, 0, 'C', limit)
+}
+
+// Barcode rules, C128: the shortest symbol there is, shown by exhaustive search over all strings of up to 5 characters.
+// The alphabet has what the sets tell apart: only A, only B, A and B, and digits.
+func TestCode128IsShortest(t *testing.T) {
+	count := 0
+	var try func(data string)
+	try = func(data string) {
+		if data != "" {
+			count++
+			text, symbols, err := read(encode(t, "C128", data))
+			if err != nil || text != data {
+				t.Fatalf("%q is read as %q (%v)", data, text, err)
+			}
+			n := len(symbols) - 1
+			if !canSay(data, n) || canSay(data, n-1) {
+				t.Fatalf("%q takes %d symbol characters: %v", data, n, symbols)
+			}
+		}
+		if len(data) < 5 {
+			for _, c := range "\x01aA19" {
+				try(data + string(c))
+			}
+		}
+	}
+	try("")
+	if want := 5 + 25 + 125 + 625 + 3125; count != want {
+		t.Errorf("%d strings, want %d", count, want)
+	}
+	// Longer ones, where runs of digits and shifts weigh against each other.
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 300 {
+		data := ""
+		for range 6 + r.IntN(3) {
+			data += string("\x01aA1234"[r.IntN(7)])
+		}
+		_, symbols, err := read(encode(t, "C128", data))
+		if n := len(symbols) - 1; err != nil || !canSay(data, n) || canSay(data, n-1) {
+			t.Fatalf("%q takes %v (%v)", data, symbols, err)
+		}
+	}
+}
+
+// Barcode rules, C128A, C128B, C128C: one set only. C128: control characters are encoded, not replaced.
+func TestCode128ReadsBack(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	starts := map[string]int{"C128A": 103, "C128B": 104, "C128C": 105}
+	for _, name := range []string{"C128", "C128A", "C128B", "C128C"} {
+		for range 500 {
+			data := samples.Random(r, name)
+			text, symbols, err := read(encode(t, name, data))
+			if err != nil || text != data {
+				t.Fatalf("%s %q is read as %q (%v)", name, data, text, err)
+			}
+			if name == "C128" {
+				continue
+			}
+			if symbols[0] != starts[name] {
+				t.Errorf("%s %q starts with %d", name, data, symbols[0])
+			}
+			for _, symbol := range symbols[1:] {
+				if symbol >= 100 || symbol >= 96 && name != "C128C" {
+					t.Errorf("%s %q has the special symbol character %d", name, data, symbol)
+				}
+			}
+		}
+	}
+	all := make([]byte, 128)
+	for i := range all {
+		all[i] = byte(i)
+	}
+	if text, _, err := read(encode(t, "C128", string(all))); err != nil || text != string(all) {
+		t.Errorf("all of ASCII is read as %q (%v)", text, err)
+	}
+}
+
+// A worked example: PJJ123C in set A has the check symbol character 54.
+func TestCode128WorkedExample(t *testing.T) {
+	code := encode(t, "C128A", "PJJ123C")
+	check := 0
+	for i := range 11 {
+		check <<= 1
+		if dark(code, code.Bounds().Dx()-13-11+i, 0) {
+			check |= 1
+		}
+	}
+	if check != code128Patterns[54] {
+		t.Errorf("check %011b, want symbol character 54", check)
+	}
+}
+
+func BenchmarkCode128(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		encode(b, "C128", "SVC-2026/11 00481516")
+	}
+}

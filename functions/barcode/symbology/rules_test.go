@@ -1,0 +1,169 @@
+package symbology
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"svcapi/functions/barcode/internal/samples"
+)
+
+// Contract, barcode: 400 where the renderer rejects the data for the type. The message names the type, the rule and
+// the offending character with its position or the expected check digit.
+func TestRejections(t *testing.T) {
+	for _, c := range []struct{ name, data, message string }{
+		{"C128", "", "C128: takes ASCII characters 0 to 127 only; the data is empty"},
+		{"C128", "naïve", "C128: takes ASCII characters 0 to 127 only; found 'ï' at position 3"},
+		{"C128", "ab\u00f1", "C128: takes ASCII characters 0 to 127 only; found 'ñ' at position 3"},
+		{"C128", "日本", "C128: takes ASCII characters 0 to 127 only; found '日' at position 1"},
+		{"C128A", "ABc", "C128A: takes ASCII characters 0 to 95 only; found 'c' at position 3"},
+		{"C128A", "é", "C128A: takes ASCII characters 0 to 95 only; found 'é' at position 1"},
+		{"C128B", "a\tb", "C128B: takes ASCII characters 32 to 127 only; found '\\t' at position 2"},
+		{"C128B", "né", "C128B: takes ASCII characters 32 to 127 only; found 'é' at position 2"},
+		{"C128C", "12a4", "C128C: takes digits only; found 'a' at position 3"},
+		{"C128C", "123", "C128C: takes an even count of digits; found 3"},
+		{"C128C", "", "C128C: takes digits only; the data is empty"},
+		{"EAN13", "12345678901x", "EAN13: takes digits only; found 'x' at position 12"},
+		{"EAN13", "40063813339", "EAN13: takes 12 digits, or 13 with the check digit; found 11"},
+		{"EAN13", "40063813339311", "EAN13: takes 12 digits, or 13 with the check digit; found 14"},
+		{"EAN13", "4006381333932", "EAN13: the check digit of 400638133393 must be 1; found 2"},
+		{"EAN13", "٤٠٠٦٣٨١٣٣٣٩٣", "EAN13: takes digits only; found '٤' at position 1"},
+		{"EAN8", "735135", "EAN8: takes 7 digits, or 8 with the check digit; found 6"},
+		{"EAN8", "73513538", "EAN8: the check digit of 7351353 must be 7; found 8"},
+		{"UPCA", "0360002914", "UPCA: takes 11 digits, or 12 with the check digit; found 10"},
+		{"UPCA", "036000291453", "UPCA: the check digit of 03600029145 must be 2; found 3"},
+		{"UPCE", "12345", "UPCE: takes 6, 7, 8, 11 or 12 digits; found 5"},
+		{"UPCE", "123456789", "UPCE: takes 6, 7, 8, 11 or 12 digits; found 9"},
+		{"UPCE", "12345-", "UPCE: takes digits only; found '-' at position 6"},
+		{"UPCE", "2654321", "UPCE: the number system (first digit) must be 0 or 1; found 2"},
+		{"UPCE", "06543218", "UPCE: the check digit of 0654321 must be 7; found 8"},
+		{"UPCE", "065100004328", "UPCE: the check digit of 06510000432 must be 7; found 8"},
+		{"UPCE", "120003", "UPCE: where the sixth digit is 3, the third must be 3 to 9; found 0"},
+		{"UPCE", "122003", "UPCE: where the sixth digit is 3, the third must be 3 to 9; found 2"},
+		{"UPCE", "123004", "UPCE: where the sixth digit is 4, the fourth must be 1 to 9; found 0"},
+		{"UPCE", "123405", "UPCE: where the sixth digit is 5, the fifth must be 1 to 9; found 0"},
+		{"UPCE", "123409", "UPCE: where the sixth digit is 9, the fifth must be 1 to 9; found 0"},
+		{"UPCE", "21234567890", "UPCE: only a UPC-A of number system 0 or 1 compresses; found 2"},
+		{"UPCE", "01234567890", "UPCE: the UPC-A 012345678905 has too few zeros in the right places to compress"},
+		{"C39", "Abc", "C39: takes 0-9, A-Z, - . $ / + % and space only; found 'b' at position 2"},
+		{"C39", "*A*", "C39: takes 0-9, A-Z, - . $ / + % and space only; found '*' at position 1"},
+		{"C39+", "A_B", "C39+: takes 0-9, A-Z, - . $ / + % and space only; found '_' at position 2"},
+		{"I25", "12 4", "I25: takes digits only; found ' ' at position 3"},
+		{"ITF14", "154001412887", "ITF14: takes 13 digits, or 14 with the check digit; found 12"},
+		{"ITF14", "15400141288764", "ITF14: the check digit of 1540014128876 must be 3; found 4"},
+		{"MSI", "12-3", "MSI: takes digits only; found '-' at position 3"},
+		{"POSTNET", "1234", "POSTNET: takes 5, 9 or 11 digits, not counting - and space; found 4"},
+		{"POSTNET", "- -", "POSTNET: takes 5, 9 or 11 digits, not counting - and space; found 0"},
+		{"POSTNET", "12345-678", "POSTNET: takes 5, 9 or 11 digits, not counting - and space; found 8"},
+		{"POSTNET", "1234O", "POSTNET: takes digits, - and space only; found 'O' at position 5"},
+	} {
+		kind, _ := Lookup(c.name)
+		_, err := kind.Encode(c.data)
+		if err == nil || err.Error() != c.message {
+			t.Errorf("%s %q: %v, want %s", c.name, c.data, err, c.message)
+		}
+	}
+}
+
+// widths are the modules of a symbol for n characters, from the table of the rules.
+var widths = map[string]func(n int) int{
+	"C128A":   func(n int) int { return 11*n + 35 },
+	"C128B":   func(n int) int { return 11*n + 35 },
+	"C128C":   func(n int) int { return 11*n/2 + 35 },
+	"EAN13":   func(int) int { return 95 },
+	"EAN8":    func(int) int { return 67 },
+	"UPCA":    func(int) int { return 95 },
+	"UPCE":    func(int) int { return 51 },
+	"C39":     func(n int) int { return 16*(n+2) - 1 },
+	"C39+":    func(n int) int { return 16*(n+3) - 1 },
+	"I25":     func(n int) int { return 9*(n+n%2) + 9 },
+	"ITF14":   func(int) int { return 135 },
+	"MSI":     func(n int) int { return 12*n + 7 },
+	"POSTNET": func(n int) int { return 10*n + 13 },
+}
+
+// Random data of every type is accepted and as wide as the rules say.
+func TestWidths(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, name := range Names() {
+		for range 300 {
+			data := samples.Random(r, name)
+			size := encode(t, name, data).Bounds().Size()
+			if name == "C128" {
+				if (size.X-35)%11 != 0 || size.X > 11*2*len(data)+35+11*len(data) {
+					t.Errorf("C128 %q is %d modules wide", data, size.X)
+				}
+				continue
+			}
+			n := len(data)
+			if name == "POSTNET" {
+				n = len(strings.NewReplacer("-", "", " ", "").Replace(data))
+			}
+			if want := widths[name](n); size.X != want {
+				t.Errorf("%s %q is %d modules wide, want %d", name, data, size.X, want)
+			}
+		}
+	}
+}
+
+// Every wrong check digit is refused, and the right one is the one that is added.
+func TestCheckDigits(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for name, length := range map[string]int{"EAN13": 13, "EAN8": 8, "UPCA": 12, "ITF14": 14} {
+		kind, _ := Lookup(name)
+		for range 100 {
+			data := samples.Digits(r, length-1)
+			accepted := ""
+			for check := '0'; check <= '9'; check++ {
+				if _, err := kind.Encode(data + string(check)); err == nil {
+					accepted += data + string(check)
+				}
+			}
+			if content := encode(t, name, data).Content(); accepted != content {
+				t.Errorf("%s %s: accepted %q, added %q", name, data, accepted, content)
+			}
+		}
+	}
+}
+
+// Each UPC-E stands for one UPC-A and back, over all of them.
+func TestUPCEIsOneToOne(t *testing.T) {
+	for n := range 1_000_000 {
+		six := fmt.Sprintf("%06d", n)
+		full, err := expandUPCE('0', six)
+		if err != nil {
+			continue
+		}
+		if back, err := compressUPCA(full + "0"); err != nil || back != "0"+six {
+			t.Fatalf("%s stands for %s, which compresses to %s (%v)", six, full, back, err)
+		}
+	}
+}
+
+// No data breaks an encoder, and a rejection names its type.
+func FuzzEncode(f *testing.F) {
+	for i := range types {
+		f.Add(uint8(i), "1234567")
+		f.Add(uint8(i), "12345-6789")
+		f.Add(uint8(i), "A\x00é*")
+	}
+	f.Fuzz(func(t *testing.T, number uint8, data string) {
+		kind := &types[int(number)%len(types)]
+		code, err := kind.Encode(data)
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), kind.Name+": ") || !utf8.ValidString(err.Error()) {
+				t.Fatalf("%s %q: %v", kind.Name, data, err)
+			}
+			return
+		}
+		size := code.Bounds().Size()
+		if !dark(code, 0, 0) || !dark(code, size.X-1, 0) {
+			t.Fatalf("%s %q does not begin and end with a bar", kind.Name, data)
+		}
+		if len(data) <= 80 && size.X > 35+11*3*80 {
+			t.Fatalf("%s %q is %d modules wide", kind.Name, data, size.X)
+		}
+	})
+}

@@ -1,0 +1,116 @@
+package symbology
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/boombuler/barcode"
+	"github.com/boombuler/barcode/utils"
+)
+
+// upceDigits are a digit's seven modules in number sets A (odd parity) and B (even parity).
+var upceDigits = [2][10]int{
+	{0b0001101, 0b0011001, 0b0010011, 0b0111101, 0b0100011, 0b0110001, 0b0101111, 0b0111011, 0b0110111, 0b0001011},
+	{0b0100111, 0b0110011, 0b0011011, 0b0100001, 0b0011101, 0b0111001, 0b0000101, 0b0010001, 0b0001001, 0b0010111},
+}
+
+// upceParities say, by check digit, which of the six digits are of set B (1) in number system 0.
+// Number system 1 has the opposite.
+var upceParities = [10]int{
+	0b111000, 0b110100, 0b110010, 0b110001, 0b101100, 0b100110, 0b100011, 0b101010, 0b101001, 0b100101,
+}
+
+// upcE follows GS1 General Specifications, 5.2.1: 51 modules. It takes the forms that people have at hand: 6
+// digits (number system 0), 7 (with the number system), 8 (with the check digit as well), and 11 or 12
+// digits of a UPC-A that compresses. The check digit is that of the UPC-A.
+func upcE(data string) (barcode.Barcode, error) {
+	if err := onlyDigits(data); err != nil {
+		return nil, err
+	}
+	number := data // number system, six digits, perhaps the check digit
+	switch len(data) {
+	case 6:
+		number = "0" + data
+	case 7, 8:
+	case 11, 12:
+		full, err := withCheckDigit(data, 12)
+		if err != nil {
+			return nil, err
+		}
+		if number, err = compressUPCA(full); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, fmt.Errorf("takes 6, 7, 8, 11 or 12 digits; found %d", len(data))
+	}
+
+	system, six := number[0], number[1:7]
+	if system > '1' {
+		return nil, fmt.Errorf("the number system (first digit) must be 0 or 1; found %c", system)
+	}
+	full, err := expandUPCE(system, six)
+	if err != nil {
+		return nil, err
+	}
+	check := checkDigit(full)
+	if len(number) == 8 {
+		if err := wantCheckDigit(number, check); err != nil {
+			return nil, err
+		}
+	}
+
+	parity := upceParities[check-'0']
+	if system == '1' {
+		parity = ^parity
+	}
+	bars := new(utils.BitList)
+	bars.AddBits(0b101, 3)
+	for i := range six {
+		bars.AddBits(upceDigits[parity>>(5-i)&1][six[i]-'0'], 7)
+	}
+	bars.AddBits(0b010101, 6)
+	return utils.New1DCode("UPC E", string(system)+six+string(check), bars), nil
+}
+
+// expandUPCE returns the 11 digits of the UPC-A that six stands for. Six digits that would stand for the same
+// number as another, shorter suppression are forbidden.
+func expandUPCE(system byte, six string) (string, error) {
+	last := six[5]
+	switch {
+	case last == '3' && six[2] <= '2':
+		return "", fmt.Errorf("where the sixth digit is 3, the third must be 3 to 9; found %c", six[2])
+	case last == '4' && six[3] == '0':
+		return "", errors.New("where the sixth digit is 4, the fourth must be 1 to 9; found 0")
+	case last >= '5' && six[4] == '0':
+		return "", fmt.Errorf("where the sixth digit is %c, the fifth must be 1 to 9; found 0", last)
+	}
+	s := string(system)
+	switch last {
+	case '0', '1', '2':
+		return s + six[:2] + string(last) + "0000" + six[2:5], nil
+	case '3':
+		return s + six[:3] + "00000" + six[3:5], nil
+	case '4':
+		return s + six[:4] + "00000" + six[4:5], nil
+	}
+	return s + six[:5] + "0000" + string(last), nil
+}
+
+// compressUPCA returns number system and six digits of the UPC-E that stands for the 12 digits of full.
+func compressUPCA(full string) (string, error) {
+	if full[0] > '1' {
+		return "", fmt.Errorf("only a UPC-A of number system 0 or 1 compresses; found %c", full[0])
+	}
+	maker, item := full[1:6], full[6:11]
+	switch {
+	case maker[2] <= '2' && maker[3:] == "00" && item[:2] == "00":
+		return full[:3] + item[2:] + maker[2:3], nil
+	case maker[2] >= '3' && maker[3:] == "00" && item[:3] == "000":
+		return full[:4] + item[3:] + "3", nil
+	case maker[3] != '0' && maker[4] == '0' && item[:4] == "0000":
+		return full[:5] + item[4:] + "4", nil
+	case maker[4] != '0' && item[:4] == "0000" && item[4] >= '5':
+		return full[:6] + item[4:], nil
+	}
+	return "", fmt.Errorf("the UPC-A %s has too few zeros in the right places to compress", full)
+}

@@ -1,0 +1,132 @@
+package symbology
+
+import (
+	"bufio"
+	"encoding/json"
+	"image/color"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/boombuler/barcode"
+)
+
+// vector is one line of testdata/vectors.jsonl: what encoders that are not this project's draw.
+type vector struct {
+	Type, Data, Bars string
+	Sources          []string
+}
+
+func vectors(t testing.TB) []vector {
+	t.Helper()
+	file, err := os.Open("../testdata/vectors.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var all []vector
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		var v vector
+		if err := json.Unmarshal(lines.Bytes(), &v); err != nil {
+			t.Fatal(err)
+		}
+		if v.Type != "QR" {
+			all = append(all, v)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func encode(t testing.TB, name, data string) barcode.Barcode {
+	t.Helper()
+	kind, ok := Lookup(name)
+	if !ok {
+		t.Fatalf("no type %s", name)
+	}
+	code, err := kind.Encode(data)
+	if err != nil {
+		t.Fatalf("%s %q: %v", name, data, err)
+	}
+	return code
+}
+
+func dark(code barcode.Barcode, x, y int) bool { return code.At(x, y) == color.Color(color.Black) }
+
+// bars writes a symbol as the vectors do: widths of bar, space, bar, ...; for two heights T and S.
+func bars(code barcode.Barcode) string {
+	size := code.Bounds().Size()
+	var b strings.Builder
+	if size.Y > 1 {
+		for x := 0; x < size.X; x += 2 {
+			if dark(code, x, 0) {
+				b.WriteByte('T')
+			} else {
+				b.WriteByte('S')
+			}
+		}
+		return b.String()
+	}
+	for x := 0; x < size.X; {
+		start := x
+		for x < size.X && dark(code, x, 0) == dark(code, start, 0) {
+			x++
+		}
+		b.WriteString(strconv.Itoa(x - start))
+	}
+	return b.String()
+}
+
+// The modules of every type are those that two independent encoders draw.
+func TestVectors(t *testing.T) {
+	perType := map[string]int{}
+	for _, v := range vectors(t) {
+		perType[v.Type]++
+		if len(v.Sources) < 2 {
+			t.Errorf("%s %q has the sources %v, want two", v.Type, v.Data, v.Sources)
+		}
+		if got := bars(encode(t, v.Type, v.Data)); got != v.Bars {
+			t.Errorf("%s %q\n got %s\nwant %s (%s)", v.Type, v.Data, got, v.Bars, strings.Join(v.Sources, ", "))
+		}
+	}
+	for _, name := range Names() {
+		if perType[name] < 10 {
+			t.Errorf("%s has %d vectors, want at least 10", name, perType[name])
+		}
+	}
+}
+
+// Worked examples of check digits and of the text that they are part of.
+func TestWorkedExamples(t *testing.T) {
+	for _, example := range []struct{ name, data, content, source string }{
+		{"EAN13", "629104150021", "6291041500213", "GS1, how to calculate a check digit"},
+		{"EAN13", "978030640615", "9780306406157", "International ISBN Agency, users' manual"},
+		{"EAN13", "4006381333931", "4006381333931", "Wikipedia, International Article Number"},
+		{"EAN8", "9638507", "96385074", "common example of an EAN-8"},
+		{"UPCA", "03600029145", "036000291452", "Wikipedia, Universal Product Code"},
+		{"UPCE", "654321", "06543217", "Wikipedia, Universal Product Code: UPC-A 065100004327"},
+		{"UPCE", "065100004327", "06543217", "the same, as UPC-A"},
+		{"UPCE", "06510000432", "06543217", "the same without check digit"},
+		{"UPCE", "06543217", "06543217", "the same with check digit"},
+		{"ITF14", "1540014128876", "15400141288763", "Wikipedia, ITF-14"},
+		{"I25", "123", "0123", "barcode rules: an odd count gets a leading 0"},
+		{"POSTNET", "55555-1237", "55555-1237", "ZIP+4 with check digit 2"},
+		{"C39+", "+A123BJC5D6E71", "+A123BJC5D6E71", "HIBC supplier label, check character G"},
+	} {
+		if got := encode(t, example.name, example.data).Content(); got != example.content {
+			t.Errorf("%s %s: content %s, want %s (%s)", example.name, example.data, got, example.content, example.source)
+		}
+	}
+	// The check is drawn: the same bars as with the check as data, where the type has a form without.
+	if with, without := bars(encode(t, "C39+", "+A123BJC5D6E71")), bars(encode(t, "C39", "+A123BJC5D6E71G")); with != without {
+		t.Errorf("C39+: the check character is not G")
+	}
+	postnet := bars(encode(t, "POSTNET", "55555-1237"))
+	if check := postnet[len(postnet)-6 : len(postnet)-1]; check != "SSTST" {
+		t.Errorf("POSTNET 55555-1237: check bars %s, want those of 2", check)
+	}
+}

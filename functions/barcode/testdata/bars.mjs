@@ -1,0 +1,52 @@
+// The bars that bwip-js draws, as strings: widths of bar, space, bar, ... in modules ("211232"), for POSTNET
+// T (tall) and S (short). Rules of the project that are options there are set here.
+//
+// As a program: reads a JSON array of [type, data] and writes a JSON array of bars. The working directory is the one
+// that `make barcode-tools` installs the packages in.
+import { createRequire } from 'node:module';
+
+const bwipjs = createRequire(`${process.cwd()}/`)('bwip-js');
+
+const encoders = {
+  C128: ['code128', {}],
+  C128A: ['code128', { suppressc: true }],
+  C128B: ['code128', { suppressc: true }],
+  C128C: ['code128', {}],
+  EAN13: ['ean13', {}],
+  EAN8: ['ean8', {}],
+  UPCA: ['upca', {}],
+  UPCE: ['upce', {}],
+  C39: ['code39', {}],
+  'C39+': ['code39', { includecheck: true }],
+  I25: ['interleaved2of5', {}],
+  ITF14: ['itf14', {}],
+  MSI: ['msi', {}],
+  POSTNET: ['postnet', {}],
+};
+
+// bwip-js draws wide elements of Interleaved 2 of 5 two modules wide; the project draws three.
+const wideIsTwo = new Set(['I25', 'ITF14']);
+
+export function bars(type, data) {
+  const [bcid, options] = encoders[type];
+  const { sbs, bhs } = bwipjs.raw({ bcid, text: data, ...options })[0];
+  if (type === 'POSTNET') return bhs.map((height) => (height > 0.1 ? 'T' : 'S')).join('');
+  const widths = wideIsTwo.has(type) ? sbs.map((width) => (width === 2 ? 3 : width)) : sbs;
+  // Some end in the light margin, which is no bar.
+  return widths.slice(0, widths.length - 1 + (widths.length % 2)).join('');
+}
+
+export function qrRows(data, level, version, mask) {
+  const { pixs, pixx } = bwipjs.raw({ bcid: 'qrcode', text: data, eclevel: level, version: String(version), mask: String(mask + 1) })[0];
+  const rows = [];
+  for (let y = 0; y < pixx; y++) rows.push(pixs.slice(y * pixx, (y + 1) * pixx).join(''));
+  return rows;
+}
+
+export const version = `bwip-js ${bwipjs.BWIPJS_VERSION.split(' ')[0]}`;
+
+if (process.argv[1] === import.meta.filename) {
+  let input = '';
+  for await (const chunk of process.stdin) input += chunk;
+  process.stdout.write(JSON.stringify(JSON.parse(input).map(([type, data]) => bars(type, data))));
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"svcapi/local/enginetest"
+	"svcapi/shared/credit"
+	"svcapi/shared/telemetry"
+)
+
+// TestAges: a reservation is settled when its request cannot be alive, a captured one is removed when
+// no late copy can arrive; younger ones are left alone.
+func TestAges(t *testing.T) {
+	client, tables := enginetest.Client(t)
+	store := credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger})
+	now := time.Now()
+	ages := Ages{Dead: time.Minute, Captured: 15 * time.Minute}
+	for i, test := range []struct {
+		name    string
+		age     time.Duration
+		reached string // the last step before the request died
+		want    credit.Settled
+		balance int64
+	}{
+		{"alive", 59 * time.Second, "reserve", "", 70},
+		{"died working", time.Minute, "reserve", credit.SettledReleased, 100},
+		{"alive and sending", 59 * time.Second, "mark", "", 70},
+		{"died sending", time.Minute, "mark", credit.SettledUncertain, 70},
+		{"died sending long ago", 15 * time.Minute, "mark", credit.SettledUncertain, 70},
+		{"captured, copies may follow", 15*time.Minute - time.Second, "capture", credit.SettledWaiting, 70},
+		{"captured", 15 * time.Minute, "capture", credit.SettledRemoved, 70},
+		{"all done", time.Hour, "remove", "", 70},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			project := fmt.Sprintf("p%d", i)
+			prepare(t, store, project, now.Add(-test.age), test.reached)
+			settler := &Settler{Store: store, Ages: ages, Now: func() time.Time { return now }, Log: telemetry.New(&bytes.Buffer{}, telemetry.Config{})}
+			report, err := settler.Run(t.Context())
+			if err != nil || report.Failed > 0 {
+				t.Fatalf("%+v, %v", report, err)
+			}
+			if test.want != "" && report.Settled[test.want] == 0 {
+				t.Errorf("settled %v", report.Settled)
+			}
+			if balance, err := store.Balance(t.Context(), project); err != nil || balance != test.balance {
+				t.Errorf("balance %d, %v", balance, err)
+			}
+			if _, err := client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &tables.Wallets, Key: wallet(project)}); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// prepare leaves a request of an SMS as it stood when it died.
+func prepare(t *testing.T, store *credit.Store, project string, at time.Time, reached string) {
+	t.Helper()
+	ctx := t.Context()
+	r := &credit.Reservation{
+		Project: project, Key: credit.NewKey(at, "r"), Credits: 30, Operation: credit.SMS,
+		Environment: "production", RequestID: "r", Irrevocable: true,
+	}
+	steps := []struct {
+		name string
+		take func() error
+	}{
+		{"wallet", func() error { return store.CreateWallet(ctx, project) }},
+		{"grant", func() error {
+			return store.Grant(ctx, credit.Movement{Project: project, ID: credit.NewKey(at, "g"), Credits: 100})
+		}},
+		{"reserve", func() error { return store.Reserve(ctx, r) }},
+		{"mark", func() error { return store.Mark(ctx, r) }},
+		{"capture", func() error { return store.Capture(ctx, r, credit.Outcome{}) }},
+		{"remove", func() error { store.Remove(ctx, r); return nil }},
+	}
+	for _, step := range steps {
+		if err := step.take(); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		if step.name == reached {
+			return
+		}
+	}
+}
+
+func wallet(project string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: project}}
+}
+
+// TestHandle: one run is one line with its metrics; a reservation that cannot be read is named and
+// does not keep the others from being settled.
+func TestHandle(t *testing.T) {
+	client, tables := enginetest.Client(t)
+	store := credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger})
+	now := time.Now()
+	for i := range 40 {
+		prepare(t, store, fmt.Sprintf("p%d", i), now.Add(-time.Hour), "reserve")
+	}
+	broken := wallet("broken")
+	broken["balance"] = &types.AttributeValueMemberN{Value: "0"}
+	broken["pending"] = &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"nonsense": &types.AttributeValueMemberS{Value: ""}}}
+	if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &tables.Wallets, Item: broken}); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	settler := &Settler{
+		Store: store, Ages: Ages{Dead: time.Minute, Captured: time.Hour}, Now: func() time.Time { return now },
+		Log: telemetry.New(&log, telemetry.Config{}),
+	}
+	if err := settler.Handle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	if len(lines) != 2 || !strings.Contains(lines[0], "nonsense of broken") {
+		t.Fatalf("log\n%s", log.String())
+	}
+	var line map[string]any
+	if err := json.Unmarshal([]byte(lines[1]), &line); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]float64{
+		"settled_released": 40, "settled_uncertain": 0, "settled_removed": 0, "settle_failed": 1, "settle_oldest": 3600,
+	} {
+		if got := line[name].(float64); got < want || got > want+1 {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
+	if line["_aws"] == nil {
+		t.Error("no metrics")
+	}
+}
+
+// TestOutOfTime: a run that is out of time says so, in its log line and to its caller.
+func TestOutOfTime(t *testing.T) {
+	client, tables := enginetest.Client(t)
+	var log bytes.Buffer
+	settler := &Settler{
+		Store: credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}),
+		Now:   time.Now, Log: telemetry.New(&log, telemetry.Config{}),
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), reserve)
+	defer cancel()
+	if err := settler.Handle(ctx); err == nil || !strings.Contains(log.String(), `"out_of_time":true`) {
+		t.Errorf("%v\n%s", err, log.String())
+	}
+}
+
+// TestConfig: ages that would settle a living request are refused.
+func TestConfig(t *testing.T) {
+	for _, test := range []struct {
+		after, captured string
+		valid           bool
+	}{
+		{"90", "900", true},
+		{"10", "10", true},
+		{"0", "900", false},
+		{"90", "89", false},
+		{"", "900", false},
+		{"soon", "900", false},
+	} {
+		for name, value := range map[string]string{
+			"WALLETS_TABLE": "w", "LEDGER_TABLE": "l", "SETTLE_AFTER_SECONDS": test.after, "SETTLE_CAPTURED_AFTER_SECONDS": test.captured,
+		} {
+			t.Setenv(name, value)
+		}
+		cfg, err := loadConfig()
+		if (err == nil) != test.valid {
+			t.Errorf("%s, %s: %v", test.after, test.captured, err)
+		}
+		if err == nil && cfg.Ages().Dead.Seconds() != float64(cfg.After) {
+			t.Errorf("ages %+v", cfg.Ages())
+		}
+	}
+}

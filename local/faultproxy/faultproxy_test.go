@@ -1,0 +1,78 @@
+package faultproxy_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"svcapi/local/faultproxy"
+)
+
+// TestFates: what arrives, and what the client sees of it.
+func TestFates(t *testing.T) {
+	var arrived atomic.Value
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		arrived.Store(r.Method + " " + r.URL.RequestURI() + " " + r.Header.Get("X-Amz-Target") + " " + string(body))
+		w.Header().Set("X-Answer", "yes")
+		w.WriteHeader(http.StatusTeapot)
+		_, _ = io.WriteString(w, "the answer")
+	}))
+	defer service.Close()
+	for _, test := range []struct {
+		fate    faultproxy.Fate
+		arrives bool
+		answer  string
+		whole   bool
+	}{
+		{faultproxy.Deliver, true, "the answer", true},
+		{faultproxy.DropRequest, false, "", false},
+		{faultproxy.DropAnswer, true, "", false},
+		{faultproxy.CutAnswer, true, "the a", false},
+	} {
+		t.Run(string(test.fate), func(t *testing.T) {
+			arrived.Store("")
+			requests := make(chan *faultproxy.Request, 1)
+			proxy, err := faultproxy.Start(service.URL, func(r *faultproxy.Request) faultproxy.Fate {
+				requests <- r
+				return test.fate
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer proxy.Close()
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, proxy.URL("a worker")+"/x%2Fy?z=1", strings.NewReader("body"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set("X-Amz-Target", "DynamoDB_20120810.UpdateItem")
+			var content []byte
+			answer, err := http.DefaultClient.Do(request)
+			if err == nil {
+				if answer.StatusCode != http.StatusTeapot || answer.Header.Get("X-Answer") != "yes" {
+					t.Errorf("answer %v", answer)
+				}
+				content, err = io.ReadAll(answer.Body)
+				_ = answer.Body.Close()
+			}
+			if (err == nil) != test.whole || string(content) != test.answer {
+				t.Errorf("the client sees %q, %v", content, err)
+			}
+			const want = "POST /x%2Fy?z=1 DynamoDB_20120810.UpdateItem body"
+			if got := arrived.Load(); (got == want) != test.arrives || !test.arrives && got != "" {
+				t.Errorf("arrived: %q", got)
+			}
+			kept := <-requests
+			if kept.Client != "a worker" || kept.Operation != "UpdateItem" {
+				t.Errorf("request %+v", kept)
+			}
+			arrived.Store("")
+			if err := kept.Deliver(t.Context()); err != nil || arrived.Load() != want {
+				t.Errorf("late: %q, %v", arrived.Load(), err)
+			}
+		})
+	}
+}

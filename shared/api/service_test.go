@@ -1,0 +1,330 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+
+	"svcapi/local/enginetest"
+	"svcapi/shared/credit"
+	"svcapi/shared/project"
+	"svcapi/shared/telemetry"
+)
+
+func TestMain(m *testing.M) { enginetest.Main(m) }
+
+// house is a service with one project that has 1,000 credits.
+type house struct {
+	*Service
+	client, secret string
+	log            bytes.Buffer
+}
+
+func build(t *testing.T) *house {
+	t.Helper()
+	db, tables := enginetest.Client(t)
+	h := &house{}
+	cfg := Config{
+		Stage: "test", ProjectsTable: tables.Projects, TransientTable: tables.Transient, WalletsTable: tables.Wallets, LedgerTable: tables.Ledger,
+		ProjectCacheSeconds: 10, Prices: credit.Prices{SMS: 10}, PlaygroundOrigin: "https://docs.example",
+	}
+	h.Service = New(cfg, db, telemetry.New(&h.log, telemetry.Config{Level: "INFO"}))
+	ctx, store := t.Context(), project.NewStore(db, tables.Projects)
+	_, err := store.CreateProject(ctx, project.Project{ID: "acme", Name: "Acme", Limit: project.RateLimit{Requests: 1000, Window: time.Minute}})
+	if err == nil {
+		err = store.PutIntegration(ctx, "acme", project.Integration{Kind: project.SMS, Environment: project.Development, Vendor: "v", Mode: project.Managed, Active: true})
+	}
+	if err == nil {
+		h.client, h.secret, err = store.IssueCredential(ctx, "acme", project.Development)
+	}
+	if err == nil {
+		err = errors.Join(h.wallet.CreateWallet(ctx, "acme"),
+			h.wallet.Grant(ctx, credit.Movement{Project: "acme", ID: credit.NewKey(time.Now(), "grant"), Credits: 1000, Reason: "test", Actor: "test"}))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// call sends a request through the Lambda adapter.
+func (h *house) call(t *testing.T, route Route, path, body string, header map[string]string) (int, map[string]any, http.Header) {
+	t.Helper()
+	if header == nil {
+		header = map[string]string{}
+	}
+	header["X-API-KEY"], header["X-API-SECRET"] = h.client, h.secret
+	id := uuid.NewString()
+	response, err := Lambda(h.Handler(route))(t.Context(), events.APIGatewayProxyRequest{
+		HTTPMethod: "POST", Path: path, Headers: header, Body: body,
+		RequestContext: events.APIGatewayProxyRequestContext{RequestID: id, RequestTimeEpoch: time.Now().UnixMilli()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var envelope map[string]any
+	if err := json.Unmarshal([]byte(response.Body), &envelope); err != nil {
+		t.Fatalf("%v in %q", err, response.Body)
+	}
+	headers := http.Header(response.MultiValueHeaders)
+	if envelope["request_id"] != id || response.MultiValueHeaders["X-SVC-Request-ID"][0] != id {
+		t.Errorf("request ID %v, %v; want %s", envelope["request_id"], headers, id)
+	}
+	return response.StatusCode, envelope, headers
+}
+
+// job is an operation of 10 credits whose work is run.
+func operation(irrevocable bool, run func(context.Context) (*Result, error)) Route {
+	return &Operation[string]{
+		Name: "test", Method: "POST", Path: "/test", Kind: project.SMS, Price: credit.SMS,
+		Decode: func(in *Input) (string, error) { return in.Text("text", Text{Required: true}), nil },
+		Sends:  func(string) bool { return irrevocable },
+		Prepare: func(_ context.Context, call *Call, text string) (*Job, error) {
+			if text == "panic" {
+				panic("in Prepare")
+			}
+			return &Job{Credits: call.Credits(1), Irrevocable: irrevocable, Run: run}, nil
+		},
+	}
+}
+
+// Whatever the work does, the envelope comes back and the money is right.
+func TestOutcomes(t *testing.T) {
+	h := build(t)
+	vendor := func(status int, uncertain bool) func(context.Context) (*Result, error) {
+		return func(context.Context) (*Result, error) {
+			return nil, &Error{Status: status, Code: CodeHTTPError, Message: "m", Vendor: "v", Reached: true, Uncertain: uncertain}
+		}
+	}
+	good := func(context.Context) (*Result, error) {
+		return &Result{Data: map[string]string{"a": "\xff"}, Vendor: "v"}, nil
+	}
+	cases := []struct {
+		name        string
+		irrevocable bool
+		run         func(context.Context) (*Result, error)
+		body        string
+		status      int
+		charged     int64
+		uncertain   int
+	}{
+		{"success", false, good, `{"text":"a"}`, 200, 10, 0},
+		{"irrevocable success", true, good, `{"text":"a"}`, 200, 10, 0},
+		{"a success that is free", false, func(context.Context) (*Result, error) { return &Result{NotCharged: true}, nil }, `{"text":"a"}`, 200, 0, 0},
+		{"certain failure", true, vendor(502, false), `{"text":"a"}`, 502, 0, 0},
+		{"uncertain outcome", true, vendor(503, true), `{"text":"a"}`, 503, 10, 1},
+		{"an error of no class", false, func(context.Context) (*Result, error) { return nil, errors.New("secret cause") }, `{"text":"a"}`, 500, 0, 0},
+		{"a panic", false, func(context.Context) (*Result, error) { panic("at work") }, `{"text":"a"}`, 500, 0, 0},
+		{"a panic that may have sent", true, func(context.Context) (*Result, error) { panic("at work") }, `{"text":"a"}`, 500, 10, 1},
+		{"a panic before anything was reserved", true, good, `{"text":"panic"}`, 500, 0, 0},
+		{"data that JSON cannot hold", false, func(context.Context) (*Result, error) { return &Result{Data: func() {}}, nil }, `{"text":"a"}`, 500, 10, 0},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			before := h.balance(t)
+			uncertain, _ := h.wallet.Uncertain(t.Context(), "acme")
+			status, envelope, _ := h.call(t, operation(c.irrevocable, c.run), "/test", c.body, nil)
+			if status != c.status || envelope["success"] != (status == 200) {
+				t.Errorf("got %d %v", status, envelope)
+			}
+			if charged := before - h.balance(t); charged != c.charged {
+				t.Errorf("charged %d, want %d", charged, c.charged)
+			}
+			now, err := h.wallet.Uncertain(t.Context(), "acme")
+			if err != nil || len(now)-len(uncertain) != c.uncertain {
+				t.Errorf("%d uncertain, %v", len(now)-len(uncertain), err)
+			}
+			if strings.Contains(envelopeMessage(envelope), "cause") || strings.Contains(envelopeMessage(envelope), "panic") {
+				t.Errorf("the answer tells the cause: %v", envelope)
+			}
+		})
+	}
+}
+
+func envelopeMessage(envelope map[string]any) string {
+	e, _ := envelope["error"].(map[string]any)
+	s, _ := e["message"].(string)
+	return s
+}
+
+func (h *house) balance(t *testing.T) int64 {
+	t.Helper()
+	n, err := h.wallet.Balance(t.Context(), "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// decisions: the playground's requests are those that say so and those of its origin.
+func TestPlayground(t *testing.T) {
+	h := build(t)
+	sends := operation(true, func(context.Context) (*Result, error) { return &Result{}, nil })
+	cases := []struct {
+		header map[string]string
+		want   int
+	}{
+		{nil, 200},
+		{map[string]string{"X-SVC-Client": "playground"}, 428},
+		{map[string]string{"Origin": "https://docs.example"}, 428},
+		{map[string]string{"Origin": "https://other.example"}, 200},
+		{map[string]string{"X-SVC-Client": "playground", "X-Confirm-Send": "yes"}, 428},
+		{map[string]string{"X-SVC-Client": "playground", "X-Confirm-Send": "TRUE"}, 200},
+		{map[string]string{"X-SVC-Client": "playground", "X-Confirm-Send": "1"}, 200},
+	}
+	for _, c := range cases {
+		if status, _, _ := h.call(t, sends, "/test", `{"text":"a"}`, c.header); status != c.want {
+			t.Errorf("%v: %d, want %d", c.header, status, c.want)
+		}
+	}
+}
+
+// decisions: what privacy mode keeps out of the log, and what it does not.
+func TestPrivacy(t *testing.T) {
+	h := build(t)
+	cases := []struct {
+		name   string
+		body   string
+		header map[string]string
+		shown  bool
+	}{
+		{"without it", `{"text":"needle"}`, nil, true},
+		{"by header", `{"text":"needle"}`, map[string]string{"X-Privacy-Mode": "true"}, false},
+		{"by header, 1", `{"text":"needle"}`, map[string]string{"X-Privacy-Mode": "1"}, false},
+		{"by header, no", `{"text":"needle"}`, map[string]string{"X-Privacy-Mode": "0"}, true},
+		{"by field", `{"text":"needle","privacy_mode":true}`, nil, false},
+		{"by field, no", `{"text":"needle","privacy_mode":false}`, nil, true},
+		{"by field of a wrong type", `{"text":"needle","privacy_mode":"yes"}`, nil, false},
+		{"where a field is wrong", `{"needle":1}`, nil, false},
+		{"where the body is malformed", `{"needle`, nil, false},
+	}
+	run := func(context.Context) (*Result, error) {
+		return nil, (&Error{Status: 400, Code: CodeHTTPError, Message: "m"}).Because(errors.New("pin"))
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			h.log.Reset()
+			h.call(t, operation(false, run), "/test", c.body, c.header)
+			line := h.log.String()
+			if strings.Contains(line, "needle") != c.shown || strings.Contains(line, "pin") != c.shown {
+				t.Errorf("logged %s", line)
+			}
+			if strings.Contains(line, h.secret) {
+				t.Error("the secret is logged")
+			}
+		})
+	}
+}
+
+// decisions: error.details name what is wrong; the request ID stands everywhere; nothing routes by accident.
+func TestRoutes(t *testing.T) {
+	h := build(t)
+	route := &Operation[string]{
+		Name: "param", Method: "POST", Path: "/v1/{code}/x", Kind: project.SMS,
+		Decode: func(in *Input) (string, error) { return in.Parameter("code"), nil },
+		Prepare: func(_ context.Context, _ *Call, code string) (*Job, error) {
+			return &Job{Run: func(context.Context) (*Result, error) { return &Result{Data: code}, nil }}, nil
+		},
+	}
+	cases := []struct {
+		path string
+		want int
+		data any
+	}{
+		{"/v1/abc/x", 200, "abc"},
+		{"/v1/a%2Fb/x", 200, "a/b"},
+		{"/v1/a%3Fb/x", 200, "a?b"},
+		{"/v1/%C3%A9/x", 200, "é"},
+		{"/v1/a/b/x", 404, nil},
+		{"/v1//x", 404, nil},
+		{"//v1/abc/x", 404, nil},
+		{"/v1/abc/x/", 404, nil},
+		{"/v1/abc/%78", 404, nil},
+		{"/V1/abc/x", 404, nil},
+		{"/v1/%zz/x", 404, nil},
+		{"/v1/%/x", 404, nil},
+		{"/v1/../v1/abc/x", 404, nil},
+		{"", 404, nil},
+	}
+	for _, c := range cases {
+		status, envelope, _ := h.call(t, route, c.path, `{}`, nil)
+		if status != c.want || envelope["data"] != c.data {
+			t.Errorf("%q: %d %v, want %d %v", c.path, status, envelope, c.want, c.data)
+		}
+	}
+}
+
+// The work ends at the gateway's limit less what capture and answer need, and
+// a replayed event's old time is not believed.
+func TestDeadline(t *testing.T) {
+	for _, c := range []struct {
+		age  time.Duration
+		want time.Duration // left for the request; 0: no deadline
+	}{
+		{0, 29 * time.Second},
+		{10 * time.Second, 19 * time.Second},
+		{2 * time.Minute, 0},
+		{-2 * time.Minute, 0},
+	} {
+		ctx, cancel := withDeadline(context.Background(), time.Now().Add(-c.age).UnixMilli())
+		deadline, ok := ctx.Deadline()
+		if left := time.Until(deadline); ok != (c.want > 0) || ok && (left-c.want).Abs() > time.Second {
+			t.Errorf("age %v: %v left", c.age, left)
+		}
+		cancel()
+	}
+}
+
+func TestCut(t *testing.T) {
+	if got := cut("ab😀", 4); got != "ab" {
+		t.Errorf("%q", got)
+	}
+	if got := cut("ab", 2); got != "ab" {
+		t.Errorf("%q", got)
+	}
+}
+
+// One line per request, with its metrics; never a dimension per project.
+func TestLogLine(t *testing.T) {
+	h := build(t)
+	h.log.Reset()
+	h.call(t, operation(false, func(context.Context) (*Result, error) {
+		return &Result{Vendor: "v", Attributes: []slog.Attr{slog.Int("units", 2)}}, nil
+	}), "/test", `{"text":"a"}`, nil)
+	if n := strings.Count(h.log.String(), "\n"); n != 1 {
+		t.Fatalf("%d lines", n)
+	}
+	var line struct {
+		Operation, Outcome, Vendor, Project, Level, Message string
+		Credits                                             float64 `json:"Credits"`
+		Units                                               int
+		AWS                                                 struct {
+			CloudWatchMetrics []struct {
+				Namespace  string
+				Dimensions [][]string
+			}
+		} `json:"_aws"`
+	}
+	if err := json.Unmarshal(h.log.Bytes(), &line, json.MatchCaseInsensitiveNames(true)); err != nil {
+		t.Fatal(err)
+	}
+	if line.Operation != "test" || line.Outcome != "success" || line.Vendor != "v" || line.Project != "acme" || line.Credits != 10 || line.Units != 2 {
+		t.Errorf("%+v", line)
+	}
+	for _, set := range line.AWS.CloudWatchMetrics[0].Dimensions {
+		for _, name := range set {
+			if name != "operation" && name != "outcome" && name != "vendor" {
+				t.Errorf("dimension %s", name)
+			}
+		}
+	}
+}

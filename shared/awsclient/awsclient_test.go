@@ -1,0 +1,179 @@
+package awsclient_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+
+	"svcapi/local/enginetest"
+	"svcapi/local/faultproxy"
+	"svcapi/shared/awsclient"
+)
+
+func TestMain(m *testing.M) { enginetest.Main(m) }
+
+// proxied gives a client made from the environment alone, behind a proxy that decides by attempt
+// number, counted from 1.
+func proxied(t *testing.T, decide func(attempt int64, r *faultproxy.Request) faultproxy.Fate) (*dynamodb.Client, string) {
+	t.Helper()
+	_, tables := enginetest.Client(t)
+	var count atomic.Int64
+	proxy, err := faultproxy.Start(enginetest.URL(t), func(r *faultproxy.Request) faultproxy.Fate {
+		return decide(count.Add(1), r)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Close)
+	for name, value := range map[string]string{
+		"AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+		"AWS_ENDPOINT_URL_DYNAMODB": proxy.URL("test"), "AWS_MAX_ATTEMPTS": "1",
+	} {
+		t.Setenv(name, value)
+	}
+	cfg, err := awsclient.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return awsclient.DynamoDB(cfg), tables.Wallets
+}
+
+func get(ctx context.Context, client *dynamodb.Client, table string) (*dynamodb.GetItemOutput, error) {
+	return client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: &table, Key: map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "p"}},
+	})
+}
+
+// TestAttempts: whatever is lost, there are three attempts, whose number the caller learns.
+func TestAttempts(t *testing.T) {
+	for _, lost := range []faultproxy.Fate{faultproxy.DropRequest, faultproxy.DropAnswer, faultproxy.CutAnswer} {
+		for _, losses := range []int64{0, 1, 2, 3} {
+			t.Run(fmt.Sprintf("%s %d times", lost, losses), func(t *testing.T) {
+				client, table := proxied(t, func(attempt int64, _ *faultproxy.Request) faultproxy.Fate {
+					if attempt <= losses {
+						return lost
+					}
+					return faultproxy.Deliver
+				})
+				out, err := get(t.Context(), client, table)
+				if losses == awsclient.Attempts {
+					var last *retry.MaxAttemptsError
+					if !errors.As(err, &last) || last.Attempt != awsclient.Attempts {
+						t.Fatalf("got %v", err)
+					}
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				results, ok := retry.GetAttemptResults(out.ResultMetadata)
+				if !ok || int64(len(results.Results)) != losses+1 {
+					t.Errorf("%d attempts reported", len(results.Results))
+				}
+			})
+		}
+	}
+}
+
+// TestTimeout: an attempt without an answer ends after about a second, and so do three after three.
+func TestTimeout(t *testing.T) {
+	done := make(chan struct{})
+	client, table := proxied(t, func(int64, *faultproxy.Request) faultproxy.Fate {
+		<-done
+		return faultproxy.DropRequest
+	})
+	defer close(done)
+	began := time.Now()
+	_, err := get(t.Context(), client, table)
+	if took := time.Since(began); err == nil || took < 3*awsclient.AttemptTimeout || took > 4*awsclient.AttemptTimeout {
+		t.Errorf("took %s: %v", took, err)
+	}
+}
+
+// TestWarm: warming opens connections and is answered like any call.
+func TestWarm(t *testing.T) {
+	var queries atomic.Int64
+	client, table := proxied(t, func(_ int64, r *faultproxy.Request) faultproxy.Fate {
+		if r.Operation == "Query" {
+			queries.Add(1)
+		}
+		return faultproxy.Deliver
+	})
+	awsclient.Warm(t.Context(), client, table)
+	if queries.Load() != 2 {
+		t.Errorf("%d queries", queries.Load())
+	}
+}
+
+// TestEmptyEndpoint: a template's empty parameter is no endpoint.
+func TestEmptyEndpoint(t *testing.T) {
+	for name, value := range map[string]string{"AWS_REGION": "eu-west-1", "AWS_ENDPOINT_URL_DYNAMODB": "", "AWS_ENDPOINT_URL_SECRETS_MANAGER": ""} {
+		t.Setenv(name, value)
+	}
+	cfg, err := awsclient.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if endpoint := awsclient.DynamoDB(cfg).Options().BaseEndpoint; endpoint != nil {
+		t.Errorf("DynamoDB at %q", *endpoint)
+	}
+	if endpoint := awsclient.Secrets(cfg).Options().BaseEndpoint; endpoint != nil {
+		t.Errorf("Secrets Manager at %q", *endpoint)
+	}
+}
+
+// TestRetryable: a write that a transaction turned away is tried again, a refused condition is not.
+func TestRetryable(t *testing.T) {
+	canceled := func(codes ...string) error {
+		err := &types.TransactionCanceledException{}
+		for _, code := range codes {
+			err.CancellationReasons = append(err.CancellationReasons, types.CancellationReason{Code: aws.String(code)})
+		}
+		return err
+	}
+	for _, test := range []struct {
+		name string
+		err  error
+		want bool
+	}{
+		{"conflict with a transaction", &types.TransactionConflictException{}, true},
+		{"transaction that met a conflict", canceled("None", "TransactionConflict"), true},
+		{"transaction that was refused", canceled("ConditionalCheckFailed", "None"), false},
+		{"both", canceled("ConditionalCheckFailed", "TransactionConflict"), false},
+		{"condition", &types.ConditionalCheckFailedException{}, false},
+		{"throttled", &types.ProvisionedThroughputExceededException{}, true},
+		{"broken answer", &smithy.DeserializationError{Err: errors.New("no JSON")}, true},
+		{"answer that ended early", fmt.Errorf("read: %w", io.ErrUnexpectedEOF), true},
+		{"no such table", &types.ResourceNotFoundException{}, false},
+		{"cancelled", &aws.RequestCanceledError{Err: context.Canceled}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := awsclient.Retryer(0).IsErrorRetryable(test.err); got != test.want {
+				t.Errorf("retryable: %t", got)
+			}
+		})
+	}
+}
+
+// TestRetryer: no number of failures uses the retries up, and no pause exceeds the configured one.
+func TestRetryer(t *testing.T) {
+	retryer := awsclient.Retryer(awsclient.Backoff)
+	for range 1000 {
+		if _, err := retryer.GetRetryToken(t.Context(), &types.InternalServerError{}); err != nil {
+			t.Fatal(err)
+		}
+		if pause, err := retryer.RetryDelay(1, nil); err != nil || pause <= 0 || pause > awsclient.Backoff {
+			t.Fatalf("pause %s, %v", pause, err)
+		}
+	}
+}

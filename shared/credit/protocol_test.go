@@ -1,0 +1,413 @@
+package credit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"svcapi/local/enginetest"
+	"svcapi/local/faultproxy"
+	"svcapi/shared/awsclient"
+	"svcapi/shared/credit"
+)
+
+// The steps of a reservation. A test names them in the order in which they are taken.
+var steps = map[string]func(ctx context.Context, s *credit.Store, r *credit.Reservation) error{
+	"reserve": func(ctx context.Context, s *credit.Store, r *credit.Reservation) error { return s.Reserve(ctx, r) },
+	"mark":    func(ctx context.Context, s *credit.Store, r *credit.Reservation) error { return s.Mark(ctx, r) },
+	"capture": func(ctx context.Context, s *credit.Store, r *credit.Reservation) error {
+		return s.Capture(ctx, r, credit.Outcome{Vendor: "vendor"})
+	},
+	"capture uncertain": func(ctx context.Context, s *credit.Store, r *credit.Reservation) error {
+		return s.Capture(ctx, r, credit.Outcome{Uncertain: true})
+	},
+	"remove": func(ctx context.Context, s *credit.Store, r *credit.Reservation) error {
+		s.Remove(ctx, r)
+		return nil
+	},
+	"release": func(ctx context.Context, s *credit.Store, r *credit.Reservation) error { return s.Release(ctx, r) },
+	"settle": func(ctx context.Context, s *credit.Store, r *credit.Reservation) error {
+		_, err := s.Settle(ctx, r, false)
+		return err
+	},
+	"settle early": func(ctx context.Context, s *credit.Store, r *credit.Reservation) error {
+		_, err := s.Settle(ctx, r, true)
+		return err
+	},
+}
+
+// TestTransitions: every step from every state: released work costs nothing, captured work its price,
+// whoever settles it, and each step may be repeated.
+func TestTransitions(t *testing.T) {
+	const had, price = 100, 30
+	const held, charged = had - price, had - price
+	for _, test := range []struct {
+		steps     []string
+		sms       bool
+		err       error // of the last step
+		state     credit.State
+		uncertain bool
+		actor     string
+		balance   int64
+		inFlight  bool
+	}{
+		{steps: []string{"reserve"}, balance: held, inFlight: true},
+		{steps: []string{"reserve", "capture"}, state: credit.Captured, balance: charged, inFlight: true},
+		{steps: []string{"reserve", "capture", "capture"}, state: credit.Captured, balance: charged, inFlight: true},
+		{steps: []string{"reserve", "capture", "remove"}, state: credit.Captured, balance: charged},
+		{steps: []string{"reserve", "capture", "remove", "remove"}, state: credit.Captured, balance: charged},
+		{steps: []string{"reserve", "remove"}, balance: held, inFlight: true},
+		{steps: []string{"reserve", "release"}, balance: had},
+		{steps: []string{"reserve", "release", "release"}, balance: had},
+		{steps: []string{"reserve", "settle"}, state: credit.Released, actor: "settle", balance: had},
+		{steps: []string{"reserve", "settle early"}, state: credit.Released, actor: "settle", balance: had},
+		{steps: []string{"reserve", "settle", "settle"}, state: credit.Released, actor: "settle", balance: had},
+		{steps: []string{"reserve", "settle", "capture"}, err: credit.ErrSettled, state: credit.Released, actor: "settle", balance: had},
+		{steps: []string{"reserve", "settle", "release"}, state: credit.Released, actor: "settle", balance: had},
+		{steps: []string{"reserve", "capture", "settle"}, state: credit.Captured, balance: charged},
+		{steps: []string{"reserve", "capture", "settle early"}, state: credit.Captured, balance: charged, inFlight: true},
+		{steps: []string{"reserve", "capture", "settle early", "settle"}, state: credit.Captured, balance: charged},
+		{steps: []string{"reserve", "release", "settle"}, state: credit.Released, actor: "settle", balance: had},
+
+		{sms: true, steps: []string{"reserve", "mark"}, state: credit.Sending, balance: held, inFlight: true},
+		{sms: true, steps: []string{"reserve", "mark", "mark"}, state: credit.Sending, balance: held, inFlight: true},
+		{sms: true, steps: []string{"reserve", "mark", "capture"}, state: credit.Captured, balance: charged, inFlight: true},
+		{sms: true, steps: []string{"reserve", "mark", "capture", "remove"}, state: credit.Captured, balance: charged},
+		{sms: true, steps: []string{"reserve", "mark", "capture uncertain", "remove"}, state: credit.Captured, uncertain: true, balance: charged},
+		{sms: true, steps: []string{"reserve", "capture"}, err: credit.ErrSettled, balance: held, inFlight: true},
+		{sms: true, steps: []string{"reserve", "release"}, state: credit.Released, balance: had},
+		{sms: true, steps: []string{"reserve", "release", "mark"}, err: credit.ErrSettled, state: credit.Released, balance: had},
+		{sms: true, steps: []string{"reserve", "mark", "release"}, state: credit.Released, balance: had},
+		{sms: true, steps: []string{"reserve", "mark", "release", "release"}, state: credit.Released, balance: had},
+		{sms: true, steps: []string{"reserve", "mark", "release", "capture"}, err: credit.ErrSettled, state: credit.Released, balance: had},
+		{sms: true, steps: []string{"reserve", "settle"}, state: credit.Released, actor: "settle", balance: had},
+		{sms: true, steps: []string{"reserve", "settle", "mark"}, err: credit.ErrSettled, state: credit.Released, actor: "settle", balance: had},
+		{sms: true, steps: []string{"reserve", "mark", "settle"}, state: credit.Captured, uncertain: true, actor: "settle", balance: charged},
+		{sms: true, steps: []string{"reserve", "mark", "settle early"}, state: credit.Captured, uncertain: true, actor: "settle", balance: charged, inFlight: true},
+		{sms: true, steps: []string{"reserve", "mark", "settle early", "settle"}, state: credit.Captured, uncertain: true, actor: "settle", balance: charged},
+		{sms: true, steps: []string{"reserve", "mark", "capture", "settle"}, state: credit.Captured, balance: charged},
+	} {
+		t.Run(fmt.Sprint(test.steps, test.sms), func(t *testing.T) {
+			store := newStore(t, had)
+			r := reservation(price, test.sms)
+			for i, step := range test.steps {
+				err := steps[step](t.Context(), store, r)
+				if last := i == len(test.steps)-1; !last && err != nil || last && !errors.Is(err, test.err) {
+					t.Fatalf("%s: %v", step, err)
+				}
+			}
+			wantBalance(t, store, test.balance)
+			var got credit.Entry
+			for _, e := range entries(t, store, r.Key) {
+				got = e
+			}
+			if got.State != test.state || got.Uncertain != test.uncertain || got.Actor != test.actor {
+				t.Errorf("entry %+v", got)
+			}
+			if test.state != "" && (got.Key != r.Key || got.Credits != price || got.Operation != r.Operation ||
+				got.RequestID != "request" || got.Environment != "production" || time.Since(got.At) > time.Minute) {
+				t.Errorf("entry %+v", got)
+			}
+			uncertain, err := store.Uncertain(t.Context(), "p")
+			if err != nil || (len(uncertain) == 1) != test.uncertain || len(uncertain) > 1 {
+				t.Errorf("uncertain %v, %v", uncertain, err)
+			}
+			inFlight := false
+			err = store.InFlight(t.Context(), func(found *credit.Reservation, err error) error {
+				want := &credit.Reservation{
+					Project: "p", Key: r.Key, Credits: price, Operation: r.Operation, Environment: "production", RequestID: "request",
+				}
+				if inFlight = true; !reflect.DeepEqual(found, want) {
+					t.Errorf("in flight %+v, want %+v", found, want)
+				}
+				return err
+			})
+			if err != nil || inFlight != test.inFlight {
+				t.Errorf("in flight: %t, %v", inFlight, err)
+			}
+		})
+	}
+}
+
+func reservation(price int64, sms bool) *credit.Reservation {
+	r := &credit.Reservation{
+		Project: "p", Key: credit.NewKey(time.Now(), "request"), Credits: price,
+		Operation: credit.Barcode, Environment: "production", RequestID: "request",
+	}
+	if sms {
+		r.Operation, r.Irrevocable = credit.SMS, true
+	}
+	return r
+}
+
+func entries(t *testing.T, store *credit.Store, key credit.Key) []credit.Entry {
+	t.Helper()
+	found, err := store.Entries(t.Context(), "p", key.Day())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// TestReserveRefuses: no credits are taken that are not there, and no reservation is made that makes
+// no sense.
+func TestReserveRefuses(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		project string
+		credits int64
+		want    error
+	}{
+		{"one credit short", "p", 101, credit.ErrInsufficientCredits},
+		{"project without a wallet", "q", 1, credit.ErrInsufficientCredits},
+		{"nothing to pay", "p", 0, nil},
+		{"negative", "p", -1, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			store := newStore(t, 100)
+			r := reservation(test.credits, false)
+			r.Project = test.project
+			err := store.Reserve(t.Context(), r)
+			if err == nil || test.want != nil && !errors.Is(err, test.want) {
+				t.Errorf("got %v", err)
+			}
+			wantBalance(t, store, 100)
+		})
+	}
+}
+
+// lossy is a store whose calls are numbered from 1, by operation, and lost as told.
+func lossy(t *testing.T, balance int64, decide func(operation string, n int64) faultproxy.Fate) (behind, direct *credit.Store) {
+	t.Helper()
+	client, tables := enginetest.Client(t)
+	var updates, puts atomic.Int64
+	proxy, err := faultproxy.Start(enginetest.URL(t), func(r *faultproxy.Request) faultproxy.Fate {
+		switch r.Operation {
+		case "UpdateItem":
+			return decide(r.Operation, updates.Add(1))
+		case "PutItem":
+			return decide(r.Operation, puts.Add(1))
+		}
+		return decide(r.Operation, 1)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Close)
+	names := credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}
+	direct = credit.NewStore(client, names)
+	if err := direct.CreateWallet(t.Context(), "p"); err != nil {
+		t.Fatal(err)
+	}
+	grant := credit.Movement{Project: "p", ID: credit.NewKey(time.Now().AddDate(0, 0, -3), "grant"), Credits: balance}
+	if err := direct.Grant(t.Context(), grant); err != nil {
+		t.Fatal(err)
+	}
+	db := awsclient.DynamoDB(aws.Config{
+		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
+	}, func(o *dynamodb.Options) { o.BaseEndpoint = aws.String(proxy.URL("test")) })
+	return credit.NewStore(db, names), direct
+}
+
+// lose loses the calls of one operation with the numbers from first to last.
+func lose(operation string, first, last int64, fate faultproxy.Fate) func(string, int64) faultproxy.Fate {
+	return func(called string, n int64) faultproxy.Fate {
+		if called == operation && n >= first && n <= last {
+			return fate
+		}
+		return faultproxy.Deliver
+	}
+}
+
+// TestRetriedReserve: a retried write that had landed is recognised, the project pays once, and its
+// key stays for the settling function; the last credits suffice.
+func TestRetriedReserve(t *testing.T) {
+	for _, fate := range []faultproxy.Fate{faultproxy.DropRequest, faultproxy.DropAnswer, faultproxy.CutAnswer} {
+		for _, losses := range []int64{1, 2} {
+			t.Run(fmt.Sprint(fate, losses), func(t *testing.T) {
+				store, direct := lossy(t, 30, lose("UpdateItem", 1, losses, fate))
+				r := reservation(30, false)
+				if err := store.Reserve(t.Context(), r); err != nil {
+					t.Fatal(err)
+				}
+				if r.Attempts < 2 {
+					t.Errorf("%d attempts", r.Attempts)
+				}
+				if err := store.Capture(t.Context(), r, credit.Outcome{}); err != nil {
+					t.Fatal(err)
+				}
+				store.Remove(t.Context(), r)
+				wantBalance(t, direct, 0)
+				left := 0
+				err := direct.InFlight(t.Context(), func(*credit.Reservation, error) error { left++; return nil })
+				if err != nil || left != 1 {
+					t.Errorf("%d left for the settling function, %v", left, err)
+				}
+			})
+		}
+	}
+}
+
+// TestLostAnswers: when every answer of a write is lost, what was reserved is given back at once; for
+// SMS an entry bars a later charge. A capture in doubt leaves its reservation in place.
+func TestLostAnswers(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		sms       bool
+		operation string
+		first     int64
+		fail      string
+		balance   int64
+		state     credit.State
+	}{
+		{"reserve", false, "UpdateItem", 1, "reserve", 100, ""},
+		{"reserve of an SMS", true, "UpdateItem", 1, "reserve", 100, credit.Released},
+		{"mark", true, "PutItem", 1, "mark", 100, credit.Released},
+		{"capture", false, "PutItem", 1, "capture", 70, credit.Captured},
+		{"capture of an SMS", true, "PutItem", 2, "capture", 70, credit.Captured},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			store, direct := lossy(t, 100, lose(test.operation, test.first, test.first+2, faultproxy.DropAnswer))
+			r := reservation(30, test.sms)
+			plan := []string{"reserve", "capture"}
+			if test.sms {
+				plan = []string{"reserve", "mark", "capture"}
+			}
+			for _, step := range plan {
+				err := steps[step](t.Context(), store, r)
+				if (err != nil) != (step == test.fail) || errors.Is(err, credit.ErrSettled) || errors.Is(err, credit.ErrInsufficientCredits) {
+					t.Fatalf("%s: %v", step, err)
+				}
+				if err != nil {
+					break
+				}
+			}
+			store.Remove(t.Context(), r) // does nothing
+			wantBalance(t, direct, test.balance)
+			var state credit.State
+			for _, e := range entries(t, direct, r.Key) {
+				state = e.State
+			}
+			if state != test.state {
+				t.Errorf("entry %q, want %q", state, test.state)
+			}
+		})
+	}
+}
+
+// TestCancelledWork: a request whose work was cancelled still gives its credits back, or captures
+// them.
+func TestCancelledWork(t *testing.T) {
+	for _, test := range []struct {
+		step    string
+		balance int64
+	}{{"release", 100}, {"capture", 70}} {
+		t.Run(test.step, func(t *testing.T) {
+			store := newStore(t, 100)
+			r := reservation(30, false)
+			if err := store.Reserve(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := steps[test.step](ctx, store, r); err != nil {
+				t.Error(err)
+			}
+			wantBalance(t, store, test.balance)
+		})
+	}
+}
+
+// TestRemoveWithoutTime: with under a second left, removing is left to the settling function.
+func TestRemoveWithoutTime(t *testing.T) {
+	for _, test := range []struct {
+		remains time.Duration
+		left    int
+	}{{900 * time.Millisecond, 1}, {20 * time.Second, 0}} {
+		t.Run(test.remains.String(), func(t *testing.T) {
+			store := newStore(t, 100)
+			r := reservation(30, false)
+			for _, step := range []string{"reserve", "capture"} {
+				if err := steps[step](t.Context(), store, r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), test.remains)
+			defer cancel()
+			store.Remove(ctx, r)
+			left := 0
+			err := store.InFlight(t.Context(), func(*credit.Reservation, error) error { left++; return nil })
+			if err != nil || left != test.left {
+				t.Errorf("%d left, %v", left, err)
+			}
+		})
+	}
+}
+
+// TestMovements: an operator's movement takes effect once however often it is repeated, and never
+// takes the balance below 0.
+func TestMovements(t *testing.T) {
+	at := time.Now()
+	id := func(name string) credit.Key { return credit.NewKey(at, name) }
+	store := newStore(t, 0)
+	for _, test := range []struct {
+		name    string
+		move    func(context.Context, credit.Movement) error
+		of      credit.Movement
+		want    error
+		invalid bool
+		balance int64
+	}{
+		{"grant", store.Grant, credit.Movement{ID: id("1"), Credits: 100}, nil, false, 100},
+		{"the same again", store.Grant, credit.Movement{ID: id("1"), Credits: 100}, nil, false, 100},
+		{"its ID with another amount", store.Grant, credit.Movement{ID: id("1"), Credits: 101}, credit.ErrOtherMovement, false, 100},
+		{"its ID as a refund", store.Refund, credit.Movement{ID: id("1"), Credits: 100}, credit.ErrOtherMovement, false, 100},
+		{"another grant of the same amount", store.Grant, credit.Movement{ID: id("2"), Credits: 100}, nil, false, 200},
+		{"refund", store.Refund, credit.Movement{ID: id("3"), Credits: 5, RequestID: "request", Operation: credit.SMS}, nil, false, 205},
+		{"refund again", store.Refund, credit.Movement{ID: id("3"), Credits: 5}, nil, false, 205},
+		{"adjustment down", store.Adjust, credit.Movement{ID: id("4"), Credits: -200}, nil, false, 5},
+		{"adjustment down again", store.Adjust, credit.Movement{ID: id("4"), Credits: -200}, nil, false, 5},
+		{"adjustment below 0", store.Adjust, credit.Movement{ID: id("5"), Credits: -6}, credit.ErrOutOfRange, false, 5},
+		{"adjustment to 0", store.Adjust, credit.Movement{ID: id("6"), Credits: -5}, nil, false, 0},
+		{"adjustment up", store.Adjust, credit.Movement{ID: id("7"), Credits: 7}, nil, false, 7},
+		{"nothing", store.Adjust, credit.Movement{ID: id("8")}, credit.ErrOutOfRange, false, 7},
+		{"negative grant", store.Grant, credit.Movement{ID: id("8"), Credits: -1}, credit.ErrOutOfRange, false, 7},
+		{"negative refund", store.Refund, credit.Movement{ID: id("8"), Credits: -1}, credit.ErrOutOfRange, false, 7},
+		{"beyond what fits", store.Grant, credit.Movement{ID: id("8"), Credits: 1 << 62}, credit.ErrOutOfRange, false, 7},
+		{"beyond what fits with the balance", store.Grant, credit.Movement{ID: id("8"), Credits: 1<<61 - 1}, credit.ErrOutOfRange, false, 7},
+		{"no wallet", store.Grant, credit.Movement{Project: "q", ID: id("9"), Credits: 1}, credit.ErrNoWallet, false, 7},
+		{"no ID", store.Grant, credit.Movement{Credits: 1}, nil, true, 7},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if test.of.Project == "" {
+				test.of.Project = "p"
+			}
+			test.of.Actor, test.of.Reason = "arn:aws:iam::123456789012:user/operator", "why"
+			err := test.move(t.Context(), test.of)
+			if test.invalid != (err != nil && test.want == nil) || test.want != nil && !errors.Is(err, test.want) {
+				t.Errorf("got %v", err)
+			}
+			wantBalance(t, store, test.balance)
+		})
+	}
+	var sum int64
+	for _, e := range entries(t, store, id("")) {
+		sum += e.Credits
+		if e.Actor == "" || e.Reason != "why" {
+			t.Errorf("entry %+v", e)
+		}
+	}
+	wantBalance(t, store, sum)
+	if err := store.CreateWallet(t.Context(), "p"); err != nil {
+		t.Error(err)
+	}
+	wantBalance(t, store, sum) // left as it was
+}
