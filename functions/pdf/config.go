@@ -52,8 +52,8 @@ const (
 // Check says what is wrong with the configuration.
 func (c config) Check() error {
 	var wrong []error
-	if c.RenderSeconds < 1 || c.RenderSeconds > 20 {
-		wrong = append(wrong, fmt.Errorf("PDF_RENDER_SECONDS is %d, wants 1 to 20", c.RenderSeconds))
+	if c.RenderSeconds < 1 || c.RenderSeconds > 23 {
+		wrong = append(wrong, fmt.Errorf("PDF_RENDER_SECONDS is %d, wants 1 to 23", c.RenderSeconds))
 	}
 	if c.MaxPages < 1 || c.MaxPages > 2000 {
 		wrong = append(wrong, fmt.Errorf("PDF_MAX_PAGES is %d, wants 1 to 2000", c.MaxPages))
