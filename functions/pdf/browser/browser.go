@@ -77,7 +77,7 @@ func start(o Options, scripts bool) *Renderer {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	r := &Renderer{options: o, scripts: scripts, ready: make(chan prepared, 1), closed: make(chan struct{})}
-	go r.replace(prepared{})
+	go r.replace(context.Background(), prepared{})
 	return r
 }
 
@@ -112,7 +112,7 @@ func (r *Renderer) take(ctx context.Context) (prepared, error) {
 	}
 }
 
-// Render returns the document as a PDF. A *Refusal, or a *fetch.Error, is the document's doing.
+// Render returns the document as a PDF. A *RefusedError, or a *fetch.Error, is the document's doing.
 //
 // A browser that ends in the middle, without a limit reached, is replaced once: it may have been ended from
 // outside.
@@ -148,7 +148,7 @@ func (r *Renderer) try(ctx context.Context, d Document) ([]byte, error) {
 	}
 	if p.err != nil {
 		if p = r.start(ctx); p.err != nil {
-			go r.replace(prepared{})
+			go r.replace(ctx, prepared{})
 			return nil, p.err
 		}
 	}
@@ -159,18 +159,17 @@ func (r *Renderer) try(ctx context.Context, d Document) ([]byte, error) {
 		p.session.end()
 		p = prepared{}
 	}
-	go r.replace(p)
+	go r.replace(ctx, p)
 	return pdf, err
 }
 
 // healthy tells whether the browser is sound after a render that ended with err.
 func healthy(err error) bool {
-	var refused *Refusal
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*RefusedError](err); ok {
 		return refused.Reason == "size" || refused.Reason == "pages"
 	}
-	var image *imageError
-	return err == nil || errors.As(err, &image)
+	_, image := errors.AsType[*imageError](err)
+	return err == nil || image
 }
 
 // render runs one document within the limits of time and memory. The browser must be ended unless the outcome is
@@ -202,8 +201,7 @@ func (r *Renderer) render(ctx context.Context, p prepared, d Document) ([]byte, 
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = tooSlow(time.Since(began).Round(time.Second)) // the request's own deadline came first
 	}
-	var said *cdp.Error
-	if errors.As(err, &said) {
+	if _, said := errors.AsType[*cdp.Error](err); said {
 		err = fmt.Errorf("%w: %w", errUnprintable, err) // the browser is well and will not print this
 	}
 	if err != nil {
@@ -230,8 +228,8 @@ func (r *Renderer) watch(ctx context.Context, s *session, fail context.CancelCau
 }
 
 // replace puts the page for the next document in place: another one in the same browser, or in a new one.
-func (r *Renderer) replace(p prepared) {
-	ctx, cancel := context.WithTimeout(context.Background(), startTime)
+func (r *Renderer) replace(ctx context.Context, p prepared) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTime)
 	defer cancel()
 	if p.session != nil {
 		p = r.renew(ctx, p)
@@ -281,7 +279,11 @@ func (r *Renderer) start(ctx context.Context) prepared {
 }
 
 // unstarted keeps what went wrong at a start apart from what documents do: it is nothing of theirs.
-func unstarted(err error) error { return fmt.Errorf("browser: does not start: %v", err) }
+func unstarted(err error) error { return startError("browser: does not start: " + err.Error()) }
+
+type startError string
+
+func (e startError) Error() string { return string(e) }
 
 var errNoText = errors.New("browser: self-test: no text in the PDF; are fonts and their configuration beside the browser?")
 

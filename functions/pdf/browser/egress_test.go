@@ -191,7 +191,7 @@ func linger(t *testing.T, r *Renderer, d Document, open time.Duration) ([]byte, 
 		p.session.end()
 		p = prepared{}
 	}
-	r.replace(p)
+	r.replace(t.Context(), p)
 	return pdf, err
 }
 

@@ -56,7 +56,7 @@ func size(t *testing.T, dir string) (sum int64) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(_ string, entry os.DirEntry, err error) error {
 		if err != nil {
-			return nil // a browser's own files come and go
+			return nil //nolint:nilerr // a browser's own files come and go
 		}
 		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
 			sum += info.Size()

@@ -47,11 +47,8 @@ func countPages(pdf []byte) (int, error) {
 		if err != nil || offset >= len(pdf) {
 			return nil
 		}
-		rest := pdf[offset:]
-		if end := bytes.Index(rest, []byte("endobj")); end >= 0 {
-			return rest[:end]
-		}
-		return nil
+		body, _, _ := bytes.Cut(pdf[offset:], []byte("endobj"))
+		return body
 	}
 	root := rootEntry.FindSubmatch(table[trailer:])
 	if root == nil {

@@ -74,7 +74,7 @@ func launch(path, dir string) (*process, error) {
 	}
 	p := &process{profile: profile, exited: make(chan struct{}), killed: make(chan struct{})}
 	if err := p.start(path); err != nil {
-		os.RemoveAll(profile)
+		removeProfile(profile)
 		return nil, err
 	}
 	return p, nil
@@ -93,7 +93,8 @@ func (p *process) start(path string) error {
 	}
 	defer answersOut.Close()
 
-	cmd := exec.Command(path, append([]string{"--user-data-dir=" + p.profile}, flags...)...)
+	arguments := append([]string{"--user-data-dir=" + p.profile}, flags...)
+	cmd := exec.Command(path, arguments...) //nolint:gosec,noctx // the operator names the browser, and it outlives requests
 	cmd.Dir = p.profile
 	cmd.Env = environment(path, p.profile)
 	cmd.ExtraFiles = []*os.File{commandsIn, answersOut} // descriptors 3 and 4
@@ -169,7 +170,7 @@ func removeProfile(profile string) {
 		if err := os.RemoveAll(profile); err == nil {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
+		<-time.After(10 * time.Millisecond)
 	}
 }
 

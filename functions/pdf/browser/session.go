@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 
@@ -145,7 +146,7 @@ func (s *session) answer(r *proto.FetchRequestPaused) {
 	switch {
 	case strings.HasPrefix(r.Request.URL, "data:"): // the browser writes schemes in lower case; it reaches nothing
 		_ = proto.FetchContinueRequest{RequestID: r.RequestID}.Call(here)
-	case p != nil && p.images != nil && r.ResourceType == proto.NetworkResourceTypeImage && r.Request.Method == "GET" && p.owns(r.FrameID):
+	case p != nil && p.images != nil && r.ResourceType == proto.NetworkResourceTypeImage && r.Request.Method == http.MethodGet && p.owns(r.FrameID):
 		typ, body, err := p.images.Get(ctx, r.Request.URL)
 		switch {
 		case errors.Is(err, fetch.ErrNotPermitted):

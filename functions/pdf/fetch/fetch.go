@@ -281,8 +281,7 @@ func words(err error) error {
 			return known
 		}
 	}
-	var own limitError
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[limitError](err); ok {
 		return own
 	}
 	return errAnswer

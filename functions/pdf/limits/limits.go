@@ -120,11 +120,11 @@ func (c *counter) images(text string) error {
 			return nil
 		}
 		text = text[at+len("data:"):]
-		head, rest, found := strings.Cut(text[:min(len(text), maxHead)], ",")
+		head, _, found := strings.Cut(text[:min(len(text), maxHead)], ",")
 		if !found || strings.ContainsAny(head, "()<>") {
 			continue
 		}
-		rest = text[len(head)+1:]
+		rest := text[len(head)+1:]
 		isBase64 := strings.HasSuffix(strings.ToLower(strings.TrimSpace(head)), "base64")
 		end := strings.IndexAny(rest, "\"'()<>\\,")
 		if !isBase64 {
