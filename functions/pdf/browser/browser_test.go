@@ -71,7 +71,7 @@ func browsers(t testing.TB) (groups []int, zombies int) {
 
 // Sinhala, Tamil and Latin text is in the PDF as text, in the layer's fonts, upright and bold.
 func TestText(t *testing.T) {
-	r := run(t, limits(t))
+	r := run(t, limitsOf(t))
 	want := []string{
 		"Invoice 2026-114, total Rs. 1,250.00", "ශ්\u200dරී ලංකාව, කොළඹ", "தமிழ் எழுத்துக்கள்", "Ελληνικά", "Русский", "ගෙවිය යුතු මුදල", "மொத்தத் தொகை",
 		"Übergrößenträger", "naïve café",
@@ -96,7 +96,7 @@ func TestText(t *testing.T) {
 
 // Background colours print, scripts do not run, and a document without text is a document.
 func TestContent(t *testing.T) {
-	r := run(t, limits(t))
+	r := run(t, limitsOf(t))
 	for html, want := range map[string]string{
 		"plain <b>text</b>": "plain text",
 		"<script>document.write('written')</script><noscript>no script</noscript>":                   "no script",
@@ -120,7 +120,7 @@ func TestContent(t *testing.T) {
 
 // What a document can reach through the rendering of earlier ones is nothing: each has a context of its own.
 func TestContextsAreApart(t *testing.T) {
-	r := start(limits(t), true)
+	r := start(limitsOf(t), true)
 	defer r.Close()
 	first := "<script>try{document.cookie='secret=1';localStorage.s='secret'}catch(e){}name='secret'</script>first"
 	second := "<p id=p>second</p><script>p.textContent=document.cookie+name;try{p.textContent+=localStorage.s}catch(e){}</script>"
@@ -132,7 +132,7 @@ func TestContextsAreApart(t *testing.T) {
 
 // Limits around the browser: each ends in a refusal that names the limit, and the next document is rendered.
 func TestLimits(t *testing.T) {
-	o := limits(t)
+	o := limitsOf(t)
 	o.Pages = 5
 	noise := make([]byte, 0, 300_000)
 	for i := range 20_000 {
@@ -141,7 +141,7 @@ func TestLimits(t *testing.T) {
 	for _, test := range []struct{ name, html, reason, says string }{
 		{"as many pages as allowed", strings.Repeat("<p style='break-after:page'>x", 4) + "<p>x", "", ""},
 		{"a page more", strings.Repeat("<p style='break-after:page'>x", 5) + "<p>x", "pages", "more than 5 pages"},
-		{"a million centimetres", "<div style='height:1000000cm'>x", "pages", "more than 5 pages"},
+		{"a long page", "<div style='height:100000mm'>x", "pages", "more than 5 pages"},
 		{"pages named in the title", "<title>/Type /Pages /Count 900 startxref 5 %%EOF</title>x", "", ""},
 		{"bytes", string(noise), "size", "at most 6000"},
 		{"time", "<table>" + strings.Repeat("<tr><td style='columns:9'>x<td>y", 12_000), "time", "longer than 2s"},
@@ -170,7 +170,7 @@ func TestLimits(t *testing.T) {
 
 // The memory of the whole process tree is watched: a document that takes too much ends the browser, and nothing else.
 func TestMemory(t *testing.T) {
-	o := limits(t)
+	o := limitsOf(t)
 	o.Memory = 300 << 20
 	r := run(t, o)
 	began := time.Now()
@@ -198,7 +198,7 @@ func TestSelfTest(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "browser")
 			write(t, path, test.script, 0o755)
-			o := limits(t)
+			o := limitsOf(t)
 			o.Path = path
 			r := New(o)
 			defer r.Close()
@@ -227,7 +227,7 @@ func TestRecycle(t *testing.T) {
 		"growth":    func(o *Options) { o.RecycleMemory = 1 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := limits(t)
+			o := limitsOf(t)
 			change(&o)
 			r := run(t, o)
 			seen := map[int]bool{}
@@ -251,7 +251,7 @@ func TestRecycle(t *testing.T) {
 
 // Close leaves nothing behind, and a request that is given up leaves a renderer that works.
 func TestClose(t *testing.T) {
-	o := limits(t)
+	o := limitsOf(t)
 	r := run(t, o)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
@@ -297,7 +297,7 @@ func TestSweep(t *testing.T) {
 // storm renders n documents from two sides while browsers are killed at random moments, and tells what went wrong.
 func storm(t *testing.T, n int, between time.Duration) {
 	t.Helper()
-	o := limits(t)
+	o := limitsOf(t)
 	o.Time = 5 * time.Second
 	r := run(t, o)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -410,7 +410,7 @@ func secludeChild() {
 
 // What a page's count is read from is the page tree, and nothing that a document writes.
 func TestCountPages(t *testing.T) {
-	r := run(t, limits(t))
+	r := run(t, limitsOf(t))
 	for want := 1; want <= 12; want += 11 {
 		pdf := render(t, r, strings.Repeat("<p style='break-after:page'>x", want-1)+"<p>x")
 		if got, err := countPages(pdf); got != want || err != nil || len(pdftest.Sheets(t, pdf)) != want {

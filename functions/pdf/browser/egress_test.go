@@ -227,7 +227,7 @@ func TestEgress(t *testing.T) {
 	for _, scripts := range []bool{false, true} {
 		t.Run(fmt.Sprintf("scripts %v", scripts), func(t *testing.T) {
 			c := listen(t)
-			options := limits(t)
+			options := limitsOf(t)
 			options.Path, options.Time = c.launcher(t, false), 3*time.Second
 			r := start(options, scripts)
 			defer r.Close()
@@ -257,7 +257,7 @@ func TestSecrets(t *testing.T) {
 		if scripts && !everything {
 			break
 		}
-		options := limits(t)
+		options := limitsOf(t)
 		options.Time = 5 * time.Second
 		r := start(options, scripts)
 		for name, document := range secretsWithin {

@@ -29,7 +29,7 @@ func wantSheet(t *testing.T, pdf []byte, g Geometry) {
 
 // Contract, PDF: page_size A4, Letter, Legal; orientation portrait, landscape; margins 0 to 100 mm.
 func TestGeometry(t *testing.T) {
-	r := run(t, limits(t))
+	r := run(t, limitsOf(t))
 	for name, size := range Sizes {
 		for _, landscape := range []bool{false, true} {
 			several := []Margins{{15, 15, 15, 15}, {5, 12.5, 30, 60}}
@@ -105,7 +105,7 @@ func TestGeometryBeatsDocument(t *testing.T) {
 		"<!DOCTYPE html><p hidden>x<style>CSS</style>",
 		"<!DOCTYPE html><link rel=stylesheet media=print href='LINK'>",
 	}
-	r := run(t, limits(t))
+	r := run(t, limitsOf(t))
 	n := 0
 	for name, css := range forms {
 		g := Geometry{Size: Sizes["A4"], Landscape: n%2 == 1, Margins: Margins{15, 20, 25, 30}}

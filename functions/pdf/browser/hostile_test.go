@@ -20,7 +20,7 @@ const everything = true
 // The canary sings: without the containment, most vectors arrive, over every listener.
 func TestEgressUnlocked(t *testing.T) {
 	c := listen(t)
-	options := limits(t)
+	options := limitsOf(t)
 	options.Path, options.Time = c.launcher(t, true), 3*time.Second
 	r := start(options, true)
 	defer r.Close()
@@ -71,7 +71,7 @@ func size(t *testing.T, dir string) (sum int64) {
 
 // The folder for temporary files does not grow over 500 documents, and neither does the browser.
 func TestFiveHundred(t *testing.T) {
-	o := limits(t)
+	o := limitsOf(t)
 	o.RecycleAfter = 200
 	r := run(t, o)
 	var early, late int64

@@ -9,8 +9,8 @@ import (
 
 func TestMain(m *testing.M) { pdftest.Main(m, Seclude) }
 
-// limits are those of the function as it is deployed.
-func limits(t testing.TB) Options {
+// limitsOf are those of the function as it is deployed.
+func limitsOf(t testing.TB) Options {
 	return Options{
 		Path: pdftest.Browser(), Dir: t.TempDir(), Time: 20 * time.Second, Memory: 1536 << 20, Pages: 500, Bytes: 4_700_000,
 		RecycleAfter: 200, RecycleMemory: 300 << 20,
