@@ -45,8 +45,9 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Stdout); err != nil {
+	err := run(ctx, os.Stdout)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -154,7 +155,7 @@ func (b *bench) start(ctx context.Context, f template.Function) (time.Duration, 
 }
 
 // requests prints what goes through gateway, function, DynamoDB Local and sandbox, with so many clients at once.
-func (b *bench) requests(ctx context.Context, out io.Writer) error {
+func (b *bench) requests(ctx context.Context, out io.Writer) (err error) {
 	host, err := lambda.NewHost(lambda.Options{LogDir: b.dir, Concurrency: clients})
 	if err != nil {
 		return err
@@ -173,7 +174,7 @@ func (b *bench) requests(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer server.Close()
+	defer func() { err = errors.Join(err, server.Close()) }()
 
 	if err := b.grant(ctx); err != nil {
 		return err
