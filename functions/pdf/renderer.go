@@ -33,7 +33,7 @@ func newRenderer(c config) (*renderer, error) {
 		return nil, err
 	}
 	o := c.browserOptions()
-	o.Log = slog.New(slog.NewJSONHandler(os.Stdout, nil))
+	o.Log = slog.New(slog.NewJSONHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: lambdaKeys}))
 	r := &renderer{browser: browser.New(o), images: images, limits: documentLimits}
 	ctx, cancel := context.WithTimeout(context.Background(), readyTime)
 	defer cancel()
@@ -42,6 +42,14 @@ func newRenderer(c config) (*renderer, error) {
 		o.Log.Error("browser did not start", "error", err.Error())
 	}
 	return r, nil
+}
+
+// lambdaKeys names a log entry's time and text as Lambda does, which filters entries by level.
+func lambdaKeys(groups []string, a slog.Attr) slog.Attr {
+	if names := map[string]string{slog.TimeKey: "timestamp", slog.MessageKey: "message"}; len(groups) == 0 && names[a.Key] != "" {
+		a.Key = names[a.Key]
+	}
+	return a
 }
 
 // refusal is what each package's error about a document has: words for the client.
