@@ -213,13 +213,17 @@ func (r *Renderer) render(ctx context.Context, p prepared, d Document) ([]byte, 
 // watch ends the browser when its memory passes the limit. Memory is the way to hurt a renderer: 64 KB of HTML can ask
 // for gigabytes within a second, so the look is taken often, and the kill comes before the answer.
 func (r *Renderer) watch(ctx context.Context, s *session, fail context.CancelCauseFunc) {
-	for {
+	var pids []int
+	for look := 0; ; look++ {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(watchEvery):
 		}
-		if memory(append(members(s.group), os.Getpid())) > r.options.Memory {
+		if look%5 == 0 { // a browser's processes change more slowly than their memory
+			pids = append(members(s.group), os.Getpid())
+		}
+		if memory(pids) > r.options.Memory {
 			fail(tooMuchMemory(r.options.Memory))
 			s.end()
 			return

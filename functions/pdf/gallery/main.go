@@ -56,7 +56,7 @@ func main() {
 	}
 }
 
-func draw(ctx context.Context, folder, path string) error {
+func draw(ctx context.Context, folder, path string) (err error) {
 	pictures := filepath.Join(folder, "pdfs")
 	if err := os.MkdirAll(pictures, 0o755); err != nil {
 		return err
@@ -65,7 +65,7 @@ func draw(ctx context.Context, folder, path string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(profiles)
+	defer func() { err = errors.Join(err, os.RemoveAll(profiles)) }()
 	templates, err := template.New("").Funcs(helpers(folder)).ParseFS(documents, "documents/*.html")
 	if err != nil {
 		return err

@@ -15,8 +15,6 @@ import (
 	"svcapi/local/pdftest"
 )
 
-const everything = true
-
 // The canary sings: without the containment, most vectors arrive, over every listener.
 func TestEgressUnlocked(t *testing.T) {
 	c := listen(t)
