@@ -2,10 +2,10 @@ package main
 
 import (
 	"bytes"
+	"compress/zlib"
+	"encoding/binary"
 	"encoding/pem"
-	"image"
-	"image/color"
-	"image/png"
+	"hash/crc32"
 	"io"
 	"log"
 	"net/http"
@@ -58,16 +58,29 @@ func serveImages(t testing.TB, handler http.HandlerFunc) *httptest.Server {
 	return s
 }
 
-// chequered is a PNG of so many pixels, in few bytes.
+// chequered is a PNG of so many pixels, in few bytes and little memory: it is written row by row, a bit for each pixel.
 func chequered(width, height int) []byte {
-	m := image.NewPaletted(image.Rect(0, 0, width, height), color.Palette{color.White, color.Black})
-	for i := range m.Pix {
-		m.Pix[i] = uint8(i / 8 % 2)
+	var packed bytes.Buffer
+	pixels := zlib.NewWriter(&packed)
+	row := append([]byte{0}, bytes.Repeat([]byte{0xf0}, (width+7)/8)...)
+	for range height {
+		_, _ = pixels.Write(row)
 	}
-	var b bytes.Buffer
-	encoder := png.Encoder{CompressionLevel: png.BestSpeed}
-	_ = encoder.Encode(&b, m)
-	return b.Bytes()
+	_ = pixels.Close()
+	head := binary.BigEndian.AppendUint32(nil, uint32(width))
+	head = append(binary.BigEndian.AppendUint32(head, uint32(height)), 1, 0, 0, 0, 0) // one bit of grey
+	file := []byte("\x89PNG\r\n\x1a\n")
+	for _, chunk := range []struct {
+		kind string
+		body []byte
+	}{{"IHDR", head}, {"IDAT", packed.Bytes()}, {"IEND", nil}} {
+		file = binary.BigEndian.AppendUint32(file, uint32(len(chunk.body)))
+		sum := crc32.NewIEEE()
+		part := append([]byte(chunk.kind), chunk.body...)
+		_, _ = sum.Write(part)
+		file = append(append(file, part...), sum.Sum(nil)...)
+	}
+	return file
 }
 
 var a4 = browser.Geometry{Size: browser.Sizes["A4"], Margins: browser.Margins{Top: 15, Right: 15, Bottom: 15, Left: 15}}

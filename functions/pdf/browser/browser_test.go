@@ -113,7 +113,7 @@ func TestLimits(t *testing.T) {
 		{"a long page", "<div style='height:100000mm'>x", "pages", "more than 5 pages"},
 		{"pages named in the title", "<title>/Type /Pages /Count 900 startxref 5 %%EOF</title>x", "", ""},
 		{"bytes", string(noise), "size", "at most 6000"},
-		{"time", "<table>" + strings.Repeat("<tr><td style='columns:9'>x<td>y", 12_000), "time", "longer than 2s"},
+		{"time", strings.Repeat("x", 500_000), "time", "longer than 2s"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			o := o
