@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -87,6 +88,7 @@ var rules = []struct {
 		{"Resource: !GetAtt Projects.Arn", "Resource: !GetAtt Project.Arn"},
 		{"secret:svc/${Stage}/sms/*", "secret:svc/${Stage}/*"},
 		{"Sid: LoadProject", "Sid: ReadBalance"},
+		{"dynamodb:LeadingKeys: project#*", "dynamodb:LeadingKeys: '*'"},
 		{"Effect: Allow", "Effect: allow"},
 		{"            - Sid: ReadEntry", "            - Sid: ReadEntryAgain\n              Effect: Allow\n              Action: dynamodb:GetItem\n              Resource: !GetAtt Wallets.Arn\n            - Sid: ReadEntry"},
 	}},
@@ -393,7 +395,9 @@ var (
 		"dynamodb:Scan", "dynamodb:UpdateItem",
 	}
 	secretActions = []string{"secretsmanager:GetSecretValue"}
-	secretARN     = regexp.MustCompile(`^arn:\$\{AWS::Partition\}:secretsmanager:\$\{AWS::Region\}:\$\{AWS::AccountId\}:secret:svc/\$\{Stage\}/([a-z]+)/\*$`)
+	secretARN     = regexp.MustCompile(`^arn:\$\{AWS::Partition\}:secretsmanager:\$\{AWS::Region\}:\$\{AWS::AccountId\}:secret:svc/\$\{Stage\}/([a-z]+)(/managed)?/\*$`)
+	// secretKinds are the kinds of secret of functions that are not named for theirs.
+	secretKinds = map[string]string{"ratesync": "currency"}
 )
 
 func statements(s *templateFile) (f findings) {
@@ -426,13 +430,17 @@ func statements(s *templateFile) (f findings) {
 				needs[need] = true
 				resource, _ := statement["Resource"].(object)
 				parts := resource.list("Fn::GetAtt")
+				if function.folder() == "currency" && slices.Contains([]string{"dynamodb:PutItem", "dynamodb:UpdateItem"}, action) &&
+					len(parts) == 2 && parts[0] == "Rates" && statement.text("Condition", "ForAllValues:StringLike", "dynamodb:LeadingKeys") != "project#*" {
+					f.add("%s/%s: may write rates that are not a project's own", function.id, sid)
+				}
 				arn := secretARN.FindStringSubmatch(resource.text("Fn::Sub"))
 				switch {
 				case len(parts) == 2 && parts[1] == "Arn" && tables[fmt.Sprint(parts[0])]:
 					if !slices.Contains(tableActions, action) {
 						f.add("%s/%s: %v is no action on a table", function.id, sid, statement["Action"])
 					}
-				case arn != nil && arn[1] == function.folder():
+				case arn != nil && arn[1] == cmp.Or(secretKinds[function.folder()], function.folder()):
 					if !slices.Contains(secretActions, action) {
 						f.add("%s/%s: %v is no action on a secret", function.id, sid, statement["Action"])
 					}
@@ -454,7 +462,7 @@ var tablesWanted = map[string]struct {
 	"Projects":  {keys: "pk HASH S, sk RANGE S", kept: true},
 	"Wallets":   {keys: "pk HASH S", kept: true},
 	"Ledger":    {keys: "pk HASH S, sk RANGE S", index: "uncertain: uncertain HASH S, sk RANGE S, ALL", kept: true},
-	"Rates":     {keys: "pk HASH S, sk RANGE S"},
+	"Rates":     {keys: "pk HASH S, sk RANGE S", ttl: "expires"},
 	"Transient": {keys: "pk HASH S", ttl: "expires"},
 }
 

@@ -23,6 +23,7 @@ import (
 	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
+	"svcapi/shared/rates"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
@@ -45,6 +46,9 @@ type stack struct {
 	credits  *credit.Store
 	secrets  *secret.Writer
 	burners  *custom.Store // projects' own disposable domains
+	rates    *rates.Store
+	// sandbox plays the sources of rates on the local stack; empty: their own addresses.
+	sandbox string
 	// vendors judges whether an integration is complete, as the functions do, and calls its vendor.
 	vendors *upstream.Client
 	// aws is for vendors that are paid through the caller's AWS account.
@@ -113,6 +117,7 @@ type localStack struct {
 	Stage       string `json:"stage"`
 	DynamoDBURL string `json:"dynamodb_url"`
 	SecretsURL  string `json:"secrets_url"`
+	SandboxURL  string `json:"sandbox_url"`
 }
 
 // localStage is the stage of the local stack, unless its file says another.
@@ -133,11 +138,13 @@ func (a *app) openLocal(ctx context.Context) (*stack, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newStack(running.Stage, cfg,
+	s := newStack(running.Stage, cfg,
 		awsclient.DynamoDB(cfg, patientDynamoDB, func(o *dynamodb.Options) { o.BaseEndpoint = &running.DynamoDBURL }),
 		awsclient.Secrets(cfg, patientSecrets, func(o *secretsmanager.Options) { o.BaseEndpoint = &running.SecretsURL }),
 		upstream.Config{TimeoutSeconds: vendorPatience, Local: true},
-		func(context.Context) (string, error) { return "local", nil }), nil
+		func(context.Context) (string, error) { return "local", nil })
+	s.sandbox = running.SandboxURL
+	return s, nil
 }
 
 // readLocalStack reads .local/demo.json of this folder or the nearest one above that has it.
@@ -173,6 +180,7 @@ func newStack(stage string, cfg aws.Config, db *dynamodb.Client, secrets *secret
 		credits:  credit.NewStore(db, credit.Tables{Wallets: table("wallets"), Ledger: table("ledger")}),
 		secrets:  secret.NewWriter(secrets, stage),
 		burners:  custom.NewStore(db, table("projects")),
+		rates:    rates.NewStore(db, table("rates")),
 		vendors:  upstream.New(vendors),
 		aws:      cfg,
 		actor:    actor,
