@@ -29,11 +29,11 @@ func newRenderer(c config) (*renderer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := browser.Sweep(os.TempDir()); err != nil {
-		return nil, err
-	}
 	o := c.browserOptions()
 	o.Log = slog.New(slog.NewJSONHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: lambdaKeys}))
+	if err := browser.Sweep(o.Dir); err != nil {
+		o.Log.Warn("folders of dead browsers are left", "error", err.Error())
+	}
 	r := &renderer{browser: browser.New(o), images: images, limits: documentLimits}
 	ctx, cancel := context.WithTimeout(context.Background(), readyTime)
 	defer cancel()
