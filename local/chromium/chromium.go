@@ -38,6 +38,17 @@ func Path(ctx context.Context, progress func(string)) (string, error) {
 	return unpack(ctx, progress)
 }
 
+// Environment is what the PDF function gets beside the template's variables: the browser's path, or nothing where this
+// machine has none. Then the function does not start, and says so.
+func Environment(ctx context.Context, progress func(string)) (map[string]string, error) {
+	path, err := Path(ctx, progress)
+	if errors.Is(err, ErrNone) {
+		progress(err.Error())
+		return nil, nil
+	}
+	return map[string]string{Variable: path}, err
+}
+
 func unpack(ctx context.Context, progress func(string)) (string, error) {
 	root, err := workdir.Root()
 	if err != nil {
