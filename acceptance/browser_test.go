@@ -107,7 +107,7 @@ func newTab(t *testing.T, browser *rod.Browser, width, height int) *tab {
 		},
 		func(e *proto.LogEntryAdded) {
 			// That a request was refused is what some of the tests want to see.
-			if e.Entry.Source != proto.LogLogEntrySourceNetwork {
+			if e.Entry.Source != proto.LogLogEntrySourceNetwork && e.Entry.Level != proto.LogLogEntryLevelVerbose {
 				v.complain(string(e.Entry.Level) + ": " + e.Entry.Text)
 			}
 		},

@@ -104,6 +104,9 @@ func TestPlayground(t *testing.T) {
 		if !strings.Contains(shown, `"media_type": "application/pdf"`) || !strings.Contains(shown, `"JVBERi`) {
 			t.Errorf("shown: %s", shown)
 		}
+		if inline := v.eval(t, `selector => String(navigator.pdfViewerEnabled === !!document.querySelector(selector + " .answer iframe[src^=blob]"))`, p); inline != "true" {
+			t.Error("a browser that can show the PDF in the page does not")
+		}
 		if kind := v.download(t, p+" .answer a.download"); !strings.HasPrefix(kind, "%PDF-") {
 			t.Errorf("downloaded: %.20q", kind)
 		}

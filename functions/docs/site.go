@@ -19,7 +19,7 @@ import (
 // the playground makes of answers, pictures and PDFs; requests go to the API beside the page.
 var headers = map[string]string{
 	"Content-Security-Policy": strings.Join([]string{
-		"default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data: blob:", "frame-src blob:",
+		"default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data: blob:", "frame-src blob:", "object-src blob:",
 		"connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
 	}, "; "),
 	"Cross-Origin-Opener-Policy":   "same-origin",

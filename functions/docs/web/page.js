@@ -47,14 +47,13 @@ function plugin(spec) {
   };
 }
 
-/** Opens an operation that a link names and brings it into view. */
-function open(ui, link) {
+/** Opens an operation that a link names and brings it into view, once it is there as a whole. */
+async function open(ui, link) {
   ui.layoutActions.show(["operations", link.dataset.tag, link.dataset.operation], true);
-  requestAnimationFrame(() => {
-    const block = document.querySelector(`#reference .opblock[id$="-${CSS.escape(link.dataset.operation)}"]`);
-    block?.scrollIntoView();
-    block?.querySelector("button")?.focus({ preventScroll: true });
-  });
+  const block = () => document.querySelector(`#reference .opblock[id$="-${CSS.escape(link.dataset.operation)}"]`);
+  for (let frames = 0; frames < 60 && !block()?.querySelector(".playground"); frames++) await new Promise(requestAnimationFrame);
+  block()?.scrollIntoView();
+  block()?.querySelector("button")?.focus({ preventScroll: true });
 }
 
 async function start() {
