@@ -26,6 +26,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"svcapi/local/build"
+	"svcapi/local/chromium"
 	"svcapi/local/demo"
 	"svcapi/local/engine"
 	"svcapi/local/gateway"
@@ -275,6 +276,11 @@ func (s *Stack) priceList() map[string]string {
 func (s *Stack) serve(ctx context.Context, options *Options) error {
 	options.Progress("starting the gateway")
 	environment := map[string]string{"SVC_LOCAL": "1"}
+	browser, err := chromium.Environment(ctx, options.Progress)
+	if err != nil {
+		return err
+	}
+	maps.Copy(environment, browser)
 	maps.Copy(environment, options.Environment)
 	host, err := lambda.NewHost(lambda.Options{LogDir: s.LogDir, Concurrency: options.Concurrency, Environment: environment})
 	if err != nil {
