@@ -55,7 +55,9 @@ the answer is lost, repeat the command with the --id that was printed.`,
 				Project: args[0], ID: key, Credits: credits, Reason: reason, Actor: actor, RequestID: request,
 			})
 			if err != nil {
-				a.note("If it is not clear whether the grant took effect, repeat the command with --id %s: it counts once.", key)
+				if !refusedForSure(err) {
+					a.note("It is not clear whether the grant took effect. Repeat the command with --id %s: it counts once.", key)
+				}
 				return err
 			}
 			balance, err := s.credits.Balance(ctx, args[0])
@@ -189,7 +191,7 @@ func (a *app) creditLedger() *cobra.Command {
 				v := viewEntry(e)
 				views = append(views, v)
 				t.rows = append(t.rows, []string{
-					v.At.Format(time.DateTime), string(v.State), v.effect(), v.Operation, v.Environment, v.Vendor, v.RequestID, v.note(),
+					second(v.At), string(v.State), v.effect(), v.Operation, v.Environment, v.Vendor, v.RequestID, v.note(),
 				})
 			}
 			return a.print(views, t)

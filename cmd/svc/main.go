@@ -5,11 +5,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 func main() {
@@ -60,8 +62,26 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 3 not found, 4 refused, 130 interrupt
 	flags.StringVar(&a.region, "region", "", "AWS region")
 	flags.StringVar(&a.profile, "profile", "", "AWS profile")
 	flags.StringVar(&a.output, "output", outputTable, `"table" for people, "json" for programs`)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return plainFlagError(err) })
 	root.AddCommand(a.project(), a.credential(), a.integration(), a.credit(), a.vendor(), a.sms(), a.burner(), a.rates())
 	return root
+}
+
+// flagWants says what a flag of a type takes.
+var flagWants = map[string]string{
+	"int":      "a whole number",
+	"duration": "a time such as 90s or 5m",
+	"bool":     "true or false",
+}
+
+// plainFlagError says what a flag takes in place of what its parser says.
+func plainFlagError(err error) error {
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		if wants := flagWants[invalid.GetFlag().Value.Type()]; wants != "" {
+			return fmt.Errorf("--%s is %s, not %q", invalid.GetFlag().Name, wants, invalid.GetValue())
+		}
+	}
+	return err
 }
 
 // group is a command that only holds others.
