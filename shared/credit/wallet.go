@@ -162,3 +162,28 @@ func walletRefused(project string, state State, credits int64, r types.Cancellat
 	}
 	return fmt.Errorf("%w: %s of %d credits", ErrOutOfRange, state, credits)
 }
+
+// SetAlert makes the settling function tell when the balance is below these credits; 0 ends that.
+func (s *Store) SetAlert(ctx context.Context, project string, credits int64) error {
+	if credits < 0 || credits > maxBalance {
+		return fmt.Errorf("%w: alert at %d credits", ErrOutOfRange, credits)
+	}
+	update := &dynamodb.UpdateItemInput{
+		TableName:           &s.tables.Wallets,
+		Key:                 walletKey(project),
+		UpdateExpression:    aws.String("REMOVE alert"),
+		ConditionExpression: aws.String("attribute_exists(pk)"),
+	}
+	if credits > 0 {
+		update.UpdateExpression = aws.String("SET alert = :c")
+		update.ExpressionAttributeValues = map[string]types.AttributeValue{":c": attr.Number(credits)}
+	}
+	_, err := s.client.UpdateItem(ctx, update)
+	if _, absent := attr.Refused(err); absent {
+		return fmt.Errorf("%w: %s", ErrNoWallet, project)
+	}
+	if err != nil {
+		return fmt.Errorf("credit: set the alert: %w", err)
+	}
+	return nil
+}
