@@ -5,7 +5,7 @@ SHELL := /bin/bash -o pipefail
 
 LOCAL := .local/bin/local
 
-.PHONY: help run invoke build test acceptance
+.PHONY: help run invoke build lists test acceptance bench
 
 help: ## this list
 	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ build: ## every package; the operator's svc and the local stack in .local/bin
 	go build ./...
 	go build -o .local/bin/ ./cmd/svc ./local
 
+lists: ## the table of disposable mail domains, from the published lists that its sources.json pins
+	go run ./functions/security/disposable/build
+
 ## Test
 
 FAULT_SEED ?= $(shell date +%s)
@@ -34,8 +37,13 @@ test: build check ## everything: checks, unit tests, store tests on DynamoDB Loc
 	@echo "fault schedules: the fixed seed, and FAULT_SEED=$(FAULT_SEED)"
 	FAULT_SEED=$(FAULT_SEED) go test -race -p 2 -timeout 15m ./...
 
-acceptance: ## the contract over HTTP, on a stack of its own; BASE_URL and STAGE choose a deployed one
-	go test -count=1 -timeout 15m -v ./acceptance/...
+acceptance: ## the contract over HTTP; BASE_URL and STAGE choose a deployed stack, where ACCEPT_SENDS=1 permits to send
+	go test -count=1 -timeout 15m -v ./acceptance
+
+bench: ## cold start, size and throughput beside a hello function's; look-ups beside a plain map; warm requests
+	@go run ./acceptance/bench
+	go test -run '^$$' -bench . ./functions/security/disposable
+	go test -run '^$$' -bench '^BenchmarkLookups$$' ./acceptance
 
 ## Check: everything that needs no running stack
 

@@ -161,6 +161,39 @@ func TestBulkPartialFailure(t *testing.T) {
 	}
 }
 
+// Decisions on fail-over, in bulk: what certainly did not leave through the first vendor goes through the second, whether
+// they send one by one or in batches.
+func TestBulkFailover(t *testing.T) {
+	local(t)
+	t.Parallel()
+	for _, c := range []struct {
+		first, second string
+		calls         int
+	}{{"twilio", "notifylk", 150}, {"textlk", "dialog", 2}, {"notifylk", "quicksend", 2}, {"dialogv2", "twilio", 150}} {
+		t.Run(c.first+" "+c.second, func(t *testing.T) {
+			t.Parallel()
+			s := newSandbox(t)
+			p := plan{integrations: []integration{
+				{vendor: c.first, mode: project.BYOK, endpoint: closedEndpoint(t), priority: 1},
+				{vendor: c.second, mode: project.BYOK, endpoint: s.URL + "/" + c.second, priority: 2},
+			}}.make(t)
+			to := numberBlock(150)
+			a := request{path: send, body: bulkSame(to, "m"), as: p.dev}.do(t)
+			if a == nil {
+				return
+			}
+			provider := a.provider(t)
+			if !a.is(200, "") || provider.Status != "accepted" || provider.Vendor != c.second || a.Data.MessageCount != len(to) {
+				t.Errorf("%d %.300s", a.status, a.body)
+			}
+			got, calls := received(s)
+			if unique := slices.Compact(slices.Clone(got)); calls != c.calls || len(got) != len(to) || len(unique) != len(to) {
+				t.Errorf("%d messages to %d numbers in %d calls, want %d in %d", len(got), len(unique), calls, len(to), c.calls)
+			}
+		})
+	}
+}
+
 // A refused key ends a loop: the vendor is not asked once for every recipient.
 func TestBulkKeyRefused(t *testing.T) {
 	local(t)

@@ -22,6 +22,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"svcapi/local/build"
+	"svcapi/local/mmdbtest"
 	"svcapi/local/stack"
 	"svcapi/local/workdir"
 )
@@ -75,7 +76,7 @@ func run(m *testing.M) (code int) {
 			code = max(code, failed(err))
 		}
 		slices.Sort(sut.notRun)
-		fmt.Printf("not run, as they need the sandbox, the logs or the tables of a local stack:\n  %s\n", strings.Join(sut.notRun, "\n  "))
+		fmt.Printf("not run, as they need the sandbox, the logs or the tables of a local stack, or leave to send:\n  %s\n", strings.Join(sut.notRun, "\n  "))
 		return code
 	}
 	return max(code, failed(sut.close()))
@@ -110,10 +111,14 @@ func (s *system) start(ctx context.Context) error {
 	if err := os.Mkdir(filepath.Join(s.dir, ".local"), 0o700); err != nil {
 		return err
 	}
+	databases := filepath.Join(s.dir, "mmdb")
+	if err := errors.Join(os.Mkdir(databases, 0o700), mmdbtest.Write(databases)); err != nil {
+		return err
+	}
 	s.stack, err = stack.Start(ctx, stack.Options{
 		LogDir: filepath.Join(s.dir, ".local", "logs"), DemoFile: filepath.Join(s.dir, ".local", "demo.json"),
 		Concurrency: 32,
-		Parameters:  map[string]string{"ProjectCacheSeconds": "1", "PlaygroundOrigin": playgroundOrigin},
+		Parameters:  map[string]string{"ProjectCacheSeconds": "1", "PlaygroundOrigin": playgroundOrigin, "MmdbDirectory": databases},
 	})
 	if err != nil {
 		return err
@@ -140,11 +145,16 @@ func (s *system) close() error {
 // local is for tests that need the sandbox, the logs or the tables: on a deployed stack they are listed as not run.
 func local(t *testing.T) {
 	t.Helper()
-	if sut.stack != nil {
-		return
+	if sut.stack == nil {
+		leave(t, "")
 	}
+}
+
+// leave lists a test as not run on a deployed stack.
+func leave(t *testing.T, why string) {
+	t.Helper()
 	sut.mu.Lock()
-	sut.notRun = append(sut.notRun, t.Name())
+	sut.notRun = append(sut.notRun, t.Name()+why)
 	sut.mu.Unlock()
 	t.SkipNow()
 }

@@ -30,6 +30,7 @@ type tenant struct {
 
 // integration is how a test connects its project to a vendor.
 type integration struct {
+	kind     project.Kind // empty: SMS
 	vendor   string
 	mode     project.Mode
 	env      project.Environment // empty: development
@@ -116,29 +117,45 @@ var accounts = map[string]map[string]string{
 	"dialogv2":  {"username": sandbox.DialogUsername, "password": sandbox.DialogPassword},
 	"twilio":    {"account_sid": sandbox.TwilioAccountSID, "auth_token": sandbox.TwilioAuthToken},
 	"aws":       {"access_key_id": sandbox.AWSAccessKeyID, "secret_access_key": sandbox.AWSSecretAccessKey},
+
+	"ipgeolocation": {"api_key": sandbox.IPGeolocationKey},
+	"ipinfo":        {"token": sandbox.IPInfoToken},
+	"proxycheck":    {"api_key": sandbox.ProxyCheckKey},
+	"vpnapi":        {"api_key": sandbox.VPNAPIKey},
+	"maxmind":       {"account_id": sandbox.MaxMindAccountID, "license_key": sandbox.MaxMindLicenseKey},
+	"ip-api":        {"api_key": sandbox.IPAPIKey},
 }
 
-// connect connects the project to an SMS vendor.
+// onDisk is the vendor that is files beside the function: it has neither endpoint nor secrets.
+const onDisk = "maxmind-mmdb"
+
+// connect connects the project to a vendor.
 func (p *tenant) connect(t *testing.T, i integration) {
 	t.Helper()
 	if i.env == "" {
 		i.env = project.Development
 	}
-	if i.endpoint == "" && sut.stack != nil {
+	if i.kind == "" {
+		i.kind = project.SMS
+	}
+	if i.endpoint == "" && sut.stack != nil && i.vendor != onDisk {
 		i.endpoint = sut.stack.SandboxURL + "/" + i.vendor
 	}
-	args := []string{"integration", "set", p.id, "sms", i.vendor, "--env", string(i.env), "--mode", string(i.mode), "--priority", strconv.Itoa(i.priority)}
+	args := []string{"integration", "set", p.id, string(i.kind), i.vendor, "--env", string(i.env), "--mode", string(i.mode), "--priority", strconv.Itoa(i.priority)}
 	if i.endpoint != "" {
 		args = append(args, "--setting", "endpoint="+i.endpoint)
 	}
 	secrets := []byte("{}")
-	if i.bare {
+	switch {
+	case i.bare:
 		args = append(args, "--incomplete")
-	} else {
+	case i.kind == project.SMS:
 		args = append(args, "--setting", "sender_id=SVCTest", "--setting", "unit_price=0.64")
+	}
+	if !i.bare {
 		secrets, _ = json.Marshal(accounts[i.vendor])
 	}
-	if i.mode == project.BYOK {
+	if i.mode == project.BYOK && i.vendor != onDisk {
 		args = append(args, "--secrets", "-")
 	}
 	svc[any](t, string(secrets), args...)

@@ -443,7 +443,7 @@ var translatedRules = []rule{
 	{"roles permit what is listed, on what is named", translatedRoles, []edit{
 		{"Action: dynamodb:Query", "Action: dynamodb:Querry"},
 		{"Action: dynamodb:Query", "Action: '*'"},
-		{"arn:${AWS::Partition}:secretsmanager:${AWS::Region}:${AWS::AccountId}:secret:svc/${Stage}/sms/*", "*"},
+		{"arn:${AWS::Partition}:secretsmanager:${AWS::Region}:${AWS::AccountId}:secret:svc/${Stage}/sms/*", "'*'"},
 		{"policy/service-role/AWSCodeDeployRoleForLambdaLimited", "policy/AdministratorAccess"},
 		{"Principal:\n            Service: lambda.amazonaws.com", "Principal: '*'"},
 		{"          - Action: lambda:InvokeFunction\n            Effect: Allow\n            Resource:\n              Ref: SettleFunctionAlias" + alias, "          - Action: lambda:InvokeFunction\n            Effect: Allow\n            Resource: '*'"},

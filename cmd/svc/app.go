@@ -19,6 +19,7 @@ import (
 	"github.com/caarlos0/env/v11"
 	"github.com/spf13/cobra"
 
+	"svcapi/functions/security/custom"
 	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
@@ -43,6 +44,7 @@ type stack struct {
 	projects *project.Store
 	credits  *credit.Store
 	secrets  *secret.Writer
+	burners  *custom.Store // projects' own disposable domains
 	// vendors judges whether an integration is complete, as the functions do, and calls its vendor.
 	vendors *upstream.Client
 	// aws is for vendors that are paid through the caller's AWS account.
@@ -170,6 +172,7 @@ func newStack(stage string, cfg aws.Config, db *dynamodb.Client, secrets *secret
 		projects: project.NewStore(db, table("projects")),
 		credits:  credit.NewStore(db, credit.Tables{Wallets: table("wallets"), Ledger: table("ledger")}),
 		secrets:  secret.NewWriter(secrets, stage),
+		burners:  custom.NewStore(db, table("projects")),
 		vendors:  upstream.New(vendors),
 		aws:      cfg,
 		actor:    actor,

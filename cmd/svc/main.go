@@ -60,7 +60,7 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 3 not found, 4 refused, 130 interrupt
 	flags.StringVar(&a.region, "region", "", "AWS region")
 	flags.StringVar(&a.profile, "profile", "", "AWS profile")
 	flags.StringVar(&a.output, "output", outputTable, `"table" for people, "json" for programs`)
-	root.AddCommand(a.project(), a.credential(), a.integration(), a.credit(), a.vendor(), a.sms())
+	root.AddCommand(a.project(), a.credential(), a.integration(), a.credit(), a.vendor(), a.sms(), a.burner())
 	return root
 }
 

@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/spf13/cobra"
 
+	location "svcapi/functions/location/vendors"
+	security "svcapi/functions/security/vendors"
 	sms "svcapi/functions/sms/vendors"
 	"svcapi/shared/project"
 	"svcapi/shared/secret"
@@ -19,7 +21,7 @@ import (
 type offer struct {
 	kind project.Kind
 	spec upstream.Spec
-	// builtIn vendors are the service itself: they take no settings.
+	// builtIn vendors are the service itself or files of it: they take no settings.
 	builtIn bool
 }
 
@@ -28,6 +30,12 @@ func offers() []offer {
 	var all []offer
 	for _, v := range sms.NewTable(aws.Config{}) {
 		all = append(all, offer{kind: project.SMS, spec: v.Spec})
+	}
+	for _, v := range security.Table() {
+		all = append(all, offer{kind: project.Security, spec: v.Spec, builtIn: v.OnDisk()})
+	}
+	for _, v := range location.Table() {
+		all = append(all, offer{kind: project.Location, spec: v.Spec, builtIn: v.OnDisk()})
 	}
 	for _, kind := range []project.Kind{project.Barcode, project.PDF} {
 		all = append(all, offer{kind: kind, spec: upstream.Spec{Name: "builtin", Title: "Built in"}, builtIn: true})

@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
+	location "svcapi/functions/location/vendors"
+	security "svcapi/functions/security/vendors"
 	sms "svcapi/functions/sms/vendors"
 	"svcapi/local/enginetest"
 	"svcapi/local/secrets"
@@ -21,7 +23,9 @@ import (
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
 // specs are the vendors of each kind as the functions know them.
-var specs = map[project.Kind]func(string) *upstream.Spec{project.SMS: sms.NewTable(aws.Config{}).Spec}
+var specs = map[project.Kind]func(string) *upstream.Spec{
+	project.SMS: sms.NewTable(aws.Config{}).Spec, project.Security: security.Spec, project.Location: location.Spec,
+}
 
 // TestVendorsAreComplete checks every row against what its vendor needs.
 func TestVendorsAreComplete(t *testing.T) {

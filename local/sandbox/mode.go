@@ -23,6 +23,9 @@ const (
 	WithoutID Outcome = "without_id"
 	// TokenRefused refuses a login's token before its time (Dialog v2).
 	TokenRefused Outcome = "token_refused"
+	// UnknownAddress and QuotaUsed are the IP vendors'.
+	UnknownAddress Outcome = "unknown_address"
+	QuotaUsed      Outcome = "quota_used"
 
 	Unparseable Outcome = "unparseable" // 200 with a page instead of an answer
 	Hang        Outcome = "hang"        // reads the request, never answers
@@ -33,7 +36,7 @@ const (
 	Closed      Outcome = "closed"       // reads the request, then closes the connection
 )
 
-// magic are the numbers that choose an outcome by themselves, in the form of canonical. Any other number is accepted.
+// magic are the numbers and addresses that choose an outcome by themselves, in the form of canonical. Any other is accepted.
 var magic = map[string]Outcome{
 	"770000001": Rejected,
 	"770000002": CredentialsRefused,
@@ -41,6 +44,12 @@ var magic = map[string]Outcome{
 	"770000004": Hang,
 	"770000005": ServerError,
 	"770000006": Slow,
+
+	"45.83.0.7":  UnknownAddress,
+	"45.83.0.8":  QuotaUsed,
+	"45.83.0.9":  Hang,
+	"45.83.0.10": Unparseable,
+	"45.83.0.11": ServerError,
 }
 
 // delivery is how an outcome differs from answering with the vendor's own words for it.
@@ -136,7 +145,7 @@ func (s *Server) Rules() []Rule {
 
 // SetRules replaces the rules; without any, the magic numbers alone decide.
 func (s *Server) SetRules(rules ...Rule) error {
-	known := []Outcome{"", Accepted, Rejected, CredentialsRefused, WithoutID, TokenRefused}
+	known := []Outcome{"", Accepted, Rejected, CredentialsRefused, WithoutID, TokenRefused, UnknownAddress, QuotaUsed}
 	for _, rule := range rules {
 		if _, ok := deliveries[rule.Outcome]; !ok && !slices.Contains(known, rule.Outcome) {
 			return fmt.Errorf("no such outcome: %q", rule.Outcome)

@@ -36,6 +36,12 @@ func vendors() []vendor {
 		dialogv2(),
 		twilio(),
 		endUserMessaging(),
+		ipGeolocation(),
+		ipInfo(),
+		proxyCheck(),
+		vpnAPI(),
+		maxMind(),
+		ipAPI(),
 	}
 }
 

@@ -106,6 +106,8 @@ func (a *answer) outcome() string {
 		return "refused"
 	case named:
 		return name
+	case a.failure.Vendor != "" && a.status >= 500:
+		return "vendor_failed"
 	case a.status >= 500:
 		return "error"
 	}

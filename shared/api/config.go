@@ -61,6 +61,7 @@ func ReadConfig[C Checked]() (C, error) {
 func New(cfg Config, db *dynamodb.Client, log *telemetry.Logger) *Service {
 	return &Service{
 		cfg:      cfg,
+		db:       db,
 		projects: project.NewCache(project.NewStore(db, cfg.ProjectsTable), time.Duration(cfg.ProjectCacheSeconds)*time.Second),
 		limiter:  ratelimit.New(db, cfg.TransientTable),
 		wallet:   credit.NewStore(db, credit.Tables{Wallets: cfg.WalletsTable, Ledger: cfg.LedgerTable}),
@@ -69,6 +70,9 @@ func New(cfg Config, db *dynamodb.Client, log *telemetry.Logger) *Service {
 		now:      time.Now,
 	}
 }
+
+// DB is the client of the tables, with its warm connections.
+func (s *Service) DB() *dynamodb.Client { return s.db }
 
 // Wallet is the store of credits that the service charges.
 func (s *Service) Wallet() *credit.Store { return s.wallet }

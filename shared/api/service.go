@@ -27,6 +27,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"svcapi/shared/credit"
 	"svcapi/shared/idempotency"
 	"svcapi/shared/project"
@@ -46,6 +48,7 @@ const reserveForAnswer = 5 * time.Second
 // operation's refusals, credits, work.
 type Service struct {
 	cfg      Config
+	db       *dynamodb.Client
 	projects *project.Cache
 	limiter  *ratelimit.Limiter
 	wallet   *credit.Store

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -14,28 +15,39 @@ const (
 	maxCircuits = 10_000           // integrations that an instance remembers
 )
 
+// ErrOpen says that a call was not made because its circuit is open.
+var ErrOpen = errors.New("circuit open")
+
 // Breakers hold a circuit for each integration, so that one project's trouble
-// closes nothing for another. A circuit opens when connecting fails again and
-// again; whatever a vendor answers keeps it closed.
+// closes nothing for another. A circuit opens when calls fail again and again.
 type Breakers struct {
+	fails func(error) bool
+
 	mu       sync.Mutex
 	circuits map[string]*gobreaker.CircuitBreaker[struct{}]
 }
 
-// NewBreakers returns closed circuits.
+// NewBreakers returns closed circuits for sends: they open when connecting
+// fails; whatever a vendor answers keeps them closed.
 func NewBreakers() *Breakers {
-	return &Breakers{circuits: map[string]*gobreaker.CircuitBreaker[struct{}]{}}
+	return NewBreakersOn(func(err error) bool { return ClassOf(err) == NotSent })
 }
 
-// Through makes a call unless the account's circuit is open. An open one is an
-// *Error of class NotSent.
+// NewBreakersOn returns closed circuits that count the errors for which fails
+// says yes.
+func NewBreakersOn(fails func(error) bool) *Breakers {
+	return &Breakers{fails: fails, circuits: map[string]*gobreaker.CircuitBreaker[struct{}]{}}
+}
+
+// Through makes a call unless the account's circuit is open. The error of an
+// open one wraps ErrOpen and an *Error of class NotSent.
 func Through[T any](b *Breakers, account Account, call func() (T, error)) (result T, err error) {
 	_, err = b.circuit(account).Execute(func() (struct{}, error) {
 		result, err = call()
 		return struct{}{}, err
 	})
 	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
-		err = &Error{Class: NotSent, Vendor: account.Integration.Vendor, Detail: "circuit open after failures to connect"}
+		err = fmt.Errorf("%w: %w", ErrOpen, &Error{Class: NotSent, Vendor: account.Integration.Vendor, Detail: "left alone after failures in a row"})
 	}
 	return result, err
 }
@@ -53,7 +65,7 @@ func (b *Breakers) circuit(account Account) *gobreaker.CircuitBreaker[struct{}] 
 		circuit = gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
 			Timeout:      openFor,
 			ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= tripAfter },
-			IsSuccessful: func(err error) bool { return err == nil || ClassOf(err) != NotSent },
+			IsSuccessful: func(err error) bool { return err == nil || !b.fails(err) },
 		})
 		b.circuits[key] = circuit
 	}

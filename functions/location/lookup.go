@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"regexp"
+	"slices"
+
+	"svcapi/functions/location/vendors"
+	"svcapi/shared/api"
+	"svcapi/shared/credit"
+	"svcapi/shared/ipaddr"
+	"svcapi/shared/iplookup"
+	"svcapi/shared/project"
+)
+
+// lookupRequest is the decoded body of POST /location/lookup.
+type lookupRequest struct {
+	addr     netip.Addr
+	provider *string // the hint as sent; nil: none
+}
+
+// place is the location result of the contract.
+type place struct {
+	Country     *string  `json:"country"`
+	CountryCode *string  `json:"country_code"`
+	City        *string  `json:"city"`
+	ISP         *string  `json:"isp"`
+	Latitude    *float64 `json:"latitude"`
+	Longitude   *float64 `json:"longitude"`
+	Timezone    *string  `json:"timezone"`
+}
+
+// meta stands beside the result in the envelope.
+type meta struct {
+	Override *string `json:"provider_override"`
+}
+
+var providerForm = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+// lookup is POST /location/lookup.
+func lookup(chain *iplookup.Chain[vendors.Place]) api.Route {
+	return &api.Operation[lookupRequest]{
+		Name: "location_lookup", Method: "POST", Path: "/api/v1/location/lookup",
+		Kind: project.Location, Price: credit.Location,
+		Decode: decodeLookup,
+		Prepare: func(ctx context.Context, call *api.Call, r lookupRequest) (*api.Job, error) {
+			return prepareLookup(ctx, chain, call, r)
+		},
+	}
+}
+
+func decodeLookup(in *api.Input) (lookupRequest, error) {
+	r := lookupRequest{addr: iplookup.Address(in, "ip")}
+	if in.Has("provider") {
+		provider := in.Text("provider", api.Text{Min: 1, Max: 50, Form: providerForm, Says: "must consist of letters, digits, _ and -"})
+		r.provider = &provider
+	}
+	return r, nil
+}
+
+func prepareLookup(ctx context.Context, chain *iplookup.Chain[vendors.Place], call *api.Call, r lookupRequest) (*api.Job, error) {
+	integrations := call.Integrations
+	if r.provider != nil {
+		integrations = slices.DeleteFunc(slices.Clone(integrations), func(in project.Integration) bool { return in.Vendor != *r.provider })
+	}
+	accounts, err := chain.Accounts(ctx, call.Project.ID, integrations)
+	if err != nil {
+		return nil, err
+	}
+	meta := meta{r.provider}
+	if !ipaddr.Global(r.addr) {
+		return &api.Job{Run: func(context.Context) (*api.Result, error) {
+			return &api.Result{Data: place{}, Meta: meta}, nil
+		}}, nil
+	}
+	return &api.Job{
+		Credits: call.Credits(1),
+		Run: func(ctx context.Context) (*api.Result, error) {
+			a, err := chain.Ask(ctx, accounts, r.addr)
+			unknown := errors.Is(err, iplookup.ErrUnknown)
+			if err != nil && !unknown {
+				e := api.ErrInternal.Because(err)
+				e.Vendor = a.Vendor
+				return nil, e
+			}
+			return &api.Result{Data: place(a.Value), Meta: meta, Vendor: a.Vendor, NotCharged: unknown, Attributes: a.Attributes()}, nil
+		},
+	}, nil
+}

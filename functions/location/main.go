@@ -1,0 +1,25 @@
+// The function location tells where IP addresses are.
+package main
+
+import (
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"svcapi/functions/location/vendors"
+	"svcapi/shared/api"
+	"svcapi/shared/awsclient"
+	"svcapi/shared/iplookup"
+	"svcapi/shared/secret"
+	"svcapi/shared/upstream"
+)
+
+func main() {
+	api.Main(
+		func(c config) api.Config { return c.API },
+		func(c config, _ *api.Service, cfg aws.Config) ([]api.Route, error) {
+			secrets := secret.New(awsclient.Secrets(cfg), c.API.Stage, c.Lookup.SecretLife())
+			// An address that a vendor does not know is an answer.
+			chain := iplookup.NewChain(c.Lookup, vendors.Table(), false, upstream.New(c.Upstream), secrets)
+			return []api.Route{lookup(chain)}, nil
+		},
+	)
+}

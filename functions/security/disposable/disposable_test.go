@@ -1,0 +1,219 @@
+package disposable
+
+import (
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// naive is the list as a map, and naiveFind the obvious way to use it: what the
+// table must agree with.
+var naive = sync.OnceValue(func() map[string]bool {
+	m := map[string]bool{}
+	All(func(domain string) bool {
+		m[domain] = true
+		return true
+	})
+	return m
+})
+
+func naiveFind(domain string) (string, bool) {
+	labels := strings.Split(domain, ".")
+	for i := len(labels) - 2; i >= 0; i-- {
+		if parent := strings.Join(labels[i:], "."); naive()[parent] {
+			return parent, true
+		}
+	}
+	return "", false
+}
+
+// The e-mail shield: is_disposable says that the domain or a parent domain is on a list.
+func TestFind(t *testing.T) {
+	for _, c := range []struct{ domain, listed string }{
+		{"mailinator.com", "mailinator.com"},
+		{"a.b.mailinator.com", "mailinator.com"},
+		{"yopmail.com", "yopmail.com"},
+		{"guerrillamail.com", "guerrillamail.com"},
+		{"10minutemail.com", "10minutemail.com"},
+		{"xn--gmanet-r9a.example", ""},
+		{"no-mailinator-at-all.com", ""},
+		{"mailinator.com.example", ""},
+		{"gmail.com", ""},
+		{"example.com", ""},
+		{"com", ""},
+		{"", ""},
+		{".", ""},
+		{"..", ""},
+		{".mailinator.com", "mailinator.com"},
+		{strings.Repeat("a", 63) + ".mailinator.com", "mailinator.com"},
+	} {
+		if listed, ok := Find(c.domain); listed != c.listed || ok != (c.listed != "") {
+			t.Errorf("Find(%q) = %q, %v; wants %q", c.domain, listed, ok, c.listed)
+		}
+	}
+}
+
+// Every listed domain is found; so are its children; none is a child of another.
+func TestFindAll(t *testing.T) {
+	n := 0
+	All(func(domain string) bool {
+		n++
+		for _, d := range []string{domain, "x." + domain, "x.y." + domain} {
+			if listed, ok := Find(d); !ok || listed != domain {
+				t.Errorf("Find(%q) = %q, %v; wants %q", d, listed, ok, domain)
+			}
+		}
+		return true
+	})
+	if n < 100_000 {
+		t.Errorf("the table holds %d domains", n)
+	}
+}
+
+// No ordinary mail provider is ever on the list, nor beneath an entry of it.
+func TestOrdinaryProviders(t *testing.T) {
+	text, err := os.ReadFile("build/allow.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		line, _, _ = strings.Cut(line, "#")
+		for domain := range strings.FieldsSeq(line) {
+			n++
+			if listed, ok := Find(domain); ok {
+				t.Errorf("%s is taken for disposable, by %s", domain, listed)
+			}
+		}
+	}
+	if n < 1000 {
+		t.Errorf("only %d ordinary providers are known", n)
+	}
+}
+
+// randomDomains gives domains of several kinds: listed ones, changed by a
+// letter, beneath them, above them, and plain random ones.
+func randomDomains(seed uint64, n int) []string {
+	r := rand.New(rand.NewPCG(seed, seed))
+	var listed []string
+	All(func(domain string) bool {
+		listed = append(listed, domain)
+		return true
+	})
+	const letters = "abcdefghijklmnopqrstuvwxyz0123456789-."
+	word := func(size int) string {
+		b := make([]byte, size)
+		for i := range b {
+			b[i] = letters[r.IntN(len(letters))]
+		}
+		return string(b)
+	}
+	domains := make([]string, n)
+	for i := range domains {
+		base := listed[r.IntN(len(listed))]
+		switch r.IntN(6) {
+		case 0:
+			domains[i] = base
+		case 1:
+			domains[i] = word(1+r.IntN(8)) + "." + base
+		case 2:
+			at := r.IntN(len(base))
+			domains[i] = base[:at] + word(1) + base[at+1:]
+		case 3:
+			domains[i] = base[r.IntN(len(base)):]
+		case 4:
+			domains[i] = word(1+r.IntN(12)) + base
+		default:
+			domains[i] = word(r.IntN(30)) + ".com"
+		}
+	}
+	return domains
+}
+
+// The table agrees with a plain map on 1,000,000 random domains.
+func TestFindAgreesWithMap(t *testing.T) {
+	found := 0
+	for _, domain := range randomDomains(7, 1_000_000) {
+		// The naive form gives the shortest listed parent too.
+		listed, ok := Find(domain)
+		if want, wantOK := naiveFind(domain); ok != wantOK || listed != want {
+			t.Fatalf("Find(%q) = %q, %v; the map says %q, %v", domain, listed, ok, want, wantOK)
+		}
+		if ok {
+			found++
+		}
+	}
+	if found < 250_000 {
+		t.Errorf("only %d of the domains were listed: the test is weak", found)
+	}
+}
+
+func TestFindAllocatesNothing(t *testing.T) {
+	for _, domain := range []string{"mailinator.com", "a.b.c.mailinator.com", "gmail.com"} {
+		if n := testing.AllocsPerRun(100, func() { Find(domain) }); n != 0 {
+			t.Errorf("Find(%q) allocates %v times", domain, n)
+		}
+	}
+}
+
+func FuzzFind(f *testing.F) {
+	for _, seed := range []string{"", ".", "a.b", "mailinator.com", "x.mailinator.com", "\xff.\x00"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, domain string) {
+		listed, ok := Find(domain)
+		if want, wantOK := naiveFind(domain); ok != wantOK || listed != want {
+			t.Errorf("Find(%q) = %q, %v; the map says %q, %v", domain, listed, ok, want, wantOK)
+		}
+	})
+}
+
+// BenchmarkFind measures the table against the map, both with the parent walk.
+func BenchmarkFind(b *testing.B) {
+	domains := randomDomains(11, 1<<16)
+	walks := map[string]func(string) (string, bool){"table": Find, "map": mapFind}
+	for _, name := range []string{"table", "map"} {
+		b.Run(name, func(b *testing.B) {
+			find := walks[name]
+			naive()
+			b.ReportAllocs()
+			b.ResetTimer()
+			for i := range b.N {
+				find(domains[i&(1<<16-1)])
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds()/1e6, "M/s")
+		})
+	}
+}
+
+// mapFind is the map with the quickest parent walk.
+func mapFind(domain string) (string, bool) {
+	for d := domain; strings.Contains(d, "."); _, d, _ = strings.Cut(d, ".") {
+		if naive()[d] {
+			return d, true
+		}
+	}
+	return "", false
+}
+
+// BenchmarkStart measures what a process pays before its first look-up.
+func BenchmarkStart(b *testing.B) {
+	b.Run("table", func(b *testing.B) {
+		b.ReportAllocs()
+		for range b.N {
+			Find("example.com")
+		}
+	})
+	b.Run("map", func(b *testing.B) {
+		b.ReportAllocs()
+		for range b.N {
+			m := map[string]bool{}
+			All(func(domain string) bool {
+				m[domain] = true
+				return true
+			})
+		}
+	})
+}

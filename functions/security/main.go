@@ -1,0 +1,29 @@
+// The function security tells disposable e-mail addresses, and the risk of IP addresses.
+package main
+
+import (
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"svcapi/functions/security/custom"
+	"svcapi/functions/security/vendors"
+	"svcapi/shared/api"
+	"svcapi/shared/awsclient"
+	"svcapi/shared/iplookup"
+	"svcapi/shared/secret"
+	"svcapi/shared/upstream"
+)
+
+func main() {
+	api.Main(
+		func(c config) api.Config { return c.API },
+		func(c config, s *api.Service, cfg aws.Config) ([]api.Route, error) {
+			secrets := secret.New(awsclient.Secrets(cfg), c.API.Stage, c.Lookup.SecretLife())
+			// The next vendor is asked about an address that one does not know.
+			chain := iplookup.NewChain(c.Lookup, vendors.Table(), true, upstream.New(c.Upstream), secrets)
+			return []api.Route{
+				burnerEmailShield(custom.NewStore(s.DB(), c.API.ProjectsTable)),
+				vpnShield(chain),
+			}, nil
+		},
+	)
+}

@@ -1,0 +1,110 @@
+package vendors
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"svcapi/shared/iplookup"
+	"svcapi/shared/upstream"
+)
+
+// proxyCheckSpec is proxycheck.io, API v3 (the vendor's PHP client 1.0.3 of 2026-06).
+func proxyCheckSpec() upstream.Spec {
+	return upstream.Spec{
+		Name: "proxycheck", Title: "proxycheck.io", Endpoint: "https://proxycheck.io",
+		Secrets: []upstream.Field{{Name: "api_key", Description: "API key", Required: true}},
+	}
+}
+
+// proxyCheckAddress is what is used of an answer's member for the address.
+type proxyCheckAddress struct {
+	Network struct {
+		ASN          iplookup.Text `json:"asn"`
+		Provider     iplookup.Text `json:"provider"`
+		Organisation iplookup.Text `json:"organisation"`
+	} `json:"network"`
+	Location struct {
+		CountryCode iplookup.Text `json:"country_code"`
+		City        iplookup.Text `json:"city_name"`
+	} `json:"location"`
+	Detections *struct {
+		Proxy   bool `json:"proxy"`
+		VPN     bool `json:"vpn"`
+		Tor     bool `json:"tor"`
+		Hosting bool `json:"hosting"`
+	} `json:"detections"`
+}
+
+// proxyCheck reports no relays. The vendor answers with "status", and a member
+// named by the address, in a form of the vendor's choice.
+func proxyCheck(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Risk, error) {
+	r, err := c.Get(ctx, "/v3/"+url.PathEscape(addr.String()), url.Values{"key": {c.Account.Secrets["api_key"]}}, nil)
+	if err != nil {
+		return Risk{}, err
+	}
+	var members map[string]jsontext.Value
+	if err := c.Decode(r.Body, &members); err != nil {
+		if failed := c.ByStatus(r, nil); failed != nil {
+			return Risk{}, failed
+		}
+		return Risk{}, err
+	}
+	if err := proxyCheckStatus(c, r); err != nil {
+		return Risk{}, err
+	}
+	var found *proxyCheckAddress
+	for name, value := range members {
+		if a, err := netip.ParseAddr(name); err == nil && a.Unmap() == addr && value.Kind() == '{' {
+			found = new(proxyCheckAddress)
+			if err := c.Decode(value, found); err != nil {
+				return Risk{}, err
+			}
+		}
+	}
+	if found == nil || found.Detections == nil {
+		return Risk{}, iplookup.ErrUnknown
+	}
+	d := found.Detections
+	network := found.Network.Provider.Pointer()
+	if network == nil {
+		network = found.Network.Organisation.Pointer()
+	}
+	return Risk{
+		VPN: d.VPN, Proxy: d.Proxy, Tor: d.Tor, Hosting: d.Hosting,
+		CountryCode: found.Location.CountryCode.Country(), City: found.Location.City.Pointer(),
+		ASN: found.Network.ASN.ASN(), Network: network,
+	}, nil
+}
+
+// proxyCheckStatus judges by the body, whatever the HTTP status: ok and warning
+// are good, denied is about the account, error about the request.
+func proxyCheckStatus(c iplookup.Caller, r *upstream.Response) error {
+	var envelope struct {
+		Status  iplookup.Text `json:"status"`
+		Message iplookup.Text `json:"message"`
+	}
+	if err := c.Decode(r.Body, &envelope); err != nil {
+		return err
+	}
+	detail := string(envelope.Status + ": " + envelope.Message)
+	switch envelope.Status {
+	case "ok", "warning":
+		return nil
+	case "denied":
+		if r.Status == http.StatusTooManyRequests || strings.Contains(strings.ToLower(detail), "quer") {
+			return c.Fail(iplookup.Quota, detail)
+		}
+		return c.Fail(iplookup.Credentials, detail)
+	case "error":
+		return c.Fail(iplookup.Rejected, detail)
+	}
+	if err := c.ByStatus(r, nil); err != nil {
+		return err
+	}
+	return c.Fail(iplookup.Unusable, "answer without a known status")
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"net/netip"
+
+	"svcapi/functions/security/vendors"
+	"svcapi/shared/api"
+	"svcapi/shared/credit"
+	"svcapi/shared/ipaddr"
+	"svcapi/shared/iplookup"
+	"svcapi/shared/project"
+)
+
+var errUnavailable = &api.Error{
+	Status: 503, Code: api.CodeServiceUnavailable,
+	Message: "No security provider could complete the lookup. An unavailable check is not a safe result.",
+}
+
+// riskResult is the IP risk result of the contract.
+type riskResult struct {
+	Address     string  `json:"ip_address"`
+	VPN         bool    `json:"is_vpn"`
+	Proxy       bool    `json:"is_proxy"`
+	Tor         bool    `json:"is_tor"`
+	Relay       bool    `json:"is_relay"`
+	Hosting     bool    `json:"is_hosting"`
+	CountryCode *string `json:"country_code"`
+	City        *string `json:"city"`
+	ASN         *string `json:"asn"`
+	Network     *string `json:"network_name"`
+	Provider    string  `json:"provider_name"`
+}
+
+// vpnShield is POST /security/vpn-shield.
+func vpnShield(chain *iplookup.Chain[vendors.Risk]) api.Route {
+	return &api.Operation[netip.Addr]{
+		Name: "vpn_shield", Method: "POST", Path: "/api/v1/security/vpn-shield",
+		Kind: project.Security, Price: credit.VPNShield,
+		Decode: func(in *api.Input) (netip.Addr, error) { return iplookup.Address(in, "ip"), nil },
+		Prepare: func(ctx context.Context, call *api.Call, addr netip.Addr) (*api.Job, error) {
+			accounts, err := chain.Accounts(ctx, call.Project.ID, call.Integrations)
+			if err != nil {
+				return nil, err
+			}
+			if !ipaddr.Global(addr) {
+				return &api.Job{Run: func(context.Context) (*api.Result, error) {
+					return &api.Result{Data: riskResult{Address: addr.String(), Provider: "none"}}, nil
+				}}, nil
+			}
+			return &api.Job{
+				Credits: call.Credits(1),
+				Run: func(ctx context.Context) (*api.Result, error) {
+					a, err := chain.Ask(ctx, accounts, addr)
+					if err != nil {
+						e := errUnavailable.Because(err)
+						e.Vendor = a.Vendor
+						return nil, e
+					}
+					return &api.Result{Data: riskOf(addr, a), Vendor: a.Vendor, Attributes: a.Attributes()}, nil
+				},
+			}, nil
+		},
+	}
+}
+
+func riskOf(addr netip.Addr, a iplookup.Answer[vendors.Risk]) riskResult {
+	r := a.Value
+	return riskResult{
+		Address: addr.String(), VPN: r.VPN, Proxy: r.Proxy, Tor: r.Tor, Relay: r.Relay, Hosting: r.Hosting,
+		CountryCode: r.CountryCode, City: r.City, ASN: r.ASN, Network: r.Network, Provider: a.Vendor,
+	}
+}

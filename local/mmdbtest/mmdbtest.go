@@ -1,0 +1,109 @@
+// Package mmdbtest writes small MaxMind databases for tests, in the shape of the vendor's own.
+package mmdbtest
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/maxmind/mmdbwriter"
+	"github.com/maxmind/mmdbwriter/mmdbtype"
+	"go4.org/netipx"
+)
+
+// Record is what a database holds for a network.
+type Record = mmdbtype.Map
+
+// The networks of the databases that All writes.
+const (
+	Colombo = "112.134.0.0/16"  // Sri Lanka Telecom
+	Bare    = "112.135.0.0/16"  // in the databases, with nothing in its record
+	VPN     = "45.83.0.1/32"    // anonymous, nowhere else
+	Every   = "2001:470:1::/48" // all flags of the vendor
+	IPv6    = "2402:d000::/32"  // Colombo again
+	Wrong   = "112.136.0.0/16"  // values that no reader should pass on
+)
+
+func names(english string) Record { return Record{"names": Record{"en": mmdbtype.String(english)}} }
+
+var colombo = Record{
+	"city":    names("Colombo"),
+	"country": Record{"iso_code": mmdbtype.String("LK"), "names": Record{"en": mmdbtype.String("Sri Lanka")}},
+	"location": Record{
+		"latitude": mmdbtype.Float64(6.9271), "longitude": mmdbtype.Float64(79.8612),
+		"time_zone": mmdbtype.String("Asia/Colombo"), "accuracy_radius": mmdbtype.Uint16(20),
+	},
+}
+
+var telecom = Record{
+	"autonomous_system_number":       mmdbtype.Uint32(9329),
+	"autonomous_system_organization": mmdbtype.String("Sri Lanka Telecom"),
+}
+
+// files are the databases that All writes, by their names.
+var files = map[string]map[string]Record{
+	"GeoLite2-City.mmdb": {
+		Colombo: colombo, IPv6: colombo, Bare: {},
+		Wrong: {
+			"country":  Record{"iso_code": mmdbtype.String("lanka"), "names": Record{"en": mmdbtype.String(" ")}},
+			"location": Record{"latitude": mmdbtype.Float64(91), "longitude": mmdbtype.Float64(0)},
+		},
+	},
+	"GeoLite2-ASN.mmdb": {Colombo: telecom, IPv6: telecom, Bare: {}},
+	"GeoIP2-Anonymous-IP.mmdb": {
+		VPN: {"is_anonymous": mmdbtype.Bool(true), "is_anonymous_vpn": mmdbtype.Bool(true)},
+		Every: {
+			"is_anonymous": mmdbtype.Bool(true), "is_anonymous_vpn": mmdbtype.Bool(true), "is_hosting_provider": mmdbtype.Bool(true),
+			"is_public_proxy": mmdbtype.Bool(true), "is_residential_proxy": mmdbtype.Bool(true), "is_tor_exit_node": mmdbtype.Bool(true),
+		},
+	},
+}
+
+// All writes the databases into a new folder and returns it.
+func All(t testing.TB) string { return Some(t) }
+
+// Some writes some of the databases into a new folder and returns it.
+func Some(t testing.TB, names ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := Write(dir, names...); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// Write writes the named databases into a folder, all of them where none is named.
+func Write(dir string, names ...string) error {
+	if len(names) == 0 {
+		names = slices.Collect(maps.Keys(files))
+	}
+	for _, name := range names {
+		if err := write(filepath.Join(dir, name), files[name]); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func write(path string, networks map[string]Record) error {
+	tree, err := mmdbwriter.New(mmdbwriter.Options{DatabaseType: filepath.Base(path), RecordSize: 24})
+	if err != nil {
+		return err
+	}
+	for network, record := range networks {
+		if err := tree.Insert(netipx.PrefixIPNet(netip.MustParsePrefix(network)), record); err != nil {
+			return err
+		}
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, err = tree.WriteTo(file)
+	return err
+}

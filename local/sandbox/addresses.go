@@ -1,0 +1,64 @@
+package sandbox
+
+import (
+	"net/netip"
+	"strconv"
+)
+
+// facts are what every IP vendor of the sandbox knows of an address.
+type facts struct {
+	vpn, proxy, tor, relay, hosting bool
+
+	country, code, city, timezone string
+	latitude, longitude           float64
+	network                       string
+	asn                           int
+}
+
+// as is the autonomous-system number as text.
+func (f facts) as() string { return "AS" + strconv.Itoa(f.asn) }
+
+// degrees writes a coordinate as the vendors that have it as a string do.
+func degrees(f float64) string { return strconv.FormatFloat(f, 'f', 5, 64) }
+
+var (
+	colombo = facts{
+		country: "Sri Lanka", code: "LK", city: "Colombo", timezone: "Asia/Colombo",
+		latitude: 6.9271, longitude: 79.8612, network: "Sri Lanka Telecom", asn: 9329,
+	}
+	ashburn = facts{
+		country: "United States", code: "US", city: "Ashburn", timezone: "America/New_York",
+		latitude: 39.0438, longitude: -77.4874, network: "Amazon.com, Inc.", asn: 14618,
+	}
+	sriLankaTelecom = netip.MustParsePrefix("112.134.0.0/16")
+)
+
+// flagged are the addresses that a vendor has something against.
+var flagged = map[string]facts{
+	"45.83.0.1": {vpn: true},
+	"45.83.0.2": {proxy: true},
+	"45.83.0.3": {tor: true},
+	"45.83.0.4": {relay: true},
+	"45.83.0.5": {hosting: true},
+	"45.83.0.6": {vpn: true, proxy: true, tor: true, relay: true, hosting: true},
+}
+
+// factsOf tells what is known of an address; false: it is no address.
+func factsOf(text string) (facts, bool) {
+	addr, err := netip.ParseAddr(text)
+	if err != nil {
+		return facts{}, false
+	}
+	f := ashburn
+	if sriLankaTelecom.Contains(addr) {
+		f = colombo
+	}
+	flags := flagged[text]
+	f.vpn, f.proxy, f.tor, f.relay, f.hosting = flags.vpn, flags.proxy, flags.tor, flags.relay, flags.hosting
+	return f, true
+}
+
+// lookedUp is the exchange of a look-up.
+func lookedUp(address string) exchange {
+	return exchange{operation: "lookup", to: []string{address}}
+}

@@ -1,0 +1,93 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// asks makes a request to each IP vendor for an address, with and without good credentials.
+func asks(bad string) map[string]func(ip string) sample {
+	return map[string]func(ip string) sample{
+		"ipgeolocation": func(ip string) sample {
+			return sample{"GET", "/ipgeolocation/v3/ipgeo?include=security&apiKey=" + IPGeolocationKey + bad + "&ip=" + ip, "", ""}
+		},
+		"ipinfo": func(ip string) sample {
+			return sample{"GET", "/ipinfo/lookup/" + ip, "Bearer " + IPInfoToken + bad, ""}
+		},
+		"proxycheck": func(ip string) sample {
+			return sample{"GET", "/proxycheck/v3/" + ip + "?key=" + ProxyCheckKey + bad, "", ""}
+		},
+		"vpnapi": func(ip string) sample {
+			return sample{"GET", "/vpnapi/api/" + ip + "?key=" + VPNAPIKey + bad, "", ""}
+		},
+		"maxmind": func(ip string) sample {
+			return sample{"GET", "/maxmind/geoip/v2.1/insights/" + ip, basicAuth(MaxMindAccountID, MaxMindLicenseKey+bad), ""}
+		},
+		"ip-api": func(ip string) sample {
+			return sample{"GET", "/ip-api/json/" + ip + "?key=" + IPAPIKey + bad, "", ""}
+		},
+	}
+}
+
+// TestAddresses checks the table of magic addresses for every IP vendor: the status and a part of the body.
+func TestAddresses(t *testing.T) {
+	s := start(t)
+	wants := map[string]map[string]string{
+		"ipgeolocation": {
+			"112.134.0.1": `200 "latitude":"6.92710","longitude":"79.86120"`, "45.83.0.4": `200 "is_relay":true`, "45.83.0.5": `200 "is_cloud_provider":true`,
+			"45.83.0.7": `404 "message"`, "45.83.0.8": `429 "message"`, "x": `400 "message"`,
+		},
+		"ipinfo": {
+			"112.134.0.1": `200 "latitude":6.9271,"longitude":79.8612`, "45.83.0.1": `200 "is_vpn":true`, "45.83.0.5": `200 "is_hosting":true`,
+			"45.83.0.7": `200 "bogon":true`, "45.83.0.8": `429 "title"`, "x": `404 Wrong ip`,
+		},
+		"proxycheck": {
+			"112.134.0.1": `200 "112.134.0.1":{`, "45.83.0.2": `200 "proxy":true`, "45.83.0.3": `200 "tor":true`,
+			"45.83.0.7": `200 {"query_time":5,"status":"ok"}`, "45.83.0.8": `429 "status":"denied"`, "x": `400 "status":"error"`,
+		},
+		"vpnapi": {
+			"112.134.0.1": `200 "autonomous_system_number":"AS9329"`, "45.83.0.6": `200 "security":{"proxy":true,"relay":true,"tor":true,"vpn":true}`,
+			"45.83.0.7": `200 "message"`, "45.83.0.8": `429 "message"`, "x": `400 "message"`,
+		},
+		"maxmind": {
+			"112.134.0.1": `200 "autonomous_system_number":9329`, "45.83.0.3": `200 "anonymizer":{"is_anonymous":true,"is_tor_exit_node":true}`,
+			"45.83.0.7": `404 IP_ADDRESS_NOT_FOUND`, "45.83.0.8": `402 INSUFFICIENT_FUNDS`, "x": `400 IP_ADDRESS_INVALID`,
+		},
+		"ip-api": {
+			"112.134.0.1": `200 "as":"AS9329 Sri Lanka Telecom"`, "20.1.2.3": `200 "city":"Ashburn"`,
+			"45.83.0.7": `200 "message":"reserved range"`, "45.83.0.8": `429 `, "x": `200 "message":"invalid query"`,
+		},
+	}
+	for name, ask := range asks("") {
+		want := wants[name]
+		want["45.83.0.10"], want["45.83.0.11"] = "200 <!doctype html>", "500 Internal Server Error"
+		for address, expected := range want {
+			status, part, _ := strings.Cut(expected, " ")
+			got, body, err := s.send(t.Context(), ask(address))
+			if err != nil || fmt.Sprint(got) != status || !strings.Contains(body, part) {
+				t.Errorf("%s about %s: %d %s %v, want %s", name, address, got, body, err, expected)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		if _, body, err := s.send(ctx, ask("45.83.0.9")); err == nil {
+			t.Errorf("%s answers what it should leave hanging: %s", name, body)
+		}
+		cancel()
+	}
+	for name, ask := range asks("x") {
+		if got, body, err := s.send(t.Context(), ask("112.134.0.1")); err != nil || got != 401 && got != 403 {
+			t.Errorf("%s takes wrong credentials: %d %s %v", name, got, body, err)
+		}
+	}
+	for _, call := range s.Calls() {
+		if call.Operation != "lookup" || len(call.To) != 1 || strings.Contains(call.Path+fmt.Sprint(call.Headers), "sandbox-") {
+			t.Errorf("noted as %+v", call)
+		}
+	}
+	if n := len(s.Calls()); n < 40 {
+		t.Errorf("%d calls are noted", n)
+	}
+}

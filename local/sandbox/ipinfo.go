@@ -1,0 +1,56 @@
+package sandbox
+
+import "net/http"
+
+// IPInfoToken is what the sandbox's ipinfo.io accepts.
+const IPInfoToken = "ipinfo-sandbox-token"
+
+// ipInfo speaks ipinfo.io's Plus API: the token as a bearer, as a Basic user or as a parameter.
+func ipInfo() vendor {
+	return vendor{
+		name:     "ipinfo",
+		secrets:  []string{"token"},
+		accepted: []string{IPInfoToken},
+		routes:   []route{{"GET /lookup/{ip}", ipInfoLookup}},
+		unknown:  ipInfoError(http.StatusBadRequest, "Wrong module", "The requested module does not exist."),
+	}
+}
+
+func ipInfoError(status int, title, message string) reply {
+	return jsonReply(status, object{"status": status, "error": object{"title": title, "message": message}})
+}
+
+func ipInfoLookup(r *request) exchange {
+	ip := r.PathValue("ip")
+	ex := lookedUp(ip)
+	f, ok := factsOf(ip)
+	refusal := ipInfoError(http.StatusForbidden, "Unknown token", "Please ensure you've entered your token correctly.")
+	switch {
+	case r.Header.Get("Authorization") != "Bearer "+IPInfoToken && !r.basic(IPInfoToken, "") && r.URL.Query().Get("token") != IPInfoToken:
+		return ex.refuse(refusal)
+	case !ok:
+		return ex.refuse(ipInfoError(http.StatusNotFound, "Wrong ip", "Please provide a valid IP address"))
+	}
+	kind := "isp"
+	if f.hosting {
+		kind = "hosting"
+	}
+	ex.replies = map[Outcome]reply{
+		Accepted: jsonReply(http.StatusOK, object{
+			"ip": ip,
+			"geo": object{
+				"city": f.city, "region": "", "region_code": "", "country": f.country, "country_code": f.code, "continent": "",
+				"continent_code": "", "latitude": f.latitude, "longitude": f.longitude, "timezone": f.timezone, "postal_code": "",
+			},
+			"as":           object{"asn": f.as(), "name": f.network, "domain": "", "type": kind},
+			"anonymous":    object{"name": "", "is_proxy": f.proxy, "is_relay": f.relay, "is_tor": f.tor, "is_vpn": f.vpn},
+			"is_anonymous": f.vpn || f.proxy || f.tor || f.relay, "is_anycast": false, "is_hosting": f.hosting,
+			"is_mobile": false, "is_satellite": false,
+		}),
+		Rejected:           jsonReply(http.StatusBadRequest, object{"title": "Bad request", "message": "The request cannot be served."}),
+		CredentialsRefused: refusal,
+		UnknownAddress:     jsonReply(http.StatusOK, object{"ip": ip, "bogon": true}),
+		QuotaUsed:          ipInfoError(http.StatusTooManyRequests, "Rate limit exceeded", "You've hit the monthly limit of your plan."),
+	}
+	return ex
+}

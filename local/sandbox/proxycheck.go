@@ -1,0 +1,62 @@
+package sandbox
+
+import "net/http"
+
+// ProxyCheckKey is what the sandbox's proxycheck.io accepts.
+const ProxyCheckKey = "proxycheck-sandbox-api-key"
+
+// proxyCheck speaks proxycheck.io's API v3, one address a request.
+func proxyCheck() vendor {
+	return vendor{
+		name:     "proxycheck",
+		secrets:  []string{"key"},
+		accepted: []string{ProxyCheckKey},
+		routes:   []route{{"GET /v3/{ip}", proxyCheckLookup}},
+		unknown:  proxyCheckStatus(http.StatusBadRequest, "error", "No IP address was supplied."),
+	}
+}
+
+func proxyCheckStatus(status int, word, message string) reply {
+	return jsonReply(status, object{"status": word, "message": message})
+}
+
+func proxyCheckLookup(r *request) exchange {
+	ip := r.PathValue("ip")
+	ex := lookedUp(ip)
+	f, ok := factsOf(ip)
+	refusal := proxyCheckStatus(http.StatusForbidden, "denied", "The API key that was supplied is not valid.")
+	switch {
+	case r.URL.Query().Get("key") != ProxyCheckKey:
+		return ex.refuse(refusal)
+	case !ok:
+		return ex.refuse(proxyCheckStatus(http.StatusBadRequest, "error", "No valid IP address was supplied."))
+	}
+	kind := "Residential"
+	if f.hosting {
+		kind = "Hosting"
+	}
+	ex.replies = map[Outcome]reply{
+		Accepted: jsonReply(http.StatusOK, object{
+			"status": "ok",
+			ip: object{
+				"network": object{"asn": f.as(), "range": nil, "hostname": nil, "provider": f.network, "organisation": f.network, "type": kind},
+				"location": object{
+					"continent_name": nil, "continent_code": nil, "country_name": f.country, "country_code": f.code, "region_name": nil,
+					"region_code": nil, "city_name": f.city, "postal_code": nil, "latitude": f.latitude, "longitude": f.longitude, "timezone": f.timezone,
+				},
+				"device_estimate": object{"address": 1, "subnet": 1},
+				"detections": object{
+					"proxy": f.proxy, "vpn": f.vpn, "compromised": false, "scraper": false, "tor": f.tor, "hosting": f.hosting,
+					"anonymous": f.vpn || f.proxy || f.tor, "risk": 0,
+				},
+				"operator": nil, "last_updated": "2026-01-01T00:00:00Z",
+			},
+			"query_time": 5,
+		}),
+		Rejected:           proxyCheckStatus(http.StatusBadRequest, "error", "The request cannot be served."),
+		CredentialsRefused: refusal,
+		UnknownAddress:     jsonReply(http.StatusOK, object{"status": "ok", "query_time": 5}),
+		QuotaUsed:          proxyCheckStatus(http.StatusTooManyRequests, "denied", "1,000 free queries exhausted. Please try again tomorrow."),
+	}
+	return ex
+}

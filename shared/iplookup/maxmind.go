@@ -1,0 +1,95 @@
+package iplookup
+
+import (
+	"context"
+	"encoding/base64"
+	"net/http"
+	"net/netip"
+	"net/url"
+
+	"svcapi/shared/upstream"
+)
+
+// MaxMind is MaxMind's GeoIP web service (dev.maxmind.com, version 2.1).
+func MaxMind() upstream.Spec {
+	return upstream.Spec{
+		Name: "maxmind", Title: "MaxMind GeoIP web service", Endpoint: "https://geoip.maxmind.com",
+		Secrets: []upstream.Field{
+			{Name: "account_id", Description: "account ID", Required: true},
+			{Name: "license_key", Description: "license key; IP risk uses GeoIP Insights, location GeoIP City", Required: true},
+		},
+	}
+}
+
+// MaxMindAnswer is what is used of an answer of City and Insights. Its booleans
+// come only when they are true.
+type MaxMindAnswer struct {
+	City struct {
+		Names Names `json:"names"`
+	} `json:"city"`
+	Country struct {
+		Code  Text  `json:"iso_code"`
+		Names Names `json:"names"`
+	} `json:"country"`
+	Location struct {
+		Latitude  Number `json:"latitude"`
+		Longitude Number `json:"longitude"`
+		Timezone  Text   `json:"time_zone"`
+	} `json:"location"`
+	Traits *struct {
+		IP           Text `json:"ip_address"`
+		ASN          Text `json:"autonomous_system_number"`
+		Organization Text `json:"autonomous_system_organization"`
+		ISP          Text `json:"isp"`
+	} `json:"traits"`
+	Anonymizer struct { // Insights
+		VPN              bool `json:"is_anonymous_vpn"`
+		PublicProxy      bool `json:"is_public_proxy"`
+		ResidentialProxy bool `json:"is_residential_proxy"`
+		Tor              bool `json:"is_tor_exit_node"`
+		Hosting          bool `json:"is_hosting_provider"`
+	} `json:"anonymizer"`
+	Code  Text `json:"code"`  // of an error
+	Error Text `json:"error"` // of an error
+}
+
+// maxMindCodes are the vendor's error codes.
+var maxMindCodes = map[Text]Meaning{
+	"IP_ADDRESS_NOT_FOUND":  Unknown,
+	"IP_ADDRESS_RESERVED":   Unknown,
+	"IP_ADDRESS_INVALID":    Rejected,
+	"IP_ADDRESS_REQUIRED":   Rejected,
+	"AUTHORIZATION_INVALID": Credentials,
+	"LICENSE_KEY_REQUIRED":  Credentials,
+	"ACCOUNT_ID_REQUIRED":   Credentials,
+	"PERMISSION_REQUIRED":   Credentials,
+	"INSUFFICIENT_FUNDS":    Quota,
+}
+
+// MaxMind asks a product of MaxMind's web service: city or insights.
+func (c Caller) MaxMind(ctx context.Context, product string, addr netip.Addr) (a MaxMindAnswer, err error) {
+	user := c.Account.Secrets["account_id"] + ":" + c.Account.Secrets["license_key"]
+	r, err := c.Get(ctx, "/geoip/v2.1/"+product+"/"+url.PathEscape(addr.String()), nil, http.Header{
+		"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte(user))},
+		"Accept":        {"application/json"},
+	})
+	if err != nil {
+		return a, err
+	}
+	decoded := c.Decode(r.Body, &a)
+	if meaning, ok := maxMindCodes[a.Code]; ok && decoded == nil {
+		return a, c.Fail(meaning, string(a.Code+": "+a.Error))
+	}
+	if err := c.ByStatus(r, nil); err != nil {
+		return a, err
+	}
+	switch {
+	case decoded != nil:
+		return a, decoded
+	case a.Code != "":
+		return a, c.Fail(Rejected, string(a.Code+": "+a.Error))
+	case a.Traits == nil:
+		return a, c.Fail(Unusable, "answer without traits")
+	}
+	return a, nil
+}
