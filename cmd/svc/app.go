@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go/middleware"
 	"github.com/caarlos0/env/v11"
 	"github.com/spf13/cobra"
 
@@ -31,8 +33,8 @@ import (
 type app struct {
 	console
 
-	local                          bool
-	stage, region, profile, output string
+	local, dryRun                             bool
+	stage, region, profile, output, stackName string
 
 	// started tells that the arguments were understood and the command runs.
 	started bool
@@ -51,6 +53,11 @@ type stack struct {
 	aws aws.Config
 	// actor names the caller for the ledger.
 	actor func(context.Context) (string, error)
+	// deployed is what was deployed beside tables and secrets.
+	deployed func(context.Context) (deployed, error)
+	// db and vault are the clients below the stores.
+	db    *dynamodb.Client
+	vault *secretsmanager.Client
 }
 
 // environment is what svc itself takes from the environment; the AWS SDK takes its own.
@@ -85,6 +92,9 @@ func (a *app) open(ctx context.Context) (*stack, error) {
 	if a.profile != "" {
 		options = append(options, config.WithSharedConfigProfile(a.profile))
 	}
+	if a.dryRun {
+		options = append(options, config.WithAPIOptions([]func(*middleware.Stack) error{refuseWrites}))
+	}
 	cfg, err := awsclient.Load(ctx, options...)
 	if err != nil {
 		return nil, &signInError{err}
@@ -95,7 +105,7 @@ func (a *app) open(ctx context.Context) (*stack, error) {
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
 		return nil, &signInError{err}
 	}
-	return newStack(a.stage, cfg,
+	s := newStack(a.stage, cfg,
 		awsclient.DynamoDB(cfg, patientDynamoDB),
 		awsclient.Secrets(cfg, patientSecrets),
 		upstream.Config{TimeoutSeconds: vendorPatience},
@@ -105,14 +115,20 @@ func (a *app) open(ctx context.Context) (*stack, error) {
 				return "", fmt.Errorf("ask AWS who you are: %w", err)
 			}
 			return *who.Arn, nil
-		}), nil
+		})
+	s.deployed = func(ctx context.Context) (deployed, error) {
+		return describeStack(ctx, cfg, cmp.Or(a.stackName, "svc-"+a.stage))
+	}
+	return s, nil
 }
 
 // localStack is what the local stack writes to .local/demo.json, as far as it is used here.
 type localStack struct {
-	Stage       string `json:"stage"`
-	DynamoDBURL string `json:"dynamodb_url"`
-	SecretsURL  string `json:"secrets_url"`
+	Stage       string           `json:"stage"`
+	DynamoDBURL string           `json:"dynamodb_url"`
+	SecretsURL  string           `json:"secrets_url"`
+	BaseURL     string           `json:"base_url"`
+	Prices      map[string]int64 `json:"prices"`
 }
 
 // localStage is the stage of the local stack, unless its file says another.
@@ -133,11 +149,16 @@ func (a *app) openLocal(ctx context.Context) (*stack, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newStack(running.Stage, cfg,
+	if a.dryRun {
+		cfg.APIOptions = append(cfg.APIOptions, refuseWrites)
+	}
+	s := newStack(running.Stage, cfg,
 		awsclient.DynamoDB(cfg, patientDynamoDB, func(o *dynamodb.Options) { o.BaseEndpoint = &running.DynamoDBURL }),
 		awsclient.Secrets(cfg, patientSecrets, func(o *secretsmanager.Options) { o.BaseEndpoint = &running.SecretsURL }),
 		upstream.Config{TimeoutSeconds: vendorPatience, Local: true},
-		func(context.Context) (string, error) { return "local", nil }), nil
+		func(context.Context) (string, error) { return "local", nil })
+	s.deployed = func(context.Context) (deployed, error) { return deployed{running.BaseURL, running.Prices}, nil }
+	return s, nil
 }
 
 // readLocalStack reads .local/demo.json of this folder or the nearest one above that has it.
@@ -176,6 +197,8 @@ func newStack(stage string, cfg aws.Config, db *dynamodb.Client, secrets *secret
 		vendors:  upstream.New(vendors),
 		aws:      cfg,
 		actor:    actor,
+		db:       db,
+		vault:    secrets,
 	}
 }
 
@@ -199,6 +222,9 @@ func (a *app) on(do func(ctx context.Context, s *stack, args []string) error) fu
 		return do(cmd.Context(), s, args)
 	}
 }
+
+// table is the name of one of the stage's tables.
+func (s *stack) table(name string) string { return "svc-" + s.stage + "-" + name }
 
 // load reads a project that must be there.
 func (s *stack) load(ctx context.Context, projectID string) (*project.Record, error) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -14,7 +15,7 @@ import (
 
 func (a *app) credit() *cobra.Command {
 	return group("credit", "Grant credits, show balances and the ledger (1 USD is 1,000,000 credits)",
-		a.creditGrant(), a.creditBalance(), a.creditLedger())
+		a.creditGrant(), a.creditGrants(), a.creditRefund(), a.creditAdjust(), a.creditAlert(), a.creditBalance(), a.creditLedger())
 }
 
 func (a *app) creditGrant() *cobra.Command {
@@ -54,8 +55,10 @@ the answer is lost, repeat the command with the --id that was printed.`,
 			err = s.credits.Grant(ctx, credit.Movement{
 				Project: args[0], ID: key, Credits: credits, Reason: reason, Actor: actor, RequestID: request,
 			})
-			if err != nil {
+			if _, dry := errors.AsType[*dryRun](err); err != nil && !dry {
 				a.note("If it is not clear whether the grant took effect, repeat the command with --id %s: it counts once.", key)
+			}
+			if err != nil {
 				return err
 			}
 			balance, err := s.credits.Balance(ctx, args[0])

@@ -41,6 +41,12 @@ func (w *Writer) Fields(ctx context.Context, kind project.Kind, owner string, en
 	return Values(value[vendor]), err
 }
 
+// Deleted tells whether a secret is scheduled for deletion: it is there, and nobody can read it.
+func (w *Writer) Deleted(ctx context.Context, kind project.Kind, owner string, env project.Environment) (bool, error) {
+	_, found, err := read(ctx, w.client, Name(w.stage, kind, owner, env))
+	return found == deleted, err
+}
+
 func (w *Writer) change(ctx context.Context, name string, edit func(accounts)) error {
 	value, found, err := read(ctx, w.client, name)
 	if err != nil {
