@@ -319,7 +319,8 @@ func TestLongBulk(t *testing.T) {
 		return
 	}
 	provider := a.provider(t)
-	if !a.is(200, "") || len(provider.Results) != len(to) || took > 28*time.Second {
+	// That it ended in time is the gateway's word: past 29 s, or the function's own 28 s, it answers 500.
+	if !a.is(200, "") || len(provider.Results) != len(to) {
 		t.Fatalf("%d %.300s, %d results after %v", a.status, a.body, len(provider.Results), took)
 	}
 	counts := map[string]int{}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -181,7 +182,7 @@ func (a *answer) check(t *testing.T, r request) {
 
 // documented finds an answer in openapi.yaml: the operation's own, or those that any path may give.
 func (s *system) documented(r request, status int) *openapi3.Response {
-	if item := s.spec.Paths.Find(r.path); item != nil {
+	if item := s.item(r.path); item != nil {
 		method := r.method
 		if method == "" {
 			method = http.MethodPost
@@ -196,6 +197,23 @@ func (s *system) documented(r request, status int) *openapi3.Response {
 	everywhere := map[int]string{404: "NotFound", 405: "MethodNotAllowed", 413: "TooLarge"}
 	if documented := s.spec.Components.Responses[everywhere[status]]; documented != nil {
 		return documented.Value
+	}
+	return nil
+}
+
+// item finds a path of openapi.yaml, whose segments in braces match any that is not empty.
+func (s *system) item(path string) *openapi3.PathItem {
+	path, _, _ = strings.Cut(path, "?")
+	if item := s.spec.Paths.Value(path); item != nil {
+		return item
+	}
+	segments := strings.Split(path, "/")
+	for pattern, item := range s.spec.Paths.Map() {
+		if slices.EqualFunc(strings.Split(pattern, "/"), segments, func(p, segment string) bool {
+			return p == segment || strings.HasPrefix(p, "{") && segment != ""
+		}) {
+			return item
+		}
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ var faults = []struct {
 	}}, neverLeft},
 	{meets{"slow", sandbox.Slow, nil}, taken},
 	{meets{"error with status 200", sandbox.ErrorIn200, nil}, refused},
-	{meets{"truncated body", sandbox.Truncated, nil}, noAnswer},
+	{meets{"truncated body", sandbox.Truncated, nil}, unusable},
 	{meets{"closed after the request was read", sandbox.Closed, nil}, noAnswer},
 }
 

@@ -124,6 +124,9 @@ var accounts = map[string]map[string]string{
 	"vpnapi":        {"api_key": sandbox.VPNAPIKey},
 	"maxmind":       {"account_id": sandbox.MaxMindAccountID, "license_key": sandbox.MaxMindLicenseKey},
 	"ip-api":        {"api_key": sandbox.IPAPIKey},
+
+	"openexchangerates": {"app_id": sandbox.OpenExchangeRatesAppID},
+	"exchangerateapi":   {"api_key": sandbox.ExchangeRateAPIKey},
 }
 
 // onDisk is the vendor that is files beside the function: it has neither endpoint nor secrets.

@@ -135,6 +135,7 @@ func running(demoFile string) (map[string]string, error) {
 	var demo struct {
 		DynamoDBURL string `json:"dynamodb_url"`
 		SecretsURL  string `json:"secrets_url"`
+		SandboxURL  string `json:"sandbox_url"`
 	}
 	if err := json.Unmarshal(text, &demo); err != nil {
 		return nil, fmt.Errorf("%s: %w", demoFile, err)
@@ -148,5 +149,5 @@ func running(demoFile string) (map[string]string, error) {
 	if err != nil {
 		return nil, nil //nolint:nilerr // nothing answers: no stack runs
 	}
-	return stack.Overrides(demo.DynamoDBURL, demo.SecretsURL), conn.Close()
+	return stack.Overrides(demo.DynamoDBURL, demo.SecretsURL, demo.SandboxURL), conn.Close()
 }

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"svcapi/local/stack"
@@ -153,11 +154,24 @@ func TestInvokeAlone(t *testing.T) {
 	if err := os.WriteFile(demo, []byte(`{"dynamodb_url":"http://127.0.0.1:1"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var out, log bytes.Buffer
+	var out bytes.Buffer
+	var log lockedBuffer
 	i := invocation{"sms", filepath.Join(root, "events", "sms-balance-managed.json"), demo, &out, &log}
 	if err := i.run(t.Context()); err != nil || !strings.Contains(out.String(), `"statusCode":200`) {
-		t.Errorf("%v\n%s%s", err, out.Bytes(), log.Bytes())
+		t.Errorf("%v\n%s%s", err, out.Bytes(), log.buffer.Bytes())
 	}
+}
+
+// lockedBuffer is written by the stack and by its children, as standard error is.
+type lockedBuffer struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.Write(p)
 }
 
 // TestInvokeMistakes checks what is said where there is nothing to run.

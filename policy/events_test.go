@@ -31,6 +31,7 @@ type proxyEvent struct {
 	HTTPMethod        string
 	Headers           map[string]string
 	MultiValueHeaders map[string][]string
+	PathParameters    map[string]string
 	RequestContext    struct{ ResourcePath, HTTPMethod, RequestID, Path string }
 	Body              *string
 	IsBase64Encoded   bool
@@ -94,8 +95,11 @@ func checkRequest(t *testing.T, event proxyEvent, want answer, routes map[string
 	if routes[event.Resource] != want.Function {
 		t.Errorf("%s is a route of %q, want %q", event.Resource, routes[event.Resource], want.Function)
 	}
-	context := event.RequestContext
-	if event.Path != event.Resource || context.ResourcePath != event.Resource || context.HTTPMethod != event.HTTPMethod ||
+	context, path := event.RequestContext, event.Resource
+	for name, value := range event.PathParameters {
+		path = strings.ReplaceAll(path, "{"+name+"}", value)
+	}
+	if event.Path != path || context.ResourcePath != event.Resource || context.HTTPMethod != event.HTTPMethod ||
 		!strings.HasSuffix(context.Path, event.Path) || len(context.RequestID) != 36 {
 		t.Error("the request context is that of another request")
 	}

@@ -41,7 +41,7 @@ func TestSAMLocalReachesTheLocalStack(t *testing.T) {
 	for name, overrides := range map[string]map[string]string{
 		"defaults": {},
 		// What make run prints.
-		"a running stack": stack.Overrides("http://127.0.0.1:18000", "http://127.0.0.1:19000"),
+		"a running stack": stack.Overrides("http://127.0.0.1:18000", "http://127.0.0.1:19000", "http://127.0.0.1:20000"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			local, err := template.Load(root("template.yaml"), overrides)

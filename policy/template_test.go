@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -89,6 +90,7 @@ var rules = []rule{
 		{"Action: logs:PutLogEvents", "Action: logs:DeleteLogGroup"},
 		{"      Role: !GetAtt SmsRole.Arn\n", ""},
 		{"Role: !GetAtt SmsRole.Arn", "Role: !GetAtt BarcodeRole.Arn"},
+		{"dynamodb:LeadingKeys: project#*", "dynamodb:LeadingKeys: '*'"},
 	}},
 	{"tables have the keys and the protection of their kind", tables, []edit{
 		{"BillingMode: PAY_PER_REQUEST", "BillingMode: PAY_PER_REQUESTS"},
@@ -368,7 +370,9 @@ var (
 	}
 	secretActions = []string{"secretsmanager:GetSecretValue"}
 	logActions    = []string{"logs:CreateLogStream", "logs:PutLogEvents"}
-	secretARN     = regexp.MustCompile(`^arn:\$\{AWS::Partition\}:secretsmanager:\$\{AWS::Region\}:\$\{AWS::AccountId\}:secret:svc/\$\{Stage\}/([a-z]+)/\*$`)
+	secretARN     = regexp.MustCompile(`^arn:\$\{AWS::Partition\}:secretsmanager:\$\{AWS::Region\}:\$\{AWS::AccountId\}:secret:svc/\$\{Stage\}/([a-z]+)(/managed)?/\*$`)
+	// secretKinds are the kinds of secret of functions that are not named for theirs.
+	secretKinds = map[string]string{"ratesync": "currency"}
 )
 
 func statements(s *templateFile) (f findings) {
@@ -405,6 +409,10 @@ func statements(s *templateFile) (f findings) {
 				needs[need] = true
 				resource, _ := statement["Resource"].(object)
 				parts := resource.list("Fn::GetAtt")
+				if function.folder() == "currency" && slices.Contains([]string{"dynamodb:PutItem", "dynamodb:UpdateItem"}, action) &&
+					len(parts) == 2 && parts[0] == "Rates" && statement.text("Condition", "ForAllValues:StringLike", "dynamodb:LeadingKeys") != "project#*" {
+					f.add("%s/%s: may write rates that are not a project's own", function.id, sid)
+				}
 				arn := secretARN.FindStringSubmatch(resource.text("Fn::Sub"))
 				switch {
 				case len(parts) == 2 && parts[1] == "Arn" && tables[fmt.Sprint(parts[0])]:
@@ -415,7 +423,7 @@ func statements(s *templateFile) (f findings) {
 					if !slices.Contains(logActions, action) {
 						f.add("%s/%s: %v is no action on a log", function.id, sid, statement["Action"])
 					}
-				case arn != nil && arn[1] == function.folder():
+				case arn != nil && arn[1] == cmp.Or(secretKinds[function.folder()], function.folder()):
 					if !slices.Contains(secretActions, action) {
 						f.add("%s/%s: %v is no action on a secret", function.id, sid, statement["Action"])
 					}
@@ -437,7 +445,7 @@ var tablesWanted = map[string]struct {
 	"Projects":  {keys: "pk HASH S, sk RANGE S", kept: true},
 	"Wallets":   {keys: "pk HASH S", kept: true},
 	"Ledger":    {keys: "pk HASH S, sk RANGE S", index: "uncertain: uncertain HASH S, sk RANGE S, ALL", kept: true},
-	"Rates":     {keys: "pk HASH S, sk RANGE S"},
+	"Rates":     {keys: "pk HASH S, sk RANGE S", ttl: "expires"},
 	"Transient": {keys: "pk HASH S", ttl: "expires"},
 }
 

@@ -25,6 +25,7 @@ import (
 	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
+	"svcapi/shared/rates"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
@@ -47,6 +48,9 @@ type stack struct {
 	credits  *credit.Store
 	secrets  *secret.Writer
 	burners  *custom.Store // projects' own disposable domains
+	rates    *rates.Store
+	// sandbox plays the sources of rates on the local stack; empty: their own addresses.
+	sandbox string
 	// vendors judges whether an integration is complete, as the functions do, and calls its vendor.
 	vendors *upstream.Client
 	// aws is for vendors that are paid through the caller's AWS account.
@@ -129,6 +133,7 @@ type localStack struct {
 	SecretsURL  string           `json:"secrets_url"`
 	BaseURL     string           `json:"base_url"`
 	Prices      map[string]int64 `json:"prices"`
+	SandboxURL  string           `json:"sandbox_url"`
 }
 
 // localStage is the stage of the local stack, unless its file says another.
@@ -158,6 +163,7 @@ func (a *app) openLocal(ctx context.Context) (*stack, error) {
 		upstream.Config{TimeoutSeconds: vendorPatience, Local: true},
 		func(context.Context) (string, error) { return "local", nil })
 	s.deployed = func(context.Context) (deployed, error) { return deployed{running.BaseURL, running.Prices}, nil }
+	s.sandbox = running.SandboxURL
 	return s, nil
 }
 
@@ -194,6 +200,7 @@ func newStack(stage string, cfg aws.Config, db *dynamodb.Client, secrets *secret
 		credits:  credit.NewStore(db, credit.Tables{Wallets: table("wallets"), Ledger: table("ledger")}),
 		secrets:  secret.NewWriter(secrets, stage),
 		burners:  custom.NewStore(db, table("projects")),
+		rates:    rates.NewStore(db, table("rates")),
 		vendors:  upstream.New(vendors),
 		aws:      cfg,
 		actor:    actor,

@@ -73,7 +73,7 @@ func (d *diagnosis) fail(check, subject string, err error) {
 
 // checks in the order in which they are made. Later ones need what earlier ones found in order.
 var checks = []func(*diagnosis, context.Context){
-	(*diagnosis).identity, (*diagnosis).tables, (*diagnosis).vaultAccess, (*diagnosis).gateway, (*diagnosis).managedSecrets, (*diagnosis).everyProject,
+	(*diagnosis).identity, (*diagnosis).tables, (*diagnosis).vaultAccess, (*diagnosis).gateway, (*diagnosis).managedSecrets, (*diagnosis).exchangeRates, (*diagnosis).everyProject,
 }
 
 func (d *diagnosis) identity(ctx context.Context) {
@@ -327,6 +327,26 @@ func (d *diagnosis) judgeSecret(ctx context.Context, kind project.Kind, owner st
 		d.fail("secret", name, err)
 	case gone:
 		d.add(broken, "secret", name, "it is scheduled for deletion: no function can read it", `"svc vendor account" or "svc integration set --ask" restores it.`)
+	}
+}
+
+// ratesStale is the age of exchange rates at which their hourly fetch has failed for long.
+const ratesStale = 6 * time.Hour
+
+func (d *diagnosis) exchangeRates(ctx context.Context) {
+	if d.noTables || d.only != "" {
+		return
+	}
+	current, err := d.rates.Current(ctx)
+	switch {
+	case err != nil:
+		d.fail("rates", "", err)
+	case current == nil:
+		d.add(warns, "rates", "", "no exchange rates are held: currency operations answer 422", `"svc rates sync" fetches them.`)
+	case d.now().Sub(current.Fetched) > ratesStale:
+		d.add(broken, "rates", current.Source, fmt.Sprintf("the exchange rates in use were fetched %s ago", d.now().Sub(current.Fetched).Round(time.Minute)), `"svc rates show" tells what is wrong with each source.`)
+	default:
+		d.add(fine, "rates", current.Source, "", "")
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"svcapi/local/engine"
 	"svcapi/local/enginetest"
+	"svcapi/local/sandbox"
 	"svcapi/local/template"
 	"svcapi/local/workdir"
 	"svcapi/shared/credit"
@@ -48,6 +49,12 @@ func newPatient(t *testing.T) *patient {
 		t.Fatal(err)
 	}
 	p.announced["base_url"] = p.gateway(http.StatusUnauthorized, `{"error":{"code":"unauthorized"}}`, true)
+	server, err := sandbox.Start() // plays the sources of rates
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	p.announced["sandbox_url"] = server.URL
 	p.announce(nil)
 	return p
 }
@@ -160,6 +167,8 @@ func TestDoctorOnStacks(t *testing.T) {
 		{args: "credential issue good"},
 		{args: "integration set good barcode builtin --mode managed"},
 		{args: "credit grant good 5 --reason test"},
+		{args: "doctor", out: []string{"warning +rates"}, errs: []string{"1 warnings, 0 broken"}},
+		{args: "rates sync", out: []string{"taken"}},
 		{args: "doctor", out: []string{"All is in order"}, errs: []string{`\d+ in order, 0 warnings, 0 broken`}},
 		{args: "doctor --project good --probe", exit: exitFailed, reports: true, out: []string{"probe"}}, // this gateway says 401 to everybody
 		{args: "doctor --probe", exit: exitUsage},
@@ -196,6 +205,18 @@ func TestDoctorOnStacks(t *testing.T) {
 		})
 	}
 	p.announce(nil)
+
+	s := p.stack()
+	held, err := s.rates.Held(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	held.Current.Fetched = time.Now().Add(-7 * time.Hour)
+	if err := s.rates.PutCurrent(t.Context(), held, held.Current); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, p.diagnose("", exitFailed), broken, "rates", "fetched 7h0m0s ago")
+	p.run(call{args: "rates sync", out: []string{"taken"}})
 
 	// Tables that are not what they should be. They are made again for the bench's end.
 	tables, err := template.Load(filepath.Join(root, "template.yaml"), map[string]string{"Stage": p.stage})

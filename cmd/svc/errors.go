@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/smithy-go"
 
+	"svcapi/functions/ratesync/refresh"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/shared/upstream"
@@ -68,6 +69,7 @@ var adviceByError = []advice{
 	{errNoAnswer, exitFailed, mayBeSent},
 	{errUnsettled, exitFailed, mayBeSent},
 	{upstream.ErrIncomplete, exitRefused, `"svc vendor list" shows what a vendor needs, "svc vendor account" sets what Managed ones share; --incomplete stores it as it is.`},
+	{refresh.ErrNoRates, exitFailed, `What was in use stays. "svc rates show" tells what was wrong with each source.`},
 	{errRefused, exitRefused, ""},
 	{syscall.ECONNREFUSED, exitFailed, "Nothing listens there. With --local: is the local stack still running?"},
 }

@@ -39,8 +39,8 @@ func run(ctx context.Context, c console, args []string) int {
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "svc",
-		Short: "Operate SVC API: projects, credentials, integrations, credits, SMS",
-		Long: `Operate SVC API: projects, credentials, integrations, credits, SMS.
+		Short: "Operate SVC API: projects, credentials, integrations, credits, SMS, rates",
+		Long: `Operate SVC API: projects, credentials, integrations, credits, SMS, rates.
 
 Commands work on a deployed stage, found as the AWS CLI finds it (profile,
 region, environment), or with --local on the stack that "make run" started.
@@ -64,7 +64,7 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 3 not found, 4 refused, 130 interrupt
 	flags.StringVar(&a.stackName, "stack", "", "name of the CloudFormation stack (default: svc-STAGE)")
 	flags.BoolVar(&a.dryRun, "dry-run", false, "change nothing: check all, and say with what a real run would begin")
 	flags.StringVar(&a.output, "output", outputTable, `"table" for people, "json" for programs`)
-	root.AddCommand(a.project(), a.credential(), a.integration(), a.credit(), a.vendor(), a.sms(), a.burner(),
+	root.AddCommand(a.project(), a.credential(), a.integration(), a.credit(), a.vendor(), a.sms(), a.burner(), a.rates(),
 		a.price(), a.ledgerGroup(), a.secretsGroup(), a.doctor())
 	completeFlags(root)
 	return root

@@ -30,6 +30,8 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 type bench struct {
 	t     *testing.T
 	stage string
+	// secretsURL is where its secrets are.
+	secretsURL string
 	// printed is all that commands printed, the showings of client secrets aside.
 	printed strings.Builder
 }
@@ -68,7 +70,7 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	t.Chdir(inner) // the file is found from below
-	return &bench{t: t, stage: stage}
+	return &bench{t: t, stage: stage, secretsURL: server.URL}
 }
 
 func announce(t *testing.T, dir string, content any) {

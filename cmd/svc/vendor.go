@@ -13,6 +13,7 @@ import (
 	security "svcapi/functions/security/vendors"
 	sms "svcapi/functions/sms/vendors"
 	"svcapi/shared/project"
+	currency "svcapi/shared/rates/vendors"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
@@ -36,6 +37,9 @@ func offers() []offer {
 	}
 	for _, v := range location.Table() {
 		all = append(all, offer{kind: project.Location, spec: v.Spec, builtIn: v.OnDisk()})
+	}
+	for _, v := range currency.Table() {
+		all = append(all, offer{kind: project.Currency, spec: v.Spec})
 	}
 	for _, kind := range []project.Kind{project.Barcode, project.PDF} {
 		all = append(all, offer{kind: kind, spec: upstream.Spec{Name: "builtin", Title: "Built in"}, builtIn: true})

@@ -16,6 +16,7 @@ import (
 	"svcapi/local/secrets"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
+	currency "svcapi/shared/rates/vendors"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
@@ -25,6 +26,7 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 // specs are the vendors of each kind as the functions know them.
 var specs = map[project.Kind]func(string) *upstream.Spec{
 	project.SMS: sms.NewTable(aws.Config{}).Spec, project.Security: security.Spec, project.Location: location.Spec,
+	project.Currency: currency.Spec,
 }
 
 // TestVendorsAreComplete checks every row against what its vendor needs.

@@ -46,6 +46,9 @@ var table = []vendor{
 	{kind: project.Location, name: "ipgeolocation", spare: true, secrets: map[string]string{"api_key": sandbox.IPGeolocationKey}},
 	{kind: project.Location, name: "maxmind", spare: true,
 		secrets: map[string]string{"account_id": sandbox.MaxMindAccountID, "license_key": sandbox.MaxMindLicenseKey}},
+	{kind: project.Currency, name: "openexchangerates", secrets: map[string]string{"app_id": sandbox.OpenExchangeRatesAppID}},
+	{kind: project.Currency, name: "exchangerateapi", secrets: map[string]string{"api_key": sandbox.ExchangeRateAPIKey}},
+	{kind: project.Currency, name: "frankfurter", spare: true},
 	{kind: project.Barcode, name: "builtin", builtIn: true},
 	{kind: project.PDF, name: "builtin", builtIn: true},
 }

@@ -42,6 +42,10 @@ func vendors() []vendor {
 		vpnAPI(),
 		maxMind(),
 		ipAPI(),
+		openExchangeRates(),
+		exchangeRateAPI(),
+		frankfurter(),
+		cbsl(),
 	}
 }
 

@@ -199,7 +199,7 @@ func (s *Stack) backends(ctx context.Context, options *Options) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	s.Parameters = Overrides(s.DynamoDBURL, s.SecretsURL)
+	s.Parameters = Overrides(s.DynamoDBURL, s.SecretsURL, s.SandboxURL)
 	maps.Copy(s.Parameters, options.Parameters)
 	s.Template, err = template.Load(path, s.Parameters)
 	return err

@@ -52,6 +52,12 @@ func TestStack(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = s.Close() })
 
+	// The schedules have run once: rates are there before the first request.
+	fetched := s.Sandbox.Calls()
+	if len(fetched) == 0 || fetched[0].Vendor != "openexchangerates" || fetched[0].Operation != "rates" {
+		t.Errorf("the sandbox received %+v", fetched)
+	}
+	s.Sandbox.Forget()
 	for _, c := range []struct {
 		project string
 		env     project.Environment

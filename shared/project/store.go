@@ -348,11 +348,12 @@ const (
 	maxPriority     = 1000
 	maxSettings     = 32
 	maxSetting      = 1024
+	longestName     = 50 // of a vendor or a setting, in bytes
 )
 
 var (
-	vendorForm  = regexp.MustCompile(`^[A-Za-z0-9_-]{1,50}$`)
-	settingForm = regexp.MustCompile(`^[a-z0-9_]{1,50}$`)
+	vendorForm  = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+	settingForm = regexp.MustCompile(`^[a-z0-9_]+$`)
 )
 
 // checked checks a project and brings its destinations to their normal form.
@@ -398,7 +399,7 @@ func checkIntegration(i *Integration) error {
 		return refuse("kind %q", i.Kind)
 	case i.Mode != Managed && i.Mode != BYOK:
 		return refuse("mode %q", i.Mode)
-	case !vendorForm.MatchString(i.Vendor):
+	case len(i.Vendor) > longestName || !vendorForm.MatchString(i.Vendor):
 		return refuse("vendor %q", i.Vendor)
 	case i.Priority < 0 || i.Priority > maxPriority:
 		return refuse("priority %d (0 to %d)", i.Priority, maxPriority)
@@ -406,7 +407,7 @@ func checkIntegration(i *Integration) error {
 		return refuse("%d settings (at most %d)", len(i.Settings), maxSettings)
 	}
 	for name, value := range i.Settings {
-		if !settingForm.MatchString(name) || len(value) > maxSetting {
+		if len(name) > longestName || !settingForm.MatchString(name) || len(value) > maxSetting {
 			return refuse("setting %q (a name of a-z, 0-9 and _, a value of at most %d bytes)", name, maxSetting)
 		}
 	}

@@ -48,7 +48,7 @@ const (
 	NotSent Class = "not_sent"
 	// NoAnswer: the request left, no answer came. The outcome is uncertain.
 	NoAnswer Class = "no_answer"
-	// Unusable: the answer cannot be understood, or is an HTTP 5xx. The outcome is uncertain.
+	// Unusable: the answer cannot be understood, is cut off, or is an HTTP 5xx. The outcome is uncertain.
 	Unusable Class = "unusable_answer"
 	// Rejected: the vendor said no to the request. Certain.
 	Rejected Class = "rejected"
@@ -170,8 +170,10 @@ func (c *Client) exchange(r *http.Request, vendor string, redact []string, send 
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	switch {
-	case err != nil:
+	case err != nil && ctx.Err() != nil: // time ran out
 		return fail(NoAnswer, err)
+	case err != nil: // cut off
+		return fail(Unusable, err)
 	case len(body) > maxAnswer:
 		return fail(Unusable, fmt.Errorf("answer is over %d bytes", maxAnswer))
 	}

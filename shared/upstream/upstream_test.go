@@ -80,7 +80,7 @@ func TestDoClassifies(t *testing.T) {
 		{"TLS to a plain port", strings.Replace(raw(t, answer("HTTP/1.1 400 Bad Request\r\n\r\n")), "http:", "https:", 1), NotSent},
 		{"closed after the request", raw(t, readRequest), NoAnswer},
 		{"never answers", raw(t, func(c net.Conn) { readRequest(c); _, _ = io.Copy(io.Discard, c) }), NoAnswer},
-		{"answer cut off", raw(t, answer("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort")), NoAnswer},
+		{"answer cut off", raw(t, answer("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort")), Unusable},
 		{"no HTTP", raw(t, answer("hello\r\n\r\n")), NoAnswer},
 		{"answer too large", raw(t, answer("HTTP/1.1 200 OK\r\nContent-Length: 2000000\r\n\r\n"+strings.Repeat("x", 2_000_000))), Unusable},
 		{"answer", raw(t, answer("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")), ""},

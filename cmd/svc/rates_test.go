@@ -1,0 +1,77 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"svcapi/local/enginetest"
+	"svcapi/local/sandbox"
+)
+
+// sources lets the bench's sources of rates be the sandbox.
+func (b *bench) sources() *sandbox.Server {
+	b.t.Helper()
+	server, err := sandbox.Start()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { _ = server.Close() })
+	s := b.stack()
+	dir, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	announce(b.t, dir, map[string]string{"stage": s.stage, "dynamodb_url": enginetest.URL(b.t), "secrets_url": b.secretsURL, "sandbox_url": server.URL})
+	return server
+}
+
+func TestRates(t *testing.T) {
+	b := newBench(t)
+	server := b.sources()
+	b.runAll([]call{
+		{args: "rates show", out: []string{"No rates are held", `openexchangerates +-`}},
+		{args: "rates show USD LKR", exit: exitNotFound, errs: []string{"svc rates sync"}},
+		{args: "rates history", out: []string{"Nothing has happened"}},
+		// Without an account, the source that needs none.
+		{args: "rates sync", out: []string{`openexchangerates +skipped +.*app_id`, `frankfurter +taken`, `cbsl +taken`}},
+		{args: "rates show", out: []string{`Source +frankfurter`, `Pinned +no`, `frankfurter +20\d\d-.*UTC`, `JPY +1\.9318 +2\.0071 .* buy central sell`}},
+		{args: "vendor account currency openexchangerates --env production --secrets -", stdin: `{"app_id":"` + sandbox.OpenExchangeRatesAppID + `"}`},
+		{args: "rates sync", out: []string{`openexchangerates +taken`}},
+		{args: "rates show USD LKR", out: []string{`1 USD = 304\.718462 LKR`, `Source +openexchangerates`, "the source's own number"}},
+		{args: "rates show eur lkr", out: []string{`1 EUR = 352\.6311634 LKR`, `304\.718462 LKR over 0\.864128 EUR, each for 1 USD`}},
+		{args: "rates show USD LKR-SELL", out: []string{`1 USD = 308\.7702 LKR-SELL`, `Source +cbsl`, "central bank's own number"}},
+		{args: "rates show CHF LKR-SELL", out: []string{`1 CHF = 378\.3292221`, "no usable value of the central bank's"}},
+		{args: "rates show LKR LKR", out: []string{"1 LKR = 1 LKR", "to itself"}},
+		{args: "rates show USD XYZ", exit: exitNotFound},
+		{args: "rates show USD", exit: exitUsage, errs: []string{"two codes"}},
+		{args: "rates show --project nobody", exit: exitNotFound},
+		{args: "rates show --project nobody --env staging", exit: exitUsage},
+		{args: "rates show USD LKR --output json", out: []string{`"rate": 304\.718462`, `"made": "the source's own number"`}},
+		{args: "rates show --output json", out: []string{`"central_bank"`, `"rate": 301\.2175`, `"pinned": null`, `"source": "exchangerateapi"`}},
+		{args: "rates pin frankfurter", exit: exitUsage, errs: []string{"--reason"}},
+		{args: "rates pin --reason why", exit: exitUsage},
+		{args: "rates pin frankfurter --off --reason why", exit: exitUsage},
+		{args: "rates pin nobody --reason why", exit: exitUsage, errs: []string{"there are openexchangerates, exchangerateapi, frankfurter"}},
+		{args: "rates pin frankfurter --reason a_wrong_LKR", out: []string{`frankfurter +taken`}},
+		{args: "rates show", out: []string{`Source +frankfurter`, `Pinned +to frankfurter since .* by local: a wrong LKR`}},
+		{args: "rates history USD LKR", out: []string{`frankfurter +taken +local +- +304\.718462 +frankfurter`, `frankfurter +pinned +local +a wrong LKR +- +-`, `openexchangerates +taken`}},
+		{args: "rates history USD", exit: exitUsage},
+		{args: "rates history --limit 0", exit: exitUsage},
+		{args: "rates pin --off --reason corrected", out: []string{`openexchangerates +taken`}},
+		{args: "rates history --limit 2", out: []string{`openexchangerates +taken`, `unpinned`}, absent: "frankfurter"},
+	})
+	// What is refused leaves what is in use, and says why.
+	if err := server.SetRules(sandbox.Rule{Outcome: sandbox.ServerError}); err != nil {
+		t.Fatal(err)
+	}
+	b.runAll([]call{
+		{args: "rates sync", exit: exitFailed, errs: []string{"openexchangerates failed: .*HTTP 500", "no source gave rates", "What was in use stays"}},
+		{args: "rates show", out: []string{`Source +openexchangerates`, `openexchangerates .*HTTP 500`}},
+		{args: "rates pin exchangerateapi --reason why", exit: exitFailed, errs: []string{"The choice stands"}},
+		{args: "rates show USD LKR", out: []string{`304\.718462`}},
+	})
+	if strings.Contains(b.printed.String(), sandbox.OpenExchangeRatesAppID) {
+		t.Error("the app ID was printed")
+	}
+}

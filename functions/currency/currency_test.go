@@ -1,0 +1,499 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	"github.com/aws/smithy-go/middleware"
+
+	"svcapi/local/enginetest"
+	"svcapi/local/sandbox"
+	"svcapi/local/secrets"
+	"svcapi/shared/api"
+	"svcapi/shared/project"
+	"svcapi/shared/rates"
+	"svcapi/shared/secret"
+	"svcapi/shared/telemetry"
+	"svcapi/shared/upstream"
+)
+
+func TestMain(m *testing.M) { enginetest.Main(m) }
+
+const (
+	managed  = "managed"
+	own      = "own"
+	lifetime = time.Minute // of the set in an instance
+)
+
+// lines collects what several instances log.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// world is the function with its tables, secrets and vendors.
+type world struct {
+	t        *testing.T
+	store    *rates.Store
+	projects *project.Store
+	writer   *secret.Writer
+	sandbox  *sandbox.Server
+	clock    atomic.Int64 // nanoseconds ahead
+	calls    atomic.Int64 // to DynamoDB
+	log      lines
+	newOne   func() http.Handler // another instance
+	handler  http.Handler
+	access   map[string][2]string
+}
+
+func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.clock.Load())) }
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	plain, tables := enginetest.Client(t)
+	w := &world{t: t, access: map[string][2]string{}}
+	db := dynamodb.New(plain.Options(), func(o *dynamodb.Options) {
+		o.APIOptions = append(o.APIOptions, func(s *middleware.Stack) error {
+			return s.Initialize.Add(middleware.InitializeMiddlewareFunc("count", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+				w.calls.Add(1)
+				return next.HandleInitialize(ctx, in)
+			}), middleware.Before)
+		})
+	})
+	vault, err := secrets.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = vault.Close() })
+	if w.sandbox, err = sandbox.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.sandbox.Close() })
+	manager := secretsmanager.New(secretsmanager.Options{
+		Region: "eu-west-1", BaseEndpoint: &vault.URL, Credentials: aws.NewCredentialsCache(credentials.NewStaticCredentialsProvider("local", "local", "")),
+	})
+	w.store, w.projects, w.writer = rates.NewStore(plain, tables.Rates), project.NewStore(plain, tables.Projects), secret.NewWriter(manager, "test")
+	w.newOne = func() http.Handler {
+		g := newGroup(rates.NewStore(db, tables.Rates), upstream.New(upstream.Config{TimeoutSeconds: 3, Local: true}), secret.New(manager, "test", 0), lifetime, w.now)
+		service := api.New(api.Config{Stage: "test", ProjectsTable: tables.Projects, TransientTable: tables.Transient, ProjectCacheSeconds: 60}, db, telemetry.New(&w.log, telemetry.Config{}))
+		return service.Handler(g.routes()...)
+	}
+	w.handler = w.newOne()
+	for id, mode := range map[string]project.Mode{managed: project.Managed, own: project.BYOK} {
+		w.project(id)
+		w.connect(id, mode, "openexchangerates", 1, w.sandbox.URL)
+	}
+	return w
+}
+
+// project makes a project with one credential.
+func (w *world) project(id string) {
+	w.t.Helper()
+	if _, err := w.projects.CreateProject(w.t.Context(), project.Project{ID: id, Name: id, Limit: project.RateLimit{Requests: 1_000_000, Window: time.Hour}}); err != nil {
+		w.t.Fatal(err)
+	}
+	key, issued, err := w.projects.IssueCredential(w.t.Context(), id, project.Development)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.access[id] = [2]string{key, issued}
+}
+
+var accepted = map[string]map[string]string{
+	"openexchangerates": {"app_id": sandbox.OpenExchangeRatesAppID},
+	"exchangerateapi":   {"api_key": sandbox.ExchangeRateAPIKey},
+}
+
+func (w *world) connect(id string, mode project.Mode, vendor string, priority int, endpoint string) {
+	w.t.Helper()
+	err := w.projects.PutIntegration(w.t.Context(), id, project.Integration{
+		Kind: project.Currency, Environment: project.Development, Vendor: vendor, Mode: mode, Active: true, Priority: priority,
+		Settings: map[string]string{"endpoint": endpoint + "/" + vendor},
+	})
+	if err == nil && mode == project.BYOK && accepted[vendor] != nil {
+		err = w.writer.Put(w.t.Context(), project.Currency, id, project.Development, vendor, accepted[vendor])
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// hold puts a set in use.
+func (w *world) hold(set *rates.Set) {
+	w.t.Helper()
+	held, err := w.store.Held(w.t.Context())
+	if err == nil {
+		err = w.store.PutCurrent(w.t.Context(), held, set)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func dec(t *testing.T, text string) rates.Decimal {
+	t.Helper()
+	d, err := rates.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// sample is a set of now, with the central bank's values of today.
+func (w *world) sample() *rates.Set {
+	set := &rates.Set{
+		Table: rates.Table{Source: "made", Base: "USD", Date: w.now().UTC().Truncate(time.Hour), Fetched: w.now(), Rates: map[string]rates.Decimal{}},
+		Bank:  rates.Bank{},
+	}
+	for code, rate := range map[string]string{"USD": "1", "EUR": "0.864128", "GBP": "0.761934", "JPY": "154.8315", "CNY": "7.11385", "AUD": "1.527319", "LKR": "304.718462", "CHF": "0.80", "BTC": "0.00001"} {
+		set.Rates[code] = dec(w.t, rate)
+	}
+	for _, base := range rates.BankBases() {
+		quote := func(rate string) rates.Quote { return rates.Quote{Rate: dec(w.t, rate), Date: rates.DayOf(w.now())} }
+		set.Bank[base] = rates.Record{Buy: quote("300.1250"), Sell: quote("310.2500"), Central: quote("305.5000")}
+	}
+	return set
+}
+
+// answer is what came back, its numbers as text.
+type answer struct {
+	status int
+	text   string
+	Error  struct{ Code string }
+	Data   struct {
+		Base    string
+		Target  string
+		Rate    json.Number
+		Updated string `json:"last_updated"`
+		Amount  json.Number
+		Result  json.Number `json:"conversion_result"`
+		Rates   map[string]json.Number
+		Count   int
+		Codes   []struct{ Code, Name string }
+	}
+}
+
+func (w *world) get(handler http.Handler, id, path string) *answer {
+	w.t.Helper()
+	r := httptest.NewRequest(http.MethodGet, currencyPath+path, http.NoBody)
+	r.Header.Set("X-API-KEY", w.access[id][0])
+	r.Header.Set("X-API-SECRET", w.access[id][1])
+	out := httptest.NewRecorder()
+	handler.ServeHTTP(out, r)
+	a := &answer{status: out.Code, text: out.Body.String()}
+	if err := json.Unmarshal(out.Body.Bytes(), a); err != nil {
+		w.t.Errorf("%s: %s: %v", path, a.text, err)
+	}
+	return a
+}
+
+// expect compares the rate, or the error's code.
+func (w *world) expect(id, path, want string) {
+	w.t.Helper()
+	a := w.get(w.handler, id, path)
+	if got := string(a.Data.Rate) + a.Error.Code; got != want {
+		w.t.Errorf("%s: %d %s, want %s", path, a.status, a.text, want)
+	}
+}
+
+// later lets the instance forget what it holds.
+func (w *world) later(d time.Duration) { w.clock.Add(int64(d)) }
+
+// Contract, Errors: 422 provider_selection_failed while no good set is held.
+func TestNothingHeld(t *testing.T) {
+	w := newWorld(t)
+	for _, path := range []string{"/latest/USD", "/pair/USD/LKR", "/pair/USD/LKR/1", "/codes"} {
+		if a := w.get(w.handler, managed, path); a.status != 422 || a.Error.Code != "provider_selection_failed" {
+			t.Errorf("%s: %s", path, a.text)
+		}
+	}
+	w.hold(w.sample())
+	w.expect(managed, "/pair/USD/LKR", "304.718462") // at once: that there is nothing is not remembered
+}
+
+// Contract, central-bank LKR target codes 2 and 3: the direct value while it is usable, the ordinary LKR rate with
+// status 200 else. Stale and missing records, weekends.
+func TestCentralBank(t *testing.T) {
+	w := newWorld(t)
+	w.hold(w.sample())
+	for _, base := range rates.BankBases() {
+		for code, want := range map[string]string{"LKR-BUY": "300.1250", "LKR-SELL": "310.2500", "LKR-CENTRAL": "305.5000"} {
+			w.expect(managed, "/pair/"+base+"/"+code, want)
+		}
+	}
+	cross := map[string]string{}
+	for _, base := range append(rates.BankBases(), "CHF", "LKR") {
+		cross[base] = string(w.get(w.handler, managed, "/pair/"+base+"/LKR").Data.Rate)
+	}
+	if cross["LKR"] != "1" || cross["CHF"] != "380.8980775" {
+		t.Errorf("%v", cross)
+	}
+	for _, code := range []string{"LKR-BUY", "LKR-SELL", "LKR-CENTRAL"} {
+		w.expect(managed, "/pair/CHF/"+code, cross["CHF"])
+		w.expect(managed, "/pair/LKR/"+code, cross["LKR"])
+	}
+	count := w.get(w.handler, managed, "/codes").Data.Count
+	w.later(7 * 24 * time.Hour) // as old as may be
+	w.expect(managed, "/pair/USD/LKR-BUY", "300.1250")
+	w.later(24 * time.Hour)
+	for _, base := range rates.BankBases() {
+		for _, code := range []string{"LKR-BUY", "LKR-SELL", "LKR-CENTRAL"} {
+			w.expect(managed, "/pair/"+base+"/"+code, cross[base])
+		}
+	}
+	if got := w.get(w.handler, managed, "/codes").Data.Count; got != count-3 {
+		t.Errorf("%d codes, want the central bank's 3 less than %d", got, count)
+	}
+	set := w.sample()
+	delete(set.Bank, "EUR")
+	set.Bank["USD"] = rates.Record{Central: set.Bank["USD"].Central}
+	w.hold(set)
+	w.later(lifetime)
+	w.expect(managed, "/pair/EUR/LKR-BUY", cross["EUR"])
+	w.expect(managed, "/pair/USD/LKR-BUY", cross["USD"])
+	w.expect(managed, "/pair/USD/LKR-CENTRAL", "305.5000")
+	if got := w.get(w.handler, managed, "/codes").Data.Count; got != count {
+		t.Errorf("%d codes, want %d", got, count)
+	}
+}
+
+// Free requests stay at one DynamoDB phase: the count, beside it at most one read, which is kept in the instance.
+func TestCalls(t *testing.T) {
+	w := newWorld(t)
+	w.hold(w.sample())
+	for i, step := range []struct {
+		later time.Duration
+		calls int64
+		id    string
+	}{
+		{0, 3, managed}, // cold: the project's record too
+		{0, 1, managed},
+		{lifetime - time.Second, 1, managed},
+		{2 * time.Second, 2, managed},
+		{0, 1, managed},
+		{0, 8, own}, // record, count, own set, claim, the service's set again?, keep, read back
+		{0, 1, own},
+		{59 * time.Minute, 1, own},
+	} {
+		w.later(step.later)
+		before := w.calls.Load()
+		if a := w.get(w.handler, step.id, "/latest/EUR"); a.status != 200 {
+			t.Fatalf("%d: %s", i, a.text)
+		}
+		if got := w.calls.Load() - before; got != step.calls && (step.calls < 8 || got > step.calls) {
+			t.Errorf("%d, %s: %d calls, want %d", i, step.id, got, step.calls)
+		}
+	}
+}
+
+// Decisions on rates: a BYOK integration's rates are fetched with its own key, on demand, at most hourly, the stampede
+// held to one fetch, and kept per project.
+func TestOwnKey(t *testing.T) {
+	w := newWorld(t)
+	w.hold(w.sample())
+	fetches := func() (n int) {
+		for _, c := range w.sandbox.Calls() {
+			if c.Operation == "rates" {
+				n++
+			}
+		}
+		return n
+	}
+	stampede := func(want int) {
+		t.Helper()
+		before := fetches()
+		instances := []http.Handler{w.newOne(), w.newOne(), w.newOne(), w.newOne()}
+		var all sync.WaitGroup
+		var bad atomic.Int64
+		for i := range 60 {
+			all.Go(func() {
+				if a := w.get(instances[i%4], own, "/pair/USD/LKR"); a.status != 200 || a.Data.Rate != "304.718462" {
+					bad.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		if got := fetches() - before; got != want || bad.Load() > 0 {
+			t.Errorf("%d fetches, want %d; %d bad answers", got, want, bad.Load())
+		}
+	}
+	slow := sandbox.Rule{Operation: "rates", DelayMS: 300}
+	if err := w.sandbox.SetRules(slow); err != nil {
+		t.Fatal(err)
+	}
+	stampede(1)
+	stampede(0)
+	w.later(59 * time.Minute)
+	stampede(0)
+	w.later(time.Minute)
+	stampede(1)
+	// The central bank's values are the service's: no key of the project's is needed for them.
+	w.expect(own, "/pair/USD/LKR-SELL", "310.2500")
+
+	// A fetch that fails later serves the last good set, and is not repeated before the hour is over.
+	if err := w.sandbox.SetRules(sandbox.Rule{Operation: "rates", Outcome: sandbox.ServerError}); err != nil {
+		t.Fatal(err)
+	}
+	w.later(time.Hour)
+	stampede(1)
+	w.later(30 * time.Minute)
+	stampede(0)
+	w.later(31 * time.Minute)
+	stampede(1)
+	if log := w.log.text.String(); !strings.Contains(log, `"rates_trouble":"unusable_answer"`) || !strings.Contains(log, "OwnRatesFailed") {
+		t.Error("the failure is not logged")
+	}
+}
+
+// Without a good set a failed fetch is 422, and is tried again soon.
+func TestOwnKeyFails(t *testing.T) {
+	w := newWorld(t)
+	w.hold(w.sample())
+	for _, outcome := range []sandbox.Outcome{sandbox.CredentialsRefused, sandbox.Unparseable, sandbox.Rejected, sandbox.Closed} {
+		if err := w.sandbox.SetRules(sandbox.Rule{Operation: "rates", Outcome: outcome}); err != nil {
+			t.Fatal(err)
+		}
+		w.sandbox.Forget()
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() { w.expect(own, "/pair/USD/LKR", "provider_selection_failed") })
+		}
+		all.Wait()
+		if n := len(w.sandbox.Calls()); n != 1 {
+			t.Errorf("%s: %d fetches", outcome, n)
+		}
+		w.later(ownAgain)
+	}
+	// The chain goes on, and back when the vendor that gave the set is gone.
+	w.connect(own, project.BYOK, "exchangerateapi", 2, w.sandbox.URL)
+	if err := w.sandbox.SetRules(sandbox.Rule{Vendor: "openexchangerates", Outcome: sandbox.CredentialsRefused}); err != nil {
+		t.Fatal(err)
+	}
+	w.handler = w.newOne()
+	w.expect(own, "/pair/USD/LKR", "304.718462")
+	kept, err := w.store.Own(t.Context(), own, project.Development, true)
+	if err != nil || kept.Set == nil || kept.Set.Source != "exchangerateapi" {
+		t.Errorf("%+v, %v", kept, err)
+	}
+	if err := w.projects.EnableIntegration(t.Context(), own, project.Development, project.Currency, "exchangerateapi", false); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.sandbox.SetRules(); err != nil {
+		t.Fatal(err)
+	}
+	w.handler = w.newOne()
+	w.later(ownLease)
+	w.expect(own, "/pair/USD/LKR", "304.718462")
+	if kept, err = w.store.Own(t.Context(), own, project.Development, true); err != nil || kept.Set.Source != "openexchangerates" {
+		t.Errorf("%+v, %v", kept, err)
+	}
+}
+
+// An absurd table fetched with a project's own key is not believed: the last good one, or none.
+func TestOwnKeyAbsurd(t *testing.T) {
+	w := newWorld(t)
+	set := w.sample()
+	set.Rates["LKR"] = dec(t, "3047.18") // the reference says that the sandbox's is a digit short
+	w.hold(set)
+	w.expect(own, "/pair/USD/LKR", "provider_selection_failed")
+	w.hold(w.sample())
+	w.later(lifetime)
+	w.expect(own, "/pair/USD/LKR", "304.718462")
+}
+
+// Contract, currency: pair(a, b) is the entry of latest(a), in text; what is active is listed, and nothing else.
+func TestLatest(t *testing.T) {
+	w := newWorld(t)
+	w.hold(w.sample())
+	codes := w.get(w.handler, managed, "/codes").Data
+	if codes.Count != len(codes.Codes) || codes.Count != 8+3 {
+		t.Errorf("%+v", codes)
+	}
+	for _, base := range codes.Codes {
+		latest := w.get(w.handler, managed, "/latest/"+strings.ToLower(base.Code))
+		if len(base.Code) > 3 {
+			if latest.status != 400 {
+				t.Errorf("%s: %s", base.Code, latest.text)
+			}
+			continue
+		}
+		if latest.Data.Base != base.Code || latest.Data.Rates[base.Code] != "1" || len(latest.Data.Rates) != 8 || base.Name == "" {
+			t.Errorf("%s: %s", base.Code, latest.text)
+		}
+		for target, rate := range latest.Data.Rates {
+			pair := w.get(w.handler, managed, "/pair/"+base.Code+"/"+target)
+			if pair.Data.Rate != rate || pair.Data.Updated != latest.Data.Updated || pair.Data.Target != target {
+				t.Errorf("%s: %s, latest has %s", pair.text, pair.Data.Rate, rate)
+			}
+		}
+	}
+	w.expect(managed, "/pair/USD/BTC", "invalid_currency_code")
+	w.expect(managed, "/latest/BTC", "invalid_currency_code")
+}
+
+// Decisions on rates: 0.1 × 3 is 0.3, and numbers are plain.
+func TestConversion(t *testing.T) {
+	w := newWorld(t)
+	set := w.sample()
+	set.Rates["EUR"] = dec(t, "0.1")
+	set.Rates["JPY"] = dec(t, "0.0000001")
+	w.hold(set)
+	for path, want := range map[string]string{
+		"/USD/EUR/3":                        `"rate":0.1,"last_updated":"*","amount":3,"conversion_result":0.3`,
+		"/USD/EUR/0003.50":                  `"rate":0.1,"last_updated":"*","amount":3.5,"conversion_result":0.35`,
+		"/USD/JPY/1":                        `"rate":0.0000001,"last_updated":"*","amount":1,"conversion_result":0`,
+		"/USD/JPY/15":                       `"rate":0.0000001,"last_updated":"*","amount":15,"conversion_result":0.000002`,
+		"/USD/JPY/25":                       `"rate":0.0000001,"last_updated":"*","amount":25,"conversion_result":0.000002`,
+		"/USD/LKR/999999999999999.99999999": `"rate":304.718462,"last_updated":"*","amount":999999999999999.99999999,"conversion_result":304718461999999999.999997`,
+		"/USD/LKR-BUY/2":                    `"rate":300.1250,"last_updated":"*","amount":2,"conversion_result":600.25`,
+		"/JPY/USD/1":                        `"rate":10000000,"last_updated":"*","amount":1,"conversion_result":10000000`,
+	} {
+		a := w.get(w.handler, managed, "/pair"+path)
+		if got := strings.ReplaceAll(a.text, a.Data.Updated, "*"); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", path, a.text, want)
+		}
+	}
+	for _, amount := range []string{"0", "0.0", "-1", "+1", "1e3", "1.", ".5", "1,5", "1.123456789", "1234567890123456", "NaN", "x", "1%20", "%31%30x", "0x10", "%D9%A3", "1%0A"} {
+		a := w.get(w.handler, managed, "/pair/USD/LKR/"+amount)
+		if a.status != 422 || a.Error.Code != "validation_failed" || !strings.Contains(a.text, `"details":{"amount":[`) {
+			t.Errorf("%s: %s", amount, a.text)
+		}
+	}
+}
+
+func TestConfig(t *testing.T) {
+	good := func() config {
+		return config{API: api.Config{Stage: "x"}, Upstream: upstream.Config{TimeoutSeconds: 4}, SecretCacheSeconds: 300, RatesCacheSeconds: 60}
+	}
+	base := fmt.Sprint(good().Check())
+	for name, change := range map[string]func(*config){
+		"SECRET_CACHE_SECONDS":   func(c *config) { c.SecretCacheSeconds = -1 },
+		"RATES_CACHE_SECONDS":    func(c *config) { c.RatesCacheSeconds = 4000 },
+		"VENDOR_TIMEOUT_SECONDS": func(c *config) { c.Upstream.TimeoutSeconds = 0 },
+	} {
+		c := good()
+		change(&c)
+		if err := c.Check(); err == nil || !strings.Contains(err.Error(), name) || err.Error() == base {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"svcapi/shared/api"
+	"svcapi/shared/project"
+	"svcapi/shared/rates"
+	"svcapi/shared/rates/vendors"
+	"svcapi/shared/secret"
+	"svcapi/shared/upstream"
+)
+
+// group is what the operations of this function share.
+type group struct {
+	store    *rates.Store
+	client   *upstream.Client
+	secrets  *secret.Cache
+	breakers *upstream.Breakers
+	life     time.Duration // of the set in use in this instance
+	now      func() time.Time
+
+	mu      sync.Mutex
+	current *rates.Set           // in use; nil: none was there
+	read    time.Time            // when current was read; zero: never
+	owns    map[string]rates.Own // by project and environment
+}
+
+func newGroup(store *rates.Store, client *upstream.Client, secrets *secret.Cache, life time.Duration, now func() time.Time) *group {
+	return &group{
+		store: store, client: client, secrets: secrets, breakers: upstream.NewBreakers(), life: life, now: now,
+		owns: map[string]rates.Own{},
+	}
+}
+
+func (g *group) routes() []api.Route {
+	return []api.Route{g.latest(), g.pair(), g.convert(), g.codes()}
+}
+
+// answering makes a job's answer from the set that the call's project uses. An
+// error is an *api.Error.
+type answering func(set *rates.Set, now time.Time) (any, error)
+
+// job reads the set that the project uses beside the count of the request, and
+// answers from it. Nothing is charged.
+func (g *group) job(ctx context.Context, call *api.Call, answer answering) (*api.Job, error) {
+	if call.Mode == project.BYOK {
+		return g.ownJob(ctx, call, answer)
+	}
+	var set *rates.Set
+	return &api.Job{
+		Beside: func(ctx context.Context) (err error) {
+			set, err = g.inUse(ctx)
+			return err
+		},
+		Run: func(context.Context) (*api.Result, error) {
+			if set == nil {
+				return nil, api.ErrNoIntegration.Because(errors.New("no rates are held yet"))
+			}
+			return g.result(set, answer)
+		},
+	}, nil
+}
+
+func (g *group) result(set *rates.Set, answer answering) (*api.Result, error) {
+	now := g.now()
+	data, err := answer(set, now)
+	if err != nil {
+		return nil, err
+	}
+	return &api.Result{Data: data, Vendor: set.Source, Attributes: []slog.Attr{slog.Time("rates_date", set.Date)}}, nil
+}
+
+// inUse is the service's set, from memory while it is young.
+func (g *group) inUse(ctx context.Context) (*rates.Set, error) {
+	g.mu.Lock()
+	set, read := g.current, g.read
+	g.mu.Unlock()
+	at := g.now()
+	if set != nil && at.Sub(read) < g.life {
+		return set, nil
+	}
+	set, err := g.store.Current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.current == nil || !at.Before(g.read) {
+		g.current, g.read = set, at
+	}
+	return set, nil
+}
+
+// accounts are the complete integrations of a call, by priority. None is a 422
+// provider_selection_failed (contract: Errors).
+func (g *group) accounts(ctx context.Context, call *api.Call) ([]upstream.Account, error) {
+	accounts, err := g.client.Accounts(ctx, call.Project.ID, call.Integrations, vendors.Spec, g.secrets)
+	switch {
+	case errors.Is(err, upstream.ErrIncomplete):
+		return nil, api.ErrNoIntegration.Because(err)
+	case err != nil:
+		return nil, api.ErrInternal.Because(err)
+	}
+	return accounts, nil
+}

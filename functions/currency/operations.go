@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"time"
+
+	"svcapi/shared/api"
+	"svcapi/shared/project"
+	"svcapi/shared/rates"
+)
+
+// The forms of the path's parameters (contract: currency endpoints). The
+// central bank's codes are targets only, and in upper case only.
+var (
+	baseForm   = regexp.MustCompile(`^[A-Za-z]{3}$`)
+	targetForm = regexp.MustCompile(`^(?:[A-Za-z]{3}|LKR-(?:SELL|BUY|CENTRAL))$`)
+	amountForm = regexp.MustCompile(`^\d{1,15}(\.\d{1,8})?$`)
+)
+
+// errCode is one error for all of them: unknown, inactive or malformed.
+var errCode = &api.Error{Status: 400, Code: api.CodeInvalidCurrency, Message: "A currency code is unknown, inactive or invalid."}
+
+const amountRule = "must be a number above 0 of at most 15 digits, with at most 8 decimals"
+
+// updateForm writes last_updated. Its form is no part of the contract.
+const updateForm = "2006-01-02T15:04:05Z"
+
+type latestResult struct {
+	Base    string                   `json:"base"`
+	Updated string                   `json:"last_updated"`
+	Rates   map[string]rates.Decimal `json:"rates"`
+}
+
+type pairResult struct {
+	Base    string        `json:"base"`
+	Target  string        `json:"target"`
+	Rate    rates.Decimal `json:"rate"`
+	Updated string        `json:"last_updated"`
+}
+
+type convertResult struct {
+	pairResult
+	Amount rates.Decimal `json:"amount"`
+	Result rates.Decimal `json:"conversion_result"`
+}
+
+type codesResult struct {
+	Count int          `json:"count"`
+	Codes []rates.Code `json:"codes"`
+}
+
+const currencyPath = "/api/v1/utility/currency"
+
+// latest is GET /utility/currency/latest/{base}: every active code's rate.
+func (g *group) latest() api.Route {
+	return &api.Operation[string]{
+		Name: "currency_latest", Method: "GET", Path: currencyPath + "/latest/{base}", Kind: project.Currency,
+		Decode: func(in *api.Input) (string, error) { return code(in, "base", baseForm) },
+		Prepare: func(ctx context.Context, call *api.Call, base string) (*api.Job, error) {
+			return g.job(ctx, call, func(set *rates.Set, _ time.Time) (any, error) {
+				if !set.Active(base) {
+					return nil, errCode
+				}
+				codes := set.Codes()
+				all := make(map[string]rates.Decimal, len(codes))
+				for _, target := range codes {
+					all[target] = set.Rate(base, target)
+				}
+				return latestResult{base, set.Date.Format(updateForm), all}, nil
+			})
+		},
+	}
+}
+
+type pairRequest struct {
+	base, target string
+	amount       rates.Decimal
+}
+
+// pair is GET /utility/currency/pair/{base}/{target}.
+func (g *group) pair() api.Route {
+	return &api.Operation[pairRequest]{
+		Name: "currency_pair", Method: "GET", Path: currencyPath + "/pair/{base}/{target}", Kind: project.Currency,
+		Decode: decodePair,
+		Prepare: func(ctx context.Context, call *api.Call, r pairRequest) (*api.Job, error) {
+			return g.job(ctx, call, func(set *rates.Set, now time.Time) (any, error) {
+				return r.rate(set, now)
+			})
+		},
+	}
+}
+
+// convert is GET /utility/currency/pair/{base}/{target}/{amount}.
+func (g *group) convert() api.Route {
+	return &api.Operation[pairRequest]{
+		Name: "currency_convert", Method: "GET", Path: currencyPath + "/pair/{base}/{target}/{amount}", Kind: project.Currency,
+		Decode: decodeConversion,
+		Prepare: func(ctx context.Context, call *api.Call, r pairRequest) (*api.Job, error) {
+			return g.job(ctx, call, func(set *rates.Set, now time.Time) (any, error) {
+				pair, err := r.rate(set, now)
+				if err != nil {
+					return nil, err
+				}
+				return convertResult{pair, r.amount, rates.Convert(r.amount, pair.Rate)}, nil
+			})
+		},
+	}
+}
+
+// codes is GET /utility/currency/codes: every active code with its name.
+func (g *group) codes() api.Route {
+	return &api.Operation[struct{}]{
+		Name: "currency_codes", Method: "GET", Path: currencyPath + "/codes", Kind: project.Currency,
+		Decode: func(*api.Input) (struct{}, error) { return struct{}{}, nil },
+		Prepare: func(ctx context.Context, call *api.Call, _ struct{}) (*api.Job, error) {
+			return g.job(ctx, call, func(set *rates.Set, now time.Time) (any, error) {
+				list := set.List(now)
+				return codesResult{len(list), list}, nil
+			})
+		},
+	}
+}
+
+func (r pairRequest) rate(set *rates.Set, now time.Time) (pairResult, error) {
+	pair, ok := set.Pair(r.base, r.target, now)
+	if !ok {
+		return pairResult{}, errCode
+	}
+	return pairResult{r.base, r.target, pair.Rate, pair.Date.Format(updateForm)}, nil
+}
+
+// code reads a parameter of the path in upper case.
+func code(in *api.Input, name string, form *regexp.Regexp) (string, error) {
+	value := in.Parameter(name)
+	if !form.MatchString(value) {
+		return "", errCode
+	}
+	return strings.ToUpper(value), nil
+}
+
+func decodePair(in *api.Input) (r pairRequest, err error) {
+	if r.base, err = code(in, "base", baseForm); err == nil {
+		r.target, err = code(in, "target", targetForm)
+	}
+	return r, err
+}
+
+// decodeConversion reads the codes before the amount: a malformed code beats a bad amount.
+func decodeConversion(in *api.Input) (pairRequest, error) {
+	r, err := decodePair(in)
+	if err != nil {
+		return r, err
+	}
+	text := in.Parameter("amount")
+	amount, err := rates.Parse(text)
+	if !amountForm.MatchString(text) || err != nil || amount.Sign() == 0 {
+		in.Problem("amount", amountRule)
+	}
+	r.amount = amount.Reduced()
+	return r, nil
+}

@@ -1,0 +1,271 @@
+package centralbank
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
+	"svcapi/shared/rates"
+)
+
+// block is a table of the page with the heading before it.
+type block struct {
+	title  string
+	header []string
+	rows   [][]string
+}
+
+// blocks finds the page's tables of rates. The page is not well formed, so that
+// the tree may hold them at odd places; their order is the page's.
+func blocks(page []byte) ([]block, error) {
+	document, err := html.Parse(bytes.NewReader(page))
+	if err != nil {
+		return nil, err
+	}
+	var found []block
+	title := ""
+	for n := range document.Descendants() {
+		switch {
+		case n.DataAtom == atom.H2:
+			title = textOf(n)
+		case n.DataAtom == atom.Table && slices.Contains(strings.Fields(attribute(n, "class")), "rates"):
+			b, err := readTable(n)
+			if err != nil {
+				return nil, err
+			}
+			b.title, title = title, ""
+			found = append(found, b)
+		}
+	}
+	return found, nil
+}
+
+func readTable(table *html.Node) (block, error) {
+	var b block
+	for _, row := range rowsOf(table) {
+		var cells []string
+		header := false
+		for c := row.FirstChild; c != nil; c = c.NextSibling {
+			if c.DataAtom != atom.Th && c.DataAtom != atom.Td {
+				continue
+			}
+			if attribute(c, "rowspan") != "" || attribute(c, "colspan") != "" && b.header == nil {
+				return b, errors.New("a table with cells that span")
+			}
+			header = header || c.DataAtom == atom.Th
+			cells = append(cells, textOf(c))
+		}
+		switch {
+		case header && b.header == nil:
+			b.header = cells
+		case b.header == nil:
+			return b, errors.New("a table without a header")
+		case len(cells) > 0:
+			b.rows = append(b.rows, cells)
+		}
+	}
+	return b, nil
+}
+
+// rowsOf are the table's own rows, not those of tables within.
+func rowsOf(n *html.Node) []*html.Node {
+	var rows []*html.Node
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		switch c.DataAtom {
+		case atom.Tr:
+			rows = append(rows, c)
+		case atom.Table:
+		default:
+			rows = append(rows, rowsOf(c)...)
+		}
+	}
+	return rows
+}
+
+// textOf is the text below a node with white space made single.
+func textOf(n *html.Node) string {
+	var b strings.Builder
+	for d := range n.Descendants() {
+		if d.Type == html.TextNode {
+			b.WriteString(d.Data)
+			b.WriteByte(' ')
+		}
+	}
+	return strings.Join(strings.Fields(b.String()), " ")
+}
+
+func attribute(n *html.Node, name string) string {
+	for _, a := range n.Attr {
+		if a.Key == name {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// column is the one column whose heading has the form; -1 where none or several have.
+func (b *block) column(form *regexp.Regexp) int {
+	at := -1
+	for i, heading := range b.header {
+		if form.MatchString(heading) {
+			if at >= 0 {
+				return -1
+			}
+			at = i
+		}
+	}
+	return at
+}
+
+var (
+	dateHeading = regexp.MustCompile(`(?i)^date$`)
+	buyHeading  = regexp.MustCompile(`(?i)\bbuy(ing)?\b`)
+	sellHeading = regexp.MustCompile(`(?i)\bsell(ing)?\b`)
+	// The bank's own heading names the currency: 1 USD -> LKR.
+	lkrHeading = regexp.MustCompile(`^1\s*([A-Z]{3})\s*-\s*>\s*LKR$`)
+	amountForm = regexp.MustCompile(`^(\d+|\d{1,3}(,\d{3})+)(\.\d+)?$`)
+)
+
+// newest reads the row of the newest date: a value for each of the columns. A
+// row of zeros counts as none. No row: an empty day.
+func (b *block) newest(columns ...int) (rates.Day, []rates.Decimal, error) {
+	date := b.column(dateHeading)
+	if date < 0 || slices.Contains(columns, -1) {
+		return "", nil, fmt.Errorf("the headings are %q", b.header)
+	}
+	seen := map[rates.Day]string{}
+	var newest rates.Day
+	var values []rates.Decimal
+	for _, row := range b.rows {
+		if len(row) == 1 && len(b.header) > 1 {
+			continue // a remark across the table
+		}
+		if len(row) != len(b.header) {
+			return "", nil, fmt.Errorf("a row has %d cells under %d headings", len(row), len(b.header))
+		}
+		day := rates.Day(row[date])
+		if !day.Valid() {
+			return "", nil, fmt.Errorf("the date is %q", row[date])
+		}
+		of, all := make([]rates.Decimal, len(columns)), ""
+		none := true
+		for i, c := range columns {
+			if !amountForm.MatchString(row[c]) {
+				return "", nil, fmt.Errorf("the rate of %s is %q", day, row[c])
+			}
+			rate, err := rates.Parse(strings.ReplaceAll(row[c], ",", ""))
+			if err != nil {
+				return "", nil, fmt.Errorf("the rate of %s is %q", day, row[c])
+			}
+			of[i], all = rate, all+" "+rate.String()
+			none = none && rate.Sign() == 0
+		}
+		if other, twice := seen[day]; twice && other != all {
+			return "", nil, fmt.Errorf("%s stands twice, with%s and%s", day, other, all)
+		}
+		seen[day] = all
+		if !none && day > newest {
+			newest, values = day, of
+		}
+	}
+	return newest, values, nil
+}
+
+// nothing is what the page says in place of rows.
+var nothing = []byte("0 results")
+
+// recognised refuses a page that shows no rows and does not say that there are none.
+func recognised(page []byte, found []block) error {
+	if len(found) == 0 {
+		return errors.New("no table of rates on the page")
+	}
+	for _, b := range found {
+		if len(b.rows) == 0 && !bytes.Contains(page, nothing) {
+			return fmt.Errorf("the table %q has no rows", b.title)
+		}
+	}
+	return nil
+}
+
+// indicative reads the page of indicative rates: LKR for one unit, by currency.
+// One table that it does not recognise refuses the page.
+func indicative(page []byte) (map[string]rates.Quote, error) {
+	found, err := blocks(page)
+	if err == nil {
+		err = recognised(page, found)
+	}
+	if err != nil {
+		return nil, err
+	}
+	quotes := map[string]rates.Quote{}
+	for _, b := range found {
+		at := b.column(lkrHeading)
+		day, values, err := b.newest(at)
+		if err != nil {
+			return nil, fmt.Errorf("table %q: %w", b.title, err)
+		}
+		code := lkrHeading.FindStringSubmatch(b.header[at])[1]
+		if _, twice := quotes[code]; twice {
+			return nil, fmt.Errorf("%s has two tables", code)
+		}
+		quotes[code] = rates.Quote{}
+		if day != "" {
+			quotes[code] = rates.Quote{Rate: values[0], Date: day}
+		}
+	}
+	return quotes, nil
+}
+
+// transfer reads a page of telegraphic transfer rates that was asked for one
+// currency: its label is the page's one heading. Empty quotes: the page has none.
+func transfer(page []byte, label string) (buy, sell rates.Quote, err error) {
+	found, err := blocks(page)
+	if err == nil {
+		err = recognised(page, found)
+	}
+	if err != nil {
+		return buy, sell, err
+	}
+	b := found[0]
+	if len(found) > 1 || !sameWords(b.title, label) {
+		return buy, sell, fmt.Errorf("%d tables, the first is %q, where %q was asked for", len(found), b.title, label)
+	}
+	day, values, err := b.newest(b.column(buyHeading), b.column(sellHeading))
+	if err != nil || day == "" {
+		return buy, sell, err
+	}
+	return rates.Quote{Rate: values[0], Date: day}, rates.Quote{Rate: values[1], Date: day}, nil
+}
+
+func sameWords(a, b string) bool {
+	return strings.EqualFold(strings.Join(strings.Fields(a), " "), strings.Join(strings.Fields(b), " "))
+}
+
+// choices reads the form page: the text to send for each currency. Texts
+// change, and hold white space that matters.
+func choices(page []byte) (map[string]string, error) {
+	document, err := html.Parse(bytes.NewReader(page))
+	if err != nil {
+		return nil, err
+	}
+	texts := map[string]string{}
+	for n := range document.Descendants() {
+		if n.DataAtom != atom.Input || attribute(n, "name") != currencyField {
+			continue
+		}
+		value := attribute(n, "value")
+		if code, _, ok := strings.Cut(value, "~"); ok {
+			texts[code] = value
+		}
+	}
+	if len(texts) == 0 {
+		return nil, errors.New("no currencies on the form page")
+	}
+	return texts, nil
+}

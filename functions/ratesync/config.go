@@ -1,0 +1,26 @@
+package main
+
+import (
+	"github.com/caarlos0/env/v11"
+
+	"svcapi/shared/telemetry"
+	"svcapi/shared/upstream"
+)
+
+// config is what the function reads from the environment.
+type config struct {
+	Stage      string `env:"STAGE,required,notEmpty"`
+	RatesTable string `env:"RATES_TABLE,required,notEmpty"`
+	// Endpoint is where an emulator plays the sources of rates; empty: their own.
+	Endpoint string `env:"RATES_ENDPOINT_URL"`
+	Upstream upstream.Config
+	Log      telemetry.Config
+}
+
+func loadConfig() (config, error) {
+	cfg, err := env.ParseAs[config]()
+	if err != nil {
+		return cfg, err
+	}
+	return cfg, cfg.Upstream.Check()
+}

@@ -1,0 +1,40 @@
+// The function ratesync fetches exchange rates on a schedule and puts them in use.
+package main
+
+import (
+	"context"
+	"log"
+	"os"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"svcapi/functions/ratesync/refresh"
+	"svcapi/shared/awsclient"
+	"svcapi/shared/rates"
+	"svcapi/shared/secret"
+	"svcapi/shared/telemetry"
+	"svcapi/shared/upstream"
+)
+
+func main() {
+	cfg, err := loadConfig()
+	if err != nil {
+		log.Fatal(err)
+	}
+	awsConfig, err := awsclient.Load(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	s := &scheduled{
+		refresher: &refresh.Refresher{
+			Store:    rates.NewStore(awsclient.DynamoDB(awsConfig), cfg.RatesTable),
+			Client:   upstream.New(cfg.Upstream),
+			Secrets:  secret.New(awsclient.Secrets(awsConfig), cfg.Stage, 0), // runs are far apart: a rotation takes effect at once
+			Endpoint: cfg.Endpoint,
+			Now:      time.Now,
+		},
+		log: telemetry.New(os.Stdout, cfg.Log),
+	}
+	lambda.Start(s.handle)
+}

@@ -1,0 +1,371 @@
+package refresh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"svcapi/local/enginetest"
+	"svcapi/local/sandbox"
+	"svcapi/shared/project"
+	"svcapi/shared/rates"
+	"svcapi/shared/secret"
+	"svcapi/shared/upstream"
+)
+
+func TestMain(m *testing.M) { enginetest.Main(m) }
+
+// accounts are the service's own, by vendor, in production.
+type accounts map[string]secret.Values
+
+func (a accounts) Fields(_ context.Context, kind project.Kind, owner string, env project.Environment, vendor string) (secret.Values, error) {
+	if kind != project.Currency || owner != secret.Managed || env != project.Production {
+		return nil, nil
+	}
+	return a[vendor], nil
+}
+
+// world is the sandbox behind a proxy that can answer in its place, and a table.
+type world struct {
+	*Refresher
+	t       *testing.T
+	sandbox *sandbox.Server
+	clock   atomic.Int64 // nanoseconds beside the real time
+
+	mu      sync.Mutex
+	answers map[string]string // bodies by a source's name
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	db, tables := enginetest.Client(t)
+	server, err := sandbox.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	w := &world{t: t, sandbox: server, answers: map[string]string{}}
+	at, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	through := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(at) }}
+	proxy := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		w.mu.Lock()
+		body, own := w.answers[name]
+		w.mu.Unlock()
+		if own {
+			_, _ = rw.Write([]byte(body))
+			return
+		}
+		through.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(proxy.Close)
+	w.Refresher = &Refresher{
+		Store: rates.NewStore(db, tables.Rates), Client: upstream.New(upstream.Config{TimeoutSeconds: 3, Local: true}),
+		Secrets:  accounts{"openexchangerates": {"app_id": sandbox.OpenExchangeRatesAppID}, "exchangerateapi": {"api_key": sandbox.ExchangeRateAPIKey}},
+		Endpoint: proxy.URL, Now: func() time.Time { return time.Now().Add(time.Duration(w.clock.Load())) },
+	}
+	return w
+}
+
+// answer makes a source answer with a body; without one it is the sandbox's again.
+func (w *world) answer(name string, body ...string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.answers, name)
+	if len(body) > 0 {
+		w.answers[name] = body[0]
+	}
+}
+
+// run runs once and compares the outcomes, such as "openexchangerates taken".
+func (w *world) run(o Options, want error, outcomes ...string) *Report {
+	w.t.Helper()
+	report, err := w.Run(w.t.Context(), o)
+	if !errors.Is(err, want) {
+		w.t.Fatalf("%v, want %v; %+v", err, want, report.Outcomes)
+	}
+	var got []string
+	for _, outcome := range report.Outcomes {
+		got = append(got, outcome.Source+" "+string(outcome.What))
+	}
+	if strings.Join(got, ", ") != strings.Join(outcomes, ", ") {
+		w.t.Errorf("outcomes are %v, want %v: %+v", got, outcomes, report.Outcomes)
+	}
+	return report
+}
+
+func (w *world) current() *rates.Set {
+	w.t.Helper()
+	set, err := w.Store.Current(w.t.Context())
+	if err != nil || set == nil {
+		w.t.Fatalf("%v, %v", set, err)
+	}
+	return set
+}
+
+func (w *world) history() string {
+	w.t.Helper()
+	events, err := w.Store.History(w.t.Context(), 100)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var list []string
+	for _, e := range events {
+		list = append(list, e.Source+" "+e.What+" "+e.Actor)
+	}
+	return strings.Join(list, ", ")
+}
+
+const bankTaken = "cbsl taken"
+
+func TestRun(t *testing.T) {
+	w := newWorld(t)
+	schedule := Options{Actor: "schedule"}
+	w.run(schedule, nil, "openexchangerates taken", bankTaken)
+	set := w.current()
+	if set.Source != "openexchangerates" || set.Rates["LKR"].String() != "304.718462" || len(set.Bank) != 6 || set.Bank["USD"].Sell.Rate.String() != "308.7702" {
+		t.Errorf("%+v", set)
+	}
+	first := "cbsl taken schedule, openexchangerates taken schedule"
+	if got := w.history(); got != first {
+		t.Errorf("history: %s", got)
+	}
+	// Nothing new is no event, but the age is that of the last fetch.
+	w.run(schedule, nil, "openexchangerates taken", bankTaken)
+	if got := w.history(); got != first || !w.current().Fetched.After(set.Fetched) {
+		t.Errorf("history: %s; fetched %s", got, w.current().Fetched)
+	}
+	// The chain goes on where a source fails, and back.
+	if err := w.sandbox.SetRules(sandbox.Rule{Vendor: "openexchangerates", Outcome: sandbox.CredentialsRefused}); err != nil {
+		t.Fatal(err)
+	}
+	w.run(schedule, nil, "openexchangerates failed", "exchangerateapi taken", bankTaken)
+	if got := w.current(); got.Source != "exchangerateapi" || len(got.Bank) != 6 {
+		t.Errorf("%+v", got)
+	}
+	if got := w.history(); got != "exchangerateapi taken schedule, openexchangerates failed schedule, "+first {
+		t.Errorf("history: %s", got)
+	}
+	held, err := w.Store.Held(t.Context())
+	if trouble := held.Sources["openexchangerates"]; err != nil || !strings.Contains(trouble.Trouble, "invalid_app_id") || trouble.Table == nil {
+		t.Errorf("%+v, %v", trouble, err)
+	}
+	w.Secrets = accounts{}
+	w.run(schedule, nil, "openexchangerates skipped", "exchangerateapi skipped", "frankfurter taken", bankTaken)
+	// An operator's choice is asked alone.
+	if err := w.Store.PutPin(t.Context(), &rates.Pin{Source: "frankfurter", At: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	w.run(schedule, nil, "frankfurter taken", bankTaken)
+	w.answer("frankfurter", "[]")
+	w.run(schedule, ErrNoRates, "frankfurter failed", bankTaken)
+	if got := w.current(); got.Source != "frankfurter" || len(got.Rates) < 20 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// body is Open Exchange Rates' answer with the sandbox's numbers, of a time, changed by pairs of texts.
+func body(at time.Time, pairs ...string) string {
+	text := fmt.Sprintf(`{"timestamp":%d,"base":"USD","rates":{"USD":1,"EUR":0.864128,"GBP":0.761934,"JPY":154.8315,"CNY":7.11385,"AUD":1.527319,"CHF":0.805432,"LKR":304.718462,"IDR":16698}}`, at.Unix())
+	for i := 0; i < len(pairs); i += 2 {
+		text = strings.ReplaceAll(text, pairs[i], pairs[i+1])
+	}
+	return text
+}
+
+// Absurd and failed fetches keep the last good set, are noted, and raise an alarm.
+func TestAbsurdFetches(t *testing.T) {
+	w := newWorld(t)
+	w.answer("exchangerateapi", `{"result":"error","error-type":"quota-reached"}`)
+	w.answer("frankfurter", `{"message":"not found"}`)
+	at := time.Now().Truncate(time.Hour)
+	w.answer("openexchangerates", body(at))
+	w.run(Options{}, nil, "openexchangerates taken", bankTaken)
+	good := w.current()
+	rest := []string{"exchangerateapi failed", "frankfurter failed", bankTaken}
+	for name, c := range map[string]struct {
+		body string
+		what What
+	}{
+		"empty":                    {"", Failed},
+		"no rates":                 {fmt.Sprintf(`{"timestamp":%d,"base":"USD","rates":{}}`, at.Unix()), Failed},
+		"zero":                     {body(at, "16698", "0"), Refused},
+		"negative":                 {body(at, "16698", "-16698"), Refused},
+		"NaN":                      {body(at, "16698", "NaN"), Failed},
+		"a number in quotes":       {body(at, "16698", `"16698"`), Failed},
+		"a digit lost":             {body(at, "304.718462", "30.4718462"), Refused},
+		"a jump":                   {body(at, "154.8315", "240"), Refused},
+		"HTML instead of JSON":     {"<!doctype html><title>We are back soon</title>", Failed},
+		"truncated":                {body(at)[:120], Failed},
+		"truncated, but well made": {body(at, `"LKR":304.718462,`, ""), Refused},
+		"huge":                     {`{"rates":"` + strings.Repeat("9", 2<<20) + `"}`, Failed},
+		"huge numbers":             {body(at, "16698", "1e80"), Failed},
+		"wrong base":               {body(at, `"base":"USD"`, `"base":"EUR"`), Failed},
+		"wrong base, not said":     {body(at, `"USD":1,`, `"USD":1.157,`), Refused},
+		"older than held":          {body(at.Add(-time.Second)), Refused},
+		"of the future":            {body(at.Add(30 * time.Hour)), Refused},
+		"an error with HTTP 200":   {`{"error":true,"status":429,"message":"not_allowed"}`, Failed},
+	} {
+		w.answer("openexchangerates", c.body)
+		report := w.run(Options{Actor: "schedule"}, ErrNoRates, append([]string{"openexchangerates " + string(c.what)}, rest...)...)
+		if got := w.current(); got.Source != good.Source || !got.Date.Equal(good.Date) || got.Rates["LKR"].String() != "304.718462" || got.Rates["IDR"].String() != "16698" || len(got.Rates) != len(good.Rates) {
+			t.Errorf("%s: in use is %+v", name, got)
+		}
+		held, err := w.Store.Held(t.Context())
+		if source := held.Sources["openexchangerates"]; err != nil || source.Trouble == "" || source.Table == nil || !source.Table.Date.Equal(good.Date) {
+			t.Errorf("%s: held is %+v, %v", name, source, err)
+		}
+		if report.Count(Refused)+report.Count(Failed) != 3 {
+			t.Errorf("%s: %+v", name, report.Outcomes)
+		}
+	}
+	if history := w.history(); strings.Count(history, "openexchangerates refused schedule") != 8 || strings.Count(history, "openexchangerates failed schedule") != 10 {
+		t.Errorf("history: %s", history)
+	}
+	// A move that an operator knows to be real is taken, and then is what the next one is compared with.
+	w.answer("openexchangerates", body(at.Add(time.Minute), "304.718462", "609.4"))
+	w.run(Options{}, ErrNoRates, append([]string{"openexchangerates refused"}, rest...)...)
+	w.run(Options{AcceptMoves: true}, nil, "openexchangerates taken", bankTaken)
+	w.run(Options{}, nil, "openexchangerates taken", bankTaken)
+	if got := w.current().Rates["LKR"].String(); got != "609.4" {
+		t.Errorf("LKR is %s", got)
+	}
+}
+
+// The central bank's trouble leaves its last good values in use, and the rates beside them move on.
+func TestBankFails(t *testing.T) {
+	w := newWorld(t)
+	w.run(Options{}, nil, "openexchangerates taken", bankTaken)
+	for _, page := range []string{"", "<p>We are back soon", `{"a":1}`} {
+		w.answer("cbsl", page)
+		w.run(Options{}, nil, "openexchangerates taken", "cbsl failed")
+		held, err := w.Store.Held(t.Context())
+		if err != nil || len(w.current().Bank) != 6 || held.Sources["cbsl"].Trouble == "" || len(held.Sources["cbsl"].Bank) != 6 {
+			t.Errorf("%q: %+v, %v", page, held.Sources["cbsl"], err)
+		}
+	}
+	// Without any rates the bank's values alone are no set.
+	w = newWorld(t)
+	for _, source := range []string{"openexchangerates", "exchangerateapi", "frankfurter"} {
+		w.answer(source, "")
+	}
+	w.run(Options{}, ErrNoRates, "openexchangerates failed", "exchangerateapi failed", "frankfurter failed", bankTaken)
+	if set, err := w.Store.Current(t.Context()); set != nil || err != nil {
+		t.Errorf("%+v, %v", set, err)
+	}
+	w.answer("openexchangerates")
+	w.answer("cbsl", "")
+	w.run(Options{}, nil, "openexchangerates taken", "cbsl failed")
+	if got := w.current(); len(got.Bank) != 6 {
+		t.Errorf("the values held before the first set are %+v", got.Bank)
+	}
+}
+
+// Runs at once end with the newest fetch in use, and a reader never sees a mixture.
+func TestRunsAtOnce(t *testing.T) {
+	w := newWorld(t)
+	at := time.Now().Truncate(time.Hour)
+	w.answer("openexchangerates", body(at))
+	w.run(Options{}, nil, "openexchangerates taken", bankTaken)
+	done := make(chan struct{})
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			set, err := w.Store.Current(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			// Each answer's rates of EUR and IDR belong together.
+			if eur, idr := set.Rates["EUR"].String(), set.Rates["IDR"].String(); idr[len(idr)-1] != eur[len(eur)-1] && idr != "16698" || len(set.Bank) != 6 {
+				t.Errorf("EUR %s with IDR %s, %d of the bank's", eur, idr, len(set.Bank))
+			}
+		}
+	})
+	for round := range 4 {
+		digit := fmt.Sprint(round + 1)
+		w.answer("openexchangerates", body(at.Add(time.Duration(round+1)*time.Second), "0.864128", "0.86412"+digit, "16698", "1669"+digit))
+		var running sync.WaitGroup
+		for range 3 {
+			running.Go(func() {
+				if _, err := w.Run(t.Context(), Options{}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		running.Wait()
+		if got := w.current(); got.Rates["IDR"].String() != "1669"+digit || !got.Date.Equal(at.Add(time.Duration(round+1)*time.Second)) {
+			t.Errorf("round %d: %s of %s", round, got.Rates["IDR"], got.Date)
+		}
+	}
+	close(done)
+	reading.Wait()
+}
+
+// dying lets so many requests pass and fails all others, as a process that is killed sends no more.
+type dying struct {
+	left atomic.Int64
+	next http.RoundTripper
+}
+
+func (d *dying) Do(r *http.Request) (*http.Response, error) {
+	if d.left.Add(-1) < 0 {
+		return nil, errors.New("killed")
+	}
+	return d.next.RoundTrip(r)
+}
+
+// A run that dies between any two of its writes leaves the old set or the new one, and the next run ends what it began.
+func TestRunDies(t *testing.T) {
+	db, tables := enginetest.Client(t)
+	at := time.Now().Truncate(time.Hour)
+	w := newWorld(t)
+	healthy := rates.NewStore(db, tables.Rates)
+	w.Store = healthy
+	w.answer("openexchangerates", body(at))
+	w.run(Options{}, nil, "openexchangerates taken", bankTaken)
+	for died, n := true, 0; died; n++ {
+		before := w.current()
+		d := &dying{next: http.DefaultTransport}
+		d.left.Store(int64(n))
+		w.Store = rates.NewStore(dynamodb.New(db.Options(), func(o *dynamodb.Options) { o.HTTPClient = d; o.RetryMaxAttempts = 1 }), tables.Rates)
+		lkr := fmt.Sprintf("30%d.5", n)
+		w.answer("openexchangerates", body(at.Add(time.Duration(n+1)*time.Second), "304.718462", lkr))
+		_, err := w.Run(t.Context(), Options{})
+		died = err != nil
+		if n > 12 {
+			t.Fatal("never lives")
+		}
+		w.Store = healthy
+		after := w.current()
+		if got := after.Rates["LKR"].String(); got != lkr && got != before.Rates["LKR"].String() || len(after.Rates) != len(before.Rates) || len(after.Bank) != 6 {
+			t.Errorf("killed after %d requests: LKR %s", n, got)
+		}
+		if !died && after.Rates["LKR"].String() != lkr {
+			t.Errorf("alive, but LKR is %s", after.Rates["LKR"])
+		}
+		w.run(Options{}, nil, "openexchangerates taken", bankTaken)
+		if got := w.current().Rates["LKR"].String(); got != lkr {
+			t.Errorf("after the next run LKR is %s, want %s", got, lkr)
+		}
+	}
+}

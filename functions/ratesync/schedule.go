@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"svcapi/functions/ratesync/refresh"
+	"svcapi/shared/telemetry"
+)
+
+// reserve is kept back from the function's time for the log line.
+const reserve = 2 * time.Second
+
+// scheduled runs the refresher on its schedule.
+type scheduled struct {
+	refresher *refresh.Refresher
+	log       *telemetry.Logger
+}
+
+// handle runs once and logs one line. No usable rates are an error of the
+// function, so that Lambda tries it again before the next run is due.
+func (s *scheduled) handle(ctx context.Context) error {
+	run := ctx
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		run, cancel = context.WithDeadline(ctx, deadline.Add(-reserve))
+		defer cancel()
+	}
+	report, err := s.refresher.Run(run, refresh.Options{Actor: "schedule"})
+	s.record(ctx, report, err)
+	return err
+}
+
+// record prints the run's line with its metrics. Alarms stand on them: RatesAge
+// is that of the last good fetch, RatesDateAge that of the source's own date,
+// BankAge that of the central bank's oldest value, and RatesRefused and
+// RatesFailed count sources.
+func (s *scheduled) record(ctx context.Context, report *refresh.Report, err error) {
+	event := telemetry.Event{
+		Level: slog.LevelInfo, Message: "rates synced",
+		Dimensions: []telemetry.Dimension{{Name: "operation", Value: "ratesync"}},
+		Metrics: []telemetry.Metric{
+			{Name: "RatesRefused", Unit: telemetry.Count, Value: float64(report.Count(refresh.Refused))},
+			{Name: "RatesFailed", Unit: telemetry.Count, Value: float64(report.Count(refresh.Failed))},
+		},
+	}
+	if report.Count(refresh.Refused)+report.Count(refresh.Failed) > 0 {
+		event.Level = slog.LevelWarn
+	}
+	now := s.refresher.Now()
+	if c := report.Current; c != nil {
+		event.Metrics = append(event.Metrics,
+			telemetry.Metric{Name: "RatesAge", Unit: telemetry.Seconds, Value: now.Sub(c.Fetched).Seconds()},
+			telemetry.Metric{Name: "RatesDateAge", Unit: telemetry.Seconds, Value: now.Sub(c.Date).Seconds()})
+		event.Attributes = append(event.Attributes, slog.String("source", c.Source), slog.Time("date", c.Date), slog.Int("rates", len(c.Rates)))
+		if age, ok := c.Bank.Age(now); ok {
+			event.Metrics = append(event.Metrics, telemetry.Metric{Name: "BankAge", Unit: telemetry.Seconds, Value: age.Seconds()})
+		}
+	}
+	for _, o := range report.Outcomes {
+		event.Attributes = append(event.Attributes, slog.Group(o.Source, slog.String("what", string(o.What)), slog.String("detail", o.Detail)))
+	}
+	if err != nil {
+		event.Level, event.Message = slog.LevelError, "rates not synced"
+		event.Attributes = append(event.Attributes, slog.String("error", err.Error()))
+	}
+	s.log.Emit(ctx, event)
+}

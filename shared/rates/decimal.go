@@ -1,0 +1,121 @@
+package rates
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/cockroachdb/apd/v3"
+)
+
+// Decimal is an exact decimal number that never changes. The zero value is 0.
+//
+// The arithmetic is apd's: it rounds to significant digits half to even, as
+// cross rates need, and knows no silent default precision.
+type Decimal struct{ v *apd.Decimal }
+
+const (
+	// crossDigits are the significant digits of a cross rate.
+	crossDigits = 10
+	// resultPlaces are the most decimals of a conversion's result.
+	resultPlaces = 6
+	// maxDigits bounds what Parse takes, so that no text makes arithmetic costly.
+	maxDigits = 40
+)
+
+// One is the rate of a currency to itself.
+func One() Decimal { return Decimal{apd.New(1, 0)} }
+
+// numberForm is a JSON number (RFC 8259), leading zeros allowed.
+var numberForm = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?$`)
+
+var errNumber = errors.New("no decimal number")
+
+// Parse reads a number as JSON writes it, of at most 40 digits on either side
+// of the point. It keeps the number's own decimals: 1.50 stays 1.50.
+func Parse(text string) (Decimal, error) {
+	if len(text) > 2*maxDigits || !numberForm.MatchString(text) {
+		return Decimal{}, errNumber
+	}
+	v, _, err := apd.NewFromString(text)
+	if err != nil || v.NumDigits() > maxDigits || v.Exponent > maxDigits || v.Exponent < -maxDigits {
+		return Decimal{}, errNumber
+	}
+	if v.IsZero() {
+		v.Exponent = min(v.Exponent, 0) // 0e1 is no 00
+	}
+	return Decimal{v}, nil
+}
+
+func (d Decimal) value() *apd.Decimal {
+	if d.v == nil {
+		return new(apd.Decimal)
+	}
+	return d.v
+}
+
+// String is the number in plain notation, without an exponent.
+func (d Decimal) String() string { return d.value().Text('f') }
+
+// Sign is -1, 0 or 1.
+func (d Decimal) Sign() int { return d.value().Sign() }
+
+// Cmp compares: -1 where d is less than e, 0 where equal, 1 where more.
+func (d Decimal) Cmp(e Decimal) int { return d.value().Cmp(e.value()) }
+
+// Reduced is the number without trailing zeros behind the point.
+func (d Decimal) Reduced() Decimal {
+	reduced, _ := new(apd.Decimal).Reduce(d.value())
+	return Decimal{reduced}
+}
+
+// rounding rounds half to even to so many significant digits.
+func rounding(digits uint32) *apd.Context {
+	c := apd.BaseContext.WithPrecision(digits)
+	c.Rounding = apd.RoundHalfEven
+	return c
+}
+
+// over is d divided by e, to 10 significant digits, half to even. e is not 0.
+func (d Decimal) over(e Decimal) Decimal {
+	quotient := new(apd.Decimal)
+	if _, err := rounding(crossDigits).Quo(quotient, d.value(), e.value()); err != nil {
+		panic(fmt.Errorf("%s over %s: %w", d, e, err)) // rates are positive and bounded
+	}
+	return Decimal{quotient}.Reduced()
+}
+
+// Convert is the amount times the rate: the exact product, rounded half to even
+// to at most 6 decimals.
+func Convert(amount, rate Decimal) Decimal {
+	exact := rounding(4 * maxDigits)
+	product := new(apd.Decimal)
+	_, err := exact.Mul(product, amount.value(), rate.value())
+	if err == nil && product.Exponent < -resultPlaces {
+		_, err = exact.Quantize(product, product, -resultPlaces)
+	}
+	if err != nil {
+		panic(fmt.Errorf("%s times %s: %w", amount, rate, err)) // both are bounded by Parse
+	}
+	return Decimal{product}.Reduced()
+}
+
+// moved tells whether one number differs from an earlier one by more than half of that.
+func moved(from, to Decimal) bool {
+	var difference, half apd.Decimal
+	c := rounding(4 * maxDigits)
+	_, err := c.Sub(&difference, to.value(), from.value())
+	if err == nil {
+		_, err = c.Mul(&half, from.value(), apd.New(5, -1))
+	}
+	return err != nil || difference.Abs(&difference).Cmp(&half) > 0
+}
+
+// MarshalJSON writes a JSON number with the decimal's own digits.
+func (d Decimal) MarshalJSON() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalJSON reads a JSON number.
+func (d *Decimal) UnmarshalJSON(text []byte) (err error) {
+	*d, err = Parse(string(text))
+	return err
+}

@@ -1,0 +1,177 @@
+package rates
+
+import (
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+func dec(t testing.TB, text string) Decimal {
+	t.Helper()
+	d, err := Parse(text)
+	if err != nil {
+		t.Fatalf("%q: %v", text, err)
+	}
+	return d
+}
+
+func TestParse(t *testing.T) {
+	for text, want := range map[string]string{
+		"0": "0", "1": "1", "-1.5": "-1.5", "191.8850": "191.8850", "007.50": "7.50", "1e3": "1000", "0e1": "0", "0.00": "0.00", "1.05E-5": "0.0000105",
+		"0.000010563217": "0.000010563217", "123456789012345.12345678": "123456789012345.12345678",
+	} {
+		if got, err := Parse(text); err != nil || got.String() != want {
+			t.Errorf("%s is read as %s, %v; want %s", text, got, err, want)
+		}
+	}
+	for _, text := range []string{
+		"", " 1", "1 ", "+1", ".5", "1.", "1,5", "NaN", "Infinity", "-inf", "0x1", "1e", "1e999", "1e-99", "null", `"1"`, "1.5.5", "٣",
+		strings.Repeat("9", 41), "1" + strings.Repeat("0", 90),
+	} {
+		if got, err := Parse(text); err == nil {
+			t.Errorf("%q is read as %s", text, got)
+		}
+	}
+}
+
+// Decisions on rates: written as JSON numbers without binary noise, 0.1 × 3 is 0.3.
+func TestConvert(t *testing.T) {
+	for _, c := range []struct{ amount, rate, want string }{
+		{"3", "0.1", "0.3"},
+		{"1", "304.7184625", "304.718462"}, // half to even
+		{"1", "304.7184635", "304.718464"},
+		{"1", "304.71846250000001", "304.718463"},
+		{"0.00000001", "0.1", "0"},
+		{"100", "2.50", "250"},
+		{"999999999999999.99999999", "26345.75", "26345749999999999999.999737"},
+	} {
+		got := Convert(dec(t, c.amount), dec(t, c.rate))
+		text, err := got.MarshalJSON()
+		if err != nil || string(text) != c.want {
+			t.Errorf("%s × %s is %s, want %s", c.amount, c.rate, text, c.want)
+		}
+	}
+}
+
+// halfEven rounds a rational to so many decimals, by integers alone.
+func halfEven(r *big.Rat, places int) *big.Rat {
+	scale := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(places)), nil)
+	scaled := new(big.Rat).Mul(r, new(big.Rat).SetInt(scale))
+	quotient, rest := new(big.Int).QuoRem(scaled.Num(), scaled.Denom(), new(big.Int))
+	switch twice := rest.Lsh(rest, 1).Cmp(scaled.Denom()); {
+	case twice > 0, twice == 0 && quotient.Bit(0) == 1:
+		quotient.Add(quotient, big.NewInt(1))
+	}
+	return new(big.Rat).SetFrac(quotient, scale)
+}
+
+// halfEvenDigits rounds a positive rational to so many significant digits.
+func halfEvenDigits(r *big.Rat, digits int) *big.Rat {
+	places := digits - 1
+	ten, scaled := big.NewRat(10, 1), new(big.Rat).Set(r)
+	for ; scaled.Cmp(ten) >= 0; places-- {
+		scaled.Quo(scaled, ten)
+	}
+	for ; scaled.Cmp(big.NewRat(1, 1)) < 0; places++ {
+		scaled.Mul(scaled, ten)
+	}
+	if places >= 0 {
+		return halfEven(r, places)
+	}
+	shift := new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(-places)), nil))
+	return new(big.Rat).Mul(halfEven(new(big.Rat).Quo(r, shift), 0), shift)
+}
+
+func rat(t testing.TB, text string) *big.Rat {
+	t.Helper()
+	r, ok := new(big.Rat).SetString(text)
+	if !ok {
+		t.Fatalf("%q is no number", text)
+	}
+	return r
+}
+
+// randomNumber has up to so many digits before the point, and behind it. It is above 0.
+func randomNumber(r *rand.Rand, before, behind int) string {
+	digits := func(n int) string {
+		var b strings.Builder
+		for range n {
+			b.WriteByte(byte('0' + r.IntN(10)))
+		}
+		return b.String()
+	}
+	text := fmt.Sprint(1+r.IntN(9)) + digits(r.IntN(before))
+	if n := r.IntN(behind + 1); n > 0 {
+		text += "." + digits(n)
+	}
+	return text
+}
+
+// A conversion's result is the exact product rounded half to even to 6 decimals, on 10,000 random cases against math/big.
+func TestConvertIsExact(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 31))
+	for range 10_000 {
+		amount, rate := randomNumber(r, 15, 8), randomNumber(r, 6, 12)
+		if r.IntN(3) == 0 { // products that end in a half
+			amount, rate = randomNumber(r, 6, 1), randomNumber(r, 3, 5)+"5"
+		}
+		got := Convert(dec(t, amount), dec(t, rate)).String()
+		want := halfEven(new(big.Rat).Mul(rat(t, amount), rat(t, rate)), resultPlaces)
+		if rat(t, got).Cmp(want) != 0 {
+			t.Fatalf("%s × %s is %s, want %s", amount, rate, got, want.FloatString(resultPlaces))
+		}
+		if strings.Contains(got, ".") && strings.HasSuffix(got, "0") {
+			t.Fatalf("%s × %s is %s, with zeros at its end", amount, rate, got)
+		}
+	}
+}
+
+// Cross rates have 10 significant digits, rounded half to even: 10,000 random ones against math/big.
+func TestCrossRatesAreExact(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 32))
+	for range 10_000 {
+		a, b := randomNumber(r, 6, 10), randomNumber(r, 6, 10)
+		if r.IntN(4) == 0 {
+			b = fmt.Sprint(1 << r.IntN(20)) // quotients that end
+		}
+		table := Table{Base: "USD", Rates: map[string]Decimal{"USD": One(), "EUR": dec(t, a), "LKR": dec(t, b)}}
+		got := table.Rate("LKR", "EUR").String()
+		if want := halfEvenDigits(new(big.Rat).Quo(rat(t, a), rat(t, b)), crossDigits); rat(t, got).Cmp(want) != 0 {
+			t.Fatalf("%s over %s is %s, want %s", a, b, got, want.FloatString(20))
+		}
+	}
+}
+
+// The way there and back is 1 within the rounding of two cross rates.
+func TestThereAndBack(t *testing.T) {
+	r := rand.New(rand.NewPCG(10, 33))
+	bound := big.NewRat(2, 1_000_000_000) // each is off by half a unit of its tenth digit at most
+	for range 2_000 {
+		table := Table{Base: "USD", Rates: map[string]Decimal{"USD": One(), "EUR": dec(t, randomNumber(r, 5, 8)), "LKR": dec(t, randomNumber(r, 5, 8))}}
+		for _, pair := range [][2]string{{"EUR", "LKR"}, {"USD", "LKR"}, {"EUR", "USD"}} {
+			there, back := rat(t, table.Rate(pair[0], pair[1]).String()), rat(t, table.Rate(pair[1], pair[0]).String())
+			off := new(big.Rat).Sub(new(big.Rat).Mul(there, back), big.NewRat(1, 1))
+			if off.Abs(off).Cmp(bound) > 0 {
+				t.Fatalf("%v: off by %s", pair, off.FloatString(15))
+			}
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{"1", "0.1", "-1e5", "NaN", "1e-40", "0e1"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		d, err := Parse(text)
+		if err != nil {
+			return
+		}
+		again, err := Parse(d.String())
+		if err == nil && (again.Cmp(d) != 0 || again.String() != d.String()) {
+			t.Errorf("%q is %s, then %s", text, d, again)
+		}
+	})
+}

@@ -1,0 +1,108 @@
+package rates
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/go-json-experiment/json"
+)
+
+// item is an item of the table. Rates are one text each: DynamoDB's numbers
+// would lose trailing zeros, and a map of them costs a reader more.
+type item = map[string]types.AttributeValue
+
+func encodeTable(t *Table) (item, error) {
+	rates, err := json.Marshal(t.Rates, json.Deterministic(true))
+	if err != nil {
+		return nil, err
+	}
+	return item{
+		"source": text(t.Source), "base": text(t.Base), "date": text(stamp(t.Date)),
+		"fetched": text(stamp(t.Fetched)), "rates": text(string(rates)),
+	}, nil
+}
+
+func decodeTable(i item) (*Table, error) {
+	t := &Table{Source: textOf(i["source"]), Base: textOf(i["base"]), Date: timeOf(i["date"]), Fetched: timeOf(i["fetched"])}
+	if err := json.Unmarshal([]byte(textOf(i["rates"])), &t.Rates); err != nil {
+		return nil, err
+	}
+	if t.Rates[t.Base].Cmp(One()) != 0 || t.Date.IsZero() {
+		return nil, fmt.Errorf("no table of rates for base %q", t.Base)
+	}
+	return t, nil
+}
+
+func encodeSet(s *Set) (item, error) {
+	i, err := encodeTable(&s.Table)
+	if err != nil {
+		return nil, err
+	}
+	bank, err := json.Marshal(s.Bank, json.Deterministic(true))
+	i["bank"] = text(string(bank))
+	return i, err
+}
+
+func decodeSet(i item) (*Set, error) {
+	t, err := decodeTable(i)
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{Table: *t}
+	return s, json.Unmarshal([]byte(textOf(i["bank"])), &s.Bank)
+}
+
+func decodeSource(i item) (s Source, err error) {
+	s = Source{Fetched: timeOf(i["fetched"]), Trouble: textOf(i["trouble"]), Tried: timeOf(i["tried"])}
+	if i["rates"] != nil {
+		s.Table, err = decodeTable(i)
+	}
+	if bank := textOf(i["bank"]); bank != "" {
+		err = errors.Join(err, json.Unmarshal([]byte(bank), &s.Bank))
+	}
+	return s, err
+}
+
+// stamp is a time as it is stored: in UTC, of one width, so that texts compare as times do.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+func parseTime(s string) time.Time {
+	t, _ := time.Parse(time.RFC3339Nano, s) // zero where there is none
+	return t
+}
+
+func timeOf(v types.AttributeValue) time.Time { return parseTime(textOf(v)) }
+
+func key(pk, sk string) item { return item{"pk": text(pk), "sk": text(sk)} }
+
+func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+func textOf(v types.AttributeValue) string {
+	s, _ := v.(*types.AttributeValueMemberS)
+	if s == nil {
+		return ""
+	}
+	return s.Value
+}
+
+func number(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+}
+
+func numberOf(v types.AttributeValue) int64 {
+	n, _ := v.(*types.AttributeValueMemberN)
+	if n == nil {
+		return 0
+	}
+	i, _ := strconv.ParseInt(n.Value, 10, 64)
+	return i
+}
+
+// refused tells whether a write's condition did not hold.
+func refused(err error) bool {
+	var failed *types.ConditionalCheckFailedException
+	return errors.As(err, &failed)
+}
