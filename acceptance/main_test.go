@@ -40,6 +40,7 @@ type system struct {
 	cache   time.Duration // how long functions remember a project's record, and a bit
 	stack   *stack.Stack  // nil: a deployed one
 	narrow  *narrow
+	witness *witness
 
 	mu       sync.Mutex
 	secrets  []string // client secrets that were shown
@@ -79,6 +80,9 @@ func run(m *testing.M) (code int) {
 		fmt.Printf("not run, as they need the sandbox, the logs or the tables of a local stack, or leave to send:\n  %s\n", strings.Join(sut.notRun, "\n  "))
 		return code
 	}
+	if flag.Lookup("test.run").Value.String() == "" { // all tests have run: what they did not use is not used
+		code = max(code, failed(sut.audit(context.Background())))
+	}
 	return max(code, failed(sut.close()))
 }
 
@@ -115,8 +119,10 @@ func (s *system) start(ctx context.Context) error {
 	if err := errors.Join(os.Mkdir(databases, 0o700), mmdbtest.Write(databases)); err != nil {
 		return err
 	}
+	s.witness = newWitness()
 	s.stack, err = stack.Start(ctx, stack.Options{
-		LogDir: filepath.Join(s.dir, ".local", "logs"), DemoFile: filepath.Join(s.dir, ".local", "demo.json"),
+		Through: s.witness.through,
+		LogDir:  filepath.Join(s.dir, ".local", "logs"), DemoFile: filepath.Join(s.dir, ".local", "demo.json"),
 		Concurrency: 32,
 		Parameters:  map[string]string{"ProjectCacheSeconds": "1", "PlaygroundOrigin": playgroundOrigin, "MmdbDirectory": databases},
 	})
@@ -124,7 +130,7 @@ func (s *system) start(ctx context.Context) error {
 		return err
 	}
 	s.baseURL = s.stack.BaseURL
-	s.narrow, err = startNarrow(ctx, s.stack, filepath.Join(s.dir, "narrow"))
+	s.narrow, err = startNarrow(ctx, s.stack, filepath.Join(s.dir, "narrow"), s.witness)
 	return err
 }
 
@@ -139,6 +145,7 @@ func (s *system) close() error {
 		errs = append(errs, err, running.Close())
 	}
 	s.narrow.recorder.server.Close()
+	s.witness.close()
 	return errors.Join(errs...)
 }
 

@@ -84,7 +84,7 @@ var rules = []rule{
 		{"secret:svc/${Stage}/sms/*", "secret:svc/${Stage}/*"},
 		{"Sid: LoadProject", "Sid: ReadBalance"},
 		{"Sid: LoadProject\n                Effect: Allow", "Sid: LoadProject\n                Effect: allow"},
-		{"              - Sid: ReadEntry", "              - Sid: ReadEntryAgain\n                Effect: Allow\n                Action: dynamodb:GetItem\n                Resource: !GetAtt Wallets.Arn\n              - Sid: ReadEntry"},
+		{"              - Sid: ReadBalance", "              - Sid: ReadBalanceAgain\n                Effect: Allow\n                Action: dynamodb:GetItem\n                Resource: !GetAtt Wallets.Arn\n              - Sid: ReadBalance"},
 		{"Resource: !GetAtt SmsLogGroup.Arn", "Resource: !GetAtt BarcodeLogGroup.Arn"},
 		{"Action: logs:PutLogEvents", "Action: logs:PutLogEvent"},
 		{"Action: logs:PutLogEvents", "Action: logs:DeleteLogGroup"},
