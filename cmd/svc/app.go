@@ -67,6 +67,8 @@ type stack struct {
 // environment is what svc itself takes from the environment; the AWS SDK takes its own.
 type environment struct {
 	Stage string `env:"SVC_STAGE" envDefault:"dev"`
+	// KMSKey encrypts the secrets that svc makes; empty: AWS's own key.
+	KMSKey string `env:"SVC_KMS_KEY"`
 }
 
 // An operator may be far from the region: more patience than a function has.
@@ -120,6 +122,7 @@ func (a *app) open(ctx context.Context) (*stack, error) {
 			}
 			return *who.Arn, nil
 		})
+	s.secrets = s.secrets.WithKey(e.KMSKey)
 	s.deployed = func(ctx context.Context) (deployed, error) {
 		return describeStack(ctx, cfg, cmp.Or(a.stackName, "svc-"+a.stage))
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"svcapi/local/sandbox"
 	"svcapi/shared/attr"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
@@ -213,4 +214,34 @@ func TestCompletion(t *testing.T) {
 		}
 	}
 	_ = b
+}
+
+// TestCheckAndRotate: an account is tried at its vendor; a key that does not work takes no good one's place.
+func TestCheckAndRotate(t *testing.T) {
+	b := newBench(t)
+	server := b.sources()
+	good := `{"email":"` + sandbox.QuickSendEmail + `","api_key":"` + sandbox.QuickSendAPIKey + `"}`
+	const set = "integration set acme sms quicksend --mode byok --setting sender~id=Acme --setting endpoint="
+	const rotate = "secrets rotate sms quicksend --project acme --secrets -"
+	b.runAll([]call{
+		{args: "project create Acme --id acme"},
+		{args: "integration check acme", out: []string{"No such integrations"}},
+		{args: rotate, stdin: good, exit: exitNotFound},
+		{args: set + server.URL + "/quicksend --secrets -", stdin: good},
+		{args: "integration set acme barcode builtin --mode managed"},
+		{args: "integration check acme", out: []string{`sms +quicksend +yes +balance at the vendor`, `barcode +builtin +yes +complete`}},
+		{args: "integration check acme sms quicksend --env prod", out: []string{"No such integrations"}},
+		{args: rotate, stdin: good, exit: exitUsage, errs: []string{"nothing new"}},
+		{args: rotate, stdin: `{"api_key":"topsecret-wrong"}`, exit: exitRefused, errs: []string{"does not work, the old one stays"}},
+		{args: "integration check acme sms", out: []string{`quicksend +yes`}},
+		{args: rotate + " --dry-run", stdin: `{"api_key":"topsecret-wrong"}`, exit: exitRefused},
+		{args: rotate + " --untried", stdin: `{"api_key":"topsecret-wrong"}`, out: []string{"Tried +not tried"}},
+		{args: "integration check acme sms", exit: exitFailed, reports: true, out: []string{`quicksend +no`}, errs: []string{"1 problem"}},
+		{args: rotate, stdin: good, out: []string{"Tried +balance at the vendor"}},
+		{args: "integration check acme sms", out: []string{`quicksend +yes`}},
+		{args: "secrets rotate sms quicksend", exit: exitRefused, errs: []string{"no key to rotate"}},
+	})
+	if strings.Contains(b.printed.String(), "topsecret") {
+		t.Error("a vendor's secret was printed")
+	}
 }

@@ -17,11 +17,19 @@ import (
 type Writer struct {
 	client *secretsmanager.Client
 	stage  string
+	key    string
 }
 
 // NewWriter makes a writer of a stage's secrets.
 func NewWriter(client *secretsmanager.Client, stage string) *Writer {
 	return &Writer{client: client, stage: stage}
+}
+
+// WithKey is the same writer with the KMS key that new secrets are encrypted with; empty means AWS's own.
+func (w *Writer) WithKey(arn string) *Writer {
+	other := *w
+	other.key = arn
+	return &other
 }
 
 // Put sets the secret fields of a vendor account, in the place of all that it
@@ -71,11 +79,15 @@ func (w *Writer) change(ctx context.Context, name string, edit func(accounts)) e
 	}
 	switch found {
 	case absent:
-		_, err = w.client.CreateSecret(ctx, &secretsmanager.CreateSecretInput{
+		in := &secretsmanager.CreateSecretInput{
 			Name:         &name,
 			Description:  aws.String("Accounts at vendors, written by svc."),
 			SecretString: aws.String(string(encoded)),
-		})
+		}
+		if w.key != "" {
+			in.KmsKeyId = &w.key
+		}
+		_, err = w.client.CreateSecret(ctx, in)
 	case deleted:
 		if _, err = w.client.RestoreSecret(ctx, &secretsmanager.RestoreSecretInput{SecretId: &name}); err != nil {
 			return fmt.Errorf("restore secret %s: %w", name, err)
