@@ -106,3 +106,4 @@ build-%Function:
 		-o $(ARTIFACTS_DIR)/bootstrap ./functions/$(shell echo '$*' | tr A-Z a-z)
 
 include functions/barcode/barcode.mk
+include functions/pdf/pdf.mk

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,9 +44,10 @@ type system struct {
 	witness *witness
 
 	mu       sync.Mutex
-	secrets  []string // client secrets that were shown
-	projects []string // that were made
-	notRun   []string // tests that need a local stack
+	secrets  []string         // client secrets that were shown
+	projects []string         // that were made
+	notRun   []string         // tests that need a local stack
+	images   *httptest.Server // a host of images that counts as public
 }
 
 // sut is the system under test, set once by TestMain.
@@ -119,12 +121,16 @@ func (s *system) start(ctx context.Context) error {
 	if err := errors.Join(os.Mkdir(databases, 0o700), mmdbtest.Write(databases)); err != nil {
 		return err
 	}
+	environment, err := s.serveImages()
+	if err != nil {
+		return err
+	}
 	s.witness = newWitness()
 	s.stack, err = stack.Start(ctx, stack.Options{
 		Through: s.witness.through,
 		LogDir:  filepath.Join(s.dir, ".local", "logs"), DemoFile: filepath.Join(s.dir, ".local", "demo.json"),
-		Concurrency: 32,
-		Parameters:  map[string]string{"ProjectCacheSeconds": "1", "PlaygroundOrigin": playgroundOrigin, "MmdbDirectory": databases},
+		Concurrency: 32, Environment: environment,
+		Parameters: map[string]string{"ProjectCacheSeconds": "1", "PlaygroundOrigin": playgroundOrigin, "MmdbDirectory": databases},
 	})
 	if err != nil {
 		return err
@@ -146,6 +152,7 @@ func (s *system) close() error {
 	}
 	s.narrow.recorder.server.Close()
 	s.witness.close()
+	s.images.Close()
 	return errors.Join(errs...)
 }
 

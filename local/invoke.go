@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"svcapi/local/build"
+	"svcapi/local/chromium"
 	"svcapi/local/lambda"
 	"svcapi/local/stack"
 	"svcapi/local/template"
@@ -93,8 +95,12 @@ func (i invocation) invoke(ctx context.Context, event []byte, overrides map[stri
 		return err
 	}
 	environment := map[string]string{"SVC_LOCAL": "1"}
-	if browser := os.Getenv("CHROMIUM"); browser != "" {
-		environment["CHROMIUM"] = browser
+	if function.Folder == "pdf" {
+		browser, err := chromium.Environment(ctx, func(step string) { fmt.Fprintln(i.log, step) })
+		if err != nil {
+			return err
+		}
+		maps.Copy(environment, browser)
 	}
 	host, err := lambda.NewHost(lambda.Options{LogDir: logs, Concurrency: 1, Environment: environment})
 	if err != nil {

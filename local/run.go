@@ -44,13 +44,9 @@ func run(args []string) error {
 	defer orphaned()
 	go watchParent(ctx, orphaned)
 
-	environment := map[string]string{}
-	if browser := os.Getenv("CHROMIUM"); browser != "" {
-		environment["CHROMIUM"] = browser
-	}
 	began := time.Now()
 	s, err := stack.Start(ctx, stack.Options{
-		Port: port, DemoFile: filepath.Join(dir, "demo.json"), LogDir: filepath.Join(dir, "logs"), Environment: environment,
+		Port: port, DemoFile: filepath.Join(dir, "demo.json"), LogDir: filepath.Join(dir, "logs"),
 		Progress: func(step string) { fmt.Printf("%5.1f s  %s\n", time.Since(began).Seconds(), step) },
 	})
 	if ctx.Err() != nil {

@@ -116,6 +116,16 @@ var contractErrors = map[string]map[string][]string{
 		"500": {"internal_error"},
 		"503": {"project_paused"},
 	},
+	"generatePdf": {
+		"400": {"http_error"},
+		"401": {"unauthorized"},
+		"402": {"insufficient_funds"},
+		"413": {"http_error"},
+		"422": {"provider_selection_failed", "validation_failed"},
+		"429": {"rate_limit_exceeded"},
+		"500": {"internal_error"},
+		"503": {"project_paused"},
+	},
 	"generateQrCode": {
 		"400": {"http_error"},
 		"401": {"unauthorized"},

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -44,6 +45,28 @@ func TestWorkflows(t *testing.T) {
 		for line := range strings.Lines(string(text)) {
 			if strings.Contains(line, "uses:") && !pinnedAction.MatchString(strings.TrimRight(line, "\n")) {
 				t.Errorf("%s: %s is not pinned by commit", file, strings.TrimSpace(line))
+			}
+		}
+	}
+}
+
+// Each function is built for its architecture, the same wherever it is built, and anew for other parameters.
+func TestBuildTargets(t *testing.T) {
+	architectures := map[any]string{"arm64": "GOARCH=arm64", "x86_64": "GOARCH=amd64"}
+	for _, function := range current(t).functions() {
+		cmd := exec.CommandContext(t.Context(), "make", "--dry-run", "--silent", "build-"+function.id, "ARTIFACTS_DIR=out")
+		cmd.Dir = root()
+		output, err := cmd.Output()
+		if err != nil {
+			t.Errorf("%s: %v", function.id, err)
+			continue
+		}
+		for _, want := range []string{
+			architectures[function.properties.list("Architectures")[0]], "CGO_ENABLED=0", "GOOS=linux", "-trimpath", "-buildvcs=false",
+			"-tags lambda.norpc", "cksum samconfig.toml > out/samconfig.cksum", "-o out/bootstrap ./functions/" + function.folder(),
+		} {
+			if !strings.Contains(string(output), want) {
+				t.Errorf("%s is built without %s:\n%s", function.id, want, output)
 			}
 		}
 	}

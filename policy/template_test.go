@@ -70,6 +70,14 @@ var rules = []rule{
 		{"  SmsFunction:", "  TextFunction:"},
 		{"Timeout: 28", "Timeout: 30"},
 	}},
+	{"the browser's layer is the function's", browserLayer, []edit{
+		{"      Layers: [!Ref ChromiumLayer]\n", ""},
+		{"      BuildArchitecture: x86_64\n", "      BuildArchitecture: arm64\n"},
+		{"      CompatibleArchitectures: [x86_64]\n", "      CompatibleArchitectures: [arm64]\n"},
+		{"      Architectures: [x86_64]\n", ""},
+		{"      MemorySize: 2048\n", "      MemorySize: 1024\n"},
+		{"ContentUri: layers/chromium", "ContentUri: layers"},
+	}},
 	{"functions log to a group that forgets", logGroups, []edit{
 		{"        LogGroup: !Ref SmsLogGroup\n", "        LogGroup: sms\n"},
 		{"      RetentionInDays: !Ref LogRetentionDays\n", ""},
@@ -139,6 +147,7 @@ var rules = []rule{
 		{"    Default: ''\n", "    Default: ''\n    NoEcho: true\n"},
 		{"STAGE: !Ref Stage", "SVC_LOCAL: '1'"},
 		{"STAGE: !Ref Stage", "SVC_TEST_CA: /tmp/ca.pem"},
+		{"STAGE: !Ref Stage", "SVC_TEST_PUBLIC_NETS: 10.0.0.0/8"},
 		{"STAGE: !Ref Stage", "CHROMIUM: /usr/bin/chromium"},
 		{"          AWS_ENDPOINT_URL_DYNAMODB: !Ref DynamoDbEndpointUrl\n", ""},
 	}},
@@ -335,6 +344,38 @@ func functionSettings(s *templateFile) (f findings) {
 		}
 		if seconds, ok := p["Timeout"].(int); !ok || len(function.events("Api")) > 0 && seconds >= gatewaySeconds {
 			f.add("%s: Timeout is %v: the gateway gives up at %d s", function.id, p["Timeout"], gatewaySeconds)
+		}
+	}
+	return f
+}
+
+// browserLayer: the browser is an x86-64 program, and a document's limits are measured against 2,048 MB.
+func browserLayer(s *templateFile) (f findings) {
+	for _, layer := range s.resources("AWS::Serverless::LayerVersion") {
+		built := layer.attributes.object("Metadata")
+		if built.text("BuildMethod") != "makefile" || built.text("BuildArchitecture") != "x86_64" {
+			f.add("%s is built by %v", layer.id, built)
+		}
+		if list := layer.properties.list("CompatibleArchitectures"); len(list) != 1 || list[0] != "x86_64" {
+			f.add("%s: CompatibleArchitectures is %v", layer.id, list)
+		}
+		if _, err := os.Stat(root(layer.properties.text("ContentUri"), "Makefile")); err != nil {
+			f.add("%s cannot be built: %v", layer.id, err)
+		}
+	}
+	for _, function := range s.functions() {
+		if function.id != "PdfFunction" {
+			continue
+		}
+		p := function.properties
+		if list := p.list("Layers"); len(list) != 1 || ref(list[0]) != "ChromiumLayer" {
+			f.add("%s: Layers is %v", function.id, list)
+		}
+		if list := p.list("Architectures"); len(list) != 1 || list[0] != "x86_64" {
+			f.add("%s: Architectures is %v", function.id, list)
+		}
+		if megabytes, ok := p["MemorySize"].(int); !ok || megabytes < 2048 {
+			f.add("%s: MemorySize is %v", function.id, p["MemorySize"])
 		}
 	}
 	return f

@@ -54,7 +54,7 @@ var (
 	resource = regexp.MustCompile(`(?m)^  ([A-Za-z0-9]+):\n    Type: AWS::Serverless::(Function|LayerVersion)\n`)
 	next     = regexp.MustCompile(`(?m)^  \S`)
 	metadata = regexp.MustCompile(`(?m)^    Metadata:\n(?:      .*\n)+`)
-	content  = regexp.MustCompile(`(?m)^      (CodeUri|ContentUri): .*\n`)
+	content  = regexp.MustCompile(`(?m)^      (CodeUri|ContentUri): (.*)\n`)
 	global   = regexp.MustCompile(`(?m)^    CodeUri: \.\n`)
 )
 
@@ -81,7 +81,7 @@ func pack(ctx context.Context, root, version, folder string) error {
 	for _, at := range resource.FindAllStringSubmatch(template, -1) {
 		id, property := at[1], map[string]string{"Function": "CodeUri", "LayerVersion": "ContentUri"}[at[2]]
 		artifacts := filepath.Join(work, id)
-		if err := run(ctx, root, []string{"ARTIFACTS_DIR=" + artifacts}, "make", "--silent", "build-"+id); err != nil {
+		if err := run(ctx, filepath.Join(root, source(template, at[0])), []string{"ARTIFACTS_DIR=" + artifacts}, "make", "--silent", "build-"+id); err != nil {
 			return fmt.Errorf("%s: %w", id, err)
 		}
 		name := strings.ToLower(id) + ".zip"
@@ -118,16 +118,30 @@ func pack(ctx context.Context, root, version, folder string) error {
 	return checksums(folder)
 }
 
+// body is where a resource's text lies in the template, its first two lines left out.
+func body(template, start string) (from, to int) {
+	from = strings.Index(template, start) + len(start)
+	if at := next.FindStringIndex(template[from:]); at != nil {
+		return from, from + at[0]
+	}
+	return from, len(template)
+}
+
+// source is the folder that a resource is built in.
+func source(template, start string) string {
+	from, to := body(template, start)
+	if match := content.FindStringSubmatch(template[from:to]); match != nil {
+		return match[2]
+	}
+	return "."
+}
+
 // pointAt makes a resource's content a zip in the place of what make builds.
 func pointAt(template, start, property, name string) string {
-	from := strings.Index(template, start) + len(start)
-	to := len(template)
-	if at := next.FindStringIndex(template[from:]); at != nil {
-		to = from + at[0]
-	}
-	body := content.ReplaceAllString(metadata.ReplaceAllString(template[from:to], ""), "")
-	body = strings.Replace(body, "    Properties:\n", "    Properties:\n      "+property+": "+name+"\n", 1)
-	return template[:from] + body + template[to:]
+	from, to := body(template, start)
+	changed := content.ReplaceAllString(metadata.ReplaceAllString(template[from:to], ""), "")
+	changed = strings.Replace(changed, "    Properties:\n", "    Properties:\n      "+property+": "+name+"\n", 1)
+	return template[:from] + changed + template[to:]
 }
 
 func run(ctx context.Context, root string, environment []string, name string, args ...string) error {

@@ -49,7 +49,7 @@ type stack struct {
 	secrets  *secret.Writer
 	burners  *custom.Store // projects' own disposable domains
 	rates    *rates.Store
-	// sandbox plays the sources of rates on the local stack; empty: their own addresses.
+	// sandbox plays every vendor on the local stack; empty: a deployed stage, with real ones.
 	sandbox string
 	// vendors judges whether an integration is complete, as the functions do, and calls its vendor.
 	vendors *upstream.Client
@@ -139,6 +139,9 @@ type localStack struct {
 	SandboxURL  string           `json:"sandbox_url"`
 }
 
+// localAccessKey is one of those that the sandbox takes for a function's role.
+const localAccessKey = "LOCALSVC"
+
 // localStage is the stage of the local stack, unless its file says another.
 const localStage = "local"
 
@@ -153,7 +156,7 @@ func (a *app) openLocal(ctx context.Context) (*stack, error) {
 	a.stage = running.Stage
 	cfg, err := awsclient.Load(ctx,
 		config.WithRegion("us-east-1"),
-		config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider("local", "local", "")))
+		config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(localAccessKey, "local", "")))
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +182,7 @@ func readLocalStack(into *localStack) error {
 	for {
 		content, err := os.ReadFile(filepath.Join(dir, ".local", "demo.json"))
 		if err == nil {
-			if err := json.Unmarshal(content, into); err != nil || into.DynamoDBURL == "" || into.SecretsURL == "" {
+			if err := json.Unmarshal(content, into); err != nil || into.DynamoDBURL == "" || into.SecretsURL == "" || into.SandboxURL == "" {
 				return errors.New(".local/demo.json is not what the local stack writes; start it again with: make run")
 			}
 			return nil

@@ -76,6 +76,9 @@ func (a *app) credentialIssue() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if _, err := s.load(ctx, args[0]); err != nil {
+				return err
+			}
 			clientID, clientSecret, err := s.projects.IssueCredential(ctx, args[0], environment)
 			if err != nil {
 				return err
@@ -88,7 +91,7 @@ func (a *app) credentialIssue() *cobra.Command {
 }
 
 func (a *app) credentialRotate() *cobra.Command {
-	var finish bool
+	var finish, replace bool
 	cmd := &cobra.Command{
 		Use:   "rotate CLIENT_ID",
 		Short: "Give a client ID a second secret, or end the older one",
@@ -96,17 +99,23 @@ func (a *app) credentialRotate() *cobra.Command {
 
   svc credential rotate CLIENT_ID            shows the new secret
   (hand it to the client, wait until it is in use)
-  svc credential rotate CLIENT_ID --finish   ends the older secret`,
+  svc credential rotate CLIENT_ID --finish   ends the older secret
+
+While two secrets are live no third is made. If the newer one was lost before
+the client had it, --replace makes another in its place; the older one stays.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.on(func(ctx context.Context, s *stack, args []string) error {
 			clientID := args[0]
+			if finish && replace {
+				return &usageError{"give --finish or --replace, not both"}
+			}
 			if finish {
 				if err := s.projects.FinishRotation(ctx, clientID); err != nil {
 					return err
 				}
 				return a.printChanged(clientID, "one live secret, the newest")
 			}
-			clientSecret, err := s.projects.RotateCredential(ctx, clientID)
+			clientSecret, err := s.projects.RotateCredential(ctx, clientID, replace)
 			if err != nil {
 				return err
 			}
@@ -115,6 +124,7 @@ func (a *app) credentialRotate() *cobra.Command {
 		}),
 	}
 	cmd.Flags().BoolVar(&finish, "finish", false, "end all secrets but the newest; makes none")
+	cmd.Flags().BoolVar(&replace, "replace", false, "of two live secrets, end the newer and make another in its place")
 	return cmd
 }
 

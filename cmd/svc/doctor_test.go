@@ -20,7 +20,6 @@ import (
 
 	"svcapi/local/engine"
 	"svcapi/local/enginetest"
-	"svcapi/local/sandbox"
 	"svcapi/local/template"
 	"svcapi/local/workdir"
 	"svcapi/shared/credit"
@@ -49,12 +48,6 @@ func newPatient(t *testing.T) *patient {
 		t.Fatal(err)
 	}
 	p.announced["base_url"] = p.gateway(http.StatusUnauthorized, `{"error":{"code":"unauthorized"}}`, true)
-	server, err := sandbox.Start() // plays the sources of rates
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
-	p.announced["sandbox_url"] = server.URL
 	p.announce(nil)
 	return p
 }

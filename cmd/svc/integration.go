@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -156,6 +157,10 @@ with --secrets -. A managed integration uses the service's own account, see
 		if i.Settings, err = o.applySettings(i.Settings, settings); err != nil {
 			return err
 		}
+		if s.sandbox != "" && !o.builtIn && i.Settings[upstream.EndpointSetting] == "" {
+			i.Settings[upstream.EndpointSetting] = s.sandbox + "/" + o.spec.Name
+			a.note("Endpoint: the sandbox, %s. The local stack calls no real vendor unless --setting endpoint=URL says so.", i.Settings[upstream.EndpointSetting])
+		}
 
 		owner := secret.Owner(i.Mode, rec.ID)
 		stored, err := s.secrets.Fields(ctx, o.kind, owner, environment, o.spec.Name)
@@ -209,11 +214,15 @@ func (o offer) applySettings(before map[string]string, given []string) (map[stri
 		if !ok {
 			return nil, &usageError{"--setting wants NAME=VALUE, not " + strconv.Quote(text)}
 		}
-		if !slices.ContainsFunc(o.settings(), func(f upstream.Field) bool { return f.Name == name }) {
+		at := slices.IndexFunc(o.settings(), func(f upstream.Field) bool { return f.Name == name })
+		if at < 0 {
 			if slices.ContainsFunc(o.spec.Secrets, func(f upstream.Field) bool { return f.Name == name }) {
 				return nil, &usageError{name + " is a secret field: give it at the prompt or with --secrets, never as an argument"}
 			}
 			return nil, &usageError{fmt.Sprintf("%s has no setting %q; it has %s", o.spec.Title, name, names(o.settings()))}
+		}
+		if f := o.settings()[at]; value != "" && f.Form != "" && !regexp.MustCompile(f.Form).MatchString(value) {
+			return nil, &usageError{fmt.Sprintf("%s cannot be %q; it is: %s", name, value, f.Description)}
 		}
 		if value == "" {
 			delete(after, name)

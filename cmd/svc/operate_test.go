@@ -189,7 +189,7 @@ func TestPrices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	announce(t, dir, map[string]any{"stage": b.stage, "dynamodb_url": "x", "secrets_url": "x", "prices": map[string]int64{"sms": 12_345, "barcode": 100}})
+	announce(t, dir, map[string]any{"stage": b.stage, "dynamodb_url": "x", "secrets_url": "x", "sandbox_url": "x", "prices": map[string]int64{"sms": 12_345, "barcode": 100}})
 	b.run(call{args: "price list", out: []string{`sms +12,345 +0.012345 +PriceSms`, `barcode +100 +0.0001 +PriceBarcode`}, absent: "pdf"})
 	for credits, want := range map[int64]string{0: "0.00", 1_000_000: "1.00", 2_500_000: "2.50", 10: "0.00001"} {
 		if got := dollars(credits); got != want {
@@ -219,7 +219,7 @@ func TestCompletion(t *testing.T) {
 // TestCheckAndRotate: an account is tried at its vendor; a key that does not work takes no good one's place.
 func TestCheckAndRotate(t *testing.T) {
 	b := newBench(t)
-	server := b.sources()
+	server := b.sandbox
 	good := `{"email":"` + sandbox.QuickSendEmail + `","api_key":"` + sandbox.QuickSendAPIKey + `"}`
 	const set = "integration set acme sms quicksend --mode byok --setting sender~id=Acme --setting endpoint="
 	const rotate = "secrets rotate sms quicksend --project acme --secrets -"

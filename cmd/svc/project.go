@@ -86,6 +86,9 @@ func (a *app) projectCreate() *cobra.Command {
 			if len(p.TrialDestinations) > 0 && !p.Trial {
 				return &usageError{"--allow goes with --trial"}
 			}
+			if p.Trial && len(p.TrialDestinations) == 0 {
+				return &usageError{"--trial needs --allow: a trial without destinations can send nothing"}
+			}
 			made, err := s.projects.CreateProject(ctx, p)
 			if err != nil {
 				return err

@@ -1,34 +1,14 @@
 package main
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"svcapi/local/enginetest"
 	"svcapi/local/sandbox"
 )
 
-// sources lets the bench's sources of rates be the sandbox.
-func (b *bench) sources() *sandbox.Server {
-	b.t.Helper()
-	server, err := sandbox.Start()
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	b.t.Cleanup(func() { _ = server.Close() })
-	s := b.stack()
-	dir, err := filepath.Abs(filepath.Join("..", ".."))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	announce(b.t, dir, map[string]string{"stage": s.stage, "dynamodb_url": enginetest.URL(b.t), "secrets_url": b.secretsURL, "sandbox_url": server.URL})
-	return server
-}
-
 func TestRates(t *testing.T) {
 	b := newBench(t)
-	server := b.sources()
 	b.runAll([]call{
 		{args: "rates show", out: []string{"No rates are held", `openexchangerates +-`}},
 		{args: "rates show USD LKR", exit: exitNotFound, errs: []string{"svc rates sync"}},
@@ -62,7 +42,7 @@ func TestRates(t *testing.T) {
 		{args: "rates history --limit 2", out: []string{`openexchangerates +taken`, `unpinned`}, absent: "frankfurter"},
 	})
 	// What is refused leaves what is in use, and says why.
-	if err := server.SetRules(sandbox.Rule{Outcome: sandbox.ServerError}); err != nil {
+	if err := b.sandbox.SetRules(sandbox.Rule{Outcome: sandbox.ServerError}); err != nil {
 		t.Fatal(err)
 	}
 	b.runAll([]call{

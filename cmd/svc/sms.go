@@ -169,7 +169,10 @@ func (a *app) smsTest() *cobra.Command {
 		Short: "Send one SMS through an integration",
 		Long: `Send one SMS through an integration, active or not, as the service would: same
 settings, same secret, same wire format. It is a real message that the vendor
-bills. The project's credits are not charged, and nothing stands in its ledger.`,
+bills. The project's credits are not charged, and nothing stands in its ledger.
+
+Managed integrations of AWS are tried with the AWS credentials of whoever runs
+the command; in service the function's own role signs.`,
 		Example: `  svc sms test acme quicksend --env production --to 0771234567`,
 		Args:    cobra.ExactArgs(2),
 		RunE: a.on(func(ctx context.Context, s *stack, args []string) error {
@@ -192,9 +195,15 @@ bills. The project's credits are not charged, and nothing stands in its ledger.`
 			vendor := sms.NewTable(s.aws).Find(args[1])
 			mode := account.Integration.Mode
 			a.note("From     %s (%s) through %s, sender %s", args[0], environment, vendor.Title, cell(account.Settings["sender_id"]))
+			if account.Endpoint != "" {
+				a.note("Endpoint %s", account.Endpoint)
+			}
 			a.note("To       %s", number)
 			a.note("Message  %q, SMS units: %d", text, count)
 			a.note("Paid by  %s%s; the project's credits are not charged", payers[mode], vendor.Title)
+			if vendor.ManagedWithoutSecret && mode == project.Managed {
+				a.note("Signed   with your own AWS credentials: the function's role, which signs in service, is not tried")
+			}
 			if err := a.confirm(ctx, yes, "Send it?"); err != nil {
 				return err
 			}

@@ -96,27 +96,24 @@ func TestUncertain(t *testing.T) {
 // it is said plainly; no credits move.
 func TestSMSTest(t *testing.T) {
 	b := newBench(t)
-	vendors, err := sandbox.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = vendors.Close() })
+	vendors := b.sandbox
 	if err := vendors.SetRules(sandbox.Rule{To: "0770000009", Outcome: sandbox.Closed}); err != nil {
 		t.Fatal(err)
 	}
 	b.runAll([]call{
 		{args: "project create Acme --id acme"},
-		{args: "integration set acme sms quicksend --mode byok --setting sender~id=Acme --setting endpoint=" + vendors.URL + "/quicksend --secrets -",
+		{args: "integration set acme sms quicksend --mode byok --setting sender~id=Acme --secrets -",
 			stdin: `{"email":"` + sandbox.QuickSendEmail + `","api_key":"` + sandbox.QuickSendAPIKey + `"}`},
 		{args: "integration set acme sms twilio --mode byok --inactive --setting sender~id=Acme --setting endpoint=http://127.0.0.1:1 --secrets -",
 			stdin: `{"account_sid":"` + sandbox.TwilioAccountSID + `","auth_token":"` + sandbox.TwilioAuthToken + `"}`},
 		{args: "vendor account sms textlk --env prod --secrets -", stdin: `{"api_token":"` + sandbox.TextLKToken + `"}`},
-		{args: "integration set acme sms textlk --env prod --mode managed --setting sender~id=Acme --setting endpoint=" + vendors.URL + "/textlk"},
+		{args: "integration set acme sms textlk --env prod --mode managed --setting sender~id=Acme"},
+		{args: "integration set acme sms aws --env prod --mode managed --inactive --setting sender~id=Acme"},
 		{args: "integration set acme sms notifylk --mode byok --incomplete --inactive"},
 	})
 	const test = "sms test acme quicksend --to "
 	shown := []string{
-		`From +acme \(development\) through QuickSend.lk, sender Acme`, `To +\+94771234567`, `Message +"A test message of SVC API.", SMS units: 1`,
+		`From +acme \(development\) through QuickSend.lk, sender Acme`, `Endpoint ` + vendors.URL + `/quicksend\n`, `To +\+94771234567`, `Message +"A test message of SVC API.", SMS units: 1`,
 		`Paid by +the project's own account at QuickSend.lk; the project's credits are not charged`,
 	}
 	b.runAll([]call{
@@ -145,10 +142,11 @@ func TestSMSTest(t *testing.T) {
 		{args: "sms test acme twilio --to 0771234567 --yes", exit: exitFailed, errs: []string{"not sent: the vendor could not be reached"}},
 		{args: "sms test acme textlk --env prod --to 0771234567 --yes", out: []string{"accepted by Text.lk"}, errs: []string{"Paid by +the service's own account at Text.lk"}},
 		{args: "sms test acme textlk --env prod --to 0771234567 --yes --output json", out: []string{`"outcome": "accepted"`, `"mode": "managed"`, `"units": 1`}},
+		{args: "sms test acme aws --env prod --to 0771234567 --yes", out: []string{"accepted by AWS"}, errs: []string{"your own AWS credentials"}},
 		{args: "credit ledger acme", out: []string{"Nothing moved"}},
 	})
-	if calls := vendors.Calls(); len(calls) != 9 {
-		t.Errorf("%d calls reached a vendor, want one for each message: 9", len(calls))
+	if calls := vendors.Calls(); len(calls) != 10 {
+		t.Errorf("%d calls reached a vendor, want one for each message: 10", len(calls))
 	}
 	for _, s := range []string{sandbox.QuickSendAPIKey, sandbox.TextLKToken} {
 		if strings.Contains(b.printed.String(), s) {

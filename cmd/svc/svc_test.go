@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,6 +17,7 @@ import (
 
 	"svcapi/local/engine"
 	"svcapi/local/enginetest"
+	"svcapi/local/sandbox"
 	"svcapi/local/secrets"
 	"svcapi/local/template"
 	"svcapi/local/workdir"
@@ -28,10 +30,9 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 // bench is a stage of the template's tables and a secrets endpoint, as the local
 // stack would announce them, and everything that was printed on it.
 type bench struct {
-	t     *testing.T
-	stage string
-	// secretsURL is where its secrets are.
-	secretsURL string
+	t       *testing.T
+	stage   string
+	sandbox *sandbox.Server
 	// printed is all that commands printed, the showings of client secrets aside.
 	printed strings.Builder
 }
@@ -64,13 +65,18 @@ func newBench(t *testing.T) *bench {
 	t.Cleanup(func() { _ = server.Close() })
 
 	dir := t.TempDir()
-	announce(t, dir, map[string]string{"stage": stage, "dynamodb_url": enginetest.URL(t), "secrets_url": server.URL})
+	vendors, err := sandbox.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = vendors.Close() })
+	announce(t, dir, map[string]string{"stage": stage, "dynamodb_url": enginetest.URL(t), "secrets_url": server.URL, "sandbox_url": vendors.URL})
 	inner := filepath.Join(dir, "a", "b")
 	if err := os.MkdirAll(inner, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Chdir(inner) // the file is found from below
-	return &bench{t: t, stage: stage, secretsURL: server.URL}
+	return &bench{t: t, stage: stage, sandbox: vendors}
 }
 
 func announce(t *testing.T, dir string, content any) {
@@ -188,6 +194,7 @@ func TestProjects(t *testing.T) {
 		{args: "project create Acme --limit 0", exit: exitUsage, errs: []string{"limit of 0"}},
 		{args: "project create Acme --window 1500ms", exit: exitUsage, errs: []string{"whole seconds"}},
 		{args: "project create Acme --trial --allow 12", exit: exitUsage, errs: []string{"07XXXXXXXX"}},
+		{args: "project create Acme --trial", exit: exitUsage, errs: []string{"--trial needs --allow"}},
 		{args: "project create Acme --allow 0771234567", exit: exitUsage, errs: []string{"--trial"}},
 		{args: "project create", exit: exitUsage, errs: []string{"accepts 1 arg", "--help"}},
 		{args: "project create Two --id two --trial --allow 0771234567 --allow +94717654321", out: []string{`yes, to: \+94771234567, \+94717654321`}},
@@ -222,7 +229,8 @@ func TestCredentials(t *testing.T) {
 	b := newBench(t)
 	b.runAll([]call{
 		{args: "project create Acme --id acme"},
-		{args: "credential issue nobody", exit: exitNotFound},
+		{args: "credential issue nobody", exit: exitNotFound, errs: []string{"project nobody: not found"}},
+		{args: "credential issue zz", exit: exitNotFound, errs: []string{"project zz: not found"}},
 		{args: "credential issue acme --env staging", exit: exitUsage, errs: []string{"development"}},
 		{args: "credential issue acme --env prod", out: []string{"Environment +production", `Client ID +svc_acme_[a-z2-7]{8}`, `Client secret +svcs_\S{43}`}, errs: []string{"shown this once"}},
 	})
@@ -245,6 +253,18 @@ func TestCredentials(t *testing.T) {
 				t.Errorf("secret %d of %d credentials: %v", i+1, len(rec.Credentials), err)
 			}
 		}
+	}
+	live(true, true)
+	b.runAll([]call{
+		// The client may use the older secret still: no third one ends it.
+		{args: "credential rotate " + clientID, exit: exitRefused, errs: []string{"a rotation is open", "--finish", "--replace"}},
+		{args: "credential rotate " + clientID + " --replace --finish", exit: exitUsage, errs: []string{"not both"}},
+	})
+	live(true, true)
+	lost := second
+	second = decode[issued](b, "credential rotate "+clientID+" --replace")
+	if second.ClientSecret == lost.ClientSecret {
+		t.Error("--replace made no other secret")
 	}
 	live(true, true)
 	b.runAll([]call{
@@ -295,6 +315,10 @@ func TestIntegrations(t *testing.T) {
 		{args: "integration set acme sms quicksend --mode byok --setting colour=red", exit: exitUsage, errs: []string{`no setting "colour"`, "sender_id"}},
 		{args: "integration set acme sms quicksend --mode byok --setting api~key=" + key, exit: exitUsage, errs: []string{"never as an argument"}},
 		{args: "integration set acme sms quicksend --mode byok --setting sender", exit: exitUsage, errs: []string{"NAME=VALUE"}},
+		{args: set + " --setting unit~price=0,64", exit: exitUsage, errs: []string{`unit_price cannot be "0,64"; it is: .*plain decimal such as 0.64`}},
+		{args: set + " --setting unit~price=-1", exit: exitUsage, errs: []string{`unit_price cannot be`}},
+		{args: set + " --setting native~check~cost=True", exit: exitUsage, errs: []string{`native_check_cost cannot be "True"; it is: true asks`}},
+		{args: "integration set acme sms aws --mode byok --setting message~type=promo", exit: exitUsage, errs: []string{`message_type cannot be "promo"; .*PROMOTIONAL`}},
 		{args: set, exit: exitRefused, errs: []string{"lacks secret fields", "api_key", "--incomplete"}},
 		{args: set + " --secrets -", stdin: `{"api_key":7}`, exit: exitUsage, errs: []string{"JSON object of texts"}},
 		{args: set + " --secrets -", stdin: `{"api_key":"` + key, exit: exitUsage, errs: []string{"JSON object of texts"}},
@@ -302,10 +326,10 @@ func TestIntegrations(t *testing.T) {
 		{args: set + " --secrets /nowhere", exit: exitUsage, errs: []string{"no such file"}},
 		{args: set + " --setting endpoint=ftp://x", stdin: "", typed: []string{"a@example.com", key}, exit: exitRefused, errs: []string{"endpoint is not https"}},
 		{args: "integration list acme", out: []string{"No integrations"}},
-		{args: set + " --incomplete --inactive", out: []string{`development +sms +quicksend +byok +inactive +0 +sender_id=Acme +quicksend lacks secret fields`}},
-		{args: set, typed: []string{"a@example.com", key}, out: []string{`byok +inactive +0 +sender_id=Acme +-\n`}, errs: []string{`api_key \(API key of the account; required\)`}},
+		{args: set + " --incomplete --inactive", out: []string{`development +sms +quicksend +byok +inactive +0 +endpoint=http://127\S+/quicksend sender_id=Acme +quicksend lacks secret fields`}, errs: []string{"Endpoint: the sandbox, http://127.*/quicksend"}},
+		{args: set, typed: []string{"a@example.com", key}, out: []string{`byok +inactive +0 +endpoint=\S+ sender_id=Acme +-\n`}, errs: []string{`api_key \(API key of the account; required\)`}},
 		{args: "integration enable acme sms quicksend", out: []string{"byok +active"}},
-		{args: "integration set acme sms quicksend --priority 4", out: []string{`byok +active +4 +sender_id=Acme`}},
+		{args: "integration set acme sms quicksend --priority 4", out: []string{`byok +active +4 +endpoint=\S+ sender_id=Acme`}},
 		{args: "integration set acme sms quicksend", typed: []string{}, out: []string{`byok +active +4`}},
 		{args: "integration set acme sms quicksend --ask", typed: []string{"", ""}, out: []string{`byok +active +4`}, errs: []string{"as stored"}},
 		{args: set + " --env prod --secrets -", stdin: `{"email":"b@example.com","api_key":"topsecret-3"}`, out: []string{`production +sms +quicksend +byok +active +0`}},
@@ -323,6 +347,7 @@ func TestIntegrations(t *testing.T) {
 		{args: "vendor account sms quicksend --env prod", typed: []string{"m@example.com", "topsecret-4"}, out: []string{"svc/" + b.stage + "/sms/managed/production", "api_key, email"}},
 		{args: "integration set acme sms quicksend --mode managed --env prod", out: []string{`production +sms +quicksend +managed +inactive`}},
 		{args: "integration enable acme sms quicksend --env prod", out: []string{`managed +active`}},
+		{args: "vendor account sms aws", exit: exitUsage, errs: []string{"the function's own role"}},
 		{args: "vendor account barcode builtin", exit: exitUsage, errs: []string{"needs no account"}},
 
 		// The built-in vendors need nothing.
@@ -347,6 +372,24 @@ func TestIntegrations(t *testing.T) {
 	list := decode[[]integrationView](b, "integration list acme")
 	if len(list) != 3 || list[2].Kind != project.SMS || list[2].Mode != project.Managed || list[2].Incomplete != "" {
 		t.Errorf("%+v", list)
+	}
+	// The local stack calls no real vendor by itself, whatever the vendor.
+	for _, o := range offers() {
+		if o.builtIn {
+			continue
+		}
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.sandbox.URL+"/"+o.spec.Name+"/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if calls := b.sandbox.Calls(); len(calls) == 0 || calls[len(calls)-1].Vendor != o.spec.Name {
+			t.Errorf("the sandbox does not play %s", o.spec.Name)
+		}
 	}
 	if strings.Contains(b.printed.String(), "topsecret") {
 		t.Errorf("a vendor's secret was printed:\n%s", b.printed.String())
@@ -402,10 +445,18 @@ func TestVendors(t *testing.T) {
 		{args: "vendor list", out: []string{
 			`sms +quicksend +QuickSend.lk +sender_id +setting +yes`, `sms +quicksend +QuickSend.lk +endpoint +setting +no`,
 			`sms +quicksend +QuickSend.lk +api_key +secret +yes`, `pdf +builtin +Built in`,
+			`sms +aws +.* +access_key_id +secret +byok only`,
 		}},
 		{args: "vendor list pdf", out: []string{"builtin"}, absent: "sms"},
 		{args: "vendor list fax", exit: exitUsage},
 	})
+	for _, o := range offers() {
+		for _, f := range append(o.settings(), o.spec.Secrets...) {
+			if _, err := regexp.Compile(f.Form); err != nil {
+				t.Errorf("%s %s: %v", o.spec.Name, f.Name, err)
+			}
+		}
+	}
 	if list := decode[[]vendorView](b, "vendor list sms"); len(list) == 0 || list[0].Settings == nil || list[0].Secrets == nil {
 		t.Errorf("%+v", list)
 	}
@@ -419,9 +470,9 @@ func TestNoStack(t *testing.T) {
 	b.run(call{args: "project list", exit: exitFailed, errs: []string{"no local stack", "make run"}})
 	announce(t, dir, map[string]int{"dynamodb_url": 5})
 	b.run(call{args: "project list", exit: exitFailed, errs: []string{"make run"}})
-	announce(t, dir, map[string]string{"stage": "nowhere", "dynamodb_url": enginetest.URL(t), "secrets_url": "http://127.0.0.1:1"})
+	announce(t, dir, map[string]string{"stage": "nowhere", "dynamodb_url": enginetest.URL(t), "secrets_url": "http://127.0.0.1:1", "sandbox_url": "http://127.0.0.1:1"})
 	b.run(call{args: "project list", exit: exitFailed, errs: []string{"tables are not there"}})
-	announce(t, dir, map[string]string{"dynamodb_url": "http://127.0.0.1:1", "secrets_url": "http://127.0.0.1:1"})
+	announce(t, dir, map[string]string{"dynamodb_url": "http://127.0.0.1:1", "secrets_url": "http://127.0.0.1:1", "sandbox_url": "http://127.0.0.1:1"})
 	b.run(call{args: "project list", exit: exitFailed, errs: []string{"Nothing listens there"}})
 
 	for name, value := range map[string]string{

@@ -94,6 +94,8 @@ type vendorView struct {
 	Endpoint string       `json:"endpoint"`
 	Settings []fieldView  `json:"settings"`
 	Secrets  []fieldView  `json:"secrets"`
+	// ManagedWithoutSecret: only byok integrations need the secret fields.
+	ManagedWithoutSecret bool `json:"managed_without_secret"`
 }
 
 func viewFields(fields []upstream.Field) []fieldView {
@@ -127,7 +129,7 @@ func (a *app) vendorList() *cobra.Command {
 				if len(args) == 1 && string(o.kind) != args[0] {
 					continue
 				}
-				v := vendorView{o.kind, o.spec.Name, o.spec.Title, o.spec.Endpoint, viewFields(o.settings()), viewFields(o.spec.Secrets)}
+				v := vendorView{o.kind, o.spec.Name, o.spec.Title, o.spec.Endpoint, viewFields(o.settings()), viewFields(o.spec.Secrets), o.spec.ManagedWithoutSecret}
 				views = append(views, v)
 				t.rows = append(t.rows, v.rows()...)
 			}
@@ -144,7 +146,10 @@ func (v vendorView) rows() [][]string {
 	add := func(is string, fields []fieldView) {
 		for _, f := range fields {
 			required := "no"
-			if f.Required {
+			switch {
+			case f.Required && is == "secret" && v.ManagedWithoutSecret:
+				required = "byok only"
+			case f.Required:
 				required = "yes"
 			}
 			rows = append(rows, []string{string(v.Kind), v.Name, v.Title, f.Name, is, required, f.Description})
@@ -179,6 +184,9 @@ them in a file, or on standard input with --secrets -.`,
 			}
 			if len(o.spec.Secrets) == 0 {
 				return &usageError{o.spec.Title + " needs no account"}
+			}
+			if o.spec.ManagedWithoutSecret {
+				return &usageError{o.spec.Title + " needs no account: Managed integrations use the function's own role"}
 			}
 			stored, err := s.secrets.Fields(ctx, o.kind, secret.Managed, environment, o.spec.Name)
 			if err != nil {

@@ -24,7 +24,7 @@ var costErrors = map[upstream.Class]*api.Error{
 
 var errNoUnitPrice = httpError(422, "The SMS integration has no usable unit price to estimate costs with.")
 
-var unitPriceForm = regexp.MustCompile(`^\d{1,9}(\.\d{1,6})?$`)
+var unitPriceForm = regexp.MustCompile(vendors.UnitPriceForm)
 
 // costResponse is provider_response of a cost check.
 type costResponse struct {

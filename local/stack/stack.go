@@ -26,6 +26,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"svcapi/local/build"
+	"svcapi/local/chromium"
 	"svcapi/local/demo"
 	"svcapi/local/engine"
 	"svcapi/local/gateway"
@@ -288,6 +289,11 @@ func (s *Stack) serve(ctx context.Context, options *Options) error {
 			}
 		}
 	}
+	browser, err := chromium.Environment(ctx, options.Progress)
+	if err != nil {
+		return err
+	}
+	maps.Copy(environment, browser)
 	maps.Copy(environment, options.Environment)
 	host, err := lambda.NewHost(lambda.Options{LogDir: s.LogDir, Concurrency: options.Concurrency, Environment: environment})
 	if err != nil {

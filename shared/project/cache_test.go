@@ -134,7 +134,7 @@ func TestChangesTakeEffect(t *testing.T) {
 	}
 
 	b.clock = b.clock.Add(2 * time.Second)
-	second, err := b.store.RotateCredential(t.Context(), id)
+	second, err := b.store.RotateCredential(t.Context(), id, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,6 +28,7 @@ var (
 	ErrInvalid    = errors.New("not valid")
 	ErrMixedModes = errors.New("the active integrations of one kind and environment share one mode")
 	ErrBusy       = errors.New("the project is being changed by somebody else")
+	ErrRotating   = errors.New("a rotation is open")
 )
 
 // maxLive is how many secrets of a credential can be live: two, during a rotation.
@@ -164,16 +165,23 @@ func (s *Store) IssueCredential(ctx context.Context, projectID string, env Envir
 	return clientID, secret, nil
 }
 
-// RotateCredential gives a credential a second live secret and returns it. The
-// newest one until now stays live; an older one ends.
-func (s *Store) RotateCredential(ctx context.Context, clientID string) (secret string, err error) {
+// RotateCredential gives a credential a second live secret and returns it. While
+// two are live it is refused with ErrRotating: the client may use the older one.
+// Replace drops the newer of the two and makes another in its place.
+func (s *Store) RotateCredential(ctx context.Context, clientID string, replace bool) (secret string, err error) {
 	secret = newSecret()
 	added := SecretDigest{Digest: DigestSecret(secret), Created: now()}
 	err = s.changeCredential(ctx, clientID, func(c *Credential) error {
 		if !c.Active {
 			return fmt.Errorf("credential %s is revoked: %w", clientID, ErrInvalid)
 		}
-		c.Secrets = append(newest(c.Secrets, maxLive-1), added)
+		if n := len(c.Secrets); n == maxLive {
+			if !replace {
+				return fmt.Errorf("credential %s has %d live secrets: %w", clientID, n, ErrRotating)
+			}
+			c.Secrets = c.Secrets[:n-1]
+		}
+		c.Secrets = append(slices.Clone(c.Secrets), added)
 		return nil
 	})
 	if err != nil {

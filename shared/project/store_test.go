@@ -203,10 +203,14 @@ func TestRotation(t *testing.T) {
 		}
 	}
 	live(first)
-	second := must[string](t)(s.RotateCredential(ctx, clientID))
+	second := must[string](t)(s.RotateCredential(ctx, clientID, false))
 	live(first, second)
-	third := must[string](t)(s.RotateCredential(ctx, clientID))
-	live(second, third)
+	if _, err := s.RotateCredential(ctx, clientID, false); !errors.Is(err, ErrRotating) {
+		t.Errorf("an open rotation is begun again: %v", err)
+	}
+	live(first, second)
+	third := must[string](t)(s.RotateCredential(ctx, clientID, true))
+	live(first, third)
 	if err := s.FinishRotation(ctx, clientID); err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +222,7 @@ func TestRotation(t *testing.T) {
 	if load(t, s, "acme").Credential(clientID).Active {
 		t.Error("a revoked credential is active")
 	}
-	if _, err := s.RotateCredential(ctx, clientID); !errors.Is(err, ErrInvalid) {
+	if _, err := s.RotateCredential(ctx, clientID, false); !errors.Is(err, ErrInvalid) {
 		t.Errorf("a revoked credential rotates: %v", err)
 	}
 }

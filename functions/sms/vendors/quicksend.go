@@ -21,7 +21,8 @@ func quickSend() Vendor {
 			Name: "quicksend", Title: "QuickSend.lk", Endpoint: "https://quicksend.lk",
 			Settings: []upstream.Field{senderID, unitPrice, {
 				Name:        NativeCheckCost,
-				Description: `"true" asks the vendor for cost estimates; confirm first that its check_cost sends nothing`,
+				Description: `true asks the vendor for cost estimates, false (default) does not; confirm first that its check_cost sends nothing`,
+				Form:        "^(true|false)$",
 			}},
 			Secrets: []upstream.Field{
 				{Name: "email", Description: "e-mail address of the account", Required: true},

@@ -118,8 +118,14 @@ const (
 	NativeCheckCost = "native_check_cost" // "true": the vendor is asked for estimates
 )
 
+// UnitPriceForm is what a unit price looks like, so that costs are exact.
+const UnitPriceForm = `^\d{1,9}(\.\d{1,6})?$`
+
 // unitPrice is a setting of every vendor.
-var unitPrice = upstream.Field{Name: UnitPrice, Description: "price of one SMS unit in the account's currency, such as 0.64; cost checks need it"}
+var unitPrice = upstream.Field{
+	Name: UnitPrice, Form: UnitPriceForm,
+	Description: "price of one SMS unit in the account's currency, a plain decimal such as 0.64; cost checks need it",
+}
 
 // senderID is the setting that nearly every vendor takes.
 var senderID = upstream.Field{Name: "sender_id", Description: "sender shown on the handset, as the vendor approved it", Required: true}

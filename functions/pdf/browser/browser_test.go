@@ -1,0 +1,239 @@
+package browser
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"svcapi/local/pdftest"
+)
+
+func render(t testing.TB, r *Renderer, html string) []byte {
+	t.Helper()
+	pdf, err := r.Render(t.Context(), Document{HTML: html, Geometry: a4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pdf
+}
+
+// folders lists what a renderer left in its folder.
+func folders(t testing.TB, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names
+}
+
+// Sinhala, Tamil and Latin text is in the PDF as text, in the layer's fonts, upright and bold.
+func TestText(t *testing.T) {
+	r := run(t, limitsOf(t))
+	want := []string{
+		"Invoice 2026-114, total Rs. 1,250.00", "ශ්\u200dරී ලංකාව, කොළඹ", "தமிழ் எழுத்துக்கள்", "Ελληνικά", "Русский", "ගෙවිය යුතු මුදල", "மொத்தத் தொகை",
+		"Übergrößenträger", "naïve café",
+	}
+	for _, style := range []string{"", "font-weight:bold", "font-family:serif", "font-family:monospace", "font-family:Arial,Helvetica", "font-family:'Times New Roman'"} {
+		pdf := render(t, r, "<!DOCTYPE html><meta charset=utf-8><body style=\""+style+"\"><p>"+strings.Join(want, "<p>"))
+		got := pdftest.Text(t, pdf)
+		for _, line := range want {
+			if !strings.Contains(got, line) {
+				t.Errorf("%s: %q is missing in %q", style, line, got)
+			}
+		}
+		if path := filepath.Join(filepath.Dir(pdftest.Browser()), "fonts"); exists(path) {
+			for _, font := range []string{"OpenSans", "NotoSansSinhala", "NotoSansTamil"} {
+				if fonts := pdftest.Fonts(t, pdf); !strings.Contains(fonts, font) && style == "" {
+					t.Errorf("%s is not among the fonts: %s", font, fonts)
+				}
+			}
+		}
+	}
+}
+
+// Background colours print, scripts do not run, and a document without text is a document.
+func TestContent(t *testing.T) {
+	r := run(t, limitsOf(t))
+	for html, want := range map[string]string{
+		"plain <b>text</b>": "plain text",
+		"<script>document.write('written')</script><noscript>no script</noscript>":                   "no script",
+		"<p id=x>still</p><script>x.textContent='changed'</script>":                                  "still",
+		"<body onload=\"document.body.textContent='changed'\">still":                                 "still",
+		"<img src=x onerror=\"document.body.textContent='changed'\">still":                           "still",
+		"<svg><script>document.documentElement.textContent='changed'</script><text y=9>still</text>": "still",
+		"<details>hidden</details>shown<dialog>closed</dialog>":                                      "Details shown",
+		"":               "",
+		"\x00\x00a&#0;b": "a",
+		"<style>@media print{.s{display:none}}@media screen{.p{display:none}}</style><i class=s>screen</i><i class=p>print</i>": "print",
+	} {
+		if got := pdftest.Text(t, render(t, r, html)); !strings.HasPrefix(got, want) || want == "" && got != "" || strings.Contains(got, "changed") || strings.Contains(got, "written") {
+			t.Errorf("%q gives %q", html, got)
+		}
+	}
+	if got := pdftest.Inked(t, render(t, r, "<!DOCTYPE html><body style='margin:0;height:100vh;background:#204060'>")); got[0] > 16 {
+		t.Errorf("the background is not printed: %v", got)
+	}
+}
+
+// What a document can reach through the rendering of earlier ones is nothing: each has a context of its own.
+func TestContextsAreApart(t *testing.T) {
+	r := start(limitsOf(t), true)
+	defer r.Close()
+	first := "<script>try{document.cookie='secret=1';localStorage.s='secret'}catch(e){}name='secret'</script>first"
+	second := "<p id=p>second</p><script>p.textContent=document.cookie+name;try{p.textContent+=localStorage.s}catch(e){}</script>"
+	_, _ = r.Render(t.Context(), Document{HTML: first, Geometry: a4})
+	if got := pdftest.Text(t, render(t, r, second)); strings.Contains(got, "secret") {
+		t.Error(got)
+	}
+}
+
+// Limits around the browser: each ends in a refusal that names the limit, and the next document is rendered.
+func TestLimits(t *testing.T) {
+	o := limitsOf(t)
+	o.Pages = 5
+	noise := make([]byte, 0, 300_000)
+	for i := range 20_000 {
+		noise = fmt.Appendf(noise, "<i style='color:#%06x'>%c</i>", i*7919%0xffffff, 'a'+i%26)
+	}
+	for _, test := range []struct{ name, html, reason, says string }{
+		{"as many pages as allowed", strings.Repeat("<p style='break-after:page'>x", 4) + "<p>x", "", ""},
+		{"a page more", strings.Repeat("<p style='break-after:page'>x", 5) + "<p>x", "pages", "more than 5 pages"},
+		{"a long page", "<div style='height:100000mm'>x", "pages", "more than 5 pages"},
+		{"pages named in the title", "<title>/Type /Pages /Count 900 startxref 5 %%EOF</title>x", "", ""},
+		{"bytes", string(noise), "size", "at most 6000"},
+		{"time", strings.Repeat("x", 500_000), "time", "longer than 2s"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			o := o
+			switch test.reason {
+			case "size":
+				o.Pages, o.Bytes = 500, 6_000
+			case "time":
+				o.Time = 2 * time.Second
+			}
+			r := run(t, o)
+			_, err := r.Render(t.Context(), Document{HTML: test.html, Geometry: a4})
+			var refused *RefusedError
+			switch {
+			case test.reason == "" && err != nil:
+				t.Error(err)
+			case test.reason != "" && (!errors.As(err, &refused) || refused.Reason != test.reason || !strings.Contains(refused.Refusal(), test.says)):
+				t.Errorf("got %v, want %s", err, test.reason)
+			}
+			render(t, r, "next")
+		})
+	}
+}
+
+// A browser without fonts prints valid, empty PDFs: it does not pass its self-test. Nor does one that is none. Neither
+// failure outlives its cause.
+func TestSelfTest(t *testing.T) {
+	bare := t.TempDir()
+	lib := filepath.Join(filepath.Dir(pdftest.Browser()), "lib")
+	empty := filepath.Join(bare, "empty.conf")
+	write(t, empty, "<fontconfig></fontconfig>", 0o644)
+	for name, test := range map[string]struct{ script, want string }{
+		"no fonts":   {"#!/bin/sh\nFONTCONFIG_FILE=" + empty + " LD_LIBRARY_PATH=" + lib + " exec " + pdftest.Browser() + ` "$@"` + "\n", "self-test"},
+		"no program": {"#!/none\n", "start"},
+		"ends":       {"#!/bin/sh\nexit 1\n", "gone"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "browser")
+			write(t, path, test.script, 0o755)
+			o := limitsOf(t)
+			o.Path = path
+			r := New(o)
+			defer r.Close()
+			if err := r.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v", err)
+			}
+			if _, err := r.Render(t.Context(), Document{HTML: "x", Geometry: a4}); err == nil || errors.As(err, new(*RefusedError)) {
+				t.Errorf("rendered: %v", err)
+			}
+			write(t, path+".new", "#!/bin/sh\nFONTCONFIG_FILE="+filepath.Join(filepath.Dir(pdftest.Browser()), "fonts.conf")+" LD_LIBRARY_PATH="+lib+" exec "+pdftest.Browser()+` "$@"`+"\n", 0o755)
+			if err := os.Rename(path+".new", path); err != nil {
+				t.Fatal(err)
+			}
+			render(t, r, "the cause is gone")
+			if left := folders(t, o.Dir); len(left) != 1 {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}
+
+// Folders of dead processes are swept, those of living ones are not.
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	dead := exec.Command("/bin/true")
+	if err := dead.Run(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{
+		profilePrefix + strconv.Itoa(dead.Process.Pid) + "-1", profilePrefix + strconv.Itoa(os.Getpid()) + "-2", profilePrefix + strconv.Itoa(os.Getppid()) + "-3",
+		profilePrefix + "x-4", "other",
+	} {
+		if err := os.MkdirAll(filepath.Join(dir, name, "Default"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Sweep(dir); err != nil {
+		t.Fatal(err)
+	}
+	// The process ID of this one may be a dead one's, too: Sweep comes before the first browser.
+	if got := strings.Join(folders(t, dir), " "); got != "other "+profilePrefix+strconv.Itoa(os.Getppid())+"-3 "+profilePrefix+"x-4" {
+		t.Error(got)
+	}
+}
+
+// What a page's count is read from is the page tree, and nothing that a document writes.
+func TestCountPages(t *testing.T) {
+	r := run(t, limitsOf(t))
+	for want := 1; want <= 12; want += 11 {
+		pdf := render(t, r, strings.Repeat("<p style='break-after:page'>x", want-1)+"<p>x")
+		if got, err := countPages(pdf); got != want || err != nil || len(pdftest.Sheets(t, pdf)) != want {
+			t.Errorf("%d pages: %d, %v", want, got, err)
+		}
+		for _, broken := range [][]byte{nil, pdf[:len(pdf)/2], bytes.ReplaceAll(pdf, []byte("/Pages"), []byte("/Pagez")), bytes.ReplaceAll(pdf, []byte("/Root"), []byte("/Rood")), bytes.ReplaceAll(pdf, []byte("xref\n0"), []byte("xref\n1"))} {
+			if got, err := countPages(broken); err == nil {
+				t.Errorf("%d pages in a broken PDF", got)
+			}
+		}
+	}
+}
+
+func FuzzCountPages(f *testing.F) {
+	f.Add([]byte("%PDF-1.4\n1 0 obj\n<</Type /Catalog\n/Pages 2 0 R>>\nendobj\nxref\n0 3\n0000000000 65535 f \n0000000009 00000 n \n0000000009 00000 n \ntrailer\n<</Root 1 0 R>>\nstartxref\n57\n%%EOF\n"))
+	f.Fuzz(func(_ *testing.T, pdf []byte) { _, _ = countPages(pdf) })
+}
+
+// A message that is no JSON, or too long, ends the connection instead of this process.
+func TestPipe(t *testing.T) {
+	for input, want := range map[string]string{
+		"{\"id\":1}\x00": `{"id":1}`,
+		"{\"id\":1\x00":  "error",
+		"\x00":           "error",
+		"[]\x00":         "error",
+		"{\"id\":1}":     "error",
+		"":               "error",
+		"{\"a\":\"" + strings.Repeat("x", maxMessage) + "\"}\x00": "error",
+	} {
+		got, err := newPipe(strings.NewReader(input), nil).Read()
+		if (err != nil) != (want == "error") || err == nil && string(got) != want {
+			t.Errorf("%.20q: %.20q, %v", input, got, err)
+		}
+	}
+}

@@ -1,0 +1,282 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"svcapi/functions/pdf/fetch"
+	"svcapi/local/pdftest"
+)
+
+// canary listens for whatever gets out of the browser.
+type canary struct {
+	http, tcp net.Listener
+	udp, dns  net.PacketConn // dns is nil where port 53 cannot be had
+
+	mu       sync.Mutex
+	arrivals map[string]bool // IDs of vectors, or what came where no ID could
+}
+
+// nameserver is where the browser looks names up in these tests.
+const nameserver = "127.0.0.9"
+
+var vectorID = regexp.MustCompile(`v\d{3}`)
+
+func listen(t *testing.T) *canary {
+	t.Helper()
+	c := &canary{arrivals: map[string]bool{}}
+	var err error
+	if c.http, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	if c.tcp, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	if c.udp, err = net.ListenPacket("udp", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	if c.dns, err = net.ListenPacket("udp", nameserver+":53"); err != nil {
+		t.Logf("names are not watched, as only root listens on port 53: %v", err)
+		c.dns = nil
+	}
+	server := &http.Server{
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				c.arrived("connection over HTTP")
+			}
+		},
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			c.arrived(r.URL.String())
+			fmt.Fprint(w, "CANARY-SECRET")
+		}),
+	}
+	go func() { _ = server.Serve(c.http) }()
+	go func() {
+		for {
+			conn, err := c.tcp.Accept()
+			if err != nil {
+				return
+			}
+			c.arrived("connection over TCP")
+			conn.Close()
+		}
+	}()
+	for what, conn := range map[string]net.PacketConn{"datagram": c.udp, "query": c.dns} {
+		if conn == nil {
+			continue
+		}
+		go func() {
+			packet := make([]byte, 1500)
+			for {
+				n, _, err := conn.ReadFrom(packet)
+				if err != nil {
+					return
+				}
+				c.arrived(what + " " + string(packet[:n]))
+			}
+		}()
+	}
+	t.Cleanup(func() {
+		server.Close()
+		c.tcp.Close()
+		c.udp.Close()
+		if c.dns != nil {
+			c.dns.Close()
+		}
+	})
+	return c
+}
+
+func (c *canary) arrived(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if id := vectorID.FindString(what); id != "" {
+		what = id
+	}
+	c.arrivals[what] = true
+}
+
+func (c *canary) all() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []string
+	for what := range c.arrivals {
+		all = append(all, what)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// aim puts the canary's addresses into a vector.
+func (c *canary) aim(vector, id string) string {
+	port := func(a net.Addr) string { return a.String()[strings.LastIndexByte(a.String(), ':')+1:] }
+	host := c.http.Addr().String()
+	return strings.NewReplacer(
+		"RTCPeerConnection", "RTCPeerConnection",
+		"HTTP", "http://"+host+"/"+id, "WS", "ws://"+host+"/"+id, "HOST", host, "PORT", port(c.http.Addr()), "UDPPORT", port(c.udp.LocalAddr()),
+		"TCPPORT", port(c.tcp.Addr()), "UDP", c.udp.LocalAddr().String(), "TCP", c.tcp.Addr().String(), "NAME", id+".canary.test", "ID", id,
+		"RUNTIME", host, "PARENT", strconv.Itoa(os.Getpid()),
+	).Replace(vector)
+}
+
+// launcher is a program that starts the browser with the canary as its name server, and, unlocked, without the flags that
+// close its network. It needs root; the browser is started as it is where there is none.
+func (c *canary) launcher(t *testing.T, unlocked bool) string {
+	t.Helper()
+	dir := t.TempDir()
+	start := `exec "$browser" "$@"`
+	if c.dns != nil {
+		resolv := filepath.Join(dir, "resolv.conf")
+		write(t, resolv, "nameserver "+nameserver+"\noptions attempts:1 timeout:1\n", 0o644)
+		start = `exec /usr/bin/unshare --mount /bin/sh -c '/bin/mount --bind ` + resolv + ` /etc/resolv.conf && exec "$0" "$@"' "$browser" "$@"`
+	}
+	drop := "--none"
+	if unlocked {
+		drop = "--host-resolver-rules*|--proxy-*|*webrtc-ip-handling*"
+	}
+	path := filepath.Join(dir, "headless_shell")
+	beside := filepath.Dir(pdftest.Browser())
+	write(t, path, `#!/bin/sh
+browser=`+pdftest.Browser()+`
+export FONTCONFIG_FILE=`+beside+`/fonts.conf
+for argument; do
+	shift
+	case "$argument" in `+drop+`) ;; *) set -- "$@" "$argument" ;; esac
+done
+LD_LIBRARY_PATH=`+beside+`/lib; export LD_LIBRARY_PATH
+`+start+"\n", 0o755)
+	return path
+}
+
+func write(t *testing.T, path, content string, mode os.FileMode) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// linger renders like Render does, but leaves the document open for a while before it is printed.
+func linger(t *testing.T, r *Renderer, d Document, open time.Duration) ([]byte, error) {
+	t.Helper()
+	p, err := r.take(t.Context())
+	if err != nil || p.err != nil {
+		t.Fatal(err, p.err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), r.options.Time)
+	defer cancel()
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	p.page.ctx, p.page.fail, p.page.images = ctx, fail, d.Images
+	p.session.serve(p.page)
+	err = p.page.load(d.HTML)
+	time.Sleep(open)
+	var pdf []byte
+	if err == nil {
+		pdf, err = p.page.print(d.Geometry, 5, 1<<30)
+	}
+	p.session.serve(nil)
+	p.renders++
+	if err != nil {
+		p.session.end()
+		p = prepared{}
+	}
+	r.replace(t.Context(), p)
+	return pdf, err
+}
+
+// alone are vectors that leave their document, or end it: they get one to themselves.
+var alone = regexp.MustCompile(`refresh|frameset|form|declarative|base|csp|speculation|import map|^js (location|history|open|popup|redirect|document|unload|print)`)
+
+// batches puts the vectors into documents.
+func (c *canary) batches() (documents []string, names map[string]string) {
+	names = map[string]string{}
+	var together []string
+	i := 0
+	for name, vector := range vectors {
+		id := fmt.Sprintf("v%03d", i)
+		i++
+		names[id] = name
+		if aimed := c.aim(vector, id); alone.MatchString(name) {
+			documents = append(documents, "<!DOCTYPE html><body>"+aimed)
+		} else {
+			together = append(together, "<div>"+aimed+"</div>")
+		}
+	}
+	for batch := range slices.Chunk(together, 12) {
+		documents = append(documents, "<!DOCTYPE html><body>"+strings.Join(batch, "\n"))
+	}
+	return documents, names
+}
+
+// The browser has no way to the network, with scripts off, and with scripts on.
+func TestEgress(t *testing.T) {
+	if len(vectors) < 100 {
+		t.Fatalf("%d vectors", len(vectors))
+	}
+	for _, scripts := range []bool{false, true} {
+		t.Run(fmt.Sprintf("scripts %v", scripts), func(t *testing.T) {
+			c := listen(t)
+			options := limitsOf(t)
+			options.Path, options.Time = c.launcher(t, false), 3*time.Second
+			r := start(options, scripts)
+			defer r.Close()
+			images := fetch.New(fetch.Options{Limits: fetch.Limits{Images: 100, Time: time.Second}})
+			documents, names := c.batches()
+			open := 20 * time.Millisecond
+			if scripts {
+				open = 200 * time.Millisecond
+			}
+			for _, document := range documents {
+				_, _ = linger(t, r, Document{HTML: document, Geometry: a4, Images: images.Document()}, open)
+			}
+			time.Sleep(300 * time.Millisecond)
+			for _, what := range c.all() {
+				t.Errorf("arrived: %s %s", what, names[what])
+			}
+			t.Logf("%d vectors in %d documents", len(names), len(documents))
+		})
+	}
+}
+
+// file:, the metadata address, the Runtime API, the environment of the process: nothing of them in any PDF.
+func TestSecrets(t *testing.T) {
+	c := listen(t)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "CANARY-SECRET")
+	for _, scripts := range []bool{false, true} {
+		if scripts && !everything {
+			break
+		}
+		options := limitsOf(t)
+		options.Time = 5 * time.Second
+		r := start(options, scripts)
+		for name, document := range secretsWithin {
+			t.Run(fmt.Sprintf("%s, scripts %v", name, scripts), func(t *testing.T) {
+				pdf, err := linger(t, r, Document{HTML: "<!DOCTYPE html><body>before " + c.aim(document, "v000"), Geometry: a4}, 50*time.Millisecond)
+				if err != nil {
+					t.Fatal(err)
+				}
+				shown := pdftest.Text(t, pdf)
+				for _, secret := range []string{"root:", "CANARY", "AWS_", "ami-", "Chromium", "PATH="} {
+					if strings.Contains(shown, secret) {
+						t.Errorf("the PDF shows %q", shown)
+					}
+				}
+			})
+		}
+		r.Close()
+	}
+	for _, what := range c.all() {
+		t.Errorf("arrived: %s", what)
+	}
+}

@@ -1,0 +1,142 @@
+package browser
+
+import (
+	"encoding/base64"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"svcapi/local/pdftest"
+)
+
+// block fills pages from edge to edge of their content.
+const block = `<div style="height:600mm;background:#000"></div>`
+
+func wantSheet(t *testing.T, pdf []byte, g Geometry) {
+	t.Helper()
+	sheet := g.sheet()
+	for i, got := range pdftest.Sheets(t, pdf) {
+		if math.Abs(got[0]-sheet.Width/25.4*72) > 1 || math.Abs(got[1]-sheet.Height/25.4*72) > 1 {
+			t.Errorf("page %d has %v points, want %v mm", i+1, got, sheet)
+		}
+	}
+	want := pdftest.Margins{g.Margins.Top, g.Margins.Right, g.Margins.Bottom, g.Margins.Left}
+	if got := pdftest.Inked(t, pdf); !got.Near(want, 1) {
+		t.Errorf("margins are %v, want %v", got, want)
+	}
+}
+
+// Contract, PDF: page_size A4, Letter, Legal; orientation portrait, landscape; margins 0 to 100 mm.
+func TestGeometry(t *testing.T) {
+	r := run(t, limitsOf(t))
+	for name, size := range Sizes {
+		for _, landscape := range []bool{false, true} {
+			several := []Margins{{15, 15, 15, 15}, {5, 12.5, 30, 60}}
+			if name == "A4" {
+				several = append(several, Margins{}, Margins{100, 100, 100, 100})
+			}
+			for _, margins := range several {
+				g := Geometry{Size: size, Landscape: landscape, Margins: margins}
+				t.Run(fmt.Sprintf("%s,%v,%v", name, landscape, margins), func(t *testing.T) {
+					pdf, err := r.Render(t.Context(), Document{HTML: "<!DOCTYPE html><body style='margin:0'>" + block, Geometry: g})
+					if err != nil {
+						t.Fatal(err)
+					}
+					wantSheet(t, pdf, g)
+				})
+			}
+		}
+	}
+}
+
+// Decisions, PDF: the API's page size, orientation and margins beat the document's, in every form of @page.
+func TestGeometryBeatsDocument(t *testing.T) {
+	const evil = "margin:3mm!important;margin-left:70mm!important;size:A5 landscape!important;page-orientation:rotate-left!important"
+	sheet := func(css string) string {
+		return "data:text/css;base64," + base64.StdEncoding.EncodeToString([]byte(css))
+	}
+	forms := map[string]string{
+		"plain":               "@page{margin:3mm;size:A5}",
+		"important":           "@page{" + evil + "}",
+		"landscape":           "@page{size:landscape!important}",
+		"lengths":             "@page{size:50mm 400mm!important;margin:1in!important}",
+		"zero":                "@page{margin:0!important}",
+		"auto":                "@page{size:auto!important;margin:auto!important}",
+		"sides":               "@page{margin-top:50mm!important;margin-right:1mm!important;margin-bottom:50mm!important;margin-left:1mm!important}",
+		"logical sides":       "@page{margin-block:50mm!important;margin-inline:1mm!important}",
+		"first":               "@page :first{" + evil + "}",
+		"left and right":      "@page :left{" + evil + "}@page :right{" + evil + "}",
+		"blank":               "@page :blank{" + evil + "}",
+		"named":               "@page n{" + evil + "}div{page:n}",
+		"named first":         "@page n:first{" + evil + "}html,body,div{page:n}",
+		"layer":               "@layer a{@page{" + evil + "}}",
+		"layers before":       "@layer a,b,c;@layer c{@page{" + evil + "}}@layer a{@page :first{" + evil + "}}",
+		"nested layers":       "@layer a{@layer b{@page{" + evil + "}}@page{" + evil + "}}",
+		"anonymous layer":     "@layer{@page{" + evil + "}}",
+		"layer after":         "@layer z{@page n:first{" + evil + "}}div{page:n}",
+		"media":               "@media print{@page{" + evil + "}}",
+		"supports":            "@supports(margin:0){@page{" + evil + "}}",
+		"media in layer":      "@media all{@layer a{@media print{@page{" + evil + "}}}}",
+		"escapes":             `@\70 age{` + strings.ReplaceAll(evil, "margin", `\6d argin`) + "}",
+		"upper case":          "@PAGE{MARGIN:3MM!IMPORTANT;SIZE:LANDSCAPE!IMPORTANT}",
+		"comments":            "@page/**/{margin/**/:/**/3mm!/**/important;size:/**/landscape}",
+		"import":              "@import '" + sheet("@page{"+evil+"}") + "';",
+		"import in a layer":   "@import url(" + sheet("@page{"+evil+"}") + ") layer(a);",
+		"import, twice":       "@import '" + sheet("@import '"+sheet("@layer a{@page:first{"+evil+"}}")+"'") + "' layer;",
+		"orientation":         "@page{page-orientation:rotate-right!important}",
+		"initial":             "@page{all:initial!important;margin:initial!important;size:initial!important}",
+		"revert":              "@page{margin:revert-layer!important;size:revert!important;page-orientation:revert-layer!important}",
+		"revert in a layer":   "@layer a{@page{margin:revert-layer!important}}@page{margin:40mm!important}",
+		"variables":           ":root{--m:40mm}@page{--m:40mm;margin:var(--m)!important}",
+		"calc":                "@page{margin:calc(1mm*50)!important;size:calc(1mm*100) 200mm!important}",
+		"nesting":             "@page{&{margin:3mm!important}margin:3mm!important}",
+		"container":           "@container(width>0){@page{" + evil + "}}",
+		"scope":               "@scope(html){@page{" + evil + "}}",
+		"starting style":      "@starting-style{@page{" + evil + "}}",
+		"our own form":        "@layer{@page{size:210mm 500mm!important;page-orientation:rotate-left!important;margin:1mm!important}}",
+		"margin boxes":        "@page{margin:1mm;@top-left{content:'x';margin:20mm;width:80mm}}",
+		"padding and borders": "@page{padding:20mm!important;border:10mm solid red!important;box-sizing:border-box}",
+		"zoom":                "@page{zoom:2!important;scale:2!important;transform:scale(2)!important}",
+		"writing mode":        "@page{writing-mode:vertical-rl!important;direction:rtl!important;margin:1mm 2mm 3mm 4mm!important}",
+	}
+	places := []string{
+		"<!DOCTYPE html><style>CSS</style>",
+		"<!DOCTYPE html><p hidden>x<style>CSS</style>",
+		"<!DOCTYPE html><link rel=stylesheet media=print href='LINK'>",
+	}
+	r := run(t, limitsOf(t))
+	n := 0
+	for name, css := range forms {
+		g := Geometry{Size: Sizes["A4"], Landscape: n%2 == 1, Margins: Margins{15, 20, 25, 30}}
+		head := strings.NewReplacer("CSS", css, "LINK", sheet(css)).Replace(places[n%len(places)])
+		n++
+		t.Run(name, func(t *testing.T) {
+			pdf, err := r.Render(t.Context(), Document{HTML: head + "<body style='margin:0'>" + block, Geometry: g})
+			if err != nil {
+				t.Fatalf("%s: %v", head, err)
+			}
+			wantSheet(t, pdf, g)
+			if t.Failed() {
+				t.Log(head)
+			}
+		})
+	}
+	for name, html := range map[string]string{
+		"clobbered":      "<!DOCTYPE html><form hidden name=documentElement></form><img hidden name=prepend><body style='margin:0'><style>@page{margin:3mm!important}</style>" + block,
+		"shown styles":   "<!DOCTYPE html><style>@page{margin:3mm!important}</style><style>style,head{display:block;height:0;font-size:0}</style><body style='margin:0'>" + block,
+		"an SVG root":    "<svg xmlns='http://www.w3.org/2000/svg'><style>@page{margin:3mm!important}</style></svg><div style='position:absolute;left:0;top:0;right:0'>" + block + "</div>",
+		"a shadow tree":  "<!DOCTYPE html><body style='margin:0'><div><template shadowrootmode=open><style>@page{margin:3mm!important}:host{page:n}</style><slot></slot></template>" + block + "</div>",
+		"a meta refresh": "<!DOCTYPE html><meta http-equiv=refresh content='0;url=https://example.com/'><style>@page{margin:3mm!important}</style><body style='margin:0'>" + block,
+		"a base":         "<!DOCTYPE html><base href='https://example.com/'><style>@page{margin:3mm!important}</style><body style='margin:0'>" + block,
+		"a policy":       "<!DOCTYPE html><meta http-equiv=content-security-policy content=\"default-src 'none'\"><body style='margin:0'>" + block,
+	} {
+		t.Run(name, func(t *testing.T) {
+			pdf, err := r.Render(t.Context(), Document{HTML: html, Geometry: a4})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantSheet(t, pdf, a4)
+		})
+	}
+}

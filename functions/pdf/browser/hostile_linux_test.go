@@ -1,0 +1,100 @@
+//go:build hostile
+
+package browser
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-rod/rod/lib/proto"
+
+	"svcapi/local/pdftest"
+)
+
+// The canary sings: without the containment, most vectors arrive, over every listener.
+func TestEgressUnlocked(t *testing.T) {
+	c := listen(t)
+	options := limitsOf(t)
+	options.Path, options.Time = c.launcher(t, true), 3*time.Second
+	r := start(options, true)
+	defer r.Close()
+	documents, names := c.batches()
+	for _, document := range documents {
+		p, err := r.take(t.Context())
+		if err != nil || p.err != nil {
+			t.Fatal(err, p.err)
+		}
+		if err := (proto.FetchDisable{}).Call(p.session.in(t.Context(), "")); err != nil {
+			t.Fatal(err)
+		}
+		r.ready <- p
+		_, _ = linger(t, r, Document{HTML: document, Geometry: a4}, 200*time.Millisecond)
+	}
+	time.Sleep(300 * time.Millisecond)
+	singing, channels := 0, []string{}
+	for _, what := range c.all() {
+		if names[what] != "" {
+			singing++
+		} else {
+			channels = append(channels, strings.ToValidUTF8(what, "?"))
+		}
+	}
+	t.Logf("%d of %d vectors arrived; also %.200q", singing, len(names), channels)
+	if singing < len(names)/2 {
+		t.Errorf("only %d of %d vectors arrive without containment: the canary does not hear", singing, len(names))
+	}
+}
+
+// size is what a folder holds, in bytes.
+func size(t *testing.T, dir string) (sum int64) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(_ string, entry os.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // a browser's own files come and go
+		}
+		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
+			sum += info.Size()
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sum
+}
+
+// The folder for temporary files does not grow over 500 documents, and neither does the browser.
+func TestFiveHundred(t *testing.T) {
+	o := limitsOf(t)
+	o.RecycleAfter = 200
+	r := run(t, o)
+	var early, late int64
+	for i := range 500 {
+		pdf := render(t, r, fmt.Sprintf("<!DOCTYPE html><h1>Document %d</h1><p>%s", i, strings.Repeat("some text ", 200)))
+		if i%100 == 99 {
+			if got := pdftest.Text(t, pdf); !strings.Contains(got, fmt.Sprintf("Document %d", i)) {
+				t.Error(got)
+			}
+			if err := r.Ready(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			groups, zombies := browsers(t)
+			held := size(t, o.Dir)
+			t.Logf("after %d: %d bytes in %d folders, browser %d MiB", i+1, held, len(folders(t, o.Dir)), memory(members(groups[0]))>>20)
+			if len(folders(t, o.Dir)) != 1 || len(groups) != 1 || zombies != 0 {
+				t.Errorf("%v, %v, %d zombies", folders(t, o.Dir), groups, zombies)
+			}
+			if i == 99 {
+				early = held
+			}
+			late = held
+		}
+	}
+	if late > 2*early+1<<20 {
+		t.Errorf("grew from %d to %d bytes", early, late)
+	}
+}

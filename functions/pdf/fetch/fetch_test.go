@@ -1,0 +1,412 @@
+package fetch
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/gif"
+	"image/jpeg"
+	"image/png"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+var testLimits = Limits{Images: 4, Bytes: 64 << 10, TotalBytes: 100 << 10, Pixels: 10_000, TotalPixels: 25_000, Redirects: 2, Time: 2 * time.Second}
+
+// loopback stands in for the public network: the servers of these tests listen there.
+var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+
+// serve starts a server and a client to which the loopback is public and the server's certificate is good.
+func serve(t *testing.T, handler http.HandlerFunc) (*httptest.Server, *Client) {
+	t.Helper()
+	server := httptest.NewUnstartedServer(handler)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // refused handshakes
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	return server, New(Options{Limits: testLimits, Public: loopback, Roots: roots})
+}
+
+func picture(width, height int) image.Image {
+	m := image.NewPaletted(image.Rect(0, 0, width, height), color.Palette{color.White, color.Black})
+	for i := range m.Pix {
+		m.Pix[i] = uint8(i / 3 % 2)
+	}
+	return m
+}
+
+func pngOf(width, height int) []byte {
+	var b bytes.Buffer
+	_ = png.Encode(&b, picture(width, height))
+	return b.Bytes()
+}
+
+func jpegOf(width, height int) []byte {
+	var b bytes.Buffer
+	_ = jpeg.Encode(&b, picture(width, height), nil)
+	return b.Bytes()
+}
+
+func gifOf(width, height int) []byte {
+	var b bytes.Buffer
+	_ = gif.Encode(&b, picture(width, height), nil)
+	return b.Bytes()
+}
+
+// webp1 is a lossless WebP of one pixel.
+var webp1, _ = base64.StdEncoding.DecodeString("UklGRhoAAABXRUJQVlA4TA0AAAAvAAAAEAcQERGIiP4HAA==")
+
+// animated is a WebP whose head declares an animation of 3 by 2 pixels.
+var animated = append([]byte("RIFF\x1e\x00\x00\x00WEBPVP8X\x0a\x00\x00\x00\x02\x00\x00\x00\x02\x00\x00\x01\x00\x00"), "ANIM\x00\x00\x00\x00"...)
+
+func refusal(err error) string {
+	var e *Error
+	switch {
+	case err == nil:
+		return "loaded"
+	case errors.Is(err, ErrNotPermitted):
+		return "not permitted"
+	case errors.As(err, &e):
+		return e.Refusal()
+	}
+	return "unexpected: " + err.Error()
+}
+
+// Decisions, PDF: only public addresses are reached; the classes beyond netip's own.
+func TestPublic(t *testing.T) {
+	tests := []struct {
+		address string
+		want    bool
+	}{
+		{"8.8.8.8", true}, {"1.1.1.1", true}, {"104.16.0.1", true}, {"172.15.255.255", true}, {"172.32.0.1", true}, {"223.255.255.255", true},
+		{"2606:4700::1111", true}, {"2a00:1450:4001:80e::200e", true}, {"2001:4860:4860::8888", true}, {"::ffff:8.8.8.8", true},
+		{"0.0.0.0", false}, {"0.1.2.3", false}, {"10.0.0.1", false}, {"100.64.0.1", false}, {"100.127.255.255", false}, {"127.0.0.1", false},
+		{"127.255.255.254", false}, {"169.254.169.254", false}, {"169.254.170.2", false}, {"172.16.0.1", false}, {"172.31.255.255", false},
+		{"192.0.0.1", false}, {"192.0.2.1", false}, {"192.88.99.1", false}, {"192.168.1.1", false}, {"198.18.0.1", false}, {"198.19.255.255", false},
+		{"198.51.100.1", false}, {"203.0.113.1", false}, {"224.0.0.1", false}, {"239.255.255.255", false}, {"240.0.0.1", false}, {"255.255.255.255", false},
+		{"::", false}, {"::1", false}, {"::8.8.8.8", false}, {"::ffff:127.0.0.1", false}, {"::ffff:169.254.169.254", false}, {"::ffff:10.0.0.1", false},
+		{"64:ff9b::8.8.8.8", false}, {"64:ff9b:1::1", false}, {"100::1", false}, {"2001::1", false}, {"2001:10::1", false}, {"2001:20::1", false},
+		{"2001:db8::1", false}, {"2002:7f00:1::", false}, {"3fff::1", false}, {"5f00::1", false}, {"fc00::1", false}, {"fd00:ec2::254", false},
+		{"fe80::1", false}, {"fe80::1%eth0", false}, {"fec0::1", false}, {"ff02::1", false}, {"4000::1", false},
+	}
+	for _, test := range tests {
+		if got := public(netip.MustParseAddr(test.address), nil); got != test.want {
+			t.Errorf("public(%s) = %v", test.address, got)
+		}
+	}
+	if public(netip.Addr{}, nil) {
+		t.Error("the zero address is public")
+	}
+}
+
+// Decisions, PDF: a load that is not permitted is not made, whatever the spelling of its address.
+func TestNotPermitted(t *testing.T) {
+	client := New(Options{Limits: testLimits})
+	client.lookup = func(context.Context, string, string) ([]netip.Addr, error) {
+		t.Error("a name was looked up")
+		return nil, errors.New("no")
+	}
+	for _, address := range []string{
+		"", "x.png", "//example.com/x.png", "http://example.com/x.png", "HTTP://example.com/", "ftp://example.com/x.png", "file:///etc/passwd", "FILE:///etc/passwd",
+		`\\localhost/etc/passwd`, "file://localhost/etc/passwd", "https:example.com", "https:///x.png", "https://", "https://user@example.com/", "https://user:pw@example.com/",
+		"https://127.0.0.1/", "https://127.0.0.1:9001/2018-06-01/runtime/invocation/next", "https://169.254.169.254/latest/meta-data/", "https://[::1]/", "https://[::ffff:169.254.169.254]/",
+		"https://[fd00:ec2::254]/", "https://[fe80::1%25eth0]/", "https://10.0.0.1/", "https://0/", "https://127.1/", "https://2852039166/", "https://0xA9FEA9FE/", "https://0xa9.0xfe.0xa9.0xfe/",
+		"https://0251.0376.0251.0376/", "https://169.254.43518/", "https://1２7.0.0.1/", "https://ⓛocalhost/", "https://127.0.0.1./", "https://0x/", "https://example.0x7f/", "https://1.2.3.4.5/",
+		"javascript:alert(1)", "blob:https://example.com/1", "ws://example.com/", "wss://example.com/", "chrome://version", "view-source:https://example.com/", "about:blank", "https://[::1/", "https://ex ample.com/",
+	} {
+		if _, _, err := client.Document().Get(t.Context(), address); !errors.Is(err, ErrNotPermitted) {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+// The hosts that the stack's parameter lists are the only ones, and a list that lost its entries is no "all".
+func TestHosts(t *testing.T) {
+	for _, test := range []struct {
+		text string
+		want int // -1: an error
+	}{{"", 0}, {"a.example", 1}, {"A.example, b.example", 2}, {",", -1}, {" ", -1}, {"a.example,", -1}, {"https://a.example", -1}, {"*.example", -1}, {"a.example:443", -1}} {
+		hosts, err := ParseHosts(test.text)
+		if (err != nil) != (test.want < 0) || err == nil && len(hosts) != test.want || (hosts == nil) != (test.want <= 0) {
+			t.Errorf("%q: %v, %v", test.text, hosts, err)
+		}
+	}
+	hosts, _ := ParseHosts("cdn.example,Images.example")
+	client := New(Options{Limits: testLimits, Hosts: hosts})
+	client.lookup = func(context.Context, string, string) ([]netip.Addr, error) { return nil, errors.New("no such name") }
+	for address, want := range map[string]string{
+		"https://cdn.example/x": "resolve", "https://CDN.example/x": "resolve", "https://images.example:8443/x": "resolve",
+		"https://other.example/x": "not permitted", "https://evil.cdn.example/x": "not permitted", "https://cdn.example.evil.example/x": "not permitted",
+		"https://cdn.example@evil.example/x": "not permitted", "https://8.8.8.8/x": "not permitted", "https://cdn.example./x": "not permitted",
+	} {
+		if _, _, err := client.Document().Get(t.Context(), address); !strings.Contains(refusal(err), want) {
+			t.Errorf("%s: %s", address, refusal(err))
+		}
+	}
+}
+
+// Decisions, PDF: a permitted image that fails to load or decode, or resolves elsewhere than to public addresses alone,
+// or redirects to what is not permitted, or is no PNG, JPEG, GIF or WebP, is an error that says so.
+func TestGet(t *testing.T) {
+	var origin string
+	var seen atomic.Int64
+	secrets := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { seen.Add(1) }))
+	defer secrets.Close()
+	send := func(body []byte, headers ...string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			for i := 0; i < len(headers); i += 2 {
+				w.Header().Set(headers[i], headers[i+1])
+			}
+			_, _ = w.Write(body)
+		}
+	}
+	redirect := func(to string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Location", strings.ReplaceAll(to, "ORIGIN", origin))
+			w.WriteHeader(http.StatusFound)
+		}
+	}
+	broken := pngOf(40, 40)
+	copy(broken[len(broken)/2:], "broken")
+	tests := map[string]struct {
+		handler http.HandlerFunc
+		want    string
+	}{
+		"png":           {send(pngOf(9, 9)), "loaded image/png"},
+		"jpeg":          {send(jpegOf(9, 9)), "loaded image/jpeg"},
+		"gif":           {send(gifOf(9, 9)), "loaded image/gif"},
+		"webp":          {send(webp1), "loaded image/webp"},
+		"animated":      {send(animated), "loaded image/webp"},
+		"mislabelled":   {send(pngOf(9, 9), "Content-Type", "text/html"), "loaded image/png"},
+		"svg":           {send([]byte("<svg xmlns='http://www.w3.org/2000/svg'/>"), "Content-Type", "image/svg+xml"), "is no PNG"},
+		"html":          {send([]byte("<html>")), "is no PNG"},
+		"labelled":      {send([]byte("GIF, it says"), "Content-Type", "image/gif"), "is no PNG"},
+		"nothing":       {send(nil), "is no PNG"},
+		"compressed":    {send(pngOf(9, 9), "Content-Encoding", "br"), "is no PNG"},
+		"broken":        {send(broken), "cannot be decoded"},
+		"cut":           {send(pngOf(40, 40)[:60]), "cannot be decoded"},
+		"cut jpeg":      {send(jpegOf(40, 40)[:300]), "cannot be decoded"},
+		"pixels":        {send(pngOf(101, 100)), "has 10100 pixels; at most 10000"},
+		"as many":       {send(pngOf(100, 100)), "loaded image/png"},
+		"bytes":         {send(bytes.Repeat([]byte{'x'}, 64<<10+1)), "is larger than 65536 bytes"},
+		"endless":       {func(w http.ResponseWriter, _ *http.Request) { drip(w, bytes.Repeat([]byte{'x'}, 4096), 0) }, "is larger than 65536 bytes"},
+		"404":           {http.NotFound, "status 404"},
+		"500":           {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, "status 500"},
+		"204":           {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }, "status 204"},
+		"hangs up":      {func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) }, "did not answer"},
+		"short":         {send([]byte("x"), "Content-Length", "100"), "did not answer"},
+		"headers":       {send(nil, "X", strings.Repeat("x", 20<<10)), "did not answer"},
+		"redirect":      {redirect("ORIGIN/png"), "loaded image/png"},
+		"twice":         {redirect("ORIGIN/redirect"), "loaded image/png"},
+		"thrice":        {redirect("ORIGIN/twice"), "redirects too often"},
+		"loop":          {redirect("/loop"), "redirects too often"},
+		"to http":       {redirect(secrets.URL), "redirects to an address that is not permitted"},
+		"to metadata":   {redirect("https://169.254.169.254/latest/meta-data/"), "redirects to an address that is not permitted"},
+		"to a number":   {redirect("https://2852039166/"), "redirects to an address that is not permitted"},
+		"to a mapped":   {redirect("https://[::ffff:a9fe:a9fe]/"), "redirects to an address that is not permitted"},
+		"to a file":     {redirect("file:///etc/passwd"), "redirects to an address that is not permitted"},
+		"to a user":     {redirect("https://user@example.com/"), "redirects to an address that is not permitted"},
+		"to private":    {redirect("https://private.example/"), "does not resolve to public addresses alone"},
+		"to a bad name": {redirect("https://none.example/"), "has a host name that does not resolve"},
+	}
+	server, client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Referer() != "" || len(r.Cookies()) > 0 || r.Header.Get("Authorization") != "" {
+			t.Errorf("%s: asked with %v", r.URL, r.Header)
+		}
+		tests[strings.TrimPrefix(r.URL.Path, "/")].handler(w, r)
+	})
+	origin = server.URL
+	client.lookup = func(_ context.Context, _, host string) ([]netip.Addr, error) {
+		if host == "private.example" {
+			return []netip.Addr{netip.MustParseAddr("8.8.8.8"), netip.MustParseAddr("10.0.0.1")}, nil
+		}
+		return nil, errors.New("no such name")
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			typ, body, err := client.Document().Get(t.Context(), origin+"/"+strings.ReplaceAll(name, " ", "%20"))
+			got := refusal(err)
+			if err == nil {
+				got += " " + typ
+			}
+			if !strings.Contains(got, test.want) || (err == nil) != (len(body) > 0) {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+	if seen.Load() != 0 {
+		t.Error("a redirect to http was followed")
+	}
+}
+
+// drip writes until the client goes away.
+func drip(w http.ResponseWriter, part []byte, pause time.Duration) {
+	for {
+		if _, err := w.Write(part); err != nil {
+			return
+		}
+		w.(http.Flusher).Flush()
+		time.Sleep(pause)
+	}
+}
+
+// A name can change between its check and the connection: the address that is dialled is the one that was checked, each
+// time.
+func TestRebinding(t *testing.T) {
+	server, client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Connection", "close")
+		_, _ = w.Write(pngOf(3, 3))
+	})
+	_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
+	var asked atomic.Int64
+	answers := []string{"127.0.0.1", "169.254.169.254", "::1", "10.1.2.3", "127.0.0.1,169.254.169.254", "127.0.0.1"}
+	client.lookup = func(context.Context, string, string) ([]netip.Addr, error) {
+		var addresses []netip.Addr
+		for text := range strings.SplitSeq(answers[asked.Add(1)-1], ",") {
+			addresses = append(addresses, netip.MustParseAddr(text))
+		}
+		return addresses, nil
+	}
+	for i, want := range []string{"loaded", "public addresses alone", "public addresses alone", "public addresses alone", "public addresses alone", "loaded"} {
+		_, _, err := client.Document().Get(t.Context(), "https://example.com:"+port+"/x.png")
+		if !strings.Contains(refusal(err), want) {
+			t.Errorf("answer %s: %s", answers[i], refusal(err))
+		}
+	}
+	if got := asked.Load(); got != int64(len(answers)) {
+		t.Errorf("looked up %d times", got)
+	}
+}
+
+// The socket's own address is looked at once more, below name resolution.
+func TestCheckAtSocket(t *testing.T) {
+	client := New(Options{Limits: testLimits})
+	for address, want := range map[string]bool{"8.8.8.8:443": true, "127.0.0.1:443": false, "[::1]:443": false, "[fe80::1%eth0]:443": false, "x": false} {
+		if err := client.check("tcp", address, nil); (err == nil) != want {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+// An untrusted certificate is no image.
+func TestCertificate(t *testing.T) {
+	server, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(pngOf(3, 3)) })
+	client := New(Options{Limits: testLimits, Public: loopback})
+	if _, _, err := client.Document().Get(t.Context(), server.URL); !strings.Contains(refusal(err), "did not answer as an https server should") {
+		t.Error(refusal(err))
+	}
+}
+
+// All images of a document share one set of limits; one address counts once.
+func TestLimitsOfDocument(t *testing.T) {
+	var asked atomic.Int64
+	server, client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		n, _ := strconv.Atoi(r.URL.Query().Get("pad"))
+		_, _ = w.Write(append(pngOf(100, 80), make([]byte, n)...))
+	})
+	get := func(images *Images, query string) string {
+		_, _, err := images.Get(t.Context(), server.URL+"/?"+query)
+		return refusal(err)
+	}
+	images := client.Document()
+	for i, want := range []string{"loaded", "loaded", "loaded", "all images together have more than 25000 pixels", "one too many: at most 4"} {
+		if got := get(images, strconv.Itoa(i)); !strings.Contains(got, want) {
+			t.Errorf("image %d: %s", i, got)
+		}
+	}
+	asked.Store(0)
+	images = client.Document()
+	for range 10 {
+		if got := get(images, "same#"+strconv.Itoa(1)); got != "loaded" {
+			t.Error(got)
+		}
+	}
+	if asked.Load() != 1 {
+		t.Errorf("asked %d times", asked.Load())
+	}
+	images = client.Document()
+	if first, second := get(images, "pad=60000"), get(images, "pad=60001"); first != "loaded" || !strings.Contains(second, "all images together are larger than 102400 bytes") {
+		t.Error(first, second)
+	}
+}
+
+// A slow server, wherever it is slow, costs no more than the time for all images.
+func TestSlow(t *testing.T) {
+	server, client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/drip" {
+			drip(w, []byte{0}, 20*time.Millisecond)
+		}
+		<-r.Context().Done()
+	})
+	client.options.Limits.Time = 300 * time.Millisecond
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	for _, address := range []string{server.URL + "/drip", server.URL + "/head", "https://" + silent.Addr().String() + "/tls"} {
+		began := time.Now()
+		_, _, err := client.Document().Get(t.Context(), address)
+		if took := time.Since(began); !strings.Contains(refusal(err), "took too long") || took > 2*time.Second {
+			t.Errorf("%s: %s after %v", address, refusal(err), took)
+		}
+	}
+	images := client.Document()
+	_, _, _ = images.Get(t.Context(), server.URL+"/1")
+	began := time.Now()
+	if _, _, err := images.Get(t.Context(), server.URL+"/2"); !strings.Contains(refusal(err), "took too long") || time.Since(began) > 100*time.Millisecond {
+		t.Errorf("the second image has time of its own: %s after %v", refusal(err), time.Since(began))
+	}
+}
+
+// What a client is told holds no more than its own address and our words.
+func TestRefusalSaysNothingOfTheNetwork(t *testing.T) {
+	client := New(Options{Limits: testLimits, Public: loopback})
+	client.lookup = func(context.Context, string, string) ([]netip.Addr, error) {
+		return nil, errors.New("lookup on 10.0.0.2:53: secret")
+	}
+	_, _, err := client.Document().Get(t.Context(), "https://"+strings.Repeat("a", 300)+".example/")
+	if got := refusal(err); strings.Contains(got, "10.0.0.2") || len(got) > 300 {
+		t.Error(got)
+	}
+}
+
+func FuzzMeasure(f *testing.F) {
+	for _, body := range [][]byte{pngOf(2, 2), jpegOf(2, 2), gifOf(2, 2), webp1, animated} {
+		f.Add(body)
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		form, size, err := measure(body)
+		if err == nil && int64(size.Width)*int64(size.Height) < 1<<20 {
+			_ = form.intact(body)
+		}
+	})
+}
+
+func FuzzPermitted(f *testing.F) {
+	client := New(Options{Limits: testLimits})
+	client.lookup = func(context.Context, string, string) ([]netip.Addr, error) { return nil, fmt.Errorf("no network here") }
+	f.Add("https://example.com/x.png")
+	f.Add("https://0x7f.1/")
+	f.Fuzz(func(t *testing.T, address string) {
+		if _, _, err := client.Document().Get(t.Context(), address); err == nil {
+			t.Errorf("loaded %q", address)
+		}
+	})
+}

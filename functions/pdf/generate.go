@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"svcapi/functions/pdf/browser"
+	"svcapi/shared/api"
+	"svcapi/shared/credit"
+	"svcapi/shared/project"
+)
+
+// maxHTML is the largest document in bytes, after decoding (contract: PDF html).
+const maxHTML = 524_288
+
+// document is a decoded request.
+type document struct {
+	html     string
+	geometry browser.Geometry
+	base64   bool // the answer's form
+}
+
+type base64Result struct {
+	Format    string `json:"format"`
+	MediaType string `json:"media_type"`
+	Data      string `json:"data"`
+}
+
+// generate is POST /utilities/pdf/generate.
+func (r *renderer) generate() api.Route {
+	return &api.Operation[document]{
+		Name: "pdf_generate", Method: "POST", Path: "/api/v1/utilities/pdf/generate", Kind: project.PDF, Price: credit.PDF,
+		Decode:  decode,
+		Prepare: r.prepare,
+	}
+}
+
+func decode(in *api.Input) (document, error) {
+	d := document{html: html(in)}
+	sizes := slices.Sorted(maps.Keys(browser.Sizes))
+	d.geometry.Size = browser.Sizes[in.Text("page_size", api.Text{OneOf: sizes, Default: "A4"})]
+	d.geometry.Landscape = in.Text("orientation", api.Text{OneOf: []string{"portrait", "landscape"}, Default: "portrait"}) == "landscape"
+	margins := in.Object.Object("margins")
+	side := func(name string) float64 { return margins.Number(name, api.Number{Min: 0, Max: 100, Default: 15}) }
+	d.geometry.Margins = browser.Margins{Top: side("top"), Right: side("right"), Bottom: side("bottom"), Left: side("left")}
+	d.base64 = in.Text("response_type", api.Text{OneOf: []string{"binary", "base64"}, Default: "binary"}) == "base64"
+	in.Bool("privacy_mode")
+	return d, nil
+}
+
+// html takes the document. Its length is told in bytes, after decoding.
+func html(in *api.Input) string {
+	isBase64 := in.Bool("is_base64")
+	text := in.Text("html", api.Text{Required: true, Min: 1})
+	if !in.Has("html") || text == "" {
+		return ""
+	}
+	if isBase64 {
+		plain, err := decodeBase64(text)
+		switch {
+		case err != nil:
+			in.Problem("html", "must be Base64, as is_base64 is true")
+			return ""
+		case len(plain) == 0:
+			in.Problem("html", "must not be empty")
+		case !utf8.Valid(plain):
+			in.Problem("html", "must be UTF-8 text, in Base64")
+		}
+		text = string(plain)
+	}
+	if len(text) > maxHTML {
+		in.Problem("html", fmt.Sprintf("must be at most %d bytes", maxHTML))
+	}
+	return text
+}
+
+// decodeBase64 reads standard Base64, padded or not; white space in it is ignored (decisions on is_base64).
+func decodeBase64(text string) ([]byte, error) {
+	text = strings.Map(func(r rune) rune {
+		if strings.ContainsRune(" \t\r\n\f\v", r) {
+			return -1
+		}
+		return r
+	}, text)
+	encoding := base64.StdEncoding
+	if !strings.HasSuffix(text, "=") {
+		encoding = base64.RawStdEncoding
+	}
+	return encoding.DecodeString(text)
+}
+
+// prepare accepts the document. Nothing is rendered before rate limit and reservation have said yes.
+func (r *renderer) prepare(_ context.Context, call *api.Call, d document) (*api.Job, error) {
+	vendor := call.Integrations[0].Vendor
+	return &api.Job{
+		Credits: call.Credits(1),
+		Run:     func(ctx context.Context) (*api.Result, error) { return r.run(ctx, vendor, d) },
+	}, nil
+}
+
+func (r *renderer) run(ctx context.Context, vendor string, d document) (*api.Result, error) {
+	pdf, err := r.render(ctx, d.html, d.geometry)
+	if words, ok := refused(err); ok {
+		return nil, (&api.Error{Status: 400, Code: api.CodeHTTPError, Message: "The PDF was not made: " + words + ".", Vendor: vendor}).Because(err)
+	}
+	if err != nil {
+		failed := api.ErrInternal.Because(err)
+		failed.Vendor = vendor
+		return nil, failed
+	}
+	result := &api.Result{Vendor: vendor, Attributes: []slog.Attr{slog.Int("pdf_bytes", len(pdf))}}
+	if d.base64 {
+		result.Data = base64Result{"base64", "application/pdf", base64.StdEncoding.EncodeToString(pdf)}
+	} else {
+		result.Media = &api.Media{Type: "application/pdf", Disposition: `inline; filename="svc-document.pdf"`, Body: pdf}
+	}
+	return result, nil
+}

@@ -1,0 +1,120 @@
+package limits
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"image"
+	"image/png"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+// size reads PNG heads: enough for what is tested here.
+func size(body []byte) (string, int64, bool) {
+	c, err := png.DecodeConfig(bytes.NewReader(body))
+	return "image/png", int64(c.Width) * int64(c.Height), err == nil
+}
+
+var limits = Limits{Elements: 100, Depth: 20, Tables: 3, Pixels: 5000, Measure: size}
+
+func dataURL(t testing.TB, width, height int) string {
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, width, height))); err != nil {
+		t.Fatal(err)
+	}
+	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(b.Bytes())
+}
+
+// Decisions, limits of a document: elements, depth, tables and image pixels end in a 400 that names the limit.
+func TestCheck(t *testing.T) {
+	small, large := dataURL(t, 60, 60), dataURL(t, 80, 80)
+	quoted := strings.NewReplacer("&", "&amp;", `"`, "&quot;", "<", "&lt;")
+	plain, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(large, "data:image/png;base64,"))
+	tests := []struct{ name, html, want string }{
+		{"empty", "", ""},
+		{"text", "hello & <3", ""},
+		{"as many elements as allowed", strings.Repeat("<p>x</p>", 100), ""},
+		{"one element more", strings.Repeat("<p>x</p>", 101), "elements"},
+		{"void elements count", strings.Repeat("<br>", 101), "elements"},
+		{"within noscript", "<noscript>" + strings.Repeat("<br>", 101) + "</noscript>", "elements"},
+		{"within an SVG title", "<svg><title>" + strings.Repeat("<g/>", 101) + "</title></svg>", "elements"},
+		{"within an SVG style", "<svg><style>" + strings.Repeat("<g/>", 101), "elements"},
+		{"text area holds no elements", "<textarea>" + strings.Repeat("<br>", 101) + "</textarea>", ""},
+		{"comments hold no elements", "<!--" + strings.Repeat("<br>", 101) + "-->", ""},
+		{"frames within count", `<iframe srcdoc="` + strings.Repeat("&lt;br>", 101) + `">`, "elements"},
+		{"frames within frames count", `<iframe srcdoc="` + quoted.Replace(`<iframe srcdoc="`+quoted.Replace(strings.Repeat("<br>", 101))+`">`) + `">`, "elements"},
+		{"depth", strings.Repeat("<div>", 21), "depth"},
+		{"depth of inline elements", strings.Repeat("<b>", 21), "depth"},
+		{"as deep as allowed", strings.Repeat("<div>", 20), ""},
+		{"depth in SVG", "<svg>" + strings.Repeat("<g>", 20), "depth"},
+		{"self-closing SVG is not deep", "<svg>" + strings.Repeat("<path/>", 40), ""},
+		{"a slash closes nothing in HTML", strings.Repeat("<div/>", 21), "depth"},
+		{"rows without end tags", "<table>" + strings.Repeat("<tr><td>x<td>y", 30), ""},
+		{"sections without end tags", "<table><thead><tr><td>x<tbody>" + strings.Repeat("<tr><th>x<td>y", 30), ""},
+		{"items without end tags", "<ul>" + strings.Repeat("<li>x", 90), ""},
+		{"terms without end tags", "<dl>" + strings.Repeat("<dt>x<dd>y", 45), ""},
+		{"options without end tags", "<select>" + strings.Repeat("<option>x", 90), ""},
+		{"paragraphs without end tags", strings.Repeat("<p>x", 90), ""},
+		{"paragraphs ended by blocks", strings.Repeat("<p>x<div>y</div>", 45), ""},
+		{"stray end tags", strings.Repeat("</div>", 500), ""},
+		{"nested tables", strings.Repeat("<table><tr><td>", 4), "tables"},
+		{"tables side by side", strings.Repeat("<table><tr><td></table>", 20), ""},
+		{"a data image", "<img src=" + small + ">", ""},
+		{"a large data image", "<img src=" + large + ">", "pixels"},
+		{"two data images", "<img src=" + small + "><img src='" + small + "'>", "pixels"},
+		{"in any attribute", `<table background="` + large + `">`, "pixels"},
+		{"in srcset", `<img srcset="` + small + " 1x, " + small + ` 2x">`, "pixels"},
+		{"in a style attribute", `<p style="background:url('` + large + `')">`, "pixels"},
+		{"in a style sheet", "<style>p{background:url(" + large + ")}</style>", "pixels"},
+		{"in a frame", `<iframe srcdoc="` + quoted.Replace("<img src="+large+">") + `">`, "pixels"},
+		{"in upper case", "<img src=" + strings.Replace(large, "data:image/png;base64", "DATA:IMAGE/PNG;BASE64", 1) + ">", "pixels"},
+		{"with white space", "<img src='" + strings.Replace(large, ",", ", \n", 1) + "'>", "pixels"},
+		{"with entities", "<img src='" + strings.Replace(large, ":", "&colon;", 1) + "'>", "pixels"},
+		{"percent-encoded", "<img src='data:image/png," + strings.ReplaceAll(url.QueryEscape(string(plain)), "+", "%20") + "'>", "pixels"},
+		{"a broken data image", "<img src='data:image/png;base64,////'>", ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			err := limits.Check(test.html)
+			var refused *Error
+			switch {
+			case errors.As(err, &refused):
+				if refused.Limit != test.want || refused.Refusal() == "" {
+					t.Errorf("got %q, want %q", refused.Limit, test.want)
+				}
+			case err != nil || test.want != "":
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// The pass takes time in proportion to the document, whatever stands in it.
+func TestCheckIsLinear(t *testing.T) {
+	unlimited := Limits{Elements: 1 << 30, Depth: 500, Tables: 500, Pixels: 1 << 40, Measure: size}
+	const full = 524_288
+	for _, unit := range []string{
+		"<", "<a", "<a ", "<!--", "</", "&", "&amp;", "<p>", "<b></b>", "<div></div>", "</div>", "<li>", "<table>", "<svg>", "<style>",
+		"data:", "data:,", "data:;base64,", "data:%", "data:(,", "<a b=data:,>", "<a style='data:,data:,'>", "<tr><td>", "<p><b>", "<iframe srcdoc='",
+		"<iframe srcdoc=\"&lt;", "\x00", "<![CDATA[", "<title>", "<noscript>", "<p a", "<p =",
+	} {
+		for _, wrap := range []string{"%s", "<style>%s", "<img src=\"%s\">"} {
+			document := fmt.Sprintf(wrap, strings.Repeat(unit, full/len(unit)))
+			began := time.Now()
+			_ = unlimited.Check(document)
+			if took := time.Since(began); took > 3*time.Second {
+				t.Errorf("%q in %q takes %v", unit, wrap, took)
+			}
+		}
+	}
+}
+
+func FuzzCheck(f *testing.F) {
+	f.Add("<table><tr><td>x<svg><title>y</svg><iframe srcdoc='<p>'>")
+	f.Add("<style>a{b:url(data:image/png;base64,AAAA)}")
+	f.Fuzz(func(t *testing.T, document string) { _ = limits.Check(document) })
+}

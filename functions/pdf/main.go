@@ -1,0 +1,30 @@
+// The function pdf renders HTML to PDF.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"svcapi/functions/pdf/browser"
+	"svcapi/shared/api"
+)
+
+func main() {
+	// Before anything else: what starts from here on must not be able to look into this process.
+	if err := browser.Seclude(); err != nil {
+		fmt.Fprintf(os.Stderr, "{\"level\":\"ERROR\",\"message\":\"start\",\"error\":%q}\n", err)
+		os.Exit(1)
+	}
+	api.Main(
+		func(c config) api.Config { return c.API },
+		func(c config, _ *api.Service, _ aws.Config) ([]api.Route, error) {
+			r, err := newRenderer(c)
+			if err != nil {
+				return nil, err
+			}
+			return []api.Route{r.generate()}, nil
+		},
+	)
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bytes"
+	"compress/zlib"
+	"encoding/binary"
+	"encoding/pem"
+	"hash/crc32"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"svcapi/functions/pdf/browser"
+	"svcapi/local/pdftest"
+)
+
+func TestMain(m *testing.M) { pdftest.Main(m, browser.Seclude) }
+
+// settings are those of the deployed function, with the loopback as public network.
+func settings(t testing.TB, images *httptest.Server) config {
+	c := config{Browser: pdftest.Browser(), MemoryMB: 2048, RenderSeconds: 20, MaxPages: 500}
+	if images != nil {
+		authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: images.Certificate().Raw})
+		c.TestCA = filepath.Join(t.TempDir(), "authority.pem")
+		if err := os.WriteFile(c.TestCA, authority, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c.TestPublicNets = "127.0.0.0/8"
+	}
+	return c
+}
+
+// started returns a renderer with the deployed function's limits.
+func started(t testing.TB, c config) *renderer {
+	t.Helper()
+	t.Setenv("TMPDIR", t.TempDir())
+	r, err := newRenderer(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.browser.Close)
+	if err := r.browser.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func serveImages(t testing.TB, handler http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	s := httptest.NewUnstartedServer(handler)
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s
+}
+
+// chequered is a PNG of so many pixels, in few bytes and little memory: it is written row by row, a bit for each pixel.
+func chequered(width, height int) []byte {
+	var packed bytes.Buffer
+	pixels := zlib.NewWriter(&packed)
+	row := append([]byte{0}, bytes.Repeat([]byte{0xf0}, (width+7)/8)...)
+	for range height {
+		_, _ = pixels.Write(row)
+	}
+	_ = pixels.Close()
+	head := binary.BigEndian.AppendUint32(nil, uint32(width))
+	head = append(binary.BigEndian.AppendUint32(head, uint32(height)), 1, 0, 0, 0, 0) // one bit of grey
+	file := []byte("\x89PNG\r\n\x1a\n")
+	for _, chunk := range []struct {
+		kind string
+		body []byte
+	}{{"IHDR", head}, {"IDAT", packed.Bytes()}, {"IEND", nil}} {
+		file = binary.BigEndian.AppendUint32(file, uint32(len(chunk.body)))
+		sum := crc32.NewIEEE()
+		part := append([]byte(chunk.kind), chunk.body...)
+		_, _ = sum.Write(part)
+		file = append(append(file, part...), sum.Sum(nil)...)
+	}
+	return file
+}
+
+var a4 = browser.Geometry{Size: browser.Sizes["A4"], Margins: browser.Margins{Top: 15, Right: 15, Bottom: 15, Left: 15}}

@@ -1,0 +1,31 @@
+## PDFs: the browser, hostile documents, the gallery, the benchmark
+
+.PHONY: layer poppler test-hostile gallery-pdf bench-pdf build-PdfFunction
+
+test: poppler
+gallery: gallery-pdf
+bench: bench-pdf
+
+layer: ## the browser for PDFs, unpacked in .local as on Lambda; prints its size
+	go run ./local layer
+
+# The tests measure PDFs with a reader that is not the product's.
+poppler:
+	@command -v pdftotext > /dev/null || { \
+		test "$$(id -u)" = 0 || { echo 'poppler is missing: apt-get install poppler-utils, or brew install poppler' >&2; exit 1; }; \
+		apt-get update --quiet && apt-get install --quiet --yes --no-install-recommends poppler-utils; }
+
+test-hostile: poppler ## every hostile document, a storm of kills, 500 renders: about half an hour
+	go test -tags hostile -count=1 -p 1 -timeout 60m -v ./functions/pdf/...
+
+gallery-pdf: poppler
+	go run ./functions/pdf/gallery docs/gallery "$$(go run ./local layer | tail -n 1)"
+
+# Beside the same browser driven by nothing but the bare protocol calls.
+bench-pdf:
+	go test -run '^$$' -bench . -benchtime 20x ./functions/pdf/browser
+
+# The browser is an x86-64 program, so is the function.
+build-PdfFunction:
+	cksum samconfig.toml > $(ARTIFACTS_DIR)/samconfig.cksum
+	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags=-s -o $(ARTIFACTS_DIR)/bootstrap ./functions/pdf

@@ -1,0 +1,103 @@
+// Package chromium finds the browser of the PDF function: the one of its layer, unpacked below .local, or the one that
+// the variable CHROMIUM names.
+package chromium
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"svcapi/local/workdir"
+)
+
+// Variable names a browser to use instead of the layer's.
+const Variable = "CHROMIUM"
+
+// ErrNone says that this machine has no browser for the PDF function.
+var ErrNone = errors.New("no browser for PDFs: the layer's runs on x86-64 Linux only; set " + Variable + " to the path of Chrome or Chromium")
+
+// Path returns the browser's path. The layer is unpacked first where that has not been done since it last changed;
+// processes that need it at once wait for the first one.
+func Path(ctx context.Context, progress func(string)) (string, error) {
+	if path := os.Getenv(Variable); path != "" {
+		if _, err := os.Stat(path); err != nil {
+			return "", fmt.Errorf("%s names no browser: %w", Variable, err)
+		}
+		return path, nil
+	}
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		return "", ErrNone
+	}
+	return unpack(ctx, progress)
+}
+
+// Environment is what the PDF function gets beside the template's variables: the browser's path, or nothing where this
+// machine has none. Then the function does not start, and says so.
+func Environment(ctx context.Context, progress func(string)) (map[string]string, error) {
+	path, err := Path(ctx, progress)
+	if errors.Is(err, ErrNone) {
+		progress(err.Error())
+		return nil, nil
+	}
+	return map[string]string{Variable: path}, err
+}
+
+func unpack(ctx context.Context, progress func(string)) (string, error) {
+	root, err := workdir.Root()
+	if err != nil {
+		return "", err
+	}
+	source := filepath.Join(root, "layers", "chromium")
+	version, err := digest(source)
+	if err != nil {
+		return "", err
+	}
+	layer, err := workdir.Local("layer", version)
+	if err != nil {
+		return "", err
+	}
+	browser := filepath.Join(layer, "chromium", "headless_shell")
+	unlock, err := workdir.Lock(filepath.Join(filepath.Dir(layer), "lock"))
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if _, err := os.Stat(browser); err == nil {
+		return browser, nil
+	}
+	progress("unpacking the browser for PDFs (77 MB, once)")
+	partial := layer + ".partial" // renamed when complete: an interrupted one is never taken for the layer
+	if err := os.RemoveAll(partial); err != nil {
+		return "", err
+	}
+	output, err := exec.CommandContext(ctx, filepath.Join(source, "build.sh"), partial).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("unpacking the browser with npm and node failed (are they installed, and is their registry reachable?): %w\n%s", err, strings.TrimSpace(string(output)))
+	}
+	for line := range strings.Lines(string(output)) {
+		if size, found := strings.CutPrefix(line, "layer: "); found {
+			progress("browser: " + strings.TrimSpace(size))
+		}
+	}
+	return browser, os.Rename(partial, layer)
+}
+
+// digest tells versions of the layer apart.
+func digest(source string) (string, error) {
+	sum := sha256.New()
+	for _, name := range []string{"build.sh", "fonts.conf", "package-lock.json", "package.json"} {
+		content, err := os.ReadFile(filepath.Join(source, name))
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(sum, "%s %d\n%s", name, len(content), content)
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:12], nil
+}
