@@ -304,7 +304,7 @@ func alarmSettings(s *templateFile) (f findings) {
 		for _, metric := range metrics {
 			namespace, rest, _ := strings.Cut(metric, " ")
 			name, _, _ := strings.Cut(rest, " ")
-			if !(namespace == "SVC/${Stage}" && own[name]) && !slices.Contains(awsMetrics[namespace], name) {
+			if (namespace != "SVC/${Stage}" || !own[name]) && !slices.Contains(awsMetrics[namespace], name) {
 				f.add("%s watches %s, which nothing prints", alarm.id, metric)
 			}
 		}

@@ -55,7 +55,7 @@ the answer is lost, repeat the command with the --id that was printed.`,
 			err = s.credits.Grant(ctx, credit.Movement{
 				Project: args[0], ID: key, Credits: credits, Reason: reason, Actor: actor, RequestID: request,
 			})
-			if _, dry := errors.AsType[*dryRun](err); err != nil && !dry {
+			if _, dry := errors.AsType[*dryRunError](err); err != nil && !dry {
 				a.note("If it is not clear whether the grant took effect, repeat the command with --id %s: it counts once.", key)
 			}
 			if err != nil {

@@ -27,11 +27,11 @@ var pricedOperations = []string{
 
 // priceParameter is the stack's parameter for an operation's price: burner_email_shield is PriceBurnerEmailShield.
 func priceParameter(operation string) string {
-	name := "Price"
-	for part := range strings.SplitSeq(operation, "_") {
-		name += strings.ToUpper(part[:1]) + part[1:]
+	parts := strings.Split(operation, "_")
+	for i, part := range parts {
+		parts[i] = strings.ToUpper(part[:1]) + part[1:]
 	}
-	return name
+	return "Price" + strings.Join(parts, "")
 }
 
 // describeStack asks CloudFormation for the stack's address and prices.

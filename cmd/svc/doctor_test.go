@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -55,12 +56,8 @@ func newPatient(t *testing.T) *patient {
 // announce writes the stack's file, with some addresses changed.
 func (p *patient) announce(changes map[string]string) {
 	p.t.Helper()
-	content := map[string]string{}
-	for _, layer := range []map[string]string{p.announced, changes} {
-		for name, value := range layer {
-			content[name] = value
-		}
-	}
+	content := maps.Clone(p.announced)
+	maps.Copy(content, changes)
 	text, err := json.Marshal(content)
 	if err == nil {
 		err = os.WriteFile(p.file, text, 0o600)

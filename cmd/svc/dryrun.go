@@ -14,17 +14,17 @@ import (
 	"svcapi/shared/attr"
 )
 
-// dryRun ends a command with --dry-run at its first write: it was checked as far as that, and nothing was changed.
-type dryRun struct{ writes []string }
+// dryRunError ends a command with --dry-run at its first write: it was checked as far as that, and nothing was changed.
+type dryRunError struct{ writes []string }
 
-func (e *dryRun) Error() string { return "dry run: would " + strings.Join(e.writes, "; ") }
+func (e *dryRunError) Error() string { return "dry run: would " + strings.Join(e.writes, "; ") }
 
 // refuseWrites keeps every AWS client from writing, whatever the command.
 func refuseWrites(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("svc:DryRun",
 		func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
 			if writes := describeWrites(in.Parameters); len(writes) > 0 {
-				return middleware.InitializeOutput{}, middleware.Metadata{}, &dryRun{writes}
+				return middleware.InitializeOutput{}, middleware.Metadata{}, &dryRunError{writes}
 			}
 			return next.HandleInitialize(ctx, in)
 		}), middleware.Before)
@@ -92,7 +92,7 @@ func describeTransacted(w types.TransactWriteItem, one func(string, *string, att
 }
 
 // printDryRun says what a command would have begun with.
-func (a *app) printDryRun(e *dryRun) error {
+func (a *app) printDryRun(e *dryRunError) error {
 	t := table{header: []string{"WOULD"}}
 	for _, w := range e.writes {
 		t.rows = append(t.rows, []string{w})
@@ -108,7 +108,7 @@ func (a *app) printDryRun(e *dryRun) error {
 // confirm asks before something that cannot be taken back, which a dry run never gets to.
 func (a *app) confirm(ctx context.Context, yes bool, question string) error {
 	if a.dryRun {
-		return &dryRun{[]string{"ask: " + question}}
+		return &dryRunError{[]string{"ask: " + question}}
 	}
 	return a.console.confirm(ctx, yes, question)
 }

@@ -115,7 +115,7 @@ func (a *app) report(err error) int {
 	if err == nil {
 		return 0
 	}
-	if dry, ok := errors.AsType[*dryRun](err); ok {
+	if dry, ok := errors.AsType[*dryRunError](err); ok {
 		return a.report(a.printDryRun(dry))
 	}
 	exit, hint := explain(err)
