@@ -10,7 +10,8 @@ LOCAL := .local/bin/local
 help: ## this list
 	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# exec: a signal to make reaches the stack itself.
+# exec: no shell stands between. Ctrl-C reaches the stack itself, and make passes TERM on. A SIGINT
+# that is sent to make alone (kill -INT) is not passed on: end the stack with Ctrl-C or TERM.
 run: $(LOCAL) ## the whole stack until Ctrl-C; PORT=8080 chooses the gateway's port
 	@exec $(LOCAL) run
 

@@ -44,6 +44,7 @@ var rules = []rule{
 		{"StatusCode: '404'", "StatusCode: '403'"},
 		{"        DEFAULT_4XX:\n", "        DEFAULT_4XX:\n          StatusCode: '400'\n"},
 		{"X-SVC-Request-ID: context.requestId", "X-SVC-Request-ID: \"'$context.requestId'\""},
+		{`Cache-Control: "'no-store'"`, `Cache-Control: "no-store"`},
 		{`"request_id":"$context.requestId"`, `"request_id":$context.requestId`},
 		{`"error":{"code":"rate_limit_exceeded"`, `"error":{"code":"too_many"`},
 		{`Retry-After: "'1'"`, `Retry-After: 1`},
@@ -237,6 +238,9 @@ func gatewayResponses(s *templateFile) (f findings) {
 		headers := response.object("ResponseParameters", "Headers")
 		if headers.text("X-SVC-Request-ID") != "context.requestId" {
 			f.add("%s: X-SVC-Request-ID is not the mapping context.requestId", name)
+		}
+		if headers.text("Cache-Control") != "'no-store'" {
+			f.add("%s: Cache-Control is not the static value no-store", name)
 		}
 		if want.status == "429" && !quotedSeconds.MatchString(headers.text("Retry-After")) {
 			f.add("%s: Retry-After is no static number of seconds in single quotes", name)

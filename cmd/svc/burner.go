@@ -22,8 +22,9 @@ func (a *app) burner() *cobra.Command {
 // burnerChange says what a command did to a project's list.
 type burnerChange struct {
 	ProjectID string   `json:"project_id"`
-	Done      string   `json:"done"` // added or removed
-	Domains   []string `json:"domains"`
+	Done      string   `json:"done"`      // added or removed
+	Domains   []string `json:"domains"`   // to which this was done
+	Unchanged []string `json:"unchanged"` // those on the list already, or not on it
 }
 
 // normalDomains brings domains to the form in which they are compared, sorted and each once.
@@ -32,6 +33,11 @@ func normalDomains(texts []string) ([]string, error) {
 	for _, text := range texts {
 		domain, err := address.ASCII(text)
 		if err != nil {
+			if bare := strings.TrimLeft(text, "*.@"); bare != text {
+				if _, err := address.ASCII(bare); err == nil {
+					return nil, &usageError{fmt.Sprintf("%q is no domain: write %s, which covers all beneath it", text, bare)}
+				}
+			}
 			return nil, &usageError{fmt.Sprintf("%q is no domain: it %s", text, err)}
 		}
 		domains = append(domains, domain)
@@ -59,29 +65,49 @@ project's own list is asked before the global one.`,
 }
 
 func (a *app) addDomains(ctx context.Context, s *stack, projectID string, domains []string) error {
-	if _, err := s.load(ctx, projectID); err != nil {
+	on, off, err := s.partDomains(ctx, projectID, domains)
+	if err != nil {
 		return err
 	}
-	if err := s.burners.Add(ctx, projectID, domains...); err != nil {
+	if err := s.burners.Add(ctx, projectID, off...); err != nil {
 		return err
 	}
-	return a.printChange(burnerChange{projectID, "added", domains})
+	return a.printChange(burnerChange{projectID, "added", off, on}, "there already")
 }
 
-func (a *app) printChange(c burnerChange) error {
+// partDomains parts domains by whether they are on the project's list.
+func (s *stack) partDomains(ctx context.Context, projectID string, domains []string) (on, off []string, err error) {
+	if _, err := s.load(ctx, projectID); err != nil {
+		return nil, nil, err
+	}
+	listed, err := s.burners.List(ctx, projectID)
+	on, off = []string{}, []string{}
+	for _, d := range domains {
+		if _, found := slices.BinarySearch(listed, d); found {
+			on = append(on, d)
+		} else {
+			off = append(off, d)
+		}
+	}
+	return on, off, err
+}
+
+func (a *app) printChange(c burnerChange, unchanged string) error {
 	t := table{header: []string{"DOMAIN", "IS"}, empty: "Nothing was changed."}
 	for _, d := range c.Domains {
 		t.rows = append(t.rows, []string{d, c.Done})
+	}
+	for _, d := range c.Unchanged {
+		t.rows = append(t.rows, []string{d, unchanged})
 	}
 	return a.print(c, t)
 }
 
 func (a *app) burnerRemove() *cobra.Command {
 	return &cobra.Command{
-		Use:   "remove PROJECT DOMAIN...",
-		Short: "Take domains off a project's own list",
-		Long: `Take domains off a project's own list. Those that are not on it are passed
-over. The global list is not changed.`,
+		Use:     "remove PROJECT DOMAIN...",
+		Short:   "Take domains off a project's own list",
+		Long:    `Take domains off a project's own list. The global list is not changed.`,
 		Example: "  svc burner remove acme throwaway.example",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: a.on(func(ctx context.Context, s *stack, args []string) error {
@@ -89,13 +115,14 @@ over. The global list is not changed.`,
 			if err != nil {
 				return err
 			}
-			if _, err := s.load(ctx, args[0]); err != nil {
+			on, off, err := s.partDomains(ctx, args[0], domains)
+			if err != nil {
 				return err
 			}
-			if err := s.burners.Remove(ctx, args[0], domains...); err != nil {
+			if err := s.burners.Remove(ctx, args[0], on...); err != nil {
 				return err
 			}
-			return a.printChange(burnerChange{args[0], "removed", domains})
+			return a.printChange(burnerChange{args[0], "removed", on, off}, "not on the list")
 		}),
 	}
 }

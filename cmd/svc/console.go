@@ -61,7 +61,7 @@ func (c console) confirm(ctx context.Context, yes bool, question string) error {
 		return nil
 	}
 	if c.hidden == nil {
-		return &usageError{question + " Add --yes to say so"}
+		return &unconfirmedError{question + " Add --yes to say so"}
 	}
 	fmt.Fprintf(c.errs, "%s [y/N] ", question)
 	answers := make(chan string, 1)
@@ -74,7 +74,7 @@ func (c console) confirm(ctx context.Context, yes bool, question string) error {
 		if answer == "y" || answer == "yes" {
 			return nil
 		}
-		return &usageError{"nothing was done"}
+		return &unconfirmedError{"nothing was done"}
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -55,10 +54,10 @@ the answer is lost, repeat the command with the --id that was printed.`,
 			err = s.credits.Grant(ctx, credit.Movement{
 				Project: args[0], ID: key, Credits: credits, Reason: reason, Actor: actor, RequestID: request,
 			})
-			if _, dry := errors.AsType[*dryRunError](err); err != nil && !dry {
-				a.note("If it is not clear whether the grant took effect, repeat the command with --id %s: it counts once.", key)
-			}
 			if err != nil {
+				if !refusedForSure(err) {
+					a.note("It is not clear whether the grant took effect. Repeat the command with --id %s: it counts once.", key)
+				}
 				return err
 			}
 			balance, err := s.credits.Balance(ctx, args[0])
@@ -192,7 +191,7 @@ func (a *app) creditLedger() *cobra.Command {
 				v := viewEntry(e)
 				views = append(views, v)
 				t.rows = append(t.rows, []string{
-					v.At.Format(time.DateTime), string(v.State), v.effect(), v.Operation, v.Environment, v.Vendor, v.RequestID, v.note(),
+					second(v.At), string(v.State), v.effect(), v.Operation, v.Environment, v.Vendor, v.RequestID, v.note(),
 				})
 			}
 			return a.print(views, t)

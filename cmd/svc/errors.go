@@ -29,6 +29,11 @@ type usageError struct{ text string }
 
 func (e *usageError) Error() string { return e.text }
 
+// unconfirmedError is a command that waits for a yes.
+type unconfirmedError struct{ text string }
+
+func (e *unconfirmedError) Error() string { return e.text }
+
 // signInError is a caller without usable AWS credentials.
 type signInError struct{ cause error }
 
@@ -96,6 +101,9 @@ func explain(err error) (exit int, hint string) {
 	if _, ok := errors.AsType[*usageError](err); ok {
 		return exitUsage, `"svc help", or --help after any command, shows how it is used.`
 	}
+	if _, ok := errors.AsType[*unconfirmedError](err); ok {
+		return exitUsage, ""
+	}
 	for _, a := range adviceByError {
 		if errors.Is(err, a.is) {
 			return a.exit, a.hint
@@ -108,6 +116,20 @@ func explain(err error) (exit int, hint string) {
 		return exitFailed, hintByCode[answered.ErrorCode()]
 	}
 	return exitFailed, ""
+}
+
+// refusedForSure tells whether an error of a movement of credits says that it did not take place.
+func refusedForSure(err error) bool {
+	for _, sure := range []error{credit.ErrOtherMovement, credit.ErrOutOfRange, credit.ErrNoWallet} {
+		if errors.Is(err, sure) {
+			return true
+		}
+	}
+	if _, dry := errors.AsType[*dryRunError](err); dry {
+		return true
+	}
+	answered, ok := errors.AsType[smithy.APIError](err)
+	return ok && hintByCode[answered.ErrorCode()] != ""
 }
 
 // report prints an error and returns the exit code.

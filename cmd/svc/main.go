@@ -5,11 +5,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"svcapi/shared/project"
 )
@@ -64,10 +66,28 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 3 not found, 4 refused, 130 interrupt
 	flags.StringVar(&a.stackName, "stack", "", "name of the CloudFormation stack (default: svc-STAGE)")
 	flags.BoolVar(&a.dryRun, "dry-run", false, "change nothing: check all, and say with what a real run would begin")
 	flags.StringVar(&a.output, "output", outputTable, `"table" for people, "json" for programs`)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return plainFlagError(err) })
 	root.AddCommand(a.project(), a.credential(), a.integration(), a.credit(), a.vendor(), a.sms(), a.burner(), a.rates(),
 		a.price(), a.ledgerGroup(), a.secretsGroup(), a.doctor())
 	completeFlags(root)
 	return root
+}
+
+// flagWants says what a flag of a type takes.
+var flagWants = map[string]string{
+	"int":      "a whole number",
+	"duration": "a time such as 90s or 5m",
+	"bool":     "true or false",
+}
+
+// plainFlagError says what a flag takes in place of what its parser says.
+func plainFlagError(err error) error {
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		if wants := flagWants[invalid.GetFlag().Value.Type()]; wants != "" {
+			return fmt.Errorf("--%s is %s, not %q", invalid.GetFlag().Name, wants, invalid.GetValue())
+		}
+	}
+	return err
 }
 
 // group is a command that only holds others.

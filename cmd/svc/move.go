@@ -73,8 +73,8 @@ once: if the answer is lost, repeat the command with the --id that was printed.`
 			}
 			err = s.credits.Adjust(ctx, credit.Movement{Project: args[0], ID: key, Credits: credits, Reason: reason, Actor: actor, RequestID: request})
 			if err != nil {
-				if _, dry := errors.AsType[*dryRunError](err); !dry {
-					a.note("If it is not clear whether the adjustment took effect, repeat the command with --id %s: it counts once.", key)
+				if !refusedForSure(err) {
+					a.note("It is not clear whether the adjustment took effect. Repeat the command with --id %s: it counts once.", key)
 				}
 				return err
 			}

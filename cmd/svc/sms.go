@@ -54,7 +54,7 @@ func (a *app) uncertainList() *cobra.Command {
 				for _, e := range entries {
 					v := uncertainView{id, e.Key, e.Key.Time(), e.Credits, e.Environment, e.Vendor, e.RequestID}
 					views = append(views, v)
-					t.rows = append(t.rows, []string{id, string(v.ID), v.Began.Format(time.DateTime), grouped(v.Credits), v.Environment, v.Vendor, v.RequestID})
+					t.rows = append(t.rows, []string{id, string(v.ID), second(v.Began), grouped(v.Credits), v.Environment, v.Vendor, v.RequestID})
 				}
 			}
 			return a.print(views, t)

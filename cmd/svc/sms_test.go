@@ -45,7 +45,7 @@ func TestUncertain(t *testing.T) {
 	first, second, third := b.uncertainSMS("acme", "r1"), b.uncertainSMS("acme", "r2"), b.uncertainSMS("other", "r3")
 	resolve := "sms uncertain resolve acme " + first
 	b.runAll([]call{
-		{args: "sms uncertain list", out: []string{`PROJECT +ID +TIME`, `acme +` + first + ` .* 10,000 +production +quicksend +r1\n`, second, `other +` + third}},
+		{args: "sms uncertain list", out: []string{`PROJECT +ID +TIME`, `acme +` + first + ` .*:\d\d UTC +10,000 +production +quicksend +r1\n`, second, `other +` + third}},
 		{args: "sms uncertain list acme", out: []string{first, second}, absent: third},
 		{args: "sms uncertain list nobody", exit: exitNotFound},
 		{args: "credit ledger acme --uncertain", out: []string{"uncertain", "r2"}},

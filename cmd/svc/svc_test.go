@@ -6,14 +6,17 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go"
 
 	"svcapi/local/engine"
 	"svcapi/local/enginetest"
@@ -21,6 +24,7 @@ import (
 	"svcapi/local/secrets"
 	"svcapi/local/template"
 	"svcapi/local/workdir"
+	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/shared/secret"
 )
@@ -192,6 +196,8 @@ func TestProjects(t *testing.T) {
 		{args: "project create Acme --id acme", exit: exitRefused, errs: []string{"project acme: exists already", "another ID"}},
 		{args: "project create Acme --id A", exit: exitUsage, errs: []string{"3 to 32"}},
 		{args: "project create Acme --limit 0", exit: exitUsage, errs: []string{"limit of 0"}},
+		{args: "project create Acme --limit abc", exit: exitUsage, errs: []string{`svc: --limit is a whole number, not "abc"\n`}},
+		{args: "project create Acme --window ten", exit: exitUsage, errs: []string{`svc: --window is a time such as 90s or 5m, not "ten"\n`}},
 		{args: "project create Acme --window 1500ms", exit: exitUsage, errs: []string{"whole seconds"}},
 		{args: "project create Acme --trial --allow 12", exit: exitUsage, errs: []string{"07XXXXXXXX"}},
 		{args: "project create Acme --trial", exit: exitUsage, errs: []string{"--trial needs --allow"}},
@@ -273,7 +279,7 @@ func TestCredentials(t *testing.T) {
 	})
 	live(false, true)
 	b.runAll([]call{
-		{args: "credential revoke " + clientID, exit: exitUsage, errs: []string{"Revoke svc_acme", "--yes"}},
+		{args: "credential revoke " + clientID, exit: exitUsage, errs: []string{`Revoke svc_acme.* Add --yes to say so\n$`}},
 		{args: "credential revoke " + clientID, typed: []string{}, stdin: "n\n", exit: exitUsage, errs: []string{"nothing was done"}},
 	})
 	live(false, true)
@@ -426,10 +432,10 @@ func TestCredits(t *testing.T) {
 	}
 	b.runAll([]call{
 		{args: "credit grant acme 10000000 --reason again --id " + g.ID, out: []string{"Balance +10,000,000 credits"}},
-		{args: "credit grant acme 7 --reason again --id " + g.ID, exit: exitRefused, errs: []string{"another movement", "--id"}},
+		{args: "credit grant acme 7 --reason again --id " + g.ID, exit: exitRefused, errs: []string{"^svc: .*another movement.*\n +Leave --id"}},
 		{args: "credit grant acme 7 --reason more", out: []string{"Balance +10,000,007 credits"}},
 		{args: "credit balance acme", out: []string{"10,000,007 credits"}},
-		{args: "credit ledger acme --days 2", out: []string{`grant +\+10,000,000 .* invoice 2031, by local`, `grant +\+7 .* more, by local`}, absent: "again"},
+		{args: "credit ledger acme --days 2", out: []string{`:\d\d UTC +grant +\+10,000,000 .* invoice 2031, by local`, `grant +\+7 .* more, by local`}, absent: "again"},
 		{args: "credit ledger acme --day 2020-01-01", out: []string{"Nothing moved"}},
 		{args: "credit ledger acme --uncertain", out: []string{"Nothing moved"}},
 	})
@@ -546,6 +552,25 @@ func TestCell(t *testing.T) {
 	for text, want := range map[string]string{"": "-", "Ācme (1)": "Ācme (1)", "a\tb": `"a\tb"`, "\x1b[2J": `"\x1b[2J"`} {
 		if got := cell(text); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}
+
+// TestRefusedForSure: only what certainly did not take place is not to be repeated with its ID.
+func TestRefusedForSure(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		sure bool
+	}{
+		{fmt.Errorf("grant: %w", credit.ErrOutOfRange), true},
+		{credit.ErrOtherMovement, true},
+		{&smithy.GenericAPIError{Code: "AccessDeniedException"}, true},
+		{&smithy.GenericAPIError{Code: "InternalServerError"}, false},
+		{context.DeadlineExceeded, false},
+		{syscall.ECONNREFUSED, false},
+	} {
+		if got := refusedForSure(c.err); got != c.sure {
+			t.Errorf("%v: %v", c.err, got)
 		}
 	}
 }

@@ -36,7 +36,21 @@ type Object struct {
 var (
 	errNoObject = errors.New("must be a JSON object")
 	errNoJSON   = errors.New("must be well-formed JSON: UTF-8, without duplicate names")
+	errTooDeep  = errors.New("must be JSON of at most 10,000 levels")
 )
+
+// maxDepth is how deep jsontext reads.
+const maxDepth = 10_000
+
+// malformed says what is wrong with a text that jsontext does not read. The
+// error of its depth has no name; where it stands tells.
+func malformed(err error) error {
+	var syntax *jsontext.SyntacticError
+	if errors.As(err, &syntax) && strings.Count(string(syntax.JSONPointer), "/") >= maxDepth {
+		return errTooDeep
+	}
+	return errNoJSON
+}
 
 // parseObject reads one JSON object and nothing after it. An empty text counts
 // as an empty object. Duplicate names and invalid UTF-8 are malformed, at any depth.
@@ -48,27 +62,27 @@ func parseObject(text []byte, path string, problems Problems) (Object, error) {
 	d := jsontext.NewDecoder(bytes.NewReader(text))
 	if d.PeekKind() != '{' {
 		if _, err := d.ReadValue(); err != nil {
-			return o, errNoJSON
+			return o, malformed(err)
 		}
 		return o, errNoObject
 	}
 	if _, err := d.ReadToken(); err != nil {
-		return o, errNoJSON
+		return o, malformed(err)
 	}
 	for d.PeekKind() == '"' {
 		name, err := d.ReadToken()
 		if err != nil {
-			return o, errNoJSON
+			return o, malformed(err)
 		}
 		key := name.String()
 		value, err := d.ReadValue()
 		if err != nil {
-			return o, errNoJSON
+			return o, malformed(err)
 		}
 		o.members[key] = value.Clone()
 	}
 	if _, err := d.ReadToken(); err != nil {
-		return o, errNoJSON
+		return o, malformed(err)
 	}
 	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
 		return o, errNoJSON

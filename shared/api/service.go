@@ -24,6 +24,7 @@ import (
 	"io"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -116,7 +117,11 @@ func (s *Service) serve(ctx context.Context, x *exchange, route Route, parameter
 	if len(body) > maxBody {
 		return nil, errTooLarge
 	}
-	x.record, x.environment, err = s.projects.Authenticate(ctx, header.Get("X-API-KEY"), header.Get("X-API-SECRET"), header.Get("X-ENV"))
+	clientID, secret, env, ok := credentials(header)
+	if !ok {
+		return nil, errUnauthorized
+	}
+	x.record, x.environment, err = s.projects.Authenticate(ctx, clientID, secret, env)
 	if errors.Is(err, project.ErrUnauthorized) {
 		return nil, errUnauthorized
 	}
@@ -146,6 +151,19 @@ func (s *Service) serve(ctx context.Context, x *exchange, route Route, parameter
 		return nil, err
 	}
 	return s.perform(ctx, x, job, reservation, nil)
+}
+
+// credentials takes the headers that authenticate. One that stands twice with
+// different values matches no credentials: which of them counts is not for
+// whoever stands between to choose.
+func credentials(header http.Header) (clientID, secret, env string, ok bool) {
+	for name, into := range map[string]*string{"X-API-KEY": &clientID, "X-API-SECRET": &secret, "X-ENV": &env} {
+		*into = header.Get(name)
+		if slices.ContainsFunc(header.Values(name), func(v string) bool { return v != *into }) {
+			return "", "", "", false
+		}
+	}
+	return clientID, secret, env, true
 }
 
 // read takes the body apart.

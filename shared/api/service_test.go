@@ -263,6 +263,38 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
+// The contract: authentication, 401. Headers that contradict themselves match no credentials.
+func TestContradictoryCredentials(t *testing.T) {
+	h := build(t)
+	handler := Lambda(h.Handler(operation(false, func(context.Context) (*Result, error) { return &Result{}, nil })))
+	for _, c := range []struct {
+		name, header string
+		values       []string
+		want         int
+	}{
+		{"once each", "X-ENV", nil, 200},
+		{"the same twice", "X-API-KEY", []string{h.client, h.client}, 200},
+		{"two client IDs", "X-API-KEY", []string{h.client, "svc_other_aaaaaaaa"}, 401},
+		{"two client IDs, the right one last", "X-API-KEY", []string{"svc_other_aaaaaaaa", h.client}, 401},
+		{"two secrets", "X-API-SECRET", []string{h.secret, "svcs_other"}, 401},
+		{"one empty secret", "X-API-SECRET", []string{h.secret, ""}, 401},
+		{"two environments", "X-ENV", []string{"development", "production"}, 401},
+		{"an environment twice", "X-ENV", []string{"dev", "dev"}, 200},
+		{"others between", "X-API-SECRET", []string{h.secret, "svcs_other", h.secret}, 401},
+	} {
+		headers := map[string][]string{"X-API-KEY": {h.client}, "X-API-SECRET": {h.secret}}
+		if c.values != nil {
+			headers[c.header] = c.values
+		}
+		response, err := handler(t.Context(), events.APIGatewayProxyRequest{
+			HTTPMethod: "POST", Path: "/test", MultiValueHeaders: headers, Body: `{"text":"a"}`,
+		})
+		if err != nil || response.StatusCode != c.want {
+			t.Errorf("%s: %d %s, %v; want %d", c.name, response.StatusCode, response.Body, err, c.want)
+		}
+	}
+}
+
 // The work ends at the gateway's limit less what capture and answer need, and
 // a replayed event's old time is not believed.
 func TestDeadline(t *testing.T) {

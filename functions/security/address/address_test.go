@@ -1,6 +1,7 @@
 package address
 
 import (
+	"errors"
 	"net/mail"
 	"strings"
 	"testing"
@@ -79,7 +80,8 @@ var validAddresses = []struct{ address, domain, source string }{
 	{"a@ex--ample.com", "ex--ample.com", "RFC 5890, 2.3.1: reserved LDH labels are LDH labels"},
 	{"a@1.example", "1.example", "RFC 1123, 2.1: a label may begin with a digit"},
 	{"a@3com.com", "3com.com", "RFC 1123, 2.1"},
-	{"a@123.456", "123.456", "RFC 5322, 3.4.1: dot-atom"},
+	{"a@123.example", "123.example", "RFC 5322, 3.4.1: dot-atom"},
+	{"a@example.c0m", "example.c0m", "RFC 3696, 2: not all of the last label's characters are digits"},
 	{"a@EXAMPLE.Co.Uk", "example.co.uk", "RFC 1035, 2.3.3"},
 	{"a@" + label63 + ".com", label63 + ".com", "RFC 1035, 2.3.4: 63 octets"},
 	{"a@" + strings.Repeat("a.", 120) + "com", strings.Repeat("a.", 120) + "com", "RFC 1035, 2.3.4"},
@@ -166,6 +168,9 @@ var invalidAddresses = []struct{ address, source string }{
 	{"a@[]", "RFC 5322, 3.4.1: domain literal"},
 	// Domains: RFC 1035, RFC 1123
 	{"a@localhost", "one label"},
+	{"a@123.456", "RFC 3696, 2: a last label of digits only"},
+	{"a@192.0.2.1", "RFC 3696, 2: an address is no domain"},
+	{"a@example.１２", "RFC 3696, 2, after UTS 46 mapping"},
 	{"a@com", "one label"},
 	{"a@example.com.", "RFC 1034, 3.1: trailing dot"},
 	{"a@example.com..", "RFC 1034, 3.1"},
@@ -222,6 +227,41 @@ func TestInvalidAddresses(t *testing.T) {
 	for _, c := range invalidAddresses {
 		if domain, err := Domain(c.address); err == nil {
 			t.Errorf("%q is taken, domain %q (%s)", c.address, domain, c.source)
+		}
+	}
+}
+
+// What is wrong is said, not only that something is.
+func TestFaults(t *testing.T) {
+	for _, c := range []struct {
+		address string
+		want    error
+	}{
+		{"a", errAt}, {"a@", errAt}, {"example.com", errAt},
+		{"@example.com", errNoLocal}, {"@", errNoLocal},
+		{"a@b@example.com", errOneAt}, {"a@@example.com", errOneAt},
+		{".a@example.com", errDots}, {"a.@example.com", errDots}, {"a..b@example.com", errDots},
+		{"a,b@example.com", errLocal}, {"mailto:a@example.com", errLocal}, {"a\x00@example.com", errLocal},
+		{"a b@example.com", errSpace}, {" a@example.com", errSpace}, {"a@example.com ", errSpace}, {"a@exam ple.com", errSpace},
+		{"a@example.com\r\n", errSpace}, {"\u00a0a@example.com", errSpace}, {"a\t@example.com", errSpace},
+		{"John Doe <john@example.com>", errBare}, {"<john@example.com>", errBare},
+		{"(comment)a@example.com", errComment}, {"a@example.com(comment)", errComment},
+		{`"a@example.com`, errQuoted}, {`"a"b@example.com`, errQuoted}, {`"\`, errQuoted},
+		{"ü@example.com", errASCII}, {"a＠example.com", errAt},
+		{local64 + "a@example.com", errLocalLen},
+		{"a@[192.0.2.1]", errLiteral},
+		{"a@exa_mple.com", errUnderscore}, {"a@_dmarc.example.com", errUnderscore},
+		{"a@example.com.", errLastDot}, {"a@例え。", errLastDot}, {"a@.", errLastDot},
+		{"a@.example.com", errEmptyLabel}, {"a@example..com", errEmptyLabel},
+		{"a@localhost", errLabels},
+		{"a@-example.com", errHyphen}, {"a@example-.com", errHyphen},
+		{"a@" + label63 + "b.com", errLabelLen}, {"a@" + strings.Repeat("ü", 60) + ".com", errLabelLen},
+		{"a@" + strings.Repeat("a.", 126) + "com", errDomainLen}, {"a@" + strings.Repeat("a.", 200) + "com", errDomainLen},
+		{"a@123.456", errNumeric}, {"a@192.0.2.1", errNumeric},
+		{"a@exa!mple.com", errDomain}, {"a@xn--0.com", errDomain}, {"a@\xff.com", errDomain},
+	} {
+		if _, err := Domain(c.address); !errors.Is(err, c.want) {
+			t.Errorf("%q: %v, want: %v", c.address, err, c.want)
 		}
 	}
 }
