@@ -10,7 +10,8 @@ LOCAL := .local/bin/local
 help: ## this list
 	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# exec: a signal to make reaches the stack itself.
+# exec: no shell stands between. Ctrl-C reaches the stack itself, and make passes TERM on. A SIGINT
+# that is sent to make alone (kill -INT) is not passed on: end the stack with Ctrl-C or TERM.
 run: $(LOCAL) ## the whole stack until Ctrl-C; PORT=8080 chooses the gateway's port
 	@exec $(LOCAL) run
 
@@ -117,9 +118,20 @@ $(NPM): tools/npm/package-lock.json
 $(LINT): tools/go.mod
 	go build -C tools -o ../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
-# sam build calls build-<logical ID> with ARTIFACTS_DIR.
+## Release
+
+VERSION ?= $(shell awk '/^## \[?[0-9]/ { gsub(/[][]/, "", $$2); print $$2; exit }' CHANGELOG.md)
+
+.PHONY: package
+
+package: ## zips, template, svc, bill of materials and checksums in dist/; the same source gives the same bytes
+	go run ./release $(VERSION) dist
+
+# sam build calls build-<logical ID> with ARTIFACTS_DIR. The digest makes a change of parameters a new version: SAM
+# counts the names of parameters into a version, not their values.
 build-%Function:
-	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go build -trimpath -tags lambda.norpc -ldflags=-s \
+	cksum samconfig.toml > $(ARTIFACTS_DIR)/samconfig.cksum
+	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags=-s \
 		-o $(ARTIFACTS_DIR)/bootstrap ./functions/$(shell echo '$*' | tr A-Z a-z)
 
 include functions/barcode/barcode.mk

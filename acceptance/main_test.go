@@ -41,6 +41,7 @@ type system struct {
 	cache   time.Duration // how long functions remember a project's record, and a bit
 	stack   *stack.Stack  // nil: a deployed one
 	narrow  *narrow
+	witness *witness
 
 	mu       sync.Mutex
 	secrets  []string         // client secrets that were shown
@@ -80,6 +81,9 @@ func run(m *testing.M) (code int) {
 		slices.Sort(sut.notRun)
 		fmt.Printf("not run, as they need the sandbox, the logs or the tables of a local stack, or leave to send:\n  %s\n", strings.Join(sut.notRun, "\n  "))
 		return code
+	}
+	if flag.Lookup("test.run").Value.String() == "" { // all tests have run: what they did not use is not used
+		code = max(code, failed(sut.audit(context.Background())))
 	}
 	return max(code, failed(sut.close()))
 }
@@ -121,8 +125,10 @@ func (s *system) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.witness = newWitness()
 	s.stack, err = stack.Start(ctx, stack.Options{
-		LogDir: filepath.Join(s.dir, ".local", "logs"), DemoFile: filepath.Join(s.dir, ".local", "demo.json"),
+		Through: s.witness.through,
+		LogDir:  filepath.Join(s.dir, ".local", "logs"), DemoFile: filepath.Join(s.dir, ".local", "demo.json"),
 		Concurrency: 32, Environment: environment,
 		Parameters: map[string]string{"ProjectCacheSeconds": "1", "PlaygroundOrigin": playgroundOrigin, "MmdbDirectory": databases},
 	})
@@ -130,7 +136,7 @@ func (s *system) start(ctx context.Context) error {
 		return err
 	}
 	s.baseURL = s.stack.BaseURL
-	s.narrow, err = startNarrow(ctx, s.stack, filepath.Join(s.dir, "narrow"))
+	s.narrow, err = startNarrow(ctx, s.stack, filepath.Join(s.dir, "narrow"), s.witness)
 	return err
 }
 
@@ -145,6 +151,7 @@ func (s *system) close() error {
 		errs = append(errs, err, running.Close())
 	}
 	s.narrow.recorder.server.Close()
+	s.witness.close()
 	s.images.Close()
 	return errors.Join(errs...)
 }

@@ -39,7 +39,7 @@ type narrow struct {
 
 const narrowStage = "narrow"
 
-func startNarrow(ctx context.Context, first *stack.Stack, logs string) (*narrow, error) {
+func startNarrow(ctx context.Context, first *stack.Stack, logs string, w *witness) (*narrow, error) {
 	n := &narrow{db: engine.Client(first.DynamoDBURL)}
 	var err error
 	if n.recorder, err = startRecorder(first.DynamoDBURL); err != nil {
@@ -49,7 +49,7 @@ func startNarrow(ctx context.Context, first *stack.Stack, logs string) (*narrow,
 	if err := os.Setenv(engine.EndpointVariable, n.recorder.server.URL); err != nil {
 		return nil, err
 	}
-	n.stack, err = stack.Start(ctx, stack.Options{LogDir: logs, Concurrency: 1, Parameters: map[string]string{"Stage": narrowStage}})
+	n.stack, err = stack.Start(ctx, stack.Options{LogDir: logs, Concurrency: 1, Through: w.through, Parameters: map[string]string{"Stage": narrowStage}})
 	if set {
 		os.Setenv(engine.EndpointVariable, before)
 	} else {

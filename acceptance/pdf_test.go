@@ -43,19 +43,15 @@ func (s *system) serveImages() (map[string]string, error) {
 	if err := png.Encode(&picture, image.NewGray(image.Rect(0, 0, 200, 100))); err != nil {
 		return nil, err
 	}
-	random, noise := rand.New(rand.NewPCG(1, 1)), image.NewRGBA(image.Rect(0, 0, 1000, 390))
 	s.images = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Lock()
 		asked.paths = append(asked.paths, r.URL.Path)
 		asked.Unlock()
 		switch {
-		case strings.HasPrefix(r.URL.Path, "/noise/"): // 1.2 MB each, and none like another
-			asked.Lock()
-			defer asked.Unlock()
-			for i := range noise.Pix {
-				noise.Pix[i] = byte(random.Uint32()) | byte(i%4/3*255)
-			}
-			_ = png.Encode(w, noise)
+		case strings.HasPrefix(r.URL.Path, "/noise/"):
+			var n int
+			_, _ = fmt.Sscanf(r.URL.Path, "/noise/%d/", &n)
+			_, _ = w.Write(noise()[n%noises])
 		case strings.HasSuffix(r.URL.Path, ".png"):
 			_, _ = w.Write(picture.Bytes())
 		case strings.HasSuffix(r.URL.Path, ".svg"):
@@ -72,6 +68,24 @@ func (s *system) serveImages() (map[string]string, error) {
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.images.Certificate().Raw})
 	return map[string]string{"SVC_TEST_PUBLIC_NETS": "127.0.0.1/32", "SVC_TEST_CA": authority}, os.WriteFile(authority, certificate, 0o600)
 }
+
+const noises = 5
+
+// noise is pictures of 1.2 MB each that do not compress, and none like another. They are made before a document asks for
+// them: drawn on demand, under the race detector, one takes longer than an image may.
+var noise = sync.OnceValue(func() [noises][]byte {
+	random, picture := rand.New(rand.NewPCG(1, 1)), image.NewRGBA(image.Rect(0, 0, 1000, 390))
+	var all [noises][]byte
+	for n := range all {
+		for i := range picture.Pix {
+			picture.Pix[i] = byte(random.Uint32()) | byte(i%4/3*255)
+		}
+		var encoded bytes.Buffer
+		_ = (&png.Encoder{CompressionLevel: png.NoCompression}).Encode(&encoded, picture)
+		all[n] = encoded.Bytes()
+	}
+	return all
+})
 
 // printing connects the project to the built-in converter.
 func (p *tenant) printing(t *testing.T, mode project.Mode) *tenant {
@@ -239,6 +253,7 @@ func TestPDFDocuments(t *testing.T) {
 	t.Parallel()
 	p := plan{}.make(t).printing(t, project.BYOK)
 	host := sut.images.URL
+	noise()
 	noisy := func(n int) (html string) {
 		for i := range n {
 			html += fmt.Sprintf("<img width=90 src='%s/noise/%d/ID'>", host, i)

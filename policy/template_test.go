@@ -30,17 +30,21 @@ func (f *findings) add(format string, args ...any) { *f = append(*f, fmt.Sprintf
 // edit replaces the first occurrence of old in template.yaml.
 type edit struct{ old, with string }
 
-// rules are the policies over template.yaml. Each has edits that break it, and has to notice every one.
-var rules = []struct {
+// rule is a policy over a template. It has edits that break it, and has to notice every one.
+type rule struct {
 	name   string
 	check  func(*templateFile) findings
 	breaks []edit
-}{
+}
+
+// rules are the policies over template.yaml.
+var rules = []rule{
 	{"gateway responses have the envelope", gatewayResponses, []edit{
 		{"        THROTTLED:", "        THROTTLE:"},
 		{"StatusCode: '404'", "StatusCode: '403'"},
 		{"        DEFAULT_4XX:\n", "        DEFAULT_4XX:\n          StatusCode: '400'\n"},
 		{"X-SVC-Request-ID: context.requestId", "X-SVC-Request-ID: \"'$context.requestId'\""},
+		{`Cache-Control: "'no-store'"`, `Cache-Control: "no-store"`},
 		{`"request_id":"$context.requestId"`, `"request_id":$context.requestId`},
 		{`"error":{"code":"rate_limit_exceeded"`, `"error":{"code":"too_many"`},
 		{`Retry-After: "'1'"`, `Retry-After: 1`},
@@ -88,9 +92,14 @@ var rules = []struct {
 		{"Resource: !GetAtt Projects.Arn", "Resource: !GetAtt Project.Arn"},
 		{"secret:svc/${Stage}/sms/*", "secret:svc/${Stage}/*"},
 		{"Sid: LoadProject", "Sid: ReadBalance"},
+		{"Sid: LoadProject\n                Effect: Allow", "Sid: LoadProject\n                Effect: allow"},
+		{"              - Sid: ReadBalance", "              - Sid: ReadBalanceAgain\n                Effect: Allow\n                Action: dynamodb:GetItem\n                Resource: !GetAtt Wallets.Arn\n              - Sid: ReadBalance"},
+		{"Resource: !GetAtt SmsLogGroup.Arn", "Resource: !GetAtt BarcodeLogGroup.Arn"},
+		{"Action: logs:PutLogEvents", "Action: logs:PutLogEvent"},
+		{"Action: logs:PutLogEvents", "Action: logs:DeleteLogGroup"},
+		{"      Role: !GetAtt SmsRole.Arn\n", ""},
+		{"Role: !GetAtt SmsRole.Arn", "Role: !GetAtt BarcodeRole.Arn"},
 		{"dynamodb:LeadingKeys: project#*", "dynamodb:LeadingKeys: '*'"},
-		{"Effect: Allow", "Effect: allow"},
-		{"            - Sid: ReadEntry", "            - Sid: ReadEntryAgain\n              Effect: Allow\n              Action: dynamodb:GetItem\n              Resource: !GetAtt Wallets.Arn\n            - Sid: ReadEntry"},
 	}},
 	{"tables have the keys and the protection of their kind", tables, []edit{
 		{"BillingMode: PAY_PER_REQUEST", "BillingMode: PAY_PER_REQUESTS"},
@@ -116,9 +125,13 @@ var rules = []struct {
 		{"      Timeout: 55", "      Timeout: 65"},
 	}},
 	{"deployments and transfers use names that exist", enumerations, []edit{
-		{"      Description: SMS send and balance\n", "      Description: SMS send and balance\n      DeploymentPreference: {Type: Canary10Percent5Minute}\n"},
+		{"      - Canary10Percent5Minutes\n", "      - Canary10Percent5Minute\n"},
+		{"AllowedValues: [Active, PassThrough]", "AllowedValues: [ACTIVE, PassThrough]"},
 		{"            Method: any\n", "            Method: any\n            ResponseTransferMode: STREAM\n"},
 		{"      Description: SMS send and balance\n", "      Description: SMS send and balance\n      Tracing: ACTIVE\n"},
+		{"ComparisonOperator: GreaterThanOrEqualToThreshold", "ComparisonOperator: GreaterOrEqualToThreshold"},
+		{"TreatMissingData: notBreaching", "TreatMissingData: notbreaching"},
+		{"Statistic: Sum", "Statistic: Total"},
 		{"SystemLogLevel: WARN", "SystemLogLevel: ERROR"},
 	}},
 	{"every parameter is described, grouped and used", parameters, []edit{
@@ -151,17 +164,20 @@ var rules = []struct {
 	}},
 }
 
-func TestTemplate(t *testing.T) {
+func TestTemplate(t *testing.T) { test(t, rules, current(t)) }
+
+// test checks the rules against a template, and against a copy of it with each of their edits.
+func test(t *testing.T, rules []rule, s *templateFile) {
 	for _, rule := range rules {
 		t.Run(rule.name, func(t *testing.T) {
-			s := current(t)
+			t.Parallel()
 			for _, finding := range rule.check(s) {
 				t.Error(finding)
 			}
 			for _, broken := range rule.breaks {
 				text := strings.Replace(s.text, broken.old, broken.with, 1)
 				if text == s.text {
-					t.Errorf("template.yaml does not hold %q", broken.old)
+					t.Errorf("the template does not hold %q", broken.old)
 					continue
 				}
 				copied, err := parse(text)
@@ -222,6 +238,9 @@ func gatewayResponses(s *templateFile) (f findings) {
 		headers := response.object("ResponseParameters", "Headers")
 		if headers.text("X-SVC-Request-ID") != "context.requestId" {
 			f.add("%s: X-SVC-Request-ID is not the mapping context.requestId", name)
+		}
+		if headers.text("Cache-Control") != "'no-store'" {
+			f.add("%s: Cache-Control is not the static value no-store", name)
 		}
 		if want.status == "429" && !quotedSeconds.MatchString(headers.text("Retry-After")) {
 			f.add("%s: Retry-After is no static number of seconds in single quotes", name)
@@ -398,6 +417,7 @@ var (
 		"dynamodb:Scan", "dynamodb:UpdateItem",
 	}
 	secretActions = []string{"secretsmanager:GetSecretValue"}
+	logActions    = []string{"logs:CreateLogStream", "logs:PutLogEvents"}
 	secretARN     = regexp.MustCompile(`^arn:\$\{AWS::Partition\}:secretsmanager:\$\{AWS::Region\}:\$\{AWS::AccountId\}:secret:svc/\$\{Stage\}/([a-z]+)(/managed)?/\*$`)
 	// secretKinds are the kinds of secret of functions that are not named for theirs.
 	secretKinds = map[string]string{"ratesync": "currency"}
@@ -410,9 +430,13 @@ func statements(s *templateFile) (f findings) {
 	}
 	for _, function := range s.functions() {
 		sids, needs := map[string]bool{}, map[string]bool{}
-		for _, policy := range function.properties.list("Policies") {
-			document, ok := policy.(object)
-			if !ok || document.text("Version") != "2012-10-17" {
+		role := s.role(function)
+		if role.id != strings.TrimSuffix(function.id, "Function")+"Role" || len(function.properties.list("Policies")) > 0 {
+			f.add("%s: its role is %q, want one of its own with all of its policies", function.id, role.id)
+		}
+		own := strings.TrimSuffix(function.id, "Function") + "LogGroup"
+		for _, document := range s.policies(function) {
+			if document.text("Version") != "2012-10-17" {
 				f.add("%s: a policy is not written out in the language of 2012-10-17", function.id)
 				continue
 			}
@@ -443,12 +467,16 @@ func statements(s *templateFile) (f findings) {
 					if !slices.Contains(tableActions, action) {
 						f.add("%s/%s: %v is no action on a table", function.id, sid, statement["Action"])
 					}
+				case len(parts) == 2 && parts[1] == "Arn" && parts[0] == own:
+					if !slices.Contains(logActions, action) {
+						f.add("%s/%s: %v is no action on a log", function.id, sid, statement["Action"])
+					}
 				case arn != nil && arn[1] == cmp.Or(secretKinds[function.folder()], function.folder()):
 					if !slices.Contains(secretActions, action) {
 						f.add("%s/%s: %v is no action on a secret", function.id, sid, statement["Action"])
 					}
 				default:
-					f.add("%s/%s: %v is no table of the template, nor the function's own secrets", function.id, sid, statement["Resource"])
+					f.add("%s/%s: %v is no table of the template, nor the function's own log or secrets", function.id, sid, statement["Resource"])
 				}
 			}
 		}
@@ -596,14 +624,28 @@ var enumerated = map[string][]string{
 	"ResponseTransferMode": {"BUFFERED", "RESPONSE_STREAM"},
 	"Tracing":              {"Active", "PassThrough", "Disabled"},
 	"SystemLogLevel":       {"DEBUG", "INFO", "WARN"},
+	"Statistic":            {"Average", "Maximum", "Minimum", "SampleCount", "Sum"},
+	"TreatMissingData":     {"breaching", "ignore", "missing", "notBreaching"},
+	"ComparisonOperator": {
+		"GreaterThanOrEqualToThreshold", "GreaterThanThreshold", "LessThanOrEqualToThreshold", "LessThanThreshold",
+	},
+	"SSEType": {"KMS"},
 }
 
 func enumerations(s *templateFile) (f findings) {
-	walk(s.doc, "", func(path, key string, value any) {
+	walk(object{"Globals": s.doc["Globals"], "Resources": s.doc["Resources"]}, "", func(path, key string, value any) {
 		for at, allowed := range enumerated {
-			text, ok := value.(string)
-			if ok && strings.HasSuffix("/"+path+"/"+key, "/"+at) && !slices.Contains(allowed, text) {
-				f.add("%s/%s: %s is none of %v", path, key, text, allowed)
+			if !strings.HasSuffix("/"+path+"/"+key, "/"+at) {
+				continue
+			}
+			texts := s.doc.list("Parameters", ref(value), "AllowedValues")
+			if text, ok := value.(string); ok {
+				texts = []any{text}
+			}
+			for _, text := range texts {
+				if name, _ := text.(string); !slices.Contains(allowed, name) {
+					f.add("%s/%s: %v is none of %v", path, key, text, allowed)
+				}
 			}
 		}
 	})
@@ -685,7 +727,7 @@ func environments(s *templateFile) (f findings) {
 			}
 		}
 		// Every function can be pointed at an emulator of each service that it may use.
-		uses := fmt.Sprint(function.properties.list("Policies"))
+		uses := fmt.Sprint(s.policies(function))
 		for service, variable := range map[string]string{
 			"dynamodb:": "AWS_ENDPOINT_URL_DYNAMODB", "secretsmanager:": "AWS_ENDPOINT_URL_SECRETS_MANAGER",
 		} {
@@ -711,7 +753,7 @@ func environments(s *templateFile) (f findings) {
 func tableNames(s *templateFile) (f findings) {
 	for _, function := range s.functions() {
 		variables := function.properties.object("Environment", "Variables")
-		uses := fmt.Sprint(function.properties.list("Policies"))
+		uses := fmt.Sprint(s.policies(function))
 		for _, table := range s.resources("AWS::DynamoDB::Table") {
 			variable := strings.ToUpper(table.id) + "_TABLE"
 			got, want := variables.text(variable, "Fn::Sub"), table.properties.text("TableName", "Fn::Sub")

@@ -258,3 +258,24 @@ func walk(value any, path string, visit func(path, key string, value any)) {
 		}
 	}
 }
+
+// role is the role that a function names, the zero resource where it names none of the template.
+func (s *templateFile) role(function resource) resource {
+	parts := function.properties.list("Role", "Fn::GetAtt")
+	for _, role := range s.resources("AWS::IAM::Role") {
+		if len(parts) == 2 && parts[0] == role.id && parts[1] == "Arn" {
+			return role
+		}
+	}
+	return resource{}
+}
+
+// policies are the documents of the policies that stand in a function's role.
+func (s *templateFile) policies(function resource) []object {
+	var out []object
+	for _, item := range s.role(function).properties.list("Policies") {
+		policy, _ := item.(object)
+		out = append(out, policy.object("PolicyDocument"))
+	}
+	return out
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go/middleware"
 	"github.com/caarlos0/env/v11"
 	"github.com/spf13/cobra"
 
@@ -32,8 +34,8 @@ import (
 type app struct {
 	console
 
-	local                          bool
-	stage, region, profile, output string
+	local, dryRun                             bool
+	stage, region, profile, output, stackName string
 
 	// started tells that the arguments were understood and the command runs.
 	started bool
@@ -55,11 +57,18 @@ type stack struct {
 	aws aws.Config
 	// actor names the caller for the ledger.
 	actor func(context.Context) (string, error)
+	// deployed is what was deployed beside tables and secrets.
+	deployed func(context.Context) (deployed, error)
+	// db and vault are the clients below the stores.
+	db    *dynamodb.Client
+	vault *secretsmanager.Client
 }
 
 // environment is what svc itself takes from the environment; the AWS SDK takes its own.
 type environment struct {
 	Stage string `env:"SVC_STAGE" envDefault:"dev"`
+	// KMSKey encrypts the secrets that svc makes; empty: AWS's own key.
+	KMSKey string `env:"SVC_KMS_KEY"`
 }
 
 // An operator may be far from the region: more patience than a function has.
@@ -89,6 +98,9 @@ func (a *app) open(ctx context.Context) (*stack, error) {
 	if a.profile != "" {
 		options = append(options, config.WithSharedConfigProfile(a.profile))
 	}
+	if a.dryRun {
+		options = append(options, config.WithAPIOptions([]func(*middleware.Stack) error{refuseWrites}))
+	}
 	cfg, err := awsclient.Load(ctx, options...)
 	if err != nil {
 		return nil, &signInError{err}
@@ -99,7 +111,7 @@ func (a *app) open(ctx context.Context) (*stack, error) {
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
 		return nil, &signInError{err}
 	}
-	return newStack(a.stage, cfg,
+	s := newStack(a.stage, cfg,
 		awsclient.DynamoDB(cfg, patientDynamoDB),
 		awsclient.Secrets(cfg, patientSecrets),
 		upstream.Config{TimeoutSeconds: vendorPatience},
@@ -109,15 +121,22 @@ func (a *app) open(ctx context.Context) (*stack, error) {
 				return "", fmt.Errorf("ask AWS who you are: %w", err)
 			}
 			return *who.Arn, nil
-		}), nil
+		})
+	s.secrets = s.secrets.WithKey(e.KMSKey)
+	s.deployed = func(ctx context.Context) (deployed, error) {
+		return describeStack(ctx, cfg, cmp.Or(a.stackName, "svc-"+a.stage))
+	}
+	return s, nil
 }
 
 // localStack is what the local stack writes to .local/demo.json, as far as it is used here.
 type localStack struct {
-	Stage       string `json:"stage"`
-	DynamoDBURL string `json:"dynamodb_url"`
-	SecretsURL  string `json:"secrets_url"`
-	SandboxURL  string `json:"sandbox_url"`
+	Stage       string           `json:"stage"`
+	DynamoDBURL string           `json:"dynamodb_url"`
+	SecretsURL  string           `json:"secrets_url"`
+	BaseURL     string           `json:"base_url"`
+	Prices      map[string]int64 `json:"prices"`
+	SandboxURL  string           `json:"sandbox_url"`
 }
 
 // localAccessKey is one of those that the sandbox takes for a function's role.
@@ -141,11 +160,15 @@ func (a *app) openLocal(ctx context.Context) (*stack, error) {
 	if err != nil {
 		return nil, err
 	}
+	if a.dryRun {
+		cfg.APIOptions = append(cfg.APIOptions, refuseWrites)
+	}
 	s := newStack(running.Stage, cfg,
 		awsclient.DynamoDB(cfg, patientDynamoDB, func(o *dynamodb.Options) { o.BaseEndpoint = &running.DynamoDBURL }),
 		awsclient.Secrets(cfg, patientSecrets, func(o *secretsmanager.Options) { o.BaseEndpoint = &running.SecretsURL }),
 		upstream.Config{TimeoutSeconds: vendorPatience, Local: true},
 		func(context.Context) (string, error) { return "local", nil })
+	s.deployed = func(context.Context) (deployed, error) { return deployed{running.BaseURL, running.Prices}, nil }
 	s.sandbox = running.SandboxURL
 	return s, nil
 }
@@ -187,6 +210,8 @@ func newStack(stage string, cfg aws.Config, db *dynamodb.Client, secrets *secret
 		vendors:  upstream.New(vendors),
 		aws:      cfg,
 		actor:    actor,
+		db:       db,
+		vault:    secrets,
 	}
 }
 
@@ -210,6 +235,9 @@ func (a *app) on(do func(ctx context.Context, s *stack, args []string) error) fu
 		return do(cmd.Context(), s, args)
 	}
 }
+
+// table is the name of one of the stage's tables.
+func (s *stack) table(name string) string { return "svc-" + s.stage + "-" + name }
 
 // load reads a project that must be there.
 func (s *stack) load(ctx context.Context, projectID string) (*project.Record, error) {

@@ -14,7 +14,7 @@ import (
 
 func (a *app) credit() *cobra.Command {
 	return group("credit", "Grant credits, show balances and the ledger (1 USD is 1,000,000 credits)",
-		a.creditGrant(), a.creditBalance(), a.creditLedger())
+		a.creditGrant(), a.creditGrants(), a.creditRefund(), a.creditAdjust(), a.creditAlert(), a.creditBalance(), a.creditLedger())
 }
 
 func (a *app) creditGrant() *cobra.Command {

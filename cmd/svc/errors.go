@@ -66,6 +66,7 @@ var adviceByError = []advice{
 	{credit.ErrOtherMovement, exitRefused, `Leave --id away for a new movement; "svc credit ledger" shows the old one.`},
 	{credit.ErrOutOfRange, exitRefused, `"svc credit balance" shows what is there.`},
 	{credit.ErrNoWallet, exitRefused, `"svc credit grant" makes the wallet.`},
+	{credit.ErrNotCharged, exitNotFound, `"svc credit ledger --output json" shows charges; "svc sms uncertain resolve" is for uncertain ones.`},
 	{credit.ErrNotUncertain, exitNotFound, `"svc sms uncertain list" shows those that are open.`},
 	{credit.ErrResolved, exitRefused, `A resolution is final; "svc credit ledger" shows it.`},
 	{errRejected, exitRefused, "Nothing was sent. The vendor's own words are above: check the number, the sender and the text."},
@@ -124,6 +125,9 @@ func refusedForSure(err error) bool {
 			return true
 		}
 	}
+	if _, dry := errors.AsType[*dryRunError](err); dry {
+		return true
+	}
 	answered, ok := errors.AsType[smithy.APIError](err)
 	return ok && hintByCode[answered.ErrorCode()] != ""
 }
@@ -132,6 +136,9 @@ func refusedForSure(err error) bool {
 func (a *app) report(err error) int {
 	if err == nil {
 		return 0
+	}
+	if dry, ok := errors.AsType[*dryRunError](err); ok {
+		return a.report(a.printDryRun(dry))
 	}
 	exit, hint := explain(err)
 	if exit == exitInterrupted {

@@ -20,7 +20,7 @@ import (
 
 func (a *app) integration() *cobra.Command {
 	return group("integration", "Connect projects to vendors",
-		a.integrationSet(), a.integrationList(), a.integrationActive("enable", true), a.integrationActive("disable", false))
+		a.integrationSet(), a.integrationList(), a.integrationCheck(), a.integrationActive("enable", true), a.integrationActive("disable", false))
 }
 
 // integrationView is an integration as programs read it.

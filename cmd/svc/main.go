@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"svcapi/shared/project"
 )
 
 func main() {
@@ -61,9 +63,13 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 3 not found, 4 refused, 130 interrupt
 	flags.StringVar(&a.stage, "stage", "", "stage of the stack (default: SVC_STAGE, else dev)")
 	flags.StringVar(&a.region, "region", "", "AWS region")
 	flags.StringVar(&a.profile, "profile", "", "AWS profile")
+	flags.StringVar(&a.stackName, "stack", "", "name of the CloudFormation stack (default: svc-STAGE)")
+	flags.BoolVar(&a.dryRun, "dry-run", false, "change nothing: check all, and say with what a real run would begin")
 	flags.StringVar(&a.output, "output", outputTable, `"table" for people, "json" for programs`)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return plainFlagError(err) })
-	root.AddCommand(a.project(), a.credential(), a.integration(), a.credit(), a.vendor(), a.sms(), a.burner(), a.rates())
+	root.AddCommand(a.project(), a.credential(), a.integration(), a.credit(), a.vendor(), a.sms(), a.burner(), a.rates(),
+		a.price(), a.ledgerGroup(), a.secretsGroup(), a.doctor())
+	completeFlags(root)
 	return root
 }
 
@@ -94,4 +100,22 @@ func group(name, short string, commands ...*cobra.Command) *cobra.Command {
 	}
 	g.AddCommand(commands...)
 	return g
+}
+
+// completions are the values that flags of these names take, for the shell's completion.
+var completions = map[string][]string{
+	"env": {string(project.Development), string(project.Production)}, "mode": {string(project.Managed), string(project.BYOK)},
+	"output": {outputTable, outputJSON},
+}
+
+// completeFlags lets "svc completion" scripts complete the values of flags, in every command.
+func completeFlags(cmd *cobra.Command) {
+	for name, values := range completions {
+		if cmd.LocalFlags().Lookup(name) != nil {
+			_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+		}
+	}
+	for _, child := range cmd.Commands() {
+		completeFlags(child)
+	}
 }

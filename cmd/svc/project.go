@@ -13,8 +13,9 @@ import (
 )
 
 func (a *app) project() *cobra.Command {
-	return group("project", "Make, show, pause and resume projects",
-		a.projectCreate(), a.projectList(), a.projectShow(), a.projectPaused("pause", true), a.projectPaused("resume", false))
+	return group("project", "Make, show, change, pause and move projects",
+		a.projectCreate(), a.projectList(), a.projectShow(), a.projectPaused("pause", true), a.projectPaused("resume", false),
+		a.projectLimit(), a.projectTrial(), a.projectExport(), a.projectImport())
 }
 
 // projectView is a project as programs read it.

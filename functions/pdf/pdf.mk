@@ -27,4 +27,5 @@ bench-pdf:
 
 # The browser is an x86-64 program, so is the function.
 build-PdfFunction:
-	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -tags lambda.norpc -ldflags=-s -o $(ARTIFACTS_DIR)/bootstrap ./functions/pdf
+	cksum samconfig.toml > $(ARTIFACTS_DIR)/samconfig.cksum
+	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags=-s -o $(ARTIFACTS_DIR)/bootstrap ./functions/pdf

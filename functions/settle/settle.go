@@ -32,6 +32,7 @@ type Report struct {
 	Settled map[credit.Settled]int
 	Failed  int           // left for the next run
 	Oldest  time.Duration // age of the oldest reservation seen
+	Low     []credit.Low  // wallets below their alert
 }
 
 // Handle runs once and logs one line. What a run could not finish is no error of the function: the
@@ -74,7 +75,7 @@ func (s *Settler) Run(ctx context.Context) (Report, error) {
 		}
 		report.Settled[settled]++
 		return nil
-	})
+	}, func(low credit.Low) { report.Low = append(report.Low, low) })
 	return report, err
 }
 
@@ -88,6 +89,11 @@ func (s *Settler) failed(ctx context.Context, r *credit.Reservation, err error) 
 }
 
 func (s *Settler) log(ctx context.Context, report Report, err error) {
+	for _, low := range report.Low {
+		s.Log.Emit(ctx, telemetry.Event{Level: slog.LevelWarn, Message: "wallet is low", Attributes: []slog.Attr{
+			slog.String("project", low.Project), slog.Int64("balance", low.Balance), slog.Int64("alert", low.Alert),
+		}})
+	}
 	event := telemetry.Event{
 		Level:      slog.LevelInfo,
 		Message:    "settled",
@@ -98,6 +104,7 @@ func (s *Settler) log(ctx context.Context, report Report, err error) {
 			{Name: "settled_removed", Unit: telemetry.Count, Value: float64(report.Settled[credit.SettledRemoved])},
 			{Name: "settle_failed", Unit: telemetry.Count, Value: float64(report.Failed)},
 			{Name: "settle_oldest", Unit: telemetry.Seconds, Value: report.Oldest.Seconds()},
+			{Name: "low_wallets", Unit: telemetry.Count, Value: float64(len(report.Low))},
 		},
 	}
 	if err != nil {

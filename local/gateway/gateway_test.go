@@ -325,7 +325,7 @@ func TestOwnAnswers(t *testing.T) {
 		{"death", "/api/v1/echo", `{"do":"exit","n":1}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
 		{"init", "/dead", ``, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
 		{"function's time-out", "/api/v1/echo", `{"do":"sleep","n":60000}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
-		{"integration's time-out", "/api/v1/hasty", `{"do":"sleep","n":300}`, nil, "", 503, `{"code":"late"}`},
+		{"integration's time-out", "/api/v1/hasty", `{"do":"sleep","n":1500}`, nil, "", 503, `{"code":"late"}`},
 		{"over 6 MB out", "/api/v1/echo", `{"do":"big","n":6300000}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
 		{"no object", "/api/v1/echo", `{"do":"answer","answer":null}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
 		{"no status", "/api/v1/echo", `{"do":"answer","answer":{"body":"x"}}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},

@@ -57,6 +57,9 @@ type Options struct {
 	Parameters  map[string]string // of the template, beside those of a laptop
 	Environment map[string]string // of the functions, beside the template's: what lambda.Options permits
 	Concurrency int               // most processes per function; default lambda's
+	// Through gives the functions another way to an AWS service than its URL, by the variable that names it
+	// (AWS_ENDPOINT_URL_DYNAMODB), such as one that records their calls. Default: the URL itself.
+	Through func(variable, url string) (string, error)
 }
 
 // Stack is a running local stack.
@@ -276,6 +279,16 @@ func (s *Stack) priceList() map[string]string {
 func (s *Stack) serve(ctx context.Context, options *Options) error {
 	options.Progress("starting the gateway")
 	environment := map[string]string{"SVC_LOCAL": "1"}
+	if options.Through != nil {
+		for variable, url := range map[string]string{
+			"AWS_ENDPOINT_URL_DYNAMODB": s.DynamoDBURL, "AWS_ENDPOINT_URL_SECRETS_MANAGER": s.SecretsURL,
+		} {
+			var err error
+			if environment[variable], err = options.Through(variable, url); err != nil {
+				return err
+			}
+		}
+	}
 	browser, err := chromium.Environment(ctx, options.Progress)
 	if err != nil {
 		return err

@@ -37,6 +37,14 @@ type Function struct {
 	LogGroup      string
 	Routes        []Route
 	Schedules     []Schedule
+	Permissions   []Permission
+}
+
+// Permission is one statement of the role that a function has, <stem>Role for <stem>Function.
+type Permission struct {
+	Sid, Action string
+	Resource    string   // an ARN, * for any text
+	LeadingKeys []string // of the partition keys that it is bounded to, * for any text; none: not bounded
 }
 
 // Route is an event of type Api.
@@ -199,6 +207,7 @@ func function(r *resolver, id string, properties value) Function {
 			}
 		}
 	}
+	f.Permissions = permissions(r, strings.TrimSuffix(id, "Function")+"Role")
 	events := properties.field("Events")
 	for _, name := range events.keys() {
 		details := events.field(name).field("Properties")
@@ -226,6 +235,26 @@ func function(r *resolver, id string, properties value) Function {
 		}
 	}
 	return f
+}
+
+func permissions(r *resolver, role string) []Permission {
+	var list []Permission
+	properties := value{root: r, path: role, raw: r.resources[role]}.field("Properties")
+	for _, policy := range properties.field("Policies").items() {
+		for _, statement := range policy.field("PolicyDocument").field("Statement").items() {
+			p := Permission{Sid: statement.field("Sid").text(), Action: statement.field("Action").text(), Resource: statement.field("Resource").text()}
+			// "Condition" with a text would be an intrinsic; this one is a mapping.
+			if keys := statement.field("Condition").field("ForAllValues:StringLike").field("dynamodb:LeadingKeys"); !keys.absent() {
+				if _, one := keys.resolved().(string); one {
+					p.LeadingKeys = []string{keys.text()}
+				} else {
+					p.LeadingKeys = keys.texts()
+				}
+			}
+			list = append(list, p)
+		}
+	}
+	return list
 }
 
 // rate reads a schedule expression of the form rate(5 minutes).

@@ -11,7 +11,8 @@ import (
 
 // The items. Names are short: every write pays for the whole item.
 //
-//	wallet   pk project; balance; pending {key: {c credits, o operation, e environment, r request ID}}
+//	wallet   pk project; balance; pending {key: {c credits, o operation, e environment, r request ID}};
+//	         alert credits, where an operator set one
 //	ledger   pk project#day; sk key; st state; cr credits; op; rid; env; ven; ts; by actor; why;
 //	         uncertain project, on uncertain entries only: the hash key of a sparse index;
 //	         res {v verdict, by actor, why, ts}, where uncertain once was; of the refunded charge's key

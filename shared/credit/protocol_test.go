@@ -129,7 +129,7 @@ func TestTransitions(t *testing.T) {
 					t.Errorf("in flight %+v, want %+v", found, want)
 				}
 				return err
-			})
+			}, nil)
 			if err != nil || inFlight != test.inFlight {
 				t.Errorf("in flight: %t, %v", inFlight, err)
 			}
@@ -247,7 +247,7 @@ func TestRetriedReserve(t *testing.T) {
 				store.Remove(t.Context(), r)
 				wantBalance(t, direct, 0)
 				left := 0
-				err := direct.InFlight(t.Context(), func(*credit.Reservation, error) error { left++; return nil })
+				err := direct.InFlight(t.Context(), func(*credit.Reservation, error) error { left++; return nil }, nil)
 				if err != nil || left != 1 {
 					t.Errorf("%d left for the settling function, %v", left, err)
 				}
@@ -344,7 +344,7 @@ func TestRemoveWithoutTime(t *testing.T) {
 			defer cancel()
 			store.Remove(ctx, r)
 			left := 0
-			err := store.InFlight(t.Context(), func(*credit.Reservation, error) error { left++; return nil })
+			err := store.InFlight(t.Context(), func(*credit.Reservation, error) error { left++; return nil }, nil)
 			if err != nil || left != test.left {
 				t.Errorf("%d left, %v", left, err)
 			}

@@ -16,14 +16,21 @@ import (
 // settler is the actor of the entries that Settle makes.
 const settler = "settle"
 
+// Low is a wallet with less than its alert names.
+type Low struct {
+	Project        string
+	Balance, Alert int64
+}
+
 // InFlight calls visit for every reservation that any wallet holds, oldest first within a wallet,
 // and stops at its first error. A reservation that cannot be read is passed to visit as an error.
-func (s *Store) InFlight(ctx context.Context, visit func(*Reservation, error) error) error {
+// In the same pass it calls low for every wallet below its alert.
+func (s *Store) InFlight(ctx context.Context, visit func(*Reservation, error) error, low func(Low)) error {
 	pages := dynamodb.NewScanPaginator(s.client, &dynamodb.ScanInput{
 		TableName:                 &s.tables.Wallets,
 		ConsistentRead:            aws.Bool(true),
-		FilterExpression:          aws.String("size(pending) > :none"),
-		ProjectionExpression:      aws.String("pk, pending"),
+		FilterExpression:          aws.String("size(pending) > :none OR balance < alert"),
+		ProjectionExpression:      aws.String("pk, pending, balance, alert"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":none": attr.Number(0)},
 	})
 	for pages.HasMorePages() {
@@ -32,11 +39,15 @@ func (s *Store) InFlight(ctx context.Context, visit func(*Reservation, error) er
 			return fmt.Errorf("credit: read the wallets: %w", err)
 		}
 		for _, wallet := range page.Items {
-			pending := pendingOf(wallet)
+			project, pending := attr.TextOf(wallet["pk"]), pendingOf(wallet)
 			for _, key := range slices.Sorted(maps.Keys(pending)) {
-				if err := visit(decodePending(attr.TextOf(wallet["pk"]), key, pending[key])); err != nil {
+				if err := visit(decodePending(project, key, pending[key])); err != nil {
 					return err
 				}
+			}
+			balance, unread := attr.NumberOf(wallet["balance"])
+			if alert, err := attr.NumberOf(wallet["alert"]); err == nil && unread == nil && balance < alert {
+				low(Low{project, balance, alert})
 			}
 		}
 	}

@@ -85,7 +85,7 @@ func TestExactUnderLoad(t *testing.T) {
 	err = store.InFlight(t.Context(), func(r *credit.Reservation, err error) error {
 		t.Errorf("still in flight: %v, %v", r, err)
 		return nil
-	})
+	}, nil)
 	if err != nil {
 		t.Error(err)
 	}

@@ -25,6 +25,7 @@ type Movement struct {
 	// RequestID of the request that a refund is for, or of the operator's own call.
 	RequestID string
 	Operation string // of the refunded request, else empty
+	Refunds   Key    // the charge that a refund gives back; empty where it names none
 }
 
 var (
@@ -73,6 +74,41 @@ func (s *Store) Balance(ctx context.Context, project string) (int64, error) {
 	return attr.NumberOf(out.Item["balance"])
 }
 
+// Wallet is what a wallet holds.
+type Wallet struct {
+	Balance, Alert int64     // Alert 0: none
+	Reserved       int64     // in flight, not in Balance
+	Oldest         time.Time // when the oldest reservation in flight began; zero: none
+}
+
+// Wallet reads a project's wallet; nil where there is none.
+func (s *Store) Wallet(ctx context.Context, project string) (*Wallet, error) {
+	item, err := s.walletItem(ctx, project)
+	if err != nil || item == nil {
+		return nil, err
+	}
+	var w Wallet
+	if w.Balance, err = attr.NumberOf(item["balance"]); err != nil {
+		return nil, fmt.Errorf("credit: wallet of %s: %w", project, err)
+	}
+	if item["alert"] != nil {
+		if w.Alert, err = attr.NumberOf(item["alert"]); err != nil {
+			return nil, fmt.Errorf("credit: wallet of %s: %w", project, err)
+		}
+	}
+	for key, value := range pendingOf(item) {
+		r, err := decodePending(project, key, value)
+		if err != nil {
+			return nil, err
+		}
+		w.Reserved += r.Credits
+		if at := r.Key.Time(); w.Oldest.IsZero() || at.Before(w.Oldest) {
+			w.Oldest = at
+		}
+	}
+	return &w, nil
+}
+
 // Grant adds credits.
 func (s *Store) Grant(ctx context.Context, m Movement) error { return s.move(ctx, m, Granted) }
 
@@ -93,7 +129,7 @@ func (s *Store) move(ctx context.Context, m Movement, state State) error {
 	}
 	entry := Entry{
 		Key: m.ID, State: state, Credits: m.Credits, Operation: m.Operation,
-		RequestID: m.RequestID, At: time.Now(), Actor: m.Actor, Reason: m.Reason,
+		RequestID: m.RequestID, At: time.Now(), Actor: m.Actor, Reason: m.Reason, Refunds: m.Refunds,
 	}
 	_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
 		TransactItems: []types.TransactWriteItem{
@@ -161,4 +197,29 @@ func walletRefused(project string, state State, credits int64, r types.Cancellat
 		return fmt.Errorf("%w: %s", ErrNoWallet, project)
 	}
 	return fmt.Errorf("%w: %s of %d credits", ErrOutOfRange, state, credits)
+}
+
+// SetAlert makes the settling function tell when the balance is below these credits; 0 ends that.
+func (s *Store) SetAlert(ctx context.Context, project string, credits int64) error {
+	if credits < 0 || credits > maxBalance {
+		return fmt.Errorf("%w: alert at %d credits", ErrOutOfRange, credits)
+	}
+	update := &dynamodb.UpdateItemInput{
+		TableName:           &s.tables.Wallets,
+		Key:                 walletKey(project),
+		UpdateExpression:    aws.String("REMOVE alert"),
+		ConditionExpression: aws.String("attribute_exists(pk)"),
+	}
+	if credits > 0 {
+		update.UpdateExpression = aws.String("SET alert = :c")
+		update.ExpressionAttributeValues = map[string]types.AttributeValue{":c": attr.Number(credits)}
+	}
+	_, err := s.client.UpdateItem(ctx, update)
+	if _, absent := attr.Refused(err); absent {
+		return fmt.Errorf("%w: %s", ErrNoWallet, project)
+	}
+	if err != nil {
+		return fmt.Errorf("credit: set the alert: %w", err)
+	}
+	return nil
 }

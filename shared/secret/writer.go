@@ -17,11 +17,19 @@ import (
 type Writer struct {
 	client *secretsmanager.Client
 	stage  string
+	key    string
 }
 
 // NewWriter makes a writer of a stage's secrets.
 func NewWriter(client *secretsmanager.Client, stage string) *Writer {
 	return &Writer{client: client, stage: stage}
+}
+
+// WithKey is the same writer with the KMS key that new secrets are encrypted with; empty means AWS's own.
+func (w *Writer) WithKey(arn string) *Writer {
+	other := *w
+	other.key = arn
+	return &other
 }
 
 // Put sets the secret fields of a vendor account, in the place of all that it
@@ -39,6 +47,12 @@ func (w *Writer) Delete(ctx context.Context, kind project.Kind, owner string, en
 func (w *Writer) Fields(ctx context.Context, kind project.Kind, owner string, env project.Environment, vendor string) (Values, error) {
 	value, _, err := read(ctx, w.client, Name(w.stage, kind, owner, env))
 	return Values(value[vendor]), err
+}
+
+// Deleted tells whether a secret is scheduled for deletion: it is there, and nobody can read it.
+func (w *Writer) Deleted(ctx context.Context, kind project.Kind, owner string, env project.Environment) (bool, error) {
+	_, found, err := read(ctx, w.client, Name(w.stage, kind, owner, env))
+	return found == deleted, err
 }
 
 func (w *Writer) change(ctx context.Context, name string, edit func(accounts)) error {
@@ -65,11 +79,15 @@ func (w *Writer) change(ctx context.Context, name string, edit func(accounts)) e
 	}
 	switch found {
 	case absent:
-		_, err = w.client.CreateSecret(ctx, &secretsmanager.CreateSecretInput{
+		in := &secretsmanager.CreateSecretInput{
 			Name:         &name,
 			Description:  aws.String("Accounts at vendors, written by svc."),
 			SecretString: aws.String(string(encoded)),
-		})
+		}
+		if w.key != "" {
+			in.KmsKeyId = &w.key
+		}
+		_, err = w.client.CreateSecret(ctx, in)
 	case deleted:
 		if _, err = w.client.RestoreSecret(ctx, &secretsmanager.RestoreSecretInput{SecretId: &name}); err != nil {
 			return fmt.Errorf("restore secret %s: %w", name, err)

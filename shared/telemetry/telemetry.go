@@ -11,13 +11,16 @@ import (
 	"time"
 )
 
-// Namespace is the CloudWatch namespace of every metric.
+// Namespace is the CloudWatch namespace of every metric; where a stage is known it follows, SVC/prod:
+// stages of one account have alarms of their own.
 const Namespace = "SVC"
 
 // Config is read from what Lambda sets.
 type Config struct {
 	// Level is the lowest level that is logged: TRACE, DEBUG, INFO, WARN, ERROR or FATAL.
 	Level string `env:"AWS_LAMBDA_LOG_LEVEL" envDefault:"INFO"`
+	// Stage names the stage's part of the namespace.
+	Stage string `env:"STAGE"`
 }
 
 // Unit is a CloudWatch unit.
@@ -53,8 +56,9 @@ type Event struct {
 
 // Logger writes events. It is safe for concurrent use.
 type Logger struct {
-	handler slog.Handler
-	level   slog.Level
+	handler   slog.Handler
+	level     slog.Level
+	namespace string
 }
 
 // levels maps Lambda's names to slog's numbers.
@@ -81,7 +85,11 @@ func New(w io.Writer, cfg Config) *Logger {
 			return a
 		},
 	}
-	return &Logger{handler: slog.NewJSONHandler(w, options), level: level}
+	namespace := Namespace
+	if cfg.Stage != "" {
+		namespace += "/" + cfg.Stage
+	}
+	return &Logger{handler: slog.NewJSONHandler(w, options), level: level, namespace: namespace}
 }
 
 // Emit writes the event. Below the configured level only its metrics are written.
@@ -98,7 +106,7 @@ func (l *Logger) Emit(ctx context.Context, e Event) {
 		record.AddAttrs(slog.String(d.Name, d.Value))
 	}
 	if len(e.Metrics) > 0 {
-		record.AddAttrs(slog.Any("_aws", embedded(e)))
+		record.AddAttrs(slog.Any("_aws", embedded(e, l.namespace)))
 		for _, m := range e.Metrics {
 			record.AddAttrs(slog.Float64(m.Name, m.Value))
 		}
@@ -133,7 +141,7 @@ type definition struct {
 // embedded is the _aws member of the CloudWatch embedded metric format. Each
 // leading part of the dimensions is a set of its own, so that graphs can sum
 // over what comes later. Dimensions without a value are left out.
-func embedded(e Event) metadata {
+func embedded(e Event, namespace string) metadata {
 	var sets [][]string
 	var set []string
 	for _, d := range e.Dimensions {
@@ -150,5 +158,5 @@ func embedded(e Event) metadata {
 	for i, m := range e.Metrics {
 		definitions[i] = definition{m.Name, m.Unit}
 	}
-	return metadata{e.At.UnixMilli(), []directive{{Namespace, sets, definitions}}}
+	return metadata{e.At.UnixMilli(), []directive{{namespace, sets, definitions}}}
 }

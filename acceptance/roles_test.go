@@ -1,0 +1,283 @@
+package acceptance
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"svcapi/local/engine"
+	"svcapi/local/lambda"
+	"svcapi/local/sandbox"
+	"svcapi/local/template"
+	"svcapi/shared/credit"
+)
+
+// witness stands between the functions and AWS's services and notes who calls what. Each function signs with an access
+// key of its own, as it has a role of its own.
+type witness struct {
+	mu      sync.Mutex
+	seen    map[deed]int
+	servers []*httptest.Server
+}
+
+// deed is a kind of call.
+type deed struct {
+	key      string // the access key that signed it
+	action   string // as IAM names it
+	resource string // a table's name, or a secret's
+	leading  string // the partition key's kind: what stands before the first #, and #*; empty where none is named
+}
+
+func newWitness() *witness { return &witness{seen: map[deed]int{}} }
+
+func (w *witness) close() {
+	for _, server := range w.servers {
+		server.Close()
+	}
+}
+
+var signer = regexp.MustCompile(`Credential=([A-Z0-9]+)/[0-9]+/[a-z0-9-]+/(dynamodb|secretsmanager)/`)
+
+// through is a way to a service that is witnessed.
+func (w *witness) through(_, target string) (string, error) {
+	to, err := url.Parse(target)
+	if err != nil {
+		return "", err
+	}
+	proxy := &httputil.ReverseProxy{
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
+		Transport: &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true},
+		ErrorLog:  log.New(io.Discard, "", 0), // of functions that were killed
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
+		body, err := io.ReadAll(in.Body)
+		if err != nil {
+			return // the function is gone
+		}
+		in.Body = io.NopCloser(bytes.NewReader(body))
+		_, operation, _ := strings.Cut(in.Header.Get("X-Amz-Target"), ".")
+		if match := signer.FindStringSubmatch(in.Header.Get("Authorization")); match != nil {
+			w.note(deeds(match[1], match[2]+":"+operation, body))
+		}
+		proxy.ServeHTTP(out, in)
+	}))
+	w.servers = append(w.servers, server)
+	return server.URL, nil
+}
+
+func (w *witness) note(all []deed) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, d := range all {
+		w.seen[d]++
+	}
+}
+
+// text is a DynamoDB string.
+type text struct{ S string }
+
+// deeds reads a call: one for each table and partition key that it touches.
+func deeds(key, action string, body []byte) []deed {
+	var call struct {
+		TableName, SecretID, IndexName string
+		Key, Item                      map[string]json.RawMessage
+		ExpressionAttributeValues      map[string]json.RawMessage
+		RequestItems                   map[string]struct{ Keys []map[string]json.RawMessage }
+	}
+	_ = json.Unmarshal(body, &call) // what cannot be read names nothing, which no role permits
+	var all []deed
+	add := func(table string, partition json.RawMessage) {
+		var value text
+		_ = json.Unmarshal(partition, &value)
+		kind, _, parted := strings.Cut(value.S, "#")
+		if parted {
+			kind += "#*"
+		}
+		all = append(all, deed{key, action, table, kind})
+	}
+	switch {
+	case call.SecretID != "":
+		all = append(all, deed{key, action, call.SecretID, ""})
+	case len(call.RequestItems) > 0:
+		for table, request := range call.RequestItems {
+			for _, k := range request.Keys {
+				add(table, k["pk"])
+			}
+		}
+	case call.Key != nil:
+		add(call.TableName, call.Key["pk"])
+	case call.Item != nil:
+		add(call.TableName, call.Item["pk"])
+	default:
+		add(call.TableName, nil)
+	}
+	return all
+}
+
+// permits tells whether a statement of a role allows a call.
+func permits(p template.Permission, d deed) bool {
+	resource := "arn:aws:dynamodb:" + template.Region + ":" + template.AccountID + ":table/" + d.resource
+	if strings.HasPrefix(d.action, "secretsmanager:") {
+		resource = "arn:aws:secretsmanager:" + template.Region + ":" + template.AccountID + ":secret:" + d.resource + "-abcdef"
+	}
+	like := func(pattern, value string) bool {
+		quoted := strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*")
+		return regexp.MustCompile("^" + quoted + "$").MatchString(value)
+	}
+	bounded := len(p.LeadingKeys) == 0 || slices.ContainsFunc(p.LeadingKeys, func(key string) bool { return like(key, d.leading) })
+	return p.Action == d.action && like(p.Resource, resource) && bounded
+}
+
+// rare are permissions that no acceptance test comes to use, with the reason and what else checks them.
+var rare = map[string]string{
+	// Packed outcomes over 300 KB are kept in parts; the parts are read for a repeat. shared/idempotency tests them.
+	"SmsFunction ReadKey": "outcomes in parts",
+}
+
+// judge compares what functions did with their roles: every call is allowed, and nothing is allowed that none makes.
+func judge(functions []template.Function, seen map[deed]int) (findings []string) {
+	for _, f := range functions {
+		used := map[string]bool{}
+		for d := range seen {
+			if d.key != lambda.AccessKeyID(f) {
+				continue
+			}
+			allowed := false
+			for _, p := range f.Permissions {
+				if permits(p, d) {
+					allowed, used[p.Sid] = true, true
+				}
+			}
+			if !allowed {
+				findings = append(findings, fmt.Sprintf("%s calls %s on %s %s, which its role does not allow", f.LogicalID, d.action, d.resource, d.leading))
+			}
+		}
+		for _, p := range f.Permissions {
+			if !used[p.Sid] && rare[f.LogicalID+" "+p.Sid] == "" && !strings.HasPrefix(p.Action, "logs:") { // Lambda itself writes the logs
+				findings = append(findings, fmt.Sprintf("%s may %s on %s (%s), and never does", f.LogicalID, p.Action, path.Base(p.Resource), p.Sid))
+			}
+		}
+	}
+	slices.Sort(findings)
+	return findings
+}
+
+// audit looks at what all tests have left: functions did what their roles allow, and wallets are what the ledger says.
+func (s *system) audit(ctx context.Context) error {
+	// Both stacks' functions have the same roles but for the stage, which stands in names alone.
+	s.witness.mu.Lock()
+	seen := map[deed]int{}
+	for d, times := range s.witness.seen {
+		d.resource = strings.Replace(strings.Replace(d.resource, "svc-"+narrowStage+"-", "svc-local-", 1), "svc/"+narrowStage+"/", "svc/local/", 1)
+		seen[d] += times
+	}
+	s.witness.mu.Unlock()
+	var errs []error
+	for _, finding := range judge(s.stack.Template.Functions, seen) {
+		errs = append(errs, errors.New(finding))
+	}
+	if output, err := s.command(ctx, "", "ledger", "verify"); err != nil {
+		errs = append(errs, fmt.Errorf("%w\n%s", err, output))
+	}
+	return errors.Join(errs...)
+}
+
+// Decisions on settling: what a dead request reserved is given back by the scheduled function, as it is deployed. A
+// source of rates that fails is noted, and what was held stays.
+func TestScheduledFunctions(t *testing.T) {
+	local(t)
+	t.Parallel()
+	p := plan{credits: 100}.make(t)
+	store := credit.NewStore(engine.Client(sut.stack.DynamoDBURL), credit.Tables{Wallets: "svc-local-wallets", Ledger: "svc-local-ledger"})
+	dead := &credit.Reservation{
+		Project: p.id, Key: credit.NewKey(time.Now().Add(-time.Minute), p.id), Credits: 30, Operation: credit.Barcode,
+		Environment: "development", RequestID: p.id,
+	}
+	if err := store.Reserve(t.Context(), dead); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.balance(t); got != 70 {
+		t.Errorf("reserved: balance %d, want 70", got)
+	}
+	// Both of the bank's pages.
+	addRules(t, sandbox.Rule{Vendor: "cbsl", Operation: "rates", Outcome: sandbox.ServerError, Times: 2})
+	for _, function := range []string{"SettleFunction", "RatesyncFunction", "RatesyncFunction"} {
+		result, err := sut.stack.Invoke(t.Context(), function, []byte("{}"))
+		if err != nil || result.FunctionError != "" {
+			t.Errorf("%s: %v %s", function, err, result.Payload)
+		}
+	}
+	if got := p.balance(t); got != 100 {
+		t.Errorf("settled: balance %d, want 100", got)
+	}
+}
+
+// The comparison notices a call that no role allows, and a permission that nobody uses.
+func TestRolesAgainstReality(t *testing.T) {
+	local(t)
+	t.Parallel()
+	functions := sut.stack.Template.Functions
+	// A run in which every function does exactly what it may.
+	ideal := map[deed]int{}
+	for _, f := range functions {
+		for _, p := range f.Permissions {
+			d := deed{key: lambda.AccessKeyID(f), action: p.Action, resource: path.Base(p.Resource)}
+			if strings.HasPrefix(p.Action, "logs:") {
+				continue
+			}
+			if _, secret, ok := strings.Cut(p.Resource, ":secret:"); ok {
+				d.resource = strings.TrimSuffix(secret, "*") + "x/development"
+			}
+			if len(p.LeadingKeys) > 0 {
+				d.leading = p.LeadingKeys[0]
+			}
+			ideal[d] = 1
+		}
+	}
+	if len(ideal) == 0 {
+		t.Fatal("the template has no roles")
+	}
+	if findings := judge(functions, ideal); len(findings) > 0 {
+		t.Fatalf("an ideal run: %v", findings)
+	}
+	sms := lambda.AccessKeyID(template.Function{Folder: "sms"})
+	for _, more := range []deed{
+		{sms, "dynamodb:DeleteItem", "svc-local-wallets", "p"},
+		{sms, "dynamodb:Query", "svc-prod-projects", ""},
+		{sms, "secretsmanager:GetSecretValue", "svc/local/security/managed/development", ""},
+		{lambda.AccessKeyID(template.Function{Folder: "settle"}), "secretsmanager:GetSecretValue", "svc/local/sms/managed/development", ""},
+		{lambda.AccessKeyID(template.Function{Folder: "currency"}), "dynamodb:PutItem", "svc-local-rates", "held"},
+	} {
+		run := maps.Clone(ideal)
+		run[more] = 1
+		if findings := judge(functions, run); len(findings) != 1 {
+			t.Errorf("%+v: %v", more, findings)
+		}
+	}
+	for d := range ideal {
+		run := maps.Clone(ideal)
+		delete(run, d)
+		if d == (deed{key: sms, action: "dynamodb:GetItem", resource: "svc-local-transient"}) {
+			continue // rare
+		}
+		if findings := judge(functions, run); len(findings) != 1 {
+			t.Errorf("without %+v: %v", d, findings)
+		}
+	}
+}

@@ -1,0 +1,344 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"svcapi/local/engine"
+	"svcapi/local/enginetest"
+	"svcapi/local/template"
+	"svcapi/local/workdir"
+	"svcapi/shared/credit"
+	"svcapi/shared/project"
+)
+
+// patient is a stage for doctor: the bench's, and a stand-in for its gateway.
+type patient struct {
+	*bench
+	announced map[string]string
+	file      string
+}
+
+func newPatient(t *testing.T) *patient {
+	p := &patient{bench: newBench(t)}
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.file = filepath.Join(dir, "..", "..", ".local", "demo.json")
+	text, err := os.ReadFile(p.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &p.announced); err != nil {
+		t.Fatal(err)
+	}
+	p.announced["base_url"] = p.gateway(http.StatusUnauthorized, `{"error":{"code":"unauthorized"}}`, true)
+	p.announce(nil)
+	return p
+}
+
+// announce writes the stack's file, with some addresses changed.
+func (p *patient) announce(changes map[string]string) {
+	p.t.Helper()
+	content := maps.Clone(p.announced)
+	maps.Copy(content, changes)
+	text, err := json.Marshal(content)
+	if err == nil {
+		err = os.WriteFile(p.file, text, 0o600)
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *patient) serve(handler http.HandlerFunc) string {
+	server := httptest.NewServer(handler)
+	p.t.Cleanup(server.Close)
+	return server.URL
+}
+
+// gateway answers every request in the same way.
+func (p *patient) gateway(status int, body string, ours bool) string {
+	return p.serve(func(w http.ResponseWriter, _ *http.Request) {
+		if ours {
+			w.Header().Set("X-SVC-Request-ID", "1")
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	})
+}
+
+// between passes requests to an AWS endpoint on, but for those that refuse tells an error code for.
+func (p *patient) between(target string, refuse func(operation string) string, clock time.Duration) string {
+	to, err := url.Parse(target)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
+		ModifyResponse: func(r *http.Response) error {
+			r.Header.Set("Date", time.Now().Add(clock).UTC().Format(http.TimeFormat))
+			return nil
+		},
+	}
+	return p.serve(func(w http.ResponseWriter, r *http.Request) {
+		_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+		if code := refuse(operation); code != "" {
+			w.Header().Set("X-Amzn-Errortype", code)
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintf(w, `{"__type":%q,"message":"refused"}`, code)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	})
+}
+
+func never(string) string { return "" }
+
+func refusing(operation, code string) func(string) string {
+	return func(asked string) string {
+		if asked == operation {
+			return code
+		}
+		return ""
+	}
+}
+
+// diagnose runs doctor and gives what it found, and its exit code.
+func (p *patient) diagnose(args string, exit int) []diagnosed {
+	p.t.Helper()
+	out := p.run(call{args: "doctor --output json " + args, exit: exit, reports: true})
+	var found []diagnosed
+	if err := json.Unmarshal([]byte(out), &found); err != nil {
+		p.t.Fatalf("%v: %s", err, out)
+	}
+	return found
+}
+
+// expect looks for a finding; every one has to come with advice.
+func expect(t *testing.T, found []diagnosed, s severity, check, pattern string) {
+	t.Helper()
+	for _, f := range found {
+		if f.Severity == s && f.Check == check && regexp.MustCompile(pattern).MatchString(f.Subject+": "+f.Detail) {
+			if f.Advice == "" {
+				t.Errorf("%+v: no advice", f)
+			}
+			return
+		}
+	}
+	t.Errorf("no %s %s like %q among %+v", s, check, pattern, found)
+}
+
+// TestDoctorOnStacks: broken stages, one by one; the whole one has no finding.
+func TestDoctorOnStacks(t *testing.T) {
+	root, err := workdir.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPatient(t)
+	p.runAll([]call{
+		{args: "project create Good --id good"},
+		{args: "credential issue good"},
+		{args: "integration set good barcode builtin --mode managed"},
+		{args: "credit grant good 5 --reason test"},
+		{args: "doctor", out: []string{"warning +rates"}, errs: []string{"1 warnings, 0 broken"}},
+		{args: "rates sync", out: []string{"taken"}},
+		{args: "doctor", out: []string{"All is in order"}, errs: []string{`\d+ in order, 0 warnings, 0 broken`}},
+		{args: "doctor --project good --probe", exit: exitFailed, reports: true, out: []string{"probe"}}, // this gateway says 401 to everybody
+		{args: "doctor --probe", exit: exitUsage},
+		{args: "doctor --project nobody", exit: exitFailed, reports: true, out: []string{"not found"}},
+	})
+	engineURL := p.announced["dynamodb_url"]
+	for _, c := range []struct {
+		name           string
+		changes        map[string]string
+		check, pattern string
+		severity       severity
+	}{
+		{"wrong stage", map[string]string{"stage": "nowhere"}, "stage", "there is no stage nowhere here; there are .*" + p.stage, broken},
+		{"no engine", map[string]string{"dynamodb_url": "http://127.0.0.1:1"}, "table", "connection refused", broken},
+		{"no secrets endpoint", map[string]string{"secrets_url": "http://127.0.0.1:1"}, "secrets", "connection refused", broken},
+		{"no gateway", map[string]string{"base_url": "http://127.0.0.1:1"}, "gateway", "connection refused", broken},
+		{"no base URL", map[string]string{"base_url": ""}, "stack", "does not name its base URL", broken},
+		{"something else answers", map[string]string{"base_url": p.gateway(http.StatusForbidden, `{"message":"Forbidden"}`, false)}, "gateway", "HTTP 403, which is no answer of the product", broken},
+		{"the function fails", map[string]string{"base_url": p.gateway(http.StatusInternalServerError, `{"error":{"code":"internal_error"}}`, true)}, "gateway", "HTTP 500 internal_error", broken},
+		{"clock far off", map[string]string{"dynamodb_url": p.between(engineURL, never, 10*time.Minute)}, "clock", "(9m5\\ds|10m) ?", broken},
+		{"clock off", map[string]string{"dynamodb_url": p.between(engineURL, never, -time.Minute)}, "clock", "off", warns},
+		{"no permission on tables", map[string]string{"dynamodb_url": p.between(engineURL, refusing("DescribeTable", "AccessDeniedException"), 0)}, "table", "AccessDenied", broken},
+		{"no permission to query", map[string]string{"dynamodb_url": p.between(engineURL, refusing("Query", "AccessDeniedException"), 0)}, "project", "good: .*AccessDenied", broken},
+		{"no permission on secrets", map[string]string{"secrets_url": p.between(p.announced["secrets_url"], refusing("GetSecretValue", "AccessDeniedException"), 0)}, "secrets", "AccessDenied", broken},
+		{"expired session", map[string]string{"dynamodb_url": p.between(engineURL, refusing("DescribeTable", "ExpiredTokenException"), 0)}, "table", "ExpiredToken", broken},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p.announce(c.changes)
+			exit := exitFailed
+			if c.severity == warns {
+				exit = 0
+			}
+			expect(t, p.diagnose("", exit), c.severity, c.check, c.pattern)
+		})
+	}
+	p.announce(nil)
+
+	s := p.stack()
+	held, err := s.rates.Held(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	held.Current.Fetched = time.Now().Add(-7 * time.Hour)
+	if err := s.rates.PutCurrent(t.Context(), held, held.Current); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, p.diagnose("", exitFailed), broken, "rates", "fetched 7h0m0s ago")
+	p.run(call{args: "rates sync", out: []string{"taken"}})
+
+	// Tables that are not what they should be. They are made again for the bench's end.
+	tables, err := template.Load(filepath.Join(root, "template.yaml"), map[string]string{"Stage": p.stage})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := engine.Client(enginetest.URL(t))
+	for i := range tables.Tables {
+		table := &tables.Tables[i]
+		whole := *table
+		if table.LogicalID != "Transient" && table.LogicalID != "Ledger" {
+			continue
+		}
+		drop := func() {
+			if _, err := db.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: &table.Name}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		drop()
+		expect(t, p.diagnose("", exitFailed), broken, "table", table.Name+": there is no such table")
+		table.TTL, table.Indexes = "", nil
+		delete(table.Attributes, "uncertain")
+		only := &template.Template{Tables: tables.Tables[i : i+1]}
+		if err := engine.CreateTables(t.Context(), db, only, nil); err != nil {
+			t.Fatal(err)
+		}
+		if table.LogicalID == "Transient" {
+			expect(t, p.diagnose("", 0), warns, "table", "nothing in it expires")
+		} else {
+			expect(t, p.diagnose("", exitFailed), broken, "table", "lacks its index")
+		}
+		drop()
+		*table = whole
+		if whole.LogicalID == "Ledger" {
+			table.Attributes["uncertain"] = "S"
+		}
+		if err := engine.CreateTables(t.Context(), db, only, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestDoctorOnProjects: what is wrong with projects is found in those that have it, and in no other.
+func TestDoctorOnProjects(t *testing.T) {
+	p := newPatient(t)
+	const account = `{"email":"a@example.com","api_key":"topsecret"}`
+	start := func(id string) { p.run(call{args: "project create Test --id " + id}) }
+	for _, id := range []string{"good", "paused", "nobody", "idle", "no-secret", "no-setting", "gone-secret", "empty", "no-wallet", "low", "stuck", "unsure", "rotating", "on-trial", "unknown"} {
+		start(id)
+		if id != "nobody" && id != "rotating" {
+			p.run(call{args: "credential issue " + id})
+		}
+		if id != "idle" {
+			p.run(call{args: "integration set " + id + " barcode builtin --mode managed"})
+		}
+		if id != "empty" && id != "no-wallet" {
+			p.run(call{args: "credit grant " + id + " 100 --reason test"})
+		}
+	}
+	start("bare")
+	p.runAll([]call{
+		{args: "project pause paused"},
+		{args: "project trial on-trial on"},
+		{args: "integration set no-secret sms quicksend --mode byok --setting sender~id=A --incomplete"},
+		{args: "integration set no-setting sms quicksend --mode byok --incomplete --secrets -", stdin: account},
+		{args: "integration set gone-secret sms quicksend --mode byok --setting sender~id=A --secrets -", stdin: account},
+		{args: "credit alert low 101"},
+	})
+	ctx, s := context.Background(), p.stack()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(s.secrets.Delete(ctx, project.SMS, "gone-secret", project.Development, "quicksend"))
+	must(s.projects.PutIntegration(ctx, "unknown", project.Integration{Kind: project.SMS, Environment: project.Development, Vendor: "carrierpigeon", Mode: project.BYOK, Active: true}))
+	old := project.SecretDigest{Created: time.Now().AddDate(0, 0, -30)}
+	must(s.projects.AddCredential(ctx, "rotating", project.Credential{
+		ClientID: "svc_rotating_aaaaaaaa", Environment: project.Development, Active: true, Secrets: []project.SecretDigest{old, old},
+	}))
+	_, err := s.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: new(s.table("wallets")), Key: walletKey("no-wallet")})
+	must(err)
+	reserve := func(id string, at time.Time) *credit.Reservation {
+		r := &credit.Reservation{Project: id, Key: credit.NewKey(at, "r"), Credits: 1, Operation: credit.SMS, Environment: "development", RequestID: "r", Irrevocable: true}
+		must(s.credits.Reserve(ctx, r))
+		return r
+	}
+	reserve("stuck", time.Now().Add(-time.Hour))
+	unsure := reserve("unsure", time.Now())
+	must(s.credits.Mark(ctx, unsure))
+	must(s.credits.Capture(ctx, unsure, credit.Outcome{Uncertain: true}))
+	s.credits.Remove(ctx, unsure)
+
+	found := p.diagnose("--all", exitFailed)
+	for _, c := range []struct {
+		project  string
+		severity severity
+		check    string
+		pattern  string
+	}{
+		{"paused", warns, "paused", "project_paused"},
+		{"nobody", broken, "credential", "nobody can sign in"},
+		{"idle", broken, "integrations", "no active integration"},
+		{"bare", warns, "integrations", "neither credentials nor integrations"},
+		{"no-secret", broken, "integration", "lacks secret fields"},
+		{"no-setting", broken, "integration", "lacks settings"},
+		{"gone-secret", broken, "secret", "scheduled for deletion"},
+		{"unknown", broken, "integration", "carrierpigeon"},
+		{"empty", broken, "wallet", "no credits"},
+		{"no-wallet", broken, "wallet", "no wallet"},
+		{"low", warns, "wallet", "below its alert of 101"},
+		{"stuck", broken, "settler", "reserved by requests that ended long ago"},
+		{"unsure", warns, "uncertain", "1 SMS"},
+		{"rotating", warns, "rotation", "older secret still works"},
+		{"on-trial", warns, "trial", "no destination"},
+	} {
+		expect(t, found, c.severity, c.check, c.project+`.*`+c.pattern)
+		for _, f := range found {
+			about := regexp.MustCompile(`(^|[ /_])` + c.project + `($|[ /_])`).MatchString(f.Subject)
+			if about && f.Severity == fine && f.Check == "project" {
+				t.Errorf("%s is said to be in order", c.project)
+			}
+		}
+		if got := p.diagnose("--project "+c.project, map[severity]int{broken: exitFailed, warns: 0}[c.severity]); len(got) == 0 {
+			t.Errorf("%s alone: nothing found", c.project)
+		}
+	}
+	if got := p.diagnose("--project good", 0); len(got) != 0 {
+		t.Errorf("good: %+v", got)
+	}
+	if strings.Contains(p.printed.String(), "topsecret") {
+		t.Error("a vendor's secret was printed")
+	}
+}

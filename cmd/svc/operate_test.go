@@ -1,0 +1,247 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"svcapi/local/sandbox"
+	"svcapi/shared/attr"
+	"svcapi/shared/credit"
+	"svcapi/shared/project"
+)
+
+func walletKey(id string) attr.Item { return attr.Item{"pk": attr.Text(id)} }
+
+// TestMoves: adjustments and refunds count once, an alert is kept, limits and trials change.
+func TestMoves(t *testing.T) {
+	b := newBench(t)
+	b.runAll([]call{
+		{args: "project create Acme --id acme"},
+		{args: "credit grant acme 1000 --reason invoice"},
+		{args: "credit adjust acme --by 0 --reason x", exit: exitUsage},
+		{args: "credit adjust acme --by 5", exit: exitUsage, errs: []string{"--reason"}},
+		{args: "credit adjust nobody --by 5 --reason x", exit: exitNotFound},
+		{args: "credit adjust acme --reason x --by -1001", exit: exitRefused, errs: []string{"credit balance"}},
+		{args: "credit adjust acme --reason booked_twice --by -100", out: []string{"Balance +900 credits"}},
+		{args: "credit ledger acme", out: []string{"adjustment +-100 .* booked twice, by local"}},
+		{args: "credit refund acme nothing --reason x", exit: exitUsage},
+		{args: "credit refund acme 1767225600000000-abcdefgh --reason x", exit: exitNotFound},
+		{args: "credit alert acme 950", out: []string{"below 950 credits"}},
+		{args: "credit alert acme 0", out: []string{"none"}},
+		{args: "credit alert acme few", exit: exitUsage},
+		{args: "credit alert nobody 5", exit: exitNotFound},
+		{args: "project limit acme 1200 --window 10s", out: []string{"1200 per 10s"}},
+		{args: "project limit acme none", exit: exitUsage},
+		{args: "project limit acme 0", exit: exitUsage},
+		{args: "project trial acme on --allow 0771234567", out: []string{`yes, to: \+94771234567`}},
+		{args: "project trial acme maybe", exit: exitUsage},
+		{args: "project trial acme off --allow 0771234567", exit: exitUsage},
+		{args: "project trial acme off", out: []string{"Trial +no"}},
+	})
+	id := decode[moved](b, "credit adjust acme --by 7 --reason more").ID
+	b.run(call{args: "credit adjust acme --by 7 --reason more --id " + string(id), out: []string{"Balance +907 credits"}})
+
+	s := b.stack()
+	r := &credit.Reservation{Project: "acme", Key: id, Credits: 30, Operation: credit.Barcode, Environment: "production", RequestID: "r"}
+	r.Key = credit.NewKey(id.Time(), "charge")
+	for _, step := range []error{s.credits.Reserve(t.Context(), r), s.credits.Capture(t.Context(), r, credit.Outcome{})} {
+		if step != nil {
+			t.Fatal(step)
+		}
+	}
+	s.credits.Remove(t.Context(), r)
+	b.runAll([]call{
+		{args: "credit refund acme " + string(r.Key), exit: exitUsage, errs: []string{"--reason"}},
+		{args: "credit refund acme " + string(r.Key) + " --reason broken", out: []string{"Credits +30", "Balance +907 credits"}},
+		{args: "credit refund acme " + string(r.Key) + " --reason again", out: []string{"Balance +907 credits"}},
+		{args: "credit ledger acme", out: []string{"refund +\\+30 .*broken, for " + string(r.Key)}, absent: "again"},
+		{args: "ledger verify", out: []string{"Every wallet is what its ledger says"}, errs: []string{"1 wallets, 5 ledger entries"}},
+	})
+}
+
+// TestLedgerVerify: the command says what credit.Verify finds.
+func TestLedgerVerify(t *testing.T) {
+	b := newBench(t)
+	b.runAll([]call{{args: "project create Acme --id acme"}, {args: "credit grant acme 1000 --reason invoice"}, {args: "ledger verify", out: []string{"Every wallet"}}})
+	s := b.stack()
+	update := "SET balance = :b"
+	_, err := s.db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+		TableName: new(s.table("wallets")), Key: walletKey("acme"), UpdateExpression: &update,
+		ExpressionAttributeValues: attr.Item{":b": attr.Number(1001)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.run(call{args: "ledger verify", exit: exitFailed, reports: true, out: []string{`acme +unbalanced .*holds 1001 credits, the ledger says 1000: \+1`}, errs: []string{"svc: 1 problem"}})
+}
+
+// TestGrants: a file is granted whole or not at all, and once.
+func TestGrants(t *testing.T) {
+	b := newBench(t)
+	b.runAll([]call{{args: "project create A --id aaa"}, {args: "project create B --id bbb"}})
+	const args = "credit grants - --batch 2026-03-31-invoices"
+	good := "project,credits,reason\n# comment\naaa, 500, invoice 1\nbbb,700\n"
+	b.runAll([]call{
+		{args: "credit grants /nowhere --batch 2026-03-31", exit: exitUsage},
+		{args: "credit grants - --batch invoices", stdin: good, exit: exitUsage, errs: []string{"begins with their date"}},
+		{args: "credit grants - --batch 2026-13-31", stdin: good, exit: exitUsage, errs: []string{"no date"}},
+		{args: args, stdin: good, exit: exitUsage, errs: []string{"line 4 has no reason"}},
+		{args: args + " --reason x", stdin: "aaa,1\naaa,2\nbbb\nbbb,x\n", exit: exitUsage, errs: []string{"line 2: aaa stands twice", "line 3 is not", "line 4 is not"}},
+		{args: args + " --reason x", stdin: "aaa,1\nccc,2\n", exit: exitUsage, errs: []string{"no such projects: ccc"}},
+		{args: args + " --reason x", stdin: "", exit: exitUsage, errs: []string{"no grants"}},
+		{args: args + " --reason x --dry-run", stdin: good, out: []string{"aaa +500 +invoice 1 .*would be granted", "bbb +700 +x"}, errs: []string{"1,200 credits in 2 grants, 0 failed"}},
+		{args: "credit balance aaa", out: []string{"Balance +0 credits"}},
+		{args: args + " --reason x", stdin: good, out: []string{"aaa .* granted", "bbb .* granted"}},
+		{args: args + " --reason x", stdin: good, out: []string{"aaa .* granted"}},
+		{args: args + " --reason x", stdin: "aaa,501\n", exit: exitFailed, reports: true, out: []string{"another movement"}, errs: []string{"not every grant"}},
+		{args: "credit balance aaa", out: []string{"Balance +500 credits"}},
+		{args: "credit balance bbb", out: []string{"Balance +700 credits"}},
+		{args: "ledger verify", out: []string{"Every wallet"}},
+	})
+}
+
+// TestTransfer: what is exported is imported the same, without secrets; what lacks its secret is inactive.
+func TestTransfer(t *testing.T) {
+	b := newBench(t)
+	b.runAll([]call{
+		{args: "project create Acme --id acme --limit 7 --window 5s --trial --allow 0771234567"},
+		{args: "integration set acme sms quicksend --mode byok --setting sender~id=Acme --secrets -", stdin: `{"email":"a@example.com","api_key":"topsecret"}`},
+		{args: "integration set acme barcode builtin --mode managed --priority 3"},
+		{args: "project export nobody", exit: exitNotFound},
+	})
+	exported := b.run(call{args: "project export acme", absent: "topsecret"})
+	file := filepath.Join(t.TempDir(), "acme.json")
+	if err := os.WriteFile(file, []byte(exported), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file = strings.ReplaceAll(file, "_", "~")
+	b.runAll([]call{
+		{args: "project import " + file, exit: exitRefused, errs: []string{"exists"}},
+		{args: "project import " + file + " --id copy --dry-run", out: []string{"write copy / project"}},
+		{args: "project show copy", exit: exitNotFound},
+		{args: "project import " + file + " --id copy", out: []string{"Limit +7 per 5s", "Integrations +2"}, errs: []string{"development/sms/quicksend is imported inactive"}},
+		{args: "integration list copy", out: []string{`sms +quicksend +byok +inactive`, `barcode +builtin +managed +active +3`}},
+		{args: "project import -", stdin: `{"format":9}`, exit: exitUsage},
+		{args: "project import -", stdin: `{"secrets":1}`, exit: exitUsage},
+		{args: "project import -", stdin: strings.Replace(exported, "quicksend", "nobody", 1), exit: exitUsage, errs: []string{`no vendor "nobody"`}},
+	})
+	var copied transfer
+	if err := json.Unmarshal([]byte(b.run(call{args: "project export copy"})), &copied); err != nil || copied.TrialDestinations[0] != "+94771234567" {
+		t.Errorf("%+v, %v", copied, err)
+	}
+}
+
+// TestDryRun: no command that changes something does with --dry-run, and each says what it would begin with.
+func TestDryRun(t *testing.T) {
+	b := newBench(t)
+	b.runAll([]call{
+		{args: "project create Acme --id acme"},
+		{args: "integration set acme barcode builtin --mode managed"},
+		{args: "credit grant acme 100 --reason x"},
+	})
+	issued := decode[issued](b, "credential issue acme")
+	clientID := strings.ReplaceAll(issued.ClientID, "_", "~")
+	before := b.run(call{args: "project show acme --output json"})
+	for _, c := range []call{
+		{args: "project create New --id new", out: []string{"write new / project in svc-" + b.stage + "-projects"}},
+		{args: "project pause acme", out: []string{"write acme / project"}},
+		{args: "project limit acme 5", out: []string{"write acme / project"}},
+		{args: "project trial acme on", out: []string{"write acme / project"}},
+		{args: "credential issue acme", out: []string{"write acme / credential#"}},
+		{args: "credential rotate " + clientID, out: []string{"write acme / credential#"}},
+		{args: "credential revoke " + clientID, out: []string{"ask: Revoke"}},
+		{args: "integration set acme sms quicksend --mode byok --setting sender~id=A --secrets -", stdin: `{"email":"a@example.com","api_key":"k"}`, out: []string{"make the secret svc/" + b.stage + "/sms/acme/development"}},
+		{args: "integration disable acme barcode builtin", out: []string{"write acme / integration#"}},
+		{args: "vendor account sms quicksend --secrets -", stdin: `{"email":"a@example.com","api_key":"k"}`, out: []string{"make the secret svc/" + b.stage + "/sms/managed/development"}},
+		{args: "credit grant acme 5 --reason x", out: []string{"write acme in svc-" + b.stage + "-wallets"}},
+		{args: "credit adjust acme --by 5 --reason x", out: []string{"write acme#.* in svc-" + b.stage + "-ledger", "change acme in svc-" + b.stage + "-wallets"}},
+		{args: "credit alert acme 5", out: []string{"change acme in svc-" + b.stage + "-wallets"}},
+		{args: "burner add acme example.com", out: []string{"acme"}},
+	} {
+		c.args += " --dry-run"
+		c.errs = append(c.errs, "Dry run: nothing was changed")
+		b.run(c)
+	}
+	if after := b.run(call{args: "project show acme --output json"}); after != before {
+		t.Errorf("%s\nafter\n%s", after, before)
+	}
+	if fields, err := b.stack().secrets.Fields(context.Background(), project.SMS, "acme", project.Development, "quicksend"); err != nil || len(fields) > 0 {
+		t.Errorf("a secret was written: %v, %v", fields, err)
+	}
+	b.runAll([]call{
+		{args: "project show new", exit: exitNotFound},
+		{args: "project list --dry-run", out: []string{"acme"}},
+		{args: "credit grant acme x --reason y --dry-run", exit: exitUsage},
+	})
+}
+
+// TestPrices: the local stack's price list, in credits and dollars.
+func TestPrices(t *testing.T) {
+	b := newBench(t)
+	b.run(call{args: "price list", exit: exitFailed, errs: []string{"no prices"}})
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	announce(t, dir, map[string]any{"stage": b.stage, "dynamodb_url": "x", "secrets_url": "x", "sandbox_url": "x", "prices": map[string]int64{"sms": 12_345, "barcode": 100}})
+	b.run(call{args: "price list", out: []string{`sms +12,345 +0.012345 +PriceSms`, `barcode +100 +0.0001 +PriceBarcode`}, absent: "pdf"})
+	for credits, want := range map[int64]string{0: "0.00", 1_000_000: "1.00", 2_500_000: "2.50", 10: "0.00001"} {
+		if got := dollars(credits); got != want {
+			t.Errorf("%d credits: %s, want %s", credits, got, want)
+		}
+	}
+	if got := priceParameter(credit.BurnerEmailShield); got != "PriceBurnerEmailShield" {
+		t.Error(got)
+	}
+}
+
+// TestCompletion: shells get a script, and the values of flags.
+func TestCompletion(t *testing.T) {
+	b := newBench(t)
+	for _, args := range [][]string{{"completion", "bash"}, {"__complete", "credential", "issue", "acme", "--env", ""}} {
+		var out, errs strings.Builder
+		if exit := run(t.Context(), console{in: strings.NewReader(""), out: &out, errs: &errs}, args); exit != 0 || out.Len() == 0 {
+			t.Errorf("%v: exit %d, %s", args, exit, errs.String())
+		}
+		if args[0] == "__complete" && !strings.Contains(out.String(), "production") {
+			t.Errorf("%v: %s", args, out.String())
+		}
+	}
+	_ = b
+}
+
+// TestCheckAndRotate: an account is tried at its vendor; a key that does not work takes no good one's place.
+func TestCheckAndRotate(t *testing.T) {
+	b := newBench(t)
+	server := b.sandbox
+	good := `{"email":"` + sandbox.QuickSendEmail + `","api_key":"` + sandbox.QuickSendAPIKey + `"}`
+	const set = "integration set acme sms quicksend --mode byok --setting sender~id=Acme --setting endpoint="
+	const rotate = "secrets rotate sms quicksend --project acme --secrets -"
+	b.runAll([]call{
+		{args: "project create Acme --id acme"},
+		{args: "integration check acme", out: []string{"No such integrations"}},
+		{args: rotate, stdin: good, exit: exitNotFound},
+		{args: set + server.URL + "/quicksend --secrets -", stdin: good},
+		{args: "integration set acme barcode builtin --mode managed"},
+		{args: "integration check acme", out: []string{`sms +quicksend +yes +balance at the vendor`, `barcode +builtin +yes +complete`}},
+		{args: "integration check acme sms quicksend --env prod", out: []string{"No such integrations"}},
+		{args: rotate, stdin: good, exit: exitUsage, errs: []string{"nothing new"}},
+		{args: rotate, stdin: `{"api_key":"topsecret-wrong"}`, exit: exitRefused, errs: []string{"does not work, the old one stays"}},
+		{args: "integration check acme sms", out: []string{`quicksend +yes`}},
+		{args: rotate + " --dry-run", stdin: `{"api_key":"topsecret-wrong"}`, exit: exitRefused},
+		{args: rotate + " --untried", stdin: `{"api_key":"topsecret-wrong"}`, out: []string{"Tried +not tried"}},
+		{args: "integration check acme sms", exit: exitFailed, reports: true, out: []string{`quicksend +no`}, errs: []string{"1 problem"}},
+		{args: rotate, stdin: good, out: []string{"Tried +balance at the vendor"}},
+		{args: "integration check acme sms", out: []string{`quicksend +yes`}},
+		{args: "secrets rotate sms quicksend", exit: exitRefused, errs: []string{"no key to rotate"}},
+	})
+	if strings.Contains(b.printed.String(), "topsecret") {
+		t.Error("a vendor's secret was printed")
+	}
+}

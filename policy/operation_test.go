@@ -1,0 +1,605 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// operationRules are the policies about deploying, protecting and watching the stack.
+var operationRules = []rule{
+	{"deployments shift traffic and roll back", deployments, []edit{
+		{"    AutoPublishAlias: live\n", ""},
+		{"      Type: !Ref DeploymentType\n", "      Type: AllAtOnce\n"},
+		{"      Role: !GetAtt DeploymentRole.Arn\n", ""},
+		{"      AutoPublishAliasAllProperties: true\n", ""},
+		{"        Alarms: [!Ref SmsErrorsAlarm]\n", "        Alarms: [!Ref SmsSlowAlarm]\n"},
+		{"        Alarms: [!Ref SmsErrorsAlarm]\n", "        Alarms: [!Ref BarcodeErrorsAlarm]\n"},
+		{"Value: !Sub ${SmsFunction}:live", "Value: !Sub ${SmsFunction}:dead"},
+	}},
+	{"roles take the boundary, traces and the key", roleSettings, []edit{
+		{"      PermissionsBoundary: !If [HasBoundary, !Ref PermissionsBoundaryArn, !Ref AWS::NoValue]\n", ""},
+		{"            PermissionsBoundary: !If [HasBoundary, !Ref PermissionsBoundaryArn, !Ref AWS::NoValue]\n", ""},
+		{"        - !If [Traces, !Ref TracePolicy, !Ref AWS::NoValue]\n", ""},
+		{"        - !If [HasKey, !Ref KeyPolicy, !Ref AWS::NoValue]\n", ""},
+		{"        - !If [HasKey, !Ref KeyPolicy, !Ref AWS::NoValue]\n", "        - !If [HasKey, !Ref KeyPolicy, !Ref AWS::NoValue]\n        - arn:aws:iam::aws:policy/AdministratorAccess\n"},
+		{"Service: lambda.amazonaws.com", "Service: ec2.amazonaws.com"},
+	}},
+	{"what lies still is encrypted with the operator's key", encryption, []edit{
+		{"      KmsKeyId: !If [HasKey, !Ref KmsKeyArn, !Ref AWS::NoValue]\n", ""},
+		{"      SSESpecification: !If [HasKey, {SSEEnabled: true, SSEType: KMS, KMSMasterKeyId: !Ref KmsKeyArn}, !Ref AWS::NoValue]\n", ""},
+		{"SSEEnabled: true", "SSEEnabled: false"},
+		{"Resource: !Ref KmsKeyArn", "Resource: '*'"},
+		{"                kms:ViaService:\n", "                kms:ViaServices:\n"},
+	}},
+	{"every function is watched", functionAlarms, []edit{
+		{"  SmsErrorsAlarm:\n    Type: AWS::CloudWatch::Alarm", "  SmsErrorsAlarm:\n    Type: AWS::CloudWatch::CompositeAlarm"},
+		{"      MetricName: Throttles\n", "      MetricName: Throttle\n"},
+		{"      ExtendedStatistic: p99\n      Period: 60\n      EvaluationPeriods: 5\n      DatapointsToAlarm: 3\n      Threshold: 22400", "      ExtendedStatistic: p99\n      Period: 60\n      EvaluationPeriods: 5\n      DatapointsToAlarm: 3\n      Threshold: 29000"},
+		{"                  Value: sms_balance", "                  Value: sms_balances"},
+	}},
+	{"alarms are told and explained", alarmSettings, []edit{
+		{"      AlarmActions: !If [Notifies, [!Ref AlarmTopicArn], !Ref AWS::NoValue]\n", ""},
+		{"Runbook: throttles'", "Runbook: nowhere'"},
+		{"      TreatMissingData: notBreaching\n", ""},
+		{"Namespace: !Sub SVC/${Stage}", "Namespace: SVC"},
+		{"Namespace: AWS/Lambda", "Namespace: Lambda"},
+		{"      MetricName: UncertainSends\n", "      MetricName: UncertainSend\n"},
+		{"      MetricName: settle_oldest\n", "      MetricName: settle_age\n"},
+	}},
+	{"the dashboard answers its questions", dashboards, []edit{
+		{`{"markdown": "## Is money right?"}`, `{"markdown": "## Is money left?"}`},
+		{"\"${SmsFunction}\\\"", "\"${BarcodeFunction}\\\""},
+		{`"${SmsErrorsAlarm.Arn}"`, `"${SmsSlowAlarm.Arn}"`},
+		{`"metrics": [`, `"metrics": [[,`},
+		{`MetricName=\"Credits\"`, `MetricName=\"Credit\"`},
+		{`"x": 16, "y": 1,`, `"x": 18, "y": 1,`},
+	}},
+	{"a host name and a web ACL are the operator's choice", domains, []edit{
+		{"    Condition: HasDomain\n    Properties:\n      DomainName: !Ref Domain\n", "    Properties:\n      DomainName: !Ref Domain\n"},
+		{"      Stage: !Ref Api.Stage\n", "      Stage: !Ref Stage\n"},
+		{"SecurityPolicy: TLS_1_2", "SecurityPolicy: TLS_1_0"},
+		{"    Condition: HasWebAcl\n", ""},
+		{"stages/${Api.Stage}", "stages/${Stage}"},
+	}},
+	{"conditions are defined and used", conditions, []edit{
+		{"  HasZone: !And", "  HasZones: !And"},
+		{"    Condition: Traces\n", "    Condition: Tracing\n"},
+		{"  Notifies: !Not [!Equals [!Ref AlarmTopicArn, '']]\n", ""},
+	}},
+}
+
+func TestOperation(t *testing.T) { test(t, operationRules, current(t)) }
+
+// alias is the alias that the gateway and the schedules call.
+const alias = "live"
+
+func deployments(s *templateFile) (f findings) {
+	for _, function := range s.functions() {
+		p := function.properties
+		stem := strings.TrimSuffix(function.id, "Function")
+		if p.text("AutoPublishAlias") != alias || p["AutoPublishAliasAllProperties"] != true {
+			f.add("%s: no version is published under %s for every change", function.id, alias)
+		}
+		if ref(p.at("DeploymentPreference", "Type")) != "DeploymentType" {
+			f.add("%s: the way of deployment is not the environment's", function.id)
+		}
+		if role := p.list("DeploymentPreference", "Role", "Fn::GetAtt"); fmt.Sprint(role) != "[DeploymentRole Arn]" {
+			f.add("%s: CodeDeploy works with SAM's role, which gets no boundary", function.id)
+		}
+		alarms := p.list("DeploymentPreference", "Alarms")
+		if len(alarms) != 1 || ref(alarms[0]) != stem+"ErrorsAlarm" {
+			f.add("%s: a deployment goes back for %v, want its errors", function.id, alarms)
+		}
+		dimensions := s.doc.list("Resources", stem+"ErrorsAlarm", "Properties", "Dimensions")
+		if !strings.Contains(fmt.Sprint(dimensions), "Fn::Sub:${"+function.id+"}:"+alias+"]") {
+			f.add("%s: the alarm of its errors does not watch the alias", function.id)
+		}
+	}
+	return f
+}
+
+// branch is {"Fn::If": [condition, then, AWS::NoValue]}: its then, nil where value is anything else.
+func branch(value any, condition string) any {
+	inner, _ := value.(object)
+	parts := inner.list("Fn::If")
+	if len(parts) != 3 || parts[0] != condition || ref(parts[2]) != "AWS::NoValue" {
+		return nil
+	}
+	return parts[1]
+}
+
+func roleSettings(s *templateFile) (f findings) {
+	bounded := func(where string, value any) {
+		if ref(branch(value, "HasBoundary")) != "PermissionsBoundaryArn" {
+			f.add("%s does not take the permissions boundary", where)
+		}
+	}
+	for _, role := range s.resources("AWS::IAM::Role") {
+		bounded(role.id, role.properties["PermissionsBoundary"])
+	}
+	for _, function := range s.functions() {
+		role := s.role(function)
+		var managed []string
+		for _, item := range role.properties.list("ManagedPolicyArns") {
+			managed = append(managed, ref(branch(item, "Traces"))+ref(branch(item, "HasKey")))
+		}
+		if !slices.Equal(managed, []string{"TracePolicy", "KeyPolicy"}) {
+			f.add("%s has the managed policies %v", role.id, managed)
+		}
+		trust := role.properties.list("AssumeRolePolicyDocument", "Statement")
+		if len(trust) != 1 || !strings.Contains(fmt.Sprint(trust[0]), "Principal:map[Service:lambda.amazonaws.com]") {
+			f.add("%s trusts %v, want Lambda alone", role.id, trust)
+		}
+		for _, event := range function.events("ScheduleV2") {
+			bounded(function.id+": the role of its schedule", event["PermissionsBoundary"])
+		}
+	}
+	return f
+}
+
+func encryption(s *templateFile) (f findings) {
+	for _, group := range s.resources("AWS::Logs::LogGroup") {
+		if ref(branch(group.properties["KmsKeyId"], "HasKey")) != "KmsKeyArn" {
+			f.add("%s does not take the key", group.id)
+		}
+	}
+	for _, table := range s.resources("AWS::DynamoDB::Table") {
+		sse, _ := branch(table.properties["SSESpecification"], "HasKey").(object)
+		if sse["SSEEnabled"] != true || sse.text("SSEType") != "KMS" || ref(sse["KMSMasterKeyId"]) != "KmsKeyArn" {
+			f.add("%s does not take the key", table.id)
+		}
+	}
+	for _, item := range s.doc.list("Resources", "KeyPolicy", "Properties", "PolicyDocument", "Statement") {
+		statement, _ := item.(object)
+		via := statement.list("Condition", "StringEquals", "kms:ViaService")
+		if ref(statement["Resource"]) != "KmsKeyArn" || statement.text("Action") != "kms:Decrypt" || len(via) != 2 {
+			f.add("KeyPolicy permits more than to decrypt with the key through two services")
+		}
+	}
+	return f
+}
+
+// operations are the names of each function's operations, as its metrics have them: what stands as Name beside Method
+// and Path in its code.
+var operationName = regexp.MustCompile(`Name:\s*"([a-z_]+)",\s*Method:`)
+
+func operations(folder string) []string {
+	var names []string
+	files, _ := os.ReadDir(root("functions", folder))
+	for _, file := range files {
+		text, _ := os.ReadFile(root("functions", folder, file.Name()))
+		for _, match := range operationName.FindAllSubmatch(text, -1) {
+			if !strings.HasSuffix(file.Name(), "_test.go") {
+				names = append(names, string(match[1]))
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// watched lists the metrics of an alarm as namespace, name and dimensions, and what it takes of them.
+func watched(alarm resource) (metrics []string) {
+	one := func(m object, statistic string) {
+		namespace := m.text("Namespace") + m.text("Namespace", "Fn::Sub")
+		var dimensions []string
+		for _, item := range m.list("Dimensions") {
+			d, _ := item.(object)
+			dimensions = append(dimensions, fmt.Sprint(d["Name"], "=", ref(d["Value"]), d.object("Value")["Fn::Sub"], d.text("Value")))
+		}
+		metrics = append(metrics, strings.ReplaceAll(fmt.Sprint(namespace, " ", m.text("MetricName"), " ", statistic, " ", strings.Join(dimensions, " ")), "<nil>", ""))
+	}
+	p := alarm.properties
+	if p["MetricName"] != nil {
+		one(p, p.text("Statistic")+p.text("ExtendedStatistic"))
+	}
+	for _, item := range p.list("Metrics") {
+		m, _ := item.(object)
+		if stat := m.object("MetricStat"); stat != nil {
+			one(stat.object("Metric"), stat.text("Stat"))
+		}
+	}
+	return metrics
+}
+
+func functionAlarms(s *templateFile) (f findings) {
+	alarms := map[string]resource{}
+	for _, alarm := range s.resources("AWS::CloudWatch::Alarm") {
+		alarms[alarm.id] = alarm
+	}
+	for _, function := range s.functions() {
+		stem := strings.TrimSuffix(function.id, "Function")
+		want := map[string][]string{
+			"Errors":    {"AWS/Lambda Errors Sum FunctionName=" + function.id + " Resource=${" + function.id + "}:" + alias},
+			"Throttles": {"AWS/Lambda Throttles Sum FunctionName=" + function.id},
+			"Slow":      {"AWS/Lambda Duration p99 FunctionName=" + function.id},
+		}
+		for _, name := range operations(function.folder()) {
+			want["Failures"] = append(want["Failures"], "SVC/${Stage} Requests Sum operation="+name+" outcome=error")
+		}
+		for kind, metrics := range want {
+			got := watched(alarms[stem+kind+"Alarm"])
+			slices.Sort(got)
+			if !slices.Equal(got, metrics) {
+				f.add("%s%sAlarm watches %q, want %q", stem, kind, got, metrics)
+			}
+		}
+		seconds, _ := function.properties["Timeout"].(int)
+		if got := alarms[stem+"SlowAlarm"].properties["Threshold"]; got != seconds*800 {
+			f.add("%sSlowAlarm rings at %v ms, want 80 %% of %d s", stem, got, seconds)
+		}
+	}
+	return f
+}
+
+// The namespaces of AWS's own metrics that alarms use, with the metrics. The product's are those that the code prints.
+var awsMetrics = map[string][]string{
+	"AWS/ApiGateway": {"5XXError"},
+	"AWS/DynamoDB":   {"ReadThrottleEvents", "WriteThrottleEvents"},
+	"AWS/Lambda":     {"Duration", "Errors", "Throttles"},
+}
+
+var (
+	chapter       = regexp.MustCompile(`Runbook: ([a-z-]+)$`)
+	printedMetric = regexp.MustCompile(`(?:telemetry\.Metric\{|\{)Name: "([A-Za-z_]+)", Unit:|x\.metric\("([A-Za-z]+)"\)`)
+)
+
+// printed are the names of the metrics that functions print.
+func printed() map[string]bool {
+	names := map[string]bool{}
+	for _, folder := range []string{"functions", "shared"} {
+		_ = filepath.WalkDir(root(folder), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, match := range printedMetric.FindAllSubmatch(text, -1) {
+				names[string(match[1])+string(match[2])] = true
+			}
+			return err
+		})
+	}
+	return names
+}
+
+func alarmSettings(s *templateFile) (f findings) {
+	runbook, err := os.ReadFile(root("docs", "runbook.md"))
+	if err != nil {
+		f.add("%v", err)
+	}
+	own := printed()
+	chapters := map[string]bool{}
+	for line := range strings.Lines(string(runbook)) {
+		if title, ok := strings.CutPrefix(strings.TrimSpace(line), "## "); ok {
+			chapters[strings.ReplaceAll(strings.ToLower(title), " ", "-")] = true // as its link
+		}
+	}
+	for _, alarm := range s.resources("AWS::CloudWatch::Alarm") {
+		p := alarm.properties
+		for _, action := range []string{"AlarmActions", "OKActions"} {
+			if topics, _ := branch(p[action], "Notifies").([]any); len(topics) != 1 || ref(topics[0]) != "AlarmTopicArn" {
+				f.add("%s: %s is not the topic", alarm.id, action)
+			}
+		}
+		if p["TreatMissingData"] == nil {
+			f.add("%s does not say what no data means", alarm.id)
+		}
+		match := chapter.FindStringSubmatch(p.text("AlarmDescription"))
+		if match == nil || !chapters[match[1]] {
+			f.add("%s: the description %q names no chapter of docs/runbook.md", alarm.id, p.text("AlarmDescription"))
+		}
+		metrics := watched(alarm)
+		if len(metrics) == 0 || len(metrics) > 10 {
+			f.add("%s watches %d metrics, want 1 to 10", alarm.id, len(metrics))
+		}
+		for _, metric := range metrics {
+			namespace, rest, _ := strings.Cut(metric, " ")
+			name, _, _ := strings.Cut(rest, " ")
+			if (namespace != "SVC/${Stage}" || !own[name]) && !slices.Contains(awsMetrics[namespace], name) {
+				f.add("%s watches %s, which nothing prints", alarm.id, metric)
+			}
+		}
+	}
+	return f
+}
+
+// The questions that the dashboard answers, each a heading.
+var questions = []string{"Is it up?", "Is it fast?", "Is money right?", "Which vendor fails?"}
+
+var searched = regexp.MustCompile(`MetricName=\\"([A-Za-z_]+)\\"`)
+
+// widget is one of a dashboard, as far as it is looked at.
+type widget struct {
+	X, Y, Width, Height int
+	Properties          struct{ Markdown string }
+}
+
+func dashboards(s *templateFile) (f findings) {
+	found := s.resources("AWS::CloudWatch::Dashboard")
+	if len(found) != 1 {
+		f.add("%d dashboards, want one", len(found))
+		return f
+	}
+	text := found[0].properties.text("DashboardBody", "Fn::Sub")
+	var body struct{ Widgets []widget }
+	if err := json.Unmarshal([]byte(text), &body); err != nil {
+		f.add("the dashboard is no JSON: %v", err)
+		return f
+	}
+	taken := map[[2]int]bool{}
+	for _, w := range body.Widgets {
+		for x := w.X; x < w.X+w.Width; x++ {
+			for y := w.Y; y < w.Y+w.Height; y++ {
+				if taken[[2]int{x, y}] || x >= 24 {
+					f.add("a widget at %d, %d lies over another or outside", w.X, w.Y)
+				}
+				taken[[2]int{x, y}] = true
+			}
+		}
+	}
+	for _, question := range questions {
+		if !slices.ContainsFunc(body.Widgets, func(w widget) bool { return w.Properties.Markdown == "## "+question }) {
+			f.add("the dashboard does not ask %q", question)
+		}
+	}
+	// Each widget by function is of every function, each alarm is shown.
+	for _, function := range s.functions() {
+		if strings.Count(text, "FunctionName=(") != strings.Count(text, "\"${"+function.id+"}\\\"") {
+			f.add("a widget by function does not show %s", function.id)
+		}
+	}
+	for _, alarm := range s.resources("AWS::CloudWatch::Alarm") {
+		if strings.Count(text, "\"${"+alarm.id+".Arn}\"") != 1 {
+			f.add("the dashboard does not show %s once", alarm.id)
+		}
+	}
+	known := printed()
+	for _, match := range searched.FindAllStringSubmatch(text, -1) {
+		if !known[match[1]] && !slices.Contains(awsMetrics["AWS/Lambda"], match[1]) {
+			f.add("the dashboard shows %s, which nothing prints", match[1])
+		}
+	}
+	return f
+}
+
+func domains(s *templateFile) (f findings) {
+	all := s.doc.object("Resources")
+	for id, condition := range map[string]string{
+		"Domain": "HasDomain", "DomainMapping": "HasDomain", "DomainRecord": "HasZone", "WebAcl": "HasWebAcl",
+	} {
+		if got := all.text(id, "Condition"); got != condition {
+			f.add("%s has the condition %q, want %q", id, got, condition)
+		}
+	}
+	if all.text("Domain", "Properties", "SecurityPolicy") != "TLS_1_2" {
+		f.add("Domain takes old TLS")
+	}
+	// By the stage's reference both come after the stage.
+	if ref(all.at("DomainMapping", "Properties", "Stage")) != "Api.Stage" ||
+		!strings.HasSuffix(all.text("WebAcl", "Properties", "ResourceArn", "Fn::Sub"), "/restapis/${Api}/stages/${Api.Stage}") {
+		f.add("host name or web ACL do not stand before the API's stage")
+	}
+	return f
+}
+
+func conditions(s *templateFile) (f findings) {
+	defined := s.doc.object("Conditions")
+	used := map[string]bool{}
+	note := func(name any, where string) {
+		used[fmt.Sprint(name)] = true
+		if defined[fmt.Sprint(name)] == nil {
+			f.add("%s: there is no condition %v", where, name)
+		}
+	}
+	for _, section := range []string{"Globals", "Conditions", "Resources", "Outputs"} {
+		walk(s.doc[section], section, func(path, key string, value any) {
+			switch value := value.(type) {
+			case string:
+				if key == "Condition" {
+					note(value, path)
+				}
+			case []any:
+				if key == "Fn::If" {
+					note(value[0], path)
+				}
+			}
+		})
+	}
+	for name := range maps.Keys(defined) {
+		if !used[name] {
+			f.add("the condition %s is not used", name)
+		}
+	}
+	return f
+}
+
+// translated is what AWS makes of template.yaml at deployment, by SAM's own translator.
+func translated(t *testing.T) *templateFile {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), ".local/venv/bin/python", "tools/translate.py", "template.yaml")
+	cmd.Dir = root()
+	text, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("SAM's translator (make policy installs it): %v", err)
+	}
+	s, err := parse(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// translatedRules are the policies over what AWS is given. Their edits are of the translation.
+var translatedRules = []rule{
+	{"roles permit what is listed, on what is named", translatedRoles, []edit{
+		{"Action: dynamodb:Query", "Action: dynamodb:Querry"},
+		{"Action: dynamodb:Query", "Action: '*'"},
+		{"arn:${AWS::Partition}:secretsmanager:${AWS::Region}:${AWS::AccountId}:secret:svc/${Stage}/sms/*", "'*'"},
+		{"policy/service-role/AWSCodeDeployRoleForLambdaLimited", "policy/AdministratorAccess"},
+		{"Principal:\n            Service: lambda.amazonaws.com", "Principal: '*'"},
+		{"          - Action: lambda:InvokeFunction\n            Effect: Allow\n            Resource:\n              Ref: SettleFunctionAlias" + alias, "          - Action: lambda:InvokeFunction\n            Effect: Allow\n            Resource: '*'"},
+		{"        - HasBoundary\n", "        - HasKey\n"},
+	}},
+	{"every function is published, called and deployed by its alias", translatedFunctions, []edit{
+		{"  SmsFunctionAlias" + alias + ":\n", "  SmsFunctionAliasother:\n"},
+		{"  SmsFunctionDeploymentGroup:\n", "  SmsDeploymentGroup:\n"},
+		{"    Type: AWS::CodeDeploy::DeploymentGroup", "    Type: AWS::CodeDeploy::Group"},
+		{"        Ref: SmsFunctionAlias" + alias + "\n      Principal: apigateway.amazonaws.com", "        Ref: SmsFunction\n      Principal: apigateway.amazonaws.com"},
+		{"DEPLOYMENT_STOP_ON_ALARM", "DEPLOYMENT_STOP"},
+	}},
+	{"the gateway takes every route to its function", translatedRoutes, []edit{
+		{"/api/v1/sms/send:\n", "/api/v1/sms/sent:\n"},
+		{"${SmsFunctionAlias" + alias + "}/invocations", "${SmsFunction}/invocations"},
+		{"            x-amazon-apigateway-any-method:", "            post:"},
+	}},
+}
+
+func TestTranslation(t *testing.T) { test(t, translatedRules, translated(t)) }
+
+// Every action that any role of the stack may have, of the service authorization reference.
+var rolesActions = slices.Concat(tableActions, secretActions, logActions, []string{
+	"kms:Decrypt", "lambda:InvokeFunction", "xray:PutTelemetryRecords", "xray:PutTraceSegments", "sts:AssumeRole",
+})
+
+// What may stand on every resource: X-Ray's actions know none.
+var anywhere = []string{"xray:PutTelemetryRecords", "xray:PutTraceSegments"}
+
+// Who may take a role, and AWS's own policies in use: CodeDeploy's role for Lambda, which CodeDeploy keeps up to date.
+var (
+	trusted = []string{"codedeploy.amazonaws.com", "lambda.amazonaws.com", "scheduler.amazonaws.com"}
+	managed = []string{
+		"TracePolicy", "KeyPolicy",
+		"arn:${AWS::Partition}:iam::aws:policy/service-role/AWSCodeDeployRoleForLambdaLimited",
+	}
+)
+
+func translatedRoles(s *templateFile) (f findings) {
+	judge := func(id string, document object) {
+		for _, item := range document.list("Statement") {
+			statement, _ := item.(object)
+			if statement.text("Effect") != "Allow" || statement["NotAction"] != nil || statement["NotResource"] != nil {
+				f.add("%s: %v", id, statement)
+			}
+			actions := statement.list("Action")
+			for _, action := range actions {
+				name, _ := action.(string)
+				if !slices.Contains(rolesActions, name) {
+					f.add("%s: %v is no action that a role may have", id, action)
+				}
+				if statement["Principal"] != nil {
+					continue
+				}
+				for _, on := range statement.list("Resource") {
+					where, _ := on.(object)
+					text, _ := on.(string)
+					if text += where.text("Fn::Sub"); (on == nil || strings.HasPrefix(text, "*")) && !slices.Contains(anywhere, name) {
+						f.add("%s: %s on %v", id, name, on)
+					}
+				}
+			}
+			if len(actions) == 0 || statement["Principal"] == nil && len(statement.list("Resource")) == 0 {
+				f.add("%s: a statement without action or resource", id)
+			}
+			for _, service := range statement.list("Principal") {
+				who, _ := service.(object)
+				for _, name := range who.list("Service") {
+					if text, _ := name.(string); !slices.Contains(trusted, text) {
+						f.add("%s trusts %v", id, name)
+					}
+				}
+				if len(who) != 1 || who["Service"] == nil {
+					f.add("%s trusts %v", id, service)
+				}
+			}
+		}
+	}
+	roles := s.resources("AWS::IAM::Role")
+	if len(roles) < len(s.resources("AWS::Lambda::Function")) {
+		f.add("%d roles for %d functions", len(roles), len(s.resources("AWS::Lambda::Function")))
+	}
+	for _, role := range roles {
+		p := role.properties
+		judge(role.id, p.object("AssumeRolePolicyDocument"))
+		for _, item := range p.list("Policies") {
+			policy, _ := item.(object)
+			judge(role.id, policy.object("PolicyDocument"))
+		}
+		for _, item := range p.list("ManagedPolicyArns") {
+			inner, _ := item.(object)
+			name := inner.text("Fn::Sub") + ref(branch(item, "Traces")) + ref(branch(item, "HasKey"))
+			if !slices.Contains(managed, name) {
+				f.add("%s has the managed policy %v", role.id, item)
+			}
+		}
+		if ref(branch(p["PermissionsBoundary"], "HasBoundary")) != "PermissionsBoundaryArn" {
+			f.add("%s has no boundary", role.id)
+		}
+	}
+	for _, policy := range s.resources("AWS::IAM::ManagedPolicy") {
+		judge(policy.id, policy.properties.object("PolicyDocument"))
+	}
+	return f
+}
+
+func translatedFunctions(s *templateFile) (f findings) {
+	all := s.doc.object("Resources")
+	for _, function := range s.resources("AWS::Lambda::Function") {
+		group := all.object(function.id + "DeploymentGroup")
+		if group.text("Type") != "AWS::CodeDeploy::DeploymentGroup" {
+			f.add("%s is not deployed by CodeDeploy", function.id)
+		}
+		if !slices.Contains(group.list("Properties", "AutoRollbackConfiguration", "Events"), any("DEPLOYMENT_STOP_ON_ALARM")) {
+			f.add("%s does not go back on an alarm", function.id)
+		}
+		if all.text(function.id+"Alias"+alias, "Properties", "Name") != alias {
+			f.add("%s has no alias %s", function.id, alias)
+		}
+		calls := 0
+		for _, permission := range s.resources("AWS::Lambda::Permission") {
+			if ref(permission.properties["FunctionName"]) == function.id {
+				f.add("%s: %s is about the function, not its alias", function.id, permission.id)
+			}
+			if ref(permission.properties["FunctionName"]) == function.id+"Alias"+alias {
+				calls++
+			}
+		}
+		for _, schedule := range s.resources("AWS::Scheduler::Schedule") {
+			if ref(schedule.properties.at("Target", "Arn")) == function.id+"Alias"+alias {
+				calls++
+			}
+		}
+		if calls == 0 {
+			f.add("%s: nothing may call its alias", function.id)
+		}
+	}
+	return f
+}
+
+func translatedRoutes(s *templateFile) (f findings) {
+	written, err := readTemplate()
+	if err != nil {
+		f.add("%v", err)
+		return f
+	}
+	paths := s.doc.object("Resources", "Api", "Properties", "Body", "paths")
+	want := written.routes()
+	for path, function := range want {
+		to := paths.text(path, "x-amazon-apigateway-any-method", "x-amazon-apigateway-integration", "uri", "Fn::Sub")
+		if !strings.Contains(to, "/${"+function+"Alias"+alias+".Arn}/") && !strings.Contains(to, "/${"+function+"Alias"+alias+"}/") {
+			f.add("%s goes to %q, want %s", path, to, function)
+		}
+	}
+	if len(paths) != len(want) {
+		f.add("the gateway has %d paths, want %d", len(paths), len(want))
+	}
+	return f
+}

@@ -1,0 +1,128 @@
+package policy
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Actions are named by commit, with the tag beside it: a tag can be moved.
+var pinnedAction = regexp.MustCompile(`^\s+- uses: [a-z0-9-]+/[a-z0-9-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
+
+// Workflows pin what they run, and may do no more than they need.
+func TestWorkflows(t *testing.T) {
+	files, err := filepath.Glob(root(".github", "workflows", "*.yml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no workflows: %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var workflow struct {
+			Permissions map[string]string
+			Jobs        map[string]struct {
+				Timeout int `yaml:"timeout-minutes"`
+			}
+		}
+		if err := yaml.Unmarshal(text, &workflow); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		if len(workflow.Permissions) != 1 || workflow.Permissions["contents"] != "read" {
+			t.Errorf("%s: permissions are %v, want to read contents alone", file, workflow.Permissions)
+		}
+		for name, job := range workflow.Jobs {
+			if job.Timeout == 0 {
+				t.Errorf("%s: %s has no time-out", file, name)
+			}
+		}
+		for line := range strings.Lines(string(text)) {
+			if strings.Contains(line, "uses:") && !pinnedAction.MatchString(strings.TrimRight(line, "\n")) {
+				t.Errorf("%s: %s is not pinned by commit", file, strings.TrimSpace(line))
+			}
+		}
+	}
+}
+
+// Each function is built for its architecture, the same wherever it is built, and anew for other parameters.
+func TestBuildTargets(t *testing.T) {
+	architectures := map[any]string{"arm64": "GOARCH=arm64", "x86_64": "GOARCH=amd64"}
+	for _, function := range current(t).functions() {
+		cmd := exec.CommandContext(t.Context(), "make", "--dry-run", "--silent", "build-"+function.id, "ARTIFACTS_DIR=out")
+		cmd.Dir = root()
+		output, err := cmd.Output()
+		if err != nil {
+			t.Errorf("%s: %v", function.id, err)
+			continue
+		}
+		for _, want := range []string{
+			architectures[function.properties.list("Architectures")[0]], "CGO_ENABLED=0", "GOOS=linux", "-trimpath", "-buildvcs=false",
+			"-tags lambda.norpc", "cksum samconfig.toml > out/samconfig.cksum", "-o out/bootstrap ./functions/" + function.folder(),
+		} {
+			if !strings.Contains(string(output), want) {
+				t.Errorf("%s is built without %s:\n%s", function.id, want, output)
+			}
+		}
+	}
+}
+
+var semantic = regexp.MustCompile(`^\d+\.\d+\.\d+$`)
+
+// The newest version of the changelog is the one of the application's metadata.
+func TestVersion(t *testing.T) {
+	text, err := os.ReadFile(root("CHANGELOG.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := ""
+	for line := range strings.Lines(string(text)) {
+		if title, ok := strings.CutPrefix(strings.TrimSpace(line), "## "); ok {
+			version = title
+			break
+		}
+	}
+	application := current(t).doc.object("Metadata", "AWS::ServerlessRepo::Application")
+	if !semantic.MatchString(version) || application.text("SemanticVersion") != version {
+		t.Errorf("the changelog's newest version is %q, the application's %q", version, application.text("SemanticVersion"))
+	}
+	for _, name := range []string{"Name", "Description", "Author", "ReadmeUrl"} {
+		if application.text(name) == "" {
+			t.Errorf("the application's metadata has no %s", name)
+		}
+	}
+	if _, err := os.Stat(root(application.text("ReadmeUrl"))); err != nil {
+		t.Error(err)
+	}
+}
+
+var link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+
+// Guides link to files that are there.
+func TestGuides(t *testing.T) {
+	guides, err := filepath.Glob(root("docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, guide := range append(guides, root("README.md"), root("CHANGELOG.md")) {
+		text, err := os.ReadFile(guide)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range link.FindAllSubmatch(text, -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(guide), string(match[1]))); err != nil {
+				t.Errorf("%s links to %s: %v", guide, match[1], err)
+			}
+		}
+	}
+	for _, name := range []string{"deploy", "upgrade", "runbook", "restore", "key-compromise", "costs", "threat-model", "extend"} {
+		if _, err := os.Stat(root("docs", name+".md")); err != nil {
+			t.Errorf("no guide: %v", err)
+		}
+	}
+}

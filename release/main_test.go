@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// TestZips: the same files give the same bytes, whenever and wherever they were written.
+func TestZips(t *testing.T) {
+	var packed [][]byte
+	for i, umask := range []os.FileMode{0o600, 0o644} {
+		folder := filepath.Join(t.TempDir(), strings.Repeat("x", i+1))
+		for name, mode := range map[string]os.FileMode{"bootstrap": umask | 0o111, "lib/b": umask, "lib/a": umask, "samconfig.cksum": umask} {
+			path := filepath.Join(folder, name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(name), mode); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chtimes(path, time.Now(), time.Now().Add(-time.Duration(i)*time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Symlink("a", filepath.Join(folder, "lib", "link")); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "out.zip")
+		if err := zipFolder(folder, file); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		packed = append(packed, data)
+	}
+	if !bytes.Equal(packed[0], packed[1]) {
+		t.Error("the zips differ")
+	}
+}
+
+// TestTemplate: every function and layer of the released template points at its zip, and none at make.
+func TestTemplate(t *testing.T) {
+	text, err := os.ReadFile("../template.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := global.ReplaceAllString(string(text), "")
+	for _, at := range resource.FindAllStringSubmatch(template, -1) {
+		property := map[string]string{"Function": "CodeUri", "LayerVersion": "ContentUri"}[at[2]]
+		template = pointAt(template, at[0], property, strings.ToLower(at[1])+".zip")
+	}
+	var doc struct {
+		Globals   map[string]map[string]yaml.Node `yaml:"Globals"`
+		Resources map[string]struct {
+			Type       string               `yaml:"Type"`
+			Metadata   map[string]any       `yaml:"Metadata"`
+			Properties map[string]yaml.Node `yaml:"Properties"`
+		} `yaml:"Resources"`
+	}
+	if err := yaml.Unmarshal([]byte(template), &doc); err != nil {
+		t.Fatal(err)
+	}
+	zips := 0
+	for id, r := range doc.Resources {
+		property := map[string]string{"AWS::Serverless::Function": "CodeUri", "AWS::Serverless::LayerVersion": "ContentUri"}[r.Type]
+		if property == "" {
+			continue
+		}
+		zips++
+		if at := r.Properties[property]; at.Value != strings.ToLower(id)+".zip" || r.Metadata["BuildMethod"] != nil {
+			t.Errorf("%s is at %q, metadata %v", id, at.Value, r.Metadata)
+		}
+	}
+	if _, ok := doc.Globals["Function"]["CodeUri"]; ok || zips == 0 {
+		t.Errorf("%d zips, CodeUri in Globals: %t", zips, ok)
+	}
+}
+
+// TestMaterials: a binary's modules are listed with their checksums, the same each time.
+func TestMaterials(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := materials("1.2.3", []string{self})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := materials("1.2.3", []string{self, self})
+	if err != nil || !bytes.Equal(first, second) {
+		t.Errorf("differs: %v", err)
+	}
+	for _, want := range []string{`"bomFormat": "CycloneDX"`, `"pkg:golang/github.com/CycloneDX/cyclonedx-go@v`, `"go:sum"`, `"version": "1.2.3"`, `"name": "std"`} {
+		if !bytes.Contains(first, []byte(want)) {
+			t.Errorf("no %s in\n%s", want, first)
+		}
+	}
+}

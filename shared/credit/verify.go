@@ -1,0 +1,347 @@
+package credit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"svcapi/shared/attr"
+)
+
+// Damage is what can be wrong with the money of a project.
+type Damage string
+
+// The kinds of damage that Verify finds.
+const (
+	Unbalanced  Damage = "unbalanced"  // the wallet is not what its ledger says
+	Overdrawn   Damage = "overdrawn"   // the balance is below 0
+	NoWallet    Damage = "no wallet"   // the ledger has entries, there is no wallet
+	Unreadable  Damage = "unreadable"  // a wallet, reservation or entry that no version of the product wrote
+	Misplaced   Damage = "misplaced"   // an entry that does not lie under its own day
+	Overpaid    Damage = "overpaid"    // refunds of a charge that is not there, or of more than it was
+	Mismatched  Damage = "mismatched"  // an entry that charged another amount than was reserved
+	Unexplained Damage = "unexplained" // an entry that lacks who made it, or has a resolution it cannot have
+	Stuck       Damage = "stuck"       // a reservation or a mark that the settler should have finished
+	Busy        Damage = "busy"        // the wallet changed throughout: verify it again
+)
+
+// Finding is one thing that is wrong.
+type Finding struct {
+	Project string
+	Damage  Damage
+	Key     Key // of the reservation or entry; empty where it is about the wallet
+	Detail  string
+}
+
+// Verified is the result of Verify.
+type Verified struct {
+	Wallets, Entries int
+	Findings         []Finding // by project, then by key
+}
+
+// stuckAfter is the age at which nothing is in flight any more, captured reservations included.
+const stuckAfter = 30 * time.Minute
+
+// account is what one pass over the tables says of a project.
+type account struct {
+	wallet   attr.Item
+	seen     bool // its wallet
+	first    string
+	sum      int64            // what the ledger says was given and not charged
+	entries  map[Key]Entry    // of pending keys, refunded charges and the like
+	pending  map[Key]int64    // reserved, by key
+	refunds  map[Key]int64    // by the charge that they name
+	captured map[Key]int64    // charges
+	marks    map[Key]Entry    // in state sending
+	found    map[Finding]bool // findings of this pass
+}
+
+// Verify recomputes every wallet from the ledger: balance + pending without a capture + captures −
+// refunds − adjustments = grants, and looks at each wallet, reservation and entry. It reads both
+// tables whole and changes nothing. A project that moves meanwhile is looked at again. Progress is
+// told how many items were read; it may be nil.
+func (s *Store) Verify(ctx context.Context, progress func(items int)) (*Verified, error) {
+	accounts := map[string]*account{}
+	of := func(project string) *account {
+		if accounts[project] == nil {
+			accounts[project] = newAccount()
+		}
+		return accounts[project]
+	}
+	result := &Verified{}
+	read := func() {
+		if progress != nil {
+			progress(result.Wallets + result.Entries)
+		}
+	}
+	err := s.scan(ctx, s.tables.Wallets, func(item attr.Item) {
+		result.Wallets++
+		of(attr.TextOf(item["pk"])).open(attr.TextOf(item["pk"]), item)
+		read()
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = s.scan(ctx, s.tables.Ledger, func(item attr.Item) {
+		result.Entries++
+		project, day := owner(item)
+		of(project).post(project, day, item)
+		read()
+	})
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	for _, project := range slices.Sorted(maps.Keys(accounts)) {
+		findings := accounts[project].judge(project, now)
+		if len(findings) > 0 {
+			if findings, err = s.again(ctx, project, accounts[project].first, findings); err != nil {
+				return nil, err
+			}
+		}
+		result.Findings = append(result.Findings, findings...)
+	}
+	return result, nil
+}
+
+func (s *Store) scan(ctx context.Context, table string, visit func(attr.Item)) error {
+	pages := dynamodb.NewScanPaginator(s.client, &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return fmt.Errorf("credit: read %s: %w", table, err)
+		}
+		for _, item := range page.Items {
+			visit(item)
+		}
+	}
+	return nil
+}
+
+// owner takes the partition key of an entry apart.
+func owner(item attr.Item) (project, day string) {
+	project, day, _ = strings.Cut(attr.TextOf(item["pk"]), "#")
+	return project, day
+}
+
+// again reads one project until its wallet stays the same while its ledger is read.
+func (s *Store) again(ctx context.Context, project, first string, before []Finding) ([]Finding, error) {
+	const tries = 3
+	if first == "" {
+		first = time.Now().UTC().Format(time.DateOnly)
+	}
+	for range tries {
+		a := newAccount()
+		start, err := s.walletItem(ctx, project)
+		if err != nil {
+			return nil, err
+		}
+		if start != nil {
+			a.open(project, start)
+		}
+		from, unreadable := time.Parse(time.DateOnly, first)
+		if unreadable != nil {
+			return before, nil //nolint:nilerr // its partition key is damaged: there is nothing to read by day
+		}
+		for day := from; !day.After(time.Now()); day = day.AddDate(0, 0, 1) {
+			if err := s.entriesOf(ctx, project, day.Format(time.DateOnly), a); err != nil {
+				return nil, err
+			}
+		}
+		end, err := s.walletItem(ctx, project)
+		if err != nil {
+			return nil, err
+		}
+		if same(start, end) {
+			return a.judge(project, time.Now()), nil
+		}
+	}
+	return []Finding{{Project: project, Damage: Busy, Detail: "the wallet changed while it was read"}}, nil
+}
+
+func (s *Store) walletItem(ctx context.Context, project string) (attr.Item, error) {
+	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.tables.Wallets, Key: walletKey(project), ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		return nil, fmt.Errorf("credit: read the wallet: %w", err)
+	}
+	return out.Item, nil
+}
+
+func (s *Store) entriesOf(ctx context.Context, project, day string, into *account) error {
+	pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
+		TableName: &s.tables.Ledger, ConsistentRead: aws.Bool(true),
+		KeyConditionExpression:    aws.String("pk = :p"),
+		ExpressionAttributeValues: attr.Item{":p": attr.Text(project + "#" + day)},
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return fmt.Errorf("credit: read the ledger: %w", err)
+		}
+		for _, item := range page.Items {
+			into.post(project, day, item)
+		}
+	}
+	return nil
+}
+
+// same compares two states of a wallet.
+func same(a, b attr.Item) bool {
+	if len(a) != len(b) || len(pendingOf(a)) != len(pendingOf(b)) {
+		return false
+	}
+	for key := range pendingOf(a) {
+		if pendingOf(b)[key] == nil {
+			return false
+		}
+	}
+	before, _ := a["balance"].(*types.AttributeValueMemberN)
+	after, _ := b["balance"].(*types.AttributeValueMemberN)
+	return before == nil && after == nil || before != nil && after != nil && before.Value == after.Value
+}
+
+func newAccount() *account {
+	return &account{
+		entries: map[Key]Entry{}, pending: map[Key]int64{}, refunds: map[Key]int64{}, captured: map[Key]int64{},
+		marks: map[Key]Entry{}, found: map[Finding]bool{},
+	}
+}
+
+func (a *account) find(project string, damage Damage, key Key, format string, args ...any) {
+	a.found[Finding{project, damage, key, fmt.Sprintf(format, args...)}] = true
+}
+
+// open takes a wallet in.
+func (a *account) open(project string, item attr.Item) {
+	a.wallet, a.seen = item, true
+	if _, err := attr.NumberOf(item["balance"]); err != nil || item["pending"] != nil && pendingOf(item) == nil {
+		a.find(project, Unreadable, "", "the wallet has no balance, or no reservations that can be read")
+	}
+	for key, value := range pendingOf(item) {
+		r, err := decodePending(project, key, value)
+		if err != nil || r.Credits <= 0 {
+			a.find(project, Unreadable, Key(key), "the reservation cannot be read")
+			continue
+		}
+		a.pending[r.Key] = r.Credits
+	}
+}
+
+// effects are what an entry of each state adds to what the wallet should hold.
+var effects = map[State]int64{Sending: 0, Captured: -1, Released: 0, Granted: 1, Refunded: 1, Adjustment: 1}
+
+// post takes an entry in.
+func (a *account) post(project, day string, item attr.Item) {
+	if a.first == "" || day < a.first {
+		a.first = day
+	}
+	e, err := decodeEntry(item)
+	effect, known := effects[e.State]
+	if _, keyErr := ParseKey(string(e.Key)); err != nil || keyErr != nil || !known || e.State != Adjustment && e.Credits <= 0 {
+		a.find(project, Unreadable, Key(attr.TextOf(item["sk"])), "the entry cannot be read")
+		return
+	}
+	if e.Key.Day() != day {
+		a.find(project, Misplaced, e.Key, "the entry of %s lies under %s", e.Key.Day(), day)
+	}
+	a.sum += effect * e.Credits
+	switch e.State {
+	case Captured:
+		a.captured[e.Key] = e.Credits
+	case Sending:
+		a.marks[e.Key] = e
+	case Refunded:
+		if e.Refunds != "" {
+			a.refunds[e.Refunds] += e.Credits
+		}
+	}
+	byOperator := e.State == Granted || e.State == Refunded || e.State == Adjustment
+	switch {
+	case byOperator && (e.Actor == "" || e.Reason == ""):
+		a.find(project, Unexplained, e.Key, "a %s without its actor and reason", e.State)
+	case e.State != Captured && (e.Uncertain || e.Resolution.Verdict != unresolved):
+		a.find(project, Unexplained, e.Key, "a %s entry that is uncertain or resolved", e.State)
+	case e.Resolution.Verdict != unresolved && (e.Resolution.Actor == "" || e.Uncertain):
+		a.find(project, Unexplained, e.Key, "a resolution without its actor, or of a charge that is still uncertain")
+	}
+	if _, pending := a.pending[e.Key]; pending || e.Resolution.Verdict == GivenBack {
+		a.entries[e.Key] = e
+	}
+}
+
+// judge says what is wrong once all is taken in.
+func (a *account) judge(project string, now time.Time) []Finding {
+	balance, err := attr.NumberOf(a.wallet["balance"])
+	held := balance
+	for key, credits := range a.pending {
+		entry, written := a.entries[key]
+		if written && entry.State == Captured {
+			if entry.Credits != credits {
+				a.find(project, Mismatched, key, "%d credits were reserved, %d were charged", credits, entry.Credits)
+			}
+		} else {
+			held += credits
+		}
+		if age := now.Sub(key.Time()); age > stuckAfter {
+			a.find(project, Stuck, key, "%d credits are reserved for %s", credits, age.Round(time.Minute))
+		}
+	}
+	for key := range a.marks {
+		if _, pending := a.pending[key]; !pending && now.Sub(key.Time()) > stuckAfter {
+			a.find(project, Stuck, key, "marked as about to be sent, and no reservation")
+		}
+	}
+	for charge, credits := range a.refunds {
+		if credits > a.captured[charge] {
+			a.find(project, Overpaid, charge, "%d credits were refunded of %d charged", credits, a.captured[charge])
+		}
+	}
+	for key, e := range a.entries {
+		if e.Resolution.Verdict == GivenBack && a.refunds[key] == 0 {
+			a.find(project, Overpaid, key, "resolved as refunded, and no refund")
+		}
+	}
+	switch {
+	case !a.seen && a.sum != 0:
+		a.find(project, NoWallet, "", "the ledger says %d credits", a.sum)
+	case !a.seen || err != nil:
+	case balance < 0:
+		a.find(project, Overdrawn, "", "the balance is %d", balance)
+		fallthrough
+	default:
+		if held != a.sum {
+			a.find(project, Unbalanced, "", "the wallet holds %d credits, the ledger says %d: %+d", held, a.sum, held-a.sum)
+		}
+	}
+	return slices.SortedFunc(maps.Keys(a.found), func(x, y Finding) int {
+		return cmp.Or(cmp.Compare(x.Key, y.Key), cmp.Compare(x.Damage, y.Damage), cmp.Compare(x.Detail, y.Detail))
+	})
+}
+
+// ErrNotCharged says that the ledger has no charge of that key that could be refunded.
+var ErrNotCharged = errors.New("credit: no such charge")
+
+// RefundCharge gives a charge back: all of it, once, by an entry that names it. It may be repeated. A
+// charge that is uncertain, or was, is resolved instead.
+func (s *Store) RefundCharge(ctx context.Context, project string, charge Key, reason, actor string) (*Entry, error) {
+	e, err := s.entry(ctx, project, charge)
+	if err != nil {
+		return nil, fmt.Errorf("credit: refund: %w", err)
+	}
+	if e == nil || e.State != Captured || e.Uncertain || e.Resolution.Verdict == GivenBack {
+		return nil, fmt.Errorf("%w: %s", ErrNotCharged, charge)
+	}
+	return e, s.Refund(ctx, Movement{
+		Project: project, ID: NewKey(charge.Time(), "refund "+string(charge)), Credits: e.Credits, Reason: reason,
+		Actor: actor, RequestID: e.RequestID, Operation: e.Operation, Refunds: charge,
+	})
+}
