@@ -111,7 +111,7 @@ func TestTransfer(t *testing.T) {
 	b := newBench(t)
 	b.runAll([]call{
 		{args: "project create Acme --id acme --limit 7 --window 5s --trial --allow 0771234567"},
-		{args: "integration set acme sms quicksend --mode byok --setting sender~id=Acme --secrets -", stdin: `{"email":"a@example.com","api_key":"topsecret"}`},
+		{args: "integration set acme sms quicksend --mode byok --setting sender~id=Acme --setting unit~price=0.64 --secrets -", stdin: `{"email":"a@example.com","api_key":"topsecret"}`},
 		{args: "integration set acme barcode builtin --mode managed --priority 3"},
 		{args: "project export nobody", exit: exitNotFound},
 	})
@@ -129,11 +129,17 @@ func TestTransfer(t *testing.T) {
 		{args: "integration list copy", out: []string{`sms +quicksend +byok +inactive`, `barcode +builtin +managed +active +3`}},
 		{args: "project import -", stdin: `{"format":9}`, exit: exitUsage},
 		{args: "project import -", stdin: `{"secrets":1}`, exit: exitUsage},
+		{args: "project import -", stdin: strings.Replace(exported, `"0.64"`, `"0,64"`, 1), exit: exitUsage, errs: []string{`unit_price cannot be "0,64"`}},
 		{args: "project import -", stdin: strings.Replace(exported, "quicksend", "nobody", 1), exit: exitUsage, errs: []string{`no vendor "nobody"`}},
 	})
 	var copied transfer
 	if err := json.Unmarshal([]byte(b.run(call{args: "project export copy"})), &copied); err != nil || copied.TrialDestinations[0] != "+94771234567" {
 		t.Errorf("%+v, %v", copied, err)
+	}
+	for _, i := range copied.Integrations {
+		if i.Vendor == "quicksend" && (i.Settings["unit_price"] != "0.64" || i.Settings["sender_id"] != "Acme") {
+			t.Errorf("settings became %v", i.Settings)
+		}
 	}
 }
 

@@ -95,8 +95,8 @@ func (a *app) readTransfer(file string) (transfer, error) {
 		if err != nil {
 			return t, err
 		}
-		for name := range i.Settings {
-			if _, err := o.applySettings(nil, []string{name + "=x"}); err != nil {
+		for name, value := range i.Settings {
+			if _, err := o.applySettings(nil, []string{name + "=" + value}); err != nil {
 				return t, err
 			}
 		}
