@@ -158,7 +158,9 @@ Without --project it is the service's own account, which Managed integrations us
 			}
 			i := project.Integration{Kind: o.kind, Environment: environment, Vendor: o.spec.Name, Mode: project.Managed, Settings: map[string]string{}}
 			for _, f := range o.spec.Settings {
-				i.Settings[f.Name] = "any" // the account is what is tried
+				if f.Name != upstream.EndpointSetting {
+					i.Settings[f.Name] = "any" // the account is what is tried
+				}
 			}
 			owner := secret.Managed
 			if projectID != "" {
@@ -172,6 +174,7 @@ Without --project it is the service's own account, which Managed integrations us
 				}
 				i, owner = *own, rec.ID
 			}
+			i.Settings, _ = s.withSandbox(o, i.Settings)
 			stored, err := s.secrets.Fields(ctx, o.kind, owner, environment, o.spec.Name)
 			if err != nil {
 				return err

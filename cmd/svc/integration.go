@@ -157,8 +157,8 @@ with --secrets -. A managed integration uses the service's own account, see
 		if i.Settings, err = o.applySettings(i.Settings, settings); err != nil {
 			return err
 		}
-		if s.sandbox != "" && !o.builtIn && i.Settings[upstream.EndpointSetting] == "" {
-			i.Settings[upstream.EndpointSetting] = s.sandbox + "/" + o.spec.Name
+		var toSandbox bool
+		if i.Settings, toSandbox = s.withSandbox(o, i.Settings); toSandbox {
 			a.note("Endpoint: the sandbox, %s. The local stack calls no real vendor unless --setting endpoint=URL says so.", i.Settings[upstream.EndpointSetting])
 		}
 
@@ -201,6 +201,20 @@ with --secrets -. A managed integration uses the service's own account, see
 	flags.BoolVar(&inactive, "inactive", false, "do not use it yet")
 	flags.BoolVar(&incomplete, "incomplete", false, "store it although something that the vendor needs is missing")
 	return cmd
+}
+
+// withSandbox gives settings the sandbox's endpoint on the local stack, where
+// they have none of their own, and tells whether it did.
+func (s *stack) withSandbox(o offer, settings map[string]string) (map[string]string, bool) {
+	if s.sandbox == "" || o.builtIn || settings[upstream.EndpointSetting] != "" {
+		return settings, false
+	}
+	settings = maps.Clone(settings)
+	if settings == nil {
+		settings = map[string]string{}
+	}
+	settings[upstream.EndpointSetting] = s.sandbox + "/" + o.spec.Name
+	return settings, true
 }
 
 // applySettings puts NAME=VALUE texts over settings.

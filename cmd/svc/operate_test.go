@@ -246,6 +246,9 @@ func TestCheckAndRotate(t *testing.T) {
 		{args: rotate, stdin: good, out: []string{"Tried +balance at the vendor"}},
 		{args: "integration check acme sms", out: []string{`quicksend +yes`}},
 		{args: "secrets rotate sms quicksend", exit: exitRefused, errs: []string{"no key to rotate"}},
+		// The service's own account has no endpoint: the sandbox is asked all the same.
+		{args: "vendor account sms quicksend --secrets -", stdin: `{"email":"a@example.com","api_key":"topsecret"}`},
+		{args: "secrets rotate sms quicksend --secrets -", stdin: good, out: []string{"Tried +balance at the vendor"}},
 	})
 	if strings.Contains(b.printed.String(), "topsecret") {
 		t.Error("a vendor's secret was printed")
