@@ -49,6 +49,8 @@ type diagnosis struct {
 	local bool
 	only  string // the one project to look at; empty: all
 	probe bool
+	// pause is the time between the probe's attempts.
+	pause time.Duration
 	now   func() time.Time
 	found []diagnosed
 	// What cannot be reached is not looked into.
@@ -286,6 +288,28 @@ func (d *diagnosis) gateway(ctx context.Context) {
 	}
 }
 
+const (
+	// probePause is longer than the second for which a function refuses a new credential by a record it has just read.
+	probePause = 1500 * time.Millisecond
+	// probeAttempts last longer than functions keep a record, ten seconds.
+	probeAttempts = 8
+)
+
+// askNew asks with a new credential, again while a function may not know it yet.
+func (d *diagnosis) askNew(ctx context.Context, url string, header map[string]string) (a answered, err error) {
+	for attempt := 1; ; attempt++ {
+		a, err = d.ask(ctx, url, header)
+		if err != nil || a.status != http.StatusUnauthorized || attempt == probeAttempts {
+			return a, err
+		}
+		select {
+		case <-ctx.Done():
+			return a, ctx.Err()
+		case <-time.After(d.pause):
+		}
+	}
+}
+
 // probed asks with a credential that it makes and ends.
 func (d *diagnosis) probed(ctx context.Context, baseURL string) {
 	clientID, clientSecret, err := d.projects.IssueCredential(ctx, d.only, project.Development)
@@ -293,7 +317,7 @@ func (d *diagnosis) probed(ctx context.Context, baseURL string) {
 		d.fail("probe", d.only, err)
 		return
 	}
-	a, err := d.ask(ctx, baseURL+balancePath, map[string]string{"X-API-KEY": clientID, "X-API-SECRET": clientSecret})
+	a, err := d.askNew(ctx, baseURL+balancePath, map[string]string{"X-API-KEY": clientID, "X-API-SECRET": clientSecret})
 	if ended := d.projects.RevokeCredential(context.WithoutCancel(ctx), clientID); ended != nil {
 		d.fail("probe", clientID, ended)
 	}
@@ -497,7 +521,7 @@ Exit code 1: something is broken. Warnings alone are 0.`,
 			if probe && projectID == "" {
 				return &usageError{"--probe goes with --project"}
 			}
-			d := &diagnosis{stack: s, local: a.local, only: projectID, probe: probe, now: time.Now}
+			d := &diagnosis{stack: s, local: a.local, only: projectID, probe: probe, pause: probePause, now: time.Now}
 			step := a.progress("checking", len(checks))
 			for _, check := range checks {
 				check(d, ctx)

@@ -40,7 +40,8 @@ type Cache struct {
 }
 
 // NewCache makes a cache that uses a record for ttl after it was read. A change
-// of a project takes effect within ttl; a new credential or secret at once.
+// of a project takes effect within ttl; a new credential or secret within about
+// a second, as a record that has just been read is not read again.
 func NewCache(store *Store, ttl time.Duration) *Cache {
 	return &Cache{
 		store:   store,
@@ -56,7 +57,7 @@ func NewCache(store *Store, ttl time.Duration) *Cache {
 // or the failure of a read. The record is shared and not to be changed.
 //
 // Before it refuses, it reads a record older than a second once more, so that a
-// new secret works at once. What cannot be a client ID is refused without a
+// new secret works within about a second. What cannot be a client ID is refused without a
 // read, an unknown client ID costs at most one read while it is remembered.
 func (c *Cache) Authenticate(ctx context.Context, clientID, secret, env string) (*Record, Environment, error) {
 	environment, ok := ParseEnvironment(env)
