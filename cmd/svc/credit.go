@@ -40,6 +40,9 @@ the answer is lost, repeat the command with the --id that was printed.`,
 				if key, err = credit.ParseKey(id); err != nil {
 					return &usageError{"--id is the ID of a grant as this command printed it, not " + strconv.Quote(id)}
 				}
+				if err := checkDay("--id", key.Time()); err != nil {
+					return err
+				}
 			}
 			if _, err := s.load(ctx, args[0]); err != nil {
 				return err

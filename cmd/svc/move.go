@@ -63,6 +63,9 @@ once: if the answer is lost, repeat the command with the --id that was printed.`
 				if key, err = credit.ParseKey(id); err != nil {
 					return &usageError{"--id is the ID of an adjustment as this command printed it, not " + strconv.Quote(id)}
 				}
+				if err := checkDay("--id", key.Time()); err != nil {
+					return err
+				}
 			}
 			if _, err := s.load(ctx, args[0]); err != nil {
 				return err
@@ -153,6 +156,18 @@ func (a *app) creditAlert() *cobra.Command {
 	}
 }
 
+// firstDay is older than every ledger.
+var firstDay = time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// checkDay refuses days on which nobody looks for an entry of the ledger.
+func checkDay(flag string, at time.Time) error {
+	today := time.Now().UTC().Truncate(24 * time.Hour)
+	if at.Before(firstDay) || !at.Before(today.AddDate(0, 0, 1)) {
+		return &usageError{fmt.Sprintf("%s is of %s; it can be of %s to today, %s (UTC)", flag, at.UTC().Format(time.DateOnly), firstDay.Format(time.DateOnly), today.Format(time.DateOnly))}
+	}
+	return nil
+}
+
 // bulkGrant is one line of a file of grants.
 type bulkGrant struct {
 	ProjectID string     `json:"project_id"`
@@ -177,6 +192,9 @@ func readGrants(from io.Reader, batch, reason string) ([]bulkGrant, error) {
 	day, err := time.Parse(time.DateOnly, match[1])
 	if err != nil {
 		return nil, &usageError{"--batch: " + match[1] + " is no date"}
+	}
+	if err := checkDay("--batch", day); err != nil {
+		return nil, err
 	}
 	lines := csv.NewReader(bufio.NewReader(from))
 	lines.FieldsPerRecord, lines.Comment, lines.TrimLeadingSpace = -1, '#', true

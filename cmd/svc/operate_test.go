@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
@@ -86,11 +87,17 @@ func TestGrants(t *testing.T) {
 	b := newBench(t)
 	b.runAll([]call{{args: "project create A --id aaa"}, {args: "project create B --id bbb"}})
 	const args = "credit grants - --batch 2026-03-31-invoices"
+	tomorrow := time.Now().AddDate(0, 0, 1).Add(time.Minute)
 	good := "project,credits,reason\n# comment\naaa, 500, invoice 1\nbbb,700\n"
 	b.runAll([]call{
 		{args: "credit grants /nowhere --batch 2026-03-31", exit: exitUsage},
 		{args: "credit grants - --batch invoices", stdin: good, exit: exitUsage, errs: []string{"begins with their date"}},
 		{args: "credit grants - --batch 2026-13-31", stdin: good, exit: exitUsage, errs: []string{"no date"}},
+		{args: "credit grants - --batch 2019-12-31", stdin: good, exit: exitUsage, errs: []string{"--batch is of 2019-12-31; it can be of 2020-01-01 to today"}},
+		{args: "credit grants - --batch " + tomorrow.UTC().Format(time.DateOnly), stdin: good, exit: exitUsage, errs: []string{"--batch is of"}},
+		{args: "credit grant aaa 5 --reason x --id " + string(credit.NewKey(tomorrow, "x")), exit: exitUsage, errs: []string{"--id is of"}},
+		{args: "credit grant aaa 5 --reason x --id 0000000000000001-abcdefgh", exit: exitUsage, errs: []string{"--id is of 1970-01-01"}},
+		{args: "credit adjust aaa --by 5 --reason x --id " + string(credit.NewKey(tomorrow, "x")), exit: exitUsage, errs: []string{"--id is of"}},
 		{args: args, stdin: good, exit: exitUsage, errs: []string{"line 4 has no reason"}},
 		{args: args + " --reason x", stdin: "aaa,1\naaa,2\nbbb\nbbb,x\n", exit: exitUsage, errs: []string{"line 2: aaa stands twice", "line 3 is not", "line 4 is not"}},
 		{args: args + " --reason x", stdin: "aaa,1\nccc,2\n", exit: exitUsage, errs: []string{"no such projects: ccc"}},
