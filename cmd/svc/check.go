@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -77,15 +78,21 @@ func (a *app) integrationCheck() *cobra.Command {
 look-up that a vendor counts is one of its own account.`,
 		Args: cobra.RangeArgs(1, 3),
 		RunE: a.on(func(ctx context.Context, s *stack, args []string) error {
+			var environment project.Environment
+			if env != "" {
+				var err error
+				if environment, err = parseEnvironment(env); err != nil {
+					return err
+				}
+			}
 			rec, err := s.load(ctx, args[0])
 			if err != nil {
 				return err
 			}
 			views := []checkView{}
 			failed := 0
-			t := table{header: []string{"ENVIRONMENT", "KIND", "VENDOR", "OK", "DETAIL"}, empty: "No such integrations."}
+			t := table{header: []string{"ENVIRONMENT", "KIND", "VENDOR", "OK", "DETAIL"}}
 			for _, i := range rec.Integrations {
-				environment, _ := project.ParseEnvironment(env)
 				if env != "" && i.Environment != environment || len(args) > 1 && string(i.Kind) != args[1] || len(args) > 2 && i.Vendor != args[2] {
 					continue
 				}
@@ -95,6 +102,9 @@ look-up that a vendor counts is one of its own account.`,
 				}
 				views = append(views, v)
 				t.rows = append(t.rows, []string{string(v.Environment), string(v.Kind), v.Vendor, map[bool]string{true: "yes", false: "no"}[v.OK], v.Detail})
+			}
+			if len(views) == 0 {
+				return nothingToCheck(args)
 			}
 			if err := a.print(views, t); err != nil {
 				return err
@@ -107,6 +117,19 @@ look-up that a vendor counts is one of its own account.`,
 	}
 	cmd.Flags().StringVar(&env, "env", "", "development or production (default: both)")
 	return cmd
+}
+
+// nothingToCheck tells a name that there is not from an integration that is not there.
+func nothingToCheck(args []string) error {
+	switch {
+	case len(args) > 2:
+		if _, err := findOffer(args[1], args[2]); err != nil {
+			return err
+		}
+	case len(args) > 1 && !slices.Contains(project.Kinds(), project.Kind(args[1])):
+		return &usageError{fmt.Sprintf("no kind %q; kinds are %s", args[1], joined(project.Kinds()))}
+	}
+	return fmt.Errorf("no such integrations of project %s: %w", args[0], project.ErrNotFound)
 }
 
 // check tries one integration.

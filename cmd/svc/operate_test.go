@@ -238,12 +238,15 @@ func TestCheckAndRotate(t *testing.T) {
 	const rotate = "secrets rotate sms quicksend --project acme --secrets -"
 	b.runAll([]call{
 		{args: "project create Acme --id acme"},
-		{args: "integration check acme", out: []string{"No such integrations"}},
+		{args: "integration check acme", exit: exitNotFound, errs: []string{"no such integrations of project acme"}},
+		{args: "integration check acme smss", exit: exitUsage, errs: []string{`no kind "smss"`}},
+		{args: "integration check acme sms nobody", exit: exitUsage, errs: []string{`no vendor "nobody" of kind sms`}},
+		{args: "integration check acme --env test", exit: exitUsage},
 		{args: rotate, stdin: good, exit: exitNotFound},
 		{args: set + server.URL + "/quicksend --secrets -", stdin: good},
 		{args: "integration set acme barcode builtin --mode managed"},
 		{args: "integration check acme", out: []string{`sms +quicksend +yes +balance at the vendor`, `barcode +builtin +yes +complete`}},
-		{args: "integration check acme sms quicksend --env prod", out: []string{"No such integrations"}},
+		{args: "integration check acme sms quicksend --env prod", exit: exitNotFound, errs: []string{"no such integrations"}},
 		{args: rotate, stdin: good, exit: exitUsage, errs: []string{"nothing new"}},
 		{args: rotate, stdin: `{"api_key":"topsecret-wrong"}`, exit: exitRefused, errs: []string{"does not work, the old one stays"}},
 		{args: "integration check acme sms", out: []string{`quicksend +yes`}},
