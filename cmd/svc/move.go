@@ -179,6 +179,9 @@ type bulkGrant struct {
 
 var batchForm = regexp.MustCompile(`^(\d{4}-\d{2}-\d{2})(-[A-Za-z0-9._-]{1,80})?$`)
 
+// byteOrderMark is what spreadsheets put before UTF-8.
+const byteOrderMark = "\ufeff"
+
 // maxGrants bounds a file of grants.
 const maxGrants = 100_000
 
@@ -196,7 +199,11 @@ func readGrants(from io.Reader, batch, reason string) ([]bulkGrant, error) {
 	if err := checkDay("--batch", day); err != nil {
 		return nil, err
 	}
-	lines := csv.NewReader(bufio.NewReader(from))
+	text := bufio.NewReader(from)
+	if mark, err := text.Peek(len(byteOrderMark)); err == nil && string(mark) == byteOrderMark {
+		_, _ = text.Discard(len(byteOrderMark))
+	}
+	lines := csv.NewReader(text)
 	lines.FieldsPerRecord, lines.Comment, lines.TrimLeadingSpace = -1, '#', true
 	var grants []bulkGrant
 	var wrong []string
@@ -210,15 +217,18 @@ func readGrants(from io.Reader, batch, reason string) ([]bulkGrant, error) {
 			return nil, &usageError{err.Error()}
 		}
 		line, _ := lines.FieldPos(0)
-		if line == 1 && strings.EqualFold(fields[0], "project") {
+		for i := range fields {
+			fields[i] = strings.TrimSpace(fields[i])
+		}
+		if line == 1 && (strings.EqualFold(fields[0], "project") || strings.EqualFold(fields[0], "project_id")) {
 			continue
 		}
 		g := bulkGrant{ProjectID: fields[0], Reason: reason}
 		if len(fields) > 1 {
-			g.Credits, err = strconv.ParseInt(strings.TrimSpace(fields[1]), 10, 64)
+			g.Credits, err = strconv.ParseInt(fields[1], 10, 64)
 		}
 		if len(fields) > 2 {
-			g.Reason = cmp.Or(strings.TrimSpace(fields[2]), reason)
+			g.Reason = cmp.Or(fields[2], reason)
 		}
 		switch {
 		case len(fields) < 2 || len(fields) > 3 || err != nil || g.Credits < 1:
@@ -251,8 +261,8 @@ func (a *app) creditGrants() *cobra.Command {
 		Use:   "grants FILE.csv",
 		Short: "Grant credits to many projects",
 		Long: `Grant credits to many projects. Each line is PROJECT,CREDITS or
-PROJECT,CREDITS,REASON; a first line that begins with "project" and lines that
-begin with # are passed over. "-" reads standard input.
+PROJECT,CREDITS,REASON; a first line that begins with the column "project" or
+"project_id" and lines that begin with # are passed over. "-" reads standard input.
 
 Nothing is granted unless every line is right and every project is there. A
 grant counts once for its batch and project, so the command may be repeated.`,

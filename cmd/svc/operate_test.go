@@ -103,6 +103,7 @@ func TestGrants(t *testing.T) {
 		{args: args + " --reason x", stdin: "aaa,1\nccc,2\n", exit: exitUsage, errs: []string{"no such projects: ccc"}},
 		{args: args + " --reason x", stdin: "", exit: exitUsage, errs: []string{"no grants"}},
 		{args: args + " --reason x --dry-run", stdin: good, out: []string{"aaa +500 +invoice 1 .*would be granted", "bbb +700 +x"}, errs: []string{"1,200 credits in 2 grants, 0 failed"}},
+		{args: args + " --reason x --dry-run", stdin: "\ufeffProject_ID,credits\r\naaa , 500 , invoice 1 \r\n", out: []string{"aaa +500 +invoice 1 .*would be granted"}, errs: []string{"500 credits in 1 grants, 0 failed"}},
 		{args: "credit balance aaa", out: []string{"Balance +0 credits"}},
 		{args: args + " --reason x", stdin: good, out: []string{"aaa .* granted", "bbb .* granted"}},
 		{args: args + " --reason x", stdin: good, out: []string{"aaa .* granted"}},
