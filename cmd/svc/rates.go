@@ -396,6 +396,16 @@ can be believed, what was in use stays. --off gives all sources their turn again
 				}
 				return &usageError{fmt.Sprintf("no source %q; there are %s", args[0], strings.Join(known, ", "))}
 			}
+			if off {
+				held, err := s.rates.Held(ctx)
+				if err != nil {
+					return err
+				}
+				if held.Pin == nil {
+					a.note("No source is pinned: nothing was changed.")
+					return nil
+				}
+			}
 			actor, err := s.actor(ctx)
 			if err != nil {
 				return err

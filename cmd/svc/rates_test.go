@@ -12,6 +12,7 @@ func TestRates(t *testing.T) {
 	b.runAll([]call{
 		{args: "rates show", out: []string{"No rates are held", `openexchangerates +-`}},
 		{args: "rates show USD LKR", exit: exitNotFound, errs: []string{"svc rates sync"}},
+		{args: "rates pin --off --reason x", errs: []string{"No source is pinned"}},
 		{args: "rates history", out: []string{"Nothing has happened"}},
 		// Without an account, the source that needs none.
 		{args: "rates sync", out: []string{`openexchangerates +skipped +.*app_id`, `frankfurter +taken`, `cbsl +taken`}},
