@@ -381,13 +381,15 @@ func checked(p Project) (Project, error) {
 	case len(p.TrialDestinations) > maxDestinations:
 		return refuse("%d trial destinations (at most %d)", len(p.TrialDestinations), maxDestinations)
 	}
-	normal := make([]string, len(p.TrialDestinations))
-	for i, d := range p.TrialDestinations {
+	normal := make([]string, 0, len(p.TrialDestinations))
+	for _, d := range p.TrialDestinations {
 		n, ok := NormalNumber(d)
 		if !ok {
 			return refuse("trial destination %q (07XXXXXXXX or +947XXXXXXXX)", d)
 		}
-		normal[i] = n
+		if !slices.Contains(normal, n) {
+			normal = append(normal, n)
+		}
 	}
 	p.TrialDestinations = normal
 	return p, nil
