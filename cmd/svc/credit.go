@@ -35,14 +35,9 @@ the answer is lost, repeat the command with the --id that was printed.`,
 				return &usageError{"give a --reason: it stands in the ledger"}
 			}
 			request := uuid.NewString()
-			key := credit.NewKey(time.Now(), request)
-			if id != "" {
-				if key, err = credit.ParseKey(id); err != nil {
-					return &usageError{"--id is the ID of a grant as this command printed it, not " + strconv.Quote(id)}
-				}
-				if err := checkDay("--id", key.Time()); err != nil {
-					return err
-				}
+			key, err := movementKey("a grant", id, request)
+			if err != nil {
+				return err
 			}
 			if _, err := s.load(ctx, args[0]); err != nil {
 				return err
@@ -84,6 +79,19 @@ the answer is lost, repeat the command with the --id that was printed.`,
 	cmd.Flags().StringVar(&id, "id", "", "repeat the grant of this ID")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the ledger")
 	return cmd
+}
+
+// movementKey is the key of an operator's movement: a new one, or that of --id,
+// as the command printed it.
+func movementKey(movement, id, request string) (credit.Key, error) {
+	if id == "" {
+		return credit.NewKey(time.Now(), request), nil
+	}
+	key, err := credit.ParseKey(id)
+	if err != nil {
+		return "", &usageError{"--id is the ID of " + movement + " as this command printed it, not " + strconv.Quote(id)}
+	}
+	return key, checkDay("--id", key.Time())
 }
 
 func (a *app) creditBalance() *cobra.Command {

@@ -58,14 +58,9 @@ once: if the answer is lost, repeat the command with the --id that was printed.`
 				return errNoReason
 			}
 			request := uuid.NewString()
-			key := credit.NewKey(time.Now(), request)
-			if id != "" {
-				if key, err = credit.ParseKey(id); err != nil {
-					return &usageError{"--id is the ID of an adjustment as this command printed it, not " + strconv.Quote(id)}
-				}
-				if err := checkDay("--id", key.Time()); err != nil {
-					return err
-				}
+			key, err := movementKey("an adjustment", id, request)
+			if err != nil {
+				return err
 			}
 			if _, err := s.load(ctx, args[0]); err != nil {
 				return err

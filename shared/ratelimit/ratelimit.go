@@ -60,7 +60,7 @@ func (l *Limiter) Count(ctx context.Context, projectID, env string, limit projec
 	owner := projectID + "#" + env
 	_, err := l.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:           &l.table,
-		Key:                 map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: fmt.Sprintf("rl#%s#%d", owner, start)}},
+		Key:                 map[string]types.AttributeValue{"pk": attr.Text(fmt.Sprintf("rl#%s#%d", owner, start))},
 		UpdateExpression:    aws.String("ADD n :one SET expires = :expires"),
 		ConditionExpression: aws.String("attribute_not_exists(n) OR n < :limit"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{

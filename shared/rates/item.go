@@ -3,8 +3,9 @@ package rates
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
+
+	"svcapi/shared/attr"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/go-json-experiment/json"
@@ -20,14 +21,14 @@ func encodeTable(t *Table) (item, error) {
 		return nil, err
 	}
 	return item{
-		"source": text(t.Source), "base": text(t.Base), "date": text(stamp(t.Date)),
-		"fetched": text(stamp(t.Fetched)), "rates": text(string(rates)),
+		"source": attr.Text(t.Source), "base": attr.Text(t.Base), "date": attr.Text(stamp(t.Date)),
+		"fetched": attr.Text(stamp(t.Fetched)), "rates": attr.Text(string(rates)),
 	}, nil
 }
 
 func decodeTable(i item) (*Table, error) {
-	t := &Table{Source: textOf(i["source"]), Base: textOf(i["base"]), Date: timeOf(i["date"]), Fetched: timeOf(i["fetched"])}
-	if err := json.Unmarshal([]byte(textOf(i["rates"])), &t.Rates); err != nil {
+	t := &Table{Source: attr.TextOf(i["source"]), Base: attr.TextOf(i["base"]), Date: timeOf(i["date"]), Fetched: timeOf(i["fetched"])}
+	if err := json.Unmarshal([]byte(attr.TextOf(i["rates"])), &t.Rates); err != nil {
 		return nil, err
 	}
 	if t.Rates[t.Base].Cmp(One()) != 0 || t.Date.IsZero() {
@@ -42,7 +43,7 @@ func encodeSet(s *Set) (item, error) {
 		return nil, err
 	}
 	bank, err := json.Marshal(s.Bank, json.Deterministic(true))
-	i["bank"] = text(string(bank))
+	i["bank"] = attr.Text(string(bank))
 	return i, err
 }
 
@@ -52,15 +53,15 @@ func decodeSet(i item) (*Set, error) {
 		return nil, err
 	}
 	s := &Set{Table: *t}
-	return s, json.Unmarshal([]byte(textOf(i["bank"])), &s.Bank)
+	return s, json.Unmarshal([]byte(attr.TextOf(i["bank"])), &s.Bank)
 }
 
 func decodeSource(i item) (s Source, err error) {
-	s = Source{Fetched: timeOf(i["fetched"]), Trouble: textOf(i["trouble"]), Tried: timeOf(i["tried"])}
+	s = Source{Fetched: timeOf(i["fetched"]), Trouble: attr.TextOf(i["trouble"]), Tried: timeOf(i["tried"])}
 	if i["rates"] != nil {
 		s.Table, err = decodeTable(i)
 	}
-	if bank := textOf(i["bank"]); bank != "" {
+	if bank := attr.TextOf(i["bank"]); bank != "" {
 		err = errors.Join(err, json.Unmarshal([]byte(bank), &s.Bank))
 	}
 	return s, err
@@ -74,35 +75,12 @@ func parseTime(s string) time.Time {
 	return t
 }
 
-func timeOf(v types.AttributeValue) time.Time { return parseTime(textOf(v)) }
+func timeOf(v types.AttributeValue) time.Time { return parseTime(attr.TextOf(v)) }
 
-func key(pk, sk string) item { return item{"pk": text(pk), "sk": text(sk)} }
+func key(pk, sk string) item { return item{"pk": attr.Text(pk), "sk": attr.Text(sk)} }
 
-func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-
-func textOf(v types.AttributeValue) string {
-	s, _ := v.(*types.AttributeValueMemberS)
-	if s == nil {
-		return ""
-	}
-	return s.Value
-}
-
-func number(n int64) types.AttributeValue {
-	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
-}
-
+// numberOf reads a number; anything else is 0.
 func numberOf(v types.AttributeValue) int64 {
-	n, _ := v.(*types.AttributeValueMemberN)
-	if n == nil {
-		return 0
-	}
-	i, _ := strconv.ParseInt(n.Value, 10, 64)
-	return i
-}
-
-// refused tells whether a write's condition did not hold.
-func refused(err error) bool {
-	var failed *types.ConditionalCheckFailedException
-	return errors.As(err, &failed)
+	n, _ := attr.NumberOf(v)
+	return n
 }

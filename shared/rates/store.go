@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/go-json-experiment/json"
 
+	"svcapi/shared/attr"
 	"svcapi/shared/project"
 )
 
@@ -84,16 +85,16 @@ func (s *Store) Held(ctx context.Context) (*Held, error) {
 	held := &Held{Sources: map[string]Source{}}
 	err := s.query(ctx, &dynamodb.QueryInput{
 		KeyConditionExpression: aws.String("pk = :pk"), ConsistentRead: aws.Bool(true),
-		ExpressionAttributeValues: item{":pk": text(heldKey)},
+		ExpressionAttributeValues: item{":pk": attr.Text(heldKey)},
 	}, 0, func(i item) (err error) {
-		key := textOf(i["sk"])
+		key := attr.TextOf(i["sk"])
 		name, isSource := strings.CutPrefix(key, sourceKey)
 		switch {
 		case key == currentKey:
 			held.version = numberOf(i["version"])
 			held.Current, err = decodeSet(i)
 		case key == pinKey:
-			held.Pin = &Pin{textOf(i["source"]), textOf(i["reason"]), textOf(i["actor"]), timeOf(i["at"])}
+			held.Pin = &Pin{attr.TextOf(i["source"]), attr.TextOf(i["reason"]), attr.TextOf(i["actor"]), timeOf(i["at"])}
 		case isSource:
 			held.Sources[name], err = decodeSource(i)
 		}
@@ -108,14 +109,14 @@ func (s *Store) PutCurrent(ctx context.Context, held *Held, set *Set) error {
 	if err != nil {
 		return err
 	}
-	i["pk"], i["sk"], i["version"] = text(heldKey), text(currentKey), number(held.version+1)
+	i["pk"], i["sk"], i["version"] = attr.Text(heldKey), attr.Text(currentKey), attr.Number(held.version+1)
 	in := &dynamodb.PutItemInput{TableName: &s.table, Item: i, ConditionExpression: aws.String("attribute_not_exists(pk)")}
 	if held.version > 0 {
 		in.ConditionExpression = aws.String("version = :v")
-		in.ExpressionAttributeValues = item{":v": number(held.version)}
+		in.ExpressionAttributeValues = item{":v": attr.Number(held.version)}
 	}
 	_, err = s.client.PutItem(ctx, in)
-	if refused(err) {
+	if _, refused := attr.Refused(err); refused {
 		return ErrChanged
 	}
 	return err
@@ -135,12 +136,12 @@ func (s *Store) PutSource(ctx context.Context, name string, source Source) error
 		if err != nil {
 			return err
 		}
-		i["bank"] = text(string(bank))
+		i["bank"] = attr.Text(string(bank))
 	}
-	i["pk"], i["sk"] = text(heldKey), text(sourceKey+name)
-	i["fetched"], i["tried"] = text(stamp(source.Fetched)), text(stamp(source.Tried))
+	i["pk"], i["sk"] = attr.Text(heldKey), attr.Text(sourceKey+name)
+	i["fetched"], i["tried"] = attr.Text(stamp(source.Fetched)), attr.Text(stamp(source.Tried))
 	if source.Trouble != "" {
-		i["trouble"] = text(source.Trouble)
+		i["trouble"] = attr.Text(source.Trouble)
 	}
 	condition, values := "attribute_not_exists(fetched) OR fetched <= :f", item{":f": i["fetched"]}
 	if i["date"] != nil {
@@ -152,7 +153,7 @@ func (s *Store) PutSource(ctx context.Context, name string, source Source) error
 		in.ExpressionAttributeNames = map[string]string{"#d": "date"}
 	}
 	_, err := s.client.PutItem(ctx, in)
-	if refused(err) {
+	if _, refused := attr.Refused(err); refused {
 		return ErrChanged
 	}
 	return err
@@ -163,7 +164,7 @@ func (s *Store) PutTrouble(ctx context.Context, name, trouble string, at time.Ti
 	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: key(heldKey, sourceKey+name),
 		UpdateExpression:          aws.String("SET trouble = :t, tried = :at"),
-		ExpressionAttributeValues: item{":t": text(trouble), ":at": text(stamp(at))},
+		ExpressionAttributeValues: item{":t": attr.Text(trouble), ":at": attr.Text(stamp(at))},
 	})
 	return err
 }
@@ -175,8 +176,8 @@ func (s *Store) PutPin(ctx context.Context, pin *Pin) error {
 		return err
 	}
 	_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &s.table, Item: item{
-		"pk": text(heldKey), "sk": text(pinKey), "source": text(pin.Source), "reason": text(pin.Reason),
-		"actor": text(pin.Actor), "at": text(stamp(pin.At)),
+		"pk": attr.Text(heldKey), "sk": attr.Text(pinKey), "source": attr.Text(pin.Source), "reason": attr.Text(pin.Reason),
+		"actor": attr.Text(pin.Actor), "at": attr.Text(stamp(pin.At)),
 	}})
 	return err
 }
@@ -200,9 +201,9 @@ func (s *Store) PutEvent(ctx context.Context, e Event, place int) error {
 			return err
 		}
 	}
-	i["pk"], i["sk"] = text(historyKey), text(e.At.UTC().Format("2006-01-02T15:04:05.000000000Z")+"#"+strconv.Itoa(place))
-	i["by"], i["what"], i["detail"], i["actor"] = text(e.Source), text(e.What), text(e.Detail), text(e.Actor)
-	i["expires"] = number(e.At.Add(historyLife).Unix())
+	i["pk"], i["sk"] = attr.Text(historyKey), attr.Text(e.At.UTC().Format("2006-01-02T15:04:05.000000000Z")+"#"+strconv.Itoa(place))
+	i["by"], i["what"], i["detail"], i["actor"] = attr.Text(e.Source), attr.Text(e.What), attr.Text(e.Detail), attr.Text(e.Actor)
+	i["expires"] = attr.Number(e.At.Add(historyLife).Unix())
 	_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &s.table, Item: i})
 	return err
 }
@@ -212,10 +213,10 @@ func (s *Store) History(ctx context.Context, most int) ([]Event, error) {
 	var events []Event
 	err := s.query(ctx, &dynamodb.QueryInput{
 		KeyConditionExpression: aws.String("pk = :pk"), ScanIndexForward: aws.Bool(false), ConsistentRead: aws.Bool(true),
-		ExpressionAttributeValues: item{":pk": text(historyKey)}, Limit: aws.Int32(100),
+		ExpressionAttributeValues: item{":pk": attr.Text(historyKey)}, Limit: aws.Int32(100),
 	}, most, func(i item) error {
-		at, _, _ := strings.Cut(textOf(i["sk"]), "#")
-		e := Event{At: parseTime(at), Source: textOf(i["by"]), What: textOf(i["what"]), Detail: textOf(i["detail"]), Actor: textOf(i["actor"])}
+		at, _, _ := strings.Cut(attr.TextOf(i["sk"]), "#")
+		e := Event{At: parseTime(at), Source: attr.TextOf(i["by"]), What: attr.TextOf(i["what"]), Detail: attr.TextOf(i["detail"]), Actor: attr.TextOf(i["actor"])}
 		if i["rates"] != nil {
 			var err error
 			if e.Set, err = decodeSet(i); err != nil {
@@ -257,12 +258,12 @@ func (s *Store) Claim(ctx context.Context, projectID string, env project.Environ
 		UpdateExpression:    aws.String("SET tried = :now, claimant = :me"),
 		ConditionExpression: aws.String("attribute_not_exists(tried) OR tried <= :pause OR (failed >= tried AND failed <= :again)"),
 		ExpressionAttributeValues: item{
-			":now": text(stamp(now)), ":me": text(claimant), ":pause": text(stamp(now.Add(-pause))), ":again": text(stamp(now.Add(-again))),
+			":now": attr.Text(stamp(now)), ":me": attr.Text(claimant), ":pause": attr.Text(stamp(now.Add(-pause))), ":again": attr.Text(stamp(now.Add(-again))),
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
 	if no, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
-		return textOf(no.Item["claimant"]) == claimant, nil // a retried write that had taken effect
+		return attr.TextOf(no.Item["claimant"]) == claimant, nil // a retried write that had taken effect
 	}
 	return err == nil, err
 }
@@ -273,7 +274,7 @@ func (s *Store) PutOwn(ctx context.Context, projectID string, env project.Enviro
 	if err != nil {
 		return err
 	}
-	i["pk"], i["sk"], i["tried"] = text(projectKey+projectID), text(string(env)), text(stamp(tried))
+	i["pk"], i["sk"], i["tried"] = attr.Text(projectKey+projectID), attr.Text(string(env)), attr.Text(stamp(tried))
 	_, err = s.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &s.table, Item: i})
 	return err
 }
@@ -282,7 +283,7 @@ func (s *Store) PutOwn(ctx context.Context, projectID string, env project.Enviro
 func (s *Store) FailOwn(ctx context.Context, projectID string, env project.Environment, at time.Time) error {
 	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: key(projectKey+projectID, string(env)),
-		UpdateExpression: aws.String("SET failed = :at"), ExpressionAttributeValues: item{":at": text(stamp(at))},
+		UpdateExpression: aws.String("SET failed = :at"), ExpressionAttributeValues: item{":at": attr.Text(stamp(at))},
 	})
 	return err
 }
@@ -310,7 +311,7 @@ func (s *Store) query(ctx context.Context, in *dynamodb.QueryInput, most int, us
 			}
 			seen++
 			if err := use(i); err != nil {
-				return fmt.Errorf("rates item %s/%s: %w", textOf(i["pk"]), textOf(i["sk"]), err)
+				return fmt.Errorf("rates item %s/%s: %w", attr.TextOf(i["pk"]), attr.TextOf(i["sk"]), err)
 			}
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"svcapi/shared/attr"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -41,8 +43,8 @@ type key = map[string]types.AttributeValue
 
 func keyOf(projectID, domain string) key {
 	return key{
-		"pk": &types.AttributeValueMemberS{Value: partition + projectID},
-		"sk": &types.AttributeValueMemberS{Value: domain},
+		"pk": attr.Text(partition + projectID),
+		"sk": attr.Text(domain),
 	}
 }
 
@@ -134,7 +136,7 @@ func (s *Store) List(ctx context.Context, projectID string) ([]string, error) {
 	pages := dynamodb.NewQueryPaginator(s.db, &dynamodb.QueryInput{
 		TableName: &s.table, ConsistentRead: aws.Bool(true), ProjectionExpression: aws.String("sk"),
 		KeyConditionExpression:    aws.String("pk = :pk"),
-		ExpressionAttributeValues: key{":pk": &types.AttributeValueMemberS{Value: partition + projectID}},
+		ExpressionAttributeValues: key{":pk": attr.Text(partition + projectID)},
 	})
 	domains := []string{}
 	for pages.HasMorePages() {
