@@ -50,23 +50,23 @@ func FuzzPath(f *testing.F) {
 
 // A request of nobody we know is answered in the envelope, whatever it is made of, and its one log line holds none of it.
 func FuzzEvent(f *testing.F) {
-	f.Add("POST", "/test", "svc_acme_aaaa", "svcs_x", "X-Any", "v", []byte("{}"), false)
-	f.Add("OPTIONS", "/test", "", "", "Content-Length", "-1", []byte("\xff"), true)
-	f.Add("GET", "/%zz", "", "", "x-api-key", "\r\nA: b", []byte(nil), false)
-	f.Add("GET", "/test\r\n", "", "", "", "", []byte(nil), false)
-	f.Add("", "", "\x00", "", "", "", []byte(nil), true)
-	f.Add("POST", "/test/", "k", "s", "Host", "a b", bytes.Repeat([]byte("["), 100), false)
-	f.Add("POST", "/test", "k", "s", "X-Privacy-Mode", "1", []byte("{"), false)
+	f.Add("api.example.com", "POST", "/test", "svc_acme_aaaa", "svcs_x", "X-Any", "v", []byte("{}"), false)
+	f.Add("api.example.com", "OPTIONS", "/test", "", "", "Content-Length", "-1", []byte("\xff"), true)
+	f.Add("api.example.com", "GET", "/%zz", "", "", "x-api-key", "\r\nA: b", []byte(nil), false)
+	f.Add("api.example.com", "GET", "/test\r\n", "", "", "", "", []byte(nil), false)
+	f.Add("[::1", "", "", "\x00", "", "", "", []byte(nil), true)
+	f.Add("api.example.com", "POST", "/test/", "k", "s", "Host", "a b", bytes.Repeat([]byte("["), 100), false)
+	f.Add("api.example.com", "POST", "/test", "k", "s", "X-Privacy-Mode", "1", []byte("{"), false)
 	var log bytes.Buffer
 	s := New(Config{}, nil, telemetry.New(&log, telemetry.Config{}))
 	handler := Lambda(s.Handler(operation(false, nil)))
-	f.Fuzz(func(t *testing.T, method, path, key, secret, name, value string, body []byte, encoded bool) {
+	f.Fuzz(func(t *testing.T, host, method, path, key, secret, name, value string, body []byte, encoded bool) {
 		if _, known := project.ParseClientID(key); known || strings.EqualFold(name, "X-API-KEY") {
 			return // that one would be looked up
 		}
 		event := events.APIGatewayProxyRequest{
 			HTTPMethod: method, Path: path, MultiValueHeaders: map[string][]string{"X-API-KEY": {key}, "X-API-SECRET": {secret}, name: {value, value}},
-			Body: string(body), RequestContext: events.APIGatewayProxyRequestContext{RequestID: uuid.NewString(), RequestTimeEpoch: time.Now().UnixMilli()},
+			Body: string(body), RequestContext: events.APIGatewayProxyRequestContext{RequestID: uuid.NewString(), RequestTimeEpoch: time.Now().UnixMilli(), DomainName: host},
 		}
 		if encoded {
 			event.Body, event.IsBase64Encoded = base64.StdEncoding.EncodeToString(body), true
