@@ -42,11 +42,11 @@ func FuzzItems(f *testing.F) {
 	f.Add(bytes.Repeat([]byte{0, 1, 9, 7, 2, 3, 4, 5}, 30), int64(-5), "", "\xff", "", false, uint32(0))
 	names := []string{"pk", "sk", "st", "cr", "op", "rid", "env", "ven", "ts", "by", "why", "uncertain", "res", "of", "v", "balance", "pending", "c", "o", "e", "r"}
 	f.Fuzz(func(t *testing.T, data []byte, credits int64, operation, request, vendor string, uncertain bool, seconds uint32) {
-		any := itemtest.Item(data, names...)
-		if e, err := decodeEntry(any); err != nil && e != (Entry{}) {
+		strange := itemtest.Item(data, names...)
+		if e, err := decodeEntry(strange); err != nil && e != (Entry{}) {
 			t.Errorf("%+v beside %v", e, err)
 		}
-		for key, v := range pendingOf(any) {
+		for key, v := range pendingOf(strange) {
 			if r, err := decodePending("acme", key, v); (err == nil) != (r != nil) {
 				t.Errorf("%+v beside %v", r, err)
 			}

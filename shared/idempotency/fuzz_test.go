@@ -24,12 +24,12 @@ func FuzzOutcome(f *testing.F) {
 		if got, err := s.unpack(t.Context(), "idem#a", attr.Item{"n": attr.Number(1), "d": attr.Bytes(data)}); len(got) > maxOutcome || err != nil && got != nil {
 			t.Errorf("%d bytes, %v", len(got), err)
 		}
-		any := itemtest.Item(data, "pk", "o", "h", "dead", "expires", "d", "n")
-		parts, err := attr.NumberOf(any["n"])
-		if until, none := attr.NumberOf(any["dead"]); any["n"] == nil && none == nil && until <= 0 || err == nil && parts > 1 {
+		strange := itemtest.Item(data, "pk", "o", "h", "dead", "expires", "d", "n")
+		parts, err := attr.NumberOf(strange["n"])
+		if until, none := attr.NumberOf(strange["dead"]); strange["n"] == nil && none == nil && until <= 0 || err == nil && parts > 1 {
 			return // the outcome of a dead request would be written, or further parts would be read
 		}
-		if outcome, err := s.outcome(t.Context(), "idem#a", any, nil); err != nil && outcome != nil {
+		if outcome, err := s.outcome(t.Context(), "idem#a", strange, nil); err != nil && outcome != nil {
 			t.Errorf("%q beside %v", outcome, err)
 		}
 	})
