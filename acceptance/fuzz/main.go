@@ -32,10 +32,13 @@ import (
 
 func main() {
 	inputs := flag.Int64("inputs", 1_000_000, "of all targets together")
-	trial := flag.Duration("trial", 3*time.Second, "of each target, to measure its rate")
+	trial := flag.Duration("trial", 0, "of each target, to measure its rate; default 1 s for each million inputs")
 	only := flag.String("only", "", "targets whose package and name match, such as shared/rates.FuzzParse")
 	list := flag.Bool("list", false, "print the targets and end")
 	flag.Parse()
+	if *trial == 0 {
+		*trial = min(max(time.Second, time.Duration(*inputs)*time.Microsecond), 10*time.Second)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, *inputs, *trial, *only, *list); err != nil {
@@ -43,6 +46,9 @@ func main() {
 		os.Exit(1)
 	}
 }
+
+// leastShare is what even the slowest target runs after its trial.
+const leastShare = 1000
 
 // target is one fuzz target and what came of it.
 type target struct {
@@ -83,14 +89,14 @@ func run(ctx context.Context, inputs int64, trial time.Duration, only string, li
 			failed = append(failed, err)
 			continue
 		}
-		t.rate = float64(t.inputs) / trial.Seconds()
+		t.rate = float64(max(1, t.inputs)) / trial.Seconds()
 		done += t.inputs
 		rates += t.rate
 	}
 	left := float64(max(0, inputs-done))
 	fmt.Printf("%d inputs tried, %.0f to go, about %.0f s for each target\n", done, left, left/max(1, rates))
 	for _, t := range targets {
-		if share := int64(left*t.rate/rates) + 1; t.rate > 0 && left > 0 && ctx.Err() == nil {
+		if share := max(leastShare, int64(left*t.rate/rates)); t.rate > 0 && left > 0 && ctx.Err() == nil {
 			if err := t.fuzz(ctx, root, strconv.FormatInt(share, 10)+"x"); err != nil {
 				failed = append(failed, err)
 			}
