@@ -33,10 +33,14 @@ lists: ## the table of disposable mail domains, from the published lists that it
 ## Test
 
 FAULT_SEED ?= $(shell date +%s)
+# Every log of a test run, for one search through all of them for secrets.
+TEST_LOGS  := $(CURDIR)/.local/test-logs
 
 test: build check ## everything: checks, unit tests, store tests on DynamoDB Local, acceptance tests
 	@echo "fault schedules: the fixed seed, and FAULT_SEED=$(FAULT_SEED)"
-	FAULT_SEED=$(FAULT_SEED) go test -race -p 2 -timeout 15m ./...
+	@rm -rf $(TEST_LOGS) && mkdir -p $(TEST_LOGS)
+	TEST_LOGS=$(TEST_LOGS) FAULT_SEED=$(FAULT_SEED) go test -race -p 2 -timeout 15m ./... 2>&1 | tee $(TEST_LOGS)/go-test.log
+	go run ./acceptance/leaks $(TEST_LOGS)
 
 acceptance: ## the contract over HTTP; BASE_URL and STAGE choose a deployed stack, where ACCEPT_SENDS=1 permits to send
 	go test -count=1 -timeout 15m -v ./acceptance

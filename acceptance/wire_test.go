@@ -15,6 +15,8 @@ import (
 	"sync"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"svcapi/local/leaks"
 )
 
 // wire is a request as it goes over the wire, byte for byte.
@@ -99,6 +101,10 @@ func (g *generator) request(index int) *wire {
 		w.set("Content-Type", "application/json")
 		w.body = spoil(r, w, e.body)
 	}
+	if e.body != nil && r.IntN(20) == 0 {
+		w.hush(r, e.body)
+		return w
+	}
 	if r.IntN(3) == 0 {
 		return w
 	}
@@ -108,6 +114,25 @@ func (g *generator) request(index int) *wire {
 		w.how = append(w.how, m.name)
 	}
 	return w
+}
+
+// hush asks for privacy, by the header or by the field, for a payload that the search through the logs knows.
+func (w *wire) hush(r *rand.Rand, body any) {
+	fields, _ := body.(map[string]any) // every example is an object
+	fields = maps.Clone(fields)
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if _, isText := fields[name].(string); isText && r.IntN(2) == 0 {
+			fields[name] = leaks.Private
+		}
+	}
+	fields["note"] = leaks.Private
+	if r.IntN(2) == 0 && strings.Contains(w.path, "/utilities/") {
+		fields["privacy_mode"] = pick(r, []any{true, "yes", 1})
+	} else {
+		w.set("X-Privacy-Mode", pick(r, []string{"1", "true", "TRUE"}))
+	}
+	w.body, _ = json.Marshal(fields) // an example of openapi.yaml, and texts
+	w.how = append(w.how, "privacy")
 }
 
 func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"svcapi/local/logfile"
 	"svcapi/local/template"
 )
 
@@ -89,8 +90,7 @@ func (h *Host) Add(function template.Function, bootstrap string) error {
 	if _, err := os.Stat(binary); err != nil {
 		return fmt.Errorf("function %s is not built: %w", function.LogicalID, err)
 	}
-	log, err := os.OpenFile(filepath.Join(h.options.LogDir, function.Folder+".log"),
-		os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	log, err := logfile.Open(filepath.Join(h.options.LogDir, function.Folder+".log"))
 	if err != nil {
 		return err
 	}
