@@ -156,7 +156,7 @@ func (h *hostile) one(g *generator, index int) {
 	}()
 	defer func() { conn.Close(); <-sent }()
 	in := bufio.NewReader(conn)
-	for answers := 0; answers < 3; answers++ {
+	for answers := range 3 {
 		response, err := http.ReadResponse(in, &http.Request{Method: w.method})
 		if err != nil {
 			if netErr := net.Error(nil); errors.As(err, &netErr) && netErr.Timeout() {

@@ -262,7 +262,9 @@ func spoil(r *rand.Rand, w *wire, body any) []byte {
 // heavy are bodies that cost something to make: made once, sent seldom.
 var heavy = sync.OnceValue(func() map[string][]byte {
 	const limit = 4 << 20
-	padded := func(n int) []byte { return append([]byte(`{"send_method":"single"}`), bytes.Repeat([]byte(" "), n-24)...) }
+	padded := func(n int) []byte {
+		return append([]byte(`{"send_method":"single"}`), bytes.Repeat([]byte(" "), n-24)...)
+	}
 	var bomb bytes.Buffer
 	z := gzip.NewWriter(&bomb)
 	for range 64 {

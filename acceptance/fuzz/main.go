@@ -1,5 +1,5 @@
 // Command fuzz runs every fuzz target of the module, which it finds by itself, with so many inputs in all. Each target
-// is tried for a few seconds; what remains is shared so that all take the same time. It prints the inputs of each target
+// is tried with a few of them; the others are shared so that all take about the same time. It prints the inputs of each target
 // and their sum, and fails on any finding. What Go's fuzzing finds interesting stays in its own cache; an input that
 // fails is moved from the package's folder to .local/fuzz, so that none gets into the repository unseen.
 package main
@@ -14,6 +14,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -32,35 +33,32 @@ import (
 
 func main() {
 	inputs := flag.Int64("inputs", 1_000_000, "of all targets together")
-	trial := flag.Duration("trial", 0, "of each target, to measure its rate; default 1 s for each million inputs")
 	only := flag.String("only", "", "targets whose package and name match, such as shared/rates.FuzzParse")
 	list := flag.Bool("list", false, "print the targets and end")
 	flag.Parse()
-	if *trial == 0 {
-		*trial = min(max(time.Second, time.Duration(*inputs)*time.Microsecond), 10*time.Second)
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *inputs, *trial, *only, *list); err != nil {
+	err := run(ctx, os.Stdout, *inputs, *only, *list)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-// leastShare is what even the slowest target runs after its trial.
-const leastShare = 1000
+// mostTried is the most inputs that a target is tried with.
+const mostTried = 5000
 
 // target is one fuzz target and what came of it.
 type target struct {
 	pkg, dir, name string
 	inputs         int64
 	took           time.Duration
-	rate           float64 // inputs a second, in its trial
+	rate           float64 // inputs a second, the last time
 }
 
 func (t *target) String() string { return strings.TrimPrefix(t.pkg, "svcapi/") + "." + t.name }
 
-func run(ctx context.Context, inputs int64, trial time.Duration, only string, list bool) error {
+func run(ctx context.Context, out io.Writer, inputs int64, only string, list bool) error {
 	root, err := workdir.Root()
 	if err != nil {
 		return err
@@ -76,28 +74,28 @@ func run(ctx context.Context, inputs int64, trial time.Duration, only string, li
 	targets = slices.DeleteFunc(targets, func(t *target) bool { return !wanted.MatchString(t.String()) })
 	if list || len(targets) == 0 {
 		for _, t := range targets {
-			fmt.Println(t)
+			fmt.Fprintln(out, t)
 		}
 		return nil
 	}
-	fmt.Printf("%d targets, each tried for %v\n", len(targets), trial)
+	trial := min(mostTried, max(1, inputs/int64(20*len(targets))))
+	fmt.Fprintf(out, "%d targets, each tried with %d inputs\n", len(targets), trial)
 	var failed []error
 	var done int64
 	var rates float64
 	for _, t := range targets {
-		if err := t.fuzz(ctx, root, trial.String()); err != nil {
+		if err := t.fuzz(ctx, out, root, trial); err != nil {
 			failed = append(failed, err)
 			continue
 		}
-		t.rate = float64(max(1, t.inputs)) / trial.Seconds()
 		done += t.inputs
 		rates += t.rate
 	}
 	left := float64(max(0, inputs-done))
-	fmt.Printf("%d inputs tried, %.0f to go, about %.0f s for each target\n", done, left, left/max(1, rates))
+	fmt.Fprintf(out, "%d inputs tried, %.0f to go\n", done, left)
 	for _, t := range targets {
-		if share := max(leastShare, int64(left*t.rate/rates)); t.rate > 0 && left > 0 && ctx.Err() == nil {
-			if err := t.fuzz(ctx, root, strconv.FormatInt(share, 10)+"x"); err != nil {
+		if t.rate > 0 && left > 0 && ctx.Err() == nil {
+			if err := t.fuzz(ctx, out, root, int64(left*t.rate/rates)+1); err != nil {
 				failed = append(failed, err)
 			}
 		}
@@ -105,9 +103,9 @@ func run(ctx context.Context, inputs int64, trial time.Duration, only string, li
 	var sum int64
 	for _, t := range targets {
 		sum += t.inputs
-		fmt.Printf("%12d inputs %7.0f s  %s\n", t.inputs, t.took.Seconds(), t)
+		fmt.Fprintf(out, "%12d inputs %7.0f s  %s\n", t.inputs, t.took.Seconds(), t)
 	}
-	fmt.Printf("%12d inputs in all, %d targets, %d findings\n", sum, len(targets), len(failed))
+	fmt.Fprintf(out, "%12d inputs in all, %d targets, %d findings\n", sum, len(targets), len(failed))
 	if sum < inputs && len(failed) == 0 {
 		failed = append(failed, fmt.Errorf("only %d of %d inputs were run", sum, inputs))
 	}
@@ -148,24 +146,27 @@ func find(ctx context.Context, root string) ([]*target, error) {
 }
 
 // execs is how Go's fuzzing tells what it has run so far.
-var execs = regexp.MustCompile(`execs: (\d+) `)
+var execs = regexp.MustCompile(`elapsed: (\S+), execs: (\d+) `)
 
-// fuzz runs the target for a time or for a number of inputs (-fuzztime), and adds what was run.
-func (t *target) fuzz(ctx context.Context, root, amount string) error {
+// fuzz runs the target with so many inputs, and adds what was run.
+func (t *target) fuzz(ctx context.Context, out io.Writer, root string, inputs int64) error {
 	before := t.crashers()
 	began := time.Now()
-	cmd := exec.CommandContext(ctx, "go", "test", t.pkg, "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", amount)
+	cmd := exec.CommandContext(ctx, "go", "test", t.pkg, "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", strconv.FormatInt(inputs, 10)+"x")
 	cmd.Dir = root
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it ends its workers itself
 	cmd.WaitDelay = 20 * time.Second
 	output, err := cmd.CombinedOutput()
 	t.took += time.Since(began)
-	ran := int64(0)
+	var ran int64
+	var elapsed time.Duration // in whole seconds
 	for _, m := range execs.FindAllSubmatch(output, -1) {
-		ran, _ = strconv.ParseInt(string(m[1]), 10, 64) // digits
+		ran, _ = strconv.ParseInt(string(m[2]), 10, 64) // digits
+		elapsed, _ = time.ParseDuration(string(m[1]))   // as Go prints it
 	}
 	t.inputs += ran
-	fmt.Printf("%-60s %10d inputs  %s\n", t, ran, time.Since(began).Round(time.Second/10))
+	t.rate = float64(ran) / max(elapsed, time.Second/2).Seconds()
+	fmt.Fprintf(out, "%-60s %10d inputs  %s\n", t, ran, time.Since(began).Round(time.Second/10))
 	if err == nil {
 		return nil
 	}

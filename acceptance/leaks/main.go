@@ -6,6 +6,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"svcapi/local/demo"
@@ -18,13 +19,13 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: leaks FOLDER")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1]); err != nil {
+	if err := run(os.Stdout, os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(dir string) error {
+func run(out io.Writer, dir string) error {
 	if err := leaks.Prove(os.TempDir()); err != nil {
 		return err
 	}
@@ -32,7 +33,7 @@ func run(dir string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d lines of %d logs searched for %d secrets in all their forms: %d found\n", r.Lines, r.Files, r.Secrets, len(r.Found))
+	fmt.Fprintf(out, "%d lines of %d logs searched for %d secrets in all their forms: %d found\n", r.Lines, r.Files, r.Secrets, len(r.Found))
 	if r.Files == 0 {
 		return errors.New("there is no log in " + dir)
 	}
@@ -40,7 +41,7 @@ func run(dir string) error {
 		if i == 20 {
 			break
 		}
-		fmt.Println(found)
+		fmt.Fprintln(out, found)
 	}
 	if len(r.Found) > 0 {
 		return errors.New("secrets are logged")
