@@ -47,7 +47,7 @@ func (s *Store) Resolve(ctx context.Context, project string, key Key, r Resoluti
 		return nil, fmt.Errorf("credit: no verdict %q", r.Verdict)
 	}
 	r.At = time.Now()
-	entry, err := s.entry(ctx, project, key)
+	entry, err := s.charge(ctx, project, key)
 	if err != nil {
 		return nil, fmt.Errorf("credit: resolve: %w", err)
 	}
@@ -61,7 +61,7 @@ func (s *Store) Resolve(ctx context.Context, project string, key Key, r Resoluti
 	// Whatever the write says: what counts is what stands. An attempt may have landed unanswered, and
 	// another operator may have been first.
 	failed := write(ctx, project, *entry, r)
-	if entry, err = s.entry(ctx, project, key); err != nil {
+	if entry, err = s.charge(ctx, project, key); err != nil {
 		return nil, fmt.Errorf("credit: resolve: %w", errors.Join(failed, err))
 	}
 	if done, err := entry.resolved(key, r.Verdict); done || err != nil {
@@ -88,20 +88,20 @@ func (e *Entry) resolved(key Key, want Verdict) (bool, error) {
 
 // resolving is the update of the charge's entry. It takes the entry out of the sparse index and
 // happens once: its condition is what it removes.
-func (s *Store) resolving(project string, e Entry, r Resolution) types.Update {
+func (s *Store) resolving(e Entry, r Resolution) types.Update {
 	return types.Update{
 		TableName:           &s.tables.Ledger,
-		Key:                 entryKey(project, e.Key),
+		Key:                 entryKey(e.wallet, e.Key),
 		UpdateExpression:    aws.String("SET res = :r REMOVE uncertain"),
 		ConditionExpression: aws.String("uncertain = :p AND cr = :c"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":r": encodeResolution(r), ":p": attr.Text(project), ":c": attr.Number(e.Credits),
+			":r": encodeResolution(r), ":p": attr.Text(e.wallet), ":c": attr.Number(e.Credits),
 		},
 	}
 }
 
-func (s *Store) confirm(ctx context.Context, project string, e Entry, r Resolution) error {
-	u := s.resolving(project, e, r)
+func (s *Store) confirm(ctx context.Context, _ string, e Entry, r Resolution) error {
+	u := s.resolving(e, r)
 	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: u.TableName, Key: u.Key, UpdateExpression: u.UpdateExpression,
 		ConditionExpression: u.ConditionExpression, ExpressionAttributeValues: u.ExpressionAttributeValues,
@@ -116,7 +116,7 @@ func (s *Store) refund(ctx context.Context, project string, e Entry, r Resolutio
 		RequestID: e.RequestID, Environment: e.Environment, Vendor: e.Vendor,
 		At: r.At, Actor: r.Actor, Reason: r.Reason, Refunds: e.Key,
 	}
-	charge := s.resolving(project, e, r)
+	charge := s.resolving(e, r)
 	_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
 		TransactItems: []types.TransactWriteItem{
 			{Update: &charge},
