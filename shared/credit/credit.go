@@ -77,10 +77,12 @@ type Limits struct {
 	// Remove bounds Remove, which is skipped when less than this remains before the context's
 	// deadline: one attempt fits, and the settling function does it otherwise.
 	Remove time.Duration
+	// Fill bounds how long a reservation waits for credits that others move between the wallet's parts.
+	Fill time.Duration
 }
 
-// DefaultLimits fit into the 5 seconds that a request keeps back for its last writes.
-var DefaultLimits = Limits{Capture: 3500 * time.Millisecond, Remove: time.Second}
+// DefaultLimits: the last writes fit into the 5 seconds that a request keeps back for them.
+var DefaultLimits = Limits{Capture: 3500 * time.Millisecond, Remove: time.Second, Fill: 2 * time.Second}
 
 // Tables are the names of the tables.
 type Tables struct{ Wallets, Ledger string }
@@ -114,7 +116,7 @@ func (s *Store) Reserve(ctx context.Context, r *Reservation) error {
 	if r.Credits <= 0 || r.Project == "" || r.Key.Time().IsZero() {
 		return fmt.Errorf("credit: reservation of %d credits with key %q for project %q is not valid", r.Credits, r.Key, r.Project)
 	}
-	r.Part = pick(r.Parts)
+	r.Part = r.Key.part(r.Parts)
 	parts, err := s.reserve(ctx, r)
 	if errors.Is(err, ErrInsufficientCredits) && parts > 1 {
 		return s.reserveFilled(ctx, r, parts)

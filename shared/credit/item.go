@@ -123,9 +123,12 @@ func decodeEntry(item map[string]types.AttributeValue) (Entry, error) {
 		Vendor: attr.TextOf(item["ven"]), Actor: attr.TextOf(item["by"]), Reason: attr.TextOf(item["why"]),
 		Uncertain: item["uncertain"] != nil, Refunds: Key(attr.TextOf(item["of"])),
 	}
-	e.wallet, _ = walletOf(item)
+	wallet, _ := walletOf(item)
 	var err error
-	if e.Credits, err = attr.NumberOf(item["cr"]); err == nil {
+	if _, e.Part, err = parseWallet(wallet); err == nil {
+		e.Credits, err = attr.NumberOf(item["cr"])
+	}
+	if err == nil {
 		e.At, err = time.Parse(time.RFC3339Nano, attr.TextOf(item["ts"]))
 	}
 	if err == nil {

@@ -43,8 +43,7 @@ type Entry struct {
 	Uncertain   bool       // charged, though the outcome at the vendor is not known
 	Resolution  Resolution // of a charge that was uncertain; zero: none
 	Refunds     Key        // the charge that a refund gives back; empty where it names none
-
-	wallet string // that it lies with, of an entry that was read
+	Part        int        // of the wallet that it lies with; 0 for an operator's
 }
 
 // errRefused: the entry's condition did not hold.

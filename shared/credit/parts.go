@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -23,12 +24,8 @@ import (
 // and DynamoDB takes 100 items in one.
 const MaxParts = 64
 
-const (
-	// fillLimit bounds how long a reservation waits for credits that others are moving.
-	fillLimit = 2 * time.Second
-	// fillPause is the longest pause before it looks again.
-	fillPause = 25 * time.Millisecond
-)
+// fillPause is the longest pause before a reservation looks again for credits that others were moving.
+const fillPause = 25 * time.Millisecond
 
 // walletID names a part of a project's wallet; part 0 bears the project's own name.
 func walletID(project string, part int) string {
@@ -49,8 +46,13 @@ func parseWallet(wallet string) (project string, part int, err error) {
 	return project, part, nil
 }
 
-// pick takes any of the parts.
-func pick(parts int) int { return rand.IntN(max(parts, 1)) }
+// part is the one of so many that a reservation tries first: any, by its request's digest.
+func (k Key) part(parts int) int {
+	_, digest, _ := strings.Cut(string(k), "-")
+	sum := fnv.New32a()
+	sum.Write([]byte(digest))
+	return int(sum.Sum32() % uint32(max(parts, 1))) //nolint:gosec // at most MaxParts
+}
 
 // partsIn is how many parts a wallet's first part says there are.
 func partsIn(wallet attr.Item) int {
@@ -205,10 +207,10 @@ type filling struct {
 }
 
 // filled fills a part from the others until take does not lack credits. They are lacking when all parts
-// together lack them, seen at one moment; or when others kept moving them away for as long as fillLimit.
+// together lack them, seen at one moment; or when others kept moving them away for as long as Limits.Fill.
 func (s *Store) filled(ctx context.Context, project string, parts int, f filling, lacking error, take func() error) error {
 	var before purse
-	for until := time.Now().Add(fillLimit); time.Now().Before(until); {
+	for until := time.Now().Add(s.limits.Fill); time.Now().Before(until); {
 		now, err := s.purse(ctx, project, parts)
 		if err != nil {
 			return err

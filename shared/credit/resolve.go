@@ -88,20 +88,21 @@ func (e *Entry) resolved(key Key, want Verdict) (bool, error) {
 
 // resolving is the update of the charge's entry. It takes the entry out of the sparse index and
 // happens once: its condition is what it removes.
-func (s *Store) resolving(e Entry, r Resolution) types.Update {
+func (s *Store) resolving(project string, e Entry, r Resolution) types.Update {
+	wallet := walletID(project, e.Part)
 	return types.Update{
 		TableName:           &s.tables.Ledger,
-		Key:                 entryKey(e.wallet, e.Key),
+		Key:                 entryKey(wallet, e.Key),
 		UpdateExpression:    aws.String("SET res = :r REMOVE uncertain"),
 		ConditionExpression: aws.String("uncertain = :p AND cr = :c"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":r": encodeResolution(r), ":p": attr.Text(e.wallet), ":c": attr.Number(e.Credits),
+			":r": encodeResolution(r), ":p": attr.Text(wallet), ":c": attr.Number(e.Credits),
 		},
 	}
 }
 
-func (s *Store) confirm(ctx context.Context, _ string, e Entry, r Resolution) error {
-	u := s.resolving(e, r)
+func (s *Store) confirm(ctx context.Context, project string, e Entry, r Resolution) error {
+	u := s.resolving(project, e, r)
 	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: u.TableName, Key: u.Key, UpdateExpression: u.UpdateExpression,
 		ConditionExpression: u.ConditionExpression, ExpressionAttributeValues: u.ExpressionAttributeValues,
@@ -116,7 +117,7 @@ func (s *Store) refund(ctx context.Context, project string, e Entry, r Resolutio
 		RequestID: e.RequestID, Environment: e.Environment, Vendor: e.Vendor,
 		At: r.At, Actor: r.Actor, Reason: r.Reason, Refunds: e.Key,
 	}
-	charge := s.resolving(e, r)
+	charge := s.resolving(project, e, r)
 	_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
 		TransactItems: []types.TransactWriteItem{
 			{Update: &charge},

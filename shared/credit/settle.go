@@ -50,8 +50,8 @@ func (s *Store) InFlight(ctx context.Context, visit func(*Reservation, error) er
 				continue // none was set
 			}
 			balance, err := attr.NumberOf(item["balance"])
-			if partsIn(item) > 1 {
-				balance, err = s.Balance(ctx, wallet)
+			if parts := partsIn(item); parts > 1 {
+				balance, err = s.balanceOf(ctx, wallet, parts)
 			}
 			if err != nil {
 				return fmt.Errorf("credit: balance of %s: %w", wallet, err)
