@@ -127,6 +127,12 @@ func within(ctx context.Context, out io.Writer, with settings, run func(*system)
 
 // verdict is what the thresholds and the ledger say of a run.
 func (s *system) verdict(ctx context.Context, r *report) ([]string, error) {
+	if r.count("refused") > 0 {
+		fmt.Fprintln(s.out, "\nWhy, by the logs:")
+		if err := s.causes(); err != nil {
+			return nil, err
+		}
+	}
 	wrong := r.failures()
 	more, err := s.money(ctx, r)
 	return append(wrong, more...), err

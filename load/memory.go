@@ -16,10 +16,10 @@ const mib = 1 << 20
 var errNoMemory = errors.New("the size of processes is read from Linux's /proc")
 
 // A process is flat when the median of its size in the last quarter of a run is above that of the second quarter by
-// neither of these. The first quarter is for warming up.
+// both of these. The first quarter is for warming up; 4 MiB are what a Go heap takes before it is collected at all.
 const (
 	flatShare = 0.10
-	flatBytes = 3 * mib
+	flatBytes = 4 * mib
 )
 
 // part is a part of the system whose memory is watched: the processes of one function, or another program.

@@ -75,6 +75,10 @@ func overload(ctx context.Context, out io.Writer) error {
 			if err != nil {
 				return nil, err
 			}
+			fmt.Fprintf(out, "\nFirst in the way: %s. Why requests were refused, by the logs:\n", w.name)
+			if err := s.causes(); err != nil {
+				return nil, err
+			}
 			more, err := s.money(ctx, append(reports, r)...)
 			return append(wrong, more...), err
 		})
