@@ -35,8 +35,7 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) != 1 || commands[args[0]] == nil {
 		return errors.New("usage: load each | mix | soak | overload")
 	}
-	fmt.Fprintf(out, "%s: %s/%s, %d CPUs, up to %d processes per function; k6 runs beside them\n",
-		args[0], runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), processes)
+	fmt.Fprintf(out, "%s: %s/%s, %d CPUs, for the stack and k6 together\n", args[0], runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	return commands[args[0]](ctx, out)
 }
 

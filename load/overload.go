@@ -13,6 +13,9 @@ import (
 )
 
 const (
+	// room is how many events the account has at once, and processes a function. Few: the clients need CPU time of this
+	// machine, too.
+	room        = 4
 	times       = 10               // what is offered, in multiples of what the stack can do
 	leastTimes  = 8                // of what the clients really sent
 	busySeconds = 10               // to find out what it can do
@@ -61,7 +64,7 @@ func overload(ctx context.Context, out io.Writer) error {
 	fmt.Fprint(t, "\nfirst in the way\tsent a second\t× capacity\t200\t429\t500\t503\trefused: median\tp95\tserved: median\tp95\tslowest\tback after\t\n")
 	for _, w := range walls {
 		with := w.with(before.capacity)
-		with.processes, with.account = processes, processes // as in Lambda: an event has a process or is refused
+		with.processes, with.account = room, room // as in Lambda: an event has a process or is refused
 		err := within(ctx, out, with, func(s *system) ([]string, error) {
 			var reports []*report
 			if before.capacity == 0 {
@@ -91,7 +94,7 @@ func overload(ctx context.Context, out io.Writer) error {
 
 // calm measures what the stack can do.
 func (s *system) calm(ctx context.Context, c *calm) (*report, error) {
-	clients := processes - 2 // the schedules run beside them
+	clients := room - 1 // the schedules run beside them
 	r, err := s.run(ctx, "overload.js", map[string]string{
 		"PHASE": "calm", "SECONDS": decimal(busySeconds), "VUS": decimal(clients), "WARM": decimal(clients),
 	})
