@@ -11,6 +11,8 @@ import (
 	"testing"
 	"text/tabwriter"
 	"time"
+
+	"svcapi/local/capacity"
 )
 
 var (
@@ -32,15 +34,15 @@ func (o *outcome) carried() bool {
 	return float64(o.paid) >= enough*float64(o.offered) && o.p99 <= longest
 }
 
-// busiest is the table whose most loaded key has the least capacity left.
-func (o *outcome) busiest() (table, load) {
-	var found table
-	for _, one := range []table{wallet, counter, ledger} {
-		if !slices.Contains(o.exempt, one) && (found == "" || o.loads[one].units > o.loads[found].units) {
-			found = one
+// busiest is the units in a second of the most loaded key that has a limit.
+func (o *outcome) busiest() float64 {
+	most := 0.0
+	for one, l := range o.loads {
+		if !slices.Contains(o.exempt, one) {
+			most = max(most, l.units)
 		}
 	}
-	return found, o.loads[found]
+	return most
 }
 
 // refused is the tables that refused calls, the one that refused most first.
@@ -60,15 +62,15 @@ func (o *outcome) refused() string {
 }
 
 func (o *outcome) String() string {
-	var loads []string
-	for _, one := range []table{wallet, ledger, counter} {
-		loads = append(loads, fmt.Sprintf("%s %.0f", one, o.loads[one].units))
-	}
 	w := o.loads[wallet]
-	return fmt.Sprintf("%.1f/s: %.2f %% of %d paid, %s and %s (99 %%) beyond the work; units a second of the busiest key: %s; "+
-		"a wallet's write %.2f units, its item %d bytes, at most %d; refused: %s; %d instances",
-		o.rate, 100*float64(o.paid)/float64(max(o.offered, 1)), o.offered, o.median, o.p99, strings.Join(loads, ", "),
-		w.unitsAWrite, w.meanBytes, w.mostBytes, o.refused(), o.instances)
+	text := fmt.Sprintf("%.1f/s: %.2f %% of %d paid, %d ms beyond the work, 99 %% in %d ms; units/s on the busiest wallet %.0f, ledger %.0f, "+
+		"counter %.0f; a write of the wallet %.2f units, its item %d bytes, at most %d; %d instances",
+		o.rate, 100*float64(o.paid)/float64(max(o.offered, 1)), o.offered, o.median.Milliseconds(), o.p99.Milliseconds(), w.units, o.loads[ledger].units,
+		o.loads[counter].units, w.unitsAWrite, w.meanBytes, w.mostBytes, o.instances)
+	if refused := o.refused(); refused != "none" {
+		text += fmt.Sprintf("; refused calls: %s; answers %v", refused, o.statuses)
+	}
+	return text
 }
 
 // sized gives an offer the time that its rate needs: some thousand requests, and at least two seconds.
@@ -82,7 +84,7 @@ func sized(o offer, rate float64) offer {
 // ceiling is the highest rate that is carried, and the outcome of the lowest one found that is not.
 func ceiling(t *testing.T, o offer) (carried, over *outcome) {
 	t.Helper()
-	for rate := 60 * float64(o.parts); ; {
+	for rate := o.rate; ; {
 		out := run(t, sized(o, rate))
 		fmt.Printf("    %s\n", out)
 		if out.carried() {
@@ -96,15 +98,33 @@ func ceiling(t *testing.T, o offer) (carried, over *outcome) {
 		case carried == nil:
 			rate /= 1.5
 		case over == nil:
-			// A wallet's write costs the more, the more is in flight: its load grows with the square of the rate.
-			_, busiest := out.busiest()
-			rate *= min(max(math.Sqrt(1000/max(busiest.units, 1)), precision), 4)
+			// A wallet's write costs the more, the more is in flight: its load grows with up to the square of the rate.
+			rate *= max(math.Sqrt(capacity.WriteLimit/max(out.busiest(), 1)), 1.08)
 		case over.rate/carried.rate <= precision:
 			return carried, over
 		default:
 			rate = math.Sqrt(carried.rate * over.rate)
 		}
 	}
+}
+
+// cases are the operations whose ceilings are sought, and the rate for each part that the search begins with.
+var cases = []struct {
+	work   work
+	exempt []table
+	from   float64
+}{
+	{barcode(0), nil, 350},
+	{barcode(50 * time.Millisecond), nil, 200},
+	{barcode(250 * time.Millisecond), nil, 90},
+	{barcode(time.Second), nil, 50},
+	{sms(0), nil, 350},
+	{sms(250 * time.Millisecond), nil, 90},
+	// What comes next once the wallet is split, and then the ledger.
+	{barcode(0), []table{wallet}, 800},
+	{barcode(0), []table{wallet, ledger}, 800},
+	{sms(250 * time.Millisecond), []table{wallet}, 400},
+	{sms(250 * time.Millisecond), []table{wallet, ledger}, 800},
 }
 
 // TestCeiling finds what one project can ask for with -search. Without it, it holds a moderate rate to be carried with no
@@ -120,42 +140,49 @@ func TestCeiling(t *testing.T) {
 		return
 	}
 	var lines []string
-	note := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	began := time.Now()
-	for _, c := range []struct {
-		work   work
-		exempt []table
-	}{
-		{barcode(0), nil},
-		{barcode(50 * time.Millisecond), nil},
-		{barcode(250 * time.Millisecond), nil},
-		{barcode(time.Second), nil},
-		{sms(0), nil},
-		{sms(250 * time.Millisecond), nil},
-		// What comes next once the hottest is split.
-		{barcode(0), []table{wallet}},
-		{barcode(0), []table{wallet, ledger}},
-		{sms(250 * time.Millisecond), []table{wallet}},
-		{sms(250 * time.Millisecond), []table{wallet, ledger}},
-	} {
+	for _, c := range cases {
 		name := c.work.String()
-		if c.exempt != nil {
-			name += fmt.Sprintf(", without limit: %v", c.exempt)
+		for _, one := range c.exempt {
+			name += fmt.Sprintf(" no %s limit", one)
 		}
 		t.Run(name, func(t *testing.T) {
-			fmt.Printf("%s (%s)\n", name, time.Since(began).Truncate(time.Second))
-			carried, over := ceiling(t, offer{work: c.work, exempt: c.exempt, seed: *seed, parts: *parts})
+			fmt.Printf("%s, after %s\n", name, time.Since(began).Truncate(time.Second))
+			carried, over := ceiling(t, offer{work: c.work, exempt: c.exempt, rate: c.from * float64(*parts), seed: *seed, parts: *parts})
 			first, _, _ := strings.Cut(over.refused(), " ")
 			w := carried.loads[wallet]
-			note("%s\t%s\t%v\t%.0f\t%s\t%.2f\t%d\t%d\t%s\t%.0f", c.work.price, c.work.takes, c.exempt, carried.rate, first,
-				w.unitsAWrite, w.meanBytes, w.mostBytes, carried.p99, float64(over.paid)/over.span.Seconds())
+			lines = append(lines, fmt.Sprintf("%s\t%.0f\t%s\t%.2f\t%d\t%d\t%d ms\t%.0f", name, carried.rate, first,
+				w.unitsAWrite, w.meanBytes, w.mostBytes, carried.p99.Milliseconds(), float64(over.paid)/over.span.Seconds()))
 		})
 	}
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(out, "\nOne project in %d parts, seed %d, %s\n", *parts, *seed, time.Since(began).Truncate(time.Second))
-	fmt.Fprintln(out, "operation\twork\twithout limit\tpaid/s\tfirst to refuse\tunits/write\twallet bytes\tat most\tp99 beyond work\tpaid/s just above")
+	fmt.Fprintf(out, "\nOne project, parts: %d, seed %d, in %s\n", *parts, *seed, time.Since(began).Truncate(time.Second))
+	fmt.Fprintln(out, "operation\tpaid/s\tfirst to refuse\tunits a write of the wallet\tits bytes\tat most\t99 % beyond the work\tpaid/s just above")
 	for _, line := range lines {
 		fmt.Fprintln(out, line)
 	}
 	out.Flush()
+}
+
+// TestExact presses a project beyond its limit and beyond its credits: not one request too many is paid. In one part,
+// not one too few either.
+func TestExact(t *testing.T) {
+	for _, c := range []struct {
+		about             string
+		limit, affordable int
+		statuses          map[int]int
+	}{
+		{"the limit first", 120, 200, map[int]int{200: 120}},
+		{"the credits first", 200, 120, map[int]int{200: 120, 402: 80}},
+	} {
+		out := run(t, offer{work: barcode(0), rate: 150, span: 2 * time.Second, seed: *seed, parts: *parts, limit: c.limit, affordable: c.affordable})
+		for status, want := range c.statuses {
+			if got := out.statuses[status]; got > want || *parts == 1 && got != want {
+				t.Errorf("%s: answers %v, want %v and 429", c.about, out.statuses, c.statuses)
+			}
+		}
+		if out.captured != out.statuses[200] || out.statuses[500] > 0 {
+			t.Errorf("%s: %d charged, answers %v", c.about, out.captured, out.statuses)
+		}
+	}
 }

@@ -44,7 +44,7 @@ type work struct {
 func barcode(takes time.Duration) work { return work{project.Barcode, credit.Barcode, false, takes} }
 func sms(takes time.Duration) work     { return work{project.SMS, credit.SMS, true, takes} }
 
-func (w work) String() string { return fmt.Sprintf("%s, %s of work", w.price, w.takes) }
+func (w work) String() string { return fmt.Sprintf("%s %s", w.price, w.takes) }
 
 const path = "/work"
 

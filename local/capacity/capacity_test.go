@@ -89,16 +89,16 @@ func TestLimit(t *testing.T) {
 		bytes                 int // of the item
 		items                 []string
 		condition             string
-		rate                  int // calls in a second, for two seconds
+		rate, seconds         int // calls in a second
 		done, failed, refused int
 	}{
-		{"items up to 1 KB: 1,000 writes a second", 1000, []string{"a"}, "", 1050, 2000, 0, 100},
+		{"items up to 1 KB: 1,000 writes a second", 1000, []string{"a"}, "", 1050, 1, 1000, 0, 50},
 		// 334 × 3 units in the first second: the two that are too many are missing in the second one.
-		{"items of 3 KB: 333 writes a second", 2500, []string{"a"}, "", 400, 334 + 333, 0, 133},
-		{"a failed condition costs the item", 2500, []string{"a"}, "attribute_not_exists(pk)", 400, 0, 334 + 333, 133},
-		{"a failed condition where nothing stands costs one unit", 0, []string{"a"}, "attribute_exists(pk)", 1050, 0, 2000, 100},
-		{"two partition keys do not share", 2500, []string{"a", "b"}, "", 600, 1200, 0, 0},
-		{"two items under one partition key share", 2500, []string{"a#1", "a#2"}, "", 400, 334 + 333, 0, 133},
+		{"items of 3 KB: 333 writes a second", 2500, []string{"a"}, "", 400, 2, 334 + 333, 0, 133},
+		{"a failed condition costs the item", 2500, []string{"a"}, "attribute_not_exists(pk)", 400, 1, 0, 334, 66},
+		{"a failed condition where nothing stands costs one unit", 0, []string{"a"}, "attribute_exists(pk)", 1050, 1, 0, 1000, 50},
+		{"two partition keys do not share", 2500, []string{"a", "b"}, "", 600, 1, 600, 0, 0},
+		{"two items under one partition key share", 2500, []string{"a#1", "a#2"}, "", 400, 1, 334, 0, 66},
 	} {
 		t.Run(c.about, func(t *testing.T) {
 			b := build(t, Options{})
@@ -119,7 +119,7 @@ func TestLimit(t *testing.T) {
 			var done, failed, refused int
 			synctest.Test(t, func(t *testing.T) {
 				onTheSecond()
-				done, failed, refused = offer(2*c.rate, 2*time.Second-2*latency, func(i int) error {
+				done, failed, refused = offer(c.rate*c.seconds, time.Duration(c.seconds)*time.Second-2*latency, func(i int) error {
 					in := &dynamodb.UpdateItemInput{
 						TableName: &b.tables.Ledger, Key: key(i), UpdateExpression: aws.String("ADD n :one"),
 						ExpressionAttributeValues: attr.Item{":one": attr.Number(1)},
