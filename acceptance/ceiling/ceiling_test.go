@@ -186,3 +186,18 @@ func TestExact(t *testing.T) {
 		}
 	}
 }
+
+// TestRecovery asks for almost twice what one part can carry, then for half of it: the project is well again at once. What
+// overload leaves in the wallet would make every write of it dearer until the settling function comes.
+func TestRecovery(t *testing.T) {
+	p := float64(*parts)
+	out := run(t, offer{
+		work: barcode(250 * time.Millisecond), before: 200 * p, warm: 5 * time.Second, rate: 60 * p, span: 3 * time.Second, seed: *seed, parts: *parts,
+	})
+	if !out.carried() {
+		t.Errorf("after overload: %s", out)
+	}
+	if out.statuses[500] == 0 {
+		t.Errorf("it was no overload: %s", out)
+	}
+}

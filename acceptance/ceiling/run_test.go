@@ -66,6 +66,7 @@ func (w work) route() api.Route {
 type offer struct {
 	work
 	rate       float64 // requests in a second
+	before     float64 // while warming up; 0: the same
 	warm, span time.Duration
 	seed       uint64
 	parts      int     // of the project
@@ -160,12 +161,13 @@ func build(t *testing.T, o offer) *scene {
 	s.client, s.secret, err = projects.IssueCredential(ctx, projectID, environment)
 	try(nil, err)
 	try(nil, s.store.CreateWallet(ctx, projectID))
-	if s.parts > 1 {
-		try(nil, fmt.Errorf("a project of %d parts cannot be made", s.parts))
-	}
 	try(nil, s.store.Grant(ctx, credit.Movement{
 		Project: projectID, ID: credit.NewKey(time.Now(), "grant"), Credits: s.granted, Reason: "for the run", Actor: "test",
 	}))
+	if s.parts > 1 {
+		try(nil, s.store.Split(ctx, projectID, s.parts))
+		try(projects.SetParts(ctx, projectID, s.parts))
+	}
 	return s
 }
 
@@ -248,7 +250,11 @@ func (s *scene) play(t *testing.T, model *capacity.Model) (requests []*request, 
 	measuring := false
 	var all sync.WaitGroup
 	for {
-		at += time.Duration(random.ExpFloat64() / s.rate * float64(time.Second))
+		rate := s.rate
+		if s.before > 0 && at < s.warm {
+			rate = s.before
+		}
+		at += time.Duration(random.ExpFloat64() / rate * float64(time.Second))
 		if !measuring && at > s.warm {
 			time.Sleep(time.Until(began.Add(s.warm)))
 			model.Reset()
