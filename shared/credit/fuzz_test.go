@@ -3,6 +3,7 @@ package credit
 import (
 	"bytes"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,7 +41,7 @@ func FuzzKey(f *testing.F) {
 func FuzzItems(f *testing.F) {
 	f.Add([]byte("captured"), int64(100), "sms", "request", "v", true, uint32(1))
 	f.Add(bytes.Repeat([]byte{0, 1, 9, 7, 2, 3, 4, 5}, 30), int64(-5), "", "\xff", "", false, uint32(0))
-	names := []string{"pk", "sk", "st", "cr", "op", "rid", "env", "ven", "ts", "by", "why", "uncertain", "res", "of", "v", "balance", "pending", "c", "o", "e", "r"}
+	names := []string{"parts", "moves", "pk", "sk", "st", "cr", "op", "rid", "env", "ven", "ts", "by", "why", "uncertain", "res", "of", "v", "balance", "pending", "c", "o", "e", "r"}
 	f.Fuzz(func(t *testing.T, data []byte, credits int64, operation, request, vendor string, uncertain bool, seconds uint32) {
 		strange := itemtest.Item(data, names...)
 		if e, err := decodeEntry(strange); err != nil && e != (Entry{}) {
@@ -62,12 +63,34 @@ func FuzzItems(f *testing.F) {
 		if got, err := decodeEntry(encodeEntry("acme", want)); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v, %v; want %+v", got, err, want)
 		}
+		partsIn(strange)
+		walletOf(strange)
 		r := &Reservation{Project: "acme", Key: want.Key, Credits: credits, Operation: operation, Environment: vendor, RequestID: request}
 		if got, err := decodePending("acme", string(r.Key), encodePending(r)); err != nil || !reflect.DeepEqual(got, r) {
 			t.Errorf("%+v, %v; want %+v", got, err, r)
 		}
 		if n, err := attr.NumberOf(attr.Number(credits)); err != nil || n != credits {
 			t.Errorf("%d, %v; want %d", n, err, credits)
+		}
+	})
+}
+
+// A wallet has one name, which tells project and part; a key picks one of the parts.
+func FuzzWallet(f *testing.F) {
+	for _, wallet := range []string{"acme", "acme#1", "acme#0", "acme#-1", "acme#01", "acme#+1", "acme#1#2", "#1", "acme#", "acme#99999999999999999999"} {
+		f.Add(wallet, "acme", uint16(3))
+	}
+	f.Fuzz(func(t *testing.T, wallet, project string, parts uint16) {
+		if owner, part, err := parseWallet(wallet); err == nil && (walletID(owner, part) != wallet || part < 0 || strings.Contains(owner, "#")) {
+			t.Errorf("%q is part %d of %q", wallet, part, owner)
+		}
+		if strings.Contains(project, "#") {
+			return // no project's name
+		}
+		part := NewKey(time.UnixMicro(1), wallet).part(int(parts))
+		owner, got, err := parseWallet(walletID(project, part))
+		if err != nil || owner != project || got != part || part < 0 || part >= max(1, int(parts)) {
+			t.Errorf("part %d of %d of %q: %q, %d, %v", part, parts, project, owner, got, err)
 		}
 	})
 }

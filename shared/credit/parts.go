@@ -40,7 +40,7 @@ func parseWallet(wallet string) (project string, part int, err error) {
 	if parted {
 		part, err = strconv.Atoi(number)
 	}
-	if err != nil || parted && walletID(project, part) != wallet {
+	if err != nil || parted && (part < 1 || walletID(project, part) != wallet) {
 		return "", 0, fmt.Errorf("credit: %q is no wallet", wallet)
 	}
 	return project, part, nil
