@@ -333,9 +333,18 @@ func TestHostileSlowClients(t *testing.T) {
 	forget()
 	host, _, _ := strings.Cut(strings.TrimPrefix(sut.baseURL, "http://"), "/")
 	good := request{path: "/utilities/barcode/generate", body: `{"data":"1"}`, as: p.dev}
-	if a := good.send(t); a == nil || a.status != 200 {
-		t.Fatal("no barcode")
+	// slowest is the longest that one of n good requests took.
+	slowest := func(n int) (longest time.Duration) {
+		for range n {
+			began := time.Now()
+			if a := good.send(t); a == nil || a.status != 200 {
+				t.Fatalf("a good request: %+v", a)
+			}
+			longest = max(longest, time.Since(began))
+		}
+		return longest
 	}
+	alone := slowest(20)
 	before := len(sut.stack.Processes("SmsFunction"))
 
 	const each = 40
@@ -379,21 +388,10 @@ func TestHostileSlowClients(t *testing.T) {
 			}
 		})
 	}
-	slowest := time.Duration(0)
-	for range 60 {
-		began := time.Now()
-		a := good.send(t)
-		if a == nil {
-			return
-		}
-		slowest = max(slowest, time.Since(began))
-		if a.status != 200 {
-			t.Errorf("beside %d slow clients: %d %.200s", len(conns), a.status, a.body)
-		}
-	}
-	t.Logf("beside %d slow clients the slowest of 60 answers took %v", len(conns), slowest)
-	if slowest > 5*time.Second {
-		t.Errorf("beside %d slow clients an answer took %v", len(conns), slowest)
+	beside := slowest(60)
+	t.Logf("beside %d slow clients the slowest of 60 answers took %v, without them that of 20 %v", len(conns), beside, alone)
+	if beside > max(5*time.Second, 20*alone) {
+		t.Errorf("beside %d slow clients an answer took %v, without them %v", len(conns), beside, alone)
 	}
 	if now := len(sut.stack.Processes("SmsFunction")); now > before+hostileAtOnce {
 		t.Errorf("%d processes of a function, %d before: they wait for clients", now, before)
