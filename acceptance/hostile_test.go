@@ -375,7 +375,7 @@ func TestHostileSlowClients(t *testing.T) {
 			continue
 		}
 		dripping.Go(func() {
-			for tick := time.NewTicker(50 * time.Millisecond); ; {
+			for tick := time.NewTicker(200 * time.Millisecond); ; {
 				select {
 				case <-stop:
 					tick.Stop()
