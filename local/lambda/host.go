@@ -64,11 +64,15 @@ type Host struct {
 type room struct{ atomic.Int64 }
 
 func (r *room) take() bool {
-	if r.Add(-1) >= 0 {
-		return true
+	for {
+		n := r.Load()
+		if n <= 0 {
+			return false
+		}
+		if r.CompareAndSwap(n, n-1) {
+			return true
+		}
 	}
-	r.give()
-	return false
 }
 
 func (r *room) give() { r.Add(1) }
