@@ -35,6 +35,8 @@ type wall struct {
 	carries func(capacity int) int
 	// with says what a stack needs so that this wall is the first.
 	with func(carries int) settings
+	// pause is how many seconds the one client rests between two requests, that it does not meet the wall by itself.
+	pause func(carries int) float64
 }
 
 // routes is more or less how many routes the mix asks: the gateway's throttle counts each apart.
@@ -45,22 +47,24 @@ const window = 2 * time.Second
 
 func all(capacity int) int { return capacity }
 
+func short(int) float64 { return 0.1 }
+
 var walls = []wall{
 	{"Lambda's concurrency", 500, all, func(int) settings {
 		return settings{account: room, limit: wide} // as in Lambda: an event has a process or is refused
-	}},
+	}, short},
 	{"the gateway's throttle", 429, all, func(carries int) settings {
 		most := max(carries/2/routes, 5)
 		return settings{account: room, limit: wide, parameters: map[string]string{
 			"ApiRequestsPerSecond": decimal(most), "ApiBurst": decimal(max(most, 10)),
 		}}
-	}},
+	}, short},
 	// The functions refuse here: ten times what passes the limits must not be more than the stack can do, and some may
 	// wait for a process.
-	{"the projects' limits", 429, func(capacity int) int { return max(capacity/times, len(spenders)) }, func(carries int) settings {
+	{"the projects' limits", 429, func(capacity int) int { return max(capacity/times, 2*len(spenders)) }, func(carries int) settings {
 		each := carries / len(spenders)
 		return settings{account: 4 * room, limit: project.RateLimit{Requests: each * int(window.Seconds()), Window: window}}
-	}},
+	}, func(carries int) float64 { return 2 / float64(carries/len(spenders)) }},
 }
 
 // calm is what a stack does when nobody asks too much.
@@ -131,7 +135,7 @@ func (s *system) flood(ctx context.Context, w wall, before calm, t io.Writer) (r
 	carries := w.carries(before.capacity)
 	r, err = s.run(ctx, "overload.js", map[string]string{
 		"PHASE": "flood", "OVERLOAD": "1", "RATE": decimal(times * carries), "SECONDS": fmt.Sprint(floodLength.Seconds()),
-		"SLOW_MS": fmt.Sprintf("%.0f", before.slow), "WARM": "1",
+		"SLOW_MS": fmt.Sprintf("%.0f", before.slow), "PAUSE": fmt.Sprintf("%.2f", w.pause(carries)), "WARM": "0",
 	})
 	if err != nil {
 		return nil, nil, err
