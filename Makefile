@@ -5,7 +5,7 @@ SHELL := /bin/bash -o pipefail
 
 LOCAL := .local/bin/local
 
-.PHONY: help run invoke build lists test acceptance test-api bench bench-project
+.PHONY: help run invoke build lists test acceptance test-api fuzz bench bench-project
 
 help: ## this list
 	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,10 +33,14 @@ lists: ## the table of disposable mail domains, from the published lists that it
 ## Test
 
 FAULT_SEED ?= $(shell date +%s)
+# Every log of a test run, for one search through all of them for secrets.
+TEST_LOGS  := $(CURDIR)/.local/test-logs
 
 test: build check ## everything: checks, unit tests, store tests on DynamoDB Local, acceptance tests
 	@echo "fault schedules: the fixed seed, and FAULT_SEED=$(FAULT_SEED)"
-	FAULT_SEED=$(FAULT_SEED) go test -race -p 2 -timeout 15m ./...
+	@rm -rf $(TEST_LOGS) && mkdir -p $(TEST_LOGS)
+	TEST_LOGS=$(TEST_LOGS) FAULT_SEED=$(FAULT_SEED) go test -race -p 2 -timeout 15m ./... 2>&1 | tee $(TEST_LOGS)/go-test.log
+	go run ./acceptance/leaks $(TEST_LOGS)
 
 acceptance: ## the contract over HTTP; BASE_URL and STAGE choose a deployed stack, where ACCEPT_SENDS=1 permits to send
 	go test -count=1 -timeout 15m -v ./acceptance
@@ -44,6 +48,10 @@ acceptance: ## the contract over HTTP; BASE_URL and STAGE choose a deployed stac
 test-api: ## the OpenAPI document against the local stack with Schemathesis; API_EXAMPLES=100 for each operation and phase
 	API_EXAMPLES=$(or $(API_EXAMPLES),100) API_SEED=$(or $(API_SEED),$(shell date +%s)) \
 		go test -count=1 -timeout 30m -v -run '^TestSchemathesis$$' ./acceptance
+
+fuzz: ## every decoder with INPUTS=10000000 in all, then REQUESTS=100000 over HTTP; SEED= repeats the latter
+	nice go run ./acceptance/fuzz -inputs $(or $(INPUTS),10000000)
+	REQUESTS=$(or $(REQUESTS),100000) SEED=$(SEED) nice go test -count=1 -timeout 90m -v -run '^TestHostile' ./acceptance
 
 bench: ## cold start, size and throughput beside a hello function's; look-ups beside a plain map; warm requests
 	@go run ./acceptance/bench

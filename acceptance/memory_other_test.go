@@ -6,3 +6,6 @@ import "testing"
 
 // checkMemory needs Linux's /proc.
 func checkMemory(*testing.T) {}
+
+// peak needs it too.
+func peak([]int) int { return 0 }

@@ -2,12 +2,17 @@ package acceptance
 
 import (
 	"encoding/base64"
+	"errors"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"svcapi/local/demo"
+	"svcapi/local/leaks"
+	"svcapi/local/logfile"
 	"svcapi/local/sandbox"
 	"svcapi/shared/project"
 )
@@ -114,23 +119,17 @@ func vendorKeys() []string {
 	return keys
 }
 
-// leaks searches a stack's logs for secrets, after all tests.
+// leaks searches a stack's logs for secrets, after all tests, and notes the secrets for the search through the logs of
+// the whole run.
 func (s *system) leaks(dir string) (found []string, err error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.log"))
-	if err != nil {
-		return nil, err
-	}
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
+	if kept := os.Getenv(logfile.Variable); kept != "" {
+		if err := os.WriteFile(filepath.Join(kept, leaks.KnownFile), []byte(strings.Join(s.secrets, "\n")+"\n"), 0o600); err != nil {
 			return nil, err
 		}
-		for _, secret := range append(vendorKeys(), s.secrets...) {
-			if at := strings.Index(string(content), secret); at >= 0 {
-				line := string(content[strings.LastIndex(string(content[:at]), "\n")+1 : at])
-				found = append(found, filepath.Base(file)+" holds a secret after: "+line)
-			}
-		}
 	}
-	return found, nil
+	r, err := leaks.Search(dir, slices.Concat(vendorKeys(), sandbox.Secrets(), demo.Secrets(), s.secrets))
+	if err == nil && r.Lines == 0 {
+		err = errors.New("there are no logs in " + dir)
+	}
+	return r.Found, err
 }

@@ -97,6 +97,17 @@ func CredentialOf(projectID string, env project.Environment) Credential {
 	}
 }
 
+// Secrets are the client secrets of all demo projects.
+func Secrets() []string {
+	var all []string
+	for _, p := range plans {
+		for _, env := range project.Environments() {
+			all = append(all, CredentialOf(p.id, env).ClientSecret)
+		}
+	}
+	return all
+}
+
 // Create makes every demo project and returns them in the table's order. A project that exists is an error.
 func Create(ctx context.Context, to Target) ([]Project, error) {
 	if err := to.accounts(ctx, secret.Managed); err != nil {

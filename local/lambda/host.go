@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"svcapi/local/logfile"
 	"svcapi/local/template"
 )
 
@@ -118,8 +119,7 @@ func (h *Host) Add(function template.Function, bootstrap string) error {
 	if _, err := os.Stat(binary); err != nil {
 		return fmt.Errorf("function %s is not built: %w", function.LogicalID, err)
 	}
-	log, err := os.OpenFile(filepath.Join(h.options.LogDir, function.Folder+".log"),
-		os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	log, err := logfile.Open(filepath.Join(h.options.LogDir, function.Folder+".log"))
 	if err != nil {
 		return err
 	}

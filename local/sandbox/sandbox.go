@@ -49,6 +49,15 @@ func vendors() []vendor {
 	}
 }
 
+// Secrets are the credentials that the sandbox accepts. They are to stand in no log.
+func Secrets() []string {
+	var all []string
+	for _, v := range vendors() {
+		all = append(all, v.accepted...)
+	}
+	return all
+}
+
 // vendor is one row of the table.
 type vendor struct {
 	name    string

@@ -31,6 +31,7 @@ import (
 	"svcapi/local/engine"
 	"svcapi/local/gateway"
 	"svcapi/local/lambda"
+	"svcapi/local/logfile"
 	"svcapi/local/sandbox"
 	"svcapi/local/secrets"
 	"svcapi/local/template"
@@ -148,7 +149,7 @@ func (s *Stack) prepare(_ context.Context, options *Options) error {
 }
 
 func (s *Stack) openLog(name string) (*os.File, error) {
-	log, err := os.OpenFile(filepath.Join(s.LogDir, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	log, err := logfile.Open(filepath.Join(s.LogDir, name))
 	if err == nil {
 		s.onClose(log.Close)
 	}

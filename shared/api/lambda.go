@@ -24,8 +24,12 @@ const staleAfter = time.Minute
 func Lambda(handler http.Handler) func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error) {
 	adapter := httpadapter.New(handler)
 	return func(ctx context.Context, event events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error) {
-		// The adapter fails on a malformed escape, which would be the gateway's 500.
-		if _, err := url.PathUnescape(event.Path); err != nil {
+		// The adapter fails on a host or a path that is none (a malformed escape, a control character), which would be
+		// the gateway's 500.
+		if _, err := url.Parse("https://" + event.RequestContext.DomainName); err != nil {
+			event.RequestContext.DomainName = ""
+		}
+		if _, err := url.Parse("https://host/" + event.Path); err != nil {
 			event.Path = "/"
 		}
 		event.RequestContext.RequestID = validID(ctx, event.RequestContext.RequestID)

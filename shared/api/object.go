@@ -162,15 +162,17 @@ func (o Object) Bool(name string) bool {
 	return ok && v.Kind() == 't'
 }
 
-// Number is the rule of a number field.
+// Number is the rule of a number field. The text itself is compared: what a float64 makes of it is near the number, not
+// the number.
 type Number struct {
 	Required bool
 	Min, Max float64
 	Whole    bool // 80.0 is whole, 80.5 is not
+	Cut      bool // the integer part counts, of 3.9 the 3
 	Default  float64
 }
 
-// Number takes a number field.
+// Number takes a number field. It gives the float64 that is nearest to a good number.
 func (o Object) Number(name string, r Number) float64 {
 	what := "a number"
 	if r.Whole {
@@ -180,14 +182,18 @@ func (o Object) Number(name string, r Number) float64 {
 	if !ok {
 		return r.Default
 	}
-	n, err := strconv.ParseFloat(string(v), 64)
+	sent := decimalOf(string(v))
 	switch {
-	case err != nil || n < r.Min || n > r.Max:
+	case sent.compare(decimalOfFloat(r.Min)) < 0 || sent.compare(decimalOfFloat(r.Max)) > 0:
 		o.Problem(name, fmt.Sprintf("must be between %v and %v", r.Min, r.Max))
-	case r.Whole && n != float64(int64(n)):
+		return r.Default
+	case r.Whole && !sent.whole():
 		o.Problem(name, "must be an integer")
+		return r.Default
+	case r.Cut:
+		sent = sent.cut()
 	}
-	return n
+	return sent.float()
 }
 
 // Object takes a field that is an object; an absent one has no fields.

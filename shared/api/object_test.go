@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // read takes one field of every kind, as an operation would.
@@ -127,17 +130,40 @@ func TestParseObjectRefuses(t *testing.T) {
 	}
 }
 
+// What is taken for an object is one JSON value that another reader takes too, and what is said of it can be answered.
 func FuzzObject(f *testing.F) {
-	f.Add([]byte(`{"name":"n","list":["a"],"items":[{"to":"x"}],"margins":{"top":1e2}}`))
-	f.Add([]byte(`{"name":"\ud83d\ude00","height":80.0}`))
+	for _, body := range []string{
+		`{"name":"n","list":["a"],"items":[{"to":"x"}],"margins":{"top":1e2}}`, `{"name":"\ud83d\ude00","height":80.0}`, ``, ` {} `, `{"a":1,"a":2}`,
+		`{"name":"\ud800"}`, "\ufeff{}", "{\"name\":\"\xff\"}", `{"height":4.0000000000000000000001,"factor":1e999999}`, `{"list":[1,2,3],"items":[1,{}]}`,
+		strings.Repeat(`{"margins":`, 50) + "1" + strings.Repeat("}", 50), `{"name":"\u0000\u202e","code":"\u0441"}`, `[]`, `{}{}`,
+	} {
+		f.Add([]byte(body))
+	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		p := Problems{}
 		o, err := parseObject(body, "", p)
+		v := jsontext.Value(body)
+		if reads := v.IsValid() && v.Kind() == '{' || strings.Trim(string(body), " \t\r\n") == ""; reads != (err == nil) {
+			t.Fatalf("another reader says %v: %v", reads, err)
+		}
 		if err == nil {
 			read(o)
 		}
+		for path, messages := range p {
+			if !utf8.ValidString(path) || len(messages) == 0 || strings.Contains(path, "..") {
+				t.Errorf("%q: %q", path, messages)
+			}
+		}
 		if _, err := encode(errorEnvelope{Error: errorBody{Details: p}}); err != nil {
 			t.Errorf("problems do not encode: %v", err)
+		}
+		again := Problems{}
+		if canonical := v.Clone(); err == nil && len(v) > 0 && canonical.Canonicalize() == nil { // sorted, rounded, without white space
+			if o, err := parseObject(canonical, "", again); err != nil {
+				t.Errorf("%s: %v", canonical, err)
+			} else if read(o); len(again) > len(p) {
+				t.Errorf("%s: more is wrong than with %s", canonical, body)
+			}
 		}
 	})
 }

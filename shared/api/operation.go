@@ -59,6 +59,16 @@ type Input struct {
 	parameters map[string]string // of the path
 }
 
+// ReadInput reads a body with the parameters of its path. The error says why the body is no object; the input then holds
+// what stands before the fault.
+func ReadInput(body []byte, parameters map[string]string) (*Input, error) {
+	object, err := parseObject(body, "", Problems{})
+	return &Input{object, parameters}, err
+}
+
+// Problems are what has been noted of the fields taken so far.
+func (in *Input) Problems() Problems { return in.problems }
+
 // Parameter returns a path parameter, decoded.
 func (in *Input) Parameter(name string) string { return in.parameters[name] }
 

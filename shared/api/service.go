@@ -178,17 +178,16 @@ func credentials(header http.Header) (clientID, secret, env string, ok bool) {
 
 // read takes the body apart.
 func (s *Service) read(x *exchange, route Route, parameters map[string]string) (*understood, error) {
-	problems := Problems{}
-	object, err := parseObject(x.body, "", problems)
+	in, err := ReadInput(x.body, parameters)
 	if err != nil && x.request.Method == http.MethodPost {
-		problems.Add("body", err.Error())
-		return nil, errInvalid(problems)
+		in.problems.Add("body", err.Error())
+		return nil, errInvalid(in.problems)
 	}
 	// A request that asks for privacy gets it, also where the field itself or another one is wrong.
-	if v, ok := object.members["privacy_mode"]; ok && v.Kind() != 'f' && v.Kind() != 'n' {
+	if v, ok := in.members["privacy_mode"]; ok && v.Kind() != 'f' && v.Kind() != 'n' {
 		x.privacy = true
 	}
-	return route.understand(x, &Input{object, parameters})
+	return route.understand(x, in)
 }
 
 // count counts the request, at once.

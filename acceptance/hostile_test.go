@@ -1,0 +1,401 @@
+package acceptance
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/uuid"
+
+	"svcapi/shared/project"
+)
+
+// fixedSeed is the seed of the requests that every run of the tests sends; another one is drawn and printed.
+const fixedSeed = 11
+
+// hostileAtOnce is how many requests are under way.
+const hostileAtOnce = 6
+
+// everything connects a project to one vendor of each kind.
+func everything(mode project.Mode) []integration {
+	return []integration{
+		{vendor: "quicksend", mode: mode}, {kind: project.Security, vendor: "vpnapi", mode: mode}, {kind: project.Location, vendor: "ip-api", mode: mode},
+		{kind: project.Currency, vendor: "openexchangerates", mode: mode},
+	}
+}
+
+// Whatever comes over the wire: the answer is one of the contract's, never a 5xx, and tells nothing of the inside; what is
+// refused is not charged, and what is charged was answered. REQUESTS and SEED choose others, AT the one of an index.
+//
+// The local gateway is net/http, which refuses by itself what is no HTTP; API Gateway refuses more, and in words of its
+// own. What reaches a function is the same.
+func TestHostileRequests(t *testing.T) {
+	local(t)
+	total := number64(t, "REQUESTS", 2000)
+	seeds := []uint64{fixedSeed, uint64(time.Now().UnixNano() % 1_000_000)}
+	if text := os.Getenv("SEED"); text != "" {
+		seeds = []uint64{uint64(number64(t, "SEED", 0))}
+	} else if os.Getenv("REQUESTS") != "" {
+		seeds = seeds[1:]
+	}
+	const granted = int64(1_000_000_000_000)
+	managed := plan{credits: granted, integrations: everything(project.Managed)}.make(t).drawing(t, project.Managed)
+	svc[any](t, "", "integration", "set", managed.id, "pdf", "builtin", "--env", "development", "--mode", "managed")
+	byok := plan{integrations: everything(project.BYOK)}.make(t).drawing(t, project.BYOK)
+	forget()
+	host := strings.TrimPrefix(sut.baseURL, "http://")
+	host, prefix, _ := strings.Cut(host, "/")
+	run := &hostile{t: t, host: host, answered: map[string]int{}, statuses: map[int]int{}}
+	for _, seed := range seeds {
+		g := &generator{seed: seed, prefix: "/" + prefix, host: host, examples: examples(sut.spec), tenants: []*tenant{managed, managed, byok}}
+		n := total / len(seeds)
+		t.Logf("%d requests, SEED=%d", n, seed)
+		run.all(g, n)
+	}
+	t.Logf("%d answers by status: %v; %d connections ended without one", run.total(), run.statuses, run.silent.Load())
+	if run.total() < total/2 {
+		t.Errorf("only %d of %d requests were answered", run.total(), total)
+	}
+	run.checkMoney(managed, granted)
+	run.checkMoney(byok, 0)
+	checkProcesses(t)
+	// The stack is as it was.
+	if a := (request{path: balance, as: managed.dev, body: "{}"}).do(t); a != nil && a.status != 200 {
+		t.Errorf("afterwards: %d %s", a.status, a.body)
+	}
+}
+
+func number64(t *testing.T, variable string, otherwise int) int {
+	t.Helper()
+	n, err := strconv.Atoi(cmp.Or(os.Getenv(variable), strconv.Itoa(otherwise)))
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return n
+}
+
+// hostile sends requests and looks at the answers.
+type hostile struct {
+	t      *testing.T
+	host   string
+	silent atomic.Int64
+	errors atomic.Int64
+
+	mu       sync.Mutex
+	answered map[string]int // status by request ID, of those with credentials
+	statuses map[int]int
+}
+
+func (h *hostile) total() int {
+	sum := 0
+	for _, n := range h.statuses {
+		sum += n
+	}
+	return sum
+}
+
+func (h *hostile) all(g *generator, n int) {
+	if at := os.Getenv("AT"); at != "" {
+		index := number64(h.t, "AT", 0)
+		h.t.Logf("request %d, %q:\n%.4096q", index, g.request(index).how, g.request(index).bytes())
+		h.one(g, index)
+		return
+	}
+	next := make(chan int)
+	var running sync.WaitGroup
+	for range hostileAtOnce {
+		running.Go(func() {
+			for i := range next {
+				h.one(g, i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	running.Wait()
+}
+
+// one sends the request of an index and reads all that comes back.
+func (h *hostile) one(g *generator, index int) {
+	w := g.request(index)
+	wrong := func(format string, arguments ...any) {
+		if h.errors.Add(1) <= 20 {
+			h.t.Errorf("SEED=%d AT=%d, %s %.100q %q: %s", g.seed, index, w.method, w.target, w.how, fmt.Sprintf(format, arguments...))
+		}
+	}
+	conn, err := net.Dial("tcp", h.host)
+	if err != nil {
+		wrong("%v", err)
+		return
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(45 * time.Second)) // a connection has one
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		_, _ = conn.Write(w.bytes()) // refused midway is refused
+		if !w.sound {
+			_ = conn.(*net.TCPConn).CloseWrite() // what was announced and does not come, does not come
+		}
+	}()
+	defer func() { conn.Close(); <-sent }()
+	in := bufio.NewReader(conn)
+	for answers := range 3 {
+		response, err := http.ReadResponse(in, &http.Request{Method: w.method})
+		if err != nil {
+			if netErr := net.Error(nil); errors.As(err, &netErr) && netErr.Timeout() {
+				wrong("no answer in 45 s")
+			} else if answers == 0 && w.sound {
+				wrong("no answer: %v", err)
+			} else if answers == 0 {
+				h.silent.Add(1)
+			}
+			return
+		}
+		body, err := io.ReadAll(response.Body)
+		if err != nil && w.sound {
+			wrong("cut off: %v", err)
+		}
+		if response.StatusCode == http.StatusContinue {
+			continue
+		}
+		h.note(w, response, body, wrong)
+		w = &wire{method: http.MethodGet, how: append(w.how, "what came next"), free: true} // an answer to what stood behind it
+	}
+}
+
+// inside are words that an answer never holds.
+var inside = regexp.MustCompile(`goroutine \d|runtime error|panic:|\.go:\d+|/(tmp|root|home|var|usr|proc)/|127\.0\.0\.1|localhost|dynamodb|secretsmanager|svcs_|AKIA|ResourceNotFound|github\.com`)
+
+// note looks at one answer.
+func (h *hostile) note(w *wire, response *http.Response, body []byte, wrong func(string, ...any)) {
+	id := response.Header.Get("X-SVC-Request-ID")
+	h.mu.Lock()
+	h.statuses[response.StatusCode]++
+	if id != "" {
+		h.answered[id] = response.StatusCode
+	}
+	h.mu.Unlock()
+	if response.StatusCode >= 500 {
+		wrong("%d %.300s", response.StatusCode, body)
+		return
+	}
+	if response.StatusCode == http.StatusExpectationFailed && !w.sound {
+		return // net/http's own, before any handler
+	}
+	if _, err := uuid.Parse(id); err != nil {
+		wrong("%d without a request ID: %v, %.300s", response.StatusCode, response.Header, body)
+		return
+	}
+	isPage := strings.HasPrefix(w.target, "/docs") || strings.Contains(response.Header.Get("Content-Security-Policy"), "default-src")
+	if response.StatusCode == 304 || isPage || w.method == http.MethodHead || len(body) == 0 && w.method == "" {
+		return
+	}
+	echoes := response.StatusCode == 200 || len(w.body) == 0
+	if found := inside.Find(body); found != nil && !bytes.Contains(w.body, found) && (!echoes || !strings.Contains(response.Header.Get("Content-Type"), "image")) {
+		wrong("the answer tells of the inside: %q in %.300s", found, body)
+	}
+	media, _, _ := strings.Cut(response.Header.Get("Content-Type"), ";")
+	var value any
+	if media == "application/json" {
+		if err := json.Unmarshal(body, &value); err != nil {
+			wrong("%d is no JSON: %v", response.StatusCode, err)
+			return
+		}
+		var a answer
+		if err := json.Unmarshal(body, &a); err != nil || a.RequestID != id || a.Success != (response.StatusCode == 200) || a.Success != (a.Error.Code == "") {
+			wrong("%d is no envelope: %.300s", response.StatusCode, body)
+		}
+	}
+	// What is no HTTP ends at the gateway, in the same shape.
+	if !w.sound && slices.Contains([]int{400, 413, 431}, response.StatusCode) && bytes.Contains(body, []byte(`"http_error"`)) {
+		return
+	}
+	documented := h.documented(w, response.StatusCode)
+	if documented == nil {
+		if w.sound || !slices.Contains([]int{401, 403, 404, 405, 413}, response.StatusCode) {
+			wrong("%d is not documented: %.300s", response.StatusCode, body)
+		}
+		return
+	}
+	content := documented.Content[media]
+	if content == nil {
+		wrong("%d with media type %q", response.StatusCode, media)
+		return
+	}
+	if media != "application/json" {
+		if n, err := strconv.Atoi(response.Header.Get("Content-Length")); err != nil || n != len(body) || n == 0 {
+			wrong("%d bytes, Content-Length %q", len(body), response.Header.Get("Content-Length"))
+		}
+		return
+	}
+	if err := content.Schema.Value.VisitJSON(value, openapi3.VisitAsResponse()); err != nil {
+		wrong("%d, schema: %v", response.StatusCode, err)
+	}
+}
+
+// documented finds the answer in openapi.yaml: by the example's path, or by what the target has become.
+func (h *hostile) documented(w *wire, status int) *openapi3.Response {
+	path := w.path
+	if path == "" {
+		target := strings.TrimPrefix(w.target, "http://evil.example") // who is asked for makes no difference
+		path, _, _ = strings.Cut(strings.TrimPrefix(target, "/api/v1"), "?")
+		if !strings.HasPrefix(target, "/api/v1/") {
+			path = "/nothing"
+		}
+	}
+	return sut.documented(request{method: cmp.Or(strings.ToUpper(w.method), http.MethodGet), path: path}, status) // the adapter reads post as POST
+}
+
+// checkMoney holds the project's wallet against its ledger, and its ledger against the answers.
+func (h *hostile) checkMoney(p *tenant, granted int64) {
+	h.t.Helper()
+	charged := int64(0)
+	for id, e := range p.ledger(h.t) {
+		if e.State != "captured" {
+			continue
+		}
+		charged += e.Credits
+		if status := h.answered[id]; status != 200 || e.Uncertain || e.Credits <= 0 {
+			h.t.Errorf("project %s: %+v was answered with %d", p.id, e, status)
+		}
+	}
+	h.t.Logf("project %s: %d credits charged", p.id, charged)
+	if left := p.balance(h.t); left != granted-charged || granted > 0 && charged == 0 {
+		h.t.Errorf("project %s: %d credits of %d are left, %d were charged", p.id, left, granted, charged)
+	}
+}
+
+// checkProcesses holds every function's processes to its memory, and looks for those that died.
+func checkProcesses(t *testing.T) {
+	t.Helper()
+	for _, f := range sut.stack.Template.Functions {
+		if largest := peak(sut.stack.Processes(f.LogicalID)); largest > f.MemoryMB<<20 {
+			t.Errorf("%s: a process has held %d MB of %d", f.LogicalID, largest>>20, f.MemoryMB)
+		} else {
+			t.Logf("%s: the largest process has held %d MB of %d", f.LogicalID, largest>>20, f.MemoryMB)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(sut.stack.LogDir, "*.log"))
+	if err != nil || len(files) < 3 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, sign := range []string{"panic:", "goroutine ", "fatal error", "Runtime.ExitError", "Could not convert"} {
+			if at := bytes.Index(content, []byte(sign)); at >= 0 {
+				t.Errorf("%s: %.600s", filepath.Base(file), content[max(0, at-200):])
+			}
+		}
+	}
+}
+
+// slowKinds are ways to hold a connection: what is sent at once, and what drips after it.
+var slowKinds = []struct{ name, first, drip string }{
+	{"idle", "", ""},
+	{"half a request line", "POST /api/v1/sms/bal", "a"},
+	{"header lines without end", "POST /api/v1/sms/balance HTTP/1.1\r\nHost: x\r\n", "X-A: b\r\n"},
+	{"a header line without end", "GET /api/v1/utility/currency/codes HTTP/1.1\r\nHost: x\r\nX-A: ", "a"},
+	{"a body that does not come", "POST /api/v1/sms/balance HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n", ""},
+	{"a body byte by byte", "POST /api/v1/sms/balance HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n{", " "},
+	{"chunks byte by byte", "POST /api/v1/sms/balance HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", "1\r\n \r\n"},
+	{"requests whose answers are not read", strings.Repeat("GET /docs/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n", 20), ""},
+	{"half-closed", "POST /api/v1/sms/balance HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{\x00close", ""},
+}
+
+// Slow clients hold their own connections and nothing else: others are answered meanwhile, as fast as before, and no
+// process of a function waits for a client. In AWS API Gateway is in front; here the local one plays it.
+func TestHostileSlowClients(t *testing.T) {
+	local(t)
+	p := plan{}.make(t).drawing(t, project.BYOK)
+	forget()
+	host, _, _ := strings.Cut(strings.TrimPrefix(sut.baseURL, "http://"), "/")
+	good := request{path: "/utilities/barcode/generate", body: `{"data":"1"}`, as: p.dev}
+	if a := good.send(t); a == nil || a.status != 200 {
+		t.Fatal("no barcode")
+	}
+	before := len(sut.stack.Processes("SmsFunction"))
+
+	const each = 40
+	var conns []net.Conn
+	defer func() {
+		for _, c := range conns {
+			c.Close()
+		}
+	}()
+	stop := make(chan struct{})
+	var dripping sync.WaitGroup
+	defer func() { close(stop); dripping.Wait() }()
+	for _, kind := range slowKinds {
+		var mine []net.Conn
+		for range each {
+			conn, err := net.Dial("tcp", host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			conns, mine = append(conns, conn), append(mine, conn)
+			first, half := strings.CutSuffix(kind.first, "\x00close")
+			_, _ = io.WriteString(conn, first)
+			if half {
+				_ = conn.(*net.TCPConn).CloseWrite() // a connection has one
+			}
+		}
+		if kind.drip == "" {
+			continue
+		}
+		dripping.Go(func() {
+			for tick := time.NewTicker(50 * time.Millisecond); ; {
+				select {
+				case <-stop:
+					tick.Stop()
+					return
+				case <-tick.C:
+					for _, conn := range mine {
+						_, _ = io.WriteString(conn, kind.drip) // one that was closed has been refused
+					}
+				}
+			}
+		})
+	}
+	slowest := time.Duration(0)
+	for range 60 {
+		began := time.Now()
+		a := good.send(t)
+		if a == nil {
+			return
+		}
+		slowest = max(slowest, time.Since(began))
+		if a.status != 200 {
+			t.Errorf("beside %d slow clients: %d %.200s", len(conns), a.status, a.body)
+		}
+	}
+	t.Logf("beside %d slow clients the slowest of 60 answers took %v", len(conns), slowest)
+	if slowest > 5*time.Second {
+		t.Errorf("beside %d slow clients an answer took %v", len(conns), slowest)
+	}
+	if now := len(sut.stack.Processes("SmsFunction")); now > before+hostileAtOnce {
+		t.Errorf("%d processes of a function, %d before: they wait for clients", now, before)
+	}
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"encoding/hex"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"svcapi/functions/barcode/draw"
+	"svcapi/functions/barcode/symbology"
+	"svcapi/shared/api"
+)
+
+// A body that decodes without a problem is within the contract's limits, and is drawn or refused.
+func FuzzBodies(f *testing.F) {
+	for _, body := range []string{
+		`{"data":"12345670","type":"EAN8","format":"svg","width_factor":3.9999999999999999999999,"height":8e1,"color":"#00FF7f","quiet_zone":true}`,
+		`{"data":"A\u0000é","width_factor":1e999999,"height":20.0,"size":64,"margin":0,"error_correction":"H","background":"ffffff"}`,
+		`{"data":"","type":"c128","color":"12345"}`, `{"data":"0","type":"POSTNET","height":300.5,"size":1024.0000000000000000000001,"margin":-0}`,
+		`{"data":"日本","format":"png","privacy_mode":"x"}`, `{"data":["1"]}`,
+	} {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		in, err := api.ReadInput(body, nil)
+		if err != nil {
+			return
+		}
+		r, err := decodeBarcode(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(in.Problems()) == 0 {
+			if r.factor < 1 || r.factor > 4 || r.height < 20 || r.height > 300 || utf8.RuneCountInString(r.data) > 80 || r.data == "" {
+				t.Fatalf("%+v", r)
+			}
+			if picture, err := r.picture(); err == nil && picture.Height != r.height {
+				t.Errorf("%d pixels high, want %d", picture.Height, r.height)
+			} else if err != nil && !utf8.ValidString(err.Error()) {
+				t.Error(err)
+			}
+		}
+		again, _ := api.ReadInput(body, nil)
+		q, err := decodeQRCode(again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(again.Problems()) > 0 {
+			return
+		}
+		if q.size < 64 || q.size > 1024 || q.margin < 0 || q.margin > 10 || len(q.data) > maxQRBytes || q.data == "" {
+			t.Fatalf("%+v", q)
+		}
+		if picture, err := q.picture(); err == nil && (picture.Width != q.size || picture.Height != q.size) {
+			t.Errorf("%d × %d pixels, want %d", picture.Width, picture.Height, q.size)
+		}
+	})
+}
+
+// A colour is six hexadecimal digits, and what the contract's pattern takes is one.
+func FuzzColor(f *testing.F) {
+	for _, c := range []string{"000000", "#FFffFF", "##00000", "00000", "0000000", "00000g", "０00000", "#00000\n"} {
+		f.Add(c)
+	}
+	form := regexp.MustCompile(`\A#?[0-9a-fA-F]{6}\z`)
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := draw.ParseColor(text)
+		if (err == nil) != form.MatchString(text) {
+			t.Errorf("%q: %v, %v", text, c, err)
+		}
+		if err == nil && !strings.EqualFold(hex.EncodeToString(c[:]), strings.TrimPrefix(text, "#")) {
+			t.Errorf("%q is %v", text, c)
+		}
+	})
+}
+
+// Data of a symbology is drawn the same twice, or refused with words for the client.
+func FuzzSymbologies(f *testing.F) {
+	for _, name := range symbology.Names() {
+		for _, data := range []string{"0123456789012", "12345", "A-B C", "*", "\u0080", "\x00", "00000-0000", "４"} {
+			f.Add(name, data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, name, data string) {
+		kind, ok := symbology.Lookup(name)
+		if !ok || utf8.RuneCountInString(data) > 80 || !utf8.ValidString(data) {
+			return
+		}
+		code, err := kind.Encode(data)
+		again, bad := kind.Encode(data)
+		if (err == nil) != (bad == nil) || err == nil && code.Bounds() != again.Bounds() {
+			t.Errorf("%s %q: %v, then %v", name, data, err, bad)
+		}
+		if err == nil && (code.Bounds().Empty() || code.Content() == "") {
+			t.Errorf("%s %q is empty", name, data)
+		}
+	})
+}

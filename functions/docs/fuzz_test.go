@@ -1,0 +1,53 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+
+	"svcapi/shared/credit"
+	"svcapi/shared/telemetry"
+)
+
+// A request for the page gets a file of the site, nothing new, or an error, whatever its headers and its path are.
+func FuzzSite(f *testing.F) {
+	for _, path := range []string{"/docs", "/docs/", "/docs/openapi.json", "/docs/%2e%2e/template.yaml", "/docs/../x", "/docs/openapi.json/", "//docs", "/docs/%00"} {
+		f.Add("GET", path, "gzip;q=0.5, *;q=0", `W/"x", *`)
+		f.Add("POST", path, "gzip;q=NaN", "")
+	}
+	files, err := newFiles([]byte(small), credit.Prices{SMS: 1})
+	if err != nil {
+		f.Fatal(err)
+	}
+	s := &site{files: files, log: telemetry.New(io.Discard, telemetry.Config{})}
+	f.Fuzz(func(t *testing.T, method, path, encoding, match string) {
+		u, err := url.ParseRequestURI(path)
+		if err != nil {
+			return
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, &http.Request{Method: method, URL: u, Header: http.Header{"Accept-Encoding": {encoding}, "If-None-Match": {match}}})
+		file, known := files[u.EscapedPath()]
+		body := w.Body.Bytes()
+		switch w.Code {
+		case http.StatusOK:
+			plain, err := decompress(file.gzipped)
+			if !known || method != http.MethodGet || err != nil || !bytes.Equal(body, plain) && (!bytes.Equal(body, file.gzipped) || w.Header().Get("Content-Encoding") != "gzip") {
+				t.Errorf("%s %q: %d bytes", method, path, len(body))
+			}
+		case http.StatusNotModified:
+			if !known || len(body) > 0 {
+				t.Errorf("%s %q: %d bytes", method, path, len(body))
+			}
+		case http.StatusNotFound, http.StatusMethodNotAllowed:
+			if known && method == http.MethodGet || !bytes.Contains(body, []byte(`"http_error"`)) {
+				t.Errorf("%s %q: %s", method, path, body)
+			}
+		default:
+			t.Errorf("%s %q: %d", method, path, w.Code)
+		}
+	})
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"regexp"
+	"testing"
+
+	"svcapi/shared/api"
+)
+
+// A body that decodes without a problem names an address, and a vendor in the contract's form if any.
+func FuzzBody(f *testing.F) {
+	for _, body := range []string{
+		`{"ip":"112.134.0.1"}`, `{"ip":"2001:db8::1","provider":"ip-api"}`, `{"ip":" 1.2.3.4"}`, `{"ip":"1.2.3.4","provider":""}`,
+		`{"ip":"1.2.3.4","provider":"ip-api\n"}`, `{"ip":"1.2.3.4","provider":null}`, `{"ip":1}`, `{"ip":"1.2.3.4","provider":["x"]}`,
+	} {
+		f.Add([]byte(body))
+	}
+	form := regexp.MustCompile(`\A[A-Za-z0-9_-]{1,50}\z`)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		in, err := api.ReadInput(body, nil)
+		if err != nil {
+			return
+		}
+		r, err := decodeLookup(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(in.Problems()) == 0 && (!r.addr.IsValid() || r.addr.Zone() != "" || r.provider != nil && !form.MatchString(*r.provider)) {
+			t.Errorf("%+v", r)
+		}
+	})
+}

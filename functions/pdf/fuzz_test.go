@@ -1,0 +1,66 @@
+package main
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"svcapi/shared/api"
+)
+
+// A body that decodes without a problem is a document within the contract's limits.
+func FuzzBody(f *testing.F) {
+	for _, body := range []string{
+		`{"html":"<p>a</p>","page_size":"Letter","orientation":"landscape","margins":{"top":0,"right":1e2,"bottom":99.9999999999999999999999,"left":-0},"response_type":"base64"}`,
+		`{"html":"PHA+YTwvcD4","is_base64":true}`, `{"html":"PHA+\nYTwvcD4=","is_base64":true}`, `{"html":"/w==","is_base64":true}`, `{"html":"=","is_base64":true}`,
+		`{"html":"a","margins":[1]}`, `{"html":"a","margins":{"top":100.0000000000000000000001}}`, `{"html":null,"is_base64":"true"}`, `{"html":"\u0000","page_size":"a4"}`,
+	} {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		in, err := api.ReadInput(body, nil)
+		if err != nil {
+			return
+		}
+		d, err := decode(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(in.Problems()) > 0 {
+			return
+		}
+		if n := len(d.html); n < 1 || n > maxHTML || !utf8.ValidString(d.html) {
+			t.Errorf("%d bytes", n)
+		}
+		g := d.geometry
+		for _, side := range []float64{g.Margins.Top, g.Margins.Right, g.Margins.Bottom, g.Margins.Left} {
+			if side < 0 || side > 100 {
+				t.Errorf("%+v", g)
+			}
+		}
+		if g.Size.Width < 1 || g.Size.Height < g.Size.Width {
+			t.Errorf("%+v", g)
+		}
+	})
+}
+
+// Base64 is read in its standard form alone, and white space in it changes nothing.
+func FuzzBase64(f *testing.F) {
+	for _, text := range []string{"YQ==", "YQ", "Y Q\n=\t=", "YR==", "YQ=", "YQ===", "-_-_", "====", "\u00a0YQ=="} {
+		f.Add(text, []byte("a"))
+	}
+	f.Fuzz(func(t *testing.T, text string, plain []byte) {
+		if got, err := decodeBase64(text); err == nil {
+			tight := strings.Join(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n\f\v", r) }), "")
+			if again, err := decodeBase64(tight); err != nil || string(again) != string(got) || len(got) > len(text) {
+				t.Errorf("%q is %q, without white space %q, %v", text, got, again, err)
+			}
+		}
+		for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding} {
+			if got, err := decodeBase64(encoding.EncodeToString(plain)); err != nil || string(got) != string(plain) {
+				t.Errorf("%q is %q, %v", plain, got, err)
+			}
+		}
+	})
+}

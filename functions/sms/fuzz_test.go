@@ -1,0 +1,91 @@
+package main
+
+import (
+	"encoding/json"
+	"math/big"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"svcapi/functions/sms/units"
+	"svcapi/functions/sms/vendors"
+	"svcapi/shared/api"
+	"svcapi/shared/upstream"
+)
+
+// A body that decodes without a problem is a send that the contract describes.
+func FuzzSendBody(f *testing.F) {
+	for _, body := range []string{
+		`{"send_method":"single","to":"0771234567","message":"Hello"}`,
+		`{"send_method":"bulk_same","recipients":["0771234567","+94771234568"],"message":"ආයුබෝවන්","check_cost":true}`,
+		`{"send_method":"bulk_different","msg_list":[{"to":"0771234567","msg":"a"},{"to":"+94771234568","msg":"€"}]}`,
+		`{"send_method":"single","to":"0771234567\n","message":"\u0000\u202e"}`, `{"send_method":"bulk_same","recipients":[],"message":""}`,
+		`{"send_method":"bulk_different","msg_list":[1,{},null]}`, `{"send_method":["single"],"to":{"a":1},"message":null}`, `{}`,
+	} {
+		f.Add([]byte(body))
+	}
+	normal := regexp.MustCompile(`\A\+947[0-9]{8}\z`)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		in, err := api.ReadInput(body, nil)
+		if err != nil {
+			return
+		}
+		r, err := decodeSend(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(in.Problems()) > 0 {
+			return
+		}
+		most := map[string]int{single: 1, bulkSame: 10_000, bulkDifferent: 20}[r.method]
+		if n := len(r.messages); n < 1 || n > most || n != len(r.units) || n != len(r.given) || r.checkCost && r.method != bulkSame {
+			t.Fatalf("%+v", r)
+		}
+		total := 0
+		for i, m := range r.messages {
+			count, unicode := units.Count(m.Text)
+			total += count
+			if !normal.MatchString(m.To) || len(r.given[i]) > 20 || count != r.units[i] || unicode != m.Unicode || count < 1 || !utf8.ValidString(m.Text) {
+				t.Errorf("%+v, %d units", m, r.units[i])
+			}
+			if r.method != bulkDifferent && utf8.RuneCountInString(m.Text) > 4096 {
+				t.Errorf("%d characters", utf8.RuneCountInString(m.Text))
+			}
+		}
+		if r.total(nil) != total {
+			t.Errorf("%d units, want %d", r.total(nil), total)
+		}
+	})
+}
+
+// A cost is the exact product, whatever price an operator has set; what is no plain decimal is refused.
+func FuzzCost(f *testing.F) {
+	f.Add("0.64", "Hello", uint16(2))
+	f.Add("999999999.999999", strings.Repeat("ක", 200), uint16(10_000))
+	f.Add("1e3", "", uint16(0))
+	f.Add("٣", "a", uint16(1))
+	f.Fuzz(func(t *testing.T, price, text string, recipients uint16) {
+		r := sendRequest{method: bulkSame}
+		for range int(recipients)%50 + 1 {
+			r.add("0771234567", text)
+		}
+		campaign, err := computeCost(upstream.Account{Settings: map[string]string{vendors.UnitPrice: price}}, r)
+		unit, ok := new(big.Rat).SetString(price)
+		if err != nil || !ok {
+			if regexp.MustCompile(`\A[0-9]{1,9}(\.[0-9]{1,6})?\z`).MatchString(price) {
+				t.Errorf("%q is refused: %v", price, err)
+			}
+			return
+		}
+		count, _ := units.Count(text)
+		want := unit.Mul(unit, big.NewRat(int64(count*len(r.messages)), 1))
+		if got, ok := new(big.Rat).SetString(campaign.Cost); !ok || got.Cmp(want) != 0 || strings.ContainsAny(campaign.Cost, "eE-") || campaign.Numbers != strconv.Itoa(len(r.messages)) {
+			t.Errorf("%q: %+v, want %s", price, campaign, want.FloatString(6))
+		}
+		if _, err := json.Marshal(campaign); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,102 @@
+package vendors
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"svcapi/shared/project"
+	"svcapi/shared/upstream"
+)
+
+// Whatever a vendor answers, to whatever it is asked: an acceptance has a word, a failure has a class, an HTTP 5xx is
+// neither accepted nor, for a send, taken for a certain no by its status alone, and no secret stands in an error.
+func FuzzAnswers(f *testing.F) {
+	table := NewTable(aws.Config{Region: "eu-west-1"})
+	for v := range table {
+		for _, a := range everywhere {
+			f.Add(uint8(v), uint8(0), a.status, a.body)
+		}
+	}
+	for _, body := range []string{
+		`{"status":"success","data":{"uid":"u1","campaignId":7}}`, `{"status":"success","token":"s3cret-key","expiration":43200}`,
+		`{"status":"failed","errCode":"105","comment":"token s3cret-key"}`, `{"sid":"SM12","status":"queued"}`, `{"balance":"0.05","currency":"USD"}`,
+		`{"MessageId":"m1"}`, `{"status":"success","campaign_data":{"campaign_total_cost":1.5,"sms_msg_data":[{"msg":"a"}]}}`, "1", "0|s3cret-key", "OK",
+	} {
+		for v := range table {
+			f.Add(uint8(v), uint8(0), 200, body)
+			f.Add(uint8(v), uint8(v+1), 200, body)
+		}
+	}
+	var status int
+	var body string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}))
+	f.Cleanup(server.Close)
+	client := upstream.New(upstream.Config{TimeoutSeconds: 5, Local: true})
+	classes := []upstream.Class{upstream.NotSent, upstream.NoAnswer, upstream.Unusable, upstream.Rejected, upstream.CredentialsRefused}
+	f.Fuzz(func(t *testing.T, vendor, call uint8, s int, b string) {
+		if s < 200 || s > 599 || len(b) > 1<<16 {
+			return
+		}
+		status, body = s, b
+		v := NewTable(aws.Config{Region: "eu-west-1"})[int(vendor)%len(table)] // no kept tokens
+		adapter := v.New(client, upstream.Account{
+			Integration: project.Integration{Vendor: v.Name, Mode: project.BYOK, Settings: filled},
+			Endpoint:    server.URL, Settings: filled, Secrets: filled,
+		})
+		check := func(err error, send bool, accepted ...string) {
+			t.Helper()
+			if err == nil {
+				if s >= 500 || slices.Contains(accepted, "") {
+					t.Errorf("%s accepts %d %q: %q", v.Name, s, b, accepted)
+				}
+				return
+			}
+			var e *upstream.Error
+			if !errors.As(err, &e) || !slices.Contains(classes, e.Class) {
+				t.Fatalf("%s, %d %q: %v has no class", v.Name, s, b, err)
+			}
+			if strings.Contains(err.Error(), "s3cret-key") {
+				t.Errorf("%s: the error tells a secret: %v", v.Name, err)
+			}
+			if send && s >= 500 && e.Class == upstream.NotSent && v.Name != "dialogv2" { // whose login it is
+				t.Errorf("%s: %d %q is %s", v.Name, s, b, e.Class)
+			}
+		}
+		switch call % 5 {
+		case 0:
+			r, err := adapter.Send(t.Context(), message)
+			check(err, true, r.Status)
+		case 1:
+			if a, ok := adapter.(Balancer); ok {
+				balance, err := a.Balance(t.Context())
+				check(err, false, balance)
+			}
+		case 2:
+			if a, ok := adapter.(SameSender); ok {
+				r, err := a.SendSame(t.Context(), []string{message.To, "+94771234568"}, message.Text, false)
+				check(err, true, r.Status)
+			}
+		case 3:
+			if a, ok := adapter.(DifferentSender); ok {
+				r, err := a.SendDifferent(t.Context(), []Message{message, sinhala})
+				check(err, true, r.Status)
+			}
+		default:
+			if a, ok := adapter.(CostChecker); ok {
+				_, err := a.CheckCost(t.Context(), []string{message.To}, message.Text)
+				check(err, false)
+			}
+		}
+	})
+}

@@ -1,0 +1,169 @@
+// Package leaks looks for secrets in logs: those that are known, in every form in which they travel, and what has the
+// form of one.
+package leaks
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Private stands in the payload of requests that ask for privacy. No log holds it.
+const Private = "private-payload-4f1d"
+
+// KnownFile is where a test run notes, beside its logs, the secrets that it made: one a line.
+const KnownFile = "known-secrets"
+
+// shapes are what secrets look like, whoever made them.
+var shapes = []struct {
+	what  string
+	shape *regexp.Regexp
+}{
+	{"a client secret", regexp.MustCompile(`svcs(?:_|%5[fF]|\\u005[fF])[A-Za-z0-9_%\\-]{20}`)},
+	{"a client secret in Base64", regexp.MustCompile(`(?:c3Zjc1|N2Y3Nf|zdmNzX)[A-Za-z0-9+/_-]{24}`)},
+	{"a password in a URL", regexp.MustCompile(`[a-z]://[^/\s:@"'\\<>]+:[^/\s@"'\\<>]+@`)},
+	{"an Authorization header", regexp.MustCompile(`(?i)\b(?:basic|bearer) [A-Za-z0-9+/_.=-]{16}`)},
+	{"a signature of AWS", regexp.MustCompile(`AWS4-HMAC-SHA256 Credential=`)},
+	{"a header line with credentials", regexp.MustCompile(`(?i)x-api-(?:key|secret)["'\\]*\s*[:=]\s*["'\\\[]*svc`)},
+	{"the payload of a request that asked for privacy", regexp.MustCompile(regexp.QuoteMeta(Private))},
+}
+
+// form is one form of a known secret.
+type form struct {
+	what string
+	text []byte
+}
+
+// shortest is the least length of what is searched for: less stands in logs by chance.
+const shortest = 8
+
+// forms are how a secret may stand in a log: as it is, escaped, in Base64, and each of these with a fifth cut off.
+func forms(secret string) []form {
+	quoted, _ := json.Marshal(secret) // a string always marshals
+	whole := map[string]string{
+		"as it is": secret, "escaped for a query": url.QueryEscape(secret), "escaped for a path": url.PathEscape(secret), "escaped for JSON": strings.Trim(string(quoted), `"`),
+	}
+	for before := range 3 { // Base64 of it within a longer text, wherever it begins
+		for name, encoding := range map[string]*base64.Encoding{"Base64": base64.RawStdEncoding, "Base64 for URLs": base64.RawURLEncoding} {
+			text := encoding.EncodeToString([]byte(strings.Repeat("x", before) + secret))
+			whole[fmt.Sprintf("in %s, %d", name, before)] = text[(before*8+5)/6 : (before+len(secret))*8/6]
+		}
+	}
+	var all []form
+	for what, text := range whole {
+		fifth := len(text) / 5
+		for name, part := range map[string]string{"": text, ", its beginning": text[:len(text)-fifth], ", its end": text[fifth:]} {
+			if len(part) >= shortest {
+				all = append(all, form{what + name, []byte(part)})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b form) int { return bytes.Compare(b.text, a.text) })
+	return slices.CompactFunc(all, func(a, b form) bool { return bytes.Equal(a.text, b.text) })
+}
+
+// Result is what a search has seen and found.
+type Result struct {
+	Files, Lines int
+	Secrets      int      // that were known
+	Found        []string // where, and in what form; the secrets themselves do not stand in it
+}
+
+// Search looks through all files below a folder. Of one line it tells the first find. The secrets are the given ones and
+// those of KnownFile.
+func Search(dir string, secrets []string) (Result, error) {
+	var r Result
+	known := map[byte][]form{} // by first byte
+	noted, err := os.ReadFile(filepath.Join(dir, KnownFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return r, err
+	}
+	secrets = slices.Concat(secrets, strings.Fields(string(noted)))
+	slices.Sort(secrets)
+	for _, secret := range slices.Compact(secrets) {
+		if secret == "" {
+			continue
+		}
+		r.Secrets++
+		for _, f := range forms(secret) {
+			known[f.text[0]] = append(known[f.text[0]], f)
+		}
+	}
+	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || entry.Name() == KnownFile {
+			return err
+		}
+		file, err := os.Open(path) // also where path is a link to a log
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		r.Files++
+		in := bufio.NewReaderSize(file, 1<<20)
+		for {
+			line, err := in.ReadBytes('\n')
+			if len(line) == 0 && err != nil {
+				return nil // the end
+			}
+			r.Lines++
+			if what, at := find(line, known); at >= 0 {
+				r.Found = append(r.Found, fmt.Sprintf("%s, line %d: %s, after %q", path, r.Lines, what, line[max(0, at-80):at]))
+			}
+		}
+	})
+	return r, err
+}
+
+func find(line []byte, known map[byte][]form) (what string, at int) {
+	for _, s := range shapes {
+		if found := s.shape.FindIndex(line); found != nil {
+			return s.what, found[0]
+		}
+	}
+	for i, b := range line {
+		for _, f := range known[b] {
+			if bytes.HasPrefix(line[i:], f.text) {
+				return "a known secret " + f.what, i
+			}
+		}
+	}
+	return "", -1
+}
+
+// Prove shows that a search sees: it plants lines with each form of made-up secrets in a folder of its own, and finds
+// every one of them.
+func Prove(dir string) (err error) {
+	const vendor, client = "made/up+vendor key", "svcs_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
+	planted := []string{
+		`{"error":"` + client + `"}`, client[:len(client)*4/5], "for " + base64.StdEncoding.EncodeToString([]byte("id:"+client)),
+		"https://user:made-up@vendor.example/", "authorization: Bearer 0123456789abcdef0123", "x-api-key: svc_made-up_aaaaaaaa", Private,
+	}
+	for _, f := range forms(vendor) {
+		planted = append(planted, "before "+string(f.text)+" behind")
+	}
+	folder, err := os.MkdirTemp(dir, "planted")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	for i, line := range planted {
+		if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("%d.log", i)), []byte("a line\n"+line+"\n"), 0o600); err != nil {
+			return err
+		}
+	}
+	r, err := Search(folder, []string{vendor})
+	if err == nil && len(r.Found) != len(planted) {
+		err = fmt.Errorf("the search for secrets found %d of %d planted ones", len(r.Found), len(planted))
+	}
+	return err
+}

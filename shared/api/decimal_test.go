@@ -1,0 +1,115 @@
+package api
+
+import (
+	"math/big"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// decisions: a number field accepts 80.0, not 80.5, where an integer is meant. Its range is the contract's, to the last
+// digit that was sent.
+func TestNumbersAreComparedAsSent(t *testing.T) {
+	const between, integer = "must be between 1 and 4", "must be an integer"
+	cases := []struct {
+		number            string
+		whole, cut, plain string // what a field of each kind says of it, or its value
+	}{
+		{"4", "4", "4", "4"},
+		{"80e-1", between, between, between},
+		{"4.0", "4", "4", "4"},
+		{"0.4e1", "4", "4", "4"},
+		{"40E-1", "4", "4", "4"},
+		{"4.0000000000000000000001", between, between, between},
+		{"3.9999999999999999999999", integer, "3", "4"}, // the nearest float64
+		{"1.0000000000000000000001", integer, "1", "1"},
+		{"0.9999999999999999999999", between, between, between},
+		{"2.5", integer, "2", "2.5"},
+		{"2." + strings.Repeat("0", 100_000), "2", "2", "2"},
+		{"2." + strings.Repeat("0", 100_000) + "1", integer, "2", "2"},
+		{"2e" + strings.Repeat("0", 1000), "2", "2", "2"},
+		{strings.Repeat("9", 1_000_000), between, between, between},
+		{"1e999999", between, between, between},
+		{"1e-999999", between, between, between},
+		{"1e99999999999999999999999999", between, between, between},
+		{"1e-99999999999999999999999999", between, between, between},
+		{"-2", between, between, between},
+		{"-0", between, between, between},
+	}
+	said := func(number string, r Number) string {
+		p := Problems{}
+		o, err := parseObject([]byte(`{"n":`+number+`}`), "", p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Min, r.Max = 1, 4
+		n := o.Number("n", r)
+		if len(p) > 0 {
+			return strings.Join(p["n"], "; ")
+		}
+		return strconv.FormatFloat(n, 'f', -1, 64)
+	}
+	for _, c := range cases {
+		for name, check := range map[string]struct {
+			rule Number
+			want string
+		}{"whole": {Number{Whole: true}, c.whole}, "cut": {Number{Cut: true}, c.cut}, "plain": {Number{}, c.plain}} {
+			if got := said(c.number, check.rule); got != check.want {
+				t.Errorf("%s, %.40q: %s, want %s", name, c.number, got, check.want)
+			}
+		}
+	}
+	p := Problems{}
+	o, _ := parseObject([]byte(`{"minus":-0,"tiny":-1e-999999,"zero":0e999999}`), "", p)
+	for _, name := range []string{"minus", "tiny", "zero"} {
+		o.Number(name, Number{Max: 1})
+	}
+	if p.text() != "tiny: must be between 0 and 1" {
+		t.Errorf("around zero: %s", p.text())
+	}
+}
+
+// Arithmetic of another kind says the same.
+func FuzzDecimal(f *testing.F) {
+	for _, n := range []string{"0", "-0", "80.0", "8e1", "4.0000000000000000000001", "-0.05e-3", "1e400", "123456789012345678901234567890", "0.0"} {
+		f.Add(n, "4")
+		f.Add("-4.5", n)
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		x, knownX := rational(a)
+		y, knownY := rational(b)
+		if !knownX || !knownY {
+			return
+		}
+		da, db := decimalOf(a), decimalOf(b)
+		if da.compare(db) != x.Cmp(y) || db.compare(da) != y.Cmp(x) {
+			t.Errorf("%s and %s: %d, want %d", a, b, da.compare(db), x.Cmp(y))
+		}
+		if da.whole() != x.IsInt() {
+			t.Errorf("%s: whole is %v", a, da.whole())
+		}
+		if want, _ := strconv.ParseFloat(a, 64); da.float() != want {
+			t.Errorf("%s: %v, want %v", a, da.float(), want)
+		}
+		integer := new(big.Int).Quo(x.Num(), x.Denom())
+		if !da.cut().whole() || da.cut().compare(decimalOf(integer.String())) != 0 {
+			t.Errorf("%s is cut to %+v, want %s", a, da.cut(), integer)
+		}
+	})
+}
+
+// rational reads a JSON number whose exponent is small enough to be written out.
+func rational(number string) (*big.Rat, bool) {
+	v := jsontext.Value(number)
+	if len(number) > 1000 || !v.IsValid() || v.Kind() != '0' || strings.ContainsAny(number, " \t\r\n") {
+		return nil, false
+	}
+	if e := strings.IndexAny(number, "eE"); e >= 0 {
+		if n, err := strconv.Atoi(number[e+1:]); err != nil || n > 1000 || n < -1000 {
+			return nil, false
+		}
+	}
+	return new(big.Rat).SetString(number)
+}

@@ -1,0 +1,156 @@
+package api
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+
+	"svcapi/shared/project"
+	"svcapi/shared/telemetry"
+)
+
+// A path matches its pattern in one way: the same segments, and parameters that are what was sent, decoded.
+func FuzzPath(f *testing.F) {
+	for _, path := range []string{
+		"/api/v1/pair/USD/LKR/1", "/api/v1/pair/USD/LKR/1/", "/api/v1/pair/%55SD/LKR/%31", "/api/v1/pair/a%2Fb/c/d", "//api/v1/pair/a/b/c",
+		"/api/v1/pair/%2e%2e/%00/;x=1", "/api/v1/pair/%c0%af/%ff/%", "/api/v1/pair/../a/b", "/api/v1/pair///", "/API/v1/pair/a/b/c",
+	} {
+		f.Add(path)
+	}
+	pattern := strings.Split("/api/v1/pair/{base}/{target}/{amount}", "/")
+	f.Fuzz(func(t *testing.T, path string) {
+		parameters, ok := pathParameters(pattern, strings.Split(path, "/"))
+		if !ok {
+			return
+		}
+		rest, ok := strings.CutPrefix(path, "/api/v1/pair/")
+		if !ok || len(parameters) != 3 {
+			t.Fatalf("%q matches, with %q", path, parameters)
+		}
+		for i, name := range []string{"base", "target", "amount"} {
+			want, err := url.PathUnescape(strings.Split(rest, "/")[i])
+			if err != nil || want == "" || parameters[name] != want {
+				t.Errorf("%q: %s is %q, want %q, %v", path, name, parameters[name], want, err)
+			}
+		}
+	})
+}
+
+// A request of nobody we know is answered in the envelope, whatever it is made of, and its one log line holds none of it.
+func FuzzEvent(f *testing.F) {
+	f.Add("api.example.com", "POST", "/test", "svc_acme_aaaa", "svcs_x", "X-Any", "v", []byte("{}"), false)
+	f.Add("api.example.com", "OPTIONS", "/test", "", "", "Content-Length", "-1", []byte("\xff"), true)
+	f.Add("api.example.com", "GET", "/%zz", "", "", "x-api-key", "\r\nA: b", []byte(nil), false)
+	f.Add("api.example.com", "GET", "/test\r\n", "", "", "", "", []byte(nil), false)
+	f.Add("[::1", "", "", "\x00", "", "", "", []byte(nil), true)
+	f.Add("api.example.com", "POST", "/test/", "k", "s", "Host", "a b", bytes.Repeat([]byte("["), 100), false)
+	f.Add("api.example.com", "POST", "/test", "k", "s", "X-Privacy-Mode", "1", []byte("{"), false)
+	var log bytes.Buffer
+	s := New(Config{}, nil, telemetry.New(&log, telemetry.Config{}))
+	handler := Lambda(s.Handler(operation(false, nil)))
+	f.Fuzz(func(t *testing.T, host, method, path, key, secret, name, value string, body []byte, encoded bool) {
+		if _, known := project.ParseClientID(key); known || strings.EqualFold(name, "X-API-KEY") {
+			return // that one would be looked up
+		}
+		event := events.APIGatewayProxyRequest{
+			HTTPMethod: method, Path: path, MultiValueHeaders: map[string][]string{"X-API-KEY": {key}, "X-API-SECRET": {secret}, name: {value, value}},
+			Body: string(body), RequestContext: events.APIGatewayProxyRequestContext{RequestID: uuid.NewString(), RequestTimeEpoch: time.Now().UnixMilli(), DomainName: host},
+		}
+		if encoded {
+			event.Body, event.IsBase64Encoded = base64.StdEncoding.EncodeToString(body), true
+		}
+		log.Reset()
+		response, err := handler(t.Context(), event)
+		if err != nil {
+			if _, impossible := http.NewRequest(method, "/", nil); impossible != nil {
+				return // no gateway passes a method that HTTP has not
+			}
+			t.Fatalf("%q %q: %v", method, path, err)
+		}
+		var envelope errorEnvelope
+		if err := json.Unmarshal([]byte(response.Body), &envelope); err != nil {
+			t.Fatalf("%q: %v", response.Body, err)
+		}
+		known := map[int]string{401: CodeUnauthorized, 404: CodeHTTPError, 405: CodeHTTPError, 413: CodeHTTPError}
+		if envelope.Success || envelope.Error.Code != known[response.StatusCode] || envelope.RequestID != event.RequestContext.RequestID {
+			t.Errorf("%q %q: %d %s", method, path, response.StatusCode, response.Body)
+		}
+		if strings.Count(log.String(), "\n") != 1 || len(secret) > 8 && strings.Contains(log.String(), secret) || bytes.Contains(log.Bytes(), []byte("payload")) && !strings.Contains(method, "payload") {
+			t.Errorf("logged %s", log.String())
+		}
+	})
+}
+
+// An Idempotency-Key is 1 to 128 visible ASCII characters, once.
+func FuzzIdempotencyKey(f *testing.F) {
+	f.Add("key", "", false)
+	f.Add("a b", "", false)
+	f.Add("é\x7f", "x", true)
+	f.Add(strings.Repeat("k", 129), "", false)
+	form := regexp.MustCompile(`\A[!-~]{1,128}\z`)
+	f.Fuzz(func(t *testing.T, key, other string, twice bool) {
+		h := http.Header{keyHeader: {key}}
+		if twice {
+			h.Add(keyHeader, other)
+		}
+		p := Problems{}
+		if got := idempotencyKey(h, p); got != key || (len(p) == 0) != (form.MatchString(key) && !twice) {
+			t.Errorf("%q, %q: %q, %v", key, other, got, p)
+		}
+	})
+}
+
+// What is kept of a request is answered again as it was; what was never kept by us is an error.
+func FuzzKeptOutcome(f *testing.F) {
+	f.Add("{}", 200, "", "", "v")
+	f.Add(`{"status":502,"code":"http_error"}`, 502, "http_error", "The provider \xff said no.", "v")
+	f.Add(`{"status":200,"data":{"a":[1.0,"\ud83d\ude00"]}}`, 409, "x", "\x00\u202e", "")
+	f.Fuzz(func(t *testing.T, text string, status int, code, message, vendor string) {
+		if result, err := replay([]byte(text)); (err == nil) == (result == nil) {
+			t.Errorf("%q: %v, %v", text, result, err)
+		}
+		if status < 400 || status > 599 || code == "" {
+			return
+		}
+		kept, err := encodeOutcome(nil, &Error{Status: status, Code: code, Message: message, Vendor: vendor, Cause: io.EOF})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = replay(kept)
+		valid := func(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
+		var e *Error
+		if !errors.As(err, &e) || e.Status != status || !sameText(e.Code, code) || !sameText(e.Message, message) || !sameText(e.Vendor, vendor) {
+			t.Errorf("%d %q %q %q: %+v of %s", status, valid(code), valid(message), valid(vendor), e, kept)
+		}
+	})
+}
+
+// sameText compares texts of which one has been through JSON, where broken UTF-8 is replaced.
+func sameText(a, b string) bool { return slices.Equal([]rune(a), []rune(b)) }
+
+// A text that is cut for the log keeps its characters whole.
+func FuzzCut(f *testing.F) {
+	f.Add("aé😀", 3)
+	f.Add("\x80\x80\x80", 2)
+	f.Fuzz(func(t *testing.T, s string, n int) {
+		if n < 0 {
+			return
+		}
+		got := cut(s, n)
+		if len(got) > n || !strings.HasPrefix(s, got) || len(got) < n-3 && len(got) < len(s) && strings.ToValidUTF8(s, "") == s {
+			t.Errorf("%q at %d: %q", s, n, got)
+		}
+	})
+}

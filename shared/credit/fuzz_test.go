@@ -1,0 +1,73 @@
+package credit
+
+import (
+	"bytes"
+	"reflect"
+	"testing"
+	"time"
+
+	"svcapi/local/itemtest"
+	"svcapi/shared/attr"
+)
+
+// A key is of one form, tells its time, and sorts by it.
+func FuzzKey(f *testing.F) {
+	f.Add("1700000000000000-abcdefgh", int64(1_700_000_000_000_000), "request")
+	f.Add("-100000000000000-abcdefgh", int64(0), "")
+	f.Add("+100000000000000-abcdefgh", int64(1)<<62, "\xff")
+	f.Add("9999999999999999-ABCDEFGH", int64(-1), "é")
+	f.Fuzz(func(t *testing.T, text string, micros int64, request string) {
+		if key, err := ParseKey(text); err == nil {
+			if string(key) != text || len(text) != keyDigits+1+keyDigest || key.Time().UnixMicro() < 0 {
+				t.Errorf("%q is taken for the key %q of %v", text, key, key.Time())
+			}
+			if day, err := time.Parse(time.DateOnly, key.Day()); err != nil || key.Time().Sub(day) < 0 || key.Time().Sub(day) >= 24*time.Hour {
+				t.Errorf("%q is of the day %q", text, key.Day())
+			}
+		}
+		if micros < 0 || micros >= 9_999_999_999_999_999 {
+			return
+		}
+		made, later := NewKey(time.UnixMicro(micros), request), NewKey(time.UnixMicro(micros+1), request)
+		parsed, err := ParseKey(string(made))
+		if err != nil || parsed != made || made.Time().UnixMicro() != micros || made >= later {
+			t.Errorf("%d, %q: %q, %v", micros, request, made, err)
+		}
+	})
+}
+
+// Entries and reservations are read as they were written; what was never written by us is an error or a value.
+func FuzzItems(f *testing.F) {
+	f.Add([]byte("captured"), int64(100), "sms", "request", "v", true, uint32(1))
+	f.Add(bytes.Repeat([]byte{0, 1, 9, 7, 2, 3, 4, 5}, 30), int64(-5), "", "\xff", "", false, uint32(0))
+	names := []string{"pk", "sk", "st", "cr", "op", "rid", "env", "ven", "ts", "by", "why", "uncertain", "res", "of", "v", "balance", "pending", "c", "o", "e", "r"}
+	f.Fuzz(func(t *testing.T, data []byte, credits int64, operation, request, vendor string, uncertain bool, seconds uint32) {
+		strange := itemtest.Item(data, names...)
+		if e, err := decodeEntry(strange); err != nil && e != (Entry{}) {
+			t.Errorf("%+v beside %v", e, err)
+		}
+		for key, v := range pendingOf(strange) {
+			if r, err := decodePending("acme", key, v); (err == nil) != (r != nil) {
+				t.Errorf("%+v beside %v", r, err)
+			}
+		}
+		at := time.Unix(int64(seconds), 123_456_789).UTC()
+		want := Entry{
+			Key: NewKey(at, request), State: State("captured"), Credits: credits, Operation: operation, RequestID: request, Environment: "development",
+			Vendor: vendor, Uncertain: uncertain, At: at, Actor: operation, Reason: vendor,
+		}
+		if uncertain {
+			want.Resolution = Resolution{Verdict: Verdict("sent"), Actor: request, Reason: vendor, At: at}
+		}
+		if got, err := decodeEntry(encodeEntry("acme", want)); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v, %v; want %+v", got, err, want)
+		}
+		r := &Reservation{Project: "acme", Key: want.Key, Credits: credits, Operation: operation, Environment: vendor, RequestID: request}
+		if got, err := decodePending("acme", string(r.Key), encodePending(r)); err != nil || !reflect.DeepEqual(got, r) {
+			t.Errorf("%+v, %v; want %+v", got, err, r)
+		}
+		if n, err := attr.NumberOf(attr.Number(credits)); err != nil || n != credits {
+			t.Errorf("%d, %v; want %d", n, err, credits)
+		}
+	})
+}

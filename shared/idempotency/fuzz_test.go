@@ -1,0 +1,36 @@
+package idempotency
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"svcapi/local/itemtest"
+	"svcapi/shared/attr"
+)
+
+// An outcome is unpacked as it was packed. What was never packed by us is an error, and fills no memory.
+func FuzzOutcome(f *testing.F) {
+	f.Add([]byte(`{"status":200}`), []byte("n"))
+	f.Add(bytes.Repeat([]byte{0}, 1000), []byte{0xed, 0xc1, 0x01, 0x01, 0, 0, 0, 0x80})
+	f.Add([]byte{}, []byte{0, 0, 4, 1, 5, 200, 1, 2, 3})
+	s := New(nil, "")
+	s.now = func() time.Time { return time.Unix(0, 0) }
+	f.Fuzz(func(t *testing.T, outcome, data []byte) {
+		got, err := s.unpack(t.Context(), "idem#a", attr.Item{"n": attr.Number(1), "d": attr.Bytes(pack(outcome))})
+		if err != nil || !bytes.Equal(got, outcome) {
+			t.Errorf("%q, %v; want %q", got, err, outcome)
+		}
+		if got, err := s.unpack(t.Context(), "idem#a", attr.Item{"n": attr.Number(1), "d": attr.Bytes(data)}); len(got) > maxOutcome || err != nil && got != nil {
+			t.Errorf("%d bytes, %v", len(got), err)
+		}
+		strange := itemtest.Item(data, "pk", "o", "h", "dead", "expires", "d", "n")
+		parts, err := attr.NumberOf(strange["n"])
+		if until, none := attr.NumberOf(strange["dead"]); strange["n"] == nil && none == nil && until <= 0 || err == nil && parts > 1 {
+			return // the outcome of a dead request would be written, or further parts would be read
+		}
+		if outcome, err := s.outcome(t.Context(), "idem#a", strange, nil); err != nil && outcome != nil {
+			t.Errorf("%q beside %v", outcome, err)
+		}
+	})
+}

@@ -1,0 +1,56 @@
+package secret
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+)
+
+// answer plays Secrets Manager without a network.
+type answer struct{ value string }
+
+func (a *answer) Do(r *http.Request) (*http.Response, error) {
+	body, err := json.Marshal(map[string]string{"Name": "n", "SecretString": a.value})
+	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(body))), Request: r}, err
+}
+
+// Whatever stands in a secret, nothing of it stands in an error or in what is printed.
+func FuzzValue(f *testing.F) {
+	for _, value := range []string{`{"v":{"api_key":"k3y-of-the-vendor"}}`, `{"v":1}`, `[]`, ``, `null`, `{"v":{"k":"a"},"v":{"k":"b"}}`, "{\"v\":{\"\xff\":\"\xff\"}}", `k3y-of-the-vendor`} {
+		f.Add(value)
+	}
+	plays := &answer{}
+	client := secretsmanager.New(secretsmanager.Options{
+		Region: "eu-west-1", HTTPClient: plays, Retryer: aws.NopRetryer{},
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "a", SecretAccessKey: "b"}, nil
+		}),
+	})
+	f.Fuzz(func(t *testing.T, value string) {
+		plays.value = value
+		got, found, err := read(t.Context(), client, "n")
+		if found != present {
+			t.Fatalf("%v, %v", found, err)
+		}
+		if err != nil && len(value) > 8 && strings.Contains(err.Error(), value) {
+			t.Errorf("the error tells the value: %v", err)
+		}
+		for _, fields := range got {
+			values := Values(fields)
+			encoded, bad := json.Marshal(values)
+			printed := fmt.Sprintf("%v %+v %#v %s %q %d", values, values, values, values, values, values) + string(encoded) + values.LogValue().String()
+			for name, secret := range values {
+				if len(secret) > 8 && !strings.Contains(strings.Join(values.Names(), " "), secret) && strings.Contains(printed, secret) || bad != nil {
+					t.Errorf("%s is printed: %s, %v", name, printed, bad)
+				}
+			}
+		}
+	})
+}
