@@ -302,7 +302,7 @@ func (w *world) age(key string) error {
 // has been answered.
 func (w *world) operate() {
 	commands := w.commands
-	if w.chance(0.3, "operate") {
+	if w.chance(0.15, "operate") {
 		commands = append(commands, w.verdicts()...)
 	}
 	for _, c := range commands {

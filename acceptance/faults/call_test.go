@@ -13,7 +13,8 @@ import (
 type step string
 
 const (
-	record   step = "record"    // the project's record, or its own domains
+	record   step = "record"    // the project's
+	domains  step = "domains"   // the project's own
 	count    step = "count"     // of the rate limit
 	claim    step = "claim"     // of an Idempotency-Key
 	keep     step = "keep"      // its outcome
@@ -116,7 +117,7 @@ func stepOf(operation, table string, t target) step {
 	case "ledger GetItem", "ledger Query", "wallets GetItem":
 		return look
 	case " BatchGetItem":
-		return record
+		return domains
 	}
 	return other
 }

@@ -117,17 +117,17 @@ func outcomeOf(r *request) string {
 }
 
 // did is what became of a request's calls of one step.
-func (r *request) did(s step) calls {
+func (r *request) did(s step) *calls {
 	if c := r.actor.calls[s]; c != nil {
-		return *c
+		return c
 	}
-	return calls{}
+	return &calls{}
 }
 
 // disturbed: a whole call got no answer.
 func (r *request) disturbed() bool {
 	for s, c := range r.actor.calls {
-		if c.lost > 0 && s != vendor {
+		if s != vendor && c.lost(r.answer.at) {
 			return true
 		}
 	}
@@ -167,7 +167,7 @@ func (w *world) judgeRequest(r *request, e credit.Entry, sent int) {
 		case charged && sms && r.did(vendor).attempts == 0:
 			w.oddity(neverCalled)
 		}
-	case a.replayed || a.status == 409 || r.changed && a.status == 422 || strings.Contains(a.message, "was cut off"):
+	case a.replayed || a.status == 409 || a.status == 422 && w.twoBodies(r) || strings.Contains(a.message, "was cut off"):
 		if r.key == "" || e.State != "" || r.did(reserve).attempts > 0 {
 			wrong("a repeat that touched money")
 		}
@@ -181,11 +181,11 @@ func (w *world) judgeRequest(r *request, e credit.Entry, sent int) {
 			wrong("served without a reservation")
 		case sms && sent != 1:
 			wrong("accepted and not sent")
-		case !charged && !sms && r.did(capture).lost > 0:
+		case !charged && !sms && r.did(capture).lost(a.at):
 			w.oddity(notCharged)
 		case !charged:
 			wrong("served and not charged")
-		case e.Uncertain && r.did(capture).lost == 0:
+		case e.Uncertain && !r.did(capture).lost(a.at):
 			wrong("a success charged as uncertain")
 		}
 	case a.status == 402:
@@ -222,6 +222,11 @@ func (w *world) judgeRequest(r *request, e credit.Entry, sent int) {
 	default:
 		wrong("not expected")
 	}
+}
+
+// twoBodies tells whether a request's key is used with another body, too.
+func (w *world) twoBodies(r *request) bool {
+	return slices.ContainsFunc(w.requests, func(o *request) bool { return o.first == r.first && o.changed != r.changed })
 }
 
 // judgeKeys: what has one Idempotency-Key happens once.

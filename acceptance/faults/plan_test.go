@@ -106,7 +106,7 @@ func newPlan(seed uint64, prices credit.Prices) *plan {
 	pick := func(of ...float64) float64 { return of[rng.IntN(len(of))] }
 	p := &plan{
 		seed: seed, limit: 1_000_000, closed: rng.IntN(6) == 0,
-		loss: pick(0, 0.04, 0.1, 0.25), refusal: pick(0, 0, 0.1, 0.3), outage: pick(0, 0.1, 0.4), crash: pick(0, 0.015, 0.05),
+		loss: pick(0, 0.04, 0.1, 0.25), refusal: pick(0, 0, 0.1, 0.3), outage: pick(0, 0.1, 0.4), crash: pick(0, 0.01, 0.03),
 	}
 	total := 3 + rng.IntN(6)
 	var cost int64
@@ -121,9 +121,9 @@ func newPlan(seed uint64, prices credit.Prices) *plan {
 		r.first = r
 	}
 	switch rng.IntN(10) {
-	case 0, 1, 2, 3:
+	case 0, 1, 2:
 		p.credits = rng.Int64N(cost + 1)
-	case 4, 5:
+	case 3:
 		p.credits = cost / 2
 	default:
 		p.credits, p.rich = 2*cost+1_000_000, true
@@ -209,10 +209,10 @@ func (p *plan) addCommands(rng *rand.Rand, cost int64) {
 		p.commands = append(p.commands, c)
 		p.order = slices.Insert(p.order, rng.IntN(len(p.order)+1), starter(c))
 	}
-	if rng.IntN(8) == 0 {
+	if rng.IntN(12) == 0 {
 		add(credit.Granted, 1+rng.Int64N(cost+1))
 	}
-	if rng.IntN(8) == 0 {
+	if rng.IntN(12) == 0 {
 		by := 1 + rng.Int64N(cost/2+1)
 		if rng.IntN(2) == 0 {
 			by = -by

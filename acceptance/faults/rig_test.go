@@ -9,13 +9,16 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/caarlos0/env/v11"
 
@@ -135,10 +138,11 @@ type stage struct {
 	projects *project.Store
 	credits  *credit.Store
 	logs     string
+	copies   map[string][]map[string]types.AttributeValue // items of the models
 }
 
 func (r *rig) newStage() (*stage, error) {
-	s := &stage{rig: r, name: r.name("faults")}
+	s := &stage{rig: r, name: r.name("faults"), copies: map[string][]map[string]types.AttributeValue{}}
 	parameters := stack.Overrides(r.tables.URL("nobody"), r.vault.URL, r.sandbox.URL)
 	maps.Copy(parameters, map[string]string{"Stage": s.name, "VendorTimeoutSeconds": "2"})
 	var err error
@@ -154,7 +158,7 @@ func (r *rig) newStage() (*stage, error) {
 	s.projects = project.NewStore(r.direct, s.table("projects"))
 	s.credits = credit.NewStore(r.direct, credit.Tables{Wallets: s.table("wallets"), Ledger: s.table("ledger")})
 	s.logs = filepath.Join(r.dir, s.name)
-	return s, s.accounts()
+	return s, errors.Join(s.accounts(), s.models())
 }
 
 func (s *stage) table(name string) string { return "svc-" + s.name + "-" + name }
@@ -196,41 +200,86 @@ func (s *stage) drop() error {
 	return errors.Join(append(errs, os.RemoveAll(s.logs))...)
 }
 
+// The projects that those of schedules are copied from: the vendors are reachable, or the first of each chain is not.
+const (
+	open   = "model-open"
+	closed = "model-closed"
+)
+
+// models makes the projects that the others are copied from, as an operator makes them.
+func (s *stage) models() error {
+	ctx := context.Background()
+	for _, id := range []string{open, closed} {
+		if _, err := s.projects.CreateProject(ctx, project.Project{ID: id, Name: id, Limit: project.RateLimit{Requests: 1, Window: time.Hour}}); err != nil {
+			return err
+		}
+		err := errors.Join(s.projects.AddCredential(ctx, id, project.Credential{
+			ClientID: clientID(id), Environment: project.Development, Active: true,
+			Secrets: []project.SecretDigest{{Digest: project.DigestSecret(clientSecret), Created: time.Now().UTC()}},
+		}), s.integrate(id, project.Barcode, "builtin", 1, nil), s.integrate(id, project.PDF, "builtin", 1, nil))
+		seen := map[project.Kind]bool{}
+		for i, v := range accounts {
+			settings := map[string]string{"endpoint": s.rig.vendors.URL(id) + "/" + v.vendor}
+			if id == closed && !seen[v.kind] {
+				settings["endpoint"] = s.rig.closed
+			}
+			seen[v.kind] = true
+			if v.kind == project.SMS {
+				settings["sender_id"] = "SVCTest"
+			}
+			err = errors.Join(err, s.integrate(id, v.kind, v.vendor, i, settings))
+		}
+		if err != nil {
+			return err
+		}
+		out, err := s.rig.direct.Query(ctx, &dynamodb.QueryInput{
+			TableName: aws.String(s.table("projects")), KeyConditionExpression: aws.String("pk = :p"),
+			ExpressionAttributeValues: map[string]types.AttributeValue{":p": &types.AttributeValueMemberS{Value: id}},
+		})
+		if err != nil {
+			return err
+		}
+		s.copies[id] = out.Items
+	}
+	return nil
+}
+
+// renamed is an attribute with another project's name in its texts.
+func renamed(v types.AttributeValue, from, to string) types.AttributeValue {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		return &types.AttributeValueMemberS{Value: strings.ReplaceAll(v.Value, from, to)}
+	case *types.AttributeValueMemberM:
+		m := map[string]types.AttributeValue{}
+		for name, inner := range v.Value {
+			m[name] = renamed(inner, from, to)
+		}
+		return &types.AttributeValueMemberM{Value: m}
+	}
+	return v
+}
+
 // create puts a schedule's project into the tables.
 func (s *stage) create(id string, p *plan) error {
 	ctx := context.Background()
-	if _, err := s.projects.CreateProject(ctx, project.Project{ID: id, Name: id, Limit: project.RateLimit{Requests: p.limit, Window: time.Hour}}); err != nil {
+	model := open
+	if p.closed {
+		model = closed
+	}
+	var puts []types.WriteRequest
+	for _, item := range s.copies[model] {
+		puts = append(puts, types.WriteRequest{PutRequest: &types.PutRequest{
+			Item: renamed(&types.AttributeValueMemberM{Value: item}, model, id).(*types.AttributeValueMemberM).Value,
+		}})
+	}
+	_, err := s.rig.direct.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{s.table("projects"): puts}})
+	if err != nil {
 		return err
 	}
-	err := s.projects.AddCredential(ctx, id, project.Credential{
-		ClientID: clientID(id), Environment: project.Development, Active: true,
-		Secrets: []project.SecretDigest{{Digest: project.DigestSecret(clientSecret), Created: time.Now().UTC()}},
-	})
-	used := map[project.Kind]bool{}
-	for _, r := range p.requests {
-		used[r.op.kind] = true
+	if _, err := s.projects.SetLimit(ctx, id, project.RateLimit{Requests: p.limit, Window: time.Hour}); err != nil {
+		return err
 	}
-	for kind := range used {
-		if kind == project.Barcode || kind == project.PDF {
-			err = errors.Join(err, s.integrate(id, kind, "builtin", 1, nil))
-		}
-	}
-	seen := map[project.Kind]bool{}
-	for i, v := range accounts {
-		if !used[v.kind] {
-			continue
-		}
-		settings := map[string]string{"endpoint": s.rig.vendors.URL(id) + "/" + v.vendor}
-		if !seen[v.kind] && p.closed {
-			settings["endpoint"] = s.rig.closed
-		}
-		seen[v.kind] = true
-		if v.kind == project.SMS {
-			settings["sender_id"] = "SVCTest"
-		}
-		err = errors.Join(err, s.integrate(id, v.kind, v.vendor, i, settings))
-	}
-	if err = errors.Join(err, s.credits.CreateWallet(ctx, id)); err != nil || p.credits == 0 {
+	if err := s.credits.CreateWallet(ctx, id); err != nil || p.credits == 0 {
 		return err
 	}
 	return s.credits.Grant(ctx, credit.Movement{

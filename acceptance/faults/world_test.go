@@ -49,9 +49,30 @@ type actor struct {
 type calls struct {
 	attempts int
 	arrived  int // at the service, whether or not the answer came back
-	answered int
 	failed   int // attempts in a row
-	lost     int // calls of which no attempt was answered
+	tries    []try
+}
+
+type try struct {
+	fate    faultproxy.Fate
+	request *faultproxy.Request
+	waited  time.Duration // for its turn
+	decided time.Time
+}
+
+// slow is when the answer to an attempt may have come too late for a client that gives it a second.
+const slow = 800 * time.Millisecond
+
+// lost tells whether the one call of a step got no answer: all its attempts went wrong. An attempt that was answered and is
+// tried again all the same came too late for its client, and on a very busy machine the last ones do not even arrive in
+// their second.
+func (c *calls) lost(ended time.Time) bool {
+	if len(c.tries) == 0 {
+		return false
+	}
+	last := c.tries[len(c.tries)-1]
+	wrong := last.fate != faultproxy.Deliver || last.request.Abandoned() || last.waited > slow
+	return wrong && (len(c.tries) >= attempts || ended.Sub(last.decided) > slow)
 }
 
 type arrival struct {
@@ -281,22 +302,20 @@ func (w *world) decide(p *arrival) {
 	if fate.Arrives() {
 		c.arrived++
 	}
-	switch fate {
-	case faultproxy.Deliver:
-		c.answered++
+	c.tries = append(c.tries, try{fate, p.request, a.busy.Sub(p.at), a.busy})
+	switch {
+	case fate == faultproxy.Deliver:
 		c.failed = 0
-	default:
-		if c.failed++; c.failed == attempts {
-			c.lost++
-			c.failed = 0
-		} else if p.step != vendor {
-			a.owed++
-		}
+	case c.failed == attempts-1:
+		c.failed = 0
+	case p.step != vendor:
+		c.failed++
+		a.owed++
 	}
 	if fate == faultproxy.DropRequest {
 		w.keepLate(p)
 	}
-	if p.step == reserve && w.crash > 0 && w.chance(4*w.crash, p.id, "at work") {
+	if p.step == reserve && w.crash > 0 && w.chance(w.crash, p.id, "at work") {
 		a.killAt = time.Now().Add(time.Duration(w.uniform(p.id, "when") * float64(150*time.Millisecond)))
 	}
 	p.fate <- fate
@@ -451,6 +470,7 @@ type answer struct {
 	replayed bool
 	data     string
 	killed   bool // there was none
+	at       time.Time
 }
 
 // send is a client's request, through the gateway of its function's process.
@@ -478,7 +498,7 @@ func (w *world) send(r *request, i *instance) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	i.actor.Store(nil)
-	a.killed = r.actor.killed
+	a.killed, a.at = r.actor.killed, time.Now()
 	r.answer = a
 	if !a.killed {
 		w.note("%s is answered %d %s", r.label(), a.status, a.message)
