@@ -81,8 +81,7 @@ type batch struct {
 	pool   *pool
 	worlds []*world
 	of     map[string]*world // by project
-	scans  atomic.Int64
-	runs   atomic.Int64 // of settlers
+	runs   atomic.Int64      // of settlers
 }
 
 func (r *rig) newBatch(seeds []uint64) (*batch, error) {
@@ -103,7 +102,7 @@ func (r *rig) newBatch(seeds []uint64) (*batch, error) {
 }
 
 // atWork is how many schedules of a batch run at once.
-const atWork = 16
+const atWork = 12
 
 // live runs the schedules, with a settler among them.
 func (b *batch) live() error {

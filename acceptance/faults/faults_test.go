@@ -113,7 +113,7 @@ func run(t *testing.T, r *rig, seeds []uint64) []*world {
 				return nil
 			}
 			for _, w := range b.worlds {
-				w.report(t)
+				w.report(t, len(seeds) == 1)
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -174,16 +174,18 @@ func (r *rig) runBatch(seeds []uint64, living *sync.Mutex) (*batch, error) {
 	return b, b.stage.drop()
 }
 
-// report fails the test with everything that is known of a schedule.
-func (w *world) report(t *testing.T) {
+// report fails the test with everything that is known of a schedule, and shows one that runs alone.
+func (w *world) report(t *testing.T, alone bool) {
 	t.Helper()
+	trace := w.describe() + "\n  " + strings.Join(w.trace, "\n  ")
 	if len(w.wrong) > 0 {
-		t.Errorf("seed %d (replay: make test-faults SEED=%d SCHEDULES=1)\n%s\n%+v\n  %s", w.seed, w.seed,
-			strings.Join(w.wrong, "\n"), w.describe(), strings.Join(w.trace, "\n  "))
+		t.Errorf("seed %d (replay: make test-faults SEED=%d SCHEDULES=1)\n%s\n%s", w.seed, w.seed, strings.Join(w.wrong, "\n"), trace)
+	} else if alone {
+		t.Log(trace)
 	}
 }
 
 func (p *plan) describe() string {
-	return fmt.Sprintf("credits %d, limit %d, first vendor closed %t, loss %.2f, refusals %.2f, outages %.2f, crashes %.3f",
-		p.credits, p.limit, p.closed, p.loss, p.refusal, p.outage, p.crash)
+	return fmt.Sprintf("credits %d, limit %d, Manual %t, first vendor closed %t, loss %.2f, refusals %.2f, outages %.2f, crashes %.3f",
+		p.credits, p.limit, p.byok, p.closed, p.loss, p.refusal, p.outage, p.crash)
 }

@@ -47,6 +47,7 @@ type plan struct {
 	limit    int       // requests an hour
 	rich     bool      // the credits are more than all requests together can cost
 	closed   bool      // the first vendor of each chain refuses connections
+	byok     bool      // the project has vendor accounts of its own: nothing is charged
 	loss     float64   // chance that a request is dropped; answers come to a bit less
 	refusal  float64   // chance of a throttle, a limit or a 500
 	outage   float64   // chance that a vendor's call goes wrong
@@ -130,6 +131,12 @@ func newPlan(seed uint64, prices credit.Prices) *plan {
 	}
 	if rng.IntN(8) == 0 {
 		p.limit = 1 + rng.IntN(total)
+	}
+	if rng.IntN(12) == 0 {
+		p.byok, p.rich = true, true
+		for _, r := range p.requests {
+			r.price = 0
+		}
 	}
 	p.repeatKeys(rng)
 	for _, r := range p.requests {

@@ -158,19 +158,19 @@ func (r *rig) newStage() (*stage, error) {
 	s.projects = project.NewStore(r.direct, s.table("projects"))
 	s.credits = credit.NewStore(r.direct, credit.Tables{Wallets: s.table("wallets"), Ledger: s.table("ledger")})
 	s.logs = filepath.Join(r.dir, s.name)
-	return s, errors.Join(s.accounts(), s.models())
+	return s, errors.Join(s.accounts(secret.Managed), s.models())
 }
 
 func (s *stage) table(name string) string { return "svc-" + s.name + "-" + name }
 
-// accounts stores the service's accounts at the vendors.
-func (s *stage) accounts() error {
+// accounts stores an owner's accounts at the vendors.
+func (s *stage) accounts(owner string) error {
 	vault := secret.NewWriter(secretsmanager.New(secretsmanager.Options{
 		Region: template.Region, BaseEndpoint: &s.rig.vault.URL,
 		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
 	}), s.name)
 	for _, v := range accounts {
-		if err := vault.Put(context.Background(), v.kind, secret.Managed, project.Development, v.vendor, v.fields); err != nil {
+		if err := vault.Put(context.Background(), v.kind, owner, project.Development, v.vendor, v.fields); err != nil {
 			return err
 		}
 	}
@@ -200,16 +200,18 @@ func (s *stage) drop() error {
 	return errors.Join(append(errs, os.RemoveAll(s.logs))...)
 }
 
-// The projects that those of schedules are copied from: the vendors are reachable, or the first of each chain is not.
+// The projects that those of schedules are copied from: the vendors are reachable, the first of each chain is not, or the
+// project brings accounts of its own and pays nothing.
 const (
 	open   = "model-open"
 	closed = "model-closed"
+	byok   = "model-byok"
 )
 
 // models makes the projects that the others are copied from, as an operator makes them.
 func (s *stage) models() error {
 	ctx := context.Background()
-	for _, id := range []string{open, closed} {
+	for _, id := range []string{open, closed, byok} {
 		if _, err := s.projects.CreateProject(ctx, project.Project{ID: id, Name: id, Limit: project.RateLimit{Requests: 1, Window: time.Hour}}); err != nil {
 			return err
 		}
@@ -263,7 +265,13 @@ func renamed(v types.AttributeValue, from, to string) types.AttributeValue {
 func (s *stage) create(id string, p *plan) error {
 	ctx := context.Background()
 	model := open
-	if p.closed {
+	switch {
+	case p.byok:
+		model = byok
+		if err := s.accounts(id); err != nil {
+			return err
+		}
+	case p.closed:
 		model = closed
 	}
 	var puts []types.WriteRequest
@@ -288,8 +296,12 @@ func (s *stage) create(id string, p *plan) error {
 }
 
 func (s *stage) integrate(id string, kind project.Kind, vendor string, priority int, settings map[string]string) error {
+	mode := project.Managed
+	if id == byok {
+		mode = project.BYOK
+	}
 	return s.projects.PutIntegration(context.Background(), id, project.Integration{
-		Kind: kind, Environment: project.Development, Vendor: vendor, Mode: project.Managed, Active: true, Priority: priority, Settings: settings,
+		Kind: kind, Environment: project.Development, Vendor: vendor, Mode: mode, Active: true, Priority: priority, Settings: settings,
 	})
 }
 

@@ -35,14 +35,13 @@ type actor struct {
 	first time.Time // its start
 
 	// guarded by the world's lock
-	parked  []*arrival
-	busy    time.Time // since when nothing of it is parked, or since its last call was decided
-	owed    int       // attempts that it is going to repeat
-	calls   map[step]*calls
-	killed  bool
-	ended   bool
-	killAt  time.Time
-	outcome string
+	parked []*arrival
+	busy   time.Time // since when nothing of it is parked, or since its last call was decided
+	owed   int       // attempts that it is going to repeat
+	calls  map[step]*calls
+	killed bool
+	ended  bool
+	killAt time.Time
 }
 
 // calls is what became of an actor's calls of one step.
@@ -50,29 +49,12 @@ type calls struct {
 	attempts int
 	arrived  int // at the service, whether or not the answer came back
 	failed   int // attempts in a row
-	tries    []try
+	fates    []faultproxy.Fate
 }
 
-type try struct {
-	fate    faultproxy.Fate
-	request *faultproxy.Request
-	waited  time.Duration // for its turn
-	decided time.Time
-}
-
-// slow is when the answer to an attempt may have come too late for a client that gives it a second.
-const slow = 800 * time.Millisecond
-
-// lost tells whether the one call of a step got no answer: all its attempts went wrong. An attempt that was answered and is
-// tried again all the same came too late for its client, and on a very busy machine the last ones do not even arrive in
-// their second.
-func (c *calls) lost(ended time.Time) bool {
-	if len(c.tries) == 0 {
-		return false
-	}
-	last := c.tries[len(c.tries)-1]
-	wrong := last.fate != faultproxy.Deliver || last.request.Abandoned() || last.waited > slow
-	return wrong && (len(c.tries) >= attempts || ended.Sub(last.decided) > slow)
+// lost tells whether a whole call got no answer.
+func (c *calls) lost() bool {
+	return len(c.fates) >= attempts && !slices.Contains(c.fates[len(c.fates)-attempts:], faultproxy.Deliver)
 }
 
 type arrival struct {
@@ -302,7 +284,7 @@ func (w *world) decide(p *arrival) {
 	if fate.Arrives() {
 		c.arrived++
 	}
-	c.tries = append(c.tries, try{fate, p.request, a.busy.Sub(p.at), a.busy})
+	c.fates = append(c.fates, fate)
 	switch {
 	case fate == faultproxy.Deliver:
 		c.failed = 0
@@ -470,7 +452,7 @@ type answer struct {
 	replayed bool
 	data     string
 	killed   bool // there was none
-	at       time.Time
+	took     time.Duration
 }
 
 // send is a client's request, through the gateway of its function's process.
@@ -498,7 +480,7 @@ func (w *world) send(r *request, i *instance) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	i.actor.Store(nil)
-	a.killed, a.at = r.actor.killed, time.Now()
+	a.killed, a.took = r.actor.killed, time.Since(r.actor.first)
 	r.answer = a
 	if !a.killed {
 		w.note("%s is answered %d %s", r.label(), a.status, a.message)

@@ -77,15 +77,11 @@ type Request struct {
 	Operation string
 	Body      []byte
 
-	proxy     *Proxy
-	method    string
-	path      string
-	header    http.Header
-	abandoned atomic.Bool
+	proxy  *Proxy
+	method string
+	path   string
+	header http.Header
 }
-
-// Abandoned tells whether the client went away before it had the answer, whatever the fate was.
-func (r *Request) Abandoned() bool { return r.abandoned.Load() }
 
 // Deliver sends the request to the service now and discards the answer: the late copy of a dropped
 // request.
@@ -188,7 +184,6 @@ func (p *Proxy) serve(w http.ResponseWriter, in *http.Request) {
 	defer answer.Body.Close()
 	p.passed.Add(1)
 	content, err := io.ReadAll(answer.Body)
-	r.abandoned.Store(in.Context().Err() != nil)
 	if err != nil || fate == DropAnswer {
 		panic(http.ErrAbortHandler)
 	}
