@@ -31,7 +31,7 @@ const attempts = awsclient.Attempts
 // Ages of a reservation at which a settler takes it up, in seconds. While requests live, dead is more than any lives. When
 // all are dead and nothing is under way any more, a second is enough: that is what a longer wait would come to.
 const (
-	deadWhileLiving = "5"
+	deadWhileLiving = "6"
 	never           = "900"
 	atOnce          = "1"
 )
@@ -138,7 +138,7 @@ func (b *batch) each(do func(*world)) {
 // settler that nothing disturbs.
 func (b *batch) aftermath() error {
 	ripen()
-	b.each(func(w *world) { w.deliverSome(0.4) })
+	b.each(func(w *world) { w.deliverSome(0.3) })
 	var group errgroup.Group // two settlers at once
 	for range 2 {
 		group.Go(func() error { return b.settle(atOnce, never, true) })
@@ -220,7 +220,7 @@ func (w *world) visit(s step, r *faultproxy.Request) (fate faultproxy.Fate, kill
 		}
 	}
 	fate = w.fate(p)
-	killed = w.chance(w.crash, p.id, "crash")
+	killed = w.chance(w.crashAt(s), p.id, "crash")
 	w.note("%s %s, killed: %t", p.id, fate, killed)
 	w.tally["settler: "+string(fate)]++
 	if fate == faultproxy.DropRequest {

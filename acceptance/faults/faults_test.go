@@ -186,6 +186,6 @@ func (w *world) report(t *testing.T, alone bool) {
 }
 
 func (p *plan) describe() string {
-	return fmt.Sprintf("credits %d, limit %d, Manual %t, first vendor closed %t, loss %.2f, refusals %.2f, outages %.2f, crashes %.3f",
-		p.credits, p.limit, p.byok, p.closed, p.loss, p.refusal, p.outage, p.crash)
+	return fmt.Sprintf("credits %d, limit %d, Manual %t, first vendor closed %t, loss %.2f, refusals %.2f, outages %.2f, crashes %.3f, sore %q",
+		p.credits, p.limit, p.byok, p.closed, p.loss, p.refusal, p.outage, p.crash, p.sore)
 }

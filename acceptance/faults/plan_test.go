@@ -52,6 +52,7 @@ type plan struct {
 	refusal  float64   // chance of a throttle, a limit or a 500
 	outage   float64   // chance that a vendor's call goes wrong
 	crash    float64   // chance per call that its process is killed there
+	sore     step      // where most calls are lost, and more processes die; empty: nowhere
 }
 
 // starter is a request or an operator's command.
@@ -108,6 +109,9 @@ func newPlan(seed uint64, prices credit.Prices) *plan {
 	p := &plan{
 		seed: seed, limit: 1_000_000, closed: rng.IntN(6) == 0,
 		loss: pick(0, 0.04, 0.1, 0.25), refusal: pick(0, 0, 0.1, 0.3), outage: pick(0, 0.1, 0.4), crash: pick(0, 0.01, 0.03),
+	}
+	if at := rng.IntN(2 * len(changes)); at < len(changes) {
+		p.sore = changes[at]
 	}
 	total := 3 + rng.IntN(6)
 	var cost int64

@@ -126,7 +126,6 @@ func (w *world) run() {
 	next := 0
 	for {
 		w.mu.Lock()
-		w.expire()
 		if wait := w.unsettled(); wait > 0 {
 			w.mu.Unlock()
 			select {
@@ -216,16 +215,18 @@ func (w *world) choose(next int) (start bool, copied int, chosen *arrival) {
 	return start, copied, chosen
 }
 
-// expire kills what has lived too long, and what is to die in the midst of its work.
-func (w *world) expire() {
-	now := time.Now()
-	for _, a := range slices.Clone(w.alive) {
-		if now.Sub(a.first) > life || !a.killAt.IsZero() && now.After(a.killAt) {
+// killAtWork kills an actor after a time, wherever it is then, unless it has ended.
+func (w *world) killAtWork(a *actor, after time.Duration) {
+	time.AfterFunc(after, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if !a.ended {
 			w.note("%s is killed at its work", a.name)
 			w.tally["killed at work"]++
 			w.end(a, nil)
+			w.poke()
 		}
-	}
+	})
 }
 
 // arrive parks a call until the loop decides, or decides at once where the loop has ended.
@@ -262,7 +263,7 @@ func (w *world) decide(p *arrival) {
 	a.parked = slices.DeleteFunc(a.parked, func(x *arrival) bool { return x == p })
 	a.busy = time.Now()
 	c := a.calls[p.step]
-	if w.chance(w.crash, p.id, "crash") {
+	if w.chance(w.crashAt(p.step), p.id, "crash") {
 		arrives := w.chance(0.5, p.id, "arrives")
 		w.note("%s, killed there; it arrives: %t", p.id, arrives)
 		w.tally["killed at "+string(p.step)]++
@@ -298,14 +299,31 @@ func (w *world) decide(p *arrival) {
 		w.keepLate(p)
 	}
 	if p.step == reserve && w.crash > 0 && w.chance(w.crash, p.id, "at work") {
-		a.killAt = time.Now().Add(time.Duration(w.uniform(p.id, "when") * float64(150*time.Millisecond)))
+		w.killAtWork(a, time.Duration(w.uniform(p.id, "when")*float64(150*time.Millisecond)))
 	}
 	p.fate <- fate
+}
+
+// crashAt is the chance that a process is killed at a step.
+func (w *world) crashAt(s step) float64 {
+	if s == w.sore {
+		return 4 * w.crash
+	}
+	return w.crash
 }
 
 // fate draws what becomes of a call.
 func (w *world) fate(p *arrival) faultproxy.Fate {
 	x := w.uniform(p.id, "fate")
+	if p.step == w.sore && p.step != vendor {
+		switch {
+		case x < 0.55:
+			return faultproxy.DropRequest
+		case x < 0.75:
+			return faultproxy.DropAnswer
+		}
+		x = (x - 0.75) * 4
+	}
 	bands := []struct {
 		fate  faultproxy.Fate
 		share float64
@@ -334,11 +352,15 @@ func (w *world) fate(p *arrival) faultproxy.Fate {
 
 // keepLate keeps half of what was dropped on its way, to arrive later: some while requests live, some among the settlers.
 func (w *world) keepLate(p *arrival) {
-	if !p.step.writes() || !w.chance(0.5, p.id, "late") {
+	share := 0.5
+	if p.step == w.sore {
+		share = 0.9
+	}
+	if !p.step.writes() || !w.chance(share, p.id, "late") {
 		return
 	}
 	w.tally["late"]++
-	if l := (late{p.id, p.request}); w.parallel || w.chance(0.5, p.id, "later") {
+	if l := (late{p.id, p.request}); w.parallel || w.chance(0.6, p.id, "later") {
 		w.later = append(w.later, l)
 	} else {
 		w.late = append(w.late, l)
@@ -402,6 +424,7 @@ func (w *world) start(s starter) (done chan struct{}) {
 		}
 		s.actor = w.newActor(s.label(), i.kill)
 		i.actor.Store(s.actor)
+		w.killAtWork(s.actor, life)
 		go func() {
 			defer close(done)
 			w.send(s, i)
