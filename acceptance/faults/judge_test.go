@@ -142,6 +142,7 @@ func (w *world) judgeRequest(r *request, e credit.Entry, sent int) {
 		w.fail("%s (%s) is answered %s %s, its entry is %q (uncertain %t), the vendor received %d: %s",
 			r.label(), r.op.name, outcomeOf(r), a.message, e.State, e.Uncertain, sent, fmt.Sprintf(format, args...))
 	}
+	r.charged = charged
 	if sent > 1 {
 		wrong("more than one send")
 	}
@@ -171,6 +172,7 @@ func (w *world) judgeRequest(r *request, e credit.Entry, sent int) {
 			wrong("the message went out and is not charged")
 		case charged && sms && r.did(vendor).attempts == 0:
 			w.oddity(neverCalled)
+			r.odd = true
 		}
 	case a.replayed || a.status == 409 || a.status == 422 && w.twoBodies(r) || strings.Contains(a.message, "was cut off"):
 		if r.key == "" || e.State != "" || r.did(reserve).attempts > 0 {
@@ -221,7 +223,7 @@ func (w *world) judgeRequest(r *request, e credit.Entry, sent int) {
 			wrong("failed and charged, and no call of it was lost")
 		case charged:
 			w.oddity(name)
-			r.answer.code = "oddity"
+			r.odd = true
 		case a.status == 500 && !r.disturbed() && r.op.name != credit.Location && r.op.name != credit.PDF:
 			wrong("500, and no call of it was lost")
 		}
@@ -244,9 +246,12 @@ func (w *world) judgeKeys(sent map[string]int) {
 		}
 	}
 	for first, group := range groups {
-		own := 0
+		own, charges := 0, 0
 		var data []string
 		for _, r := range group {
+			if r.charged && !r.odd {
+				charges++
+			}
 			if r.answer.status != 200 {
 				continue
 			}
@@ -258,8 +263,8 @@ func (w *world) judgeKeys(sent map[string]int) {
 			}
 			data = append(data, r.answer.data)
 		}
-		if own > 1 || len(slices.Compact(data)) > 1 || sent[first.token] > 1 {
-			w.fail("the key of %s: %d successes of their own, answers %q, %d sends", first.label(), own, data, sent[first.token])
+		if own > 1 || charges > 1 || len(slices.Compact(data)) > 1 || sent[first.token] > 1 {
+			w.fail("the key of %s: %d successes of their own, %d charges, answers %q, %d sends", first.label(), own, charges, data, sent[first.token])
 		}
 	}
 }

@@ -77,8 +77,10 @@ type request struct {
 	price    int64
 	after    bool // a repeat after all the others are dead
 
-	actor  *actor
-	answer answer
+	actor   *actor
+	answer  answer
+	charged bool
+	odd     bool // charged though it failed, which is allowed
 }
 
 func (r *request) label() string { return fmt.Sprintf("request %d", r.number) }
