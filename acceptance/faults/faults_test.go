@@ -93,12 +93,11 @@ func sequence(first, count uint64) []uint64 {
 }
 
 // run runs schedules in batches.
-func run(t *testing.T, r *rig, seeds []uint64) []*world {
+func run(t *testing.T, r *rig, seeds []uint64) {
 	t.Helper()
-	began := time.Now()
-	passed := r.tables.Passed()
-	var worlds []*world
+	began, passed := time.Now(), r.tables.Passed()
 	var mu sync.Mutex
+	done, tally, odd := 0, map[string]int{}, map[string]int{}
 	var living sync.Mutex // one batch's requests at a time
 	var group errgroup.Group
 	group.SetLimit(overlap)
@@ -112,31 +111,26 @@ func run(t *testing.T, r *rig, seeds []uint64) []*world {
 				t.Error(err)
 				return nil
 			}
-			for _, w := range b.worlds {
-				w.report(t, len(seeds) == 1)
-			}
 			mu.Lock()
 			defer mu.Unlock()
-			worlds = append(worlds, b.worlds...)
+			for _, w := range b.worlds {
+				w.report(t, len(seeds) == 1)
+				for name, n := range w.tally {
+					tally[name] += n
+				}
+				for _, name := range w.odd {
+					odd[name]++
+				}
+			}
+			done += len(b.worlds)
+			t.Logf("%d of %d schedules, %.1f a second", done, len(seeds), float64(done)/time.Since(began).Seconds())
 			return nil
 		})
 	}
 	_ = group.Wait() // errors are reported
-	took := time.Since(began)
-	t.Logf("%d schedules in %s, %.1f a second; %d calls reached the tables", len(worlds), took.Round(time.Millisecond),
-		float64(len(worlds))/took.Seconds(), r.tables.Passed()-passed)
-	tally, odd := map[string]int{}, map[string]int{}
-	for _, w := range worlds {
-		for name, n := range w.tally {
-			tally[name] += n
-		}
-		for _, name := range w.odd {
-			odd[name]++
-		}
-	}
+	t.Logf("%d schedules in %s; %d calls reached the tables", done, time.Since(began).Round(time.Millisecond), r.tables.Passed()-passed)
 	t.Logf("what happened:%s", list(tally))
 	t.Logf("allowed oddities:%s", list(odd))
-	return worlds
 }
 
 func list(counts map[string]int) string {

@@ -41,7 +41,6 @@ type actor struct {
 	calls  map[step]*calls
 	killed bool
 	ended  bool
-	killAt time.Time
 }
 
 // calls is what became of an actor's calls of one step.
