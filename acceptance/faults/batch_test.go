@@ -31,7 +31,7 @@ const attempts = awsclient.Attempts
 // Ages of a reservation at which a settler takes it up, in seconds. While requests live, dead is more than any lives. When
 // all are dead and nothing is under way any more, a second is enough: that is what a longer wait would come to.
 const (
-	deadWhileLiving = "6"
+	deadWhileLiving = "8"
 	never           = "900"
 	atOnce          = "1"
 )

@@ -43,7 +43,7 @@ const (
 	random    = 50
 	// together is how many schedules make a batch, and overlap how many batches are at work at once: while one waits for its
 	// settlers, requests of the other run.
-	together = 100
+	together = 150
 	overlap  = 2
 )
 

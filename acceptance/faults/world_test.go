@@ -24,7 +24,7 @@ const (
 	// longest is how long a call waits for its turn: a client gives an attempt one second.
 	longest = 450 * time.Millisecond
 	// life is when a request is killed that still lives. Settlers are set to more.
-	life = 3 * time.Second
+	life = 5 * time.Second
 )
 
 // actor is a request or a command at work: something that calls DynamoDB and dies.
