@@ -136,3 +136,4 @@ build-%Function:
 
 include functions/barcode/barcode.mk
 include functions/pdf/pdf.mk
+include mutation/mutation.mk
