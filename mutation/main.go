@@ -106,7 +106,11 @@ func (t target) test(ctx context.Context, out io.Writer, root string, workers in
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(scratch)
+	found, err := t.testIn(ctx, out, root, scratch, workers)
+	return found, errors.Join(err, os.RemoveAll(scratch))
+}
+
+func (t target) testIn(ctx context.Context, out io.Writer, root, scratch string, workers int) ([]mutant, error) {
 	if err := t.copyTo(ctx, root, scratch); err != nil {
 		return nil, err
 	}
