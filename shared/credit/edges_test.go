@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"svcapi/local/enginetest"
 	"svcapi/local/faultproxy"
@@ -389,4 +390,111 @@ func TestInFlightInOrder(t *testing.T) {
 	if !errors.Is(err, stop) || !slices.Equal(got, want[:3]) {
 		t.Errorf("%v, %v; want %v", got, err, want[:3])
 	}
+}
+
+// TestVerifyEdges: what verifying finds at the edges: the smallest damage is found, and what is just in order is not.
+func TestVerifyEdges(t *testing.T) {
+	t.Parallel()
+	text, now := attr.Text, time.Now()
+	old, young := credit.NewKey(now.Add(-31*time.Minute), "old"), credit.NewKey(now.Add(-29*time.Minute), "young")
+	item := func(project string, key credit.Key, state credit.State, credits int64, more attr.Item) attr.Item {
+		made := attr.Item{
+			"pk": text(project + "#" + key.Day()), "sk": text(string(key)), "st": text(string(state)), "cr": attr.Number(credits),
+			"ts": text(now.UTC().Format(time.RFC3339Nano)), "by": text("test"), "why": text("test"),
+		}
+		for name, value := range more {
+			made[name] = value
+		}
+		return made
+	}
+	verdict := func(v credit.Verdict, actor string) attr.Item {
+		return attr.Item{"res": &types.AttributeValueMemberM{Value: attr.Item{
+			"v": text(string(v)), "by": text(actor), "why": text("test"), "ts": text(now.UTC().Format(time.RFC3339Nano)),
+		}}}
+	}
+	pending := func(credits int64) attr.Item {
+		return attr.Item{":v": &types.AttributeValueMemberM{Value: attr.Item{"c": attr.Number(credits)}}}
+	}
+	named := func(key credit.Key) map[string]string { return map[string]string{"#k": string(key)} }
+	for _, c := range []struct {
+		name  string
+		plant func(*books)
+		want  []credit.Damage
+	}{
+		{"a young mark", func(b *books) { b.put(item("p", young, credit.Sending, 1, nil)) }, nil},
+		{"an old mark", func(b *books) { b.put(item("p", old, credit.Sending, 1, nil)) }, []credit.Damage{credit.Stuck}},
+		{"an old mark with its reservation", func(b *books) {
+			b.put(item("p", old, credit.Sending, 1, nil))
+			b.wallet("SET pending.#k = :v", pending(1), named(old))
+		}, []credit.Damage{credit.Stuck, credit.Unbalanced}},
+		{"a reservation of nothing", func(b *books) { b.wallet("SET pending.#k = :v", pending(0), named(young)) }, []credit.Damage{credit.Unreadable}},
+		{"a reservation of one credit", func(b *books) { b.wallet("SET pending.#k = :v", pending(1), named(young)) }, []credit.Damage{credit.Unbalanced}},
+		{"a charge of nothing", func(b *books) { b.put(item("p", young, credit.Captured, 0, nil)) }, []credit.Damage{credit.Unreadable}},
+		{"an adjustment of nothing", func(b *books) { b.put(item("p", young, credit.Adjustment, 0, nil)) }, nil},
+		{"a state of no version", func(b *books) { b.put(item("p", young, "lent", 1, nil)) }, []credit.Damage{credit.Unreadable}},
+		{"a release", func(b *books) { b.put(item("p", young, credit.Released, 1, nil)) }, nil},
+		{"an uncertain release", func(b *books) { b.put(item("p", young, credit.Released, 1, attr.Item{"uncertain": text("p")})) }, []credit.Damage{credit.Unexplained}},
+		{"a release with a verdict", func(b *books) { b.put(item("p", young, credit.Released, 1, verdict(credit.Confirmed, "test"))) }, []credit.Damage{credit.Unexplained}},
+		{"no balance", func(b *books) { b.wallet("REMOVE balance", nil, nil) }, []credit.Damage{credit.Unreadable}},
+		{"no reservations at all", func(b *books) { b.wallet("REMOVE pending", nil, nil) }, []credit.Damage{credit.Unbalanced}},
+		{"reservations that are no map", func(b *books) { b.wallet("SET pending = :v", attr.Item{":v": text("x")}, nil) }, []credit.Damage{credit.Unreadable, credit.Unbalanced}},
+		{"an adjustment without its actor", func(b *books) {
+			nobodys := item("p", young, credit.Adjustment, 0, nil)
+			delete(nobodys, "by")
+			b.put(nobodys)
+		}, []credit.Damage{credit.Unexplained}},
+		{"an adjustment without its reason", func(b *books) { b.change("adjustment", "REMOVE why", nil) }, []credit.Damage{credit.Unexplained}},
+		{"a verdict without its actor", func(b *books) { b.change("captured", "SET res = :res", values(verdict(credit.Confirmed, ""))) }, []credit.Damage{credit.Unexplained}},
+		{"a verdict on what is uncertain", func(b *books) {
+			b.change("uncertain", "SET uncertain = :v", attr.Item{":v": text("p")})
+		}, []credit.Damage{credit.Unexplained}},
+		{"a verdict with its actor", func(b *books) { b.change("captured", "SET res = :res", values(verdict(credit.Confirmed, "test"))) }, nil},
+		{"a refund that is gone", func(b *books) {
+			b.change("captured", "SET res = :res", values(verdict(credit.GivenBack, "test")))
+		}, []credit.Damage{credit.Overpaid}},
+		{"a refund of one credit too many", func(b *books) { b.change("to refund", "SET cr = :v", attr.Item{":v": attr.Number(29)}) }, []credit.Damage{credit.Overpaid, credit.Unbalanced}},
+		{"a refund of nothing that was charged", func(b *books) {
+			b.put(item("p", young, credit.Refunded, 1, attr.Item{"of": text(string(old))}))
+		}, []credit.Damage{credit.Overpaid, credit.Unbalanced}},
+		{"a refund of no certain charge", func(b *books) { b.put(item("p", young, credit.Refunded, 1, nil)) }, []credit.Damage{credit.Unbalanced}},
+		{"a ledger of 0 without a wallet", func(b *books) { b.put(item("nobody", young, credit.Released, 1, nil)) }, nil},
+		{"a balance of 0", func(b *books) {
+			balance, err := b.store.Balance(b.t.Context(), "p")
+			b.must(err)
+			b.must(b.store.Adjust(b.t.Context(), credit.Movement{Project: "p", ID: young, Credits: -balance, Actor: "test", Reason: "test"}))
+		}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBooks(t)
+			c.plant(b)
+			items := 0
+			got, err := b.store.Verify(t.Context(), func(read int) {
+				if items++; read != items {
+					t.Errorf("item %d is said to be %d", items, read)
+				}
+			})
+			if err != nil || got.Wallets+got.Entries != items {
+				t.Fatalf("%+v of %d items, %v", got, items, err)
+			}
+			var found []credit.Damage
+			for _, f := range got.Findings {
+				found = append(found, f.Damage)
+			}
+			slices.Sort(found)
+			slices.Sort(c.want)
+			if found = slices.Compact(found); !slices.Equal(found, c.want) {
+				t.Errorf("%+v, want %v", got.Findings, c.want)
+			}
+		})
+	}
+}
+
+// values are an item's attributes under the names that an expression gives its values.
+func values(item attr.Item) attr.Item {
+	named := attr.Item{}
+	for name, value := range item {
+		named[":"+name] = value
+	}
+	return named
 }
