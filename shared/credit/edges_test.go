@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -402,9 +403,7 @@ func TestVerifyEdges(t *testing.T) {
 			"pk": text(project + "#" + key.Day()), "sk": text(string(key)), "st": text(string(state)), "cr": attr.Number(credits),
 			"ts": text(now.UTC().Format(time.RFC3339Nano)), "by": text("test"), "why": text("test"),
 		}
-		for name, value := range more {
-			made[name] = value
-		}
+		maps.Copy(made, more)
 		return made
 	}
 	verdict := func(v credit.Verdict, actor string) attr.Item {
