@@ -130,6 +130,8 @@ func TestBankUpdate(t *testing.T) {
 		"first":                   {nil, held, false, held, 0},
 		"older":                   {held, usd("301.10", "309.20", "305.30", "2026-11-18"), false, held, 2},
 		"future":                  {held, usd("301.10", "309.20", "305.30", "2026-11-22"), false, held, 2},
+		"of today":                {held, usd("301.10", "309.20", "305.30", "2026-11-21"), false, usd("301.10", "309.20", "305.30", "2026-11-21"), 0},
+		"zero, moves accepted":    {held, usd("0", "0", "0", "2026-11-20"), true, held, 2},
 		"no date":                 {held, usd("301.10", "309.20", "305.30", "20 Nov"), false, held, 2},
 		"a digit lost":            {held, usd("30.110", "309.20", "305.30", "2026-11-20"), false, Bank{"USD": {held["USD"].Buy, held["USD"].Sell, Quote{dec(t, "305.30"), "2026-11-20"}}}, 1},
 		"a digit lost, first":     {nil, usd("30.110", "30.920", "30.530", "2026-11-20"), false, Bank{}, 2},

@@ -251,7 +251,7 @@ func TestFaults(t *testing.T) {
 		{"John Doe <john@example.com>", errBare}, {"<john@example.com>", errBare},
 		{"(comment)a@example.com", errComment}, {"a@example.com(comment)", errComment},
 		{`"a@example.com`, errQuoted}, {`"a"b@example.com`, errQuoted}, {`"\`, errQuoted},
-		{"ü@example.com", errASCII}, {"a＠example.com", errAt},
+		{"ü@example.com", errASCII}, {"\u0080@example.com", errASCII}, {"\x7f@example.com", errLocal}, {"a＠example.com", errAt},
 		{local64 + "a@example.com", errLocalLen},
 		{"a@[192.0.2.1]", errLiteral},
 		{"a@exa_mple.com", errUnderscore}, {"a@_dmarc.example.com", errUnderscore},
@@ -267,6 +267,9 @@ func TestFaults(t *testing.T) {
 		if _, err := Domain(c.address); !errors.Is(err, c.want) {
 			t.Errorf("%q: %v, want: %v", c.address, err, c.want)
 		}
+	}
+	if _, err := ASCII(""); !errors.Is(err, errLabels) {
+		t.Errorf("no domain at all: %v", err)
 	}
 }
 
