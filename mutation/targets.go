@@ -19,6 +19,7 @@ var targets = []target{
 	{folder: "functions/security/address"},
 	{folder: "shared/ratelimit"},
 	{folder: "shared/credit"},
+	{folder: "shared/idempotency"},
 	{folder: "functions/settle", files: []string{"config.go", "settle.go"}, skip: "^(TestFaultSchedules|TestReplay)$"},
 	{folder: "shared/api", files: []string{"service.go", "operation.go"}},
 }

@@ -22,7 +22,7 @@ import (
 func TestAges(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	store := credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger})
-	now := time.Now()
+	now := time.Now().Truncate(time.Microsecond) // as keys hold it: the ages are exact
 	ages := Ages{Dead: time.Minute, Captured: 15 * time.Minute}
 	for i, test := range []struct {
 		name    string
