@@ -99,10 +99,14 @@ func deeds(key, action string, body []byte) []deed {
 		Key, Item                      map[string]json.RawMessage
 		ExpressionAttributeValues      map[string]json.RawMessage
 		RequestItems                   map[string]struct{ Keys []map[string]json.RawMessage }
+		TransactItems                  []map[string]struct { // one key each: Update, and what else there is
+			TableName string
+			Key, Item map[string]json.RawMessage
+		}
 	}
 	_ = json.Unmarshal(body, &call) // what cannot be read names nothing, which no role permits
 	var all []deed
-	add := func(table string, partition json.RawMessage) {
+	add := func(action, table string, partition json.RawMessage) {
 		var value text
 		_ = json.Unmarshal(partition, &value)
 		kind, _, parted := strings.Cut(value.S, "#")
@@ -117,15 +121,21 @@ func deeds(key, action string, body []byte) []deed {
 	case len(call.RequestItems) > 0:
 		for table, request := range call.RequestItems {
 			for _, k := range request.Keys {
-				add(table, k["pk"])
+				add(action, table, k["pk"])
+			}
+		}
+	case len(call.TransactItems) > 0: // there is no permission for the transaction, but for each of its writes
+		for _, write := range call.TransactItems {
+			for kind, w := range write {
+				add("dynamodb:"+kind+"Item", w.TableName, append(w.Key["pk"], w.Item["pk"]...))
 			}
 		}
 	case call.Key != nil:
-		add(call.TableName, call.Key["pk"])
+		add(action, call.TableName, call.Key["pk"])
 	case call.Item != nil:
-		add(call.TableName, call.Item["pk"])
+		add(action, call.TableName, call.Item["pk"])
 	default:
-		add(call.TableName, nil)
+		add(action, call.TableName, nil)
 	}
 	return all
 }

@@ -9,13 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"svcapi/shared/credit"
 	"svcapi/shared/project"
 )
 
 func (a *app) project() *cobra.Command {
 	return group("project", "Make, show, change, pause and move projects",
 		a.projectCreate(), a.projectList(), a.projectShow(), a.projectPaused("pause", true), a.projectPaused("resume", false),
-		a.projectLimit(), a.projectTrial(), a.projectExport(), a.projectImport())
+		a.projectLimit(), a.projectTrial(), a.projectScale(), a.projectExport(), a.projectImport())
 }
 
 // projectView is a project as programs read it.
@@ -28,14 +29,31 @@ type projectView struct {
 	Trial             bool      `json:"trial"`
 	TrialDestinations []string  `json:"trial_destinations"`
 	Created           time.Time `json:"created"`
+	Parts             int       `json:"parts"`
+	// PartsNext is what Parts will be from PartsSince on.
+	PartsNext  int        `json:"parts_next,omitempty"`
+	PartsSince *time.Time `json:"parts_since,omitempty"`
 }
 
 func viewProject(p project.Project) projectView {
-	return projectView{
+	view := projectView{
 		ID: p.ID, Name: p.Name, Paused: p.Paused,
 		LimitRequests: p.Limit.Requests, LimitSeconds: int(p.Limit.Window / time.Second),
 		Trial: p.Trial, TrialDestinations: append([]string{}, p.TrialDestinations...), Created: p.Created,
 	}
+	now := time.Now()
+	view.Parts = p.Parts.At(now)
+	if now.Before(p.Parts.Since) {
+		view.PartsNext, view.PartsSince = p.Parts.Count, &p.Parts.Since
+	}
+	return view
+}
+
+func (p projectView) parts() string {
+	if p.PartsSince == nil {
+		return strconv.Itoa(p.Parts)
+	}
+	return fmt.Sprintf("%d, from %s on %d", p.Parts, p.PartsSince.UTC().Format("15:04:05 UTC"), p.PartsNext)
 }
 
 func (p projectView) state() string {
@@ -69,6 +87,7 @@ func (p projectView) rows() [][]string {
 		{"State", p.state()},
 		{"Limit", p.limit() + ", in each environment"},
 		{"Trial", p.trial()},
+		{"Parts", p.parts()},
 		{"Created", day(p.Created)},
 	}
 }
@@ -189,6 +208,43 @@ func (a *app) projectPaused(name string, paused bool) *cobra.Command {
 			return a.print(view, table{rows: [][]string{{"Project", view.ID}, {"State", view.state() + " (functions follow within seconds)"}}})
 		}),
 	}
+}
+
+func (a *app) projectScale() *cobra.Command {
+	var parts int
+	cmd := &cobra.Command{
+		Use:   "scale PROJECT --parts N",
+		Short: "Keep the wallet, the ledger and the rate limit of a busy project in parts",
+		Long: `One item of DynamoDB takes 1,000 write units a second, and a project's wallet is one item. In N parts
+it takes nearly N times as many paid requests; docs/scale.md says how many that is.
+
+Nothing changes for clients: the balance is the sum of the parts, credits move to a part that lacks
+them, and the rate limit stays what it is. The change takes effect 90 seconds later.`,
+		Example: `  svc project scale acme --parts 16
+  svc project scale acme --parts 1`,
+		Args: cobra.ExactArgs(1),
+		RunE: a.on(func(ctx context.Context, s *stack, args []string) error {
+			if parts < 1 || parts > credit.MaxParts {
+				return &usageError{fmt.Sprintf("--parts is 1 to %d, not %d", credit.MaxParts, parts)}
+			}
+			rec, err := s.load(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			// First the parts, then the record that leads requests to them.
+			if err := s.credits.Split(ctx, rec.ID, parts); err != nil {
+				return err
+			}
+			p, err := s.projects.SetParts(ctx, rec.ID, parts)
+			if err != nil {
+				return err
+			}
+			view := viewProject(p)
+			return a.print(view, table{rows: [][]string{{"Project", view.ID}, {"Parts", view.parts()}}})
+		}),
+	}
+	cmd.Flags().IntVar(&parts, "parts", 0, fmt.Sprintf("1 to %d; 1 makes it whole again", credit.MaxParts))
+	return cmd
 }
 
 // parseEnvironment reads --env.

@@ -162,7 +162,7 @@ func (p *pool) store(l *lane, client string) *credit.Store {
 		o.HTTPClient = p.http // no time-out: a parked request waits for its turn
 		o.Retryer = awsclient.Retryer(0)
 	})
-	return credit.NewStore(db, l.tables).WithLimits(credit.Limits{Capture: time.Hour, Remove: time.Hour})
+	return credit.NewStore(db, l.tables).WithLimits(credit.Limits{Capture: time.Hour, Remove: time.Hour, Fill: time.Hour})
 }
 
 func (p *pool) runAll(t *testing.T, first uint64, count int) {
@@ -245,6 +245,7 @@ type world struct {
 	rng     *rand.Rand
 	now     atomic.Int64 // microseconds; settlers read it
 	project string
+	parts   int             // that the wallet is kept in
 	first   int64           // what the wallet held at the start
 	days    map[string]bool // that have ledger entries
 	loss    float64
@@ -289,6 +290,7 @@ func (p *pool) run(t *testing.T, seed uint64, l *lane) *world {
 		project: "p" + strconv.FormatInt(p.names.Add(1), 10),
 		loss:    []float64{0, 0.05, 0.2, 0.35}[rng.IntN(4)], crash: []float64{0, 0.01, 0.05}[rng.IntN(3)],
 		arrive: []float64{0.1, 0.02}[rng.IntN(2)],
+		parts:  []int{1, 1, 3}[rng.IntN(3)],
 		days:   map[string]bool{}, events: make(chan event, 64), // room for every ghost
 	}
 	w.now.Store(time.Date(2026, 1, 2, 23, 59, 30, 0, time.UTC).UnixMicro()) // keys of two days
@@ -329,11 +331,12 @@ func (p *pool) run(t *testing.T, seed uint64, l *lane) *world {
 
 // createWallet makes it with its balance at once. Grants are an operator's part.
 func (w *world) createWallet() {
-	item := w.wallet()
+	item := w.wallet(0)
 	item["balance"] = &types.AttributeValueMemberN{Value: strconv.FormatInt(w.first, 10)}
 	item["pending"] = &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{}}
 	_, err := w.lane.direct.PutItem(w.t.Context(), &dynamodb.PutItemInput{TableName: &w.lane.tables.Wallets, Item: item})
 	w.must(err)
+	w.must(w.direct.Split(w.t.Context(), w.project, w.parts))
 }
 
 func (w *world) living(kind string) (n int) {
@@ -377,7 +380,7 @@ func (w *world) fate(a *arrival) faultproxy.Fate {
 
 // keepLate keeps half of the writes that were dropped on their way, to arrive later.
 func (w *world) keepLate(worker *worker, a *arrival, fate faultproxy.Fate) {
-	read := a.request.Operation == "Scan" || a.request.Operation == "GetItem"
+	read := slices.Contains([]string{"Scan", "GetItem", "BatchGetItem"}, a.request.Operation)
 	if fate == faultproxy.DropRequest && w.chance(0.5) && !read {
 		w.late = append(w.late, late{worker.name + " " + a.request.Operation, a.request, a.at.Add(copyLife)})
 	}
@@ -470,10 +473,12 @@ func (w *world) close() {
 		}
 		w.ghost(e)
 	}
-	_, err := w.lane.direct.DeleteItem(w.t.Context(), &dynamodb.DeleteItemInput{
-		TableName: &w.lane.tables.Wallets, Key: w.wallet(),
-	})
-	w.must(err)
+	for part := range w.parts {
+		_, err := w.lane.direct.DeleteItem(w.t.Context(), &dynamodb.DeleteItemInput{
+			TableName: &w.lane.tables.Wallets, Key: w.wallet(part),
+		})
+		w.must(err)
+	}
 }
 
 func (w *world) must(err error) {
@@ -510,7 +515,7 @@ func (w *world) startRequest() {
 	worker := &worker{
 		name: fmt.Sprintf("request %d", n), life: functionLife,
 		reservation: credit.Reservation{
-			Project: w.project, Key: w.key(id), RequestID: id, Credits: 1 + w.rng.Int64N(20),
+			Project: w.project, Parts: w.parts, Key: w.key(id), RequestID: id, Credits: 1 + w.rng.Int64N(20),
 			Operation: credit.Barcode, Environment: "production",
 		},
 		limited: w.chance(0.1), fails: w.chance(0.2),
@@ -589,39 +594,65 @@ func (w *world) startOperator() {
 
 // state is the wallet and its ledger at rest: every worker is parked.
 type state struct {
-	balance int64
-	pending map[credit.Key]int64
-	entries map[credit.Key]credit.Entry
+	balance int64 // of all parts
+	least   int64 // of any part
+	pending map[place]int64
+	entries map[place]credit.Entry
+}
+
+// place is a reservation's, and its entry's. A late copy may reserve in one part for a request that went
+// on in another.
+type place struct {
+	part int
+	key  credit.Key
+}
+
+// entry is the one that charges a reservation, or any that it has.
+func (s state) entry(key credit.Key) (found credit.Entry) {
+	for at, e := range s.entries {
+		if at.key == key && (found.State != credit.Captured) {
+			found = e
+		}
+	}
+	return found
 }
 
 func (w *world) read() state {
 	ctx := w.t.Context()
-	out, err := w.lane.direct.GetItem(ctx, &dynamodb.GetItemInput{TableName: &w.lane.tables.Wallets, Key: w.wallet()})
-	if err != nil {
-		w.fail("%v", err)
-		return state{}
-	}
 	number := func(v types.AttributeValue) int64 {
 		n, err := strconv.ParseInt(v.(*types.AttributeValueMemberN).Value, 10, 64)
 		w.must(err)
 		return n
 	}
-	s := state{balance: number(out.Item["balance"]), pending: map[credit.Key]int64{}, entries: map[credit.Key]credit.Entry{}}
-	for key, held := range out.Item["pending"].(*types.AttributeValueMemberM).Value {
-		s.pending[credit.Key(key)] = number(held.(*types.AttributeValueMemberM).Value["c"])
+	s := state{pending: map[place]int64{}, entries: map[place]credit.Entry{}}
+	for part := range w.parts {
+		out, err := w.lane.direct.GetItem(ctx, &dynamodb.GetItemInput{TableName: &w.lane.tables.Wallets, Key: w.wallet(part)})
+		if err != nil {
+			w.fail("%v", err)
+			return state{}
+		}
+		balance := number(out.Item["balance"])
+		s.balance, s.least = s.balance+balance, min(s.least, balance)
+		for key, held := range out.Item["pending"].(*types.AttributeValueMemberM).Value {
+			s.pending[place{part, credit.Key(key)}] = number(held.(*types.AttributeValueMemberM).Value["c"])
+		}
 	}
 	for day := range w.days {
 		entries, err := w.direct.Entries(ctx, w.project, day)
 		w.must(err)
 		for _, e := range entries {
-			s.entries[e.Key] = e
+			s.entries[place{e.Part, e.Key}] = e
 		}
 	}
 	return s
 }
 
-func (w *world) wallet() map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: w.project}}
+func (w *world) wallet(part int) map[string]types.AttributeValue {
+	id := w.project
+	if part > 0 {
+		id += "#" + strconv.Itoa(part)
+	}
+	return map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: id}}
 }
 
 // key is the key of what begins now.
@@ -644,12 +675,12 @@ func (w *world) check() state {
 			captured += e.Credits
 		}
 	}
-	for key, credits := range s.pending {
-		if s.entries[key].State != credit.Captured {
+	for at, credits := range s.pending {
+		if s.entries[at].State != credit.Captured {
 			held += credits
 		}
 	}
-	if s.balance+captured+held != granted || s.balance < 0 {
+	if s.balance+captured+held != granted || s.least < 0 {
 		w.fail("balance %d + captured %d + held %d is not granted %d", s.balance, captured, held, granted)
 	}
 	return s
@@ -678,7 +709,7 @@ func (w *world) finish() {
 		w.fail("%d reservations are left after the settler", len(s.pending))
 	}
 	for _, r := range w.requests {
-		w.judge(r, s.entries[r.reservation.Key])
+		w.judge(r, s.entry(r.reservation.Key))
 	}
 }
 

@@ -131,7 +131,7 @@ func (s *Service) serve(ctx context.Context, x *exchange, route Route, parameter
 	if x.record.Paused {
 		return nil, errPaused
 	}
-	if d, exhausted := s.limiter.Exhausted(x.record.ID, string(x.environment), x.record.Limit); exhausted {
+	if d, exhausted := s.limiter.Exhausted(&x.record.Project, string(x.environment)); exhausted {
 		return nil, errRateLimited(seconds(d.RetryAfter))
 	}
 	x.body = body
@@ -194,7 +194,7 @@ func (s *Service) read(x *exchange, route Route, parameters map[string]string) (
 // count counts the request, at once.
 func (s *Service) count(ctx context.Context, x *exchange) chan error {
 	return async(func() error {
-		decision, err := s.limiter.Count(ctx, x.record.ID, string(x.environment), x.record.Limit)
+		decision, err := s.limiter.Count(ctx, &x.record.Project, string(x.environment))
 		switch {
 		case err != nil:
 			return ErrInternal.Because(fmt.Errorf("count request: %w", err))
@@ -214,7 +214,7 @@ func (s *Service) admit(ctx context.Context, x *exchange, job *Job, refusal erro
 	if refusal == nil && job.Credits > 0 {
 		x.credits = job.Credits
 		reservation = &credit.Reservation{
-			Project: x.record.ID, Key: credit.NewKey(s.now(), x.id), Credits: job.Credits, Operation: x.price,
+			Project: x.record.ID, Parts: x.record.Parts.At(s.now()), Key: credit.NewKey(s.now(), x.id), Credits: job.Credits, Operation: x.price,
 			Environment: string(x.environment), RequestID: x.id, Irrevocable: job.Irrevocable,
 		}
 		reserved = async(func() error { return s.wallet.Reserve(ctx, reservation) })

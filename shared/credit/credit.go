@@ -8,6 +8,10 @@
 //	balance + pending without a capture + captures − refunds − adjustments = grants
 //
 // and the balance is never negative. Amounts are whole credits; a US dollar is 1,000,000.
+//
+// One item of DynamoDB takes 1,000 write units a second. The wallet of a project that needs more is
+// kept in several parts, each of them a wallet of its own with its own entries. Credits move between
+// the parts where one lacks them, so that a request is refused only when all of them together do.
 package credit
 
 import (
@@ -27,7 +31,11 @@ import (
 
 // Reservation is credits set aside for one request.
 type Reservation struct {
-	Project     string
+	Project string
+	// Parts that the project's wallet is used in, as its record says; 0 and 1: it is whole.
+	Parts int
+	// Part that holds the reservation, set by Reserve.
+	Part        int
 	Key         Key
 	Credits     int64  // above 0
 	Operation   string // as the price list names it
@@ -69,10 +77,12 @@ type Limits struct {
 	// Remove bounds Remove, which is skipped when less than this remains before the context's
 	// deadline: one attempt fits, and the settling function does it otherwise.
 	Remove time.Duration
+	// Fill bounds how long a reservation waits for credits that others move between the wallet's parts.
+	Fill time.Duration
 }
 
-// DefaultLimits fit into the 5 seconds that a request keeps back for its last writes.
-var DefaultLimits = Limits{Capture: 3500 * time.Millisecond, Remove: time.Second}
+// DefaultLimits: the last writes fit into the 5 seconds that a request keeps back for them.
+var DefaultLimits = Limits{Capture: 3500 * time.Millisecond, Remove: time.Second, Fill: 2 * time.Second}
 
 // Tables are the names of the tables.
 type Tables struct{ Wallets, Ledger string }
@@ -96,15 +106,30 @@ func (s *Store) WithLimits(l Limits) *Store {
 	return &other
 }
 
-// Reserve takes the credits out of the balance. It returns ErrInsufficientCredits, or another error
-// when no attempt was answered: what may have been taken has then been given back.
+// wallet is the one that holds the reservation.
+func (r *Reservation) wallet() string { return walletID(r.Project, r.Part) }
+
+// Reserve takes the credits out of the balance, in one of the wallet's parts. It returns
+// ErrInsufficientCredits when all parts together lack them, or another error when no attempt was
+// answered: what may have been taken has then been given back.
 func (s *Store) Reserve(ctx context.Context, r *Reservation) error {
 	if r.Credits <= 0 || r.Project == "" || r.Key.Time().IsZero() {
 		return fmt.Errorf("credit: reservation of %d credits with key %q for project %q is not valid", r.Credits, r.Key, r.Project)
 	}
+	r.Part = r.Key.part(r.Parts)
+	parts, err := s.reserve(ctx, r)
+	if errors.Is(err, ErrInsufficientCredits) && parts > 1 {
+		return s.reserveFilled(ctx, r, parts)
+	}
+	return err
+}
+
+// reserve takes the credits out of the reservation's part. Where that lacks them it also tells how
+// many parts there are.
+func (s *Store) reserve(ctx context.Context, r *Reservation) (parts int, err error) {
 	out, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                &s.tables.Wallets,
-		Key:                      walletKey(r.Project),
+		Key:                      walletKey(r.wallet()),
 		UpdateExpression:         aws.String("SET balance = balance - :c, pending.#k = :p"),
 		ConditionExpression:      aws.String("balance >= :c AND attribute_not_exists(pending.#k)"),
 		ExpressionAttributeNames: map[string]string{"#k": string(r.Key)},
@@ -116,23 +141,23 @@ func (s *Store) Reserve(ctx context.Context, r *Reservation) error {
 	})
 	if err == nil {
 		r.Attempts = attempts(out.ResultMetadata)
-		return nil
+		return 0, nil
 	}
 	if wallet, refused := attr.Refused(err); refused {
 		if _, mine := pendingOf(wallet)[string(r.Key)]; mine { // an earlier attempt had landed
 			r.Attempts = 2 // at least
-			return nil
+			return 0, nil
 		}
-		return ErrInsufficientCredits
+		return max(r.Parts, partsIn(wallet)), ErrInsufficientCredits
 	}
 	r.Attempts = 2
-	return errors.Join(fmt.Errorf("credit: reserve: %w", err), s.Release(ctx, r))
+	return 0, errors.Join(fmt.Errorf("credit: reserve: %w", err), s.Release(ctx, r))
 }
 
 // Mark notes that irrevocable work is about to begin: from here on a request that dies is charged.
 // On any error nothing may be sent; what was reserved has then been given back.
 func (s *Store) Mark(ctx context.Context, r *Reservation) error {
-	stands, err := s.put(ctx, r.Project, entryOf(r, Sending), "")
+	stands, err := s.put(ctx, r.wallet(), entryOf(r, Sending), "")
 	switch {
 	case err == nil, stands == Sending: // an earlier attempt had landed
 		return nil
@@ -157,7 +182,7 @@ func (s *Store) Capture(ctx context.Context, r *Reservation, o Outcome) error {
 	if r.Irrevocable {
 		allowed = Sending
 	}
-	stands, err := s.put(ctx, r.Project, entry, allowed)
+	stands, err := s.put(ctx, r.wallet(), entry, allowed)
 	switch {
 	case err == nil, stands == Captured: // an earlier attempt had landed
 		r.captured = true
@@ -181,7 +206,7 @@ func (s *Store) Remove(ctx context.Context, r *Reservation) {
 	}
 	ctx, cancel := within(ctx, s.limits.Remove)
 	defer cancel()
-	_ = s.remove(ctx, r.Project, r.Key)
+	_ = s.remove(ctx, r.wallet(), r.Key)
 }
 
 // Release gives the credits of failed work back. Irrevocable work is barred from being charged
@@ -195,7 +220,7 @@ func (s *Store) Release(ctx context.Context, r *Reservation) error {
 	}
 	ctx, cancel := within(ctx, s.limits.Capture)
 	defer cancel()
-	if err := s.giveBack(ctx, r.Project, r.Key, r.Credits); err != nil {
+	if err := s.giveBack(ctx, r.wallet(), r.Key, r.Credits); err != nil {
 		return fmt.Errorf("credit: release: %w", err)
 	}
 	return nil
@@ -204,28 +229,28 @@ func (s *Store) Release(ctx context.Context, r *Reservation) error {
 func (s *Store) bar(ctx context.Context, r *Reservation) error {
 	ctx, cancel := within(ctx, s.limits.Capture)
 	defer cancel()
-	_, err := s.put(ctx, r.Project, entryOf(r, Released), "", Sending, Released)
+	_, err := s.put(ctx, r.wallet(), entryOf(r, Released), "", Sending, Released)
 	return err
 }
 
 // remove takes the key out of the wallet; one that is gone already is no error.
-func (s *Store) remove(ctx context.Context, project string, key Key) error {
+func (s *Store) remove(ctx context.Context, wallet string, key Key) error {
 	return s.unpend(ctx, &dynamodb.UpdateItemInput{
 		UpdateExpression: aws.String("REMOVE pending.#k"),
-	}, project, key)
+	}, wallet, key)
 }
 
 // giveBack takes the key out of the wallet and adds its credits to the balance, once.
-func (s *Store) giveBack(ctx context.Context, project string, key Key, credits int64) error {
+func (s *Store) giveBack(ctx context.Context, wallet string, key Key, credits int64) error {
 	return s.unpend(ctx, &dynamodb.UpdateItemInput{
 		UpdateExpression:          aws.String("SET balance = balance + :c REMOVE pending.#k"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":c": attr.Number(credits)},
-	}, project, key)
+	}, wallet, key)
 }
 
-func (s *Store) unpend(ctx context.Context, update *dynamodb.UpdateItemInput, project string, key Key) error {
+func (s *Store) unpend(ctx context.Context, update *dynamodb.UpdateItemInput, wallet string, key Key) error {
 	update.TableName = &s.tables.Wallets
-	update.Key = walletKey(project)
+	update.Key = walletKey(wallet)
 	update.ConditionExpression = aws.String("attribute_exists(pending.#k)")
 	update.ExpressionAttributeNames = map[string]string{"#k": string(key)}
 	_, err := s.client.UpdateItem(ctx, update)

@@ -2,6 +2,7 @@ package credit
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -11,18 +12,31 @@ import (
 
 // The items. Names are short: every write pays for the whole item.
 //
-//	wallet   pk project; balance; pending {key: {c credits, o operation, e environment, r request ID}};
-//	         alert credits, where an operator set one
-//	ledger   pk project#day; sk key; st state; cr credits; op; rid; env; ven; ts; by actor; why;
-//	         uncertain project, on uncertain entries only: the hash key of a sparse index;
+//	wallet   pk wallet; balance; pending {key: {c credits, o operation, e environment, r request ID}};
+//	         moves, how often credits moved between it and another part;
+//	         on the first part: alert credits, where an operator set one; parts, how many there are
+//	ledger   pk wallet#day; sk key; st state; cr credits; op; rid; env; ven; ts; by actor; why;
+//	         uncertain wallet, on uncertain entries only: the hash key of a sparse index;
 //	         res {v verdict, by actor, why, ts}, where uncertain once was; of the refunded charge's key
+//
+// A wallet is named as its project is, its further parts project#1, project#2 and so on. Entries that
+// no request made lie with the first part's.
 
-func walletKey(project string) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{"pk": attr.Text(project)}
+func walletKey(wallet string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"pk": attr.Text(wallet)}
 }
 
-func entryKey(project string, key Key) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{"pk": attr.Text(project + "#" + key.Day()), "sk": attr.Text(string(key))}
+func entryKey(wallet string, key Key) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"pk": attr.Text(wallet + "#" + key.Day()), "sk": attr.Text(string(key))}
+}
+
+// walletOf takes the partition key of an entry apart.
+func walletOf(entry attr.Item) (wallet, day string) {
+	pk := attr.TextOf(entry["pk"])
+	if i := strings.LastIndexByte(pk, '#'); i >= 0 {
+		return pk[:i], pk[i+1:]
+	}
+	return pk, ""
 }
 
 func encodePending(r *Reservation) types.AttributeValue {
@@ -43,10 +57,10 @@ func pendingOf(wallet map[string]types.AttributeValue) map[string]types.Attribut
 	return m.Value
 }
 
-func decodePending(project, key string, v types.AttributeValue) (*Reservation, error) {
+func decodePending(wallet, key string, v types.AttributeValue) (*Reservation, error) {
 	m, ok := v.(*types.AttributeValueMemberM)
 	if !ok {
-		return nil, fmt.Errorf("credit: reservation %s of %s is no map", key, project)
+		return nil, fmt.Errorf("credit: reservation %s of %s is no map", key, wallet)
 	}
 	k, err := ParseKey(key)
 	if err != nil {
@@ -54,16 +68,20 @@ func decodePending(project, key string, v types.AttributeValue) (*Reservation, e
 	}
 	credits, err := attr.NumberOf(m.Value["c"])
 	if err != nil {
-		return nil, fmt.Errorf("credit: reservation %s of %s: %w", key, project, err)
+		return nil, fmt.Errorf("credit: reservation %s of %s: %w", key, wallet, err)
+	}
+	project, part, err := parseWallet(wallet)
+	if err != nil {
+		return nil, err
 	}
 	return &Reservation{
-		Project: project, Key: k, Credits: credits,
+		Project: project, Part: part, Key: k, Credits: credits,
 		Operation: attr.TextOf(m.Value["o"]), Environment: attr.TextOf(m.Value["e"]), RequestID: attr.TextOf(m.Value["r"]),
 	}, nil
 }
 
-func encodeEntry(project string, e Entry) map[string]types.AttributeValue {
-	item := entryKey(project, e.Key)
+func encodeEntry(wallet string, e Entry) map[string]types.AttributeValue {
+	item := entryKey(wallet, e.Key)
 	item["st"] = attr.Text(string(e.State))
 	item["cr"] = attr.Number(e.Credits)
 	item["ts"] = attr.Text(e.At.UTC().Format(time.RFC3339Nano))
@@ -75,7 +93,7 @@ func encodeEntry(project string, e Entry) map[string]types.AttributeValue {
 		}
 	}
 	if e.Uncertain {
-		item["uncertain"] = attr.Text(project)
+		item["uncertain"] = attr.Text(wallet)
 	}
 	if e.Resolution.Verdict != unresolved {
 		item["res"] = encodeResolution(e.Resolution)
@@ -105,8 +123,12 @@ func decodeEntry(item map[string]types.AttributeValue) (Entry, error) {
 		Vendor: attr.TextOf(item["ven"]), Actor: attr.TextOf(item["by"]), Reason: attr.TextOf(item["why"]),
 		Uncertain: item["uncertain"] != nil, Refunds: Key(attr.TextOf(item["of"])),
 	}
+	wallet, _ := walletOf(item)
 	var err error
-	if e.Credits, err = attr.NumberOf(item["cr"]); err == nil {
+	if _, e.Part, err = parseWallet(wallet); err == nil {
+		e.Credits, err = attr.NumberOf(item["cr"])
+	}
+	if err == nil {
 		e.At, err = time.Parse(time.RFC3339Nano, attr.TextOf(item["ts"]))
 	}
 	if err == nil {

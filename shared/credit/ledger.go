@@ -1,9 +1,11 @@
 package credit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -41,6 +43,7 @@ type Entry struct {
 	Uncertain   bool       // charged, though the outcome at the vendor is not known
 	Resolution  Resolution // of a charge that was uncertain; zero: none
 	Refunds     Key        // the charge that a refund gives back; empty where it names none
+	Part        int        // of the wallet that it lies with; 0 for an operator's
 }
 
 // errRefused: the entry's condition did not hold.
@@ -55,7 +58,7 @@ func entryOf(r *Reservation, state State) Entry {
 
 // put writes the entry if the state that stands there is among those allowed; "" is none. Refused,
 // it returns errRefused and what stands there.
-func (s *Store) put(ctx context.Context, project string, e Entry, allowed ...State) (stands State, err error) {
+func (s *Store) put(ctx context.Context, wallet string, e Entry, allowed ...State) (stands State, err error) {
 	condition, values := "", map[string]types.AttributeValue{}
 	for i, state := range allowed {
 		if i > 0 {
@@ -74,7 +77,7 @@ func (s *Store) put(ctx context.Context, project string, e Entry, allowed ...Sta
 	}
 	_, err = s.client.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName:                           &s.tables.Ledger,
-		Item:                                encodeEntry(project, e),
+		Item:                                encodeEntry(wallet, e),
 		ConditionExpression:                 &condition,
 		ExpressionAttributeValues:           values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
@@ -86,10 +89,10 @@ func (s *Store) put(ctx context.Context, project string, e Entry, allowed ...Sta
 }
 
 // entry reads one entry; nil when there is none.
-func (s *Store) entry(ctx context.Context, project string, key Key) (*Entry, error) {
+func (s *Store) entry(ctx context.Context, wallet string, key Key) (*Entry, error) {
 	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:      &s.tables.Ledger,
-		Key:            entryKey(project, key),
+		Key:            entryKey(wallet, key),
 		ConsistentRead: aws.Bool(true),
 	})
 	if err != nil || out.Item == nil {
@@ -99,40 +102,86 @@ func (s *Store) entry(ctx context.Context, project string, key Key) (*Entry, err
 	return &e, err
 }
 
+// charge finds what a project was charged under that key, in whatever part; where it was not, any
+// entry of that key, or nil.
+func (s *Store) charge(ctx context.Context, project string, key Key) (*Entry, error) {
+	wallets, err := s.wallets(ctx, project)
+	if err != nil {
+		return nil, err
+	}
+	var found *Entry
+	for _, wallet := range wallets {
+		e, err := s.entry(ctx, wallet, key)
+		if err != nil {
+			return nil, err
+		}
+		// A part may hold the release of a reservation whose late copy came when another had taken over.
+		if e != nil && (found == nil || e.State == Captured) {
+			found = e
+		}
+	}
+	return found, nil
+}
+
 // Entries is a project's ledger of one UTC day (2006-01-02), oldest first.
 func (s *Store) Entries(ctx context.Context, project, day string) ([]Entry, error) {
-	return s.query(ctx, &dynamodb.QueryInput{
+	return s.queries(ctx, project, func(wallet string) *dynamodb.QueryInput { return entriesOf(wallet, day) })
+}
+
+func entriesOf(wallet, day string) *dynamodb.QueryInput {
+	return &dynamodb.QueryInput{
 		KeyConditionExpression:    aws.String("pk = :p"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":p": attr.Text(project + "#" + day)},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":p": attr.Text(wallet + "#" + day)},
 		ConsistentRead:            aws.Bool(true),
-	})
+	}
 }
 
 // Uncertain is a project's charges that an operator has yet to resolve, oldest first. The newest may
 // be missing for a moment.
 func (s *Store) Uncertain(ctx context.Context, project string) ([]Entry, error) {
-	return s.query(ctx, &dynamodb.QueryInput{
-		IndexName:                 aws.String("uncertain"),
-		KeyConditionExpression:    aws.String("uncertain = :p"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":p": attr.Text(project)},
+	return s.queries(ctx, project, func(wallet string) *dynamodb.QueryInput {
+		return &dynamodb.QueryInput{
+			IndexName:                 aws.String("uncertain"),
+			KeyConditionExpression:    aws.String("uncertain = :p"),
+			ExpressionAttributeValues: map[string]types.AttributeValue{":p": attr.Text(wallet)},
+		}
 	})
 }
 
-func (s *Store) query(ctx context.Context, in *dynamodb.QueryInput) ([]Entry, error) {
-	in.TableName = &s.tables.Ledger
+// queries reads the entries of every part, in the order of their keys.
+func (s *Store) queries(ctx context.Context, project string, of func(wallet string) *dynamodb.QueryInput) ([]Entry, error) {
+	wallets, err := s.wallets(ctx, project)
+	if err != nil {
+		return nil, err
+	}
 	var entries []Entry
+	for _, wallet := range wallets {
+		err := s.query(ctx, of(wallet), func(item attr.Item) error {
+			e, err := decodeEntry(item)
+			entries = append(entries, e)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortStableFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Key, b.Key) })
+	return entries, nil
+}
+
+// query visits the items of the ledger that a query finds.
+func (s *Store) query(ctx context.Context, in *dynamodb.QueryInput, visit func(attr.Item) error) error {
+	in.TableName = &s.tables.Ledger
 	for pages := dynamodb.NewQueryPaginator(s.client, in); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("credit: read the ledger: %w", err)
+			return fmt.Errorf("credit: read the ledger: %w", err)
 		}
 		for _, item := range page.Items {
-			e, err := decodeEntry(item)
-			if err != nil {
-				return nil, err
+			if err := visit(item); err != nil {
+				return err
 			}
-			entries = append(entries, e)
 		}
 	}
-	return entries, nil
+	return nil
 }

@@ -47,7 +47,7 @@ func (s *Store) Resolve(ctx context.Context, project string, key Key, r Resoluti
 		return nil, fmt.Errorf("credit: no verdict %q", r.Verdict)
 	}
 	r.At = time.Now()
-	entry, err := s.entry(ctx, project, key)
+	entry, err := s.charge(ctx, project, key)
 	if err != nil {
 		return nil, fmt.Errorf("credit: resolve: %w", err)
 	}
@@ -61,7 +61,7 @@ func (s *Store) Resolve(ctx context.Context, project string, key Key, r Resoluti
 	// Whatever the write says: what counts is what stands. An attempt may have landed unanswered, and
 	// another operator may have been first.
 	failed := write(ctx, project, *entry, r)
-	if entry, err = s.entry(ctx, project, key); err != nil {
+	if entry, err = s.charge(ctx, project, key); err != nil {
 		return nil, fmt.Errorf("credit: resolve: %w", errors.Join(failed, err))
 	}
 	if done, err := entry.resolved(key, r.Verdict); done || err != nil {
@@ -89,13 +89,14 @@ func (e *Entry) resolved(key Key, want Verdict) (bool, error) {
 // resolving is the update of the charge's entry. It takes the entry out of the sparse index and
 // happens once: its condition is what it removes.
 func (s *Store) resolving(project string, e Entry, r Resolution) types.Update {
+	wallet := walletID(project, e.Part)
 	return types.Update{
 		TableName:           &s.tables.Ledger,
-		Key:                 entryKey(project, e.Key),
+		Key:                 entryKey(wallet, e.Key),
 		UpdateExpression:    aws.String("SET res = :r REMOVE uncertain"),
 		ConditionExpression: aws.String("uncertain = :p AND cr = :c"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":r": encodeResolution(r), ":p": attr.Text(project), ":c": attr.Number(e.Credits),
+			":r": encodeResolution(r), ":p": attr.Text(wallet), ":c": attr.Number(e.Credits),
 		},
 	}
 }

@@ -29,8 +29,8 @@ func (s *Store) InFlight(ctx context.Context, visit func(*Reservation, error) er
 	pages := dynamodb.NewScanPaginator(s.client, &dynamodb.ScanInput{
 		TableName:                 &s.tables.Wallets,
 		ConsistentRead:            aws.Bool(true),
-		FilterExpression:          aws.String("size(pending) > :none OR balance < alert"),
-		ProjectionExpression:      aws.String("pk, pending, balance, alert"),
+		FilterExpression:          aws.String("size(pending) > :none OR balance < alert OR attribute_exists(parts) AND attribute_exists(alert)"),
+		ProjectionExpression:      aws.String("pk, pending, balance, alert, parts"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":none": attr.Number(0)},
 	})
 	for pages.HasMorePages() {
@@ -38,16 +38,26 @@ func (s *Store) InFlight(ctx context.Context, visit func(*Reservation, error) er
 		if err != nil {
 			return fmt.Errorf("credit: read the wallets: %w", err)
 		}
-		for _, wallet := range page.Items {
-			project, pending := attr.TextOf(wallet["pk"]), pendingOf(wallet)
+		for _, item := range page.Items {
+			wallet, pending := attr.TextOf(item["pk"]), pendingOf(item)
 			for _, key := range slices.Sorted(maps.Keys(pending)) {
-				if err := visit(decodePending(project, key, pending[key])); err != nil {
+				if err := visit(decodePending(wallet, key, pending[key])); err != nil {
 					return err
 				}
 			}
-			balance, unread := attr.NumberOf(wallet["balance"])
-			if alert, err := attr.NumberOf(wallet["alert"]); err == nil && unread == nil && balance < alert {
-				low(Low{project, balance, alert})
+			alert, err := attr.NumberOf(item["alert"])
+			if err != nil {
+				continue // none was set
+			}
+			balance, err := attr.NumberOf(item["balance"])
+			if parts := partsIn(item); parts > 1 {
+				balance, err = s.balanceOf(ctx, wallet, parts)
+			}
+			if err != nil {
+				return fmt.Errorf("credit: balance of %s: %w", wallet, err)
+			}
+			if balance < alert {
+				low(Low{wallet, balance, alert})
 			}
 		}
 	}
@@ -69,7 +79,7 @@ const (
 // way any more but late copies. lateCopies says that even these may still arrive; a captured
 // reservation then stays, for a late copy of its reservation must find its key.
 func (s *Store) Settle(ctx context.Context, r *Reservation, lateCopies bool) (Settled, error) {
-	entry, err := s.entry(ctx, r.Project, r.Key)
+	entry, err := s.entry(ctx, r.wallet(), r.Key)
 	if err != nil {
 		return "", fmt.Errorf("credit: settle: %w", err)
 	}
@@ -84,7 +94,7 @@ func (s *Store) Settle(ctx context.Context, r *Reservation, lateCopies bool) (Se
 			end.State, end.Uncertain, end.At = Captured, true, entryOf(r, Captured).At
 		}
 		end.Actor = settler
-		stands, err := s.put(ctx, r.Project, end, before)
+		stands, err := s.put(ctx, r.wallet(), end, before)
 		switch {
 		case err == nil:
 			entry = &end
@@ -96,7 +106,7 @@ func (s *Store) Settle(ctx context.Context, r *Reservation, lateCopies bool) (Se
 	}
 	switch {
 	case entry.State == Released:
-		if err := s.giveBack(ctx, r.Project, r.Key, r.Credits); err != nil {
+		if err := s.giveBack(ctx, r.wallet(), r.Key, r.Credits); err != nil {
 			return "", fmt.Errorf("credit: settle: %w", err)
 		}
 		return SettledReleased, nil
@@ -105,7 +115,7 @@ func (s *Store) Settle(ctx context.Context, r *Reservation, lateCopies bool) (Se
 	case entry.State == Captured && lateCopies:
 		return SettledWaiting, nil
 	case entry.State == Captured:
-		if err := s.remove(ctx, r.Project, r.Key); err != nil {
+		if err := s.remove(ctx, r.wallet(), r.Key); err != nil {
 			return "", fmt.Errorf("credit: settle: %w", err)
 		}
 		if uncertain {
@@ -113,5 +123,5 @@ func (s *Store) Settle(ctx context.Context, r *Reservation, lateCopies bool) (Se
 		}
 		return SettledRemoved, nil
 	}
-	return "", fmt.Errorf("credit: settle: the entry of %s in %s is %q", r.Key, r.Project, entry.State)
+	return "", fmt.Errorf("credit: settle: the entry of %s in %s is %q", r.Key, r.wallet(), entry.State)
 }

@@ -53,16 +53,22 @@ const stuckAfter = 30 * time.Minute
 
 // account is what one pass over the tables says of a project.
 type account struct {
-	wallet   attr.Item
-	seen     bool // its wallet
+	parts    map[string]int64 // balance of each part of its wallet
+	unread   bool             // a balance that is no number
 	first    string
 	sum      int64            // what the ledger says was given and not charged
-	entries  map[Key]Entry    // of pending keys, refunded charges and the like
-	pending  map[Key]int64    // reserved, by key
+	entries  map[place]Entry  // of pending keys, refunded charges and the like
+	pending  map[place]int64  // reserved
 	refunds  map[Key]int64    // by the charge that they name
 	captured map[Key]int64    // charges
-	marks    map[Key]Entry    // in state sending
+	marks    map[place]Entry  // in state sending
 	found    map[Finding]bool // findings of this pass
+}
+
+// place is where a reservation is and its entry lies.
+type place struct {
+	wallet string
+	key    Key
 }
 
 // Verify recomputes every wallet from the ledger: balance + pending without a capture + captures −
@@ -85,7 +91,8 @@ func (s *Store) Verify(ctx context.Context, progress func(items int)) (*Verified
 	}
 	err := s.scan(ctx, s.tables.Wallets, func(item attr.Item) {
 		result.Wallets++
-		of(attr.TextOf(item["pk"])).open(attr.TextOf(item["pk"]), item)
+		wallet := attr.TextOf(item["pk"])
+		of(owner(wallet)).open(wallet, item)
 		read()
 	})
 	if err != nil {
@@ -93,8 +100,8 @@ func (s *Store) Verify(ctx context.Context, progress func(items int)) (*Verified
 	}
 	err = s.scan(ctx, s.tables.Ledger, func(item attr.Item) {
 		result.Entries++
-		project, day := owner(item)
-		of(project).post(project, day, item)
+		wallet, day := walletOf(item)
+		of(owner(wallet)).post(wallet, day, item)
 		read()
 	})
 	if err != nil {
@@ -127,10 +134,10 @@ func (s *Store) scan(ctx context.Context, table string, visit func(attr.Item)) e
 	return nil
 }
 
-// owner takes the partition key of an entry apart.
-func owner(item attr.Item) (project, day string) {
-	project, day, _ = strings.Cut(attr.TextOf(item["pk"]), "#")
-	return project, day
+// owner is the project of a wallet.
+func owner(wallet string) string {
+	project, _, _ := strings.Cut(wallet, "#")
+	return project
 }
 
 // again reads one project until its wallet stays the same while its ledger is read.
@@ -141,27 +148,27 @@ func (s *Store) again(ctx context.Context, project, first string, before []Findi
 	}
 	for range tries {
 		a := newAccount()
-		start, err := s.walletItem(ctx, project)
+		start, err := s.partItems(ctx, project)
 		if err != nil {
 			return nil, err
 		}
-		if start != nil {
-			a.open(project, start)
+		for wallet, item := range start {
+			a.open(wallet, item)
 		}
 		from, unreadable := time.Parse(time.DateOnly, first)
 		if unreadable != nil {
 			return before, nil //nolint:nilerr // its partition key is damaged: there is nothing to read by day
 		}
 		for day := from; !day.After(time.Now()); day = day.AddDate(0, 0, 1) {
-			if err := s.entriesOf(ctx, project, day.Format(time.DateOnly), a); err != nil {
+			if err := s.postDay(ctx, start, project, day.Format(time.DateOnly), a); err != nil {
 				return nil, err
 			}
 		}
-		end, err := s.walletItem(ctx, project)
+		end, err := s.partItems(ctx, project)
 		if err != nil {
 			return nil, err
 		}
-		if same(start, end) {
+		if maps.EqualFunc(start, end, same) {
 			return a.judge(project, time.Now()), nil
 		}
 	}
@@ -176,19 +183,38 @@ func (s *Store) walletItem(ctx context.Context, project string) (attr.Item, erro
 	return out.Item, nil
 }
 
-func (s *Store) entriesOf(ctx context.Context, project, day string, into *account) error {
-	pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
-		TableName: &s.tables.Ledger, ConsistentRead: aws.Bool(true),
-		KeyConditionExpression:    aws.String("pk = :p"),
-		ExpressionAttributeValues: attr.Item{":p": attr.Text(project + "#" + day)},
-	})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+// partItems reads every part of a project's wallet that is there.
+func (s *Store) partItems(ctx context.Context, project string) (map[string]attr.Item, error) {
+	wallets, err := s.wallets(ctx, project)
+	if err != nil {
+		return nil, err
+	}
+	items := map[string]attr.Item{}
+	for _, wallet := range wallets {
+		item, err := s.walletItem(ctx, wallet)
 		if err != nil {
-			return fmt.Errorf("credit: read the ledger: %w", err)
+			return nil, err
 		}
-		for _, item := range page.Items {
-			into.post(project, day, item)
+		if item != nil {
+			items[wallet] = item
+		}
+	}
+	return items, nil
+}
+
+// postDay takes a day's entries in, of a project that may have lost its wallet.
+func (s *Store) postDay(ctx context.Context, wallets map[string]attr.Item, project, day string, into *account) error {
+	names := slices.Collect(maps.Keys(wallets))
+	if wallets[project] == nil {
+		names = append(names, project)
+	}
+	for _, wallet := range names {
+		err := s.query(ctx, entriesOf(wallet, day), func(item attr.Item) error {
+			into.post(wallet, day, item)
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -211,28 +237,33 @@ func same(a, b attr.Item) bool {
 
 func newAccount() *account {
 	return &account{
-		entries: map[Key]Entry{}, pending: map[Key]int64{}, refunds: map[Key]int64{}, captured: map[Key]int64{},
-		marks: map[Key]Entry{}, found: map[Finding]bool{},
+		parts: map[string]int64{}, entries: map[place]Entry{}, pending: map[place]int64{},
+		refunds: map[Key]int64{}, captured: map[Key]int64{}, marks: map[place]Entry{}, found: map[Finding]bool{},
 	}
 }
 
-func (a *account) find(project string, damage Damage, key Key, format string, args ...any) {
-	a.found[Finding{project, damage, key, fmt.Sprintf(format, args...)}] = true
+func (a *account) find(wallet string, damage Damage, key Key, format string, args ...any) {
+	a.found[Finding{owner(wallet), damage, key, fmt.Sprintf(format, args...)}] = true
 }
 
-// open takes a wallet in.
-func (a *account) open(project string, item attr.Item) {
-	a.wallet, a.seen = item, true
-	if _, err := attr.NumberOf(item["balance"]); err != nil || item["pending"] != nil && pendingOf(item) == nil {
-		a.find(project, Unreadable, "", "the wallet has no balance, or no reservations that can be read")
+// open takes a wallet, or a part of one, in.
+func (a *account) open(wallet string, item attr.Item) {
+	balance, err := attr.NumberOf(item["balance"])
+	if err != nil || item["pending"] != nil && pendingOf(item) == nil {
+		a.find(wallet, Unreadable, "", "the wallet has no balance, or no reservations that can be read")
+	}
+	a.parts[wallet] = balance
+	a.unread = a.unread || err != nil
+	if balance < 0 {
+		a.find(wallet, Overdrawn, "", "the balance is %d", balance)
 	}
 	for key, value := range pendingOf(item) {
-		r, err := decodePending(project, key, value)
+		r, err := decodePending(wallet, key, value)
 		if err != nil || r.Credits <= 0 {
-			a.find(project, Unreadable, Key(key), "the reservation cannot be read")
+			a.find(wallet, Unreadable, Key(key), "the reservation cannot be read")
 			continue
 		}
-		a.pending[r.Key] = r.Credits
+		a.pending[place{wallet, r.Key}] = r.Credits
 	}
 }
 
@@ -240,25 +271,25 @@ func (a *account) open(project string, item attr.Item) {
 var effects = map[State]int64{Sending: 0, Captured: -1, Released: 0, Granted: 1, Refunded: 1, Adjustment: 1}
 
 // post takes an entry in.
-func (a *account) post(project, day string, item attr.Item) {
+func (a *account) post(wallet, day string, item attr.Item) {
 	if a.first == "" || day < a.first {
 		a.first = day
 	}
 	e, err := decodeEntry(item)
 	effect, known := effects[e.State]
 	if _, keyErr := ParseKey(string(e.Key)); err != nil || keyErr != nil || !known || e.State != Adjustment && e.Credits <= 0 {
-		a.find(project, Unreadable, Key(attr.TextOf(item["sk"])), "the entry cannot be read")
+		a.find(wallet, Unreadable, Key(attr.TextOf(item["sk"])), "the entry cannot be read")
 		return
 	}
 	if e.Key.Day() != day {
-		a.find(project, Misplaced, e.Key, "the entry of %s lies under %s", e.Key.Day(), day)
+		a.find(wallet, Misplaced, e.Key, "the entry of %s lies under %s", e.Key.Day(), day)
 	}
 	a.sum += effect * e.Credits
 	switch e.State {
 	case Captured:
 		a.captured[e.Key] = e.Credits
 	case Sending:
-		a.marks[e.Key] = e
+		a.marks[place{wallet, e.Key}] = e
 	case Refunded:
 		if e.Refunds != "" {
 			a.refunds[e.Refunds] += e.Credits
@@ -267,37 +298,40 @@ func (a *account) post(project, day string, item attr.Item) {
 	byOperator := e.State == Granted || e.State == Refunded || e.State == Adjustment
 	switch {
 	case byOperator && (e.Actor == "" || e.Reason == ""):
-		a.find(project, Unexplained, e.Key, "a %s without its actor and reason", e.State)
+		a.find(wallet, Unexplained, e.Key, "a %s without its actor and reason", e.State)
 	case e.State != Captured && (e.Uncertain || e.Resolution.Verdict != unresolved):
-		a.find(project, Unexplained, e.Key, "a %s entry that is uncertain or resolved", e.State)
+		a.find(wallet, Unexplained, e.Key, "a %s entry that is uncertain or resolved", e.State)
 	case e.Resolution.Verdict != unresolved && (e.Resolution.Actor == "" || e.Uncertain):
-		a.find(project, Unexplained, e.Key, "a resolution without its actor, or of a charge that is still uncertain")
+		a.find(wallet, Unexplained, e.Key, "a resolution without its actor, or of a charge that is still uncertain")
 	}
-	if _, pending := a.pending[e.Key]; pending || e.Resolution.Verdict == GivenBack {
-		a.entries[e.Key] = e
+	at := place{wallet, e.Key}
+	if _, pending := a.pending[at]; pending || e.Resolution.Verdict == GivenBack {
+		a.entries[at] = e
 	}
 }
 
 // judge says what is wrong once all is taken in.
 func (a *account) judge(project string, now time.Time) []Finding {
-	balance, err := attr.NumberOf(a.wallet["balance"])
-	held := balance
-	for key, credits := range a.pending {
-		entry, written := a.entries[key]
+	var held int64
+	for _, balance := range a.parts {
+		held += balance
+	}
+	for at, credits := range a.pending {
+		entry, written := a.entries[at]
 		if written && entry.State == Captured {
 			if entry.Credits != credits {
-				a.find(project, Mismatched, key, "%d credits were reserved, %d were charged", credits, entry.Credits)
+				a.find(project, Mismatched, at.key, "%d credits were reserved, %d were charged", credits, entry.Credits)
 			}
 		} else {
 			held += credits
 		}
-		if age := now.Sub(key.Time()); age > stuckAfter {
-			a.find(project, Stuck, key, "%d credits are reserved for %s", credits, age.Round(time.Minute))
+		if age := now.Sub(at.key.Time()); age > stuckAfter {
+			a.find(project, Stuck, at.key, "%d credits are reserved for %s", credits, age.Round(time.Minute))
 		}
 	}
-	for key := range a.marks {
-		if _, pending := a.pending[key]; !pending && now.Sub(key.Time()) > stuckAfter {
-			a.find(project, Stuck, key, "marked as about to be sent, and no reservation")
+	for at := range a.marks {
+		if _, pending := a.pending[at]; !pending && now.Sub(at.key.Time()) > stuckAfter {
+			a.find(project, Stuck, at.key, "marked as about to be sent, and no reservation")
 		}
 	}
 	for charge, credits := range a.refunds {
@@ -305,22 +339,16 @@ func (a *account) judge(project string, now time.Time) []Finding {
 			a.find(project, Overpaid, charge, "%d credits were refunded of %d charged", credits, a.captured[charge])
 		}
 	}
-	for key, e := range a.entries {
-		if e.Resolution.Verdict == GivenBack && a.refunds[key] == 0 {
-			a.find(project, Overpaid, key, "resolved as refunded, and no refund")
+	for at, e := range a.entries {
+		if e.Resolution.Verdict == GivenBack && a.refunds[at.key] == 0 {
+			a.find(project, Overpaid, at.key, "resolved as refunded, and no refund")
 		}
 	}
 	switch {
-	case !a.seen && a.sum != 0:
+	case len(a.parts) == 0 && a.sum != 0:
 		a.find(project, NoWallet, "", "the ledger says %d credits", a.sum)
-	case !a.seen || err != nil:
-	case balance < 0:
-		a.find(project, Overdrawn, "", "the balance is %d", balance)
-		fallthrough
-	default:
-		if held != a.sum {
-			a.find(project, Unbalanced, "", "the wallet holds %d credits, the ledger says %d: %+d", held, a.sum, held-a.sum)
-		}
+	case len(a.parts) > 0 && !a.unread && held != a.sum:
+		a.find(project, Unbalanced, "", "the wallet holds %d credits, the ledger says %d: %+d", held, a.sum, held-a.sum)
 	}
 	return slices.SortedFunc(maps.Keys(a.found), func(x, y Finding) int {
 		return cmp.Or(cmp.Compare(x.Key, y.Key), cmp.Compare(x.Damage, y.Damage), cmp.Compare(x.Detail, y.Detail))
@@ -333,7 +361,7 @@ var ErrNotCharged = errors.New("credit: no such charge")
 // RefundCharge gives a charge back: all of it, once, by an entry that names it. It may be repeated. A
 // charge that is uncertain, or was, is resolved instead.
 func (s *Store) RefundCharge(ctx context.Context, project string, charge Key, reason, actor string) (*Entry, error) {
-	e, err := s.entry(ctx, project, charge)
+	e, err := s.charge(ctx, project, charge)
 	if err != nil {
 		return nil, fmt.Errorf("credit: refund: %w", err)
 	}

@@ -40,9 +40,13 @@ var (
 // maxBalance keeps a balance and any price well inside an int64.
 const maxBalance = math.MaxInt64 / 4
 
-// CreateWallet makes an empty wallet; one that exists is left as it is.
+// CreateWallet makes a project's empty wallet; one that exists is left as it is.
 func (s *Store) CreateWallet(ctx context.Context, project string) error {
-	item := walletKey(project)
+	return s.create(ctx, project)
+}
+
+func (s *Store) create(ctx context.Context, wallet string) error {
+	item := walletKey(wallet)
 	item["balance"] = attr.Number(0)
 	item["pending"] = &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{}}
 	_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{
@@ -57,12 +61,13 @@ func (s *Store) CreateWallet(ctx context.Context, project string) error {
 }
 
 // Balance is what a project can spend, in credits: what is in flight has left it already. A project
-// without a wallet has 0.
+// without a wallet has 0. Of a wallet in parts it is the sum at one moment; while credits move between
+// the parts without a pause, it may be off by what moved.
 func (s *Store) Balance(ctx context.Context, project string) (int64, error) {
 	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:            &s.tables.Wallets,
 		Key:                  walletKey(project),
-		ProjectionExpression: aws.String("balance"),
+		ProjectionExpression: aws.String("balance, parts"),
 		ConsistentRead:       aws.Bool(true),
 	})
 	if err != nil {
@@ -71,11 +76,28 @@ func (s *Store) Balance(ctx context.Context, project string) (int64, error) {
 	if out.Item == nil {
 		return 0, nil
 	}
+	if parts := partsIn(out.Item); parts > 1 {
+		return s.balanceOf(ctx, project, parts)
+	}
 	return attr.NumberOf(out.Item["balance"])
 }
 
-// Wallet is what a wallet holds.
+func (s *Store) balanceOf(ctx context.Context, project string, parts int) (int64, error) {
+	const looks = 4
+	var before purse
+	for range looks {
+		now, err := s.purse(ctx, project, parts)
+		if err != nil || before.steady(now) {
+			return now.total(), err
+		}
+		before = now
+	}
+	return before.total(), nil
+}
+
+// Wallet is what a wallet holds, in all its parts.
 type Wallet struct {
+	Parts          int       // at least 1
 	Balance, Alert int64     // Alert 0: none
 	Reserved       int64     // in flight, not in Balance
 	Oldest         time.Time // when the oldest reservation in flight began; zero: none
@@ -87,26 +109,38 @@ func (s *Store) Wallet(ctx context.Context, project string) (*Wallet, error) {
 	if err != nil || item == nil {
 		return nil, err
 	}
-	var w Wallet
-	if w.Balance, err = attr.NumberOf(item["balance"]); err != nil {
-		return nil, fmt.Errorf("credit: wallet of %s: %w", project, err)
-	}
+	w := Wallet{Parts: partsIn(item)}
 	if item["alert"] != nil {
 		if w.Alert, err = attr.NumberOf(item["alert"]); err != nil {
 			return nil, fmt.Errorf("credit: wallet of %s: %w", project, err)
 		}
 	}
-	for key, value := range pendingOf(item) {
-		r, err := decodePending(project, key, value)
-		if err != nil {
+	for part := range w.Parts {
+		wallet := walletID(project, part)
+		if item, err = s.walletItem(ctx, wallet); err != nil {
 			return nil, err
+		}
+		if err := w.add(wallet, item); err != nil {
+			return nil, err
+		}
+	}
+	// Read one after another the parts may have exchanged credits meanwhile.
+	w.Balance, err = s.Balance(ctx, project)
+	return &w, err
+}
+
+func (w *Wallet) add(wallet string, item attr.Item) error {
+	for key, value := range pendingOf(item) {
+		r, err := decodePending(wallet, key, value)
+		if err != nil {
+			return err
 		}
 		w.Reserved += r.Credits
 		if at := r.Key.Time(); w.Oldest.IsZero() || at.Before(w.Oldest) {
 			w.Oldest = at
 		}
 	}
-	return &w, nil
+	return nil
 }
 
 // Grant adds credits.
@@ -131,6 +165,15 @@ func (s *Store) move(ctx context.Context, m Movement, state State) error {
 		Key: m.ID, State: state, Credits: m.Credits, Operation: m.Operation,
 		RequestID: m.RequestID, At: time.Now(), Actor: m.Actor, Reason: m.Reason, Refunds: m.Refunds,
 	}
+	err := s.post(ctx, m, entry)
+	if state == Adjustment && m.Credits < 0 && errors.Is(err, ErrOutOfRange) {
+		return s.gathered(ctx, m.Project, -m.Credits, err, func() error { return s.post(ctx, m, entry) })
+	}
+	return err
+}
+
+// post writes a movement and its entry.
+func (s *Store) post(ctx context.Context, m Movement, entry Entry) error {
 	_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
 		TransactItems: []types.TransactWriteItem{
 			{Put: &types.Put{
@@ -153,14 +196,14 @@ func (s *Store) move(ctx context.Context, m Movement, state State) error {
 		if err != nil {
 			return err
 		}
-		if stands.State != state || stands.Credits != m.Credits {
+		if stands.State != entry.State || stands.Credits != m.Credits {
 			return fmt.Errorf("%w: a %s of %d credits", ErrOtherMovement, stands.State, stands.Credits)
 		}
 		return nil // done before
 	case refusedBy(reasons[1]):
-		return walletRefused(m.Project, state, m.Credits, reasons[1])
+		return walletRefused(m.Project, entry.State, m.Credits, reasons[1])
 	}
-	return fmt.Errorf("credit: %s: %w", state, err)
+	return fmt.Errorf("credit: %s: %w", entry.State, err)
 }
 
 // credited is the update that adds credits, signed, to a wallet and keeps its balance in range.

@@ -34,7 +34,7 @@ func projectItem(p *Project) item {
 	for i, d := range p.TrialDestinations {
 		destinations[i] = attr.Text(d)
 	}
-	return item{
+	it := item{
 		"pk":                 attr.Text(p.ID),
 		"sk":                 attr.Text(sortProject),
 		"name":               attr.Text(p.Name),
@@ -46,6 +46,12 @@ func projectItem(p *Project) item {
 		"created":            instant(p.Created),
 		"version":            attr.Number(p.version),
 	}
+	if p.Parts.Count > 0 {
+		it["parts"] = attr.Number(int64(p.Parts.Count))
+		it["parts_before"] = attr.Number(int64(p.Parts.Before))
+		it["parts_since"] = instant(p.Parts.Since)
+	}
+	return it
 }
 
 func credentialItem(projectID string, c *Credential) item {
@@ -134,6 +140,9 @@ func (r *reader) project() Project {
 		Trial:   r.boolean("trial"),
 		Created: r.instant("created"),
 		version: r.number("version"),
+	}
+	if r.item["parts"] != nil {
+		p.Parts = Parts{Count: int(r.number("parts")), Before: int(r.number("parts_before")), Since: r.instant("parts_since")}
 	}
 	for _, d := range r.list("trial_destinations") {
 		one := reader{item: item{"destination": d}}

@@ -89,11 +89,33 @@ type Project struct {
 	Trial bool
 	// TrialDestinations are phone numbers in the form of NormalNumber.
 	TrialDestinations []string
+	// Parts are for a project that is too busy for one item of DynamoDB.
+	Parts Parts
 	// Created is in UTC, to the second.
 	Created time.Time
 
 	// version counts the changes of the whole record; a change is made on the version it was decided on.
 	version int64
+}
+
+// Parts is how many parts a project's wallet, the partitions of its ledger and the counter of its rate
+// limit are kept in.
+type Parts struct {
+	// Count is 0 where nothing was ever split.
+	Count int
+	// Before is what Count was until Since.
+	Before int
+	// Since is in UTC, to the second. It lies ahead when Count is set, so that every instance knows by
+	// then, and all count a window of the rate limit in the same way.
+	Since time.Time
+}
+
+// At is the number of parts at a time, or in the window that begins then: at least 1.
+func (p Parts) At(t time.Time) int {
+	if t.Before(p.Since) {
+		return max(p.Before, 1)
+	}
+	return max(p.Count, 1)
 }
 
 var numberForm = regexp.MustCompile(`^(?:0|\+94)(7\d{8})$`)

@@ -125,6 +125,30 @@ func (s *Store) SetLimit(ctx context.Context, projectID string, limit RateLimit)
 	return s.update(ctx, projectID, func(p *Project) { p.Limit = limit })
 }
 
+// partsDelay is when a change of parts takes effect: every instance has read the record anew by then,
+// and its clock may be off by half a minute.
+const partsDelay = 90 * time.Second
+
+// SetParts sets how many parts a project's wallet, ledger and counter are kept in, a while from now: see
+// Parts. The wallet must have them already. It refuses with ErrInvalid while windows of the rate limit
+// are still counted as before an earlier change.
+func (s *Store) SetParts(ctx context.Context, projectID string, count int) (Project, error) {
+	var changed Project
+	err := s.change(ctx, projectID, func(rec *Record) (item, error) {
+		p, now := rec.Project, now()
+		if end := p.Parts.Since.Add(p.Limit.Window); p.Parts.Count > 0 && now.Before(end) {
+			return nil, fmt.Errorf("the last change of parts takes effect until %s, then they can be changed again: %w", end.Format(time.RFC3339), ErrInvalid)
+		}
+		if count < 1 {
+			return nil, fmt.Errorf("%d parts: %w", count, ErrInvalid)
+		}
+		p.Parts = Parts{Count: count, Before: p.Parts.At(now), Since: now.Add(partsDelay)}
+		rec.Project, changed = p, p
+		return nil, nil
+	})
+	return changed, err
+}
+
 // SetTrial puts a project on trial or takes it off, and sets the destinations that the trial allows.
 func (s *Store) SetTrial(ctx context.Context, projectID string, trial bool, destinations []string) (Project, error) {
 	return s.update(ctx, projectID, func(p *Project) { p.Trial, p.TrialDestinations = trial, destinations })

@@ -326,3 +326,40 @@ func TestDamagedItems(t *testing.T) {
 		}
 	}
 }
+
+// TestParts: a change of parts holds from a moment on that every instance knows beforehand, and another
+// one has to wait until no window is counted as before.
+func TestParts(t *testing.T) {
+	s := newTestStore(t)
+	p := create(t, s, Project{ID: "busy"})
+	if got := p.Parts.At(time.Now()); got != 1 {
+		t.Errorf("a new project has %d parts", got)
+	}
+	before := time.Now()
+	must[Project](t)(s.SetParts(t.Context(), "busy", 16))
+	parts := load(t, s, "busy").Parts
+	if delay := parts.Since.Sub(before); delay < 88*time.Second || delay > 100*time.Second {
+		t.Errorf("takes effect after %s", delay)
+	}
+	for at, want := range map[time.Time]int{before: 1, parts.Since.Add(-time.Second): 1, parts.Since: 16, parts.Since.Add(time.Hour): 16} {
+		if got := parts.At(at); got != want {
+			t.Errorf("%d parts at %s, want %d", got, at, want)
+		}
+	}
+	if _, err := s.SetParts(t.Context(), "busy", 4); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a second change at once: %v", err)
+	}
+	must[Project](t)(s.SetPaused(t.Context(), "busy", true)) // other changes keep it
+	if got := load(t, s, "busy").Parts; got != parts {
+		t.Errorf("%+v after another change, want %+v", got, parts)
+	}
+	create(t, s, Project{ID: "none"})
+	for _, count := range []int{0, -1} {
+		if _, err := s.SetParts(t.Context(), "none", count); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%d parts: %v", count, err)
+		}
+	}
+	if _, err := s.SetParts(t.Context(), "nobody", 2); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a project that is not there: %v", err)
+	}
+}

@@ -24,16 +24,25 @@ func at(l *Limiter, now time.Time) *Limiter {
 	return l
 }
 
+func limited(id string, limit project.RateLimit, parts int) *project.Project {
+	return &project.Project{ID: id, Limit: limit, Parts: project.Parts{Count: parts}}
+}
+
 // TestNeverMore: never more than the limit in a window, over all running instances; the limit itself
 // is reached.
 func TestNeverMore(t *testing.T) {
 	for _, test := range []struct {
 		name                       string
 		instances, requests, limit int
+		parts                      int
 	}{
-		{"one instance, 20 at once", 1, 20, 5},
-		{"several instances", 6, 60, 7},
-		{"fewer than the limit", 2, 10, 20},
+		{"one instance, 20 at once", 1, 20, 5, 1},
+		{"several instances", 6, 60, 7, 1},
+		{"fewer than the limit", 2, 10, 20, 1},
+		{"in parts", 6, 120, 50, 16},
+		{"in parts, with quotas that differ", 3, 60, 41, 7},
+		{"fewer than the parts", 6, 60, 5, 64},
+		{"in parts, fewer than the limit", 2, 30, 100, 8},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			client, tables := enginetest.Client(t)
@@ -45,7 +54,7 @@ func TestNeverMore(t *testing.T) {
 			}
 			for i := range test.requests {
 				group.Go(func() error {
-					d, err := limiters[i%test.instances].Count(context.Background(), "p", "production", project.RateLimit{Requests: test.limit, Window: time.Minute})
+					d, err := limiters[i%test.instances].Count(context.Background(), limited("p", project.RateLimit{Requests: test.limit, Window: time.Minute}, test.parts), "production")
 					if d.Allowed {
 						allowed.Add(1)
 					} else if err == nil && d.RetryAfter != 59*time.Second {
@@ -90,7 +99,7 @@ func TestWindows(t *testing.T) {
 		{"next window", time.Minute, "p", "production", one, true, 0},
 		{"no request allowed", 0, "z", "production", project.RateLimit{Window: time.Minute}, false, time.Minute},
 	} {
-		got, err := at(l, noon.Add(step.at)).Count(t.Context(), step.project, step.env, step.limit)
+		got, err := at(l, noon.Add(step.at)).Count(t.Context(), limited(step.project, step.limit, 1), step.env)
 		if err != nil || got != (Decision{step.allowed, step.retryAfter}) {
 			t.Errorf("%s: %+v, %v", step.name, got, err)
 		}
@@ -104,32 +113,94 @@ func TestExhaustedIsRemembered(t *testing.T) {
 	l := at(New(client, tables.Transient), noon)
 	limit := project.RateLimit{Requests: 1, Window: time.Minute}
 	for range 2 {
-		if _, err := l.Count(t.Context(), "p", "production", limit); err != nil {
+		if _, err := l.Count(t.Context(), limited("p", limit, 1), "production"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	nowhere, cancel := context.WithCancel(t.Context())
 	cancel() // a call to the table would fail
-	if d, err := l.Count(nowhere, "p", "production", limit); err != nil || d.Allowed {
+	if d, err := l.Count(nowhere, limited("p", limit, 1), "production"); err != nil || d.Allowed {
 		t.Errorf("within the window: %+v, %v", d, err)
 	}
-	if _, err := at(l, noon.Add(time.Minute)).Count(nowhere, "p", "production", limit); err == nil {
+	if _, err := at(l, noon.Add(time.Minute)).Count(nowhere, limited("p", limit, 1), "production"); err == nil {
 		t.Error("the next window was answered from memory")
 	}
 	for range 2 {
-		if _, err := l.Count(t.Context(), "q", "production", limit); err != nil {
+		if _, err := l.Count(t.Context(), limited("q", limit, 1), "production"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(l.exhausted) != 1 {
-		t.Errorf("remembers %d windows", len(l.exhausted))
+	if len(l.seen) != 1 {
+		t.Errorf("remembers %d windows", len(l.seen))
+	}
+}
+
+// TestExhaustedParts: a window is exhausted when each of its parts is, and each is asked once for it.
+func TestExhaustedParts(t *testing.T) {
+	client, tables := enginetest.Client(t)
+	l := at(New(client, tables.Transient), noon)
+	p := limited("p", project.RateLimit{Requests: 20, Window: time.Minute}, 4)
+	for i := range 20 {
+		if _, exhausted := l.Exhausted(p, "production"); exhausted {
+			t.Errorf("exhausted after %d requests", i)
+		}
+		if d, err := l.Count(t.Context(), p, "production"); err != nil || !d.Allowed {
+			t.Errorf("request %d: %+v, %v", i, d, err)
+		}
+	}
+	if d, err := l.Count(t.Context(), p, "production"); err != nil || d.Allowed {
+		t.Errorf("beyond the limit: %+v, %v", d, err)
+	}
+	if d, exhausted := l.Exhausted(p, "production"); !exhausted || d.RetryAfter != time.Minute {
+		t.Errorf("not remembered: %+v", d)
+	}
+	if d, err := at(l, noon.Add(time.Minute)).Count(t.Context(), p, "production"); err != nil || !d.Allowed {
+		t.Errorf("the next window: %+v, %v", d, err)
+	}
+}
+
+// TestChangeOfParts: instances that know of a change of parts and such that do not, yet, count a window
+// in the same way, since the change holds for windows that begin after all know.
+func TestChangeOfParts(t *testing.T) {
+	client, tables := enginetest.Client(t)
+	limit := project.RateLimit{Requests: 30, Window: time.Minute}
+	since := noon.Add(90 * time.Second)
+	for _, test := range []struct {
+		name          string
+		before, count int
+	}{{"more", 1, 8}, {"fewer", 8, 2}, {"one again", 8, 1}} {
+		known, unknown := limited(test.name, limit, test.count), limited(test.name, limit, test.before)
+		known.Parts = project.Parts{Count: test.count, Before: test.before, Since: since}
+		for window, records := range map[time.Duration][]*project.Project{
+			0:               {unknown, known}, // under way when the operator asks
+			time.Minute:     {unknown, known}, // begins before, and the change falls into it
+			2 * time.Minute: {known},          // all know by now
+		} {
+			allowed := 0
+			var limiters []*Limiter
+			for range 4 {
+				limiters = append(limiters, at(New(client, tables.Transient), noon.Add(window+50*time.Second)))
+			}
+			for i := range 60 {
+				d, err := limiters[i%4].Count(t.Context(), records[i%len(records)], "production")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d.Allowed {
+					allowed++
+				}
+			}
+			if allowed != limit.Requests {
+				t.Errorf("%s, window at %s: %d allowed, want %d", test.name, window, allowed, limit.Requests)
+			}
+		}
 	}
 }
 
 // TestExpires: the item is deleted by time to live, after its window.
 func TestExpires(t *testing.T) {
 	client, tables := enginetest.Client(t)
-	if _, err := at(New(client, tables.Transient), noon).Count(t.Context(), "p", "production", project.RateLimit{Requests: 1, Window: time.Minute}); err != nil {
+	if _, err := at(New(client, tables.Transient), noon).Count(t.Context(), limited("p", project.RateLimit{Requests: 1, Window: time.Minute}, 1), "production"); err != nil {
 		t.Fatal(err)
 	}
 	out, err := client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &tables.Transient})

@@ -1,0 +1,284 @@
+package credit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"svcapi/shared/credit"
+)
+
+// newParts gives a store with a project "p" of that balance in so many parts.
+func newParts(t testing.TB, parts int, balance int64) *credit.Store {
+	t.Helper()
+	store := newStore(t, balance)
+	if err := store.Split(t.Context(), "p", parts); err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+func inParts(parts int, credits int64, id string) *credit.Reservation {
+	return &credit.Reservation{
+		Project: "p", Parts: parts, Key: credit.NewKey(time.Now(), id), Credits: credits,
+		Operation: credit.Barcode, Environment: "production", RequestID: id,
+	}
+}
+
+// wantSound: the ledger explains what every part holds.
+func wantSound(t testing.TB, store *credit.Store) {
+	t.Helper()
+	verified, err := store.Verify(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, finding := range verified.Findings {
+		if finding.Damage != credit.Unexplained { // the grant of these tests gives no reason
+			t.Errorf("%+v", finding)
+		}
+	}
+}
+
+// TestExactInParts: a wallet in parts pays for exactly as many requests as its total can, whatever the
+// parts hold: no request is refused while the total suffices, none is paid beyond it.
+func TestExactInParts(t *testing.T) {
+	for _, test := range []struct {
+		parts    int
+		balance  int64
+		price    int64
+		requests int
+	}{
+		{2, 100 * 100, 100, 150},
+		{16, 100*100 + 99, 100, 150}, // what is left over buys nothing
+		{16, 50 * 700, 700, 100},     // more than an even share at the end
+		{64, 10 * 100, 100, 40},      // fewer requests than parts
+		{64, 99, 100, 20},
+	} {
+		t.Run(fmt.Sprintf("%d credits in %d parts", test.balance, test.parts), func(t *testing.T) {
+			store := newParts(t, test.parts, test.balance)
+			var paid, refused atomic.Int64
+			var group errgroup.Group
+			group.SetLimit(24)
+			for i := range test.requests {
+				group.Go(func() error {
+					r := inParts(test.parts, test.price, fmt.Sprint(i))
+					err := store.Reserve(context.Background(), r)
+					if errors.Is(err, credit.ErrInsufficientCredits) {
+						refused.Add(1)
+						return nil
+					}
+					if err == nil {
+						err = store.Capture(context.Background(), r, credit.Outcome{})
+						store.Remove(context.Background(), r)
+						paid.Add(1)
+					}
+					return err
+				})
+			}
+			if err := group.Wait(); err != nil {
+				t.Fatal(err)
+			}
+			can := min(test.balance/test.price, int64(test.requests))
+			if paid.Load() != can || refused.Load() != int64(test.requests)-can {
+				t.Errorf("%d paid, %d refused; want %d paid", paid.Load(), refused.Load(), can)
+			}
+			wantBalance(t, store, test.balance-can*test.price)
+			wantSound(t, store)
+		})
+	}
+}
+
+// TestSplit: parts are made once, kept when fewer are wanted, and only of a wallet that is there.
+func TestSplit(t *testing.T) {
+	store := newStore(t, 1000)
+	for _, step := range []struct{ split, want int }{{1, 1}, {4, 4}, {4, 4}, {2, 4}, {1, 4}, {64, 64}} {
+		if err := store.Split(t.Context(), "p", step.split); err != nil {
+			t.Fatal(err)
+		}
+		wallet, err := store.Wallet(t.Context(), "p")
+		if err != nil || wallet.Parts != step.want || wallet.Balance != 1000 {
+			t.Errorf("after %d: %+v, %v; want %d parts", step.split, wallet, err, step.want)
+		}
+	}
+	for _, parts := range []int{0, -1, 65} {
+		if err := store.Split(t.Context(), "p", parts); err == nil {
+			t.Errorf("%d parts were made", parts)
+		}
+	}
+	if err := store.Split(t.Context(), "nobody", 2); !errors.Is(err, credit.ErrNoWallet) {
+		t.Errorf("a project without a wallet: %v", err)
+	}
+}
+
+// TestOldRecord: an instance whose record is from before the change, in either direction, still spends
+// all of the wallet.
+func TestOldRecord(t *testing.T) {
+	for _, test := range []struct {
+		name                string
+		parts, before, then int
+	}{
+		{"split after the record was read", 8, 8, 1},
+		{"parts given up", 8, 8, 2},
+		{"more parts than the record says", 8, 2, 8},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			store := newParts(t, test.parts, 1000)
+			for i := range 80 { // spreads the credits over the parts that were used before
+				r := inParts(test.before, 10, fmt.Sprint(test.before, "-", i))
+				if err := store.Reserve(t.Context(), r); err != nil {
+					t.Fatal(err)
+				}
+				if err := store.Release(t.Context(), r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := store.Reserve(t.Context(), inParts(test.then, 1000, "all")); err != nil {
+				t.Error(err)
+			}
+			wantBalance(t, store, 0)
+		})
+	}
+}
+
+// TestEvenShares: a part that lacks credits gets an even share, so that the next requests find them.
+func TestEvenShares(t *testing.T) {
+	store := newParts(t, 4, 4000)
+	for i := range 40 {
+		r := inParts(4, 10, fmt.Sprint(i))
+		if err := store.Reserve(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Capture(t.Context(), r, credit.Outcome{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	perPart := map[int]int{}
+	err := store.InFlight(t.Context(), func(r *credit.Reservation, err error) error {
+		perPart[r.Part]++
+		return err
+	}, nil)
+	if err != nil || len(perPart) != 4 {
+		t.Errorf("reservations per part %v, %v", perPart, err)
+	}
+	wantBalance(t, store, 3600)
+	wantSound(t, store)
+}
+
+// TestOperatorsInParts: what an operator does with the money of a project counts for all parts: lists,
+// refunds, resolutions, adjustments and the alert.
+func TestOperatorsInParts(t *testing.T) {
+	ctx := t.Context()
+	store := newParts(t, 8, 8000)
+	var charges []credit.Key
+	for i := range 16 {
+		r := inParts(8, 100, fmt.Sprint(i))
+		r.Irrevocable = true
+		if err := errors.Join(store.Reserve(ctx, r), store.Mark(ctx, r), store.Capture(ctx, r, credit.Outcome{Uncertain: i < 8})); err != nil {
+			t.Fatal(err)
+		}
+		store.Remove(ctx, r)
+		charges = append(charges, r.Key)
+	}
+	uncertain, err := store.Uncertain(ctx, "p")
+	if err != nil || len(uncertain) != 8 {
+		t.Errorf("%d uncertain, %v", len(uncertain), err)
+	}
+	entries, err := store.Entries(ctx, "p", charges[0].Day())
+	if err != nil || len(entries) != 16 {
+		t.Errorf("%d entries, %v", len(entries), err)
+	}
+	for i, e := range entries {
+		if e.Key != charges[i] {
+			t.Errorf("entry %d is %s, want %s: the day reads in order", i, e.Key, charges[i])
+		}
+	}
+	for i, verdict := range []credit.Verdict{credit.Confirmed, credit.GivenBack} {
+		for range 2 { // it may be repeated
+			if _, err := store.Resolve(ctx, "p", charges[i], credit.Resolution{Verdict: verdict, Reason: "asked the vendor", Actor: "operator"}); err != nil {
+				t.Errorf("%s: %v", verdict, err)
+			}
+		}
+	}
+	for range 2 {
+		if _, err := store.RefundCharge(ctx, "p", charges[9], "a complaint", "operator"); err != nil {
+			t.Error(err)
+		}
+	}
+	wantBalance(t, store, 8000-14*100)
+
+	adjust := func(credits int64, id string) error {
+		return store.Adjust(ctx, credit.Movement{Project: "p", ID: credit.NewKey(time.Now(), id), Credits: credits, Actor: "operator", Reason: "moved"})
+	}
+	if err := adjust(-6600, "beyond the first part"); err != nil {
+		t.Error(err)
+	}
+	wantBalance(t, store, 0)
+	if err := adjust(-1, "beyond all"); !errors.Is(err, credit.ErrOutOfRange) {
+		t.Errorf("below 0: %v", err)
+	}
+	if err := adjust(50, "back"); err != nil {
+		t.Error(err)
+	}
+
+	low := func() (lows []credit.Low) {
+		t.Helper()
+		err := store.InFlight(ctx, func(*credit.Reservation, error) error { return nil }, func(l credit.Low) { lows = append(lows, l) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lows
+	}
+	for alert, want := range map[int64]int{50: 0, 51: 1} {
+		if err := store.SetAlert(ctx, "p", alert); err != nil {
+			t.Fatal(err)
+		}
+		if got := low(); len(got) != want || want == 1 && got[0] != (credit.Low{Project: "p", Balance: 50, Alert: 51}) {
+			t.Errorf("alert at %d: %v", alert, got)
+		}
+	}
+	wantSound(t, store)
+}
+
+// TestSettleInParts: what dead requests left in any part is settled as in a whole wallet.
+func TestSettleInParts(t *testing.T) {
+	ctx := t.Context()
+	store := newParts(t, 8, 8000)
+	for i := range 24 {
+		r := inParts(8, 100, fmt.Sprint(i))
+		r.Irrevocable = i%3 == 2
+		err := store.Reserve(ctx, r)
+		switch i % 3 {
+		case 1:
+			err = errors.Join(err, store.Capture(ctx, r, credit.Outcome{}))
+		case 2:
+			err = errors.Join(err, store.Mark(ctx, r))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	did := map[credit.Settled]int{}
+	for range 2 {
+		err := store.InFlight(ctx, func(r *credit.Reservation, err error) error {
+			if err != nil {
+				return err
+			}
+			settled, err := store.Settle(ctx, r, false)
+			did[settled]++
+			return err
+		}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if did[credit.SettledReleased] != 8 || did[credit.SettledRemoved] != 8 || did[credit.SettledUncertain] != 8 {
+		t.Errorf("settled %v", did)
+	}
+	wantBalance(t, store, 8000-16*100)
+	wantSound(t, store)
+}
