@@ -275,7 +275,7 @@ func TestWallet(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, 100)
 	now := time.Now()
-	want := credit.Wallet{Balance: 100}
+	want := credit.Wallet{Parts: 1, Balance: 100}
 	check := func() {
 		t.Helper()
 		got, err := store.Wallet(t.Context(), "p")
@@ -397,7 +397,7 @@ func TestInFlightInOrder(t *testing.T) {
 func TestVerifyEdges(t *testing.T) {
 	t.Parallel()
 	text, now := attr.Text, time.Now()
-	old, young := credit.NewKey(now.Add(-31*time.Minute), "old"), credit.NewKey(now.Add(-29*time.Minute), "young")
+	old, young := credit.NewKey(now.Add(-31*time.Minute), "old"), credit.NewKey(now.Add(-20*time.Minute), "young")
 	item := func(project string, key credit.Key, state credit.State, credits int64, more attr.Item) attr.Item {
 		made := attr.Item{
 			"pk": text(project + "#" + key.Day()), "sk": text(string(key)), "st": text(string(state)), "cr": attr.Number(credits),
