@@ -5,7 +5,7 @@ SHELL := /bin/bash -o pipefail
 
 LOCAL := .local/bin/local
 
-.PHONY: help run invoke build lists test acceptance test-api bench
+.PHONY: help run invoke build lists test acceptance test-api bench bench-project
 
 help: ## this list
 	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,10 @@ bench: ## cold start, size and throughput beside a hello function's; look-ups be
 	@go run ./acceptance/bench
 	go test -run '^$$' -bench . ./functions/security/disposable
 	go test -run '^$$' -bench '^BenchmarkLookups$$' ./acceptance
+
+bench-project: ## paid requests a second of one project, by a model of DynamoDB; PARTS=16 of the project, SEED=1, CASES=barcode_0s$$
+	go test -count=1 -timeout 2h -v -run '^TestCeiling$$$(addprefix /,$(CASES))' ./acceptance/ceiling \
+		-search -parts $(or $(PARTS),1) -seed $(or $(SEED),1)
 
 ## Check: everything that needs no running stack
 
@@ -137,3 +141,4 @@ build-%Function:
 include functions/barcode/barcode.mk
 include functions/pdf/pdf.mk
 include mutation/mutation.mk
+include load/load.mk

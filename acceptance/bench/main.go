@@ -21,14 +21,13 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"svcapi/acceptance/anchor"
 	"svcapi/local/build"
 	"svcapi/local/demo"
 	"svcapi/local/engine"
-	"svcapi/local/gateway"
 	"svcapi/local/lambda"
 	"svcapi/local/stack"
 	"svcapi/local/template"
-	"svcapi/local/workdir"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
 )
@@ -57,7 +56,7 @@ func main() {
 type bench struct {
 	stack *stack.Stack
 	dir   string // for logs and the hello function
-	hello template.Function
+	hello *anchor.Hello
 	sms   template.Function
 	paths map[string]string // binaries by logical ID
 }
@@ -84,29 +83,27 @@ func run(ctx context.Context, out io.Writer) (err error) {
 }
 
 func (b *bench) build(ctx context.Context) error {
-	root, err := workdir.Root()
-	if err != nil {
-		return err
-	}
 	sms, ok := b.stack.Template.Function("sms")
 	if !ok {
 		return errors.New("the template has no function sms")
 	}
-	b.sms, b.hello = sms, sms
-	b.hello.LogicalID, b.hello.Folder, b.hello.Environment, b.hello.Schedules = "HelloFunction", "hello", nil, nil
-	b.paths, err = build.Functions(ctx, []template.Function{sms})
-	if err != nil {
+	b.sms = sms
+	var err error
+	if b.paths, err = build.Functions(ctx, []template.Function{sms}); err != nil {
 		return err
 	}
-	b.paths[b.hello.LogicalID] = filepath.Join(b.dir, "hello")
-	return build.Package(ctx, root, "./acceptance/bench/hello", b.paths[b.hello.LogicalID])
+	if b.hello, err = anchor.Build(ctx, b.stack.Template, b.dir); err != nil {
+		return err
+	}
+	b.paths[b.hello.Function.LogicalID] = b.hello.Binary
+	return nil
 }
 
 // processes prints binary sizes, and the time from a process's start to its first request for an event.
 func (b *bench) processes(ctx context.Context, out io.Writer) error {
 	starts := map[string][]time.Duration{}
 	for range coldStarts {
-		for _, f := range []template.Function{b.hello, b.sms} {
+		for _, f := range []template.Function{b.hello.Function, b.sms} {
 			took, err := b.start(ctx, f)
 			if err != nil {
 				return err
@@ -116,15 +113,15 @@ func (b *bench) processes(ctx context.Context, out io.Writer) error {
 	}
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "\tbinary\tto first /next, median\tbest\tratio of medians\t")
-	base := quantile(starts[b.hello.LogicalID], 0.5)
-	for _, f := range []template.Function{b.hello, b.sms} {
+	base := quantile(starts[b.hello.Function.LogicalID], 0.5)
+	for _, f := range []template.Function{b.hello.Function, b.sms} {
 		info, err := os.Stat(b.paths[f.LogicalID])
 		if err != nil {
 			return err
 		}
 		median := quantile(starts[f.LogicalID], 0.5)
 		fmt.Fprintf(t, "%s\t%.1f MB\t%s\t%s\t%.2f%s\t\n", f.Folder, float64(info.Size())/(1<<20), ms(median), ms(quantile(starts[f.LogicalID], 0)),
-			ratio(median, base), verdict(f.LogicalID == b.hello.LogicalID || ratio(median, base) <= mostRatio && info.Size() <= mostBytes))
+			ratio(median, base), verdict(f.LogicalID == b.hello.Function.LogicalID || ratio(median, base) <= mostRatio && info.Size() <= mostBytes))
 	}
 	fmt.Fprintf(t, "goal, at most\t%d.0 MB\t\t\t%.2f\t\n\n", mostBytes>>20, mostRatio)
 	return t.Flush()
@@ -156,21 +153,7 @@ func (b *bench) start(ctx context.Context, f template.Function) (time.Duration, 
 
 // requests prints what goes through gateway, function, DynamoDB Local and sandbox, with so many clients at once.
 func (b *bench) requests(ctx context.Context, out io.Writer) (err error) {
-	host, err := lambda.NewHost(lambda.Options{LogDir: b.dir, Concurrency: clients})
-	if err != nil {
-		return err
-	}
-	defer host.Close()
-	if err := host.Add(b.hello, b.paths[b.hello.LogicalID]); err != nil {
-		return err
-	}
-	api := *b.stack.Template
-	api.Functions = []template.Function{b.hello}
-	handler, err := gateway.New(&api, host, io.Discard)
-	if err != nil {
-		return err
-	}
-	server, err := gateway.Serve("127.0.0.1:0", handler)
+	server, err := b.hello.Serve(lambda.Options{LogDir: b.dir, Concurrency: clients})
 	if err != nil {
 		return err
 	}
@@ -184,7 +167,7 @@ func (b *bench) requests(ctx context.Context, out io.Writer) (err error) {
 	fmt.Fprintf(t, "%d clients\tper second\tratio\tp50\tratio\tp99\tratio\t\n", clients)
 	var base figures
 	for _, kind := range []struct{ name, url, project, body string }{
-		{"hello", server.URL + "/api/v1/sms/balance", "managed", "{}"},
+		{"hello", server.URL, "managed", "{}"},
 		{"balance, Managed", b.stack.BaseURL + "/sms/balance", "managed", "{}"},
 		{"send, BYOK", b.stack.BaseURL + "/sms/send", "byok", send},
 		{"send, Managed", b.stack.BaseURL + "/sms/send", "managed", send},

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"svcapi/local/gateway"
 	"svcapi/local/lambda"
@@ -94,11 +95,17 @@ func TestMain(m *testing.M) {
 // start gives the root URL of the stack above, and its access log.
 func start(t *testing.T) (string, *logBuffer) {
 	t.Helper()
-	loaded, err := template.Parse([]byte(stack), nil)
+	return serve(t, stack, lambda.Options{})
+}
+
+func serve(t *testing.T, text string, options lambda.Options) (string, *logBuffer) {
+	t.Helper()
+	loaded, err := template.Parse([]byte(text), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	host, err := lambda.NewHost(lambda.Options{LogDir: t.TempDir()})
+	options.LogDir = t.TempDir()
+	host, err := lambda.NewHost(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,6 +357,66 @@ func TestOwnAnswers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestThrottle checks that a route lets its burst through and then its rate, whatever is asked of the others.
+func TestThrottle(t *testing.T) {
+	text := strings.Replace(stack, "      GatewayResponses:", `      MethodSettings: [{ResourcePath: /*, HttpMethod: '*', ThrottlingRateLimit: 2, ThrottlingBurstLimit: 5}]
+      GatewayResponses:
+        THROTTLED:
+          StatusCode: '429'
+          ResponseParameters: {Headers: {X-SVC-Request-ID: context.requestId, Retry-After: "'1'"}}
+          ResponseTemplates: {application/json: '{"code":"slow down","id":"$context.requestId"}'}`, 1)
+	url, log := serve(t, text, lambda.Options{})
+	ask := func(target string) int {
+		response, text := send(t, url, "POST", target, strings.NewReader(strings.Repeat("x", 1<<20)), "X-Probe", `{"do":"answer","answer":{"statusCode":200}}`)
+		if id := response.Header.Get("X-SVC-Request-ID"); response.StatusCode == http.StatusTooManyRequests &&
+			(response.Header.Get("Retry-After") != "1" || text != `{"code":"slow down","id":"`+id+`"}` || !strings.Contains(log.String(), id)) {
+			t.Errorf("throttled: %v %s", response.Header, text)
+		}
+		return response.StatusCode
+	}
+	began := time.Now()
+	passed := 0
+	for range 50 {
+		if ask("/api/v1/echo") == http.StatusOK {
+			passed++
+		}
+	}
+	if most := 5 + int(2*time.Since(began).Seconds()) + 1; passed < 5 || passed > most {
+		t.Errorf("%d passed in %s, want 5 and 2 a second", passed, time.Since(began))
+	}
+	if got := ask("/rest/other"); got != http.StatusOK {
+		t.Errorf("another route: %d", got)
+	}
+	for began = time.Now(); ask("/api/v1/echo") != http.StatusOK; {
+		if time.Since(began) > 5*time.Second {
+			t.Fatal("it lets nothing through any more")
+		}
+	}
+}
+
+// TestNoConcurrencyLeft checks that an event for which the account has no room is refused at once: with a 500, as AWS
+// refuses it, though it is Lambda's 429.
+func TestNoConcurrencyLeft(t *testing.T) {
+	url, log := serve(t, stack, lambda.Options{Account: 2})
+	var running sync.WaitGroup
+	for range 2 {
+		running.Go(func() {
+			if response, text := send(t, url, "POST", "/api/v1/echo", nil, "X-Probe", `{"do":"sleep","n":1000}`); response.StatusCode != http.StatusInternalServerError {
+				t.Errorf("%d %s", response.StatusCode, text) // it gives no proxy answer
+			}
+		})
+	}
+	time.Sleep(300 * time.Millisecond)
+	began := time.Now()
+	response, text := send(t, url, "POST", "/rest/other", nil)
+	if took := time.Since(began); response.StatusCode != http.StatusInternalServerError || took > 500*time.Millisecond ||
+		text != `{"code":"internal_error","id":"`+response.Header.Get("X-SVC-Request-ID")+`"}` || !strings.Contains(log.String(), "no concurrency is left") {
+		t.Errorf("%d %s after %s", response.StatusCode, text, took)
+	}
+	running.Wait()
+	event(t, url, "POST", "/rest/other", nil)
 }
 
 // TestRefusedByTheServer checks that what cannot be parsed as a request gets the gateway's answer too.

@@ -45,7 +45,7 @@ func New(t *template.Template, host *lambda.Host, accessLog io.Writer) (*Handler
 	h := &Handler{api: t.API, responses: responses, host: host, accessLog: accessLog}
 	for _, function := range t.Functions {
 		for _, r := range function.Routes {
-			h.routes = append(h.routes, newRoute(function.LogicalID, r))
+			h.routes = append(h.routes, newRoute(function.LogicalID, r, t.API.Throttle))
 		}
 	}
 	return h, nil
@@ -95,6 +95,9 @@ func (h *Handler) answer(x *exchange, w http.ResponseWriter) *answer {
 		return h.own(x, "BAD_REQUEST_BODY", "body could not be read")
 	}
 	x.body = body
+	if !x.route.bucket.Allow() {
+		return h.own(x, "THROTTLED", "over the stage's rate")
+	}
 	event, err := json.Marshal(newEvent(x))
 	if err != nil {
 		return h.own(x, "DEFAULT_5XX", err.Error())
@@ -109,6 +112,8 @@ func (h *Handler) answer(x *exchange, w http.ResponseWriter) *answer {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return h.own(x, "INTEGRATION_TIMEOUT", "the function did not answer in time")
+	case errors.Is(err, lambda.ErrThrottled):
+		return h.own(x, "DEFAULT_5XX", err.Error()) // a 500, though it is Lambda's 429
 	case err != nil:
 		return h.own(x, "INTEGRATION_FAILURE", err.Error())
 	case result.FunctionError != "":

@@ -24,6 +24,7 @@ var types = map[string]struct {
 	"BAD_REQUEST_BODY":             {http.StatusBadRequest, "DEFAULT_4XX", "Invalid request body"},
 	"INVALID_SIGNATURE":            {http.StatusForbidden, "DEFAULT_4XX", "Invalid signature"},
 	"MISSING_AUTHENTICATION_TOKEN": {http.StatusForbidden, "DEFAULT_4XX", "Missing Authentication Token"},
+	"THROTTLED":                    {http.StatusTooManyRequests, "DEFAULT_4XX", "Too Many Requests"},
 	"REQUEST_TOO_LARGE":            {http.StatusRequestEntityTooLarge, "DEFAULT_4XX", "Request Too Long"},
 	"INTEGRATION_FAILURE":          {http.StatusGatewayTimeout, "DEFAULT_5XX", "Internal server error"},
 	"INTEGRATION_TIMEOUT":          {http.StatusGatewayTimeout, "DEFAULT_5XX", "Endpoint request timed out"},

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"svcapi/local/template"
 )
 
@@ -15,10 +17,15 @@ type route struct {
 	segments []string
 	timeout  time.Duration
 	stream   bool
+	bucket   *rate.Limiter // the stage's throttle: a token bucket, as API Gateway's
 }
 
-func newRoute(function string, r template.Route) route {
-	return route{function, r.Method, r.Path, strings.Split(r.Path, "/"), r.Timeout, r.TransferMode == "RESPONSE_STREAM"}
+func newRoute(function string, r template.Route, throttle template.Throttle) route {
+	bucket := rate.NewLimiter(rate.Inf, 0)
+	if throttle != (template.Throttle{}) {
+		bucket = rate.NewLimiter(rate.Limit(throttle.PerSecond), throttle.Burst)
+	}
+	return route{function, r.Method, r.Path, strings.Split(r.Path, "/"), r.Timeout, r.TransferMode == "RESPONSE_STREAM", bucket}
 }
 
 // sentPath is the path as the client sent it. net/http decodes what it parses, so this reads the request line.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -25,11 +26,15 @@ const (
 
 	initTimeout        = 10 * time.Second // Lambda's for init, on demand
 	defaultConcurrency = 10
+	defaultAccount     = 1000 // an account's concurrency, unless AWS raised it
 )
 
 var (
 	// ErrNoneFree means that no process of the function became free in time.
 	ErrNoneFree = errors.New("every process of the function is busy")
+	// ErrThrottled means that the account, or what the function reserves of it, has no room for one more event at once.
+	// Lambda calls it TooManyRequestsException.
+	ErrThrottled = errors.New("no concurrency is left for the function")
 	// ErrClosed means that the host has ended.
 	ErrClosed = errors.New("the Lambda host has ended")
 )
@@ -41,6 +46,7 @@ var extra = regexp.MustCompile(`^(AWS_ENDPOINT_URL(_[A-Z_]+)?|SVC_LOCAL|CHROMIUM
 type Options struct {
 	LogDir      string            // one file per function, <folder>.log; required
 	Concurrency int               // most processes per function; default 10
+	Account     int               // most events at once over all functions; one more is refused; default 1,000, as in a new account
 	Environment map[string]string // AWS_ENDPOINT_URL*, SVC_LOCAL, CHROMIUM, SVC_TEST_PUBLIC_NETS, SVC_TEST_CA; beats the template's
 }
 
@@ -50,8 +56,22 @@ type Host struct {
 
 	mu     sync.Mutex
 	pools  map[string]*pool // by logical ID
+	room   room             // of the functions without a reservation
 	closed bool
 }
+
+// room counts the events that may begin yet.
+type room struct{ atomic.Int64 }
+
+func (r *room) take() bool {
+	if r.Add(-1) >= 0 {
+		return true
+	}
+	r.give()
+	return false
+}
+
+func (r *room) give() { r.Add(1) }
 
 // Result is what became of an event.
 type Result struct {
@@ -74,10 +94,15 @@ func NewHost(options Options) (*Host, error) {
 	if options.Concurrency <= 0 {
 		options.Concurrency = defaultConcurrency
 	}
+	if options.Account <= 0 {
+		options.Account = defaultAccount
+	}
 	if err := os.MkdirAll(options.LogDir, 0o755); err != nil {
 		return nil, err
 	}
-	return &Host{options: options, pools: map[string]*pool{}}, nil
+	h := &Host{options: options, pools: map[string]*pool{}}
+	h.room.Store(int64(options.Account))
+	return h, nil
 }
 
 // Add gives the host a function and its binary. No process is started before its first event.
@@ -99,16 +124,23 @@ func (h *Host) Add(function template.Function, bootstrap string) error {
 	if _, ok := h.pools[function.LogicalID]; ok || h.closed {
 		return errors.Join(fmt.Errorf("function %s cannot be added now", function.LogicalID), log.Close())
 	}
+	places := &h.room
+	if reserved := int64(function.Reserved); reserved > 0 {
+		places = &room{}
+		places.Store(reserved)
+		h.room.Add(-reserved)
+	}
 	h.pools[function.LogicalID] = &pool{
-		function: function, binary: binary, log: log, limit: h.options.Concurrency,
+		function: function, binary: binary, log: log, limit: h.options.Concurrency, room: places,
 		environment: environment(function, binary, h.options.Environment),
 		instances:   map[*instance]bool{},
 	}
 	return nil
 }
 
-// Invoke runs one event through a function, by its logical ID, and waits for the answer. An event waits for a free
-// process while ctx lasts. An event that runs goes on to its end when ctx ends, as in Lambda.
+// Invoke runs one event through a function, by its logical ID, and waits for the answer. Where the account has room for
+// more events than this machine runs processes, an event waits for a free process while ctx lasts. An event that runs
+// goes on to its end when ctx ends, as in Lambda.
 func (h *Host) Invoke(ctx context.Context, function string, payload []byte) (Result, error) {
 	h.mu.Lock()
 	pool, ok := h.pools[function]
@@ -120,7 +152,11 @@ func (h *Host) Invoke(ctx context.Context, function string, payload []byte) (Res
 	if !ok {
 		return Result{}, fmt.Errorf("there is no function %s", function)
 	}
+	if !pool.room.take() {
+		return Result{}, ErrThrottled
+	}
 	e := &event{id: uuid.NewString(), payload: payload, done: make(chan outcome, 1)}
+	e.leave = sync.OnceFunc(pool.room.give)
 	pool.submit(e)
 	select {
 	case o := <-e.done:
@@ -128,6 +164,7 @@ func (h *Host) Invoke(ctx context.Context, function string, payload []byte) (Res
 		return o.result, o.err
 	case <-ctx.Done():
 		if pool.withdraw(e) {
+			e.leave()
 			return Result{RequestID: e.id}, ErrNoneFree
 		}
 		return Result{RequestID: e.id}, ctx.Err()

@@ -181,6 +181,69 @@ func TestConcurrency(t *testing.T) {
 	}
 }
 
+// TestAccount checks that functions share the account's concurrency, that one more event is refused at once, and that a
+// reservation is a function's own.
+func TestAccount(t *testing.T) {
+	host, err := lambda.NewHost(lambda.Options{LogDir: t.TempDir(), Account: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(host.Close)
+	for id, reserved := range map[string]int{"A": 0, "B": 0, "Reserves": 1} {
+		f := template.Function{LogicalID: id, Folder: id, Handler: "bootstrap", Timeout: time.Second, Reserved: reserved}
+		if err := host.Add(f, bootstrap); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask := func(id, what string) error {
+		_, err := host.Invoke(context.Background(), id, []byte(what))
+		return err
+	}
+	// However an event ends, its place is free again.
+	for _, ending := range []string{`{"do":"state"}`, `{"do":"error"}`, `{"do":"exit","n":3}`, `{"do":"sleep","n":60000}`} {
+		var running sync.WaitGroup
+		for _, id := range []string{"A", "B", "Reserves"} {
+			running.Go(func() {
+				if err := errors.Join(ask(id, `{"do":"sleep","n":300}`), ask(id, ending)); err != nil {
+					t.Errorf("%s %s: %v", id, ending, err)
+				}
+			})
+		}
+		time.Sleep(150 * time.Millisecond)
+		for _, id := range []string{"A", "B", "Reserves"} {
+			began := time.Now()
+			if err := ask(id, `{}`); !errors.Is(err, lambda.ErrThrottled) || time.Since(began) > 100*time.Millisecond {
+				t.Errorf("one more for %s: %v after %s", id, err, time.Since(began))
+			}
+		}
+		running.Wait()
+	}
+	// Nor does an event keep one that waited in vain: there are more places than processes.
+	narrow, err := lambda.NewHost(lambda.Options{LogDir: t.TempDir(), Account: 2, Concurrency: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(narrow.Close)
+	if err := narrow.Add(template.Function{LogicalID: "A", Folder: "a", Handler: "bootstrap", Timeout: 5 * time.Second}, bootstrap); err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	running.Go(func() {
+		if _, err := narrow.Invoke(context.Background(), "A", []byte(`{"do":"sleep","n":1000}`)); err != nil {
+			t.Error(err)
+		}
+	})
+	time.Sleep(100 * time.Millisecond)
+	for range 3 {
+		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+		if _, err := narrow.Invoke(ctx, "A", []byte(`{}`)); !errors.Is(err, lambda.ErrNoneFree) {
+			t.Errorf("it waits for a process: %v", err)
+		}
+		cancel()
+	}
+	running.Wait()
+}
+
 // TestFailures checks how an event ends when its function fails, dies or takes too long, and that the next one works.
 func TestFailures(t *testing.T) {
 	host, log := start(t, 1, func(f *template.Function) { f.Timeout = 500 * time.Millisecond })

@@ -17,6 +17,7 @@ type event struct {
 	id      string
 	payload []byte
 	done    chan outcome // takes the first outcome; later ones are dropped
+	leave   func()       // gives its place in the account's concurrency back, once
 }
 
 type outcome struct {
@@ -25,6 +26,7 @@ type outcome struct {
 }
 
 func (e *event) finish(o outcome) {
+	e.leave()
 	select {
 	case e.done <- o:
 	default:
@@ -42,7 +44,8 @@ type pool struct {
 	function    template.Function
 	binary      string
 	environment []string
-	limit       int
+	limit       int   // processes
+	room        *room // events at once, often together with other functions
 
 	mu        sync.Mutex
 	log       *os.File

@@ -45,6 +45,9 @@ var laptop = map[string]string{
 	"Stage":                "local",
 	"VendorTimeoutSeconds": "4",
 	"SettleAfterSeconds":   "10",
+	// One user is all projects here: what a new AWS account permits.
+	"ApiRequestsPerSecond": "10000",
+	"ApiBurst":             "5000",
 }
 
 // Options of Start. The zero value is a stack on a free port that leaves no demo file.
@@ -57,6 +60,7 @@ type Options struct {
 	Parameters  map[string]string // of the template, beside those of a laptop
 	Environment map[string]string // of the functions, beside the template's: what lambda.Options permits
 	Concurrency int               // most processes per function; default lambda's
+	Account     int               // most events at once over all functions; default lambda's
 	// Through gives the functions another way to an AWS service than its URL, by the variable that names it
 	// (AWS_ENDPOINT_URL_DYNAMODB), such as one that records their calls. Default: the URL itself.
 	Through func(variable, url string) (string, error)
@@ -295,7 +299,7 @@ func (s *Stack) serve(ctx context.Context, options *Options) error {
 	}
 	maps.Copy(environment, browser)
 	maps.Copy(environment, options.Environment)
-	host, err := lambda.NewHost(lambda.Options{LogDir: s.LogDir, Concurrency: options.Concurrency, Environment: environment})
+	host, err := lambda.NewHost(lambda.Options{LogDir: s.LogDir, Concurrency: options.Concurrency, Account: options.Account, Environment: environment})
 	if err != nil {
 		return err
 	}

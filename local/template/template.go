@@ -38,6 +38,8 @@ type Function struct {
 	Routes        []Route
 	Schedules     []Schedule
 	Permissions   []Permission
+	// Reserved is how many events may run at once, taken out of the account's concurrency; 0: no reservation.
+	Reserved int
 }
 
 // Permission is one statement of the role that a function has, <stem>Role for <stem>Function.
@@ -67,7 +69,14 @@ type API struct {
 	LogicalID        string
 	Stage            string
 	BinaryMediaTypes []string
+	Throttle         Throttle
 	Responses        map[string]GatewayResponse // by response type, DEFAULT_4XX for example
+}
+
+// Throttle is what a stage lets through of each route, over all clients. The zero value lets everything through.
+type Throttle struct {
+	PerSecond int
+	Burst     int
 }
 
 // GatewayResponse shapes an answer that the gateway gives by itself.
@@ -166,7 +175,7 @@ func Parse(text []byte, overrides map[string]string) (*Template, error) {
 			if t.API.LogicalID != "" {
 				return nil, errors.New("two AWS::Serverless::Api: the local stack plays one")
 			}
-			t.API = api(id, properties)
+			t.API = api(r, id, properties)
 		}
 	}
 	if err := errors.Join(r.problems...); err != nil {
@@ -192,6 +201,7 @@ func function(r *resolver, id string, properties value) Function {
 		Timeout:       time.Duration(cmp.Or(setting("Timeout").number(), 3)) * time.Second,
 		MemoryMB:      cmp.Or(setting("MemorySize").number(), 128),
 		Environment:   map[string]string{},
+		Reserved:      properties.field("ReservedConcurrentExecutions").number(),
 	}
 	logging := func(name string) string {
 		return cmp.Or(properties.field("LoggingConfig").field(name).text(), globals.field("LoggingConfig").field(name).text())
@@ -271,10 +281,20 @@ func rate(expression string) (time.Duration, error) {
 	return 0, fmt.Errorf("schedule %q: the local stack plays rate(1 minute), rate(2 hours) and the like", expression)
 }
 
-func api(id string, properties value) API {
+func api(r *resolver, id string, properties value) API {
 	a := API{LogicalID: id, Stage: properties.field("StageName").text(), Responses: map[string]GatewayResponse{}}
 	for _, mediaType := range properties.field("BinaryMediaTypes").texts() {
 		a.BinaryMediaTypes = append(a.BinaryMediaTypes, strings.ReplaceAll(mediaType, "~1", "/"))
+	}
+	for _, setting := range properties.field("MethodSettings").items() {
+		throttle := Throttle{setting.field("ThrottlingRateLimit").number(), setting.field("ThrottlingBurstLimit").number()}
+		if throttle == (Throttle{}) {
+			continue
+		}
+		if path, method := setting.field("ResourcePath").text(), setting.field("HttpMethod").text(); path != "/*" || method != "*" {
+			r.problem(setting.path, fmt.Errorf("the local stack plays throttling of /* and *, not of %s and %s", path, method))
+		}
+		a.Throttle = throttle
 	}
 	responses := properties.field("GatewayResponses")
 	for _, kind := range responses.keys() {

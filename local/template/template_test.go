@@ -36,6 +36,7 @@ Resources:
     Properties:
       StageName: !Ref Stage
       BinaryMediaTypes: ['*~1*']
+      MethodSettings: [{ResourcePath: /*, HttpMethod: '*', ThrottlingRateLimit: 20, ThrottlingBurstLimit: 40}, {ResourcePath: /~1sms, HttpMethod: GET, MetricsEnabled: true}]
       GatewayResponses:
         DEFAULT_5XX:
           StatusCode: '500'
@@ -72,6 +73,7 @@ Resources:
     Type: AWS::Serverless::Function
     Properties:
       Timeout: 55
+      ReservedConcurrentExecutions: 3
       Events:
         Often: {Type: ScheduleV2, Properties: {ScheduleExpression: rate(1 minute), Input: '{}'}}
         Never: {Type: Schedule, Properties: {Schedule: rate(2 hours), Enabled: false}}
@@ -103,7 +105,7 @@ func TestParse(t *testing.T) {
 	want := &template.Template{
 		Parameters: map[string]string{"Stage": "dev", "Price": "7", "Hosts": "a.example, b.example", "Endpoint": ""},
 		API: template.API{
-			LogicalID: "Api", Stage: "dev", BinaryMediaTypes: []string{"*/*"},
+			LogicalID: "Api", Stage: "dev", BinaryMediaTypes: []string{"*/*"}, Throttle: template.Throttle{PerSecond: 20, Burst: 40},
 			Responses: map[string]template.GatewayResponse{"DEFAULT_5XX": {
 				Status: 500, Headers: map[string]string{"X-ID": "context.requestId"},
 				Templates: map[string]string{"application/json": `{"id":"$context.requestId"}`},
@@ -114,6 +116,7 @@ func TestParse(t *testing.T) {
 			Timeout: 55 * time.Second, MemoryMB: 128, LogFormat: "JSON", LogLevel: "WARN", LogGroup: "/aws/lambda/local-SettleFunction",
 			Environment: map[string]string{"STAGE": "dev", "SHARED": "globals"},
 			Schedules:   []template.Schedule{{Expression: "rate(1 minute)", Every: time.Minute, Input: "{}"}},
+			Reserved:    3,
 		}, {
 			LogicalID: "SmsFunction", Name: "local-sms", Folder: "sms", Architectures: []string{"x86_64"},
 			Timeout: 28 * time.Second, MemoryMB: 256, LogFormat: "JSON", LogLevel: "WARN", LogGroup: "/logs/sms",
@@ -168,6 +171,8 @@ func TestMistakes(t *testing.T) {
 		{"cron", function("Events: {A: {Type: Schedule, Properties: {Schedule: 'cron(0 1 * * ? *)'}}}"), "the local stack plays rate(1 minute)"},
 		{"wrong plural", function("Events: {A: {Type: Schedule, Properties: {Schedule: rate(1 hours)}}}"), `schedule "rate(1 hours)"`},
 		{"other event", function("Events: {A: {Type: SQS}}"), `does not play events of type "SQS"`},
+		{"throttle of one route", "Resources: {Api: {Type: AWS::Serverless::Api, Properties: {MethodSettings: [{ResourcePath: /~1sms, HttpMethod: GET, ThrottlingRateLimit: 1}]}}}",
+			"plays throttling of /* and *, not of /~1sms and GET"},
 		{"circle", "Conditions: {A: !Not [!Condition A]}\n" + function("Timeout: !If [A, 1, 2]"), "in a circle"},
 		{"no default", "Parameters: {A: {Type: String}}\nResources: {}", "parameter A has no default"},
 		{"no YAML", "\t", "found character"},

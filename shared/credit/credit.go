@@ -21,10 +21,10 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"svcapi/shared/attr"
 )
@@ -46,8 +46,8 @@ type Reservation struct {
 	Irrevocable bool
 	// Vendor that is about to be called; an uncertain entry names it if the request dies.
 	Vendor string
-	// Attempts is how many attempts Reserve took, set by Reserve. After more than one, a late copy
-	// of the first may still arrive.
+	// Attempts is how many attempts of Reserve may have taken effect, set by Reserve: the one that did,
+	// and each that was not answered. After more than one, a late copy may still arrive.
 	Attempts int
 
 	captured bool
@@ -127,7 +127,8 @@ func (s *Store) Reserve(ctx context.Context, r *Reservation) error {
 // reserve takes the credits out of the reservation's part. Where that lacks them it also tells how
 // many parts there are.
 func (s *Store) reserve(ctx context.Context, r *Reservation) (parts int, err error) {
-	out, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	var unanswered attempts
+	_, err = s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                &s.tables.Wallets,
 		Key:                      walletKey(r.wallet()),
 		UpdateExpression:         aws.String("SET balance = balance - :c, pending.#k = :p"),
@@ -138,9 +139,9 @@ func (s *Store) reserve(ctx context.Context, r *Reservation) (parts int, err err
 			":p": encodePending(r),
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	})
+	}, unanswered.watch)
 	if err == nil {
-		r.Attempts = attempts(out.ResultMetadata)
+		r.Attempts = 1 + unanswered.count
 		return 0, nil
 	}
 	if wallet, refused := attr.Refused(err); refused {
@@ -150,8 +151,12 @@ func (s *Store) reserve(ctx context.Context, r *Reservation) (parts int, err err
 		}
 		return max(r.Parts, partsIn(wallet)), ErrInsufficientCredits
 	}
+	err = fmt.Errorf("credit: reserve: %w", err)
+	if unanswered.count == 0 {
+		return 0, err // every attempt was turned away: nothing was taken
+	}
 	r.Attempts = 2
-	return 0, errors.Join(fmt.Errorf("credit: reserve: %w", err), s.Release(ctx, r))
+	return 0, errors.Join(err, s.Release(ctx, r))
 }
 
 // Mark notes that irrevocable work is about to begin: from here on a request that dies is charged.
@@ -195,8 +200,8 @@ func (s *Store) Capture(ctx context.Context, r *Reservation, o Outcome) error {
 
 // Remove takes a captured reservation out of the wallet. Nothing depends on it, so it has no error:
 // what it leaves, the settling function removes. It does nothing unless Capture succeeded, after a
-// reservation of more than one attempt (a late copy of the first must still find its key), and when
-// there is no time.
+// reservation whose Attempts are more than one (a late copy of the first must still find its key), and
+// when there is no time.
 func (s *Store) Remove(ctx context.Context, r *Reservation) {
 	if !r.captured || r.Attempts > 1 {
 		return
@@ -206,7 +211,7 @@ func (s *Store) Remove(ctx context.Context, r *Reservation) {
 	}
 	ctx, cancel := within(ctx, s.limits.Remove)
 	defer cancel()
-	_ = s.remove(ctx, r.wallet(), r.Key)
+	_ = s.remove(ctx, r.wallet(), r.Key, patiently)
 }
 
 // Release gives the credits of failed work back. Irrevocable work is barred from being charged
@@ -220,7 +225,7 @@ func (s *Store) Release(ctx context.Context, r *Reservation) error {
 	}
 	ctx, cancel := within(ctx, s.limits.Capture)
 	defer cancel()
-	if err := s.giveBack(ctx, r.wallet(), r.Key, r.Credits); err != nil {
+	if err := s.giveBack(ctx, r.wallet(), r.Key, r.Credits, patiently); err != nil {
 		return fmt.Errorf("credit: release: %w", err)
 	}
 	return nil
@@ -234,31 +239,36 @@ func (s *Store) bar(ctx context.Context, r *Reservation) error {
 }
 
 // remove takes the key out of the wallet; one that is gone already is no error.
-func (s *Store) remove(ctx context.Context, wallet string, key Key) error {
+func (s *Store) remove(ctx context.Context, wallet string, key Key, options ...func(*dynamodb.Options)) error {
 	return s.unpend(ctx, &dynamodb.UpdateItemInput{
 		UpdateExpression: aws.String("REMOVE pending.#k"),
-	}, wallet, key)
+	}, wallet, key, options)
 }
 
 // giveBack takes the key out of the wallet and adds its credits to the balance, once.
-func (s *Store) giveBack(ctx context.Context, wallet string, key Key, credits int64) error {
+func (s *Store) giveBack(ctx context.Context, wallet string, key Key, credits int64, options ...func(*dynamodb.Options)) error {
 	return s.unpend(ctx, &dynamodb.UpdateItemInput{
 		UpdateExpression:          aws.String("SET balance = balance + :c REMOVE pending.#k"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":c": attr.Number(credits)},
-	}, wallet, key)
+	}, wallet, key, options)
 }
 
-func (s *Store) unpend(ctx context.Context, update *dynamodb.UpdateItemInput, wallet string, key Key) error {
+func (s *Store) unpend(ctx context.Context, update *dynamodb.UpdateItemInput, wallet string, key Key, options []func(*dynamodb.Options)) error {
 	update.TableName = &s.tables.Wallets
 	update.Key = walletKey(wallet)
 	update.ConditionExpression = aws.String("attribute_exists(pending.#k)")
 	update.ExpressionAttributeNames = map[string]string{"#k": string(key)}
-	_, err := s.client.UpdateItem(ctx, update)
+	_, err := s.client.UpdateItem(ctx, update, options...)
 	if _, refused := attr.Refused(err); refused {
 		return nil
 	}
 	return err
 }
+
+// patiently is an option of a request's writes that make the wallet smaller: their time bounds them, not
+// the number of attempts. Every write pays for the whole wallet. What is left in one that has no capacity
+// to spare takes more of it, until all is gone.
+func patiently(o *dynamodb.Options) { o.RetryMaxAttempts = 100 }
 
 // within bounds ctx by the limit, and keeps it from being cancelled with the work: only its deadline
 // still counts.
@@ -270,11 +280,27 @@ func within(ctx context.Context, limit time.Duration) (context.Context, context.
 	return context.WithDeadline(context.WithoutCancel(ctx), until)
 }
 
-// attempts counts those of a call that succeeded; an unknown number counts as more than one.
-func attempts(m middleware.Metadata) int {
-	results, ok := retry.GetAttemptResults(m)
-	if !ok {
-		return 2
-	}
-	return len(results.Results)
+// attempts counts those of one call that were not answered. What was turned away, for lack of capacity
+// or because of a conflict, was answered: it has taken no effect and never will.
+type attempts struct{ count int }
+
+// watch is an option of the call.
+func (a *attempts) watch(o *dynamodb.Options) {
+	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
+		return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("Unanswered", func(
+			ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler,
+		) (middleware.FinalizeOutput, middleware.Metadata, error) {
+			out, metadata, err := next.HandleFinalize(ctx, in)
+			if err != nil && !turnedAway(err) {
+				a.count++
+			}
+			return out, metadata, err
+		}), "Retry", middleware.After)
+	})
+}
+
+// turnedAway tells an answer that says the call had no effect. A server's error does not say that.
+func turnedAway(err error) bool {
+	answer, ok := errors.AsType[*smithyhttp.ResponseError](err)
+	return ok && answer.HTTPStatusCode() >= 400 && answer.HTTPStatusCode() < 500
 }

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"svcapi/shared/credit"
+)
+
+// charged is what a ledger says of one operation.
+type charged struct {
+	entries   int
+	credits   int64
+	uncertain int // of the entries: the outcome at the vendor is not known
+}
+
+// ledger sums the charges of the projects by operation.
+func (s *system) ledger(ctx context.Context) (map[string]charged, error) {
+	sums := map[string]charged{}
+	for _, id := range spenders {
+		for at := s.began.UTC().Truncate(24 * time.Hour); at.Before(time.Now()); at = at.AddDate(0, 0, 1) {
+			entries, err := s.credits.Entries(ctx, id, at.Format(time.DateOnly))
+			if err != nil {
+				return nil, err
+			}
+			for _, e := range entries {
+				if e.State != credit.Captured {
+					continue
+				}
+				sum := sums[e.Operation]
+				sum.entries++
+				sum.credits += e.Credits
+				if e.Uncertain {
+					sum.uncertain++
+				}
+				sums[e.Operation] = sum
+			}
+		}
+	}
+	return sums, nil
+}
+
+// money holds the ledger against what the clients saw: each success on a paid operation charged exactly its price, and
+// nothing else charged; and every wallet against its ledger. It returns what is wrong.
+func (s *system) money(ctx context.Context, reports ...*report) ([]string, error) {
+	if err := s.settle(ctx); err != nil {
+		return nil, err
+	}
+	sums, err := s.ledger(ctx)
+	if err != nil {
+		return nil, err
+	}
+	verified, err := s.credits.Verify(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	var wrong []string
+	for _, f := range verified.Findings {
+		wrong = append(wrong, fmt.Sprintf("ledger: %s %s %s %s", f.Project, f.Damage, f.Key, f.Detail))
+	}
+	successes := map[string]int{}
+	for _, o := range s.operations {
+		for _, r := range reports {
+			if o.Charges != "" {
+				successes[o.Charges] += r.count("served_" + o.Name)
+			}
+		}
+	}
+	total := 0
+	for name, n := range successes {
+		sum := sums[name]
+		total += n
+		if price := s.stack.Prices.Of(name); sum.entries != n || sum.credits != int64(n)*price {
+			wrong = append(wrong, fmt.Sprintf("%s: %d successes at %d credits, the ledger charged %d times, %d credits, %d of them uncertain",
+				name, n, price, sum.entries, sum.credits, sum.uncertain))
+		}
+		delete(sums, name)
+	}
+	for name, sum := range sums {
+		wrong = append(wrong, fmt.Sprintf("%s: charged %d times, and is no paid operation", name, sum.entries))
+	}
+	fmt.Fprintf(s.out, "\nMoney: %d successes on paid operations, each charged its price; %d wallets are what their %d ledger entries say: %s.\n",
+		total, verified.Wallets, verified.Entries, yes(len(wrong) == 0))
+	return wrong, nil
+}
+
+func yes(good bool) string {
+	if good {
+		return "yes"
+	}
+	return "NO"
+}
+
+// settle finishes what requests left open, where any did, as the settler's schedule would. What is captured and was left
+// to it on purpose stays for a quarter of an hour: it changes no sum.
+func (s *system) settle(ctx context.Context) error {
+	open := int64(0)
+	for _, id := range spenders {
+		w, err := s.credits.Wallet(ctx, id)
+		if err != nil {
+			return err
+		}
+		open += w.Reserved
+	}
+	if open == 0 {
+		return nil
+	}
+	fmt.Fprintf(s.out, "\n%d credits are reserved by requests that have ended: the settler runs.\n", open)
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(11 * time.Second): // SettleAfterSeconds on a laptop, and one
+	}
+	result, err := s.stack.Invoke(ctx, "SettleFunction", []byte("{}"))
+	if err == nil && result.FunctionError != "" {
+		err = errors.New(string(result.Payload))
+	}
+	if err != nil {
+		return fmt.Errorf("the settler: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+// How the scenarios ask: one row of operations.json at a time, the answer held to the contract, its time compared with
+// the anchor's.
+import http from 'k6/http';
+import { Counter, Trend } from 'k6/metrics';
+
+export const operations = JSON.parse(open('../operations.json'));
+
+const baseURL = __ENV.BASE_URL;
+const credentials = JSON.parse(__ENV.CREDENTIALS);
+const prices = JSON.parse(__ENV.PRICES);
+
+export const breaches = new Counter('breaches'); // answers outside the contract
+export const refused = new Counter('refused'); // answers within it that are no success
+const anchorTook = new Trend('took_anchor', true);
+
+for (const o of operations) {
+  o.method = o.method || 'POST';
+  o.type = o.type || 'application/json';
+  o.url = o.project ? baseURL + o.path : baseURL.replace(/\/api\/v1$/, '') + o.path;
+  o.text = o.body ? JSON.stringify(o.body) : null;
+  o.price = o.charges ? prices[o.charges] : 0;
+  o.params = {
+    tags: { name: o.name },
+    timeout: '40s',
+    responseType: o.begins ? 'binary' : 'text',
+    headers: o.project
+      ? { 'X-API-KEY': credentials[o.project].client_id, 'X-API-SECRET': credentials[o.project].client_secret, 'Content-Type': 'application/json' }
+      : {},
+  };
+  o.expected = Object.entries(o.expect || {}).map(([path, value]) => [path.split('.'), JSON.stringify(value)]);
+  o.served = new Counter('served_' + o.name);
+  o.took = new Trend('took_' + o.name, true);
+  o.times = new Trend('times_' + o.name); // as many times as long as the anchor takes at that moment
+}
+
+export const byName = Object.fromEntries(operations.map((o) => [o.name, o]));
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+// What each refusal that load may bring is called.
+const codes = {
+  429: ['rate_limit_exceeded'],
+  500: ['internal_error'],
+  503: ['http_error', 'service_unavailable'],
+};
+
+function text(body) {
+  return body instanceof ArrayBuffer ? String.fromCharCode.apply(null, new Uint8Array(body)) : body;
+}
+
+function parsed(body) {
+  try {
+    return JSON.parse(text(body)) || {};
+  } catch (_) {
+    return {};
+  }
+}
+
+// breach says in what an answer is outside the contract; '' where it is within.
+function breach(o, a) {
+  if (a.status === 0) return 'no answer: ' + a.error;
+  const id = a.headers['X-Svc-Request-Id'];
+  if (!uuid.test(id)) return `X-SVC-Request-ID is ${id}`;
+  if (a.status !== 200) {
+    const envelope = parsed(a.body);
+    const error = envelope.error || {};
+    if (!(codes[a.status] || []).includes(error.code)) return `unexpected ${text(a.body)}`;
+    if (envelope.success !== false || envelope.request_id !== id || !error.message) return `envelope ${text(a.body)}`;
+    if (a.status === 429 && !(Number(a.headers['Retry-After']) >= 1)) return `Retry-After is ${a.headers['Retry-After']}`;
+    return '';
+  }
+  if (a.headers['Content-Type'] !== o.type) return `Content-Type is ${a.headers['Content-Type']}`;
+  if (o.begins) {
+    const bytes = new Uint8Array(a.body);
+    if (Number(a.headers['Content-Length']) !== bytes.length) return `Content-Length is ${a.headers['Content-Length']} of ${bytes.length}`;
+    return o.begins.every((b, i) => bytes[i] === b) ? '' : 'the body is no ' + o.type;
+  }
+  const envelope = parsed(a.body);
+  if (envelope.success !== true || envelope.request_id !== id) return `envelope ${a.body}`;
+  const charged = (envelope.data || {}).credits_charged;
+  if (charged !== undefined && charged !== o.price) return `charged ${charged}`;
+  for (const [path, want] of o.expected) {
+    const got = JSON.stringify(path.reduce((value, name) => (value === null || value === undefined ? undefined : value[name]), envelope));
+    if (got !== want) return `${path.join('.')} is ${got}`;
+  }
+  return '';
+}
+
+let complaints = 3; // of each VU
+
+// ask sends a request and counts its answer.
+export function ask(o) {
+  const a = http.request(o.method, o.url, o.text, o.params);
+  const wrong = breach(o, a);
+  if (wrong) {
+    breaches.add(1, { operation: o.name });
+    if (complaints-- > 0) console.error(`${o.name}: ${a.status} ${wrong.slice(0, 500)}`);
+  } else if (a.status === 200) {
+    o.served.add(1);
+  } else {
+    refused.add(1, { operation: o.name, status: String(a.status) });
+    if (!__ENV.OVERLOAD && complaints-- > 0) console.error(`${o.name}: ${a.status} ${text(a.body).slice(0, 500)}`);
+  }
+  return { ok: !wrong && a.status === 200, status: a.status, ms: a.timings.duration };
+}
+
+const anchor = { tags: { name: 'anchor' } };
+const last = []; // this VU's last times of the anchor
+const kept = 15;
+
+// measureAnchor asks the hello function behind the same kind of gateway.
+export function measureAnchor() {
+  const a = http.post(__ENV.ANCHOR_URL, '{}', anchor);
+  if (a.status !== 200) {
+    breaches.add(1, { operation: 'anchor' });
+    return;
+  }
+  anchorTook.add(a.timings.duration);
+  last.push(a.timings.duration);
+  if (last.length > kept) last.shift();
+}
+
+// measure asks, and compares the time with the median of the anchor's last ones.
+export function measure(o) {
+  const a = ask(o);
+  if (!a.ok) return;
+  o.took.add(a.ms);
+  if (last.length > 2) o.times.add(a.ms / [...last].sort((x, y) => x - y)[last.length >> 1]);
+}
+
+// warm starts every function's processes, so that no time holds a cold start. The answers count.
+export function warm(processes) {
+  for (const o of operations) {
+    const requests = Array.from({ length: o.slow ? 2 : processes }, () => [o.method, o.url, o.text, o.params]);
+    for (const a of http.batch(requests)) {
+      const wrong = breach(o, a);
+      if (wrong || a.status !== 200) {
+        breaches.add(1, { operation: o.name });
+        console.error(`${o.name}: ${a.status} ${wrong.slice(0, 500)}`);
+      } else {
+        o.served.add(1);
+      }
+    }
+  }
+}
+
+// draw picks an operation of a list by its weight.
+export function draw(list) {
+  let at = Math.random() * list.reduce((sum, o) => sum + o.weight, 0);
+  return list.find((o) => (at -= o.weight) < 0) || list[list.length - 1];
+}
+
+export const quick = operations.filter((o) => !o.slow);
+export const slow = operations.filter((o) => o.slow);
+
+// summary leaves the figures to the program that started k6.
+export function summary(data) {
+  return { [__ENV.SUMMARY]: JSON.stringify(data) };
+}
+
+// common are the options of every script.
+export const common = {
+  batch: 32,
+  batchPerHost: 32,
+  discardResponseBodies: false,
+  summaryTrendStats: ['count', 'min', 'med', 'p(95)', 'p(99)', 'max'],
+  setupTimeout: '120s',
+};

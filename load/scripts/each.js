@@ -1,0 +1,30 @@
+// Each operation alone, one after the other, beside the anchor.
+import exec from 'k6/execution';
+import { byName, common, measure, measureAnchor, operations, summary, warm } from './client.js';
+
+const seconds = Number(__ENV.SECONDS);
+
+const thresholds = { breaches: ['count==0'], refused: ['count==0'] };
+for (const o of operations) {
+  thresholds['served_' + o.name] = ['count>0'];
+  thresholds['times_' + o.name] = [`med<${o.most.median}`, `p(95)<${o.most.p95}`];
+}
+
+export const options = {
+  ...common,
+  thresholds,
+  scenarios: Object.fromEntries(operations.map((o, i) => [o.name, {
+    executor: 'constant-vus', vus: o.vus, startTime: `${i * (seconds + 1)}s`, duration: `${seconds}s`, gracefulStop: '40s',
+  }])),
+};
+
+export function setup() {
+  warm(4);
+}
+
+export default function () {
+  measureAnchor();
+  measure(byName[exec.scenario.name]);
+}
+
+export const handleSummary = summary;

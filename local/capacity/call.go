@@ -1,0 +1,373 @@
+package capacity
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// schema is the keys of a table and of its indexes.
+type schema struct {
+	hash, sort string
+	indexes    map[string]string // the partition key's attribute, by index
+}
+
+func schemaOf(d *types.TableDescription) *schema {
+	s := &schema{indexes: map[string]string{}}
+	for _, k := range d.KeySchema {
+		if k.KeyType == types.KeyTypeHash {
+			s.hash = aws.ToString(k.AttributeName)
+		} else {
+			s.sort = aws.ToString(k.AttributeName)
+		}
+	}
+	for _, index := range d.GlobalSecondaryIndexes {
+		s.indexes[aws.ToString(index.IndexName)] = aws.ToString(index.KeySchema[0].AttributeName)
+	}
+	return s
+}
+
+// value is a key attribute as text; its type is the schema's.
+func value(a attribute) string {
+	switch {
+	case a.S != nil:
+		return *a.S
+	case a.N != nil:
+		return *a.N
+	case a.B != nil:
+		return string(*a.B)
+	}
+	return ""
+}
+
+// unknown is a cost that only an estimate is known of.
+const unknown = -1
+
+// charge is what one call costs one key.
+type charge struct {
+	key    Key
+	item   string // that is written, by table and key
+	read   bool
+	action int     // of a transaction, from 1; 0: none
+	least  float64 // expected before the item's size is known
+	taken  float64 // by admit
+	cost   float64
+	size   int // of the item after the write, in bytes; 0: not known
+}
+
+func (c *charge) factor() float64 {
+	if c.action > 0 {
+		return 2
+	}
+	return 1
+}
+
+// call is one operation with the keys that it touches.
+type call struct {
+	charges []charge
+	actions int                               // of a transaction
+	forward []byte                            // the body for the engine
+	costs   func(int, []byte) ([]byte, error) // sets the charges' costs from the answer, and gives the client's answer
+}
+
+const tooMuch = "The level of configured provisioned throughput for the table was exceeded."
+
+// throttled is the answer to a call that some keys have no capacity for.
+func (c *call) throttled(refused []*charge) []byte {
+	if c.actions == 0 {
+		return fmt.Appendf(nil, `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":%q}`, tooMuch)
+	}
+	reasons := slices.Repeat([]string{`{"Code":"None"}`}, c.actions)
+	for _, ch := range refused {
+		reasons[ch.action-1] = fmt.Sprintf(`{"Code":"ProvisionedThroughputExceeded","Message":%q}`, tooMuch)
+	}
+	return fmt.Appendf(nil, `{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","Message":"Transaction cancelled","CancellationReasons":[%s]}`,
+		strings.Join(reasons, ","))
+}
+
+type fields = map[string]jsontext.Value
+
+// understand finds out which keys a call touches.
+func (m *Model) understand(operation string, body []byte) (*call, error) {
+	var in fields
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	switch operation {
+	case "PutItem", "UpdateItem", "DeleteItem":
+		return m.write(operation, in)
+	case "TransactWriteItems":
+		return m.transaction(in, body)
+	case "GetItem", "Query":
+		return m.read(operation, in)
+	case "BatchGetItem":
+		return m.batch(in)
+	}
+	return nil, errors.New("is not modelled")
+}
+
+// get decodes one field; one that is absent is the zero value.
+func get[T any](in fields, name string) (out T, err error) {
+	if raw, ok := in[name]; ok {
+		err = json.Unmarshal(raw, &out)
+	}
+	return out, err
+}
+
+func (m *Model) schema(in fields) (string, *schema, error) {
+	table, err := get[string](in, "TableName")
+	if err == nil && m.schemas[table] == nil {
+		err = fmt.Errorf("table %q is not known", table)
+	}
+	return table, m.schemas[table], err
+}
+
+// one is the charges of writing one item: its table's first, then one for each index whose key it is seen to have.
+func (m *Model) one(in fields) ([]charge, error) {
+	table, s, err := m.schema(in)
+	if err != nil {
+		return nil, err
+	}
+	key, err := get[item](in, "Key")
+	if err != nil {
+		return nil, err
+	}
+	put, err := get[item](in, "Item")
+	if err != nil {
+		return nil, err
+	}
+	if put != nil {
+		key = put
+	}
+	hash := value(key[s.hash])
+	first := charge{
+		key: Key{Table: table, Value: hash}, item: strings.Join([]string{table, hash, value(key[s.sort])}, "\x00"),
+		least: 1, cost: unknown,
+	}
+	if put != nil {
+		first.size = sizeOf(put)
+		first.least = units(first.size)
+	}
+	return append([]charge{first}, m.indexed(table, put)...), nil
+}
+
+// indexed is the charges of the indexes that hold the item.
+func (m *Model) indexed(table string, it item) []charge {
+	var charges []charge
+	for index, attribute := range m.schemas[table].indexes {
+		if v, ok := it[attribute]; ok {
+			charges = append(charges, charge{key: Key{table, index, value(v)}, least: units(sizeOf(it)), cost: unknown})
+		}
+	}
+	return charges
+}
+
+// consumed is what the engine says a call has cost in one table.
+type consumed struct {
+	TableName              string
+	CapacityUnits          float64
+	Table                  struct{ CapacityUnits float64 }
+	GlobalSecondaryIndexes map[string]struct{ CapacityUnits float64 }
+}
+
+// write asks for more than the client did, to know what the write has cost: the consumed capacity, the item after an
+// update, and the item that stood in the way of a condition.
+func (m *Model) write(operation string, in fields) (*call, error) {
+	charges, err := m.one(in)
+	if err != nil {
+		return nil, err
+	}
+	c := &call{charges: charges}
+	table := charges[0].key.Table
+	wantsOld := string(in["ReturnValuesOnConditionCheckFailure"]) == `"ALL_OLD"`
+	in["ReturnValuesOnConditionCheckFailure"] = jsontext.Value(`"ALL_OLD"`)
+	_, wantsValues := in["ReturnValues"]
+	if operation == "UpdateItem" && !wantsValues {
+		in["ReturnValues"] = jsontext.Value(`"ALL_NEW"`)
+	}
+	in["ReturnConsumedCapacity"] = jsontext.Value(`"INDEXES"`)
+	if c.forward, err = json.Marshal(in); err != nil {
+		return nil, err
+	}
+	c.costs = func(status int, answer []byte) ([]byte, error) {
+		var out fields
+		if err := json.Unmarshal(answer, &out); err != nil {
+			return nil, err
+		}
+		if status != http.StatusOK {
+			return c.refused(status, out, wantsOld)
+		}
+		spent, err := get[consumed](out, "ConsumedCapacity")
+		if err != nil {
+			return nil, err
+		}
+		delete(out, "ConsumedCapacity")
+		c.charges[0].cost = spent.Table.CapacityUnits
+		if operation == "UpdateItem" && !wantsValues {
+			after, err := get[item](out, "Attributes")
+			if err != nil {
+				return nil, err
+			}
+			c.charges[0].size = sizeOf(after)
+			c.charges = append(c.charges[:1], m.indexed(table, after)...)
+			delete(out, "Attributes")
+		}
+		for i := range c.charges[1:] {
+			ch := &c.charges[1+i]
+			ch.cost = spent.GlobalSecondaryIndexes[ch.key.Index].CapacityUnits
+		}
+		return json.Marshal(out)
+	}
+	return c, nil
+}
+
+// refused is a write that the engine did not do: one whose condition failed costs the item that stands there, any other
+// nothing.
+func (c *call) refused(status int, out fields, wantsOld bool) ([]byte, error) {
+	for i := range c.charges {
+		c.charges[i].cost = 0
+	}
+	kind, err := get[string](out, "__type")
+	if err != nil {
+		return nil, err
+	}
+	if status >= http.StatusInternalServerError {
+		return nil, fmt.Errorf("the engine answered %d: %s", status, kind)
+	}
+	if strings.HasSuffix(kind, "#ConditionalCheckFailedException") {
+		stands, err := get[item](out, "Item")
+		if err != nil {
+			return nil, err
+		}
+		c.charges[0].cost = units(sizeOf(stands))
+	}
+	if !wantsOld {
+		delete(out, "Item")
+	}
+	return json.Marshal(out)
+}
+
+// transaction charges each item twice, by its size as far as it is known: the engine tells only the sum of a table. A
+// cancelled one costs as much.
+func (m *Model) transaction(in fields, body []byte) (*call, error) {
+	actions, err := get[[]map[string]fields](in, "TransactItems")
+	if err != nil {
+		return nil, err
+	}
+	c := &call{forward: body, costs: func(_ int, answer []byte) ([]byte, error) { return answer, nil }}
+	c.actions = len(actions)
+	for i, action := range actions {
+		for _, fields := range action {
+			charges, err := m.one(fields)
+			if err != nil {
+				return nil, err
+			}
+			for _, ch := range charges {
+				ch.least *= 2
+				ch.action = i + 1
+				c.charges = append(c.charges, ch)
+			}
+		}
+	}
+	return c, nil
+}
+
+// read charges a read of one partition key value.
+func (m *Model) read(operation string, in fields) (*call, error) {
+	table, s, err := m.schema(in)
+	if err != nil {
+		return nil, err
+	}
+	key := Key{Table: table}
+	if operation == "GetItem" {
+		of, err := get[item](in, "Key")
+		if err != nil {
+			return nil, err
+		}
+		key.Value = value(of[s.hash])
+	} else if key, err = queried(in, table, s); err != nil {
+		return nil, err
+	}
+	c := &call{charges: []charge{{key: key, read: true, least: 0.5, cost: unknown}}}
+	in["ReturnConsumedCapacity"] = jsontext.Value(`"TOTAL"`)
+	if c.forward, err = json.Marshal(in); err != nil {
+		return nil, err
+	}
+	c.costs = func(status int, answer []byte) ([]byte, error) {
+		if status != http.StatusOK {
+			c.charges[0].cost = 0
+			return answer, nil
+		}
+		var out fields
+		if err := json.Unmarshal(answer, &out); err != nil {
+			return nil, err
+		}
+		spent, err := get[consumed](out, "ConsumedCapacity")
+		if err != nil {
+			return nil, err
+		}
+		c.charges[0].cost = spent.CapacityUnits
+		delete(out, "ConsumedCapacity")
+		return json.Marshal(out)
+	}
+	return c, nil
+}
+
+// queried finds the partition key value in a key condition: "name = :placeholder", and maybe more after AND.
+func queried(in fields, table string, s *schema) (Key, error) {
+	condition, err1 := get[string](in, "KeyConditionExpression")
+	names, err2 := get[map[string]string](in, "ExpressionAttributeNames")
+	values, err3 := get[item](in, "ExpressionAttributeValues")
+	index, err4 := get[string](in, "IndexName")
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		return Key{}, err
+	}
+	hash := s.hash
+	if index != "" {
+		hash = s.indexes[index]
+	}
+	for clause := range strings.SplitSeq(condition, " AND ") {
+		name, placeholder, _ := strings.Cut(clause, " = ")
+		if given, ok := names[name]; ok {
+			name = given
+		}
+		if v, ok := values[placeholder]; ok && name == hash {
+			return Key{table, index, value(v)}, nil
+		}
+	}
+	return Key{}, fmt.Errorf("no partition key in %q", condition)
+}
+
+// batch charges each key of a batch one unit, or a half: the engine tells only the sum of a table.
+func (m *Model) batch(in fields) (*call, error) {
+	requests, err := get[map[string]struct {
+		Keys           []item
+		ConsistentRead bool
+	}](in, "RequestItems")
+	if err != nil {
+		return nil, err
+	}
+	c := &call{costs: func(_ int, answer []byte) ([]byte, error) { return answer, nil }}
+	for table, request := range requests {
+		s := m.schemas[table]
+		if s == nil {
+			return nil, fmt.Errorf("table %q is not known", table)
+		}
+		cost := 0.5
+		if request.ConsistentRead {
+			cost = 1
+		}
+		for _, key := range request.Keys {
+			c.charges = append(c.charges, charge{key: Key{Table: table, Value: value(key[s.hash])}, read: true, least: cost, cost: unknown})
+		}
+	}
+	c.forward, err = json.Marshal(in)
+	return c, err
+}

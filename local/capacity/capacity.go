@@ -1,0 +1,316 @@
+// Package capacity is a model of what DynamoDB gives to one key: an HTTP client for the AWS SDK that stands between
+// the product and DynamoDB Local, lets the engine do the work, counts what AWS would charge for it, and refuses what is
+// beyond the limits that AWS publishes. It runs in the virtual time of testing/synctest, so that what it finds does not
+// depend on how fast this machine or the engine is.
+//
+// Modelled, from the Amazon DynamoDB developer guide ("Read and write operations", "Partitions and data distribution",
+// "Throttling", "Item sizes and formats"):
+//
+//   - A partition serves 1,000 write units and 3,000 read units a second, and nothing splits one partition key whose
+//     sort keys ascend, let alone one item. Each value of a table's and of an index's partition key gets that much. An
+//     item lies under one such value, so that the limit of an item is never reached before.
+//   - A write costs the larger of the item before and after it in units of 1 KB, rounded up: the engine's own
+//     ConsumedCapacity. In a transaction it costs twice that. A failed condition costs the item that stands there, at
+//     least one unit. An index is charged for its own copy, on its own partition key, and refuses the table's write.
+//   - A consistent read costs one unit for each 4 KB, another one half.
+//   - A refused call has no effect and costs nothing. The units of a write are known only afterwards: the one that
+//     takes a key over its limit passes, and what it took too much is missing in the next second.
+//   - Each call takes a while, drawn from a distribution with a seed; it takes effect halfway.
+//
+// Not modelled: burst capacity (up to 300 seconds of unused capacity, not promised); partitions that several keys share
+// until AWS has split them; the limits of a table and of an account, and how fast a new on-demand table grows; conflicts
+// of transactions; delayed indexes.
+package capacity
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// What one partition key value gets in a second, in units.
+const (
+	WriteLimit = 1000
+	ReadLimit  = 3000
+)
+
+// Tick is the resolution of the model's time: calls arrive and are answered on whole ticks. Those of the same tick are
+// in the engine together, which is what makes a run fast.
+const Tick = time.Millisecond
+
+// Options of New. The zero value is good.
+type Options struct {
+	// Seed of the latencies.
+	Seed uint64
+	// Latency of one call; default Typical.
+	Latency func(*rand.Rand) time.Duration
+	// Exempt tables are counted and never refuse.
+	Exempt []string
+}
+
+// Typical is how long a call takes: 2 ms and more, 4 ms on average, 1 in 100 more than 11 ms, at most 50 ms.
+func Typical(r *rand.Rand) time.Duration {
+	return min(2*time.Millisecond+time.Duration(r.ExpFloat64()*float64(2*time.Millisecond)), 50*time.Millisecond)
+}
+
+// Key is one partition key value of a table, or of one of its indexes.
+type Key struct{ Table, Index, Value string }
+
+// Load is what one key had to carry.
+type Load struct {
+	Key
+	Writes, Reads         float64 // units
+	Calls                 int     // writes that were not refused
+	Refused               int     // calls, writes and reads
+	MostUnits             float64 // of one write
+	MeanBytes, MostBytes  int     // of the items written
+	bytes, sized          int
+	writeUsage, readUsage usage
+}
+
+// usage counts the units of one second.
+type usage struct {
+	second int64
+	units  float64
+}
+
+// in brings the usage to a second; what was too much in those before is carried over.
+func (u *usage) in(second int64, limit float64) *usage {
+	if u.second != second {
+		u.units = max(0, u.units-limit*float64(second-u.second))
+		u.second = second
+	}
+	return u
+}
+
+// Model is an HTTP client for the AWS SDK. New makes it outside the synctest bubble in which it is used.
+type Model struct {
+	engine  *engine
+	schemas map[string]*schema
+	exempt  []string
+	latency func(*rand.Rand) time.Duration
+
+	mu     sync.Mutex
+	random *rand.Rand
+	loads  map[Key]*Load
+	sizes  map[string]int // of items that were written, by table and key
+	err    error
+}
+
+// New makes a model over the tables that an engine holds now.
+func New(ctx context.Context, client *dynamodb.Client, url string, tables []string, o Options) (*Model, error) {
+	m := &Model{
+		schemas: map[string]*schema{}, exempt: o.Exempt, latency: o.Latency,
+		random: rand.New(rand.NewPCG(o.Seed, 0)), loads: map[Key]*Load{}, sizes: map[string]int{},
+	}
+	if m.latency == nil {
+		m.latency = Typical
+	}
+	for _, table := range tables {
+		out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
+		if err != nil {
+			return nil, fmt.Errorf("capacity: %w", err)
+		}
+		m.schemas[table] = schemaOf(out.Table)
+	}
+	m.engine = connect(url)
+	return m, nil
+}
+
+// Close ends the connections to the engine.
+func (m *Model) Close() { m.engine.close() }
+
+// Err is the first thing that the model could not do. What it found is then worth nothing.
+func (m *Model) Err() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.err
+}
+
+// Reset forgets the counts of Loads, and no usage.
+func (m *Model) Reset() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key, l := range m.loads {
+		m.loads[key] = &Load{Key: key, writeUsage: l.writeUsage, readUsage: l.readUsage}
+	}
+}
+
+// Loads is what each key had to carry since the start or Reset, the most written one first.
+func (m *Model) Loads() []Load {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var loads []Load
+	for _, l := range m.loads {
+		one := *l
+		one.MeanBytes = one.bytes / max(one.sized, 1)
+		loads = append(loads, one)
+	}
+	slices.SortFunc(loads, func(a, b Load) int {
+		return cmp.Or(cmp.Compare(b.Writes, a.Writes), cmp.Compare(b.Reads, a.Reads), cmp.Compare(a.Table, b.Table), cmp.Compare(a.Value, b.Value))
+	})
+	return loads
+}
+
+// Do implements aws.HTTPClient.
+func (m *Model) Do(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	c, err := m.understand(operation, body)
+	if err != nil {
+		return nil, m.fail(fmt.Errorf("capacity: %s: %w", operation, err))
+	}
+	m.mu.Lock()
+	latency := m.latency(m.random)
+	m.mu.Unlock()
+
+	effect := ceil(time.Now().Add(latency / 2))
+	if err := wait(r.Context(), effect); err != nil {
+		return nil, err // it has not arrived
+	}
+	status, answer, err := m.execute(r.Header, c, effect)
+	if err != nil {
+		return nil, m.fail(fmt.Errorf("capacity: %s: %w", operation, err))
+	}
+	if err := wait(r.Context(), ceil(effect.Add(latency/2))); err != nil {
+		return nil, err // it took effect
+	}
+	return &http.Response{
+		StatusCode: status, Status: strconv.Itoa(status) + " " + http.StatusText(status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}}, Body: io.NopCloser(bytes.NewReader(answer)),
+		ContentLength: int64(len(answer)), Request: r,
+	}, nil
+}
+
+// execute lets the engine do what there is capacity for.
+func (m *Model) execute(header http.Header, c *call, at time.Time) (status int, answer []byte, err error) {
+	if refused := m.admit(c, at); refused != nil {
+		return http.StatusBadRequest, c.throttled(refused), nil
+	}
+	if status, answer, err = m.engine.send(header, c.forward); err != nil {
+		return 0, nil, err
+	}
+	answer, err = m.settle(c, at, status, answer)
+	return status, answer, err
+}
+
+func (m *Model) fail(err error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.err = cmp.Or(m.err, err)
+	return err
+}
+
+// ceil is the first tick that is not before t.
+func ceil(t time.Time) time.Time {
+	if whole := t.Truncate(Tick); whole.Before(t) {
+		return whole.Add(Tick)
+	}
+	return t
+}
+
+func wait(ctx context.Context, until time.Time) error {
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// load is the one of a key; the caller holds the lock.
+func (m *Model) load(key Key) *Load {
+	if m.loads[key] == nil {
+		m.loads[key] = &Load{Key: key}
+	}
+	return m.loads[key]
+}
+
+// admit returns the charges whose key has no capacity left in this second. Where there are none, it takes what the call
+// will probably cost.
+func (m *Model) admit(c *call, at time.Time) (refused []*charge) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range c.charges {
+		ch := &c.charges[i]
+		l := m.load(ch.key)
+		if !slices.Contains(m.exempt, ch.key.Table) && l.usage(ch.read, at).units >= limit(ch.read) {
+			l.Refused++
+			refused = append(refused, ch)
+		}
+	}
+	if refused != nil {
+		return refused
+	}
+	for i := range c.charges {
+		ch := &c.charges[i]
+		ch.taken = ch.least
+		if size, known := m.sizes[ch.item]; known && !ch.read {
+			ch.taken = max(ch.taken, ch.factor()*units(size))
+		}
+		m.load(ch.key).usage(ch.read, at).units += ch.taken
+	}
+	return nil
+}
+
+// usage is that of the second; the caller holds the lock.
+func (l *Load) usage(read bool, at time.Time) *usage {
+	if read {
+		return l.readUsage.in(at.Unix(), ReadLimit)
+	}
+	return l.writeUsage.in(at.Unix(), WriteLimit)
+}
+
+func limit(read bool) float64 {
+	if read {
+		return ReadLimit
+	}
+	return WriteLimit
+}
+
+// settle corrects what admit took by what the call has cost, and gives the answer that the client asked for.
+func (m *Model) settle(c *call, at time.Time, status int, answer []byte) ([]byte, error) {
+	answer, err := c.costs(status, answer)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range c.charges {
+		ch := &c.charges[i]
+		l := m.load(ch.key)
+		if ch.cost == unknown {
+			ch.cost = ch.taken
+		}
+		l.usage(ch.read, at).units += ch.cost - ch.taken
+		switch {
+		case ch.read:
+			l.Reads += ch.cost
+		case ch.cost > 0:
+			l.Calls++
+			l.Writes += ch.cost
+			l.MostUnits = max(l.MostUnits, ch.cost)
+		}
+		if ch.size > 0 && status == http.StatusOK {
+			m.sizes[ch.item] = ch.size
+			l.bytes, l.sized, l.MostBytes = l.bytes+ch.size, l.sized+1, max(l.MostBytes, ch.size)
+		}
+	}
+	return answer, nil
+}

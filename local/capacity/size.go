@@ -1,0 +1,78 @@
+package capacity
+
+import (
+	"math"
+	"strings"
+)
+
+// attribute is an attribute value as it stands on the wire.
+type attribute struct {
+	S    *string              `json:"S"`
+	N    *string              `json:"N"`
+	B    *[]byte              `json:"B"`
+	BOOL *bool                `json:"BOOL"`
+	NULL *bool                `json:"NULL"`
+	M    map[string]attribute `json:"M"`
+	L    []attribute          `json:"L"`
+	SS   []string             `json:"SS"`
+	NS   []string             `json:"NS"`
+	BS   [][]byte             `json:"BS"`
+}
+
+type item = map[string]attribute
+
+// sizeOf is the size of an item in bytes, names included (developer guide, "Item sizes and formats").
+func sizeOf(it item) int {
+	sum := 0
+	for name, value := range it {
+		sum += len(name) + value.size()
+	}
+	return sum
+}
+
+func (a *attribute) size() int {
+	switch {
+	case a.S != nil:
+		return len(*a.S)
+	case a.N != nil:
+		return numberSize(*a.N)
+	case a.B != nil:
+		return len(*a.B)
+	case a.M != nil:
+		sum := 3 + len(a.M)
+		for name, value := range a.M {
+			sum += len(name) + value.size()
+		}
+		return sum
+	case a.L != nil:
+		sum := 3 + len(a.L)
+		for _, value := range a.L {
+			sum += value.size()
+		}
+		return sum
+	}
+	sum := 0
+	for _, s := range a.SS {
+		sum += len(s)
+	}
+	for _, n := range a.NS {
+		sum += numberSize(n)
+	}
+	for _, b := range a.BS {
+		sum += len(b)
+	}
+	return max(sum, 1) // BOOL, NULL
+}
+
+// numberSize is one byte, and one for each two significant digits.
+func numberSize(n string) int {
+	digits := strings.Trim(strings.ReplaceAll(strings.TrimPrefix(n, "-"), ".", ""), "0")
+	size := 1 + (len(digits)+1)/2
+	if strings.HasPrefix(n, "-") {
+		size++
+	}
+	return size
+}
+
+// units is what a write of an item of so many bytes costs.
+func units(bytes int) float64 { return max(1, math.Ceil(float64(bytes)/1024)) }

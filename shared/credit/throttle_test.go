@@ -1,0 +1,134 @@
+package credit_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"svcapi/local/enginetest"
+	"svcapi/shared/awsclient"
+	"svcapi/shared/credit"
+)
+
+// fates are those of a wallet's updates, in turn: t throttled, 5 answered with 500, x lost before it arrives, any other
+// passes; so do those after the last one.
+type fates struct {
+	list    string
+	through aws.HTTPClient
+	calls   atomic.Int64
+}
+
+func (f *fates) Do(r *http.Request) (*http.Response, error) {
+	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".UpdateItem") {
+		return f.through.Do(r)
+	}
+	answer := func(status int, kind string) *http.Response {
+		body := `{"__type":"com.amazonaws.dynamodb.v20120810#` + kind + `","message":"m"}`
+		return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}
+	}
+	n := int(f.calls.Add(1))
+	if n > len(f.list) {
+		return f.through.Do(r)
+	}
+	switch f.list[n-1] {
+	case 't':
+		return answer(http.StatusBadRequest, "ProvisionedThroughputExceededException"), nil
+	case '5':
+		return answer(http.StatusInternalServerError, "InternalServerError"), nil
+	case 'x':
+		return nil, errors.New("connection lost")
+	}
+	return f.through.Do(r)
+}
+
+// TestThrottled: a write that was turned away for lack of capacity never takes effect, so it leaves no doubt and nothing
+// in the wallet: every write pays for the whole wallet, and what overload leaves there would keep the project down
+// until it is settled.
+func TestThrottled(t *testing.T) {
+	const had, price = 100, 30
+	for _, test := range []struct {
+		name     string
+		fates    string
+		fails    bool  // Reserve
+		attempts int   // that may have taken effect
+		updates  int64 // of the wallet, in all
+		balance  int64
+		inFlight bool
+	}{
+		{"not at all", "", false, 1, 2, had - price, false},
+		{"a reservation, twice", "tt", false, 1, 4, had - price, false},
+		{"a reservation, always: nothing is there to be given back", "ttt", true, 0, 3, had, false},
+		{"a reservation, and one attempt was lost: its key stays for the settling function", "xt", false, 2, 3, had - price, true},
+		{"a reservation, and one attempt had a server's error: the same", "t5", false, 2, 3, had - price, true},
+		{"a reservation, always, but for one attempt that was lost: it is given back", "txt", true, 2, 4, had, false},
+		{"the removal, many times", ".tttttttt", false, 1, 10, had - price, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			client, tables := enginetest.Client(t)
+			names := credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}
+			direct := credit.NewStore(client, names)
+			grant := credit.Movement{Project: "p", ID: credit.NewKey(time.Now(), "grant"), Credits: had, Actor: "test"}
+			if err := errors.Join(direct.CreateWallet(t.Context(), "p"), direct.Grant(t.Context(), grant)); err != nil {
+				t.Fatal(err)
+			}
+			f := &fates{list: test.fates, through: http.DefaultClient}
+			store := credit.NewStore(awsclient.DynamoDB(aws.Config{
+				Region: client.Options().Region, Credentials: client.Options().Credentials, BaseEndpoint: client.Options().BaseEndpoint,
+			}, func(o *dynamodb.Options) { o.HTTPClient = f }), names)
+
+			r := reservation(price, false)
+			if err := store.Reserve(t.Context(), r); (err != nil) != test.fails || r.Attempts != test.attempts {
+				t.Errorf("reserve: %v, %d attempts", err, r.Attempts)
+			}
+			if !test.fails {
+				if err := store.Capture(t.Context(), r, credit.Outcome{}); err != nil {
+					t.Fatal(err)
+				}
+				store.Remove(t.Context(), r)
+			}
+			wantBalance(t, direct, test.balance)
+			inFlight := false
+			err := direct.InFlight(t.Context(), func(_ *credit.Reservation, err error) error {
+				inFlight = true
+				return err
+			}, nil)
+			if err != nil || inFlight != test.inFlight || f.calls.Load() != test.updates {
+				t.Errorf("in flight %t, %d updates, %v", inFlight, f.calls.Load(), err)
+			}
+		})
+	}
+}
+
+// TestRemovalEnds: a removal that never finds capacity ends in time for the answer.
+func TestRemovalEnds(t *testing.T) {
+	client, tables := enginetest.Client(t)
+	names := credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}
+	limits := credit.Limits{Capture: time.Second, Remove: 300 * time.Millisecond}
+	direct := credit.NewStore(client, names)
+	grant := credit.Movement{Project: "p", ID: credit.NewKey(time.Now(), "grant"), Credits: 100, Actor: "test"}
+	if err := errors.Join(direct.CreateWallet(t.Context(), "p"), direct.Grant(t.Context(), grant)); err != nil {
+		t.Fatal(err)
+	}
+	r := reservation(30, false)
+	if err := errors.Join(direct.Reserve(t.Context(), r), direct.Capture(t.Context(), r, credit.Outcome{})); err != nil {
+		t.Fatal(err)
+	}
+	store := credit.NewStore(awsclient.DynamoDB(aws.Config{
+		Region: client.Options().Region, Credentials: client.Options().Credentials, BaseEndpoint: client.Options().BaseEndpoint,
+	}, func(o *dynamodb.Options) {
+		o.HTTPClient = &fates{list: strings.Repeat("t", 1000), through: http.DefaultClient}
+	}), names).WithLimits(limits)
+	began := time.Now()
+	store.Remove(context.WithoutCancel(t.Context()), r)
+	if took := time.Since(began); took < limits.Remove/2 || took > 2*limits.Remove {
+		t.Errorf("the removal took %s, its limit is %s", took, limits.Remove)
+	}
+}
