@@ -155,4 +155,5 @@ build-%Function:
 
 include functions/barcode/barcode.mk
 include functions/pdf/pdf.mk
+include mutation/mutation.mk
 include load/load.mk
