@@ -48,7 +48,6 @@ test: build check ## everything: checks, unit tests, store tests on DynamoDB Loc
 test-faults: ## money under faults: 10,000 random schedules of the compiled functions; SEED= and SCHEDULES= choose others
 	SEED=$(or $(SEED),$(FAULT_SEED)) SCHEDULES=$(or $(SCHEDULES),10000) go test -count=1 -timeout 4h -v ./acceptance/faults
 
-
 acceptance: ## the contract over HTTP; BASE_URL and STAGE choose a deployed stack, where ACCEPT_SENDS=1 permits to send
 	go test -count=1 -timeout 15m -v ./acceptance
 
