@@ -5,7 +5,7 @@ SHELL := /bin/bash -o pipefail
 
 LOCAL := .local/bin/local
 
-.PHONY: help run invoke build lists test acceptance test-api fuzz bench bench-project
+.PHONY: help run invoke build lists test test-faults acceptance test-api fuzz bench bench-project
 
 help: ## this list
 	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,11 +36,17 @@ FAULT_SEED ?= $(shell date +%s)
 # Every log of a test run, for one search through all of them for secrets.
 TEST_LOGS  := $(CURDIR)/.local/test-logs
 
+test: export TEST_LOGS := $(TEST_LOGS)
+test: export FAULT_SEED := $(FAULT_SEED)
 test: build check ## everything: checks, unit tests, store tests on DynamoDB Local, acceptance tests
 	@echo "fault schedules: the fixed seed, and FAULT_SEED=$(FAULT_SEED)"
 	@rm -rf $(TEST_LOGS) && mkdir -p $(TEST_LOGS)
-	TEST_LOGS=$(TEST_LOGS) FAULT_SEED=$(FAULT_SEED) go test -race -p 2 -timeout 15m ./... 2>&1 | tee $(TEST_LOGS)/go-test.log
+	{ go test -race -p 2 -timeout 15m $$(go list ./... | grep -v /acceptance/faults$$) && \
+		go test -timeout 15m -v ./acceptance/faults; } 2>&1 | tee $(TEST_LOGS)/go-test.log
 	go run ./acceptance/leaks $(TEST_LOGS)
+
+test-faults: ## money under faults: 10,000 random schedules of the compiled functions; SEED= and SCHEDULES= choose others
+	SEED=$(or $(SEED),$(FAULT_SEED)) SCHEDULES=$(or $(SCHEDULES),10000) go test -count=1 -timeout 4h -v ./acceptance/faults
 
 acceptance: ## the contract over HTTP; BASE_URL and STAGE choose a deployed stack, where ACCEPT_SENDS=1 permits to send
 	go test -count=1 -timeout 15m -v ./acceptance
@@ -58,9 +64,9 @@ bench: ## cold start, size and throughput beside a hello function's; look-ups be
 	go test -run '^$$' -bench . ./functions/security/disposable
 	go test -run '^$$' -bench '^BenchmarkLookups$$' ./acceptance
 
-bench-project: ## paid requests a second of one project, by a model of DynamoDB; PARTS=16 of the project, SEED=1, CASES=barcode_0s$$
+bench-project: ## paid requests a second of one project, by a model of DynamoDB; PARTS=16 of the project, SEED=1, CASES=sms_250ms$$, RATE=1200
 	go test -count=1 -timeout 2h -v -run '^TestCeiling$$$(addprefix /,$(CASES))' ./acceptance/ceiling \
-		-search -parts $(or $(PARTS),1) -seed $(or $(SEED),1)
+		-search -parts $(or $(PARTS),1) -seed $(or $(SEED),1) -rate $(or $(RATE),0)
 
 ## Check: everything that needs no running stack
 
@@ -148,4 +154,5 @@ build-%Function:
 
 include functions/barcode/barcode.mk
 include functions/pdf/pdf.mk
+include mutation/mutation.mk
 include load/load.mk

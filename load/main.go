@@ -157,7 +157,7 @@ func (s *system) table(r *report, length time.Duration, clients func(operation) 
 		if clients != nil {
 			at = decimal(clients(o))
 		}
-		row(o.Title, o.Name, at, r.count("served_"+o.Name))
+		row(o.Title, o.Name, at, r.count("took_"+o.Name))
 		fmt.Fprintf(t, "%.1f\t%.1f\t\n", r.value("times_"+o.Name, "med"), r.value("times_"+o.Name, "p(95)"))
 	}
 	if err := t.Flush(); err != nil {

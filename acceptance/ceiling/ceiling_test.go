@@ -16,7 +16,8 @@ import (
 )
 
 var (
-	search = flag.Bool("search", false, "find the ceilings, which takes minutes, instead of trying a few rates")
+	search = flag.Bool("search", false, "find the ceilings, which takes minutes")
+	rate   = flag.Float64("rate", 0, "with -search: hold this rate to be carried, and find none")
 	parts  = flag.Int("parts", 1, "of the project")
 	seed   = flag.Uint64("seed", 1, "of arrivals and latencies")
 )
@@ -148,12 +149,23 @@ func TestCeiling(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			fmt.Printf("%s, after %s\n", name, time.Since(began).Truncate(time.Second))
+			if *rate > 0 {
+				out := run(t, sized(offer{work: c.work, exempt: c.exempt, seed: *seed, parts: *parts}, *rate))
+				fmt.Printf("    %s\n", out)
+				if !out.carried() {
+					t.Errorf("%.1f/s are not carried", *rate)
+				}
+				return
+			}
 			carried, over := ceiling(t, offer{work: c.work, exempt: c.exempt, rate: c.from * float64(*parts), seed: *seed, parts: *parts})
 			first, _, _ := strings.Cut(over.refused(), " ")
 			w := carried.loads[wallet]
 			lines = append(lines, fmt.Sprintf("%s\t%.0f\t%s\t%.2f\t%d\t%d\t%d ms\t%.0f", name, carried.rate, first,
 				w.unitsAWrite, w.meanBytes, w.mostBytes, carried.p99.Milliseconds(), float64(over.paid)/over.span.Seconds()))
 		})
+	}
+	if len(lines) == 0 {
+		return
 	}
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(out, "\nOne project, parts: %d, seed %d, in %s\n", *parts, *seed, time.Since(began).Truncate(time.Second))

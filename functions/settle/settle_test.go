@@ -22,7 +22,7 @@ import (
 func TestAges(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	store := credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger})
-	now := time.Now()
+	now := time.Now().Truncate(time.Microsecond) // as keys hold it: the ages are exact
 	ages := Ages{Dead: time.Minute, Captured: 15 * time.Minute}
 	for i, test := range []struct {
 		name    string
@@ -139,6 +139,45 @@ func TestHandle(t *testing.T) {
 	}
 }
 
+// TestNotSettled: a reservation whose entry makes no sense is left for the next run, is named, and does not keep the
+// others from being settled.
+func TestNotSettled(t *testing.T) {
+	client, tables := enginetest.Client(t)
+	store := credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger})
+	now := time.Now()
+	for _, project := range []string{"a", "b", "c"} {
+		prepare(t, store, project, now.Add(-time.Hour), "reserve")
+	}
+	key := credit.NewKey(now.Add(-time.Hour), "r")
+	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+	_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &tables.Ledger, Item: map[string]types.AttributeValue{
+		"pk": text("b#" + key.Day()), "sk": text(string(key)), "st": text("lent"),
+		"cr": &types.AttributeValueMemberN{Value: "30"}, "ts": text(now.UTC().Format(time.RFC3339Nano)),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	settler := &Settler{
+		Store: store, Ages: Ages{Dead: time.Minute, Captured: time.Hour}, Now: func() time.Time { return now },
+		Log: telemetry.New(&log, telemetry.Config{}),
+	}
+	report, err := settler.Run(t.Context())
+	if err != nil || report.Failed != 1 || report.Settled[credit.SettledReleased] != 2 {
+		t.Errorf("%+v, %v", report, err)
+	}
+	for _, part := range []string{"lent", `"project":"b"`, `"request_id":"r"`, string(key)} {
+		if !strings.Contains(log.String(), part) {
+			t.Errorf("%s is not in %s", part, log.String())
+		}
+	}
+	for project, want := range map[string]int64{"a": 100, "b": 70, "c": 100} {
+		if got, err := store.Balance(t.Context(), project); err != nil || got != want {
+			t.Errorf("balance of %s: %d, %v; want %d", project, got, err, want)
+		}
+	}
+}
+
 // TestOutOfTime: a run that is out of time says so, in its log line and to its caller.
 func TestOutOfTime(t *testing.T) {
 	client, tables := enginetest.Client(t)
@@ -147,7 +186,7 @@ func TestOutOfTime(t *testing.T) {
 		Store: credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}),
 		Now:   time.Now, Log: telemetry.New(&log, telemetry.Config{}),
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), reserve)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // what a run keeps back for its log line
 	defer cancel()
 	if err := settler.Handle(ctx); err == nil || !strings.Contains(log.String(), `"out_of_time":true`) {
 		t.Errorf("%v\n%s", err, log.String())
@@ -162,6 +201,7 @@ func TestConfig(t *testing.T) {
 	}{
 		{"90", "900", true},
 		{"10", "10", true},
+		{"1", "1", true},
 		{"0", "900", false},
 		{"90", "89", false},
 		{"", "900", false},
@@ -176,7 +216,7 @@ func TestConfig(t *testing.T) {
 		if (err == nil) != test.valid {
 			t.Errorf("%s, %s: %v", test.after, test.captured, err)
 		}
-		if err == nil && cfg.Ages().Dead.Seconds() != float64(cfg.After) {
+		if err == nil && (cfg.Ages().Dead.Seconds() != float64(cfg.After) || cfg.Ages().Captured.Seconds() != float64(cfg.CapturedAfter)) {
 			t.Errorf("ages %+v", cfg.Ages())
 		}
 	}

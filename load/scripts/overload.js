@@ -59,7 +59,7 @@ export function after() {
   took.after.add(a.ms);
   const since = Date.now() - exec.scenario.startTime;
   if (!a.ok || a.ms > Number(__ENV.SLOW_MS)) late.add(since);
-  sleep(0.1);
+  sleep(Number(__ENV.PAUSE));
 }
 
 export const handleSummary = summary;

@@ -1,12 +1,14 @@
 // Package faultproxy stands between a client and an HTTP service and loses what it is told to lose:
-// requests before they arrive, answers after their request took effect, and halves of answers. What
-// was lost on the way may be delivered later.
+// requests before they arrive, answers after their request took effect, and halves of answers. It
+// also turns requests away in the words of DynamoDB. What was lost on the way may be delivered later.
 package faultproxy
 
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"maps"
 	"net"
@@ -27,7 +29,45 @@ const (
 	DropRequest Fate = "request dropped" // the service never sees it, unless it is delivered later
 	DropAnswer  Fate = "answer dropped"  // it took effect
 	CutAnswer   Fate = "answer cut"      // it took effect, and the client sees half of the answer
+
+	Throttle    Fate = "throttled"             // ProvisionedThroughputExceededException; no effect
+	LimitRate   Fate = "rate limited"          // RequestLimitExceeded; no effect
+	Fail        Fate = "failed"                // HTTP 500; no effect
+	FailApplied Fate = "failed after it acted" // HTTP 500, and it took effect
 )
+
+// Arrives tells whether the service sees the request.
+func (f Fate) Arrives() bool {
+	return f == Deliver || f == DropAnswer || f == CutAnswer || f == FailApplied
+}
+
+// refusal is an answer of the proxy's own.
+type refusal struct {
+	status        int
+	kind, message string
+}
+
+// refusals are in DynamoDB's words, which say of a 500 that the write may have succeeded.
+var refusals = map[Fate]refusal{
+	Throttle:    {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException", "The level of configured provisioned throughput for the table was exceeded. Consider increasing your provisioning level with the UpdateTable API."},
+	LimitRate:   {http.StatusBadRequest, "com.amazon.coral.availability#RequestLimitExceeded", "Throughput exceeds the current throughput limit for your account."},
+	Fail:        {http.StatusInternalServerError, "com.amazonaws.dynamodb.v20120810#InternalServerError", "The request processing has failed because of an unknown error."},
+	FailApplied: {http.StatusInternalServerError, "com.amazonaws.dynamodb.v20120810#InternalServerError", "The request processing has failed because of an unknown error."},
+}
+
+// write answers as the AWS service whose request it was, or with a page as any other service.
+func (f refusal) write(w http.ResponseWriter, aws bool) {
+	body, media := []byte("<!doctype html><title>Internal Server Error</title>"), "text/html; charset=utf-8"
+	if aws {
+		body, _ = json.Marshal(map[string]string{"__type": f.kind, "message": f.message}) // texts always marshal
+		media = "application/x-amz-json-1.0"
+		w.Header().Set("X-Amz-Crc32", strconv.FormatUint(uint64(crc32.ChecksumIEEE(body)), 10))
+	}
+	w.Header().Set("Content-Type", media)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(f.status)
+	_, _ = w.Write(body)
+}
 
 // Request is one attempt of a client.
 type Request struct {
@@ -127,8 +167,14 @@ func (p *Proxy) serve(w http.ResponseWriter, in *http.Request) {
 	}
 
 	fate := p.decide(r)
-	if fate == DropRequest {
+	refused, refuses := refusals[fate]
+	aws := in.Header.Get("X-Amz-Target") != ""
+	switch {
+	case fate == DropRequest:
 		panic(http.ErrAbortHandler)
+	case refuses && !fate.Arrives():
+		refused.write(w, aws)
+		return
 	}
 	// Detached: a request that has arrived takes effect, whether or not its client still waits.
 	answer, err := r.send(context.WithoutCancel(in.Context()))
@@ -140,6 +186,10 @@ func (p *Proxy) serve(w http.ResponseWriter, in *http.Request) {
 	content, err := io.ReadAll(answer.Body)
 	if err != nil || fate == DropAnswer {
 		panic(http.ErrAbortHandler)
+	}
+	if refuses {
+		refused.write(w, aws)
+		return
 	}
 	maps.Copy(w.Header(), answer.Header)
 	w.Header().Set("Content-Length", strconv.Itoa(len(content)))

@@ -1,6 +1,7 @@
 package faultproxy_test
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -8,8 +9,55 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go"
+
 	"svcapi/local/faultproxy"
 )
+
+// TestRefusals: the AWS SDK understands the proxy's own answers, and they come before or after the request took effect.
+func TestRefusals(t *testing.T) {
+	for _, test := range []struct {
+		fate    faultproxy.Fate
+		arrives bool
+		code    string
+	}{
+		{faultproxy.Throttle, false, "ProvisionedThroughputExceededException"},
+		{faultproxy.LimitRate, false, "RequestLimitExceeded"},
+		{faultproxy.Fail, false, "InternalServerError"},
+		{faultproxy.FailApplied, true, "InternalServerError"},
+	} {
+		arrived := false
+		service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			arrived = true
+			_, _ = io.WriteString(w, "{}")
+		}))
+		proxy, err := faultproxy.Start(service.URL, func(*faultproxy.Request) faultproxy.Fate { return test.fate })
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := dynamodb.New(dynamodb.Options{
+			Region: "us-east-1", BaseEndpoint: aws.String(proxy.URL("a worker")), Retryer: aws.NopRetryer{},
+			Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
+		})
+		_, err = client.ListTables(t.Context(), &dynamodb.ListTablesInput{})
+		var answered smithy.APIError
+		if !errors.As(err, &answered) || answered.ErrorCode() != test.code || arrived != test.arrives {
+			t.Errorf("%s: %v, arrived: %t", test.fate, err, arrived)
+		}
+		answer, err := http.Get(proxy.URL("a worker") + "/page")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := answer.Body.Close(); err != nil || answer.StatusCode < 400 {
+			t.Errorf("%s: a service that is not AWS's answers %d, %v", test.fate, answer.StatusCode, err)
+		}
+		proxy.Close()
+		service.Close()
+	}
+}
 
 // TestFates: what arrives, and what the client sees of it.
 func TestFates(t *testing.T) {

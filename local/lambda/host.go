@@ -27,7 +27,7 @@ const (
 
 	initTimeout        = 10 * time.Second // Lambda's for init, on demand
 	defaultConcurrency = 10
-	defaultAccount     = 1000 // an account's concurrency, unless AWS raised it
+	defaultAccount     = 1000 // AWS's default quota of concurrent executions
 )
 
 var (
@@ -47,7 +47,7 @@ var extra = regexp.MustCompile(`^(AWS_ENDPOINT_URL(_[A-Z_]+)?|SVC_LOCAL|CHROMIUM
 type Options struct {
 	LogDir      string            // one file per function, <folder>.log; required
 	Concurrency int               // most processes per function; default 10
-	Account     int               // most events at once over all functions; one more is refused; default 1,000, as in a new account
+	Account     int               // most events at once over all functions; one more is refused; default 1,000, AWS's quota
 	Environment map[string]string // AWS_ENDPOINT_URL*, SVC_LOCAL, CHROMIUM, SVC_TEST_PUBLIC_NETS, SVC_TEST_CA; beats the template's
 }
 
@@ -65,11 +65,15 @@ type Host struct {
 type room struct{ atomic.Int64 }
 
 func (r *room) take() bool {
-	if r.Add(-1) >= 0 {
-		return true
+	for {
+		n := r.Load()
+		if n <= 0 {
+			return false
+		}
+		if r.CompareAndSwap(n, n-1) {
+			return true
+		}
 	}
-	r.give()
-	return false
 }
 
 func (r *room) give() { r.Add(1) }

@@ -46,7 +46,7 @@ var laptop = map[string]string{
 	"Stage":                "local",
 	"VendorTimeoutSeconds": "4",
 	"SettleAfterSeconds":   "10",
-	// One user is all projects here: what a new AWS account permits.
+	// One user is all projects here: AWS's default quotas of an account.
 	"ApiRequestsPerSecond": "10000",
 	"ApiBurst":             "5000",
 }

@@ -47,6 +47,11 @@ func TestCheck(t *testing.T) {
 		"negative":                       {set("CHF", "-0.805432"), false, "CHF is -0.8"},
 		"tiny":                           {set("IDR", "0.0000000000001"), false, "IDR"},
 		"huge":                           {set("IDR", "10000000000000"), false, "IDR"},
+		"the least":                      {set("IDR", "0.000000000001"), false, ""},
+		"the most":                       {set("IDR", "1000000000000"), false, ""},
+		"a day ahead":                    {func(table *Table) { table.Date = saturday.Add(24 * time.Hour) }, false, ""},
+		"a major without a reference":    {set("SEK", "9.4"), false, ""},
+		"a major that is gone":           {drop("CHF"), false, ""},
 		"base is not 1":                  {set("USD", "1.1"), false, "itself is 1.1"},
 		"no date":                        {func(table *Table) { table.Date = time.Time{} }, false, "no date"},
 		"1970":                           {func(table *Table) { table.Date = time.Unix(0, 0) }, false, "no date"},
@@ -86,6 +91,19 @@ func rebase(t *testing.T, table *Table, base, wrong string) {
 	table.Base, table.Rates = base, other
 }
 
+// Records are equal in every value, its day and its own digits.
+func TestRecordEqual(t *testing.T) {
+	one := Record{Buy: Quote{dec(t, "300.10"), "2026-11-19"}}
+	for other, want := range map[Quote]bool{
+		{dec(t, "300.10"), "2026-11-19"}: true, {dec(t, "300.10"), "2026-11-20"}: false,
+		{dec(t, "300.11"), "2026-11-19"}: false, {dec(t, "300.1"), "2026-11-19"}: false,
+	} {
+		if got := one.Equal(Record{Buy: other}); got != want {
+			t.Errorf("%v equals %v: %v", one.Buy, other, got)
+		}
+	}
+}
+
 // The central bank's values are judged one by one: what is absurd or older leaves what is held.
 func TestBankUpdate(t *testing.T) {
 	reference := &sample(t).Table
@@ -112,10 +130,13 @@ func TestBankUpdate(t *testing.T) {
 		"first":                   {nil, held, false, held, 0},
 		"older":                   {held, usd("301.10", "309.20", "305.30", "2026-11-18"), false, held, 2},
 		"future":                  {held, usd("301.10", "309.20", "305.30", "2026-11-22"), false, held, 2},
+		"of today":                {held, usd("301.10", "309.20", "305.30", "2026-11-21"), false, usd("301.10", "309.20", "305.30", "2026-11-21"), 0},
+		"zero, moves accepted":    {held, usd("0", "0", "0", "2026-11-20"), true, held, 2},
 		"no date":                 {held, usd("301.10", "309.20", "305.30", "20 Nov"), false, held, 2},
 		"a digit lost":            {held, usd("30.110", "309.20", "305.30", "2026-11-20"), false, Bank{"USD": {held["USD"].Buy, held["USD"].Sell, Quote{dec(t, "305.30"), "2026-11-20"}}}, 1},
 		"a digit lost, first":     {nil, usd("30.110", "30.920", "30.530", "2026-11-20"), false, Bank{}, 2},
 		"a real move":             {held, usd("501.10", "509.20", "505.30", "2026-11-20"), true, usd("501.10", "509.20", "505.30", "2026-11-20"), 0},
+		"buying at selling":       {held, usd("305.10", "305.10", "", "2026-11-20"), false, Bank{"USD": {Quote{dec(t, "305.10"), "2026-11-20"}, Quote{dec(t, "305.10"), "2026-11-20"}, held["USD"].Central}}, 0},
 		"buying above selling":    {held, usd("309.20", "301.10", "", "2026-11-20"), false, held, 1},
 		"zero":                    {held, usd("0", "0", "0", "2026-11-20"), false, held, 2},
 		"negative":                {held, usd("-301", "-300", "-305", "2026-11-20"), false, held, 2},

@@ -20,6 +20,9 @@ func dec(t testing.TB, text string) Decimal {
 func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		"0": "0", "1": "1", "-1.5": "-1.5", "191.8850": "191.8850", "007.50": "7.50", "1e3": "1000", "0e1": "0", "0.00": "0.00", "1.05E-5": "0.0000105",
+		// The ends of what is taken: 80 characters, 40 digits, 40 places either way.
+		strings.Repeat("0", 79) + "1": "1", strings.Repeat("9", 40): strings.Repeat("9", 40),
+		"1e40": "1" + strings.Repeat("0", 40), "1e-40": "0." + strings.Repeat("0", 39) + "1",
 		"0.000010563217": "0.000010563217", "123456789012345.12345678": "123456789012345.12345678",
 	} {
 		if got, err := Parse(text); err != nil || got.String() != want {
@@ -28,7 +31,7 @@ func TestParse(t *testing.T) {
 	}
 	for _, text := range []string{
 		"", " 1", "1 ", "+1", ".5", "1.", "1,5", "NaN", "Infinity", "-inf", "0x1", "1e", "1e999", "1e-99", "null", `"1"`, "1.5.5", "٣",
-		strings.Repeat("9", 41), "1" + strings.Repeat("0", 90),
+		strings.Repeat("9", 41), "1" + strings.Repeat("0", 90), strings.Repeat("0", 80) + "1", "1e41", "1e-41",
 	} {
 		if got, err := Parse(text); err == nil {
 			t.Errorf("%q is read as %s", text, got)
@@ -46,6 +49,8 @@ func TestConvert(t *testing.T) {
 		{"0.00000001", "0.1", "0"},
 		{"100", "2.50", "250"},
 		{"999999999999999.99999999", "26345.75", "26345749999999999999.999737"},
+		// The largest product of two numbers that Parse takes.
+		{strings.Repeat("9", 40) + "e40", strings.Repeat("9", 40) + "e40", strings.Repeat("9", 39) + "8" + strings.Repeat("0", 39) + "1" + strings.Repeat("0", 80)},
 	} {
 		got := Convert(dec(t, c.amount), dec(t, c.rate))
 		text, err := got.MarshalJSON()

@@ -164,6 +164,9 @@ func TestList(t *testing.T) {
 			t.Errorf("the codes are %s, want %s", got, c.want)
 		}
 	}
+	if got := new(Set).List(saturday); len(got) != 0 {
+		t.Errorf("an empty set lists %v", got)
+	}
 }
 
 func TestNames(t *testing.T) {

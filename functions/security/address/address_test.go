@@ -25,6 +25,7 @@ var validAddresses = []struct{ address, domain, source string }{
 	{"a.b.c.d.e@example.com", "example.com", "RFC 5322, 3.2.3: dot-atom"},
 	{"0@example.com", "example.com", "RFC 5322, 3.2.3: digits are atext"},
 	{"12345@example.com", "example.com", "RFC 5322, 3.2.3: digits are atext"},
+	{"azAZ09@example.com", "example.com", "RFC 5322, 3.2.3: the first and last letters and digits are atext"},
 	{"1.2.3@example.com", "example.com", "RFC 5322, 3.2.3"},
 	{"first+tag@example.com", "example.com", "RFC 5322, 3.2.3: + is atext"},
 	{"first-last@example.com", "example.com", "RFC 5322, 3.2.3: - is atext"},
@@ -58,6 +59,7 @@ var validAddresses = []struct{ address, domain, source string }{
 	{`"quoted"@example.com`, "example.com", "RFC 5322, 3.2.4"},
 	{`""@example.com`, "example.com", "RFC 5322, 3.2.4: *qcontent may be empty"},
 	{`" "@example.org`, "example.org", "RFC 5321, 4.1.2: qtextSMTP has the space"},
+	{`"!~"@example.com`, "example.com", "RFC 5322, 3.2.4: the first and last printable characters are qtext"},
 	{`"john doe"@example.com`, "example.com", "RFC 5321, 4.1.2: qtextSMTP has the space"},
 	{`"john..doe"@example.org`, "example.org", "RFC 5322, 3.2.4: dots are qtext"},
 	{`".a."@example.org`, "example.org", "RFC 5322, 3.2.4: dots are qtext"},
@@ -85,6 +87,8 @@ var validAddresses = []struct{ address, domain, source string }{
 	{"a@EXAMPLE.Co.Uk", "example.co.uk", "RFC 1035, 2.3.3"},
 	{"a@" + label63 + ".com", label63 + ".com", "RFC 1035, 2.3.4: 63 octets"},
 	{"a@" + strings.Repeat("a.", 120) + "com", strings.Repeat("a.", 120) + "com", "RFC 1035, 2.3.4"},
+	{"a@" + strings.Repeat("a.", 125) + "com", strings.Repeat("a.", 125) + "com", "RFC 1035, 2.3.4: 255 octets on the wire, 253 in text"},
+	{"a@" + strings.Repeat("\u00ad", 244) + "example.com", "example.com", "UTS 46, 4: soft hyphens are ignored, in 255 characters"},
 	// IDNA: RFC 5890 to 5893, UTS 46
 	{"a@bücher.example", "xn--bcher-kva.example", "RFC 5891, 4.4"},
 	{"a@BÜCHER.example", "xn--bcher-kva.example", "UTS 46, 4: case is folded"},
@@ -247,7 +251,7 @@ func TestFaults(t *testing.T) {
 		{"John Doe <john@example.com>", errBare}, {"<john@example.com>", errBare},
 		{"(comment)a@example.com", errComment}, {"a@example.com(comment)", errComment},
 		{`"a@example.com`, errQuoted}, {`"a"b@example.com`, errQuoted}, {`"\`, errQuoted},
-		{"ü@example.com", errASCII}, {"a＠example.com", errAt},
+		{"ü@example.com", errASCII}, {"\u0080@example.com", errASCII}, {"\x7f@example.com", errLocal}, {"a＠example.com", errAt},
 		{local64 + "a@example.com", errLocalLen},
 		{"a@[192.0.2.1]", errLiteral},
 		{"a@exa_mple.com", errUnderscore}, {"a@_dmarc.example.com", errUnderscore},
@@ -263,6 +267,9 @@ func TestFaults(t *testing.T) {
 		if _, err := Domain(c.address); !errors.Is(err, c.want) {
 			t.Errorf("%q: %v, want: %v", c.address, err, c.want)
 		}
+	}
+	if _, err := ASCII(""); !errors.Is(err, errLabels) {
+		t.Errorf("no domain at all: %v", err)
 	}
 }
 

@@ -1,0 +1,315 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"svcapi/local/sandbox"
+	"svcapi/shared/awsclient"
+	"svcapi/shared/credit"
+)
+
+// The only ways in which a request's answer and its charge may disagree: decisions on money, and the model of the protocol.
+const (
+	neverCalled = "charged, provider never called: died beside the marker"
+	notCharged  = "served, not charged: every answer of the capture lost"
+	failedPaid  = "charged though failed, after lost answers or a crash"
+	erredPaid   = "charged though 500, after lost answers or a crash"
+)
+
+// entries are the schedule's ledger.
+func (w *world) entries() ([]credit.Entry, error) {
+	ctx := context.Background()
+	first, last := w.began.UTC().Format(time.DateOnly), time.Now().UTC().Format(time.DateOnly)
+	entries, err := w.stage.credits.Entries(ctx, w.project, first)
+	if err == nil && last != first {
+		var more []credit.Entry
+		more, err = w.stage.credits.Entries(ctx, w.project, last)
+		entries = append(entries, more...)
+	}
+	return entries, err
+}
+
+// nameOf is the label of the request that an entry belongs to.
+func (w *world) nameOf(e credit.Entry) string {
+	for _, r := range w.requests {
+		if r.answer.id == e.RequestID {
+			return r.label()
+		}
+	}
+	return "nobody"
+}
+
+// received counts what a vendor received, by token, and whether it took it.
+func received(calls []sandbox.Call) map[string]int {
+	counts := map[string]int{}
+	for _, c := range calls {
+		if c.Operation == "send" {
+			counts[tokenOf(c.Path+" "+c.Body)]++
+		}
+	}
+	return counts
+}
+
+// judge compares every answer with its charge, once all is settled.
+func (w *world) judge(sent map[string]int) {
+	ctx := context.Background()
+	entries, err := w.entries()
+	if err != nil {
+		w.fail("%v", err)
+		return
+	}
+	wallet, err := w.stage.credits.Wallet(ctx, w.project)
+	if err != nil || wallet == nil {
+		w.fail("wallet: %v", err)
+		return
+	}
+	if wallet.Balance < 0 || wallet.Reserved != 0 || !wallet.Oldest.IsZero() {
+		w.fail("after the last settler the wallet is %+v", *wallet)
+	}
+	var balance int64
+	of := map[string][]credit.Entry{}
+	for _, e := range entries {
+		switch e.State {
+		case credit.Granted, credit.Refunded, credit.Adjustment:
+			balance += e.Credits
+			continue
+		case credit.Captured:
+			balance -= e.Credits
+		case credit.Sending:
+			w.fail("the entry %s is left as sending", e.Key)
+		}
+		of[e.RequestID] = append(of[e.RequestID], e)
+	}
+	if balance != wallet.Balance {
+		w.fail("the balance is %d, the ledger says %d", wallet.Balance, balance)
+	}
+	for _, r := range w.requests {
+		own := of[r.answer.id]
+		delete(of, r.answer.id)
+		if len(own) > 1 {
+			w.fail("%s has %d entries", r.label(), len(own))
+		}
+		var e credit.Entry
+		if len(own) > 0 {
+			e = own[0]
+		}
+		w.tally[fmt.Sprintf("%s %s", r.op.name, outcomeOf(r))]++
+		w.judgeRequest(r, e, sent[r.token])
+	}
+	for id := range of {
+		w.fail("entries of a request that nobody made: %s", id)
+	}
+	w.judgeKeys(sent)
+	w.judgeCommands(entries)
+}
+
+func outcomeOf(r *request) string {
+	switch {
+	case r.answer.killed:
+		return "crash"
+	case r.answer.replayed:
+		return fmt.Sprintf("%d replayed", r.answer.status)
+	}
+	return fmt.Sprint(r.answer.status)
+}
+
+// did is what became of a request's calls of one step.
+func (r *request) did(s step) *calls {
+	if c := r.actor.calls[s]; c != nil {
+		return c
+	}
+	return &calls{}
+}
+
+// disturbed: a whole call got no answer. An attempt has a second: a request that took longer (on a very busy machine) may
+// have given one up that the proxy let pass.
+func (r *request) disturbed() bool {
+	for s, c := range r.actor.calls {
+		if s != vendor && c.lost() {
+			return true
+		}
+	}
+	return r.answer.took > awsclient.AttemptTimeout
+}
+
+func (w *world) judgeRequest(r *request, e credit.Entry, sent int) {
+	a, charged, sms := r.answer, e.State == credit.Captured, r.op.name == credit.SMS
+	wrong := func(format string, args ...any) {
+		w.fail("%s (%s) is answered %s %s, its entry is %q (uncertain %t), the vendor received %d: %s",
+			r.label(), r.op.name, outcomeOf(r), a.message, e.State, e.Uncertain, sent, fmt.Sprintf(format, args...))
+	}
+	r.charged = charged
+	if sent > 1 {
+		wrong("more than one send")
+	}
+	if charged && e.Credits != r.price {
+		wrong("charged %d, the price is %d", e.Credits, r.price)
+	}
+	if charged && !sms && e.Uncertain || charged && e.Actor != "" && !e.Uncertain && e.Resolution.Verdict == "" {
+		wrong("charged by %q", e.Actor)
+	}
+	if w.byok && (e.State != "" || r.did(reserve).attempts > 0) {
+		wrong("Manual (BYOK), and it touched credits")
+	}
+	if a.id == "" {
+		wrong("no request ID")
+		return
+	}
+	uncertain := strings.Contains(a.message, "may have been sent")
+	took := sms && sent == 1 && !r.rejected
+	switch {
+	case a.killed:
+		switch {
+		case charged && sms && r.did(mark).attempts == 0:
+			wrong("charged without a mark")
+		case charged && !sms && r.did(capture).attempts == 0:
+			wrong("charged without a capture")
+		case !charged && took && r.price > 0 && r.did(vendor).attempts > 0:
+			wrong("the message went out and is not charged")
+		case charged && sms && r.did(vendor).attempts == 0:
+			w.oddity(neverCalled)
+			r.odd = true
+		}
+	case a.replayed || a.status == 409 || a.status == 422 && w.twoBodies(r) || strings.Contains(a.message, "was cut off"):
+		if r.key == "" || e.State != "" || r.did(reserve).attempts > 0 {
+			wrong("a repeat that touched money")
+		}
+	case a.status == 200 && r.unknown:
+		if charged {
+			wrong("an address that nobody knows is charged")
+		}
+	case a.status == 200:
+		switch {
+		case r.price > 0 && r.did(reserve).arrived == 0:
+			wrong("served without a reservation")
+		case sms && sent != 1:
+			wrong("accepted and not sent")
+		case r.price == 0:
+		case !charged && !sms && r.did(capture).attempts > 0 && (r.did(capture).lost() || a.took > awsclient.AttemptTimeout):
+			w.oddity(notCharged)
+		case !charged:
+			wrong("served and not charged")
+		case e.Uncertain && !r.disturbed():
+			wrong("a success charged as uncertain")
+		}
+	case a.status == 402:
+		if charged || sent > 0 && r.key == "" {
+			wrong("refused for lack of credits")
+		}
+		if w.rich {
+			wrong("the wallet was full")
+		}
+	case a.status == 429:
+		if charged || sent > 0 && r.key == "" {
+			wrong("refused by the limit")
+		}
+	case sms && uncertain:
+		if r.price > 0 && (!charged || !e.Uncertain && e.Resolution.Verdict == "") {
+			wrong("uncertain, and not charged as uncertain")
+		}
+	case a.status == 500 || a.status == 502 || a.status == 503:
+		name := failedPaid
+		if a.status == 500 {
+			name = erredPaid
+		}
+		switch {
+		case took && r.key == "":
+			wrong("the message went out")
+		case charged && (!sms || !r.disturbed()):
+			wrong("failed and charged, and no call of it was lost")
+		case charged:
+			w.oddity(name)
+			r.odd = true
+		case a.status == 500 && !r.disturbed() && r.op.name != credit.Location && r.op.name != credit.PDF:
+			wrong("500, and no call of it was lost")
+		}
+	default:
+		wrong("not expected")
+	}
+}
+
+// twoBodies tells whether a request's key is used with another body, too.
+func (w *world) twoBodies(r *request) bool {
+	return slices.ContainsFunc(w.requests, func(o *request) bool { return o.first == r.first && o.changed != r.changed })
+}
+
+// judgeKeys: what has one Idempotency-Key happens once.
+func (w *world) judgeKeys(sent map[string]int) {
+	groups := map[*request][]*request{}
+	for _, r := range w.requests {
+		if r.key != "" {
+			groups[r.first] = append(groups[r.first], r)
+		}
+	}
+	for first, group := range groups {
+		own, charges := 0, 0
+		var data []string
+		for _, r := range group {
+			if r.charged && !r.odd {
+				charges++
+			}
+			if r.answer.status != 200 {
+				continue
+			}
+			if !r.answer.replayed {
+				own++
+			}
+			if r.changed && slices.ContainsFunc(group, func(o *request) bool { return !o.changed && o.answer.status == 200 }) {
+				w.fail("%s and one with another body both succeed", r.label())
+			}
+			data = append(data, r.answer.data)
+		}
+		if own > 1 || charges > 1 || len(slices.Compact(data)) > 1 || sent[first.token] > 1 {
+			w.fail("the key of %s: %d successes of their own, %d charges, answers %q, %d sends", first.label(), own, charges, data, sent[first.token])
+		}
+	}
+}
+
+// judgeCommands: each movement counts once, and one that was answered is there.
+func (w *world) judgeCommands(entries []credit.Entry) {
+	for _, c := range w.commands {
+		var found []credit.Entry
+		for _, e := range entries {
+			if c.id != "" && e.Key == c.id || c.id == "" && c.state == credit.Refunded && e.State == credit.Refunded && slices.Contains(c.args, string(e.Refunds)) {
+				found = append(found, e)
+			}
+		}
+		want := 1
+		if c.refused && len(found) == 0 || c.state == "" {
+			want = 0
+		}
+		if len(found) != want || want == 1 && (found[0].Credits != c.credits || found[0].State != c.state) {
+			w.fail("%s of %d credits is in the ledger as %+v", c.name, c.credits, found)
+		}
+		w.tally["svc "+string(c.state)]++
+	}
+}
+
+func (w *world) oddity(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.odd = append(w.odd, name)
+}
+
+// verify recomputes every wallet of the batch from its ledger, as svc ledger verify does.
+func (b *batch) verify() error {
+	found, err := b.stage.credits.Verify(context.Background(), nil)
+	if err != nil {
+		return err
+	}
+	if found.Wallets < len(b.worlds) {
+		return fmt.Errorf("%d wallets of %d", found.Wallets, len(b.worlds))
+	}
+	for _, f := range found.Findings {
+		w := b.of[owner(f.Project)]
+		if w == nil {
+			return fmt.Errorf("a wallet of nobody: %+v", f)
+		}
+		w.fail("verify: %s %s %s", f.Damage, f.Key, f.Detail)
+	}
+	return nil
+}

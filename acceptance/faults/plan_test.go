@@ -1,0 +1,250 @@
+package faults
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"svcapi/shared/credit"
+	"svcapi/shared/project"
+)
+
+// operation is a paid operation.
+type operation struct {
+	name     string // as the ledger names it
+	function string // logical ID
+	kind     project.Kind
+	path     string
+	body     string // %s is the request's token
+	share    int
+}
+
+// pdf is rare, as a render costs more than a whole other schedule.
+var pdf = operation{credit.PDF, "PdfFunction", project.PDF, "/api/v1/utilities/pdf/generate", `{"html":"<p>%s</p>"}`, 0}
+
+var operations = []operation{
+	{credit.SMS, "SmsFunction", project.SMS, "/api/v1/sms/send", "", 50},
+	{credit.Barcode, "BarcodeFunction", project.Barcode, "/api/v1/utilities/barcode/generate", `{"data":"%s"}`, 15},
+	{credit.QRCode, "BarcodeFunction", project.Barcode, "/api/v1/utilities/qrcode/generate", `{"data":"%s"}`, 5},
+	{credit.BurnerEmailShield, "SecurityFunction", project.Security, "/api/v1/security/burner-email-shield", `{"email":"%s@example.com"}`, 8},
+	{credit.VPNShield, "SecurityFunction", project.Security, "/api/v1/security/vpn-shield", `{"ip":%q}`, 11},
+	{credit.Location, "LocationFunction", project.Location, "/api/v1/location/lookup", `{"ip":%q}`, 11},
+}
+
+// pdfEvery is how many schedules there are for one with PDFs.
+const pdfEvery = 25
+
+// plan is a schedule before it runs. All of it follows from the seed.
+type plan struct {
+	seed     uint64
+	requests []*request
+	commands []*command
+	order    []starter // who starts, in this order
+	credits  int64     // that the wallet holds at first
+	limit    int       // requests an hour
+	rich     bool      // the credits are more than all requests together can cost
+	closed   bool      // the first vendor of each chain refuses connections
+	byok     bool      // the project has vendor accounts of its own: nothing is charged
+	loss     float64   // chance that a request is dropped; answers come to a bit less
+	refusal  float64   // chance of a throttle, a limit or a 500
+	outage   float64   // chance that a vendor's call goes wrong
+	crash    float64   // chance per call that its process is killed there
+	sore     step      // where most calls are lost, and more processes die; empty: nowhere
+}
+
+// sores are the steps where most calls of a schedule may be lost; those that matter most stand there more than once.
+var sores = []step{
+	"", "", "", reserve, reserve, mark, vendor, capture, capture, capture, bar, giveBack, claim, keep, free, count, movement,
+}
+
+// starter is a request or an operator's command.
+type starter interface{ label() string }
+
+// request is one request of a client, and what came of it.
+type request struct {
+	number   int
+	op       *operation
+	body     string
+	token    string // names it at the vendor; repeats of a key share the first one's
+	key      string // Idempotency-Key
+	first    *request
+	changed  bool // it repeats a key with another body
+	rejected bool // the vendor will say no
+	unknown  bool // the vendor will not know the address
+	price    int64
+	after    bool // a repeat after all the others are dead
+
+	actor   *actor
+	answer  answer
+	charged bool
+	odd     bool // charged though it failed, which is allowed
+}
+
+func (r *request) label() string { return fmt.Sprintf("request %d", r.number) }
+
+// command is an operator's, repeated until it is answered.
+type command struct {
+	name    string
+	args    []string
+	id      credit.Key // of the movement; empty: it names a charge
+	credits int64
+	state   credit.State
+
+	done, refused bool
+}
+
+func (c *command) label() string { return c.name }
+
+// uniform draws from the seed and a name: the same name gives the same number, whatever was drawn before.
+func (p *plan) uniform(name ...string) float64 {
+	h := fnv.New64a()
+	fmt.Fprint(h, p.seed, "/", strings.Join(name, "/"))
+	x := h.Sum64() // and splitmix's last steps, as names differ little
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return float64((x^x>>31)>>11) / (1 << 53)
+}
+
+func (p *plan) chance(of float64, name ...string) bool { return p.uniform(name...) < of }
+
+func newPlan(seed uint64, prices credit.Prices) *plan {
+	rng := rand.New(rand.NewPCG(seed, 11))
+	pick := func(of ...float64) float64 { return of[rng.IntN(len(of))] }
+	p := &plan{
+		seed: seed, limit: 1_000_000, closed: rng.IntN(6) == 0,
+		loss: pick(0, 0.04, 0.1, 0.25), refusal: pick(0, 0, 0.1, 0.3), outage: pick(0, 0.1, 0.4), crash: pick(0, 0.01, 0.03),
+	}
+	p.sore = sores[rng.IntN(len(sores))]
+	total := 3 + rng.IntN(6)
+	var cost int64
+	for n := range total {
+		r := p.newRequest(rng, n, prices)
+		p.requests = append(p.requests, r)
+		cost += r.price
+	}
+	if seed%pdfEvery == 0 {
+		r := p.requests[rng.IntN(total)]
+		*r = request{number: r.number, op: &pdf, token: r.token, body: fmt.Sprintf(pdf.body, r.token), price: prices.Of(pdf.name)}
+		r.first = r
+	}
+	switch rng.IntN(10) {
+	case 0, 1, 2:
+		p.credits = rng.Int64N(cost + 1)
+	case 3:
+		p.credits = cost / 2
+	default:
+		p.credits, p.rich = 2*cost+1_000_000, true
+	}
+	if rng.IntN(8) == 0 {
+		p.limit = 1 + rng.IntN(total)
+	}
+	if rng.IntN(12) == 0 {
+		p.byok, p.rich = true, true
+		for _, r := range p.requests {
+			r.price = 0
+		}
+	}
+	p.repeatKeys(rng)
+	for _, r := range p.requests {
+		p.order = append(p.order, r)
+	}
+	p.addCommands(rng, cost)
+	return p
+}
+
+func (p *plan) newRequest(rng *rand.Rand, n int, prices credit.Prices) *request {
+	at := rng.IntN(100)
+	op := &operations[0]
+	for i := range operations {
+		if op = &operations[i]; at < op.share {
+			break
+		}
+		at -= op.share
+	}
+	r := &request{number: n, op: op, token: fmt.Sprintf("M%dR%dE", p.seed, n), price: prices.Of(op.name)}
+	r.first = r
+	switch op.name {
+	case credit.SMS:
+		to, text := "0771234567", r.token
+		if r.rejected = rng.IntN(8) == 0; r.rejected {
+			to = "0770000001"
+		}
+		if rng.IntN(6) == 0 {
+			text += " " + strings.Repeat("x", 160)
+			r.price *= 2
+		}
+		r.body = fmt.Sprintf(`{"send_method":"single","to":%q,"message":%q}`, to, text)
+		if rng.IntN(2) == 0 {
+			r.key = fmt.Sprintf("key-%d-%d", p.seed, n)
+		}
+		return r
+	case credit.VPNShield, credit.Location:
+		r.token = fmt.Sprintf("112.134.7.%d", n+1)
+		if op.name == credit.Location && !slices.ContainsFunc(p.requests, func(o *request) bool { return o.unknown }) && rng.IntN(4) == 0 {
+			r.unknown, r.token = true, "45.83.0.7"
+		}
+	}
+	r.body = fmt.Sprintf(op.body, r.token)
+	return r
+}
+
+// repeatKeys adds what clients do that got no answer, or do not wait for it: the same key again, mostly with the same body.
+func (p *plan) repeatKeys(rng *rand.Rand) {
+	for _, first := range slices.Clone(p.requests) {
+		if first.key == "" {
+			continue
+		}
+		for range rng.IntN(3) {
+			again := p.repeat(first, rng.IntN(8) == 0)
+			at := first.number + 1 + rng.IntN(len(p.requests)-first.number)
+			p.requests = slices.Insert(p.requests, min(at, len(p.requests)), again)
+			for i, r := range p.requests {
+				r.number = i
+			}
+		}
+	}
+}
+
+func (p *plan) repeat(first *request, changed bool) *request {
+	again := *first
+	again.first, again.changed, again.actor, again.answer = first, changed, nil, answer{}
+	again.number = len(p.requests)
+	if changed {
+		again.body = strings.Replace(again.body, first.token, first.token+" otherwise", 1)
+	}
+	return &again
+}
+
+// addCommands adds what operators do meanwhile.
+func (p *plan) addCommands(rng *rand.Rand, cost int64) {
+	add := func(state credit.State, by int64) {
+		c := &command{name: fmt.Sprintf("%s %d", state, len(p.commands)), state: state, credits: by}
+		p.commands = append(p.commands, c)
+		p.order = slices.Insert(p.order, rng.IntN(len(p.order)+1), starter(c))
+	}
+	if rng.IntN(12) == 0 {
+		add(credit.Granted, 1+rng.Int64N(cost+1))
+	}
+	if rng.IntN(12) == 0 {
+		by := 1 + rng.Int64N(cost/2+1)
+		if rng.IntN(2) == 0 {
+			by = -by
+			p.rich = false
+		}
+		add(credit.Adjustment, by)
+	}
+}
+
+// fill gives the commands their arguments: a movement's ID holds the time.
+func (p *plan) fill(projectID string) {
+	for _, c := range p.commands {
+		c.id = credit.NewKey(time.Now(), c.name+projectID)
+		c.args = []string{"credit", "grant", projectID, fmt.Sprint(c.credits), "--reason", "test", "--id", string(c.id)}
+		if c.state == credit.Adjustment {
+			c.args = []string{"credit", "adjust", projectID, "--by", fmt.Sprint(c.credits), "--reason", "test", "--id", string(c.id)}
+		}
+	}
+}

@@ -1,0 +1,312 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"svcapi/local/enginetest"
+	"svcapi/shared/credit"
+	"svcapi/shared/project"
+	"svcapi/shared/telemetry"
+)
+
+// costing is an operation whose job costs so many credits.
+func costing(credits int64, job Job) Route {
+	return &Operation[string]{
+		Name: "test", Method: "POST", Path: "/test", Kind: project.SMS, Price: credit.SMS,
+		Decode: func(in *Input) (string, error) { return in.Text("text", Text{Required: true}), nil },
+		Prepare: func(_ context.Context, _ *Call, text string) (*Job, error) {
+			if text == "refused" {
+				return nil, &Error{Status: 403, Code: CodeForbidden, Message: "m"}
+			}
+			job := job
+			job.Credits = credits
+			return &job, nil
+		},
+	}
+}
+
+// logger is the house's log.
+func (h *house) logger() *telemetry.Logger {
+	return telemetry.New(&h.log, telemetry.Config{Level: "INFO"})
+}
+
+func done(context.Context) (*Result, error) { return &Result{}, nil }
+
+// The order of checks up to the work, and what each costs: nothing but for the work that is done.
+func TestOrderOfChecks(t *testing.T) {
+	h := build(t) // 1,000 credits
+	projects := project.NewStore(h.db, h.cfg.ProjectsTable)
+	large := `{"text":"` + strings.Repeat("a", maxBody-11) + `"}`
+	worked := false
+	work := Job{Run: func(context.Context) (*Result, error) { worked = true; return &Result{}, nil }}
+	fails := work
+	fails.Beside = func(context.Context) error { return errors.New("no read") }
+	panics := work
+	panics.Beside = func(context.Context) error { panic("no read") }
+	reads := work
+	reads.Beside = func(context.Context) error { return nil }
+	for _, c := range []struct {
+		name    string
+		route   Route
+		body    string
+		status  int
+		charged int64
+	}{
+		{"free", costing(0, work), `{"text":"a"}`, 200, 0},
+		{"one credit", costing(1, work), `{"text":"a"}`, 200, 1},
+		{"a read beside", costing(1, reads), `{"text":"a"}`, 200, 1},
+		{"a read that fails", costing(1, fails), `{"text":"a"}`, 500, 0},
+		{"a read that panics", costing(1, panics), `{"text":"a"}`, 500, 0},
+		{"a free read that fails", costing(0, fails), `{"text":"a"}`, 500, 0},
+		{"refused", costing(1, work), `{"text":"refused"}`, 403, 0},
+		{"refused before it fails", costing(1, fails), `{"text":"refused"}`, 403, 0},
+		{"refused before its credits are missed", costing(999_999, work), `{"text":"refused"}`, 403, 0},
+		{"one credit too many", costing(999, work), `{"text":"a"}`, 402, 0}, // 2 are spent
+		{"too few credits before a read that fails", costing(999, fails), `{"text":"a"}`, 402, 0},
+		{"not decoded before its credits are missed", costing(999, work), `{"text":1}`, 422, 0},
+		{"malformed", costing(1, work), `{"text"`, 422, 0},
+		{"the largest body", costing(1, work), large, 422, 0}, // read, and its text is too long
+		{"a body over the limit", costing(1, work), large + " ", 413, 0},
+		{"the last credits", costing(998, work), `{"text":"a"}`, 200, 998},
+		{"nothing left", costing(1, work), `{"text":"a"}`, 402, 0},
+		{"free with nothing left", costing(0, work), `{"text":"a"}`, 200, 0},
+	} {
+		if c.name == "the largest body" { // a text of any length
+			c.route.(*Operation[string]).Decode = func(in *Input) (string, error) {
+				in.Problem("text", "was read")
+				return "", nil
+			}
+		}
+		worked = false
+		before := h.balance(t)
+		h.log.Reset()
+		status, envelope, _ := h.call(t, c.route, "/test", c.body, nil)
+		if charged := before - h.balance(t); status != c.status || charged != c.charged || worked != (status == 200) {
+			t.Errorf("%s: %d %v, %d charged, worked %t; want %d, %d", c.name, status, envelope["error"], charged, worked, c.status, c.charged)
+		}
+		if logged := fmt.Sprintf(`"Credits":%d`, c.charged); !strings.Contains(h.log.String(), logged) && c.charged > 0 {
+			t.Errorf("%s: %s is not in %s", c.name, logged, h.log.String())
+		}
+	}
+
+	// A limit of one request: the second one learns when to come back, before anything else is said of it.
+	if _, err := projects.SetLimit(t.Context(), "acme", project.RateLimit{Requests: 1, Window: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	h.Service = New(h.cfg, h.db, h.logger()) // without the record that it remembers
+	for i, want := range []int{200, 429, 429} {
+		status, _, header := h.call(t, costing(0, work), "/test", `{"text":"a"}`, nil)
+		if status != want || (header.Get("Retry-After") != "") != (want == 429) {
+			t.Errorf("request %d: %d, %v; want %d", i, status, header, want)
+		}
+	}
+	if status, _, _ := h.call(t, costing(0, work), "/test", `{"text"`, nil); status != 429 {
+		t.Errorf("malformed over the limit: %d", status)
+	}
+	// Another instance has not seen the window: it counts, and the limit still comes before the refusal.
+	h.Service = New(h.cfg, h.db, h.logger())
+	if status, _, _ := h.call(t, costing(1, work), "/test", `{"text":"refused"}`, nil); status != 429 {
+		t.Errorf("refused over the limit: %d", status)
+	}
+	// A paused project is told so before its limit.
+	if _, err := projects.SetPaused(t.Context(), "acme", true); err != nil {
+		t.Fatal(err)
+	}
+	h.Service = New(h.cfg, h.db, h.logger())
+	if status, envelope, _ := h.call(t, costing(0, work), "/test", `{"text":"a"}`, nil); status != 503 {
+		t.Errorf("paused: %d %v", status, envelope)
+	}
+	// Credentials come before all that; a method before them.
+	h.secret = "svcs_wrong"
+	if status, _, _ := h.call(t, costing(0, work), "/test", `{"text":"a"}`, nil); status != 401 {
+		t.Errorf("a wrong secret: %d", status)
+	}
+	get := &Operation[string]{Name: "test", Method: "GET", Path: "/test"}
+	if status, _, header := h.call(t, get, "/test", "", nil); status != 405 || header.Get("Allow") != "GET" {
+		t.Errorf("another method: %d, %v", status, header)
+	}
+}
+
+// A table that cannot be reached is the service's failure, and no work is done.
+func TestTablesGone(t *testing.T) {
+	for _, gone := range []string{"projects", "transient", "wallets"} {
+		h := build(t)
+		cfg := h.cfg
+		switch gone {
+		case "projects":
+			cfg.ProjectsTable = "none"
+		case "transient":
+			cfg.TransientTable = "none"
+		case "wallets":
+			cfg.WalletsTable = "none"
+		}
+		h.Service = New(cfg, h.db, h.logger())
+		work := Job{Run: func(context.Context) (*Result, error) { t.Errorf("%s: work was done", gone); return &Result{}, nil }}
+		if status, envelope, _ := h.call(t, costing(1, work), "/test", `{"text":"a"}`, nil); status != 500 {
+			t.Errorf("%s: %d %v", gone, status, envelope)
+		}
+	}
+}
+
+// Credits cost nothing for Manual and for free operations.
+func TestCallCredits(t *testing.T) {
+	prices := credit.Prices{SMS: 10}
+	for _, c := range []struct {
+		mode  project.Mode
+		price string
+		units int
+		want  int64
+	}{
+		{project.Managed, credit.SMS, 1, 10}, {project.Managed, credit.SMS, 3, 30}, {project.Managed, credit.SMS, 0, 0},
+		{project.BYOK, credit.SMS, 3, 0}, {project.Managed, "", 3, 0}, {project.BYOK, "", 3, 0}, {project.Managed, credit.PDF, 3, 0},
+	} {
+		call := Call{Mode: c.mode, price: c.price, prices: prices}
+		if got := call.Credits(c.units); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
+}
+
+// The work ends five seconds before its request must.
+func TestTimeOfWork(t *testing.T) {
+	deadline := time.Now().Add(20 * time.Second)
+	ctx, cancel := context.WithDeadline(t.Context(), deadline)
+	defer cancel()
+	_, err := work(ctx, &Job{Run: func(ctx context.Context) (*Result, error) {
+		if ends, ok := ctx.Deadline(); !ok || !ends.Equal(deadline.Add(-5*time.Second)) {
+			t.Errorf("the work ends %s before the request", deadline.Sub(ends))
+		}
+		return &Result{}, nil
+	}})
+	if err != nil {
+		t.Error(err)
+	}
+	_, err = work(context.Background(), &Job{Run: func(ctx context.Context) (*Result, error) {
+		if _, ok := ctx.Deadline(); ok {
+			t.Error("the work has a deadline, its request has none")
+		}
+		return &Result{}, nil
+	}})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSeconds(t *testing.T) {
+	for d, want := range map[time.Duration]int{0: 0, 1: 1, time.Second - 1: 1, time.Second: 1, time.Second + 1: 2, time.Minute: 60} {
+		if got := seconds(d); got != want {
+			t.Errorf("%s are %d seconds, want %d", d, got, want)
+		}
+	}
+	for header, want := range map[string]bool{"1": true, "true": true, "TRUE": true, "": false, "0": false, "yes": false, "11": false} {
+		if isTrue(header) != want {
+			t.Errorf("%q is %t", header, !want)
+		}
+	}
+}
+
+// decisions: the playground's requests are marked, or come from its origin: the configured one, or the API's own.
+func TestFromPlayground(t *testing.T) {
+	for _, c := range []struct {
+		configured, client, origin, host string
+		want                             bool
+	}{
+		{"", "", "", "api.example", false},
+		{"", "", "", "", false},
+		{"", "playground", "", "api.example", true},
+		{"", "sdk", "", "api.example", false},
+		{"", "", "https://api.example", "api.example", true},
+		{"", "", "https://other.example", "api.example", false},
+		{"", "", "api.example", "api.example", false},
+		{"https://docs.example", "", "https://docs.example", "api.example", true},
+		{"https://docs.example", "", "http://docs.example", "api.example", false},
+		{"https://docs.example", "", "https://api.example", "api.example", true},
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/", nil)
+		r.Host = c.host
+		r.Header.Set("X-SVC-Client", c.client)
+		r.Header.Set("Origin", c.origin)
+		if got := (&Service{cfg: Config{PlaygroundOrigin: c.configured}}).fromPlayground(r); got != c.want {
+			t.Errorf("%+v: %t", c, got)
+		}
+	}
+}
+
+func TestPathParameters(t *testing.T) {
+	for _, c := range []struct {
+		pattern, path string
+		want          map[string]string
+		ok            bool
+	}{
+		{"/a/b", "/a/b", nil, true},
+		{"/a/b", "/a/c", nil, false},
+		{"/a/b", "/a", nil, false},
+		{"/a/{x}", "/a/b", map[string]string{"x": "b"}, true},
+		{"/{x}/{y}", "/a/b", map[string]string{"x": "a", "y": "b"}, true},
+		{"/{}", "/a", map[string]string{"": "a"}, true}, // the shortest parameter
+		{"/{", "/{", nil, true},
+		{"/{", "/a", nil, false},
+		{"/{x}", "/", nil, false},
+		{"/{x}", "/%2F", map[string]string{"x": "/"}, true},
+		{"/{x}", "/%zz", nil, false},
+	} {
+		got, ok := pathParameters(strings.Split(c.pattern, "/"), strings.Split(c.path, "/"))
+		if ok != c.ok || fmt.Sprint(got) != fmt.Sprint(c.want) {
+			t.Errorf("%s of %s: %v, %t", c.path, c.pattern, got, ok)
+		}
+	}
+}
+
+// GET has no body to be malformed.
+func TestGet(t *testing.T) {
+	h := build(t)
+	route := &Operation[struct{}]{
+		Name: "get", Method: "GET", Path: "/test", Kind: project.SMS,
+		Decode:  func(*Input) (struct{}, error) { return struct{}{}, nil },
+		Prepare: func(context.Context, *Call, struct{}) (*Job, error) { return &Job{Run: done}, nil },
+	}
+	for _, body := range []string{"", "{"} {
+		response, err := Lambda(h.Handler(route))(t.Context(), events.APIGatewayProxyRequest{
+			HTTPMethod: "GET", Path: "/test", Body: body, Headers: map[string]string{"X-API-KEY": h.client, "X-API-SECRET": h.secret},
+		})
+		if err != nil || response.StatusCode != 200 {
+			t.Errorf("%q: %d %s, %v", body, response.StatusCode, response.Body, err)
+		}
+	}
+}
+
+// A request of a project without an integration of the kind in its environment is refused, uncharged.
+func TestNoIntegration(t *testing.T) {
+	h := build(t)
+	route := costing(1, Job{Run: done}).(*Operation[string])
+	route.Kind = project.PDF
+	status, envelope, _ := h.call(t, route, "/test", `{"text":"a"}`, nil)
+	if e, _ := envelope["error"].(map[string]any); status != 422 || e["code"] != CodeProviderSelection || h.balance(t) != 1000 {
+		t.Errorf("%d %v", status, envelope)
+	}
+}
+
+// An irrevocable job whose mark is refused sends nothing and pays nothing.
+func TestMarkRefused(t *testing.T) {
+	h := build(t)
+	_, tables := enginetest.Client(t)
+	cfg := h.cfg
+	cfg.LedgerTable = tables.Ledger + "-gone"
+	h.Service = New(cfg, h.db, h.logger())
+	route := costing(5, Job{Irrevocable: true, Run: func(context.Context) (*Result, error) {
+		t.Error("sent without a mark")
+		return &Result{}, nil
+	}})
+	if status, _, _ := h.call(t, route, "/test", `{"text":"a"}`, nil); status != 500 {
+		t.Errorf("status %d", status)
+	}
+}

@@ -1,0 +1,499 @@
+package credit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"svcapi/local/enginetest"
+	"svcapi/local/faultproxy"
+	"svcapi/shared/attr"
+	"svcapi/shared/credit"
+)
+
+// most is the largest balance.
+const most = 1<<61 - 1
+
+// take takes steps in their order; the last one may fail.
+func take(t *testing.T, store *credit.Store, r *credit.Reservation, names ...string) error {
+	t.Helper()
+	for i, name := range names {
+		if err := steps[name](t.Context(), store, r); i == len(names)-1 {
+			return err
+		} else if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	return nil
+}
+
+// entry is the reservation's own entry; the zero one where there is none.
+func entry(t *testing.T, store *credit.Store, r *credit.Reservation) (found credit.Entry) {
+	t.Helper()
+	for _, e := range entries(t, store, r.Key) {
+		if e.Key == r.Key {
+			found = e
+		}
+	}
+	return found
+}
+
+// TestCaptureChargesNothingElse: a capture writes over a mark of its own work, and over nothing else: not where nothing
+// was marked, not where the credits went back, whoever gave them back.
+func TestCaptureChargesNothingElse(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		sms     bool
+		before  []string
+		err     error
+		state   credit.State
+		balance int64
+	}{
+		{"SMS without a mark", true, []string{"reserve"}, credit.ErrSettled, "", 70},
+		{"SMS without a reservation", true, nil, credit.ErrSettled, "", 100},
+		{"SMS that the settler gave back", true, []string{"reserve", "settle"}, credit.ErrSettled, credit.Released, 100},
+		{"SMS that the settler gave back early", true, []string{"reserve", "settle early"}, credit.ErrSettled, credit.Released, 100},
+		{"SMS that its request gave back", true, []string{"reserve", "mark", "release"}, credit.ErrSettled, credit.Released, 100},
+		{"SMS that was given back without a mark", true, []string{"reserve", "release"}, credit.ErrSettled, credit.Released, 100},
+		{"SMS that the settler charged", true, []string{"reserve", "mark", "settle"}, nil, credit.Captured, 70},
+		{"other work that the settler gave back", false, []string{"reserve", "settle"}, credit.ErrSettled, credit.Released, 100},
+		{"other work with a mark", false, []string{"reserve", "mark"}, credit.ErrSettled, credit.Sending, 70},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			store := newStore(t, 100)
+			r := reservation(30, test.sms)
+			if err := take(t, store, r, test.before...); err != nil {
+				t.Fatal(err)
+			}
+			before := entry(t, store, r)
+			if err := take(t, store, r, "capture"); !errors.Is(err, test.err) {
+				t.Errorf("%v, want %v", err, test.err)
+			}
+			store.Remove(t.Context(), r) // does nothing where nothing was captured
+			if after := entry(t, store, r); after != before || after.State != test.state {
+				t.Errorf("the entry is %+v, was %+v", after, before)
+			}
+			wantBalance(t, store, test.balance)
+		})
+	}
+}
+
+// TestReleaseAfterCapture: an SMS that was charged is not given back by a release that comes late.
+func TestReleaseAfterCapture(t *testing.T) {
+	t.Parallel()
+	for _, charged := range []string{"capture", "capture uncertain", "settle", "settle early"} {
+		store := newStore(t, 100)
+		r := reservation(30, true)
+		if err := take(t, store, r, "reserve", "mark", charged, "release"); err == nil {
+			t.Errorf("released after %s", charged)
+		}
+		if got := entry(t, store, r); got.State != credit.Captured {
+			t.Errorf("after %s the entry is %+v", charged, got)
+		}
+		wantBalance(t, store, 70)
+	}
+}
+
+// TestVendorOfEntry: an entry names the vendor that did the work, else the one that was about to be called.
+func TestVendorOfEntry(t *testing.T) {
+	t.Parallel()
+	store := newStore(t, 100)
+	for _, test := range []struct{ about, did, want string }{
+		{"quicksend", "twilio", "twilio"}, {"quicksend", "", "quicksend"}, {"", "twilio", "twilio"}, {"", "", ""},
+	} {
+		r := reservation(1, true)
+		r.Vendor = test.about
+		if err := take(t, store, r, "reserve", "mark"); err != nil {
+			t.Fatal(err)
+		}
+		if got := entry(t, store, r); got.Vendor != test.about {
+			t.Errorf("the mark names %q, want %q", got.Vendor, test.about)
+		}
+		if err := store.Capture(t.Context(), r, credit.Outcome{Vendor: test.did}); err != nil {
+			t.Fatal(err)
+		}
+		if got := entry(t, store, r); got.Vendor != test.want {
+			t.Errorf("the charge names %q, want %q", got.Vendor, test.want)
+		}
+	}
+}
+
+// TestReserveNeedsAKey: what is no key or has no project reserves nothing.
+func TestReserveNeedsAKey(t *testing.T) {
+	t.Parallel()
+	store := newStore(t, 100)
+	for _, key := range []credit.Key{"", "x"} {
+		r := reservation(30, false)
+		r.Key = key
+		if err := store.Reserve(t.Context(), r); err == nil {
+			t.Errorf("key %q is accepted", key)
+		}
+	}
+	r := reservation(30, false)
+	r.Project = ""
+	if err := store.Reserve(t.Context(), r); err == nil {
+		t.Error("no project is accepted")
+	}
+	wantBalance(t, store, 100)
+}
+
+// TestSettleSays: the settler is told what it did.
+func TestSettleSays(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		before     []string
+		lateCopies bool
+		want       credit.Settled
+	}{
+		{[]string{"reserve"}, false, credit.SettledReleased},
+		{[]string{"reserve"}, true, credit.SettledReleased},
+		{[]string{"reserve", "mark"}, false, credit.SettledUncertain},
+		{[]string{"reserve", "mark"}, true, credit.SettledUncertain},
+		{[]string{"reserve", "mark", "capture"}, true, credit.SettledWaiting},
+		{[]string{"reserve", "mark", "capture"}, false, credit.SettledRemoved},
+		{[]string{"reserve", "mark", "settle early"}, true, credit.SettledWaiting},
+		{[]string{"reserve", "mark", "settle early"}, false, credit.SettledRemoved},
+		{[]string{"reserve", "mark", "release"}, false, credit.SettledReleased},
+	} {
+		store := newStore(t, 100)
+		r := reservation(30, true)
+		if err := take(t, store, r, test.before...); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := store.Settle(t.Context(), r, test.lateCopies); err != nil || got != test.want {
+			t.Errorf("%v, late copies %t: %q, %v; want %q", test.before, test.lateCopies, got, err, test.want)
+		}
+	}
+}
+
+// TestSettleBesideAnother: a settler that is overtaken between its look and its write does what the other one's entry says.
+func TestSettleBesideAnother(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		before, overtakes []string
+		want              credit.Settled
+		state             credit.State
+		uncertain         bool
+		balance           int64
+	}{
+		{[]string{"reserve"}, []string{"settle"}, credit.SettledReleased, credit.Released, false, 100},
+		{[]string{"reserve"}, []string{"mark"}, "", credit.Sending, false, 70}, // neither charged nor given back yet
+		{[]string{"reserve", "mark"}, []string{"settle"}, credit.SettledUncertain, credit.Captured, true, 70},
+		{[]string{"reserve", "mark"}, []string{"capture"}, credit.SettledUncertain, credit.Captured, false, 70},
+		{[]string{"reserve", "mark"}, []string{"release"}, credit.SettledReleased, credit.Released, false, 100},
+	} {
+		var ready atomic.Bool
+		var overtake func()
+		behind, direct := lossy(t, 100, func(operation string, _ int64) faultproxy.Fate {
+			if operation == "PutItem" && ready.CompareAndSwap(true, false) {
+				overtake()
+			}
+			return faultproxy.Deliver
+		})
+		r := reservation(30, true)
+		if err := take(t, direct, r, test.before...); err != nil {
+			t.Fatal(err)
+		}
+		overtake = func() {
+			if err := take(t, direct, r, test.overtakes...); err != nil {
+				t.Error(err)
+			}
+		}
+		ready.Store(true)
+		got, err := behind.Settle(t.Context(), r, false)
+		if got != test.want || (err != nil) != (test.want == "") || ready.Load() {
+			t.Errorf("%v, then %v: %q, %v; want %q", test.before, test.overtakes, got, err, test.want)
+		}
+		if e := entry(t, direct, r); e.State != test.state || e.Uncertain != test.uncertain {
+			t.Errorf("%v, then %v: %+v", test.before, test.overtakes, e)
+		}
+		wantBalance(t, direct, test.balance)
+	}
+}
+
+// TestBounds: a balance reaches its largest value and 0, and not beyond; so does an alert.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	store, n := newStore(t, 0), 0
+	move := func(do func(context.Context, credit.Movement) error, credits int64) error {
+		n++
+		return do(t.Context(), credit.Movement{
+			Project: "p", ID: credit.NewKey(time.Now(), fmt.Sprint(n)), Credits: credits, Actor: "test", Reason: "bounds",
+		})
+	}
+	for _, step := range []struct {
+		do      func(context.Context, credit.Movement) error
+		credits int64
+		refused bool
+		balance int64
+	}{
+		{store.Grant, most + 1, true, 0},
+		{store.Grant, most, false, most},
+		{store.Grant, 1, true, most},
+		{store.Refund, 1, true, most},
+		{store.Adjust, 1, true, most},
+		{store.Adjust, -most - 1, true, most},
+		{store.Adjust, -most, false, 0},
+		{store.Adjust, -1, true, 0},
+		{store.Grant, 1, false, 1},
+		{store.Adjust, most, true, 1},
+		{store.Adjust, most - 1, false, most},
+	} {
+		if err := move(step.do, step.credits); errors.Is(err, credit.ErrOutOfRange) != step.refused || !step.refused && err != nil {
+			t.Errorf("%d credits: %v", step.credits, err)
+		}
+		wantBalance(t, store, step.balance)
+	}
+	for alert, refused := range map[int64]bool{-1: true, 0: false, 1: false, most: false, most + 1: true} {
+		if err := store.SetAlert(t.Context(), "p", alert); errors.Is(err, credit.ErrOutOfRange) != refused || !refused && err != nil {
+			t.Errorf("an alert at %d: %v", alert, err)
+		}
+	}
+	if err := store.SetAlert(t.Context(), "q", 1); !errors.Is(err, credit.ErrNoWallet) {
+		t.Errorf("an alert without a wallet: %v", err)
+	}
+	if got, err := store.Wallet(t.Context(), "q"); got != nil || err != nil {
+		t.Errorf("a wallet of nobody: %+v, %v", got, err)
+	}
+	if got, err := store.Balance(t.Context(), "q"); got != 0 || err != nil {
+		t.Errorf("a balance of nobody: %d, %v", got, err)
+	}
+}
+
+// TestWallet: a wallet tells what is in flight beside its balance, since when, and its alert.
+func TestWallet(t *testing.T) {
+	t.Parallel()
+	store := newStore(t, 100)
+	now := time.Now()
+	want := credit.Wallet{Parts: 1, Balance: 100}
+	check := func() {
+		t.Helper()
+		got, err := store.Wallet(t.Context(), "p")
+		if err != nil || got == nil || *got != want {
+			t.Errorf("%+v, %v; want %+v", got, err, want)
+		}
+	}
+	check()
+	for i, age := range []time.Duration{time.Minute, time.Hour, time.Second} {
+		r := reservation(int64(i+1), false)
+		r.Key = credit.NewKey(now.Add(-age), fmt.Sprint(i))
+		if err := take(t, store, r, "reserve"); err != nil {
+			t.Fatal(err)
+		}
+		want.Balance, want.Reserved = want.Balance-r.Credits, want.Reserved+r.Credits
+		if want.Oldest.IsZero() || r.Key.Time().Before(want.Oldest) {
+			want.Oldest = r.Key.Time()
+		}
+		check()
+	}
+	for _, alert := range []int64{50, 0} {
+		if err := store.SetAlert(t.Context(), "p", alert); err != nil {
+			t.Fatal(err)
+		}
+		want.Alert = alert
+		check()
+	}
+}
+
+// TestResolveKeepsTheBooks: a charge is not resolved as refunded where its credits cannot be paid, or where it is not
+// the charge any more that was looked at.
+func TestResolveKeepsTheBooks(t *testing.T) {
+	t.Parallel()
+	client, tables := enginetest.Client(t)
+	store := credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger})
+	for project, want := range map[string]error{"full": credit.ErrOutOfRange, "gone": credit.ErrNoWallet} {
+		err := store.CreateWallet(t.Context(), project)
+		if err == nil {
+			err = store.Grant(t.Context(), credit.Movement{Project: project, ID: credit.NewKey(time.Now(), "g"), Credits: most})
+		}
+		r := reservation(30, true)
+		r.Project = project
+		if err = errors.Join(err, take(t, store, r, "reserve", "mark", "capture uncertain", "remove")); err == nil && project == "full" {
+			err = store.Grant(t.Context(), credit.Movement{Project: project, ID: credit.NewKey(time.Now(), "more"), Credits: 1})
+		}
+		if err == nil && project == "gone" {
+			_, err = client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &tables.Wallets, Key: attr.Item{"pk": attr.Text(project)}})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Resolve(t.Context(), project, r.Key, by("anne", credit.GivenBack)); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", project, err, want)
+		}
+		if open, err := store.Uncertain(t.Context(), project); err != nil || len(open) != 1 || open[0].Key != r.Key {
+			t.Errorf("%s: open %v, %v", project, open, err)
+		}
+	}
+}
+
+// TestRefundChargeRefuses: what is uncertain is resolved instead; what is no charge is not refunded. A charge that was
+// confirmed is one like others.
+func TestRefundChargeRefuses(t *testing.T) {
+	t.Parallel()
+	c := newCharge(t)
+	refund := func(key credit.Key) error {
+		_, err := c.RefundCharge(t.Context(), "p", key, "late", "anne")
+		return err
+	}
+	r := reservation(smsPrice, true)
+	if err := take(t, c.Store, r, "reserve", "mark"); err != nil {
+		t.Fatal(err)
+	}
+	for name, key := range map[string]credit.Key{"an uncertain charge": c.key, "nothing": credit.NewKey(time.Now(), "x"), "a mark": r.Key} {
+		if err := refund(key); !errors.Is(err, credit.ErrNotCharged) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := take(t, c.Store, r, "capture", "remove"); err != nil {
+		t.Fatal(err)
+	}
+	wantBalance(t, c.Store, granted-2*smsPrice)
+	if _, err := c.Resolve(t.Context(), "p", c.key, by("anne", credit.Confirmed)); err != nil {
+		t.Fatal(err)
+	}
+	if err := refund(c.key); err != nil {
+		t.Error(err)
+	}
+	wantBalance(t, c.Store, granted-smsPrice)
+}
+
+// TestInFlightInOrder: the reservations of a wallet come oldest first, and the first error of a visit ends the pass.
+func TestInFlightInOrder(t *testing.T) {
+	t.Parallel()
+	store := newStore(t, 100)
+	var want []credit.Key
+	for i := range 4 {
+		r := reservation(1, false)
+		r.Key = credit.NewKey(time.Now().Add(time.Duration(i-4)*time.Minute), fmt.Sprint(i))
+		if err := take(t, store, r, "reserve"); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, r.Key)
+	}
+	var got []credit.Key
+	stop := errors.New("enough")
+	err := store.InFlight(t.Context(), func(r *credit.Reservation, err error) error {
+		if got = append(got, r.Key); len(got) == 3 {
+			return stop
+		}
+		return err
+	}, nil)
+	if !errors.Is(err, stop) || !slices.Equal(got, want[:3]) {
+		t.Errorf("%v, %v; want %v", got, err, want[:3])
+	}
+}
+
+// TestVerifyEdges: what verifying finds at the edges: the smallest damage is found, and what is just in order is not.
+func TestVerifyEdges(t *testing.T) {
+	t.Parallel()
+	text, now := attr.Text, time.Now()
+	old, young := credit.NewKey(now.Add(-31*time.Minute), "old"), credit.NewKey(now.Add(-20*time.Minute), "young")
+	item := func(project string, key credit.Key, state credit.State, credits int64, more attr.Item) attr.Item {
+		made := attr.Item{
+			"pk": text(project + "#" + key.Day()), "sk": text(string(key)), "st": text(string(state)), "cr": attr.Number(credits),
+			"ts": text(now.UTC().Format(time.RFC3339Nano)), "by": text("test"), "why": text("test"),
+		}
+		maps.Copy(made, more)
+		return made
+	}
+	verdict := func(v credit.Verdict, actor string) attr.Item {
+		return attr.Item{"res": &types.AttributeValueMemberM{Value: attr.Item{
+			"v": text(string(v)), "by": text(actor), "why": text("test"), "ts": text(now.UTC().Format(time.RFC3339Nano)),
+		}}}
+	}
+	pending := func(credits int64) attr.Item {
+		return attr.Item{":v": &types.AttributeValueMemberM{Value: attr.Item{"c": attr.Number(credits)}}}
+	}
+	named := func(key credit.Key) map[string]string { return map[string]string{"#k": string(key)} }
+	for _, c := range []struct {
+		name  string
+		plant func(*books)
+		want  []credit.Damage
+	}{
+		{"a young mark", func(b *books) { b.put(item("p", young, credit.Sending, 1, nil)) }, nil},
+		{"an old mark", func(b *books) { b.put(item("p", old, credit.Sending, 1, nil)) }, []credit.Damage{credit.Stuck}},
+		{"an old mark with its reservation", func(b *books) {
+			b.put(item("p", old, credit.Sending, 1, nil))
+			b.wallet("SET pending.#k = :v", pending(1), named(old))
+		}, []credit.Damage{credit.Stuck, credit.Unbalanced}},
+		{"a reservation of nothing", func(b *books) { b.wallet("SET pending.#k = :v", pending(0), named(young)) }, []credit.Damage{credit.Unreadable}},
+		{"a reservation of one credit", func(b *books) { b.wallet("SET pending.#k = :v", pending(1), named(young)) }, []credit.Damage{credit.Unbalanced}},
+		{"a charge of nothing", func(b *books) { b.put(item("p", young, credit.Captured, 0, nil)) }, []credit.Damage{credit.Unreadable}},
+		{"an adjustment of nothing", func(b *books) { b.put(item("p", young, credit.Adjustment, 0, nil)) }, nil},
+		{"a state of no version", func(b *books) { b.put(item("p", young, "lent", 1, nil)) }, []credit.Damage{credit.Unreadable}},
+		{"a release", func(b *books) { b.put(item("p", young, credit.Released, 1, nil)) }, nil},
+		{"an uncertain release", func(b *books) { b.put(item("p", young, credit.Released, 1, attr.Item{"uncertain": text("p")})) }, []credit.Damage{credit.Unexplained}},
+		{"a release with a verdict", func(b *books) { b.put(item("p", young, credit.Released, 1, verdict(credit.Confirmed, "test"))) }, []credit.Damage{credit.Unexplained}},
+		{"no balance", func(b *books) { b.wallet("REMOVE balance", nil, nil) }, []credit.Damage{credit.Unreadable}},
+		{"no reservations at all", func(b *books) { b.wallet("REMOVE pending", nil, nil) }, []credit.Damage{credit.Unbalanced}},
+		{"reservations that are no map", func(b *books) { b.wallet("SET pending = :v", attr.Item{":v": text("x")}, nil) }, []credit.Damage{credit.Unreadable, credit.Unbalanced}},
+		{"an adjustment without its actor", func(b *books) {
+			nobodys := item("p", young, credit.Adjustment, 0, nil)
+			delete(nobodys, "by")
+			b.put(nobodys)
+		}, []credit.Damage{credit.Unexplained}},
+		{"an adjustment without its reason", func(b *books) { b.change("adjustment", "REMOVE why", nil) }, []credit.Damage{credit.Unexplained}},
+		{"a verdict without its actor", func(b *books) { b.change("captured", "SET res = :res", values(verdict(credit.Confirmed, ""))) }, []credit.Damage{credit.Unexplained}},
+		{"a verdict on what is uncertain", func(b *books) {
+			b.change("uncertain", "SET uncertain = :v", attr.Item{":v": text("p")})
+		}, []credit.Damage{credit.Unexplained}},
+		{"a verdict with its actor", func(b *books) { b.change("captured", "SET res = :res", values(verdict(credit.Confirmed, "test"))) }, nil},
+		{"a refund that is gone", func(b *books) {
+			b.change("captured", "SET res = :res", values(verdict(credit.GivenBack, "test")))
+		}, []credit.Damage{credit.Overpaid}},
+		{"a refund of one credit too many", func(b *books) { b.change("to refund", "SET cr = :v", attr.Item{":v": attr.Number(29)}) }, []credit.Damage{credit.Overpaid, credit.Unbalanced}},
+		{"a refund of nothing that was charged", func(b *books) {
+			b.put(item("p", young, credit.Refunded, 1, attr.Item{"of": text(string(old))}))
+		}, []credit.Damage{credit.Overpaid, credit.Unbalanced}},
+		{"a refund of no certain charge", func(b *books) { b.put(item("p", young, credit.Refunded, 1, nil)) }, []credit.Damage{credit.Unbalanced}},
+		{"a ledger of 0 without a wallet", func(b *books) { b.put(item("nobody", young, credit.Released, 1, nil)) }, nil},
+		{"a balance of 0", func(b *books) {
+			balance, err := b.store.Balance(b.t.Context(), "p")
+			b.must(err)
+			b.must(b.store.Adjust(b.t.Context(), credit.Movement{Project: "p", ID: young, Credits: -balance, Actor: "test", Reason: "test"}))
+		}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBooks(t)
+			c.plant(b)
+			items := 0
+			got, err := b.store.Verify(t.Context(), func(read int) {
+				if items++; read != items {
+					t.Errorf("item %d is said to be %d", items, read)
+				}
+			})
+			if err != nil || got.Wallets+got.Entries != items {
+				t.Fatalf("%+v of %d items, %v", got, items, err)
+			}
+			var found []credit.Damage
+			for _, f := range got.Findings {
+				found = append(found, f.Damage)
+			}
+			slices.Sort(found)
+			slices.Sort(c.want)
+			if found = slices.Compact(found); !slices.Equal(found, c.want) {
+				t.Errorf("%+v, want %v", got.Findings, c.want)
+			}
+		})
+	}
+}
+
+// values are an item's attributes under the names that an expression gives its values.
+func values(item attr.Item) attr.Item {
+	named := attr.Item{}
+	for name, value := range item {
+		named[":"+name] = value
+	}
+	return named
+}

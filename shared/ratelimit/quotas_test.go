@@ -1,0 +1,123 @@
+package ratelimit
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"svcapi/shared/project"
+)
+
+// TestQuotas: the parts' quotas add up to the limit, differ by one at most, and none of them is nothing.
+func TestQuotas(t *testing.T) {
+	for _, test := range []struct{ requests, parts, want int }{
+		{0, 1, 0}, {0, 8, 0}, {-1, 8, 0}, {1, 0, 1}, {1, 1, 1}, {1, 8, 1}, {7, 8, 7}, {8, 8, 8}, {9, 8, 8}, {100, 7, 7}, {100, 1, 1},
+	} {
+		all := quotas(limited("p", project.RateLimit{Requests: test.requests, Window: time.Minute}, test.parts), noon.Unix())
+		sum, least, most := 0, test.requests, 0
+		for _, quota := range all {
+			sum, least, most = sum+quota, min(least, quota), max(most, quota)
+		}
+		if len(all) != test.want || sum != max(test.requests, 0) || len(all) > 0 && (least < 1 || most-least > 1) {
+			t.Errorf("%d requests in %d parts: %v", test.requests, test.parts, all)
+		}
+	}
+}
+
+// TestShuffled: every number comes once, from any on, until no more are wanted.
+func TestShuffled(t *testing.T) {
+	firsts := map[int]bool{}
+	for range 200 {
+		seen := map[int]int{}
+		for i := range shuffled(4) {
+			if len(seen) == 0 {
+				firsts[i] = true
+			}
+			seen[i]++
+		}
+		if !maps.Equal(seen, map[int]int{0: 1, 1: 1, 2: 1, 3: 1}) {
+			t.Fatalf("numbers below 4: %v", seen)
+		}
+		n := 0
+		for range shuffled(4) {
+			if n++; n == 2 {
+				break
+			}
+		}
+		if n != 2 {
+			t.Fatalf("%d numbers, 2 were wanted", n)
+		}
+	}
+	if len(firsts) != 4 {
+		t.Errorf("they begin with %v only", firsts)
+	}
+}
+
+// TestOver: the pause is in whole seconds, rounded up, at least 1.
+func TestOver(t *testing.T) {
+	for left, want := range map[time.Duration]time.Duration{
+		-time.Second: time.Second, 0: time.Second, 1: time.Second, time.Second: time.Second,
+		time.Second + 1: 2 * time.Second, 2*time.Second - 1: 2 * time.Second, 2 * time.Second: 2 * time.Second, time.Hour: time.Hour,
+	} {
+		if got := over(noon.Add(left), noon); got.Allowed || got.RetryAfter != want {
+			t.Errorf("%s before the end: %+v", left, got)
+		}
+	}
+}
+
+// TestWindow: windows follow one another without gap or overlap, from 1970 on; one of less than a second lasts a second.
+func TestWindow(t *testing.T) {
+	for _, test := range []struct {
+		length time.Duration
+		at     int64
+		start  int64
+		end    int64
+	}{
+		{time.Minute, 120, 120, 180}, {time.Minute, 179, 120, 180}, {time.Minute, 180, 180, 240},
+		{time.Second, 7, 7, 8}, {0, 7, 7, 8}, {time.Millisecond, 7, 7, 8}, {7 * time.Second, 20, 14, 21},
+	} {
+		start, end := window(project.RateLimit{Window: test.length}, time.Unix(test.at, 999))
+		if start != test.start || end.Unix() != test.end || end.Nanosecond() != 0 {
+			t.Errorf("%s at %d: %d to %s", test.length, test.at, start, fmt.Sprint(end.Unix()))
+		}
+	}
+}
+
+// TestRemember: a window is remembered with its limit; what is over, or of another limit, is forgotten.
+func TestRemember(t *testing.T) {
+	l := at(New(nil, ""), noon)
+	limit := project.RateLimit{Requests: 4, Window: time.Minute}
+	other := project.RateLimit{Requests: 5, Window: time.Minute}
+	end := noon.Add(time.Minute)
+	want := func(limit project.RateLimit, now time.Time, parts ...int) {
+		t.Helper()
+		all := map[int]bool{}
+		for _, part := range parts {
+			all[part] = true
+		}
+		if got := l.exhausted("p", limit, now); !maps.Equal(got, all) {
+			t.Errorf("exhausted in %v, want %v", got, parts)
+		}
+	}
+	want(limit, noon)
+	l.remember("p", exhaustion{until: end, limit: limit}, 1, noon)
+	l.remember("p", exhaustion{until: end, limit: limit}, 3, noon)
+	want(limit, noon, 1, 3)
+	want(limit, end.Add(-1), 1, 3)
+	want(limit, end)
+	want(other, noon)
+	l.remember("p", exhaustion{until: end, limit: other}, 2, noon) // the operator has changed it
+	want(other, noon, 2)
+	want(limit, noon)
+	l.remember("p", exhaustion{until: end.Add(time.Minute), limit: other}, 0, end) // the next window
+	want(other, end, 0)
+	l.remember("q", exhaustion{until: end.Add(2 * time.Minute), limit: limit}, 0, end.Add(time.Minute-1))
+	if len(l.seen) != 2 {
+		t.Errorf("remembers %v", l.seen)
+	}
+	l.remember("q", exhaustion{until: end.Add(2 * time.Minute), limit: limit}, 0, end.Add(time.Minute))
+	if len(l.seen) != 1 {
+		t.Errorf("remembers %v", l.seen)
+	}
+}
