@@ -81,7 +81,7 @@ type Limits struct {
 	Fill time.Duration
 }
 
-// DefaultLimits: the last writes fit into the 5 seconds that a request keeps back for them.
+// DefaultLimits bound a request's writes: the last ones fit into the 5 seconds that it keeps back for them.
 var DefaultLimits = Limits{Capture: 3500 * time.Millisecond, Remove: time.Second, Fill: 2 * time.Second}
 
 // Tables are the names of the tables.
