@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -81,7 +80,6 @@ type batch struct {
 	pool   *pool
 	worlds []*world
 	of     map[string]*world // by project
-	runs   atomic.Int64      // of settlers
 }
 
 func (r *rig) newBatch(seeds []uint64) (*batch, error) {
