@@ -20,6 +20,7 @@
 package faults
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -159,7 +160,7 @@ func (r *rig) runBatch(seeds []uint64, living *sync.Mutex) (*batch, error) {
 	}
 	sent := received(r.sandbox.Calls())
 	b.each(func(w *world) { w.judge(sent) })
-	if err := b.verify(); err != nil {
+	if err := errors.Join(b.verify(), b.settledAlive()); err != nil {
 		return nil, err
 	}
 	for _, w := range b.worlds {

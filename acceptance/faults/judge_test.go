@@ -3,6 +3,8 @@ package faults
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -310,6 +312,33 @@ func (b *batch) verify() error {
 			return fmt.Errorf("a wallet of nobody: %+v", f)
 		}
 		w.fail("verify: %s %s %s", f.Damage, f.Key, f.Detail)
+	}
+	return nil
+}
+
+// settledAlive finds requests whose functions say that their reservation was settled while they lived.
+func (b *batch) settledAlive() error {
+	logs, err := filepath.Glob(filepath.Join(b.stage.logs, "*.log"))
+	if err != nil {
+		return err
+	}
+	for _, name := range logs {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(string(text)) {
+			if !strings.Contains(line, credit.ErrSettled.Error()) {
+				continue
+			}
+			for _, w := range b.worlds {
+				for _, r := range w.requests {
+					if r.answer.id != "" && strings.Contains(line, r.answer.id) {
+						w.fail("%s: %s", r.label(), line)
+					}
+				}
+			}
+		}
 	}
 	return nil
 }
