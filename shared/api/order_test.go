@@ -54,6 +54,8 @@ func TestOrderOfChecks(t *testing.T) {
 	panics.Beside = func(context.Context) error { panic("no read") }
 	reads := work
 	reads.Beside = func(context.Context) error { return nil }
+	sends := work
+	sends.Irrevocable = true
 	for _, c := range []struct {
 		name    string
 		route   Route
@@ -62,6 +64,7 @@ func TestOrderOfChecks(t *testing.T) {
 		charged int64
 	}{
 		{"free", costing(0, work), `{"text":"a"}`, 200, 0},
+		{"free, and cannot be taken back", costing(0, sends), `{"text":"a"}`, 200, 0},
 		{"one credit", costing(1, work), `{"text":"a"}`, 200, 1},
 		{"a read beside", costing(1, reads), `{"text":"a"}`, 200, 1},
 		{"a read that fails", costing(1, fails), `{"text":"a"}`, 500, 0},
