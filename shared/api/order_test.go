@@ -54,6 +54,8 @@ func TestOrderOfChecks(t *testing.T) {
 	panics.Beside = func(context.Context) error { panic("no read") }
 	reads := work
 	reads.Beside = func(context.Context) error { return nil }
+	sends := work
+	sends.Irrevocable = true
 	for _, c := range []struct {
 		name    string
 		route   Route
@@ -62,6 +64,7 @@ func TestOrderOfChecks(t *testing.T) {
 		charged int64
 	}{
 		{"free", costing(0, work), `{"text":"a"}`, 200, 0},
+		{"free, and cannot be taken back", costing(0, sends), `{"text":"a"}`, 200, 0},
 		{"one credit", costing(1, work), `{"text":"a"}`, 200, 1},
 		{"a read beside", costing(1, reads), `{"text":"a"}`, 200, 1},
 		{"a read that fails", costing(1, fails), `{"text":"a"}`, 500, 0},
@@ -95,6 +98,9 @@ func TestOrderOfChecks(t *testing.T) {
 		}
 		if logged := fmt.Sprintf(`"Credits":%d`, c.charged); !strings.Contains(h.log.String(), logged) && c.charged > 0 {
 			t.Errorf("%s: %s is not in %s", c.name, logged, h.log.String())
+		}
+		if strings.Contains(h.log.String(), "nsettled") { // the note and the metric
+			t.Errorf("%s: all is settled, and the log says %s", c.name, h.log.String())
 		}
 	}
 
@@ -295,6 +301,29 @@ func TestNoIntegration(t *testing.T) {
 	}
 }
 
+// What could not be settled is noted for the operator.
+func TestUnsettledIsNoted(t *testing.T) {
+	for _, succeeds := range []bool{true, false} {
+		h := build(t)
+		_, tables := enginetest.Client(t)
+		run := func(context.Context) (*Result, error) {
+			h.cfg.LedgerTable, h.cfg.WalletsTable = tables.Ledger+"-gone", tables.Wallets+"-gone"
+			h.wallet = credit.NewStore(h.db, credit.Tables{Wallets: h.cfg.WalletsTable, Ledger: h.cfg.LedgerTable})
+			if succeeds {
+				return &Result{}, nil
+			}
+			return nil, &Error{Status: 502, Code: CodeHTTPError, Message: "m"}
+		}
+		want := map[bool]int{true: 200, false: 502}[succeeds]
+		if status, _, _ := h.call(t, costing(5, Job{Run: run}), "/test", `{"text":"a"}`, nil); status != want {
+			t.Errorf("status %d", status)
+		}
+		if !strings.Contains(h.log.String(), "UnsettledReservations") {
+			t.Errorf("log %s", h.log.String())
+		}
+	}
+}
+
 // An irrevocable job whose mark is refused sends nothing and pays nothing.
 func TestMarkRefused(t *testing.T) {
 	h := build(t)
@@ -306,7 +335,8 @@ func TestMarkRefused(t *testing.T) {
 		t.Error("sent without a mark")
 		return &Result{}, nil
 	}})
-	if status, _, _ := h.call(t, route, "/test", `{"text":"a"}`, nil); status != 500 {
-		t.Errorf("status %d", status)
+	h.log.Reset()
+	if status, _, _ := h.call(t, route, "/test", `{"text":"a"}`, nil); status != 500 || strings.Contains(h.log.String(), `"Credits":5`) {
+		t.Errorf("status %d, log %s", status, h.log.String())
 	}
 }
