@@ -72,7 +72,7 @@ func Secrets(cfg aws.Config, options ...func(*secretsmanager.Options)) *secretsm
 // Retryer tries a call up to Attempts times with a random pause of at most backoff between them.
 // It has no budget that an outage could use up: a write with few attempts would be left in doubt
 // more often. Beside what the SDK retries, it retries answers that broke off, and writes that a
-// transaction on the same item turned away.
+// transaction on the same item, or a lack of capacity within one, turned away.
 func Retryer(backoff time.Duration) aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = Attempts
@@ -99,7 +99,8 @@ func retryable(err error) aws.Ternary {
 			}
 		}
 		for _, reason := range canceled.CancellationReasons {
-			if aws.ToString(reason.Code) == "TransactionConflict" {
+			switch aws.ToString(reason.Code) {
+			case "TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError":
 				return aws.TrueTernary
 			}
 		}

@@ -148,6 +148,8 @@ func TestRetryable(t *testing.T) {
 	}{
 		{"conflict with a transaction", &types.TransactionConflictException{}, true},
 		{"transaction that met a conflict", canceled("None", "TransactionConflict"), true},
+		{"transaction that lacked capacity", canceled("None", "ProvisionedThroughputExceeded"), true},
+		{"transaction that was throttled", canceled("ThrottlingError", "None"), true},
 		{"transaction that was refused", canceled("ConditionalCheckFailed", "None"), false},
 		{"both", canceled("ConditionalCheckFailed", "TransactionConflict"), false},
 		{"condition", &types.ConditionalCheckFailedException{}, false},
