@@ -20,6 +20,7 @@ const (
 	keep     step = "keep"      // its outcome
 	free     step = "free"      // gives the key back
 	reserve  step = "reserve"   // takes credits out of the balance
+	fill     step = "fill"      // brings them to the part of the wallet that lacks them
 	mark     step = "mark"      // about to be sent
 	vendor   step = "vendor"    // the work itself
 	capture  step = "capture"   // the commit
@@ -34,7 +35,7 @@ const (
 )
 
 // changes are the steps of which a late copy may do harm.
-var changes = []step{count, claim, keep, free, reserve, mark, vendor, capture, bar, giveBack, remove, movement}
+var changes = []step{count, claim, keep, free, reserve, fill, mark, vendor, capture, bar, giveBack, remove, movement}
 
 func (s step) writes() bool { return slices.Contains(changes, s) }
 
@@ -66,6 +67,7 @@ func understand(r *faultproxy.Request) call {
 	var body struct {
 		target
 		TransactItems []struct{ Put, Update target }
+		RequestItems  map[string]struct{ Keys []map[string]value }
 	}
 	if json.Unmarshal(r.Body, &body) != nil {
 		return call{other, ""}
@@ -74,10 +76,18 @@ func understand(r *faultproxy.Request) call {
 	if r.Operation == "TransactWriteItems" {
 		for _, item := range body.TransactItems {
 			for _, part := range []target{item.Put, item.Update} {
-				if part.pk() != "" {
+				switch {
+				case strings.Contains(part.UpdateExpression, "moves"):
+					return call{fill, owner(part.pk())}
+				case part.pk() != "":
 					return call{movement, owner(part.pk())}
 				}
 			}
+		}
+	}
+	for table, keys := range body.RequestItems {
+		if strings.HasSuffix(table, "-wallets") && len(keys.Keys) > 0 {
+			return call{look, owner(keys.Keys[0]["pk"].S)}
 		}
 	}
 	if t.pk() == "#warm" {

@@ -34,6 +34,7 @@ import (
 	"svcapi/local/stack"
 	"svcapi/local/template"
 	"svcapi/local/workdir"
+	"svcapi/shared/attr"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/shared/secret"
@@ -287,12 +288,31 @@ func (s *stage) create(id string, p *plan) error {
 	if _, err := s.projects.SetLimit(ctx, id, project.RateLimit{Requests: p.limit, Window: time.Hour}); err != nil {
 		return err
 	}
-	if err := s.credits.CreateWallet(ctx, id); err != nil || p.credits == 0 {
+	if err := s.split(ctx, id, p.parts); err != nil || p.credits == 0 {
 		return err
 	}
 	return s.credits.Grant(ctx, credit.Movement{
 		Project: id, ID: credit.NewKey(time.Now(), "first"), Credits: p.credits, Reason: "test", Actor: "test",
 	})
+}
+
+// split keeps a project in parts as from yesterday: what an operator asks for takes effect later.
+func (s *stage) split(ctx context.Context, id string, parts int) error {
+	if err := s.credits.CreateWallet(ctx, id); err != nil || parts == 1 {
+		return err
+	}
+	if err := s.credits.Split(ctx, id, parts); err != nil {
+		return err
+	}
+	_, err := s.rig.direct.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:        aws.String(s.table("projects")),
+		Key:              attr.Item{"pk": attr.Text(id), "sk": attr.Text("project")},
+		UpdateExpression: aws.String("SET parts = :n, parts_before = :n, parts_since = :past"),
+		ExpressionAttributeValues: attr.Item{
+			":n": attr.Number(int64(parts)), ":past": attr.Text(time.Now().AddDate(0, 0, -1).UTC().Format(time.RFC3339)),
+		},
+	})
+	return err
 }
 
 func (s *stage) integrate(id string, kind project.Kind, vendor string, priority int, settings map[string]string) error {
