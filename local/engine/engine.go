@@ -100,7 +100,11 @@ func launch(ctx context.Context, java, lib string, log io.Writer) (*Engine, erro
 	return e, nil
 }
 
-// ready waits until the engine answers. A request without a signature is refused, which is answer enough.
+// errForeign says that somebody else answers on the engine's port, which was free a moment before.
+var errForeign = errors.New("another server has taken its port")
+
+// ready waits until the engine answers. A request without a signature is refused in DynamoDB's own form, which is
+// answer enough.
 func (e *Engine) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
@@ -111,7 +115,10 @@ func (e *Engine) ready(ctx context.Context) error {
 			return err
 		}
 		if answer, err := client.Do(request); err == nil {
-			return answer.Body.Close()
+			if answer.Header.Get("X-Amzn-Requestid") == "" {
+				err = errForeign
+			}
+			return errors.Join(err, answer.Body.Close())
 		}
 		select {
 		case <-e.process.Done():

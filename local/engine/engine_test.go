@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -118,4 +120,13 @@ func TestClose(t *testing.T) {
 		t.Error(err)
 	}
 	e.Close()
+}
+
+// TestForeignServer: a server that answers on the port, but not as DynamoDB does, is not taken for the engine.
+func TestForeignServer(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	if err := (&Engine{URL: server.URL}).ready(t.Context()); !errors.Is(err, errForeign) {
+		t.Errorf("%v, want %v", err, errForeign)
+	}
 }
