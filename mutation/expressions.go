@@ -131,7 +131,7 @@ func (t target) expressions(ctx context.Context, out io.Writer, scratch string) 
 				changed := string(source[:literal.at]) + strconv.Quote(literal.text[:c.at]+c.to+literal.text[c.end:]) + string(source[literal.end:])
 				m := mutant{
 					file: t.folder + "/" + name, function: literal.function, kind: expressionKind,
-					line: literal.text[:c.at] + "«" + literal.text[c.at:c.end] + " → " + c.to + "»" + literal.text[c.end:],
+					line: strings.TrimSpace(literal.text[:c.at] + "«" + literal.text[c.at:c.end] + " → " + c.to + "»" + literal.text[c.end:]),
 				}
 				if m.status, err = t.try(ctx, scratch, path, changed); err != nil {
 					return nil, err

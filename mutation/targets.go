@@ -13,7 +13,7 @@ type target struct {
 var targets = []target{
 	{folder: "functions/sms/units"},
 	{folder: "shared/rates", files: []string{"decimal.go", "check.go", "table.go", "bank.go"}, skip: "^Test(CurrentIsReplacedWhole|Sources|History|Claim)$"},
-	{folder: "functions/currency", files: []string{"operations.go", "own.go"}},
+	{folder: "functions/currency", files: []string{"operations.go"}},
 	{folder: "shared/ipaddr"},
 	{folder: "functions/pdf/fetch", files: []string{"public.go"}},
 	{folder: "functions/security/address"},

@@ -497,3 +497,18 @@ func values(item attr.Item) attr.Item {
 	}
 	return named
 }
+
+// TestReserveOnce: a reservation that is repeated takes its credits once, also where there are enough for both.
+func TestReserveOnce(t *testing.T) {
+	t.Parallel()
+	store := newStore(t, 100)
+	r := reservation(30, false)
+	if err := take(t, store, r, "reserve", "reserve"); err != nil {
+		t.Error(err)
+	}
+	wantBalance(t, store, 70)
+	if err := take(t, store, r, "release"); err != nil {
+		t.Error(err)
+	}
+	wantBalance(t, store, 100)
+}
