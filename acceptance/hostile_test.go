@@ -149,11 +149,11 @@ func (h *hostile) one(g *generator, index int) {
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(45 * time.Second)) // a connection has one
-	sent := make(chan struct{})
+	sent, data, sound := make(chan struct{}), w.bytes(), w.sound
 	go func() {
 		defer close(sent)
-		_, _ = conn.Write(w.bytes()) // refused midway is refused
-		if !w.sound {
+		_, _ = conn.Write(data) // refused midway is refused
+		if !sound {
 			_ = conn.(*net.TCPConn).CloseWrite() // what was announced and does not come, does not come
 		}
 	}()
