@@ -35,14 +35,16 @@ lists: ## the table of disposable mail domains, from the published lists that it
 FAULT_SEED ?= $(shell date +%s)
 # Every log of a test run, for one search through all of them for secrets.
 TEST_LOGS  := $(CURDIR)/.local/test-logs
+# They drive compiled functions, or count for minutes: the race detector would see nothing, or only slow them.
+SIMULATIONS := /acceptance/faults /acceptance/ceiling
 
 test: export TEST_LOGS := $(TEST_LOGS)
 test: export FAULT_SEED := $(FAULT_SEED)
 test: build check ## everything: checks, unit tests, store tests on DynamoDB Local, acceptance tests
 	@echo "fault schedules: the fixed seed, and FAULT_SEED=$(FAULT_SEED)"
 	@rm -rf $(TEST_LOGS) && mkdir -p $(TEST_LOGS)
-	{ go test -race -p 2 -timeout 15m $$(go list ./... | grep -v /acceptance/faults$$) && \
-		go test -timeout 15m -v ./acceptance/faults; } 2>&1 | tee $(TEST_LOGS)/go-test.log
+	{ go test -race -p 2 -timeout 15m $$(go list ./... | grep -v $(addprefix -e ,$(SIMULATIONS))) && \
+		go test -p 1 -timeout 15m -v $(addprefix .,$(SIMULATIONS)); } 2>&1 | tee $(TEST_LOGS)/go-test.log
 	go run ./acceptance/leaks $(TEST_LOGS)
 
 test-faults: ## money under faults: 10,000 random schedules of the compiled functions; SEED= and SCHEDULES= choose others
