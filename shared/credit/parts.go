@@ -113,7 +113,10 @@ func (s *Store) wallets(ctx context.Context, project string) ([]string, error) {
 }
 
 // purse is what the parts of a wallet hold, in their order.
-type purse []struct{ balance, moves int64 }
+type purse []holding
+
+// holding is what one part holds, and how often credits moved between it and another.
+type holding struct{ balance, moves int64 }
 
 // total of the purse: what the project can spend, unless credits moved while it was read.
 func (p purse) total() (sum int64) {
@@ -126,7 +129,7 @@ func (p purse) total() (sum int64) {
 // steady says that no credits moved between parts from the time that p was read until it was read
 // again: each part was then seen before and after one same moment, and none moved in between.
 func (p purse) steady(again purse) bool {
-	return slices.EqualFunc(p, again, func(a, b struct{ balance, moves int64 }) bool { return a.moves == b.moves })
+	return slices.EqualFunc(p, again, func(a, b holding) bool { return a.moves == b.moves })
 }
 
 // purse reads the parts, at least so many, one after another.
@@ -140,7 +143,7 @@ func (s *Store) purse(ctx context.Context, project string, parts int) (purse, er
 		for part := len(p); part < parts; part++ {
 			item := items[walletID(project, part)]
 			if item == nil {
-				p = append(p, struct{ balance, moves int64 }{})
+				p = append(p, holding{})
 				continue
 			}
 			balance, err := attr.NumberOf(item["balance"])
@@ -148,7 +151,7 @@ func (s *Store) purse(ctx context.Context, project string, parts int) (purse, er
 				return nil, fmt.Errorf("credit: wallet %s: %w", walletID(project, part), err)
 			}
 			moves, _ := attr.NumberOf(item["moves"]) // absent until the first
-			p = append(p, struct{ balance, moves int64 }{balance, moves})
+			p = append(p, holding{balance, moves})
 		}
 		parts = max(parts, partsIn(items[project])) // the record that was read may be older than the wallet
 	}
