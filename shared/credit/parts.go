@@ -183,7 +183,9 @@ func (s *Store) readParts(ctx context.Context, project string, from, to int) (ma
 // reserveFilled goes on where the reservation's part lacks the credits: it fills the part from the
 // others, and reserves then.
 func (s *Store) reserveFilled(ctx context.Context, r *Reservation, parts int) error {
-	return s.filled(ctx, r.Project, parts, filling{to: r.Part, used: max(r.Parts, 1), want: r.Credits}, ErrInsufficientCredits, func() error {
+	f := filling{to: r.Part, anywhere: true, used: max(r.Parts, 1), want: r.Credits}
+	return s.filled(ctx, r.Project, parts, f, ErrInsufficientCredits, func(part int) error {
+		r.Part = part
 		_, err := s.reserve(ctx, r)
 		return err
 	})
@@ -196,7 +198,7 @@ func (s *Store) gathered(ctx context.Context, project string, credits int64, ref
 	if err != nil || parts == 1 {
 		return errors.Join(refused, err)
 	}
-	if err = s.filled(ctx, project, parts, filling{used: parts, want: credits}, ErrOutOfRange, move); errors.Is(err, ErrOutOfRange) {
+	if err = s.filled(ctx, project, parts, filling{used: parts, want: credits}, ErrOutOfRange, func(int) error { return move() }); errors.Is(err, ErrOutOfRange) {
 		return refused
 	}
 	return err
@@ -204,14 +206,30 @@ func (s *Store) gathered(ctx context.Context, project string, credits int64, ref
 
 // filling is what a part wants of the others.
 type filling struct {
-	to   int   // the part
-	used int   // how many parts are in use: those beyond keep nothing
-	want int64 // what it has to hold at least
+	to       int   // the part
+	anywhere bool  // any other part would do as well
+	used     int   // how many parts are in use: those beyond keep nothing
+	want     int64 // what it has to hold at least
 }
 
-// filled fills a part from the others until take does not lack credits. They are lacking when all parts
+// scarce is the filling when there is less for each part than is wanted. All credits are then gathered
+// in the richest part, so that those who want the last ones do not take them from one another.
+func (f filling) scarce(p purse) filling {
+	if !f.anywhere || p.total()/int64(f.used) >= f.want {
+		return f
+	}
+	for part := range p {
+		if p[part].balance > p[f.to].balance {
+			f.to = part
+		}
+	}
+	f.want = p.total()
+	return f
+}
+
+// filled fills a part from the others until take, which is told the part, does not lack credits. They are lacking when all parts
 // together lack them, seen at one moment; or when others kept moving them away for as long as Limits.Fill.
-func (s *Store) filled(ctx context.Context, project string, parts int, f filling, lacking error, take func() error) error {
+func (s *Store) filled(ctx context.Context, project string, parts int, f filling, lacking error, take func(part int) error) error {
 	var before purse
 	for until := time.Now().Add(s.limits.Fill); time.Now().Before(until); {
 		now, err := s.purse(ctx, project, parts)
@@ -226,10 +244,11 @@ func (s *Store) filled(ctx context.Context, project string, parts int, f filling
 			continue // at once: credits may have moved while they were read
 		}
 		before = nil
+		f := f.scarce(now)
 		if err := s.fill(ctx, project, now, f); err != nil {
 			return err
 		}
-		if err := take(); err == nil || !errors.Is(err, lacking) {
+		if err := take(f.to); err == nil || !errors.Is(err, lacking) {
 			return err
 		}
 		if err := pause(ctx); err != nil {

@@ -32,26 +32,51 @@ func TestShares(t *testing.T) {
 		f    filling
 		want map[int]int64
 	}{
-		{"an even share", pursed(0, 100), filling{0, 2, 10}, map[int]int64{1: 50}},
-		{"the odd credit stays", pursed(0, 101), filling{0, 2, 10}, map[int]int64{1: 50}},
-		{"to another part", pursed(100, 0), filling{1, 2, 10}, map[int]int64{0: 50}},
-		{"what is wanted, beyond an even share", pursed(10, 90), filling{0, 2, 80}, map[int]int64{1: 70}},
-		{"all", pursed(10, 90), filling{0, 2, 100}, map[int]int64{1: 90}},
-		{"more than there is", pursed(10, 90), filling{0, 2, 200}, map[int]int64{1: 90}},
-		{"the richest first", pursed(0, 60, 90), filling{0, 3, 10}, map[int]int64{1: 10, 2: 40}},
-		{"the richest alone", pursed(0, 50, 100), filling{0, 3, 10}, map[int]int64{2: 50}},
-		{"the poorer ones' shares last", pursed(0, 50, 100), filling{0, 3, 120}, map[int]int64{1: 20, 2: 100}},
-		{"filled already", pursed(50, 50), filling{0, 2, 10}, map[int]int64{}},
-		{"richer than the others", pursed(60, 40), filling{0, 2, 10}, map[int]int64{}},
-		{"equal ones in their order", pursed(0, 30, 30), filling{0, 3, 25}, map[int]int64{1: 15, 2: 10}},
-		{"parts out of use keep nothing", pursed(0, 40, 60), filling{0, 2, 10}, map[int]int64{2: 50}},
-		{"parts out of use, before the shares", pursed(0, 50, 10), filling{0, 2, 10}, map[int]int64{1: 20, 2: 10}},
-		{"one part in use", pursed(10, 20), filling{0, 1, 10}, map[int]int64{1: 20}},
-		{"nothing at all", pursed(0, 0), filling{0, 2, 10}, map[int]int64{}},
-		{"used in more than there are", pursed(0, 100), filling{0, 8, 10}, map[int]int64{1: 50}},
+		{"an even share", pursed(0, 100), filling{to: 0, used: 2, want: 10}, map[int]int64{1: 50}},
+		{"the odd credit stays", pursed(0, 101), filling{to: 0, used: 2, want: 10}, map[int]int64{1: 50}},
+		{"to another part", pursed(100, 0), filling{to: 1, used: 2, want: 10}, map[int]int64{0: 50}},
+		{"what is wanted, beyond an even share", pursed(10, 90), filling{to: 0, used: 2, want: 80}, map[int]int64{1: 70}},
+		{"all", pursed(10, 90), filling{to: 0, used: 2, want: 100}, map[int]int64{1: 90}},
+		{"more than there is", pursed(10, 90), filling{to: 0, used: 2, want: 200}, map[int]int64{1: 90}},
+		{"the richest first", pursed(0, 60, 90), filling{to: 0, used: 3, want: 10}, map[int]int64{1: 10, 2: 40}},
+		{"the richest alone", pursed(0, 50, 100), filling{to: 0, used: 3, want: 10}, map[int]int64{2: 50}},
+		{"the poorer ones' shares last", pursed(0, 50, 100), filling{to: 0, used: 3, want: 120}, map[int]int64{1: 20, 2: 100}},
+		{"filled already", pursed(50, 50), filling{to: 0, used: 2, want: 10}, map[int]int64{}},
+		{"richer than the others", pursed(60, 40), filling{to: 0, used: 2, want: 10}, map[int]int64{}},
+		{"equal ones in their order", pursed(0, 30, 30), filling{to: 0, used: 3, want: 25}, map[int]int64{1: 15, 2: 10}},
+		{"parts out of use keep nothing", pursed(0, 40, 60), filling{to: 0, used: 2, want: 10}, map[int]int64{2: 50}},
+		{"parts out of use, before the shares", pursed(0, 50, 10), filling{to: 0, used: 2, want: 10}, map[int]int64{1: 20, 2: 10}},
+		{"one part in use", pursed(10, 20), filling{to: 0, used: 1, want: 10}, map[int]int64{1: 20}},
+		{"nothing at all", pursed(0, 0), filling{to: 0, used: 2, want: 10}, map[int]int64{}},
+		{"used in more than there are", pursed(0, 100), filling{to: 0, used: 8, want: 10}, map[int]int64{1: 50}},
 	} {
 		if got := test.f.shares(test.of); !maps.Equal(got, test.want) {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+// TestScarce: where there is less for each part than is wanted, all is gathered in the richest part.
+func TestScarce(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		of       purse
+		anywhere bool
+		used     int
+		want     int64
+		to       int
+		least    int64
+	}{
+		{"enough for each", pursed(0, 20, 10), true, 3, 10, 0, 10},
+		{"too little for each", pursed(0, 20, 9), true, 3, 10, 1, 29},
+		{"the richest is the one", pursed(20, 9, 0), true, 3, 10, 0, 29},
+		{"the first of equal ones", pursed(0, 7, 7), true, 3, 10, 1, 14},
+		{"in a part out of use", pursed(1, 1, 8), true, 2, 6, 2, 10},
+		{"nowhere else", pursed(0, 20, 9), false, 3, 10, 0, 10},
+	} {
+		got := filling{anywhere: test.anywhere, used: test.used, want: test.want}.scarce(test.of)
+		if got.to != test.to || got.want != test.least || got.used != test.used {
+			t.Errorf("%s: %+v, want part %d with %d", test.name, got, test.to, test.least)
 		}
 	}
 }
