@@ -132,3 +132,31 @@ func TestRemovalEnds(t *testing.T) {
 		t.Errorf("the removal took %s, its limit is %s", took, limits.Remove)
 	}
 }
+
+// counted counts every call of a client.
+type counted struct{ calls atomic.Int64 }
+
+func (c *counted) Do(r *http.Request) (*http.Response, error) {
+	c.calls.Add(1)
+	return http.DefaultClient.Do(r)
+}
+
+// TestRefusalCosts: a whole wallet that lacks the credits is refused by one write; one in parts is read twice, too.
+func TestRefusalCosts(t *testing.T) {
+	for parts, want := range map[int]int64{0: 1, 1: 1, 2: 3, 8: 3} {
+		client, tables := enginetest.Client(t)
+		names := credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}
+		direct := credit.NewStore(client, names)
+		if err := errors.Join(direct.CreateWallet(t.Context(), "p"), direct.Split(t.Context(), "p", max(parts, 1))); err != nil {
+			t.Fatal(err)
+		}
+		through := &counted{}
+		store := credit.NewStore(awsclient.DynamoDB(aws.Config{
+			Region: client.Options().Region, Credentials: client.Options().Credentials, BaseEndpoint: client.Options().BaseEndpoint,
+		}, func(o *dynamodb.Options) { o.HTTPClient = through }), names)
+		err := store.Reserve(t.Context(), inParts(parts, 30, "request"))
+		if !errors.Is(err, credit.ErrInsufficientCredits) || through.calls.Load() != want {
+			t.Errorf("%d parts: %d calls, %v; want %d", parts, through.calls.Load(), err, want)
+		}
+	}
+}
