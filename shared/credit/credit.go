@@ -50,7 +50,8 @@ type Reservation struct {
 	// and each that was not answered. After more than one, a late copy may still arrive.
 	Attempts int
 
-	captured bool
+	unanswered attempts // also those before the part was found to lack credits, and filled
+	captured   bool
 }
 
 // Outcome is how successful work ended.
@@ -127,7 +128,6 @@ func (s *Store) Reserve(ctx context.Context, r *Reservation) error {
 // reserve takes the credits out of the reservation's part. Where that lacks them it also tells how
 // many parts there are.
 func (s *Store) reserve(ctx context.Context, r *Reservation) (parts int, err error) {
-	var unanswered attempts
 	_, err = s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                &s.tables.Wallets,
 		Key:                      walletKey(r.wallet()),
@@ -139,9 +139,9 @@ func (s *Store) reserve(ctx context.Context, r *Reservation) (parts int, err err
 			":p": encodePending(r),
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	}, unanswered.watch)
+	}, r.unanswered.watch)
 	if err == nil {
-		r.Attempts = 1 + unanswered.count
+		r.Attempts = 1 + r.unanswered.count
 		return 0, nil
 	}
 	if wallet, refused := attr.Refused(err); refused {
@@ -152,7 +152,7 @@ func (s *Store) reserve(ctx context.Context, r *Reservation) (parts int, err err
 		return max(r.Parts, partsIn(wallet)), ErrInsufficientCredits
 	}
 	err = fmt.Errorf("credit: reserve: %w", err)
-	if unanswered.count == 0 {
+	if r.unanswered.count == 0 {
 		return 0, err // every attempt was turned away: nothing was taken
 	}
 	r.Attempts = 2
@@ -280,7 +280,7 @@ func within(ctx context.Context, limit time.Duration) (context.Context, context.
 	return context.WithDeadline(context.WithoutCancel(ctx), until)
 }
 
-// attempts counts those of one call that were not answered. What was turned away, for lack of capacity
+// attempts counts those that were not answered. What was turned away, for lack of capacity
 // or because of a conflict, was answered: it has taken no effect and never will.
 type attempts struct{ count int }
 

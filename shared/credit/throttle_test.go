@@ -3,6 +3,7 @@ package credit_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -158,5 +159,41 @@ func TestRefusalCosts(t *testing.T) {
 		if !errors.Is(err, credit.ErrInsufficientCredits) || through.calls.Load() != want {
 			t.Errorf("%d parts: %d calls, %v; want %d", parts, through.calls.Load(), err, want)
 		}
+	}
+}
+
+// TestLateCopyAfterFilling: an attempt that was lost before its part was found to lack the credits may still arrive when
+// the part has been filled and the reservation, made again there, captured. It must then find its key.
+func TestLateCopyAfterFilling(t *testing.T) {
+	filled := 0
+	for i := range 8 {
+		client, tables := enginetest.Client(t)
+		names := credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}
+		direct := credit.NewStore(client, names)
+		grant := credit.Movement{Project: "p", ID: credit.NewKey(time.Now(), "grant"), Credits: 100, Actor: "test", Reason: "test"}
+		if err := errors.Join(direct.CreateWallet(t.Context(), "p"), direct.Split(t.Context(), "p", 2), direct.Grant(t.Context(), grant)); err != nil {
+			t.Fatal(err)
+		}
+		f := &fates{list: "x", through: http.DefaultClient}
+		store := credit.NewStore(awsclient.DynamoDB(aws.Config{
+			Region: client.Options().Region, Credentials: client.Options().Credentials, BaseEndpoint: client.Options().BaseEndpoint,
+		}, func(o *dynamodb.Options) { o.HTTPClient = f }), names)
+		r := inParts(2, 30, fmt.Sprint("request ", i))
+		if err := errors.Join(store.Reserve(t.Context(), r), store.Capture(t.Context(), r, credit.Outcome{})); err != nil {
+			t.Fatal(err)
+		}
+		store.Remove(t.Context(), r)
+		filled += r.Part
+		inFlight := 0
+		err := direct.InFlight(t.Context(), func(_ *credit.Reservation, err error) error {
+			inFlight++
+			return err
+		}, nil)
+		if err != nil || r.Attempts != 2 || inFlight != 1 {
+			t.Errorf("part %d: %d attempts, %d in flight, %v; want 2, 1: the key stays for the late copy", r.Part, r.Attempts, inFlight, err)
+		}
+	}
+	if filled == 0 {
+		t.Error("no reservation went to the empty part")
 	}
 }
