@@ -57,7 +57,7 @@ test-api: ## the OpenAPI document against the local stack with Schemathesis; API
 	API_EXAMPLES=$(or $(API_EXAMPLES),100) API_SEED=$(or $(API_SEED),$(shell date +%s)) \
 		go test -count=1 -timeout 30m -v -run '^TestSchemathesis$$' ./acceptance
 
-fuzz: ## every decoder with INPUTS=10000000 in all, then REQUESTS=100000 over HTTP; SEED= repeats the latter
+fuzz: ## every decoder with INPUTS=10000000 in all, at least 1,000 each, then REQUESTS=100000 over HTTP; SEED= repeats the latter
 	nice go run ./acceptance/fuzz -inputs $(or $(INPUTS),10000000)
 	REQUESTS=$(or $(REQUESTS),100000) SEED=$(SEED) nice go test -count=1 -timeout 90m -v -run '^TestHostile' ./acceptance
 
@@ -66,7 +66,7 @@ bench: ## cold start, size and throughput beside a hello function's; look-ups be
 	go test -run '^$$' -bench . ./functions/security/disposable
 	go test -run '^$$' -bench '^BenchmarkLookups$$' ./acceptance
 
-bench-project: ## paid requests a second of one project, by a model of DynamoDB; PARTS=16 of the project, SEED=1, CASES=sms_250ms$$, RATE=1200
+bench-project: ## paid requests a second of one project, by a model of DynamoDB; PARTS=16 of the project, SEED=1, CASES='sms_250ms$$', RATE=1200
 	go test -count=1 -timeout 2h -v -run '^TestCeiling$$$(addprefix /,$(CASES))' ./acceptance/ceiling \
 		-search -parts $(or $(PARTS),1) -seed $(or $(SEED),1) -rate $(or $(RATE),0)
 

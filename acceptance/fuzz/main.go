@@ -45,8 +45,12 @@ func main() {
 	}
 }
 
-// mostTried is the most inputs that a target is tried with.
-const mostTried = 5000
+// leastTried and mostTried are the inputs that a target is tried with. Go counts what it has in its cache among them,
+// which can be hundreds.
+const (
+	leastTried = 1000
+	mostTried  = 5000
+)
 
 // target is one fuzz target and what came of it.
 type target struct {
@@ -78,7 +82,10 @@ func run(ctx context.Context, out io.Writer, inputs int64, only string, list boo
 		}
 		return nil
 	}
-	trial := min(mostTried, max(1, inputs/int64(20*len(targets))))
+	if least := int64(leastTried * len(targets)); inputs < least {
+		return fmt.Errorf("%d inputs are too few for %d targets: at least %d", inputs, len(targets), least)
+	}
+	trial := min(mostTried, max(leastTried, inputs/int64(20*len(targets))))
 	fmt.Fprintf(out, "%d targets, each tried with %d inputs\n", len(targets), trial)
 	var failed []error
 	var done int64

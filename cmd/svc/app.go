@@ -241,6 +241,9 @@ func (s *stack) table(name string) string { return "svc-" + s.stage + "-" + name
 
 // load reads a project that must be there.
 func (s *stack) load(ctx context.Context, projectID string) (*project.Record, error) {
+	if projectID == "" {
+		return nil, &usageError{"the project's ID is empty"}
+	}
 	rec, err := s.projects.Load(ctx, projectID)
 	if err != nil {
 		return nil, err

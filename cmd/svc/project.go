@@ -53,7 +53,7 @@ func (p projectView) parts() string {
 	if p.PartsSince == nil {
 		return strconv.Itoa(p.Parts)
 	}
-	return fmt.Sprintf("%d, from %s on %d", p.Parts, p.PartsSince.UTC().Format("15:04:05 UTC"), p.PartsNext)
+	return fmt.Sprintf("%d (%d from %s)", p.Parts, p.PartsNext, p.PartsSince.UTC().Format("15:04:05 UTC"))
 }
 
 func (p projectView) state() string {
@@ -225,10 +225,13 @@ them, and the rate limit stays what it is. The change takes effect 90 seconds la
 		Args: cobra.ExactArgs(1),
 		RunE: a.on(func(ctx context.Context, s *stack, args []string) error {
 			if parts < 1 || parts > credit.MaxParts {
-				return &usageError{fmt.Sprintf("--parts is 1 to %d, not %d", credit.MaxParts, parts)}
+				return &usageError{fmt.Sprintf("--parts is 1 to %d; it was %d, or left away", credit.MaxParts, parts)}
 			}
 			rec, err := s.load(ctx, args[0])
 			if err != nil {
+				return err
+			}
+			if err := rec.CheckParts(parts); err != nil {
 				return err
 			}
 			// First the parts, then the record that leads requests to them.

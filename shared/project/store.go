@@ -29,6 +29,7 @@ var (
 	ErrMixedModes = errors.New("the active integrations of one kind and environment share one mode")
 	ErrBusy       = errors.New("the project is being changed by somebody else")
 	ErrRotating   = errors.New("a rotation is open")
+	ErrPartsSet   = errors.New("the parts were changed a short while ago")
 )
 
 // maxLive is how many secrets of a credential can be live: two, during a rotation.
@@ -130,23 +131,28 @@ func (s *Store) SetLimit(ctx context.Context, projectID string, limit RateLimit)
 const partsDelay = 90 * time.Second
 
 // SetParts sets how many parts a project's wallet, ledger and counter are kept in, a while from now: see
-// Parts. The wallet must have them already. It refuses with ErrInvalid while windows of the rate limit
-// are still counted as before an earlier change.
+// Parts. The wallet must have them already. The number that holds, or will, is left as it is. Another one
+// is refused with ErrPartsSet while windows of the rate limit are still counted as before an earlier change.
 func (s *Store) SetParts(ctx context.Context, projectID string, count int) (Project, error) {
-	var changed Project
-	err := s.change(ctx, projectID, func(rec *Record) (item, error) {
-		p, now := rec.Project, now()
-		if end := p.Parts.Since.Add(p.Limit.Window); p.Parts.Count > 0 && now.Before(end) {
-			return nil, fmt.Errorf("the last change of parts takes effect until %s, then they can be changed again: %w", end.Format(time.RFC3339), ErrInvalid)
-		}
-		if count < 1 {
-			return nil, fmt.Errorf("%d parts: %w", count, ErrInvalid)
-		}
-		p.Parts = Parts{Count: count, Before: p.Parts.At(now), Since: now.Add(partsDelay)}
-		rec.Project, changed = p, p
-		return nil, nil
-	})
-	return changed, err
+	return s.update(ctx, projectID, func(p *Project) { p.Parts = p.Parts.next(count, now()) }, func(p *Project) error { return p.CheckParts(count) })
+}
+
+// CheckParts tells why the parts cannot be set to a number now.
+func (p *Project) CheckParts(count int) error {
+	if count < 1 {
+		return fmt.Errorf("%d parts: %w", count, ErrInvalid)
+	}
+	if end := p.Parts.Since.Add(p.Limit.Window); count != max(p.Parts.Count, 1) && now().Before(end) {
+		return fmt.Errorf("%w; they can be changed again from %s", ErrPartsSet, end.Format("15:04:05 UTC"))
+	}
+	return nil
+}
+
+func (p Parts) next(count int, now time.Time) Parts {
+	if count == max(p.Count, 1) {
+		return p
+	}
+	return Parts{Count: count, Before: p.At(now), Since: now.Add(partsDelay)}
 }
 
 // SetTrial puts a project on trial or takes it off, and sets the destinations that the trial allows.
@@ -275,9 +281,14 @@ func (r *Record) checkModes(i *Integration) error {
 	return nil
 }
 
-func (s *Store) update(ctx context.Context, projectID string, edit func(*Project)) (Project, error) {
+func (s *Store) update(ctx context.Context, projectID string, edit func(*Project), may ...func(*Project) error) (Project, error) {
 	var changed Project
 	err := s.change(ctx, projectID, func(rec *Record) (item, error) {
+		for _, allowed := range may {
+			if err := allowed(&rec.Project); err != nil {
+				return nil, err
+			}
+		}
 		edit(&rec.Project)
 		p, err := checked(rec.Project)
 		rec.Project, changed = p, p

@@ -346,9 +346,10 @@ func TestParts(t *testing.T) {
 			t.Errorf("%d parts at %s, want %d", got, at, want)
 		}
 	}
-	if _, err := s.SetParts(t.Context(), "busy", 4); !errors.Is(err, ErrInvalid) {
+	if _, err := s.SetParts(t.Context(), "busy", 4); !errors.Is(err, ErrPartsSet) {
 		t.Errorf("a second change at once: %v", err)
 	}
+	must[Project](t)(s.SetParts(t.Context(), "busy", 16))    // the same again
 	must[Project](t)(s.SetPaused(t.Context(), "busy", true)) // other changes keep it
 	if got := load(t, s, "busy").Parts; got != parts {
 		t.Errorf("%+v after another change, want %+v", got, parts)
