@@ -501,3 +501,24 @@ func TestResponsesAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// TestOptionsOfAll checks that OPTIONS * is answered as any request without a route.
+func TestOptionsOfAll(t *testing.T) {
+	url, _ := start(t)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "OPTIONS * HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode < 400 || response.Header.Get("X-SVC-Request-ID") == "" {
+		t.Errorf("%d %v", response.StatusCode, response.Header)
+	}
+}

@@ -25,8 +25,10 @@ func Serve(address string, h *Handler) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		URL:    "http://" + listener.Addr().String(),
-		server: &http.Server{Handler: h, MaxHeaderBytes: 10 << 10, ReadHeaderTimeout: 30 * time.Second},
+		URL: "http://" + listener.Addr().String(),
+		server: &http.Server{Handler: h, MaxHeaderBytes: 10 << 10, ReadHeaderTimeout: 30 * time.Second,
+			// OPTIONS * is a request like any other: without this the server answers it by itself.
+			DisableGeneralOptionsHandler: true},
 	}
 	go func() { _ = s.server.Serve(shapedListener{listener, h}) }() // ends by Close
 	return s, nil
