@@ -386,7 +386,7 @@ var mutations = []mutation{
 			func(string) (string, bool) { return "", true },
 			func(v string) (string, bool) { return strings.ToUpper(v), true },
 			func(v string) (string, bool) { return v + "x", true },
-			func(v string) (string, bool) { return v[:len(v)-1], true },
+			func(v string) (string, bool) { return v[:max(0, len(v)-1)], true }, // an earlier change may have emptied it
 			func(v string) (string, bool) { return strings.Replace(v, "s", "ѕ", 1), true },
 			func(v string) (string, bool) { return strings.Repeat(v, 20), true },
 			func(v string) (string, bool) { return "\"" + v + "\"", true },
