@@ -78,12 +78,9 @@ func (a *app) integrationCheck() *cobra.Command {
 look-up that a vendor counts is one of its own account.`,
 		Args: cobra.RangeArgs(1, 3),
 		RunE: a.on(func(ctx context.Context, s *stack, args []string) error {
-			var environment project.Environment
-			if env != "" {
-				var err error
-				if environment, err = parseEnvironment(env); err != nil {
-					return err
-				}
+			environment, err := chosenEnvironment(env)
+			if err != nil {
+				return err
 			}
 			rec, err := s.load(ctx, args[0])
 			if err != nil {

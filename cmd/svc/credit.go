@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"svcapi/shared/credit"
@@ -31,49 +30,14 @@ the answer is lost, repeat the command with the --id that was printed.`,
 			if err != nil || credits < 1 {
 				return &usageError{"CREDITS is a whole number above 0, not " + strconv.Quote(args[1])}
 			}
-			if reason == "" {
-				return &usageError{"give a --reason: it stands in the ledger"}
-			}
-			request := uuid.NewString()
-			key, err := movementKey("a grant", id, request)
+			m, err := s.movement(ctx, "a grant", args[0], credits, id, reason)
 			if err != nil {
 				return err
 			}
-			if _, err := s.load(ctx, args[0]); err != nil {
+			if err := s.credits.CreateWallet(ctx, m.Project); err != nil {
 				return err
 			}
-			actor, err := s.actor(ctx)
-			if err != nil {
-				return err
-			}
-			if err := s.credits.CreateWallet(ctx, args[0]); err != nil {
-				return err
-			}
-			err = s.credits.Grant(ctx, credit.Movement{
-				Project: args[0], ID: key, Credits: credits, Reason: reason, Actor: actor, RequestID: request,
-			})
-			if err != nil {
-				if !refusedForSure(err) {
-					a.note("It is not clear whether the grant took effect. Repeat the command with --id %s: it counts once.", key)
-				}
-				return err
-			}
-			balance, err := s.credits.Balance(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return a.print(
-				struct {
-					ProjectID string     `json:"project_id"`
-					ID        credit.Key `json:"id"`
-					Credits   int64      `json:"credits"`
-					Actor     string     `json:"actor"`
-					Balance   int64      `json:"balance"`
-				}{args[0], key, credits, actor, balance},
-				table{rows: [][]string{
-					{"Project", args[0]}, {"Grant", string(key)}, {"Credits", grouped(credits)},
-					{"By", actor}, {"Balance", grouped(balance) + " credits"},
-				}})
+			return a.move(ctx, s, "Grant", m, s.credits.Grant)
 		}),
 	}
 	cmd.Flags().StringVar(&id, "id", "", "repeat the grant of this ID")

@@ -270,12 +270,9 @@ func (a *app) integrationList() *cobra.Command {
 		Short: "List a project's integrations, and what is missing in them",
 		Args:  cobra.ExactArgs(1),
 		RunE: a.on(func(ctx context.Context, s *stack, args []string) error {
-			var environment project.Environment
-			if env != "" {
-				var err error
-				if environment, err = parseEnvironment(env); err != nil {
-					return err
-				}
+			environment, err := chosenEnvironment(env)
+			if err != nil {
+				return err
 			}
 			rec, err := s.load(ctx, args[0])
 			if err != nil {

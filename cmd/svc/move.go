@@ -39,6 +39,34 @@ func (a *app) printMoved(ctx context.Context, s *stack, what string, m moved) er
 	}})
 }
 
+// movement is an operator's, of a project that is there: a new one, or that of --id. What is its name with the article.
+func (s *stack) movement(ctx context.Context, what, projectID string, credits int64, id, reason string) (credit.Movement, error) {
+	if reason == "" {
+		return credit.Movement{}, errNoReason
+	}
+	request := uuid.NewString()
+	key, err := movementKey(what, id, request)
+	if err != nil {
+		return credit.Movement{}, err
+	}
+	if _, err := s.load(ctx, projectID); err != nil {
+		return credit.Movement{}, err
+	}
+	actor, err := s.actor(ctx)
+	return credit.Movement{Project: projectID, ID: key, Credits: credits, Reason: reason, Actor: actor, RequestID: request}, err
+}
+
+// move makes a movement and prints it, or says how to repeat it where it is not clear that it was made.
+func (a *app) move(ctx context.Context, s *stack, what string, m credit.Movement, write func(context.Context, credit.Movement) error) error {
+	if err := write(ctx, m); err != nil {
+		if !refusedForSure(err) {
+			a.note("It is not clear whether the %s took effect. Repeat the command with --id %s: it counts once.", strings.ToLower(what), m.ID)
+		}
+		return err
+	}
+	return a.printMoved(ctx, s, what, moved{m.Project, m.ID, m.Credits, m.Actor, 0})
+}
+
 func (a *app) creditAdjust() *cobra.Command {
 	var id, reason string
 	var credits int64
@@ -50,33 +78,15 @@ once: if the answer is lost, repeat the command with the --id that was printed.`
 		Example: `  svc credit adjust acme --by 5000 --reason "ticket 812"
   svc credit adjust acme --by -5000 --reason "booked twice"`,
 		Args: cobra.ExactArgs(1),
-		RunE: a.on(func(ctx context.Context, s *stack, args []string) (err error) {
+		RunE: a.on(func(ctx context.Context, s *stack, args []string) error {
 			if credits == 0 {
 				return &usageError{"--by is a whole number other than 0"}
 			}
-			if reason == "" {
-				return errNoReason
-			}
-			request := uuid.NewString()
-			key, err := movementKey("an adjustment", id, request)
+			m, err := s.movement(ctx, "an adjustment", args[0], credits, id, reason)
 			if err != nil {
 				return err
 			}
-			if _, err := s.load(ctx, args[0]); err != nil {
-				return err
-			}
-			actor, err := s.actor(ctx)
-			if err != nil {
-				return err
-			}
-			err = s.credits.Adjust(ctx, credit.Movement{Project: args[0], ID: key, Credits: credits, Reason: reason, Actor: actor, RequestID: request})
-			if err != nil {
-				if !refusedForSure(err) {
-					a.note("It is not clear whether the adjustment took effect. Repeat the command with --id %s: it counts once.", key)
-				}
-				return err
-			}
-			return a.printMoved(ctx, s, "Adjustment", moved{args[0], key, credits, actor, 0})
+			return a.move(ctx, s, "Adjustment", m, s.credits.Adjust)
 		}),
 	}
 	cmd.Flags().Int64Var(&credits, "by", 0, "credits to add, or below 0 to take")

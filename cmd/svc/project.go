@@ -259,4 +259,12 @@ func parseEnvironment(text string) (project.Environment, error) {
 	return env, nil
 }
 
+// chosenEnvironment reads an --env that may be left away: then it is empty.
+func chosenEnvironment(text string) (project.Environment, error) {
+	if text == "" {
+		return "", nil
+	}
+	return parseEnvironment(text)
+}
+
 func day(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }

@@ -165,7 +165,7 @@ func (s *Store) readParts(ctx context.Context, project string, from, to int) (ma
 		keys = append(keys, walletKey(walletID(project, part)))
 	}
 	items := map[string]attr.Item{}
-	for len(keys) > 0 {
+	for {
 		out, err := s.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{s.tables.Wallets: {
 			Keys: keys, ConsistentRead: aws.Bool(true), ProjectionExpression: aws.String("pk, balance, moves, parts"),
 		}}})
@@ -175,9 +175,13 @@ func (s *Store) readParts(ctx context.Context, project string, from, to int) (ma
 		for _, item := range out.Responses[s.tables.Wallets] {
 			items[attr.TextOf(item["pk"])] = item
 		}
-		keys = out.UnprocessedKeys[s.tables.Wallets].Keys
+		if keys = out.UnprocessedKeys[s.tables.Wallets].Keys; len(keys) == 0 {
+			return items, nil
+		}
+		if err := pause(ctx); err != nil { // the rest lacked capacity
+			return nil, err
+		}
 	}
-	return items, nil
 }
 
 // reserveFilled goes on where the reservation's part lacks the credits: it fills the part from the
@@ -227,8 +231,9 @@ func (f filling) scarce(p purse) filling {
 	return f
 }
 
-// filled fills a part from the others until take, which is told the part, does not lack credits. They are lacking when all parts
-// together lack them, seen at one moment; or when others kept moving them away for as long as Limits.Fill.
+// filled fills a part from the others until take, which is told the part, does not lack credits. They are
+// lacking when all parts together lack them, seen at one moment; or when others kept moving them away for
+// as long as Limits.Fill.
 func (s *Store) filled(ctx context.Context, project string, parts int, f filling, lacking error, take func(part int) error) error {
 	var before purse
 	for until := time.Now().Add(s.limits.Fill); time.Now().Before(until); {
