@@ -86,6 +86,15 @@ once: if the answer is lost, repeat the command with the --id that was printed.`
 			if err != nil {
 				return err
 			}
+			if a.dryRun && id == "" { // the store would refuse it as it writes
+				balance, err := s.credits.Balance(ctx, m.Project)
+				if err != nil {
+					return err
+				}
+				if balance+credits < 0 {
+					return fmt.Errorf("%w: %s credits of %s", credit.ErrOutOfRange, grouped(credits), grouped(balance))
+				}
+			}
 			return a.move(ctx, s, "Adjustment", m, s.credits.Adjust)
 		}),
 	}

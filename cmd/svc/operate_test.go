@@ -175,6 +175,7 @@ func TestDryRun(t *testing.T) {
 		{args: "vendor account sms quicksend --secrets -", stdin: `{"email":"a@example.com","api_key":"k"}`, out: []string{"make the secret svc/" + b.stage + "/sms/managed/development"}},
 		{args: "credit grant acme 5 --reason x", out: []string{"write acme in svc-" + b.stage + "-wallets"}},
 		{args: "credit adjust acme --by 5 --reason x", out: []string{"write acme#.* in svc-" + b.stage + "-ledger", "change acme in svc-" + b.stage + "-wallets"}},
+		{args: "credit adjust acme --by -100 --reason x", out: []string{"change acme in svc-" + b.stage + "-wallets"}},
 		{args: "credit alert acme 5", out: []string{"change acme in svc-" + b.stage + "-wallets"}},
 		{args: "burner add acme example.com", out: []string{"acme"}},
 	} {
@@ -192,6 +193,7 @@ func TestDryRun(t *testing.T) {
 		{args: "project show new", exit: exitNotFound},
 		{args: "project list --dry-run", out: []string{"acme"}},
 		{args: "credit grant acme x --reason y --dry-run", exit: exitUsage},
+		{args: "credit adjust acme --by -101 --reason y --dry-run", exit: exitRefused, errs: []string{"-101 credits of 100"}},
 	})
 }
 

@@ -56,6 +56,7 @@ func TestUncertain(t *testing.T) {
 		{args: "sms uncertain resolve acme 7 --refund --reason x", exit: exitUsage, errs: []string{"uncertain list"}},
 		{args: "sms uncertain resolve acme " + third + " --refund --reason x", exit: exitNotFound, errs: []string{"no such uncertain charge"}},
 		{args: "sms uncertain resolve nobody " + first + " --refund --reason x", exit: exitNotFound},
+		{args: "credit refund acme " + first + " --reason x", exit: exitRefused, errs: []string{"is uncertain", "uncertain resolve"}},
 		{args: "credit balance acme", out: []string{"10,000 credits"}},
 
 		{args: resolve + " --refund --reason vendor_has_no_record_of_it", out: []string{`Credits +10,000\n`, `Resolution +refunded`, `By +local`, `Balance +20,000 credits`}},

@@ -349,8 +349,15 @@ func TestRefundChargeRefuses(t *testing.T) {
 	if err := take(t, c.Store, r, "reserve", "mark"); err != nil {
 		t.Fatal(err)
 	}
-	for name, key := range map[string]credit.Key{"an uncertain charge": c.key, "nothing": credit.NewKey(time.Now(), "x"), "a mark": r.Key} {
-		if err := refund(key); !errors.Is(err, credit.ErrNotCharged) {
+	for name, refused := range map[string]struct {
+		key  credit.Key
+		want error
+	}{
+		"an uncertain charge": {c.key, credit.ErrUncertain},
+		"nothing":             {credit.NewKey(time.Now(), "x"), credit.ErrNotCharged},
+		"a mark":              {r.Key, credit.ErrNotCharged},
+	} {
+		if err := refund(refused.key); !errors.Is(err, refused.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -365,6 +372,19 @@ func TestRefundChargeRefuses(t *testing.T) {
 		t.Error(err)
 	}
 	wantBalance(t, c.Store, granted-smsPrice)
+}
+
+// TestRefundChargeOnce: what was given back as uncertain is not given back again.
+func TestRefundChargeOnce(t *testing.T) {
+	t.Parallel()
+	c := newCharge(t)
+	if _, err := c.Resolve(t.Context(), "p", c.key, by("anne", credit.GivenBack)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.RefundCharge(t.Context(), "p", c.key, "late", "anne"); !errors.Is(err, credit.ErrResolved) {
+		t.Errorf("%v", err)
+	}
+	wantBalance(t, c.Store, granted)
 }
 
 // TestInFlightInOrder: the reservations of a wallet come oldest first, and the first error of a visit ends the pass.

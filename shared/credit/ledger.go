@@ -102,25 +102,20 @@ func (s *Store) entry(ctx context.Context, wallet string, key Key) (*Entry, erro
 	return &e, err
 }
 
-// charge finds what a project was charged under that key, in whatever part; where it was not, any
-// entry of that key, or nil.
+// charge finds what a project was charged under that key, in whatever part; nil where it was not. Other
+// parts may hold releases of that key, of late copies that came when another part had taken over.
 func (s *Store) charge(ctx context.Context, project string, key Key) (*Entry, error) {
 	wallets, err := s.wallets(ctx, project)
 	if err != nil {
 		return nil, err
 	}
-	var found *Entry
 	for _, wallet := range wallets {
 		e, err := s.entry(ctx, wallet, key)
-		if err != nil {
-			return nil, err
-		}
-		// A part may hold the release of a reservation whose late copy came when another had taken over.
-		if e != nil && (found == nil || e.State == Captured) {
-			found = e
+		if err != nil || e != nil && e.State == Captured {
+			return e, err
 		}
 	}
-	return found, nil
+	return nil, nil
 }
 
 // Entries is a project's ledger of one UTC day (2006-01-02), oldest first.

@@ -106,6 +106,9 @@ func TestSplit(t *testing.T) {
 		if err != nil || wallet.Parts != step.want || wallet.Balance != 1000 {
 			t.Errorf("after %d: %+v, %v; want %d parts", step.split, wallet, err, step.want)
 		}
+		if verified, err := store.Verify(t.Context(), nil); err != nil || verified.Wallets != step.want {
+			t.Errorf("after %d: %+v, %v; want as many wallets", step.split, verified, err)
+		}
 	}
 	for _, parts := range []int{0, -1, 65} {
 		if err := store.Split(t.Context(), "p", parts); err == nil {
@@ -283,4 +286,44 @@ func TestSettleInParts(t *testing.T) {
 	}
 	wantBalance(t, store, 8000-16*100)
 	wantSound(t, store)
+}
+
+// TestChargeAmongReleases: a charge is found whatever part it is in, though other parts hold releases of the same key.
+func TestChargeAmongReleases(t *testing.T) {
+	t.Parallel()
+	const parts = 3
+	store := newParts(t, parts, 1_000)
+	charged := map[int]bool{}
+	for i := range 100 {
+		r := inParts(parts, 10, fmt.Sprint(i))
+		if err := store.Reserve(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		if charged[r.Part] { // its reservation stays, which is nobody's concern here
+			continue
+		}
+		charged[r.Part] = true
+		for part := range parts {
+			copied := *r
+			copied.Part = part
+			if part != r.Part {
+				if got, err := store.Settle(t.Context(), &copied, false); err != nil || got != credit.SettledReleased {
+					t.Fatal(got, err)
+				}
+			}
+		}
+		if _, err := store.RefundCharge(t.Context(), "p", r.Key, "x", "anne"); !errors.Is(err, credit.ErrNotCharged) {
+			t.Errorf("part %d, before the charge: %v", r.Part, err)
+		}
+		if err := take(t, store, r, "capture", "remove"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.RefundCharge(t.Context(), "p", r.Key, "x", "anne"); err != nil {
+			t.Errorf("part %d: %v", r.Part, err)
+		}
+		if len(charged) == parts {
+			return
+		}
+	}
+	t.Errorf("charges in parts %v of %d", charged, parts)
 }

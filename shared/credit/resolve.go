@@ -36,6 +36,10 @@ var (
 	ErrNotUncertain = errors.New("credit: no such uncertain charge")
 	// ErrResolved says that the charge was resolved before, the other way.
 	ErrResolved = errors.New("credit: the charge is resolved already")
+	// ErrNotCharged says that the ledger has no charge of that key that could be refunded.
+	ErrNotCharged = errors.New("credit: no such charge")
+	// ErrUncertain says that the charge is to be resolved, not refunded.
+	ErrUncertain = errors.New("credit: the charge is uncertain")
 )
 
 // Resolve settles an uncertain charge for good and returns its entry as it then stands. Confirmed
@@ -133,4 +137,25 @@ func (s *Store) refund(ctx context.Context, project string, e Entry, r Resolutio
 		return walletRefused(project, Refunded, e.Credits, reasons[2])
 	}
 	return err
+}
+
+// RefundCharge gives a charge back: all of it, once, by an entry that names it. It may be repeated. A
+// charge that is uncertain is ErrUncertain: it is resolved instead; one that was given back so is
+// ErrResolved.
+func (s *Store) RefundCharge(ctx context.Context, project string, charge Key, reason, actor string) (*Entry, error) {
+	e, err := s.charge(ctx, project, charge)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("credit: refund: %w", err)
+	case e == nil:
+		return nil, fmt.Errorf("%w: %s", ErrNotCharged, charge)
+	case e.Uncertain:
+		return nil, fmt.Errorf("%w: %s", ErrUncertain, charge)
+	case e.Resolution.Verdict == GivenBack:
+		return nil, fmt.Errorf("%w: %s by %s", ErrResolved, GivenBack, e.Resolution.Actor)
+	}
+	return e, s.Refund(ctx, Movement{
+		Project: project, ID: NewKey(charge.Time(), "refund "+string(charge)), Credits: e.Credits, Reason: reason,
+		Actor: actor, RequestID: e.RequestID, Operation: e.Operation, Refunds: charge,
+	})
 }

@@ -3,7 +3,6 @@ package credit
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -352,24 +351,5 @@ func (a *account) judge(project string, now time.Time) []Finding {
 	}
 	return slices.SortedFunc(maps.Keys(a.found), func(x, y Finding) int {
 		return cmp.Or(cmp.Compare(x.Key, y.Key), cmp.Compare(x.Damage, y.Damage), cmp.Compare(x.Detail, y.Detail))
-	})
-}
-
-// ErrNotCharged says that the ledger has no charge of that key that could be refunded.
-var ErrNotCharged = errors.New("credit: no such charge")
-
-// RefundCharge gives a charge back: all of it, once, by an entry that names it. It may be repeated. A
-// charge that is uncertain, or was, is resolved instead.
-func (s *Store) RefundCharge(ctx context.Context, project string, charge Key, reason, actor string) (*Entry, error) {
-	e, err := s.charge(ctx, project, charge)
-	if err != nil {
-		return nil, fmt.Errorf("credit: refund: %w", err)
-	}
-	if e == nil || e.State != Captured || e.Uncertain || e.Resolution.Verdict == GivenBack {
-		return nil, fmt.Errorf("%w: %s", ErrNotCharged, charge)
-	}
-	return e, s.Refund(ctx, Movement{
-		Project: project, ID: NewKey(charge.Time(), "refund "+string(charge)), Credits: e.Credits, Reason: reason,
-		Actor: actor, RequestID: e.RequestID, Operation: e.Operation, Refunds: charge,
 	})
 }
