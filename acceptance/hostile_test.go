@@ -199,9 +199,6 @@ func (h *hostile) note(w *wire, response *http.Response, body []byte, wrong func
 		wrong("%d %.300s", response.StatusCode, body)
 		return
 	}
-	if response.StatusCode == http.StatusExpectationFailed && !w.sound {
-		return // net/http's own, before any handler
-	}
 	if _, err := uuid.Parse(id); err != nil {
 		wrong("%d without a request ID: %v, %.300s", response.StatusCode, response.Header, body)
 		return
@@ -227,7 +224,7 @@ func (h *hostile) note(w *wire, response *http.Response, body []byte, wrong func
 		}
 	}
 	// What is no HTTP ends at the gateway, in the same shape.
-	if !w.sound && slices.Contains([]int{400, 413, 431}, response.StatusCode) && bytes.Contains(body, []byte(`"http_error"`)) {
+	if !w.sound && slices.Contains([]int{400, 413, 417, 431}, response.StatusCode) && bytes.Contains(body, []byte(`"http_error"`)) {
 		return
 	}
 	documented := h.documented(w, response.StatusCode)

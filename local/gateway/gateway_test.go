@@ -502,23 +502,33 @@ func TestResponsesAreChecked(t *testing.T) {
 	}
 }
 
-// TestOptionsOfAll checks that OPTIONS * is answered as any request without a route.
-func TestOptionsOfAll(t *testing.T) {
+// TestOddRequests checks that the gateway itself answers, at once, what net/http would answer without it or wait for.
+func TestOddRequests(t *testing.T) {
 	url, _ := start(t)
-	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := io.WriteString(conn, "OPTIONS * HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode < 400 || response.Header.Get("X-SVC-Request-ID") == "" {
-		t.Errorf("%d %v", response.StatusCode, response.Header)
+	for request, want := range map[string]int{
+		"OPTIONS * HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n":                              http.StatusNotFound,
+		"POST /api/v1/echo HTTP/1.1\r\nHost: a\r\nExpect: miracles\r\nContent-Length: 1\r\n\r\nx": http.StatusExpectationFailed,
+		"POST /api/v1/echo HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\n\r\nx":           http.StatusRequestEntityTooLarge,
+	} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, request); err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Errorf("%.40q: %v", request, err)
+			continue
+		}
+		body, err := io.ReadAll(response.Body)
+		if id := response.Header.Get("X-SVC-Request-ID"); err != nil || response.StatusCode != want || !uuid.MatchString(id) || !strings.Contains(string(body), `{"code":"`) {
+			t.Errorf("%.40q: %d %v %s %v", request, response.StatusCode, response.Header, body, err)
+		}
 	}
 }

@@ -87,6 +87,9 @@ func (h *Handler) answer(x *exchange, w http.ResponseWriter) *answer {
 		}
 		return h.own(x, "MISSING_AUTHENTICATION_TOKEN", "no such route")
 	}
+	if x.request.ContentLength > maxBody { // there is no need to wait for it
+		return h.own(x, "REQUEST_TOO_LARGE", "body over 10 MB")
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, x.request.Body, maxBody))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return h.own(x, "REQUEST_TOO_LARGE", "body over 10 MB")

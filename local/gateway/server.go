@@ -38,7 +38,7 @@ func Serve(address string, h *Handler) (*Server, error) {
 func (s *Server) Close() error { return s.server.Close() }
 
 // shapedListener gives the gateway's answer to requests that net/http refuses before any handler sees them: malformed
-// escapes in the path, no Host, too many headers.
+// escapes in the path, no Host, too many headers, an Expect that it does not know.
 type shapedListener struct {
 	net.Listener
 	handler *Handler
@@ -61,9 +61,15 @@ type shapedConn struct {
 // refusal is how net/http's own refusals go on after the status line. Answers of a handler have a Date.
 var refusal = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n")
 
+// unexpected begins net/http's refusal of an Expect, which has a Date. No function answers it.
+var unexpected = []byte("HTTP/1.1 417 ")
+
 // Write implements net.Conn.
 func (c shapedConn) Write(b []byte) (int, error) {
 	head, _, refused := bytes.Cut(b, refusal)
+	if bytes.HasPrefix(b, unexpected) {
+		head, _, refused = bytes.Cut(b, []byte("\r\n"))
+	}
 	if !refused || !bytes.HasPrefix(head, []byte("HTTP/1.1 ")) || bytes.Contains(head, []byte("\r\n")) {
 		return c.Conn.Write(b)
 	}
