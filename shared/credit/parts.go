@@ -160,7 +160,7 @@ func (s *Store) purse(ctx context.Context, project string, parts int) (purse, er
 
 // readParts reads the parts from one to before another, by their names.
 func (s *Store) readParts(ctx context.Context, project string, from, to int) (map[string]attr.Item, error) {
-	keys := make([]map[string]types.AttributeValue, 0, to-from)
+	var keys []map[string]types.AttributeValue
 	for part := from; part < to; part++ {
 		keys = append(keys, walletKey(walletID(project, part)))
 	}
@@ -198,10 +198,10 @@ func (s *Store) reserveFilled(ctx context.Context, r *Reservation, parts int) er
 // gathered makes a movement that the first part was out of range for with what the others hold.
 func (s *Store) gathered(ctx context.Context, project string, credits int64, refused error, move func() error) error {
 	first, err := s.walletItem(ctx, project)
-	parts := partsIn(first)
-	if err != nil || parts == 1 {
+	if err != nil {
 		return errors.Join(refused, err)
 	}
+	parts := partsIn(first)
 	if err = s.filled(ctx, project, parts, filling{used: parts, want: credits}, ErrOutOfRange, func(int) error { return move() }); errors.Is(err, ErrOutOfRange) {
 		return refused
 	}
@@ -253,7 +253,7 @@ func (s *Store) filled(ctx context.Context, project string, parts int, f filling
 		if err := s.fill(ctx, project, now, f); err != nil {
 			return err
 		}
-		if err := take(f.to); err == nil || !errors.Is(err, lacking) {
+		if err := take(f.to); !errors.Is(err, lacking) {
 			return err
 		}
 		if err := pause(ctx); err != nil {

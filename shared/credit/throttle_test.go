@@ -1,6 +1,7 @@
 package credit_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,20 +20,21 @@ import (
 	"svcapi/shared/credit"
 )
 
-// fates are those of a wallet's updates, in turn: t throttled, 5 answered with 500, x lost before it arrives, any other
-// passes; so do those after the last one.
+// fates are those of a wallet's updates, or of the calls named, in turn: t throttled, 5 answered with 500, c cancelled, x
+// lost before it arrives, any other passes; so do those after the last one.
 type fates struct {
+	of      string // UpdateItem when empty
 	list    string
 	through aws.HTTPClient
 	calls   atomic.Int64
 }
 
 func (f *fates) Do(r *http.Request) (*http.Response, error) {
-	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".UpdateItem") {
+	if _, called, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "."); called != cmp.Or(f.of, "UpdateItem") {
 		return f.through.Do(r)
 	}
 	answer := func(status int, kind string) *http.Response {
-		body := `{"__type":"com.amazonaws.dynamodb.v20120810#` + kind + `","message":"m"}`
+		body := `{"__type":"com.amazonaws.dynamodb.v20120810#` + kind + `","message":"m","CancellationReasons":[{"Code":"ConditionalCheckFailed"},{"Code":"None"}]}`
 		return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}
 	}
 	n := int(f.calls.Add(1))
@@ -44,6 +46,8 @@ func (f *fates) Do(r *http.Request) (*http.Response, error) {
 		return answer(http.StatusBadRequest, "ProvisionedThroughputExceededException"), nil
 	case '5':
 		return answer(http.StatusInternalServerError, "InternalServerError"), nil
+	case 'c':
+		return answer(http.StatusBadRequest, "TransactionCanceledException"), nil
 	case 'x':
 		return nil, errors.New("connection lost")
 	}
@@ -195,5 +199,38 @@ func TestLateCopyAfterFilling(t *testing.T) {
 	}
 	if filled == 0 {
 		t.Error("no reservation went to the empty part")
+	}
+}
+
+// TestFilling: what others move first is looked for again; a part that cannot be filled is no lack of credits.
+func TestFilling(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, fates string
+		fails       bool
+	}{
+		{"others were first", "cc", false},
+		{"no answer", "xxx", true},
+	} {
+		client, tables := enginetest.Client(t)
+		names := credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}
+		direct := credit.NewStore(client, names)
+		grant := credit.Movement{Project: "p", ID: credit.NewKey(time.Now(), "grant"), Credits: 1000, Actor: "test", Reason: "test"}
+		if err := errors.Join(direct.CreateWallet(t.Context(), "p"), direct.Split(t.Context(), "p", 2), direct.Grant(t.Context(), grant)); err != nil {
+			t.Fatal(err)
+		}
+		f := &fates{of: "TransactWriteItems", list: test.fates, through: http.DefaultClient}
+		store := credit.NewStore(awsclient.DynamoDB(aws.Config{
+			Region: client.Options().Region, Credentials: client.Options().Credentials, BaseEndpoint: client.Options().BaseEndpoint,
+		}, func(o *dynamodb.Options) { o.HTTPClient = f }), names)
+		for i := 0; f.calls.Load() == 0 && i < 30; i++ { // until one comes to the empty part
+			err := store.Reserve(t.Context(), inParts(2, 10, fmt.Sprint("request ", i)))
+			if failed := err != nil; failed != (test.fails && f.calls.Load() > 0) || errors.Is(err, credit.ErrInsufficientCredits) {
+				t.Errorf("%s: %v after %d calls", test.name, err, f.calls.Load())
+			}
+		}
+		if f.calls.Load() < int64(len(test.fates)) {
+			t.Errorf("%s: %d calls", test.name, f.calls.Load())
+		}
 	}
 }
