@@ -71,9 +71,6 @@ func (s *Store) Resolve(ctx context.Context, project string, key Key, r Resoluti
 	if done, err := entry.resolved(key, r.Verdict); done || err != nil {
 		return entry, err
 	}
-	if errors.Is(failed, ErrNoWallet) || errors.Is(failed, ErrOutOfRange) {
-		return nil, failed
-	}
 	return nil, fmt.Errorf("credit: resolve: %w", failed)
 }
 

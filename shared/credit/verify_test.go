@@ -1,15 +1,22 @@
 package credit_test
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"svcapi/local/enginetest"
 	"svcapi/shared/attr"
+	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
 )
 
@@ -221,12 +228,92 @@ func TestLow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// Half of it is in each of two parts: what counts is both.
+	for project, alert := range map[string]int64{"parts-at": 100, "parts-below": 101} {
+		grant := credit.Movement{Project: project, ID: credit.NewKey(time.Now(), "g"), Credits: 100}
+		if err := errors.Join(store.CreateWallet(t.Context(), project), store.Split(t.Context(), project, 2), store.Grant(t.Context(), grant), store.SetAlert(t.Context(), project, alert)); err != nil {
+			t.Fatal(err)
+		}
+		for i, part := 0, 0; part == 0; i++ {
+			r := inParts(2, 10, fmt.Sprint(i))
+			r.Project = project
+			if err := errors.Join(store.Reserve(t.Context(), r), store.Release(t.Context(), r)); err != nil {
+				t.Fatal(err)
+			}
+			part = r.Part
+		}
+	}
 	var low []credit.Low
 	err := store.InFlight(t.Context(), func(*credit.Reservation, error) error { return nil }, func(l credit.Low) { low = append(low, l) })
-	if err != nil || fmt.Sprint(low) != "[{below 100 101}]" {
+	slices.SortFunc(low, func(a, b credit.Low) int { return cmp.Compare(a.Project, b.Project) })
+	if err != nil || fmt.Sprint(low) != "[{below 100 101} {parts-below 100 101}]" {
 		t.Errorf("%v, %v", low, err)
 	}
 	if err := store.SetAlert(t.Context(), "nobody", 1); err == nil {
 		t.Error("an alert without a wallet")
+	}
+}
+
+// meddler does something before each call of a client.
+type meddler struct{ before func(call string) }
+
+func (m meddler) Do(r *http.Request) (*http.Response, error) {
+	_, call, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	m.before(call)
+	return http.DefaultClient.Do(r)
+}
+
+// TestVerifyWhileMoving: a project that moves between the looks at its wallet and at its ledger is looked at again; one
+// that never rests is said to be busy.
+func TestVerifyWhileMoving(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		queries int // how many of them, after the scan of the ledger, find a grant made just before
+		want    string
+	}{
+		{"once", 0, "[]"},
+		{"twice", 1, "[]"},
+		{"all the time", 1000, "[busy]"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			client, tables := enginetest.Client(t)
+			names := credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}
+			direct := credit.NewStore(client, names)
+			calls, granted := map[string]int{}, 0
+			grant := func() {
+				granted++
+				m := credit.Movement{Project: "p", ID: credit.NewKey(time.Now().AddDate(0, 0, -1), fmt.Sprint(granted)), Credits: 1, Reason: "test", Actor: "test"}
+				if err := direct.Grant(context.Background(), m); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := direct.CreateWallet(t.Context(), "p"); err != nil {
+				t.Fatal(err)
+			}
+			grant()
+			store := credit.NewStore(awsclient.DynamoDB(aws.Config{
+				Region: client.Options().Region, Credentials: client.Options().Credentials, BaseEndpoint: client.Options().BaseEndpoint,
+			}, func(o *dynamodb.Options) {
+				o.HTTPClient = meddler{func(call string) {
+					calls[call]++
+					if call == "Scan" && calls[call] == 2 || call == "Query" && calls[call] <= test.queries {
+						grant()
+					}
+				}}
+			}), names)
+			verified, err := store.Verify(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := []credit.Damage{}
+			for _, f := range verified.Findings {
+				found = append(found, f.Damage)
+			}
+			if fmt.Sprint(found) != test.want || granted < 2+min(test.queries, 3) {
+				t.Errorf("%+v after %d grants, want %s", verified.Findings, granted, test.want)
+			}
+		})
 	}
 }
