@@ -450,6 +450,11 @@ func TestVerifyEdges(t *testing.T) {
 		{"a reservation of one credit", func(b *books) { b.wallet("SET pending.#k = :v", pending(1), named(young)) }, []credit.Damage{credit.Unbalanced}},
 		{"a charge of nothing", func(b *books) { b.put(item("p", young, credit.Captured, 0, nil)) }, []credit.Damage{credit.Unreadable}},
 		{"an adjustment of nothing", func(b *books) { b.put(item("p", young, credit.Adjustment, 0, nil)) }, nil},
+		{"an entry under no key", func(b *books) {
+			odd := item("p", young, credit.Captured, 1, nil)
+			odd["sk"] = text("x")
+			b.put(odd)
+		}, []credit.Damage{credit.Unreadable}},
 		{"a state of no version", func(b *books) { b.put(item("p", young, "lent", 1, nil)) }, []credit.Damage{credit.Unreadable}},
 		{"a release", func(b *books) { b.put(item("p", young, credit.Released, 1, nil)) }, nil},
 		{"an uncertain release", func(b *books) { b.put(item("p", young, credit.Released, 1, attr.Item{"uncertain": text("p")})) }, []credit.Damage{credit.Unexplained}},

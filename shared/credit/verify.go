@@ -256,8 +256,9 @@ func (a *account) open(wallet string, item attr.Item) {
 	if balance < 0 {
 		a.find(wallet, Overdrawn, "", "the balance is %d", balance)
 	}
-	for key, value := range pendingOf(item) {
-		r, err := decodePending(wallet, key, value)
+	pending := pendingOf(item)
+	for _, key := range slices.Sorted(maps.Keys(pending)) {
+		r, err := decodePending(wallet, key, pending[key])
 		if err != nil || r.Credits <= 0 {
 			a.find(wallet, Unreadable, Key(key), "the reservation cannot be read")
 			continue
@@ -271,9 +272,7 @@ var effects = map[State]int64{Sending: 0, Captured: -1, Released: 0, Granted: 1,
 
 // post takes an entry in.
 func (a *account) post(wallet, day string, item attr.Item) {
-	if a.first == "" || day < a.first {
-		a.first = day
-	}
+	a.first = min(cmp.Or(a.first, day), day)
 	e, err := decodeEntry(item)
 	effect, known := effects[e.State]
 	if _, keyErr := ParseKey(string(e.Key)); err != nil || keyErr != nil || !known || e.State != Adjustment && e.Credits <= 0 {

@@ -145,7 +145,7 @@ func TestVerify(t *testing.T) {
 			b.put(attr.Item{"pk": attr.Text("p#2026-01-01"), "sk": attr.Text("x"), "st": attr.Text("captured")})
 		}, []credit.Damage{credit.Unreadable}},
 		{"a reservation that cannot be read", func(b *books) {
-			b.wallet("SET pending.#k = :v", attr.Item{":v": attr.Text("x")}, map[string]string{"#k": "x"})
+			b.wallet("SET pending.#k = :v", attr.Item{":v": attr.Text("x")}, map[string]string{"#k": "0"}) // the first one
 		}, []credit.Damage{credit.Unreadable}},
 		{"an entry under another day", func(b *books) {
 			item := b.entry("grant")
