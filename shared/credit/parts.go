@@ -141,17 +141,14 @@ func (s *Store) purse(ctx context.Context, project string, parts int) (purse, er
 			return nil, fmt.Errorf("credit: read the wallet's parts: %w", err)
 		}
 		for part := len(p); part < parts; part++ {
-			item := items[walletID(project, part)]
-			if item == nil {
-				p = append(p, holding{})
-				continue
+			var h holding
+			if item := items[walletID(project, part)]; item != nil {
+				if h.balance, err = attr.NumberOf(item["balance"]); err != nil {
+					return nil, fmt.Errorf("credit: wallet %s: %w", walletID(project, part), err)
+				}
+				h.moves, _ = attr.NumberOf(item["moves"]) // absent until the first
 			}
-			balance, err := attr.NumberOf(item["balance"])
-			if err != nil {
-				return nil, fmt.Errorf("credit: wallet %s: %w", walletID(project, part), err)
-			}
-			moves, _ := attr.NumberOf(item["moves"]) // absent until the first
-			p = append(p, holding{balance, moves})
+			p = append(p, h)
 		}
 		parts = max(parts, partsIn(items[project])) // the record that was read may be older than the wallet
 	}

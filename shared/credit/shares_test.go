@@ -254,3 +254,36 @@ func TestDecode(t *testing.T) {
 		t.Error("no key is a reservation's")
 	}
 }
+
+// TestJudge: what is stuck is older than what may still live, and the difference is told with its sign.
+func TestJudge(t *testing.T) {
+	now := time.Now().Truncate(time.Microsecond) // as keys have it
+	for _, test := range []struct {
+		name string
+		a    func(*account)
+		want string
+	}{
+		{"too much", func(a *account) { a.parts["p"], a.sum = 5, 3 }, "unbalanced: the wallet holds 5 credits, the ledger says 3: +2"},
+		{"too little", func(a *account) { a.parts["p"], a.sum = 3, 5 }, "unbalanced: the wallet holds 3 credits, the ledger says 5: -2"},
+		{"a reservation that may live", func(a *account) {
+			a.parts["p"], a.pending[place{"p", NewKey(now.Add(-stuckAfter), "r")}] = -1, 1
+		}, ""},
+		{"a reservation that is older", func(a *account) {
+			a.parts["p"], a.pending[place{"p", NewKey(now.Add(-stuckAfter-time.Microsecond), "r")}] = -1, 1
+		}, "stuck: 1 credits are reserved for 30m0s"},
+		{"a mark that may live", func(a *account) { a.marks[place{"p", NewKey(now.Add(-stuckAfter), "r")}] = Entry{} }, ""},
+		{"a mark that is older", func(a *account) {
+			a.marks[place{"p", NewKey(now.Add(-stuckAfter-time.Microsecond), "r")}] = Entry{}
+		}, "stuck: marked as about to be sent, and no reservation"},
+	} {
+		a := newAccount()
+		test.a(a)
+		var got []string
+		for _, f := range a.judge("p", now) {
+			got = append(got, fmt.Sprintf("%s: %s", f.Damage, f.Detail))
+		}
+		if strings.Join(got, "\n") != test.want {
+			t.Errorf("%s: %q", test.name, got)
+		}
+	}
+}

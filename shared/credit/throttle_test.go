@@ -3,6 +3,7 @@ package credit_test
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -232,5 +233,44 @@ func TestFilling(t *testing.T) {
 		if f.calls.Load() < int64(len(test.fates)) {
 			t.Errorf("%s: %d calls", test.name, f.calls.Load())
 		}
+	}
+}
+
+// unprocessed answers the first reads of several items as if there were no capacity for any of them.
+type unprocessed struct{ times int }
+
+func (u *unprocessed) Do(r *http.Request) (*http.Response, error) {
+	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".BatchGetItem") || u.times == 0 {
+		return http.DefaultClient.Do(r)
+	}
+	u.times--
+	var asked struct{ RequestItems json.RawMessage }
+	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+		return nil, err
+	}
+	body := `{"Responses":{},"UnprocessedKeys":` + string(asked.RequestItems) + `}`
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+}
+
+// TestUnprocessed: parts for which there was no capacity are read again, until the time is over.
+func TestUnprocessed(t *testing.T) {
+	t.Parallel()
+	client, tables := enginetest.Client(t)
+	names := credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}
+	direct := credit.NewStore(client, names)
+	grant := credit.Movement{Project: "p", ID: credit.NewKey(time.Now(), "grant"), Credits: 100, Actor: "test", Reason: "test"}
+	if err := errors.Join(direct.CreateWallet(t.Context(), "p"), direct.Split(t.Context(), "p", 3), direct.Grant(t.Context(), grant)); err != nil {
+		t.Fatal(err)
+	}
+	lacking := func(times int) *credit.Store {
+		return credit.NewStore(awsclient.DynamoDB(aws.Config{
+			Region: client.Options().Region, Credentials: client.Options().Credentials, BaseEndpoint: client.Options().BaseEndpoint,
+		}, func(o *dynamodb.Options) { o.HTTPClient = &unprocessed{times} }), names)
+	}
+	wantBalance(t, lacking(3), 100)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := lacking(1_000_000).Balance(ctx, "p"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("without end: %v", err)
 	}
 }
