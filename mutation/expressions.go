@@ -15,7 +15,10 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // expressionKind names the changes to DynamoDB's expressions among gremlins' mutators.
@@ -106,13 +109,14 @@ func changes(expression string) []change {
 	return all
 }
 
-// expressions tests the changes to the expressions in the target's files, one after the other.
-func (t target) expressions(ctx context.Context, out io.Writer, scratch string) ([]mutant, error) {
+// expressions tests the changes to the expressions in the target's files.
+func (t target) expressions(ctx context.Context, out io.Writer, scratch string, workers int) ([]mutant, error) {
 	names, err := sources(filepath.Join(scratch, t.folder))
 	if err != nil {
 		return nil, err
 	}
 	var mutants []mutant
+	var trials []trial
 	for _, name := range names {
 		if !t.mutates(name) {
 			continue
@@ -129,19 +133,15 @@ func (t target) expressions(ctx context.Context, out io.Writer, scratch string) 
 		for _, literal := range literals {
 			for _, c := range changes(literal.text) {
 				changed := string(source[:literal.at]) + strconv.Quote(literal.text[:c.at]+c.to+literal.text[c.end:]) + string(source[literal.end:])
-				m := mutant{
+				trials = append(trials, trial{len(mutants), path, changed})
+				mutants = append(mutants, mutant{
 					file: t.folder + "/" + name, function: literal.function, kind: expressionKind,
 					line: strings.TrimSpace(literal.text[:c.at] + "«" + literal.text[c.at:c.end] + " → " + c.to + "»" + literal.text[c.end:]),
-				}
-				if m.status, err = t.try(ctx, scratch, path, changed); err != nil {
-					return nil, err
-				}
-				fmt.Fprintf(out, "%s %s %s: %s\n", m.status, m.kind, m.file, m.line)
-				mutants = append(mutants, m)
+				})
 			}
 		}
 	}
-	return mutants, nil
+	return mutants, t.tryAll(ctx, out, scratch, workers, mutants, trials)
 }
 
 type literal struct {
@@ -167,14 +167,43 @@ func literalsOf(path string) ([]literal, error) {
 	return found, nil
 }
 
+// trial is another text of a file, which makes one of the mutants.
+type trial struct {
+	mutant     int
+	path, text string
+}
+
+// tryAll gives the mutants of the trials their status.
+func (t target) tryAll(ctx context.Context, out io.Writer, scratch string, workers int, mutants []mutant, trials []trial) error {
+	var group errgroup.Group
+	group.SetLimit(workers)
+	var mu sync.Mutex
+	for _, try := range trials {
+		group.Go(func() error {
+			status, err := t.try(ctx, scratch, try)
+			mu.Lock()
+			defer mu.Unlock()
+			m := &mutants[try.mutant]
+			m.status = status
+			fmt.Fprintf(out, "%s %s %s: %s\n", m.status, m.kind, m.place(), m.line)
+			return err
+		})
+	}
+	return group.Wait()
+}
+
 // try runs the target's tests with another text of one file.
-func (t target) try(ctx context.Context, scratch, path, text string) (status, error) {
-	changed, overlay := filepath.Join(scratch, "changed.go.txt"), filepath.Join(scratch, "overlay.json")
-	replace, err := json.Marshal(map[string]map[string]string{"Replace": {path: changed}})
+func (t target) try(ctx context.Context, scratch string, other trial) (status, error) {
+	dir, err := os.MkdirTemp(scratch, "trial-") // no Go file: go takes its text by the overlay
 	if err != nil {
 		return "", err
 	}
-	if err := errors.Join(os.WriteFile(changed, []byte(text), 0o644), os.WriteFile(overlay, replace, 0o644)); err != nil {
+	changed, overlay := filepath.Join(dir, "changed.go.txt"), filepath.Join(dir, "overlay.json")
+	replace, err := json.Marshal(map[string]map[string]string{"Replace": {other.path: changed}})
+	if err != nil {
+		return "", err
+	}
+	if err := errors.Join(os.WriteFile(changed, []byte(other.text), 0o644), os.WriteFile(overlay, replace, 0o644)); err != nil {
 		return "", err
 	}
 	err = t.goTest(ctx, scratch, "-failfast", "-timeout", endless.String(), "-overlay", overlay).Run()

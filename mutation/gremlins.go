@@ -78,7 +78,7 @@ func (t target) gremlins(ctx context.Context, out io.Writer, root, scratch strin
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("gremlins: %w", err)
 	}
-	return t.readReport(ctx, scratch, report)
+	return t.readReport(ctx, out, scratch, report, workers)
 }
 
 // patience tries the tests without a mutant, compiled before the time is taken.
@@ -125,7 +125,7 @@ func sources(folder string) ([]string, error) {
 	return names, err
 }
 
-func (t target) readReport(ctx context.Context, scratch, path string) ([]mutant, error) {
+func (t target) readReport(ctx context.Context, out io.Writer, scratch, path string, workers int) ([]mutant, error) {
 	text, err := os.ReadFile(path)
 	if os.IsNotExist(err) { // nothing to change
 		return nil, nil
@@ -150,6 +150,7 @@ func (t target) readReport(ctx context.Context, scratch, path string) ([]mutant,
 		return nil, err
 	}
 	var mutants []mutant
+	var trials []trial
 	for _, file := range report.Files {
 		if strings.Contains(file.Name, "/") { // a package of its own
 			continue
@@ -185,14 +186,12 @@ func (t target) readReport(ctx context.Context, scratch, path string) ([]mutant,
 				found.status = notViable
 			case found.status == notCovered && !counted(parsed, token.Pos(len(start)+1)):
 				// Here "not covered" says nothing, and gremlins has not tried it.
-				if found.status, err = t.try(ctx, scratch, filepath.Join(scratch, t.folder, file.Name), text); err != nil {
-					return nil, err
-				}
+				trials = append(trials, trial{len(mutants), filepath.Join(scratch, t.folder, file.Name), text})
 			}
 			mutants = append(mutants, found)
 		}
 	}
-	return mutants, nil
+	return mutants, t.tryAll(ctx, out, scratch, workers, mutants, trials)
 }
 
 // functionAt names the function or method that a place in the one file of a set is in; "" where it is in none.

@@ -118,7 +118,7 @@ func (t target) testIn(ctx context.Context, out io.Writer, root, scratch string,
 	if err != nil {
 		return nil, err
 	}
-	texts, err := t.expressions(ctx, out, scratch)
+	texts, err := t.expressions(ctx, out, scratch, workers)
 	return append(found, texts...), err
 }
 
