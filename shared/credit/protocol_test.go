@@ -47,6 +47,7 @@ var steps = map[string]func(ctx context.Context, s *credit.Store, r *credit.Rese
 // TestTransitions: every step from every state: released work costs nothing, captured work its price,
 // whoever settles it, and each step may be repeated.
 func TestTransitions(t *testing.T) {
+	t.Parallel()
 	const had, price = 100, 30
 	const held, charged = had - price, had - price
 	for _, test := range []struct {

@@ -247,6 +247,7 @@ func TestResolveAtOnce(t *testing.T) {
 // TestResolveLost: whatever is lost on the way, a repeated resolution takes effect once, and copies
 // that arrive late change nothing.
 func TestResolveLost(t *testing.T) {
+	t.Parallel()
 	const drop, answer, half = faultproxy.DropRequest, faultproxy.DropAnswer, faultproxy.CutAnswer
 	for _, verdict := range []credit.Verdict{credit.Confirmed, credit.GivenBack} {
 		for _, c := range []struct {
@@ -263,6 +264,7 @@ func TestResolveLost(t *testing.T) {
 			{"every request", []faultproxy.Fate{drop, drop, drop}, true},
 		} {
 			t.Run(string(verdict)+"/"+c.name, func(t *testing.T) {
+				t.Parallel()
 				charge := newCharge(t)
 				charge.lose = c.lose
 				if _, err := charge.faulty.Resolve(t.Context(), "p", charge.key, by("anne", verdict)); (err != nil) != c.fails {

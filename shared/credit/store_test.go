@@ -24,7 +24,7 @@ func newStore(t testing.TB, balance int64) *credit.Store {
 		t.Fatal(err)
 	}
 	if balance > 0 {
-		grant := credit.Movement{Project: "p", ID: credit.NewKey(time.Now().AddDate(0, 0, -3), "grant"), Credits: balance, Actor: "test"}
+		grant := credit.Movement{Project: "p", ID: credit.NewKey(time.Now().AddDate(0, 0, -3), "grant"), Credits: balance, Reason: "test", Actor: "test"}
 		if err := store.Grant(t.Context(), grant); err != nil {
 			t.Fatal(err)
 		}

@@ -59,6 +59,7 @@ func (f *fates) Do(r *http.Request) (*http.Response, error) {
 // in the wallet: every write pays for the whole wallet, and what overload leaves there would keep the project down
 // until it is settled.
 func TestThrottled(t *testing.T) {
+	t.Parallel()
 	const had, price = 100, 30
 	for _, test := range []struct {
 		name     string
@@ -149,6 +150,7 @@ func (c *counted) Do(r *http.Request) (*http.Response, error) {
 
 // TestRefusalCosts: a whole wallet that lacks the credits is refused by one write; one in parts is read twice, too.
 func TestRefusalCosts(t *testing.T) {
+	t.Parallel()
 	for parts, want := range map[int]int64{0: 1, 1: 1, 2: 3, 8: 3} {
 		client, tables := enginetest.Client(t)
 		names := credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}
@@ -170,6 +172,7 @@ func TestRefusalCosts(t *testing.T) {
 // TestLateCopyAfterFilling: an attempt that was lost before its part was found to lack the credits may still arrive when
 // the part has been filled and the reservation, made again there, captured. It must then find its key.
 func TestLateCopyAfterFilling(t *testing.T) {
+	t.Parallel()
 	filled := 0
 	for i := range 8 {
 		client, tables := enginetest.Client(t)

@@ -166,6 +166,7 @@ func TestVerify(t *testing.T) {
 		{"an uncertain grant", func(b *books) { b.change("grant", "SET uncertain = :v", attr.Item{":v": attr.Text("p")}) }, []credit.Damage{credit.Unexplained}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			b := newBooks(t)
 			c.plant(b)
 			got, err := b.store.Verify(t.Context(), nil)
