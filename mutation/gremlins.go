@@ -59,7 +59,8 @@ func (t target) gremlins(ctx context.Context, out io.Writer, root, scratch strin
 	}
 	// The tests of ./... are the target's, here. Only this mode tests a package main.
 	args := []string{"unleash", "--integration", "--coverpkg", "./" + t.folder, "--output", report,
-		"--workers", strconv.Itoa(workers), "--timeout-coefficient", strconv.Itoa(coefficient)}
+		"--workers", strconv.Itoa(2 * workers), // it takes half of them where it runs ./...
+		"--timeout-coefficient", strconv.Itoa(coefficient)}
 	for _, name := range mutators {
 		args = append(args, "--"+name)
 	}

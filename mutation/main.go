@@ -114,11 +114,11 @@ func (t target) testIn(ctx context.Context, out io.Writer, root, scratch string,
 	if err := t.copyTo(ctx, root, scratch); err != nil {
 		return nil, err
 	}
-	found, err := t.gremlins(ctx, out, root, scratch, workers)
+	texts, err := t.expressions(ctx, out, scratch, workers)
 	if err != nil {
 		return nil, err
 	}
-	texts, err := t.expressions(ctx, out, scratch, workers)
+	found, err := t.gremlins(ctx, out, root, scratch, workers)
 	return append(found, texts...), err
 }
 

@@ -1,6 +1,7 @@
 package credit_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -55,6 +56,13 @@ func (f *fates) Do(r *http.Request) (*http.Response, error) {
 	return f.through.Do(r)
 }
 
+// over gives the store on a client's tables whose calls go by another way.
+func over(client *dynamodb.Client, names credit.Tables, way aws.HTTPClient) *credit.Store {
+	o := client.Options()
+	return credit.NewStore(awsclient.DynamoDB(aws.Config{Region: o.Region, Credentials: o.Credentials, BaseEndpoint: o.BaseEndpoint},
+		func(o *dynamodb.Options) { o.HTTPClient = way }), names)
+}
+
 // TestThrottled: a write that was turned away for lack of capacity never takes effect, so it leaves no doubt and nothing
 // in the wallet: every write pays for the whole wallet, and what overload leaves there would keep the project down
 // until it is settled.
@@ -87,9 +95,7 @@ func TestThrottled(t *testing.T) {
 				t.Fatal(err)
 			}
 			f := &fates{list: test.fates, through: http.DefaultClient}
-			store := credit.NewStore(awsclient.DynamoDB(aws.Config{
-				Region: client.Options().Region, Credentials: client.Options().Credentials, BaseEndpoint: client.Options().BaseEndpoint,
-			}, func(o *dynamodb.Options) { o.HTTPClient = f }), names)
+			store := over(client, names, f)
 
 			r := reservation(price, false)
 			if err := store.Reserve(t.Context(), r); (err != nil) != test.fails || r.Attempts != test.attempts {
@@ -128,11 +134,7 @@ func TestRemovalEnds(t *testing.T) {
 	if err := errors.Join(direct.Reserve(t.Context(), r), direct.Capture(t.Context(), r, credit.Outcome{})); err != nil {
 		t.Fatal(err)
 	}
-	store := credit.NewStore(awsclient.DynamoDB(aws.Config{
-		Region: client.Options().Region, Credentials: client.Options().Credentials, BaseEndpoint: client.Options().BaseEndpoint,
-	}, func(o *dynamodb.Options) {
-		o.HTTPClient = &fates{list: strings.Repeat("t", 1000), through: http.DefaultClient}
-	}), names).WithLimits(limits)
+	store := over(client, names, &fates{list: strings.Repeat("t", 1000), through: http.DefaultClient}).WithLimits(limits)
 	began := time.Now()
 	store.Remove(context.WithoutCancel(t.Context()), r)
 	if took := time.Since(began); took < limits.Remove/2 || took > 2*limits.Remove {
@@ -159,9 +161,7 @@ func TestRefusalCosts(t *testing.T) {
 			t.Fatal(err)
 		}
 		through := &counted{}
-		store := credit.NewStore(awsclient.DynamoDB(aws.Config{
-			Region: client.Options().Region, Credentials: client.Options().Credentials, BaseEndpoint: client.Options().BaseEndpoint,
-		}, func(o *dynamodb.Options) { o.HTTPClient = through }), names)
+		store := over(client, names, through)
 		err := store.Reserve(t.Context(), inParts(parts, 30, "request"))
 		if !errors.Is(err, credit.ErrInsufficientCredits) || through.calls.Load() != want {
 			t.Errorf("%d parts: %d calls, %v; want %d", parts, through.calls.Load(), err, want)
@@ -183,9 +183,7 @@ func TestLateCopyAfterFilling(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := &fates{list: "x", through: http.DefaultClient}
-		store := credit.NewStore(awsclient.DynamoDB(aws.Config{
-			Region: client.Options().Region, Credentials: client.Options().Credentials, BaseEndpoint: client.Options().BaseEndpoint,
-		}, func(o *dynamodb.Options) { o.HTTPClient = f }), names)
+		store := over(client, names, f)
 		r := inParts(2, 30, fmt.Sprint("request ", i))
 		if err := errors.Join(store.Reserve(t.Context(), r), store.Capture(t.Context(), r, credit.Outcome{})); err != nil {
 			t.Fatal(err)
@@ -224,9 +222,7 @@ func TestFilling(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := &fates{of: "TransactWriteItems", list: test.fates, through: http.DefaultClient}
-		store := credit.NewStore(awsclient.DynamoDB(aws.Config{
-			Region: client.Options().Region, Credentials: client.Options().Credentials, BaseEndpoint: client.Options().BaseEndpoint,
-		}, func(o *dynamodb.Options) { o.HTTPClient = f }), names)
+		store := over(client, names, f)
 		for i := 0; f.calls.Load() == 0 && i < 30; i++ { // until one comes to the empty part
 			err := store.Reserve(t.Context(), inParts(2, 10, fmt.Sprint("request ", i)))
 			if failed := err != nil; failed != (test.fails && f.calls.Load() > 0) || errors.Is(err, credit.ErrInsufficientCredits) {
@@ -266,14 +262,71 @@ func TestUnprocessed(t *testing.T) {
 		t.Fatal(err)
 	}
 	lacking := func(times int) *credit.Store {
-		return credit.NewStore(awsclient.DynamoDB(aws.Config{
-			Region: client.Options().Region, Credentials: client.Options().Credentials, BaseEndpoint: client.Options().BaseEndpoint,
-		}, func(o *dynamodb.Options) { o.HTTPClient = &unprocessed{times} }), names)
+		return over(client, names, &unprocessed{times})
 	}
 	wantBalance(t, lacking(3), 100)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if _, err := lacking(1_000_000).Balance(ctx, "p"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("without end: %v", err)
+	}
+}
+
+// torn is how a read of several parts may come out while credits move between them: the first reads see what part 1 had
+// given, and not yet what part 2 got.
+type torn struct{ reads, calls int }
+
+func (c *torn) Do(r *http.Request) (*http.Response, error) {
+	response, err := http.DefaultClient.Do(r)
+	if err != nil || !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".BatchGetItem") {
+		return response, err
+	}
+	if c.calls++; c.calls > c.reads {
+		return response, nil
+	}
+	var out struct {
+		Responses map[string][]map[string]map[string]string
+	}
+	err = errors.Join(json.NewDecoder(response.Body).Decode(&out), response.Body.Close())
+	for _, items := range out.Responses {
+		for _, item := range items {
+			if item["pk"]["S"] == "p#1" {
+				item["balance"] = map[string]string{"N": "0"}
+				item["moves"] = map[string]string{"N": fmt.Sprint(100 + c.calls)}
+			}
+		}
+	}
+	body, failed := json.Marshal(out)
+	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	response.Header.Del("X-Amz-Crc32")
+	return response, errors.Join(err, failed)
+}
+
+// TestTornRead: a balance is that of one moment; where there is none without a move, the last look's.
+func TestTornRead(t *testing.T) {
+	t.Parallel()
+	client, tables := enginetest.Client(t)
+	names := credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}
+	direct := credit.NewStore(client, names)
+	grant := credit.Movement{Project: "p", ID: credit.NewKey(time.Now(), "grant"), Credits: 100, Actor: "test", Reason: "test"}
+	if err := errors.Join(direct.CreateWallet(t.Context(), "p"), direct.Split(t.Context(), "p", 2), direct.Grant(t.Context(), grant)); err != nil {
+		t.Fatal(err)
+	}
+	for part, i := 0, 0; part == 0; i++ { // until half of it has moved to part 1
+		r := inParts(2, 10, fmt.Sprint(i))
+		if err := errors.Join(direct.Reserve(t.Context(), r), direct.Release(t.Context(), r)); err != nil {
+			t.Fatal(err)
+		}
+		part = r.Part
+	}
+	for reads, want := range map[int]struct {
+		balance int64
+		calls   int
+	}{0: {100, 2}, 1: {100, 3}, 2: {100, 4}, 1000: {50, 4}} {
+		c := &torn{reads: reads}
+		store := over(client, names, c)
+		if balance, err := store.Balance(t.Context(), "p"); err != nil || balance != want.balance || c.calls != want.calls {
+			t.Errorf("%d torn reads: %d after %d looks, %v; want %+v", reads, balance, c.calls, err, want)
+		}
 	}
 }

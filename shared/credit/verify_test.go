@@ -11,12 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"svcapi/local/enginetest"
 	"svcapi/shared/attr"
-	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
 )
 
@@ -294,16 +292,12 @@ func TestVerifyWhileMoving(t *testing.T) {
 				t.Fatal(err)
 			}
 			grant()
-			store := credit.NewStore(awsclient.DynamoDB(aws.Config{
-				Region: client.Options().Region, Credentials: client.Options().Credentials, BaseEndpoint: client.Options().BaseEndpoint,
-			}, func(o *dynamodb.Options) {
-				o.HTTPClient = meddler{func(call string) {
-					calls[call]++
-					if call == "Scan" && calls[call] == 2 || call == "Query" && calls[call] <= test.queries {
-						grant()
-					}
-				}}
-			}), names)
+			store := over(client, names, meddler{func(call string) {
+				calls[call]++
+				if call == "Scan" && calls[call] == 2 || call == "Query" && calls[call] <= test.queries {
+					grant()
+				}
+			}})
 			verified, err := store.Verify(t.Context(), nil)
 			if err != nil {
 				t.Fatal(err)
