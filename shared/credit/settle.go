@@ -29,7 +29,7 @@ func (s *Store) InFlight(ctx context.Context, visit func(*Reservation, error) er
 	pages := dynamodb.NewScanPaginator(s.client, &dynamodb.ScanInput{
 		TableName:                 &s.tables.Wallets,
 		ConsistentRead:            aws.Bool(true),
-		FilterExpression:          aws.String("size(pending) > :none OR balance < alert OR attribute_exists(parts) AND attribute_exists(alert)"),
+		FilterExpression:          aws.String("size(pending) > :none OR balance < alert"), // all parts hold no less than the first
 		ProjectionExpression:      aws.String("pk, pending, balance, alert, parts"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":none": attr.Number(0)},
 	})

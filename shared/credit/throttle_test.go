@@ -16,8 +16,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"svcapi/local/enginetest"
+	"svcapi/shared/attr"
 	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
 )
@@ -328,5 +330,66 @@ func TestTornRead(t *testing.T) {
 		if balance, err := store.Balance(t.Context(), "p"); err != nil || balance != want.balance || c.calls != want.calls {
 			t.Errorf("%d torn reads: %d after %d looks, %v; want %+v", reads, balance, c.calls, err, want)
 		}
+	}
+}
+
+// TestFillingTakesNoMore: a part that has been spent from since it was read gives nothing, and each move is counted in both
+// parts, so that whoever reads them twice sees it.
+func TestFillingTakesNoMore(t *testing.T) {
+	t.Parallel()
+	client, tables := enginetest.Client(t)
+	names := credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}
+	direct := credit.NewStore(client, names)
+	move := func(what func(context.Context, credit.Movement) error, credits int64) error {
+		return what(t.Context(), credit.Movement{Project: "p", ID: credit.NewKey(time.Now(), fmt.Sprint(credits)), Credits: credits, Actor: "test", Reason: "test"})
+	}
+	if err := errors.Join(direct.CreateWallet(t.Context(), "p"), direct.Split(t.Context(), "p", 2), move(direct.Grant, 100)); err != nil {
+		t.Fatal(err)
+	}
+	spent := false
+	store := over(client, names, meddler{func(call string) {
+		if call == "TransactWriteItems" && !spent {
+			spent = true
+			if err := move(direct.Adjust, -90); err != nil {
+				t.Error(err)
+			}
+		}
+	}})
+	for i := 0; !spent; i++ { // until one comes to the empty part
+		r := inParts(2, 20, fmt.Sprint(i))
+		err := store.Reserve(t.Context(), r)
+		if spent != errors.Is(err, credit.ErrInsufficientCredits) || !spent && err != nil {
+			t.Fatalf("spent %t: %v", spent, err)
+		}
+		if err == nil {
+			if err := direct.Release(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	moves := func() (counts [2]string) {
+		for part, wallet := range []string{"p", "p#1"} {
+			out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &tables.Wallets, Key: attr.Item{"pk": attr.Text(wallet)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n, ok := out.Item["moves"].(*types.AttributeValueMemberN); ok {
+				counts[part] = n.Value
+			}
+		}
+		return counts
+	}
+	wantBalance(t, direct, 10)
+	if got := moves(); got != [2]string{} {
+		t.Errorf("moves %v before the first", got)
+	}
+	for i := 0; moves() == [2]string{} && i < 50; i++ {
+		r := inParts(2, 2, fmt.Sprint("small ", i))
+		if err := errors.Join(direct.Reserve(t.Context(), r), direct.Release(t.Context(), r)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := moves(); got != [2]string{"1", "1"} {
+		t.Errorf("moves %v after the first", got)
 	}
 }
