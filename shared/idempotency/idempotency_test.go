@@ -69,6 +69,7 @@ func TestRepeat(t *testing.T) {
 	}{
 		{"while the first runs", nil, 0, body, nil, ErrRunning, false},
 		{"until it must be dead", nil, 87 * time.Second, body, nil, ErrRunning, false},
+		{"the moment that it must be dead", nil, 88 * time.Second, body, died, nil, false},
 		{"once it must be dead", nil, 89 * time.Second, body, died, nil, false},
 		{"with another body, while the first runs", nil, 0, []byte("other"), nil, ErrOtherBody, false},
 		{"with another body, afterwards", func(c *Claim) error { return c.Keep(context.Background(), []byte("done")) }, 0, []byte("other"), nil, ErrOtherBody, false},
@@ -78,6 +79,7 @@ func TestRepeat(t *testing.T) {
 		{"of nothing", func(c *Claim) error { return c.Keep(context.Background(), nil) }, 0, body, []byte{}, nil, false},
 		{"after it was freed", func(c *Claim) error { return c.Free(context.Background()) }, 0, body, nil, nil, true},
 		{"after it was freed, with another body", func(c *Claim) error { return c.Free(context.Background()) }, 0, []byte("other"), nil, nil, true},
+		{"the second of its expiry", func(c *Claim) error { return c.Keep(context.Background(), []byte("done")) }, 24 * time.Hour, body, nil, nil, true},
 		{"after its expiry, whether the table has deleted it or not", func(c *Claim) error { return c.Keep(context.Background(), []byte("done")) }, 24*time.Hour + time.Second, body, nil, nil, true},
 		{"after the expiry of a dead one", nil, 24*time.Hour + time.Second, body, nil, nil, true},
 	}
@@ -116,6 +118,130 @@ func TestDeadClaimsAreFinal(t *testing.T) {
 	}
 	if _, outcome, err := claim(t, s, "k", body); err != nil || !bytes.Equal(outcome, died) {
 		t.Errorf("then %q, %v", outcome, err)
+	}
+}
+
+// A claim that has lost its key to a later one changes nothing of that.
+func TestLostClaim(t *testing.T) {
+	s, clock := testStore(t)
+	first := win(t, s, "k")
+	*clock = clock.Add(25 * time.Hour)
+	second := win(t, s, "k")
+	if err := first.Keep(t.Context(), []byte("late")); !errors.Is(err, errNotMine) {
+		t.Errorf("an outcome of the first: %v", err)
+	}
+	if err := first.Free(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := claim(t, s, "k", body); !errors.Is(err, ErrRunning) {
+		t.Errorf("the second's key is gone: %v", err)
+	}
+	if err := second.Keep(t.Context(), []byte("done")); err != nil {
+		t.Error(err)
+	}
+	if _, outcome, err := claim(t, s, "k", body); err != nil || string(outcome) != "done" {
+		t.Errorf("%q, %v", outcome, err)
+	}
+}
+
+// proxied is a store whose calls go through a proxy that does as decide says. Calls are numbered from 1, by operation.
+func proxied(t *testing.T, decide func(operation string, n int) faultproxy.Fate) (through, direct *Store, clock *time.Time) {
+	t.Helper()
+	client, tables := enginetest.Client(t)
+	now := time.Now()
+	var mu sync.Mutex
+	calls := map[string]int{}
+	proxy, err := faultproxy.Start(enginetest.URL(t), func(r *faultproxy.Request) faultproxy.Fate {
+		mu.Lock()
+		calls[r.Operation]++
+		n := calls[r.Operation]
+		mu.Unlock()
+		return decide(r.Operation, n)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Close)
+	o := client.Options()
+	through = New(awsclient.DynamoDB(aws.Config{Region: o.Region, Credentials: o.Credentials},
+		func(o *dynamodb.Options) { o.BaseEndpoint = aws.String(proxy.URL("test")) }), tables.Transient)
+	direct = New(client, tables.Transient)
+	through.now = func() time.Time { return now }
+	direct.now = through.now
+	return through, direct, &now
+}
+
+// TestLostAnswers: an attempt whose answer is lost is known again, and a claim that nobody answered leaves the key free.
+func TestLostAnswers(t *testing.T) {
+	keep := func(c *Claim) error { return c.Keep(context.Background(), []byte("done")) }
+	free := func(c *Claim) error { return c.Free(context.Background()) }
+	for _, test := range []struct {
+		name       string
+		operation  string
+		lost       int // how many of its first attempts
+		then       func(*Claim) error
+		claimFails bool
+		thenFails  bool
+		want       string // what a repeat finds: an outcome, "free" or "running"
+	}{
+		{"a claim's", "PutItem", 1, keep, false, false, "done"},
+		{"all of a claim's", "PutItem", 3, nil, true, false, "free"},
+		{"an outcome's", "UpdateItem", 1, keep, false, false, "done"},
+		{"all of an outcome's", "UpdateItem", 3, keep, false, true, "done"},
+		{"a release's", "DeleteItem", 1, free, false, false, "free"},
+		{"all of a release's", "DeleteItem", 3, free, false, true, "free"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s, direct, _ := proxied(t, func(operation string, n int) faultproxy.Fate {
+				if operation == test.operation && n <= test.lost {
+					return faultproxy.DropAnswer
+				}
+				return faultproxy.Deliver
+			})
+			c, _, err := claim(t, s, "k", body)
+			if (err != nil) != test.claimFails || (c == nil) != test.claimFails {
+				t.Fatalf("claim %v, %v", c, err)
+			}
+			if test.then != nil {
+				if err := test.then(c); (err != nil) != test.thenFails {
+					t.Errorf("then %v", err)
+				}
+			}
+			again, outcome, err := claim(t, direct, "k", body)
+			if err != nil || (again != nil) != (test.want == "free") || again == nil && string(outcome) != test.want {
+				t.Errorf("a repeat: won %t, %q, %v; want %s", again != nil, outcome, err, test.want)
+			}
+		})
+	}
+}
+
+// TestDeadBesideTheLiving: what a repeat makes of a claim that it takes for dead while that one, or another, moves.
+func TestDeadBesideTheLiving(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		meanwhile func(*Claim) error
+		outcome   string
+		err       error
+	}{
+		{"it ends after all", func(c *Claim) error { return c.Keep(context.Background(), []byte("done")) }, "done", nil},
+		{"it is freed", func(c *Claim) error { return c.Free(context.Background()) }, "", ErrRunning},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var first *Claim
+			s, direct, clock := proxied(t, func(operation string, _ int) faultproxy.Fate {
+				if operation == "UpdateItem" {
+					if err := test.meanwhile(first); err != nil {
+						t.Error(err)
+					}
+				}
+				return faultproxy.Deliver
+			})
+			first = win(t, direct, "k")
+			*clock = clock.Add(2 * time.Minute)
+			if _, outcome, err := claim(t, s, "k", body); !errors.Is(err, test.err) || string(outcome) != test.outcome {
+				t.Errorf("%q, %v; want %q, %v", outcome, err, test.outcome, test.err)
+			}
+		})
 	}
 }
 
