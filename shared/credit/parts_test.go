@@ -16,11 +16,7 @@ import (
 // newParts gives a store with a project "p" of that balance in so many parts.
 func newParts(t testing.TB, parts int, balance int64) *credit.Store {
 	t.Helper()
-	store := newStore(t, balance)
-	if err := store.Split(t.Context(), "p", parts); err != nil {
-		t.Fatal(err)
-	}
-	return store
+	return newTabled(t, parts, balance).Store
 }
 
 func inParts(parts int, credits int64, id string) *credit.Reservation {

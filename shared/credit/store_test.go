@@ -7,29 +7,53 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"golang.org/x/sync/errgroup"
 
 	"svcapi/local/enginetest"
+	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// newStore gives a store on its own tables, and a project "p" with that balance.
-func newStore(t testing.TB, balance int64) *credit.Store {
+// tabled is a store on its own tables, and the way to them.
+type tabled struct {
+	*credit.Store
+	client *dynamodb.Client
+	names  credit.Tables
+}
+
+// newTabled gives a store with a project "p" of that balance in so many parts.
+func newTabled(t testing.TB, parts int, balance int64) *tabled {
 	t.Helper()
 	client, tables := enginetest.Client(t)
-	store := credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger})
-	if err := store.CreateWallet(t.Context(), "p"); err != nil {
+	names := credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}
+	s := &tabled{credit.NewStore(client, names), client, names}
+	if err := errors.Join(s.CreateWallet(t.Context(), "p"), s.Split(t.Context(), "p", parts)); err != nil {
 		t.Fatal(err)
 	}
 	if balance > 0 {
 		grant := credit.Movement{Project: "p", ID: credit.NewKey(time.Now().AddDate(0, 0, -3), "grant"), Credits: balance, Reason: "test", Actor: "test"}
-		if err := store.Grant(t.Context(), grant); err != nil {
+		if err := s.Grant(t.Context(), grant); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return store
+	return s
+}
+
+// over is the same store when its calls go by another way.
+func (s *tabled) over(way aws.HTTPClient) *credit.Store {
+	o := s.client.Options()
+	return credit.NewStore(awsclient.DynamoDB(aws.Config{Region: o.Region, Credentials: o.Credentials, BaseEndpoint: o.BaseEndpoint},
+		func(o *dynamodb.Options) { o.HTTPClient = way }), s.names)
+}
+
+// newStore gives a store with a project "p" of that balance, whole.
+func newStore(t testing.TB, balance int64) *credit.Store {
+	t.Helper()
+	return newTabled(t, 1, balance).Store
 }
 
 func wantBalance(t testing.TB, store *credit.Store, want int64) {

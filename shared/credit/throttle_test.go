@@ -18,9 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/local/enginetest"
 	"svcapi/shared/attr"
-	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
 )
 
@@ -58,13 +56,6 @@ func (f *fates) Do(r *http.Request) (*http.Response, error) {
 	return f.through.Do(r)
 }
 
-// over gives the store on a client's tables whose calls go by another way.
-func over(client *dynamodb.Client, names credit.Tables, way aws.HTTPClient) *credit.Store {
-	o := client.Options()
-	return credit.NewStore(awsclient.DynamoDB(aws.Config{Region: o.Region, Credentials: o.Credentials, BaseEndpoint: o.BaseEndpoint},
-		func(o *dynamodb.Options) { o.HTTPClient = way }), names)
-}
-
 // TestThrottled: a write that was turned away for lack of capacity never takes effect, so it leaves no doubt and nothing
 // in the wallet: every write pays for the whole wallet, and what overload leaves there would keep the project down
 // until it is settled.
@@ -89,15 +80,9 @@ func TestThrottled(t *testing.T) {
 		{"the removal, many times", ".tttttttt", false, 1, 10, had - price, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			client, tables := enginetest.Client(t)
-			names := credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}
-			direct := credit.NewStore(client, names)
-			grant := credit.Movement{Project: "p", ID: credit.NewKey(time.Now(), "grant"), Credits: had, Actor: "test"}
-			if err := errors.Join(direct.CreateWallet(t.Context(), "p"), direct.Grant(t.Context(), grant)); err != nil {
-				t.Fatal(err)
-			}
+			direct := newTabled(t, 1, had)
 			f := &fates{list: test.fates, through: http.DefaultClient}
-			store := over(client, names, f)
+			store := direct.over(f)
 
 			r := reservation(price, false)
 			if err := store.Reserve(t.Context(), r); (err != nil) != test.fails || r.Attempts != test.attempts {
@@ -109,7 +94,7 @@ func TestThrottled(t *testing.T) {
 				}
 				store.Remove(t.Context(), r)
 			}
-			wantBalance(t, direct, test.balance)
+			wantBalance(t, direct.Store, test.balance)
 			inFlight := false
 			err := direct.InFlight(t.Context(), func(_ *credit.Reservation, err error) error {
 				inFlight = true
@@ -124,19 +109,13 @@ func TestThrottled(t *testing.T) {
 
 // TestRemovalEnds: a removal that never finds capacity ends in time for the answer.
 func TestRemovalEnds(t *testing.T) {
-	client, tables := enginetest.Client(t)
-	names := credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}
+	direct := newTabled(t, 1, 100)
 	limits := credit.Limits{Capture: time.Second, Remove: 300 * time.Millisecond}
-	direct := credit.NewStore(client, names)
-	grant := credit.Movement{Project: "p", ID: credit.NewKey(time.Now(), "grant"), Credits: 100, Actor: "test"}
-	if err := errors.Join(direct.CreateWallet(t.Context(), "p"), direct.Grant(t.Context(), grant)); err != nil {
-		t.Fatal(err)
-	}
 	r := reservation(30, false)
 	if err := errors.Join(direct.Reserve(t.Context(), r), direct.Capture(t.Context(), r, credit.Outcome{})); err != nil {
 		t.Fatal(err)
 	}
-	store := over(client, names, &fates{list: strings.Repeat("t", 1000), through: http.DefaultClient}).WithLimits(limits)
+	store := direct.over(&fates{list: strings.Repeat("t", 1000), through: http.DefaultClient}).WithLimits(limits)
 	began := time.Now()
 	store.Remove(context.WithoutCancel(t.Context()), r)
 	if took := time.Since(began); took < limits.Remove/2 || took > 2*limits.Remove {
@@ -156,14 +135,9 @@ func (c *counted) Do(r *http.Request) (*http.Response, error) {
 func TestRefusalCosts(t *testing.T) {
 	t.Parallel()
 	for parts, want := range map[int]int64{0: 1, 1: 1, 2: 3, 8: 3} {
-		client, tables := enginetest.Client(t)
-		names := credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}
-		direct := credit.NewStore(client, names)
-		if err := errors.Join(direct.CreateWallet(t.Context(), "p"), direct.Split(t.Context(), "p", max(parts, 1))); err != nil {
-			t.Fatal(err)
-		}
+		direct := newTabled(t, max(parts, 1), 0)
 		through := &counted{}
-		store := over(client, names, through)
+		store := direct.over(through)
 		err := store.Reserve(t.Context(), inParts(parts, 30, "request"))
 		if !errors.Is(err, credit.ErrInsufficientCredits) || through.calls.Load() != want {
 			t.Errorf("%d parts: %d calls, %v; want %d", parts, through.calls.Load(), err, want)
@@ -177,15 +151,9 @@ func TestLateCopyAfterFilling(t *testing.T) {
 	t.Parallel()
 	filled := 0
 	for i := range 8 {
-		client, tables := enginetest.Client(t)
-		names := credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}
-		direct := credit.NewStore(client, names)
-		grant := credit.Movement{Project: "p", ID: credit.NewKey(time.Now(), "grant"), Credits: 100, Actor: "test", Reason: "test"}
-		if err := errors.Join(direct.CreateWallet(t.Context(), "p"), direct.Split(t.Context(), "p", 2), direct.Grant(t.Context(), grant)); err != nil {
-			t.Fatal(err)
-		}
+		direct := newTabled(t, 2, 100)
 		f := &fates{list: "x", through: http.DefaultClient}
-		store := over(client, names, f)
+		store := direct.over(f)
 		r := inParts(2, 30, fmt.Sprint("request ", i))
 		if err := errors.Join(store.Reserve(t.Context(), r), store.Capture(t.Context(), r, credit.Outcome{})); err != nil {
 			t.Fatal(err)
@@ -216,15 +184,9 @@ func TestFilling(t *testing.T) {
 		{"others were first", "cc", false},
 		{"no answer", "xxx", true},
 	} {
-		client, tables := enginetest.Client(t)
-		names := credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}
-		direct := credit.NewStore(client, names)
-		grant := credit.Movement{Project: "p", ID: credit.NewKey(time.Now(), "grant"), Credits: 1000, Actor: "test", Reason: "test"}
-		if err := errors.Join(direct.CreateWallet(t.Context(), "p"), direct.Split(t.Context(), "p", 2), direct.Grant(t.Context(), grant)); err != nil {
-			t.Fatal(err)
-		}
+		direct := newTabled(t, 2, 1000)
 		f := &fates{of: "TransactWriteItems", list: test.fates, through: http.DefaultClient}
-		store := over(client, names, f)
+		store := direct.over(f)
 		for i := 0; f.calls.Load() == 0 && i < 30; i++ { // until one comes to the empty part
 			err := store.Reserve(t.Context(), inParts(2, 10, fmt.Sprint("request ", i)))
 			if failed := err != nil; failed != (test.fails && f.calls.Load() > 0) || errors.Is(err, credit.ErrInsufficientCredits) {
@@ -256,15 +218,9 @@ func (u *unprocessed) Do(r *http.Request) (*http.Response, error) {
 // TestUnprocessed: parts for which there was no capacity are read again, until the time is over.
 func TestUnprocessed(t *testing.T) {
 	t.Parallel()
-	client, tables := enginetest.Client(t)
-	names := credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}
-	direct := credit.NewStore(client, names)
-	grant := credit.Movement{Project: "p", ID: credit.NewKey(time.Now(), "grant"), Credits: 100, Actor: "test", Reason: "test"}
-	if err := errors.Join(direct.CreateWallet(t.Context(), "p"), direct.Split(t.Context(), "p", 3), direct.Grant(t.Context(), grant)); err != nil {
-		t.Fatal(err)
-	}
+	direct := newTabled(t, 3, 100)
 	lacking := func(times int) *credit.Store {
-		return over(client, names, &unprocessed{times})
+		return direct.over(&unprocessed{times})
 	}
 	wantBalance(t, lacking(3), 100)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
@@ -307,13 +263,7 @@ func (c *torn) Do(r *http.Request) (*http.Response, error) {
 // TestTornRead: a balance is that of one moment; where there is none without a move, the last look's.
 func TestTornRead(t *testing.T) {
 	t.Parallel()
-	client, tables := enginetest.Client(t)
-	names := credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}
-	direct := credit.NewStore(client, names)
-	grant := credit.Movement{Project: "p", ID: credit.NewKey(time.Now(), "grant"), Credits: 100, Actor: "test", Reason: "test"}
-	if err := errors.Join(direct.CreateWallet(t.Context(), "p"), direct.Split(t.Context(), "p", 2), direct.Grant(t.Context(), grant)); err != nil {
-		t.Fatal(err)
-	}
+	direct := newTabled(t, 2, 100)
 	for part, i := 0, 0; part == 0; i++ { // until half of it has moved to part 1
 		r := inParts(2, 10, fmt.Sprint(i))
 		if err := errors.Join(direct.Reserve(t.Context(), r), direct.Release(t.Context(), r)); err != nil {
@@ -326,7 +276,7 @@ func TestTornRead(t *testing.T) {
 		calls   int
 	}{0: {100, 2}, 1: {100, 3}, 2: {100, 4}, 1000: {50, 4}} {
 		c := &torn{reads: reads}
-		store := over(client, names, c)
+		store := direct.over(c)
 		if balance, err := store.Balance(t.Context(), "p"); err != nil || balance != want.balance || c.calls != want.calls {
 			t.Errorf("%d torn reads: %d after %d looks, %v; want %+v", reads, balance, c.calls, err, want)
 		}
@@ -337,20 +287,13 @@ func TestTornRead(t *testing.T) {
 // parts, so that whoever reads them twice sees it.
 func TestFillingTakesNoMore(t *testing.T) {
 	t.Parallel()
-	client, tables := enginetest.Client(t)
-	names := credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}
-	direct := credit.NewStore(client, names)
-	move := func(what func(context.Context, credit.Movement) error, credits int64) error {
-		return what(t.Context(), credit.Movement{Project: "p", ID: credit.NewKey(time.Now(), fmt.Sprint(credits)), Credits: credits, Actor: "test", Reason: "test"})
-	}
-	if err := errors.Join(direct.CreateWallet(t.Context(), "p"), direct.Split(t.Context(), "p", 2), move(direct.Grant, 100)); err != nil {
-		t.Fatal(err)
-	}
+	direct := newTabled(t, 2, 100)
 	spent := false
-	store := over(client, names, meddler{func(call string) {
+	store := direct.over(meddler{func(call string) {
 		if call == "TransactWriteItems" && !spent {
 			spent = true
-			if err := move(direct.Adjust, -90); err != nil {
+			spend := credit.Movement{Project: "p", ID: credit.NewKey(time.Now(), "spend"), Credits: -90, Actor: "test", Reason: "test"}
+			if err := direct.Adjust(t.Context(), spend); err != nil {
 				t.Error(err)
 			}
 		}
@@ -369,7 +312,7 @@ func TestFillingTakesNoMore(t *testing.T) {
 	}
 	moves := func() (counts [2]string) {
 		for part, wallet := range []string{"p", "p#1"} {
-			out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &tables.Wallets, Key: attr.Item{"pk": attr.Text(wallet)}})
+			out, err := direct.client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &direct.names.Wallets, Key: attr.Item{"pk": attr.Text(wallet)}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -379,7 +322,7 @@ func TestFillingTakesNoMore(t *testing.T) {
 		}
 		return counts
 	}
-	wantBalance(t, direct, 10)
+	wantBalance(t, direct.Store, 10)
 	if got := moves(); got != [2]string{} {
 		t.Errorf("moves %v before the first", got)
 	}

@@ -277,9 +277,7 @@ func TestVerifyWhileMoving(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			client, tables := enginetest.Client(t)
-			names := credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}
-			direct := credit.NewStore(client, names)
+			direct := newTabled(t, 1, 0)
 			calls, granted := map[string]int{}, 0
 			grant := func() {
 				granted++
@@ -288,11 +286,8 @@ func TestVerifyWhileMoving(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if err := direct.CreateWallet(t.Context(), "p"); err != nil {
-				t.Fatal(err)
-			}
 			grant()
-			store := over(client, names, meddler{func(call string) {
+			store := direct.over(meddler{func(call string) {
 				calls[call]++
 				if call == "Scan" && calls[call] == 2 || call == "Query" && calls[call] <= test.queries {
 					grant()
