@@ -268,16 +268,23 @@ func TestVerifyWhileMoving(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name    string
+		parts   int
 		queries int // how many of them, after the scan of the ledger, find a grant made just before
 		want    string
 	}{
-		{"once", 0, "[]"},
-		{"twice", 1, "[]"},
-		{"all the time", 1000, "[busy]"},
+		{"once", 1, 0, "[]"},
+		{"twice", 1, 1, "[]"},
+		{"once, in parts", 3, 0, "[]"},
+		{"all the time", 1, 1000, "[busy]"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			direct := newTabled(t, 1, 0)
+			direct := newTabled(t, test.parts, 1000)
+			for i := range 5 * test.parts { // entries in more than one part
+				if err := take(t, direct.Store, inParts(test.parts, 10, fmt.Sprint(i)), "reserve", "capture", "remove"); err != nil {
+					t.Fatal(err)
+				}
+			}
 			calls, granted := map[string]int{}, 0
 			grant := func() {
 				granted++
