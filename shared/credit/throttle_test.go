@@ -145,6 +145,30 @@ func TestRefusalCosts(t *testing.T) {
 	}
 }
 
+// TestMovementCosts: a movement is one call, whether or not the wallet takes it; only one that needs other parts' credits
+// looks for them.
+func TestMovementCosts(t *testing.T) {
+	t.Parallel()
+	direct := newTabled(t, 2, 100)
+	for i, test := range []struct {
+		move    func(*credit.Store, context.Context, credit.Movement) error
+		credits int64
+		err     error
+	}{
+		{(*credit.Store).Grant, 5, nil},
+		{(*credit.Store).Grant, most, credit.ErrOutOfRange},
+		{(*credit.Store).Adjust, 5, nil},
+		{(*credit.Store).Adjust, most, credit.ErrOutOfRange},
+		{(*credit.Store).Adjust, -5, nil},
+	} {
+		through := &counted{}
+		m := credit.Movement{Project: "p", ID: credit.NewKey(time.Now(), fmt.Sprint(i)), Credits: test.credits, Reason: "test", Actor: "test"}
+		if err := test.move(direct.over(through), t.Context(), m); !errors.Is(err, test.err) || through.calls.Load() != 1 {
+			t.Errorf("%d: %d calls, %v; want 1, %v", i, through.calls.Load(), err, test.err)
+		}
+	}
+}
+
 // TestLateCopyAfterFilling: an attempt that was lost before its part was found to lack the credits may still arrive when
 // the part has been filled and the reservation, made again there, captured. It must then find its key.
 func TestLateCopyAfterFilling(t *testing.T) {

@@ -166,7 +166,7 @@ func (s *Store) move(ctx context.Context, m Movement, state State) error {
 		RequestID: m.RequestID, At: time.Now(), Actor: m.Actor, Reason: m.Reason, Refunds: m.Refunds,
 	}
 	err := s.post(ctx, m, entry)
-	if state == Adjustment && m.Credits < 0 && errors.Is(err, ErrOutOfRange) {
+	if m.Credits < 0 && errors.Is(err, ErrOutOfRange) {
 		return s.gathered(ctx, m.Project, -m.Credits, err, func() error { return s.post(ctx, m, entry) })
 	}
 	return err
