@@ -4,7 +4,7 @@
 // as text. A change that no test notices must be explained in survivors.txt, and an explanation of a change that is
 // noticed must go: both fail the run.
 //
-// Usage: go run ./mutation [-workers N] [FOLDER ...]
+// Usage: go run ./mutation [-workers N] [-files NAME,NAME] [FOLDER ...]
 package main
 
 import (
@@ -31,9 +31,10 @@ const memory = 8 << 30
 
 func main() {
 	workers := flag.Int("workers", 2, "mutants tested at once")
+	files := flag.String("files", "", "change only these files of the folders, with commas between them")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Stdout, *workers, flag.Args())
+	err := run(ctx, os.Stdout, *workers, *files, flag.Args())
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -41,8 +42,8 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, out io.Writer, workers int, folders []string) error {
-	chosen, err := choose(folders)
+func run(ctx context.Context, out io.Writer, workers int, files string, folders []string) error {
+	chosen, err := choose(folders, files)
 	if err != nil {
 		return err
 	}
@@ -77,9 +78,12 @@ func run(ctx context.Context, out io.Writer, workers int, folders []string) erro
 	return nil
 }
 
-func choose(folders []string) ([]target, error) {
-	if len(folders) == 0 {
+func choose(folders []string, files string) ([]target, error) {
+	switch {
+	case len(folders) == 0 && files == "":
 		return targets, nil
+	case len(folders) == 0:
+		return nil, errors.New("name the folder of the files")
 	}
 	var chosen []target
 	for _, folder := range folders {
@@ -87,7 +91,11 @@ func choose(folders []string) ([]target, error) {
 		if i < 0 {
 			return nil, fmt.Errorf("%s is not among the folders of mutation/targets.go", folder)
 		}
-		chosen = append(chosen, targets[i])
+		one := targets[i]
+		if files != "" {
+			one.files = strings.Split(files, ",")
+		}
+		chosen = append(chosen, one)
 	}
 	return chosen, nil
 }
@@ -128,7 +136,8 @@ func withEngine(ctx context.Context, work func() error) error {
 		return err
 	}
 	defer database.Close()
-	return errors.Join(os.Setenv(engine.EndpointVariable, database.URL), work())
+	// Without the variable the next one starts an engine, and does not take this one for it.
+	return errors.Join(os.Setenv(engine.EndpointVariable, database.URL), work(), os.Unsetenv(engine.EndpointVariable))
 }
 
 // copyTo makes a module of the files that the target's tests need, and of no other test, so that ./... names them all.

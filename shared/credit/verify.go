@@ -345,7 +345,7 @@ func (a *account) judge(project string, now time.Time) []Finding {
 	switch {
 	case len(a.parts) == 0 && a.sum != 0:
 		a.find(project, NoWallet, "", "the ledger says %d credits", a.sum)
-	case len(a.parts) > 0 && !a.unread && held != a.sum:
+	case !a.unread && held != a.sum:
 		a.find(project, Unbalanced, "", "the wallet holds %d credits, the ledger says %d: %+d", held, a.sum, held-a.sum)
 	}
 	return slices.SortedFunc(maps.Keys(a.found), func(x, y Finding) int {
