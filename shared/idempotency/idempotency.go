@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -128,12 +129,7 @@ func (c *Claim) Keep(ctx context.Context, outcome []byte) error {
 // into parts that are written before it. It returns errNotMine and what stands
 // there where the item is not this claim's or has an outcome.
 func (c *Claim) write(ctx context.Context, outcome []byte) (map[string]types.AttributeValue, error) {
-	packed := pack(outcome)
-	parts := [][]byte{}
-	for len(packed) > partSize {
-		parts, packed = append(parts, packed[:partSize]), packed[partSize:]
-	}
-	parts = append(parts, packed)
+	parts := slices.Collect(slices.Chunk(pack(outcome), partSize)) // at least one: nothing, too, is packed into something
 	for i, part := range parts[1:] {
 		_, err := c.store.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &c.store.table, Item: map[string]types.AttributeValue{
 			"pk": attr.Text(partKey(c.pk, c.owner, i+1)), "d": attr.Bytes(part), "expires": attr.Number(c.store.now().Add(keep).Unix()),
