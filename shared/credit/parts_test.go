@@ -26,6 +26,19 @@ func inParts(parts int, credits int64, id string) *credit.Reservation {
 	}
 }
 
+// spread reserves and releases until half of what a project has in part 0, of 2, has moved to part 1.
+func spread(t testing.TB, store *credit.Store, project string) {
+	t.Helper()
+	for part, i := 0, 0; part == 0; i++ {
+		r := inParts(2, 10, fmt.Sprint(i))
+		r.Project = project
+		if err := errors.Join(store.Reserve(t.Context(), r), store.Release(t.Context(), r)); err != nil {
+			t.Fatal(err)
+		}
+		part = r.Part
+	}
+}
+
 // wantSound: the ledger explains what every part holds.
 func wantSound(t testing.TB, store *credit.Store) {
 	t.Helper()

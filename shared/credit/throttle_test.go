@@ -288,13 +288,7 @@ func (c *torn) Do(r *http.Request) (*http.Response, error) {
 func TestTornRead(t *testing.T) {
 	t.Parallel()
 	direct := newTabled(t, 2, 100)
-	for part, i := 0, 0; part == 0; i++ { // until half of it has moved to part 1
-		r := inParts(2, 10, fmt.Sprint(i))
-		if err := errors.Join(direct.Reserve(t.Context(), r), direct.Release(t.Context(), r)); err != nil {
-			t.Fatal(err)
-		}
-		part = r.Part
-	}
+	spread(t, direct.Store, "p")
 	for reads, want := range map[int]struct {
 		balance int64
 		calls   int

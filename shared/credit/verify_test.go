@@ -233,14 +233,7 @@ func TestLow(t *testing.T) {
 		if err := errors.Join(store.CreateWallet(t.Context(), project), store.Split(t.Context(), project, 2), store.Grant(t.Context(), grant), store.SetAlert(t.Context(), project, alert)); err != nil {
 			t.Fatal(err)
 		}
-		for i, part := 0, 0; part == 0; i++ {
-			r := inParts(2, 10, fmt.Sprint(i))
-			r.Project = project
-			if err := errors.Join(store.Reserve(t.Context(), r), store.Release(t.Context(), r)); err != nil {
-				t.Fatal(err)
-			}
-			part = r.Part
-		}
+		spread(t, store, project)
 	}
 	var low []credit.Low
 	err := store.InFlight(t.Context(), func(*credit.Reservation, error) error { return nil }, func(l credit.Low) { low = append(low, l) })
