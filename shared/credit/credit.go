@@ -65,6 +65,8 @@ type Outcome struct {
 var (
 	// ErrInsufficientCredits refuses a reservation: the wallet holds less, or does not exist.
 	ErrInsufficientCredits = errors.New("credit: insufficient credits")
+	// ErrInvalidReservation refuses a reservation of no credits, for no project or with a key without a time.
+	ErrInvalidReservation = errors.New("credit: invalid reservation")
 	// ErrSettled says that the reservation was settled while its request was alive. It means that
 	// the settling function's ages are below what a function can live.
 	ErrSettled = errors.New("credit: reservation settled while its request was alive")
@@ -114,7 +116,7 @@ func (r *Reservation) wallet() string { return walletID(r.Project, r.Part) }
 // answered: what may have been taken has then been given back.
 func (s *Store) Reserve(ctx context.Context, r *Reservation) error {
 	if r.Credits <= 0 || r.Project == "" || r.Key.Time().IsZero() {
-		return fmt.Errorf("credit: reservation of %d credits with key %q for project %q is not valid", r.Credits, r.Key, r.Project)
+		return fmt.Errorf("%w: %d credits with key %q for project %q", ErrInvalidReservation, r.Credits, r.Key, r.Project)
 	}
 	r.Part = r.Key.part(r.Parts)
 	parts, err := s.reserve(ctx, r)
