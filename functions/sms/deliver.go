@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,6 +39,7 @@ var statuses = map[upstream.Class]status{
 type outcome struct {
 	receipt vendors.Receipt
 	vendor  string
+	asked   bool  // a call to the vendor was begun
 	err     error // nil: accepted
 }
 
@@ -55,6 +58,15 @@ const (
 	leastTime = 2 * time.Second
 )
 
+// The reasons for which no further send through an account is begun.
+var (
+	errNoTime  = errors.New("no time left")
+	errRefused = errors.New("the vendor has refused the credentials")
+)
+
+// errPanicked marks a panic of an adapter.
+var errPanicked = errors.New("panic")
+
 // delivery is the sending of one request's messages.
 type delivery struct {
 	*group
@@ -62,7 +74,6 @@ type delivery struct {
 	messages []vendors.Message
 	outcomes []outcome
 	slowest  atomic.Int64 // answer of a vendor so far, in nanoseconds
-	refused  atomic.Bool  // the account in use: no use in going on with it
 }
 
 // deliver sends the messages along the chain of accounts. The next account
@@ -82,9 +93,8 @@ func (g *group) deliver(ctx context.Context, accounts []upstream.Account, r send
 }
 
 // through sends messages, by index, through one account, and returns those
-// that another account may try.
+// that another account may try: the ones that certainly did not leave.
 func (d *delivery) through(ctx context.Context, account upstream.Account, indices []int) []int {
-	d.refused.Store(false)
 	vendor := d.vendors.Find(account.Integration.Vendor)
 	size, atOnce := d.batch(vendor, account, len(indices)), sendsAtOnce
 	if size > 1 {
@@ -94,31 +104,36 @@ func (d *delivery) through(ctx context.Context, account upstream.Account, indice
 	if vendor.Pace > 0 {
 		pace = rate.Limit(vendor.Pace)
 	}
-	limiter := rate.NewLimiter(pace, 1)
+	s := &sender{delivery: d, account: account, limiter: rate.NewLimiter(pace, 1)}
+	// The context begin ends when no further send is to begin; the sends under way keep theirs.
+	begin, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	s.stop = stop
 
-	var mu sync.Mutex
-	var left []int
-	var calls errgroup.Group
-	calls.SetLimit(atOnce)
-	for batch := range slices.Chunk(indices, size) {
-		calls.Go(func() error {
-			o := outcome{vendor: vendor.Name}
-			if limiter.Wait(ctx) != nil || !d.worthwhile(ctx) {
-				o.err = &upstream.Error{Class: upstream.NotSent, Vendor: vendor.Name, Detail: "not attempted: no time left, or the credentials were refused"}
-			} else if o.receipt, o.err = d.call(ctx, account, batch); o.err != nil && upstream.ClassOf(o.err) == upstream.NotSent {
-				mu.Lock()
-				left = append(left, batch...)
-				mu.Unlock()
-			}
-			for _, i := range batch {
+	send := func(batch []int) {
+		o := s.attempt(ctx, begin, batch)
+		for _, i := range batch {
+			if o.asked || !d.outcomes[i].asked { // an account that was not asked hides nothing of one that was
 				d.outcomes[i] = o
 			}
+		}
+	}
+	batches := slices.Collect(slices.Chunk(indices, size))
+	if !d.breakers.Closed(account) {
+		// A circuit that is about to close takes one call; its outcome decides about the others.
+		send(batches[0])
+		batches = batches[1:]
+	}
+	var calls errgroup.Group
+	calls.SetLimit(atOnce)
+	for _, batch := range batches {
+		calls.Go(func() error {
+			send(batch)
 			return nil
 		})
 	}
 	_ = calls.Wait() // no call returns an error: outcomes hold them
-	slices.Sort(left)
-	return left
+	return slices.DeleteFunc(slices.Clone(indices), func(i int) bool { return d.outcomes[i].status() != notAttempted })
 }
 
 // batch is how many messages go into one call to the vendor.
@@ -140,29 +155,69 @@ func (d *delivery) batch(vendor *vendors.Vendor, account upstream.Account, messa
 // worthwhile tells whether a send that begins now can end in time: the slowest
 // answer so far, twice, must fit. A send that is cut off would be uncertain.
 func (d *delivery) worthwhile(ctx context.Context) bool {
-	if d.refused.Load() {
-		return false
-	}
 	deadline, ok := ctx.Deadline()
 	needed := min(d.timeout, max(leastTime, 2*time.Duration(d.slowest.Load())))
 	return !ok || time.Until(deadline) >= needed
 }
 
-// call makes one call to a vendor, for one message or for a batch.
-func (d *delivery) call(ctx context.Context, account upstream.Account, batch []int) (vendors.Receipt, error) {
+// sender sends messages of a delivery through one account.
+type sender struct {
+	*delivery
+	account upstream.Account
+	limiter *rate.Limiter
+	stop    context.CancelCauseFunc // no further send begins
+}
+
+// attempt makes one call to the vendor, for one message or for a batch, unless
+// begin has ended. A panic of the adapter is an answer that cannot be used: a
+// byte may have left.
+func (s *sender) attempt(ctx, begin context.Context, batch []int) (o outcome) {
+	o.vendor = s.account.Integration.Vendor
+	used := s.account // with the secret in use
+	defer func() {
+		if p := recover(); p != nil {
+			o.asked, o.receipt = true, vendors.Receipt{}
+			o.err = fmt.Errorf("%w: %w", errPanicked, &upstream.Error{
+				Class: upstream.Unusable, Vendor: o.vendor,
+				Detail: fmt.Sprintf("%s\n%s", upstream.Redact(fmt.Sprint(p), used.Redact()), debug.Stack()),
+			})
+		}
+	}()
+	err := s.limiter.Wait(begin)
+	if err == nil && !s.worthwhile(ctx) {
+		err = errNoTime
+		s.stop(err)
+	}
+	if err != nil {
+		if cause := context.Cause(begin); cause != nil {
+			err = cause
+		}
+		o.err = &upstream.Error{Class: upstream.NotSent, Vendor: o.vendor, Detail: "not attempted: " + err.Error()}
+		return o
+	}
+
 	started := time.Now()
-	receipt, err := upstream.Through(d.breakers, account, func() (vendors.Receipt, error) {
-		return upstream.WithFresh(ctx, d.secrets, account, func(a upstream.Account) (vendors.Receipt, error) {
-			return d.send(ctx, d.adapter(a), batch)
+	o.receipt, o.err = upstream.Through(s.breakers, s.account, func() (vendors.Receipt, error) {
+		o.asked = true
+		return upstream.WithFresh(ctx, s.secrets, s.account, func(a upstream.Account) (vendors.Receipt, error) {
+			used = a
+			return s.send(ctx, s.adapter(a), batch)
 		})
 	})
+	switch {
+	case o.err == nil:
+	case errors.Is(o.err, upstream.ErrOpen):
+		s.stop(upstream.ErrOpen)
+		return o
+	case upstream.ClassOf(o.err) == upstream.NotSent: // no answer, whatever time it took
+		return o
+	case upstream.ClassOf(o.err) == upstream.CredentialsRefused:
+		s.stop(errRefused)
+	}
 	elapsed := int64(time.Since(started))
-	for seen := d.slowest.Load(); elapsed > seen && !d.slowest.CompareAndSwap(seen, elapsed); seen = d.slowest.Load() {
+	for seen := s.slowest.Load(); elapsed > seen && !s.slowest.CompareAndSwap(seen, elapsed); seen = s.slowest.Load() {
 	}
-	if err != nil && upstream.ClassOf(err) == upstream.CredentialsRefused {
-		d.refused.Store(true)
-	}
-	return receipt, err
+	return o
 }
 
 func (d *delivery) send(ctx context.Context, adapter vendors.Adapter, batch []int) (vendors.Receipt, error) {

@@ -52,6 +52,13 @@ func Through[T any](b *Breakers, account Account, call func() (T, error)) (resul
 	return result, err
 }
 
+// Closed reports whether the account's circuit lets every call through. A caller
+// with many calls makes one of them first where it does not: a circuit that has
+// been open for long enough takes one call at a time until that one has succeeded.
+func (b *Breakers) Closed(account Account) bool {
+	return b.circuit(account).State() == gobreaker.StateClosed
+}
+
 func (b *Breakers) circuit(account Account) *gobreaker.CircuitBreaker[struct{}] {
 	// An endpoint that an operator corrects starts anew.
 	key := account.Project + "/" + account.Integration.ID + " " + account.Endpoint
