@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
 	"svcapi/functions/sms/vendors"
@@ -93,7 +93,8 @@ func (g *group) deliver(ctx context.Context, accounts []upstream.Account, r send
 }
 
 // through sends messages, by index, through one account, and returns those
-// that another account may try: the ones that certainly did not leave.
+// that another account may try: the ones that certainly did not leave. The
+// sends begin in the order of the messages.
 func (d *delivery) through(ctx context.Context, account upstream.Account, indices []int) []int {
 	vendor := d.vendors.Find(account.Integration.Vendor)
 	size, atOnce := d.batch(vendor, account, len(indices)), sendsAtOnce
@@ -104,36 +105,43 @@ func (d *delivery) through(ctx context.Context, account upstream.Account, indice
 	if vendor.Pace > 0 {
 		pace = rate.Limit(vendor.Pace)
 	}
-	s := &sender{delivery: d, account: account, limiter: rate.NewLimiter(pace, 1)}
 	// The context begin ends when no further send is to begin; the sends under way keep theirs.
 	begin, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	s.stop = stop
+	s := &sender{delivery: d, account: account, limiter: rate.NewLimiter(pace, 1), stop: stop}
+	// A circuit that is about to close takes one call; its outcome decides about the others.
+	probing := !d.breakers.Closed(account)
 
-	send := func(batch []int) {
-		o := s.attempt(ctx, begin, batch)
-		for _, i := range batch {
-			if o.asked || !d.outcomes[i].asked { // an account that was not asked hides nothing of one that was
-				d.outcomes[i] = o
-			}
+	var calls sync.WaitGroup
+	slots := make(chan struct{}, atOnce)
+	for batch := range slices.Chunk(indices, size) {
+		slots <- struct{}{}
+		if err := s.ready(ctx, begin); err != nil {
+			d.note(batch, outcome{vendor: vendor.Name, err: err})
+			<-slots
+			continue
+		}
+		calls.Go(func() {
+			d.note(batch, s.call(ctx, batch))
+			<-slots
+		})
+		if probing {
+			calls.Wait()
+			probing = false
 		}
 	}
-	batches := slices.Collect(slices.Chunk(indices, size))
-	if !d.breakers.Closed(account) {
-		// A circuit that is about to close takes one call; its outcome decides about the others.
-		send(batches[0])
-		batches = batches[1:]
-	}
-	var calls errgroup.Group
-	calls.SetLimit(atOnce)
-	for _, batch := range batches {
-		calls.Go(func() error {
-			send(batch)
-			return nil
-		})
-	}
-	_ = calls.Wait() // no call returns an error: outcomes hold them
+	calls.Wait()
 	return slices.DeleteFunc(slices.Clone(indices), func(i int) bool { return d.outcomes[i].status() != notAttempted })
+}
+
+// note sets the outcome of messages. An account that was not asked hides
+// nothing of one that was.
+func (d *delivery) note(batch []int, o outcome) {
+	for _, i := range batch {
+		if o.asked || !d.outcomes[i].asked {
+			d.outcomes[i] = o
+		}
+	}
 }
 
 // batch is how many messages go into one call to the vendor.
@@ -168,34 +176,34 @@ type sender struct {
 	stop    context.CancelCauseFunc // no further send begins
 }
 
-// attempt makes one call to the vendor, for one message or for a batch, unless
-// begin has ended. A panic of the adapter is an answer that cannot be used: a
-// byte may have left.
-func (s *sender) attempt(ctx, begin context.Context, batch []int) (o outcome) {
-	o.vendor = s.account.Integration.Vendor
-	used := s.account // with the secret in use
-	defer func() {
-		if p := recover(); p != nil {
-			o.asked, o.receipt = true, vendors.Receipt{}
-			o.err = fmt.Errorf("%w: %w", errPanicked, &upstream.Error{
-				Class: upstream.Unusable, Vendor: o.vendor,
-				Detail: fmt.Sprintf("%s\n%s", upstream.Redact(fmt.Sprint(p), used.Redact()), debug.Stack()),
-			})
-		}
-	}()
+// ready waits for the vendor's pace. Its error says why no send begins.
+func (s *sender) ready(ctx, begin context.Context) error {
 	err := s.limiter.Wait(begin)
 	if err == nil && !s.worthwhile(ctx) {
 		err = errNoTime
 		s.stop(err)
 	}
-	if err != nil {
-		if cause := context.Cause(begin); cause != nil {
-			err = cause
-		}
-		o.err = &upstream.Error{Class: upstream.NotSent, Vendor: o.vendor, Detail: "not attempted: " + err.Error()}
-		return o
+	if err == nil {
+		return nil
 	}
+	if cause := context.Cause(begin); cause != nil {
+		err = cause
+	}
+	return &upstream.Error{Class: upstream.NotSent, Vendor: s.account.Integration.Vendor, Detail: "not attempted: " + err.Error()}
+}
 
+// call makes one call to the vendor, for one message or for a batch. A panic of
+// the adapter is an answer that cannot be used: a byte may have left.
+func (s *sender) call(ctx context.Context, batch []int) (o outcome) {
+	o.vendor = s.account.Integration.Vendor
+	used := s.account // with the secret in use
+	defer func() {
+		if p := recover(); p != nil {
+			o.asked = true
+			detail := fmt.Sprintf("%s\n%s", upstream.Redact(fmt.Sprint(p), used.Redact()), debug.Stack())
+			o.err = fmt.Errorf("%w: %w", errPanicked, &upstream.Error{Class: upstream.Unusable, Vendor: o.vendor, Detail: detail})
+		}
+	}()
 	started := time.Now()
 	o.receipt, o.err = upstream.Through(s.breakers, s.account, func() (vendors.Receipt, error) {
 		o.asked = true

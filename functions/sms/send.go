@@ -175,7 +175,7 @@ func (r *sendRequest) total(outcomes []outcome) int {
 }
 
 // failure is the error of a request of which nothing was accepted: that of the
-// first uncertain recipient, else of the first one that a vendor was asked about.
+// first uncertain recipient, else of the first one.
 func failure(outcomes []outcome) error {
 	if firstAccepted(outcomes) >= 0 {
 		return nil
@@ -188,13 +188,12 @@ func failure(outcomes []outcome) error {
 	return e
 }
 
-// decisive returns the outcome that speaks for those that were not accepted:
-// the first uncertain one, else the first of a vendor that was asked, else the
-// first. Without any, it is the zero outcome.
+// decisive returns the outcome that speaks for the messages that were not
+// accepted: the first uncertain one, else the first. It is the zero outcome
+// where all were accepted.
 func decisive(outcomes []outcome) outcome {
 	for _, speaks := range []func(outcome) bool{
 		func(o outcome) bool { return o.status() == uncertain },
-		func(o outcome) bool { return o.status() != accepted && o.asked },
 		func(o outcome) bool { return o.status() != accepted },
 	} {
 		if i := slices.IndexFunc(outcomes, speaks); i >= 0 {
