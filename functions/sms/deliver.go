@@ -195,18 +195,16 @@ func (s *sender) ready(ctx, begin context.Context) error {
 // call makes one call to the vendor, for one message or for a batch. A panic of
 // the adapter is an answer that cannot be used: a byte may have left.
 func (s *sender) call(ctx context.Context, batch []int) (o outcome) {
-	o.vendor = s.account.Integration.Vendor
+	o.vendor, o.asked = s.account.Integration.Vendor, true
 	used := s.account // with the secret in use
 	defer func() {
 		if p := recover(); p != nil {
-			o.asked = true
 			detail := fmt.Sprintf("%s\n%s", upstream.Redact(fmt.Sprint(p), used.Redact()), debug.Stack())
 			o.err = fmt.Errorf("%w: %w", errPanicked, &upstream.Error{Class: upstream.Unusable, Vendor: o.vendor, Detail: detail})
 		}
 	}()
 	started := time.Now()
 	o.receipt, o.err = upstream.Through(s.breakers, s.account, func() (vendors.Receipt, error) {
-		o.asked = true
 		return upstream.WithFresh(ctx, s.secrets, s.account, func(a upstream.Account) (vendors.Receipt, error) {
 			used = a
 			return s.send(ctx, s.adapter(a), batch)
@@ -215,6 +213,7 @@ func (s *sender) call(ctx context.Context, batch []int) (o outcome) {
 	switch {
 	case o.err == nil:
 	case errors.Is(o.err, upstream.ErrOpen):
+		o.asked = false
 		s.stop(upstream.ErrOpen)
 		return o
 	case upstream.ClassOf(o.err) == upstream.NotSent: // no answer, whatever time it took
