@@ -485,3 +485,31 @@ func TestCircuit(t *testing.T) {
 		})
 	}
 }
+
+// A message that nobody took names the vendor that was asked last: an account whose circuit is open was not asked.
+func TestAskedLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(one(down), one(down))
+		first, second := b.accounts[0], b.accounts[1]
+		for _, c := range []struct {
+			accounts []upstream.Account
+			want     string
+			open     bool // the outcome says that the circuit is
+		}{
+			{[]upstream.Account{second}, "b not_attempted 1", false},
+			{[]upstream.Account{second}, "b not_attempted 1", false},
+			{[]upstream.Account{second}, "b not_attempted 1", false},
+			{[]upstream.Account{second}, "b not_attempted 1", true},
+			{[]upstream.Account{first, second}, "a not_attempted 1", false},
+			{[]upstream.Account{second, first}, "a not_attempted 1", false},
+			{[]upstream.Account{first}, "a not_attempted 1", false},
+			{[]upstream.Account{first, second}, "b not_attempted 1", true},
+		} {
+			b.accounts = c.accounts
+			outcomes := b.send(t.Context(), t, single, 1)
+			if got := tally(outcomes); got != c.want || errors.Is(outcomes[0].err, upstream.ErrOpen) != c.open {
+				t.Errorf("%s, %v; want %s, open %t", got, outcomes[0].err, c.want, c.open)
+			}
+		}
+	})
+}
