@@ -105,11 +105,11 @@ func (d *delivery) through(ctx context.Context, account upstream.Account, indice
 	if vendor.Pace > 0 {
 		pace = rate.Limit(vendor.Pace)
 	}
-	// The context begin ends when no further send is to begin; the sends under way keep theirs.
+	// The context begin ends when no further send may begin; the sends under way keep the request's own context.
 	begin, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	s := &sender{delivery: d, account: account, limiter: rate.NewLimiter(pace, 1), stop: stop}
-	// A circuit that is about to close takes one call; its outcome decides about the others.
+	// While the circuit is not closed, one send goes first: its outcome decides whether the circuit takes the others.
 	probing := !d.breakers.Closed(account)
 
 	var calls sync.WaitGroup
@@ -176,7 +176,8 @@ type sender struct {
 	stop    context.CancelCauseFunc // no further send begins
 }
 
-// ready waits for the vendor's pace. Its error says why no send begins.
+// ready waits until the vendor's pace permits a send. The error says why no send
+// may begin.
 func (s *sender) ready(ctx, begin context.Context) error {
 	err := s.limiter.Wait(begin)
 	if err == nil && !s.worthwhile(ctx) {

@@ -377,7 +377,7 @@ func TestPanic(t *testing.T) {
 					t.Errorf("a panic with its stack is in the cause, want %t: %s", want, text)
 				}
 				if strings.Contains(text, secretKey) {
-					t.Errorf("the cause tells the secret: %s", text)
+					t.Errorf("the cause contains the secret: %s", text)
 				}
 				var e *api.Error
 				if errors.As(failure(outcomes), &e) != (c.message != "") || e != nil && (e.Message != c.message || e.Details != nil || e.Error() != strings.TrimSuffix(c.message, ".")+": "+text) {

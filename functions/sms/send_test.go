@@ -230,13 +230,13 @@ func TestPrepareSend(t *testing.T) {
 	}
 }
 
-// isAnswer tells whether an error is what a client gets as that answer.
+// isAnswer reports whether the client gets that answer for an error.
 func isAnswer(err error, want *api.Error) bool {
 	var e *api.Error
 	return errors.As(err, &e) && e.Status == want.Status && e.Code == want.Code && e.Message == want.Message
 }
 
-// playedTeller is a vendor that tells balances and estimates.
+// playedTeller is a vendor that returns balances and estimates.
 type playedTeller struct{ playedAdapter }
 
 func (a playedTeller) Balance(ctx context.Context) (string, error) {
@@ -249,7 +249,7 @@ func (a playedTeller) CheckCost(ctx context.Context, to []string, text string) (
 	return vendors.Campaign{Cost: "1.00", Numbers: fmt.Sprint(len(to)), Type: text}, err
 }
 
-// telling makes the bench's vendors tell balances and estimates.
+// telling makes the bench's vendors return balances and estimates.
 func (b *bench) telling() *bench {
 	for i, p := range b.vendors {
 		b.group.vendors[i].New = func(*upstream.Client, upstream.Account) vendors.Adapter { return playedTeller{playedAdapter{p}} }

@@ -53,8 +53,8 @@ func Through[T any](b *Breakers, account Account, call func() (T, error)) (resul
 }
 
 // Closed reports whether the account's circuit lets every call through. A caller
-// with many calls makes one of them first where it does not: a circuit that has
-// been open for long enough takes one call at a time until that one has succeeded.
+// with many calls makes one call first while the circuit is not closed: after its
+// time the circuit takes one call alone, and closes when that call succeeds.
 func (b *Breakers) Closed(account Account) bool {
 	return b.circuit(account).State() == gobreaker.StateClosed
 }
