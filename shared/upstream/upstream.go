@@ -13,7 +13,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -289,17 +288,4 @@ func plain(err error) string {
 		return u.Err.Error()
 	}
 	return err.Error()
-}
-
-// Redact replaces the secrets in a text, as they are and in their escaped forms.
-func Redact(text string, secrets []string) string {
-	for _, s := range secrets {
-		if s == "" {
-			continue
-		}
-		for _, form := range []string{s, url.QueryEscape(s), url.PathEscape(s)} {
-			text = strings.ReplaceAll(text, form, "***")
-		}
-	}
-	return text
 }

@@ -108,7 +108,7 @@ func TestEndedSends(t *testing.T) {
 func checkEnded(ctx context.Context, t *testing.T, name, url string, want upstream.Class) {
 	t.Helper()
 	vendor := NewTable(aws.Config{Region: "eu-west-1"}).Find(name)
-	adapter := vendor.New(upstream.New(upstream.Config{TimeoutSeconds: 2, Local: true}), upstream.Account{
+	adapter := vendor.New(upstream.New(upstream.Config{TimeoutSeconds: 1, Local: true}), upstream.Account{
 		Integration: project.Integration{Vendor: name, Mode: project.BYOK, Settings: filled},
 		Endpoint:    url, Settings: filled, Secrets: filled,
 	})
