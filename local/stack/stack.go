@@ -368,7 +368,7 @@ func (s *Stack) announce(_ context.Context, options *Options) error {
 		content.Prices[operation] = s.Prices.Of(operation)
 	}
 	for _, p := range s.Projects {
-		content.Projects[p.ID] = p
+		content.Projects[p.Name] = p
 	}
 	text, err := json.MarshalIndent(content, "", "  ")
 	if err != nil {

@@ -128,7 +128,7 @@ func checkFile(t *testing.T, s *stack.Stack, file string) {
 	}
 	managed := got.Projects["managed"]
 	want := demo.CredentialOf("managed", project.Production)
-	if len(got.Projects) != 11 || managed.ProjectID != "managed" || fmt.Sprint(managed.Credentials["production"]) !=
+	if len(got.Projects) != 11 || managed.ProjectID != "demo-managed" || fmt.Sprint(managed.Credentials["production"]) !=
 		fmt.Sprint(map[string]string{"client_id": want.ClientID, "client_secret": want.ClientSecret}) {
 		t.Errorf("demo projects: %v", got.Projects)
 	}
