@@ -265,7 +265,7 @@ func (n *narrow) rules(t *testing.T, rules ...sandbox.Rule) {
 // settle runs the settling function once the reservations of dead requests are old enough.
 func (n *narrow) settle(t *testing.T) {
 	t.Helper()
-	time.Sleep(11 * time.Second) // SettleAfterSeconds of a local stack, and a bit
+	time.Sleep(11 * time.Second) // SETTLE_AFTER_SECONDS of a local stack, and a bit
 	result, err := n.stack.Invoke(t.Context(), "SettleFunction", []byte("{}"))
 	if err != nil || result.FunctionError != "" {
 		t.Fatalf("settle: %v %s", err, result.Payload)

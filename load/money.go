@@ -112,7 +112,7 @@ func (s *system) settle(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(11 * time.Second): // SettleAfterSeconds on a laptop, and one
+	case <-time.After(11 * time.Second): // SETTLE_AFTER_SECONDS on a laptop, and one
 	}
 	result, err := s.stack.Invoke(ctx, "SettleFunction", []byte("{}"))
 	if err == nil && result.FunctionError != "" {
