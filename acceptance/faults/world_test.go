@@ -21,10 +21,12 @@ const (
 	grace = 3 * time.Millisecond
 	// patience bounds how long the others wait for an actor that is busy (a render, the pauses of svc).
 	patience = 120 * time.Millisecond
-	// longest is how long a call waits for its turn: a client gives an attempt one second.
+	// longest is how long an attempt waits for its turn: a client gives it one second. A call that has been under way for
+	// overdue goes first, too: a client gives a write a few seconds with all its pauses.
 	longest = 450 * time.Millisecond
-	// life is when a request is killed that still lives. Settlers are set to more.
-	life = 5 * time.Second
+	overdue = 1500 * time.Millisecond
+	// life is when a request is killed that still lives: some writes in turn that are throttled. Settlers are set to more.
+	life = 12 * time.Second
 )
 
 // actor is a request or a command at work: something that calls DynamoDB and dies.
@@ -37,28 +39,114 @@ type actor struct {
 	// guarded by the world's lock
 	parked []*arrival
 	busy   time.Time // since when nothing of it is parked, or since its last call was decided
-	owed   int       // attempts that it is going to repeat
 	calls  map[step]*calls
 	killed bool
 	ended  bool
 }
 
-// calls is what became of an actor's calls of one step.
-type calls struct {
-	attempts int
-	arrived  int // at the service, whether or not the answer came back
-	failed   int // attempts in a row
-	fates    []faultproxy.Fate
+// attempt is one attempt of a call.
+type attempt struct {
+	fate    faultproxy.Fate
+	request *faultproxy.Request
+	at      time.Time // of its fate
 }
 
-// lost tells whether a whole call got no answer.
-func (c *calls) lost() bool {
-	return len(c.fates) >= attempts && !slices.Contains(c.fates[len(c.fates)-attempts:], faultproxy.Deliver)
+// answered reports that the client saw an answer of the service itself.
+func (t attempt) answered() bool { return t.fate == faultproxy.Deliver && !t.request.GivenUp() }
+
+// faulty reports that the client cannot know what the attempt did: it was dropped, its answer was dropped or cut or came
+// too late, or was a 5xx. A throttle is an answer.
+func (t attempt) faulty() bool { return !t.answered() && !t.fate.Throttled() }
+
+// exchange is one call of a program: attempts with one body, up to an answer.
+type exchange struct {
+	name     string // request 3: reserve, call 2
+	body     string
+	began    time.Time
+	throttle int // so many attempts are throttled first
+	attempts []attempt
+}
+
+func (e *exchange) last() (t attempt, any bool) {
+	if len(e.attempts) == 0 {
+		return t, false
+	}
+	return e.attempts[len(e.attempts)-1], true
+}
+
+// open reports that the program is expected to try again, or may.
+func (e *exchange) open() bool {
+	t, tried := e.last()
+	return tried && !t.answered()
+}
+
+// lost reports that faults alone can have ended the call without an answer: all attempts that a program must make were
+// faulty, or one took so long that the program gave it up.
+func (e *exchange) lost() bool {
+	faulty, givenUp := 0, false
+	for _, t := range e.attempts {
+		if t.faulty() {
+			faulty++
+		}
+		givenUp = givenUp || t.request.GivenUp()
+	}
+	return e.open() && (faulty >= attempts || givenUp)
+}
+
+// calls is what became of an actor's calls of one step.
+type calls struct {
+	attempts  int
+	arrived   int // attempts, at the service, whether or not the answer came back
+	exchanges []*exchange
+}
+
+// some reports that any attempt of the step is as the condition says.
+func (c *calls) some(is func(attempt) bool) bool {
+	return slices.ContainsFunc(c.exchanges, func(e *exchange) bool { return slices.ContainsFunc(e.attempts, is) })
+}
+
+// lost reports that faults ended a whole call of the step without an answer.
+func (c *calls) lost() bool { return slices.ContainsFunc(c.exchanges, (*exchange).lost) }
+
+// unanswered reports that a call of the step used up a function's attempts: throttles count, as for a read they may.
+func (c *calls) unanswered() bool {
+	return slices.ContainsFunc(c.exchanges, func(e *exchange) bool { return e.open() && len(e.attempts) >= attempts })
+}
+
+// tooLate reports that a copy of an attempt may have arrived after the program had its answer.
+func (c *calls) tooLate() bool {
+	return c.some(func(t attempt) bool { return t.fate == faultproxy.DropRequest })
+}
+
+// exchange is the call that an attempt belongs to, a new one where none of that body is without an answer.
+func (c *calls) exchange(p *plan, who string, s step, r *faultproxy.Request) *exchange {
+	c.attempts++
+	body := canonical(r.Body)
+	for _, e := range c.exchanges {
+		if e.body == body && e.open() {
+			return e
+		}
+	}
+	e := &exchange{name: fmt.Sprintf("%s: %s, call %d", who, s, len(c.exchanges)+1), body: body, began: time.Now()}
+	e.throttle = p.burst(s, e.name)
+	c.exchanges = append(c.exchanges, e)
+	return e
+}
+
+// canonical is a body whose members have one order: a client that repeats a call may write them in another.
+func canonical(body []byte) string {
+	var value any
+	if json.Unmarshal(body, &value) != nil {
+		return string(body)
+	}
+	text, _ := json.Marshal(value) // came from JSON
+	return string(text)
 }
 
 type arrival struct {
 	actor   *actor
 	step    step
+	call    *exchange
 	id      string
 	at      time.Time
 	request *faultproxy.Request
@@ -86,6 +174,7 @@ type world struct {
 	late     []late      // to arrive while requests live
 	later    []late      // to arrive among the settlers
 	counts   map[string]int
+	settling map[step]*calls // of settlers
 	trace    []string
 	wrong    []string
 	odd      []string
@@ -96,7 +185,7 @@ type world struct {
 func newWorld(p *plan, s *stage, pool *pool) *world {
 	w := &world{
 		plan: p, stage: s, project: fmt.Sprintf("seed-%d", p.seed), began: time.Now(), pool: pool,
-		changed: make(chan struct{}, 1), counts: map[string]int{}, tally: map[string]int{},
+		changed: make(chan struct{}, 1), counts: map[string]int{}, settling: map[step]*calls{}, tally: map[string]int{},
 	}
 	w.fill(w.project)
 	return w
@@ -178,12 +267,24 @@ func (w *world) unsettled() time.Duration {
 	for _, a := range w.alive {
 		quiet := now.Sub(a.busy)
 		need := grace
-		if len(a.parked) == 0 || a.owed > 0 {
+		if len(a.parked) == 0 || a.expected(now) {
 			need = patience
 		}
 		wait = max(wait, need-quiet)
 	}
 	return wait
+}
+
+// expected reports that the actor is about to repeat an attempt that was lost.
+func (a *actor) expected(now time.Time) bool {
+	for s, c := range a.calls {
+		for _, e := range c.exchanges {
+			if t, tried := e.last(); s != vendor && tried && t.faulty() && now.Sub(t.at) < patience {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // choose picks what happens next: the next start, a late copy, or a call that waits. Each has a fixed number, drawn from the
@@ -203,7 +304,7 @@ func (w *world) choose(next int) (start bool, copied int, chosen *arrival) {
 	for _, a := range w.alive {
 		for _, p := range a.parked {
 			x := w.uniform("order", p.id)
-			if time.Since(p.at) > longest {
+			if time.Since(p.at) > longest || time.Since(p.call.began) > overdue {
 				x -= 2
 			}
 			if x < best {
@@ -238,13 +339,14 @@ func (w *world) arrive(a *actor, s step, r *faultproxy.Request) faultproxy.Fate 
 	if a.calls[s] == nil {
 		a.calls[s] = &calls{}
 	}
-	a.calls[s].attempts++
-	if a.calls[s].failed > 0 && a.owed > 0 {
-		a.owed--
-	}
+	call := a.calls[s].exchange(w.plan, a.name, s, r)
 	p := &arrival{
-		actor: a, step: s, id: fmt.Sprintf("%s: %s %d", a.name, s, a.calls[s].attempts), at: time.Now(), request: r,
+		actor: a, step: s, call: call, id: fmt.Sprintf("%s: %s %d", a.name, s, a.calls[s].attempts), at: time.Now(), request: r,
 		fate: make(chan faultproxy.Fate, 1),
+	}
+	if len(call.attempts) < call.throttle {
+		defer w.mu.Unlock()
+		return w.throttle(p)
 	}
 	a.parked = append(a.parked, p)
 	a.busy = p.at
@@ -284,16 +386,7 @@ func (w *world) decide(p *arrival) {
 	if fate.Arrives() {
 		c.arrived++
 	}
-	c.fates = append(c.fates, fate)
-	switch {
-	case fate == faultproxy.Deliver:
-		c.failed = 0
-	case c.failed == attempts-1:
-		c.failed = 0
-	case p.step != vendor:
-		c.failed++
-		a.owed++
-	}
+	p.call.attempts = append(p.call.attempts, attempt{fate, p.request, a.busy})
 	if fate == faultproxy.DropRequest {
 		w.keepLate(p)
 	}
@@ -301,6 +394,23 @@ func (w *world) decide(p *arrival) {
 		w.killAtWork(a, time.Duration(w.uniform(p.id, "when")*float64(150*time.Millisecond)))
 	}
 	p.fate <- fate
+}
+
+// throttle answers an attempt within a burst. The lock is held.
+func (w *world) throttle(p *arrival) faultproxy.Fate {
+	fate := w.shape(p)
+	p.call.attempts = append(p.call.attempts, attempt{fate, p.request, p.at})
+	if len(p.call.attempts) == 1 {
+		w.note("%s meets %d throttles, the first %q", p.call.name, p.call.throttle, fate)
+	}
+	w.tally[fmt.Sprintf("%s, in a burst", fate)]++
+	return fate
+}
+
+// shape draws in what words an attempt is throttled.
+func (w *world) shape(p *arrival) faultproxy.Fate {
+	all := faultproxy.Throttles(p.request.Operation)
+	return all[int(w.uniform(p.id, "shape")*float64(len(all)))]
 }
 
 // crashAt is the chance that a process is killed at a step.
@@ -328,8 +438,7 @@ func (w *world) fate(p *arrival) faultproxy.Fate {
 		share float64
 	}{
 		{faultproxy.DropRequest, w.loss}, {faultproxy.DropAnswer, 0.6 * w.loss}, {faultproxy.CutAnswer, 0.2 * w.loss},
-		{faultproxy.Throttle, w.refusal / 4}, {faultproxy.LimitRate, w.refusal / 4},
-		{faultproxy.Fail, w.refusal / 4}, {faultproxy.FailApplied, w.refusal / 4},
+		{w.shape(p), w.refusal / 2}, {faultproxy.Fail, w.refusal / 4}, {faultproxy.FailApplied, w.refusal / 4},
 	}
 	if p.step == vendor {
 		bands = bands[:0]
