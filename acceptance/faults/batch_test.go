@@ -330,7 +330,7 @@ func (w *world) operate() {
 
 // verdicts are commands about charges as they stand.
 func (w *world) verdicts() []*command {
-	entries, err := w.entries()
+	entries, err := w.stage.entries(w.project, w.began)
 	if err != nil {
 		w.fail("%v", err)
 	}

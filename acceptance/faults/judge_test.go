@@ -23,17 +23,15 @@ const (
 	erredPaid     = "charged though 500: every answer of the bar lost"
 )
 
-// entries are the schedule's ledger.
-func (w *world) entries() ([]credit.Entry, error) {
-	ctx := context.Background()
-	first, last := w.began.UTC().Format(time.DateOnly), time.Now().UTC().Format(time.DateOnly)
-	entries, err := w.stage.credits.Entries(ctx, w.project, first)
-	if err == nil && last != first {
-		var more []credit.Entry
-		more, err = w.stage.credits.Entries(ctx, w.project, last)
-		entries = append(entries, more...)
+// entries are a project's ledger since a time.
+func (s *stage) entries(project string, since time.Time) (all []credit.Entry, err error) {
+	today := time.Now().UTC().Truncate(24 * time.Hour)
+	for day := since.UTC().Truncate(24 * time.Hour); err == nil && !day.After(today); day = day.AddDate(0, 0, 1) {
+		var entries []credit.Entry
+		entries, err = s.credits.Entries(context.Background(), project, day.Format(time.DateOnly))
+		all = append(all, entries...)
 	}
-	return entries, err
+	return all, err
 }
 
 // nameOf is the label of the request that an entry belongs to.
@@ -60,7 +58,7 @@ func received(calls []sandbox.Call) map[string]int {
 // judge compares every answer with its charge, once all is settled.
 func (w *world) judge(sent map[string]int) {
 	ctx := context.Background()
-	entries, err := w.entries()
+	entries, err := w.stage.entries(w.project, w.began)
 	if err != nil {
 		w.fail("%v", err)
 		return

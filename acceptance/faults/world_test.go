@@ -586,11 +586,11 @@ type answer struct {
 	took     time.Duration
 }
 
-// send is a client's request, through the gateway of its function's process.
-func (w *world) send(r *request, i *instance) {
+// ask is a client's request, through the gateway of a function's process.
+func (i *instance) ask(project string, r *request) answer {
 	in := httptest.NewRequest(http.MethodPost, r.op.path, strings.NewReader(r.body))
 	in.Header.Set("Content-Type", "application/json")
-	in.Header.Set("X-Api-Key", clientID(w.project))
+	in.Header.Set("X-Api-Key", clientID(project))
 	in.Header.Set("X-Api-Secret", clientSecret)
 	if r.key != "" {
 		in.Header.Set("Idempotency-Key", r.key)
@@ -608,6 +608,12 @@ func (w *world) send(r *request, i *instance) {
 	if json.Unmarshal(out.Body.Bytes(), &envelope) == nil {
 		a.code, a.message, a.data = envelope.Error.Code, envelope.Error.Message, string(envelope.Data)
 	}
+	return a
+}
+
+// send makes a request of the schedule and notes its answer.
+func (w *world) send(r *request, i *instance) {
+	a := i.ask(w.project, r)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	i.actor.Store(nil)
