@@ -189,7 +189,7 @@ func (w *world) judgeRequest(r *request, e credit.Entry, sent int) {
 		switch {
 		case a.status == 409 && !w.keyHeld(r):
 			wrong("nobody holds the key")
-		case strings.Contains(a.message, "was cut off") && !(r.after && w.keyLeft(r)):
+		case strings.Contains(a.message, "was cut off") && (!r.after || !w.keyLeft(r)):
 			wrong("no request with the key was cut off")
 		}
 	case a.status == 200 && r.unknown:
@@ -242,14 +242,14 @@ func (w *world) judgeRequest(r *request, e credit.Entry, sent int) {
 		switch {
 		case took && r.key == "":
 			wrong("the message went out")
-		case charged && !(sms && r.lost(bar)):
+		case charged && (!sms || !r.lost(bar)):
 			wrong("failed and charged, and the bar was answered")
 		case charged:
 			w.oddity(name)
 			r.odd = true
-		case a.status == 500 && !r.mayFail() && !(r.op.name == credit.Location && r.blamesVendor()):
+		case a.status == 500 && !r.mayFail() && (r.op.name != credit.Location || !r.blamesVendor()):
 			wrong("500, and no call of it was lost")
-		case a.status != 500 && !r.blamesVendor() && !(r.rejected && a.status == 502):
+		case a.status != 500 && !r.blamesVendor() && (!r.rejected || a.status != 502):
 			wrong("failed, and the vendor answered")
 		}
 	default:

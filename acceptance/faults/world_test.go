@@ -67,17 +67,10 @@ type exchange struct {
 	attempts []attempt
 }
 
-func (e *exchange) last() (t attempt, any bool) {
-	if len(e.attempts) == 0 {
-		return t, false
-	}
-	return e.attempts[len(e.attempts)-1], true
-}
-
-// open reports that the program is expected to try again, or may.
+// open reports that the last attempt has no answer of the service, so that another may follow.
 func (e *exchange) open() bool {
-	t, tried := e.last()
-	return tried && !t.answered()
+	n := len(e.attempts)
+	return n > 0 && !e.attempts[n-1].answered()
 }
 
 // lost reports that faults alone can have ended the call without an answer: all attempts that a program must make were
@@ -279,7 +272,7 @@ func (w *world) unsettled() time.Duration {
 func (a *actor) expected(now time.Time) bool {
 	for s, c := range a.calls {
 		for _, e := range c.exchanges {
-			if t, tried := e.last(); s != vendor && tried && t.faulty() && now.Sub(t.at) < patience {
+			if n := len(e.attempts); s != vendor && n > 0 && e.attempts[n-1].faulty() && now.Sub(e.attempts[n-1].at) < patience {
 				return true
 			}
 		}
