@@ -146,7 +146,7 @@ func (s *stage) throttled(t *testing.T, c throttled, attempts int) error {
 				wrong("%d %s, want %d", a.status, a.message, c.status)
 			}
 		}
-		if met, left := th.seen(); left > 0 || met <= attempts && at != remove {
+		if met, left := th.seen(); at != remove && (left > 0 || met <= attempts) {
 			wrong("%d attempts, of which %d were to be throttled", met, attempts)
 		}
 		if c.key { // an outcome is kept; a key that was given back is as good as new
