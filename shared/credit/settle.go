@@ -83,6 +83,8 @@ func (s *Store) Settle(ctx context.Context, r *Reservation, lateCopies bool) (Se
 	if err != nil {
 		return "", fmt.Errorf("credit: settle: %w", err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, s.limits.Remove) // a throttled wallet does not keep the run from the others
+	defer cancel()
 	uncertain := false
 	if entry == nil || entry.State == Sending {
 		var end Entry
