@@ -24,7 +24,7 @@ import (
 	"svcapi/shared/credit"
 )
 
-// attempts is how often a function tries one call at least, when faults alone keep the answers away.
+// attempts is how often a function tries a read, and how often a write without getting a response.
 const attempts = awsclient.Attempts
 
 // Ages of a reservation at which a settler takes it up, in seconds. While requests live, dead is more than any lives. When

@@ -126,13 +126,13 @@ func (r *request) did(s step) *calls {
 	return &calls{}
 }
 
-// lost reports that faults ended a whole call of one of the steps without an answer.
+// lost reports that the request lost every response of a write of one of the steps.
 func (r *request) lost(steps ...step) bool {
 	return slices.ContainsFunc(steps, func(s step) bool { return r.did(s).lost() })
 }
 
-// mayFail reports that the request lost every answer of a call that it cannot do without. A read has a function's few
-// attempts; a write outlasts every burst of throttles.
+// mayFail reports that the request got no answer to a call that it needs. A read has a function's few attempts; a write
+// outlasts every burst of throttles.
 func (r *request) mayFail() bool {
 	return r.lost(count, claim, reserve, fill, mark) ||
 		slices.ContainsFunc([]step{record, domains, look}, func(s step) bool { return r.did(s).unanswered() })

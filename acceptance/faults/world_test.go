@@ -54,8 +54,16 @@ type attempt struct {
 // answered reports that the client saw an answer of the service itself.
 func (t attempt) answered() bool { return t.fate == faultproxy.Deliver && !t.request.GivenUp() }
 
-// faulty reports that the client cannot know what the attempt did: it was dropped, its answer was dropped or cut or came
-// too late, or was a 5xx. A throttle is an answer.
+// silent reports that the client got no whole response: the request or its answer was dropped, the answer was cut or came
+// too late.
+func (t attempt) silent() bool { return !t.answered() && !t.refused() }
+
+// refused reports that the proxy answered in the service's place, with a throttle or a 5xx.
+func (t attempt) refused() bool {
+	return t.fate.Throttled() || t.fate == faultproxy.Fail || t.fate == faultproxy.FailApplied
+}
+
+// faulty reports that the client cannot know what the attempt did. A throttle says that it did nothing.
 func (t attempt) faulty() bool { return !t.answered() && !t.fate.Throttled() }
 
 // exchange is one call of a program: attempts with one body, up to an answer.
@@ -73,17 +81,18 @@ func (e *exchange) open() bool {
 	return n > 0 && !e.attempts[n-1].answered()
 }
 
-// lost reports that faults alone can have ended the call without an answer: all attempts that a program must make were
-// faulty, or one took so long that the program gave it up.
+// lost reports that a function may have given a write up: it had as many attempts without a response as it must make, or
+// one of them took its whole second, so that the time for the write may have ended. Throttles and 5xx are repeated for as
+// long as that time lasts, which is more than any schedule has of them.
 func (e *exchange) lost() bool {
-	faulty, givenUp := 0, false
+	silent, slow := 0, false
 	for _, t := range e.attempts {
-		if t.faulty() {
-			faulty++
+		if t.silent() {
+			silent++
 		}
-		givenUp = givenUp || t.request.GivenUp()
+		slow = slow || t.request.GivenUp()
 	}
-	return e.open() && (faulty >= attempts || givenUp)
+	return e.open() && (silent >= attempts || slow)
 }
 
 // calls is what became of an actor's calls of one step.
@@ -98,10 +107,10 @@ func (c *calls) some(is func(attempt) bool) bool {
 	return slices.ContainsFunc(c.exchanges, func(e *exchange) bool { return slices.ContainsFunc(e.attempts, is) })
 }
 
-// lost reports that faults ended a whole call of the step without an answer.
+// lost reports that a function may have given a write of the step up.
 func (c *calls) lost() bool { return slices.ContainsFunc(c.exchanges, (*exchange).lost) }
 
-// unanswered reports that a call of the step used up a function's attempts: throttles count, as for a read they may.
+// unanswered reports that a read of the step used up a function's attempts, of which throttles and 5xx are some.
 func (c *calls) unanswered() bool {
 	return slices.ContainsFunc(c.exchanges, func(e *exchange) bool { return e.open() && len(e.attempts) >= attempts })
 }
