@@ -134,7 +134,8 @@ func (r *request) lost(steps ...step) bool {
 // mayFail reports that the request got no answer to a call that it needs. A read has a function's few attempts; a write
 // outlasts every burst of throttles.
 func (r *request) mayFail() bool {
-	return r.lost(count, claim, reserve, fill, mark) ||
+	died := r.after && r.did(reserve).attempts == 0 && r.did(vendor).attempts == 0 && r.lost(keep) // writes a dead request's outcome
+	return died || r.lost(count, claim, reserve, fill, mark) ||
 		slices.ContainsFunc([]step{record, domains, look}, func(s step) bool { return r.did(s).unanswered() })
 }
 

@@ -75,11 +75,8 @@ type exchange struct {
 	attempts []attempt
 }
 
-// open reports that the last attempt has no answer of the service, so that another may follow.
-func (e *exchange) open() bool {
-	n := len(e.attempts)
-	return n > 0 && !e.attempts[n-1].answered()
-}
+// open reports that no attempt has an answer of the service yet, so that another may follow.
+func (e *exchange) open() bool { return !slices.ContainsFunc(e.attempts, attempt.answered) }
 
 // lost reports that a function may have given a write up: it had as many attempts without a response as it must make, or
 // one of them took its whole second, so that the time for the write may have ended. Throttles and 5xx are repeated for as
@@ -153,6 +150,11 @@ type arrival struct {
 	at      time.Time
 	request *faultproxy.Request
 	fate    chan faultproxy.Fate
+}
+
+// urgent reports that the attempt must not wait any longer.
+func (p *arrival) urgent() bool {
+	return time.Since(p.at) > longest || time.Since(p.call.began) > overdue
 }
 
 // late is a copy of an attempt that was dropped.
@@ -267,6 +269,9 @@ func (w *world) unsettled() time.Duration {
 	now := time.Now()
 	var wait time.Duration
 	for _, a := range w.alive {
+		if slices.ContainsFunc(a.parked, (*arrival).urgent) {
+			return 0
+		}
 		quiet := now.Sub(a.busy)
 		need := grace
 		if len(a.parked) == 0 || a.expected(now) {
@@ -306,7 +311,7 @@ func (w *world) choose(next int) (start bool, copied int, chosen *arrival) {
 	for _, a := range w.alive {
 		for _, p := range a.parked {
 			x := w.uniform("order", p.id)
-			if time.Since(p.at) > longest || time.Since(p.call.began) > overdue {
+			if p.urgent() {
 				x -= 2
 			}
 			if x < best {
@@ -325,7 +330,7 @@ func (w *world) killAtWork(a *actor, after time.Duration) {
 		if !a.ended {
 			w.note("%s is killed at its work", a.name)
 			w.tally["killed at work"]++
-			w.end(a, nil)
+			w.end(a)
 			w.poke()
 		}
 	})
@@ -372,14 +377,15 @@ func (w *world) decide(p *arrival) {
 		w.tally["killed at "+string(p.step)]++
 		if arrives {
 			c.arrived++
+			p.call.attempts = append(p.call.attempts, attempt{faultproxy.DropAnswer, p.request, a.busy})
 			if err := p.request.Deliver(context.Background()); err != nil {
 				w.wrong = append(w.wrong, err.Error())
 			}
+			p.fate <- faultproxy.DropRequest
 		} else {
-			w.keepLate(p)
+			w.drop(p)
 		}
-		p.fate <- faultproxy.DropRequest
-		w.end(a, p)
+		w.end(a)
 		return
 	}
 	fate := w.fate(p)
@@ -483,23 +489,28 @@ func (w *world) deliver(l late) {
 	}
 }
 
-// end kills an actor. What else it has under way is lost. The lock is held.
-func (w *world) end(a *actor, at *arrival) {
+// end kills an actor. What it has under way is lost. The lock is held.
+func (w *world) end(a *actor) {
 	a.killed = true
-	for _, p := range a.parked {
-		if p != at {
-			w.note("%s is lost with it", p.id)
-			w.keepLate(p)
-			p.fate <- faultproxy.DropRequest
-		}
-	}
-	a.parked = nil
 	w.gone(a)
 	a.kill()
 }
 
-// gone takes an actor out of those alive. The lock is held.
+// drop loses an attempt on its way. The lock is held.
+func (w *world) drop(p *arrival) {
+	p.call.attempts = append(p.call.attempts, attempt{faultproxy.DropRequest, p.request, time.Now()})
+	w.keepLate(p)
+	p.fate <- faultproxy.DropRequest
+}
+
+// gone takes an actor out of those alive. An attempt that still waits is one that its client has given up. The lock is
+// held.
 func (w *world) gone(a *actor) {
+	for _, p := range a.parked {
+		w.note("%s is lost with its program", p.id)
+		w.drop(p)
+	}
+	a.parked = nil
 	a.ended = true
 	w.alive = slices.DeleteFunc(w.alive, func(x *actor) bool { return x == a })
 }
