@@ -185,6 +185,6 @@ func (w *world) report(t *testing.T, alone bool) {
 }
 
 func (p *plan) describe() string {
-	return fmt.Sprintf("credits %d, limit %d, Manual %t, first vendor closed %t, loss %.2f, refusals %.2f, bursts %.2f, hot %q, outages %.2f, crashes %.3f, sore %q",
-		p.credits, p.limit, p.byok, p.closed, p.loss, p.refusal, p.bursts, p.hot, p.outage, p.crash, p.sore)
+	return fmt.Sprintf("credits %d, limit %d, Manual %t, first vendor closed %t, loss %.2f, late %.2f, refusals %.2f, bursts %.2f, hot %q, outages %.2f, crashes %.3f, sore %q",
+		p.credits, p.limit, p.byok, p.closed, p.loss, p.tardy, p.refusal, p.bursts, p.hot, p.outage, p.crash, p.sore)
 }

@@ -56,6 +56,7 @@ type plan struct {
 	refusal  float64   // chance of a throttle or a 500
 	bursts   float64   // chance that a call is throttled from its first attempt on, up to mostThrottles times
 	hot      step      // where most calls meet such a burst; empty: nowhere
+	tardy    float64   // chance that a dropped attempt arrives later
 	outage   float64   // chance that a vendor's call goes wrong
 	crash    float64   // chance per call that its process is killed there
 	sore     step      // where most calls are lost, and more processes die; empty: nowhere
@@ -75,8 +76,11 @@ var hots = append(slices.Repeat([]step{""}, 24), append(changes, record, domains
 // burst is how many attempts at the beginning of a call are throttled.
 func (p *plan) burst(s step, call string) int {
 	chance := p.bursts
-	if s == p.hot {
+	switch {
+	case s == p.hot:
 		chance = 0.8
+	case !s.writes(): // many a burst ends a read, and with it the request
+		chance /= 4
 	}
 	if s == vendor || !p.chance(chance, call, "burst") {
 		return 0
@@ -177,7 +181,7 @@ func newPlan(seed uint64, prices credit.Prices) *plan {
 	}
 	p.addCommands(rng, cost)
 	p.parts = []int{1, 1, 4}[rng.IntN(3)]
-	p.bursts, p.hot = pick(0, 0, 0.05, 0.15), hots[rng.IntN(len(hots))]
+	p.bursts, p.hot, p.tardy = pick(0, 0, 0.05, 0.15), hots[rng.IntN(len(hots))], pick(0.1, 0.5, 0.9)
 	return p
 }
 

@@ -466,13 +466,9 @@ func (w *world) fate(p *arrival) faultproxy.Fate {
 	return faultproxy.Deliver
 }
 
-// keepLate keeps half of what was dropped on its way, to arrive later: some while requests live, some among the settlers.
+// keepLate keeps some of what was dropped on its way, to arrive later: while requests live, or among the settlers.
 func (w *world) keepLate(p *arrival) {
-	share := 0.5
-	if p.step == w.sore {
-		share = 0.9
-	}
-	if !p.step.writes() || !w.chance(share, p.id, "late") {
+	if !p.step.writes() || !w.chance(w.tardy, p.id, "late") {
 		return
 	}
 	w.tally["late"]++
