@@ -154,7 +154,7 @@ func (s *stage) throttled(t *testing.T, c throttled, attempts int) error {
 				wrong("repeated: %d %s, replayed %t", again.status, again.message, again.replayed)
 			}
 		}
-		// The longest burst may outlast the short time for a removal; the settling function does it then.
+		// The longest burst may outlast the short time for a removal; the settling function then removes the reservation.
 		if err := s.charges(project, c, asked, at != remove || attempts < mostThrottles, wrong); err != nil {
 			return err
 		}
@@ -182,7 +182,7 @@ func (c *throttled) request(rig *rig, number int) *request {
 	return r
 }
 
-// charges checks what a project was charged for its requests. What is left to be removed from the wallet needs a moment.
+// charges checks what a project was charged for its requests. The removal of a captured reservation may need a moment.
 func (s *stage) charges(project string, c throttled, asked int, removed bool, wrong func(string, ...any)) error {
 	ctx := context.Background()
 	wallet, err := s.credits.Wallet(ctx, project)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"svcapi/local/faultproxy"
+	"svcapi/shared/awsclient"
 )
 
 const (
@@ -79,9 +80,12 @@ type exchange struct {
 func (e *exchange) open() bool { return !slices.ContainsFunc(e.attempts, attempt.answered) }
 
 // lost reports that a function may have given a write up: it had as many attempts without a response as it must make, or
-// one of them took its whole second, so that the time for the write may have ended. Throttles and 5xx are repeated for as
-// long as that time lasts, which is more than any schedule has of them.
+// the time for the write has ended because an attempt took its whole second. Throttles and 5xx are repeated for as long as
+// that time lasts, which is more than any schedule has of them.
 func (e *exchange) lost() bool {
+	if !e.open() || len(e.attempts) == 0 {
+		return false
+	}
 	silent, slow := 0, false
 	for _, t := range e.attempts {
 		if t.silent() {
@@ -89,7 +93,8 @@ func (e *exchange) lost() bool {
 		}
 		slow = slow || t.request.GivenUp()
 	}
-	return e.open() && (silent >= attempts || slow)
+	took := e.attempts[len(e.attempts)-1].at.Sub(e.began)
+	return silent >= attempts || slow && took > awsclient.WriteTimeout-awsclient.AttemptTimeout-awsclient.Backoff
 }
 
 // calls is what became of an actor's calls of one step.
