@@ -51,7 +51,7 @@ func (t *throttler) seen() (met, left int) {
 	return t.met, t.left
 }
 
-// throttled is a request whose writes are throttled, one kind after the other.
+// throttled is a request whose writes are throttled, one kind after another.
 type throttled struct {
 	name    string
 	op      *operation
@@ -146,7 +146,7 @@ func (s *stage) throttled(t *testing.T, c throttled, attempts int) error {
 				wrong("%d %s, want %d", a.status, a.message, c.status)
 			}
 		}
-		if met, left := th.seen(); at != remove && (left > 0 || met <= attempts) {
+		if met, left := th.seen(); met == 0 || at != remove && (left > 0 || met <= attempts) {
 			wrong("%d attempts, of which %d were to be throttled", met, attempts)
 		}
 		if c.key { // an outcome is kept; a key that was given back is as good as new
