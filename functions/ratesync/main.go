@@ -5,12 +5,12 @@ import (
 	"context"
 	"log"
 	"os"
-	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
 
 	"svcapi/functions/ratesync/refresh"
 	"svcapi/shared/awsclient"
+	"svcapi/shared/clock"
 	"svcapi/shared/rates"
 	"svcapi/shared/secret"
 	"svcapi/shared/telemetry"
@@ -32,7 +32,7 @@ func main() {
 			Client:   upstream.New(cfg.Upstream),
 			Secrets:  secret.New(awsclient.Secrets(awsConfig), cfg.Stage, 0), // runs are far apart: a rotation takes effect at once
 			Endpoint: cfg.Endpoint,
-			Now:      time.Now,
+			Now:      clock.Clock{}.Now,
 		},
 		log: telemetry.New(os.Stdout, cfg.Log),
 	}

@@ -5,11 +5,11 @@ import (
 	"context"
 	"log"
 	"os"
-	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
 
 	"svcapi/shared/awsclient"
+	"svcapi/shared/clock"
 	"svcapi/shared/credit"
 	"svcapi/shared/telemetry"
 )
@@ -26,7 +26,7 @@ func main() {
 	settler := &Settler{
 		Store: credit.NewStore(awsclient.DynamoDB(awsConfig), credit.Tables{Wallets: cfg.WalletsTable, Ledger: cfg.LedgerTable}),
 		Ages:  cfg.Ages(),
-		Now:   time.Now,
+		Now:   clock.Clock{}.Now,
 		Log:   telemetry.New(os.Stdout, cfg.Log),
 	}
 	lambda.Start(settler.Handle)

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"svcapi/local/enginetest"
+	"svcapi/shared/clock"
 )
 
 // bench is a cache whose clock the test sets and whose reads it counts.
@@ -40,7 +41,7 @@ func newBench(t *testing.T) *bench {
 	})
 	b.store = NewStore(client, tables.Projects)
 	b.Cache = NewCache(NewStore(counted, tables.Projects), 10*time.Second)
-	b.now = func() time.Time { return b.clock }
+	b.Cache.clock = clock.Of(func() time.Time { return b.clock })
 	return b
 }
 

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"svcapi/local/enginetest"
+	"svcapi/shared/clock"
 	"svcapi/shared/project"
 )
 
@@ -20,7 +21,7 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 var noon = time.Date(2100, 3, 4, 12, 0, 0, 0, time.UTC)
 
 func at(l *Limiter, now time.Time) *Limiter {
-	l.now = func() time.Time { return now }
+	l.clock = clock.Of(func() time.Time { return now })
 	return l
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"svcapi/local/secrets"
+	"svcapi/shared/clock"
 	"svcapi/shared/project"
 )
 
@@ -64,7 +65,7 @@ func newBench(t *testing.T) *bench {
 	})
 	b.Writer = NewWriter(b.client, "test")
 	b.Cache = New(counted, "test", 5*time.Minute)
-	b.now = func() time.Time { return b.clock }
+	b.Cache.clock = clock.Of(func() time.Time { return b.clock })
 	return b
 }
 

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
+
+	"svcapi/shared/clock"
 )
 
 const (
@@ -22,9 +25,22 @@ var ErrOpen = errors.New("circuit open")
 // closes nothing for another. A circuit opens when calls fail again and again.
 type Breakers struct {
 	fails func(error) bool
+	clock clock.Clock
 
 	mu       sync.Mutex
-	circuits map[string]*gobreaker.CircuitBreaker[struct{}]
+	circuits map[string]*circuit
+}
+
+// circuit is a breaker and the wall time in milliseconds at which it opened. The breaker counts the time for which it
+// is open by the monotonic clock, which may stand still while the environment is frozen.
+type circuit struct {
+	*gobreaker.CircuitBreaker[struct{}]
+	opened atomic.Int64
+}
+
+// over tells that a circuit that is open to its own clock has been open long enough by the wall time.
+func (c *circuit) over(now time.Time) bool {
+	return c.State() == gobreaker.StateOpen && now.Sub(time.UnixMilli(c.opened.Load())) > openFor
 }
 
 // NewBreakers returns closed circuits for sends: they open when connecting
@@ -36,7 +52,7 @@ func NewBreakers() *Breakers {
 // NewBreakersOn returns closed circuits that count the errors for which fails
 // says yes.
 func NewBreakersOn(fails func(error) bool) *Breakers {
-	return &Breakers{fails: fails, circuits: map[string]*gobreaker.CircuitBreaker[struct{}]{}}
+	return &Breakers{fails: fails, circuits: map[string]*circuit{}}
 }
 
 // Through makes a call unless the account's circuit is open. The error of an
@@ -52,22 +68,28 @@ func Through[T any](b *Breakers, account Account, call func() (T, error)) (resul
 	return result, err
 }
 
-func (b *Breakers) circuit(account Account) *gobreaker.CircuitBreaker[struct{}] {
+func (b *Breakers) circuit(account Account) *circuit {
 	// An endpoint that an operator corrects starts anew.
 	key := account.Project + "/" + account.Integration.ID + " " + account.Endpoint
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	circuit := b.circuits[key]
-	if circuit == nil {
+	c := b.circuits[key]
+	if c == nil || c.over(b.clock.Now()) {
 		if len(b.circuits) >= maxCircuits {
 			clear(b.circuits)
 		}
-		circuit = gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
+		c = &circuit{}
+		c.CircuitBreaker = gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
 			Timeout:      openFor,
 			ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= tripAfter },
 			IsSuccessful: func(err error) bool { return err == nil || !b.fails(err) },
+			OnStateChange: func(_ string, _, to gobreaker.State) {
+				if to == gobreaker.StateOpen {
+					c.opened.Store(b.clock.Now().UnixMilli())
+				}
+			},
 		})
-		b.circuits[key] = circuit
+		b.circuits[key] = c
 	}
-	return circuit
+	return c
 }
