@@ -11,23 +11,25 @@ import (
 // Clock is a clock whose wall time a test moves.
 type Clock struct {
 	start time.Time
-	moved atomic.Int64 // whole seconds
+	moved atomic.Int64 // nanoseconds
 }
 
 // New returns a clock that shows the present time.
 func New() *Clock { return &Clock{start: time.Now()} }
 
-// Move moves the wall time by whole seconds.
-func (c *Clock) Move(by time.Duration) { c.moved.Add(int64(by / time.Second)) }
+// Move moves the wall time.
+func (c *Clock) Move(by time.Duration) { c.moved.Add(int64(by)) }
 
 // Now returns the moved wall time with the monotonic reading of the start.
 //
-// Package time offers no way to make such a value. Its first word holds the seconds of the wall time in the bits from 30
-// on, while the top bit says that there is a monotonic reading.
+// Package time offers no way to make such a value. Its first word holds the wall time: 30 bits of nanoseconds, and above
+// them 33 bits of seconds. The top bit says that there is a monotonic reading.
 func (c *Clock) Now() time.Time {
-	now := c.start
-	*(*uint64)(unsafe.Pointer(&now)) += uint64(c.moved.Load()) << 30
-	if now.Sub(c.start) != 0 || now.Unix()-c.start.Unix() != c.moved.Load() {
+	now, moved := c.start, time.Duration(c.moved.Load())
+	seconds := uint64(now.Round(0).Add(moved).Unix() - now.Unix())
+	word := (*uint64)(unsafe.Pointer(&now))
+	*word = (*word>>30+seconds)<<30 | uint64(now.Round(0).Add(moved).Nanosecond())
+	if now.Sub(c.start) != 0 || now.Round(0).Sub(c.start.Round(0)) != moved {
 		panic("package time keeps its readings in another way than this test knows")
 	}
 	return now
