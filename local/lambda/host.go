@@ -15,7 +15,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"svcapi/local/logfile"
 	"svcapi/local/template"
 )
 
@@ -119,14 +118,14 @@ func (h *Host) Add(function template.Function, bootstrap string) error {
 	if _, err := os.Stat(binary); err != nil {
 		return fmt.Errorf("function %s is not built: %w", function.LogicalID, err)
 	}
-	log, err := logfile.Open(filepath.Join(h.options.LogDir, function.Folder+".log"))
+	output, err := newOutput(filepath.Join(h.options.LogDir, function.Folder+".log"), function)
 	if err != nil {
 		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if _, ok := h.pools[function.LogicalID]; ok || h.closed {
-		return errors.Join(fmt.Errorf("function %s cannot be added now", function.LogicalID), log.Close())
+		return errors.Join(fmt.Errorf("function %s cannot be added now", function.LogicalID), output.close())
 	}
 	places := &h.room
 	if reserved := int64(function.Reserved); reserved > 0 {
@@ -135,7 +134,7 @@ func (h *Host) Add(function template.Function, bootstrap string) error {
 		h.room.Add(-reserved)
 	}
 	h.pools[function.LogicalID] = &pool{
-		function: function, binary: binary, log: log, limit: h.options.Concurrency, room: places,
+		function: function, binary: binary, output: output, limit: h.options.Concurrency, room: places,
 		environment: environment(function, binary, h.options.Environment),
 		instances:   map[*instance]bool{},
 	}
