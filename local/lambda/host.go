@@ -58,6 +58,10 @@ type Host struct {
 	pools  map[string]*pool // by logical ID
 	room   room             // of the functions without a reservation
 	closed bool
+
+	ending context.Context // ends when the host is closed
+	end    context.CancelFunc
+	queued sync.WaitGroup // events that nobody waits for
 }
 
 // room counts the events that may begin yet.
@@ -105,6 +109,7 @@ func NewHost(options Options) (*Host, error) {
 		return nil, err
 	}
 	h := &Host{options: options, pools: map[string]*pool{}}
+	h.ending, h.end = context.WithCancel(context.Background())
 	h.room.Store(int64(options.Account))
 	return h, nil
 }
@@ -177,9 +182,11 @@ func (h *Host) Invoke(ctx context.Context, function string, payload []byte) (Res
 // Close ends every process. Events that run or wait end with an error.
 func (h *Host) Close() {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.closed = true
-	for _, pool := range h.pools {
+	h.mu.Unlock()
+	h.end()
+	h.queued.Wait()
+	for _, pool := range h.pools { // nothing changes them any more
 		pool.close()
 	}
 }

@@ -318,6 +318,42 @@ func TestLevels(t *testing.T) {
 // levels are Lambda's, the one of the most detail first.
 var levels = []string{"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"}
 
+// TestEnqueue checks that an event that nobody waits for is run, is given up after its retries, and ends with the host.
+func TestEnqueue(t *testing.T) {
+	host, _ := start(t, 1, func(f *template.Function) { f.Asynchronous = template.Asynchronous{MaxAge: time.Minute} })
+	type outcome struct {
+		result lambda.Result
+		err    error
+	}
+	outcomes := make(chan outcome)
+	report := func(result lambda.Result, err error) { outcomes <- outcome{result, err} }
+	enqueue := func(event string) {
+		t.Helper()
+		if err := host.Enqueue("Probe", []byte(event), report); err != nil {
+			t.Fatal(err)
+		}
+	}
+	enqueue(`{"do":"state"}`)
+	if got := <-outcomes; got.err != nil || decode[state](t, got.result).PID == 0 {
+		t.Errorf("%+v", got)
+	}
+	enqueue(`{"do":"error"}`)
+	if got := <-outcomes; got.err != nil || got.result.FunctionError != "Unhandled" {
+		t.Errorf("the run: %+v", got)
+	}
+	if got := <-outcomes; !errors.Is(got.err, lambda.ErrDropped) {
+		t.Errorf("after the run: %+v", got)
+	}
+	if err := host.Enqueue("Nothing", nil, report); err == nil {
+		t.Error("there is no such function")
+	}
+	enqueue(`{"do":"sleep","n":60000}`)
+	host.Close() // waits for no report
+	if err := host.Enqueue("Probe", nil, report); !errors.Is(err, lambda.ErrClosed) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
 // TestDeadWhileFrozen checks that a process that ends between events is replaced.
 func TestDeadWhileFrozen(t *testing.T) {
 	host, _ := start(t, 1, nil)
