@@ -3,7 +3,6 @@ package main
 
 import (
 	"context"
-	"log"
 	"os"
 
 	"github.com/aws/aws-lambda-go/lambda"
@@ -20,11 +19,11 @@ import (
 func main() {
 	cfg, err := loadConfig()
 	if err != nil {
-		log.Fatal(err)
+		telemetry.Exit(err)
 	}
 	awsConfig, err := awsclient.Load(context.Background())
 	if err != nil {
-		log.Fatal(err)
+		telemetry.Exit(err)
 	}
 	s := &scheduled{
 		refresher: &refresh.Refresher{

@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -135,6 +136,15 @@ func (l *Logger) Emit(ctx context.Context, e Event) {
 // Info is Emit of a plain entry without metrics.
 func (l *Logger) Info(ctx context.Context, message string, attributes ...slog.Attr) {
 	l.Emit(ctx, Event{Level: slog.LevelInfo, Message: message, Attributes: attributes})
+}
+
+// Exit ends a program that cannot start, with the reason as an entry that Lambda passes on at the level WARN: of a line of
+// text it says INFO.
+func Exit(err error) {
+	New(os.Stderr, Config{}).Emit(context.Background(), Event{
+		Level: slog.LevelError, Message: "start", Attributes: []slog.Attr{slog.String("error", err.Error())},
+	})
+	os.Exit(1)
 }
 
 type metadata struct {
