@@ -154,12 +154,6 @@ func permits(p template.Permission, d deed) bool {
 	return p.Action == d.action && like(p.Resource, resource) && bounded
 }
 
-// rare are permissions that no acceptance test comes to use, with the reason and what else checks them.
-var rare = map[string]string{
-	// Packed outcomes over 300 KB are kept in parts; the parts are read for a repeat. shared/idempotency tests them.
-	"SmsFunction ReadKey": "outcomes in parts",
-}
-
 // judge compares what functions did with their roles: every call is allowed, and nothing is allowed that none makes.
 func judge(functions []template.Function, seen map[deed]int) (findings []string) {
 	for _, f := range functions {
@@ -179,7 +173,7 @@ func judge(functions []template.Function, seen map[deed]int) (findings []string)
 			}
 		}
 		for _, p := range f.Permissions {
-			if !used[p.Sid] && rare[f.LogicalID+" "+p.Sid] == "" && !strings.HasPrefix(p.Action, "logs:") { // Lambda itself writes the logs
+			if !used[p.Sid] && !strings.HasPrefix(p.Action, "logs:") { // Lambda itself writes the logs
 				findings = append(findings, fmt.Sprintf("%s may %s on %s (%s), and never does", f.LogicalID, p.Action, path.Base(p.Resource), p.Sid))
 			}
 		}
@@ -283,9 +277,6 @@ func TestRolesAgainstReality(t *testing.T) {
 	for d := range ideal {
 		run := maps.Clone(ideal)
 		delete(run, d)
-		if d == (deed{key: sms, action: "dynamodb:GetItem", resource: "svc-local-transient"}) {
-			continue // rare
-		}
 		if findings := judge(functions, run); len(findings) != 1 {
 			t.Errorf("without %+v: %v", d, findings)
 		}

@@ -162,7 +162,7 @@ func (p *pool) store(l *lane, client string) *credit.Store {
 		o.HTTPClient = p.http // no time-out: a parked request waits for its turn
 		o.Retryer = awsclient.Retryer(0)
 	})
-	return credit.NewStore(db, l.tables).WithLimits(credit.Limits{Capture: time.Hour, Remove: time.Hour, Fill: time.Hour})
+	return credit.NewStore(db, l.tables).WithLimits(credit.Limits{Write: time.Hour, Remove: time.Hour, Fill: time.Hour})
 }
 
 func (p *pool) runAll(t *testing.T, first uint64, count int) {

@@ -24,6 +24,8 @@ const (
 var (
 	errOtherBody = &Error{Status: 422, Code: CodeHTTPError, Message: "The Idempotency-Key was used with another request body."}
 	errRunning   = &Error{Status: 409, Code: CodeHTTPError, Message: "The first request with this Idempotency-Key is still at work."}
+	// errNotKept is kept for a request whose outcome is too large to be kept.
+	errNotKept = &Error{Status: 409, Code: CodeHTTPError, Message: "The first request with this Idempotency-Key was carried out, but its response is too large to be repeated."}
 	// errDied is kept for a request that died without an outcome.
 	errDied = &Error{Status: 503, Code: CodeHTTPError, Message: "The first request with this Idempotency-Key was cut off. The message may have been sent: do not retry automatically."}
 )
@@ -105,6 +107,11 @@ func (c *claim) end(ctx context.Context, x *exchange, result *Result, failed err
 	outcome, err := encodeOutcome(result, e)
 	if err == nil {
 		err = c.won.Keep(ctx, outcome)
+	}
+	if errors.Is(err, idempotency.ErrTooLarge) {
+		if outcome, failed := encodeOutcome(nil, errNotKept); failed == nil {
+			err = errors.Join(err, c.won.Keep(ctx, outcome))
+		}
 	}
 	if err != nil {
 		x.note("outcome_not_kept", err)

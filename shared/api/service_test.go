@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -330,16 +331,16 @@ func TestLogLine(t *testing.T) {
 	h := build(t)
 	h.log.Reset()
 	h.call(t, operation(false, func(context.Context) (*Result, error) {
-		return &Result{Vendor: "v", Attributes: []slog.Attr{slog.Int("units", 2)}}, nil
+		return &Result{Vendor: "v", Attributes: []slog.Attr{slog.Int("units", 2)}, Cause: errors.New("a part failed")}, nil
 	}), "/test", `{"text":"a"}`, nil)
 	if n := strings.Count(h.log.String(), "\n"); n != 1 {
 		t.Fatalf("%d lines", n)
 	}
 	var line struct {
-		Operation, Outcome, Vendor, Project, Level, Message string
-		Credits                                             float64 `json:"Credits"`
-		Units                                               int
-		AWS                                                 struct {
+		Operation, Outcome, Vendor, Project, Level, Message, Error string
+		Credits                                                    float64 `json:"Credits"`
+		Units                                                      int
+		AWS                                                        struct {
 			CloudWatchMetrics []struct {
 				Namespace  string
 				Dimensions [][]string
@@ -349,7 +350,7 @@ func TestLogLine(t *testing.T) {
 	if err := json.Unmarshal(h.log.Bytes(), &line, json.MatchCaseInsensitiveNames(true)); err != nil {
 		t.Fatal(err)
 	}
-	if line.Operation != "test" || line.Outcome != "success" || line.Vendor != "v" || line.Project != "acme" || line.Credits != 10 || line.Units != 2 {
+	if line.Operation != "test" || line.Outcome != "success" || line.Vendor != "v" || line.Project != "acme" || line.Credits != 10 || line.Units != 2 || line.Error != "a part failed" {
 		t.Errorf("%+v", line)
 	}
 	for _, set := range line.AWS.CloudWatchMetrics[0].Dimensions {
@@ -358,5 +359,34 @@ func TestLogLine(t *testing.T) {
 				t.Errorf("dimension %s", name)
 			}
 		}
+	}
+}
+
+// TestOutcomeTooLarge: a request whose outcome is too large to be kept succeeds and is charged once. A repeat of its key
+// gets 409 and the reason.
+func TestOutcomeTooLarge(t *testing.T) {
+	h := build(t)
+	large := make([]byte, 500_000)
+	_, _ = rand.Read(large) // random bytes do not compress
+	sends := 0
+	route := operation(true, func(context.Context) (*Result, error) {
+		sends++
+		return &Result{Data: large, Vendor: "v"}, nil
+	})
+	before := h.balance(t)
+	for _, want := range []int{200, 409, 409} {
+		status, envelope, header := h.call(t, route, "/test", `{"text":"a"}`, map[string]string{keyHeader: "k"})
+		if status != want || (header.Get(replayedHeader) == "true") != (want == 409) {
+			t.Errorf("got %d %v, want %d", status, header, want)
+		}
+		if failure, _ := envelope["error"].(map[string]any); want == 409 && (failure["code"] != CodeHTTPError || failure["message"] != errNotKept.Message) {
+			t.Errorf("got %v", failure)
+		}
+	}
+	if charged := before - h.balance(t); charged != 10 || sends != 1 {
+		t.Errorf("charged %d, sent %d times", charged, sends)
+	}
+	if !strings.Contains(h.log.String(), "OutcomesNotKept") {
+		t.Error("no metric says that the outcome was not kept")
 	}
 }

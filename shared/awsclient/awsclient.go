@@ -26,14 +26,17 @@ import (
 )
 
 const (
-	// Attempts is how often one call is tried. Three of a second each fit into the time that a
-	// request keeps back for its last writes.
+	// Attempts is how often the SDK tries one call, and how often Write tries a write without getting a response.
+	// Three attempts of a second each fit into WriteTimeout.
 	Attempts = 3
 	// AttemptTimeout bounds one attempt, from the connection to the last byte of the answer.
 	// DynamoDB answers in milliseconds; what takes a second is lost.
 	AttemptTimeout = time.Second
+	// WriteTimeout is the time for one write of a request, attempts and pauses together: the longest that fits
+	// between the end of the work and the response.
+	WriteTimeout = 3500 * time.Millisecond
 	// Backoff is the longest pause between two attempts.
-	Backoff = 50 * time.Millisecond
+	Backoff = 100 * time.Millisecond
 	// idleTimeout drops a connection before the other side does (a minute and more). It counts
 	// wall time, so a connection that slept through a freeze is not used again.
 	idleTimeout = 45 * time.Second
@@ -69,19 +72,20 @@ func Secrets(cfg aws.Config, options ...func(*secretsmanager.Options)) *secretsm
 	}}, options...)...)
 }
 
-// Retryer tries a call up to Attempts times with a random pause of at most backoff between them.
-// It has no budget that an outage could use up: a write with few attempts would be left in doubt
-// more often. Beside what the SDK retries, it retries answers that broke off, and writes that a
-// transaction on the same item, or a lack of capacity within one, turned away.
+// Retryer tries a call up to Attempts times. The pause between two attempts is random and grows from a quarter of
+// backoff up to backoff. The retryer has no budget that an outage could use up: a write with few attempts would be left
+// in doubt more often. Beside what the SDK retries, the retryer repeats calls whose response broke off, and writes that
+// a transaction on the same item, or a lack of capacity within a transaction, turned away.
 func Retryer(backoff time.Duration) aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = Attempts
 		o.RateLimiter = ratelimit.None
-		o.Backoff = retry.BackoffDelayerFunc(func(int, error) (time.Duration, error) {
-			if backoff <= 0 {
+		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) {
+			longest := backoff / 4 << min(max(attempt-1, 0), 2)
+			if longest <= 0 {
 				return 0, nil
 			}
-			return backoff/2 + rand.N(backoff/2+1), nil
+			return longest/2 + rand.N(longest/2+1), nil
 		})
 		o.Retryables = append(o.Retryables, retry.IsErrorRetryableFunc(retryable))
 	})

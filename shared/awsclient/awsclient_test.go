@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"svcapi/local/enginetest"
 	"svcapi/local/faultproxy"
@@ -167,6 +170,68 @@ func TestRetryable(t *testing.T) {
 	}
 }
 
+// failing is a DynamoDB that fails the first attempts in turn: t throttles, c conflicts, 5 fails at the server's side, x
+// gives no response, ~ breaks the response off, ! is an error for good.
+type failing struct {
+	list  string
+	calls int
+}
+
+func (f *failing) put(ctx context.Context, _ *dynamodb.PutItemInput, options ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+	o := dynamodb.Options{Retryer: awsclient.Retryer(time.Microsecond)}
+	for _, option := range options {
+		option(&o)
+	}
+	if o.Retryer.MaxAttempts() != 1 {
+		return nil, errors.New("the SDK would retry")
+	}
+	if f.calls++; f.calls > len(f.list) || ctx.Err() != nil {
+		return &dynamodb.PutItemOutput{}, ctx.Err()
+	}
+	answered := func(status int, err error) error {
+		return &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}}, Err: err}
+	}
+	return nil, map[byte]error{
+		't': answered(http.StatusBadRequest, &types.ProvisionedThroughputExceededException{}),
+		'c': answered(http.StatusBadRequest, &types.TransactionConflictException{}),
+		'5': answered(http.StatusInternalServerError, &types.InternalServerError{}),
+		'x': &smithyhttp.RequestSendError{Err: io.ErrUnexpectedEOF},
+		'~': answered(http.StatusOK, &smithy.DeserializationError{Err: errors.New("no JSON")}),
+		'!': answered(http.StatusBadRequest, &types.ConditionalCheckFailedException{}),
+	}[f.list[f.calls-1]]
+}
+
+// TestWrite: a write is repeated while DynamoDB turns the write away or fails, and three times without a response.
+func TestWrite(t *testing.T) {
+	for _, test := range []struct {
+		fates         string
+		unsure, calls int
+		fails         bool
+	}{
+		{"", 0, 1, false},
+		{strings.Repeat("tc", 50), 0, 101, false},
+		{strings.Repeat("5", 50), 50, 51, false},
+		{"t5x~t", 3, 6, false},
+		{"txt5~x", 4, 6, true}, // the third without a response
+		{"xxx", 3, 3, true},
+		{"~~~", 3, 3, true},
+		{"t!", 0, 2, true},
+		{"x!", 1, 2, true},
+	} {
+		f := &failing{list: test.fates}
+		unsure, err := awsclient.Write(t.Context(), f.put, &dynamodb.PutItemInput{})
+		if unsure != test.unsure || f.calls != test.calls || (err != nil) != test.fails {
+			t.Errorf("%q: %d unsure after %d calls, %v; want %d after %d", test.fates, unsure, f.calls, err, test.unsure, test.calls)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	var throttled *types.ProvisionedThroughputExceededException
+	if unsure, err := awsclient.Write(ctx, (&failing{list: strings.Repeat("t", 1_000_000)}).put, nil); unsure != 0 || !errors.As(err, &throttled) {
+		t.Errorf("without end: %d unsure, %v", unsure, err)
+	}
+}
+
 // TestRetryer: no number of failures uses the retries up, and no pause exceeds the configured one.
 func TestRetryer(t *testing.T) {
 	retryer := awsclient.Retryer(awsclient.Backoff)
@@ -174,8 +239,11 @@ func TestRetryer(t *testing.T) {
 		if _, err := retryer.GetRetryToken(t.Context(), &types.InternalServerError{}); err != nil {
 			t.Fatal(err)
 		}
-		if pause, err := retryer.RetryDelay(1, nil); err != nil || pause <= 0 || pause > awsclient.Backoff {
-			t.Fatalf("pause %s, %v", pause, err)
+		for attempt, longest := range map[int]time.Duration{0: 25, 1: 25, 2: 50, 3: 100, 4: 100, 90: 100} {
+			longest *= time.Millisecond
+			if pause, err := retryer.RetryDelay(attempt, nil); err != nil || pause < longest/2 || pause > longest {
+				t.Fatalf("pause %s after attempt %d, %v", pause, attempt, err)
+			}
 		}
 	}
 }

@@ -23,10 +23,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go/middleware"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"svcapi/shared/attr"
+	"svcapi/shared/awsclient"
 )
 
 // Reservation is credits set aside for one request.
@@ -47,11 +46,11 @@ type Reservation struct {
 	// Vendor that is about to be called; an uncertain entry names it if the request dies.
 	Vendor string
 	// Attempts is how many attempts of Reserve may have taken effect, set by Reserve: the one that did,
-	// and each that was not answered. After more than one, a late copy may still arrive.
+	// and each failed one that DynamoDB did not turn away. After more than one, a late copy may still arrive.
 	Attempts int
 
-	unanswered attempts // also those before the part was found to lack credits, and filled
-	captured   bool
+	unsure   int // failed attempts of Reserve that may have taken effect, in whatever part of the wallet
+	captured bool
 }
 
 // Outcome is how successful work ended.
@@ -66,24 +65,26 @@ type Outcome struct {
 var (
 	// ErrInsufficientCredits refuses a reservation: the wallet holds less, or does not exist.
 	ErrInsufficientCredits = errors.New("credit: insufficient credits")
+	// ErrInvalidReservation refuses a reservation of no credits, for no project or with a key without a time.
+	ErrInvalidReservation = errors.New("credit: invalid reservation")
 	// ErrSettled says that the reservation was settled while its request was alive. It means that
 	// the settling function's ages are below what a function can live.
 	ErrSettled = errors.New("credit: reservation settled while its request was alive")
 )
 
-// Limits bound the last writes of a request, so that its answer is out before its client gives up.
+// Limits bound the writes of a request, so that its response is out before its client gives up.
 type Limits struct {
-	// Capture bounds Capture, and each write of Release: three attempts and their pauses.
-	Capture time.Duration
+	// Write bounds Reserve, Mark, Capture, and each write of Release, with all attempts and pauses.
+	Write time.Duration
 	// Remove bounds Remove, which is skipped when less than this remains before the context's
-	// deadline: one attempt fits, and the settling function does it otherwise.
+	// deadline, and each write of Settle: the next run of the settling function does what is left.
 	Remove time.Duration
 	// Fill bounds how long a reservation waits for credits that others move between the wallet's parts.
 	Fill time.Duration
 }
 
 // DefaultLimits bound a request's writes: the last ones fit into the 5 seconds that it keeps back for them.
-var DefaultLimits = Limits{Capture: 3500 * time.Millisecond, Remove: time.Second, Fill: 2 * time.Second}
+var DefaultLimits = Limits{Write: awsclient.WriteTimeout, Remove: time.Second, Fill: 2 * time.Second}
 
 // Tables are the names of the tables.
 type Tables struct{ Wallets, Ledger string }
@@ -115,7 +116,7 @@ func (r *Reservation) wallet() string { return walletID(r.Project, r.Part) }
 // answered: what may have been taken has then been given back.
 func (s *Store) Reserve(ctx context.Context, r *Reservation) error {
 	if r.Credits <= 0 || r.Project == "" || r.Key.Time().IsZero() {
-		return fmt.Errorf("credit: reservation of %d credits with key %q for project %q is not valid", r.Credits, r.Key, r.Project)
+		return fmt.Errorf("%w: %d credits with key %q for project %q", ErrInvalidReservation, r.Credits, r.Key, r.Project)
 	}
 	r.Part = r.Key.part(r.Parts)
 	parts, err := s.reserve(ctx, r)
@@ -128,7 +129,9 @@ func (s *Store) Reserve(ctx context.Context, r *Reservation) error {
 // reserve takes the credits out of the reservation's part. Where that lacks them it also tells how
 // many parts there are.
 func (s *Store) reserve(ctx context.Context, r *Reservation) (parts int, err error) {
-	_, err = s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	timed, cancel := context.WithTimeout(ctx, s.limits.Write)
+	defer cancel()
+	unsure, err := awsclient.Write(timed, s.client.UpdateItem, &dynamodb.UpdateItemInput{
 		TableName:                &s.tables.Wallets,
 		Key:                      walletKey(r.wallet()),
 		UpdateExpression:         aws.String("SET balance = balance - :c, pending.#k = :p"),
@@ -139,9 +142,10 @@ func (s *Store) reserve(ctx context.Context, r *Reservation) (parts int, err err
 			":p": encodePending(r),
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	}, r.unanswered.watch)
+	})
+	r.unsure += unsure
 	if err == nil {
-		r.Attempts = 1 + r.unanswered.count
+		r.Attempts = 1 + r.unsure
 		return 0, nil
 	}
 	if wallet, refused := attr.Refused(err); refused {
@@ -152,8 +156,8 @@ func (s *Store) reserve(ctx context.Context, r *Reservation) (parts int, err err
 		return max(r.Parts, partsIn(wallet)), ErrInsufficientCredits
 	}
 	err = fmt.Errorf("credit: reserve: %w", err)
-	if r.unanswered.count == 0 {
-		return 0, err // every attempt was turned away: nothing was taken
+	if r.unsure == 0 {
+		return 0, err // DynamoDB turned every attempt away: nothing was taken
 	}
 	r.Attempts = 2
 	return 0, errors.Join(err, s.Release(ctx, r))
@@ -162,7 +166,9 @@ func (s *Store) reserve(ctx context.Context, r *Reservation) (parts int, err err
 // Mark notes that irrevocable work is about to begin: from here on a request that dies is charged.
 // On any error nothing may be sent; what was reserved has then been given back.
 func (s *Store) Mark(ctx context.Context, r *Reservation) error {
-	stands, err := s.put(ctx, r.wallet(), entryOf(r, Sending), "")
+	timed, cancel := context.WithTimeout(ctx, s.limits.Write)
+	defer cancel()
+	stands, err := s.put(timed, r.wallet(), entryOf(r, Sending), "")
 	switch {
 	case err == nil, stands == Sending: // an earlier attempt had landed
 		return nil
@@ -176,7 +182,7 @@ func (s *Store) Mark(ctx context.Context, r *Reservation) error {
 // ErrSettled the charge is unknown; the request has succeeded all the same. The context's deadline
 // is the request's, not the work's.
 func (s *Store) Capture(ctx context.Context, r *Reservation, o Outcome) error {
-	ctx, cancel := within(ctx, s.limits.Capture)
+	ctx, cancel := within(ctx, s.limits.Write)
 	defer cancel()
 	entry := entryOf(r, Captured)
 	entry.Uncertain = o.Uncertain
@@ -211,7 +217,7 @@ func (s *Store) Remove(ctx context.Context, r *Reservation) {
 	}
 	ctx, cancel := within(ctx, s.limits.Remove)
 	defer cancel()
-	_ = s.remove(ctx, r.wallet(), r.Key, patiently)
+	_ = s.remove(ctx, r.wallet(), r.Key)
 }
 
 // Release gives the credits of failed work back. Irrevocable work is barred from being charged
@@ -223,52 +229,47 @@ func (s *Store) Release(ctx context.Context, r *Reservation) error {
 			return fmt.Errorf("credit: release: %w", err)
 		}
 	}
-	ctx, cancel := within(ctx, s.limits.Capture)
+	ctx, cancel := within(ctx, s.limits.Write)
 	defer cancel()
-	if err := s.giveBack(ctx, r.wallet(), r.Key, r.Credits, patiently); err != nil {
+	if err := s.giveBack(ctx, r.wallet(), r.Key, r.Credits); err != nil {
 		return fmt.Errorf("credit: release: %w", err)
 	}
 	return nil
 }
 
 func (s *Store) bar(ctx context.Context, r *Reservation) error {
-	ctx, cancel := within(ctx, s.limits.Capture)
+	ctx, cancel := within(ctx, s.limits.Write)
 	defer cancel()
 	_, err := s.put(ctx, r.wallet(), entryOf(r, Released), "", Sending, Released)
 	return err
 }
 
 // remove takes the key out of the wallet; one that is gone already is no error.
-func (s *Store) remove(ctx context.Context, wallet string, key Key, options ...func(*dynamodb.Options)) error {
+func (s *Store) remove(ctx context.Context, wallet string, key Key) error {
 	return s.unpend(ctx, &dynamodb.UpdateItemInput{
 		UpdateExpression: aws.String("REMOVE pending.#k"),
-	}, wallet, key, options)
+	}, wallet, key)
 }
 
 // giveBack takes the key out of the wallet and adds its credits to the balance, once.
-func (s *Store) giveBack(ctx context.Context, wallet string, key Key, credits int64, options ...func(*dynamodb.Options)) error {
+func (s *Store) giveBack(ctx context.Context, wallet string, key Key, credits int64) error {
 	return s.unpend(ctx, &dynamodb.UpdateItemInput{
 		UpdateExpression:          aws.String("SET balance = balance + :c REMOVE pending.#k"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":c": attr.Number(credits)},
-	}, wallet, key, options)
+	}, wallet, key)
 }
 
-func (s *Store) unpend(ctx context.Context, update *dynamodb.UpdateItemInput, wallet string, key Key, options []func(*dynamodb.Options)) error {
+func (s *Store) unpend(ctx context.Context, update *dynamodb.UpdateItemInput, wallet string, key Key) error {
 	update.TableName = &s.tables.Wallets
 	update.Key = walletKey(wallet)
 	update.ConditionExpression = aws.String("attribute_exists(pending.#k)")
 	update.ExpressionAttributeNames = map[string]string{"#k": string(key)}
-	_, err := s.client.UpdateItem(ctx, update, options...)
+	_, err := awsclient.Write(ctx, s.client.UpdateItem, update)
 	if _, refused := attr.Refused(err); refused {
 		return nil
 	}
 	return err
 }
-
-// patiently is an option of a request's writes that make the wallet smaller: their time bounds them, not
-// the number of attempts. Every write pays for the whole wallet. What is left in one that has no capacity
-// to spare takes more of it, until all is gone.
-func patiently(o *dynamodb.Options) { o.RetryMaxAttempts = 100 }
 
 // within bounds ctx by the limit, and keeps it from being cancelled with the work: only its deadline
 // still counts.
@@ -278,29 +279,4 @@ func within(ctx context.Context, limit time.Duration) (context.Context, context.
 		until = deadline
 	}
 	return context.WithDeadline(context.WithoutCancel(ctx), until)
-}
-
-// attempts counts those that were not answered. What was turned away, for lack of capacity
-// or because of a conflict, was answered: it has taken no effect and never will.
-type attempts struct{ count int }
-
-// watch is an option of the call.
-func (a *attempts) watch(o *dynamodb.Options) {
-	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
-		return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("Unanswered", func(
-			ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler,
-		) (middleware.FinalizeOutput, middleware.Metadata, error) {
-			out, metadata, err := next.HandleFinalize(ctx, in)
-			if err != nil && !turnedAway(err) {
-				a.count++
-			}
-			return out, metadata, err
-		}), "Retry", middleware.After)
-	})
-}
-
-// turnedAway tells an answer that says the call had no effect. A server's error does not say that.
-func turnedAway(err error) bool {
-	answer, ok := errors.AsType[*smithyhttp.ResponseError](err)
-	return ok && answer.HTTPStatusCode() >= 400 && answer.HTTPStatusCode() < 500
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"svcapi/shared/attr"
+	"svcapi/shared/awsclient"
 )
 
 // State is what a ledger entry says.
@@ -56,8 +57,8 @@ func entryOf(r *Reservation, state State) Entry {
 	}
 }
 
-// put writes the entry if the state that stands there is among those allowed; "" is none. Refused,
-// it returns errRefused and what stands there.
+// put writes the entry if the state of the stored entry is among those allowed; "" is none. Where DynamoDB refuses the
+// write, put returns errRefused and the stored state. put repeats the write until ctx ends.
 func (s *Store) put(ctx context.Context, wallet string, e Entry, allowed ...State) (stands State, err error) {
 	condition, values := "", map[string]types.AttributeValue{}
 	for i, state := range allowed {
@@ -75,7 +76,7 @@ func (s *Store) put(ctx context.Context, wallet string, e Entry, allowed ...Stat
 	if len(values) == 0 {
 		values = nil
 	}
-	_, err = s.client.PutItem(ctx, &dynamodb.PutItemInput{
+	_, err = awsclient.Write(ctx, s.client.PutItem, &dynamodb.PutItemInput{
 		TableName:                           &s.tables.Ledger,
 		Item:                                encodeEntry(wallet, e),
 		ConditionExpression:                 &condition,

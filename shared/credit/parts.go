@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"svcapi/shared/attr"
+	"svcapi/shared/awsclient"
 )
 
 // MaxParts is how many parts a wallet can have. One transaction moves credits between any of them,
@@ -290,7 +291,9 @@ func (s *Store) fill(ctx context.Context, project string, p purse, f filling) er
 		*filled.ConditionExpression += " AND moves = :seen"
 		filled.ExpressionAttributeValues[":seen"] = attr.Number(seen)
 	}
-	_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
+	ctx, cancel := context.WithTimeout(ctx, s.limits.Write)
+	defer cancel()
+	_, err := awsclient.Write(ctx, s.client.TransactWriteItems, &dynamodb.TransactWriteItemsInput{
 		TransactItems: append(writes, types.TransactWriteItem{Update: filled}),
 	})
 	if err != nil && canceled(err) == nil {

@@ -164,20 +164,22 @@ func TestReserveRefuses(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		project string
+		key     credit.Key
 		credits int64
 		want    error
 	}{
-		{"one credit short", "p", 101, credit.ErrInsufficientCredits},
-		{"project without a wallet", "q", 1, credit.ErrInsufficientCredits},
-		{"nothing to pay", "p", 0, nil},
-		{"negative", "p", -1, nil},
+		{"one credit short", "p", reservation(1, false).Key, 101, credit.ErrInsufficientCredits},
+		{"project without a wallet", "q", reservation(1, false).Key, 1, credit.ErrInsufficientCredits},
+		{"nothing to pay", "p", reservation(1, false).Key, 0, credit.ErrInvalidReservation},
+		{"negative", "p", reservation(1, false).Key, -1, credit.ErrInvalidReservation},
+		{"no project", "", reservation(1, false).Key, 1, credit.ErrInvalidReservation},
+		{"no key", "p", "", 1, credit.ErrInvalidReservation},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			store := newStore(t, 100)
 			r := reservation(test.credits, false)
-			r.Project = test.project
-			err := store.Reserve(t.Context(), r)
-			if err == nil || test.want != nil && !errors.Is(err, test.want) {
+			r.Project, r.Key = test.project, test.key
+			if err := store.Reserve(t.Context(), r); !errors.Is(err, test.want) {
 				t.Errorf("got %v", err)
 			}
 			wantBalance(t, store, 100)

@@ -4,13 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"svcapi/shared/attr"
 )
@@ -144,21 +142,6 @@ func TestPartOfKey(t *testing.T) {
 	}
 	if partsIn(nil) != 1 || partsIn(attr.Item{"parts": attr.Text("x")}) != 1 {
 		t.Error("a whole wallet has one part")
-	}
-}
-
-// TestTurnedAway: the engine's no has no effect; what failed at its side, or was not answered, may have one.
-func TestTurnedAway(t *testing.T) {
-	answer := func(status int) error {
-		return &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}}, Err: errors.New("no")}
-	}
-	for status, want := range map[int]bool{399: false, 400: true, 499: true, 500: false, 503: false} {
-		if got := turnedAway(fmt.Errorf("wrapped: %w", answer(status))); got != want {
-			t.Errorf("%d: %t", status, got)
-		}
-	}
-	if turnedAway(errors.New("connection reset")) {
-		t.Error("no answer at all is no refusal")
 	}
 }
 

@@ -19,13 +19,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"svcapi/shared/attr"
+	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
 )
 
-// fates are those of a wallet's updates, or of the calls named, in turn: t throttled, 5 answered with 500, c cancelled, x
-// lost before it arrives, any other passes; so do those after the last one.
+// fates are those of a wallet's updates, or of the calls named, in turn: t, T and r are throttled, C conflicts with a
+// transaction, 5 is answered with 500, c cancelled, x lost before it arrives, any other passes; so do those after the last.
 type fates struct {
 	of      string // UpdateItem when empty
+	with    string // what the body of a call must contain to be counted
 	list    string
 	through aws.HTTPClient
 	calls   atomic.Int64
@@ -33,6 +35,10 @@ type fates struct {
 
 func (f *fates) Do(r *http.Request) (*http.Response, error) {
 	if _, called, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "."); called != cmp.Or(f.of, "UpdateItem") {
+		return f.through.Do(r)
+	}
+	body, err := io.ReadAll(r.Body)
+	if r.Body = io.NopCloser(bytes.NewReader(body)); err != nil || !bytes.Contains(body, []byte(f.with)) {
 		return f.through.Do(r)
 	}
 	answer := func(status int, kind string) *http.Response {
@@ -46,6 +52,12 @@ func (f *fates) Do(r *http.Request) (*http.Response, error) {
 	switch f.list[n-1] {
 	case 't':
 		return answer(http.StatusBadRequest, "ProvisionedThroughputExceededException"), nil
+	case 'T':
+		return answer(http.StatusBadRequest, "ThrottlingException"), nil
+	case 'r':
+		return answer(http.StatusBadRequest, "RequestLimitExceeded"), nil
+	case 'C':
+		return answer(http.StatusBadRequest, "TransactionConflictException"), nil
 	case '5':
 		return answer(http.StatusInternalServerError, "InternalServerError"), nil
 	case 'c':
@@ -62,27 +74,32 @@ func (f *fates) Do(r *http.Request) (*http.Response, error) {
 func TestThrottled(t *testing.T) {
 	t.Parallel()
 	const had, price = 100, 30
+	always := strings.Repeat("t", 1000)
 	for _, test := range []struct {
 		name     string
+		with     string // in the calls that the fates are of
 		fates    string
 		fails    bool  // Reserve
 		attempts int   // that may have taken effect
-		updates  int64 // of the wallet, in all
+		updates  int64 // of those calls, in all; 0: as many as the time allows
 		balance  int64
 		inFlight bool
 	}{
-		{"not at all", "", false, 1, 2, had - price, false},
-		{"a reservation, twice", "tt", false, 1, 4, had - price, false},
-		{"a reservation, always: nothing is there to be given back", "ttt", true, 0, 3, had, false},
-		{"a reservation, and one attempt was lost: its key stays for the settling function", "xt", false, 2, 3, had - price, true},
-		{"a reservation, and one attempt had a server's error: the same", "t5", false, 2, 3, had - price, true},
-		{"a reservation, always, but for one attempt that was lost: it is given back", "txt", true, 2, 4, had, false},
-		{"the removal, many times", ".tttttttt", false, 1, 10, had - price, false},
+		{"not at all", "", "", false, 1, 2, had - price, false},
+		{"a reservation, twice", "", "tt", false, 1, 4, had - price, false},
+		{"a reservation, always: nothing is there to be given back", "", always, true, 0, 0, had, false},
+		{"a reservation, and one attempt was lost: its key stays for the settling function", "", "xt", false, 2, 3, had - price, true},
+		{"a reservation, and one attempt had a server's error: the same", "", "t5", false, 2, 3, had - price, true},
+		{"a reservation, always, but for one attempt that was lost: it is given back", "balance - ", "tx" + always, true, 2, 0, had, false},
+		{"the removal, many times", "", ".tttttttt", false, 1, 10, had - price, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			direct := newTabled(t, 1, had)
-			f := &fates{list: test.fates, through: http.DefaultClient}
+			f := &fates{with: test.with, list: test.fates, through: http.DefaultClient}
 			store := direct.over(f)
+			if test.fails {
+				store = store.WithLimits(credit.Limits{Write: 500 * time.Millisecond})
+			}
 
 			r := reservation(price, false)
 			if err := store.Reserve(t.Context(), r); (err != nil) != test.fails || r.Attempts != test.attempts {
@@ -95,13 +112,61 @@ func TestThrottled(t *testing.T) {
 				store.Remove(t.Context(), r)
 			}
 			wantBalance(t, direct.Store, test.balance)
-			inFlight := false
-			err := direct.InFlight(t.Context(), func(_ *credit.Reservation, err error) error {
-				inFlight = true
-				return err
-			}, nil)
-			if err != nil || inFlight != test.inFlight || f.calls.Load() != test.updates {
-				t.Errorf("in flight %t, %d updates, %v", inFlight, f.calls.Load(), err)
+			if calls := f.calls.Load(); inFlight(t, direct.Store) != test.inFlight || test.updates > 0 && calls != test.updates || calls == 0 {
+				t.Errorf("%d updates; in flight: %t", calls, !test.inFlight)
+			}
+		})
+	}
+}
+
+// inFlight reports whether any reservation is in flight.
+func inFlight(t *testing.T, store *credit.Store) (found bool) {
+	t.Helper()
+	err := store.InFlight(t.Context(), func(_ *credit.Reservation, err error) error {
+		found = true
+		return err
+	}, nil)
+	if err != nil {
+		t.Error(err)
+	}
+	return found
+}
+
+// TestThrottledTwentyTimes: a table that throttles any one write of a request 20 times delays the request, no more. A
+// message that was sent is charged and certain, and one that was not sent is not charged.
+func TestThrottledTwentyTimes(t *testing.T) {
+	t.Parallel()
+	for name, step := range map[string]struct{ of, with string }{
+		"reserve":        {"UpdateItem", "balance - "},
+		"mark":           {"PutItem", `"sending"`},
+		"capture":        {"PutItem", `"captured"`},
+		"remove":         {"UpdateItem", `"REMOVE pending`},
+		"forbid capture": {"PutItem", `"released"`},
+		"refund":         {"UpdateItem", "balance + "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			direct := newTabled(t, 1, 100)
+			f := &fates{of: step.of, with: step.with, list: strings.Repeat("tTrC", 5), through: http.DefaultClient}
+			store := direct.over(f)
+			sent, failed := reservation(30, true), reservation(20, true)
+			failed.Key = credit.NewKey(time.Now(), "failed")
+			for _, r := range []*credit.Reservation{sent, failed} {
+				if err := errors.Join(store.Reserve(t.Context(), r), store.Mark(t.Context(), r)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := errors.Join(store.Capture(t.Context(), sent, credit.Outcome{}), store.Release(t.Context(), failed)); err != nil {
+				t.Error(err)
+			}
+			// The last write of a request has a second, which 20 pauses exceed: the settling function does what is left.
+			store.WithLimits(credit.Limits{Remove: awsclient.WriteTimeout}).Remove(t.Context(), sent)
+			wantBalance(t, direct.Store, 70)
+			if uncertain, err := direct.Uncertain(t.Context(), "p"); len(uncertain) != 0 || err != nil || inFlight(t, direct.Store) {
+				t.Errorf("uncertain: %v, %v", uncertain, err)
+			}
+			if f.calls.Load() <= 20 {
+				t.Errorf("%d calls", f.calls.Load())
 			}
 		})
 	}
@@ -110,7 +175,7 @@ func TestThrottled(t *testing.T) {
 // TestRemovalEnds: a removal that never finds capacity ends in time for the answer.
 func TestRemovalEnds(t *testing.T) {
 	direct := newTabled(t, 1, 100)
-	limits := credit.Limits{Capture: time.Second, Remove: 300 * time.Millisecond}
+	limits := credit.Limits{Write: time.Second, Remove: 300 * time.Millisecond}
 	r := reservation(30, false)
 	if err := errors.Join(direct.Reserve(t.Context(), r), direct.Capture(t.Context(), r, credit.Outcome{})); err != nil {
 		t.Fatal(err)

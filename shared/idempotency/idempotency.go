@@ -11,8 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -20,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"svcapi/shared/attr"
+	"svcapi/shared/awsclient"
 )
 
 const (
@@ -28,8 +27,9 @@ const (
 	keep = 24 * time.Hour
 	// slack is how long after its deadline a request may still be writing.
 	slack = 60 * time.Second
-	// partSize is how much of a compressed outcome one item holds, below DynamoDB's 400 KB.
-	partSize = 380_000
+	// maxPacked is the largest compressed outcome that is kept, in bytes, below the 400 KB of a DynamoDB item. 10,000
+	// recipients with the longest vendor IDs come to 273 KB.
+	maxPacked = 380_000
 	// maxOutcome bounds an outcome when it is unpacked, in bytes.
 	maxOutcome = 32 << 20
 )
@@ -39,6 +39,9 @@ var (
 	ErrOtherBody = errors.New("the key was used with another body")
 	// ErrRunning: the first request of the key is still at work.
 	ErrRunning = errors.New("the first request with the key has not ended")
+
+	// ErrTooLarge: the outcome does not fit into an item.
+	ErrTooLarge = errors.New("the outcome is too large to be kept")
 
 	errNotMine = errors.New("idempotency: the key is another claim's, or has its outcome")
 )
@@ -68,7 +71,9 @@ type Claim struct {
 func (s *Store) Claim(ctx context.Context, projectID, env, key string, body []byte, until time.Time, died []byte) (*Claim, []byte, error) {
 	now, digest := s.now(), sha256.Sum256(body)
 	c := &Claim{store: s, pk: "idem#" + projectID + "#" + env + "#" + key, owner: rand.Text()}
-	_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{
+	timed, cancel := context.WithTimeout(ctx, awsclient.WriteTimeout)
+	defer cancel()
+	unsure, err := awsclient.Write(timed, s.client.PutItem, &dynamodb.PutItemInput{
 		TableName: &s.table,
 		Item: map[string]types.AttributeValue{
 			"pk": attr.Text(c.pk), "o": attr.Text(c.owner), "h": attr.Bytes(digest[:]),
@@ -82,6 +87,8 @@ func (s *Store) Claim(ctx context.Context, projectID, env, key string, body []by
 	switch {
 	case err == nil, refused && attr.TextOf(stands["o"]) == c.owner: // an earlier attempt had landed
 		return c, nil, nil
+	case !refused && unsure == 0:
+		return nil, nil, fmt.Errorf("idempotency: claim: %w", err)
 	case !refused:
 		// An attempt may have landed unanswered: without this the key would be stuck until it counts as dead.
 		return nil, nil, errors.Join(fmt.Errorf("idempotency: claim: %w", err), c.Free(ctx))
@@ -96,7 +103,7 @@ func (s *Store) Claim(ctx context.Context, projectID, env, key string, body []by
 // outcome is what came of the request whose item stands there.
 func (s *Store) outcome(ctx context.Context, pk string, item map[string]types.AttributeValue, died []byte) ([]byte, error) {
 	if item["n"] != nil {
-		return s.unpack(ctx, pk, item)
+		return unpack(item)
 	}
 	until, err := attr.NumberOf(item["dead"])
 	if err != nil {
@@ -108,7 +115,7 @@ func (s *Store) outcome(ctx context.Context, pk string, item map[string]types.At
 	dead := &Claim{store: s, pk: pk, owner: attr.TextOf(item["o"])}
 	switch stands, err := dead.write(ctx, died); {
 	case errors.Is(err, errNotMine) && stands["n"] != nil: // the dead one ended after all, or another repeat was first
-		return s.unpack(ctx, pk, stands)
+		return unpack(stands)
 	case errors.Is(err, errNotMine): // freed or claimed anew meanwhile
 		return nil, ErrRunning
 	default:
@@ -116,7 +123,8 @@ func (s *Store) outcome(ctx context.Context, pk string, item map[string]types.At
 	}
 }
 
-// Keep writes the outcome, for as long as the key is remembered.
+// Keep writes the outcome, for as long as the key is remembered. Keep returns ErrTooLarge, and writes nothing, where the
+// outcome does not fit into an item.
 func (c *Claim) Keep(ctx context.Context, outcome []byte) error {
 	stands, err := c.write(ctx, outcome)
 	if errors.Is(err, errNotMine) && attr.TextOf(stands["o"]) == c.owner { // an earlier attempt had landed
@@ -125,26 +133,22 @@ func (c *Claim) Keep(ctx context.Context, outcome []byte) error {
 	return err
 }
 
-// write packs the outcome into the claim's item, and what does not fit there
-// into parts that are written before it. It returns errNotMine and what stands
-// there where the item is not this claim's or has an outcome.
+// write packs the outcome into the claim's item. write returns errNotMine and the stored item where the item is not this
+// claim's or has an outcome.
 func (c *Claim) write(ctx context.Context, outcome []byte) (map[string]types.AttributeValue, error) {
-	parts := slices.Collect(slices.Chunk(pack(outcome), partSize)) // at least one: nothing, too, is packed into something
-	for i, part := range parts[1:] {
-		_, err := c.store.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &c.store.table, Item: map[string]types.AttributeValue{
-			"pk": attr.Text(partKey(c.pk, c.owner, i+1)), "d": attr.Bytes(part), "expires": attr.Number(c.store.now().Add(keep).Unix()),
-		}})
-		if err != nil {
-			return nil, fmt.Errorf("idempotency: keep: %w", err)
-		}
+	packed := pack(outcome)
+	if len(packed) > maxPacked {
+		return nil, fmt.Errorf("%w: %d bytes", ErrTooLarge, len(packed))
 	}
-	_, err := c.store.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	ctx, cancel := context.WithTimeout(ctx, awsclient.WriteTimeout)
+	defer cancel()
+	_, err := awsclient.Write(ctx, c.store.client.UpdateItem, &dynamodb.UpdateItemInput{
 		TableName:           &c.store.table,
 		Key:                 map[string]types.AttributeValue{"pk": attr.Text(c.pk)},
 		UpdateExpression:    aws.String("SET d = :d, n = :n"),
 		ConditionExpression: aws.String("o = :o AND attribute_not_exists(n)"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":o": attr.Text(c.owner), ":d": attr.Bytes(parts[0]), ":n": attr.Number(int64(len(parts))),
+			":o": attr.Text(c.owner), ":d": attr.Bytes(packed), ":n": attr.Number(1),
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
@@ -159,7 +163,9 @@ func (c *Claim) write(ctx context.Context, outcome []byte) (map[string]types.Att
 
 // Free gives the key back: nothing reached a provider.
 func (c *Claim) Free(ctx context.Context) error {
-	_, err := c.store.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+	ctx, cancel := context.WithTimeout(ctx, awsclient.WriteTimeout)
+	defer cancel()
+	_, err := awsclient.Write(ctx, c.store.client.DeleteItem, &dynamodb.DeleteItemInput{
 		TableName:                 &c.store.table,
 		Key:                       map[string]types.AttributeValue{"pk": attr.Text(c.pk)},
 		ConditionExpression:       aws.String("o = :o AND attribute_not_exists(n)"),
@@ -171,8 +177,6 @@ func (c *Claim) Free(ctx context.Context) error {
 	return fmt.Errorf("idempotency: free: %w", err)
 }
 
-func partKey(pk, owner string, n int) string { return pk + "#" + owner + "#" + strconv.Itoa(n) }
-
 func pack(outcome []byte) []byte {
 	var b bytes.Buffer
 	w, _ := flate.NewWriter(&b, flate.DefaultCompression) // the level is valid
@@ -181,23 +185,9 @@ func pack(outcome []byte) []byte {
 	return b.Bytes()
 }
 
-func (s *Store) unpack(ctx context.Context, pk string, item map[string]types.AttributeValue) ([]byte, error) {
-	parts, err := attr.NumberOf(item["n"])
-	if err != nil {
-		return nil, fmt.Errorf("idempotency: read: %w", err)
-	}
-	packed := attr.BytesOf(item["d"])
-	for i := 1; i < int(parts); i++ {
-		out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
-			TableName: &s.table, ConsistentRead: aws.Bool(true),
-			Key: map[string]types.AttributeValue{"pk": attr.Text(partKey(pk, attr.TextOf(item["o"]), i))},
-		})
-		if err != nil {
-			return nil, fmt.Errorf("idempotency: read: %w", err)
-		}
-		packed = append(packed, attr.BytesOf(out.Item["d"])...)
-	}
-	outcome, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), maxOutcome))
+func unpack(item map[string]types.AttributeValue) ([]byte, error) {
+	packed := flate.NewReader(bytes.NewReader(attr.BytesOf(item["d"])))
+	outcome, err := io.ReadAll(io.LimitReader(packed, maxOutcome))
 	if err != nil {
 		return nil, fmt.Errorf("idempotency: unpack: %w", err)
 	}

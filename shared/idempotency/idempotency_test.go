@@ -56,8 +56,14 @@ func win(t *testing.T, s *Store, key string) *Claim {
 func TestRepeat(t *testing.T) {
 	s, clock := testStore(t)
 	start := *clock
-	big := make([]byte, 1_200_000) // does not compress: four parts
+	big := make([]byte, maxPacked-1000) // random bytes do not compress, and need some more when packed
 	_, _ = rand.Read(big)
+	tooLarge := func(c *Claim) error {
+		if err := c.Keep(context.Background(), append(big, big[:1000]...)); !errors.Is(err, ErrTooLarge) {
+			return fmt.Errorf("too large an outcome: %w", err)
+		}
+		return nil
+	}
 	cases := []struct {
 		name  string
 		first func(*Claim) error
@@ -75,7 +81,8 @@ func TestRepeat(t *testing.T) {
 		{"with another body, afterwards", func(c *Claim) error { return c.Keep(context.Background(), []byte("done")) }, 0, []byte("other"), nil, ErrOtherBody, false},
 		{"of what was kept", func(c *Claim) error { return c.Keep(context.Background(), []byte("done")) }, 0, body, []byte("done"), nil, false},
 		{"of what was kept, a day later", func(c *Claim) error { return c.Keep(context.Background(), []byte("done")) }, 24*time.Hour - 2*time.Second, body, []byte("done"), nil, false},
-		{"of more than an item holds", func(c *Claim) error { return c.Keep(context.Background(), big) }, time.Hour, body, big, nil, false},
+		{"of the most that is kept", func(c *Claim) error { return c.Keep(context.Background(), big) }, time.Hour, body, big, nil, false},
+		{"of too much, which is not kept", tooLarge, 0, body, nil, ErrRunning, false},
 		{"of nothing", func(c *Claim) error { return c.Keep(context.Background(), nil) }, 0, body, []byte{}, nil, false},
 		{"after it was freed", func(c *Claim) error { return c.Free(context.Background()) }, 0, body, nil, nil, true},
 		{"after it was freed, with another body", func(c *Claim) error { return c.Free(context.Background()) }, 0, []byte("other"), nil, nil, true},

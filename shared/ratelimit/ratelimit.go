@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"svcapi/shared/attr"
+	"svcapi/shared/awsclient"
 	"svcapi/shared/clock"
 	"svcapi/shared/project"
 )
@@ -123,7 +124,9 @@ func counter(owner string, start int64, part int) string {
 
 // count adds one to a counter that is below its quota.
 func (l *Limiter) count(ctx context.Context, counter string, quota int, end time.Time) (bool, error) {
-	_, err := l.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	ctx, cancel := context.WithTimeout(ctx, awsclient.WriteTimeout)
+	defer cancel()
+	_, err := awsclient.Write(ctx, l.client.UpdateItem, &dynamodb.UpdateItemInput{
 		TableName:           &l.table,
 		Key:                 map[string]types.AttributeValue{"pk": attr.Text(counter)},
 		UpdateExpression:    aws.String("ADD n :one SET expires = :expires"),

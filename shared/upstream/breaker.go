@@ -4,10 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"github.com/sony/gobreaker/v2"
 
 	"svcapi/shared/clock"
 )
@@ -31,17 +28,16 @@ type Breakers struct {
 	circuits map[string]*circuit
 }
 
-// circuit is a breaker and the wall time in milliseconds at which it opened. The breaker counts the time for which it
-// is open by the monotonic clock, which may stand still while the environment is frozen.
+// circuit is closed, or open for a while. Then it takes one call, which closes it or opens it again.
 type circuit struct {
-	*gobreaker.CircuitBreaker[struct{}]
-	opened atomic.Int64
+	turn     int       // counts the changes of state: the outcome of a call that began before one says nothing
+	failures int       // in a row, while it is closed
+	until    time.Time // zero: it is closed
+	probing  bool      // the one call is under way
 }
 
-// over tells that a circuit that is open to its own clock has been open long enough by the wall time.
-func (c *circuit) over(now time.Time) bool {
-	return c.State() == gobreaker.StateOpen && now.Sub(time.UnixMilli(c.opened.Load())) > openFor
-}
+// change closes the circuit, or opens it until a time.
+func (c *circuit) change(until time.Time) { *c = circuit{turn: c.turn + 1, until: until} }
 
 // NewBreakers returns closed circuits for sends: they open when connecting
 // fails; whatever a vendor answers keeps them closed.
@@ -58,37 +54,70 @@ func NewBreakersOn(fails func(error) bool) *Breakers {
 // Through makes a call unless the account's circuit is open. The error of an
 // open one wraps ErrOpen and an *Error of class NotSent.
 func Through[T any](b *Breakers, account Account, call func() (T, error)) (result T, err error) {
-	_, err = b.circuit(account).Execute(func() (struct{}, error) {
-		result, err = call()
-		return struct{}{}, err
-	})
-	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
-		err = fmt.Errorf("%w: %w", ErrOpen, &Error{Class: NotSent, Vendor: account.Integration.Vendor, Detail: "left alone after failures in a row"})
+	c, turn := b.begin(account)
+	if c == nil {
+		return result, fmt.Errorf("%w: %w", ErrOpen, &Error{Class: NotSent, Vendor: account.Integration.Vendor, Detail: "left alone after failures in a row"})
 	}
+	failed := true // where the call panics
+	defer func() { b.end(c, turn, failed) }()
+	result, err = call()
+	failed = err != nil && b.fails(err)
 	return result, err
 }
 
+// Closed reports whether the account's circuit lets every call through. A caller
+// with many calls makes one call first while the circuit is not closed: after its
+// time the circuit takes one call alone, and closes when that call succeeds.
+func (b *Breakers) Closed(account Account) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.circuit(account).until.IsZero()
+}
+
+// begin takes a call in. The circuit is nil where the call is not to be made.
+func (b *Breakers) begin(account Account) (c *circuit, turn int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c = b.circuit(account)
+	if !c.until.IsZero() {
+		// A wall clock that was set back keeps no circuit open for longer.
+		if left := c.until.Sub(b.clock.Now()); c.probing || 0 < left && left <= openFor {
+			return nil, 0
+		}
+		c.probing = true
+	}
+	return c, c.turn
+}
+
+// end counts the outcome of a call.
+func (b *Breakers) end(c *circuit, turn int, failed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c.turn != turn {
+		return
+	}
+	switch {
+	case !failed && c.probing:
+		c.change(time.Time{})
+	case !failed:
+		c.failures = 0
+	default:
+		if c.failures++; c.probing || c.failures >= tripAfter {
+			c.change(b.clock.Now().Add(openFor))
+		}
+	}
+}
+
+// circuit is the account's. The lock is held.
 func (b *Breakers) circuit(account Account) *circuit {
 	// An endpoint that an operator corrects starts anew.
 	key := account.Project + "/" + account.Integration.ID + " " + account.Endpoint
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	c := b.circuits[key]
-	if c == nil || c.over(b.clock.Now()) {
+	if c == nil {
 		if len(b.circuits) >= maxCircuits {
 			clear(b.circuits)
 		}
 		c = &circuit{}
-		c.CircuitBreaker = gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
-			Timeout:      openFor,
-			ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= tripAfter },
-			IsSuccessful: func(err error) bool { return err == nil || !b.fails(err) },
-			OnStateChange: func(_ string, _, to gobreaker.State) {
-				if to == gobreaker.StateOpen {
-					c.opened.Store(b.clock.Now().UnixMilli())
-				}
-			},
-		})
 		b.circuits[key] = c
 	}
 	return c

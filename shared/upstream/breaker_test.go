@@ -3,11 +3,93 @@ package upstream
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"svcapi/local/clocktest"
 	"svcapi/shared/clock"
+	"svcapi/shared/project"
 )
+
+// A circuit opens after failures in a row and stays open for a while. Then it takes one call at a time, and closes when
+// that has succeeded.
+func TestBreakers(t *testing.T) {
+	const open, almost = openFor + time.Nanosecond, openFor - time.Nanosecond
+	type step struct {
+		after  time.Duration
+		answer Class // of the call; empty: a success
+		made   bool  // the call, as the circuit lets it through
+		closed bool  // the circuit, before the call
+	}
+	failed := []step{{0, NotSent, true, true}, {0, NotSent, true, true}, {0, NotSent, true, true}}
+	for _, c := range []struct {
+		name  string
+		steps []step // after those of failed
+	}{
+		{"left alone", []step{{0, "", false, false}, {almost, "", false, false}}},
+		{"up again", []step{{open, "", true, false}, {0, NotSent, true, true}, {0, NotSent, true, true}, {0, "", true, true}}},
+		{"an answer closes", []step{{open, Rejected, true, false}, {0, "", true, true}}},
+		{"an uncertain outcome closes", []step{{open, NoAnswer, true, false}, {0, "", true, true}}},
+		{"still down", []step{{open, NotSent, true, false}, {almost, "", false, false}, {open, "", true, false}, {0, "", true, true}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, account := NewBreakers(), Account{Project: "p", Integration: project.Integration{ID: "i", Vendor: "v"}}
+				for i, s := range append(failed[:3:3], c.steps...) {
+					time.Sleep(s.after)
+					if got := b.Closed(account); got != s.closed {
+						t.Errorf("step %d: closed %t", i, got)
+					}
+					made := false
+					_, err := Through(b, account, func() (int, error) {
+						made = true
+						if s.answer != "" {
+							return 0, &Error{Class: s.answer, Vendor: "v"}
+						}
+						return 1, nil
+					})
+					if made != s.made || errors.Is(err, ErrOpen) == s.made || !s.made && ClassOf(err) != NotSent {
+						t.Errorf("step %d: made %t, %v", i, made, err)
+					}
+				}
+				other, moved := account, account
+				other.Project, moved.Endpoint = "q", "https://other.example"
+				for _, a := range []Account{other, moved} {
+					if !b.Closed(a) {
+						t.Errorf("the circuit of %s at %q has another one's failures", a.Project, a.Endpoint)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A circuit that is about to close takes one call; another one at the same time is not made.
+func TestOneProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, account := NewBreakers(), Account{Project: "p", Integration: project.Integration{ID: "i", Vendor: "v"}}
+		call := func(err error) error {
+			_, err = Through(b, account, func() (int, error) {
+				time.Sleep(time.Second)
+				return 0, err
+			})
+			return err
+		}
+		for range tripAfter {
+			_ = call(&Error{Class: NotSent})
+		}
+		time.Sleep(openFor + time.Nanosecond)
+		probe := make(chan error)
+		go func() { probe <- call(nil) }()
+		synctest.Wait()
+		if err := call(nil); !errors.Is(err, ErrOpen) || b.Closed(account) {
+			t.Errorf("beside the probe: %v, closed %t", err, b.Closed(account))
+		}
+		if err := <-probe; err != nil || !b.Closed(account) || call(nil) != nil {
+			t.Errorf("the probe: %v, closed %t", err, b.Closed(account))
+		}
+	})
+}
 
 // A circuit stays open for its time by the wall clock: a vendor that failed before a freeze is asked after it.
 func TestBreakersFreeze(t *testing.T) {
@@ -30,18 +112,50 @@ func TestBreakersFreeze(t *testing.T) {
 	}
 	for _, step := range []struct {
 		frozen time.Duration
+		answer error
 		asked  bool
-	}{{0, false}, {openFor - time.Second, false}, {time.Hour, true}} {
+		closed bool // afterwards
+	}{
+		{0, nil, false, false}, {openFor - time.Second, nil, false, false},
+		{time.Hour, refused, true, false}, {0, nil, false, false}, // one call, which opens it again
+		{time.Hour, nil, true, true},
+	} {
 		frozen.Move(step.frozen)
-		if made := asked(nil); made != step.asked {
-			t.Errorf("%v: a call was made: %v", step, made)
+		if made := asked(step.answer); made != step.asked || b.Closed(Account{Project: "p"}) != step.closed {
+			t.Errorf("%v: a call was made: %v, closed: %v", step, made, !step.closed)
 		}
 	}
-	// It opens again, for its time.
+	// A clock that is set back does not keep it open.
 	for range tripAfter {
 		asked(refused)
 	}
-	if _, err := Through(b, Account{Project: "p"}, func() (int, error) { return 0, nil }); !errors.Is(err, ErrOpen) {
-		t.Errorf("%v", err)
+	frozen.Move(-time.Hour)
+	if !asked(nil) {
+		t.Error("a clock that was set back keeps the circuit open")
+	}
+}
+
+// A call that began before the circuit changed says nothing of it, and one that panics has failed.
+func TestBreakersLate(t *testing.T) {
+	b, account := NewBreakers(), Account{Project: "p"}
+	fail := func() (int, error) { return 0, &Error{Class: NotSent} }
+	_, _ = Through(b, account, func() (int, error) { // a success that ends after the circuit has opened
+		for range tripAfter {
+			_, _ = Through(b, account, fail)
+		}
+		return 1, nil
+	})
+	if b.Closed(account) {
+		t.Error("a call from before closes an open circuit")
+	}
+	other := Account{Project: "q"}
+	for range tripAfter {
+		func() {
+			defer func() { _ = recover() }()
+			_, _ = Through(b, other, func() (int, error) { panic("broken") })
+		}()
+	}
+	if b.Closed(other) {
+		t.Error("panics are no failures")
 	}
 }
