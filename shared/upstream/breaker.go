@@ -18,6 +18,9 @@ const (
 // ErrOpen says that a call was not made because its circuit is open.
 var ErrOpen = errors.New("circuit open")
 
+// errPanicked is the outcome of a call that panics.
+var errPanicked = errors.New("panic")
+
 // Breakers hold a circuit for each integration, so that one project's trouble
 // closes nothing for another. A circuit opens when calls fail again and again.
 type Breakers struct {
@@ -58,10 +61,10 @@ func Through[T any](b *Breakers, account Account, call func() (T, error)) (resul
 	if c == nil {
 		return result, fmt.Errorf("%w: %w", ErrOpen, &Error{Class: NotSent, Vendor: account.Integration.Vendor, Detail: "left alone after failures in a row"})
 	}
-	failed := true // where the call panics
-	defer func() { b.end(c, turn, failed) }()
+	outcome := errPanicked
+	defer func() { b.end(c, turn, outcome != nil && b.fails(outcome)) }()
 	result, err = call()
-	failed = err != nil && b.fails(err)
+	outcome = err
 	return result, err
 }
 

@@ -135,7 +135,7 @@ func TestBreakersFreeze(t *testing.T) {
 	}
 }
 
-// A call that began before the circuit changed says nothing of it, and one that panics has failed.
+// A call that began before the circuit changed says nothing of it, and a panic is an error without a class.
 func TestBreakersLate(t *testing.T) {
 	b, account := NewBreakers(), Account{Project: "p"}
 	fail := func() (int, error) { return 0, &Error{Class: NotSent} }
@@ -148,14 +148,17 @@ func TestBreakersLate(t *testing.T) {
 	if b.Closed(account) {
 		t.Error("a call from before closes an open circuit")
 	}
-	other := Account{Project: "q"}
-	for range tripAfter {
-		func() {
-			defer func() { _ = recover() }()
-			_, _ = Through(b, other, func() (int, error) { panic("broken") })
-		}()
-	}
-	if b.Closed(other) {
-		t.Error("panics are no failures")
+	for breakers, closed := range map[*Breakers]bool{
+		NewBreakers(): true, NewBreakersOn(func(error) bool { return true }): false,
+	} {
+		for range tripAfter {
+			func() {
+				defer func() { _ = recover() }()
+				_, _ = Through(breakers, account, func() (int, error) { panic("broken") })
+			}()
+		}
+		if breakers.Closed(account) != closed {
+			t.Errorf("after panics: closed %v", !closed)
+		}
 	}
 }
