@@ -1,0 +1,58 @@
+package telemetry_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"testing"
+
+	"svcapi/shared/telemetry"
+)
+
+// levels are Lambda's, the one of the most detail first.
+var levels = []string{"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"}
+
+// An event's metrics are in a line that Lambda passes on at every configured level; its entry is in one whose level is
+// the event's own, and only where the level asks for it.
+func TestEmit(t *testing.T) {
+	for configured, name := range levels {
+		for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError} {
+			for _, metrics := range [][]telemetry.Metric{nil, {{Name: "Requests", Unit: telemetry.Count, Value: 1}}} {
+				var out bytes.Buffer
+				telemetry.New(&out, telemetry.Config{Level: name, Stage: "test"}).Emit(t.Context(), telemetry.Event{
+					Level: level, Message: "request", Metrics: metrics, Attributes: []slog.Attr{slog.String("payload", "p")},
+					Dimensions: []telemetry.Dimension{{Name: "operation", Value: "sms"}},
+				})
+				entry := slices.Index(levels, level.String()) >= configured
+				if !entry && metrics == nil {
+					if out.Len() > 0 {
+						t.Errorf("%s at %s: %s", level, name, out.Bytes())
+					}
+					continue
+				}
+				var line struct {
+					Timestamp, Level, Message, Payload, Operation string
+					Requests                                      float64
+					AWS                                           struct{ CloudWatchMetrics []struct{ Namespace string } } `json:"_aws"`
+				}
+				if err := json.Unmarshal(out.Bytes(), &line); err != nil {
+					t.Fatalf("%s: %v", out.Bytes(), err)
+				}
+				want := level.String()
+				if !entry {
+					want = "FATAL"
+				}
+				if line.Level != want || slices.Index(levels, line.Level) < configured || line.Timestamp == "" || line.Operation != "sms" {
+					t.Errorf("%s at %s: %s", level, name, out.Bytes())
+				}
+				if (line.Message == "request") != entry || (line.Payload == "p") != entry {
+					t.Errorf("%s at %s: the entry: %s", level, name, out.Bytes())
+				}
+				if (line.Requests == 1) != (metrics != nil) || (len(line.AWS.CloudWatchMetrics) == 1) != (metrics != nil) {
+					t.Errorf("%s at %s: the metrics: %s", level, name, out.Bytes())
+				}
+			}
+		}
+	}
+}
