@@ -35,7 +35,7 @@ import (
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
 const (
-	managed  = "managed"
+	managed  = "pays-credits"
 	own      = "own"
 	lifetime = time.Minute // of the set in an instance
 )
