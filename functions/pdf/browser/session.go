@@ -41,8 +41,9 @@ func open(ctx context.Context, path, dir string) (*session, error) {
 	go s.listen()
 	everything := []*proto.FetchRequestPattern{{URLPattern: "*"}}
 	if err := (proto.FetchEnable{Patterns: everything}).Call(s.in(ctx, "")); err != nil {
+		err = s.explain(fmt.Errorf("browser: intercept: %w", err))
 		s.end()
-		return nil, fmt.Errorf("browser: intercept: %w", err)
+		return nil, err
 	}
 	return s, nil
 }
