@@ -144,7 +144,7 @@ func (r *Renderer) try(ctx context.Context, d Document) ([]byte, error) {
 		return nil, errGone
 	default:
 	}
-	if p.err == nil && p.session.isGone() {
+	if p.err == nil && (p.session.isGone() || p.page.crashed.fired()) { // while no document was there to blame
 		p.session.end()
 		p = prepared{err: errGone}
 	}
@@ -188,13 +188,7 @@ func (r *Renderer) render(ctx context.Context, p prepared, d Document) ([]byte, 
 	p.session.serve(page)
 	defer p.session.serve(nil)
 	go r.watch(ctx, p.session, fail)
-	go func() {
-		select {
-		case <-page.crashed.c:
-			fail(errUnprintable)
-		case <-ctx.Done():
-		}
-	}()
+	go page.ifCrashed(ctx, func() { fail(errUnprintable) })
 
 	pdf, err := page.render(d, r.options.Pages, r.options.Bytes)
 	if cause := context.Cause(ctx); cause != nil {

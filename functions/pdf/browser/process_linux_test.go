@@ -19,19 +19,40 @@ import (
 	"svcapi/local/pdftest"
 )
 
-// browsers lists this process's browsers, as heads of process groups, and how many dead processes of the ones that it
-// has started are left for somebody to collect: for this process, or for the first one of the system.
-func browsers(t testing.TB) (groups []int, zombies int) {
+// browsers lists this process's browsers, as heads of process groups.
+func browsers(t testing.TB) (groups []int) {
 	t.Helper()
 	for _, task := range tasks() {
-		switch own := task.parent == os.Getpid(); {
-		case task.zombie && (own || task.parent == 1 && os.Getppid() == 1):
-			zombies++
-		case own && !task.zombie && task.group == task.pid && strings.HasPrefix(task.name, "headless"):
+		if task.parent == os.Getpid() && !task.zombie && task.group == task.pid && strings.HasPrefix(task.name, "headless") {
 			groups = append(groups, task.pid)
 		}
 	}
-	return groups, zombies
+	return groups
+}
+
+// zombies counts the dead processes that a process has not collected yet.
+func zombies(parent int) (n int) {
+	for _, task := range tasks() {
+		if task.zombie && task.parent == parent {
+			n++
+		}
+	}
+	return n
+}
+
+// below lists the living processes that work in a folder or below it, the removed ones included.
+func below(t testing.TB, dir string) (pids []string) {
+	t.Helper()
+	links, err := filepath.Glob("/proc/[0-9]*/cwd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range links {
+		if target, err := os.Readlink(link); err == nil && strings.HasPrefix(target, dir+"/") {
+			pids = append(pids, filepath.Base(filepath.Dir(link)))
+		}
+	}
+	return pids
 }
 
 // The memory of the whole process tree is watched: a document that takes too much ends the browser, and nothing else.
@@ -64,9 +85,9 @@ func TestRecycle(t *testing.T) {
 				if err := r.Ready(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				groups, zombies := browsers(t)
-				if len(groups) != 1 || zombies != 0 {
-					t.Fatalf("%d browsers, %d zombies", len(groups), zombies)
+				groups := browsers(t)
+				if dead := zombies(os.Getpid()); len(groups) != 1 || dead != 0 {
+					t.Fatalf("%d browsers, %d zombies", len(groups), dead)
 				}
 				seen[groups[0]] = true
 			}
@@ -114,10 +135,12 @@ func storm(t *testing.T, kills int, between time.Duration) {
 			if killed["renderer"] <= killed["other"] {
 				kind, wanted = "renderer", renders
 			}
-			groups, _ := browsers(t)
-			for _, group := range groups {
+			for _, group := range browsers(t) {
 				pids := slices.DeleteFunc(members(group), func(pid int) bool { return !wanted(pid) })
-				if len(pids) > 0 && syscall.Kill(pids[random.IntN(len(pids))], syscall.SIGKILL) == nil {
+				if len(pids) == 0 {
+					continue
+				}
+				if syscall.Kill(pids[random.IntN(len(pids))], syscall.SIGKILL) == nil {
 					killed[kind]++
 				}
 			}
@@ -166,13 +189,40 @@ func renders(pid int) bool {
 	return bytes.Contains(arguments, []byte("--type=renderer"))
 }
 
-// gone checks that no folder and no living process of a browser is left, and no dead one that this process has to
-// collect.
+// gone checks that of the browsers in a folder no file, no living process and no zombie is left.
 func gone(t testing.TB, dir string) {
 	t.Helper()
-	groups, zombies := browsers(t)
-	if left := folders(t, dir); len(left)+len(groups)+zombies != 0 {
-		t.Errorf("left: %v, %v, %d zombies", left, groups, zombies)
+	if left, living, dead := folders(t, dir), below(t, dir), zombies(os.Getpid()); len(left)+len(living)+dead != 0 {
+		t.Errorf("left: %v, %v, %d zombies", left, living, dead)
+	}
+}
+
+// A browser that is ended collects its children first: where this process is no subreaper, and the first process of the
+// system collects nothing, a browser that is killed at once leaves three dead processes for ever, each in the way of
+// another one.
+func TestOrphans(t *testing.T) {
+	if !pdftest.Jailed() || os.Getppid() != 1 {
+		t.Skip("only the first process of the jail is known to collect nothing")
+	}
+	const rounds = 6
+	before := zombies(1)
+	for i := range rounds {
+		o := limitsOf(t)
+		r := run(t, o)
+		if i%2 == 0 { // ended at work
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			if _, err := r.Render(ctx, Document{HTML: strings.Repeat("x", 300_000), Geometry: a4}); err == nil {
+				t.Error("rendered within 200 ms")
+			}
+			cancel()
+		}
+		r.Close()
+		gone(t, o.Dir)
+	}
+	left := zombies(1) - before
+	t.Logf("%d ends of browsers left %d dead processes to the first one", rounds+rounds/2, left)
+	if left > rounds {
+		t.Errorf("%d dead processes are left", left)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // tailSize is how much of the browser's messages is kept.
-const tailSize = 1 << 10
+const tailSize = 4 << 10
 
 // tail keeps the end of what the browser writes to standard error until it is closed. From then on messages are read
 // and dropped: they may hold words of documents.
