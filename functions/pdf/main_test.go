@@ -18,7 +18,7 @@ import (
 	"svcapi/local/pdftest"
 )
 
-func TestMain(m *testing.M) { pdftest.Main(m, browser.Seclude) }
+func TestMain(m *testing.M) { pdftest.Main(m) }
 
 // settings are those of the deployed function, with the loopback as public network.
 func settings(t testing.TB, images *httptest.Server) config {
@@ -38,7 +38,7 @@ func settings(t testing.TB, images *httptest.Server) config {
 func started(t testing.TB, c config) *renderer {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
-	r, err := newRenderer(c)
+	r, err := newRenderer(c, browser.Seclude())
 	if err != nil {
 		t.Fatal(err)
 	}

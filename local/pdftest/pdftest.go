@@ -5,12 +5,14 @@ package pdftest
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,20 +23,69 @@ import (
 // MillimetresPerInch converts between the units of paper and of PDF: an inch has 72 points.
 const MillimetresPerInch = 25.4
 
-// Main runs a package's tests with the browser's path in the variable CHROMIUM.
-func Main(m *testing.M, prepare func() error) {
-	path, err := chromium.Path(context.Background(), func(step string) { fmt.Fprintln(os.Stderr, step) })
-	if err == nil {
-		err = os.Setenv(chromium.Variable, path)
-	}
-	if err == nil {
-		err = prepare()
-	}
+// Main runs a package's tests in a jail that denies what Lambda denies, with the browser's path in the variable CHROMIUM.
+// The tests with the names of outside run once more without the jail: they check what needs what it denies. JAIL=off, or
+// another system than Linux, runs all without it.
+func Main(m *testing.M, outside ...string) {
+	code, err := run(m, outside)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	os.Exit(code)
+}
+
+func run(m *testing.M, outside []string) (int, error) {
+	switch os.Getenv(jailStage) {
+	case "enter":
+		return enterJail()
+	case "within":
+		return m.Run(), nil
+	}
+	path, err := chromium.Path(context.Background(), func(step string) { fmt.Fprintln(os.Stderr, step) })
+	if err != nil {
+		return 0, err
+	}
+	if err := os.Setenv(chromium.Variable, path); err != nil {
+		return 0, err
+	}
+	flag.Parse()
+	// A fuzzing process talks with those that it starts.
+	if !canJail || os.Getenv("JAIL") == "off" || value("test.fuzz") != "" || value("test.fuzzworker") == "true" || value("test.list") != "" {
+		return m.Run(), nil
+	}
+	code, err := jail(path)
+	if err != nil || code != 0 {
+		return code, err
+	}
+	run := among(outside, value("test.run"))
+	if run == "" {
+		return 0, nil
+	}
+	for name, value := range map[string]string{"test.run": run, "test.bench": ""} {
+		if err := flag.Set(name, value); err != nil {
+			return 0, err
+		}
+	}
+	return m.Run(), nil
+}
+
+// Jailed tells whether this process is in the jail.
+func Jailed() bool { return os.Getenv(jailStage) == "within" }
+
+func value(name string) string { return flag.Lookup(name).Value.String() }
+
+// among returns the pattern of those names that a pattern of tests chooses, or nothing.
+func among(names []string, pattern string) string {
+	top, below, _ := strings.Cut(pattern, "/")
+	chosen := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		matches, err := regexp.MatchString(top, name)
+		return err == nil && !matches
+	})
+	if len(chosen) == 0 {
+		return ""
+	}
+	return "^(" + strings.Join(chosen, "|") + ")$/" + below
 }
 
 // Browser is the path of the browser, within Main.

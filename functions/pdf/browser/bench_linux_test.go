@@ -135,8 +135,7 @@ func BenchmarkRender(b *testing.B) {
 				stop := make(chan struct{})
 				go func() {
 					for {
-						groups, _ := browsers(b)
-						for _, group := range groups {
+						for _, group := range browsers(b) {
 							if group != d.process.group {
 								peak = max(peak, memory(append(members(group), os.Getpid())))
 							}
