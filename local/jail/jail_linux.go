@@ -138,8 +138,8 @@ func (j *Jail) start(c Command, args ...string) (*Process, error) {
 	if p.supervisor, err = process.Start(cmd); err != nil {
 		control.Close()
 		reports.Close()
-		if j.Has(spec.Namespaces) {
-			err = &Refusal{spec.Namespaces, err}
+		if errno := syscall.Errno(0); j.Has(spec.Namespaces) && errors.As(err, &errno) {
+			err = &Refusal{spec.Namespaces, errno}
 		}
 		return nil, err
 	}

@@ -182,7 +182,7 @@ func TestJail(t *testing.T) {
 		}
 	}
 	if os.Getuid() == 0 && !j.Has(spec.User) {
-		t.Log("functions run as root here")
+		t.Log("functions run as root here") // reported above, with the reason
 	} else if found.Status["CapEff"] != "0000000000000000" || found.Status["CapPrm"] != "0000000000000000" {
 		t.Errorf("capabilities %s, %s", found.Status["CapEff"], found.Status["CapPrm"])
 	}
