@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 )
 
 // Variable turns the jail off with the value "off".
@@ -42,10 +43,5 @@ func New(ctx context.Context, report func(line string)) (*Jail, error) {
 
 // Has says whether a part of the jail is in force.
 func (j *Jail) Has(part string) bool {
-	for _, p := range j.parts {
-		if p == part {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(j.parts, part)
 }

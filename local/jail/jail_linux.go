@@ -44,7 +44,7 @@ func open(ctx context.Context, wanted bool, report func(string)) (*Jail, error) 
 		report("jail: no user for each function, nor a limit of its processes: that needs root")
 	}
 	for {
-		refused := (*Refusal)(nil)
+		refused := (*refusedError)(nil)
 		if err := j.probe(); !errors.As(err, &refused) {
 			return j, err
 		}
@@ -85,14 +85,14 @@ func (j *Jail) probe() error {
 	return p.Err()
 }
 
-// Refusal is the error of a function that was not started because the kernel refuses a part of the jail.
-type Refusal struct {
+// refusedError is the error of a function that was not started because the kernel refuses a part of the jail.
+type refusedError struct {
 	Part string
 	Err  error
 }
 
-func (r *Refusal) Error() string { return r.Part + ": " + r.Err.Error() }
-func (r *Refusal) Unwrap() error { return r.Err }
+func (r *refusedError) Error() string { return r.Part + ": " + r.Err.Error() }
+func (r *refusedError) Unwrap() error { return r.Err }
 
 // TaskRoot is the folder of a binary as the function sees it.
 func (j *Jail) TaskRoot(binary string) string {
@@ -139,7 +139,7 @@ func (j *Jail) start(c Command, args ...string) (*Process, error) {
 		control.Close()
 		reports.Close()
 		if errno := syscall.Errno(0); j.Has(spec.Namespaces) && errors.As(err, &errno) {
-			err = &Refusal{spec.Namespaces, errno}
+			err = &refusedError{spec.Namespaces, errno}
 		}
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (p *Process) listen(reports *os.File) {
 		}
 		switch {
 		case r.Part != "":
-			err, known = &Refusal{r.Part, errors.New(r.Error)}, true
+			err, known = &refusedError{r.Part, errors.New(r.Error)}, true
 		case r.Error != "":
 			err, known = errors.New(r.Error), true
 		case r.Status != nil:

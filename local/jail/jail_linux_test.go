@@ -269,7 +269,7 @@ func lines(t *testing.T, file string) map[string]int {
 		t.Fatal(err)
 	}
 	counts := map[string]int{}
-	for _, line := range strings.Fields(string(text)) {
+	for line := range strings.FieldsSeq(string(text)) {
 		counts[line]++
 	}
 	return counts

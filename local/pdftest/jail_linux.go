@@ -9,10 +9,10 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"svcapi/local/jail/filter"
 	"svcapi/local/workdir"
 )
 
@@ -22,12 +22,6 @@ const (
 	nobody    = 65534
 	mostFiles = 1024 // Lambda's
 )
-
-// deniedCalls answer EPERM, as in Lambda's sandbox.
-var deniedCalls = []uint32{
-	unix.SYS_PRCTL, unix.SYS_PTRACE, unix.SYS_PERSONALITY, unix.SYS_FALLOCATE, unix.SYS_UNSHARE, unix.SYS_SETNS,
-	unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_KCMP, unix.SYS_PERF_EVENT_OPEN, unix.SYS_BPF,
-}
 
 // jail runs this program again with the same arguments in a jail, and returns its exit code. Where this process is root,
 // the tests run as a user without privileges, see no shared memory, and have a first process above them that collects no
@@ -92,7 +86,7 @@ func enterJail() (int, error) {
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: mostFiles, Max: mostFiles}); err != nil {
 		return 0, fmt.Errorf("jail: open files: %w", err)
 	}
-	if err := deny(deniedCalls); err != nil {
+	if err := filter.Install(); err != nil {
 		return 0, err
 	}
 	return exit(cmd.Run())
@@ -165,26 +159,4 @@ func closedAbove(path string) (string, error) {
 		}
 	}
 	return "", nil
-}
-
-// deny makes system calls answer EPERM, for this process and all that it starts.
-func deny(calls []uint32) error {
-	const load, equal, answer = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_RET | unix.BPF_K
-	filter := []unix.SockFilter{{Code: load, K: 0}} // the call's number
-	for i, call := range calls {
-		filter = append(filter, unix.SockFilter{Code: equal, K: call, Jt: uint8(len(calls) - i)})
-	}
-	filter = append(filter,
-		unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ALLOW},
-		unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)})
-	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("jail: %w", err)
-	}
-	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program))); errno != 0 {
-		return fmt.Errorf("jail: filter: %w", errno)
-	}
-	return nil
 }

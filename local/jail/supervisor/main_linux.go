@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"svcapi/local/jail/filter"
 	"svcapi/local/jail/spec"
 )
 
@@ -24,7 +25,7 @@ func main() {
 	if slices.Equal(os.Args[1:], []string{spec.Probe}) {
 		return
 	}
-	runtime.LockOSThread() // the filter binds the thread that installs it, and what this thread starts
+	runtime.LockOSThread() // the function gets what this thread has given up
 	unix.CloseOnExec(spec.ControlFD)
 	unix.CloseOnExec(spec.ReportFD)
 	control := bufio.NewReader(os.NewFile(spec.ControlFD, "control"))
@@ -42,7 +43,7 @@ func main() {
 	function, err := s.start()
 	if err != nil {
 		report := spec.Report{Error: err.Error()}
-		if refused := (*refusal)(nil); errors.As(err, &refused) {
+		if refused := (*refusedError)(nil); errors.As(err, &refused) {
 			report.Part = refused.part
 		}
 		_ = reports.Encode(report) // where the host has ended, nobody is left to hear of it
@@ -61,14 +62,14 @@ func main() {
 	s.end()
 }
 
-// refusal is the error of a part of the jail that the kernel refuses.
-type refusal struct {
+// refusedError is the error of a part of the jail that the kernel refuses.
+type refusedError struct {
 	part string
 	err  error
 }
 
-func (r *refusal) Error() string { return r.err.Error() }
-func (r *refusal) Unwrap() error { return r.err }
+func (r *refusedError) Error() string { return r.err.Error() }
+func (r *refusedError) Unwrap() error { return r.err }
 
 // supervisor holds one function.
 type supervisor struct {
@@ -112,20 +113,20 @@ func (s *supervisor) start() (int, error) {
 			return nil
 		}},
 		{spec.Limits, func() error { return limit(s.has(spec.User)) }},
-		{spec.Filter, installFilter},
+		{spec.Filter, filter.Install},
 	} {
 		if !s.has(part.name) {
 			continue
 		}
 		if err := part.build(); err != nil {
-			return 0, &refusal{part.name, err}
+			return 0, &refusedError{part.name, err}
 		}
 	}
 	pid, err := syscall.ForkExec(program, s.setup.Args, attributes)
 	if err != nil {
 		err = fmt.Errorf("start %s: %w", s.setup.Binary, err)
 		if s.has(spec.User) {
-			err = &refusal{spec.User, err}
+			err = &refusedError{spec.User, err}
 		}
 	}
 	return pid, err

@@ -1,4 +1,5 @@
-package main
+// Package filter denies the system calls that AWS Lambda denies.
+package filter
 
 import (
 	"fmt"
@@ -62,18 +63,20 @@ func program(architecture uint32) []unix.SockFilter {
 	return append(filter, unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ALLOW})
 }
 
-// installFilter binds this thread and all that the thread starts to the filter, for good.
-func installFilter() error {
+// Install binds this process and all that it starts to the filter, for good.
+func Install() error {
 	architecture, ok := architectures[runtime.GOARCH]
 	if !ok {
 		return fmt.Errorf("no table of system calls for %s", runtime.GOARCH)
 	}
 	filter := program(architecture)
+	runtime.LockOSThread() // the kernel takes a filter from a thread that can gain no privileges
+	defer runtime.UnlockOSThread()
 	code := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
 	}
-	_, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&code)))
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&code)))
 	if errno != 0 {
 		return errno
 	}
