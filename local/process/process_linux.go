@@ -2,6 +2,8 @@ package process
 
 import "syscall"
 
-func attributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+func endWithParent(a *syscall.SysProcAttr) {
+	if a.Pdeathsig == 0 {
+		a.Pdeathsig = syscall.SIGKILL
+	}
 }

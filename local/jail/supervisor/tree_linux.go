@@ -1,0 +1,85 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"svcapi/local/jail/spec"
+)
+
+// everyone names every process of the namespace but its first, which is the supervisor. The kernel signals them in one
+// step: a process that forks meanwhile forks after the signal.
+const everyone = -1
+
+// stop stops every process of the function.
+func (s *supervisor) stop() {
+	if s.has(spec.Namespaces) {
+		_ = syscall.Kill(everyone, syscall.SIGSTOP) // where none is left, there is nothing to stop
+		return
+	}
+	// A process that was signalled starts no more, so that a look at the processes that finds no new one is the last.
+	for {
+		found := descendants()
+		more := slices.DeleteFunc(found, func(pid int) bool { return slices.Contains(s.stopped, pid) })
+		if len(more) == 0 {
+			return
+		}
+		signalAll(more, syscall.SIGSTOP)
+		s.stopped = append(s.stopped, more...)
+	}
+}
+
+// proceed lets every process of the function run again.
+func (s *supervisor) proceed() {
+	if s.has(spec.Namespaces) {
+		_ = syscall.Kill(everyone, syscall.SIGCONT)
+		return
+	}
+	signalAll(s.stopped, syscall.SIGCONT)
+	s.stopped = nil
+}
+
+// end ends every process of the function, and the supervisor.
+func (s *supervisor) end() {
+	if !s.has(spec.Namespaces) { // else the kernel ends the namespace with its first process
+		for left := descendants(); len(left) > 0; left = descendants() {
+			signalAll(left, syscall.SIGKILL)
+			for {
+				if pid, _ := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 {
+					break
+				}
+			}
+		}
+	}
+	os.Exit(0)
+}
+
+func signalAll(pids []int, signal syscall.Signal) {
+	for _, pid := range pids {
+		_ = syscall.Kill(pid, signal) // it may have ended
+	}
+}
+
+// descendants are the processes below the supervisor, which adopts those that have lost their parent.
+func descendants() []int {
+	found := []int{os.Getpid()}
+	for i := 0; i < len(found); i++ {
+		lists, _ := filepath.Glob("/proc/" + strconv.Itoa(found[i]) + "/task/*/children") // the pattern is well-formed
+		for _, list := range lists {
+			children, err := os.ReadFile(list)
+			if err != nil {
+				continue // the thread has ended
+			}
+			for child := range strings.FieldsSeq(string(children)) {
+				if pid, err := strconv.Atoi(child); err == nil && !slices.Contains(found, pid) {
+					found = append(found, pid)
+				}
+			}
+		}
+	}
+	return found[1:]
+}
