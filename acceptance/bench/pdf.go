@@ -92,7 +92,7 @@ func (b *bench) pdf(ctx context.Context, out io.Writer) error {
 // startPDF starts a process of the PDF function. It calls started when the process is there, and ready when it has asked
 // for an event.
 func (b *bench) startPDF(ctx context.Context, f template.Function, environment map[string]string, event []byte, started, ready func([]int) error) (t pdfTimes, err error) {
-	host, err := lambda.NewHost(lambda.Options{LogDir: b.dir, Concurrency: 1, Environment: environment})
+	host, err := lambda.NewHost(lambda.Options{LogDir: b.dir, Jail: b.stack.Jail, Concurrency: 1, Environment: environment})
 	if err != nil {
 		return t, err
 	}

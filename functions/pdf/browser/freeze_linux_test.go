@@ -188,6 +188,9 @@ func TestParentKilled(t *testing.T) {
 				}
 				<-time.After(10 * time.Millisecond)
 			}
+			for _, pid := range pids { // where this process is a subreaper
+				_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
+			}
 			if left := alive(); len(left) > 0 {
 				t.Errorf("left after five seconds: %v", left)
 			}

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 		serveLines()
 		return
 	}
-	pdftest.Main(m, "TestSeclude", "TestKilled", "TestRecycle", "TestClose", "TestParentKilled", "TestEgress")
+	pdftest.Main(m, "TestSeclude", "TestKilled", "TestRecycle", "TestClose", "TestOrphans", "TestParentKilled", "TestEgress")
 }
 
 // servedDir names the folder of a process of this program that renders what it reads, line by line.

@@ -72,6 +72,7 @@ type process struct {
 	state                  *os.ProcessState // valid once exited is closed
 	kill                   sync.Once
 	killed                 chan struct{} // closed when nothing of it is left
+	orphans                int           // how many of its children this process had to collect; valid once killed is closed
 }
 
 // launch starts the browser at path with a new profile folder in dir.
@@ -158,7 +159,7 @@ func (p *process) end() {
 		within(collectTime, p.exited)
 		killGroup(p.group)
 		within(exitTime, p.exited)
-		reap(p.group, p.profile)
+		p.orphans = reap(p.group, p.profile)
 		p.fromBrowser.Close()
 		removeProfile(p.profile)
 	})

@@ -88,8 +88,8 @@ func killChildren(group int) {
 
 // reap kills what is left of a browser, until nothing of it is alive, and collects what has become this process's child.
 // What is left is in the browser's group, or works in its profile folder, also if it has left the group. A dead process
-// that another one has to collect takes part in nothing any more.
-func reap(group int, profile string) {
+// that another one has to collect takes part in nothing any more. The number of the collected ones is returned.
+func reap(group int, profile string) (collected int) {
 	left := map[int]bool{}
 	for range 1000 { // two seconds
 		running := inside(profile)
@@ -101,18 +101,26 @@ func reap(group int, profile string) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 		for pid := range left {
-			_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
-		}
-		for group != 0 {
-			if pid, err := syscall.Wait4(-group, nil, syscall.WNOHANG, nil); pid <= 0 && err != syscall.EINTR {
-				break
+			if ended, _ := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); ended > 0 {
+				collected++
 			}
 		}
-		if len(running) == 0 {
-			return
+		childless := group == 0
+		for !childless {
+			ended, err := syscall.Wait4(-group, nil, syscall.WNOHANG, nil)
+			if ended == 0 { // one looks dead while its last threads end
+				break
+			} else if ended > 0 {
+				collected++
+			}
+			childless = err == syscall.ECHILD
+		}
+		if len(running) == 0 && childless {
+			break
 		}
 		<-time.After(2 * time.Millisecond)
 	}
+	return collected
 }
 
 // task is a process as /proc shows it.
