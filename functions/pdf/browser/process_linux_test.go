@@ -241,6 +241,73 @@ func TestKilled(t *testing.T) {
 	storm(t, 8, 200*time.Millisecond)
 }
 
+// A renderer that ends between two documents is nobody's fault: the next document is rendered, by another one.
+func TestIdleRendererKilled(t *testing.T) {
+	r := run(t, limitsOf(t))
+	render(t, r, "first")
+	if err := r.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	killed := 0
+	for _, group := range browsers(t) {
+		for _, pid := range members(group) {
+			if renders(pid) && syscall.Kill(pid, syscall.SIGKILL) == nil {
+				killed++
+			}
+		}
+	}
+	if killed == 0 {
+		t.Fatal("no renderer was found")
+	}
+	<-time.After(200 * time.Millisecond) // until the browser has noticed
+	if got := pdftest.Text(t, render(t, r, "next")); got != "next" {
+		t.Error(got)
+	}
+}
+
+// Sweep ends what works in the folder of a dead process, in whatever group.
+func TestSweepEnds(t *testing.T) {
+	dir := t.TempDir()
+	dead := exec.Command("/bin/true")
+	if err := dead.Run(); err != nil {
+		t.Fatal(err)
+	}
+	profile := filepath.Join(dir, profilePrefix+strconv.Itoa(dead.Process.Pid)+"-1")
+	if err := os.Mkdir(profile, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	left := exec.Command("/bin/sleep", "600")
+	left.Dir, left.SysProcAttr = profile, &syscall.SysProcAttr{Setpgid: true}
+	if err := left.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := Sweep(dir); err != nil {
+		t.Error(err)
+	}
+	_ = left.Wait()
+	gone(t, dir)
+}
+
+// A start that fails names what is denied, how the browser ended and what the browser wrote.
+func TestStartNamesDenied(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "browser")
+	write(t, path, "#!/bin/sh\necho 'some call: Operation not permitted' >&2\nexit 3\n", 0o755)
+	o := limitsOf(t)
+	o.Path = path
+	r := New(o)
+	defer r.Close()
+	wants := []string{"exit status 3", "some call: Operation not permitted"}
+	if pdftest.Jailed() {
+		wants = append(wants, "undumpable: operation not permitted", "subreaper: operation not permitted", "denied here: prctl", "fallocate", "/dev/shm")
+	}
+	err := r.Ready(t.Context())
+	for _, want := range wants {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is missing in: %v", want, err)
+		}
+	}
+}
+
 // The environment and the memory of this process are closed to a child of the same user. Where the system denies that,
 // it says so.
 func TestSeclude(t *testing.T) {
