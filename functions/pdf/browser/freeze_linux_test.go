@@ -3,6 +3,7 @@ package browser
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -108,8 +109,8 @@ func TestFreeze(t *testing.T) {
 	moments, freezes := []time.Duration{0, 25 * time.Millisecond}, 1
 	if everything {
 		moments, freezes = nil, 3
-		for _, ms := range []time.Duration{0, 1, 2, 4, 7, 10, 15, 20, 30, 45, 70, 100} {
-			moments = append(moments, ms*time.Millisecond)
+		for _, ms := range []int{0, 1, 2, 4, 7, 10, 15, 20, 30, 45, 70, 100} {
+			moments = append(moments, time.Duration(ms)*time.Millisecond)
 		}
 	}
 	for name, test := range map[string]struct{ html, end string }{
@@ -145,12 +146,12 @@ func TestRunningTime(t *testing.T) {
 	ctx, cancel := withRunningTime(t.Context(), 100*time.Millisecond, errSlowStart)
 	defer cancel()
 	<-ctx.Done()
-	if took := time.Since(began); took < 100*time.Millisecond || context.Cause(ctx) != errSlowStart {
+	if took := time.Since(began); took < 100*time.Millisecond || !errors.Is(context.Cause(ctx), errSlowStart) {
 		t.Errorf("ended after %v: %v", took, context.Cause(ctx))
 	}
 	ctx, cancel = withRunningTime(t.Context(), time.Hour, errSlowStart)
 	cancel()
-	if <-ctx.Done(); context.Cause(ctx) != context.Canceled {
+	if <-ctx.Done(); !errors.Is(context.Cause(ctx), context.Canceled) {
 		t.Error(context.Cause(ctx))
 	}
 }
