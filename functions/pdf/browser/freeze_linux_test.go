@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -113,31 +114,37 @@ func TestFreeze(t *testing.T) {
 			moments = append(moments, time.Duration(ms)*time.Millisecond)
 		}
 	}
+	var running sync.WaitGroup // not t.Parallel: they wait, mostly, and need no processor each
+	places := make(chan struct{}, 6)
 	for name, test := range map[string]struct{ html, end string }{
 		"page":    {"<p>x", "<nil>"},
 		"browser": {"LONG", "browser: rendering took longer than 2s"},
 	} {
 		for _, moment := range moments {
-			t.Run(fmt.Sprintf("%s after %v", name, moment), func(t *testing.T) {
-				t.Parallel()
-				s := serve(t)
-				started, _ := s.render(t, "<p>first")
-				for range freezes {
-					if _, end := s.render(t, test.html); end != test.end {
-						t.Fatal(end)
+			running.Go(func() {
+				places <- struct{}{}
+				defer func() { <-places }()
+				t.Run(fmt.Sprintf("%s after %v", name, moment), func(t *testing.T) {
+					s := serve(t)
+					started, _ := s.render(t, "<p>first")
+					for range freezes {
+						if _, end := s.render(t, test.html); end != test.end {
+							t.Fatal(end)
+						}
+						if name == "browser" {
+							started++ // by the document, not by the freeze
+						}
+						<-time.After(moment)
+						s.freeze(t, frozen)
+						if starts, end := s.render(t, "<p>next"); starts != started || end != "<nil>" {
+							t.Fatalf("%d browsers started instead of %d, %s", starts, started, end)
+						}
 					}
-					if name == "browser" {
-						started++ // by the document, not by the freeze
-					}
-					<-time.After(moment)
-					s.freeze(t, frozen)
-					if starts, end := s.render(t, "<p>next"); starts != started || end != "<nil>" {
-						t.Fatalf("%d browsers started instead of %d, %s", starts, started, end)
-					}
-				}
+				})
 			})
 		}
 	}
+	running.Wait()
 }
 
 // A limit on running time leaves out what passed while the process was stopped, and nothing else.
