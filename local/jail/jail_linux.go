@@ -227,7 +227,7 @@ func (p *Process) ID() int {
 		return pid
 	}
 	// The kernel lists the ids of a process from the outermost namespace to the innermost.
-	for _, id := range children(p.supervisor.ID) {
+	for _, id := range process.Children(p.supervisor.ID) {
 		status, err := os.ReadFile("/proc/" + strconv.Itoa(id) + "/status")
 		if err != nil {
 			continue // it has ended
@@ -239,24 +239,6 @@ func (p *Process) ID() int {
 		}
 	}
 	return 0
-}
-
-// children are the processes that a process has started or adopted.
-func children(pid int) []int {
-	var found []int
-	lists, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children") // the pattern is well-formed
-	for _, list := range lists {
-		ids, err := os.ReadFile(list)
-		if err != nil {
-			continue // the thread has ended
-		}
-		for id := range strings.FieldsSeq(string(ids)) {
-			if child, err := strconv.Atoi(id); err == nil {
-				found = append(found, child)
-			}
-		}
-	}
-	return found
 }
 
 // Stop stops every process of the function, as Lambda freezes them.

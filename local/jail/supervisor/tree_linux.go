@@ -2,13 +2,11 @@ package main
 
 import (
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"svcapi/local/jail/spec"
+	"svcapi/local/process"
 )
 
 // everyone names every process of the namespace but its first, which is the supervisor. The kernel signals them in one
@@ -48,11 +46,7 @@ func (s *supervisor) end() {
 	if !s.has(spec.Namespaces) { // else the kernel ends the namespace with its first process
 		for left := descendants(); len(left) > 0; left = descendants() {
 			signalAll(left, syscall.SIGKILL)
-			for {
-				if pid, _ := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 {
-					break
-				}
-			}
+			_, _ = syscall.Wait4(-1, nil, 0, nil) // for one of them; where another thread reaps the last, there is none
 		}
 	}
 	os.Exit(0)
@@ -68,16 +62,9 @@ func signalAll(pids []int, signal syscall.Signal) {
 func descendants() []int {
 	found := []int{os.Getpid()}
 	for i := 0; i < len(found); i++ {
-		lists, _ := filepath.Glob("/proc/" + strconv.Itoa(found[i]) + "/task/*/children") // the pattern is well-formed
-		for _, list := range lists {
-			children, err := os.ReadFile(list)
-			if err != nil {
-				continue // the thread has ended
-			}
-			for child := range strings.FieldsSeq(string(children)) {
-				if pid, err := strconv.Atoi(child); err == nil && !slices.Contains(found, pid) {
-					found = append(found, pid)
-				}
+		for _, child := range process.Children(found[i]) {
+			if !slices.Contains(found, child) {
+				found = append(found, child)
 			}
 		}
 	}
