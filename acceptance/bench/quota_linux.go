@@ -7,11 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"svcapi/local/process"
 )
 
 // period is over what the kernel counts a quota of processor time, in microseconds. Lambda's is not documented.
@@ -117,20 +119,9 @@ func pin(cpus int, pids []int) error {
 
 // below are processes and all that they have started.
 func below(pids []int) []int {
-	found := append([]int{}, pids...)
+	found := slices.Clone(pids)
 	for i := 0; i < len(found); i++ {
-		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", found[i])) // the pattern is well-formed
-		for _, list := range lists {
-			children, err := os.ReadFile(list)
-			if err != nil {
-				continue // the thread has ended
-			}
-			for child := range strings.FieldsSeq(string(children)) {
-				if pid, err := strconv.Atoi(child); err == nil {
-					found = append(found, pid)
-				}
-			}
-		}
+		found = append(found, process.Children(found[i])...)
 	}
 	return found
 }
