@@ -174,33 +174,26 @@ func TestParentKilled(t *testing.T) {
 				_, _ = io.WriteString(s.in, html+"\n")
 				<-time.After(300 * time.Millisecond)
 			}
-			pids := tree(s.cmd.Process.Pid)
-			if len(pids) < 3 {
-				t.Fatalf("processes: %v", pids)
+			if living := below(t, s.dir); len(living) < 2 || zombies(os.Getpid()) != 0 {
+				t.Fatalf("before: processes %v, %d zombies", living, zombies(os.Getpid()))
 			}
 			if err := s.cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
 			_ = s.cmd.Wait()
-			alive := func() (left []task) {
-				for _, task := range tasks() {
-					if slices.Contains(pids, task.pid) && !task.zombie {
-						left = append(left, task)
-					}
-				}
-				return left
-			}
 			for range 500 {
-				if len(alive()) == 0 {
+				if len(below(t, s.dir)) == 0 {
 					break
 				}
 				<-time.After(10 * time.Millisecond)
 			}
-			for _, pid := range pids { // where this process is a subreaper
-				_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
-			}
-			if left := alive(); len(left) > 0 {
+			if left := below(t, s.dir); len(left) > 0 {
 				t.Errorf("left after five seconds: %v", left)
+			}
+			for { // where this process is a subreaper, it has inherited them
+				if _, err := syscall.Wait4(-1, nil, 0, nil); errors.Is(err, syscall.ECHILD) {
+					break
+				}
 			}
 			if err := Sweep(s.dir); err != nil || len(folders(t, s.dir)) > 0 {
 				t.Errorf("left: %v, %v", folders(t, s.dir), err)

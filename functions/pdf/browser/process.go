@@ -140,7 +140,7 @@ func (p *process) start(path string) error {
 
 const (
 	// collectTime is how long a browser may take to collect its killed children and to end.
-	collectTime = 100 * time.Millisecond
+	collectTime = 200 * time.Millisecond
 	// exitTime is how long a killed browser may take to be gone. One that takes longer is stuck in the kernel.
 	exitTime = 5 * time.Second
 )
