@@ -1,6 +1,6 @@
 // Command bench measures the SMS function on this machine, each figure beside that of a hello function in the same run:
 // how long a process takes until it asks for its first event, how large the binary is, and what goes through the whole
-// local stack.
+// local stack. The start of the PDF function is measured beside its own with the processor time that Lambda gives.
 package main
 
 import (
@@ -77,6 +77,9 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	}
 	fmt.Fprintf(out, "%s/%s, %d CPUs\n\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	if err := b.processes(ctx, out); err != nil {
+		return err
+	}
+	if err := b.pdf(ctx, out); err != nil {
 		return err
 	}
 	return b.requests(ctx, out)

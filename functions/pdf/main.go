@@ -9,7 +9,7 @@ import (
 )
 
 func main() {
-	// Before anything else: what starts from here on must not be able to look into this process.
+	// Before anything else: what starts from here on should not be able to look into this process, if the system permits.
 	protections := browser.Seclude()
 	api.Main(
 		func(c config) api.Config { return c.API },

@@ -284,16 +284,16 @@ func (r *Renderer) start(ctx context.Context) prepared {
 // unstarted keeps what went wrong at a start apart from what documents do, and names what the system denies: on a
 // platform that denies more than before, that is the first thing to know.
 func (r *Renderer) unstarted(err error) error {
-	text := "browser: does not start: " + err.Error()
+	text := []string{"browser: does not start: " + err.Error()}
 	for _, p := range r.options.Protections {
 		if p.Denied != nil {
-			text += "; " + p.Name + ": " + p.Denied.Error()
+			text = append(text, p.Name+": "+p.Denied.Error())
 		}
 	}
 	if calls := denied(r.options.Dir); len(calls) > 0 {
-		text += "; denied here: " + strings.Join(calls, ", ")
+		text = append(text, "denied here: "+strings.Join(calls, ", "))
 	}
-	return startError(text)
+	return startError(strings.Join(text, "; "))
 }
 
 type startError string

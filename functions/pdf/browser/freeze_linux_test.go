@@ -3,53 +3,18 @@ package browser
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
-
-	"svcapi/local/pdftest"
 )
-
-// servedDir names the folder of a process of this program that renders what it reads, line by line.
-const servedDir = "BROWSER_SERVE"
-
-// serveLines renders each line of standard input, and answers how many browsers have been started so far and how the
-// render ended.
-func serveLines() {
-	var starts counter
-	r := New(Options{
-		Path: pdftest.Browser(), Dir: os.Getenv(servedDir), Time: 2 * time.Second, Memory: 1536 << 20, Pages: 500, Bytes: 4_700_000,
-		RecycleAfter: 200, RecycleMemory: 300 << 20, Protections: Seclude(), Log: slog.New(slog.NewTextHandler(&starts, nil)),
-	})
-	lines := bufio.NewReader(os.Stdin)
-	for {
-		line, err := lines.ReadString('\n')
-		if err != nil {
-			r.Close()
-			return
-		}
-		_, err = r.Render(context.Background(), Document{HTML: strings.ReplaceAll(line, "LONG", strings.Repeat("x", 500_000)), Geometry: a4})
-		_, _ = fmt.Fprintf(os.Stdout, "%d %v\n", starts.Load(), err)
-	}
-}
-
-// counter counts the starts of browsers in a log.
-type counter struct{ atomic.Int64 }
-
-func (c *counter) Write(line []byte) (int, error) {
-	if strings.Contains(string(line), "browser started") {
-		c.Add(1)
-	}
-	return len(line), nil
-}
 
 // served is a process with a renderer.
 type served struct {
@@ -145,35 +110,41 @@ func TestFreeze(t *testing.T) {
 	moments, freezes := []time.Duration{0, 25 * time.Millisecond}, 1
 	if everything {
 		moments, freezes = nil, 3
-		for _, ms := range []time.Duration{0, 1, 2, 4, 7, 10, 15, 20, 30, 45, 70, 100} {
-			moments = append(moments, ms*time.Millisecond)
+		for _, ms := range []int{0, 1, 2, 4, 7, 10, 15, 20, 30, 45, 70, 100} {
+			moments = append(moments, time.Duration(ms)*time.Millisecond)
 		}
 	}
+	var running sync.WaitGroup // not t.Parallel: they wait, mostly, and need no processor each
+	places := make(chan struct{}, 6)
 	for name, test := range map[string]struct{ html, end string }{
 		"page":    {"<p>x", "<nil>"},
 		"browser": {"LONG", "browser: rendering took longer than 2s"},
 	} {
 		for _, moment := range moments {
-			t.Run(fmt.Sprintf("%s after %v", name, moment), func(t *testing.T) {
-				t.Parallel()
-				s := serve(t)
-				started, _ := s.render(t, "<p>first")
-				for range freezes {
-					if _, end := s.render(t, test.html); end != test.end {
-						t.Fatal(end)
+			running.Go(func() {
+				places <- struct{}{}
+				defer func() { <-places }()
+				t.Run(fmt.Sprintf("%s after %v", name, moment), func(t *testing.T) {
+					s := serve(t)
+					started, _ := s.render(t, "<p>first")
+					for range freezes {
+						if _, end := s.render(t, test.html); end != test.end {
+							t.Fatal(end)
+						}
+						if name == "browser" {
+							started++ // by the document, not by the freeze
+						}
+						<-time.After(moment)
+						s.freeze(t, frozen)
+						if starts, end := s.render(t, "<p>next"); starts != started || end != "<nil>" {
+							t.Fatalf("%d browsers started instead of %d, %s", starts, started, end)
+						}
 					}
-					if name == "browser" {
-						started++ // by the document, not by the freeze
-					}
-					<-time.After(moment)
-					s.freeze(t, frozen)
-					if starts, end := s.render(t, "<p>next"); starts != started || end != "<nil>" {
-						t.Fatalf("%d browsers started instead of %d, %s", starts, started, end)
-					}
-				}
+				})
 			})
 		}
 	}
+	running.Wait()
 }
 
 // A limit on running time leaves out what passed while the process was stopped, and nothing else.
@@ -182,12 +153,12 @@ func TestRunningTime(t *testing.T) {
 	ctx, cancel := withRunningTime(t.Context(), 100*time.Millisecond, errSlowStart)
 	defer cancel()
 	<-ctx.Done()
-	if took := time.Since(began); took < 100*time.Millisecond || context.Cause(ctx) != errSlowStart {
+	if took := time.Since(began); took < 100*time.Millisecond || !errors.Is(context.Cause(ctx), errSlowStart) {
 		t.Errorf("ended after %v: %v", took, context.Cause(ctx))
 	}
 	ctx, cancel = withRunningTime(t.Context(), time.Hour, errSlowStart)
 	cancel()
-	if <-ctx.Done(); context.Cause(ctx) != context.Canceled {
+	if <-ctx.Done(); !errors.Is(context.Cause(ctx), context.Canceled) {
 		t.Error(context.Cause(ctx))
 	}
 }
@@ -203,30 +174,26 @@ func TestParentKilled(t *testing.T) {
 				_, _ = io.WriteString(s.in, html+"\n")
 				<-time.After(300 * time.Millisecond)
 			}
-			pids := tree(s.cmd.Process.Pid)
-			if len(pids) < 3 {
-				t.Fatalf("processes: %v", pids)
+			if living := below(t, s.dir); len(living) < 2 || zombies(os.Getpid()) != 0 {
+				t.Fatalf("before: processes %v, %d zombies", living, zombies(os.Getpid()))
 			}
 			if err := s.cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
 			_ = s.cmd.Wait()
-			alive := func() (left []task) {
-				for _, task := range tasks() {
-					if slices.Contains(pids, task.pid) && !task.zombie {
-						left = append(left, task)
-					}
-				}
-				return left
-			}
 			for range 500 {
-				if len(alive()) == 0 {
+				if len(below(t, s.dir)) == 0 {
 					break
 				}
 				<-time.After(10 * time.Millisecond)
 			}
-			if left := alive(); len(left) > 0 {
+			if left := below(t, s.dir); len(left) > 0 {
 				t.Errorf("left after five seconds: %v", left)
+			}
+			for { // where this process is a subreaper, it has inherited them
+				if _, err := syscall.Wait4(-1, nil, 0, nil); errors.Is(err, syscall.ECHILD) {
+					break
+				}
 			}
 			if err := Sweep(s.dir); err != nil || len(folders(t, s.dir)) > 0 {
 				t.Errorf("left: %v, %v", folders(t, s.dir), err)

@@ -72,6 +72,7 @@ type process struct {
 	state                  *os.ProcessState // valid once exited is closed
 	kill                   sync.Once
 	killed                 chan struct{} // closed when nothing of it is left
+	orphans                int           // how many of its children this process had to collect; valid once killed is closed
 }
 
 // launch starts the browser at path with a new profile folder in dir.
@@ -139,7 +140,7 @@ func (p *process) start(path string) error {
 
 const (
 	// collectTime is how long a browser may take to collect its killed children and to end.
-	collectTime = 100 * time.Millisecond
+	collectTime = 200 * time.Millisecond
 	// exitTime is how long a killed browser may take to be gone. One that takes longer is stuck in the kernel.
 	exitTime = 5 * time.Second
 )
@@ -158,7 +159,7 @@ func (p *process) end() {
 		within(collectTime, p.exited)
 		killGroup(p.group)
 		within(exitTime, p.exited)
-		reap(p.group, p.profile)
+		p.orphans = reap(p.group, p.profile)
 		p.fromBrowser.Close()
 		removeProfile(p.profile)
 	})

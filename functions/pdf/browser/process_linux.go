@@ -2,6 +2,7 @@ package browser
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -31,7 +32,7 @@ func denied(dir string) []string {
 		name string
 		call func() error
 	}{
-		{"prctl", func() error { return prctlAnswers() }},
+		{"prctl", prctlAnswers},
 		{"ptrace", func() error { return raw(unix.SYS_PTRACE, unix.PTRACE_CONT, 0, 0) }},
 		{"personality", func() error { return raw(unix.SYS_PERSONALITY, 0xffffffff) }},
 		{"unshare", func() error { return unix.Unshare(0) }},
@@ -42,7 +43,7 @@ func denied(dir string) []string {
 		{"kcmp", func() error { return raw(unix.SYS_KCMP, uintptr(os.Getpid()), uintptr(os.Getpid())) }},
 		{"/dev/shm", func() error { return unix.Access("/dev/shm", unix.W_OK) }},
 	} {
-		if err := probe.call(); err == unix.EPERM || strings.HasPrefix(probe.name, "/") && err != nil {
+		if err := probe.call(); errors.Is(err, unix.EPERM) || strings.HasPrefix(probe.name, "/") && err != nil {
 			names = append(names, probe.name)
 		}
 	}
@@ -68,9 +69,8 @@ func fallocate(dir string) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(file.Name())
-	defer file.Close()
-	return unix.Fallocate(int(file.Fd()), 0, 0, 1)
+	err = unix.Fallocate(int(file.Fd()), 0, 0, 1)
+	return errors.Join(err, file.Close(), os.Remove(file.Name()))
 }
 
 func killGroup(group int) { _ = syscall.Kill(-group, syscall.SIGKILL) }
@@ -88,8 +88,8 @@ func killChildren(group int) {
 
 // reap kills what is left of a browser, until nothing of it is alive, and collects what has become this process's child.
 // What is left is in the browser's group, or works in its profile folder, also if it has left the group. A dead process
-// that another one has to collect takes part in nothing any more.
-func reap(group int, profile string) {
+// that another one has to collect takes part in nothing any more. The number of the collected ones is returned.
+func reap(group int, profile string) (collected int) {
 	left := map[int]bool{}
 	for range 1000 { // two seconds
 		running := inside(profile)
@@ -101,18 +101,26 @@ func reap(group int, profile string) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 		for pid := range left {
-			_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
-		}
-		for group != 0 {
-			if pid, err := syscall.Wait4(-group, nil, syscall.WNOHANG, nil); pid <= 0 && err != syscall.EINTR {
-				break
+			if ended, _ := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); ended > 0 {
+				collected++
 			}
 		}
-		if len(running) == 0 {
-			return
+		childless := group == 0
+		for !childless {
+			ended, err := syscall.Wait4(-group, nil, syscall.WNOHANG, nil)
+			if ended == 0 { // one looks dead while its last threads end
+				break
+			} else if ended > 0 {
+				collected++
+			}
+			childless = err == syscall.ECHILD
+		}
+		if len(running) == 0 && childless {
+			break
 		}
 		<-time.After(2 * time.Millisecond)
 	}
+	return collected
 }
 
 // task is a process as /proc shows it.
@@ -162,8 +170,8 @@ func members(group int) []int {
 // inside lists the processes that work in a folder. A browser's processes inherit its working folder, and do not
 // overwrite it as they do their environment.
 func inside(dir string) []int {
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = real
+	if target, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = target
 	}
 	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
 	var pids []int
