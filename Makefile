@@ -12,7 +12,7 @@ help: ## this list
 
 # exec: no shell stands between. Ctrl-C reaches the stack itself, and make passes TERM on. A SIGINT
 # that is sent to make alone (kill -INT) is not passed on: end the stack with Ctrl-C or TERM.
-run: $(LOCAL) ## the whole stack until Ctrl-C; PORT=8080 chooses the gateway's port
+run: $(LOCAL) ## the whole stack until Ctrl-C; PORT=8080 chooses the gateway's port, JAIL=off runs functions unconfined
 	@exec $(LOCAL) run
 
 invoke: $(LOCAL) ## one event through a compiled function: FN=sms EVENT=events/sms-send-managed.json

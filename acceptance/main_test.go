@@ -118,7 +118,7 @@ func (s *system) start(ctx context.Context) error {
 		return err
 	}
 	databases := filepath.Join(s.dir, "mmdb")
-	if err := errors.Join(os.Mkdir(databases, 0o700), mmdbtest.Write(databases)); err != nil {
+	if err := errors.Join(os.Mkdir(databases, 0o755), mmdbtest.Write(databases)); err != nil {
 		return err
 	}
 	environment, err := s.serveImages()

@@ -66,7 +66,7 @@ func (s *system) serveImages() (map[string]string, error) {
 	s.images.StartTLS()
 	authority := filepath.Join(s.dir, "images.pem")
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.images.Certificate().Raw})
-	return map[string]string{"SVC_TEST_PUBLIC_NETS": "127.0.0.1/32", "SVC_TEST_CA": authority}, os.WriteFile(authority, certificate, 0o600)
+	return map[string]string{"SVC_TEST_PUBLIC_NETS": "127.0.0.1/32", "SVC_TEST_CA": authority}, os.WriteFile(authority, certificate, 0o644)
 }
 
 const noises = 5

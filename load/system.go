@@ -85,7 +85,7 @@ func start(ctx context.Context, out io.Writer, with settings) (s *system, err er
 	if err != nil {
 		return s, err
 	}
-	s.anchor, err = hello.Serve(lambda.Options{LogDir: s.dir, Concurrency: with.processes})
+	s.anchor, err = hello.Serve(lambda.Options{LogDir: s.dir, Jail: s.stack.Jail, Concurrency: with.processes})
 	return s, err
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"svcapi/local/build"
 	"svcapi/local/chromium"
+	"svcapi/local/jail"
 	"svcapi/local/lambda"
 	"svcapi/local/stack"
 	"svcapi/local/template"
@@ -66,8 +67,7 @@ func (i invocation) run(ctx context.Context) (err error) {
 		return err
 	}
 	if overrides == nil {
-		progress := func(step string) { fmt.Fprintln(i.log, step) }
-		s, err := stack.Start(ctx, stack.Options{LogDir: filepath.Join(logs, "stack"), Log: i.log, Progress: progress})
+		s, err := stack.Start(ctx, stack.Options{LogDir: filepath.Join(logs, "stack"), Log: i.log, Progress: i.progress})
 		if err != nil {
 			return err
 		}
@@ -76,6 +76,8 @@ func (i invocation) run(ctx context.Context) (err error) {
 	}
 	return i.invoke(ctx, event, overrides, logs)
 }
+
+func (i invocation) progress(step string) { fmt.Fprintln(i.log, step) }
 
 func (i invocation) invoke(ctx context.Context, event []byte, overrides map[string]string, logs string) error {
 	root, err := workdir.Root()
@@ -96,13 +98,17 @@ func (i invocation) invoke(ctx context.Context, event []byte, overrides map[stri
 	}
 	environment := map[string]string{"SVC_LOCAL": "1"}
 	if function.Folder == "pdf" {
-		browser, err := chromium.Environment(ctx, func(step string) { fmt.Fprintln(i.log, step) })
+		browser, err := chromium.Environment(ctx, i.progress)
 		if err != nil {
 			return err
 		}
 		maps.Copy(environment, browser)
 	}
-	host, err := lambda.NewHost(lambda.Options{LogDir: logs, Concurrency: 1, Environment: environment})
+	confined, err := jail.New(ctx, i.progress)
+	if err != nil {
+		return err
+	}
+	host, err := lambda.NewHost(lambda.Options{LogDir: logs, Jail: confined, Concurrency: 1, Environment: environment})
 	if err != nil {
 		return err
 	}

@@ -27,6 +27,7 @@ import (
 	"svcapi/local/enginetest"
 	"svcapi/local/faultproxy"
 	"svcapi/local/gateway"
+	"svcapi/local/jail"
 	"svcapi/local/lambda"
 	"svcapi/local/sandbox"
 	"svcapi/local/secrets"
@@ -46,6 +47,7 @@ type rig struct {
 	svc      string // the compiled command line
 	binaries map[string]string
 	browser  map[string]string
+	jail     *jail.Jail
 	engine   string
 	direct   *dynamodb.Client // past the proxy
 	vault    *secrets.Server
@@ -83,6 +85,9 @@ func (r *rig) start(t *testing.T) (err error) {
 		return err
 	}
 	if r.browser, err = chromium.Environment(ctx, func(string) {}); err != nil {
+		return err
+	}
+	if r.jail, err = jail.New(ctx, func(line string) { t.Log(line) }); err != nil {
 		return err
 	}
 	r.direct = engine.Client(r.engine)
@@ -352,7 +357,7 @@ func (s *stage) newInstance(function string, environment map[string]string, deci
 	extra := map[string]string{"SVC_LOCAL": "1", "AWS_ENDPOINT_URL_DYNAMODB": s.rig.tables.URL(i.name)}
 	maps.Copy(extra, s.rig.browser)
 	var err error
-	if i.host, err = lambda.NewHost(lambda.Options{LogDir: s.logs, Concurrency: 1, Environment: extra}); err != nil {
+	if i.host, err = lambda.NewHost(lambda.Options{LogDir: s.logs, Jail: s.rig.jail, Concurrency: 1, Environment: extra}); err != nil {
 		return nil, err
 	}
 	if err := i.host.Add(f, s.rig.binaries[f.LogicalID]); err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"svcapi/local/build"
 	"svcapi/local/enginetest"
+	"svcapi/local/jail"
 	"svcapi/local/lambda"
 	"svcapi/local/template"
 	"svcapi/local/workdir"
@@ -126,7 +127,12 @@ func start(t *testing.T) *instance {
 	if err := build.Package(ctx, root, "./functions/barcode", binary); err != nil {
 		t.Fatal(err)
 	}
-	if i.host, err = lambda.NewHost(lambda.Options{LogDir: i.logs, Concurrency: 1, Environment: map[string]string{"SVC_LOCAL": "1"}}); err != nil {
+	confined, err := jail.New(ctx, func(line string) { t.Log(line) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := lambda.Options{LogDir: i.logs, Concurrency: 1, Environment: map[string]string{"SVC_LOCAL": "1"}, Jail: confined}
+	if i.host, err = lambda.NewHost(options); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(i.host.Close)

@@ -2,9 +2,6 @@
 package main
 
 import (
-	"fmt"
-	"os"
-
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"svcapi/functions/pdf/browser"
@@ -12,15 +9,12 @@ import (
 )
 
 func main() {
-	// Before anything else: what starts from here on must not be able to look into this process.
-	if err := browser.Seclude(); err != nil {
-		fmt.Fprintf(os.Stderr, "{\"level\":\"ERROR\",\"message\":\"start\",\"error\":%q}\n", err)
-		os.Exit(1)
-	}
+	// Before anything else: what starts from here on should not be able to look into this process, if the system permits.
+	protections := browser.Seclude()
 	api.Main(
 		func(c config) api.Config { return c.API },
 		func(c config, _ *api.Service, _ aws.Config) ([]api.Route, error) {
-			r, err := newRenderer(c)
+			r, err := newRenderer(c, protections)
 			if err != nil {
 				return nil, err
 			}

@@ -8,17 +8,19 @@ import (
 	"hash/crc32"
 	"io"
 	"log"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"svcapi/functions/pdf/browser"
 	"svcapi/local/pdftest"
 )
 
-func TestMain(m *testing.M) { pdftest.Main(m, browser.Seclude) }
+func TestMain(m *testing.M) { pdftest.Main(m) }
 
 // settings are those of the deployed function, with the loopback as public network.
 func settings(t testing.TB, images *httptest.Server) config {
@@ -38,7 +40,7 @@ func settings(t testing.TB, images *httptest.Server) config {
 func started(t testing.TB, c config) *renderer {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
-	r, err := newRenderer(c)
+	r, err := newRenderer(c, browser.Seclude())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,3 +86,14 @@ func chequered(width, height int) []byte {
 }
 
 var a4 = browser.Geometry{Size: browser.Sizes["A4"], Margins: browser.Margins{Top: 15, Right: 15, Bottom: 15, Left: 15}}
+
+// The log line at the start says of each protection whether it is in force.
+func TestInForce(t *testing.T) {
+	var log bytes.Buffer
+	slog.New(slog.NewTextHandler(&log, nil)).Info("browser protections", inForce([]browser.Protection{
+		{Name: "undumpable", Denied: os.ErrPermission}, {Name: "subreaper"},
+	})...)
+	if got := log.String(); !strings.Contains(got, `undumpable="permission denied" subreaper="in force"`) {
+		t.Error(got)
+	}
+}

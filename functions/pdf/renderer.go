@@ -24,13 +24,15 @@ type renderer struct {
 const readyTime = 8 * time.Second
 
 // newRenderer starts the browser, and waits for it while init has the whole processor.
-func newRenderer(c config) (*renderer, error) {
+func newRenderer(c config, protections []browser.Protection) (*renderer, error) {
 	images, err := c.fetcher()
 	if err != nil {
 		return nil, err
 	}
 	o := c.browserOptions()
 	o.Log = slog.New(slog.NewJSONHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: lambdaKeys}))
+	o.Protections = protections
+	o.Log.Info("browser protections", inForce(protections)...)
 	if err := browser.Sweep(o.Dir); err != nil {
 		o.Log.Warn("folders of dead browsers are left", "error", err.Error())
 	}
@@ -42,6 +44,19 @@ func newRenderer(c config) (*renderer, error) {
 		o.Log.Error("browser did not start", "error", err.Error())
 	}
 	return r, nil
+}
+
+// inForce says of each protection whether it is in force, or why it is not.
+func inForce(protections []browser.Protection) []any {
+	var attributes []any
+	for _, p := range protections {
+		state := "in force"
+		if p.Denied != nil {
+			state = p.Denied.Error()
+		}
+		attributes = append(attributes, p.Name, state)
+	}
+	return attributes
 }
 
 // lambdaKeys names a log entry's time and text as Lambda does, which filters entries by level.

@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 	"time"
 
 	"svcapi/local/gateway"
+	"svcapi/local/jail"
 	"svcapi/local/lambda"
 	"svcapi/local/template"
 )
@@ -74,7 +76,10 @@ Resources:
         Dead: {Type: Api, Properties: {Path: /dead, Method: any}}
 `
 
-var bootstrap string
+var (
+	bootstrap string
+	confined  *jail.Jail
+)
 
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "probe")
@@ -83,6 +88,9 @@ func TestMain(m *testing.M) {
 		build := exec.Command("go", "build", "-tags", "lambda.norpc", "-o", bootstrap, "../lambda/testdata/probe")
 		build.Stderr = os.Stderr
 		err = build.Run()
+	}
+	if err == nil {
+		confined, err = jail.New(context.Background(), func(line string) { fmt.Println(line) })
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -105,7 +113,7 @@ func serve(t *testing.T, text string, options lambda.Options) (string, *logBuffe
 	if err != nil {
 		t.Fatal(err)
 	}
-	options.LogDir = t.TempDir()
+	options.LogDir, options.Jail = t.TempDir(), confined
 	host, err := lambda.NewHost(options)
 	if err != nil {
 		t.Fatal(err)

@@ -9,12 +9,15 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 
+	"svcapi/local/chromium"
+	"svcapi/local/jail"
 	"svcapi/local/template"
 )
 
@@ -26,7 +29,8 @@ const (
 
 	initTimeout        = 10 * time.Second // Lambda's for init, on demand
 	defaultConcurrency = 10
-	defaultAccount     = 1000 // AWS's default quota of concurrent executions
+	defaultAccount     = 1000      // AWS's default quota of concurrent executions
+	scratch            = 512 << 20 // Lambda's default for /tmp
 )
 
 var (
@@ -45,6 +49,7 @@ var extra = regexp.MustCompile(`^(AWS_ENDPOINT_URL(_[A-Z_]+)?|SVC_LOCAL|CHROMIUM
 // Options of NewHost.
 type Options struct {
 	LogDir      string            // one file per function, <folder>.log; required
+	Jail        *jail.Jail        // starts the functions; required
 	Concurrency int               // most processes per function; default 10
 	Account     int               // most events at once over all functions; one more is refused; default 1,000, AWS's quota
 	Environment map[string]string // AWS_ENDPOINT_URL*, SVC_LOCAL, CHROMIUM, SVC_TEST_PUBLIC_NETS, SVC_TEST_CA; beats the template's
@@ -99,6 +104,9 @@ func NewHost(options Options) (*Host, error) {
 			return nil, fmt.Errorf("%s is not among the variables that a local function may get beside the template's", name)
 		}
 	}
+	if options.Jail == nil {
+		return nil, errors.New("a Lambda host needs a jail")
+	}
 	if options.Concurrency <= 0 {
 		options.Concurrency = defaultConcurrency
 	}
@@ -138,12 +146,33 @@ func (h *Host) Add(function template.Function, bootstrap string) error {
 		places.Store(reserved)
 		h.room.Add(-reserved)
 	}
+	variables := environment(function, h.options.Jail.TaskRoot(binary), h.options.Environment)
 	h.pools[function.LogicalID] = &pool{
-		function: function, binary: binary, output: output, limit: h.options.Concurrency, room: places,
-		environment: environment(function, binary, h.options.Environment),
-		instances:   map[*instance]bool{},
+		function: function, output: output, limit: h.options.Concurrency, room: places, jail: h.options.Jail,
+		command:   jail.Command{Binary: binary, Env: list(variables), Output: output.raw, Readable: readable(variables), Scratch: scratch},
+		instances: map[*instance]bool{},
 	}
 	return nil
+}
+
+// readable are the files and folders that a function's variables name: in the jail they are where they are on this
+// machine.
+func readable(variables map[string]string) []string {
+	var paths []string
+	for name, path := range variables {
+		if !filepath.IsAbs(path) || slices.Contains([]string{"/", "/dev", "/proc", "/sys", "/tmp", "/var"}, filepath.Clean(path)) {
+			continue
+		}
+		target, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			continue // not a path, or not one of this machine
+		}
+		if name == chromium.Variable { // its libraries and fonts are beside it
+			path, target = filepath.Dir(path), filepath.Dir(target)
+		}
+		paths = append(paths, path, target)
+	}
+	return paths
 }
 
 // Invoke runs one event through a function, by its logical ID, and waits for the answer. Where the account has room for

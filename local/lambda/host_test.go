@@ -17,11 +17,15 @@ import (
 	"testing"
 	"time"
 
+	"svcapi/local/jail"
 	"svcapi/local/lambda"
 	"svcapi/local/template"
 )
 
-var bootstrap string
+var (
+	bootstrap string
+	confined  *jail.Jail
+)
 
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "probe")
@@ -30,6 +34,9 @@ func TestMain(m *testing.M) {
 		build := exec.Command("go", "build", "-tags", "lambda.norpc", "-o", bootstrap, "./testdata/probe")
 		build.Stderr = os.Stderr
 		err = build.Run()
+	}
+	if err == nil {
+		confined, err = jail.New(context.Background(), func(line string) { fmt.Println(line) })
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -45,7 +52,7 @@ func start(t *testing.T, concurrency int, change func(*template.Function)) (*lam
 	t.Helper()
 	logs := t.TempDir()
 	host, err := lambda.NewHost(lambda.Options{
-		LogDir: logs, Concurrency: concurrency,
+		LogDir: logs, Jail: confined, Concurrency: concurrency,
 		Environment: map[string]string{"SVC_LOCAL": "1", "AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:1"},
 	})
 	if err != nil {
@@ -81,6 +88,16 @@ func invoke(t *testing.T, host *lambda.Host, event string) lambda.Result {
 	return result
 }
 
+// process is the id of the only process of the function.
+func process(t *testing.T, host *lambda.Host) int {
+	t.Helper()
+	ids := host.Processes("Probe")
+	if len(ids) != 1 {
+		t.Fatalf("processes %v, want one", ids)
+	}
+	return ids[0]
+}
+
 func decode[T any](t *testing.T, result lambda.Result) T {
 	t.Helper()
 	var v T
@@ -99,7 +116,7 @@ func TestEnvironment(t *testing.T) {
 		"AWS_ACCESS_KEY_ID": "LOCALPROBE", "AWS_LAMBDA_FUNCTION_NAME": "local-Probe", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "512",
 		"AWS_LAMBDA_FUNCTION_VERSION": "$LATEST", "AWS_LAMBDA_LOG_GROUP_NAME": "/aws/lambda/probe", "AWS_LAMBDA_LOG_FORMAT": "JSON",
 		"AWS_LAMBDA_LOG_LEVEL": "INFO", "AWS_REGION": "eu-west-1", "TZ": ":UTC", "_HANDLER": "bootstrap", "STAGE": "test",
-		"SVC_LOCAL": "1", "AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:1", "LAMBDA_TASK_ROOT": filepath.Dir(bootstrap),
+		"SVC_LOCAL": "1", "AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:1", "LAMBDA_TASK_ROOT": confined.TaskRoot(bootstrap),
 	} {
 		if got[name] != want {
 			t.Errorf("%s is %q, want %q", name, got[name], want)
@@ -111,7 +128,7 @@ func TestEnvironment(t *testing.T) {
 	if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, rest) {
 		t.Errorf("other variables: %v, want %v", names, rest)
 	}
-	if _, err := lambda.NewHost(lambda.Options{LogDir: t.TempDir(), Environment: map[string]string{"STAGE": "x"}}); err == nil {
+	if _, err := lambda.NewHost(lambda.Options{LogDir: t.TempDir(), Jail: confined, Environment: map[string]string{"STAGE": "x"}}); err == nil {
 		t.Error("the listed set took a variable that is not listed")
 	}
 }
@@ -138,7 +155,10 @@ func TestContext(t *testing.T) {
 	}
 }
 
-type state struct{ PID, Ticks int }
+type state struct {
+	ID    string // of the process: others get others
+	Ticks int
+}
 
 // TestFreeze checks that a process is used again, and that it does not run between events.
 func TestFreeze(t *testing.T) {
@@ -146,8 +166,8 @@ func TestFreeze(t *testing.T) {
 	before := decode[state](t, invoke(t, host, `{"do":"state"}`))
 	time.Sleep(300 * time.Millisecond)
 	after := decode[state](t, invoke(t, host, `{"do":"state"}`))
-	if before.PID != after.PID {
-		t.Errorf("process %d, then %d", before.PID, after.PID)
+	if before.ID != after.ID {
+		t.Errorf("process %s, then %s", before.ID, after.ID)
 	}
 	if ticks := after.Ticks - before.Ticks; ticks > 60 {
 		t.Errorf("%d ticks of a millisecond while frozen for 300 ms", ticks)
@@ -160,14 +180,14 @@ func TestConcurrency(t *testing.T) {
 	host, _ := start(t, 2, nil)
 	var group sync.WaitGroup
 	var mu sync.Mutex
-	pids := map[int]int{}
+	ids := map[string]int{}
 	began := time.Now()
 	for range 6 {
 		group.Go(func() {
 			got := decode[state](t, invoke(t, host, `{"do":"sleep","n":200}`))
 			mu.Lock()
 			defer mu.Unlock()
-			pids[got.PID]++
+			ids[got.ID]++
 		})
 	}
 	time.Sleep(50 * time.Millisecond)
@@ -177,15 +197,15 @@ func TestConcurrency(t *testing.T) {
 		t.Errorf("a seventh event: %v", err)
 	}
 	group.Wait()
-	if len(pids) != 2 || time.Since(began) < 600*time.Millisecond {
-		t.Errorf("six events of 200 ms: %v in %s", pids, time.Since(began))
+	if len(ids) != 2 || time.Since(began) < 600*time.Millisecond {
+		t.Errorf("six events of 200 ms: %v in %s", ids, time.Since(began))
 	}
 }
 
 // TestAccount checks that functions share the account's concurrency, that one more event is refused at once, and that a
 // reservation is a function's own.
 func TestAccount(t *testing.T) {
-	host, err := lambda.NewHost(lambda.Options{LogDir: t.TempDir(), Account: 3})
+	host, err := lambda.NewHost(lambda.Options{LogDir: t.TempDir(), Jail: confined, Account: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +242,7 @@ func TestAccount(t *testing.T) {
 		running.Wait()
 	}
 	// Nor does an event keep one that waited in vain: there are more places than processes.
-	narrow, err := lambda.NewHost(lambda.Options{LogDir: t.TempDir(), Account: 2, Concurrency: 1})
+	narrow, err := lambda.NewHost(lambda.Options{LogDir: t.TempDir(), Jail: confined, Account: 2, Concurrency: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,7 +354,7 @@ func TestEnqueue(t *testing.T) {
 		}
 	}
 	enqueue(`{"do":"state"}`)
-	if got := <-outcomes; got.err != nil || decode[state](t, got.result).PID == 0 {
+	if got := <-outcomes; got.err != nil || decode[state](t, got.result).ID == "" {
 		t.Errorf("%+v", got)
 	}
 	enqueue(`{"do":"error"}`)
@@ -359,14 +379,15 @@ func TestDeadWhileFrozen(t *testing.T) {
 	host, _ := start(t, 1, nil)
 	first := decode[state](t, invoke(t, host, `{"do":"state"}`))
 	time.Sleep(20 * time.Millisecond)
-	if err := syscall.Kill(first.PID, syscall.SIGKILL); err != nil {
+	pid := process(t, host)
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	for syscall.Kill(first.PID, 0) == nil {
+	for syscall.Kill(pid, 0) == nil {
 		time.Sleep(time.Millisecond)
 	}
 	time.Sleep(50 * time.Millisecond) // the host hears of it a moment after the kernel
-	if second := decode[state](t, invoke(t, host, `{"do":"state"}`)); second.PID == first.PID {
+	if second := decode[state](t, invoke(t, host, `{"do":"state"}`)); second.ID == first.ID {
 		t.Error("the dead process answered")
 	}
 }
@@ -386,7 +407,8 @@ func TestInit(t *testing.T) {
 // TestClose checks that the host's end ends its processes and the events that run.
 func TestClose(t *testing.T) {
 	host, _ := start(t, 2, nil)
-	pid := decode[state](t, invoke(t, host, `{"do":"state"}`)).PID
+	decode[state](t, invoke(t, host, `{"do":"state"}`))
+	pid := process(t, host)
 	running := make(chan error, 1)
 	go func() {
 		_, err := host.Invoke(context.Background(), "Probe", []byte(`{"do":"sleep","n":60000}`))

@@ -9,22 +9,19 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
-	"svcapi/local/process"
+	"svcapi/local/jail"
 	"svcapi/local/template"
 )
 
 // instance is one process with a Runtime API of its own. The pool's lock guards what is not set by start.
 type instance struct {
 	pool    *pool
-	process *process.Process
+	process *jail.Process
 	server  *http.Server
 	started time.Time
 	events  chan *event   // at most one waits
@@ -44,14 +41,12 @@ func start(p *pool) (*instance, error) {
 		return nil, err
 	}
 	i := &instance{pool: p, started: time.Now(), events: make(chan *event, 1), gone: make(chan struct{})}
-	cmd := exec.Command(p.binary)
-	cmd.Dir = filepath.Dir(p.binary)
-	cmd.Env = slices.Concat(p.environment, []string{
+	command := p.command
+	command.Env = slices.Concat(command.Env, []string{
 		"AWS_LAMBDA_RUNTIME_API=" + listener.Addr().String(),
 		"AWS_LAMBDA_LOG_STREAM_NAME=" + i.started.UTC().Format("2006/01/02") + "/[$LATEST]" + random(16),
 	})
-	cmd.Stdout, cmd.Stderr = p.output.raw, p.output.raw
-	i.process, err = process.Start(cmd)
+	i.process, err = p.jail.Start(command)
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
@@ -75,7 +70,7 @@ func (i *instance) limit(d time.Duration) {
 		defer i.pool.mu.Unlock()
 		if i.timer == timer {
 			i.timedOut = true
-			i.process.Signal(syscall.SIGKILL)
+			i.process.Kill()
 		}
 	})
 	i.timer = timer
@@ -204,7 +199,7 @@ func AccessKeyID(f template.Function) string { return "LOCAL" + strings.ToUpper(
 
 // environment is what every process of a function gets: what Lambda sets, what the template declares, and the extra
 // set, each beating those before it.
-func environment(f template.Function, binary string, extra map[string]string) []string {
+func environment(f template.Function, taskRoot string, extra map[string]string) map[string]string {
 	variables := map[string]string{
 		"_HANDLER":                        f.Handler,
 		"AWS_ACCESS_KEY_ID":               AccessKeyID(f),
@@ -217,7 +212,7 @@ func environment(f template.Function, binary string, extra map[string]string) []
 		"AWS_LAMBDA_FUNCTION_VERSION":     "$LATEST",
 		"AWS_LAMBDA_INITIALIZATION_TYPE":  "on-demand",
 		"AWS_LAMBDA_LOG_GROUP_NAME":       f.LogGroup,
-		"LAMBDA_TASK_ROOT":                filepath.Dir(binary),
+		"LAMBDA_TASK_ROOT":                taskRoot,
 		"LAMBDA_RUNTIME_DIR":              "/var/runtime",
 		"LANG":                            "en_US.UTF-8",
 		"LD_LIBRARY_PATH":                 "/lib64:/usr/lib64:/var/runtime:/var/runtime/lib:/var/task:/var/task/lib:/opt/lib",
@@ -231,6 +226,10 @@ func environment(f template.Function, binary string, extra map[string]string) []
 	for _, layer := range []map[string]string{f.Environment, extra} {
 		maps.Copy(variables, layer)
 	}
+	return variables
+}
+
+func list(variables map[string]string) []string {
 	var list []string
 	for name, v := range variables {
 		list = append(list, name+"="+v)

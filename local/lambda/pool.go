@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
+	"svcapi/local/jail"
 	"svcapi/local/template"
 )
 
@@ -40,11 +40,11 @@ func (e *event) fail(kind, message string) {
 
 // pool is one function's processes and the events that wait for them.
 type pool struct {
-	function    template.Function
-	binary      string
-	environment []string
-	limit       int   // processes
-	room        *room // events at once, often together with other functions
+	function template.Function
+	jail     *jail.Jail
+	command  jail.Command
+	limit    int   // processes
+	room     *room // events at once, often together with other functions
 
 	mu        sync.Mutex
 	output    *output
@@ -66,7 +66,7 @@ func (p *pool) submit(e *event) {
 	if n := len(p.idle); n > 0 {
 		i := p.idle[n-1]
 		p.idle = p.idle[:n-1]
-		i.process.Signal(syscall.SIGCONT)
+		i.process.Continue()
 		i.begin(e)
 		i.events <- e
 		return
@@ -117,7 +117,7 @@ func (p *pool) next(i *instance) {
 		return
 	}
 	p.idle = append(p.idle, i)
-	i.process.Signal(syscall.SIGSTOP)
+	i.process.Stop()
 }
 
 // withdraw takes an event out of the queue. It is false when the event has left it.
@@ -190,7 +190,7 @@ func (p *pool) close() {
 	var instances []*instance
 	for i := range p.instances {
 		instances = append(instances, i)
-		i.process.Signal(syscall.SIGKILL)
+		i.process.Kill()
 	}
 	for _, e := range p.queue {
 		e.finish(outcome{err: ErrClosed})

@@ -12,7 +12,9 @@ func (h *Host) Processes(function string) []int {
 	defer p.mu.Unlock()
 	ids := make([]int, 0, len(p.instances))
 	for i := range p.instances {
-		ids = append(ids, i.process.ID)
+		if id := i.process.ID(); id != 0 {
+			ids = append(ids, id)
+		}
 	}
 	return ids
 }

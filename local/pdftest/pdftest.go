@@ -5,36 +5,155 @@ package pdftest
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
+	"flag"
 	"fmt"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"svcapi/local/chromium"
+	"svcapi/local/jail"
+	"svcapi/local/jail/spec"
+	"svcapi/local/workdir"
 )
 
 // MillimetresPerInch converts between the units of paper and of PDF: an inch has 72 points.
 const MillimetresPerInch = 25.4
 
-// Main runs a package's tests with the browser's path in the variable CHROMIUM.
-func Main(m *testing.M, prepare func() error) {
-	path, err := chromium.Path(context.Background(), func(step string) { fmt.Fprintln(os.Stderr, step) })
-	if err == nil {
-		err = os.Setenv(chromium.Variable, path)
-	}
-	if err == nil {
-		err = prepare()
-	}
+// Main runs a package's tests in the jail of the local stack's functions, with the browser's path in the variable
+// CHROMIUM. The tests with the names of outside run once more without the jail: they check what the jail denies. Where
+// there is no jail (JAIL=off, or another system than Linux), all run without it.
+func Main(m *testing.M, outside ...string) {
+	code, err := run(m, outside)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	os.Exit(code)
+}
+
+func run(m *testing.M, outside []string) (int, error) {
+	if Jailed() {
+		if err := settle(); err != nil {
+			return 0, err
+		}
+		return m.Run(), nil
+	}
+	path, err := chromium.Path(context.Background(), report)
+	if err != nil {
+		return 0, err
+	}
+	if err := os.Setenv(chromium.Variable, path); err != nil {
+		return 0, err
+	}
+	flag.Parse()
+	// A fuzzing process talks with those that it starts.
+	if os.Getenv(jail.Variable) == "off" || value("test.fuzz") != "" || value("test.fuzzworker") == "true" || value("test.list") != "" {
+		return m.Run(), nil
+	}
+	j, err := jail.New(context.Background(), report)
+	if err != nil {
+		return 0, err
+	}
+	if !j.Has(spec.Filter) {
+		return m.Run(), nil
+	}
+	if err := confined(j, filepath.Dir(path)); err != nil {
+		return 0, err
+	}
+	again := among(outside, value("test.run"))
+	if again == "" {
+		return 0, nil
+	}
+	for name, value := range map[string]string{"test.run": again, "test.bench": ""} {
+		if err := flag.Set(name, value); err != nil {
+			return 0, err
+		}
+	}
+	return m.Run(), nil
+}
+
+func report(line string) { fmt.Fprintln(os.Stderr, line) }
+
+// inmate names the variable with what the process in the jail needs to know.
+const inmate = "PDFTEST_INMATE"
+
+// cell is what the process in the jail needs to know.
+type cell struct {
+	Args []string
+	Dir  string // of the package
+}
+
+// Jailed tells whether this process is in the jail.
+func Jailed() bool { return os.Getenv(inmate) != "" }
+
+// settle gives this process in the jail the arguments and the folder that it would have outside.
+func settle() error {
+	var c cell
+	if err := json.Unmarshal([]byte(os.Getenv(inmate)), &c); err != nil {
+		return err
+	}
+	os.Args = c.Args
+	return errors.Join(os.Chdir(c.Dir), os.Setenv("TMPDIR", "/tmp"))
+}
+
+// scratch is what temporary files of the tests may take, in bytes.
+const scratch = 1 << 30
+
+// confined runs this program in the jail with the same arguments, but for the files that it would write.
+func confined(j *jail.Jail, browser string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	root, err := workdir.Root()
+	if err != nil {
+		return err
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	c := cell{Dir: here}
+	c.Args = slices.DeleteFunc(slices.Clone(os.Args), func(argument string) bool {
+		name, _, _ := strings.Cut(argument, "=")
+		return slices.Contains([]string{"-test.testlogfile", "-test.outputdir", "-test.gocoverdir", "-test.trace"}, name) || strings.HasSuffix(name, "profile")
+	})
+	known, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	p, err := j.Start(jail.Command{
+		Binary: self, Env: append(os.Environ(), inmate+"="+string(known)), Output: os.Stdout, Readable: []string{root, browser}, Scratch: scratch,
+	})
+	if err != nil {
+		return err
+	}
+	<-p.Done()
+	return p.Err()
+}
+
+func value(name string) string { return flag.Lookup(name).Value.String() }
+
+// among returns the pattern of those names that a pattern of tests chooses, or nothing.
+func among(names []string, pattern string) string {
+	top, below, _ := strings.Cut(pattern, "/")
+	chosen := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		matches, err := regexp.MatchString(top, name)
+		return err == nil && !matches
+	})
+	if len(chosen) == 0 {
+		return ""
+	}
+	return "^(" + strings.Join(chosen, "|") + ")$/" + below
 }
 
 // Browser is the path of the browser, within Main.

@@ -23,9 +23,14 @@ type Process struct {
 	ended bool
 }
 
-// Start runs cmd in a process group of its own.
+// Start runs cmd in a process group of its own. Where cmd says by which signal it learns of this process's death, it
+// gets this one.
 func Start(cmd *exec.Cmd) (*Process, error) {
-	cmd.SysProcAttr = attributes()
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid = true
+	endWithParent(cmd.SysProcAttr)
 	if cmd.WaitDelay == 0 {
 		cmd.WaitDelay = time.Second // a grandchild may hold the output open
 	}

@@ -30,6 +30,7 @@ import (
 	"svcapi/local/demo"
 	"svcapi/local/engine"
 	"svcapi/local/gateway"
+	"svcapi/local/jail"
 	"svcapi/local/lambda"
 	"svcapi/local/logfile"
 	"svcapi/local/sandbox"
@@ -95,6 +96,7 @@ type Stack struct {
 	Projects    []demo.Project
 	Template    *template.Template
 	Sandbox     *sandbox.Server
+	Jail        *jail.Jail // in which the functions run
 
 	binaries map[string]string // by logical ID
 	host     *lambda.Host
@@ -316,7 +318,12 @@ func (s *Stack) serve(ctx context.Context, options *Options) error {
 	}
 	maps.Copy(environment, browser)
 	maps.Copy(environment, options.Environment)
-	host, err := lambda.NewHost(lambda.Options{LogDir: s.LogDir, Concurrency: options.Concurrency, Account: options.Account, Environment: environment})
+	if s.Jail, err = jail.New(ctx, options.Progress); err != nil {
+		return err
+	}
+	host, err := lambda.NewHost(lambda.Options{
+		LogDir: s.LogDir, Jail: s.Jail, Concurrency: options.Concurrency, Account: options.Account, Environment: environment,
+	})
 	if err != nil {
 		return err
 	}

@@ -135,8 +135,7 @@ func BenchmarkRender(b *testing.B) {
 				stop := make(chan struct{})
 				go func() {
 					for {
-						groups, _ := browsers(b)
-						for _, group := range groups {
+						for _, group := range browsers(b) {
 							if group != d.process.group {
 								peak = max(peak, memory(append(members(group), os.Getpid())))
 							}
@@ -187,4 +186,60 @@ func BenchmarkStart(b *testing.B) {
 	b.ReportMetric(middle(ours), "ms")
 	b.ReportMetric(middle(bare), "bare-ms")
 	b.ReportMetric(middle(ours)/middle(bare), "ratio")
+}
+
+// BenchmarkZygote measures the browser with --no-zygote, as the product starts it, against the same browser without the
+// flag, in turns: documents at rest and right after another one, the start up to the first PDF, memory at rest.
+func BenchmarkZygote(b *testing.B) {
+	kinds := []struct{ name, drop string }{{"without", "--none"}, {"with", "--no-zygote"}}
+	document := Document{HTML: invoice, Geometry: a4}
+	type figures struct{ start, rested, back, ended []time.Duration }
+	taken := map[string]*figures{}
+	paths, held := map[string]string{}, map[string][]int64{}
+	for _, kind := range kinds {
+		taken[kind.name] = &figures{}
+		paths[kind.name] = wrapper(b, kind.drop, `exec "$browser" "$@"`)
+	}
+	timed := func(into *[]time.Duration, f func()) {
+		began := time.Now()
+		f()
+		*into = append(*into, time.Since(began))
+	}
+	for b.Loop() {
+		for _, kind := range kinds {
+			o := limitsOf(b)
+			o.Path = paths[kind.name]
+			into := taken[kind.name]
+			var r *Renderer
+			once := func() {
+				if _, err := r.Render(b.Context(), document); err != nil {
+					b.Fatal(err)
+				}
+			}
+			timed(&into.start, func() { r = New(o); once() })
+			for range 5 {
+				if err := r.Ready(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+				timed(&into.rested, once)
+				timed(&into.back, once)
+			}
+			if err := r.Ready(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			for _, group := range browsers(b) {
+				held[kind.name] = append(held[kind.name], memory(members(group))>>20)
+			}
+			timed(&into.ended, r.Close)
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+	for name, f := range taken {
+		b.ReportMetric(middle(f.start), name+"-start-ms")
+		b.ReportMetric(middle(f.rested), name+"-ms")
+		b.ReportMetric(middle(f.back), name+"-back-ms")
+		b.ReportMetric(middle(f.ended), name+"-end-ms")
+		slices.Sort(held[name])
+		b.ReportMetric(float64(held[name][len(held[name])/2]), name+"-MiB")
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,7 +24,7 @@ import (
 	"svcapi/functions/pdf/fetch"
 )
 
-// Options configure a Renderer. All fields but Log are required.
+// Options configure a Renderer. All fields but Protections and Log are required.
 type Options struct {
 	Path          string        // the Chromium to start
 	Dir           string        // where profile folders are made
@@ -33,6 +34,7 @@ type Options struct {
 	Bytes         int64         // of one PDF
 	RecycleAfter  int           // renders
 	RecycleMemory int64         // bytes that the browser may hold between two renders
+	Protections   []Protection  // what Seclude returned; optional
 	Log           *slog.Logger  // starts and ends of browsers; nil: nothing is logged
 }
 
@@ -142,7 +144,7 @@ func (r *Renderer) try(ctx context.Context, d Document) ([]byte, error) {
 		return nil, errGone
 	default:
 	}
-	if p.err == nil && p.session.isGone() {
+	if p.err == nil && (p.session.isGone() || p.page.crashed.fired()) { // while no document was there to blame
 		p.session.end()
 		p = prepared{err: errGone}
 	}
@@ -176,7 +178,7 @@ func healthy(err error) bool {
 // healthy.
 func (r *Renderer) render(ctx context.Context, p prepared, d Document) ([]byte, error) {
 	began := time.Now()
-	ctx, cancel := context.WithTimeoutCause(ctx, r.options.Time, tooSlow(r.options.Time))
+	ctx, cancel := withRunningTime(ctx, r.options.Time, tooSlow(r.options.Time))
 	defer cancel()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -186,13 +188,7 @@ func (r *Renderer) render(ctx context.Context, p prepared, d Document) ([]byte, 
 	p.session.serve(page)
 	defer p.session.serve(nil)
 	go r.watch(ctx, p.session, fail)
-	go func() {
-		select {
-		case <-page.crashed.c:
-			fail(errUnprintable)
-		case <-ctx.Done():
-		}
-	}()
+	go page.ifCrashed(ctx, func() { fail(errUnprintable) })
 
 	pdf, err := page.render(d, r.options.Pages, r.options.Bytes)
 	if cause := context.Cause(ctx); cause != nil {
@@ -231,9 +227,10 @@ func (r *Renderer) watch(ctx context.Context, s *session, fail context.CancelCau
 	}
 }
 
-// replace puts the page for the next document in place: another one in the same browser, or in a new one.
+// replace puts the page for the next document in place: another one in the same browser, or in a new one. It runs on
+// after the response, and through the freeze that follows.
 func (r *Renderer) replace(ctx context.Context, p prepared) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTime)
+	ctx, cancel := withRunningTime(context.WithoutCancel(ctx), startTime, errSlowStart)
 	defer cancel()
 	if p.session != nil {
 		p = r.renew(ctx, p)
@@ -263,31 +260,47 @@ func (r *Renderer) renew(ctx context.Context, p prepared) prepared {
 
 // start starts a browser, tests it, and opens an empty page.
 func (r *Renderer) start(ctx context.Context) prepared {
-	ctx, cancel := context.WithTimeout(ctx, startTime)
+	ctx, cancel := withRunningTime(ctx, startTime, errSlowStart)
 	defer cancel()
 	began := time.Now()
 	s, err := open(ctx, r.options.Path, r.options.Dir)
 	if err != nil {
-		return prepared{err: unstarted(err)}
+		return prepared{err: r.unstarted(err)}
 	}
 	p := prepared{session: s}
 	if err = r.test(ctx, p); err == nil {
 		p.page, err = s.blank(ctx, r.scripts)
 	}
 	if err != nil {
+		err = s.explain(err)
 		s.end()
-		return prepared{err: unstarted(err)}
+		return prepared{err: r.unstarted(err)}
 	}
+	s.said.close()
 	r.options.Log.Info("browser started", "milliseconds", time.Since(began).Milliseconds())
 	return p
 }
 
-// unstarted keeps what went wrong at a start apart from what documents do: it is nothing of theirs.
-func unstarted(err error) error { return startError("browser: does not start: " + err.Error()) }
+// unstarted keeps what went wrong at a start apart from what documents do, and names what the system denies: on a
+// platform that denies more than before, that is the first thing to know.
+func (r *Renderer) unstarted(err error) error {
+	text := []string{"browser: does not start: " + err.Error()}
+	for _, p := range r.options.Protections {
+		if p.Denied != nil {
+			text = append(text, p.Name+": "+p.Denied.Error())
+		}
+	}
+	if calls := denied(r.options.Dir); len(calls) > 0 {
+		text = append(text, "denied here: "+strings.Join(calls, ", "))
+	}
+	return startError(strings.Join(text, "; "))
+}
 
 type startError string
 
 func (e startError) Error() string { return string(e) }
+
+var errSlowStart = fmt.Errorf("browser: not ready after %s", startTime)
 
 var errNoText = errors.New("browser: self-test: no text in the PDF; are fonts and their configuration beside the browser?")
 

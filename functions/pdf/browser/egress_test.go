@@ -134,10 +134,9 @@ func (c *canary) aim(vector, id string) string {
 // close its network. It needs root; the browser is started as it is where there is none.
 func (c *canary) launcher(t *testing.T, unlocked bool) string {
 	t.Helper()
-	dir := t.TempDir()
 	start := `exec "$browser" "$@"`
 	if c.dns != nil {
-		resolv := filepath.Join(dir, "resolv.conf")
+		resolv := filepath.Join(t.TempDir(), "resolv.conf")
 		write(t, resolv, "nameserver "+nameserver+"\noptions attempts:1 timeout:1\n", 0o644)
 		start = `exec /usr/bin/unshare --mount /bin/sh -c '/bin/mount --bind ` + resolv + ` /etc/resolv.conf && exec "$0" "$@"' "$browser" "$@"`
 	}
@@ -145,7 +144,13 @@ func (c *canary) launcher(t *testing.T, unlocked bool) string {
 	if unlocked {
 		drop = "--host-resolver-rules*|--proxy-*|*webrtc-ip-handling*"
 	}
-	path := filepath.Join(dir, "headless_shell")
+	return wrapper(t, drop, start)
+}
+
+// wrapper is a program that starts the browser by a line of shell, without the flags of a pattern.
+func wrapper(t testing.TB, drop, start string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "headless_shell")
 	beside := filepath.Dir(pdftest.Browser())
 	write(t, path, `#!/bin/sh
 browser=`+pdftest.Browser()+`
@@ -159,7 +164,7 @@ LD_LIBRARY_PATH=`+beside+`/lib; export LD_LIBRARY_PATH
 	return path
 }
 
-func write(t *testing.T, path, content string, mode os.FileMode) {
+func write(t testing.TB, path, content string, mode os.FileMode) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(content), mode); err != nil {
 		t.Fatal(err)

@@ -82,11 +82,11 @@ func TestFiveHundred(t *testing.T) {
 			if err := r.Ready(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			groups, zombies := browsers(t)
+			groups, dead := browsers(t), zombies(os.Getpid())
 			held := size(t, o.Dir)
 			t.Logf("after %d: %d bytes in %d folders, browser %d MiB", i+1, held, len(folders(t, o.Dir)), memory(members(groups[0]))>>20)
-			if len(folders(t, o.Dir)) != 1 || len(groups) != 1 || zombies != 0 {
-				t.Errorf("%v, %v, %d zombies", folders(t, o.Dir), groups, zombies)
+			if len(folders(t, o.Dir)) != 1 || len(groups) != 1 || dead != 0 {
+				t.Errorf("%v, %v, %d zombies", folders(t, o.Dir), groups, dead)
 			}
 			if i == 99 {
 				early = held

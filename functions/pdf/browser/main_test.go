@@ -1,19 +1,65 @@
 package browser
 
 import (
+	"bufio"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"svcapi/local/pdftest"
 )
 
-func TestMain(m *testing.M) { pdftest.Main(m, Seclude) }
+func TestMain(m *testing.M) {
+	if os.Getenv(servedDir) != "" {
+		serveLines()
+		return
+	}
+	pdftest.Main(m, "TestSeclude", "TestKilled", "TestRecycle", "TestClose", "TestOrphans", "TestParentKilled", "TestEgress")
+}
+
+// servedDir names the folder of a process of this program that renders what it reads, line by line.
+const servedDir = "BROWSER_SERVE"
+
+// serveLines renders each line of standard input, and answers how many browsers have been started so far and how the
+// render ended.
+func serveLines() {
+	var starts counter
+	r := New(Options{
+		Path: pdftest.Browser(), Dir: os.Getenv(servedDir), Time: 2 * time.Second, Memory: 1536 << 20, Pages: 500, Bytes: 4_700_000,
+		RecycleAfter: 200, RecycleMemory: 300 << 20, Protections: Seclude(), Log: slog.New(slog.NewTextHandler(&starts, nil)),
+	})
+	lines := bufio.NewReader(os.Stdin)
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			r.Close()
+			return
+		}
+		_, err = r.Render(context.Background(), Document{HTML: strings.ReplaceAll(line, "LONG", strings.Repeat("x", 500_000)), Geometry: a4})
+		_, _ = fmt.Fprintf(os.Stdout, "%d %v\n", starts.Load(), err)
+	}
+}
+
+// counter counts the starts of browsers in a log.
+type counter struct{ atomic.Int64 }
+
+func (c *counter) Write(line []byte) (int, error) {
+	if strings.Contains(string(line), "browser started") {
+		c.Add(1)
+	}
+	return len(line), nil
+}
 
 // limitsOf are those of the function as it is deployed.
 func limitsOf(t testing.TB) Options {
 	return Options{
 		Path: pdftest.Browser(), Dir: t.TempDir(), Time: 20 * time.Second, Memory: 1536 << 20, Pages: 500, Bytes: 4_700_000,
-		RecycleAfter: 200, RecycleMemory: 300 << 20,
+		RecycleAfter: 200, RecycleMemory: 300 << 20, Protections: Seclude(),
 	}
 }
 

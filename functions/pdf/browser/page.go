@@ -25,6 +25,15 @@ type flag struct {
 
 func (f *flag) fire() { f.once.Do(func() { close(f.c) }) }
 
+func (f *flag) fired() bool {
+	select {
+	case <-f.c:
+		return true
+	default:
+		return false
+	}
+}
+
 // page is one empty page in a browser context of its own, used for one document.
 type page struct {
 	s       *session
@@ -56,6 +65,12 @@ func (s *session) blank(ctx context.Context, scripts bool) (*page, error) {
 	}
 	p := &page{s: s, context: created.BrowserContextID, target: target.TargetID, id: attached.SessionID,
 		loaded: flag{c: make(chan struct{})}, crashed: flag{c: make(chan struct{})}}
+	s.mu.Lock()
+	s.pages[string(p.id)] = p
+	s.mu.Unlock()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go p.ifCrashed(ctx, func() { cancel(errGone) })
 	own := s.in(ctx, p.id)
 	for _, call := range []interface{ Call(proto.Client) error }{
 		proto.PageEnable{},
@@ -70,8 +85,20 @@ func (s *session) blank(ctx context.Context, scripts bool) (*page, error) {
 	return p, nil
 }
 
+// ifCrashed calls f when the page's renderer ends before ctx does.
+func (p *page) ifCrashed(ctx context.Context, f func()) {
+	select {
+	case <-p.crashed.c:
+		f()
+	case <-ctx.Done():
+	}
+}
+
 // dispose closes the page's context with all it holds.
 func (p *page) dispose(ctx context.Context) error {
+	p.s.mu.Lock()
+	delete(p.s.pages, string(p.id))
+	p.s.mu.Unlock()
 	return proto.TargetDisposeBrowserContext{BrowserContextID: p.context}.Call(p.s.in(ctx, ""))
 }
 

@@ -6,12 +6,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
+
+// Protection is something that Seclude asked the kernel for.
+type Protection struct {
+	Name   string
+	Denied error // nil: it is in force
+}
 
 // flags start a browser that prints and can do nothing else.
 //
@@ -61,9 +67,12 @@ type process struct {
 	transport *pipe
 
 	toBrowser, fromBrowser *os.File
-	exited                 chan struct{} // closed when the browser itself has been reaped
+	said                   *tail            // what the browser writes to standard error until it has passed its self-test
+	exited                 chan struct{}    // closed when the browser itself has been reaped
+	state                  *os.ProcessState // valid once exited is closed
 	kill                   sync.Once
 	killed                 chan struct{} // closed when nothing of it is left
+	orphans                int           // how many of its children this process had to collect; valid once killed is closed
 }
 
 // launch starts the browser at path with a new profile folder in dir.
@@ -93,52 +102,85 @@ func (p *process) start(path string) error {
 	}
 	defer answersOut.Close()
 
+	messages, messagesOut, err := os.Pipe()
+	if err != nil {
+		commands.Close()
+		answers.Close()
+		return fmt.Errorf("browser: pipe: %w", err)
+	}
+	defer messagesOut.Close()
+
 	arguments := append([]string{"--user-data-dir=" + p.profile}, flags...)
 	cmd := exec.Command(path, arguments...) //nolint:gosec,noctx // the operator names the browser, and it outlives requests
 	cmd.Dir = p.profile
 	cmd.Env = environment(path, p.profile)
 	cmd.ExtraFiles = []*os.File{commandsIn, answersOut} // descriptors 3 and 4
-	cmd.SysProcAttr = ownGroup()
+	cmd.Stderr = messagesOut
+	// A group of its own, and no more: a signal at the parent's end (Pdeathsig) is a prctl in the child, which Lambda
+	// denies. The browser ends by itself when the pipe of its commands is closed, by whatever end of this process.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 
-	started := make(chan error)
-	go func() {
-		// The kernel ends the browser when the thread that started it ends: this one stays as long as the browser.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait() // killed, in the end, always
-			close(p.exited)
-		}
-	}()
-	if err := <-started; err != nil {
+	if err := cmd.Start(); err != nil {
 		commands.Close()
 		answers.Close()
+		messages.Close()
 		return fmt.Errorf("browser: start: %w", err)
 	}
+	go func() {
+		_ = cmd.Wait() // killed, in the end, always
+		p.state = cmd.ProcessState
+		close(p.exited)
+	}()
+	p.said = keepTail(messages)
 	p.group = cmd.Process.Pid
 	p.toBrowser, p.fromBrowser = commands, answers
 	p.transport = newPipe(answers, commands)
 	return nil
 }
 
-// end kills the whole process group, reaps it and removes the profile folder. Nothing is closed politely: a
-// browser that hangs does not listen. It may be called any number of times and returns when all is gone.
+const (
+	// collectTime is how long a browser may take to collect its killed children and to end.
+	collectTime = 200 * time.Millisecond
+	// exitTime is how long a killed browser may take to be gone. One that takes longer is stuck in the kernel.
+	exitTime = 5 * time.Second
+)
+
+// end ends the browser with all its processes and removes the profile folder. It may be called any number of times and
+// returns when all is gone.
+//
+// The children are killed first, as the memory is theirs, while the browser itself may collect them and then end with
+// the pipe of its commands: a browser that is killed before its children leaves them to be collected by this process
+// (where it is a subreaper) or by the first process of the system, which may never do so. A browser that hangs is killed.
 func (p *process) end() {
 	p.kill.Do(func() {
 		defer close(p.killed)
-		killGroup(p.group)
 		p.toBrowser.Close()
-		select {
-		case <-p.exited:
-		case <-time.After(5 * time.Second): // stuck in the kernel: nothing more can be done from here
-		}
-		reapGroup(p.group)
+		killChildren(p.group)
+		within(collectTime, p.exited)
+		killGroup(p.group)
+		within(exitTime, p.exited)
+		p.orphans = reap(p.group, p.profile)
 		p.fromBrowser.Close()
 		removeProfile(p.profile)
 	})
 	<-p.killed
+}
+
+// explain adds to an error of the start what the browser wrote, and how it ended where it ended by itself.
+func (p *process) explain(err error) error {
+	if errors.Is(err, errGone) { // it closes its pipe a moment before its end
+		within(collectTime, p.exited)
+		within(collectTime, p.said.ended)
+	}
+	select {
+	case <-p.exited:
+		err = fmt.Errorf("%w (%s)", err, p.state)
+	default:
+	}
+	if said := p.said.String(); said != "" {
+		err = fmt.Errorf("%w; the browser wrote: %s", err, said)
+	}
+	return err
 }
 
 // environment is all that the browser sees of the outside: no credentials, no addresses.
@@ -174,8 +216,8 @@ func removeProfile(profile string) {
 	}
 }
 
-// Sweep removes the profile folders that dead processes left in dir: a function that is killed at its time-out
-// removes nothing, and its folder for temporary files outlives it.
+// Sweep ends the browsers of dead processes and removes the profile folders that they left in dir: a function that is
+// killed at its time-out removes nothing, and its folder for temporary files outlives it.
 func Sweep(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -192,7 +234,9 @@ func Sweep(dir string) error {
 		if err != nil || (pid != os.Getpid() && alive(pid)) {
 			continue
 		}
-		failed = append(failed, os.RemoveAll(filepath.Join(dir, entry.Name())))
+		profile := filepath.Join(dir, entry.Name())
+		reap(0, profile)
+		failed = append(failed, os.RemoveAll(profile))
 	}
 	return errors.Join(failed...)
 }

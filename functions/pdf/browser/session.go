@@ -24,8 +24,9 @@ type session struct {
 	client *cdp.Client
 	gone   chan struct{} // closed when the browser says no more
 
-	mu   sync.Mutex
-	page *page // the one whose requests are answered; nil between two documents
+	mu    sync.Mutex
+	page  *page            // the one whose requests are answered; nil between two documents
+	pages map[string]*page // all that are open, by session ID
 }
 
 // open starts a browser whose every request is intercepted before the first page exists.
@@ -37,12 +38,13 @@ func open(ctx context.Context, path, dir string) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{process: p, client: cdp.New().Start(p.transport), gone: make(chan struct{})}
+	s := &session{process: p, client: cdp.New().Start(p.transport), gone: make(chan struct{}), pages: map[string]*page{}}
 	go s.listen()
 	everything := []*proto.FetchRequestPattern{{URLPattern: "*"}}
 	if err := (proto.FetchEnable{Patterns: everything}).Call(s.in(ctx, "")); err != nil {
+		err = s.explain(fmt.Errorf("browser: intercept: %w", err))
 		s.end()
-		return nil, fmt.Errorf("browser: intercept: %w", err)
+		return nil, err
 	}
 	return s, nil
 }
@@ -111,7 +113,7 @@ func (s *session) listen() {
 		case "Page.loadEventFired":
 			s.current(event.SessionID, func(p *page) { p.loaded.fire() })
 		case "Inspector.targetCrashed":
-			s.current(event.SessionID, func(p *page) { p.crashed.fire() })
+			s.crashed(event.SessionID)
 		}
 	}
 }
@@ -122,6 +124,15 @@ func (s *session) current(sessionID string, f func(*page)) {
 	defer s.mu.Unlock()
 	if s.page != nil && string(s.page.id) == sessionID {
 		f(s.page)
+	}
+}
+
+// crashed notes the end of a page's renderer. It may end while the page waits for a document, or is not ready yet.
+func (s *session) crashed(sessionID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.pages[sessionID]; p != nil {
+		p.crashed.fire()
 	}
 }
 

@@ -4,6 +4,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,7 +27,10 @@ type command struct {
 	Line   string          `json:"line"`   // what "log" prints
 }
 
-type probe struct{ ticks *atomic.Int64 }
+type probe struct {
+	id    string
+	ticks *atomic.Int64
+}
 
 func main() {
 	switch os.Getenv("PROBE_INIT") {
@@ -36,7 +40,7 @@ func main() {
 	case "hang":
 		time.Sleep(time.Hour)
 	}
-	p := probe{new(atomic.Int64)}
+	p := probe{rand.Text(), new(atomic.Int64)}
 	go func() {
 		for range time.Tick(time.Millisecond) {
 			p.ticks.Add(1)
@@ -88,10 +92,10 @@ func (p probe) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 			"left_ms": time.Until(deadline).Milliseconds(), "trace": os.Getenv("_X_AMZN_TRACE_ID"),
 		})
 	case "state":
-		return json.Marshal(map[string]int64{"pid": int64(os.Getpid()), "ticks": p.ticks.Load()})
+		return json.Marshal(map[string]any{"id": p.id, "ticks": p.ticks.Load()})
 	case "sleep":
 		time.Sleep(time.Duration(c.N) * time.Millisecond)
-		return json.Marshal(map[string]any{"statusCode": 200, "pid": os.Getpid()})
+		return json.Marshal(map[string]any{"statusCode": 200, "id": p.id})
 	case "log":
 		fmt.Println(cmp.Or(c.Line, "the function's line"))
 		return []byte(`{}`), nil

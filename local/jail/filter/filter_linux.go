@@ -1,0 +1,84 @@
+// Package filter denies the system calls that AWS Lambda denies.
+package filter
+
+import (
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// denied are the system calls that AWS Lambda answers with EPERM, and those that a function must be able to do without
+// in case Lambda does. The constants are the numbers of the architecture that this program is built for.
+var denied = []struct {
+	number uint32
+	source string // where it is known from that Lambda denies the call
+}{
+	{unix.SYS_PRCTL, "hashicorp/terraform-exec#172, chromedp/chromedp#720, vansante/go-ffprobe#23, ClickHouse/ClickHouse#53117"},
+	{unix.SYS_FALLOCATE, "chromedp/chromedp#1074"},
+	{unix.SYS_UNSHARE, "aws/containers-roadmap#2102"},
+	{unix.SYS_SETNS, unreported},
+	{unix.SYS_PTRACE, unreported},
+	{unix.SYS_PERSONALITY, unreported},
+	{unix.SYS_PERF_EVENT_OPEN, unreported},
+	{unix.SYS_PROCESS_VM_READV, unreported},
+	{unix.SYS_PROCESS_VM_WRITEV, unreported},
+	{unix.SYS_KCMP, unreported},
+	{unix.SYS_BPF, unreported},
+}
+
+const unreported = "no report is known: calls of this kind are what sandboxes deny"
+
+// architectures are the kernel's names of the architectures, by Go's.
+var architectures = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}
+
+// x32 marks the calls of another interface of the x86-64 kernel, with numbers of its own.
+const x32 = 0x40000000
+
+// Places in struct seccomp_data.
+const (
+	atNumber       = 0
+	atArchitecture = 4
+)
+
+// program is the filter: EPERM for the denied calls, and ENOSYS for those of another interface of the same kernel. All
+// else is allowed, clone3 above all: glibc takes ENOSYS for a kernel without clone3, but ends a program on EPERM.
+func program(architecture uint32) []unix.SockFilter {
+	const load, equal, atLeast, answer = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K,
+		unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, unix.BPF_RET | unix.BPF_K
+	filter := []unix.SockFilter{
+		{Code: load, K: atArchitecture},
+		{Code: equal, K: architecture, Jt: 1},
+		{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)},
+		{Code: load, K: atNumber},
+		{Code: atLeast, K: x32, Jf: 1},
+		{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)},
+	}
+	for _, call := range denied {
+		filter = append(filter,
+			unix.SockFilter{Code: equal, K: call.number, Jf: 1},
+			unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)})
+	}
+	return append(filter, unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ALLOW})
+}
+
+// Install binds this process and all that it starts to the filter, for good.
+func Install() error {
+	architecture, ok := architectures[runtime.GOARCH]
+	if !ok {
+		return fmt.Errorf("no table of system calls for %s", runtime.GOARCH)
+	}
+	filter := program(architecture)
+	runtime.LockOSThread() // the kernel takes a filter from a thread that can gain no privileges
+	defer runtime.UnlockOSThread()
+	code := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&code)))
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}

@@ -1,0 +1,413 @@
+package jail_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"svcapi/local/jail"
+	"svcapi/local/jail/spec"
+)
+
+// hold makes this test binary a host that starts a function and waits, so that a test can kill the host.
+const hold = "JAIL_TEST_HOST"
+
+var inmate string
+
+func TestMain(m *testing.M) {
+	if binary := os.Getenv(hold); binary != "" {
+		if err := host(binary); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	dir, err := os.MkdirTemp("", "inmate") // only this user may enter the folder
+	if err == nil {
+		inmate = filepath.Join(dir, "inmate")
+		build := exec.Command("go", "build", "-o", inmate, "./testdata/inmate")
+		build.Env, build.Stderr = append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
+		err = build.Run()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// host stops the function when it gets a byte, and waits for the function's end.
+func host(binary string) error {
+	j, err := jail.New(context.Background(), func(string) {})
+	if err != nil {
+		return err
+	}
+	env := []string{"MODE=family", "PATH=/usr/bin:/bin", "FAMILY=" + os.Getenv("HOST_OF")}
+	p, err := j.Start(jail.Command{Binary: binary, Env: env, Output: os.Stdout, Scratch: 1 << 20})
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stdin.Read(make([]byte, 1)); err != nil {
+		return err
+	}
+	p.Stop()
+	<-p.Done()
+	return p.Err()
+}
+
+// jails are the jail of this machine, and none. What the kernel refuses is in the test's log.
+func jails(t *testing.T) map[string]*jail.Jail {
+	t.Helper()
+	all := map[string]*jail.Jail{}
+	for _, value := range []string{"on", "off"} {
+		t.Setenv(jail.Variable, value)
+		j, err := jail.New(t.Context(), func(line string) { t.Log(line) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[value] = j
+	}
+	return all
+}
+
+func start(t *testing.T, j *jail.Jail, output *os.File, readable []string, env ...string) *jail.Process {
+	t.Helper()
+	p, err := j.Start(jail.Command{
+		Binary: inmate, Env: append([]string{"PATH=/usr/bin:/bin"}, env...), Output: output, Scratch: 8 << 20,
+		Readable: readable,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Kill(); <-p.Done() })
+	return p
+}
+
+func output(t *testing.T) *os.File {
+	t.Helper()
+	file, err := os.Create(filepath.Join(t.TempDir(), "output"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	return file
+}
+
+// inspection is what testdata/inmate finds.
+type inspection struct {
+	Status           map[string]string
+	Calls            map[string]string
+	Written, Seen    []string
+	Dir              string
+	Files, Processes uint64
+	Threads          int
+	PIDs             []string
+	Init             string
+	Env              []string
+	Groups           []int
+}
+
+func inspect(t *testing.T, j *jail.Jail, readable []string, env ...string) (found inspection) {
+	t.Helper()
+	file := output(t)
+	p := start(t, j, file, readable, append(env, "MODE=inspect")...)
+	<-p.Done()
+	text, err := os.ReadFile(file.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &found); err != nil || p.Err() != nil {
+		t.Fatalf("%v, %v: %s", err, p.Err(), text)
+	}
+	return found
+}
+
+// TestJail checks each part of the jail that this machine's kernel permits.
+func TestJail(t *testing.T) {
+	dir := filepath.Dir(inmate)
+	readable, hidden := filepath.Join(dir, "readable"), filepath.Join(dir, "hidden")
+	for _, path := range []string{readable, hidden} {
+		if err := os.WriteFile(path, []byte("x"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open := t.TempDir() // folders of other programs that any user can write to
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SECRET_OF_THE_HOST", "x")
+	env := []string{"SEE=" + strings.Join([]string{readable, hidden, "/etc/passwd"}, ":"), "OUTSIDE=" + open}
+	j := jails(t)["on"]
+	found := inspect(t, j, []string{readable}, env...)
+	wantEnv := append([]string{"PATH=/usr/bin:/bin"}, append(env, "MODE=inspect")...)
+	if !slices.Equal(found.Env, wantEnv) {
+		t.Errorf("environment %q, want %q", found.Env, wantEnv)
+	}
+	if j.Has(spec.Filter) {
+		if found.Status["Seccomp"] != "2" || found.Status["NoNewPrivs"] != "1" {
+			t.Errorf("Seccomp %s, NoNewPrivs %s", found.Status["Seccomp"], found.Status["NoNewPrivs"])
+		}
+		if found.Calls["clone3"] == syscall.EPERM.Error() {
+			t.Error("clone3 is denied: threads of glibc abort")
+		}
+		delete(found.Calls, "clone3")
+		if len(found.Calls) != 11 {
+			t.Errorf("%d system calls were tried", len(found.Calls))
+		}
+		for name, answer := range found.Calls {
+			if answer != syscall.EPERM.Error() {
+				t.Errorf("%s: %s", name, answer)
+			}
+		}
+	}
+	if j.Has(spec.User) {
+		id, _, _ := strings.Cut(found.Status["Uid"], "\t")
+		if number, err := strconv.Atoi(id); err != nil || number < 61184 || strings.Contains(found.Status["Uid"]+found.Status["Gid"], "\t0") {
+			t.Errorf("user %q, group %q", found.Status["Uid"], found.Status["Gid"])
+		}
+		if len(found.Groups) > 0 {
+			t.Errorf("groups %v", found.Groups)
+		}
+	}
+	if os.Getuid() == 0 && !j.Has(spec.User) {
+		t.Log("functions run as root here") // reported above, with the reason
+	} else if found.Status["CapEff"] != "0000000000000000" || found.Status["CapPrm"] != "0000000000000000" {
+		t.Errorf("capabilities %s, %s", found.Status["CapEff"], found.Status["CapPrm"])
+	}
+	if j.Has(spec.Limits) && found.Files != 1024 {
+		t.Errorf("%d open files", found.Files)
+	}
+	if j.Has(spec.Limits) && j.Has(spec.User) && (found.Processes != 1024 || found.Threads > 1024 || found.Threads < 1000) {
+		t.Errorf("limit of %d processes and threads, %d at once", found.Processes, found.Threads)
+	}
+	if j.Has(spec.Namespaces) {
+		for name, pair := range map[string][2]any{
+			"folder":                   {found.Dir, "/var/task"},
+			"writable folders":         {fmt.Sprint(found.Written), "[/tmp]"},
+			"files that can be read":   {fmt.Sprint(found.Seen), fmt.Sprint([]string{readable, "/etc/passwd"})},
+			"processes beside its own": {len(found.PIDs), 2},
+		} {
+			if pair[0] != pair[1] {
+				t.Errorf("%s: %v, want %v", name, pair[0], pair[1])
+			}
+		}
+	}
+	if found.Init == "" {
+		t.Error("the function reads the environment of the first process")
+	}
+}
+
+// TestOff checks that JAIL=off leaves nothing of the jail, and that JAIL knows no other word.
+func TestOff(t *testing.T) {
+	found := inspect(t, jails(t)["off"], nil)
+	if found.Status["Seccomp"] == "2" && !filtered() || found.Dir != filepath.Dir(inmate) {
+		t.Errorf("Seccomp %s, folder %s", found.Status["Seccomp"], found.Dir)
+	}
+	t.Setenv(jail.Variable, "none")
+	if _, err := jail.New(t.Context(), func(string) {}); err == nil {
+		t.Error("JAIL=none is taken")
+	}
+}
+
+// filtered says whether this process is under a filter of system calls itself.
+func filtered() bool {
+	status, err := os.ReadFile("/proc/self/status")
+	return err == nil && strings.Contains(string(status), "Seccomp:\t2")
+}
+
+// TestEnd checks that the supervisor passes on how a function ends, and why it cannot start.
+func TestEnd(t *testing.T) {
+	for name, j := range jails(t) {
+		for _, c := range []struct{ binary, mode, want string }{
+			{inmate, "exit", "exit status 7"},
+			{inmate, "none", "<nil>"},
+			{"/nonexistent", "", "open /nonexistent: no such file or directory"},
+		} {
+			p, err := j.Start(jail.Command{Binary: c.binary, Env: []string{"MODE=" + c.mode}, Scratch: 1 << 20})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if <-p.Done(); fmt.Sprint(p.Err()) != c.want {
+				t.Errorf("jail %s, %s %s: %v, want %s", name, c.binary, c.mode, p.Err(), c.want)
+			}
+			p.Stop() // neither does harm any more
+			p.Kill()
+		}
+		p := start(t, j, output(t), nil, "MODE=family")
+		for p.ID() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		if err := syscall.Kill(p.ID(), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		if <-p.Done(); p.Err() == nil || p.Err().Error() != "signal: killed" {
+			t.Errorf("jail %s, killed: %v", name, p.Err())
+		}
+	}
+}
+
+// members are the processes of testdata/inmate's family, by what each of them prints.
+var members = []string{"father", "orphan", "stranger"}
+
+// lines counts what each member of the family has printed.
+func lines(t *testing.T, file string) map[string]int {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]int{}
+	for line := range strings.FieldsSeq(string(text)) {
+		counts[line]++
+	}
+	return counts
+}
+
+// grow waits until each member has printed more.
+func grow(t *testing.T, file string) {
+	t.Helper()
+	before := lines(t, file)
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		now := lines(t, file)
+		if !slices.ContainsFunc(members, func(m string) bool { return now[m] <= before[m] }) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("a member of the family stands still: %v, then %v", before, now)
+		}
+	}
+}
+
+// tree are the processes of this machine with a variable in their environment, as their owner and root see them.
+func tree(t *testing.T, variable string) (pids []int) {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range all {
+		if env, err := os.ReadFile(path); err == nil && slices.Contains(strings.Split(string(env), "\x00"), variable) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// state is a process's state of /proc/<pid>/stat; empty when the process is gone.
+func state(pid int) string {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return rest[:1]
+}
+
+// stopped waits until no process of the family runs.
+func stopped(t *testing.T, mark string) {
+	t.Helper()
+	var running []string
+	for range 500 {
+		running = nil
+		pids := tree(t, mark)
+		for _, pid := range pids {
+			if s := state(pid); s != "T" && s != "" {
+				running = append(running, fmt.Sprint(pid, s))
+			}
+		}
+		if len(running) == 0 {
+			if len(pids) < len(members) {
+				t.Fatalf("processes %v, want at least %d", pids, len(members))
+			}
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatalf("processes run on: %v", running)
+}
+
+// TestStop checks that Stop stops a function with its orphans, whatever they are starting, that Continue lets all of
+// them run again, and that Kill leaves none.
+func TestStop(t *testing.T) {
+	for name, j := range jails(t) {
+		t.Run(name, func(t *testing.T) {
+			file, mark := output(t), "FAMILY="+t.TempDir()
+			p := start(t, j, file, nil, "MODE=family", mark)
+			for round := range 20 {
+				grow(t, file.Name())
+				p.Stop()
+				stopped(t, mark)
+				before := lines(t, file.Name())
+				time.Sleep(30 * time.Millisecond)
+				if now := lines(t, file.Name()); !maps.Equal(before, now) {
+					t.Fatalf("round %d: %v, after 30 ms %v", round, before, now)
+				}
+				p.Continue()
+			}
+			grow(t, file.Name())
+			p.Stop()
+			p.Kill()
+			<-p.Done()
+			if left := tree(t, mark); len(left) > 0 {
+				t.Errorf("processes %v are left", left)
+			}
+		})
+	}
+}
+
+// TestHostDies checks that nothing outlives a host that is killed, be it at work or frozen.
+func TestHostDies(t *testing.T) {
+	for name := range jails(t) {
+		for _, frozen := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, frozen %t", name, frozen), func(t *testing.T) {
+				file, family := output(t), t.TempDir()
+				mark := "FAMILY=" + family
+				host := exec.Command(os.Args[0])
+				host.Env = append(os.Environ(), hold+"="+inmate, jail.Variable+"="+name, "HOST_OF="+family)
+				host.Stdout, host.Stderr = file, file
+				orders, err := host.StdinPipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := host.Start(); err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = host.Process.Kill() }) // where the test has failed before
+				grow(t, file.Name())
+				if frozen {
+					if _, err := orders.Write([]byte("\n")); err != nil {
+						t.Fatal(err)
+					}
+					stopped(t, mark)
+				}
+				if err := host.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+				if err := host.Wait(); err == nil {
+					t.Error("the host ended by itself")
+				}
+				var left []int
+				for range 1000 {
+					if left = tree(t, mark); len(left) == 0 {
+						return
+					}
+					time.Sleep(5 * time.Millisecond)
+				}
+				t.Errorf("processes %v outlive the host", left)
+			})
+		}
+	}
+}

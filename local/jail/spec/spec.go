@@ -1,0 +1,48 @@
+// Package spec is what the local Lambda host and the supervisor of a jailed function say to one another, over two
+// pipes.
+package spec
+
+const (
+	// ControlFD is the descriptor from which the supervisor reads one Setup as a line of JSON, and commands then.
+	ControlFD = 3
+	// ReportFD is the descriptor to which the supervisor writes Reports, each a line of JSON.
+	ReportFD = 4
+
+	// Stop is the command that stops every process of the function.
+	Stop = 's'
+	// Continue is the command that lets every process of the function run again.
+	Continue = 'c'
+
+	// TaskRoot is the folder of the function's binary in a file system of its own, as on AWS Lambda.
+	TaskRoot = "/var/task"
+
+	// Probe is the argument with which the supervisor's program ends at once: a function for the probe of the jail.
+	Probe = "probe"
+)
+
+// The parts of the jail, as Report and the host name them.
+const (
+	Namespaces = "file system and process namespace"
+	User       = "user without privileges"
+	Filter     = "filter of system calls"
+	Limits     = "limits of open files and processes"
+)
+
+// Setup is how the supervisor starts a function.
+type Setup struct {
+	Parts    []string // the parts of the jail that the function gets
+	Binary   string   // the function's program
+	Args     []string
+	Env      []string
+	Readable []string // absolute paths of what the function may read beside its program and the system's folders
+	Scratch  int64    // bytes that /tmp can hold
+	ID       int      // user and group, where the function gets one of its own
+}
+
+// Report is what the supervisor says of a function.
+type Report struct {
+	PID    int     // the function's process, in the supervisor's process namespace; 0 where it was not started
+	Status *uint32 // how the process ended, as wait4 encodes it
+	Part   string  // the part of the jail that the kernel refused
+	Error  string  // why the function was not started
+}
