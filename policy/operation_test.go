@@ -21,8 +21,8 @@ var operationRules = []rule{
 		{"      Type: !Ref DeploymentType\n", "      Type: AllAtOnce\n"},
 		{"      Role: !GetAtt DeploymentRole.Arn\n", ""},
 		{"      AutoPublishAliasAllProperties: true\n", ""},
-		{"        Alarms: [!Ref SmsErrorsAlarm]\n", "        Alarms: [!Ref SmsSlowAlarm]\n"},
-		{"        Alarms: [!Ref SmsErrorsAlarm]\n", "        Alarms: [!Ref BarcodeErrorsAlarm]\n"},
+		{"Alarms: [!Ref SmsErrorsAlarm]", "Alarms: [!Ref SmsSlowAlarm]"},
+		{"Alarms: [!Ref SmsErrorsAlarm]", "Alarms: [!Ref BarcodeErrorsAlarm]"},
 		{"Value: !Sub ${SmsFunction}:live", "Value: !Sub ${SmsFunction}:dead"},
 	}},
 	{"roles take the boundary, traces and the key", roleSettings, []edit{
@@ -32,6 +32,8 @@ var operationRules = []rule{
 		{"        - !If [HasKey, !Ref KeyPolicy, !Ref AWS::NoValue]\n", ""},
 		{"        - !If [HasKey, !Ref KeyPolicy, !Ref AWS::NoValue]\n", "        - !If [HasKey, !Ref KeyPolicy, !Ref AWS::NoValue]\n        - arn:aws:iam::aws:policy/AdministratorAccess\n"},
 		{"Service: lambda.amazonaws.com", "Service: ec2.amazonaws.com"},
+		{"        - !Ref ChargePolicy\n", ""},
+		{"        - !Ref RequestPolicy\n        - !If", "        - !Ref RequestPolicy\n        - !Ref ChargePolicy\n        - !If"},
 	}},
 	{"what lies still is encrypted with the operator's key", encryption, []edit{
 		{"      KmsKeyId: !If [HasKey, !Ref KmsKeyArn, !Ref AWS::NoValue]\n", ""},
@@ -117,6 +119,12 @@ func branch(value any, condition string) any {
 	return parts[1]
 }
 
+// shared are the functions that have the rights of a managed policy of the template, beside those of traces and the key.
+var shared = map[string][]string{
+	"RequestPolicy": {"sms", "security", "location", "barcode", "currency", "pdf"},
+	"ChargePolicy":  {"sms", "security", "location", "barcode", "pdf"},
+}
+
 func roleSettings(s *templateFile) (f findings) {
 	bounded := func(where string, value any) {
 		if ref(branch(value, "HasBoundary")) != "PermissionsBoundaryArn" {
@@ -128,12 +136,17 @@ func roleSettings(s *templateFile) (f findings) {
 	}
 	for _, function := range s.functions() {
 		role := s.role(function)
-		var managed []string
+		var got, want []string
 		for _, item := range role.properties.list("ManagedPolicyArns") {
-			managed = append(managed, ref(branch(item, "Traces"))+ref(branch(item, "HasKey")))
+			got = append(got, ref(item)+ref(branch(item, "Traces"))+ref(branch(item, "HasKey")))
 		}
-		if !slices.Equal(managed, []string{"TracePolicy", "KeyPolicy"}) {
-			f.add("%s has the managed policies %v", role.id, managed)
+		for _, policy := range []string{"RequestPolicy", "ChargePolicy"} {
+			if slices.Contains(shared[policy], function.folder()) {
+				want = append(want, policy)
+			}
+		}
+		if want = append(want, "TracePolicy", "KeyPolicy"); !slices.Equal(got, want) {
+			f.add("%s has the managed policies %v, want %v", role.id, got, want)
 		}
 		trust := role.properties.list("AssumeRolePolicyDocument", "Statement")
 		if len(trust) != 1 || !strings.Contains(fmt.Sprint(trust[0]), "Principal:map[Service:lambda.amazonaws.com]") {
@@ -477,7 +490,7 @@ var anywhere = []string{"xray:PutTelemetryRecords", "xray:PutTraceSegments"}
 var (
 	trusted = []string{"codedeploy.amazonaws.com", "lambda.amazonaws.com", "scheduler.amazonaws.com"}
 	managed = []string{
-		"TracePolicy", "KeyPolicy",
+		"RequestPolicy", "ChargePolicy", "TracePolicy", "KeyPolicy",
 		"arn:${AWS::Partition}:iam::aws:policy/service-role/AWSCodeDeployRoleForLambdaLimited",
 	}
 )
@@ -535,7 +548,7 @@ func translatedRoles(s *templateFile) (f findings) {
 		}
 		for _, item := range p.list("ManagedPolicyArns") {
 			inner, _ := item.(object)
-			name := inner.text("Fn::Sub") + ref(branch(item, "Traces")) + ref(branch(item, "HasKey"))
+			name := inner.text("Fn::Sub") + ref(item) + ref(branch(item, "Traces")) + ref(branch(item, "HasKey"))
 			if !slices.Contains(managed, name) {
 				f.add("%s has the managed policy %v", role.id, item)
 			}
