@@ -21,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"svcapi/local/demo"
 	"svcapi/local/engine"
 	"svcapi/local/sandbox"
 	"svcapi/local/stack"
@@ -264,7 +265,7 @@ func (n *narrow) rules(t *testing.T, rules ...sandbox.Rule) {
 // settle runs the settling function once the reservations of dead requests are old enough.
 func (n *narrow) settle(t *testing.T) {
 	t.Helper()
-	time.Sleep(11 * time.Second) // SettleAfterSeconds of a local stack, and a bit
+	time.Sleep(11 * time.Second) // SETTLE_AFTER_SECONDS of a local stack, and a bit
 	result, err := n.stack.Invoke(t.Context(), "SettleFunction", []byte("{}"))
 	if err != nil || result.FunctionError != "" {
 		t.Fatalf("settle: %v %s", err, result.Payload)
@@ -276,7 +277,7 @@ func (n *narrow) entry(t *testing.T, project, requestID string) *credit.Entry {
 	t.Helper()
 	var found *credit.Entry
 	for _, at := range []time.Time{time.Now().Add(-time.Hour), time.Now()} {
-		entries, err := n.ledger.Entries(t.Context(), project, at.UTC().Format(time.DateOnly))
+		entries, err := n.ledger.Entries(t.Context(), demo.ID(project), at.UTC().Format(time.DateOnly))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -291,7 +292,7 @@ func (n *narrow) entry(t *testing.T, project, requestID string) *credit.Entry {
 
 func (n *narrow) balance(t *testing.T, project string) int64 {
 	t.Helper()
-	b, err := n.ledger.Balance(t.Context(), project)
+	b, err := n.ledger.Balance(t.Context(), demo.ID(project))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +304,7 @@ func (n *narrow) age(t *testing.T, project, key, attribute string, to int64) {
 	t.Helper()
 	_, err := n.db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
 		TableName:                 new(n.table("transient")),
-		Key:                       map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "idem#" + project + "#development#" + key}},
+		Key:                       map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "idem#" + demo.ID(project) + "#development#" + key}},
 		UpdateExpression:          new("SET #a = :v"),
 		ConditionExpression:       new("attribute_exists(#a)"),
 		ExpressionAttributeNames:  map[string]string{"#a": attribute},

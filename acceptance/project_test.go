@@ -199,13 +199,13 @@ func (p *tenant) ledger(t *testing.T) map[string]entry {
 	return entries
 }
 
-// demoProject is a demo project of the local stack, for requests that change nothing in it.
-func demoProject(id string) *tenant {
+// demoProject is the demo project of a name, for requests that change nothing in it.
+func demoProject(name string) *tenant {
 	c := func(env project.Environment) credential {
-		known := demo.CredentialOf(id, env)
+		known := demo.CredentialOf(name, env)
 		return remember(credential{known.ClientID, known.ClientSecret})
 	}
-	return &tenant{id, c(project.Development), c(project.Production)}
+	return &tenant{demo.ID(name), c(project.Development), c(project.Production)}
 }
 
 var plain struct {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"svcapi/local/demo"
 	"svcapi/shared/credit"
 )
 
@@ -19,9 +20,9 @@ type charged struct {
 // ledger sums the charges of the projects by operation.
 func (s *system) ledger(ctx context.Context) (map[string]charged, error) {
 	sums := map[string]charged{}
-	for _, id := range spenders {
+	for _, name := range spenders {
 		for at := s.began.UTC().Truncate(24 * time.Hour); at.Before(time.Now()); at = at.AddDate(0, 0, 1) {
-			entries, err := s.credits.Entries(ctx, id, at.Format(time.DateOnly))
+			entries, err := s.credits.Entries(ctx, demo.ID(name), at.Format(time.DateOnly))
 			if err != nil {
 				return nil, err
 			}
@@ -97,8 +98,8 @@ func yes(good bool) string {
 // to it on purpose stays for a quarter of an hour: it changes no sum.
 func (s *system) settle(ctx context.Context) error {
 	open := int64(0)
-	for _, id := range spenders {
-		w, err := s.credits.Wallet(ctx, id)
+	for _, name := range spenders {
+		w, err := s.credits.Wallet(ctx, demo.ID(name))
 		if err != nil {
 			return err
 		}
@@ -111,7 +112,7 @@ func (s *system) settle(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(11 * time.Second): // SettleAfterSeconds on a laptop, and one
+	case <-time.After(11 * time.Second): // SETTLE_AFTER_SECONDS on a laptop, and one
 	}
 	result, err := s.stack.Invoke(ctx, "SettleFunction", []byte("{}"))
 	if err == nil && result.FunctionError != "" {

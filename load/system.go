@@ -98,21 +98,21 @@ func (s *system) data(ctx context.Context, limit project.RateLimit) error {
 	db := engine.Client(s.stack.DynamoDBURL)
 	s.credits = credit.NewStore(db, credit.Tables{Wallets: table["Wallets"], Ledger: table["Ledger"]})
 	projects := project.NewStore(db, table["Projects"])
-	for _, id := range spenders {
-		if _, err := projects.SetLimit(ctx, id, limit); err != nil {
+	for _, name := range spenders {
+		if _, err := projects.SetLimit(ctx, demo.ID(name), limit); err != nil {
 			return err
 		}
 	}
 	return s.credits.Grant(ctx, credit.Movement{
-		Project: "managed", ID: credit.NewKey(time.Now(), "load"), Credits: 1_000_000_000_000, Reason: "load", Actor: "local",
+		Project: demo.ID("managed"), ID: credit.NewKey(time.Now(), "load"), Credits: 1_000_000_000_000, Reason: "load", Actor: "local",
 	})
 }
 
 // environment is what the scripts are told.
 func (s *system) environment() (map[string]string, error) {
 	credentials, prices := map[string]demo.Credential{}, map[string]int64{}
-	for _, id := range spenders {
-		credentials[id] = demo.CredentialOf(id, project.Development)
+	for _, name := range spenders {
+		credentials[name] = demo.CredentialOf(name, project.Development)
 	}
 	for _, o := range s.operations {
 		if o.Charges != "" {

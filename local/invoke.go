@@ -107,7 +107,7 @@ func (i invocation) invoke(ctx context.Context, event []byte, overrides map[stri
 		return err
 	}
 	defer host.Close()
-	if err := host.Add(function, binaries[function.LogicalID]); err != nil {
+	if err := host.Add(stack.OnLaptop(function), binaries[function.LogicalID]); err != nil {
 		return err
 	}
 	result, err := host.Invoke(ctx, function.LogicalID, event)

@@ -117,7 +117,7 @@ func checkRequest(t *testing.T, event proxyEvent, want answer, routes map[string
 	if len(owner) != 3 {
 		t.Fatalf("X-API-KEY is %q", event.Headers["X-API-KEY"])
 	}
-	credential := demo.CredentialOf(owner[1], project.Environment(event.Headers["X-ENV"]))
+	credential := demo.CredentialOf(strings.TrimPrefix(owner[1], "demo-"), project.Environment(event.Headers["X-ENV"]))
 	if event.Headers["X-API-KEY"] != credential.ClientID {
 		t.Errorf("X-API-KEY is %q, the demo project's is %q", event.Headers["X-API-KEY"], credential.ClientID)
 	}

@@ -117,8 +117,11 @@ var rules = []rule{
 		{"Name: !Sub ${AWS::StackName}-settle", "Name: settle"},
 	}},
 	{"the settler waits until no request can be alive", settleTimes, []edit{
-		{"    Default: 90\n    MinValue: 10", "    Default: 80\n    MinValue: 10"},
+		{"    Default: 90\n    MinValue: 90", "    Default: 80\n    MinValue: 90"},
+		{"    Default: 90\n    MinValue: 90", "    Default: 90\n    MinValue: 80"},
+		{"    Default: 90\n    MinValue: 90\n", "    Default: 90\n"},
 		{"Default: 900", "Default: 600"},
+		{"MinValue: 900", "MinValue: 600"},
 		{"    Timeout: 28", "    Timeout: 45"},
 		{"    MaxValue: 20\n", "    MaxValue: 25\n"},
 		{"SETTLE_AFTER_SECONDS: !Ref SettleAfterSeconds", "SETTLE_AFTER_SECONDS: '5'"},
@@ -593,11 +596,13 @@ func settleTimes(s *templateFile) (f findings) {
 		value, _ := defaults.at(parameter, field).(int)
 		return value
 	}
-	if got, want := number("SettleAfterSeconds", "Default"), longest+settleMargin; got < want {
-		f.add("SettleAfterSeconds is %d, want at least %d: the longest time-out and %d", got, want, settleMargin)
-	}
-	if got := number("SettleCapturedAfterSeconds", "Default"); got < signatureSeconds {
-		f.add("SettleCapturedAfterSeconds is %d, want at least %d", got, signatureSeconds)
+	for _, field := range []string{"Default", "MinValue"} { // no stage can be deployed with less
+		if got, want := number("SettleAfterSeconds", field), longest+settleMargin; got < want {
+			f.add("%s of SettleAfterSeconds is %d, want at least %d: the longest time-out and %d", field, got, want, settleMargin)
+		}
+		if got := number("SettleCapturedAfterSeconds", field); got < signatureSeconds {
+			f.add("%s of SettleCapturedAfterSeconds is %d, want at least %d", field, got, signatureSeconds)
+		}
 	}
 	if got := number("VendorTimeoutSeconds", "MaxValue"); got == 0 || got > longest-answerSeconds {
 		f.add("VendorTimeoutSeconds may be %d, want at most %d", got, longest-answerSeconds)

@@ -193,7 +193,7 @@ func (b *bench) grant(ctx context.Context) error {
 	}
 	store := credit.NewStore(engine.Client(b.stack.DynamoDBURL), credit.Tables{Wallets: tables["Wallets"], Ledger: tables["Ledger"]})
 	return store.Grant(ctx, credit.Movement{
-		Project: "managed", ID: credit.NewKey(time.Now(), "bench"), Credits: 1_000_000_000_000, Reason: "bench", Actor: "local",
+		Project: demo.ID("managed"), ID: credit.NewKey(time.Now(), "bench"), Credits: 1_000_000_000_000, Reason: "bench", Actor: "local",
 	})
 }
 

@@ -24,13 +24,13 @@ import (
 	"svcapi/shared/credit"
 )
 
-// attempts is how often a function tries one call.
+// attempts is how often a function tries a read, and how often a write without getting a response.
 const attempts = awsclient.Attempts
 
 // Ages of a reservation at which a settler takes it up, in seconds. While requests live, dead is more than any lives. When
 // all are dead and nothing is under way any more, a second is enough: that is what a longer wait would come to.
 const (
-	deadWhileLiving = "8"
+	deadWhileLiving = "16"
 	never           = "900"
 	atOnce          = "1"
 )
@@ -187,6 +187,9 @@ func (b *batch) settle(dead, captured string, disturbed bool) error {
 		}
 		c := understand(r)
 		w := b.of[c.project]
+		if c.step == scan { // of all projects
+			w = b.worlds[0]
+		}
 		if w == nil {
 			return faultproxy.Deliver
 		}
@@ -212,9 +215,14 @@ func (b *batch) settle(dead, captured string, disturbed bool) error {
 func (w *world) visit(s step, r *faultproxy.Request) (fate faultproxy.Fate, killed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	name := "settle: " + string(s)
-	w.counts[name]++
-	p := &arrival{step: s, id: fmt.Sprintf("%s %d", name, w.counts[name]), request: r}
+	if w.settling[s] == nil {
+		w.settling[s] = &calls{}
+	}
+	call := w.settling[s].exchange(w.plan, "settle", s, r)
+	p := &arrival{step: s, call: call, id: fmt.Sprintf("settle: %s %d", s, w.settling[s].attempts), request: r, at: time.Now()}
+	if len(call.attempts) < call.throttle {
+		return w.throttle(p), false
+	}
 	if w.parallel && len(w.later) > 0 && w.chance(0.3, p.id, "first") {
 		at := int(w.uniform(p.id, "which") * float64(len(w.later)))
 		l := w.later[at]
@@ -226,6 +234,7 @@ func (w *world) visit(s step, r *faultproxy.Request) (fate faultproxy.Fate, kill
 	}
 	fate = w.fate(p)
 	killed = w.chance(w.crashAt(s), p.id, "crash")
+	call.attempts = append(call.attempts, attempt{fate, r, p.at})
 	w.note("%s %s, killed: %t", p.id, fate, killed)
 	w.tally["settler: "+string(fate)]++
 	if fate == faultproxy.DropRequest {
@@ -321,7 +330,7 @@ func (w *world) operate() {
 
 // verdicts are commands about charges as they stand.
 func (w *world) verdicts() []*command {
-	entries, err := w.entries()
+	entries, err := w.stage.entries(w.project, w.began)
 	if err != nil {
 		w.fail("%v", err)
 	}

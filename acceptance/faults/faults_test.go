@@ -5,6 +5,10 @@
 //
 // # What a seed reproduces
 //
+// A burst of throttles belongs to a call, not to an attempt: whether there is one, and of how many attempts, is drawn from
+// the seed and the call's name (request 3, reserve, second call). A throttle changes nothing, so that the proxy answers it
+// at once; the pauses of the client alone use up the client's time. No oddity is ever excused by a throttle.
+//
 // A schedule is its seed. The seed alone gives the plan: the wallet, the requests, who repeats which Idempotency-Key, the
 // operators' commands, and the chances of each fault. The fate of a call (delivered, dropped, throttled, killed there, its
 // copy kept for later) is drawn from the seed and the call's name: request 3, reserve, second attempt. It is the same in
@@ -181,6 +185,6 @@ func (w *world) report(t *testing.T, alone bool) {
 }
 
 func (p *plan) describe() string {
-	return fmt.Sprintf("credits %d, limit %d, Manual %t, first vendor closed %t, loss %.2f, refusals %.2f, outages %.2f, crashes %.3f, sore %q",
-		p.credits, p.limit, p.byok, p.closed, p.loss, p.refusal, p.outage, p.crash, p.sore)
+	return fmt.Sprintf("credits %d, limit %d, Manual %t, first vendor closed %t, loss %.2f, late %.2f, refusals %.2f, bursts %.2f, hot %q, outages %.2f, crashes %.3f, sore %q",
+		p.credits, p.limit, p.byok, p.closed, p.loss, p.tardy, p.refusal, p.bursts, p.hot, p.outage, p.crash, p.sore)
 }

@@ -10,29 +10,28 @@ import (
 	"time"
 
 	"svcapi/local/sandbox"
-	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
 )
 
 // The only ways in which a request's answer and its charge may disagree: decisions on money, and the model of the protocol.
+// Each names the fault that alone can cause it. No throttle is one.
 const (
-	neverCalled = "charged, provider never called: died beside the marker"
-	notCharged  = "served, not charged: every answer of the capture lost"
-	failedPaid  = "charged though failed, after lost answers or a crash"
-	erredPaid   = "charged though 500, after lost answers or a crash"
+	neverCalled   = "charged, provider never called: died beside the marker"
+	notCharged    = "served, not charged: every answer of the capture lost"
+	servedInDoubt = "served, charged as uncertain: every answer of the capture lost"
+	failedPaid    = "charged though failed: every answer of the bar lost"
+	erredPaid     = "charged though 500: every answer of the bar lost"
 )
 
-// entries are the schedule's ledger.
-func (w *world) entries() ([]credit.Entry, error) {
-	ctx := context.Background()
-	first, last := w.began.UTC().Format(time.DateOnly), time.Now().UTC().Format(time.DateOnly)
-	entries, err := w.stage.credits.Entries(ctx, w.project, first)
-	if err == nil && last != first {
-		var more []credit.Entry
-		more, err = w.stage.credits.Entries(ctx, w.project, last)
-		entries = append(entries, more...)
+// entries are a project's ledger since a time.
+func (s *stage) entries(project string, since time.Time) (all []credit.Entry, err error) {
+	today := time.Now().UTC().Truncate(24 * time.Hour)
+	for day := since.UTC().Truncate(24 * time.Hour); err == nil && !day.After(today); day = day.AddDate(0, 0, 1) {
+		var entries []credit.Entry
+		entries, err = s.credits.Entries(context.Background(), project, day.Format(time.DateOnly))
+		all = append(all, entries...)
 	}
-	return entries, err
+	return all, err
 }
 
 // nameOf is the label of the request that an entry belongs to.
@@ -59,7 +58,7 @@ func received(calls []sandbox.Call) map[string]int {
 // judge compares every answer with its charge, once all is settled.
 func (w *world) judge(sent map[string]int) {
 	ctx := context.Background()
-	entries, err := w.entries()
+	entries, err := w.stage.entries(w.project, w.began)
 	if err != nil {
 		w.fail("%v", err)
 		return
@@ -127,16 +126,24 @@ func (r *request) did(s step) *calls {
 	return &calls{}
 }
 
-// disturbed: a whole call got no answer. An attempt has a second: a request that took longer (on a very busy machine) may
-// have given one up that the proxy let pass.
-func (r *request) disturbed() bool {
-	for s, c := range r.actor.calls {
-		if s != vendor && c.lost() {
-			return true
-		}
-	}
-	return r.answer.took > awsclient.AttemptTimeout
+// lost reports that the request lost every response of a write of one of the steps.
+func (r *request) lost(steps ...step) bool {
+	return slices.ContainsFunc(steps, func(s step) bool { return r.did(s).lost() })
 }
+
+// mayFail reports that the request got no answer to a call that it needs. A read has a function's few attempts; a write
+// outlasts every burst of throttles.
+func (r *request) mayFail() bool {
+	died := r.after && r.did(reserve).attempts == 0 && r.did(vendor).attempts == 0 && r.lost(keep) // writes a dead request's outcome
+	return died || r.lost(count, claim, reserve, fill, mark) ||
+		slices.ContainsFunc([]step{record, domains, look}, func(s step) bool { return r.did(s).unanswered() })
+}
+
+// mayAct reports that a write of the step may take effect at some time, or has.
+func (r *request) mayAct(s step) bool { return r.did(s).arrived > 0 || r.did(s).tooLate() }
+
+// blamesVendor reports that an answer of a vendor was kept from the request.
+func (r *request) blamesVendor() bool { return r.did(vendor).some(attempt.faulty) }
 
 func (w *world) judgeRequest(r *request, e credit.Entry, sent int) {
 	a, charged, sms := r.answer, e.State == credit.Captured, r.op.name == credit.SMS
@@ -166,9 +173,9 @@ func (w *world) judgeRequest(r *request, e credit.Entry, sent int) {
 	switch {
 	case a.killed:
 		switch {
-		case charged && sms && r.did(mark).attempts == 0:
+		case charged && sms && !r.mayAct(mark):
 			wrong("charged without a mark")
-		case charged && !sms && r.did(capture).attempts == 0:
+		case charged && !sms && !r.mayAct(capture):
 			wrong("charged without a capture")
 		case !charged && took && r.price > 0 && r.did(vendor).attempts > 0:
 			wrong("the message went out and is not charged")
@@ -179,6 +186,12 @@ func (w *world) judgeRequest(r *request, e credit.Entry, sent int) {
 	case a.replayed || a.status == 409 || a.status == 422 && w.twoBodies(r) || strings.Contains(a.message, "was cut off"):
 		if r.key == "" || e.State != "" || r.did(reserve).attempts > 0 {
 			wrong("a repeat that touched money")
+		}
+		switch {
+		case a.status == 409 && !w.keyHeld(r):
+			wrong("nobody holds the key")
+		case strings.Contains(a.message, "was cut off") && (!r.after || !w.keyLeft(r)):
+			wrong("no request with the key was cut off")
 		}
 	case a.status == 200 && r.unknown:
 		if charged {
@@ -191,11 +204,14 @@ func (w *world) judgeRequest(r *request, e credit.Entry, sent int) {
 		case sms && sent != 1:
 			wrong("accepted and not sent")
 		case r.price == 0:
-		case !charged && !sms && r.did(capture).attempts > 0 && (r.did(capture).lost() || a.took > awsclient.AttemptTimeout):
+		case !charged && !sms && r.lost(capture):
 			w.oddity(notCharged)
 		case !charged:
 			wrong("served and not charged")
-		case e.Uncertain && !r.disturbed():
+		case !e.Uncertain && e.Resolution.Verdict == "":
+		case r.lost(capture):
+			w.oddity(servedInDoubt)
+		default:
 			wrong("a success charged as uncertain")
 		}
 	case a.status == 402:
@@ -209,9 +225,15 @@ func (w *world) judgeRequest(r *request, e credit.Entry, sent int) {
 		if charged || sent > 0 && r.key == "" {
 			wrong("refused by the limit")
 		}
+		if w.limit == unlimited {
+			wrong("the limit was not reached")
+		}
 	case sms && uncertain:
 		if r.price > 0 && (!charged || !e.Uncertain && e.Resolution.Verdict == "") {
 			wrong("uncertain, and not charged as uncertain")
+		}
+		if !r.blamesVendor() {
+			wrong("uncertain, and the vendor answered")
 		}
 	case a.status == 500 || a.status == 502 || a.status == 503:
 		name := failedPaid
@@ -221,17 +243,35 @@ func (w *world) judgeRequest(r *request, e credit.Entry, sent int) {
 		switch {
 		case took && r.key == "":
 			wrong("the message went out")
-		case charged && (!sms || !r.disturbed()):
-			wrong("failed and charged, and no call of it was lost")
+		case charged && (!sms || !r.lost(bar)):
+			wrong("failed and charged, and the bar was answered")
 		case charged:
 			w.oddity(name)
 			r.odd = true
-		case a.status == 500 && !r.disturbed() && r.op.name != credit.Location && r.op.name != credit.PDF:
+		case a.status == 500 && !r.mayFail() && (r.op.name != credit.Location || !r.blamesVendor()):
 			wrong("500, and no call of it was lost")
+		case a.status != 500 && !r.blamesVendor() && (!r.rejected || a.status != 502):
+			wrong("failed, and the vendor answered")
 		}
 	default:
 		wrong("not expected")
 	}
+}
+
+// keyHeld reports that another request with the key was alive beside this one, or has left the key behind.
+func (w *world) keyHeld(r *request) bool {
+	return w.keyLeft(r) || slices.ContainsFunc(w.requests, func(o *request) bool {
+		return o != r && o.first == r.first && o.actor.first.Before(r.actor.first.Add(r.answer.took)) &&
+			r.actor.first.Before(o.actor.first.Add(o.answer.took))
+	})
+}
+
+// keyLeft reports that another request with the key has left its claim behind: it was killed, lost every answer of a write
+// to the key, or a copy of its claim may have come after the key was given back.
+func (w *world) keyLeft(r *request) bool {
+	return slices.ContainsFunc(w.requests, func(o *request) bool {
+		return o != r && o.first == r.first && (o.answer.killed || o.lost(claim, keep, free) || o.did(claim).tooLate())
+	})
 }
 
 // twoBodies tells whether a request's key is used with another body, too.

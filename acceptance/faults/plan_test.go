@@ -34,6 +34,9 @@ var operations = []operation{
 	{credit.Location, "LocationFunction", project.Location, "/api/v1/location/lookup", `{"ip":%q}`, 11},
 }
 
+// unlimited is a rate limit that no schedule reaches.
+const unlimited = 1_000_000
+
 // pdfEvery is how many schedules there are for one with PDFs.
 const pdfEvery = 25
 
@@ -50,7 +53,10 @@ type plan struct {
 	closed   bool      // the first vendor of each chain refuses connections
 	byok     bool      // the project has vendor accounts of its own: nothing is charged
 	loss     float64   // chance that a request is dropped; answers come to a bit less
-	refusal  float64   // chance of a throttle, a limit or a 500
+	refusal  float64   // chance of a throttle or a 500
+	bursts   float64   // chance that a call is throttled from its first attempt on, up to mostThrottles times
+	hot      step      // where most calls meet such a burst; empty: nowhere
+	tardy    float64   // chance that a dropped attempt arrives later
 	outage   float64   // chance that a vendor's call goes wrong
 	crash    float64   // chance per call that its process is killed there
 	sore     step      // where most calls are lost, and more processes die; empty: nowhere
@@ -59,6 +65,27 @@ type plan struct {
 // sores are the steps where most calls of a schedule may be lost; those that matter most stand there more than once.
 var sores = []step{
 	"", "", "", reserve, reserve, fill, mark, vendor, capture, capture, capture, bar, giveBack, claim, keep, free, count, movement,
+}
+
+// mostThrottles is the longest burst of throttles. Twenty pauses fit into the time that a request has for one write.
+const mostThrottles = 20
+
+// hots are the steps where most calls of a schedule may be throttled.
+var hots = append(slices.Repeat([]step{""}, 24), append(changes, record, domains, scan, look)...)
+
+// burst is how many attempts at the beginning of a call are throttled.
+func (p *plan) burst(s step, call string) int {
+	chance := p.bursts
+	switch {
+	case s == p.hot:
+		chance = 0.8
+	case !s.writes(): // many a burst ends a read, and with it the request
+		chance /= 4
+	}
+	if s == vendor || !p.chance(chance, call, "burst") {
+		return 0
+	}
+	return 1 + int(p.uniform(call, "length")*mostThrottles)
 }
 
 // starter is a request or an operator's command.
@@ -115,7 +142,7 @@ func newPlan(seed uint64, prices credit.Prices) *plan {
 	rng := rand.New(rand.NewPCG(seed, 11))
 	pick := func(of ...float64) float64 { return of[rng.IntN(len(of))] }
 	p := &plan{
-		seed: seed, limit: 1_000_000, closed: rng.IntN(6) == 0,
+		seed: seed, limit: unlimited, closed: rng.IntN(6) == 0,
 		loss: pick(0, 0.04, 0.1, 0.25), refusal: pick(0, 0, 0.1, 0.3), outage: pick(0, 0.1, 0.4), crash: pick(0, 0.01, 0.03),
 	}
 	p.sore = sores[rng.IntN(len(sores))]
@@ -154,6 +181,7 @@ func newPlan(seed uint64, prices credit.Prices) *plan {
 	}
 	p.addCommands(rng, cost)
 	p.parts = []int{1, 1, 4}[rng.IntN(3)]
+	p.bursts, p.hot, p.tardy = pick(0, 0, 0.05, 0.15), hots[rng.IntN(len(hots))], pick(0.1, 0.5, 0.9)
 	return p
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"svcapi/local/faultproxy"
+	"svcapi/shared/awsclient"
 )
 
 const (
@@ -21,10 +22,12 @@ const (
 	grace = 3 * time.Millisecond
 	// patience bounds how long the others wait for an actor that is busy (a render, the pauses of svc).
 	patience = 120 * time.Millisecond
-	// longest is how long a call waits for its turn: a client gives an attempt one second.
+	// longest is how long an attempt waits for its turn: a client gives it one second. A call that has been under way for
+	// overdue goes first, too: a client gives a write a few seconds with all its pauses.
 	longest = 450 * time.Millisecond
-	// life is when a request is killed that still lives. Settlers are set to more.
-	life = 5 * time.Second
+	overdue = 1500 * time.Millisecond
+	// life is when a request is killed that still lives: some writes in turn that are throttled. Settlers are set to more.
+	life = 12 * time.Second
 )
 
 // actor is a request or a command at work: something that calls DynamoDB and dies.
@@ -37,32 +40,126 @@ type actor struct {
 	// guarded by the world's lock
 	parked []*arrival
 	busy   time.Time // since when nothing of it is parked, or since its last call was decided
-	owed   int       // attempts that it is going to repeat
 	calls  map[step]*calls
 	killed bool
 	ended  bool
 }
 
-// calls is what became of an actor's calls of one step.
-type calls struct {
-	attempts int
-	arrived  int // at the service, whether or not the answer came back
-	failed   int // attempts in a row
-	fates    []faultproxy.Fate
+// attempt is one attempt of a call.
+type attempt struct {
+	fate    faultproxy.Fate
+	request *faultproxy.Request
+	at      time.Time // of its fate
 }
 
-// lost tells whether a whole call got no answer.
-func (c *calls) lost() bool {
-	return len(c.fates) >= attempts && !slices.Contains(c.fates[len(c.fates)-attempts:], faultproxy.Deliver)
+// answered reports that the client saw an answer of the service itself.
+func (t attempt) answered() bool { return t.fate == faultproxy.Deliver && !t.request.GivenUp() }
+
+// silent reports that the client got no whole response: the request or its answer was dropped, the answer was cut or came
+// too late.
+func (t attempt) silent() bool { return !t.answered() && !t.refused() }
+
+// refused reports that the proxy answered in the service's place, with a throttle or a 5xx.
+func (t attempt) refused() bool {
+	return t.fate.Throttled() || t.fate == faultproxy.Fail || t.fate == faultproxy.FailApplied
+}
+
+// faulty reports that the client cannot know what the attempt did. A throttle says that it did nothing.
+func (t attempt) faulty() bool { return !t.answered() && !t.fate.Throttled() }
+
+// exchange is one call of a program: attempts with one body, up to an answer.
+type exchange struct {
+	name     string // request 3: reserve, call 2
+	body     string
+	began    time.Time
+	throttle int // so many attempts are throttled first
+	attempts []attempt
+}
+
+// open reports that no attempt has an answer of the service yet, so that another may follow.
+func (e *exchange) open() bool { return !slices.ContainsFunc(e.attempts, attempt.answered) }
+
+// lost reports that a function may have given a write up: it had as many attempts without a response as it must make, or
+// the time for the write has ended because an attempt took its whole second. Throttles and 5xx are repeated for as long as
+// that time lasts, which is more than any schedule has of them.
+func (e *exchange) lost() bool {
+	if !e.open() || len(e.attempts) == 0 {
+		return false
+	}
+	silent, slow := 0, false
+	for _, t := range e.attempts {
+		if t.silent() {
+			silent++
+		}
+		slow = slow || t.request.GivenUp()
+	}
+	took := e.attempts[len(e.attempts)-1].at.Sub(e.began)
+	return silent >= attempts || slow && took > awsclient.WriteTimeout-awsclient.AttemptTimeout-awsclient.Backoff
+}
+
+// calls is what became of an actor's calls of one step.
+type calls struct {
+	attempts  int
+	arrived   int // attempts, at the service, whether or not the answer came back
+	exchanges []*exchange
+}
+
+// some reports that any attempt of the step is as the condition says.
+func (c *calls) some(is func(attempt) bool) bool {
+	return slices.ContainsFunc(c.exchanges, func(e *exchange) bool { return slices.ContainsFunc(e.attempts, is) })
+}
+
+// lost reports that a function may have given a write of the step up.
+func (c *calls) lost() bool { return slices.ContainsFunc(c.exchanges, (*exchange).lost) }
+
+// unanswered reports that a read of the step used up a function's attempts, of which throttles and 5xx are some.
+func (c *calls) unanswered() bool {
+	return slices.ContainsFunc(c.exchanges, func(e *exchange) bool { return e.open() && len(e.attempts) >= attempts })
+}
+
+// tooLate reports that a copy of an attempt may have arrived after the program had its answer.
+func (c *calls) tooLate() bool {
+	return c.some(func(t attempt) bool { return t.fate == faultproxy.DropRequest })
+}
+
+// exchange is the call that an attempt belongs to, a new one where none of that body is without an answer.
+func (c *calls) exchange(p *plan, who string, s step, r *faultproxy.Request) *exchange {
+	c.attempts++
+	body := canonical(r.Body)
+	for _, e := range c.exchanges {
+		if e.body == body && e.open() {
+			return e
+		}
+	}
+	e := &exchange{name: fmt.Sprintf("%s: %s, call %d", who, s, len(c.exchanges)+1), body: body, began: time.Now()}
+	e.throttle = p.burst(s, e.name)
+	c.exchanges = append(c.exchanges, e)
+	return e
+}
+
+// canonical is a body whose members have one order: a client that repeats a call may write them in another.
+func canonical(body []byte) string {
+	var value any
+	if json.Unmarshal(body, &value) != nil {
+		return string(body)
+	}
+	text, _ := json.Marshal(value) // came from JSON
+	return string(text)
 }
 
 type arrival struct {
 	actor   *actor
 	step    step
+	call    *exchange
 	id      string
 	at      time.Time
 	request *faultproxy.Request
 	fate    chan faultproxy.Fate
+}
+
+// urgent reports that the attempt must not wait any longer.
+func (p *arrival) urgent() bool {
+	return time.Since(p.at) > longest || time.Since(p.call.began) > overdue
 }
 
 // late is a copy of an attempt that was dropped.
@@ -86,6 +183,7 @@ type world struct {
 	late     []late      // to arrive while requests live
 	later    []late      // to arrive among the settlers
 	counts   map[string]int
+	settling map[step]*calls // of settlers
 	trace    []string
 	wrong    []string
 	odd      []string
@@ -96,7 +194,7 @@ type world struct {
 func newWorld(p *plan, s *stage, pool *pool) *world {
 	w := &world{
 		plan: p, stage: s, project: fmt.Sprintf("seed-%d", p.seed), began: time.Now(), pool: pool,
-		changed: make(chan struct{}, 1), counts: map[string]int{}, tally: map[string]int{},
+		changed: make(chan struct{}, 1), counts: map[string]int{}, settling: map[step]*calls{}, tally: map[string]int{},
 	}
 	w.fill(w.project)
 	return w
@@ -176,14 +274,29 @@ func (w *world) unsettled() time.Duration {
 	now := time.Now()
 	var wait time.Duration
 	for _, a := range w.alive {
+		if slices.ContainsFunc(a.parked, (*arrival).urgent) {
+			return 0
+		}
 		quiet := now.Sub(a.busy)
 		need := grace
-		if len(a.parked) == 0 || a.owed > 0 {
+		if len(a.parked) == 0 || a.expected(now) {
 			need = patience
 		}
 		wait = max(wait, need-quiet)
 	}
 	return wait
+}
+
+// expected reports that the actor is about to repeat an attempt that was lost.
+func (a *actor) expected(now time.Time) bool {
+	for s, c := range a.calls {
+		for _, e := range c.exchanges {
+			if n := len(e.attempts); s != vendor && n > 0 && e.attempts[n-1].faulty() && now.Sub(e.attempts[n-1].at) < patience {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // choose picks what happens next: the next start, a late copy, or a call that waits. Each has a fixed number, drawn from the
@@ -203,7 +316,7 @@ func (w *world) choose(next int) (start bool, copied int, chosen *arrival) {
 	for _, a := range w.alive {
 		for _, p := range a.parked {
 			x := w.uniform("order", p.id)
-			if time.Since(p.at) > longest {
+			if p.urgent() {
 				x -= 2
 			}
 			if x < best {
@@ -222,7 +335,7 @@ func (w *world) killAtWork(a *actor, after time.Duration) {
 		if !a.ended {
 			w.note("%s is killed at its work", a.name)
 			w.tally["killed at work"]++
-			w.end(a, nil)
+			w.end(a)
 			w.poke()
 		}
 	})
@@ -238,13 +351,14 @@ func (w *world) arrive(a *actor, s step, r *faultproxy.Request) faultproxy.Fate 
 	if a.calls[s] == nil {
 		a.calls[s] = &calls{}
 	}
-	a.calls[s].attempts++
-	if a.calls[s].failed > 0 && a.owed > 0 {
-		a.owed--
-	}
+	call := a.calls[s].exchange(w.plan, a.name, s, r)
 	p := &arrival{
-		actor: a, step: s, id: fmt.Sprintf("%s: %s %d", a.name, s, a.calls[s].attempts), at: time.Now(), request: r,
+		actor: a, step: s, call: call, id: fmt.Sprintf("%s: %s %d", a.name, s, a.calls[s].attempts), at: time.Now(), request: r,
 		fate: make(chan faultproxy.Fate, 1),
+	}
+	if len(call.attempts) < call.throttle {
+		defer w.mu.Unlock()
+		return w.throttle(p)
 	}
 	a.parked = append(a.parked, p)
 	a.busy = p.at
@@ -268,14 +382,15 @@ func (w *world) decide(p *arrival) {
 		w.tally["killed at "+string(p.step)]++
 		if arrives {
 			c.arrived++
+			p.call.attempts = append(p.call.attempts, attempt{faultproxy.DropAnswer, p.request, a.busy})
 			if err := p.request.Deliver(context.Background()); err != nil {
 				w.wrong = append(w.wrong, err.Error())
 			}
+			p.fate <- faultproxy.DropRequest
 		} else {
-			w.keepLate(p)
+			w.drop(p)
 		}
-		p.fate <- faultproxy.DropRequest
-		w.end(a, p)
+		w.end(a)
 		return
 	}
 	fate := w.fate(p)
@@ -284,16 +399,7 @@ func (w *world) decide(p *arrival) {
 	if fate.Arrives() {
 		c.arrived++
 	}
-	c.fates = append(c.fates, fate)
-	switch {
-	case fate == faultproxy.Deliver:
-		c.failed = 0
-	case c.failed == attempts-1:
-		c.failed = 0
-	case p.step != vendor:
-		c.failed++
-		a.owed++
-	}
+	p.call.attempts = append(p.call.attempts, attempt{fate, p.request, a.busy})
 	if fate == faultproxy.DropRequest {
 		w.keepLate(p)
 	}
@@ -301,6 +407,23 @@ func (w *world) decide(p *arrival) {
 		w.killAtWork(a, time.Duration(w.uniform(p.id, "when")*float64(150*time.Millisecond)))
 	}
 	p.fate <- fate
+}
+
+// throttle answers an attempt within a burst. The lock is held.
+func (w *world) throttle(p *arrival) faultproxy.Fate {
+	fate := w.shape(p)
+	p.call.attempts = append(p.call.attempts, attempt{fate, p.request, p.at})
+	if len(p.call.attempts) == 1 {
+		w.note("%s meets %d throttles, the first %q", p.call.name, p.call.throttle, fate)
+	}
+	w.tally[fmt.Sprintf("%s, in a burst", fate)]++
+	return fate
+}
+
+// shape draws in what words an attempt is throttled.
+func (w *world) shape(p *arrival) faultproxy.Fate {
+	all := faultproxy.Throttles(p.request.Operation)
+	return all[int(w.uniform(p.id, "shape")*float64(len(all)))]
 }
 
 // crashAt is the chance that a process is killed at a step.
@@ -328,8 +451,7 @@ func (w *world) fate(p *arrival) faultproxy.Fate {
 		share float64
 	}{
 		{faultproxy.DropRequest, w.loss}, {faultproxy.DropAnswer, 0.6 * w.loss}, {faultproxy.CutAnswer, 0.2 * w.loss},
-		{faultproxy.Throttle, w.refusal / 4}, {faultproxy.LimitRate, w.refusal / 4},
-		{faultproxy.Fail, w.refusal / 4}, {faultproxy.FailApplied, w.refusal / 4},
+		{w.shape(p), w.refusal / 2}, {faultproxy.Fail, w.refusal / 4}, {faultproxy.FailApplied, w.refusal / 4},
 	}
 	if p.step == vendor {
 		bands = bands[:0]
@@ -349,13 +471,9 @@ func (w *world) fate(p *arrival) faultproxy.Fate {
 	return faultproxy.Deliver
 }
 
-// keepLate keeps half of what was dropped on its way, to arrive later: some while requests live, some among the settlers.
+// keepLate keeps some of what was dropped on its way, to arrive later: while requests live, or among the settlers.
 func (w *world) keepLate(p *arrival) {
-	share := 0.5
-	if p.step == w.sore {
-		share = 0.9
-	}
-	if !p.step.writes() || !w.chance(share, p.id, "late") {
+	if !p.step.writes() || !w.chance(w.tardy, p.id, "late") {
 		return
 	}
 	w.tally["late"]++
@@ -372,23 +490,28 @@ func (w *world) deliver(l late) {
 	}
 }
 
-// end kills an actor. What else it has under way is lost. The lock is held.
-func (w *world) end(a *actor, at *arrival) {
+// end kills an actor. What it has under way is lost. The lock is held.
+func (w *world) end(a *actor) {
 	a.killed = true
-	for _, p := range a.parked {
-		if p != at {
-			w.note("%s is lost with it", p.id)
-			w.keepLate(p)
-			p.fate <- faultproxy.DropRequest
-		}
-	}
-	a.parked = nil
 	w.gone(a)
 	a.kill()
 }
 
-// gone takes an actor out of those alive. The lock is held.
+// drop loses an attempt on its way. The lock is held.
+func (w *world) drop(p *arrival) {
+	p.call.attempts = append(p.call.attempts, attempt{faultproxy.DropRequest, p.request, time.Now()})
+	w.keepLate(p)
+	p.fate <- faultproxy.DropRequest
+}
+
+// gone takes an actor out of those alive. An attempt that still waits is one that its client has given up. The lock is
+// held.
 func (w *world) gone(a *actor) {
+	for _, p := range a.parked {
+		w.note("%s is lost with its program", p.id)
+		w.drop(p)
+	}
+	a.parked = nil
 	a.ended = true
 	w.alive = slices.DeleteFunc(w.alive, func(x *actor) bool { return x == a })
 }
@@ -477,11 +600,11 @@ type answer struct {
 	took     time.Duration
 }
 
-// send is a client's request, through the gateway of its function's process.
-func (w *world) send(r *request, i *instance) {
+// ask is a client's request, through the gateway of a function's process.
+func (i *instance) ask(project string, r *request) answer {
 	in := httptest.NewRequest(http.MethodPost, r.op.path, strings.NewReader(r.body))
 	in.Header.Set("Content-Type", "application/json")
-	in.Header.Set("X-Api-Key", clientID(w.project))
+	in.Header.Set("X-Api-Key", clientID(project))
 	in.Header.Set("X-Api-Secret", clientSecret)
 	if r.key != "" {
 		in.Header.Set("Idempotency-Key", r.key)
@@ -499,6 +622,12 @@ func (w *world) send(r *request, i *instance) {
 	if json.Unmarshal(out.Body.Bytes(), &envelope) == nil {
 		a.code, a.message, a.data = envelope.Error.Code, envelope.Error.Message, string(envelope.Data)
 	}
+	return a
+}
+
+// send makes a request of the schedule and notes its answer.
+func (w *world) send(r *request, i *instance) {
+	a := i.ask(w.project, r)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	i.actor.Store(nil)

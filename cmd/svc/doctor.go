@@ -414,6 +414,9 @@ func (d *diagnosis) project(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
+	if !project.ValidID(id) {
+		d.add(broken, "reserved", id, "its ID is a reserved word: its credentials get 401 unauthorized", "docs/upgrade.md says how its client moves to another ID.")
+	}
 	if rec.Paused {
 		d.add(warns, "paused", id, "every request gets 503 project_paused", `"svc project resume `+id+`" lets it go on.`)
 	}

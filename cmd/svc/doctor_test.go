@@ -23,6 +23,7 @@ import (
 	"svcapi/local/enginetest"
 	"svcapi/local/template"
 	"svcapi/local/workdir"
+	"svcapi/shared/attr"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
 )
@@ -340,6 +341,22 @@ func TestDoctorOnProjects(t *testing.T) {
 	must(s.credits.Capture(ctx, unsure, credit.Outcome{Uncertain: true}))
 	s.credits.Remove(ctx, unsure)
 
+	stored, err := s.db.Query(ctx, &dynamodb.QueryInput{
+		TableName: new(s.table("projects")), KeyConditionExpression: new("pk = :id"),
+		ExpressionAttributeValues: attr.Item{":id": attr.Text("good")},
+	})
+	must(err)
+	p.run(call{args: "integration set managed sms quicksend --mode byok", exit: exitNotFound})
+	for _, item := range stored.Items { // a project from before its ID was reserved
+		maps.Copy(item, walletKey("managed"))
+		_, err := s.db.PutItem(ctx, &dynamodb.PutItemInput{TableName: new(s.table("projects")), Item: item})
+		must(err)
+	}
+	p.runAll([]call{
+		{args: "integration set managed sms quicksend --mode byok --setting sender~id=A --secrets -", stdin: account, exit: exitRefused, errs: []string{"service's own vendor accounts"}},
+		{args: "project create Test --id managed", exit: exitUsage, errs: []string{"not managed, all"}},
+	})
+
 	found := p.diagnose("--all", exitFailed)
 	for _, c := range []struct {
 		project  string
@@ -361,6 +378,7 @@ func TestDoctorOnProjects(t *testing.T) {
 		{"stuck", broken, "settler", "reserved by requests that ended long ago"},
 		{"unsure", warns, "uncertain", "1 SMS"},
 		{"rotating", warns, "rotation", "older secret still works"},
+		{"managed", broken, "reserved", "401 unauthorized"},
 		{"on-trial", warns, "trial", "no destination"},
 	} {
 		expect(t, found, c.severity, c.check, c.project+`.*`+c.pattern)

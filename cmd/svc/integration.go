@@ -162,6 +162,9 @@ with --secrets -. A managed integration uses the service's own account, see
 			a.note("Endpoint: the sandbox, %s. The local stack calls no real vendor unless --setting endpoint=URL says so.", i.Settings[upstream.EndpointSetting])
 		}
 
+		if i.Mode == project.BYOK && !project.ValidID(rec.ID) {
+			return fmt.Errorf("%w: project %s has a reserved ID, its secrets would be those of the service's own vendor accounts", errRefused, rec.ID)
+		}
 		owner := secret.Owner(i.Mode, rec.ID)
 		stored, err := s.secrets.Fields(ctx, o.kind, owner, environment, o.spec.Name)
 		if err != nil {

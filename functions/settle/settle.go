@@ -30,7 +30,7 @@ type Settler struct {
 // Report counts what one run did.
 type Report struct {
 	Settled map[credit.Settled]int
-	Failed  int           // left for the next run
+	Failed  int           // reservations and wallets left for the next run
 	Oldest  time.Duration // age of the oldest reservation seen
 	Low     []credit.Low  // wallets below their alert
 }
@@ -49,8 +49,9 @@ func (s *Settler) Handle(ctx context.Context) error {
 	return err
 }
 
-// Run settles every reservation that is old enough. An error of one reservation does not keep it
-// from the others. It returns an error if it could not read the wallets, or had no time for all.
+// Run settles every reservation that is old enough. A reservation or a wallet that cannot be read or settled is logged,
+// counted and left, and Run goes on with the others. Run returns an error if it could not read the table, or had no time
+// for all.
 func (s *Settler) Run(ctx context.Context) (Report, error) {
 	report := Report{Settled: map[credit.Settled]int{}}
 	err := s.Store.InFlight(ctx, func(r *credit.Reservation, err error) error {
@@ -79,13 +80,15 @@ func (s *Settler) Run(ctx context.Context) (Report, error) {
 	return report, err
 }
 
-// failed names the reservation that an operator may have to look at.
+// failed logs the reservation that an operator may have to look at. The error names it, or its wallet, where it cannot be
+// read.
 func (s *Settler) failed(ctx context.Context, r *credit.Reservation, err error) {
-	attributes := []slog.Attr{slog.String("error", err.Error())}
+	message, attributes := "reservation or wallet not read", []slog.Attr{slog.String("error", err.Error())}
 	if r != nil {
+		message = "reservation not settled"
 		attributes = append(attributes, slog.String("project", r.Project), slog.String("key", string(r.Key)), slog.String("request_id", r.RequestID))
 	}
-	s.Log.Emit(ctx, telemetry.Event{Level: slog.LevelWarn, Message: "reservation not settled", Attributes: attributes})
+	s.Log.Emit(ctx, telemetry.Event{Level: slog.LevelWarn, Message: message, Attributes: attributes})
 }
 
 func (s *Settler) log(ctx context.Context, report Report, err error) {

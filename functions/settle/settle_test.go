@@ -5,6 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -175,6 +178,84 @@ func TestNotSettled(t *testing.T) {
 		if got, err := store.Balance(t.Context(), project); err != nil || got != want {
 			t.Errorf("balance of %s: %d, %v; want %d", project, got, err, want)
 		}
+	}
+}
+
+// TestUnreadableWallets checks that wallets which cannot be read, whatever is wrong with them, are named and counted, and
+// do not keep the settler from the wallets behind them.
+func TestUnreadableWallets(t *testing.T) {
+	client, tables := enginetest.Client(t)
+	store := credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger})
+	now, text, number := time.Now(), &types.AttributeValueMemberS{Value: "nonsense"}, &types.AttributeValueMemberN{Value: "1"}
+	empty := &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{}}
+	put := func(id string, attributes map[string]types.AttributeValue) {
+		item := wallet(id)
+		maps.Copy(item, attributes)
+		if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &tables.Wallets, Item: item}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	broken := map[string]map[string]types.AttributeValue{
+		"balance-text":    {"balance": text, "pending": empty, "alert": number},
+		"balance-missing": {"pending": empty},
+		"balance-half":    {"balance": &types.AttributeValueMemberN{Value: "0.5"}, "pending": empty, "alert": number},
+		"alert-text":      {"balance": number, "pending": empty, "alert": text},
+		"pending-text":    {"balance": number, "pending": text},
+		"pending-number":  {"balance": number, "pending": number},
+		"pending-missing": {"balance": number},
+		"part-text":       {"balance": &types.AttributeValueMemberN{Value: "0"}, "pending": empty, "alert": number, "parts": &types.AttributeValueMemberN{Value: "2"}},
+		"no-key": {"balance": number, "pending": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{
+			"nonsense": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{}},
+		}}},
+	}
+	for id, attributes := range broken {
+		put(id, attributes)
+	}
+	put("part-text#1", map[string]types.AttributeValue{"balance": text, "pending": empty})
+	const good = 40
+	for i := range good {
+		prepare(t, store, fmt.Sprintf("good%d", i), now.Add(-time.Hour), "reserve")
+	}
+	prepare(t, store, "low", now.Add(-time.Hour), "grant")
+	if err := store.SetAlert(t.Context(), "low", 1000); err != nil {
+		t.Fatal(err)
+	}
+	scan, err := client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &tables.Wallets})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := func(item map[string]types.AttributeValue) string {
+		return item["pk"].(*types.AttributeValueMemberS).Value
+	}
+	first := slices.IndexFunc(scan.Items, func(item map[string]types.AttributeValue) bool { return broken[id(item)] != nil })
+	if !slices.ContainsFunc(scan.Items[first:], func(item map[string]types.AttributeValue) bool { return strings.HasPrefix(id(item), "good") }) {
+		t.Fatal("no good wallet is behind a broken one")
+	}
+
+	var log bytes.Buffer
+	settler := &Settler{
+		Store: store, Ages: Ages{Dead: time.Minute, Captured: time.Hour}, Now: func() time.Time { return now },
+		Log: telemetry.New(&log, telemetry.Config{}),
+	}
+	if err := settler.Handle(t.Context()); err != nil {
+		t.Error(err)
+	}
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	for id := range broken {
+		named := slices.ContainsFunc(lines, func(line string) bool {
+			return strings.Contains(line, `"WARN"`) && regexp.MustCompile(`\b(wallet|of) `+id+`\b`).MatchString(line)
+		})
+		if !named {
+			t.Errorf("no line names %s", id)
+		}
+	}
+	var line map[string]any
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &line); err != nil {
+		t.Fatal(err)
+	}
+	// The second part of part-text is a wallet that cannot be read by itself, too.
+	if line["settled_released"] != float64(good) || line["settle_failed"] != float64(len(broken)+1) || line["low_wallets"] != 1.0 {
+		t.Errorf("released %v, failed %v, low %v\n%s", line["settled_released"], line["settle_failed"], line["low_wallets"], log.String())
 	}
 }
 

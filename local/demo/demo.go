@@ -26,6 +26,8 @@ type Project struct {
 	ID          string                             `json:"project_id"`
 	Credentials map[project.Environment]Credential `json:"credentials"`
 
+	// Name is what the local stack calls the project: its ID where no reserved word is meant.
+	Name string `json:"-"`
 	// About says in a few words what is special about it.
 	About string `json:"-"`
 }
@@ -50,15 +52,15 @@ const plenty = 10_000_000 // credits
 
 // plan is one row of the table of projects.
 type plan struct {
-	id, about string
-	mode      project.Mode // of every integration; empty: there are none
-	vendors   reach
-	bare      bool // its integrations have neither secrets nor settings
-	all       bool // it has the inactive integrations too
-	paused    bool
-	trial     []string                  // destinations; nil: not on trial
-	limit     project.RateLimit         // zero: wide
-	credits   func(credit.Prices) int64 // nil: none
+	name, about string
+	mode        project.Mode // of every integration; empty: there are none
+	vendors     reach
+	bare        bool // its integrations have neither secrets nor settings
+	all         bool // it has the inactive integrations too
+	paused      bool
+	trial       []string                  // destinations; nil: not on trial
+	limit       project.RateLimit         // zero: wide
+	credits     func(credit.Prices) int64 // nil: none
 }
 
 // reach tells where the vendors of a chain are; the place is 0 for the chain's first.
@@ -72,28 +74,36 @@ func rich(credit.Prices) int64 { return plenty }
 
 // plans is the table of projects.
 var plans = []plan{
-	{id: "managed", about: "every integration Managed, 10,000,000 credits", mode: project.Managed, vendors: reachable, all: true, credits: rich},
-	{id: "byok", about: "every integration Manual (BYOK), no credits", mode: project.BYOK, vendors: reachable, all: true},
-	{id: "broke", about: "as managed, no credits", mode: project.Managed, vendors: reachable},
-	{id: "race", about: "as managed, credits for exactly 100 barcodes", mode: project.Managed, vendors: reachable,
+	{name: "managed", about: "every integration Managed, 10,000,000 credits", mode: project.Managed, vendors: reachable, all: true, credits: rich},
+	{name: "byok", about: "every integration Manual (BYOK), no credits", mode: project.BYOK, vendors: reachable, all: true},
+	{name: "broke", about: "as managed, no credits", mode: project.Managed, vendors: reachable},
+	{name: "race", about: "as managed, credits for exactly 100 barcodes", mode: project.Managed, vendors: reachable,
 		credits: func(p credit.Prices) int64 { return 100 * p.Of(credit.Barcode) }},
-	{id: "paused", about: "as managed, paused", mode: project.Managed, vendors: reachable, credits: rich, paused: true},
-	{id: "trial", about: "as managed, SMS to 0771234567 only", mode: project.Managed, vendors: reachable, credits: rich, trial: []string{"0771234567"}},
-	{id: "limited", about: "as managed, 5 requests in 60 s", mode: project.Managed, vendors: reachable, credits: rich, limit: narrow},
-	{id: "bare", about: "no integrations", credits: rich},
-	{id: "incomplete", about: "Manual integrations without secrets or settings", mode: project.BYOK, vendors: reachable, bare: true},
-	{id: "unreachable", about: "Managed, vendors on a closed port", mode: project.Managed, vendors: unreachable, credits: rich},
-	{id: "failover", about: "Managed, each chain's first vendor on a closed port", mode: project.Managed, vendors: first, credits: rich},
+	{name: "paused", about: "as managed, paused", mode: project.Managed, vendors: reachable, credits: rich, paused: true},
+	{name: "trial", about: "as managed, SMS to 0771234567 only", mode: project.Managed, vendors: reachable, credits: rich, trial: []string{"0771234567"}},
+	{name: "limited", about: "as managed, 5 requests in 60 s", mode: project.Managed, vendors: reachable, credits: rich, limit: narrow},
+	{name: "bare", about: "no integrations", credits: rich},
+	{name: "incomplete", about: "Manual integrations without secrets or settings", mode: project.BYOK, vendors: reachable, bare: true},
+	{name: "unreachable", about: "Managed, vendors on a closed port", mode: project.Managed, vendors: unreachable, credits: rich},
+	{name: "failover", about: "Managed, each chain's first vendor on a closed port", mode: project.Managed, vendors: first, credits: rich},
 }
 
 // suffixes end the client IDs.
 var suffixes = map[project.Environment]string{project.Development: "localdev", project.Production: "localprd"}
 
-// CredentialOf is the fixed credential of a demo project.
-func CredentialOf(projectID string, env project.Environment) Credential {
+// ID is the project ID of the demo project of a name. A reserved word such as "managed" cannot be an ID.
+func ID(name string) string {
+	if !project.ValidID(name) {
+		return "demo-" + name
+	}
+	return name
+}
+
+// CredentialOf is the fixed credential of the demo project of a name.
+func CredentialOf(name string, env project.Environment) Credential {
 	return Credential{
-		ClientID:     "svc_" + projectID + "_" + suffixes[env],
-		ClientSecret: "svcs_local-" + projectID + "-" + string(env),
+		ClientID:     "svc_" + ID(name) + "_" + suffixes[env],
+		ClientSecret: "svcs_local-" + name + "-" + string(env),
 	}
 }
 
@@ -102,7 +112,7 @@ func Secrets() []string {
 	var all []string
 	for _, p := range plans {
 		for _, env := range project.Environments() {
-			all = append(all, CredentialOf(p.id, env).ClientSecret)
+			all = append(all, CredentialOf(p.name, env).ClientSecret)
 		}
 	}
 	return all
@@ -117,13 +127,13 @@ func Create(ctx context.Context, to Target) ([]Project, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(4)
 	for i, p := range plans {
-		projects[i] = Project{ID: p.id, About: p.about, Credentials: map[project.Environment]Credential{}}
+		projects[i] = Project{ID: ID(p.name), Name: p.name, About: p.about, Credentials: map[project.Environment]Credential{}}
 		for _, env := range project.Environments() {
-			projects[i].Credentials[env] = CredentialOf(p.id, env)
+			projects[i].Credentials[env] = CredentialOf(p.name, env)
 		}
 		group.Go(func() error {
 			if err := to.create(ctx, p); err != nil {
-				return fmt.Errorf("demo project %s: %w", p.id, err)
+				return fmt.Errorf("demo project %s: %w", p.name, err)
 			}
 			return nil
 		})
@@ -136,8 +146,9 @@ func (to Target) create(ctx context.Context, p plan) error {
 	if limit.Requests == 0 {
 		limit = wide
 	}
+	id := ID(p.name)
 	if _, err := to.Projects.CreateProject(ctx, project.Project{
-		ID: p.id, Name: "Demo: " + p.id, Paused: p.paused, Limit: limit, Trial: p.trial != nil, TrialDestinations: p.trial,
+		ID: id, Name: "Demo: " + p.name, Paused: p.paused, Limit: limit, Trial: p.trial != nil, TrialDestinations: p.trial,
 	}); err != nil {
 		return err
 	}
@@ -145,31 +156,32 @@ func (to Target) create(ctx context.Context, p plan) error {
 		return err
 	}
 	for _, env := range project.Environments() {
-		c := CredentialOf(p.id, env)
-		if err := to.Projects.AddCredential(ctx, p.id, project.Credential{
+		c := CredentialOf(p.name, env)
+		if err := to.Projects.AddCredential(ctx, id, project.Credential{
 			ClientID: c.ClientID, Environment: env, Active: true,
 			Secrets: []project.SecretDigest{{Digest: project.DigestSecret(c.ClientSecret), Created: time.Now().UTC()}},
 		}); err != nil {
 			return err
 		}
 		for _, i := range to.integrations(p, env) {
-			if err := to.Projects.PutIntegration(ctx, p.id, i); err != nil {
+			if err := to.Projects.PutIntegration(ctx, id, i); err != nil {
 				return err
 			}
 		}
 	}
 	if p.mode == project.BYOK && !p.bare {
-		return to.accounts(ctx, p.id)
+		return to.accounts(ctx, id)
 	}
 	return nil
 }
 
 func (to Target) wallet(ctx context.Context, p plan) error {
-	if err := to.Credit.CreateWallet(ctx, p.id); err != nil || p.credits == nil {
+	id := ID(p.name)
+	if err := to.Credit.CreateWallet(ctx, id); err != nil || p.credits == nil {
 		return err
 	}
 	return to.Credit.Grant(ctx, credit.Movement{
-		Project: p.id, ID: credit.NewKey(time.Now(), "demo"), Credits: p.credits(to.Prices), Reason: "demo", Actor: "local",
+		Project: id, ID: credit.NewKey(time.Now(), "demo"), Credits: p.credits(to.Prices), Reason: "demo", Actor: "local",
 	})
 }
 

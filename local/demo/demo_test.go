@@ -111,7 +111,7 @@ func TestCreate(t *testing.T) {
 	}
 	cache := project.NewCache(to.Projects, time.Minute)
 	for _, p := range created {
-		want := wants[p.ID]
+		want := wants[p.Name]
 		for _, env := range project.Environments() {
 			rec, got, err := cache.Authenticate(t.Context(), p.Credentials[env].ClientID, p.Credentials[env].ClientSecret, string(env))
 			if err != nil || got != env {

@@ -30,11 +30,29 @@ const (
 	DropAnswer  Fate = "answer dropped"  // it took effect
 	CutAnswer   Fate = "answer cut"      // it took effect, and the client sees half of the answer
 
-	Throttle    Fate = "throttled"             // ProvisionedThroughputExceededException; no effect
-	LimitRate   Fate = "rate limited"          // RequestLimitExceeded; no effect
-	Fail        Fate = "failed"                // HTTP 500; no effect
-	FailApplied Fate = "failed after it acted" // HTTP 500, and it took effect
+	Throttle        Fate = "throttled"                 // ProvisionedThroughputExceededException; no effect
+	ThrottleTable   Fate = "throttled while it grows"  // ThrottlingException; no effect
+	LimitRate       Fate = "rate limited"              // RequestLimitExceeded; no effect
+	Conflict        Fate = "in conflict"               // TransactionConflictException; no effect
+	CancelThrottled Fate = "canceled, being throttled" // TransactionCanceledException with a ThrottlingError; no effect
+	Fail            Fate = "failed"                    // HTTP 500; no effect
+	FailApplied     Fate = "failed after it acted"     // HTTP 500, and it took effect
 )
+
+// Throttles lists the answers with which DynamoDB turns an operation away for a moment.
+func Throttles(operation string) []Fate {
+	all := []Fate{Throttle, ThrottleTable, LimitRate}
+	switch operation {
+	case "PutItem", "UpdateItem", "DeleteItem":
+		return append(all, Conflict)
+	case "TransactWriteItems":
+		return append(all, CancelThrottled)
+	}
+	return all
+}
+
+// Throttled reports that the fate is an answer which says that the request had no effect and may be repeated.
+func (f Fate) Throttled() bool { return refusals[f].status == http.StatusBadRequest }
 
 // Arrives tells whether the service sees the request.
 func (f Fate) Arrives() bool {
@@ -47,19 +65,32 @@ type refusal struct {
 	kind, message string
 }
 
+// reason is why a transaction did not take one of its writes.
+type reason struct {
+	Code    string
+	Message string `json:",omitempty"`
+}
+
 // refusals are in DynamoDB's words, which say of a 500 that the write may have succeeded.
 var refusals = map[Fate]refusal{
-	Throttle:    {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException", "The level of configured provisioned throughput for the table was exceeded. Consider increasing your provisioning level with the UpdateTable API."},
-	LimitRate:   {http.StatusBadRequest, "com.amazon.coral.availability#RequestLimitExceeded", "Throughput exceeds the current throughput limit for your account."},
-	Fail:        {http.StatusInternalServerError, "com.amazonaws.dynamodb.v20120810#InternalServerError", "The request processing has failed because of an unknown error."},
-	FailApplied: {http.StatusInternalServerError, "com.amazonaws.dynamodb.v20120810#InternalServerError", "The request processing has failed because of an unknown error."},
+	Throttle:        {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException", "The level of configured provisioned throughput for the table was exceeded. Consider increasing your provisioning level with the UpdateTable API."},
+	ThrottleTable:   {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#ThrottlingException", "Throughput exceeds the current capacity of your table or index. DynamoDB is automatically scaling your table or index so please try again shortly."},
+	LimitRate:       {http.StatusBadRequest, "com.amazon.coral.availability#RequestLimitExceeded", "Throughput exceeds the current throughput limit for your account."},
+	Conflict:        {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#TransactionConflictException", "Transaction is ongoing for the item"},
+	CancelThrottled: {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#TransactionCanceledException", "Transaction cancelled, please refer cancellation reasons for specific reasons"},
+	Fail:            {http.StatusInternalServerError, "com.amazonaws.dynamodb.v20120810#InternalServerError", "The request processing has failed because of an unknown error."},
+	FailApplied:     {http.StatusInternalServerError, "com.amazonaws.dynamodb.v20120810#InternalServerError", "The request processing has failed because of an unknown error."},
 }
 
 // write answers as the AWS service whose request it was, or with a page as any other service.
-func (f refusal) write(w http.ResponseWriter, aws bool) {
+func (f refusal) write(w http.ResponseWriter, aws bool, reasons []reason) {
 	body, media := []byte("<!doctype html><title>Internal Server Error</title>"), "text/html; charset=utf-8"
 	if aws {
-		body, _ = json.Marshal(map[string]string{"__type": f.kind, "message": f.message}) // texts always marshal
+		answer := map[string]any{"__type": f.kind, "message": f.message}
+		if reasons != nil {
+			answer["CancellationReasons"] = reasons
+		}
+		body, _ = json.Marshal(answer) // texts always marshal
 		media = "application/x-amz-json-1.0"
 		w.Header().Set("X-Amz-Crc32", strconv.FormatUint(uint64(crc32.ChecksumIEEE(body)), 10))
 	}
@@ -81,6 +112,24 @@ type Request struct {
 	method string
 	path   string
 	header http.Header
+	gone   atomic.Bool
+}
+
+// GivenUp reports that the client had closed its connection when the service's answer came.
+func (r *Request) GivenUp() bool { return r.gone.Load() }
+
+// reasons are those of a transaction that lacked the capacity for the last of its writes.
+func (r *Request) reasons() []reason {
+	var body struct{ TransactItems []json.RawMessage }
+	if json.Unmarshal(r.Body, &body) != nil || len(body.TransactItems) == 0 {
+		return nil
+	}
+	all := make([]reason, len(body.TransactItems))
+	for i := range all {
+		all[i].Code = "None"
+	}
+	all[len(all)-1] = reason{"ThrottlingError", "Throughput exceeds the current capacity of your table or index."}
+	return all
 }
 
 // Deliver sends the request to the service now and discards the answer: the late copy of a dropped
@@ -172,8 +221,11 @@ func (p *Proxy) serve(w http.ResponseWriter, in *http.Request) {
 	switch {
 	case fate == DropRequest:
 		panic(http.ErrAbortHandler)
+	case fate == CancelThrottled:
+		refused.write(w, aws, r.reasons())
+		return
 	case refuses && !fate.Arrives():
-		refused.write(w, aws)
+		refused.write(w, aws, nil)
 		return
 	}
 	// Detached: a request that has arrived takes effect, whether or not its client still waits.
@@ -187,8 +239,11 @@ func (p *Proxy) serve(w http.ResponseWriter, in *http.Request) {
 	if err != nil || fate == DropAnswer {
 		panic(http.ErrAbortHandler)
 	}
+	if in.Context().Err() != nil {
+		r.gone.Store(true)
+	}
 	if refuses {
-		refused.write(w, aws)
+		refused.write(w, aws, nil)
 		return
 	}
 	maps.Copy(w.Header(), answer.Header)

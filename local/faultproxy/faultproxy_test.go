@@ -1,17 +1,21 @@
 package faultproxy_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
 	"svcapi/local/faultproxy"
@@ -25,7 +29,10 @@ func TestRefusals(t *testing.T) {
 		code    string
 	}{
 		{faultproxy.Throttle, false, "ProvisionedThroughputExceededException"},
+		{faultproxy.ThrottleTable, false, "ThrottlingException"},
 		{faultproxy.LimitRate, false, "RequestLimitExceeded"},
+		{faultproxy.Conflict, false, "TransactionConflictException"},
+		{faultproxy.CancelThrottled, false, "TransactionCanceledException"},
 		{faultproxy.Fail, false, "InternalServerError"},
 		{faultproxy.FailApplied, true, "InternalServerError"},
 	} {
@@ -38,11 +45,7 @@ func TestRefusals(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		client := dynamodb.New(dynamodb.Options{
-			Region: "us-east-1", BaseEndpoint: aws.String(proxy.URL("a worker")), Retryer: aws.NopRetryer{},
-			Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
-		})
-		_, err = client.ListTables(t.Context(), &dynamodb.ListTablesInput{})
+		_, err = client(proxy).ListTables(t.Context(), &dynamodb.ListTablesInput{})
 		var answered smithy.APIError
 		if !errors.As(err, &answered) || answered.ErrorCode() != test.code || arrived != test.arrives {
 			t.Errorf("%s: %v, arrived: %t", test.fate, err, arrived)
@@ -123,4 +126,82 @@ func TestFates(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestThrottledTransaction: a transaction that lacked capacity has one reason for each of its writes.
+func TestThrottledTransaction(t *testing.T) {
+	proxy, err := faultproxy.Start("http://127.0.0.1:1", func(r *faultproxy.Request) faultproxy.Fate {
+		all := faultproxy.Throttles(r.Operation)
+		return all[len(all)-1]
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer proxy.Close()
+	put := types.TransactWriteItem{Put: &types.Put{TableName: aws.String("t"), Item: map[string]types.AttributeValue{}}}
+	_, err = client(proxy).TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{put, put}})
+	var codes []string
+	if canceled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
+		for _, reason := range canceled.CancellationReasons {
+			codes = append(codes, aws.ToString(reason.Code))
+		}
+	}
+	if !slices.Equal(codes, []string{"None", "ThrottlingError"}) {
+		t.Errorf("%v: reasons %v", err, codes)
+	}
+}
+
+// TestGivenUp: the proxy notices a client that does not wait for the answer.
+func TestGivenUp(t *testing.T) {
+	for name, waits := range map[string]bool{"a client that waits": true, "one that does not": false} {
+		began, gone := make(chan struct{}), make(chan struct{})
+		service := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			close(began)
+			<-gone
+			time.Sleep(50 * time.Millisecond) // until the proxy sees the connection closed
+		}))
+		requests := make(chan *faultproxy.Request, 1)
+		proxy, err := faultproxy.Start(service.URL, func(r *faultproxy.Request) faultproxy.Fate {
+			requests <- r
+			return faultproxy.Deliver
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-began
+			if !waits {
+				cancel()
+			}
+			close(gone)
+		}()
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, proxy.URL("a worker"), http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer, err := http.DefaultClient.Do(request); err == nil {
+			err = answer.Body.Close()
+			if err != nil || !waits {
+				t.Errorf("%s: answered, %v", name, err)
+			}
+		}
+		sent := <-requests
+		for i := 0; sent.GivenUp() == waits && i < 100; i++ {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if sent.GivenUp() == waits {
+			t.Errorf("%s: given up %t", name, sent.GivenUp())
+		}
+		cancel()
+		proxy.Close()
+		service.Close()
+	}
+}
+
+func client(p *faultproxy.Proxy) *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{
+		Region: "us-east-1", BaseEndpoint: aws.String(p.URL("a worker")), Retryer: aws.NopRetryer{},
+		Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
+	})
 }

@@ -49,9 +49,12 @@ const shortest = 8
 
 // forms are how a secret may stand in a log: as it is, escaped, in Base64, and each of these with a fifth cut off.
 func forms(secret string) []form {
-	quoted, _ := json.Marshal(secret) // a string always marshals
+	escaped := quoted(secret)
+	slashed := strings.ReplaceAll(escaped, "/", `\/`)
 	whole := map[string]string{
-		"as it is": secret, "escaped for a query": url.QueryEscape(secret), "escaped for a path": url.PathEscape(secret), "escaped for JSON": strings.Trim(string(quoted), `"`),
+		"as it is": secret, "escaped for a query": url.QueryEscape(secret), "escaped for a path": url.PathEscape(secret),
+		"escaped for JSON": escaped, "escaped for JSON twice": quoted(escaped),
+		"escaped for JSON, slashes too": slashed, "escaped for JSON, slashes too, twice": quoted(slashed),
 	}
 	for before := range 3 { // Base64 of it within a longer text, wherever it begins
 		for name, encoding := range map[string]*base64.Encoding{"Base64": base64.RawStdEncoding, "Base64 for URLs": base64.RawURLEncoding} {
@@ -70,6 +73,12 @@ func forms(secret string) []form {
 	}
 	slices.SortFunc(all, func(a, b form) int { return bytes.Compare(b.text, a.text) })
 	return slices.CompactFunc(all, func(a, b form) bool { return bytes.Equal(a.text, b.text) })
+}
+
+// quoted is a text as JSON has it, without the quotation marks.
+func quoted(text string) string {
+	quoted, _ := json.Marshal(text) // a string always marshals
+	return string(quoted[1 : len(quoted)-1])
 }
 
 // Result is what a search has seen and found.

@@ -45,10 +45,25 @@ import (
 var laptop = map[string]string{
 	"Stage":                "local",
 	"VendorTimeoutSeconds": "4",
-	"SettleAfterSeconds":   "10",
 	// One user is all projects here: AWS's default quotas of an account.
 	"ApiRequestsPerSecond": "10000",
 	"ApiBurst":             "5000",
+}
+
+// laptopEnvironment are the variables of functions where a laptop differs from AWS and the template permits no such value.
+var laptopEnvironment = map[string]string{
+	"SETTLE_AFTER_SECONDS": "10", // nobody waits for 90 to see a reservation settled
+}
+
+// OnLaptop returns a function with the values of a laptop in those of its variables that differ there.
+func OnLaptop(f template.Function) template.Function {
+	f.Environment = maps.Clone(f.Environment)
+	for name, value := range laptopEnvironment {
+		if _, has := f.Environment[name]; has {
+			f.Environment[name] = value
+		}
+	}
+	return f
 }
 
 // Options of Start. The zero value is a stack on a free port that leaves no demo file.
@@ -307,7 +322,7 @@ func (s *Stack) serve(ctx context.Context, options *Options) error {
 	s.host = host
 	s.onClose(func() error { host.Close(); return nil })
 	for _, f := range s.Template.Functions {
-		if err := host.Add(f, s.binaries[f.LogicalID]); err != nil {
+		if err := host.Add(OnLaptop(f), s.binaries[f.LogicalID]); err != nil {
 			return err
 		}
 	}
@@ -368,7 +383,7 @@ func (s *Stack) announce(_ context.Context, options *Options) error {
 		content.Prices[operation] = s.Prices.Of(operation)
 	}
 	for _, p := range s.Projects {
-		content.Projects[p.ID] = p
+		content.Projects[p.Name] = p
 	}
 	text, err := json.MarshalIndent(content, "", "  ")
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -14,6 +15,8 @@ import (
 
 	"svcapi/local/demo"
 	"svcapi/local/stack"
+	"svcapi/local/template"
+	"svcapi/local/workdir"
 	"svcapi/shared/project"
 )
 
@@ -128,7 +131,7 @@ func checkFile(t *testing.T, s *stack.Stack, file string) {
 	}
 	managed := got.Projects["managed"]
 	want := demo.CredentialOf("managed", project.Production)
-	if len(got.Projects) != 11 || managed.ProjectID != "managed" || fmt.Sprint(managed.Credentials["production"]) !=
+	if len(got.Projects) != 11 || managed.ProjectID != "demo-managed" || fmt.Sprint(managed.Credentials["production"]) !=
 		fmt.Sprint(map[string]string{"client_id": want.ClientID, "client_secret": want.ClientSecret}) {
 		t.Errorf("demo projects: %v", got.Projects)
 	}
@@ -147,5 +150,30 @@ func TestPortTaken(t *testing.T) {
 	})
 	if err == nil || !strings.Contains(err.Error(), "PORT") || began {
 		t.Errorf("%v, began: %v", err, began)
+	}
+}
+
+// TestOnLaptop checks that the local settler waits for seconds although the template permits none so short, and that
+// nothing else of a function changes.
+func TestOnLaptop(t *testing.T) {
+	root, err := workdir.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	product, err := template.Load(filepath.Join(root, "template.yaml"), stack.Overrides("", "", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range product.Functions {
+		want := maps.Clone(f.Environment)
+		if f.Folder == "settle" {
+			if want["SETTLE_AFTER_SECONDS"] != "90" {
+				t.Errorf("the template says %s", want["SETTLE_AFTER_SECONDS"])
+			}
+			want["SETTLE_AFTER_SECONDS"] = "10"
+		}
+		if got := stack.OnLaptop(f).Environment; !maps.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", f.Folder, got, want)
+		}
 	}
 }

@@ -64,7 +64,7 @@ func decodePending(wallet, key string, v types.AttributeValue) (*Reservation, er
 	}
 	k, err := ParseKey(key)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("credit: reservation %s of %s: %w", key, wallet, err)
 	}
 	credits, err := attr.NumberOf(m.Value["c"])
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -22,16 +23,23 @@ type Low struct {
 	Balance, Alert int64
 }
 
-// InFlight calls visit for every reservation that any wallet holds, oldest first within a wallet,
-// and stops at its first error. A reservation that cannot be read is passed to visit as an error.
-// In the same pass it calls low for every wallet below its alert.
+// inFlightFilter selects the wallets that hold reservations, those that may be low (all parts of a wallet hold no less than
+// its first), and those that cannot be read.
+const inFlightFilter = "size(pending) > :none OR balance < alert OR NOT attribute_type(pending, :map) OR " +
+	"NOT attribute_type(balance, :number) OR attribute_exists(alert) AND NOT attribute_type(alert, :number)"
+
+// InFlight calls visit for every reservation that any wallet holds, oldest first within a wallet, and stops at the first
+// error of visit. In the same pass InFlight calls low for every wallet below its alert. A reservation or a wallet that
+// cannot be read is passed to visit as an error that names it, and the scan goes on.
 func (s *Store) InFlight(ctx context.Context, visit func(*Reservation, error) error, low func(Low)) error {
 	pages := dynamodb.NewScanPaginator(s.client, &dynamodb.ScanInput{
-		TableName:                 &s.tables.Wallets,
-		ConsistentRead:            aws.Bool(true),
-		FilterExpression:          aws.String("size(pending) > :none OR balance < alert"), // all parts hold no less than the first
-		ProjectionExpression:      aws.String("pk, pending, balance, alert, parts"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":none": attr.Number(0)},
+		TableName:            &s.tables.Wallets,
+		ConsistentRead:       aws.Bool(true),
+		FilterExpression:     aws.String(inFlightFilter),
+		ProjectionExpression: aws.String("pk, pending, balance, alert, parts"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":none": attr.Number(0), ":map": attr.Text("M"), ":number": attr.Text("N"),
+		},
 	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -39,29 +47,52 @@ func (s *Store) InFlight(ctx context.Context, visit func(*Reservation, error) er
 			return fmt.Errorf("credit: read the wallets: %w", err)
 		}
 		for _, item := range page.Items {
-			wallet, pending := attr.TextOf(item["pk"]), pendingOf(item)
-			for _, key := range slices.Sorted(maps.Keys(pending)) {
-				if err := visit(decodePending(wallet, key, pending[key])); err != nil {
-					return err
-				}
-			}
-			alert, err := attr.NumberOf(item["alert"])
-			if err != nil {
-				continue // none was set
-			}
-			balance, err := attr.NumberOf(item["balance"])
-			if parts := partsIn(item); parts > 1 {
-				balance, err = s.balanceOf(ctx, wallet, parts)
-			}
-			if err != nil {
-				return fmt.Errorf("credit: balance of %s: %w", wallet, err)
-			}
-			if balance < alert {
-				low(Low{wallet, balance, alert})
+			if err := s.inFlightIn(ctx, item, visit, low); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
+}
+
+// inFlightIn is InFlight for one wallet. Its error is that of visit.
+func (s *Store) inFlightIn(ctx context.Context, item attr.Item, visit func(*Reservation, error) error, low func(Low)) error {
+	wallet := attr.TextOf(item["pk"])
+	if _, ok := item["pending"].(*types.AttributeValueMemberM); !ok {
+		if err := visit(nil, fmt.Errorf("credit: wallet %s: pending is of type %T, no map", wallet, item["pending"])); err != nil {
+			return err
+		}
+	}
+	pending := pendingOf(item)
+	for _, key := range slices.Sorted(maps.Keys(pending)) {
+		if err := visit(decodePending(wallet, key, pending[key])); err != nil {
+			return err
+		}
+	}
+	found, err := s.lowOf(ctx, wallet, item)
+	if err != nil {
+		return visit(nil, fmt.Errorf("credit: wallet %s: %w", wallet, err))
+	}
+	if found.Balance < found.Alert {
+		low(found)
+	}
+	return nil
+}
+
+// lowOf reads the balance and the alert of a wallet; where no alert was set, it is the least number.
+func (s *Store) lowOf(ctx context.Context, wallet string, item attr.Item) (Low, error) {
+	balance, err := attr.NumberOf(item["balance"])
+	if err != nil || item["alert"] == nil {
+		return Low{wallet, balance, math.MinInt64}, err
+	}
+	alert, err := attr.NumberOf(item["alert"])
+	if err != nil {
+		return Low{}, err
+	}
+	if parts := partsIn(item); parts > 1 {
+		balance, err = s.balanceOf(ctx, wallet, parts)
+	}
+	return Low{wallet, balance, alert}, err
 }
 
 // Settled is what Settle did with a reservation.

@@ -7,6 +7,7 @@ import (
 	"encoding/base32"
 	"encoding/base64"
 	"regexp"
+	"slices"
 )
 
 var (
@@ -19,8 +20,14 @@ var (
 // clientIDTail is the length of what tells a project's client IDs apart.
 const clientIDTail = 8
 
-// ValidID tells whether a text has the form of a project ID.
-func ValidID(id string) bool { return len(id) >= 3 && len(id) <= 32 && idForm.MatchString(id) }
+// reserved are the words that mean more than one project, or the service itself: the secrets of the service's own vendor
+// accounts have the owner "managed", so a project of that ID would share them.
+var reserved = []string{string(Managed), "all", "*"}
+
+// ValidID reports whether a text can be a project ID: it has the form of one and is no reserved word.
+func ValidID(id string) bool {
+	return len(id) >= 3 && len(id) <= 32 && idForm.MatchString(id) && !slices.Contains(reserved, id)
+}
 
 // ParseClientID gives the project that a client ID names. False: it is no client ID.
 func ParseClientID(clientID string) (projectID string, ok bool) {

@@ -39,13 +39,17 @@ func FuzzItems(f *testing.F) {
 
 // A client ID has one form and names one project.
 func FuzzClientID(f *testing.F) {
-	for _, id := range []string{"svc_acme_aaaaaaaa", "svc_acme_localdev", "svc_a_aaaaaaaa", "svc_acme_aaaaaaa1", "svc_acme_aaaaaaaa\n", "SVC_acme_aaaaaaaa", "svc__aaaaaaaa", "svc_acmé_aaaaaaaa"} {
+	for _, id := range []string{"svc_acme_aaaaaaaa", "svc_acme_localdev", "svc_a_aaaaaaaa", "svc_acme_aaaaaaa1", "svc_acme_aaaaaaaa\n", "SVC_acme_aaaaaaaa", "svc__aaaaaaaa", "svc_acmé_aaaaaaaa", "svc_managed_aaaaaaaa", "svc_all_aaaaaaaa", "svc_managed-1_aaaaaaaa"} {
 		f.Add(id)
 	}
 	form := regexp.MustCompile(`\Asvc_([a-z0-9-]{3,32})_[a-z2-7]{8}\z`)
 	f.Fuzz(func(t *testing.T, id string) {
 		project, ok := ParseClientID(id)
-		if m := form.FindStringSubmatch(id); ok != (m != nil) || ok && (m[1] != project || !ValidID(project)) {
+		m := form.FindStringSubmatch(id)
+		if m != nil && (m[1] == "managed" || m[1] == "all") {
+			m = nil
+		}
+		if ok != (m != nil) || ok && (m[1] != project || !ValidID(project)) {
 			t.Errorf("%q: %q, %v", id, project, ok)
 		}
 	})

@@ -77,7 +77,7 @@ type RateLimit struct {
 
 // Project is a client of the service, without its credentials and integrations.
 type Project struct {
-	// ID is 3 to 32 of a-z, 0-9 and "-".
+	// ID is 3 to 32 of a-z, 0-9 and "-", and no reserved word; see ValidID.
 	ID string
 	// Name is for people.
 	Name string

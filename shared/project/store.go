@@ -97,6 +97,9 @@ func (s *Store) CreateProject(ctx context.Context, p Project) (Project, error) {
 	if p.ID == "" {
 		p.ID = newID()
 	}
+	if !ValidID(p.ID) {
+		return Project{}, fmt.Errorf("project ID %q (3 to 32 of a-z, 0-9 and -, not %s): %w", p.ID, strings.Join(reserved, ", "), ErrInvalid)
+	}
 	p.Created = now()
 	p.version = 1
 	p, err := checked(p)
@@ -399,14 +402,13 @@ var (
 	settingForm = regexp.MustCompile(`^[a-z0-9_]+$`)
 )
 
-// checked checks a project and brings its destinations to their normal form.
+// checked checks a project and brings its destinations to their normal form. It does not look at the ID: an operator may
+// change a project that was stored before its ID was reserved.
 func checked(p Project) (Project, error) {
 	refuse := func(format string, args ...any) (Project, error) {
 		return Project{}, fmt.Errorf(format+": %w", append(args, ErrInvalid)...)
 	}
 	switch {
-	case !ValidID(p.ID):
-		return refuse("project ID %q (3 to 32 of a-z, 0-9 and -)", p.ID)
 	case p.Name == "" || len(p.Name) > maxName || strings.ContainsFunc(p.Name, unprintable):
 		return refuse("project name %q (1 to %d bytes, printable)", p.Name, maxName)
 	case p.Limit.Requests < 1 || p.Limit.Requests > maxRequests:

@@ -146,6 +146,7 @@ func TestRefusals(t *testing.T) {
 		want error
 	}{
 		"short ID":          {project(func(p *Project) { p.ID = "ab" }), ErrInvalid},
+		"reserved ID":       {project(func(p *Project) { p.ID = "managed" }), ErrInvalid},
 		"upper-case ID":     {project(func(p *Project) { p.ID = "Acme" }), ErrInvalid},
 		"no name":           {project(func(p *Project) { p.Name = "" }), ErrInvalid},
 		"name of two lines": {project(func(p *Project) { p.Name = "a\nb" }), ErrInvalid},
@@ -362,5 +363,39 @@ func TestParts(t *testing.T) {
 	}
 	if _, err := s.SetParts(t.Context(), "nobody", 2); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a project that is not there: %v", err)
+	}
+}
+
+// TestReserved checks the words that are no project ID, and that a project which was stored under one of them can be read
+// and changed by an operator while its credentials are refused.
+func TestReserved(t *testing.T) {
+	s, ctx := newTestStore(t), t.Context()
+	for _, id := range []string{"managed", "all", "*"} {
+		if ValidID(id) {
+			t.Errorf("%s is a project ID", id)
+		}
+		clientID, digest := "svc_"+id+"_aaaaaaaa", SecretDigest{DigestSecret("secret"), now()}
+		p := &Project{ID: id, Name: "Stored before", Limit: limit, Created: now(), version: 1}
+		for _, item := range []item{
+			projectItem(p), credentialItem(id, &Credential{ClientID: clientID, Environment: Development, Active: true, Secrets: []SecretDigest{digest}}),
+		} {
+			if err := s.transact(ctx, types.Put{Item: item}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if changed, err := s.SetPaused(ctx, id, true); err != nil || !changed.Paused {
+			t.Errorf("pause %s: %+v, %v", id, changed, err)
+		}
+		if rec, err := s.Load(ctx, id); err != nil || rec == nil || len(rec.Credentials) != 1 {
+			t.Errorf("load %s: %+v, %v", id, rec, err)
+		}
+		if _, _, err := NewCache(s, time.Minute).Authenticate(ctx, clientID, "secret", ""); !errors.Is(err, ErrUnauthorized) {
+			t.Errorf("credentials of %s: %v", id, err)
+		}
+	}
+	for _, id := range []string{"demo-managed", "managed-", "manage", "alle", "all-"} {
+		if !ValidID(id) {
+			t.Errorf("%s is no project ID", id)
+		}
 	}
 }

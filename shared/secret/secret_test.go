@@ -89,6 +89,9 @@ func (b *bench) expect(t *testing.T, what, owner, vendor string, want map[string
 }
 
 func TestName(t *testing.T) {
+	if project.ValidID(Managed) {
+		t.Error("a project may own the service's own accounts")
+	}
 	if got := Name("prod", project.SMS, Owner(project.Managed, "acme"), prod); got != "svc/prod/sms/managed/production" {
 		t.Error(got)
 	}

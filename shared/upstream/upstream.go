@@ -13,7 +13,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -126,20 +125,27 @@ func (c *Client) Do(ctx context.Context, vendor string, r *Request) (*Response, 
 	return c.exchange(request, vendor, r.Redact, r.Send)
 }
 
-// Sender returns an HTTP client for a vendor's own library: every request is a
-// send, its errors are Do's.
-func (c *Client) Sender(vendor string, redact []string) Sender { return Sender{c, vendor, redact} }
+// Sender returns an HTTP client for one call of a vendor's own library: every request is a send, and its errors are
+// those of Do.
+func (c *Client) Sender(vendor string, redact []string) *Sender {
+	return &Sender{client: c, vendor: vendor, redact: redact}
+}
 
-// Sender sends the requests of a vendor's own library.
+// Sender sends the requests of one call of a vendor's own library. The library may run it in another goroutine.
 type Sender struct {
 	client *Client
 	vendor string
 	redact []string
+	last   atomic.Pointer[sent]
 }
 
+// sent is a request that a Sender has ended, with an answer where the error is nil.
+type sent struct{ err error }
+
 // Do makes one call; the body of its answer has been read.
-func (s Sender) Do(r *http.Request) (*http.Response, error) {
+func (s *Sender) Do(r *http.Request) (*http.Response, error) {
 	response, err := s.client.exchange(r, s.vendor, s.redact, true)
+	s.last.Store(&sent{err})
 	if err != nil {
 		return nil, err
 	}
@@ -147,6 +153,15 @@ func (s Sender) Do(r *http.Request) (*http.Response, error) {
 		Status: http.StatusText(response.Status), StatusCode: response.Status, Header: response.Header, Request: r,
 		Body: io.NopCloser(bytes.NewReader(response.Body)), ContentLength: int64(len(response.Body)),
 	}, nil
+}
+
+// Last reports whether the library made a request, and the error of its last one. A library may replace that error with
+// one of its own when the context has ended; only the Sender's error says whether a byte left.
+func (s *Sender) Last() (made bool, err error) {
+	if last := s.last.Load(); last != nil {
+		return true, last.err
+	}
+	return false, nil
 }
 
 func (c *Client) exchange(r *http.Request, vendor string, redact []string, send bool) (*Response, error) {
@@ -273,17 +288,4 @@ func plain(err error) string {
 		return u.Err.Error()
 	}
 	return err.Error()
-}
-
-// Redact replaces the secrets in a text, as they are and in their escaped forms.
-func Redact(text string, secrets []string) string {
-	for _, s := range secrets {
-		if s == "" {
-			continue
-		}
-		for _, form := range []string{s, url.QueryEscape(s), url.PathEscape(s)} {
-			text = strings.ReplaceAll(text, form, "***")
-		}
-	}
-	return text
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -47,11 +48,7 @@ type Account struct {
 
 // Redact are the account's secret values, to be kept out of every text.
 func (a Account) Redact() []string {
-	values := make([]string, 0, len(a.Secrets))
-	for _, v := range a.Secrets {
-		values = append(values, v)
-	}
-	return values
+	return slices.Collect(maps.Values(a.Secrets))
 }
 
 // ErrIncomplete says that an integration cannot be used as it is: its vendor

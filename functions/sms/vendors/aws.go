@@ -67,8 +67,9 @@ var awsCodes = map[string]upstream.Class{
 // connections of its own.
 func (a *awsAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 	settings, secrets := a.account.Settings, a.account.Secrets
+	sender := a.client.Sender(a.name, a.account.Redact())
 	client := pinpointsmsvoicev2.NewFromConfig(a.cfg, func(o *pinpointsmsvoicev2.Options) {
-		o.HTTPClient = a.client.Sender(a.name, a.account.Redact())
+		o.HTTPClient = sender
 		o.Retryer = aws.NopRetryer{}
 		if settings["region"] != "" {
 			o.Region = settings["region"]
@@ -88,7 +89,7 @@ func (a *awsAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 		DestinationPhoneNumber: &m.To, OriginationIdentity: aws.String(settings["sender_id"]), MessageBody: &m.Text, MessageType: kind,
 	})
 	if err != nil {
-		return Receipt{}, a.judge(err)
+		return Receipt{}, a.judge(sender, err)
 	}
 	if aws.ToString(out.MessageId) == "" {
 		return Receipt{}, a.fail(upstream.Unusable, "answer without a message ID")
@@ -96,18 +97,21 @@ func (a *awsAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 	return Receipt{Status: "accepted", ID: *out.MessageId}, nil
 }
 
-// judge classifies an error of the library.
-func (a *awsAdapter) judge(err error) error {
-	var sent *upstream.Error
+// judge classifies an error of the library. The sender's own error goes first: the library replaces it with a
+// cancellation when the context has ended, and the cancellation does not say whether a byte left.
+func (a *awsAdapter) judge(sender *upstream.Sender, err error) error {
+	made, failed := sender.Last()
 	var answered *smithyhttp.ResponseError
 	var named smithy.APIError
 	switch {
-	case errors.As(err, &sent):
-		return sent
+	case failed != nil:
+		return failed
+	case !made:
+		return a.fail(upstream.NotSent, err.Error()) // credentials or endpoint could not be resolved, or no time was left
 	case errors.As(err, &named) && awsCodes[named.ErrorCode()] != "":
 		return a.fail(awsCodes[named.ErrorCode()], named.ErrorCode()+": "+named.ErrorMessage())
 	case !errors.As(err, &answered):
-		return a.fail(upstream.NotSent, err.Error()) // credentials or endpoint could not be resolved
+		return a.fail(upstream.Unusable, err.Error())
 	}
 	if byStatus := a.byStatus(&upstream.Response{Status: answered.HTTPStatusCode(), Body: []byte(err.Error())}); byStatus != nil {
 		return byStatus

@@ -129,24 +129,25 @@ func (a *dialogV2Adapter) post(ctx context.Context, path, token string, body any
 	if json.Unmarshal(response.Body, &answer) == nil {
 		status = text(answer["status"])
 	}
-	code, comment := text(answer["errCode"]), upstream.Redact(text(answer["comment"]), []string{token})
+	c := a.hiding(map[string]string{"token": token, "issued token": text(answer["token"])})
+	code, comment := text(answer["errCode"]), text(answer["comment"])
 	class, known := dialogErrors[code]
 	switch {
 	case status == "failed" && known:
-		return nil, a.fail(class, code+" "+comment)
+		return nil, c.fail(class, code+" "+comment)
 	case token != "" && response.Status == http.StatusUnauthorized:
-		return nil, a.fail(dialogTokenRefused, comment)
+		return nil, c.fail(dialogTokenRefused, comment)
 	}
-	if err := a.byStatus(response); err != nil {
+	if err := c.byStatus(response); err != nil {
 		return nil, err
 	}
 	switch status {
 	case "success":
 		return answer, nil
 	case "failed":
-		return nil, a.fail(upstream.Rejected, code+" "+comment)
+		return nil, c.fail(upstream.Rejected, code+" "+comment)
 	}
-	return nil, a.fail(upstream.Unusable, string(response.Body))
+	return nil, c.fail(upstream.Unusable, string(response.Body))
 }
 
 // loginClasses say what a failed login means: whatever happened, no message

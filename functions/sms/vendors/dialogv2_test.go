@@ -21,6 +21,9 @@ func TestDialogV2(t *testing.T) {
 		{"blackout", "T", 200, `{"status":"failed","comment":"Blackout","errCode":"118"}`, upstream.Rejected, Receipt{}},
 		{"account refused", "T", 200, `{"status":"failed","comment":"Wallet","errCode":101}`, upstream.CredentialsRefused, Receipt{}},
 		{"token refused, again and again", "T", 200, `{"status":"failed","comment":"Token","errCode":105}`, upstream.CredentialsRefused, Receipt{}},
+		{"its token in an HTML page", "made", 500, `<p>Bearer t0ken, s3cret\u002dkey</p>`, upstream.Unusable, Receipt{}},
+		{"its token without a status", "made", 200, `{"token":"t0ken","comment":"\u0074\u0030ken"}`, upstream.Unusable, Receipt{}},
+		{"its token in a refusal", "made", 200, `{"status":"failed","comment":"Bearer t0ken","errCode":105}`, upstream.CredentialsRefused, Receipt{}},
 		{"without an error code", "made", 200, `{"status":"failed","comment":"no"}`, upstream.Rejected, Receipt{}},
 	})
 }
@@ -84,6 +87,10 @@ func TestDialogV2Login(t *testing.T) {
 		}, upstream.CredentialsRefused},
 		{"refused by status", func(w http.ResponseWriter) { w.WriteHeader(401) }, upstream.CredentialsRefused},
 		{"server error", func(w http.ResponseWriter) { w.WriteHeader(500) }, upstream.Rejected},
+		{"server error with a token", func(w http.ResponseWriter) {
+			w.WriteHeader(500)
+			_, _ = io.WriteString(w, `{"status":"success","token":"t0ken","expiration":43200}`)
+		}, upstream.Rejected},
 		{"without a token", func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"status":"success"}`) }, upstream.Rejected},
 		{"cut off", func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, upstream.NotSent},
 	}
@@ -93,6 +100,9 @@ func TestDialogV2Login(t *testing.T) {
 			_, err := connect(t, "dialogv2", server.ServeHTTP).Send(context.Background(), message)
 			if upstream.ClassOf(err) != c.class || server.sends.Load() != 0 {
 				t.Errorf("got %v after %d sends, want %s", err, server.sends.Load(), c.class)
+			}
+			if strings.Contains(err.Error(), "t0ken") {
+				t.Errorf("the error tells the token: %v", err)
 			}
 		})
 	}

@@ -4,12 +4,14 @@ package vendors
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"regexp"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
 
@@ -153,6 +155,14 @@ func (c caller) fail(class upstream.Class, detail string) error {
 		detail = strings.ToValidUTF8(detail[:most], "")
 	}
 	return &upstream.Error{Class: class, Vendor: c.name, Detail: detail}
+}
+
+// hiding returns the caller with more secrets to keep out of its errors, such as a token that the vendor issued.
+func (c caller) hiding(more secret.Values) caller {
+	secrets := maps.Clone(more)
+	maps.Copy(secrets, c.account.Secrets)
+	c.account.Secrets = secrets
+	return c
 }
 
 // byWords judges a refusal by its words alone.

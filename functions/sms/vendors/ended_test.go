@@ -1,0 +1,146 @@
+package vendors
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"svcapi/shared/project"
+	"svcapi/shared/upstream"
+)
+
+// TestEndedSends checks that a send which ends without a usable answer has the same class through a vendor's own library
+// as through the adapter's own request, whichever ends first: the connection, the vendor's time or the request's context.
+func TestEndedSends(t *testing.T) {
+	request := func(c net.Conn) { // reads one whole request
+		if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+			_, _ = io.Copy(io.Discard, r.Body)
+		}
+	}
+	firstBytes := func(c net.Conn) { _, _ = c.Read(make([]byte, 1)) }
+	answer := func(text string) func(net.Conn) {
+		return func(c net.Conn) {
+			request(c)
+			_, _ = io.WriteString(c, text)
+		}
+	}
+	const begun = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"mess"
+	untrusted := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(untrusted.Close) // the tests of the table run after this function has returned
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+
+	for _, test := range []struct {
+		name   string
+		scheme string
+		serve  func(net.Conn) // what the vendor does with a connection
+		holds  bool           // the vendor keeps the connection open afterwards
+		ends   bool           // the request's context ends as soon as serve is done
+		url    string         // of a server that is not played here
+		want   upstream.Class
+	}{
+		{"no answer, the context ends", "http://", request, true, true, "", upstream.NoAnswer},
+		{"no answer, the vendor's time ends", "http://", request, true, false, "", upstream.NoAnswer},
+		{"no answer, the connection ends", "http://", request, false, false, "", upstream.NoAnswer},
+		{"half an answer, the context ends", "http://", answer(begun), true, true, "", upstream.NoAnswer},
+		{"half an answer, the vendor's time ends", "http://", answer(begun), true, false, "", upstream.NoAnswer},
+		{"half an answer, the connection ends", "http://", answer(begun), false, false, "", upstream.Unusable},
+		{"unfinished TLS handshake, the context ends", "https://", firstBytes, true, true, "", upstream.NotSent},
+		{"unfinished TLS handshake, the vendor's time ends", "https://", firstBytes, true, false, "", upstream.NotSent},
+		{"unfinished TLS handshake, the connection ends", "https://", firstBytes, false, false, "", upstream.NotSent},
+		{"untrusted certificate", "", nil, false, false, untrusted.URL, upstream.NotSent},
+		{"refused connection", "", nil, false, false, closed.URL, upstream.NotSent},
+	} {
+		for _, name := range []string{"twilio", "aws"} {
+			t.Run(test.name+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				url := test.url
+				if url == "" {
+					url = test.scheme + listen(t, func(c net.Conn) {
+						test.serve(c)
+						if test.ends {
+							cancel()
+						}
+						if test.holds {
+							_, _ = io.Copy(io.Discard, c)
+						}
+					})
+				}
+				checkEnded(ctx, t, name, url, test.want)
+			})
+		}
+	}
+
+	// No byte leaves when the context has ended before: the vendor is not even called.
+	expired, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for reason, ctx := range map[string]context.Context{"expired": expired, "cancelled": cancelled} {
+		for _, name := range []string{"twilio", "aws"} {
+			t.Run("context "+reason+" before the first byte/"+name, func(t *testing.T) {
+				var arrived atomic.Int32
+				checkEnded(ctx, t, name, "http://"+listen(t, func(c net.Conn) {
+					if n, _ := c.Read(make([]byte, 1)); n > 0 {
+						arrived.Add(1)
+					}
+				}), upstream.NotSent)
+				if arrived.Load() > 0 {
+					t.Error("a byte arrived")
+				}
+			})
+		}
+	}
+}
+
+// checkEnded sends one message and expects the class.
+func checkEnded(ctx context.Context, t *testing.T, name, url string, want upstream.Class) {
+	t.Helper()
+	vendor := NewTable(aws.Config{Region: "eu-west-1"}).Find(name)
+	adapter := vendor.New(upstream.New(upstream.Config{TimeoutSeconds: 1, Local: true}), upstream.Account{
+		Integration: project.Integration{Vendor: name, Mode: project.BYOK, Settings: filled},
+		Endpoint:    url, Settings: filled, Secrets: filled,
+	})
+	receipt, err := adapter.Send(ctx, message)
+	var e *upstream.Error
+	if !errors.As(err, &e) || e.Class != want {
+		t.Fatalf("got %+v, %v; want %s", receipt, err, want)
+	}
+	if e.Vendor != name || strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// listen serves each connection once and returns the address.
+func listen(t *testing.T, serve func(net.Conn)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				serve(c)
+			}()
+		}
+	}()
+	return l.Addr().String()
+}

@@ -1,0 +1,238 @@
+package upstream
+
+import (
+	"bytes"
+	"encoding/base64"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+const (
+	// shortest is the length in bytes from which a secret is replaced wherever it occurs. A shorter one, such as the
+	// user ID 27, would shred every number and word around it: it is replaced only where it is a word of its own.
+	shortest = 4
+	// depth is how many escapes may be put on top of one another, such as JSON within a query.
+	depth = 2
+	mask  = "***"
+)
+
+// Redact replaces the secrets in a text by ***: as they are, escaped for a query, a path or JSON (in every spelling, also
+// one escape within another), and in Base64, alone or within a longer text. All occurrences are found before the first
+// one is replaced, so that secrets which contain or overlap one another leave nothing of each other, in any order.
+func Redact(text string, secrets []string) string {
+	var needles []needle
+	for _, s := range secrets {
+		needles = append(needles, needlesOf(s)...)
+	}
+	if len(needles) == 0 {
+		return text
+	}
+	secret := make([]bool, len(text)) // by byte of the text
+	mark(secret, view{text: []byte(text)}, needles, depth)
+	var kept strings.Builder
+	for i := range len(text) {
+		switch {
+		case !secret[i]:
+			kept.WriteByte(text[i])
+		case i == 0 || !secret[i-1]:
+			kept.WriteString(mask)
+		}
+	}
+	return kept.String()
+}
+
+// needle is one form in which a secret is searched for.
+type needle struct {
+	text []byte
+	word bool // only where neither neighbour is a letter or a digit
+	// lead and tail are the characters before and behind that hold some bits of the secret.
+	lead, tail int
+}
+
+// needlesOf returns the usual spellings of a secret and its Base64.
+func needlesOf(secret string) []needle {
+	if secret == "" {
+		return nil
+	}
+	texts := []string{secret, url.QueryEscape(secret), url.PathEscape(secret)}
+	if quoted, err := jsontext.AppendQuote(nil, secret); err == nil { // else it is no UTF-8, and JSON cannot hold it
+		texts = append(texts, string(quoted[1:len(quoted)-1]))
+	}
+	word := len(secret) < shortest
+	var needles []needle
+	for _, text := range texts {
+		needles = append(needles, needle{text: []byte(text), word: word})
+		if slashed := strings.ReplaceAll(text, "/", `\/`); slashed != text {
+			needles = append(needles, needle{text: []byte(slashed), word: word})
+		}
+	}
+	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		if word {
+			needles = append(needles, needle{text: []byte(encoding.EncodeToString([]byte(secret))), word: true})
+			continue
+		}
+		for before := range 3 { // within a longer text, wherever the secret begins in it
+			coded := encoding.EncodeToString([]byte(strings.Repeat("x", before) + secret))
+			bits := (before + len(secret)) * 8
+			needles = append(needles, needle{
+				text: []byte(coded[(before*8+5)/6 : bits/6]), lead: min(before, 1), tail: min(bits%6, 1),
+			})
+		}
+	}
+	slices.SortFunc(needles, func(a, b needle) int { return bytes.Compare(a.text, b.text) })
+	return slices.CompactFunc(needles, func(a, b needle) bool { return bytes.Equal(a.text, b.text) })
+}
+
+// view is a text with escapes undone.
+type view struct {
+	text []byte
+	at   []int32 // where each byte of text is in the original, and its length; nil: the view is the original
+}
+
+func (v view) original(i int) int {
+	if v.at == nil {
+		return i
+	}
+	return int(v.at[i])
+}
+
+// end is where the original of the bytes before i ends: bytes that one escape stands for have the same beginning.
+func (v view) end(i int) int {
+	for i < len(v.text) && v.original(i) == v.original(i-1) {
+		i++
+	}
+	return v.original(i)
+}
+
+// mark marks the needles in a view, and in the views of it with up to depth more escapes undone.
+func mark(secret []bool, v view, needles []needle, depth int) {
+	for _, n := range needles {
+		for from := 0; ; from++ {
+			found := bytes.Index(v.text[from:], n.text)
+			if found < 0 {
+				break
+			}
+			from += found
+			to := from + len(n.text)
+			if n.word && (from > 0 && isWord(v.text[from-1]) || to < len(v.text) && isWord(v.text[to])) {
+				continue
+			}
+			begin, end := v.original(max(from-n.lead, 0)), v.end(min(to+n.tail, len(v.text)))
+			for i := begin; i < end; i++ {
+				secret[i] = true
+			}
+		}
+	}
+	if depth == 0 {
+		return
+	}
+	for _, escape := range []struct {
+		undo   unescape
+		begins string
+	}{{ofPath, "%"}, {ofQuery, "+"}, {ofJSON, `\`}} { // without a +, a query is a path
+		if !bytes.Contains(v.text, []byte(escape.begins)) {
+			continue
+		}
+		if inner, changed := v.undone(escape.undo); changed {
+			mark(secret, inner, needles, depth-1)
+		}
+	}
+}
+
+func isWord(b byte) bool {
+	return '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || b >= utf8.RuneSelf
+}
+
+// unescape returns what the escape at the beginning of a text stands for, and the escape's length; 0: there is none.
+type unescape func(text []byte) (plain []byte, length int)
+
+// undone returns the view with one kind of escape undone, and whether there was any.
+func (v view) undone(undo unescape) (inner view, changed bool) {
+	for i := 0; i < len(v.text); {
+		plain, length := undo(v.text[i:])
+		if length > 0 && !changed {
+			changed = true
+			inner.text = append(make([]byte, 0, len(v.text)), v.text[:i]...)
+			inner.at = make([]int32, 0, len(v.text)+1)
+			for j := range i {
+				inner.at = append(inner.at, int32(v.original(j))) //nolint:gosec // no answer is longer than maxAnswer
+			}
+		}
+		if length == 0 {
+			plain, length = v.text[i:i+1], 1
+		}
+		if changed {
+			inner.text = append(inner.text, plain...)
+			for range plain {
+				inner.at = append(inner.at, int32(v.original(i))) //nolint:gosec // no answer is longer than maxAnswer
+			}
+		}
+		i += length
+	}
+	if changed {
+		inner.at = append(inner.at, int32(v.original(len(v.text)))) //nolint:gosec // no answer is longer than maxAnswer
+	}
+	return inner, changed
+}
+
+func ofPath(text []byte) ([]byte, int) {
+	if len(text) >= 3 && text[0] == '%' {
+		if n, err := strconv.ParseUint(string(text[1:3]), 16, 8); err == nil {
+			return []byte{byte(n)}, 3
+		}
+	}
+	return nil, 0
+}
+
+func ofQuery(text []byte) ([]byte, int) {
+	if text[0] == '+' {
+		return []byte{' '}, 1
+	}
+	return ofPath(text)
+}
+
+// simple are the escapes of JSON and of Go's quoted strings that have one letter.
+var simple = map[byte]byte{
+	'"': '"', '\'': '\'', '\\': '\\', '/': '/', 'a': '\a', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v',
+}
+
+// ofJSON undoes the escapes of JSON, and those that Go's quoted strings have beside them.
+func ofJSON(text []byte) ([]byte, int) {
+	if len(text) < 2 || text[0] != '\\' {
+		return nil, 0
+	}
+	if plain, ok := simple[text[1]]; ok {
+		return []byte{plain}, 2
+	}
+	if n, ok := hexadecimal(text, 'x', 2); ok {
+		return []byte{byte(n)}, 4 //nolint:gosec // two digits are a byte
+	}
+	if n, ok := hexadecimal(text, 'U', 8); ok {
+		return utf8.AppendRune(nil, n), 10
+	}
+	unit, ok := hexadecimal(text, 'u', 4)
+	if !ok {
+		return nil, 0
+	}
+	if low, ok := hexadecimal(text[6:], 'u', 4); ok && utf16.IsSurrogate(unit) {
+		if r := utf16.DecodeRune(unit, low); r != utf8.RuneError {
+			return utf8.AppendRune(nil, r), 12
+		}
+	}
+	return utf8.AppendRune(nil, unit), 6
+}
+
+// hexadecimal reads the digits behind a backslash and a letter.
+func hexadecimal(text []byte, letter byte, digits int) (rune, bool) {
+	if len(text) < 2+digits || text[0] != '\\' || text[1] != letter {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(text[2:2+digits]), 16, 31)
+	return rune(n), err == nil
+}
