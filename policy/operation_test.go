@@ -25,6 +25,7 @@ var operationRules = []rule{
 		{"Alarms: [!Ref SmsCanaryAlarm]", "Alarms: [!Ref ErrorsAlarm]"},
 		{"Alarms: [!Ref SmsCanaryAlarm]", "Alarms: [!Ref BarcodeCanaryAlarm]"},
 		{"Value: !Sub '${SmsFunction}:live'", "Value: !Sub '${SmsFunction}:dead'"},
+		{"      AlarmName: !Sub ${AWS::StackName}-sms-canary-${SmsFunction.Version.Version}\n", ""},
 		{"Value: !GetAtt SmsFunction.Version.Version", "Value: !GetAtt PdfFunction.Version.Version"},
 		{"        - {Name: ExecutedVersion, Value: !GetAtt SmsFunction.Version.Version}\n", ""},
 	}},
@@ -124,6 +125,10 @@ func deployments(s *templateFile) (f findings) {
 		want := []string{"AWS/Lambda Errors Sum FunctionName=" + function.id + " Resource=${" + function.id + "}:" + alias +
 			" ExecutedVersion=" + function.id + ".Version.Version"}
 		watching := resource{properties: s.doc.object("Resources", stem+canary, "Properties")}
+		// The state of an alarm outlives a change of its dimensions: each version has an alarm of its own.
+		if name := watching.properties.text("AlarmName", "Fn::Sub"); !strings.HasSuffix(name, "-"+function.folder()+"-canary-${"+function.id+".Version.Version}") {
+			f.add("%s%s is called %q, and is not a new alarm for each version", stem, canary, name)
+		}
 		if got := watched(watching); !slices.Equal(got, want) {
 			f.add("%s%s watches %q, want %q", stem, canary, got, want)
 		}
