@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -585,6 +586,14 @@ var translatedRules = []rule{
 		{"        Ref: SmsFunctionAlias" + alias + "\n      Principal: apigateway.amazonaws.com", "        Ref: SmsFunction\n      Principal: apigateway.amazonaws.com"},
 		{"DEPLOYMENT_STOP_ON_ALARM", "DEPLOYMENT_STOP"},
 	}},
+	{"a scheduled run is repeated at most until the next one", translatedSchedules, []edit{
+		{"  SettleFunctionEventInvokeConfig:\n", "  SettleFunctionInvokeConfig:\n"},
+		{"MaximumRetryAttempts: 2\n      Qualifier: " + alias, "MaximumRetryAttempts: 2\n      Qualifier: $LATEST"},
+		{"MaximumEventAgeInSeconds: 60", "MaximumEventAgeInSeconds: 61"},
+		{"MaximumEventAgeInSeconds: 3000", "MaximumEventAgeInSeconds: 21600"},
+		{"      MaximumEventAgeInSeconds: 60\n", ""},
+		{"      MaximumRetryAttempts: 0\n      Qualifier", "      Qualifier"},
+	}},
 	{"the gateway takes every route to its function", translatedRoutes, []edit{
 		{"/api/v1/sms/send:\n", "/api/v1/sms/sent:\n"},
 		{"${SmsFunctionAlias" + alias + "}/invocations", "${SmsFunction}/invocations"},
@@ -708,6 +717,41 @@ func translatedFunctions(s *templateFile) (f findings) {
 		}
 		if calls == 0 {
 			f.add("%s: nothing may call its alias", function.id)
+		}
+	}
+	return f
+}
+
+// period is a schedule of whole minutes or hours.
+var period = regexp.MustCompile(`^rate\((\d+) (minute|hour)s?\)$`)
+
+func translatedSchedules(s *templateFile) (f findings) {
+	all := s.doc.object("Resources")
+	schedules := s.resources("AWS::Scheduler::Schedule")
+	if len(schedules) == 0 {
+		f.add("there is no schedule")
+	}
+	for _, schedule := range schedules {
+		function := strings.TrimSuffix(ref(schedule.properties.at("Target", "Arn")), "Alias"+alias)
+		every := period.FindStringSubmatch(schedule.properties.text("ScheduleExpression"))
+		if every == nil {
+			f.add("%s: %q", schedule.id, schedule.properties.text("ScheduleExpression"))
+			continue
+		}
+		seconds, _ := strconv.Atoi(every[1])
+		seconds *= map[string]int{"minute": 60, "hour": 3600}[every[2]]
+		config := all.object(function + "EventInvokeConfig")
+		p := config.object("Properties")
+		if config.text("Type") != "AWS::Lambda::EventInvokeConfig" || ref(p["FunctionName"]) != function || p.text("Qualifier") != alias {
+			f.add("%s: Lambda's own retries are not set for its alias", function)
+		}
+		retries, set := p["MaximumRetryAttempts"].(int)
+		if age, _ := p["MaximumEventAgeInSeconds"].(int); age < 60 || age > seconds {
+			f.add("%s: an event may be %d s old, and the next one comes after %d s", function, age, seconds)
+		}
+		// Lambda waits one minute before the first retry and two before the second.
+		if longest := retries * (retries + 1) / 2 * 60; !set || longest >= seconds {
+			f.add("%s: %d retries take %d s, and the next event comes after %d s", function, retries, longest, seconds)
 		}
 	}
 	return f

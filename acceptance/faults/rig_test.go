@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,14 +94,12 @@ func (r *rig) start(t *testing.T) (err error) {
 		return err
 	}
 	t.Cleanup(func() { _ = r.sandbox.Close() })
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	closed, release, err := stack.ClosedPort()
 	if err != nil {
 		return err
 	}
-	r.closed = "http://" + listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		return err
-	}
+	r.closed = closed
+	t.Cleanup(func() { _ = release() })
 	if r.tables, err = faultproxy.Start(r.engine, r.decide); err != nil {
 		return err
 	}

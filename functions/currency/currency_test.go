@@ -19,10 +19,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/smithy-go/middleware"
 
+	"svcapi/local/clocktest"
 	"svcapi/local/enginetest"
 	"svcapi/local/sandbox"
 	"svcapi/local/secrets"
 	"svcapi/shared/api"
+	"svcapi/shared/clock"
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
 	"svcapi/shared/secret"
@@ -33,7 +35,7 @@ import (
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
 const (
-	managed  = "managed"
+	managed  = "pays-credits"
 	own      = "own"
 	lifetime = time.Minute // of the set in an instance
 )
@@ -57,7 +59,7 @@ type world struct {
 	projects *project.Store
 	writer   *secret.Writer
 	sandbox  *sandbox.Server
-	clock    atomic.Int64 // nanoseconds ahead
+	clock    *clocktest.Clock
 	calls    atomic.Int64 // to DynamoDB
 	log      lines
 	newOne   func() http.Handler // another instance
@@ -65,12 +67,10 @@ type world struct {
 	access   map[string][2]string
 }
 
-func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.clock.Load())) }
-
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	plain, tables := enginetest.Client(t)
-	w := &world{t: t, access: map[string][2]string{}}
+	w := &world{t: t, clock: clocktest.New(), access: map[string][2]string{}}
 	db := dynamodb.New(plain.Options(), func(o *dynamodb.Options) {
 		o.APIOptions = append(o.APIOptions, func(s *middleware.Stack) error {
 			return s.Initialize.Add(middleware.InitializeMiddlewareFunc("count", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
@@ -93,7 +93,7 @@ func newWorld(t *testing.T) *world {
 	})
 	w.store, w.projects, w.writer = rates.NewStore(plain, tables.Rates), project.NewStore(plain, tables.Projects), secret.NewWriter(manager, "test")
 	w.newOne = func() http.Handler {
-		g := newGroup(rates.NewStore(db, tables.Rates), upstream.New(upstream.Config{TimeoutSeconds: 3, Local: true}), secret.New(manager, "test", 0), lifetime, w.now)
+		g := newGroup(rates.NewStore(db, tables.Rates), upstream.New(upstream.Config{TimeoutSeconds: 3, Local: true}), secret.New(manager, "test", 0), lifetime, clock.Of(w.clock.Now))
 		service := api.New(api.Config{Stage: "test", ProjectsTable: tables.Projects, TransientTable: tables.Transient, ProjectCacheSeconds: 60}, db, telemetry.New(&w.log, telemetry.Config{}))
 		return service.Handler(g.routes()...)
 	}
@@ -161,14 +161,16 @@ func dec(t *testing.T, text string) rates.Decimal {
 // sample is a set of now, with the central bank's values of today.
 func (w *world) sample() *rates.Set {
 	set := &rates.Set{
-		Table: rates.Table{Source: "made", Base: "USD", Date: w.now().UTC().Truncate(time.Hour), Fetched: w.now(), Rates: map[string]rates.Decimal{}},
+		Table: rates.Table{Source: "made", Base: "USD", Date: w.clock.Now().UTC().Truncate(time.Hour), Fetched: w.clock.Now(), Rates: map[string]rates.Decimal{}},
 		Bank:  rates.Bank{},
 	}
 	for code, rate := range map[string]string{"USD": "1", "EUR": "0.864128", "GBP": "0.761934", "JPY": "154.8315", "CNY": "7.11385", "AUD": "1.527319", "LKR": "304.718462", "CHF": "0.80", "BTC": "0.00001"} {
 		set.Rates[code] = dec(w.t, rate)
 	}
 	for _, base := range rates.BankBases() {
-		quote := func(rate string) rates.Quote { return rates.Quote{Rate: dec(w.t, rate), Date: rates.DayOf(w.now())} }
+		quote := func(rate string) rates.Quote {
+			return rates.Quote{Rate: dec(w.t, rate), Date: rates.DayOf(w.clock.Now())}
+		}
 		set.Bank[base] = rates.Record{Buy: quote("300.1250"), Sell: quote("310.2500"), Central: quote("305.5000")}
 	}
 	return set
@@ -216,7 +218,7 @@ func (w *world) expect(id, path, want string) {
 }
 
 // later lets the instance forget what it holds.
-func (w *world) later(d time.Duration) { w.clock.Add(int64(d)) }
+func (w *world) later(d time.Duration) { w.clock.Move(d) }
 
 // Contract, Errors: 422 provider_selection_failed while no good set is held.
 func TestNothingHeld(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"svcapi/shared/api"
+	"svcapi/shared/clock"
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
 	"svcapi/shared/rates/vendors"
@@ -22,7 +23,7 @@ type group struct {
 	secrets  *secret.Cache
 	breakers *upstream.Breakers
 	life     time.Duration // of the set in use in this instance
-	now      func() time.Time
+	clock    clock.Clock
 
 	mu      sync.Mutex
 	current *rates.Set           // in use; nil: none was there
@@ -30,9 +31,9 @@ type group struct {
 	owns    map[string]rates.Own // by project and environment
 }
 
-func newGroup(store *rates.Store, client *upstream.Client, secrets *secret.Cache, life time.Duration, now func() time.Time) *group {
+func newGroup(store *rates.Store, client *upstream.Client, secrets *secret.Cache, life time.Duration, clock clock.Clock) *group {
 	return &group{
-		store: store, client: client, secrets: secrets, breakers: upstream.NewBreakers(), life: life, now: now,
+		store: store, client: client, secrets: secrets, breakers: upstream.NewBreakers(), life: life, clock: clock,
 		owns: map[string]rates.Own{},
 	}
 }
@@ -67,7 +68,7 @@ func (g *group) job(ctx context.Context, call *api.Call, answer answering) (*api
 }
 
 func (g *group) result(set *rates.Set, answer answering) (*api.Result, error) {
-	now := g.now()
+	now := g.clock.Now()
 	data, err := answer(set, now)
 	if err != nil {
 		return nil, err
@@ -80,7 +81,7 @@ func (g *group) inUse(ctx context.Context) (*rates.Set, error) {
 	g.mu.Lock()
 	set, read := g.current, g.read
 	g.mu.Unlock()
-	at := g.now()
+	at := g.clock.Now()
 	if set != nil && at.Sub(read) < g.life {
 		return set, nil
 	}

@@ -2,12 +2,11 @@
 package main
 
 import (
-	"time"
-
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"svcapi/shared/api"
 	"svcapi/shared/awsclient"
+	"svcapi/shared/clock"
 	"svcapi/shared/rates"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
@@ -21,7 +20,7 @@ func main() {
 				rates.NewStore(awsclient.DynamoDB(cfg), c.RatesTable),
 				upstream.New(c.Upstream),
 				secret.New(awsclient.Secrets(cfg), c.API.Stage, c.secretLife()),
-				c.setLife(), time.Now,
+				c.setLife(), clock.Clock{},
 			)
 			return g.routes(), nil
 		},

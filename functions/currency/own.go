@@ -52,7 +52,7 @@ func (g *group) ownJob(ctx context.Context, call *api.Call, answer answering) (*
 		Beside: o.load,
 		Run: func(ctx context.Context) (*api.Result, error) {
 			var trouble error
-			if due(o.own, accounts, g.now()) {
+			if due(o.own, accounts, g.clock.Now()) {
 				trouble = o.refresh(ctx)
 			}
 			if o.own.Set == nil {
@@ -92,7 +92,7 @@ func (o *owner) load(ctx context.Context) error {
 	o.mu.Lock()
 	kept, ok := o.owns[o.key()]
 	o.mu.Unlock()
-	if ok && !due(kept, o.accounts, o.now()) {
+	if ok && !due(kept, o.accounts, o.clock.Now()) {
 		o.own = kept
 		return nil
 	}
@@ -124,7 +124,7 @@ func (o *owner) refresh(ctx context.Context) error {
 	} else if !among(o.accounts, o.own.Set.Source) {
 		pause, again = ownLease, ownLease
 	}
-	tried := o.now()
+	tried := o.clock.Now()
 	mine, err := o.store.Claim(ctx, o.project, o.env, o.request, tried, pause, again)
 	if err != nil {
 		return fmt.Errorf("claim the fetch: %w", err)
@@ -134,7 +134,7 @@ func (o *owner) refresh(ctx context.Context) error {
 	}
 	set, err := o.fetch(ctx)
 	if err != nil {
-		return errors.Join(err, o.store.FailOwn(ctx, o.project, o.env, o.now()))
+		return errors.Join(err, o.store.FailOwn(ctx, o.project, o.env, o.clock.Now()))
 	}
 	if err := o.store.PutOwn(ctx, o.project, o.env, set, tried); err != nil {
 		return fmt.Errorf("keep the rates: %w", err)
@@ -187,12 +187,12 @@ func (o *owner) fetch(ctx context.Context) (*rates.Set, error) {
 			})
 		})
 		if err == nil {
-			table.Fetched = o.now().UTC()
+			table.Fetched = o.clock.Now().UTC()
 			before := held
 			if before != nil && before.Source != vendor.Name {
 				before = nil // dates compare within a source
 			}
-			err = rates.Check(table, before, reference, o.now(), false)
+			err = rates.Check(table, before, reference, o.clock.Now(), false)
 		}
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", vendor.Name, err))

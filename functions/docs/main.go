@@ -15,16 +15,11 @@ import (
 func main() {
 	cfg, err := api.ReadConfig[config]()
 	if err != nil {
-		fail(fmt.Errorf("configuration: %w", err))
+		telemetry.Exit(fmt.Errorf("configuration: %w", err))
 	}
 	files, err := newFiles(svcapi.OpenAPI, cfg.Prices)
 	if err != nil {
-		fail(err)
+		telemetry.Exit(err)
 	}
 	lambda.Start(api.Lambda(&site{files: files, log: telemetry.New(os.Stdout, cfg.Log)}))
-}
-
-func fail(err error) {
-	fmt.Fprintf(os.Stderr, "{\"level\":\"ERROR\",\"message\":\"start\",\"error\":%q}\n", err)
-	os.Exit(1)
 }

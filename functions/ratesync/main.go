@@ -3,14 +3,13 @@ package main
 
 import (
 	"context"
-	"log"
 	"os"
-	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
 
 	"svcapi/functions/ratesync/refresh"
 	"svcapi/shared/awsclient"
+	"svcapi/shared/clock"
 	"svcapi/shared/rates"
 	"svcapi/shared/secret"
 	"svcapi/shared/telemetry"
@@ -20,11 +19,11 @@ import (
 func main() {
 	cfg, err := loadConfig()
 	if err != nil {
-		log.Fatal(err)
+		telemetry.Exit(err)
 	}
 	awsConfig, err := awsclient.Load(context.Background())
 	if err != nil {
-		log.Fatal(err)
+		telemetry.Exit(err)
 	}
 	s := &scheduled{
 		refresher: &refresh.Refresher{
@@ -32,7 +31,7 @@ func main() {
 			Client:   upstream.New(cfg.Upstream),
 			Secrets:  secret.New(awsclient.Secrets(awsConfig), cfg.Stage, 0), // runs are far apart: a rotation takes effect at once
 			Endpoint: cfg.Endpoint,
-			Now:      time.Now,
+			Now:      clock.Clock{}.Now,
 		},
 		log: telemetry.New(os.Stdout, cfg.Log),
 	}

@@ -3,13 +3,12 @@ package main
 
 import (
 	"context"
-	"log"
 	"os"
-	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
 
 	"svcapi/shared/awsclient"
+	"svcapi/shared/clock"
 	"svcapi/shared/credit"
 	"svcapi/shared/telemetry"
 )
@@ -17,16 +16,16 @@ import (
 func main() {
 	cfg, err := loadConfig()
 	if err != nil {
-		log.Fatal(err)
+		telemetry.Exit(err)
 	}
 	awsConfig, err := awsclient.Load(context.Background())
 	if err != nil {
-		log.Fatal(err)
+		telemetry.Exit(err)
 	}
 	settler := &Settler{
 		Store: credit.NewStore(awsclient.DynamoDB(awsConfig), credit.Tables{Wallets: cfg.WalletsTable, Ledger: cfg.LedgerTable}),
 		Ages:  cfg.Ages(),
-		Now:   time.Now,
+		Now:   clock.Clock{}.Now,
 		Log:   telemetry.New(os.Stdout, cfg.Log),
 	}
 	lambda.Start(settler.Handle)

@@ -14,6 +14,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/middleware"
+	"golang.org/x/sync/errgroup"
 
 	"svcapi/local/enginetest"
 	"svcapi/shared/credit"
@@ -78,7 +80,7 @@ func prepare(t *testing.T, store *credit.Store, project string, at time.Time, re
 	}{
 		{"wallet", func() error { return store.CreateWallet(ctx, project) }},
 		{"grant", func() error {
-			return store.Grant(ctx, credit.Movement{Project: project, ID: credit.NewKey(at, "g"), Credits: 100})
+			return store.Grant(ctx, credit.Movement{Project: project, ID: credit.NewKey(at, "g"), Credits: 100, Actor: "test", Reason: "test"})
 		}},
 		{"reserve", func() error { return store.Reserve(ctx, r) }},
 		{"mark", func() error { return store.Mark(ctx, r) }},
@@ -93,6 +95,93 @@ func prepare(t *testing.T, store *credit.Store, project string, at time.Time, re
 			return
 		}
 	}
+}
+
+// TestTwoSettlers: the schedule's events may run at the same time, and one may run late: it has read the wallets, and
+// others have settled them before it goes on. Every reservation is settled once, and no run fails.
+func TestTwoSettlers(t *testing.T) {
+	reached := map[string]int64{"reserve": 100, "mark": 70, "capture": 70} // the balance that each comes to
+	for _, test := range []struct {
+		name string
+		run  func(t *testing.T, settle func(*credit.Store) error, db *dynamodb.Client, tables enginetest.Tables) error
+	}{
+		{name: "three at once", run: func(_ *testing.T, settle func(*credit.Store) error, db *dynamodb.Client, tables enginetest.Tables) error {
+			var group errgroup.Group
+			for range 3 {
+				group.Go(func() error { return settle(storeOn(db, tables)) })
+			}
+			return group.Wait()
+		}},
+		{name: "one is late", run: func(t *testing.T, settle func(*credit.Store) error, db *dynamodb.Client, tables enginetest.Tables) error {
+			// It waits before its first call after it has read the wallets.
+			read, goOn := make(chan struct{}), make(chan struct{})
+			calls := 0
+			late := dynamodb.New(db.Options(), func(o *dynamodb.Options) {
+				o.APIOptions = append(o.APIOptions, func(s *middleware.Stack) error {
+					return s.Initialize.Add(middleware.InitializeMiddlewareFunc("late", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+						if calls++; calls == 2 {
+							close(read)
+							<-goOn
+						}
+						return next.HandleInitialize(ctx, in)
+					}), middleware.Before)
+				})
+			})
+			ended := make(chan error, 1)
+			go func() { ended <- settle(storeOn(late, tables)) }()
+			<-read
+			if err := settle(storeOn(db, tables)); err != nil {
+				t.Error(err)
+			}
+			close(goOn)
+			return <-ended
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			client, tables := enginetest.Client(t)
+			store, now := storeOn(client, tables), time.Now()
+			for step := range reached {
+				for i := range 8 {
+					prepare(t, store, fmt.Sprintf("%s%d", step, i), now.Add(-time.Hour), step)
+				}
+			}
+			err := test.run(t, func(store *credit.Store) error {
+				settler := &Settler{
+					Store: store, Ages: Ages{Dead: time.Minute, Captured: 15 * time.Minute},
+					Now: func() time.Time { return now }, Log: telemetry.New(t.Output(), telemetry.Config{}),
+				}
+				report, err := settler.Run(t.Context())
+				if report.Failed > 0 {
+					t.Errorf("a settler failed: %+v", report)
+				}
+				return err
+			}, client, tables)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for step, want := range reached {
+				for i := range 8 {
+					project := fmt.Sprintf("%s%d", step, i)
+					if balance, err := store.Balance(t.Context(), project); err != nil || balance != want {
+						t.Errorf("%s: balance %d, %v; want %d", project, balance, err, want)
+					}
+				}
+			}
+			left := 0
+			err = store.InFlight(t.Context(), func(*credit.Reservation, error) error { left++; return nil }, func(credit.Low) {})
+			if err != nil || left > 0 {
+				t.Errorf("%d reservations are left, %v", left, err)
+			}
+			verified, err := store.Verify(t.Context(), func(int) {})
+			if err != nil || len(verified.Findings) > 0 {
+				t.Errorf("the ledger: %+v, %v", verified, err)
+			}
+		})
+	}
+}
+
+func storeOn(db *dynamodb.Client, tables enginetest.Tables) *credit.Store {
+	return credit.NewStore(db, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger})
 }
 
 func wallet(project string) map[string]types.AttributeValue {

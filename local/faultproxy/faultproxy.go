@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -115,8 +116,37 @@ type Request struct {
 	gone   atomic.Bool
 }
 
-// GivenUp reports that the client had closed its connection when the service's answer came.
+// GivenUp reports that the client did not wait for the service's answer: the client had closed the connection, or closed
+// the connection soon after the answer without another request on it.
 func (r *Request) GivenUp() bool { return r.gone.Load() }
+
+// soon is how long after an answer a client that has not read the answer may close its connection.
+const soon = 2 * time.Second
+
+// connection is what the proxy knows of a client's connection.
+type connection struct {
+	mu       sync.Mutex
+	last     *Request // that was answered; nil while another one is under way
+	answered time.Time
+}
+
+type connectionKey struct{}
+
+// answers notes the last request that was answered on the connection, nil when a new one has come.
+func (c *connection) answers(r *Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last, c.answered = r, time.Now()
+}
+
+// closed marks the last request as given up if the client closes the connection soon after the answer.
+func (c *connection) closed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last != nil && time.Since(c.answered) < soon {
+		c.last.gone.Store(true)
+	}
+}
 
 // reasons are those of a transaction that lacked the capacity for the last of its writes.
 func (r *Request) reasons() []reason {
@@ -180,7 +210,23 @@ func Start(target string, decide func(*Request) Fate) (*Proxy, error) {
 			DisableCompression:  true,
 		},
 	}
-	p.server = &http.Server{Handler: http.HandlerFunc(p.serve)}
+	var connections sync.Map // by their net.Conn
+	p.server = &http.Server{
+		Handler: http.HandlerFunc(p.serve),
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			c := &connection{}
+			connections.Store(conn, c)
+			return context.WithValue(ctx, connectionKey{}, c)
+		},
+		ConnState: func(conn net.Conn, state http.ConnState) {
+			if state != http.StateClosed {
+				return
+			}
+			if c, known := connections.LoadAndDelete(conn); known {
+				c.(*connection).closed()
+			}
+		},
+	}
 	go func() { _ = p.server.Serve(listener) }() // ends with Close
 	return p, nil
 }
@@ -198,6 +244,8 @@ func (p *Proxy) Close() {
 }
 
 func (p *Proxy) serve(w http.ResponseWriter, in *http.Request) {
+	conn := in.Context().Value(connectionKey{}).(*connection)
+	conn.answers(nil)
 	body, err := io.ReadAll(in.Body)
 	if err != nil {
 		panic(http.ErrAbortHandler) // closes the connection
@@ -255,4 +303,5 @@ func (p *Proxy) serve(w http.ResponseWriter, in *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	_, _ = w.Write(content)
+	conn.answers(r)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -196,6 +197,47 @@ func TestGivenUp(t *testing.T) {
 		cancel()
 		proxy.Close()
 		service.Close()
+	}
+}
+
+// TestUnread: a client that closes its connection after the answer has come, and has not read it, has given it up.
+func TestUnread(t *testing.T) {
+	answered := make(chan struct{})
+	service := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(answered) }))
+	defer service.Close()
+	requests := make(chan *faultproxy.Request, 1)
+	proxy, err := faultproxy.Start(service.URL, func(r *faultproxy.Request) faultproxy.Fate {
+		requests <- r
+		return faultproxy.Deliver
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer proxy.Close()
+	address, _ := strings.CutPrefix(proxy.URL(""), "http://")
+	conn, err := net.Dial("tcp", strings.TrimSuffix(address, "/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, "GET /a HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-answered
+	if _, err := conn.Read(make([]byte, 1)); err != nil { // the answer is here
+		t.Fatal(err)
+	}
+	sent := <-requests
+	if sent.GivenUp() {
+		t.Error("given up before the client closes")
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; !sent.GivenUp() && i < 100; i++ {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if !sent.GivenUp() {
+		t.Error("not given up")
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"svcapi/local/logfile"
 	"svcapi/local/template"
 )
 
@@ -59,6 +58,10 @@ type Host struct {
 	pools  map[string]*pool // by logical ID
 	room   room             // of the functions without a reservation
 	closed bool
+
+	ending context.Context // ends when the host is closed
+	end    context.CancelFunc
+	queued sync.WaitGroup // events that nobody waits for
 }
 
 // room counts the events that may begin yet.
@@ -106,6 +109,7 @@ func NewHost(options Options) (*Host, error) {
 		return nil, err
 	}
 	h := &Host{options: options, pools: map[string]*pool{}}
+	h.ending, h.end = context.WithCancel(context.Background())
 	h.room.Store(int64(options.Account))
 	return h, nil
 }
@@ -119,14 +123,14 @@ func (h *Host) Add(function template.Function, bootstrap string) error {
 	if _, err := os.Stat(binary); err != nil {
 		return fmt.Errorf("function %s is not built: %w", function.LogicalID, err)
 	}
-	log, err := logfile.Open(filepath.Join(h.options.LogDir, function.Folder+".log"))
+	output, err := newOutput(filepath.Join(h.options.LogDir, function.Folder+".log"), function)
 	if err != nil {
 		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if _, ok := h.pools[function.LogicalID]; ok || h.closed {
-		return errors.Join(fmt.Errorf("function %s cannot be added now", function.LogicalID), log.Close())
+		return errors.Join(fmt.Errorf("function %s cannot be added now", function.LogicalID), output.close())
 	}
 	places := &h.room
 	if reserved := int64(function.Reserved); reserved > 0 {
@@ -135,7 +139,7 @@ func (h *Host) Add(function template.Function, bootstrap string) error {
 		h.room.Add(-reserved)
 	}
 	h.pools[function.LogicalID] = &pool{
-		function: function, binary: binary, log: log, limit: h.options.Concurrency, room: places,
+		function: function, binary: binary, output: output, limit: h.options.Concurrency, room: places,
 		environment: environment(function, binary, h.options.Environment),
 		instances:   map[*instance]bool{},
 	}
@@ -178,9 +182,11 @@ func (h *Host) Invoke(ctx context.Context, function string, payload []byte) (Res
 // Close ends every process. Events that run or wait end with an error.
 func (h *Host) Close() {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.closed = true
-	for _, pool := range h.pools {
+	h.mu.Unlock()
+	h.end()
+	h.queued.Wait()
+	for _, pool := range h.pools { // nothing changes them any more
 		pool.close()
 	}
 }

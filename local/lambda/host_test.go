@@ -278,6 +278,82 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestLevels checks that a function's lines are left out by their level exactly where Lambda leaves them out, and that
+// those of the platform stay.
+func TestLevels(t *testing.T) {
+	lines := map[string]string{ // by level
+		"TRACE": `{"level":"TRACE"}`, "DEBUG": `{"level":"debug","message":"lower case"}`, "INFO": `{"message":"m","level":"INFO"}`,
+		"WARN": `{"level":"Warn"}`, "ERROR": `{"level":"ERROR"}`, "FATAL": `{"level":"FATAL","_aws":{}}`,
+	}
+	asInfo := []string{"plain text", `{"message":"no level"}`, `{"level":"LOUD"}`, `{"level":7}`, `["ERROR"]`, `{"nested":{"level":"ERROR"}}`}
+	for configured, name := range levels {
+		t.Run(name, func(t *testing.T) {
+			host, log := start(t, 1, func(f *template.Function) { f.LogLevel = name })
+			expect := func(line string, level int) {
+				t.Helper()
+				event, _ := json.Marshal(map[string]string{"do": "log", "line": line})
+				invoke(t, host, string(event))
+				if got := strings.Contains(log(), line+"\n"); got != (level >= configured) {
+					t.Errorf("%s is in the log: %v", line, got)
+				}
+			}
+			for level, name := range levels {
+				expect(lines[name], level)
+			}
+			for _, line := range asInfo {
+				expect(line, slices.Index(levels, "INFO"))
+			}
+			invoke(t, host, `{"do":"exit","n":3}`)
+			if !strings.Contains(log(), "exit status 3") {
+				t.Errorf("the platform's line is gone:\n%s", log())
+			}
+		})
+	}
+	host, log := start(t, 1, func(f *template.Function) { f.LogFormat, f.LogLevel = "Text", "ERROR" })
+	if invoke(t, host, `{"do":"log"}`); !strings.Contains(log(), "the function's line\n") {
+		t.Errorf("a log of text is not left out by levels:\n%s", log())
+	}
+}
+
+// levels are Lambda's, the one of the most detail first.
+var levels = []string{"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"}
+
+// TestEnqueue checks that an event that nobody waits for is run, is given up after its retries, and ends with the host.
+func TestEnqueue(t *testing.T) {
+	host, _ := start(t, 1, func(f *template.Function) { f.Asynchronous = template.Asynchronous{MaxAge: time.Minute} })
+	type outcome struct {
+		result lambda.Result
+		err    error
+	}
+	outcomes := make(chan outcome)
+	report := func(result lambda.Result, err error) { outcomes <- outcome{result, err} }
+	enqueue := func(event string) {
+		t.Helper()
+		if err := host.Enqueue("Probe", []byte(event), report); err != nil {
+			t.Fatal(err)
+		}
+	}
+	enqueue(`{"do":"state"}`)
+	if got := <-outcomes; got.err != nil || decode[state](t, got.result).PID == 0 {
+		t.Errorf("%+v", got)
+	}
+	enqueue(`{"do":"error"}`)
+	if got := <-outcomes; got.err != nil || got.result.FunctionError != "Unhandled" {
+		t.Errorf("the run: %+v", got)
+	}
+	if got := <-outcomes; !errors.Is(got.err, lambda.ErrDropped) {
+		t.Errorf("after the run: %+v", got)
+	}
+	if err := host.Enqueue("Nothing", nil, report); err == nil {
+		t.Error("there is no such function")
+	}
+	enqueue(`{"do":"sleep","n":60000}`)
+	host.Close() // waits for no report
+	if err := host.Enqueue("Probe", nil, report); !errors.Is(err, lambda.ErrClosed) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
 // TestDeadWhileFrozen checks that a process that ends between events is replaced.
 func TestDeadWhileFrozen(t *testing.T) {
 	host, _ := start(t, 1, nil)

@@ -50,7 +50,7 @@ func start(p *pool) (*instance, error) {
 		"AWS_LAMBDA_RUNTIME_API=" + listener.Addr().String(),
 		"AWS_LAMBDA_LOG_STREAM_NAME=" + i.started.UTC().Format("2006/01/02") + "/[$LATEST]" + random(16),
 	})
-	cmd.Stdout, cmd.Stderr = p.log, p.log
+	cmd.Stdout, cmd.Stderr = p.output.raw, p.output.raw
 	i.process, err = process.Start(cmd)
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
@@ -146,6 +146,7 @@ func (i *instance) response(w http.ResponseWriter, r *http.Request) {
 		limit = MaxStream
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	i.pool.output.take(false)
 	if err != nil {
 		message := fmt.Sprintf("Response payload size exceeded maximum allowed payload size (%d bytes).", limit)
 		e.fail("Function.ResponseSizeTooLarge", message)
@@ -167,6 +168,7 @@ func (i *instance) failure(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body, _ := io.ReadAll(io.LimitReader(r.Body, MaxResponse)) // what could be read is what is known
+	i.pool.output.take(false)
 	e.finish(outcome{result: Result{Payload: body, FunctionError: "Unhandled", Init: init}})
 	i.answered(e)
 	accepted(w)

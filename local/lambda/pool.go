@@ -3,7 +3,6 @@ package lambda
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"syscall"
@@ -48,7 +47,7 @@ type pool struct {
 	room        *room // events at once, often together with other functions
 
 	mu        sync.Mutex
-	log       *os.File
+	output    *output
 	queue     []*event
 	idle      []*instance // frozen; the last used is used next
 	instances map[*instance]bool
@@ -94,6 +93,7 @@ func (p *pool) grow() {
 
 // next gives an instance that asked for work its event: at once where one is queued, else later on i.events.
 func (p *pool) next(i *instance) {
+	p.output.take(false)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.instances[i] {
@@ -134,6 +134,7 @@ func (p *pool) withdraw(e *event) bool {
 
 // ended clears up after an instance's process, whatever ended it.
 func (p *pool) ended(i *instance) {
+	p.output.take(false)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i.timer.Stop()
@@ -180,7 +181,7 @@ func (p *pool) note(kind, message string) {
 		"time": time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), "type": kind,
 		"record": map[string]string{"status": "error", "error": message},
 	})
-	_, _ = p.log.Write(append(line, '\n')) // the log is all there is to complain to
+	p.output.note(line)
 }
 
 func (p *pool) close() {
@@ -199,5 +200,5 @@ func (p *pool) close() {
 	for _, i := range instances {
 		<-i.gone
 	}
-	p.log.Close()
+	_ = p.output.close() // the log is all there is to complain to
 }

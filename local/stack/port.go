@@ -1,24 +1,23 @@
 package stack
 
 import (
+	"errors"
 	"fmt"
 	"syscall"
 )
 
-// closedPort gives a URL where connections are refused as long as the stack runs: its port is taken, and nobody listens.
-func (s *Stack) closedPort() (string, error) {
+// ClosedPort takes a port on which nobody listens, and returns a URL where connections are refused until release is called.
+func ClosedPort() (url string, release func() error, err error) {
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {
-		return "", fmt.Errorf("closed port: %w", err)
+		return "", nil, fmt.Errorf("closed port: %w", err)
 	}
-	s.onClose(func() error { return syscall.Close(socket) })
+	release = func() error { return syscall.Close(socket) }
 	syscall.CloseOnExec(socket)
-	if err := syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		return "", fmt.Errorf("closed port: %w", err)
+	err = syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
+	bound, named := syscall.Getsockname(socket)
+	if err = errors.Join(err, named); err != nil {
+		return "", nil, fmt.Errorf("closed port: %w", errors.Join(err, release()))
 	}
-	bound, err := syscall.Getsockname(socket)
-	if err != nil {
-		return "", fmt.Errorf("closed port: %w", err)
-	}
-	return "http://" + address(bound.(*syscall.SockaddrInet4).Port), nil
+	return "http://" + address(bound.(*syscall.SockaddrInet4).Port), release, nil
 }

@@ -12,8 +12,8 @@ import (
 	"svcapi/local/template"
 )
 
-// schedule runs every scheduled function once, returns when they have answered, and goes on by their schedules until
-// the returned function is called. What fails is logged: the next run is the remedy, as in AWS.
+// schedule invokes every scheduled function, asynchronously as EventBridge Scheduler does, returns when each has run once,
+// and goes on by their schedules until the returned function is called. What fails is logged.
 func schedule(ctx context.Context, host *lambda.Host, functions []template.Function, log io.Writer) (stop func() error) {
 	starting := ctx
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -21,16 +21,22 @@ func schedule(ctx context.Context, host *lambda.Host, functions []template.Funct
 	var first, all sync.WaitGroup
 	for _, f := range functions {
 		for _, s := range f.Schedules {
-			run := func() {
-				result, err := host.Invoke(ctx, f.LogicalID, []byte(cmp.Or(s.Input, "{}")))
+			first.Add(1)
+			ran := sync.OnceFunc(first.Done)
+			report := func(result lambda.Result, err error) {
 				if ctx.Err() == nil && (err != nil || result.FunctionError != "") {
 					fmt.Fprintf(log, "%s on its schedule: %v %s %s\n", f.LogicalID, err, result.FunctionError, result.Payload)
 				}
+				ran()
 			}
-			first.Add(1)
+			run := func() {
+				if err := host.Enqueue(f.LogicalID, []byte(cmp.Or(s.Input, "{}")), report); err != nil {
+					report(lambda.Result{}, err)
+				}
+			}
+			context.AfterFunc(ctx, ran)
+			run()
 			all.Go(func() {
-				run()
-				first.Done()
 				ticks := time.NewTicker(s.Every)
 				defer ticks.Stop()
 				for {

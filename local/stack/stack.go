@@ -248,10 +248,11 @@ func (s *Stack) data(ctx context.Context, options *Options) error {
 	if err := env.ParseWithOptions(&s.Prices, env.Options{Environment: s.priceList()}); err != nil {
 		return err
 	}
-	closed, err := s.closedPort()
+	closed, release, err := ClosedPort()
 	if err != nil {
 		return err
 	}
+	s.onClose(release)
 	table := map[string]string{}
 	for _, t := range s.Template.Tables {
 		table[t.LogicalID] = t.Name

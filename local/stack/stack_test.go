@@ -49,7 +49,10 @@ func TestStack(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "demo.json")
 	logs := filepath.Join(dir, "logs")
-	s, err := stack.Start(t.Context(), stack.Options{LogDir: logs, DemoFile: file, Log: t.Output(), Progress: func(step string) { t.Log(step) }})
+	s, err := stack.Start(t.Context(), stack.Options{
+		LogDir: logs, DemoFile: file, Log: t.Output(), Progress: func(step string) { t.Log(step) },
+		Parameters: map[string]string{"LogLevel": "WARN"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,6 +84,7 @@ func TestStack(t *testing.T) {
 	}
 
 	checkFile(t, s, file)
+	checkLogs(t, s)
 	urls := []string{s.BaseURL, s.SandboxURL, s.DynamoDBURL, s.SecretsURL}
 	if err := s.Close(); err != nil {
 		t.Error(err)
@@ -95,6 +99,61 @@ func TestStack(t *testing.T) {
 	left, _ := filepath.Glob(filepath.Join(logs, "*"))
 	if _, err := os.Stat(file); err == nil || len(left) > 0 {
 		t.Errorf("left behind: %v, demo file: %v", left, err)
+	}
+}
+
+// checkLogs checks that at the level WARN the logs hold every metric, and no entry below WARN.
+func checkLogs(t *testing.T, s *stack.Stack) {
+	t.Helper()
+	answer, err := http.Get(s.DocsURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	for function, metrics := range map[string][]string{
+		"sms":    {"Requests", "Duration", "Credits"},
+		"docs":   {"Requests", "Duration"},
+		"settle": {"settled_released", "settled_uncertain", "settled_removed", "settle_failed", "settle_oldest", "low_wallets"}, "ratesync": {"RatesRefused", "RatesFailed", "RatesAge", "RatesDateAge", "BankAge"},
+	} {
+		text, err := os.ReadFile(filepath.Join(s.LogDir, function+".log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := map[string]int{}
+		for line := range strings.Lines(string(text)) {
+			var entry struct {
+				Level, Message, Payload string
+				AWS                     struct {
+					CloudWatchMetrics []struct{ Metrics []struct{ Name string } }
+				} `json:"_aws"`
+			}
+			if err := json.Unmarshal([]byte(line), &entry); err != nil {
+				t.Errorf("%s: %v in %s", function, err, line)
+			}
+			for _, directive := range entry.AWS.CloudWatchMetrics {
+				for _, metric := range directive.Metrics {
+					found[metric.Name]++
+				}
+			}
+			switch entry.Level {
+			case "FATAL": // metrics alone
+				if entry.Message != "metrics" || entry.Payload != "" || len(entry.AWS.CloudWatchMetrics) == 0 {
+					t.Errorf("%s: %s", function, line)
+				}
+			case "WARN", "ERROR":
+			default:
+				t.Errorf("%s at WARN: %s", function, line)
+			}
+		}
+		least := 1
+		if function == "sms" {
+			least = 9 // requests
+		}
+		for _, name := range metrics {
+			if found[name] < least {
+				t.Errorf("%s at WARN: %d times the metric %s, want %d", function, found[name], name, least)
+			}
+		}
 	}
 }
 

@@ -38,8 +38,15 @@ type Function struct {
 	Routes        []Route
 	Schedules     []Schedule
 	Permissions   []Permission
+	Asynchronous  Asynchronous
 	// Reserved is how many events may run at once, taken out of the account's concurrency; 0: no reservation.
 	Reserved int
+}
+
+// Asynchronous is what Lambda does with an event that nobody waits for: EventInvokeConfig.
+type Asynchronous struct {
+	Retries int           // of a failed run
+	MaxAge  time.Duration // of an event that could not run, or whose run is to be repeated
 }
 
 // Permission is one statement of the role that a function has, <stem>Role for <stem>Function: of the role's own
@@ -203,6 +210,14 @@ func function(r *resolver, id string, properties value) Function {
 		MemoryMB:      cmp.Or(setting("MemorySize").number(), 128),
 		Environment:   map[string]string{},
 		Reserved:      properties.field("ReservedConcurrentExecutions").number(),
+	}
+	f.Asynchronous = Asynchronous{Retries: 2, MaxAge: 6 * time.Hour} // Lambda's defaults
+	invoke := properties.field("EventInvokeConfig")
+	if retries := invoke.field("MaximumRetryAttempts"); !retries.absent() {
+		f.Asynchronous.Retries = retries.number()
+	}
+	if age := invoke.field("MaximumEventAgeInSeconds"); !age.absent() {
+		f.Asynchronous.MaxAge = time.Duration(age.number()) * time.Second
 	}
 	logging := func(name string) string {
 		return cmp.Or(properties.field("LoggingConfig").field(name).text(), globals.field("LoggingConfig").field(name).text())

@@ -74,6 +74,7 @@ Resources:
     Properties:
       Timeout: 55
       ReservedConcurrentExecutions: 3
+      EventInvokeConfig: {MaximumRetryAttempts: 0, MaximumEventAgeInSeconds: 60}
       Events:
         Often: {Type: ScheduleV2, Properties: {ScheduleExpression: rate(1 minute), Input: '{}'}}
         Never: {Type: Schedule, Properties: {Schedule: rate(2 hours), Enabled: false}}
@@ -125,10 +126,11 @@ func TestParse(t *testing.T) {
 			Timeout: 55 * time.Second, MemoryMB: 128, LogFormat: "JSON", LogLevel: "WARN", LogGroup: "/aws/lambda/local-SettleFunction",
 			Environment: map[string]string{"STAGE": "dev", "SHARED": "globals"},
 			Schedules:   []template.Schedule{{Expression: "rate(1 minute)", Every: time.Minute, Input: "{}"}},
-			Reserved:    3,
+			Reserved:    3, Asynchronous: template.Asynchronous{MaxAge: time.Minute},
 		}, {
 			LogicalID: "SmsFunction", Name: "local-sms", Folder: "sms", Architectures: []string{"x86_64"},
-			Timeout: 28 * time.Second, MemoryMB: 256, LogFormat: "JSON", LogLevel: "WARN", LogGroup: "/logs/sms",
+			Asynchronous: template.Asynchronous{Retries: 2, MaxAge: 6 * time.Hour},
+			Timeout:      28 * time.Second, MemoryMB: 256, LogFormat: "JSON", LogLevel: "WARN", LogGroup: "/logs/sms",
 			Environment: map[string]string{
 				"STAGE": "dev", "SHARED": "own", "PRICE": "7", "TABLE": "svc-dev-wallets", "ARN": arn, "ARN2": arn + "/${literal}",
 				"ARN3": "7-dev", "IF": "both", "OR": "no", "JOIN": "a.example+b.example", "SELECT": "b", "FLAG": "true",

@@ -81,8 +81,7 @@ func (s *Service) Wallet() *credit.Store { return s.wallet }
 // wire make the routes, and serves them. It does not return.
 func Main[C Checked](base func(C) Config, wire func(cfg C, s *Service, aws aws.Config) ([]Route, error)) {
 	if err := start(base, wire); err != nil {
-		fmt.Fprintf(os.Stderr, "{\"level\":\"ERROR\",\"message\":\"start\",\"error\":%q}\n", err)
-		os.Exit(1)
+		telemetry.Exit(err)
 	}
 }
 

@@ -239,8 +239,8 @@ func TestRetryer(t *testing.T) {
 		if _, err := retryer.GetRetryToken(t.Context(), &types.InternalServerError{}); err != nil {
 			t.Fatal(err)
 		}
-		for attempt, longest := range map[int]time.Duration{0: 25, 1: 25, 2: 50, 3: 100, 4: 100, 90: 100} {
-			longest *= time.Millisecond
+		for attempt, part := range map[int]time.Duration{0: 4, 1: 4, 2: 2, 3: 1, 4: 1, 90: 1} {
+			longest := awsclient.Backoff / part
 			if pause, err := retryer.RetryDelay(attempt, nil); err != nil || pause < longest/2 || pause > longest {
 				t.Fatalf("pause %s after attempt %d, %v", pause, attempt, err)
 			}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -59,7 +60,7 @@ func TestRepeat(t *testing.T) {
 	big := make([]byte, maxPacked-1000) // random bytes do not compress, and need some more when packed
 	_, _ = rand.Read(big)
 	tooLarge := func(c *Claim) error {
-		if err := c.Keep(context.Background(), append(big, big[:1000]...)); !errors.Is(err, ErrTooLarge) {
+		if err := c.Keep(context.Background(), slices.Concat(big, big[:1000])); !errors.Is(err, ErrTooLarge) {
 			return fmt.Errorf("too large an outcome: %w", err)
 		}
 		return nil

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"svcapi/shared/clock"
 )
 
 // maxAnswers bounds the answers that an instance keeps.
@@ -19,7 +21,8 @@ type cacheKey struct {
 
 // cache keeps answers for a short while, the oldest giving way to new ones.
 type cache[T any] struct {
-	life time.Duration
+	life  time.Duration
+	clock clock.Clock
 
 	mu    sync.Mutex
 	kept  map[cacheKey]kept[T]
@@ -40,7 +43,7 @@ func (c *cache[T]) get(key cacheKey) (value T, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k, ok := c.kept[key]
-	if !ok || !time.Now().Before(k.until) {
+	if !ok || !c.clock.Now().Before(k.until) {
 		return value, false
 	}
 	return k.value, true
@@ -61,5 +64,5 @@ func (c *cache[T]) put(key cacheKey, value T) {
 			c.next = (c.next + 1) % maxAnswers
 		}
 	}
-	c.kept[key] = kept[T]{value, time.Now().Add(c.life)}
+	c.kept[key] = kept[T]{value, c.clock.Now().Add(c.life)}
 }

@@ -10,7 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"svcapi/local/clocktest"
 	"svcapi/shared/api"
+	"svcapi/shared/clock"
 	"svcapi/shared/project"
 	"svcapi/shared/upstream"
 )
@@ -136,6 +138,22 @@ func TestBreakers(t *testing.T) {
 			t.Errorf("an unknown address counts as the vendor's failure: %+v", answer)
 		}
 	})
+}
+
+// A freeze counts: what was kept before it is as old as the wall time says.
+func TestFreeze(t *testing.T) {
+	frozen := clocktest.New()
+	b := newBench(true, 60)
+	b.cache.clock = clock.Of(frozen.Now)
+	for _, step := range []struct {
+		frozen time.Duration
+		cached bool
+	}{{0, false}, {0, true}, {time.Hour, false}} {
+		frozen.Move(step.frozen)
+		if answer, err := b.Ask(t.Context(), b.accounts[:1], address); err != nil || answer.Cached != step.cached {
+			t.Errorf("%v: %+v, %v", step, answer, err)
+		}
+	}
 }
 
 // A hanging vendor leaves the others their share of the time.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/singleflight"
+
+	"svcapi/shared/clock"
 )
 
 // ErrUnauthorized is the one answer to credentials that are missing, unknown,
@@ -30,7 +32,7 @@ const (
 type Cache struct {
 	store *Store
 	ttl   time.Duration
-	now   func() time.Time
+	clock clock.Clock
 
 	flights singleflight.Group
 
@@ -46,7 +48,6 @@ func NewCache(store *Store, ttl time.Duration) *Cache {
 	return &Cache{
 		store:   store,
 		ttl:     ttl,
-		now:     time.Now,
 		records: newMemory[*Record](maxRecords),
 		unknown: newMemory[struct{}](maxUnknown),
 	}
@@ -68,7 +69,7 @@ func (c *Cache) Authenticate(ctx context.Context, clientID, secret, env string) 
 	if !ok || c.isUnknown(clientID) {
 		return nil, "", ErrUnauthorized
 	}
-	digest, arrived := DigestSecret(secret), c.now()
+	digest, arrived := DigestSecret(secret), c.clock.Now()
 
 	rec, at, held := c.held(projectID, c.ttl)
 	if !held {
@@ -80,7 +81,7 @@ func (c *Cache) Authenticate(ctx context.Context, clientID, secret, env string) 
 	if rec.admits(clientID, digest, environment) {
 		return rec, environment, nil
 	}
-	if held && c.now().Sub(at) >= reread {
+	if held && c.clock.Now().Sub(at) >= reread {
 		var err error
 		if rec, at, err = c.read(ctx, projectID, reread); err != nil {
 			return nil, "", err
@@ -115,7 +116,7 @@ func (c *Cache) isUnknown(clientID string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, at, ok := c.unknown.get(clientID)
-	return ok && c.now().Sub(at) < c.ttl
+	return ok && c.clock.Now().Sub(at) < c.ttl
 }
 
 // held gives the record of a project when one younger than maxAge is held.
@@ -123,7 +124,7 @@ func (c *Cache) held(projectID string, maxAge time.Duration) (rec *Record, at ti
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	rec, at, ok := c.records.get(projectID)
-	return rec, at, ok && c.now().Sub(at) < maxAge
+	return rec, at, ok && c.clock.Now().Sub(at) < maxAge
 }
 
 // read reads a project, once for all who find their record as old as maxAge. A
@@ -140,7 +141,7 @@ func (c *Cache) read(ctx context.Context, projectID string, maxAge time.Duration
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 		defer cancel()
-		at := c.now()
+		at := c.clock.Now()
 		rec, err := c.store.Load(ctx, projectID)
 		if err != nil {
 			return nil, err

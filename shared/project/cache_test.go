@@ -12,7 +12,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go/middleware"
 
+	"svcapi/local/clocktest"
 	"svcapi/local/enginetest"
+	"svcapi/shared/clock"
 )
 
 // bench is a cache whose clock the test sets and whose reads it counts.
@@ -20,13 +22,13 @@ type bench struct {
 	*Cache
 	store *Store
 	reads atomic.Int64
-	clock time.Time
+	clock *clocktest.Clock
 	fail  atomic.Bool
 }
 
 func newBench(t *testing.T) *bench {
 	client, tables := enginetest.Client(t)
-	b := &bench{clock: time.Now()}
+	b := &bench{clock: clocktest.New()}
 	counted := dynamodb.New(client.Options(), func(o *dynamodb.Options) {
 		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("count", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
@@ -40,7 +42,7 @@ func newBench(t *testing.T) *bench {
 	})
 	b.store = NewStore(client, tables.Projects)
 	b.Cache = NewCache(NewStore(counted, tables.Projects), 10*time.Second)
-	b.now = func() time.Time { return b.clock }
+	b.Cache.clock = clock.Of(b.clock.Now)
 	return b
 }
 
@@ -124,16 +126,16 @@ func TestChangesTakeEffect(t *testing.T) {
 	if _, err := b.store.SetPaused(t.Context(), "acme", true); err != nil {
 		t.Fatal(err)
 	}
-	b.clock = b.clock.Add(9 * time.Second)
+	b.clock.Move(9 * time.Second)
 	if rec := b.expect(t, "warm", id, secret, "", nil, 0); rec.Paused {
 		t.Error("paused without a read")
 	}
-	b.clock = b.clock.Add(time.Second)
+	b.clock.Move(time.Second)
 	if rec := b.expect(t, "after the time to live", id, secret, "", nil, 1); !rec.Paused {
 		t.Error("not paused after the time to live")
 	}
 
-	b.clock = b.clock.Add(2 * time.Second)
+	b.clock.Move(2 * time.Second)
 	second, err := b.store.RotateCredential(t.Context(), id, false)
 	if err != nil {
 		t.Fatal(err)
@@ -141,17 +143,17 @@ func TestChangesTakeEffect(t *testing.T) {
 	b.expect(t, "a new secret", id, second, "", nil, 1)
 	b.expect(t, "the old one beside it", id, secret, "", nil, 0)
 	b.expect(t, "a wrong one, the record is fresh", id, "svcs_wrong", "", ErrUnauthorized, 0)
-	b.clock = b.clock.Add(2 * time.Second)
+	b.clock.Move(2 * time.Second)
 	b.expect(t, "a wrong one, the record is older", id, "svcs_wrong", "", ErrUnauthorized, 1)
 
-	b.clock = b.clock.Add(2 * time.Second)
+	b.clock.Move(2 * time.Second)
 	other, otherSecret := b.issue(t, Production)
 	b.expect(t, "a new credential", other, otherSecret, "prod", nil, 1)
 
 	if err := b.store.RevokeCredential(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
-	b.clock = b.clock.Add(10 * time.Second)
+	b.clock.Move(10 * time.Second)
 	b.expect(t, "revoked", id, secret, "", ErrUnauthorized, 1)
 }
 
@@ -161,10 +163,10 @@ func TestUnknownClients(t *testing.T) {
 	create(t, b.store, Project{ID: "acme"})
 	id, secret := b.issue(t, Development)
 	b.expect(t, "known", id, secret, "", nil, 1)
-	b.clock = b.clock.Add(2 * time.Second)
+	b.clock.Move(2 * time.Second)
 	b.expect(t, "unknown", "svc_acme_aaaaaaaa", "x", "", ErrUnauthorized, 1)
 	for range 3 {
-		b.clock = b.clock.Add(2 * time.Second)
+		b.clock.Move(2 * time.Second)
 		b.expect(t, "unknown again", "svc_acme_aaaaaaaa", "x", "", ErrUnauthorized, 0)
 	}
 

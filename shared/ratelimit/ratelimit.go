@@ -16,6 +16,7 @@ import (
 
 	"svcapi/shared/attr"
 	"svcapi/shared/awsclient"
+	"svcapi/shared/clock"
 	"svcapi/shared/project"
 )
 
@@ -38,7 +39,7 @@ type Decision struct {
 type Limiter struct {
 	client *dynamodb.Client
 	table  string
-	now    func() time.Time
+	clock  clock.Clock
 
 	mu   sync.Mutex
 	seen map[string]exhaustion // by project and environment
@@ -53,13 +54,13 @@ type exhaustion struct {
 
 // New returns a limiter on the table of transient items.
 func New(client *dynamodb.Client, table string) *Limiter {
-	return &Limiter{client: client, table: table, now: time.Now, seen: map[string]exhaustion{}}
+	return &Limiter{client: client, table: table, seen: map[string]exhaustion{}}
 }
 
 // Count counts one request and tells whether it is within the limit. A count whose answer was lost
 // may be counted twice, never too little.
 func (l *Limiter) Count(ctx context.Context, p *project.Project, env string) (Decision, error) {
-	now := l.now()
+	now := l.clock.Now()
 	start, end := window(p.Limit, now)
 	owner := p.ID + "#" + env
 	quotas := quotas(p, start)
@@ -86,7 +87,7 @@ func (l *Limiter) Count(ctx context.Context, p *project.Project, env string) (De
 // Exhausted tells from memory that the window's limit is reached, so that a request that will be
 // refused anyway need not write anything. A limit below one request is always reached.
 func (l *Limiter) Exhausted(p *project.Project, env string) (Decision, bool) {
-	now := l.now()
+	now := l.clock.Now()
 	start, end := window(p.Limit, now)
 	if len(l.exhausted(p.ID+"#"+env, p.Limit, now)) < len(quotas(p, start)) {
 		return Decision{}, false

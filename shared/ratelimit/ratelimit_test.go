@@ -10,7 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
+	"svcapi/local/clocktest"
 	"svcapi/local/enginetest"
+	"svcapi/shared/clock"
 	"svcapi/shared/project"
 )
 
@@ -20,7 +22,7 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 var noon = time.Date(2100, 3, 4, 12, 0, 0, 0, time.UTC)
 
 func at(l *Limiter, now time.Time) *Limiter {
-	l.now = func() time.Time { return now }
+	l.clock = clock.Of(func() time.Time { return now })
 	return l
 }
 
@@ -102,6 +104,27 @@ func TestWindows(t *testing.T) {
 		got, err := at(l, noon.Add(step.at)).Count(t.Context(), limited(step.project, step.limit, 1), step.env)
 		if err != nil || got != (Decision{step.allowed, step.retryAfter}) {
 			t.Errorf("%s: %+v, %v", step.name, got, err)
+		}
+	}
+}
+
+// TestFreeze: what an instance remembers of a window ends with the window by the wall time, also over a freeze.
+func TestFreeze(t *testing.T) {
+	client, tables := enginetest.Client(t)
+	frozen := clocktest.New()
+	l := New(client, tables.Transient)
+	l.clock = clock.Of(frozen.Now)
+	p := limited("p", project.RateLimit{Requests: 1, Window: time.Hour}, 1)
+	for _, step := range []struct {
+		frozen     time.Duration
+		remembered bool
+		allowed    bool
+	}{{0, false, true}, {0, false, false}, {0, true, false}, {time.Hour, false, true}} {
+		frozen.Move(step.frozen)
+		_, remembered := l.Exhausted(p, "production")
+		got, err := l.Count(t.Context(), p, "production")
+		if err != nil || remembered != step.remembered || got.Allowed != step.allowed {
+			t.Errorf("%v: remembered %v, %+v, %v", step, remembered, got, err)
 		}
 	}
 }

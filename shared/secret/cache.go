@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
+	"svcapi/shared/clock"
 	"svcapi/shared/project"
 )
 
@@ -26,7 +27,7 @@ type Cache struct {
 	client *secretsmanager.Client
 	stage  string
 	ttl    time.Duration
-	now    func() time.Time
+	clock  clock.Clock
 
 	mu   sync.Mutex
 	kept map[string]*entry
@@ -42,7 +43,7 @@ type entry struct {
 
 // New makes a cache of a stage's secrets that uses each for ttl after it was read.
 func New(client *secretsmanager.Client, stage string, ttl time.Duration) *Cache {
-	return &Cache{client: client, stage: stage, ttl: ttl, now: time.Now, kept: map[string]*entry{}}
+	return &Cache{client: client, stage: stage, ttl: ttl, kept: map[string]*entry{}}
 }
 
 // Fields gives the secret fields of a vendor account. They are empty, without
@@ -54,7 +55,7 @@ func (c *Cache) Fields(ctx context.Context, kind project.Kind, owner string, env
 		return nil, err
 	}
 	defer e.release()
-	if !c.now().Before(e.good) {
+	if !c.clock.Now().Before(e.good) {
 		if err := c.read(ctx, name, e); err != nil {
 			return nil, err
 		}
@@ -74,8 +75,8 @@ func (c *Cache) Refresh(ctx context.Context, kind project.Kind, owner string, en
 	}
 	defer e.release()
 	same := func() bool { return maps.Equal(e.value[vendor], refused) }
-	if same() && c.now().Sub(e.refreshed) >= refreshEvery {
-		e.refreshed = c.now()
+	if same() && c.clock.Now().Sub(e.refreshed) >= refreshEvery {
+		e.refreshed = c.clock.Now()
 		if err := c.read(ctx, name, e); err != nil {
 			return nil, false, err
 		}
@@ -84,7 +85,7 @@ func (c *Cache) Refresh(ctx context.Context, kind project.Kind, owner string, en
 }
 
 func (c *Cache) read(ctx context.Context, name string, e *entry) error {
-	at := c.now()
+	at := c.clock.Now()
 	value, found, err := read(ctx, c.client, name)
 	if err != nil {
 		return err

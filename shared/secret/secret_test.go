@@ -18,7 +18,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/smithy-go/middleware"
 
+	"svcapi/local/clocktest"
 	"svcapi/local/secrets"
+	"svcapi/shared/clock"
 	"svcapi/shared/project"
 )
 
@@ -35,7 +37,7 @@ type bench struct {
 	client *secretsmanager.Client
 	reads  atomic.Int64
 	fail   atomic.Bool
-	clock  time.Time
+	clock  *clocktest.Clock
 }
 
 func newBench(t *testing.T) *bench {
@@ -50,7 +52,7 @@ func newBench(t *testing.T) *bench {
 		Credentials:      credentials.NewStaticCredentialsProvider("test", "test", ""),
 		RetryMaxAttempts: 1,
 	}
-	b := &bench{client: secretsmanager.New(options), clock: time.Now()}
+	b := &bench{client: secretsmanager.New(options), clock: clocktest.New()}
 	counted := secretsmanager.New(options, func(o *secretsmanager.Options) {
 		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("count", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
@@ -64,7 +66,7 @@ func newBench(t *testing.T) *bench {
 	})
 	b.Writer = NewWriter(b.client, "test")
 	b.Cache = New(counted, "test", 5*time.Minute)
-	b.now = func() time.Time { return b.clock }
+	b.Cache.clock = clock.Of(b.clock.Now)
 	return b
 }
 
@@ -114,12 +116,12 @@ func TestFields(t *testing.T) {
 	b.expect(t, "no secret again", "nobody", "quicksend", nil, 0)
 
 	b.put(t, "nobody", "quicksend", quicksend)
-	b.clock = b.clock.Add(absentFor)
+	b.clock.Move(absentFor)
 	b.expect(t, "no secret, looked for again", "nobody", "quicksend", quicksend, 1)
 
 	b.put(t, "acme", "twilio", map[string]string{"auth_token": "t2"})
 	b.expect(t, "within the time to live", "acme", "twilio", twilio, 0)
-	b.clock = b.clock.Add(5 * time.Minute)
+	b.clock.Move(5 * time.Minute)
 	b.expect(t, "after the time to live", "acme", "twilio", map[string]string{"auth_token": "t2"}, 1)
 	b.expect(t, "the other vendor is as it was", "acme", "quicksend", quicksend, 0)
 }
@@ -151,7 +153,7 @@ func TestRefresh(t *testing.T) {
 			}
 		}, rotated, nil, false, 1},
 	} {
-		b.clock = b.clock.Add(c.wait)
+		b.clock.Move(c.wait)
 		if c.before != nil {
 			c.before()
 		}
@@ -268,7 +270,7 @@ func TestNothingShows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.clock = b.clock.Add(time.Hour)
+		b.clock.Move(time.Hour)
 		_, readErr := b.Cache.Fields(t.Context(), project.SMS, "damaged", dev, "v")
 		putErr := b.Put(t.Context(), project.SMS, "damaged", dev, "v", map[string]string{"api_key": value})
 		for _, err := range []error{readErr, putErr} {

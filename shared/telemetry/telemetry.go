@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -67,8 +68,11 @@ type Logger struct {
 // levels maps Lambda's names to slog's numbers.
 var levels = map[string]slog.Level{
 	"TRACE": slog.LevelDebug - 4, "DEBUG": slog.LevelDebug, "INFO": slog.LevelInfo,
-	"WARN": slog.LevelWarn, "ERROR": slog.LevelError, "FATAL": slog.LevelError + 4,
+	"WARN": slog.LevelWarn, "ERROR": slog.LevelError, "FATAL": fatal,
 }
+
+// fatal is the highest level, which Lambda passes on whatever level is configured. Nothing but metrics has it.
+const fatal = slog.LevelError + 4
 
 // names are the keys that Lambda's JSON log format has for slog's.
 var names = map[string]string{slog.TimeKey: "timestamp", slog.MessageKey: "message"}
@@ -82,8 +86,14 @@ func New(w io.Writer, cfg Config) *Logger {
 	options := &slog.HandlerOptions{
 		Level: slog.Level(-100), // Emit decides: metrics are printed at every level
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
-			if name, ok := names[a.Key]; ok && len(groups) == 0 {
+			if len(groups) > 0 {
+				return a
+			}
+			if name, ok := names[a.Key]; ok {
 				a.Key = name
+			}
+			if a.Key == slog.LevelKey && a.Value.Any() == fatal { // slog would write ERROR+4
+				a.Value = slog.StringValue("FATAL")
 			}
 			return a
 		},
@@ -95,7 +105,9 @@ func New(w io.Writer, cfg Config) *Logger {
 	return &Logger{handler: slog.NewJSONHandler(w, options), level: level, namespace: namespace}
 }
 
-// Emit writes the event. Below the configured level only its metrics are written.
+// Emit writes the event. Below the configured level only its metrics are written, as a line of the highest level: Lambda
+// drops lines below the configured level by their "level", those without one as INFO, and takes FATAL at every setting
+// (AWS Lambda Developer Guide, Log-level filtering).
 func (l *Logger) Emit(ctx context.Context, e Event) {
 	entry := e.Level >= l.level
 	if !entry && len(e.Metrics) == 0 {
@@ -104,7 +116,11 @@ func (l *Logger) Emit(ctx context.Context, e Event) {
 	if e.At.IsZero() {
 		e.At = time.Now()
 	}
-	record := slog.NewRecord(e.At, e.Level, e.Message, 0)
+	level, message := e.Level, e.Message
+	if !entry {
+		level, message = fatal, "metrics"
+	}
+	record := slog.NewRecord(e.At, level, message, 0)
 	for _, d := range e.Dimensions {
 		record.AddAttrs(slog.String(d.Name, d.Value))
 	}
@@ -123,6 +139,15 @@ func (l *Logger) Emit(ctx context.Context, e Event) {
 // Info is Emit of a plain entry without metrics.
 func (l *Logger) Info(ctx context.Context, message string, attributes ...slog.Attr) {
 	l.Emit(ctx, Event{Level: slog.LevelInfo, Message: message, Attributes: attributes})
+}
+
+// Exit ends a program that cannot start, with the reason as an entry that Lambda passes on at the level WARN: of a line of
+// text it says INFO.
+func Exit(err error) {
+	New(os.Stderr, Config{}).Emit(context.Background(), Event{
+		Level: slog.LevelError, Message: "start", Attributes: []slog.Attr{slog.String("error", err.Error())},
+	})
+	os.Exit(1)
 }
 
 type metadata struct {

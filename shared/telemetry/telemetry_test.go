@@ -1,54 +1,58 @@
-package telemetry
+package telemetry_test
 
 import (
 	"bytes"
 	"encoding/json"
-	"reflect"
+	"log/slog"
+	"slices"
 	"testing"
+
+	"svcapi/shared/telemetry"
 )
 
-// TestDimensions checks which dimensions the metrics of a line have: each leading part, and the second alone where a
-// metric counts across the first.
-func TestDimensions(t *testing.T) {
-	three := []Dimension{{"operation", "sms_send"}, {"outcome", "error"}, {"vendor", "twilio"}}
-	requests, credits := Metric{Name: "Requests", Value: 1, Across: true}, Metric{Name: "Credits", Value: 5}
-	for _, c := range []struct {
-		name       string
-		dimensions []Dimension
-		metrics    []Metric
-		want       map[string][][]string // by the metrics of a directive
-	}{
-		{"across", three, []Metric{requests, credits}, map[string][][]string{
-			"Requests Credits ": {{"operation"}, {"operation", "outcome"}, {"operation", "outcome", "vendor"}},
-			"Requests ":         {{"outcome"}},
-		}},
-		{"without a vendor", []Dimension{three[0], three[1], {"vendor", ""}}, []Metric{credits}, map[string][][]string{
-			"Credits ": {{"operation"}, {"operation", "outcome"}},
-		}},
-		{"one dimension", three[:1], []Metric{requests}, map[string][][]string{"Requests ": {{"operation"}}}},
-		{"none", nil, []Metric{requests}, map[string][][]string{"Requests ": {{}}}},
-	} {
-		var out bytes.Buffer
-		New(&out, Config{Stage: "test"}).Emit(t.Context(), Event{Dimensions: c.dimensions, Metrics: c.metrics})
-		var line struct {
-			AWS metadata `json:"_aws"`
-		}
-		if err := json.Unmarshal(out.Bytes(), &line); err != nil {
-			t.Fatalf("%s: %v", out.Bytes(), err)
-		}
-		got := map[string][][]string{}
-		for _, d := range line.AWS.CloudWatchMetrics {
-			names := ""
-			for _, m := range d.Metrics {
-				names += m.Name + " "
+// levels are Lambda's, the one of the most detail first.
+var levels = []string{"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"}
+
+// An event's metrics are in a line that Lambda passes on at every configured level; its entry is in one whose level is
+// the event's own, and only where the level asks for it.
+func TestEmit(t *testing.T) {
+	for configured, name := range levels {
+		for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError} {
+			for _, metrics := range [][]telemetry.Metric{nil, {{Name: "Requests", Unit: telemetry.Count, Value: 1}}} {
+				var out bytes.Buffer
+				telemetry.New(&out, telemetry.Config{Level: name, Stage: "test"}).Emit(t.Context(), telemetry.Event{
+					Level: level, Message: "request", Metrics: metrics, Attributes: []slog.Attr{slog.String("payload", "p")},
+					Dimensions: []telemetry.Dimension{{Name: "operation", Value: "sms"}},
+				})
+				entry := slices.Index(levels, level.String()) >= configured
+				if !entry && metrics == nil {
+					if out.Len() > 0 {
+						t.Errorf("%s at %s: %s", level, name, out.Bytes())
+					}
+					continue
+				}
+				var line struct {
+					Timestamp, Level, Message, Payload, Operation string
+					Requests                                      float64
+					AWS                                           struct{ CloudWatchMetrics []struct{ Namespace string } } `json:"_aws"`
+				}
+				if err := json.Unmarshal(out.Bytes(), &line); err != nil {
+					t.Fatalf("%s: %v", out.Bytes(), err)
+				}
+				want := level.String()
+				if !entry {
+					want = "FATAL"
+				}
+				if line.Level != want || slices.Index(levels, line.Level) < configured || line.Timestamp == "" || line.Operation != "sms" {
+					t.Errorf("%s at %s: %s", level, name, out.Bytes())
+				}
+				if (line.Message == "request") != entry || (line.Payload == "p") != entry {
+					t.Errorf("%s at %s: the entry: %s", level, name, out.Bytes())
+				}
+				if (line.Requests == 1) != (metrics != nil) || (len(line.AWS.CloudWatchMetrics) == 1) != (metrics != nil) {
+					t.Errorf("%s at %s: the metrics: %s", level, name, out.Bytes())
+				}
 			}
-			got[names] = d.Dimensions
-			if d.Namespace != "SVC/test" {
-				t.Errorf("%s: namespace %s", c.name, d.Namespace)
-			}
-		}
-		if !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"svcapi/local/clocktest"
+	"svcapi/shared/clock"
 	"svcapi/shared/project"
 )
 
@@ -87,4 +89,76 @@ func TestOneProbe(t *testing.T) {
 			t.Errorf("the probe: %v, closed %t", err, b.Closed(account))
 		}
 	})
+}
+
+// A circuit stays open for its time by the wall clock: a vendor that failed before a freeze is asked after it.
+func TestBreakersFreeze(t *testing.T) {
+	frozen := clocktest.New()
+	b := NewBreakers()
+	b.clock = clock.Of(frozen.Now)
+	refused := &Error{Class: NotSent}
+	asked := func(err error) bool {
+		made := false
+		_, _ = Through(b, Account{Project: "p"}, func() (int, error) {
+			made = true
+			return 0, err
+		})
+		return made
+	}
+	for range tripAfter {
+		if !asked(refused) {
+			t.Fatal("the circuit opens too soon")
+		}
+	}
+	for _, step := range []struct {
+		frozen time.Duration
+		answer error
+		asked  bool
+		closed bool // afterwards
+	}{
+		{0, nil, false, false}, {openFor - time.Second, nil, false, false},
+		{time.Hour, refused, true, false}, {0, nil, false, false}, // one call, which opens it again
+		{time.Hour, nil, true, true},
+	} {
+		frozen.Move(step.frozen)
+		if made := asked(step.answer); made != step.asked || b.Closed(Account{Project: "p"}) != step.closed {
+			t.Errorf("%v: a call was made: %v, closed: %v", step, made, !step.closed)
+		}
+	}
+	// A clock that is set back does not keep it open.
+	for range tripAfter {
+		asked(refused)
+	}
+	frozen.Move(-time.Hour)
+	if !asked(nil) {
+		t.Error("a clock that was set back keeps the circuit open")
+	}
+}
+
+// A call that began before the circuit changed says nothing of it, and a panic is an error without a class.
+func TestBreakersLate(t *testing.T) {
+	b, account := NewBreakers(), Account{Project: "p"}
+	fail := func() (int, error) { return 0, &Error{Class: NotSent} }
+	_, _ = Through(b, account, func() (int, error) { // a success that ends after the circuit has opened
+		for range tripAfter {
+			_, _ = Through(b, account, fail)
+		}
+		return 1, nil
+	})
+	if b.Closed(account) {
+		t.Error("a call from before closes an open circuit")
+	}
+	for breakers, closed := range map[*Breakers]bool{
+		NewBreakers(): true, NewBreakersOn(func(error) bool { return true }): false,
+	} {
+		for range tripAfter {
+			func() {
+				defer func() { _ = recover() }()
+				_, _ = Through(breakers, account, func() (int, error) { panic("broken") })
+			}()
+		}
+		if breakers.Closed(account) != closed {
+			t.Errorf("after panics: closed %v", !closed)
+		}
+	}
 }

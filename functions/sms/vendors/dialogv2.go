@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"svcapi/shared/clock"
 	"svcapi/shared/upstream"
 )
 
@@ -36,6 +37,8 @@ func dialogV2() Vendor {
 
 // dialogTokens are the tokens of an instance, by account.
 type dialogTokens struct {
+	clock clock.Clock
+
 	mu   sync.Mutex
 	kept map[string]dialogToken
 }
@@ -54,7 +57,7 @@ func (t *dialogTokens) get(key string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	kept := t.kept[key]
-	if time.Now().After(kept.until) {
+	if t.clock.Now().After(kept.until) {
 		return ""
 	}
 	return kept.token
@@ -66,7 +69,7 @@ func (t *dialogTokens) put(key, token string, life time.Duration) {
 	if len(t.kept) >= maxDialogTokens {
 		clear(t.kept)
 	}
-	t.kept[key] = dialogToken{token, time.Now().Add(life - dialogTokenMargin)}
+	t.kept[key] = dialogToken{token, t.clock.Now().Add(life - dialogTokenMargin)}
 }
 
 // drop forgets a token that was refused, unless another request has renewed it.

@@ -7,9 +7,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
+	"svcapi/local/clocktest"
+	"svcapi/shared/clock"
 	"svcapi/shared/upstream"
 )
 
@@ -72,6 +75,22 @@ func TestDialogV2Token(t *testing.T) {
 	last := server.last
 	if len(last.Recipients) != 2 || last.Recipients[1].Mobile != "712345678" || last.Source != "MyBrand" || last.TransactionID < 1 || last.TransactionID > 999_999_999_999_999_999 {
 		t.Errorf("sent %+v", last)
+	}
+}
+
+// A token is kept until shortly before its end by the wall time, also over a freeze.
+func TestDialogV2Freeze(t *testing.T) {
+	frozen := clocktest.New()
+	tokens := &dialogTokens{clock: clock.Of(frozen.Now), kept: map[string]dialogToken{}}
+	tokens.put("account", "token", time.Hour)
+	for _, step := range []struct {
+		frozen time.Duration
+		token  string
+	}{{0, "token"}, {54 * time.Minute, "token"}, {2 * time.Minute, ""}} {
+		frozen.Move(step.frozen)
+		if token := tokens.get("account"); token != step.token {
+			t.Errorf("%v: %q", step, token)
+		}
 	}
 }
 

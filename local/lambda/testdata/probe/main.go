@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,6 +23,7 @@ type command struct {
 	Do     string          `json:"do"`
 	N      int             `json:"n"`      // milliseconds, bytes or an exit status
 	Answer json.RawMessage `json:"answer"` // what "answer" returns
+	Line   string          `json:"line"`   // what "log" prints
 }
 
 type probe struct{ ticks *atomic.Int64 }
@@ -91,7 +93,7 @@ func (p probe) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 		time.Sleep(time.Duration(c.N) * time.Millisecond)
 		return json.Marshal(map[string]any{"statusCode": 200, "pid": os.Getpid()})
 	case "log":
-		fmt.Println("the function's line")
+		fmt.Println(cmp.Or(c.Line, "the function's line"))
 		return []byte(`{}`), nil
 	case "error":
 		return nil, errors.New("it went wrong")

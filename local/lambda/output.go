@@ -1,0 +1,99 @@
+package lambda
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"svcapi/local/logfile"
+	"svcapi/local/template"
+)
+
+// levels are Lambda's application log levels, the one of the most detail first.
+var levels = []string{"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"}
+
+// output takes what a function's processes print into the function's log. Where the log format is JSON, it leaves out
+// what is below the function's level, as Lambda does.
+type output struct {
+	raw   *os.File // the processes append to it; it has no name any more
+	least int      // index in levels; -1: every line is taken
+
+	mu   sync.Mutex
+	log  *os.File
+	seen int64 // of raw
+}
+
+func newOutput(path string, function template.Function) (*output, error) {
+	log, err := logfile.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := os.CreateTemp(filepath.Dir(path), ".raw-*")
+	if err == nil {
+		err = errors.Join(raw.Close(), err)
+	}
+	o := &output{log: log, least: -1}
+	if err == nil {
+		o.raw, err = os.OpenFile(raw.Name(), os.O_RDWR|os.O_APPEND, 0)
+		err = errors.Join(err, os.Remove(raw.Name()))
+	}
+	if err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	if function.LogFormat == "JSON" {
+		o.least = slices.Index(levels, function.LogLevel)
+	}
+	return o, nil
+}
+
+// take copies the lines that were printed since the last time; unfinished says that no more of a line can follow.
+func (o *output) take(unfinished bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	text, _ := io.ReadAll(io.NewSectionReader(o.raw, o.seen, 1<<62)) // the log is all there is to complain to
+	if last := bytes.LastIndexByte(text, '\n'); !unfinished {
+		text = text[:last+1]
+	}
+	o.seen += int64(len(text))
+	for line := range bytes.Lines(text) {
+		if o.passes(line) {
+			_, _ = o.log.Write(line)
+		}
+	}
+}
+
+// passes tells whether Lambda sends a line on. It reads the level of a line from the key "level" of a JSON object; any
+// other line has the level INFO: "If the "level" value field is invalid or missing, Lambda will assign the log output
+// the level INFO" (AWS Lambda Developer Guide, Log-level filtering).
+func (o *output) passes(line []byte) bool {
+	var entry struct {
+		Level json.RawMessage `json:"level"`
+	}
+	var name string
+	if json.Unmarshal(line, &entry) != nil || json.Unmarshal(entry.Level, &name) != nil {
+		name = "INFO"
+	}
+	level := slices.Index(levels, strings.ToUpper(name))
+	if level < 0 {
+		level = slices.Index(levels, "INFO")
+	}
+	return level >= o.least
+}
+
+// note writes a line of the platform's own.
+func (o *output) note(line []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_, _ = o.log.Write(append(line, '\n'))
+}
+
+func (o *output) close() error {
+	o.take(true)
+	return errors.Join(o.raw.Close(), o.log.Close())
+}
