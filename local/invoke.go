@@ -19,6 +19,7 @@ import (
 
 	"svcapi/local/build"
 	"svcapi/local/chromium"
+	"svcapi/local/events"
 	"svcapi/local/jail"
 	"svcapi/local/lambda"
 	"svcapi/local/stack"
@@ -26,11 +27,12 @@ import (
 	"svcapi/local/workdir"
 )
 
-// invoke runs one event through a compiled function: `go run ./local invoke sms events/sms-send-managed.json`. The answer
-// goes to standard output, what the function logs to standard error.
+// invoke runs one event through a compiled function: `go run ./local invoke sms events/sms-send-managed.json`. The event is
+// a file, or the name of a case of events/cases.json. The answer goes to standard output, what the function logs to
+// standard error.
 func invoke(args []string) error {
 	if len(args) != 2 {
-		return errors.New("usage: make invoke FN=<function> EVENT=<file>, for example FN=sms EVENT=events/sms-send-managed.json")
+		return errors.New("usage: make invoke FN=<function> EVENT=<file or case>, for example FN=sms EVENT=events/sms-send-managed.json")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -50,12 +52,17 @@ type invocation struct {
 }
 
 func (i invocation) run(ctx context.Context) (err error) {
-	event, err := os.ReadFile(i.event)
+	root, err := workdir.Root()
 	if err != nil {
 		return err
 	}
-	if !json.Valid(event) {
-		return fmt.Errorf("%s holds no JSON", i.event)
+	product, err := template.Load(filepath.Join(root, "template.yaml"), nil)
+	if err != nil {
+		return err
+	}
+	event, err := events.Load(product, filepath.Join(root, "events"), i.event)
+	if err != nil {
+		return err
 	}
 	logs, err := os.MkdirTemp("", "invoke")
 	if err != nil {

@@ -13,26 +13,17 @@ import (
 	"sync"
 	"testing"
 
+	"svcapi/local/events"
 	"svcapi/local/stack"
 	"svcapi/local/workdir"
 )
 
-// documented is what events/answers.json says of an event; "*" stands for any text.
-type documented struct {
-	Function string
-	Status   int
-	Headers  map[string]string
-	Body     any
-	Varies   []string // fields of data that hold another number each time
-	Result   any      // of a function that answers no HTTP request
-}
-
-// settle takes over what varies from the answer, where it is a number as documented.
-func (d documented) settle(content any) {
-	want, got := dataOf(d.Body), dataOf(content)
-	for _, name := range d.Varies {
-		_, documented := want[name].(float64)
-		if value, ok := got[name].(float64); ok && documented {
+// settle takes over what varies from a response's content, where it is a number as expected.
+func settle(e events.Expected, content any) {
+	want, got := dataOf(e.Body), dataOf(content)
+	for _, name := range e.Varies {
+		_, expected := want[name].(float64)
+		if value, ok := got[name].(float64); ok && expected {
 			want[name] = value
 		}
 	}
@@ -44,24 +35,17 @@ func dataOf(body any) map[string]any {
 	return data
 }
 
-// TestEvents runs every file under events/ through its compiled function, against a stack that runs, and compares the
-// answer with the documented one.
+// TestEvents runs every event of the folder events through its compiled function, against a stack that runs, and compares
+// the response with the expected one.
 func TestEvents(t *testing.T) {
 	root, err := workdir.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(root, "events", "answers.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var answers map[string]documented
-	if err := json.Unmarshal(text, &answers); err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob(filepath.Join(root, "events", "*.json"))
-	if err != nil || len(files) != len(answers)+1 {
-		t.Fatalf("%d files, %d answers: %v", len(files), len(answers), err)
+	folder := filepath.Join(root, "events")
+	all, err := events.Read(folder)
+	if err != nil || len(all) == 0 {
+		t.Fatalf("%d events: %v", len(all), err)
 	}
 	demo := filepath.Join(t.TempDir(), "demo.json")
 	s, err := stack.Start(t.Context(), stack.Options{LogDir: t.TempDir(), DemoFile: demo})
@@ -73,10 +57,14 @@ func TestEvents(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for name, want := range answers {
+	for name, c := range all {
+		event, want := name, c.Expected
+		if events.IsFile(name) {
+			event = filepath.Join(folder, name)
+		}
 		t.Run(name, func(t *testing.T) {
 			var out, log bytes.Buffer
-			i := invocation{want.Function, filepath.Join(root, "events", name), demo, &out, &log}
+			i := invocation{c.Function, event, demo, &out, &log}
 			if err := i.run(t.Context()); err != nil {
 				t.Fatalf("%v\n%s%s", err, out.Bytes(), log.Bytes())
 			}
@@ -106,7 +94,10 @@ func TestEvents(t *testing.T) {
 			if want.Headers["Content-Type"] == "" {
 				err = json.Unmarshal(body, &content)
 			}
-			want.settle(content)
+			if envelope, ok := content.(map[string]any); ok && envelope["request_id"] != strings.Join(got.MultiValueHeaders["X-SVC-Request-ID"], ",") {
+				t.Errorf("request_id is %v, X-SVC-Request-ID is %v", envelope["request_id"], got.MultiValueHeaders["X-SVC-Request-ID"])
+			}
+			settle(want, content)
 			if err != nil || got.StatusCode != want.Status || !matches(want.Body, content) {
 				t.Errorf("%d %s, want %d %v", got.StatusCode, body, want.Status, want.Body)
 			}
@@ -183,7 +174,7 @@ func TestInvokeMistakes(t *testing.T) {
 	if err := invoke(nil); err == nil || !strings.Contains(err.Error(), "usage:") {
 		t.Error(err)
 	}
-	for _, event := range []string{broken, filepath.Join(t.TempDir(), "absent.json")} {
+	for _, event := range []string{broken, filepath.Join(t.TempDir(), "absent.json"), "no-such-case"} {
 		i := invocation{function: "sms", event: event, out: &bytes.Buffer{}, log: &bytes.Buffer{}}
 		if err := i.run(context.Background()); err == nil {
 			t.Errorf("%s: no error", event)

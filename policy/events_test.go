@@ -1,10 +1,11 @@
 package policy
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,17 +13,10 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"svcapi/local/demo"
+	"svcapi/local/events"
+	"svcapi/local/template"
 	"svcapi/shared/project"
 )
-
-// answer is what events/answers.json says of one event.
-type answer struct {
-	Function string            `json:"function"`
-	About    string            `json:"about"`
-	Status   int               `json:"status"`  // of an HTTP request
-	Headers  map[string]string `json:"headers"` // beside X-SVC-Request-ID, which every answer has
-	Body     any               `json:"body"`
-}
 
 // proxyEvent is the part of a REST proxy event that says which request it is.
 type proxyEvent struct {
@@ -37,60 +31,84 @@ type proxyEvent struct {
 	IsBase64Encoded   bool
 }
 
-func read(t *testing.T, path string, into any) {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, into); err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
-}
+// maxEventFiles is what the folder events holds at most: an event for each operation and schedule, and the lists.
+const maxEventFiles = 20
 
-// Every event has its answer and the other way round; both fit the template and openapi.yaml.
+// Every event has its expected response and the other way round; both fit the template and openapi.yaml. Each operation
+// and each schedule has a file.
 func TestEvents(t *testing.T) {
-	answers := map[string]answer{}
-	read(t, root("events", "answers.json"), &answers)
-	files, err := filepath.Glob(root("events", "*.json"))
+	all, err := events.Read(root("events"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	product, err := template.Load(root("template.yaml"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(root("events"))
+	if err != nil || len(files) > maxEventFiles {
+		t.Errorf("%d files, want at most %d: %v", len(files), maxEventFiles, err)
+	}
+	for _, file := range files {
+		name := file.Name()
+		if _, ok := all[name]; !ok && !slices.Contains([]string{"README.md", "answers.json", "cases.json"}, name) {
+			t.Errorf("answers.json does not have %s", name)
+		}
 	}
 	s, doc := current(t), document(t)
-	routes, called := s.routes(), map[string]bool{}
-	for _, file := range files {
-		name := filepath.Base(file)
-		if name == "answers.json" {
-			continue
+	routes, called := s.routes(), map[string]bool{} // functions, and routes with a file
+	for name, c := range all {
+		if c.About == "" {
+			t.Errorf("%s is not described", name)
 		}
-		want, ok := answers[name]
-		if !ok || want.About == "" {
-			t.Errorf("%s has no answer, or it is not described", name)
-		}
-		delete(answers, name)
-		called[want.Function] = true
-		if want.Status == 0 {
-			continue // no HTTP request
-		}
+		called[c.Function] = true
 		t.Run(name, func(t *testing.T) {
+			var text []byte
+			var err error
+			if events.IsFile(name) {
+				text, err = events.Load(product, root("events"), root("events", name))
+			} else {
+				_, text, err = c.Event(product)
+			}
 			var event proxyEvent
-			read(t, file, &event)
-			checkRequest(t, event, want, routes)
-			checkBodies(t, event, want, doc)
+			if err == nil {
+				err = json.Unmarshal(text, &event)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.Expected.Status == 0 {
+				return // no request
+			}
+			if events.IsFile(name) {
+				called[event.Resource] = true
+			}
+			if event.Body != nil && event.IsBase64Encoded {
+				decoded, err := base64.StdEncoding.DecodeString(*event.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				body := string(decoded)
+				event.Body = &body
+			}
+			checkRequest(t, event, c, routes)
+			checkBodies(t, event, c.Expected, doc)
 		})
-	}
-	for name := range answers {
-		t.Errorf("answers.json has %s, which is no event", name)
 	}
 	for _, function := range s.functions() {
 		if !called[function.id] {
 			t.Errorf("%s has no event", function.id)
 		}
 	}
+	for route := range routes {
+		if strings.HasPrefix(route, apiRoot) && !called[route] {
+			t.Errorf("%s has no file", route)
+		}
+	}
 }
 
 // checkRequest: the event is consistent in itself and fits the template's routes and the demo projects.
-func checkRequest(t *testing.T, event proxyEvent, want answer, routes map[string]string) {
+func checkRequest(t *testing.T, event proxyEvent, want events.Case, routes map[string]string) {
 	t.Helper()
 	if routes[event.Resource] != want.Function {
 		t.Errorf("%s is a route of %q, want %q", event.Resource, routes[event.Resource], want.Function)
@@ -121,13 +139,13 @@ func checkRequest(t *testing.T, event proxyEvent, want answer, routes map[string
 	if event.Headers["X-API-KEY"] != credential.ClientID {
 		t.Errorf("X-API-KEY is %q, the demo project's is %q", event.Headers["X-API-KEY"], credential.ClientID)
 	}
-	if right := event.Headers["X-API-SECRET"] == credential.ClientSecret; right == (want.Status == 401) {
+	if right := event.Headers["X-API-SECRET"] == credential.ClientSecret; right == (want.Expected.Status == 401) {
 		t.Errorf("the secret is the demo project's: %v", right)
 	}
 }
 
 // checkBodies: what is sent and what is answered fit openapi.yaml.
-func checkBodies(t *testing.T, event proxyEvent, want answer, doc *openapi3.T) {
+func checkBodies(t *testing.T, event proxyEvent, want events.Expected, doc *openapi3.T) {
 	t.Helper()
 	path, documented := strings.CutPrefix(event.Resource, apiRoot)
 	if !documented {
@@ -161,7 +179,7 @@ func checkBodies(t *testing.T, event proxyEvent, want answer, doc *openapi3.T) {
 }
 
 // invalid tells whether the answer is validation_failed.
-func invalid(want answer) bool {
+func invalid(want events.Expected) bool {
 	body, _ := want.Body.(map[string]any)
 	failure, _ := body["error"].(map[string]any)
 	return failure["code"] == "validation_failed"

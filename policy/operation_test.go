@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -22,9 +23,12 @@ var operationRules = []rule{
 		{"      Type: !Ref DeploymentType\n", "      Type: AllAtOnce\n"},
 		{"      Role: !GetAtt DeploymentRole.Arn\n", ""},
 		{"      AutoPublishAliasAllProperties: true\n", ""},
-		{"        Alarms: [!Ref SmsErrorsAlarm]\n", "        Alarms: [!Ref SmsSlowAlarm]\n"},
-		{"        Alarms: [!Ref SmsErrorsAlarm]\n", "        Alarms: [!Ref BarcodeErrorsAlarm]\n"},
-		{"Value: !Sub ${SmsFunction}:live", "Value: !Sub ${SmsFunction}:dead"},
+		{"Alarms: [!Ref SmsCanaryAlarm]", "Alarms: [!Ref ErrorsAlarm]"},
+		{"Alarms: [!Ref SmsCanaryAlarm]", "Alarms: [!Ref BarcodeCanaryAlarm]"},
+		{"Value: !Sub '${SmsFunction}:live'", "Value: !Sub '${SmsFunction}:dead'"},
+		{"      AlarmName: !Sub ${AWS::StackName}-sms-canary-${SmsFunction.Version.Version}\n", ""},
+		{"Value: !GetAtt SmsFunction.Version.Version", "Value: !GetAtt PdfFunction.Version.Version"},
+		{"        - {Name: ExecutedVersion, Value: !GetAtt SmsFunction.Version.Version}\n", ""},
 	}},
 	{"roles take the boundary, traces and the key", roleSettings, []edit{
 		{"      PermissionsBoundary: !If [HasBoundary, !Ref PermissionsBoundaryArn, !Ref AWS::NoValue]\n", ""},
@@ -33,6 +37,8 @@ var operationRules = []rule{
 		{"        - !If [HasKey, !Ref KeyPolicy, !Ref AWS::NoValue]\n", ""},
 		{"        - !If [HasKey, !Ref KeyPolicy, !Ref AWS::NoValue]\n", "        - !If [HasKey, !Ref KeyPolicy, !Ref AWS::NoValue]\n        - arn:aws:iam::aws:policy/AdministratorAccess\n"},
 		{"Service: lambda.amazonaws.com", "Service: ec2.amazonaws.com"},
+		{"        - !Ref ChargePolicy\n", ""},
+		{"        - !Ref RequestPolicy\n        - !If", "        - !Ref RequestPolicy\n        - !Ref ChargePolicy\n        - !If"},
 	}},
 	{"what lies still is encrypted with the operator's key", encryption, []edit{
 		{"      KmsKeyId: !If [HasKey, !Ref KmsKeyArn, !Ref AWS::NoValue]\n", ""},
@@ -41,25 +47,37 @@ var operationRules = []rule{
 		{"Resource: !Ref KmsKeyArn", "Resource: '*'"},
 		{"                kms:ViaService:\n", "                kms:ViaServices:\n"},
 	}},
-	{"every function is watched", functionAlarms, []edit{
-		{"  SmsErrorsAlarm:\n    Type: AWS::CloudWatch::Alarm", "  SmsErrorsAlarm:\n    Type: AWS::CloudWatch::CompositeAlarm"},
-		{"      MetricName: Throttles\n", "      MetricName: Throttle\n"},
-		{"      ExtendedStatistic: p99\n      Period: 60\n      EvaluationPeriods: 5\n      DatapointsToAlarm: 3\n      Threshold: 22400", "      ExtendedStatistic: p99\n      Period: 60\n      EvaluationPeriods: 5\n      DatapointsToAlarm: 3\n      Threshold: 29000"},
-		{"                  Value: sms_balance", "                  Value: sms_balances"},
+	{"the stage is watched", stageAlarms, []edit{
+		{"  ErrorsAlarm:\n    Type: AWS::CloudWatch::Alarm", "  ErrorsAlarm:\n    Type: AWS::CloudWatch::CompositeAlarm"},
+		{"  LowWalletsAlarm:", "  PoorWalletsAlarm:"},
+		{"MetricName: Throttles", "MetricName: Throttle"},
+		{"Dimensions: [{Name: FunctionName, Value: !Ref DocsFunction}]", "Dimensions: [{Name: FunctionName, Value: !Ref SmsFunction}]"},
+		{"{Name: operation, Value: qrcode_generate}", "{Name: operation, Value: qr_generate}"},
+		{"{Name: outcome, Value: paused}", "{Name: outcome, Value: refused}"},
+		{"Threshold: 22400", "Threshold: 29000"},
+		{"ratesync * 28 / 240", "ratesync * 28 / 200"},
 	}},
-	{"alarms are told and explained", alarmSettings, []edit{
+	{"alarms notify and are explained", alarmSettings, []edit{
 		{"      AlarmActions: !If [Notifies, [!Ref AlarmTopicArn], !Ref AWS::NoValue]\n", ""},
+		{"      AlarmDescription: 'The new version of SMS fails", "      AlarmActions: [!Ref AlarmTopicArn]\n      AlarmDescription: 'The new version of SMS fails"},
 		{"Runbook: throttles'", "Runbook: nowhere'"},
+		{"Runbook: low-wallets'", "Runbook: throttles'"},
 		{"      TreatMissingData: notBreaching\n", ""},
 		{"Namespace: !Sub SVC/${Stage}", "Namespace: SVC"},
 		{"Namespace: AWS/Lambda", "Namespace: Lambda"},
-		{"      MetricName: UncertainSends\n", "      MetricName: UncertainSend\n"},
-		{"      MetricName: settle_oldest\n", "      MetricName: settle_age\n"},
+		{"MetricName: UncertainSends", "MetricName: UncertainSend"},
+		{"MetricName: settle_oldest", "MetricName: settle_age"},
+		{"Value: unauthorized", "Value: unauthorised"},
+		{"MetricName: Requests\n      Dimensions:\n        - {Name: outcome", "MetricName: Credits\n      Dimensions:\n        - {Name: outcome"},
+		{"        - {Id: unknown, Expression: 'SUM([gateway, known])', ReturnData: false}", "        - {Id: unknown, Expression: 'SUM([gateway, known])'}"},
+		{"old, refused, failing", "old, failing"},
+		{"MAX([sms, security, ", "MAX([security, "},
 	}},
 	{"the dashboard answers its questions", dashboards, []edit{
 		{`{"markdown": "## Is money right?"}`, `{"markdown": "## Is money left?"}`},
 		{"\"${SmsFunction}\\\"", "\"${BarcodeFunction}\\\""},
-		{`"${SmsErrorsAlarm.Arn}"`, `"${SmsSlowAlarm.Arn}"`},
+		{`"${ErrorsAlarm.Arn}"`, `"${SlowAlarm.Arn}"`},
+		{`"${ErrorsAlarm.Arn}"`, `"${SmsCanaryAlarm.Arn}"`},
 		{`"metrics": [`, `"metrics": [[,`},
 		{`MetricName=\"Credits\"`, `MetricName=\"Credit\"`},
 		{`"x": 16, "y": 1,`, `"x": 18, "y": 1,`},
@@ -80,8 +98,12 @@ var operationRules = []rule{
 
 func TestOperation(t *testing.T) { test(t, operationRules, current(t)) }
 
-// alias is the alias that the gateway and the schedules call.
-const alias = "live"
+const (
+	// alias is the alias that the gateway and the schedules call.
+	alias = "live"
+	// canary ends the names of the alarms that deployments alone watch.
+	canary = "CanaryAlarm"
+)
 
 func deployments(s *templateFile) (f findings) {
 	for _, function := range s.functions() {
@@ -97,12 +119,19 @@ func deployments(s *templateFile) (f findings) {
 			f.add("%s: CodeDeploy works with SAM's role, which gets no boundary", function.id)
 		}
 		alarms := p.list("DeploymentPreference", "Alarms")
-		if len(alarms) != 1 || ref(alarms[0]) != stem+"ErrorsAlarm" {
-			f.add("%s: a deployment goes back for %v, want its errors", function.id, alarms)
+		if len(alarms) != 1 || ref(alarms[0]) != stem+canary {
+			f.add("%s: a deployment is rolled back for %v, want the new version's errors", function.id, alarms)
 		}
-		dimensions := s.doc.list("Resources", stem+"ErrorsAlarm", "Properties", "Dimensions")
-		if !strings.Contains(fmt.Sprint(dimensions), "Fn::Sub:${"+function.id+"}:"+alias+"]") {
-			f.add("%s: the alarm of its errors does not watch the alias", function.id)
+		// A version that is replaced may fail: the alarm counts those of the version that the alias gets.
+		want := []string{"AWS/Lambda Errors Sum FunctionName=" + function.id + " Resource=${" + function.id + "}:" + alias +
+			" ExecutedVersion=" + function.id + ".Version.Version"}
+		watching := resource{properties: s.doc.object("Resources", stem+canary, "Properties")}
+		// The state of an alarm outlives a change of its dimensions: each version has an alarm of its own.
+		if name := watching.properties.text("AlarmName", "Fn::Sub"); !strings.HasSuffix(name, "-"+function.folder()+"-canary-${"+function.id+".Version.Version}") {
+			f.add("%s%s is called %q, and is not a new alarm for each version", stem, canary, name)
+		}
+		if got := watched(watching); !slices.Equal(got, want) {
+			f.add("%s%s watches %q, want %q", stem, canary, got, want)
 		}
 	}
 	return f
@@ -118,6 +147,12 @@ func branch(value any, condition string) any {
 	return parts[1]
 }
 
+// shared are the functions that have the rights of a managed policy of the template, beside those of traces and the key.
+var shared = map[string][]string{
+	"RequestPolicy": {"sms", "security", "location", "barcode", "currency", "pdf"},
+	"ChargePolicy":  {"sms", "security", "location", "barcode", "pdf"},
+}
+
 func roleSettings(s *templateFile) (f findings) {
 	bounded := func(where string, value any) {
 		if ref(branch(value, "HasBoundary")) != "PermissionsBoundaryArn" {
@@ -129,12 +164,17 @@ func roleSettings(s *templateFile) (f findings) {
 	}
 	for _, function := range s.functions() {
 		role := s.role(function)
-		var managed []string
+		var got, want []string
 		for _, item := range role.properties.list("ManagedPolicyArns") {
-			managed = append(managed, ref(branch(item, "Traces"))+ref(branch(item, "HasKey")))
+			got = append(got, ref(item)+ref(branch(item, "Traces"))+ref(branch(item, "HasKey")))
 		}
-		if !slices.Equal(managed, []string{"TracePolicy", "KeyPolicy"}) {
-			f.add("%s has the managed policies %v", role.id, managed)
+		for _, policy := range []string{"RequestPolicy", "ChargePolicy"} {
+			if slices.Contains(shared[policy], function.folder()) {
+				want = append(want, policy)
+			}
+		}
+		if want = append(want, "TracePolicy", "KeyPolicy"); !slices.Equal(got, want) {
+			f.add("%s has the managed policies %v, want %v", role.id, got, want)
 		}
 		trust := role.properties.list("AssumeRolePolicyDocument", "Statement")
 		if len(trust) != 1 || !strings.Contains(fmt.Sprint(trust[0]), "Principal:map[Service:lambda.amazonaws.com]") {
@@ -169,22 +209,20 @@ func encryption(s *templateFile) (f findings) {
 	return f
 }
 
-// operations are the names of each function's operations, as its metrics have them: what stands as Name beside Method
-// and Path in its code.
-var operationName = regexp.MustCompile(`Name:\s*"([a-z_]+)",\s*Method:`)
+// declaredOperation is an operation in a function's code, from its name to its decoder.
+var declaredOperation = regexp.MustCompile(`(?s)Name:\s*"([a-z_]+)",\s*Method:.*?Decode:`)
 
-func operations(folder string) []string {
-	var names []string
-	files, _ := os.ReadDir(root("functions", folder))
+// paidOperations are the names of the operations that have a price, as their metrics carry them.
+func paidOperations() (names []string) {
+	files, _ := filepath.Glob(root("functions", "*", "*.go"))
 	for _, file := range files {
-		text, _ := os.ReadFile(root("functions", folder, file.Name()))
-		for _, match := range operationName.FindAllSubmatch(text, -1) {
-			if !strings.HasSuffix(file.Name(), "_test.go") {
+		text, _ := os.ReadFile(file)
+		for _, match := range declaredOperation.FindAllSubmatch(text, -1) {
+			if !strings.HasSuffix(file, "_test.go") && strings.Contains(string(match[0]), "Price: ") {
 				names = append(names, string(match[1]))
 			}
 		}
 	}
-	slices.Sort(names)
 	return names
 }
 
@@ -195,9 +233,11 @@ func watched(alarm resource) (metrics []string) {
 		var dimensions []string
 		for _, item := range m.list("Dimensions") {
 			d, _ := item.(object)
-			dimensions = append(dimensions, fmt.Sprint(d["Name"], "=", ref(d["Value"]), d.object("Value")["Fn::Sub"], d.text("Value")))
+			version, _ := d.at("Value", "Fn::GetAtt").([]any)
+			value := ref(d["Value"]) + d.text("Value", "Fn::Sub") + d.text("Value") + strings.ReplaceAll(strings.Trim(fmt.Sprint(version), "[]"), " ", ".")
+			dimensions = append(dimensions, d.text("Name")+"="+value)
 		}
-		metrics = append(metrics, strings.ReplaceAll(fmt.Sprint(namespace, " ", m.text("MetricName"), " ", statistic, " ", strings.Join(dimensions, " ")), "<nil>", ""))
+		metrics = append(metrics, strings.Join(append([]string{namespace, m.text("MetricName"), statistic}, dimensions...), " "))
 	}
 	p := alarm.properties
 	if p["MetricName"] != nil {
@@ -212,32 +252,66 @@ func watched(alarm resource) (metrics []string) {
 	return metrics
 }
 
-func functionAlarms(s *templateFile) (f findings) {
-	alarms := map[string]resource{}
-	for _, alarm := range s.resources("AWS::CloudWatch::Alarm") {
-		alarms[alarm.id] = alarm
+// stageAlarms: these alarms watch the stage, and each watches all that it is there for.
+func stageAlarms(s *templateFile) (f findings) {
+	own := "SVC/${Stage} "
+	byOutcome := func(outcomes ...string) (metrics []string) {
+		for _, outcome := range outcomes {
+			metrics = append(metrics, own+"Requests Sum outcome="+outcome)
+		}
+		return metrics
 	}
+	want := map[string][]string{
+		"Failures":               byOutcome("error"),
+		"GatewayErrors":          append(byOutcome("error", "vendor_failed", "unavailable", "uncertain", "paused"), "AWS/ApiGateway 5XXError Sum ApiName=AWS::StackName Stage=Stage"),
+		"VendorFailures":         byOutcome("vendor_failed", "unavailable"),
+		"AuthenticationFailures": byOutcome("unauthorized"),
+		"LowWallets":             {own + "low_wallets Maximum operation=settle"},
+		"UncertainSends":         {own + "UncertainSends Sum operation=sms_send", own + "OutcomesNotKept Sum operation=sms_send", own + "settled_uncertain Sum operation=settle"},
+		"Unsettled":              {own + "settle_failed Sum operation=settle", own + "settle_oldest Maximum operation=settle"},
+		"SettleSilent":           {own + "settle_failed SampleCount operation=settle"},
+		"Rates":                  {own + "RatesAge Maximum operation=ratesync", own + "RatesRefused Sum operation=ratesync", own + "RatesFailed Sum operation=ratesync"},
+	}
+	for _, name := range paidOperations() {
+		want["CreditsSpent"] = append(want["CreditsSpent"], own+"Credits Sum operation="+name)
+		want["Unsettled"] = append(want["Unsettled"], own+"UnsettledReservations Sum operation="+name)
+	}
+	for _, table := range s.resources("AWS::DynamoDB::Table") {
+		for _, metric := range []string{"ReadThrottleEvents", "WriteThrottleEvents"} {
+			want["TablesThrottled"] = append(want["TablesThrottled"], "AWS/DynamoDB "+metric+" Sum TableName="+table.id)
+		}
+	}
+	globals, _ := s.doc.at("Globals", "Function", "Timeout").(int)
+	slow := s.doc.object("Resources", "SlowAlarm", "Properties")
 	for _, function := range s.functions() {
-		stem := strings.TrimSuffix(function.id, "Function")
-		want := map[string][]string{
-			"Errors":    {"AWS/Lambda Errors Sum FunctionName=" + function.id + " Resource=${" + function.id + "}:" + alias},
-			"Throttles": {"AWS/Lambda Throttles Sum FunctionName=" + function.id},
-			"Slow":      {"AWS/Lambda Duration p99 FunctionName=" + function.id},
+		for kind, metric := range map[string]string{"Errors": "Errors Sum", "Throttles": "Throttles Sum", "Slow": "Duration p99"} {
+			want[kind] = append(want[kind], "AWS/Lambda "+metric+" FunctionName="+function.id)
 		}
-		for _, name := range operations(function.folder()) {
-			want["Failures"] = append(want["Failures"], "SVC/${Stage} Requests Sum operation="+name+" outcome=error")
-		}
-		for kind, metrics := range want {
-			got := watched(alarms[stem+kind+"Alarm"])
-			slices.Sort(got)
-			if !slices.Equal(got, metrics) {
-				f.add("%s%sAlarm watches %q, want %q", stem, kind, got, metrics)
+		if seconds, _ := function.properties["Timeout"].(int); seconds != globals {
+			scaled := fmt.Sprintf("Expression:%s * %d / %d ", function.folder(), globals, seconds)
+			if !strings.Contains(fmt.Sprint(slow.list("Metrics")), scaled) {
+				f.add("SlowAlarm does not scale the %d s of %s", seconds, function.id)
 			}
 		}
-		seconds, _ := function.properties["Timeout"].(int)
-		if got := alarms[stem+"SlowAlarm"].properties["Threshold"]; got != seconds*800 {
-			f.add("%sSlowAlarm rings at %v ms, want 80 %% of %d s", stem, got, seconds)
+	}
+	if slow["Threshold"] != globals*800 {
+		f.add("SlowAlarm rings at %v ms, want 80 %% of %d s", slow["Threshold"], globals)
+	}
+	for _, alarm := range s.resources("AWS::CloudWatch::Alarm") {
+		stem := strings.TrimSuffix(alarm.id, "Alarm")
+		if strings.HasSuffix(alarm.id, canary) {
+			continue
 		}
+		got := watched(alarm)
+		slices.Sort(got)
+		slices.Sort(want[stem])
+		if !slices.Equal(got, want[stem]) {
+			f.add("%s watches %q, want %q", alarm.id, got, want[stem])
+		}
+		delete(want, stem)
+	}
+	for stem := range want {
+		f.add("there is no %sAlarm", stem)
 	}
 	return f
 }
@@ -250,12 +324,15 @@ var awsMetrics = map[string][]string{
 }
 
 var (
-	chapter       = regexp.MustCompile(`Runbook: ([a-z-]+)$`)
+	chapter = regexp.MustCompile(`Runbook: ([a-z-]+)$`)
+	// acrossMetric is a metric that counts by the outcome alone, too.
+	acrossMetric  = regexp.MustCompile(`\{Name: "([A-Za-z_]+)", Unit: [^}]*Across: true\}`)
+	mathID        = regexp.MustCompile(`\b[a-z]\w*\b`)
 	printedMetric = regexp.MustCompile(`(?:telemetry\.Metric\{|\{)Name: "([A-Za-z_]+)", Unit:|x\.metric\("([A-Za-z]+)"\)`)
 )
 
-// printed are the names of the metrics that functions print.
-func printed() map[string]bool {
+// printed are the names that a pattern finds in the code of the functions: those of the metrics that they print.
+func printed(pattern *regexp.Regexp) map[string]bool {
 	names := map[string]bool{}
 	for _, folder := range []string{"functions", "shared"} {
 		_ = filepath.WalkDir(root(folder), func(path string, _ fs.DirEntry, err error) error {
@@ -263,8 +340,8 @@ func printed() map[string]bool {
 				return err
 			}
 			text, err := os.ReadFile(path)
-			for _, match := range printedMetric.FindAllSubmatch(text, -1) {
-				names[string(match[1])+string(match[2])] = true
+			for _, match := range pattern.FindAllSubmatch(text, -1) {
+				names[string(bytes.Join(match[1:], nil))] = true
 			}
 			return err
 		})
@@ -277,8 +354,12 @@ func alarmSettings(s *templateFile) (f findings) {
 	if err != nil {
 		f.add("%v", err)
 	}
-	own := printed()
-	chapters := map[string]bool{}
+	answers, err := os.ReadFile(root("shared", "api", "answer.go"))
+	if err != nil {
+		f.add("%v", err)
+	}
+	own, across := printed(printedMetric), printed(acrossMetric)
+	chapters, explained, watching := map[string]bool{}, map[string]bool{}, 0
 	for line := range strings.Lines(string(runbook)) {
 		if title, ok := strings.CutPrefix(strings.TrimSpace(line), "## "); ok {
 			chapters[strings.ReplaceAll(strings.ToLower(title), " ", "-")] = true // as its link
@@ -286,19 +367,29 @@ func alarmSettings(s *templateFile) (f findings) {
 	}
 	for _, alarm := range s.resources("AWS::CloudWatch::Alarm") {
 		p := alarm.properties
-		for _, action := range []string{"AlarmActions", "OKActions"} {
-			if topics, _ := branch(p[action], "Notifies").([]any); len(topics) != 1 || ref(topics[0]) != "AlarmTopicArn" {
-				f.add("%s: %s is not the topic", alarm.id, action)
-			}
-		}
 		if p["TreatMissingData"] == nil {
 			f.add("%s does not say what no data means", alarm.id)
 		}
-		match := chapter.FindStringSubmatch(p.text("AlarmDescription"))
-		if match == nil || !chapters[match[1]] {
+		for _, action := range []string{"AlarmActions", "OKActions"} {
+			topics, _ := branch(p[action], "Notifies").([]any)
+			switch notifies := len(topics) == 1 && ref(topics[0]) == "AlarmTopicArn"; {
+			case strings.HasSuffix(alarm.id, canary) && p[action] != nil:
+				f.add("%s: deployments alone watch it, and it has %s", alarm.id, action)
+			case !strings.HasSuffix(alarm.id, canary) && !notifies:
+				f.add("%s: %s is not the topic", alarm.id, action)
+			}
+		}
+		if match := chapter.FindStringSubmatch(p.text("AlarmDescription")); match != nil {
+			explained[match[1]] = true
+			if !chapters[match[1]] {
+				f.add("%s: docs/runbook.md has no chapter %s", alarm.id, match[1])
+			}
+		} else if !strings.HasSuffix(alarm.id, canary) {
 			f.add("%s: the description %q names no chapter of docs/runbook.md", alarm.id, p.text("AlarmDescription"))
 		}
+		f = append(f, mathematics(alarm)...)
 		metrics := watched(alarm)
+		watching += len(metrics)
 		if len(metrics) == 0 || len(metrics) > 10 {
 			f.add("%s watches %d metrics, want 1 to 10", alarm.id, len(metrics))
 		}
@@ -308,7 +399,45 @@ func alarmSettings(s *templateFile) (f findings) {
 			if (namespace != "SVC/${Stage}" || !own[name]) && !slices.Contains(awsMetrics[namespace], name) {
 				f.add("%s watches %s, which nothing prints", alarm.id, metric)
 			}
+			if outcome, ok := strings.CutPrefix(metric, namespace+" "+name+" Sum outcome="); ok &&
+				(!across[name] || !bytes.Contains(answers, []byte(`"`+outcome+`"`))) {
+				f.add("%s watches %s, which no response has", alarm.id, metric)
+			}
 		}
+	}
+	costs, err := os.ReadFile(root("docs", "costs.md"))
+	counted := fmt.Sprintf("%d alarms with %d metrics", len(s.resources("AWS::CloudWatch::Alarm")), watching)
+	if err != nil || !strings.Contains(string(costs), counted) {
+		f.add("docs/costs.md does not count %s: %v", counted, err)
+	}
+	for title := range chapters {
+		if !explained[title] {
+			f.add("docs/runbook.md has the chapter %s, which no alarm names", title)
+		}
+	}
+	return f
+}
+
+// mathematics: an alarm takes one value from its metrics, and each of them is a part of it.
+func mathematics(alarm resource) (f findings) {
+	ids, used, returned, all := map[string]bool{}, map[string]bool{}, 0, false
+	for _, item := range alarm.properties.list("Metrics") {
+		m, _ := item.(object)
+		ids[m.text("Id")] = true
+		if m["ReturnData"] != false {
+			returned++
+			used[m.text("Id")] = true
+		}
+		for _, id := range mathID.FindAllString(m.text("Expression"), -1) {
+			used[id] = true
+		}
+		all = all || strings.Contains(m.text("Expression"), "METRICS()")
+	}
+	if len(ids) > 0 && returned != 1 {
+		f.add("%s returns %d values", alarm.id, returned)
+	}
+	if !all && !maps.Equal(ids, used) {
+		f.add("%s has the metrics %v and uses %v", alarm.id, ids, used)
 	}
 	return f
 }
@@ -352,18 +481,18 @@ func dashboards(s *templateFile) (f findings) {
 			f.add("the dashboard does not ask %q", question)
 		}
 	}
-	// Each widget by function is of every function, each alarm is shown.
+	// Each widget by function is of every function, each alarm of the stage is shown.
 	for _, function := range s.functions() {
 		if strings.Count(text, "FunctionName=(") != strings.Count(text, "\"${"+function.id+"}\\\"") {
 			f.add("a widget by function does not show %s", function.id)
 		}
 	}
 	for _, alarm := range s.resources("AWS::CloudWatch::Alarm") {
-		if strings.Count(text, "\"${"+alarm.id+".Arn}\"") != 1 {
-			f.add("the dashboard does not show %s once", alarm.id)
+		if shown := strings.Count(text, "\"${"+alarm.id+".Arn}\"") == 1; shown == strings.HasSuffix(alarm.id, canary) {
+			f.add("the dashboard shows %s: %v", alarm.id, shown)
 		}
 	}
-	known := printed()
+	known := printed(printedMetric)
 	for _, match := range searched.FindAllStringSubmatch(text, -1) {
 		if !known[match[1]] && !slices.Contains(awsMetrics["AWS/Lambda"], match[1]) {
 			f.add("the dashboard shows %s, which nothing prints", match[1])
@@ -486,7 +615,7 @@ var anywhere = []string{"xray:PutTelemetryRecords", "xray:PutTraceSegments"}
 var (
 	trusted = []string{"codedeploy.amazonaws.com", "lambda.amazonaws.com", "scheduler.amazonaws.com"}
 	managed = []string{
-		"TracePolicy", "KeyPolicy",
+		"RequestPolicy", "ChargePolicy", "TracePolicy", "KeyPolicy",
 		"arn:${AWS::Partition}:iam::aws:policy/service-role/AWSCodeDeployRoleForLambdaLimited",
 	}
 )
@@ -544,7 +673,7 @@ func translatedRoles(s *templateFile) (f findings) {
 		}
 		for _, item := range p.list("ManagedPolicyArns") {
 			inner, _ := item.(object)
-			name := inner.text("Fn::Sub") + ref(branch(item, "Traces")) + ref(branch(item, "HasKey"))
+			name := inner.text("Fn::Sub") + ref(item) + ref(branch(item, "Traces")) + ref(branch(item, "HasKey"))
 			if !slices.Contains(managed, name) {
 				f.add("%s has the managed policy %v", role.id, item)
 			}

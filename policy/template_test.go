@@ -61,7 +61,7 @@ var rules = []rule{
 		{"Method: any", "Method: post"},
 		{"Path: /api/v1/sms/send", "Path: /api/v1/sms/send/"},
 		{"Path: /api/v1/sms/send", "Path: /api/v1/sms/balance"},
-		{"            RestApiId: !Ref Api\n", ""},
+		{"RestApiId: !Ref Api, ", ""},
 	}},
 	{"functions are built and run as intended", functionSettings, []edit{
 		{"BuildMethod: makefile", "BuildMethod: go1.x"},
@@ -80,7 +80,7 @@ var rules = []rule{
 		{"ContentUri: layers/chromium", "ContentUri: layers"},
 	}},
 	{"functions log to a group that forgets", logGroups, []edit{
-		{"        LogGroup: !Ref SmsLogGroup\n", "        LogGroup: sms\n"},
+		{"LogGroup: !Ref SmsLogGroup", "LogGroup: sms"},
 		{"      RetentionInDays: !Ref LogRetentionDays\n", ""},
 		{"LogFormat: JSON", "LogFormat: Json"},
 	}},
@@ -92,8 +92,8 @@ var rules = []rule{
 		{"Resource: !GetAtt Projects.Arn", "Resource: !GetAtt Project.Arn"},
 		{"secret:svc/${Stage}/sms/*", "secret:svc/${Stage}/*"},
 		{"Sid: LoadProject", "Sid: ReadBalance"},
-		{"Sid: LoadProject\n                Effect: Allow", "Sid: LoadProject\n                Effect: allow"},
-		{"              - Sid: ReadBalance", "              - Sid: ReadBalanceAgain\n                Effect: Allow\n                Action: dynamodb:GetItem\n                Resource: !GetAtt Wallets.Arn\n              - Sid: ReadBalance"},
+		{"Sid: LoadProject, Effect: Allow", "Sid: LoadProject, Effect: allow"},
+		{"- {Sid: ReadBalance,", "- {Sid: ReadBalanceAgain, Effect: Allow, Action: dynamodb:GetItem, Resource: !GetAtt Wallets.Arn}\n              - {Sid: ReadBalance,"},
 		{"Resource: !GetAtt SmsLogGroup.Arn", "Resource: !GetAtt BarcodeLogGroup.Arn"},
 		{"Action: logs:PutLogEvents", "Action: logs:PutLogEvent"},
 		{"Action: logs:PutLogEvents", "Action: logs:DeleteLogGroup"},
@@ -130,7 +130,7 @@ var rules = []rule{
 	{"deployments and transfers use names that exist", enumerations, []edit{
 		{"      - Canary10Percent5Minutes\n", "      - Canary10Percent5Minute\n"},
 		{"AllowedValues: [Active, PassThrough]", "AllowedValues: [ACTIVE, PassThrough]"},
-		{"            Method: any\n", "            Method: any\n            ResponseTransferMode: STREAM\n"},
+		{"Method: any}", "Method: any, ResponseTransferMode: STREAM}"},
 		{"      Description: SMS send and balance\n", "      Description: SMS send and balance\n      Tracing: ACTIVE\n"},
 		{"ComparisonOperator: GreaterThanOrEqualToThreshold", "ComparisonOperator: GreaterOrEqualToThreshold"},
 		{"TreatMissingData: notBreaching", "TreatMissingData: notbreaching"},
@@ -141,7 +141,7 @@ var rules = []rule{
 		{"    Description: Credits for one SMS unit on a Managed integration.\n", ""},
 		{"          - PriceSms\n", ""},
 		{"          - PriceSms\n", "          - PriceSms\n          - PriceSms\n"},
-		{"      PriceSms:\n        default: SMS, per unit\n", ""},
+		{"      PriceSms: {default: 'SMS, per unit'}\n", ""},
 		{"SETTLE_CAPTURED_AFTER_SECONDS: !Ref SettleCapturedAfterSeconds", "SETTLE_CAPTURED_AFTER_SECONDS: '900'"},
 	}},
 	{"no secret stands in an environment variable", environments, []edit{
@@ -153,13 +153,13 @@ var rules = []rule{
 		{"STAGE: !Ref Stage", "SVC_TEST_CA: /tmp/ca.pem"},
 		{"STAGE: !Ref Stage", "SVC_TEST_PUBLIC_NETS: 10.0.0.0/8"},
 		{"STAGE: !Ref Stage", "CHROMIUM: /usr/bin/chromium"},
-		{"          AWS_ENDPOINT_URL_DYNAMODB: !Ref DynamoDbEndpointUrl\n", ""},
+		{"        AWS_ENDPOINT_URL_DYNAMODB: !Ref DynamoDbEndpointUrl\n", ""},
 	}},
-	{"functions know the tables that they may use, by name", tableNames, []edit{
+	{"functions know the tables by name", tableNames, []edit{
 		{"PROJECTS_TABLE: !Sub svc-${Stage}-projects", "PROJECTS_TABLE: !Ref Projects"},
 		{"PROJECTS_TABLE: !Sub svc-${Stage}-projects", "PROJECTS_TABLE: !Sub svc-${Stage}-project"},
 		{"TableName: !Sub svc-${Stage}-wallets", "TableName: !Sub svc-${Stage}-wallet"},
-		{"          LEDGER_TABLE: !Sub svc-${Stage}-ledger\n", ""},
+		{"        LEDGER_TABLE: !Sub svc-${Stage}-ledger\n", ""},
 	}},
 	{"outputs are described", outputs, []edit{
 		{"    Description: Root of the API\n", ""},
@@ -736,8 +736,8 @@ func environments(s *templateFile) (f findings) {
 		for service, variable := range map[string]string{
 			"dynamodb:": "AWS_ENDPOINT_URL_DYNAMODB", "secretsmanager:": "AWS_ENDPOINT_URL_SECRETS_MANAGER",
 		} {
-			if strings.Contains(uses, service) != (variables[variable] != nil) {
-				f.add("%s: %s and the function's policy do not go together", function.id, variable)
+			if strings.Contains(uses, service) && ref(variables[variable]) == "" {
+				f.add("%s may use %s and cannot be pointed at an emulator by %s", function.id, service, variable)
 			}
 		}
 	}
@@ -753,18 +753,14 @@ func environments(s *templateFile) (f findings) {
 	return f
 }
 
-// A table's name stands in a variable of each function that may use it. It is written out, as sam local resolves a Ref
-// to a table to its logical ID.
+// Every function has each table's name in a variable. The name is written out, as sam local resolves a Ref to a table to
+// its logical ID.
 func tableNames(s *templateFile) (f findings) {
 	for _, function := range s.functions() {
 		variables := function.properties.object("Environment", "Variables")
-		uses := fmt.Sprint(s.policies(function))
 		for _, table := range s.resources("AWS::DynamoDB::Table") {
 			variable := strings.ToUpper(table.id) + "_TABLE"
 			got, want := variables.text(variable, "Fn::Sub"), table.properties.text("TableName", "Fn::Sub")
-			if !strings.Contains(uses, "["+table.id+" Arn]") {
-				want = ""
-			}
 			if got != want {
 				f.add("%s: %s is %q, want %q", function.id, variable, got, want)
 			}

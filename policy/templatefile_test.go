@@ -270,12 +270,19 @@ func (s *templateFile) role(function resource) resource {
 	return resource{}
 }
 
-// policies are the documents of the policies that stand in a function's role.
+// policies are the documents of the policies that a function's role has under any parameters: its own, and the managed
+// policies of the template that it names without a condition.
 func (s *templateFile) policies(function resource) []object {
+	role := s.role(function).properties
 	var out []object
-	for _, item := range s.role(function).properties.list("Policies") {
+	for _, item := range role.list("Policies") {
 		policy, _ := item.(object)
 		out = append(out, policy.object("PolicyDocument"))
+	}
+	for _, item := range role.list("ManagedPolicyArns") {
+		if id := ref(item); id != "" {
+			out = append(out, s.doc.object("Resources", id, "Properties", "PolicyDocument"))
+		}
 	}
 	return out
 }

@@ -53,7 +53,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Message:    "request",
 		Dimensions: []telemetry.Dimension{{Name: "operation", Value: "docs"}, {Name: "outcome", Value: counted.outcome()}, {Name: "vendor", Value: ""}},
 		Metrics: []telemetry.Metric{
-			{Name: "Requests", Unit: telemetry.Count, Value: 1},
+			{Name: "Requests", Unit: telemetry.Count, Value: 1, Across: true},
 			{Name: "Duration", Unit: telemetry.Milliseconds, Value: float64(time.Since(began).Microseconds()) / 1000},
 		},
 		Attributes: []slog.Attr{

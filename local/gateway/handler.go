@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -130,6 +131,24 @@ func (h *Handler) answer(x *exchange, w http.ResponseWriter) *answer {
 		return h.malformed(x, err.Error())
 	}
 	return a
+}
+
+// Event returns the event that a template's API makes of a request, and the logical ID of the function that takes the
+// event.
+func Event(t *template.Template, r *http.Request) (function string, event []byte, err error) {
+	h, err := New(t, nil, io.Discard)
+	if err != nil {
+		return "", nil, err
+	}
+	x := h.begin(r)
+	if !h.match(x) {
+		return "", nil, fmt.Errorf("%s is no route of the template", x.path)
+	}
+	if x.body, err = io.ReadAll(r.Body); err != nil {
+		return "", nil, err
+	}
+	event, err = json.Marshal(newEvent(x))
+	return x.route.function, event, err
 }
 
 // log writes the access log line.

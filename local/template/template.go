@@ -49,7 +49,8 @@ type Asynchronous struct {
 	MaxAge  time.Duration // of an event that could not run, or whose run is to be repeated
 }
 
-// Permission is one statement of the role that a function has, <stem>Role for <stem>Function.
+// Permission is one statement of the role that a function has, <stem>Role for <stem>Function: of the role's own
+// policies, or of a managed policy of the template that the role names.
 type Permission struct {
 	Sid, Action string
 	Resource    string   // an ARN, * for any text
@@ -263,9 +264,17 @@ func function(r *resolver, id string, properties value) Function {
 }
 
 func permissions(r *resolver, role string) []Permission {
-	var list []Permission
 	properties := value{root: r, path: role, raw: r.resources[role]}.field("Properties")
-	for _, policy := range properties.field("Policies").items() {
+	policies := properties.field("Policies").items()
+	attached := properties.field("ManagedPolicyArns").texts()
+	for _, id := range sortedKeys(r.resources) {
+		policy := value{root: r, path: id, raw: r.resources[id]}
+		if policy.field("Type").text() == "AWS::IAM::ManagedPolicy" && slices.Contains(attached, r.name(id)) {
+			policies = append(policies, policy.field("Properties"))
+		}
+	}
+	var list []Permission
+	for _, policy := range policies {
 		for _, statement := range policy.field("PolicyDocument").field("Statement").items() {
 			p := Permission{Sid: statement.field("Sid").text(), Action: statement.field("Action").text(), Resource: statement.field("Resource").text()}
 			// "Condition" with a text would be an intrinsic; this one is a mapping.

@@ -81,6 +81,15 @@ Resources:
   ProdFunction:
     Type: AWS::Serverless::Function
     Condition: IsProd
+  SmsRole:
+    Type: AWS::IAM::Role
+    Properties:
+      ManagedPolicyArns: [!Ref Reading, !If [IsProd, !Ref Tracing, !Ref AWS::NoValue], 'arn:aws:iam::aws:policy/service-role/Other']
+      Policies: [{PolicyDocument: {Statement: [
+        {Sid: Own, Action: dynamodb:PutItem, Resource: !GetAtt Wallets.Arn, Condition: {ForAllValues:StringLike: {dynamodb:LeadingKeys: own#*}}}]}}]
+  Reading: {Type: AWS::IAM::ManagedPolicy, Properties: {PolicyDocument: {Statement: [{Sid: Read, Action: dynamodb:GetItem, Resource: !GetAtt Wallets.Arn}]}}}
+  Tracing: {Type: AWS::IAM::ManagedPolicy, Condition: IsProd, Properties: {PolicyDocument: {Statement: [{Sid: Trace, Action: xray:PutTraceSegments, Resource: '*'}]}}}
+  Unused: {Type: AWS::IAM::ManagedPolicy, Properties: {PolicyDocument: {Statement: [{Sid: Unused, Action: dynamodb:Scan, Resource: !GetAtt Wallets.Arn}]}}}
   SmsLogGroup: {Type: AWS::Logs::LogGroup, Properties: {LogGroupName: /logs/sms}}
   Wallets:
     Type: AWS::DynamoDB::Table
@@ -131,6 +140,10 @@ func TestParse(t *testing.T) {
 				{Method: "GET", Path: "/sms/{id}", TransferMode: "RESPONSE_STREAM", Timeout: 5 * time.Second},
 				{Method: "ANY", Path: "/sms/send", TransferMode: "BUFFERED", Timeout: 29 * time.Second},
 			},
+			Permissions: []template.Permission{
+				{Sid: "Own", Action: "dynamodb:PutItem", Resource: arn, LeadingKeys: []string{"own#*"}},
+				{Sid: "Read", Action: "dynamodb:GetItem", Resource: arn},
+			},
 		}},
 		Tables: []template.Table{{
 			LogicalID: "Wallets", Name: "svc-dev-wallets", Attributes: map[string]string{"pk": "S", "at": "N"},
@@ -153,7 +166,7 @@ func TestParse(t *testing.T) {
 	if f, ok := prod.Function("ProdFunction"); !ok || f.Timeout != 28*time.Second {
 		t.Errorf("function under a condition that holds: %+v", f)
 	}
-	if f, _ := prod.Function("sms"); f.MemoryMB != 1024 || f.Environment["IF"] != "yes" || f.Environment["GONE"] != "x" {
+	if f, _ := prod.Function("sms"); f.MemoryMB != 1024 || f.Environment["IF"] != "yes" || f.Environment["GONE"] != "x" || len(f.Permissions) != 3 {
 		t.Errorf("sms in prod: %+v", f)
 	}
 }

@@ -109,7 +109,9 @@ func Refuse(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // outcomes name a status's class where metrics are told apart by it.
-var outcomes = map[int]string{429: "throttled", 402: "insufficient_funds", 502: "vendor_failed", 503: "unavailable"}
+var outcomes = map[int]string{
+	401: "unauthorized", 402: "insufficient_funds", 429: "throttled", 502: "vendor_failed", 503: "unavailable",
+}
 
 // outcome is the dimension of metrics: bounded, and the same for all operations.
 func (a *answer) outcome() string {
@@ -120,7 +122,7 @@ func (a *answer) outcome() string {
 	case a.failure.Uncertain:
 		return "uncertain"
 	case a.failure.Code == CodeProjectPaused:
-		return "refused"
+		return "paused"
 	case named:
 		return name
 	case a.failure.Vendor != "" && a.status >= 500:
@@ -170,7 +172,7 @@ func (s *Service) record(ctx context.Context, x *exchange, a answer) {
 		Level: level, Message: "request",
 		Dimensions: []telemetry.Dimension{{Name: "operation", Value: operation}, {Name: "outcome", Value: a.outcome()}, {Name: "vendor", Value: vendor}},
 		Metrics: append([]telemetry.Metric{
-			{Name: "Requests", Unit: telemetry.Count, Value: 1},
+			{Name: "Requests", Unit: telemetry.Count, Value: 1, Across: true},
 			{Name: "Duration", Unit: telemetry.Milliseconds, Value: float64(elapsed.Microseconds()) / 1000},
 			{Name: "Credits", Unit: telemetry.Count, Value: float64(x.credits)},
 		}, x.metrics...),

@@ -39,6 +39,9 @@ type Metric struct {
 	Name  string
 	Unit  Unit
 	Value float64
+	// Across makes the value count by the second dimension alone, too: over all values of the first. An alarm takes ten
+	// metrics at most, and the stage has more operations.
+	Across bool
 }
 
 // Dimension is one name and value that metrics are told apart by. A project
@@ -180,8 +183,16 @@ func embedded(e Event, namespace string) metadata {
 		sets = [][]string{{}}
 	}
 	definitions := make([]definition, len(e.Metrics))
+	var across []definition
 	for i, m := range e.Metrics {
 		definitions[i] = definition{m.Name, m.Unit}
+		if m.Across {
+			across = append(across, definitions[i])
+		}
 	}
-	return metadata{e.At.UnixMilli(), []directive{{namespace, sets, definitions}}}
+	directives := []directive{{namespace, sets, definitions}}
+	if len(across) > 0 && len(set) > 1 {
+		directives = append(directives, directive{namespace, [][]string{set[1:2]}, across})
+	}
+	return metadata{e.At.UnixMilli(), directives}
 }

@@ -1,0 +1,32 @@
+package api
+
+import "testing"
+
+// TestOutcomeOfAnswer checks the outcome that the metrics of a response have. Alarms count them: what the service is to
+// blame for is apart from what a client, a vendor or a pause causes.
+func TestOutcomeOfAnswer(t *testing.T) {
+	for _, c := range []struct {
+		failure *Error
+		want    string
+	}{
+		{nil, "success"},
+		{&Error{Status: 401, Code: CodeUnauthorized}, "unauthorized"},
+		{&Error{Status: 402, Code: CodeInsufficientFunds}, "insufficient_funds"},
+		{&Error{Status: 422, Code: CodeValidationFailed}, "refused"},
+		{&Error{Status: 429}, "throttled"},
+		{ErrInternal, "error"},
+		{&Error{Status: 500, Vendor: "v"}, "vendor_failed"},
+		{&Error{Status: 502}, "vendor_failed"},
+		{&Error{Status: 503}, "unavailable"},
+		{&Error{Status: 503, Uncertain: true}, "uncertain"},
+		{errPaused, "paused"},
+	} {
+		a := answer{status: 200, failure: c.failure}
+		if c.failure != nil {
+			a.status = c.failure.Status
+		}
+		if got := a.outcome(); got != c.want {
+			t.Errorf("%+v: %s, want %s", c.failure, got, c.want)
+		}
+	}
+}
