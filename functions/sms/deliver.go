@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
 	"svcapi/functions/sms/vendors"
@@ -37,6 +39,7 @@ var statuses = map[upstream.Class]status{
 type outcome struct {
 	receipt vendors.Receipt
 	vendor  string
+	asked   bool  // a call to the vendor was begun
 	err     error // nil: accepted
 }
 
@@ -55,6 +58,15 @@ const (
 	leastTime = 2 * time.Second
 )
 
+// The reasons for which no further send through an account is begun.
+var (
+	errNoTime  = errors.New("no time left")
+	errRefused = errors.New("the vendor has refused the credentials")
+)
+
+// errPanicked marks a panic of an adapter.
+var errPanicked = errors.New("panic")
+
 // delivery is the sending of one request's messages.
 type delivery struct {
 	*group
@@ -62,7 +74,6 @@ type delivery struct {
 	messages []vendors.Message
 	outcomes []outcome
 	slowest  atomic.Int64 // answer of a vendor so far, in nanoseconds
-	refused  atomic.Bool  // the account in use: no use in going on with it
 }
 
 // deliver sends the messages along the chain of accounts. The next account
@@ -82,9 +93,9 @@ func (g *group) deliver(ctx context.Context, accounts []upstream.Account, r send
 }
 
 // through sends messages, by index, through one account, and returns those
-// that another account may try.
+// that another account may try: the ones that certainly did not leave. The
+// sends begin in the order of the messages.
 func (d *delivery) through(ctx context.Context, account upstream.Account, indices []int) []int {
-	d.refused.Store(false)
 	vendor := d.vendors.Find(account.Integration.Vendor)
 	size, atOnce := d.batch(vendor, account, len(indices)), sendsAtOnce
 	if size > 1 {
@@ -94,31 +105,43 @@ func (d *delivery) through(ctx context.Context, account upstream.Account, indice
 	if vendor.Pace > 0 {
 		pace = rate.Limit(vendor.Pace)
 	}
-	limiter := rate.NewLimiter(pace, 1)
+	// The context begin ends when no further send may begin; the sends under way keep the request's own context.
+	begin, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	s := &sender{delivery: d, account: account, limiter: rate.NewLimiter(pace, 1), stop: stop}
+	// While the circuit is not closed, one send goes first: its outcome decides whether the circuit takes the others.
+	probing := !d.breakers.Closed(account)
 
-	var mu sync.Mutex
-	var left []int
-	var calls errgroup.Group
-	calls.SetLimit(atOnce)
+	var calls sync.WaitGroup
+	slots := make(chan struct{}, atOnce)
 	for batch := range slices.Chunk(indices, size) {
-		calls.Go(func() error {
-			o := outcome{vendor: vendor.Name}
-			if limiter.Wait(ctx) != nil || !d.worthwhile(ctx) {
-				o.err = &upstream.Error{Class: upstream.NotSent, Vendor: vendor.Name, Detail: "not attempted: no time left, or the credentials were refused"}
-			} else if o.receipt, o.err = d.call(ctx, account, batch); o.err != nil && upstream.ClassOf(o.err) == upstream.NotSent {
-				mu.Lock()
-				left = append(left, batch...)
-				mu.Unlock()
-			}
-			for _, i := range batch {
-				d.outcomes[i] = o
-			}
-			return nil
+		slots <- struct{}{}
+		if err := s.ready(ctx, begin); err != nil {
+			d.note(batch, outcome{vendor: vendor.Name, err: err})
+			<-slots
+			continue
+		}
+		calls.Go(func() {
+			d.note(batch, s.call(ctx, batch))
+			<-slots
 		})
+		if probing {
+			calls.Wait()
+			probing = false
+		}
 	}
-	_ = calls.Wait() // no call returns an error: outcomes hold them
-	slices.Sort(left)
-	return left
+	calls.Wait()
+	return slices.DeleteFunc(slices.Clone(indices), func(i int) bool { return d.outcomes[i].status() != notAttempted })
+}
+
+// note sets the outcome of messages. An account that was not asked hides
+// nothing of one that was.
+func (d *delivery) note(batch []int, o outcome) {
+	for _, i := range batch {
+		if o.asked || !d.outcomes[i].asked {
+			d.outcomes[i] = o
+		}
+	}
 }
 
 // batch is how many messages go into one call to the vendor.
@@ -140,29 +163,69 @@ func (d *delivery) batch(vendor *vendors.Vendor, account upstream.Account, messa
 // worthwhile tells whether a send that begins now can end in time: the slowest
 // answer so far, twice, must fit. A send that is cut off would be uncertain.
 func (d *delivery) worthwhile(ctx context.Context) bool {
-	if d.refused.Load() {
-		return false
-	}
 	deadline, ok := ctx.Deadline()
 	needed := min(d.timeout, max(leastTime, 2*time.Duration(d.slowest.Load())))
 	return !ok || time.Until(deadline) >= needed
 }
 
-// call makes one call to a vendor, for one message or for a batch.
-func (d *delivery) call(ctx context.Context, account upstream.Account, batch []int) (vendors.Receipt, error) {
+// sender sends messages of a delivery through one account.
+type sender struct {
+	*delivery
+	account upstream.Account
+	limiter *rate.Limiter
+	stop    context.CancelCauseFunc // no further send begins
+}
+
+// ready waits until the vendor's pace permits a send. The error says why no send
+// may begin.
+func (s *sender) ready(ctx, begin context.Context) error {
+	err := s.limiter.Wait(begin)
+	if err == nil && !s.worthwhile(ctx) {
+		err = errNoTime
+		s.stop(err)
+	}
+	if err == nil {
+		return nil
+	}
+	if cause := context.Cause(begin); cause != nil {
+		err = cause
+	}
+	return &upstream.Error{Class: upstream.NotSent, Vendor: s.account.Integration.Vendor, Detail: "not attempted: " + err.Error()}
+}
+
+// call makes one call to the vendor, for one message or for a batch. A panic of
+// the adapter is an answer that cannot be used: a byte may have left.
+func (s *sender) call(ctx context.Context, batch []int) (o outcome) {
+	o.vendor, o.asked = s.account.Integration.Vendor, true
+	used := s.account // with the secret in use
+	defer func() {
+		if p := recover(); p != nil {
+			detail := fmt.Sprintf("%s\n%s", upstream.Redact(fmt.Sprint(p), used.Redact()), debug.Stack())
+			o.err = fmt.Errorf("%w: %w", errPanicked, &upstream.Error{Class: upstream.Unusable, Vendor: o.vendor, Detail: detail})
+		}
+	}()
 	started := time.Now()
-	receipt, err := upstream.Through(d.breakers, account, func() (vendors.Receipt, error) {
-		return upstream.WithFresh(ctx, d.secrets, account, func(a upstream.Account) (vendors.Receipt, error) {
-			return d.send(ctx, d.adapter(a), batch)
+	o.receipt, o.err = upstream.Through(s.breakers, s.account, func() (vendors.Receipt, error) {
+		return upstream.WithFresh(ctx, s.secrets, s.account, func(a upstream.Account) (vendors.Receipt, error) {
+			used = a
+			return s.send(ctx, s.adapter(a), batch)
 		})
 	})
+	switch {
+	case o.err == nil:
+	case errors.Is(o.err, upstream.ErrOpen):
+		o.asked = false
+		s.stop(upstream.ErrOpen)
+		return o
+	case upstream.ClassOf(o.err) == upstream.NotSent: // no answer, whatever time it took
+		return o
+	case upstream.ClassOf(o.err) == upstream.CredentialsRefused:
+		s.stop(errRefused)
+	}
 	elapsed := int64(time.Since(started))
-	for seen := d.slowest.Load(); elapsed > seen && !d.slowest.CompareAndSwap(seen, elapsed); seen = d.slowest.Load() {
+	for seen := s.slowest.Load(); elapsed > seen && !s.slowest.CompareAndSwap(seen, elapsed); seen = s.slowest.Load() {
 	}
-	if err != nil && upstream.ClassOf(err) == upstream.CredentialsRefused {
-		d.refused.Store(true)
-	}
-	return receipt, err
+	return o
 }
 
 func (d *delivery) send(ctx context.Context, adapter vendors.Adapter, batch []int) (vendors.Receipt, error) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"regexp"
 	"slices"
@@ -155,7 +156,9 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 			} else {
 				result.Provider = r.bulkAcceptance(outcomes)
 			}
-			return &api.Result{Data: result, Vendor: first.vendor, Attributes: summary(result.Units, outcomes)}, nil
+			return &api.Result{
+				Data: result, Vendor: first.vendor, Attributes: summary(result.Units, outcomes), Cause: cause(outcomes),
+			}, nil
 		},
 	}, nil
 }
@@ -174,22 +177,41 @@ func (r *sendRequest) total(outcomes []outcome) int {
 // failure is the error of a request of which nothing was accepted: that of the
 // first uncertain recipient, else of the first one.
 func failure(outcomes []outcome) error {
-	chosen, reached := -1, false
-	for i, o := range outcomes {
-		switch o.status() {
-		case accepted:
-			return nil
-		case uncertain:
-			if chosen < 0 {
-				chosen = i
-			}
-		}
-		reached = reached || upstream.ClassOf(o.err) != upstream.NotSent
+	if firstAccepted(outcomes) >= 0 {
+		return nil
 	}
-	o := outcomes[max(chosen, 0)]
+	o := decisive(outcomes)
 	e := vendorError(sendErrors, o.vendor, o.err)
-	e.Uncertain, e.Reached = chosen >= 0, reached
+	e.Cause = cause(outcomes)
+	e.Uncertain = o.status() == uncertain
+	e.Reached = slices.ContainsFunc(outcomes, func(o outcome) bool { return upstream.ClassOf(o.err) != upstream.NotSent })
 	return e
+}
+
+// decisive returns the outcome that speaks for the messages that were not
+// accepted: the first uncertain one, else the first. It is the zero outcome
+// where all were accepted.
+func decisive(outcomes []outcome) outcome {
+	for _, speaks := range []func(outcome) bool{
+		func(o outcome) bool { return o.status() == uncertain },
+		func(o outcome) bool { return o.status() != accepted },
+	} {
+		if i := slices.IndexFunc(outcomes, speaks); i >= 0 {
+			return outcomes[i]
+		}
+	}
+	return outcome{}
+}
+
+// cause is for the operator: the decisive error, and the first panic where that
+// error is none. It is nil where all messages were accepted.
+func cause(outcomes []outcome) error {
+	err := decisive(outcomes).err
+	panicked := func(o outcome) bool { return errors.Is(o.err, errPanicked) }
+	if i := slices.IndexFunc(outcomes, panicked); i >= 0 && !errors.Is(err, errPanicked) {
+		err = errors.Join(err, outcomes[i].err)
+	}
+	return err
 }
 
 func firstAccepted(outcomes []outcome) int {

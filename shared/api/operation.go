@@ -114,6 +114,7 @@ type Result struct {
 	Vendor     string             // who did it, for log and metrics
 	NotCharged bool               // a success that costs nothing (location of an unknown address)
 	Attributes []slog.Attr        // more for the log entry
+	Cause      error              // why a part of the work failed, for the log only; nil: all was done
 	Metrics    []telemetry.Metric // more for the metrics
 
 	replayed bool // the answer of an earlier request with the same Idempotency-Key

@@ -87,6 +87,9 @@ func (s *Service) answer(ctx context.Context, x *exchange, routes []Route) (a an
 	}
 	x.vendor = result.Vendor
 	x.attributes, x.metrics = append(x.attributes, result.Attributes...), append(x.metrics, result.Metrics...)
+	if result.Cause != nil && !x.privacy {
+		x.note("error", result.Cause)
+	}
 	return success(result, x.id)
 }
 

@@ -331,16 +331,16 @@ func TestLogLine(t *testing.T) {
 	h := build(t)
 	h.log.Reset()
 	h.call(t, operation(false, func(context.Context) (*Result, error) {
-		return &Result{Vendor: "v", Attributes: []slog.Attr{slog.Int("units", 2)}}, nil
+		return &Result{Vendor: "v", Attributes: []slog.Attr{slog.Int("units", 2)}, Cause: errors.New("a part failed")}, nil
 	}), "/test", `{"text":"a"}`, nil)
 	if n := strings.Count(h.log.String(), "\n"); n != 1 {
 		t.Fatalf("%d lines", n)
 	}
 	var line struct {
-		Operation, Outcome, Vendor, Project, Level, Message string
-		Credits                                             float64 `json:"Credits"`
-		Units                                               int
-		AWS                                                 struct {
+		Operation, Outcome, Vendor, Project, Level, Message, Error string
+		Credits                                                    float64 `json:"Credits"`
+		Units                                                      int
+		AWS                                                        struct {
 			CloudWatchMetrics []struct {
 				Namespace  string
 				Dimensions [][]string
@@ -350,7 +350,7 @@ func TestLogLine(t *testing.T) {
 	if err := json.Unmarshal(h.log.Bytes(), &line, json.MatchCaseInsensitiveNames(true)); err != nil {
 		t.Fatal(err)
 	}
-	if line.Operation != "test" || line.Outcome != "success" || line.Vendor != "v" || line.Project != "acme" || line.Credits != 10 || line.Units != 2 {
+	if line.Operation != "test" || line.Outcome != "success" || line.Vendor != "v" || line.Project != "acme" || line.Credits != 10 || line.Units != 2 || line.Error != "a part failed" {
 		t.Errorf("%+v", line)
 	}
 	for _, set := range line.AWS.CloudWatchMetrics[0].Dimensions {

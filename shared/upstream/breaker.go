@@ -52,6 +52,13 @@ func Through[T any](b *Breakers, account Account, call func() (T, error)) (resul
 	return result, err
 }
 
+// Closed reports whether the account's circuit lets every call through. A caller
+// with many calls makes one call first while the circuit is not closed: after its
+// time the circuit takes one call alone, and closes when that call succeeds.
+func (b *Breakers) Closed(account Account) bool {
+	return b.circuit(account).State() == gobreaker.StateClosed
+}
+
 func (b *Breakers) circuit(account Account) *gobreaker.CircuitBreaker[struct{}] {
 	// An endpoint that an operator corrects starts anew.
 	key := account.Project + "/" + account.Integration.ID + " " + account.Endpoint

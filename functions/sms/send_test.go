@@ -1,0 +1,385 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"svcapi/functions/sms/vendors"
+	"svcapi/shared/api"
+	"svcapi/shared/project"
+	"svcapi/shared/upstream"
+)
+
+// of is the outcome of a message that vendor a was asked to send.
+func of(class upstream.Class) outcome {
+	return outcome{vendor: "a", asked: true, err: fault(class)}
+}
+
+// unasked is the outcome of a message for which no vendor was asked.
+func unasked() outcome { return outcome{vendor: "a", err: fault(upstream.NotSent)} }
+
+func taken(vendor, id string) outcome {
+	return outcome{receipt: vendors.Receipt{Status: "queued", ID: id}, vendor: vendor, asked: true}
+}
+
+// decisions: of a request of which nothing was accepted the client gets the error of the first uncertain recipient, else
+// of the first. It is uncertain where any is, and its outcome is kept where a byte of any may have reached a vendor.
+func TestFailure(t *testing.T) {
+	const notSent, noAnswer, unusable, rejected, refused = upstream.NotSent, upstream.NoAnswer, upstream.Unusable, upstream.Rejected, upstream.CredentialsRefused
+	at := func(vendor string, o outcome) outcome {
+		o.vendor = vendor
+		return o
+	}
+	for _, c := range []struct {
+		name     string
+		outcomes []outcome
+		want     string
+	}{
+		{"accepted", []outcome{taken("a", "1")}, ""},
+		{"one of them accepted", []outcome{of(rejected), of(noAnswer), taken("a", "1"), of(notSent)}, ""},
+		{"not sent", []outcome{of(notSent)}, "503 not_sent a"},
+		{"no answer", []outcome{of(noAnswer)}, "503 no_answer a reached uncertain"},
+		{"unusable", []outcome{of(unusable)}, "502 unusable_answer a reached uncertain"},
+		{"rejected", []outcome{of(rejected)}, "502 rejected a reached"},
+		{"refused", []outcome{of(refused)}, "502 credentials_refused a reached"},
+		{"no class", []outcome{{vendor: "a", asked: true, err: errors.New("odd")}}, "502 unusable_answer a reached uncertain"},
+		{"nobody asked", []outcome{unasked(), unasked()}, "503 not_sent a"},
+		{"the first, whatever comes after", []outcome{of(notSent), at("b", of(rejected)), at("c", of(refused))}, "503 not_sent a reached"},
+		{"the first rejected", []outcome{of(rejected), at("b", of(notSent))}, "502 rejected a reached"},
+		{"refused, and the others not asked about", []outcome{of(refused), unasked(), unasked()}, "502 credentials_refused a reached"},
+		{"refused, and the others not sent by the next", []outcome{of(refused), at("b", of(notSent))}, "502 credentials_refused a reached"},
+		{"the first uncertain", []outcome{of(rejected), of(notSent), at("b", of(noAnswer)), at("c", of(unusable))}, "503 no_answer b reached uncertain"},
+		{"the first uncertain, the other way round", []outcome{at("c", of(unusable)), at("b", of(noAnswer))}, "502 unusable_answer c reached uncertain"},
+		{"uncertain at last", []outcome{of(notSent), of(refused), at("b", of(unusable))}, "502 unusable_answer b reached uncertain"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := described(failure(c.outcomes)); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// The answer to a bulk names every recipient's outcome, in the order and the form of the request.
+func TestBulkAcceptance(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		outcomes []outcome
+		status   string
+		id       string
+		vendor   string
+		statuses string
+	}{
+		{"one call", []outcome{taken("a", "1"), taken("a", "1"), taken("a", "1")}, "accepted", "1", "a", "accepted accepted accepted"},
+		{"without IDs", []outcome{taken("a", ""), taken("a", ""), taken("a", "")}, "accepted", "", "a", "accepted accepted accepted"},
+		{"a call each", []outcome{taken("a", "1"), taken("a", "2"), taken("a", "3")}, "accepted", "", "a", "accepted accepted accepted"},
+		{"two vendors", []outcome{taken("b", "7"), taken("b", "7"), taken("a", "1")}, "accepted", "", "b", "accepted accepted accepted"},
+		{"a part", []outcome{of(upstream.Rejected), taken("b", "7"), of(upstream.NoAnswer)}, "partial", "", "b", "rejected accepted uncertain"},
+		{"a part, the first accepted", []outcome{taken("a", "1"), of(upstream.CredentialsRefused), unasked()}, "partial", "", "a", "accepted rejected not_attempted"},
+		{"a part without IDs", []outcome{taken("a", ""), of(upstream.Unusable), of(upstream.NotSent)}, "partial", "", "a", "accepted uncertain not_attempted"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := sendRequest{method: bulkDifferent}
+			r.add("0771234567", "m")
+			r.add("+94771234568", strings.Repeat("x", 154))
+			r.add("0771234567", strings.Repeat("x", 307))
+			got := r.bulkAcceptance(c.outcomes)
+			if got.Status != c.status || got.ID != c.id || got.Vendor != c.vendor || len(got.Results) != len(c.outcomes) {
+				t.Fatalf("%+v", got)
+			}
+			var statuses []string
+			total := 0
+			for i, result := range got.Results {
+				statuses = append(statuses, string(result.Status))
+				if want := (bulkResult{r.given[i], result.Status, c.outcomes[i].receipt.ID, c.outcomes[i].vendor, i + 1}); result != want {
+					t.Errorf("result %d is %+v, want %+v", i, result, want)
+				}
+				if result.Status == accepted {
+					total += i + 1
+				}
+			}
+			if got := strings.Join(statuses, " "); got != c.statuses {
+				t.Errorf("%s, want %s", got, c.statuses)
+			}
+			if got := r.total(c.outcomes); got != total {
+				t.Errorf("%d units of the accepted, want %d", got, total)
+			}
+		})
+	}
+}
+
+// caller makes a call of a project whose integrations are those at the bench's vendors.
+func (b *bench) caller(mode project.Mode, settings map[string]string) *api.Call {
+	b.client = upstream.New(upstream.Config{TimeoutSeconds: 10})
+	call := &api.Call{Project: &project.Project{ID: "p"}, Mode: mode}
+	for _, p := range b.vendors {
+		call.Integrations = append(call.Integrations, project.Integration{ID: p.name, Kind: project.SMS, Vendor: p.name, Mode: mode, Settings: settings})
+	}
+	return call
+}
+
+// run prepares a send and runs it.
+func (b *bench) run(ctx context.Context, call *api.Call, r sendRequest) (*api.Result, error) {
+	job, err := b.prepareSend(ctx, call, r)
+	if err != nil {
+		return nil, err
+	}
+	return job.Run(ctx)
+}
+
+// The whole of a send, from the integrations to the answer and what the log entry says of it.
+func TestSend(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		chain    []*played
+		method   string
+		messages int
+		data     string // parts of the answer's data
+		log      string
+		cause    string // part of it; empty: none
+		fails    string
+	}{
+		{"one", []*played{one(down), one(accepts)}, single, 1,
+			`{"send_method":"single","message_count":1,"credits_charged":0,"provider_response":{"status":"queued","id":"b1","vendor":"b"}}`, "units=1 accepted=1", "", ""},
+		{"one rejected", []*played{one(answers(upstream.Rejected))}, single, 1, "", "", "", "502 rejected a reached"},
+		{"all", []*played{many(accepts)}, bulkSame, 2,
+			`"message_count":2,"credits_charged":0,"provider_response":{"status":"accepted","id":"a1","vendor":"a","results":[{"to":"+94770000000","status":"accepted","id":"a1","vendor":"a","units":1},`,
+			"units=2 accepted=2", "", ""},
+		{"through two accounts", []*played{paced(answers(upstream.CredentialsRefused)), many(accepts)}, bulkSame, 100,
+			`"message_count":99,"credits_charged":0,"provider_response":{"status":"partial","id":"","vendor":"b","results":[{"to":"+94770000000","status":"rejected","id":"","vendor":"a","units":1},{"to":"+94770000001","status":"accepted","id":"b1","vendor":"b","units":1},`,
+			"units=99 accepted=99 rejected=1", "with credentials_refused", ""},
+		{"a part uncertain", []*played{one(inTurn(1, answers(upstream.Rejected), inTurn(1, panics, accepts)))}, bulkDifferent, 20,
+			`"send_method":"bulk_different","message_count":18,`, "units=18 accepted=18 rejected=1 uncertain=1", "panic: ", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(c.chain...)
+				result, err := b.run(t.Context(), b.caller(project.BYOK, nil), bulk(c.method, c.messages))
+				if got := described(err); got != c.fails {
+					t.Fatalf("the failure is %q, want %q", got, c.fails)
+				}
+				if err != nil {
+					return
+				}
+				data, err := json.Marshal(result.Data)
+				if err != nil || !strings.Contains(string(data), c.data) {
+					t.Errorf("%s, %v; want %s", data, err, c.data)
+				}
+				var attributes []string
+				for _, a := range result.Attributes {
+					attributes = append(attributes, a.String())
+				}
+				if got := strings.Join(attributes, " "); got != c.log {
+					t.Errorf("the log says %s, want %s", got, c.log)
+				}
+				if (result.Cause != nil) != (c.cause != "") || result.Cause != nil && !strings.Contains(result.Cause.Error(), c.cause) {
+					t.Errorf("the cause is %v, want %q", result.Cause, c.cause)
+				}
+			})
+		})
+	}
+}
+
+// The operation refuses before anything is sent, the forbidden first.
+func TestPrepareSend(t *testing.T) {
+	trial := &project.Project{ID: "p", Trial: true, TrialDestinations: []string{"+94770000000"}}
+	long := bulk(single, 1)
+	long.units[0] = 4
+	for _, c := range []struct {
+		name    string
+		project *project.Project
+		mode    project.Mode
+		request sendRequest
+		want    error
+	}{
+		{"one", nil, project.Managed, bulk(single, 1), nil},
+		{"bulk", nil, project.BYOK, bulk(bulkSame, 2), nil},
+		{"bulk on Managed", nil, project.Managed, bulk(bulkSame, 2), errBulk},
+		{"list on Managed", nil, project.Managed, bulk(bulkDifferent, 2), errBulk},
+		{"allowed on trial", trial, project.BYOK, bulk(bulkSame, 1), nil},
+		{"not all allowed on trial", trial, project.BYOK, bulk(bulkSame, 2), errTrial},
+		{"too long", nil, project.BYOK, long, errTooLong},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(one(accepts))
+			call := b.caller(c.mode, nil)
+			if c.project != nil {
+				call.Project = c.project
+			}
+			job, err := b.prepareSend(t.Context(), call, c.request)
+			if !errors.Is(err, c.want) || (err == nil) != (job != nil) || job != nil && !job.Irrevocable || b.vendors[0].calls != 0 {
+				t.Errorf("%v with %d calls, want %v", err, b.vendors[0].calls, c.want)
+			}
+		})
+	}
+	b := newBench(one(accepts))
+	call := b.caller(project.BYOK, nil)
+	call.Integrations[0].Vendor = "unknown"
+	if _, err := b.prepareSend(t.Context(), call, bulk(single, 1)); !isAnswer(err, errIncomplete) || !errors.Is(err, upstream.ErrIncomplete) {
+		t.Errorf("an unknown vendor: %v", err)
+	}
+	if _, err := b.prepareBalance(t.Context(), call, struct{}{}); !isAnswer(err, errIncomplete) {
+		t.Errorf("the balance of an unknown vendor: %v", err)
+	}
+}
+
+// isAnswer reports whether the client gets that answer for an error.
+func isAnswer(err error, want *api.Error) bool {
+	var e *api.Error
+	return errors.As(err, &e) && e.Status == want.Status && e.Code == want.Code && e.Message == want.Message
+}
+
+// playedTeller is a vendor that returns balances and estimates.
+type playedTeller struct{ playedAdapter }
+
+func (a playedTeller) Balance(ctx context.Context) (string, error) {
+	_, err := a.call(ctx, nil)
+	return "12.50 LKR", err
+}
+
+func (a playedTeller) CheckCost(ctx context.Context, to []string, text string) (vendors.Campaign, error) {
+	_, err := a.call(ctx, nil)
+	return vendors.Campaign{Cost: "1.00", Numbers: fmt.Sprint(len(to)), Type: text}, err
+}
+
+// telling makes the bench's vendors return balances and estimates.
+func (b *bench) telling() *bench {
+	for i, p := range b.vendors {
+		b.group.vendors[i].New = func(*upstream.Client, upstream.Account) vendors.Adapter { return playedTeller{playedAdapter{p}} }
+	}
+	return b
+}
+
+// decisions on balances: of the first account, without fail-over.
+func TestBalance(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		does behaviour
+		want *api.Error // nil: a balance
+	}{
+		{"answers", accepts, nil},
+		{"rejects", answers(upstream.Rejected), httpError(422, "The SMS provider did not tell a balance for these credentials.")},
+		{"refuses", answers(upstream.CredentialsRefused), httpError(422, "The SMS provider refused the integration's credentials.")},
+		{"down", down, httpError(503, "The SMS provider could not be reached.")},
+		{"hangs", hangs, httpError(503, "The SMS provider did not answer.")},
+		{"unusable", answers(upstream.Unusable), api.ErrInternal},
+		{"nonsense", nonsense, api.ErrInternal},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(one(c.does), one(accepts)).telling()
+				job, err := b.prepareBalance(t.Context(), b.caller(project.BYOK, nil), struct{}{})
+				if err != nil || job.Credits != 0 || job.Irrevocable {
+					t.Fatalf("%+v, %v", job, err)
+				}
+				result, err := job.Run(t.Context())
+				if b.vendors[0].calls != 1 || b.vendors[1].calls != 0 {
+					t.Errorf("%d and %d calls", b.vendors[0].calls, b.vendors[1].calls)
+				}
+				if c.want != nil {
+					var e *api.Error
+					if !isAnswer(err, c.want) || !errors.As(err, &e) || e.Vendor != "a" || e.Uncertain || e.Reached {
+						t.Errorf("%v, want %v", err, c.want)
+					}
+					return
+				}
+				if err != nil || result.Vendor != "a" || !reflect.DeepEqual(result.Data, balanceResult{"sms_provider_direct", "12.50 LKR", &providerBalance{"12.50 LKR"}}) {
+					t.Errorf("%+v, %v", result, err)
+				}
+			})
+		})
+	}
+	b := newBench(one(accepts))
+	job, err := b.prepareBalance(t.Context(), b.caller(project.BYOK, nil), struct{}{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := job.Run(t.Context()); !isAnswer(err, errNoBalance) || b.vendors[0].calls != 0 {
+		t.Errorf("a vendor without balances: %v", err)
+	}
+}
+
+func TestGrouped(t *testing.T) {
+	for n, want := range map[int64]string{
+		0: "0", 999: "999", 1000: "1,000", 123456: "123,456", 1234567: "1,234,567", -1: "-1", -999: "-999", -1000: "-1,000", -123456: "-123,456",
+		9223372036854775807: "9,223,372,036,854,775,807", -9223372036854775808: "-9,223,372,036,854,775,808",
+	} {
+		if got := grouped(n); got != want {
+			t.Errorf("%d is %s, want %s", n, got, want)
+		}
+	}
+}
+
+// A cost check is computed, or asked of a vendor where the integration says so. It sends nothing.
+func TestCheckCost(t *testing.T) {
+	native := map[string]string{vendors.UnitPrice: "0.645", vendors.NativeCheckCost: "true", "sender_id": "Me"}
+	priced := map[string]string{vendors.UnitPrice: "0.645", vendors.NativeCheckCost: "false", "sender_id": "Me"}
+	check := bulk(bulkSame, 0)
+	check.checkCost = true
+	check.add("0771234567", strings.Repeat("අ", 68))
+	check.add("0771234568", strings.Repeat("අ", 68))
+	computed := vendors.Campaign{Method: bulkSame, Type: "sms", Sender: "Me", Cost: "2.580", Numbers: "2", Parts: []vendors.CampaignMessage{
+		{Message: check.messages[0].Text, Unicode: "1", Size: "2", PerSMS: "0.645", Cost: "1.290"},
+	}}
+	whole := bulk(bulkSame, 3)
+	whole.checkCost = true
+	for _, c := range []struct {
+		name     string
+		settings map[string]string
+		telling  bool
+		does     behaviour
+		request  sendRequest
+		calls    int
+		want     any // vendors.Campaign or *api.Error
+	}{
+		{"computed", priced, false, panics, check, 0, computed},
+		{"computed, as the vendor has no estimate", native, false, panics, check, 0, computed},
+		{"computed, as the integration wants", priced, true, panics, check, 0, computed},
+		{"of a whole price", map[string]string{vendors.UnitPrice: "2"}, false, panics, whole, 0, vendors.Campaign{
+			Method: bulkSame, Type: "sms", Cost: "6.00", Numbers: "3", Parts: []vendors.CampaignMessage{{Message: "m", Unicode: "0", Size: "1", PerSMS: "2.00", Cost: "2.00"}},
+		}},
+		{"without a price", nil, false, panics, check, 0, errNoUnitPrice},
+		{"with a price that is none", map[string]string{vendors.UnitPrice: "1,5"}, true, panics, check, 0, errNoUnitPrice},
+		{"the vendor's", native, true, accepts, check, 1, vendors.Campaign{Cost: "1.00", Numbers: "2", Type: check.messages[0].Text}},
+		{"the vendor rejects", native, true, answers(upstream.Rejected), check, 1, costErrors[upstream.Rejected]},
+		{"the vendor refuses", native, true, answers(upstream.CredentialsRefused), check, 1, costErrors[upstream.CredentialsRefused]},
+		{"the vendor hangs", native, true, hangs, check, 1, costErrors[upstream.NoAnswer]},
+		{"the vendor is down", native, true, down, check, 1, costErrors[upstream.NotSent]},
+		{"the vendor answers nonsense", native, true, nonsense, check, 1, costErrors[upstream.Unusable]},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(one(c.does), one(panics))
+				if c.telling {
+					b.telling()
+				}
+				began := time.Now()
+				result, err := b.run(t.Context(), b.caller(project.BYOK, c.settings), c.request)
+				if b.vendors[0].calls != c.calls || b.vendors[1].calls != 0 || time.Since(began) > callTimeout {
+					t.Errorf("%d and %d calls in %v", b.vendors[0].calls, b.vendors[1].calls, time.Since(began))
+				}
+				if want, ok := c.want.(*api.Error); ok {
+					var e *api.Error
+					if !isAnswer(err, want) || !errors.As(err, &e) || e.Uncertain || e.Reached || c.calls > 0 && e.Vendor != "a" {
+						t.Errorf("%v, want %v", err, want)
+					}
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := sendResult{Method: bulkSame, Units: c.request.total(nil), Provider: costResponse{"success", c.want.(vendors.Campaign)}}
+				if !reflect.DeepEqual(result.Data, want) || result.Vendor != "a" {
+					t.Errorf("%+v of %s, want %+v", result.Data, result.Vendor, want)
+				}
+			})
+		})
+	}
+}
