@@ -30,7 +30,8 @@ func (p *tenant) drawing(t *testing.T, mode project.Mode) *tenant {
 	return p
 }
 
-// picture sends a request that must succeed, checks what the contract says of every image, and returns its size.
+// picture sends a request that must succeed, checks what openapi.yaml#Image requires of every picture, and returns its
+// size.
 func picture(t *testing.T, path, body string, as credential) (data []byte, width, height int) {
 	t.Helper()
 	a := request{path: path, body: body, as: as}.send(t)
@@ -61,9 +62,9 @@ func picture(t *testing.T, path, body string, as credential) (data []byte, width
 	return a.body, svg.Width, svg.Height
 }
 
-// Contract, barcode: "Success body is the image (not JSON): Content-Type image/png for png or image/svg+xml for svg;
-// headers Content-Length, Cache-Control no-store, Content-Disposition inline, X-SVC-Request-ID." Width is modules times
-// width_factor, height is height. The same request gives the same bytes.
+// openapi.yaml#generateBarcode, docs/decisions.md#barcode-pictures: the body is the image, Content-Type image/png or
+// image/svg+xml, with Content-Length, Cache-Control no-store, Content-Disposition inline and X-SVC-Request-ID. Width is
+// modules times width_factor, height is height. The same request gives the same bytes.
 func TestBarcode(t *testing.T) {
 	t.Parallel()
 	p := plan{}.make(t).drawing(t, project.BYOK)
@@ -110,7 +111,7 @@ func TestBarcode(t *testing.T) {
 	}
 }
 
-// Decisions, QR codes: PNG or SVG, size exact, every level, what fits 2,953 bytes.
+// docs/decisions.md#qr-codes: PNG or SVG, size exact, every level, what fits 2,953 bytes.
 func TestQRCode(t *testing.T) {
 	t.Parallel()
 	p := plan{}.make(t).drawing(t, project.BYOK)
@@ -141,7 +142,7 @@ func TestQRCode(t *testing.T) {
 	}
 }
 
-// Contract, barcode: the fields' rules, "422 validation_failed"; decisions on error.details: all failing fields at once.
+// openapi.yaml#BarcodeRequest, docs/decisions.md#error-details: the fields' rules, 422 with all failing fields at once.
 func TestPictureFields(t *testing.T) {
 	t.Parallel()
 	p := plan{}.make(t).drawing(t, project.BYOK)
@@ -215,7 +216,7 @@ func TestPictureFields(t *testing.T) {
 	}
 }
 
-// Contract, barcode: "400 http_error (renderer rejected data for the type)". The message names the rule and the
+// openapi.yaml#BarcodeRejected, docs/decisions.md#drawn-first: 400 http_error. The message names the rule and the
 // character or the check digit, and for QR codes what would fit.
 func TestPictureRejected(t *testing.T) {
 	t.Parallel()
@@ -247,8 +248,8 @@ func TestPictureRejected(t *testing.T) {
 	}
 }
 
-// Contract, barcode, Errors: 401, 402, 422 provider_selection_failed, 429, 503 project_paused; a wrong method is 405.
-// Decisions, order of checks: of two reasons to refuse a request the earlier one is told.
+// openapi.yaml#generateBarcode: 401, 402, 422 provider_selection_failed, 429, 503 project_paused; a wrong method is
+// 405. docs/decisions.md#order-of-checks: of two reasons to refuse a request the response names the earlier one.
 func TestPictureErrors(t *testing.T) {
 	t.Parallel()
 	bare := plan{credits: 1000}.make(t)
@@ -290,8 +291,8 @@ func TestPictureErrors(t *testing.T) {
 	}
 }
 
-// Contract: "Managed integration: the service pays the upstream provider and charges the project credits", Manual 0.
-// Decisions on money: a request that fails is not charged; concurrent requests never spend more than there is.
+// docs/decisions.md#modes: Managed charges credits, Manual 0. docs/decisions.md#what-is-charged: a request that fails
+// is not charged; concurrent requests never spend more than there is.
 func TestPictureMoney(t *testing.T) {
 	t.Parallel()
 	const price, affordable = 100, 12
@@ -376,8 +377,8 @@ func TestBarcodeAnyData(t *testing.T) {
 	}
 }
 
-// Contract, Common request elements: X-Privacy-Mode and the field privacy_mode suppress "request-payload storage in
-// observability logs", also where the request is refused and the refusal quotes the data.
+// docs/decisions.md#privacy-mode: the header and the field privacy_mode keep the payload out of the logs, also where
+// the request is refused and the refusal quotes the data.
 func TestPicturePrivacy(t *testing.T) {
 	local(t)
 	t.Parallel()

@@ -38,8 +38,9 @@ func received(s *sandbox.Server) (to []string, calls int) {
 	return to, calls
 }
 
-// Contract, SMS send: bulk_same and bulk_different with every vendor, natively or one by one. message_count is the units
-// over all recipients, duplicates are sent as given, and results tell every recipient's outcome.
+// openapi.yaml#sendSms, docs/decisions.md#bulk: bulk_same and bulk_different with every vendor, natively or one by one.
+// message_count is the units over all recipients, duplicates are sent as given, and the results have every recipient's
+// outcome.
 func TestBulk(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -104,8 +105,8 @@ func TestBulk(t *testing.T) {
 	}
 }
 
-// Decisions on partial failure: if something was accepted, 200 with every recipient's outcome and the accepted units; if
-// nothing was, the error of the first uncertain recipient, else of the first.
+// docs/decisions.md#partial-failure: if something was accepted, 200 with every recipient's outcome and the accepted
+// units; if nothing was, the error of the first uncertain recipient, else of the first.
 func TestBulkPartialFailure(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -161,8 +162,8 @@ func TestBulkPartialFailure(t *testing.T) {
 	}
 }
 
-// Decisions on fail-over, in bulk: what certainly did not leave through the first vendor goes through the second, whether
-// they send one by one or in batches.
+// docs/decisions.md#fail-over, in bulk: what certainly did not leave through the first vendor goes through the second,
+// whether they send one by one or in batches.
 func TestBulkFailover(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -209,7 +210,8 @@ func TestBulkKeyRefused(t *testing.T) {
 	}
 }
 
-// Contract, Cost-estimate provider_response: string fields, nothing sent, nothing charged, with any vendor.
+// openapi.yaml#SmsCostEstimate, docs/decisions.md#cost-check: string fields, nothing sent, nothing charged, with any
+// vendor.
 func TestCheckCost(t *testing.T) {
 	local(t)
 	t.Parallel()

@@ -14,8 +14,8 @@ const (
 
 var large = strings.Repeat(" ", 4<<20) + " "
 
-// Contract, Authentication: "When credentials are missing, invalid, inactive, or do not match the environment, the
-// response is 401 unauthorized." Nobody can tell from the answer which it was.
+// docs/decisions.md#credentials: missing, invalid or inactive credentials, and those of another environment, are 401
+// unauthorized. Nobody can tell from the response which it was.
 func TestUnauthorized(t *testing.T) {
 	t.Parallel()
 	p := plan{prod: true}.make(t)
@@ -60,8 +60,8 @@ func TestUnauthorized(t *testing.T) {
 	}
 }
 
-// Contract, Authentication: "X-ENV selects the credential environment: dev or development (default development)."
-// Production is selectable too, in any case; empty counts as absent.
+// openapi.yaml#Environment, docs/decisions.md#environments: development is the default. Production is selectable too,
+// in any case; empty counts as absent.
 func TestEnvironments(t *testing.T) {
 	t.Parallel()
 	p := plainProject(t)
@@ -92,7 +92,7 @@ func TestEnvironments(t *testing.T) {
 	}
 }
 
-// Decisions on credentials: two secrets can be live during a rotation, and a new one works at once.
+// docs/decisions.md#credentials: two secrets can be live during a rotation, and a new one works at once.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	p := plan{}.make(t)
@@ -115,7 +115,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// Decisions on every request: unknown route 404, wrong method 405 with Allow, OPTIONS and HEAD 405, trailing slash 404,
+// docs/decisions.md#routes: unknown route 404, wrong method 405 with Allow, OPTIONS and HEAD 405, trailing slash 404,
 // all in the envelope and without regard to credentials. Paths stay as they were sent.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
@@ -157,7 +157,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// Decisions on every request: a body over 4 MiB is 413 http_error; one of 4 MiB is not.
+// docs/decisions.md#routes: a body over 4 MiB is 413 http_error; one of 4 MiB is not.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	p := plainProject(t)
@@ -176,7 +176,7 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// Decisions on error.details: a body that is no object, is malformed, has duplicate names or invalid UTF-8 is
+// docs/decisions.md#json-bodies: a body that is no object, is malformed, has duplicate names or invalid UTF-8 is
 // validation_failed under body, whatever the operation.
 func TestBodies(t *testing.T) {
 	t.Parallel()
@@ -216,7 +216,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// Contract, States: "A paused project makes every operation fail with 503 project_paused."
+// openapi.yaml#Paused: a paused project makes every operation fail with 503 project_paused.
 func TestPaused(t *testing.T) {
 	t.Parallel()
 	p := plan{}.make(t)
@@ -233,7 +233,7 @@ func TestPaused(t *testing.T) {
 	}
 }
 
-// Contract, Limits: "429 rate_limit_exceeded when reached", never more than the limit in a window, per project and
+// docs/decisions.md#rate-limit: 429 rate_limit_exceeded, never more than the limit in a window, per project and
 // environment, with Retry-After.
 func TestRateLimit(t *testing.T) {
 	t.Parallel()
@@ -274,8 +274,8 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// Contract, SMS send, rule 7: X-Confirm-Send is "required for sends originating from the documentation playground".
-// Decisions on header booleans: 1 or true in any case, all else is false.
+// docs/decisions.md#playground: a send from the documentation playground needs X-Confirm-Send.
+// docs/decisions.md#header-booleans: 1 or true in any case, all else is false.
 func TestConfirmation(t *testing.T) {
 	t.Parallel()
 	p := plainProject(t)
@@ -326,7 +326,7 @@ func TestConfirmation(t *testing.T) {
 	}
 }
 
-// Decisions on the playground: a request whose Origin is the playground's counts as marked.
+// docs/decisions.md#playground: a request whose Origin is the playground's counts as marked.
 func TestConfirmationByOrigin(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -340,8 +340,8 @@ func TestConfirmationByOrigin(t *testing.T) {
 	}
 }
 
-// Decisions on every request, the order of checks: of two reasons to refuse a request the earlier one is told. Each row
-// is a request that fails two neighbours in that order.
+// docs/decisions.md#order-of-checks: of two reasons to refuse a request the response names the earlier one. Each row is
+// a request that fails two neighbours in that order.
 func TestOrder(t *testing.T) {
 	local(t)
 	t.Parallel()

@@ -79,7 +79,7 @@ func refusals(t *testing.T, as credential, status int, code string, paths ...str
 	}
 }
 
-// Contract, latest and pair: "three letters, normalised to uppercase, and must be an active currency code"; 400
+// openapi.yaml#CurrencyBase, docs/decisions.md#currency-codes: three letters in any case, of an active code; 400
 // invalid_currency_code for one that is unknown, inactive or invalid.
 func TestCurrencyCodesInPaths(t *testing.T) {
 	t.Parallel()
@@ -123,7 +123,8 @@ func TestCurrencyCodesInPaths(t *testing.T) {
 	}
 }
 
-// Decisions on rates: a bad amount is 422 validation_failed on amount: 1 to 15 digits, at most 8 decimals, above 0.
+// docs/decisions.md#amounts: a bad amount is 422 validation_failed on amount: 1 to 15 digits, at most 8 decimals, above
+// 0.
 func TestAmounts(t *testing.T) {
 	t.Parallel()
 	p := exchanging(t)
@@ -145,8 +146,8 @@ func TestAmounts(t *testing.T) {
 	}
 }
 
-// Decisions on every request, the order of checks: a malformed code is 400 before a bad amount, that before the
-// integration, and the integration before an unknown code.
+// docs/decisions.md#currency-codes: a malformed code is 400 before a bad amount, that before the integration, and the
+// integration before an unknown code.
 func TestCurrencyOrder(t *testing.T) {
 	t.Parallel()
 	p, none := exchanging(t), plainProject(t)
@@ -174,8 +175,8 @@ var bankFigures = map[string][3]string{
 	"JPY": {"1.9318", "2.0071", "1.9682"}, "CNY": {"41.9650", "43.8127", "42.8293"}, "AUD": {"195.3911", "203.9082", "199.4406"},
 }
 
-// Contract, central-bank LKR target codes: the matching value for the six bases, with the bank's own decimals; the normal
-// LKR rate with status 200 for every other base; "using them requires no extra credentials and no credits".
+// docs/decisions.md#central-bank: the matching value for the six bases, with the bank's own decimals; the normal LKR
+// rate with status 200 for every other base; no extra credentials and no credits.
 func TestCentralBankTargets(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -205,8 +206,8 @@ func TestCentralBankTargets(t *testing.T) {
 
 var plainNumber = regexp.MustCompile(`^(0|[1-9]\d*)(\.\d+)?$`)
 
-// Contract, currency results; decisions on rates: latest holds three-letter codes, the base with 1; pair(a, b) is the
-// entry of latest(a) in text; there and back is 1 within the rounding; numbers are plain.
+// docs/decisions.md#currency-codes, docs/decisions.md#decimals: latest holds three-letter codes, the base with 1;
+// pair(a, b) is the entry of latest(a) in text; there and back is 1 within the rounding; numbers are plain.
 func TestLatestAndPairs(t *testing.T) {
 	t.Parallel()
 	p := exchanging(t)
@@ -256,8 +257,8 @@ func TestLatestAndPairs(t *testing.T) {
 	}
 }
 
-// Contract, pair rate with amount: "conversion_result (number, the rate multiplied by amount)", exact, at most 6 decimals,
-// half to even.
+// openapi.yaml#Conversion, docs/decisions.md#decimals: conversion_result is the exact product, at most 6 decimals, half
+// to even.
 func TestConversionResults(t *testing.T) {
 	t.Parallel()
 	p := exchanging(t)
@@ -285,8 +286,8 @@ func TestConversionResults(t *testing.T) {
 	}
 }
 
-// Decisions on rates: a BYOK integration's rates are fetched with its own key, on demand, at most hourly, and kept per
-// project: a stampede over many instances is one fetch.
+// docs/decisions.md#own-rates: a BYOK integration's rates are fetched with its own key, on demand, at most hourly, and
+// kept per project: a stampede over many instances is one fetch.
 func TestOwnRates(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -320,8 +321,8 @@ func TestOwnRates(t *testing.T) {
 	}
 }
 
-// Contract, Errors: 422 provider_selection_failed without a usable active integration: inactive, without its key, or
-// with one that the source refuses while no good set is held.
+// docs/decisions.md#own-rates: 422 provider_selection_failed without a usable active integration: inactive, without its
+// key, or with one that the source refuses while no good set is held.
 func TestUnusableRates(t *testing.T) {
 	t.Parallel()
 	inactive := exchanging(t)

@@ -52,8 +52,9 @@ func getPage(t *testing.T, method, url string, header map[string]string) page {
 
 var partsPattern = regexp.MustCompile(`(?:src|href)="(docs/[0-9a-f]{12}/[^"]+)"`)
 
-// Issue: the page is served by the stack without credentials, and everything it needs comes from there. Each file is
-// compressed where the client takes that, far below what Lambda can answer, and compared instead of sent again.
+// docs/decisions.md#documentation-page: the stack serves the page without credentials, and everything it needs comes
+// from there. Each file is compressed where the client takes that, far below what Lambda can answer, and compared
+// instead of sent again.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	if sut.stack != nil && sut.stack.DocsURL != docsURL() {
@@ -111,7 +112,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// Decisions on every request: unknown route 404, wrong method 405 with Allow, OPTIONS and HEAD 405, all in the envelope.
+// docs/decisions.md#routes: unknown route 404, wrong method 405 with Allow, OPTIONS and HEAD 405, all in the envelope.
 func TestDocsRefuses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -137,7 +138,8 @@ func TestDocsRefuses(t *testing.T) {
 	}
 }
 
-// Issue: openapi.yaml is the one list. The stack serves it as it is, and with the samples that are made of it.
+// docs/decisions.md#documentation-page: the stack serves openapi.yaml as it is, and with the samples that are generated
+// from it.
 func TestDocsServeTheDocument(t *testing.T) {
 	t.Parallel()
 	if served := getPage(t, "GET", docsURL()+"/openapi.yaml", nil); !bytes.Equal(served.body, svcapi.OpenAPI) {

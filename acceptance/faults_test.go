@@ -33,7 +33,7 @@ var (
 	neverLeft = verdict{503, "http_error", false, false, 0}
 )
 
-// faults is the table of what can happen to a send, for every vendor: decisions on outcomes.
+// faults is the table of what can happen to a send, for every vendor (docs/decisions.md#vendor-outcomes).
 var faults = []struct {
 	meets
 	verdict
@@ -129,8 +129,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// Decisions on fail-over: the next integration is tried after a certain failure only, never after an answer, nor after an
-// uncertain outcome. The answer, the ledger and the log name the vendor that took the message.
+// docs/decisions.md#fail-over: the next integration is tried after a certain failure only, never after an answer, nor
+// after an uncertain outcome. The answer, the ledger and the log name the vendor that took the message.
 func TestFailover(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -189,8 +189,8 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// Decisions on circuits: a vendor that keeps failing to connect is skipped for a while, for this integration alone; all
-// open is 503, released. Answers of a vendor, whatever they are, open nothing.
+// docs/decisions.md#circuits: a vendor that keeps failing to connect is skipped for a while, for this integration
+// alone; all open is 503, released. Answers of a vendor, whatever they are, open nothing.
 func TestCircuits(t *testing.T) {
 	n := narrowStack(t)
 	const open = "circuit open"

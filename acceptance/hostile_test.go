@@ -41,7 +41,7 @@ func everything(mode project.Mode) []integration {
 	}
 }
 
-// Whatever comes over the wire: the answer is one of the contract's, never a 5xx, and tells nothing of the inside; what is
+// Whatever comes over the wire: the answer is one of openapi.yaml's, never a 5xx, and tells nothing of the inside; what is
 // refused is not charged, and what is charged was answered. REQUESTS and SEED choose others, AT the one of an index.
 //
 // The local gateway is net/http, which refuses by itself what is no HTTP; API Gateway refuses more, and in words of its

@@ -42,7 +42,8 @@ func fieldsOf(a *answer) string {
 	return strings.Join(slices.Sorted(maps.Keys(a.Error.Details)), " ")
 }
 
-// Contract: the tables of fields of the three operations; 422 validation_failed names all that fail.
+// openapi.yaml#BurnerEmailRequest, openapi.yaml#VpnRequest, openapi.yaml#LocationRequest: 422 validation_failed names
+// all fields that fail.
 func TestLookupFields(t *testing.T) {
 	t.Parallel()
 	p := plainProject(t)
@@ -116,8 +117,8 @@ type emailData struct {
 	Time        *float64 `json:"execution_time_ms"`
 }
 
-// Contract, disposable-email result: "The domain or a parent domain is in a disposable-email list." The project's own
-// list comes first, and is the project's alone.
+// docs/decisions.md#disposable-domains: the domain or a parent domain is in a list. The project's own list comes first,
+// and is the project's alone.
 func TestBurnerEmailShield(t *testing.T) {
 	t.Parallel()
 	security := []integration{{kind: project.Security, vendor: "ipinfo", mode: project.Managed, bare: true}}
@@ -167,8 +168,8 @@ func TestBurnerEmailShield(t *testing.T) {
 	}
 }
 
-// Decided: the e-mail shield needs an active security integration, not a complete one; IP risk and location need one
-// that is complete.
+// docs/decisions.md#modes: the e-mail shield needs an active security integration, not a complete one; IP risk and
+// location need one that is complete.
 func TestLookupIntegrations(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -248,8 +249,8 @@ func (d riskData) place() string {
 	return strings.Join([]string{*d.Country, *d.City, *d.ASN, *d.Network}, " ")
 }
 
-// Decided: addresses that are not globally routable are answered at once: flags false, fields null, no vendor call, no
-// charge, no credits needed. A v4-mapped address is evaluated as v4.
+// docs/decisions.md#not-routable: addresses that are not globally routable are answered at once: flags false, fields
+// null, no vendor call, no charge, no credits needed. A v4-mapped address is evaluated as v4.
 func TestNotRoutable(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -327,7 +328,7 @@ var lookupRules = []sandbox.Rule{
 // lacking are the flags that a vendor does not report: they are false.
 var lacking = map[string]string{"proxycheck": "relay", "vpnapi": "hosting", "maxmind": "relay"}
 
-// lookupFailures are the answers when no vendor could answer (contract: errors of the operation; decided for location).
+// lookupFailures are the responses when no vendor could answer (docs/decisions.md#lookup-chain).
 var lookupFailures = map[string]struct {
 	status int
 	code   string
@@ -435,7 +436,8 @@ func (row lookupCase) check(t *testing.T, path, vendor string, a *answer) {
 	}
 }
 
-// Decided: several active integrations are a fail-over chain by priority. The demo projects show it.
+// docs/decisions.md#lookup-chain: several active integrations are a fail-over chain by priority. The demo projects show
+// it.
 func TestLookupFailover(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -460,7 +462,7 @@ func TestLookupFailover(t *testing.T) {
 	}
 }
 
-// Contract, location: "requested provider unavailable for the environment" is 422; meta mirrors the hint.
+// docs/decisions.md#location-provider: a provider that is not active for the environment is 422; meta mirrors the hint.
 func TestLocationProvider(t *testing.T) {
 	local(t)
 	t.Parallel()

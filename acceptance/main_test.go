@@ -1,7 +1,7 @@
-// Package acceptance holds the contract as tests over HTTP, through the whole stack: gateway, compiled functions,
-// DynamoDB Local and the vendor sandbox. Projects are made by the compiled svc, as an operator makes them. With BASE_URL
-// and STAGE the tests run against a deployed stack; those that need the sandbox, the logs or the tables are then listed
-// as not run, and nothing is sent unless ACCEPT_SENDS=1 says so.
+// Package acceptance tests openapi.yaml and docs/decisions.md over HTTP, through the whole stack: gateway, compiled
+// functions, DynamoDB Local and the vendor sandbox. Projects are made by the compiled svc, as an operator makes them. With
+// BASE_URL and STAGE the tests run against a deployed stack; those that need the sandbox, the logs or the tables are then
+// listed as not run, and nothing is sent unless ACCEPT_SENDS=1 says so.
 package acceptance
 
 import (

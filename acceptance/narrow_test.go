@@ -315,9 +315,9 @@ func (n *narrow) age(t *testing.T, project, key, attribute string, to int64) {
 	}
 }
 
-// Decisions on every request: a function that dies is 500 internal_error, in the envelope. Decisions on money: an SMS
-// whose request died after its mark is charged and listed as uncertain; an Idempotency-Key of it reaches the provider no
-// second time, and tells so.
+// docs/decisions.md#internal-errors: a function that dies is 500 internal_error, in the envelope.
+// docs/decisions.md#what-is-charged: an SMS whose request died after its mark is charged and listed as uncertain.
+// docs/decisions.md#idempotency-dead-claims: a repeat of its Idempotency-Key sends nothing and is 503.
 func TestFunctionDies(t *testing.T) {
 	n := narrowStack(t)
 	managed, byok := number(), number()

@@ -20,8 +20,8 @@ func (a *answer) replayed(first *answer) bool {
 	return a.status == first.status && a.without() == first.without() && a.RequestID != first.RequestID && a.header.Get("Idempotency-Replayed") == "true"
 }
 
-// Decisions on Idempotency-Key: what is kept, that a repeat sends nothing and pays nothing, and that another body is
-// refused. Managed and BYOK.
+// docs/decisions.md#idempotency-outcomes, docs/decisions.md#idempotency-repeats: what is kept, that a repeat sends
+// nothing and pays nothing, and that another body is refused. Managed and BYOK.
 func TestOnceIsKept(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -96,7 +96,8 @@ func TestOnceIsKept(t *testing.T) {
 	}
 }
 
-// Decisions on Idempotency-Key: refusals before a byte may have reached a provider, and failures to connect, free the key.
+// docs/decisions.md#idempotency-outcomes: refusals before a byte may have reached a provider, and failures to connect,
+// free the key.
 func TestOnceIsFreed(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -143,8 +144,8 @@ func TestOnceIsFreed(t *testing.T) {
 	}
 }
 
-// Decisions on Idempotency-Key: while the first request runs the others get 409, and of many at once one sends. Keys are
-// per project and environment.
+// docs/decisions.md#idempotency-repeats: while the first request runs the others get 409, and of many at once one
+// sends. Keys are per project and environment.
 func TestOnceAtATime(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -180,7 +181,7 @@ func TestOnceAtATime(t *testing.T) {
 	}
 }
 
-// Decisions on Idempotency-Key: 1 to 128 visible ASCII characters, else 422 validation_failed on Idempotency-Key.
+// docs/decisions.md#idempotency-key: 1 to 128 visible ASCII characters, else 422 validation_failed on Idempotency-Key.
 func TestOnceKeys(t *testing.T) {
 	t.Parallel()
 	p := plainProject(t)
@@ -230,7 +231,7 @@ func TestOnceBulk(t *testing.T) {
 	}
 }
 
-// Decisions on Idempotency-Key: kept for 24 hours; the expiry is part of the condition, not left to the table.
+// docs/decisions.md#idempotency-key: kept for 24 hours; the expiry is part of the condition, not left to the table.
 func TestOnceExpires(t *testing.T) {
 	n := narrowStack(t)
 	for _, project := range []string{"managed", "byok"} {

@@ -94,7 +94,8 @@ func (p *tenant) printing(t *testing.T, mode project.Mode) *tenant {
 	return p
 }
 
-// printed sends a request that must succeed, checks what the contract says of every binary answer, and returns the PDF.
+// printed sends a request that must succeed, checks what openapi.yaml#Pdf requires of every binary response, and
+// returns the PDF.
 func printed(t *testing.T, fields map[string]any, as credential) []byte {
 	t.Helper()
 	a := request{path: pdfs, body: object(fields), as: as}.send(t)
@@ -112,9 +113,9 @@ func printed(t *testing.T, fields map[string]any, as credential) []byte {
 	return a.body
 }
 
-// Contract, PDF: page_size A4 (default), Letter, Legal; orientation; margins in millimetres, default 15 each. "binary: body
-// is the PDF bytes with Content-Type application/pdf and headers Content-Length, Cache-Control no-store,
-// Content-Disposition inline with the fixed filename svc-document.pdf, X-SVC-Request-ID."
+// openapi.yaml#generatePdf, docs/decisions.md#pdf-geometry: page_size A4 (default), Letter, Legal; orientation; margins
+// in millimetres, default 15 each. Binary: the PDF's bytes as application/pdf with Content-Length, Cache-Control
+// no-store, the fixed filename svc-document.pdf inline, and X-SVC-Request-ID.
 func TestPDF(t *testing.T) {
 	t.Parallel()
 	p := plan{}.make(t).printing(t, project.BYOK)
@@ -155,7 +156,7 @@ func TestPDF(t *testing.T) {
 	}
 }
 
-// Contract, PDF: "base64: JSON success envelope with the PDF Base64 result", format base64, media_type application/pdf.
+// openapi.yaml#Pdf: base64 is the success envelope with format base64, media_type application/pdf.
 func TestPDFBase64(t *testing.T) {
 	t.Parallel()
 	p := plan{}.make(t).printing(t, project.BYOK)
@@ -178,7 +179,7 @@ func TestPDFBase64(t *testing.T) {
 	}
 }
 
-// Contract, PDF: html is "HTML source, 1 to 524,288 bytes (after decoding when is_base64 is true)". JSON may escape it to
+// openapi.yaml#PdfRequest: html has 1 to 524,288 bytes, after decoding when is_base64 is true. JSON may escape it to
 // more than three times the length.
 func TestPDFLargest(t *testing.T) {
 	t.Parallel()
@@ -212,7 +213,8 @@ func TestPDFLargest(t *testing.T) {
 	}
 }
 
-// Contract, PDF: "422 validation_failed (html missing, malformed Base64 with is_base64, or a field outside range or enum)".
+// openapi.yaml#PdfUnprocessable, docs/decisions.md#pdf-base64: 422 validation_failed for html that is missing or
+// malformed Base64, and for a field outside its range or list.
 func TestPDFFields(t *testing.T) {
 	t.Parallel()
 	p := plan{}.make(t).printing(t, project.BYOK)
@@ -246,8 +248,8 @@ func TestPDFFields(t *testing.T) {
 	}
 }
 
-// Contract, PDF: "400 http_error (renderer could not process the HTML or a permitted external image)". Decisions, PDF: what is
-// not permitted is simply not loaded; limits are named.
+// openapi.yaml#PdfRejected: 400 http_error. docs/decisions.md#pdf-loads: what is not permitted is simply not loaded.
+// docs/decisions.md#pdf-limits: limits are named.
 func TestPDFDocuments(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -302,8 +304,9 @@ func TestPDFDocuments(t *testing.T) {
 	}
 }
 
-// Contract, PDF, Errors: 401, 402, 422 provider_selection_failed, 429, 503 project_paused. Decisions, order of checks, and
-// money: nothing is rendered before rate limit and credits have said yes, and a failed render is not charged.
+// openapi.yaml#generatePdf: 401, 402, 422 provider_selection_failed, 429, 503 project_paused.
+// docs/decisions.md#pdf-charged-last: nothing is rendered before rate limit and credits have said yes, and a failed
+// render is not charged.
 func TestPDFErrors(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -346,7 +349,8 @@ func TestPDFErrors(t *testing.T) {
 	}
 }
 
-// Contract: Managed charges credits, Manual 0. Decisions on money: a request that fails is not charged.
+// docs/decisions.md#modes: Managed charges credits, Manual 0. docs/decisions.md#what-is-charged: a request that fails
+// is not charged.
 func TestPDFMoney(t *testing.T) {
 	t.Parallel()
 	const price = 2000
@@ -375,7 +379,7 @@ func TestPDFMoney(t *testing.T) {
 	}
 }
 
-// Decisions on privacy: with privacy mode no part of the document, nor of the error's message, is in any log.
+// docs/decisions.md#privacy-mode: no part of the document, nor of the error's message, is in any log.
 func TestPDFPrivacy(t *testing.T) {
 	local(t)
 	t.Parallel()

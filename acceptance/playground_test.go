@@ -67,8 +67,9 @@ func (v *tab) body(t *testing.T, playground, text string) {
 	v.fill(t, playground+" textarea", text)
 }
 
-// Issue, "Must hold": loads with no console error and no request to another host; enters credentials; makes a barcode, a
-// PDF, a currency request; an SMS is not sent without the confirmation and is with it.
+// docs/decisions.md#documentation-page: the page loads with no console error and no request to another host, takes
+// credentials, makes a barcode, a PDF, a currency request. docs/decisions.md#playground: an SMS is not sent without the
+// confirmation and is with it.
 func TestPlayground(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -190,7 +191,7 @@ func TestPlayground(t *testing.T) {
 	v.check(t)
 }
 
-// Decisions on units: the page counts as the API does, so that the question names the right price.
+// docs/decisions.md#units: the page counts as the API does, so that the question names the right price.
 func TestPlaygroundCountsUnits(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -214,7 +215,8 @@ func TestPlaygroundCountsUnits(t *testing.T) {
 	}
 }
 
-// Issue: light and dark, keyboard, screen reader, phone width; axe-core finds nothing serious.
+// docs/decisions.md#documentation-page: light and dark, keyboard, screen reader, phone width; axe-core finds nothing
+// serious.
 func TestPageIsAccessible(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -282,7 +284,7 @@ func (v *tab) axe(t *testing.T, source, where string) {
 	}
 }
 
-// Issue: keyboard. Everything can be reached and worked without a pointer.
+// docs/decisions.md#documentation-page: everything can be reached and worked without a pointer.
 func TestPageByKeyboard(t *testing.T) {
 	local(t)
 	t.Parallel()

@@ -39,8 +39,7 @@ func logLines(t *testing.T, dir, text string) map[string][]string {
 	return found
 }
 
-// Contract, Common request elements: X-Privacy-Mode "asking the service to suppress request-payload storage in
-// observability logs". Decisions on privacy: without it the request's line holds its payload, cut at 4 KB, once it is
+// docs/decisions.md#privacy-mode: without it the request's line holds its payload, cut at 4 KB, once it is
 // authenticated and decoded; with it nothing of the payload, of the error's message or of the vendor's answer.
 func TestPrivacy(t *testing.T) {
 	local(t)

@@ -202,8 +202,8 @@ func (s *system) audit(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Decisions on settling: what a dead request reserved is given back by the scheduled function, as it is deployed. A
-// source of rates that fails is noted, and what was held stays.
+// docs/decisions.md#settle: what a dead request reserved is given back by the scheduled function, as it is deployed.
+// docs/decisions.md#rates-in-use: a source of rates that fails is noted, and what was held stays.
 func TestScheduledFunctions(t *testing.T) {
 	local(t)
 	t.Parallel()

@@ -91,8 +91,8 @@ func TestWalletInParts(t *testing.T) {
 	}
 }
 
-// Decisions on the rate limit: never more than the limit in a window, and all of it can be used, also where its counter
-// is kept in parts.
+// docs/decisions.md#shards: never more than the limit in a window, and all of it can be used, also where its counter is
+// kept in parts.
 func TestLimitInParts(t *testing.T) {
 	local(t)
 	t.Parallel()

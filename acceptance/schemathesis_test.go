@@ -16,8 +16,8 @@ import (
 // not fit it are taken.
 const unfit = "positive_data_acceptance,negative_data_rejection"
 
-// Issue: schemathesis against the local stack with the document: no server error, no undocumented status, no schema
-// violation. `make test-api` runs more of it.
+// Schemathesis runs openapi.yaml against the local stack: no server error, no undocumented status, no schema violation.
+// `make test-api` runs more of it.
 func TestSchemathesis(t *testing.T) {
 	local(t)
 	t.Parallel()

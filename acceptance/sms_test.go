@@ -16,8 +16,8 @@ import (
 // perUnit is the price of an SMS unit on the local stack.
 func perUnit() int64 { return sut.stack.Prices.Of(credit.SMS) }
 
-// Contract, SMS send, the table of fields and rule 8: "When the body does not satisfy the fields of the selected
-// send_method, the response is 422 validation_failed with field details." All failing fields are told at once.
+// openapi.yaml#SmsSendRequest, docs/decisions.md#error-details: a body that does not satisfy the fields of its
+// send_method is 422 validation_failed, with all failing fields at once.
 func TestSendFields(t *testing.T) {
 	t.Parallel()
 	p := plainProject(t)
@@ -99,7 +99,8 @@ func TestSendFields(t *testing.T) {
 	}
 }
 
-// Decisions on error.details: a list reports its first 20 bad items. One bad number among 10,000 is named by its place.
+// docs/decisions.md#error-details: a list reports its first 20 bad items. One bad number among 10,000 is named by its
+// place.
 func TestManyRecipients(t *testing.T) {
 	t.Parallel()
 	p := plainProject(t)
@@ -123,8 +124,8 @@ func TestManyRecipients(t *testing.T) {
 	}
 }
 
-// Contract, SMS send, rules 1, 2, 4 and 5: units, and what a Managed send costs. The boundaries of every alphabet are the
-// unit counter's own test.
+// docs/decisions.md#units, docs/decisions.md#prices: units, and what a Managed send costs. The boundaries of every
+// alphabet are the unit counter's own test.
 func TestUnitsAndCredits(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -172,7 +173,8 @@ func TestUnitsAndCredits(t *testing.T) {
 	}
 }
 
-// Contract, Errors: what each project of the table meets, and that nothing moves where nothing was sent.
+// openapi.yaml#sendSms, docs/decisions.md#sms-refusals: what each project of the table meets, and that nothing moves
+// where nothing was sent.
 func TestRefusals(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -218,7 +220,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Contract, SMS send, rule 6: a trial's restriction. Destinations are compared in one form, and in bulk one is enough.
+// docs/decisions.md#trial: destinations are compared in one form, and in bulk one is enough.
 func TestTrial(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -247,7 +249,8 @@ func TestTrial(t *testing.T) {
 	}
 }
 
-// Contract, SMS balance: the wallet of a Managed project, without a call to the provider; the provider's own else.
+// docs/decisions.md#sms-balance: the wallet of a Managed project, without a call to the provider; the provider's own
+// else.
 func TestBalance(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -293,8 +296,8 @@ func TestBalance(t *testing.T) {
 	}
 }
 
-// Decisions on the balance: a vendor that refuses the key is 422 http_error, no answer 503, an unusable answer 500. The
-// first integration is asked, without fail-over.
+// docs/decisions.md#sms-balance: a vendor that refuses the key is 422 http_error, no answer 503, an unusable answer
+// 500. The first integration is asked, without fail-over.
 func TestBalanceOfAVendorThatFails(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -384,7 +387,7 @@ func TestSendForReal(t *testing.T) {
 	}
 }
 
-// Decisions on outcomes: what the sandbox's numbers do, to the credit.
+// docs/decisions.md#vendor-outcomes: what the sandbox's numbers do, to the credit.
 func TestMagicNumbers(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -433,7 +436,7 @@ func TestMagicNumbers(t *testing.T) {
 	}
 }
 
-// Decisions on outcomes: a refused connection is certain, nothing is charged.
+// docs/decisions.md#uncertain-sms: a refused connection is certain, nothing is charged.
 func TestUnreachable(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -451,8 +454,8 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// Decisions on money: 300 requests, 64 at a time, on a wallet for exactly 100: 100 succeed, the rest are 402, the balance
-// is 0 and the ledger has 100 entries.
+// docs/decisions.md#wallet: 300 requests, 64 at a time, on a wallet for exactly 100: 100 succeed, the rest are 402, the
+// balance is 0 and the ledger has 100 entries.
 func TestRace(t *testing.T) {
 	local(t)
 	t.Parallel()

@@ -14,8 +14,8 @@ import (
 // vendors are the SMS vendors' names.
 var vendors = []string{"quicksend", "notifylk", "textlk", "dialog", "dialogv2", "twilio", "aws"}
 
-// Contract, SMS send: the provider gets what its own interface asks for, as the sandbox's list of calls shows it, and
-// provider_response has status, id and vendor.
+// docs/decisions.md#phone-numbers, docs/decisions.md#acceptance: the provider gets what its own interface asks for, as
+// the sandbox's list of calls shows it, and provider_response has status, id and vendor.
 func TestVendorsFormats(t *testing.T) {
 	local(t)
 	t.Parallel()

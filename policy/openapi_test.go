@@ -22,7 +22,7 @@ func document(t *testing.T) *openapi3.T {
 	return doc
 }
 
-// The errors that the contract names for each operation, by HTTP status.
+// The errors of each operation, by HTTP status. openapi.yaml must have these and no others.
 var contractErrors = map[string]map[string][]string{
 	"sendSms": {
 		"401": {"unauthorized"},
@@ -139,8 +139,8 @@ var contractErrors = map[string]map[string][]string{
 	},
 }
 
-// Contract, "Errors": every error uses the error envelope with its HTTP status.
-// Contract, "Common response elements": X-SVC-Request-ID on every response, Retry-After on 429.
+// docs/decisions.md#request-id: every error uses the error envelope with its HTTP status, X-SVC-Request-ID is on every
+// response. docs/decisions.md#rate-limit: Retry-After on 429.
 func TestDocumentNamesEveryError(t *testing.T) {
 	doc := document(t)
 	seen := map[string]bool{}
@@ -235,7 +235,7 @@ func codes(response *openapi3.Response) []string {
 	return out
 }
 
-// Contract, "Authentication" 1: every operation requires both credentials, unless it says so itself.
+// docs/decisions.md#credentials: every operation requires both credentials, unless it says so itself.
 func TestDocumentRequiresCredentials(t *testing.T) {
 	doc := document(t)
 	for path, item := range doc.Paths.Map() {
@@ -281,7 +281,8 @@ func TestRoutesAgree(t *testing.T) {
 	}
 }
 
-// The contract's paths. Any other is an extension and is marked as one.
+// The paths of the contract, version 1.0.0. Any other is an extension and is marked as one
+// (docs/decisions.md#extensions).
 var contractPaths = []string{
 	"/sms/send",
 	"/sms/balance",
@@ -296,8 +297,8 @@ var contractPaths = []string{
 	"/utility/currency/codes",
 }
 
-// The header parameters of the contract beside the credentials, its response headers, and the
-// statuses of its table of errors; 413 may stand on every path (decisions on every request).
+// The header parameters of the contract beside the credentials, its response headers, and the statuses of its errors;
+// 413 may be on every path (docs/decisions.md#routes).
 var (
 	contractParameters = []string{"X-ENV", "X-Privacy-Mode", "X-Confirm-Send"}
 	contractHeaders    = []string{"X-SVC-Request-ID", "Retry-After", "Content-Length", "Content-Disposition", "Cache-Control"}

@@ -109,7 +109,7 @@ func TestGuides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, guide := range append(guides, root("README.md"), root("CHANGELOG.md")) {
+	for _, guide := range append(guides, root("README.md"), root("CONTRIBUTING.md"), root("CHANGELOG.md")) {
 		text, err := os.ReadFile(guide)
 		if err != nil {
 			t.Fatal(err)
@@ -120,7 +120,7 @@ func TestGuides(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"deploy", "upgrade", "runbook", "restore", "key-compromise", "costs", "threat-model", "extend"} {
+	for _, name := range []string{"deploy", "upgrade", "runbook", "restore", "key-compromise", "costs", "threat-model", "decisions"} {
 		if _, err := os.Stat(root("docs", name+".md")); err != nil {
 			t.Errorf("no guide: %v", err)
 		}

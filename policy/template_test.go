@@ -205,8 +205,8 @@ var responseTypes = []string{
 	"UNAUTHORIZED", "UNSUPPORTED_MEDIA_TYPE", "WAF_FILTERED",
 }
 
-// What the gateway answers by itself. The contract gives unknown routes 404, large bodies 413, throttling 429 with
-// Retry-After, and a function that dies 500.
+// What the gateway answers by itself (docs/decisions.md#routes, docs/decisions.md#internal-errors): unknown routes 404,
+// large bodies 413, throttling 429 with Retry-After, and a function that dies 500.
 var responsesWanted = map[string]struct{ status, code string }{
 	"DEFAULT_4XX":                  {"", "http_error"},
 	"DEFAULT_5XX":                  {"500", "internal_error"},
@@ -298,7 +298,7 @@ func restAPI(s *templateFile) (f findings) {
 	return f
 }
 
-// apiRoot is where the contract's paths begin.
+// apiRoot is where the paths of openapi.yaml begin.
 const apiRoot = "/api/v1"
 
 var routePath = regexp.MustCompile(`^(/api/v1(/([a-z0-9-]+|\{[a-z]+\}))+|/docs(/\{proxy\+\})?)$`)

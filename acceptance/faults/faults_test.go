@@ -55,7 +55,7 @@ const (
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
 // TestFaults runs the schedules that SEED and SCHEDULES choose, else fixed ones and some that nobody has seen
-// (decisions on money: reservation, settling, uncertain SMS, the invariant of a wallet; on idempotency keys).
+// (docs/decisions.md#what-is-charged, docs/decisions.md#ledger, docs/decisions.md#idempotency-repeats).
 func TestFaults(t *testing.T) {
 	var seeds []uint64
 	if first, given := number(t, "SEED"); given {

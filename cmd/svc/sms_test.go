@@ -32,7 +32,7 @@ func (b *bench) uncertainSMS(projectID, requestID string) string {
 }
 
 // TestUncertain: an uncertain SMS stays charged and listed until it is confirmed or refunded, once
-// (decisions on money: recorded as uncertain for the operator to resolve).
+// (docs/decisions.md#uncertain-sms).
 func TestUncertain(t *testing.T) {
 	b := newBench(t)
 	b.runAll([]call{

@@ -12,7 +12,7 @@ import (
 	"svcapi/shared/api"
 )
 
-// A body that decodes without a problem is within the contract's limits, and is drawn or refused.
+// A body that decodes without a problem is within the limits of openapi.yaml#BarcodeRequest, and is drawn or refused.
 func FuzzBodies(f *testing.F) {
 	for _, body := range []string{
 		`{"data":"12345670","type":"EAN8","format":"svg","width_factor":3.9999999999999999999999,"height":8e1,"color":"#00FF7f","quiet_zone":true}`,
@@ -58,7 +58,7 @@ func FuzzBodies(f *testing.F) {
 	})
 }
 
-// A colour is six hexadecimal digits, and what the contract's pattern takes is one.
+// A colour is six hexadecimal digits, and what the pattern of openapi.yaml#Color takes is one.
 func FuzzColor(f *testing.F) {
 	for _, c := range []string{"000000", "#FFffFF", "##00000", "00000", "0000000", "00000g", "０00000", "#00000\n"} {
 		f.Add(c)

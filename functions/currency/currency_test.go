@@ -220,7 +220,7 @@ func (w *world) expect(id, path, want string) {
 // later lets the instance forget what it holds.
 func (w *world) later(d time.Duration) { w.clock.Move(d) }
 
-// Contract, Errors: 422 provider_selection_failed while no good set is held.
+// docs/decisions.md#rates-in-use: 422 provider_selection_failed while no good set is held.
 func TestNothingHeld(t *testing.T) {
 	w := newWorld(t)
 	for _, path := range []string{"/latest/USD", "/pair/USD/LKR", "/pair/USD/LKR/1", "/codes"} {
@@ -232,8 +232,8 @@ func TestNothingHeld(t *testing.T) {
 	w.expect(managed, "/pair/USD/LKR", "304.718462") // at once: that there is nothing is not remembered
 }
 
-// Contract, central-bank LKR target codes 2 and 3: the direct value while it is usable, the ordinary LKR rate with
-// status 200 else. Stale and missing records, weekends.
+// docs/decisions.md#central-bank: the direct value while it is usable, the ordinary LKR rate with status 200 else.
+// Stale and missing records, weekends.
 func TestCentralBank(t *testing.T) {
 	w := newWorld(t)
 	w.hold(w.sample())
@@ -307,8 +307,8 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// Decisions on rates: a BYOK integration's rates are fetched with its own key, on demand, at most hourly, the stampede
-// held to one fetch, and kept per project.
+// docs/decisions.md#own-rates: a BYOK integration's rates are fetched with its own key, on demand, at most hourly, the
+// stampede held to one fetch, and kept per project.
 func TestOwnKey(t *testing.T) {
 	w := newWorld(t)
 	w.hold(w.sample())
@@ -422,7 +422,8 @@ func TestOwnKeyAbsurd(t *testing.T) {
 	w.expect(own, "/pair/USD/LKR", "304.718462")
 }
 
-// Contract, currency: pair(a, b) is the entry of latest(a), in text; what is active is listed, and nothing else.
+// docs/decisions.md#currency-codes: pair(a, b) is the entry of latest(a), in text; what is active is listed, and
+// nothing else.
 func TestLatest(t *testing.T) {
 	w := newWorld(t)
 	w.hold(w.sample())
@@ -452,7 +453,7 @@ func TestLatest(t *testing.T) {
 	w.expect(managed, "/latest/BTC", "invalid_currency_code")
 }
 
-// Decisions on rates: 0.1 × 3 is 0.3, and numbers are plain.
+// docs/decisions.md#decimals: 0.1 × 3 is 0.3, and numbers are plain.
 func TestConversion(t *testing.T) {
 	w := newWorld(t)
 	set := w.sample()

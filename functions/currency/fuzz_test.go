@@ -9,7 +9,7 @@ import (
 	"svcapi/shared/api"
 )
 
-// A path whose parameters decode is one that the contract describes, and its amount is the number that was sent.
+// A path whose parameters decode is one of openapi.yaml#convertPairRate, and its amount is the number that was sent.
 func FuzzParameters(f *testing.F) {
 	for _, p := range [][3]string{
 		{"USD", "LKR", "1"}, {"usd", "LKR-BUY", "000000000000001.50000000"}, {"LKR-SELL", "USD", "1"}, {"USD", "lkr-buy", "0"}, {"US\u212a", "ſKR", "٣"},

@@ -97,8 +97,8 @@ func (g *group) inUse(ctx context.Context) (*rates.Set, error) {
 	return set, nil
 }
 
-// accounts are the complete integrations of a call, by priority. None is a 422
-// provider_selection_failed (contract: Errors).
+// accounts are the complete integrations of a call, by priority. None is a 422 provider_selection_failed
+// (docs/decisions.md#modes).
 func (g *group) accounts(ctx context.Context, call *api.Call) ([]upstream.Account, error) {
 	accounts, err := g.client.Accounts(ctx, call.Project.ID, call.Integrations, vendors.Spec, g.secrets)
 	switch {

@@ -11,8 +11,8 @@ import (
 	"svcapi/shared/rates"
 )
 
-// The forms of the path's parameters (contract: currency endpoints). The
-// central bank's codes are targets only, and in upper case only.
+// The forms of the path's parameters (openapi.yaml#CurrencyBase, openapi.yaml#CurrencyTarget,
+// docs/decisions.md#amounts). The central bank's codes are targets only, and in upper case only.
 var (
 	baseForm   = regexp.MustCompile(`^[A-Za-z]{3}$`)
 	targetForm = regexp.MustCompile(`^(?:[A-Za-z]{3}|LKR-(?:SELL|BUY|CENTRAL))$`)
@@ -24,7 +24,7 @@ var errCode = &api.Error{Status: 400, Code: api.CodeInvalidCurrency, Message: "A
 
 const amountRule = "must be a number above 0 of at most 15 digits, with at most 8 decimals"
 
-// updateForm writes last_updated. Its form is no part of the contract.
+// updateForm writes last_updated. openapi.yaml#PairRate does not promise its form.
 const updateForm = "2006-01-02T15:04:05Z"
 
 type latestResult struct {

@@ -21,7 +21,7 @@ type lookupRequest struct {
 	provider *string // the hint as sent; nil: none
 }
 
-// place is the location result of the contract.
+// place is openapi.yaml#LocationResult.
 type place struct {
 	Country     *string  `json:"country"`
 	CountryCode *string  `json:"country_code"`

@@ -26,8 +26,8 @@ func (noAccounts) Fields(context.Context, project.Kind, string, project.Environm
 	return nil, nil
 }
 
-// Decisions on rates: a failed or absurd fetch keeps the last good rates and raises an alarm: its metrics are printed,
-// and the function fails where no source gave rates, so that Lambda tries again.
+// docs/decisions.md#rates-in-use: a failed or absurd fetch keeps the last good rates and raises an alarm: its metrics
+// are printed, and the function fails where no source gave rates, so that Lambda tries again.
 func TestHandle(t *testing.T) {
 	db, tables := enginetest.Client(t)
 	server, err := sandbox.Start()

@@ -18,7 +18,7 @@ type emailRequest struct {
 	domain string // lower-case ASCII
 }
 
-// emailResult is the disposable-email result of the contract.
+// emailResult is openapi.yaml#BurnerEmailResult.
 type emailResult struct {
 	Email         string  `json:"email"`
 	Domain        string  `json:"domain"`
@@ -48,7 +48,7 @@ func burnerEmailShield(own *custom.Store) api.Route {
 	}
 }
 
-const maxEmail = 255 // characters (contract: email)
+const maxEmail = 255 // characters (openapi.yaml#BurnerEmailRequest)
 
 func decodeEmail(in *api.Input) (emailRequest, error) {
 	r := emailRequest{email: in.Text("email", api.Text{Required: true, Min: 1, Max: maxEmail})}

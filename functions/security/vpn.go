@@ -17,7 +17,7 @@ var errUnavailable = &api.Error{
 	Message: "No security provider could complete the lookup. An unavailable check is not a safe result.",
 }
 
-// riskResult is the IP risk result of the contract.
+// riskResult is openapi.yaml#VpnResult.
 type riskResult struct {
 	Address     string  `json:"ip_address"`
 	VPN         bool    `json:"is_vpn"`

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Decided: netip.ParseAddr without zone; a v4-mapped v6 address is evaluated as v4.
+// docs/decisions.md#ip-addresses: netip.ParseAddr without zone; a v4-mapped v6 address is evaluated as v4.
 func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		"192.0.2.1":                               "192.0.2.1",

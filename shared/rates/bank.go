@@ -10,8 +10,7 @@ const lkr = "LKR"
 // BankSource names the Central Bank of Sri Lanka among the sources.
 const BankSource = "cbsl"
 
-// BankBases are the currencies that the central bank's values are held for
-// (contract: central-bank LKR target codes, rule 1).
+// BankBases are the currencies that the central bank's values are held for (docs/decisions.md#central-bank).
 func BankBases() []string { return []string{"USD", "GBP", "EUR", "JPY", "CNY", "AUD"} }
 
 // Kind is one of the central bank's values for a currency.

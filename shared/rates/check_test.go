@@ -16,7 +16,7 @@ func changed(t *testing.T, change func(*Table)) *Table {
 	return &table
 }
 
-// Decisions on rates: a failed or absurd fetch keeps the last good rates.
+// docs/decisions.md#rates-in-use: a failed or absurd fetch keeps the last good rates.
 func TestCheck(t *testing.T) {
 	set := func(code, rate string) func(*Table) {
 		return func(table *Table) { table.Rates[code] = dec(t, rate) }

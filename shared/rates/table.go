@@ -69,9 +69,8 @@ type Pair struct {
 	Source string
 }
 
-// Pair is the rate of base to target, which may be one of the central bank's
-// codes (contract: central-bank LKR target codes): the bank's own value where
-// it holds a usable one, else the ordinary LKR rate. False: a code is not active.
+// Pair is the rate of base to target, which may be one of the central bank's codes (docs/decisions.md#central-bank):
+// the bank's own value where it holds a usable one, else the ordinary LKR rate. False: a code is not active.
 func (s *Set) Pair(base, target string, now time.Time) (Pair, bool) {
 	if !s.Active(base) {
 		return Pair{}, false

@@ -33,7 +33,7 @@ func sample(t testing.TB) *Set {
 	return set
 }
 
-// Contract, central-bank LKR target codes 1 to 4: direct values for six bases, the ordinary LKR rate for all else.
+// docs/decisions.md#central-bank: direct values for six bases, the ordinary LKR rate for all else.
 func TestPair(t *testing.T) {
 	set := sample(t)
 	type want struct{ rate, source string }
@@ -134,7 +134,8 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// Contract, codes: the central bank's are listed when active, that is while one usable record is held.
+// docs/decisions.md#currency-codes: the central bank's codes are listed when active, that is while one usable record is
+// held.
 func TestList(t *testing.T) {
 	set := sample(t)
 	codes := func(now time.Time) string {

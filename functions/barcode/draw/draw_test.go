@@ -112,8 +112,8 @@ func samePixels(t *testing.T, p *Picture, want func(x, y int) bool) {
 	}
 }
 
-// Barcode rules, image: width is modules times width_factor, height is exact, PNG and SVG show the same; the quiet zone
-// is the symbology's. Short bars of POSTNET have 0.4 of the height and stand on the bottom.
+// docs/decisions.md#barcode-pictures: width is modules times width_factor, height is exact, PNG and SVG show the same;
+// the quiet zone is the symbology's. Short bars of POSTNET have 0.4 of the height and stand on the bottom.
 func TestLinear(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	heights := []int{20, 21, 80, 300}
@@ -154,7 +154,7 @@ func TestLinear(t *testing.T) {
 	}
 }
 
-// Decisions, QR codes: size is exact, modules are whole pixels, what is left over widens the margin.
+// docs/decisions.md#qr-codes: size is exact, modules are whole pixels, what is left over widens the margin.
 func TestSquare(t *testing.T) {
 	for _, c := range []struct {
 		bytes, size, margin int
@@ -190,7 +190,7 @@ func TestSquare(t *testing.T) {
 	}
 }
 
-// Decisions, QR codes: a symbol that does not fit the size is an error that says what would.
+// docs/decisions.md#qr-codes: a symbol that does not fit the size is an error that says what would.
 func TestSquareTooSmall(t *testing.T) {
 	code, err := qrcode.Encode(strings.Repeat("a", 2953), qrcode.L)
 	if err != nil {
@@ -205,7 +205,7 @@ func TestSquareTooSmall(t *testing.T) {
 	}
 }
 
-// Barcode rules, image: the text in <desc>, escaped, with control characters dropped.
+// docs/decisions.md#barcode-pictures: the text in <desc>, escaped, with control characters dropped.
 func TestSVGText(t *testing.T) {
 	for data, want := range map[string]string{
 		`<b>&"Tom's" ]]>`:            `<b>&"Tom's" ]]>`,

@@ -101,7 +101,7 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-// Decisions, QR codes: data that does not fit the level is an error that says what would.
+// docs/decisions.md#qr-codes: data that does not fit the level is an error that says what would.
 func TestTooMuch(t *testing.T) {
 	for _, c := range []struct {
 		bytes   int

@@ -111,8 +111,8 @@ func canSay(data string, limit int) bool {
 	return reachable(data, 0, 'A', limit) || reachable(data, 0, 'B', limit) || reachable(data, 0, 'C', limit)
 }
 
-// Barcode rules, C128: the shortest symbol there is, shown by exhaustive search over all strings of up to 5 characters.
-// The alphabet has what the sets tell apart: only A, only B, A and B, and digits.
+// docs/decisions.md#code-128: the shortest symbol there is, shown by exhaustive search over all strings of up to 5
+// characters. The alphabet has what the sets tell apart: only A, only B, A and B, and digits.
 func TestCode128IsShortest(t *testing.T) {
 	count := 0
 	var try func(data string)
@@ -152,7 +152,7 @@ func TestCode128IsShortest(t *testing.T) {
 	}
 }
 
-// Barcode rules, C128A, C128B, C128C: one set only. C128: control characters are encoded, not replaced.
+// docs/decisions.md#code-128: C128A, C128B, C128C use one set only. C128: control characters are encoded, not replaced.
 func TestCode128ReadsBack(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	starts := map[string]int{"C128A": 103, "C128B": 104, "C128C": 105}

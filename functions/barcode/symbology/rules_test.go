@@ -10,8 +10,8 @@ import (
 	"svcapi/functions/barcode/internal/samples"
 )
 
-// Contract, barcode: 400 where the renderer rejects the data for the type. The message names the type, the rule and
-// the offending character with its position or the expected check digit.
+// docs/decisions.md#drawn-first: 400 where the renderer rejects the data for the type. The message names the type, the
+// rule and the offending character with its position or the expected check digit.
 func TestRejections(t *testing.T) {
 	for _, c := range []struct{ name, data, message string }{
 		{"C128", "", "C128: takes ASCII characters 0 to 127 only; the data is empty"},

@@ -12,7 +12,7 @@ import (
 	"github.com/boombuler/barcode"
 )
 
-// Type is one value of the request's field "type", named as the contract names it.
+// Type is one value of the request's field "type" (openapi.yaml#BarcodeRequest).
 type Type struct {
 	Name string
 	// QuietLeft and QuietRight are the light margins that the symbology's standard asks for, in modules.
@@ -20,7 +20,7 @@ type Type struct {
 	encode                func(data string) (barcode.Barcode, error)
 }
 
-// types is the whole of what can be asked for, in the contract's order.
+// types is the whole of what can be asked for, in the order of openapi.yaml#BarcodeRequest.
 var types = [...]Type{
 	{"C128", 10, 10, code128},
 	{"C128A", 10, 10, code128A},
@@ -38,7 +38,7 @@ var types = [...]Type{
 	{"POSTNET", 10, 10, postnet},
 }
 
-// Names lists the names of all types, in the contract's order.
+// Names lists the names of all types, in the order of openapi.yaml#BarcodeRequest.
 func Names() []string {
 	names := make([]string, len(types))
 	for i := range types {

@@ -51,8 +51,8 @@ type received struct {
 	body         any
 }
 
-// Issue: code samples for every operation. Each is run as it stands, and what it sends is what was asked for. PHP's
-// grammar alone is checked.
+// docs/decisions.md#documentation-page: code samples for every operation. Each is run as it stands, and what it sends
+// is what was asked for. PHP's grammar alone is checked.
 func TestSamples(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

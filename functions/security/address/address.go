@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// maxAddress is the longest address, in characters (contract: at most 255 characters).
+	// maxAddress is the longest address, in characters (openapi.yaml#BurnerEmailRequest).
 	maxAddress = 255
 	// maxLocal is the longest local part, in octets (RFC 5321, section 4.5.3.1.1).
 	maxLocal = 64

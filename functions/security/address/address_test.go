@@ -13,8 +13,7 @@ var (
 	label63 = strings.Repeat("b", 63)
 )
 
-// The contract: email is a string, an RFC-compatible e-mail address. Decided:
-// one RFC 5322 addr-spec, a domain of at least two labels, IDNA accepted and
+// docs/decisions.md#email-addresses: one RFC 5322 addr-spec, a domain of at least two labels, IDNA accepted and
 // normalised to lower-case ASCII.
 var validAddresses = []struct{ address, domain, source string }{
 	// Atoms: RFC 5322, 3.2.3
