@@ -54,7 +54,7 @@ func (g *group) job(ctx context.Context, call *api.Call, answer answering) (*api
 	}
 	var set *rates.Set
 	return &api.Job{
-		Beside: func(ctx context.Context) (err error) {
+		Prefetch: func(ctx context.Context) (err error) {
 			set, err = g.inUse(ctx)
 			return err
 		},

@@ -49,7 +49,7 @@ func (g *group) ownJob(ctx context.Context, call *api.Call, answer answering) (*
 	}
 	o := &owner{group: g, project: call.Project.ID, env: call.Environment, request: call.RequestID, accounts: accounts}
 	return &api.Job{
-		Beside: o.load,
+		Prefetch: o.load,
 		Run: func(ctx context.Context) (*api.Result, error) {
 			var trouble error
 			if due(o.own, accounts, g.clock.Now()) {

@@ -70,7 +70,7 @@ func checkEmail(own *custom.Store, call *api.Call, r emailRequest) *api.Job {
 	var spent time.Duration
 	return &api.Job{
 		Credits: call.Credits(1),
-		Beside: func(ctx context.Context) (err error) {
+		Prefetch: func(ctx context.Context) (err error) {
 			start := time.Now()
 			listed, err = own.Lists(ctx, call.Project.ID, r.domain)
 			spent = time.Since(start)

@@ -59,7 +59,7 @@ func (g *group) prepareBalance(ctx context.Context, call *api.Call, _ struct{}) 
 func (g *group) walletBalance(projectID string) *api.Job {
 	var credits int64
 	return &api.Job{
-		Beside: func(ctx context.Context) (err error) {
+		Prefetch: func(ctx context.Context) (err error) {
 			credits, err = g.wallet.Balance(ctx, projectID)
 			return err
 		},

@@ -1,18 +1,13 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
-	"github.com/aws/aws-lambda-go/lambda"
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/caarlos0/env/v11"
 
-	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
 	"svcapi/shared/idempotency"
 	"svcapi/shared/project"
@@ -76,37 +71,3 @@ func (s *Service) DB() *dynamodb.Client { return s.db }
 
 // Wallet is the store of credits that the service charges.
 func (s *Service) Wallet() *credit.Store { return s.wallet }
-
-// Main is the whole of a function's main: it reads the configuration C, lets
-// wire make the routes, and serves them. It does not return.
-func Main[C Checked](base func(C) Config, wire func(cfg C, s *Service, aws aws.Config) ([]Route, error)) {
-	if err := start(base, wire); err != nil {
-		telemetry.Exit(err)
-	}
-}
-
-func start[C Checked](base func(C) Config, wire func(C, *Service, aws.Config) ([]Route, error)) error {
-	cfg, err := ReadConfig[C]()
-	if err != nil {
-		return fmt.Errorf("configuration: %w", err)
-	}
-	awsConfig, err := awsclient.Load(context.Background())
-	if err != nil {
-		return err
-	}
-	common := base(cfg)
-	db := awsclient.DynamoDB(awsConfig)
-	service := New(common, db, telemetry.New(os.Stdout, common.Log))
-	routes, err := wire(cfg, service, awsConfig)
-	if err != nil {
-		return err
-	}
-	for _, r := range routes {
-		if name, _, _ := r.route(); r.pricedAs() != "" && common.WalletsTable == "" {
-			return fmt.Errorf("operation %s is paid, but WALLETS_TABLE is not set", name)
-		}
-	}
-	go awsclient.Warm(context.Background(), db, common.ProjectsTable) // while init has the whole CPU
-	lambda.Start(Lambda(service.Handler(routes...)))
-	return nil
-}

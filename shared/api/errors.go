@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -71,6 +72,17 @@ var (
 	// ErrInternal is every failure that is the service's own.
 	ErrInternal = &Error{Status: 500, Code: CodeInternalError, Message: "The request failed unexpectedly. Keep the request ID for support."}
 )
+
+// internal returns the response to a failure of the service itself, with the step that failed; nil for no error.
+func internal(step string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if step != "" {
+		err = fmt.Errorf("%s: %w", step, err)
+	}
+	return ErrInternal.Because(err)
+}
 
 // ErrMethod says that the path has other methods, which allow names.
 func ErrMethod(allow string) *Error {

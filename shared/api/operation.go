@@ -40,13 +40,15 @@ type Operation[T any] struct {
 type Route interface {
 	route() (name, method, path string)
 	pricedAs() string
-	understand(x *exchange, in *Input) (*understood, error)
+	decode(x *exchange, parameters map[string]string) (*request, error)
 }
 
-// understood is a request that is well-formed: what remains is to decide on it.
-type understood struct {
-	key    string // its Idempotency-Key, empty: none
-	decide func(ctx context.Context, prices credit.Prices) (*Job, error)
+// request is a well-formed request of any operation.
+type request struct {
+	sends       bool     // the request has an effect outside that cannot be taken back
+	key         string   // the Idempotency-Key; empty: none
+	keyProblems Problems // of an invalid key
+	prepare     func(ctx context.Context, prices credit.Prices) (*Job, error)
 }
 
 func (o *Operation[T]) route() (name, method, path string) { return o.Name, o.Method, o.Path }
@@ -98,9 +100,9 @@ type Job struct {
 	// Irrevocable work cannot be taken back (a sent SMS): when its request dies
 	// it stays charged. It is marked so in the ledger before Run.
 	Irrevocable bool
-	// Beside is a read that goes out together with the count and the
+	// Prefetch is a read that goes out together with the count and the
 	// reservation; nil: none.
-	Beside func(ctx context.Context) error
+	Prefetch func(ctx context.Context) error
 	// Run does the work. The context ends in time for the answer to be sent.
 	Run func(ctx context.Context) (*Result, error)
 }
@@ -127,37 +129,40 @@ type Media struct {
 	Body        []byte
 }
 
-// understand decodes the request and asks for the playground's confirmation.
-func (o *Operation[T]) understand(x *exchange, in *Input) (*understood, error) {
+// decode reads the body and the path parameters into a request.
+func (o *Operation[T]) decode(x *exchange, parameters map[string]string) (*request, error) {
+	in, err := ReadInput(x.body, parameters)
+	if err != nil && x.request.Method == http.MethodPost {
+		in.problems.Add("body", err.Error())
+		return nil, errInvalid(in.problems)
+	}
+	// A request that asks for privacy gets it, also where the field itself or another one is wrong.
+	if v, ok := in.members["privacy_mode"]; ok && v.Kind() != 'f' && v.Kind() != 'n' {
+		x.privacy = true
+	}
 	decoded, err := o.Decode(in)
 	if err != nil {
 		return nil, err
 	}
-	u := &understood{decide: func(ctx context.Context, prices credit.Prices) (*Job, error) {
-		return o.decide(ctx, x, prices, decoded)
-	}}
 	malformed := len(in.problems) > 0
+	r := &request{keyProblems: in.problems, prepare: func(ctx context.Context, prices credit.Prices) (*Job, error) {
+		return o.prepare(ctx, x, prices, decoded)
+	}}
 	if o.Sends != nil {
-		key := idempotencyKey(x.request.Header, in.problems)
-		if o.Sends(decoded) {
-			u.key = key
+		r.sends = o.Sends(decoded)
+		if key := idempotencyKey(x.request.Header, in.problems); r.sends {
+			r.key = key
 		}
 	}
 	if malformed {
 		return nil, errInvalid(in.problems)
 	}
 	x.decoded = true
-	if o.Sends != nil && o.Sends(decoded) && x.playground && !isTrue(x.request.Header.Get("X-Confirm-Send")) {
-		return nil, errUnconfirmed
-	}
-	if len(in.problems) > 0 { // the key alone: it is looked at after the confirmation
-		return nil, errInvalid(in.problems)
-	}
-	return u, nil
+	return r, nil
 }
 
-// decide selects the integrations and lets the operation refuse.
-func (o *Operation[T]) decide(ctx context.Context, x *exchange, prices credit.Prices, decoded T) (*Job, error) {
+// prepare selects the integrations, lets the operation refuse the request, and returns the work.
+func (o *Operation[T]) prepare(ctx context.Context, x *exchange, prices credit.Prices, decoded T) (*Job, error) {
 	integrations := x.record.Active(o.Kind, x.environment)
 	if len(integrations) == 0 {
 		return nil, ErrNoIntegration

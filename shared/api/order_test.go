@@ -49,11 +49,11 @@ func TestOrderOfChecks(t *testing.T) {
 	worked := false
 	work := Job{Run: func(context.Context) (*Result, error) { worked = true; return &Result{}, nil }}
 	fails := work
-	fails.Beside = func(context.Context) error { return errors.New("no read") }
+	fails.Prefetch = func(context.Context) error { return errors.New("no read") }
 	panics := work
-	panics.Beside = func(context.Context) error { panic("no read") }
+	panics.Prefetch = func(context.Context) error { panic("no read") }
 	reads := work
-	reads.Beside = func(context.Context) error { return nil }
+	reads.Prefetch = func(context.Context) error { return nil }
 	sends := work
 	sends.Irrevocable = true
 	for _, c := range []struct {

@@ -47,54 +47,48 @@ func idempotencyKey(h http.Header, problems Problems) string {
 	return key
 }
 
-// once runs a request with an Idempotency-Key. The claim goes out beside the
-// count; nothing is decided or reserved before it is won. Whatever dies
-// afterwards, no other request with the key comes this far again unless the
-// claim was freed, which it is only when nothing reached a provider.
-func (s *Service) once(ctx context.Context, x *exchange, u *understood) (*Result, error) {
-	counted := s.count(ctx, x)
+// claim is the Idempotency-Key that a request has won. The zero claim belongs to a request without a key.
+type claim struct{ won *idempotency.Claim }
+
+// claim wins the request's key, beside the count that is under way, or returns the outcome of the key's first request.
+// Nothing is prepared or reserved before the key is won. Whatever dies afterwards, no other request with the key comes
+// this far again unless the claim was freed, which happens only when nothing reached a provider.
+func (s *Service) claim(ctx context.Context, x *exchange, key string, counted func() error) (claim, *Result, error) {
+	if key == "" {
+		return claim{}, nil, nil
+	}
 	died, err := encodeOutcome(nil, errDied)
 	if err != nil {
-		return nil, ErrInternal.Because(err)
+		return claim{}, nil, first(counted(), ErrInternal.Because(err))
 	}
 	until := s.now().Add(longestRequest)
 	if deadline, ok := ctx.Deadline(); ok {
 		until = deadline
 	}
-	won, outcome, err := s.keys.Claim(ctx, x.record.ID, string(x.environment), u.key, x.body, until, died)
-	limited := await(counted)
-	claim := &claim{won}
+	won, outcome, err := s.keys.Claim(ctx, x.record.ID, string(x.environment), key, x.body, until, died)
+	c := claim{won}
+	if limited := counted(); limited != nil {
+		return claim{}, nil, c.end(ctx, x, nil, limited)
+	}
 	switch {
-	case limited != nil:
-		claim.end(ctx, x, nil, limited)
-		return nil, limited
 	case errors.Is(err, idempotency.ErrOtherBody):
-		return nil, errOtherBody
+		return claim{}, nil, errOtherBody
 	case errors.Is(err, idempotency.ErrRunning):
-		return nil, errRunning
+		return claim{}, nil, errRunning
 	case err != nil:
-		return nil, ErrInternal.Because(err)
+		return claim{}, nil, ErrInternal.Because(err)
 	case won == nil:
-		return replay(outcome)
+		kept, err := replay(outcome)
+		return claim{}, kept, err
 	}
-
-	job, refusal := u.decide(ctx, s.cfg.Prices)
-	reservation, err := s.admit(ctx, x, job, refusal, nil)
-	if err != nil {
-		claim.end(ctx, x, nil, err)
-		return nil, err
-	}
-	return s.perform(ctx, x, job, reservation, claim)
+	return c, nil, nil
 }
 
-// claim is a won key; a nil one is a request without a key.
-type claim struct{ won *idempotency.Claim }
-
-// end keeps the outcome of a request that may have reached a provider, and
-// frees the key of any other one.
-func (c *claim) end(ctx context.Context, x *exchange, result *Result, failed error) {
-	if c == nil || c.won == nil {
-		return
+// end keeps the outcome of a request that may have reached a provider, and frees the key of any other request. end
+// returns the request's error.
+func (c claim) end(ctx context.Context, x *exchange, result *Result, failed error) error {
+	if c.won == nil {
+		return failed
 	}
 	var e *Error
 	reached := failed == nil || errors.As(failed, &e) && e.Reached
@@ -102,7 +96,7 @@ func (c *claim) end(ctx context.Context, x *exchange, result *Result, failed err
 		if err := c.won.Free(ctx); err != nil {
 			x.note("key_not_freed", err)
 		}
-		return
+		return failed
 	}
 	outcome, err := encodeOutcome(result, e)
 	if err == nil {
@@ -117,6 +111,7 @@ func (c *claim) end(ctx context.Context, x *exchange, result *Result, failed err
 		x.note("outcome_not_kept", err)
 		x.metric("OutcomesNotKept")
 	}
+	return failed
 }
 
 // outcome is what is kept of a request.
