@@ -109,12 +109,27 @@ func (c *calls) some(is func(attempt) bool) bool {
 	return slices.ContainsFunc(c.exchanges, func(e *exchange) bool { return slices.ContainsFunc(e.attempts, is) })
 }
 
+// whole are the calls of the step as the program made them. The proxy may notice only after the next attempt has come
+// that the client gave the one before up; the two then look like two calls.
+func (c *calls) whole() []*exchange {
+	var all []*exchange
+	for _, e := range c.exchanges {
+		same := slices.IndexFunc(all, func(before *exchange) bool { return before.body == e.body && before.open() })
+		if same < 0 {
+			all = append(all, &exchange{body: e.body, began: e.began, attempts: slices.Clone(e.attempts)})
+			continue
+		}
+		all[same].attempts = append(all[same].attempts, e.attempts...)
+	}
+	return all
+}
+
 // lost reports that a function may have given a write of the step up.
-func (c *calls) lost() bool { return slices.ContainsFunc(c.exchanges, (*exchange).lost) }
+func (c *calls) lost() bool { return slices.ContainsFunc(c.whole(), (*exchange).lost) }
 
 // unanswered reports that a read of the step used up a function's attempts, of which throttles and 5xx are some.
 func (c *calls) unanswered() bool {
-	return slices.ContainsFunc(c.exchanges, func(e *exchange) bool { return e.open() && len(e.attempts) >= attempts })
+	return slices.ContainsFunc(c.whole(), func(e *exchange) bool { return e.open() && len(e.attempts) >= attempts })
 }
 
 // tooLate reports that a copy of an attempt may have arrived after the program had its answer.
@@ -641,17 +656,32 @@ func (w *world) send(r *request, i *instance) {
 	w.poke()
 }
 
+// claimed is when the actor's claim of a key reached the table; a time to come if the claim has not.
+func (a *actor) claimed() time.Time {
+	if c := a.calls[claim]; c != nil {
+		for _, e := range c.exchanges {
+			for _, t := range e.attempts {
+				if t.fate.Arrives() {
+					return t.at
+				}
+			}
+		}
+	}
+	return time.Now().Add(life)
+}
+
 // vendor decides about a call to a vendor.
 func (w *world) vendor(r *faultproxy.Request) faultproxy.Fate {
 	token := tokenOf(r.Operation + " " + string(r.Body))
 	w.mu.Lock()
 	var mine *actor
 	for _, request := range w.requests {
-		if request.token == token && request.actor != nil && !request.actor.ended {
-			// Of the requests with one key only the one that has marked may call.
-			if mine == nil || request.actor.calls[mark] != nil && request.actor.calls[mark].arrived > 0 {
-				mine = request.actor
-			}
+		if request.token != token || request.actor == nil || request.actor.ended {
+			continue
+		}
+		// Of the requests with one key only the one that holds the key may call.
+		if mine == nil || request.actor.claimed().Before(mine.claimed()) {
+			mine = request.actor
 		}
 	}
 	w.mu.Unlock()
