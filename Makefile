@@ -36,7 +36,7 @@ FAULT_SEED ?= $(shell date +%s)
 # Every log of a test run, for one search through all of them for secrets.
 TEST_LOGS  := $(CURDIR)/.local/test-logs
 # They drive compiled functions, or count for minutes: the race detector would see nothing, or only slow them.
-SIMULATIONS := /acceptance/faults /acceptance/ceiling
+SIMULATIONS := /test/acceptance/faults /test/acceptance/ceiling
 
 test: export TEST_LOGS := $(TEST_LOGS)
 test: export FAULT_SEED := $(FAULT_SEED)
@@ -45,29 +45,29 @@ test: build check ## everything: checks, unit tests, store tests on DynamoDB Loc
 	@rm -rf $(TEST_LOGS) && mkdir -p $(TEST_LOGS)
 	{ go test -race -p 2 -timeout 15m $$(go list ./... | grep -v $(addprefix -e ,$(SIMULATIONS))) && \
 		go test -p 1 -timeout 15m -v $(addprefix .,$(SIMULATIONS)); } 2>&1 | tee $(TEST_LOGS)/go-test.log
-	go run ./acceptance/leaks $(TEST_LOGS)
+	go run ./test/acceptance/leaks $(TEST_LOGS)
 
 test-faults: ## money under faults: 10,000 random schedules of the compiled functions; SEED= and SCHEDULES= choose others
-	SEED=$(or $(SEED),$(FAULT_SEED)) SCHEDULES=$(or $(SCHEDULES),10000) go test -count=1 -timeout 4h -v ./acceptance/faults
+	SEED=$(or $(SEED),$(FAULT_SEED)) SCHEDULES=$(or $(SCHEDULES),10000) go test -count=1 -timeout 4h -v ./test/acceptance/faults
 
 acceptance: ## the contract over HTTP; BASE_URL and STAGE choose a deployed stack, where ACCEPT_SENDS=1 permits to send
-	go test -count=1 -timeout 15m -v ./acceptance
+	go test -count=1 -timeout 15m -v ./test/acceptance
 
 test-api: ## the OpenAPI document against the local stack with Schemathesis; API_EXAMPLES=100 for each operation and phase
 	API_EXAMPLES=$(or $(API_EXAMPLES),100) API_SEED=$(or $(API_SEED),$(shell date +%s)) \
-		go test -count=1 -timeout 30m -v -run '^TestSchemathesis$$' ./acceptance
+		go test -count=1 -timeout 30m -v -run '^TestSchemathesis$$' ./test/acceptance
 
 fuzz: ## every decoder with INPUTS=10000000 in all, at least 1,000 each, then REQUESTS=100000 over HTTP; SEED= repeats the latter
-	nice go run ./acceptance/fuzz -inputs $(or $(INPUTS),10000000)
-	REQUESTS=$(or $(REQUESTS),100000) SEED=$(SEED) nice go test -count=1 -timeout 90m -v -run '^TestHostile' ./acceptance
+	nice go run ./test/acceptance/fuzz -inputs $(or $(INPUTS),10000000)
+	REQUESTS=$(or $(REQUESTS),100000) SEED=$(SEED) nice go test -count=1 -timeout 90m -v -run '^TestHostile' ./test/acceptance
 
 bench: ## cold start, size and throughput beside a hello function's; look-ups beside a plain map; warm requests
-	@go run ./acceptance/bench
+	@go run ./test/acceptance/bench
 	go test -run '^$$' -bench . ./functions/security/disposable
-	go test -run '^$$' -bench '^BenchmarkLookups$$' ./acceptance
+	go test -run '^$$' -bench '^BenchmarkLookups$$' ./test/acceptance
 
 bench-project: ## paid requests a second of one project, by a model of DynamoDB; PARTS=16 of the project, SEED=1, CASES='sms_250ms$$', RATE=1200
-	go test -count=1 -timeout 2h -v -run '^TestCeiling$$$(addprefix /,$(CASES))' ./acceptance/ceiling \
+	go test -count=1 -timeout 2h -v -run '^TestCeiling$$$(addprefix /,$(CASES))' ./test/acceptance/ceiling \
 		-search -parts $(or $(PARTS),1) -seed $(or $(SEED),1) -rate $(or $(RATE),0)
 
 ## Check: everything that needs no running stack
@@ -116,7 +116,7 @@ sam-build: $(VENV)/.ready ## the functions as they ship, in .aws-sam/build
 	$(SAM) build
 
 policy: $(VENV)/.ready
-	go test ./policy
+	go test ./test/policy
 
 $(VENV)/.ready: tools/requirements.txt
 	python3 -m venv --clear $(VENV)
@@ -135,8 +135,8 @@ $(NPM): tools/npm/package-lock.json
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement tools/schemathesis.txt
 	touch $@
 
-$(LINT): tools/go.mod
-	go build -C tools -o ../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+$(LINT): tools/go/go.mod
+	go build -C tools/go -o ../../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 ## Release
 
@@ -145,7 +145,7 @@ VERSION ?= $(shell awk '/^## \[?[0-9]/ { gsub(/[][]/, "", $$2); print $$2; exit 
 .PHONY: package
 
 package: ## zips, template, svc, bill of materials and checksums in dist/; the same source gives the same bytes
-	go run ./release $(VERSION) dist
+	go run ./tools/release $(VERSION) dist
 
 # sam build calls build-<logical ID> with ARTIFACTS_DIR. The digest makes a change of parameters a new version: SAM
 # counts the names of parameters into a version, not their values.
@@ -156,5 +156,5 @@ build-%Function:
 
 include functions/barcode/barcode.mk
 include functions/pdf/pdf.mk
-include mutation/mutation.mk
-include load/load.mk
+include test/mutation/mutation.mk
+include test/load/load.mk

@@ -20,7 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"svcapi/local/engine"
-	"svcapi/local/enginetest"
+	"svcapi/test/enginetest"
 	"svcapi/local/template"
 	"svcapi/local/workdir"
 	"svcapi/shared/attr"

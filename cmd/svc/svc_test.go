@@ -19,7 +19,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"svcapi/local/engine"
-	"svcapi/local/enginetest"
+	"svcapi/test/enginetest"
 	"svcapi/local/sandbox"
 	"svcapi/local/secrets"
 	"svcapi/local/template"

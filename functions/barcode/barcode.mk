@@ -40,4 +40,4 @@ bench-barcode: zint
 	mkdir -p $(BARCODE_TOOLS)
 	cc -O2 -Wall -o $(BARCODE_TOOLS)/zint $(BARCODE)/bench/zint/zint.c -lzint
 	go run ./$(BARCODE)/bench $(BARCODE_TOOLS)/zint
-	go test -run '^$$' -bench '^BenchmarkBarcode$$' ./acceptance
+	go test -run '^$$' -bench '^BenchmarkBarcode$$' ./test/acceptance

@@ -19,8 +19,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/smithy-go/middleware"
 
-	"svcapi/local/clocktest"
-	"svcapi/local/enginetest"
+	"svcapi/test/clocktest"
+	"svcapi/test/enginetest"
 	"svcapi/local/sandbox"
 	"svcapi/local/secrets"
 	"svcapi/shared/api"

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"svcapi/local/pdftest"
+	"svcapi/test/pdftest"
 )
 
 // bomb is one hostile document. IMAGES stands for the address of an image server.

@@ -17,7 +17,7 @@ import (
 	"testing"
 
 	"svcapi/functions/pdf/browser"
-	"svcapi/local/pdftest"
+	"svcapi/test/pdftest"
 )
 
 func TestMain(m *testing.M) { pdftest.Main(m) }

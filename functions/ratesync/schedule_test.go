@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"svcapi/functions/ratesync/refresh"
-	"svcapi/local/enginetest"
+	"svcapi/test/enginetest"
 	"svcapi/local/sandbox"
 	"svcapi/shared/project"
 	"svcapi/shared/rates"

@@ -17,7 +17,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 	"golang.org/x/sync/errgroup"
 
-	"svcapi/local/enginetest"
+	"svcapi/test/enginetest"
 	"svcapi/shared/credit"
 	"svcapi/shared/telemetry"
 )

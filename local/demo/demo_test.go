@@ -12,7 +12,7 @@ import (
 	location "svcapi/functions/location/vendors"
 	security "svcapi/functions/security/vendors"
 	sms "svcapi/functions/sms/vendors"
-	"svcapi/local/enginetest"
+	"svcapi/test/enginetest"
 	"svcapi/local/secrets"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"

@@ -18,8 +18,8 @@ import (
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"svcapi/local/enginetest"
-	"svcapi/local/faultproxy"
+	"svcapi/test/enginetest"
+	"svcapi/test/faultproxy"
 	"svcapi/shared/awsclient"
 )
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"svcapi/local/clocktest"
+	"svcapi/test/clocktest"
 	"svcapi/shared/clock"
 )
 

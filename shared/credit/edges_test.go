@@ -13,8 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/local/enginetest"
-	"svcapi/local/faultproxy"
+	"svcapi/test/enginetest"
+	"svcapi/test/faultproxy"
 	"svcapi/shared/attr"
 	"svcapi/shared/credit"
 )

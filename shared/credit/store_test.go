@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"golang.org/x/sync/errgroup"
 
-	"svcapi/local/enginetest"
+	"svcapi/test/enginetest"
 	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
 )

@@ -13,7 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"svcapi/local/enginetest"
+	"svcapi/test/enginetest"
 	"svcapi/shared/attr"
 	"svcapi/shared/credit"
 )

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"svcapi/local/itemtest"
+	"svcapi/test/itemtest"
 	"svcapi/shared/attr"
 )
 

@@ -17,8 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"svcapi/local/enginetest"
-	"svcapi/local/faultproxy"
+	"svcapi/test/enginetest"
+	"svcapi/test/faultproxy"
 	"svcapi/shared/awsclient"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"svcapi/local/clocktest"
+	"svcapi/test/clocktest"
 	"svcapi/shared/api"
 	"svcapi/shared/clock"
 	"svcapi/shared/project"

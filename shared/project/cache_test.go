@@ -12,8 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go/middleware"
 
-	"svcapi/local/clocktest"
-	"svcapi/local/enginetest"
+	"svcapi/test/clocktest"
+	"svcapi/test/enginetest"
 	"svcapi/shared/clock"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"svcapi/local/itemtest"
+	"svcapi/test/itemtest"
 )
 
 // A record is read as it was written, and what was never written by us is an error or a record, never a panic.

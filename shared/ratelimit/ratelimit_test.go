@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
-	"svcapi/local/clocktest"
-	"svcapi/local/enginetest"
+	"svcapi/test/clocktest"
+	"svcapi/test/enginetest"
 	"svcapi/shared/clock"
 	"svcapi/shared/project"
 )

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"svcapi/local/itemtest"
+	"svcapi/test/itemtest"
 )
 
 // A set of rates is read as it was written, to the last digit; what was never written by us is an error or a table that

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"svcapi/local/enginetest"
+	"svcapi/test/enginetest"
 	"svcapi/shared/project"
 )
 

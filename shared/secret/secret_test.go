@@ -18,7 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/smithy-go/middleware"
 
-	"svcapi/local/clocktest"
+	"svcapi/test/clocktest"
 	"svcapi/local/secrets"
 	"svcapi/shared/clock"
 	"svcapi/shared/project"

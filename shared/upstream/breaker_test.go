@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"svcapi/local/clocktest"
+	"svcapi/test/clocktest"
 	"svcapi/shared/clock"
 	"svcapi/shared/project"
 )

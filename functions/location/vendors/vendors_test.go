@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"svcapi/local/mmdbtest"
+	"svcapi/test/mmdbtest"
 	"svcapi/shared/iplookup"
 	"svcapi/shared/project"
 	"svcapi/shared/upstream"

@@ -15,7 +15,7 @@ import (
 
 	"svcapi/functions/pdf/fetch"
 	"svcapi/functions/pdf/limits"
-	"svcapi/local/pdftest"
+	"svcapi/test/pdftest"
 )
 
 // bare drives the same browser, with the same flags, by nothing but the protocol calls without which there is no PDF:

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"svcapi/local/pdftest"
+	"svcapi/test/pdftest"
 )
 
 func render(t testing.TB, r *Renderer, html string) []byte {

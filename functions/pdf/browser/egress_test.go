@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"svcapi/functions/pdf/fetch"
-	"svcapi/local/pdftest"
+	"svcapi/test/pdftest"
 )
 
 // canary listens for whatever gets out of the browser.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"svcapi/local/pdftest"
+	"svcapi/test/pdftest"
 )
 
 // block fills pages from edge to edge of their content.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-rod/rod/lib/proto"
 
-	"svcapi/local/pdftest"
+	"svcapi/test/pdftest"
 )
 
 // The canary sings: without the containment, most vectors arrive, over every listener.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"svcapi/local/pdftest"
+	"svcapi/test/pdftest"
 )
 
 func TestMain(m *testing.M) {

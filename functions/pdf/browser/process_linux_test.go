@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"svcapi/local/pdftest"
+	"svcapi/test/pdftest"
 )
 
 // browsers lists this process's browsers, as heads of process groups.

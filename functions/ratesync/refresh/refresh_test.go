@@ -16,7 +16,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"svcapi/local/enginetest"
+	"svcapi/test/enginetest"
 	"svcapi/local/sandbox"
 	"svcapi/shared/project"
 	"svcapi/shared/rates"

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"svcapi/local/enginetest"
+	"svcapi/test/enginetest"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"svcapi/local/clocktest"
+	"svcapi/test/clocktest"
 	"svcapi/shared/clock"
 	"svcapi/shared/upstream"
 )

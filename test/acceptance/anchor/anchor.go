@@ -1,0 +1,89 @@
+// Package anchor serves a hello function behind a gateway of its own, as the product's functions are served: what the
+// product's figures are measured against, in the same run.
+package anchor
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+
+	"svcapi/local/build"
+	"svcapi/local/gateway"
+	"svcapi/local/lambda"
+	"svcapi/local/template"
+	"svcapi/local/workdir"
+)
+
+// Hello is the least function that can stand behind the gateway. It has the SMS function's routes and settings.
+type Hello struct {
+	Function template.Function
+	Binary   string
+
+	template *template.Template
+}
+
+// Build compiles the function into a folder.
+func Build(ctx context.Context, t *template.Template, dir string) (*Hello, error) {
+	root, err := workdir.Root()
+	if err != nil {
+		return nil, err
+	}
+	like, ok := t.Function("sms")
+	if !ok {
+		return nil, errors.New("the template has no function sms")
+	}
+	h := &Hello{Function: like, Binary: filepath.Join(dir, "hello"), template: t}
+	h.Function.LogicalID, h.Function.Folder, h.Function.Environment, h.Function.Schedules = "HelloFunction", "hello", nil, nil
+	return h, build.Package(ctx, root, "./test/acceptance/anchor/hello", h.Binary)
+}
+
+// Server answers every route of the SMS function with hello.
+type Server struct {
+	// URL is where it is asked, with POST.
+	URL string
+
+	host   *lambda.Host
+	server *gateway.Server
+}
+
+// Serve serves the function with as many processes as options say, without the stage's throttle.
+func (h *Hello) Serve(options lambda.Options) (*Server, error) {
+	host, err := lambda.NewHost(options)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{host: host}
+	if err := s.listen(h); err != nil {
+		host.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Server) listen(h *Hello) error {
+	if err := s.host.Add(h.Function, h.Binary); err != nil {
+		return err
+	}
+	api := *h.template
+	api.Functions, api.API.Throttle = []template.Function{h.Function}, template.Throttle{}
+	handler, err := gateway.New(&api, s.host, io.Discard)
+	if err != nil {
+		return err
+	}
+	if s.server, err = gateway.Serve("127.0.0.1:0", handler); err != nil {
+		return err
+	}
+	s.URL = s.server.URL + "/api/v1/sms/balance"
+	return nil
+}
+
+// Processes are the IDs of the function's processes at this moment.
+func (s *Server) Processes() []int { return s.host.Processes("HelloFunction") }
+
+// Close ends the server and the function's processes.
+func (s *Server) Close() error {
+	err := s.server.Close()
+	s.host.Close()
+	return err
+}

@@ -1,0 +1,270 @@
+// Command bench measures the SMS function on this machine, each figure beside that of a hello function in the same run:
+// how long a process takes until it asks for its first event, how large the binary is, and what goes through the whole
+// local stack. The start of the PDF function is measured beside its own with the processor time that Lambda gives.
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"svcapi/test/acceptance/anchor"
+	"svcapi/local/build"
+	"svcapi/local/demo"
+	"svcapi/local/engine"
+	"svcapi/local/lambda"
+	"svcapi/local/stack"
+	"svcapi/local/template"
+	"svcapi/shared/credit"
+	"svcapi/shared/project"
+)
+
+const (
+	coldStarts = 21              // of each function, in turn
+	clients    = 8               // at once
+	warmUp     = time.Second     // before each load
+	load       = 4 * time.Second // of each kind
+
+	mostRatio = 1.5
+	mostBytes = 11 << 20
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// bench is one run.
+type bench struct {
+	stack *stack.Stack
+	dir   string // for logs and the hello function
+	hello *anchor.Hello
+	sms   template.Function
+	paths map[string]string // binaries by logical ID
+}
+
+func run(ctx context.Context, out io.Writer) (err error) {
+	dir, err := os.MkdirTemp("", "bench")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	b := &bench{dir: dir}
+	if b.stack, err = stack.Start(ctx, stack.Options{LogDir: filepath.Join(dir, "stack"), Concurrency: clients}); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.stack.Close()) }()
+	if err := b.build(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s/%s, %d CPUs\n\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	if err := b.processes(ctx, out); err != nil {
+		return err
+	}
+	if err := b.pdf(ctx, out); err != nil {
+		return err
+	}
+	return b.requests(ctx, out)
+}
+
+func (b *bench) build(ctx context.Context) error {
+	sms, ok := b.stack.Template.Function("sms")
+	if !ok {
+		return errors.New("the template has no function sms")
+	}
+	b.sms = sms
+	var err error
+	if b.paths, err = build.Functions(ctx, []template.Function{sms}); err != nil {
+		return err
+	}
+	if b.hello, err = anchor.Build(ctx, b.stack.Template, b.dir); err != nil {
+		return err
+	}
+	b.paths[b.hello.Function.LogicalID] = b.hello.Binary
+	return nil
+}
+
+// processes prints binary sizes, and the time from a process's start to its first request for an event.
+func (b *bench) processes(ctx context.Context, out io.Writer) error {
+	starts := map[string][]time.Duration{}
+	for range coldStarts {
+		for _, f := range []template.Function{b.hello.Function, b.sms} {
+			took, err := b.start(ctx, f)
+			if err != nil {
+				return err
+			}
+			starts[f.LogicalID] = append(starts[f.LogicalID], took)
+		}
+	}
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "\tbinary\tto first /next, median\tbest\tratio of medians\t")
+	base := quantile(starts[b.hello.Function.LogicalID], 0.5)
+	for _, f := range []template.Function{b.hello.Function, b.sms} {
+		info, err := os.Stat(b.paths[f.LogicalID])
+		if err != nil {
+			return err
+		}
+		median := quantile(starts[f.LogicalID], 0.5)
+		fmt.Fprintf(t, "%s\t%.1f MB\t%s\t%s\t%.2f%s\t\n", f.Folder, float64(info.Size())/(1<<20), ms(median), ms(quantile(starts[f.LogicalID], 0)),
+			ratio(median, base), verdict(f.LogicalID == b.hello.Function.LogicalID || ratio(median, base) <= mostRatio && info.Size() <= mostBytes))
+	}
+	fmt.Fprintf(t, "goal, at most\t%d.0 MB\t\t\t%.2f\t\n\n", mostBytes>>20, mostRatio)
+	return t.Flush()
+}
+
+func verdict(good bool) string {
+	if good {
+		return ""
+	}
+	return " (over the goal)"
+}
+
+// start starts a process of a function and returns how long it took to ask for its first event.
+func (b *bench) start(ctx context.Context, f template.Function) (time.Duration, error) {
+	host, err := lambda.NewHost(lambda.Options{
+		LogDir: b.dir, Jail: b.stack.Jail, Concurrency: 1, Environment: map[string]string{"SVC_LOCAL": "1"},
+	})
+	if err != nil {
+		return 0, err
+	}
+	defer host.Close()
+	if err := host.Add(f, b.paths[f.LogicalID]); err != nil {
+		return 0, err
+	}
+	result, err := host.Invoke(ctx, f.LogicalID, []byte(`{"httpMethod":"GET","path":"/"}`))
+	if err == nil && result.FunctionError != "" {
+		err = fmt.Errorf("%s: %s", f.LogicalID, result.Payload)
+	}
+	return result.Init, err
+}
+
+// requests prints what goes through gateway, function, DynamoDB Local and sandbox, with so many clients at once.
+func (b *bench) requests(ctx context.Context, out io.Writer) (err error) {
+	server, err := b.hello.Serve(lambda.Options{LogDir: b.dir, Jail: b.stack.Jail, Concurrency: clients})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+
+	if err := b.grant(ctx); err != nil {
+		return err
+	}
+	const send = `{"send_method":"single","to":"0771234567","message":"bench"}`
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(t, "%d clients\tper second\tratio\tp50\tratio\tp99\tratio\t\n", clients)
+	var base figures
+	for _, kind := range []struct{ name, url, project, body string }{
+		{"hello", server.URL, "managed", "{}"},
+		{"balance, Managed", b.stack.BaseURL + "/sms/balance", "managed", "{}"},
+		{"send, BYOK", b.stack.BaseURL + "/sms/send", "byok", send},
+		{"send, Managed", b.stack.BaseURL + "/sms/send", "managed", send},
+	} {
+		got, err := measure(ctx, kind.url, kind.body, demo.CredentialOf(kind.project, project.Development))
+		if err != nil {
+			return fmt.Errorf("%s: %w", kind.name, err)
+		}
+		if base.perSecond == 0 {
+			base = got
+		}
+		fmt.Fprintf(t, "%s\t%.0f\t%.2f\t%s\t%.2f\t%s\t%.2f\t\n", kind.name, got.perSecond, got.perSecond/base.perSecond,
+			ms(got.p50), ratio(got.p50, base.p50), ms(got.p99), ratio(got.p99, base.p99))
+	}
+	return t.Flush()
+}
+
+// grant gives the demo project more credits than can be spent meanwhile.
+func (b *bench) grant(ctx context.Context) error {
+	tables := map[string]string{}
+	for _, t := range b.stack.Template.Tables {
+		tables[t.LogicalID] = t.Name
+	}
+	store := credit.NewStore(engine.Client(b.stack.DynamoDBURL), credit.Tables{Wallets: tables["Wallets"], Ledger: tables["Ledger"]})
+	return store.Grant(ctx, credit.Movement{
+		Project: demo.ID("managed"), ID: credit.NewKey(time.Now(), "bench"), Credits: 1_000_000_000_000, Reason: "bench", Actor: "local",
+	})
+}
+
+// figures of one load.
+type figures struct {
+	perSecond float64
+	p50, p99  time.Duration
+}
+
+// measure sends requests from all clients, first to warm up, then to be counted.
+func measure(ctx context.Context, url, body string, as demo.Credential) (figures, error) {
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}
+	defer client.CloseIdleConnections()
+	once := func() error {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+		if err != nil {
+			return err
+		}
+		r.Header.Set("X-API-KEY", as.ClientID)
+		r.Header.Set("X-API-SECRET", as.ClientSecret)
+		answer, err := client.Do(r)
+		if err != nil {
+			return err
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		if err == nil && answer.StatusCode != http.StatusOK {
+			err = fmt.Errorf("%d %s", answer.StatusCode, text)
+		}
+		return err
+	}
+	var mu sync.Mutex
+	var times []time.Duration
+	var failure error
+	counted := time.Now().Add(warmUp)
+	end := counted.Add(load)
+	var running sync.WaitGroup
+	for range clients {
+		running.Go(func() {
+			for began := time.Now(); began.Before(end); began = time.Now() {
+				err := once()
+				mu.Lock()
+				if began.After(counted) {
+					times = append(times, time.Since(began))
+				}
+				failure = cmp.Or(failure, err)
+				mu.Unlock()
+				if err != nil {
+					return
+				}
+			}
+		})
+	}
+	running.Wait()
+	if failure != nil || len(times) == 0 {
+		return figures{}, cmp.Or(failure, errors.New("no request ended in time"))
+	}
+	return figures{float64(len(times)) / load.Seconds(), quantile(times, 0.5), quantile(times, 0.99)}, nil
+}
+
+// quantile sorts the times.
+func quantile(times []time.Duration, q float64) time.Duration {
+	slices.Sort(times)
+	return times[int(q*float64(len(times)-1))]
+}
+
+func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
+
+func ms(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000) }

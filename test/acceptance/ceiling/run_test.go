@@ -1,0 +1,417 @@
+// Package ceiling finds how many paid requests a second one project can make: the product's own pipeline, stores and
+// limiter on DynamoDB Local, behind a model of what DynamoDB gives to one key (test/capacity), in virtual time.
+package ceiling
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/caarlos0/env/v11"
+	"github.com/google/uuid"
+
+	"svcapi/test/capacity"
+	"svcapi/test/enginetest"
+	"svcapi/shared/api"
+	"svcapi/shared/attr"
+	"svcapi/shared/awsclient"
+	"svcapi/shared/credit"
+	"svcapi/shared/project"
+	"svcapi/shared/telemetry"
+)
+
+func TestMain(m *testing.M) { enginetest.Main(m) }
+
+// work is a paid operation: what it does takes a while and touches no table.
+type work struct {
+	kind        project.Kind
+	price       string
+	irrevocable bool
+	takes       time.Duration
+}
+
+func barcode(takes time.Duration) work { return work{project.Barcode, credit.Barcode, false, takes} }
+func sms(takes time.Duration) work     { return work{project.SMS, credit.SMS, true, takes} }
+
+func (w work) String() string { return fmt.Sprintf("%s %s", w.price, w.takes) }
+
+const path = "/work"
+
+func (w work) route() api.Route {
+	return &api.Operation[struct{}]{
+		Name: w.price, Method: "POST", Path: path, Kind: w.kind, Price: w.price,
+		Decode: func(*api.Input) (struct{}, error) { return struct{}{}, nil },
+		Prepare: func(_ context.Context, call *api.Call, _ struct{}) (*api.Job, error) {
+			return &api.Job{Credits: call.Credits(1), Irrevocable: w.irrevocable, Run: func(context.Context) (*api.Result, error) {
+				time.Sleep(w.takes)
+				return &api.Result{Data: "done", Vendor: "vendor"}, nil
+			}}, nil
+		},
+	}
+}
+
+// offer is what a project is asked for in one run: requests at random moments, independent of the answers, first to warm
+// up and then to measure.
+type offer struct {
+	work
+	rate       float64 // requests in a second
+	before     float64 // while warming up; 0: the same
+	warm, span time.Duration
+	seed       uint64
+	parts      int     // of the project
+	exempt     []table // that never refuse
+	limit      int     // requests in a minute; 0: as many as a project can have
+	affordable int     // requests that the wallet can pay; 0: more than are offered
+}
+
+// table is one by its role.
+type table string
+
+const (
+	record  table = "record"  // Projects
+	wallet  table = "wallet"  // Wallets
+	ledger  table = "ledger"  // Ledger
+	counter table = "counter" // Transient
+)
+
+// request is one that was made.
+type request struct {
+	id       string
+	measured bool
+	status   int
+	took     time.Duration // beyond its work
+}
+
+// load is the most that one key of a table had to carry.
+type load struct {
+	units                float64 // in a second
+	refused              int     // of all keys
+	unitsAWrite          float64
+	meanBytes, mostBytes int
+}
+
+// outcome is what came of an offer.
+type outcome struct {
+	offer
+	statuses      map[int]int // of all requests
+	offered, paid int         // of those measured
+	median, p99   time.Duration
+	loads         map[table]load
+	instances     int
+	captured      int // of all requests
+}
+
+// scene is a project on tables of its own.
+type scene struct {
+	offer
+	db             *dynamodb.Client // past the model
+	tables         enginetest.Tables
+	config         api.Config
+	store          *credit.Store
+	granted        int64
+	client, secret string
+}
+
+const (
+	projectID   = "busy"
+	environment = project.Production
+	mostLimit   = 10_000_000
+)
+
+// build makes the project.
+func build(t *testing.T, o offer) *scene {
+	t.Helper()
+	s := &scene{offer: o}
+	s.db, s.tables = enginetest.Client(t)
+	prices, err := env.ParseAs[credit.Prices]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.config = api.Config{
+		Stage: "test", ProjectsTable: s.tables.Projects, TransientTable: s.tables.Transient,
+		WalletsTable: s.tables.Wallets, LedgerTable: s.tables.Ledger, ProjectCacheSeconds: 10, Prices: prices,
+	}
+	s.store = credit.NewStore(s.db, credit.Tables{Wallets: s.tables.Wallets, Ledger: s.tables.Ledger})
+	if s.limit == 0 {
+		s.limit = mostLimit
+	}
+	s.granted = prices.Of(o.price) * int64(s.affordable)
+	if s.affordable == 0 {
+		s.granted = 1e15
+	}
+	ctx, projects := t.Context(), project.NewStore(s.db, s.tables.Projects)
+	try := func(_ any, err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	try(projects.CreateProject(ctx, project.Project{ID: projectID, Name: "Busy", Limit: project.RateLimit{Requests: s.limit, Window: time.Minute}}))
+	try(nil, projects.PutIntegration(ctx, projectID, project.Integration{Kind: o.kind, Environment: environment, Vendor: "v", Mode: project.Managed, Active: true}))
+	s.client, s.secret, err = projects.IssueCredential(ctx, projectID, environment)
+	try(nil, err)
+	try(nil, s.store.CreateWallet(ctx, projectID))
+	try(nil, s.store.Grant(ctx, credit.Movement{
+		Project: projectID, ID: credit.NewKey(time.Now(), "grant"), Credits: s.granted, Reason: "for the run", Actor: "test",
+	}))
+	if s.parts > 1 {
+		try(nil, s.store.Split(ctx, projectID, s.parts))
+		try(projects.SetParts(ctx, projectID, s.parts))
+	}
+	return s
+}
+
+// instance is what Lambda has of the function: one request at a time, with caches of its own.
+type instance func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error)
+
+// fleet grows by an instance when all are busy, and gives the one that was used last.
+type fleet struct {
+	start func() instance
+
+	mu    sync.Mutex
+	idle  []instance
+	count int
+}
+
+func (f *fleet) take() instance {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := len(f.idle); n > 0 {
+		i := f.idle[n-1]
+		f.idle = f.idle[:n-1]
+		return i
+	}
+	f.count++
+	return f.start()
+}
+
+func (f *fleet) put(i instance) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.idle = append(f.idle, i)
+}
+
+// run makes the offer in a bubble of virtual time and examines what it left in the tables.
+func run(t *testing.T, o offer) *outcome {
+	t.Helper()
+	s := build(t, o)
+	var exempt []string
+	for _, one := range o.exempt {
+		exempt = append(exempt, s.names()[one])
+	}
+	tables := []string{s.tables.Projects, s.tables.Wallets, s.tables.Ledger, s.tables.Transient}
+	model, err := capacity.New(t.Context(), s.db, enginetest.URL(t), tables, capacity.Options{Seed: o.seed, Exempt: exempt})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer model.Close()
+	out := &outcome{offer: o, statuses: map[int]int{}}
+	var requests []*request
+	var loads []capacity.Load
+	synctest.Test(t, func(t *testing.T) {
+		requests, loads, out.instances = s.play(t, model)
+	})
+	if err := model.Err(); err != nil {
+		t.Fatal(err)
+	}
+	out.loads = s.summary(loads)
+	s.examine(t, out, requests)
+	return out
+}
+
+// names are those of the tables by role.
+func (s *scene) names() map[table]string {
+	return map[table]string{record: s.tables.Projects, wallet: s.tables.Wallets, ledger: s.tables.Ledger, counter: s.tables.Transient}
+}
+
+// play makes the requests, and gives them with the loads of the measured span.
+func (s *scene) play(t *testing.T, model *capacity.Model) (requests []*request, loads []capacity.Load, instances int) {
+	// The bubble begins in the year 2000. The engine's clock is the machine's: what expires must lie ahead for it too.
+	time.Sleep(time.Until(noon()))
+	db := awsclient.DynamoDB(aws.Config{Region: s.db.Options().Region, Credentials: s.db.Options().Credentials}, func(o *dynamodb.Options) {
+		o.BaseEndpoint, o.HTTPClient = s.db.Options().BaseEndpoint, model
+	})
+	f := &fleet{start: func() instance {
+		return api.Lambda(api.New(s.config, db, telemetry.New(io.Discard, telemetry.Config{Level: "ERROR"})).Handler(s.route()))
+	}}
+	random := rand.New(rand.NewPCG(s.seed, 1))
+	began := time.Now()
+	at := time.Duration(0)
+	measuring := false
+	var all sync.WaitGroup
+	for {
+		rate := s.rate
+		if s.before > 0 && at < s.warm {
+			rate = s.before
+		}
+		at += time.Duration(random.ExpFloat64() / rate * float64(time.Second))
+		if !measuring && at > s.warm {
+			time.Sleep(time.Until(began.Add(s.warm)))
+			model.Reset()
+			measuring = true
+		}
+		if at > s.warm+s.span {
+			break
+		}
+		time.Sleep(time.Until(began.Add(at)))
+		r := &request{id: newID(random), measured: measuring}
+		requests = append(requests, r)
+		all.Go(func() {
+			i := f.take()
+			defer f.put(i)
+			s.call(t, i, r)
+		})
+	}
+	time.Sleep(time.Until(began.Add(s.warm + s.span)))
+	loads = model.Loads()
+	all.Wait()
+	return requests, loads, f.count
+}
+
+var realStart = time.Now()
+
+// noon is the next one that is an hour away at least.
+func noon() time.Time {
+	return realStart.UTC().Add(13 * time.Hour).Truncate(24 * time.Hour).Add(12 * time.Hour)
+}
+
+func newID(random *rand.Rand) string {
+	var id uuid.UUID
+	binary.BigEndian.PutUint64(id[:8], random.Uint64())
+	binary.BigEndian.PutUint64(id[8:], random.Uint64())
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
+	return id.String()
+}
+
+func (s *scene) call(t *testing.T, i instance, r *request) {
+	began := time.Now()
+	response, err := i(t.Context(), events.APIGatewayProxyRequest{
+		HTTPMethod: "POST", Path: path, Body: "{}",
+		Headers:        map[string]string{"X-API-KEY": s.client, "X-API-SECRET": s.secret, "X-ENV": string(environment)},
+		RequestContext: events.APIGatewayProxyRequestContext{RequestID: r.id, RequestTimeEpoch: began.UnixMilli()},
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	r.status, r.took = response.StatusCode, time.Since(began)-s.takes
+}
+
+// summary is the most loaded key of each table.
+func (s *scene) summary(loads []capacity.Load) map[table]load {
+	found := map[table]load{}
+	for role, name := range s.names() {
+		var most load
+		for _, l := range slices.Backward(loads) { // the most loaded key last
+			if l.Table != name {
+				continue
+			}
+			refused := most.refused + l.Refused
+			most = load{
+				units: l.Writes / s.span.Seconds(), refused: refused, unitsAWrite: l.Writes / float64(max(l.Calls, 1)),
+				meanBytes: l.MeanBytes, mostBytes: max(most.mostBytes, l.MostBytes),
+			}
+		}
+		found[role] = most
+	}
+	return found
+}
+
+// examine counts what was paid, and holds the tables to what must be true however hard the project was pressed: what
+// was granted is what is left, in flight or charged; nothing is charged without an answer of 200; the limit holds.
+func (s *scene) examine(t *testing.T, out *outcome, requests []*request) {
+	t.Helper()
+	charged, sum := map[string]bool{}, int64(0)
+	s.scan(t, s.tables.Ledger, func(item attr.Item) {
+		if attr.TextOf(item["st"]) == string(credit.Captured) {
+			charged[attr.TextOf(item["rid"])] = true
+			sum += number(t, item["cr"])
+		}
+	})
+	left := int64(0)
+	s.scan(t, s.tables.Wallets, func(item attr.Item) {
+		balance := number(t, item["balance"])
+		if balance < 0 {
+			t.Errorf("a balance of %d", balance)
+		}
+		left += balance
+		for _, pending := range members(item["pending"]) {
+			p := members(pending)
+			if !charged[attr.TextOf(p["r"])] {
+				left += number(t, p["c"])
+			}
+		}
+	})
+	if left+sum != s.granted {
+		t.Errorf("%d credits were granted; %d are left and %d charged, %d too much", s.granted, left, sum, left+sum-s.granted)
+	}
+	verified, err := s.store.Verify(t.Context(), nil)
+	if err != nil || len(verified.Findings) > 0 {
+		t.Errorf("verify: %v, %+v", err, verified)
+	}
+	successes := 0
+	var took []time.Duration
+	for _, r := range requests {
+		out.statuses[r.status]++
+		if r.status == 200 {
+			successes++
+		} else if charged[r.id] {
+			t.Errorf("request %s was charged and answered with %d", r.id, r.status)
+		}
+		if r.measured {
+			out.offered++
+			took = append(took, r.took)
+			if r.status == 200 && charged[r.id] {
+				out.paid++
+			}
+		}
+	}
+	if successes > s.limit {
+		t.Errorf("%d requests passed a limit of %d", successes, s.limit)
+	}
+	out.captured = len(charged)
+	slices.Sort(took)
+	if n := len(took); n > 0 {
+		out.median, out.p99 = took[n/2], took[n*99/100]
+	}
+}
+
+func (s *scene) scan(t *testing.T, table string, visit func(attr.Item)) {
+	t.Helper()
+	pages := dynamodb.NewScanPaginator(s.db, &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range page.Items {
+			visit(item)
+		}
+	}
+}
+
+func members(v types.AttributeValue) attr.Item {
+	m, _ := v.(*types.AttributeValueMemberM)
+	if m == nil {
+		return nil
+	}
+	return m.Value
+}
+
+func number(t *testing.T, v types.AttributeValue) int64 {
+	t.Helper()
+	n, err := attr.NumberOf(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

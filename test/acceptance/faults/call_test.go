@@ -1,0 +1,147 @@
+package faults
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+
+	"svcapi/test/faultproxy"
+)
+
+// step is what a call is in the way of a request, of the settler or of an operator.
+type step string
+
+const (
+	record   step = "record"    // the project's
+	domains  step = "domains"   // the project's own
+	count    step = "count"     // of the rate limit
+	claim    step = "claim"     // of an Idempotency-Key
+	keep     step = "keep"      // its outcome
+	free     step = "free"      // gives the key back
+	reserve  step = "reserve"   // takes credits out of the balance
+	fill     step = "fill"      // brings them to the part of the wallet that lacks them
+	mark     step = "mark"      // about to be sent
+	vendor   step = "vendor"    // the work itself
+	capture  step = "capture"   // the commit
+	bar      step = "bar"       // never to be charged
+	giveBack step = "give back" // of what was reserved
+	remove   step = "remove"    // of what was captured
+	movement step = "movement"  // an operator's, or the refund of one
+	scan     step = "scan"      // of the wallets
+	look     step = "look"      // at one entry or wallet
+	warm     step = "warm"      // a connection
+	other    step = "other"
+)
+
+// changes are the steps of which a late copy may do harm.
+var changes = []step{count, claim, keep, free, reserve, fill, mark, vendor, capture, bar, giveBack, remove, movement}
+
+func (s step) writes() bool { return slices.Contains(changes, s) }
+
+// call is a request to DynamoDB, understood.
+type call struct {
+	step    step
+	project string // empty: of no single one
+}
+
+type value struct{ S, N string }
+
+type target struct {
+	TableName, UpdateExpression string
+	Key, Item                   map[string]value
+	ExpressionAttributeValues   map[string]value
+}
+
+func (t target) pk() string {
+	for _, v := range []value{t.Key["pk"], t.Item["pk"], t.ExpressionAttributeValues[":pk"], t.ExpressionAttributeValues[":p"]} {
+		if v.S != "" {
+			return v.S
+		}
+	}
+	return ""
+}
+
+// understand reads what a function or svc sends to DynamoDB.
+func understand(r *faultproxy.Request) call {
+	var body struct {
+		target
+		TransactItems []struct{ Put, Update target }
+		RequestItems  map[string]struct{ Keys []map[string]value }
+	}
+	if json.Unmarshal(r.Body, &body) != nil {
+		return call{other, ""}
+	}
+	t := body.target
+	if r.Operation == "TransactWriteItems" {
+		for _, item := range body.TransactItems {
+			for _, part := range []target{item.Put, item.Update} {
+				switch {
+				case strings.Contains(part.UpdateExpression, "moves"):
+					return call{fill, owner(part.pk())}
+				case part.pk() != "":
+					return call{movement, owner(part.pk())}
+				}
+			}
+		}
+	}
+	for table, keys := range body.RequestItems {
+		if strings.HasSuffix(table, "-wallets") && len(keys.Keys) > 0 {
+			return call{look, owner(keys.Keys[0]["pk"].S)}
+		}
+	}
+	if t.pk() == "#warm" {
+		return call{warm, ""}
+	}
+	table := t.TableName[strings.LastIndexByte(t.TableName, '-')+1:]
+	return call{stepOf(r.Operation, table, t), owner(t.pk())}
+}
+
+func stepOf(operation, table string, t target) step {
+	switch table + " " + operation {
+	case "wallets UpdateItem":
+		switch {
+		case strings.Contains(t.UpdateExpression, "balance - "):
+			return reserve
+		case strings.Contains(t.UpdateExpression, "balance + "):
+			return giveBack
+		}
+		return remove
+	case "wallets Scan":
+		return scan
+	case "ledger PutItem":
+		return map[string]step{"sending": mark, "captured": capture, "released": bar}[t.Item["st"].S]
+	case "ledger UpdateItem":
+		return movement
+	case "transient PutItem":
+		return claim
+	case "transient DeleteItem":
+		return free
+	case "transient UpdateItem":
+		if strings.HasPrefix(t.pk(), "rl#") {
+			return count
+		}
+		return keep
+	case "projects Query":
+		return record
+	case "ledger GetItem", "ledger Query", "wallets GetItem":
+		return look
+	case " BatchGetItem":
+		return domains
+	}
+	return other
+}
+
+// owner is the project of a partition key: project, project#day, idem#project#…, rl#project#….
+func owner(pk string) string {
+	parts := strings.Split(pk, "#")
+	if (parts[0] == "idem" || parts[0] == "rl") && len(parts) > 1 {
+		return parts[1]
+	}
+	return parts[0]
+}
+
+// tokens are what the simulator puts into a message, or the address that it asks about: they tell whose vendor call it is.
+var tokens = regexp.MustCompile(`M\d+R\d+E|112\.134\.\d+\.\d+|45\.83\.0\.7`)
+
+func tokenOf(text string) string { return tokens.FindString(text) }

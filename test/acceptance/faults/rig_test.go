@@ -1,0 +1,389 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	"github.com/caarlos0/env/v11"
+
+	"svcapi/local/build"
+	"svcapi/local/chromium"
+	"svcapi/local/engine"
+	"svcapi/test/enginetest"
+	"svcapi/test/faultproxy"
+	"svcapi/local/gateway"
+	"svcapi/local/jail"
+	"svcapi/local/lambda"
+	"svcapi/local/sandbox"
+	"svcapi/local/secrets"
+	"svcapi/local/stack"
+	"svcapi/local/template"
+	"svcapi/local/workdir"
+	"svcapi/shared/attr"
+	"svcapi/shared/credit"
+	"svcapi/shared/project"
+	"svcapi/shared/secret"
+)
+
+// rig is what all batches share: engine, secrets, vendors, the proxies in front of them, and the binaries.
+type rig struct {
+	root     string
+	dir      string
+	svc      string // the compiled command line
+	binaries map[string]string
+	browser  map[string]string
+	jail     *jail.Jail
+	engine   string
+	direct   *dynamodb.Client // past the proxy
+	vault    *secrets.Server
+	sandbox  *sandbox.Server
+	closed   string // an address that refuses connections
+	tables   *faultproxy.Proxy
+	vendors  *faultproxy.Proxy
+	clients  sync.Map // name at a proxy: func(*faultproxy.Request) faultproxy.Fate
+	names    atomic.Int64
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{dir: t.TempDir(), engine: enginetest.URL(t)}
+	if err := r.start(t); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (r *rig) start(t *testing.T) (err error) {
+	ctx := context.Background()
+	if r.root, err = workdir.Root(); err != nil {
+		return err
+	}
+	model, err := r.template(nil)
+	if err != nil {
+		return err
+	}
+	if r.binaries, err = build.Functions(ctx, model.Functions); err != nil {
+		return err
+	}
+	r.svc = filepath.Join(r.dir, "svc")
+	if err := build.Package(ctx, r.root, "./cmd/svc", r.svc); err != nil {
+		return err
+	}
+	if r.browser, err = chromium.Environment(ctx, func(string) {}); err != nil {
+		return err
+	}
+	if r.jail, err = jail.New(ctx, func(line string) { t.Log(line) }); err != nil {
+		return err
+	}
+	r.direct = engine.Client(r.engine)
+	if r.vault, err = secrets.Start(); err != nil {
+		return err
+	}
+	t.Cleanup(func() { _ = r.vault.Close() })
+	if r.sandbox, err = sandbox.Start(); err != nil {
+		return err
+	}
+	t.Cleanup(func() { _ = r.sandbox.Close() })
+	closed, release, err := stack.ClosedPort()
+	if err != nil {
+		return err
+	}
+	r.closed = closed
+	t.Cleanup(func() { _ = release() })
+	if r.tables, err = faultproxy.Start(r.engine, r.decide); err != nil {
+		return err
+	}
+	t.Cleanup(r.tables.Close)
+	if r.vendors, err = faultproxy.Start(r.sandbox.URL, r.decide); err != nil {
+		return err
+	}
+	t.Cleanup(r.vendors.Close)
+	return nil
+}
+
+func (r *rig) template(parameters map[string]string) (*template.Template, error) {
+	return template.Load(filepath.Join(r.root, "template.yaml"), parameters)
+}
+
+// decide asks whoever the request's client belongs to. A client that is not known any more is dead.
+func (r *rig) decide(request *faultproxy.Request) faultproxy.Fate {
+	found, known := r.clients.Load(request.Client)
+	if !known {
+		return faultproxy.DropRequest
+	}
+	return found.(func(*faultproxy.Request) faultproxy.Fate)(request)
+}
+
+// name is a new one at the proxies.
+func (r *rig) name(of string) string { return fmt.Sprintf("%s-%d", of, r.names.Add(1)) }
+
+// stage is a set of tables of its own, and the template with their names.
+type stage struct {
+	rig      *rig
+	name     string
+	model    *template.Template
+	prices   credit.Prices
+	projects *project.Store
+	credits  *credit.Store
+	logs     string
+	copies   map[string][]map[string]types.AttributeValue // items of the models
+}
+
+func (r *rig) newStage() (*stage, error) {
+	s := &stage{rig: r, name: r.name("faults"), copies: map[string][]map[string]types.AttributeValue{}}
+	parameters := stack.Overrides(r.tables.URL("nobody"), r.vault.URL, r.sandbox.URL)
+	maps.Copy(parameters, map[string]string{"Stage": s.name, "VendorTimeoutSeconds": "2"})
+	var err error
+	if s.model, err = r.template(parameters); err != nil {
+		return nil, err
+	}
+	if err := env.ParseWithOptions(&s.prices, env.Options{Environment: map[string]string{}}); err != nil {
+		return nil, err
+	}
+	if err := engine.CreateTables(context.Background(), r.direct, s.model, nil); err != nil {
+		return nil, err
+	}
+	s.projects = project.NewStore(r.direct, s.table("projects"))
+	s.credits = credit.NewStore(r.direct, credit.Tables{Wallets: s.table("wallets"), Ledger: s.table("ledger")})
+	s.logs = filepath.Join(r.dir, s.name)
+	return s, errors.Join(s.accounts(secret.Managed), s.models())
+}
+
+func (s *stage) table(name string) string { return "svc-" + s.name + "-" + name }
+
+// accounts stores an owner's accounts at the vendors.
+func (s *stage) accounts(owner string) error {
+	vault := secret.NewWriter(secretsmanager.New(secretsmanager.Options{
+		Region: template.Region, BaseEndpoint: &s.rig.vault.URL,
+		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
+	}), s.name)
+	for _, v := range accounts {
+		if err := vault.Put(context.Background(), v.kind, owner, project.Development, v.vendor, v.fields); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// accounts are the vendors that projects use, each kind's chain in order.
+var accounts = []struct {
+	kind   project.Kind
+	vendor string
+	fields map[string]string
+}{
+	{project.SMS, "quicksend", map[string]string{"email": sandbox.QuickSendEmail, "api_key": sandbox.QuickSendAPIKey}},
+	{project.SMS, "twilio", map[string]string{"account_sid": sandbox.TwilioAccountSID, "auth_token": sandbox.TwilioAuthToken}},
+	{project.Security, "ipgeolocation", map[string]string{"api_key": sandbox.IPGeolocationKey}},
+	{project.Security, "proxycheck", map[string]string{"api_key": sandbox.ProxyCheckKey}},
+	{project.Location, "ip-api", map[string]string{"api_key": sandbox.IPAPIKey}},
+	{project.Location, "ipinfo", map[string]string{"token": sandbox.IPInfoToken}},
+}
+
+func (s *stage) drop() error {
+	var errs []error
+	for _, t := range s.model.Tables {
+		_, err := s.rig.direct.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: &t.Name})
+		errs = append(errs, err)
+	}
+	return errors.Join(append(errs, os.RemoveAll(s.logs))...)
+}
+
+// The projects that those of schedules are copied from: the vendors are reachable, the first of each chain is not, or the
+// project brings accounts of its own and pays nothing.
+const (
+	open   = "model-open"
+	closed = "model-closed"
+	byok   = "model-byok"
+)
+
+// models makes the projects that the others are copied from, as an operator makes them.
+func (s *stage) models() error {
+	ctx := context.Background()
+	for _, id := range []string{open, closed, byok} {
+		if _, err := s.projects.CreateProject(ctx, project.Project{ID: id, Name: id, Limit: project.RateLimit{Requests: 1, Window: time.Hour}}); err != nil {
+			return err
+		}
+		err := errors.Join(s.projects.AddCredential(ctx, id, project.Credential{
+			ClientID: clientID(id), Environment: project.Development, Active: true,
+			Secrets: []project.SecretDigest{{Digest: project.DigestSecret(clientSecret), Created: time.Now().UTC()}},
+		}), s.integrate(id, project.Barcode, "builtin", 1, nil), s.integrate(id, project.PDF, "builtin", 1, nil))
+		seen := map[project.Kind]bool{}
+		for i, v := range accounts {
+			settings := map[string]string{"endpoint": s.rig.vendors.URL(id) + "/" + v.vendor}
+			if id == closed && !seen[v.kind] {
+				settings["endpoint"] = s.rig.closed
+			}
+			seen[v.kind] = true
+			if v.kind == project.SMS {
+				settings["sender_id"] = "SVCTest"
+			}
+			err = errors.Join(err, s.integrate(id, v.kind, v.vendor, i, settings))
+		}
+		if err != nil {
+			return err
+		}
+		out, err := s.rig.direct.Query(ctx, &dynamodb.QueryInput{
+			TableName: aws.String(s.table("projects")), KeyConditionExpression: aws.String("pk = :p"),
+			ExpressionAttributeValues: map[string]types.AttributeValue{":p": &types.AttributeValueMemberS{Value: id}},
+		})
+		if err != nil {
+			return err
+		}
+		s.copies[id] = out.Items
+	}
+	return nil
+}
+
+// renamed is an attribute with another project's name in its texts.
+func renamed(v types.AttributeValue, from, to string) types.AttributeValue {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		return &types.AttributeValueMemberS{Value: strings.ReplaceAll(v.Value, from, to)}
+	case *types.AttributeValueMemberM:
+		m := map[string]types.AttributeValue{}
+		for name, inner := range v.Value {
+			m[name] = renamed(inner, from, to)
+		}
+		return &types.AttributeValueMemberM{Value: m}
+	}
+	return v
+}
+
+// create puts a schedule's project into the tables.
+func (s *stage) create(id string, p *plan) error {
+	ctx := context.Background()
+	model := open
+	switch {
+	case p.byok:
+		model = byok
+		if err := s.accounts(id); err != nil {
+			return err
+		}
+	case p.closed:
+		model = closed
+	}
+	var puts []types.WriteRequest
+	for _, item := range s.copies[model] {
+		puts = append(puts, types.WriteRequest{PutRequest: &types.PutRequest{
+			Item: renamed(&types.AttributeValueMemberM{Value: item}, model, id).(*types.AttributeValueMemberM).Value,
+		}})
+	}
+	_, err := s.rig.direct.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{s.table("projects"): puts}})
+	if err != nil {
+		return err
+	}
+	if _, err := s.projects.SetLimit(ctx, id, project.RateLimit{Requests: p.limit, Window: time.Hour}); err != nil {
+		return err
+	}
+	if err := s.split(ctx, id, p.parts); err != nil || p.credits == 0 {
+		return err
+	}
+	return s.credits.Grant(ctx, credit.Movement{
+		Project: id, ID: credit.NewKey(time.Now(), "first"), Credits: p.credits, Reason: "test", Actor: "test",
+	})
+}
+
+// split keeps a project in parts as from yesterday: what an operator asks for takes effect later.
+func (s *stage) split(ctx context.Context, id string, parts int) error {
+	if err := s.credits.CreateWallet(ctx, id); err != nil || parts == 1 {
+		return err
+	}
+	if err := s.credits.Split(ctx, id, parts); err != nil {
+		return err
+	}
+	_, err := s.rig.direct.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:        aws.String(s.table("projects")),
+		Key:              attr.Item{"pk": attr.Text(id), "sk": attr.Text("project")},
+		UpdateExpression: aws.String("SET parts = :n, parts_before = :n, parts_since = :past"),
+		ExpressionAttributeValues: attr.Item{
+			":n": attr.Number(int64(parts)), ":past": attr.Text(time.Now().AddDate(0, 0, -1).UTC().Format(time.RFC3339)),
+		},
+	})
+	return err
+}
+
+func (s *stage) integrate(id string, kind project.Kind, vendor string, priority int, settings map[string]string) error {
+	mode := project.Managed
+	if id == byok {
+		mode = project.BYOK
+	}
+	return s.projects.PutIntegration(context.Background(), id, project.Integration{
+		Kind: kind, Environment: project.Development, Vendor: vendor, Mode: mode, Active: true, Priority: priority, Settings: settings,
+	})
+}
+
+const clientSecret = "svcs_faults-faults-faults-faults-faults"
+
+func clientID(projectID string) string { return "svc_" + projectID + "_faultfau" }
+
+// instance is one process of a function, with an endpoint and a gateway of its own.
+type instance struct {
+	rig      *rig
+	name     string
+	function string
+	host     *lambda.Host
+	api      *gateway.Handler
+	actor    atomic.Pointer[actor] // whose request it runs
+	dead     atomic.Bool
+}
+
+// newInstance starts nothing yet: the process starts with its first event. Environment beats the template's.
+func (s *stage) newInstance(function string, environment map[string]string, decide func(*faultproxy.Request) faultproxy.Fate) (*instance, error) {
+	f, known := s.model.Function(function)
+	if !known {
+		return nil, fmt.Errorf("no function %s", function)
+	}
+	f.Environment = maps.Clone(f.Environment)
+	maps.Copy(f.Environment, environment)
+	i := &instance{rig: s.rig, name: s.rig.name(function), function: function}
+	if decide == nil {
+		decide = i.decide
+	}
+	extra := map[string]string{"SVC_LOCAL": "1", "AWS_ENDPOINT_URL_DYNAMODB": s.rig.tables.URL(i.name)}
+	maps.Copy(extra, s.rig.browser)
+	var err error
+	if i.host, err = lambda.NewHost(lambda.Options{LogDir: s.logs, Jail: s.rig.jail, Concurrency: 1, Environment: extra}); err != nil {
+		return nil, err
+	}
+	if err := i.host.Add(f, s.rig.binaries[f.LogicalID]); err != nil {
+		return nil, err
+	}
+	if i.api, err = gateway.New(s.model, i.host, io.Discard); err != nil {
+		return nil, err
+	}
+	s.rig.clients.Store(i.name, decide)
+	return i, nil
+}
+
+func (i *instance) decide(r *faultproxy.Request) faultproxy.Fate {
+	c, a := understand(r), i.actor.Load()
+	switch {
+	case i.dead.Load():
+		return faultproxy.DropRequest
+	case a == nil || c.step == warm:
+		return faultproxy.Deliver
+	}
+	return a.world.arrive(a, c.step, r)
+}
+
+// kill ends the process, whatever it is at.
+func (i *instance) kill() {
+	i.dead.Store(true)
+	i.rig.clients.Delete(i.name)
+	i.host.Close()
+}

@@ -1,0 +1,229 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"svcapi/test/faultproxy"
+	"svcapi/shared/credit"
+)
+
+// throttler turns away the first attempts of one kind of write.
+type throttler struct {
+	mu   sync.Mutex
+	step step
+	left int // attempts that are still to be turned away
+	met  int // attempts of that kind
+	all  []*faultproxy.Request
+}
+
+func (t *throttler) decide(r *faultproxy.Request) faultproxy.Fate {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.all = append(t.all, r)
+	if understand(r).step != t.step {
+		return faultproxy.Deliver
+	}
+	t.met++
+	if t.left == 0 {
+		return faultproxy.Deliver
+	}
+	t.left--
+	all := faultproxy.Throttles(r.Operation)
+	return all[t.left%len(all)]
+}
+
+// expect makes the throttler turn away the next attempts of a step.
+func (t *throttler) expect(s step, attempts int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.step, t.left, t.met, t.all = s, attempts, 0, nil
+}
+
+func (t *throttler) seen() (met, left int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.met, t.left
+}
+
+// slow reports that the function gave an attempt up, as happens on a busy machine.
+func (t *throttler) slow() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.all, (*faultproxy.Request).GivenUp)
+}
+
+// throttled is a request whose writes are throttled, one kind after another.
+type throttled struct {
+	name    string
+	op      *operation
+	body    string // %s is the request's token
+	token   string // empty: one of its own
+	key     bool   // with an Idempotency-Key
+	credits int64
+	status  int
+	charged bool
+	steps   []step
+}
+
+const plenty = 1_000_000
+
+func throttledRequests() []throttled {
+	sms := func(to string) string {
+		return fmt.Sprintf(`{"send_method":"single","to":%q,"message":"%%s"}`, to)
+	}
+	const good, bad = "0771234567", "0770000001"
+	paid := []step{count, reserve, fill, capture, remove}
+	of := func(name string) *operation {
+		return &operations[slices.IndexFunc(operations, func(o operation) bool { return o.name == name })]
+	}
+	list := []throttled{
+		{"SMS", of(credit.SMS), sms(good), "", false, plenty, 200, true, []step{count, reserve, fill, mark, capture, remove}},
+		{"SMS with a key", of(credit.SMS), sms(good), "", true, plenty, 200, true, []step{claim, count, reserve, mark, capture, keep, remove}},
+		{"rejected SMS", of(credit.SMS), sms(bad), "", false, plenty, 502, false, []step{reserve, mark, bar, giveBack}},
+		{"rejected SMS with a key", of(credit.SMS), sms(bad), "", true, plenty, 502, false, []step{claim, bar, giveBack, keep}},
+		{"SMS without credits, with a key", of(credit.SMS), sms(good), "", true, 0, 402, false, []step{claim, reserve, free}},
+		{"unknown address", of(credit.Location), "", "45.83.0.7", false, plenty, 200, false, []step{giveBack}},
+		{"PDF", &pdf, "", "", false, plenty, 200, true, []step{capture}},
+	}
+	for _, name := range []string{credit.BurnerEmailShield, credit.Barcode, credit.QRCode} {
+		list = append(list, throttled{name, of(name), "", "", false, plenty, 200, true, paid})
+	}
+	for _, name := range []string{credit.VPNShield, credit.Location} {
+		list = append(list, throttled{name, of(name), "", "112.134.7.1", false, plenty, 200, true, paid})
+	}
+	return list
+}
+
+// TestThrottles: a table that turns the first attempts of one kind of write away changes neither an answer nor a charge
+// (decisions on money: a request that fails is not charged, one that succeeds is charged its price).
+func TestThrottles(t *testing.T) {
+	s, err := newRig(t).newStage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group errgroup.Group
+	group.SetLimit(atWork)
+	for _, attempts := range []int{mostThrottles, 4, 1} { // the longest first
+		for _, r := range throttledRequests() {
+			group.Go(func() error { return s.throttled(t, r, attempts) })
+		}
+	}
+	if err := group.Wait(); err != nil {
+		t.Error(err)
+	}
+	if err := s.drop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// throttled runs a request for each of its steps, in one process and with a project each.
+func (s *stage) throttled(t *testing.T, c throttled, attempts int) error {
+	th := &throttler{}
+	i, err := s.newInstance(c.op.function, nil, th.decide)
+	if err != nil {
+		return err
+	}
+	defer i.kill()
+	for _, at := range c.steps {
+		p := &plan{credits: c.credits, limit: unlimited, parts: 1}
+		if at == fill {
+			p.parts = 4 // all credits are in the first
+		}
+		project := s.rig.name("throttled")
+		s.rig.clients.Store(project, func(*faultproxy.Request) faultproxy.Fate { return faultproxy.Deliver })
+		if err := s.create(project, p); err != nil {
+			return err
+		}
+		th.expect(at, attempts)
+		wrong := func(format string, args ...any) {
+			t.Errorf("%s, %d throttles of %s: %s", c.name, attempts, at, fmt.Sprintf(format, args...))
+		}
+		asked := 0
+		var r *request
+		for met := 0; met == 0 && asked < 20; met, _ = th.seen() { // not every reservation needs to fill its part
+			asked++
+			r = c.request(s.rig, asked)
+			if a := i.ask(project, r); a.status != c.status || a.replayed {
+				wrong("%d %s, want %d", a.status, a.message, c.status)
+			}
+		}
+		if met, left := th.seen(); met == 0 || at != remove && (left > 0 || met <= attempts) {
+			wrong("%d attempts, of which %d were to be throttled", met, attempts)
+		}
+		if c.key { // an outcome is kept; a key that was given back is as good as new
+			if again := i.ask(project, r); again.status != c.status || again.replayed != (c.status != 402) {
+				wrong("repeated: %d %s, replayed %t", again.status, again.message, again.replayed)
+			}
+		}
+		// The longest burst may outlast the short time for a removal; the settling function then removes the reservation, as
+		// it does after a slow attempt.
+		removed := (at != remove || attempts < mostThrottles) && !th.slow()
+		if err := s.charges(project, c, asked, removed, wrong); err != nil {
+			return err
+		}
+		if sent := received(s.rig.sandbox.Calls())[r.token]; c.op.name == credit.SMS && (sent != 1) != (c.status == 402) {
+			wrong("the vendor received %d messages", sent)
+		}
+	}
+	return nil
+}
+
+// request is the one with that number of a project.
+func (c *throttled) request(rig *rig, number int) *request {
+	r := &request{number: number, op: c.op, token: c.token}
+	if r.token == "" {
+		r.token = fmt.Sprintf("M%dR%dE", rig.names.Add(1), number)
+	}
+	body := c.body
+	if body == "" {
+		body = c.op.body
+	}
+	r.body = fmt.Sprintf(body, r.token)
+	if c.key {
+		r.key = r.token
+	}
+	return r
+}
+
+// charges checks what a project was charged for its requests. The removal of a captured reservation may need a moment.
+func (s *stage) charges(project string, c throttled, asked int, removed bool, wrong func(string, ...any)) error {
+	ctx := context.Background()
+	wallet, err := s.credits.Wallet(ctx, project)
+	for i := 0; err == nil && removed && wallet.Reserved > 0 && i < 20; i++ {
+		time.Sleep(100 * time.Millisecond)
+		wallet, err = s.credits.Wallet(ctx, project)
+	}
+	if err != nil {
+		return err
+	}
+	price, times := s.prices.Of(c.op.name), 0
+	if c.charged {
+		times = asked
+	}
+	if want := c.credits - int64(times)*price; wallet.Balance != want || removed && wallet.Reserved > 0 {
+		wrong("after %d requests the wallet is %+v, want a balance of %d", asked, *wallet, want)
+	}
+	entries, err := s.entries(project, time.Now().Add(-time.Hour))
+	captured := 0
+	for _, e := range entries {
+		switch {
+		case e.State == credit.Captured && e.Credits == price && !e.Uncertain && e.Actor == "":
+			captured++
+		case e.State != credit.Granted && e.State != credit.Released:
+			wrong("the ledger holds %+v", e)
+		}
+	}
+	uncertain, listed := s.credits.Uncertain(ctx, project)
+	if captured != times || len(uncertain) > 0 {
+		wrong("%d requests are charged %d times, want %d; uncertain: %+v", asked, captured, times, uncertain)
+	}
+	return errors.Join(err, listed)
+}

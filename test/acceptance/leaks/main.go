@@ -1,0 +1,50 @@
+// Command leaks searches the logs of a test run for secrets: the client secrets that it issued, the accounts of the
+// sandbox and of the demo projects, whatever looks like a secret, and the payload of requests that asked for privacy. It
+// first proves that it sees.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"svcapi/local/demo"
+	"svcapi/test/leaks"
+	"svcapi/local/sandbox"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: leaks FOLDER")
+		os.Exit(2)
+	}
+	if err := run(os.Stdout, os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(out io.Writer, dir string) error {
+	if err := leaks.Prove(os.TempDir()); err != nil {
+		return err
+	}
+	r, err := leaks.Search(dir, append(sandbox.Secrets(), demo.Secrets()...))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%d lines of %d logs searched for %d secrets in all their forms: %d found\n", r.Lines, r.Files, r.Secrets, len(r.Found))
+	if r.Files == 0 {
+		return errors.New("there is no log in " + dir)
+	}
+	for i, found := range r.Found {
+		if i == 20 {
+			break
+		}
+		fmt.Fprintln(out, found)
+	}
+	if len(r.Found) > 0 {
+		return errors.New("secrets are logged")
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+// Package acceptance tests openapi.yaml and docs/decisions.md over HTTP, through the whole stack: gateway, compiled
+// functions, DynamoDB Local and the vendor sandbox. Projects are made by the compiled svc, as an operator makes them. With
+// BASE_URL and STAGE the tests run against a deployed stack; those that need the sandbox, the logs or the tables are then
+// listed as not run, and nothing is sent unless ACCEPT_SENDS=1 says so.
+package acceptance
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"svcapi/local/build"
+	"svcapi/test/mmdbtest"
+	"svcapi/local/stack"
+	"svcapi/local/workdir"
+)
+
+// playgroundOrigin is the origin of the documentation page that the stack under test knows.
+const playgroundOrigin = "https://docs.example.com"
+
+// system is what the tests run against.
+type system struct {
+	baseURL string // up to /api/v1
+	spec    *openapi3.T
+	svc     string        // the compiled command line
+	dir     string        // where it runs
+	flags   []string      // where it works
+	cache   time.Duration // how long functions remember a project's record, and a bit
+	stack   *stack.Stack  // nil: a deployed one
+	narrow  *narrow
+	witness *witness
+
+	mu       sync.Mutex
+	secrets  []string         // client secrets that were shown
+	projects []string         // that were made
+	notRun   []string         // tests that need a local stack
+	images   *httptest.Server // a host of images that counts as public
+}
+
+// sut is the system under test, set once by TestMain.
+var sut *system
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	// Tests wait for vendors more than they compute.
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
+	}
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) (code int) {
+	dir, err := os.MkdirTemp("", "acceptance")
+	if err != nil {
+		return failed(err)
+	}
+	defer os.RemoveAll(dir)
+	sut = &system{dir: dir}
+	if err := sut.start(context.Background()); err != nil {
+		return failed(err)
+	}
+	code = m.Run()
+	if sut.stack == nil {
+		for _, id := range sut.projects { // a stack that stays keeps them; nobody can use them
+			_, err := sut.command(context.Background(), "", "project", "pause", id)
+			code = max(code, failed(err))
+		}
+		slices.Sort(sut.notRun)
+		fmt.Printf("not run, as they need the sandbox, the logs or the tables of a local stack, or leave to send:\n  %s\n", strings.Join(sut.notRun, "\n  "))
+		return code
+	}
+	if flag.Lookup("test.run").Value.String() == "" { // all tests have run: what they did not use is not used
+		code = max(code, failed(sut.audit(context.Background())))
+	}
+	return max(code, failed(sut.close()))
+}
+
+func failed(err error) int {
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+func (s *system) start(ctx context.Context) error {
+	root, err := workdir.Root()
+	if err != nil {
+		return err
+	}
+	if s.spec, err = openapi3.NewLoader().LoadFromFile(filepath.Join(root, "openapi.yaml")); err != nil {
+		return err
+	}
+	s.svc = filepath.Join(s.dir, "svc")
+	if err := build.Package(ctx, root, "./cmd/svc", s.svc); err != nil {
+		return err
+	}
+	if deployed := os.Getenv("BASE_URL"); deployed != "" {
+		s.baseURL, s.cache = strings.TrimRight(deployed, "/"), 11*time.Second
+		s.flags = []string{"--stage", cmp.Or(os.Getenv("STAGE"), "dev")}
+		return nil
+	}
+	s.flags, s.cache = []string{"--local"}, 1500*time.Millisecond
+	if err := os.Mkdir(filepath.Join(s.dir, ".local"), 0o700); err != nil {
+		return err
+	}
+	databases := filepath.Join(s.dir, "mmdb")
+	if err := errors.Join(os.Mkdir(databases, 0o755), mmdbtest.Write(databases)); err != nil {
+		return err
+	}
+	environment, err := s.serveImages()
+	if err != nil {
+		return err
+	}
+	s.witness = newWitness()
+	s.stack, err = stack.Start(ctx, stack.Options{
+		Through: s.witness.through,
+		LogDir:  filepath.Join(s.dir, ".local", "logs"), DemoFile: filepath.Join(s.dir, ".local", "demo.json"),
+		Concurrency: 32, Environment: environment,
+		Parameters: map[string]string{"ProjectCacheSeconds": "1", "PlaygroundOrigin": playgroundOrigin, "MmdbDirectory": databases},
+	})
+	if err != nil {
+		return err
+	}
+	s.baseURL = s.stack.BaseURL
+	s.narrow, err = startNarrow(ctx, s.stack, filepath.Join(s.dir, "narrow"), s.witness)
+	return err
+}
+
+// close ends the stacks, and finds secrets in what they have logged.
+func (s *system) close() error {
+	var errs []error
+	for _, running := range []*stack.Stack{s.narrow.stack, s.stack} {
+		found, err := s.leaks(running.LogDir)
+		for _, leak := range found {
+			errs = append(errs, errors.New(leak))
+		}
+		errs = append(errs, err, running.Close())
+	}
+	s.narrow.recorder.server.Close()
+	s.witness.close()
+	s.images.Close()
+	return errors.Join(errs...)
+}
+
+// local is for tests that need the sandbox, the logs or the tables: on a deployed stack they are listed as not run.
+func local(t *testing.T) {
+	t.Helper()
+	if sut.stack == nil {
+		leave(t, "")
+	}
+}
+
+// leave lists a test as not run on a deployed stack.
+func leave(t *testing.T, why string) {
+	t.Helper()
+	sut.mu.Lock()
+	sut.notRun = append(sut.notRun, t.Name()+why)
+	sut.mu.Unlock()
+	t.SkipNow()
+}
+
+// forget waits until no function remembers a project as it was before a change.
+func forget() { time.Sleep(sut.cache) }
+
+// command runs svc and returns what it prints.
+func (s *system) command(ctx context.Context, input string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, s.svc, slices.Concat(args, s.flags, []string{"--output", "json"})...)
+	cmd.Dir, cmd.Stdin = s.dir, strings.NewReader(input)
+	output, err := cmd.Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		err = fmt.Errorf("svc %s: %w\n%s", strings.Join(args, " "), err, exit.Stderr)
+	}
+	return output, err
+}

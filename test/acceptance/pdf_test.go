@@ -1,0 +1,405 @@
+package acceptance
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"image"
+	"image/png"
+	"io"
+	"log"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"svcapi/test/pdftest"
+	"svcapi/shared/credit"
+	"svcapi/shared/project"
+)
+
+const pdfs = "/utilities/pdf/generate"
+
+// asked are the paths that the host of images was asked for.
+var asked struct {
+	sync.Mutex
+	paths []string
+}
+
+// serveImages starts a host of images, and returns what makes the functions take it for one of the public network.
+func (s *system) serveImages() (map[string]string, error) {
+	var picture bytes.Buffer
+	if err := png.Encode(&picture, image.NewGray(image.Rect(0, 0, 200, 100))); err != nil {
+		return nil, err
+	}
+	s.images = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Lock()
+		asked.paths = append(asked.paths, r.URL.Path)
+		asked.Unlock()
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/noise/"):
+			var n int
+			_, _ = fmt.Sscanf(r.URL.Path, "/noise/%d/", &n)
+			_, _ = w.Write(noise()[n%noises])
+		case strings.HasSuffix(r.URL.Path, ".png"):
+			_, _ = w.Write(picture.Bytes())
+		case strings.HasSuffix(r.URL.Path, ".svg"):
+			_, _ = io.WriteString(w, "<svg xmlns='http://www.w3.org/2000/svg'/>")
+		case r.URL.Path == "/away":
+			http.Redirect(w, r, "https://169.254.169.254/latest/meta-data/", http.StatusFound)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	s.images.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.images.StartTLS()
+	authority := filepath.Join(s.dir, "images.pem")
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.images.Certificate().Raw})
+	return map[string]string{"SVC_TEST_PUBLIC_NETS": "127.0.0.1/32", "SVC_TEST_CA": authority}, os.WriteFile(authority, certificate, 0o644)
+}
+
+const noises = 5
+
+// noise is pictures of 1.2 MB each that do not compress, and none like another. They are made before a document asks for
+// them: drawn on demand, under the race detector, one takes longer than an image may.
+var noise = sync.OnceValue(func() [noises][]byte {
+	random, picture := rand.New(rand.NewPCG(1, 1)), image.NewRGBA(image.Rect(0, 0, 1000, 390))
+	var all [noises][]byte
+	for n := range all {
+		for i := range picture.Pix {
+			picture.Pix[i] = byte(random.Uint32()) | byte(i%4/3*255)
+		}
+		var encoded bytes.Buffer
+		_ = (&png.Encoder{CompressionLevel: png.NoCompression}).Encode(&encoded, picture)
+		all[n] = encoded.Bytes()
+	}
+	return all
+})
+
+// printing connects the project to the built-in converter.
+func (p *tenant) printing(t *testing.T, mode project.Mode) *tenant {
+	t.Helper()
+	svc[any](t, "", "integration", "set", p.id, "pdf", "builtin", "--env", "development", "--mode", string(mode))
+	return p
+}
+
+// printed sends a request that must succeed, checks what openapi.yaml#Pdf requires of every binary response, and
+// returns the PDF.
+func printed(t *testing.T, fields map[string]any, as credential) []byte {
+	t.Helper()
+	a := request{path: pdfs, body: object(fields), as: as}.send(t)
+	if a == nil {
+		return nil
+	}
+	h := a.header
+	id, err := uuid.Parse(h.Get("X-SVC-Request-ID"))
+	if a.status != 200 || err != nil || id.String() != h.Get("X-SVC-Request-ID") || h.Get("Content-Type") != "application/pdf" ||
+		h.Get("Content-Length") != strconv.Itoa(len(a.body)) || h.Get("Cache-Control") != "no-store" ||
+		h.Get("Content-Disposition") != `inline; filename="svc-document.pdf"` || !bytes.HasPrefix(a.body, []byte("%PDF-1.")) {
+		t.Errorf("%.200v: %d %v %.200s", fields, a.status, h, a.body)
+		return nil
+	}
+	return a.body
+}
+
+// openapi.yaml#generatePdf, docs/decisions.md#pdf-geometry: page_size A4 (default), Letter, Legal; orientation; margins
+// in millimetres, default 15 each. Binary: the PDF's bytes as application/pdf with Content-Length, Cache-Control
+// no-store, the fixed filename svc-document.pdf inline, and X-SVC-Request-ID.
+func TestPDF(t *testing.T) {
+	t.Parallel()
+	p := plan{}.make(t).printing(t, project.BYOK)
+	const block = "<!DOCTYPE html><style>@page{size:A5;margin:1mm!important}</style><body style='margin:0'><div style='height:600mm;background:#000'>"
+	even := pdftest.Margins{15, 15, 15, 15}
+	for _, c := range []struct {
+		fields        map[string]any
+		width, height float64 // millimetres
+		margins       pdftest.Margins
+	}{
+		{map[string]any{}, 210, 297, even},
+		{map[string]any{"page_size": "Letter", "orientation": "portrait"}, 215.9, 279.4, even},
+		{map[string]any{"page_size": "Legal", "orientation": "landscape"}, 355.6, 215.9, even},
+		{map[string]any{"page_size": nil, "orientation": nil, "margins": nil, "response_type": nil, "privacy_mode": nil, "is_base64": nil}, 210, 297, even},
+		{map[string]any{"margins": map[string]any{"top": 0, "right": 12.5, "left": 100, "bottom": nil, "unknown": 1}}, 210, 297, pdftest.Margins{0, 12.5, 15, 100}},
+		{map[string]any{"is_base64": true, "html": base64.StdEncoding.EncodeToString([]byte(block)), "response_type": "binary"}, 210, 297, even},
+		{map[string]any{"is_base64": true, "html": " " + strings.TrimRight(base64.StdEncoding.EncodeToString([]byte(block)), "=") + "\r\n"}, 210, 297, even},
+	} {
+		if c.fields["html"] == nil {
+			c.fields["html"] = block
+		}
+		pdf := printed(t, c.fields, p.dev)
+		if pdf == nil {
+			continue
+		}
+		for _, sheet := range pdftest.Sheets(t, pdf) {
+			if math.Abs(sheet[0]-c.width/25.4*72) > 1 || math.Abs(sheet[1]-c.height/25.4*72) > 1 {
+				t.Errorf("%.200v: %v points", c.fields, sheet)
+			}
+		}
+		if got := pdftest.Inked(t, pdf); !got.Near(c.margins, 1) {
+			t.Errorf("%.200v: margins %v, want %v", c.fields, got, c.margins)
+		}
+	}
+	want := "Invoice 1042 ශ්\u200dරී ලංකාව தமிழ் எழுத்து"
+	if got := pdftest.Text(t, printed(t, map[string]any{"html": want + "<script>document.write('x')</script>"}, p.dev)); got != want {
+		t.Errorf("the text is %q", got)
+	}
+}
+
+// openapi.yaml#Pdf: base64 is the success envelope with format base64, media_type application/pdf.
+func TestPDFBase64(t *testing.T) {
+	t.Parallel()
+	p := plan{}.make(t).printing(t, project.BYOK)
+	a := request{path: pdfs, body: object(map[string]any{"html": "<p>Base64", "response_type": "base64"}), as: p.dev}.do(t)
+	if a == nil {
+		return
+	}
+	var result struct {
+		Data struct {
+			Format    string
+			MediaType string `json:"media_type"`
+			Data      []byte
+		}
+	}
+	if err := json.Unmarshal(a.body, &result); err != nil || a.status != 200 {
+		t.Fatalf("%d %.200s: %v", a.status, a.body, err)
+	}
+	if result.Data.Format != "base64" || result.Data.MediaType != "application/pdf" || pdftest.Text(t, result.Data.Data) != "Base64" {
+		t.Errorf("%.300s", a.body)
+	}
+}
+
+// openapi.yaml#PdfRequest: html has 1 to 524,288 bytes, after decoding when is_base64 is true. JSON may escape it to
+// more than three times the length.
+func TestPDFLargest(t *testing.T) {
+	t.Parallel()
+	p := plan{}.make(t).printing(t, project.BYOK)
+	const largest = 524_288
+	html := "<p>first" + strings.Repeat("< ", (largest-len("<p>first")-len("last"))/2) + "last"
+	escaped := strings.ReplaceAll(html, "<", `\u003c`)
+	for _, c := range []struct {
+		name, body string
+		status     int
+	}{
+		{"escaped", `{"html":"` + escaped + `"}`, 200},
+		{"a byte more", `{"html":"` + escaped + `x"}`, 422},
+		{"Base64", object(map[string]any{"is_base64": true, "html": base64.StdEncoding.EncodeToString([]byte(html))}), 200},
+		{"Base64, a byte more", object(map[string]any{"is_base64": true, "html": base64.StdEncoding.EncodeToString([]byte(html + "x"))}), 422},
+		{"characters are not bytes", object(map[string]any{"html": strings.Repeat("ශ", largest/3+1)}), 422},
+	} {
+		a := request{path: pdfs, body: c.body, as: p.dev}.send(t)
+		if a == nil {
+			continue
+		}
+		if c.status == 200 {
+			if text := pdftest.Text(t, a.body); !strings.HasPrefix(text, "first") || !strings.HasSuffix(text, "last") {
+				t.Errorf("%s: %d %.200s", c.name, a.status, a.body)
+			}
+			continue
+		}
+		if a.status != c.status || !strings.Contains(string(a.body), `"html":["must be at most 524288 bytes"]`) {
+			t.Errorf("%s: %d %.300s", c.name, a.status, a.body)
+		}
+	}
+}
+
+// openapi.yaml#PdfUnprocessable, docs/decisions.md#pdf-base64: 422 validation_failed for html that is missing or
+// malformed Base64, and for a field outside its range or list.
+func TestPDFFields(t *testing.T) {
+	t.Parallel()
+	p := plan{}.make(t).printing(t, project.BYOK)
+	for _, c := range []struct{ body, fields string }{
+		{``, "html"}, {`{}`, "html"}, {`[]`, "body"}, {`{"html":null}`, "html"}, {`{"html":""}`, "html"}, {`{"html":1}`, "html"}, {`{"html":["x"]}`, "html"},
+		{`{"html":"x","html":"y"}`, "body"}, {"{\"html\":\"\xff\"}", "body"}, {`{"html":"\ud800"}`, "body"},
+		{`{"html":"%%%","is_base64":true}`, "html"}, {`{"html":"eA=","is_base64":true}`, "html"}, {`{"html":"eA===","is_base64":true}`, "html"},
+		{`{"html":"e-_A","is_base64":true}`, "html"}, {`{"html":"  ","is_base64":true}`, "html"}, {`{"html":"gICA","is_base64":true}`, "html"},
+		{`{"html":"eA==eA==","is_base64":true}`, "html"}, {`{"html":"x","is_base64":"true"}`, "is_base64"}, {`{"html":"x","is_base64":1}`, "is_base64"},
+		{`{"html":"x","page_size":"A5"}`, "page_size"}, {`{"html":"x","page_size":"a4"}`, "page_size"}, {`{"html":"x","page_size":4}`, "page_size"},
+		{`{"html":"x","orientation":"Landscape"}`, "orientation"}, {`{"html":"x","orientation":""}`, "orientation"},
+		{`{"html":"x","margins":15}`, "margins"}, {`{"html":"x","margins":[15]}`, "margins"},
+		{`{"html":"x","margins":{"top":-0.1}}`, "margins.top"}, {`{"html":"x","margins":{"left":100.1}}`, "margins.left"},
+		{`{"html":"x","margins":{"right":"15"}}`, "margins.right"}, {`{"html":"x","margins":{"bottom":1e999}}`, "margins.bottom"},
+		{`{"html":"x","response_type":"pdf"}`, "response_type"}, {`{"html":"x","privacy_mode":"yes"}`, "privacy_mode"},
+		{`{"html":7,"is_base64":7,"page_size":7,"orientation":7,"margins":{"top":"7","right":"7","bottom":"7","left":"7"},"response_type":7,"privacy_mode":7}`,
+			"html is_base64 margins.bottom margins.left margins.right margins.top orientation page_size privacy_mode response_type"},
+	} {
+		a := request{path: pdfs, body: c.body, as: p.dev}.do(t)
+		if a == nil {
+			continue
+		}
+		var fields []string
+		for field := range a.Error.Details {
+			fields = append(fields, field)
+		}
+		slices.Sort(fields)
+		if !a.is(422, "validation_failed") || strings.Join(fields, " ") != c.fields {
+			t.Errorf("%.100s: %d %s, want 422 validation_failed on %s", c.body, a.status, a.body, c.fields)
+		}
+	}
+}
+
+// openapi.yaml#PdfRejected: 400 http_error. docs/decisions.md#pdf-loads: what is not permitted is simply not loaded.
+// docs/decisions.md#pdf-limits: limits are named.
+func TestPDFDocuments(t *testing.T) {
+	local(t)
+	t.Parallel()
+	p := plan{}.make(t).printing(t, project.BYOK)
+	host := sut.images.URL
+	noise()
+	noisy := func(n int) (html string) {
+		for i := range n {
+			html += fmt.Sprintf("<img width=90 src='%s/noise/%d/ID'>", host, i)
+		}
+		return html
+	}
+	for _, c := range []struct {
+		name, html string
+		message    string // of the 400; empty: 200
+		asks       bool   // the host of images
+	}{
+		{"an image", "<img src='" + host + "/ID.png'>", "", true},
+		{"images in styles", "<p style='background:url(" + host + "/ID.png)'>x", "", true},
+		{"an image that is not there", "<img src='" + host + "/ID.gif'>", "could not be loaded: status 404", true},
+		{"no image", "<img src='" + host + "/ID.svg'>", "is no PNG, JPEG, GIF or WebP image", true},
+		{"a forbidden redirect", "<img src='" + host + "/away'>", "redirects to an address that is not permitted", false},
+		{"another scheme", "<img src='" + strings.Replace(host, "https", "http", 1) + "/ID.png'>x", "", false},
+		{"another loopback", "<img src='" + strings.Replace(host, "127.0.0.1", "127.0.0.2", 1) + "/ID.png'>x", "", false},
+		{"a style sheet", "<link rel=stylesheet href='" + host + "/ID.png'>x", "", false},
+		{"a frame", "<iframe src='" + host + "/ID.png'></iframe>x", "", false},
+		{"a script", "<script src='" + host + "/ID.png'></script>x", "", false},
+		{"a font", "<style>@font-face{font-family:f;src:url(" + host + "/ID.png)}p{font-family:f}</style><p>x", "", false},
+		{"a broken data image", "<img src='data:image/png;base64,xxxx'>x", "", false},
+		{"too deep", strings.Repeat("<div>", 251), "nested more than 250 deep", false},
+		{"too many elements", strings.Repeat("<p>", 40_001), "more than 40000 elements", false},
+		{"nearly too large", noisy(3), "", true},
+		{"too large", noisy(5), "at most 4700000 are allowed", true},
+		{"too many pages", strings.Repeat("<p style='break-after:page'>x", 501), "more than 500 pages", false},
+	} {
+		html := strings.ReplaceAll(c.html, "ID", strings.ReplaceAll(c.name, " ", "-"))
+		a := request{path: pdfs, body: object(map[string]any{"html": html}), as: p.dev}.send(t)
+		if a == nil {
+			continue
+		}
+		switch {
+		case c.message == "" && (a.status != 200 || !bytes.HasPrefix(a.body, []byte("%PDF-"))):
+			t.Errorf("%s: %d %.300s", c.name, a.status, a.body)
+		case c.message != "" && (a.status != 400 || !strings.Contains(string(a.body), `"code":"http_error"`) || !strings.Contains(string(a.body), c.message)):
+			t.Errorf("%s: %d %.300s, want %s", c.name, a.status, a.body, c.message)
+		}
+		asked.Lock()
+		if got := slices.ContainsFunc(asked.paths, func(path string) bool { return strings.Contains(path, strings.ReplaceAll(c.name, " ", "-")) }); got != c.asks {
+			t.Errorf("%s: the host was asked: %v", c.name, got)
+		}
+		asked.Unlock()
+	}
+}
+
+// openapi.yaml#generatePdf: 401, 402, 422 provider_selection_failed, 429, 503 project_paused.
+// docs/decisions.md#pdf-charged-last: nothing is rendered before rate limit and credits have said yes, and a failed
+// render is not charged.
+func TestPDFErrors(t *testing.T) {
+	local(t)
+	t.Parallel()
+	bare := plan{credits: 5000}.make(t)
+	poor := plan{credits: 1999}.make(t).printing(t, project.Managed)
+	paused := plan{}.make(t).printing(t, project.BYOK)
+	svc[any](t, "", "project", "pause", paused.id)
+	limited := plan{limit: 1}.make(t).printing(t, project.BYOK)
+	good := func(name string) string {
+		return object(map[string]any{"html": "<img src='" + sut.images.URL + "/refused-" + name + ".png'>"})
+	}
+	printed(t, map[string]any{"html": "x"}, limited.dev)
+	for _, c := range []struct {
+		name   string
+		r      request
+		status int
+		code   string
+	}{
+		{"secret", request{body: good("secret"), as: credential{poor.dev.ID, "wrong"}}, 401, "unauthorized"},
+		{"paused", request{body: "{}", as: paused.dev}, 503, "project_paused"},
+		{"body", request{body: "{}", as: bare.dev}, 422, "validation_failed"},
+		{"integration", request{body: good("integration"), as: bare.dev}, 422, "provider_selection_failed"},
+		{"credits", request{body: good("credits"), as: poor.dev}, 402, "insufficient_funds"},
+		{"credits before limits", request{body: object(map[string]any{"html": strings.Repeat("<div>", 251)}), as: poor.dev}, 402, "insufficient_funds"},
+		{"limit", request{body: good("limit"), as: limited.dev}, 429, "rate_limit_exceeded"},
+		{"method", request{method: "GET", as: poor.dev}, 405, "http_error"},
+		{"large", request{body: good("large") + strings.Repeat(" ", 4<<20), as: poor.dev}, 413, "http_error"},
+	} {
+		c.r.path = pdfs
+		if a := c.r.do(t); a != nil && !a.is(c.status, c.code) {
+			t.Errorf("%s: %d %s, want %d %s", c.name, a.status, a.body, c.status, c.code)
+		}
+	}
+	asked.Lock()
+	defer asked.Unlock()
+	for _, path := range asked.paths {
+		if strings.Contains(path, "refused") {
+			t.Errorf("%s was loaded for a refused request", path)
+		}
+	}
+}
+
+// docs/decisions.md#modes: Managed charges credits, Manual 0. docs/decisions.md#what-is-charged: a request that fails
+// is not charged.
+func TestPDFMoney(t *testing.T) {
+	t.Parallel()
+	const price = 2000
+	p := plan{credits: 2*price + 1}.make(t).printing(t, project.Managed)
+	if a := (request{path: pdfs, body: object(map[string]any{"html": strings.Repeat("<div>", 251)}), as: p.dev}).do(t); a != nil && !a.is(400, "http_error") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if b := p.balance(t); b != 2*price+1 {
+		t.Errorf("a refused document leaves %d credits", b)
+	}
+	for range 2 {
+		printed(t, map[string]any{"html": "<p>paid"}, p.dev)
+	}
+	if a := (request{path: pdfs, body: `{"html":"x"}`, as: p.dev}).do(t); a != nil && !a.is(402, "insufficient_funds") {
+		t.Errorf("the third PDF of two: %d %s", a.status, a.body)
+	}
+	entries := p.ledger(t)
+	captured := 0
+	for _, e := range entries {
+		if e.Operation == credit.PDF && e.Credits == price && e.Vendor == "builtin" {
+			captured++
+		}
+	}
+	if b := p.balance(t); b != 1 || captured != 2 {
+		t.Errorf("%d credits are left, %d of %d entries are PDFs", b, captured, len(entries))
+	}
+}
+
+// docs/decisions.md#privacy-mode: no part of the document, nor of the error's message, is in any log.
+func TestPDFPrivacy(t *testing.T) {
+	local(t)
+	t.Parallel()
+	p := plan{}.make(t).printing(t, project.BYOK)
+	for i, c := range []struct {
+		private bool
+		html    string
+		status  int
+	}{
+		{false, "<p>MARK", 200}, {true, "<p>MARK", 200},
+		{false, "<img src='" + sut.images.URL + "/MARK.gif'>", 400}, {true, "<img src='" + sut.images.URL + "/MARK.gif'>", 400},
+	} {
+		mark := fmt.Sprintf("confidential%d", i)
+		a := request{path: pdfs, body: object(map[string]any{"html": strings.ReplaceAll(c.html, "MARK", mark), "privacy_mode": c.private}), as: p.dev}.send(t)
+		if a == nil {
+			continue
+		}
+		lines := logLines(t, sut.stack.LogDir, mark)
+		if a.status != c.status || (len(lines) == 0) != c.private {
+			t.Errorf("%v: %d, logged: %q", c, a.status, lines)
+		}
+	}
+}

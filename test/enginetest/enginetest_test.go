@@ -1,0 +1,49 @@
+package enginetest_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"svcapi/local/engine"
+	"svcapi/test/enginetest"
+)
+
+func TestMain(m *testing.M) { enginetest.Main(m) }
+
+// TestTables checks that the tables are the template's, and that every access key sees them.
+func TestTables(t *testing.T) {
+	client, tables := enginetest.Client(t)
+	ledger, err := client.DescribeTable(context.Background(), &dynamodb.DescribeTableInput{TableName: &tables.Ledger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(ledger.Table.KeySchema) != 2 || len(ledger.Table.GlobalSecondaryIndexes) != 1 {
+		t.Errorf("ledger: keys %v, indexes %v", ledger.Table.KeySchema, ledger.Table.GlobalSecondaryIndexes)
+	}
+	ttl, err := client.DescribeTimeToLive(context.Background(), &dynamodb.DescribeTimeToLiveInput{TableName: &tables.Transient})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := ttl.TimeToLiveDescription; got.TimeToLiveStatus != types.TimeToLiveStatusEnabled || *got.AttributeName != "expires" {
+		t.Errorf("transient: time to live %s on %v", got.TimeToLiveStatus, got.AttributeName)
+	}
+	_, err = engine.Client(enginetest.URL(t)).PutItem(context.Background(), &dynamodb.PutItemInput{
+		TableName: &tables.Wallets, Item: map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "p"}},
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	other, others := enginetest.Client(t)
+	if others.Wallets == tables.Wallets {
+		t.Error("two tests share their tables")
+	}
+	got, err := other.GetItem(context.Background(), &dynamodb.GetItemInput{
+		TableName: &tables.Wallets, Key: map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "p"}},
+	})
+	if err != nil || got.Item == nil {
+		t.Errorf("another client reads %v, %v", got, err)
+	}
+}

@@ -1,0 +1,185 @@
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "svcapi/"
+
+// pkg is a package of this module, as go list tells it. Paths are below the module.
+type pkg struct {
+	ImportPath   string
+	Imports      []string
+	TestImports  []string
+	XTestImports []string
+	Deps         []string
+}
+
+// packages are this module's packages by path below the module.
+func packages(t *testing.T) map[string]pkg {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,TestImports,XTestImports,Deps", "./...")
+	cmd.Dir = root()
+	var failure bytes.Buffer
+	cmd.Stderr = &failure
+	output, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, failure.String())
+	}
+	out := map[string]pkg{}
+	for decoder := json.NewDecoder(bytes.NewReader(output)); ; {
+		var p pkg
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			return out
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		out[strings.TrimPrefix(p.ImportPath, module)] = p
+	}
+}
+
+// layer is the top folder of a package, and its function's for one of a function.
+func layer(path string) (top, function string) {
+	top, rest, _ := strings.Cut(path, "/")
+	if top == "functions" {
+		function, _, _ = strings.Cut(rest, "/")
+	}
+	return top, function
+}
+
+// forbidden says why one package may not import another; empty when it may. Tests may use the local stack.
+func forbidden(from, to string, test bool) string {
+	fromTop, fromFunction := layer(from)
+	toTop, toFunction := layer(to)
+	switch {
+	case fromFunction != "" && toFunction != "" && fromFunction != toFunction:
+		return "functions never import one another"
+	case fromTop == "shared" && toTop == "functions":
+		return "shared/ never imports functions/"
+	case toTop == "local" && !test && slices.Contains([]string{"functions", "shared", "cmd"}, fromTop):
+		return "product code never imports local/"
+	case toTop == "test" && !test && fromTop != "test":
+		return "what runs never imports test/"
+	}
+	return ""
+}
+
+func TestLayers(t *testing.T) {
+	for path, p := range packages(t) {
+		for _, imports := range []struct {
+			list []string
+			test bool
+		}{{p.Imports, false}, {p.TestImports, true}, {p.XTestImports, true}} {
+			for _, imported := range imports.list {
+				to, own := strings.CutPrefix(imported, module)
+				if !own {
+					continue
+				}
+				if why := forbidden(path, to, imports.test); why != "" {
+					t.Errorf("%s imports %s: %s", path, to, why)
+				}
+			}
+		}
+	}
+}
+
+// The rules notice what they forbid and permit the rest.
+func TestForbiddenImports(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		test     bool
+		want     bool
+	}{
+		{"functions/sms", "functions/sms/vendors", false, false},
+		{"functions/sms", "functions/security", false, true},
+		{"functions/sms", "functions/security/vendors", true, true},
+		{"functions/sms", "shared/api", false, false},
+		{"shared/api", "functions/sms", false, true},
+		{"shared/credit", "functions/settle", true, true},
+		{"functions/sms", "local/engine", false, true},
+		{"shared/credit", "local/engine", false, true},
+		{"cmd/svc", "local/stack", false, true},
+		{"shared/credit", "test/enginetest", true, false},
+		{"shared/credit", "test/enginetest", false, true},
+		{"local/stack", "test/faultproxy", false, true},
+		{"test/acceptance/faults", "test/faultproxy", false, false},
+		{"local/demo", "shared/project", false, false},
+		{"cmd/svc", "functions/sms/vendors", false, false},
+	} {
+		if got := forbidden(c.from, c.to, c.test) != ""; got != c.want {
+			t.Errorf("%s imports %s (test %v): forbidden is %v, want %v", c.from, c.to, c.test, got, c.want)
+		}
+	}
+}
+
+// Packages of shared/ that were laid for functions still to come. An entry leaves when a second function uses it.
+var awaited = []string{}
+
+// A package that only one function uses belongs into that function's folder. The operator's command line and the local
+// stack are not functions.
+func TestSharedIsShared(t *testing.T) {
+	users := map[string][]string{}
+	all := packages(t)
+	for path := range all {
+		if top, _ := layer(path); top == "shared" {
+			users[path] = nil
+		}
+	}
+	for path, p := range all {
+		if _, function := layer(path); function == "" {
+			continue
+		} else if path != "functions/"+function {
+			continue // its vendors and such are among the function's own Deps
+		}
+		for _, dep := range p.Deps {
+			if to, own := strings.CutPrefix(dep, module); own {
+				if _, shared := users[to]; shared {
+					users[to] = append(users[to], path)
+				}
+			}
+		}
+	}
+	for path, by := range users {
+		waits := slices.Contains(awaited, strings.TrimPrefix(path, "shared/"))
+		switch {
+		case len(by) == 0 || len(by) == 1 && !waits:
+			t.Errorf("%s is used by %v only: shared/ is for what two or more functions use", path, by)
+		case len(by) > 1 && waits:
+			t.Errorf("%s is used by %v: take it off the list of awaited ones", path, by)
+		}
+	}
+}
+
+// What makes a function's binary large, and its cold start slow, without need.
+var tooHeavy = []string{
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue", // drags in a client of DynamoDB Streams
+	"github.com/getkin/kin-openapi/openapi3",
+	"github.com/spf13/cobra",
+	"go.yaml.in/yaml/v3",
+	"net/http/pprof",
+	"testing",
+}
+
+// The documentation makes its samples of the YAML document when it starts. Nobody waits for its page as for an answer.
+var excused = map[string]string{"functions/docs": "go.yaml.in/yaml/v3"}
+
+func TestFunctionsStaySmall(t *testing.T) {
+	for path, p := range packages(t) {
+		// What is in the binary is among the Deps of the function's own package; its benchmarks are not in it.
+		if _, function := layer(path); function == "" || path != "functions/"+function {
+			continue
+		}
+		for _, heavy := range tooHeavy {
+			if slices.Contains(p.Deps, heavy) && excused[path] != heavy {
+				t.Errorf("%s depends on %s", path, heavy)
+			}
+		}
+	}
+}

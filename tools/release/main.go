@@ -1,0 +1,298 @@
+// Command release packages the product: a zip for each function and layer, a template that points at them, svc for
+// several systems, a bill of materials and checksums. The same source gives the same bytes, whatever folder it is in.
+//
+// Usage: go run ./tools/release VERSION FOLDER
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/flate"
+	"context"
+	"crypto/sha256"
+	"debug/buildinfo"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	cdx "github.com/CycloneDX/cyclonedx-go"
+)
+
+func main() {
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: go run ./tools/release VERSION FOLDER")
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := pack(ctx, ".", os.Args[1], os.Args[2])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+// systems are those that svc is built for.
+var systems = []string{"darwin/amd64", "darwin/arm64", "linux/amd64", "linux/arm64", "windows/amd64"}
+
+// epoch is the time of every file: the earliest that a zip can hold.
+var epoch = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// built are the functions and layers of a template that make builds, by the properties that name their content.
+var (
+	resource = regexp.MustCompile(`(?m)^  ([A-Za-z0-9]+):\n    Type: AWS::Serverless::(Function|LayerVersion)\n`)
+	next     = regexp.MustCompile(`(?m)^  \S`)
+	metadata = regexp.MustCompile(`(?m)^    Metadata:\n(?:      .*\n)+`)
+	content  = regexp.MustCompile(`(?m)^      (CodeUri|ContentUri): (.*)\n`)
+	global   = regexp.MustCompile(`(?m)^    CodeUri: \.\n`)
+)
+
+// pack makes the packages of the module in root. The folder is made anew.
+func pack(ctx context.Context, root, version, folder string) error {
+	folder, err := filepath.Abs(folder)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(os.RemoveAll(folder), os.MkdirAll(folder, 0o755)); err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp("", "release")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(work) }()
+	text, err := os.ReadFile(filepath.Join(root, "template.yaml"))
+	if err != nil {
+		return err
+	}
+	var binaries []string
+	template := global.ReplaceAllString(string(text), "")
+	for _, at := range resource.FindAllStringSubmatch(template, -1) {
+		id, property := at[1], map[string]string{"Function": "CodeUri", "LayerVersion": "ContentUri"}[at[2]]
+		artifacts := filepath.Join(work, id)
+		if err := run(ctx, filepath.Join(root, source(template, at[0])), []string{"ARTIFACTS_DIR=" + artifacts}, "make", "--silent", "build-"+id); err != nil {
+			return fmt.Errorf("%s: %w", id, err)
+		}
+		name := strings.ToLower(id) + ".zip"
+		if err := zipFolder(artifacts, filepath.Join(folder, name)); err != nil {
+			return fmt.Errorf("%s: %w", id, err)
+		}
+		if binary := filepath.Join(artifacts, "bootstrap"); at[2] == "Function" {
+			binaries = append(binaries, binary)
+		}
+		template = pointAt(template, at[0], property, name)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "template.yaml"), []byte(template), 0o644); err != nil {
+		return err
+	}
+	for _, system := range systems {
+		goos, goarch, _ := strings.Cut(system, "/")
+		binary := filepath.Join(folder, "svc-"+goos+"-"+goarch)
+		if goos == "windows" {
+			binary += ".exe"
+		}
+		environment := []string{"CGO_ENABLED=0", "GOOS=" + goos, "GOARCH=" + goarch}
+		if err := run(ctx, root, environment, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s", "-o", binary, "./cmd/svc"); err != nil {
+			return fmt.Errorf("svc for %s: %w", system, err)
+		}
+		binaries = append(binaries, binary)
+	}
+	bom, err := materials(version, binaries)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(folder, "sbom.cdx.json"), bom, 0o644); err != nil {
+		return err
+	}
+	return checksums(folder)
+}
+
+// body is where a resource's text lies in the template, its first two lines left out.
+func body(template, start string) (from, to int) {
+	from = strings.Index(template, start) + len(start)
+	if at := next.FindStringIndex(template[from:]); at != nil {
+		return from, from + at[0]
+	}
+	return from, len(template)
+}
+
+// source is the folder that a resource is built in.
+func source(template, start string) string {
+	from, to := body(template, start)
+	if match := content.FindStringSubmatch(template[from:to]); match != nil {
+		return match[2]
+	}
+	return "."
+}
+
+// pointAt makes a resource's content a zip in the place of what make builds.
+func pointAt(template, start, property, name string) string {
+	from, to := body(template, start)
+	changed := content.ReplaceAllString(metadata.ReplaceAllString(template[from:to], ""), "")
+	changed = strings.Replace(changed, "    Properties:\n", "    Properties:\n      "+property+": "+name+"\n", 1)
+	return template[:from] + changed + template[to:]
+}
+
+func run(ctx context.Context, root string, environment []string, name string, args ...string) error {
+	for _, entry := range environment {
+		if dir, ok := strings.CutPrefix(entry, "ARTIFACTS_DIR="); ok {
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				return err
+			}
+		}
+	}
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = root, append(os.Environ(), environment...)
+	output, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, output)
+	}
+	return nil
+}
+
+// zipFolder packs a folder: names in order, one time, and no modes but those that are run.
+func zipFolder(folder, file string) (err error) {
+	out, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	z := zip.NewWriter(out)
+	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestCompression) })
+	var files []string
+	err = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	slices.Sort(files)
+	for _, path := range files {
+		if err := zipFile(z, folder, path); err != nil {
+			return err
+		}
+	}
+	return z.Close()
+}
+
+func zipFile(z *zip.Writer, folder, path string) error {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	name, err := filepath.Rel(folder, path)
+	if err != nil {
+		return err
+	}
+	header := &zip.FileHeader{Name: filepath.ToSlash(name), Method: zip.Deflate, Modified: epoch}
+	mode := fs.FileMode(0o644)
+	if info.Mode()&0o111 != 0 {
+		mode = 0o755
+	}
+	header.SetMode(mode | info.Mode()&fs.ModeSymlink)
+	w, err := z.CreateHeader(header)
+	if err != nil {
+		return err
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		target, err := os.Readlink(path)
+		if err == nil {
+			_, err = io.WriteString(w, target)
+		}
+		return err
+	}
+	in, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(w, in)
+	return errors.Join(err, in.Close())
+}
+
+// materials is the bill of materials of the binaries: the modules that are linked into them, as they say themselves.
+func materials(version string, binaries []string) ([]byte, error) {
+	bom := cdx.NewBOM()
+	bom.Metadata = &cdx.Metadata{Component: &cdx.Component{
+		Type: cdx.ComponentTypeApplication, BOMRef: "svcapi", Name: "svcapi", Version: version,
+	}}
+	modules := map[string]cdx.Component{}
+	toolchain := ""
+	for _, binary := range binaries {
+		info, err := buildinfo.ReadFile(binary)
+		if err != nil {
+			return nil, err
+		}
+		toolchain = info.GoVersion
+		for _, m := range info.Deps {
+			c, err := component(m)
+			if err != nil {
+				return nil, err
+			}
+			modules[c.BOMRef] = c
+		}
+	}
+	standard := cdx.Component{
+		Type: cdx.ComponentTypeLibrary, BOMRef: "pkg:golang/std@" + toolchain, Name: "std", Version: toolchain,
+		PackageURL: "pkg:golang/std@" + strings.TrimPrefix(toolchain, "go"),
+	}
+	components := []cdx.Component{standard}
+	for _, c := range modules {
+		components = append(components, c)
+	}
+	slices.SortFunc(components, func(a, b cdx.Component) int { return strings.Compare(a.BOMRef, b.BOMRef) })
+	bom.Components = &components
+	var refs []string
+	for _, c := range components {
+		refs = append(refs, c.BOMRef)
+	}
+	bom.Dependencies = &[]cdx.Dependency{{Ref: "svcapi", Dependencies: &refs}}
+	var out bytes.Buffer
+	err := cdx.NewBOMEncoder(&out, cdx.BOMFileFormatJSON).SetPretty(true).Encode(bom)
+	return out.Bytes(), err
+}
+
+func component(m *debug.Module) (cdx.Component, error) {
+	if m.Replace != nil {
+		m = m.Replace
+	}
+	url := "pkg:golang/" + m.Path + "@" + m.Version
+	c := cdx.Component{Type: cdx.ComponentTypeLibrary, BOMRef: url, Name: m.Path, Version: m.Version, PackageURL: url}
+	if m.Sum == "" {
+		return c, fmt.Errorf("module %s has no checksum", m.Path)
+	}
+	// The sum that go.sum holds: of the module's files, so a property and no hash of one file.
+	c.Properties = &[]cdx.Property{{Name: "go:sum", Value: m.Sum}}
+	return c, nil
+}
+
+// checksums writes SHA256SUMS, as sha256sum checks it.
+func checksums(folder string) error {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return err
+	}
+	var list strings.Builder
+	for _, entry := range entries { // by name
+		data, err := os.ReadFile(filepath.Join(folder, entry.Name()))
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(data)
+		fmt.Fprintf(&list, "%s  %s\n", hex.EncodeToString(sum[:]), entry.Name())
+	}
+	return os.WriteFile(filepath.Join(folder, "SHA256SUMS"), []byte(list.String()), 0o644)
+}
