@@ -20,12 +20,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"svcapi/local/engine"
-	"svcapi/test/enginetest"
 	"svcapi/local/template"
 	"svcapi/local/workdir"
 	"svcapi/shared/attr"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
+	"svcapi/test/enginetest"
 )
 
 // patient is a stage for doctor: the bench's, and a stand-in for its gateway.

@@ -238,7 +238,7 @@ func (o offer) applySettings(before map[string]string, given []string) (map[stri
 			}
 			return nil, &usageError{fmt.Sprintf("%s has no setting %q; it has %s", o.spec.Title, name, names(o.settings()))}
 		}
-		if f := o.settings()[at]; value != "" && f.Form != "" && !regexp.MustCompile(f.Form).MatchString(value) {
+		if f := o.settings()[at]; value != "" && f.Pattern != "" && !regexp.MustCompile(f.Pattern).MatchString(value) {
 			return nil, &usageError{fmt.Sprintf("%s cannot be %q; it is: %s", name, value, f.Description)}
 		}
 		if value == "" {

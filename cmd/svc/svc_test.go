@@ -19,7 +19,6 @@ import (
 	"github.com/aws/smithy-go"
 
 	"svcapi/local/engine"
-	"svcapi/test/enginetest"
 	"svcapi/local/sandbox"
 	"svcapi/local/secrets"
 	"svcapi/local/template"
@@ -27,6 +26,7 @@ import (
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/shared/secret"
+	"svcapi/test/enginetest"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -470,7 +470,7 @@ func TestVendors(t *testing.T) {
 	})
 	for _, o := range offers() {
 		for _, f := range append(o.settings(), o.spec.Secrets...) {
-			if _, err := regexp.Compile(f.Form); err != nil {
+			if _, err := regexp.Compile(f.Pattern); err != nil {
 				t.Errorf("%s %s: %v", o.spec.Name, f.Name, err)
 			}
 		}

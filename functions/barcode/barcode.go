@@ -36,8 +36,8 @@ func decodeBarcode(in *api.Input) (barcodeRequest, error) {
 		data:      in.Text("data", api.Text{Required: true, Min: 1, Max: 80}),
 		kind:      in.Text("type", api.Text{OneOf: symbology.Names(), Default: "C128"}),
 		format:    in.Text("format", formatField),
-		factor:    int(in.Number("width_factor", api.Number{Min: 1, Max: 4, Cut: true, Default: 2})),
-		height:    int(in.Number("height", api.Number{Min: 20, Max: 300, Whole: true, Default: 80})),
+		factor:    int(in.Number("width_factor", api.Number{Min: 1, Max: 4, Truncate: true, Default: 2})),
+		height:    int(in.Number("height", api.Number{Min: 20, Max: 300, Integer: true, Default: 80})),
 		color:     in.Text("color", colorField("000000")),
 		quietZone: in.Bool("quiet_zone"),
 	}, nil

@@ -22,13 +22,13 @@ func main() {
 
 // Rules of fields that both operations have.
 var (
-	formatField = api.Text{OneOf: []string{"png", "svg"}, Default: "png"}
-	colorForm   = regexp.MustCompile(`^#?[0-9a-fA-F]{6}$`)
+	formatField  = api.Text{OneOf: []string{"png", "svg"}, Default: "png"}
+	colorPattern = regexp.MustCompile(`^#?[0-9a-fA-F]{6}$`)
 )
 
 // colorField is the rule of a field for a colour.
 func colorField(standard string) api.Text {
-	return api.Text{Form: colorForm, Says: "must be six hexadecimal digits, with or without #", Default: standard}
+	return api.Text{Pattern: colorPattern, Message: "must be six hexadecimal digits, with or without #", Default: standard}
 }
 
 // drawn makes the job of a picture that has been drawn, or its refusal. Pictures cost microseconds and touch nothing

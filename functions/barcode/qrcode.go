@@ -40,8 +40,8 @@ func decodeQRCode(in *api.Input) (qrRequest, error) {
 		data:       in.Text("data", api.Text{Required: true, Min: 1}),
 		format:     in.Text("format", formatField),
 		level:      in.Text("error_correction", api.Text{OneOf: []string{"L", "M", "Q", "H"}, Default: "M"}),
-		size:       int(in.Number("size", api.Number{Min: 64, Max: 1024, Whole: true, Default: 256})),
-		margin:     int(in.Number("margin", api.Number{Min: 0, Max: 10, Whole: true, Default: 4})),
+		size:       int(in.Number("size", api.Number{Min: 64, Max: 1024, Integer: true, Default: 256})),
+		margin:     int(in.Number("margin", api.Number{Min: 0, Max: 10, Integer: true, Default: 4})),
 		color:      in.Text("color", colorField("000000")),
 		background: in.Text("background", colorField("FFFFFF")),
 	}

@@ -20,9 +20,9 @@ type config struct {
 	RatesCacheSeconds int `env:"RATES_CACHE_SECONDS" envDefault:"60"`
 }
 
-// Check says what is wrong with the configuration.
-func (c config) Check() error {
-	wrong := []error{c.API.Check(), c.Upstream.Check()}
+// Validate says what is wrong with the configuration.
+func (c config) Validate() error {
+	wrong := []error{c.API.Validate(), c.Upstream.Validate()}
 	if c.SecretCacheSeconds < 0 || c.SecretCacheSeconds > 3600 {
 		wrong = append(wrong, fmt.Errorf("SECRET_CACHE_SECONDS is %d, wants 0 to 3600", c.SecretCacheSeconds))
 	}

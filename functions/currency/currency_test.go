@@ -19,8 +19,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/smithy-go/middleware"
 
-	"svcapi/test/clocktest"
-	"svcapi/test/enginetest"
 	"svcapi/local/sandbox"
 	"svcapi/local/secrets"
 	"svcapi/shared/api"
@@ -30,6 +28,8 @@ import (
 	"svcapi/shared/secret"
 	"svcapi/shared/telemetry"
 	"svcapi/shared/upstream"
+	"svcapi/test/clocktest"
+	"svcapi/test/enginetest"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -487,7 +487,7 @@ func TestConfig(t *testing.T) {
 	good := func() config {
 		return config{API: api.Config{Stage: "x"}, Upstream: upstream.Config{TimeoutSeconds: 4}, SecretCacheSeconds: 300, RatesCacheSeconds: 60}
 	}
-	base := fmt.Sprint(good().Check())
+	base := fmt.Sprint(good().Validate())
 	for name, change := range map[string]func(*config){
 		"SECRET_CACHE_SECONDS":   func(c *config) { c.SecretCacheSeconds = -1 },
 		"RATES_CACHE_SECONDS":    func(c *config) { c.RatesCacheSeconds = 4000 },
@@ -495,7 +495,7 @@ func TestConfig(t *testing.T) {
 	} {
 		c := good()
 		change(&c)
-		if err := c.Check(); err == nil || !strings.Contains(err.Error(), name) || err.Error() == base {
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), name) || err.Error() == base {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

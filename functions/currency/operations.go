@@ -14,9 +14,9 @@ import (
 // The forms of the path's parameters (openapi.yaml#CurrencyBase, openapi.yaml#CurrencyTarget,
 // docs/decisions.md#amounts). The central bank's codes are targets only, and in upper case only.
 var (
-	baseForm   = regexp.MustCompile(`^[A-Za-z]{3}$`)
-	targetForm = regexp.MustCompile(`^(?:[A-Za-z]{3}|LKR-(?:SELL|BUY|CENTRAL))$`)
-	amountForm = regexp.MustCompile(`^\d{1,15}(\.\d{1,8})?$`)
+	basePattern   = regexp.MustCompile(`^[A-Za-z]{3}$`)
+	targetPattern = regexp.MustCompile(`^(?:[A-Za-z]{3}|LKR-(?:SELL|BUY|CENTRAL))$`)
+	amountPattern = regexp.MustCompile(`^\d{1,15}(\.\d{1,8})?$`)
 )
 
 // errCode is one error for all of them: unknown, inactive or malformed.
@@ -57,7 +57,7 @@ const currencyPath = "/api/v1/utility/currency"
 func (g *group) latest() api.Route {
 	return &api.Operation[string]{
 		Name: "currency_latest", Method: "GET", Path: currencyPath + "/latest/{base}", Kind: project.Currency,
-		Decode: func(in *api.Input) (string, error) { return code(in, "base", baseForm) },
+		Decode: func(in *api.Input) (string, error) { return code(in, "base", basePattern) },
 		Prepare: func(ctx context.Context, call *api.Call, base string) (*api.Job, error) {
 			return g.job(ctx, call, func(set *rates.Set, _ time.Time) (any, error) {
 				if !set.Active(base) {
@@ -141,8 +141,8 @@ func code(in *api.Input, name string, form *regexp.Regexp) (string, error) {
 }
 
 func decodePair(in *api.Input) (r pairRequest, err error) {
-	if r.base, err = code(in, "base", baseForm); err == nil {
-		r.target, err = code(in, "target", targetForm)
+	if r.base, err = code(in, "base", basePattern); err == nil {
+		r.target, err = code(in, "target", targetPattern)
 	}
 	return r, err
 }
@@ -155,7 +155,7 @@ func decodeConversion(in *api.Input) (pairRequest, error) {
 	}
 	text := in.Parameter("amount")
 	amount, err := rates.Parse(text)
-	if !amountForm.MatchString(text) || err != nil || amount.Sign() == 0 {
+	if !amountPattern.MatchString(text) || err != nil || amount.Sign() == 0 {
 		in.Problem("amount", amountRule)
 	}
 	r.amount = amount.Reduced()

@@ -192,7 +192,7 @@ func (o *owner) fetch(ctx context.Context) (*rates.Set, error) {
 			if before != nil && before.Source != vendor.Name {
 				before = nil // dates compare within a source
 			}
-			err = rates.Check(table, before, reference, o.clock.Now(), false)
+			err = rates.Validate(table, before, reference, o.clock.Now(), false)
 		}
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", vendor.Name, err))

@@ -11,5 +11,5 @@ type config struct {
 	Log    telemetry.Config
 }
 
-// Check says what is wrong with the configuration.
-func (c config) Check() error { return c.Prices.Check() }
+// Validate says what is wrong with the configuration.
+func (c config) Validate() error { return c.Prices.Validate() }

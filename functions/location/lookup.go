@@ -37,7 +37,7 @@ type meta struct {
 	Override *string `json:"provider_override"`
 }
 
-var providerForm = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+var providerPattern = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 // lookup is POST /location/lookup.
 func lookup(chain *iplookup.Chain[vendors.Place]) api.Route {
@@ -54,7 +54,7 @@ func lookup(chain *iplookup.Chain[vendors.Place]) api.Route {
 func decodeLookup(in *api.Input) (lookupRequest, error) {
 	r := lookupRequest{addr: iplookup.Address(in, "ip")}
 	if in.Has("provider") {
-		provider := in.Text("provider", api.Text{Min: 1, Max: 50, Form: providerForm, Says: "must consist of letters, digits, _ and -"})
+		provider := in.Text("provider", api.Text{Min: 1, Max: 50, Pattern: providerPattern, Message: "must consist of letters, digits, _ and -"})
 		r.provider = &provider
 	}
 	return r, nil

@@ -49,8 +49,8 @@ const (
 	recycleMemory = 300 << 20
 )
 
-// Check says what is wrong with the configuration.
-func (c config) Check() error {
+// Validate says what is wrong with the configuration.
+func (c config) Validate() error {
 	var wrong []error
 	if c.RenderSeconds < 1 || c.RenderSeconds > 23 {
 		wrong = append(wrong, fmt.Errorf("PDF_RENDER_SECONDS is %d, wants 1 to 23", c.RenderSeconds))
@@ -64,7 +64,7 @@ func (c config) Check() error {
 	if _, err := os.Stat(c.Browser); err != nil {
 		wrong = append(wrong, fmt.Errorf("no browser at %s: `make layer` unpacks one on x86-64 Linux; elsewhere set CHROMIUM to the path of Chrome or Chromium", c.Browser))
 	}
-	return errors.Join(append(wrong, c.API.Check())...)
+	return errors.Join(append(wrong, c.API.Validate())...)
 }
 
 // fetcher makes the loader of images.

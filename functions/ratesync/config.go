@@ -22,5 +22,5 @@ func loadConfig() (config, error) {
 	if err != nil {
 		return cfg, err
 	}
-	return cfg, cfg.Upstream.Check()
+	return cfg, cfg.Upstream.Validate()
 }

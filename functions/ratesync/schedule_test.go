@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"svcapi/functions/ratesync/refresh"
-	"svcapi/test/enginetest"
 	"svcapi/local/sandbox"
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
 	"svcapi/shared/secret"
 	"svcapi/shared/telemetry"
 	"svcapi/shared/upstream"
+	"svcapi/test/enginetest"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }

@@ -15,7 +15,7 @@ type config struct {
 	Lookup   iplookup.Config
 }
 
-// Check says what is wrong with the configuration.
-func (c config) Check() error {
-	return errors.Join(c.API.Check(), c.Upstream.Check(), c.Lookup.Check())
+// Validate says what is wrong with the configuration.
+func (c config) Validate() error {
+	return errors.Join(c.API.Validate(), c.Upstream.Validate(), c.Lookup.Validate())
 }

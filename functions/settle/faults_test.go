@@ -22,11 +22,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/test/enginetest"
-	"svcapi/test/faultproxy"
 	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
 	"svcapi/shared/telemetry"
+	"svcapi/test/enginetest"
+	"svcapi/test/faultproxy"
 )
 
 var (

@@ -17,9 +17,9 @@ import (
 	"github.com/aws/smithy-go/middleware"
 	"golang.org/x/sync/errgroup"
 
-	"svcapi/test/enginetest"
 	"svcapi/shared/credit"
 	"svcapi/shared/telemetry"
+	"svcapi/test/enginetest"
 )
 
 // TestAges: a reservation is settled when its request cannot be alive, a captured one is removed when

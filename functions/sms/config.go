@@ -16,13 +16,13 @@ type config struct {
 	SecretCacheSeconds int `env:"SECRET_CACHE_SECONDS" envDefault:"300"`
 }
 
-// Check says what is wrong with the configuration.
-func (c config) Check() error {
+// Validate says what is wrong with the configuration.
+func (c config) Validate() error {
 	var wrong error
 	if c.SecretCacheSeconds < 0 || c.SecretCacheSeconds > 3600 {
 		wrong = fmt.Errorf("SECRET_CACHE_SECONDS is %d, wants 0 to 3600", c.SecretCacheSeconds)
 	}
-	return errors.Join(c.API.Check(), c.Upstream.Check(), wrong)
+	return errors.Join(c.API.Validate(), c.Upstream.Validate(), wrong)
 }
 
 func (c config) secretLife() time.Duration {

@@ -24,7 +24,7 @@ var costErrors = map[upstream.Class]*api.Error{
 
 var errNoUnitPrice = httpError(422, "The SMS integration has no usable unit price to estimate costs with.")
 
-var unitPriceForm = regexp.MustCompile(vendors.UnitPriceForm)
+var unitPricePattern = regexp.MustCompile(vendors.UnitPricePattern)
 
 // costResponse is provider_response of a cost check.
 type costResponse struct {
@@ -73,7 +73,7 @@ func costResult(account upstream.Account, r sendRequest, campaign vendors.Campai
 // the recipients.
 func computeCost(account upstream.Account, r sendRequest) (vendors.Campaign, error) {
 	text := account.Settings[vendors.UnitPrice]
-	if !unitPriceForm.MatchString(text) {
+	if !unitPricePattern.MatchString(text) {
 		return vendors.Campaign{}, errNoUnitPrice.Because(fmt.Errorf("setting %s is %q", vendors.UnitPrice, text))
 	}
 	price, _ := new(big.Rat).SetString(text) // the form is a decimal's

@@ -71,7 +71,7 @@ func (g *group) send() api.Route {
 }
 
 var number = api.Text{
-	Required: true, Max: 20, Form: regexp.MustCompile(`^(07\d{8}|\+947\d{8})$`), Says: "must be 07XXXXXXXX or +947XXXXXXXX",
+	Required: true, Max: 20, Pattern: regexp.MustCompile(`^(07\d{8}|\+947\d{8})$`), Message: "must be 07XXXXXXXX or +947XXXXXXXX",
 }
 
 func decodeSend(in *api.Input) (sendRequest, error) {

@@ -12,13 +12,13 @@ import (
 	location "svcapi/functions/location/vendors"
 	security "svcapi/functions/security/vendors"
 	sms "svcapi/functions/sms/vendors"
-	"svcapi/test/enginetest"
 	"svcapi/local/secrets"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	currency "svcapi/shared/rates/vendors"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
+	"svcapi/test/enginetest"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }

@@ -202,11 +202,11 @@ func (r *Rule) matches(vendor, operation string, to []string) bool {
 		(r.To == "" || slices.ContainsFunc(to, func(t string) bool { return canonical(t) == canonical(r.To) }))
 }
 
-var numberForm = regexp.MustCompile(`^(?:0|\+?94)?(7\d{8})$`)
+var numberPattern = regexp.MustCompile(`^(?:0|\+?94)?(7\d{8})$`)
 
 // canonical brings the forms in which vendors take a phone number to one, 7XXXXXXXX; other texts stay.
 func canonical(to string) string {
-	if m := numberForm.FindStringSubmatch(to); m != nil {
+	if m := numberPattern.FindStringSubmatch(to); m != nil {
 		return m[1]
 	}
 	return to

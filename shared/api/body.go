@@ -119,8 +119,8 @@ func (o Object) take(name string, required bool, what string, kinds ...jsontext.
 type Text struct {
 	Required bool
 	Min, Max int            // Max 0: no limit
-	Form     *regexp.Regexp // nil: any
-	Says     string         // what is said where Form does not match
+	Pattern  *regexp.Regexp // nil: any
+	Message  string         // what is said where Pattern does not match
 	OneOf    []string       // nil: any
 	Default  string
 }
@@ -137,8 +137,8 @@ func (r Text) check(s string) string {
 		return fmt.Sprintf("must be at most %d characters", r.Max)
 	case r.OneOf != nil && !slices.Contains(r.OneOf, s):
 		return "must be one of " + strings.Join(r.OneOf, ", ")
-	case r.Form != nil && !r.Form.MatchString(s):
-		return r.Says
+	case r.Pattern != nil && !r.Pattern.MatchString(s):
+		return r.Message
 	}
 	return ""
 }
@@ -167,15 +167,15 @@ func (o Object) Bool(name string) bool {
 type Number struct {
 	Required bool
 	Min, Max float64
-	Whole    bool // 80.0 is whole, 80.5 is not
-	Cut      bool // the integer part counts, of 3.9 the 3
+	Integer  bool // 80.0 is whole, 80.5 is not
+	Truncate bool // the integer part counts, of 3.9 the 3
 	Default  float64
 }
 
 // Number takes a number field. It gives the float64 that is nearest to a good number.
 func (o Object) Number(name string, r Number) float64 {
 	what := "a number"
-	if r.Whole {
+	if r.Integer {
 		what = "an integer"
 	}
 	v, ok := o.take(name, r.Required, what, '0')
@@ -187,10 +187,10 @@ func (o Object) Number(name string, r Number) float64 {
 	case sent.compare(decimalOfFloat(r.Min)) < 0 || sent.compare(decimalOfFloat(r.Max)) > 0:
 		o.Problem(name, fmt.Sprintf("must be between %v and %v", r.Min, r.Max))
 		return r.Default
-	case r.Whole && !sent.whole():
+	case r.Integer && !sent.whole():
 		o.Problem(name, "must be an integer")
 		return r.Default
-	case r.Cut:
+	case r.Truncate:
 		sent = sent.cut()
 	}
 	return sent.float()

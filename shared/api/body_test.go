@@ -14,10 +14,10 @@ import (
 // read takes one field of every kind, as an operation would.
 func read(o Object) {
 	o.Text("name", Text{Required: true, Min: 1, Max: 5})
-	o.Text("code", Text{Form: regexp.MustCompile(`^[a-z]+$`), Says: "must be lower case"})
+	o.Text("code", Text{Pattern: regexp.MustCompile(`^[a-z]+$`), Message: "must be lower case"})
 	o.Text("type", Text{OneOf: []string{"a", "b"}, Default: "a"})
 	o.Bool("flag")
-	o.Number("height", Number{Min: 20, Max: 300, Whole: true, Default: 80})
+	o.Number("height", Number{Min: 20, Max: 300, Integer: true, Default: 80})
 	o.Number("factor", Number{Min: 1, Max: 4, Default: 2})
 	margins := o.Object("margins")
 	margins.Number("top", Number{Min: 0, Max: 100, Default: 15})

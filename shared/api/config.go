@@ -28,8 +28,8 @@ type Config struct {
 	Log                 telemetry.Config
 }
 
-// Check says what is wrong with the configuration.
-func (c Config) Check() error {
+// Validate says what is wrong with the configuration.
+func (c Config) Validate() error {
 	var wrong []error
 	if c.ProjectCacheSeconds < 0 || c.ProjectCacheSeconds > 60 {
 		wrong = append(wrong, fmt.Errorf("PROJECT_CACHE_SECONDS is %d, wants 0 to 60", c.ProjectCacheSeconds))
@@ -37,19 +37,19 @@ func (c Config) Check() error {
 	if (c.WalletsTable == "") != (c.LedgerTable == "") {
 		wrong = append(wrong, errors.New("WALLETS_TABLE and LEDGER_TABLE go together"))
 	}
-	return errors.Join(append(wrong, c.Prices.Check())...)
+	return errors.Join(append(wrong, c.Prices.Validate())...)
 }
 
-// Checked is a configuration that knows what is wrong with it.
-type Checked interface{ Check() error }
+// Validator is a configuration that knows what is wrong with it.
+type Validator interface{ Validate() error }
 
 // ReadConfig reads a configuration from the environment and checks it.
-func ReadConfig[C Checked]() (C, error) {
+func ReadConfig[C Validator]() (C, error) {
 	cfg, err := env.ParseAs[C]()
 	if err != nil {
 		return cfg, err
 	}
-	return cfg, cfg.Check()
+	return cfg, cfg.Validate()
 }
 
 // New makes a service over the tables of the configuration.

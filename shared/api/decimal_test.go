@@ -55,7 +55,7 @@ func TestNumbersAreComparedAsSent(t *testing.T) {
 		for name, check := range map[string]struct {
 			rule Number
 			want string
-		}{"whole": {Number{Whole: true}, c.whole}, "cut": {Number{Cut: true}, c.cut}, "plain": {Number{}, c.plain}} {
+		}{"whole": {Number{Integer: true}, c.whole}, "cut": {Number{Truncate: true}, c.cut}, "plain": {Number{}, c.plain}} {
 			if got := said(c.number, check.rule); got != check.want {
 				t.Errorf("%s, %.40q: %s, want %s", name, c.number, got, check.want)
 			}

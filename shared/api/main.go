@@ -14,13 +14,13 @@ import (
 
 // Main is the whole of a function's main: it reads the configuration C, lets
 // wire make the routes, and serves them. It does not return.
-func Main[C Checked](base func(C) Config, wire func(cfg C, s *Service, aws aws.Config) ([]Route, error)) {
+func Main[C Validator](base func(C) Config, wire func(cfg C, s *Service, aws aws.Config) ([]Route, error)) {
 	if err := start(base, wire); err != nil {
 		telemetry.Exit(err)
 	}
 }
 
-func start[C Checked](base func(C) Config, wire func(C, *Service, aws.Config) ([]Route, error)) error {
+func start[C Validator](base func(C) Config, wire func(C, *Service, aws.Config) ([]Route, error)) error {
 	cfg, err := ReadConfig[C]()
 	if err != nil {
 		return fmt.Errorf("configuration: %w", err)

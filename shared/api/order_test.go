@@ -12,10 +12,10 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
-	"svcapi/test/enginetest"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/shared/telemetry"
+	"svcapi/test/enginetest"
 )
 
 // costing is an operation whose job costs so many credits.

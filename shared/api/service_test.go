@@ -15,10 +15,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
-	"svcapi/test/enginetest"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/shared/telemetry"
+	"svcapi/test/enginetest"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }

@@ -18,9 +18,9 @@ import (
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"svcapi/shared/awsclient"
 	"svcapi/test/enginetest"
 	"svcapi/test/faultproxy"
-	"svcapi/shared/awsclient"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }

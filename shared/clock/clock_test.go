@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"svcapi/test/clocktest"
 	"svcapi/shared/clock"
+	"svcapi/test/clocktest"
 )
 
 // An age by a Clock follows the wall time, also while the monotonic clock stands still; one of time.Now does not.

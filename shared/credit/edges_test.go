@@ -13,10 +13,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/test/enginetest"
-	"svcapi/test/faultproxy"
 	"svcapi/shared/attr"
 	"svcapi/shared/credit"
+	"svcapi/test/enginetest"
+	"svcapi/test/faultproxy"
 )
 
 // most is the largest balance.

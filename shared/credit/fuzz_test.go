@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"svcapi/test/itemtest"
 	"svcapi/shared/attr"
+	"svcapi/test/itemtest"
 )
 
 // A key is of one form, tells its time, and sorts by it.

@@ -41,8 +41,8 @@ func (p Prices) list() map[string]int64 {
 // Of is the price of one call, for SMS of one unit; 0 for an operation that is not on the list.
 func (p Prices) Of(operation string) int64 { return p.list()[operation] }
 
-// Check refuses a price below 0, and one so high that a message of many units would overflow.
-func (p Prices) Check() error {
+// Validate refuses a price below 0, and one so high that a message of many units would overflow.
+func (p Prices) Validate() error {
 	const most = 1_000_000_000_000 // a million dollars
 	for operation, price := range p.list() {
 		if price < 0 || price > most {

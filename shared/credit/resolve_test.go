@@ -12,10 +12,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"svcapi/test/enginetest"
-	"svcapi/test/faultproxy"
 	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
+	"svcapi/test/enginetest"
+	"svcapi/test/faultproxy"
 )
 
 const (

@@ -66,7 +66,7 @@ func TestPrices(t *testing.T) {
 		valid bool
 	}{{0, true}, {1, true}, {-1, false}, {1_000_000_000_000, true}, {1_000_000_000_001, false}, {1 << 62, false}} {
 		prices.Location = test.price
-		if err := prices.Check(); (err == nil) != test.valid {
+		if err := prices.Validate(); (err == nil) != test.valid {
 			t.Errorf("price %d: %v", test.price, err)
 		}
 	}

@@ -13,9 +13,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"svcapi/test/enginetest"
 	"svcapi/shared/attr"
 	"svcapi/shared/credit"
+	"svcapi/test/enginetest"
 )
 
 // books is a store with two projects that have every kind of movement, and its tables, to plant damage in them.

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"svcapi/test/itemtest"
 	"svcapi/shared/attr"
+	"svcapi/test/itemtest"
 )
 
 // An outcome is unpacked as it was packed. What was never packed by us is an error, and fills no memory.

@@ -17,9 +17,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"svcapi/shared/awsclient"
 	"svcapi/test/enginetest"
 	"svcapi/test/faultproxy"
-	"svcapi/shared/awsclient"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }

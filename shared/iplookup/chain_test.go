@@ -10,11 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"svcapi/test/clocktest"
 	"svcapi/shared/api"
 	"svcapi/shared/clock"
 	"svcapi/shared/project"
 	"svcapi/shared/upstream"
+	"svcapi/test/clocktest"
 )
 
 // played is a vendor whose answers a test sets.
@@ -257,7 +257,7 @@ func TestConfig(t *testing.T) {
 		{Config{SecretCacheSeconds: -1}, false},
 		{Config{SecretCacheSeconds: 3601}, false},
 	} {
-		if err := c.Check(); (err == nil) != c.good {
+		if err := c.Validate(); (err == nil) != c.good {
 			t.Errorf("%+v: %v", c.Config, err)
 		}
 	}

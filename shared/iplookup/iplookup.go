@@ -62,8 +62,8 @@ type Config struct {
 	SecretCacheSeconds int `env:"SECRET_CACHE_SECONDS" envDefault:"300"`
 }
 
-// Check says what is wrong with the configuration.
-func (c Config) Check() error {
+// Validate says what is wrong with the configuration.
+func (c Config) Validate() error {
 	var wrong []error
 	if c.CacheSeconds < 0 || c.CacheSeconds > 3600 {
 		wrong = append(wrong, fmt.Errorf("LOOKUP_CACHE_SECONDS is %d, wants 0 to 3600", c.CacheSeconds))

@@ -12,9 +12,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go/middleware"
 
+	"svcapi/shared/clock"
 	"svcapi/test/clocktest"
 	"svcapi/test/enginetest"
-	"svcapi/shared/clock"
 )
 
 // bench is a cache whose clock the test sets and whose reads it counts.

@@ -118,12 +118,12 @@ func (p Parts) At(t time.Time) int {
 	return max(p.Count, 1)
 }
 
-var numberForm = regexp.MustCompile(`^(?:0|\+94)(7\d{8})$`)
+var numberPattern = regexp.MustCompile(`^(?:0|\+94)(7\d{8})$`)
 
 // NormalNumber brings a phone number, 07XXXXXXXX or +947XXXXXXXX, to its one
 // normal form +947XXXXXXXX. False: it is none of the two.
 func NormalNumber(number string) (string, bool) {
-	m := numberForm.FindStringSubmatch(number)
+	m := numberPattern.FindStringSubmatch(number)
 	if m == nil {
 		return "", false
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
-	"svcapi/test/clocktest"
-	"svcapi/test/enginetest"
 	"svcapi/shared/clock"
 	"svcapi/shared/project"
+	"svcapi/test/clocktest"
+	"svcapi/test/enginetest"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }

@@ -22,10 +22,10 @@ var (
 // ahead is how far a source's date may lie in the future: clocks and zones differ.
 const ahead = 24 * time.Hour
 
-// Check says why a fetched table is not believed; nil: it is. Held is the last
+// Validate says why a fetched table is not believed; nil: it is. Held is the last
 // good one of the same source, reference the one in use, whatever its source;
 // nil: none. Moves accepts moves of over 50 %, which an operator has seen to be real.
-func Check(fetched, held, reference *Table, now time.Time, moves bool) error {
+func Validate(fetched, held, reference *Table, now time.Time, moves bool) error {
 	for code, rate := range fetched.Rates {
 		if rate.Cmp(least) < 0 || rate.Cmp(most) > 0 {
 			return fmt.Errorf("the rate of %s is %s", code, rate)

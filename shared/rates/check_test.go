@@ -63,17 +63,17 @@ func TestCheck(t *testing.T) {
 	held := sample(t)
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			err := Check(changed(t, c.change), &held.Table, &held.Table, saturday, c.moves)
+			err := Validate(changed(t, c.change), &held.Table, &held.Table, saturday, c.moves)
 			if (err != nil) != (c.wrong != "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
 				t.Errorf("%v, want %q", err, c.wrong)
 			}
 		})
 	}
 	// The first table has nothing to be compared with, and one of another source no date to be held against.
-	if err := Check(changed(t, set("LKR", "9")), nil, nil, saturday, false); err != nil {
+	if err := Validate(changed(t, set("LKR", "9")), nil, nil, saturday, false); err != nil {
 		t.Error(err)
 	}
-	if err := Check(changed(t, func(table *Table) { table.Date = table.Date.AddDate(0, 0, -1) }), nil, &held.Table, saturday, false); err != nil {
+	if err := Validate(changed(t, func(table *Table) { table.Date = table.Date.AddDate(0, 0, -1) }), nil, &held.Table, saturday, false); err != nil {
 		t.Error(err)
 	}
 }

@@ -26,15 +26,15 @@ const (
 // One is the rate of a currency to itself.
 func One() Decimal { return Decimal{apd.New(1, 0)} }
 
-// numberForm is a JSON number (RFC 8259), leading zeros allowed.
-var numberForm = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?$`)
+// numberPattern is a JSON number (RFC 8259), leading zeros allowed.
+var numberPattern = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?$`)
 
 var errNumber = errors.New("no decimal number")
 
 // Parse reads a number as JSON writes it, of at most 40 digits on either side
 // of the point. It keeps the number's own decimals: 1.50 stays 1.50.
 func Parse(text string) (Decimal, error) {
-	if len(text) > 2*maxDigits || !numberForm.MatchString(text) {
+	if len(text) > 2*maxDigits || !numberPattern.MatchString(text) {
 		return Decimal{}, errNumber
 	}
 	v, _, err := apd.NewFromString(text)

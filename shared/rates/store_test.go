@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"svcapi/test/enginetest"
 	"svcapi/shared/project"
+	"svcapi/test/enginetest"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }

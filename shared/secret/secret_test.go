@@ -18,10 +18,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/smithy-go/middleware"
 
-	"svcapi/test/clocktest"
 	"svcapi/local/secrets"
 	"svcapi/shared/clock"
 	"svcapi/shared/project"
+	"svcapi/test/clocktest"
 )
 
 const (

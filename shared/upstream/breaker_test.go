@@ -6,9 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"svcapi/test/clocktest"
 	"svcapi/shared/clock"
 	"svcapi/shared/project"
+	"svcapi/test/clocktest"
 )
 
 // A circuit opens after failures in a row and stays open for a while. Then it takes one call at a time, and closes when

@@ -25,8 +25,8 @@ type Config struct {
 	Local bool `env:"SVC_LOCAL"`
 }
 
-// Check says what is wrong with the configuration.
-func (c Config) Check() error {
+// Validate says what is wrong with the configuration.
+func (c Config) Validate() error {
 	if c.TimeoutSeconds < 1 || c.TimeoutSeconds > 25 {
 		return fmt.Errorf("VENDOR_TIMEOUT_SECONDS is %d, wants 1 to 25", c.TimeoutSeconds)
 	}

@@ -18,7 +18,7 @@ type Field struct {
 	Name        string // as in the integration's settings or in the secret
 	Description string // for operators
 	Required    bool
-	Form        string // regular expression that a value matches whole; empty: any text
+	Pattern     string // regular expression that a value matches whole; empty: any text
 }
 
 // Spec is what a vendor needs, one row of a function's vendor table.

@@ -23,9 +23,9 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"svcapi/local/build"
-	"svcapi/test/mmdbtest"
 	"svcapi/local/stack"
 	"svcapi/local/workdir"
+	"svcapi/test/mmdbtest"
 )
 
 // playgroundOrigin is the origin of the documentation page that the stack under test knows.

@@ -24,9 +24,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"svcapi/test/pdftest"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
+	"svcapi/test/pdftest"
 )
 
 const pdfs = "/utilities/pdf/generate"

@@ -11,10 +11,10 @@ import (
 	"testing"
 
 	"svcapi/local/demo"
-	"svcapi/test/leaks"
 	"svcapi/local/logfile"
 	"svcapi/local/sandbox"
 	"svcapi/shared/project"
+	"svcapi/test/leaks"
 )
 
 // logLines are the lines of a stack's logs that hold a text, by file.

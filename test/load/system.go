@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"svcapi/test/acceptance/anchor"
 	"svcapi/local/demo"
 	"svcapi/local/engine"
 	"svcapi/local/lambda"
@@ -21,6 +20,7 @@ import (
 	"svcapi/local/workdir"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
+	"svcapi/test/acceptance/anchor"
 )
 
 // spenders are the demo projects that the operations use. No other load runs on them: a stack starts with fresh ones.

@@ -128,8 +128,8 @@ var (
 	buyHeading  = regexp.MustCompile(`(?i)\bbuy(ing)?\b`)
 	sellHeading = regexp.MustCompile(`(?i)\bsell(ing)?\b`)
 	// The bank's own heading names the currency: 1 USD -> LKR.
-	lkrHeading = regexp.MustCompile(`^1\s*([A-Z]{3})\s*-\s*>\s*LKR$`)
-	amountForm = regexp.MustCompile(`^(\d+|\d{1,3}(,\d{3})+)(\.\d+)?$`)
+	lkrHeading    = regexp.MustCompile(`^1\s*([A-Z]{3})\s*-\s*>\s*LKR$`)
+	amountPattern = regexp.MustCompile(`^(\d+|\d{1,3}(,\d{3})+)(\.\d+)?$`)
 )
 
 // newest reads the row of the newest date: a value for each of the columns. A
@@ -156,7 +156,7 @@ func (b *block) newest(columns ...int) (rates.Day, []rates.Decimal, error) {
 		of, all := make([]rates.Decimal, len(columns)), ""
 		none := true
 		for i, c := range columns {
-			if !amountForm.MatchString(row[c]) {
+			if !amountPattern.MatchString(row[c]) {
 				return "", nil, fmt.Errorf("the rate of %s is %q", day, row[c])
 			}
 			rate, err := rates.Parse(strings.ReplaceAll(row[c], ",", ""))

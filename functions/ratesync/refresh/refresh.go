@@ -166,7 +166,7 @@ func (r *Refresher) ask(ctx context.Context, name string, held *rates.Held, o Op
 	if held.Current != nil {
 		reference = &held.Current.Table
 	}
-	if err := rates.Check(table, held.Sources[name].Table, reference, r.Now(), o.AcceptMoves); err != nil {
+	if err := rates.Validate(table, held.Sources[name].Table, reference, r.Now(), o.AcceptMoves); err != nil {
 		return Refused, nil, err
 	}
 	return Taken, table, nil

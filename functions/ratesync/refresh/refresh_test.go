@@ -16,12 +16,12 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"svcapi/test/enginetest"
 	"svcapi/local/sandbox"
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
+	"svcapi/test/enginetest"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }

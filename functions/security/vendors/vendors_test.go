@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"svcapi/test/mmdbtest"
 	"svcapi/shared/iplookup"
 	"svcapi/shared/project"
 	"svcapi/shared/upstream"
+	"svcapi/test/mmdbtest"
 )
 
 // recorded is an answer of a vendor and what its adapter makes of it. Its

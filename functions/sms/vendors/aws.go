@@ -23,7 +23,7 @@ func endUserMessaging(cfg aws.Config) Vendor {
 			Settings: []upstream.Field{
 				{Name: "sender_id", Description: "origination identity: sender ID, phone number, pool, or an ARN of one", Required: true},
 				{Name: "region", Description: "AWS region; the stack's own where it is empty"},
-				{Name: "message_type", Description: "kind of message: TRANSACTIONAL (default) or PROMOTIONAL", Form: "^(TRANSACTIONAL|PROMOTIONAL)$"},
+				{Name: "message_type", Description: "kind of message: TRANSACTIONAL (default) or PROMOTIONAL", Pattern: "^(TRANSACTIONAL|PROMOTIONAL)$"},
 				unitPrice,
 			},
 			Secrets: []upstream.Field{

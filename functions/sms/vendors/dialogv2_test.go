@@ -11,9 +11,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"svcapi/test/clocktest"
 	"svcapi/shared/clock"
 	"svcapi/shared/upstream"
+	"svcapi/test/clocktest"
 )
 
 func TestDialogV2(t *testing.T) {

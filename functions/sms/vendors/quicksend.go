@@ -22,7 +22,7 @@ func quickSend() Vendor {
 			Settings: []upstream.Field{senderID, unitPrice, {
 				Name:        NativeCheckCost,
 				Description: `true asks the vendor for cost estimates, false (default) does not; confirm first that its check_cost sends nothing`,
-				Form:        "^(true|false)$",
+				Pattern:     "^(true|false)$",
 			}},
 			Secrets: []upstream.Field{
 				{Name: "email", Description: "e-mail address of the account", Required: true},

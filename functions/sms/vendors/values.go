@@ -38,9 +38,9 @@ func each(numbers []string, form func(string) string) []string {
 	return formed
 }
 
-var numberForm = regexp.MustCompile(`^-?\d[\d,]*(\.\d+)?$`)
+var numberPattern = regexp.MustCompile(`^-?\d[\d,]*(\.\d+)?$`)
 
-func isNumber(s string) bool { return numberForm.MatchString(s) }
+func isNumber(s string) bool { return numberPattern.MatchString(s) }
 
 // The forms of a number that vendors want, from +947XXXXXXXX.
 

@@ -120,12 +120,12 @@ const (
 	NativeCheckCost = "native_check_cost" // "true": the vendor is asked for estimates
 )
 
-// UnitPriceForm is what a unit price looks like, so that costs are exact.
-const UnitPriceForm = `^\d{1,9}(\.\d{1,6})?$`
+// UnitPricePattern is what a unit price looks like, so that costs are exact.
+const UnitPricePattern = `^\d{1,9}(\.\d{1,6})?$`
 
 // unitPrice is a setting of every vendor.
 var unitPrice = upstream.Field{
-	Name: UnitPrice, Form: UnitPriceForm,
+	Name: UnitPrice, Pattern: UnitPricePattern,
 	Description: "price of one SMS unit in the account's currency, a plain decimal such as 0.64; cost checks need it",
 }
 

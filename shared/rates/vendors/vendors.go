@@ -55,7 +55,7 @@ const base = "USD"
 
 // Fetch asks the account's vendor for its newest table. Its errors are
 // *upstream.Error. When it was fetched is the caller's to note; whether the
-// numbers are believable is rates.Check's to say.
+// numbers are believable is rates.Validate's to say.
 func (v *Vendor) Fetch(ctx context.Context, client *upstream.Client, account upstream.Account) (*rates.Table, error) {
 	c := caller{v.Name, account.Redact()}
 	response, err := client.Do(ctx, v.Name, &upstream.Request{

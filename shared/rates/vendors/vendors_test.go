@@ -48,7 +48,7 @@ func TestSandbox(t *testing.T) {
 			t.Errorf("%s: %v", v.Name, err)
 			continue
 		}
-		if err := rates.Check(table, nil, nil, now, false); err != nil {
+		if err := rates.Validate(table, nil, nil, now, false); err != nil {
 			t.Errorf("%s: %v", v.Name, err)
 		}
 		if table.Source != v.Name || table.Base != "USD" || table.Rates["LKR"].String() != "304.718462" || now.Sub(table.Date) > 96*time.Hour {

@@ -21,7 +21,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"svcapi/test/acceptance/anchor"
 	"svcapi/local/build"
 	"svcapi/local/demo"
 	"svcapi/local/engine"
@@ -30,6 +29,7 @@ import (
 	"svcapi/local/template"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
+	"svcapi/test/acceptance/anchor"
 )
 
 const (

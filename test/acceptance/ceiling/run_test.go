@@ -21,14 +21,14 @@ import (
 	"github.com/caarlos0/env/v11"
 	"github.com/google/uuid"
 
-	"svcapi/test/capacity"
-	"svcapi/test/enginetest"
 	"svcapi/shared/api"
 	"svcapi/shared/attr"
 	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/shared/telemetry"
+	"svcapi/test/capacity"
+	"svcapi/test/enginetest"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }

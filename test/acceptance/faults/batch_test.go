@@ -18,10 +18,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
-	"svcapi/test/faultproxy"
 	"svcapi/local/process"
 	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
+	"svcapi/test/faultproxy"
 )
 
 // attempts is how often a function tries a read, and how often a write without getting a response.

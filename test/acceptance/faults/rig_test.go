@@ -24,8 +24,6 @@ import (
 	"svcapi/local/build"
 	"svcapi/local/chromium"
 	"svcapi/local/engine"
-	"svcapi/test/enginetest"
-	"svcapi/test/faultproxy"
 	"svcapi/local/gateway"
 	"svcapi/local/jail"
 	"svcapi/local/lambda"
@@ -38,6 +36,8 @@ import (
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/shared/secret"
+	"svcapi/test/enginetest"
+	"svcapi/test/faultproxy"
 )
 
 // rig is what all batches share: engine, secrets, vendors, the proxies in front of them, and the binaries.

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"svcapi/test/faultproxy"
 	"svcapi/shared/credit"
+	"svcapi/test/faultproxy"
 )
 
 // throttler turns away the first attempts of one kind of write.

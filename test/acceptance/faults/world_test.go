@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"svcapi/test/faultproxy"
 	"svcapi/shared/awsclient"
+	"svcapi/test/faultproxy"
 )
 
 const (

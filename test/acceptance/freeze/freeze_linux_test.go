@@ -17,12 +17,12 @@ import (
 	"github.com/google/uuid"
 
 	"svcapi/local/build"
-	"svcapi/test/enginetest"
 	"svcapi/local/jail"
 	"svcapi/local/lambda"
 	"svcapi/local/template"
 	"svcapi/local/workdir"
 	"svcapi/shared/project"
+	"svcapi/test/enginetest"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }

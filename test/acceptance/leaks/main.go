@@ -10,8 +10,8 @@ import (
 	"os"
 
 	"svcapi/local/demo"
-	"svcapi/test/leaks"
 	"svcapi/local/sandbox"
+	"svcapi/test/leaks"
 )
 
 func main() {
