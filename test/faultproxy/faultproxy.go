@@ -271,9 +271,11 @@ func (p *Proxy) serve(w http.ResponseWriter, in *http.Request) {
 		panic(http.ErrAbortHandler)
 	case fate == CancelThrottled:
 		refused.write(w, aws, r.reasons())
+		conn.answers(r)
 		return
 	case refuses && !fate.Arrives():
 		refused.write(w, aws, nil)
+		conn.answers(r)
 		return
 	}
 	// Detached: a request that has arrived takes effect, whether or not its client still waits.
@@ -292,6 +294,7 @@ func (p *Proxy) serve(w http.ResponseWriter, in *http.Request) {
 	}
 	if refuses {
 		refused.write(w, aws, nil)
+		conn.answers(r)
 		return
 	}
 	maps.Copy(w.Header(), answer.Header)

@@ -59,13 +59,16 @@ func (t attempt) answered() bool { return t.fate == faultproxy.Deliver && !t.req
 // too late.
 func (t attempt) silent() bool { return !t.answered() && !t.refused() }
 
-// refused reports that the proxy answered in the service's place, with a throttle or a 5xx.
+// refused reports that the proxy answered in the service's place, in time, with a throttle or a 5xx.
 func (t attempt) refused() bool {
-	return t.fate.Throttled() || t.fate == faultproxy.Fail || t.fate == faultproxy.FailApplied
+	refusal := t.fate.Throttled() || t.fate == faultproxy.Fail || t.fate == faultproxy.FailApplied
+	return refusal && !t.request.GivenUp()
 }
 
-// faulty reports that the client cannot know what the attempt did. A throttle says that it did nothing.
-func (t attempt) faulty() bool { return !t.answered() && !t.fate.Throttled() }
+// faulty reports that the client cannot know what the attempt did. A throttle that the client saw says that it did nothing.
+func (t attempt) faulty() bool {
+	return !t.answered() && (!t.fate.Throttled() || t.request.GivenUp())
+}
 
 // exchange is one call of a program: attempts with one body, up to an answer.
 type exchange struct {
