@@ -298,7 +298,7 @@ func (w *world) askAgain() {
 func (w *world) age(key string) error {
 	_, err := w.stage.rig.direct.UpdateItem(context.Background(), &dynamodb.UpdateItemInput{
 		TableName:           aws.String(w.stage.table("transient")),
-		Key:                 map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "idem#" + w.project + "#development#" + key}},
+		Key:                 map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: w.keyID(key)}},
 		UpdateExpression:    aws.String("SET dead = dead - :ms"),
 		ConditionExpression: aws.String("attribute_exists(dead)"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{

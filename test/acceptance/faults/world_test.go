@@ -11,6 +11,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"svcapi/shared/attr"
 	"svcapi/shared/awsclient"
 	"svcapi/test/faultproxy"
 )
@@ -515,6 +520,28 @@ func (w *world) end(a *actor) {
 	a.kill()
 }
 
+// sentClaim reports that the actor made the claim of that owner. The lock is held.
+func (a *actor) sentClaim(owner string) bool {
+	c := a.calls[claim]
+	return c != nil && owner != "" && slices.ContainsFunc(c.exchanges, func(e *exchange) bool { return strings.Contains(e.body, owner) })
+}
+
+// owner is the mark by which the table knows the claim that holds a key; empty where nobody does.
+func (w *world) owner(key string) (string, error) {
+	out, err := w.stage.rig.direct.GetItem(context.Background(), &dynamodb.GetItemInput{
+		TableName:      aws.String(w.stage.table("transient")),
+		Key:            map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: w.keyID(key)}},
+		ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		return "", err
+	}
+	return attr.TextOf(out.Item["o"]), nil
+}
+
+// keyID is the partition key of an Idempotency-Key's item.
+func (w *world) keyID(key string) string { return "idem#" + w.project + "#development#" + key }
+
 // drop loses an attempt on its way. The lock is held.
 func (w *world) drop(p *arrival) {
 	p.call.attempts = append(p.call.attempts, attempt{faultproxy.DropRequest, p.request, time.Now()})
@@ -659,35 +686,34 @@ func (w *world) send(r *request, i *instance) {
 	w.poke()
 }
 
-// claimed is when the actor's claim of a key reached the table; a time to come if the claim has not.
-func (a *actor) claimed() time.Time {
-	if c := a.calls[claim]; c != nil {
-		for _, e := range c.exchanges {
-			for _, t := range e.attempts {
-				if t.fate.Arrives() {
-					return t.at
-				}
-			}
-		}
-	}
-	return time.Now().Add(life)
-}
-
 // vendor decides about a call to a vendor.
 func (w *world) vendor(r *faultproxy.Request) faultproxy.Fate {
 	token := tokenOf(r.Operation + " " + string(r.Body))
 	w.mu.Lock()
-	var mine *actor
+	var callers []*request
 	for _, request := range w.requests {
-		if request.token != token || request.actor == nil || request.actor.ended {
-			continue
-		}
-		// Of the requests with one key only the one that holds the key may call.
-		if mine == nil || request.actor.claimed().Before(mine.claimed()) {
-			mine = request.actor
+		if request.token == token && request.actor != nil && !request.actor.ended {
+			callers = append(callers, request)
 		}
 	}
 	w.mu.Unlock()
+	var mine *actor
+	if len(callers) > 0 {
+		mine = callers[0].actor
+	}
+	if len(callers) > 1 { // with one key: only the one that holds the key may call
+		owner, err := w.owner(callers[0].key)
+		if err != nil {
+			w.fail("owner of %s: %v", callers[0].key, err)
+		}
+		w.mu.Lock()
+		for _, caller := range callers {
+			if caller.actor.sentClaim(owner) {
+				mine = caller.actor
+			}
+		}
+		w.mu.Unlock()
+	}
 	if mine == nil {
 		return faultproxy.DropRequest // its process was killed
 	}
