@@ -5,7 +5,7 @@ SHELL := /bin/bash -o pipefail
 
 LOCAL := .local/bin/local
 
-.PHONY: help run invoke build lists test test-faults acceptance test-api fuzz bench bench-project
+.PHONY: help run invoke build lists test test-quick test-faults acceptance test-api fuzz bench bench-project
 
 help: ## this list
 	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,17 @@ test: build check ## everything: checks, unit tests, store tests on DynamoDB Loc
 	{ go test -race -p 2 -timeout 15m $$(go list ./... | grep -v $(addprefix -e ,$(SIMULATIONS))) && \
 		go test -p 1 -timeout 15m -v $(addprefix .,$(SIMULATIONS)); } 2>&1 | tee $(TEST_LOGS)/go-test.log
 	go run ./test/acceptance/leaks $(TEST_LOGS)
+	@echo "the slowest packages, in seconds:"
+	@awk '$$1 == "ok" && $$3 ~ /s$$/ { printf "%8.1f %s\n", $$3, $$2 }' $(TEST_LOGS)/go-test.log | sort -rn | head -15
+
+# What takes minutes: simulations, and everything that renders.
+QUICK_SKIP   := ^(TestFaultSchedules|TestReplay|TestExactUnderLoad|TestExactInParts|TestTimeout|TestNothingHeld)$$
+QUICK_ACCEPT := ^(TestUnitsAndCredits|TestNotRoutable|TestBurnerEmailShield|TestLocationProvider|TestBarcode|TestQRCode|TestPDFBase64|TestAmounts|TestDocs|TestScheduledFunctions)$$
+
+test-quick: ## what one runs between edits, under 90 s: build, unit tests, policy, one acceptance test for each function
+	go build ./...
+	go test -skip '$(QUICK_SKIP)' $$(go list ./cmd/... ./functions/... ./shared/... ./test/policy | grep -v /functions/pdf)
+	go test -run '$(QUICK_ACCEPT)' ./test/acceptance
 
 test-faults: ## money under faults: 10,000 random schedules of the compiled functions; SEED= and SCHEDULES= choose others
 	SEED=$(or $(SEED),$(FAULT_SEED)) SCHEDULES=$(or $(SCHEDULES),10000) go test -count=1 -timeout 4h -v ./test/acceptance/faults
