@@ -21,8 +21,8 @@ import (
 	"github.com/caarlos0/env/v11"
 	"github.com/spf13/cobra"
 
-	"svcapi/functions/security/custom"
 	"svcapi/shared/awsclient"
+	"svcapi/shared/burner"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
@@ -47,7 +47,7 @@ type stack struct {
 	projects *project.Store
 	credits  *credit.Store
 	secrets  *secret.Writer
-	burners  *custom.Store // projects' own disposable domains
+	burners  *burner.Store // projects' own disposable domains
 	rates    *rates.Store
 	// sandbox plays every vendor on the local stack; empty: a deployed stage, with real ones.
 	sandbox string
@@ -205,7 +205,7 @@ func newStack(stage string, cfg aws.Config, db *dynamodb.Client, secrets *secret
 		projects: project.NewStore(db, table("projects")),
 		credits:  credit.NewStore(db, credit.Tables{Wallets: table("wallets"), Ledger: table("ledger")}),
 		secrets:  secret.NewWriter(secrets, stage),
-		burners:  custom.NewStore(db, table("projects")),
+		burners:  burner.NewStore(db, table("projects")),
 		rates:    rates.NewStore(db, table("rates")),
 		vendors:  upstream.New(vendors),
 		aws:      cfg,

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"svcapi/functions/security/address"
+	"svcapi/shared/address"
 )
 
 func (a *app) burner() *cobra.Command {

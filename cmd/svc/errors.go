@@ -9,9 +9,9 @@ import (
 
 	"github.com/aws/smithy-go"
 
-	"svcapi/functions/ratesync/refresh"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
+	"svcapi/shared/rates/refresh"
 	"svcapi/shared/upstream"
 )
 

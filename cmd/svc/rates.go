@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"svcapi/functions/ratesync/refresh"
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
+	"svcapi/shared/rates/refresh"
 	currency "svcapi/shared/rates/vendors"
 )
 

@@ -1,7 +1,7 @@
-// Package custom keeps the disposable domains that a project has added for
+// Package burner keeps the disposable domains that a project has added for
 // itself. They lie in the Projects table under keys of their own, so that the
 // project's record stays small: pk "burner#<project ID>", sk the domain.
-package custom
+package burner
 
 import (
 	"context"

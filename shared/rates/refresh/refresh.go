@@ -9,9 +9,9 @@ import (
 	"maps"
 	"time"
 
-	"svcapi/functions/ratesync/centralbank"
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
+	"svcapi/shared/rates/centralbank"
 	"svcapi/shared/rates/vendors"
 	"svcapi/shared/upstream"
 )
