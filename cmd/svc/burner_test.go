@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"svcapi/cmd/svc/app"
 )
 
 // TestBurner: a project's own disposable domains, normalised as the shield normalises.
@@ -20,29 +22,29 @@ func TestBurner(t *testing.T) {
 		{args: "project create Acme --id acme"},
 		{args: "project create Two --id two"},
 		{args: "burner list acme", out: []string{"No domains of its own"}},
-		{args: "burner list nobody", exit: exitNotFound},
-		{args: "burner add nobody a.example", exit: exitNotFound},
-		{args: "burner remove nobody a.example", exit: exitNotFound},
-		{args: "burner import nobody -", stdin: "a.example", exit: exitNotFound},
-		{args: "burner add acme", exit: exitUsage},
-		{args: "burner add acme example", exit: exitUsage, errs: []string{`"example" is no domain`, "two labels"}},
-		{args: "burner add acme a.example me@b.example", exit: exitUsage, errs: []string{`"me@b.example" is no domain`}},
+		{args: "burner list nobody", exit: app.ExitNotFound},
+		{args: "burner add nobody a.example", exit: app.ExitNotFound},
+		{args: "burner remove nobody a.example", exit: app.ExitNotFound},
+		{args: "burner import nobody -", stdin: "a.example", exit: app.ExitNotFound},
+		{args: "burner add acme", exit: app.ExitUsage},
+		{args: "burner add acme example", exit: app.ExitUsage, errs: []string{`"example" is no domain`, "two labels"}},
+		{args: "burner add acme a.example me@b.example", exit: app.ExitUsage, errs: []string{`"me@b.example" is no domain`}},
 		{args: "burner list acme", out: []string{"No domains of its own"}},
 		{args: "burner add acme B.Example a.example bücher.example a.example", out: []string{`a.example +added\nb.example +added\nxn--bcher-kva.example +added\n`}},
 		{args: "burner add acme a.example", out: []string{`a.example +there already`}},
 		{args: "burner add acme c.example a.example --output json", out: []string{`"domains": \[\n +"c.example"\n +\],\n +"unchanged": \[\n +"a.example"\n +\]`}},
 		{args: "burner remove acme c.example"},
-		{args: "burner add acme *.x.example", exit: exitUsage, errs: []string{`write x.example, which covers all beneath`}},
-		{args: "burner add acme @x.example", exit: exitUsage, errs: []string{`write x.example, which covers all beneath`}},
-		{args: "burner add acme 192.0.2.1", exit: exitUsage, errs: []string{`digits only`}},
+		{args: "burner add acme *.x.example", exit: app.ExitUsage, errs: []string{`write x.example, which covers all beneath`}},
+		{args: "burner add acme @x.example", exit: app.ExitUsage, errs: []string{`write x.example, which covers all beneath`}},
+		{args: "burner add acme 192.0.2.1", exit: app.ExitUsage, errs: []string{`digits only`}},
 		{args: "burner list acme", out: []string{`DOMAIN\na.example\nb.example\nxn--bcher-kva.example\n`}},
 		{args: "burner list two", out: []string{"No domains of its own"}},
 		{args: "burner remove acme B.EXAMPLE never.example", out: []string{`b.example +removed\nnever.example +not on the list`}},
 		{args: "burner list acme", out: []string{`DOMAIN\na.example\nxn--bcher-kva.example\n`}},
 		{args: "burner import acme " + file, out: []string{`file.example +added\nother.example +added\n`}},
-		{args: "burner import acme -", stdin: "good.example\n\nbad domain\n", exit: exitUsage, errs: []string{"line 3:", `"bad domain" is no domain`}},
+		{args: "burner import acme -", stdin: "good.example\n\nbad domain\n", exit: app.ExitUsage, errs: []string{"line 3:", `"bad domain" is no domain`}},
 		{args: "burner import acme -", stdin: "# none\n", out: []string{"Nothing was changed"}},
-		{args: "burner import acme /nowhere", exit: exitUsage, errs: []string{"no such file"}},
+		{args: "burner import acme /nowhere", exit: app.ExitUsage, errs: []string{"no such file"}},
 	})
 	var many strings.Builder
 	for i := range 300 {

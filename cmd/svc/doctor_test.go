@@ -19,6 +19,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"svcapi/cmd/svc/app"
+	"svcapi/cmd/svc/doctor"
 	"svcapi/local/engine"
 	"svcapi/local/template"
 	"svcapi/local/workdir"
@@ -122,10 +124,10 @@ func refusing(operation, code string) func(string) string {
 }
 
 // diagnose runs doctor and gives what it found, and its exit code.
-func (p *patient) diagnose(args string, exit int) []diagnosed {
+func (p *patient) diagnose(args string, exit int) []doctor.Finding {
 	p.t.Helper()
 	out := p.run(call{args: "doctor --output json " + args, exit: exit, reports: true})
-	var found []diagnosed
+	var found []doctor.Finding
 	if err := json.Unmarshal([]byte(out), &found); err != nil {
 		p.t.Fatalf("%v: %s", err, out)
 	}
@@ -133,7 +135,7 @@ func (p *patient) diagnose(args string, exit int) []diagnosed {
 }
 
 // expect looks for a finding; every one has to come with advice.
-func expect(t *testing.T, found []diagnosed, s severity, check, pattern string) {
+func expect(t *testing.T, found []doctor.Finding, s doctor.Severity, check, pattern string) {
 	t.Helper()
 	for _, f := range found {
 		if f.Severity == s && f.Check == check && regexp.MustCompile(pattern).MatchString(f.Subject+": "+f.Detail) {
@@ -152,12 +154,12 @@ func TestProbe(t *testing.T) {
 	p.run(call{args: "project create Good --id good"})
 	for _, c := range []struct {
 		unknown, status, asked int
-		want                   severity
+		want                   doctor.Severity
 	}{
-		{0, http.StatusOK, 1, fine},
-		{2, http.StatusOK, 3, fine},
-		{2, http.StatusInternalServerError, 3, broken},
-		{probeAttempts, http.StatusOK, probeAttempts, broken},
+		{0, http.StatusOK, 1, doctor.Fine},
+		{2, http.StatusOK, 3, doctor.Fine},
+		{2, http.StatusInternalServerError, 3, doctor.Broken},
+		{doctor.ProbeAttempts, http.StatusOK, doctor.ProbeAttempts, doctor.Broken},
 	} {
 		asked := 0
 		url := p.serve(func(w http.ResponseWriter, _ *http.Request) {
@@ -169,13 +171,13 @@ func TestProbe(t *testing.T) {
 			}
 			_, _ = io.WriteString(w, "{}")
 		})
-		d := &diagnosis{stack: p.stack(), only: "good", pause: time.Millisecond, now: time.Now}
-		d.probed(t.Context(), url)
-		if asked != c.asked || len(d.found) != 1 || d.found[0].Severity != c.want {
-			t.Errorf("%+v: asked %d times, found %+v", c, asked, d.found)
+		d := &doctor.Diagnosis{Stack: p.stack(), Only: "good", Pause: time.Millisecond, Now: time.Now}
+		d.Probe(t.Context(), url)
+		if asked != c.asked || len(d.Found) != 1 || d.Found[0].Severity != c.want {
+			t.Errorf("%+v: asked %d times, found %+v", c, asked, d.Found)
 		}
 	}
-	rec, err := p.stack().projects.Load(t.Context(), "good")
+	rec, err := p.stack().Projects.Load(t.Context(), "good")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +188,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestDoctorOnStacks: broken stages, one by one; the whole one has no finding.
+// TestDoctorOnStacks: doctor.Broken stages, one by one; the whole one has no finding.
 func TestDoctorOnStacks(t *testing.T) {
 	root, err := workdir.Root()
 	if err != nil {
@@ -201,34 +203,34 @@ func TestDoctorOnStacks(t *testing.T) {
 		{args: "doctor", out: []string{"warning +rates"}, errs: []string{"1 warnings, 0 broken"}},
 		{args: "rates sync", out: []string{"taken"}},
 		{args: "doctor", out: []string{"All is in order"}, errs: []string{`\d+ in order, 0 warnings, 0 broken`}},
-		{args: "doctor --probe", exit: exitUsage},
-		{args: "doctor --project nobody", exit: exitFailed, reports: true, out: []string{"not found"}},
+		{args: "doctor --probe", exit: app.ExitUsage},
+		{args: "doctor --project nobody", exit: app.ExitFailed, reports: true, out: []string{"not found"}},
 	})
 	engineURL := p.announced["dynamodb_url"]
 	for _, c := range []struct {
 		name           string
 		changes        map[string]string
 		check, pattern string
-		severity       severity
+		severity       doctor.Severity
 	}{
-		{"wrong stage", map[string]string{"stage": "nowhere"}, "stage", "there is no stage nowhere here; there are .*" + p.stage, broken},
-		{"no engine", map[string]string{"dynamodb_url": "http://127.0.0.1:1"}, "table", "connection refused", broken},
-		{"no secrets endpoint", map[string]string{"secrets_url": "http://127.0.0.1:1"}, "secrets", "connection refused", broken},
-		{"no gateway", map[string]string{"base_url": "http://127.0.0.1:1"}, "gateway", "connection refused", broken},
-		{"no base URL", map[string]string{"base_url": ""}, "stack", "does not name its base URL", broken},
-		{"something else answers", map[string]string{"base_url": p.gateway(http.StatusForbidden, `{"message":"Forbidden"}`, false)}, "gateway", "HTTP 403, which is no answer of the product", broken},
-		{"the function fails", map[string]string{"base_url": p.gateway(http.StatusInternalServerError, `{"error":{"code":"internal_error"}}`, true)}, "gateway", "HTTP 500 internal_error", broken},
-		{"clock far off", map[string]string{"dynamodb_url": p.between(engineURL, never, 10*time.Minute)}, "clock", "(9m5\\ds|10m) ?", broken},
-		{"clock off", map[string]string{"dynamodb_url": p.between(engineURL, never, -time.Minute)}, "clock", "off", warns},
-		{"no permission on tables", map[string]string{"dynamodb_url": p.between(engineURL, refusing("DescribeTable", "AccessDeniedException"), 0)}, "table", "AccessDenied", broken},
-		{"no permission to query", map[string]string{"dynamodb_url": p.between(engineURL, refusing("Query", "AccessDeniedException"), 0)}, "project", "good: .*AccessDenied", broken},
-		{"no permission on secrets", map[string]string{"secrets_url": p.between(p.announced["secrets_url"], refusing("GetSecretValue", "AccessDeniedException"), 0)}, "secrets", "AccessDenied", broken},
-		{"expired session", map[string]string{"dynamodb_url": p.between(engineURL, refusing("DescribeTable", "ExpiredTokenException"), 0)}, "table", "ExpiredToken", broken},
+		{"wrong stage", map[string]string{"stage": "nowhere"}, "stage", "there is no stage nowhere here; there are .*" + p.stage, doctor.Broken},
+		{"no engine", map[string]string{"dynamodb_url": "http://127.0.0.1:1"}, "table", "connection refused", doctor.Broken},
+		{"no secrets endpoint", map[string]string{"secrets_url": "http://127.0.0.1:1"}, "secrets", "connection refused", doctor.Broken},
+		{"no gateway", map[string]string{"base_url": "http://127.0.0.1:1"}, "gateway", "connection refused", doctor.Broken},
+		{"no base URL", map[string]string{"base_url": ""}, "stack", "does not name its base URL", doctor.Broken},
+		{"something else answers", map[string]string{"base_url": p.gateway(http.StatusForbidden, `{"message":"Forbidden"}`, false)}, "gateway", "HTTP 403, which is no answer of the product", doctor.Broken},
+		{"the function fails", map[string]string{"base_url": p.gateway(http.StatusInternalServerError, `{"error":{"code":"internal_error"}}`, true)}, "gateway", "HTTP 500 internal_error", doctor.Broken},
+		{"clock far off", map[string]string{"dynamodb_url": p.between(engineURL, never, 10*time.Minute)}, "clock", "(9m5\\ds|10m) ?", doctor.Broken},
+		{"clock off", map[string]string{"dynamodb_url": p.between(engineURL, never, -time.Minute)}, "clock", "off", doctor.Warns},
+		{"no permission on tables", map[string]string{"dynamodb_url": p.between(engineURL, refusing("DescribeTable", "AccessDeniedException"), 0)}, "table", "AccessDenied", doctor.Broken},
+		{"no permission to query", map[string]string{"dynamodb_url": p.between(engineURL, refusing("Query", "AccessDeniedException"), 0)}, "project", "good: .*AccessDenied", doctor.Broken},
+		{"no permission on secrets", map[string]string{"secrets_url": p.between(p.announced["secrets_url"], refusing("GetSecretValue", "AccessDeniedException"), 0)}, "secrets", "AccessDenied", doctor.Broken},
+		{"expired session", map[string]string{"dynamodb_url": p.between(engineURL, refusing("DescribeTable", "ExpiredTokenException"), 0)}, "table", "ExpiredToken", doctor.Broken},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p.announce(c.changes)
-			exit := exitFailed
-			if c.severity == warns {
+			exit := app.ExitFailed
+			if c.severity == doctor.Warns {
 				exit = 0
 			}
 			expect(t, p.diagnose("", exit), c.severity, c.check, c.pattern)
@@ -237,15 +239,15 @@ func TestDoctorOnStacks(t *testing.T) {
 	p.announce(nil)
 
 	s := p.stack()
-	held, err := s.rates.Held(t.Context())
+	held, err := s.Rates.Held(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	held.Current.Fetched = time.Now().Add(-7 * time.Hour)
-	if err := s.rates.PutCurrent(t.Context(), held, held.Current); err != nil {
+	if err := s.Rates.PutCurrent(t.Context(), held, held.Current); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, p.diagnose("", exitFailed), broken, "rates", "fetched 7h0m0s ago")
+	expect(t, p.diagnose("", app.ExitFailed), doctor.Broken, "rates", "fetched 7h0m0s ago")
 	p.run(call{args: "rates sync", out: []string{"taken"}})
 
 	// Tables that are not what they should be. They are made again for the bench's end.
@@ -266,7 +268,7 @@ func TestDoctorOnStacks(t *testing.T) {
 			}
 		}
 		drop()
-		expect(t, p.diagnose("", exitFailed), broken, "table", table.Name+": there is no such table")
+		expect(t, p.diagnose("", app.ExitFailed), doctor.Broken, "table", table.Name+": there is no such table")
 		table.TTL, table.Indexes = "", nil
 		delete(table.Attributes, "uncertain")
 		only := &template.Template{Tables: tables.Tables[i : i+1]}
@@ -274,9 +276,9 @@ func TestDoctorOnStacks(t *testing.T) {
 			t.Fatal(err)
 		}
 		if table.LogicalID == "Transient" {
-			expect(t, p.diagnose("", 0), warns, "table", "nothing in it expires")
+			expect(t, p.diagnose("", 0), doctor.Warns, "table", "nothing in it expires")
 		} else {
-			expect(t, p.diagnose("", exitFailed), broken, "table", "lacks its index")
+			expect(t, p.diagnose("", app.ExitFailed), doctor.Broken, "table", "lacks its index")
 		}
 		drop()
 		*table = whole
@@ -322,73 +324,73 @@ func TestDoctorOnProjects(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(s.secrets.Delete(ctx, project.SMS, "gone-secret", project.Development, "quicksend"))
-	must(s.projects.PutIntegration(ctx, "unknown", project.Integration{Kind: project.SMS, Environment: project.Development, Vendor: "carrierpigeon", Mode: project.BYOK, Active: true}))
+	must(s.Secrets.Delete(ctx, project.SMS, "gone-secret", project.Development, "quicksend"))
+	must(s.Projects.PutIntegration(ctx, "unknown", project.Integration{Kind: project.SMS, Environment: project.Development, Vendor: "carrierpigeon", Mode: project.BYOK, Active: true}))
 	old := project.SecretDigest{Created: time.Now().AddDate(0, 0, -30)}
-	must(s.projects.AddCredential(ctx, "rotating", project.Credential{
+	must(s.Projects.AddCredential(ctx, "rotating", project.Credential{
 		ClientID: "svc_rotating_aaaaaaaa", Environment: project.Development, Active: true, Secrets: []project.SecretDigest{old, old},
 	}))
-	_, err := s.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: new(s.table("wallets")), Key: walletKey("no-wallet")})
+	_, err := s.DB.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: new(s.Table("wallets")), Key: walletKey("no-wallet")})
 	must(err)
 	reserve := func(id string, at time.Time) *credit.Reservation {
 		r := &credit.Reservation{Project: id, Key: credit.NewKey(at, "r"), Credits: 1, Operation: credit.SMS, Environment: "development", RequestID: "r", Irrevocable: true}
-		must(s.credits.Reserve(ctx, r))
+		must(s.Credits.Reserve(ctx, r))
 		return r
 	}
 	reserve("stuck", time.Now().Add(-time.Hour))
 	unsure := reserve("unsure", time.Now())
-	must(s.credits.Mark(ctx, unsure))
-	must(s.credits.Capture(ctx, unsure, credit.Outcome{Uncertain: true}))
-	s.credits.Remove(ctx, unsure)
+	must(s.Credits.Mark(ctx, unsure))
+	must(s.Credits.Capture(ctx, unsure, credit.Outcome{Uncertain: true}))
+	s.Credits.Remove(ctx, unsure)
 
-	stored, err := s.db.Query(ctx, &dynamodb.QueryInput{
-		TableName: new(s.table("projects")), KeyConditionExpression: new("pk = :id"),
+	stored, err := s.DB.Query(ctx, &dynamodb.QueryInput{
+		TableName: new(s.Table("projects")), KeyConditionExpression: new("pk = :id"),
 		ExpressionAttributeValues: attr.Item{":id": attr.Text("good")},
 	})
 	must(err)
-	p.run(call{args: "integration set managed sms quicksend --mode byok", exit: exitNotFound})
+	p.run(call{args: "integration set managed sms quicksend --mode byok", exit: app.ExitNotFound})
 	for _, item := range stored.Items { // a project from before its ID was reserved
 		maps.Copy(item, walletKey("managed"))
-		_, err := s.db.PutItem(ctx, &dynamodb.PutItemInput{TableName: new(s.table("projects")), Item: item})
+		_, err := s.DB.PutItem(ctx, &dynamodb.PutItemInput{TableName: new(s.Table("projects")), Item: item})
 		must(err)
 	}
 	p.runAll([]call{
-		{args: "integration set managed sms quicksend --mode byok --setting sender~id=A --secrets -", stdin: account, exit: exitRefused, errs: []string{"service's own vendor accounts"}},
-		{args: "project create Test --id managed", exit: exitUsage, errs: []string{"not managed, all"}},
+		{args: "integration set managed sms quicksend --mode byok --setting sender~id=A --secrets -", stdin: account, exit: app.ExitRefused, errs: []string{"service's own vendor accounts"}},
+		{args: "project create Test --id managed", exit: app.ExitUsage, errs: []string{"not managed, all"}},
 	})
 
-	found := p.diagnose("--all", exitFailed)
+	found := p.diagnose("--all", app.ExitFailed)
 	for _, c := range []struct {
 		project  string
-		severity severity
+		severity doctor.Severity
 		check    string
 		pattern  string
 	}{
-		{"paused", warns, "paused", "project_paused"},
-		{"nobody", broken, "credential", "nobody can sign in"},
-		{"idle", broken, "integrations", "no active integration"},
-		{"bare", warns, "integrations", "neither credentials nor integrations"},
-		{"no-secret", broken, "integration", "lacks secret fields"},
-		{"no-setting", broken, "integration", "lacks settings"},
-		{"gone-secret", broken, "secret", "scheduled for deletion"},
-		{"unknown", broken, "integration", "carrierpigeon"},
-		{"empty", broken, "wallet", "no credits"},
-		{"no-wallet", broken, "wallet", "no wallet"},
-		{"low", warns, "wallet", "below its alert of 101"},
-		{"stuck", broken, "settler", "reserved by requests that ended long ago"},
-		{"unsure", warns, "uncertain", "1 SMS"},
-		{"rotating", warns, "rotation", "older secret still works"},
-		{"managed", broken, "reserved", "401 unauthorized"},
-		{"on-trial", warns, "trial", "no destination"},
+		{"paused", doctor.Warns, "paused", "project_paused"},
+		{"nobody", doctor.Broken, "credential", "nobody can sign in"},
+		{"idle", doctor.Broken, "integrations", "no active integration"},
+		{"bare", doctor.Warns, "integrations", "neither credentials nor integrations"},
+		{"no-secret", doctor.Broken, "integration", "lacks secret fields"},
+		{"no-setting", doctor.Broken, "integration", "lacks settings"},
+		{"gone-secret", doctor.Broken, "secret", "scheduled for deletion"},
+		{"unknown", doctor.Broken, "integration", "carrierpigeon"},
+		{"empty", doctor.Broken, "wallet", "no credits"},
+		{"no-wallet", doctor.Broken, "wallet", "no wallet"},
+		{"low", doctor.Warns, "wallet", "below its alert of 101"},
+		{"stuck", doctor.Broken, "settler", "reserved by requests that ended long ago"},
+		{"unsure", doctor.Warns, "uncertain", "1 SMS"},
+		{"rotating", doctor.Warns, "rotation", "older secret still works"},
+		{"managed", doctor.Broken, "reserved", "401 unauthorized"},
+		{"on-trial", doctor.Warns, "trial", "no destination"},
 	} {
 		expect(t, found, c.severity, c.check, c.project+`.*`+c.pattern)
 		for _, f := range found {
 			about := regexp.MustCompile(`(^|[ /_])` + c.project + `($|[ /_])`).MatchString(f.Subject)
-			if about && f.Severity == fine && f.Check == "project" {
+			if about && f.Severity == doctor.Fine && f.Check == "project" {
 				t.Errorf("%s is said to be in order", c.project)
 			}
 		}
-		if got := p.diagnose("--project "+c.project, map[severity]int{broken: exitFailed, warns: 0}[c.severity]); len(got) == 0 {
+		if got := p.diagnose("--project "+c.project, map[doctor.Severity]int{doctor.Broken: app.ExitFailed, doctor.Warns: 0}[c.severity]); len(got) == 0 {
 			t.Errorf("%s alone: nothing found", c.project)
 		}
 	}

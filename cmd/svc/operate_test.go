@@ -11,6 +11,12 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"svcapi/cmd/svc/app"
+	"svcapi/cmd/svc/catalog"
+	"svcapi/cmd/svc/credential"
+	creditcmd "svcapi/cmd/svc/credit"
+	"svcapi/cmd/svc/price"
+	projectcmd "svcapi/cmd/svc/project"
 	"svcapi/local/sandbox"
 	"svcapi/shared/attr"
 	"svcapi/shared/credit"
@@ -25,40 +31,40 @@ func TestMoves(t *testing.T) {
 	b.runAll([]call{
 		{args: "project create Acme --id acme"},
 		{args: "credit grant acme 1000 --reason invoice"},
-		{args: "credit adjust acme --by 0 --reason x", exit: exitUsage},
-		{args: "credit adjust acme --by 5", exit: exitUsage, errs: []string{"--reason"}},
-		{args: "credit adjust nobody --by 5 --reason x", exit: exitNotFound},
-		{args: "credit adjust acme --reason x --by -1001", exit: exitRefused, errs: []string{"credit balance"}},
+		{args: "credit adjust acme --by 0 --reason x", exit: app.ExitUsage},
+		{args: "credit adjust acme --by 5", exit: app.ExitUsage, errs: []string{"--reason"}},
+		{args: "credit adjust nobody --by 5 --reason x", exit: app.ExitNotFound},
+		{args: "credit adjust acme --reason x --by -1001", exit: app.ExitRefused, errs: []string{"credit balance"}},
 		{args: "credit adjust acme --reason booked_twice --by -100", out: []string{"Balance +900 credits"}},
 		{args: "credit ledger acme", out: []string{"adjustment +-100 .* booked twice, by local"}},
-		{args: "credit refund acme nothing --reason x", exit: exitUsage},
-		{args: "credit refund acme 1767225600000000-abcdefgh --reason x", exit: exitNotFound},
+		{args: "credit refund acme nothing --reason x", exit: app.ExitUsage},
+		{args: "credit refund acme 1767225600000000-abcdefgh --reason x", exit: app.ExitNotFound},
 		{args: "credit alert acme 950", out: []string{"below 950 credits"}},
 		{args: "credit alert acme 0", out: []string{"none"}},
-		{args: "credit alert acme few", exit: exitUsage},
-		{args: "credit alert nobody 5", exit: exitNotFound},
+		{args: "credit alert acme few", exit: app.ExitUsage},
+		{args: "credit alert nobody 5", exit: app.ExitNotFound},
 		{args: "project limit acme 1200 --window 10s", out: []string{"1200 per 10s"}},
-		{args: "project limit acme none", exit: exitUsage},
-		{args: "project limit acme 0", exit: exitUsage},
+		{args: "project limit acme none", exit: app.ExitUsage},
+		{args: "project limit acme 0", exit: app.ExitUsage},
 		{args: "project trial acme on --allow 0771234567", out: []string{`yes, to: \+94771234567`}},
-		{args: "project trial acme maybe", exit: exitUsage},
-		{args: "project trial acme off --allow 0771234567", exit: exitUsage},
+		{args: "project trial acme maybe", exit: app.ExitUsage},
+		{args: "project trial acme off --allow 0771234567", exit: app.ExitUsage},
 		{args: "project trial acme off", out: []string{"Trial +no"}},
 	})
-	id := decode[moved](b, "credit adjust acme --by 7 --reason more").ID
+	id := decode[creditcmd.Moved](b, "credit adjust acme --by 7 --reason more").ID
 	b.run(call{args: "credit adjust acme --by 7 --reason more --id " + string(id), out: []string{"Balance +907 credits"}})
 
 	s := b.stack()
 	r := &credit.Reservation{Project: "acme", Key: id, Credits: 30, Operation: credit.Barcode, Environment: "production", RequestID: "r"}
 	r.Key = credit.NewKey(id.Time(), "charge")
-	for _, step := range []error{s.credits.Reserve(t.Context(), r), s.credits.Capture(t.Context(), r, credit.Outcome{})} {
+	for _, step := range []error{s.Credits.Reserve(t.Context(), r), s.Credits.Capture(t.Context(), r, credit.Outcome{})} {
 		if step != nil {
 			t.Fatal(step)
 		}
 	}
-	s.credits.Remove(t.Context(), r)
+	s.Credits.Remove(t.Context(), r)
 	b.runAll([]call{
-		{args: "credit refund acme " + string(r.Key), exit: exitUsage, errs: []string{"--reason"}},
+		{args: "credit refund acme " + string(r.Key), exit: app.ExitUsage, errs: []string{"--reason"}},
 		{args: "credit refund acme " + string(r.Key) + " --reason broken", out: []string{"Credits +30", "Balance +907 credits"}},
 		{args: "credit refund acme " + string(r.Key) + " --reason again", out: []string{"Balance +907 credits"}},
 		{args: "credit ledger acme", out: []string{"refund +\\+30 .*broken, for " + string(r.Key)}, absent: "again"},
@@ -72,14 +78,14 @@ func TestLedgerVerify(t *testing.T) {
 	b.runAll([]call{{args: "project create Acme --id acme"}, {args: "credit grant acme 1000 --reason invoice"}, {args: "ledger verify", out: []string{"Every wallet"}}})
 	s := b.stack()
 	update := "SET balance = :b"
-	_, err := s.db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-		TableName: new(s.table("wallets")), Key: walletKey("acme"), UpdateExpression: &update,
+	_, err := s.DB.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+		TableName: new(s.Table("wallets")), Key: walletKey("acme"), UpdateExpression: &update,
 		ExpressionAttributeValues: attr.Item{":b": attr.Number(1001)},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.run(call{args: "ledger verify", exit: exitFailed, reports: true, out: []string{`acme +unbalanced .*holds 1001 credits, the ledger says 1000: \+1`}, errs: []string{"svc: 1 problem"}})
+	b.run(call{args: "ledger verify", exit: app.ExitFailed, reports: true, out: []string{`acme +unbalanced .*holds 1001 credits, the ledger says 1000: \+1`}, errs: []string{"svc: 1 problem"}})
 }
 
 // TestGrants: a file is granted whole or not at all, and once.
@@ -90,24 +96,24 @@ func TestGrants(t *testing.T) {
 	tomorrow := time.Now().AddDate(0, 0, 1).Add(time.Minute)
 	good := "project,credits,reason\n# comment\naaa, 500, invoice 1\nbbb,700\n"
 	b.runAll([]call{
-		{args: "credit grants /nowhere --batch 2026-03-31", exit: exitUsage},
-		{args: "credit grants - --batch invoices", stdin: good, exit: exitUsage, errs: []string{"begins with their date"}},
-		{args: "credit grants - --batch 2026-13-31", stdin: good, exit: exitUsage, errs: []string{"no date"}},
-		{args: "credit grants - --batch 2019-12-31", stdin: good, exit: exitUsage, errs: []string{"--batch is of 2019-12-31; it can be of 2020-01-01 to today"}},
-		{args: "credit grants - --batch " + tomorrow.UTC().Format(time.DateOnly), stdin: good, exit: exitUsage, errs: []string{"--batch is of"}},
-		{args: "credit grant aaa 5 --reason x --id " + string(credit.NewKey(tomorrow, "x")), exit: exitUsage, errs: []string{"--id is of"}},
-		{args: "credit grant aaa 5 --reason x --id 0000000000000001-abcdefgh", exit: exitUsage, errs: []string{"--id is of 1970-01-01"}},
-		{args: "credit adjust aaa --by 5 --reason x --id " + string(credit.NewKey(tomorrow, "x")), exit: exitUsage, errs: []string{"--id is of"}},
-		{args: args, stdin: good, exit: exitUsage, errs: []string{"line 4 has no reason"}},
-		{args: args + " --reason x", stdin: "aaa,1\naaa,2\nbbb\nbbb,x\n", exit: exitUsage, errs: []string{"line 2: aaa stands twice", "line 3 is not", "line 4 is not"}},
-		{args: args + " --reason x", stdin: "aaa,1\nccc,2\n", exit: exitUsage, errs: []string{"no such projects: ccc"}},
-		{args: args + " --reason x", stdin: "", exit: exitUsage, errs: []string{"no grants"}},
+		{args: "credit grants /nowhere --batch 2026-03-31", exit: app.ExitUsage},
+		{args: "credit grants - --batch invoices", stdin: good, exit: app.ExitUsage, errs: []string{"begins with their date"}},
+		{args: "credit grants - --batch 2026-13-31", stdin: good, exit: app.ExitUsage, errs: []string{"no date"}},
+		{args: "credit grants - --batch 2019-12-31", stdin: good, exit: app.ExitUsage, errs: []string{"--batch is of 2019-12-31; it can be of 2020-01-01 to today"}},
+		{args: "credit grants - --batch " + tomorrow.UTC().Format(time.DateOnly), stdin: good, exit: app.ExitUsage, errs: []string{"--batch is of"}},
+		{args: "credit grant aaa 5 --reason x --id " + string(credit.NewKey(tomorrow, "x")), exit: app.ExitUsage, errs: []string{"--id is of"}},
+		{args: "credit grant aaa 5 --reason x --id 0000000000000001-abcdefgh", exit: app.ExitUsage, errs: []string{"--id is of 1970-01-01"}},
+		{args: "credit adjust aaa --by 5 --reason x --id " + string(credit.NewKey(tomorrow, "x")), exit: app.ExitUsage, errs: []string{"--id is of"}},
+		{args: args, stdin: good, exit: app.ExitUsage, errs: []string{"line 4 has no reason"}},
+		{args: args + " --reason x", stdin: "aaa,1\naaa,2\nbbb\nbbb,x\n", exit: app.ExitUsage, errs: []string{"line 2: aaa stands twice", "line 3 is not", "line 4 is not"}},
+		{args: args + " --reason x", stdin: "aaa,1\nccc,2\n", exit: app.ExitUsage, errs: []string{"no such projects: ccc"}},
+		{args: args + " --reason x", stdin: "", exit: app.ExitUsage, errs: []string{"no grants"}},
 		{args: args + " --reason x --dry-run", stdin: good, out: []string{"aaa +500 +invoice 1 .*would be granted", "bbb +700 +x"}, errs: []string{"1,200 credits in 2 grants, 0 failed"}},
 		{args: args + " --reason x --dry-run", stdin: "\ufeffProject_ID,credits\r\naaa , 500 , invoice 1 \r\n", out: []string{"aaa +500 +invoice 1 .*would be granted"}, errs: []string{"500 credits in 1 grants, 0 failed"}},
 		{args: "credit balance aaa", out: []string{"Balance +0 credits"}},
 		{args: args + " --reason x", stdin: good, out: []string{"aaa .* granted", "bbb .* granted"}},
 		{args: args + " --reason x", stdin: good, out: []string{"aaa .* granted"}},
-		{args: args + " --reason x", stdin: "aaa,501\n", exit: exitFailed, reports: true, out: []string{"another movement"}, errs: []string{"not every grant"}},
+		{args: args + " --reason x", stdin: "aaa,501\n", exit: app.ExitFailed, reports: true, out: []string{"another movement"}, errs: []string{"not every grant"}},
 		{args: "credit balance aaa", out: []string{"Balance +500 credits"}},
 		{args: "credit balance bbb", out: []string{"Balance +700 credits"}},
 		{args: "ledger verify", out: []string{"Every wallet"}},
@@ -121,7 +127,7 @@ func TestTransfer(t *testing.T) {
 		{args: "project create Acme --id acme --limit 7 --window 5s --trial --allow 0771234567"},
 		{args: "integration set acme sms quicksend --mode byok --setting sender~id=Acme --setting unit~price=0.64 --secrets -", stdin: `{"email":"a@example.com","api_key":"topsecret"}`},
 		{args: "integration set acme barcode builtin --mode managed --priority 3"},
-		{args: "project export nobody", exit: exitNotFound},
+		{args: "project export nobody", exit: app.ExitNotFound},
 	})
 	exported := b.run(call{args: "project export acme", absent: "topsecret"})
 	file := filepath.Join(t.TempDir(), "acme.json")
@@ -130,17 +136,20 @@ func TestTransfer(t *testing.T) {
 	}
 	file = strings.ReplaceAll(file, "_", "~")
 	b.runAll([]call{
-		{args: "project import " + file, exit: exitRefused, errs: []string{"exists"}},
+		{args: "project import " + file, exit: app.ExitRefused, errs: []string{"exists"}},
 		{args: "project import " + file + " --id copy --dry-run", out: []string{"write copy / project"}},
-		{args: "project show copy", exit: exitNotFound},
+		{args: "project show copy", exit: app.ExitNotFound},
 		{args: "project import " + file + " --id copy", out: []string{"Limit +7 per 5s", "Integrations +2"}, errs: []string{"development/sms/quicksend is imported inactive"}},
 		{args: "integration list copy", out: []string{`sms +quicksend +byok +inactive`, `barcode +builtin +managed +active +3`}},
-		{args: "project import -", stdin: `{"format":9}`, exit: exitUsage},
-		{args: "project import -", stdin: `{"secrets":1}`, exit: exitUsage},
-		{args: "project import -", stdin: strings.Replace(exported, `"0.64"`, `"0,64"`, 1), exit: exitUsage, errs: []string{`unit_price cannot be "0,64"`}},
-		{args: "project import -", stdin: strings.Replace(exported, "quicksend", "nobody", 1), exit: exitUsage, errs: []string{`no vendor "nobody"`}},
+		{args: "project import -", stdin: `{"format":9}`, exit: app.ExitUsage},
+		{args: "project import -", stdin: `{"secrets":1}`, exit: app.ExitUsage},
+		{args: "project import -", stdin: strings.Replace(exported, `"0.64"`, `"0,64"`, 1), exit: app.ExitUsage, errs: []string{`unit_price cannot be "0,64"`}},
+		{args: "project import -", stdin: strings.Replace(exported, "quicksend", "nobody", 1), exit: app.ExitUsage, errs: []string{`no vendor "nobody"`}},
 	})
-	var copied transfer
+	var copied struct {
+		projectcmd.Settings
+		Integrations []catalog.Integration `json:"integrations"`
+	}
 	if err := json.Unmarshal([]byte(b.run(call{args: "project export copy"})), &copied); err != nil || copied.TrialDestinations[0] != "+94771234567" {
 		t.Errorf("%+v, %v", copied, err)
 	}
@@ -159,7 +168,7 @@ func TestDryRun(t *testing.T) {
 		{args: "integration set acme barcode builtin --mode managed"},
 		{args: "credit grant acme 100 --reason x"},
 	})
-	issued := decode[issued](b, "credential issue acme")
+	issued := decode[credential.Issued](b, "credential issue acme")
 	clientID := strings.ReplaceAll(issued.ClientID, "_", "~")
 	before := b.run(call{args: "project show acme --output json"})
 	for _, c := range []call{
@@ -186,21 +195,21 @@ func TestDryRun(t *testing.T) {
 	if after := b.run(call{args: "project show acme --output json"}); after != before {
 		t.Errorf("%s\nafter\n%s", after, before)
 	}
-	if fields, err := b.stack().secrets.Fields(context.Background(), project.SMS, "acme", project.Development, "quicksend"); err != nil || len(fields) > 0 {
+	if fields, err := b.stack().Secrets.Fields(context.Background(), project.SMS, "acme", project.Development, "quicksend"); err != nil || len(fields) > 0 {
 		t.Errorf("a secret was written: %v, %v", fields, err)
 	}
 	b.runAll([]call{
-		{args: "project show new", exit: exitNotFound},
+		{args: "project show new", exit: app.ExitNotFound},
 		{args: "project list --dry-run", out: []string{"acme"}},
-		{args: "credit grant acme x --reason y --dry-run", exit: exitUsage},
-		{args: "credit adjust acme --by -101 --reason y --dry-run", exit: exitRefused, errs: []string{"-101 credits of 100"}},
+		{args: "credit grant acme x --reason y --dry-run", exit: app.ExitUsage},
+		{args: "credit adjust acme --by -101 --reason y --dry-run", exit: app.ExitRefused, errs: []string{"-101 credits of 100"}},
 	})
 }
 
 // TestPrices: the local stack's price list, in credits and dollars.
 func TestPrices(t *testing.T) {
 	b := newBench(t)
-	b.run(call{args: "price list", exit: exitFailed, errs: []string{"no prices"}})
+	b.run(call{args: "price list", exit: app.ExitFailed, errs: []string{"no prices"}})
 	dir, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
@@ -208,11 +217,11 @@ func TestPrices(t *testing.T) {
 	announce(t, dir, map[string]any{"stage": b.stage, "dynamodb_url": "x", "secrets_url": "x", "sandbox_url": "x", "prices": map[string]int64{"sms": 12_345, "barcode": 100}})
 	b.run(call{args: "price list", out: []string{`sms +12,345 +0.012345 +PriceSms`, `barcode +100 +0.0001 +PriceBarcode`}, absent: "pdf"})
 	for credits, want := range map[int64]string{0: "0.00", 1_000_000: "1.00", 2_500_000: "2.50", 10: "0.00001"} {
-		if got := dollars(credits); got != want {
+		if got := price.Dollars(credits); got != want {
 			t.Errorf("%d credits: %s, want %s", credits, got, want)
 		}
 	}
-	if got := priceParameter(credit.BurnerEmailShield); got != "PriceBurnerEmailShield" {
+	if got := app.PriceParameter(credit.BurnerEmailShield); got != "PriceBurnerEmailShield" {
 		t.Error(got)
 	}
 }
@@ -222,7 +231,7 @@ func TestCompletion(t *testing.T) {
 	b := newBench(t)
 	for _, args := range [][]string{{"completion", "bash"}, {"__complete", "credential", "issue", "acme", "--env", ""}} {
 		var out, errs strings.Builder
-		if exit := run(t.Context(), console{in: strings.NewReader(""), out: &out, errs: &errs}, args); exit != 0 || out.Len() == 0 {
+		if exit := run(t.Context(), app.Console{In: strings.NewReader(""), Out: &out, Errs: &errs}, args); exit != 0 || out.Len() == 0 {
 			t.Errorf("%v: exit %d, %s", args, exit, errs.String())
 		}
 		if args[0] == "__complete" && !strings.Contains(out.String(), "production") {
@@ -241,24 +250,24 @@ func TestCheckAndRotate(t *testing.T) {
 	const rotate = "secrets rotate sms quicksend --project acme --secrets -"
 	b.runAll([]call{
 		{args: "project create Acme --id acme"},
-		{args: "integration check acme", exit: exitNotFound, errs: []string{"no such integrations of project acme"}},
-		{args: "integration check acme smss", exit: exitUsage, errs: []string{`no kind "smss"`}},
-		{args: "integration check acme sms nobody", exit: exitUsage, errs: []string{`no vendor "nobody" of kind sms`}},
-		{args: "integration check acme --env test", exit: exitUsage},
-		{args: rotate, stdin: good, exit: exitNotFound},
+		{args: "integration check acme", exit: app.ExitNotFound, errs: []string{"no such integrations of project acme"}},
+		{args: "integration check acme smss", exit: app.ExitUsage, errs: []string{`no kind "smss"`}},
+		{args: "integration check acme sms nobody", exit: app.ExitUsage, errs: []string{`no vendor "nobody" of kind sms`}},
+		{args: "integration check acme --env test", exit: app.ExitUsage},
+		{args: rotate, stdin: good, exit: app.ExitNotFound},
 		{args: set + server.URL + "/quicksend --secrets -", stdin: good},
 		{args: "integration set acme barcode builtin --mode managed"},
 		{args: "integration check acme", out: []string{`sms +quicksend +yes +balance at the vendor`, `barcode +builtin +yes +complete`}},
-		{args: "integration check acme sms quicksend --env prod", exit: exitNotFound, errs: []string{"no such integrations"}},
-		{args: rotate, stdin: good, exit: exitUsage, errs: []string{"nothing new"}},
-		{args: rotate, stdin: `{"api_key":"topsecret-wrong"}`, exit: exitRefused, errs: []string{"does not work, the old one stays"}},
+		{args: "integration check acme sms quicksend --env prod", exit: app.ExitNotFound, errs: []string{"no such integrations"}},
+		{args: rotate, stdin: good, exit: app.ExitUsage, errs: []string{"nothing new"}},
+		{args: rotate, stdin: `{"api_key":"topsecret-wrong"}`, exit: app.ExitRefused, errs: []string{"does not work, the old one stays"}},
 		{args: "integration check acme sms", out: []string{`quicksend +yes`}},
-		{args: rotate + " --dry-run", stdin: `{"api_key":"topsecret-wrong"}`, exit: exitRefused},
+		{args: rotate + " --dry-run", stdin: `{"api_key":"topsecret-wrong"}`, exit: app.ExitRefused},
 		{args: rotate + " --untried", stdin: `{"api_key":"topsecret-wrong"}`, out: []string{"Tried +not tried"}},
-		{args: "integration check acme sms", exit: exitFailed, reports: true, out: []string{`quicksend +no`}, errs: []string{"1 problem"}},
+		{args: "integration check acme sms", exit: app.ExitFailed, reports: true, out: []string{`quicksend +no`}, errs: []string{"1 problem"}},
 		{args: rotate, stdin: good, out: []string{"Tried +balance at the vendor"}},
 		{args: "integration check acme sms", out: []string{`quicksend +yes`}},
-		{args: "secrets rotate sms quicksend", exit: exitRefused, errs: []string{"no key to rotate"}},
+		{args: "secrets rotate sms quicksend", exit: app.ExitRefused, errs: []string{"no key to rotate"}},
 		// The service's own account has no endpoint: the sandbox is asked all the same.
 		{args: "vendor account sms quicksend --secrets -", stdin: `{"email":"a@example.com","api_key":"topsecret"}`},
 		{args: "secrets rotate sms quicksend --secrets -", stdin: good, out: []string{"Tried +balance at the vendor"}},

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"svcapi/cmd/svc/app"
 	"svcapi/local/sandbox"
 )
 
@@ -11,7 +12,7 @@ func TestRates(t *testing.T) {
 	b := newBench(t)
 	b.runAll([]call{
 		{args: "rates show", out: []string{"No rates are held", `openexchangerates +-`}},
-		{args: "rates show USD LKR", exit: exitNotFound, errs: []string{"svc rates sync"}},
+		{args: "rates show USD LKR", exit: app.ExitNotFound, errs: []string{"svc rates sync"}},
 		{args: "rates pin --off --reason x", errs: []string{"No source is pinned"}},
 		{args: "rates history", out: []string{"Nothing has happened"}},
 		// Without an account, the source that needs none.
@@ -24,21 +25,21 @@ func TestRates(t *testing.T) {
 		{args: "rates show USD LKR-SELL", out: []string{`1 USD = 308\.7702 LKR-SELL`, `Source +cbsl`, "central bank's own number"}},
 		{args: "rates show CHF LKR-SELL", out: []string{`1 CHF = 378\.3292221`, "no usable value of the central bank's"}},
 		{args: "rates show LKR LKR", out: []string{"1 LKR = 1 LKR", "to itself"}},
-		{args: "rates show USD XYZ", exit: exitNotFound},
-		{args: "rates show USD", exit: exitUsage, errs: []string{"two codes"}},
-		{args: "rates show --project nobody", exit: exitNotFound},
-		{args: "rates show --project nobody --env staging", exit: exitUsage},
+		{args: "rates show USD XYZ", exit: app.ExitNotFound},
+		{args: "rates show USD", exit: app.ExitUsage, errs: []string{"two codes"}},
+		{args: "rates show --project nobody", exit: app.ExitNotFound},
+		{args: "rates show --project nobody --env staging", exit: app.ExitUsage},
 		{args: "rates show USD LKR --output json", out: []string{`"rate": 304\.718462`, `"made": "the source's own number"`}},
 		{args: "rates show --output json", out: []string{`"central_bank"`, `"rate": 301\.2175`, `"pinned": null`, `"source": "exchangerateapi"`}},
-		{args: "rates pin frankfurter", exit: exitUsage, errs: []string{"--reason"}},
-		{args: "rates pin --reason why", exit: exitUsage},
-		{args: "rates pin frankfurter --off --reason why", exit: exitUsage},
-		{args: "rates pin nobody --reason why", exit: exitUsage, errs: []string{"there are openexchangerates, exchangerateapi, frankfurter"}},
+		{args: "rates pin frankfurter", exit: app.ExitUsage, errs: []string{"--reason"}},
+		{args: "rates pin --reason why", exit: app.ExitUsage},
+		{args: "rates pin frankfurter --off --reason why", exit: app.ExitUsage},
+		{args: "rates pin nobody --reason why", exit: app.ExitUsage, errs: []string{"there are openexchangerates, exchangerateapi, frankfurter"}},
 		{args: "rates pin frankfurter --reason a_wrong_LKR", out: []string{`frankfurter +taken`}},
 		{args: "rates show", out: []string{`Source +frankfurter`, `Pinned +to frankfurter since .* by local: a wrong LKR`}},
 		{args: "rates history USD LKR", out: []string{`frankfurter +taken +local +- +304\.718462 +frankfurter`, `frankfurter +pinned +local +a wrong LKR +- +-`, `openexchangerates +taken`}},
-		{args: "rates history USD", exit: exitUsage},
-		{args: "rates history --limit 0", exit: exitUsage},
+		{args: "rates history USD", exit: app.ExitUsage},
+		{args: "rates history --limit 0", exit: app.ExitUsage},
 		{args: "rates pin --off --reason corrected", out: []string{`openexchangerates +taken`}},
 		{args: "rates history --limit 2", out: []string{`openexchangerates +taken`, `unpinned`}, absent: "frankfurter"},
 	})
@@ -47,9 +48,9 @@ func TestRates(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.runAll([]call{
-		{args: "rates sync", exit: exitFailed, errs: []string{"openexchangerates failed: .*HTTP 500", "no source gave rates", "What was in use stays"}},
+		{args: "rates sync", exit: app.ExitFailed, errs: []string{"openexchangerates failed: .*HTTP 500", "no source gave rates", "What was in use stays"}},
 		{args: "rates show", out: []string{`Source +openexchangerates`, `openexchangerates .*HTTP 500`}},
-		{args: "rates pin exchangerateapi --reason why", exit: exitFailed, errs: []string{"The choice stands"}},
+		{args: "rates pin exchangerateapi --reason why", exit: app.ExitFailed, errs: []string{"The choice stands"}},
 		{args: "rates show USD LKR", out: []string{`304\.718462`}},
 	})
 	if strings.Contains(b.printed.String(), sandbox.OpenExchangeRatesAppID) {

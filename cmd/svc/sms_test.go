@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"svcapi/cmd/svc/app"
+	creditcmd "svcapi/cmd/svc/credit"
+	"svcapi/cmd/svc/sms"
 	"svcapi/local/sandbox"
 	"svcapi/shared/credit"
 )
@@ -12,7 +15,7 @@ import (
 // uncertainSMS charges a project for an SMS whose outcome is not known, as the function does.
 func (b *bench) uncertainSMS(projectID, requestID string) string {
 	b.t.Helper()
-	credits := b.stack().credits
+	credits := b.stack().Credits
 	r := &credit.Reservation{
 		Project: projectID, Key: credit.NewKey(time.Now(), requestID), Credits: 10_000, Operation: credit.SMS,
 		Environment: "production", RequestID: requestID, Irrevocable: true,
@@ -47,21 +50,21 @@ func TestUncertain(t *testing.T) {
 	b.runAll([]call{
 		{args: "sms uncertain list", out: []string{`PROJECT +ID +TIME`, `acme +` + first + ` .*:\d\d UTC +10,000 +production +quicksend +r1\n`, second, `other +` + third}},
 		{args: "sms uncertain list acme", out: []string{first, second}, absent: third},
-		{args: "sms uncertain list nobody", exit: exitNotFound},
+		{args: "sms uncertain list nobody", exit: app.ExitNotFound},
 		{args: "credit ledger acme --uncertain", out: []string{"uncertain", "r2"}},
 
-		{args: resolve, exit: exitUsage, errs: []string{"--confirm or --refund"}},
-		{args: resolve + " --refund", exit: exitUsage, errs: []string{"--reason"}},
-		{args: resolve + " --refund --confirm --reason x", exit: exitUsage, errs: []string{"--confirm or --refund"}},
-		{args: "sms uncertain resolve acme 7 --refund --reason x", exit: exitUsage, errs: []string{"uncertain list"}},
-		{args: "sms uncertain resolve acme " + third + " --refund --reason x", exit: exitNotFound, errs: []string{"no such uncertain charge"}},
-		{args: "sms uncertain resolve nobody " + first + " --refund --reason x", exit: exitNotFound},
-		{args: "credit refund acme " + first + " --reason x", exit: exitRefused, errs: []string{"is uncertain", "uncertain resolve"}},
+		{args: resolve, exit: app.ExitUsage, errs: []string{"--confirm or --refund"}},
+		{args: resolve + " --refund", exit: app.ExitUsage, errs: []string{"--reason"}},
+		{args: resolve + " --refund --confirm --reason x", exit: app.ExitUsage, errs: []string{"--confirm or --refund"}},
+		{args: "sms uncertain resolve acme 7 --refund --reason x", exit: app.ExitUsage, errs: []string{"uncertain list"}},
+		{args: "sms uncertain resolve acme " + third + " --refund --reason x", exit: app.ExitNotFound, errs: []string{"no such uncertain charge"}},
+		{args: "sms uncertain resolve nobody " + first + " --refund --reason x", exit: app.ExitNotFound},
+		{args: "credit refund acme " + first + " --reason x", exit: app.ExitRefused, errs: []string{"is uncertain", "uncertain resolve"}},
 		{args: "credit balance acme", out: []string{"10,000 credits"}},
 
 		{args: resolve + " --refund --reason vendor_has_no_record_of_it", out: []string{`Credits +10,000\n`, `Resolution +refunded`, `By +local`, `Balance +20,000 credits`}},
 		{args: resolve + " --refund --reason again", out: []string{"Reason +vendor has no record of it", "Balance +20,000 credits"}},
-		{args: resolve + " --confirm --reason again", exit: exitRefused, errs: []string{"resolved already: refunded by local", "final"}},
+		{args: resolve + " --confirm --reason again", exit: app.ExitRefused, errs: []string{"resolved already: refunded by local", "final"}},
 		{args: "sms uncertain resolve acme " + second + " --confirm --reason delivered", out: []string{`Resolution +confirmed`, `Balance +20,000 credits`}},
 		{args: "sms uncertain list", out: []string{third}, absent: "acme"},
 		{args: "credit ledger acme --days 2", out: []string{
@@ -70,11 +73,11 @@ func TestUncertain(t *testing.T) {
 			`refund +\+10,000 +sms +production +quicksend +r1 +vendor has no record of it, for ` + first + `, by local`,
 		}},
 	})
-	if open := decode[[]uncertainView](b, "sms uncertain list"); len(open) != 1 || open[0].ProjectID != "other" || string(open[0].ID) != third || open[0].Credits != 10_000 {
+	if open := decode[[]sms.Uncertain](b, "sms uncertain list"); len(open) != 1 || open[0].ProjectID != "other" || string(open[0].ID) != third || open[0].Credits != 10_000 {
 		t.Errorf("%+v", open)
 	}
 	var charged int64
-	for _, e := range decode[[]entryView](b, "credit ledger acme --days 2") {
+	for _, e := range decode[[]creditcmd.EntryView](b, "credit ledger acme --days 2") {
 		switch e.State {
 		case credit.Captured:
 			charged += e.Credits
@@ -118,16 +121,16 @@ func TestSMSTest(t *testing.T) {
 		`Paid by +the project's own account at QuickSend.lk; the project's credits are not charged`,
 	}
 	b.runAll([]call{
-		{args: test + "0771234567", exit: exitUsage, errs: append([]string{"--yes"}, shown...)},
-		{args: test + "0771234567", typed: []string{}, stdin: "n\n", exit: exitUsage, errs: append([]string{`Send it\? \[y/N\]`, "nothing was done"}, shown...)},
-		{args: "sms test acme quicksend --yes", exit: exitUsage, errs: []string{"--to is"}},
-		{args: test + "12 --yes", exit: exitUsage, errs: []string{"--to is"}},
-		{args: test + "0771234567 --yes --message " + strings.Repeat("a", 460), exit: exitUsage, errs: []string{"1 to 3 SMS units, not 4"}},
-		{args: test + "0771234567 --yes --env staging", exit: exitUsage},
-		{args: test + "0771234567 --yes --env prod", exit: exitNotFound, errs: []string{"production/sms/quicksend"}},
-		{args: "sms test nobody quicksend --to 0771234567 --yes", exit: exitNotFound},
-		{args: "sms test acme pigeon --to 0771234567 --yes", exit: exitUsage, errs: []string{`no vendor "pigeon"`}},
-		{args: "sms test acme notifylk --to 0771234567 --yes", exit: exitRefused, errs: []string{"lacks"}},
+		{args: test + "0771234567", exit: app.ExitUsage, errs: append([]string{"--yes"}, shown...)},
+		{args: test + "0771234567", typed: []string{}, stdin: "n\n", exit: app.ExitUsage, errs: append([]string{`Send it\? \[y/N\]`, "nothing was done"}, shown...)},
+		{args: "sms test acme quicksend --yes", exit: app.ExitUsage, errs: []string{"--to is"}},
+		{args: test + "12 --yes", exit: app.ExitUsage, errs: []string{"--to is"}},
+		{args: test + "0771234567 --yes --message " + strings.Repeat("a", 460), exit: app.ExitUsage, errs: []string{"1 to 3 SMS units, not 4"}},
+		{args: test + "0771234567 --yes --env staging", exit: app.ExitUsage},
+		{args: test + "0771234567 --yes --env prod", exit: app.ExitNotFound, errs: []string{"production/sms/quicksend"}},
+		{args: "sms test nobody quicksend --to 0771234567 --yes", exit: app.ExitNotFound},
+		{args: "sms test acme pigeon --to 0771234567 --yes", exit: app.ExitUsage, errs: []string{`no vendor "pigeon"`}},
+		{args: "sms test acme notifylk --to 0771234567 --yes", exit: app.ExitRefused, errs: []string{"lacks"}},
 	})
 	if calls := vendors.Calls(); len(calls) != 0 {
 		t.Fatalf("sent without a yes: %v", calls)
@@ -135,12 +138,12 @@ func TestSMSTest(t *testing.T) {
 	b.runAll([]call{
 		{args: test + "0771234567", typed: []string{}, stdin: "y\n", out: []string{`Outcome +accepted by QuickSend.lk`, `Status +\S`, `ID +\d`}, errs: shown},
 		{args: test + "+94771234567 --yes --message ආයුබෝවන්", out: []string{"accepted"}},
-		{args: test + "0770000001 --yes", exit: exitRefused, errs: []string{"rejected: the vendor refused the message", "Nothing was sent"}},
-		{args: test + "0770000002 --yes", exit: exitRefused, errs: []string{"rejected: the vendor refused the account or its key", "integration set --ask"}},
-		{args: test + "0770000003 --yes", exit: exitFailed, errs: []string{"uncertain: the vendor's answer cannot be understood", "may have been sent"}},
-		{args: test + "0770000005 --yes", exit: exitFailed, errs: []string{"uncertain: the vendor's answer cannot be understood"}},
-		{args: test + "0770000009 --yes", exit: exitFailed, errs: []string{"uncertain: the request left, no answer came", "may have been sent"}},
-		{args: "sms test acme twilio --to 0771234567 --yes", exit: exitFailed, errs: []string{"not sent: the vendor could not be reached"}},
+		{args: test + "0770000001 --yes", exit: app.ExitRefused, errs: []string{"rejected: the vendor refused the message", "Nothing was sent"}},
+		{args: test + "0770000002 --yes", exit: app.ExitRefused, errs: []string{"rejected: the vendor refused the account or its key", "integration set --ask"}},
+		{args: test + "0770000003 --yes", exit: app.ExitFailed, errs: []string{"uncertain: the vendor's answer cannot be understood", "may have been sent"}},
+		{args: test + "0770000005 --yes", exit: app.ExitFailed, errs: []string{"uncertain: the vendor's answer cannot be understood"}},
+		{args: test + "0770000009 --yes", exit: app.ExitFailed, errs: []string{"uncertain: the request left, no answer came", "may have been sent"}},
+		{args: "sms test acme twilio --to 0771234567 --yes", exit: app.ExitFailed, errs: []string{"not sent: the vendor could not be reached"}},
 		{args: "sms test acme textlk --env prod --to 0771234567 --yes", out: []string{"accepted by Text.lk"}, errs: []string{"Paid by +the service's own account at Text.lk"}},
 		{args: "sms test acme textlk --env prod --to 0771234567 --yes --output json", out: []string{`"outcome": "accepted"`, `"mode": "managed"`, `"units": 1`}},
 		{args: "sms test acme aws --env prod --to 0771234567 --yes", out: []string{"accepted by AWS"}, errs: []string{"your own AWS credentials"}},

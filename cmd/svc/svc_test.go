@@ -6,24 +6,26 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/smithy-go"
 
+	"svcapi/cmd/svc/app"
+	"svcapi/cmd/svc/catalog"
+	"svcapi/cmd/svc/credential"
+	creditcmd "svcapi/cmd/svc/credit"
+	projectcmd "svcapi/cmd/svc/project"
+	"svcapi/cmd/svc/vendor"
 	"svcapi/local/engine"
 	"svcapi/local/sandbox"
 	"svcapi/local/secrets"
 	"svcapi/local/template"
 	"svcapi/local/workdir"
-	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/shared/secret"
 	"svcapi/test/enginetest"
@@ -115,10 +117,10 @@ type call struct {
 func (b *bench) run(c call) string {
 	b.t.Helper()
 	var out, errs bytes.Buffer
-	k := console{in: strings.NewReader(c.stdin), out: &out, errs: &errs}
+	k := app.Console{In: strings.NewReader(c.stdin), Out: &out, Errs: &errs}
 	if c.typed != nil {
 		typed := c.typed
-		k.hidden = func(context.Context) (string, error) {
+		k.Hidden = func(context.Context) (string, error) {
 			if len(typed) == 0 {
 				return "", errors.New("asked more often than expected")
 			}
@@ -178,9 +180,9 @@ func decode[T any](b *bench, args string) (v T) {
 }
 
 // stack is the stack below the commands, to look at what they did.
-func (b *bench) stack() *stack {
+func (b *bench) stack() *app.Stack {
 	b.t.Helper()
-	s, err := (&app{local: true}).open(b.t.Context())
+	s, err := (&app.App{Local: true}).Open(b.t.Context())
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -193,16 +195,16 @@ func TestProjects(t *testing.T) {
 		{args: "project list", out: []string{"No projects yet"}},
 		{args: "project list --output json", out: []string{`^\[\]\n$`}},
 		{args: "project create Acme_Ltd --id acme --limit 5 --window 90s", out: []string{`Project +acme\n`, `Name +Acme Ltd\n`, `5 per 1m30s`, `Trial +no\n`, `State +running`}},
-		{args: "project create Acme --id acme", exit: exitRefused, errs: []string{"project acme: exists already", "another ID"}},
-		{args: "project create Acme --id A", exit: exitUsage, errs: []string{"3 to 32"}},
-		{args: "project create Acme --limit 0", exit: exitUsage, errs: []string{"limit of 0"}},
-		{args: "project create Acme --limit abc", exit: exitUsage, errs: []string{`svc: --limit is a whole number, not "abc"\n`}},
-		{args: "project create Acme --window ten", exit: exitUsage, errs: []string{`svc: --window is a time such as 90s or 5m, not "ten"\n`}},
-		{args: "project create Acme --window 1500ms", exit: exitUsage, errs: []string{"whole seconds"}},
-		{args: "project create Acme --trial --allow 12", exit: exitUsage, errs: []string{"07XXXXXXXX"}},
-		{args: "project create Acme --trial", exit: exitUsage, errs: []string{"--trial needs --allow"}},
-		{args: "project create Acme --allow 0771234567", exit: exitUsage, errs: []string{"--trial"}},
-		{args: "project create", exit: exitUsage, errs: []string{"accepts 1 arg", "--help"}},
+		{args: "project create Acme --id acme", exit: app.ExitRefused, errs: []string{"project acme: exists already", "another ID"}},
+		{args: "project create Acme --id A", exit: app.ExitUsage, errs: []string{"3 to 32"}},
+		{args: "project create Acme --limit 0", exit: app.ExitUsage, errs: []string{"limit of 0"}},
+		{args: "project create Acme --limit abc", exit: app.ExitUsage, errs: []string{`svc: --limit is a whole number, not "abc"\n`}},
+		{args: "project create Acme --window ten", exit: app.ExitUsage, errs: []string{`svc: --window is a time such as 90s or 5m, not "ten"\n`}},
+		{args: "project create Acme --window 1500ms", exit: app.ExitUsage, errs: []string{"whole seconds"}},
+		{args: "project create Acme --trial --allow 12", exit: app.ExitUsage, errs: []string{"07XXXXXXXX"}},
+		{args: "project create Acme --trial", exit: app.ExitUsage, errs: []string{"--trial needs --allow"}},
+		{args: "project create Acme --allow 0771234567", exit: app.ExitUsage, errs: []string{"--trial"}},
+		{args: "project create", exit: app.ExitUsage, errs: []string{"accepts 1 arg", "--help"}},
 		{args: "project create Two --id two --trial --allow 0771234567 --allow +94717654321", out: []string{`yes, to: \+94771234567, \+94717654321`}},
 		{args: "project create Chosen --output json", out: []string{`"project_id": "[a-z2-7]{12}"`, `"limit_requests": 600`, `"limit_seconds": 60`}},
 		{args: "project list", out: []string{`PROJECT +NAME +STATE`, `acme +Acme Ltd +running +5 per 1m30s +no`, `two +Two +running +600 per 1m +yes`}},
@@ -210,31 +212,31 @@ func TestProjects(t *testing.T) {
 		{args: "project show acme", out: []string{"State +paused", "Balance +0 credits", "No credentials", "No integrations"}},
 		{args: "project resume acme", out: []string{"State +running"}},
 		{args: "project show acme", out: []string{"Parts +1\\n"}},
-		{args: "project scale acme", exit: exitUsage, errs: []string{"--parts is 1 to 64; it was 0, or left away"}},
-		{args: "project scale acme --parts 65", exit: exitUsage, errs: []string{"--parts is 1 to 64; it was 65"}},
-		{args: "project scale nobody --parts 2", exit: exitNotFound, errs: []string{"project nobody: not found"}},
+		{args: "project scale acme", exit: app.ExitUsage, errs: []string{"--parts is 1 to 64; it was 0, or left away"}},
+		{args: "project scale acme --parts 65", exit: app.ExitUsage, errs: []string{"--parts is 1 to 64; it was 65"}},
+		{args: "project scale nobody --parts 2", exit: app.ExitNotFound, errs: []string{"project nobody: not found"}},
 		{args: "project scale acme --parts 16", out: []string{`Parts +1 \(16 from \d\d:\d\d:\d\d UTC\)\n`}},
-		{args: "project scale acme --parts 4", exit: exitRefused, errs: []string{"the parts were changed a short while ago; they can be changed again from .* UTC"}},
-		{args: "project scale acme --parts 4 --dry-run", exit: exitRefused, errs: []string{"a short while ago"}},
+		{args: "project scale acme --parts 4", exit: app.ExitRefused, errs: []string{"the parts were changed a short while ago; they can be changed again from .* UTC"}},
+		{args: "project scale acme --parts 4 --dry-run", exit: app.ExitRefused, errs: []string{"a short while ago"}},
 		{args: "project scale acme --parts 16", out: []string{`Parts +1 \(16 from`}}, // as it is
 		{args: "project show two", out: []string{"Parts +1\n"}},
 		{args: "project scale two --parts 1", out: []string{"Parts +1\n"}},
 		{args: "project scale two --parts 2", out: []string{`Parts +1 \(2 from`}},
 		{args: "project show acme --output json", out: []string{`"parts": 1`, `"parts_next": 16`, `"parts_since": "20`}},
-		{args: "project show nobody", exit: exitNotFound, errs: []string{"project nobody: not found", "svc project list"}},
-		{args: "project pause nobody", exit: exitNotFound},
+		{args: "project show nobody", exit: app.ExitNotFound, errs: []string{"project nobody: not found", "svc project list"}},
+		{args: "project pause nobody", exit: app.ExitNotFound},
 		{args: "project", out: []string{"Usage:", "resume"}},
-		{args: "project stop acme", exit: exitUsage, errs: []string{`unknown command "stop"`}},
-		{args: "projects", exit: exitUsage},
-		{args: "project list --output yaml", exit: exitUsage, errs: []string{`"table" or "json"`}},
-		{args: "project list --colour", exit: exitUsage, errs: []string{"unknown flag"}},
-		{args: "project list --stage prod", exit: exitUsage, errs: []string{"--local goes without"}},
+		{args: "project stop acme", exit: app.ExitUsage, errs: []string{`unknown command "stop"`}},
+		{args: "projects", exit: app.ExitUsage},
+		{args: "project list --output yaml", exit: app.ExitUsage, errs: []string{`"table" or "json"`}},
+		{args: "project list --colour", exit: app.ExitUsage, errs: []string{"unknown flag"}},
+		{args: "project list --stage prod", exit: app.ExitUsage, errs: []string{"--local goes without"}},
 	})
 	type shown struct {
-		projectView
+		projectcmd.View
 		Balance      int64
-		Credentials  []credentialView
-		Integrations []integrationView
+		Credentials  []credential.View
+		Integrations []catalog.View
 	}
 	got := decode[shown](b, "project show two")
 	if got.ID != "two" || !got.Trial || len(got.TrialDestinations) != 2 || got.Credentials == nil || got.Integrations == nil {
@@ -247,24 +249,24 @@ func TestCredentials(t *testing.T) {
 	b := newBench(t)
 	b.runAll([]call{
 		{args: "project create Acme --id acme"},
-		{args: "credential issue nobody", exit: exitNotFound, errs: []string{"project nobody: not found"}},
-		{args: "credential issue zz", exit: exitNotFound, errs: []string{"project zz: not found"}},
-		{args: "credential issue acme --env staging", exit: exitUsage, errs: []string{"development"}},
+		{args: "credential issue nobody", exit: app.ExitNotFound, errs: []string{"project nobody: not found"}},
+		{args: "credential issue zz", exit: app.ExitNotFound, errs: []string{"project zz: not found"}},
+		{args: "credential issue acme --env staging", exit: app.ExitUsage, errs: []string{"development"}},
 		{args: "credential issue acme --env prod", out: []string{"Environment +production", `Client ID +svc_acme_[a-z2-7]{8}`, `Client secret +svcs_\S{43}`}, errs: []string{"shown this once"}},
 	})
-	first := decode[issued](b, "credential issue acme")
+	first := decode[credential.Issued](b, "credential issue acme")
 	clientID := strings.ReplaceAll(first.ClientID, "_", "~")
-	second := decode[issued](b, "credential rotate "+clientID)
+	second := decode[credential.Issued](b, "credential rotate "+clientID)
 	if second.ClientID != first.ClientID || second.ProjectID != "acme" || second.ClientSecret == first.ClientSecret {
 		t.Errorf("%+v after %+v", second.ClientID, first.ClientID)
 	}
 	live := func(want ...bool) {
 		t.Helper()
-		rec, err := b.stack().load(t.Context(), "acme")
+		rec, err := b.stack().Load(t.Context(), "acme")
 		if err != nil {
 			t.Fatal(err)
 		}
-		cache := project.NewCache(b.stack().projects, 0)
+		cache := project.NewCache(b.stack().Projects, 0)
 		for i, s := range []string{first.ClientSecret, second.ClientSecret} {
 			_, env, err := cache.Authenticate(t.Context(), first.ClientID, s, "")
 			if (err == nil) != want[i] || err == nil && env != project.Development {
@@ -275,12 +277,12 @@ func TestCredentials(t *testing.T) {
 	live(true, true)
 	b.runAll([]call{
 		// The client may use the older secret still: no third one ends it.
-		{args: "credential rotate " + clientID, exit: exitRefused, errs: []string{"a rotation is open", "--finish", "--replace"}},
-		{args: "credential rotate " + clientID + " --replace --finish", exit: exitUsage, errs: []string{"not both"}},
+		{args: "credential rotate " + clientID, exit: app.ExitRefused, errs: []string{"a rotation is open", "--finish", "--replace"}},
+		{args: "credential rotate " + clientID + " --replace --finish", exit: app.ExitUsage, errs: []string{"not both"}},
 	})
 	live(true, true)
 	lost := second
-	second = decode[issued](b, "credential rotate "+clientID+" --replace")
+	second = decode[credential.Issued](b, "credential rotate "+clientID+" --replace")
 	if second.ClientSecret == lost.ClientSecret {
 		t.Error("--replace made no other secret")
 	}
@@ -291,16 +293,16 @@ func TestCredentials(t *testing.T) {
 	})
 	live(false, true)
 	b.runAll([]call{
-		{args: "credential revoke " + clientID, exit: exitUsage, errs: []string{`Revoke svc_acme.* Add --yes to say so\n$`}},
-		{args: "credential revoke " + clientID, typed: []string{}, stdin: "n\n", exit: exitUsage, errs: []string{"nothing was done"}},
+		{args: "credential revoke " + clientID, exit: app.ExitUsage, errs: []string{`Revoke svc_acme.* Add --yes to say so\n$`}},
+		{args: "credential revoke " + clientID, typed: []string{}, stdin: "n\n", exit: app.ExitUsage, errs: []string{"nothing was done"}},
 	})
 	live(false, true)
 	b.runAll([]call{
 		{args: "credential revoke " + clientID + " --yes", out: []string{"revoked"}},
 		{args: "credential revoke " + clientID, typed: []string{}, stdin: "y\n", out: []string{"revoked"}},
-		{args: "credential rotate " + clientID, exit: exitUsage, errs: []string{"revoked"}},
-		{args: "credential rotate acme", exit: exitUsage, errs: []string{"client ID"}},
-		{args: "credential revoke svc~acme~aaaaaaaa --yes", exit: exitNotFound},
+		{args: "credential rotate " + clientID, exit: app.ExitUsage, errs: []string{"revoked"}},
+		{args: "credential rotate acme", exit: app.ExitUsage, errs: []string{"client ID"}},
+		{args: "credential revoke svc~acme~aaaaaaaa --yes", exit: app.ExitNotFound},
 		{args: "project show acme", out: []string{first.ClientID + ` +development +revoked +0`}},
 	})
 	live(false, false)
@@ -325,24 +327,24 @@ func TestIntegrations(t *testing.T) {
 	b.runAll([]call{
 		{args: "project create Acme --id acme"},
 		{args: "integration list acme", out: []string{"No integrations"}},
-		{args: "integration set nobody sms quicksend --mode byok", exit: exitNotFound},
-		{args: "integration set acme fax quicksend", exit: exitUsage, errs: []string{`no kind "fax"`, "sms, security"}},
-		{args: "integration set acme sms nobody", exit: exitUsage, errs: []string{`no vendor "nobody"`, "quicksend"}},
-		{args: "integration set acme sms quicksend", exit: exitUsage, errs: []string{"--mode"}},
-		{args: "integration set acme sms quicksend --mode free --setting sender~id=Acme", exit: exitUsage, errs: []string{`managed" or "byok", not "free"`}},
-		{args: "integration set acme sms quicksend --mode byok --setting colour=red", exit: exitUsage, errs: []string{`no setting "colour"`, "sender_id"}},
-		{args: "integration set acme sms quicksend --mode byok --setting api~key=" + key, exit: exitUsage, errs: []string{"never as an argument"}},
-		{args: "integration set acme sms quicksend --mode byok --setting sender", exit: exitUsage, errs: []string{"NAME=VALUE"}},
-		{args: set + " --setting unit~price=0,64", exit: exitUsage, errs: []string{`unit_price cannot be "0,64"; it is: .*plain decimal such as 0.64`}},
-		{args: set + " --setting unit~price=-1", exit: exitUsage, errs: []string{`unit_price cannot be`}},
-		{args: set + " --setting native~check~cost=True", exit: exitUsage, errs: []string{`native_check_cost cannot be "True"; it is: true asks`}},
-		{args: "integration set acme sms aws --mode byok --setting message~type=promo", exit: exitUsage, errs: []string{`message_type cannot be "promo"; .*PROMOTIONAL`}},
-		{args: set, exit: exitRefused, errs: []string{"lacks secret fields", "api_key", "--incomplete"}},
-		{args: set + " --secrets -", stdin: `{"api_key":7}`, exit: exitUsage, errs: []string{"JSON object of texts"}},
-		{args: set + " --secrets -", stdin: `{"api_key":"` + key, exit: exitUsage, errs: []string{"JSON object of texts"}},
-		{args: set + " --secrets -", stdin: `{"password":"` + key + `"}`, exit: exitUsage, errs: []string{`no secret field "password"`}},
-		{args: set + " --secrets /nowhere", exit: exitUsage, errs: []string{"no such file"}},
-		{args: set + " --setting endpoint=ftp://x", stdin: "", typed: []string{"a@example.com", key}, exit: exitRefused, errs: []string{"endpoint is not https"}},
+		{args: "integration set nobody sms quicksend --mode byok", exit: app.ExitNotFound},
+		{args: "integration set acme fax quicksend", exit: app.ExitUsage, errs: []string{`no kind "fax"`, "sms, security"}},
+		{args: "integration set acme sms nobody", exit: app.ExitUsage, errs: []string{`no vendor "nobody"`, "quicksend"}},
+		{args: "integration set acme sms quicksend", exit: app.ExitUsage, errs: []string{"--mode"}},
+		{args: "integration set acme sms quicksend --mode free --setting sender~id=Acme", exit: app.ExitUsage, errs: []string{`managed" or "byok", not "free"`}},
+		{args: "integration set acme sms quicksend --mode byok --setting colour=red", exit: app.ExitUsage, errs: []string{`no setting "colour"`, "sender_id"}},
+		{args: "integration set acme sms quicksend --mode byok --setting api~key=" + key, exit: app.ExitUsage, errs: []string{"never as an argument"}},
+		{args: "integration set acme sms quicksend --mode byok --setting sender", exit: app.ExitUsage, errs: []string{"NAME=VALUE"}},
+		{args: set + " --setting unit~price=0,64", exit: app.ExitUsage, errs: []string{`unit_price cannot be "0,64"; it is: .*plain decimal such as 0.64`}},
+		{args: set + " --setting unit~price=-1", exit: app.ExitUsage, errs: []string{`unit_price cannot be`}},
+		{args: set + " --setting native~check~cost=True", exit: app.ExitUsage, errs: []string{`native_check_cost cannot be "True"; it is: true asks`}},
+		{args: "integration set acme sms aws --mode byok --setting message~type=promo", exit: app.ExitUsage, errs: []string{`message_type cannot be "promo"; .*PROMOTIONAL`}},
+		{args: set, exit: app.ExitRefused, errs: []string{"lacks secret fields", "api_key", "--incomplete"}},
+		{args: set + " --secrets -", stdin: `{"api_key":7}`, exit: app.ExitUsage, errs: []string{"JSON object of texts"}},
+		{args: set + " --secrets -", stdin: `{"api_key":"` + key, exit: app.ExitUsage, errs: []string{"JSON object of texts"}},
+		{args: set + " --secrets -", stdin: `{"password":"` + key + `"}`, exit: app.ExitUsage, errs: []string{`no secret field "password"`}},
+		{args: set + " --secrets /nowhere", exit: app.ExitUsage, errs: []string{"no such file"}},
+		{args: set + " --setting endpoint=ftp://x", stdin: "", typed: []string{"a@example.com", key}, exit: app.ExitRefused, errs: []string{"endpoint is not https"}},
 		{args: "integration list acme", out: []string{"No integrations"}},
 		{args: set + " --incomplete --inactive", out: []string{`development +sms +quicksend +byok +inactive +0 +endpoint=http://127\S+/quicksend sender_id=Acme +quicksend lacks secret fields`}, errs: []string{"Endpoint: the sandbox, http://127.*/quicksend"}},
 		{args: set, typed: []string{"a@example.com", key}, out: []string{`byok +inactive +0 +endpoint=\S+ sender_id=Acme +-\n`}, errs: []string{`api_key \(API key of the account; required\)`}},
@@ -355,22 +357,22 @@ func TestIntegrations(t *testing.T) {
 		{args: "integration list acme", out: []string{`development +sms`, `production +sms`}},
 		{args: "integration list acme --env prod", out: []string{`production +sms`}, absent: "development"},
 		{args: "integration disable acme sms quicksend --env prod", out: []string{"byok +inactive"}},
-		{args: "integration disable acme sms twilio", exit: exitNotFound, errs: []string{"development/sms/twilio"}},
+		{args: "integration disable acme sms twilio", exit: app.ExitNotFound, errs: []string{"development/sms/twilio"}},
 
 		// Managed integrations use the service's account.
-		{args: "integration set acme sms twilio --mode managed --incomplete", exit: exitRefused, errs: []string{"share one mode", "disable the others|Disable the others"}},
-		{args: "integration set acme sms quicksend --mode managed --env prod --secrets -", stdin: `{}`, exit: exitUsage, errs: []string{"vendor account"}},
-		{args: "integration set acme sms quicksend --mode managed --env prod", exit: exitRefused, errs: []string{"lacks secret fields", "vendor account"}},
-		{args: "vendor account sms quicksend --env prod --secrets -", stdin: `{"email":"m@example.com"}`, exit: exitRefused, errs: []string{"needs api_key"}},
+		{args: "integration set acme sms twilio --mode managed --incomplete", exit: app.ExitRefused, errs: []string{"share one mode", "disable the others|Disable the others"}},
+		{args: "integration set acme sms quicksend --mode managed --env prod --secrets -", stdin: `{}`, exit: app.ExitUsage, errs: []string{"vendor account"}},
+		{args: "integration set acme sms quicksend --mode managed --env prod", exit: app.ExitRefused, errs: []string{"lacks secret fields", "vendor account"}},
+		{args: "vendor account sms quicksend --env prod --secrets -", stdin: `{"email":"m@example.com"}`, exit: app.ExitRefused, errs: []string{"needs api_key"}},
 		{args: "vendor account sms quicksend --env prod", typed: []string{"m@example.com", "topsecret-4"}, out: []string{"svc/" + b.stage + "/sms/managed/production", "api_key, email"}},
 		{args: "integration set acme sms quicksend --mode managed --env prod", out: []string{`production +sms +quicksend +managed +inactive`}},
 		{args: "integration enable acme sms quicksend --env prod", out: []string{`managed +active`}},
-		{args: "vendor account sms aws", exit: exitUsage, errs: []string{"the function's own role"}},
-		{args: "vendor account barcode builtin", exit: exitUsage, errs: []string{"needs no account"}},
+		{args: "vendor account sms aws", exit: app.ExitUsage, errs: []string{"the function's own role"}},
+		{args: "vendor account barcode builtin", exit: app.ExitUsage, errs: []string{"needs no account"}},
 
 		// The built-in vendors need nothing.
 		{args: "integration set acme barcode builtin --mode byok", out: []string{`barcode +builtin +byok +active +0 +- +-\n`}},
-		{args: "integration set acme barcode builtin --setting endpoint=https://x", exit: exitUsage, errs: []string{"no setting"}},
+		{args: "integration set acme barcode builtin --setting endpoint=https://x", exit: app.ExitUsage, errs: []string{"no setting"}},
 	})
 
 	for _, c := range []struct {
@@ -382,21 +384,21 @@ func TestIntegrations(t *testing.T) {
 		{"acme", project.Production, map[string]string{"email": "file@example.com", "api_key": "topsecret-2"}},
 		{secret.Managed, project.Production, map[string]string{"email": "m@example.com", "api_key": "topsecret-4"}},
 	} {
-		got, err := b.stack().secrets.Fields(t.Context(), project.SMS, c.owner, c.env, "quicksend")
+		got, err := b.stack().Secrets.Fields(t.Context(), project.SMS, c.owner, c.env, "quicksend")
 		if err != nil || len(got) != 2 || got["email"] != c.want["email"] || got["api_key"] != c.want["api_key"] {
 			t.Errorf("%s %s: %v, %v", c.owner, c.env, got, err)
 		}
 	}
-	list := decode[[]integrationView](b, "integration list acme")
+	list := decode[[]catalog.View](b, "integration list acme")
 	if len(list) != 3 || list[2].Kind != project.SMS || list[2].Mode != project.Managed || list[2].Incomplete != "" {
 		t.Errorf("%+v", list)
 	}
 	// The local stack calls no real vendor by itself, whatever the vendor.
-	for _, o := range offers() {
-		if o.builtIn {
+	for _, o := range catalog.Offers() {
+		if o.BuiltIn {
 			continue
 		}
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.sandbox.URL+"/"+o.spec.Name+"/", nil)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.sandbox.URL+"/"+o.Spec.Name+"/", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -405,8 +407,8 @@ func TestIntegrations(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = response.Body.Close()
-		if calls := b.sandbox.Calls(); len(calls) == 0 || calls[len(calls)-1].Vendor != o.spec.Name {
-			t.Errorf("the sandbox does not play %s", o.spec.Name)
+		if calls := b.sandbox.Calls(); len(calls) == 0 || calls[len(calls)-1].Vendor != o.Spec.Name {
+			t.Errorf("the sandbox does not play %s", o.Spec.Name)
 		}
 	}
 	if strings.Contains(b.printed.String(), "topsecret") {
@@ -421,15 +423,15 @@ func TestCredits(t *testing.T) {
 		{args: "project create Acme --id acme"},
 		{args: "credit balance acme", out: []string{"Balance +0 credits"}},
 		{args: "credit ledger acme", out: []string{"Nothing moved"}},
-		{args: "credit grant acme ten --reason x", exit: exitUsage, errs: []string{"whole number"}},
-		{args: "credit grant acme --reason x -- -5", exit: exitUsage},
-		{args: "credit grant acme 5", exit: exitUsage, errs: []string{"--reason"}},
-		{args: "credit grant acme 5 --reason x --id 7", exit: exitUsage, errs: []string{"--id"}},
-		{args: "credit grant nobody 5 --reason x", exit: exitNotFound},
-		{args: "credit balance nobody", exit: exitNotFound},
-		{args: "credit ledger nobody", exit: exitNotFound},
-		{args: "credit ledger acme --day yesterday", exit: exitUsage, errs: []string{"2026-03-31"}},
-		{args: "credit ledger acme --days 0", exit: exitUsage},
+		{args: "credit grant acme ten --reason x", exit: app.ExitUsage, errs: []string{"whole number"}},
+		{args: "credit grant acme --reason x -- -5", exit: app.ExitUsage},
+		{args: "credit grant acme 5", exit: app.ExitUsage, errs: []string{"--reason"}},
+		{args: "credit grant acme 5 --reason x --id 7", exit: app.ExitUsage, errs: []string{"--id"}},
+		{args: "credit grant nobody 5 --reason x", exit: app.ExitNotFound},
+		{args: "credit balance nobody", exit: app.ExitNotFound},
+		{args: "credit ledger nobody", exit: app.ExitNotFound},
+		{args: "credit ledger acme --day yesterday", exit: app.ExitUsage, errs: []string{"2026-03-31"}},
+		{args: "credit ledger acme --days 0", exit: app.ExitUsage},
 	})
 	type grant struct {
 		ProjectID string `json:"project_id"`
@@ -444,14 +446,14 @@ func TestCredits(t *testing.T) {
 	}
 	b.runAll([]call{
 		{args: "credit grant acme 10000000 --reason again --id " + g.ID, out: []string{"Balance +10,000,000 credits"}},
-		{args: "credit grant acme 7 --reason again --id " + g.ID, exit: exitRefused, errs: []string{"^svc: .*another movement.*\n +Leave --id"}},
+		{args: "credit grant acme 7 --reason again --id " + g.ID, exit: app.ExitRefused, errs: []string{"^svc: .*another movement.*\n +Leave --id"}},
 		{args: "credit grant acme 7 --reason more", out: []string{"Balance +10,000,007 credits"}},
 		{args: "credit balance acme", out: []string{"10,000,007 credits"}},
 		{args: "credit ledger acme --days 2", out: []string{`:\d\d UTC +grant +\+10,000,000 .* invoice 2031, by local`, `grant +\+7 .* more, by local`}, absent: "again"},
 		{args: "credit ledger acme --day 2020-01-01", out: []string{"Nothing moved"}},
 		{args: "credit ledger acme --uncertain", out: []string{"Nothing moved"}},
 	})
-	if entries := decode[[]entryView](b, "credit ledger acme --days 2"); len(entries) != 2 || entries[0].Credits != 10_000_000 || entries[0].Actor != "local" || string(entries[0].ID) != g.ID {
+	if entries := decode[[]creditcmd.EntryView](b, "credit ledger acme --days 2"); len(entries) != 2 || entries[0].Credits != 10_000_000 || entries[0].Actor != "local" || string(entries[0].ID) != g.ID {
 		t.Errorf("%+v", entries)
 	}
 }
@@ -466,16 +468,16 @@ func TestVendors(t *testing.T) {
 			`sms +aws +.* +access_key_id +secret +byok only`,
 		}},
 		{args: "vendor list pdf", out: []string{"builtin"}, absent: "sms"},
-		{args: "vendor list fax", exit: exitUsage},
+		{args: "vendor list fax", exit: app.ExitUsage},
 	})
-	for _, o := range offers() {
-		for _, f := range append(o.settings(), o.spec.Secrets...) {
+	for _, o := range catalog.Offers() {
+		for _, f := range append(o.Settings(), o.Spec.Secrets...) {
 			if _, err := regexp.Compile(f.Pattern); err != nil {
-				t.Errorf("%s %s: %v", o.spec.Name, f.Name, err)
+				t.Errorf("%s %s: %v", o.Spec.Name, f.Name, err)
 			}
 		}
 	}
-	if list := decode[[]vendorView](b, "vendor list sms"); len(list) == 0 || list[0].Settings == nil || list[0].Secrets == nil {
+	if list := decode[[]vendor.View](b, "vendor list sms"); len(list) == 0 || list[0].Settings == nil || list[0].Secrets == nil {
 		t.Errorf("%+v", list)
 	}
 }
@@ -485,13 +487,13 @@ func TestNoStack(t *testing.T) {
 	b := newBench(t)
 	dir := t.TempDir()
 	t.Chdir(dir)
-	b.run(call{args: "project list", exit: exitFailed, errs: []string{"no local stack", "make run"}})
+	b.run(call{args: "project list", exit: app.ExitFailed, errs: []string{"no local stack", "make run"}})
 	announce(t, dir, map[string]int{"dynamodb_url": 5})
-	b.run(call{args: "project list", exit: exitFailed, errs: []string{"make run"}})
+	b.run(call{args: "project list", exit: app.ExitFailed, errs: []string{"make run"}})
 	announce(t, dir, map[string]string{"stage": "nowhere", "dynamodb_url": enginetest.URL(t), "secrets_url": "http://127.0.0.1:1", "sandbox_url": "http://127.0.0.1:1"})
-	b.run(call{args: "project list", exit: exitFailed, errs: []string{"tables are not there"}})
+	b.run(call{args: "project list", exit: app.ExitFailed, errs: []string{"tables are not there"}})
 	announce(t, dir, map[string]string{"dynamodb_url": "http://127.0.0.1:1", "secrets_url": "http://127.0.0.1:1", "sandbox_url": "http://127.0.0.1:1"})
-	b.run(call{args: "project list", exit: exitFailed, errs: []string{"Nothing listens there"}})
+	b.run(call{args: "project list", exit: app.ExitFailed, errs: []string{"Nothing listens there"}})
 
 	for name, value := range map[string]string{
 		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true",
@@ -504,12 +506,12 @@ func TestNoStack(t *testing.T) {
 		exit int
 		errs string
 	}{
-		{[]string{"project", "list"}, exitUsage, "--region"},
-		{[]string{"project", "list", "--region", "us-east-1"}, exitFailed, "no AWS credentials.*\n.*aws sso login"},
-		{[]string{"project", "list", "--region", "us-east-1", "--profile", "nobody"}, exitFailed, "no AWS credentials"},
+		{[]string{"project", "list"}, app.ExitUsage, "--region"},
+		{[]string{"project", "list", "--region", "us-east-1"}, app.ExitFailed, "no AWS credentials.*\n.*aws sso login"},
+		{[]string{"project", "list", "--region", "us-east-1", "--profile", "nobody"}, app.ExitFailed, "no AWS credentials"},
 	} {
 		var out, errs bytes.Buffer
-		exit := run(t.Context(), console{in: strings.NewReader(""), out: &out, errs: &errs}, c.args)
+		exit := run(t.Context(), app.Console{In: strings.NewReader(""), Out: &out, Errs: &errs}, c.args)
 		if exit != c.exit || !regexp.MustCompile(c.errs).MatchString(errs.String()) || out.Len() > 0 {
 			t.Errorf("%v: exit %d\n%s%s", c.args, exit, out.String(), errs.String())
 		}
@@ -518,7 +520,7 @@ func TestNoStack(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out, errs bytes.Buffer
-	if exit := run(ctx, console{in: strings.NewReader(""), out: &out, errs: &errs}, []string{"project", "list", "--local"}); exit != exitInterrupted {
+	if exit := run(ctx, app.Console{In: strings.NewReader(""), Out: &out, Errs: &errs}, []string{"project", "list", "--local"}); exit != app.ExitInterrupted {
 		t.Errorf("interrupted: exit %d, %s", exit, errs.String())
 	}
 }
@@ -540,49 +542,14 @@ func TestStage(t *testing.T) {
 	}{
 		{[]string{"--stage", b.stage}, "", 0},
 		{nil, b.stage, 0},
-		{[]string{"--stage", "other"}, b.stage, exitFailed},
-		{nil, "", exitFailed},
+		{[]string{"--stage", "other"}, b.stage, app.ExitFailed},
+		{nil, "", app.ExitFailed},
 	} {
 		t.Setenv("SVC_STAGE", c.stage)
 		var out, errs bytes.Buffer
-		exit := run(t.Context(), console{in: strings.NewReader(""), out: &out, errs: &errs}, append([]string{"project", "list", "--region", "us-east-1"}, c.args...))
+		exit := run(t.Context(), app.Console{In: strings.NewReader(""), Out: &out, Errs: &errs}, append([]string{"project", "list", "--region", "us-east-1"}, c.args...))
 		if exit != c.exit || (exit == 0) != strings.Contains(out.String(), "acme") {
 			t.Errorf("%v with stage %q: exit %d\n%s%s", c.args, c.stage, exit, out.String(), errs.String())
-		}
-	}
-}
-
-func TestGrouped(t *testing.T) {
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1234567: "-1,234,567", -999: "-999"} {
-		if got := grouped(n); got != want {
-			t.Errorf("%d: %s, want %s", n, got, want)
-		}
-	}
-}
-
-func TestCell(t *testing.T) {
-	for text, want := range map[string]string{"": "-", "Ācme (1)": "Ācme (1)", "a\tb": `"a\tb"`, "\x1b[2J": `"\x1b[2J"`} {
-		if got := cell(text); got != want {
-			t.Errorf("%q: %s, want %s", text, got, want)
-		}
-	}
-}
-
-// TestRefusedForSure: only what certainly did not take place is not to be repeated with its ID.
-func TestRefusedForSure(t *testing.T) {
-	for _, c := range []struct {
-		err  error
-		sure bool
-	}{
-		{fmt.Errorf("grant: %w", credit.ErrOutOfRange), true},
-		{credit.ErrOtherMovement, true},
-		{&smithy.GenericAPIError{Code: "AccessDeniedException"}, true},
-		{&smithy.GenericAPIError{Code: "InternalServerError"}, false},
-		{context.DeadlineExceeded, false},
-		{syscall.ECONNREFUSED, false},
-	} {
-		if got := refusedForSure(c.err); got != c.sure {
-			t.Errorf("%v: %v", c.err, got)
 		}
 	}
 }

@@ -7,10 +7,10 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambda"
 
-	"svcapi/functions/ratesync/refresh"
 	"svcapi/shared/awsclient"
 	"svcapi/shared/clock"
 	"svcapi/shared/rates"
+	"svcapi/shared/rates/refresh"
 	"svcapi/shared/secret"
 	"svcapi/shared/telemetry"
 	"svcapi/shared/upstream"

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"svcapi/functions/ratesync/refresh"
+	"svcapi/shared/rates/refresh"
 	"svcapi/shared/telemetry"
 )
 

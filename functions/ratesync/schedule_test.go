@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"svcapi/functions/ratesync/refresh"
 	"svcapi/local/sandbox"
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
+	"svcapi/shared/rates/refresh"
 	"svcapi/shared/secret"
 	"svcapi/shared/telemetry"
 	"svcapi/shared/upstream"

@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
-	"svcapi/functions/security/address"
-	"svcapi/functions/security/custom"
 	"svcapi/functions/security/disposable"
+	"svcapi/shared/address"
 	"svcapi/shared/api"
+	"svcapi/shared/burner"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
 )
@@ -37,7 +37,7 @@ const (
 
 // burnerEmailShield is POST /security/burner-email-shield. It asks no vendor:
 // the security integration must be active, and gives its mode, no more.
-func burnerEmailShield(own *custom.Store) api.Route {
+func burnerEmailShield(own *burner.Store) api.Route {
 	return &api.Operation[emailRequest]{
 		Name: "burner_email_shield", Method: "POST", Path: "/api/v1/security/burner-email-shield",
 		Kind: project.Security, Price: credit.BurnerEmailShield,
@@ -65,7 +65,7 @@ func decodeEmail(in *api.Input) (emailRequest, error) {
 
 // checkEmail asks the project's own list, then the global one. The time is that
 // of the evaluation: reading the project's list and searching both.
-func checkEmail(own *custom.Store, call *api.Call, r emailRequest) *api.Job {
+func checkEmail(own *burner.Store, call *api.Call, r emailRequest) *api.Job {
 	var listed bool
 	var spent time.Duration
 	return &api.Job{

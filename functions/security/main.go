@@ -4,10 +4,10 @@ package main
 import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"svcapi/functions/security/custom"
 	"svcapi/functions/security/vendors"
 	"svcapi/shared/api"
 	"svcapi/shared/awsclient"
+	"svcapi/shared/burner"
 	"svcapi/shared/iplookup"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
@@ -21,7 +21,7 @@ func main() {
 			// The next vendor is asked about an address that one does not know.
 			chain := iplookup.NewChain(c.Lookup, vendors.Table(), true, upstream.New(c.Upstream), secrets)
 			return []api.Route{
-				burnerEmailShield(custom.NewStore(s.DB(), c.API.ProjectsTable)),
+				burnerEmailShield(burner.NewStore(s.DB(), c.API.ProjectsTable)),
 				vpnShield(chain),
 			}, nil
 		},

@@ -16,7 +16,7 @@ var targets = []target{
 	{folder: "functions/currency", files: []string{"operations.go"}},
 	{folder: "shared/ipaddr"},
 	{folder: "functions/pdf/fetch", files: []string{"public.go"}},
-	{folder: "functions/security/address"},
+	{folder: "shared/address"},
 	{folder: "shared/ratelimit"},
 	{folder: "shared/credit", skip: "^TestExact"}, // the same under load: much longer, and no rule of its own
 	{folder: "shared/idempotency"},

@@ -1,0 +1,34 @@
+package app
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// progressEvery is how often a progress bar is drawn, at most.
+const progressEvery = 100 * time.Millisecond
+
+// Progress draws a bar on standard error while somebody sits there. The function that it returns is called for each
+// step; total 0 means that nobody knows how many there are.
+func (a *App) Progress(what string, total int) (step func()) {
+	const width = 30
+	done, drawn := 0, time.Now()
+	return func() {
+		done++
+		last := done == total
+		if a.Hidden == nil || !last && time.Since(drawn) < progressEvery {
+			return
+		}
+		drawn = time.Now()
+		if total == 0 {
+			fmt.Fprintf(a.Errs, "\r%s %d", what, done)
+			return
+		}
+		full := width * done / total
+		fmt.Fprintf(a.Errs, "\r%s [%s%s] %d/%d", what, strings.Repeat("#", full), strings.Repeat(" ", width-full), done, total)
+		if last {
+			fmt.Fprintln(a.Errs)
+		}
+	}
+}

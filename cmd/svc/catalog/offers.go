@@ -1,0 +1,146 @@
+// Package catalog holds what the commands of svc share about vendors: which there are, their accounts, and the
+// integrations of projects with them.
+package catalog
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"svcapi/cmd/svc/app"
+	location "svcapi/functions/location/vendors"
+	security "svcapi/functions/security/vendors"
+	sms "svcapi/functions/sms/vendors"
+	"svcapi/shared/project"
+	currency "svcapi/shared/rates/vendors"
+	"svcapi/shared/upstream"
+)
+
+// Offer is one vendor that integrations of a kind can name.
+type Offer struct {
+	Kind project.Kind
+	Spec upstream.Spec
+	// BuiltIn vendors are the service itself or files of it: they take no settings.
+	BuiltIn bool
+}
+
+// Offers lists every vendor, from the tables of the functions.
+func Offers() []Offer {
+	var all []Offer
+	for _, v := range sms.NewTable(aws.Config{}) {
+		all = append(all, Offer{Kind: project.SMS, Spec: v.Spec})
+	}
+	for _, v := range security.Table() {
+		all = append(all, Offer{Kind: project.Security, Spec: v.Spec, BuiltIn: v.OnDisk()})
+	}
+	for _, v := range location.Table() {
+		all = append(all, Offer{Kind: project.Location, Spec: v.Spec, BuiltIn: v.OnDisk()})
+	}
+	for _, v := range currency.Table() {
+		all = append(all, Offer{Kind: project.Currency, Spec: v.Spec})
+	}
+	for _, kind := range []project.Kind{project.Barcode, project.PDF} {
+		all = append(all, Offer{Kind: kind, Spec: upstream.Spec{Name: "builtin", Title: "Built in"}, BuiltIn: true})
+	}
+	return all
+}
+
+// ValidateKind refuses a kind that there is not.
+func ValidateKind(kind string) error {
+	var known []string
+	for _, k := range project.Kinds() {
+		known = append(known, string(k))
+	}
+	if !slices.Contains(known, kind) {
+		return app.Usagef("no kind %q; kinds are %s", kind, strings.Join(known, ", "))
+	}
+	return nil
+}
+
+// Find returns the vendor of an integration by the names as they were typed.
+func Find(kind, vendor string) (Offer, error) {
+	if err := ValidateKind(kind); err != nil {
+		return Offer{}, err
+	}
+	var names []string
+	for _, o := range Offers() {
+		if o.Kind != project.Kind(kind) {
+			continue
+		}
+		if o.Spec.Name == vendor {
+			return o, nil
+		}
+		names = append(names, o.Spec.Name)
+	}
+	if names == nil {
+		return Offer{}, app.Usagef("no vendors of kind %s in this version", kind)
+	}
+	return Offer{}, app.Usagef("no vendor %q of kind %s; there are %s", vendor, kind, strings.Join(names, ", "))
+}
+
+// Settings returns the vendor's own settings and the endpoint, which every vendor on the net takes.
+func (o Offer) Settings() []upstream.Field {
+	if o.BuiltIn || find(o.Spec.Settings, upstream.EndpointSetting) != nil {
+		return o.Spec.Settings
+	}
+	return append(slices.Clip(o.Spec.Settings), upstream.Field{Name: upstream.EndpointSetting, Description: "base URL instead of the vendor's, https"})
+}
+
+// Apply returns settings with NAME=VALUE texts put over them.
+func (o Offer) Apply(before map[string]string, given []string) (map[string]string, error) {
+	after := map[string]string{}
+	maps.Copy(after, before)
+	for _, text := range given {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok {
+			return nil, app.Usagef("--setting wants NAME=VALUE, not %q", text)
+		}
+		field := find(o.Settings(), name)
+		if field == nil && find(o.Spec.Secrets, name) != nil {
+			return nil, app.Usagef("%s is a secret field: give it at the prompt or with --secrets, never as an argument", name)
+		}
+		if field == nil {
+			return nil, app.Usagef("%s has no setting %q; it has %s", o.Spec.Title, name, names(o.Settings()))
+		}
+		if value != "" && field.Pattern != "" && !regexp.MustCompile(field.Pattern).MatchString(value) {
+			return nil, app.Usagef("%s cannot be %q; it is: %s", name, value, field.Description)
+		}
+		if value == "" {
+			delete(after, name)
+		} else {
+			after[name] = value
+		}
+	}
+	return after, nil
+}
+
+// WithSandbox gives settings the sandbox's endpoint on the local stack, where they have no endpoint of their own, and
+// reports whether it did.
+func (o Offer) WithSandbox(s *app.Stack, settings map[string]string) (map[string]string, bool) {
+	if s.Sandbox == "" || o.BuiltIn || settings[upstream.EndpointSetting] != "" {
+		return settings, false
+	}
+	with := map[string]string{}
+	maps.Copy(with, settings)
+	with[upstream.EndpointSetting] = s.Sandbox + "/" + o.Spec.Name
+	return with, true
+}
+
+// find returns the field of a name, nil where there is none.
+func find(fields []upstream.Field, name string) *upstream.Field {
+	if at := slices.IndexFunc(fields, func(f upstream.Field) bool { return f.Name == name }); at >= 0 {
+		return &fields[at]
+	}
+	return nil
+}
+
+func names(fields []upstream.Field) string {
+	list := make([]string, len(fields))
+	for i, f := range fields {
+		list[i] = f.Name
+	}
+	return strings.Join(list, ", ")
+}

@@ -1,0 +1,230 @@
+package credit
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"svcapi/cmd/svc/app"
+	"svcapi/shared/credit"
+)
+
+// bulkGrant is one line of a file of grants.
+type bulkGrant struct {
+	ProjectID string     `json:"project_id"`
+	Credits   int64      `json:"credits"`
+	Reason    string     `json:"reason"`
+	ID        credit.Key `json:"id"`
+	Outcome   string     `json:"outcome"` // granted, would be granted, or what went wrong
+}
+
+var batchForm = regexp.MustCompile(`^(\d{4}-\d{2}-\d{2})(-[A-Za-z0-9._-]{1,80})?$`)
+
+// byteOrderMark is what spreadsheets put before UTF-8.
+const byteOrderMark = "\ufeff"
+
+// maxGrants bounds a file of grants; mostSaid bounds what is said of it.
+const (
+	maxGrants = 100_000
+	mostSaid  = 20
+)
+
+// readGrants reads lines of project, credits and, if there is one, a reason. The error says all that is wrong. A
+// project occurs once: batch and project together make the grant's ID, so that no repeat pays twice.
+func readGrants(from io.Reader, batch, reason string) ([]bulkGrant, error) {
+	day, err := parseBatch(batch)
+	if err != nil {
+		return nil, err
+	}
+	lines := csvReader(from)
+	var grants []bulkGrant
+	var wrong []string
+	seen := map[string]bool{}
+	for {
+		fields, err := lines.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, app.Usagef("%v", err)
+		}
+		line, _ := lines.FieldPos(0)
+		for i := range fields {
+			fields[i] = strings.TrimSpace(fields[i])
+		}
+		if line == 1 && (strings.EqualFold(fields[0], "project") || strings.EqualFold(fields[0], "project_id")) {
+			continue
+		}
+		g, problem := parseGrant(fields, reason, seen)
+		if problem != "" {
+			wrong = append(wrong, fmt.Sprintf("line %d%s", line, problem))
+		}
+		seen[g.ProjectID] = true
+		g.ID = credit.NewKey(day, batch+"#"+g.ProjectID)
+		if grants = append(grants, g); len(grants) > maxGrants {
+			return nil, app.Usagef("more than %d grants: part the file", maxGrants)
+		}
+	}
+	if len(wrong) > 0 {
+		return nil, app.Usagef("%s", strings.Join(wrong[:min(len(wrong), mostSaid)], "\n     "))
+	}
+	if len(grants) == 0 {
+		return nil, app.Usagef("there are no grants in it")
+	}
+	return grants, nil
+}
+
+// parseBatch returns the day of a batch.
+func parseBatch(batch string) (time.Time, error) {
+	match := batchForm.FindStringSubmatch(batch)
+	if match == nil {
+		return time.Time{}, app.Usagef("--batch names the file's grants and begins with their date, such as 2026-03-31-invoices, not %q", batch)
+	}
+	day, err := time.Parse(time.DateOnly, match[1])
+	if err != nil {
+		return day, app.Usagef("--batch: %s is no date", match[1])
+	}
+	return day, validateDay("--batch", day)
+}
+
+func csvReader(from io.Reader) *csv.Reader {
+	text := bufio.NewReader(from)
+	if mark, err := text.Peek(len(byteOrderMark)); err == nil && string(mark) == byteOrderMark {
+		_, _ = text.Discard(len(byteOrderMark))
+	}
+	lines := csv.NewReader(text)
+	lines.FieldsPerRecord, lines.Comment, lines.TrimLeadingSpace = -1, '#', true
+	return lines
+}
+
+// parseGrant reads the fields of a line, and returns what is wrong with them.
+func parseGrant(fields []string, reason string, seen map[string]bool) (g bulkGrant, problem string) {
+	g = bulkGrant{ProjectID: fields[0], Reason: reason}
+	var err error
+	if len(fields) > 1 {
+		g.Credits, err = strconv.ParseInt(fields[1], 10, 64)
+	}
+	if len(fields) > 2 {
+		g.Reason = cmp.Or(fields[2], reason)
+	}
+	switch {
+	case len(fields) < 2 || len(fields) > 3 || err != nil || g.Credits < 1:
+		return g, " is not PROJECT,CREDITS or PROJECT,CREDITS,REASON"
+	case seen[g.ProjectID]:
+		return g, ": " + g.ProjectID + " stands twice"
+	case g.Reason == "":
+		return g, " has no reason, and no --reason is given"
+	}
+	return g, ""
+}
+
+var errNotAll = errors.New("not every grant was made; what was made stays, and counts once: correct the file and run the command again")
+
+type grantsOptions struct {
+	*app.App
+	file, batch, reason string
+}
+
+func grants(a *app.App) *cobra.Command {
+	o := &grantsOptions{App: a}
+	cmd := &cobra.Command{
+		Use:   "grants FILE.csv",
+		Short: "Grant credits to many projects",
+		Long: `Grant credits to many projects. Each line is PROJECT,CREDITS or
+PROJECT,CREDITS,REASON; a first line that begins with the column "project" or
+"project_id" and lines that begin with # are passed over. "-" reads standard input.
+
+Nothing is granted unless every line is right and every project is there. A
+grant counts once for its batch and project, so the command may be repeated.`,
+		Example: `  svc credit grants march.csv --batch 2026-03-31-invoices --reason invoice --dry-run`,
+		Args:    cobra.ExactArgs(1),
+		RunE:    a.On(app.Bind(&o.file), o.run),
+	}
+	cmd.Flags().StringVar(&o.batch, "batch", "", "name of the grants, beginning with their date: 2026-03-31-invoices")
+	cmd.Flags().StringVar(&o.reason, "reason", "", "why, for the ledger, where a line says nothing")
+	return cmd
+}
+
+func (o *grantsOptions) run(ctx context.Context, s *app.Stack) error {
+	from, err := o.Read(o.file)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = from.Close() }()
+	grants, err := readGrants(from, o.batch, o.reason)
+	if err != nil {
+		return err
+	}
+	projects, err := s.Projects.ListProjects(ctx)
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, p := range projects {
+		known[p.ID] = true
+	}
+	var absent []string
+	for _, g := range grants {
+		if !known[g.ProjectID] {
+			absent = append(absent, g.ProjectID)
+		}
+	}
+	if len(absent) > 0 {
+		return app.Usagef("no such projects: %s", strings.Join(absent[:min(len(absent), mostSaid)], ", "))
+	}
+	actor, err := s.Actor(ctx)
+	if err != nil {
+		return err
+	}
+	return o.grantAll(ctx, s, grants, actor)
+}
+
+func (o *grantsOptions) grantAll(ctx context.Context, s *app.Stack, grants []bulkGrant, actor string) error {
+	failed, total := 0, int64(0)
+	t := app.Table{Header: []string{"PROJECT", "CREDITS", "REASON", "ID", "OUTCOME"}}
+	step := o.Progress("granting", len(grants))
+	for i := range grants {
+		g := &grants[i]
+		step()
+		if err := o.grant(ctx, s, *g, actor); err != nil {
+			g.Outcome = err.Error()
+			failed++
+		} else {
+			g.Outcome = "granted"
+			if o.DryRun {
+				g.Outcome = "would be granted"
+			}
+			total += g.Credits
+		}
+		t.Rows = append(t.Rows, []string{g.ProjectID, app.Grouped(g.Credits), g.Reason, string(g.ID), g.Outcome})
+	}
+	if err := o.Print(grants, t); err != nil {
+		return err
+	}
+	o.Note("%s credits in %d grants, %d failed.", app.Grouped(total), len(grants)-failed, failed)
+	if failed > 0 {
+		return errNotAll
+	}
+	return nil
+}
+
+// grant makes one grant; a dry run makes none.
+func (o *grantsOptions) grant(ctx context.Context, s *app.Stack, g bulkGrant, actor string) error {
+	if err := ctx.Err(); err != nil || o.DryRun {
+		return err
+	}
+	if err := s.Credits.CreateWallet(ctx, g.ProjectID); err != nil {
+		return err
+	}
+	return s.Credits.Grant(ctx, credit.Movement{Project: g.ProjectID, ID: g.ID, Credits: g.Credits, Reason: g.Reason, Actor: actor, RequestID: string(g.ID)})
+}

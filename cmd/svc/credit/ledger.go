@@ -1,0 +1,160 @@
+package credit
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"svcapi/cmd/svc/app"
+	"svcapi/shared/credit"
+)
+
+// EntryView is a ledger entry as programs read it.
+type EntryView struct {
+	ID          credit.Key   `json:"id"`
+	State       credit.State `json:"state"`
+	Credits     int64        `json:"credits"`
+	Operation   string       `json:"operation"`
+	Environment string       `json:"environment"`
+	Vendor      string       `json:"vendor"`
+	RequestID   string       `json:"request_id"`
+	At          time.Time    `json:"at"`
+	Uncertain   bool         `json:"uncertain"`
+	Actor       string       `json:"actor"`
+	Reason      string       `json:"reason"`
+	// Refunds is the ID of the charge that a refund gives back.
+	Refunds credit.Key `json:"refunds"`
+	// Resolution is of a charge that was uncertain.
+	Resolution *ResolutionView `json:"resolution"`
+}
+
+// ResolutionView is what an operator decided about an uncertain charge.
+type ResolutionView struct {
+	Verdict credit.Verdict `json:"verdict"`
+	Reason  string         `json:"reason"`
+	Actor   string         `json:"actor"`
+	At      time.Time      `json:"at"`
+}
+
+func viewEntry(e credit.Entry) EntryView {
+	v := EntryView{e.Key, e.State, e.Credits, e.Operation, e.Environment, e.Vendor, e.RequestID, e.At.UTC(), e.Uncertain, e.Actor, e.Reason, e.Refunds, nil}
+	if e.Resolution.Verdict != "" {
+		r := ResolutionView(e.Resolution)
+		v.Resolution = &r
+	}
+	return v
+}
+
+// effect is what an entry does to the balance, as people read it.
+func (e EntryView) effect() string {
+	switch e.State {
+	case credit.Captured, credit.Sending:
+		return app.Grouped(-e.Credits)
+	case credit.Released:
+		return "0"
+	}
+	if e.Credits < 0 {
+		return app.Grouped(e.Credits)
+	}
+	return "+" + app.Grouped(e.Credits)
+}
+
+// maxDays bounds a ledger: each day is a query.
+const maxDays = 366
+
+// note is what else there is to say, for people.
+func (e EntryView) note() string {
+	text, actor := e.Reason, e.Actor
+	switch {
+	case e.Uncertain:
+		text = "uncertain"
+	case e.Resolution != nil:
+		text, actor = fmt.Sprintf("%s: %s", e.Resolution.Verdict, e.Resolution.Reason), e.Resolution.Actor
+	case e.Refunds != "":
+		text = fmt.Sprintf("%s, for %s", e.Reason, e.Refunds)
+	}
+	if actor == "" {
+		return text
+	}
+	if text != "" {
+		text += ", "
+	}
+	return text + "by " + actor
+}
+
+type ledgerOptions struct {
+	*app.App
+	projectID, date string
+	last            time.Time
+	days            int
+	uncertain       bool
+}
+
+func ledger(a *app.App) *cobra.Command {
+	o := &ledgerOptions{App: a}
+	cmd := &cobra.Command{
+		Use:   "ledger PROJECT",
+		Short: "Show what moved in a project's wallet",
+		Example: `  svc credit ledger acme
+  svc credit ledger acme --day 2026-03-31 --days 31 --output json
+  svc credit ledger acme --uncertain`,
+		Args: cobra.ExactArgs(1),
+		RunE: a.On(o.parse, o.run),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.date, "day", "", "UTC date (default: today)")
+	flags.IntVar(&o.days, "days", 1, "how many days, up to and with that one")
+	flags.BoolVar(&o.uncertain, "uncertain", false, "the uncertain charges of all days instead: a vendor was reached, its answer was not")
+	return cmd
+}
+
+func (o *ledgerOptions) parse(args []string) (err error) {
+	o.projectID, o.last = args[0], time.Now().UTC()
+	if o.date != "" {
+		if o.last, err = time.Parse(time.DateOnly, o.date); err != nil {
+			return app.Usagef("--day is a UTC date such as 2026-03-31, not %q", o.date)
+		}
+	}
+	if o.days < 1 || o.days > maxDays {
+		return app.Usagef("--days is 1 to %d", maxDays)
+	}
+	return nil
+}
+
+func (o *ledgerOptions) run(ctx context.Context, s *app.Stack) error {
+	if _, err := s.Load(ctx, o.projectID); err != nil {
+		return err
+	}
+	entries, err := o.entries(ctx, s)
+	if err != nil {
+		return err
+	}
+	views := []EntryView{}
+	t := app.Table{Header: []string{"TIME", "STATE", "CREDITS", "OPERATION", "ENVIRONMENT", "VENDOR", "REQUEST", "NOTE"}, Empty: "Nothing moved."}
+	for _, e := range entries {
+		v := viewEntry(e)
+		views = append(views, v)
+		t.Rows = append(t.Rows, []string{
+			app.Second(v.At), string(v.State), v.effect(), v.Operation, v.Environment, v.Vendor, v.RequestID, v.note(),
+		})
+	}
+	return o.Print(views, t)
+}
+
+// entries reads the entries of some days, oldest first, or the uncertain ones.
+func (o *ledgerOptions) entries(ctx context.Context, s *app.Stack) ([]credit.Entry, error) {
+	if o.uncertain {
+		return s.Credits.Uncertain(ctx, o.projectID)
+	}
+	var all []credit.Entry
+	for back := o.days - 1; back >= 0; back-- {
+		entries, err := s.Credits.Entries(ctx, o.projectID, o.last.AddDate(0, 0, -back).Format(time.DateOnly))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, entries...)
+	}
+	return all, nil
+}

@@ -1,0 +1,225 @@
+package credit
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"svcapi/cmd/svc/app"
+	"svcapi/shared/credit"
+)
+
+// Moved is what a movement came to.
+type Moved struct {
+	ProjectID string     `json:"project_id"`
+	ID        credit.Key `json:"id"`
+	Credits   int64      `json:"credits"`
+	Actor     string     `json:"actor"`
+	Balance   int64      `json:"balance"`
+}
+
+func printMoved(ctx context.Context, a *app.App, s *app.Stack, what string, m Moved) error {
+	var err error
+	if m.Balance, err = s.Credits.Balance(ctx, m.ProjectID); err != nil {
+		return err
+	}
+	return a.Print(m, app.Table{Rows: [][]string{
+		{"Project", m.ProjectID}, {what, string(m.ID)}, {"Credits", app.Grouped(m.Credits)}, {"By", m.Actor}, {"Balance", app.Grouped(m.Balance) + " credits"},
+	}})
+}
+
+var errNoReason = app.Usagef("give a --reason: it stands in the ledger")
+
+// moveOptions are those of an operator's movement: a new one, or that of --id.
+type moveOptions struct {
+	*app.App
+	name, article string // Adjustment, an
+	movement      credit.Movement
+	id            string
+}
+
+func (o *moveOptions) addFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.id, "id", "", "repeat the "+strings.ToLower(o.name)+" of this ID")
+	cmd.Flags().StringVar(&o.movement.Reason, "reason", "", "why, for the ledger")
+}
+
+// identify validates the reason and gives the movement its ID: a new one, or that of --id, as the command printed it.
+func (o *moveOptions) identify() (err error) {
+	m := &o.movement
+	if m.Reason == "" {
+		return errNoReason
+	}
+	m.RequestID = uuid.NewString()
+	if o.id == "" {
+		m.ID = credit.NewKey(time.Now(), m.RequestID)
+		return nil
+	}
+	if m.ID, err = credit.ParseKey(o.id); err != nil {
+		return app.Usagef("--id is the ID of %s %s as this command printed it, not %q", o.article, strings.ToLower(o.name), o.id)
+	}
+	return validateDay("--id", m.ID.Time())
+}
+
+// complete names the movement's actor; the project must be there.
+func (o *moveOptions) complete(ctx context.Context, s *app.Stack) (err error) {
+	if _, err := s.Load(ctx, o.movement.Project); err != nil {
+		return err
+	}
+	o.movement.Actor, err = s.Actor(ctx)
+	return err
+}
+
+// move makes the movement and prints it, or says how to repeat it where it is not clear that it was made.
+func (o *moveOptions) move(ctx context.Context, s *app.Stack, write func(context.Context, credit.Movement) error) error {
+	m := o.movement
+	if err := write(ctx, m); err != nil {
+		if !app.RefusedForSure(err) {
+			o.Note("It is not clear whether the %s took effect. Repeat the command with --id %s: it counts once.", strings.ToLower(o.name), m.ID)
+		}
+		return err
+	}
+	return printMoved(ctx, o.App, s, o.name, Moved{m.Project, m.ID, m.Credits, m.Actor, 0})
+}
+
+type grantOptions struct{ moveOptions }
+
+func grant(a *app.App) *cobra.Command {
+	o := &grantOptions{moveOptions{App: a, name: "Grant", article: "a"}}
+	cmd := &cobra.Command{
+		Use:   "grant PROJECT CREDITS",
+		Short: "Add credits to a project's wallet",
+		Long: `Add credits to a project's wallet. A grant has an ID and takes effect once: if
+the answer is lost, repeat the command with the --id that was printed.`,
+		Example: `  svc credit grant acme 10000000 --reason "invoice 2031"`,
+		Args:    cobra.ExactArgs(2),
+		RunE:    a.On(o.parse, o.run),
+	}
+	o.addFlags(cmd)
+	return cmd
+}
+
+func (o *grantOptions) parse(args []string) (err error) {
+	o.movement.Project = args[0]
+	if o.movement.Credits, err = strconv.ParseInt(args[1], 10, 64); err != nil || o.movement.Credits < 1 {
+		return app.Usagef("CREDITS is a whole number above 0, not %q", args[1])
+	}
+	return o.identify()
+}
+
+func (o *grantOptions) run(ctx context.Context, s *app.Stack) error {
+	if err := o.complete(ctx, s); err != nil {
+		return err
+	}
+	if err := s.Credits.CreateWallet(ctx, o.movement.Project); err != nil {
+		return err
+	}
+	return o.move(ctx, s, s.Credits.Grant)
+}
+
+type adjustOptions struct{ moveOptions }
+
+func adjust(a *app.App) *cobra.Command {
+	o := &adjustOptions{moveOptions{App: a, name: "Adjustment", article: "an"}}
+	cmd := &cobra.Command{
+		Use:   "adjust PROJECT --by CREDITS",
+		Short: "Correct a balance in either direction",
+		Long: `Correct a balance in either direction. An adjustment has an ID and takes effect
+once: if the answer is lost, repeat the command with the --id that was printed.`,
+		Example: `  svc credit adjust acme --by 5000 --reason "ticket 812"
+  svc credit adjust acme --by -5000 --reason "booked twice"`,
+		Args: cobra.ExactArgs(1),
+		RunE: a.On(o.parse, o.run),
+	}
+	cmd.Flags().Int64Var(&o.movement.Credits, "by", 0, "credits to add, or below 0 to take")
+	o.addFlags(cmd)
+	return cmd
+}
+
+func (o *adjustOptions) parse(args []string) error {
+	o.movement.Project = args[0]
+	if o.movement.Credits == 0 {
+		return app.Usagef("--by is a whole number other than 0")
+	}
+	return o.identify()
+}
+
+func (o *adjustOptions) run(ctx context.Context, s *app.Stack) error {
+	if err := o.complete(ctx, s); err != nil {
+		return err
+	}
+	if o.DryRun && o.id == "" { // the store would refuse it as it writes
+		balance, err := s.Credits.Balance(ctx, o.movement.Project)
+		if err != nil {
+			return err
+		}
+		if balance+o.movement.Credits < 0 {
+			return fmt.Errorf("%w: %s credits of %s", credit.ErrOutOfRange, app.Grouped(o.movement.Credits), app.Grouped(balance))
+		}
+	}
+	return o.move(ctx, s, s.Credits.Adjust)
+}
+
+type refundOptions struct {
+	*app.App
+	projectID, reason string
+	charge            credit.Key
+}
+
+func refund(a *app.App) *cobra.Command {
+	o := &refundOptions{App: a}
+	cmd := &cobra.Command{
+		Use:   "refund PROJECT CHARGE",
+		Short: "Give a charge back, whole and once",
+		Long: `Give a charge back, whole and once, however often the command is repeated. CHARGE
+is its ID in "svc credit ledger --output json". An uncertain SMS is resolved
+instead: "svc sms uncertain resolve".`,
+		Example: `  svc credit refund acme 1767225600000000-abcdefgh --reason "ticket 812"`,
+		Args:    cobra.ExactArgs(2),
+		RunE:    a.On(o.parse, o.run),
+	}
+	cmd.Flags().StringVar(&o.reason, "reason", "", "why, for the ledger")
+	return cmd
+}
+
+func (o *refundOptions) parse(args []string) (err error) {
+	o.projectID = args[0]
+	if o.charge, err = credit.ParseKey(args[1]); err != nil {
+		return app.Usagef(`CHARGE is an ID of "svc credit ledger --output json", not %q`, args[1])
+	}
+	if o.reason == "" {
+		return errNoReason
+	}
+	return nil
+}
+
+func (o *refundOptions) run(ctx context.Context, s *app.Stack) error {
+	if _, err := s.Load(ctx, o.projectID); err != nil {
+		return err
+	}
+	actor, err := s.Actor(ctx)
+	if err != nil {
+		return err
+	}
+	entry, err := s.Credits.RefundCharge(ctx, o.projectID, o.charge, o.reason, actor)
+	if err != nil {
+		return err
+	}
+	return printMoved(ctx, o.App, s, "Refund of", Moved{o.projectID, o.charge, entry.Credits, actor, 0})
+}
+
+// firstDay is older than every ledger.
+var firstDay = time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// validateDay refuses days on which nobody looks for an entry of the ledger.
+func validateDay(flag string, at time.Time) error {
+	today := time.Now().UTC().Truncate(24 * time.Hour)
+	if at.Before(firstDay) || !at.Before(today.AddDate(0, 0, 1)) {
+		return app.Usagef("%s is of %s; it can be of %s to today, %s (UTC)", flag, at.UTC().Format(time.DateOnly), firstDay.Format(time.DateOnly), today.Format(time.DateOnly))
+	}
+	return nil
+}

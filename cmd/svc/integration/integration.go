@@ -1,0 +1,105 @@
+// Package integration holds the command "svc integration".
+package integration
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"svcapi/cmd/svc/app"
+	"svcapi/cmd/svc/catalog"
+	"svcapi/shared/project"
+)
+
+// Command returns "svc integration".
+func Command(a *app.App) *cobra.Command {
+	return app.Group("integration", "Connect projects to vendors",
+		set(a), list(a), check(a), enable(a, "enable", true), enable(a, "disable", false))
+}
+
+func printOne(ctx context.Context, a *app.App, s *app.Stack, projectID string, env project.Environment, kind project.Kind, vendor string) error {
+	rec, err := s.Load(ctx, projectID)
+	if err != nil {
+		return err
+	}
+	i := rec.Integration(env, kind, vendor)
+	if i == nil {
+		return fmt.Errorf("integration %s: %w", project.IntegrationID(env, kind, vendor), project.ErrNotFound)
+	}
+	v, err := catalog.ViewOf(ctx, s, projectID, *i)
+	if err != nil {
+		return err
+	}
+	return a.Print(v, catalog.Table([]catalog.View{v}))
+}
+
+type listOptions struct {
+	*app.App
+	projectID   string
+	environment project.Environment
+}
+
+func list(a *app.App) *cobra.Command {
+	o := &listOptions{App: a}
+	cmd := &cobra.Command{
+		Use:   "list PROJECT",
+		Short: "List a project's integrations, and what is missing in them",
+		Args:  cobra.ExactArgs(1),
+		RunE:  a.On(o.parse, o.run),
+	}
+	app.EitherEnvironmentFlag(cmd, &o.environment)
+	return cmd
+}
+
+func (o *listOptions) parse(args []string) error {
+	o.projectID = args[0]
+	return app.ParseEitherEnvironment(&o.environment)
+}
+
+func (o *listOptions) run(ctx context.Context, s *app.Stack) error {
+	rec, err := s.Load(ctx, o.projectID)
+	if err != nil {
+		return err
+	}
+	views, err := catalog.ViewAll(ctx, s, rec, o.environment)
+	if err != nil {
+		return err
+	}
+	return o.Print(views, catalog.Table(views))
+}
+
+type enableOptions struct {
+	*app.App
+	active            bool
+	projectID, vendor string
+	kind              project.Kind
+	environment       project.Environment
+}
+
+func enable(a *app.App, name string, active bool) *cobra.Command {
+	o := &enableOptions{App: a, active: active}
+	cmd := &cobra.Command{
+		Use:   name + " PROJECT KIND VENDOR",
+		Short: "Stop using an integration; it keeps its settings and secrets",
+		Args:  cobra.ExactArgs(3),
+		RunE:  a.On(o.parse, o.run),
+	}
+	if active {
+		cmd.Short = "Use an integration"
+	}
+	app.EnvironmentFlag(cmd, &o.environment)
+	return cmd
+}
+
+func (o *enableOptions) parse(args []string) error {
+	o.projectID, o.kind, o.vendor = args[0], project.Kind(args[1]), args[2]
+	return app.ParseEnvironment(&o.environment)
+}
+
+func (o *enableOptions) run(ctx context.Context, s *app.Stack) error {
+	if err := s.Projects.EnableIntegration(ctx, o.projectID, o.environment, o.kind, o.vendor, o.active); err != nil {
+		return err
+	}
+	return printOne(ctx, o.App, s, o.projectID, o.environment, o.kind, o.vendor)
+}

@@ -1,0 +1,68 @@
+// Package price holds the command "svc price".
+package price
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"svcapi/cmd/svc/app"
+)
+
+// Command returns "svc price".
+func Command(a *app.App) *cobra.Command {
+	return app.Group("price", "Show what operations cost", list(a))
+}
+
+type view struct {
+	Operation string `json:"operation"`
+	Credits   int64  `json:"credits"`
+	USD       string `json:"usd"`
+	Parameter string `json:"parameter"`
+}
+
+var errNoPrices = errors.New("the stack has no prices")
+
+func list(a *app.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the prices of Managed operations; Manual ones, balance and currency are free",
+		Args:  cobra.NoArgs,
+		RunE:  a.On(app.Bind(), func(ctx context.Context, s *app.Stack) error { return runList(ctx, a, s) }),
+	}
+}
+
+func runList(ctx context.Context, a *app.App, s *app.Stack) error {
+	d, err := s.Deployed(ctx)
+	if err != nil {
+		return err
+	}
+	views := []view{}
+	t := app.Table{Header: []string{"OPERATION", "CREDITS", "USD", "PARAMETER"}}
+	for _, operation := range app.PricedOperations {
+		price, known := d.Prices[operation]
+		if !known {
+			continue
+		}
+		v := view{operation, price, Dollars(price), app.PriceParameter(operation)}
+		views = append(views, v)
+		t.Rows = append(t.Rows, []string{v.Operation, app.Grouped(price), v.USD, v.Parameter})
+	}
+	if len(views) == 0 {
+		return errNoPrices
+	}
+	return a.Print(views, t)
+}
+
+// Dollars writes credits as US dollars: 10000 is 0.01.
+func Dollars(credits int64) string {
+	text := fmt.Sprintf("%d.%06d", credits/1_000_000, credits%1_000_000)
+	text = strings.TrimRight(text, "0")
+	if i := strings.IndexByte(text, '.'); len(text)-i < 3 {
+		text += "00"[:3-(len(text)-i)]
+	}
+	return text
+}

@@ -1,0 +1,173 @@
+package project
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"svcapi/cmd/svc/app"
+	"svcapi/shared/credit"
+	"svcapi/shared/project"
+)
+
+type pauseOptions struct {
+	*app.App
+	projectID string
+	paused    bool
+}
+
+func pause(a *app.App, name string, paused bool) *cobra.Command {
+	o := &pauseOptions{App: a, paused: paused}
+	short := "Let a paused project go on"
+	if paused {
+		short = "Refuse every request of a project with 503 project_paused"
+	}
+	return &cobra.Command{
+		Use:   name + " PROJECT",
+		Short: short,
+		Args:  cobra.ExactArgs(1),
+		RunE:  a.On(app.Bind(&o.projectID), o.run),
+	}
+}
+
+func (o *pauseOptions) run(ctx context.Context, s *app.Stack) error {
+	p, err := s.Projects.SetPaused(ctx, o.projectID, o.paused)
+	if err != nil {
+		return err
+	}
+	view := viewOf(p)
+	return view.printChange(o.App, "State", view.state()+" (functions follow within seconds)")
+}
+
+type limitOptions struct {
+	*app.App
+	projectID string
+	limit     project.RateLimit
+}
+
+func limit(a *app.App) *cobra.Command {
+	o := &limitOptions{App: a}
+	cmd := &cobra.Command{
+		Use:     "limit PROJECT REQUESTS",
+		Short:   "Set how many requests a project may make per window, in each environment",
+		Example: `  svc project limit acme 1200 --window 1m`,
+		Args:    cobra.ExactArgs(2),
+		RunE:    a.On(o.parse, o.run),
+	}
+	cmd.Flags().DurationVar(&o.limit.Window, "window", time.Minute, "window of the limit, in whole seconds")
+	return cmd
+}
+
+func (o *limitOptions) parse(args []string) (err error) {
+	o.projectID = args[0]
+	if o.limit.Requests, err = strconv.Atoi(args[1]); err != nil {
+		return app.Usagef("REQUESTS is a whole number, not %q", args[1])
+	}
+	return nil
+}
+
+func (o *limitOptions) run(ctx context.Context, s *app.Stack) error {
+	p, err := s.Projects.SetLimit(ctx, o.projectID, o.limit)
+	if err != nil {
+		return err
+	}
+	view := viewOf(p)
+	return view.printChange(o.App, "Limit", view.limit()+", in each environment (functions follow within seconds)")
+}
+
+type trialOptions struct {
+	*app.App
+	projectID string
+	on        bool
+	allow     []string
+}
+
+func trial(a *app.App) *cobra.Command {
+	o := &trialOptions{App: a}
+	cmd := &cobra.Command{
+		Use:   "trial PROJECT on|off",
+		Short: "Put a project on trial (SMS to allowed destinations only), or take it off",
+		Example: `  svc project trial acme on --allow 0771234567
+  svc project trial acme off`,
+		Args: cobra.ExactArgs(2),
+		RunE: a.On(o.parse, o.run),
+	}
+	cmd.Flags().StringArrayVar(&o.allow, "allow", nil, "a destination that the trial allows (repeat for more); replaces those before")
+	return cmd
+}
+
+func (o *trialOptions) parse(args []string) error {
+	o.projectID, o.on = args[0], args[1] == "on"
+	if !o.on && args[1] != "off" {
+		return app.Usagef(`say "on" or "off", not %q`, args[1])
+	}
+	if !o.on && len(o.allow) > 0 {
+		return app.Usagef("--allow goes with on")
+	}
+	return nil
+}
+
+func (o *trialOptions) run(ctx context.Context, s *app.Stack) error {
+	p, err := s.Projects.SetTrial(ctx, o.projectID, o.on, o.allow)
+	if err != nil {
+		return err
+	}
+	view := viewOf(p)
+	return view.printChange(o.App, "Trial", view.trial()+" (functions follow within seconds)")
+}
+
+type scaleOptions struct {
+	*app.App
+	projectID string
+	parts     int
+}
+
+func scale(a *app.App) *cobra.Command {
+	o := &scaleOptions{App: a}
+	cmd := &cobra.Command{
+		Use:   "scale PROJECT --parts N",
+		Short: "Keep the wallet, the ledger and the rate limit of a busy project in parts",
+		Long: `One item of DynamoDB takes 1,000 write units a second, and a project's wallet is one item. In N parts
+it takes nearly N times as many paid requests; docs/scale.md says how many that is.
+
+Nothing changes for clients: the balance is the sum of the parts, credits move to a part that lacks
+them, and the rate limit stays what it is. The change takes effect 90 seconds later.`,
+		Example: `  svc project scale acme --parts 16
+  svc project scale acme --parts 1`,
+		Args: cobra.ExactArgs(1),
+		RunE: a.On(o.parse, o.run),
+	}
+	cmd.Flags().IntVar(&o.parts, "parts", 0, fmt.Sprintf("1 to %d; 1 makes it whole again", credit.MaxParts))
+	return cmd
+}
+
+func (o *scaleOptions) parse(args []string) error {
+	o.projectID = args[0]
+	if o.parts < 1 || o.parts > credit.MaxParts {
+		return app.Usagef("--parts is 1 to %d; it was %d, or left away", credit.MaxParts, o.parts)
+	}
+	return nil
+}
+
+func (o *scaleOptions) run(ctx context.Context, s *app.Stack) error {
+	rec, err := s.Load(ctx, o.projectID)
+	if err != nil {
+		return err
+	}
+	if err := rec.CheckParts(o.parts); err != nil {
+		return err
+	}
+	// First the parts, then the record that leads requests to them.
+	if err := s.Credits.Split(ctx, rec.ID, o.parts); err != nil {
+		return err
+	}
+	p, err := s.Projects.SetParts(ctx, rec.ID, o.parts)
+	if err != nil {
+		return err
+	}
+	view := viewOf(p)
+	return view.printChange(o.App, "Parts", view.parts())
+}

@@ -1,0 +1,109 @@
+// Package project holds the command "svc project".
+package project
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"svcapi/cmd/svc/app"
+	"svcapi/shared/project"
+)
+
+// Command returns "svc project".
+func Command(a *app.App) *cobra.Command {
+	return app.Group("project", "Make, show, change, pause and move projects",
+		create(a), list(a), show(a), pause(a, "pause", true), pause(a, "resume", false),
+		limit(a), trial(a), scale(a), export(a), importFile(a))
+}
+
+// Settings are what an operator sets of a project.
+type Settings struct {
+	ID                string   `json:"project_id"`
+	Name              string   `json:"name"`
+	Paused            bool     `json:"paused"`
+	LimitRequests     int      `json:"limit_requests"`
+	LimitSeconds      int      `json:"limit_seconds"`
+	Trial             bool     `json:"trial"`
+	TrialDestinations []string `json:"trial_destinations"`
+}
+
+func settingsOf(p project.Project) Settings {
+	return Settings{
+		ID: p.ID, Name: p.Name, Paused: p.Paused,
+		LimitRequests: p.Limit.Requests, LimitSeconds: int(p.Limit.Window / time.Second),
+		Trial: p.Trial, TrialDestinations: append([]string{}, p.TrialDestinations...),
+	}
+}
+
+// View is a project as programs read it.
+type View struct {
+	Settings
+	Created time.Time `json:"created"`
+	Parts   int       `json:"parts"`
+	// PartsNext is what Parts will be from PartsSince on.
+	PartsNext  int        `json:"parts_next,omitempty"`
+	PartsSince *time.Time `json:"parts_since,omitempty"`
+}
+
+func viewOf(p project.Project) View {
+	now := time.Now()
+	view := View{Settings: settingsOf(p), Created: p.Created, Parts: p.Parts.At(now)}
+	if now.Before(p.Parts.Since) {
+		view.PartsNext, view.PartsSince = p.Parts.Count, &p.Parts.Since
+	}
+	return view
+}
+
+func (p View) parts() string {
+	if p.PartsSince == nil {
+		return strconv.Itoa(p.Parts)
+	}
+	return fmt.Sprintf("%d (%d from %s)", p.Parts, p.PartsNext, p.PartsSince.UTC().Format("15:04:05 UTC"))
+}
+
+func (p View) state() string {
+	if p.Paused {
+		return "paused"
+	}
+	return "running"
+}
+
+func (p View) limit() string {
+	window := (time.Duration(p.LimitSeconds) * time.Second).String()
+	for _, zero := range []string{"m0s", "h0m"} { // 1m0s reads 1m
+		if strings.HasSuffix(window, zero) {
+			window = strings.TrimSuffix(window, zero[1:])
+		}
+	}
+	return fmt.Sprintf("%d per %s", p.LimitRequests, window)
+}
+
+func (p View) trial() string {
+	if !p.Trial {
+		return "no"
+	}
+	return "yes, to: " + strings.Join(p.TrialDestinations, ", ")
+}
+
+func (p View) created() string { return p.Created.UTC().Format("2006-01-02 15:04 UTC") }
+
+func (p View) rows() [][]string {
+	return [][]string{
+		{"Project", p.ID},
+		{"Name", p.Name},
+		{"State", p.state()},
+		{"Limit", p.limit() + ", in each environment"},
+		{"Trial", p.trial()},
+		{"Parts", p.parts()},
+		{"Created", p.created()},
+	}
+}
+
+// printChange prints what became of one thing about a project.
+func (p View) printChange(a *app.App, what, text string) error {
+	return a.Print(p, app.Table{Rows: [][]string{{"Project", p.ID}, {what, text}}})
+}

@@ -1,0 +1,154 @@
+// Package burner keeps the disposable domains that a project has added for
+// itself. They lie in the Projects table under keys of their own, so that the
+// project's record stays small: pk "burner#<project ID>", sk the domain.
+package burner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"svcapi/shared/attr"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+const (
+	partition = "burner#"
+	// DynamoDB's limits for one batch.
+	maxBatchGet   = 100
+	maxBatchWrite = 25
+	// batchTries is how often what a batch left undone is sent again.
+	batchTries = 4
+	batchPause = 50 * time.Millisecond
+)
+
+// ErrUnfinished says that DynamoDB left part of a batch undone again and again.
+var ErrUnfinished = errors.New("batch left unfinished")
+
+// Store reads and changes projects' own domains. Domains are lower-case ASCII.
+type Store struct {
+	db    *dynamodb.Client
+	table string
+}
+
+// NewStore makes a store on the Projects table.
+func NewStore(db *dynamodb.Client, table string) *Store { return &Store{db, table} }
+
+type key = map[string]types.AttributeValue
+
+func keyOf(projectID, domain string) key {
+	return key{
+		"pk": attr.Text(partition + projectID),
+		"sk": attr.Text(domain),
+	}
+}
+
+// Lists tells whether a project lists a domain or one of its parents, down to
+// two labels. It is one read unless the domain has over a hundred of them.
+func (s *Store) Lists(ctx context.Context, projectID, domain string) (bool, error) {
+	var keys []key
+	for d := domain; strings.Contains(d, "."); _, d, _ = strings.Cut(d, ".") {
+		keys = append(keys, keyOf(projectID, d))
+	}
+	for tries := 0; len(keys) > 0; {
+		batch := keys[:min(maxBatchGet, len(keys))]
+		out, err := s.db.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
+			s.table: {Keys: batch, ProjectionExpression: aws.String("sk"), ConsistentRead: aws.Bool(true)},
+		}})
+		if err != nil {
+			return false, fmt.Errorf("read the project's own domains: %w", err)
+		}
+		if len(out.Responses[s.table]) > 0 {
+			return true, nil
+		}
+		undone := out.UnprocessedKeys[s.table].Keys
+		if len(undone) == len(batch) {
+			if tries++; tries == batchTries {
+				return false, fmt.Errorf("read the project's own domains: %w", ErrUnfinished)
+			}
+			if err := pause(ctx, tries); err != nil {
+				return false, err
+			}
+		}
+		keys = append(undone, keys[len(batch):]...)
+	}
+	return false, nil
+}
+
+// Add lists domains. One that is listed already stays.
+func (s *Store) Add(ctx context.Context, projectID string, domains ...string) error {
+	return s.write(ctx, domains, func(domain string) types.WriteRequest {
+		return types.WriteRequest{PutRequest: &types.PutRequest{Item: keyOf(projectID, domain)}}
+	})
+}
+
+// Remove takes domains off the list. One that is not there is no error.
+func (s *Store) Remove(ctx context.Context, projectID string, domains ...string) error {
+	return s.write(ctx, domains, func(domain string) types.WriteRequest {
+		return types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: keyOf(projectID, domain)}}
+	})
+}
+
+// write changes items in batches; domains must be different from each other.
+func (s *Store) write(ctx context.Context, domains []string, request func(string) types.WriteRequest) error {
+	for len(domains) > 0 {
+		n := min(maxBatchWrite, len(domains))
+		requests := make([]types.WriteRequest, n)
+		for i, d := range domains[:n] {
+			requests[i] = request(d)
+		}
+		domains = domains[n:]
+		for tries := 1; len(requests) > 0; tries++ {
+			out, err := s.db.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{s.table: requests}})
+			if err != nil {
+				return fmt.Errorf("change the project's own domains: %w", err)
+			}
+			if requests = out.UnprocessedItems[s.table]; len(requests) == 0 {
+				break
+			}
+			if tries == batchTries {
+				return fmt.Errorf("change the project's own domains: %w", ErrUnfinished)
+			}
+			if err := pause(ctx, tries); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func pause(ctx context.Context, tries int) error {
+	select {
+	case <-time.After(batchPause << tries):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// List reads a project's own domains, in alphabetical order.
+func (s *Store) List(ctx context.Context, projectID string) ([]string, error) {
+	pages := dynamodb.NewQueryPaginator(s.db, &dynamodb.QueryInput{
+		TableName: &s.table, ConsistentRead: aws.Bool(true), ProjectionExpression: aws.String("sk"),
+		KeyConditionExpression:    aws.String("pk = :pk"),
+		ExpressionAttributeValues: key{":pk": attr.Text(partition + projectID)},
+	})
+	domains := []string{}
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("list the project's own domains: %w", err)
+		}
+		for _, item := range page.Items {
+			if sk, ok := item["sk"].(*types.AttributeValueMemberS); ok {
+				domains = append(domains, sk.Value)
+			}
+		}
+	}
+	return domains, nil
+}
