@@ -62,7 +62,7 @@ var adviceByError = []advice{
 	{project.ErrMixedModes, exitRefused, `Disable the others first: "svc integration disable".`},
 	{project.ErrBusy, exitRefused, "Run the command again."},
 	{project.ErrRotating, exitRefused, `The client may still use the older secret. Finish it with --finish, or give --replace, which drops the newer secret and makes another.`},
-	{project.ErrPartsSet, exitRefused, `"svc project show" tells what will hold.`},
+	{project.ErrShardsSet, exitRefused, `"svc project show" shows the number to come.`},
 	{project.ErrInvalid, exitUsage, ""},
 	{credit.ErrOtherMovement, exitRefused, `Leave --id away for a new movement; "svc credit ledger" shows the old one.`},
 	{credit.ErrOutOfRange, exitRefused, `"svc credit balance" shows what is there.`},

@@ -29,10 +29,10 @@ type projectView struct {
 	Trial             bool      `json:"trial"`
 	TrialDestinations []string  `json:"trial_destinations"`
 	Created           time.Time `json:"created"`
-	Parts             int       `json:"parts"`
-	// PartsNext is what Parts will be from PartsSince on.
-	PartsNext  int        `json:"parts_next,omitempty"`
-	PartsSince *time.Time `json:"parts_since,omitempty"`
+	Shards            int       `json:"parts"`
+	// ShardsNext is the number of shards from ShardsSince on.
+	ShardsNext  int        `json:"parts_next,omitempty"`
+	ShardsSince *time.Time `json:"parts_since,omitempty"`
 }
 
 func viewProject(p project.Project) projectView {
@@ -42,18 +42,18 @@ func viewProject(p project.Project) projectView {
 		Trial: p.Trial, TrialDestinations: append([]string{}, p.TrialDestinations...), Created: p.Created,
 	}
 	now := time.Now()
-	view.Parts = p.Parts.At(now)
-	if now.Before(p.Parts.Since) {
-		view.PartsNext, view.PartsSince = p.Parts.Count, &p.Parts.Since
+	view.Shards = p.Shards.At(now)
+	if now.Before(p.Shards.Since) {
+		view.ShardsNext, view.ShardsSince = p.Shards.Count, &p.Shards.Since
 	}
 	return view
 }
 
-func (p projectView) parts() string {
-	if p.PartsSince == nil {
-		return strconv.Itoa(p.Parts)
+func (p projectView) shards() string {
+	if p.ShardsSince == nil {
+		return strconv.Itoa(p.Shards)
 	}
-	return fmt.Sprintf("%d (%d from %s)", p.Parts, p.PartsNext, p.PartsSince.UTC().Format("15:04:05 UTC"))
+	return fmt.Sprintf("%d (%d from %s)", p.Shards, p.ShardsNext, p.ShardsSince.UTC().Format("15:04:05 UTC"))
 }
 
 func (p projectView) state() string {
@@ -87,7 +87,7 @@ func (p projectView) rows() [][]string {
 		{"State", p.state()},
 		{"Limit", p.limit() + ", in each environment"},
 		{"Trial", p.trial()},
-		{"Parts", p.parts()},
+		{"Shards", p.shards()},
 		{"Created", day(p.Created)},
 	}
 }
@@ -211,42 +211,44 @@ func (a *app) projectPaused(name string, paused bool) *cobra.Command {
 }
 
 func (a *app) projectScale() *cobra.Command {
-	var parts int
+	var shards int
 	cmd := &cobra.Command{
-		Use:   "scale PROJECT --parts N",
-		Short: "Keep the wallet, the ledger and the rate limit of a busy project in parts",
-		Long: `One item of DynamoDB takes 1,000 write units a second, and a project's wallet is one item. In N parts
-it takes nearly N times as many paid requests; docs/scale.md says how many that is.
+		Use:   "scale PROJECT --shards N",
+		Short: "Spread the wallet, the ledger and the rate limit of a busy project over shards",
+		Long: `One item of DynamoDB takes 1,000 write units a second, and a project's wallet is one item. N shards
+take nearly N times as many paid requests; docs/scale.md has the figures.
 
-Nothing changes for clients: the balance is the sum of the parts, credits move to a part that lacks
-them, and the rate limit stays what it is. The change takes effect 90 seconds later.`,
-		Example: `  svc project scale acme --parts 16
-  svc project scale acme --parts 1`,
+Nothing changes for clients: the balance is the sum of the shards, credits move to a shard that
+lacks them, and the rate limit stays what it is. The change takes effect 90 seconds later.`,
+		Example: `  svc project scale acme --shards 16
+  svc project scale acme --shards 1`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.on(func(ctx context.Context, s *stack, args []string) error {
-			if parts < 1 || parts > credit.MaxParts {
-				return &usageError{fmt.Sprintf("--parts is 1 to %d; it was %d, or left away", credit.MaxParts, parts)}
+			if shards < 1 || shards > credit.MaxShards {
+				return &usageError{fmt.Sprintf("--shards is 1 to %d; it was %d, or left away", credit.MaxShards, shards)}
 			}
 			rec, err := s.load(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			if err := rec.CheckParts(parts); err != nil {
+			if err := rec.ValidateShards(shards); err != nil {
 				return err
 			}
-			// First the parts, then the record that leads requests to them.
-			if err := s.credits.Split(ctx, rec.ID, parts); err != nil {
+			// The shards come before the record that leads requests to them.
+			if err := s.credits.AddShards(ctx, rec.ID, shards); err != nil {
 				return err
 			}
-			p, err := s.projects.SetParts(ctx, rec.ID, parts)
+			p, err := s.projects.SetShards(ctx, rec.ID, shards)
 			if err != nil {
 				return err
 			}
 			view := viewProject(p)
-			return a.print(view, table{rows: [][]string{{"Project", view.ID}, {"Parts", view.parts()}}})
+			return a.print(view, table{rows: [][]string{{"Project", view.ID}, {"Shards", view.shards()}}})
 		}),
 	}
-	cmd.Flags().IntVar(&parts, "parts", 0, fmt.Sprintf("1 to %d; 1 makes it whole again", credit.MaxParts))
+	cmd.Flags().IntVar(&shards, "shards", 0, fmt.Sprintf("1 to %d; 1 ends the spreading", credit.MaxShards))
+	cmd.Flags().IntVar(&shards, "parts", 0, "the earlier name of --shards")
+	_ = cmd.Flags().MarkHidden("parts") // the flag exists
 	return cmd
 }
 

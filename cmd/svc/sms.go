@@ -88,9 +88,9 @@ vendor first. If the answer is lost, repeat the command. A resolution is final.`
 		Example: `  svc sms uncertain resolve acme 1767225600000000-abcdefgh --refund --reason "vendor has no record of it"`,
 		Args:    cobra.ExactArgs(2),
 		RunE: a.on(func(ctx context.Context, s *stack, args []string) error {
-			verdict := credit.Confirmed
+			verdict := credit.VerdictConfirmed
 			if refund {
-				verdict = credit.GivenBack
+				verdict = credit.VerdictRefunded
 			}
 			if confirm == refund {
 				return &usageError{"give --confirm or --refund, one of them"}

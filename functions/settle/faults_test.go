@@ -162,7 +162,7 @@ func (p *pool) store(l *lane, client string) *credit.Store {
 		o.HTTPClient = p.http // no time-out: a parked request waits for its turn
 		o.Retryer = awsclient.Retryer(0)
 	})
-	return credit.NewStore(db, l.tables).WithLimits(credit.Limits{Write: time.Hour, Remove: time.Hour, Fill: time.Hour})
+	return credit.NewStore(db, l.tables).WithLimits(credit.Limits{Write: time.Hour, Remove: time.Hour, Rebalance: time.Hour})
 }
 
 func (p *pool) runAll(t *testing.T, first uint64, count int) {
@@ -245,7 +245,7 @@ type world struct {
 	rng     *rand.Rand
 	now     atomic.Int64 // microseconds; settlers read it
 	project string
-	parts   int             // that the wallet is kept in
+	shards  int             // that the wallet is kept in
 	first   int64           // what the wallet held at the start
 	days    map[string]bool // that have ledger entries
 	loss    float64
@@ -290,7 +290,7 @@ func (p *pool) run(t *testing.T, seed uint64, l *lane) *world {
 		project: "p" + strconv.FormatInt(p.names.Add(1), 10),
 		loss:    []float64{0, 0.05, 0.2, 0.35}[rng.IntN(4)], crash: []float64{0, 0.01, 0.05}[rng.IntN(3)],
 		arrive: []float64{0.1, 0.02}[rng.IntN(2)],
-		parts:  []int{1, 1, 3}[rng.IntN(3)],
+		shards: []int{1, 1, 3}[rng.IntN(3)],
 		days:   map[string]bool{}, events: make(chan event, 64), // room for every ghost
 	}
 	w.now.Store(time.Date(2026, 1, 2, 23, 59, 30, 0, time.UTC).UnixMicro()) // keys of two days
@@ -329,14 +329,14 @@ func (p *pool) run(t *testing.T, seed uint64, l *lane) *world {
 	return w
 }
 
-// createWallet makes it with its balance at once. Grants are an operator's part.
+// createWallet creates the wallet with its first balance in one write, because an operator is what grants in the schedule.
 func (w *world) createWallet() {
 	item := w.wallet(0)
 	item["balance"] = &types.AttributeValueMemberN{Value: strconv.FormatInt(w.first, 10)}
 	item["pending"] = &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{}}
 	_, err := w.lane.direct.PutItem(w.t.Context(), &dynamodb.PutItemInput{TableName: &w.lane.tables.Wallets, Item: item})
 	w.must(err)
-	w.must(w.direct.Split(w.t.Context(), w.project, w.parts))
+	w.must(w.direct.AddShards(w.t.Context(), w.project, w.shards))
 }
 
 func (w *world) living(kind string) (n int) {
@@ -473,9 +473,9 @@ func (w *world) close() {
 		}
 		w.ghost(e)
 	}
-	for part := range w.parts {
+	for shard := range w.shards {
 		_, err := w.lane.direct.DeleteItem(w.t.Context(), &dynamodb.DeleteItemInput{
-			TableName: &w.lane.tables.Wallets, Key: w.wallet(part),
+			TableName: &w.lane.tables.Wallets, Key: w.wallet(shard),
 		})
 		w.must(err)
 	}
@@ -515,7 +515,7 @@ func (w *world) startRequest() {
 	worker := &worker{
 		name: fmt.Sprintf("request %d", n), life: functionLife,
 		reservation: credit.Reservation{
-			Project: w.project, Parts: w.parts, Key: w.key(id), RequestID: id, Credits: 1 + w.rng.Int64N(20),
+			Project: w.project, Shards: w.shards, Key: w.key(id), RequestID: id, Credits: 1 + w.rng.Int64N(20),
 			Operation: credit.Barcode, Environment: "production",
 		},
 		limited: w.chance(0.1), fails: w.chance(0.2),
@@ -594,17 +594,17 @@ func (w *world) startOperator() {
 
 // state is the wallet and its ledger at rest: every worker is parked.
 type state struct {
-	balance int64 // of all parts
-	least   int64 // of any part
+	balance int64 // of all shards
+	least   int64 // of any shard
 	pending map[place]int64
 	entries map[place]credit.Entry
 }
 
-// place is a reservation's, and its entry's. A late copy may reserve in one part for a request that went
+// place is a reservation's, and its entry's. A late copy may reserve in one shard for a request that went
 // on in another.
 type place struct {
-	part int
-	key  credit.Key
+	shard int
+	key   credit.Key
 }
 
 // entry is the one that charges a reservation, or any that it has.
@@ -625,8 +625,8 @@ func (w *world) read() state {
 		return n
 	}
 	s := state{pending: map[place]int64{}, entries: map[place]credit.Entry{}}
-	for part := range w.parts {
-		out, err := w.lane.direct.GetItem(ctx, &dynamodb.GetItemInput{TableName: &w.lane.tables.Wallets, Key: w.wallet(part)})
+	for shard := range w.shards {
+		out, err := w.lane.direct.GetItem(ctx, &dynamodb.GetItemInput{TableName: &w.lane.tables.Wallets, Key: w.wallet(shard)})
 		if err != nil {
 			w.fail("%v", err)
 			return state{}
@@ -634,23 +634,23 @@ func (w *world) read() state {
 		balance := number(out.Item["balance"])
 		s.balance, s.least = s.balance+balance, min(s.least, balance)
 		for key, held := range out.Item["pending"].(*types.AttributeValueMemberM).Value {
-			s.pending[place{part, credit.Key(key)}] = number(held.(*types.AttributeValueMemberM).Value["c"])
+			s.pending[place{shard, credit.Key(key)}] = number(held.(*types.AttributeValueMemberM).Value["c"])
 		}
 	}
 	for day := range w.days {
 		entries, err := w.direct.Entries(ctx, w.project, day)
 		w.must(err)
 		for _, e := range entries {
-			s.entries[place{e.Part, e.Key}] = e
+			s.entries[place{e.Shard, e.Key}] = e
 		}
 	}
 	return s
 }
 
-func (w *world) wallet(part int) map[string]types.AttributeValue {
+func (w *world) wallet(shard int) map[string]types.AttributeValue {
 	id := w.project
-	if part > 0 {
-		id += "#" + strconv.Itoa(part)
+	if shard > 0 {
+		id += "#" + strconv.Itoa(shard)
 	}
 	return map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: id}}
 }

@@ -30,9 +30,9 @@ type Settler struct {
 // Report counts what one run did.
 type Report struct {
 	Settled map[credit.Settled]int
-	Failed  int           // reservations and wallets left for the next run
-	Oldest  time.Duration // age of the oldest reservation seen
-	Low     []credit.Low  // wallets below their alert
+	Failed  int                 // reservations and wallets left for the next run
+	Oldest  time.Duration       // age of the oldest reservation seen
+	Low     []credit.LowBalance // wallets below their alert
 }
 
 // Handle runs once and logs one line. What a run could not finish is no error of the function: the
@@ -54,7 +54,7 @@ func (s *Settler) Handle(ctx context.Context) error {
 // for all.
 func (s *Settler) Run(ctx context.Context) (Report, error) {
 	report := Report{Settled: map[credit.Settled]int{}}
-	err := s.Store.InFlight(ctx, func(r *credit.Reservation, err error) error {
+	err := s.Store.VisitPending(ctx, func(r *credit.Reservation, err error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -76,7 +76,7 @@ func (s *Settler) Run(ctx context.Context) (Report, error) {
 		}
 		report.Settled[settled]++
 		return nil
-	}, func(low credit.Low) { report.Low = append(report.Low, low) })
+	}, func(low credit.LowBalance) { report.Low = append(report.Low, low) })
 	return report, err
 }
 

@@ -168,7 +168,7 @@ func TestTwoSettlers(t *testing.T) {
 				}
 			}
 			left := 0
-			err = store.InFlight(t.Context(), func(*credit.Reservation, error) error { left++; return nil }, func(credit.Low) {})
+			err = store.VisitPending(t.Context(), func(*credit.Reservation, error) error { left++; return nil }, func(credit.LowBalance) {})
 			if err != nil || left > 0 {
 				t.Errorf("%d reservations are left, %v", left, err)
 			}
@@ -258,9 +258,9 @@ func TestNotSettled(t *testing.T) {
 	if err != nil || report.Failed != 1 || report.Settled[credit.SettledReleased] != 2 {
 		t.Errorf("%+v, %v", report, err)
 	}
-	for _, part := range []string{"lent", `"project":"b"`, `"request_id":"r"`, string(key)} {
-		if !strings.Contains(log.String(), part) {
-			t.Errorf("%s is not in %s", part, log.String())
+	for _, word := range []string{"lent", `"project":"b"`, `"request_id":"r"`, string(key)} {
+		if !strings.Contains(log.String(), word) {
+			t.Errorf("%s is not in %s", word, log.String())
 		}
 	}
 	for project, want := range map[string]int64{"a": 100, "b": 70, "c": 100} {
@@ -342,7 +342,7 @@ func TestUnreadableWallets(t *testing.T) {
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &line); err != nil {
 		t.Fatal(err)
 	}
-	// The second part of part-text is a wallet that cannot be read by itself, too.
+	// The second shard of parts-text is a wallet that cannot be read by itself, too.
 	if line["settled_released"] != float64(good) || line["settle_failed"] != float64(len(broken)+1) || line["low_wallets"] != 1.0 {
 		t.Errorf("released %v, failed %v, low %v\n%s", line["settled_released"], line["settle_failed"], line["low_wallets"], log.String())
 	}

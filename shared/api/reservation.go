@@ -17,7 +17,7 @@ func (s *Service) reserve(ctx context.Context, x *exchange, job *Job, counted fu
 	if job.Credits > 0 {
 		x.credits = job.Credits
 		reservation = &credit.Reservation{
-			Project: x.record.ID, Parts: x.record.Parts.At(s.now()), Key: credit.NewKey(s.now(), x.id), Credits: job.Credits, Operation: x.price,
+			Project: x.record.ID, Shards: x.record.Shards.At(s.now()), Key: credit.NewKey(s.now(), x.id), Credits: job.Credits, Operation: x.price,
 			Environment: string(x.environment), RequestID: x.id, Irrevocable: job.Irrevocable,
 		}
 		reserved = async(func() error { return s.wallet.Reserve(ctx, reservation) })

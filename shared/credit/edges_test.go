@@ -275,7 +275,7 @@ func TestWallet(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, 100)
 	now := time.Now()
-	want := credit.Wallet{Parts: 1, Balance: 100}
+	want := credit.Wallet{Shards: 1, Balance: 100}
 	check := func() {
 		t.Helper()
 		got, err := store.Wallet(t.Context(), "p")
@@ -327,7 +327,7 @@ func TestResolveKeepsTheBooks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := store.Resolve(t.Context(), project, r.Key, by("anne", credit.GivenBack)); !errors.Is(err, want) {
+		if _, err := store.Resolve(t.Context(), project, r.Key, by("anne", credit.VerdictRefunded)); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", project, err, want)
 		}
 		if open, err := store.Uncertain(t.Context(), project); err != nil || len(open) != 1 || open[0].Key != r.Key {
@@ -365,7 +365,7 @@ func TestRefundChargeRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantBalance(t, c.Store, granted-2*smsPrice)
-	if _, err := c.Resolve(t.Context(), "p", c.key, by("anne", credit.Confirmed)); err != nil {
+	if _, err := c.Resolve(t.Context(), "p", c.key, by("anne", credit.VerdictConfirmed)); err != nil {
 		t.Fatal(err)
 	}
 	if err := refund(c.key); err != nil {
@@ -378,7 +378,7 @@ func TestRefundChargeRefuses(t *testing.T) {
 func TestRefundChargeOnce(t *testing.T) {
 	t.Parallel()
 	c := newCharge(t)
-	if _, err := c.Resolve(t.Context(), "p", c.key, by("anne", credit.GivenBack)); err != nil {
+	if _, err := c.Resolve(t.Context(), "p", c.key, by("anne", credit.VerdictRefunded)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.RefundCharge(t.Context(), "p", c.key, "late", "anne"); !errors.Is(err, credit.ErrResolved) {
@@ -387,8 +387,8 @@ func TestRefundChargeOnce(t *testing.T) {
 	wantBalance(t, c.Store, granted)
 }
 
-// TestInFlightInOrder: the reservations of a wallet come oldest first, and the first error of a visit ends the pass.
-func TestInFlightInOrder(t *testing.T) {
+// TestPendingInOrder: the reservations of a wallet come oldest first, and the first error of a visit ends the pass.
+func TestPendingInOrder(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, 100)
 	var want []credit.Key
@@ -402,7 +402,7 @@ func TestInFlightInOrder(t *testing.T) {
 	}
 	var got []credit.Key
 	stop := errors.New("enough")
-	err := store.InFlight(t.Context(), func(r *credit.Reservation, err error) error {
+	err := store.VisitPending(t.Context(), func(r *credit.Reservation, err error) error {
 		if got = append(got, r.Key); len(got) == 3 {
 			return stop
 		}
@@ -458,7 +458,7 @@ func TestVerifyEdges(t *testing.T) {
 		{"a state of no version", func(b *books) { b.put(item("p", young, "lent", 1, nil)) }, []credit.Damage{credit.Unreadable}},
 		{"a release", func(b *books) { b.put(item("p", young, credit.Released, 1, nil)) }, nil},
 		{"an uncertain release", func(b *books) { b.put(item("p", young, credit.Released, 1, attr.Item{"uncertain": text("p")})) }, []credit.Damage{credit.Unexplained}},
-		{"a release with a verdict", func(b *books) { b.put(item("p", young, credit.Released, 1, verdict(credit.Confirmed, "test"))) }, []credit.Damage{credit.Unexplained}},
+		{"a release with a verdict", func(b *books) { b.put(item("p", young, credit.Released, 1, verdict(credit.VerdictConfirmed, "test"))) }, []credit.Damage{credit.Unexplained}},
 		{"no balance", func(b *books) { b.wallet("REMOVE balance", nil, nil) }, []credit.Damage{credit.Unreadable}},
 		{"no reservations at all", func(b *books) { b.wallet("REMOVE pending", nil, nil) }, []credit.Damage{credit.Unbalanced}},
 		{"reservations that are no map", func(b *books) { b.wallet("SET pending = :v", attr.Item{":v": text("x")}, nil) }, []credit.Damage{credit.Unreadable, credit.Unbalanced}},
@@ -468,13 +468,15 @@ func TestVerifyEdges(t *testing.T) {
 			b.put(nobodys)
 		}, []credit.Damage{credit.Unexplained}},
 		{"an adjustment without its reason", func(b *books) { b.change("adjustment", "REMOVE why", nil) }, []credit.Damage{credit.Unexplained}},
-		{"a verdict without its actor", func(b *books) { b.change("captured", "SET res = :res", values(verdict(credit.Confirmed, ""))) }, []credit.Damage{credit.Unexplained}},
+		{"a verdict without its actor", func(b *books) { b.change("captured", "SET res = :res", values(verdict(credit.VerdictConfirmed, ""))) }, []credit.Damage{credit.Unexplained}},
 		{"a verdict on what is uncertain", func(b *books) {
 			b.change("uncertain", "SET uncertain = :v", attr.Item{":v": text("p")})
 		}, []credit.Damage{credit.Unexplained}},
-		{"a verdict with its actor", func(b *books) { b.change("captured", "SET res = :res", values(verdict(credit.Confirmed, "test"))) }, nil},
+		{"a verdict with its actor", func(b *books) {
+			b.change("captured", "SET res = :res", values(verdict(credit.VerdictConfirmed, "test")))
+		}, nil},
 		{"a refund that is gone", func(b *books) {
-			b.change("captured", "SET res = :res", values(verdict(credit.GivenBack, "test")))
+			b.change("captured", "SET res = :res", values(verdict(credit.VerdictRefunded, "test")))
 		}, []credit.Damage{credit.Overpaid}},
 		{"a refund of one credit too many", func(b *books) { b.change("to refund", "SET cr = :v", attr.Item{":v": attr.Number(29)}) }, []credit.Damage{credit.Overpaid, credit.Unbalanced}},
 		{"a refund of nothing that was charged", func(b *books) {

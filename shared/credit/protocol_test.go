@@ -51,21 +51,21 @@ func TestTransitions(t *testing.T) {
 	const had, price = 100, 30
 	const held, charged = had - price, had - price
 	for _, test := range []struct {
-		steps     []string
-		sms       bool
-		err       error // of the last step
-		state     credit.State
-		uncertain bool
-		actor     string
-		balance   int64
-		inFlight  bool
+		steps      []string
+		sms        bool
+		err        error // of the last step
+		state      credit.State
+		uncertain  bool
+		actor      string
+		balance    int64
+		anyPending bool
 	}{
-		{steps: []string{"reserve"}, balance: held, inFlight: true},
-		{steps: []string{"reserve", "capture"}, state: credit.Captured, balance: charged, inFlight: true},
-		{steps: []string{"reserve", "capture", "capture"}, state: credit.Captured, balance: charged, inFlight: true},
+		{steps: []string{"reserve"}, balance: held, anyPending: true},
+		{steps: []string{"reserve", "capture"}, state: credit.Captured, balance: charged, anyPending: true},
+		{steps: []string{"reserve", "capture", "capture"}, state: credit.Captured, balance: charged, anyPending: true},
 		{steps: []string{"reserve", "capture", "remove"}, state: credit.Captured, balance: charged},
 		{steps: []string{"reserve", "capture", "remove", "remove"}, state: credit.Captured, balance: charged},
-		{steps: []string{"reserve", "remove"}, balance: held, inFlight: true},
+		{steps: []string{"reserve", "remove"}, balance: held, anyPending: true},
 		{steps: []string{"reserve", "release"}, balance: had},
 		{steps: []string{"reserve", "release", "release"}, balance: had},
 		{steps: []string{"reserve", "settle"}, state: credit.Released, actor: "settle", balance: had},
@@ -74,16 +74,16 @@ func TestTransitions(t *testing.T) {
 		{steps: []string{"reserve", "settle", "capture"}, err: credit.ErrSettled, state: credit.Released, actor: "settle", balance: had},
 		{steps: []string{"reserve", "settle", "release"}, state: credit.Released, actor: "settle", balance: had},
 		{steps: []string{"reserve", "capture", "settle"}, state: credit.Captured, balance: charged},
-		{steps: []string{"reserve", "capture", "settle early"}, state: credit.Captured, balance: charged, inFlight: true},
+		{steps: []string{"reserve", "capture", "settle early"}, state: credit.Captured, balance: charged, anyPending: true},
 		{steps: []string{"reserve", "capture", "settle early", "settle"}, state: credit.Captured, balance: charged},
 		{steps: []string{"reserve", "release", "settle"}, state: credit.Released, actor: "settle", balance: had},
 
-		{sms: true, steps: []string{"reserve", "mark"}, state: credit.Sending, balance: held, inFlight: true},
-		{sms: true, steps: []string{"reserve", "mark", "mark"}, state: credit.Sending, balance: held, inFlight: true},
-		{sms: true, steps: []string{"reserve", "mark", "capture"}, state: credit.Captured, balance: charged, inFlight: true},
+		{sms: true, steps: []string{"reserve", "mark"}, state: credit.Sending, balance: held, anyPending: true},
+		{sms: true, steps: []string{"reserve", "mark", "mark"}, state: credit.Sending, balance: held, anyPending: true},
+		{sms: true, steps: []string{"reserve", "mark", "capture"}, state: credit.Captured, balance: charged, anyPending: true},
 		{sms: true, steps: []string{"reserve", "mark", "capture", "remove"}, state: credit.Captured, balance: charged},
 		{sms: true, steps: []string{"reserve", "mark", "capture uncertain", "remove"}, state: credit.Captured, uncertain: true, balance: charged},
-		{sms: true, steps: []string{"reserve", "capture"}, err: credit.ErrSettled, balance: held, inFlight: true},
+		{sms: true, steps: []string{"reserve", "capture"}, err: credit.ErrSettled, balance: held, anyPending: true},
 		{sms: true, steps: []string{"reserve", "release"}, state: credit.Released, balance: had},
 		{sms: true, steps: []string{"reserve", "release", "mark"}, err: credit.ErrSettled, state: credit.Released, balance: had},
 		{sms: true, steps: []string{"reserve", "mark", "release"}, state: credit.Released, balance: had},
@@ -92,7 +92,7 @@ func TestTransitions(t *testing.T) {
 		{sms: true, steps: []string{"reserve", "settle"}, state: credit.Released, actor: "settle", balance: had},
 		{sms: true, steps: []string{"reserve", "settle", "mark"}, err: credit.ErrSettled, state: credit.Released, actor: "settle", balance: had},
 		{sms: true, steps: []string{"reserve", "mark", "settle"}, state: credit.Captured, uncertain: true, actor: "settle", balance: charged},
-		{sms: true, steps: []string{"reserve", "mark", "settle early"}, state: credit.Captured, uncertain: true, actor: "settle", balance: charged, inFlight: true},
+		{sms: true, steps: []string{"reserve", "mark", "settle early"}, state: credit.Captured, uncertain: true, actor: "settle", balance: charged, anyPending: true},
 		{sms: true, steps: []string{"reserve", "mark", "settle early", "settle"}, state: credit.Captured, uncertain: true, actor: "settle", balance: charged},
 		{sms: true, steps: []string{"reserve", "mark", "capture", "settle"}, state: credit.Captured, balance: charged},
 	} {
@@ -121,18 +121,18 @@ func TestTransitions(t *testing.T) {
 			if err != nil || (len(uncertain) == 1) != test.uncertain || len(uncertain) > 1 {
 				t.Errorf("uncertain %v, %v", uncertain, err)
 			}
-			inFlight := false
-			err = store.InFlight(t.Context(), func(found *credit.Reservation, err error) error {
+			anyPending := false
+			err = store.VisitPending(t.Context(), func(found *credit.Reservation, err error) error {
 				want := &credit.Reservation{
 					Project: "p", Key: r.Key, Credits: price, Operation: r.Operation, Environment: "production", RequestID: "request",
 				}
-				if inFlight = true; !reflect.DeepEqual(found, want) {
+				if anyPending = true; !reflect.DeepEqual(found, want) {
 					t.Errorf("in flight %+v, want %+v", found, want)
 				}
 				return err
 			}, nil)
-			if err != nil || inFlight != test.inFlight {
-				t.Errorf("in flight: %t, %v", inFlight, err)
+			if err != nil || anyPending != test.anyPending {
+				t.Errorf("in flight: %t, %v", anyPending, err)
 			}
 		})
 	}
@@ -250,7 +250,7 @@ func TestRetriedReserve(t *testing.T) {
 				store.Remove(t.Context(), r)
 				wantBalance(t, direct, 0)
 				left := 0
-				err := direct.InFlight(t.Context(), func(*credit.Reservation, error) error { left++; return nil }, nil)
+				err := direct.VisitPending(t.Context(), func(*credit.Reservation, error) error { left++; return nil }, nil)
 				if err != nil || left != 1 {
 					t.Errorf("%d left for the settling function, %v", left, err)
 				}
@@ -259,9 +259,9 @@ func TestRetriedReserve(t *testing.T) {
 	}
 }
 
-// TestLostAnswers: when every answer of a write is lost, what was reserved is given back at once; for
+// TestLostResponses: when every answer of a write is lost, what was reserved is given back at once; for
 // SMS an entry bars a later charge. A capture in doubt leaves its reservation in place.
-func TestLostAnswers(t *testing.T) {
+func TestLostResponses(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		sms       bool
@@ -347,7 +347,7 @@ func TestRemoveWithoutTime(t *testing.T) {
 			defer cancel()
 			store.Remove(ctx, r)
 			left := 0
-			err := store.InFlight(t.Context(), func(*credit.Reservation, error) error { left++; return nil }, nil)
+			err := store.VisitPending(t.Context(), func(*credit.Reservation, error) error { left++; return nil }, nil)
 			if err != nil || left != test.left {
 				t.Errorf("%d left, %v", left, err)
 			}

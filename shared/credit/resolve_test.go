@@ -110,7 +110,7 @@ func (c *charge) deliverLate(t *testing.T) {
 func (c *charge) want(t *testing.T, verdict credit.Verdict, actor string) {
 	t.Helper()
 	balance, refunds := int64(granted-smsPrice), 0
-	if verdict == credit.GivenBack {
+	if verdict == credit.VerdictRefunded {
 		balance, refunds = granted, 1
 	}
 	if got, err := c.Balance(t.Context(), "p"); err != nil || got != balance {
@@ -157,8 +157,8 @@ func by(actor string, v credit.Verdict) credit.Resolution {
 // (decisions on money: uncertain SMS, ledger entries, their sum is the balance).
 func TestResolve(t *testing.T) {
 	for _, c := range []struct{ first, other credit.Verdict }{
-		{credit.Confirmed, credit.GivenBack},
-		{credit.GivenBack, credit.Confirmed},
+		{credit.VerdictConfirmed, credit.VerdictRefunded},
+		{credit.VerdictRefunded, credit.VerdictConfirmed},
 	} {
 		t.Run(string(c.first), func(t *testing.T) {
 			charge := newCharge(t)
@@ -189,10 +189,10 @@ func TestResolveRefuses(t *testing.T) {
 		verdict credit.Verdict
 		want    error
 	}{
-		{"a certain charge", "p", certain, credit.GivenBack, credit.ErrNotUncertain},
-		{"a certain charge, confirmed", "p", certain, credit.Confirmed, credit.ErrNotUncertain},
-		{"another project's", "q", c.key, credit.GivenBack, credit.ErrNotUncertain},
-		{"an unknown key", "p", credit.NewKey(time.Now(), "x"), credit.GivenBack, credit.ErrNotUncertain},
+		{"a certain charge", "p", certain, credit.VerdictRefunded, credit.ErrNotUncertain},
+		{"a certain charge, confirmed", "p", certain, credit.VerdictConfirmed, credit.ErrNotUncertain},
+		{"another project's", "q", c.key, credit.VerdictRefunded, credit.ErrNotUncertain},
+		{"an unknown key", "p", credit.NewKey(time.Now(), "x"), credit.VerdictRefunded, credit.ErrNotUncertain},
 		{"no verdict", "p", c.key, "", nil},
 	} {
 		_, err := c.Resolve(t.Context(), r.project, r.key, by("anne", r.verdict))
@@ -216,9 +216,9 @@ func TestResolveAtOnce(t *testing.T) {
 		ended := map[credit.Verdict]int{}
 		var actor string
 		for i := range operators {
-			verdict := credit.GivenBack
+			verdict := credit.VerdictRefunded
 			if round > 0 && i%2 == 0 { // the first round has refunds only
-				verdict = credit.Confirmed
+				verdict = credit.VerdictConfirmed
 			}
 			wg.Go(func() {
 				for { // a conflict of transactions is an error: the operator repeats the command
@@ -249,7 +249,7 @@ func TestResolveAtOnce(t *testing.T) {
 func TestResolveLost(t *testing.T) {
 	t.Parallel()
 	const drop, answer, half = faultproxy.DropRequest, faultproxy.DropAnswer, faultproxy.CutAnswer
-	for _, verdict := range []credit.Verdict{credit.Confirmed, credit.GivenBack} {
+	for _, verdict := range []credit.Verdict{credit.VerdictConfirmed, credit.VerdictRefunded} {
 		for _, c := range []struct {
 			name  string
 			lose  []faultproxy.Fate

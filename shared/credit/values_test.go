@@ -16,7 +16,7 @@ func TestKeys(t *testing.T) {
 	keys := []credit.Key{
 		credit.NewKey(time.UnixMicro(1), "z"),
 		credit.NewKey(at, "a"),
-		credit.NewKey(at.Add(time.Microsecond), "a"), // the same event replayed
+		credit.NewKey(at.Add(time.Microsecond), "a"), // the sameState event replayed
 		credit.NewKey(at.AddDate(200, 0, 0), "a"),
 	}
 	if !sort.SliceIsSorted(keys, func(i, j int) bool { return keys[i] < keys[j] }) {

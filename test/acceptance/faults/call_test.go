@@ -75,12 +75,12 @@ func understand(r *faultproxy.Request) call {
 	t := body.target
 	if r.Operation == "TransactWriteItems" {
 		for _, item := range body.TransactItems {
-			for _, part := range []target{item.Put, item.Update} {
+			for _, write := range []target{item.Put, item.Update} {
 				switch {
-				case strings.Contains(part.UpdateExpression, "moves"):
-					return call{fill, owner(part.pk())}
-				case part.pk() != "":
-					return call{movement, owner(part.pk())}
+				case strings.Contains(write.UpdateExpression, "moves"):
+					return call{fill, owner(write.pk())}
+				case write.pk() != "":
+					return call{movement, owner(write.pk())}
 				}
 			}
 		}

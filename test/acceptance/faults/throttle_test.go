@@ -133,9 +133,9 @@ func (s *stage) throttled(t *testing.T, c throttled, attempts int) error {
 	}
 	defer i.kill()
 	for _, at := range c.steps {
-		p := &plan{credits: c.credits, limit: unlimited, parts: 1}
+		p := &plan{credits: c.credits, limit: unlimited, shards: 1}
 		if at == fill {
-			p.parts = 4 // all credits are in the first
+			p.shards = 4 // all credits are in the first
 		}
 		project := s.rig.name("throttled")
 		s.rig.clients.Store(project, func(*faultproxy.Request) faultproxy.Fate { return faultproxy.Deliver })
