@@ -87,15 +87,15 @@ func FuzzDecimal(f *testing.F) {
 		if da.compare(db) != x.Cmp(y) || db.compare(da) != y.Cmp(x) {
 			t.Errorf("%s and %s: %d, want %d", a, b, da.compare(db), x.Cmp(y))
 		}
-		if da.whole() != x.IsInt() {
-			t.Errorf("%s: whole is %v", a, da.whole())
+		if da.isInteger() != x.IsInt() {
+			t.Errorf("%s: whole is %v", a, da.isInteger())
 		}
 		if want, _ := strconv.ParseFloat(a, 64); da.float() != want {
 			t.Errorf("%s: %v, want %v", a, da.float(), want)
 		}
 		integer := new(big.Int).Quo(x.Num(), x.Denom())
-		if !da.cut().whole() || da.cut().compare(decimalOf(integer.String())) != 0 {
-			t.Errorf("%s is cut to %+v, want %s", a, da.cut(), integer)
+		if !da.truncate().isInteger() || da.truncate().compare(decimalOf(integer.String())) != 0 {
+			t.Errorf("%s is cut to %+v, want %s", a, da.truncate(), integer)
 		}
 	})
 }

@@ -148,7 +148,7 @@ func FuzzCut(f *testing.F) {
 		if n < 0 {
 			return
 		}
-		got := cut(s, n)
+		got := truncate(s, n)
 		if len(got) > n || !strings.HasPrefix(s, got) || len(got) < n-3 && len(got) < len(s) && strings.ToValidUTF8(s, "") == s {
 			t.Errorf("%q at %d: %q", s, n, got)
 		}

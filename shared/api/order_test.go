@@ -18,8 +18,8 @@ import (
 	"svcapi/test/enginetest"
 )
 
-// costing is an operation whose job costs so many credits.
-func costing(credits int64, job Job) Route {
+// pricedOperation is an operation whose job costs so many credits.
+func pricedOperation(credits int64, job Job) Route {
 	return &Operation[string]{
 		Name: "test", Method: "POST", Path: "/test", Kind: project.SMS, Price: credit.SMS,
 		Decode: func(in *Input) (string, error) { return in.Text("text", Text{Required: true}), nil },
@@ -34,8 +34,8 @@ func costing(credits int64, job Job) Route {
 	}
 }
 
-// logger is the house's log.
-func (h *house) logger() *telemetry.Logger {
+// logger is the fixture's log.
+func (h *fixture) logger() *telemetry.Logger {
 	return telemetry.New(&h.log, telemetry.Config{Level: "INFO"})
 }
 
@@ -63,25 +63,25 @@ func TestOrderOfChecks(t *testing.T) {
 		status  int
 		charged int64
 	}{
-		{"free", costing(0, work), `{"text":"a"}`, 200, 0},
-		{"free, and cannot be taken back", costing(0, sends), `{"text":"a"}`, 200, 0},
-		{"one credit", costing(1, work), `{"text":"a"}`, 200, 1},
-		{"a read beside", costing(1, reads), `{"text":"a"}`, 200, 1},
-		{"a read that fails", costing(1, fails), `{"text":"a"}`, 500, 0},
-		{"a read that panics", costing(1, panics), `{"text":"a"}`, 500, 0},
-		{"a free read that fails", costing(0, fails), `{"text":"a"}`, 500, 0},
-		{"refused", costing(1, work), `{"text":"refused"}`, 403, 0},
-		{"refused before it fails", costing(1, fails), `{"text":"refused"}`, 403, 0},
-		{"refused before its credits are missed", costing(999_999, work), `{"text":"refused"}`, 403, 0},
-		{"one credit too many", costing(999, work), `{"text":"a"}`, 402, 0}, // 2 are spent
-		{"too few credits before a read that fails", costing(999, fails), `{"text":"a"}`, 402, 0},
-		{"not decoded before its credits are missed", costing(999, work), `{"text":1}`, 422, 0},
-		{"malformed", costing(1, work), `{"text"`, 422, 0},
-		{"the largest body", costing(1, work), large, 422, 0}, // read, and its text is too long
-		{"a body over the limit", costing(1, work), large + " ", 413, 0},
-		{"the last credits", costing(998, work), `{"text":"a"}`, 200, 998},
-		{"nothing left", costing(1, work), `{"text":"a"}`, 402, 0},
-		{"free with nothing left", costing(0, work), `{"text":"a"}`, 200, 0},
+		{"free", pricedOperation(0, work), `{"text":"a"}`, 200, 0},
+		{"free, and cannot be taken back", pricedOperation(0, sends), `{"text":"a"}`, 200, 0},
+		{"one credit", pricedOperation(1, work), `{"text":"a"}`, 200, 1},
+		{"a read beside", pricedOperation(1, reads), `{"text":"a"}`, 200, 1},
+		{"a read that fails", pricedOperation(1, fails), `{"text":"a"}`, 500, 0},
+		{"a read that panics", pricedOperation(1, panics), `{"text":"a"}`, 500, 0},
+		{"a free read that fails", pricedOperation(0, fails), `{"text":"a"}`, 500, 0},
+		{"refused", pricedOperation(1, work), `{"text":"refused"}`, 403, 0},
+		{"refused before it fails", pricedOperation(1, fails), `{"text":"refused"}`, 403, 0},
+		{"refused before its credits are missed", pricedOperation(999_999, work), `{"text":"refused"}`, 403, 0},
+		{"one credit too many", pricedOperation(999, work), `{"text":"a"}`, 402, 0}, // 2 are spent
+		{"too few credits before a read that fails", pricedOperation(999, fails), `{"text":"a"}`, 402, 0},
+		{"not decoded before its credits are missed", pricedOperation(999, work), `{"text":1}`, 422, 0},
+		{"malformed", pricedOperation(1, work), `{"text"`, 422, 0},
+		{"the largest body", pricedOperation(1, work), large, 422, 0}, // read, and its text is too long
+		{"a body over the limit", pricedOperation(1, work), large + " ", 413, 0},
+		{"the last credits", pricedOperation(998, work), `{"text":"a"}`, 200, 998},
+		{"nothing left", pricedOperation(1, work), `{"text":"a"}`, 402, 0},
+		{"free with nothing left", pricedOperation(0, work), `{"text":"a"}`, 200, 0},
 	} {
 		if c.name == "the largest body" { // a text of any length
 			c.route.(*Operation[string]).Decode = func(in *Input) (string, error) {
@@ -110,17 +110,17 @@ func TestOrderOfChecks(t *testing.T) {
 	}
 	h.Service = New(h.cfg, h.db, h.logger()) // without the record that it remembers
 	for i, want := range []int{200, 429, 429} {
-		status, _, header := h.call(t, costing(0, work), "/test", `{"text":"a"}`, nil)
+		status, _, header := h.call(t, pricedOperation(0, work), "/test", `{"text":"a"}`, nil)
 		if status != want || (header.Get("Retry-After") != "") != (want == 429) {
 			t.Errorf("request %d: %d, %v; want %d", i, status, header, want)
 		}
 	}
-	if status, _, _ := h.call(t, costing(0, work), "/test", `{"text"`, nil); status != 429 {
+	if status, _, _ := h.call(t, pricedOperation(0, work), "/test", `{"text"`, nil); status != 429 {
 		t.Errorf("malformed over the limit: %d", status)
 	}
 	// Another instance has not seen the window: it counts, and the limit still comes before the refusal.
 	h.Service = New(h.cfg, h.db, h.logger())
-	if status, _, _ := h.call(t, costing(1, work), "/test", `{"text":"refused"}`, nil); status != 429 {
+	if status, _, _ := h.call(t, pricedOperation(1, work), "/test", `{"text":"refused"}`, nil); status != 429 {
 		t.Errorf("refused over the limit: %d", status)
 	}
 	// A paused project is told so before its limit.
@@ -128,12 +128,12 @@ func TestOrderOfChecks(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.Service = New(h.cfg, h.db, h.logger())
-	if status, envelope, _ := h.call(t, costing(0, work), "/test", `{"text":"a"}`, nil); status != 503 {
+	if status, envelope, _ := h.call(t, pricedOperation(0, work), "/test", `{"text":"a"}`, nil); status != 503 {
 		t.Errorf("paused: %d %v", status, envelope)
 	}
 	// Credentials come before all that; a method before them.
 	h.secret = "svcs_wrong"
-	if status, _, _ := h.call(t, costing(0, work), "/test", `{"text":"a"}`, nil); status != 401 {
+	if status, _, _ := h.call(t, pricedOperation(0, work), "/test", `{"text":"a"}`, nil); status != 401 {
 		t.Errorf("a wrong secret: %d", status)
 	}
 	get := &Operation[string]{Name: "test", Method: "GET", Path: "/test"}
@@ -157,7 +157,7 @@ func TestTablesGone(t *testing.T) {
 		}
 		h.Service = New(cfg, h.db, h.logger())
 		work := Job{Run: func(context.Context) (*Result, error) { t.Errorf("%s: work was done", gone); return &Result{}, nil }}
-		if status, envelope, _ := h.call(t, costing(1, work), "/test", `{"text":"a"}`, nil); status != 500 {
+		if status, envelope, _ := h.call(t, pricedOperation(1, work), "/test", `{"text":"a"}`, nil); status != 500 {
 			t.Errorf("%s: %d %v", gone, status, envelope)
 		}
 	}
@@ -293,7 +293,7 @@ func TestGet(t *testing.T) {
 // A request of a project without an integration of the kind in its environment is refused, uncharged.
 func TestNoIntegration(t *testing.T) {
 	h := build(t)
-	route := costing(1, Job{Run: done}).(*Operation[string])
+	route := pricedOperation(1, Job{Run: done}).(*Operation[string])
 	route.Kind = project.PDF
 	status, envelope, _ := h.call(t, route, "/test", `{"text":"a"}`, nil)
 	if e, _ := envelope["error"].(map[string]any); status != 422 || e["code"] != CodeProviderSelection || h.balance(t) != 1000 {
@@ -315,7 +315,7 @@ func TestUnsettledIsNoted(t *testing.T) {
 			return nil, &Error{Status: 502, Code: CodeHTTPError, Message: "m"}
 		}
 		want := map[bool]int{true: 200, false: 502}[succeeds]
-		if status, _, _ := h.call(t, costing(5, Job{Run: run}), "/test", `{"text":"a"}`, nil); status != want {
+		if status, _, _ := h.call(t, pricedOperation(5, Job{Run: run}), "/test", `{"text":"a"}`, nil); status != want {
 			t.Errorf("status %d", status)
 		}
 		if !strings.Contains(h.log.String(), "UnsettledReservations") {
@@ -331,7 +331,7 @@ func TestMarkRefused(t *testing.T) {
 	cfg := h.cfg
 	cfg.LedgerTable = tables.Ledger + "-gone"
 	h.Service = New(cfg, h.db, h.logger())
-	route := costing(5, Job{Irrevocable: true, Run: func(context.Context) (*Result, error) {
+	route := pricedOperation(5, Job{Irrevocable: true, Run: func(context.Context) (*Result, error) {
 		t.Error("sent without a mark")
 		return &Result{}, nil
 	}})

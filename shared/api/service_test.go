@@ -23,17 +23,17 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// house is a service with one project that has 1,000 credits.
-type house struct {
+// fixture is a service with one project that has 1,000 credits.
+type fixture struct {
 	*Service
 	client, secret string
 	log            bytes.Buffer
 }
 
-func build(t *testing.T) *house {
+func build(t *testing.T) *fixture {
 	t.Helper()
 	db, tables := enginetest.Client(t)
-	h := &house{}
+	h := &fixture{}
 	cfg := Config{
 		Stage: "test", ProjectsTable: tables.Projects, TransientTable: tables.Transient, WalletsTable: tables.Wallets, LedgerTable: tables.Ledger,
 		ProjectCacheSeconds: 10, Prices: credit.Prices{SMS: 10}, PlaygroundOrigin: "https://docs.example",
@@ -58,7 +58,7 @@ func build(t *testing.T) *house {
 }
 
 // call sends a request through the Lambda adapter.
-func (h *house) call(t *testing.T, route Route, path, body string, header map[string]string) (int, map[string]any, http.Header) {
+func (h *fixture) call(t *testing.T, route Route, path, body string, header map[string]string) (int, map[string]any, http.Header) {
 	t.Helper()
 	if header == nil {
 		header = map[string]string{}
@@ -157,7 +157,7 @@ func envelopeMessage(envelope map[string]any) string {
 	return s
 }
 
-func (h *house) balance(t *testing.T) int64 {
+func (h *fixture) balance(t *testing.T) int64 {
 	t.Helper()
 	n, err := h.wallet.Balance(t.Context(), "acme")
 	if err != nil {
@@ -209,7 +209,7 @@ func TestPrivacy(t *testing.T) {
 		{"where the body is malformed", `{"needle`, nil, false},
 	}
 	run := func(context.Context) (*Result, error) {
-		return nil, (&Error{Status: 400, Code: CodeHTTPError, Message: "m"}).Because(errors.New("pin"))
+		return nil, (&Error{Status: 400, Code: CodeHTTPError, Message: "m"}).WithCause(errors.New("pin"))
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -296,7 +296,7 @@ func TestContradictoryCredentials(t *testing.T) {
 	}
 }
 
-// The work ends at the gateway's limit less what capture and answer need, and
+// The work ends at the gateway's limit less what capture and response need, and
 // a replayed event's old time is not believed.
 func TestDeadline(t *testing.T) {
 	for _, c := range []struct {
@@ -317,11 +317,11 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-func TestCut(t *testing.T) {
-	if got := cut("ab😀", 4); got != "ab" {
+func TestTruncate(t *testing.T) {
+	if got := truncate("ab😀", 4); got != "ab" {
 		t.Errorf("%q", got)
 	}
-	if got := cut("ab", 2); got != "ab" {
+	if got := truncate("ab", 2); got != "ab" {
 		t.Errorf("%q", got)
 	}
 }

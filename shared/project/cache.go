@@ -36,8 +36,8 @@ type Cache struct {
 	flights singleflight.Group
 
 	mu      sync.Mutex
-	records cacheMap[*Record]
-	unknown cacheMap[struct{}]
+	records memory[*Record]
+	unknown memory[struct{}]
 }
 
 // NewCache returns a cache that uses a record for ttl after the read. A change of a project takes effect within ttl; a new
@@ -47,8 +47,8 @@ func NewCache(store *Store, ttl time.Duration) *Cache {
 	return &Cache{
 		store:   store,
 		ttl:     ttl,
-		records: newCacheMap[*Record](maxRecords),
-		unknown: newCacheMap[struct{}](maxUnknown),
+		records: newMemory[*Record](maxRecords),
+		unknown: newMemory[struct{}](maxUnknown),
 	}
 }
 
@@ -166,8 +166,8 @@ func (c *Cache) read(ctx context.Context, projectID string, maxAge time.Duration
 	}
 }
 
-// cacheMap holds the newest values by name, up to a limited number of them.
-type cacheMap[V any] struct {
+// memory keeps the newest values by name, up to a number of them.
+type memory[V any] struct {
 	limit int
 	byKey map[string]*list.Element
 	// order holds the entries, the oldest first.
@@ -180,20 +180,20 @@ type entry[V any] struct {
 	at    time.Time
 }
 
-func newCacheMap[V any](limit int) cacheMap[V] {
-	return cacheMap[V]{limit: limit, byKey: map[string]*list.Element{}, order: list.New()}
+func newMemory[V any](limit int) memory[V] {
+	return memory[V]{limit: limit, byKey: map[string]*list.Element{}, order: list.New()}
 }
 
-func (m *cacheMap[V]) get(key string) (value V, at time.Time, ok bool) {
+func (m *memory[V]) get(key string) (value V, at time.Time, ok bool) {
 	e, ok := m.byKey[key]
 	if !ok {
 		return value, at, false
 	}
-	stored := e.Value.(entry[V])
-	return stored.value, stored.at, true
+	kept := e.Value.(entry[V])
+	return kept.value, kept.at, true
 }
 
-func (m *cacheMap[V]) put(key string, value V, at time.Time) {
+func (m *memory[V]) put(key string, value V, at time.Time) {
 	m.drop(key)
 	m.byKey[key] = m.order.PushBack(entry[V]{key, value, at})
 	if m.order.Len() > m.limit {
@@ -201,7 +201,7 @@ func (m *cacheMap[V]) put(key string, value V, at time.Time) {
 	}
 }
 
-func (m *cacheMap[V]) drop(key string) {
+func (m *memory[V]) drop(key string) {
 	if e, ok := m.byKey[key]; ok {
 		m.order.Remove(e)
 		delete(m.byKey, key)
