@@ -220,7 +220,7 @@ func TestHandle(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]float64{
-		"settled_released": 40, "settled_uncertain": 0, "settled_removed": 0, "settle_failed": 1, "settle_oldest": 3600,
+		"SettledReleased": 40, "SettledUncertain": 0, "SettledRemoved": 0, "SettleFailed": 1, "SettleOldest": 3600,
 	} {
 		if got := line[name].(float64); got < want || got > want+1 {
 			t.Errorf("%s is %v, want %v", name, got, want)
@@ -343,8 +343,8 @@ func TestUnreadableWallets(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The second shard of parts-text is a wallet that cannot be read by itself, too.
-	if line["settled_released"] != float64(good) || line["settle_failed"] != float64(len(broken)+1) || line["low_wallets"] != 1.0 {
-		t.Errorf("released %v, failed %v, low %v\n%s", line["settled_released"], line["settle_failed"], line["low_wallets"], log.String())
+	if line["SettledReleased"] != float64(good) || line["SettleFailed"] != float64(len(broken)+1) || line["LowWallets"] != 1.0 {
+		t.Errorf("released %v, failed %v, low %v\n%s", line["SettledReleased"], line["SettleFailed"], line["LowWallets"], log.String())
 	}
 }
 
