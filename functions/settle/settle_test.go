@@ -22,8 +22,8 @@ import (
 	"svcapi/test/enginetest"
 )
 
-// TestAges: a reservation is settled when its request cannot be alive, a captured one is removed when
-// no late copy can arrive; younger ones are left alone.
+// TestAges checks that a reservation is settled when its request cannot be alive, that a captured one is removed when no late
+// copy can arrive, and that younger ones stay.
 func TestAges(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	store := credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger})
@@ -66,7 +66,7 @@ func TestAges(t *testing.T) {
 	}
 }
 
-// prepare leaves a request of an SMS as it stood when it died.
+// prepare leaves the state of an SMS request that died after the given step.
 func prepare(t *testing.T, store *credit.Store, project string, at time.Time, reached string) {
 	t.Helper()
 	ctx := t.Context()
@@ -97,8 +97,8 @@ func prepare(t *testing.T, store *credit.Store, project string, at time.Time, re
 	}
 }
 
-// TestTwoSettlers: the schedule's events may run at the same time, and one may run late: it has read the wallets, and
-// others have settled them before it goes on. Every reservation is settled once, and no run fails.
+// TestTwoSettlers checks runs at the same time, one of which has read the wallets and continues after others have settled
+// them: every reservation is settled once, and no run fails.
 func TestTwoSettlers(t *testing.T) {
 	reached := map[string]int64{"reserve": 100, "mark": 70, "capture": 70} // the balance that each comes to
 	for _, test := range []struct {
@@ -113,7 +113,7 @@ func TestTwoSettlers(t *testing.T) {
 			return group.Wait()
 		}},
 		{name: "one is late", run: func(t *testing.T, settle func(*credit.Store) error, db *dynamodb.Client, tables enginetest.Tables) error {
-			// It waits before its first call after it has read the wallets.
+			// The run waits before its first call after the read of the wallets.
 			read, goOn := make(chan struct{}), make(chan struct{})
 			calls := 0
 			late := dynamodb.New(db.Options(), func(o *dynamodb.Options) {
@@ -188,8 +188,8 @@ func wallet(project string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: project}}
 }
 
-// TestHandle: one run is one line with its metrics; a reservation that cannot be read is named and
-// does not keep the others from being settled.
+// TestHandle checks that a run writes one line with its metrics. A reservation that cannot be read is named and does not keep
+// the others from being settled.
 func TestHandle(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	store := credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger})
@@ -231,7 +231,7 @@ func TestHandle(t *testing.T) {
 	}
 }
 
-// TestNotSettled: a reservation whose entry makes no sense is left for the next run, is named, and does not keep the
+// TestNotSettled checks that a reservation with an invalid entry is left for the next run, is named, and does not keep the
 // others from being settled.
 func TestNotSettled(t *testing.T) {
 	client, tables := enginetest.Client(t)
@@ -342,13 +342,13 @@ func TestUnreadableWallets(t *testing.T) {
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &line); err != nil {
 		t.Fatal(err)
 	}
-	// The second shard of parts-text is a wallet that cannot be read by itself, too.
+	// The second shard of parts-text cannot be read either.
 	if line["SettledReleased"] != float64(good) || line["SettleFailed"] != float64(len(broken)+1) || line["LowWallets"] != 1.0 {
 		t.Errorf("released %v, failed %v, low %v\n%s", line["SettledReleased"], line["SettleFailed"], line["LowWallets"], log.String())
 	}
 }
 
-// TestOutOfTime: a run that is out of time says so, in its log line and to its caller.
+// TestOutOfTime checks that a run without time left reports that in its log line and to its caller.
 func TestOutOfTime(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	var log bytes.Buffer
@@ -363,7 +363,7 @@ func TestOutOfTime(t *testing.T) {
 	}
 }
 
-// TestConfig: ages that would settle a living request are refused.
+// TestConfig checks that ages which would settle a living request are refused.
 func TestConfig(t *testing.T) {
 	for _, test := range []struct {
 		after, captured string
