@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// decisions: a number field accepts 80.0, not 80.5, where an integer is meant. Its range is the contract's, to the last
-// digit that was sent.
+// TestNumbersAreComparedAsSent checks docs/decisions.md#numbers-in-bodies: an integer field accepts 80.0 and refuses 80.5,
+// and the range is compared to the last digit that was sent.
 func TestNumbersAreComparedAsSent(t *testing.T) {
 	const between, integer = "must be between 1 and 4", "must be an integer"
 	cases := []struct {
@@ -71,7 +71,7 @@ func TestNumbersAreComparedAsSent(t *testing.T) {
 	}
 }
 
-// Arithmetic of another kind says the same.
+// The arithmetic agrees with that of math/big.
 func FuzzDecimal(f *testing.F) {
 	for _, n := range []string{"0", "-0", "80.0", "8e1", "4.0000000000000000000001", "-0.05e-3", "1e400", "123456789012345678901234567890", "0.0"} {
 		f.Add(n, "4")

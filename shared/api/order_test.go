@@ -18,7 +18,7 @@ import (
 	"svcapi/test/enginetest"
 )
 
-// pricedOperation is an operation whose job costs so many credits.
+// pricedOperation returns an operation whose job costs that many credits.
 func pricedOperation(credits int64, job Job) Route {
 	return &Operation[string]{
 		Name: "test", Method: "POST", Path: "/test", Kind: project.SMS, Price: credit.SMS,
@@ -34,14 +34,15 @@ func pricedOperation(credits int64, job Job) Route {
 	}
 }
 
-// logger is the fixture's log.
+// logger returns the fixture's log.
 func (h *fixture) logger() *telemetry.Logger {
 	return telemetry.New(&h.log, telemetry.Config{Level: "INFO"})
 }
 
 func done(context.Context) (*Result, error) { return &Result{}, nil }
 
-// The order of checks up to the work, and what each costs: nothing but for the work that is done.
+// TestOrderOfChecks checks the order of the checks up to the work, and that only completed work is charged
+// (docs/decisions.md#order-of-checks).
 func TestOrderOfChecks(t *testing.T) {
 	h := build(t) // 1,000 credits
 	projects := project.NewStore(h.db, h.cfg.ProjectsTable)
@@ -104,7 +105,7 @@ func TestOrderOfChecks(t *testing.T) {
 		}
 	}
 
-	// A limit of one request: the second one learns when to come back, before anything else is said of it.
+	// With a limit of one request, the second response has Retry-After, and no other refusal comes first.
 	if _, err := projects.SetLimit(t.Context(), "acme", project.RateLimit{Requests: 1, Window: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
@@ -118,12 +119,12 @@ func TestOrderOfChecks(t *testing.T) {
 	if status, _, _ := h.call(t, pricedOperation(0, work), "/test", `{"text"`, nil); status != 429 {
 		t.Errorf("malformed over the limit: %d", status)
 	}
-	// Another instance has not seen the window: it counts, and the limit still comes before the refusal.
+	// Another instance has not seen the window, so it counts the request, and the limit still comes before the refusal.
 	h.Service = New(h.cfg, h.db, h.logger())
 	if status, _, _ := h.call(t, pricedOperation(1, work), "/test", `{"text":"refused"}`, nil); status != 429 {
 		t.Errorf("refused over the limit: %d", status)
 	}
-	// A paused project is told so before its limit.
+	// The pause of a project comes before its limit.
 	if _, err := projects.SetPaused(t.Context(), "acme", true); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +132,7 @@ func TestOrderOfChecks(t *testing.T) {
 	if status, envelope, _ := h.call(t, pricedOperation(0, work), "/test", `{"text":"a"}`, nil); status != 503 {
 		t.Errorf("paused: %d %v", status, envelope)
 	}
-	// Credentials come before all that; a method before them.
+	// Credentials come before the pause, and the method before the credentials.
 	h.secret = "svcs_wrong"
 	if status, _, _ := h.call(t, pricedOperation(0, work), "/test", `{"text":"a"}`, nil); status != 401 {
 		t.Errorf("a wrong secret: %d", status)
@@ -142,7 +143,7 @@ func TestOrderOfChecks(t *testing.T) {
 	}
 }
 
-// A table that cannot be reached is the service's failure, and no work is done.
+// TestTablesGone checks that an unreachable table is a failure of the service, and that no work is done.
 func TestTablesGone(t *testing.T) {
 	for _, gone := range []string{"projects", "transient", "wallets"} {
 		h := build(t)
@@ -163,7 +164,7 @@ func TestTablesGone(t *testing.T) {
 	}
 }
 
-// Credits cost nothing for Manual and for free operations.
+// TestCallCredits checks that Manual and free operations cost no credits (docs/decisions.md#prices).
 func TestCallCredits(t *testing.T) {
 	prices := credit.Prices{SMS: 10}
 	for _, c := range []struct {
@@ -182,7 +183,7 @@ func TestCallCredits(t *testing.T) {
 	}
 }
 
-// The work ends five seconds before its request must.
+// TestTimeOfWork checks that the work ends five seconds before the request must end (docs/decisions.md#time-budget).
 func TestTimeOfWork(t *testing.T) {
 	deadline := time.Now().Add(20 * time.Second)
 	ctx, cancel := context.WithDeadline(t.Context(), deadline)
@@ -220,7 +221,8 @@ func TestSeconds(t *testing.T) {
 	}
 }
 
-// decisions: the playground's requests are marked, or come from its origin: the configured one, or the API's own.
+// TestFromPlayground checks that the playground's requests are marked, or come from the configured origin or the API's own
+// (docs/decisions.md#playground).
 func TestFromPlayground(t *testing.T) {
 	for _, c := range []struct {
 		configured, client, origin, host string
@@ -272,7 +274,7 @@ func TestPathParameters(t *testing.T) {
 	}
 }
 
-// GET has no body to be malformed.
+// TestGet checks that the body of a GET is ignored (docs/decisions.md#json-bodies).
 func TestGet(t *testing.T) {
 	h := build(t)
 	route := &Operation[struct{}]{
@@ -290,7 +292,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// A request of a project without an integration of the kind in its environment is refused, uncharged.
+// TestNoIntegration checks that a request without an integration of the kind in its environment is refused, uncharged.
 func TestNoIntegration(t *testing.T) {
 	h := build(t)
 	route := pricedOperation(1, Job{Run: done}).(*Operation[string])
@@ -301,7 +303,7 @@ func TestNoIntegration(t *testing.T) {
 	}
 }
 
-// What could not be settled is noted for the operator.
+// TestUnsettledIsNoted checks that the log line names a reservation that could not be settled.
 func TestUnsettledIsNoted(t *testing.T) {
 	for _, succeeds := range []bool{true, false} {
 		h := build(t)
@@ -324,7 +326,8 @@ func TestUnsettledIsNoted(t *testing.T) {
 	}
 }
 
-// An irrevocable job whose mark is refused sends nothing and pays nothing.
+// TestMarkRefused checks that an irrevocable job whose mark is refused sends nothing and pays nothing
+// (docs/decisions.md#mark).
 func TestMarkRefused(t *testing.T) {
 	h := build(t)
 	_, tables := enginetest.Client(t)

@@ -2,8 +2,8 @@ package api
 
 import "testing"
 
-// TestOutcomeOfResponse checks the outcome that the metrics of a response have. Alarms count them: what the service is to
-// blame for is apart from what a client, a vendor or a pause causes.
+// TestOutcomeOfResponse checks the outcome that the metrics of a response have. Alarms count failures of the service
+// separately from failures that a client, a vendor or a pause causes.
 func TestOutcomeOfResponse(t *testing.T) {
 	for _, c := range []struct {
 		failure *Error

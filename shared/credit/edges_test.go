@@ -46,8 +46,8 @@ func entry(t *testing.T, store *credit.Store, r *credit.Reservation) (found cred
 	return found
 }
 
-// TestCaptureChargesNothingElse: a capture writes over a mark of its own work, and over nothing else: not where nothing
-// was marked, not where the credits went back, whoever gave them back.
+// TestCaptureChargesNothingElse checks that a capture replaces a mark of its own work and no other entry: neither a missing
+// one nor a release, whoever wrote it.
 func TestCaptureChargesNothingElse(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -88,7 +88,7 @@ func TestCaptureChargesNothingElse(t *testing.T) {
 	}
 }
 
-// TestReleaseAfterCapture: an SMS that was charged is not given back by a release that comes late.
+// TestReleaseAfterCapture checks that a late release returns no credits of an SMS that was charged.
 func TestReleaseAfterCapture(t *testing.T) {
 	t.Parallel()
 	for _, charged := range []string{"capture", "capture uncertain", "settle", "settle early"} {
@@ -104,7 +104,7 @@ func TestReleaseAfterCapture(t *testing.T) {
 	}
 }
 
-// TestVendorOfEntry: an entry names the vendor that did the work, else the one that was about to be called.
+// TestVendorOfEntry checks that an entry names the vendor that did the work, else the vendor that was about to be called.
 func TestVendorOfEntry(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, 100)
@@ -128,7 +128,7 @@ func TestVendorOfEntry(t *testing.T) {
 	}
 }
 
-// TestReserveNeedsAKey: what is no key or has no project reserves nothing.
+// TestReserveNeedsAKey checks that an invalid key or a missing project reserves nothing.
 func TestReserveNeedsAKey(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, 100)
@@ -147,7 +147,7 @@ func TestReserveNeedsAKey(t *testing.T) {
 	wantBalance(t, store, 100)
 }
 
-// TestSettleSays: the settler is told what it did.
+// TestSettleSays checks the result that Settle returns.
 func TestSettleSays(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -176,7 +176,8 @@ func TestSettleSays(t *testing.T) {
 	}
 }
 
-// TestSettleBesideAnother: a settler that is overtaken between its look and its write does what the other one's entry says.
+// TestSettleBesideAnother checks that a settler which another one overtakes between read and write follows the entry of the
+// other one.
 func TestSettleBesideAnother(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -221,7 +222,7 @@ func TestSettleBesideAnother(t *testing.T) {
 	}
 }
 
-// TestBounds: a balance reaches its largest value and 0, and not beyond; so does an alert.
+// TestBounds checks that a balance and an alert reach the largest value and 0, and no value beyond.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	store, n := newStore(t, 0), 0
@@ -270,7 +271,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestWallet: a wallet tells what is in flight beside its balance, since when, and its alert.
+// TestWallet checks that a wallet reports its pending credits, the begin of the oldest reservation, and its alert.
 func TestWallet(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, 100)
@@ -305,8 +306,8 @@ func TestWallet(t *testing.T) {
 	}
 }
 
-// TestResolveKeepsTheBooks: a charge is not resolved as refunded where its credits cannot be paid, or where it is not
-// the charge any more that was looked at.
+// TestResolveKeepsTheBooks checks that a charge is not resolved as refunded where its credits cannot be paid, or where the
+// charge has changed since the read.
 func TestResolveKeepsTheBooks(t *testing.T) {
 	t.Parallel()
 	client, tables := enginetest.Client(t)
@@ -336,8 +337,8 @@ func TestResolveKeepsTheBooks(t *testing.T) {
 	}
 }
 
-// TestRefundChargeRefuses: what is uncertain is resolved instead; what is no charge is not refunded. A charge that was
-// confirmed is one like others.
+// TestRefundChargeRefuses checks that an uncertain charge is resolved and not refunded, and that a missing charge is not
+// refunded. A confirmed charge is refunded as all others are.
 func TestRefundChargeRefuses(t *testing.T) {
 	t.Parallel()
 	c := newCharge(t)
@@ -374,7 +375,7 @@ func TestRefundChargeRefuses(t *testing.T) {
 	wantBalance(t, c.Store, granted-smsPrice)
 }
 
-// TestRefundChargeOnce: what was given back as uncertain is not given back again.
+// TestRefundChargeOnce checks that a charge which its resolution refunded is not refunded again.
 func TestRefundChargeOnce(t *testing.T) {
 	t.Parallel()
 	c := newCharge(t)
@@ -387,7 +388,8 @@ func TestRefundChargeOnce(t *testing.T) {
 	wantBalance(t, c.Store, granted)
 }
 
-// TestPendingInOrder: the reservations of a wallet come oldest first, and the first error of a visit ends the pass.
+// TestPendingInOrder checks that the reservations of a wallet come oldest first, and that the first error of a visit ends
+// the pass.
 func TestPendingInOrder(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, 100)
@@ -413,7 +415,7 @@ func TestPendingInOrder(t *testing.T) {
 	}
 }
 
-// TestVerifyEdges: what verifying finds at the edges: the smallest damage is found, and what is just in order is not.
+// TestVerifyEdges checks the limits of Verify: the smallest damage is found, and values at the limits are no damage.
 func TestVerifyEdges(t *testing.T) {
 	t.Parallel()
 	text, now := attr.Text, time.Now()
@@ -525,7 +527,7 @@ func values(item attr.Item) attr.Item {
 	return named
 }
 
-// TestReserveOnce: a reservation that is repeated takes its credits once, also where there are enough for both.
+// TestReserveOnce checks that a repeated reservation takes its credits once, also where the balance suffices for two.
 func TestReserveOnce(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, 100)

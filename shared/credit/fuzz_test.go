@@ -11,7 +11,7 @@ import (
 	"svcapi/test/itemtest"
 )
 
-// A key is of one form, tells its time, and sorts by it.
+// A key matches one pattern, holds its time, and sorts by that time.
 func FuzzKey(f *testing.F) {
 	f.Add("1700000000000000-abcdefgh", int64(1_700_000_000_000_000), "request")
 	f.Add("-100000000000000-abcdefgh", int64(0), "")
@@ -37,7 +37,7 @@ func FuzzKey(f *testing.F) {
 	})
 }
 
-// Entries and reservations are read as they were written; what was never written by us is an error or a value.
+// Entries and reservations read as they were written. Items that the product never wrote give an error or a value.
 func FuzzItems(f *testing.F) {
 	f.Add([]byte("captured"), int64(100), "sms", "request", "v", true, uint32(1))
 	f.Add(bytes.Repeat([]byte{0, 1, 9, 7, 2, 3, 4, 5}, 30), int64(-5), "", "\xff", "", false, uint32(0))
@@ -75,7 +75,7 @@ func FuzzItems(f *testing.F) {
 	})
 }
 
-// A wallet has one name, which tells project and shard; a key picks one of the shards.
+// A wallet has one name, which holds project and shard. A key selects one of the shards.
 func FuzzWallet(f *testing.F) {
 	for _, wallet := range []string{"acme", "acme#1", "acme#0", "acme#-1", "acme#01", "acme#+1", "acme#1#2", "#1", "acme#", "acme#99999999999999999999"} {
 		f.Add(wallet, "acme", uint16(3))

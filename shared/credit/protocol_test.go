@@ -44,8 +44,8 @@ var steps = map[string]func(ctx context.Context, s *credit.Store, r *credit.Rese
 	},
 }
 
-// TestTransitions: every step from every state: released work costs nothing, captured work its price,
-// whoever settles it, and each step may be repeated.
+// TestTransitions checks every step from every state: released work costs nothing, captured work its price, whoever settles
+// the work, and each step may be repeated.
 func TestTransitions(t *testing.T) {
 	t.Parallel()
 	const had, price = 100, 30
@@ -158,8 +158,7 @@ func entries(t *testing.T, store *credit.Store, key credit.Key) []credit.Entry {
 	return found
 }
 
-// TestReserveRefuses: no credits are taken that are not there, and no reservation is made that makes
-// no sense.
+// TestReserveRefuses checks that Reserve takes no credits that are missing, and accepts no invalid reservation.
 func TestReserveRefuses(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -187,7 +186,7 @@ func TestReserveRefuses(t *testing.T) {
 	}
 }
 
-// lossy is a store whose calls are numbered from 1, by operation, and lost as told.
+// lossy is a store whose calls are numbered from 1, by operation, and lost as the test says.
 func lossy(t *testing.T, balance int64, decide func(operation string, n int64) faultproxy.Fate) (behind, direct *credit.Store) {
 	t.Helper()
 	client, tables := enginetest.Client(t)
@@ -230,8 +229,8 @@ func lose(operation string, first, last int64, fate faultproxy.Fate) func(string
 	}
 }
 
-// TestRetriedReserve: a retried write that had landed is recognised, the project pays once, and its
-// key stays for the settling function; the last credits suffice.
+// TestRetriedReserve checks that Reserve recognises a retried write that took effect, that the project pays once, and that
+// the key stays for the settling function, also for the last credits.
 func TestRetriedReserve(t *testing.T) {
 	for _, fate := range []faultproxy.Fate{faultproxy.DropRequest, faultproxy.DropAnswer, faultproxy.CutAnswer} {
 		for _, losses := range []int64{1, 2} {
@@ -259,8 +258,8 @@ func TestRetriedReserve(t *testing.T) {
 	}
 }
 
-// TestLostResponses: when every answer of a write is lost, what was reserved is given back at once; for
-// SMS an entry bars a later charge. A capture in doubt leaves its reservation in place.
+// TestLostResponses checks that a request whose write loses every response returns its credits at once, that an entry forbids
+// a later capture of an SMS, and that a capture without a response leaves its reservation in place.
 func TestLostResponses(t *testing.T) {
 	for _, test := range []struct {
 		name      string
@@ -306,8 +305,7 @@ func TestLostResponses(t *testing.T) {
 	}
 }
 
-// TestCancelledWork: a request whose work was cancelled still gives its credits back, or captures
-// them.
+// TestCancelledWork checks that a request whose work was cancelled still releases or captures its credits.
 func TestCancelledWork(t *testing.T) {
 	for _, test := range []struct {
 		step    string
@@ -329,7 +327,7 @@ func TestCancelledWork(t *testing.T) {
 	}
 }
 
-// TestRemoveWithoutTime: with under a second left, removing is left to the settling function.
+// TestRemoveWithoutTime checks that Remove leaves the key to the settling function with under a second left.
 func TestRemoveWithoutTime(t *testing.T) {
 	for _, test := range []struct {
 		remains time.Duration
@@ -355,8 +353,8 @@ func TestRemoveWithoutTime(t *testing.T) {
 	}
 }
 
-// TestMovements: an operator's movement takes effect once however often it is repeated, and never
-// takes the balance below 0.
+// TestMovements checks that an operator's movement takes effect once, however often it is repeated, and never takes the
+// balance below 0.
 func TestMovements(t *testing.T) {
 	at := time.Now()
 	id := func(name string) credit.Key { return credit.NewKey(at, name) }

@@ -153,8 +153,8 @@ func by(actor string, v credit.Verdict) credit.Resolution {
 	return credit.Resolution{Verdict: v, Reason: "because", Actor: actor}
 }
 
-// TestResolve: an uncertain charge stays until the operator resolves it; a refund pays once
-// (decisions on money: uncertain SMS, ledger entries, their sum is the balance).
+// TestResolve checks that an uncertain charge stays until an operator resolves it, and that a refund pays once
+// (docs/decisions.md#uncertain-sms, docs/decisions.md#ledger).
 func TestResolve(t *testing.T) {
 	for _, c := range []struct{ first, other credit.Verdict }{
 		{credit.VerdictConfirmed, credit.VerdictRefunded},
@@ -178,7 +178,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// TestResolveRefuses: only an uncertain charge can be resolved, and only within its wallet.
+// TestResolveRefuses checks that only an uncertain charge can be resolved, and only within its wallet.
 func TestResolveRefuses(t *testing.T) {
 	c := newCharge(t)
 	certain := c.captured(t, "certain", false)
@@ -205,8 +205,8 @@ func TestResolveRefuses(t *testing.T) {
 	}
 }
 
-// TestResolveAtOnce: operators who resolve one charge at the same time pay it back once, and all of
-// them learn how it ended.
+// TestResolveAtOnce checks that operators who resolve one charge at the same time refund it once, and that all of them get
+// the final verdict.
 func TestResolveAtOnce(t *testing.T) {
 	const operators = 8
 	for round := range 5 {
@@ -244,8 +244,8 @@ func TestResolveAtOnce(t *testing.T) {
 	}
 }
 
-// TestResolveLost: whatever is lost on the way, a repeated resolution takes effect once, and copies
-// that arrive late change nothing.
+// TestResolveLost checks that a repeated resolution takes effect once, whichever call is lost, and that late copies change
+// nothing.
 func TestResolveLost(t *testing.T) {
 	t.Parallel()
 	const drop, answer, half = faultproxy.DropRequest, faultproxy.DropAnswer, faultproxy.CutAnswer

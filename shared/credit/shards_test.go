@@ -13,7 +13,7 @@ import (
 	"svcapi/shared/credit"
 )
 
-// newSharded gives a store with a project "p" of that balance in so many shards.
+// newSharded returns a store with a project "p" of that balance and that number of shards.
 func newSharded(t testing.TB, shards int, balance int64) *credit.Store {
 	t.Helper()
 	return newTabled(t, shards, balance).Store
@@ -26,7 +26,7 @@ func inShards(shards int, credits int64, id string) *credit.Reservation {
 	}
 }
 
-// spread reserves and releases until half of what a project has in shard 0, of 2, has moved to shard 1.
+// spread reserves and releases until half of a project's credits in shard 0, of 2, has moved to shard 1.
 func spread(t testing.TB, store *credit.Store, project string) {
 	t.Helper()
 	for shard, i := 0, 0; shard == 0; i++ {
@@ -39,7 +39,7 @@ func spread(t testing.TB, store *credit.Store, project string) {
 	}
 }
 
-// wantSound: the ledger explains what every shard holds.
+// wantSound checks that the ledger explains the balance of every shard.
 func wantSound(t testing.TB, store *credit.Store) {
 	t.Helper()
 	verified, err := store.Verify(t.Context(), nil)
@@ -51,8 +51,8 @@ func wantSound(t testing.TB, store *credit.Store) {
 	}
 }
 
-// TestExactInShards: a wallet in shards pays for exactly as many requests as its total can, whatever the
-// shards hold: no request is refused while the total suffices, none is paid beyond it.
+// TestExactInShards checks that a wallet with shards pays for exactly as many requests as its total suffices for: no request
+// is refused while the total suffices, and none is paid beyond it.
 func TestExactInShards(t *testing.T) {
 	for _, test := range []struct {
 		shards   int
@@ -102,7 +102,7 @@ func TestExactInShards(t *testing.T) {
 	}
 }
 
-// TestAddShards: shards are made once, kept when fewer are wanted, and only of a wallet that is there.
+// TestAddShards checks that shards are created once, stay when fewer are wanted, and need an existing wallet.
 func TestAddShards(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, 1000)
@@ -128,8 +128,8 @@ func TestAddShards(t *testing.T) {
 	}
 }
 
-// TestOldRecord: an instance whose record is from before the change, in either direction, still spends
-// all of the wallet.
+// TestOldRecord checks that an instance with a record from before the change, in either direction, can spend the whole
+// wallet.
 func TestOldRecord(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -160,7 +160,7 @@ func TestOldRecord(t *testing.T) {
 	}
 }
 
-// TestEvenShares: a shard that lacks credits gets an even share, so that the next requests find them.
+// TestEvenShares checks that a shard which lacks credits gets an even share, so that the next requests find credits.
 func TestEvenShares(t *testing.T) {
 	store := newSharded(t, 4, 4000)
 	for i := range 40 {
@@ -184,8 +184,8 @@ func TestEvenShares(t *testing.T) {
 	wantSound(t, store)
 }
 
-// TestOperatorsInShards: what an operator does with the money of a project counts for all shards: lists,
-// refunds, resolutions, adjustments and the alert.
+// TestOperatorsInShards checks that operators' commands count for all shards: lists, refunds, resolutions, adjustments and
+// the alert.
 func TestOperatorsInShards(t *testing.T) {
 	ctx := t.Context()
 	store := newSharded(t, 8, 8000)
@@ -259,7 +259,7 @@ func TestOperatorsInShards(t *testing.T) {
 	wantSound(t, store)
 }
 
-// TestSettleInShards: what dead requests left in any shard is settled as in a whole wallet.
+// TestSettleInShards checks that the reservations of dead requests in any shard are settled as in a wallet with one shard.
 func TestSettleInShards(t *testing.T) {
 	ctx := t.Context()
 	store := newSharded(t, 8, 8000)
@@ -298,7 +298,7 @@ func TestSettleInShards(t *testing.T) {
 	wantSound(t, store)
 }
 
-// TestChargeAmongReleases: a charge is found whatever shard it is in, though other shards hold releases of the same key.
+// TestChargeAmongReleases checks that a charge is found in any shard, also where other shards hold releases of the same key.
 func TestChargeAmongReleases(t *testing.T) {
 	t.Parallel()
 	const shards = 3

@@ -21,8 +21,8 @@ func balancesOf(balances ...int64) shardBalances {
 	return p
 }
 
-// TestShares: what lies above an even share goes first, the richest shard's before others'; shards out of use keep
-// nothing; no shard gives more than it has, and none more than is needed.
+// TestShares checks that credits above an even share go first, and the richest shard's before others'; that shards out of use
+// keep nothing; and that no shard gives more than it has, or more than is needed.
 func TestShares(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -54,7 +54,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestGatherIfFew: where there is less for each shard than is wanted, all is gatherAndMove in the richest shard.
+// TestGatherIfFew checks that all credits go to the richest shard where an even share is less than wanted.
 func TestGatherIfFew(t *testing.T) {
 	for _, test := range []struct {
 		name     string
@@ -92,7 +92,7 @@ func TestUnchanged(t *testing.T) {
 	}
 }
 
-// TestWalletNames: a shard is named in one way only.
+// TestWalletNames checks that a shard has exactly one name.
 func TestWalletNames(t *testing.T) {
 	for _, test := range []struct {
 		wallet, project string
@@ -117,7 +117,7 @@ func TestWalletNames(t *testing.T) {
 	}
 }
 
-// TestShardOfKey: a reservation's shard is one of those there are, the same each time, and all are used.
+// TestShardOfKey checks that a reservation's shard exists and is the same each time, and that all shards are used.
 func TestShardOfKey(t *testing.T) {
 	used := map[int]bool{}
 	for i := range 200 {
@@ -145,7 +145,7 @@ func TestShardOfKey(t *testing.T) {
 	}
 }
 
-// TestSame: two looks at a wallet are the same where nothing came, went or was paid between them.
+// TestSame checks that two reads of a wallet are the same where no reservation or credit came or went between them.
 func TestSame(t *testing.T) {
 	wallet := func(balance int64, keys ...string) attr.Item {
 		pending := map[string]types.AttributeValue{}
@@ -177,7 +177,7 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// TestResolved: only what is uncertain can be resolved, and only once.
+// TestResolved checks that only an uncertain charge can be resolved, and only once.
 func TestResolved(t *testing.T) {
 	for _, test := range []struct {
 		entry *Entry
@@ -197,7 +197,7 @@ func TestResolved(t *testing.T) {
 	}
 }
 
-// TestDecode: items that no version wrote are errors, and an entry reads as it was written.
+// TestDecode checks that items which no version wrote give errors, and that an entry reads as it was written.
 func TestDecode(t *testing.T) {
 	at := time.Date(2026, 11, 21, 1, 2, 3, 4, time.UTC)
 	entry := Entry{
@@ -238,7 +238,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestAssess: what is stuck is older than what may still live, and the difference is told with its sign.
+// TestAssess checks that only reservations older than any living one are stuck, and that the difference has its sign.
 func TestAssess(t *testing.T) {
 	now := time.Now().Truncate(time.Microsecond) // as keys have it
 	for _, test := range []struct {

@@ -63,8 +63,8 @@ func wantBalance(t testing.TB, store *credit.Store, want int64) {
 	}
 }
 
-// TestExactUnderLoad: the balance is never negative, and of many requests exactly as many succeed as
-// the wallet can pay for.
+// TestExactUnderLoad checks that the balance is never negative, and that exactly as many requests succeed as the wallet can
+// pay for.
 func TestExactUnderLoad(t *testing.T) {
 	const price, can, requests = 100, 100, 300
 	store := newStore(t, price*can)

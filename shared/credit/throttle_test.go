@@ -68,9 +68,9 @@ func (f *fates) Do(r *http.Request) (*http.Response, error) {
 	return f.through.Do(r)
 }
 
-// TestThrottled: a write that was turned away for lack of capacity never takes effect, so it leaves no doubt and nothing
-// in the wallet: every write pays for the whole wallet, and what overload leaves there would keep the project down
-// until it is settled.
+// TestThrottled checks that a write which DynamoDB turned away for lack of capacity takes no effect, so that it is not
+// ambiguous and leaves nothing in the wallet: every write pays for the whole wallet, and what overload leaves there would keep
+// the project down until it is settled (docs/decisions.md#write-retries).
 func TestThrottled(t *testing.T) {
 	t.Parallel()
 	const had, price = 100, 30
@@ -119,7 +119,7 @@ func TestThrottled(t *testing.T) {
 	}
 }
 
-// anyPending reports whether any reservation is in flight.
+// anyPending reports whether any reservation is pending.
 func anyPending(t *testing.T, store *credit.Store) (found bool) {
 	t.Helper()
 	err := store.VisitPending(t.Context(), func(_ *credit.Reservation, err error) error {
@@ -132,8 +132,8 @@ func anyPending(t *testing.T, store *credit.Store) (found bool) {
 	return found
 }
 
-// TestThrottledTwentyTimes: a table that throttles any one write of a request 20 times delays the request, no more. A
-// message that was sent is charged and certain, and one that was not sent is not charged.
+// TestThrottledTwentyTimes checks that a table which throttles any one write of a request 20 times only delays the request. A
+// message that was sent is charged and certain, and a message that was not sent is not charged.
 func TestThrottledTwentyTimes(t *testing.T) {
 	t.Parallel()
 	for name, step := range map[string]struct{ of, with string }{
@@ -172,7 +172,7 @@ func TestThrottledTwentyTimes(t *testing.T) {
 	}
 }
 
-// TestRemovalEnds: a removal that never finds capacity ends in time for the answer.
+// TestRemovalEnds checks that a removal which never finds capacity ends in time for the response.
 func TestRemovalEnds(t *testing.T) {
 	direct := newTabled(t, 1, 100)
 	limits := credit.Limits{Write: time.Second, Remove: 300 * time.Millisecond}
@@ -196,7 +196,8 @@ func (c *counted) Do(r *http.Request) (*http.Response, error) {
 	return http.DefaultClient.Do(r)
 }
 
-// TestRefusalCosts: a whole wallet that lacks the credits is refused by one write; one in shards is read twice, too.
+// TestRefusalCosts checks that a wallet with one shard refuses with one write, and a wallet with more shards after two more
+// reads.
 func TestRefusalCosts(t *testing.T) {
 	t.Parallel()
 	for shards, want := range map[int]int64{0: 1, 1: 1, 2: 3, 8: 3} {
@@ -210,8 +211,8 @@ func TestRefusalCosts(t *testing.T) {
 	}
 }
 
-// TestMovementCosts: a movement is one call, whether or not the wallet takes it; only one that needs other shards' credits
-// looks for them.
+// TestMovementCosts checks that a movement is one call, whether or not the wallet accepts it. Only a movement that needs the
+// credits of other shards reads them.
 func TestMovementCosts(t *testing.T) {
 	t.Parallel()
 	direct := newTabled(t, 2, 100)
@@ -234,8 +235,8 @@ func TestMovementCosts(t *testing.T) {
 	}
 }
 
-// TestLateCopyAfterRebalancing: an attempt that was lost before its shard was found to lack the credits may still arrive when
-// the shard has been rebalanced and the reservation, made again there, captured. It must then find its key.
+// TestLateCopyAfterRebalancing checks that a lost attempt finds its key when it arrives after its shard got the credits and
+// the repeated reservation was captured there.
 func TestLateCopyAfterRebalancing(t *testing.T) {
 	t.Parallel()
 	rebalanced := 0
@@ -263,7 +264,8 @@ func TestLateCopyAfterRebalancing(t *testing.T) {
 	}
 }
 
-// TestRebalancing: what others move first is looked for again; a shard that cannot be rebalanced is no lack of credits.
+// TestRebalancing checks that a request looks again for credits that others moved first, and that a failed rebalancing is no
+// lack of credits.
 func TestRebalancing(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -304,7 +306,7 @@ func (u *unprocessed) Do(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }
 
-// TestUnprocessed: shards for which there was no capacity are read again, until the time is over.
+// TestUnprocessed checks that shards for which there was no capacity are read again, until the time is over.
 func TestUnprocessed(t *testing.T) {
 	t.Parallel()
 	direct := newTabled(t, 3, 100)
@@ -349,7 +351,7 @@ func (c *torn) Do(r *http.Request) (*http.Response, error) {
 	return response, errors.Join(err, failed)
 }
 
-// TestTornRead: a balance is that of one moment; where there is none without a move, the last look's.
+// TestTornRead checks that a balance is the balance of one moment, or of the last read where no moment was without a move.
 func TestTornRead(t *testing.T) {
 	t.Parallel()
 	direct := newTabled(t, 2, 100)
@@ -366,8 +368,8 @@ func TestTornRead(t *testing.T) {
 	}
 }
 
-// TestRebalancingTakesNoMore: a shard that has been spent from since it was read gives nothing, and each move is counted in both
-// shards, so that whoever reads them twice sees it.
+// TestRebalancingTakesNoMore checks that a shard which was spent from since the read gives nothing, and that each move counts
+// in both shards, so that two reads show the move.
 func TestRebalancingTakesNoMore(t *testing.T) {
 	t.Parallel()
 	direct := newTabled(t, 2, 100)

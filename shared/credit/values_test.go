@@ -10,7 +10,7 @@ import (
 	"svcapi/shared/credit"
 )
 
-// TestKeys: keys sort by time, tell requests and replays apart, and give their time and day back.
+// TestKeys checks that keys sort by time, distinguish requests and replays, and return their time and day.
 func TestKeys(t *testing.T) {
 	at := time.Date(2026, 1, 2, 23, 59, 59, 999_999_000, time.UTC)
 	keys := []credit.Key{
@@ -46,7 +46,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestPrices: the default price list, which the stack's parameters replace; what is not on it is free.
+// TestPrices checks the default price list, which the stack's parameters replace; other operations are free.
 func TestPrices(t *testing.T) {
 	t.Setenv("PRICE_PDF", "1")
 	prices, err := env.ParseAs[credit.Prices]()

@@ -116,7 +116,7 @@ func (b *books) put(item attr.Item) {
 	b.must(err)
 }
 
-// TestVerify: clean books have no finding; each planted damage is found, in the project that has it and in no other.
+// TestVerify checks that sound wallets have no finding, and that each planted damage is found in its project and in no other.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	amount := func(n int64) attr.Item { return attr.Item{":v": attr.Number(n)} }
@@ -211,7 +211,7 @@ func TestRefundCharge(t *testing.T) {
 	}
 }
 
-// TestLow: a wallet below its alert is told in the pass over reservations; one at it, or without, is not.
+// TestLow checks that the pass over reservations reports a wallet below its alert, and none at its alert or without one.
 func TestLow(t *testing.T) {
 	t.Parallel()
 	client, tables := enginetest.Client(t)
@@ -227,7 +227,7 @@ func TestLow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Half of it is in each of two shards: what counts is both.
+	// Each of two shards holds half of the balance, and the sum of both counts.
 	for project, alert := range map[string]int64{"parts-at": 100, "parts-below": 101} {
 		grant := credit.Movement{Project: project, ID: credit.NewKey(time.Now(), "g"), Credits: 100}
 		if err := errors.Join(store.CreateWallet(t.Context(), project), store.AddShards(t.Context(), project, 2), store.Grant(t.Context(), grant), store.SetAlert(t.Context(), project, alert)); err != nil {

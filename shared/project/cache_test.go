@@ -170,7 +170,7 @@ func TestUnknownClients(t *testing.T) {
 		b.expect(t, "unknown again", "svc_acme_aaaaaaaa", "x", "", ErrUnauthorized, 0)
 	}
 
-	m := newCacheMap[int](3)
+	m := newMemory[int](3)
 	for i := range 10 {
 		m.put(fmt.Sprint(i), i, time.Time{})
 		m.put(fmt.Sprint(i), i, time.Time{})
