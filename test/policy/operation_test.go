@@ -328,7 +328,7 @@ var (
 	// acrossMetric is a metric that counts by the outcome alone, too.
 	acrossMetric  = regexp.MustCompile(`\{Name: "([A-Za-z_]+)", Unit: [^}]*Across: true\}`)
 	mathID        = regexp.MustCompile(`\b[a-z]\w*\b`)
-	printedMetric = regexp.MustCompile(`(?:telemetry\.Metric\{|\{)Name: "([A-Za-z_]+)", Unit:|x\.metric\("([A-Za-z]+)"\)`)
+	printedMetric = regexp.MustCompile(`(?:telemetry\.Metric\{|\{)Name: "([A-Za-z_]+)", Unit:|state\.metric\("([A-Za-z]+)"\)`)
 )
 
 // printed are the names that a pattern finds in the code of the functions: those of the metrics that they print.
@@ -354,7 +354,7 @@ func alarmSettings(s *templateFile) (f findings) {
 	if err != nil {
 		f.add("%v", err)
 	}
-	answers, err := os.ReadFile(root("shared", "api", "answer.go"))
+	outcomes, err := os.ReadFile(root("shared", "api", "log.go"))
 	if err != nil {
 		f.add("%v", err)
 	}
@@ -400,7 +400,7 @@ func alarmSettings(s *templateFile) (f findings) {
 				f.add("%s watches %s, which nothing prints", alarm.id, metric)
 			}
 			if outcome, ok := strings.CutPrefix(metric, namespace+" "+name+" Sum outcome="); ok &&
-				(!across[name] || !bytes.Contains(answers, []byte(`"`+outcome+`"`))) {
+				(!across[name] || !bytes.Contains(outcomes, []byte(`"`+outcome+`"`))) {
 				f.add("%s watches %s, which no response has", alarm.id, metric)
 			}
 		}
