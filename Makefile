@@ -77,9 +77,9 @@ bench: ## cold start, size and throughput beside a hello function's; look-ups be
 	go test -run '^$$' -bench . ./functions/security/disposable
 	go test -run '^$$' -bench '^BenchmarkLookups$$' ./test/acceptance
 
-bench-project: ## paid requests a second of one project, by a model of DynamoDB; PARTS=16 of the project, SEED=1, CASES='sms_250ms$$', RATE=1200
+bench-project: ## paid requests a second of one project, by a model of DynamoDB; SHARDS=16 of the project, SEED=1, CASES='sms_250ms$$', RATE=1200
 	go test -count=1 -timeout 2h -v -run '^TestCeiling$$$(addprefix /,$(CASES))' ./test/acceptance/ceiling \
-		-search -parts $(or $(PARTS),1) -seed $(or $(SEED),1) -rate $(or $(RATE),0)
+		-search -shards $(or $(SHARDS),1) -seed $(or $(SEED),1) -rate $(or $(RATE),0)
 
 ## Check: everything that needs no running stack
 

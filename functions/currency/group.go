@@ -60,7 +60,7 @@ func (g *group) job(ctx context.Context, call *api.Call, answer answering) (*api
 		},
 		Run: func(context.Context) (*api.Result, error) {
 			if set == nil {
-				return nil, api.ErrNoIntegration.Because(errors.New("no rates are held yet"))
+				return nil, api.ErrNoIntegration.WithCause(errors.New("no rates are held yet"))
 			}
 			return g.result(set, answer)
 		},
@@ -103,9 +103,9 @@ func (g *group) accounts(ctx context.Context, call *api.Call) ([]upstream.Accoun
 	accounts, err := g.client.Accounts(ctx, call.Project.ID, call.Integrations, vendors.Spec, g.secrets)
 	switch {
 	case errors.Is(err, upstream.ErrIncomplete):
-		return nil, api.ErrNoIntegration.Because(err)
+		return nil, api.ErrNoIntegration.WithCause(err)
 	case err != nil:
-		return nil, api.ErrInternal.Because(err)
+		return nil, api.ErrInternal.WithCause(err)
 	}
 	return accounts, nil
 }

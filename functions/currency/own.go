@@ -56,7 +56,7 @@ func (g *group) ownJob(ctx context.Context, call *api.Call, answer answering) (*
 				trouble = o.refresh(ctx)
 			}
 			if o.own.Set == nil {
-				return nil, api.ErrNoIntegration.Because(fmt.Errorf("no rates with the project's own key: %w", trouble))
+				return nil, api.ErrNoIntegration.WithCause(fmt.Errorf("no rates with the project's own key: %w", trouble))
 			}
 			result, err := g.result(o.own.Set, answer)
 			if trouble != nil && err == nil {

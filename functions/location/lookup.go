@@ -81,7 +81,7 @@ func prepareLookup(ctx context.Context, chain *iplookup.Chain[vendors.Place], ca
 			a, err := chain.Ask(ctx, accounts, r.addr)
 			unknown := errors.Is(err, iplookup.ErrUnknown)
 			if err != nil && !unknown {
-				e := api.ErrInternal.Because(err)
+				e := api.ErrInternal.WithCause(err)
 				e.Vendor = a.Vendor
 				return nil, e
 			}

@@ -107,10 +107,10 @@ func (r *renderer) prepare(_ context.Context, call *api.Call, d document) (*api.
 func (r *renderer) run(ctx context.Context, vendor string, d document) (*api.Result, error) {
 	pdf, err := r.render(ctx, d.html, d.geometry)
 	if words, ok := refused(err); ok {
-		return nil, (&api.Error{Status: 400, Code: api.CodeHTTPError, Message: "The PDF was not made: " + words + ".", Vendor: vendor}).Because(err)
+		return nil, (&api.Error{Status: 400, Code: api.CodeHTTPError, Message: "The PDF was not made: " + words + ".", Vendor: vendor}).WithCause(err)
 	}
 	if err != nil {
-		failed := api.ErrInternal.Because(err)
+		failed := api.ErrInternal.WithCause(err)
 		failed.Vendor = vendor
 		return nil, failed
 	}

@@ -53,7 +53,7 @@ func vpnShield(chain *iplookup.Chain[vendors.Risk]) api.Route {
 				Run: func(ctx context.Context) (*api.Result, error) {
 					a, err := chain.Ask(ctx, accounts, addr)
 					if err != nil {
-						e := errUnavailable.Because(err)
+						e := errUnavailable.WithCause(err)
 						e.Vendor = a.Vendor
 						return nil, e
 					}

@@ -9,20 +9,20 @@ import (
 	"svcapi/shared/telemetry"
 )
 
-// Config is read from the environment once.
+// Config is the configuration that the function reads from the environment.
 type Config struct {
 	WalletsTable string `env:"WALLETS_TABLE,required,notEmpty"`
 	LedgerTable  string `env:"LEDGER_TABLE,required,notEmpty"`
-	// After is the age, in seconds, at which a reservation's request is dead: more than any function
-	// can live, time-outs and start included.
+	// After is the age, in seconds, from which the request of a reservation is dead: longer than any function can live, time-outs
+	// and start included.
 	After int `env:"SETTLE_AFTER_SECONDS,required"`
-	// CapturedAfter is the age, in seconds, at which a captured reservation is removed: more than a
-	// signed request stays valid (15 minutes at most), so that no late copy follows.
+	// CapturedAfter is the age, in seconds, from which a captured reservation is removed: longer than a signed request stays valid
+	// (15 minutes at most), so that no late copy can follow.
 	CapturedAfter int `env:"SETTLE_CAPTURED_AFTER_SECONDS,required"`
 	Log           telemetry.Config
 }
 
-// loadConfig reads and checks the environment.
+// loadConfig reads the configuration from the environment and validates it.
 func loadConfig() (Config, error) {
 	cfg, err := env.ParseAs[Config]()
 	if err != nil {
@@ -34,7 +34,7 @@ func loadConfig() (Config, error) {
 	return cfg, nil
 }
 
-// Ages are the configured ages.
+// Ages returns the configured ages.
 func (c Config) Ages() Ages {
 	return Ages{Dead: time.Duration(c.After) * time.Second, Captured: time.Duration(c.CapturedAfter) * time.Second}
 }

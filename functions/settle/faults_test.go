@@ -44,19 +44,18 @@ const (
 
 var testAges = Ages{Dead: functionLife + 2*time.Second, Captured: 15 * time.Minute}
 
-// oddities are the only ways in which a request's answer and its charge may disagree.
-var oddities = []string{
-	"charged, provider never called: died beside the marker",
-	"served, not charged: every answer of the capture lost",
-	"charged though failed, after lost answers or a crash",
-	"charged though 500, after lost answers or a crash",
+// anomalies are the only ways in which a request's response and its charge may disagree.
+var anomalies = []string{
+	"charged, provider never called: died at the mark",
+	"served, not charged: every response of the capture lost",
+	"charged though failed, after lost responses or a crash",
+	"charged though 500, after lost responses or a crash",
 }
 
-// TestFaultSchedules runs requests, settlers and operators against one wallet, interleaved at random,
-// with requests and answers lost, copies that arrive late, and workers killed between any two steps.
-// Every movement is counted once, the balance is never negative, a request that failed is not
-// charged, and after any crash all is settled (contract: credits are charged for successful requests;
-// decisions on money: reservation, settling, uncertain SMS).
+// TestFaultSchedules runs requests, settlers and operators on one wallet in random order, with lost requests and responses,
+// copies that arrive late, and workers that die between any two steps. Every movement counts once, the balance is never
+// negative, and each response agrees with its charge, except for the known anomalies (docs/decisions.md#what-is-charged,
+// docs/decisions.md#settle).
 func TestFaultSchedules(t *testing.T) {
 	pool := newPool(t)
 	if *scheduleSeed >= 0 {
@@ -80,7 +79,7 @@ func TestFaultSchedules(t *testing.T) {
 	}
 }
 
-// randomSeed is the one that make test chose and printed, or a new one.
+// randomSeed returns the seed that make test chose and printed, or a new one.
 func randomSeed(t *testing.T) uint64 {
 	t.Helper()
 	given := os.Getenv("FAULT_SEED")
@@ -96,7 +95,7 @@ func randomSeed(t *testing.T) uint64 {
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// TestReplay: a seed is the whole schedule.
+// TestReplay checks that a seed alone decides the whole schedule.
 func TestReplay(t *testing.T) {
 	pool := newPool(t)
 	for seed := range uint64(10) {
@@ -140,19 +139,19 @@ func newPool(t *testing.T) *pool {
 	return p
 }
 
-// decide parks a request until its schedule says what becomes of it.
+// decide parks a request until its schedule decides the request's fate.
 func (p *pool) decide(r *faultproxy.Request) faultproxy.Fate {
 	found, ok := p.workers.Load(r.Client)
 	if !ok {
 		return faultproxy.DropRequest // of a worker that died
 	}
 	w := found.(*worker)
-	a := &arrival{request: r, at: w.world.clock(), fate: make(chan faultproxy.Fate, 1)}
-	w.world.events <- event{worker: w, arrival: a}
+	a := &arrival{request: r, at: w.schedule.clock(), fate: make(chan faultproxy.Fate, 1)}
+	w.schedule.events <- event{worker: w, arrival: a}
 	return <-a.fate
 }
 
-// store is the real store, as a worker has it, behind the proxy.
+// store returns the real store, as a worker has it, behind the proxy.
 func (p *pool) store(l *lane, client string) *credit.Store {
 	db := awsclient.DynamoDB(aws.Config{
 		Region:      "us-east-1",
@@ -162,7 +161,7 @@ func (p *pool) store(l *lane, client string) *credit.Store {
 		o.HTTPClient = p.http // no time-out: a parked request waits for its turn
 		o.Retryer = awsclient.Retryer(0)
 	})
-	return credit.NewStore(db, l.tables).WithLimits(credit.Limits{Write: time.Hour, Remove: time.Hour, Fill: time.Hour})
+	return credit.NewStore(db, l.tables).WithLimits(credit.Limits{Write: time.Hour, Remove: time.Hour, Rebalance: time.Hour})
 }
 
 func (p *pool) runAll(t *testing.T, first uint64, count int) {
@@ -189,19 +188,19 @@ func (p *pool) runAll(t *testing.T, first uint64, count int) {
 	wg.Wait()
 	t.Logf("%d writes and reads in %s", p.proxy.Passed()-passed, time.Since(began).Round(time.Millisecond))
 	t.Logf("outcomes %v", outcomes)
-	t.Logf("allowed oddities %v", odd)
+	t.Logf("known anomalies %v", odd)
 }
 
 // worker is one process: a request, a settler or an operator.
 type worker struct {
-	world   *world
-	name    string // in the trace
-	client  string // at the proxy
-	started time.Time
-	run     func(ctx context.Context, store *credit.Store) (outcome string)
-	life    time.Duration
-	parked  *arrival
-	dead    bool
+	schedule *schedule
+	name     string // in the trace
+	client   string // at the proxy
+	started  time.Time
+	run      func(ctx context.Context, store *credit.Store) (outcome string)
+	life     time.Duration
+	parked   *arrival
+	dead     bool
 
 	// of a request
 	reservation credit.Reservation
@@ -228,15 +227,16 @@ type event struct {
 	outcome string
 }
 
+// late is a dropped write that may still arrive.
 type late struct {
 	name    string
 	request *faultproxy.Request
 	until   time.Time
 }
 
-// world is one schedule. Its loop lets exactly one worker take one step at a time, so that the seed
-// alone decides what happens.
-type world struct {
+// schedule is one schedule of faults. Its loop lets exactly one worker take one step at a time, so that the seed alone
+// decides the order of all steps.
+type schedule struct {
 	t       *testing.T
 	seed    uint64
 	pool    *pool
@@ -245,7 +245,7 @@ type world struct {
 	rng     *rand.Rand
 	now     atomic.Int64 // microseconds; settlers read it
 	project string
-	parts   int             // that the wallet is kept in
+	shards  int             // that the wallet is kept in
 	first   int64           // what the wallet held at the start
 	days    map[string]bool // that have ledger entries
 	loss    float64
@@ -264,17 +264,17 @@ type world struct {
 	failed   bool
 }
 
-func (w *world) clock() time.Time { return time.UnixMicro(w.now.Load()).UTC() }
+func (w *schedule) clock() time.Time { return time.UnixMicro(w.now.Load()).UTC() }
 
-func (w *world) advance(d time.Duration) { w.now.Add(d.Microseconds()) }
+func (w *schedule) advance(d time.Duration) { w.now.Add(d.Microseconds()) }
 
-func (w *world) note(format string, args ...any) {
+func (w *schedule) note(format string, args ...any) {
 	w.trace = append(w.trace, w.clock().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
 }
 
-func (w *world) chance(p float64) bool { return w.rng.Float64() < p }
+func (w *schedule) chance(p float64) bool { return w.rng.Float64() < p }
 
-func (w *world) fail(format string, args ...any) {
+func (w *schedule) fail(format string, args ...any) {
 	if w.failed {
 		return
 	}
@@ -283,14 +283,14 @@ func (w *world) fail(format string, args ...any) {
 		w.seed, w.seed, fmt.Sprintf(format, args...), strings.Join(w.trace, "\n"))
 }
 
-func (p *pool) run(t *testing.T, seed uint64, l *lane) *world {
+func (p *pool) run(t *testing.T, seed uint64, l *lane) *schedule {
 	rng := rand.New(rand.NewPCG(seed, 0))
-	w := &world{
+	w := &schedule{
 		t: t, seed: seed, pool: p, lane: l, rng: rng, direct: credit.NewStore(l.direct, l.tables),
 		project: "p" + strconv.FormatInt(p.names.Add(1), 10),
 		loss:    []float64{0, 0.05, 0.2, 0.35}[rng.IntN(4)], crash: []float64{0, 0.01, 0.05}[rng.IntN(3)],
 		arrive: []float64{0.1, 0.02}[rng.IntN(2)],
-		parts:  []int{1, 1, 3}[rng.IntN(3)],
+		shards: []int{1, 1, 3}[rng.IntN(3)],
 		days:   map[string]bool{}, events: make(chan event, 64), // room for every ghost
 	}
 	w.now.Store(time.Date(2026, 1, 2, 23, 59, 30, 0, time.UTC).UnixMicro()) // keys of two days
@@ -329,17 +329,17 @@ func (p *pool) run(t *testing.T, seed uint64, l *lane) *world {
 	return w
 }
 
-// createWallet makes it with its balance at once. Grants are an operator's part.
-func (w *world) createWallet() {
+// createWallet creates the wallet with its first balance in one write.
+func (w *schedule) createWallet() {
 	item := w.wallet(0)
 	item["balance"] = &types.AttributeValueMemberN{Value: strconv.FormatInt(w.first, 10)}
 	item["pending"] = &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{}}
 	_, err := w.lane.direct.PutItem(w.t.Context(), &dynamodb.PutItemInput{TableName: &w.lane.tables.Wallets, Item: item})
 	w.must(err)
-	w.must(w.direct.Split(w.t.Context(), w.project, w.parts))
+	w.must(w.direct.AddShards(w.t.Context(), w.project, w.shards))
 }
 
-func (w *world) living(kind string) (n int) {
+func (w *schedule) living(kind string) (n int) {
 	for _, worker := range w.alive {
 		if strings.HasPrefix(worker.name, kind) {
 			n++
@@ -349,7 +349,7 @@ func (w *world) living(kind string) (n int) {
 }
 
 // step lets one worker take its parked step, or kills it there.
-func (w *world) step(worker *worker) {
+func (w *schedule) step(worker *worker) {
 	if w.chance(w.crash) {
 		w.kill(worker, "killed")
 		return
@@ -366,7 +366,7 @@ func (w *world) step(worker *worker) {
 	w.settleDown(worker)
 }
 
-func (w *world) fate(a *arrival) faultproxy.Fate {
+func (w *schedule) fate(a *arrival) faultproxy.Fate {
 	switch fate := w.rng.Float64(); {
 	case fate < w.loss:
 		return faultproxy.DropRequest
@@ -379,7 +379,7 @@ func (w *world) fate(a *arrival) faultproxy.Fate {
 }
 
 // keepLate keeps half of the writes that were dropped on their way, to arrive later.
-func (w *world) keepLate(worker *worker, a *arrival, fate faultproxy.Fate) {
+func (w *schedule) keepLate(worker *worker, a *arrival, fate faultproxy.Fate) {
 	read := slices.Contains([]string{"Scan", "GetItem", "BatchGetItem"}, a.request.Operation)
 	if fate == faultproxy.DropRequest && w.chance(0.5) && !read {
 		w.late = append(w.late, late{worker.name + " " + a.request.Operation, a.request, a.at.Add(copyLife)})
@@ -388,7 +388,7 @@ func (w *world) keepLate(worker *worker, a *arrival, fate faultproxy.Fate) {
 
 // kill ends a worker at its parked step, which may still take effect, now or later. Nothing that the
 // worker does afterwards passes.
-func (w *world) kill(victim *worker, how string) {
+func (w *schedule) kill(victim *worker, how string) {
 	a := victim.parked
 	victim.parked, victim.dead = nil, true
 	w.alive = slices.DeleteFunc(w.alive, func(x *worker) bool { return x == victim })
@@ -407,9 +407,9 @@ func (w *world) kill(victim *worker, how string) {
 }
 
 // start lets a worker run to its first step.
-func (w *world) start(worker *worker) {
+func (w *schedule) start(worker *worker) {
 	w.serial++
-	worker.world, worker.started = w, w.clock()
+	worker.schedule, worker.started = w, w.clock()
 	worker.client = w.project + "." + strconv.Itoa(w.serial)
 	w.pool.workers.Store(worker.client, worker)
 	w.alive = append(w.alive, worker)
@@ -422,7 +422,7 @@ func (w *world) start(worker *worker) {
 }
 
 // settleDown waits until the worker that was let go is parked again, or has ended.
-func (w *world) settleDown(running *worker) {
+func (w *schedule) settleDown(running *worker) {
 	for {
 		e, ok := w.next()
 		switch {
@@ -443,7 +443,7 @@ func (w *world) settleDown(running *worker) {
 	}
 }
 
-func (w *world) next() (event, bool) {
+func (w *schedule) next() (event, bool) {
 	select {
 	case e := <-w.events:
 		return e, true
@@ -454,7 +454,7 @@ func (w *world) next() (event, bool) {
 }
 
 // ghost handles what a killed worker still does: nothing of it passes.
-func (w *world) ghost(e event) {
+func (w *schedule) ghost(e event) {
 	if e.arrival != nil {
 		e.arrival.fate <- faultproxy.DropRequest
 		return
@@ -462,7 +462,7 @@ func (w *world) ghost(e event) {
 	w.ghosts--
 }
 
-func (w *world) close() {
+func (w *schedule) close() {
 	for _, worker := range slices.Clone(w.alive) { // only after a failure
 		w.kill(worker, "ended")
 	}
@@ -473,22 +473,22 @@ func (w *world) close() {
 		}
 		w.ghost(e)
 	}
-	for part := range w.parts {
+	for shard := range w.shards {
 		_, err := w.lane.direct.DeleteItem(w.t.Context(), &dynamodb.DeleteItemInput{
-			TableName: &w.lane.tables.Wallets, Key: w.wallet(part),
+			TableName: &w.lane.tables.Wallets, Key: w.wallet(shard),
 		})
 		w.must(err)
 	}
 }
 
-func (w *world) must(err error) {
+func (w *schedule) must(err error) {
 	if err != nil {
 		w.fail("%v", err)
 	}
 }
 
 // expire kills what has lived too long, and forgets late copies whose signature has lapsed.
-func (w *world) expire() {
+func (w *schedule) expire() {
 	for _, worker := range slices.Clone(w.alive) {
 		if w.clock().Sub(worker.started) > worker.life {
 			w.kill(worker, "timed out")
@@ -497,7 +497,7 @@ func (w *world) expire() {
 	w.late = slices.DeleteFunc(w.late, func(l late) bool { return w.clock().After(l.until) })
 }
 
-func (w *world) deliverLate() {
+func (w *schedule) deliverLate() {
 	if len(w.late) == 0 || !w.chance(w.arrive) {
 		return
 	}
@@ -508,14 +508,14 @@ func (w *world) deliverLate() {
 	w.must(l.request.Deliver(w.t.Context()))
 }
 
-func (w *world) startRequest() {
+func (w *schedule) startRequest() {
 	n := len(w.requests)
 	id := fmt.Sprintf("r%d", n)
 	sends := w.chance(0.5)
 	worker := &worker{
 		name: fmt.Sprintf("request %d", n), life: functionLife,
 		reservation: credit.Reservation{
-			Project: w.project, Parts: w.parts, Key: w.key(id), RequestID: id, Credits: 1 + w.rng.Int64N(20),
+			Project: w.project, Shards: w.shards, Key: w.key(id), RequestID: id, Credits: 1 + w.rng.Int64N(20),
 			Operation: credit.Barcode, Environment: "production",
 		},
 		limited: w.chance(0.1), fails: w.chance(0.2),
@@ -529,7 +529,7 @@ func (w *world) startRequest() {
 	w.start(worker)
 }
 
-// request is what the pipeline does with credits, step by step.
+// request takes the pipeline's steps with credits, one by one.
 func (w *worker) request(ctx context.Context, store *credit.Store) string {
 	r := w.reservation // the process's own
 	switch err := store.Reserve(ctx, &r); {
@@ -565,7 +565,7 @@ func (w *worker) request(ctx context.Context, store *credit.Store) string {
 	return "200"
 }
 
-func (w *world) startSettler() {
+func (w *schedule) startSettler() {
 	w.start(&worker{
 		name: "settle", life: time.Minute,
 		run: func(ctx context.Context, store *credit.Store) string {
@@ -575,11 +575,11 @@ func (w *world) startSettler() {
 	})
 }
 
-func (w *world) settler(store *credit.Store) *Settler {
+func (w *schedule) settler(store *credit.Store) *Settler {
 	return &Settler{Store: store, Ages: testAges, Now: w.clock, Log: telemetry.New(io.Discard, telemetry.Config{})}
 }
 
-func (w *world) startOperator() {
+func (w *schedule) startOperator() {
 	m := &credit.Movement{
 		Project: w.project, ID: w.key(fmt.Sprintf("g%d", len(w.grants))),
 		Credits: 1 + w.rng.Int64N(30), Actor: "operator",
@@ -594,20 +594,20 @@ func (w *world) startOperator() {
 
 // state is the wallet and its ledger at rest: every worker is parked.
 type state struct {
-	balance int64 // of all parts
-	least   int64 // of any part
+	balance int64 // of all shards
+	least   int64 // of any shard
 	pending map[place]int64
 	entries map[place]credit.Entry
 }
 
-// place is a reservation's, and its entry's. A late copy may reserve in one part for a request that went
-// on in another.
+// place identifies a reservation and its ledger entry. A late copy may reserve in one shard for a request that went on in
+// another.
 type place struct {
-	part int
-	key  credit.Key
+	shard int
+	key   credit.Key
 }
 
-// entry is the one that charges a reservation, or any that it has.
+// entry returns the entry that charges a reservation, or any other entry of the reservation.
 func (s state) entry(key credit.Key) (found credit.Entry) {
 	for at, e := range s.entries {
 		if at.key == key && (found.State != credit.Captured) {
@@ -617,7 +617,7 @@ func (s state) entry(key credit.Key) (found credit.Entry) {
 	return found
 }
 
-func (w *world) read() state {
+func (w *schedule) read() state {
 	ctx := w.t.Context()
 	number := func(v types.AttributeValue) int64 {
 		n, err := strconv.ParseInt(v.(*types.AttributeValueMemberN).Value, 10, 64)
@@ -625,8 +625,8 @@ func (w *world) read() state {
 		return n
 	}
 	s := state{pending: map[place]int64{}, entries: map[place]credit.Entry{}}
-	for part := range w.parts {
-		out, err := w.lane.direct.GetItem(ctx, &dynamodb.GetItemInput{TableName: &w.lane.tables.Wallets, Key: w.wallet(part)})
+	for shard := range w.shards {
+		out, err := w.lane.direct.GetItem(ctx, &dynamodb.GetItemInput{TableName: &w.lane.tables.Wallets, Key: w.wallet(shard)})
 		if err != nil {
 			w.fail("%v", err)
 			return state{}
@@ -634,36 +634,36 @@ func (w *world) read() state {
 		balance := number(out.Item["balance"])
 		s.balance, s.least = s.balance+balance, min(s.least, balance)
 		for key, held := range out.Item["pending"].(*types.AttributeValueMemberM).Value {
-			s.pending[place{part, credit.Key(key)}] = number(held.(*types.AttributeValueMemberM).Value["c"])
+			s.pending[place{shard, credit.Key(key)}] = number(held.(*types.AttributeValueMemberM).Value["c"])
 		}
 	}
 	for day := range w.days {
 		entries, err := w.direct.Entries(ctx, w.project, day)
 		w.must(err)
 		for _, e := range entries {
-			s.entries[place{e.Part, e.Key}] = e
+			s.entries[place{e.Shard, e.Key}] = e
 		}
 	}
 	return s
 }
 
-func (w *world) wallet(part int) map[string]types.AttributeValue {
+func (w *schedule) wallet(shard int) map[string]types.AttributeValue {
 	id := w.project
-	if part > 0 {
-		id += "#" + strconv.Itoa(part)
+	if shard > 0 {
+		id += "#" + strconv.Itoa(shard)
 	}
 	return map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: id}}
 }
 
-// key is the key of what begins now.
-func (w *world) key(id string) credit.Key {
+// key returns the key of a request or movement that begins now.
+func (w *schedule) key(id string) credit.Key {
 	key := credit.NewKey(w.clock(), id)
 	w.days[key.Day()] = true
 	return key
 }
 
-// check that no credit is lost or made.
-func (w *world) check() state {
+// check fails the schedule where credits are lost or invented.
+func (w *schedule) check() state {
 	s := w.read()
 	granted := w.first
 	var captured, held int64
@@ -686,8 +686,8 @@ func (w *world) check() state {
 	return s
 }
 
-// finish settles to the end without faults and compares every answer with its charge.
-func (w *world) finish() {
+// finish settles to the end without faults and compares every response with its charge.
+func (w *schedule) finish() {
 	for _, g := range w.grants { // an operator who got no answer repeats
 		w.must(w.direct.Grant(w.t.Context(), *g.grant))
 	}
@@ -713,7 +713,7 @@ func (w *world) finish() {
 	}
 }
 
-func (w *world) judge(r *worker, entry credit.Entry) {
+func (w *schedule) judge(r *worker, entry credit.Entry) {
 	charged := entry.State == credit.Captured
 	answered := r.lost < awsclient.Attempts // every call
 	sends := r.reservation.Irrevocable
@@ -739,18 +739,18 @@ func (w *world) judge(r *worker, entry credit.Entry) {
 		w.fail("%s is left as sending", r.name)
 	}
 	if charged && refused {
-		w.oddity("charged though " + r.outcome + ", after lost answers or a crash")
+		w.anomaly("charged though " + r.outcome + ", after lost responses or a crash")
 	}
 	if charged && sends && !r.sent {
-		w.oddity("charged, provider never called: died beside the marker")
+		w.anomaly("charged, provider never called: died at the mark")
 	}
 	if !charged && r.outcome == "200, capture unknown" {
-		w.oddity("served, not charged: every answer of the capture lost")
+		w.anomaly("served, not charged: every response of the capture lost")
 	}
 }
 
-func (w *world) oddity(name string) {
-	if !slices.Contains(oddities, name) {
+func (w *schedule) anomaly(name string) {
+	if !slices.Contains(anomalies, name) {
 		w.fail("not allowed: %s", name)
 	}
 	w.odd = append(w.odd, name)

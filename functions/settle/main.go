@@ -1,4 +1,4 @@
-// Command settle is the scheduled function that finishes what dead requests left in the wallets.
+// Command settle is the scheduled function that settles the reservations which dead requests left.
 package main
 
 import (

@@ -10,13 +10,13 @@ import (
 	"svcapi/shared/telemetry"
 )
 
-// reserve is kept back from the function's time for the log line.
-const reserve = 2 * time.Second
+// timeForLog is the end of a run's time, which the log line needs.
+const timeForLog = 2 * time.Second
 
-// Ages are how old a reservation is before it is settled.
+// Ages are the ages from which a reservation is settled (docs/decisions.md#settle).
 type Ages struct {
-	Dead     time.Duration // its request cannot be alive any more
-	Captured time.Duration // no late copy of its writes can arrive any more; at least Dead
+	Dead     time.Duration // the request cannot be alive any more
+	Captured time.Duration // no late copy of the request's writes can arrive any more; at least Dead
 }
 
 // Settler finishes what dead requests left in the wallets.
@@ -27,21 +27,21 @@ type Settler struct {
 	Log   *telemetry.Logger
 }
 
-// Report counts what one run did.
+// Report counts the results of one run.
 type Report struct {
 	Settled map[credit.Settled]int
-	Failed  int           // reservations and wallets left for the next run
-	Oldest  time.Duration // age of the oldest reservation seen
-	Low     []credit.Low  // wallets below their alert
+	Failed  int                 // reservations and wallets left for the next run
+	Oldest  time.Duration       // age of the oldest reservation seen
+	Low     []credit.LowBalance // wallets below their alert
 }
 
-// Handle runs once and logs one line. What a run could not finish is no error of the function: the
-// next one tries again. Not to have seen every wallet is.
+// Handle runs once and logs one line. Handle returns no error for a reservation that is left, because the next run tries
+// again, and an error where the run has not seen every wallet.
 func (s *Settler) Handle(ctx context.Context) error {
 	run := ctx
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
-		run, cancel = context.WithDeadline(ctx, deadline.Add(-reserve))
+		run, cancel = context.WithDeadline(ctx, deadline.Add(-timeForLog))
 		defer cancel()
 	}
 	report, err := s.Run(run)
@@ -54,7 +54,7 @@ func (s *Settler) Handle(ctx context.Context) error {
 // for all.
 func (s *Settler) Run(ctx context.Context) (Report, error) {
 	report := Report{Settled: map[credit.Settled]int{}}
-	err := s.Store.InFlight(ctx, func(r *credit.Reservation, err error) error {
+	err := s.Store.VisitPending(ctx, func(r *credit.Reservation, err error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -76,12 +76,12 @@ func (s *Settler) Run(ctx context.Context) (Report, error) {
 		}
 		report.Settled[settled]++
 		return nil
-	}, func(low credit.Low) { report.Low = append(report.Low, low) })
+	}, func(low credit.LowBalance) { report.Low = append(report.Low, low) })
 	return report, err
 }
 
-// failed logs the reservation that an operator may have to look at. The error names it, or its wallet, where it cannot be
-// read.
+// failed logs a reservation that an operator may have to look at. Where the reservation cannot be read, the error names the
+// reservation or its wallet.
 func (s *Settler) failed(ctx context.Context, r *credit.Reservation, err error) {
 	message, attributes := "reservation or wallet not read", []slog.Attr{slog.String("error", err.Error())}
 	if r != nil {
@@ -91,6 +91,7 @@ func (s *Settler) failed(ctx context.Context, r *credit.Reservation, err error) 
 	s.Log.Emit(ctx, telemetry.Event{Level: slog.LevelWarn, Message: message, Attributes: attributes})
 }
 
+// log writes a line for each wallet below its alert, and the line of the run with its metrics.
 func (s *Settler) log(ctx context.Context, report Report, err error) {
 	for _, low := range report.Low {
 		s.Log.Emit(ctx, telemetry.Event{Level: slog.LevelWarn, Message: "wallet is low", Attributes: []slog.Attr{
@@ -102,12 +103,12 @@ func (s *Settler) log(ctx context.Context, report Report, err error) {
 		Message:    "settled",
 		Dimensions: []telemetry.Dimension{{Name: "operation", Value: "settle"}},
 		Metrics: []telemetry.Metric{
-			{Name: "settled_released", Unit: telemetry.Count, Value: float64(report.Settled[credit.SettledReleased])},
-			{Name: "settled_uncertain", Unit: telemetry.Count, Value: float64(report.Settled[credit.SettledUncertain])},
-			{Name: "settled_removed", Unit: telemetry.Count, Value: float64(report.Settled[credit.SettledRemoved])},
-			{Name: "settle_failed", Unit: telemetry.Count, Value: float64(report.Failed)},
-			{Name: "settle_oldest", Unit: telemetry.Seconds, Value: report.Oldest.Seconds()},
-			{Name: "low_wallets", Unit: telemetry.Count, Value: float64(len(report.Low))},
+			{Name: "SettledReleased", Unit: telemetry.Count, Value: float64(report.Settled[credit.SettledReleased])},
+			{Name: "SettledUncertain", Unit: telemetry.Count, Value: float64(report.Settled[credit.SettledUncertain])},
+			{Name: "SettledRemoved", Unit: telemetry.Count, Value: float64(report.Settled[credit.SettledRemoved])},
+			{Name: "SettleFailed", Unit: telemetry.Count, Value: float64(report.Failed)},
+			{Name: "SettleOldest", Unit: telemetry.Seconds, Value: report.Oldest.Seconds()},
+			{Name: "LowWallets", Unit: telemetry.Count, Value: float64(len(report.Low))},
 		},
 	}
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 	"svcapi/test/enginetest"
 )
 
-// TestAges: a reservation is settled when its request cannot be alive, a captured one is removed when
-// no late copy can arrive; younger ones are left alone.
+// TestAges checks that a reservation is settled when its request cannot be alive, that a captured one is removed when no late
+// copy can arrive, and that younger ones stay.
 func TestAges(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	store := credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger})
@@ -66,7 +66,7 @@ func TestAges(t *testing.T) {
 	}
 }
 
-// prepare leaves a request of an SMS as it stood when it died.
+// prepare leaves the state of an SMS request that died after the given step.
 func prepare(t *testing.T, store *credit.Store, project string, at time.Time, reached string) {
 	t.Helper()
 	ctx := t.Context()
@@ -97,8 +97,8 @@ func prepare(t *testing.T, store *credit.Store, project string, at time.Time, re
 	}
 }
 
-// TestTwoSettlers: the schedule's events may run at the same time, and one may run late: it has read the wallets, and
-// others have settled them before it goes on. Every reservation is settled once, and no run fails.
+// TestTwoSettlers checks runs at the same time, one of which has read the wallets and continues after others have settled
+// them: every reservation is settled once, and no run fails.
 func TestTwoSettlers(t *testing.T) {
 	reached := map[string]int64{"reserve": 100, "mark": 70, "capture": 70} // the balance that each comes to
 	for _, test := range []struct {
@@ -113,7 +113,7 @@ func TestTwoSettlers(t *testing.T) {
 			return group.Wait()
 		}},
 		{name: "one is late", run: func(t *testing.T, settle func(*credit.Store) error, db *dynamodb.Client, tables enginetest.Tables) error {
-			// It waits before its first call after it has read the wallets.
+			// The run waits before its first call after the read of the wallets.
 			read, goOn := make(chan struct{}), make(chan struct{})
 			calls := 0
 			late := dynamodb.New(db.Options(), func(o *dynamodb.Options) {
@@ -168,7 +168,7 @@ func TestTwoSettlers(t *testing.T) {
 				}
 			}
 			left := 0
-			err = store.InFlight(t.Context(), func(*credit.Reservation, error) error { left++; return nil }, func(credit.Low) {})
+			err = store.VisitPending(t.Context(), func(*credit.Reservation, error) error { left++; return nil }, func(credit.LowBalance) {})
 			if err != nil || left > 0 {
 				t.Errorf("%d reservations are left, %v", left, err)
 			}
@@ -188,8 +188,8 @@ func wallet(project string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: project}}
 }
 
-// TestHandle: one run is one line with its metrics; a reservation that cannot be read is named and
-// does not keep the others from being settled.
+// TestHandle checks that a run writes one line with its metrics. A reservation that cannot be read is named and does not keep
+// the others from being settled.
 func TestHandle(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	store := credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger})
@@ -220,7 +220,7 @@ func TestHandle(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]float64{
-		"settled_released": 40, "settled_uncertain": 0, "settled_removed": 0, "settle_failed": 1, "settle_oldest": 3600,
+		"SettledReleased": 40, "SettledUncertain": 0, "SettledRemoved": 0, "SettleFailed": 1, "SettleOldest": 3600,
 	} {
 		if got := line[name].(float64); got < want || got > want+1 {
 			t.Errorf("%s is %v, want %v", name, got, want)
@@ -231,7 +231,7 @@ func TestHandle(t *testing.T) {
 	}
 }
 
-// TestNotSettled: a reservation whose entry makes no sense is left for the next run, is named, and does not keep the
+// TestNotSettled checks that a reservation with an invalid entry is left for the next run, is named, and does not keep the
 // others from being settled.
 func TestNotSettled(t *testing.T) {
 	client, tables := enginetest.Client(t)
@@ -258,9 +258,9 @@ func TestNotSettled(t *testing.T) {
 	if err != nil || report.Failed != 1 || report.Settled[credit.SettledReleased] != 2 {
 		t.Errorf("%+v, %v", report, err)
 	}
-	for _, part := range []string{"lent", `"project":"b"`, `"request_id":"r"`, string(key)} {
-		if !strings.Contains(log.String(), part) {
-			t.Errorf("%s is not in %s", part, log.String())
+	for _, word := range []string{"lent", `"project":"b"`, `"request_id":"r"`, string(key)} {
+		if !strings.Contains(log.String(), word) {
+			t.Errorf("%s is not in %s", word, log.String())
 		}
 	}
 	for project, want := range map[string]int64{"a": 100, "b": 70, "c": 100} {
@@ -342,13 +342,13 @@ func TestUnreadableWallets(t *testing.T) {
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &line); err != nil {
 		t.Fatal(err)
 	}
-	// The second part of part-text is a wallet that cannot be read by itself, too.
-	if line["settled_released"] != float64(good) || line["settle_failed"] != float64(len(broken)+1) || line["low_wallets"] != 1.0 {
-		t.Errorf("released %v, failed %v, low %v\n%s", line["settled_released"], line["settle_failed"], line["low_wallets"], log.String())
+	// The second shard of parts-text cannot be read either.
+	if line["SettledReleased"] != float64(good) || line["SettleFailed"] != float64(len(broken)+1) || line["LowWallets"] != 1.0 {
+		t.Errorf("released %v, failed %v, low %v\n%s", line["SettledReleased"], line["SettleFailed"], line["LowWallets"], log.String())
 	}
 }
 
-// TestOutOfTime: a run that is out of time says so, in its log line and to its caller.
+// TestOutOfTime checks that a run without time left reports that in its log line and to its caller.
 func TestOutOfTime(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	var log bytes.Buffer
@@ -363,7 +363,7 @@ func TestOutOfTime(t *testing.T) {
 	}
 }
 
-// TestConfig: ages that would settle a living request are refused.
+// TestConfig checks that ages which would settle a living request are refused.
 func TestConfig(t *testing.T) {
 	for _, test := range []struct {
 		after, captured string

@@ -72,7 +72,7 @@ func (g *group) walletBalance(projectID string) *api.Job {
 func (g *group) vendorBalance(ctx context.Context, account upstream.Account) (*api.Result, error) {
 	name := account.Integration.Vendor
 	if _, ok := g.adapter(account).(vendors.Balancer); !ok {
-		return nil, errNoBalance.Because(fmt.Errorf("%s has no balance call", name))
+		return nil, errNoBalance.WithCause(fmt.Errorf("%s has no balance call", name))
 	}
 	text, err := upstream.WithFresh(ctx, g.secrets, account, func(a upstream.Account) (string, error) {
 		return g.adapter(a).(vendors.Balancer).Balance(ctx)

@@ -74,7 +74,7 @@ func costResult(account upstream.Account, r sendRequest, campaign vendors.Campai
 func computeCost(account upstream.Account, r sendRequest) (vendors.Campaign, error) {
 	text := account.Settings[vendors.UnitPrice]
 	if !unitPricePattern.MatchString(text) {
-		return vendors.Campaign{}, errNoUnitPrice.Because(fmt.Errorf("setting %s is %q", vendors.UnitPrice, text))
+		return vendors.Campaign{}, errNoUnitPrice.WithCause(fmt.Errorf("setting %s is %q", vendors.UnitPrice, text))
 	}
 	price, _ := new(big.Rat).SetString(text) // the form is a decimal's
 	_, fraction, _ := strings.Cut(text, ".")

@@ -28,9 +28,9 @@ func (g *group) accounts(ctx context.Context, call *api.Call) ([]upstream.Accoun
 	accounts, err := g.client.Accounts(ctx, call.Project.ID, call.Integrations, g.vendors.Spec, g.secrets)
 	switch {
 	case errors.Is(err, upstream.ErrIncomplete):
-		return nil, errIncomplete.Because(err)
+		return nil, errIncomplete.WithCause(err)
 	case err != nil:
-		return nil, api.ErrInternal.Because(err)
+		return nil, api.ErrInternal.WithCause(err)
 	}
 	return accounts, nil
 }
@@ -51,7 +51,7 @@ var errIncomplete = httpError(422, "The SMS integration is incomplete or cannot 
 // classes: what the client sees is the table's, what the vendor said is the
 // operator's.
 func vendorError(table map[upstream.Class]*api.Error, vendor string, err error) *api.Error {
-	e := table[upstream.ClassOf(err)].Because(err)
+	e := table[upstream.ClassOf(err)].WithCause(err)
 	e.Vendor = vendor
 	return e
 }

@@ -113,7 +113,7 @@ func checkLogs(t *testing.T, s *stack.Stack) {
 	for function, metrics := range map[string][]string{
 		"sms":    {"Requests", "Duration", "Credits"},
 		"docs":   {"Requests", "Duration"},
-		"settle": {"settled_released", "settled_uncertain", "settled_removed", "settle_failed", "settle_oldest", "low_wallets"}, "ratesync": {"RatesRefused", "RatesFailed", "RatesAge", "RatesDateAge", "BankAge"},
+		"settle": {"SettledReleased", "SettledUncertain", "SettledRemoved", "SettleFailed", "SettleOldest", "LowWallets"}, "ratesync": {"RatesRefused", "RatesFailed", "RatesAge", "RatesDateAge", "BankAge"},
 	} {
 		text, err := os.ReadFile(filepath.Join(s.LogDir, function+".log"))
 		if err != nil {

@@ -14,19 +14,18 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Problems collects what is wrong with the fields of a request: messages by
-// field path (decisions on error.details: list items by index, nested fields by dots).
+// Problems collects the messages about a request's fields by field path: a list item has its index in the path, a nested
+// field a dot (docs/decisions.md#error-details).
 type Problems map[string][]string
 
-// Add notes a message on a field.
+// Add adds a message on a field.
 func (p Problems) Add(path, message string) { p[path] = append(p[path], message) }
 
-// maxListProblems is how many bad items of one list are reported.
+// maxListProblems is the number of bad items of one list that a response reports.
 const maxListProblems = 20
 
-// Object is a JSON object of a request whose fields are taken one by one. Each
-// take checks the field's rules and notes what is wrong, so that one answer
-// names all failing fields. Fields that are never taken are ignored.
+// Object is a JSON object of a request. An operation reads the fields one by one. Each read validates the field and notes
+// its problems, so that one response names all failing fields. Fields that the operation does not read are ignored.
 type Object struct {
 	members  map[string]jsontext.Value
 	path     string // with a trailing dot, or empty
@@ -39,11 +38,11 @@ var (
 	errTooDeep  = errors.New("must be JSON of at most 10,000 levels")
 )
 
-// maxDepth is how deep jsontext reads.
+// maxDepth is the depth that jsontext reads.
 const maxDepth = 10_000
 
-// malformed says what is wrong with a text that jsontext does not read. The
-// error of its depth has no name; where it stands tells.
+// malformed returns the message for a text that jsontext refuses. The error for too many levels has no type of its own, so
+// malformed counts the levels of its position.
 func malformed(err error) error {
 	var syntax *jsontext.SyntacticError
 	if errors.As(err, &syntax) && strings.Count(string(syntax.JSONPointer), "/") >= maxDepth {
@@ -52,8 +51,8 @@ func malformed(err error) error {
 	return errNoJSON
 }
 
-// parseObject reads one JSON object and nothing after it. An empty text counts
-// as an empty object. Duplicate names and invalid UTF-8 are malformed, at any depth.
+// parseObject reads one JSON object and nothing after it. An empty text counts as an empty object. Duplicate names and
+// invalid UTF-8 are malformed, at any depth (docs/decisions.md#json-bodies).
 func parseObject(text []byte, path string, problems Problems) (Object, error) {
 	o := Object{map[string]jsontext.Value{}, path, problems}
 	if len(bytes.Trim(text, " \t\r\n")) == 0 {
@@ -90,16 +89,16 @@ func parseObject(text []byte, path string, problems Problems) (Object, error) {
 	return o, nil
 }
 
-// Has reports whether the field is there; null counts as absent.
+// Has reports whether the field is present; null counts as absent.
 func (o Object) Has(name string) bool {
 	v, ok := o.members[name]
 	return ok && v.Kind() != 'n'
 }
 
-// Problem notes what is wrong with a field.
+// Problem notes a message on a field.
 func (o Object) Problem(name, message string) { o.problems.Add(o.path+name, message) }
 
-// take returns the value of a field of the wanted kind, or notes why there is none.
+// take returns the value of a field of the wanted kind, or notes the reason why there is none.
 func (o Object) take(name string, required bool, what string, kinds ...jsontext.Kind) (jsontext.Value, bool) {
 	if !o.Has(name) {
 		if required {
@@ -115,18 +114,18 @@ func (o Object) take(name string, required bool, what string, kinds ...jsontext.
 	return v, true
 }
 
-// Text is the rule of a string field. Lengths are in Unicode code points.
+// Text is the validation rule of a string field. Lengths are in Unicode code points.
 type Text struct {
 	Required bool
-	Min, Max int            // Max 0: no limit
-	Pattern  *regexp.Regexp // nil: any
-	Message  string         // what is said where Pattern does not match
-	OneOf    []string       // nil: any
+	Min, Max int            // 0: no maximum
+	Pattern  *regexp.Regexp // nil: any text
+	Message  string         // the message for a text that Pattern does not match
+	OneOf    []string       // nil: any text
 	Default  string
 }
 
-// check returns what is wrong with a text, "" for nothing.
-func (r Text) check(s string) string {
+// validate returns the message about a text, "" for a valid one.
+func (r Text) validate(s string) string {
 	n := utf8.RuneCountInString(s)
 	switch {
 	case r.Min > 0 && n < r.Min && r.Min == 1:
@@ -143,36 +142,36 @@ func (r Text) check(s string) string {
 	return ""
 }
 
-// Text takes a string field.
+// Text reads a string field.
 func (o Object) Text(name string, r Text) string {
 	v, ok := o.take(name, r.Required, "a string", '"')
 	if !ok {
 		return r.Default
 	}
 	s := unquote(v)
-	if wrong := r.check(s); wrong != "" {
+	if wrong := r.validate(s); wrong != "" {
 		o.Problem(name, wrong)
 	}
 	return s
 }
 
-// Bool takes a boolean field, false where it is absent.
+// Bool reads a boolean field, false where the field is absent.
 func (o Object) Bool(name string) bool {
 	v, ok := o.take(name, false, "a boolean", 't', 'f')
 	return ok && v.Kind() == 't'
 }
 
-// Number is the rule of a number field. The text itself is compared: what a float64 makes of it is near the number, not
-// the number.
+// Number is the validation rule of a number field. The rule compares the text that was sent, because a float64 is only near
+// that number (docs/decisions.md#numbers-in-bodies).
 type Number struct {
 	Required bool
 	Min, Max float64
-	Integer  bool // 80.0 is whole, 80.5 is not
-	Truncate bool // the integer part counts, of 3.9 the 3
+	Integer  bool // 80.0 is an integer, 80.5 is not
+	Truncate bool // only the integer part counts: 3.9 is 3
 	Default  float64
 }
 
-// Number takes a number field. It gives the float64 that is nearest to a good number.
+// Number reads a number field and returns the float64 that is nearest to a valid number.
 func (o Object) Number(name string, r Number) float64 {
 	what := "a number"
 	if r.Integer {
@@ -187,16 +186,16 @@ func (o Object) Number(name string, r Number) float64 {
 	case sent.compare(decimalOfFloat(r.Min)) < 0 || sent.compare(decimalOfFloat(r.Max)) > 0:
 		o.Problem(name, fmt.Sprintf("must be between %v and %v", r.Min, r.Max))
 		return r.Default
-	case r.Integer && !sent.whole():
+	case r.Integer && !sent.isInteger():
 		o.Problem(name, "must be an integer")
 		return r.Default
 	case r.Truncate:
-		sent = sent.cut()
+		sent = sent.truncate()
 	}
 	return sent.float()
 }
 
-// Object takes a field that is an object; an absent one has no fields.
+// Object reads a field that is an object; an absent field gives an empty object.
 func (o Object) Object(name string) Object {
 	v, ok := o.take(name, false, "an object", '{')
 	if !ok {
@@ -206,14 +205,14 @@ func (o Object) Object(name string) Object {
 	return inner
 }
 
-// List is the rule of an array field.
+// List is the validation rule of an array field.
 type List struct {
 	Required bool
 	Min, Max int
 }
 
-// list takes an array field and hands its items to each, until maxListProblems
-// of them were bad. Each answers whether its item was good.
+// list reads an array field and calls each for its items, until maxListProblems of them were bad. The function each reports
+// whether the item was good.
 func (o Object) list(name string, r List, each func(path string, v jsontext.Value) bool) {
 	v, ok := o.take(name, r.Required, "an array", '[')
 	if !ok {
@@ -243,7 +242,7 @@ func (o Object) list(name string, r List, each func(path string, v jsontext.Valu
 	}
 }
 
-// Texts takes an array of strings.
+// Texts reads an array of strings.
 func (o Object) Texts(name string, r List, item Text) []string {
 	var texts []string
 	o.list(name, r, func(path string, v jsontext.Value) bool {
@@ -251,7 +250,7 @@ func (o Object) Texts(name string, r List, item Text) []string {
 		if v.Kind() == '"' {
 			s := unquote(v)
 			texts = append(texts, s)
-			wrong = item.check(s)
+			wrong = item.validate(s)
 		}
 		if wrong != "" {
 			o.problems.Add(path, wrong)
@@ -261,7 +260,7 @@ func (o Object) Texts(name string, r List, item Text) []string {
 	return texts
 }
 
-// Objects takes an array of objects and hands each to read.
+// Objects reads an array of objects and calls read for each.
 func (o Object) Objects(name string, r List, read func(Object)) {
 	o.list(name, r, func(path string, v jsontext.Value) bool {
 		if v.Kind() != '{' {
@@ -275,7 +274,7 @@ func (o Object) Objects(name string, r List, read func(Object)) {
 	})
 }
 
-// unquote reads a JSON string that has been parsed once, so it cannot fail.
+// unquote reads a JSON string that has been parsed once, so the call cannot fail.
 func unquote(v jsontext.Value) string {
 	b, _ := jsontext.AppendUnquote(nil, v)
 	return string(b)

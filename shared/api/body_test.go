@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// read takes one field of every kind, as an operation would.
+// read reads one field of every kind, as an operation would.
 func read(o Object) {
 	o.Text("name", Text{Required: true, Min: 1, Max: 5})
 	o.Text("code", Text{Pattern: regexp.MustCompile(`^[a-z]+$`), Message: "must be lower case"})
@@ -25,7 +25,8 @@ func read(o Object) {
 	o.Objects("items", List{Min: 1, Max: 3}, func(i Object) { i.Text("to", Text{Required: true, Min: 1}) })
 }
 
-// decisions: error.details name every failing field by its path.
+// TestObjectNamesEveryProblem checks that error.details name every failing field by its path
+// (docs/decisions.md#error-details).
 func TestObjectNamesEveryProblem(t *testing.T) {
 	long := `"` + strings.Repeat("x", 4) + `"`
 	cases := []struct{ name, body, want string }{
@@ -88,7 +89,8 @@ func (p Problems) text() string {
 	return strings.Join(lines, "\n")
 }
 
-// decisions: malformed JSON, or a body that is no object, is named under body.
+// TestParseObjectRefuses checks that malformed JSON, or a body that is no object, is named under body
+// (docs/decisions.md#json-bodies).
 func TestParseObjectRefuses(t *testing.T) {
 	cases := []struct {
 		name, body string
@@ -130,7 +132,7 @@ func TestParseObjectRefuses(t *testing.T) {
 	}
 }
 
-// What is taken for an object is one JSON value that another reader takes too, and what is said of it can be answered.
+// A text that is read as an object is one JSON value that another reader accepts too, and its problems can be encoded.
 func FuzzObject(f *testing.F) {
 	for _, body := range []string{
 		`{"name":"n","list":["a"],"items":[{"to":"x"}],"margins":{"top":1e2}}`, `{"name":"\ud83d\ude00","height":80.0}`, ``, ` {} `, `{"a":1,"a":2}`,

@@ -15,7 +15,7 @@ import (
 	"svcapi/shared/telemetry"
 )
 
-// Config is what the pipeline reads from the environment.
+// Config is the configuration that the pipeline reads from the environment.
 type Config struct {
 	Stage               string `env:"STAGE,required"`
 	ProjectsTable       string `env:"PROJECTS_TABLE,required"`
@@ -23,12 +23,12 @@ type Config struct {
 	WalletsTable        string `env:"WALLETS_TABLE"` // functions with paid operations
 	LedgerTable         string `env:"LEDGER_TABLE"`  // functions with paid operations
 	ProjectCacheSeconds int    `env:"PROJECT_CACHE_SECONDS" envDefault:"10"`
-	PlaygroundOrigin    string `env:"PLAYGROUND_ORIGIN"` // of the documentation page, empty: none
+	PlaygroundOrigin    string `env:"PLAYGROUND_ORIGIN"` // of the documentation page; empty: no such origin
 	Prices              credit.Prices
 	Log                 telemetry.Config
 }
 
-// Validate says what is wrong with the configuration.
+// Validate returns the problems of the configuration.
 func (c Config) Validate() error {
 	var wrong []error
 	if c.ProjectCacheSeconds < 0 || c.ProjectCacheSeconds > 60 {
@@ -40,10 +40,10 @@ func (c Config) Validate() error {
 	return errors.Join(append(wrong, c.Prices.Validate())...)
 }
 
-// Validator is a configuration that knows what is wrong with it.
+// Validator is a configuration that can validate itself.
 type Validator interface{ Validate() error }
 
-// ReadConfig reads a configuration from the environment and checks it.
+// ReadConfig reads a configuration from the environment and validates it.
 func ReadConfig[C Validator]() (C, error) {
 	cfg, err := env.ParseAs[C]()
 	if err != nil {
@@ -52,7 +52,7 @@ func ReadConfig[C Validator]() (C, error) {
 	return cfg, cfg.Validate()
 }
 
-// New makes a service over the tables of the configuration.
+// New returns a service on the tables of the configuration.
 func New(cfg Config, db *dynamodb.Client, log *telemetry.Logger) *Service {
 	return &Service{
 		cfg:      cfg,
@@ -66,8 +66,8 @@ func New(cfg Config, db *dynamodb.Client, log *telemetry.Logger) *Service {
 	}
 }
 
-// DB is the client of the tables, with its warm connections.
+// DB returns the client of the tables, which shares its warm connections.
 func (s *Service) DB() *dynamodb.Client { return s.db }
 
-// Wallet is the store of credits that the service charges.
+// Wallet returns the store of the credits that the service charges.
 func (s *Service) Wallet() *credit.Store { return s.wallet }

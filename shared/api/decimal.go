@@ -8,14 +8,14 @@ import (
 )
 
 // decimal is a JSON number as it was sent, to the last digit: ±0.digits × 10^point. Digits neither begin nor end with 0;
-// zero has none.
+// zero has no digits.
 type decimal struct {
 	negative bool
 	digits   string
 	point    int
 }
 
-// farPoint stands for an exponent that no digits bring back: bodies are far shorter.
+// farPoint is the exponent for all larger ones: a body has too few digits to bring such a number back into range.
 const farPoint = math.MaxInt32
 
 // decimalOf reads a well-formed JSON number, in time and memory of its length, whatever its exponent.
@@ -23,7 +23,7 @@ func decimalOf(number string) decimal {
 	text, negative := strings.CutPrefix(number, "-")
 	exponent := 0
 	if e := strings.IndexAny(text, "eE"); e >= 0 {
-		n, _ := strconv.ParseInt(text[e+1:], 10, 64) // beyond int64 it is the nearest one
+		n, _ := strconv.ParseInt(text[e+1:], 10, 64) // beyond int64, ParseInt returns the nearest one
 		exponent = int(max(-farPoint, min(n, farPoint)))
 		text = text[:e]
 	}
@@ -48,7 +48,7 @@ func (d decimal) sign() int {
 	return 1
 }
 
-// compare is -1 where d is the lesser number, 1 where it is the greater.
+// compare returns -1 where d is the lesser number, 1 where d is the greater, and 0 where both are equal.
 func (d decimal) compare(e decimal) int {
 	if d.sign() != e.sign() || d.sign() == 0 {
 		return cmp.Compare(d.sign(), e.sign())
@@ -56,11 +56,12 @@ func (d decimal) compare(e decimal) int {
 	return d.sign() * cmp.Or(cmp.Compare(d.point, e.point), cmp.Compare(d.digits, e.digits))
 }
 
-func (d decimal) whole() bool { return len(d.digits) <= d.point || d.digits == "" }
+// isInteger reports whether the number has no fraction.
+func (d decimal) isInteger() bool { return len(d.digits) <= d.point || d.digits == "" }
 
-// cut drops what is behind the decimal point.
-func (d decimal) cut() decimal {
-	if d.whole() {
+// truncate drops the digits behind the decimal point.
+func (d decimal) truncate() decimal {
+	if d.isInteger() {
 		return d
 	}
 	kept := strings.TrimRight(d.digits[:max(0, d.point)], "0")
@@ -70,7 +71,7 @@ func (d decimal) cut() decimal {
 	return decimal{d.negative, kept, d.point}
 }
 
-// float is the nearest float64, infinite beyond the greatest one.
+// float returns the nearest float64, infinite beyond the greatest one.
 func (d decimal) float() float64 {
 	text := "0." + d.digits + "e" + strconv.Itoa(d.point)
 	if d.negative {

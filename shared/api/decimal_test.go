@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// decisions: a number field accepts 80.0, not 80.5, where an integer is meant. Its range is the contract's, to the last
-// digit that was sent.
+// TestNumbersAreComparedAsSent checks docs/decisions.md#numbers-in-bodies: an integer field accepts 80.0 and refuses 80.5,
+// and the range is compared to the last digit that was sent.
 func TestNumbersAreComparedAsSent(t *testing.T) {
 	const between, integer = "must be between 1 and 4", "must be an integer"
 	cases := []struct {
@@ -71,7 +71,7 @@ func TestNumbersAreComparedAsSent(t *testing.T) {
 	}
 }
 
-// Arithmetic of another kind says the same.
+// The arithmetic agrees with that of math/big.
 func FuzzDecimal(f *testing.F) {
 	for _, n := range []string{"0", "-0", "80.0", "8e1", "4.0000000000000000000001", "-0.05e-3", "1e400", "123456789012345678901234567890", "0.0"} {
 		f.Add(n, "4")
@@ -87,15 +87,15 @@ func FuzzDecimal(f *testing.F) {
 		if da.compare(db) != x.Cmp(y) || db.compare(da) != y.Cmp(x) {
 			t.Errorf("%s and %s: %d, want %d", a, b, da.compare(db), x.Cmp(y))
 		}
-		if da.whole() != x.IsInt() {
-			t.Errorf("%s: whole is %v", a, da.whole())
+		if da.isInteger() != x.IsInt() {
+			t.Errorf("%s: whole is %v", a, da.isInteger())
 		}
 		if want, _ := strconv.ParseFloat(a, 64); da.float() != want {
 			t.Errorf("%s: %v, want %v", a, da.float(), want)
 		}
 		integer := new(big.Int).Quo(x.Num(), x.Denom())
-		if !da.cut().whole() || da.cut().compare(decimalOf(integer.String())) != 0 {
-			t.Errorf("%s is cut to %+v, want %s", a, da.cut(), integer)
+		if !da.truncate().isInteger() || da.truncate().compare(decimalOf(integer.String())) != 0 {
+			t.Errorf("%s is cut to %+v, want %s", a, da.truncate(), integer)
 		}
 	})
 }

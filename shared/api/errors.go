@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The values of error.code (contract: Errors).
+// The values of error.code (openapi.yaml#Error).
 const (
 	CodeHTTPError           = "http_error"
 	CodeUnauthorized        = "unauthorized"
@@ -23,22 +23,21 @@ const (
 	CodeInvalidCurrency     = "invalid_currency_code"
 )
 
-// Error is a request that failed: what the client sees, and apart from it what
-// the operator sees.
+// Error is a failed request. The client sees the public part, the operator also the cause and the vendor.
 type Error struct {
 	Status  int
 	Code    string
 	Message string
 	Details map[string][]string // of validation_failed: messages by field path
-	Header  http.Header         // more headers of the answer
+	Header  http.Header         // further headers of the response
 
 	Cause     error  // for the log only
-	Vendor    string // who failed, where a vendor did
+	Vendor    string // the vendor that failed; empty: no vendor did
 	Reached   bool   // a byte of irrevocable work may have reached a vendor: an Idempotency-Key keeps this outcome
-	Uncertain bool   // the work may have happened all the same: it stays charged
+	Uncertain bool   // the work may still have happened, so it stays charged
 }
 
-// Error is for the log: the public message and the cause.
+// Error returns the public message and the cause, for the log.
 func (e *Error) Error() string {
 	if e.Cause == nil {
 		return e.Message
@@ -49,15 +48,14 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Because returns a copy that names its cause.
-func (e *Error) Because(cause error) *Error {
+// WithCause returns a copy of the error with its cause.
+func (e *Error) WithCause(cause error) *Error {
 	c := *e
 	c.Cause = cause
 	return &c
 }
 
-// Errors that say the same whatever the operation. They are values to copy
-// from (Because), never to change.
+// Errors that are the same for all operations. WithCause copies these values, and no code changes them.
 var (
 	errTooLarge     = &Error{Status: 413, Code: CodeHTTPError, Message: "The request body is over 4 MiB."}
 	errUnauthorized = &Error{Status: 401, Code: CodeUnauthorized, Message: "The credentials are missing, invalid or inactive, or do not match the environment."}
@@ -65,15 +63,15 @@ var (
 	errUnconfirmed  = &Error{Status: 428, Code: CodeConfirmationMissing, Message: "Sending from the documentation playground needs the header X-Confirm-Send: true."}
 	errNoCredits    = &Error{Status: 402, Code: CodeInsufficientFunds, Message: "The project has too few credits for this request."}
 
-	// ErrNotFound: nothing at this path.
+	// ErrNotFound is the error for a path without a resource.
 	ErrNotFound = &Error{Status: 404, Code: CodeHTTPError, Message: "There is no such resource."}
-	// ErrNoIntegration: nothing active for the project's environment.
+	// ErrNoIntegration is the error for a project without a usable active integration in the environment.
 	ErrNoIntegration = &Error{Status: 422, Code: CodeProviderSelection, Message: "The project has no usable active integration for this operation in this environment."}
-	// ErrInternal is every failure that is the service's own.
+	// ErrInternal is every failure of the service itself.
 	ErrInternal = &Error{Status: 500, Code: CodeInternalError, Message: "The request failed unexpectedly. Keep the request ID for support."}
 )
 
-// internal returns the response to a failure of the service itself, with the step that failed; nil for no error.
+// internal returns the error for a failure of the service itself, with the step that failed; nil for no error.
 func internal(step string, err error) error {
 	if err == nil {
 		return nil
@@ -81,10 +79,10 @@ func internal(step string, err error) error {
 	if step != "" {
 		err = fmt.Errorf("%s: %w", step, err)
 	}
-	return ErrInternal.Because(err)
+	return ErrInternal.WithCause(err)
 }
 
-// ErrMethod says that the path has other methods, which allow names.
+// ErrMethod returns the error for a wrong method; allow names the methods of the path.
 func ErrMethod(allow string) *Error {
 	return &Error{Status: 405, Code: CodeHTTPError, Message: "This resource takes " + allow + " only.", Header: http.Header{"Allow": {allow}}}
 }

@@ -21,7 +21,7 @@ import (
 	"svcapi/shared/telemetry"
 )
 
-// A path matches its pattern in one way: the same segments, and parameters that are what was sent, decoded.
+// A path matches its pattern in one way: the same segments, and parameters that are the decoded segments.
 func FuzzPath(f *testing.F) {
 	for _, path := range []string{
 		"/api/v1/pair/USD/LKR/1", "/api/v1/pair/USD/LKR/1/", "/api/v1/pair/%55SD/LKR/%31", "/api/v1/pair/a%2Fb/c/d", "//api/v1/pair/a/b/c",
@@ -48,7 +48,7 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-// A request of nobody we know is answered in the envelope, whatever it is made of, and its one log line holds none of it.
+// The response to a request of an unknown client has the envelope, and the one log line holds nothing of the request.
 func FuzzEvent(f *testing.F) {
 	f.Add("api.example.com", "POST", "/test", "svc_acme_aaaa", "svcs_x", "X-Any", "v", []byte("{}"), false)
 	f.Add("api.example.com", "OPTIONS", "/test", "", "", "Content-Length", "-1", []byte("\xff"), true)
@@ -93,7 +93,7 @@ func FuzzEvent(f *testing.F) {
 	})
 }
 
-// An Idempotency-Key is 1 to 128 visible ASCII characters, once.
+// An Idempotency-Key is 1 to 128 visible ASCII characters, once (docs/decisions.md#idempotency-key).
 func FuzzIdempotencyKey(f *testing.F) {
 	f.Add("key", "", false)
 	f.Add("a b", "", false)
@@ -112,7 +112,7 @@ func FuzzIdempotencyKey(f *testing.F) {
 	})
 }
 
-// What is kept of a request is answered again as it was; what was never kept by us is an error.
+// A stored outcome gives the same response again. Bytes that the product never stored give an error.
 func FuzzKeptOutcome(f *testing.F) {
 	f.Add("{}", 200, "", "", "v")
 	f.Add(`{"status":502,"code":"http_error"}`, 502, "http_error", "The provider \xff said no.", "v")
@@ -137,10 +137,10 @@ func FuzzKeptOutcome(f *testing.F) {
 	})
 }
 
-// sameText compares texts of which one has been through JSON, where broken UTF-8 is replaced.
+// sameText compares texts of which one has been through JSON, where a replacement character takes the place of broken UTF-8.
 func sameText(a, b string) bool { return slices.Equal([]rune(a), []rune(b)) }
 
-// A text that is cut for the log keeps its characters whole.
+// A text that is truncated for the log has no split character.
 func FuzzCut(f *testing.F) {
 	f.Add("aé😀", 3)
 	f.Add("\x80\x80\x80", 2)
@@ -148,7 +148,7 @@ func FuzzCut(f *testing.F) {
 		if n < 0 {
 			return
 		}
-		got := cut(s, n)
+		got := truncate(s, n)
 		if len(got) > n || !strings.HasPrefix(s, got) || len(got) < n-3 && len(got) < len(s) && strings.ToValidUTF8(s, "") == s {
 			t.Errorf("%q at %d: %q", s, n, got)
 		}

@@ -17,20 +17,20 @@ const (
 	keyHeader      = "Idempotency-Key"
 	replayedHeader = "Idempotency-Replayed"
 	maxKey         = 128
-	// longestRequest is how long a request lives where its context does not say.
+	// longestRequest is the longest life of a request whose context has no deadline.
 	longestRequest = 30 * time.Second
 )
 
 var (
 	errOtherBody = &Error{Status: 422, Code: CodeHTTPError, Message: "The Idempotency-Key was used with another request body."}
 	errRunning   = &Error{Status: 409, Code: CodeHTTPError, Message: "The first request with this Idempotency-Key is still at work."}
-	// errNotKept is kept for a request whose outcome is too large to be kept.
+	// errNotKept is stored for a request whose outcome is too large to be stored (docs/decisions.md#idempotency-size).
 	errNotKept = &Error{Status: 409, Code: CodeHTTPError, Message: "The first request with this Idempotency-Key was carried out, but its response is too large to be repeated."}
-	// errDied is kept for a request that died without an outcome.
+	// errDied is stored for a request that died without an outcome (docs/decisions.md#idempotency-dead-claims).
 	errDied = &Error{Status: 503, Code: CodeHTTPError, Message: "The first request with this Idempotency-Key was cut off. The message may have been sent: do not retry automatically."}
 )
 
-// idempotencyKey reads the header: 1 to 128 visible ASCII characters, once.
+// idempotencyKey reads the header: 1 to 128 visible ASCII characters, once (docs/decisions.md#idempotency-key).
 func idempotencyKey(h http.Header, problems Problems) string {
 	values := h.Values(keyHeader)
 	if len(values) == 0 {
@@ -50,25 +50,25 @@ func idempotencyKey(h http.Header, problems Problems) string {
 // claim is the Idempotency-Key that a request has won. The zero claim belongs to a request without a key.
 type claim struct{ won *idempotency.Claim }
 
-// claim wins the request's key, beside the count that is under way, or returns the outcome of the key's first request.
-// Nothing is prepared or reserved before the key is won. Whatever dies afterwards, no other request with the key comes
-// this far again unless the claim was freed, which happens only when nothing reached a provider.
-func (s *Service) claim(ctx context.Context, x *exchange, key string, counted func() error) (claim, *Result, error) {
+// claim wins the request's key while the count is under way, or returns the outcome of the key's first request. Nothing is
+// prepared or reserved before the request has won the key. If the request dies afterwards, no other request with the key
+// gets this far: only a request from which nothing reached a provider frees its claim.
+func (s *Service) claim(ctx context.Context, state *requestState, key string, counted func() error) (claim, *Result, error) {
 	if key == "" {
 		return claim{}, nil, nil
 	}
 	died, err := encodeOutcome(nil, errDied)
 	if err != nil {
-		return claim{}, nil, first(counted(), ErrInternal.Because(err))
+		return claim{}, nil, first(counted(), ErrInternal.WithCause(err))
 	}
 	until := s.now().Add(longestRequest)
 	if deadline, ok := ctx.Deadline(); ok {
 		until = deadline
 	}
-	won, outcome, err := s.keys.Claim(ctx, x.record.ID, string(x.environment), key, x.body, until, died)
+	won, outcome, err := s.keys.Claim(ctx, state.record.ID, string(state.environment), key, state.body, until, died)
 	c := claim{won}
 	if limited := counted(); limited != nil {
-		return claim{}, nil, c.end(ctx, x, nil, limited)
+		return claim{}, nil, c.end(ctx, state, nil, limited)
 	}
 	switch {
 	case errors.Is(err, idempotency.ErrOtherBody):
@@ -76,7 +76,7 @@ func (s *Service) claim(ctx context.Context, x *exchange, key string, counted fu
 	case errors.Is(err, idempotency.ErrRunning):
 		return claim{}, nil, errRunning
 	case err != nil:
-		return claim{}, nil, ErrInternal.Because(err)
+		return claim{}, nil, ErrInternal.WithCause(err)
 	case won == nil:
 		kept, err := replay(outcome)
 		return claim{}, kept, err
@@ -84,9 +84,9 @@ func (s *Service) claim(ctx context.Context, x *exchange, key string, counted fu
 	return c, nil, nil
 }
 
-// end keeps the outcome of a request that may have reached a provider, and frees the key of any other request. end
-// returns the request's error.
-func (c claim) end(ctx context.Context, x *exchange, result *Result, failed error) error {
+// end stores the outcome of a request that may have reached a provider, and frees the key of any other request. end
+// returns the request's error (docs/decisions.md#idempotency-outcomes).
+func (c claim) end(ctx context.Context, state *requestState, result *Result, failed error) error {
 	if c.won == nil {
 		return failed
 	}
@@ -94,7 +94,7 @@ func (c claim) end(ctx context.Context, x *exchange, result *Result, failed erro
 	reached := failed == nil || errors.As(failed, &e) && e.Reached
 	if !reached {
 		if err := c.won.Free(ctx); err != nil {
-			x.note("key_not_freed", err)
+			state.note("key_not_freed", err)
 		}
 		return failed
 	}
@@ -108,13 +108,13 @@ func (c claim) end(ctx context.Context, x *exchange, result *Result, failed erro
 		}
 	}
 	if err != nil {
-		x.note("outcome_not_kept", err)
-		x.metric("OutcomesNotKept")
+		state.note("outcome_not_kept", err)
+		state.metric("OutcomesNotKept")
 	}
 	return failed
 }
 
-// outcome is what is kept of a request.
+// outcome is the stored outcome of a request.
 type outcome struct {
 	Status  int            `json:"status"`
 	Vendor  string         `json:"vendor,omitzero"`
@@ -134,11 +134,11 @@ func encodeOutcome(result *Result, failed *Error) ([]byte, error) {
 	return encode(outcome{Status: 200, Vendor: result.Vendor, Data: data})
 }
 
-// replay answers as the first request was answered.
+// replay returns the result or the error of the first request from its stored outcome.
 func replay(text []byte) (*Result, error) {
 	var o outcome
 	if err := json.Unmarshal(text, &o); err != nil {
-		return nil, ErrInternal.Because(fmt.Errorf("kept outcome: %w", err))
+		return nil, ErrInternal.WithCause(fmt.Errorf("kept outcome: %w", err))
 	}
 	if o.Code == "" {
 		return &Result{Data: o.Data, Vendor: o.Vendor, replayed: true}, nil

@@ -13,19 +13,19 @@ import (
 	"github.com/google/uuid"
 )
 
-// gatewayLimit is when API Gateway gives up, counted from its own receipt of
-// the request; a function's init counts there, not in the function.
+// gatewayLimit is the time after which API Gateway gives up, counted from its receipt of the request. The start of a function
+// counts for the gateway and not for the function (docs/decisions.md#time-budget).
 const gatewayLimit = 29 * time.Second
 
-// staleAfter is the age at which an event's time is no longer believed: a replayed event file.
+// staleAfter is the age from which the time of an event is ignored, because the event is replayed from a file.
 const staleAfter = time.Minute
 
-// Lambda makes a handler of API Gateway REST (v1) proxy events.
+// Lambda returns a handler of API Gateway REST (v1) proxy events.
 func Lambda(handler http.Handler) func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error) {
 	adapter := httpadapter.New(handler)
 	return func(ctx context.Context, event events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error) {
-		// The adapter fails on a host or a path that is none (a malformed escape, a control character), which would be
-		// the gateway's 500.
+		// The adapter fails on an invalid host or path (a malformed escape, a control character), and the gateway would
+		// return its own 500.
 		if _, err := url.Parse("https://" + event.RequestContext.DomainName); err != nil {
 			event.RequestContext.DomainName = ""
 		}
@@ -39,7 +39,7 @@ func Lambda(handler http.Handler) func(context.Context, events.APIGatewayProxyRe
 	}
 }
 
-// withDeadline ends the request at the earlier of the function's and the gateway's limits.
+// withDeadline returns a context that ends at the earlier of the function's and the gateway's limits.
 func withDeadline(ctx context.Context, epochMilliseconds int64) (context.Context, context.CancelFunc) {
 	received := time.UnixMilli(epochMilliseconds)
 	if time.Since(received).Abs() > staleAfter {
@@ -63,7 +63,7 @@ func validID(ctx context.Context, id string) string {
 	return uuid.NewString()
 }
 
-// requestID is the ID of the request that the context belongs to.
+// requestID returns the ID of the request that the context belongs to.
 func requestID(ctx context.Context) string {
 	gateway, ok := core.GetAPIGatewayContextFromContext(ctx)
 	if !ok {

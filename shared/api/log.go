@@ -8,80 +8,80 @@ import (
 	"svcapi/shared/telemetry"
 )
 
-// outcomes name a status's class where metrics are told apart by it.
+// outcomes are the names by which metrics distinguish statuses.
 var outcomes = map[int]string{
 	401: "unauthorized", 402: "insufficient_funds", 429: "throttled", 502: "vendor_failed", 503: "unavailable",
 }
 
-// outcome is the dimension of metrics: bounded, and the same for all operations.
-func (a *answer) outcome() string {
-	name, named := outcomes[a.status]
+// outcome returns the metrics' dimension "outcome", which has few values, the same for all operations.
+func (resp *response) outcome() string {
+	name, named := outcomes[resp.status]
 	switch {
-	case a.failure == nil:
+	case resp.failure == nil:
 		return "success"
-	case a.failure.Uncertain:
+	case resp.failure.Uncertain:
 		return "uncertain"
-	case a.failure.Code == CodeProjectPaused:
+	case resp.failure.Code == CodeProjectPaused:
 		return "paused"
 	case named:
 		return name
-	case a.failure.Vendor != "" && a.status >= 500:
+	case resp.failure.Vendor != "" && resp.status >= 500:
 		return "vendor_failed"
-	case a.status >= 500:
+	case resp.status >= 500:
 		return "error"
 	}
 	return "refused"
 }
 
-// maxPayload is how much of a request's body a log entry holds, in bytes.
+// maxPayload is the number of bytes of a request's body that a log entry holds (docs/decisions.md#privacy-mode).
 const maxPayload = 4 << 10
 
-// record prints the request's one line.
-func (s *Service) record(ctx context.Context, x *exchange, a answer) {
-	elapsed := s.now().Sub(x.started)
-	vendor, level := x.vendor, slog.LevelInfo
+// record prints the log line of a request, which is also its metrics (docs/decisions.md#log-lines).
+func (s *Service) record(ctx context.Context, state *requestState, resp response) {
+	elapsed := s.now().Sub(state.started)
+	vendor, level := state.vendor, slog.LevelInfo
 	attributes := []slog.Attr{
-		slog.String("request_id", x.id), slog.Int("status", a.status), slog.String("method", x.request.Method),
-		slog.Int("response_bytes", len(a.body)),
+		slog.String("request_id", state.id), slog.Int("status", resp.status), slog.String("method", state.request.Method),
+		slog.Int("response_bytes", len(resp.body)),
 	}
-	if x.record != nil {
-		attributes = append(attributes, slog.String("project", x.record.ID),
-			slog.String("environment", string(x.environment)), slog.String("mode", string(x.mode)))
+	if state.record != nil {
+		attributes = append(attributes, slog.String("project", state.record.ID),
+			slog.String("environment", string(state.environment)), slog.String("mode", string(state.mode)))
 	}
-	if e := a.failure; e != nil {
+	if e := resp.failure; e != nil {
 		vendor = e.Vendor
 		attributes = append(attributes, slog.String("code", e.Code))
-		if !x.privacy {
+		if !state.privacy {
 			attributes = append(attributes, slog.String("error", e.Error()))
 		}
-		if a.status >= 500 && e.Code != CodeProjectPaused {
+		if resp.status >= 500 && e.Code != CodeProjectPaused {
 			level = slog.LevelError
 		}
 	}
-	if x.playground {
+	if state.playground {
 		attributes = append(attributes, slog.String("client", "playground"))
 	}
-	if x.decoded && !x.privacy && len(x.body) > 0 {
-		attributes = append(attributes, slog.String("payload", cut(string(x.body), maxPayload)))
+	if state.decoded && !state.privacy && len(state.body) > 0 {
+		attributes = append(attributes, slog.String("payload", truncate(string(state.body), maxPayload)))
 	}
-	operation := x.operation
+	operation := state.operation
 	if operation == "" {
 		operation = "none"
 	}
 	s.log.Emit(ctx, telemetry.Event{
 		Level: level, Message: "request",
-		Dimensions: []telemetry.Dimension{{Name: "operation", Value: operation}, {Name: "outcome", Value: a.outcome()}, {Name: "vendor", Value: vendor}},
+		Dimensions: []telemetry.Dimension{{Name: "operation", Value: operation}, {Name: "outcome", Value: resp.outcome()}, {Name: "vendor", Value: vendor}},
 		Metrics: append([]telemetry.Metric{
 			{Name: "Requests", Unit: telemetry.Count, Value: 1, Across: true},
 			{Name: "Duration", Unit: telemetry.Milliseconds, Value: float64(elapsed.Microseconds()) / 1000},
-			{Name: "Credits", Unit: telemetry.Count, Value: float64(x.credits)},
-		}, x.metrics...),
-		Attributes: append(attributes, x.attributes...),
+			{Name: "Credits", Unit: telemetry.Count, Value: float64(state.credits)},
+		}, state.metrics...),
+		Attributes: append(attributes, state.attributes...),
 	})
 }
 
-// cut shortens a text to at most n bytes without splitting a character.
-func cut(s string, n int) string {
+// truncate shortens a text to at most n bytes and splits no character.
+func truncate(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

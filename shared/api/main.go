@@ -12,8 +12,8 @@ import (
 	"svcapi/shared/telemetry"
 )
 
-// Main is the whole of a function's main: it reads the configuration C, lets
-// wire make the routes, and serves them. It does not return.
+// Main is the main function of every function's program: Main reads the configuration C, lets wire make the routes, and
+// serves them. Main does not return.
 func Main[C Validator](base func(C) Config, wire func(cfg C, s *Service, aws aws.Config) ([]Route, error)) {
 	if err := start(base, wire); err != nil {
 		telemetry.Exit(err)

@@ -13,26 +13,25 @@ import (
 	"svcapi/shared/telemetry"
 )
 
-// Operation is one row of the API: what differs between operations. T is the
-// decoded request. Everything else is the pipeline's.
+// Operation is one operation of the API: the differences between operations. T is the decoded request. The pipeline does
+// the rest.
 type Operation[T any] struct {
-	// Name stands in logs and metrics.
+	// Name is the operation's name in logs and metrics.
 	Name string
 	// Method and Path are matched exactly; a path segment {name} is a parameter.
 	Method, Path string
-	// Kind is the kind of integration that the operation resolves against.
+	// Kind is the kind of integration that the operation needs.
 	Kind project.Kind
 	// Price is the operation's name in the price list and the ledger; empty: free.
 	Price string
-	// Decode takes the request apart. It notes wrong fields in the input; an
-	// error of its own beats them.
+	// Decode reads the fields of the request and notes invalid ones in the input. An error that Decode returns comes before
+	// these.
 	Decode func(in *Input) (T, error)
-	// Sends tells which requests have an effect outside that cannot be taken
-	// back: they need the playground's confirmation and heed an
-	// Idempotency-Key; nil: none.
+	// Sends reports whether a request has an effect outside that cannot be taken back. Such a request needs the playground's
+	// confirmation and heeds an Idempotency-Key; nil: no request has.
 	Sends func(T) bool
-	// Prepare refuses what can be refused before anything is counted or paid,
-	// and says what is to be done. It touches nothing outside but caches.
+	// Prepare refuses a request for reasons that need no reservation, and returns the work. Prepare changes nothing outside
+	// this process.
 	Prepare func(ctx context.Context, call *Call, in T) (*Job, error)
 }
 
@@ -40,7 +39,7 @@ type Operation[T any] struct {
 type Route interface {
 	route() (name, method, path string)
 	pricedAs() string
-	decode(x *exchange, parameters map[string]string) (*request, error)
+	decode(state *requestState, parameters map[string]string) (*request, error)
 }
 
 // request is a well-formed request of any operation.
@@ -55,26 +54,26 @@ func (o *Operation[T]) route() (name, method, path string) { return o.Name, o.Me
 
 func (o *Operation[T]) pricedAs() string { return o.Price }
 
-// Input is a request as Decode sees it.
+// Input is the request that Decode reads.
 type Input struct {
 	Object                       // the body
 	parameters map[string]string // of the path
 }
 
-// ReadInput reads a body with the parameters of its path. The error says why the body is no object; the input then holds
-// what stands before the fault.
+// ReadInput reads a body with the parameters of its path. The error is the reason why the body is no object; the input then
+// holds the fields before the fault.
 func ReadInput(body []byte, parameters map[string]string) (*Input, error) {
 	object, err := parseObject(body, "", Problems{})
 	return &Input{object, parameters}, err
 }
 
-// Problems are what has been noted of the fields taken so far.
+// Problems returns the messages about the fields that have been read.
 func (in *Input) Problems() Problems { return in.problems }
 
 // Parameter returns a path parameter, decoded.
 func (in *Input) Parameter(name string) string { return in.parameters[name] }
 
-// Call is an authenticated request as Prepare sees it.
+// Call is the authenticated request that Prepare reads.
 type Call struct {
 	RequestID    string
 	Project      *project.Project
@@ -85,7 +84,7 @@ type Call struct {
 	price        string
 }
 
-// Credits is the price of so many units: 0 for Manual (BYOK) and for free operations.
+// Credits returns the price of a number of units: 0 for Manual (BYOK) and for free operations.
 func (c *Call) Credits(units int) int64 {
 	if c.Mode != project.Managed || c.price == "" {
 		return 0
@@ -95,34 +94,33 @@ func (c *Call) Credits(units int) int64 {
 
 // Job is accepted work.
 type Job struct {
-	// Credits are reserved before Run and captured when it succeeds; 0: nothing to pay.
+	// Credits are reserved before Run and captured when Run succeeds; 0: nothing to pay.
 	Credits int64
-	// Irrevocable work cannot be taken back (a sent SMS): when its request dies
-	// it stays charged. It is marked so in the ledger before Run.
+	// Irrevocable marks work that cannot be taken back (a sent SMS). The ledger marks such work before Run, and the project
+	// stays charged if the request dies.
 	Irrevocable bool
-	// Prefetch is a read that goes out together with the count and the
-	// reservation; nil: none.
+	// Prefetch is a read that goes out together with the count and the reservation; nil: no such read.
 	Prefetch func(ctx context.Context) error
-	// Run does the work. The context ends in time for the answer to be sent.
+	// Run does the work. The context ends in time for the response.
 	Run func(ctx context.Context) (*Result, error)
 }
 
-// Result is an operation's success.
+// Result is the success of an operation.
 type Result struct {
 	Data  any    // the envelope's data
-	Meta  any    // the envelope's meta; nil: none
-	Media *Media // a body that is no JSON, instead of both
+	Meta  any    // the envelope's meta; nil: no meta
+	Media *Media // a body that is no JSON, in place of both
 
-	Vendor     string             // who did it, for log and metrics
+	Vendor     string             // the vendor that did the work, for log and metrics
 	NotCharged bool               // a success that costs nothing (location of an unknown address)
-	Attributes []slog.Attr        // more for the log entry
-	Cause      error              // why a part of the work failed, for the log only; nil: all was done
-	Metrics    []telemetry.Metric // more for the metrics
+	Attributes []slog.Attr        // further attributes of the log entry
+	Cause      error              // the reason why a part of the work failed, for the log only; nil: no part failed
+	Metrics    []telemetry.Metric // further metrics
 
-	replayed bool // the answer of an earlier request with the same Idempotency-Key
+	replayed bool // the response of an earlier request with the same Idempotency-Key
 }
 
-// Media is an answer that is no JSON.
+// Media is a response body that is no JSON.
 type Media struct {
 	Type        string // of the content
 	Disposition string // Content-Disposition
@@ -130,15 +128,15 @@ type Media struct {
 }
 
 // decode reads the body and the path parameters into a request.
-func (o *Operation[T]) decode(x *exchange, parameters map[string]string) (*request, error) {
-	in, err := ReadInput(x.body, parameters)
-	if err != nil && x.request.Method == http.MethodPost {
+func (o *Operation[T]) decode(state *requestState, parameters map[string]string) (*request, error) {
+	in, err := ReadInput(state.body, parameters)
+	if err != nil && state.request.Method == http.MethodPost {
 		in.problems.Add("body", err.Error())
 		return nil, errInvalid(in.problems)
 	}
 	// A request that asks for privacy gets it, also where the field itself or another one is wrong.
 	if v, ok := in.members["privacy_mode"]; ok && v.Kind() != 'f' && v.Kind() != 'n' {
-		x.privacy = true
+		state.privacy = true
 	}
 	decoded, err := o.Decode(in)
 	if err != nil {
@@ -146,31 +144,31 @@ func (o *Operation[T]) decode(x *exchange, parameters map[string]string) (*reque
 	}
 	malformed := len(in.problems) > 0
 	r := &request{keyProblems: in.problems, prepare: func(ctx context.Context, prices credit.Prices) (*Job, error) {
-		return o.prepare(ctx, x, prices, decoded)
+		return o.prepare(ctx, state, prices, decoded)
 	}}
 	if o.Sends != nil {
 		r.sends = o.Sends(decoded)
-		if key := idempotencyKey(x.request.Header, in.problems); r.sends {
+		if key := idempotencyKey(state.request.Header, in.problems); r.sends {
 			r.key = key
 		}
 	}
 	if malformed {
 		return nil, errInvalid(in.problems)
 	}
-	x.decoded = true
+	state.decoded = true
 	return r, nil
 }
 
 // prepare selects the integrations, lets the operation refuse the request, and returns the work.
-func (o *Operation[T]) prepare(ctx context.Context, x *exchange, prices credit.Prices, decoded T) (*Job, error) {
-	integrations := x.record.Active(o.Kind, x.environment)
+func (o *Operation[T]) prepare(ctx context.Context, state *requestState, prices credit.Prices, decoded T) (*Job, error) {
+	integrations := state.record.Active(o.Kind, state.environment)
 	if len(integrations) == 0 {
 		return nil, ErrNoIntegration
 	}
-	x.mode = integrations[0].Mode
+	state.mode = integrations[0].Mode
 	return o.Prepare(ctx, &Call{
-		RequestID: x.id, Project: &x.record.Project, Environment: x.environment,
-		Mode: x.mode, Integrations: integrations, prices: prices, price: o.Price,
+		RequestID: state.id, Project: &state.record.Project, Environment: state.environment,
+		Mode: state.mode, Integrations: integrations, prices: prices, price: o.Price,
 	}, decoded)
 }
 
@@ -178,8 +176,8 @@ func errInvalid(p Problems) *Error {
 	return &Error{Status: 422, Code: CodeValidationFailed, Message: "The request has missing or invalid fields.", Details: p}
 }
 
-// exchange is what is known of one request so far; the log line is made of it.
-type exchange struct {
+// requestState holds what the pipeline knows of one request. The log line is written from it.
+type requestState struct {
 	id          string
 	started     time.Time
 	request     *http.Request
@@ -195,27 +193,27 @@ type exchange struct {
 	credits     int64
 	vendor      string
 
-	mu         sync.Mutex // what follows is noted by steps that run side by side
+	mu         sync.Mutex // guards the fields below, which concurrent steps change
 	attributes []slog.Attr
 	metrics    []telemetry.Metric
 }
 
-// note adds an operator's remark to the log line.
-func (x *exchange) note(name string, err error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.attributes = append(x.attributes, slog.String(name, err.Error()))
+// note adds an attribute with an error to the log line.
+func (state *requestState) note(name string, err error) {
+	state.mu.Lock()
+	defer state.mu.Unlock()
+	state.attributes = append(state.attributes, slog.String(name, err.Error()))
 }
 
-// metric counts one of something.
-func (x *exchange) metric(name string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.metrics = append(x.metrics, telemetry.Metric{Name: name, Unit: telemetry.Count, Value: 1})
+// metric adds a count of one to the metrics.
+func (state *requestState) metric(name string) {
+	state.mu.Lock()
+	defer state.mu.Unlock()
+	state.metrics = append(state.metrics, telemetry.Metric{Name: name, Unit: telemetry.Count, Value: 1})
 }
 
-// pathParameters matches an encoded path against a pattern. Segments are
-// compared as they were sent; only parameters are decoded.
+// pathParameters matches an encoded path against a pattern and returns the parameters. Segments compare as they were sent,
+// and only parameters are decoded (docs/decisions.md#routes).
 func pathParameters(pattern, escaped []string) (map[string]string, bool) {
 	if len(pattern) != len(escaped) {
 		return nil, false

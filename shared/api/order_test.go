@@ -18,8 +18,8 @@ import (
 	"svcapi/test/enginetest"
 )
 
-// costing is an operation whose job costs so many credits.
-func costing(credits int64, job Job) Route {
+// pricedOperation returns an operation whose job costs that many credits.
+func pricedOperation(credits int64, job Job) Route {
 	return &Operation[string]{
 		Name: "test", Method: "POST", Path: "/test", Kind: project.SMS, Price: credit.SMS,
 		Decode: func(in *Input) (string, error) { return in.Text("text", Text{Required: true}), nil },
@@ -34,14 +34,15 @@ func costing(credits int64, job Job) Route {
 	}
 }
 
-// logger is the house's log.
-func (h *house) logger() *telemetry.Logger {
+// logger returns the fixture's log.
+func (h *fixture) logger() *telemetry.Logger {
 	return telemetry.New(&h.log, telemetry.Config{Level: "INFO"})
 }
 
 func done(context.Context) (*Result, error) { return &Result{}, nil }
 
-// The order of checks up to the work, and what each costs: nothing but for the work that is done.
+// TestOrderOfChecks checks the order of the checks up to the work, and that only completed work is charged
+// (docs/decisions.md#order-of-checks).
 func TestOrderOfChecks(t *testing.T) {
 	h := build(t) // 1,000 credits
 	projects := project.NewStore(h.db, h.cfg.ProjectsTable)
@@ -63,25 +64,25 @@ func TestOrderOfChecks(t *testing.T) {
 		status  int
 		charged int64
 	}{
-		{"free", costing(0, work), `{"text":"a"}`, 200, 0},
-		{"free, and cannot be taken back", costing(0, sends), `{"text":"a"}`, 200, 0},
-		{"one credit", costing(1, work), `{"text":"a"}`, 200, 1},
-		{"a read beside", costing(1, reads), `{"text":"a"}`, 200, 1},
-		{"a read that fails", costing(1, fails), `{"text":"a"}`, 500, 0},
-		{"a read that panics", costing(1, panics), `{"text":"a"}`, 500, 0},
-		{"a free read that fails", costing(0, fails), `{"text":"a"}`, 500, 0},
-		{"refused", costing(1, work), `{"text":"refused"}`, 403, 0},
-		{"refused before it fails", costing(1, fails), `{"text":"refused"}`, 403, 0},
-		{"refused before its credits are missed", costing(999_999, work), `{"text":"refused"}`, 403, 0},
-		{"one credit too many", costing(999, work), `{"text":"a"}`, 402, 0}, // 2 are spent
-		{"too few credits before a read that fails", costing(999, fails), `{"text":"a"}`, 402, 0},
-		{"not decoded before its credits are missed", costing(999, work), `{"text":1}`, 422, 0},
-		{"malformed", costing(1, work), `{"text"`, 422, 0},
-		{"the largest body", costing(1, work), large, 422, 0}, // read, and its text is too long
-		{"a body over the limit", costing(1, work), large + " ", 413, 0},
-		{"the last credits", costing(998, work), `{"text":"a"}`, 200, 998},
-		{"nothing left", costing(1, work), `{"text":"a"}`, 402, 0},
-		{"free with nothing left", costing(0, work), `{"text":"a"}`, 200, 0},
+		{"free", pricedOperation(0, work), `{"text":"a"}`, 200, 0},
+		{"free, and cannot be taken back", pricedOperation(0, sends), `{"text":"a"}`, 200, 0},
+		{"one credit", pricedOperation(1, work), `{"text":"a"}`, 200, 1},
+		{"a read beside", pricedOperation(1, reads), `{"text":"a"}`, 200, 1},
+		{"a read that fails", pricedOperation(1, fails), `{"text":"a"}`, 500, 0},
+		{"a read that panics", pricedOperation(1, panics), `{"text":"a"}`, 500, 0},
+		{"a free read that fails", pricedOperation(0, fails), `{"text":"a"}`, 500, 0},
+		{"refused", pricedOperation(1, work), `{"text":"refused"}`, 403, 0},
+		{"refused before it fails", pricedOperation(1, fails), `{"text":"refused"}`, 403, 0},
+		{"refused before its credits are missed", pricedOperation(999_999, work), `{"text":"refused"}`, 403, 0},
+		{"one credit too many", pricedOperation(999, work), `{"text":"a"}`, 402, 0}, // 2 are spent
+		{"too few credits before a read that fails", pricedOperation(999, fails), `{"text":"a"}`, 402, 0},
+		{"not decoded before its credits are missed", pricedOperation(999, work), `{"text":1}`, 422, 0},
+		{"malformed", pricedOperation(1, work), `{"text"`, 422, 0},
+		{"the largest body", pricedOperation(1, work), large, 422, 0}, // read, and its text is too long
+		{"a body over the limit", pricedOperation(1, work), large + " ", 413, 0},
+		{"the last credits", pricedOperation(998, work), `{"text":"a"}`, 200, 998},
+		{"nothing left", pricedOperation(1, work), `{"text":"a"}`, 402, 0},
+		{"free with nothing left", pricedOperation(0, work), `{"text":"a"}`, 200, 0},
 	} {
 		if c.name == "the largest body" { // a text of any length
 			c.route.(*Operation[string]).Decode = func(in *Input) (string, error) {
@@ -104,36 +105,36 @@ func TestOrderOfChecks(t *testing.T) {
 		}
 	}
 
-	// A limit of one request: the second one learns when to come back, before anything else is said of it.
+	// With a limit of one request, the second response has Retry-After, and no other refusal comes first.
 	if _, err := projects.SetLimit(t.Context(), "acme", project.RateLimit{Requests: 1, Window: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	h.Service = New(h.cfg, h.db, h.logger()) // without the record that it remembers
 	for i, want := range []int{200, 429, 429} {
-		status, _, header := h.call(t, costing(0, work), "/test", `{"text":"a"}`, nil)
+		status, _, header := h.call(t, pricedOperation(0, work), "/test", `{"text":"a"}`, nil)
 		if status != want || (header.Get("Retry-After") != "") != (want == 429) {
 			t.Errorf("request %d: %d, %v; want %d", i, status, header, want)
 		}
 	}
-	if status, _, _ := h.call(t, costing(0, work), "/test", `{"text"`, nil); status != 429 {
+	if status, _, _ := h.call(t, pricedOperation(0, work), "/test", `{"text"`, nil); status != 429 {
 		t.Errorf("malformed over the limit: %d", status)
 	}
-	// Another instance has not seen the window: it counts, and the limit still comes before the refusal.
+	// Another instance has not seen the window, so it counts the request, and the limit still comes before the refusal.
 	h.Service = New(h.cfg, h.db, h.logger())
-	if status, _, _ := h.call(t, costing(1, work), "/test", `{"text":"refused"}`, nil); status != 429 {
+	if status, _, _ := h.call(t, pricedOperation(1, work), "/test", `{"text":"refused"}`, nil); status != 429 {
 		t.Errorf("refused over the limit: %d", status)
 	}
-	// A paused project is told so before its limit.
+	// The pause of a project comes before its limit.
 	if _, err := projects.SetPaused(t.Context(), "acme", true); err != nil {
 		t.Fatal(err)
 	}
 	h.Service = New(h.cfg, h.db, h.logger())
-	if status, envelope, _ := h.call(t, costing(0, work), "/test", `{"text":"a"}`, nil); status != 503 {
+	if status, envelope, _ := h.call(t, pricedOperation(0, work), "/test", `{"text":"a"}`, nil); status != 503 {
 		t.Errorf("paused: %d %v", status, envelope)
 	}
-	// Credentials come before all that; a method before them.
+	// Credentials come before the pause, and the method before the credentials.
 	h.secret = "svcs_wrong"
-	if status, _, _ := h.call(t, costing(0, work), "/test", `{"text":"a"}`, nil); status != 401 {
+	if status, _, _ := h.call(t, pricedOperation(0, work), "/test", `{"text":"a"}`, nil); status != 401 {
 		t.Errorf("a wrong secret: %d", status)
 	}
 	get := &Operation[string]{Name: "test", Method: "GET", Path: "/test"}
@@ -142,7 +143,7 @@ func TestOrderOfChecks(t *testing.T) {
 	}
 }
 
-// A table that cannot be reached is the service's failure, and no work is done.
+// TestTablesGone checks that an unreachable table is a failure of the service, and that no work is done.
 func TestTablesGone(t *testing.T) {
 	for _, gone := range []string{"projects", "transient", "wallets"} {
 		h := build(t)
@@ -157,13 +158,13 @@ func TestTablesGone(t *testing.T) {
 		}
 		h.Service = New(cfg, h.db, h.logger())
 		work := Job{Run: func(context.Context) (*Result, error) { t.Errorf("%s: work was done", gone); return &Result{}, nil }}
-		if status, envelope, _ := h.call(t, costing(1, work), "/test", `{"text":"a"}`, nil); status != 500 {
+		if status, envelope, _ := h.call(t, pricedOperation(1, work), "/test", `{"text":"a"}`, nil); status != 500 {
 			t.Errorf("%s: %d %v", gone, status, envelope)
 		}
 	}
 }
 
-// Credits cost nothing for Manual and for free operations.
+// TestCallCredits checks that Manual and free operations cost no credits (docs/decisions.md#prices).
 func TestCallCredits(t *testing.T) {
 	prices := credit.Prices{SMS: 10}
 	for _, c := range []struct {
@@ -182,7 +183,7 @@ func TestCallCredits(t *testing.T) {
 	}
 }
 
-// The work ends five seconds before its request must.
+// TestTimeOfWork checks that the work ends five seconds before the request must end (docs/decisions.md#time-budget).
 func TestTimeOfWork(t *testing.T) {
 	deadline := time.Now().Add(20 * time.Second)
 	ctx, cancel := context.WithDeadline(t.Context(), deadline)
@@ -220,7 +221,8 @@ func TestSeconds(t *testing.T) {
 	}
 }
 
-// decisions: the playground's requests are marked, or come from its origin: the configured one, or the API's own.
+// TestFromPlayground checks that the playground's requests are marked, or come from the configured origin or the API's own
+// (docs/decisions.md#playground).
 func TestFromPlayground(t *testing.T) {
 	for _, c := range []struct {
 		configured, client, origin, host string
@@ -272,7 +274,7 @@ func TestPathParameters(t *testing.T) {
 	}
 }
 
-// GET has no body to be malformed.
+// TestGet checks that the body of a GET is ignored (docs/decisions.md#json-bodies).
 func TestGet(t *testing.T) {
 	h := build(t)
 	route := &Operation[struct{}]{
@@ -290,10 +292,10 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// A request of a project without an integration of the kind in its environment is refused, uncharged.
+// TestNoIntegration checks that a request without an integration of the kind in its environment is refused, uncharged.
 func TestNoIntegration(t *testing.T) {
 	h := build(t)
-	route := costing(1, Job{Run: done}).(*Operation[string])
+	route := pricedOperation(1, Job{Run: done}).(*Operation[string])
 	route.Kind = project.PDF
 	status, envelope, _ := h.call(t, route, "/test", `{"text":"a"}`, nil)
 	if e, _ := envelope["error"].(map[string]any); status != 422 || e["code"] != CodeProviderSelection || h.balance(t) != 1000 {
@@ -301,7 +303,7 @@ func TestNoIntegration(t *testing.T) {
 	}
 }
 
-// What could not be settled is noted for the operator.
+// TestUnsettledIsNoted checks that the log line names a reservation that could not be settled.
 func TestUnsettledIsNoted(t *testing.T) {
 	for _, succeeds := range []bool{true, false} {
 		h := build(t)
@@ -315,7 +317,7 @@ func TestUnsettledIsNoted(t *testing.T) {
 			return nil, &Error{Status: 502, Code: CodeHTTPError, Message: "m"}
 		}
 		want := map[bool]int{true: 200, false: 502}[succeeds]
-		if status, _, _ := h.call(t, costing(5, Job{Run: run}), "/test", `{"text":"a"}`, nil); status != want {
+		if status, _, _ := h.call(t, pricedOperation(5, Job{Run: run}), "/test", `{"text":"a"}`, nil); status != want {
 			t.Errorf("status %d", status)
 		}
 		if !strings.Contains(h.log.String(), "UnsettledReservations") {
@@ -324,14 +326,15 @@ func TestUnsettledIsNoted(t *testing.T) {
 	}
 }
 
-// An irrevocable job whose mark is refused sends nothing and pays nothing.
+// TestMarkRefused checks that an irrevocable job whose mark is refused sends nothing and pays nothing
+// (docs/decisions.md#mark).
 func TestMarkRefused(t *testing.T) {
 	h := build(t)
 	_, tables := enginetest.Client(t)
 	cfg := h.cfg
 	cfg.LedgerTable = tables.Ledger + "-gone"
 	h.Service = New(cfg, h.db, h.logger())
-	route := costing(5, Job{Irrevocable: true, Run: func(context.Context) (*Result, error) {
+	route := pricedOperation(5, Job{Irrevocable: true, Run: func(context.Context) (*Result, error) {
 		t.Error("sent without a mark")
 		return &Result{}, nil
 	}})

@@ -1,18 +1,17 @@
-// Package api is the pipeline that every request of every operation takes, from the Lambda event to
-// the answer and the log line.
+// Package api is the pipeline that every request of every operation takes, from the Lambda event to the response and the
+// log line.
 //
-// An operation is a value, Operation, that says what differs: route, integration kind, how the body
-// decodes, what the request costs, what the operation refuses, how the work runs. Service.serve does
-// the rest and shows the order of all steps.
+// An operation is a value, Operation, with the differences between operations: route, integration kind, how the body
+// decodes, what the request costs, what the operation refuses, how the work runs. Service.serve does the rest and shows the
+// order of all steps (docs/decisions.md#order-of-checks).
 //
-// Service decides every step up to the credits in memory once Service has the project's record. The
-// count of the rate limit and the reservation of credits then go out together, and no work begins
-// before both have succeeded. A request with an Idempotency-Key claims the key first and reserves
-// nothing before the request has won the key. Service captures the credits of work that succeeds,
-// releases those of work that fails, and captures as uncertain those of work whose outcome is not
-// known (an SMS without a response). The response to a panic is a 500.
+// Service decides every step up to the credits in memory once Service has the project's record. The count of the rate limit
+// and the reservation of credits then go out together, and no work begins before both have succeeded. A request with an
+// Idempotency-Key claims the key first and reserves nothing before the request has won the key. Service captures the credits
+// of work that succeeds, releases those of work that fails, and captures as uncertain those of work whose outcome is unknown
+// (an SMS without a response). The response to a panic is a 500.
 //
-// An error carries what the client sees apart from its cause, which only the log line tells.
+// An error holds the public text apart from its cause, which only the log line names.
 package api
 
 import (
@@ -39,13 +38,10 @@ import (
 // maxBody is the largest request body, in bytes; a larger one is a 413.
 const maxBody = 4 << 20
 
-// reserveForAnswer is what is kept of a request's time for capture and answer
-// once the work must have ended.
-const reserveForAnswer = 5 * time.Second
+// timeForResponse is the end of a request's time, which capture and response need after the work.
+const timeForResponse = 5 * time.Second
 
-// Service runs every operation in the contract's order: route, size,
-// credentials, pause, rate limit, body, confirmation, integration, the
-// operation's refusals, credits, work.
+// Service runs every operation, with the checks in the order of docs/decisions.md#order-of-checks.
 type Service struct {
 	cfg      Config
 	db       *dynamodb.Client
@@ -57,39 +53,39 @@ type Service struct {
 	now      func() time.Time
 }
 
-// Handler serves the routes and answers everything else with 404 or 405.
+// Handler returns a handler that serves the routes, and refuses everything else with 404 or 405.
 func (s *Service) Handler(routes ...Route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		x := &exchange{id: requestID(r.Context()), started: s.now(), request: r}
-		a := s.answer(r.Context(), x, routes)
-		a.write(w, x.id)
-		s.record(r.Context(), x, a)
+		state := &requestState{id: requestID(r.Context()), started: s.now(), request: r}
+		resp := s.respond(r.Context(), state, routes)
+		resp.write(w, state.id)
+		s.record(r.Context(), state, resp)
 	})
 }
 
-// answer never panics: a panic is an internal error.
-func (s *Service) answer(ctx context.Context, x *exchange, routes []Route) (a answer) {
+// respond returns the response to a request. A panic becomes an internal error.
+func (s *Service) respond(ctx context.Context, state *requestState, routes []Route) (resp response) {
 	defer func() {
 		if p := recover(); p != nil {
-			a = failure(ErrInternal.Because(panicked(p)))
+			resp = failure(ErrInternal.WithCause(panicked(p)))
 		}
 	}()
-	route, parameters, err := match(routes, x.request)
+	route, parameters, err := match(routes, state.request)
 	if err != nil {
 		return failure(err)
 	}
-	x.operation, _, _ = route.route()
-	x.price = route.pricedAs()
-	result, err := s.serve(ctx, x, route, parameters)
+	state.operation, _, _ = route.route()
+	state.price = route.pricedAs()
+	result, err := s.serve(ctx, state, route, parameters)
 	if err != nil {
 		return failure(err)
 	}
-	x.vendor = result.Vendor
-	x.attributes, x.metrics = append(x.attributes, result.Attributes...), append(x.metrics, result.Metrics...)
-	if result.Cause != nil && !x.privacy {
-		x.note("error", result.Cause)
+	state.vendor = result.Vendor
+	state.attributes, state.metrics = append(state.attributes, result.Attributes...), append(state.metrics, result.Metrics...)
+	if result.Cause != nil && !state.privacy {
+		state.note("error", result.Cause)
 	}
-	return success(result, x.id)
+	return success(result, state.id)
 }
 
 func panicked(p any) error { return fmt.Errorf("panic: %v\n%s", p, debug.Stack()) }
@@ -109,44 +105,44 @@ func match(routes []Route, r *http.Request) (Route, map[string]string, error) {
 }
 
 // serve takes one request through all steps, in the order of docs/decisions.md#order-of-checks.
-func (s *Service) serve(ctx context.Context, x *exchange, route Route, parameters map[string]string) (*Result, error) {
-	if err := x.readBody(); err != nil { // 413
+func (s *Service) serve(ctx context.Context, state *requestState, route Route, parameters map[string]string) (*Result, error) {
+	if err := state.readBody(); err != nil { // 413
 		return nil, err
 	}
-	if err := s.authenticate(ctx, x); err != nil { // 401
+	if err := s.authenticate(ctx, state); err != nil { // 401
 		return nil, err
 	}
-	if x.record.Paused { // 503
+	if state.record.Paused { // 503
 		return nil, errPaused
 	}
-	if err := s.exhausted(x); err != nil { // 429, known from memory
+	if err := s.exhausted(state); err != nil { // 429, from the cache
 		return nil, err
 	}
-	counted := s.count(ctx, x) // 429, beside the steps that follow and before their errors
-	request, err := route.decode(x, parameters)
+	counted := s.count(ctx, state) // 429, while the next steps run; its error comes before theirs
+	request, err := route.decode(state, parameters)
 	if err != nil { // 422, or 400 for a currency code
 		return nil, first(counted(), err)
 	}
-	if err := s.confirm(x, request); err != nil { // 428, then 422 for the Idempotency-Key
+	if err := s.confirm(state, request); err != nil { // 428, then 422 for the Idempotency-Key
 		return nil, first(counted(), err)
 	}
-	claim, kept, err := s.claim(ctx, x, request.key, counted)
+	claim, kept, err := s.claim(ctx, state, request.key, counted)
 	if err != nil || kept != nil { // 422, 409, or the outcome of the key's first request
 		return kept, err
 	}
 	job, err := request.prepare(ctx, s.cfg.Prices)
 	if err != nil { // 422 for the integration, then the operation's own refusals
-		return nil, claim.end(ctx, x, nil, first(counted(), err))
+		return nil, claim.end(ctx, state, nil, first(counted(), err))
 	}
-	reservation, err := s.reserve(ctx, x, job, counted)
+	reservation, err := s.reserve(ctx, state, job, counted)
 	if err != nil { // 402
-		return nil, claim.end(ctx, x, nil, err)
+		return nil, claim.end(ctx, state, nil, err)
 	}
-	if err := s.mark(ctx, x, job, reservation); err != nil { // 500
-		return nil, claim.end(ctx, x, nil, err)
+	if err := s.mark(ctx, state, job, reservation); err != nil { // 500
+		return nil, claim.end(ctx, state, nil, err)
 	}
 	result, err := work(ctx, job)
-	return result, s.finish(ctx, x, claim, reservation, result, err)
+	return result, s.finish(ctx, state, claim, reservation, result, err)
 }
 
 // first returns the first error that is not nil.
@@ -160,38 +156,37 @@ func first(errs ...error) error {
 }
 
 // readBody reads the request's body, and the header that asks for privacy.
-func (x *exchange) readBody() (err error) {
-	x.privacy = isTrue(x.request.Header.Get("X-Privacy-Mode"))
-	if x.body, err = io.ReadAll(io.LimitReader(x.request.Body, maxBody+1)); err != nil {
-		return ErrInternal.Because(err)
+func (state *requestState) readBody() (err error) {
+	state.privacy = isTrue(state.request.Header.Get("X-Privacy-Mode"))
+	if state.body, err = io.ReadAll(io.LimitReader(state.request.Body, maxBody+1)); err != nil {
+		return ErrInternal.WithCause(err)
 	}
-	if len(x.body) > maxBody {
-		x.body = nil
+	if len(state.body) > maxBody {
+		state.body = nil
 		return errTooLarge
 	}
 	return nil
 }
 
 // authenticate finds the project's record by the request's credentials.
-func (s *Service) authenticate(ctx context.Context, x *exchange) error {
-	clientID, secret, env, ok := credentials(x.request.Header)
+func (s *Service) authenticate(ctx context.Context, state *requestState) error {
+	clientID, secret, env, ok := credentials(state.request.Header)
 	if !ok {
 		return errUnauthorized
 	}
 	var err error
-	x.record, x.environment, err = s.projects.Authenticate(ctx, clientID, secret, env)
+	state.record, state.environment, err = s.projects.Authenticate(ctx, clientID, secret, env)
 	if errors.Is(err, project.ErrUnauthorized) {
 		return errUnauthorized
 	}
 	if err != nil {
-		return ErrInternal.Because(fmt.Errorf("authenticate: %w", err))
+		return ErrInternal.WithCause(fmt.Errorf("authenticate: %w", err))
 	}
 	return nil
 }
 
-// credentials takes the headers that authenticate. One that stands twice with
-// different values matches no credentials: which of them counts is not for
-// whoever stands between to choose.
+// credentials returns the headers that authenticate. A header that was sent twice with different values matches no
+// credentials, so that no intermediary can choose which value counts (docs/decisions.md#credentials).
 func credentials(header http.Header) (clientID, secret, env string, ok bool) {
 	for name, into := range map[string]*string{"X-API-KEY": &clientID, "X-API-SECRET": &secret, "X-ENV": &env} {
 		*into = header.Get(name)
@@ -203,20 +198,20 @@ func credentials(header http.Header) (clientID, secret, env string, ok bool) {
 }
 
 // exhausted refuses the request if this instance has seen the window's limit reached.
-func (s *Service) exhausted(x *exchange) error {
-	if d, exhausted := s.limiter.Exhausted(&x.record.Project, string(x.environment)); exhausted {
+func (s *Service) exhausted(state *requestState) error {
+	if d, exhausted := s.limiter.Exhausted(&state.record.Project, string(state.environment)); exhausted {
 		return errRateLimited(seconds(d.RetryAfter))
 	}
 	return nil
 }
 
 // count starts to count the request, and returns a function that waits for the result.
-func (s *Service) count(ctx context.Context, x *exchange) (wait func() error) {
+func (s *Service) count(ctx context.Context, state *requestState) (wait func() error) {
 	return async(func() error {
-		decision, err := s.limiter.Count(ctx, &x.record.Project, string(x.environment))
+		decision, err := s.limiter.Count(ctx, &state.record.Project, string(state.environment))
 		switch {
 		case err != nil:
-			return ErrInternal.Because(fmt.Errorf("count request: %w", err))
+			return ErrInternal.WithCause(fmt.Errorf("count request: %w", err))
 		case !decision.Allowed:
 			return errRateLimited(seconds(decision.RetryAfter))
 		}
@@ -224,10 +219,11 @@ func (s *Service) count(ctx context.Context, x *exchange) (wait func() error) {
 	})
 }
 
-// confirm refuses a send from the documentation playground that nobody confirmed, and an invalid Idempotency-Key.
-func (s *Service) confirm(x *exchange, r *request) error {
-	x.playground = s.fromPlayground(x.request)
-	if r.sends && x.playground && !isTrue(x.request.Header.Get("X-Confirm-Send")) {
+// confirm refuses a send from the documentation playground without a confirmation, and an invalid Idempotency-Key
+// (docs/decisions.md#playground).
+func (s *Service) confirm(state *requestState, r *request) error {
+	state.playground = s.fromPlayground(state.request)
+	if r.sends && state.playground && !isTrue(state.request.Header.Get("X-Confirm-Send")) {
 		return errUnconfirmed
 	}
 	if len(r.keyProblems) > 0 {
@@ -236,7 +232,7 @@ func (s *Service) confirm(x *exchange, r *request) error {
 	return nil
 }
 
-// async starts f and returns a function that waits for the result of f. A panic of f is an error, as the panic would
+// async starts f and returns a function that waits for the result of f. A panic of f becomes an error, as the panic would
 // otherwise end the process.
 func async(f func() error) (wait func() error) {
 	done := make(chan error, 1)
@@ -251,8 +247,8 @@ func async(f func() error) (wait func() error) {
 	return sync.OnceValue(func() error { return <-done })
 }
 
-// fromPlayground tells the requests of the documentation page: by their mark, or by their origin. That is the API's own
-// where the stack serves the page, and the configured one where the page has another name.
+// fromPlayground reports whether a request comes from the documentation page, by its mark or by its origin. The origin is
+// the API's own where the stack serves the page, and the configured one where the page has another name.
 func (s *Service) fromPlayground(r *http.Request) bool {
 	if r.Header.Get("X-SVC-Client") == "playground" {
 		return true
@@ -266,12 +262,12 @@ func (s *Service) fromPlayground(r *http.Request) bool {
 func work(ctx context.Context, job *Job) (result *Result, err error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-reserveForAnswer))
+		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-timeForResponse))
 		defer cancel()
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			e := ErrInternal.Because(panicked(p))
+			e := ErrInternal.WithCause(panicked(p))
 			e.Reached, e.Uncertain = job.Irrevocable, job.Irrevocable
 			result, err = nil, e
 		}
@@ -279,8 +275,8 @@ func work(ctx context.Context, job *Job) (result *Result, err error) {
 	return job.Run(ctx)
 }
 
-// isTrue reads a header boolean: 1 or true, in any case.
+// isTrue reads a header boolean: 1 or true, in any case (docs/decisions.md#header-booleans).
 func isTrue(header string) bool { return header == "1" || strings.EqualFold(header, "true") }
 
-// seconds rounds up to whole seconds.
+// seconds returns the duration in seconds, rounded up.
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }

@@ -8,17 +8,17 @@ import (
 	"svcapi/shared/credit"
 )
 
-// reserve sends the reservation of the job's credits and the job's prefetch, and awaits them with the count that is
-// under way. The count's error comes first, then the reservation's. reserve releases the credits where another step
-// fails. The reservation is nil for a job without credits.
-func (s *Service) reserve(ctx context.Context, x *exchange, job *Job, counted func() error) (*credit.Reservation, error) {
+// reserve sends the reservation of the job's credits and the job's prefetch, and awaits both with the count that is under
+// way. The error of the count comes first, then the error of the reservation. reserve releases the credits where another
+// step fails. The reservation is nil for a job without credits (docs/decisions.md#phases).
+func (s *Service) reserve(ctx context.Context, state *requestState, job *Job, counted func() error) (*credit.Reservation, error) {
 	var reservation *credit.Reservation
 	reserved, prefetched := nothing, nothing
 	if job.Credits > 0 {
-		x.credits = job.Credits
+		state.credits = job.Credits
 		reservation = &credit.Reservation{
-			Project: x.record.ID, Parts: x.record.Parts.At(s.now()), Key: credit.NewKey(s.now(), x.id), Credits: job.Credits, Operation: x.price,
-			Environment: string(x.environment), RequestID: x.id, Irrevocable: job.Irrevocable,
+			Project: state.record.ID, Shards: state.record.Shards.At(s.now()), Key: credit.NewKey(s.now(), state.id), Credits: job.Credits, Operation: state.price,
+			Environment: string(state.environment), RequestID: state.id, Irrevocable: job.Irrevocable,
 		}
 		reserved = async(func() error { return s.wallet.Reserve(ctx, reservation) })
 	}
@@ -30,9 +30,9 @@ func (s *Service) reserve(ctx context.Context, x *exchange, job *Job, counted fu
 	if err == nil {
 		return reservation, nil
 	}
-	x.credits = 0
+	state.credits = 0
 	if reservation != nil && reserveErr == nil {
-		s.release(ctx, x, reservation)
+		s.release(ctx, state, reservation)
 	}
 	return nil, err
 }
@@ -48,61 +48,61 @@ func reserveError(err error) error {
 }
 
 // mark writes the ledger entry which says that irrevocable work is about to begin.
-func (s *Service) mark(ctx context.Context, x *exchange, job *Job, r *credit.Reservation) error {
+func (s *Service) mark(ctx context.Context, state *requestState, job *Job, r *credit.Reservation) error {
 	if r == nil || !job.Irrevocable {
 		return nil
 	}
 	err := s.wallet.Mark(ctx, r)
 	if err != nil {
-		x.credits = 0
+		state.credits = 0
 	}
 	return internal("mark reservation", err)
 }
 
-// finish captures or releases the reservation, and keeps the outcome for the claimed Idempotency-Key beside that. finish
-// returns the error of the work.
-func (s *Service) finish(ctx context.Context, x *exchange, c claim, r *credit.Reservation, result *Result, failed error) error {
-	kept := async(func() error { _ = c.end(ctx, x, result, failed); return nil })
+// finish captures or releases the reservation, and stores the outcome for the claimed Idempotency-Key at the same time.
+// finish returns the error of the work.
+func (s *Service) finish(ctx context.Context, state *requestState, c claim, r *credit.Reservation, result *Result, failed error) error {
+	kept := async(func() error { _ = c.end(ctx, state, result, failed); return nil })
 	if r != nil {
-		s.settle(ctx, x, r, result, failed)
+		s.settle(ctx, state, r, result, failed)
 	}
 	if panicked := kept(); panicked != nil {
-		x.note("outcome_not_kept", panicked)
+		state.note("outcome_not_kept", panicked)
 	}
 	return failed
 }
 
 // settle captures the credits of work that succeeded or may have happened, and releases the credits of all other work.
-func (s *Service) settle(ctx context.Context, x *exchange, r *credit.Reservation, result *Result, err error) {
+func (s *Service) settle(ctx context.Context, state *requestState, r *credit.Reservation, result *Result, err error) {
 	var failed *Error
 	switch {
 	case err == nil && !result.NotCharged:
-		s.capture(ctx, x, r, credit.Outcome{Vendor: result.Vendor})
+		s.capture(ctx, state, r, credit.Outcome{Vendor: result.Vendor})
 	case errors.As(err, &failed) && failed.Uncertain:
-		x.metric("UncertainSends")
-		s.capture(ctx, x, r, credit.Outcome{Uncertain: true, Vendor: failed.Vendor})
+		state.metric("UncertainSends")
+		s.capture(ctx, state, r, credit.Outcome{Uncertain: true, Vendor: failed.Vendor})
 	default:
-		s.release(ctx, x, r)
+		s.release(ctx, state, r)
 	}
 }
 
-func (s *Service) capture(ctx context.Context, x *exchange, r *credit.Reservation, o credit.Outcome) {
+func (s *Service) capture(ctx context.Context, state *requestState, r *credit.Reservation, o credit.Outcome) {
 	if err := s.wallet.Capture(ctx, r, o); err != nil {
-		x.unsettled("capture", err)
+		state.unsettled("capture", err)
 		return
 	}
 	s.wallet.Remove(ctx, r)
 }
 
-func (s *Service) release(ctx context.Context, x *exchange, r *credit.Reservation) {
-	x.credits = 0
+func (s *Service) release(ctx context.Context, state *requestState, r *credit.Reservation) {
+	state.credits = 0
 	if err := s.wallet.Release(ctx, r); err != nil {
-		x.unsettled("release", err)
+		state.unsettled("release", err)
 	}
 }
 
-// unsettled notes a reservation that the settler has to finish.
-func (x *exchange) unsettled(step string, err error) {
-	x.note("unsettled", fmt.Errorf("%s: %w", step, err))
-	x.metric("UnsettledReservations")
+// unsettled notes a reservation that the settling function has to finish.
+func (state *requestState) unsettled(step string, err error) {
+	state.note("unsettled", fmt.Errorf("%s: %w", step, err))
+	state.metric("UnsettledReservations")
 }

@@ -12,8 +12,8 @@ import (
 
 const jsonType = "application/json"
 
-// answer is what goes back over HTTP.
-type answer struct {
+// response is the HTTP response to a request.
+type response struct {
 	status  int
 	header  http.Header
 	body    []byte
@@ -39,66 +39,66 @@ type errorBody struct {
 	Details Problems `json:"details,omitzero"`
 }
 
-// encode writes JSON as the API does: deterministic, and with vendor text that
-// is no valid UTF-8 made valid.
+// encode writes JSON as the API does: deterministic, and with a replacement character for each invalid byte of vendor text.
 func encode(v any) ([]byte, error) {
 	return json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 }
 
-func success(r *Result, requestID string) answer {
+// success returns the response to a successful request.
+func success(r *Result, requestID string) response {
 	if m := r.Media; m != nil {
-		return answer{status: 200, body: m.Body, header: http.Header{
+		return response{status: 200, body: m.Body, header: http.Header{
 			"Content-Type": {m.Type}, "Content-Disposition": {m.Disposition},
 			"Content-Length": {strconv.Itoa(len(m.Body))},
 		}}
 	}
 	body, err := encode(successEnvelope{true, requestID, r.Data, r.Meta})
 	if err != nil {
-		return failure(ErrInternal.Because(err))
+		return failure(ErrInternal.WithCause(err))
 	}
 	header := http.Header{"Content-Type": {jsonType}}
 	if r.replayed {
 		header.Set(replayedHeader, "true")
 	}
-	return answer{status: 200, header: header, body: body}
+	return response{status: 200, header: header, body: body}
 }
 
-// failure makes the answer of an error; one that is no *Error is internal.
-func failure(err error) answer {
+// failure returns the response to an error. An error that is no *Error is internal.
+func failure(err error) response {
 	var e *Error
 	if !errors.As(err, &e) {
-		e = ErrInternal.Because(err)
+		e = ErrInternal.WithCause(err)
 	}
 	header := http.Header{"Content-Type": {jsonType}}
 	maps.Copy(header, e.Header)
-	return answer{status: e.Status, header: header, failure: e}
+	return response{status: e.Status, header: header, failure: e}
 }
 
-func (a *answer) write(w http.ResponseWriter, requestID string) {
-	if a.failure != nil {
-		// Plain strings and lists of them: encoding cannot fail.
-		a.body, _ = encode(errorEnvelope{false, requestID, errorBody{a.failure.Code, a.failure.Message, a.failure.Details}})
+func (resp *response) write(w http.ResponseWriter, requestID string) {
+	if resp.failure != nil {
+		// The envelope holds only strings and lists of strings, so encode cannot fail.
+		resp.body, _ = encode(errorEnvelope{false, requestID, errorBody{resp.failure.Code, resp.failure.Message, resp.failure.Details}})
 	}
-	maps.Copy(w.Header(), a.header)
+	maps.Copy(w.Header(), resp.header)
 	identify(w, requestID)
 	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(a.status)
-	_, _ = w.Write(a.body)
+	w.WriteHeader(resp.status)
+	_, _ = w.Write(resp.body)
 }
 
 func identify(w http.ResponseWriter, requestID string) {
-	w.Header()["X-SVC-Request-ID"] = []string{requestID} // as the contract writes it
+	w.Header()["X-SVC-Request-ID"] = []string{requestID} // in the letter case of openapi.yaml#RequestID
 }
 
-// Identify puts the request's ID on an answer that is not made by a Service, and returns it.
+// Identify sets the request's ID on a response that no Service makes, and returns that ID.
 func Identify(w http.ResponseWriter, r *http.Request) string {
 	id := requestID(r.Context())
 	identify(w, id)
 	return id
 }
 
-// Refuse answers with an error in the envelope where no Service does.
+// Refuse writes an error in the envelope where no Service does.
 func Refuse(w http.ResponseWriter, r *http.Request, err error) {
-	a := failure(err)
-	a.write(w, requestID(r.Context()))
+	resp := failure(err)
+	resp.write(w, requestID(r.Context()))
 }

@@ -2,9 +2,9 @@ package api
 
 import "testing"
 
-// TestOutcomeOfAnswer checks the outcome that the metrics of a response have. Alarms count them: what the service is to
-// blame for is apart from what a client, a vendor or a pause causes.
-func TestOutcomeOfAnswer(t *testing.T) {
+// TestOutcomeOfResponse checks the outcome that the metrics of a response have. Alarms count failures of the service
+// separately from failures that a client, a vendor or a pause causes.
+func TestOutcomeOfResponse(t *testing.T) {
 	for _, c := range []struct {
 		failure *Error
 		want    string
@@ -21,11 +21,11 @@ func TestOutcomeOfAnswer(t *testing.T) {
 		{&Error{Status: 503, Uncertain: true}, "uncertain"},
 		{errPaused, "paused"},
 	} {
-		a := answer{status: 200, failure: c.failure}
+		resp := response{status: 200, failure: c.failure}
 		if c.failure != nil {
-			a.status = c.failure.Status
+			resp.status = c.failure.Status
 		}
-		if got := a.outcome(); got != c.want {
+		if got := resp.outcome(); got != c.want {
 			t.Errorf("%+v: %s, want %s", c.failure, got, c.want)
 		}
 	}

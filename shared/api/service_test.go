@@ -23,17 +23,17 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// house is a service with one project that has 1,000 credits.
-type house struct {
+// fixture is a service with one project that has 1,000 credits.
+type fixture struct {
 	*Service
 	client, secret string
 	log            bytes.Buffer
 }
 
-func build(t *testing.T) *house {
+func build(t *testing.T) *fixture {
 	t.Helper()
 	db, tables := enginetest.Client(t)
-	h := &house{}
+	h := &fixture{}
 	cfg := Config{
 		Stage: "test", ProjectsTable: tables.Projects, TransientTable: tables.Transient, WalletsTable: tables.Wallets, LedgerTable: tables.Ledger,
 		ProjectCacheSeconds: 10, Prices: credit.Prices{SMS: 10}, PlaygroundOrigin: "https://docs.example",
@@ -58,7 +58,7 @@ func build(t *testing.T) *house {
 }
 
 // call sends a request through the Lambda adapter.
-func (h *house) call(t *testing.T, route Route, path, body string, header map[string]string) (int, map[string]any, http.Header) {
+func (h *fixture) call(t *testing.T, route Route, path, body string, header map[string]string) (int, map[string]any, http.Header) {
 	t.Helper()
 	if header == nil {
 		header = map[string]string{}
@@ -98,7 +98,7 @@ func operation(irrevocable bool, run func(context.Context) (*Result, error)) Rou
 	}
 }
 
-// Whatever the work does, the envelope comes back and the money is right.
+// TestOutcomes checks the envelope and the charge for every outcome of the work.
 func TestOutcomes(t *testing.T) {
 	h := build(t)
 	vendor := func(status int, uncertain bool) func(context.Context) (*Result, error) {
@@ -157,7 +157,7 @@ func envelopeMessage(envelope map[string]any) string {
 	return s
 }
 
-func (h *house) balance(t *testing.T) int64 {
+func (h *fixture) balance(t *testing.T) int64 {
 	t.Helper()
 	n, err := h.wallet.Balance(t.Context(), "acme")
 	if err != nil {
@@ -166,7 +166,7 @@ func (h *house) balance(t *testing.T) int64 {
 	return n
 }
 
-// decisions: the playground's requests are those that say so and those of its origin.
+// TestPlayground checks that a send from the playground needs a confirmation (docs/decisions.md#playground).
 func TestPlayground(t *testing.T) {
 	h := build(t)
 	sends := operation(true, func(context.Context) (*Result, error) { return &Result{}, nil })
@@ -189,7 +189,7 @@ func TestPlayground(t *testing.T) {
 	}
 }
 
-// decisions: what privacy mode keeps out of the log, and what it does not.
+// TestPrivacy checks which data privacy mode keeps out of the log (docs/decisions.md#privacy-mode).
 func TestPrivacy(t *testing.T) {
 	h := build(t)
 	cases := []struct {
@@ -209,7 +209,7 @@ func TestPrivacy(t *testing.T) {
 		{"where the body is malformed", `{"needle`, nil, false},
 	}
 	run := func(context.Context) (*Result, error) {
-		return nil, (&Error{Status: 400, Code: CodeHTTPError, Message: "m"}).Because(errors.New("pin"))
+		return nil, (&Error{Status: 400, Code: CodeHTTPError, Message: "m"}).WithCause(errors.New("pin"))
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -226,7 +226,8 @@ func TestPrivacy(t *testing.T) {
 	}
 }
 
-// decisions: error.details name what is wrong; the request ID stands everywhere; nothing routes by accident.
+// TestRoutes checks that every response has the request ID, that error.details name the problems, and that no path reaches
+// an operation by accident (docs/decisions.md#error-details, docs/decisions.md#request-id, docs/decisions.md#routes).
 func TestRoutes(t *testing.T) {
 	h := build(t)
 	route := &Operation[string]{
@@ -264,7 +265,8 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// The contract: authentication, 401. Headers that contradict themselves match no credentials.
+// TestContradictoryCredentials checks that a header with two different values matches no credentials
+// (docs/decisions.md#credentials).
 func TestContradictoryCredentials(t *testing.T) {
 	h := build(t)
 	handler := Lambda(h.Handler(operation(false, func(context.Context) (*Result, error) { return &Result{}, nil })))
@@ -296,8 +298,8 @@ func TestContradictoryCredentials(t *testing.T) {
 	}
 }
 
-// The work ends at the gateway's limit less what capture and answer need, and
-// a replayed event's old time is not believed.
+// TestDeadline checks that the work ends at the gateway's limit less the time for capture and response, and that the time of
+// a replayed event is ignored (docs/decisions.md#time-budget).
 func TestDeadline(t *testing.T) {
 	for _, c := range []struct {
 		age  time.Duration
@@ -317,16 +319,17 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-func TestCut(t *testing.T) {
-	if got := cut("ab😀", 4); got != "ab" {
+func TestTruncate(t *testing.T) {
+	if got := truncate("ab😀", 4); got != "ab" {
 		t.Errorf("%q", got)
 	}
-	if got := cut("ab", 2); got != "ab" {
+	if got := truncate("ab", 2); got != "ab" {
 		t.Errorf("%q", got)
 	}
 }
 
-// One line per request, with its metrics; never a dimension per project.
+// TestLogLine checks that a request prints one line with its metrics, none of them with a project as its dimension
+// (docs/decisions.md#log-lines).
 func TestLogLine(t *testing.T) {
 	h := build(t)
 	h.log.Reset()
@@ -362,8 +365,8 @@ func TestLogLine(t *testing.T) {
 	}
 }
 
-// TestOutcomeTooLarge: a request whose outcome is too large to be kept succeeds and is charged once. A repeat of its key
-// gets 409 and the reason.
+// TestOutcomeTooLarge checks that a request whose outcome is too large to be stored succeeds and is charged once, and that a
+// repeat of its key gets 409 and the reason (docs/decisions.md#idempotency-size).
 func TestOutcomeTooLarge(t *testing.T) {
 	h := build(t)
 	large := make([]byte, 500_000)

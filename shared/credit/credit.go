@@ -1,17 +1,19 @@
-// Package credit is the money of a project: a wallet that holds what is in flight, and a ledger
-// whose entries are what happened.
+// Package credit keeps the money of a project: a wallet with the balance and the pending reservations,
+// and a ledger whose entries record what happened.
 //
-// A paid request reserves its credits, works, and captures them; work that fails releases them.
-// Each step is one conditional write that may be repeated, and the process may die between any two:
-// what a dead request left is settled later by a scheduled function. Always holds
+// A paid request reserves its credits, works, and captures the credits; work that fails releases them.
+// Each step is one conditional write that may be repeated, and the process may die between any two
+// steps. A scheduled function settles what a dead request left. At each moment
 //
 //	balance + pending without a capture + captures − refunds − adjustments = grants
 //
-// and the balance is never negative. Amounts are whole credits; a US dollar is 1,000,000.
+// and the balance is never negative. Amounts are whole credits; a US dollar is 1,000,000 credits
+// (docs/decisions.md#wallet).
 //
-// One item of DynamoDB takes 1,000 write units a second. The wallet of a project that needs more is
-// kept in several parts, each of them a wallet of its own with its own entries. Credits move between
-// the parts where one lacks them, so that a request is refused only when all of them together do.
+// One item of DynamoDB takes 1,000 write units a second. The wallet of a project that needs more consists
+// of several shards, each of them an item of its own with its own ledger entries. Credits move between
+// the shards where one shard lacks them, so that a request is refused only when all shards together lack
+// the credits (docs/decisions.md#shards).
 package credit
 
 import (
@@ -28,47 +30,48 @@ import (
 	"svcapi/shared/awsclient"
 )
 
-// Reservation is credits set aside for one request.
+// Reservation describes the credits that are reserved for one request.
 type Reservation struct {
 	Project string
-	// Parts that the project's wallet is used in, as its record says; 0 and 1: it is whole.
-	Parts int
-	// Part that holds the reservation, set by Reserve.
-	Part        int
+	// Shards is the number of shards in use by the project's record; 0 and 1 mean a wallet of one item.
+	Shards int
+	// Shard holds the reservation. Reserve sets the field.
+	Shard       int
 	Key         Key
 	Credits     int64  // above 0
 	Operation   string // as the price list names it
 	Environment string
 	RequestID   string
-	// Irrevocable work cannot be taken back once begun (SMS): it is marked before the first byte
-	// leaves, and giving its credits back leaves an entry that bars every later charge.
+	// Irrevocable marks work that cannot be taken back once begun (SMS). Mark writes a ledger entry before the
+	// first byte leaves, and Release writes an entry that forbids every later capture.
 	Irrevocable bool
-	// Vendor that is about to be called; an uncertain entry names it if the request dies.
+	// Vendor is about to be called; the entry of an uncertain charge names the vendor if the request dies.
 	Vendor string
-	// Attempts is how many attempts of Reserve may have taken effect, set by Reserve: the one that did,
-	// and each failed one that DynamoDB did not turn away. After more than one, a late copy may still arrive.
+	// Attempts counts the attempts of Reserve that may have taken effect: the successful attempt, and each failed
+	// attempt that DynamoDB did not turn away. After more than one, a late copy may still arrive. Reserve sets the
+	// field.
 	Attempts int
 
-	unsure   int // failed attempts of Reserve that may have taken effect, in whatever part of the wallet
-	captured bool
+	ambiguous int // failed attempts of Reserve that may have taken effect, in any shard of the wallet
+	captured  bool
 }
 
-// Outcome is how successful work ended.
+// Outcome describes how successful work ended.
 type Outcome struct {
-	// Uncertain: the vendor was reached, no usable answer came back. Charged, and listed for the
-	// operator to resolve.
+	// Uncertain means that the vendor was reached and no usable response came. The project is charged, and the
+	// charge is listed for the operator to resolve.
 	Uncertain bool
-	// Vendor that did the work, if any.
+	// Vendor did the work, if any vendor did.
 	Vendor string
 }
 
 var (
-	// ErrInsufficientCredits refuses a reservation: the wallet holds less, or does not exist.
+	// ErrInsufficientCredits refuses a reservation: the wallet has fewer credits, or does not exist.
 	ErrInsufficientCredits = errors.New("credit: insufficient credits")
 	// ErrInvalidReservation refuses a reservation of no credits, for no project or with a key without a time.
 	ErrInvalidReservation = errors.New("credit: invalid reservation")
-	// ErrSettled says that the reservation was settled while its request was alive. It means that
-	// the settling function's ages are below what a function can live.
+	// ErrSettled reports that the reservation was settled while its request was alive. The error means that
+	// the settling function's ages are below the longest life of a function.
 	ErrSettled = errors.New("credit: reservation settled while its request was alive")
 )
 
@@ -76,17 +79,17 @@ var (
 type Limits struct {
 	// Write bounds Reserve, Mark, Capture, and each write of Release, with all attempts and pauses.
 	Write time.Duration
-	// Remove bounds Remove, which is skipped when less than this remains before the context's
-	// deadline, and each write of Settle: the next run of the settling function does what is left.
+	// Remove bounds the method Remove, which does nothing when less than this time is left before the context's
+	// deadline, and each write of Settle: the next run of the settling function finishes the rest.
 	Remove time.Duration
-	// Fill bounds how long a reservation waits for credits that others move between the wallet's parts.
-	Fill time.Duration
+	// Rebalance bounds how long a reservation waits for credits that others move between the wallet's shards.
+	Rebalance time.Duration
 }
 
-// DefaultLimits bound a request's writes: the last ones fit into the 5 seconds that it keeps back for them.
-var DefaultLimits = Limits{Write: awsclient.WriteTimeout, Remove: time.Second, Fill: 2 * time.Second}
+// DefaultLimits bound a request's writes. The last writes fit into the 5 seconds that the request keeps back for them.
+var DefaultLimits = Limits{Write: awsclient.WriteTimeout, Remove: time.Second, Rebalance: 2 * time.Second}
 
-// Tables are the names of the tables.
+// Tables names the tables of the wallets and of the ledger.
 type Tables struct{ Wallets, Ledger string }
 
 // Store reads and writes wallets and their ledger. It is safe for concurrent use.
@@ -96,42 +99,42 @@ type Store struct {
 	limits Limits
 }
 
-// NewStore expects a client of awsclient.DynamoDB: the protocol counts on its attempts.
+// NewStore returns a store. The client comes from awsclient.DynamoDB, because the protocol counts its attempts.
 func NewStore(client *dynamodb.Client, tables Tables) *Store {
 	return &Store{client: client, tables: tables, limits: DefaultLimits}
 }
 
-// WithLimits is the same store with other limits.
+// WithLimits returns a copy of the store with other limits.
 func (s *Store) WithLimits(l Limits) *Store {
 	other := *s
 	other.limits = l
 	return &other
 }
 
-// wallet is the one that holds the reservation.
-func (r *Reservation) wallet() string { return walletID(r.Project, r.Part) }
+// wallet returns the name of the shard that holds the reservation.
+func (r *Reservation) wallet() string { return walletID(r.Project, r.Shard) }
 
-// Reserve takes the credits out of the balance, in one of the wallet's parts. It returns
-// ErrInsufficientCredits when all parts together lack them, or another error when no attempt was
-// answered: what may have been taken has then been given back.
+// Reserve takes the credits out of the balance of one of the wallet's shards. Reserve returns
+// ErrInsufficientCredits when all shards together lack the credits, and another error when no attempt got
+// a response: Reserve has then returned the credits that may have been taken.
 func (s *Store) Reserve(ctx context.Context, r *Reservation) error {
 	if r.Credits <= 0 || r.Project == "" || r.Key.Time().IsZero() {
 		return fmt.Errorf("%w: %d credits with key %q for project %q", ErrInvalidReservation, r.Credits, r.Key, r.Project)
 	}
-	r.Part = r.Key.part(r.Parts)
-	parts, err := s.reserve(ctx, r)
-	if errors.Is(err, ErrInsufficientCredits) && parts > 1 {
-		return s.reserveFilled(ctx, r, parts)
+	r.Shard = r.Key.shard(r.Shards)
+	shards, err := s.reserve(ctx, r)
+	if errors.Is(err, ErrInsufficientCredits) && shards > 1 {
+		return s.reserveRebalanced(ctx, r, shards)
 	}
 	return err
 }
 
-// reserve takes the credits out of the reservation's part. Where that lacks them it also tells how
-// many parts there are.
-func (s *Store) reserve(ctx context.Context, r *Reservation) (parts int, err error) {
+// reserve takes the credits out of the reservation's shard. Where that shard lacks the credits, reserve also
+// returns the number of shards.
+func (s *Store) reserve(ctx context.Context, r *Reservation) (shards int, err error) {
 	timed, cancel := context.WithTimeout(ctx, s.limits.Write)
 	defer cancel()
-	unsure, err := awsclient.Write(timed, s.client.UpdateItem, &dynamodb.UpdateItemInput{
+	ambiguous, err := awsclient.Write(timed, s.client.UpdateItem, &dynamodb.UpdateItemInput{
 		TableName:                &s.tables.Wallets,
 		Key:                      walletKey(r.wallet()),
 		UpdateExpression:         aws.String("SET balance = balance - :c, pending.#k = :p"),
@@ -143,48 +146,48 @@ func (s *Store) reserve(ctx context.Context, r *Reservation) (parts int, err err
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	r.unsure += unsure
+	r.ambiguous += ambiguous
 	if err == nil {
-		r.Attempts = 1 + r.unsure
+		r.Attempts = 1 + r.ambiguous
 		return 0, nil
 	}
 	if wallet, refused := attr.Refused(err); refused {
-		if _, mine := pendingOf(wallet)[string(r.Key)]; mine { // an earlier attempt had landed
+		if _, mine := pendingOf(wallet)[string(r.Key)]; mine { // an earlier attempt took effect
 			r.Attempts = 2 // at least
 			return 0, nil
 		}
-		return max(r.Parts, partsIn(wallet)), ErrInsufficientCredits
+		return max(r.Shards, shardsIn(wallet)), ErrInsufficientCredits
 	}
 	err = fmt.Errorf("credit: reserve: %w", err)
-	if r.unsure == 0 {
+	if r.ambiguous == 0 {
 		return 0, err // DynamoDB turned every attempt away: nothing was taken
 	}
 	r.Attempts = 2
 	return 0, errors.Join(err, s.Release(ctx, r))
 }
 
-// Mark notes that irrevocable work is about to begin: from here on a request that dies is charged.
-// On any error nothing may be sent; what was reserved has then been given back.
+// Mark writes the ledger entry which says that irrevocable work is about to begin. The project is charged for a
+// request that dies after Mark. On any error nothing may be sent; Mark has then released the reservation.
 func (s *Store) Mark(ctx context.Context, r *Reservation) error {
 	timed, cancel := context.WithTimeout(ctx, s.limits.Write)
 	defer cancel()
-	stands, err := s.put(timed, r.wallet(), entryOf(r, Sending), "")
+	stored, err := s.put(timed, r.wallet(), newEntry(r, Sending), "")
 	switch {
-	case err == nil, stands == Sending: // an earlier attempt had landed
+	case err == nil, stored == Sending: // an earlier attempt took effect
 		return nil
-	case stands != "":
-		return fmt.Errorf("%w: mark found it %s", ErrSettled, stands)
+	case stored != "":
+		return fmt.Errorf("%w: mark found it %s", ErrSettled, stored)
 	}
 	return errors.Join(fmt.Errorf("credit: mark: %w", err), s.Release(ctx, r))
 }
 
-// Capture writes the entry that charges the project: the commit. After an error that is not
-// ErrSettled the charge is unknown; the request has succeeded all the same. The context's deadline
-// is the request's, not the work's.
+// Capture writes the ledger entry that charges the project. After an error that is not ErrSettled the charge
+// is unknown, although the request has succeeded. The context's deadline is the deadline of the request and not
+// of the work.
 func (s *Store) Capture(ctx context.Context, r *Reservation, o Outcome) error {
 	ctx, cancel := within(ctx, s.limits.Write)
 	defer cancel()
-	entry := entryOf(r, Captured)
+	entry := newEntry(r, Captured)
 	entry.Uncertain = o.Uncertain
 	if o.Vendor != "" {
 		entry.Vendor = o.Vendor
@@ -193,21 +196,21 @@ func (s *Store) Capture(ctx context.Context, r *Reservation, o Outcome) error {
 	if r.Irrevocable {
 		allowed = Sending
 	}
-	stands, err := s.put(ctx, r.wallet(), entry, allowed)
+	stored, err := s.put(ctx, r.wallet(), entry, allowed)
 	switch {
-	case err == nil, stands == Captured: // an earlier attempt had landed
+	case err == nil, stored == Captured: // an earlier attempt took effect
 		r.captured = true
 		return nil
 	case errors.Is(err, errRefused):
-		return fmt.Errorf("%w: capture found it %q", ErrSettled, stands)
+		return fmt.Errorf("%w: capture found it %q", ErrSettled, stored)
 	}
 	return fmt.Errorf("credit: capture: %w", err)
 }
 
-// Remove takes a captured reservation out of the wallet. Nothing depends on it, so it has no error:
-// what it leaves, the settling function removes. It does nothing unless Capture succeeded, after a
-// reservation whose Attempts are more than one (a late copy of the first must still find its key), and
-// when there is no time.
+// Remove takes the key of a captured reservation out of the wallet. Remove returns no error, because nothing
+// depends on the removal: the settling function removes a key that is left. Remove does nothing unless Capture
+// succeeded, after a reservation whose Attempts are more than one (a late copy of the first attempt must still find
+// its key), and when there is no time.
 func (s *Store) Remove(ctx context.Context, r *Reservation) {
 	if !r.captured || r.Attempts > 1 {
 		return
@@ -220,46 +223,48 @@ func (s *Store) Remove(ctx context.Context, r *Reservation) {
 	_ = s.remove(ctx, r.wallet(), r.Key)
 }
 
-// Release gives the credits of failed work back. Irrevocable work is barred from being charged
-// first; if that is refused or not answered, the settling function decides. An error is for the log:
-// the credits come back when the reservation is settled.
+// Release returns the credits of failed work to the balance. For irrevocable work Release forbids the capture
+// first; where that write is refused or gets no response, the settling function decides. An error is for the log:
+// the credits return to the balance when the reservation is settled.
 func (s *Store) Release(ctx context.Context, r *Reservation) error {
 	if r.Irrevocable {
-		if err := s.bar(ctx, r); err != nil {
+		if err := s.forbidCapture(ctx, r); err != nil {
 			return fmt.Errorf("credit: release: %w", err)
 		}
 	}
 	ctx, cancel := within(ctx, s.limits.Write)
 	defer cancel()
-	if err := s.giveBack(ctx, r.wallet(), r.Key, r.Credits); err != nil {
+	if err := s.returnCredits(ctx, r.wallet(), r.Key, r.Credits); err != nil {
 		return fmt.Errorf("credit: release: %w", err)
 	}
 	return nil
 }
 
-func (s *Store) bar(ctx context.Context, r *Reservation) error {
+// forbidCapture writes the entry "released", so that a capture which arrives later fails.
+func (s *Store) forbidCapture(ctx context.Context, r *Reservation) error {
 	ctx, cancel := within(ctx, s.limits.Write)
 	defer cancel()
-	_, err := s.put(ctx, r.wallet(), entryOf(r, Released), "", Sending, Released)
+	_, err := s.put(ctx, r.wallet(), newEntry(r, Released), "", Sending, Released)
 	return err
 }
 
-// remove takes the key out of the wallet; one that is gone already is no error.
+// remove takes the key out of the wallet. A key that is absent is no error.
 func (s *Store) remove(ctx context.Context, wallet string, key Key) error {
-	return s.unpend(ctx, &dynamodb.UpdateItemInput{
+	return s.updatePending(ctx, &dynamodb.UpdateItemInput{
 		UpdateExpression: aws.String("REMOVE pending.#k"),
 	}, wallet, key)
 }
 
-// giveBack takes the key out of the wallet and adds its credits to the balance, once.
-func (s *Store) giveBack(ctx context.Context, wallet string, key Key, credits int64) error {
-	return s.unpend(ctx, &dynamodb.UpdateItemInput{
+// returnCredits takes the key out of the wallet and adds its credits to the balance, once.
+func (s *Store) returnCredits(ctx context.Context, wallet string, key Key, credits int64) error {
+	return s.updatePending(ctx, &dynamodb.UpdateItemInput{
 		UpdateExpression:          aws.String("SET balance = balance + :c REMOVE pending.#k"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":c": attr.Number(credits)},
 	}, wallet, key)
 }
 
-func (s *Store) unpend(ctx context.Context, update *dynamodb.UpdateItemInput, wallet string, key Key) error {
+// updatePending updates a wallet whose pending map holds the key. Without the key updatePending changes nothing.
+func (s *Store) updatePending(ctx context.Context, update *dynamodb.UpdateItemInput, wallet string, key Key) error {
 	update.TableName = &s.tables.Wallets
 	update.Key = walletKey(wallet)
 	update.ConditionExpression = aws.String("attribute_exists(pending.#k)")
@@ -271,8 +276,7 @@ func (s *Store) unpend(ctx context.Context, update *dynamodb.UpdateItemInput, wa
 	return err
 }
 
-// within bounds ctx by the limit, and keeps it from being cancelled with the work: only its deadline
-// still counts.
+// within bounds ctx by the limit and keeps only the deadline of ctx: a cancellation of the work does not count.
 func within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	until := time.Now().Add(limit)
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(until) {

@@ -46,8 +46,8 @@ func entry(t *testing.T, store *credit.Store, r *credit.Reservation) (found cred
 	return found
 }
 
-// TestCaptureChargesNothingElse: a capture writes over a mark of its own work, and over nothing else: not where nothing
-// was marked, not where the credits went back, whoever gave them back.
+// TestCaptureChargesNothingElse checks that a capture replaces a mark of its own work and no other entry: neither a missing
+// one nor a release, whoever wrote it.
 func TestCaptureChargesNothingElse(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -88,7 +88,7 @@ func TestCaptureChargesNothingElse(t *testing.T) {
 	}
 }
 
-// TestReleaseAfterCapture: an SMS that was charged is not given back by a release that comes late.
+// TestReleaseAfterCapture checks that a late release returns no credits of an SMS that was charged.
 func TestReleaseAfterCapture(t *testing.T) {
 	t.Parallel()
 	for _, charged := range []string{"capture", "capture uncertain", "settle", "settle early"} {
@@ -104,7 +104,7 @@ func TestReleaseAfterCapture(t *testing.T) {
 	}
 }
 
-// TestVendorOfEntry: an entry names the vendor that did the work, else the one that was about to be called.
+// TestVendorOfEntry checks that an entry names the vendor that did the work, else the vendor that was about to be called.
 func TestVendorOfEntry(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, 100)
@@ -128,7 +128,7 @@ func TestVendorOfEntry(t *testing.T) {
 	}
 }
 
-// TestReserveNeedsAKey: what is no key or has no project reserves nothing.
+// TestReserveNeedsAKey checks that an invalid key or a missing project reserves nothing.
 func TestReserveNeedsAKey(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, 100)
@@ -147,7 +147,7 @@ func TestReserveNeedsAKey(t *testing.T) {
 	wantBalance(t, store, 100)
 }
 
-// TestSettleSays: the settler is told what it did.
+// TestSettleSays checks the result that Settle returns.
 func TestSettleSays(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -176,7 +176,8 @@ func TestSettleSays(t *testing.T) {
 	}
 }
 
-// TestSettleBesideAnother: a settler that is overtaken between its look and its write does what the other one's entry says.
+// TestSettleBesideAnother checks that a settler which another one overtakes between read and write follows the entry of the
+// other one.
 func TestSettleBesideAnother(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -221,7 +222,7 @@ func TestSettleBesideAnother(t *testing.T) {
 	}
 }
 
-// TestBounds: a balance reaches its largest value and 0, and not beyond; so does an alert.
+// TestBounds checks that a balance and an alert reach the largest value and 0, and no value beyond.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	store, n := newStore(t, 0), 0
@@ -270,12 +271,12 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestWallet: a wallet tells what is in flight beside its balance, since when, and its alert.
+// TestWallet checks that a wallet reports its pending credits, the begin of the oldest reservation, and its alert.
 func TestWallet(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, 100)
 	now := time.Now()
-	want := credit.Wallet{Parts: 1, Balance: 100}
+	want := credit.Wallet{Shards: 1, Balance: 100}
 	check := func() {
 		t.Helper()
 		got, err := store.Wallet(t.Context(), "p")
@@ -305,8 +306,8 @@ func TestWallet(t *testing.T) {
 	}
 }
 
-// TestResolveKeepsTheBooks: a charge is not resolved as refunded where its credits cannot be paid, or where it is not
-// the charge any more that was looked at.
+// TestResolveKeepsTheBooks checks that a charge is not resolved as refunded where its credits cannot be paid, or where the
+// charge has changed since the read.
 func TestResolveKeepsTheBooks(t *testing.T) {
 	t.Parallel()
 	client, tables := enginetest.Client(t)
@@ -327,7 +328,7 @@ func TestResolveKeepsTheBooks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := store.Resolve(t.Context(), project, r.Key, by("anne", credit.GivenBack)); !errors.Is(err, want) {
+		if _, err := store.Resolve(t.Context(), project, r.Key, by("anne", credit.VerdictRefunded)); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", project, err, want)
 		}
 		if open, err := store.Uncertain(t.Context(), project); err != nil || len(open) != 1 || open[0].Key != r.Key {
@@ -336,8 +337,8 @@ func TestResolveKeepsTheBooks(t *testing.T) {
 	}
 }
 
-// TestRefundChargeRefuses: what is uncertain is resolved instead; what is no charge is not refunded. A charge that was
-// confirmed is one like others.
+// TestRefundChargeRefuses checks that an uncertain charge is resolved and not refunded, and that a missing charge is not
+// refunded. A confirmed charge is refunded as all others are.
 func TestRefundChargeRefuses(t *testing.T) {
 	t.Parallel()
 	c := newCharge(t)
@@ -365,7 +366,7 @@ func TestRefundChargeRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantBalance(t, c.Store, granted-2*smsPrice)
-	if _, err := c.Resolve(t.Context(), "p", c.key, by("anne", credit.Confirmed)); err != nil {
+	if _, err := c.Resolve(t.Context(), "p", c.key, by("anne", credit.VerdictConfirmed)); err != nil {
 		t.Fatal(err)
 	}
 	if err := refund(c.key); err != nil {
@@ -374,11 +375,11 @@ func TestRefundChargeRefuses(t *testing.T) {
 	wantBalance(t, c.Store, granted-smsPrice)
 }
 
-// TestRefundChargeOnce: what was given back as uncertain is not given back again.
+// TestRefundChargeOnce checks that a charge which its resolution refunded is not refunded again.
 func TestRefundChargeOnce(t *testing.T) {
 	t.Parallel()
 	c := newCharge(t)
-	if _, err := c.Resolve(t.Context(), "p", c.key, by("anne", credit.GivenBack)); err != nil {
+	if _, err := c.Resolve(t.Context(), "p", c.key, by("anne", credit.VerdictRefunded)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.RefundCharge(t.Context(), "p", c.key, "late", "anne"); !errors.Is(err, credit.ErrResolved) {
@@ -387,8 +388,9 @@ func TestRefundChargeOnce(t *testing.T) {
 	wantBalance(t, c.Store, granted)
 }
 
-// TestInFlightInOrder: the reservations of a wallet come oldest first, and the first error of a visit ends the pass.
-func TestInFlightInOrder(t *testing.T) {
+// TestPendingInOrder checks that the reservations of a wallet come oldest first, and that the first error of a visit ends
+// the pass.
+func TestPendingInOrder(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, 100)
 	var want []credit.Key
@@ -402,7 +404,7 @@ func TestInFlightInOrder(t *testing.T) {
 	}
 	var got []credit.Key
 	stop := errors.New("enough")
-	err := store.InFlight(t.Context(), func(r *credit.Reservation, err error) error {
+	err := store.VisitPending(t.Context(), func(r *credit.Reservation, err error) error {
 		if got = append(got, r.Key); len(got) == 3 {
 			return stop
 		}
@@ -413,7 +415,7 @@ func TestInFlightInOrder(t *testing.T) {
 	}
 }
 
-// TestVerifyEdges: what verifying finds at the edges: the smallest damage is found, and what is just in order is not.
+// TestVerifyEdges checks the limits of Verify: the smallest damage is found, and values at the limits are no damage.
 func TestVerifyEdges(t *testing.T) {
 	t.Parallel()
 	text, now := attr.Text, time.Now()
@@ -458,7 +460,7 @@ func TestVerifyEdges(t *testing.T) {
 		{"a state of no version", func(b *books) { b.put(item("p", young, "lent", 1, nil)) }, []credit.Damage{credit.Unreadable}},
 		{"a release", func(b *books) { b.put(item("p", young, credit.Released, 1, nil)) }, nil},
 		{"an uncertain release", func(b *books) { b.put(item("p", young, credit.Released, 1, attr.Item{"uncertain": text("p")})) }, []credit.Damage{credit.Unexplained}},
-		{"a release with a verdict", func(b *books) { b.put(item("p", young, credit.Released, 1, verdict(credit.Confirmed, "test"))) }, []credit.Damage{credit.Unexplained}},
+		{"a release with a verdict", func(b *books) { b.put(item("p", young, credit.Released, 1, verdict(credit.VerdictConfirmed, "test"))) }, []credit.Damage{credit.Unexplained}},
 		{"no balance", func(b *books) { b.wallet("REMOVE balance", nil, nil) }, []credit.Damage{credit.Unreadable}},
 		{"no reservations at all", func(b *books) { b.wallet("REMOVE pending", nil, nil) }, []credit.Damage{credit.Unbalanced}},
 		{"reservations that are no map", func(b *books) { b.wallet("SET pending = :v", attr.Item{":v": text("x")}, nil) }, []credit.Damage{credit.Unreadable, credit.Unbalanced}},
@@ -468,13 +470,15 @@ func TestVerifyEdges(t *testing.T) {
 			b.put(nobodys)
 		}, []credit.Damage{credit.Unexplained}},
 		{"an adjustment without its reason", func(b *books) { b.change("adjustment", "REMOVE why", nil) }, []credit.Damage{credit.Unexplained}},
-		{"a verdict without its actor", func(b *books) { b.change("captured", "SET res = :res", values(verdict(credit.Confirmed, ""))) }, []credit.Damage{credit.Unexplained}},
+		{"a verdict without its actor", func(b *books) { b.change("captured", "SET res = :res", values(verdict(credit.VerdictConfirmed, ""))) }, []credit.Damage{credit.Unexplained}},
 		{"a verdict on what is uncertain", func(b *books) {
 			b.change("uncertain", "SET uncertain = :v", attr.Item{":v": text("p")})
 		}, []credit.Damage{credit.Unexplained}},
-		{"a verdict with its actor", func(b *books) { b.change("captured", "SET res = :res", values(verdict(credit.Confirmed, "test"))) }, nil},
+		{"a verdict with its actor", func(b *books) {
+			b.change("captured", "SET res = :res", values(verdict(credit.VerdictConfirmed, "test")))
+		}, nil},
 		{"a refund that is gone", func(b *books) {
-			b.change("captured", "SET res = :res", values(verdict(credit.GivenBack, "test")))
+			b.change("captured", "SET res = :res", values(verdict(credit.VerdictRefunded, "test")))
 		}, []credit.Damage{credit.Overpaid}},
 		{"a refund of one credit too many", func(b *books) { b.change("to refund", "SET cr = :v", attr.Item{":v": attr.Number(29)}) }, []credit.Damage{credit.Overpaid, credit.Unbalanced}},
 		{"a refund of nothing that was charged", func(b *books) {
@@ -523,7 +527,7 @@ func values(item attr.Item) attr.Item {
 	return named
 }
 
-// TestReserveOnce: a reservation that is repeated takes its credits once, also where there are enough for both.
+// TestReserveOnce checks that a repeated reservation takes its credits once, also where the balance suffices for two.
 func TestReserveOnce(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, 100)

@@ -11,7 +11,7 @@ import (
 	"svcapi/test/itemtest"
 )
 
-// A key is of one form, tells its time, and sorts by it.
+// A key matches one pattern, holds its time, and sorts by that time.
 func FuzzKey(f *testing.F) {
 	f.Add("1700000000000000-abcdefgh", int64(1_700_000_000_000_000), "request")
 	f.Add("-100000000000000-abcdefgh", int64(0), "")
@@ -37,7 +37,7 @@ func FuzzKey(f *testing.F) {
 	})
 }
 
-// Entries and reservations are read as they were written; what was never written by us is an error or a value.
+// Entries and reservations read as they were written. Items that the product never wrote give an error or a value.
 func FuzzItems(f *testing.F) {
 	f.Add([]byte("captured"), int64(100), "sms", "request", "v", true, uint32(1))
 	f.Add(bytes.Repeat([]byte{0, 1, 9, 7, 2, 3, 4, 5}, 30), int64(-5), "", "\xff", "", false, uint32(0))
@@ -63,7 +63,7 @@ func FuzzItems(f *testing.F) {
 		if got, err := decodeEntry(encodeEntry("acme", want)); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v, %v; want %+v", got, err, want)
 		}
-		partsIn(strange)
+		shardsIn(strange)
 		walletOf(strange)
 		r := &Reservation{Project: "acme", Key: want.Key, Credits: credits, Operation: operation, Environment: vendor, RequestID: request}
 		if got, err := decodePending("acme", string(r.Key), encodePending(r)); err != nil || !reflect.DeepEqual(got, r) {
@@ -75,22 +75,22 @@ func FuzzItems(f *testing.F) {
 	})
 }
 
-// A wallet has one name, which tells project and part; a key picks one of the parts.
+// A wallet has one name, which holds project and shard. A key selects one of the shards.
 func FuzzWallet(f *testing.F) {
 	for _, wallet := range []string{"acme", "acme#1", "acme#0", "acme#-1", "acme#01", "acme#+1", "acme#1#2", "#1", "acme#", "acme#99999999999999999999"} {
 		f.Add(wallet, "acme", uint16(3))
 	}
-	f.Fuzz(func(t *testing.T, wallet, project string, parts uint16) {
-		if owner, part, err := parseWallet(wallet); err == nil && (walletID(owner, part) != wallet || part < 0 || strings.Contains(owner, "#")) {
-			t.Errorf("%q is part %d of %q", wallet, part, owner)
+	f.Fuzz(func(t *testing.T, wallet, project string, shards uint16) {
+		if projectOf, shard, err := parseWallet(wallet); err == nil && (walletID(projectOf, shard) != wallet || shard < 0 || strings.Contains(projectOf, "#")) {
+			t.Errorf("%q is shard %d of %q", wallet, shard, projectOf)
 		}
 		if strings.Contains(project, "#") {
 			return // no project's name
 		}
-		part := NewKey(time.UnixMicro(1), wallet).part(int(parts))
-		owner, got, err := parseWallet(walletID(project, part))
-		if err != nil || owner != project || got != part || part < 0 || part >= max(1, int(parts)) {
-			t.Errorf("part %d of %d of %q: %q, %d, %v", part, parts, project, owner, got, err)
+		shard := NewKey(time.UnixMicro(1), wallet).shard(int(shards))
+		projectOf, got, err := parseWallet(walletID(project, shard))
+		if err != nil || projectOf != project || got != shard || shard < 0 || shard >= max(1, int(shards)) {
+			t.Errorf("shard %d of %d of %q: %q, %d, %v", shard, shards, project, projectOf, got, err)
 		}
 	})
 }

@@ -10,17 +10,17 @@ import (
 	"svcapi/shared/attr"
 )
 
-// The items. Names are short: every write pays for the whole item.
+// The stored items. Attribute names are short, because every write pays for the whole item.
 //
 //	wallet   pk wallet; balance; pending {key: {c credits, o operation, e environment, r request ID}};
-//	         moves, how often credits moved between it and another part;
-//	         on the first part: alert credits, where an operator set one; parts, how many there are
+//	         moves, the number of moves of credits between this shard and others;
+//	         on the first shard: alert credits, where an operator set an alert; parts, the number of shards
 //	ledger   pk wallet#day; sk key; st state; cr credits; op; rid; env; ven; ts; by actor; why;
 //	         uncertain wallet, on uncertain entries only: the hash key of a sparse index;
-//	         res {v verdict, by actor, why, ts}, where uncertain once was; of the refunded charge's key
+//	         res {v verdict, by actor, why, ts}, on resolved entries; of, the key of the refunded charge
 //
-// A wallet is named as its project is, its further parts project#1, project#2 and so on. Entries that
-// no request made lie with the first part's.
+// The first shard of a wallet has the name of its project, further shards project#1, project#2 and so on. Entries
+// of operators belong to the first shard.
 
 func walletKey(wallet string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"pk": attr.Text(wallet)}
@@ -30,7 +30,7 @@ func entryKey(wallet string, key Key) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"pk": attr.Text(wallet + "#" + key.Day()), "sk": attr.Text(string(key))}
 }
 
-// walletOf takes the partition key of an entry apart.
+// walletOf splits the partition key of an entry into the name of the wallet and the day.
 func walletOf(entry attr.Item) (wallet, day string) {
 	pk := attr.TextOf(entry["pk"])
 	if i := strings.LastIndexByte(pk, '#'); i >= 0 {
@@ -48,7 +48,7 @@ func encodePending(r *Reservation) types.AttributeValue {
 	}}
 }
 
-// pendingOf is a wallet's map of reservations.
+// pendingOf returns a wallet's map of pending reservations; nil where the attribute is no map.
 func pendingOf(wallet map[string]types.AttributeValue) map[string]types.AttributeValue {
 	m, _ := wallet["pending"].(*types.AttributeValueMemberM)
 	if m == nil {
@@ -70,12 +70,12 @@ func decodePending(wallet, key string, v types.AttributeValue) (*Reservation, er
 	if err != nil {
 		return nil, fmt.Errorf("credit: reservation %s of %s: %w", key, wallet, err)
 	}
-	project, part, err := parseWallet(wallet)
+	project, shard, err := parseWallet(wallet)
 	if err != nil {
 		return nil, err
 	}
 	return &Reservation{
-		Project: project, Part: part, Key: k, Credits: credits,
+		Project: project, Shard: shard, Key: k, Credits: credits,
 		Operation: attr.TextOf(m.Value["o"]), Environment: attr.TextOf(m.Value["e"]), RequestID: attr.TextOf(m.Value["r"]),
 	}, nil
 }
@@ -125,7 +125,7 @@ func decodeEntry(item map[string]types.AttributeValue) (Entry, error) {
 	}
 	wallet, _ := walletOf(item)
 	var err error
-	if _, e.Part, err = parseWallet(wallet); err == nil {
+	if _, e.Shard, err = parseWallet(wallet); err == nil {
 		e.Credits, err = attr.NumberOf(item["cr"])
 	}
 	if err == nil {

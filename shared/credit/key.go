@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Key names one reservation or movement: its time in microseconds since 1970, 16 digits, "-", and
-// 8 characters of the request ID's digest. Keys sort by time.
+// Key names one reservation or movement. A key consists of its time in microseconds since 1970 with 16 digits, "-",
+// and 8 characters of the request ID's digest. Keys sort by time.
 type Key string
 
 const (
@@ -20,14 +20,14 @@ const (
 
 var keyEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// NewKey is the key of what the request began at that time. The same request ID at another time is
-// another reservation: events are replayed from files.
+// NewKey returns the key of a request that began at that time. The same request ID at another time names
+// another reservation, because events are replayed from files.
 func NewKey(at time.Time, requestID string) Key {
 	digest := sha256.Sum256([]byte(requestID))
 	return Key(fmt.Sprintf("%0*d-%s", keyDigits, at.UnixMicro(), keyEncoding.EncodeToString(digest[:])[:keyDigest]))
 }
 
-// ParseKey accepts what NewKey makes.
+// ParseKey returns the key that a text is, or an error for a text that NewKey does not produce.
 func ParseKey(s string) (Key, error) {
 	digits, digest, ok := strings.Cut(s, "-")
 	_, err := strconv.ParseUint(digits, 10, 63)
@@ -37,7 +37,7 @@ func ParseKey(s string) (Key, error) {
 	return Key(s), nil
 }
 
-// Time is when the reservation began, in UTC; the zero time for what is no key.
+// Time returns when the reservation began, in UTC; the zero time for a text that is no key.
 func (k Key) Time() time.Time {
 	digits, _, _ := strings.Cut(string(k), "-")
 	micros, err := strconv.ParseInt(digits, 10, 64)
@@ -47,5 +47,5 @@ func (k Key) Time() time.Time {
 	return time.UnixMicro(micros).UTC()
 }
 
-// Day is the UTC date of the key, 2006-01-02: the ledger's partition within a project.
+// Day returns the UTC date of the key, 2006-01-02, which names the ledger's partition within a project.
 func (k Key) Day() string { return k.Time().Format(time.DateOnly) }

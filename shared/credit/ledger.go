@@ -16,16 +16,16 @@ import (
 	"svcapi/shared/awsclient"
 )
 
-// State is what a ledger entry says.
+// State is the state of a reservation, or the kind of a movement, in a ledger entry.
 type State string
 
 // The states of a reservation's entry, and the kinds of movement that an operator makes.
 const (
-	Sending    State = "sending"    // about to be sent; not final
+	Sending    State = "sending"    // irrevocable work is about to begin; not final
 	Captured   State = "captured"   // charged
-	Released   State = "released"   // given back; never to be charged
-	Granted    State = "grant"      // credits in
-	Refunded   State = "refund"     // credits back
+	Released   State = "released"   // returned to the balance; a capture is forbidden
+	Granted    State = "grant"      // credits added
+	Refunded   State = "refund"     // captured credits returned
 	Adjustment State = "adjustment" // signed
 )
 
@@ -38,28 +38,29 @@ type Entry struct {
 	RequestID   string
 	Environment string
 	Vendor      string
-	At          time.Time  // of the entry; when the request began is the key's time
-	Actor       string     // who made it when no request did: "settle", or an operator's ARN
+	At          time.Time  // of the entry; the key's time is the begin of the request
+	Actor       string     // author of an entry that no request wrote: "settle", or an operator's ARN
 	Reason      string     // of an operator's movement
-	Uncertain   bool       // charged, though the outcome at the vendor is not known
+	Uncertain   bool       // charged, although the outcome at the vendor is unknown
 	Resolution  Resolution // of a charge that was uncertain; zero: none
-	Refunds     Key        // the charge that a refund gives back; empty where it names none
-	Part        int        // of the wallet that it lies with; 0 for an operator's
+	Refunds     Key        // the charge that a refund returns; empty where the refund names no charge
+	Shard       int        // the wallet's shard of this entry; 0 for an operator's entry
 }
 
-// errRefused: the entry's condition did not hold.
+// errRefused reports that the condition of the entry's write did not hold.
 var errRefused = errors.New("the ledger entry was refused")
 
-func entryOf(r *Reservation, state State) Entry {
+// newEntry returns an entry for the reservation in the given state, with the current time.
+func newEntry(r *Reservation, state State) Entry {
 	return Entry{
 		Key: r.Key, State: state, Credits: r.Credits, Operation: r.Operation,
 		RequestID: r.RequestID, Environment: r.Environment, Vendor: r.Vendor, At: time.Now(),
 	}
 }
 
-// put writes the entry if the state of the stored entry is among those allowed; "" is none. Where DynamoDB refuses the
-// write, put returns errRefused and the stored state. put repeats the write until ctx ends.
-func (s *Store) put(ctx context.Context, wallet string, e Entry, allowed ...State) (stands State, err error) {
+// put writes the entry if the state of the stored entry is among those allowed; "" means no stored entry. Where DynamoDB
+// refuses the write, put returns errRefused and the stored state. put repeats the write until ctx ends.
+func (s *Store) put(ctx context.Context, wallet string, e Entry, allowed ...State) (stored State, err error) {
 	condition, values := "", map[string]types.AttributeValue{}
 	for i, state := range allowed {
 		if i > 0 {
@@ -89,7 +90,7 @@ func (s *Store) put(ctx context.Context, wallet string, e Entry, allowed ...Stat
 	return "", err
 }
 
-// entry reads one entry; nil when there is none.
+// entry reads one entry, and returns nil where the ledger has no such entry.
 func (s *Store) entry(ctx context.Context, wallet string, key Key) (*Entry, error) {
 	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:      &s.tables.Ledger,
@@ -103,8 +104,8 @@ func (s *Store) entry(ctx context.Context, wallet string, key Key) (*Entry, erro
 	return &e, err
 }
 
-// charge finds what a project was charged under that key, in whatever part; nil where it was not. Other
-// parts may hold releases of that key, of late copies that came when another part had taken over.
+// charge returns the captured entry of a project under that key, in any shard, or nil where there is none. Other
+// shards may hold released entries of that key: those of late copies that arrived after another shard had taken over.
 func (s *Store) charge(ctx context.Context, project string, key Key) (*Entry, error) {
 	wallets, err := s.wallets(ctx, project)
 	if err != nil {
@@ -119,7 +120,7 @@ func (s *Store) charge(ctx context.Context, project string, key Key) (*Entry, er
 	return nil, nil
 }
 
-// Entries is a project's ledger of one UTC day (2006-01-02), oldest first.
+// Entries returns a project's ledger entries of one UTC day (2006-01-02), oldest first.
 func (s *Store) Entries(ctx context.Context, project, day string) ([]Entry, error) {
 	return s.queries(ctx, project, func(wallet string) *dynamodb.QueryInput { return entriesOf(wallet, day) })
 }
@@ -132,8 +133,8 @@ func entriesOf(wallet, day string) *dynamodb.QueryInput {
 	}
 }
 
-// Uncertain is a project's charges that an operator has yet to resolve, oldest first. The newest may
-// be missing for a moment.
+// Uncertain returns a project's charges that an operator has yet to resolve, oldest first. The newest charges may
+// be missing for a moment, because the index is eventually consistent.
 func (s *Store) Uncertain(ctx context.Context, project string) ([]Entry, error) {
 	return s.queries(ctx, project, func(wallet string) *dynamodb.QueryInput {
 		return &dynamodb.QueryInput{
@@ -144,7 +145,7 @@ func (s *Store) Uncertain(ctx context.Context, project string) ([]Entry, error) 
 	})
 }
 
-// queries reads the entries of every part, in the order of their keys.
+// queries returns the entries of all shards, in the order of their keys.
 func (s *Store) queries(ctx context.Context, project string, of func(wallet string) *dynamodb.QueryInput) ([]Entry, error) {
 	wallets, err := s.wallets(ctx, project)
 	if err != nil {
@@ -165,7 +166,7 @@ func (s *Store) queries(ctx context.Context, project string, of func(wallet stri
 	return entries, nil
 }
 
-// query visits the items of the ledger that a query finds.
+// query calls visit for each ledger item that a query finds.
 func (s *Store) query(ctx context.Context, in *dynamodb.QueryInput, visit func(attr.Item) error) error {
 	in.TableName = &s.tables.Ledger
 	for pages := dynamodb.NewQueryPaginator(s.client, in); pages.HasMorePages(); {

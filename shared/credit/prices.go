@@ -2,8 +2,8 @@ package credit
 
 import "fmt"
 
-// Prices is the price list in credits. One US dollar is 1,000,000 credits. It applies to Managed
-// integrations; Manual ones are free, as are currency and balance.
+// Prices is the price list in credits. One US dollar is 1,000,000 credits. The list applies to Managed integrations;
+// Manual (BYOK) integrations, currency and balance are free (docs/decisions.md#prices).
 type Prices struct {
 	SMS               int64 `env:"PRICE_SMS" envDefault:"10000"` // a unit
 	BurnerEmailShield int64 `env:"PRICE_BURNER_EMAIL_SHIELD" envDefault:"100"`
@@ -25,7 +25,7 @@ const (
 	PDF               = "pdf"
 )
 
-// list is every price by its operation's name.
+// list returns every price by the name of its operation.
 func (p Prices) list() map[string]int64 {
 	return map[string]int64{
 		SMS:               p.SMS,
@@ -38,10 +38,10 @@ func (p Prices) list() map[string]int64 {
 	}
 }
 
-// Of is the price of one call, for SMS of one unit; 0 for an operation that is not on the list.
+// Of returns the price of one call, for SMS of one unit; 0 for an operation that is not on the list.
 func (p Prices) Of(operation string) int64 { return p.list()[operation] }
 
-// Validate refuses a price below 0, and one so high that a message of many units would overflow.
+// Validate refuses a price below 0, and a price with which a message of many units would overflow.
 func (p Prices) Validate() error {
 	const most = 1_000_000_000_000 // a million dollars
 	for operation, price := range p.list() {

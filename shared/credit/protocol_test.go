@@ -44,28 +44,28 @@ var steps = map[string]func(ctx context.Context, s *credit.Store, r *credit.Rese
 	},
 }
 
-// TestTransitions: every step from every state: released work costs nothing, captured work its price,
-// whoever settles it, and each step may be repeated.
+// TestTransitions checks every step from every state: released work costs nothing, captured work its price, whoever settles
+// the work, and each step may be repeated.
 func TestTransitions(t *testing.T) {
 	t.Parallel()
 	const had, price = 100, 30
 	const held, charged = had - price, had - price
 	for _, test := range []struct {
-		steps     []string
-		sms       bool
-		err       error // of the last step
-		state     credit.State
-		uncertain bool
-		actor     string
-		balance   int64
-		inFlight  bool
+		steps      []string
+		sms        bool
+		err        error // of the last step
+		state      credit.State
+		uncertain  bool
+		actor      string
+		balance    int64
+		anyPending bool
 	}{
-		{steps: []string{"reserve"}, balance: held, inFlight: true},
-		{steps: []string{"reserve", "capture"}, state: credit.Captured, balance: charged, inFlight: true},
-		{steps: []string{"reserve", "capture", "capture"}, state: credit.Captured, balance: charged, inFlight: true},
+		{steps: []string{"reserve"}, balance: held, anyPending: true},
+		{steps: []string{"reserve", "capture"}, state: credit.Captured, balance: charged, anyPending: true},
+		{steps: []string{"reserve", "capture", "capture"}, state: credit.Captured, balance: charged, anyPending: true},
 		{steps: []string{"reserve", "capture", "remove"}, state: credit.Captured, balance: charged},
 		{steps: []string{"reserve", "capture", "remove", "remove"}, state: credit.Captured, balance: charged},
-		{steps: []string{"reserve", "remove"}, balance: held, inFlight: true},
+		{steps: []string{"reserve", "remove"}, balance: held, anyPending: true},
 		{steps: []string{"reserve", "release"}, balance: had},
 		{steps: []string{"reserve", "release", "release"}, balance: had},
 		{steps: []string{"reserve", "settle"}, state: credit.Released, actor: "settle", balance: had},
@@ -74,16 +74,16 @@ func TestTransitions(t *testing.T) {
 		{steps: []string{"reserve", "settle", "capture"}, err: credit.ErrSettled, state: credit.Released, actor: "settle", balance: had},
 		{steps: []string{"reserve", "settle", "release"}, state: credit.Released, actor: "settle", balance: had},
 		{steps: []string{"reserve", "capture", "settle"}, state: credit.Captured, balance: charged},
-		{steps: []string{"reserve", "capture", "settle early"}, state: credit.Captured, balance: charged, inFlight: true},
+		{steps: []string{"reserve", "capture", "settle early"}, state: credit.Captured, balance: charged, anyPending: true},
 		{steps: []string{"reserve", "capture", "settle early", "settle"}, state: credit.Captured, balance: charged},
 		{steps: []string{"reserve", "release", "settle"}, state: credit.Released, actor: "settle", balance: had},
 
-		{sms: true, steps: []string{"reserve", "mark"}, state: credit.Sending, balance: held, inFlight: true},
-		{sms: true, steps: []string{"reserve", "mark", "mark"}, state: credit.Sending, balance: held, inFlight: true},
-		{sms: true, steps: []string{"reserve", "mark", "capture"}, state: credit.Captured, balance: charged, inFlight: true},
+		{sms: true, steps: []string{"reserve", "mark"}, state: credit.Sending, balance: held, anyPending: true},
+		{sms: true, steps: []string{"reserve", "mark", "mark"}, state: credit.Sending, balance: held, anyPending: true},
+		{sms: true, steps: []string{"reserve", "mark", "capture"}, state: credit.Captured, balance: charged, anyPending: true},
 		{sms: true, steps: []string{"reserve", "mark", "capture", "remove"}, state: credit.Captured, balance: charged},
 		{sms: true, steps: []string{"reserve", "mark", "capture uncertain", "remove"}, state: credit.Captured, uncertain: true, balance: charged},
-		{sms: true, steps: []string{"reserve", "capture"}, err: credit.ErrSettled, balance: held, inFlight: true},
+		{sms: true, steps: []string{"reserve", "capture"}, err: credit.ErrSettled, balance: held, anyPending: true},
 		{sms: true, steps: []string{"reserve", "release"}, state: credit.Released, balance: had},
 		{sms: true, steps: []string{"reserve", "release", "mark"}, err: credit.ErrSettled, state: credit.Released, balance: had},
 		{sms: true, steps: []string{"reserve", "mark", "release"}, state: credit.Released, balance: had},
@@ -92,7 +92,7 @@ func TestTransitions(t *testing.T) {
 		{sms: true, steps: []string{"reserve", "settle"}, state: credit.Released, actor: "settle", balance: had},
 		{sms: true, steps: []string{"reserve", "settle", "mark"}, err: credit.ErrSettled, state: credit.Released, actor: "settle", balance: had},
 		{sms: true, steps: []string{"reserve", "mark", "settle"}, state: credit.Captured, uncertain: true, actor: "settle", balance: charged},
-		{sms: true, steps: []string{"reserve", "mark", "settle early"}, state: credit.Captured, uncertain: true, actor: "settle", balance: charged, inFlight: true},
+		{sms: true, steps: []string{"reserve", "mark", "settle early"}, state: credit.Captured, uncertain: true, actor: "settle", balance: charged, anyPending: true},
 		{sms: true, steps: []string{"reserve", "mark", "settle early", "settle"}, state: credit.Captured, uncertain: true, actor: "settle", balance: charged},
 		{sms: true, steps: []string{"reserve", "mark", "capture", "settle"}, state: credit.Captured, balance: charged},
 	} {
@@ -121,18 +121,18 @@ func TestTransitions(t *testing.T) {
 			if err != nil || (len(uncertain) == 1) != test.uncertain || len(uncertain) > 1 {
 				t.Errorf("uncertain %v, %v", uncertain, err)
 			}
-			inFlight := false
-			err = store.InFlight(t.Context(), func(found *credit.Reservation, err error) error {
+			anyPending := false
+			err = store.VisitPending(t.Context(), func(found *credit.Reservation, err error) error {
 				want := &credit.Reservation{
 					Project: "p", Key: r.Key, Credits: price, Operation: r.Operation, Environment: "production", RequestID: "request",
 				}
-				if inFlight = true; !reflect.DeepEqual(found, want) {
+				if anyPending = true; !reflect.DeepEqual(found, want) {
 					t.Errorf("in flight %+v, want %+v", found, want)
 				}
 				return err
 			}, nil)
-			if err != nil || inFlight != test.inFlight {
-				t.Errorf("in flight: %t, %v", inFlight, err)
+			if err != nil || anyPending != test.anyPending {
+				t.Errorf("in flight: %t, %v", anyPending, err)
 			}
 		})
 	}
@@ -158,8 +158,7 @@ func entries(t *testing.T, store *credit.Store, key credit.Key) []credit.Entry {
 	return found
 }
 
-// TestReserveRefuses: no credits are taken that are not there, and no reservation is made that makes
-// no sense.
+// TestReserveRefuses checks that Reserve takes no credits that are missing, and accepts no invalid reservation.
 func TestReserveRefuses(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -187,7 +186,7 @@ func TestReserveRefuses(t *testing.T) {
 	}
 }
 
-// lossy is a store whose calls are numbered from 1, by operation, and lost as told.
+// lossy is a store whose calls are numbered from 1, by operation, and lost as the test says.
 func lossy(t *testing.T, balance int64, decide func(operation string, n int64) faultproxy.Fate) (behind, direct *credit.Store) {
 	t.Helper()
 	client, tables := enginetest.Client(t)
@@ -230,8 +229,8 @@ func lose(operation string, first, last int64, fate faultproxy.Fate) func(string
 	}
 }
 
-// TestRetriedReserve: a retried write that had landed is recognised, the project pays once, and its
-// key stays for the settling function; the last credits suffice.
+// TestRetriedReserve checks that Reserve recognises a retried write that took effect, that the project pays once, and that
+// the key stays for the settling function, also for the last credits.
 func TestRetriedReserve(t *testing.T) {
 	for _, fate := range []faultproxy.Fate{faultproxy.DropRequest, faultproxy.DropAnswer, faultproxy.CutAnswer} {
 		for _, losses := range []int64{1, 2} {
@@ -250,7 +249,7 @@ func TestRetriedReserve(t *testing.T) {
 				store.Remove(t.Context(), r)
 				wantBalance(t, direct, 0)
 				left := 0
-				err := direct.InFlight(t.Context(), func(*credit.Reservation, error) error { left++; return nil }, nil)
+				err := direct.VisitPending(t.Context(), func(*credit.Reservation, error) error { left++; return nil }, nil)
 				if err != nil || left != 1 {
 					t.Errorf("%d left for the settling function, %v", left, err)
 				}
@@ -259,9 +258,9 @@ func TestRetriedReserve(t *testing.T) {
 	}
 }
 
-// TestLostAnswers: when every answer of a write is lost, what was reserved is given back at once; for
-// SMS an entry bars a later charge. A capture in doubt leaves its reservation in place.
-func TestLostAnswers(t *testing.T) {
+// TestLostResponses checks that a request whose write loses every response returns its credits at once, that an entry forbids
+// a later capture of an SMS, and that a capture without a response leaves its reservation in place.
+func TestLostResponses(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		sms       bool
@@ -306,8 +305,7 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// TestCancelledWork: a request whose work was cancelled still gives its credits back, or captures
-// them.
+// TestCancelledWork checks that a request whose work was cancelled still releases or captures its credits.
 func TestCancelledWork(t *testing.T) {
 	for _, test := range []struct {
 		step    string
@@ -329,7 +327,7 @@ func TestCancelledWork(t *testing.T) {
 	}
 }
 
-// TestRemoveWithoutTime: with under a second left, removing is left to the settling function.
+// TestRemoveWithoutTime checks that Remove leaves the key to the settling function with under a second left.
 func TestRemoveWithoutTime(t *testing.T) {
 	for _, test := range []struct {
 		remains time.Duration
@@ -347,7 +345,7 @@ func TestRemoveWithoutTime(t *testing.T) {
 			defer cancel()
 			store.Remove(ctx, r)
 			left := 0
-			err := store.InFlight(t.Context(), func(*credit.Reservation, error) error { left++; return nil }, nil)
+			err := store.VisitPending(t.Context(), func(*credit.Reservation, error) error { left++; return nil }, nil)
 			if err != nil || left != test.left {
 				t.Errorf("%d left, %v", left, err)
 			}
@@ -355,8 +353,8 @@ func TestRemoveWithoutTime(t *testing.T) {
 	}
 }
 
-// TestMovements: an operator's movement takes effect once however often it is repeated, and never
-// takes the balance below 0.
+// TestMovements checks that an operator's movement takes effect once, however often it is repeated, and never takes the
+// balance below 0.
 func TestMovements(t *testing.T) {
 	at := time.Now()
 	id := func(name string) credit.Key { return credit.NewKey(at, name) }

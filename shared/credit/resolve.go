@@ -13,17 +13,17 @@ import (
 	"svcapi/shared/attr"
 )
 
-// Verdict is what an operator decides about an uncertain charge.
+// Verdict is an operator's decision about an uncertain charge.
 type Verdict string
 
-// The verdicts: the vendor did send, or it did not.
+// The verdicts: the vendor did send, or the vendor did not send.
 const (
-	Confirmed  Verdict = "confirmed" // stays charged
-	GivenBack  Verdict = "refunded"  // credited back
-	unresolved Verdict = ""
+	VerdictConfirmed Verdict = "confirmed" // stays charged
+	VerdictRefunded  Verdict = "refunded"  // a ledger entry returns the credits
+	unresolved       Verdict = ""
 )
 
-// Resolution is an operator's decision about one uncertain charge.
+// Resolution is an operator's decision about one uncertain charge, with its reason and author.
 type Resolution struct {
 	Verdict Verdict
 	Reason  string
@@ -32,22 +32,22 @@ type Resolution struct {
 }
 
 var (
-	// ErrNotUncertain says that the ledger has no uncertain charge of that key.
+	// ErrNotUncertain reports that the ledger has no uncertain charge of that key.
 	ErrNotUncertain = errors.New("credit: no such uncertain charge")
-	// ErrResolved says that the charge was resolved before, the other way.
+	// ErrResolved reports that the charge was resolved before, with the other verdict.
 	ErrResolved = errors.New("credit: the charge is resolved already")
-	// ErrNotCharged says that the ledger has no charge of that key that could be refunded.
+	// ErrNotCharged reports that the ledger has no charge of that key that could be refunded.
 	ErrNotCharged = errors.New("credit: no such charge")
-	// ErrUncertain says that the charge is to be resolved, not refunded.
+	// ErrUncertain reports that the charge is to be resolved and not refunded.
 	ErrUncertain = errors.New("credit: the charge is uncertain")
 )
 
-// Resolve settles an uncertain charge for good and returns its entry as it then stands. Confirmed
-// takes it off the list; GivenBack also credits its amount back, once, with a refund entry of its
-// own that names the charge. It may be repeated: a charge that has been resolved in the same way
-// stays as it is, with the first actor and reason; one resolved in the other way is ErrResolved.
+// Resolve settles an uncertain charge for good and returns the stored entry. VerdictConfirmed takes the charge off the
+// list; VerdictRefunded also returns the credits, once, with a refund entry of its own that names the charge. Resolve
+// may be repeated: a charge that has the same verdict already stays as it is, with the first actor and reason. Resolve
+// returns ErrResolved for a charge with the other verdict.
 func (s *Store) Resolve(ctx context.Context, project string, key Key, r Resolution) (*Entry, error) {
-	if r.Verdict != Confirmed && r.Verdict != GivenBack {
+	if r.Verdict != VerdictConfirmed && r.Verdict != VerdictRefunded {
 		return nil, fmt.Errorf("credit: no verdict %q", r.Verdict)
 	}
 	r.At = time.Now()
@@ -59,11 +59,11 @@ func (s *Store) Resolve(ctx context.Context, project string, key Key, r Resoluti
 		return entry, err
 	}
 	write := s.confirm
-	if r.Verdict == GivenBack {
+	if r.Verdict == VerdictRefunded {
 		write = s.refund
 	}
-	// Whatever the write says: what counts is what stands. An attempt may have landed unanswered, and
-	// another operator may have been first.
+	// The stored entry decides, and not the result of the write: an attempt without a response may have taken effect,
+	// and another operator may have been first.
 	failed := write(ctx, project, *entry, r)
 	if entry, err = s.charge(ctx, project, key); err != nil {
 		return nil, fmt.Errorf("credit: resolve: %w", errors.Join(failed, err))
@@ -74,7 +74,7 @@ func (s *Store) Resolve(ctx context.Context, project string, key Key, r Resoluti
 	return nil, fmt.Errorf("credit: resolve: %w", failed)
 }
 
-// resolved tells whether the entry has that verdict; an error where it never can have.
+// resolved reports whether the entry has that verdict. resolved returns an error where the entry can never have it.
 func (e *Entry) resolved(key Key, want Verdict) (bool, error) {
 	switch {
 	case e == nil || !e.Uncertain && e.Resolution.Verdict == unresolved:
@@ -87,10 +87,10 @@ func (e *Entry) resolved(key Key, want Verdict) (bool, error) {
 	return true, nil
 }
 
-// resolving is the update of the charge's entry. It takes the entry out of the sparse index and
-// happens once: its condition is what it removes.
-func (s *Store) resolving(project string, e Entry, r Resolution) types.Update {
-	wallet := walletID(project, e.Part)
+// resolutionUpdate returns the update of the charge's entry. The update takes the entry out of the sparse index and
+// takes effect once, because it removes the attribute that its condition needs.
+func (s *Store) resolutionUpdate(project string, e Entry, r Resolution) types.Update {
+	wallet := walletID(project, e.Shard)
 	return types.Update{
 		TableName:           &s.tables.Ledger,
 		Key:                 entryKey(wallet, e.Key),
@@ -102,8 +102,9 @@ func (s *Store) resolving(project string, e Entry, r Resolution) types.Update {
 	}
 }
 
+// confirm resolves the entry and leaves the charge.
 func (s *Store) confirm(ctx context.Context, project string, e Entry, r Resolution) error {
-	u := s.resolving(project, e, r)
+	u := s.resolutionUpdate(project, e, r)
 	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: u.TableName, Key: u.Key, UpdateExpression: u.UpdateExpression,
 		ConditionExpression: u.ConditionExpression, ExpressionAttributeValues: u.ExpressionAttributeValues,
@@ -111,14 +112,14 @@ func (s *Store) confirm(ctx context.Context, project string, e Entry, r Resoluti
 	return err
 }
 
-// refund resolves the entry, pays into the wallet and writes the refund's own entry, all or nothing.
+// refund resolves the entry, adds the credits to the wallet and writes the refund's own entry, all or nothing.
 func (s *Store) refund(ctx context.Context, project string, e Entry, r Resolution) error {
 	back := Entry{
 		Key: NewKey(r.At, "refund "+string(e.Key)), State: Refunded, Credits: e.Credits, Operation: e.Operation,
 		RequestID: e.RequestID, Environment: e.Environment, Vendor: e.Vendor,
 		At: r.At, Actor: r.Actor, Reason: r.Reason, Refunds: e.Key,
 	}
-	charge := s.resolving(project, e, r)
+	charge := s.resolutionUpdate(project, e, r)
 	_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
 		TransactItems: []types.TransactWriteItem{
 			{Update: &charge},
@@ -127,18 +128,18 @@ func (s *Store) refund(ctx context.Context, project string, e Entry, r Resolutio
 				Item:                encodeEntry(project, back),
 				ConditionExpression: aws.String("attribute_not_exists(pk)"),
 			}},
-			{Update: s.credited(project, e.Credits)},
+			{Update: s.creditUpdate(project, e.Credits)},
 		},
 	})
-	if reasons := canceled(err); len(reasons) == 3 && refusedBy(reasons[2]) {
+	if reasons := cancellationReasons(err); len(reasons) == 3 && conditionFailed(reasons[2]) {
 		return walletRefused(project, Refunded, e.Credits, reasons[2])
 	}
 	return err
 }
 
-// RefundCharge gives a charge back: all of it, once, by an entry that names it. It may be repeated. A
-// charge that is uncertain is ErrUncertain: it is resolved instead; one that was given back so is
-// ErrResolved.
+// RefundCharge refunds a charge: all of its credits, once, by an entry that names the charge. RefundCharge may be
+// repeated. RefundCharge returns ErrUncertain for an uncertain charge, which is to be resolved, and ErrResolved for a
+// charge that was refunded by its resolution.
 func (s *Store) RefundCharge(ctx context.Context, project string, charge Key, reason, actor string) (*Entry, error) {
 	e, err := s.charge(ctx, project, charge)
 	switch {
@@ -148,8 +149,8 @@ func (s *Store) RefundCharge(ctx context.Context, project string, charge Key, re
 		return nil, fmt.Errorf("%w: %s", ErrNotCharged, charge)
 	case e.Uncertain:
 		return nil, fmt.Errorf("%w: %s", ErrUncertain, charge)
-	case e.Resolution.Verdict == GivenBack:
-		return nil, fmt.Errorf("%w: %s by %s", ErrResolved, GivenBack, e.Resolution.Actor)
+	case e.Resolution.Verdict == VerdictRefunded:
+		return nil, fmt.Errorf("%w: %s by %s", ErrResolved, VerdictRefunded, e.Resolution.Actor)
 	}
 	return e, s.Refund(ctx, Movement{
 		Project: project, ID: NewKey(charge.Time(), "refund "+string(charge)), Credits: e.Credits, Reason: reason,

@@ -110,7 +110,7 @@ func (c *charge) deliverLate(t *testing.T) {
 func (c *charge) want(t *testing.T, verdict credit.Verdict, actor string) {
 	t.Helper()
 	balance, refunds := int64(granted-smsPrice), 0
-	if verdict == credit.GivenBack {
+	if verdict == credit.VerdictRefunded {
 		balance, refunds = granted, 1
 	}
 	if got, err := c.Balance(t.Context(), "p"); err != nil || got != balance {
@@ -153,12 +153,12 @@ func by(actor string, v credit.Verdict) credit.Resolution {
 	return credit.Resolution{Verdict: v, Reason: "because", Actor: actor}
 }
 
-// TestResolve: an uncertain charge stays until the operator resolves it; a refund pays once
-// (decisions on money: uncertain SMS, ledger entries, their sum is the balance).
+// TestResolve checks that an uncertain charge stays until an operator resolves it, and that a refund pays once
+// (docs/decisions.md#uncertain-sms, docs/decisions.md#ledger).
 func TestResolve(t *testing.T) {
 	for _, c := range []struct{ first, other credit.Verdict }{
-		{credit.Confirmed, credit.GivenBack},
-		{credit.GivenBack, credit.Confirmed},
+		{credit.VerdictConfirmed, credit.VerdictRefunded},
+		{credit.VerdictRefunded, credit.VerdictConfirmed},
 	} {
 		t.Run(string(c.first), func(t *testing.T) {
 			charge := newCharge(t)
@@ -178,7 +178,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// TestResolveRefuses: only an uncertain charge can be resolved, and only within its wallet.
+// TestResolveRefuses checks that only an uncertain charge can be resolved, and only within its wallet.
 func TestResolveRefuses(t *testing.T) {
 	c := newCharge(t)
 	certain := c.captured(t, "certain", false)
@@ -189,10 +189,10 @@ func TestResolveRefuses(t *testing.T) {
 		verdict credit.Verdict
 		want    error
 	}{
-		{"a certain charge", "p", certain, credit.GivenBack, credit.ErrNotUncertain},
-		{"a certain charge, confirmed", "p", certain, credit.Confirmed, credit.ErrNotUncertain},
-		{"another project's", "q", c.key, credit.GivenBack, credit.ErrNotUncertain},
-		{"an unknown key", "p", credit.NewKey(time.Now(), "x"), credit.GivenBack, credit.ErrNotUncertain},
+		{"a certain charge", "p", certain, credit.VerdictRefunded, credit.ErrNotUncertain},
+		{"a certain charge, confirmed", "p", certain, credit.VerdictConfirmed, credit.ErrNotUncertain},
+		{"another project's", "q", c.key, credit.VerdictRefunded, credit.ErrNotUncertain},
+		{"an unknown key", "p", credit.NewKey(time.Now(), "x"), credit.VerdictRefunded, credit.ErrNotUncertain},
 		{"no verdict", "p", c.key, "", nil},
 	} {
 		_, err := c.Resolve(t.Context(), r.project, r.key, by("anne", r.verdict))
@@ -205,8 +205,8 @@ func TestResolveRefuses(t *testing.T) {
 	}
 }
 
-// TestResolveAtOnce: operators who resolve one charge at the same time pay it back once, and all of
-// them learn how it ended.
+// TestResolveAtOnce checks that operators who resolve one charge at the same time refund it once, and that all of them get
+// the final verdict.
 func TestResolveAtOnce(t *testing.T) {
 	const operators = 8
 	for round := range 5 {
@@ -216,9 +216,9 @@ func TestResolveAtOnce(t *testing.T) {
 		ended := map[credit.Verdict]int{}
 		var actor string
 		for i := range operators {
-			verdict := credit.GivenBack
+			verdict := credit.VerdictRefunded
 			if round > 0 && i%2 == 0 { // the first round has refunds only
-				verdict = credit.Confirmed
+				verdict = credit.VerdictConfirmed
 			}
 			wg.Go(func() {
 				for { // a conflict of transactions is an error: the operator repeats the command
@@ -244,12 +244,12 @@ func TestResolveAtOnce(t *testing.T) {
 	}
 }
 
-// TestResolveLost: whatever is lost on the way, a repeated resolution takes effect once, and copies
-// that arrive late change nothing.
+// TestResolveLost checks that a repeated resolution takes effect once, whichever call is lost, and that late copies change
+// nothing.
 func TestResolveLost(t *testing.T) {
 	t.Parallel()
 	const drop, answer, half = faultproxy.DropRequest, faultproxy.DropAnswer, faultproxy.CutAnswer
-	for _, verdict := range []credit.Verdict{credit.Confirmed, credit.GivenBack} {
+	for _, verdict := range []credit.Verdict{credit.VerdictConfirmed, credit.VerdictRefunded} {
 		for _, c := range []struct {
 			name  string
 			lose  []faultproxy.Fate

@@ -14,28 +14,28 @@ import (
 	"svcapi/shared/attr"
 )
 
-// settler is the actor of the entries that Settle makes.
+// settler is the actor of the entries that Settle writes.
 const settler = "settle"
 
-// Low is a wallet with less than its alert names.
-type Low struct {
+// LowBalance is a wallet whose balance is below its alert.
+type LowBalance struct {
 	Project        string
 	Balance, Alert int64
 }
 
-// inFlightFilter selects the wallets that hold reservations, those that may be low (all parts of a wallet hold no less than
-// its first), and those that cannot be read.
-const inFlightFilter = "size(pending) > :none OR balance < alert OR NOT attribute_type(pending, :map) OR " +
+// pendingFilter selects the wallets that hold reservations, those that may be low (all shards of a wallet together hold no
+// less than its first shard), and those that cannot be read.
+const pendingFilter = "size(pending) > :none OR balance < alert OR NOT attribute_type(pending, :map) OR " +
 	"NOT attribute_type(balance, :number) OR attribute_exists(alert) AND NOT attribute_type(alert, :number)"
 
-// InFlight calls visit for every reservation that any wallet holds, oldest first within a wallet, and stops at the first
-// error of visit. In the same pass InFlight calls low for every wallet below its alert. A reservation or a wallet that
-// cannot be read is passed to visit as an error that names it, and the scan goes on.
-func (s *Store) InFlight(ctx context.Context, visit func(*Reservation, error) error, low func(Low)) error {
+// VisitPending calls visit for every reservation that any wallet holds, oldest first within a wallet, and stops at the first
+// error of visit. In the same pass VisitPending calls low for every wallet below its alert. VisitPending passes a reservation
+// or a wallet that cannot be read to visit as an error that names it, and goes on with the scan.
+func (s *Store) VisitPending(ctx context.Context, visit func(*Reservation, error) error, low func(LowBalance)) error {
 	pages := dynamodb.NewScanPaginator(s.client, &dynamodb.ScanInput{
 		TableName:            &s.tables.Wallets,
 		ConsistentRead:       aws.Bool(true),
-		FilterExpression:     aws.String(inFlightFilter),
+		FilterExpression:     aws.String(pendingFilter),
 		ProjectionExpression: aws.String("pk, pending, balance, alert, parts"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
 			":none": attr.Number(0), ":map": attr.Text("M"), ":number": attr.Text("N"),
@@ -47,7 +47,7 @@ func (s *Store) InFlight(ctx context.Context, visit func(*Reservation, error) er
 			return fmt.Errorf("credit: read the wallets: %w", err)
 		}
 		for _, item := range page.Items {
-			if err := s.inFlightIn(ctx, item, visit, low); err != nil {
+			if err := s.visitWallet(ctx, item, visit, low); err != nil {
 				return err
 			}
 		}
@@ -55,8 +55,8 @@ func (s *Store) InFlight(ctx context.Context, visit func(*Reservation, error) er
 	return nil
 }
 
-// inFlightIn is InFlight for one wallet. Its error is that of visit.
-func (s *Store) inFlightIn(ctx context.Context, item attr.Item, visit func(*Reservation, error) error, low func(Low)) error {
+// visitWallet calls visit and low for one wallet, and returns the error of visit.
+func (s *Store) visitWallet(ctx context.Context, item attr.Item, visit func(*Reservation, error) error, low func(LowBalance)) error {
 	wallet := attr.TextOf(item["pk"])
 	if _, ok := item["pending"].(*types.AttributeValueMemberM); !ok {
 		if err := visit(nil, fmt.Errorf("credit: wallet %s: pending is of type %T, no map", wallet, item["pending"])); err != nil {
@@ -69,7 +69,7 @@ func (s *Store) inFlightIn(ctx context.Context, item attr.Item, visit func(*Rese
 			return err
 		}
 	}
-	found, err := s.lowOf(ctx, wallet, item)
+	found, err := s.readLowBalance(ctx, wallet, item)
 	if err != nil {
 		return visit(nil, fmt.Errorf("credit: wallet %s: %w", wallet, err))
 	}
@@ -79,36 +79,36 @@ func (s *Store) inFlightIn(ctx context.Context, item attr.Item, visit func(*Rese
 	return nil
 }
 
-// lowOf reads the balance and the alert of a wallet; where no alert was set, it is the least number.
-func (s *Store) lowOf(ctx context.Context, wallet string, item attr.Item) (Low, error) {
+// readLowBalance returns the balance and the alert of a wallet. Where no alert was set, the alert is the least number.
+func (s *Store) readLowBalance(ctx context.Context, wallet string, item attr.Item) (LowBalance, error) {
 	balance, err := attr.NumberOf(item["balance"])
 	if err != nil || item["alert"] == nil {
-		return Low{wallet, balance, math.MinInt64}, err
+		return LowBalance{wallet, balance, math.MinInt64}, err
 	}
 	alert, err := attr.NumberOf(item["alert"])
 	if err != nil {
-		return Low{}, err
+		return LowBalance{}, err
 	}
-	if parts := partsIn(item); parts > 1 {
-		balance, err = s.balanceOf(ctx, wallet, parts)
+	if shards := shardsIn(item); shards > 1 {
+		balance, err = s.balanceOf(ctx, wallet, shards)
 	}
-	return Low{wallet, balance, alert}, err
+	return LowBalance{wallet, balance, alert}, err
 }
 
-// Settled is what Settle did with a reservation.
+// Settled is the result of Settle for one reservation.
 type Settled string
 
-// What a dead request's reservation can come to.
+// The results for the reservation of a dead request.
 const (
-	SettledWaiting   Settled = "waiting"   // captured; not yet old enough to be removed
-	SettledRemoved   Settled = "removed"   // captured, taken out of the wallet
-	SettledUncertain Settled = "uncertain" // had been about to send: charged as uncertain, still to be removed
-	SettledReleased  Settled = "released"  // given back
+	SettledWaiting   Settled = "waiting"   // captured; not old enough to be removed
+	SettledRemoved   Settled = "removed"   // captured; the key was taken out of the wallet
+	SettledUncertain Settled = "uncertain" // marked: charged as uncertain, the key is still to be removed
+	SettledReleased  Settled = "released"  // the credits were returned to the balance
 )
 
-// Settle finishes what a dead request left. The caller vouches for its death: no write of it is under
-// way any more but late copies. lateCopies says that even these may still arrive; a captured
-// reservation then stays, for a late copy of its reservation must find its key.
+// Settle finishes the reservation of a dead request. The caller guarantees that the request is dead: no write of the
+// request is under way, except for late copies. With lateCopies even these may still arrive; a captured reservation then
+// keeps its key, because a late copy of the reserving write must find that key.
 func (s *Store) Settle(ctx context.Context, r *Reservation, lateCopies bool) (Settled, error) {
 	entry, err := s.entry(ctx, r.wallet(), r.Key)
 	if err != nil {
@@ -121,25 +121,25 @@ func (s *Store) Settle(ctx context.Context, r *Reservation, lateCopies bool) (Se
 		var end Entry
 		before := State("")
 		if entry == nil {
-			end = entryOf(r, Released) // bars a late capture
+			end = newEntry(r, Released) // forbids a late capture
 		} else {
 			end, before, uncertain = *entry, Sending, true
-			end.State, end.Uncertain, end.At = Captured, true, entryOf(r, Captured).At
+			end.State, end.Uncertain, end.At = Captured, true, newEntry(r, Captured).At
 		}
 		end.Actor = settler
-		stands, err := s.put(ctx, r.wallet(), end, before)
+		stored, err := s.put(ctx, r.wallet(), end, before)
 		switch {
 		case err == nil:
 			entry = &end
-		case stands != "": // another settler, or a late copy, was first
-			entry = &Entry{State: stands}
+		case stored != "": // another settler, or a late copy, was first
+			entry = &Entry{State: stored}
 		default:
 			return "", fmt.Errorf("credit: settle: %w", err)
 		}
 	}
 	switch {
 	case entry.State == Released:
-		if err := s.giveBack(ctx, r.wallet(), r.Key, r.Credits); err != nil {
+		if err := s.returnCredits(ctx, r.wallet(), r.Key, r.Credits); err != nil {
 			return "", fmt.Errorf("credit: settle: %w", err)
 		}
 		return SettledReleased, nil

@@ -13,94 +13,94 @@ import (
 	"svcapi/shared/attr"
 )
 
-func pursed(balances ...int64) purse {
-	p := make(purse, len(balances))
+func balancesOf(balances ...int64) shardBalances {
+	p := make(shardBalances, len(balances))
 	for i, balance := range balances {
 		p[i].balance = balance
 	}
 	return p
 }
 
-// TestShares: what lies above an even share goes first, the richest part's before others'; parts out of use keep
-// nothing; no part gives more than it has, and none more than is needed.
+// TestShares checks that credits above an even share go first, and the richest shard's before others'; that shards out of use
+// keep nothing; and that no shard gives more than it has, or more than is needed.
 func TestShares(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		of   purse
-		f    filling
+		of   shardBalances
+		m    rebalancing
 		want map[int]int64
 	}{
-		{"an even share", pursed(0, 100), filling{to: 0, used: 2, want: 10}, map[int]int64{1: 50}},
-		{"the odd credit stays", pursed(0, 101), filling{to: 0, used: 2, want: 10}, map[int]int64{1: 50}},
-		{"to another part", pursed(100, 0), filling{to: 1, used: 2, want: 10}, map[int]int64{0: 50}},
-		{"what is wanted, beyond an even share", pursed(10, 90), filling{to: 0, used: 2, want: 80}, map[int]int64{1: 70}},
-		{"all", pursed(10, 90), filling{to: 0, used: 2, want: 100}, map[int]int64{1: 90}},
-		{"more than there is", pursed(10, 90), filling{to: 0, used: 2, want: 200}, map[int]int64{1: 90}},
-		{"the richest first", pursed(0, 60, 90), filling{to: 0, used: 3, want: 10}, map[int]int64{1: 10, 2: 40}},
-		{"the richest alone", pursed(0, 50, 100), filling{to: 0, used: 3, want: 10}, map[int]int64{2: 50}},
-		{"the poorer ones' shares last", pursed(0, 50, 100), filling{to: 0, used: 3, want: 120}, map[int]int64{1: 20, 2: 100}},
-		{"filled already", pursed(50, 50), filling{to: 0, used: 2, want: 10}, map[int]int64{}},
-		{"richer than the others", pursed(60, 40), filling{to: 0, used: 2, want: 10}, map[int]int64{}},
-		{"equal ones in their order", pursed(0, 30, 30), filling{to: 0, used: 3, want: 25}, map[int]int64{1: 15, 2: 10}},
-		{"parts out of use keep nothing", pursed(0, 40, 60), filling{to: 0, used: 2, want: 10}, map[int]int64{2: 50}},
-		{"parts out of use, before the shares", pursed(0, 50, 10), filling{to: 0, used: 2, want: 10}, map[int]int64{1: 20, 2: 10}},
-		{"one part in use", pursed(10, 20), filling{to: 0, used: 1, want: 10}, map[int]int64{1: 20}},
-		{"nothing at all", pursed(0, 0), filling{to: 0, used: 2, want: 10}, map[int]int64{}},
-		{"used in more than there are", pursed(0, 100), filling{to: 0, used: 8, want: 10}, map[int]int64{1: 50}},
+		{"an even share", balancesOf(0, 100), rebalancing{to: 0, used: 2, want: 10}, map[int]int64{1: 50}},
+		{"the odd credit stays", balancesOf(0, 101), rebalancing{to: 0, used: 2, want: 10}, map[int]int64{1: 50}},
+		{"to another shard", balancesOf(100, 0), rebalancing{to: 1, used: 2, want: 10}, map[int]int64{0: 50}},
+		{"what is wanted, beyond an even share", balancesOf(10, 90), rebalancing{to: 0, used: 2, want: 80}, map[int]int64{1: 70}},
+		{"all", balancesOf(10, 90), rebalancing{to: 0, used: 2, want: 100}, map[int]int64{1: 90}},
+		{"more than there is", balancesOf(10, 90), rebalancing{to: 0, used: 2, want: 200}, map[int]int64{1: 90}},
+		{"the richest first", balancesOf(0, 60, 90), rebalancing{to: 0, used: 3, want: 10}, map[int]int64{1: 10, 2: 40}},
+		{"the richest alone", balancesOf(0, 50, 100), rebalancing{to: 0, used: 3, want: 10}, map[int]int64{2: 50}},
+		{"the poorer ones' shares last", balancesOf(0, 50, 100), rebalancing{to: 0, used: 3, want: 120}, map[int]int64{1: 20, 2: 100}},
+		{"rebalanced already", balancesOf(50, 50), rebalancing{to: 0, used: 2, want: 10}, map[int]int64{}},
+		{"richer than the others", balancesOf(60, 40), rebalancing{to: 0, used: 2, want: 10}, map[int]int64{}},
+		{"equal ones in their order", balancesOf(0, 30, 30), rebalancing{to: 0, used: 3, want: 25}, map[int]int64{1: 15, 2: 10}},
+		{"shards out of use keep nothing", balancesOf(0, 40, 60), rebalancing{to: 0, used: 2, want: 10}, map[int]int64{2: 50}},
+		{"shards out of use, before the shares", balancesOf(0, 50, 10), rebalancing{to: 0, used: 2, want: 10}, map[int]int64{1: 20, 2: 10}},
+		{"one shard in use", balancesOf(10, 20), rebalancing{to: 0, used: 1, want: 10}, map[int]int64{1: 20}},
+		{"nothing at all", balancesOf(0, 0), rebalancing{to: 0, used: 2, want: 10}, map[int]int64{}},
+		{"used in more than there are", balancesOf(0, 100), rebalancing{to: 0, used: 8, want: 10}, map[int]int64{1: 50}},
 	} {
-		if got := test.f.shares(test.of); !maps.Equal(got, test.want) {
+		if got := test.m.amounts(test.of); !maps.Equal(got, test.want) {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
 		}
 	}
 }
 
-// TestScarce: where there is less for each part than is wanted, all is gathered in the richest part.
-func TestScarce(t *testing.T) {
+// TestGatherIfFew checks that all credits go to the richest shard where an even share is less than wanted.
+func TestGatherIfFew(t *testing.T) {
 	for _, test := range []struct {
 		name     string
-		of       purse
-		anywhere bool
+		of       shardBalances
+		anyShard bool
 		used     int
 		want     int64
 		to       int
 		least    int64
 	}{
-		{"enough for each", pursed(0, 20, 10), true, 3, 10, 0, 10},
-		{"too little for each", pursed(0, 20, 9), true, 3, 10, 1, 29},
-		{"the richest is the one", pursed(20, 9, 0), true, 3, 10, 0, 29},
-		{"the first of equal ones", pursed(0, 7, 7), true, 3, 10, 1, 14},
-		{"in a part out of use", pursed(1, 1, 8), true, 2, 6, 2, 10},
-		{"nowhere else", pursed(0, 20, 9), false, 3, 10, 0, 10},
+		{"enough for each", balancesOf(0, 20, 10), true, 3, 10, 0, 10},
+		{"too little for each", balancesOf(0, 20, 9), true, 3, 10, 1, 29},
+		{"the richest is the one", balancesOf(20, 9, 0), true, 3, 10, 0, 29},
+		{"the first of equal ones", balancesOf(0, 7, 7), true, 3, 10, 1, 14},
+		{"in a shard out of use", balancesOf(1, 1, 8), true, 2, 6, 2, 10},
+		{"nowhere else", balancesOf(0, 20, 9), false, 3, 10, 0, 10},
 	} {
-		got := filling{anywhere: test.anywhere, used: test.used, want: test.want}.scarce(test.of)
+		got := rebalancing{anyShard: test.anyShard, used: test.used, want: test.want}.gatherIfFew(test.of)
 		if got.to != test.to || got.want != test.least || got.used != test.used {
-			t.Errorf("%s: %+v, want part %d with %d", test.name, got, test.to, test.least)
+			t.Errorf("%s: %+v, want shard %d with %d", test.name, got, test.to, test.least)
 		}
 	}
 }
 
-func TestSteady(t *testing.T) {
-	one, other := pursed(1, 2), pursed(3, 4)
-	if !one.steady(other) || one.total() != 3 || other.total() != 7 {
+func TestUnchanged(t *testing.T) {
+	one, other := balancesOf(1, 2), balancesOf(3, 4)
+	if !one.unchanged(other) || one.total() != 3 || other.total() != 7 {
 		t.Errorf("%v and %v", one, other)
 	}
-	if other[1].moves++; one.steady(other) {
+	if other[1].moves++; one.unchanged(other) {
 		t.Error("credits have moved")
 	}
-	if one.steady(pursed(1)) || purse(nil).steady(one) {
-		t.Error("a part more")
+	if one.unchanged(balancesOf(1)) || shardBalances(nil).unchanged(one) {
+		t.Error("another shard")
 	}
 }
 
-// TestWalletNames: a part is named in one way only.
+// TestWalletNames checks that a shard has exactly one name.
 func TestWalletNames(t *testing.T) {
 	for _, test := range []struct {
 		wallet, project string
-		part            int
+		shard           int
 	}{{"acme", "acme", 0}, {"acme#1", "acme", 1}, {"acme#63", "acme", 63}} {
-		project, part, err := parseWallet(test.wallet)
-		if err != nil || project != test.project || part != test.part || walletID(project, part) != test.wallet {
-			t.Errorf("%s: %s, %d, %v", test.wallet, project, part, err)
+		project, shard, err := parseWallet(test.wallet)
+		if err != nil || project != test.project || shard != test.shard || walletID(project, shard) != test.wallet {
+			t.Errorf("%s: %s, %d, %v", test.wallet, project, shard, err)
 		}
 	}
 	for _, wallet := range []string{"acme#", "acme#0", "acme#01", "acme#+1", "acme#x", "acme#1#2"} {
@@ -117,35 +117,35 @@ func TestWalletNames(t *testing.T) {
 	}
 }
 
-// TestPartOfKey: a reservation's part is one of those there are, the same each time, and all are used.
-func TestPartOfKey(t *testing.T) {
+// TestShardOfKey checks that a reservation's shard exists and is the same each time, and that all shards are used.
+func TestShardOfKey(t *testing.T) {
 	used := map[int]bool{}
 	for i := range 200 {
 		key := NewKey(time.UnixMicro(int64(i)), fmt.Sprint(i))
-		for _, parts := range []int{0, 1} {
-			if part := key.part(parts); part != 0 {
-				t.Errorf("part %d of %d", part, parts)
+		for _, shards := range []int{0, 1} {
+			if shard := key.shard(shards); shard != 0 {
+				t.Errorf("shard %d of %d", shard, shards)
 			}
 		}
-		part := key.part(4)
-		if used[part] = true; part < 0 || part > 3 || part != key.part(4) {
-			t.Errorf("part %d of 4", part)
+		shard := key.shard(4)
+		if used[shard] = true; shard < 0 || shard > 3 || shard != key.shard(4) {
+			t.Errorf("shard %d of 4", shard)
 		}
 	}
 	if len(used) != 4 {
-		t.Errorf("parts %v of 4", used)
+		t.Errorf("shards %v of 4", used)
 	}
-	for parts, want := range map[int64]int{-1: 1, 0: 1, 1: 1, 2: 2, 64: 64, 65: 64} {
-		if got := partsIn(attr.Item{"parts": attr.Number(parts)}); got != want {
-			t.Errorf("%d parts count as %d", parts, got)
+	for shards, want := range map[int64]int{-1: 1, 0: 1, 1: 1, 2: 2, 64: 64, 65: 64} {
+		if got := shardsIn(attr.Item{"parts": attr.Number(shards)}); got != want {
+			t.Errorf("%d shards count as %d", shards, got)
 		}
 	}
-	if partsIn(nil) != 1 || partsIn(attr.Item{"parts": attr.Text("x")}) != 1 {
-		t.Error("a whole wallet has one part")
+	if shardsIn(nil) != 1 || shardsIn(attr.Item{"parts": attr.Text("x")}) != 1 {
+		t.Error("a wallet of one item has one shard")
 	}
 }
 
-// TestSame: two looks at a wallet are the same where nothing came, went or was paid between them.
+// TestSame checks that two reads of a wallet are the same where no reservation or credit came or went between them.
 func TestSame(t *testing.T) {
 	wallet := func(balance int64, keys ...string) attr.Item {
 		pending := map[string]types.AttributeValue{}
@@ -171,13 +171,13 @@ func TestSame(t *testing.T) {
 		{unread, wallet(0), false},
 		{wallet(0), unread, false},
 	} {
-		if got := same(test.a, test.b); got != test.want {
+		if got := sameState(test.a, test.b); got != test.want {
 			t.Errorf("case %d: %t", i, got)
 		}
 	}
 }
 
-// TestResolved: only what is uncertain can be resolved, and only once.
+// TestResolved checks that only an uncertain charge can be resolved, and only once.
 func TestResolved(t *testing.T) {
 	for _, test := range []struct {
 		entry *Entry
@@ -187,22 +187,22 @@ func TestResolved(t *testing.T) {
 		{nil, false, ErrNotUncertain},
 		{&Entry{}, false, ErrNotUncertain},
 		{&Entry{Uncertain: true}, false, nil},
-		{&Entry{Resolution: Resolution{Verdict: Confirmed}}, true, nil},
-		{&Entry{Resolution: Resolution{Verdict: GivenBack}}, false, ErrResolved},
-		{&Entry{Uncertain: true, Resolution: Resolution{Verdict: Confirmed}}, true, nil},
+		{&Entry{Resolution: Resolution{Verdict: VerdictConfirmed}}, true, nil},
+		{&Entry{Resolution: Resolution{Verdict: VerdictRefunded}}, false, ErrResolved},
+		{&Entry{Uncertain: true, Resolution: Resolution{Verdict: VerdictConfirmed}}, true, nil},
 	} {
-		if done, err := test.entry.resolved("k", Confirmed); done != test.done || !errors.Is(err, test.err) {
+		if done, err := test.entry.resolved("k", VerdictConfirmed); done != test.done || !errors.Is(err, test.err) {
 			t.Errorf("%+v: %t, %v", test.entry, done, err)
 		}
 	}
 }
 
-// TestDecode: items that no version wrote are errors, and an entry reads as it was written.
+// TestDecode checks that items which no version wrote give errors, and that an entry reads as it was written.
 func TestDecode(t *testing.T) {
 	at := time.Date(2026, 11, 21, 1, 2, 3, 4, time.UTC)
 	entry := Entry{
 		Key: NewKey(at, "r"), State: Captured, Credits: 5, Operation: SMS, RequestID: "r", Environment: "e", Vendor: "v", At: at,
-		Actor: "a", Reason: "w", Uncertain: true, Refunds: "of", Resolution: Resolution{Verdict: Confirmed, Actor: "b", Reason: "x", At: at},
+		Actor: "a", Reason: "w", Uncertain: true, Refunds: "of", Resolution: Resolution{Verdict: VerdictConfirmed, Actor: "b", Reason: "x", At: at},
 	}
 	item := encodeEntry("p", entry)
 	if got, err := decodeEntry(item); err != nil || got != entry {
@@ -238,21 +238,21 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestJudge: what is stuck is older than what may still live, and the difference is told with its sign.
-func TestJudge(t *testing.T) {
+// TestAssess checks that only reservations older than any living one are stuck, and that the difference has its sign.
+func TestAssess(t *testing.T) {
 	now := time.Now().Truncate(time.Microsecond) // as keys have it
 	for _, test := range []struct {
 		name string
 		a    func(*account)
 		want string
 	}{
-		{"too much", func(a *account) { a.parts["p"], a.sum = 5, 3 }, "unbalanced: the wallet holds 5 credits, the ledger says 3: +2"},
-		{"too little", func(a *account) { a.parts["p"], a.sum = 3, 5 }, "unbalanced: the wallet holds 3 credits, the ledger says 5: -2"},
+		{"too much", func(a *account) { a.shards["p"], a.sum = 5, 3 }, "unbalanced: the wallet holds 5 credits, the ledger says 3: +2"},
+		{"too little", func(a *account) { a.shards["p"], a.sum = 3, 5 }, "unbalanced: the wallet holds 3 credits, the ledger says 5: -2"},
 		{"a reservation that may live", func(a *account) {
-			a.parts["p"], a.pending[place{"p", NewKey(now.Add(-stuckAfter), "r")}] = -1, 1
+			a.shards["p"], a.pending[place{"p", NewKey(now.Add(-stuckAfter), "r")}] = -1, 1
 		}, ""},
 		{"a reservation that is older", func(a *account) {
-			a.parts["p"], a.pending[place{"p", NewKey(now.Add(-stuckAfter-time.Microsecond), "r")}] = -1, 1
+			a.shards["p"], a.pending[place{"p", NewKey(now.Add(-stuckAfter-time.Microsecond), "r")}] = -1, 1
 		}, "stuck: 1 credits are reserved for 30m0s"},
 		{"a mark that may live", func(a *account) { a.marks[place{"p", NewKey(now.Add(-stuckAfter), "r")}] = Entry{} }, ""},
 		{"a mark that is older", func(a *account) {
@@ -262,7 +262,7 @@ func TestJudge(t *testing.T) {
 		a := newAccount()
 		test.a(a)
 		var got []string
-		for _, f := range a.judge("p", now) {
+		for _, f := range a.assess("p", now) {
 			got = append(got, fmt.Sprintf("%s: %s", f.Damage, f.Detail))
 		}
 		if strings.Join(got, "\n") != test.want {

@@ -25,13 +25,13 @@ type tabled struct {
 	names  credit.Tables
 }
 
-// newTabled gives a store with a project "p" of that balance in so many parts.
-func newTabled(t testing.TB, parts int, balance int64) *tabled {
+// newTabled gives a store with a project "p" of that balance in so many shards.
+func newTabled(t testing.TB, shards int, balance int64) *tabled {
 	t.Helper()
 	client, tables := enginetest.Client(t)
 	names := credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}
 	s := &tabled{credit.NewStore(client, names), client, names}
-	if err := errors.Join(s.CreateWallet(t.Context(), "p"), s.Split(t.Context(), "p", parts)); err != nil {
+	if err := errors.Join(s.CreateWallet(t.Context(), "p"), s.AddShards(t.Context(), "p", shards)); err != nil {
 		t.Fatal(err)
 	}
 	if balance > 0 {
@@ -63,8 +63,8 @@ func wantBalance(t testing.TB, store *credit.Store, want int64) {
 	}
 }
 
-// TestExactUnderLoad: the balance is never negative, and of many requests exactly as many succeed as
-// the wallet can pay for.
+// TestExactUnderLoad checks that the balance is never negative, and that exactly as many requests succeed as the wallet can
+// pay for.
 func TestExactUnderLoad(t *testing.T) {
 	const price, can, requests = 100, 100, 300
 	store := newStore(t, price*can)
@@ -106,7 +106,7 @@ func TestExactUnderLoad(t *testing.T) {
 	if err != nil || len(entries) != can {
 		t.Errorf("%d ledger entries, %v; want %d", len(entries), err, can)
 	}
-	err = store.InFlight(t.Context(), func(r *credit.Reservation, err error) error {
+	err = store.VisitPending(t.Context(), func(r *credit.Reservation, err error) error {
 		t.Errorf("still in flight: %v, %v", r, err)
 		return nil
 	}, nil)

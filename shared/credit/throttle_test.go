@@ -68,22 +68,22 @@ func (f *fates) Do(r *http.Request) (*http.Response, error) {
 	return f.through.Do(r)
 }
 
-// TestThrottled: a write that was turned away for lack of capacity never takes effect, so it leaves no doubt and nothing
-// in the wallet: every write pays for the whole wallet, and what overload leaves there would keep the project down
-// until it is settled.
+// TestThrottled checks that a write which DynamoDB turned away for lack of capacity takes no effect, so that it is not
+// ambiguous and leaves nothing in the wallet: every write pays for the whole wallet, and what overload leaves there would keep
+// the project down until it is settled (docs/decisions.md#write-retries).
 func TestThrottled(t *testing.T) {
 	t.Parallel()
 	const had, price = 100, 30
 	always := strings.Repeat("t", 1000)
 	for _, test := range []struct {
-		name     string
-		with     string // in the calls that the fates are of
-		fates    string
-		fails    bool  // Reserve
-		attempts int   // that may have taken effect
-		updates  int64 // of those calls, in all; 0: as many as the time allows
-		balance  int64
-		inFlight bool
+		name       string
+		with       string // in the calls that the fates are of
+		fates      string
+		fails      bool  // Reserve
+		attempts   int   // that may have taken effect
+		updates    int64 // of those calls, in all; 0: as many as the time allows
+		balance    int64
+		anyPending bool
 	}{
 		{"not at all", "", "", false, 1, 2, had - price, false},
 		{"a reservation, twice", "", "tt", false, 1, 4, had - price, false},
@@ -112,17 +112,17 @@ func TestThrottled(t *testing.T) {
 				store.Remove(t.Context(), r)
 			}
 			wantBalance(t, direct.Store, test.balance)
-			if calls := f.calls.Load(); inFlight(t, direct.Store) != test.inFlight || test.updates > 0 && calls != test.updates || calls == 0 {
-				t.Errorf("%d updates; in flight: %t", calls, !test.inFlight)
+			if calls := f.calls.Load(); anyPending(t, direct.Store) != test.anyPending || test.updates > 0 && calls != test.updates || calls == 0 {
+				t.Errorf("%d updates; in flight: %t", calls, !test.anyPending)
 			}
 		})
 	}
 }
 
-// inFlight reports whether any reservation is in flight.
-func inFlight(t *testing.T, store *credit.Store) (found bool) {
+// anyPending reports whether any reservation is pending.
+func anyPending(t *testing.T, store *credit.Store) (found bool) {
 	t.Helper()
-	err := store.InFlight(t.Context(), func(_ *credit.Reservation, err error) error {
+	err := store.VisitPending(t.Context(), func(_ *credit.Reservation, err error) error {
 		found = true
 		return err
 	}, nil)
@@ -132,8 +132,8 @@ func inFlight(t *testing.T, store *credit.Store) (found bool) {
 	return found
 }
 
-// TestThrottledTwentyTimes: a table that throttles any one write of a request 20 times delays the request, no more. A
-// message that was sent is charged and certain, and one that was not sent is not charged.
+// TestThrottledTwentyTimes checks that a table which throttles any one write of a request 20 times only delays the request. A
+// message that was sent is charged and certain, and a message that was not sent is not charged.
 func TestThrottledTwentyTimes(t *testing.T) {
 	t.Parallel()
 	for name, step := range map[string]struct{ of, with string }{
@@ -162,7 +162,7 @@ func TestThrottledTwentyTimes(t *testing.T) {
 			// The last write of a request has a second, which 20 pauses exceed: the settling function does what is left.
 			store.WithLimits(credit.Limits{Remove: awsclient.WriteTimeout}).Remove(t.Context(), sent)
 			wantBalance(t, direct.Store, 70)
-			if uncertain, err := direct.Uncertain(t.Context(), "p"); len(uncertain) != 0 || err != nil || inFlight(t, direct.Store) {
+			if uncertain, err := direct.Uncertain(t.Context(), "p"); len(uncertain) != 0 || err != nil || anyPending(t, direct.Store) {
 				t.Errorf("uncertain: %v, %v", uncertain, err)
 			}
 			if f.calls.Load() <= 20 {
@@ -172,7 +172,7 @@ func TestThrottledTwentyTimes(t *testing.T) {
 	}
 }
 
-// TestRemovalEnds: a removal that never finds capacity ends in time for the answer.
+// TestRemovalEnds checks that a removal which never finds capacity ends in time for the response.
 func TestRemovalEnds(t *testing.T) {
 	direct := newTabled(t, 1, 100)
 	limits := credit.Limits{Write: time.Second, Remove: 300 * time.Millisecond}
@@ -196,22 +196,23 @@ func (c *counted) Do(r *http.Request) (*http.Response, error) {
 	return http.DefaultClient.Do(r)
 }
 
-// TestRefusalCosts: a whole wallet that lacks the credits is refused by one write; one in parts is read twice, too.
+// TestRefusalCosts checks that a wallet with one shard refuses with one write, and a wallet with more shards after two more
+// reads.
 func TestRefusalCosts(t *testing.T) {
 	t.Parallel()
-	for parts, want := range map[int]int64{0: 1, 1: 1, 2: 3, 8: 3} {
-		direct := newTabled(t, max(parts, 1), 0)
+	for shards, want := range map[int]int64{0: 1, 1: 1, 2: 3, 8: 3} {
+		direct := newTabled(t, max(shards, 1), 0)
 		through := &counted{}
 		store := direct.over(through)
-		err := store.Reserve(t.Context(), inParts(parts, 30, "request"))
+		err := store.Reserve(t.Context(), inShards(shards, 30, "request"))
 		if !errors.Is(err, credit.ErrInsufficientCredits) || through.calls.Load() != want {
-			t.Errorf("%d parts: %d calls, %v; want %d", parts, through.calls.Load(), err, want)
+			t.Errorf("%d shards: %d calls, %v; want %d", shards, through.calls.Load(), err, want)
 		}
 	}
 }
 
-// TestMovementCosts: a movement is one call, whether or not the wallet takes it; only one that needs other parts' credits
-// looks for them.
+// TestMovementCosts checks that a movement is one call, whether or not the wallet accepts it. Only a movement that needs the
+// credits of other shards reads them.
 func TestMovementCosts(t *testing.T) {
 	t.Parallel()
 	direct := newTabled(t, 2, 100)
@@ -234,37 +235,38 @@ func TestMovementCosts(t *testing.T) {
 	}
 }
 
-// TestLateCopyAfterFilling: an attempt that was lost before its part was found to lack the credits may still arrive when
-// the part has been filled and the reservation, made again there, captured. It must then find its key.
-func TestLateCopyAfterFilling(t *testing.T) {
+// TestLateCopyAfterRebalancing checks that a lost attempt finds its key when it arrives after its shard got the credits and
+// the repeated reservation was captured there.
+func TestLateCopyAfterRebalancing(t *testing.T) {
 	t.Parallel()
-	filled := 0
+	rebalanced := 0
 	for i := range 8 {
 		direct := newTabled(t, 2, 100)
 		f := &fates{list: "x", through: http.DefaultClient}
 		store := direct.over(f)
-		r := inParts(2, 30, fmt.Sprint("request ", i))
+		r := inShards(2, 30, fmt.Sprint("request ", i))
 		if err := errors.Join(store.Reserve(t.Context(), r), store.Capture(t.Context(), r, credit.Outcome{})); err != nil {
 			t.Fatal(err)
 		}
 		store.Remove(t.Context(), r)
-		filled += r.Part
-		inFlight := 0
-		err := direct.InFlight(t.Context(), func(_ *credit.Reservation, err error) error {
-			inFlight++
+		rebalanced += r.Shard
+		anyPending := 0
+		err := direct.VisitPending(t.Context(), func(_ *credit.Reservation, err error) error {
+			anyPending++
 			return err
 		}, nil)
-		if err != nil || r.Attempts != 2 || inFlight != 1 {
-			t.Errorf("part %d: %d attempts, %d in flight, %v; want 2, 1: the key stays for the late copy", r.Part, r.Attempts, inFlight, err)
+		if err != nil || r.Attempts != 2 || anyPending != 1 {
+			t.Errorf("shard %d: %d attempts, %d pending, %v; want 2, 1: the key stays for the late copy", r.Shard, r.Attempts, anyPending, err)
 		}
 	}
-	if filled == 0 {
-		t.Error("no reservation went to the empty part")
+	if rebalanced == 0 {
+		t.Error("no reservation went to the empty shard")
 	}
 }
 
-// TestFilling: what others move first is looked for again; a part that cannot be filled is no lack of credits.
-func TestFilling(t *testing.T) {
+// TestRebalancing checks that a request looks again for credits that others moved first, and that a failed rebalancing is no
+// lack of credits.
+func TestRebalancing(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, fates string
@@ -276,8 +278,8 @@ func TestFilling(t *testing.T) {
 		direct := newTabled(t, 2, 1000)
 		f := &fates{of: "TransactWriteItems", list: test.fates, through: http.DefaultClient}
 		store := direct.over(f)
-		for i := 0; f.calls.Load() == 0 && i < 30; i++ { // until one comes to the empty part
-			err := store.Reserve(t.Context(), inParts(2, 10, fmt.Sprint("request ", i)))
+		for i := 0; f.calls.Load() == 0 && i < 30; i++ { // until one comes to the empty shard
+			err := store.Reserve(t.Context(), inShards(2, 10, fmt.Sprint("request ", i)))
 			if failed := err != nil; failed != (test.fails && f.calls.Load() > 0) || errors.Is(err, credit.ErrInsufficientCredits) {
 				t.Errorf("%s: %v after %d calls", test.name, err, f.calls.Load())
 			}
@@ -304,7 +306,7 @@ func (u *unprocessed) Do(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }
 
-// TestUnprocessed: parts for which there was no capacity are read again, until the time is over.
+// TestUnprocessed checks that shards for which there was no capacity are read again, until the time is over.
 func TestUnprocessed(t *testing.T) {
 	t.Parallel()
 	direct := newTabled(t, 3, 100)
@@ -319,8 +321,8 @@ func TestUnprocessed(t *testing.T) {
 	}
 }
 
-// torn is how a read of several parts may come out while credits move between them: the first reads see what part 1 had
-// given, and not yet what part 2 got.
+// torn is how a read of several shards may come out while credits move between them: the first reads see what shard 1 had
+// given, and not yet what shard 2 got.
 type torn struct{ reads, calls int }
 
 func (c *torn) Do(r *http.Request) (*http.Response, error) {
@@ -349,7 +351,7 @@ func (c *torn) Do(r *http.Request) (*http.Response, error) {
 	return response, errors.Join(err, failed)
 }
 
-// TestTornRead: a balance is that of one moment; where there is none without a move, the last look's.
+// TestTornRead checks that a balance is the balance of one moment, or of the last read where no moment was without a move.
 func TestTornRead(t *testing.T) {
 	t.Parallel()
 	direct := newTabled(t, 2, 100)
@@ -366,9 +368,9 @@ func TestTornRead(t *testing.T) {
 	}
 }
 
-// TestFillingTakesNoMore: a part that has been spent from since it was read gives nothing, and each move is counted in both
-// parts, so that whoever reads them twice sees it.
-func TestFillingTakesNoMore(t *testing.T) {
+// TestRebalancingTakesNoMore checks that a shard which was spent from since the read gives nothing, and that each move counts
+// in both shards, so that two reads show the move.
+func TestRebalancingTakesNoMore(t *testing.T) {
 	t.Parallel()
 	direct := newTabled(t, 2, 100)
 	spent := false
@@ -381,8 +383,8 @@ func TestFillingTakesNoMore(t *testing.T) {
 			}
 		}
 	}})
-	for i := 0; !spent; i++ { // until one comes to the empty part
-		r := inParts(2, 20, fmt.Sprint(i))
+	for i := 0; !spent; i++ { // until one comes to the empty shard
+		r := inShards(2, 20, fmt.Sprint(i))
 		err := store.Reserve(t.Context(), r)
 		if spent != errors.Is(err, credit.ErrInsufficientCredits) || !spent && err != nil {
 			t.Fatalf("spent %t: %v", spent, err)
@@ -394,13 +396,13 @@ func TestFillingTakesNoMore(t *testing.T) {
 		}
 	}
 	moves := func() (counts [2]string) {
-		for part, wallet := range []string{"p", "p#1"} {
+		for shard, wallet := range []string{"p", "p#1"} {
 			out, err := direct.client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &direct.names.Wallets, Key: attr.Item{"pk": attr.Text(wallet)}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if n, ok := out.Item["moves"].(*types.AttributeValueMemberN); ok {
-				counts[part] = n.Value
+				counts[shard] = n.Value
 			}
 		}
 		return counts
@@ -410,7 +412,7 @@ func TestFillingTakesNoMore(t *testing.T) {
 		t.Errorf("moves %v before the first", got)
 	}
 	for i := 0; moves() == [2]string{} && i < 50; i++ {
-		r := inParts(2, 2, fmt.Sprint("small ", i))
+		r := inShards(2, 2, fmt.Sprint("small ", i))
 		if err := errors.Join(direct.Reserve(t.Context(), r), direct.Release(t.Context(), r)); err != nil {
 			t.Fatal(err)
 		}

@@ -10,13 +10,13 @@ import (
 	"svcapi/shared/credit"
 )
 
-// TestKeys: keys sort by time, tell requests and replays apart, and give their time and day back.
+// TestKeys checks that keys sort by time, distinguish requests and replays, and return their time and day.
 func TestKeys(t *testing.T) {
 	at := time.Date(2026, 1, 2, 23, 59, 59, 999_999_000, time.UTC)
 	keys := []credit.Key{
 		credit.NewKey(time.UnixMicro(1), "z"),
 		credit.NewKey(at, "a"),
-		credit.NewKey(at.Add(time.Microsecond), "a"), // the same event replayed
+		credit.NewKey(at.Add(time.Microsecond), "a"), // the sameState event replayed
 		credit.NewKey(at.AddDate(200, 0, 0), "a"),
 	}
 	if !sort.SliceIsSorted(keys, func(i, j int) bool { return keys[i] < keys[j] }) {
@@ -46,7 +46,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestPrices: the default price list, which the stack's parameters replace; what is not on it is free.
+// TestPrices checks the default price list, which the stack's parameters replace; other operations are free.
 func TestPrices(t *testing.T) {
 	t.Setenv("PRICE_PDF", "1")
 	prices, err := env.ParseAs[credit.Prices]()

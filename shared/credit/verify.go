@@ -16,28 +16,28 @@ import (
 	"svcapi/shared/attr"
 )
 
-// Damage is what can be wrong with the money of a project.
+// Damage is a kind of damage to the money of a project.
 type Damage string
 
 // The kinds of damage that Verify finds.
 const (
-	Unbalanced  Damage = "unbalanced"  // the wallet is not what its ledger says
+	Unbalanced  Damage = "unbalanced"  // the wallet and its ledger disagree
 	Overdrawn   Damage = "overdrawn"   // the balance is below 0
-	NoWallet    Damage = "no wallet"   // the ledger has entries, there is no wallet
+	NoWallet    Damage = "no wallet"   // the ledger has entries, and the project has no wallet
 	Unreadable  Damage = "unreadable"  // a wallet, reservation or entry that no version of the product wrote
-	Misplaced   Damage = "misplaced"   // an entry that does not lie under its own day
-	Overpaid    Damage = "overpaid"    // refunds of a charge that is not there, or of more than it was
+	Misplaced   Damage = "misplaced"   // an entry that is stored under another day than its own
+	Overpaid    Damage = "overpaid"    // refunds of a charge that does not exist, or of more than was charged
 	Mismatched  Damage = "mismatched"  // an entry that charged another amount than was reserved
-	Unexplained Damage = "unexplained" // an entry that lacks who made it, or has a resolution it cannot have
+	Unexplained Damage = "unexplained" // an entry without its author, or with a resolution that its state excludes
 	Stuck       Damage = "stuck"       // a reservation or a mark that the settler should have finished
-	Busy        Damage = "busy"        // the wallet changed throughout: verify it again
+	Busy        Damage = "busy"        // the wallet changed during all reads: verify the project again
 )
 
-// Finding is one thing that is wrong.
+// Finding is one damage that Verify found.
 type Finding struct {
 	Project string
 	Damage  Damage
-	Key     Key // of the reservation or entry; empty where it is about the wallet
+	Key     Key // of the reservation or entry; empty for a damage of the wallet
 	Detail  string
 }
 
@@ -47,33 +47,33 @@ type Verified struct {
 	Findings         []Finding // by project, then by key
 }
 
-// stuckAfter is the age at which nothing is in flight any more, captured reservations included.
+// stuckAfter is the age from which no reservation may be pending, captured ones included.
 const stuckAfter = 30 * time.Minute
 
-// account is what one pass over the tables says of a project.
+// account collects from one pass over the tables what belongs to one project.
 type account struct {
-	parts    map[string]int64 // balance of each part of its wallet
+	shards   map[string]int64 // balance of each shard of the wallet
 	unread   bool             // a balance that is no number
 	first    string
-	sum      int64            // what the ledger says was given and not charged
-	entries  map[place]Entry  // of pending keys, refunded charges and the like
+	sum      int64            // the credits that the ledger adds less those that it charges
+	entries  map[place]Entry  // entries of pending keys and of refunded charges
 	pending  map[place]int64  // reserved
-	refunds  map[Key]int64    // by the charge that they name
+	refunds  map[Key]int64    // refunded credits by the charge that the refunds name
 	captured map[Key]int64    // charges
 	marks    map[place]Entry  // in state sending
 	found    map[Finding]bool // findings of this pass
 }
 
-// place is where a reservation is and its entry lies.
+// place identifies a reservation and its ledger entry.
 type place struct {
 	wallet string
 	key    Key
 }
 
-// Verify recomputes every wallet from the ledger: balance + pending without a capture + captures −
-// refunds − adjustments = grants, and looks at each wallet, reservation and entry. It reads both
-// tables whole and changes nothing. A project that moves meanwhile is looked at again. Progress is
-// told how many items were read; it may be nil.
+// Verify recomputes every wallet from the ledger: balance + pending without a capture + captures − refunds −
+// adjustments = grants, and checks each wallet, reservation and entry. Verify reads both tables completely and changes
+// nothing. Verify reads a project again that changed during the read. Verify calls progress, which may be nil, with the
+// number of items that have been read.
 func (s *Store) Verify(ctx context.Context, progress func(items int)) (*Verified, error) {
 	accounts := map[string]*account{}
 	of := func(project string) *account {
@@ -91,7 +91,7 @@ func (s *Store) Verify(ctx context.Context, progress func(items int)) (*Verified
 	err := s.scan(ctx, s.tables.Wallets, func(item attr.Item) {
 		result.Wallets++
 		wallet := attr.TextOf(item["pk"])
-		of(owner(wallet)).open(wallet, item)
+		of(projectOf(wallet)).addWallet(wallet, item)
 		read()
 	})
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *Store) Verify(ctx context.Context, progress func(items int)) (*Verified
 	err = s.scan(ctx, s.tables.Ledger, func(item attr.Item) {
 		result.Entries++
 		wallet, day := walletOf(item)
-		of(owner(wallet)).post(wallet, day, item)
+		of(projectOf(wallet)).addEntry(wallet, day, item)
 		read()
 	})
 	if err != nil {
@@ -108,9 +108,9 @@ func (s *Store) Verify(ctx context.Context, progress func(items int)) (*Verified
 	}
 	now := time.Now()
 	for _, project := range slices.Sorted(maps.Keys(accounts)) {
-		findings := accounts[project].judge(project, now)
+		findings := accounts[project].assess(project, now)
 		if len(findings) > 0 {
-			if findings, err = s.again(ctx, project, accounts[project].first, findings); err != nil {
+			if findings, err = s.verifyAgain(ctx, project, accounts[project].first, findings); err != nil {
 				return nil, err
 			}
 		}
@@ -119,6 +119,7 @@ func (s *Store) Verify(ctx context.Context, progress func(items int)) (*Verified
 	return result, nil
 }
 
+// scan calls visit for every item of a table.
 func (s *Store) scan(ctx context.Context, table string, visit func(attr.Item)) error {
 	pages := dynamodb.NewScanPaginator(s.client, &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)})
 	for pages.HasMorePages() {
@@ -133,47 +134,48 @@ func (s *Store) scan(ctx context.Context, table string, visit func(attr.Item)) e
 	return nil
 }
 
-// owner is the project of a wallet.
-func owner(wallet string) string {
+// projectOf returns the project of a wallet.
+func projectOf(wallet string) string {
 	project, _, _ := strings.Cut(wallet, "#")
 	return project
 }
 
-// again reads one project until its wallet stays the same while its ledger is read.
-func (s *Store) again(ctx context.Context, project, first string, before []Finding) ([]Finding, error) {
+// verifyAgain reads one project until its wallet is the same before and after the read of its ledger.
+func (s *Store) verifyAgain(ctx context.Context, project, first string, before []Finding) ([]Finding, error) {
 	const tries = 3
 	if first == "" {
 		first = time.Now().UTC().Format(time.DateOnly)
 	}
 	for range tries {
 		a := newAccount()
-		start, err := s.partItems(ctx, project)
+		start, err := s.shardItems(ctx, project)
 		if err != nil {
 			return nil, err
 		}
 		for wallet, item := range start {
-			a.open(wallet, item)
+			a.addWallet(wallet, item)
 		}
 		from, unreadable := time.Parse(time.DateOnly, first)
 		if unreadable != nil {
-			return before, nil //nolint:nilerr // its partition key is damaged: there is nothing to read by day
+			return before, nil //nolint:nilerr // the partition key is damaged, so no day can be read
 		}
 		for day := from; !day.After(time.Now()); day = day.AddDate(0, 0, 1) {
-			if err := s.postDay(ctx, start, project, day.Format(time.DateOnly), a); err != nil {
+			if err := s.addDay(ctx, start, project, day.Format(time.DateOnly), a); err != nil {
 				return nil, err
 			}
 		}
-		end, err := s.partItems(ctx, project)
+		end, err := s.shardItems(ctx, project)
 		if err != nil {
 			return nil, err
 		}
-		if maps.EqualFunc(start, end, same) {
-			return a.judge(project, time.Now()), nil
+		if maps.EqualFunc(start, end, sameState) {
+			return a.assess(project, time.Now()), nil
 		}
 	}
 	return []Finding{{Project: project, Damage: Busy, Detail: "the wallet changed while it was read"}}, nil
 }
 
+// walletItem reads one shard of a wallet, and returns nil where there is no such shard.
 func (s *Store) walletItem(ctx context.Context, project string) (attr.Item, error) {
 	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.tables.Wallets, Key: walletKey(project), ConsistentRead: aws.Bool(true)})
 	if err != nil {
@@ -182,8 +184,8 @@ func (s *Store) walletItem(ctx context.Context, project string) (attr.Item, erro
 	return out.Item, nil
 }
 
-// partItems reads every part of a project's wallet that is there.
-func (s *Store) partItems(ctx context.Context, project string) (map[string]attr.Item, error) {
+// shardItems reads every existing shard of a project's wallet.
+func (s *Store) shardItems(ctx context.Context, project string) (map[string]attr.Item, error) {
 	wallets, err := s.wallets(ctx, project)
 	if err != nil {
 		return nil, err
@@ -201,15 +203,15 @@ func (s *Store) partItems(ctx context.Context, project string) (map[string]attr.
 	return items, nil
 }
 
-// postDay takes a day's entries in, of a project that may have lost its wallet.
-func (s *Store) postDay(ctx context.Context, wallets map[string]attr.Item, project, day string, into *account) error {
+// addDay adds the entries of one day to an account. The project may have lost its wallet.
+func (s *Store) addDay(ctx context.Context, wallets map[string]attr.Item, project, day string, into *account) error {
 	names := slices.Collect(maps.Keys(wallets))
 	if wallets[project] == nil {
 		names = append(names, project)
 	}
 	for _, wallet := range names {
 		err := s.query(ctx, entriesOf(wallet, day), func(item attr.Item) error {
-			into.post(wallet, day, item)
+			into.addEntry(wallet, day, item)
 			return nil
 		})
 		if err != nil {
@@ -219,8 +221,8 @@ func (s *Store) postDay(ctx context.Context, wallets map[string]attr.Item, proje
 	return nil
 }
 
-// same compares two states of a wallet.
-func same(a, b attr.Item) bool {
+// sameState reports whether two reads of a wallet show the same balance and pending keys.
+func sameState(a, b attr.Item) bool {
 	if len(a) != len(b) || len(pendingOf(a)) != len(pendingOf(b)) {
 		return false
 	}
@@ -236,51 +238,52 @@ func same(a, b attr.Item) bool {
 
 func newAccount() *account {
 	return &account{
-		parts: map[string]int64{}, entries: map[place]Entry{}, pending: map[place]int64{},
+		shards: map[string]int64{}, entries: map[place]Entry{}, pending: map[place]int64{},
 		refunds: map[Key]int64{}, captured: map[Key]int64{}, marks: map[place]Entry{}, found: map[Finding]bool{},
 	}
 }
 
-func (a *account) find(wallet string, damage Damage, key Key, format string, args ...any) {
-	a.found[Finding{owner(wallet), damage, key, fmt.Sprintf(format, args...)}] = true
+// report adds a finding to the account.
+func (a *account) report(wallet string, damage Damage, key Key, format string, args ...any) {
+	a.found[Finding{projectOf(wallet), damage, key, fmt.Sprintf(format, args...)}] = true
 }
 
-// open takes a wallet, or a part of one, in.
-func (a *account) open(wallet string, item attr.Item) {
+// addWallet adds one shard of a wallet to the account.
+func (a *account) addWallet(wallet string, item attr.Item) {
 	balance, err := attr.NumberOf(item["balance"])
 	if err != nil || item["pending"] != nil && pendingOf(item) == nil {
-		a.find(wallet, Unreadable, "", "the wallet has no balance, or no reservations that can be read")
+		a.report(wallet, Unreadable, "", "the wallet has no balance, or no reservations that can be read")
 	}
-	a.parts[wallet] = balance
+	a.shards[wallet] = balance
 	a.unread = a.unread || err != nil
 	if balance < 0 {
-		a.find(wallet, Overdrawn, "", "the balance is %d", balance)
+		a.report(wallet, Overdrawn, "", "the balance is %d", balance)
 	}
 	pending := pendingOf(item)
 	for _, key := range slices.Sorted(maps.Keys(pending)) {
 		r, err := decodePending(wallet, key, pending[key])
 		if err != nil || r.Credits <= 0 {
-			a.find(wallet, Unreadable, Key(key), "the reservation cannot be read")
+			a.report(wallet, Unreadable, Key(key), "the reservation cannot be read")
 			continue
 		}
 		a.pending[place{wallet, r.Key}] = r.Credits
 	}
 }
 
-// effects are what an entry of each state adds to what the wallet should hold.
+// effects are the factors by which an entry of each state changes the credits that the wallet should hold.
 var effects = map[State]int64{Sending: 0, Captured: -1, Released: 0, Granted: 1, Refunded: 1, Adjustment: 1}
 
-// post takes an entry in.
-func (a *account) post(wallet, day string, item attr.Item) {
+// addEntry adds a ledger entry to the account.
+func (a *account) addEntry(wallet, day string, item attr.Item) {
 	a.first = min(cmp.Or(a.first, day), day)
 	e, err := decodeEntry(item)
 	effect, known := effects[e.State]
 	if _, keyErr := ParseKey(string(e.Key)); err != nil || keyErr != nil || !known || e.State != Adjustment && e.Credits <= 0 {
-		a.find(wallet, Unreadable, Key(attr.TextOf(item["sk"])), "the entry cannot be read")
+		a.report(wallet, Unreadable, Key(attr.TextOf(item["sk"])), "the entry cannot be read")
 		return
 	}
 	if e.Key.Day() != day {
-		a.find(wallet, Misplaced, e.Key, "the entry of %s lies under %s", e.Key.Day(), day)
+		a.report(wallet, Misplaced, e.Key, "the entry of %s is stored under %s", e.Key.Day(), day)
 	}
 	a.sum += effect * e.Credits
 	switch e.State {
@@ -296,57 +299,57 @@ func (a *account) post(wallet, day string, item attr.Item) {
 	byOperator := e.State == Granted || e.State == Refunded || e.State == Adjustment
 	switch {
 	case byOperator && (e.Actor == "" || e.Reason == ""):
-		a.find(wallet, Unexplained, e.Key, "a %s without its actor and reason", e.State)
+		a.report(wallet, Unexplained, e.Key, "a %s without its actor and reason", e.State)
 	case e.State != Captured && (e.Uncertain || e.Resolution.Verdict != unresolved):
-		a.find(wallet, Unexplained, e.Key, "a %s entry that is uncertain or resolved", e.State)
+		a.report(wallet, Unexplained, e.Key, "a %s entry that is uncertain or resolved", e.State)
 	case e.Resolution.Verdict != unresolved && (e.Resolution.Actor == "" || e.Uncertain):
-		a.find(wallet, Unexplained, e.Key, "a resolution without its actor, or of a charge that is still uncertain")
+		a.report(wallet, Unexplained, e.Key, "a resolution without its actor, or of a charge that is still uncertain")
 	}
 	at := place{wallet, e.Key}
-	if _, pending := a.pending[at]; pending || e.Resolution.Verdict == GivenBack {
+	if _, pending := a.pending[at]; pending || e.Resolution.Verdict == VerdictRefunded {
 		a.entries[at] = e
 	}
 }
 
-// judge says what is wrong once all is taken in.
-func (a *account) judge(project string, now time.Time) []Finding {
+// assess returns the findings once all items have been added.
+func (a *account) assess(project string, now time.Time) []Finding {
 	var held int64
-	for _, balance := range a.parts {
+	for _, balance := range a.shards {
 		held += balance
 	}
 	for at, credits := range a.pending {
 		entry, written := a.entries[at]
 		if written && entry.State == Captured {
 			if entry.Credits != credits {
-				a.find(project, Mismatched, at.key, "%d credits were reserved, %d were charged", credits, entry.Credits)
+				a.report(project, Mismatched, at.key, "%d credits were reserved, %d were charged", credits, entry.Credits)
 			}
 		} else {
 			held += credits
 		}
 		if age := now.Sub(at.key.Time()); age > stuckAfter {
-			a.find(project, Stuck, at.key, "%d credits are reserved for %s", credits, age.Round(time.Minute))
+			a.report(project, Stuck, at.key, "%d credits are reserved for %s", credits, age.Round(time.Minute))
 		}
 	}
 	for at := range a.marks {
 		if _, pending := a.pending[at]; !pending && now.Sub(at.key.Time()) > stuckAfter {
-			a.find(project, Stuck, at.key, "marked as about to be sent, and no reservation")
+			a.report(project, Stuck, at.key, "marked as about to be sent, and no reservation")
 		}
 	}
 	for charge, credits := range a.refunds {
 		if credits > a.captured[charge] {
-			a.find(project, Overpaid, charge, "%d credits were refunded of %d charged", credits, a.captured[charge])
+			a.report(project, Overpaid, charge, "%d credits were refunded of %d charged", credits, a.captured[charge])
 		}
 	}
 	for at, e := range a.entries {
-		if e.Resolution.Verdict == GivenBack && a.refunds[at.key] == 0 {
-			a.find(project, Overpaid, at.key, "resolved as refunded, and no refund")
+		if e.Resolution.Verdict == VerdictRefunded && a.refunds[at.key] == 0 {
+			a.report(project, Overpaid, at.key, "resolved as refunded, and no refund")
 		}
 	}
 	switch {
-	case len(a.parts) == 0 && a.sum != 0:
-		a.find(project, NoWallet, "", "the ledger says %d credits", a.sum)
+	case len(a.shards) == 0 && a.sum != 0:
+		a.report(project, NoWallet, "", "the ledger says %d credits", a.sum)
 	case !a.unread && held != a.sum:
-		a.find(project, Unbalanced, "", "the wallet holds %d credits, the ledger says %d: %+d", held, a.sum, held-a.sum)
+		a.report(project, Unbalanced, "", "the wallet holds %d credits, the ledger says %d: %+d", held, a.sum, held-a.sum)
 	}
 	return slices.SortedFunc(maps.Keys(a.found), func(x, y Finding) int {
 		return cmp.Or(cmp.Compare(x.Key, y.Key), cmp.Compare(x.Damage, y.Damage), cmp.Compare(x.Detail, y.Detail))

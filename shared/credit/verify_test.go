@@ -74,7 +74,7 @@ func (b *books) fill(project string) {
 	b.must(b.store.Mark(ctx, uncertain))
 	b.must(b.store.Capture(ctx, uncertain, credit.Outcome{Uncertain: true}))
 	b.store.Remove(ctx, uncertain)
-	_, err = b.store.Resolve(ctx, project, uncertain.Key, credit.Resolution{Verdict: credit.GivenBack, Reason: "lost", Actor: "test"})
+	_, err = b.store.Resolve(ctx, project, uncertain.Key, credit.Resolution{Verdict: credit.VerdictRefunded, Reason: "lost", Actor: "test"})
 	b.must(err)
 	reserve("in flight", false)
 	b.must(b.store.Capture(ctx, reserve("captured in flight", false), credit.Outcome{}))
@@ -116,7 +116,7 @@ func (b *books) put(item attr.Item) {
 	b.must(err)
 }
 
-// TestVerify: clean books have no finding; each planted damage is found, in the project that has it and in no other.
+// TestVerify checks that sound wallets have no finding, and that each planted damage is found in its project and in no other.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	amount := func(n int64) attr.Item { return attr.Item{":v": attr.Number(n)} }
@@ -211,7 +211,7 @@ func TestRefundCharge(t *testing.T) {
 	}
 }
 
-// TestLow: a wallet below its alert is told in the pass over reservations; one at it, or without, is not.
+// TestLow checks that the pass over reservations reports a wallet below its alert, and none at its alert or without one.
 func TestLow(t *testing.T) {
 	t.Parallel()
 	client, tables := enginetest.Client(t)
@@ -227,17 +227,17 @@ func TestLow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Half of it is in each of two parts: what counts is both.
+	// Each of two shards holds half of the balance, and the sum of both counts.
 	for project, alert := range map[string]int64{"parts-at": 100, "parts-below": 101} {
 		grant := credit.Movement{Project: project, ID: credit.NewKey(time.Now(), "g"), Credits: 100}
-		if err := errors.Join(store.CreateWallet(t.Context(), project), store.Split(t.Context(), project, 2), store.Grant(t.Context(), grant), store.SetAlert(t.Context(), project, alert)); err != nil {
+		if err := errors.Join(store.CreateWallet(t.Context(), project), store.AddShards(t.Context(), project, 2), store.Grant(t.Context(), grant), store.SetAlert(t.Context(), project, alert)); err != nil {
 			t.Fatal(err)
 		}
 		spread(t, store, project)
 	}
-	var low []credit.Low
-	err := store.InFlight(t.Context(), func(*credit.Reservation, error) error { return nil }, func(l credit.Low) { low = append(low, l) })
-	slices.SortFunc(low, func(a, b credit.Low) int { return cmp.Compare(a.Project, b.Project) })
+	var low []credit.LowBalance
+	err := store.VisitPending(t.Context(), func(*credit.Reservation, error) error { return nil }, func(l credit.LowBalance) { low = append(low, l) })
+	slices.SortFunc(low, func(a, b credit.LowBalance) int { return cmp.Compare(a.Project, b.Project) })
 	if err != nil || fmt.Sprint(low) != "[{below 100 101} {parts-below 100 101}]" {
 		t.Errorf("%v, %v", low, err)
 	}
@@ -261,20 +261,20 @@ func TestVerifyWhileMoving(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name    string
-		parts   int
+		shards  int
 		queries int // how many of them, after the scan of the ledger, find a grant made just before
 		want    string
 	}{
 		{"once", 1, 0, "[]"},
 		{"twice", 1, 1, "[]"},
-		{"once, in parts", 3, 0, "[]"},
+		{"once, in shards", 3, 0, "[]"},
 		{"all the time", 1, 1000, "[busy]"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			direct := newTabled(t, test.parts, 1000)
-			for i := range 5 * test.parts { // entries in more than one part
-				if err := take(t, direct.Store, inParts(test.parts, 10, fmt.Sprint(i)), "reserve", "capture", "remove"); err != nil {
+			direct := newTabled(t, test.shards, 1000)
+			for i := range 5 * test.shards { // entries in more than one shard
+				if err := take(t, direct.Store, inShards(test.shards, 10, fmt.Sprint(i)), "reserve", "capture", "remove"); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -14,37 +14,38 @@ import (
 	"svcapi/shared/attr"
 )
 
-// Movement is credits that an operator moves. It takes effect once, however often it is repeated
-// with the same ID.
+// Movement describes credits that an operator moves. A movement takes effect once, however often it is repeated with the
+// same ID.
 type Movement struct {
 	Project string
-	ID      Key   // made once with NewKey, kept for repeating
+	ID      Key   // generated once with NewKey, and kept for repeats
 	Credits int64 // above 0; for an adjustment signed and not 0
 	Reason  string
 	Actor   string // the caller's ARN
-	// RequestID of the request that a refund is for, or of the operator's own call.
+	// RequestID names the request that a refund is for, or the operator's own call.
 	RequestID string
 	Operation string // of the refunded request, else empty
-	Refunds   Key    // the charge that a refund gives back; empty where it names none
+	Refunds   Key    // the charge that a refund returns; empty where the refund names no charge
 }
 
 var (
-	// ErrNoWallet says that the project has no wallet.
+	// ErrNoWallet reports that the project has no wallet.
 	ErrNoWallet = errors.New("credit: no such wallet")
-	// ErrOtherMovement says that the ID was used before, for something else.
+	// ErrOtherMovement reports that the ID was used before, for another movement.
 	ErrOtherMovement = errors.New("credit: the ID belongs to another movement")
-	// ErrOutOfRange says that a movement would take the balance below 0 or beyond what fits.
+	// ErrOutOfRange reports that a movement would take the balance below 0 or above the largest balance.
 	ErrOutOfRange = errors.New("credit: the balance would be negative or too large")
 )
 
 // maxBalance keeps a balance and any price well inside an int64.
 const maxBalance = math.MaxInt64 / 4
 
-// CreateWallet makes a project's empty wallet; one that exists is left as it is.
+// CreateWallet creates a project's empty wallet. CreateWallet leaves an existing wallet as it is.
 func (s *Store) CreateWallet(ctx context.Context, project string) error {
 	return s.create(ctx, project)
 }
 
+// create creates one shard of a wallet.
 func (s *Store) create(ctx context.Context, wallet string) error {
 	item := walletKey(wallet)
 	item["balance"] = attr.Number(0)
@@ -60,9 +61,9 @@ func (s *Store) create(ctx context.Context, wallet string) error {
 	return fmt.Errorf("credit: create the wallet: %w", err)
 }
 
-// Balance is what a project can spend, in credits: what is in flight has left it already. A project
-// without a wallet has 0. Of a wallet in parts it is the sum at one moment; while credits move between
-// the parts without a pause, it may be off by what moved.
+// Balance returns the credits that a project can spend, without pending reservations. A project without a wallet has 0
+// credits. The balance of a wallet with several shards is their sum at one moment; while credits move between the shards
+// without a pause, the sum may be off by the credits that moved.
 func (s *Store) Balance(ctx context.Context, project string) (int64, error) {
 	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:            &s.tables.Wallets,
@@ -76,18 +77,19 @@ func (s *Store) Balance(ctx context.Context, project string) (int64, error) {
 	if out.Item == nil {
 		return 0, nil
 	}
-	if parts := partsIn(out.Item); parts > 1 {
-		return s.balanceOf(ctx, project, parts)
+	if shards := shardsIn(out.Item); shards > 1 {
+		return s.balanceOf(ctx, project, shards)
 	}
 	return attr.NumberOf(out.Item["balance"])
 }
 
-func (s *Store) balanceOf(ctx context.Context, project string, parts int) (int64, error) {
+// balanceOf returns the sum of the shards' balances, from the first two reads in a row without a move in between.
+func (s *Store) balanceOf(ctx context.Context, project string, shards int) (int64, error) {
 	const looks = 4
-	var before purse
+	var before shardBalances
 	for range looks {
-		now, err := s.purse(ctx, project, parts)
-		if err != nil || before.steady(now) {
+		now, err := s.readBalances(ctx, project, shards)
+		if err != nil || before.unchanged(now) {
 			return now.total(), err
 		}
 		before = now
@@ -95,28 +97,28 @@ func (s *Store) balanceOf(ctx context.Context, project string, parts int) (int64
 	return before.total(), nil
 }
 
-// Wallet is what a wallet holds, in all its parts.
+// Wallet is the state of a project's wallet over all its shards.
 type Wallet struct {
-	Parts          int       // at least 1
-	Balance, Alert int64     // Alert 0: none
-	Reserved       int64     // in flight, not in Balance
-	Oldest         time.Time // when the oldest reservation in flight began; zero: none
+	Shards         int       // at least 1
+	Balance, Alert int64     // Alert 0: no alert
+	Reserved       int64     // pending, not in Balance
+	Oldest         time.Time // begin of the oldest pending reservation; zero: none is pending
 }
 
-// Wallet reads a project's wallet; nil where there is none.
+// Wallet reads a project's wallet, and returns nil where the project has none.
 func (s *Store) Wallet(ctx context.Context, project string) (*Wallet, error) {
 	item, err := s.walletItem(ctx, project)
 	if err != nil || item == nil {
 		return nil, err
 	}
-	w := Wallet{Parts: partsIn(item)}
+	w := Wallet{Shards: shardsIn(item)}
 	if item["alert"] != nil {
 		if w.Alert, err = attr.NumberOf(item["alert"]); err != nil {
 			return nil, fmt.Errorf("credit: wallet of %s: %w", project, err)
 		}
 	}
-	for part := range w.Parts {
-		wallet := walletID(project, part)
+	for shard := range w.Shards {
+		wallet := walletID(project, shard)
 		if item, err = s.walletItem(ctx, wallet); err != nil {
 			return nil, err
 		}
@@ -124,11 +126,12 @@ func (s *Store) Wallet(ctx context.Context, project string) (*Wallet, error) {
 			return nil, err
 		}
 	}
-	// Read one after another the parts may have exchanged credits meanwhile.
+	// Credits may have moved between the shards while the loop read them one after another.
 	w.Balance, err = s.Balance(ctx, project)
 	return &w, err
 }
 
+// add adds the pending reservations of one shard to the totals.
 func (w *Wallet) add(wallet string, item attr.Item) error {
 	for key, value := range pendingOf(item) {
 		r, err := decodePending(wallet, key, value)
@@ -143,17 +146,17 @@ func (w *Wallet) add(wallet string, item attr.Item) error {
 	return nil
 }
 
-// Grant adds credits.
+// Grant adds credits to a wallet.
 func (s *Store) Grant(ctx context.Context, m Movement) error { return s.move(ctx, m, Granted) }
 
-// Refund gives captured credits back.
+// Refund returns captured credits to a wallet.
 func (s *Store) Refund(ctx context.Context, m Movement) error { return s.move(ctx, m, Refunded) }
 
-// Adjust corrects the balance in either direction.
+// Adjust corrects the balance of a wallet in either direction.
 func (s *Store) Adjust(ctx context.Context, m Movement) error { return s.move(ctx, m, Adjustment) }
 
-// move writes wallet and ledger entry together. Movements are rare, so that a transaction on the
-// wallet disturbs no one; reservations that it turns away are tried again.
+// move writes the wallet and the ledger entry in one transaction. Movements are rare, so the transaction hardly disturbs
+// reservations, which are tried again where the transaction turns them away.
 func (s *Store) move(ctx context.Context, m Movement, state State) error {
 	if _, err := ParseKey(string(m.ID)); err != nil {
 		return err
@@ -167,7 +170,7 @@ func (s *Store) move(ctx context.Context, m Movement, state State) error {
 	}
 	err := s.post(ctx, m, entry)
 	if m.Credits < 0 && errors.Is(err, ErrOutOfRange) {
-		return s.gathered(ctx, m.Project, -m.Credits, err, func() error { return s.post(ctx, m, entry) })
+		return s.gatherAndMove(ctx, m.Project, -m.Credits, err, func() error { return s.post(ctx, m, entry) })
 	}
 	return err
 }
@@ -182,33 +185,33 @@ func (s *Store) post(ctx context.Context, m Movement, entry Entry) error {
 				ConditionExpression:                 aws.String("attribute_not_exists(pk)"),
 				ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 			}},
-			{Update: s.credited(m.Project, m.Credits)},
+			{Update: s.creditUpdate(m.Project, m.Credits)},
 		},
 	})
 	if err == nil {
 		return nil
 	}
-	reasons := canceled(err)
+	reasons := cancellationReasons(err)
 	switch {
 	case len(reasons) != 2:
-	case refusedBy(reasons[0]):
-		stands, err := decodeEntry(reasons[0].Item)
+	case conditionFailed(reasons[0]):
+		stored, err := decodeEntry(reasons[0].Item)
 		if err != nil {
 			return err
 		}
-		if stands.State != entry.State || stands.Credits != m.Credits {
-			return fmt.Errorf("%w: a %s of %d credits", ErrOtherMovement, stands.State, stands.Credits)
+		if stored.State != entry.State || stored.Credits != m.Credits {
+			return fmt.Errorf("%w: a %s of %d credits", ErrOtherMovement, stored.State, stored.Credits)
 		}
-		return nil // done before
-	case refusedBy(reasons[1]):
+		return nil // an earlier attempt took effect
+	case conditionFailed(reasons[1]):
 		return walletRefused(m.Project, entry.State, m.Credits, reasons[1])
 	}
 	return fmt.Errorf("credit: %s: %w", entry.State, err)
 }
 
-// credited is the update that adds credits, signed, to a wallet and keeps its balance in range.
-func (s *Store) credited(project string, credits int64) *types.Update {
-	// Written as bounds on the balance that stands, so that the condition needs no arithmetic.
+// creditUpdate returns the update that adds credits, signed, to a wallet and keeps its balance in range.
+func (s *Store) creditUpdate(project string, credits int64) *types.Update {
+	// The condition bounds the stored balance, so that it needs no arithmetic.
 	least, most := max(0, -credits), min(maxBalance, maxBalance-credits)
 	return &types.Update{
 		TableName:           &s.tables.Wallets,
@@ -222,19 +225,20 @@ func (s *Store) credited(project string, credits int64) *types.Update {
 	}
 }
 
-// canceled gives the reasons of a cancelled transaction, one for each of its writes.
-func canceled(err error) []types.CancellationReason {
+// cancellationReasons returns the reasons of a cancelled transaction, one for each of its writes.
+func cancellationReasons(err error) []types.CancellationReason {
 	if failed, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
 		return failed.CancellationReasons
 	}
 	return nil
 }
 
-func refusedBy(r types.CancellationReason) bool {
+// conditionFailed reports whether the condition of that write failed.
+func conditionFailed(r types.CancellationReason) bool {
 	return aws.ToString(r.Code) == "ConditionalCheckFailed"
 }
 
-// walletRefused says why a wallet did not take a movement.
+// walletRefused returns the error that explains why a wallet refused a movement.
 func walletRefused(project string, state State, credits int64, r types.CancellationReason) error {
 	if r.Item == nil {
 		return fmt.Errorf("%w: %s", ErrNoWallet, project)
@@ -242,7 +246,7 @@ func walletRefused(project string, state State, credits int64, r types.Cancellat
 	return fmt.Errorf("%w: %s of %d credits", ErrOutOfRange, state, credits)
 }
 
-// SetAlert makes the settling function tell when the balance is below these credits; 0 ends that.
+// SetAlert makes the settling function report a balance below these credits; 0 ends the reports.
 func (s *Store) SetAlert(ctx context.Context, project string, credits int64) error {
 	if credits < 0 || credits > maxBalance {
 		return fmt.Errorf("%w: alert at %d credits", ErrOutOfRange, credits)

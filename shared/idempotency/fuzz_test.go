@@ -9,7 +9,7 @@ import (
 	"svcapi/test/itemtest"
 )
 
-// An outcome is unpacked as it was packed. What was never packed by us is an error, and fills no memory.
+// An outcome unpacks as it was packed. Bytes that the product never packed give an error, and take no memory.
 func FuzzOutcome(f *testing.F) {
 	f.Add([]byte(`{"status":200}`), []byte("n"))
 	f.Add(bytes.Repeat([]byte{0}, 1000), []byte{0xed, 0xc1, 0x01, 0x01, 0, 0, 0, 0x80})

@@ -1,5 +1,5 @@
-// Package idempotency lets a request with an Idempotency-Key happen once: the
-// first one claims the key, later ones get what came of it.
+// Package idempotency lets a request with an Idempotency-Key happen once: the first request claims the key, later requests
+// get the stored outcome of the first (docs/decisions.md#idempotency-key).
 package idempotency
 
 import (
@@ -22,38 +22,37 @@ import (
 )
 
 const (
-	// keep is how long a key is remembered. The expiry is part of every
-	// condition: the table deletes late.
-	keep = 24 * time.Hour
-	// slack is how long after its deadline a request may still be writing.
+	// keepFor is the life of a key. The expiry is part of every condition, because the table deletes late.
+	keepFor = 24 * time.Hour
+	// slack is the time after its deadline in which a request may still write.
 	slack = 60 * time.Second
-	// maxPacked is the largest compressed outcome that is kept, in bytes, below the 400 KB of a DynamoDB item. 10,000
-	// recipients with the longest vendor IDs come to 273 KB.
+	// maxPacked is the largest compressed outcome that is stored, in bytes, below the 400 KB of a DynamoDB item. 10,000
+	// recipients with the longest vendor IDs take 273 KB (docs/decisions.md#idempotency-size).
 	maxPacked = 380_000
-	// maxOutcome bounds an outcome when it is unpacked, in bytes.
+	// maxOutcome bounds an unpacked outcome, in bytes.
 	maxOutcome = 32 << 20
 )
 
 var (
-	// ErrOtherBody: the key belongs to a request with another body.
+	// ErrOtherBody reports that the key belongs to a request with another body.
 	ErrOtherBody = errors.New("the key was used with another body")
-	// ErrRunning: the first request of the key is still at work.
+	// ErrRunning reports that the first request of the key is still at work.
 	ErrRunning = errors.New("the first request with the key has not ended")
 
-	// ErrTooLarge: the outcome does not fit into an item.
+	// ErrTooLarge reports that the outcome does not fit into an item.
 	ErrTooLarge = errors.New("the outcome is too large to be kept")
 
-	errNotMine = errors.New("idempotency: the key is another claim's, or has its outcome")
+	errNotOwned = errors.New("idempotency: the key is another claim's, or has its outcome")
 )
 
-// Store keeps keys in the table of transient items. It is safe for concurrent use.
+// Store stores keys in the table of transient items. A Store is safe for concurrent use.
 type Store struct {
 	client *dynamodb.Client
 	table  string
 	now    func() time.Time
 }
 
-// New returns a store.
+// New returns a store on the table of transient items.
 func New(client *dynamodb.Client, table string) *Store {
 	return &Store{client: client, table: table, now: time.Now}
 }
@@ -62,45 +61,45 @@ func New(client *dynamodb.Client, table string) *Store {
 type Claim struct {
 	store *Store
 	pk    string
-	owner string // tells this claim from every other one of the key
+	owner string // distinguishes this claim from all others of the key
 }
 
-// Claim wins the key, or returns the outcome of the request that had it. died
-// is the outcome that is written for a request that died without one; until is
-// when this request will have died at the latest.
+// Claim wins the key, or returns the outcome of the request that won the key before. Until is the latest end of this request.
+// Died is the outcome that Claim stores for an earlier request that died without an outcome
+// (docs/decisions.md#idempotency-dead-claims).
 func (s *Store) Claim(ctx context.Context, projectID, env, key string, body []byte, until time.Time, died []byte) (*Claim, []byte, error) {
 	now, digest := s.now(), sha256.Sum256(body)
 	c := &Claim{store: s, pk: "idem#" + projectID + "#" + env + "#" + key, owner: rand.Text()}
 	timed, cancel := context.WithTimeout(ctx, awsclient.WriteTimeout)
 	defer cancel()
-	unsure, err := awsclient.Write(timed, s.client.PutItem, &dynamodb.PutItemInput{
+	ambiguous, err := awsclient.Write(timed, s.client.PutItem, &dynamodb.PutItemInput{
 		TableName: &s.table,
 		Item: map[string]types.AttributeValue{
 			"pk": attr.Text(c.pk), "o": attr.Text(c.owner), "h": attr.Bytes(digest[:]),
-			"dead": attr.Number(until.Add(slack).UnixMilli()), "expires": attr.Number(now.Add(keep).Unix()),
+			"dead": attr.Number(until.Add(slack).UnixMilli()), "expires": attr.Number(now.Add(keepFor).Unix()),
 		},
 		ConditionExpression:                 aws.String("attribute_not_exists(pk) OR expires <= :now"),
 		ExpressionAttributeValues:           map[string]types.AttributeValue{":now": attr.Number(now.Unix())},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	stands, refused := attr.Refused(err)
+	stored, refused := attr.Refused(err)
 	switch {
-	case err == nil, refused && attr.TextOf(stands["o"]) == c.owner: // an earlier attempt had landed
+	case err == nil, refused && attr.TextOf(stored["o"]) == c.owner: // an earlier attempt took effect
 		return c, nil, nil
-	case !refused && unsure == 0:
+	case !refused && ambiguous == 0:
 		return nil, nil, fmt.Errorf("idempotency: claim: %w", err)
 	case !refused:
-		// An attempt may have landed unanswered: without this the key would be stuck until it counts as dead.
+		// An attempt without a response may have taken effect: without Free the key would stay claimed until it is dead.
 		return nil, nil, errors.Join(fmt.Errorf("idempotency: claim: %w", err), c.Free(ctx))
 	}
-	if h, _ := stands["h"].(*types.AttributeValueMemberB); h == nil || !bytes.Equal(h.Value, digest[:]) {
+	if h, _ := stored["h"].(*types.AttributeValueMemberB); h == nil || !bytes.Equal(h.Value, digest[:]) {
 		return nil, nil, ErrOtherBody
 	}
-	outcome, err := s.outcome(ctx, c.pk, stands, died)
+	outcome, err := s.outcome(ctx, c.pk, stored, died)
 	return nil, outcome, err
 }
 
-// outcome is what came of the request whose item stands there.
+// outcome returns the outcome of the request that the stored item belongs to.
 func (s *Store) outcome(ctx context.Context, pk string, item map[string]types.AttributeValue, died []byte) ([]byte, error) {
 	if item["n"] != nil {
 		return unpack(item)
@@ -113,28 +112,28 @@ func (s *Store) outcome(ctx context.Context, pk string, item map[string]types.At
 		return nil, ErrRunning
 	}
 	dead := &Claim{store: s, pk: pk, owner: attr.TextOf(item["o"])}
-	switch stands, err := dead.write(ctx, died); {
-	case errors.Is(err, errNotMine) && stands["n"] != nil: // the dead one ended after all, or another repeat was first
-		return unpack(stands)
-	case errors.Is(err, errNotMine): // freed or claimed anew meanwhile
+	switch stored, err := dead.write(ctx, died); {
+	case errors.Is(err, errNotOwned) && stored["n"] != nil: // the dead request ended after all, or another repeat was first
+		return unpack(stored)
+	case errors.Is(err, errNotOwned): // freed or claimed anew meanwhile
 		return nil, ErrRunning
 	default:
 		return died, err
 	}
 }
 
-// Keep writes the outcome, for as long as the key is remembered. Keep returns ErrTooLarge, and writes nothing, where the
-// outcome does not fit into an item.
+// Keep stores the outcome for the rest of the key's life. Keep returns ErrTooLarge, and stores nothing, where the outcome does
+// not fit into an item.
 func (c *Claim) Keep(ctx context.Context, outcome []byte) error {
-	stands, err := c.write(ctx, outcome)
-	if errors.Is(err, errNotMine) && attr.TextOf(stands["o"]) == c.owner { // an earlier attempt had landed
+	stored, err := c.write(ctx, outcome)
+	if errors.Is(err, errNotOwned) && attr.TextOf(stored["o"]) == c.owner { // an earlier attempt took effect
 		return nil
 	}
 	return err
 }
 
-// write packs the outcome into the claim's item. write returns errNotMine and the stored item where the item is not this
-// claim's or has an outcome.
+// write packs the outcome into the claim's item. Where the item belongs to another claim or has an outcome, write returns
+// errNotOwned and the stored item.
 func (c *Claim) write(ctx context.Context, outcome []byte) (map[string]types.AttributeValue, error) {
 	packed := pack(outcome)
 	if len(packed) > maxPacked {
@@ -152,8 +151,8 @@ func (c *Claim) write(ctx context.Context, outcome []byte) (map[string]types.Att
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	if stands, refused := attr.Refused(err); refused {
-		return stands, errNotMine
+	if stored, refused := attr.Refused(err); refused {
+		return stored, errNotOwned
 	}
 	if err != nil {
 		return nil, fmt.Errorf("idempotency: keep: %w", err)
@@ -161,7 +160,7 @@ func (c *Claim) write(ctx context.Context, outcome []byte) (map[string]types.Att
 	return nil, nil
 }
 
-// Free gives the key back: nothing reached a provider.
+// Free deletes the claim of a request from which nothing reached a provider, so that the key can be used again.
 func (c *Claim) Free(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.WriteTimeout)
 	defer cancel()

@@ -29,7 +29,7 @@ var (
 	died = []byte("died")
 )
 
-// testStore is a store with a clock that the test moves.
+// testStore returns a store with a clock that the test moves.
 func testStore(t *testing.T) (*Store, *time.Time) {
 	t.Helper()
 	client, tables := enginetest.Client(t)
@@ -53,7 +53,7 @@ func win(t *testing.T, s *Store, key string) *Claim {
 	return c
 }
 
-// decisions on Idempotency-Key: what a repeat finds.
+// TestRepeat checks which outcome a repeat of a key gets (docs/decisions.md#idempotency-repeats).
 func TestRepeat(t *testing.T) {
 	s, clock := testStore(t)
 	start := *clock
@@ -110,7 +110,7 @@ func TestRepeat(t *testing.T) {
 	}
 }
 
-// A claim that was taken for dead and lives on changes nothing any more.
+// TestDeadClaimsAreFinal checks that a claim which counts as dead and lives on changes nothing any more.
 func TestDeadClaimsAreFinal(t *testing.T) {
 	s, clock := testStore(t)
 	first := win(t, s, "k")
@@ -118,7 +118,7 @@ func TestDeadClaimsAreFinal(t *testing.T) {
 	if _, outcome, err := claim(t, s, "k", body); err != nil || !bytes.Equal(outcome, died) {
 		t.Fatalf("%q, %v", outcome, err)
 	}
-	if err := first.Keep(t.Context(), []byte("late")); !errors.Is(err, errNotMine) && err != nil {
+	if err := first.Keep(t.Context(), []byte("late")); !errors.Is(err, errNotOwned) && err != nil {
 		t.Fatal(err)
 	}
 	if err := first.Free(t.Context()); err != nil {
@@ -129,13 +129,13 @@ func TestDeadClaimsAreFinal(t *testing.T) {
 	}
 }
 
-// A claim that has lost its key to a later one changes nothing of that.
+// TestLostClaim checks that a claim which has lost its key to a later claim does not change the later one.
 func TestLostClaim(t *testing.T) {
 	s, clock := testStore(t)
 	first := win(t, s, "k")
 	*clock = clock.Add(25 * time.Hour)
 	second := win(t, s, "k")
-	if err := first.Keep(t.Context(), []byte("late")); !errors.Is(err, errNotMine) {
+	if err := first.Keep(t.Context(), []byte("late")); !errors.Is(err, errNotOwned) {
 		t.Errorf("an outcome of the first: %v", err)
 	}
 	if err := first.Free(t.Context()); err != nil {
@@ -152,7 +152,7 @@ func TestLostClaim(t *testing.T) {
 	}
 }
 
-// proxied is a store whose calls go through a proxy that does as decide says. Calls are numbered from 1, by operation.
+// proxied returns a store whose calls go through a proxy that follows decide. Calls have numbers from 1, by operation.
 func proxied(t *testing.T, decide func(operation string, n int) faultproxy.Fate) (through, direct *Store, clock *time.Time) {
 	t.Helper()
 	client, tables := enginetest.Client(t)
@@ -179,9 +179,10 @@ func proxied(t *testing.T, decide func(operation string, n int) faultproxy.Fate)
 	return through, direct, &now
 }
 
-// TestLostAnswers: an attempt whose answer is lost is known again, and a claim that nobody answered leaves the key free.
-func TestLostAnswers(t *testing.T) {
-	keep := func(c *Claim) error { return c.Keep(context.Background(), []byte("done")) }
+// TestLostResponses checks that an attempt whose response is lost is recognised, and that a claim without a response leaves
+// the key free.
+func TestLostResponses(t *testing.T) {
+	keepFor := func(c *Claim) error { return c.Keep(context.Background(), []byte("done")) }
 	free := func(c *Claim) error { return c.Free(context.Background()) }
 	for _, test := range []struct {
 		name       string
@@ -192,10 +193,10 @@ func TestLostAnswers(t *testing.T) {
 		thenFails  bool
 		want       string // what a repeat finds: an outcome, "free" or "running"
 	}{
-		{"a claim's", "PutItem", 1, keep, false, false, "done"},
+		{"a claim's", "PutItem", 1, keepFor, false, false, "done"},
 		{"all of a claim's", "PutItem", 3, nil, true, false, "free"},
-		{"an outcome's", "UpdateItem", 1, keep, false, false, "done"},
-		{"all of an outcome's", "UpdateItem", 3, keep, false, true, "done"},
+		{"an outcome's", "UpdateItem", 1, keepFor, false, false, "done"},
+		{"all of an outcome's", "UpdateItem", 3, keepFor, false, true, "done"},
 		{"a release's", "DeleteItem", 1, free, false, false, "free"},
 		{"all of a release's", "DeleteItem", 3, free, false, true, "free"},
 	} {
@@ -223,8 +224,8 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// TestDeadBesideTheLiving: what a repeat makes of a claim that it takes for dead while that one, or another, moves.
-func TestDeadBesideTheLiving(t *testing.T) {
+// TestDeadClaimChanges checks the result of a repeat that finds a dead claim while that claim, or another, changes.
+func TestDeadClaimChanges(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		meanwhile func(*Claim) error
@@ -253,7 +254,7 @@ func TestDeadBesideTheLiving(t *testing.T) {
 	}
 }
 
-// Keys are apart by project and environment.
+// TestScope checks that projects and environments have separate keys.
 func TestScope(t *testing.T) {
 	s, _ := testStore(t)
 	until := time.Now().Add(time.Minute)
@@ -264,8 +265,7 @@ func TestScope(t *testing.T) {
 	}
 }
 
-// One of many wins, whatever gets lost on the way: requests, answers, and
-// copies that arrive late.
+// TestOneWins checks that one of many requests wins, also with lost requests and responses and with late copies.
 func TestOneWins(t *testing.T) {
 	_, tables := enginetest.Client(t)
 	rng := mathrand.New(mathrand.NewPCG(4, 36))

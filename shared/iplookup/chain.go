@@ -49,9 +49,9 @@ func (c *Chain[T]) Accounts(ctx context.Context, projectID string, integrations 
 	accounts, err := c.client.Accounts(ctx, projectID, integrations, spec, c.secrets)
 	switch {
 	case errors.Is(err, upstream.ErrIncomplete):
-		return nil, api.ErrNoIntegration.Because(err)
+		return nil, api.ErrNoIntegration.WithCause(err)
 	case err != nil:
-		return nil, api.ErrInternal.Because(err)
+		return nil, api.ErrInternal.WithCause(err)
 	case len(accounts) == 0:
 		return nil, api.ErrNoIntegration
 	}

@@ -12,23 +12,22 @@ import (
 	"svcapi/shared/clock"
 )
 
-// ErrUnauthorized is the one answer to credentials that are missing, unknown,
-// wrong, inactive or of another environment: the caller cannot tell which.
+// ErrUnauthorized is the only error for credentials that are missing, unknown, wrong, inactive or of another environment,
+// so that the caller cannot distinguish these cases (docs/decisions.md#credentials).
 var ErrUnauthorized = errors.New("credentials are missing, invalid, inactive or of another environment")
 
 const (
-	// maxRecords bounds the projects that an instance remembers.
+	// maxRecords bounds the records that an instance caches.
 	maxRecords = 1000
-	// maxUnknown bounds the client IDs that an instance remembers as unknown.
+	// maxUnknown bounds the unknown client IDs that an instance caches.
 	maxUnknown = 4000
-	// reread is the age from which a record is read again before credentials are refused by it.
+	// reread is the age from which a record is read again before credentials are refused.
 	reread = time.Second
 	// readTimeout bounds a read that several requests may wait for.
 	readTimeout = 5 * time.Second
 )
 
-// Cache tells which project a request belongs to, from records that it keeps
-// for a while. It may be used by several goroutines.
+// Cache finds the project of a request in cached records. Several goroutines may use a Cache.
 type Cache struct {
 	store *Store
 	ttl   time.Duration
@@ -41,9 +40,9 @@ type Cache struct {
 	unknown memory[struct{}]
 }
 
-// NewCache makes a cache that uses a record for ttl after it was read. A change
-// of a project takes effect within ttl; a new credential or secret within about
-// a second, as a record that has just been read is not read again.
+// NewCache returns a cache that uses a record for ttl after the read. A change of a project takes effect within ttl; a new
+// credential or secret within about a second, because a record that has just been read is not read again
+// (docs/decisions.md#project-records).
 func NewCache(store *Store, ttl time.Duration) *Cache {
 	return &Cache{
 		store:   store,
@@ -53,13 +52,13 @@ func NewCache(store *Store, ttl time.Duration) *Cache {
 	}
 }
 
-// Authenticate finds the project and environment of a request from its headers:
-// X-API-KEY, X-API-SECRET and X-ENV as they came. The error is ErrUnauthorized
-// or the failure of a read. The record is shared and not to be changed.
+// Authenticate finds the project and environment of a request from its headers: X-API-KEY, X-API-SECRET and X-ENV as the
+// client sent them. Authenticate returns ErrUnauthorized or the failure of a read. Callers share the record and do not
+// change it.
 //
-// Before it refuses, it reads a record older than a second once more, so that a
-// new secret works within about a second. What cannot be a client ID is refused without a
-// read, an unknown client ID costs at most one read while it is remembered.
+// Before a refusal Authenticate reads a record older than a second again, so that a new secret works within about a second.
+// A text that cannot be a client ID is refused without a read. An unknown client ID costs at most one read while it is
+// cached.
 func (c *Cache) Authenticate(ctx context.Context, clientID, secret, env string) (*Record, Environment, error) {
 	environment, ok := ParseEnvironment(env)
 	if !ok || secret == "" {
@@ -71,26 +70,26 @@ func (c *Cache) Authenticate(ctx context.Context, clientID, secret, env string) 
 	}
 	digest, arrived := DigestSecret(secret), c.clock.Now()
 
-	rec, at, held := c.held(projectID, c.ttl)
-	if !held {
+	rec, at, found := c.cached(projectID, c.ttl)
+	if !found {
 		var err error
 		if rec, at, err = c.read(ctx, projectID, c.ttl); err != nil {
 			return nil, "", err
 		}
 	}
-	if rec.admits(clientID, digest, environment) {
+	if rec.authenticates(clientID, digest, environment) {
 		return rec, environment, nil
 	}
-	if held && c.clock.Now().Sub(at) >= reread {
+	if found && c.clock.Now().Sub(at) >= reread {
 		var err error
 		if rec, at, err = c.read(ctx, projectID, reread); err != nil {
 			return nil, "", err
 		}
-		if rec.admits(clientID, digest, environment) {
+		if rec.authenticates(clientID, digest, environment) {
 			return rec, environment, nil
 		}
 	}
-	// Only a read that began after the request came proves that the client ID is unknown.
+	// Only a read that began after the request arrived proves that the client ID is unknown.
 	if !at.Before(arrived) && (rec == nil || rec.Credential(clientID) == nil) {
 		c.mu.Lock()
 		c.unknown.put(clientID, struct{}{}, at)
@@ -99,9 +98,9 @@ func (c *Cache) Authenticate(ctx context.Context, clientID, secret, env string) 
 	return nil, "", ErrUnauthorized
 }
 
-// admits tells whether these are live credentials of the environment. It
-// compares with something also where there is nothing to compare with.
-func (r *Record) admits(clientID string, digest [32]byte, env Environment) bool {
+// authenticates reports whether these are live credentials of the environment. authenticates also compares a digest where
+// no credential is known, so that both cases take the same time.
+func (r *Record) authenticates(clientID string, digest [32]byte, env Environment) bool {
 	c := &Credential{Secrets: make([]SecretDigest, 1)}
 	if r != nil {
 		if known := r.Credential(clientID); known != nil {
@@ -119,24 +118,24 @@ func (c *Cache) isUnknown(clientID string) bool {
 	return ok && c.clock.Now().Sub(at) < c.ttl
 }
 
-// held gives the record of a project when one younger than maxAge is held.
-func (c *Cache) held(projectID string, maxAge time.Duration) (rec *Record, at time.Time, held bool) {
+// cached returns the record of a project when the cache has one younger than maxAge.
+func (c *Cache) cached(projectID string, maxAge time.Duration) (rec *Record, at time.Time, found bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	rec, at, ok := c.records.get(projectID)
 	return rec, at, ok && c.clock.Now().Sub(at) < maxAge
 }
 
-// read reads a project, once for all who find their record as old as maxAge. A
-// waiting request may give up; the read goes on for the others.
+// read reads a project, once for all requests whose record is as old as maxAge. A waiting request may give up; the read
+// goes on for the others.
 func (c *Cache) read(ctx context.Context, projectID string, maxAge time.Duration) (*Record, time.Time, error) {
 	type result struct {
 		rec *Record
 		at  time.Time
 	}
 	flight := c.flights.DoChan(projectID, func() (any, error) {
-		// Somebody else's flight may have landed since this request looked.
-		if rec, at, held := c.held(projectID, maxAge); held {
+		// The read of another request may have ended since this request looked.
+		if rec, at, found := c.cached(projectID, maxAge); found {
 			return result{rec, at}, nil
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)

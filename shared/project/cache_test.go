@@ -17,8 +17,8 @@ import (
 	"svcapi/test/enginetest"
 )
 
-// bench is a cache whose clock the test sets and whose reads it counts.
-type bench struct {
+// fixture is a cache with a clock that the test sets, and with a count of the reads.
+type fixture struct {
 	*Cache
 	store *Store
 	reads atomic.Int64
@@ -26,9 +26,9 @@ type bench struct {
 	fail  atomic.Bool
 }
 
-func newBench(t *testing.T) *bench {
+func newFixture(t *testing.T) *fixture {
 	client, tables := enginetest.Client(t)
-	b := &bench{clock: clocktest.New()}
+	b := &fixture{clock: clocktest.New()}
 	counted := dynamodb.New(client.Options(), func(o *dynamodb.Options) {
 		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("count", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
@@ -46,7 +46,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-func (b *bench) issue(t *testing.T, env Environment) (clientID, secret string) {
+func (b *fixture) issue(t *testing.T, env Environment) (clientID, secret string) {
 	t.Helper()
 	clientID, secret, err := b.store.IssueCredential(t.Context(), "acme", env)
 	if err != nil {
@@ -56,7 +56,7 @@ func (b *bench) issue(t *testing.T, env Environment) (clientID, secret string) {
 }
 
 // expect authenticates and checks the outcome and how many reads it took.
-func (b *bench) expect(t *testing.T, what, clientID, secret, env string, want error, reads int64) *Record {
+func (b *fixture) expect(t *testing.T, what, clientID, secret, env string, want error, reads int64) *Record {
 	t.Helper()
 	before := b.reads.Load()
 	rec, _, err := b.Authenticate(t.Context(), clientID, secret, env)
@@ -69,10 +69,10 @@ func (b *bench) expect(t *testing.T, what, clientID, secret, env string, want er
 	return rec
 }
 
-// TestAuthenticate: "when credentials are missing, invalid, inactive, or do not
-// match the environment, the response is 401 unauthorized": one and the same error for all.
+// TestAuthenticate checks that credentials which are missing, invalid, inactive or of another environment get one and the
+// same error (docs/decisions.md#credentials).
 func TestAuthenticate(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	create(t, b.store, Project{ID: "acme"})
 	dev, devSecret := b.issue(t, Development)
 	prod, prodSecret := b.issue(t, Production)
@@ -116,9 +116,9 @@ func TestAuthenticate(t *testing.T) {
 	}
 }
 
-// TestChangesTakeEffect: a pause within the time to live, a new credential or secret at once.
+// TestChangesTakeEffect checks that a pause takes effect within the time to live, a new credential or secret at once.
 func TestChangesTakeEffect(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	create(t, b.store, Project{ID: "acme"})
 	id, secret := b.issue(t, Development)
 	b.expect(t, "first", id, secret, "", nil, 1)
@@ -157,9 +157,9 @@ func TestChangesTakeEffect(t *testing.T) {
 	b.expect(t, "revoked", id, secret, "", ErrUnauthorized, 1)
 }
 
-// TestUnknownClients: unknown client IDs cost one read at most, and the memory of them is bounded.
+// TestUnknownClients checks that unknown client IDs cost one read at most, and that the cache of them is bounded.
 func TestUnknownClients(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	create(t, b.store, Project{ID: "acme"})
 	id, secret := b.issue(t, Development)
 	b.expect(t, "known", id, secret, "", nil, 1)
@@ -185,9 +185,9 @@ func TestUnknownClients(t *testing.T) {
 	}
 }
 
-// TestFailedRead: a store that does not answer is no wrong credential.
+// TestFailedRead checks that a store without a response is no wrong credential.
 func TestFailedRead(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.fail.Store(true)
 	_, _, err := b.Authenticate(t.Context(), "svc_acme_aaaaaaaa", "x", "")
 	if err == nil || errors.Is(err, ErrUnauthorized) {
@@ -203,9 +203,9 @@ func TestFailedRead(t *testing.T) {
 	}
 }
 
-// TestTogether: requests that come at once read a project once.
+// TestTogether checks that simultaneous requests read a project once.
 func TestTogether(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	create(t, b.store, Project{ID: "acme"})
 	id, secret := b.issue(t, Development)
 	var wait sync.WaitGroup

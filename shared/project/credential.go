@@ -11,44 +11,44 @@ import (
 )
 
 var (
-	// Without bounded repeats, which make compiling at start slow: lengths are checked apart.
-	idForm       = regexp.MustCompile(`^[a-z0-9-]+$`)
-	clientIDForm = regexp.MustCompile(`^svc_([a-z0-9-]+)_([a-z2-7]+)$`)
-	base32Lower  = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+	// The patterns have no bounded repeats, which would slow the start: the code checks the lengths.
+	idPattern       = regexp.MustCompile(`^[a-z0-9-]+$`)
+	clientIDPattern = regexp.MustCompile(`^svc_([a-z0-9-]+)_([a-z2-7]+)$`)
+	base32Lower     = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 )
 
-// clientIDTail is the length of what tells a project's client IDs apart.
+// clientIDTail is the length of the text that distinguishes a project's client IDs.
 const clientIDTail = 8
 
 // reserved are the words that mean more than one project, or the service itself: the secrets of the service's own vendor
-// accounts have the owner "managed", so a project of that ID would share them.
+// accounts have the owner "managed", so a project of that ID would share them (docs/decisions.md#reserved-names).
 var reserved = []string{string(Managed), "all", "*"}
 
-// ValidID reports whether a text can be a project ID: it has the form of one and is no reserved word.
+// ValidID reports whether a text can be a project ID: the text matches the pattern of an ID and is no reserved word.
 func ValidID(id string) bool {
-	return len(id) >= 3 && len(id) <= 32 && idForm.MatchString(id) && !slices.Contains(reserved, id)
+	return len(id) >= 3 && len(id) <= 32 && idPattern.MatchString(id) && !slices.Contains(reserved, id)
 }
 
-// ParseClientID gives the project that a client ID names. False: it is no client ID.
+// ParseClientID returns the project that a client ID names, and false for a text that is no client ID.
 func ParseClientID(clientID string) (projectID string, ok bool) {
-	m := clientIDForm.FindStringSubmatch(clientID)
+	m := clientIDPattern.FindStringSubmatch(clientID)
 	if m == nil || !ValidID(m[1]) || len(m[2]) != clientIDTail {
 		return "", false
 	}
 	return m[1], true
 }
 
-// newID makes a project ID of 12 characters, 60 random bits.
+// newID returns a project ID of 12 characters, 60 random bits.
 func newID() string { return randomBase32(12) }
 
 func newClientID(projectID string) string {
 	return "svc_" + projectID + "_" + randomBase32(clientIDTail)
 }
 
-// newSecret makes a client secret with 256 random bits.
+// newSecret returns a client secret with 256 random bits.
 func newSecret() string {
 	b := make([]byte, 32)
-	rand.Read(b) // never fails, by its documentation
+	rand.Read(b) // documented never to fail
 	return "svcs_" + base64.RawURLEncoding.EncodeToString(b)
 }
 
@@ -58,11 +58,10 @@ func randomBase32(n int) string {
 	return base32Lower.EncodeToString(b)[:n]
 }
 
-// DigestSecret is what is stored of a client secret: its SHA-256.
+// DigestSecret returns the SHA-256 of a client secret, which is stored in the secret's place.
 func DigestSecret(secret string) [32]byte { return sha256.Sum256([]byte(secret)) }
 
-// accepts tells whether the secret is one of the live ones. It takes the same
-// time whichever of them it is, or none.
+// accepts reports whether the secret is one of the live ones. accepts takes the same time for each of them, and for none.
 func (c *Credential) accepts(digest [32]byte) bool {
 	match := 0
 	for i := range c.Secrets {

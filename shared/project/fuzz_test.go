@@ -11,7 +11,7 @@ import (
 	"svcapi/test/itemtest"
 )
 
-// A record is read as it was written, and what was never written by us is an error or a record, never a panic.
+// A record reads as it was written. Items that the product never wrote give an error or a record and never a panic.
 func FuzzItems(f *testing.F) {
 	f.Add([]byte("project"), "acme", "Acme", "0771234567", int64(60), uint32(5), true)
 	f.Add(bytes.Repeat([]byte{3, 'a', 'b', 'c', 9, 7, 1, 0}, 20), "a", "\xff", "", int64(-1), uint32(0), false)
@@ -25,7 +25,7 @@ func FuzzItems(f *testing.F) {
 		want := Record{
 			Project: Project{ID: id, Name: name, Paused: yes, Limit: RateLimit{int(number), time.Duration(seconds) * time.Second}, Trial: !yes,
 				TrialDestinations: []string{destination, name}, Created: at, version: number,
-				Parts: Parts{Count: 1 + int(seconds), Before: int(seconds), Since: at}},
+				Shards: Shards{Count: 1 + int(seconds), Before: int(seconds), Since: at}},
 			Credentials: []Credential{{ClientID: name, Environment: Production, Active: yes, Secrets: []SecretDigest{{DigestSecret(name), at}, {DigestSecret(id), at}}}},
 			Integrations: []Integration{{ID: IntegrationID(Development, SMS, destination), Kind: SMS, Environment: Development, Vendor: destination, Mode: BYOK, Active: yes,
 				Priority: int(seconds), Settings: map[string]string{name: id}, Updated: at}},
@@ -37,7 +37,7 @@ func FuzzItems(f *testing.F) {
 	})
 }
 
-// A client ID has one form and names one project.
+// A client ID matches one pattern and names one project.
 func FuzzClientID(f *testing.F) {
 	for _, id := range []string{"svc_acme_aaaaaaaa", "svc_acme_localdev", "svc_a_aaaaaaaa", "svc_acme_aaaaaaa1", "svc_acme_aaaaaaaa\n", "SVC_acme_aaaaaaaa", "svc__aaaaaaaa", "svc_acmé_aaaaaaaa", "svc_managed_aaaaaaaa", "svc_all_aaaaaaaa", "svc_managed-1_aaaaaaaa"} {
 		f.Add(id)
@@ -55,7 +55,7 @@ func FuzzClientID(f *testing.F) {
 	})
 }
 
-// A phone number has two forms and one normal one; an environment some names, and no others.
+// A phone number has two formats and one normal format. An environment has some names, and no others.
 func FuzzNames(f *testing.F) {
 	for _, s := range []string{"0771234567", "+94771234567", "0771234567\n", "٠٧٧١٢٣٤٥٦٧", "94771234567", "dev", "PRODUCTION", "", "ſ", "prod\x00", "K"} {
 		f.Add(s)

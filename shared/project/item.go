@@ -11,8 +11,7 @@ import (
 	"svcapi/shared/attr"
 )
 
-// The items of a project's partition. The partition key is the project ID; the
-// sort key tells what an item is:
+// The items of a project's partition. The partition key is the project ID, and the sort key is one of:
 //
 //	project
 //	credential#<client ID>
@@ -46,10 +45,10 @@ func projectItem(p *Project) item {
 		"created":            instant(p.Created),
 		"version":            attr.Number(p.version),
 	}
-	if p.Parts.Count > 0 {
-		it["parts"] = attr.Number(int64(p.Parts.Count))
-		it["parts_before"] = attr.Number(int64(p.Parts.Before))
-		it["parts_since"] = instant(p.Parts.Since)
+	if p.Shards.Count > 0 {
+		it["parts"] = attr.Number(int64(p.Shards.Count))
+		it["parts_before"] = attr.Number(int64(p.Shards.Before))
+		it["parts_since"] = instant(p.Shards.Since)
 	}
 	return it
 }
@@ -91,7 +90,7 @@ func integrationItem(projectID string, i *Integration) item {
 	}
 }
 
-// decode builds the record from a project's partition; nil when the project's own item is not there.
+// decode returns the record that the items of a project's partition form, or nil where the project's own item is missing.
 func decode(items []item) (*Record, error) {
 	var rec Record
 	found := false
@@ -122,7 +121,7 @@ func show(v types.AttributeValue) string {
 	return "?"
 }
 
-// reader takes attributes out of an item and keeps the first error.
+// reader reads attributes of an item and keeps the first error.
 type reader struct {
 	item item
 	err  error
@@ -142,7 +141,7 @@ func (r *reader) project() Project {
 		version: r.number("version"),
 	}
 	if r.item["parts"] != nil {
-		p.Parts = Parts{Count: int(r.number("parts")), Before: int(r.number("parts_before")), Since: r.instant("parts_since")}
+		p.Shards = Shards{Count: int(r.number("parts")), Before: int(r.number("parts_before")), Since: r.instant("parts_since")}
 	}
 	for _, d := range r.list("trial_destinations") {
 		one := reader{item: item{"destination": d}}

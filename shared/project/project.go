@@ -1,6 +1,5 @@
-// Package project holds what the service knows of its clients: projects, their
-// credentials and their integrations, how they are stored, and how a request
-// is told to belong to one of them.
+// Package project holds what the service knows of its clients: projects, their credentials and their integrations.
+// The package stores them, and finds the project that a request belongs to.
 package project
 
 import (
@@ -11,8 +10,8 @@ import (
 	"time"
 )
 
-// Environment is one of a project's two sides. Credentials and integrations
-// belong to one each; the wallet and the settings of a project are shared.
+// Environment is one of a project's two environments. A credential or an integration belongs to one environment; both
+// environments share the wallet and the settings of the project (docs/decisions.md#environments).
 type Environment string
 
 // The environments.
@@ -21,7 +20,7 @@ const (
 	Production  Environment = "production"
 )
 
-// environments maps what a client may write to what it means.
+// environments maps the values of X-ENV to environments.
 var environments = map[string]Environment{
 	"":            Development,
 	"dev":         Development,
@@ -30,20 +29,20 @@ var environments = map[string]Environment{
 	"production":  Production,
 }
 
-// Environments lists the environments in the order in which people read them.
+// Environments returns the environments in the order in which people read them.
 func Environments() []Environment { return []Environment{Development, Production} }
 
-// ParseEnvironment reads the header X-ENV: dev and development, prod and
-// production, in any case; empty means development. False: no such environment.
+// ParseEnvironment reads the header X-ENV: dev and development, prod and production, in any case. An empty header means
+// development. ParseEnvironment returns false for any other value.
 func ParseEnvironment(header string) (Environment, bool) {
 	env, ok := environments[strings.ToLower(header)]
 	return env, ok
 }
 
-// Kind is what an integration is for.
+// Kind is the purpose of an integration.
 type Kind string
 
-// The kinds of integration. QR codes come with Barcode.
+// The kinds of integration. Barcode includes QR codes.
 const (
 	SMS      Kind = "sms"
 	Security Kind = "security"
@@ -53,21 +52,21 @@ const (
 	Currency Kind = "currency"
 )
 
-// Kinds lists every kind of integration.
+// Kinds returns every kind of integration.
 func Kinds() []Kind { return []Kind{SMS, Security, Location, Barcode, PDF, Currency} }
 
-// Mode says whose account at the vendor is used, and so who pays.
+// Mode decides whose account at the vendor is used, and so who pays.
 type Mode string
 
-// The modes of the contract.
+// The modes (docs/decisions.md#modes).
 const (
-	// Managed: the service pays the vendor and charges the project credits.
+	// Managed means that the service pays the vendor and charges the project credits.
 	Managed Mode = "managed"
-	// BYOK, the contract's Manual: the project brings its own vendor account and pays no credits.
+	// BYOK, the contract's Manual, means that the project uses its own vendor account and pays no credits.
 	BYOK Mode = "byok"
 )
 
-// RateLimit is how many requests a project may make per window, in each environment.
+// RateLimit is the number of requests that a project may make in a window, in each environment.
 type RateLimit struct {
 	// Requests is at least 1.
 	Requests int
@@ -81,37 +80,37 @@ type Project struct {
 	ID string
 	// Name is for people.
 	Name string
-	// Paused projects get 503 project_paused for every operation.
+	// Paused makes every operation return 503 project_paused.
 	Paused bool
-	// Limit holds for each environment on its own.
+	// Limit applies to each environment separately.
 	Limit RateLimit
 	// Trial restricts SMS to TrialDestinations.
 	Trial bool
-	// TrialDestinations are phone numbers in the form of NormalNumber.
+	// TrialDestinations are phone numbers in the format of NormalNumber.
 	TrialDestinations []string
-	// Parts are for a project that is too busy for one item of DynamoDB.
-	Parts Parts
+	// Shards are for a project that is too busy for one item of DynamoDB.
+	Shards Shards
 	// Created is in UTC, to the second.
 	Created time.Time
 
-	// version counts the changes of the whole record; a change is made on the version it was decided on.
+	// version counts the changes of the whole record. A change requires the version that it was decided on.
 	version int64
 }
 
-// Parts is how many parts a project's wallet, the partitions of its ledger and the counter of its rate
-// limit are kept in.
-type Parts struct {
-	// Count is 0 where nothing was ever split.
+// Shards is the number of shards of a project's wallet, of its ledger's partitions and of its rate limit's counters
+// (docs/decisions.md#shards).
+type Shards struct {
+	// Count is 0 where the number was never set.
 	Count int
-	// Before is what Count was until Since.
+	// Before is the number of shards until Since.
 	Before int
-	// Since is in UTC, to the second. It lies ahead when Count is set, so that every instance knows by
-	// then, and all count a window of the rate limit in the same way.
+	// Since is in UTC, to the second, and in the future when Count is set: every instance then knows the change in time, and
+	// all instances count a window of the rate limit in the same shards.
 	Since time.Time
 }
 
-// At is the number of parts at a time, or in the window that begins then: at least 1.
-func (p Parts) At(t time.Time) int {
+// At returns the number of shards at a time, or in the window that begins at that time: at least 1.
+func (p Shards) At(t time.Time) int {
 	if t.Before(p.Since) {
 		return max(p.Before, 1)
 	}
@@ -120,8 +119,8 @@ func (p Parts) At(t time.Time) int {
 
 var numberPattern = regexp.MustCompile(`^(?:0|\+94)(7\d{8})$`)
 
-// NormalNumber brings a phone number, 07XXXXXXXX or +947XXXXXXXX, to its one
-// normal form +947XXXXXXXX. False: it is none of the two.
+// NormalNumber converts a phone number, 07XXXXXXXX or +947XXXXXXXX, to its normal format +947XXXXXXXX. NormalNumber
+// returns false for any other text.
 func NormalNumber(number string) (string, bool) {
 	m := numberPattern.FindStringSubmatch(number)
 	if m == nil {
@@ -130,8 +129,8 @@ func NormalNumber(number string) (string, bool) {
 	return "+94" + m[1], true
 }
 
-// TrialAllows tells whether an SMS may go to a number: always when the project
-// is not on trial, else when the number is one of its trial destinations.
+// TrialAllows reports whether an SMS may go to a number: to any number when the project is not on trial, else to its
+// trial destinations.
 func (p *Project) TrialAllows(number string) bool {
 	if !p.Trial {
 		return true
@@ -140,7 +139,7 @@ func (p *Project) TrialAllows(number string) bool {
 	return ok && slices.Contains(p.TrialDestinations, normal)
 }
 
-// SecretDigest is what is stored of a client secret.
+// SecretDigest is the stored digest of a client secret.
 type SecretDigest struct {
 	// Digest is the SHA-256 of the secret's text.
 	Digest [32]byte
@@ -148,19 +147,19 @@ type SecretDigest struct {
 	Created time.Time
 }
 
-// Credential is one client ID with its live secrets.
+// Credential is one client ID with its live secrets (docs/decisions.md#credentials).
 type Credential struct {
 	// ClientID names its project: svc_<project ID>_<8 characters>.
 	ClientID    string
 	Environment Environment
 	// Active is false once the credential is revoked.
 	Active bool
-	// Secrets are the live ones, the oldest first: one, or two during a rotation.
+	// Secrets are the live ones, the oldest first: one secret, or two during a rotation.
 	Secrets []SecretDigest
 }
 
-// Integration connects a project's environment to a vendor. There is at most
-// one for each environment, kind and vendor.
+// Integration connects a project's environment to a vendor. A project has at most one integration for each environment,
+// kind and vendor.
 type Integration struct {
 	// ID is "<environment>/<kind>/<vendor>", unique in its project.
 	ID          string
@@ -170,28 +169,28 @@ type Integration struct {
 	Vendor string
 	Mode   Mode
 	Active bool
-	// Priority orders the active ones, the lowest first.
+	// Priority orders the active integrations, the lowest number first.
 	Priority int
-	// Settings are the vendor's own, without its secrets. Not to be changed by readers.
+	// Settings are the vendor's own, without its secrets. Readers do not change them.
 	Settings map[string]string
 	// Updated is in UTC, to the second.
 	Updated time.Time
 }
 
-// IntegrationID is the ID of the integration of these three.
+// IntegrationID returns the ID of the integration with that environment, kind and vendor.
 func IntegrationID(env Environment, kind Kind, vendor string) string {
 	return string(env) + "/" + string(kind) + "/" + vendor
 }
 
-// Record is all that is known of a project, read in one query. It is shared
-// between requests and not to be changed by readers.
+// Record is a project with its credentials and integrations, read in one query. Requests share a record, and readers do
+// not change it.
 type Record struct {
 	Project
 	Credentials  []Credential
 	Integrations []Integration
 }
 
-// Active gives the active integrations of a kind in an environment, by priority, then by vendor name.
+// Active returns the active integrations of a kind in an environment, by priority, then by vendor name.
 func (r *Record) Active(kind Kind, env Environment) []Integration {
 	var active []Integration
 	for _, i := range r.Integrations {
@@ -205,7 +204,7 @@ func (r *Record) Active(kind Kind, env Environment) []Integration {
 	return active
 }
 
-// Integration finds one integration, active or not; nil when there is none.
+// Integration returns one integration, active or not, or nil where the project has none such.
 func (r *Record) Integration(env Environment, kind Kind, vendor string) *Integration {
 	for i := range r.Integrations {
 		it := &r.Integrations[i]
@@ -216,7 +215,7 @@ func (r *Record) Integration(env Environment, kind Kind, vendor string) *Integra
 	return nil
 }
 
-// Credential finds a credential by its client ID, active or not; nil when there is none.
+// Credential returns the credential with that client ID, active or not, or nil where the project has none such.
 func (r *Record) Credential(clientID string) *Credential {
 	for i := range r.Credentials {
 		if r.Credentials[i].ClientID == clientID {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestParseEnvironment: "X-ENV: optional; allowed dev or development; default development"; production is selectable.
+// TestParseEnvironment checks the names of the environments (docs/decisions.md#environments).
 func TestParseEnvironment(t *testing.T) {
 	for _, c := range []struct {
 		header string
@@ -60,7 +60,7 @@ func TestParseClientID(t *testing.T) {
 	}
 }
 
-// TestTrialAllows: "a trial destination restriction rejecting the recipient gives 403"; destinations compare in one normal form.
+// TestTrialAllows checks which recipients a trial permits (docs/decisions.md#trial): numbers compare in one normal format.
 func TestTrialAllows(t *testing.T) {
 	trial := Project{Trial: true, TrialDestinations: []string{"+94771234567"}}
 	for _, c := range []struct {

@@ -20,8 +20,7 @@ import (
 	"svcapi/shared/attr"
 )
 
-// What a change can be refused for. The errors that a Store returns wrap one of
-// them where it applies, with a text for the operator.
+// The reasons to refuse a change. The errors of a Store wrap one of them where it applies, with a text for the operator.
 var (
 	ErrNotFound   = errors.New("not found")
 	ErrExists     = errors.New("exists already")
@@ -29,10 +28,10 @@ var (
 	ErrMixedModes = errors.New("the active integrations of one kind and environment share one mode")
 	ErrBusy       = errors.New("the project is being changed by somebody else")
 	ErrRotating   = errors.New("a rotation is open")
-	ErrPartsSet   = errors.New("the parts were changed a short while ago")
+	ErrShardsSet  = errors.New("the shards were changed a short while ago")
 )
 
-// maxLive is how many secrets of a credential can be live: two, during a rotation.
+// maxLive is the largest number of live secrets of a credential: two, during a rotation.
 const maxLive = 2
 
 // Store reads and changes projects in the Projects table.
@@ -41,13 +40,13 @@ type Store struct {
 	table string
 }
 
-// NewStore makes a store on a table with the keys pk and sk.
+// NewStore returns a store on a table with the keys pk and sk.
 func NewStore(db *dynamodb.Client, table string) *Store {
 	return &Store{db: db, table: table}
 }
 
-// Load reads a project with its credentials and integrations in one consistent
-// query. A project that does not exist is nil without an error.
+// Load reads a project with its credentials and integrations in one consistent query. Load returns nil without an error
+// for a project that does not exist.
 func (s *Store) Load(ctx context.Context, projectID string) (*Record, error) {
 	pages := dynamodb.NewQueryPaginator(s.db, &dynamodb.QueryInput{
 		TableName:                 &s.table,
@@ -66,7 +65,7 @@ func (s *Store) Load(ctx context.Context, projectID string) (*Record, error) {
 	return decode(items)
 }
 
-// ListProjects reads every project, without credentials and integrations, by ID. It scans the table.
+// ListProjects scans the table and returns every project, without credentials and integrations, by ID.
 func (s *Store) ListProjects(ctx context.Context) ([]Project, error) {
 	pages := dynamodb.NewScanPaginator(s.db, &dynamodb.ScanInput{
 		TableName:                 &s.table,
@@ -91,8 +90,8 @@ func (s *Store) ListProjects(ctx context.Context) ([]Project, error) {
 	return projects, nil
 }
 
-// CreateProject stores a new project and returns it as stored. An empty ID is
-// chosen here; Created is now.
+// CreateProject stores a new project and returns the stored project. CreateProject chooses an ID where the ID is empty,
+// and sets Created to the current time.
 func (s *Store) CreateProject(ctx context.Context, p Project) (Project, error) {
 	if p.ID == "" {
 		p.ID = newID()
@@ -102,7 +101,7 @@ func (s *Store) CreateProject(ctx context.Context, p Project) (Project, error) {
 	}
 	p.Created = now()
 	p.version = 1
-	p, err := checked(p)
+	p, err := validated(p)
 	if err != nil {
 		return Project{}, err
 	}
@@ -110,7 +109,7 @@ func (s *Store) CreateProject(ctx context.Context, p Project) (Project, error) {
 		Item:                projectItem(&p),
 		ConditionExpression: aws.String("attribute_not_exists(pk)"),
 	})
-	if outrun(err) {
+	if overtaken(err) {
 		return Project{}, fmt.Errorf("project %s: %w", p.ID, ErrExists)
 	}
 	if err != nil {
@@ -119,52 +118,51 @@ func (s *Store) CreateProject(ctx context.Context, p Project) (Project, error) {
 	return p, nil
 }
 
-// SetPaused pauses a project or lets it go on.
+// SetPaused pauses a project or ends its pause.
 func (s *Store) SetPaused(ctx context.Context, projectID string, paused bool) (Project, error) {
 	return s.update(ctx, projectID, func(p *Project) { p.Paused = paused })
 }
 
-// SetLimit sets how many requests a project may make per window.
+// SetLimit sets the number of requests that a project may make in a window.
 func (s *Store) SetLimit(ctx context.Context, projectID string, limit RateLimit) (Project, error) {
 	return s.update(ctx, projectID, func(p *Project) { p.Limit = limit })
 }
 
-// partsDelay is when a change of parts takes effect: every instance has read the record anew by then,
-// and its clock may be off by half a minute.
-const partsDelay = 90 * time.Second
+// shardsDelay is the time until a change of the shards takes effect. By then every instance has read the record again,
+// with a clock that may be off by half a minute.
+const shardsDelay = 90 * time.Second
 
-// SetParts sets how many parts a project's wallet, ledger and counter are kept in, a while from now: see
-// Parts. The wallet must have them already. The number that holds, or will, is left as it is. Another one
-// is refused with ErrPartsSet while windows of the rate limit are still counted as before an earlier change.
-func (s *Store) SetParts(ctx context.Context, projectID string, count int) (Project, error) {
-	return s.update(ctx, projectID, func(p *Project) { p.Parts = p.Parts.next(count, now()) }, func(p *Project) error { return p.CheckParts(count) })
+// SetShards sets the number of shards of a project's wallet, ledger and counters, from shardsDelay on. The wallet must
+// have these shards already. SetShards changes nothing where the number is set already, and returns ErrShardsSet while
+// windows of the rate limit are still counted with the number before an earlier change.
+func (s *Store) SetShards(ctx context.Context, projectID string, count int) (Project, error) {
+	return s.update(ctx, projectID, func(p *Project) { p.Shards = p.Shards.next(count, now()) }, func(p *Project) error { return p.ValidateShards(count) })
 }
 
-// CheckParts tells why the parts cannot be set to a number now.
-func (p *Project) CheckParts(count int) error {
+// ValidateShards returns the reason why the number of shards cannot be set now.
+func (p *Project) ValidateShards(count int) error {
 	if count < 1 {
-		return fmt.Errorf("%d parts: %w", count, ErrInvalid)
+		return fmt.Errorf("%d shards: %w", count, ErrInvalid)
 	}
-	if end := p.Parts.Since.Add(p.Limit.Window); count != max(p.Parts.Count, 1) && now().Before(end) {
-		return fmt.Errorf("%w; they can be changed again from %s", ErrPartsSet, end.Format("15:04:05 UTC"))
+	if end := p.Shards.Since.Add(p.Limit.Window); count != max(p.Shards.Count, 1) && now().Before(end) {
+		return fmt.Errorf("%w; they can be changed again from %s", ErrShardsSet, end.Format("15:04:05 UTC"))
 	}
 	return nil
 }
 
-func (p Parts) next(count int, now time.Time) Parts {
+func (p Shards) next(count int, now time.Time) Shards {
 	if count == max(p.Count, 1) {
 		return p
 	}
-	return Parts{Count: count, Before: p.At(now), Since: now.Add(partsDelay)}
+	return Shards{Count: count, Before: p.At(now), Since: now.Add(shardsDelay)}
 }
 
-// SetTrial puts a project on trial or takes it off, and sets the destinations that the trial allows.
+// SetTrial puts a project on trial or ends its trial, and sets the destinations that the trial allows.
 func (s *Store) SetTrial(ctx context.Context, projectID string, trial bool, destinations []string) (Project, error) {
 	return s.update(ctx, projectID, func(p *Project) { p.Trial, p.TrialDestinations = trial, destinations })
 }
 
-// AddCredential stores a credential whose client ID and secrets were chosen by
-// the caller. IssueCredential is the usual way.
+// AddCredential stores a credential whose client ID and secrets the caller has chosen. IssueCredential is the usual way.
 func (s *Store) AddCredential(ctx context.Context, projectID string, c Credential) error {
 	if owner, ok := ParseClientID(c.ClientID); !ok || owner != projectID {
 		return fmt.Errorf("client ID %s: %w for project %s", c.ClientID, ErrInvalid, projectID)
@@ -183,7 +181,7 @@ func (s *Store) AddCredential(ctx context.Context, projectID string, c Credentia
 	})
 }
 
-// IssueCredential makes a new credential. The secret is not stored and cannot be shown again.
+// IssueCredential creates a credential. The secret is not stored and cannot be shown again.
 func (s *Store) IssueCredential(ctx context.Context, projectID string, env Environment) (clientID, secret string, err error) {
 	clientID, secret = newClientID(projectID), newSecret()
 	err = s.AddCredential(ctx, projectID, Credential{
@@ -198,9 +196,9 @@ func (s *Store) IssueCredential(ctx context.Context, projectID string, env Envir
 	return clientID, secret, nil
 }
 
-// RotateCredential gives a credential a second live secret and returns it. While
-// two are live it is refused with ErrRotating: the client may use the older one.
-// Replace drops the newer of the two and makes another in its place.
+// RotateCredential adds a second live secret to a credential and returns that secret. RotateCredential returns ErrRotating
+// for a credential with two live secrets, because the client may use the older one; with replace, the new secret takes the
+// place of the newer of the two.
 func (s *Store) RotateCredential(ctx context.Context, clientID string, replace bool) (secret string, err error) {
 	secret = newSecret()
 	added := SecretDigest{Digest: DigestSecret(secret), Created: now()}
@@ -239,17 +237,17 @@ func (s *Store) RevokeCredential(ctx context.Context, clientID string) error {
 	})
 }
 
-// PutIntegration stores an integration whole, in the place of one of the same
-// environment, kind and vendor. The vendor's settings are the caller's to check.
+// PutIntegration stores a complete integration, in the place of an integration of the same environment, kind and vendor.
+// The caller validates the vendor's settings.
 func (s *Store) PutIntegration(ctx context.Context, projectID string, i Integration) error {
 	i.ID = IntegrationID(i.Environment, i.Kind, i.Vendor)
 	i.Updated = now()
 	i.Settings = maps.Clone(i.Settings)
-	if err := checkIntegration(&i); err != nil {
+	if err := validateIntegration(&i); err != nil {
 		return err
 	}
 	return s.change(ctx, projectID, func(rec *Record) (item, error) {
-		if err := rec.checkModes(&i); err != nil {
+		if err := rec.validateModes(&i); err != nil {
 			return nil, err
 		}
 		return integrationItem(projectID, &i), nil
@@ -264,15 +262,15 @@ func (s *Store) EnableIntegration(ctx context.Context, projectID string, env Env
 			return nil, fmt.Errorf("integration %s: %w", IntegrationID(env, kind, vendor), ErrNotFound)
 		}
 		i.Active, i.Updated = active, now()
-		if err := rec.checkModes(i); err != nil {
+		if err := rec.validateModes(i); err != nil {
 			return nil, err
 		}
 		return integrationItem(projectID, i), nil
 	})
 }
 
-// checkModes refuses an integration that would be active beside one of another mode.
-func (r *Record) checkModes(i *Integration) error {
+// validateModes refuses an integration that would be active together with one of another mode (docs/decisions.md#modes).
+func (r *Record) validateModes(i *Integration) error {
 	if !i.Active {
 		return nil
 	}
@@ -293,7 +291,7 @@ func (s *Store) update(ctx context.Context, projectID string, edit func(*Project
 			}
 		}
 		edit(&rec.Project)
-		p, err := checked(rec.Project)
+		p, err := validated(rec.Project)
 		rec.Project, changed = p, p
 		return nil, err
 	})
@@ -317,10 +315,9 @@ func (s *Store) changeCredential(ctx context.Context, clientID string, edit func
 	})
 }
 
-// change edits a project's record. The edit sees the whole record, may change
-// rec.Project, and returns one more item to put, or nil. Every change counts up
-// the project's version under the condition that it is still the one the edit
-// saw; so rules over several items hold although the items are apart.
+// change edits a project's record. The function edit sees the whole record, may change rec.Project, and returns one more
+// item to put, or nil. Every change increments the project's version under the condition that the version is still the one
+// that edit saw; rules over several items therefore hold, although the items are separate.
 func (s *Store) change(ctx context.Context, projectID string, edit func(rec *Record) (item, error)) error {
 	const tries = 5
 	for range tries {
@@ -346,7 +343,7 @@ func (s *Store) change(ctx context.Context, projectID string, edit func(rec *Rec
 			writes = append(writes, types.Put{Item: more})
 		}
 		err = s.transact(ctx, writes...)
-		if outrun(err) {
+		if overtaken(err) {
 			continue
 		}
 		if err != nil {
@@ -357,9 +354,8 @@ func (s *Store) change(ctx context.Context, projectID string, edit func(rec *Rec
 	return fmt.Errorf("project %s: %w; try again", projectID, ErrBusy)
 }
 
-// transact puts items together or not at all. It is a transaction even for one
-// item: the SDK gives each call a token, so that a retry of one that did take
-// effect is no second write and no refusal.
+// transact puts all items or none. Even one item goes in a transaction: the SDK gives each call a token, so that a retry
+// of a call that took effect is neither a second write nor a refusal.
 func (s *Store) transact(ctx context.Context, puts ...types.Put) error {
 	writes := make([]types.TransactWriteItem, len(puts))
 	for i := range puts {
@@ -370,8 +366,8 @@ func (s *Store) transact(ctx context.Context, puts ...types.Put) error {
 	return err
 }
 
-// outrun tells whether a transaction was cancelled because the record is no longer what its condition says.
-func outrun(err error) bool {
+// overtaken reports whether a transaction was cancelled because another change of the record came first.
+func overtaken(err error) bool {
 	var cancelled *types.TransactionCanceledException
 	if !errors.As(err, &cancelled) {
 		return false
@@ -385,7 +381,7 @@ func outrun(err error) bool {
 	return false
 }
 
-// The limits of what a record holds, so that a project stays one small query.
+// The limits of a record's fields, so that one small query reads a project.
 const (
 	maxName         = 100
 	maxDestinations = 100
@@ -398,13 +394,13 @@ const (
 )
 
 var (
-	vendorForm  = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
-	settingForm = regexp.MustCompile(`^[a-z0-9_]+$`)
+	vendorPattern  = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+	settingPattern = regexp.MustCompile(`^[a-z0-9_]+$`)
 )
 
-// checked checks a project and brings its destinations to their normal form. It does not look at the ID: an operator may
-// change a project that was stored before its ID was reserved.
-func checked(p Project) (Project, error) {
+// validated validates a project and returns it with its destinations in their normal format. The ID is not validated: an
+// operator may change a project that was stored before its ID was reserved.
+func validated(p Project) (Project, error) {
 	refuse := func(format string, args ...any) (Project, error) {
 		return Project{}, fmt.Errorf(format+": %w", append(args, ErrInvalid)...)
 	}
@@ -432,10 +428,10 @@ func checked(p Project) (Project, error) {
 	return p, nil
 }
 
-// unprintable is what a text for people does not hold; invalid UTF-8 reads as U+FFFD.
+// unprintable reports whether a text for people may not hold the rune; invalid UTF-8 reads as U+FFFD.
 func unprintable(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
 
-func checkIntegration(i *Integration) error {
+func validateIntegration(i *Integration) error {
 	refuse := func(format string, args ...any) error {
 		return fmt.Errorf(format+": %w", append(args, ErrInvalid)...)
 	}
@@ -446,7 +442,7 @@ func checkIntegration(i *Integration) error {
 		return refuse("kind %q", i.Kind)
 	case i.Mode != Managed && i.Mode != BYOK:
 		return refuse("mode %q", i.Mode)
-	case len(i.Vendor) > longestName || !vendorForm.MatchString(i.Vendor):
+	case len(i.Vendor) > longestName || !vendorPattern.MatchString(i.Vendor):
 		return refuse("vendor %q", i.Vendor)
 	case i.Priority < 0 || i.Priority > maxPriority:
 		return refuse("priority %d (0 to %d)", i.Priority, maxPriority)
@@ -454,17 +450,17 @@ func checkIntegration(i *Integration) error {
 		return refuse("%d settings (at most %d)", len(i.Settings), maxSettings)
 	}
 	for name, value := range i.Settings {
-		if len(name) > longestName || !settingForm.MatchString(name) || len(value) > maxSetting {
+		if len(name) > longestName || !settingPattern.MatchString(name) || len(value) > maxSetting {
 			return refuse("setting %q (a name of a-z, 0-9 and _, a value of at most %d bytes)", name, maxSetting)
 		}
 	}
 	return nil
 }
 
-// newest gives the last n secrets.
+// newest returns the last n secrets.
 func newest(secrets []SecretDigest, n int) []SecretDigest {
 	return slices.Clone(secrets[max(0, len(secrets)-n):])
 }
 
-// now is the time as it is stored: in UTC, to the second.
+// now returns the current time as it is stored: in UTC, to the second.
 func now() time.Time { return time.Now().UTC().Truncate(time.Second) }

@@ -120,7 +120,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestRefusals: what a store does not take.
+// TestRefusals checks the projects, credentials and integrations that a store refuses.
 func TestRefusals(t *testing.T) {
 	s, ctx := newTestStore(t), t.Context()
 	create(t, s, Project{ID: "acme"})
@@ -183,7 +183,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestRotation: "two secrets can be live during a rotation".
+// TestRotation checks that two secrets can be live during a rotation (docs/decisions.md#credentials).
 func TestRotation(t *testing.T) {
 	s, ctx := newTestStore(t), t.Context()
 	create(t, s, Project{ID: "acme"})
@@ -228,7 +228,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestModes: active integrations of one kind and environment share one mode.
+// TestModes checks that active integrations of one kind and environment share one mode (docs/decisions.md#modes).
 func TestModes(t *testing.T) {
 	s, ctx := newTestStore(t), t.Context()
 	create(t, s, Project{ID: "acme"})
@@ -267,7 +267,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// TestModesTogether: two operators who enable different modes at the same moment do not get a mix.
+// TestModesTogether checks that two operators who enable different modes at the same moment do not get a mix.
 func TestModesTogether(t *testing.T) {
 	s, ctx := newTestStore(t), context.Background()
 	create(t, s, Project{ID: "acme"})
@@ -295,7 +295,7 @@ func TestModesTogether(t *testing.T) {
 	}
 }
 
-// TestDamagedItems: an item that is not as it was written is an error, never a guess.
+// TestDamagedItems checks that a damaged item is an error and never a guess.
 func TestDamagedItems(t *testing.T) {
 	s, ctx := newTestStore(t), t.Context()
 	create(t, s, Project{ID: "acme"})
@@ -328,40 +328,40 @@ func TestDamagedItems(t *testing.T) {
 	}
 }
 
-// TestParts: a change of parts holds from a moment on that every instance knows beforehand, and another
-// one has to wait until no window is counted as before.
-func TestParts(t *testing.T) {
+// TestShards checks that a change of the shards takes effect at a moment that every instance knows beforehand, and that
+// another change has to wait until no window is counted with the earlier number.
+func TestShards(t *testing.T) {
 	s := newTestStore(t)
 	p := create(t, s, Project{ID: "busy"})
-	if got := p.Parts.At(time.Now()); got != 1 {
-		t.Errorf("a new project has %d parts", got)
+	if got := p.Shards.At(time.Now()); got != 1 {
+		t.Errorf("a new project has %d shards", got)
 	}
 	before := time.Now()
-	must[Project](t)(s.SetParts(t.Context(), "busy", 16))
-	parts := load(t, s, "busy").Parts
-	if delay := parts.Since.Sub(before); delay < 88*time.Second || delay > 100*time.Second {
+	must[Project](t)(s.SetShards(t.Context(), "busy", 16))
+	shards := load(t, s, "busy").Shards
+	if delay := shards.Since.Sub(before); delay < 88*time.Second || delay > 100*time.Second {
 		t.Errorf("takes effect after %s", delay)
 	}
-	for at, want := range map[time.Time]int{before: 1, parts.Since.Add(-time.Second): 1, parts.Since: 16, parts.Since.Add(time.Hour): 16} {
-		if got := parts.At(at); got != want {
-			t.Errorf("%d parts at %s, want %d", got, at, want)
+	for at, want := range map[time.Time]int{before: 1, shards.Since.Add(-time.Second): 1, shards.Since: 16, shards.Since.Add(time.Hour): 16} {
+		if got := shards.At(at); got != want {
+			t.Errorf("%d shards at %s, want %d", got, at, want)
 		}
 	}
-	if _, err := s.SetParts(t.Context(), "busy", 4); !errors.Is(err, ErrPartsSet) {
+	if _, err := s.SetShards(t.Context(), "busy", 4); !errors.Is(err, ErrShardsSet) {
 		t.Errorf("a second change at once: %v", err)
 	}
-	must[Project](t)(s.SetParts(t.Context(), "busy", 16))    // the same again
+	must[Project](t)(s.SetShards(t.Context(), "busy", 16))   // the same again
 	must[Project](t)(s.SetPaused(t.Context(), "busy", true)) // other changes keep it
-	if got := load(t, s, "busy").Parts; got != parts {
-		t.Errorf("%+v after another change, want %+v", got, parts)
+	if got := load(t, s, "busy").Shards; got != shards {
+		t.Errorf("%+v after another change, want %+v", got, shards)
 	}
 	create(t, s, Project{ID: "none"})
 	for _, count := range []int{0, -1} {
-		if _, err := s.SetParts(t.Context(), "none", count); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%d parts: %v", count, err)
+		if _, err := s.SetShards(t.Context(), "none", count); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%d shards: %v", count, err)
 		}
 	}
-	if _, err := s.SetParts(t.Context(), "nobody", 2); !errors.Is(err, ErrNotFound) {
+	if _, err := s.SetShards(t.Context(), "nobody", 2); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a project that is not there: %v", err)
 	}
 }

@@ -9,23 +9,23 @@ import (
 	"svcapi/shared/project"
 )
 
-// TestQuotas: the parts' quotas add up to the limit, differ by one at most, and none of them is nothing.
+// TestQuotas checks that the shards' quotas add up to the limit, differ by one at most, and are above 0.
 func TestQuotas(t *testing.T) {
-	for _, test := range []struct{ requests, parts, want int }{
+	for _, test := range []struct{ requests, shards, want int }{
 		{0, 1, 0}, {0, 8, 0}, {-1, 8, 0}, {1, 0, 1}, {1, 1, 1}, {1, 8, 1}, {7, 8, 7}, {8, 8, 8}, {9, 8, 8}, {100, 7, 7}, {100, 1, 1},
 	} {
-		all := quotas(limited("p", project.RateLimit{Requests: test.requests, Window: time.Minute}, test.parts), noon.Unix())
+		all := quotas(limited("p", project.RateLimit{Requests: test.requests, Window: time.Minute}, test.shards), noon.Unix())
 		sum, least, most := 0, test.requests, 0
 		for _, quota := range all {
 			sum, least, most = sum+quota, min(least, quota), max(most, quota)
 		}
 		if len(all) != test.want || sum != max(test.requests, 0) || len(all) > 0 && (least < 1 || most-least > 1) {
-			t.Errorf("%d requests in %d parts: %v", test.requests, test.parts, all)
+			t.Errorf("%d requests in %d shards: %v", test.requests, test.shards, all)
 		}
 	}
 }
 
-// TestShuffled: every number comes once, from any on, until no more are wanted.
+// TestShuffled checks that every number comes once, from any number on, until the caller stops.
 func TestShuffled(t *testing.T) {
 	firsts := map[int]bool{}
 	for range 200 {
@@ -54,19 +54,20 @@ func TestShuffled(t *testing.T) {
 	}
 }
 
-// TestOver: the pause is in whole seconds, rounded up, at least 1.
-func TestOver(t *testing.T) {
+// TestRefused checks that the pause is in whole seconds, rounded up, and at least 1.
+func TestRefused(t *testing.T) {
 	for left, want := range map[time.Duration]time.Duration{
 		-time.Second: time.Second, 0: time.Second, 1: time.Second, time.Second: time.Second,
 		time.Second + 1: 2 * time.Second, 2*time.Second - 1: 2 * time.Second, 2 * time.Second: 2 * time.Second, time.Hour: time.Hour,
 	} {
-		if got := over(noon.Add(left), noon); got.Allowed || got.RetryAfter != want {
+		if got := refused(noon.Add(left), noon); got.Allowed || got.RetryAfter != want {
 			t.Errorf("%s before the end: %+v", left, got)
 		}
 	}
 }
 
-// TestWindow: windows follow one another without gap or overlap, from 1970 on; one of less than a second lasts a second.
+// TestWindow checks that windows follow one another without gap or overlap, from 1970 on. A window of less than a second
+// lasts a second.
 func TestWindow(t *testing.T) {
 	for _, test := range []struct {
 		length time.Duration
@@ -84,40 +85,41 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// TestRemember: a window is remembered with its limit; what is over, or of another limit, is forgotten.
-func TestRemember(t *testing.T) {
+// TestCacheExhausted checks that a window is cached with its limit, and that windows which have ended or have another limit
+// are forgotten.
+func TestCacheExhausted(t *testing.T) {
 	l := at(New(nil, ""), noon)
 	limit := project.RateLimit{Requests: 4, Window: time.Minute}
 	other := project.RateLimit{Requests: 5, Window: time.Minute}
 	end := noon.Add(time.Minute)
-	want := func(limit project.RateLimit, now time.Time, parts ...int) {
+	want := func(limit project.RateLimit, now time.Time, shards ...int) {
 		t.Helper()
 		all := map[int]bool{}
-		for _, part := range parts {
-			all[part] = true
+		for _, shard := range shards {
+			all[shard] = true
 		}
 		if got := l.exhausted("p", limit, now); !maps.Equal(got, all) {
-			t.Errorf("exhausted in %v, want %v", got, parts)
+			t.Errorf("exhausted in %v, want %v", got, shards)
 		}
 	}
 	want(limit, noon)
-	l.remember("p", exhaustion{until: end, limit: limit}, 1, noon)
-	l.remember("p", exhaustion{until: end, limit: limit}, 3, noon)
+	l.cacheExhausted("p", exhaustion{until: end, limit: limit}, 1, noon)
+	l.cacheExhausted("p", exhaustion{until: end, limit: limit}, 3, noon)
 	want(limit, noon, 1, 3)
 	want(limit, end.Add(-1), 1, 3)
 	want(limit, end)
 	want(other, noon)
-	l.remember("p", exhaustion{until: end, limit: other}, 2, noon) // the operator has changed it
+	l.cacheExhausted("p", exhaustion{until: end, limit: other}, 2, noon) // the operator has changed it
 	want(other, noon, 2)
 	want(limit, noon)
-	l.remember("p", exhaustion{until: end.Add(time.Minute), limit: other}, 0, end) // the next window
+	l.cacheExhausted("p", exhaustion{until: end.Add(time.Minute), limit: other}, 0, end) // the next window
 	want(other, end, 0)
-	l.remember("q", exhaustion{until: end.Add(2 * time.Minute), limit: limit}, 0, end.Add(time.Minute-1))
-	if len(l.seen) != 2 {
-		t.Errorf("remembers %v", l.seen)
+	l.cacheExhausted("q", exhaustion{until: end.Add(2 * time.Minute), limit: limit}, 0, end.Add(time.Minute-1))
+	if len(l.windows) != 2 {
+		t.Errorf("cached %v", l.windows)
 	}
-	l.remember("q", exhaustion{until: end.Add(2 * time.Minute), limit: limit}, 0, end.Add(time.Minute))
-	if len(l.seen) != 1 {
-		t.Errorf("remembers %v", l.seen)
+	l.cacheExhausted("q", exhaustion{until: end.Add(2 * time.Minute), limit: limit}, 0, end.Add(time.Minute))
+	if len(l.windows) != 1 {
+		t.Errorf("cached %v", l.windows)
 	}
 }

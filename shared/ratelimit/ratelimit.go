@@ -20,45 +20,45 @@ import (
 	"svcapi/shared/project"
 )
 
-// keep is how long a window's item outlives the window, so that an instance whose clock is behind
-// does not find it deleted and count anew.
-const keep = time.Hour
+// keepAfterWindow is how long a window's item outlives the window, so that an instance whose clock is behind does not find
+// the item deleted and count from 0 again.
+const keepAfterWindow = time.Hour
 
-// Decision is the answer to one request.
+// Decision is the result of the count of one request.
 type Decision struct {
 	Allowed bool
-	// RetryAfter is how long the window lasts, in whole seconds, at least 1; set when not Allowed.
+	// RetryAfter is the rest of the window, in whole seconds, at least 1. The field is set when the request is not allowed.
 	RetryAfter time.Duration
 }
 
-// Limiter counts in DynamoDB, and remembers what it has seen exhausted. It is safe for concurrent use.
+// Limiter counts requests in DynamoDB, and caches which windows are exhausted. A Limiter is safe for concurrent use
+// (docs/decisions.md#rate-limit).
 //
-// The window of a project that is kept in parts has a counter for each, with a quota of its own; the
-// quotas add up to the limit. A request is counted in any part that has not reached its quota, so that
-// all of the limit can be used.
+// The window of a project with several shards has a counter for each shard, with a quota of its own; the quotas add up to
+// the limit. A request is counted in any shard that has not reached its quota, so that the whole limit can be used.
 type Limiter struct {
 	client *dynamodb.Client
 	table  string
 	clock  clock.Clock
 
-	mu   sync.Mutex
-	seen map[string]exhaustion // by project and environment
+	mu      sync.Mutex
+	windows map[string]exhaustion // by project and environment
 }
 
-// exhaustion lasts until the window ends, or the operator changes the limit.
+// exhaustion says which shards of a window are exhausted, until the window ends or the operator changes the limit.
 type exhaustion struct {
-	until time.Time
-	limit project.RateLimit
-	parts map[int]bool // whose quota is reached
+	until  time.Time
+	limit  project.RateLimit
+	shards map[int]bool // shards with a reached quota
 }
 
 // New returns a limiter on the table of transient items.
 func New(client *dynamodb.Client, table string) *Limiter {
-	return &Limiter{client: client, table: table, seen: map[string]exhaustion{}}
+	return &Limiter{client: client, table: table, windows: map[string]exhaustion{}}
 }
 
-// Count counts one request and tells whether it is within the limit. A count whose answer was lost
-// may be counted twice, never too little.
+// Count counts one request and reports whether the request is within the limit. A count whose response was lost may count
+// twice, and never too little.
 func (l *Limiter) Count(ctx context.Context, p *project.Project, env string) (Decision, error) {
 	now := l.clock.Now()
 	start, end := window(p.Limit, now)
@@ -66,47 +66,46 @@ func (l *Limiter) Count(ctx context.Context, p *project.Project, env string) (De
 	quotas := quotas(p, start)
 	exhausted := l.exhausted(owner, p.Limit, now)
 	if len(quotas) == len(exhausted) {
-		return over(end, now), nil
+		return refused(end, now), nil
 	}
-	for part := range shuffled(len(quotas)) {
-		if exhausted[part] {
+	for shard := range shuffled(len(quotas)) {
+		if exhausted[shard] {
 			continue
 		}
-		counted, err := l.count(ctx, counter(owner, start, part), quotas[part], end)
+		counted, err := l.count(ctx, counter(owner, start, shard), quotas[shard], end)
 		if err != nil {
 			return Decision{}, fmt.Errorf("ratelimit: %w", err)
 		}
 		if counted {
 			return Decision{Allowed: true}, nil
 		}
-		l.remember(owner, exhaustion{until: end, limit: p.Limit}, part, now)
+		l.cacheExhausted(owner, exhaustion{until: end, limit: p.Limit}, shard, now)
 	}
-	return over(end, now), nil
+	return refused(end, now), nil
 }
 
-// Exhausted tells from memory that the window's limit is reached, so that a request that will be
-// refused anyway need not write anything. A limit below one request is always reached.
+// Exhausted reports from the cache that the window's limit is reached, so that a request which will be refused need not
+// write anything. A limit below one request is always reached.
 func (l *Limiter) Exhausted(p *project.Project, env string) (Decision, bool) {
 	now := l.clock.Now()
 	start, end := window(p.Limit, now)
 	if len(l.exhausted(p.ID+"#"+env, p.Limit, now)) < len(quotas(p, start)) {
 		return Decision{}, false
 	}
-	return over(end, now), true
+	return refused(end, now), true
 }
 
-// quotas shares the limit out to the parts in which this window is counted: no part of a small limit
-// has nothing.
+// quotas distributes the limit over the shards that count this window. No shard of a small limit has a quota of 0.
 func quotas(p *project.Project, start int64) []int {
-	parts := min(p.Parts.At(time.Unix(start, 0)), p.Limit.Requests)
-	all := make([]int, max(parts, 0))
-	for part := range all {
-		all[part] = (p.Limit.Requests + part) / parts
+	shards := min(p.Shards.At(time.Unix(start, 0)), p.Limit.Requests)
+	all := make([]int, max(shards, 0))
+	for shard := range all {
+		all[shard] = (p.Limit.Requests + shard) / shards
 	}
 	return all
 }
 
-// shuffled gives the numbers below n in a random order that costs nothing: all, from any on.
+// shuffled returns the numbers below n in a cheap random order: all numbers in turn, from a random one on.
 func shuffled(n int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for first, i := rand.IntN(n), 0; i < n && yield((first+i)%n); i++ {
@@ -114,15 +113,15 @@ func shuffled(n int) iter.Seq[int] {
 	}
 }
 
-// counter is the key of a part's counter; the first part's is that of a window that is counted whole.
-func counter(owner string, start int64, part int) string {
-	if part == 0 {
+// counter returns the key of a shard's counter. The first shard's key is that of a window with a single counter.
+func counter(owner string, start int64, shard int) string {
+	if shard == 0 {
 		return fmt.Sprintf("rl#%s#%d", owner, start)
 	}
-	return fmt.Sprintf("rl#%s#%d#%d", owner, start, part)
+	return fmt.Sprintf("rl#%s#%d#%d", owner, start, shard)
 }
 
-// count adds one to a counter that is below its quota.
+// count adds one to a counter that is below its quota, and reports whether it did.
 func (l *Limiter) count(ctx context.Context, counter string, quota int, end time.Time) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.WriteTimeout)
 	defer cancel()
@@ -134,7 +133,7 @@ func (l *Limiter) count(ctx context.Context, counter string, quota int, end time
 		ExpressionAttributeValues: map[string]types.AttributeValue{
 			":one":     attr.Number(1),
 			":limit":   attr.Number(int64(quota)),
-			":expires": attr.Number(end.Add(keep).Unix()),
+			":expires": attr.Number(end.Add(keepAfterWindow).Unix()),
 		},
 	})
 	if _, refused := attr.Refused(err); refused {
@@ -143,37 +142,39 @@ func (l *Limiter) count(ctx context.Context, counter string, quota int, end time
 	return err == nil, err
 }
 
-// exhausted is the parts that this window was seen exhausted in.
+// exhausted returns the shards in which this instance has seen the window exhausted.
 func (l *Limiter) exhausted(owner string, limit project.RateLimit, now time.Time) map[int]bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := l.seen[owner]
+	e := l.windows[owner]
 	if !now.Before(e.until) || e.limit != limit {
 		return nil
 	}
-	return maps.Clone(e.parts)
+	return maps.Clone(e.shards)
 }
 
-// window is the one that now lies in: its start, in seconds, and its end.
+// window returns the window that holds the time: its start, in seconds, and its end.
 func window(limit project.RateLimit, now time.Time) (start int64, end time.Time) {
 	length := int64(max(limit.Window/time.Second, 1))
 	start = now.Unix() - now.Unix()%length
 	return start, time.Unix(start+length, 0)
 }
 
-func over(end, now time.Time) Decision {
+// refused returns the decision for a request in an exhausted window.
+func refused(end, now time.Time) Decision {
 	return Decision{RetryAfter: max(time.Second, (end.Sub(now) + time.Second - 1).Truncate(time.Second))}
 }
 
-func (l *Limiter) remember(owner string, e exhaustion, part int, now time.Time) {
+// cacheExhausted caches that a shard of a window is exhausted, and forgets windows that have ended.
+func (l *Limiter) cacheExhausted(owner string, e exhaustion, shard int, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	maps.DeleteFunc(l.seen, func(_ string, old exhaustion) bool { return !now.Before(old.until) })
-	if old := l.seen[owner]; old.until.Equal(e.until) && old.limit == e.limit {
-		e.parts = old.parts
+	maps.DeleteFunc(l.windows, func(_ string, old exhaustion) bool { return !now.Before(old.until) })
+	if old := l.windows[owner]; old.until.Equal(e.until) && old.limit == e.limit {
+		e.shards = old.shards
 	} else {
-		e.parts = map[int]bool{}
+		e.shards = map[int]bool{}
 	}
-	e.parts[part] = true
-	l.seen[owner] = e
+	e.shards[shard] = true
+	l.windows[owner] = e
 }

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// noon begins a window of a minute. It lies ahead: DynamoDB Local deletes what has expired at once.
+// noon begins a window of a minute. The window is in the future, because DynamoDB Local deletes expired items at once.
 var noon = time.Date(2100, 3, 4, 12, 0, 0, 0, time.UTC)
 
 func at(l *Limiter, now time.Time) *Limiter {
@@ -26,25 +26,25 @@ func at(l *Limiter, now time.Time) *Limiter {
 	return l
 }
 
-func limited(id string, limit project.RateLimit, parts int) *project.Project {
-	return &project.Project{ID: id, Limit: limit, Parts: project.Parts{Count: parts}}
+func limited(id string, limit project.RateLimit, shards int) *project.Project {
+	return &project.Project{ID: id, Limit: limit, Shards: project.Shards{Count: shards}}
 }
 
-// TestNeverMore: never more than the limit in a window, over all running instances; the limit itself
+// TestNeverMore checks that a window never has more requests than the limit, over all running instances, and that the limit
 // is reached.
 func TestNeverMore(t *testing.T) {
 	for _, test := range []struct {
 		name                       string
 		instances, requests, limit int
-		parts                      int
+		shards                     int
 	}{
 		{"one instance, 20 at once", 1, 20, 5, 1},
 		{"several instances", 6, 60, 7, 1},
 		{"fewer than the limit", 2, 10, 20, 1},
-		{"in parts", 6, 120, 50, 16},
-		{"in parts, with quotas that differ", 3, 60, 41, 7},
-		{"fewer than the parts", 6, 60, 5, 64},
-		{"in parts, fewer than the limit", 2, 30, 100, 8},
+		{"in shards", 6, 120, 50, 16},
+		{"in shards, with quotas that differ", 3, 60, 41, 7},
+		{"fewer than the shards", 6, 60, 5, 64},
+		{"in shards, fewer than the limit", 2, 30, 100, 8},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			client, tables := enginetest.Client(t)
@@ -56,7 +56,7 @@ func TestNeverMore(t *testing.T) {
 			}
 			for i := range test.requests {
 				group.Go(func() error {
-					d, err := limiters[i%test.instances].Count(context.Background(), limited("p", project.RateLimit{Requests: test.limit, Window: time.Minute}, test.parts), "production")
+					d, err := limiters[i%test.instances].Count(context.Background(), limited("p", project.RateLimit{Requests: test.limit, Window: time.Minute}, test.shards), "production")
 					if d.Allowed {
 						allowed.Add(1)
 					} else if err == nil && d.RetryAfter != 59*time.Second {
@@ -75,7 +75,7 @@ func TestNeverMore(t *testing.T) {
 	}
 }
 
-// TestWindows: windows, projects and environments count apart; Retry-After is whole seconds, at
+// TestWindows checks that windows, projects and environments count separately, and that Retry-After is in whole seconds, at
 // least 1.
 func TestWindows(t *testing.T) {
 	client, tables := enginetest.Client(t)
@@ -108,7 +108,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestFreeze: what an instance remembers of a window ends with the window by the wall time, also over a freeze.
+// TestFreeze checks that the cached state of a window ends with the window by the wall clock, also over a freeze.
 func TestFreeze(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	frozen := clocktest.New()
@@ -129,9 +129,9 @@ func TestFreeze(t *testing.T) {
 	}
 }
 
-// TestExhaustedIsRemembered: an instance that has seen a window exhausted answers from memory until
-// the window ends, and forgets windows that are over.
-func TestExhaustedIsRemembered(t *testing.T) {
+// TestExhaustedIsCached checks that an instance which has seen a window exhausted refuses from its cache until the window
+// ends, and forgets windows that have ended.
+func TestExhaustedIsCached(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	l := at(New(client, tables.Transient), noon)
 	limit := project.RateLimit{Requests: 1, Window: time.Minute}
@@ -153,13 +153,13 @@ func TestExhaustedIsRemembered(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(l.seen) != 1 {
-		t.Errorf("remembers %d windows", len(l.seen))
+	if len(l.windows) != 1 {
+		t.Errorf("%d windows are cached", len(l.windows))
 	}
 }
 
-// TestExhaustedParts: a window is exhausted when each of its parts is, and each is asked once for it.
-func TestExhaustedParts(t *testing.T) {
+// TestExhaustedShards checks that a window is exhausted when each of its shards is, and that each shard is asked once.
+func TestExhaustedShards(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	l := at(New(client, tables.Transient), noon)
 	p := limited("p", project.RateLimit{Requests: 20, Window: time.Minute}, 4)
@@ -182,9 +182,9 @@ func TestExhaustedParts(t *testing.T) {
 	}
 }
 
-// TestChangeOfParts: instances that know of a change of parts and such that do not, yet, count a window
-// in the same way, since the change holds for windows that begin after all know.
-func TestChangeOfParts(t *testing.T) {
+// TestChangeOfShards checks that instances which know of a change of the shards and instances which do not know it yet
+// count a window in the same way, because the change takes effect in windows that begin after all instances know.
+func TestChangeOfShards(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	limit := project.RateLimit{Requests: 30, Window: time.Minute}
 	since := noon.Add(90 * time.Second)
@@ -193,7 +193,7 @@ func TestChangeOfParts(t *testing.T) {
 		before, count int
 	}{{"more", 1, 8}, {"fewer", 8, 2}, {"one again", 8, 1}} {
 		known, unknown := limited(test.name, limit, test.count), limited(test.name, limit, test.before)
-		known.Parts = project.Parts{Count: test.count, Before: test.before, Since: since}
+		known.Shards = project.Shards{Count: test.count, Before: test.before, Since: since}
 		for window, records := range map[time.Duration][]*project.Project{
 			0:               {unknown, known}, // under way when the operator asks
 			time.Minute:     {unknown, known}, // begins before, and the change falls into it
@@ -220,7 +220,7 @@ func TestChangeOfParts(t *testing.T) {
 	}
 }
 
-// TestExpires: the item is deleted by time to live, after its window.
+// TestExpires checks that the time to live deletes the item after its window.
 func TestExpires(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	if _, err := at(New(client, tables.Transient), noon).Count(t.Context(), limited("p", project.RateLimit{Requests: 1, Window: time.Minute}, 1), "production"); err != nil {

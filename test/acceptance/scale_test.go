@@ -16,14 +16,14 @@ import (
 	"svcapi/shared/project"
 )
 
-// scale keeps the project in parts, at once: what the operator asks for takes effect later.
-func (p *tenant) scale(t *testing.T, parts int) *credit.Store {
+// scale sets the project's shards from two hours ago on. A change that an operator makes takes effect later.
+func (p *tenant) scale(t *testing.T, shards int) *credit.Store {
 	t.Helper()
 	made := svc[struct {
-		Parts     int
-		PartsNext int `json:"parts_next"`
-	}](t, "", "project", "scale", p.id, "--parts", fmt.Sprint(parts))
-	if made.Parts != 1 || made.PartsNext != parts {
+		Shards     int `json:"parts"`
+		ShardsNext int `json:"parts_next"`
+	}](t, "", "project", "scale", p.id, "--shards", fmt.Sprint(shards))
+	if made.Shards != 1 || made.ShardsNext != shards {
 		t.Errorf("svc project scale: %+v", made)
 	}
 	db := engine.Client(sut.stack.DynamoDBURL)
@@ -40,12 +40,13 @@ func (p *tenant) scale(t *testing.T, parts int) *credit.Store {
 	return credit.NewStore(db, credit.Tables{Wallets: "svc-local-wallets", Ledger: "svc-local-ledger"})
 }
 
-// A wallet in parts pays for exactly what its total can, whichever function spends it: no 402 while the total suffices,
-// and nothing beyond it. The balance is the sum, and what the operator set an alert at is compared with the sum.
-func TestWalletInParts(t *testing.T) {
+// TestWalletInShards checks docs/decisions.md#shards: a wallet with several shards pays for exactly the requests that its
+// total suffices for, whichever function charges it. The balance is the sum of the shards, and an operator's alert compares
+// with the sum.
+func TestWalletInShards(t *testing.T) {
 	local(t)
 	t.Parallel()
-	const parts = 4
+	const shards = 4
 	for _, c := range []struct {
 		operation string
 		connect   func(*tenant)
@@ -64,24 +65,24 @@ func TestWalletInParts(t *testing.T) {
 	} {
 		t.Run(c.operation, func(t *testing.T) {
 			t.Parallel()
-			p := plan{credits: parts * price(c.operation)}.make(t)
+			p := plan{credits: shards * price(c.operation)}.make(t)
 			c.connect(p)
-			store := p.scale(t, parts)
+			store := p.scale(t, shards)
 			svc[any](t, "", "credit", "alert", p.id, fmt.Sprint(price(c.operation)))
 			var statuses []int
-			for range parts + 1 {
+			for range shards + 1 {
 				if a := (request{path: c.path, body: c.body, as: p.dev}).send(t); a != nil {
 					statuses = append(statuses, a.status)
 				}
 			}
 			if fmt.Sprint(statuses) != "[200 200 200 200 402]" {
-				t.Errorf("%v, want %d successes and a 402", statuses, parts)
+				t.Errorf("%v, want %d successes and a 402", statuses, shards)
 			}
 			wallet, err := store.Wallet(t.Context(), p.id)
-			if err != nil || wallet.Parts != parts || wallet.Balance != 0 || p.balance(t) != 0 {
+			if err != nil || wallet.Shards != shards || wallet.Balance != 0 || p.balance(t) != 0 {
 				t.Errorf("wallet %+v, %v", wallet, err)
 			}
-			if entries := p.ledger(t); len(entries) != parts+1 { // the grant
+			if entries := p.ledger(t); len(entries) != shards+1 { // the grant
 				t.Errorf("%d entries in the ledger", len(entries))
 			}
 			if result, err := sut.stack.Invoke(t.Context(), "SettleFunction", []byte("{}")); err != nil || result.FunctionError != "" {
@@ -91,9 +92,9 @@ func TestWalletInParts(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#shards: never more than the limit in a window, and all of it can be used, also where its counter is
-// kept in parts.
-func TestLimitInParts(t *testing.T) {
+// TestLimitInShards checks docs/decisions.md#shards: a window never has more requests than the limit, and the whole limit
+// can be used, also where the counter has several shards.
+func TestLimitInShards(t *testing.T) {
 	local(t)
 	t.Parallel()
 	const limit, requests = 40, 60

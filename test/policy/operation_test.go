@@ -66,7 +66,7 @@ var operationRules = []rule{
 		{"Namespace: !Sub SVC/${Stage}", "Namespace: SVC"},
 		{"Namespace: AWS/Lambda", "Namespace: Lambda"},
 		{"MetricName: UncertainSends", "MetricName: UncertainSend"},
-		{"MetricName: settle_oldest", "MetricName: settle_age"},
+		{"MetricName: SettleOldest", "MetricName: SettleAge"},
 		{"Value: unauthorized", "Value: unauthorised"},
 		{"MetricName: Requests\n      Dimensions:\n        - {Name: outcome", "MetricName: Credits\n      Dimensions:\n        - {Name: outcome"},
 		{"        - {Id: unknown, Expression: 'SUM([gateway, known])', ReturnData: false}", "        - {Id: unknown, Expression: 'SUM([gateway, known])'}"},
@@ -266,10 +266,10 @@ func stageAlarms(s *templateFile) (f findings) {
 		"GatewayErrors":          append(byOutcome("error", "vendor_failed", "unavailable", "uncertain", "paused"), "AWS/ApiGateway 5XXError Sum ApiName=AWS::StackName Stage=Stage"),
 		"VendorFailures":         byOutcome("vendor_failed", "unavailable"),
 		"AuthenticationFailures": byOutcome("unauthorized"),
-		"LowWallets":             {own + "low_wallets Maximum operation=settle"},
-		"UncertainSends":         {own + "UncertainSends Sum operation=sms_send", own + "OutcomesNotKept Sum operation=sms_send", own + "settled_uncertain Sum operation=settle"},
-		"Unsettled":              {own + "settle_failed Sum operation=settle", own + "settle_oldest Maximum operation=settle"},
-		"SettleSilent":           {own + "settle_failed SampleCount operation=settle"},
+		"LowWallets":             {own + "LowWallets Maximum operation=settle"},
+		"UncertainSends":         {own + "UncertainSends Sum operation=sms_send", own + "OutcomesNotKept Sum operation=sms_send", own + "SettledUncertain Sum operation=settle"},
+		"Unsettled":              {own + "SettleFailed Sum operation=settle", own + "SettleOldest Maximum operation=settle"},
+		"SettleSilent":           {own + "SettleFailed SampleCount operation=settle"},
 		"Rates":                  {own + "RatesAge Maximum operation=ratesync", own + "RatesRefused Sum operation=ratesync", own + "RatesFailed Sum operation=ratesync"},
 	}
 	for _, name := range paidOperations() {
@@ -328,7 +328,7 @@ var (
 	// acrossMetric is a metric that counts by the outcome alone, too.
 	acrossMetric  = regexp.MustCompile(`\{Name: "([A-Za-z_]+)", Unit: [^}]*Across: true\}`)
 	mathID        = regexp.MustCompile(`\b[a-z]\w*\b`)
-	printedMetric = regexp.MustCompile(`(?:telemetry\.Metric\{|\{)Name: "([A-Za-z_]+)", Unit:|x\.metric\("([A-Za-z]+)"\)`)
+	printedMetric = regexp.MustCompile(`(?:telemetry\.Metric\{|\{)Name: "([A-Za-z_]+)", Unit:|state\.metric\("([A-Za-z]+)"\)`)
 )
 
 // printed are the names that a pattern finds in the code of the functions: those of the metrics that they print.
@@ -354,7 +354,7 @@ func alarmSettings(s *templateFile) (f findings) {
 	if err != nil {
 		f.add("%v", err)
 	}
-	answers, err := os.ReadFile(root("shared", "api", "answer.go"))
+	outcomes, err := os.ReadFile(root("shared", "api", "log.go"))
 	if err != nil {
 		f.add("%v", err)
 	}
@@ -400,7 +400,7 @@ func alarmSettings(s *templateFile) (f findings) {
 				f.add("%s watches %s, which nothing prints", alarm.id, metric)
 			}
 			if outcome, ok := strings.CutPrefix(metric, namespace+" "+name+" Sum outcome="); ok &&
-				(!across[name] || !bytes.Contains(answers, []byte(`"`+outcome+`"`))) {
+				(!across[name] || !bytes.Contains(outcomes, []byte(`"`+outcome+`"`))) {
 				f.add("%s watches %s, which no response has", alarm.id, metric)
 			}
 		}

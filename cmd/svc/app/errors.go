@@ -84,7 +84,7 @@ var adviceByError = []advice{
 	{project.ErrMixedModes, ExitRefused, `Disable the others first: "svc integration disable".`},
 	{project.ErrBusy, ExitRefused, "Run the command again."},
 	{project.ErrRotating, ExitRefused, `The client may still use the older secret. Finish it with --finish, or give --replace, which drops the newer secret and makes another.`},
-	{project.ErrPartsSet, ExitRefused, `"svc project show" tells what will hold.`},
+	{project.ErrShardsSet, ExitRefused, `"svc project show" shows the number to come.`},
 	{project.ErrInvalid, ExitUsage, ""},
 	{credit.ErrOtherMovement, ExitRefused, `Leave --id away for a new movement; "svc credit ledger" shows the old one.`},
 	{credit.ErrOutOfRange, ExitRefused, `"svc credit balance" shows what is there.`},

@@ -122,32 +122,34 @@ func (o *trialOptions) run(ctx context.Context, s *app.Stack) error {
 type scaleOptions struct {
 	*app.App
 	projectID string
-	parts     int
+	shards    int
 }
 
 func scale(a *app.App) *cobra.Command {
 	o := &scaleOptions{App: a}
 	cmd := &cobra.Command{
-		Use:   "scale PROJECT --parts N",
-		Short: "Keep the wallet, the ledger and the rate limit of a busy project in parts",
-		Long: `One item of DynamoDB takes 1,000 write units a second, and a project's wallet is one item. In N parts
-it takes nearly N times as many paid requests; docs/scale.md says how many that is.
+		Use:   "scale PROJECT --shards N",
+		Short: "Spread the wallet, the ledger and the rate limit of a busy project over shards",
+		Long: `One item of DynamoDB takes 1,000 write units a second, and a project's wallet is one item. N shards
+take nearly N times as many paid requests; docs/scale.md has the figures.
 
-Nothing changes for clients: the balance is the sum of the parts, credits move to a part that lacks
-them, and the rate limit stays what it is. The change takes effect 90 seconds later.`,
-		Example: `  svc project scale acme --parts 16
-  svc project scale acme --parts 1`,
+Nothing changes for clients: the balance is the sum of the shards, credits move to a shard that
+lacks them, and the rate limit stays what it is. The change takes effect 90 seconds later.`,
+		Example: `  svc project scale acme --shards 16
+  svc project scale acme --shards 1`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.On(o.parse, o.run),
 	}
-	cmd.Flags().IntVar(&o.parts, "parts", 0, fmt.Sprintf("1 to %d; 1 makes it whole again", credit.MaxParts))
+	cmd.Flags().IntVar(&o.shards, "shards", 0, fmt.Sprintf("1 to %d; 1 ends the spreading", credit.MaxShards))
+	cmd.Flags().IntVar(&o.shards, "parts", 0, "the earlier name of --shards")
+	_ = cmd.Flags().MarkHidden("parts") // the flag exists
 	return cmd
 }
 
 func (o *scaleOptions) parse(args []string) error {
 	o.projectID = args[0]
-	if o.parts < 1 || o.parts > credit.MaxParts {
-		return app.Usagef("--parts is 1 to %d; it was %d, or left away", credit.MaxParts, o.parts)
+	if o.shards < 1 || o.shards > credit.MaxShards {
+		return app.Usagef("--shards is 1 to %d; it was %d, or left away", credit.MaxShards, o.shards)
 	}
 	return nil
 }
@@ -157,17 +159,17 @@ func (o *scaleOptions) run(ctx context.Context, s *app.Stack) error {
 	if err != nil {
 		return err
 	}
-	if err := rec.CheckParts(o.parts); err != nil {
+	if err := rec.ValidateShards(o.shards); err != nil {
 		return err
 	}
-	// First the parts, then the record that leads requests to them.
-	if err := s.Credits.Split(ctx, rec.ID, o.parts); err != nil {
+	// The shards come before the record that leads requests to them.
+	if err := s.Credits.AddShards(ctx, rec.ID, o.shards); err != nil {
 		return err
 	}
-	p, err := s.Projects.SetParts(ctx, rec.ID, o.parts)
+	p, err := s.Projects.SetShards(ctx, rec.ID, o.shards)
 	if err != nil {
 		return err
 	}
 	view := viewOf(p)
-	return view.printChange(o.App, "Parts", view.parts())
+	return view.printChange(o.App, "Shards", view.shards())
 }

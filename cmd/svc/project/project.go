@@ -43,26 +43,26 @@ func settingsOf(p project.Project) Settings {
 type View struct {
 	Settings
 	Created time.Time `json:"created"`
-	Parts   int       `json:"parts"`
-	// PartsNext is what Parts will be from PartsSince on.
-	PartsNext  int        `json:"parts_next,omitempty"`
-	PartsSince *time.Time `json:"parts_since,omitempty"`
+	Shards  int       `json:"parts"`
+	// ShardsNext is the number of shards from ShardsSince on.
+	ShardsNext  int        `json:"parts_next,omitempty"`
+	ShardsSince *time.Time `json:"parts_since,omitempty"`
 }
 
 func viewOf(p project.Project) View {
 	now := time.Now()
-	view := View{Settings: settingsOf(p), Created: p.Created, Parts: p.Parts.At(now)}
-	if now.Before(p.Parts.Since) {
-		view.PartsNext, view.PartsSince = p.Parts.Count, &p.Parts.Since
+	view := View{Settings: settingsOf(p), Created: p.Created, Shards: p.Shards.At(now)}
+	if now.Before(p.Shards.Since) {
+		view.ShardsNext, view.ShardsSince = p.Shards.Count, &p.Shards.Since
 	}
 	return view
 }
 
-func (p View) parts() string {
-	if p.PartsSince == nil {
-		return strconv.Itoa(p.Parts)
+func (p View) shards() string {
+	if p.ShardsSince == nil {
+		return strconv.Itoa(p.Shards)
 	}
-	return fmt.Sprintf("%d (%d from %s)", p.Parts, p.PartsNext, p.PartsSince.UTC().Format("15:04:05 UTC"))
+	return fmt.Sprintf("%d (%d from %s)", p.Shards, p.ShardsNext, p.ShardsSince.UTC().Format("15:04:05 UTC"))
 }
 
 func (p View) state() string {
@@ -98,7 +98,7 @@ func (p View) rows() [][]string {
 		{"State", p.state()},
 		{"Limit", p.limit() + ", in each environment"},
 		{"Trial", p.trial()},
-		{"Parts", p.parts()},
+		{"Shards", p.shards()},
 		{"Created", p.created()},
 	}
 }

@@ -112,9 +112,9 @@ vendor first. If the answer is lost, repeat the command. A resolution is final.`
 }
 
 func (o *resolveOptions) parse(args []string) (err error) {
-	o.projectID, o.resolution.Verdict = args[0], credit.Confirmed
+	o.projectID, o.resolution.Verdict = args[0], credit.VerdictConfirmed
 	if o.refund {
-		o.resolution.Verdict = credit.GivenBack
+		o.resolution.Verdict = credit.VerdictRefunded
 	}
 	if o.confirm == o.refund {
 		return app.Usagef("give --confirm or --refund, one of them")

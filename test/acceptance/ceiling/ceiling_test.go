@@ -18,7 +18,7 @@ import (
 var (
 	search = flag.Bool("search", false, "find the ceilings, which takes minutes")
 	rate   = flag.Float64("rate", 0, "with -search: hold this rate to be carried, and find none")
-	parts  = flag.Int("parts", 1, "of the project")
+	shards = flag.Int("shards", 1, "of the project")
 	seed   = flag.Uint64("seed", 1, "of arrivals and latencies")
 )
 
@@ -109,7 +109,7 @@ func ceiling(t *testing.T, o offer) (carried, over *outcome) {
 	}
 }
 
-// cases are the operations whose ceilings are sought, and the rate for each part that the search begins with.
+// cases are the operations whose ceilings are sought, and the rate for each shard that the search begins with.
 var cases = []struct {
 	work   work
 	exempt []table
@@ -133,7 +133,7 @@ var cases = []struct {
 func TestCeiling(t *testing.T) {
 	if !*search {
 		for _, w := range []work{barcode(0), sms(250 * time.Millisecond)} {
-			out := run(t, offer{work: w, rate: 60, warm: time.Second, span: 2 * time.Second, seed: *seed, parts: *parts})
+			out := run(t, offer{work: w, rate: 60, warm: time.Second, span: 2 * time.Second, seed: *seed, shards: *shards})
 			if out.paid != out.offered || out.refused() != "none" {
 				t.Errorf("%s: %s", w, out)
 			}
@@ -150,14 +150,14 @@ func TestCeiling(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			fmt.Printf("%s, after %s\n", name, time.Since(began).Truncate(time.Second))
 			if *rate > 0 {
-				out := run(t, sized(offer{work: c.work, exempt: c.exempt, seed: *seed, parts: *parts}, *rate))
+				out := run(t, sized(offer{work: c.work, exempt: c.exempt, seed: *seed, shards: *shards}, *rate))
 				fmt.Printf("    %s\n", out)
 				if !out.carried() {
 					t.Errorf("%.1f/s are not carried", *rate)
 				}
 				return
 			}
-			carried, over := ceiling(t, offer{work: c.work, exempt: c.exempt, rate: c.from * float64(*parts), seed: *seed, parts: *parts})
+			carried, over := ceiling(t, offer{work: c.work, exempt: c.exempt, rate: c.from * float64(*shards), seed: *seed, shards: *shards})
 			first, _, _ := strings.Cut(over.refused(), " ")
 			w := carried.loads[wallet]
 			lines = append(lines, fmt.Sprintf("%s\t%.0f\t%s\t%.2f\t%d\t%d\t%d ms\t%.0f", name, carried.rate, first,
@@ -168,7 +168,7 @@ func TestCeiling(t *testing.T) {
 		return
 	}
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(out, "\nOne project, parts: %d, seed %d, in %s\n", *parts, *seed, time.Since(began).Truncate(time.Second))
+	fmt.Fprintf(out, "\nOne project, shards: %d, seed %d, in %s\n", *shards, *seed, time.Since(began).Truncate(time.Second))
 	fmt.Fprintln(out, "operation\tpaid/s\tfirst to refuse\tunits a write of the wallet\tits bytes\tat most\t99 % beyond the work\tpaid/s just above")
 	for _, line := range lines {
 		fmt.Fprintln(out, line)
@@ -176,7 +176,7 @@ func TestCeiling(t *testing.T) {
 	out.Flush()
 }
 
-// TestExact presses a project beyond its limit and beyond its credits: not one request too many is paid. In one part,
+// TestExact presses a project beyond its limit and beyond its credits: not one request too many is paid. In one shard,
 // not one too few either.
 func TestExact(t *testing.T) {
 	for _, c := range []struct {
@@ -187,9 +187,9 @@ func TestExact(t *testing.T) {
 		{"the limit first", 120, 200, map[int]int{200: 120}},
 		{"the credits first", 200, 120, map[int]int{200: 120, 402: 80}},
 	} {
-		out := run(t, offer{work: barcode(0), rate: 150, span: 2 * time.Second, seed: *seed, parts: *parts, limit: c.limit, affordable: c.affordable})
+		out := run(t, offer{work: barcode(0), rate: 150, span: 2 * time.Second, seed: *seed, shards: *shards, limit: c.limit, affordable: c.affordable})
 		for status, want := range c.statuses {
-			if got := out.statuses[status]; got > want || *parts == 1 && got != want {
+			if got := out.statuses[status]; got > want || *shards == 1 && got != want {
 				t.Errorf("%s: answers %v, want %v and 429", c.about, out.statuses, c.statuses)
 			}
 		}
@@ -199,12 +199,12 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// TestRecovery asks for almost twice what one part can carry, then for half of it: the project is well again at once. What
+// TestRecovery asks for almost twice what one shard can carry, then for half of it: the project is well again at once. What
 // overload leaves in the wallet would make every write of it dearer until the settling function comes.
 func TestRecovery(t *testing.T) {
-	p := float64(*parts)
+	p := float64(*shards)
 	out := run(t, offer{
-		work: barcode(250 * time.Millisecond), before: 200 * p, warm: 5 * time.Second, rate: 60 * p, span: 3 * time.Second, seed: *seed, parts: *parts,
+		work: barcode(250 * time.Millisecond), before: 200 * p, warm: 5 * time.Second, rate: 60 * p, span: 3 * time.Second, seed: *seed, shards: *shards,
 	})
 	if !out.carried() {
 		t.Errorf("after overload: %s", out)

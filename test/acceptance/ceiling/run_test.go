@@ -69,7 +69,7 @@ type offer struct {
 	before     float64 // while warming up; 0: the same
 	warm, span time.Duration
 	seed       uint64
-	parts      int     // of the project
+	shards     int     // of the project
 	exempt     []table // that never refuse
 	limit      int     // requests in a minute; 0: as many as a project can have
 	affordable int     // requests that the wallet can pay; 0: more than are offered
@@ -164,9 +164,9 @@ func build(t *testing.T, o offer) *scene {
 	try(nil, s.store.Grant(ctx, credit.Movement{
 		Project: projectID, ID: credit.NewKey(time.Now(), "grant"), Credits: s.granted, Reason: "for the run", Actor: "test",
 	}))
-	if s.parts > 1 {
-		try(nil, s.store.Split(ctx, projectID, s.parts))
-		try(projects.SetParts(ctx, projectID, s.parts))
+	if s.shards > 1 {
+		try(nil, s.store.AddShards(ctx, projectID, s.shards))
+		try(projects.SetShards(ctx, projectID, s.shards))
 	}
 	return s
 }

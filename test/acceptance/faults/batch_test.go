@@ -162,7 +162,7 @@ func (b *batch) aftermath() error {
 			return err
 		}
 		left := 0
-		err := b.stage.credits.InFlight(context.Background(), func(*credit.Reservation, error) error { left++; return nil }, func(credit.Low) {})
+		err := b.stage.credits.VisitPending(context.Background(), func(*credit.Reservation, error) error { left++; return nil }, func(credit.LowBalance) {})
 		if err != nil || left == 0 {
 			return err
 		}

@@ -9,40 +9,40 @@ import (
 	"svcapi/test/faultproxy"
 )
 
-// step is what a call is in the way of a request, of the settler or of an operator.
+// step is the purpose of a call of a request, of the settler or of an operator.
 type step string
 
 const (
-	record   step = "record"    // the project's
-	domains  step = "domains"   // the project's own
-	count    step = "count"     // of the rate limit
-	claim    step = "claim"     // of an Idempotency-Key
-	keep     step = "keep"      // its outcome
-	free     step = "free"      // gives the key back
-	reserve  step = "reserve"   // takes credits out of the balance
-	fill     step = "fill"      // brings them to the part of the wallet that lacks them
-	mark     step = "mark"      // about to be sent
-	vendor   step = "vendor"    // the work itself
-	capture  step = "capture"   // the commit
-	bar      step = "bar"       // never to be charged
-	giveBack step = "give back" // of what was reserved
-	remove   step = "remove"    // of what was captured
-	movement step = "movement"  // an operator's, or the refund of one
-	scan     step = "scan"      // of the wallets
-	look     step = "look"      // at one entry or wallet
-	warm     step = "warm"      // a connection
-	other    step = "other"
+	record        step = "record"         // reads the project's record
+	domains       step = "domains"        // reads the project's own domains
+	count         step = "count"          // counts the request for the rate limit
+	claim         step = "claim"          // claims an Idempotency-Key
+	keep          step = "keep"           // stores the outcome of the key
+	free          step = "free"           // frees the key
+	reserve       step = "reserve"        // takes credits out of the balance
+	rebalance     step = "rebalance"      // moves credits to the shard that lacks them
+	mark          step = "mark"           // writes that irrevocable work begins
+	vendor        step = "vendor"         // does the work
+	capture       step = "capture"        // charges
+	forbidCapture step = "forbid capture" // writes "released", so that a capture fails
+	returnCredits step = "return credits" // returns the reserved credits to the balance
+	remove        step = "remove"         // removes the key of a captured reservation
+	movement      step = "movement"       // an operator's movement or refund
+	scan          step = "scan"           // scans the wallets
+	look          step = "look"           // reads one entry or wallet
+	warm          step = "warm"           // opens a connection
+	other         step = "other"
 )
 
 // changes are the steps of which a late copy may do harm.
-var changes = []step{count, claim, keep, free, reserve, fill, mark, vendor, capture, bar, giveBack, remove, movement}
+var changes = []step{count, claim, keep, free, reserve, rebalance, mark, vendor, capture, forbidCapture, returnCredits, remove, movement}
 
 func (s step) writes() bool { return slices.Contains(changes, s) }
 
-// call is a request to DynamoDB, understood.
+// call is a decoded request to DynamoDB.
 type call struct {
 	step    step
-	project string // empty: of no single one
+	project string // empty: the call belongs to no single project
 }
 
 type value struct{ S, N string }
@@ -75,12 +75,12 @@ func understand(r *faultproxy.Request) call {
 	t := body.target
 	if r.Operation == "TransactWriteItems" {
 		for _, item := range body.TransactItems {
-			for _, part := range []target{item.Put, item.Update} {
+			for _, write := range []target{item.Put, item.Update} {
 				switch {
-				case strings.Contains(part.UpdateExpression, "moves"):
-					return call{fill, owner(part.pk())}
-				case part.pk() != "":
-					return call{movement, owner(part.pk())}
+				case strings.Contains(write.UpdateExpression, "moves"):
+					return call{rebalance, owner(write.pk())}
+				case write.pk() != "":
+					return call{movement, owner(write.pk())}
 				}
 			}
 		}
@@ -104,13 +104,13 @@ func stepOf(operation, table string, t target) step {
 		case strings.Contains(t.UpdateExpression, "balance - "):
 			return reserve
 		case strings.Contains(t.UpdateExpression, "balance + "):
-			return giveBack
+			return returnCredits
 		}
 		return remove
 	case "wallets Scan":
 		return scan
 	case "ledger PutItem":
-		return map[string]step{"sending": mark, "captured": capture, "released": bar}[t.Item["st"].S]
+		return map[string]step{"sending": mark, "captured": capture, "released": forbidCapture}[t.Item["st"].S]
 	case "ledger UpdateItem":
 		return movement
 	case "transient PutItem":

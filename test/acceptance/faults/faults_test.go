@@ -1,13 +1,13 @@
 // Package faults runs the compiled functions, the settler and svc at once, in random schedules, while the proxies in front
 // of DynamoDB Local and of the vendor sandbox drop requests, drop or cut answers, hold copies of dropped attempts back and
 // let them arrive later, throttle and fail, and while processes are killed. When all of a schedule is settled, every wallet
-// must add up and every answer must agree with its charge, but for the oddities that judge names.
+// must add up and every answer must agree with its charge, but for the anomalies that judge names.
 //
 // # What a seed reproduces
 //
 // A burst of throttles belongs to a call, not to an attempt: whether there is one, and of how many attempts, is drawn from
 // the seed and the call's name (request 3, reserve, second call). A throttle changes nothing, so that the proxy answers it
-// at once; the pauses of the client alone use up the client's time. No oddity is ever excused by a throttle.
+// at once; the pauses of the client alone use up the client's time. No anomaly is ever excused by a throttle.
 //
 // A schedule is its seed. The seed alone gives the plan: the wallet, the requests, who repeats which Idempotency-Key, the
 // operators' commands, and the chances of each fault. The fate of a call (delivered, dropped, throttled, killed there, its
@@ -135,7 +135,7 @@ func run(t *testing.T, r *rig, seeds []uint64) {
 	_ = group.Wait() // errors are reported
 	t.Logf("%d schedules in %s; %d calls reached the tables", done, time.Since(began).Round(time.Millisecond), r.tables.Passed()-passed)
 	t.Logf("what happened:%s", list(tally))
-	t.Logf("allowed oddities:%s", list(odd))
+	t.Logf("allowed anomalies:%s", list(odd))
 }
 
 func list(counts map[string]int) string {

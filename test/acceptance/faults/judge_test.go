@@ -13,14 +13,14 @@ import (
 	"svcapi/shared/credit"
 )
 
-// The only ways in which a request's answer and its charge may disagree: decisions on money, and the model of the protocol.
-// Each names the fault that alone can cause it. No throttle is one.
+// The known anomalies are the only ways in which a request's response and its charge may disagree
+// (docs/decisions.md#what-is-charged). Each names the fault that alone can cause it. No throttle is such a fault.
 const (
-	neverCalled   = "charged, provider never called: died beside the marker"
-	notCharged    = "served, not charged: every answer of the capture lost"
-	servedInDoubt = "served, charged as uncertain: every answer of the capture lost"
-	failedPaid    = "charged though failed: every answer of the bar lost"
-	erredPaid     = "charged though 500: every answer of the bar lost"
+	neverCalled   = "charged, provider never called: died at the mark"
+	notCharged    = "served, not charged: every response of the capture lost"
+	servedInDoubt = "served, charged as uncertain: every response of the capture lost"
+	failedPaid    = "charged though failed: every response of the forbid capture lost"
+	erredPaid     = "charged though 500: every response of the forbid capture lost"
 )
 
 // entries are a project's ledger since a time.
@@ -135,7 +135,7 @@ func (r *request) lost(steps ...step) bool {
 // outlasts every burst of throttles.
 func (r *request) mayFail() bool {
 	died := r.after && r.did(reserve).attempts == 0 && r.did(vendor).attempts == 0 && r.lost(keep) // writes a dead request's outcome
-	return died || r.lost(count, claim, reserve, fill, mark) ||
+	return died || r.lost(count, claim, reserve, rebalance, mark) ||
 		slices.ContainsFunc([]step{record, domains, look}, func(s step) bool { return r.did(s).unanswered() })
 }
 
@@ -180,7 +180,7 @@ func (w *world) judgeRequest(r *request, e credit.Entry, sent int) {
 		case !charged && took && r.price > 0 && r.did(vendor).attempts > 0:
 			wrong("the message went out and is not charged")
 		case charged && sms && r.did(vendor).attempts == 0:
-			w.oddity(neverCalled)
+			w.anomaly(neverCalled)
 			r.odd = true
 		}
 	case a.replayed || a.status == 409 || a.status == 422 && w.twoBodies(r) || strings.Contains(a.message, "was cut off"):
@@ -205,12 +205,12 @@ func (w *world) judgeRequest(r *request, e credit.Entry, sent int) {
 			wrong("accepted and not sent")
 		case r.price == 0:
 		case !charged && !sms && r.lost(capture):
-			w.oddity(notCharged)
+			w.anomaly(notCharged)
 		case !charged:
 			wrong("served and not charged")
 		case !e.Uncertain && e.Resolution.Verdict == "":
 		case r.lost(capture):
-			w.oddity(servedInDoubt)
+			w.anomaly(servedInDoubt)
 		default:
 			wrong("a success charged as uncertain")
 		}
@@ -243,10 +243,10 @@ func (w *world) judgeRequest(r *request, e credit.Entry, sent int) {
 		switch {
 		case took && r.key == "":
 			wrong("the message went out")
-		case charged && (!sms || !r.lost(bar)):
-			wrong("failed and charged, and the bar was answered")
+		case charged && (!sms || !r.lost(forbidCapture)):
+			wrong("failed and charged, and the forbid capture got a response")
 		case charged:
-			w.oddity(name)
+			w.anomaly(name)
 			r.odd = true
 		case a.status == 500 && !r.mayFail() && (r.op.name != credit.Location || !r.blamesVendor()):
 			wrong("500, and no call of it was lost")
@@ -331,7 +331,7 @@ func (w *world) judgeCommands(entries []credit.Entry) {
 	}
 }
 
-func (w *world) oddity(name string) {
+func (w *world) anomaly(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.odd = append(w.odd, name)

@@ -49,7 +49,7 @@ type plan struct {
 	credits  int64     // that the wallet holds at first
 	limit    int       // requests an hour
 	rich     bool      // the credits are more than all requests together can cost
-	parts    int       // that the project is kept in
+	shards   int       // that the project is kept in
 	closed   bool      // the first vendor of each chain refuses connections
 	byok     bool      // the project has vendor accounts of its own: nothing is charged
 	loss     float64   // chance that a request is dropped; answers come to a bit less
@@ -64,7 +64,7 @@ type plan struct {
 
 // sores are the steps where most calls of a schedule may be lost; those that matter most stand there more than once.
 var sores = []step{
-	"", "", "", reserve, reserve, fill, mark, vendor, capture, capture, capture, bar, giveBack, claim, keep, free, count, movement,
+	"", "", "", reserve, reserve, rebalance, mark, vendor, capture, capture, capture, forbidCapture, returnCredits, claim, keep, free, count, movement,
 }
 
 // mostThrottles is the longest burst of throttles. Twenty pauses fit into the time that a request has for one write.
@@ -180,7 +180,7 @@ func newPlan(seed uint64, prices credit.Prices) *plan {
 		p.order = append(p.order, r)
 	}
 	p.addCommands(rng, cost)
-	p.parts = []int{1, 1, 4}[rng.IntN(3)]
+	p.shards = []int{1, 1, 4}[rng.IntN(3)]
 	p.bursts, p.hot, p.tardy = pick(0, 0, 0.05, 0.15), hots[rng.IntN(len(hots))], pick(0.1, 0.5, 0.9)
 	return p
 }

@@ -290,7 +290,7 @@ func (s *stage) create(id string, p *plan) error {
 	if _, err := s.projects.SetLimit(ctx, id, project.RateLimit{Requests: p.limit, Window: time.Hour}); err != nil {
 		return err
 	}
-	if err := s.split(ctx, id, p.parts); err != nil || p.credits == 0 {
+	if err := s.setShards(ctx, id, p.shards); err != nil || p.credits == 0 {
 		return err
 	}
 	return s.credits.Grant(ctx, credit.Movement{
@@ -298,12 +298,12 @@ func (s *stage) create(id string, p *plan) error {
 	})
 }
 
-// split keeps a project in parts as from yesterday: what an operator asks for takes effect later.
-func (s *stage) split(ctx context.Context, id string, parts int) error {
-	if err := s.credits.CreateWallet(ctx, id); err != nil || parts == 1 {
+// setShards sets a project's shards from yesterday on. A change that an operator makes takes effect later.
+func (s *stage) setShards(ctx context.Context, id string, shards int) error {
+	if err := s.credits.CreateWallet(ctx, id); err != nil || shards == 1 {
 		return err
 	}
-	if err := s.credits.Split(ctx, id, parts); err != nil {
+	if err := s.credits.AddShards(ctx, id, shards); err != nil {
 		return err
 	}
 	_, err := s.rig.direct.UpdateItem(ctx, &dynamodb.UpdateItemInput{
@@ -311,7 +311,7 @@ func (s *stage) split(ctx context.Context, id string, parts int) error {
 		Key:              attr.Item{"pk": attr.Text(id), "sk": attr.Text("project")},
 		UpdateExpression: aws.String("SET parts = :n, parts_before = :n, parts_since = :past"),
 		ExpressionAttributeValues: attr.Item{
-			":n": attr.Number(int64(parts)), ":past": attr.Text(time.Now().AddDate(0, 0, -1).UTC().Format(time.RFC3339)),
+			":n": attr.Number(int64(shards)), ":past": attr.Text(time.Now().AddDate(0, 0, -1).UTC().Format(time.RFC3339)),
 		},
 	})
 	return err

@@ -80,17 +80,17 @@ func throttledRequests() []throttled {
 		return fmt.Sprintf(`{"send_method":"single","to":%q,"message":"%%s"}`, to)
 	}
 	const good, bad = "0771234567", "0770000001"
-	paid := []step{count, reserve, fill, capture, remove}
+	paid := []step{count, reserve, rebalance, capture, remove}
 	of := func(name string) *operation {
 		return &operations[slices.IndexFunc(operations, func(o operation) bool { return o.name == name })]
 	}
 	list := []throttled{
-		{"SMS", of(credit.SMS), sms(good), "", false, plenty, 200, true, []step{count, reserve, fill, mark, capture, remove}},
+		{"SMS", of(credit.SMS), sms(good), "", false, plenty, 200, true, []step{count, reserve, rebalance, mark, capture, remove}},
 		{"SMS with a key", of(credit.SMS), sms(good), "", true, plenty, 200, true, []step{claim, count, reserve, mark, capture, keep, remove}},
-		{"rejected SMS", of(credit.SMS), sms(bad), "", false, plenty, 502, false, []step{reserve, mark, bar, giveBack}},
-		{"rejected SMS with a key", of(credit.SMS), sms(bad), "", true, plenty, 502, false, []step{claim, bar, giveBack, keep}},
+		{"rejected SMS", of(credit.SMS), sms(bad), "", false, plenty, 502, false, []step{reserve, mark, forbidCapture, returnCredits}},
+		{"rejected SMS with a key", of(credit.SMS), sms(bad), "", true, plenty, 502, false, []step{claim, forbidCapture, returnCredits, keep}},
 		{"SMS without credits, with a key", of(credit.SMS), sms(good), "", true, 0, 402, false, []step{claim, reserve, free}},
-		{"unknown address", of(credit.Location), "", "45.83.0.7", false, plenty, 200, false, []step{giveBack}},
+		{"unknown address", of(credit.Location), "", "45.83.0.7", false, plenty, 200, false, []step{returnCredits}},
 		{"PDF", &pdf, "", "", false, plenty, 200, true, []step{capture}},
 	}
 	for _, name := range []string{credit.BurnerEmailShield, credit.Barcode, credit.QRCode} {
@@ -133,9 +133,9 @@ func (s *stage) throttled(t *testing.T, c throttled, attempts int) error {
 	}
 	defer i.kill()
 	for _, at := range c.steps {
-		p := &plan{credits: c.credits, limit: unlimited, parts: 1}
-		if at == fill {
-			p.parts = 4 // all credits are in the first
+		p := &plan{credits: c.credits, limit: unlimited, shards: 1}
+		if at == rebalance {
+			p.shards = 4 // all credits are in the first
 		}
 		project := s.rig.name("throttled")
 		s.rig.clients.Store(project, func(*faultproxy.Request) faultproxy.Fate { return faultproxy.Deliver })
@@ -148,7 +148,7 @@ func (s *stage) throttled(t *testing.T, c throttled, attempts int) error {
 		}
 		asked := 0
 		var r *request
-		for met := 0; met == 0 && asked < 20; met, _ = th.seen() { // not every reservation needs to fill its part
+		for met := 0; met == 0 && asked < 20; met, _ = th.seen() { // not every reservation needs credits of other shards
 			asked++
 			r = c.request(s.rig, asked)
 			if a := i.ask(project, r); a.status != c.status || a.replayed {

@@ -13,33 +13,33 @@ import (
 	"svcapi/shared/credit"
 )
 
-// newParts gives a store with a project "p" of that balance in so many parts.
-func newParts(t testing.TB, parts int, balance int64) *credit.Store {
+// newSharded returns a store with a project "p" of that balance and that number of shards.
+func newSharded(t testing.TB, shards int, balance int64) *credit.Store {
 	t.Helper()
-	return newTabled(t, parts, balance).Store
+	return newTabled(t, shards, balance).Store
 }
 
-func inParts(parts int, credits int64, id string) *credit.Reservation {
+func inShards(shards int, credits int64, id string) *credit.Reservation {
 	return &credit.Reservation{
-		Project: "p", Parts: parts, Key: credit.NewKey(time.Now(), id), Credits: credits,
+		Project: "p", Shards: shards, Key: credit.NewKey(time.Now(), id), Credits: credits,
 		Operation: credit.Barcode, Environment: "production", RequestID: id,
 	}
 }
 
-// spread reserves and releases until half of what a project has in part 0, of 2, has moved to part 1.
+// spread reserves and releases until half of a project's credits in shard 0, of 2, has moved to shard 1.
 func spread(t testing.TB, store *credit.Store, project string) {
 	t.Helper()
-	for part, i := 0, 0; part == 0; i++ {
-		r := inParts(2, 10, fmt.Sprint(i))
+	for shard, i := 0, 0; shard == 0; i++ {
+		r := inShards(2, 10, fmt.Sprint(i))
 		r.Project = project
 		if err := errors.Join(store.Reserve(t.Context(), r), store.Release(t.Context(), r)); err != nil {
 			t.Fatal(err)
 		}
-		part = r.Part
+		shard = r.Shard
 	}
 }
 
-// wantSound: the ledger explains what every part holds.
+// wantSound checks that the ledger explains the balance of every shard.
 func wantSound(t testing.TB, store *credit.Store) {
 	t.Helper()
 	verified, err := store.Verify(t.Context(), nil)
@@ -51,11 +51,11 @@ func wantSound(t testing.TB, store *credit.Store) {
 	}
 }
 
-// TestExactInParts: a wallet in parts pays for exactly as many requests as its total can, whatever the
-// parts hold: no request is refused while the total suffices, none is paid beyond it.
-func TestExactInParts(t *testing.T) {
+// TestExactInShards checks that a wallet with shards pays for exactly as many requests as its total suffices for: no request
+// is refused while the total suffices, and none is paid beyond it.
+func TestExactInShards(t *testing.T) {
 	for _, test := range []struct {
-		parts    int
+		shards   int
 		balance  int64
 		price    int64
 		requests int
@@ -63,19 +63,19 @@ func TestExactInParts(t *testing.T) {
 		{2, 100 * 100, 100, 150},
 		{16, 100*100 + 99, 100, 150}, // what is left over buys nothing
 		{16, 50 * 700, 700, 100},     // more than an even share at the end
-		{64, 10 * 100, 100, 40},      // fewer requests than parts
+		{64, 10 * 100, 100, 40},      // fewer requests than shards
 		{64, 99, 100, 20},
 	} {
-		t.Run(fmt.Sprintf("%d credits in %d parts", test.balance, test.parts), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%d credits in %d shards", test.balance, test.shards), func(t *testing.T) {
 			limits := credit.DefaultLimits
-			limits.Fill = time.Minute // a busy machine may take long over what is exact all the same
-			store := newParts(t, test.parts, test.balance).WithLimits(limits)
+			limits.Rebalance = time.Minute // a busy machine may take long over what is exact all the same
+			store := newSharded(t, test.shards, test.balance).WithLimits(limits)
 			var paid, refused atomic.Int64
 			var group errgroup.Group
 			group.SetLimit(24)
 			for i := range test.requests {
 				group.Go(func() error {
-					r := inParts(test.parts, test.price, fmt.Sprint(i))
+					r := inShards(test.shards, test.price, fmt.Sprint(i))
 					err := store.Reserve(context.Background(), r)
 					if errors.Is(err, credit.ErrInsufficientCredits) {
 						refused.Add(1)
@@ -102,49 +102,49 @@ func TestExactInParts(t *testing.T) {
 	}
 }
 
-// TestSplit: parts are made once, kept when fewer are wanted, and only of a wallet that is there.
-func TestSplit(t *testing.T) {
+// TestAddShards checks that shards are created once, stay when fewer are wanted, and need an existing wallet.
+func TestAddShards(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, 1000)
 	for _, step := range []struct{ split, want int }{{1, 1}, {4, 4}, {4, 4}, {2, 4}, {1, 4}, {64, 64}} {
-		if err := store.Split(t.Context(), "p", step.split); err != nil {
+		if err := store.AddShards(t.Context(), "p", step.split); err != nil {
 			t.Fatal(err)
 		}
 		wallet, err := store.Wallet(t.Context(), "p")
-		if err != nil || wallet.Parts != step.want || wallet.Balance != 1000 {
-			t.Errorf("after %d: %+v, %v; want %d parts", step.split, wallet, err, step.want)
+		if err != nil || wallet.Shards != step.want || wallet.Balance != 1000 {
+			t.Errorf("after %d: %+v, %v; want %d shards", step.split, wallet, err, step.want)
 		}
 		if verified, err := store.Verify(t.Context(), nil); err != nil || verified.Wallets != step.want {
 			t.Errorf("after %d: %+v, %v; want as many wallets", step.split, verified, err)
 		}
 	}
-	for _, parts := range []int{0, -1, 65} {
-		if err := store.Split(t.Context(), "p", parts); err == nil {
-			t.Errorf("%d parts were made", parts)
+	for _, shards := range []int{0, -1, 65} {
+		if err := store.AddShards(t.Context(), "p", shards); err == nil {
+			t.Errorf("%d shards were made", shards)
 		}
 	}
-	if err := store.Split(t.Context(), "nobody", 2); !errors.Is(err, credit.ErrNoWallet) {
+	if err := store.AddShards(t.Context(), "nobody", 2); !errors.Is(err, credit.ErrNoWallet) {
 		t.Errorf("a project without a wallet: %v", err)
 	}
 }
 
-// TestOldRecord: an instance whose record is from before the change, in either direction, still spends
-// all of the wallet.
+// TestOldRecord checks that an instance with a record from before the change, in either direction, can spend the whole
+// wallet.
 func TestOldRecord(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		name                string
-		parts, before, then int
+		name                 string
+		shards, before, then int
 	}{
-		{"split after the record was read", 8, 8, 1},
-		{"parts given up", 8, 8, 2},
-		{"more parts than the record says", 8, 2, 8},
+		{"sharded after the record was read", 8, 8, 1},
+		{"shards given up", 8, 8, 2},
+		{"more shards than the record says", 8, 2, 8},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			store := newParts(t, test.parts, 1000)
-			for i := range 80 { // spreads the credits over the parts that were used before
-				r := inParts(test.before, 10, fmt.Sprint(test.before, "-", i))
+			store := newSharded(t, test.shards, 1000)
+			for i := range 80 { // spreads the credits over the shards that were used before
+				r := inShards(test.before, 10, fmt.Sprint(test.before, "-", i))
 				if err := store.Reserve(t.Context(), r); err != nil {
 					t.Fatal(err)
 				}
@@ -152,7 +152,7 @@ func TestOldRecord(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := store.Reserve(t.Context(), inParts(test.then, 1000, "all")); err != nil {
+			if err := store.Reserve(t.Context(), inShards(test.then, 1000, "all")); err != nil {
 				t.Error(err)
 			}
 			wantBalance(t, store, 0)
@@ -160,11 +160,11 @@ func TestOldRecord(t *testing.T) {
 	}
 }
 
-// TestEvenShares: a part that lacks credits gets an even share, so that the next requests find them.
+// TestEvenShares checks that a shard which lacks credits gets an even share, so that the next requests find credits.
 func TestEvenShares(t *testing.T) {
-	store := newParts(t, 4, 4000)
+	store := newSharded(t, 4, 4000)
 	for i := range 40 {
-		r := inParts(4, 10, fmt.Sprint(i))
+		r := inShards(4, 10, fmt.Sprint(i))
 		if err := store.Reserve(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
@@ -172,26 +172,26 @@ func TestEvenShares(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	perPart := map[int]int{}
-	err := store.InFlight(t.Context(), func(r *credit.Reservation, err error) error {
-		perPart[r.Part]++
+	perShard := map[int]int{}
+	err := store.VisitPending(t.Context(), func(r *credit.Reservation, err error) error {
+		perShard[r.Shard]++
 		return err
 	}, nil)
-	if err != nil || len(perPart) != 4 {
-		t.Errorf("reservations per part %v, %v", perPart, err)
+	if err != nil || len(perShard) != 4 {
+		t.Errorf("reservations per shard %v, %v", perShard, err)
 	}
 	wantBalance(t, store, 3600)
 	wantSound(t, store)
 }
 
-// TestOperatorsInParts: what an operator does with the money of a project counts for all parts: lists,
-// refunds, resolutions, adjustments and the alert.
-func TestOperatorsInParts(t *testing.T) {
+// TestOperatorsInShards checks that operators' commands count for all shards: lists, refunds, resolutions, adjustments and
+// the alert.
+func TestOperatorsInShards(t *testing.T) {
 	ctx := t.Context()
-	store := newParts(t, 8, 8000)
+	store := newSharded(t, 8, 8000)
 	var charges []credit.Key
 	for i := range 16 {
-		r := inParts(8, 100, fmt.Sprint(i))
+		r := inShards(8, 100, fmt.Sprint(i))
 		r.Irrevocable = true
 		if err := errors.Join(store.Reserve(ctx, r), store.Mark(ctx, r), store.Capture(ctx, r, credit.Outcome{Uncertain: i < 8})); err != nil {
 			t.Fatal(err)
@@ -212,7 +212,7 @@ func TestOperatorsInParts(t *testing.T) {
 			t.Errorf("entry %d is %s, want %s: the day reads in order", i, e.Key, charges[i])
 		}
 	}
-	for i, verdict := range []credit.Verdict{credit.Confirmed, credit.GivenBack} {
+	for i, verdict := range []credit.Verdict{credit.VerdictConfirmed, credit.VerdictRefunded} {
 		for range 2 { // it may be repeated
 			if _, err := store.Resolve(ctx, "p", charges[i], credit.Resolution{Verdict: verdict, Reason: "asked the vendor", Actor: "operator"}); err != nil {
 				t.Errorf("%s: %v", verdict, err)
@@ -229,7 +229,7 @@ func TestOperatorsInParts(t *testing.T) {
 	adjust := func(credits int64, id string) error {
 		return store.Adjust(ctx, credit.Movement{Project: "p", ID: credit.NewKey(time.Now(), id), Credits: credits, Actor: "operator", Reason: "moved"})
 	}
-	if err := adjust(-6600, "beyond the first part"); err != nil {
+	if err := adjust(-6600, "beyond the first shard"); err != nil {
 		t.Error(err)
 	}
 	wantBalance(t, store, 0)
@@ -240,9 +240,9 @@ func TestOperatorsInParts(t *testing.T) {
 		t.Error(err)
 	}
 
-	low := func() (lows []credit.Low) {
+	low := func() (lows []credit.LowBalance) {
 		t.Helper()
-		err := store.InFlight(ctx, func(*credit.Reservation, error) error { return nil }, func(l credit.Low) { lows = append(lows, l) })
+		err := store.VisitPending(ctx, func(*credit.Reservation, error) error { return nil }, func(l credit.LowBalance) { lows = append(lows, l) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,19 +252,19 @@ func TestOperatorsInParts(t *testing.T) {
 		if err := store.SetAlert(ctx, "p", alert); err != nil {
 			t.Fatal(err)
 		}
-		if got := low(); len(got) != want || want == 1 && got[0] != (credit.Low{Project: "p", Balance: 50, Alert: 51}) {
+		if got := low(); len(got) != want || want == 1 && got[0] != (credit.LowBalance{Project: "p", Balance: 50, Alert: 51}) {
 			t.Errorf("alert at %d: %v", alert, got)
 		}
 	}
 	wantSound(t, store)
 }
 
-// TestSettleInParts: what dead requests left in any part is settled as in a whole wallet.
-func TestSettleInParts(t *testing.T) {
+// TestSettleInShards checks that the reservations of dead requests in any shard are settled as in a wallet with one shard.
+func TestSettleInShards(t *testing.T) {
 	ctx := t.Context()
-	store := newParts(t, 8, 8000)
+	store := newSharded(t, 8, 8000)
 	for i := range 24 {
-		r := inParts(8, 100, fmt.Sprint(i))
+		r := inShards(8, 100, fmt.Sprint(i))
 		r.Irrevocable = i%3 == 2
 		err := store.Reserve(ctx, r)
 		switch i % 3 {
@@ -279,7 +279,7 @@ func TestSettleInParts(t *testing.T) {
 	}
 	did := map[credit.Settled]int{}
 	for range 2 {
-		err := store.InFlight(ctx, func(r *credit.Reservation, err error) error {
+		err := store.VisitPending(ctx, func(r *credit.Reservation, err error) error {
 			if err != nil {
 				return err
 			}
@@ -298,42 +298,42 @@ func TestSettleInParts(t *testing.T) {
 	wantSound(t, store)
 }
 
-// TestChargeAmongReleases: a charge is found whatever part it is in, though other parts hold releases of the same key.
+// TestChargeAmongReleases checks that a charge is found in any shard, also where other shards hold releases of the same key.
 func TestChargeAmongReleases(t *testing.T) {
 	t.Parallel()
-	const parts = 3
-	store := newParts(t, parts, 1_000)
+	const shards = 3
+	store := newSharded(t, shards, 1_000)
 	charged := map[int]bool{}
 	for i := range 100 {
-		r := inParts(parts, 10, fmt.Sprint(i))
+		r := inShards(shards, 10, fmt.Sprint(i))
 		if err := store.Reserve(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
-		if charged[r.Part] { // its reservation stays, which is nobody's concern here
+		if charged[r.Shard] { // its reservation stays, which is nobody's concern here
 			continue
 		}
-		charged[r.Part] = true
-		for part := range parts {
+		charged[r.Shard] = true
+		for shard := range shards {
 			copied := *r
-			copied.Part = part
-			if part != r.Part {
+			copied.Shard = shard
+			if shard != r.Shard {
 				if got, err := store.Settle(t.Context(), &copied, false); err != nil || got != credit.SettledReleased {
 					t.Fatal(got, err)
 				}
 			}
 		}
 		if _, err := store.RefundCharge(t.Context(), "p", r.Key, "x", "anne"); !errors.Is(err, credit.ErrNotCharged) {
-			t.Errorf("part %d, before the charge: %v", r.Part, err)
+			t.Errorf("shard %d, before the charge: %v", r.Shard, err)
 		}
 		if err := take(t, store, r, "capture", "remove"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := store.RefundCharge(t.Context(), "p", r.Key, "x", "anne"); err != nil {
-			t.Errorf("part %d: %v", r.Part, err)
+			t.Errorf("shard %d: %v", r.Shard, err)
 		}
-		if len(charged) == parts {
+		if len(charged) == shards {
 			return
 		}
 	}
-	t.Errorf("charges in parts %v of %d", charged, parts)
+	t.Errorf("charges in shards %v of %d", charged, shards)
 }

@@ -1,0 +1,351 @@
+package credit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"svcapi/shared/attr"
+	"svcapi/shared/awsclient"
+)
+
+// MaxShards is the largest number of shards of a wallet. One transaction moves credits between any of
+// the shards, and DynamoDB accepts 100 items in one transaction.
+const MaxShards = 64
+
+// rebalancePause is the longest pause before a reservation looks again for credits that others were moving.
+const rebalancePause = 25 * time.Millisecond
+
+// walletID returns the name of a shard of a project's wallet; shard 0 has the project's own name.
+func walletID(project string, shard int) string {
+	if shard == 0 {
+		return project
+	}
+	return project + "#" + strconv.Itoa(shard)
+}
+
+// parseWallet returns the project and the shard that a wallet's name consists of.
+func parseWallet(wallet string) (project string, shard int, err error) {
+	project, number, numbered := strings.Cut(wallet, "#")
+	if numbered {
+		shard, err = strconv.Atoi(number)
+	}
+	if err != nil || numbered && (shard < 1 || walletID(project, shard) != wallet) {
+		return "", 0, fmt.Errorf("credit: %q is no wallet", wallet)
+	}
+	return project, shard, nil
+}
+
+// shard returns the shard that a reservation tries first. The digest of the request ID selects the shard.
+func (k Key) shard(shards int) int {
+	_, digest, _ := strings.Cut(string(k), "-")
+	sum := fnv.New32a()
+	sum.Write([]byte(digest))
+	return int(sum.Sum32() % uint32(max(shards, 1))) //nolint:gosec // at most MaxShards
+}
+
+// shardsIn returns the number of shards that a wallet's first shard names.
+func shardsIn(wallet attr.Item) int {
+	n, err := attr.NumberOf(wallet["parts"])
+	if err != nil {
+		return 1
+	}
+	return int(min(max(n, 1), MaxShards))
+}
+
+// AddShards creates the shards that a project's wallet lacks, up to the given number. New shards are
+// empty: a reservation that lacks credits there moves credits to them. AddShards removes no shard; a shard
+// that is no longer used keeps its credits until another shard needs them. AddShards may be repeated.
+func (s *Store) AddShards(ctx context.Context, project string, shards int) error {
+	if shards < 1 || shards > MaxShards {
+		return fmt.Errorf("credit: %d shards, wants 1 to %d", shards, MaxShards)
+	}
+	for shard := 1; shard < shards; shard++ {
+		if err := s.create(ctx, walletID(project, shard)); err != nil {
+			return err
+		}
+	}
+	if shards == 1 {
+		return nil
+	}
+	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                 &s.tables.Wallets,
+		Key:                       walletKey(project),
+		UpdateExpression:          aws.String("SET parts = :n"),
+		ConditionExpression:       aws.String("attribute_exists(pk) AND (attribute_not_exists(parts) OR parts < :n)"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":n": attr.Number(int64(shards))},
+
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if wallet, refused := attr.Refused(err); refused {
+		if wallet == nil {
+			return fmt.Errorf("%w: %s", ErrNoWallet, project)
+		}
+		return nil // the wallet has as many shards, or more
+	}
+	if err != nil {
+		return fmt.Errorf("credit: add shards to the wallet: %w", err)
+	}
+	return nil
+}
+
+// wallets returns the names of all shards of a project's wallet.
+func (s *Store) wallets(ctx context.Context, project string) ([]string, error) {
+	first, err := s.walletItem(ctx, project)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]string, shardsIn(first))
+	for shard := range all {
+		all[shard] = walletID(project, shard)
+	}
+	return all, nil
+}
+
+// shardBalances are the balances of a wallet's shards, in the shards' order.
+type shardBalances []shardBalance
+
+// shardBalance is the balance of one shard, with the number of moves between this shard and others.
+type shardBalance struct{ balance, moves int64 }
+
+// total returns the sum of the balances. The project can spend that sum, unless credits moved during the read.
+func (b shardBalances) total() (sum int64) {
+	for _, shard := range b {
+		sum += shard.balance
+	}
+	return sum
+}
+
+// unchanged reports that no credits moved between shards from the read of b to the read of later. Each shard
+// was then read before and after one common moment without a move in between.
+func (b shardBalances) unchanged(later shardBalances) bool {
+	return slices.EqualFunc(b, later, func(x, y shardBalance) bool { return x.moves == y.moves })
+}
+
+// readBalances reads the balances of the given number of shards, and of the further shards that the wallet names.
+func (s *Store) readBalances(ctx context.Context, project string, shards int) (shardBalances, error) {
+	b := make(shardBalances, 0, shards)
+	for len(b) < shards {
+		items, err := s.readShards(ctx, project, len(b), shards)
+		if err != nil {
+			return nil, fmt.Errorf("credit: read the wallet's shards: %w", err)
+		}
+		for shard := len(b); shard < shards; shard++ {
+			var read shardBalance
+			if item := items[walletID(project, shard)]; item != nil {
+				if read.balance, err = attr.NumberOf(item["balance"]); err != nil {
+					return nil, fmt.Errorf("credit: wallet %s: %w", walletID(project, shard), err)
+				}
+				read.moves, _ = attr.NumberOf(item["moves"]) // absent until the first move
+			}
+			b = append(b, read)
+		}
+		shards = max(shards, shardsIn(items[project])) // the cached project record may be older than the wallet
+	}
+	return b, nil
+}
+
+// readShards returns the items of the shards from one number up to and without another, by their names.
+func (s *Store) readShards(ctx context.Context, project string, from, to int) (map[string]attr.Item, error) {
+	var keys []map[string]types.AttributeValue
+	for shard := from; shard < to; shard++ {
+		keys = append(keys, walletKey(walletID(project, shard)))
+	}
+	items := map[string]attr.Item{}
+	for {
+		out, err := s.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{s.tables.Wallets: {
+			Keys: keys, ConsistentRead: aws.Bool(true), ProjectionExpression: aws.String("pk, balance, moves, parts"),
+		}}})
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range out.Responses[s.tables.Wallets] {
+			items[attr.TextOf(item["pk"])] = item
+		}
+		if keys = out.UnprocessedKeys[s.tables.Wallets].Keys; len(keys) == 0 {
+			return items, nil
+		}
+		if err := pause(ctx); err != nil { // DynamoDB lacked capacity for the other keys
+			return nil, err
+		}
+	}
+}
+
+// reserveRebalanced moves credits from other shards to the reservation's shard, which lacks them, and repeats the
+// reservation.
+func (s *Store) reserveRebalanced(ctx context.Context, r *Reservation, shards int) error {
+	m := rebalancing{to: r.Shard, anyShard: true, used: max(r.Shards, 1), want: r.Credits}
+	return s.rebalanced(ctx, r.Project, shards, m, ErrInsufficientCredits, func(shard int) error {
+		r.Shard = shard
+		_, err := s.reserve(ctx, r)
+		return err
+	})
+}
+
+// gatherAndMove gathers credits in the first shard, which lacks them for a movement, and repeats the movement.
+// gatherAndMove returns the error refused where all shards together lack the credits.
+func (s *Store) gatherAndMove(ctx context.Context, project string, credits int64, refused error, move func() error) error {
+	first, err := s.walletItem(ctx, project)
+	if err != nil {
+		return errors.Join(refused, err)
+	}
+	shards := shardsIn(first)
+	m := rebalancing{used: shards, want: credits}
+	if err = s.rebalanced(ctx, project, shards, m, ErrOutOfRange, func(int) error { return move() }); errors.Is(err, ErrOutOfRange) {
+		return refused
+	}
+	return err
+}
+
+// rebalancing describes which credits one shard needs from the others.
+type rebalancing struct {
+	to       int   // the shard that lacks credits
+	anyShard bool  // another shard would do as well
+	used     int   // number of shards in use; shards beyond that number keep nothing
+	want     int64 // the balance that the shard needs at least
+}
+
+// gatherIfFew changes the rebalancing where an even share for each shard is less than wanted: all credits then go
+// to the richest shard, so that requests for the last credits do not take them from one another.
+func (m rebalancing) gatherIfFew(b shardBalances) rebalancing {
+	if !m.anyShard || b.total()/int64(m.used) >= m.want {
+		return m
+	}
+	for shard := range b {
+		if b[shard].balance > b[m.to].balance {
+			m.to = shard
+		}
+	}
+	m.want = b.total()
+	return m
+}
+
+// rebalanced moves credits to one shard and calls try with that shard, until try does not lack credits. rebalanced
+// returns the error lacking where all shards together lack the credits at one moment, or where others kept moving
+// the credits away for the time of Limits.Rebalance.
+func (s *Store) rebalanced(
+	ctx context.Context, project string, shards int, m rebalancing, lacking error, try func(shard int) error,
+) error {
+	var before shardBalances
+	for until := time.Now().Add(s.limits.Rebalance); time.Now().Before(until); {
+		now, err := s.readBalances(ctx, project, shards)
+		if err != nil {
+			return err
+		}
+		if now.total() < m.want {
+			if before.unchanged(now) {
+				return lacking
+			}
+			before = now
+			continue // at once: credits may have moved during the read
+		}
+		before = nil
+		m := m.gatherIfFew(now)
+		if err := s.rebalance(ctx, project, now, m); err != nil {
+			return err
+		}
+		if err := try(m.to); !errors.Is(err, lacking) {
+			return err
+		}
+		if err := pause(ctx); err != nil {
+			return err
+		}
+	}
+	return lacking
+}
+
+func pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(rand.N(rebalancePause)):
+		return nil
+	}
+}
+
+// rebalance moves credits from the richest shards to one shard, until that shard holds an even share of all credits
+// and at least the wanted balance. rebalance returns no error where others moved the credits first.
+func (s *Store) rebalance(ctx context.Context, project string, b shardBalances, m rebalancing) error {
+	taken := m.amounts(b)
+	if len(taken) == 0 {
+		return nil // another request has rebalanced the shard
+	}
+	var sum int64
+	var writes []types.TransactWriteItem
+	for _, shard := range slices.Sorted(maps.Keys(taken)) {
+		sum += taken[shard]
+		writes = append(writes, types.TransactWriteItem{Update: s.moveUpdate(walletID(project, shard), -taken[shard])})
+	}
+	receiver := s.moveUpdate(walletID(project, m.to), sum)
+	// Of the requests that saw the shard lack credits at the same time, one moves credits to the shard.
+	if seen := b[m.to].moves; seen == 0 {
+		*receiver.ConditionExpression += " AND attribute_not_exists(moves)"
+	} else {
+		*receiver.ConditionExpression += " AND moves = :seen"
+		receiver.ExpressionAttributeValues[":seen"] = attr.Number(seen)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.limits.Write)
+	defer cancel()
+	_, err := awsclient.Write(ctx, s.client.TransactWriteItems, &dynamodb.TransactWriteItemsInput{
+		TransactItems: append(writes, types.TransactWriteItem{Update: receiver}),
+	})
+	if err != nil && cancellationReasons(err) == nil {
+		return fmt.Errorf("credit: rebalance shard %d: %w", m.to, err)
+	}
+	return nil
+}
+
+// amounts returns the credits that each other shard gives. Credits above an even share among the shards in use go
+// first, and the richest shard's credits before others'. Credits below an even share follow where the first ones do
+// not suffice.
+func (m rebalancing) amounts(b shardBalances) map[int]int64 {
+	even := b.total() / int64(min(m.used, len(b)))
+	needs := max(m.want, even) - b[m.to].balance
+	order := make([]int, 0, len(b))
+	for shard := range b {
+		if shard != m.to {
+			order = append(order, shard)
+		}
+	}
+	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(b[y].balance, b[x].balance) })
+	taken := map[int]int64{}
+	for _, keep := range []int64{even, 0} {
+		for _, shard := range order {
+			least := keep
+			if shard >= m.used {
+				least = 0
+			}
+			if gives := min(needs, b[shard].balance-taken[shard]-least); gives > 0 {
+				taken[shard] += gives
+				needs -= gives
+			}
+		}
+	}
+	return taken
+}
+
+// moveUpdate returns the update that adds credits, signed, to a shard. The update fails where the shard has too few
+// credits.
+func (s *Store) moveUpdate(wallet string, credits int64) *types.Update {
+	return &types.Update{
+		TableName:           &s.tables.Wallets,
+		Key:                 walletKey(wallet),
+		UpdateExpression:    aws.String("SET balance = balance + :c ADD moves :one"),
+		ConditionExpression: aws.String("balance >= :least"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":c": attr.Number(credits), ":least": attr.Number(max(0, -credits)), ":one": attr.Number(1),
+		},
+	}
+}
