@@ -32,24 +32,24 @@ func (e *UsageError) Error() string { return e.text }
 // Usagef returns a UsageError.
 func Usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
 
-// Problems is the error of an examination that found so many problems, which have been printed.
-type Problems int
+// ProblemsError is the error of an examination that found so many problems, which have been printed.
+type ProblemsError int
 
-func (p Problems) Error() string {
+func (p ProblemsError) Error() string {
 	if p == 1 {
 		return "1 problem"
 	}
 	return fmt.Sprintf("%d problems", int(p))
 }
 
-// Failure is an error of one command that has its own exit code and hint.
-type Failure struct {
+// FailureError is an error of one command that has its own exit code and hint.
+type FailureError struct {
 	Text string
 	Exit int
 	Hint string
 }
 
-func (e *Failure) Error() string { return e.Text }
+func (e *FailureError) Error() string { return e.Text }
 
 // unconfirmedError is a command that waits for a yes.
 type unconfirmedError struct{ text string }
@@ -121,7 +121,7 @@ func explain(err error) (exit int, hint string) {
 	if _, ok := errors.AsType[*unconfirmedError](err); ok {
 		return ExitUsage, ""
 	}
-	failure, ok := errors.AsType[*Failure](err)
+	failure, ok := errors.AsType[*FailureError](err)
 	if ok && !errors.Is(err, context.Canceled) {
 		return failure.Exit, failure.Hint
 	}

@@ -76,7 +76,7 @@ func (o *options) print(found []Finding) error {
 	}
 	o.Note("%d in order, %d warnings, %d broken.", count[Fine], count[Warns], count[Broken])
 	if count[Broken] > 0 {
-		return app.Problems(count[Broken])
+		return app.ProblemsError(count[Broken])
 	}
 	return nil
 }

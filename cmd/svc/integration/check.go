@@ -73,7 +73,7 @@ func (o *checkOptions) run(ctx context.Context, s *app.Stack) error {
 		return err
 	}
 	if failed > 0 {
-		return app.Problems(failed)
+		return app.ProblemsError(failed)
 	}
 	return nil
 }

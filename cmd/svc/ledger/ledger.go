@@ -61,7 +61,7 @@ func runVerify(ctx context.Context, a *app.App, s *app.Stack) error {
 	}{verified.Wallets, verified.Entries, views}, t)
 	a.Note("%d wallets, %d ledger entries.", verified.Wallets, verified.Entries)
 	if err == nil && len(views) > 0 {
-		return app.Problems(len(views))
+		return app.ProblemsError(len(views))
 	}
 	return err
 }

@@ -17,7 +17,7 @@ import (
 const mayBeSent = "The message may have been sent: ask the vendor before you send again."
 
 // failures are what came of a test message that was not accepted.
-var failures = map[upstream.Class]*app.Failure{
+var failures = map[upstream.Class]*app.FailureError{
 	upstream.NotSent: {Text: "not sent: the vendor could not be reached", Exit: app.ExitFailed, Hint: "Check the integration's endpoint and the way there."},
 	upstream.Rejected: {
 		Text: "rejected: the vendor refused the message", Exit: app.ExitRefused,
