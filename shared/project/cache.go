@@ -1,14 +1,13 @@
 package project
 
 import (
-	"container/list"
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
 
+	"svcapi/shared/bounded"
 	"svcapi/shared/clock"
 )
 
@@ -36,9 +35,14 @@ type Cache struct {
 
 	flights singleflight.Group
 
-	mu      sync.Mutex
-	records memory[*Record]
-	unknown memory[struct{}]
+	records *bounded.Map[string, readRecord]
+	unknown *bounded.Map[string, time.Time] // when the read began that proved it
+}
+
+// readRecord is a record with the time at which its read began; rec is nil where no such project exists.
+type readRecord struct {
+	rec *Record
+	at  time.Time
 }
 
 // NewCache makes a cache that uses a record for ttl after it was read. A change
@@ -48,8 +52,8 @@ func NewCache(store *Store, ttl time.Duration) *Cache {
 	return &Cache{
 		store:   store,
 		ttl:     ttl,
-		records: newMemory[*Record](maxRecords),
-		unknown: newMemory[struct{}](maxUnknown),
+		records: bounded.New[string, readRecord](maxRecords),
+		unknown: bounded.New[string, time.Time](maxUnknown),
 	}
 }
 
@@ -92,9 +96,7 @@ func (c *Cache) Authenticate(ctx context.Context, clientID, secret, env string) 
 	}
 	// Only a read that began after the request came proves that the client ID is unknown.
 	if !at.Before(arrived) && (rec == nil || rec.Credential(clientID) == nil) {
-		c.mu.Lock()
-		c.unknown.put(clientID, struct{}{}, at)
-		c.mu.Unlock()
+		c.unknown.Put(clientID, at)
 	}
 	return nil, "", ErrUnauthorized
 }
@@ -113,31 +115,23 @@ func (r *Record) admits(clientID string, digest [32]byte, env Environment) bool 
 }
 
 func (c *Cache) isUnknown(clientID string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, at, ok := c.unknown.get(clientID)
+	at, ok := c.unknown.Get(clientID)
 	return ok && c.clock.Now().Sub(at) < c.ttl
 }
 
 // held gives the record of a project when one younger than maxAge is held.
 func (c *Cache) held(projectID string, maxAge time.Duration) (rec *Record, at time.Time, held bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	rec, at, ok := c.records.get(projectID)
-	return rec, at, ok && c.clock.Now().Sub(at) < maxAge
+	read, ok := c.records.Get(projectID)
+	return read.rec, read.at, ok && c.clock.Now().Sub(read.at) < maxAge
 }
 
 // read reads a project, once for all who find their record as old as maxAge. A
 // waiting request may give up; the read goes on for the others.
 func (c *Cache) read(ctx context.Context, projectID string, maxAge time.Duration) (*Record, time.Time, error) {
-	type result struct {
-		rec *Record
-		at  time.Time
-	}
 	flight := c.flights.DoChan(projectID, func() (any, error) {
 		// Somebody else's flight may have landed since this request looked.
 		if rec, at, held := c.held(projectID, maxAge); held {
-			return result{rec, at}, nil
+			return readRecord{rec, at}, nil
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 		defer cancel()
@@ -146,65 +140,21 @@ func (c *Cache) read(ctx context.Context, projectID string, maxAge time.Duration
 		if err != nil {
 			return nil, err
 		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
 		if rec == nil {
-			c.records.drop(projectID)
+			c.records.DeleteFunc(projectID, func(readRecord) bool { return true })
 		} else {
-			c.records.put(projectID, rec, at)
+			c.records.Put(projectID, readRecord{rec, at})
 		}
-		return result{rec, at}, nil
+		return readRecord{rec, at}, nil
 	})
 	select {
 	case done := <-flight:
 		if done.Err != nil {
 			return nil, time.Time{}, done.Err
 		}
-		r := done.Val.(result)
+		r := done.Val.(readRecord)
 		return r.rec, r.at, nil
 	case <-ctx.Done():
 		return nil, time.Time{}, ctx.Err()
-	}
-}
-
-// memory keeps the newest values by name, up to a number of them.
-type memory[V any] struct {
-	limit int
-	byKey map[string]*list.Element
-	// order holds the entries, the oldest first.
-	order *list.List
-}
-
-type entry[V any] struct {
-	key   string
-	value V
-	at    time.Time
-}
-
-func newMemory[V any](limit int) memory[V] {
-	return memory[V]{limit: limit, byKey: map[string]*list.Element{}, order: list.New()}
-}
-
-func (m *memory[V]) get(key string) (value V, at time.Time, ok bool) {
-	e, ok := m.byKey[key]
-	if !ok {
-		return value, at, false
-	}
-	kept := e.Value.(entry[V])
-	return kept.value, kept.at, true
-}
-
-func (m *memory[V]) put(key string, value V, at time.Time) {
-	m.drop(key)
-	m.byKey[key] = m.order.PushBack(entry[V]{key, value, at})
-	if m.order.Len() > m.limit {
-		m.drop(m.order.Front().Value.(entry[V]).key)
-	}
-}
-
-func (m *memory[V]) drop(key string) {
-	if e, ok := m.byKey[key]; ok {
-		m.order.Remove(e)
-		delete(m.byKey, key)
 	}
 }
