@@ -74,6 +74,9 @@ func (c Config) Validate() error {
 	return errors.Join(wrong...)
 }
 
+// SecretLife is how long a vendor's secret is kept.
+func (c Config) SecretLife() time.Duration { return time.Duration(c.SecretCacheSeconds) * time.Second }
+
 // FunctionConfig is what a function that looks up IP addresses reads from the environment.
 type FunctionConfig struct {
 	API      api.Config
@@ -85,6 +88,3 @@ type FunctionConfig struct {
 func (c FunctionConfig) Validate() error {
 	return errors.Join(c.API.Validate(), c.Upstream.Validate(), c.Lookup.Validate())
 }
-
-// SecretLife is how long a vendor's secret is kept.
-func (c Config) SecretLife() time.Duration { return time.Duration(c.SecretCacheSeconds) * time.Second }
