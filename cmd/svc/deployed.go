@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -17,21 +16,7 @@ import (
 // deployed is what is known of the stack that was deployed, beside its tables and secrets.
 type deployed struct {
 	baseURL string
-	prices  map[string]int64 // by operation
-}
-
-// pricedOperations in the order of the price list.
-var pricedOperations = []string{
-	credit.SMS, credit.BurnerEmailShield, credit.VPNShield, credit.Location, credit.Barcode, credit.QRCode, credit.PDF,
-}
-
-// priceParameter is the stack's parameter for an operation's price: burner_email_shield is PriceBurnerEmailShield.
-func priceParameter(operation string) string {
-	parts := strings.Split(operation, "_")
-	for i, part := range parts {
-		parts[i] = strings.ToUpper(part[:1]) + part[1:]
-	}
-	return "Price" + strings.Join(parts, "")
+	prices  credit.Prices
 }
 
 // describeStack asks CloudFormation for the stack's address and prices.
@@ -43,23 +28,17 @@ func describeStack(ctx context.Context, cfg aws.Config, name string) (deployed, 
 	if len(out.Stacks) == 0 {
 		return deployed{}, fmt.Errorf("there is no stack %s", name)
 	}
-	d := deployed{prices: map[string]int64{}}
+	d, parameters := deployed{}, map[string]string{}
 	for _, o := range out.Stacks[0].Outputs {
 		if aws.ToString(o.OutputKey) == "BaseUrl" {
 			d.baseURL = aws.ToString(o.OutputValue)
 		}
 	}
 	for _, p := range out.Stacks[0].Parameters {
-		for _, operation := range pricedOperations {
-			if priceParameter(operation) != aws.ToString(p.ParameterKey) {
-				continue
-			}
-			if d.prices[operation], err = strconv.ParseInt(aws.ToString(p.ParameterValue), 10, 64); err != nil {
-				return deployed{}, fmt.Errorf("parameter %s of the stack: %w", aws.ToString(p.ParameterKey), err)
-			}
-		}
+		parameters[aws.ToString(p.ParameterKey)] = aws.ToString(p.ParameterValue)
 	}
-	return d, nil
+	d.prices, err = credit.ReadPrices(credit.FromParameters(parameters))
+	return d, err
 }
 
 func (a *app) price() *cobra.Command {
@@ -87,12 +66,12 @@ func (a *app) priceList() *cobra.Command {
 			}
 			views := []priceView{}
 			t := table{header: []string{"OPERATION", "CREDITS", "USD", "PARAMETER"}}
-			for _, operation := range pricedOperations {
-				price, known := d.prices[operation]
+			for _, p := range credit.PriceList() {
+				price, known := d.prices[p.Operation]
 				if !known {
 					continue
 				}
-				v := priceView{operation, price, dollars(price), priceParameter(operation)}
+				v := priceView{p.Operation, price, dollars(price), p.Parameter}
 				views = append(views, v)
 				t.rows = append(t.rows, []string{v.Operation, grouped(price), v.USD, v.Parameter})
 			}

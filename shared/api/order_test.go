@@ -165,7 +165,7 @@ func TestTablesGone(t *testing.T) {
 
 // Credits cost nothing for Manual and for free operations.
 func TestCallCredits(t *testing.T) {
-	prices := credit.Prices{SMS: 10}
+	prices := credit.Prices{credit.SMS: 10}
 	for _, c := range []struct {
 		mode  project.Mode
 		price string
