@@ -174,10 +174,9 @@ func price(o operation) string {
 		return "free"
 	}
 	cost := grouped(credits) + " credits"
-	for _, p := range credit.PriceList() {
-		if p.Operation == text(at(o.node, "x-svc-price")) && p.Unit != "" {
-			cost += " a " + p.Unit
-		}
+	name, rows := text(at(o.node, "x-svc-price")), credit.PriceList()
+	if i := slices.IndexFunc(rows, func(p credit.Price) bool { return p.Operation == name }); i >= 0 && rows[i].Unit != "" {
+		cost += " a " + rows[i].Unit
 	}
 	return cost
 }

@@ -276,7 +276,13 @@ func gatewayResponses(s *templateFile) (f findings) {
 func refusal(code, message string) string {
 	w := httptest.NewRecorder()
 	api.Refuse(w, &http.Request{}, &api.Error{Status: http.StatusBadRequest, Code: code, Message: message})
-	return strings.Replace(w.Body.String(), w.Header()["X-SVC-Request-ID"][0], "$context.requestId", 1)
+	var sent struct {
+		RequestID string `json:"request_id"`
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &sent); err != nil {
+		return err.Error()
+	}
+	return strings.Replace(w.Body.String(), sent.RequestID, "$context.requestId", 1)
 }
 
 func restAPI(s *templateFile) (f findings) {
