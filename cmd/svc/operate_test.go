@@ -221,9 +221,6 @@ func TestPrices(t *testing.T) {
 			t.Errorf("%d credits: %s, want %s", credits, got, want)
 		}
 	}
-	if got := app.PriceParameter(credit.BurnerEmailShield); got != "PriceBurnerEmailShield" {
-		t.Error(got)
-	}
 }
 
 // TestCompletion: shells get a script, and the values of flags.

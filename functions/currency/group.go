@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"svcapi/shared/api"
+	"svcapi/shared/bounded"
 	"svcapi/shared/clock"
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
@@ -24,17 +25,17 @@ type group struct {
 	breakers *upstream.Breakers
 	life     time.Duration // of the set in use in this instance
 	clock    clock.Clock
+	owns     *bounded.Map[string, rates.Own] // by project and environment
 
 	mu      sync.Mutex
-	current *rates.Set           // in use; nil: none was there
-	read    time.Time            // when current was read; zero: never
-	owns    map[string]rates.Own // by project and environment
+	current *rates.Set // in use; nil: none was there
+	read    time.Time  // when current was read; zero: never
 }
 
 func newGroup(store *rates.Store, client *upstream.Client, secrets *secret.Cache, life time.Duration, clock clock.Clock) *group {
 	return &group{
 		store: store, client: client, secrets: secrets, breakers: upstream.NewBreakers(), life: life, clock: clock,
-		owns: map[string]rates.Own{},
+		owns: bounded.New[string, rates.Own](maxOwns),
 	}
 }
 

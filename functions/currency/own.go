@@ -89,9 +89,7 @@ func (o *owner) key() string { return o.project + "/" + string(o.env) }
 
 // load reads the project's own set, from memory until the next fetch can have happened.
 func (o *owner) load(ctx context.Context) error {
-	o.mu.Lock()
-	kept, ok := o.owns[o.key()]
-	o.mu.Unlock()
+	kept, ok := o.owns.Get(o.key())
 	if ok && !due(kept, o.accounts, o.clock.Now()) {
 		o.own = kept
 		return nil
@@ -105,12 +103,7 @@ func (o *owner) reload(ctx context.Context, asItIsNow bool) error {
 		return err
 	}
 	o.own = own
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if len(o.owns) >= maxOwns {
-		clear(o.owns)
-	}
-	o.owns[o.key()] = own
+	o.owns.Put(o.key(), own)
 	return nil
 }
 

@@ -62,7 +62,11 @@ func (d *document) complete(prices credit.Prices) error {
 	sayExtensions(d.root)
 	for _, o := range d.operations() {
 		if name := text(at(o.node, "x-svc-price")); name != "" {
-			credits, err := nodeOf(prices.Of(name))
+			price, ok := prices[name]
+			if !ok {
+				return fmt.Errorf("the environment has no price of %s", name)
+			}
+			credits, err := nodeOf(price)
 			if err != nil {
 				return err
 			}

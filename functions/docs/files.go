@@ -141,7 +141,7 @@ func render(doc *document, prices credit.Prices, version string) ([]byte, error)
 	}
 	v := view{
 		Title: text(at(doc.root, "info", "title")), Version: text(at(doc.root, "info", "version")),
-		Parts: "docs/" + version, Groups: doc.groups(), SMS: prices.SMS,
+		Parts: "docs/" + version, Groups: doc.groups(), SMS: prices.Of(credit.SMS),
 	}
 	var out bytes.Buffer
 	err = page.Execute(&out, v)
@@ -173,11 +173,12 @@ func price(o operation) string {
 	if err != nil || credits == 0 {
 		return "free"
 	}
-	unit := ""
-	if text(at(o.node, "x-svc-price")) == credit.SMS {
-		unit = " a unit"
+	cost := grouped(credits) + " credits"
+	name, rows := text(at(o.node, "x-svc-price")), credit.PriceList()
+	if i := slices.IndexFunc(rows, func(p credit.Price) bool { return p.Operation == name }); i >= 0 && rows[i].Unit != "" {
+		cost += " a " + rows[i].Unit
 	}
-	return grouped(credits) + " credits" + unit
+	return cost
 }
 
 // grouped writes a number with its digits in groups of three.

@@ -9,6 +9,7 @@ import (
 
 	"svcapi"
 	"svcapi/shared/api"
+	"svcapi/shared/credit"
 	"svcapi/shared/telemetry"
 )
 
@@ -17,7 +18,11 @@ func main() {
 	if err != nil {
 		telemetry.Exit(fmt.Errorf("configuration: %w", err))
 	}
-	files, err := newFiles(svcapi.OpenAPI, cfg.Prices)
+	prices, err := credit.ReadPrices(credit.FromEnvironment)
+	if err != nil {
+		telemetry.Exit(fmt.Errorf("configuration: %w", err))
+	}
+	files, err := newFiles(svcapi.OpenAPI, prices)
 	if err != nil {
 		telemetry.Exit(err)
 	}

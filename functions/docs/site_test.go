@@ -51,7 +51,7 @@ components:
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	files, err := newFiles([]byte(small), credit.Prices{SMS: 1_234_567})
+	files, err := newFiles([]byte(small), credit.Prices{credit.SMS: 1_234_567})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,10 +152,17 @@ func TestNegotiation(t *testing.T) {
 	}
 }
 
+// An operation whose price the stack does not give ends the function's start.
+func TestMissingPrice(t *testing.T) {
+	if _, err := newFiles([]byte(small), credit.Prices{credit.PDF: 1}); err == nil || !strings.Contains(err.Error(), "sms") {
+		t.Error(err)
+	}
+}
+
 // A document that cannot be served ends the function's start.
 func TestBrokenDocuments(t *testing.T) {
 	for _, text := range []string{"", "- a", "a: [", "a: &x 1\nb: *x"} {
-		if _, err := newFiles([]byte(text), credit.Prices{}); err == nil {
+		if _, err := newFiles([]byte(text), credit.Prices{credit.SMS: 1}); err == nil {
 			t.Errorf("%q is served", text)
 		}
 	}

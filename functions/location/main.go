@@ -14,8 +14,8 @@ import (
 
 func main() {
 	api.Main(
-		func(c config) api.Config { return c.API },
-		func(c config, _ *api.Service, cfg aws.Config) ([]api.Route, error) {
+		func(c iplookup.FunctionConfig) api.Config { return c.API },
+		func(c iplookup.FunctionConfig, _ *api.Service, cfg aws.Config) ([]api.Route, error) {
 			secrets := secret.New(awsclient.Secrets(cfg), c.API.Stage, c.Lookup.SecretLife())
 			// An address that a vendor does not know is an answer.
 			chain := iplookup.NewChain(c.Lookup, vendors.Table(), false, upstream.New(c.Upstream), secrets)

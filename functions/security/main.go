@@ -15,8 +15,8 @@ import (
 
 func main() {
 	api.Main(
-		func(c config) api.Config { return c.API },
-		func(c config, s *api.Service, cfg aws.Config) ([]api.Route, error) {
+		func(c iplookup.FunctionConfig) api.Config { return c.API },
+		func(c iplookup.FunctionConfig, s *api.Service, cfg aws.Config) ([]api.Route, error) {
 			secrets := secret.New(awsclient.Secrets(cfg), c.API.Stage, c.Lookup.SecretLife())
 			// The next vendor is asked about an address that one does not know.
 			chain := iplookup.NewChain(c.Lookup, vendors.Table(), true, upstream.New(c.Upstream), secrets)

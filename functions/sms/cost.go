@@ -49,12 +49,12 @@ func (g *group) estimate(account upstream.Account, r sendRequest) (*api.Job, err
 }
 
 func (g *group) vendorEstimate(account upstream.Account, checker vendors.CostChecker, r sendRequest) *api.Job {
-	to := make([]string, len(r.messages))
-	for i, m := range r.messages {
-		to[i] = m.To
+	to := make([]string, len(r.recipients))
+	for i, p := range r.recipients {
+		to[i] = p.message.To
 	}
 	return &api.Job{Run: func(ctx context.Context) (*api.Result, error) {
-		campaign, err := checker.CheckCost(ctx, to, r.messages[0].Text)
+		campaign, err := checker.CheckCost(ctx, to, r.recipients[0].message.Text)
 		if err != nil {
 			return nil, vendorError(costErrors, account.Integration.Vendor, err)
 		}
@@ -64,7 +64,7 @@ func (g *group) vendorEstimate(account upstream.Account, checker vendors.CostChe
 
 func costResult(account upstream.Account, r sendRequest, campaign vendors.Campaign) *api.Result {
 	return &api.Result{
-		Data:   sendResult{Method: bulkSame, Units: r.total(nil), Provider: costResponse{"success", campaign}},
+		Data:   sendResult{Method: bulkSame, Units: total(r.recipients), Provider: costResponse{"success", campaign}},
 		Vendor: account.Integration.Vendor,
 	}
 }
@@ -81,7 +81,7 @@ func computeCost(account upstream.Account, r sendRequest) (vendors.Campaign, err
 	places := max(2, len(fraction))
 	times := func(amount *big.Rat, n int) *big.Rat { return new(big.Rat).Mul(amount, big.NewRat(int64(n), 1)) }
 
-	message, units, numbers := r.messages[0], r.units[0], len(r.messages)
+	message, units, numbers := r.recipients[0].message, r.recipients[0].units, len(r.recipients)
 	unicode := "0"
 	if message.Unicode {
 		unicode = "1"

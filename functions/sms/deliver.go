@@ -70,34 +70,34 @@ var errPanicked = errors.New("panic")
 // delivery is the sending of one request's messages.
 type delivery struct {
 	*group
-	same     bool // all messages have one text
-	messages []vendors.Message
-	outcomes []outcome
-	slowest  atomic.Int64 // answer of a vendor so far, in nanoseconds
+	same    bool         // all messages have one text
+	slowest atomic.Int64 // answer of a vendor so far, in nanoseconds
 }
 
-// deliver sends the messages along the chain of accounts. The next account
-// gets only what certainly did not leave through the one before.
-func (g *group) deliver(ctx context.Context, accounts []upstream.Account, r sendRequest) []outcome {
-	d := &delivery{group: g, same: r.method == bulkSame, messages: r.messages, outcomes: make([]outcome, len(r.messages))}
-	left := make([]int, len(r.messages))
-	for i := range left {
-		left[i] = i
+// deliver sends the messages along the chain of accounts, and returns the
+// recipients with their outcomes. The next account gets only what certainly did
+// not leave through the one before.
+func (g *group) deliver(ctx context.Context, accounts []upstream.Account, r sendRequest) []recipient {
+	d := &delivery{group: g, same: r.method == bulkSame}
+	recipients := slices.Clone(r.recipients)
+	left := make([]*recipient, len(recipients))
+	for i := range recipients {
+		left[i] = &recipients[i]
 	}
 	for _, account := range accounts {
 		if left = d.through(ctx, account, left); len(left) == 0 {
 			break
 		}
 	}
-	return d.outcomes
+	return recipients
 }
 
-// through sends messages, by index, through one account, and returns those
-// that another account may try: the ones that certainly did not leave. The
-// sends begin in the order of the messages.
-func (d *delivery) through(ctx context.Context, account upstream.Account, indices []int) []int {
+// through sends messages through one account, and returns those that another
+// account may try: the ones that certainly did not leave. The sends begin in the
+// order of the messages.
+func (d *delivery) through(ctx context.Context, account upstream.Account, left []*recipient) []*recipient {
 	vendor := d.vendors.Find(account.Integration.Vendor)
-	size, atOnce := d.batch(vendor, account, len(indices)), sendsAtOnce
+	size, atOnce := d.batch(vendor, account, len(left)), sendsAtOnce
 	if size > 1 {
 		atOnce = batchesAtOnce
 	}
@@ -114,15 +114,15 @@ func (d *delivery) through(ctx context.Context, account upstream.Account, indice
 
 	var calls sync.WaitGroup
 	slots := make(chan struct{}, atOnce)
-	for batch := range slices.Chunk(indices, size) {
+	for batch := range slices.Chunk(left, size) {
 		slots <- struct{}{}
 		if err := s.ready(ctx, begin); err != nil {
-			d.note(batch, outcome{vendor: vendor.Name, err: err})
+			note(batch, outcome{vendor: vendor.Name, err: err})
 			<-slots
 			continue
 		}
 		calls.Go(func() {
-			d.note(batch, s.call(ctx, batch))
+			note(batch, s.call(ctx, batch))
 			<-slots
 		})
 		if probing {
@@ -131,15 +131,15 @@ func (d *delivery) through(ctx context.Context, account upstream.Account, indice
 		}
 	}
 	calls.Wait()
-	return slices.DeleteFunc(slices.Clone(indices), func(i int) bool { return d.outcomes[i].status() != notAttempted })
+	return slices.DeleteFunc(left, func(p *recipient) bool { return p.status() != notAttempted })
 }
 
 // note sets the outcome of messages. An account that was not asked hides
 // nothing of one that was.
-func (d *delivery) note(batch []int, o outcome) {
-	for _, i := range batch {
-		if o.asked || !d.outcomes[i].asked {
-			d.outcomes[i] = o
+func note(batch []*recipient, o outcome) {
+	for _, p := range batch {
+		if o.asked || !p.asked {
+			p.outcome = o
 		}
 	}
 }
@@ -195,7 +195,7 @@ func (s *sender) ready(ctx, begin context.Context) error {
 
 // call makes one call to the vendor, for one message or for a batch. A panic of
 // the adapter is an answer that cannot be used: a byte may have left.
-func (s *sender) call(ctx context.Context, batch []int) (o outcome) {
+func (s *sender) call(ctx context.Context, batch []*recipient) (o outcome) {
 	o.vendor, o.asked = s.account.Integration.Vendor, true
 	used := s.account // with the secret in use
 	defer func() {
@@ -228,21 +228,21 @@ func (s *sender) call(ctx context.Context, batch []int) (o outcome) {
 	return o
 }
 
-func (d *delivery) send(ctx context.Context, adapter vendors.Adapter, batch []int) (vendors.Receipt, error) {
-	first := d.messages[batch[0]]
+func (d *delivery) send(ctx context.Context, adapter vendors.Adapter, batch []*recipient) (vendors.Receipt, error) {
+	first := batch[0].message
 	if len(batch) == 1 {
 		return adapter.Send(ctx, first)
 	}
 	if d.same {
 		to := make([]string, len(batch))
-		for n, i := range batch {
-			to[n] = d.messages[i].To
+		for i, p := range batch {
+			to[i] = p.message.To
 		}
 		return adapter.(vendors.SameSender).SendSame(ctx, to, first.Text, first.Unicode)
 	}
 	messages := make([]vendors.Message, len(batch))
-	for n, i := range batch {
-		messages[n] = d.messages[i]
+	for i, p := range batch {
+		messages[i] = p.message
 	}
 	return adapter.(vendors.DifferentSender).SendDifferent(ctx, messages)
 }

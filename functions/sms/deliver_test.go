@@ -196,10 +196,10 @@ func bulk(method string, messages int) sendRequest {
 }
 
 // send delivers so many messages, and checks what holds of every delivery.
-func (b *bench) send(ctx context.Context, t *testing.T, method string, messages int) []outcome {
+func (b *bench) send(ctx context.Context, t *testing.T, method string, messages int) []recipient {
 	t.Helper()
 	r := bulk(method, messages)
-	outcomes := b.deliver(ctx, b.accounts, r)
+	recipients := b.deliver(ctx, b.accounts, r)
 	left := map[string]string{} // the vendor through which a message may have left
 	for _, p := range b.vendors {
 		for _, to := range p.left {
@@ -210,8 +210,8 @@ func (b *bench) send(ctx context.Context, t *testing.T, method string, messages 
 		}
 		p.left = nil
 	}
-	for i, o := range outcomes {
-		through, certain := left[r.messages[i].To], o.status() == notAttempted
+	for i, o := range recipients {
+		through, certain := left[o.message.To], o.status() == notAttempted
 		if through != "" && (certain || through != o.vendor) {
 			t.Errorf("message %d left through %s, the outcome is %s of %s", i, through, o.status(), o.vendor)
 		}
@@ -219,11 +219,11 @@ func (b *bench) send(ctx context.Context, t *testing.T, method string, messages 
 			t.Errorf("message %d did not leave, the outcome is %s of %s", i, o.status(), o.vendor)
 		}
 	}
-	return outcomes
+	return recipients
 }
 
 // tally counts outcomes by vendor and status.
-func tally(outcomes []outcome) string {
+func tally(outcomes []recipient) string {
 	counts := map[string]int{}
 	for _, o := range outcomes {
 		counts[o.vendor+" "+string(o.status())]++

@@ -39,11 +39,17 @@ const (
 
 // sendRequest is the decoded body of POST /sms/send.
 type sendRequest struct {
-	method    string
-	checkCost bool
-	given     []string          // recipients as given
-	messages  []vendors.Message // one per recipient, in the order given
-	units     []int             // of each message
+	method     string
+	checkCost  bool
+	recipients []recipient // in the order given
+}
+
+// recipient is one message of a request with what becomes of it.
+type recipient struct {
+	given   string // the number as the request has it
+	message vendors.Message
+	units   int
+	outcome // the zero outcome until the message is delivered
 }
 
 type sendResult struct {
@@ -102,14 +108,14 @@ func (r *sendRequest) add(to, text string) {
 	normal, _ := project.NormalNumber(to)
 	var count int
 	var unicode bool
-	if n := len(r.messages); n > 0 && r.messages[n-1].Text == text {
-		count, unicode = r.units[n-1], r.messages[n-1].Unicode
+	if n := len(r.recipients); n > 0 && r.recipients[n-1].message.Text == text {
+		count, unicode = r.recipients[n-1].units, r.recipients[n-1].message.Unicode
 	} else {
 		count, unicode = units.Count(text)
 	}
-	r.given = append(r.given, to)
-	r.messages = append(r.messages, vendors.Message{To: normal, Text: text, Unicode: unicode})
-	r.units = append(r.units, count)
+	r.recipients = append(r.recipients, recipient{
+		given: to, message: vendors.Message{To: normal, Text: text, Unicode: unicode}, units: count,
+	})
 }
 
 // refusal is what the operation itself says no to, the forbidden first.
@@ -117,15 +123,11 @@ func (r *sendRequest) refusal(call *api.Call) error {
 	if r.method != single && call.Mode == project.Managed {
 		return errBulk
 	}
-	for _, m := range r.messages {
-		if !call.Project.TrialAllows(m.To) {
-			return errTrial
-		}
-	}
-	for _, n := range r.units {
-		if n > units.Most {
-			return errTooLong
-		}
+	switch {
+	case slices.ContainsFunc(r.recipients, func(p recipient) bool { return !call.Project.TrialAllows(p.message.To) }):
+		return errTrial
+	case slices.ContainsFunc(r.recipients, func(p recipient) bool { return p.units > units.Most }):
+		return errTooLong
 	}
 	return nil
 }
@@ -141,34 +143,34 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 	if r.checkCost {
 		return g.estimate(accounts[0], r)
 	}
-	credits := call.Credits(r.total(nil))
+	credits := call.Credits(total(r.recipients))
 	return &api.Job{
 		Credits: credits, Irrevocable: true,
 		Run: func(ctx context.Context) (*api.Result, error) {
-			outcomes := g.deliver(ctx, accounts, r)
-			if err := failure(outcomes); err != nil {
+			recipients := g.deliver(ctx, accounts, r)
+			if err := failure(recipients); err != nil {
 				return nil, err
 			}
-			result := sendResult{Method: r.method, Units: r.total(outcomes), Credits: credits}
-			first := outcomes[firstAccepted(outcomes)]
+			result := sendResult{Method: r.method, Units: total(recipients), Credits: credits}
+			first := recipients[firstAccepted(recipients)]
 			if r.method == single {
 				result.Provider = acceptance{first.receipt.Status, first.receipt.ID, first.vendor}
 			} else {
-				result.Provider = r.bulkAcceptance(outcomes)
+				result.Provider = bulkAcceptance(recipients)
 			}
 			return &api.Result{
-				Data: result, Vendor: first.vendor, Attributes: summary(result.Units, outcomes), Cause: cause(outcomes),
+				Data: result, Vendor: first.vendor, Attributes: summary(result.Units, recipients), Cause: cause(recipients),
 			}, nil
 		},
 	}, nil
 }
 
-// total is the units of the messages, of the accepted ones where outcomes are known.
-func (r *sendRequest) total(outcomes []outcome) int {
+// total returns the units of the accepted messages; before a delivery those of all.
+func total(recipients []recipient) int {
 	sum := 0
-	for i, n := range r.units {
-		if outcomes == nil || outcomes[i].status() == accepted {
-			sum += n
+	for _, p := range recipients {
+		if p.status() == accepted {
+			sum += p.units
 		}
 	}
 	return sum
@@ -176,28 +178,28 @@ func (r *sendRequest) total(outcomes []outcome) int {
 
 // failure is the error of a request of which nothing was accepted: that of the
 // first uncertain recipient, else of the first one.
-func failure(outcomes []outcome) error {
-	if firstAccepted(outcomes) >= 0 {
+func failure(recipients []recipient) error {
+	if firstAccepted(recipients) >= 0 {
 		return nil
 	}
-	o := decisive(outcomes)
+	o := decisive(recipients)
 	e := vendorError(sendErrors, o.vendor, o.err)
-	e.Cause = cause(outcomes)
+	e.Cause = cause(recipients)
 	e.Uncertain = o.status() == uncertain
-	e.Reached = slices.ContainsFunc(outcomes, func(o outcome) bool { return upstream.ClassOf(o.err) != upstream.NotSent })
+	e.Reached = slices.ContainsFunc(recipients, func(p recipient) bool { return upstream.ClassOf(p.err) != upstream.NotSent })
 	return e
 }
 
 // decisive returns the outcome that speaks for the messages that were not
 // accepted: the first uncertain one, else the first. It is the zero outcome
 // where all were accepted.
-func decisive(outcomes []outcome) outcome {
-	for _, speaks := range []func(outcome) bool{
-		func(o outcome) bool { return o.status() == uncertain },
-		func(o outcome) bool { return o.status() != accepted },
+func decisive(recipients []recipient) outcome {
+	for _, speaks := range []func(recipient) bool{
+		func(p recipient) bool { return p.status() == uncertain },
+		func(p recipient) bool { return p.status() != accepted },
 	} {
-		if i := slices.IndexFunc(outcomes, speaks); i >= 0 {
-			return outcomes[i]
+		if i := slices.IndexFunc(recipients, speaks); i >= 0 {
+			return recipients[i].outcome
 		}
 	}
 	return outcome{}
@@ -205,17 +207,17 @@ func decisive(outcomes []outcome) outcome {
 
 // cause is for the operator: the decisive error, and the first panic where that
 // error is none. It is nil where all messages were accepted.
-func cause(outcomes []outcome) error {
-	err := decisive(outcomes).err
-	panicked := func(o outcome) bool { return errors.Is(o.err, errPanicked) }
-	if i := slices.IndexFunc(outcomes, panicked); i >= 0 && !errors.Is(err, errPanicked) {
-		err = errors.Join(err, outcomes[i].err)
+func cause(recipients []recipient) error {
+	err := decisive(recipients).err
+	panicked := func(p recipient) bool { return errors.Is(p.err, errPanicked) }
+	if i := slices.IndexFunc(recipients, panicked); i >= 0 && !errors.Is(err, errPanicked) {
+		err = errors.Join(err, recipients[i].err)
 	}
 	return err
 }
 
-func firstAccepted(outcomes []outcome) int {
-	return slices.IndexFunc(outcomes, func(o outcome) bool { return o.status() == accepted })
+func firstAccepted(recipients []recipient) int {
+	return slices.IndexFunc(recipients, func(p recipient) bool { return p.status() == accepted })
 }
 
 // bulkResult is one recipient's part of provider_response.
@@ -233,28 +235,28 @@ type bulkResponse struct {
 	Results []bulkResult `json:"results"`
 }
 
-// bulkAcceptance tells every recipient's outcome. The status is accepted, or
+// bulkAcceptance returns every recipient's outcome. The status is accepted, or
 // partial; the ID is the vendor's where one call took all recipients.
-func (r *sendRequest) bulkAcceptance(outcomes []outcome) bulkResponse {
-	first := outcomes[firstAccepted(outcomes)]
+func bulkAcceptance(recipients []recipient) bulkResponse {
+	first := recipients[firstAccepted(recipients)]
 	response := bulkResponse{acceptance: acceptance{"accepted", first.receipt.ID, first.vendor}}
-	for i, o := range outcomes {
-		if o.status() != accepted {
+	for _, p := range recipients {
+		if p.status() != accepted {
 			response.Status = "partial"
 		}
-		if o.receipt.ID != first.receipt.ID {
+		if p.receipt.ID != first.receipt.ID {
 			response.ID = ""
 		}
-		response.Results = append(response.Results, bulkResult{r.given[i], o.status(), o.receipt.ID, o.vendor, r.units[i]})
+		response.Results = append(response.Results, bulkResult{p.given, p.status(), p.receipt.ID, p.vendor, p.units})
 	}
 	return response
 }
 
 // summary counts recipients by their outcome, for the log.
-func summary(units int, outcomes []outcome) []slog.Attr {
+func summary(units int, recipients []recipient) []slog.Attr {
 	counts := map[status]int{}
-	for _, o := range outcomes {
-		counts[o.status()]++
+	for _, p := range recipients {
+		counts[p.status()]++
 	}
 	attributes := []slog.Attr{slog.Int("units", units)}
 	for _, s := range []status{accepted, rejected, uncertain, notAttempted} {

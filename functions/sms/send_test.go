@@ -25,6 +25,15 @@ func of(class upstream.Class) outcome {
 // unasked is the outcome of a message for which no vendor was asked.
 func unasked() outcome { return outcome{vendor: "a", err: fault(upstream.NotSent)} }
 
+// delivered returns recipients with these outcomes.
+func delivered(outcomes []outcome) []recipient {
+	recipients := make([]recipient, len(outcomes))
+	for i, o := range outcomes {
+		recipients[i].outcome = o
+	}
+	return recipients
+}
+
 func taken(vendor, id string) outcome {
 	return outcome{receipt: vendors.Receipt{Status: "queued", ID: id}, vendor: vendor, asked: true}
 }
@@ -60,7 +69,7 @@ func TestFailure(t *testing.T) {
 		{"uncertain at last", []outcome{of(notSent), of(refused), at("b", of(unusable))}, "502 unusable_answer b reached uncertain"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := described(failure(c.outcomes)); got != c.want {
+			if got := described(failure(delivered(c.outcomes))); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
@@ -90,26 +99,29 @@ func TestBulkAcceptance(t *testing.T) {
 			r.add("0771234567", "m")
 			r.add("+94771234568", strings.Repeat("x", 154))
 			r.add("0771234567", strings.Repeat("x", 307))
-			got := r.bulkAcceptance(c.outcomes)
+			for i, o := range c.outcomes {
+				r.recipients[i].outcome = o
+			}
+			got := bulkAcceptance(r.recipients)
 			if got.Status != c.status || got.ID != c.id || got.Vendor != c.vendor || len(got.Results) != len(c.outcomes) {
 				t.Fatalf("%+v", got)
 			}
 			var statuses []string
-			total := 0
+			units := 0
 			for i, result := range got.Results {
 				statuses = append(statuses, string(result.Status))
-				if want := (bulkResult{r.given[i], result.Status, c.outcomes[i].receipt.ID, c.outcomes[i].vendor, i + 1}); result != want {
+				if want := (bulkResult{r.recipients[i].given, result.Status, c.outcomes[i].receipt.ID, c.outcomes[i].vendor, i + 1}); result != want {
 					t.Errorf("result %d is %+v, want %+v", i, result, want)
 				}
 				if result.Status == accepted {
-					total += i + 1
+					units += i + 1
 				}
 			}
 			if got := strings.Join(statuses, " "); got != c.statuses {
 				t.Errorf("%s, want %s", got, c.statuses)
 			}
-			if got := r.total(c.outcomes); got != total {
-				t.Errorf("%d units of the accepted, want %d", got, total)
+			if got := total(r.recipients); got != units {
+				t.Errorf("%d units of the accepted, want %d", got, units)
 			}
 		})
 	}
@@ -191,7 +203,7 @@ func TestSend(t *testing.T) {
 func TestPrepareSend(t *testing.T) {
 	trial := &project.Project{ID: "p", Trial: true, TrialDestinations: []string{"+94770000000"}}
 	long := bulk(single, 1)
-	long.units[0] = 4
+	long.recipients[0].units = 4
 	for _, c := range []struct {
 		name    string
 		project *project.Project
@@ -326,7 +338,7 @@ func TestCheckCost(t *testing.T) {
 	check.add("0771234567", strings.Repeat("අ", 68))
 	check.add("0771234568", strings.Repeat("අ", 68))
 	computed := vendors.Campaign{Method: bulkSame, Type: "sms", Sender: "Me", Cost: "2.580", Numbers: "2", Parts: []vendors.CampaignMessage{
-		{Message: check.messages[0].Text, Unicode: "1", Size: "2", PerSMS: "0.645", Cost: "1.290"},
+		{Message: check.recipients[0].message.Text, Unicode: "1", Size: "2", PerSMS: "0.645", Cost: "1.290"},
 	}}
 	whole := bulk(bulkSame, 3)
 	whole.checkCost = true
@@ -347,7 +359,7 @@ func TestCheckCost(t *testing.T) {
 		}},
 		{"without a price", nil, false, panics, check, 0, errNoUnitPrice},
 		{"with a price that is none", map[string]string{vendors.UnitPrice: "1,5"}, true, panics, check, 0, errNoUnitPrice},
-		{"the vendor's", native, true, accepts, check, 1, vendors.Campaign{Cost: "1.00", Numbers: "2", Type: check.messages[0].Text}},
+		{"the vendor's", native, true, accepts, check, 1, vendors.Campaign{Cost: "1.00", Numbers: "2", Type: check.recipients[0].message.Text}},
 		{"the vendor rejects", native, true, answers(upstream.Rejected), check, 1, costErrors[upstream.Rejected]},
 		{"the vendor refuses", native, true, answers(upstream.CredentialsRefused), check, 1, costErrors[upstream.CredentialsRefused]},
 		{"the vendor hangs", native, true, hangs, check, 1, costErrors[upstream.NoAnswer]},
@@ -375,7 +387,7 @@ func TestCheckCost(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				want := sendResult{Method: bulkSame, Units: c.request.total(nil), Provider: costResponse{"success", c.want.(vendors.Campaign)}}
+				want := sendResult{Method: bulkSame, Units: total(c.request.recipients), Provider: costResponse{"success", c.want.(vendors.Campaign)}}
 				if !reflect.DeepEqual(result.Data, want) || result.Vendor != "a" {
 					t.Errorf("%+v of %s, want %+v", result.Data, result.Vendor, want)
 				}

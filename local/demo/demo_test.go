@@ -77,7 +77,7 @@ func TestCreate(t *testing.T) {
 		Projects: project.NewStore(db, tables.Projects),
 		Credit:   credit.NewStore(db, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}),
 		Secrets:  secret.NewWriter(manager, "local"),
-		Prices:   credit.Prices{Barcode: 7},
+		Prices:   credit.Prices{credit.Barcode: 7},
 		Sandbox:  "http://sandbox", Closed: "http://closed",
 	}
 	created, err := Create(t.Context(), to)

@@ -15,14 +15,12 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
-	"github.com/caarlos0/env/v11"
 	"golang.org/x/sync/errgroup"
 
 	"svcapi/local/build"
@@ -247,7 +245,8 @@ func (s *Stack) data(ctx context.Context, options *Options) error {
 	if err := engine.CreateTables(ctx, db, s.Template, nil); err != nil {
 		return err
 	}
-	if err := env.ParseWithOptions(&s.Prices, env.Options{Environment: s.priceList()}); err != nil {
+	var err error
+	if s.Prices, err = credit.ReadPrices(credit.FromParameters(s.Template.Parameters)); err != nil {
 		return err
 	}
 	closed, release, err := ClosedPort()
@@ -283,19 +282,6 @@ func (s *Stack) dropTables(ctx context.Context, db *dynamodb.Client) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// priceList are the prices that the template gives to functions; operations of none have the defaults.
-func (s *Stack) priceList() map[string]string {
-	prices := map[string]string{}
-	for _, f := range s.Template.Functions {
-		for name, value := range f.Environment {
-			if strings.HasPrefix(name, "PRICE_") {
-				prices[name] = value
-			}
-		}
-	}
-	return prices
 }
 
 // serve starts the functions' host, the gateway and the schedules.
@@ -368,10 +354,6 @@ type demoFile struct {
 	Projects          map[string]demo.Project `json:"projects"`
 }
 
-var operations = []string{
-	credit.SMS, credit.BurnerEmailShield, credit.VPNShield, credit.Location, credit.Barcode, credit.QRCode, credit.PDF,
-}
-
 // announce writes the demo file. It holds credentials: nobody else may read it.
 func (s *Stack) announce(_ context.Context, options *Options) error {
 	if options.DemoFile == "" {
@@ -380,15 +362,12 @@ func (s *Stack) announce(_ context.Context, options *Options) error {
 	content := demoFile{
 		BaseURL: s.BaseURL, DocsURL: s.DocsURL, SandboxURL: s.SandboxURL, DynamoDBURL: s.DynamoDBURL, SecretsURL: s.SecretsURL,
 		LogDir: s.LogDir, LocationProviders: demo.Vendors(project.Location),
-		Prices: map[string]int64{}, Projects: map[string]demo.Project{},
+		Prices: s.Prices, Projects: map[string]demo.Project{},
 	}
 	if root, err := workdir.Root(); err == nil {
 		if within, err := filepath.Rel(root, s.LogDir); err == nil && filepath.IsLocal(within) {
 			content.LogDir = within
 		}
-	}
-	for _, operation := range operations {
-		content.Prices[operation] = s.Prices.Of(operation)
 	}
 	for _, p := range s.Projects {
 		content.Projects[p.Name] = p

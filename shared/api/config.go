@@ -17,14 +17,14 @@ import (
 
 // Config is the configuration that the pipeline reads from the environment.
 type Config struct {
-	Stage               string `env:"STAGE,required"`
-	ProjectsTable       string `env:"PROJECTS_TABLE,required"`
-	TransientTable      string `env:"TRANSIENT_TABLE,required"`
-	WalletsTable        string `env:"WALLETS_TABLE"` // functions with paid operations
-	LedgerTable         string `env:"LEDGER_TABLE"`  // functions with paid operations
-	ProjectCacheSeconds int    `env:"PROJECT_CACHE_SECONDS" envDefault:"10"`
-	PlaygroundOrigin    string `env:"PLAYGROUND_ORIGIN"` // of the documentation page; empty: no such origin
-	Prices              credit.Prices
+	Stage               string        `env:"STAGE,required"`
+	ProjectsTable       string        `env:"PROJECTS_TABLE,required"`
+	TransientTable      string        `env:"TRANSIENT_TABLE,required"`
+	WalletsTable        string        `env:"WALLETS_TABLE"` // functions with paid operations
+	LedgerTable         string        `env:"LEDGER_TABLE"`  // functions with paid operations
+	ProjectCacheSeconds int           `env:"PROJECT_CACHE_SECONDS" envDefault:"10"`
+	PlaygroundOrigin    string        `env:"PLAYGROUND_ORIGIN"` // of the documentation page; empty: no such origin
+	Prices              credit.Prices `env:"-"`                 // of the paid operations; Main reads them
 	Log                 telemetry.Config
 }
 
@@ -37,7 +37,7 @@ func (c Config) Validate() error {
 	if (c.WalletsTable == "") != (c.LedgerTable == "") {
 		wrong = append(wrong, errors.New("WALLETS_TABLE and LEDGER_TABLE go together"))
 	}
-	return errors.Join(append(wrong, c.Prices.Validate())...)
+	return errors.Join(wrong...)
 }
 
 // Validator is a configuration that can validate itself.

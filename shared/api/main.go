@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"svcapi/shared/awsclient"
+	"svcapi/shared/credit"
 	"svcapi/shared/telemetry"
 )
 
@@ -30,6 +31,9 @@ func start[C Validator](base func(C) Config, wire func(C, *Service, aws.Config) 
 		return err
 	}
 	common := base(cfg)
+	if common.Prices, err = credit.ReadPrices(credit.FromEnvironment); err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
 	db := awsclient.DynamoDB(awsConfig)
 	service := New(common, db, telemetry.New(os.Stdout, common.Log))
 	routes, err := wire(cfg, service, awsConfig)
@@ -37,8 +41,13 @@ func start[C Validator](base func(C) Config, wire func(C, *Service, aws.Config) 
 		return err
 	}
 	for _, r := range routes {
-		if name, _, _ := r.route(); r.pricedAs() != "" && common.WalletsTable == "" {
+		name, _, _ := r.route()
+		switch _, priced := common.Prices[r.pricedAs()]; {
+		case r.pricedAs() == "":
+		case common.WalletsTable == "":
 			return fmt.Errorf("operation %s is paid, but WALLETS_TABLE is not set", name)
+		case !priced:
+			return fmt.Errorf("operation %s is paid, but the environment has no price of %s", name, r.pricedAs())
 		}
 	}
 	go awsclient.Warm(context.Background(), db, common.ProjectsTable) // while init has the whole CPU

@@ -166,7 +166,7 @@ func TestTablesGone(t *testing.T) {
 
 // TestCallCredits checks that Manual and free operations cost no credits (docs/decisions.md#prices).
 func TestCallCredits(t *testing.T) {
-	prices := credit.Prices{SMS: 10}
+	prices := credit.Prices{credit.SMS: 10}
 	for _, c := range []struct {
 		mode  project.Mode
 		price string

@@ -1,6 +1,6 @@
 // Package attr makes and reads DynamoDB attribute values. It stands in for the
-// SDK's attributevalue package, which brings the client of DynamoDB Streams
-// with it into every function.
+// SDK's attributevalue package, which brings the types of DynamoDB Streams
+// and 127 KB with it into every function.
 package attr
 
 import (

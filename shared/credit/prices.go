@@ -1,18 +1,11 @@
 package credit
 
-import "fmt"
-
-// Prices is the price list in credits. One US dollar is 1,000,000 credits. The list applies to Managed integrations;
-// Manual (BYOK) integrations, currency and balance are free (docs/decisions.md#prices).
-type Prices struct {
-	SMS               int64 `env:"PRICE_SMS" envDefault:"10000"` // a unit
-	BurnerEmailShield int64 `env:"PRICE_BURNER_EMAIL_SHIELD" envDefault:"100"`
-	VPNShield         int64 `env:"PRICE_VPN_SHIELD" envDefault:"1000"`
-	Location          int64 `env:"PRICE_LOCATION" envDefault:"500"`
-	Barcode           int64 `env:"PRICE_BARCODE" envDefault:"100"`
-	QRCode            int64 `env:"PRICE_QRCODE" envDefault:"100"`
-	PDF               int64 `env:"PRICE_PDF" envDefault:"2000"`
-}
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
 
 // The operations that cost credits, as the ledger names them.
 const (
@@ -25,29 +18,62 @@ const (
 	PDF               = "pdf"
 )
 
-// list returns every price by the name of its operation.
-func (p Prices) list() map[string]int64 {
-	return map[string]int64{
-		SMS:               p.SMS,
-		BurnerEmailShield: p.BurnerEmailShield,
-		VPNShield:         p.VPNShield,
-		Location:          p.Location,
-		Barcode:           p.Barcode,
-		QRCode:            p.QRCode,
-		PDF:               p.PDF,
+// Price is one row of the price list.
+type Price struct {
+	Operation string
+	Parameter string // of template.yaml; the parameter holds the credits
+	Unit      string // a call costs the price of each of its units; empty: the price is for the call
+}
+
+// PriceList returns the rows of the price list in the order in which people read them. What is not on the list is free,
+// and so is every operation on a Manual integration.
+func PriceList() []Price {
+	return []Price{
+		{SMS, "PriceSms", "unit"},
+		{BurnerEmailShield, "PriceBurnerEmailShield", ""},
+		{VPNShield, "PriceVpnShield", ""},
+		{Location, "PriceLocation", ""},
+		{Barcode, "PriceBarcode", ""},
+		{QRCode, "PriceQrcode", ""},
+		{PDF, "PricePdf", ""},
 	}
+}
+
+// Variable returns the name of the environment variable that holds the price for a function: PRICE_SMS.
+func (p Price) Variable() string { return "PRICE_" + strings.ToUpper(p.Operation) }
+
+// FromEnvironment returns the text of a price in the function's environment, and whether there is one.
+func FromEnvironment(p Price) (text string, ok bool) { return os.LookupEnv(p.Variable()) }
+
+// FromParameters returns a function that returns the text of a price in the parameters of a stack.
+func FromParameters(parameters map[string]string) func(Price) (text string, ok bool) {
+	return func(p Price) (string, bool) {
+		text, ok := parameters[p.Parameter]
+		return text, ok
+	}
+}
+
+// Prices are the credits of one call or unit, by operation. One US dollar is 1,000,000 credits.
+type Prices map[string]int64
+
+// ReadPrices reads the prices of which the function text has a text. The error names a price that is no number, is below
+// 0, or is so high that the price of a message of many units would overflow.
+func ReadPrices(text func(Price) (string, bool)) (Prices, error) {
+	const most = 1_000_000_000_000 // a million dollars
+	prices := Prices{}
+	for _, p := range PriceList() {
+		text, ok := text(p)
+		if !ok {
+			continue
+		}
+		credits, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || credits < 0 || credits > most {
+			return nil, fmt.Errorf("the price of %s is %q, not a whole number within 0 and %d", p.Operation, text, int64(most))
+		}
+		prices[p.Operation] = credits
+	}
+	return prices, nil
 }
 
 // Of returns the price of one call, for SMS of one unit; 0 for an operation that is not on the list.
-func (p Prices) Of(operation string) int64 { return p.list()[operation] }
-
-// Validate refuses a price below 0, and a price with which a message of many units would overflow.
-func (p Prices) Validate() error {
-	const most = 1_000_000_000_000 // a million dollars
-	for operation, price := range p.list() {
-		if price < 0 || price > most {
-			return fmt.Errorf("credit: the price of %s is %d, not within 0 and %d", operation, price, int64(most))
-		}
-	}
-	return nil
-}
+func (p Prices) Of(operation string) int64 { return p[operation] }

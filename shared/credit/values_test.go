@@ -2,10 +2,9 @@ package credit_test
 
 import (
 	"sort"
+	"strings"
 	"testing"
 	"time"
-
-	"github.com/caarlos0/env/v11"
 
 	"svcapi/shared/credit"
 )
@@ -46,28 +45,28 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestPrices checks the default price list, which the stack's parameters replace; other operations are free.
+// TestPrices checks that every price has a row with its variable; an operation without a row or a text is free.
 func TestPrices(t *testing.T) {
-	t.Setenv("PRICE_PDF", "1")
-	prices, err := env.ParseAs[credit.Prices]()
+	t.Setenv("PRICE_PDF", "2000")
+	t.Setenv("PRICE_BURNER_EMAIL_SHIELD", "100")
+	prices, err := credit.ReadPrices(credit.FromEnvironment)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for operation, want := range map[string]int64{
-		credit.SMS: 10_000, credit.VPNShield: 1_000, credit.Location: 500, credit.BurnerEmailShield: 100,
-		credit.Barcode: 100, credit.QRCode: 100, credit.PDF: 1, "currency": 0,
-	} {
+	for operation, want := range map[string]int64{credit.PDF: 2_000, credit.BurnerEmailShield: 100, credit.SMS: 0, "currency": 0} {
 		if got := prices.Of(operation); got != want {
 			t.Errorf("%s costs %d, want %d", operation, got, want)
 		}
 	}
-	for _, test := range []struct {
-		price int64
-		valid bool
-	}{{0, true}, {1, true}, {-1, false}, {1_000_000_000_000, true}, {1_000_000_000_001, false}, {1 << 62, false}} {
-		prices.Location = test.price
-		if err := prices.Validate(); (err == nil) != test.valid {
-			t.Errorf("price %d: %v", test.price, err)
+	for text, valid := range map[string]bool{
+		"0": true, "1": true, "-1": false, "1000000000000": true, "1000000000001": false, "4611686018427387904": false,
+		"99999999999999999999": false, "": false, "1.5": false, "1e3": false,
+	} {
+		for _, row := range credit.PriceList() {
+			prices, err := credit.ReadPrices(func(p credit.Price) (string, bool) { return text, p == row })
+			if (err == nil) != valid || valid && len(prices) != 1 || err != nil && !strings.Contains(err.Error(), row.Operation) {
+				t.Errorf("price %q of %s: %v %v", text, row.Operation, prices, err)
+			}
 		}
 	}
 }

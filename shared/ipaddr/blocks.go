@@ -2,15 +2,27 @@ package ipaddr
 
 import "net/netip"
 
+// reach says who reaches the addresses of a block.
+type reach int
+
+const (
+	nobody   reach = iota // not Globally Reachable; N/A counts as such
+	protocol              // Globally Reachable, by a protocol alone: any of many hosts, another address, or none
+	hosts                 // Globally Reachable, each address one host or network
+)
+
 // block is one row of IANA's registries.
 type block struct {
 	prefix netip.Prefix
-	global bool   // Globally Reachable; N/A counts as no
+	reach  reach
 	name   string // as the registry has it, with its RFC
 }
 
-func reachable(prefix, name string) block   { return block{netip.MustParsePrefix(prefix), true, name} }
-func unreachable(prefix, name string) block { return block{netip.MustParsePrefix(prefix), false, name} }
+func row(r reach, prefix, name string) block { return block{netip.MustParsePrefix(prefix), r, name} }
+
+func reachable(prefix, name string) block   { return row(hosts, prefix, name) }
+func byProtocol(prefix, name string) block  { return row(protocol, prefix, name) }
+func unreachable(prefix, name string) block { return row(nobody, prefix, name) }
 
 // blocks are, below the first group, all rows of the IANA IPv4 and IPv6
 // Special-Purpose Address Registries (RFC 6890, RFC 8190). The first group is
@@ -33,8 +45,8 @@ var blocks = []block{
 	unreachable("192.0.0.0/24", "IETF Protocol Assignments, RFC 6890"),
 	unreachable("192.0.0.0/29", "IPv4 Service Continuity Prefix, RFC 7335"),
 	unreachable("192.0.0.8/32", "IPv4 dummy address, RFC 7600"),
-	reachable("192.0.0.9/32", "Port Control Protocol Anycast, RFC 7723"),
-	reachable("192.0.0.10/32", "Traversal Using Relays around NAT Anycast, RFC 8155"),
+	byProtocol("192.0.0.9/32", "Port Control Protocol Anycast, RFC 7723"),
+	byProtocol("192.0.0.10/32", "Traversal Using Relays around NAT Anycast, RFC 8155"),
 	unreachable("192.0.0.170/32", "NAT64/DNS64 Discovery, RFC 8880"),
 	unreachable("192.0.0.171/32", "NAT64/DNS64 Discovery, RFC 8880"),
 	unreachable("192.0.2.0/24", "Documentation (TEST-NET-1), RFC 5737"),
@@ -54,21 +66,21 @@ var blocks = []block{
 	unreachable("::1/128", "Loopback Address, RFC 4291"),
 	unreachable("::/128", "Unspecified Address, RFC 4291"),
 	unreachable("::ffff:0:0/96", "IPv4-mapped Address, RFC 4291"),
-	reachable("64:ff9b::/96", "IPv4-IPv6 Translat., RFC 6052"),
+	byProtocol("64:ff9b::/96", "IPv4-IPv6 Translat., RFC 6052"),
 	unreachable("64:ff9b:1::/48", "IPv4-IPv6 Translat., RFC 8215"),
 	unreachable("100::/64", "Discard-Only Address Block, RFC 6666"),
 	unreachable("100:0:0:1::/64", "Dummy IPv6 Prefix, RFC 9780"),
 	unreachable("2001::/23", "IETF Protocol Assignments, RFC 2928"),
 	unreachable("2001::/32", "TEREDO, RFC 4380; N/A"),
-	reachable("2001:1::1/128", "Port Control Protocol Anycast, RFC 7723"),
-	reachable("2001:1::2/128", "Traversal Using Relays around NAT Anycast, RFC 8155"),
-	reachable("2001:1::3/128", "DNS-SD Service Registration Protocol Anycast, RFC 9665"),
+	byProtocol("2001:1::1/128", "Port Control Protocol Anycast, RFC 7723"),
+	byProtocol("2001:1::2/128", "Traversal Using Relays around NAT Anycast, RFC 8155"),
+	byProtocol("2001:1::3/128", "DNS-SD Service Registration Protocol Anycast, RFC 9665"),
 	unreachable("2001:2::/48", "Benchmarking, RFC 5180"),
-	reachable("2001:3::/32", "AMT, RFC 7450"),
-	reachable("2001:4:112::/48", "AS112-v6, RFC 7535"),
+	byProtocol("2001:3::/32", "AMT, RFC 7450"),
+	byProtocol("2001:4:112::/48", "AS112-v6, RFC 7535"),
 	unreachable("2001:10::/28", "Deprecated (previously ORCHID), RFC 4843; N/A"),
-	reachable("2001:20::/28", "ORCHIDv2, RFC 7343"),
-	reachable("2001:30::/28", "Drone Remote ID Protocol Entity Tags (DETs) Prefix, RFC 9374"),
+	byProtocol("2001:20::/28", "ORCHIDv2, RFC 7343"),
+	byProtocol("2001:30::/28", "Drone Remote ID Protocol Entity Tags (DETs) Prefix, RFC 9374"),
 	unreachable("2001:db8::/32", "Documentation, RFC 3849"),
 	unreachable("2002::/16", "6to4, RFC 3056; N/A"),
 	reachable("2620:4f:8000::/48", "Direct Delegation AS112 Service, RFC 7534"),

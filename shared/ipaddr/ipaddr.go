@@ -14,15 +14,20 @@ func Parse(text string) (netip.Addr, bool) {
 	return addr.Unmap(), true
 }
 
-// Global tells whether an address is globally routable unicast, by the block of
-// the table that is the most specific for it.
-func Global(addr netip.Addr) bool {
-	addr = addr.Unmap().WithZone("")
+// Global reports whether an address is globally routable unicast.
+func Global(addr netip.Addr) bool { return find(addr.Unmap().WithZone("")).reach != nobody }
+
+// Public reports whether an address is one host's on the public network. Unlike Global, Public refuses the addresses
+// that stand for a protocol: anycast of relays, translators to IPv4, identifiers.
+func Public(addr netip.Addr) bool { return addr.Zone() == "" && find(addr.Unmap()).reach == hosts }
+
+// find returns the block that is the most specific for an address; the zero block where the address is none.
+func find(addr netip.Addr) block {
 	found := block{}
 	for _, b := range blocks {
 		if b.prefix.Contains(addr) && b.prefix.Bits() >= found.prefix.Bits() {
 			found = b
 		}
 	}
-	return found.global
+	return found
 }

@@ -51,25 +51,15 @@ func TestParse(t *testing.T) {
 func TestGlobalHoldsForEveryBlock(t *testing.T) {
 	for _, b := range blocks {
 		for _, addr := range []netip.Addr{b.prefix.Addr(), last(b.prefix)} {
-			if other := specific(addr); other != b {
+			if other := find(addr); other != b {
 				t.Logf("%s of %s belongs to %s", addr, b.prefix, other.prefix)
 				continue
 			}
-			if Global(addr) != b.global && !addr.Is4In6() {
-				t.Errorf("Global(%s) is %v in %s (%s)", addr, !b.global, b.prefix, b.name)
+			if Global(addr) != (b.reach != nobody) && !addr.Is4In6() {
+				t.Errorf("Global(%s) is %v in %s (%s)", addr, Global(addr), b.prefix, b.name)
 			}
 		}
 	}
-}
-
-func specific(addr netip.Addr) block {
-	var found block
-	for _, b := range blocks {
-		if b.prefix.Contains(addr) && b.prefix.Bits() >= found.prefix.Bits() {
-			found = b
-		}
-	}
-	return found
 }
 
 func last(p netip.Prefix) netip.Addr {

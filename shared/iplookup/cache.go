@@ -2,9 +2,9 @@ package iplookup
 
 import (
 	"net/netip"
-	"sync"
 	"time"
 
+	"svcapi/shared/bounded"
 	"svcapi/shared/clock"
 )
 
@@ -19,15 +19,11 @@ type cacheKey struct {
 	addr                 netip.Addr
 }
 
-// cache keeps answers for a short while, the oldest giving way to new ones.
+// cache keeps answers for a short while.
 type cache[T any] struct {
 	life  time.Duration
 	clock clock.Clock
-
-	mu    sync.Mutex
-	kept  map[cacheKey]kept[T]
-	order []cacheKey // a ring of at most maxAnswers
-	next  int
+	kept  *bounded.Map[cacheKey, kept[T]]
 }
 
 type kept[T any] struct {
@@ -36,13 +32,11 @@ type kept[T any] struct {
 }
 
 func newCache[T any](life time.Duration) *cache[T] {
-	return &cache[T]{life: life, kept: map[cacheKey]kept[T]{}}
+	return &cache[T]{life: life, kept: bounded.New[cacheKey, kept[T]](maxAnswers)}
 }
 
 func (c *cache[T]) get(key cacheKey) (value T, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	k, ok := c.kept[key]
+	k, ok := c.kept.Get(key)
 	if !ok || !c.clock.Now().Before(k.until) {
 		return value, false
 	}
@@ -50,19 +44,7 @@ func (c *cache[T]) get(key cacheKey) (value T, ok bool) {
 }
 
 func (c *cache[T]) put(key cacheKey, value T) {
-	if c.life <= 0 {
-		return
+	if c.life > 0 {
+		c.kept.Put(key, kept[T]{value, c.clock.Now().Add(c.life)})
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, ok := c.kept[key]; !ok {
-		if len(c.order) < maxAnswers {
-			c.order = append(c.order, key)
-		} else {
-			delete(c.kept, c.order[c.next])
-			c.order[c.next] = key
-			c.next = (c.next + 1) % maxAnswers
-		}
-	}
-	c.kept[key] = kept[T]{value, c.clock.Now().Add(c.life)}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -87,10 +86,5 @@ func (c Caller) Fail(meaning Meaning, detail string) error {
 	case Quota:
 		detail = "quota used up: " + detail
 	}
-	const most = 500 // of the vendor's words
-	detail = upstream.Redact(detail, c.Account.Redact())
-	if len(detail) > most {
-		detail = strings.ToValidUTF8(detail[:most], "")
-	}
-	return &upstream.Error{Class: class, Vendor: c.Account.Integration.Vendor, Detail: detail}
+	return upstream.Failure(class, c.Account.Integration.Vendor, detail, c.Account.Redact())
 }

@@ -76,3 +76,15 @@ func (c Config) Validate() error {
 
 // SecretLife is how long a vendor's secret is kept.
 func (c Config) SecretLife() time.Duration { return time.Duration(c.SecretCacheSeconds) * time.Second }
+
+// FunctionConfig is what a function that looks up IP addresses reads from the environment.
+type FunctionConfig struct {
+	API      api.Config
+	Upstream upstream.Config
+	Lookup   Config
+}
+
+// Validate returns what is wrong with the configuration.
+func (c FunctionConfig) Validate() error {
+	return errors.Join(c.API.Validate(), c.Upstream.Validate(), c.Lookup.Validate())
+}

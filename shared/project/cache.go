@@ -1,14 +1,13 @@
 package project
 
 import (
-	"container/list"
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
 
+	"svcapi/shared/bounded"
 	"svcapi/shared/clock"
 )
 
@@ -35,9 +34,14 @@ type Cache struct {
 
 	flights singleflight.Group
 
-	mu      sync.Mutex
-	records memory[*Record]
-	unknown memory[struct{}]
+	records *bounded.Map[string, readRecord]
+	unknown *bounded.Map[string, time.Time] // when the read began that proved it
+}
+
+// readRecord is a record with the time at which its read began; rec is nil where no such project exists.
+type readRecord struct {
+	rec *Record
+	at  time.Time
 }
 
 // NewCache returns a cache that uses a record for ttl after the read. A change of a project takes effect within ttl; a new
@@ -47,8 +51,8 @@ func NewCache(store *Store, ttl time.Duration) *Cache {
 	return &Cache{
 		store:   store,
 		ttl:     ttl,
-		records: newMemory[*Record](maxRecords),
-		unknown: newMemory[struct{}](maxUnknown),
+		records: bounded.New[string, readRecord](maxRecords),
+		unknown: bounded.New[string, time.Time](maxUnknown),
 	}
 }
 
@@ -91,9 +95,7 @@ func (c *Cache) Authenticate(ctx context.Context, clientID, secret, env string) 
 	}
 	// Only a read that began after the request arrived proves that the client ID is unknown.
 	if !at.Before(arrived) && (rec == nil || rec.Credential(clientID) == nil) {
-		c.mu.Lock()
-		c.unknown.put(clientID, struct{}{}, at)
-		c.mu.Unlock()
+		c.unknown.Put(clientID, at)
 	}
 	return nil, "", ErrUnauthorized
 }
@@ -112,31 +114,23 @@ func (r *Record) authenticates(clientID string, digest [32]byte, env Environment
 }
 
 func (c *Cache) isUnknown(clientID string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, at, ok := c.unknown.get(clientID)
+	at, ok := c.unknown.Get(clientID)
 	return ok && c.clock.Now().Sub(at) < c.ttl
 }
 
 // cached returns the record of a project when the cache has one younger than maxAge.
 func (c *Cache) cached(projectID string, maxAge time.Duration) (rec *Record, at time.Time, found bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	rec, at, ok := c.records.get(projectID)
-	return rec, at, ok && c.clock.Now().Sub(at) < maxAge
+	read, ok := c.records.Get(projectID)
+	return read.rec, read.at, ok && c.clock.Now().Sub(read.at) < maxAge
 }
 
 // read reads a project, once for all requests whose record is as old as maxAge. A waiting request may give up; the read
 // goes on for the others.
 func (c *Cache) read(ctx context.Context, projectID string, maxAge time.Duration) (*Record, time.Time, error) {
-	type result struct {
-		rec *Record
-		at  time.Time
-	}
 	flight := c.flights.DoChan(projectID, func() (any, error) {
 		// The read of another request may have ended since this request looked.
 		if rec, at, found := c.cached(projectID, maxAge); found {
-			return result{rec, at}, nil
+			return readRecord{rec, at}, nil
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 		defer cancel()
@@ -145,65 +139,21 @@ func (c *Cache) read(ctx context.Context, projectID string, maxAge time.Duration
 		if err != nil {
 			return nil, err
 		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
 		if rec == nil {
-			c.records.drop(projectID)
+			c.records.DeleteFunc(projectID, func(readRecord) bool { return true })
 		} else {
-			c.records.put(projectID, rec, at)
+			c.records.Put(projectID, readRecord{rec, at})
 		}
-		return result{rec, at}, nil
+		return readRecord{rec, at}, nil
 	})
 	select {
 	case done := <-flight:
 		if done.Err != nil {
 			return nil, time.Time{}, done.Err
 		}
-		r := done.Val.(result)
+		r := done.Val.(readRecord)
 		return r.rec, r.at, nil
 	case <-ctx.Done():
 		return nil, time.Time{}, ctx.Err()
-	}
-}
-
-// memory keeps the newest values by name, up to a number of them.
-type memory[V any] struct {
-	limit int
-	byKey map[string]*list.Element
-	// order holds the entries, the oldest first.
-	order *list.List
-}
-
-type entry[V any] struct {
-	key   string
-	value V
-	at    time.Time
-}
-
-func newMemory[V any](limit int) memory[V] {
-	return memory[V]{limit: limit, byKey: map[string]*list.Element{}, order: list.New()}
-}
-
-func (m *memory[V]) get(key string) (value V, at time.Time, ok bool) {
-	e, ok := m.byKey[key]
-	if !ok {
-		return value, at, false
-	}
-	kept := e.Value.(entry[V])
-	return kept.value, kept.at, true
-}
-
-func (m *memory[V]) put(key string, value V, at time.Time) {
-	m.drop(key)
-	m.byKey[key] = m.order.PushBack(entry[V]{key, value, at})
-	if m.order.Len() > m.limit {
-		m.drop(m.order.Front().Value.(entry[V]).key)
-	}
-}
-
-func (m *memory[V]) drop(key string) {
-	if e, ok := m.byKey[key]; ok {
-		m.order.Remove(e)
-		delete(m.byKey, key)
 	}
 }

@@ -11,6 +11,9 @@ import (
 	"svcapi/shared/attr"
 )
 
+// The code below is written by hand: attributevalue (see package attr) reads a missing attribute as a zero, not as an
+// error.
+
 // The items of a project's partition. The partition key is the project ID, and the sort key is one of:
 //
 //	project

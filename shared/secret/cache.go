@@ -3,11 +3,11 @@ package secret
 import (
 	"context"
 	"maps"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
+	"svcapi/shared/bounded"
 	"svcapi/shared/clock"
 	"svcapi/shared/project"
 )
@@ -28,9 +28,7 @@ type Cache struct {
 	stage  string
 	ttl    time.Duration
 	clock  clock.Clock
-
-	mu   sync.Mutex
-	kept map[string]*entry
+	kept   *bounded.Map[string, *entry]
 }
 
 // entry is one remembered secret. The rest belongs to whoever holds its turn.
@@ -43,7 +41,7 @@ type entry struct {
 
 // New makes a cache of a stage's secrets that uses each for ttl after it was read.
 func New(client *secretsmanager.Client, stage string, ttl time.Duration) *Cache {
-	return &Cache{client: client, stage: stage, ttl: ttl, kept: map[string]*entry{}}
+	return &Cache{client: client, stage: stage, ttl: ttl, kept: bounded.New[string, *entry](maxSecrets)}
 }
 
 // Fields gives the secret fields of a vendor account. They are empty, without
@@ -100,20 +98,7 @@ func (c *Cache) read(ctx context.Context, name string, e *entry) error {
 
 // take waits for the turn at a secret.
 func (c *Cache) take(ctx context.Context, name string) (*entry, error) {
-	c.mu.Lock()
-	e, ok := c.kept[name]
-	if !ok {
-		if len(c.kept) >= maxSecrets {
-			// Any one may go: it costs a read when it is needed again.
-			for other := range c.kept {
-				delete(c.kept, other)
-				break
-			}
-		}
-		e = &entry{turn: make(chan struct{}, 1)}
-		c.kept[name] = e
-	}
-	c.mu.Unlock()
+	e := c.kept.GetOrPut(name, &entry{turn: make(chan struct{}, 1)})
 	select {
 	case e.turn <- struct{}{}:
 		return e, nil

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"svcapi/shared/bounded"
 	"svcapi/shared/clock"
 )
 
@@ -27,8 +28,8 @@ type Breakers struct {
 	fails func(error) bool
 	clock clock.Clock
 
-	mu       sync.Mutex
-	circuits map[string]*circuit
+	mu       sync.Mutex // of what the circuits hold
+	circuits *bounded.Map[string, *circuit]
 }
 
 // circuit is closed, or open for a while. Then it takes one call, which closes it or opens it again.
@@ -51,7 +52,7 @@ func NewBreakers() *Breakers {
 // NewBreakersOn returns closed circuits that count the errors for which fails
 // says yes.
 func NewBreakersOn(fails func(error) bool) *Breakers {
-	return &Breakers{fails: fails, circuits: map[string]*circuit{}}
+	return &Breakers{fails: fails, circuits: bounded.New[string, *circuit](maxCircuits)}
 }
 
 // Through makes a call unless the account's circuit is open. The error of an
@@ -111,17 +112,9 @@ func (b *Breakers) end(c *circuit, turn int, failed bool) {
 	}
 }
 
-// circuit is the account's. The lock is held.
+// circuit returns the account's.
 func (b *Breakers) circuit(account Account) *circuit {
 	// An endpoint that an operator corrects starts anew.
 	key := account.Project + "/" + account.Integration.ID + " " + account.Endpoint
-	c := b.circuits[key]
-	if c == nil {
-		if len(b.circuits) >= maxCircuits {
-			clear(b.circuits)
-		}
-		c = &circuit{}
-		b.circuits[key] = c
-	}
-	return c
+	return b.circuits.GetOrPut(key, &circuit{})
 }

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -68,6 +69,18 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s: %s", e.Vendor, e.Class, e.Detail) }
 
+// maxDetail is the most that a Failure keeps of its detail, in bytes.
+const maxDetail = 500
+
+// Failure returns the *Error of a vendor's call. Failure takes the secrets out of the detail, then shortens the detail.
+func Failure(class Class, vendor, detail string, secrets []string) error {
+	detail = Redact(detail, secrets)
+	if len(detail) > maxDetail {
+		detail = strings.ToValidUTF8(detail[:maxDetail], "")
+	}
+	return &Error{Class: class, Vendor: vendor, Detail: detail}
+}
+
 // ClassOf returns the class of an error that this package or an adapter made,
 // and Unusable for any other: the cautious reading.
 func ClassOf(err error) Class {
@@ -119,7 +132,7 @@ func New(cfg Config) *Client {
 func (c *Client) Do(ctx context.Context, vendor string, r *Request) (*Response, error) {
 	request, err := http.NewRequestWithContext(ctx, r.Method, r.URL, bytes.NewReader(r.Body))
 	if err != nil {
-		return nil, &Error{Class: NotSent, Vendor: vendor, Detail: Redact(plain(err), r.Redact)}
+		return nil, Failure(NotSent, vendor, plain(err), r.Redact)
 	}
 	maps.Copy(request.Header, r.Header)
 	return c.exchange(request, vendor, r.Redact, r.Send)
@@ -168,7 +181,7 @@ func (c *Client) exchange(r *http.Request, vendor string, redact []string, send 
 	ctx, cancel := context.WithTimeout(r.Context(), c.cfg.Timeout())
 	defer cancel()
 	fail := func(class Class, cause error) (*Response, error) {
-		return nil, &Error{Class: class, Vendor: vendor, Detail: Redact(plain(cause), redact)}
+		return nil, Failure(class, vendor, plain(cause), redact)
 	}
 	client, first := c.pooled, (*gate)(nil)
 	if send {

@@ -37,7 +37,7 @@ func tool(t *testing.T, dir, name string, args ...string) {
 func TestGoClient(t *testing.T) {
 	dir := t.TempDir()
 	generator := filepath.Join(dir, "oapi-codegen")
-	tool(t, absolute(t, "tools"), "go", "build", "-o", generator, "github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen")
+	tool(t, absolute(t, "tools", "go"), "go", "build", "-o", generator, "github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen")
 	client := filepath.Join(dir, "client.go")
 	tool(t, dir, generator, "-generate", "types,client", "-package", "client", "-o", client, absolute(t, "openapi.yaml"))
 	// It is compiled as a package of the module tools, which has what it imports.
@@ -49,7 +49,7 @@ func TestGoClient(t *testing.T) {
 	if err := os.WriteFile(file, overlay, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	tool(t, absolute(t, "tools"), "go", "build", "-overlay", file, "./client")
+	tool(t, absolute(t, "tools", "go"), "go", "build", "-overlay", file, "./client")
 }
 
 // use is what a TypeScript client does with the types: they take good requests and refuse bad ones.

@@ -3,10 +3,11 @@ package policy
 import (
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"svcapi/shared/credit"
 )
 
 // document loads openapi.yaml and checks it against OpenAPI 3.0, examples included.
@@ -177,28 +178,39 @@ func TestDocumentNamesEveryError(t *testing.T) {
 	}
 }
 
-// Every operation that can end in 402 names its entry of the price list, which the function that serves it and the
-// documentation page read; no other operation does.
+// Every operation that can end in 402 names its row of the price list, which the function that serves it and the
+// documentation page read from the row's parameter; no other operation does. Every row has an operation.
 func TestDocumentNamesPrices(t *testing.T) {
 	doc, s := document(t), current(t)
 	variables := map[string]object{}
 	for _, function := range s.functions() {
 		variables[function.id] = function.properties.object("Environment", "Variables")
 	}
-	routes := s.routes()
+	routes, unserved := s.routes(), credit.PriceList()
 	for path, item := range doc.Paths.Map() {
 		for method, operation := range item.Operations() {
 			price, named := operation.Extensions["x-svc-price"].(string)
 			if paid := operation.Responses.Value("402") != nil; paid != named {
 				t.Errorf("%s %s: paid is %v, x-svc-price is %q", method, path, paid, price)
 			}
-			variable := "PRICE_" + strings.ToUpper(price)
+			if !named {
+				continue
+			}
+			row := slices.IndexFunc(unserved, func(p credit.Price) bool { return p.Operation == price })
+			if row < 0 {
+				t.Errorf("%s %s: %s is not on the price list, or is another operation's", method, path, price)
+				continue
+			}
 			for _, function := range []string{routes[apiRoot+path], "DocsFunction"} {
-				if named && variables[function][variable] == nil {
-					t.Errorf("%s %s: %s does not read %s", method, path, function, variable)
+				if p := unserved[row]; ref(variables[function][p.Variable()]) != p.Parameter {
+					t.Errorf("%s %s: %s does not read %s from %s", method, path, function, p.Variable(), p.Parameter)
 				}
 			}
+			unserved = slices.Delete(unserved, row, row+1)
 		}
+	}
+	if len(unserved) > 0 {
+		t.Errorf("no operation has the prices %v", unserved)
 	}
 }
 

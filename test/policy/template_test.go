@@ -4,12 +4,16 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"svcapi/shared/api"
 )
 
 // current is template.yaml.
@@ -46,6 +50,8 @@ var rules = []rule{
 		{"X-SVC-Request-ID: context.requestId", "X-SVC-Request-ID: \"'$context.requestId'\""},
 		{`Cache-Control: "'no-store'"`, `Cache-Control: "no-store"`},
 		{`"request_id":"$context.requestId"`, `"request_id":$context.requestId`},
+		{`"success":false,"request_id"`, `"request_id"`},
+		{`,"error":{"code"`, `,"meta":{},"error":{"code"`},
 		{`"error":{"code":"rate_limit_exceeded"`, `"error":{"code":"too_many"`},
 		{`Retry-After: "'1'"`, `Retry-After: 1`},
 		{"        REQUEST_TOO_LARGE:", "        UNSUPPORTED_MEDIA_TYPE:"},
@@ -248,23 +254,35 @@ func gatewayResponses(s *templateFile) (f findings) {
 		if want.status == "429" && !quotedSeconds.MatchString(headers.text("Retry-After")) {
 			f.add("%s: Retry-After is no static number of seconds in single quotes", name)
 		}
+		text := response.text("ResponseTemplates", "application/json")
 		var body struct {
-			Success   *bool  `json:"success"`
-			RequestID string `json:"request_id"`
-			Error     struct{ Code, Message string }
+			Error struct{ Code, Message string }
 		}
-		if err := json.Unmarshal([]byte(response.text("ResponseTemplates", "application/json")), &body); err != nil {
-			f.add("%s: the template is no JSON: %v", name, err)
+		if err := json.Unmarshal([]byte(text), &body); err != nil || body.Error.Message == "" {
+			f.add("%s: the template is no JSON with a message: %v", name, err)
 			continue
-		}
-		if body.Success == nil || *body.Success || body.RequestID != "$context.requestId" || body.Error.Message == "" {
-			f.add("%s: the template is not the error envelope", name)
 		}
 		if body.Error.Code != want.code {
 			f.add("%s has the code %q, want %q", name, body.Error.Code, want.code)
 		}
+		if envelope := refusal(body.Error.Code, body.Error.Message); text != envelope {
+			f.add("%s is %s, want the functions' envelope %s", name, text, envelope)
+		}
 	}
 	return f
+}
+
+// refusal returns the body of a function's response to a refused request, with the gateway's variable as request ID.
+func refusal(code, message string) string {
+	w := httptest.NewRecorder()
+	api.Refuse(w, &http.Request{}, &api.Error{Status: http.StatusBadRequest, Code: code, Message: message})
+	var sent struct {
+		RequestID string `json:"request_id"`
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &sent); err != nil {
+		return err.Error()
+	}
+	return strings.Replace(w.Body.String(), sent.RequestID, "$context.requestId", 1)
 }
 
 func restAPI(s *templateFile) (f findings) {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"svcapi/cmd/svc/app"
+	"svcapi/shared/credit"
 )
 
 // Command returns "svc price".
@@ -42,12 +43,12 @@ func runList(ctx context.Context, a *app.App, s *app.Stack) error {
 	}
 	views := []view{}
 	t := app.Table{Header: []string{"OPERATION", "CREDITS", "USD", "PARAMETER"}}
-	for _, operation := range app.PricedOperations {
-		price, known := d.Prices[operation]
+	for _, p := range credit.PriceList() {
+		price, known := d.Prices[p.Operation]
 		if !known {
 			continue
 		}
-		v := view{operation, price, Dollars(price), app.PriceParameter(operation)}
+		v := view{p.Operation, price, Dollars(price), p.Parameter}
 		views = append(views, v)
 		t.Rows = append(t.Rows, []string{v.Operation, app.Grouped(price), v.USD, v.Parameter})
 	}

@@ -5,12 +5,12 @@ import (
 	"crypto/rand"
 	"math/big"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"svcapi/shared/bounded"
 	"svcapi/shared/clock"
 	"svcapi/shared/upstream"
 )
@@ -18,7 +18,7 @@ import (
 // dialogV2 is Dialog eSMS's v2 JSON interface. A login gives a token that is
 // kept until shortly before its end, or until the vendor refuses it.
 func dialogV2() Vendor {
-	tokens := &dialogTokens{kept: map[string]dialogToken{}}
+	tokens := newDialogTokens(clock.Clock{})
 	return Vendor{
 		Spec: upstream.Spec{
 			Name: "dialogv2", Title: "Dialog eSMS, v2", Endpoint: "https://e-sms.dialog.lk",
@@ -38,9 +38,11 @@ func dialogV2() Vendor {
 // dialogTokens are the tokens of an instance, by account.
 type dialogTokens struct {
 	clock clock.Clock
+	kept  *bounded.Map[string, dialogToken]
+}
 
-	mu   sync.Mutex
-	kept map[string]dialogToken
+func newDialogTokens(clock clock.Clock) *dialogTokens {
+	return &dialogTokens{clock, bounded.New[string, dialogToken](maxDialogTokens)}
 }
 
 type dialogToken struct {
@@ -54,9 +56,7 @@ const (
 )
 
 func (t *dialogTokens) get(key string) string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	kept := t.kept[key]
+	kept, _ := t.kept.Get(key)
 	if t.clock.Now().After(kept.until) {
 		return ""
 	}
@@ -64,21 +64,12 @@ func (t *dialogTokens) get(key string) string {
 }
 
 func (t *dialogTokens) put(key, token string, life time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.kept) >= maxDialogTokens {
-		clear(t.kept)
-	}
-	t.kept[key] = dialogToken{token, t.clock.Now().Add(life - dialogTokenMargin)}
+	t.kept.Put(key, dialogToken{token, t.clock.Now().Add(life - dialogTokenMargin)})
 }
 
-// drop forgets a token that was refused, unless another request has renewed it.
+// drop deletes a token that was refused, unless another request has renewed it.
 func (t *dialogTokens) drop(key, token string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.kept[key].token == token {
-		delete(t.kept, key)
-	}
+	t.kept.DeleteFunc(key, func(kept dialogToken) bool { return kept.token == token })
 }
 
 type dialogV2Adapter struct {

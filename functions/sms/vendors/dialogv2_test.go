@@ -81,7 +81,7 @@ func TestDialogV2Token(t *testing.T) {
 // A token is kept until shortly before its end by the wall time, also over a freeze.
 func TestDialogV2Freeze(t *testing.T) {
 	frozen := clocktest.New()
-	tokens := &dialogTokens{clock: clock.Of(frozen.Now), kept: map[string]dialogToken{}}
+	tokens := newDialogTokens(clock.Of(frozen.Now))
 	tokens.put("account", "token", time.Hour)
 	for _, step := range []struct {
 		frozen time.Duration

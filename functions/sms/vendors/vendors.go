@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"regexp"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
@@ -149,12 +148,7 @@ func (c caller) do(ctx context.Context, r *upstream.Request) (*upstream.Response
 }
 
 func (c caller) fail(class upstream.Class, detail string) error {
-	const most = 500 // of the vendor's words
-	detail = upstream.Redact(detail, c.account.Redact())
-	if len(detail) > most {
-		detail = strings.ToValidUTF8(detail[:most], "")
-	}
-	return &upstream.Error{Class: class, Vendor: c.name, Detail: detail}
+	return upstream.Failure(class, c.name, detail, c.account.Redact())
 }
 
 // hiding returns the caller with more secrets to keep out of its errors, such as a token that the vendor issued.

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -80,12 +79,7 @@ type caller struct {
 }
 
 func (c caller) fail(class upstream.Class, detail string) error {
-	const most = 500 // of the vendor's words
-	detail = upstream.Redact(detail, c.secrets)
-	if len(detail) > most {
-		detail = strings.ToValidUTF8(detail[:most], "")
-	}
-	return &upstream.Error{Class: class, Vendor: c.name, Detail: detail}
+	return upstream.Failure(class, c.name, detail, c.secrets)
 }
 
 // unusable is an answer that is not the vendor's format.

@@ -18,7 +18,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/caarlos0/env/v11"
 	"github.com/google/uuid"
 
 	"svcapi/shared/api"
@@ -134,10 +133,7 @@ func build(t *testing.T, o offer) *scene {
 	t.Helper()
 	s := &scene{offer: o}
 	s.db, s.tables = enginetest.Client(t)
-	prices, err := env.ParseAs[credit.Prices]()
-	if err != nil {
-		t.Fatal(err)
-	}
+	prices := credit.Prices{o.price: 100}
 	s.config = api.Config{
 		Stage: "test", ProjectsTable: s.tables.Projects, TransientTable: s.tables.Transient,
 		WalletsTable: s.tables.Wallets, LedgerTable: s.tables.Ledger, ProjectCacheSeconds: 10, Prices: prices,
@@ -158,6 +154,7 @@ func build(t *testing.T, o offer) *scene {
 	}
 	try(projects.CreateProject(ctx, project.Project{ID: projectID, Name: "Busy", Limit: project.RateLimit{Requests: s.limit, Window: time.Minute}}))
 	try(nil, projects.PutIntegration(ctx, projectID, project.Integration{Kind: o.kind, Environment: environment, Vendor: "v", Mode: project.Managed, Active: true}))
+	var err error
 	s.client, s.secret, err = projects.IssueCredential(ctx, projectID, environment)
 	try(nil, err)
 	try(nil, s.store.CreateWallet(ctx, projectID))

@@ -19,7 +19,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
-	"github.com/caarlos0/env/v11"
 
 	"svcapi/local/build"
 	"svcapi/local/chromium"
@@ -152,7 +151,7 @@ func (r *rig) newStage() (*stage, error) {
 	if s.model, err = r.template(parameters); err != nil {
 		return nil, err
 	}
-	if err := env.ParseWithOptions(&s.prices, env.Options{Environment: map[string]string{}}); err != nil {
+	if s.prices, err = credit.ReadPrices(credit.FromParameters(s.model.Parameters)); err != nil {
 		return nil, err
 	}
 	if err := engine.CreateTables(context.Background(), r.direct, s.model, nil); err != nil {
