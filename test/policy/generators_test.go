@@ -40,8 +40,8 @@ func TestGoClient(t *testing.T) {
 	tool(t, absolute(t, "tools", "go"), "go", "build", "-o", generator, "github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen")
 	client := filepath.Join(dir, "client.go")
 	tool(t, dir, generator, "-generate", "types,client", "-package", "client", "-o", client, absolute(t, "openapi.yaml"))
-	// It is compiled as a package of the module tools, which has what it imports.
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{absolute(t, "tools", "client", "client.go"): client}})
+	// It is compiled as a package of the module tools/go, which has what it imports.
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{absolute(t, "tools", "go", "client", "client.go"): client}})
 	if err != nil {
 		t.Fatal(err)
 	}

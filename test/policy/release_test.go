@@ -74,7 +74,7 @@ func TestBuildTargets(t *testing.T) {
 
 var semantic = regexp.MustCompile(`^\d+\.\d+\.\d+$`)
 
-// The newest version of the changelog is the one of the application's metadata.
+// The newest version of the changelog, below what is unreleased, is the one of the application's metadata.
 func TestVersion(t *testing.T) {
 	text, err := os.ReadFile(root("CHANGELOG.md"))
 	if err != nil {
@@ -82,7 +82,7 @@ func TestVersion(t *testing.T) {
 	}
 	version := ""
 	for line := range strings.Lines(string(text)) {
-		if title, ok := strings.CutPrefix(strings.TrimSpace(line), "## "); ok {
+		if title, ok := strings.CutPrefix(strings.TrimSpace(line), "## "); ok && title != "Unreleased" {
 			version = title
 			break
 		}
