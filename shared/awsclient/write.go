@@ -49,7 +49,8 @@ func statusOf(err error) int {
 	return 0
 }
 
-// pause waits before the next attempt, and reports false if ctx ends first.
+// pause waits before the next attempt, and reports false if ctx ends first. An attempt after the end would not leave this
+// process, but could not be told from one that did.
 func pause(ctx context.Context, retryer aws.Retryer, attempt int) bool {
 	delay, err := retryer.RetryDelay(attempt, nil)
 	if err != nil {
@@ -57,8 +58,7 @@ func pause(ctx context.Context, retryer aws.Retryer, attempt int) bool {
 	}
 	select {
 	case <-ctx.Done():
-		return false
 	case <-time.After(delay):
-		return true
 	}
+	return ctx.Err() == nil
 }
