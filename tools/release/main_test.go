@@ -48,7 +48,7 @@ func TestZips(t *testing.T) {
 
 // TestTemplate: every function and layer of the released template points at its zip, and none at make.
 func TestTemplate(t *testing.T) {
-	text, err := os.ReadFile("../template.yaml")
+	text, err := os.ReadFile("../../template.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
