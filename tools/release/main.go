@@ -53,7 +53,7 @@ var epoch = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 var (
 	resource = regexp.MustCompile(`(?m)^  ([A-Za-z0-9]+):\n    Type: AWS::Serverless::(Function|LayerVersion)\n`)
 	next     = regexp.MustCompile(`(?m)^  \S`)
-	metadata = regexp.MustCompile(`(?m)^    Metadata:\n(?:      .*\n)+`)
+	metadata = regexp.MustCompile(`(?m)^    Metadata:(?: \{.*\}\n|\n(?:      .*\n)+)`)
 	content  = regexp.MustCompile(`(?m)^      (CodeUri|ContentUri): (.*)\n`)
 	global   = regexp.MustCompile(`(?m)^    CodeUri: \.\n`)
 )
