@@ -224,6 +224,12 @@ func TestWrite(t *testing.T) {
 			t.Errorf("%q: %d unsure after %d calls, %v; want %d after %d", test.fates, unsure, f.calls, err, test.unsure, test.calls)
 		}
 	}
+	for fates, unsure := range map[string]int{"ttt": 0, "t5t": 1, "xxx": 3, "tx5": 2} {
+		f := &failing{list: fates}
+		if got, err := awsclient.Try(t.Context(), f.put, &dynamodb.PutItemInput{}); err == nil || got != unsure || f.calls != awsclient.Attempts {
+			t.Errorf("try %q: %d unsure after %d calls, %v", fates, got, f.calls, err)
+		}
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	var throttled *types.ProvisionedThroughputExceededException

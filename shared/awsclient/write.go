@@ -3,6 +3,7 @@ package awsclient
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -22,6 +23,16 @@ type call[In, Out any] = func(context.Context, *In, ...func(*dynamodb.Options)) 
 //
 // Write returns how many failed attempts may have had their effect. The pauses are those of the client's Retryer.
 func Write[In, Out any](ctx context.Context, do call[In, Out], in *In) (unsure int, err error) {
+	return repeat(ctx, math.MaxInt, do, in)
+}
+
+// Try makes one write that a request may still abandon, with Attempts attempts in all. Requests that wait for capacity
+// longer would compete with the writes that give capacity back: an overloaded wallet would not recover.
+func Try[In, Out any](ctx context.Context, do call[In, Out], in *In) (unsure int, err error) {
+	return repeat(ctx, Attempts, do, in)
+}
+
+func repeat[In, Out any](ctx context.Context, most int, do call[In, Out], in *In) (unsure int, err error) {
 	var retryer aws.Retryer
 	once := func(o *dynamodb.Options) { retryer, o.Retryer = o.Retryer, aws.NopRetryer{} }
 	for attempt, lost := 1, 0; ; attempt++ {
@@ -35,7 +46,7 @@ func Write[In, Out any](ctx context.Context, do call[In, Out], in *In) (unsure i
 		if status < 400 || status >= 500 {
 			unsure++
 		}
-		if lost == Attempts || !retryer.IsErrorRetryable(err) || !pause(ctx, retryer, attempt) {
+		if attempt == most || lost == Attempts || !retryer.IsErrorRetryable(err) || !pause(ctx, retryer, attempt) {
 			return unsure, err
 		}
 	}
