@@ -118,12 +118,13 @@ func (s *Service) serve(ctx context.Context, state *requestState, route Route, p
 	if err := s.exhausted(state); err != nil { // 429, from the cache
 		return nil, err
 	}
+	state.playground = s.fromPlayground(state.request)
 	counted := s.count(ctx, state) // 429, while the next steps run; its error comes before theirs
 	request, err := route.decode(state, parameters)
 	if err != nil { // 422, or 400 for a currency code
 		return nil, first(counted(), err)
 	}
-	if err := s.confirm(state, request); err != nil { // 428, then 422 for the Idempotency-Key
+	if err := request.confirm(state); err != nil { // 428, then 422 for the Idempotency-Key
 		return nil, first(counted(), err)
 	}
 	claim, kept, err := s.claim(ctx, state, request.key, counted)
@@ -221,8 +222,7 @@ func (s *Service) count(ctx context.Context, state *requestState) (wait func() e
 
 // confirm refuses a send from the documentation playground without a confirmation, and an invalid Idempotency-Key
 // (docs/decisions.md#playground).
-func (s *Service) confirm(state *requestState, r *request) error {
-	state.playground = s.fromPlayground(state.request)
+func (r *request) confirm(state *requestState) error {
 	if r.sends && state.playground && !isTrue(state.request.Header.Get("X-Confirm-Send")) {
 		return errUnconfirmed
 	}

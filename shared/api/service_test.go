@@ -187,6 +187,12 @@ func TestPlayground(t *testing.T) {
 			t.Errorf("%v: %d, want %d", c.header, status, c.want)
 		}
 	}
+	// The log line names the playground also where the body is refused.
+	h.log.Reset()
+	status, _, _ := h.call(t, sends, "/test", `{"text":1}`, map[string]string{"X-SVC-Client": "playground"})
+	if status != 422 || !strings.Contains(h.log.String(), `"client":"playground"`) {
+		t.Errorf("malformed: %d, log %s", status, h.log.String())
+	}
 }
 
 // TestPrivacy checks which data privacy mode keeps out of the log (docs/decisions.md#privacy-mode).
