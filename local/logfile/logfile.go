@@ -11,8 +11,8 @@ import (
 // Variable names a folder that keeps every log of a test run, so that one search goes through all of them.
 const Variable = "TEST_LOGS"
 
-// Open opens a log for appending. Where Variable names a folder the file itself lies there, under a name of its own, and
-// path is a link to it: whoever removes path removes the link.
+// Open opens a log for appending. Where Variable names a folder, Open creates the file in that folder, under a name of
+// its own, and makes path a link to the file: removing path removes only the link.
 func Open(path string) (*os.File, error) {
 	const flags = os.O_CREATE | os.O_APPEND | os.O_WRONLY
 	kept := os.Getenv(Variable)
@@ -23,9 +23,15 @@ func Open(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := file.Close(); err != nil {
+		return nil, err
+	}
 	err = os.Symlink(file.Name(), path)
-	if closed := file.Close(); err != nil || closed != nil {
-		return nil, errors.Join(err, closed)
+	if errors.Is(err, fs.ErrExist) { // another process of the same function was first
+		err = os.Remove(file.Name())
+	}
+	if err != nil {
+		return nil, err
 	}
 	return os.OpenFile(path, flags, 0o600)
 }

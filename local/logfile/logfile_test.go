@@ -1,9 +1,13 @@
 package logfile_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"golang.org/x/sync/errgroup"
 
 	"svcapi/local/logfile"
 )
@@ -42,5 +46,31 @@ func TestOpen(t *testing.T) {
 		if text, err := os.ReadFile(files[0]); err != nil || string(text) != "one\ntwo\n" {
 			t.Errorf("%q, %v", text, err)
 		}
+	}
+}
+
+// Several processes of one function open the same log at the same time.
+func TestOpenTogether(t *testing.T) {
+	t.Setenv(logfile.Variable, t.TempDir())
+	path := filepath.Join(t.TempDir(), "sms.log")
+	var group errgroup.Group
+	for range 64 {
+		group.Go(func() error {
+			file, err := logfile.Open(path)
+			if err != nil {
+				return err
+			}
+			_, err = file.WriteString("line\n")
+			return errors.Join(err, file.Close())
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != strings.Repeat("line\n", 64) {
+		t.Errorf("%q, %v", text, err)
+	}
+	if files, err := filepath.Glob(filepath.Join(os.Getenv(logfile.Variable), "*")); err != nil || len(files) != 1 {
+		t.Errorf("%v, %v", files, err)
 	}
 }
