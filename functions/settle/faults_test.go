@@ -634,7 +634,7 @@ func (w *schedule) read() state {
 		balance := number(out.Item["balance"])
 		s.balance, s.least = s.balance+balance, min(s.least, balance)
 		for key, held := range out.Item["pending"].(*types.AttributeValueMemberM).Value {
-			s.pending[place{shard, credit.Key(key)}] = number(held.(*types.AttributeValueMemberM).Value["c"])
+			s.pending[place{shard, credit.Key(key)}] = number(held)
 		}
 	}
 	for day := range w.days {

@@ -86,7 +86,7 @@ func (s *Settler) failed(ctx context.Context, r *credit.Reservation, err error) 
 	message, attributes := "reservation or wallet not read", []slog.Attr{slog.String("error", err.Error())}
 	if r != nil {
 		message = "reservation not settled"
-		attributes = append(attributes, slog.String("project", r.Project), slog.String("key", string(r.Key)), slog.String("request_id", r.RequestID))
+		attributes = append(attributes, slog.String("project", r.Project), slog.String("key", string(r.Key)))
 	}
 	s.Log.Emit(ctx, telemetry.Event{Level: slog.LevelWarn, Message: message, Attributes: attributes})
 }

@@ -258,7 +258,7 @@ func TestNotSettled(t *testing.T) {
 	if err != nil || report.Failed != 1 || report.Settled[credit.SettledReleased] != 2 {
 		t.Errorf("%+v, %v", report, err)
 	}
-	for _, word := range []string{"lent", `"project":"b"`, `"request_id":"r"`, string(key)} {
+	for _, word := range []string{"lent", `"project":"b"`, string(key)} {
 		if !strings.Contains(log.String(), word) {
 			t.Errorf("%s is not in %s", word, log.String())
 		}

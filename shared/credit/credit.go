@@ -135,13 +135,10 @@ func (s *Store) reserve(ctx context.Context, r *Reservation) (shards int, err er
 	ambiguous, err := awsclient.Try(ctx, s.client.UpdateItem, &dynamodb.UpdateItemInput{
 		TableName:                &s.tables.Wallets,
 		Key:                      walletKey(r.wallet()),
-		UpdateExpression:         aws.String("SET balance = balance - :c, pending.#k = :p"),
+		UpdateExpression:         aws.String("SET balance = balance - :c, pending.#k = :c"),
 		ConditionExpression:      aws.String("balance >= :c AND attribute_not_exists(pending.#k)"),
 		ExpressionAttributeNames: map[string]string{"#k": string(r.Key)},
-		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":c": attr.Number(r.Credits),
-			":p": encodePending(r),
-		},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":c": attr.Number(r.Credits)},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
 	r.ambiguous += ambiguous

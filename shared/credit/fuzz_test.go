@@ -41,7 +41,7 @@ func FuzzKey(f *testing.F) {
 func FuzzItems(f *testing.F) {
 	f.Add([]byte("captured"), int64(100), "sms", "request", "v", true, uint32(1))
 	f.Add(bytes.Repeat([]byte{0, 1, 9, 7, 2, 3, 4, 5}, 30), int64(-5), "", "\xff", "", false, uint32(0))
-	names := []string{"parts", "moves", "pk", "sk", "st", "cr", "op", "rid", "env", "ven", "ts", "by", "why", "uncertain", "res", "of", "v", "balance", "pending", "c", "o", "e", "r"}
+	names := []string{"parts", "moves", "pk", "sk", "st", "cr", "op", "rid", "env", "ven", "ts", "by", "why", "uncertain", "res", "of", "v", "balance", "pending", "c"}
 	f.Fuzz(func(t *testing.T, data []byte, credits int64, operation, request, vendor string, uncertain bool, seconds uint32) {
 		strange := itemtest.Item(data, names...)
 		if e, err := decodeEntry(strange); err != nil && e != (Entry{}) {
@@ -65,8 +65,8 @@ func FuzzItems(f *testing.F) {
 		}
 		shardsIn(strange)
 		walletOf(strange)
-		r := &Reservation{Project: "acme", Key: want.Key, Credits: credits, Operation: operation, Environment: vendor, RequestID: request}
-		if got, err := decodePending("acme", string(r.Key), encodePending(r)); err != nil || !reflect.DeepEqual(got, r) {
+		r := &Reservation{Project: "acme", Key: want.Key, Credits: credits}
+		if got, err := decodePending("acme", string(r.Key), attr.Number(credits)); err != nil || !reflect.DeepEqual(got, r) {
 			t.Errorf("%+v, %v; want %+v", got, err, r)
 		}
 		if n, err := attr.NumberOf(attr.Number(credits)); err != nil || n != credits {

@@ -12,7 +12,7 @@ import (
 
 // The stored items. Attribute names are short, because every write pays for the whole item.
 //
-//	wallet   pk wallet; balance; pending {key: {c credits, o operation, e environment, r request ID}};
+//	wallet   pk wallet; balance; pending {key: credits}, about 29 bytes for each reservation;
 //	         moves, the number of moves of credits between this shard and others;
 //	         on the first shard: alert credits, where an operator set an alert; parts, the number of shards
 //	ledger   pk wallet#day; sk key; st state; cr credits; op; rid; env; ven; ts; by actor; why;
@@ -39,15 +39,6 @@ func walletOf(entry attr.Item) (wallet, day string) {
 	return pk, ""
 }
 
-func encodePending(r *Reservation) types.AttributeValue {
-	return &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{
-		"c": attr.Number(r.Credits),
-		"o": attr.Text(r.Operation),
-		"e": attr.Text(r.Environment),
-		"r": attr.Text(r.RequestID),
-	}}
-}
-
 // pendingOf returns a wallet's map of pending reservations; nil where the attribute is no map.
 func pendingOf(wallet map[string]types.AttributeValue) map[string]types.AttributeValue {
 	m, _ := wallet["pending"].(*types.AttributeValueMemberM)
@@ -57,16 +48,16 @@ func pendingOf(wallet map[string]types.AttributeValue) map[string]types.Attribut
 	return m.Value
 }
 
+// decodePending returns the reservation that a wallet holds under a key, without what only its request knows.
 func decodePending(wallet, key string, v types.AttributeValue) (*Reservation, error) {
-	m, ok := v.(*types.AttributeValueMemberM)
-	if !ok {
-		return nil, fmt.Errorf("credit: reservation %s of %s is no map", key, wallet)
+	if m, ok := v.(*types.AttributeValueMemberM); ok {
+		v = m.Value["c"] // as release 1.0.0 stored a reservation
 	}
 	k, err := ParseKey(key)
 	if err != nil {
 		return nil, fmt.Errorf("credit: reservation %s of %s: %w", key, wallet, err)
 	}
-	credits, err := attr.NumberOf(m.Value["c"])
+	credits, err := attr.NumberOf(v)
 	if err != nil {
 		return nil, fmt.Errorf("credit: reservation %s of %s: %w", key, wallet, err)
 	}
@@ -74,10 +65,7 @@ func decodePending(wallet, key string, v types.AttributeValue) (*Reservation, er
 	if err != nil {
 		return nil, err
 	}
-	return &Reservation{
-		Project: project, Shard: shard, Key: k, Credits: credits,
-		Operation: attr.TextOf(m.Value["o"]), Environment: attr.TextOf(m.Value["e"]), RequestID: attr.TextOf(m.Value["r"]),
-	}, nil
+	return &Reservation{Project: project, Shard: shard, Key: k, Credits: credits}, nil
 }
 
 func encodeEntry(wallet string, e Entry) map[string]types.AttributeValue {

@@ -227,14 +227,19 @@ func TestDecode(t *testing.T) {
 		t.Error("a resolution without its time")
 	}
 	for name, value := range map[string]types.AttributeValue{
-		"no map": attr.Text("x"), "no credits": &types.AttributeValueMemberM{}, "text": &types.AttributeValueMemberM{Value: attr.Item{"c": attr.Text("x")}},
+		"no number": attr.Text("x"), "no credits": &types.AttributeValueMemberM{}, "text": &types.AttributeValueMemberM{Value: attr.Item{"c": attr.Text("x")}},
 	} {
 		if _, err := decodePending("p", string(entry.Key), value); err == nil {
 			t.Errorf("%s is a reservation", name)
 		}
 	}
-	if _, err := decodePending("p", "no key", &types.AttributeValueMemberM{Value: attr.Item{"c": attr.Number(1)}}); err == nil {
+	if _, err := decodePending("p", "no key", attr.Number(1)); err == nil {
 		t.Error("no key is a reservation's")
+	}
+	// Release 1.0.0 stored more for each reservation.
+	former := &types.AttributeValueMemberM{Value: attr.Item{"c": attr.Number(7), "o": attr.Text("sms"), "e": attr.Text("production"), "r": attr.Text("r")}}
+	if r, err := decodePending("p#2", string(entry.Key), former); err != nil || *r != (Reservation{Project: "p", Shard: 2, Key: entry.Key, Credits: 7}) {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 

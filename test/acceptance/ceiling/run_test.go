@@ -327,10 +327,11 @@ func (s *scene) summary(loads []capacity.Load) map[table]load {
 // was granted is what is left, in flight or charged; nothing is charged without an answer of 200; the limit holds.
 func (s *scene) examine(t *testing.T, out *outcome, requests []*request) {
 	t.Helper()
-	charged, sum := map[string]bool{}, int64(0)
+	charged, captured, sum := map[string]bool{}, map[string]bool{}, int64(0) // by request ID, by key
 	s.scan(t, s.tables.Ledger, func(item attr.Item) {
 		if attr.TextOf(item["st"]) == string(credit.Captured) {
 			charged[attr.TextOf(item["rid"])] = true
+			captured[attr.TextOf(item["sk"])] = true
 			sum += number(t, item["cr"])
 		}
 	})
@@ -341,10 +342,9 @@ func (s *scene) examine(t *testing.T, out *outcome, requests []*request) {
 			t.Errorf("a balance of %d", balance)
 		}
 		left += balance
-		for _, pending := range members(item["pending"]) {
-			p := members(pending)
-			if !charged[attr.TextOf(p["r"])] {
-				left += number(t, p["c"])
+		for key, credits := range members(item["pending"]) {
+			if !captured[key] {
+				left += number(t, credits)
 			}
 		}
 	})
