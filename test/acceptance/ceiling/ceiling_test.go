@@ -204,7 +204,7 @@ func TestExact(t *testing.T) {
 func TestRecovery(t *testing.T) {
 	p := float64(*shards)
 	out := run(t, offer{
-		work: barcode(250 * time.Millisecond), before: 200 * p, warm: 5 * time.Second, rate: 60 * p, span: 3 * time.Second, seed: *seed, shards: *shards,
+		work: barcode(250 * time.Millisecond), before: 400 * p, warm: 5 * time.Second, rate: 115 * p, span: 3 * time.Second, seed: *seed, shards: *shards,
 	})
 	if !out.carried() {
 		t.Errorf("after overload: %s", out)
