@@ -1,6 +1,7 @@
 package awsclient_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -191,8 +192,13 @@ func (f *failing) put(_ context.Context, _ *dynamodb.PutItemInput, options ...fu
 	answered := func(status int, err error) error {
 		return &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}}, Err: err}
 	}
+	reason := func(text string) []types.ThrottlingReason { return []types.ThrottlingReason{{Reason: &text}} }
 	return nil, map[byte]error{
 		't': answered(http.StatusBadRequest, &types.ProvisionedThroughputExceededException{}),
+		'h': answered(http.StatusBadRequest, &types.ProvisionedThroughputExceededException{ThrottlingReasons: reason("TableWriteKeyRangeThroughputExceeded")}),
+		'H': answered(http.StatusBadRequest, &types.ThrottlingException{ThrottlingReasons: reason("IndexWriteKeyRangeThroughputExceeded")}),
+		'R': answered(http.StatusBadRequest, &types.RequestLimitExceeded{ThrottlingReasons: reason("TableWriteKeyRangeThroughputExceeded")}),
+		'a': answered(http.StatusBadRequest, &types.ThrottlingException{ThrottlingReasons: reason("TableWriteAccountLimitExceeded")}),
 		'c': answered(http.StatusBadRequest, &types.TransactionConflictException{}),
 		'5': answered(http.StatusInternalServerError, &types.InternalServerError{}),
 		'x': &smithyhttp.RequestSendError{Err: io.ErrUnexpectedEOF},
@@ -201,33 +207,37 @@ func (f *failing) put(_ context.Context, _ *dynamodb.PutItemInput, options ...fu
 	}[f.list[f.calls-1]]
 }
 
-// TestWrite: a write is repeated while DynamoDB turns the write away or fails, and three times without a response.
+// TestWrite: a write is repeated while DynamoDB turns the write away or fails, and three times without a response. A write
+// that its request may abandon is turned away by a hot key three times.
 func TestWrite(t *testing.T) {
 	for _, test := range []struct {
 		fates         string
 		unsure, calls int
 		fails         bool
+		hotCalls      int // of WriteUnlessHot, which then fails; 0: the same as of Write
 	}{
-		{"", 0, 1, false},
-		{strings.Repeat("tc", 50), 0, 101, false},
-		{strings.Repeat("5", 50), 50, 51, false},
-		{"t5x~t", 3, 6, false},
-		{"txt5~x", 4, 6, true}, // the third without a response
-		{"xxx", 3, 3, true},
-		{"~~~", 3, 3, true},
-		{"t!", 0, 2, true},
-		{"x!", 1, 2, true},
+		{"", 0, 1, false, 0},
+		{strings.Repeat("tc", 50), 0, 101, false, 0},
+		{strings.Repeat("5", 50), 50, 51, false, 0},
+		{"t5x~t", 3, 6, false, 0},
+		{"txt5~x", 4, 6, true, 0}, // the third without a response
+		{"xxx", 3, 3, true, 0},
+		{"~~~", 3, 3, true, 0},
+		{"t!", 0, 2, true, 0},
+		{"x!", 1, 2, true, 0},
+		{"ththHtR", 0, 8, false, 5},
+		{"x5hh~h", 3, 7, false, 6},
+		{strings.Repeat("a", 30), 0, 31, false, 0},
 	} {
 		f := &failing{list: test.fates}
 		unsure, err := awsclient.Write(t.Context(), f.put, &dynamodb.PutItemInput{})
 		if unsure != test.unsure || f.calls != test.calls || (err != nil) != test.fails {
 			t.Errorf("%q: %d unsure after %d calls, %v; want %d after %d", test.fates, unsure, f.calls, err, test.unsure, test.calls)
 		}
-	}
-	for fates, unsure := range map[string]int{"ttt": 0, "t5t": 1, "xxx": 3, "tx5": 2} {
-		f := &failing{list: fates}
-		if got, err := awsclient.Try(t.Context(), f.put, &dynamodb.PutItemInput{}); err == nil || got != unsure || f.calls != awsclient.Attempts {
-			t.Errorf("try %q: %d unsure after %d calls, %v", fates, got, f.calls, err)
+		f, calls := &failing{list: test.fates}, cmp.Or(test.hotCalls, test.calls)
+		unsure, err = awsclient.WriteUnlessHot(t.Context(), f.put, &dynamodb.PutItemInput{})
+		if unsure != test.unsure || f.calls != calls || (err != nil) != (test.fails || test.hotCalls > 0) {
+			t.Errorf("%q, unless hot: %d unsure after %d calls, %v; want %d after %d", test.fates, unsure, f.calls, err, test.unsure, calls)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
@@ -26,16 +29,20 @@ func Write[In, Out any](ctx context.Context, do call[In, Out], in *In) (unsure i
 	return repeat(ctx, math.MaxInt, do, in)
 }
 
-// Try makes one write that a request may still abandon, with Attempts attempts in all. Requests that wait for capacity
-// longer would compete with the writes that give capacity back: an overloaded wallet would not recover.
-func Try[In, Out any](ctx context.Context, do call[In, Out], in *In) (unsure int, err error) {
+// WriteUnlessHot makes one write that a request may still abandon. WriteUnlessHot repeats the write as Write does, but gives
+// up after Attempts throttles which say that the item's own key gets more requests than DynamoDB serves for one key.
+// Requests that wait for such an item take its capacity from the writes that make the item smaller: an overloaded wallet
+// would not recover (docs/decisions.md#write-retries).
+func WriteUnlessHot[In, Out any](ctx context.Context, do call[In, Out], in *In) (unsure int, err error) {
 	return repeat(ctx, Attempts, do, in)
 }
 
-func repeat[In, Out any](ctx context.Context, most int, do call[In, Out], in *In) (unsure int, err error) {
+// repeat repeats a write, and returns the error of the attempt that is its last. mostHot is the largest number of attempts
+// that a hot key turns away.
+func repeat[In, Out any](ctx context.Context, mostHot int, do call[In, Out], in *In) (unsure int, err error) {
 	var retryer aws.Retryer
 	once := func(o *dynamodb.Options) { retryer, o.Retryer = o.Retryer, aws.NopRetryer{} }
-	for attempt, lost := 1, 0; ; attempt++ {
+	for attempt, lost, hot := 1, 0, 0; ; attempt++ {
 		if _, err = do(ctx, in, once); err == nil {
 			return unsure, nil
 		}
@@ -46,10 +53,29 @@ func repeat[In, Out any](ctx context.Context, most int, do call[In, Out], in *In
 		if status < 400 || status >= 500 {
 			unsure++
 		}
-		if attempt == most || lost == Attempts || !retryer.IsErrorRetryable(err) || !pause(ctx, retryer, attempt) {
+		if hotKey(err) {
+			hot++
+		}
+		if lost == Attempts || hot == mostHot || !retryer.IsErrorRetryable(err) || !pause(ctx, retryer, attempt) {
 			return unsure, err
 		}
 	}
+}
+
+// hotKey reports a throttle whose reason is the rate of requests at the item's own key. DynamoDB's API reference lists the
+// reasons under ThrottlingReason; a table that lacks capacity as a whole has other ones.
+func hotKey(err error) bool {
+	var reasons []types.ThrottlingReason
+	if e, ok := errors.AsType[*types.ProvisionedThroughputExceededException](err); ok {
+		reasons = e.ThrottlingReasons
+	} else if e, ok := errors.AsType[*types.ThrottlingException](err); ok {
+		reasons = e.ThrottlingReasons
+	} else if e, ok := errors.AsType[*types.RequestLimitExceeded](err); ok {
+		reasons = e.ThrottlingReasons
+	}
+	return slices.ContainsFunc(reasons, func(r types.ThrottlingReason) bool {
+		return strings.HasSuffix(aws.ToString(r.Reason), "KeyRangeThroughputExceeded")
+	})
 }
 
 // statusOf returns the HTTP status of the response that made the error, or 0 where no response came.

@@ -77,7 +77,7 @@ var (
 
 // Limits bound the writes of a request, so that its response is out before its client gives up.
 type Limits struct {
-	// Write bounds Mark, Capture, and each write of Release, with all attempts and pauses.
+	// Write bounds Reserve, Mark, Capture, and each write of Release, with all attempts and pauses.
 	Write time.Duration
 	// Remove bounds the method Remove, which does nothing when less than this time is left before the context's
 	// deadline, and each write of Settle: the next run of the settling function finishes the rest.
@@ -132,13 +132,15 @@ func (s *Store) Reserve(ctx context.Context, r *Reservation) error {
 // reserve takes the credits out of the reservation's shard. Where that shard lacks the credits, reserve also
 // returns the number of shards.
 func (s *Store) reserve(ctx context.Context, r *Reservation) (shards int, err error) {
-	ambiguous, err := awsclient.Try(ctx, s.client.UpdateItem, &dynamodb.UpdateItemInput{
-		TableName:                &s.tables.Wallets,
-		Key:                      walletKey(r.wallet()),
-		UpdateExpression:         aws.String("SET balance = balance - :c, pending.#k = :c"),
-		ConditionExpression:      aws.String("balance >= :c AND attribute_not_exists(pending.#k)"),
-		ExpressionAttributeNames: map[string]string{"#k": string(r.Key)},
-		ExpressionAttributeValues: map[string]types.AttributeValue{":c": attr.Number(r.Credits)},
+	timed, cancel := context.WithTimeout(ctx, s.limits.Write)
+	defer cancel()
+	ambiguous, err := awsclient.WriteUnlessHot(timed, s.client.UpdateItem, &dynamodb.UpdateItemInput{
+		TableName:                           &s.tables.Wallets,
+		Key:                                 walletKey(r.wallet()),
+		UpdateExpression:                    aws.String("SET balance = balance - :c, pending.#k = :c"),
+		ConditionExpression:                 aws.String("balance >= :c AND attribute_not_exists(pending.#k)"),
+		ExpressionAttributeNames:            map[string]string{"#k": string(r.Key)},
+		ExpressionAttributeValues:           map[string]types.AttributeValue{":c": attr.Number(r.Credits)},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
 	r.ambiguous += ambiguous

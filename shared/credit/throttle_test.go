@@ -23,7 +23,7 @@ import (
 	"svcapi/shared/credit"
 )
 
-// fates are those of a wallet's updates, or of the calls named, in turn: t, T and r are throttled, C conflicts with a
+// fates are those of a wallet's updates, or of the calls named, in turn: t, T and r are throttled, h because of the key, C conflicts with a
 // transaction, 5 is answered with 500, c cancelled, x lost before it arrives, any other passes; so do those after the last.
 type fates struct {
 	of      string // UpdateItem when empty
@@ -42,7 +42,9 @@ func (f *fates) Do(r *http.Request) (*http.Response, error) {
 		return f.through.Do(r)
 	}
 	answer := func(status int, kind string) *http.Response {
-		body := `{"__type":"com.amazonaws.dynamodb.v20120810#` + kind + `","message":"m","CancellationReasons":[{"Code":"ConditionalCheckFailed"},{"Code":"None"}]}`
+		kind, reason, _ := strings.Cut(kind, " ")
+		body := `{"__type":"com.amazonaws.dynamodb.v20120810#` + kind + `","message":"m","CancellationReasons":[{"Code":"ConditionalCheckFailed"},{"Code":"None"}],` +
+			`"ThrottlingReasons":[{"reason":"` + reason + `","resource":"table"}]}`
 		return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}
 	}
 	n := int(f.calls.Add(1))
@@ -52,6 +54,8 @@ func (f *fates) Do(r *http.Request) (*http.Response, error) {
 	switch f.list[n-1] {
 	case 't':
 		return answer(http.StatusBadRequest, "ProvisionedThroughputExceededException"), nil
+	case 'h':
+		return answer(http.StatusBadRequest, "ProvisionedThroughputExceededException TableWriteKeyRangeThroughputExceeded"), nil
 	case 'T':
 		return answer(http.StatusBadRequest, "ThrottlingException"), nil
 	case 'r':
@@ -74,27 +78,35 @@ func (f *fates) Do(r *http.Request) (*http.Response, error) {
 func TestThrottled(t *testing.T) {
 	t.Parallel()
 	const had, price = 100, 30
+	always := strings.Repeat("t", 1000)
 	for _, test := range []struct {
 		name       string
+		with       string // in the calls that the fates are of
 		fates      string
 		fails      bool  // Reserve
 		attempts   int   // that may have taken effect
-		updates    int64 // of those calls, in all
+		updates    int64 // of those calls, in all; 0: as many as the time allows
 		balance    int64
 		anyPending bool
 	}{
-		{"not at all", "", false, 1, 2, had - price, false},
-		{"a reservation, twice", "tt", false, 1, 4, had - price, false},
-		{"a reservation, always: nothing is there to be given back", "ttt", true, 0, 3, had, false},
-		{"a reservation, and one attempt was lost: its key stays for the settling function", "xt", false, 2, 3, had - price, true},
-		{"a reservation, and one attempt had a server's error: the same", "t5", false, 2, 3, had - price, true},
-		{"a reservation, always, but for one attempt that was lost: it is given back", "txt", true, 2, 4, had, false},
-		{"the removal, many times", ".tttttttt", false, 1, 10, had - price, false},
+		{"not at all", "", "", false, 1, 2, had - price, false},
+		{"a reservation, twice", "", "tt", false, 1, 4, had - price, false},
+		{"a reservation, always: nothing is there to be given back", "", always, true, 0, 0, had, false},
+		{"a reservation, and one attempt was lost: its key stays for the settling function", "", "xt", false, 2, 3, had - price, true},
+		{"a reservation, and one attempt had a server's error: the same", "", "t5", false, 2, 3, had - price, true},
+		{"a reservation, always, but for one attempt that was lost: it is given back", "balance - ", "tx" + always, true, 2, 0, had, false},
+		{"a reservation of a hot wallet, three times: nothing is there to be given back", "", "hthh", true, 0, 4, had, false},
+		{"a reservation of a hot wallet, twice", "", "hth", false, 1, 5, had - price, false},
+		{"the removal from a hot wallet, many times", "", ".hhhhhhhh", false, 1, 10, had - price, false},
+		{"the removal, many times", "", ".tttttttt", false, 1, 10, had - price, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			direct := newTabled(t, 1, had)
-			f := &fates{list: test.fates, through: http.DefaultClient}
+			f := &fates{with: test.with, list: test.fates, through: http.DefaultClient}
 			store := direct.over(f)
+			if test.fails {
+				store = store.WithLimits(credit.Limits{Write: 500 * time.Millisecond})
+			}
 
 			r := reservation(price, false)
 			if err := store.Reserve(t.Context(), r); (err != nil) != test.fails || r.Attempts != test.attempts {
@@ -107,7 +119,7 @@ func TestThrottled(t *testing.T) {
 				store.Remove(t.Context(), r)
 			}
 			wantBalance(t, direct.Store, test.balance)
-			if calls := f.calls.Load(); anyPending(t, direct.Store) != test.anyPending || calls != test.updates {
+			if calls := f.calls.Load(); anyPending(t, direct.Store) != test.anyPending || test.updates > 0 && calls != test.updates || calls == 0 {
 				t.Errorf("%d updates; in flight: %t", calls, !test.anyPending)
 			}
 		})
@@ -132,6 +144,7 @@ func anyPending(t *testing.T, store *credit.Store) (found bool) {
 func TestThrottledTwentyTimes(t *testing.T) {
 	t.Parallel()
 	for name, step := range map[string]struct{ of, with string }{
+		"reserve":        {"UpdateItem", "balance - "},
 		"mark":           {"PutItem", `"sending"`},
 		"capture":        {"PutItem", `"captured"`},
 		"remove":         {"UpdateItem", `"REMOVE pending`},

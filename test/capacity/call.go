@@ -82,7 +82,15 @@ const tooMuch = "The level of configured provisioned throughput for the table wa
 // throttled is the answer to a call that some keys have no capacity for.
 func (c *call) throttled(refused []*charge) []byte {
 	if c.actions == 0 {
-		return fmt.Appendf(nil, `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":%q}`, tooMuch)
+		resource, operation := "Table", "Write"
+		if refused[0].key.Index != "" {
+			resource = "Index"
+		}
+		if refused[0].read {
+			operation = "Read"
+		}
+		return fmt.Appendf(nil, `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":%q,`+
+			`"ThrottlingReasons":[{"reason":"%s%sKeyRangeThroughputExceeded","resource":%q}]}`, tooMuch, resource, operation, refused[0].key.Table)
 	}
 	reasons := slices.Repeat([]string{`{"Code":"None"}`}, c.actions)
 	for _, ch := range refused {

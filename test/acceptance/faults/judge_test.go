@@ -135,8 +135,8 @@ func (r *request) lost(steps ...step) bool {
 // outlasts every burst of throttles.
 func (r *request) mayFail() bool {
 	died := r.after && r.did(reserve).attempts == 0 && r.did(vendor).attempts == 0 && r.lost(keep) // writes a dead request's outcome
-	return died || r.lost(count, claim, rebalance, mark) ||
-		slices.ContainsFunc([]step{record, domains, look, reserve}, func(s step) bool { return r.did(s).unanswered() })
+	return died || r.lost(count, claim, reserve, rebalance, mark) ||
+		slices.ContainsFunc([]step{record, domains, look}, func(s step) bool { return r.did(s).unanswered() })
 }
 
 // mayAct reports that a write of the step may take effect at some time, or has.

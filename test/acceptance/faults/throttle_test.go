@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
 	"svcapi/test/faultproxy"
 )
@@ -134,11 +133,6 @@ func (s *stage) throttled(t *testing.T, c throttled, attempts int) error {
 	}
 	defer i.kill()
 	for _, at := range c.steps {
-		c := c
-		abandoned := at == reserve && attempts >= awsclient.Attempts // nothing is taken, sent or charged, and a key is free again
-		if abandoned {
-			c.status, c.charged = 500, false
-		}
 		p := &plan{credits: c.credits, limit: unlimited, shards: 1}
 		if at == rebalance {
 			p.shards = 4 // all credits are in the first
@@ -161,10 +155,10 @@ func (s *stage) throttled(t *testing.T, c throttled, attempts int) error {
 				wrong("%d %s, want %d", a.status, a.message, c.status)
 			}
 		}
-		if met, left := th.seen(); met == 0 || at != remove && !abandoned && (left > 0 || met <= attempts) {
+		if met, left := th.seen(); met == 0 || at != remove && (left > 0 || met <= attempts) {
 			wrong("%d attempts, of which %d were to be throttled", met, attempts)
 		}
-		if c.key && !abandoned { // an outcome is kept; a key that was given back is as good as new
+		if c.key { // an outcome is kept; a key that was given back is as good as new
 			if again := i.ask(project, r); again.status != c.status || again.replayed != (c.status != 402) {
 				wrong("repeated: %d %s, replayed %t", again.status, again.message, again.replayed)
 			}
@@ -175,7 +169,7 @@ func (s *stage) throttled(t *testing.T, c throttled, attempts int) error {
 		if err := s.charges(project, c, asked, removed, wrong); err != nil {
 			return err
 		}
-		if sent := received(s.rig.sandbox.Calls())[r.token]; c.op.name == credit.SMS && (sent != 1) != (c.status == 402 || abandoned) {
+		if sent := received(s.rig.sandbox.Calls())[r.token]; c.op.name == credit.SMS && (sent != 1) != (c.status == 402) {
 			wrong("the vendor received %d messages", sent)
 		}
 	}
