@@ -37,7 +37,7 @@ func (s *stage) entries(project string, since time.Time) (all []credit.Entry, er
 // nameOf is the label of the request that an entry belongs to.
 func (w *world) nameOf(e credit.Entry) string {
 	for _, r := range w.requests {
-		if r.answer.id == e.RequestID {
+		if digest(credit.NewKey(e.At, r.answer.id)) == digest(e.Key) {
 			return r.label()
 		}
 	}
@@ -83,29 +83,39 @@ func (w *world) judge(sent map[string]int) {
 		case credit.Sending:
 			w.fail("the entry %s is left as sending", e.Key)
 		}
-		of[e.RequestID] = append(of[e.RequestID], e)
+		of[digest(e.Key)] = append(of[digest(e.Key)], e)
 	}
 	if balance != wallet.Balance {
 		w.fail("the balance is %d, the ledger says %d", wallet.Balance, balance)
 	}
 	for _, r := range w.requests {
-		own := of[r.answer.id]
-		delete(of, r.answer.id)
+		named := digest(credit.NewKey(time.Now(), r.answer.id))
+		own := of[named]
+		delete(of, named)
 		if len(own) > 1 {
 			w.fail("%s has %d entries", r.label(), len(own))
 		}
 		var e credit.Entry
 		if len(own) > 0 {
 			e = own[0]
+			if bySettler := e.State == credit.Released && e.Actor == "settle"; e.RequestID != r.answer.id && (e.RequestID != "" || !bySettler) {
+				w.fail("the entry of %s names the request %q", r.label(), e.RequestID)
+			}
 		}
 		w.tally[fmt.Sprintf("%s %s", r.op.name, outcomeOf(r))]++
 		w.judgeRequest(r, e, sent[r.token])
 	}
-	for id := range of {
-		w.fail("entries of a request that nobody made: %s", id)
+	for _, entries := range of {
+		w.fail("entries of a request that nobody made: %+v", entries)
 	}
 	w.judgeKeys(sent)
 	w.judgeCommands(entries)
+}
+
+// digest returns the part of a key that the request ID decides.
+func digest(key credit.Key) string {
+	_, digest, _ := strings.Cut(string(key), "-")
+	return digest
 }
 
 func outcomeOf(r *request) string {
