@@ -331,7 +331,7 @@ func (p *pool) run(t *testing.T, seed uint64, l *lane) *schedule {
 
 // createWallet creates the wallet with its first balance in one write.
 func (w *schedule) createWallet() {
-	item := w.wallet(0)
+	item := walletKey(w.wallet(0))
 	item["balance"] = &types.AttributeValueMemberN{Value: strconv.FormatInt(w.first, 10)}
 	item["pending"] = &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{}}
 	_, err := w.lane.direct.PutItem(w.t.Context(), &dynamodb.PutItemInput{TableName: &w.lane.tables.Wallets, Item: item})
@@ -475,7 +475,7 @@ func (w *schedule) close() {
 	}
 	for shard := range w.shards {
 		_, err := w.lane.direct.DeleteItem(w.t.Context(), &dynamodb.DeleteItemInput{
-			TableName: &w.lane.tables.Wallets, Key: w.wallet(shard),
+			TableName: &w.lane.tables.Wallets, Key: walletKey(w.wallet(shard)),
 		})
 		w.must(err)
 	}
@@ -603,8 +603,8 @@ type state struct {
 // place identifies a reservation and its ledger entry. A late copy may reserve in one shard for a request that went on in
 // another.
 type place struct {
-	shard int
-	key   credit.Key
+	wallet string
+	key    credit.Key
 }
 
 // entry returns the entry that charges a reservation, or any other entry of the reservation.
@@ -626,7 +626,8 @@ func (w *schedule) read() state {
 	}
 	s := state{pending: map[place]int64{}, entries: map[place]credit.Entry{}}
 	for shard := range w.shards {
-		out, err := w.lane.direct.GetItem(ctx, &dynamodb.GetItemInput{TableName: &w.lane.tables.Wallets, Key: w.wallet(shard)})
+		wallet := w.wallet(shard)
+		out, err := w.lane.direct.GetItem(ctx, &dynamodb.GetItemInput{TableName: &w.lane.tables.Wallets, Key: walletKey(wallet)})
 		if err != nil {
 			w.fail("%v", err)
 			return state{}
@@ -634,25 +635,29 @@ func (w *schedule) read() state {
 		balance := number(out.Item["balance"])
 		s.balance, s.least = s.balance+balance, min(s.least, balance)
 		for key, held := range out.Item["pending"].(*types.AttributeValueMemberM).Value {
-			s.pending[place{shard, credit.Key(key)}] = number(held)
+			s.pending[place{wallet, credit.Key(key)}] = number(held)
 		}
 	}
 	for day := range w.days {
 		entries, err := w.direct.Entries(ctx, w.project, day)
 		w.must(err)
 		for _, e := range entries {
-			s.entries[place{e.Shard, e.Key}] = e
+			s.entries[place{e.Wallet, e.Key}] = e
 		}
 	}
 	return s
 }
 
-func (w *schedule) wallet(shard int) map[string]types.AttributeValue {
-	id := w.project
-	if shard > 0 {
-		id += "#" + strconv.Itoa(shard)
+func walletKey(wallet string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: wallet}}
+}
+
+// wallet returns the name of a shard.
+func (w *schedule) wallet(shard int) string {
+	if shard == 0 {
+		return w.project
 	}
-	return map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: id}}
+	return w.project + "#" + strconv.Itoa(shard)
 }
 
 // key returns the key of a request or movement that begins now.

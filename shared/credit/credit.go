@@ -35,8 +35,8 @@ type Reservation struct {
 	Project string
 	// Shards is the number of shards in use by the project's record; 0 and 1 mean a wallet of one item.
 	Shards int
-	// Shard holds the reservation. Reserve sets the field.
-	Shard       int
+	// Wallet names the wallet's item that holds the reservation. Reserve sets the field.
+	Wallet      string
 	Key         Key
 	Credits     int64  // above 0
 	Operation   string // as the price list names it
@@ -111,32 +111,34 @@ func (s *Store) WithLimits(l Limits) *Store {
 	return &other
 }
 
-// wallet returns the name of the shard that holds the reservation.
-func (r *Reservation) wallet() string { return walletID(r.Project, r.Shard) }
+// insufficientError is ErrInsufficientCredits with the item that lacks the credits, nil where there is none.
+type insufficientError struct{ wallet attr.Item }
 
-// Reserve takes the credits out of the balance of one of the wallet's shards. Reserve returns
-// ErrInsufficientCredits when all shards together lack the credits, and another error when no attempt got
-// a response: Reserve has then returned the credits that may have been taken.
+func (*insufficientError) Error() string { return ErrInsufficientCredits.Error() }
+
+func (*insufficientError) Unwrap() error { return ErrInsufficientCredits }
+
+// Reserve takes the credits out of the balance. Reserve returns ErrInsufficientCredits when the wallet lacks the credits,
+// and another error when no attempt got a response: Reserve has then returned the credits that may have been taken.
 func (s *Store) Reserve(ctx context.Context, r *Reservation) error {
 	if r.Credits <= 0 || r.Project == "" || r.Key.Time().IsZero() {
 		return fmt.Errorf("%w: %d credits with key %q for project %q", ErrInvalidReservation, r.Credits, r.Key, r.Project)
 	}
-	r.Shard = r.Key.shard(r.Shards)
-	shards, err := s.reserve(ctx, r)
-	if errors.Is(err, ErrInsufficientCredits) && shards > 1 {
-		return s.reserveRebalanced(ctx, r, shards)
+	r.Wallet = r.shard()
+	err := s.reserve(ctx, r)
+	if refused, ok := errors.AsType[*insufficientError](err); ok {
+		return s.reserveRebalanced(ctx, r, refused)
 	}
 	return err
 }
 
-// reserve takes the credits out of the reservation's shard. Where that shard lacks the credits, reserve also
-// returns the number of shards.
-func (s *Store) reserve(ctx context.Context, r *Reservation) (shards int, err error) {
+// reserve takes the credits out of the balance of the item r.Wallet.
+func (s *Store) reserve(ctx context.Context, r *Reservation) error {
 	timed, cancel := context.WithTimeout(ctx, s.limits.Write)
 	defer cancel()
 	ambiguous, err := awsclient.WriteUnlessHot(timed, s.client.UpdateItem, &dynamodb.UpdateItemInput{
 		TableName:                           &s.tables.Wallets,
-		Key:                                 walletKey(r.wallet()),
+		Key:                                 walletKey(r.Wallet),
 		UpdateExpression:                    aws.String("SET balance = balance - :c, pending.#k = :c"),
 		ConditionExpression:                 aws.String("balance >= :c AND attribute_not_exists(pending.#k)"),
 		ExpressionAttributeNames:            map[string]string{"#k": string(r.Key)},
@@ -146,21 +148,21 @@ func (s *Store) reserve(ctx context.Context, r *Reservation) (shards int, err er
 	r.ambiguous += ambiguous
 	if err == nil {
 		r.Attempts = 1 + r.ambiguous
-		return 0, nil
+		return nil
 	}
 	if wallet, refused := attr.Refused(err); refused {
 		if _, mine := pendingOf(wallet)[string(r.Key)]; mine { // an earlier attempt took effect
 			r.Attempts = 2 // at least
-			return 0, nil
+			return nil
 		}
-		return max(r.Shards, shardsIn(wallet)), ErrInsufficientCredits
+		return &insufficientError{wallet}
 	}
 	err = fmt.Errorf("credit: reserve: %w", err)
 	if r.ambiguous == 0 {
-		return 0, err // DynamoDB turned every attempt away: nothing was taken
+		return err // DynamoDB turned every attempt away: nothing was taken
 	}
 	r.Attempts = 2
-	return 0, errors.Join(err, s.Release(ctx, r))
+	return errors.Join(err, s.Release(ctx, r))
 }
 
 // Mark writes the ledger entry which says that irrevocable work is about to begin. The project is charged for a
@@ -168,7 +170,7 @@ func (s *Store) reserve(ctx context.Context, r *Reservation) (shards int, err er
 func (s *Store) Mark(ctx context.Context, r *Reservation) error {
 	timed, cancel := context.WithTimeout(ctx, s.limits.Write)
 	defer cancel()
-	stored, err := s.put(timed, r.wallet(), newEntry(r, Sending), "")
+	stored, err := s.put(timed, r.Wallet, newEntry(r, Sending), "")
 	switch {
 	case err == nil, stored == Sending: // an earlier attempt took effect
 		return nil
@@ -193,7 +195,7 @@ func (s *Store) Capture(ctx context.Context, r *Reservation, o Outcome) error {
 	if r.Irrevocable {
 		allowed = Sending
 	}
-	stored, err := s.put(ctx, r.wallet(), entry, allowed)
+	stored, err := s.put(ctx, r.Wallet, entry, allowed)
 	switch {
 	case err == nil, stored == Captured: // an earlier attempt took effect
 		r.captured = true
@@ -217,7 +219,7 @@ func (s *Store) Remove(ctx context.Context, r *Reservation) {
 	}
 	ctx, cancel := within(ctx, s.limits.Remove)
 	defer cancel()
-	_ = s.remove(ctx, r.wallet(), r.Key)
+	_ = s.remove(ctx, r.Wallet, r.Key)
 }
 
 // Release returns the credits of failed work to the balance. For irrevocable work Release forbids the capture
@@ -231,7 +233,7 @@ func (s *Store) Release(ctx context.Context, r *Reservation) error {
 	}
 	ctx, cancel := within(ctx, s.limits.Write)
 	defer cancel()
-	if err := s.returnCredits(ctx, r.wallet(), r.Key, r.Credits); err != nil {
+	if err := s.returnCredits(ctx, r.Wallet, r.Key, r.Credits); err != nil {
 		return fmt.Errorf("credit: release: %w", err)
 	}
 	return nil
@@ -241,7 +243,7 @@ func (s *Store) Release(ctx context.Context, r *Reservation) error {
 func (s *Store) forbidCapture(ctx context.Context, r *Reservation) error {
 	ctx, cancel := within(ctx, s.limits.Write)
 	defer cancel()
-	_, err := s.put(ctx, r.wallet(), newEntry(r, Released), "", Sending, Released)
+	_, err := s.put(ctx, r.Wallet, newEntry(r, Released), "", Sending, Released)
 	return err
 }
 

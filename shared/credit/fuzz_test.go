@@ -55,7 +55,7 @@ func FuzzItems(f *testing.F) {
 		at := time.Unix(int64(seconds), 123_456_789).UTC()
 		want := Entry{
 			Key: NewKey(at, request), State: State("captured"), Credits: credits, Operation: operation, RequestID: request, Environment: "development",
-			Vendor: vendor, Uncertain: uncertain, At: at, Actor: operation, Reason: vendor,
+			Wallet: "acme", Vendor: vendor, Uncertain: uncertain, At: at, Actor: operation, Reason: vendor,
 		}
 		if uncertain {
 			want.Resolution = Resolution{Verdict: Verdict("sent"), Actor: request, Reason: vendor, At: at}
@@ -65,7 +65,7 @@ func FuzzItems(f *testing.F) {
 		}
 		shardsIn(strange)
 		walletOf(strange)
-		r := &Reservation{Project: "acme", Key: want.Key, Credits: credits}
+		r := &Reservation{Project: "acme", Wallet: "acme", Key: want.Key, Credits: credits}
 		if got, err := decodePending("acme", string(r.Key), attr.Number(credits)); err != nil || !reflect.DeepEqual(got, r) {
 			t.Errorf("%+v, %v; want %+v", got, err, r)
 		}
@@ -87,10 +87,10 @@ func FuzzWallet(f *testing.F) {
 		if strings.Contains(project, "#") {
 			return // no project's name
 		}
-		shard := NewKey(time.UnixMicro(1), wallet).shard(int(shards))
-		projectOf, got, err := parseWallet(walletID(project, shard))
-		if err != nil || projectOf != project || got != shard || shard < 0 || shard >= max(1, int(shards)) {
-			t.Errorf("shard %d of %d of %q: %q, %d, %v", shard, shards, project, projectOf, got, err)
+		r := Reservation{Project: project, Shards: int(shards), Key: NewKey(time.UnixMicro(1), wallet)}
+		projectOf, got, err := parseWallet(r.shard())
+		if err != nil || projectOf != project || got < 0 || got >= max(1, int(shards)) {
+			t.Errorf("shard %q of %d of %q: %q, %d, %v", r.shard(), shards, project, projectOf, got, err)
 		}
 	})
 }

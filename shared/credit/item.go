@@ -19,8 +19,7 @@ import (
 //	         uncertain wallet, on uncertain entries only: the hash key of a sparse index;
 //	         res {v verdict, by actor, why, ts}, on resolved entries; of, the key of the refunded charge
 //
-// The first shard of a wallet has the name of its project, further shards project#1, project#2 and so on. Entries
-// of operators belong to the first shard.
+// A wallet has the name of its project (shards.go names the shards of a wallet that has several).
 
 func walletKey(wallet string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"pk": attr.Text(wallet)}
@@ -61,11 +60,11 @@ func decodePending(wallet, key string, v types.AttributeValue) (*Reservation, er
 	if err != nil {
 		return nil, fmt.Errorf("credit: reservation %s of %s: %w", key, wallet, err)
 	}
-	project, shard, err := parseWallet(wallet)
+	project, _, err := parseWallet(wallet)
 	if err != nil {
 		return nil, err
 	}
-	return &Reservation{Project: project, Shard: shard, Key: k, Credits: credits}, nil
+	return &Reservation{Project: project, Wallet: wallet, Key: k, Credits: credits}, nil
 }
 
 func encodeEntry(wallet string, e Entry) map[string]types.AttributeValue {
@@ -111,9 +110,9 @@ func decodeEntry(item map[string]types.AttributeValue) (Entry, error) {
 		Vendor: attr.TextOf(item["ven"]), Actor: attr.TextOf(item["by"]), Reason: attr.TextOf(item["why"]),
 		Uncertain: item["uncertain"] != nil, Refunds: Key(attr.TextOf(item["of"])),
 	}
-	wallet, _ := walletOf(item)
-	var err error
-	if _, e.Shard, err = parseWallet(wallet); err == nil {
+	e.Wallet, _ = walletOf(item)
+	_, _, err := parseWallet(e.Wallet)
+	if err == nil {
 		e.Credits, err = attr.NumberOf(item["cr"])
 	}
 	if err == nil {

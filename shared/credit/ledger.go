@@ -44,7 +44,7 @@ type Entry struct {
 	Uncertain   bool       // charged, although the outcome at the vendor is unknown
 	Resolution  Resolution // of a charge that was uncertain; zero: none
 	Refunds     Key        // the charge that a refund returns; empty where the refund names no charge
-	Shard       int        // the wallet's shard of this entry; 0 for an operator's entry
+	Wallet      string     // the wallet's item that the entry belongs to
 }
 
 // errRefused reports that the condition of the entry's write did not hold.

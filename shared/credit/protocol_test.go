@@ -143,7 +143,7 @@ func TestTransitions(t *testing.T) {
 
 // asStored returns the reservation as the settling function finds it in the wallet.
 func asStored(r *credit.Reservation) *credit.Reservation {
-	return &credit.Reservation{Project: r.Project, Shard: r.Shard, Key: r.Key, Credits: r.Credits}
+	return &credit.Reservation{Project: r.Project, Wallet: r.Wallet, Key: r.Key, Credits: r.Credits}
 }
 
 func reservation(price int64, sms bool) *credit.Reservation {

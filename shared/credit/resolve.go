@@ -89,22 +89,21 @@ func (e *Entry) resolved(key Key, want Verdict) (bool, error) {
 
 // resolutionUpdate returns the update of the charge's entry. The update takes the entry out of the sparse index and
 // takes effect once, because it removes the attribute that its condition needs.
-func (s *Store) resolutionUpdate(project string, e Entry, r Resolution) types.Update {
-	wallet := walletID(project, e.Shard)
+func (s *Store) resolutionUpdate(e Entry, r Resolution) types.Update {
 	return types.Update{
 		TableName:           &s.tables.Ledger,
-		Key:                 entryKey(wallet, e.Key),
+		Key:                 entryKey(e.Wallet, e.Key),
 		UpdateExpression:    aws.String("SET res = :r REMOVE uncertain"),
 		ConditionExpression: aws.String("uncertain = :p AND cr = :c"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":r": encodeResolution(r), ":p": attr.Text(wallet), ":c": attr.Number(e.Credits),
+			":r": encodeResolution(r), ":p": attr.Text(e.Wallet), ":c": attr.Number(e.Credits),
 		},
 	}
 }
 
 // confirm resolves the entry and leaves the charge.
-func (s *Store) confirm(ctx context.Context, project string, e Entry, r Resolution) error {
-	u := s.resolutionUpdate(project, e, r)
+func (s *Store) confirm(ctx context.Context, _ string, e Entry, r Resolution) error {
+	u := s.resolutionUpdate(e, r)
 	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: u.TableName, Key: u.Key, UpdateExpression: u.UpdateExpression,
 		ConditionExpression: u.ConditionExpression, ExpressionAttributeValues: u.ExpressionAttributeValues,
@@ -119,7 +118,7 @@ func (s *Store) refund(ctx context.Context, project string, e Entry, r Resolutio
 		RequestID: e.RequestID, Environment: e.Environment, Vendor: e.Vendor,
 		At: r.At, Actor: r.Actor, Reason: r.Reason, Refunds: e.Key,
 	}
-	charge := s.resolutionUpdate(project, e, r)
+	charge := s.resolutionUpdate(e, r)
 	_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
 		TransactItems: []types.TransactWriteItem{
 			{Update: &charge},

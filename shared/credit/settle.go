@@ -89,9 +89,7 @@ func (s *Store) readLowBalance(ctx context.Context, wallet string, item attr.Ite
 	if err != nil {
 		return LowBalance{}, err
 	}
-	if shards := shardsIn(item); shards > 1 {
-		balance, err = s.balanceOf(ctx, wallet, shards)
-	}
+	balance, err = s.total(ctx, wallet, item)
 	return LowBalance{wallet, balance, alert}, err
 }
 
@@ -110,7 +108,7 @@ const (
 // request is under way, except for late copies. With lateCopies even these may still arrive; a captured reservation then
 // keeps its key, because a late copy of the reserving write must find that key.
 func (s *Store) Settle(ctx context.Context, r *Reservation, lateCopies bool) (Settled, error) {
-	entry, err := s.entry(ctx, r.wallet(), r.Key)
+	entry, err := s.entry(ctx, r.Wallet, r.Key)
 	if err != nil {
 		return "", fmt.Errorf("credit: settle: %w", err)
 	}
@@ -127,7 +125,7 @@ func (s *Store) Settle(ctx context.Context, r *Reservation, lateCopies bool) (Se
 			end.State, end.Uncertain, end.At = Captured, true, newEntry(r, Captured).At
 		}
 		end.Actor = settler
-		stored, err := s.put(ctx, r.wallet(), end, before)
+		stored, err := s.put(ctx, r.Wallet, end, before)
 		switch {
 		case err == nil:
 			entry = &end
@@ -139,7 +137,7 @@ func (s *Store) Settle(ctx context.Context, r *Reservation, lateCopies bool) (Se
 	}
 	switch {
 	case entry.State == Released:
-		if err := s.returnCredits(ctx, r.wallet(), r.Key, r.Credits); err != nil {
+		if err := s.returnCredits(ctx, r.Wallet, r.Key, r.Credits); err != nil {
 			return "", fmt.Errorf("credit: settle: %w", err)
 		}
 		return SettledReleased, nil
@@ -148,7 +146,7 @@ func (s *Store) Settle(ctx context.Context, r *Reservation, lateCopies bool) (Se
 	case entry.State == Captured && lateCopies:
 		return SettledWaiting, nil
 	case entry.State == Captured:
-		if err := s.remove(ctx, r.wallet(), r.Key); err != nil {
+		if err := s.remove(ctx, r.Wallet, r.Key); err != nil {
 			return "", fmt.Errorf("credit: settle: %w", err)
 		}
 		if uncertain {
@@ -156,5 +154,5 @@ func (s *Store) Settle(ctx context.Context, r *Reservation, lateCopies bool) (Se
 		}
 		return SettledRemoved, nil
 	}
-	return "", fmt.Errorf("credit: settle: the entry of %s in %s is %q", r.Key, r.wallet(), entry.State)
+	return "", fmt.Errorf("credit: settle: the entry of %s in %s is %q", r.Key, r.Wallet, entry.State)
 }

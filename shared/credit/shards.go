@@ -48,12 +48,18 @@ func parseWallet(wallet string) (project string, shard int, err error) {
 	return project, shard, nil
 }
 
-// shard returns the shard that a reservation tries first. The digest of the request ID selects the shard.
-func (k Key) shard(shards int) int {
-	_, digest, _ := strings.Cut(string(k), "-")
+// projectOf returns the project of a wallet.
+func projectOf(wallet string) string {
+	project, _, _ := strings.Cut(wallet, "#")
+	return project
+}
+
+// shard returns the name of the shard that a reservation tries first. The digest of the request ID selects the shard.
+func (r *Reservation) shard() string {
+	_, digest, _ := strings.Cut(string(r.Key), "-")
 	sum := fnv.New32a()
 	sum.Write([]byte(digest))
-	return int(sum.Sum32() % uint32(max(shards, 1))) //nolint:gosec // at most MaxShards
+	return walletID(r.Project, int(sum.Sum32()%uint32(max(r.Shards, 1)))) //nolint:gosec // at most MaxShards
 }
 
 // shardsIn returns the number of shards that a wallet's first shard names.
@@ -112,6 +118,47 @@ func (s *Store) wallets(ctx context.Context, project string) ([]string, error) {
 		all[shard] = walletID(project, shard)
 	}
 	return all, nil
+}
+
+// shardItems reads every existing shard of a project's wallet.
+func (s *Store) shardItems(ctx context.Context, project string) (map[string]attr.Item, error) {
+	wallets, err := s.wallets(ctx, project)
+	if err != nil {
+		return nil, err
+	}
+	items := map[string]attr.Item{}
+	for _, wallet := range wallets {
+		item, err := s.walletItem(ctx, wallet)
+		if err != nil {
+			return nil, err
+		}
+		if item != nil {
+			items[wallet] = item
+		}
+	}
+	return items, nil
+}
+
+// total returns the credits of a wallet whose first shard was read.
+func (s *Store) total(ctx context.Context, project string, first attr.Item) (int64, error) {
+	if shards := shardsIn(first); shards > 1 {
+		return s.balanceOf(ctx, project, shards)
+	}
+	return attr.NumberOf(first["balance"])
+}
+
+// balanceOf returns the sum of the shards' balances, from the first two reads in a row without a move in between.
+func (s *Store) balanceOf(ctx context.Context, project string, shards int) (int64, error) {
+	const looks = 4
+	var before shardBalances
+	for range looks {
+		now, err := s.readBalances(ctx, project, shards)
+		if err != nil || before.unchanged(now) {
+			return now.total(), err
+		}
+		before = now
+	}
+	return before.total(), nil
 }
 
 // shardBalances are the balances of a wallet's shards, in the shards' order.
@@ -183,14 +230,21 @@ func (s *Store) readShards(ctx context.Context, project string, from, to int) (m
 	}
 }
 
-// reserveRebalanced moves credits from other shards to the reservation's shard, which lacks them, and repeats the
-// reservation.
-func (s *Store) reserveRebalanced(ctx context.Context, r *Reservation, shards int) error {
-	m := rebalancing{to: r.Shard, anyShard: true, used: max(r.Shards, 1), want: r.Credits}
-	return s.rebalanced(ctx, r.Project, shards, m, ErrInsufficientCredits, func(shard int) error {
-		r.Shard = shard
-		_, err := s.reserve(ctx, r)
+// reserveRebalanced moves credits from other shards to the shard that refused the reservation, and repeats the
+// reservation. A wallet of one shard has no others: reserveRebalanced then returns the refusal.
+func (s *Store) reserveRebalanced(ctx context.Context, r *Reservation, refused *insufficientError) error {
+	shards := max(r.Shards, shardsIn(refused.wallet))
+	if shards == 1 {
+		return refused
+	}
+	_, shard, err := parseWallet(r.Wallet)
+	if err != nil {
 		return err
+	}
+	m := rebalancing{to: shard, anyShard: true, used: max(r.Shards, 1), want: r.Credits}
+	return s.rebalanced(ctx, r.Project, shards, m, ErrInsufficientCredits, func(shard int) error {
+		r.Wallet = walletID(r.Project, shard)
+		return s.reserve(ctx, r)
 	})
 }
 

@@ -29,13 +29,13 @@ func inShards(shards int, credits int64, id string) *credit.Reservation {
 // spread reserves and releases until half of a project's credits in shard 0, of 2, has moved to shard 1.
 func spread(t testing.TB, store *credit.Store, project string) {
 	t.Helper()
-	for shard, i := 0, 0; shard == 0; i++ {
+	for shard, i := project, 0; shard == project; i++ {
 		r := inShards(2, 10, fmt.Sprint(i))
 		r.Project = project
 		if err := errors.Join(store.Reserve(t.Context(), r), store.Release(t.Context(), r)); err != nil {
 			t.Fatal(err)
 		}
-		shard = r.Shard
+		shard = r.Wallet
 	}
 }
 
@@ -172,9 +172,9 @@ func TestEvenShares(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	perShard := map[int]int{}
+	perShard := map[string]int{}
 	err := store.VisitPending(t.Context(), func(r *credit.Reservation, err error) error {
-		perShard[r.Shard]++
+		perShard[r.Wallet]++
 		return err
 	}, nil)
 	if err != nil || len(perShard) != 4 {
@@ -303,33 +303,33 @@ func TestChargeAmongReleases(t *testing.T) {
 	t.Parallel()
 	const shards = 3
 	store := newSharded(t, shards, 1_000)
-	charged := map[int]bool{}
+	charged := map[string]bool{}
 	for i := range 100 {
 		r := inShards(shards, 10, fmt.Sprint(i))
 		if err := store.Reserve(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
-		if charged[r.Shard] { // its reservation stays, which is nobody's concern here
+		if charged[r.Wallet] { // its reservation stays, which is nobody's concern here
 			continue
 		}
-		charged[r.Shard] = true
-		for shard := range shards {
+		charged[r.Wallet] = true
+		for _, shard := range []string{"p", "p#1", "p#2"} {
 			copied := *r
-			copied.Shard = shard
-			if shard != r.Shard {
+			copied.Wallet = shard
+			if shard != r.Wallet {
 				if got, err := store.Settle(t.Context(), &copied, false); err != nil || got != credit.SettledReleased {
 					t.Fatal(got, err)
 				}
 			}
 		}
 		if _, err := store.RefundCharge(t.Context(), "p", r.Key, "x", "anne"); !errors.Is(err, credit.ErrNotCharged) {
-			t.Errorf("shard %d, before the charge: %v", r.Shard, err)
+			t.Errorf("shard %s, before the charge: %v", r.Wallet, err)
 		}
 		if err := take(t, store, r, "capture", "remove"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := store.RefundCharge(t.Context(), "p", r.Key, "x", "anne"); err != nil {
-			t.Errorf("shard %d: %v", r.Shard, err)
+			t.Errorf("shard %s: %v", r.Wallet, err)
 		}
 		if len(charged) == shards {
 			return

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -119,17 +120,18 @@ func TestWalletNames(t *testing.T) {
 
 // TestShardOfKey checks that a reservation's shard exists and is the same each time, and that all shards are used.
 func TestShardOfKey(t *testing.T) {
-	used := map[int]bool{}
+	used := map[string]bool{}
 	for i := range 200 {
-		key := NewKey(time.UnixMicro(int64(i)), fmt.Sprint(i))
-		for _, shards := range []int{0, 1} {
-			if shard := key.shard(shards); shard != 0 {
-				t.Errorf("shard %d of %d", shard, shards)
+		r := Reservation{Project: "p", Key: NewKey(time.UnixMicro(int64(i)), fmt.Sprint(i))}
+		for r.Shards = range 2 {
+			if shard := r.shard(); shard != "p" {
+				t.Errorf("shard %s of %d", shard, r.Shards)
 			}
 		}
-		shard := key.shard(4)
-		if used[shard] = true; shard < 0 || shard > 3 || shard != key.shard(4) {
-			t.Errorf("shard %d of 4", shard)
+		r.Shards = 4
+		shard := r.shard()
+		if used[shard] = true; !slices.Contains([]string{"p", "p#1", "p#2", "p#3"}, shard) || shard != r.shard() {
+			t.Errorf("shard %s of 4", shard)
 		}
 	}
 	if len(used) != 4 {
@@ -201,14 +203,14 @@ func TestResolved(t *testing.T) {
 func TestDecode(t *testing.T) {
 	at := time.Date(2026, 11, 21, 1, 2, 3, 4, time.UTC)
 	entry := Entry{
-		Key: NewKey(at, "r"), State: Captured, Credits: 5, Operation: SMS, RequestID: "r", Environment: "e", Vendor: "v", At: at,
+		Key: NewKey(at, "r"), State: Captured, Credits: 5, Operation: SMS, RequestID: "r", Environment: "e", Vendor: "v", At: at, Wallet: "p",
 		Actor: "a", Reason: "w", Uncertain: true, Refunds: "of", Resolution: Resolution{Verdict: VerdictConfirmed, Actor: "b", Reason: "x", At: at},
 	}
 	item := encodeEntry("p", entry)
 	if got, err := decodeEntry(item); err != nil || got != entry {
 		t.Errorf("%+v, %v", got, err)
 	}
-	plain := Entry{Key: entry.Key, State: Released, Credits: 1, At: at}
+	plain := Entry{Key: entry.Key, State: Released, Credits: 1, At: at, Wallet: "p"}
 	if got := encodeEntry("p", plain); len(got) != 5 {
 		t.Errorf("%d attributes for %+v", len(got), plain)
 	} else if back, err := decodeEntry(got); err != nil || back != plain {
@@ -238,7 +240,7 @@ func TestDecode(t *testing.T) {
 	}
 	// Release 1.0.0 stored more for each reservation.
 	former := &types.AttributeValueMemberM{Value: attr.Item{"c": attr.Number(7), "o": attr.Text("sms"), "e": attr.Text("production"), "r": attr.Text("r")}}
-	if r, err := decodePending("p#2", string(entry.Key), former); err != nil || *r != (Reservation{Project: "p", Shard: 2, Key: entry.Key, Credits: 7}) {
+	if r, err := decodePending("p#2", string(entry.Key), former); err != nil || *r != (Reservation{Project: "p", Wallet: "p#2", Key: entry.Key, Credits: 7}) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -134,12 +133,6 @@ func (s *Store) scan(ctx context.Context, table string, visit func(attr.Item)) e
 	return nil
 }
 
-// projectOf returns the project of a wallet.
-func projectOf(wallet string) string {
-	project, _, _ := strings.Cut(wallet, "#")
-	return project
-}
-
 // verifyAgain reads one project until its wallet is the same before and after the read of its ledger.
 func (s *Store) verifyAgain(ctx context.Context, project, first string, before []Finding) ([]Finding, error) {
 	const tries = 3
@@ -182,25 +175,6 @@ func (s *Store) walletItem(ctx context.Context, project string) (attr.Item, erro
 		return nil, fmt.Errorf("credit: read the wallet: %w", err)
 	}
 	return out.Item, nil
-}
-
-// shardItems reads every existing shard of a project's wallet.
-func (s *Store) shardItems(ctx context.Context, project string) (map[string]attr.Item, error) {
-	wallets, err := s.wallets(ctx, project)
-	if err != nil {
-		return nil, err
-	}
-	items := map[string]attr.Item{}
-	for _, wallet := range wallets {
-		item, err := s.walletItem(ctx, wallet)
-		if err != nil {
-			return nil, err
-		}
-		if item != nil {
-			items[wallet] = item
-		}
-	}
-	return items, nil
 }
 
 // addDay adds the entries of one day to an account. The project may have lost its wallet.

@@ -77,24 +77,7 @@ func (s *Store) Balance(ctx context.Context, project string) (int64, error) {
 	if out.Item == nil {
 		return 0, nil
 	}
-	if shards := shardsIn(out.Item); shards > 1 {
-		return s.balanceOf(ctx, project, shards)
-	}
-	return attr.NumberOf(out.Item["balance"])
-}
-
-// balanceOf returns the sum of the shards' balances, from the first two reads in a row without a move in between.
-func (s *Store) balanceOf(ctx context.Context, project string, shards int) (int64, error) {
-	const looks = 4
-	var before shardBalances
-	for range looks {
-		now, err := s.readBalances(ctx, project, shards)
-		if err != nil || before.unchanged(now) {
-			return now.total(), err
-		}
-		before = now
-	}
-	return before.total(), nil
+	return s.total(ctx, project, out.Item)
 }
 
 // Wallet is the state of a project's wallet over all its shards.
@@ -107,21 +90,17 @@ type Wallet struct {
 
 // Wallet reads a project's wallet, and returns nil where the project has none.
 func (s *Store) Wallet(ctx context.Context, project string) (*Wallet, error) {
-	item, err := s.walletItem(ctx, project)
-	if err != nil || item == nil {
+	items, err := s.shardItems(ctx, project)
+	if err != nil || items[project] == nil {
 		return nil, err
 	}
-	w := Wallet{Shards: shardsIn(item)}
-	if item["alert"] != nil {
-		if w.Alert, err = attr.NumberOf(item["alert"]); err != nil {
+	w := Wallet{Shards: shardsIn(items[project])}
+	if alert := items[project]["alert"]; alert != nil {
+		if w.Alert, err = attr.NumberOf(alert); err != nil {
 			return nil, fmt.Errorf("credit: wallet of %s: %w", project, err)
 		}
 	}
-	for shard := range w.Shards {
-		wallet := walletID(project, shard)
-		if item, err = s.walletItem(ctx, wallet); err != nil {
-			return nil, err
-		}
+	for wallet, item := range items {
 		if err := w.add(wallet, item); err != nil {
 			return nil, err
 		}
