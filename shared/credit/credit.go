@@ -82,7 +82,8 @@ type Limits struct {
 	// Remove bounds the method Remove, which does nothing when less than this time is left before the context's
 	// deadline, and each write of Settle: the next run of the settling function finishes the rest.
 	Remove time.Duration
-	// Rebalance bounds how long a reservation waits for credits that others move between the wallet's shards.
+	// Rebalance bounds how long a reservation looks for credits in the wallet's shards. The writes that are under way
+	// at that time have their own bound, Write.
 	Rebalance time.Duration
 }
 

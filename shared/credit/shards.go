@@ -292,9 +292,11 @@ func (m rebalancing) gatherIfFew(b shardBalances) rebalancing {
 func (s *Store) rebalanced(
 	ctx context.Context, project string, shards int, m rebalancing, lacking error, try func(shard int) error,
 ) error {
+	timed, cancel := context.WithTimeout(ctx, s.limits.Rebalance)
+	defer cancel()
 	var before shardBalances
-	for until := time.Now().Add(s.limits.Rebalance); time.Now().Before(until); {
-		now, err := s.readBalances(ctx, project, shards)
+	for timed.Err() == nil {
+		now, err := s.readBalances(timed, project, shards)
 		if err != nil {
 			return err
 		}
@@ -313,11 +315,9 @@ func (s *Store) rebalanced(
 		if err := try(m.to); !errors.Is(err, lacking) {
 			return err
 		}
-		if err := pause(ctx); err != nil {
-			return err
-		}
+		_ = pause(timed)
 	}
-	return lacking
+	return cmp.Or(ctx.Err(), lacking)
 }
 
 func pause(ctx context.Context) error {

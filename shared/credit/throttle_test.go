@@ -297,6 +297,40 @@ func TestRebalancing(t *testing.T) {
 	}
 }
 
+// TestRebalancingEnds checks that a request for which credits never come together looks for them as long as the limit allows:
+// others moved the credits first each time, or DynamoDB has no capacity for a read of the shards.
+func TestRebalancingEnds(t *testing.T) {
+	t.Parallel()
+	direct := newTabled(t, 2, 1000)
+	var empty *credit.Reservation // of a request whose shard has no credits
+	for i := 0; empty == nil; i++ {
+		r := inShards(2, 10, fmt.Sprint("request ", i))
+		if err := errors.Join(direct.Reserve(t.Context(), r), direct.Release(t.Context(), r)); err != nil {
+			t.Fatal(err)
+		}
+		if r.Wallet == "p#1" {
+			empty = inShards(2, 600, r.RequestID) // more than the even share that moved
+		}
+	}
+	for _, test := range []struct {
+		name    string
+		through aws.HTTPClient
+		want    error
+	}{
+		{"moved", &fates{of: "TransactWriteItems", list: strings.Repeat("c", 100_000), through: http.DefaultClient}, credit.ErrInsufficientCredits},
+		{"no capacity", &unprocessed{1_000_000}, context.DeadlineExceeded},
+	} {
+		for _, limit := range []time.Duration{50 * time.Millisecond, 500 * time.Millisecond} {
+			began, r := time.Now(), *empty
+			err := direct.over(test.through).WithLimits(credit.Limits{Write: time.Second, Rebalance: limit}).Reserve(t.Context(), &r)
+			if took := time.Since(began); !errors.Is(err, test.want) || took < limit || took > limit+credit.DefaultLimits.Rebalance {
+				t.Errorf("%s, within %s: %v after %s", test.name, limit, err, took)
+			}
+		}
+	}
+	wantBalance(t, direct.Store, 1000)
+}
+
 // unprocessed answers the first reads of several items as if there were no capacity for any of them.
 type unprocessed struct{ times int }
 
