@@ -2,7 +2,6 @@
 package main
 
 import (
-	"context"
 	"os"
 
 	"github.com/aws/aws-lambda-go/lambda"
@@ -21,10 +20,7 @@ func main() {
 	if err != nil {
 		telemetry.Exit(err)
 	}
-	awsConfig, err := awsclient.Load(context.Background())
-	if err != nil {
-		telemetry.Exit(err)
-	}
+	awsConfig := awsclient.FromEnvironment()
 	s := &scheduled{
 		refresher: &refresh.Refresher{
 			Store:    rates.NewStore(awsclient.DynamoDB(awsConfig), cfg.RatesTable),

@@ -2,7 +2,6 @@
 package main
 
 import (
-	"context"
 	"os"
 
 	"github.com/aws/aws-lambda-go/lambda"
@@ -18,10 +17,7 @@ func main() {
 	if err != nil {
 		telemetry.Exit(err)
 	}
-	awsConfig, err := awsclient.Load(context.Background())
-	if err != nil {
-		telemetry.Exit(err)
-	}
+	awsConfig := awsclient.FromEnvironment()
 	settler := &Settler{
 		Store: credit.NewStore(awsclient.DynamoDB(awsConfig), credit.Tables{Wallets: cfg.WalletsTable, Ledger: cfg.LedgerTable}),
 		Ages:  cfg.Ages(),

@@ -26,10 +26,7 @@ func start[C Validator](base func(C) Config, wire func(C, *Service, aws.Config) 
 	if err != nil {
 		return fmt.Errorf("configuration: %w", err)
 	}
-	awsConfig, err := awsclient.Load(context.Background())
-	if err != nil {
-		return err
-	}
+	awsConfig := awsclient.FromEnvironment()
 	common := base(cfg)
 	if common.Prices, err = credit.ReadPrices(credit.FromEnvironment); err != nil {
 		return fmt.Errorf("configuration: %w", err)

@@ -17,12 +17,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/smithy-go"
-	"github.com/aws/smithy-go/logging"
 )
 
 const (
@@ -43,16 +41,6 @@ const (
 	// warmConnections is how many calls a request makes at once: the count beside the reservation.
 	warmConnections = 2
 )
-
-// Load reads region, credentials and endpoints as every AWS tool does, AWS_ENDPOINT_URL and
-// AWS_ENDPOINT_URL_<SERVICE> included.
-//
-// The SDK's own log is off. Without a ClientLogMode it holds remarks on bodies that could not be
-// closed and on odd headers, nothing that is not also an error of the call; it would print them
-// between the functions' log lines. DynamoDB Local causes one with every error (its checksum is 0).
-func Load(ctx context.Context, options ...func(*config.LoadOptions) error) (aws.Config, error) {
-	return config.LoadDefaultConfig(ctx, append([]func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}, options...)...)
-}
 
 // DynamoDB returns a client whose calls may move money: few short attempts, and no refusal to retry.
 func DynamoDB(cfg aws.Config, options ...func(*dynamodb.Options)) *dynamodb.Client {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
@@ -45,11 +46,7 @@ func proxied(t *testing.T, decide func(attempt int64, r *faultproxy.Request) fau
 	} {
 		t.Setenv(name, value)
 	}
-	cfg, err := awsclient.Load(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return awsclient.DynamoDB(cfg), tables.Wallets
+	return awsclient.DynamoDB(awsclient.FromEnvironment()), tables.Wallets
 }
 
 func get(ctx context.Context, client *dynamodb.Client, table string) (*dynamodb.GetItemOutput, error) {
@@ -119,20 +116,41 @@ func TestWarm(t *testing.T) {
 	}
 }
 
-// TestEmptyEndpoint: a template's empty parameter is no endpoint.
-func TestEmptyEndpoint(t *testing.T) {
-	for name, value := range map[string]string{"AWS_REGION": "eu-west-1", "AWS_ENDPOINT_URL_DYNAMODB": "", "AWS_ENDPOINT_URL_SECRETS_MANAGER": ""} {
-		t.Setenv(name, value)
-	}
-	cfg, err := awsclient.Load(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if endpoint := awsclient.DynamoDB(cfg).Options().BaseEndpoint; endpoint != nil {
-		t.Errorf("DynamoDB at %q", *endpoint)
-	}
-	if endpoint := awsclient.Secrets(cfg).Options().BaseEndpoint; endpoint != nil {
-		t.Errorf("Secrets Manager at %q", *endpoint)
+// TestEndpoints: a variable of one service counts before the variable of all, and a template's empty parameter is no
+// endpoint. The functions' configuration has the endpoints that the SDK reads from the same environment.
+func TestEndpoints(t *testing.T) {
+	for _, test := range []struct {
+		all, dynamodb, secrets    string // variables
+		wantDynamoDB, wantSecrets string
+	}{
+		{"", "", "", "", ""},
+		{"http://all", "", "", "http://all", "http://all"},
+		{"", "http://db", "", "http://db", ""},
+		{"http://all", "http://db", "", "http://db", "http://all"},
+		{"http://all", "http://db", "http://secrets", "http://db", "http://secrets"},
+	} {
+		for name, value := range map[string]string{
+			"AWS_REGION": "eu-west-1", "AWS_ENDPOINT_URL": test.all, "AWS_ENDPOINT_URL_DYNAMODB": test.dynamodb,
+			"AWS_ENDPOINT_URL_SECRETS_MANAGER": test.secrets, "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token",
+		} {
+			t.Setenv(name, value)
+		}
+		loaded, err := config.LoadDefaultConfig(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, cfg := range map[string]aws.Config{"the SDK's": loaded, "ours": awsclient.FromEnvironment()} {
+			who, err := cfg.Credentials.Retrieve(t.Context())
+			if err != nil || who.AccessKeyID != "id" || who.SecretAccessKey != "secret" || who.SessionToken != "token" || cfg.Region != "eu-west-1" {
+				t.Errorf("%s: %+v in %s, %v", name, who, cfg.Region, err)
+			}
+			if url := aws.ToString(awsclient.DynamoDB(cfg).Options().BaseEndpoint); url != test.wantDynamoDB {
+				t.Errorf("%+v, %s: DynamoDB at %q", test, name, url)
+			}
+			if url := aws.ToString(awsclient.Secrets(cfg).Options().BaseEndpoint); url != test.wantSecrets {
+				t.Errorf("%+v, %s: Secrets Manager at %q", test, name, url)
+			}
+		}
 	}
 }
 

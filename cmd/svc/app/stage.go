@@ -89,7 +89,7 @@ func (a *App) Open(ctx context.Context) (*Stack, error) {
 	if a.DryRun {
 		options = append(options, config.WithAPIOptions([]func(*middleware.Stack) error{refuseWrites}))
 	}
-	cfg, err := awsclient.Load(ctx, options...)
+	cfg, err := loadAWS(ctx, options...)
 	if err != nil {
 		return nil, &signInError{err}
 	}
@@ -143,7 +143,7 @@ func (a *App) openLocal(ctx context.Context) (*Stack, error) {
 		return nil, err
 	}
 	a.stage = running.Stage
-	cfg, err := awsclient.Load(ctx,
+	cfg, err := loadAWS(ctx,
 		config.WithRegion("us-east-1"),
 		config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(localAccessKey, "local", "")))
 	if err != nil {
