@@ -6,10 +6,12 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
+	"svcapi/shared/ratelimit"
 	"svcapi/shared/telemetry"
 )
 
@@ -192,6 +194,7 @@ type requestState struct {
 	decoded     bool
 	credits     int64
 	vendor      string
+	rate        atomic.Pointer[ratelimit.Decision] // of the count; nil: the request was not counted
 
 	mu         sync.Mutex // guards the fields below, which concurrent steps change
 	attributes []slog.Attr

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +58,7 @@ func TestOrderOfChecks(t *testing.T) {
 	reads.Prefetch = func(context.Context) error { return nil }
 	sends := work
 	sends.Irrevocable = true
+	remaining := 1000
 	for _, c := range []struct {
 		name    string
 		route   Route
@@ -93,7 +95,13 @@ func TestOrderOfChecks(t *testing.T) {
 		worked = false
 		before := h.balance(t)
 		h.log.Reset()
-		status, envelope, _ := h.call(t, c.route, "/test", c.body, nil)
+		status, envelope, header := h.call(t, c.route, "/test", c.body, nil)
+		if want := remaining - 1; status == 413 { // before the credentials are checked
+			wantLimit(t, c.name, header, "", "")
+		} else {
+			wantLimit(t, c.name, header, "1000", strconv.Itoa(want))
+			remaining = want
+		}
 		if charged := before - h.balance(t); status != c.status || charged != c.charged || worked != (status == 200) {
 			t.Errorf("%s: %d %v, %d charged, worked %t; want %d, %d", c.name, status, envelope["error"], charged, worked, c.status, c.charged)
 		}
@@ -105,7 +113,7 @@ func TestOrderOfChecks(t *testing.T) {
 		}
 	}
 
-	// With a limit of one request, the second response has Retry-After, and no other refusal comes first.
+	// With a limit of one request, the second response has Retry-After, which is the window's reset, and no other refusal comes first.
 	if _, err := projects.SetLimit(t.Context(), "acme", project.RateLimit{Requests: 1, Window: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
@@ -114,6 +122,10 @@ func TestOrderOfChecks(t *testing.T) {
 		status, _, header := h.call(t, pricedOperation(0, work), "/test", `{"text":"a"}`, nil)
 		if status != want || (header.Get("Retry-After") != "") != (want == 429) {
 			t.Errorf("request %d: %d, %v; want %d", i, status, header, want)
+		}
+		wantLimit(t, fmt.Sprint("request ", i), header, "1", "0")
+		if retry := header.Get("Retry-After"); retry != "" && retry != header["X-RateLimit-Reset"][0] {
+			t.Errorf("request %d: %v", i, header)
 		}
 	}
 	if status, _, _ := h.call(t, pricedOperation(0, work), "/test", `{"text"`, nil); status != 429 {
@@ -341,5 +353,17 @@ func TestMarkRefused(t *testing.T) {
 	h.log.Reset()
 	if status, _, _ := h.call(t, route, "/test", `{"text":"a"}`, nil); status != 500 || strings.Contains(h.log.String(), `"Credits":5`) {
 		t.Errorf("status %d, log %s", status, h.log.String())
+	}
+}
+
+// wantLimit checks the headers of the rate limit; no limit means no headers.
+func wantLimit(t *testing.T, name string, header http.Header, limit, remaining string) {
+	t.Helper()
+	reset, _ := strconv.Atoi(strings.Join(header["X-RateLimit-Reset"], ","))
+	if got := strings.Join(header["X-RateLimit-Limit"], ","); got != limit || (reset >= 1) != (limit != "") {
+		t.Errorf("%s: limit %q, reset %d; want %q", name, got, reset, limit)
+	}
+	if got := strings.Join(header["X-RateLimit-Remaining"], ","); got != remaining {
+		t.Errorf("%s: %q requests remain, want %q", name, got, remaining)
 	}
 }

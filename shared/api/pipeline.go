@@ -58,6 +58,7 @@ func (s *Service) Handler(routes ...Route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		state := &requestState{id: requestID(r.Context()), started: s.now(), request: r}
 		resp := s.respond(r.Context(), state, routes)
+		state.announceLimit(w.Header())
 		resp.write(w, state.id)
 		s.record(r.Context(), state, resp)
 	})
@@ -201,7 +202,8 @@ func credentials(header http.Header) (clientID, secret, env string, ok bool) {
 // exhausted refuses the request if this instance has seen the window's limit reached.
 func (s *Service) exhausted(state *requestState) error {
 	if d, exhausted := s.limiter.Exhausted(&state.record.Project, string(state.environment)); exhausted {
-		return errRateLimited(seconds(d.RetryAfter))
+		state.rate.Store(&d)
+		return errRateLimited(seconds(d.Reset))
 	}
 	return nil
 }
@@ -210,11 +212,12 @@ func (s *Service) exhausted(state *requestState) error {
 func (s *Service) count(ctx context.Context, state *requestState) (wait func() error) {
 	return async(func() error {
 		decision, err := s.limiter.Count(ctx, &state.record.Project, string(state.environment))
-		switch {
-		case err != nil:
+		if err != nil {
 			return ErrInternal.WithCause(fmt.Errorf("count request: %w", err))
-		case !decision.Allowed:
-			return errRateLimited(seconds(decision.RetryAfter))
+		}
+		state.rate.Store(&decision)
+		if !decision.Allowed {
+			return errRateLimited(seconds(decision.Reset))
 		}
 		return nil
 	})

@@ -86,6 +86,20 @@ func (resp *response) write(w http.ResponseWriter, requestID string) {
 	_, _ = w.Write(resp.body)
 }
 
+// announceLimit sets the headers of the project's rate limit on the response to a request that was counted, in the letter
+// case of openapi.yaml.
+func (state *requestState) announceLimit(header http.Header) {
+	rate := state.rate.Load()
+	if rate == nil {
+		return
+	}
+	for name, value := range map[string]int{
+		"X-RateLimit-Limit": rate.Limit, "X-RateLimit-Remaining": rate.Remaining, "X-RateLimit-Reset": seconds(rate.Reset),
+	} {
+		header[name] = []string{strconv.Itoa(value)}
+	}
+}
+
 func identify(w http.ResponseWriter, requestID string) {
 	w.Header()["X-SVC-Request-ID"] = []string{requestID} // in the letter case of openapi.yaml#RequestID
 }

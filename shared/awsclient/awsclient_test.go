@@ -248,12 +248,12 @@ func TestWrite(t *testing.T) {
 		{strings.Repeat("a", 30), 0, 31, false, 0},
 	} {
 		f := &failing{list: test.fates}
-		unsure, err := awsclient.Write(t.Context(), f.put, &dynamodb.PutItemInput{})
+		_, unsure, err := awsclient.Write(t.Context(), f.put, &dynamodb.PutItemInput{})
 		if unsure != test.unsure || f.calls != test.calls || (err != nil) != test.fails {
 			t.Errorf("%q: %d unsure after %d calls, %v; want %d after %d", test.fates, unsure, f.calls, err, test.unsure, test.calls)
 		}
 		f, calls := &failing{list: test.fates}, cmp.Or(test.hotCalls, test.calls)
-		unsure, err = awsclient.WriteUnlessHot(t.Context(), f.put, &dynamodb.PutItemInput{})
+		_, unsure, err = awsclient.WriteUnlessHot(t.Context(), f.put, &dynamodb.PutItemInput{})
 		if unsure != test.unsure || f.calls != calls || (err != nil) != (test.fails || test.hotCalls > 0) {
 			t.Errorf("%q, unless hot: %d unsure after %d calls, %v; want %d after %d", test.fates, unsure, f.calls, err, test.unsure, calls)
 		}
@@ -261,7 +261,7 @@ func TestWrite(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	var throttled *types.ProvisionedThroughputExceededException
-	if unsure, err := awsclient.Write(ctx, (&failing{list: strings.Repeat("t", 1_000_000)}).put, nil); unsure != 0 || !errors.As(err, &throttled) {
+	if _, unsure, err := awsclient.Write(ctx, (&failing{list: strings.Repeat("t", 1_000_000)}).put, nil); unsure != 0 || !errors.As(err, &throttled) {
 		t.Errorf("without end: %d unsure, %v", unsure, err)
 	}
 }

@@ -24,8 +24,8 @@ type call[In, Out any] = func(context.Context, *In, ...func(*dynamodb.Options)) 
 //   - A write that the server failed (HTTP 5xx) is repeated as long, but may have had its effect.
 //   - A write without a whole response may have had its effect, too. Write makes Attempts of these.
 //
-// Write returns how many failed attempts may have had their effect. The pauses are those of the client's Retryer.
-func Write[In, Out any](ctx context.Context, do call[In, Out], in *In) (unsure int, err error) {
+// Write returns the output, and how many failed attempts may have had their effect. The pauses are those of the client's Retryer.
+func Write[In, Out any](ctx context.Context, do call[In, Out], in *In) (out *Out, unsure int, err error) {
 	return repeat(ctx, math.MaxInt, do, in)
 }
 
@@ -33,18 +33,18 @@ func Write[In, Out any](ctx context.Context, do call[In, Out], in *In) (unsure i
 // up after Attempts throttles which say that the item's own key gets more requests than DynamoDB serves for one key.
 // Requests that wait for such an item take its capacity from the writes that make the item smaller: an overloaded wallet
 // would not recover (docs/decisions.md#write-retries).
-func WriteUnlessHot[In, Out any](ctx context.Context, do call[In, Out], in *In) (unsure int, err error) {
+func WriteUnlessHot[In, Out any](ctx context.Context, do call[In, Out], in *In) (out *Out, unsure int, err error) {
 	return repeat(ctx, Attempts, do, in)
 }
 
 // repeat repeats a write, and returns the error of the attempt that is its last. mostHot is the largest number of attempts
 // that a hot key turns away.
-func repeat[In, Out any](ctx context.Context, mostHot int, do call[In, Out], in *In) (unsure int, err error) {
+func repeat[In, Out any](ctx context.Context, mostHot int, do call[In, Out], in *In) (out *Out, unsure int, err error) {
 	var retryer aws.Retryer
 	once := func(o *dynamodb.Options) { retryer, o.Retryer = o.Retryer, aws.NopRetryer{} }
 	for attempt, lost, hot := 1, 0, 0; ; attempt++ {
-		if _, err = do(ctx, in, once); err == nil {
-			return unsure, nil
+		if out, err = do(ctx, in, once); err == nil {
+			return out, unsure, nil
 		}
 		status := statusOf(err)
 		if status < 400 {
@@ -57,7 +57,7 @@ func repeat[In, Out any](ctx context.Context, mostHot int, do call[In, Out], in 
 			hot++
 		}
 		if lost == Attempts || hot == mostHot || !retryer.IsErrorRetryable(err) || !pause(ctx, retryer, attempt) {
-			return unsure, err
+			return nil, unsure, err
 		}
 	}
 }

@@ -137,7 +137,7 @@ func (s *Store) Reserve(ctx context.Context, r *Reservation) error {
 func (s *Store) reserve(ctx context.Context, r *Reservation) error {
 	timed, cancel := context.WithTimeout(ctx, s.limits.Write)
 	defer cancel()
-	ambiguous, err := awsclient.WriteUnlessHot(timed, s.client.UpdateItem, &dynamodb.UpdateItemInput{
+	_, ambiguous, err := awsclient.WriteUnlessHot(timed, s.client.UpdateItem, &dynamodb.UpdateItemInput{
 		TableName:                           &s.tables.Wallets,
 		Key:                                 walletKey(r.Wallet),
 		UpdateExpression:                    aws.String("SET balance = balance - :c, pending.#k = :c"),
@@ -269,7 +269,7 @@ func (s *Store) updatePending(ctx context.Context, update *dynamodb.UpdateItemIn
 	update.Key = walletKey(wallet)
 	update.ConditionExpression = aws.String("attribute_exists(pending.#k)")
 	update.ExpressionAttributeNames = map[string]string{"#k": string(key)}
-	_, err := awsclient.Write(ctx, s.client.UpdateItem, update)
+	_, _, err := awsclient.Write(ctx, s.client.UpdateItem, update)
 	if _, refused := attr.Refused(err); refused {
 		return nil
 	}

@@ -77,7 +77,7 @@ func (s *Store) put(ctx context.Context, wallet string, e Entry, allowed ...Stat
 	if len(values) == 0 {
 		values = nil
 	}
-	_, err = awsclient.Write(ctx, s.client.PutItem, &dynamodb.PutItemInput{
+	_, _, err = awsclient.Write(ctx, s.client.PutItem, &dynamodb.PutItemInput{
 		TableName:                           &s.tables.Ledger,
 		Item:                                encodeEntry(wallet, e),
 		ConditionExpression:                 &condition,

@@ -352,7 +352,7 @@ func (s *Store) rebalance(ctx context.Context, project string, b shardBalances, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.limits.Write)
 	defer cancel()
-	_, err := awsclient.Write(ctx, s.client.TransactWriteItems, &dynamodb.TransactWriteItemsInput{
+	_, _, err := awsclient.Write(ctx, s.client.TransactWriteItems, &dynamodb.TransactWriteItemsInput{
 		TransactItems: append(writes, types.TransactWriteItem{Update: receiver}),
 	})
 	if err != nil && cancellationReasons(err) == nil {

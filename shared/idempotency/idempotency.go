@@ -72,7 +72,7 @@ func (s *Store) Claim(ctx context.Context, projectID, env, key string, body []by
 	c := &Claim{store: s, pk: "idem#" + projectID + "#" + env + "#" + key, owner: rand.Text()}
 	timed, cancel := context.WithTimeout(ctx, awsclient.WriteTimeout)
 	defer cancel()
-	ambiguous, err := awsclient.Write(timed, s.client.PutItem, &dynamodb.PutItemInput{
+	_, ambiguous, err := awsclient.Write(timed, s.client.PutItem, &dynamodb.PutItemInput{
 		TableName: &s.table,
 		Item: map[string]types.AttributeValue{
 			"pk": attr.Text(c.pk), "o": attr.Text(c.owner), "h": attr.Bytes(digest[:]),
@@ -141,7 +141,7 @@ func (c *Claim) write(ctx context.Context, outcome []byte) (map[string]types.Att
 	}
 	ctx, cancel := context.WithTimeout(ctx, awsclient.WriteTimeout)
 	defer cancel()
-	_, err := awsclient.Write(ctx, c.store.client.UpdateItem, &dynamodb.UpdateItemInput{
+	_, _, err := awsclient.Write(ctx, c.store.client.UpdateItem, &dynamodb.UpdateItemInput{
 		TableName:           &c.store.table,
 		Key:                 map[string]types.AttributeValue{"pk": attr.Text(c.pk)},
 		UpdateExpression:    aws.String("SET d = :d, n = :n"),
@@ -164,7 +164,7 @@ func (c *Claim) write(ctx context.Context, outcome []byte) (map[string]types.Att
 func (c *Claim) Free(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.WriteTimeout)
 	defer cancel()
-	_, err := awsclient.Write(ctx, c.store.client.DeleteItem, &dynamodb.DeleteItemInput{
+	_, _, err := awsclient.Write(ctx, c.store.client.DeleteItem, &dynamodb.DeleteItemInput{
 		TableName:                 &c.store.table,
 		Key:                       map[string]types.AttributeValue{"pk": attr.Text(c.pk)},
 		ConditionExpression:       aws.String("o = :o AND attribute_not_exists(n)"),

@@ -54,13 +54,13 @@ func TestShuffled(t *testing.T) {
 	}
 }
 
-// TestRefused checks that the pause is in whole seconds, rounded up, and at least 1.
-func TestRefused(t *testing.T) {
+// TestReset checks that the rest of the window is in whole seconds, rounded up, and at least 1.
+func TestReset(t *testing.T) {
 	for left, want := range map[time.Duration]time.Duration{
 		-time.Second: time.Second, 0: time.Second, 1: time.Second, time.Second: time.Second,
 		time.Second + 1: 2 * time.Second, 2*time.Second - 1: 2 * time.Second, 2 * time.Second: 2 * time.Second, time.Hour: time.Hour,
 	} {
-		if got := refused(noon.Add(left), noon); got.Allowed || got.RetryAfter != want {
+		if got := decide(&project.Project{}, noon.Add(left), noon); got.Allowed || got.Reset != want {
 			t.Errorf("%s before the end: %+v", left, got)
 		}
 	}

@@ -27,8 +27,11 @@ const keepAfterWindow = time.Hour
 // Decision is the result of the count of one request.
 type Decision struct {
 	Allowed bool
-	// RetryAfter is the rest of the window, in whole seconds, at least 1. The field is set when the request is not allowed.
-	RetryAfter time.Duration
+	Limit   int // requests in a window
+	// Remaining is the number of requests that the window has left. Of a project with several shards it is an estimate from
+	// the shard that counted the request.
+	Remaining int
+	Reset     time.Duration // the rest of the window, in whole seconds, at least 1
 }
 
 // Limiter counts requests in DynamoDB, and caches which windows are exhausted. A Limiter is safe for concurrent use
@@ -66,22 +69,24 @@ func (l *Limiter) Count(ctx context.Context, p *project.Project, env string) (De
 	quotas := quotas(p, start)
 	exhausted := l.exhausted(owner, p.Limit, now)
 	if len(quotas) == len(exhausted) {
-		return refused(end, now), nil
+		return decide(p, end, now), nil
 	}
 	for shard := range shuffled(len(quotas)) {
 		if exhausted[shard] {
 			continue
 		}
-		counted, err := l.count(ctx, counter(owner, start, shard), quotas[shard], end)
+		n, err := l.count(ctx, counter(owner, start, shard), quotas[shard], end)
 		if err != nil {
 			return Decision{}, fmt.Errorf("ratelimit: %w", err)
 		}
-		if counted {
-			return Decision{Allowed: true}, nil
+		if n > 0 {
+			d := decide(p, end, now)
+			d.Allowed, d.Remaining = true, max(0, quotas[shard]-n)*len(quotas)
+			return d, nil
 		}
 		l.cacheExhausted(owner, exhaustion{until: end, limit: p.Limit}, shard, now)
 	}
-	return refused(end, now), nil
+	return decide(p, end, now), nil
 }
 
 // Exhausted reports from the cache that the window's limit is reached, so that a request which will be refused need not
@@ -92,7 +97,7 @@ func (l *Limiter) Exhausted(p *project.Project, env string) (Decision, bool) {
 	if len(l.exhausted(p.ID+"#"+env, p.Limit, now)) < len(quotas(p, start)) {
 		return Decision{}, false
 	}
-	return refused(end, now), true
+	return decide(p, end, now), true
 }
 
 // quotas distributes the limit over the shards that count this window. No shard of a small limit has a quota of 0.
@@ -121,11 +126,11 @@ func counter(owner string, start int64, shard int) string {
 	return fmt.Sprintf("rl#%s#%d#%d", owner, start, shard)
 }
 
-// count adds one to a counter that is below its quota, and reports whether it did.
-func (l *Limiter) count(ctx context.Context, counter string, quota int, end time.Time) (bool, error) {
+// count adds one to a counter that is below its quota, and returns the new value, or 0 where the quota is reached.
+func (l *Limiter) count(ctx context.Context, counter string, quota int, end time.Time) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.WriteTimeout)
 	defer cancel()
-	_, err := awsclient.Write(ctx, l.client.UpdateItem, &dynamodb.UpdateItemInput{
+	out, _, err := awsclient.Write(ctx, l.client.UpdateItem, &dynamodb.UpdateItemInput{
 		TableName:           &l.table,
 		Key:                 map[string]types.AttributeValue{"pk": attr.Text(counter)},
 		UpdateExpression:    aws.String("ADD n :one SET expires = :expires"),
@@ -135,11 +140,16 @@ func (l *Limiter) count(ctx context.Context, counter string, quota int, end time
 			":limit":   attr.Number(int64(quota)),
 			":expires": attr.Number(end.Add(keepAfterWindow).Unix()),
 		},
+		ReturnValues: types.ReturnValueUpdatedNew,
 	})
 	if _, refused := attr.Refused(err); refused {
-		return false, nil
+		return 0, nil
 	}
-	return err == nil, err
+	if err != nil {
+		return 0, err
+	}
+	n, err := attr.NumberOf(out.Attributes["n"])
+	return int(n), err
 }
 
 // exhausted returns the shards in which this instance has seen the window exhausted.
@@ -160,9 +170,9 @@ func window(limit project.RateLimit, now time.Time) (start int64, end time.Time)
 	return start, time.Unix(start+length, 0)
 }
 
-// refused returns the decision for a request in an exhausted window.
-func refused(end, now time.Time) Decision {
-	return Decision{RetryAfter: max(time.Second, (end.Sub(now) + time.Second - 1).Truncate(time.Second))}
+// decide returns the decision for a request in an exhausted window.
+func decide(p *project.Project, end, now time.Time) Decision {
+	return Decision{Limit: max(0, p.Limit.Requests), Reset: max(time.Second, (end.Sub(now) + time.Second - 1).Truncate(time.Second))}
 }
 
 // cacheExhausted caches that a shard of a window is exhausted, and forgets windows that have ended.

@@ -59,8 +59,8 @@ func TestNeverMore(t *testing.T) {
 					d, err := limiters[i%test.instances].Count(context.Background(), limited("p", project.RateLimit{Requests: test.limit, Window: time.Minute}, test.shards), "production")
 					if d.Allowed {
 						allowed.Add(1)
-					} else if err == nil && d.RetryAfter != 59*time.Second {
-						t.Errorf("retry after %s", d.RetryAfter)
+					} else if err == nil && (d.Reset != 59*time.Second || d.Remaining != 0) {
+						t.Errorf("refused: %+v", d)
 					}
 					return err
 				})
@@ -75,34 +75,35 @@ func TestNeverMore(t *testing.T) {
 	}
 }
 
-// TestWindows checks that windows, projects and environments count separately, and that Retry-After is in whole seconds, at
-// least 1.
+// TestWindows checks that windows, projects and environments count separately, that the rest of a window is in whole seconds,
+// at least 1, and that each request learns how many are left.
 func TestWindows(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	l := New(client, tables.Transient)
 	one := project.RateLimit{Requests: 1, Window: time.Minute}
 	for _, step := range []struct {
-		name       string
-		at         time.Duration
-		project    string
-		env        string
-		limit      project.RateLimit
-		allowed    bool
-		retryAfter time.Duration
+		name      string
+		at        time.Duration
+		project   string
+		env       string
+		limit     project.RateLimit
+		allowed   bool
+		remaining int
+		reset     time.Duration
 	}{
-		{"first", 0, "p", "production", one, true, 0},
-		{"second", 0, "p", "production", one, false, time.Minute},
-		{"part of a second counts as one", 500 * time.Millisecond, "p", "production", one, false, time.Minute},
-		{"last moment", time.Minute - time.Millisecond, "p", "production", one, false, time.Second},
-		{"other environment", time.Second, "p", "development", one, true, 0},
-		{"other project", time.Second, "q", "production", one, true, 0},
-		{"limit raised within the window", 2 * time.Second, "p", "production", project.RateLimit{Requests: 2, Window: time.Minute}, true, 0},
-		{"and used up", 2 * time.Second, "p", "production", project.RateLimit{Requests: 2, Window: time.Minute}, false, 58 * time.Second},
-		{"next window", time.Minute, "p", "production", one, true, 0},
-		{"no request allowed", 0, "z", "production", project.RateLimit{Window: time.Minute}, false, time.Minute},
+		{"first", 0, "p", "production", one, true, 0, time.Minute},
+		{"second", 0, "p", "production", one, false, 0, time.Minute},
+		{"part of a second counts as one", 500 * time.Millisecond, "p", "production", one, false, 0, time.Minute},
+		{"last moment", time.Minute - time.Millisecond, "p", "production", one, false, 0, time.Second},
+		{"other environment", time.Second, "p", "development", one, true, 0, 59 * time.Second},
+		{"other project", time.Second, "q", "production", one, true, 0, 59 * time.Second},
+		{"limit raised within the window", 2 * time.Second, "p", "production", project.RateLimit{Requests: 4, Window: time.Minute}, true, 2, 58 * time.Second},
+		{"lowered and used up", 2 * time.Second, "p", "production", project.RateLimit{Requests: 2, Window: time.Minute}, false, 0, 58 * time.Second},
+		{"next window", time.Minute, "p", "production", one, true, 0, time.Minute},
+		{"no request allowed", 0, "z", "production", project.RateLimit{Window: time.Minute}, false, 0, time.Minute},
 	} {
 		got, err := at(l, noon.Add(step.at)).Count(t.Context(), limited(step.project, step.limit, 1), step.env)
-		if err != nil || got != (Decision{step.allowed, step.retryAfter}) {
+		if err != nil || got != (Decision{step.allowed, step.limit.Requests, step.remaining, step.reset}) {
 			t.Errorf("%s: %+v, %v", step.name, got, err)
 		}
 	}
@@ -174,7 +175,7 @@ func TestExhaustedShards(t *testing.T) {
 	if d, err := l.Count(t.Context(), p, "production"); err != nil || d.Allowed {
 		t.Errorf("beyond the limit: %+v, %v", d, err)
 	}
-	if d, exhausted := l.Exhausted(p, "production"); !exhausted || d.RetryAfter != time.Minute {
+	if d, exhausted := l.Exhausted(p, "production"); !exhausted || d.Reset != time.Minute {
 		t.Errorf("not remembered: %+v", d)
 	}
 	if d, err := at(l, noon.Add(time.Minute)).Count(t.Context(), p, "production"); err != nil || !d.Allowed {

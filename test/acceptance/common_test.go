@@ -264,12 +264,20 @@ func TestRateLimit(t *testing.T) {
 	// A request that is refused for its body counts, one with wrong credentials does not.
 	p = plan{limit: 2}.make(t)
 	for i, c := range []struct {
-		as   credential
-		body string
-		want int
-	}{{credential{p.dev.ID, "x"}, "{}", 401}, {credential{p.dev.ID, "x"}, "{}", 401}, {p.dev, "[]", 422}, {p.dev, "{}", 422}, {p.dev, "{}", 429}} {
-		if a := (request{path: balance, body: c.body, as: c.as}).do(t); a != nil && a.status != c.want {
-			t.Errorf("request %d: %d %s, want %d", i, a.status, a.body, c.want)
+		as               credential
+		body             string
+		want             int
+		limit, remaining string // docs/decisions.md#rate-limit
+	}{
+		{credential{p.dev.ID, "x"}, "{}", 401, "", ""}, {credential{p.dev.ID, "x"}, "{}", 401, "", ""},
+		{p.dev, "[]", 422, "2", "1"}, {p.dev, "{}", 422, "2", "0"}, {p.dev, "{}", 429, "2", "0"},
+	} {
+		a := request{path: balance, body: c.body, as: c.as}.do(t)
+		if a != nil && (a.status != c.want || a.header.Get("X-RateLimit-Limit") != c.limit || a.header.Get("X-RateLimit-Remaining") != c.remaining) {
+			t.Errorf("request %d: %d %s, %v, want %+v", i, a.status, a.body, a.header, c)
+		}
+		if reset := a.header.Get("X-RateLimit-Reset"); (reset == "") != (c.limit == "") || c.want == 429 && reset != a.header.Get("Retry-After") {
+			t.Errorf("request %d: %v", i, a.header)
 		}
 	}
 }
