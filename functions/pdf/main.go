@@ -10,7 +10,7 @@ import (
 
 func main() {
 	// Before anything else: what starts from here on should not be able to look into this process, if the system permits.
-	protections := browser.Seclude()
+	protections := browser.Isolate()
 	api.Main(
 		func(c config) api.Config { return c.API },
 		func(c config, _ *api.Service, _ aws.Config) ([]api.Route, error) {

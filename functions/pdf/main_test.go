@@ -40,7 +40,7 @@ func settings(t testing.TB, images *httptest.Server) config {
 func started(t testing.TB, c config) *renderer {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
-	r, err := newRenderer(c, browser.Seclude())
+	r, err := newRenderer(c, browser.Isolate())
 	if err != nil {
 		t.Fatal(err)
 	}

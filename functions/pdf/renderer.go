@@ -33,7 +33,7 @@ func newRenderer(c config, protections []browser.Protection) (*renderer, error) 
 	o.Log = slog.New(slog.NewJSONHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: lambdaKeys}))
 	o.Protections = protections
 	o.Log.Info("browser protections", inForce(protections)...)
-	if err := browser.Sweep(o.Dir); err != nil {
+	if err := browser.RemoveStale(o.Dir); err != nil {
 		o.Log.Warn("folders of dead browsers are left", "error", err.Error())
 	}
 	r := &renderer{browser: browser.New(o), images: images, limits: documentLimits}
@@ -70,7 +70,7 @@ func lambdaKeys(groups []string, a slog.Attr) slog.Attr {
 // refusal is what each package's error about a document has: words for the client.
 type refusal interface {
 	error
-	Refusal() string
+	ClientMessage() string
 }
 
 // render returns the PDF of a document. An error that has a refusal in it is the document's doing.
@@ -91,5 +91,5 @@ func refused(err error) (string, bool) {
 	if !errors.As(err, &r) {
 		return "", false
 	}
-	return r.Refusal(), true
+	return r.ClientMessage(), true
 }

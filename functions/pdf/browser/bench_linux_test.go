@@ -137,7 +137,7 @@ func BenchmarkRender(b *testing.B) {
 					for {
 						for _, group := range browsers(b) {
 							if group != d.process.group {
-								peak = max(peak, memory(append(members(group), os.Getpid())))
+								peak = max(peak, memory(append(groupMembers(group), os.Getpid())))
 							}
 						}
 						select {
@@ -228,7 +228,7 @@ func BenchmarkZygote(b *testing.B) {
 				b.Fatal(err)
 			}
 			for _, group := range browsers(b) {
-				held[kind.name] = append(held[kind.name], memory(members(group))>>20)
+				held[kind.name] = append(held[kind.name], memory(groupMembers(group))>>20)
 			}
 			timed(&into.ended, r.Close)
 		}

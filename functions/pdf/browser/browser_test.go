@@ -125,11 +125,11 @@ func TestLimits(t *testing.T) {
 			}
 			r := run(t, o)
 			_, err := r.Render(t.Context(), Document{HTML: test.html, Geometry: a4})
-			var refused *RefusedError
+			var refused *DocumentError
 			switch {
 			case test.reason == "" && err != nil:
 				t.Error(err)
-			case test.reason != "" && (!errors.As(err, &refused) || refused.Reason != test.reason || !strings.Contains(refused.Refusal(), test.says)):
+			case test.reason != "" && (!errors.As(err, &refused) || refused.Reason != test.reason || !strings.Contains(refused.ClientMessage(), test.says)):
 				t.Errorf("got %v, want %s", err, test.reason)
 			}
 			render(t, r, "next")
@@ -160,7 +160,7 @@ func TestSelfTest(t *testing.T) {
 			if err := r.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v", err)
 			}
-			if _, err := r.Render(t.Context(), Document{HTML: "x", Geometry: a4}); err == nil || errors.As(err, new(*RefusedError)) {
+			if _, err := r.Render(t.Context(), Document{HTML: "x", Geometry: a4}); err == nil || errors.As(err, new(*DocumentError)) {
 				t.Errorf("rendered: %v", err)
 			}
 			write(t, path+".new", "#!/bin/sh\nFONTCONFIG_FILE="+filepath.Join(filepath.Dir(pdftest.Browser()), "fonts.conf")+" LD_LIBRARY_PATH="+lib+" exec "+pdftest.Browser()+` "$@"`+"\n", 0o755)
@@ -190,7 +190,7 @@ func TestSweep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := Sweep(dir); err != nil {
+	if err := RemoveStale(dir); err != nil {
 		t.Fatal(err)
 	}
 	// The process ID of this one may be a dead one's, too: Sweep comes before the first browser.

@@ -183,14 +183,14 @@ func linger(t *testing.T, r *Renderer, d Document, open time.Duration) ([]byte, 
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	p.page.ctx, p.page.fail, p.page.images = ctx, fail, d.Images
-	p.session.serve(p.page)
+	p.session.setPage(p.page)
 	err = p.page.load(d.HTML)
 	time.Sleep(open)
 	var pdf []byte
 	if err == nil {
 		pdf, err = p.page.print(d.Geometry, 5, 1<<30)
 	}
-	p.session.serve(nil)
+	p.session.setPage(nil)
 	p.renders++
 	if err != nil {
 		p.session.end()

@@ -195,7 +195,7 @@ func TestParentKilled(t *testing.T) {
 					break
 				}
 			}
-			if err := Sweep(s.dir); err != nil || len(folders(t, s.dir)) > 0 {
+			if err := RemoveStale(s.dir); err != nil || len(folders(t, s.dir)) > 0 {
 				t.Errorf("left: %v, %v", folders(t, s.dir), err)
 			}
 		})

@@ -84,7 +84,7 @@ func TestFiveHundred(t *testing.T) {
 			}
 			groups, dead := browsers(t), zombies(os.Getpid())
 			held := size(t, o.Dir)
-			t.Logf("after %d: %d bytes in %d folders, browser %d MiB", i+1, held, len(folders(t, o.Dir)), memory(members(groups[0]))>>20)
+			t.Logf("after %d: %d bytes in %d folders, browser %d MiB", i+1, held, len(folders(t, o.Dir)), memory(groupMembers(groups[0]))>>20)
 			if len(folders(t, o.Dir)) != 1 || len(groups) != 1 || dead != 0 {
 				t.Errorf("%v, %v, %d zombies", folders(t, o.Dir), groups, dead)
 			}

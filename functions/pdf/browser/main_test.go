@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 		serveLines()
 		return
 	}
-	pdftest.Main(m, "TestSeclude", "TestKilled", "TestRecycle", "TestClose", "TestOrphans", "TestParentKilled", "TestEgress")
+	pdftest.Main(m, "TestIsolate", "TestKilled", "TestRecycle", "TestClose", "TestOrphans", "TestParentKilled", "TestEgress")
 }
 
 // servedDir names the folder of a process of this program that renders what it reads, line by line.
@@ -31,7 +31,7 @@ func serveLines() {
 	var starts counter
 	r := New(Options{
 		Path: pdftest.Browser(), Dir: os.Getenv(servedDir), Time: 2 * time.Second, Memory: 1536 << 20, Pages: 500, Bytes: 4_700_000,
-		RecycleAfter: 200, RecycleMemory: 300 << 20, Protections: Seclude(), Log: slog.New(slog.NewTextHandler(&starts, nil)),
+		RecycleAfter: 200, RecycleMemory: 300 << 20, Protections: Isolate(), Log: slog.New(slog.NewTextHandler(&starts, nil)),
 	})
 	lines := bufio.NewReader(os.Stdin)
 	for {
@@ -59,7 +59,7 @@ func (c *counter) Write(line []byte) (int, error) {
 func limitsOf(t testing.TB) Options {
 	return Options{
 		Path: pdftest.Browser(), Dir: t.TempDir(), Time: 20 * time.Second, Memory: 1536 << 20, Pages: 500, Bytes: 4_700_000,
-		RecycleAfter: 200, RecycleMemory: 300 << 20, Protections: Seclude(),
+		RecycleAfter: 200, RecycleMemory: 300 << 20, Protections: Isolate(),
 	}
 }
 

@@ -62,7 +62,7 @@ func TestMemory(t *testing.T) {
 	r := run(t, o)
 	began := time.Now()
 	_, err := r.Render(t.Context(), Document{HTML: "<table>" + strings.Repeat("<tr><td>x<td>y", 20_000), Geometry: a4})
-	var refused *RefusedError
+	var refused *DocumentError
 	if !errors.As(err, &refused) || refused.Reason != "memory" || !strings.Contains(refused.Message, "300 MiB") {
 		t.Errorf("got %v after %v", err, time.Since(began))
 	}
@@ -136,7 +136,7 @@ func storm(t *testing.T, kills int, between time.Duration) {
 				kind, wanted = "renderer", renders
 			}
 			for _, group := range browsers(t) {
-				pids := slices.DeleteFunc(members(group), func(pid int) bool { return !wanted(pid) })
+				pids := slices.DeleteFunc(groupMembers(group), func(pid int) bool { return !wanted(pid) })
 				if len(pids) == 0 {
 					continue
 				}
@@ -200,7 +200,7 @@ func gone(t testing.TB, dir string) {
 // A browser that is ended collects its children first. Where this process is no subreaper, what a browser leaves is left
 // to the first process of the system, which may collect nothing; one that is killed at once leaves three each time.
 func TestOrphans(t *testing.T) {
-	if slices.ContainsFunc(Seclude(), func(p Protection) bool { return p.Denied != nil }) {
+	if slices.ContainsFunc(Isolate(), func(p Protection) bool { return p.Denied != nil }) {
 		return // the orphans are not this process's: the test runs outside the jail, too
 	}
 	const rounds = 6
@@ -250,7 +250,7 @@ func TestIdleRendererKilled(t *testing.T) {
 	}
 	killed := 0
 	for _, group := range browsers(t) {
-		for _, pid := range members(group) {
+		for _, pid := range groupMembers(group) {
 			if renders(pid) && syscall.Kill(pid, syscall.SIGKILL) == nil {
 				killed++
 			}
@@ -281,7 +281,7 @@ func TestSweepEnds(t *testing.T) {
 	if err := left.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := Sweep(dir); err != nil {
+	if err := RemoveStale(dir); err != nil {
 		t.Error(err)
 	}
 	_ = left.Wait()
@@ -310,13 +310,13 @@ func TestStartNamesDenied(t *testing.T) {
 
 // The environment and the memory of this process are closed to a child of the same user. Where the system denies that,
 // it says so.
-func TestSeclude(t *testing.T) {
+func TestIsolate(t *testing.T) {
 	if os.Getenv("SECLUDE_CHILD") != "" {
 		secludeChild()
 		return
 	}
 	if pdftest.Jailed() {
-		for _, p := range Seclude() {
+		for _, p := range Isolate() {
 			if p.Denied == nil {
 				t.Errorf("%s is in force in the jail", p.Name)
 			}
@@ -338,7 +338,7 @@ func TestSeclude(t *testing.T) {
 		t.Fatal(err)
 	}
 	for mode, want := range map[string]string{"open": "SECRET_OF_PARENT", "secluded": "Permission denied"} {
-		cmd := exec.Command(program, "-test.run=^TestSeclude$")
+		cmd := exec.Command(program, "-test.run=^TestIsolate$")
 		cmd.Dir, cmd.Env = "/", []string{"SECLUDE_CHILD=" + mode, "SECRET_OF_PARENT=1", "JAIL=off", "CHROMIUM=" + pdftest.Browser()}
 		if os.Getuid() == 0 { // root may read everything
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
@@ -352,7 +352,7 @@ func TestSeclude(t *testing.T) {
 
 func secludeChild() {
 	if os.Getenv("SECLUDE_CHILD") == "secluded" {
-		Seclude()
+		Isolate()
 	}
 	cmd := exec.Command("/bin/sh", "-c", "cat /proc/$PPID/environ | tr '\\0' '\\n'; head -c 1 /proc/$PPID/mem")
 	cmd.Env = []string{"PATH=/usr/bin:/bin"}

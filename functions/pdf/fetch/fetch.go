@@ -72,10 +72,10 @@ type Error struct {
 }
 
 // Error implements error.
-func (e *Error) Error() string { return "fetch: " + e.Refusal() }
+func (e *Error) Error() string { return "fetch: " + e.ClientMessage() }
 
 // Refusal returns the words for the client.
-func (e *Error) Refusal() string {
+func (e *Error) ClientMessage() string {
 	address := e.URL
 	if len(address) > 200 {
 		address = strings.ToValidUTF8(address[:200], "") + "…"

@@ -82,7 +82,7 @@ func refusal(err error) string {
 	case errors.Is(err, ErrNotPermitted):
 		return "not permitted"
 	case errors.As(err, &e):
-		return e.Refusal()
+		return e.ClientMessage()
 	}
 	return "unexpected: " + err.Error()
 }

@@ -32,7 +32,7 @@ type Error struct {
 func (e *Error) Error() string { return "limits: " + e.Message }
 
 // Refusal returns the words for the client.
-func (e *Error) Refusal() string { return e.Message }
+func (e *Error) ClientMessage() string { return e.Message }
 
 // Check returns an *Error for the first limit that the document passes.
 func (l Limits) Check(document string) error {

@@ -83,7 +83,7 @@ func TestCheck(t *testing.T) {
 			var refused *Error
 			switch {
 			case errors.As(err, &refused):
-				if refused.Limit != test.want || refused.Refusal() == "" {
+				if refused.Limit != test.want || refused.ClientMessage() == "" {
 					t.Errorf("got %q, want %q", refused.Limit, test.want)
 				}
 			case err != nil || test.want != "":
