@@ -147,7 +147,7 @@ func TestSelfTest(t *testing.T) {
 	for name, test := range map[string]struct{ script, want string }{
 		"no fonts":   {"#!/bin/sh\nFONTCONFIG_FILE=" + empty + " LD_LIBRARY_PATH=" + lib + " exec " + pdftest.Browser() + ` "$@"` + "\n", "self-test"},
 		"no program": {"#!/none\n", "start"},
-		"ends":       {"#!/bin/sh\nexit 1\n", "gone"},
+		"ends":       {"#!/bin/sh\nexit 1\n", "has ended"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -167,7 +167,7 @@ func TestSelfTest(t *testing.T) {
 			if err := os.Rename(path+".new", path); err != nil {
 				t.Fatal(err)
 			}
-			render(t, r, "the cause is gone")
+			render(t, r, "the cause has ended")
 			if left := folders(t, o.Dir); len(left) != 1 {
 				t.Errorf("left: %v", left)
 			}
@@ -176,7 +176,7 @@ func TestSelfTest(t *testing.T) {
 }
 
 // Folders of dead processes are swept, those of living ones are not.
-func TestSweep(t *testing.T) {
+func TestRemoveStale(t *testing.T) {
 	dir := t.TempDir()
 	dead := exec.Command("/bin/true")
 	if err := dead.Run(); err != nil {
@@ -193,7 +193,7 @@ func TestSweep(t *testing.T) {
 	if err := RemoveStale(dir); err != nil {
 		t.Fatal(err)
 	}
-	// The process ID of this one may be a dead one's, too: Sweep comes before the first browser.
+	// The process ID of this one may be a dead one's, too: RemoveStale runs before the first browser.
 	if got := strings.Join(folders(t, dir), " "); got != "other "+profilePrefix+strconv.Itoa(os.Getppid())+"-3 "+profilePrefix+"x-4" {
 		t.Error(got)
 	}

@@ -265,8 +265,8 @@ func TestIdleRendererKilled(t *testing.T) {
 	}
 }
 
-// Sweep ends what works in the folder of a dead process, in whatever group.
-func TestSweepEnds(t *testing.T) {
+// RemoveStale ends what works in the folder of a dead process, in whatever group.
+func TestRemoveStaleEnds(t *testing.T) {
 	dir := t.TempDir()
 	dead := exec.Command("/bin/true")
 	if err := dead.Run(); err != nil {
