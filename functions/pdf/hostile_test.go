@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -425,16 +426,17 @@ func TestHostile(t *testing.T) {
 			<-stopped
 			outcome := fmt.Sprintf("%d bytes of PDF", len(pdf))
 			if err != nil {
-				words, ok := refused(err)
-				if outcome = words; !ok {
-					t.Errorf("neither a PDF nor a refusal: %v", err)
+				refused, ok := errors.AsType[documentError](err)
+				if !ok {
+					t.Fatalf("neither a PDF nor an error of the document: %v", err)
 				}
+				outcome = refused.ClientMessage()
 			}
 			t.Logf("%s after %v, %d MiB", outcome, took.Round(10*time.Millisecond), peak.Load()>>20)
 			if limit := time.Duration(c.RenderSeconds)*time.Second + 3*time.Second; took > limit {
 				t.Errorf("took %v", took)
 			}
-			if peak.Load() > c.MemoryMB<<20 {
+			if peak.Load() > int64(c.MemoryMB)<<20 {
 				t.Errorf("the tree held %d MiB", peak.Load()>>20)
 			}
 			next, err := r.render(t.Context(), "<p>the next document", a4)

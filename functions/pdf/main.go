@@ -9,7 +9,7 @@ import (
 )
 
 func main() {
-	// Before anything else: what starts from here on should not be able to look into this process, if the system permits.
+	// Before anything else, because no process started later may read the memory of this one.
 	protections := browser.Isolate()
 	api.Main(
 		func(c config) api.Config { return c.API },

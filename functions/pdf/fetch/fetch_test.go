@@ -105,11 +105,11 @@ func TestPublic(t *testing.T) {
 		{"fe80::1", false}, {"fe80::1%eth0", false}, {"fec0::1", false}, {"ff02::1", false}, {"4000::1", false},
 	}
 	for _, test := range tests {
-		if got := public(netip.MustParseAddr(test.address), nil); got != test.want {
+		if got := New(Options{}).public(netip.MustParseAddr(test.address)); got != test.want {
 			t.Errorf("public(%s) = %v", test.address, got)
 		}
 	}
-	if public(netip.Addr{}, nil) {
+	if New(Options{}).public(netip.Addr{}) {
 		t.Error("the zero address is public")
 	}
 }

@@ -39,8 +39,9 @@ func FuzzPublic(f *testing.F) {
 		if !ok {
 			return
 		}
-		is := public(addr, nil)
-		if is != public(addr.Unmap(), nil) || is && public(addr.WithZone("eth0"), nil) && addr.Is6() {
+		public := New(Options{}).public
+		is := public(addr)
+		if is != public(addr.Unmap()) || is && public(addr.WithZone("eth0")) && addr.Is6() {
 			t.Errorf("%s: %v, but not in another form", addr, is)
 		}
 		plain := addr.Unmap()

@@ -2,24 +2,25 @@ package limits
 
 import "slices"
 
-// stack is an estimate of the elements that are open. It knows which end tags may be left out, so that a long table
-// without them does not look deep.
+// stack estimates the open elements. A stack knows which end tags are optional, so that a long table without end tags
+// does not count as deep.
 type stack struct {
 	names   []string
-	tables  int // of them, tables
-	foreign int // of them, svg and math
+	tables  int // open elements table
+	foreign int // open elements svg and math
 }
 
 // void elements have no content (HTML, 13.1.2).
 var void = set("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr")
 
-// implied ends: a start tag ends the named open elements, looked for up to the nearest of the boundary (HTML, 13.1.2.4).
+// implied describes a start tag that closes elements without an end tag (HTML, 13.1.2.4). The tag closes the innermost
+// open element of ends, unless an element of boundary is nearer.
 type implied struct{ ends, boundary map[string]bool }
 
 var (
 	inTable = set("table", "template")
 	inRow   = set("tr", "table", "template")
-	// Blocks end an open paragraph; these keep it out of sight.
+	// A block closes an open paragraph, unless one of these elements is nearer.
 	inButton = set("table", "td", "th", "caption", "button", "object", "marquee", "template", "foreignobject")
 
 	implies = func() map[string]implied {
@@ -71,7 +72,7 @@ func (s *stack) open(name string) {
 				break
 			}
 			if i.ends[open] {
-				s.cut(at)
+				s.truncate(at)
 				break
 			}
 		}
@@ -86,14 +87,14 @@ func (s *stack) open(name string) {
 func (s *stack) close(name string) {
 	for at, open := range slices.Backward(s.names) {
 		if open == name {
-			s.cut(at)
+			s.truncate(at)
 			return
 		}
 	}
 }
 
-// cut closes the element at index at and all within it.
-func (s *stack) cut(at int) {
+// truncate closes the element at the index with all elements within.
+func (s *stack) truncate(at int) {
 	for _, name := range s.names[at:] {
 		s.count(name, -1)
 	}
