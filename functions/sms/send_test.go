@@ -19,7 +19,7 @@ import (
 
 // of is the outcome of a message that vendor a was asked to send.
 func of(class upstream.Class) outcome {
-	return outcome{vendor: "a", asked: true, err: fault(class)}
+	return outcome{vendor: "a", called: true, err: fault(class)}
 }
 
 // unasked is the outcome of a message for which no vendor was asked.
@@ -35,7 +35,7 @@ func delivered(outcomes []outcome) []recipient {
 }
 
 func taken(vendor, id string) outcome {
-	return outcome{receipt: vendors.Receipt{Status: "queued", ID: id}, vendor: vendor, asked: true}
+	return outcome{receipt: vendors.Receipt{Status: "queued", ID: id}, vendor: vendor, called: true}
 }
 
 // decisions: of a request of which nothing was accepted the client gets the error of the first uncertain recipient, else
@@ -58,7 +58,7 @@ func TestFailure(t *testing.T) {
 		{"unusable", []outcome{of(unusable)}, "502 unusable_answer a reached uncertain"},
 		{"rejected", []outcome{of(rejected)}, "502 rejected a reached"},
 		{"refused", []outcome{of(refused)}, "502 credentials_refused a reached"},
-		{"no class", []outcome{{vendor: "a", asked: true, err: errors.New("odd")}}, "502 unusable_answer a reached uncertain"},
+		{"no class", []outcome{{vendor: "a", called: true, err: errors.New("odd")}}, "502 unusable_answer a reached uncertain"},
 		{"nobody asked", []outcome{unasked(), unasked()}, "503 not_sent a"},
 		{"the first, whatever comes after", []outcome{of(notSent), at("b", of(rejected)), at("c", of(refused))}, "503 not_sent a reached"},
 		{"the first rejected", []outcome{of(rejected), at("b", of(notSent))}, "502 rejected a reached"},
@@ -315,17 +315,6 @@ func TestBalance(t *testing.T) {
 	}
 	if _, err := job.Run(t.Context()); !isAnswer(err, errNoBalance) || b.vendors[0].calls != 0 {
 		t.Errorf("a vendor without balances: %v", err)
-	}
-}
-
-func TestGrouped(t *testing.T) {
-	for n, want := range map[int64]string{
-		0: "0", 999: "999", 1000: "1,000", 123456: "123,456", 1234567: "1,234,567", -1: "-1", -999: "-999", -1000: "-1,000", -123456: "-123,456",
-		9223372036854775807: "9,223,372,036,854,775,807", -9223372036854775808: "-9,223,372,036,854,775,808",
-	} {
-		if got := grouped(n); got != want {
-			t.Errorf("%d is %s, want %s", n, got, want)
-		}
 	}
 }
 
