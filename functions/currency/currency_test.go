@@ -361,7 +361,7 @@ func TestOwnKey(t *testing.T) {
 	stampede(0)
 	w.later(31 * time.Minute)
 	stampede(1)
-	if log := w.log.text.String(); !strings.Contains(log, `"rates_trouble":"unusable_answer"`) || !strings.Contains(log, "OwnRatesFailed") {
+	if log := w.log.text.String(); !strings.Contains(log, `"rates_failure":"unusable_answer"`) || !strings.Contains(log, "OwnRatesFailed") {
 		t.Error("the failure is not logged")
 	}
 }
@@ -383,7 +383,7 @@ func TestOwnKeyFails(t *testing.T) {
 		if n := len(w.sandbox.Calls()); n != 1 {
 			t.Errorf("%s: %d fetches", outcome, n)
 		}
-		w.later(ownAgain)
+		w.later(retryInterval)
 	}
 	// The chain goes on, and back when the vendor that gave the set is gone.
 	w.connect(own, project.BYOK, "exchangerateapi", 2, w.sandbox.URL)
@@ -403,7 +403,7 @@ func TestOwnKeyFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.handler = w.newOne()
-	w.later(ownLease)
+	w.later(fetchLease)
 	w.expect(own, "/pair/USD/LKR", "304.718462")
 	if kept, err = w.store.Own(t.Context(), own, project.Development, true); err != nil || kept.Set.Source != "openexchangerates" {
 		t.Errorf("%+v, %v", kept, err)
