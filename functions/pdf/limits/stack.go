@@ -1,6 +1,9 @@
 package limits
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // stack estimates the open elements. A stack knows which end tags are optional, so that a long table without end tags
 // does not count as deep.
@@ -11,48 +14,37 @@ type stack struct {
 }
 
 // void elements have no content (HTML, 13.1.2).
-var void = set("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr")
+var void = set("area base br col embed hr img input link meta param source track wbr")
 
 // implied describes a start tag that closes elements without an end tag (HTML, 13.1.2.4). The tag closes the innermost
 // open element of ends, unless an element of boundary is nearer.
 type implied struct{ ends, boundary map[string]bool }
 
-var (
-	inTable = set("table", "template")
-	inRow   = set("tr", "table", "template")
-	// A block closes an open paragraph, unless one of these elements is nearer.
-	inButton = set("table", "td", "th", "caption", "button", "object", "marquee", "template", "foreignobject")
-
-	implies = func() map[string]implied {
-		m := map[string]implied{
-			"li":       {set("li"), set("ul", "ol", "table", "template")},
-			"dt":       {set("dt", "dd"), set("dl", "table", "template")},
-			"dd":       {set("dt", "dd"), set("dl", "table", "template")},
-			"option":   {set("option"), set("select", "datalist")},
-			"optgroup": {set("option", "optgroup"), set("select", "datalist")},
-			"rt":       {set("rt", "rp"), set("ruby")},
-			"rp":       {set("rt", "rp"), set("ruby")},
-			"td":       {set("td", "th"), inRow},
-			"th":       {set("td", "th"), inRow},
-			"tr":       {set("tr", "caption", "colgroup"), inTable},
-			"tbody":    {set("tbody", "thead", "tfoot", "caption", "colgroup"), inTable},
-			"thead":    {set("tbody", "thead", "tfoot", "caption", "colgroup"), inTable},
-			"tfoot":    {set("tbody", "thead", "tfoot", "caption", "colgroup"), inTable},
+var implies = func() map[string]implied {
+	const blocks = "address article aside blockquote center details dialog dir div dl fieldset figcaption figure footer form h1 h2 h3 h4 h5 " +
+		"h6 header hgroup hr main menu nav ol p pre search section summary table ul"
+	m := map[string]implied{}
+	for _, rule := range []struct{ tags, ends, boundary string }{
+		{"li", "li", "ul ol table template"},
+		{"dt dd", "dt dd", "dl table template"},
+		{"option", "option", "select datalist"},
+		{"optgroup", "option optgroup", "select datalist"},
+		{"rt rp", "rt rp", "ruby"},
+		{"td th", "td th", "tr table template"},
+		{"tr", "tr caption colgroup", "table template"},
+		{"tbody thead tfoot", "tbody thead tfoot caption colgroup", "table template"},
+		{blocks, "p", "table td th caption button object marquee template foreignobject"},
+	} {
+		for tag := range strings.FieldsSeq(rule.tags) {
+			m[tag] = implied{set(rule.ends), set(rule.boundary)}
 		}
-		for _, block := range []string{
-			"address", "article", "aside", "blockquote", "center", "details", "dialog", "dir", "div", "dl", "fieldset", "figcaption",
-			"figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup", "hr", "main", "menu", "nav", "ol", "p",
-			"pre", "search", "section", "summary", "table", "ul",
-		} {
-			m[block] = implied{set("p"), inButton}
-		}
-		return m
-	}()
-)
+	}
+	return m
+}()
 
-func set(names ...string) map[string]bool {
+func set(names string) map[string]bool {
 	m := map[string]bool{}
-	for _, name := range names {
+	for name := range strings.FieldsSeq(names) {
 		m[name] = true
 	}
 	return m

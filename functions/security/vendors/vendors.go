@@ -1,10 +1,7 @@
 // Package vendors looks up the risk of IP addresses, one file for each vendor. A new vendor is a file and a row of Table.
 package vendors
 
-import (
-	"svcapi/shared/iplookup"
-	"svcapi/shared/upstream"
-)
+import "svcapi/shared/iplookup"
 
 // Risk is a vendor's information about an address. A flag or a text that the vendor does not report is false or nil.
 type Risk struct {
@@ -30,12 +27,4 @@ func Table() []Vendor {
 		{Spec: iplookup.MaxMind(), Ask: maxMind, Uncached: true},
 		{Spec: iplookup.MaxMindDatabase(), Ask: maxMindDatabase, Uncached: true},
 	}
-}
-
-// Spec returns the spec of the vendor with the name, or nil.
-func Spec(name string) *upstream.Spec {
-	if v := iplookup.Find(Table(), name); v != nil {
-		return &v.Spec
-	}
-	return nil
 }

@@ -33,9 +33,7 @@ func endUserMessaging(cfg aws.Config) Vendor {
 			ManagedWithoutSecret: true,
 		},
 		Pace: 20, // AWS End User Messaging quotas: SendTextMessage requests a second
-		New: func(client *upstream.Client, account upstream.Account) Adapter {
-			return &awsAdapter{caller{"aws", client, account}, cfg}
-		},
+		New:  func(c *upstream.Client, a upstream.Account) Adapter { return &awsAdapter{caller{"aws", c, a}, cfg} },
 	}
 }
 

@@ -18,9 +18,7 @@ func dialog() Vendor {
 			Secrets:  []upstream.Field{{Name: "esmsqk", Description: "key of the URL method (esmsqk)", Required: true}},
 		},
 		Batch: 100, // keeps the URL short
-		New: func(client *upstream.Client, account upstream.Account) Adapter {
-			return &dialogAdapter{caller{"dialog", client, account}}
-		},
+		New:   func(c *upstream.Client, a upstream.Account) Adapter { return &dialogAdapter{caller{"dialog", c, a}} },
 	}
 }
 

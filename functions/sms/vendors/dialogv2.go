@@ -29,8 +29,8 @@ func dialogV2() Vendor {
 			},
 		},
 		Batch: 100,
-		New: func(client *upstream.Client, account upstream.Account) Adapter {
-			return &dialogV2Adapter{caller{"dialogv2", client, account}, tokens}
+		New: func(c *upstream.Client, a upstream.Account) Adapter {
+			return &dialogV2Adapter{caller{"dialogv2", c, a}, tokens}
 		},
 	}
 }

@@ -25,9 +25,7 @@ func notifyLK() Vendor {
 				{Name: "api_key", Description: "API key of the account", Required: true},
 			},
 		},
-		New: func(client *upstream.Client, account upstream.Account) Adapter {
-			return &notifyAdapter{caller{"notifylk", client, account}}
-		},
+		New: func(c *upstream.Client, a upstream.Account) Adapter { return &notifyAdapter{caller{"notifylk", c, a}} },
 	}
 }
 

@@ -29,8 +29,8 @@ func quickSend() Vendor {
 			},
 		},
 		Batch: 100,
-		New: func(client *upstream.Client, account upstream.Account) Adapter {
-			return &quickSendAdapter{caller{"quicksend", client, account}}
+		New: func(c *upstream.Client, a upstream.Account) Adapter {
+			return &quickSendAdapter{caller{"quicksend", c, a}}
 		},
 	}
 }

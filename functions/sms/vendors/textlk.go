@@ -21,9 +21,7 @@ func textLK() Vendor {
 			Secrets:  []upstream.Field{{Name: "api_token", Description: "API token of the account", Required: true}},
 		},
 		Batch: 100,
-		New: func(client *upstream.Client, account upstream.Account) Adapter {
-			return &textLKAdapter{caller{"textlk", client, account}}
-		},
+		New:   func(c *upstream.Client, a upstream.Account) Adapter { return &textLKAdapter{caller{"textlk", c, a}} },
 	}
 }
 

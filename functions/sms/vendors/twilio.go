@@ -29,9 +29,7 @@ func twilio() Vendor {
 				{Name: "api_key_sid", Description: "API key SID (SK…), where an API key is used"},
 			},
 		},
-		New: func(client *upstream.Client, account upstream.Account) Adapter {
-			return &twilioAdapter{caller{"twilio", client, account}}
-		},
+		New: func(c *upstream.Client, a upstream.Account) Adapter { return &twilioAdapter{caller{"twilio", c, a}} },
 	}
 }
 
