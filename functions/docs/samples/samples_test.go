@@ -44,7 +44,7 @@ var cases = []struct {
 	{"a GET", "GET", "", "application/json"},
 }
 
-// received is the request that came from a sample.
+// received is the request of a sample.
 type received struct {
 	method, path string
 	header       http.Header
@@ -148,7 +148,7 @@ func document(t *testing.T, text string) *yaml.Node {
 	return node.Content[0]
 }
 
-// run runs a sample in a folder and returns what it prints, on both outputs.
+// run runs a sample in a folder and returns its standard output and standard error.
 func run(t *testing.T, dir string, s Sample) string {
 	t.Helper()
 	python, err := filepath.Abs("../../../.local/venv/bin/python")

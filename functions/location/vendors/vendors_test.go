@@ -17,9 +17,8 @@ import (
 	"svcapi/test/mmdbtest"
 )
 
-// recorded is an answer of a vendor and what its adapter makes of it. Its
-// source is V, the vendor's documentation; T, third-party code; or made, for
-// this test.
+// recorded is a response of a vendor with the result of the adapter. The source is V for the vendor's documentation, T for
+// third-party code, or made for this test.
 type recorded struct {
 	name, source string
 	status       int
@@ -30,10 +29,10 @@ type recorded struct {
 
 const unknown upstream.Class = "unknown"
 
-// secrets fill every secret field of every vendor.
+// secrets has a value for every secret field of every vendor.
 var secrets = map[string]string{"api_key": "s3cret-key", "token": "s3cret-key", "account_id": "42", "license_key": "s3cret-key"}
 
-// ask asks a vendor that is played by handler about an address.
+// ask looks up an address with a vendor that the handler emulates.
 func ask(t *testing.T, vendor string, handler http.HandlerFunc, addr string) (Place, error) {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -54,7 +53,7 @@ func answering(status int, body string) http.HandlerFunc {
 	}
 }
 
-var answers = map[string][]recorded{
+var responses = map[string][]recorded{
 	"ip-api": {
 		{"success", "V", 200, `{"status":"success","continentCode":"AS","country":"Sri Lanka","countryCode":"LK","region":"1","regionName":"Western","city":"Colombo","zip":"","lat":6.93,"lon":79.85,
 			"timezone":"Asia/Colombo","offset":19800,"currency":"LKR","isp":"Sri Lanka Telecom","org":"","as":"AS9329 Sri Lanka Telecom","asname":"SLTINT","mobile":false,"proxy":false,"hosting":false,"query":"112.134.0.1"}`,
@@ -109,8 +108,8 @@ func colombo(latitude, longitude float64) Place {
 	return Place{new("Sri Lanka"), new("LK"), new("Colombo"), new("Sri Lanka Telecom"), new(latitude), new(longitude), new("Asia/Colombo")}
 }
 
-// everywhere are answers that mean the same from any vendor.
-var everywhere = []recorded{
+// commonResponses are responses with one meaning for all vendors.
+var commonResponses = []recorded{
 	{"server error", "made", 500, `Internal Server Error`, upstream.Unusable, Place{}},
 	{"a page", "made", 200, `<!doctype html><title>We are back soon</title>`, upstream.Unusable, Place{}},
 	{"nothing", "made", 200, ``, upstream.Unusable, Place{}},
@@ -121,15 +120,15 @@ var everywhere = []recorded{
 	{"too many", "made", 429, `too many`, upstream.Rejected, Place{}},
 }
 
-func TestAnswers(t *testing.T) {
+func TestResponses(t *testing.T) {
 	for _, v := range Table() {
 		if v.OnDisk() {
 			continue
 		}
-		if len(answers[v.Name]) == 0 {
-			t.Errorf("no answers of %s", v.Name)
+		if len(responses[v.Name]) == 0 {
+			t.Errorf("no responses of %s", v.Name)
 		}
-		for _, a := range append(answers[v.Name], everywhere...) {
+		for _, a := range append(responses[v.Name], commonResponses...) {
 			t.Run(v.Name+"/"+a.name, func(t *testing.T) {
 				place, err := ask(t, v.Name, answering(a.status, a.body), "185.59.221.75")
 				check(t, a, place, err)
@@ -149,11 +148,11 @@ func check(t *testing.T, a recorded, place Place, err error) {
 	case a.fails != "" && a.fails != unknown && (!errors.As(err, &failed) || failed.Class != a.fails):
 		t.Errorf("%+v, %v; wants %s", place, err, a.fails)
 	case err != nil && strings.Contains(err.Error(), "s3cret"):
-		t.Errorf("the error tells a secret: %v", err)
+		t.Errorf("the error contains a secret: %v", err)
 	}
 }
 
-// TestRequests checks what the vendors receive.
+// The vendors receive the documented requests.
 func TestRequests(t *testing.T) {
 	for vendor, want := range map[string]string{
 		"ip-api":        "GET /json/2001:470::1?fields=status%2Cmessage%2Ccountry%2CcountryCode%2Ccity%2Cisp%2Clat%2Clon%2Ctimezone%2Cquery&key=s3cret-key ",
@@ -171,7 +170,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestTransport: a vendor that does not answer, cannot be reached, or goes away.
+// A vendor does not respond, cannot be reached, or closes the connection.
 func TestTransport(t *testing.T) {
 	for _, v := range Table() {
 		if v.OnDisk() {
@@ -212,9 +211,9 @@ func TestDatabase(t *testing.T) {
 	}
 }
 
-// FuzzAnswers: no answer makes an adapter panic, and none but a good one is taken.
-func FuzzAnswers(f *testing.F) {
-	for _, list := range answers {
+// No response causes a panic of an adapter, and only a good response is accepted.
+func FuzzResponses(f *testing.F) {
+	for _, list := range responses {
 		for _, a := range list {
 			f.Add(a.status, a.body)
 		}

@@ -24,7 +24,7 @@ func render(t testing.TB, r *Renderer, html string) []byte {
 	return pdf
 }
 
-// folders lists what a renderer left in its folder.
+// folders returns the names in a renderer's folder.
 func folders(t testing.TB, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -38,7 +38,7 @@ func folders(t testing.TB, dir string) []string {
 	return names
 }
 
-// Sinhala, Tamil and Latin text is in the PDF as text, in the layer's fonts, upright and bold.
+// Sinhala, Tamil and Latin text is text in the PDF, in the fonts of the layer, upright and bold.
 func TestText(t *testing.T) {
 	r := run(t, limitsOf(t))
 	want := []string{
@@ -63,7 +63,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// Background colours print, scripts do not run, and a document without text is a document.
+// Background colours print, scripts do not run, and a document without text is rendered.
 func TestContent(t *testing.T) {
 	r := run(t, limitsOf(t))
 	for html, want := range map[string]string{
@@ -87,7 +87,7 @@ func TestContent(t *testing.T) {
 	}
 }
 
-// What a document can reach through the rendering of earlier ones is nothing: each has a context of its own.
+// A document reaches no data of an earlier document, because each has its own browser context.
 func TestContextsAreApart(t *testing.T) {
 	r := start(limitsOf(t), true)
 	defer r.Close()
@@ -99,7 +99,7 @@ func TestContextsAreApart(t *testing.T) {
 	}
 }
 
-// Limits around the browser: each ends in a refusal that names the limit, and the next document is rendered.
+// Each limit of the browser returns an error that names the limit, and the next document is rendered.
 func TestLimits(t *testing.T) {
 	o := limitsOf(t)
 	o.Pages = 5
@@ -137,8 +137,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A browser without fonts prints valid, empty PDFs: it does not pass its self-test. Nor does one that is none. Neither
-// failure outlives its cause.
+// A browser without fonts, which prints empty PDFs, and a program that is no browser fail the self-test. The renderer works
+// again after the cause is removed.
 func TestSelfTest(t *testing.T) {
 	bare := t.TempDir()
 	lib := filepath.Join(filepath.Dir(pdftest.Browser()), "lib")
@@ -175,7 +175,7 @@ func TestSelfTest(t *testing.T) {
 	}
 }
 
-// Folders of dead processes are swept, those of living ones are not.
+// RemoveStale removes the folders of dead processes and no folders of living ones.
 func TestRemoveStale(t *testing.T) {
 	dir := t.TempDir()
 	dead := exec.Command("/bin/true")
@@ -193,13 +193,13 @@ func TestRemoveStale(t *testing.T) {
 	if err := RemoveStale(dir); err != nil {
 		t.Fatal(err)
 	}
-	// The process ID of this one may be a dead one's, too: RemoveStale runs before the first browser.
+	// A dead process may have had the ID of this process, because RemoveStale runs before the first browser.
 	if got := strings.Join(folders(t, dir), " "); got != "other "+profilePrefix+strconv.Itoa(os.Getppid())+"-3 "+profilePrefix+"x-4" {
 		t.Error(got)
 	}
 }
 
-// What a page's count is read from is the page tree, and nothing that a document writes.
+// The number of pages is that of the page tree, whatever text the document contains.
 func TestCountPages(t *testing.T) {
 	r := run(t, limitsOf(t))
 	for want := 1; want <= 12; want += 11 {
@@ -220,7 +220,7 @@ func FuzzCountPages(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, pdf []byte) { _, _ = countPages(pdf) })
 }
 
-// A message that is no JSON, or too long, ends the connection instead of this process.
+// A malformed or too long message ends the connection and not this process.
 func TestPipe(t *testing.T) {
 	for input, want := range map[string]string{
 		"{\"id\":1}\x00": `{"id":1}`,

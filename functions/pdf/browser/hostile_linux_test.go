@@ -15,7 +15,7 @@ import (
 	"svcapi/test/pdftest"
 )
 
-// The canary sings: without the containment, most vectors arrive, over every listener.
+// Without the containment most vectors reach the canary, at every listener.
 func TestEgressUnlocked(t *testing.T) {
 	c := listen(t)
 	options := limitsOf(t)
@@ -49,7 +49,7 @@ func TestEgressUnlocked(t *testing.T) {
 	}
 }
 
-// size is what a folder holds, in bytes.
+// size returns the bytes of all files in a folder.
 func size(t *testing.T, dir string) (sum int64) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(_ string, entry os.DirEntry, err error) error {
@@ -67,7 +67,7 @@ func size(t *testing.T, dir string) (sum int64) {
 	return sum
 }
 
-// The folder for temporary files does not grow over 500 documents, and neither does the browser.
+// Neither the temporary folder nor the browser grows over 500 documents.
 func TestFiveHundred(t *testing.T) {
 	o := limitsOf(t)
 	o.RecycleAfter = 200

@@ -17,9 +17,8 @@ import (
 	"svcapi/test/mmdbtest"
 )
 
-// recorded is an answer of a vendor and what its adapter makes of it. Its
-// source is V, the vendor's documentation; T, third-party code; or made, for
-// this test.
+// recorded is a response of a vendor with the result of the adapter. The source is V for the vendor's documentation, T for
+// third-party code, or made for this test.
 type recorded struct {
 	name, source string
 	status       int
@@ -30,10 +29,10 @@ type recorded struct {
 
 const unknown upstream.Class = "unknown"
 
-// secrets fill every secret field of every vendor.
+// secrets has a value for every secret field of every vendor.
 var secrets = map[string]string{"api_key": "s3cret-key", "token": "s3cret-key", "account_id": "42", "license_key": "s3cret-key"}
 
-// ask asks a vendor that is played by handler about an address.
+// ask looks up an address with a vendor that the handler emulates.
 func ask(t *testing.T, vendor string, handler http.HandlerFunc, addr string) (Risk, error) {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -54,7 +53,7 @@ func answering(status int, body string) http.HandlerFunc {
 	}
 }
 
-var answers = map[string][]recorded{
+var responses = map[string][]recorded{
 	"ipgeolocation": {
 		{"security and location", "V", 200, `{"ip":"185.233.0.1","security":{"threat_score":80,"is_tor":false,"is_proxy":true,"proxy_provider_names":["Zyte Proxy"],"proxy_confidence_score":80,
 			"is_residential_proxy":true,"is_vpn":true,"vpn_provider_names":["Nord VPN"],"is_relay":false,"relay_provider_name":"","is_anonymous":true,"is_known_attacker":true,"is_bot":false,
@@ -149,8 +148,8 @@ var answers = map[string][]recorded{
 	},
 }
 
-// everywhere are answers that mean the same from any vendor.
-var everywhere = []recorded{
+// commonResponses are responses with one meaning for all vendors.
+var commonResponses = []recorded{
 	{"server error", "made", 500, `Internal Server Error`, upstream.Unusable, Risk{}},
 	{"a page", "made", 200, `<!doctype html><title>We are back soon</title>`, upstream.Unusable, Risk{}},
 	{"nothing", "made", 200, ``, upstream.Unusable, Risk{}},
@@ -161,15 +160,15 @@ var everywhere = []recorded{
 	{"too many", "made", 429, `too many`, upstream.Rejected, Risk{}},
 }
 
-func TestAnswers(t *testing.T) {
+func TestResponses(t *testing.T) {
 	for _, v := range Table() {
 		if v.OnDisk() {
 			continue
 		}
-		if len(answers[v.Name]) == 0 {
-			t.Errorf("no answers of %s", v.Name)
+		if len(responses[v.Name]) == 0 {
+			t.Errorf("no responses of %s", v.Name)
 		}
-		for _, a := range append(answers[v.Name], everywhere...) {
+		for _, a := range append(responses[v.Name], commonResponses...) {
 			t.Run(v.Name+"/"+a.name, func(t *testing.T) {
 				risk, err := ask(t, v.Name, answering(a.status, a.body), "185.59.221.75")
 				check(t, a, risk, err)
@@ -189,11 +188,11 @@ func check(t *testing.T, a recorded, risk Risk, err error) {
 	case a.fails != "" && a.fails != unknown && (!errors.As(err, &failed) || failed.Class != a.fails):
 		t.Errorf("%+v, %v; wants %s", risk, err, a.fails)
 	case err != nil && strings.Contains(err.Error(), "s3cret"):
-		t.Errorf("the error tells a secret: %v", err)
+		t.Errorf("the error contains a secret: %v", err)
 	}
 }
 
-// TestRequests checks what the vendors receive.
+// The vendors receive the documented requests.
 func TestRequests(t *testing.T) {
 	for vendor, want := range map[string]string{
 		"ipgeolocation": "GET /v3/ipgeo?apiKey=s3cret-key&include=security&ip=2001%3A470%3A%3A1 ",
@@ -212,7 +211,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestIPv6Member: proxycheck may write the address in another form.
+// The response of proxycheck may have another spelling of the address.
 func TestIPv6Member(t *testing.T) {
 	risk, err := ask(t, "proxycheck", answering(200, `{"status":"ok","2001:0470:0:0::1":{"detections":{"vpn":true}}}`), "2001:470::1")
 	if err != nil || !risk.VPN {
@@ -220,7 +219,7 @@ func TestIPv6Member(t *testing.T) {
 	}
 }
 
-// TestTransport: a vendor that does not answer, cannot be reached, or goes away.
+// A vendor does not respond, cannot be reached, or closes the connection.
 func TestTransport(t *testing.T) {
 	for _, v := range Table() {
 		if v.OnDisk() {
@@ -260,9 +259,9 @@ func TestDatabase(t *testing.T) {
 	}
 }
 
-// FuzzAnswers: no answer makes an adapter panic, and none but a good one is taken.
-func FuzzAnswers(f *testing.F) {
-	for _, list := range answers {
+// No response causes a panic of an adapter, and only a good response is accepted.
+func FuzzResponses(f *testing.F) {
+	for _, list := range responses {
 		for _, a := range list {
 			f.Add(a.status, a.body)
 		}

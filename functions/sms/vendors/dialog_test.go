@@ -19,7 +19,7 @@ func TestDialog(t *testing.T) {
 	for code, failure := range dialogCodes {
 		answers = append(answers, recorded{code, "V", 200, code, failure.class, Receipt{}})
 	}
-	testAnswers(t, "dialog", answers)
+	testResponses(t, "dialog", answers)
 	testBalances(t, "dialog", []balanceCase{
 		{"told", "V", 200, "1|4500.00", "4500.00", ""},
 		{"refused", "V", 200, "2007", "", upstream.CredentialsRefused},
@@ -27,11 +27,11 @@ func TestDialog(t *testing.T) {
 	})
 }
 
-// The request, as the vendor documents it.
+// The request is the documented one.
 func TestDialogRequest(t *testing.T) {
 	var r http.Request
 	var text string
-	adapter := connect(t, "dialog", answering(200, "1", &r, &text)).(SameSender)
+	adapter := connect(t, "dialog", constantResponse(200, "1", &r, &text)).(SameSender)
 	if _, err := adapter.SendSame(context.Background(), []string{"+94771234567", "+94712345678"}, "Hi & bye", false); err != nil {
 		t.Fatal(err)
 	}
