@@ -176,8 +176,8 @@ func (w *fixture) sample() *rates.Set {
 	return set
 }
 
-// answer is a response with its numbers as text.
-type answer struct {
+// response is a response with its numbers as text.
+type response struct {
 	status int
 	text   string
 	Error  struct{ Code string }
@@ -194,14 +194,14 @@ type answer struct {
 	}
 }
 
-func (w *fixture) get(handler http.Handler, id, path string) *answer {
+func (w *fixture) get(handler http.Handler, id, path string) *response {
 	w.t.Helper()
 	r := httptest.NewRequest(http.MethodGet, currencyPath+path, http.NoBody)
 	r.Header.Set("X-API-KEY", w.access[id][0])
 	r.Header.Set("X-API-SECRET", w.access[id][1])
 	out := httptest.NewRecorder()
 	handler.ServeHTTP(out, r)
-	a := &answer{status: out.Code, text: out.Body.String()}
+	a := &response{status: out.Code, text: out.Body.String()}
 	if err := json.Unmarshal(out.Body.Bytes(), a); err != nil {
 		w.t.Errorf("%s: %s: %v", path, a.text, err)
 	}

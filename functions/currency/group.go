@@ -95,8 +95,7 @@ func (g *group) inUse(ctx context.Context) (*rates.Set, error) {
 	return set, nil
 }
 
-// accounts returns the complete integrations of a call by priority, and a 422 provider_selection_failed where there is none
-// (docs/decisions.md#modes).
+// accounts returns the complete integrations of a call by priority (docs/decisions.md#modes).
 func (g *group) accounts(ctx context.Context, call *api.Call) ([]upstream.Account, error) {
 	accounts, err := g.client.Accounts(ctx, call.Project.ID, call.Integrations, vendors.Spec, g.secrets)
 	switch {

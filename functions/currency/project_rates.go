@@ -105,8 +105,7 @@ func (p *projectRates) reload(ctx context.Context, consistent bool) error {
 	return nil
 }
 
-// refresh fetches the project's rates, unless another request has claimed the fetch. The error is the reason why the rates
-// are not new; existing rates stay valid.
+// refresh fetches the rates, unless another request has claimed the fetch. The error is why the rates are not new.
 func (p *projectRates) refresh(ctx context.Context) error {
 	pause, again := fetchInterval, fetchInterval
 	if p.own.Set == nil {

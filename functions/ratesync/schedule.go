@@ -18,8 +18,7 @@ type scheduled struct {
 	log       *telemetry.Logger
 }
 
-// handle runs the refresher once and logs one line. A run without usable rates is an error, so that Lambda repeats the run
-// before the next one is due.
+// handle runs the refresher once and logs one line. Lambda repeats a run that returns an error for lack of rates.
 func (s *scheduled) handle(ctx context.Context) error {
 	run := ctx
 	if deadline, ok := ctx.Deadline(); ok {

@@ -91,8 +91,7 @@ func (g *group) deliver(ctx context.Context, accounts []upstream.Account, r send
 	return recipients
 }
 
-// sendThrough sends messages through one account in their order, and returns those that certainly did not leave: another
-// account may send them.
+// sendThrough sends messages through one account in their order, and returns those that certainly did not leave.
 func (d *delivery) sendThrough(ctx context.Context, account upstream.Account, left []*recipient) []*recipient {
 	vendor := d.vendors.Find(account.Integration.Vendor)
 	size, atOnce := d.batchSize(vendor, account, len(left)), sendsAtOnce
@@ -189,8 +188,7 @@ func (s *sender) ready(ctx, begin context.Context) error {
 	return &upstream.Error{Class: upstream.NotSent, Vendor: s.account.Integration.Vendor, Detail: "not attempted: " + err.Error()}
 }
 
-// call makes one call to the vendor, for one message or for a batch. A panic of the adapter counts as an unusable response,
-// because a byte may have left.
+// call makes one call to the vendor. A panic of the adapter is an unusable response, because a byte may have left.
 func (s *sender) call(ctx context.Context, batch []*recipient) (o outcome) {
 	o.vendor, o.called = s.account.Integration.Vendor, true
 	used := s.account // with the secret of the last attempt

@@ -301,7 +301,7 @@ func TestDeliver(t *testing.T) {
 		// A context that ends before a byte has left, during the wait for the response, and with the response.
 		{"ends before a byte", []*fakeVendor{one(connects), one(accepts)}, single, 1, 5 * time.Second, "a not_attempted 1", []int{1, 0}, 5 * time.Second, "503 not_sent a"},
 		{"ends after a byte", []*fakeVendor{one(hangs), one(accepts)}, single, 1, 5 * time.Second, "a uncertain 1", []int{1, 0}, 5 * time.Second, "503 no_answer a reached uncertain"},
-		{"ends with the answer", []*fakeVendor{one(acceptsLate), one(accepts)}, single, 1, 5 * time.Second, "a accepted 1", []int{1, 0}, 5 * time.Second, ""},
+		{"ends with the response", []*fakeVendor{one(acceptsLate), one(accepts)}, single, 1, 5 * time.Second, "a accepted 1", []int{1, 0}, 5 * time.Second, ""},
 		// No send begins without time for the slowest response twice, also with the next vendor.
 		{"slow", []*fakeVendor{one(slow(4 * time.Second)), one(accepts)}, bulkSame, 1000, 0, "a accepted 128, b not_attempted 872", []int{128, 0}, 16 * time.Second, ""},
 		{"slow and paced", []*fakeVendor{paced(slow(4 * time.Second))}, bulkSame, 400, 10 * time.Second, "a accepted 32, a not_attempted 368", []int{32}, 5550 * time.Millisecond, ""},

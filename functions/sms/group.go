@@ -22,8 +22,7 @@ type group struct {
 	timeout  time.Duration // of one vendor call
 }
 
-// accounts returns the complete integrations of a call by priority, and a 422 http_error where there is none
-// (docs/decisions.md#modes).
+// accounts returns the complete integrations of a call by priority (docs/decisions.md#modes).
 func (g *group) accounts(ctx context.Context, call *api.Call) ([]upstream.Account, error) {
 	accounts, err := g.client.Accounts(ctx, call.Project.ID, call.Integrations, g.vendors.Spec, g.secrets)
 	switch {
@@ -47,8 +46,7 @@ func httpError(status int, message string) *api.Error {
 
 var errIncomplete = httpError(422, "The SMS integration is incomplete or cannot be used as it is configured.")
 
-// vendorError returns the error for a failed vendor call. The client sees the text of the table, and only the operator
-// sees that of the vendor.
+// vendorError returns the error of the table for a failed vendor call. Only the operator sees the vendor's text.
 func vendorError(table map[upstream.Class]*api.Error, vendor string, err error) *api.Error {
 	e := table[upstream.ClassOf(err)].WithCause(err)
 	e.Vendor = vendor

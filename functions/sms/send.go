@@ -188,8 +188,7 @@ func failure(recipients []recipient) error {
 	return e
 }
 
-// decisive returns the outcome that decides about the response: the first uncertain one, else the first that is not
-// accepted, else the zero outcome.
+// decisive returns the first uncertain outcome, else the first that is not accepted, else the zero outcome.
 func decisive(recipients []recipient) outcome {
 	i := slices.IndexFunc(recipients, func(p recipient) bool { return p.status() == uncertain })
 	if i < 0 {

@@ -54,12 +54,12 @@ func TestFailure(t *testing.T) {
 		{"accepted", []outcome{acceptedBy("a", "1")}, ""},
 		{"one of them accepted", []outcome{of(rejected), of(noAnswer), acceptedBy("a", "1"), of(notSent)}, ""},
 		{"not sent", []outcome{of(notSent)}, "503 not_sent a"},
-		{"no answer", []outcome{of(noAnswer)}, "503 no_answer a reached uncertain"},
+		{"no response", []outcome{of(noAnswer)}, "503 no_answer a reached uncertain"},
 		{"unusable", []outcome{of(unusable)}, "502 unusable_answer a reached uncertain"},
 		{"rejected", []outcome{of(rejected)}, "502 rejected a reached"},
 		{"refused", []outcome{of(refused)}, "502 credentials_refused a reached"},
 		{"no class", []outcome{{vendor: "a", called: true, err: errors.New("odd")}}, "502 unusable_answer a reached uncertain"},
-		{"nobody asked", []outcome{notCalled(), notCalled()}, "503 not_sent a"},
+		{"nothing called", []outcome{notCalled(), notCalled()}, "503 not_sent a"},
 		{"the first, whatever comes after", []outcome{of(notSent), at("b", of(rejected)), at("c", of(refused))}, "503 not_sent a reached"},
 		{"the first rejected", []outcome{of(rejected), at("b", of(notSent))}, "502 rejected a reached"},
 		{"refused, and the others not asked about", []outcome{of(refused), notCalled(), notCalled()}, "502 credentials_refused a reached"},
@@ -276,7 +276,7 @@ func TestBalance(t *testing.T) {
 		does behaviour
 		want *api.Error // nil: a balance
 	}{
-		{"answers", accepts, nil},
+		{"accepts", accepts, nil},
 		{"rejects", failsWith(upstream.Rejected), httpError(422, "The SMS provider did not tell a balance for these credentials.")},
 		{"refuses", failsWith(upstream.CredentialsRefused), httpError(422, "The SMS provider refused the integration's credentials.")},
 		{"down", down, httpError(503, "The SMS provider could not be reached.")},
@@ -353,7 +353,7 @@ func TestCheckCost(t *testing.T) {
 		{"the vendor refuses", native, true, failsWith(upstream.CredentialsRefused), check, 1, costErrors[upstream.CredentialsRefused]},
 		{"the vendor hangs", native, true, hangs, check, 1, costErrors[upstream.NoAnswer]},
 		{"the vendor is down", native, true, down, check, 1, costErrors[upstream.NotSent]},
-		{"the vendor answers nonsense", native, true, noClass, check, 1, costErrors[upstream.Unusable]},
+		{"an unusable response of the vendor", native, true, noClass, check, 1, costErrors[upstream.Unusable]},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -114,7 +114,7 @@ var commonResponses = []recorded{
 	{"a page", "made", 200, `<!doctype html><title>We are back soon</title>`, upstream.Unusable, Place{}},
 	{"nothing", "made", 200, ``, upstream.Unusable, Place{}},
 	{"an array", "made", 200, `[]`, upstream.Unusable, Place{}},
-	{"half an answer", "made", 200, `{"ip":"185.59.2`, upstream.Unusable, Place{}},
+	{"half a response", "made", 200, `{"ip":"185.59.2`, upstream.Unusable, Place{}},
 	{"a redirect", "made", 302, ``, upstream.Unusable, Place{}},
 	{"forbidden", "made", 403, `s3cret-key is no key`, upstream.CredentialsRefused, Place{}},
 	{"too many", "made", 429, `too many`, upstream.Rejected, Place{}},

@@ -53,9 +53,9 @@ func startBare(b *testing.B) *bare {
 
 func (d *bare) call(b *testing.B, method string, params, result any) {
 	b.Helper()
-	answer, err := d.client.Call(context.Background(), d.session, method, params)
+	response, err := d.client.Call(context.Background(), d.session, method, params)
 	if err == nil && result != nil {
-		err = json.Unmarshal(answer, result)
+		err = json.Unmarshal(response, result)
 	}
 	if err != nil {
 		b.Fatal(method, err)

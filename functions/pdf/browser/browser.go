@@ -174,8 +174,7 @@ func healthy(err error) bool {
 	return err == nil || image
 }
 
-// render renders one document within the limits of time and memory. The caller ends the browser unless the returned
-// error is healthy.
+// render renders one document within the limits. After an error that is not healthy the caller ends the browser.
 func (r *Renderer) render(ctx context.Context, p prepared, d Document) ([]byte, error) {
 	began := time.Now()
 	ctx, cancel := withRunningTime(ctx, r.options.Time, tooSlow(r.options.Time))
@@ -220,7 +219,7 @@ func (r *Renderer) watch(ctx context.Context, s *session, fail context.CancelCau
 			pids = append(groupMembers(s.group), os.Getpid())
 		}
 		if memory(pids) > r.options.Memory {
-			fail(tooMuchMemory(r.options.Memory))
+			fail(documentErrorf("memory", "rendering needs more than %d MiB of memory", r.options.Memory>>20))
 			s.end()
 			return
 		}

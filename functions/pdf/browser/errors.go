@@ -18,20 +18,12 @@ func (e *DocumentError) Error() string { return "browser: " + e.Message }
 // ClientMessage returns the text for the client.
 func (e *DocumentError) ClientMessage() string { return e.Message }
 
-func tooLarge(size, limit int64) error {
-	return &DocumentError{"size", fmt.Sprintf("the PDF has %d bytes; at most %d are allowed", size, limit)}
-}
-
-func tooManyPages(limit int) error {
-	return &DocumentError{"pages", fmt.Sprintf("the document has more than %d pages", limit)}
+func documentErrorf(reason, format string, values ...any) *DocumentError {
+	return &DocumentError{reason, fmt.Sprintf(format, values...)}
 }
 
 func tooSlow(limit time.Duration) error {
-	return &DocumentError{"time", fmt.Sprintf("rendering took longer than %s", limit)}
-}
-
-func tooMuchMemory(limit int64) error {
-	return &DocumentError{"memory", fmt.Sprintf("rendering needs more than %d MiB of memory", limit>>20)}
+	return documentErrorf("time", "rendering took longer than %s", limit)
 }
 
 var (

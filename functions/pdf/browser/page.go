@@ -112,7 +112,7 @@ func (p *page) render(d Document, maxPages int, maxBytes int64) ([]byte, error) 
 		return nil, err
 	}
 	if pages > maxPages {
-		return nil, tooManyPages(maxPages)
+		return nil, documentErrorf("pages", "the document has more than %d pages", maxPages)
 	}
 	return pdf, nil
 }
@@ -166,8 +166,7 @@ func (p *page) print(g Geometry, pages int, maxBytes int64) ([]byte, error) {
 // chunkSize is the number of bytes of a PDF that one protocol message carries.
 const chunkSize = 1 << 20
 
-// read returns the bytes of a stream. read reads a stream longer than maxBytes to its end, because the error names the
-// size of the PDF.
+// read returns the whole stream. After maxBytes read still counts the bytes, because the error names the size.
 func (p *page) read(stream proto.IOStreamHandle, maxBytes int64) ([]byte, error) {
 	var pdf []byte
 	var size int64
@@ -190,7 +189,7 @@ func (p *page) read(stream proto.IOStreamHandle, maxBytes int64) ([]byte, error)
 			continue
 		}
 		if size > maxBytes {
-			return nil, tooLarge(size, maxBytes)
+			return nil, documentErrorf("size", "the PDF has %d bytes; at most %d are allowed", size, maxBytes)
 		}
 		return pdf, nil
 	}

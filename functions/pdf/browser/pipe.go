@@ -9,8 +9,7 @@ import (
 	"sync"
 )
 
-// maxMessage bounds one message, so that a faulty browser cannot fill this process's memory. The largest regular
-// messages carry the chunks of a PDF.
+// maxMessage bounds one message, so that a faulty browser cannot fill the memory. Regular messages have up to 1 MiB.
 const maxMessage = 16 << 20
 
 var errMessage = errors.New("browser: message is malformed or too long")

@@ -173,6 +173,10 @@ func exists(path string) bool {
 	return err == nil
 }
 
+func killGroup(group int) { _ = syscall.Kill(-group, syscall.SIGKILL) }
+
+func alive(pid int) bool { return syscall.Kill(pid, 0) != syscall.ESRCH }
+
 // removeProfile removes a profile folder, with retries: a dying process may still write to the folder.
 func removeProfile(profile string) {
 	for range 20 {

@@ -69,10 +69,6 @@ func fallocate(dir string) error {
 	return errors.Join(err, file.Close(), os.Remove(file.Name()))
 }
 
-func killGroup(group int) { _ = syscall.Kill(-group, syscall.SIGKILL) }
-
-func alive(pid int) bool { return syscall.Kill(pid, 0) != syscall.ESRCH }
-
 // killChildren kills every process of a group except the leader.
 func killChildren(group int) {
 	for _, pid := range groupMembers(group) {

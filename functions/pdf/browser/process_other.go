@@ -2,16 +2,10 @@
 
 package browser
 
-import "syscall"
-
 // Isolate returns no protections: only the processes on Lambda hold credentials to protect.
 func Isolate() []Protection { return nil }
 
 func denied(string) []string { return nil }
-
-func killGroup(group int) { _ = syscall.Kill(-group, syscall.SIGKILL) }
-
-func alive(pid int) bool { return syscall.Kill(pid, 0) != syscall.ESRCH }
 
 func killChildren(int) {}
 

@@ -8,8 +8,7 @@ import (
 // tailSize is the number of bytes of the browser's standard error that a tail keeps.
 const tailSize = 4 << 10
 
-// tail keeps the end of the text written to it, until it is closed. A closed tail drops all text, because the browser's
-// messages may contain text of documents.
+// tail keeps the end of a text until it is closed, because later messages may contain text of documents.
 type tail struct {
 	mu     sync.Mutex
 	text   []byte

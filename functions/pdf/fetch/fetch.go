@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -229,11 +230,11 @@ func (c *Client) redirect(r *http.Request, via []*http.Request) error {
 // Images loads the images of one document, within one set of limits.
 type Images struct {
 	client *Client
+	bytes  atomic.Int64
+	pixels atomic.Int64
 
 	mu      sync.Mutex
 	loads   map[string]*load
-	bytes   int64
-	pixels  int64
 	started time.Time
 }
 
@@ -324,11 +325,7 @@ func (i *Images) get(ctx context.Context, address string) (string, []byte, error
 	if pixels > limits.Pixels {
 		return "", nil, clientErrorf("has %d pixels; at most %d are allowed", pixels, limits.Pixels)
 	}
-	i.mu.Lock()
-	i.pixels += pixels
-	all := i.pixels
-	i.mu.Unlock()
-	if all > limits.TotalPixels {
+	if i.pixels.Add(pixels) > limits.TotalPixels {
 		return "", nil, clientErrorf("is too much: all images together have more than %d pixels", limits.TotalPixels)
 	}
 	i.client.decode.Lock()
@@ -352,9 +349,7 @@ func (i *Images) read(r io.Reader) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.bytes += int64(len(body)); i.bytes > limits.TotalBytes {
+	if i.bytes.Add(int64(len(body))) > limits.TotalBytes {
 		return nil, clientErrorf("is too much: all images together are larger than %d bytes", limits.TotalBytes)
 	}
 	return body, nil

@@ -273,10 +273,10 @@ func TestRebinding(t *testing.T) {
 	})
 	_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
 	var asked atomic.Int64
-	answers := []string{"127.0.0.1", "169.254.169.254", "::1", "10.1.2.3", "127.0.0.1,169.254.169.254", "127.0.0.1"}
+	resolved := []string{"127.0.0.1", "169.254.169.254", "::1", "10.1.2.3", "127.0.0.1,169.254.169.254", "127.0.0.1"}
 	client.lookup = func(context.Context, string, string) ([]netip.Addr, error) {
 		var addresses []netip.Addr
-		for text := range strings.SplitSeq(answers[asked.Add(1)-1], ",") {
+		for text := range strings.SplitSeq(resolved[asked.Add(1)-1], ",") {
 			addresses = append(addresses, netip.MustParseAddr(text))
 		}
 		return addresses, nil
@@ -284,10 +284,10 @@ func TestRebinding(t *testing.T) {
 	for i, want := range []string{"loaded", "public addresses alone", "public addresses alone", "public addresses alone", "public addresses alone", "loaded"} {
 		_, _, err := client.Document().Get(t.Context(), "https://example.com:"+port+"/x.png")
 		if !strings.Contains(messageOf(err), want) {
-			t.Errorf("response %s: %s", answers[i], messageOf(err))
+			t.Errorf("resolved to %s: %s", resolved[i], messageOf(err))
 		}
 	}
-	if got := asked.Load(); got != int64(len(answers)) {
+	if got := asked.Load(); got != int64(len(resolved)) {
 		t.Errorf("looked up %d times", got)
 	}
 }

@@ -52,8 +52,7 @@ func decodeWebP(r io.Reader) (image.Image, error) {
 	return webp.Decode(io.MultiReader(bytes.NewReader(head), r))
 }
 
-// Measure returns the media type and the number of pixels from the first bytes of an image. ok is false for an image of
-// no permitted format.
+// Measure returns the media type and the pixels of an image. ok is false for an image of no permitted format.
 func Measure(body []byte) (mediaType string, pixels int64, ok bool) {
 	f, size, err := measure(body)
 	return f.mediaType, int64(size.Width) * int64(size.Height), err == nil

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// stack estimates the open elements. A stack knows which end tags are optional, so that a long table without end tags
-// does not count as deep.
+// stack estimates the open elements. Optional end tags that a document leaves out add no depth.
 type stack struct {
 	names   []string
 	tables  int // open elements table

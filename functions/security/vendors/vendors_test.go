@@ -154,7 +154,7 @@ var commonResponses = []recorded{
 	{"a page", "made", 200, `<!doctype html><title>We are back soon</title>`, upstream.Unusable, Risk{}},
 	{"nothing", "made", 200, ``, upstream.Unusable, Risk{}},
 	{"an array", "made", 200, `[]`, upstream.Unusable, Risk{}},
-	{"half an answer", "made", 200, `{"ip":"185.59.2`, upstream.Unusable, Risk{}},
+	{"half a response", "made", 200, `{"ip":"185.59.2`, upstream.Unusable, Risk{}},
 	{"a redirect", "made", 302, ``, upstream.Unusable, Risk{}},
 	{"forbidden", "made", 403, `s3cret-key is no key`, upstream.CredentialsRefused, Risk{}},
 	{"too many", "made", 429, `too many`, upstream.Rejected, Risk{}},

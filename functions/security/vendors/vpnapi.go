@@ -36,8 +36,7 @@ type vpnAPIResponse struct {
 	} `json:"network"`
 }
 
-// vpnAPI returns no hosting. A response without security, which the vendor sends for addresses that it does not serve, has
-// no information about the address.
+// vpnAPI returns no hosting. The vendor sends a response without security for addresses that it does not serve.
 func vpnAPI(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Risk, error) {
 	r, err := c.Get(ctx, "/api/"+url.PathEscape(addr.String()), url.Values{"key": {c.Account.Secrets["api_key"]}}, nil)
 	if err != nil {

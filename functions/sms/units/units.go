@@ -13,8 +13,7 @@ const (
 // Most is the maximum of units of a message to one recipient (openapi.yaml#sendSms).
 const Most = 3
 
-// septets holds the length of each character of the GSM 7-bit default alphabet: 1, or 2 with an escape (3GPP TS 23.038,
-// 6.2.1 and 6.2.1.1).
+// septets holds the length of each GSM 7-bit character, 2 with an escape (3GPP TS 23.038, 6.2.1 and 6.2.1.1).
 var septets = alphabet(
 	"@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?"+
 		"¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà",
@@ -31,8 +30,7 @@ func alphabet(basic, extension string) map[rune]int {
 	return lengths
 }
 
-// Count returns the SMS units of a text and whether the text needs UCS-2. Neither an escape pair nor a surrogate pair is
-// split over two units.
+// Count returns the units of a text and whether the text needs UCS-2. No escape or surrogate pair is split.
 func Count(text string) (count int, unicode bool) {
 	length, size := func(r rune) int { return septets[r] }, septetsPerUnit
 	for _, r := range text {

@@ -77,8 +77,7 @@ type dialogV2Adapter struct {
 	tokens *dialogTokens
 }
 
-// dialogErrors are the values of errCode about the account. Others, such as 108 (mask not approved) and 118 (blackout), are
-// about the message.
+// dialogErrors are the errCode values about the account. Others, such as 108 (mask), are about the message.
 var dialogErrors = map[string]upstream.Class{
 	"100": dialogTokenRefused, "105": dialogTokenRefused, "106": dialogTokenRefused,
 	"101": upstream.CredentialsRefused,

@@ -27,7 +27,7 @@ func TestEndedSends(t *testing.T) {
 		}
 	}
 	firstBytes := func(c net.Conn) { _, _ = c.Read(make([]byte, 1)) }
-	answer := func(text string) func(net.Conn) {
+	write := func(text string) func(net.Conn) {
 		return func(c net.Conn) {
 			request(c)
 			_, _ = io.WriteString(c, text)
@@ -48,12 +48,12 @@ func TestEndedSends(t *testing.T) {
 		url    string         // of a server that serve does not emulate
 		want   upstream.Class
 	}{
-		{"no answer, the context ends", "http://", request, true, true, "", upstream.NoAnswer},
-		{"no answer, the vendor's time ends", "http://", request, true, false, "", upstream.NoAnswer},
-		{"no answer, the connection ends", "http://", request, false, false, "", upstream.NoAnswer},
-		{"half an answer, the context ends", "http://", answer(begun), true, true, "", upstream.NoAnswer},
-		{"half an answer, the vendor's time ends", "http://", answer(begun), true, false, "", upstream.NoAnswer},
-		{"half an answer, the connection ends", "http://", answer(begun), false, false, "", upstream.Unusable},
+		{"no response, the context ends", "http://", request, true, true, "", upstream.NoAnswer},
+		{"no response, the vendor's time ends", "http://", request, true, false, "", upstream.NoAnswer},
+		{"no response, the connection ends", "http://", request, false, false, "", upstream.NoAnswer},
+		{"half a response, the context ends", "http://", write(begun), true, true, "", upstream.NoAnswer},
+		{"half a response, the vendor's time ends", "http://", write(begun), true, false, "", upstream.NoAnswer},
+		{"half a response, the connection ends", "http://", write(begun), false, false, "", upstream.Unusable},
 		{"unfinished TLS handshake, the context ends", "https://", firstBytes, true, true, "", upstream.NotSent},
 		{"unfinished TLS handshake, the vendor's time ends", "https://", firstBytes, true, false, "", upstream.NotSent},
 		{"unfinished TLS handshake, the connection ends", "https://", firstBytes, false, false, "", upstream.NotSent},

@@ -13,8 +13,7 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// notifyLK is Notify.lk's API v1, with one recipient a call and no message ID. The vendor does not document its errors, so
-// the adapter accepts several forms.
+// notifyLK is Notify.lk's API v1: one recipient a call, no message ID, no documented form of errors.
 func notifyLK() Vendor {
 	return Vendor{
 		Spec: upstream.Spec{

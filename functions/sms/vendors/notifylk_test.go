@@ -16,7 +16,7 @@ func TestNotifyLK(t *testing.T) {
 		{"key refused with HTTP 200", "made", 200, `{"status":"error","message":"Invalid API key"}`, upstream.CredentialsRefused, Receipt{}},
 	})
 	testBalances(t, "notifylk", []balanceCase{
-		{"told", "V", 200, `{"status":"success","data":{"active":true,"acc_balance":3500.00}}`, "3500.00", ""},
+		{"a balance", "V", 200, `{"status":"success","data":{"active":true,"acc_balance":3500.00}}`, "3500.00", ""},
 		{"refused", "made", 401, `{"status":"error","message":"Unauthorized"}`, "", upstream.CredentialsRefused},
 		{"without a number", "made", 200, `{"status":"success","data":{}}`, "", upstream.Unusable},
 	})

@@ -95,8 +95,7 @@ func (a *quickSendAdapter) SendDifferent(ctx context.Context, messages []Message
 	return a.send(ctx, "SEND_BULK_DIFFERENT", quickSendDifferent{a.account.Settings["sender_id"], list})
 }
 
-// send makes a call that sends. An acceptance without an ID is unusable, because the vendor is known to return such a
-// response without sending.
+// send makes a call that sends. The vendor is known to accept without an ID and not to send: that is unusable.
 func (a *quickSendAdapter) send(ctx context.Context, function string, body any) (Receipt, error) {
 	response, err := a.call(ctx, function, body, true)
 	if err != nil {
@@ -116,8 +115,7 @@ func (a *quickSendAdapter) send(ctx context.Context, function string, body any) 
 // refusalWords are the words of a refusal in plain text, known from clients of the vendor.
 var refusalWords = regexp.MustCompile(`(?i)\b(error|fail(ed|ure)?|invalid|insufficient)\b`)
 
-// read returns the members of a successful response. The body decides, because a failure can have HTTP status 200, as
-// JSON or as plain text.
+// read returns the members of a success. A failure can have HTTP status 200, as JSON or as plain text.
 func (a *quickSendAdapter) read(body []byte) (map[string]jsontext.Value, error) {
 	var values map[string]jsontext.Value
 	words := string(body)

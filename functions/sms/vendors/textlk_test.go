@@ -18,7 +18,7 @@ func TestTextLK(t *testing.T) {
 		{"another status", "made", 200, `{"status":"pending"}`, upstream.Unusable, Receipt{}},
 	})
 	testBalances(t, "textlk", []balanceCase{
-		{"told", "T", 200, `{"status":"success","data":{"remaining_balance":"9","expired_on":"8th Sep 26, 4:44 PM"}}`, "9", ""},
+		{"a balance", "T", 200, `{"status":"success","data":{"remaining_balance":"9","expired_on":"8th Sep 26, 4:44 PM"}}`, "9", ""},
 		{"refused", "made", 401, `{"status":"error","message":"Unauthenticated."}`, "", upstream.CredentialsRefused},
 		{"without a balance", "made", 200, `{"status":"success","data":{}}`, "", upstream.Unusable},
 	})

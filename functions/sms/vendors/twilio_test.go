@@ -23,7 +23,7 @@ func TestTwilio(t *testing.T) {
 		{"unavailable", "V", 503, `{"code":20503,"message":"Service unavailable","status":503}`, upstream.Unusable, Receipt{}},
 	})
 	testBalances(t, "twilio", []balanceCase{
-		{"told", "V", 200, `{"account_sid":"AC1","balance":"0.05","currency":"USD"}`, "0.05 USD", ""},
+		{"a balance", "V", 200, `{"account_sid":"AC1","balance":"0.05","currency":"USD"}`, "0.05 USD", ""},
 		{"refused", "V", 401, `{"code":20003,"message":"Authenticate","status":401}`, "", upstream.CredentialsRefused},
 		{"without a number", "made", 200, `{"account_sid":"AC1"}`, "", upstream.Unusable},
 	})

@@ -125,8 +125,7 @@ var unitPrice = upstream.Field{
 // senderID is a setting of nearly every vendor.
 var senderID = upstream.Field{Name: "sender_id", Description: "sender shown on the handset, as the vendor approved it", Required: true}
 
-// keyWords are the words with which a vendor without documented error codes refuses an account or its key, known from
-// third-party clients.
+// keyWords are the refusals of an account by vendors without error codes, known from third-party clients.
 var keyWords = regexp.MustCompile(`(?i)\b(unauthori[sz]ed|unauthenticated|not allowed|invalid (api[ _]?key|key|token|user|credentials|login))\b`)
 
 // caller is the common part of the adapters: the account and the HTTP client.

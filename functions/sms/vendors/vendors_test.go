@@ -120,7 +120,7 @@ var commonResponses = []recorded{
 	{"server error", "made", 500, `{"status":"error"}`, upstream.Unusable, Receipt{}},
 	{"bad gateway", "made", 502, `<html>Bad Gateway</html>`, upstream.Unusable, Receipt{}},
 	{"a redirect", "made", 302, ``, upstream.Unusable, Receipt{}},
-	{"an empty answer", "made", 200, ``, upstream.Unusable, Receipt{}},
+	{"an empty response", "made", 200, ``, upstream.Unusable, Receipt{}},
 	{"an HTML page", "made", 200, `<html>error</html>`, upstream.Unusable, Receipt{}},
 	{"JSON cut off", "made", 200, `{"status":"succ`, upstream.Unusable, Receipt{}},
 	{"an empty object", "made", 200, `{}`, upstream.Unusable, Receipt{}},

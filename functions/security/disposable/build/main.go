@@ -1,6 +1,5 @@
-// The command build makes the table of disposable domains (`make lists`). The command fetches the pinned packages of
-// sources.json with pip and npm, joins their lists, removes the domains that do not belong there, and writes table.bin and
-// report.json.
+// The command build makes the table of disposable domains (`make lists`) and its report from the packages of sources.json,
+// which pip and npm fetch.
 package main
 
 import (
