@@ -75,8 +75,8 @@ func draw(ctx context.Context, folder, path string) (err error) {
 	})
 	defer r.Close()
 	var index strings.Builder
-	index.WriteString("# PDFs\n\nTen documents, rendered by `make gallery`. The pictures show the first pages of what `POST /utilities/pdf/generate` answers; " +
-		"a picture leads to its PDF. The HTML is in [functions/pdf/gallery/documents](../../functions/pdf/gallery/documents).\n\n| Document | Pages | Bytes | First page |\n|---|---|---|---|\n")
+	index.WriteString("# PDFs\n\nTen documents, rendered by `make gallery`. The pictures show the first pages of responses of `POST /utilities/pdf/generate`. " +
+		"A picture links to its PDF. The HTML is in [functions/pdf/gallery/documents](../../functions/pdf/gallery/documents).\n\n| Document | Pages | Bytes | First page |\n|---|---|---|---|\n")
 	for _, e := range examples {
 		pdf, err := e.render(ctx, r, templates)
 		if err != nil {
