@@ -50,7 +50,7 @@ test: build check ## everything: checks, unit tests, store tests on DynamoDB Loc
 	@awk '$$1 == "ok" && $$3 ~ /s$$/ { printf "%8.1f %s\n", $$3, $$2 }' $(TEST_LOGS)/go-test.log | sort -rn | head -15
 
 # What takes minutes: simulations, and everything that renders.
-QUICK_SKIP   := ^(TestFaultSchedules|TestReplay|TestExactUnderLoad|TestExactInParts|TestTimeout|TestNothingHeld)$$
+QUICK_SKIP   := ^(TestFaultSchedules|TestReplay|TestExactUnderLoad|TestExactInParts|TestTimeout|TestNothingStored)$$
 QUICK_ACCEPT := ^(TestUnitsAndCredits|TestNotRoutable|TestBurnerEmailShield|TestLocationProvider|TestBarcode|TestQRCode|TestPDFBase64|TestAmounts|TestDocs|TestScheduledFunctions)$$
 
 test-quick: ## what one runs between edits, under 90 s: build, unit tests, policy, one acceptance test for each function

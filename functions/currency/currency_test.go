@@ -40,7 +40,7 @@ const (
 	lifetime = time.Minute // of the set in an instance
 )
 
-// lines collects what several instances log.
+// lines collects the log of several instances.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -52,8 +52,8 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// world is the function with its tables, secrets and vendors.
-type world struct {
+// fixture is the function with its tables, secrets and vendors.
+type fixture struct {
 	t        *testing.T
 	store    *rates.Store
 	projects *project.Store
@@ -67,10 +67,10 @@ type world struct {
 	access   map[string][2]string
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	plain, tables := enginetest.Client(t)
-	w := &world{t: t, clock: clocktest.New(), access: map[string][2]string{}}
+	w := &fixture{t: t, clock: clocktest.New(), access: map[string][2]string{}}
 	db := dynamodb.New(plain.Options(), func(o *dynamodb.Options) {
 		o.APIOptions = append(o.APIOptions, func(s *middleware.Stack) error {
 			return s.Initialize.Add(middleware.InitializeMiddlewareFunc("count", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
@@ -105,8 +105,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// project makes a project with one credential.
-func (w *world) project(id string) {
+// project creates a project with one credential.
+func (w *fixture) project(id string) {
 	w.t.Helper()
 	if _, err := w.projects.CreateProject(w.t.Context(), project.Project{ID: id, Name: id, Limit: project.RateLimit{Requests: 1_000_000, Window: time.Hour}}); err != nil {
 		w.t.Fatal(err)
@@ -123,7 +123,7 @@ var accepted = map[string]map[string]string{
 	"exchangerateapi":   {"api_key": sandbox.ExchangeRateAPIKey},
 }
 
-func (w *world) connect(id string, mode project.Mode, vendor string, priority int, endpoint string) {
+func (w *fixture) connect(id string, mode project.Mode, vendor string, priority int, endpoint string) {
 	w.t.Helper()
 	err := w.projects.PutIntegration(w.t.Context(), id, project.Integration{
 		Kind: project.Currency, Environment: project.Development, Vendor: vendor, Mode: mode, Active: true, Priority: priority,
@@ -137,8 +137,8 @@ func (w *world) connect(id string, mode project.Mode, vendor string, priority in
 	}
 }
 
-// hold puts a set in use.
-func (w *world) hold(set *rates.Set) {
+// putInUse stores a set as the set in use.
+func (w *fixture) putInUse(set *rates.Set) {
 	w.t.Helper()
 	held, err := w.store.Held(w.t.Context())
 	if err == nil {
@@ -158,8 +158,8 @@ func dec(t *testing.T, text string) rates.Decimal {
 	return d
 }
 
-// sample is a set of now, with the central bank's values of today.
-func (w *world) sample() *rates.Set {
+// sample returns a set of now, with the central bank's values of today.
+func (w *fixture) sample() *rates.Set {
 	set := &rates.Set{
 		Table: rates.Table{Source: "made", Base: "USD", Date: w.clock.Now().UTC().Truncate(time.Hour), Fetched: w.clock.Now(), Rates: map[string]rates.Decimal{}},
 		Bank:  rates.Bank{},
@@ -176,8 +176,8 @@ func (w *world) sample() *rates.Set {
 	return set
 }
 
-// answer is what came back, its numbers as text.
-type answer struct {
+// response is a response with its numbers as text.
+type response struct {
 	status int
 	text   string
 	Error  struct{ Code string }
@@ -194,14 +194,14 @@ type answer struct {
 	}
 }
 
-func (w *world) get(handler http.Handler, id, path string) *answer {
+func (w *fixture) get(handler http.Handler, id, path string) *response {
 	w.t.Helper()
 	r := httptest.NewRequest(http.MethodGet, currencyPath+path, http.NoBody)
 	r.Header.Set("X-API-KEY", w.access[id][0])
 	r.Header.Set("X-API-SECRET", w.access[id][1])
 	out := httptest.NewRecorder()
 	handler.ServeHTTP(out, r)
-	a := &answer{status: out.Code, text: out.Body.String()}
+	a := &response{status: out.Code, text: out.Body.String()}
 	if err := json.Unmarshal(out.Body.Bytes(), a); err != nil {
 		w.t.Errorf("%s: %s: %v", path, a.text, err)
 	}
@@ -209,7 +209,7 @@ func (w *world) get(handler http.Handler, id, path string) *answer {
 }
 
 // expect compares the rate, or the error's code.
-func (w *world) expect(id, path, want string) {
+func (w *fixture) expect(id, path, want string) {
 	w.t.Helper()
 	a := w.get(w.handler, id, path)
 	if got := string(a.Data.Rate) + a.Error.Code; got != want {
@@ -217,26 +217,26 @@ func (w *world) expect(id, path, want string) {
 	}
 }
 
-// later lets the instance forget what it holds.
-func (w *world) later(d time.Duration) { w.clock.Move(d) }
+// later advances the clock, so that the cache of the instance expires.
+func (w *fixture) later(d time.Duration) { w.clock.Move(d) }
 
-// docs/decisions.md#rates-in-use: 422 provider_selection_failed while no good set is held.
-func TestNothingHeld(t *testing.T) {
-	w := newWorld(t)
+// docs/decisions.md#rates-in-use: 422 provider_selection_failed while no good set is stored.
+func TestNothingStored(t *testing.T) {
+	w := newFixture(t)
 	for _, path := range []string{"/latest/USD", "/pair/USD/LKR", "/pair/USD/LKR/1", "/codes"} {
 		if a := w.get(w.handler, managed, path); a.status != 422 || a.Error.Code != "provider_selection_failed" {
 			t.Errorf("%s: %s", path, a.text)
 		}
 	}
-	w.hold(w.sample())
-	w.expect(managed, "/pair/USD/LKR", "304.718462") // at once: that there is nothing is not remembered
+	w.putInUse(w.sample())
+	w.expect(managed, "/pair/USD/LKR", "304.718462") // at once, because an absent set is not cached
 }
 
-// docs/decisions.md#central-bank: the direct value while it is usable, the ordinary LKR rate with status 200 else.
-// Stale and missing records, weekends.
+// docs/decisions.md#central-bank: the direct value while usable, else the ordinary LKR rate with status 200. The cases have
+// stale and missing records, and weekends.
 func TestCentralBank(t *testing.T) {
-	w := newWorld(t)
-	w.hold(w.sample())
+	w := newFixture(t)
+	w.putInUse(w.sample())
 	for _, base := range rates.BankBases() {
 		for code, want := range map[string]string{"LKR-BUY": "300.1250", "LKR-SELL": "310.2500", "LKR-CENTRAL": "305.5000"} {
 			w.expect(managed, "/pair/"+base+"/"+code, want)
@@ -268,7 +268,7 @@ func TestCentralBank(t *testing.T) {
 	set := w.sample()
 	delete(set.Bank, "EUR")
 	set.Bank["USD"] = rates.Record{Central: set.Bank["USD"].Central}
-	w.hold(set)
+	w.putInUse(set)
 	w.later(lifetime)
 	w.expect(managed, "/pair/EUR/LKR-BUY", cross["EUR"])
 	w.expect(managed, "/pair/USD/LKR-BUY", cross["USD"])
@@ -278,21 +278,21 @@ func TestCentralBank(t *testing.T) {
 	}
 }
 
-// Free requests stay at one DynamoDB phase: the count, beside it at most one read, which is kept in the instance.
+// A free request has one DynamoDB phase: the count, beside at most one read, whose result is cached in the instance.
 func TestCalls(t *testing.T) {
-	w := newWorld(t)
-	w.hold(w.sample())
+	w := newFixture(t)
+	w.putInUse(w.sample())
 	for i, step := range []struct {
 		later time.Duration
 		calls int64
 		id    string
 	}{
-		{0, 3, managed}, // cold: the project's record too
+		{0, 3, managed}, // cold: also the project's record
 		{0, 1, managed},
 		{lifetime - time.Second, 1, managed},
 		{2 * time.Second, 2, managed},
 		{0, 1, managed},
-		{0, 8, own}, // record, count, own set, claim, the service's set again?, keep, read back
+		{0, 8, own}, // record, count, project rates, claim, the set of the service, write, read
 		{0, 1, own},
 		{59 * time.Minute, 1, own},
 	} {
@@ -307,11 +307,11 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#own-rates: a BYOK integration's rates are fetched with its own key, on demand, at most hourly, the
-// stampede held to one fetch, and kept per project.
+// docs/decisions.md#own-rates: the rates of a BYOK integration are fetched with its own key, on demand, at most once an hour,
+// by one of many concurrent requests, and stored per project.
 func TestOwnKey(t *testing.T) {
-	w := newWorld(t)
-	w.hold(w.sample())
+	w := newFixture(t)
+	w.putInUse(w.sample())
 	fetches := func() (n int) {
 		for _, c := range w.sandbox.Calls() {
 			if c.Operation == "rates" {
@@ -335,7 +335,7 @@ func TestOwnKey(t *testing.T) {
 		}
 		all.Wait()
 		if got := fetches() - before; got != want || bad.Load() > 0 {
-			t.Errorf("%d fetches, want %d; %d bad answers", got, want, bad.Load())
+			t.Errorf("%d fetches, want %d; %d bad responses", got, want, bad.Load())
 		}
 	}
 	slow := sandbox.Rule{Operation: "rates", DelayMS: 300}
@@ -348,10 +348,10 @@ func TestOwnKey(t *testing.T) {
 	stampede(0)
 	w.later(time.Minute)
 	stampede(1)
-	// The central bank's values are the service's: no key of the project's is needed for them.
+	// The central bank's values are those of the service and need no key of the project.
 	w.expect(own, "/pair/USD/LKR-SELL", "310.2500")
 
-	// A fetch that fails later serves the last good set, and is not repeated before the hour is over.
+	// After a later failed fetch the last good set is served, and the fetch is not repeated before the end of the hour.
 	if err := w.sandbox.SetRules(sandbox.Rule{Operation: "rates", Outcome: sandbox.ServerError}); err != nil {
 		t.Fatal(err)
 	}
@@ -361,15 +361,15 @@ func TestOwnKey(t *testing.T) {
 	stampede(0)
 	w.later(31 * time.Minute)
 	stampede(1)
-	if log := w.log.text.String(); !strings.Contains(log, `"rates_trouble":"unusable_answer"`) || !strings.Contains(log, "OwnRatesFailed") {
+	if log := w.log.text.String(); !strings.Contains(log, `"rates_failure":"unusable_answer"`) || !strings.Contains(log, "OwnRatesFailed") {
 		t.Error("the failure is not logged")
 	}
 }
 
-// Without a good set a failed fetch is 422, and is tried again soon.
+// Without a good set a failed fetch is 422, and is repeated soon.
 func TestOwnKeyFails(t *testing.T) {
-	w := newWorld(t)
-	w.hold(w.sample())
+	w := newFixture(t)
+	w.putInUse(w.sample())
 	for _, outcome := range []sandbox.Outcome{sandbox.CredentialsRefused, sandbox.Unparseable, sandbox.Rejected, sandbox.Closed} {
 		if err := w.sandbox.SetRules(sandbox.Rule{Operation: "rates", Outcome: outcome}); err != nil {
 			t.Fatal(err)
@@ -383,9 +383,9 @@ func TestOwnKeyFails(t *testing.T) {
 		if n := len(w.sandbox.Calls()); n != 1 {
 			t.Errorf("%s: %d fetches", outcome, n)
 		}
-		w.later(ownAgain)
+		w.later(retryInterval)
 	}
-	// The chain goes on, and back when the vendor that gave the set is gone.
+	// The next vendor of the chain is called, and the first one again after the vendor of the set is removed.
 	w.connect(own, project.BYOK, "exchangerateapi", 2, w.sandbox.URL)
 	if err := w.sandbox.SetRules(sandbox.Rule{Vendor: "openexchangerates", Outcome: sandbox.CredentialsRefused}); err != nil {
 		t.Fatal(err)
@@ -403,30 +403,30 @@ func TestOwnKeyFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.handler = w.newOne()
-	w.later(ownLease)
+	w.later(fetchLease)
 	w.expect(own, "/pair/USD/LKR", "304.718462")
 	if kept, err = w.store.Own(t.Context(), own, project.Development, true); err != nil || kept.Set.Source != "openexchangerates" {
 		t.Errorf("%+v, %v", kept, err)
 	}
 }
 
-// An absurd table fetched with a project's own key is not believed: the last good one, or none.
-func TestOwnKeyAbsurd(t *testing.T) {
-	w := newWorld(t)
+// An invalid table fetched with a project's own key is rejected, and the last good table is served, if there is one.
+func TestOwnKeyRejected(t *testing.T) {
+	w := newFixture(t)
 	set := w.sample()
-	set.Rates["LKR"] = dec(t, "3047.18") // the reference says that the sandbox's is a digit short
-	w.hold(set)
+	set.Rates["LKR"] = dec(t, "3047.18") // ten times the rate of the sandbox
+	w.putInUse(set)
 	w.expect(own, "/pair/USD/LKR", "provider_selection_failed")
-	w.hold(w.sample())
+	w.putInUse(w.sample())
 	w.later(lifetime)
 	w.expect(own, "/pair/USD/LKR", "304.718462")
 }
 
-// docs/decisions.md#currency-codes: pair(a, b) is the entry of latest(a), in text; what is active is listed, and
-// nothing else.
+// docs/decisions.md#currency-codes: pair(a, b) is the text of the entry of latest(a), and exactly the active codes are
+// listed.
 func TestLatest(t *testing.T) {
-	w := newWorld(t)
-	w.hold(w.sample())
+	w := newFixture(t)
+	w.putInUse(w.sample())
 	codes := w.get(w.handler, managed, "/codes").Data
 	if codes.Count != len(codes.Codes) || codes.Count != 8+3 {
 		t.Errorf("%+v", codes)
@@ -455,11 +455,11 @@ func TestLatest(t *testing.T) {
 
 // docs/decisions.md#decimals: 0.1 × 3 is 0.3, and numbers are plain.
 func TestConversion(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	set := w.sample()
 	set.Rates["EUR"] = dec(t, "0.1")
 	set.Rates["JPY"] = dec(t, "0.0000001")
-	w.hold(set)
+	w.putInUse(set)
 	for path, want := range map[string]string{
 		"/USD/EUR/3":                        `"rate":0.1,"last_updated":"*","amount":3,"conversion_result":0.3`,
 		"/USD/EUR/0003.50":                  `"rate":0.1,"last_updated":"*","amount":3.5,"conversion_result":0.35`,

@@ -17,7 +17,7 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// group is what the operations of this function share.
+// group holds the dependencies and the cache of the function's operations.
 type group struct {
 	store    *rates.Store
 	client   *upstream.Client
@@ -25,17 +25,17 @@ type group struct {
 	breakers *upstream.Breakers
 	life     time.Duration // of the set in use in this instance
 	clock    clock.Clock
-	owns     *bounded.Map[string, rates.Own] // by project and environment
+	cached   *bounded.Map[string, rates.Own] // rates of projects with their own key, by project and environment
 
 	mu      sync.Mutex
-	current *rates.Set // in use; nil: none was there
+	current *rates.Set // in use; nil: none so far
 	read    time.Time  // when current was read; zero: never
 }
 
 func newGroup(store *rates.Store, client *upstream.Client, secrets *secret.Cache, life time.Duration, clock clock.Clock) *group {
 	return &group{
 		store: store, client: client, secrets: secrets, breakers: upstream.NewBreakers(), life: life, clock: clock,
-		owns: bounded.New[string, rates.Own](maxOwns),
+		cached: bounded.New[string, rates.Own](maxCachedProjects),
 	}
 }
 
@@ -43,15 +43,13 @@ func (g *group) routes() []api.Route {
 	return []api.Route{g.latest(), g.pair(), g.convert(), g.codes()}
 }
 
-// answering makes a job's answer from the set that the call's project uses. An
-// error is an *api.Error.
-type answering func(set *rates.Set, now time.Time) (any, error)
+// resultData returns the data of a response from the set that the project uses. An error is an *api.Error.
+type resultData func(set *rates.Set, now time.Time) (any, error)
 
-// job reads the set that the project uses beside the count of the request, and
-// answers from it. Nothing is charged.
-func (g *group) job(ctx context.Context, call *api.Call, answer answering) (*api.Job, error) {
+// job returns the job of an operation, which is free. The set that the project uses is read beside the count of the request.
+func (g *group) job(ctx context.Context, call *api.Call, data resultData) (*api.Job, error) {
 	if call.Mode == project.BYOK {
-		return g.ownJob(ctx, call, answer)
+		return g.projectJob(ctx, call, data)
 	}
 	var set *rates.Set
 	return &api.Job{
@@ -61,23 +59,22 @@ func (g *group) job(ctx context.Context, call *api.Call, answer answering) (*api
 		},
 		Run: func(context.Context) (*api.Result, error) {
 			if set == nil {
-				return nil, api.ErrNoIntegration.WithCause(errors.New("no rates are held yet"))
+				return nil, api.ErrNoIntegration.WithCause(errors.New("no rates are stored yet"))
 			}
-			return g.result(set, answer)
+			return g.result(set, data)
 		},
 	}, nil
 }
 
-func (g *group) result(set *rates.Set, answer answering) (*api.Result, error) {
-	now := g.clock.Now()
-	data, err := answer(set, now)
+func (g *group) result(set *rates.Set, data resultData) (*api.Result, error) {
+	content, err := data(set, g.clock.Now())
 	if err != nil {
 		return nil, err
 	}
-	return &api.Result{Data: data, Vendor: set.Source, Attributes: []slog.Attr{slog.Time("rates_date", set.Date)}}, nil
+	return &api.Result{Data: content, Vendor: set.Source, Attributes: []slog.Attr{slog.Time("rates_date", set.Date)}}, nil
 }
 
-// inUse is the service's set, from memory while it is young.
+// inUse returns the set of the service, from the cache while the cached set is young.
 func (g *group) inUse(ctx context.Context) (*rates.Set, error) {
 	g.mu.Lock()
 	set, read := g.current, g.read
@@ -98,8 +95,7 @@ func (g *group) inUse(ctx context.Context) (*rates.Set, error) {
 	return set, nil
 }
 
-// accounts are the complete integrations of a call, by priority. None is a 422 provider_selection_failed
-// (docs/decisions.md#modes).
+// accounts returns the complete integrations of a call by priority (docs/decisions.md#modes).
 func (g *group) accounts(ctx context.Context, call *api.Call) ([]upstream.Account, error) {
 	accounts, err := g.client.Accounts(ctx, call.Project.ID, call.Integrations, vendors.Spec, g.secrets)
 	switch {

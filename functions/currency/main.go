@@ -1,7 +1,9 @@
-// The function currency tells exchange rates and currency codes.
+// The function currency serves exchange rates and currency codes.
 package main
 
 import (
+	"time"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"svcapi/shared/api"
@@ -19,8 +21,8 @@ func main() {
 			g := newGroup(
 				rates.NewStore(awsclient.DynamoDB(cfg), c.RatesTable),
 				upstream.New(c.Upstream),
-				secret.New(awsclient.Secrets(cfg), c.API.Stage, c.secretLife()),
-				c.setLife(), clock.Clock{},
+				secret.New(awsclient.Secrets(cfg), c.API.Stage, time.Duration(c.SecretCacheSeconds)*time.Second),
+				time.Duration(c.RatesCacheSeconds)*time.Second, clock.Clock{},
 			)
 			return g.routes(), nil
 		},

@@ -11,21 +11,21 @@ import (
 	"svcapi/shared/rates"
 )
 
-// The forms of the path's parameters (openapi.yaml#CurrencyBase, openapi.yaml#CurrencyTarget,
-// docs/decisions.md#amounts). The central bank's codes are targets only, and in upper case only.
+// The patterns of the path parameters (openapi.yaml#CurrencyBase, openapi.yaml#CurrencyTarget,
+// docs/decisions.md#amounts). A code of the central bank is always a target and in upper case.
 var (
 	basePattern   = regexp.MustCompile(`^[A-Za-z]{3}$`)
 	targetPattern = regexp.MustCompile(`^(?:[A-Za-z]{3}|LKR-(?:SELL|BUY|CENTRAL))$`)
 	amountPattern = regexp.MustCompile(`^\d{1,15}(\.\d{1,8})?$`)
 )
 
-// errCode is one error for all of them: unknown, inactive or malformed.
+// errCode is the error for an unknown, an inactive and a malformed code.
 var errCode = &api.Error{Status: 400, Code: api.CodeInvalidCurrency, Message: "A currency code is unknown, inactive or invalid."}
 
 const amountRule = "must be a number above 0 of at most 15 digits, with at most 8 decimals"
 
-// updateForm writes last_updated. openapi.yaml#PairRate does not promise its form.
-const updateForm = "2006-01-02T15:04:05Z"
+// updateFormat is the format of last_updated, which openapi.yaml#PairRate does not define.
+const updateFormat = "2006-01-02T15:04:05Z"
 
 type latestResult struct {
 	Base    string                   `json:"base"`
@@ -53,7 +53,7 @@ type codesResult struct {
 
 const currencyPath = "/api/v1/utility/currency"
 
-// latest is GET /utility/currency/latest/{base}: every active code's rate.
+// latest returns the operation openapi.yaml#getLatestRates.
 func (g *group) latest() api.Route {
 	return &api.Operation[string]{
 		Name: "currency_latest", Method: "GET", Path: currencyPath + "/latest/{base}", Kind: project.Currency,
@@ -68,7 +68,7 @@ func (g *group) latest() api.Route {
 				for _, target := range codes {
 					all[target] = set.Rate(base, target)
 				}
-				return latestResult{base, set.Date.Format(updateForm), all}, nil
+				return latestResult{base, set.Date.Format(updateFormat), all}, nil
 			})
 		},
 	}
@@ -79,20 +79,18 @@ type pairRequest struct {
 	amount       rates.Decimal
 }
 
-// pair is GET /utility/currency/pair/{base}/{target}.
+// pair returns the operation openapi.yaml#getPairRate.
 func (g *group) pair() api.Route {
 	return &api.Operation[pairRequest]{
 		Name: "currency_pair", Method: "GET", Path: currencyPath + "/pair/{base}/{target}", Kind: project.Currency,
 		Decode: decodePair,
 		Prepare: func(ctx context.Context, call *api.Call, r pairRequest) (*api.Job, error) {
-			return g.job(ctx, call, func(set *rates.Set, now time.Time) (any, error) {
-				return r.rate(set, now)
-			})
+			return g.job(ctx, call, func(set *rates.Set, now time.Time) (any, error) { return r.rate(set, now) })
 		},
 	}
 }
 
-// convert is GET /utility/currency/pair/{base}/{target}/{amount}.
+// convert returns the operation openapi.yaml#convertPairRate.
 func (g *group) convert() api.Route {
 	return &api.Operation[pairRequest]{
 		Name: "currency_convert", Method: "GET", Path: currencyPath + "/pair/{base}/{target}/{amount}", Kind: project.Currency,
@@ -109,7 +107,7 @@ func (g *group) convert() api.Route {
 	}
 }
 
-// codes is GET /utility/currency/codes: every active code with its name.
+// codes returns the operation openapi.yaml#listCurrencyCodes.
 func (g *group) codes() api.Route {
 	return &api.Operation[struct{}]{
 		Name: "currency_codes", Method: "GET", Path: currencyPath + "/codes", Kind: project.Currency,
@@ -128,13 +126,13 @@ func (r pairRequest) rate(set *rates.Set, now time.Time) (pairResult, error) {
 	if !ok {
 		return pairResult{}, errCode
 	}
-	return pairResult{r.base, r.target, pair.Rate, pair.Date.Format(updateForm)}, nil
+	return pairResult{r.base, r.target, pair.Rate, pair.Date.Format(updateFormat)}, nil
 }
 
-// code reads a parameter of the path in upper case.
-func code(in *api.Input, name string, form *regexp.Regexp) (string, error) {
+// code returns a path parameter in upper case.
+func code(in *api.Input, name string, pattern *regexp.Regexp) (string, error) {
 	value := in.Parameter(name)
-	if !form.MatchString(value) {
+	if !pattern.MatchString(value) {
 		return "", errCode
 	}
 	return strings.ToUpper(value), nil
@@ -147,7 +145,7 @@ func decodePair(in *api.Input) (r pairRequest, err error) {
 	return r, err
 }
 
-// decodeConversion reads the codes before the amount: a malformed code beats a bad amount.
+// decodeConversion validates the codes before the amount, because the error of a malformed code comes first.
 func decodeConversion(in *api.Input) (pairRequest, error) {
 	r, err := decodePair(in)
 	if err != nil {

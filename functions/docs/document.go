@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -12,17 +13,17 @@ import (
 	"svcapi/shared/credit"
 )
 
-// placeholder stands for the API's root in the document. The page replaces it by the address it was loaded from.
+// placeholder is the root of the API in code samples. The page replaces the placeholder by its own address.
 const placeholder = "{base_url}"
 
-// document is an OpenAPI document in the order in which it was written.
+// document is an OpenAPI document with its keys in their original order.
 type document struct{ root *yaml.Node }
 
 // operation is one operation of a document.
 type operation struct {
 	node         *yaml.Node
 	method, path string
-	shared       *yaml.Node // parameters of its path; nil: none
+	shared       *yaml.Node // parameters of the path; nil: none
 }
 
 func parse(text []byte) (*document, error) {
@@ -51,38 +52,36 @@ func (d *document) operations() []operation {
 	return list
 }
 
-// complete adds what the page shows beside the document: where the API is, what each operation costs on this stack,
-// and code samples.
+// complete adds to the document the address of the API, the price of each operation on this stack, and code samples.
 func (d *document) complete(prices credit.Prices) error {
-	servers, err := nodeOf([]map[string]string{{"url": "../api/v1", "description": "The stack that serves this document."}})
-	if err != nil {
+	servers := []map[string]string{{"url": "../api/v1", "description": "The stack that serves this document."}}
+	if err := set(d.root, "servers", servers); err != nil {
 		return err
 	}
-	set(d.root, "servers", servers)
-	sayExtensions(d.root)
+	describeExtensions(d.root)
 	for _, o := range d.operations() {
 		if name := text(at(o.node, "x-svc-price")); name != "" {
 			price, ok := prices[name]
 			if !ok {
 				return fmt.Errorf("the environment has no price of %s", name)
 			}
-			credits, err := nodeOf(price)
-			if err != nil {
+			if err := set(o.node, "x-svc-credits", price); err != nil {
 				return err
 			}
-			set(o.node, "x-svc-credits", credits)
 		}
-		written, err := nodeOf(samples.All(d.request(o)))
+		list, err := samples.All(d.request(o))
 		if err != nil {
 			return err
 		}
-		set(o.node, "x-codeSamples", written)
+		if err := set(o.node, "x-codeSamples", list); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// sayExtensions says in the descriptions what the document marks as an extension: the page shows no marks.
-func sayExtensions(node *yaml.Node) {
+// describeExtensions adds a sentence to the description of each marked extension, because the page does not show marks.
+func describeExtensions(node *yaml.Node) {
 	const sentence = "*An extension, beyond version 1.0.0 of the contract.*"
 	if node.Kind == yaml.MappingNode && text(at(node, "x-svc-extension")) == "true" {
 		described := []*yaml.Node{at(node, "description")}
@@ -98,11 +97,11 @@ func sayExtensions(node *yaml.Node) {
 		}
 	}
 	for _, child := range node.Content {
-		sayExtensions(child)
+		describeExtensions(child)
 	}
 }
 
-// request is the operation's first example as a request.
+// request returns the first example of an operation.
 func (d *document) request(o operation) samples.Request {
 	r := samples.Request{Method: o.method, URL: placeholder + o.path}
 	for _, list := range []*yaml.Node{o.shared, at(o.node, "parameters")} {
@@ -116,19 +115,19 @@ func (d *document) request(o operation) samples.Request {
 	}
 	r.Body = d.example(at(d.resolve(at(o.node, "requestBody")), "content", "application/json"))
 	for kind := range pairs(at(d.resolve(at(o.node, "responses", "200")), "content")) {
-		r.Answer = kind // the first one is what the API answers by default
+		r.MediaType = kind // the first media type is the default of the API
 		break
 	}
 	return r
 }
 
-// example is the example of a parameter or media type, or of its schema; the first where there are several.
+// example returns the first example of a parameter or media type, or of its schema.
 func (d *document) example(of *yaml.Node) *yaml.Node {
-	for _, one := range pairs(at(of, "examples")) {
-		return at(d.resolve(one), "value")
+	for _, first := range pairs(at(of, "examples")) {
+		return at(d.resolve(first), "value")
 	}
-	if one := at(of, "example"); one != nil {
-		return one
+	if example := at(of, "example"); example != nil {
+		return example
 	}
 	return at(d.resolve(at(of, "schema")), "example")
 }
@@ -142,7 +141,7 @@ func (d *document) resolve(node *yaml.Node) *yaml.Node {
 	return d.resolve(at(d.root, strings.Split(strings.TrimPrefix(reference, "#/"), "/")...))
 }
 
-// json writes the document with its order kept.
+// json returns the document as JSON in its original order.
 func (d *document) json() ([]byte, error) {
 	var out bytes.Buffer
 	encoder := jsontext.NewEncoder(&out)
@@ -152,8 +151,8 @@ func (d *document) json() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// pairs are the keys and values of a mapping.
-func pairs(mapping *yaml.Node) func(func(string, *yaml.Node) bool) {
+// pairs iterates over the keys and values of a mapping.
+func pairs(mapping *yaml.Node) iter.Seq2[string, *yaml.Node] {
 	return func(yield func(string, *yaml.Node) bool) {
 		list := children(mapping)
 		for i := 0; i+1 < len(list); i += 2 {
@@ -171,7 +170,7 @@ func children(node *yaml.Node) []*yaml.Node {
 	return node.Content
 }
 
-// at follows keys into nested mappings; nil where one is absent.
+// at follows keys into nested mappings and returns the value, nil where a key is absent.
 func at(node *yaml.Node, keys ...string) *yaml.Node {
 	for _, key := range keys {
 		var next *yaml.Node
@@ -185,7 +184,7 @@ func at(node *yaml.Node, keys ...string) *yaml.Node {
 	return node
 }
 
-// text is the value of a scalar, empty where there is none.
+// text returns the value of a scalar, empty for nil.
 func text(node *yaml.Node) string {
 	if node == nil {
 		return ""
@@ -193,19 +192,16 @@ func text(node *yaml.Node) string {
 	return node.Value
 }
 
-// set replaces a mapping's value or adds one.
-func set(mapping *yaml.Node, key string, value *yaml.Node) {
-	for i := 0; i+1 < len(mapping.Content); i += 2 {
-		if mapping.Content[i].Value == key {
-			mapping.Content[i+1] = value
-			return
-		}
-	}
-	mapping.Content = append(mapping.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key}, value)
-}
-
-func nodeOf(value any) (*yaml.Node, error) {
+// set replaces or adds a value of a mapping.
+func set(mapping *yaml.Node, key string, value any) error {
 	var node yaml.Node
-	err := node.Encode(value)
-	return &node, err
+	if err := node.Encode(value); err != nil {
+		return fmt.Errorf("openapi document: %s: %w", key, err)
+	}
+	if existing := at(mapping, key); existing != nil {
+		*existing = node
+	} else {
+		mapping.Content = append(mapping.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key}, &node)
+	}
+	return nil
 }

@@ -19,12 +19,12 @@ import (
 	"svcapi/shared/credit"
 )
 
-// web is the page: its own parts, and those of Swagger UI as they are in the package swagger-ui-dist, compressed.
+// web holds the parts of the page, and those of Swagger UI, compressed and otherwise as in the package swagger-ui-dist.
 //
 //go:embed web
 var web embed.FS
 
-// template is the page itself, in web.
+// template is the name of the page in web.
 const template = "web/index.html"
 
 // kinds are content types by extension.
@@ -33,8 +33,8 @@ var kinds = map[string]string{
 	".json": "application/json", ".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8", ".yaml": "application/yaml",
 }
 
-// newFiles makes everything that is served: the page with this stack's prices, the document as it was written and as
-// the page needs it, and the parts of the page.
+// newFiles returns all files by path: the page with the prices of this stack, the document as it was written and in the
+// form that the page needs, and the parts of the page.
 func newFiles(openAPI []byte, prices credit.Prices) (map[string]*file, error) {
 	doc, err := parse(openAPI)
 	if err != nil {
@@ -58,11 +58,7 @@ func newFiles(openAPI []byte, prices credit.Prices) (map[string]*file, error) {
 	}
 	files := map[string]*file{}
 	for path, content := range map[string][]byte{"/docs": page, "/docs/openapi.yaml": openAPI, "/docs/openapi.json": asJSON} {
-		gzipped, err := compress(content)
-		if err != nil {
-			return nil, err
-		}
-		files[path] = newFile(path, content, gzipped)
+		files[path] = newFile(path, content, compress(content))
 	}
 	for name, f := range parts {
 		files["/docs/"+version+"/"+name] = f
@@ -70,14 +66,14 @@ func newFiles(openAPI []byte, prices credit.Prices) (map[string]*file, error) {
 	return files, nil
 }
 
-// newFile makes a file of a content and its compressed form. The name says what kind it is.
+// newFile returns a file with the content type of its name.
 func newFile(name string, content, gzipped []byte) *file {
 	sum := sha256.Sum256(content)
 	kind := kinds[cmp.Or(path.Ext(name), ".html")] // the page itself has no extension
 	return &file{kind: kind, gzipped: gzipped, etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
 }
 
-// readParts reads all that the page consists of, by name.
+// readParts returns the parts of the page by name.
 func readParts() (map[string]*file, error) {
 	parts := map[string]*file{}
 	err := fs.WalkDir(web, "web", func(source string, entry fs.DirEntry, err error) error {
@@ -93,7 +89,7 @@ func readParts() (map[string]*file, error) {
 		if compressed {
 			content, err = decompress(gzipped)
 		} else {
-			gzipped, err = compress(content)
+			gzipped = compress(content)
 		}
 		parts[name] = newFile(name, content, gzipped)
 		parts[name].lasting = true
@@ -102,7 +98,7 @@ func readParts() (map[string]*file, error) {
 	return parts, err
 }
 
-// versionOf names the content of all parts, so that each may be kept for ever under its path.
+// versionOf returns a digest of all parts. The digest is in their paths, so that clients may cache them for ever.
 func versionOf(parts map[string]*file) string {
 	sum := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
@@ -111,7 +107,7 @@ func versionOf(parts map[string]*file) string {
 	return hex.EncodeToString(sum.Sum(nil))[:12]
 }
 
-// view is what the page's template shows.
+// view is the data of the template.
 type view struct {
 	Title, Version string
 	Parts          string // where the page's parts are, relative to the page
@@ -119,7 +115,7 @@ type view struct {
 	SMS            int64 // credits per unit
 }
 
-// group is a tag of the document with its operations.
+// group is one tag of the document with its operations.
 type group struct {
 	Name       string
 	Operations []entry
@@ -148,7 +144,7 @@ func render(doc *document, prices credit.Prices, version string) ([]byte, error)
 	return out.Bytes(), err
 }
 
-// groups are the operations under their tags, in the document's order of tags.
+// groups returns the operations under their tags, in the document's order of tags.
 func (d *document) groups() []group {
 	var list []group
 	for _, tag := range children(at(d.root, "tags")) {
@@ -167,25 +163,16 @@ func (d *document) groups() []group {
 	return list
 }
 
-// price says what a call costs on a Managed integration.
+// price returns the price of a call on a Managed integration.
 func price(o operation) string {
 	credits, err := strconv.ParseInt(text(at(o.node, "x-svc-credits")), 10, 64)
 	if err != nil || credits == 0 {
 		return "free"
 	}
-	cost := grouped(credits) + " credits"
+	cost := credit.Grouped(credits) + " credits"
 	name, rows := text(at(o.node, "x-svc-price")), credit.PriceList()
 	if i := slices.IndexFunc(rows, func(p credit.Price) bool { return p.Operation == name }); i >= 0 && rows[i].Unit != "" {
 		cost += " a " + rows[i].Unit
 	}
 	return cost
-}
-
-// grouped writes a number with its digits in groups of three.
-func grouped(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

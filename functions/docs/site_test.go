@@ -66,7 +66,7 @@ func (s *site) get(header http.Header, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-// The document is served with its order kept, with its prices and samples, and with the address of its own stack.
+// The document has its original order, prices, samples and the address of its own stack.
 func TestDocument(t *testing.T) {
 	text := newSite(t).get(nil, "/docs/openapi.json").Body.Bytes()
 	if z, a := bytes.Index(text, []byte(`"/z/{code}"`)), bytes.Index(text, []byte(`"/a"`)); z < 0 || a < z {
@@ -103,7 +103,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// The page lists operations under their tags in the document's order, with prices, and escapes what it shows.
+// The page lists the operations with prices under their tags, in the order of the document, and escapes all text.
 func TestPage(t *testing.T) {
 	page := newSite(t).get(nil, "/docs").Body.String()
 	last := 0
@@ -152,14 +152,14 @@ func TestNegotiation(t *testing.T) {
 	}
 }
 
-// An operation whose price the stack does not give ends the function's start.
+// The function does not start without the price of an operation.
 func TestMissingPrice(t *testing.T) {
 	if _, err := newFiles([]byte(small), credit.Prices{credit.PDF: 1}); err == nil || !strings.Contains(err.Error(), "sms") {
 		t.Error(err)
 	}
 }
 
-// A document that cannot be served ends the function's start.
+// The function does not start with a document that cannot be served.
 func TestBrokenDocuments(t *testing.T) {
 	for _, text := range []string{"", "- a", "a: [", "a: &x 1\nb: *x"} {
 		if _, err := newFiles([]byte(text), credit.Prices{credit.SMS: 1}); err == nil {

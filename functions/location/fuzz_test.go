@@ -7,7 +7,7 @@ import (
 	"svcapi/shared/api"
 )
 
-// A body that decodes without a problem names an address, and a vendor as openapi.yaml#LocationRequest allows if any.
+// A body that decodes without a problem has an address, and no vendor or one that openapi.yaml#LocationRequest permits.
 func FuzzBody(f *testing.F) {
 	for _, body := range []string{
 		`{"ip":"112.134.0.1"}`, `{"ip":"2001:db8::1","provider":"ip-api"}`, `{"ip":" 1.2.3.4"}`, `{"ip":"1.2.3.4","provider":""}`,

@@ -18,7 +18,7 @@ import (
 // lookupRequest is the decoded body of POST /location/lookup.
 type lookupRequest struct {
 	addr     netip.Addr
-	provider *string // the hint as sent; nil: none
+	provider *string // the hint in the request; nil: none
 }
 
 // place is openapi.yaml#LocationResult.
@@ -32,14 +32,14 @@ type place struct {
 	Timezone    *string  `json:"timezone"`
 }
 
-// meta stands beside the result in the envelope.
+// meta is the meta object of the envelope.
 type meta struct {
 	Override *string `json:"provider_override"`
 }
 
 var providerPattern = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// lookup is POST /location/lookup.
+// lookup returns the operation openapi.yaml#lookUpLocation.
 func lookup(chain *iplookup.Chain[vendors.Place]) api.Route {
 	return &api.Operation[lookupRequest]{
 		Name: "location_lookup", Method: "POST", Path: "/api/v1/location/lookup",

@@ -1,4 +1,4 @@
-// The function location tells where IP addresses are.
+// The function location looks up the location of IP addresses.
 package main
 
 import (
@@ -17,7 +17,7 @@ func main() {
 		func(c iplookup.FunctionConfig) api.Config { return c.API },
 		func(c iplookup.FunctionConfig, _ *api.Service, cfg aws.Config) ([]api.Route, error) {
 			secrets := secret.New(awsclient.Secrets(cfg), c.API.Stage, c.Lookup.SecretLife())
-			// An address that a vendor does not know is an answer.
+			// The chain ends at a vendor that does not know the address, because unknown is a result.
 			chain := iplookup.NewChain(c.Lookup, vendors.Table(), false, upstream.New(c.Upstream), secrets)
 			return []api.Route{lookup(chain)}, nil
 		},

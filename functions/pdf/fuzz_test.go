@@ -9,7 +9,7 @@ import (
 	"svcapi/shared/api"
 )
 
-// A body that decodes without a problem is a document within the contract's limits.
+// A body that decodes without a problem is a document within the limits of openapi.yaml#PdfRequest.
 func FuzzBody(f *testing.F) {
 	for _, body := range []string{
 		`{"html":"<p>a</p>","page_size":"Letter","orientation":"landscape","margins":{"top":0,"right":1e2,"bottom":99.9999999999999999999999,"left":-0},"response_type":"base64"}`,
@@ -45,7 +45,7 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// Base64 is read in its standard form alone, and white space in it changes nothing.
+// Only standard Base64 is decoded, and white space has no effect.
 func FuzzBase64(f *testing.F) {
 	for _, text := range []string{"YQ==", "YQ", "Y Q\n=\t=", "YR==", "YQ=", "YQ===", "-_-_", "====", "\u00a0YQ=="} {
 		f.Add(text, []byte("a"))

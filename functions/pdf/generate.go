@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -16,14 +17,14 @@ import (
 	"svcapi/shared/project"
 )
 
-// maxHTML is the largest document in bytes, after decoding (contract: PDF html).
+// maxHTML is the largest document in bytes, after decoding (openapi.yaml#PdfRequest, html).
 const maxHTML = 524_288
 
 // document is a decoded request.
 type document struct {
 	html     string
 	geometry browser.Geometry
-	base64   bool // the answer's form
+	base64   bool // the response is JSON
 }
 
 type base64Result struct {
@@ -32,7 +33,7 @@ type base64Result struct {
 	Data      string `json:"data"`
 }
 
-// generate is POST /utilities/pdf/generate.
+// generate returns the operation openapi.yaml#generatePdf.
 func (r *renderer) generate() api.Route {
 	return &api.Operation[document]{
 		Name: "pdf_generate", Method: "POST", Path: "/api/v1/utilities/pdf/generate", Kind: project.PDF, Price: credit.PDF,
@@ -54,7 +55,7 @@ func decode(in *api.Input) (document, error) {
 	return d, nil
 }
 
-// html takes the document. Its length is told in bytes, after decoding.
+// html reads the document. The limit of its length is in bytes after decoding.
 func html(in *api.Input) string {
 	isBase64 := in.Bool("is_base64")
 	text := in.Text("html", api.Text{Required: true, Min: 1})
@@ -80,14 +81,11 @@ func html(in *api.Input) string {
 	return text
 }
 
-// decodeBase64 reads standard Base64, padded or not; white space in it is ignored (decisions on is_base64).
+var removeSpace = strings.NewReplacer(" ", "", "\t", "", "\r", "", "\n", "", "\f", "", "\v", "")
+
+// decodeBase64 decodes standard Base64, padded or not, and ignores white space in the text.
 func decodeBase64(text string) ([]byte, error) {
-	text = strings.Map(func(r rune) rune {
-		if strings.ContainsRune(" \t\r\n\f\v", r) {
-			return -1
-		}
-		return r
-	}, text)
+	text = removeSpace.Replace(text)
 	encoding := base64.StdEncoding
 	if !strings.HasSuffix(text, "=") {
 		encoding = base64.RawStdEncoding
@@ -95,7 +93,7 @@ func decodeBase64(text string) ([]byte, error) {
 	return encoding.DecodeString(text)
 }
 
-// prepare accepts the document. Nothing is rendered before rate limit and reservation have said yes.
+// prepare returns the job. The pipeline runs the job after rate limit and reservation have succeeded.
 func (r *renderer) prepare(_ context.Context, call *api.Call, d document) (*api.Job, error) {
 	vendor := call.Integrations[0].Vendor
 	return &api.Job{
@@ -106,8 +104,9 @@ func (r *renderer) prepare(_ context.Context, call *api.Call, d document) (*api.
 
 func (r *renderer) run(ctx context.Context, vendor string, d document) (*api.Result, error) {
 	pdf, err := r.render(ctx, d.html, d.geometry)
-	if words, ok := refused(err); ok {
-		return nil, (&api.Error{Status: 400, Code: api.CodeHTTPError, Message: "The PDF was not made: " + words + ".", Vendor: vendor}).WithCause(err)
+	if refused, ok := errors.AsType[documentError](err); ok {
+		message := "The PDF was not made: " + refused.ClientMessage() + "."
+		return nil, (&api.Error{Status: 400, Code: api.CodeHTTPError, Message: message, Vendor: vendor}).WithCause(err)
 	}
 	if err != nil {
 		failed := api.ErrInternal.WithCause(err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -15,11 +16,11 @@ import (
 	"svcapi/test/pdftest"
 )
 
-// bomb is one hostile document. IMAGES stands for the address of an image server.
+// bomb is one hostile document. IMAGES is a placeholder for the address of the image server.
 type bomb struct {
 	name  string
 	html  func() string
-	short bool // it runs in every test, not only in the long one
+	short bool // runs also in the short test
 }
 
 func fixed(html string) func() string { return func() string { return html } }
@@ -32,7 +33,7 @@ func repeat(parts ...string) func(n int) func() string {
 	}
 }
 
-// clip keeps a document within what the API takes.
+// clip truncates a document to the limit of the API.
 func clip(html string) string { return html[:min(len(html), maxHTML)] }
 
 func nested(open, within, shut string, depth int) func() string {
@@ -82,7 +83,7 @@ func tags(n int) func() string {
 	}
 }
 
-// bombs are hostile documents. Each ends in a PDF or in a refusal, within the limits.
+// bombs are hostile documents. Each ends in a PDF or in a documentError, within the limits.
 var bombs = []bomb{
 	// Depth and number of elements.
 	{"deep blocks", nested("<div>", "x", "</div>", 90_000), true},
@@ -289,7 +290,7 @@ var bombs = []bomb{
 	{"subgrids", nested("<div style='display:grid;grid-template:subgrid/subgrid'>", "x", "", 100), true},
 	{"anchors", repeat("", "<p style='anchor-name:--a;position:absolute;position-anchor:--a;top:anchor(bottom)'>x")(1_500), false},
 
-	// Documents within, and what scripts would do.
+	// Nested documents, and attributes that need scripts.
 	{"frames", repeat("", "<iframe srcdoc='<p>x'></iframe>")(2_000), false},
 	{"frames in frames", func() string {
 		inner := "x"
@@ -315,7 +316,7 @@ var bombs = []bomb{
 	{"details", repeat("", "<details open><summary>x</summary>")(120), true},
 }
 
-// imageServer plays the hosts that images come from.
+// imageServer serves the images of all hosts.
 func imageServer(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/20":
@@ -345,10 +346,10 @@ func imageServer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// large20 is an image of as many pixels as one may have, drawn once.
+// large20 is an image with the maximum of pixels, drawn once.
 var large20 = sync.OnceValue(func() []byte { return chequered(5_000, 4_000) })
 
-// resident is what this process and its children hold, in bytes: memory of their own, as the function's limit counts it.
+// resident returns the private memory of this process and its children in bytes, as the limit of the function counts.
 func resident() (sum int64) {
 	self := os.Getpid()
 	entries, _ := os.ReadDir("/proc")
@@ -388,8 +389,8 @@ func resident() (sum int64) {
 	return sum
 }
 
-// Every hostile document ends in a PDF or a refusal, within the time limit; the memory of the process tree stays under the
-// function's; and the document after it is rendered.
+// Every hostile document ends in a PDF or a documentError within the time limit, the process tree stays below the memory of
+// the function, and the next document is rendered.
 func TestHostile(t *testing.T) {
 	if len(bombs) < 60 {
 		t.Fatalf("%d hostile documents", len(bombs))
@@ -425,16 +426,17 @@ func TestHostile(t *testing.T) {
 			<-stopped
 			outcome := fmt.Sprintf("%d bytes of PDF", len(pdf))
 			if err != nil {
-				words, ok := refused(err)
-				if outcome = words; !ok {
-					t.Errorf("neither a PDF nor a refusal: %v", err)
+				refused, ok := errors.AsType[documentError](err)
+				if !ok {
+					t.Fatalf("neither a PDF nor an error of the document: %v", err)
 				}
+				outcome = refused.ClientMessage()
 			}
 			t.Logf("%s after %v, %d MiB", outcome, took.Round(10*time.Millisecond), peak.Load()>>20)
 			if limit := time.Duration(c.RenderSeconds)*time.Second + 3*time.Second; took > limit {
 				t.Errorf("took %v", took)
 			}
-			if peak.Load() > c.MemoryMB<<20 {
+			if peak.Load() > int64(c.MemoryMB)<<20 {
 				t.Errorf("the tree held %d MiB", peak.Load()>>20)
 			}
 			next, err := r.render(t.Context(), "<p>the next document", a4)

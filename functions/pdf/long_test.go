@@ -2,5 +2,5 @@
 
 package main
 
-// everything is true where the long tests run, too.
+// everything is true where the long tests also run.
 const everything = true

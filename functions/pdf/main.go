@@ -9,8 +9,8 @@ import (
 )
 
 func main() {
-	// Before anything else: what starts from here on should not be able to look into this process, if the system permits.
-	protections := browser.Seclude()
+	// Before anything else, because no process started later may read the memory of this one.
+	protections := browser.Isolate()
 	api.Main(
 		func(c config) api.Config { return c.API },
 		func(c config, _ *api.Service, _ aws.Config) ([]api.Route, error) {

@@ -11,8 +11,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -22,16 +22,13 @@ import (
 
 func TestMain(m *testing.M) { pdftest.Main(m) }
 
-// settings are those of the deployed function, with the loopback as public network.
+// settings returns the settings of the deployed function, with the loopback as public network.
 func settings(t testing.TB, images *httptest.Server) config {
 	c := config{Browser: pdftest.Browser(), MemoryMB: 2048, RenderSeconds: 20, MaxPages: 500}
 	if images != nil {
 		authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: images.Certificate().Raw})
-		c.TestCA = filepath.Join(t.TempDir(), "authority.pem")
-		if err := os.WriteFile(c.TestCA, authority, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		c.TestPublicNets = "127.0.0.0/8"
+		c.TestCA = string(authority)
+		c.TestPublicNets = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	}
 	return c
 }
@@ -40,7 +37,7 @@ func settings(t testing.TB, images *httptest.Server) config {
 func started(t testing.TB, c config) *renderer {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
-	r, err := newRenderer(c, browser.Seclude())
+	r, err := newRenderer(c, browser.Isolate())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +57,7 @@ func serveImages(t testing.TB, handler http.HandlerFunc) *httptest.Server {
 	return s
 }
 
-// chequered is a PNG of so many pixels, in few bytes and little memory: it is written row by row, a bit for each pixel.
+// chequered returns a PNG of the given size in few bytes and little memory: chequered writes one bit for each pixel.
 func chequered(width, height int) []byte {
 	var packed bytes.Buffer
 	pixels := zlib.NewWriter(&packed)
@@ -87,10 +84,10 @@ func chequered(width, height int) []byte {
 
 var a4 = browser.Geometry{Size: browser.Sizes["A4"], Margins: browser.Margins{Top: 15, Right: 15, Bottom: 15, Left: 15}}
 
-// The log line at the start says of each protection whether it is in force.
-func TestInForce(t *testing.T) {
+// The log line at the start names for each protection whether it is in force.
+func TestProtectionStates(t *testing.T) {
 	var log bytes.Buffer
-	slog.New(slog.NewTextHandler(&log, nil)).Info("browser protections", inForce([]browser.Protection{
+	slog.New(slog.NewTextHandler(&log, nil)).Info("browser protections", protectionStates([]browser.Protection{
 		{Name: "undumpable", Denied: os.ErrPermission}, {Name: "subreaper"},
 	})...)
 	if got := log.String(); !strings.Contains(got, `undumpable="permission denied" subreaper="in force"`) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -20,10 +19,10 @@ type renderer struct {
 	limits  limits.Limits
 }
 
-// readyTime is how long the function's init waits for the browser. The first request waits on where it takes longer.
+// readyTime is how long the init of the function waits for the browser. The first request waits for a slower start.
 const readyTime = 8 * time.Second
 
-// newRenderer starts the browser, and waits for it while init has the whole processor.
+// newRenderer starts the browser and waits for the start, because init has the whole processor.
 func newRenderer(c config, protections []browser.Protection) (*renderer, error) {
 	images, err := c.fetcher()
 	if err != nil {
@@ -32,22 +31,22 @@ func newRenderer(c config, protections []browser.Protection) (*renderer, error) 
 	o := c.browserOptions()
 	o.Log = slog.New(slog.NewJSONHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: lambdaKeys}))
 	o.Protections = protections
-	o.Log.Info("browser protections", inForce(protections)...)
-	if err := browser.Sweep(o.Dir); err != nil {
-		o.Log.Warn("folders of dead browsers are left", "error", err.Error())
+	o.Log.Info("browser protections", protectionStates(protections)...)
+	if err := browser.RemoveStale(o.Dir); err != nil {
+		o.Log.Warn("stale folders were not removed", "error", err.Error())
 	}
 	r := &renderer{browser: browser.New(o), images: images, limits: documentLimits}
 	ctx, cancel := context.WithTimeout(context.Background(), readyTime)
 	defer cancel()
-	// A start that fails now is not for ever: each request tries again.
+	// A failed start is not an error of newRenderer: each request tries again.
 	if err := r.browser.Ready(ctx); err != nil {
 		o.Log.Error("browser did not start", "error", err.Error())
 	}
 	return r, nil
 }
 
-// inForce says of each protection whether it is in force, or why it is not.
-func inForce(protections []browser.Protection) []any {
+// protectionStates returns for each protection that it is in force, or why it is not.
+func protectionStates(protections []browser.Protection) []any {
 	var attributes []any
 	for _, p := range protections {
 		state := "in force"
@@ -59,7 +58,7 @@ func inForce(protections []browser.Protection) []any {
 	return attributes
 }
 
-// lambdaKeys names a log entry's time and text as Lambda does, which filters entries by level.
+// lambdaKeys gives the time and the text of a log entry Lambda's names, because Lambda filters entries by level.
 func lambdaKeys(groups []string, a slog.Attr) slog.Attr {
 	if names := map[string]string{slog.TimeKey: "timestamp", slog.MessageKey: "message"}; len(groups) == 0 && names[a.Key] != "" {
 		a.Key = names[a.Key]
@@ -67,13 +66,13 @@ func lambdaKeys(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// refusal is what each package's error about a document has: words for the client.
-type refusal interface {
+// documentError is an error that the document causes: *browser.DocumentError, *fetch.Error and *limits.Error.
+type documentError interface {
 	error
-	Refusal() string
+	ClientMessage() string
 }
 
-// render returns the PDF of a document. An error that has a refusal in it is the document's doing.
+// render returns the PDF of a document. The document causes every error that wraps a documentError.
 func (r *renderer) render(ctx context.Context, html string, g browser.Geometry) ([]byte, error) {
 	if err := r.limits.Check(html); err != nil {
 		return nil, err
@@ -83,13 +82,4 @@ func (r *renderer) render(ctx context.Context, html string, g browser.Geometry) 
 		return nil, fmt.Errorf("render: %w", err)
 	}
 	return pdf, nil
-}
-
-// refused returns the words for the client, if the document itself is why there is no PDF.
-func refused(err error) (string, bool) {
-	var r refusal
-	if !errors.As(err, &r) {
-		return "", false
-	}
-	return r.Refusal(), true
 }

@@ -7,14 +7,13 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// config is what the function reads from the environment.
+// config is the configuration that the function reads from the environment.
 type config struct {
 	Stage      string `env:"STAGE,required,notEmpty"`
 	RatesTable string `env:"RATES_TABLE,required,notEmpty"`
-	// Endpoint is where an emulator plays the sources of rates; empty: their own.
-	Endpoint string `env:"RATES_ENDPOINT_URL"`
-	Upstream upstream.Config
-	Log      telemetry.Config
+	Endpoint   string `env:"RATES_ENDPOINT_URL"` // of an emulator of the sources; empty: their own endpoints
+	Upstream   upstream.Config
+	Log        telemetry.Config
 }
 
 func loadConfig() (config, error) {

@@ -1,4 +1,4 @@
-// The function ratesync fetches exchange rates on a schedule and puts them in use.
+// The function ratesync fetches exchange rates on a schedule and stores them for use.
 package main
 
 import (
@@ -25,7 +25,7 @@ func main() {
 		refresher: &refresh.Refresher{
 			Store:    rates.NewStore(awsclient.DynamoDB(awsConfig), cfg.RatesTable),
 			Client:   upstream.New(cfg.Upstream),
-			Secrets:  secret.New(awsclient.Secrets(awsConfig), cfg.Stage, 0), // runs are far apart: a rotation takes effect at once
+			Secrets:  secret.New(awsclient.Secrets(awsConfig), cfg.Stage, 0), // no cache, because runs are far apart
 			Endpoint: cfg.Endpoint,
 			Now:      clock.Clock{}.Now,
 		},

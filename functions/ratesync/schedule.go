@@ -9,22 +9,21 @@ import (
 	"svcapi/shared/telemetry"
 )
 
-// reserve is kept back from the function's time for the log line.
-const reserve = 2 * time.Second
+// timeForLogging is the end of the function's time, in which the function writes its log line.
+const timeForLogging = 2 * time.Second
 
-// scheduled runs the refresher on its schedule.
+// scheduled runs the refresher on a schedule.
 type scheduled struct {
 	refresher *refresh.Refresher
 	log       *telemetry.Logger
 }
 
-// handle runs once and logs one line. No usable rates are an error of the
-// function, so that Lambda tries it again before the next run is due.
+// handle runs the refresher once and logs one line. Lambda repeats a run that returns an error for lack of rates.
 func (s *scheduled) handle(ctx context.Context) error {
 	run := ctx
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
-		run, cancel = context.WithDeadline(ctx, deadline.Add(-reserve))
+		run, cancel = context.WithDeadline(ctx, deadline.Add(-timeForLogging))
 		defer cancel()
 	}
 	report, err := s.refresher.Run(run, refresh.Options{Actor: "schedule"})
@@ -32,10 +31,8 @@ func (s *scheduled) handle(ctx context.Context) error {
 	return err
 }
 
-// record prints the run's line with its metrics. Alarms stand on them: RatesAge
-// is that of the last good fetch, RatesDateAge that of the source's own date,
-// BankAge that of the central bank's oldest value, and RatesRefused and
-// RatesFailed count sources.
+// record logs one line with the metrics that alarms use. RatesAge is the age of the last good fetch, RatesDateAge that of the
+// source's own date, and BankAge that of the central bank's oldest value. RatesRefused and RatesFailed count sources.
 func (s *scheduled) record(ctx context.Context, report *refresh.Report, err error) {
 	event := telemetry.Event{
 		Level: slog.LevelInfo, Message: "rates synced",

@@ -26,8 +26,8 @@ func (noAccounts) Fields(context.Context, project.Kind, string, project.Environm
 	return nil, nil
 }
 
-// docs/decisions.md#rates-in-use: a failed or absurd fetch keeps the last good rates and raises an alarm: its metrics
-// are printed, and the function fails where no source gave rates, so that Lambda tries again.
+// docs/decisions.md#rates-in-use: after a failed or rejected fetch the last good rates stay, and the metrics of the fetch raise
+// an alarm. The function fails where no source returned rates, so that Lambda repeats the run.
 func TestHandle(t *testing.T) {
 	db, tables := enginetest.Client(t)
 	server, err := sandbox.Start()

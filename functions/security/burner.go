@@ -14,7 +14,7 @@ import (
 
 // emailRequest is the decoded body of POST /security/burner-email-shield.
 type emailRequest struct {
-	email  string // as sent
+	email  string // as in the request
 	domain string // lower-case ASCII
 }
 
@@ -28,22 +28,22 @@ type emailResult struct {
 	ExecutionTime float64 `json:"execution_time_ms"`
 }
 
-// The values of source: which list holds the domain or a parent.
+// The values of source name the list that holds the domain or one of its parents.
 const (
 	sourceCustom = "custom"
 	sourceGlobal = "global"
 	sourceNone   = "none"
 )
 
-// burnerEmailShield is POST /security/burner-email-shield. It asks no vendor:
-// the security integration must be active, and gives its mode, no more.
-func burnerEmailShield(own *burner.Store) api.Route {
+// burnerEmailShield returns the operation openapi.yaml#checkBurnerEmail, which calls no vendor. The security integration must
+// be active, and decides only about the mode.
+func burnerEmailShield(lists *burner.Store) api.Route {
 	return &api.Operation[emailRequest]{
 		Name: "burner_email_shield", Method: "POST", Path: "/api/v1/security/burner-email-shield",
 		Kind: project.Security, Price: credit.BurnerEmailShield,
 		Decode: decodeEmail,
 		Prepare: func(_ context.Context, call *api.Call, r emailRequest) (*api.Job, error) {
-			return checkEmail(own, call, r), nil
+			return checkEmail(lists, call, r), nil
 		},
 	}
 }
@@ -53,7 +53,7 @@ const maxEmail = 255 // characters (openapi.yaml#BurnerEmailRequest)
 func decodeEmail(in *api.Input) (emailRequest, error) {
 	r := emailRequest{email: in.Text("email", api.Text{Required: true, Min: 1, Max: maxEmail})}
 	if r.email == "" || len([]rune(r.email)) > maxEmail {
-		return r, nil // said already
+		return r, nil // the problem is noted
 	}
 	domain, err := address.Domain(r.email)
 	if err != nil {
@@ -63,16 +63,15 @@ func decodeEmail(in *api.Input) (emailRequest, error) {
 	return r, nil
 }
 
-// checkEmail asks the project's own list, then the global one. The time is that
-// of the evaluation: reading the project's list and searching both.
-func checkEmail(own *burner.Store, call *api.Call, r emailRequest) *api.Job {
+// checkEmail searches the list of the project, then the global list. ExecutionTime is the time of both searches.
+func checkEmail(lists *burner.Store, call *api.Call, r emailRequest) *api.Job {
 	var listed bool
 	var spent time.Duration
 	return &api.Job{
 		Credits: call.Credits(1),
 		Prefetch: func(ctx context.Context) (err error) {
 			start := time.Now()
-			listed, err = own.Lists(ctx, call.Project.ID, r.domain)
+			listed, err = lists.Lists(ctx, call.Project.ID, r.domain)
 			spent = time.Since(start)
 			return err
 		},

@@ -1,4 +1,4 @@
-// The function security tells disposable e-mail addresses, and the risk of IP addresses.
+// The function security detects disposable e-mail addresses and the risk of IP addresses.
 package main
 
 import (
@@ -18,7 +18,7 @@ func main() {
 		func(c iplookup.FunctionConfig) api.Config { return c.API },
 		func(c iplookup.FunctionConfig, s *api.Service, cfg aws.Config) ([]api.Route, error) {
 			secrets := secret.New(awsclient.Secrets(cfg), c.API.Stage, c.Lookup.SecretLife())
-			// The next vendor is asked about an address that one does not know.
+			// The chain continues with the next vendor after one that does not know the address.
 			chain := iplookup.NewChain(c.Lookup, vendors.Table(), true, upstream.New(c.Upstream), secrets)
 			return []api.Route{
 				burnerEmailShield(burner.NewStore(s.DB(), c.API.ProjectsTable)),

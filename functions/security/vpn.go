@@ -32,7 +32,7 @@ type riskResult struct {
 	Provider    string  `json:"provider_name"`
 }
 
-// vpnShield is POST /security/vpn-shield.
+// vpnShield returns the operation openapi.yaml#checkVpn.
 func vpnShield(chain *iplookup.Chain[vendors.Risk]) api.Route {
 	return &api.Operation[netip.Addr]{
 		Name: "vpn_shield", Method: "POST", Path: "/api/v1/security/vpn-shield",

@@ -3,16 +3,15 @@ package main
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/api"
+	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/shared/upstream"
 )
 
-// balanceErrors are the answers to a failed balance call (contract: SMS balance).
+// balanceErrors are the responses to a failed balance call (openapi.yaml#getSmsBalance).
 var balanceErrors = map[upstream.Class]*api.Error{
 	upstream.NotSent:            httpError(503, "The SMS provider could not be reached."),
 	upstream.NoAnswer:           httpError(503, "The SMS provider did not answer."),
@@ -33,8 +32,8 @@ type providerBalance struct {
 	Balance string `json:"balance"`
 }
 
-// balance is POST /sms/balance: the wallet's for Managed, the vendor's own for
-// Manual (BYOK).
+// balance returns the operation openapi.yaml#getSmsBalance: the balance of the wallet for a Managed integration, and that of
+// the vendor's account for a Manual (BYOK) one.
 func (g *group) balance() api.Route {
 	return &api.Operation[struct{}]{
 		Name: "sms_balance", Method: "POST", Path: "/api/v1/sms/balance", Kind: project.SMS,
@@ -51,9 +50,7 @@ func (g *group) prepareBalance(ctx context.Context, call *api.Call, _ struct{}) 
 	if call.Mode == project.Managed {
 		return g.walletBalance(call.Project.ID), nil
 	}
-	return &api.Job{Run: func(ctx context.Context) (*api.Result, error) {
-		return g.vendorBalance(ctx, accounts[0])
-	}}, nil
+	return &api.Job{Run: func(ctx context.Context) (*api.Result, error) { return g.vendorBalance(ctx, accounts[0]) }}, nil
 }
 
 func (g *group) walletBalance(projectID string) *api.Job {
@@ -64,7 +61,7 @@ func (g *group) walletBalance(projectID string) *api.Job {
 			return err
 		},
 		Run: func(context.Context) (*api.Result, error) {
-			return &api.Result{Data: balanceResult{Source: "service_wallet", Balance: grouped(credits) + " credits"}}, nil
+			return &api.Result{Data: balanceResult{Source: "service_wallet", Balance: credit.Grouped(credits) + " credits"}}, nil
 		},
 	}
 }
@@ -84,17 +81,4 @@ func (g *group) vendorBalance(ctx context.Context, account upstream.Account) (*a
 		Data:   balanceResult{Source: "sms_provider_direct", Balance: text, Provider: &providerBalance{text}},
 		Vendor: name,
 	}, nil
-}
-
-// grouped writes a number with commas between thousands.
-func grouped(n int64) string {
-	digits := strconv.FormatInt(n, 10)
-	var b strings.Builder
-	for i, d := range digits {
-		if i > 0 && (len(digits)-i)%3 == 0 && digits[i-1] != '-' {
-			b.WriteByte(',')
-		}
-		b.WriteRune(d)
-	}
-	return b.String()
 }

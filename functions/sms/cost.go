@@ -13,7 +13,7 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// costErrors are the answers to a failed cost check of a vendor.
+// costErrors are the responses to a failed cost check of a vendor.
 var costErrors = map[upstream.Class]*api.Error{
 	upstream.NotSent:            httpError(503, "The SMS provider could not be reached."),
 	upstream.NoAnswer:           httpError(503, "The SMS provider did not answer."),
@@ -32,9 +32,8 @@ type costResponse struct {
 	Campaign vendors.Campaign `json:"campaign_data"`
 }
 
-// estimate is the job of a cost check. It sends nothing and costs nothing. The
-// vendor's own estimate is asked only where the integration says so: no vendor
-// documents that its call never sends.
+// estimate returns the job of a cost check, which sends nothing and costs nothing. The job calls the vendor only where the
+// integration permits that, because no vendor documents that its estimate never sends.
 func (g *group) estimate(account upstream.Account, r sendRequest) (*api.Job, error) {
 	if checker, ok := g.adapter(account).(vendors.CostChecker); ok && account.Settings[vendors.NativeCheckCost] == "true" {
 		return g.vendorEstimate(account, checker, r), nil
@@ -43,17 +42,15 @@ func (g *group) estimate(account upstream.Account, r sendRequest) (*api.Job, err
 	if err != nil {
 		return nil, err
 	}
-	return &api.Job{Run: func(context.Context) (*api.Result, error) {
-		return costResult(account, r, campaign), nil
-	}}, nil
+	return &api.Job{Run: func(context.Context) (*api.Result, error) { return costResult(account, r, campaign), nil }}, nil
 }
 
 func (g *group) vendorEstimate(account upstream.Account, checker vendors.CostChecker, r sendRequest) *api.Job {
-	to := make([]string, len(r.recipients))
-	for i, p := range r.recipients {
-		to[i] = p.message.To
-	}
 	return &api.Job{Run: func(ctx context.Context) (*api.Result, error) {
+		var to []string
+		for _, p := range r.recipients {
+			to = append(to, p.message.To)
+		}
 		campaign, err := checker.CheckCost(ctx, to, r.recipients[0].message.Text)
 		if err != nil {
 			return nil, vendorError(costErrors, account.Integration.Vendor, err)
@@ -69,14 +66,13 @@ func costResult(account upstream.Account, r sendRequest, campaign vendors.Campai
 	}
 }
 
-// computeCost multiplies the message's units, the integration's unit price and
-// the recipients.
+// computeCost multiplies the units of the message, the unit price of the integration and the number of recipients.
 func computeCost(account upstream.Account, r sendRequest) (vendors.Campaign, error) {
 	text := account.Settings[vendors.UnitPrice]
 	if !unitPricePattern.MatchString(text) {
 		return vendors.Campaign{}, errNoUnitPrice.WithCause(fmt.Errorf("setting %s is %q", vendors.UnitPrice, text))
 	}
-	price, _ := new(big.Rat).SetString(text) // the form is a decimal's
+	price, _ := new(big.Rat).SetString(text) // the pattern permits decimals only
 	_, fraction, _ := strings.Cut(text, ".")
 	places := max(2, len(fraction))
 	times := func(amount *big.Rat, n int) *big.Rat { return new(big.Rat).Mul(amount, big.NewRat(int64(n), 1)) }

@@ -16,17 +16,17 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// status is what is known of one recipient's message.
+// status is the known state of the message to one recipient.
 type status string
 
 const (
 	accepted     status = "accepted"
 	rejected     status = "rejected"
-	uncertain    status = "uncertain"     // may have been sent
+	uncertain    status = "uncertain"     // possibly sent
 	notAttempted status = "not_attempted" // certainly not sent
 )
 
-// statuses maps how a call failed to what that means for its recipients.
+// statuses maps the class of a failed call to the status of its recipients.
 var statuses = map[upstream.Class]status{
 	upstream.NotSent:            notAttempted,
 	upstream.NoAnswer:           uncertain,
@@ -35,11 +35,11 @@ var statuses = map[upstream.Class]status{
 	upstream.CredentialsRefused: rejected,
 }
 
-// outcome is what came of one recipient's message.
+// outcome is the result of the message to one recipient.
 type outcome struct {
 	receipt vendors.Receipt
 	vendor  string
-	asked   bool  // a call to the vendor was begun
+	called  bool  // a call to the vendor began
 	err     error // nil: accepted
 }
 
@@ -51,14 +51,14 @@ func (o outcome) status() status {
 }
 
 const (
-	// sendsAtOnce and batchesAtOnce bound the calls that one request has under way.
+	// sendsAtOnce and batchesAtOnce bound the concurrent vendor calls of one request.
 	sendsAtOnce   = 32
 	batchesAtOnce = 4
-	// leastTime is the shortest time in which a send is begun at all.
+	// leastTime is the least time in which a send may begin.
 	leastTime = 2 * time.Second
 )
 
-// The reasons for which no further send through an account is begun.
+// Reasons why no further send through an account begins.
 var (
 	errNoTime  = errors.New("no time left")
 	errRefused = errors.New("the vendor has refused the credentials")
@@ -71,12 +71,11 @@ var errPanicked = errors.New("panic")
 type delivery struct {
 	*group
 	same    bool         // all messages have one text
-	slowest atomic.Int64 // answer of a vendor so far, in nanoseconds
+	slowest atomic.Int64 // response of a vendor so far, in nanoseconds
 }
 
-// deliver sends the messages along the chain of accounts, and returns the
-// recipients with their outcomes. The next account gets only what certainly did
-// not leave through the one before.
+// deliver sends the messages along the chain of accounts, and returns the recipients with their outcomes. The next account
+// receives only the messages that certainly did not leave through the previous account.
 func (g *group) deliver(ctx context.Context, accounts []upstream.Account, r sendRequest) []recipient {
 	d := &delivery{group: g, same: r.method == bulkSame}
 	recipients := slices.Clone(r.recipients)
@@ -85,19 +84,17 @@ func (g *group) deliver(ctx context.Context, accounts []upstream.Account, r send
 		left[i] = &recipients[i]
 	}
 	for _, account := range accounts {
-		if left = d.through(ctx, account, left); len(left) == 0 {
+		if left = d.sendThrough(ctx, account, left); len(left) == 0 {
 			break
 		}
 	}
 	return recipients
 }
 
-// through sends messages through one account, and returns those that another
-// account may try: the ones that certainly did not leave. The sends begin in the
-// order of the messages.
-func (d *delivery) through(ctx context.Context, account upstream.Account, left []*recipient) []*recipient {
+// sendThrough sends messages through one account in their order, and returns those that certainly did not leave.
+func (d *delivery) sendThrough(ctx context.Context, account upstream.Account, left []*recipient) []*recipient {
 	vendor := d.vendors.Find(account.Integration.Vendor)
-	size, atOnce := d.batch(vendor, account, len(left)), sendsAtOnce
+	size, atOnce := d.batchSize(vendor, account, len(left)), sendsAtOnce
 	if size > 1 {
 		atOnce = batchesAtOnce
 	}
@@ -105,11 +102,11 @@ func (d *delivery) through(ctx context.Context, account upstream.Account, left [
 	if vendor.Pace > 0 {
 		pace = rate.Limit(vendor.Pace)
 	}
-	// The context begin ends when no further send may begin; the sends under way keep the request's own context.
+	// The context begin ends when no further send may begin. The running sends keep the context of the request.
 	begin, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	s := &sender{delivery: d, account: account, limiter: rate.NewLimiter(pace, 1), stop: stop}
-	// While the circuit is not closed, one send goes first: its outcome decides whether the circuit takes the others.
+	// While the circuit is not closed, one send goes first, and its outcome decides whether the circuit permits the others.
 	probing := !d.breakers.Closed(account)
 
 	var calls sync.WaitGroup
@@ -117,12 +114,12 @@ func (d *delivery) through(ctx context.Context, account upstream.Account, left [
 	for batch := range slices.Chunk(left, size) {
 		slots <- struct{}{}
 		if err := s.ready(ctx, begin); err != nil {
-			note(batch, outcome{vendor: vendor.Name, err: err})
+			record(batch, outcome{vendor: vendor.Name, err: err})
 			<-slots
 			continue
 		}
 		calls.Go(func() {
-			note(batch, s.call(ctx, batch))
+			record(batch, s.call(ctx, batch))
 			<-slots
 		})
 		if probing {
@@ -134,18 +131,17 @@ func (d *delivery) through(ctx context.Context, account upstream.Account, left [
 	return slices.DeleteFunc(left, func(p *recipient) bool { return p.status() != notAttempted })
 }
 
-// note sets the outcome of messages. An account that was not asked hides
-// nothing of one that was.
-func note(batch []*recipient, o outcome) {
+// record sets the outcome of messages. The outcome without a call never replaces that of a call.
+func record(batch []*recipient, o outcome) {
 	for _, p := range batch {
-		if o.asked || !p.asked {
+		if o.called || !p.called {
 			p.outcome = o
 		}
 	}
 }
 
-// batch is how many messages go into one call to the vendor.
-func (d *delivery) batch(vendor *vendors.Vendor, account upstream.Account, messages int) int {
+// batchSize returns the number of messages in one call to the vendor.
+func (d *delivery) batchSize(vendor *vendors.Vendor, account upstream.Account, messages int) int {
 	adapter := d.adapter(account)
 	_, same := adapter.(vendors.SameSender)
 	_, different := adapter.(vendors.DifferentSender)
@@ -160,9 +156,9 @@ func (d *delivery) batch(vendor *vendors.Vendor, account upstream.Account, messa
 	return 1
 }
 
-// worthwhile tells whether a send that begins now can end in time: the slowest
-// answer so far, twice, must fit. A send that is cut off would be uncertain.
-func (d *delivery) worthwhile(ctx context.Context) bool {
+// hasTimeForSend reports whether a send that begins now can end in time: the slowest response so far must fit twice. A send
+// that the deadline interrupts would be uncertain.
+func (d *delivery) hasTimeForSend(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	needed := min(d.timeout, max(leastTime, 2*time.Duration(d.slowest.Load())))
 	return !ok || time.Until(deadline) >= needed
@@ -176,11 +172,10 @@ type sender struct {
 	stop    context.CancelCauseFunc // no further send begins
 }
 
-// ready waits until the vendor's pace permits a send. The error says why no send
-// may begin.
+// ready waits until the vendor's pace permits a send. The returned error is the reason why no send may begin.
 func (s *sender) ready(ctx, begin context.Context) error {
 	err := s.limiter.Wait(begin)
-	if err == nil && !s.worthwhile(ctx) {
+	if err == nil && !s.hasTimeForSend(ctx) {
 		err = errNoTime
 		s.stop(err)
 	}
@@ -193,11 +188,10 @@ func (s *sender) ready(ctx, begin context.Context) error {
 	return &upstream.Error{Class: upstream.NotSent, Vendor: s.account.Integration.Vendor, Detail: "not attempted: " + err.Error()}
 }
 
-// call makes one call to the vendor, for one message or for a batch. A panic of
-// the adapter is an answer that cannot be used: a byte may have left.
+// call makes one call to the vendor. A panic of the adapter is an unusable response, because a byte may have left.
 func (s *sender) call(ctx context.Context, batch []*recipient) (o outcome) {
-	o.vendor, o.asked = s.account.Integration.Vendor, true
-	used := s.account // with the secret in use
+	o.vendor, o.called = s.account.Integration.Vendor, true
+	used := s.account // with the secret of the last attempt
 	defer func() {
 		if p := recover(); p != nil {
 			detail := fmt.Sprintf("%s\n%s", upstream.Redact(fmt.Sprint(p), used.Redact()), debug.Stack())
@@ -214,10 +208,10 @@ func (s *sender) call(ctx context.Context, batch []*recipient) (o outcome) {
 	switch {
 	case o.err == nil:
 	case errors.Is(o.err, upstream.ErrOpen):
-		o.asked = false
+		o.called = false
 		s.stop(upstream.ErrOpen)
 		return o
-	case upstream.ClassOf(o.err) == upstream.NotSent: // no answer, whatever time it took
+	case upstream.ClassOf(o.err) == upstream.NotSent: // there is no response whose time counts
 		return o
 	case upstream.ClassOf(o.err) == upstream.CredentialsRefused:
 		s.stop(errRefused)
@@ -234,15 +228,15 @@ func (d *delivery) send(ctx context.Context, adapter vendors.Adapter, batch []*r
 		return adapter.Send(ctx, first)
 	}
 	if d.same {
-		to := make([]string, len(batch))
-		for i, p := range batch {
-			to[i] = p.message.To
+		var to []string
+		for _, p := range batch {
+			to = append(to, p.message.To)
 		}
 		return adapter.(vendors.SameSender).SendSame(ctx, to, first.Text, first.Unicode)
 	}
-	messages := make([]vendors.Message, len(batch))
-	for i, p := range batch {
-		messages[i] = p.message
+	var messages []vendors.Message
+	for _, p := range batch {
+		messages = append(messages, p.message)
 	}
 	return adapter.(vendors.DifferentSender).SendDifferent(ctx, messages)
 }

@@ -15,7 +15,7 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// A body that decodes without a problem is a send that the contract describes.
+// A body that decodes without a problem is a send of openapi.yaml#sendSms.
 func FuzzSendBody(f *testing.F) {
 	for _, body := range []string{
 		`{"send_method":"single","to":"0771234567","message":"Hello"}`,
@@ -61,7 +61,7 @@ func FuzzSendBody(f *testing.F) {
 	})
 }
 
-// A cost is the exact product, whatever price an operator has set; what is no plain decimal is refused.
+// A cost is the exact product for every price that is a plain decimal, and another price is an error.
 func FuzzCost(f *testing.F) {
 	f.Add("0.64", "Hello", uint16(2))
 	f.Add("999999999.999999", strings.Repeat("ක", 200), uint16(10_000))

@@ -12,7 +12,7 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// group is what the operations of this function share.
+// group holds the dependencies of the function's operations.
 type group struct {
 	client   *upstream.Client
 	secrets  *secret.Cache
@@ -22,8 +22,7 @@ type group struct {
 	timeout  time.Duration // of one vendor call
 }
 
-// accounts are the complete integrations of a call, by priority. None is a 422
-// http_error (contract: SMS send, rule 9).
+// accounts returns the complete integrations of a call by priority (docs/decisions.md#modes).
 func (g *group) accounts(ctx context.Context, call *api.Call) ([]upstream.Account, error) {
 	accounts, err := g.client.Accounts(ctx, call.Project.ID, call.Integrations, g.vendors.Spec, g.secrets)
 	switch {
@@ -35,21 +34,19 @@ func (g *group) accounts(ctx context.Context, call *api.Call) ([]upstream.Accoun
 	return accounts, nil
 }
 
-// adapter speaks to the account's vendor, which accounts has found in the table.
+// adapter returns the adapter of the account. accounts has found the vendor in the table.
 func (g *group) adapter(account upstream.Account) vendors.Adapter {
 	return g.vendors.Find(account.Integration.Vendor).New(g.client, account)
 }
 
-// httpError is an error of the SMS operations that has no code of its own.
+// httpError returns an error of the SMS operations with the code http_error.
 func httpError(status int, message string) *api.Error {
 	return &api.Error{Status: status, Code: api.CodeHTTPError, Message: message}
 }
 
 var errIncomplete = httpError(422, "The SMS integration is incomplete or cannot be used as it is configured.")
 
-// vendorError makes the answer for a failed vendor call from a table of
-// classes: what the client sees is the table's, what the vendor said is the
-// operator's.
+// vendorError returns the error of the table for a failed vendor call. Only the operator sees the vendor's text.
 func vendorError(table map[upstream.Class]*api.Error, vendor string, err error) *api.Error {
 	e := table[upstream.ClassOf(err)].WithCause(err)
 	e.Vendor = vendor

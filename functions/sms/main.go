@@ -1,7 +1,9 @@
-// The function sms sends SMS and tells balances.
+// The function sms sends SMS and reports balances.
 package main
 
 import (
+	"time"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"svcapi/functions/sms/vendors"
@@ -17,7 +19,7 @@ func main() {
 		func(c config, s *api.Service, cfg aws.Config) ([]api.Route, error) {
 			g := &group{
 				client:   upstream.New(c.Upstream),
-				secrets:  secret.New(awsclient.Secrets(cfg), c.API.Stage, c.secretLife()),
+				secrets:  secret.New(awsclient.Secrets(cfg), c.API.Stage, time.Duration(c.SecretCacheSeconds)*time.Second),
 				breakers: upstream.NewBreakers(),
 				vendors:  vendors.NewTable(cfg),
 				wallet:   s.Wallet(),

@@ -15,7 +15,7 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// sendErrors are the answers to a failed send (contract: SMS send, rule 10).
+// sendErrors are the responses to a failed send (docs/decisions.md#vendor-outcomes).
 var sendErrors = map[upstream.Class]*api.Error{
 	upstream.NotSent:            httpError(503, "The SMS provider could not be reached. Nothing was sent."),
 	upstream.NoAnswer:           httpError(503, "The SMS provider did not answer. The message may have been sent: do not retry automatically."),
@@ -41,12 +41,12 @@ const (
 type sendRequest struct {
 	method     string
 	checkCost  bool
-	recipients []recipient // in the order given
+	recipients []recipient // in the order of the request
 }
 
-// recipient is one message of a request with what becomes of it.
+// recipient is one message of a request with its outcome.
 type recipient struct {
-	given   string // the number as the request has it
+	given   string // the number in the request
 	message vendors.Message
 	units   int
 	outcome // the zero outcome until the message is delivered
@@ -66,7 +66,7 @@ type acceptance struct {
 	Vendor string `json:"vendor"`
 }
 
-// send is POST /sms/send.
+// send returns the operation openapi.yaml#sendSms.
 func (g *group) send() api.Route {
 	return &api.Operation[sendRequest]{
 		Name: "sms_send", Method: "POST", Path: "/api/v1/sms/send", Kind: project.SMS, Price: credit.SMS,
@@ -102,8 +102,7 @@ func decodeSend(in *api.Input) (sendRequest, error) {
 	return r, nil
 }
 
-// add notes one message; to is not normal where it is not valid, and then the
-// request is refused.
+// add appends one message. An invalid number is not normalised, because its request fails anyway.
 func (r *sendRequest) add(to, text string) {
 	normal, _ := project.NormalNumber(to)
 	var count int
@@ -118,8 +117,8 @@ func (r *sendRequest) add(to, text string) {
 	})
 }
 
-// refusal is what the operation itself says no to, the forbidden first.
-func (r *sendRequest) refusal(call *api.Call) error {
+// permit returns the error of a request that the operation refuses. Bulk and trial come before the length.
+func (r *sendRequest) permit(call *api.Call) error {
 	if r.method != single && call.Mode == project.Managed {
 		return errBulk
 	}
@@ -137,7 +136,7 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 	if err != nil {
 		return nil, err
 	}
-	if err := r.refusal(call); err != nil {
+	if err := r.permit(call); err != nil {
 		return nil, err
 	}
 	if r.checkCost {
@@ -165,7 +164,7 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 	}, nil
 }
 
-// total returns the units of the accepted messages; before a delivery those of all.
+// total returns the units of the accepted messages, and before a delivery those of all messages.
 func total(recipients []recipient) int {
 	sum := 0
 	for _, p := range recipients {
@@ -176,8 +175,7 @@ func total(recipients []recipient) int {
 	return sum
 }
 
-// failure is the error of a request of which nothing was accepted: that of the
-// first uncertain recipient, else of the first one.
+// failure returns the error of a request without an accepted message: the error of the decisive outcome.
 func failure(recipients []recipient) error {
 	if firstAccepted(recipients) >= 0 {
 		return nil
@@ -190,23 +188,19 @@ func failure(recipients []recipient) error {
 	return e
 }
 
-// decisive returns the outcome that speaks for the messages that were not
-// accepted: the first uncertain one, else the first. It is the zero outcome
-// where all were accepted.
+// decisive returns the first uncertain outcome, else the first that is not accepted, else the zero outcome.
 func decisive(recipients []recipient) outcome {
-	for _, speaks := range []func(recipient) bool{
-		func(p recipient) bool { return p.status() == uncertain },
-		func(p recipient) bool { return p.status() != accepted },
-	} {
-		if i := slices.IndexFunc(recipients, speaks); i >= 0 {
-			return recipients[i].outcome
-		}
+	i := slices.IndexFunc(recipients, func(p recipient) bool { return p.status() == uncertain })
+	if i < 0 {
+		i = slices.IndexFunc(recipients, func(p recipient) bool { return p.status() != accepted })
 	}
-	return outcome{}
+	if i < 0 {
+		return outcome{}
+	}
+	return recipients[i].outcome
 }
 
-// cause is for the operator: the decisive error, and the first panic where that
-// error is none. It is nil where all messages were accepted.
+// cause returns the error for the operator: the decisive error and the first panic, or nil where all messages were accepted.
 func cause(recipients []recipient) error {
 	err := decisive(recipients).err
 	panicked := func(p recipient) bool { return errors.Is(p.err, errPanicked) }
@@ -220,9 +214,9 @@ func firstAccepted(recipients []recipient) int {
 	return slices.IndexFunc(recipients, func(p recipient) bool { return p.status() == accepted })
 }
 
-// bulkResult is one recipient's part of provider_response.
+// bulkResult is the item of provider_response for one recipient.
 type bulkResult struct {
-	To     string `json:"to"` // as in the request
+	To     string `json:"to"` // the number in the request
 	Status status `json:"status"`
 	ID     string `json:"id"`
 	Vendor string `json:"vendor"`
@@ -235,8 +229,8 @@ type bulkResponse struct {
 	Results []bulkResult `json:"results"`
 }
 
-// bulkAcceptance returns every recipient's outcome. The status is accepted, or
-// partial; the ID is the vendor's where one call took all recipients.
+// bulkAcceptance returns the outcomes of all recipients. The status is accepted or partial. The ID is that of the vendor
+// where one call had all recipients, and else empty.
 func bulkAcceptance(recipients []recipient) bulkResponse {
 	first := recipients[firstAccepted(recipients)]
 	response := bulkResponse{acceptance: acceptance{"accepted", first.receipt.ID, first.vendor}}

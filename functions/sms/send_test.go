@@ -17,13 +17,13 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// of is the outcome of a message that vendor a was asked to send.
+// of returns the outcome of a message after a call to vendor a.
 func of(class upstream.Class) outcome {
-	return outcome{vendor: "a", asked: true, err: fault(class)}
+	return outcome{vendor: "a", called: true, err: fault(class)}
 }
 
-// unasked is the outcome of a message for which no vendor was asked.
-func unasked() outcome { return outcome{vendor: "a", err: fault(upstream.NotSent)} }
+// notCalled returns the outcome of a message without a call to a vendor.
+func notCalled() outcome { return outcome{vendor: "a", err: fault(upstream.NotSent)} }
 
 // delivered returns recipients with these outcomes.
 func delivered(outcomes []outcome) []recipient {
@@ -34,12 +34,12 @@ func delivered(outcomes []outcome) []recipient {
 	return recipients
 }
 
-func taken(vendor, id string) outcome {
-	return outcome{receipt: vendors.Receipt{Status: "queued", ID: id}, vendor: vendor, asked: true}
+func acceptedBy(vendor, id string) outcome {
+	return outcome{receipt: vendors.Receipt{Status: "queued", ID: id}, vendor: vendor, called: true}
 }
 
-// decisions: of a request of which nothing was accepted the client gets the error of the first uncertain recipient, else
-// of the first. It is uncertain where any is, and its outcome is kept where a byte of any may have reached a vendor.
+// docs/decisions.md#vendor-outcomes: without an accepted message the client gets the error of the first uncertain recipient,
+// else of the first. The outcome is stored where a byte of any message may have reached a vendor.
 func TestFailure(t *testing.T) {
 	const notSent, noAnswer, unusable, rejected, refused = upstream.NotSent, upstream.NoAnswer, upstream.Unusable, upstream.Rejected, upstream.CredentialsRefused
 	at := func(vendor string, o outcome) outcome {
@@ -51,18 +51,18 @@ func TestFailure(t *testing.T) {
 		outcomes []outcome
 		want     string
 	}{
-		{"accepted", []outcome{taken("a", "1")}, ""},
-		{"one of them accepted", []outcome{of(rejected), of(noAnswer), taken("a", "1"), of(notSent)}, ""},
+		{"accepted", []outcome{acceptedBy("a", "1")}, ""},
+		{"one of them accepted", []outcome{of(rejected), of(noAnswer), acceptedBy("a", "1"), of(notSent)}, ""},
 		{"not sent", []outcome{of(notSent)}, "503 not_sent a"},
-		{"no answer", []outcome{of(noAnswer)}, "503 no_answer a reached uncertain"},
+		{"no response", []outcome{of(noAnswer)}, "503 no_answer a reached uncertain"},
 		{"unusable", []outcome{of(unusable)}, "502 unusable_answer a reached uncertain"},
 		{"rejected", []outcome{of(rejected)}, "502 rejected a reached"},
 		{"refused", []outcome{of(refused)}, "502 credentials_refused a reached"},
-		{"no class", []outcome{{vendor: "a", asked: true, err: errors.New("odd")}}, "502 unusable_answer a reached uncertain"},
-		{"nobody asked", []outcome{unasked(), unasked()}, "503 not_sent a"},
+		{"no class", []outcome{{vendor: "a", called: true, err: errors.New("odd")}}, "502 unusable_answer a reached uncertain"},
+		{"nothing called", []outcome{notCalled(), notCalled()}, "503 not_sent a"},
 		{"the first, whatever comes after", []outcome{of(notSent), at("b", of(rejected)), at("c", of(refused))}, "503 not_sent a reached"},
 		{"the first rejected", []outcome{of(rejected), at("b", of(notSent))}, "502 rejected a reached"},
-		{"refused, and the others not asked about", []outcome{of(refused), unasked(), unasked()}, "502 credentials_refused a reached"},
+		{"refused, and the others not asked about", []outcome{of(refused), notCalled(), notCalled()}, "502 credentials_refused a reached"},
 		{"refused, and the others not sent by the next", []outcome{of(refused), at("b", of(notSent))}, "502 credentials_refused a reached"},
 		{"the first uncertain", []outcome{of(rejected), of(notSent), at("b", of(noAnswer)), at("c", of(unusable))}, "503 no_answer b reached uncertain"},
 		{"the first uncertain, the other way round", []outcome{at("c", of(unusable)), at("b", of(noAnswer))}, "502 unusable_answer c reached uncertain"},
@@ -76,7 +76,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// The answer to a bulk names every recipient's outcome, in the order and the form of the request.
+// The response to a bulk has the outcome of every recipient, in the order and with the numbers of the request.
 func TestBulkAcceptance(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -86,13 +86,13 @@ func TestBulkAcceptance(t *testing.T) {
 		vendor   string
 		statuses string
 	}{
-		{"one call", []outcome{taken("a", "1"), taken("a", "1"), taken("a", "1")}, "accepted", "1", "a", "accepted accepted accepted"},
-		{"without IDs", []outcome{taken("a", ""), taken("a", ""), taken("a", "")}, "accepted", "", "a", "accepted accepted accepted"},
-		{"a call each", []outcome{taken("a", "1"), taken("a", "2"), taken("a", "3")}, "accepted", "", "a", "accepted accepted accepted"},
-		{"two vendors", []outcome{taken("b", "7"), taken("b", "7"), taken("a", "1")}, "accepted", "", "b", "accepted accepted accepted"},
-		{"a part", []outcome{of(upstream.Rejected), taken("b", "7"), of(upstream.NoAnswer)}, "partial", "", "b", "rejected accepted uncertain"},
-		{"a part, the first accepted", []outcome{taken("a", "1"), of(upstream.CredentialsRefused), unasked()}, "partial", "", "a", "accepted rejected not_attempted"},
-		{"a part without IDs", []outcome{taken("a", ""), of(upstream.Unusable), of(upstream.NotSent)}, "partial", "", "a", "accepted uncertain not_attempted"},
+		{"one call", []outcome{acceptedBy("a", "1"), acceptedBy("a", "1"), acceptedBy("a", "1")}, "accepted", "1", "a", "accepted accepted accepted"},
+		{"without IDs", []outcome{acceptedBy("a", ""), acceptedBy("a", ""), acceptedBy("a", "")}, "accepted", "", "a", "accepted accepted accepted"},
+		{"a call each", []outcome{acceptedBy("a", "1"), acceptedBy("a", "2"), acceptedBy("a", "3")}, "accepted", "", "a", "accepted accepted accepted"},
+		{"two vendors", []outcome{acceptedBy("b", "7"), acceptedBy("b", "7"), acceptedBy("a", "1")}, "accepted", "", "b", "accepted accepted accepted"},
+		{"a part", []outcome{of(upstream.Rejected), acceptedBy("b", "7"), of(upstream.NoAnswer)}, "partial", "", "b", "rejected accepted uncertain"},
+		{"a part, the first accepted", []outcome{acceptedBy("a", "1"), of(upstream.CredentialsRefused), notCalled()}, "partial", "", "a", "accepted rejected not_attempted"},
+		{"a part without IDs", []outcome{acceptedBy("a", ""), of(upstream.Unusable), of(upstream.NotSent)}, "partial", "", "a", "accepted uncertain not_attempted"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := sendRequest{method: bulkDifferent}
@@ -127,8 +127,8 @@ func TestBulkAcceptance(t *testing.T) {
 	}
 }
 
-// caller makes a call of a project whose integrations are those at the bench's vendors.
-func (b *bench) caller(mode project.Mode, settings map[string]string) *api.Call {
+// caller returns a call of a project with one integration for each vendor.
+func (b *fixture) caller(mode project.Mode, settings map[string]string) *api.Call {
 	b.client = upstream.New(upstream.Config{TimeoutSeconds: 10})
 	call := &api.Call{Project: &project.Project{ID: "p"}, Mode: mode}
 	for _, p := range b.vendors {
@@ -138,7 +138,7 @@ func (b *bench) caller(mode project.Mode, settings map[string]string) *api.Call 
 }
 
 // run prepares a send and runs it.
-func (b *bench) run(ctx context.Context, call *api.Call, r sendRequest) (*api.Result, error) {
+func (b *fixture) run(ctx context.Context, call *api.Call, r sendRequest) (*api.Result, error) {
 	job, err := b.prepareSend(ctx, call, r)
 	if err != nil {
 		return nil, err
@@ -146,33 +146,33 @@ func (b *bench) run(ctx context.Context, call *api.Call, r sendRequest) (*api.Re
 	return job.Run(ctx)
 }
 
-// The whole of a send, from the integrations to the answer and what the log entry says of it.
+// A send from the integrations to the response and the log entry.
 func TestSend(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		chain    []*played
+		chain    []*fakeVendor
 		method   string
 		messages int
-		data     string // parts of the answer's data
+		data     string // a part of the response's data
 		log      string
 		cause    string // part of it; empty: none
 		fails    string
 	}{
-		{"one", []*played{one(down), one(accepts)}, single, 1,
+		{"one", []*fakeVendor{one(down), one(accepts)}, single, 1,
 			`{"send_method":"single","message_count":1,"credits_charged":0,"provider_response":{"status":"queued","id":"b1","vendor":"b"}}`, "units=1 accepted=1", "", ""},
-		{"one rejected", []*played{one(answers(upstream.Rejected))}, single, 1, "", "", "", "502 rejected a reached"},
-		{"all", []*played{many(accepts)}, bulkSame, 2,
+		{"one rejected", []*fakeVendor{one(failsWith(upstream.Rejected))}, single, 1, "", "", "", "502 rejected a reached"},
+		{"all", []*fakeVendor{many(accepts)}, bulkSame, 2,
 			`"message_count":2,"credits_charged":0,"provider_response":{"status":"accepted","id":"a1","vendor":"a","results":[{"to":"+94770000000","status":"accepted","id":"a1","vendor":"a","units":1},`,
 			"units=2 accepted=2", "", ""},
-		{"through two accounts", []*played{paced(answers(upstream.CredentialsRefused)), many(accepts)}, bulkSame, 100,
+		{"through two accounts", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), many(accepts)}, bulkSame, 100,
 			`"message_count":99,"credits_charged":0,"provider_response":{"status":"partial","id":"","vendor":"b","results":[{"to":"+94770000000","status":"rejected","id":"","vendor":"a","units":1},{"to":"+94770000001","status":"accepted","id":"b1","vendor":"b","units":1},`,
 			"units=99 accepted=99 rejected=1", "with credentials_refused", ""},
-		{"a part uncertain", []*played{one(inTurn(1, answers(upstream.Rejected), inTurn(1, panics, accepts)))}, bulkDifferent, 20,
+		{"a part uncertain", []*fakeVendor{one(inTurn(1, failsWith(upstream.Rejected), inTurn(1, panics, accepts)))}, bulkDifferent, 20,
 			`"send_method":"bulk_different","message_count":18,`, "units=18 accepted=18 rejected=1 uncertain=1", "panic: ", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(c.chain...)
+				b := newFixture(c.chain...)
 				result, err := b.run(t.Context(), b.caller(project.BYOK, nil), bulk(c.method, c.messages))
 				if got := described(err); got != c.fails {
 					t.Fatalf("the failure is %q, want %q", got, c.fails)
@@ -189,7 +189,7 @@ func TestSend(t *testing.T) {
 					attributes = append(attributes, a.String())
 				}
 				if got := strings.Join(attributes, " "); got != c.log {
-					t.Errorf("the log says %s, want %s", got, c.log)
+					t.Errorf("the log has %s, want %s", got, c.log)
 				}
 				if (result.Cause != nil) != (c.cause != "") || result.Cause != nil && !strings.Contains(result.Cause.Error(), c.cause) {
 					t.Errorf("the cause is %v, want %q", result.Cause, c.cause)
@@ -199,7 +199,7 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// The operation refuses before anything is sent, the forbidden first.
+// The operation refuses before the first send, and bulk and trial come before the length.
 func TestPrepareSend(t *testing.T) {
 	trial := &project.Project{ID: "p", Trial: true, TrialDestinations: []string{"+94770000000"}}
 	long := bulk(single, 1)
@@ -220,7 +220,7 @@ func TestPrepareSend(t *testing.T) {
 		{"too long", nil, project.BYOK, long, errTooLong},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := newBench(one(accepts))
+			b := newFixture(one(accepts))
 			call := b.caller(c.mode, nil)
 			if c.project != nil {
 				call.Project = c.project
@@ -231,62 +231,62 @@ func TestPrepareSend(t *testing.T) {
 			}
 		})
 	}
-	b := newBench(one(accepts))
+	b := newFixture(one(accepts))
 	call := b.caller(project.BYOK, nil)
 	call.Integrations[0].Vendor = "unknown"
-	if _, err := b.prepareSend(t.Context(), call, bulk(single, 1)); !isAnswer(err, errIncomplete) || !errors.Is(err, upstream.ErrIncomplete) {
+	if _, err := b.prepareSend(t.Context(), call, bulk(single, 1)); !isError(err, errIncomplete) || !errors.Is(err, upstream.ErrIncomplete) {
 		t.Errorf("an unknown vendor: %v", err)
 	}
-	if _, err := b.prepareBalance(t.Context(), call, struct{}{}); !isAnswer(err, errIncomplete) {
+	if _, err := b.prepareBalance(t.Context(), call, struct{}{}); !isError(err, errIncomplete) {
 		t.Errorf("the balance of an unknown vendor: %v", err)
 	}
 }
 
-// isAnswer reports whether the client gets that answer for an error.
-func isAnswer(err error, want *api.Error) bool {
+// isError reports whether the client gets the wanted response for an error.
+func isError(err error, want *api.Error) bool {
 	var e *api.Error
 	return errors.As(err, &e) && e.Status == want.Status && e.Code == want.Code && e.Message == want.Message
 }
 
-// playedTeller is a vendor that returns balances and estimates.
-type playedTeller struct{ playedAdapter }
+// fakeReporter is a vendor that returns balances and estimates.
+type fakeReporter struct{ fakeAdapter }
 
-func (a playedTeller) Balance(ctx context.Context) (string, error) {
+func (a fakeReporter) Balance(ctx context.Context) (string, error) {
 	_, err := a.call(ctx, nil)
 	return "12.50 LKR", err
 }
 
-func (a playedTeller) CheckCost(ctx context.Context, to []string, text string) (vendors.Campaign, error) {
+func (a fakeReporter) CheckCost(ctx context.Context, to []string, text string) (vendors.Campaign, error) {
 	_, err := a.call(ctx, nil)
 	return vendors.Campaign{Cost: "1.00", Numbers: fmt.Sprint(len(to)), Type: text}, err
 }
 
-// telling makes the bench's vendors return balances and estimates.
-func (b *bench) telling() *bench {
+// withBalances makes the vendors return balances and estimates.
+func (b *fixture) withBalances() *fixture {
 	for i, p := range b.vendors {
-		b.group.vendors[i].New = func(*upstream.Client, upstream.Account) vendors.Adapter { return playedTeller{playedAdapter{p}} }
+		b.group.vendors[i].New = func(*upstream.Client, upstream.Account) vendors.Adapter { return fakeReporter{fakeAdapter{p}} }
 	}
 	return b
 }
 
-// decisions on balances: of the first account, without fail-over.
+// docs/decisions.md#sms-balance: the balance of the first account, without fail-over.
 func TestBalance(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		does behaviour
 		want *api.Error // nil: a balance
 	}{
-		{"answers", accepts, nil},
-		{"rejects", answers(upstream.Rejected), httpError(422, "The SMS provider did not tell a balance for these credentials.")},
-		{"refuses", answers(upstream.CredentialsRefused), httpError(422, "The SMS provider refused the integration's credentials.")},
+		{"accepts", accepts, nil},
+		{"rejects", failsWith(upstream.Rejected), httpError(422, "The SMS provider did not tell a balance for these credentials.")},
+		{"refuses", failsWith(upstream.CredentialsRefused), httpError(422, "The SMS provider refused the integration's credentials.")},
 		{"down", down, httpError(503, "The SMS provider could not be reached.")},
 		{"hangs", hangs, httpError(503, "The SMS provider did not answer.")},
-		{"unusable", answers(upstream.Unusable), api.ErrInternal},
-		{"nonsense", nonsense, api.ErrInternal},
+		{"unusable", failsWith(upstream.Unusable), api.ErrInternal},
+		{"nonsense", noClass, api.ErrInternal},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(one(c.does), one(accepts)).telling()
+				b := newFixture(one(c.does), one(accepts)).withBalances()
 				job, err := b.prepareBalance(t.Context(), b.caller(project.BYOK, nil), struct{}{})
 				if err != nil || job.Credits != 0 || job.Irrevocable {
 					t.Fatalf("%+v, %v", job, err)
@@ -297,7 +297,7 @@ func TestBalance(t *testing.T) {
 				}
 				if c.want != nil {
 					var e *api.Error
-					if !isAnswer(err, c.want) || !errors.As(err, &e) || e.Vendor != "a" || e.Uncertain || e.Reached {
+					if !isError(err, c.want) || !errors.As(err, &e) || e.Vendor != "a" || e.Uncertain || e.Reached {
 						t.Errorf("%v, want %v", err, c.want)
 					}
 					return
@@ -308,28 +308,17 @@ func TestBalance(t *testing.T) {
 			})
 		})
 	}
-	b := newBench(one(accepts))
+	b := newFixture(one(accepts))
 	job, err := b.prepareBalance(t.Context(), b.caller(project.BYOK, nil), struct{}{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := job.Run(t.Context()); !isAnswer(err, errNoBalance) || b.vendors[0].calls != 0 {
+	if _, err := job.Run(t.Context()); !isError(err, errNoBalance) || b.vendors[0].calls != 0 {
 		t.Errorf("a vendor without balances: %v", err)
 	}
 }
 
-func TestGrouped(t *testing.T) {
-	for n, want := range map[int64]string{
-		0: "0", 999: "999", 1000: "1,000", 123456: "123,456", 1234567: "1,234,567", -1: "-1", -999: "-999", -1000: "-1,000", -123456: "-123,456",
-		9223372036854775807: "9,223,372,036,854,775,807", -9223372036854775808: "-9,223,372,036,854,775,808",
-	} {
-		if got := grouped(n); got != want {
-			t.Errorf("%d is %s, want %s", n, got, want)
-		}
-	}
-}
-
-// A cost check is computed, or asked of a vendor where the integration says so. It sends nothing.
+// A cost check is computed, or calls the vendor where the integration permits that, and sends nothing.
 func TestCheckCost(t *testing.T) {
 	native := map[string]string{vendors.UnitPrice: "0.645", vendors.NativeCheckCost: "true", "sender_id": "Me"}
 	priced := map[string]string{vendors.UnitPrice: "0.645", vendors.NativeCheckCost: "false", "sender_id": "Me"}
@@ -360,17 +349,17 @@ func TestCheckCost(t *testing.T) {
 		{"without a price", nil, false, panics, check, 0, errNoUnitPrice},
 		{"with a price that is none", map[string]string{vendors.UnitPrice: "1,5"}, true, panics, check, 0, errNoUnitPrice},
 		{"the vendor's", native, true, accepts, check, 1, vendors.Campaign{Cost: "1.00", Numbers: "2", Type: check.recipients[0].message.Text}},
-		{"the vendor rejects", native, true, answers(upstream.Rejected), check, 1, costErrors[upstream.Rejected]},
-		{"the vendor refuses", native, true, answers(upstream.CredentialsRefused), check, 1, costErrors[upstream.CredentialsRefused]},
+		{"the vendor rejects", native, true, failsWith(upstream.Rejected), check, 1, costErrors[upstream.Rejected]},
+		{"the vendor refuses", native, true, failsWith(upstream.CredentialsRefused), check, 1, costErrors[upstream.CredentialsRefused]},
 		{"the vendor hangs", native, true, hangs, check, 1, costErrors[upstream.NoAnswer]},
 		{"the vendor is down", native, true, down, check, 1, costErrors[upstream.NotSent]},
-		{"the vendor answers nonsense", native, true, nonsense, check, 1, costErrors[upstream.Unusable]},
+		{"an unusable response of the vendor", native, true, noClass, check, 1, costErrors[upstream.Unusable]},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(one(c.does), one(panics))
+				b := newFixture(one(c.does), one(panics))
 				if c.telling {
-					b.telling()
+					b.withBalances()
 				}
 				began := time.Now()
 				result, err := b.run(t.Context(), b.caller(project.BYOK, c.settings), c.request)
@@ -379,7 +368,7 @@ func TestCheckCost(t *testing.T) {
 				}
 				if want, ok := c.want.(*api.Error); ok {
 					var e *api.Error
-					if !isAnswer(err, want) || !errors.As(err, &e) || e.Uncertain || e.Reached || c.calls > 0 && e.Vendor != "a" {
+					if !isError(err, want) || !errors.As(err, &e) || e.Uncertain || e.Reached || c.calls > 0 && e.Vendor != "a" {
 						t.Errorf("%v, want %v", err, want)
 					}
 					return

@@ -14,6 +14,7 @@ import (
 	sms "svcapi/functions/sms/vendors"
 	"svcapi/local/secrets"
 	"svcapi/shared/credit"
+	"svcapi/shared/iplookup"
 	"svcapi/shared/project"
 	currency "svcapi/shared/rates/vendors"
 	"svcapi/shared/secret"
@@ -25,8 +26,17 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 
 // specs are the vendors of each kind as the functions know them.
 var specs = map[project.Kind]func(string) *upstream.Spec{
-	project.SMS: sms.NewTable(aws.Config{}).Spec, project.Security: security.Spec, project.Location: location.Spec,
-	project.Currency: currency.Spec,
+	project.SMS: sms.NewTable(aws.Config{}).Spec, project.Currency: currency.Spec,
+	project.Security: specIn(security.Table()), project.Location: specIn(location.Table()),
+}
+
+func specIn[T any](table []iplookup.Vendor[T]) func(string) *upstream.Spec {
+	return func(name string) *upstream.Spec {
+		if v := iplookup.Find(table, name); v != nil {
+			return &v.Spec
+		}
+		return nil
+	}
 }
 
 // TestVendorsAreComplete checks every row against what its vendor needs.

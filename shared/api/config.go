@@ -30,14 +30,19 @@ type Config struct {
 
 // Validate returns the problems of the configuration.
 func (c Config) Validate() error {
-	var wrong []error
-	if c.ProjectCacheSeconds < 0 || c.ProjectCacheSeconds > 60 {
-		wrong = append(wrong, fmt.Errorf("PROJECT_CACHE_SECONDS is %d, wants 0 to 60", c.ProjectCacheSeconds))
-	}
+	err := InRange("PROJECT_CACHE_SECONDS", c.ProjectCacheSeconds, 0, 60)
 	if (c.WalletsTable == "") != (c.LedgerTable == "") {
-		wrong = append(wrong, errors.New("WALLETS_TABLE and LEDGER_TABLE go together"))
+		err = errors.Join(err, errors.New("WALLETS_TABLE and LEDGER_TABLE go together"))
 	}
-	return errors.Join(wrong...)
+	return err
+}
+
+// InRange returns an error unless the value of the variable is from low to high.
+func InRange(variable string, value, low, high int) error {
+	if value < low || value > high {
+		return fmt.Errorf("%s is %d, wants %d to %d", variable, value, low, high)
+	}
+	return nil
 }
 
 // Validator is a configuration that can validate itself.

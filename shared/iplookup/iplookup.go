@@ -6,7 +6,6 @@ package iplookup
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
 	"time"
 
@@ -64,14 +63,10 @@ type Config struct {
 
 // Validate says what is wrong with the configuration.
 func (c Config) Validate() error {
-	var wrong []error
-	if c.CacheSeconds < 0 || c.CacheSeconds > 3600 {
-		wrong = append(wrong, fmt.Errorf("LOOKUP_CACHE_SECONDS is %d, wants 0 to 3600", c.CacheSeconds))
-	}
-	if c.SecretCacheSeconds < 0 || c.SecretCacheSeconds > 3600 {
-		wrong = append(wrong, fmt.Errorf("SECRET_CACHE_SECONDS is %d, wants 0 to 3600", c.SecretCacheSeconds))
-	}
-	return errors.Join(wrong...)
+	return errors.Join(
+		api.InRange("LOOKUP_CACHE_SECONDS", c.CacheSeconds, 0, 3600),
+		api.InRange("SECRET_CACHE_SECONDS", c.SecretCacheSeconds, 0, 3600),
+	)
 }
 
 // SecretLife is how long a vendor's secret is kept.

@@ -14,6 +14,8 @@ import (
 	"unicode"
 
 	"golang.org/x/term"
+
+	"svcapi/shared/credit"
 )
 
 // Console is where a command reads and prints.
@@ -145,18 +147,8 @@ func (a *App) Note(format string, args ...any) {
 	fmt.Fprintf(a.Errs, format+"\n", args...)
 }
 
-// Grouped writes credits with thousands apart: 1,234,567.
-func Grouped(credits int64) string {
-	digits := strconv.FormatInt(credits, 10)
-	sign := ""
-	if credits < 0 {
-		sign, digits = "-", digits[1:]
-	}
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return sign + digits
-}
+// Grouped returns credits with a comma between groups of three digits: 1,234,567.
+func Grouped(credits int64) string { return credit.Grouped(credits) }
 
 // Second writes a time to the second.
 func Second(t time.Time) string {

@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// WriteJSON writes a YAML value as JSON, with its order kept.
+// WriteJSON writes a YAML value as JSON in the order of the YAML value.
 func WriteJSON(encoder *jsontext.Encoder, node *yaml.Node) error {
 	open, closing := jsontext.BeginObject, jsontext.EndObject
 	switch node.Kind {
@@ -27,7 +27,7 @@ func WriteJSON(encoder *jsontext.Encoder, node *yaml.Node) error {
 	for i, child := range node.Content {
 		var err error
 		if node.Kind == yaml.MappingNode && i%2 == 0 {
-			err = encoder.WriteToken(jsontext.String(child.Value)) // the number 200 of a response is a name, too
+			err = encoder.WriteToken(jsontext.String(child.Value)) // also the number 200 of a response is a name
 		} else {
 			err = WriteJSON(encoder, child)
 		}
@@ -53,10 +53,10 @@ func token(node *yaml.Node) jsontext.Token {
 	return jsontext.String(node.Value)
 }
 
-// pretty is a value as JSON over several lines.
+// pretty returns a value as JSON over several lines.
 func pretty(node *yaml.Node) string {
 	var out bytes.Buffer
-	_ = WriteJSON(jsontext.NewEncoder(&out, jsontext.WithIndent("  ")), node) // an example was written before, in the document
+	_ = WriteJSON(jsontext.NewEncoder(&out, jsontext.WithIndent("  ")), node) // the same example has been written in the document
 	text := strings.TrimRight(out.String(), "\n")
 	if len(node.Content) == 0 {
 		return strings.ReplaceAll(text, "\n", "")
@@ -64,21 +64,21 @@ func pretty(node *yaml.Node) string {
 	return text
 }
 
-// quoted is a string literal in double quotes, which JSON, JavaScript, Python and Go read alike.
+// quoted returns a string literal in double quotes, which is the same in JSON, JavaScript, Python and Go.
 func quoted(s string) string {
 	out, err := jsontext.AppendQuote(nil, s)
 	if err != nil {
-		return `""` // not valid UTF-8: no YAML document holds it
+		return `""` // s is not valid UTF-8, which no YAML document contains
 	}
 	return string(out)
 }
 
-// syntax is how a language writes values.
+// syntax holds the literals of a language.
 type syntax struct {
-	null, yes, no               string
-	openObject, closeObject, is string
-	openList, closeList         string
-	quote                       func(string) string
+	null, yes, no                      string
+	openObject, closeObject, separator string
+	openList, closeList                string
+	quote                              func(string) string
 }
 
 var (
@@ -86,7 +86,7 @@ var (
 	phpSyntax    = syntax{"null", "true", "false", "[", "]", " => ", "[", "]", phpQuoted}
 )
 
-// phpQuoted is a literal in single quotes, where PHP replaces nothing; text with line breaks is in double quotes.
+// phpQuoted returns a literal in single quotes, where PHP replaces nothing, or in double quotes for several lines.
 func phpQuoted(s string) string {
 	if strings.ContainsAny(s, "\n\r\t") {
 		return strings.NewReplacer("$", `\$`).Replace(quoted(s))
@@ -94,8 +94,8 @@ func phpQuoted(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(s) + "'"
 }
 
-// literal is a value in a language's syntax, over several lines.
-func literal(node *yaml.Node, s syntax) string {
+// literal returns a value in the syntax over several lines.
+func (s syntax) literal(node *yaml.Node) string {
 	open, closing := s.openObject, s.closeObject
 	switch node.Kind {
 	case yaml.SequenceNode:
@@ -104,7 +104,7 @@ func literal(node *yaml.Node, s syntax) string {
 		return s.scalar(node)
 	}
 	if len(node.Content) == 0 {
-		if node.Kind == yaml.MappingNode && s.is == phpSyntax.is {
+		if node.Kind == yaml.MappingNode && s.separator == " => " {
 			return "new stdClass()" // an empty array would be a JSON list
 		}
 		return open + closing
@@ -114,10 +114,10 @@ func literal(node *yaml.Node, s syntax) string {
 	for i := 0; i < len(node.Content); i++ {
 		out.WriteString("    ")
 		if node.Kind == yaml.MappingNode {
-			out.WriteString(s.quote(node.Content[i].Value) + s.is)
+			out.WriteString(s.quote(node.Content[i].Value) + s.separator)
 			i++
 		}
-		out.WriteString(indented(literal(node.Content[i], s), "    ") + ",\n")
+		out.WriteString(indent("    ", s.literal(node.Content[i])) + ",\n")
 	}
 	return out.String() + closing
 }
@@ -136,5 +136,5 @@ func (s syntax) scalar(node *yaml.Node) string {
 	return s.quote(node.Value)
 }
 
-// indented moves all lines but the first to the right.
-func indented(text, by string) string { return strings.ReplaceAll(text, "\n", "\n"+by) }
+// indent moves all lines except the first to the right.
+func indent(by, text string) string { return strings.ReplaceAll(text, "\n", "\n"+by) }

@@ -19,7 +19,7 @@ import (
 	"svcapi/local/tools"
 )
 
-// awkward holds what a language may read otherwise than it was meant.
+// awkward holds values that a language may read with another meaning.
 const awkward = `
 text: "it's \"quoted\", a \\ back slash, $HOME, ${x}, %d and {braces}"
 lines: "one\ntwo\ttabbed"
@@ -36,7 +36,7 @@ looks_like_yes: "true"
 `
 
 var cases = []struct {
-	name, method, body, answer string
+	name, method, body, mediaType string
 }{
 	{"awkward values", "POST", awkward, "application/json"},
 	{"an empty object", "POST", "{}", "application/json"},
@@ -44,15 +44,15 @@ var cases = []struct {
 	{"a GET", "GET", "", "application/json"},
 }
 
-// received is the request that came from a sample.
+// received is the request of a sample.
 type received struct {
 	method, path string
 	header       http.Header
 	body         any
 }
 
-// docs/decisions.md#documentation-page: code samples for every operation. Each is run as it stands, and what it sends
-// is what was asked for. PHP's grammar alone is checked.
+// docs/decisions.md#documentation-page: code samples for every operation. The test runs each sample and compares the
+// request that it sends. Of PHP the test checks the grammar alone.
 func TestSamples(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -65,11 +65,11 @@ func TestSamples(t *testing.T) {
 						t.Errorf("sent %s: %v", text, err)
 					}
 				}
-				w.Header().Set("Content-Type", c.answer)
+				w.Header().Set("Content-Type", c.mediaType)
 				_, _ = io.WriteString(w, `{"success":true,"data":{"answer":"42"}}`)
 			}))
 			defer server.Close()
-			request := Request{Method: c.method, URL: server.URL + "/a%20b/c", Answer: c.answer}
+			request := Request{Method: c.method, URL: server.URL + "/a%20b/c", MediaType: c.mediaType}
 			var want any
 			if c.body != "" {
 				request.Body = document(t, c.body)
@@ -77,7 +77,7 @@ func TestSamples(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for _, sample := range All(request) {
+			for _, sample := range all(t, request) {
 				dir := t.TempDir()
 				got = nil
 				output := run(t, dir, sample)
@@ -91,12 +91,12 @@ func TestSamples(t *testing.T) {
 				if got.method != c.method || got.path != "/a%20b/c" || !reflect.DeepEqual(got.body, want) {
 					t.Errorf("%s sent %s %s %v, want %v\n%s", sample.Label, got.method, got.path, got.body, want, sample.Source)
 				}
-				for _, h := range request.headers() {
-					if got.header.Get(h[0]) != h[1] {
-						t.Errorf("%s: header %s is %q, want %q", sample.Label, h[0], got.header.Get(h[0]), h[1])
+				for _, h := range request.Headers() {
+					if got.header.Get(h.Name) != h.Value {
+						t.Errorf("%s: header %s is %q, want %q", sample.Label, h.Name, got.header.Get(h.Name), h.Value)
 					}
 				}
-				if file := request.file(); file != "" {
+				if file := request.File(); file != "" {
 					saved, err := os.ReadFile(filepath.Join(dir, file))
 					output = string(saved)
 					if err != nil {
@@ -111,15 +111,15 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// A failed request ends a sample with the error's code, not with a stack of its own confusion.
-func TestSamplesTellErrors(t *testing.T) {
+// A failed request ends a sample with the code of the error and not with a stack trace.
+func TestSamplesReportErrors(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusPaymentRequired)
 		_, _ = io.WriteString(w, `{"success":false,"request_id":"the-request","error":{"code":"insufficient_funds","message":"m"}}`)
 	}))
 	defer server.Close()
-	for _, sample := range All(Request{Method: "GET", URL: server.URL, Answer: "application/json"}) {
+	for _, sample := range all(t, Request{Method: "GET", URL: server.URL, MediaType: "application/json"}) {
 		if sample.Lang == "PHP" {
 			continue
 		}
@@ -128,6 +128,15 @@ func TestSamplesTellErrors(t *testing.T) {
 			t.Errorf("%s shows %q", sample.Label, output)
 		}
 	}
+}
+
+func all(t *testing.T, r Request) []Sample {
+	t.Helper()
+	list, err := All(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
 }
 
 func document(t *testing.T, text string) *yaml.Node {
@@ -139,7 +148,7 @@ func document(t *testing.T, text string) *yaml.Node {
 	return node.Content[0]
 }
 
-// run runs a sample in a folder and returns what it prints, on both outputs.
+// run runs a sample in a folder and returns its standard output and standard error.
 func run(t *testing.T, dir string, s Sample) string {
 	t.Helper()
 	python, err := filepath.Abs("../../../.local/venv/bin/python")
@@ -159,7 +168,7 @@ func run(t *testing.T, dir string, s Sample) string {
 	l := languages[s.Lang]
 	if s.Lang == "Go" {
 		if formatted, err := format.Source([]byte(s.Source + "\n")); err != nil || string(formatted) != s.Source+"\n" {
-			t.Errorf("Go: not as gofmt has it: %v\n%s", err, s.Source)
+			t.Errorf("Go: not formatted: %v\n%s", err, s.Source)
 		}
 	}
 	file := filepath.Join(dir, l.file)
@@ -183,6 +192,6 @@ func run(t *testing.T, dir string, s Sample) string {
 	return out.String()
 }
 
-// parsePHP fails on a file that is no PHP.
+// parsePHP fails on a file that is not valid PHP.
 const parsePHP = `const parser = new (require("php-parser").Engine)({ parser: { suppressErrors: false } });
 parser.parseCode(require("fs").readFileSync(process.argv[1], "utf8"), "sample.php");`

@@ -11,8 +11,7 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// ipAPISpec is ip-api.com's pro service (ip-api.com/docs/api:json). The free
-// one is for non-commercial use and without TLS.
+// ipAPISpec is ip-api.com's pro service (ip-api.com/docs/api:json). The free service has no TLS and no commercial use.
 func ipAPISpec() upstream.Spec {
 	return upstream.Spec{
 		Name: "ip-api", Title: "ip-api.com (pro)", Endpoint: "https://pro.ip-api.com",
@@ -20,8 +19,8 @@ func ipAPISpec() upstream.Spec {
 	}
 }
 
-// ipAPIAnswer is what is used of an answer.
-type ipAPIAnswer struct {
+// ipAPIResponse is the used part of a response.
+type ipAPIResponse struct {
 	Status      iplookup.Text   `json:"status"` // success or fail
 	Message     iplookup.Text   `json:"message"`
 	Country     iplookup.Text   `json:"country"`
@@ -33,23 +32,23 @@ type ipAPIAnswer struct {
 	Timezone    iplookup.Text   `json:"timezone"`
 }
 
-// ipAPIFields are the fields that the answer shall have.
+// ipAPIFields names the fields of the response.
 const ipAPIFields = "status,message,country,countryCode,city,isp,lat,lon,timezone,query"
 
-// ipAPI fails with HTTP 200 and a message.
+// ipAPI reads the status in the body, because failures have HTTP status 200.
 func ipAPI(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Place, error) {
 	r, err := c.Get(ctx, "/json/"+url.PathEscape(addr.String()), url.Values{"key": {c.Account.Secrets["api_key"]}, "fields": {ipAPIFields}}, nil)
 	if err != nil {
 		return Place{}, err
 	}
-	// A bad key is answered in plain text, with a status that is not documented.
+	// The response to an invalid key is plain text, with an undocumented status.
 	if r.Status < http.StatusInternalServerError && strings.Contains(strings.ToLower(string(r.Body)), "invalid key") {
 		return Place{}, c.Fail(iplookup.Credentials, "invalid key")
 	}
 	if err := c.ByStatus(r, nil); err != nil {
 		return Place{}, err
 	}
-	var a ipAPIAnswer
+	var a ipAPIResponse
 	if err := c.Decode(r.Body, &a); err != nil {
 		return Place{}, err
 	}
@@ -60,7 +59,7 @@ func ipAPI(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Place, erro
 	case a.Status == "fail":
 		return Place{}, c.Fail(iplookup.Rejected, string(a.Message))
 	default:
-		return Place{}, c.Fail(iplookup.Unusable, "answer without a known status")
+		return Place{}, c.Fail(iplookup.Unusable, "response without a known status")
 	}
 	p := Place{
 		Country: a.Country.Pointer(), CountryCode: a.CountryCode.Country(), City: a.City.Pointer(),

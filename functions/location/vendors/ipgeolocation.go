@@ -7,7 +7,7 @@ import (
 	"svcapi/shared/iplookup"
 )
 
-// ipGeolocation has no field for the ISP; the network's organization is nearest.
+// ipGeolocation returns the organization of the network as the ISP, because the vendor has no field for the ISP.
 func ipGeolocation(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Place, error) {
 	a, err := c.IPGeolocation(ctx, addr, "")
 	if err != nil {

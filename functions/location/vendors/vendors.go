@@ -1,13 +1,9 @@
-// Package vendors asks IP location vendors, one file each. Adding one is a file
-// and a row of Table.
+// Package vendors looks up the location of IP addresses, one file for each vendor. A new vendor is a file and a row of Table.
 package vendors
 
-import (
-	"svcapi/shared/iplookup"
-	"svcapi/shared/upstream"
-)
+import "svcapi/shared/iplookup"
 
-// Place is what a vendor says of an address; nil where it has nothing.
+// Place is a vendor's information about an address. A field that the vendor does not report is nil.
 type Place struct {
 	Country     *string // English name
 	CountryCode *string // two capitals
@@ -21,11 +17,8 @@ type Place struct {
 // Vendor is one row of the table.
 type Vendor = iplookup.Vendor[Place]
 
-// Table lists the vendors.
-//
-// Answers of ipinfo and ip-api are kept for a while: nothing that was
-// read forbids it, but no contract was read. Uncached vendors are asked each time; a
-// database file is as quick as the cache.
+// Table returns the vendors. Responses of ipinfo and ip-api are cached: their published terms do not forbid caching, but no
+// contract was read. A database file is as quick as the cache.
 func Table() []Vendor {
 	return []Vendor{
 		{Spec: ipAPISpec(), Ask: ipAPI},
@@ -34,12 +27,4 @@ func Table() []Vendor {
 		{Spec: iplookup.MaxMind(), Ask: maxMind, Uncached: true},
 		{Spec: iplookup.MaxMindDatabase(), Ask: maxMindDatabase, Uncached: true},
 	}
-}
-
-// Spec returns what the vendor of a name needs, or nil.
-func Spec(name string) *upstream.Spec {
-	if v := iplookup.Find(Table(), name); v != nil {
-		return &v.Spec
-	}
-	return nil
 }

@@ -18,8 +18,8 @@ import (
 	"svcapi/test/pdftest"
 )
 
-// bare drives the same browser, with the same flags, by nothing but the protocol calls without which there is no PDF:
-// set the content, wait for its load event, print. One page serves all documents, and nothing is limited.
+// bare is the baseline: the same browser with the same flags and only the necessary protocol calls, which set the content,
+// wait for the load event and print. One page serves all documents, without limits.
 type bare struct {
 	process *process
 	client  *cdp.Client
@@ -53,9 +53,9 @@ func startBare(b *testing.B) *bare {
 
 func (d *bare) call(b *testing.B, method string, params, result any) {
 	b.Helper()
-	answer, err := d.client.Call(context.Background(), d.session, method, params)
+	response, err := d.client.Call(context.Background(), d.session, method, params)
 	if err == nil && result != nil {
-		err = json.Unmarshal(answer, result)
+		err = json.Unmarshal(response, result)
 	}
 	if err != nil {
 		b.Fatal(method, err)
@@ -90,17 +90,17 @@ func table() string {
 	return t.String()
 }
 
-// pass is the look at a document before the browser, as the function is deployed.
+// pass has the document limits of the deployed function.
 var pass = limits.Limits{Elements: 40_000, Depth: 250, Tables: 20, Pixels: 60_000_000, Measure: fetch.Measure}
 
-// middle is the median.
+// middle returns the median.
 func middle(times []time.Duration) float64 {
 	slices.Sort(times)
 	return float64(times[len(times)/2].Microseconds()) / 1000
 }
 
-// BenchmarkRender measures a warm document against the bare calls, in turns. "ms" is a request to a function at rest,
-// "back-ms" the next one right after another, which waits for its page.
+// BenchmarkRender compares a warm document with the bare calls, in turns. "ms" is a request to an idle function, "back-ms"
+// a request immediately after another one, which waits for its page.
 func BenchmarkRender(b *testing.B) {
 	for name, html := range map[string]string{"invoice": invoice, "table": table()} {
 		b.Run(name, func(b *testing.B) {
@@ -137,7 +137,7 @@ func BenchmarkRender(b *testing.B) {
 					for {
 						for _, group := range browsers(b) {
 							if group != d.process.group {
-								peak = max(peak, memory(append(members(group), os.Getpid())))
+								peak = max(peak, memory(append(groupMembers(group), os.Getpid())))
 							}
 						}
 						select {
@@ -165,7 +165,7 @@ func BenchmarkRender(b *testing.B) {
 	}
 }
 
-// BenchmarkStart measures the start of a process up to its first PDF, self-test included, against the bare browser's.
+// BenchmarkStart compares the start up to the first PDF, with the self-test, with that of the bare browser.
 func BenchmarkStart(b *testing.B) {
 	var ours, bare []time.Duration
 	for b.Loop() {
@@ -188,8 +188,8 @@ func BenchmarkStart(b *testing.B) {
 	b.ReportMetric(middle(ours)/middle(bare), "ratio")
 }
 
-// BenchmarkZygote measures the browser with --no-zygote, as the product starts it, against the same browser without the
-// flag, in turns: documents at rest and right after another one, the start up to the first PDF, memory at rest.
+// BenchmarkZygote compares the browser with and without --no-zygote, in turns: idle, immediately after another document, the
+// start up to the first PDF, and the memory of an idle browser.
 func BenchmarkZygote(b *testing.B) {
 	kinds := []struct{ name, drop string }{{"without", "--none"}, {"with", "--no-zygote"}}
 	document := Document{HTML: invoice, Geometry: a4}
@@ -228,7 +228,7 @@ func BenchmarkZygote(b *testing.B) {
 				b.Fatal(err)
 			}
 			for _, group := range browsers(b) {
-				held[kind.name] = append(held[kind.name], memory(members(group))>>20)
+				held[kind.name] = append(held[kind.name], memory(groupMembers(group))>>20)
 			}
 			timed(&into.ended, r.Close)
 		}

@@ -1,9 +1,8 @@
 // Package browser renders hostile HTML to PDF with a headless Chromium that it keeps warm.
 //
-// What a document can reach is nothing: scripts do not run, every request of the browser is intercepted, its own
-// network is closed, and its environment is empty. What a document can use up is bounded: time, the memory of the
-// whole process tree, pages, the size of the PDF. A browser that a document hurt is killed with its group, and a new
-// one started.
+// A document reaches nothing: scripts do not run, every request of the browser is intercepted, the network of the
+// browser is closed, and its environment is empty. A document's use of resources is bounded: time, memory of all
+// processes, pages, size of the PDF. A browser that a document damaged is killed with its process group and replaced.
 package browser
 
 import (
@@ -26,25 +25,25 @@ import (
 
 // Options configure a Renderer. All fields but Protections and Log are required.
 type Options struct {
-	Path          string        // the Chromium to start
-	Dir           string        // where profile folders are made
+	Path          string        // of the Chromium to start
+	Dir           string        // parent of the profile folders
 	Time          time.Duration // for one render
 	Memory        int64         // bytes, of the browser's processes and this one
 	Pages         int           // of one PDF
 	Bytes         int64         // of one PDF
 	RecycleAfter  int           // renders
 	RecycleMemory int64         // bytes that the browser may hold between two renders
-	Protections   []Protection  // what Seclude returned; optional
-	Log           *slog.Logger  // starts and ends of browsers; nil: nothing is logged
+	Protections   []Protection  // returned by Isolate; optional
+	Log           *slog.Logger  // receives starts and ends of browsers; nil: nothing is logged
 }
 
 // startTime bounds the start of a browser with its self-test.
 const startTime = 10 * time.Second
 
-// watchEvery is how often memory is looked at. The fastest known document takes 2 GB a second.
-const watchEvery = 20 * time.Millisecond
+// watchInterval is the time between two looks at the memory. The fastest known document takes 2 GB a second.
+const watchInterval = 20 * time.Millisecond
 
-// Document is what is rendered.
+// Document is the input of one render.
 type Document struct {
 	HTML     string // valid UTF-8
 	Geometry Geometry
@@ -56,8 +55,8 @@ type Renderer struct {
 	options Options
 	scripts bool // tests only: the containment must hold with scripts, too
 
-	// ready holds the page for the next document, or why there is none. Who takes it works alone, and must see to it that
-	// another one comes.
+	// ready holds the page for the next document, or the error of the start. The goroutine that takes the page has the
+	// browser for itself, and must put the next page into ready.
 	ready   chan prepared
 	closing sync.Once
 	closed  chan struct{}
@@ -71,7 +70,7 @@ type prepared struct {
 	err     error
 }
 
-// New starts a browser in the background. One that does not start is tried again by each Render.
+// New starts a browser in the background. After a failed start each Render tries again.
 func New(o Options) *Renderer { return start(o, false) }
 
 func start(o Options, scripts bool) *Renderer {
@@ -83,7 +82,7 @@ func start(o Options, scripts bool) *Renderer {
 	return r
 }
 
-// Ready waits until the browser has started and shown that it prints text, and tells what is wrong if it has not.
+// Ready waits until the browser has started and passed its self-test, and returns the error of a failed start.
 func (r *Renderer) Ready(ctx context.Context) error {
 	p, err := r.take(ctx)
 	if err != nil {
@@ -98,11 +97,20 @@ func (r *Renderer) Close() {
 	r.closing.Do(func() {
 		p := <-r.ready
 		close(r.closed)
-		r.ready <- prepared{err: errGone}
+		r.ready <- prepared{err: errEnded}
 		if p.session != nil {
 			p.session.end()
 		}
 	})
+}
+
+func (r *Renderer) isClosed() bool {
+	select {
+	case <-r.closed:
+		return true
+	default:
+		return false
+	}
 }
 
 func (r *Renderer) take(ctx context.Context) (prepared, error) {
@@ -114,39 +122,31 @@ func (r *Renderer) take(ctx context.Context) (prepared, error) {
 	}
 }
 
-// Render returns the document as a PDF. A *RefusedError, or a *fetch.Error, is the document's doing.
-//
-// A browser that ends in the middle, without a limit reached, is replaced once: it may have been ended from
-// outside.
+// Render returns the document as a PDF. The document causes every *DocumentError and *fetch.Error. Render repeats a
+// render once whose browser ended without a limit reached: another process may have ended the browser.
 func (r *Renderer) Render(ctx context.Context, d Document) ([]byte, error) {
-	pdf, err := r.try(ctx, d)
-	if errors.Is(err, errGone) {
-		pdf, err = r.try(ctx, d)
+	pdf, err := r.renderOnce(ctx, d)
+	if errors.Is(err, errEnded) {
+		pdf, err = r.renderOnce(ctx, d)
 	}
-	if errors.Is(err, errGone) {
-		select {
-		case <-r.closed:
-		default:
-			err = errUnprintable
-		}
+	if errors.Is(err, errEnded) && !r.isClosed() {
+		err = errUnprintable
 	}
 	return pdf, err
 }
 
-func (r *Renderer) try(ctx context.Context, d Document) ([]byte, error) {
+func (r *Renderer) renderOnce(ctx context.Context, d Document) ([]byte, error) {
 	p, err := r.take(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("browser: not ready: %w", err)
 	}
-	select {
-	case <-r.closed:
+	if r.isClosed() {
 		r.ready <- p
-		return nil, errGone
-	default:
+		return nil, errEnded
 	}
-	if p.err == nil && (p.session.isGone() || p.page.crashed.fired()) { // while no document was there to blame
+	if p.err == nil && (p.session.ended.Err() != nil || p.page.crashed.Err() != nil) { // without a document to blame
 		p.session.end()
-		p = prepared{err: errGone}
+		p = prepared{err: errEnded}
 	}
 	if p.err != nil {
 		if p = r.start(ctx); p.err != nil {
@@ -165,17 +165,16 @@ func (r *Renderer) try(ctx context.Context, d Document) ([]byte, error) {
 	return pdf, err
 }
 
-// healthy tells whether the browser is sound after a render that ended with err.
+// healthy reports whether the browser can be used again after a render that returned err.
 func healthy(err error) bool {
-	if refused, ok := errors.AsType[*RefusedError](err); ok {
-		return refused.Reason == "size" || refused.Reason == "pages"
+	if e, ok := errors.AsType[*DocumentError](err); ok {
+		return e.Reason == "size" || e.Reason == "pages"
 	}
 	_, image := errors.AsType[*imageError](err)
 	return err == nil || image
 }
 
-// render runs one document within the limits of time and memory. The browser must be ended unless the outcome is
-// healthy.
+// render renders one document within the limits. After an error that is not healthy the caller ends the browser.
 func (r *Renderer) render(ctx context.Context, p prepared, d Document) ([]byte, error) {
 	began := time.Now()
 	ctx, cancel := withRunningTime(ctx, r.options.Time, tooSlow(r.options.Time))
@@ -185,20 +184,20 @@ func (r *Renderer) render(ctx context.Context, p prepared, d Document) ([]byte, 
 
 	page := p.page
 	page.ctx, page.fail, page.images = ctx, fail, d.Images
-	p.session.serve(page)
-	defer p.session.serve(nil)
+	p.session.setPage(page)
+	defer p.session.setPage(nil)
 	go r.watch(ctx, p.session, fail)
-	go page.ifCrashed(ctx, func() { fail(errUnprintable) })
+	defer context.AfterFunc(page.crashed, func() { fail(errUnprintable) })()
 
 	pdf, err := page.render(d, r.options.Pages, r.options.Bytes)
 	if cause := context.Cause(ctx); cause != nil {
-		err = cause // whatever broke first
+		err = cause // the first failure, not one of its effects
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = tooSlow(time.Since(began).Round(time.Second)) // the request's own deadline came first
+		err = tooSlow(time.Since(began).Round(time.Second)) // the deadline of the request came first
 	}
-	if _, said := errors.AsType[*cdp.Error](err); said {
-		err = fmt.Errorf("%w: %w", errUnprintable, err) // the browser is well and will not print this
+	if _, ok := errors.AsType[*cdp.Error](err); ok {
+		err = fmt.Errorf("%w: %w", errUnprintable, err) // the browser works and refuses to print this document
 	}
 	if err != nil {
 		return nil, err
@@ -206,29 +205,29 @@ func (r *Renderer) render(ctx context.Context, p prepared, d Document) ([]byte, 
 	return pdf, nil
 }
 
-// watch ends the browser when its memory passes the limit. Memory is the way to hurt a renderer: 64 KB of HTML can ask
-// for gigabytes within a second, so the look is taken often, and the kill comes before the answer.
+// watch ends the browser when its memory passes the limit. 64 KB of HTML can ask for gigabytes within a second, so
+// watch looks often and kills the browser before the render returns.
 func (r *Renderer) watch(ctx context.Context, s *session, fail context.CancelCauseFunc) {
 	var pids []int
 	for look := 0; ; look++ {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(watchEvery):
+		case <-time.After(watchInterval):
 		}
 		if look%5 == 0 { // a browser's processes change more slowly than their memory
-			pids = append(members(s.group), os.Getpid())
+			pids = append(groupMembers(s.group), os.Getpid())
 		}
 		if memory(pids) > r.options.Memory {
-			fail(tooMuchMemory(r.options.Memory))
+			fail(documentErrorf("memory", "rendering needs more than %d MiB of memory", r.options.Memory>>20))
 			s.end()
 			return
 		}
 	}
 }
 
-// replace puts the page for the next document in place: another one in the same browser, or in a new one. It runs on
-// after the response, and through the freeze that follows.
+// replace prepares the page for the next document, in the same browser or in a new one. replace goes on after the
+// response, and through the freeze that follows.
 func (r *Renderer) replace(ctx context.Context, p prepared) {
 	ctx, cancel := withRunningTime(context.WithoutCancel(ctx), startTime, errSlowStart)
 	defer cancel()
@@ -241,14 +240,15 @@ func (r *Renderer) replace(ctx context.Context, p prepared) {
 	r.ready <- p
 }
 
-// renew swaps the page, or ends the browser and returns nothing.
+// renew opens a new page in the same browser, or ends the browser and returns nothing.
 func (r *Renderer) renew(ctx context.Context, p prepared) prepared {
 	err := p.page.dispose(ctx)
-	if held := memory(members(p.session.group)); err == nil && (p.renders >= r.options.RecycleAfter || held > r.options.RecycleMemory) {
+	held := memory(groupMembers(p.session.group))
+	if err == nil && (p.renders >= r.options.RecycleAfter || held > r.options.RecycleMemory) {
 		err = fmt.Errorf("recycled: %d MiB held", held>>20)
 	}
 	if err == nil {
-		p.page, err = p.session.blank(ctx, r.scripts)
+		p.page, err = p.session.newPage(ctx, r.scripts)
 	}
 	if err != nil {
 		r.options.Log.Info("browser ended", "cause", err.Error(), "renders", p.renders)
@@ -265,25 +265,25 @@ func (r *Renderer) start(ctx context.Context) prepared {
 	began := time.Now()
 	s, err := open(ctx, r.options.Path, r.options.Dir)
 	if err != nil {
-		return prepared{err: r.unstarted(err)}
+		return prepared{err: r.startFailure(err)}
 	}
 	p := prepared{session: s}
-	if err = r.test(ctx, p); err == nil {
-		p.page, err = s.blank(ctx, r.scripts)
+	if err = r.selfTest(ctx, p); err == nil {
+		p.page, err = s.newPage(ctx, r.scripts)
 	}
 	if err != nil {
 		err = s.explain(err)
 		s.end()
-		return prepared{err: r.unstarted(err)}
+		return prepared{err: r.startFailure(err)}
 	}
-	s.said.close()
+	s.stderr.close()
 	r.options.Log.Info("browser started", "milliseconds", time.Since(began).Milliseconds())
 	return p
 }
 
-// unstarted keeps what went wrong at a start apart from what documents do, and names what the system denies: on a
-// platform that denies more than before, that is the first thing to know.
-func (r *Renderer) unstarted(err error) error {
+// startFailure returns the error of a failed start. The error wraps nothing, so that no document is blamed for a failed
+// start, and names the system calls that the platform denies.
+func (r *Renderer) startFailure(err error) error {
 	text := []string{"browser: does not start: " + err.Error()}
 	for _, p := range r.options.Protections {
 		if p.Denied != nil {
@@ -293,21 +293,18 @@ func (r *Renderer) unstarted(err error) error {
 	if calls := denied(r.options.Dir); len(calls) > 0 {
 		text = append(text, "denied here: "+strings.Join(calls, ", "))
 	}
-	return startError(strings.Join(text, "; "))
+	return errors.New(strings.Join(text, "; "))
 }
 
-type startError string
+var (
+	errSlowStart = fmt.Errorf("browser: not ready after %s", startTime)
+	errNoText    = errors.New("browser: self-test: no text in the PDF; are fonts and their configuration beside the browser?")
+)
 
-func (e startError) Error() string { return string(e) }
-
-var errSlowStart = fmt.Errorf("browser: not ready after %s", startTime)
-
-var errNoText = errors.New("browser: self-test: no text in the PDF; are fonts and their configuration beside the browser?")
-
-// test renders a line and looks for its text: with fonts amiss Chromium prints a valid, empty PDF without an error.
-func (r *Renderer) test(ctx context.Context, p prepared) error {
+// selfTest renders a line and looks for its text: without fonts Chromium prints an empty PDF without an error.
+func (r *Renderer) selfTest(ctx context.Context, p prepared) error {
 	var err error
-	if p.page, err = p.session.blank(ctx, false); err != nil {
+	if p.page, err = p.session.newPage(ctx, false); err != nil {
 		return err
 	}
 	pdf, err := r.render(ctx, p, Document{HTML: "<!DOCTYPE html><p>self-test", Geometry: Geometry{Size: Sizes["A4"]}})
@@ -320,7 +317,7 @@ func (r *Renderer) test(ctx context.Context, p prepared) error {
 	return p.page.dispose(ctx)
 }
 
-// showsText tells whether a PDF maps glyphs to characters (ISO 32000-1, 9.10.3): only text in a real font does.
+// showsText reports whether a PDF maps glyphs to characters (ISO 32000-1, 9.10.3): only text in a real font does.
 func showsText(pdf []byte) bool {
 	for {
 		_, rest, found := bytes.Cut(pdf, []byte("stream\n"))

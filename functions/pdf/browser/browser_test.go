@@ -24,7 +24,7 @@ func render(t testing.TB, r *Renderer, html string) []byte {
 	return pdf
 }
 
-// folders lists what a renderer left in its folder.
+// folders returns the names in a renderer's folder.
 func folders(t testing.TB, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -38,7 +38,7 @@ func folders(t testing.TB, dir string) []string {
 	return names
 }
 
-// Sinhala, Tamil and Latin text is in the PDF as text, in the layer's fonts, upright and bold.
+// Sinhala, Tamil and Latin text is text in the PDF, in the fonts of the layer, upright and bold.
 func TestText(t *testing.T) {
 	r := run(t, limitsOf(t))
 	want := []string{
@@ -63,7 +63,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// Background colours print, scripts do not run, and a document without text is a document.
+// Background colours print, scripts do not run, and a document without text is rendered.
 func TestContent(t *testing.T) {
 	r := run(t, limitsOf(t))
 	for html, want := range map[string]string{
@@ -87,7 +87,7 @@ func TestContent(t *testing.T) {
 	}
 }
 
-// What a document can reach through the rendering of earlier ones is nothing: each has a context of its own.
+// A document reaches no data of an earlier document, because each has its own browser context.
 func TestContextsAreApart(t *testing.T) {
 	r := start(limitsOf(t), true)
 	defer r.Close()
@@ -99,7 +99,7 @@ func TestContextsAreApart(t *testing.T) {
 	}
 }
 
-// Limits around the browser: each ends in a refusal that names the limit, and the next document is rendered.
+// Each limit of the browser returns an error that names the limit, and the next document is rendered.
 func TestLimits(t *testing.T) {
 	o := limitsOf(t)
 	o.Pages = 5
@@ -125,11 +125,11 @@ func TestLimits(t *testing.T) {
 			}
 			r := run(t, o)
 			_, err := r.Render(t.Context(), Document{HTML: test.html, Geometry: a4})
-			var refused *RefusedError
+			var refused *DocumentError
 			switch {
 			case test.reason == "" && err != nil:
 				t.Error(err)
-			case test.reason != "" && (!errors.As(err, &refused) || refused.Reason != test.reason || !strings.Contains(refused.Refusal(), test.says)):
+			case test.reason != "" && (!errors.As(err, &refused) || refused.Reason != test.reason || !strings.Contains(refused.ClientMessage(), test.says)):
 				t.Errorf("got %v, want %s", err, test.reason)
 			}
 			render(t, r, "next")
@@ -137,8 +137,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A browser without fonts prints valid, empty PDFs: it does not pass its self-test. Nor does one that is none. Neither
-// failure outlives its cause.
+// A browser without fonts, which prints empty PDFs, and a program that is no browser fail the self-test. The renderer works
+// again after the cause is removed.
 func TestSelfTest(t *testing.T) {
 	bare := t.TempDir()
 	lib := filepath.Join(filepath.Dir(pdftest.Browser()), "lib")
@@ -147,7 +147,7 @@ func TestSelfTest(t *testing.T) {
 	for name, test := range map[string]struct{ script, want string }{
 		"no fonts":   {"#!/bin/sh\nFONTCONFIG_FILE=" + empty + " LD_LIBRARY_PATH=" + lib + " exec " + pdftest.Browser() + ` "$@"` + "\n", "self-test"},
 		"no program": {"#!/none\n", "start"},
-		"ends":       {"#!/bin/sh\nexit 1\n", "gone"},
+		"ends":       {"#!/bin/sh\nexit 1\n", "has ended"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -160,14 +160,14 @@ func TestSelfTest(t *testing.T) {
 			if err := r.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v", err)
 			}
-			if _, err := r.Render(t.Context(), Document{HTML: "x", Geometry: a4}); err == nil || errors.As(err, new(*RefusedError)) {
+			if _, err := r.Render(t.Context(), Document{HTML: "x", Geometry: a4}); err == nil || errors.As(err, new(*DocumentError)) {
 				t.Errorf("rendered: %v", err)
 			}
 			write(t, path+".new", "#!/bin/sh\nFONTCONFIG_FILE="+filepath.Join(filepath.Dir(pdftest.Browser()), "fonts.conf")+" LD_LIBRARY_PATH="+lib+" exec "+pdftest.Browser()+` "$@"`+"\n", 0o755)
 			if err := os.Rename(path+".new", path); err != nil {
 				t.Fatal(err)
 			}
-			render(t, r, "the cause is gone")
+			render(t, r, "the cause has ended")
 			if left := folders(t, o.Dir); len(left) != 1 {
 				t.Errorf("left: %v", left)
 			}
@@ -175,8 +175,8 @@ func TestSelfTest(t *testing.T) {
 	}
 }
 
-// Folders of dead processes are swept, those of living ones are not.
-func TestSweep(t *testing.T) {
+// RemoveStale removes the folders of dead processes and no folders of living ones.
+func TestRemoveStale(t *testing.T) {
 	dir := t.TempDir()
 	dead := exec.Command("/bin/true")
 	if err := dead.Run(); err != nil {
@@ -190,16 +190,16 @@ func TestSweep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := Sweep(dir); err != nil {
+	if err := RemoveStale(dir); err != nil {
 		t.Fatal(err)
 	}
-	// The process ID of this one may be a dead one's, too: Sweep comes before the first browser.
+	// A dead process may have had the ID of this process, because RemoveStale runs before the first browser.
 	if got := strings.Join(folders(t, dir), " "); got != "other "+profilePrefix+strconv.Itoa(os.Getppid())+"-3 "+profilePrefix+"x-4" {
 		t.Error(got)
 	}
 }
 
-// What a page's count is read from is the page tree, and nothing that a document writes.
+// The number of pages is that of the page tree, whatever text the document contains.
 func TestCountPages(t *testing.T) {
 	r := run(t, limitsOf(t))
 	for want := 1; want <= 12; want += 11 {
@@ -220,7 +220,7 @@ func FuzzCountPages(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, pdf []byte) { _, _ = countPages(pdf) })
 }
 
-// A message that is no JSON, or too long, ends the connection instead of this process.
+// A malformed or too long message ends the connection and not this process.
 func TestPipe(t *testing.T) {
 	for input, want := range map[string]string{
 		"{\"id\":1}\x00": `{"id":1}`,

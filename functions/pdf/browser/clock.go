@@ -6,19 +6,19 @@ import (
 )
 
 const (
-	// step is how often a limit on running time is looked at.
-	step = 20 * time.Millisecond
+	// clockStep is the interval at which withRunningTime adds up the running time.
+	clockStep = 20 * time.Millisecond
 	// longestStep is the most that one step counts. Lambda freezes the process and the browser between two events, for
-	// hours: such a gap is no time in which either of them worked. Waiting for the processor takes less.
-	longestStep = 10 * step
+	// hours, and neither of them works in such a gap. Waiting for the processor takes less.
+	longestStep = 10 * clockStep
 )
 
 // withRunningTime returns a context that ends with cause after the process has run for d. The time of a freeze does not
-// count, where a timer of the runtime would fire at the thaw.
+// count, whereas a timer of the runtime would fire at the thaw.
 func withRunningTime(ctx context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
-		ticker := time.NewTicker(step)
+		ticker := time.NewTicker(clockStep)
 		defer ticker.Stop()
 		last := time.Now()
 		for ran := time.Duration(0); ran < d; {
@@ -36,8 +36,8 @@ func withRunningTime(ctx context.Context, d time.Duration, cause error) (context
 	return ctx, func() { cancel(context.Canceled) }
 }
 
-// within waits for a channel to be closed, for at most d of running time.
-func within(d time.Duration, closed <-chan struct{}) {
+// waitFor waits until a channel is closed, for at most d of running time.
+func waitFor(closed <-chan struct{}, d time.Duration) {
 	ctx, cancel := withRunningTime(context.Background(), d, context.DeadlineExceeded)
 	defer cancel()
 	select {

@@ -19,16 +19,16 @@ import (
 	"svcapi/test/pdftest"
 )
 
-// canary listens for whatever gets out of the browser.
+// canary listens for all traffic of the browser.
 type canary struct {
 	http, tcp net.Listener
-	udp, dns  net.PacketConn // dns is nil where port 53 cannot be had
+	udp, dns  net.PacketConn // dns is nil where port 53 is not available
 
 	mu       sync.Mutex
-	arrivals map[string]bool // IDs of vectors, or what came where no ID could
+	arrivals map[string]bool // IDs of vectors, or the traffic itself where it has no ID
 }
 
-// nameserver is where the browser looks names up in these tests.
+// nameserver is the address of the name server of these tests.
 const nameserver = "127.0.0.9"
 
 var vectorID = regexp.MustCompile(`v\d{3}`)
@@ -130,8 +130,8 @@ func (c *canary) aim(vector, id string) string {
 	).Replace(vector)
 }
 
-// launcher is a program that starts the browser with the canary as its name server, and, unlocked, without the flags that
-// close its network. It needs root; the browser is started as it is where there is none.
+// launcher returns a program that starts the browser with the canary as its name server, and, unlocked, without the flags
+// that close its network. The name server needs root, and without root the browser is started unchanged.
 func (c *canary) launcher(t *testing.T, unlocked bool) string {
 	t.Helper()
 	start := `exec "$browser" "$@"`
@@ -147,7 +147,7 @@ func (c *canary) launcher(t *testing.T, unlocked bool) string {
 	return wrapper(t, drop, start)
 }
 
-// wrapper is a program that starts the browser by a line of shell, without the flags of a pattern.
+// wrapper returns a program that starts the browser by a line of shell, without the flags that match a pattern.
 func wrapper(t testing.TB, drop, start string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "headless_shell")
@@ -171,7 +171,7 @@ func write(t testing.TB, path, content string, mode os.FileMode) {
 	}
 }
 
-// linger renders like Render does, but leaves the document open for a while before it is printed.
+// linger renders as Render does, and leaves the document open for a while before the print.
 func linger(t *testing.T, r *Renderer, d Document, open time.Duration) ([]byte, error) {
 	t.Helper()
 	p, err := r.take(t.Context())
@@ -183,14 +183,14 @@ func linger(t *testing.T, r *Renderer, d Document, open time.Duration) ([]byte, 
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	p.page.ctx, p.page.fail, p.page.images = ctx, fail, d.Images
-	p.session.serve(p.page)
+	p.session.setPage(p.page)
 	err = p.page.load(d.HTML)
 	time.Sleep(open)
 	var pdf []byte
 	if err == nil {
 		pdf, err = p.page.print(d.Geometry, 5, 1<<30)
 	}
-	p.session.serve(nil)
+	p.session.setPage(nil)
 	p.renders++
 	if err != nil {
 		p.session.end()
@@ -200,10 +200,10 @@ func linger(t *testing.T, r *Renderer, d Document, open time.Duration) ([]byte, 
 	return pdf, err
 }
 
-// alone are vectors that leave their document, or end it: they get one to themselves.
+// alone matches vectors that leave or end their document. Each of these vectors has a document of its own.
 var alone = regexp.MustCompile(`refresh|frameset|form|declarative|base|csp|speculation|import map|^js (location|history|open|popup|redirect|document|unload|print)`)
 
-// batches puts the vectors into documents.
+// batches returns the documents with all vectors.
 func (c *canary) batches() (documents []string, names map[string]string) {
 	names = map[string]string{}
 	var together []string
@@ -224,7 +224,7 @@ func (c *canary) batches() (documents []string, names map[string]string) {
 	return documents, names
 }
 
-// The browser has no way to the network, with scripts off, and with scripts on.
+// The browser cannot reach a network, whether scripts run or not.
 func TestEgress(t *testing.T) {
 	if len(vectors) < 100 {
 		t.Fatalf("%d vectors", len(vectors))
@@ -254,7 +254,7 @@ func TestEgress(t *testing.T) {
 	}
 }
 
-// file:, the metadata address, the Runtime API, the environment of the process: nothing of them in any PDF.
+// No PDF contains data of file: URLs, of the metadata address, of the Runtime API or of the environment.
 func TestSecrets(t *testing.T) {
 	c := listen(t)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "CANARY-SECRET")

@@ -48,7 +48,7 @@ func serve(t *testing.T) *served {
 	return s
 }
 
-// render returns how many browsers have been started when a document was rendered, and how that ended.
+// render returns the number of started browsers after a render, and the error of the render.
 func (s *served) render(t *testing.T, html string) (starts int, end string) {
 	t.Helper()
 	if _, err := io.WriteString(s.in, html+"\n"); err != nil {
@@ -65,7 +65,7 @@ func (s *served) render(t *testing.T, html string) (starts int, end string) {
 	return starts, end
 }
 
-// tree lists a process and all below it.
+// tree returns a process with its descendants.
 func tree(root int) []int {
 	pids := []int{root}
 	all := tasks()
@@ -79,7 +79,7 @@ func tree(root int) []int {
 	return pids
 }
 
-// freeze stops a process and all below it, then lets them go on.
+// freeze stops a process with its descendants for a while.
 func (s *served) freeze(t *testing.T, d time.Duration) {
 	t.Helper()
 	var stopped []int
@@ -100,8 +100,8 @@ func (s *served) freeze(t *testing.T, d time.Duration) {
 	}
 }
 
-// A freeze of the whole tree between two documents, longer than any limit, costs no browser: not while the page is
-// replaced, not while a browser starts in the place of one that a document has hurt.
+// A freeze of the whole process tree between two documents, longer than any limit, ends no browser, neither during the
+// replacement of the page nor during the start of a new browser.
 func TestFreeze(t *testing.T) {
 	const frozen = 12 * time.Second
 	if frozen <= startTime {
@@ -114,7 +114,7 @@ func TestFreeze(t *testing.T) {
 			moments = append(moments, time.Duration(ms)*time.Millisecond)
 		}
 	}
-	var running sync.WaitGroup // not t.Parallel: they wait, mostly, and need no processor each
+	var running sync.WaitGroup // instead of t.Parallel, because the cases mostly wait
 	places := make(chan struct{}, 6)
 	for name, test := range map[string]struct{ html, end string }{
 		"page":    {"<p>x", "<nil>"},
@@ -147,7 +147,7 @@ func TestFreeze(t *testing.T) {
 	running.Wait()
 }
 
-// A limit on running time leaves out what passed while the process was stopped, and nothing else.
+// A limit on running time excludes only the time in which the process was stopped.
 func TestRunningTime(t *testing.T) {
 	began := time.Now()
 	ctx, cancel := withRunningTime(t.Context(), 100*time.Millisecond, errSlowStart)
@@ -163,8 +163,8 @@ func TestRunningTime(t *testing.T) {
 	}
 }
 
-// A process that is killed takes its browser with it, also one that is busy, and the next process sweeps its folder. No
-// signal of the system at the parent's end has a part in it.
+// The browser of a killed process ends, also a busy one, and the next process removes the profile folder. No signal of the
+// system at the end of the parent (Pdeathsig) is needed.
 func TestParentKilled(t *testing.T) {
 	for name, html := range map[string]string{"at rest": "", "at work": "LONG"} {
 		t.Run(name, func(t *testing.T) {
@@ -190,12 +190,12 @@ func TestParentKilled(t *testing.T) {
 			if left := below(t, s.dir); len(left) > 0 {
 				t.Errorf("left after five seconds: %v", left)
 			}
-			for { // where this process is a subreaper, it has inherited them
+			for { // a subreaper inherits the children
 				if _, err := syscall.Wait4(-1, nil, 0, nil); errors.Is(err, syscall.ECHILD) {
 					break
 				}
 			}
-			if err := Sweep(s.dir); err != nil || len(folders(t, s.dir)) > 0 {
+			if err := RemoveStale(s.dir); err != nil || len(folders(t, s.dir)) > 0 {
 				t.Errorf("left: %v, %v", folders(t, s.dir), err)
 			}
 		})

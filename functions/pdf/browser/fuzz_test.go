@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What comes out of the pipe is JSON objects and an end, whatever the browser writes.
+// The pipe returns only JSON objects and an error at the end, for all bytes that a browser can write.
 func FuzzPipe(f *testing.F) {
 	f.Add([]byte("{\"id\":1}\x00{}\x00"))
 	f.Add([]byte("\x00\x00"))

@@ -11,7 +11,7 @@ const millimetresPerInch = 25.4
 // Size is a sheet's width and height in millimetres, upright.
 type Size struct{ Width, Height float64 }
 
-// Sizes are the sheets that can be asked for (contract: POST /utilities/pdf/generate, page_size).
+// Sizes are the sheets that a request may name (openapi.yaml#generatePdf, page_size).
 var Sizes = map[string]Size{
 	"A4":     {210, 297},
 	"Letter": {215.9, 279.4},
@@ -21,14 +21,14 @@ var Sizes = map[string]Size{
 // Margins are in millimetres.
 type Margins struct{ Top, Right, Bottom, Left float64 }
 
-// Geometry is the page that the request asks for. It wins over the document's own.
+// Geometry is the page that the request asks for. A Geometry overrides the page rules of the document.
 type Geometry struct {
 	Size      Size
 	Landscape bool
 	Margins   Margins
 }
 
-// sheet is the size as printed, in millimetres.
+// sheet returns the size as printed, in millimetres.
 func (g Geometry) sheet() Size {
 	if g.Landscape {
 		return Size{g.Size.Height, g.Size.Width}
@@ -36,12 +36,12 @@ func (g Geometry) sheet() Size {
 	return g.Size
 }
 
-// style holds the page rule that beats every other one of the document.
+// style returns the page rule that overrides every page rule of the document.
 //
-// Chromium lets a document's @page win over what it is told to print. Among important declarations the first
-// cascade layer wins, whatever the selectors of the others; a layer without a name can be neither joined nor reopened. So
-// the rule stands in an anonymous layer, in a sheet before all others. The page is a box of its own: its widths, heights,
-// padding and border move the content as a margin does.
+// Chromium prefers a document's @page to the size in the print command. Among important declarations the first cascade
+// layer wins, whatever the selectors of the others, and a layer without a name can be neither joined nor reopened. So
+// the rule is in an anonymous layer, in a style sheet before all others. The page is a box of its own: its widths,
+// heights, padding and border move the content as a margin does.
 func (g Geometry) style() string {
 	mm := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) + "mm" }
 	sheet := g.sheet()
@@ -54,12 +54,12 @@ func (g Geometry) style() string {
 		mm(g.Margins.Top), mm(g.Margins.Right), mm(g.Margins.Bottom), mm(g.Margins.Left))
 }
 
-// insertStyle is the program that puts the rule before every other sheet of the document. It reaches through the
-// prototypes, as a document can name an element "documentElement". The rule goes into the sheet without text, as a
-// document may well display its style elements.
+// insertStyle returns the program that puts the rule before every style sheet of the document. The program calls methods
+// through their prototypes, because a document can name an element "documentElement". The rule goes into the sheet
+// without text, because a document can display its style elements.
 //
-// The root element's zoom scales the page's margins, too. An important declaration of the element itself beats all
-// sheets and layers, so it is set there. By the cascade only a running transition beats that; there is none, either.
+// The zoom of the root element scales the margins of the page, too. An important declaration of the element itself
+// overrides all sheets and layers; only a running transition overrides that, so the program forbids both.
 func insertStyle(rule string) string {
 	return `(() => {
 	const get = (object, of, name) => Object.getOwnPropertyDescriptor(of.prototype, name).get.call(object);

@@ -10,7 +10,7 @@ import (
 	"svcapi/test/pdftest"
 )
 
-// block fills pages from edge to edge of their content.
+// block fills the whole content area of the pages.
 const block = `<div style="height:600mm;background:#000"></div>`
 
 func wantSheet(t *testing.T, pdf []byte, g Geometry) {
@@ -27,7 +27,7 @@ func wantSheet(t *testing.T, pdf []byte, g Geometry) {
 	}
 }
 
-// Contract, PDF: page_size A4, Letter, Legal; orientation portrait, landscape; margins 0 to 100 mm.
+// openapi.yaml#PdfRequest: page_size A4, Letter, Legal; orientation portrait, landscape; margins 0 to 100 mm.
 func TestGeometry(t *testing.T) {
 	r := run(t, limitsOf(t))
 	for name, size := range Sizes {
@@ -50,8 +50,8 @@ func TestGeometry(t *testing.T) {
 	}
 }
 
-// Decisions, PDF: the API's page size, orientation and margins beat the document's, in every form of @page.
-func TestGeometryBeatsDocument(t *testing.T) {
+// Page size, orientation and margins of the request override every form of @page in the document.
+func TestGeometryOverridesDocument(t *testing.T) {
 	const evil = "margin:3mm!important;margin-left:70mm!important;size:A5 landscape!important;page-orientation:rotate-left!important"
 	sheet := func(css string) string {
 		return "data:text/css;base64," + base64.StdEncoding.EncodeToString([]byte(css))

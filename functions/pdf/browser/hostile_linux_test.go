@@ -15,7 +15,7 @@ import (
 	"svcapi/test/pdftest"
 )
 
-// The canary sings: without the containment, most vectors arrive, over every listener.
+// Without the containment most vectors reach the canary, at every listener.
 func TestEgressUnlocked(t *testing.T) {
 	c := listen(t)
 	options := limitsOf(t)
@@ -49,7 +49,7 @@ func TestEgressUnlocked(t *testing.T) {
 	}
 }
 
-// size is what a folder holds, in bytes.
+// size returns the bytes of all files in a folder.
 func size(t *testing.T, dir string) (sum int64) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(_ string, entry os.DirEntry, err error) error {
@@ -67,7 +67,7 @@ func size(t *testing.T, dir string) (sum int64) {
 	return sum
 }
 
-// The folder for temporary files does not grow over 500 documents, and neither does the browser.
+// Neither the temporary folder nor the browser grows over 500 documents.
 func TestFiveHundred(t *testing.T) {
 	o := limitsOf(t)
 	o.RecycleAfter = 200
@@ -84,7 +84,7 @@ func TestFiveHundred(t *testing.T) {
 			}
 			groups, dead := browsers(t), zombies(os.Getpid())
 			held := size(t, o.Dir)
-			t.Logf("after %d: %d bytes in %d folders, browser %d MiB", i+1, held, len(folders(t, o.Dir)), memory(members(groups[0]))>>20)
+			t.Logf("after %d: %d bytes in %d folders, browser %d MiB", i+1, held, len(folders(t, o.Dir)), memory(groupMembers(groups[0]))>>20)
 			if len(folders(t, o.Dir)) != 1 || len(groups) != 1 || dead != 0 {
 				t.Errorf("%v, %v, %d zombies", folders(t, o.Dir), groups, dead)
 			}

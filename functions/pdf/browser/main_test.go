@@ -19,19 +19,18 @@ func TestMain(m *testing.M) {
 		serveLines()
 		return
 	}
-	pdftest.Main(m, "TestSeclude", "TestKilled", "TestRecycle", "TestClose", "TestOrphans", "TestParentKilled", "TestEgress")
+	pdftest.Main(m, "TestIsolate", "TestKilled", "TestRecycle", "TestClose", "TestOrphans", "TestParentKilled", "TestEgress")
 }
 
-// servedDir names the folder of a process of this program that renders what it reads, line by line.
+// servedDir is the variable that makes this program render each line of its standard input, with a folder for profiles.
 const servedDir = "BROWSER_SERVE"
 
-// serveLines renders each line of standard input, and answers how many browsers have been started so far and how the
-// render ended.
+// serveLines renders each line of standard input, and prints the number of started browsers and the error of the render.
 func serveLines() {
 	var starts counter
 	r := New(Options{
 		Path: pdftest.Browser(), Dir: os.Getenv(servedDir), Time: 2 * time.Second, Memory: 1536 << 20, Pages: 500, Bytes: 4_700_000,
-		RecycleAfter: 200, RecycleMemory: 300 << 20, Protections: Seclude(), Log: slog.New(slog.NewTextHandler(&starts, nil)),
+		RecycleAfter: 200, RecycleMemory: 300 << 20, Protections: Isolate(), Log: slog.New(slog.NewTextHandler(&starts, nil)),
 	})
 	lines := bufio.NewReader(os.Stdin)
 	for {
@@ -55,15 +54,15 @@ func (c *counter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// limitsOf are those of the function as it is deployed.
+// limitsOf returns the options of the deployed function.
 func limitsOf(t testing.TB) Options {
 	return Options{
 		Path: pdftest.Browser(), Dir: t.TempDir(), Time: 20 * time.Second, Memory: 1536 << 20, Pages: 500, Bytes: 4_700_000,
-		RecycleAfter: 200, RecycleMemory: 300 << 20, Protections: Seclude(),
+		RecycleAfter: 200, RecycleMemory: 300 << 20, Protections: Isolate(),
 	}
 }
 
-// run returns a renderer that is ready, and ends it with the test.
+// run returns a renderer that is ready. The renderer ends with the test.
 func run(t testing.TB, o Options) *Renderer {
 	t.Helper()
 	r := New(o)

@@ -5,33 +5,22 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"sync"
+	"slices"
 
 	"github.com/go-rod/rod/lib/proto"
 
 	"svcapi/functions/pdf/fetch"
 )
 
-// imageError is what the fetcher said, told apart from what the browser says.
-type imageError struct{ error }
-
-func (e *imageError) Unwrap() error { return e.error }
-
-// flag is an event that happens once.
-type flag struct {
-	once sync.Once
-	c    chan struct{}
+// event happens at most once: fire ends the context.
+type event struct {
+	context.Context
+	fire context.CancelFunc
 }
 
-func (f *flag) fire() { f.once.Do(func() { close(f.c) }) }
-
-func (f *flag) fired() bool {
-	select {
-	case <-f.c:
-		return true
-	default:
-		return false
-	}
+func newEvent() event {
+	ctx, fire := context.WithCancel(context.Background())
+	return event{ctx, fire}
 }
 
 // page is one empty page in a browser context of its own, used for one document.
@@ -40,16 +29,16 @@ type page struct {
 	context proto.BrowserBrowserContextID
 	target  proto.TargetTargetID
 	id      proto.TargetSessionID
-	loaded  flag
-	crashed flag
+	loaded  event
+	crashed event // the renderer process of the page has ended
 
-	ctx    context.Context // of the render; set before the page is served
+	ctx    context.Context // of the render; set before setPage
 	fail   context.CancelCauseFunc
 	images *fetch.Images
 }
 
-// blank opens a page where scripts do not run.
-func (s *session) blank(ctx context.Context, scripts bool) (*page, error) {
+// newPage opens an empty page, where scripts run only if scripts is true.
+func (s *session) newPage(ctx context.Context, scripts bool) (*page, error) {
 	root := s.in(ctx, "")
 	created, err := proto.TargetCreateBrowserContext{DisposeOnDetach: true}.Call(root)
 	if err != nil {
@@ -63,14 +52,15 @@ func (s *session) blank(ctx context.Context, scripts bool) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &page{s: s, context: created.BrowserContextID, target: target.TargetID, id: attached.SessionID,
-		loaded: flag{c: make(chan struct{})}, crashed: flag{c: make(chan struct{})}}
+	p := &page{
+		s: s, context: created.BrowserContextID, target: target.TargetID, id: attached.SessionID, loaded: newEvent(), crashed: newEvent(),
+	}
 	s.mu.Lock()
 	s.pages[string(p.id)] = p
 	s.mu.Unlock()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go p.ifCrashed(ctx, func() { cancel(errGone) })
+	defer context.AfterFunc(p.crashed, func() { cancel(errEnded) })()
 	own := s.in(ctx, p.id)
 	for _, call := range []interface{ Call(proto.Client) error }{
 		proto.PageEnable{},
@@ -85,16 +75,7 @@ func (s *session) blank(ctx context.Context, scripts bool) (*page, error) {
 	return p, nil
 }
 
-// ifCrashed calls f when the page's renderer ends before ctx does.
-func (p *page) ifCrashed(ctx context.Context, f func()) {
-	select {
-	case <-p.crashed.c:
-		f()
-	case <-ctx.Done():
-	}
-}
-
-// dispose closes the page's context with all it holds.
+// dispose closes the browser context of the page with all that the context holds.
 func (p *page) dispose(ctx context.Context) error {
 	p.s.mu.Lock()
 	delete(p.s.pages, string(p.id))
@@ -102,25 +83,18 @@ func (p *page) dispose(ctx context.Context) error {
 	return proto.TargetDisposeBrowserContext{BrowserContextID: p.context}.Call(p.s.in(ctx, ""))
 }
 
-// owns tells whether a frame is the page's own or one within it.
+// owns reports whether a frame is the page's main frame or within that frame.
 func (p *page) owns(frame proto.PageFrameID) bool {
 	if string(frame) == string(p.target) {
 		return true
 	}
 	tree, err := proto.PageGetFrameTree{}.Call(p.s.in(p.ctx, p.id))
-	return err == nil && holds(tree.FrameTree, frame)
+	return err == nil && containsFrame(tree.FrameTree, frame)
 }
 
-func holds(tree *proto.PageFrameTree, frame proto.PageFrameID) bool {
-	if tree.Frame.ID == frame {
-		return true
-	}
-	for _, child := range tree.ChildFrames {
-		if holds(child, frame) {
-			return true
-		}
-	}
-	return false
+func containsFrame(tree *proto.PageFrameTree, frame proto.PageFrameID) bool {
+	return tree.Frame.ID == frame ||
+		slices.ContainsFunc(tree.ChildFrames, func(child *proto.PageFrameTree) bool { return containsFrame(child, frame) })
 }
 
 // render returns the document as a PDF of at most maxPages pages and maxBytes bytes.
@@ -128,7 +102,7 @@ func (p *page) render(d Document, maxPages int, maxBytes int64) ([]byte, error) 
 	if err := p.load(d.HTML); err != nil {
 		return nil, err
 	}
-	// One page more than allowed: Chromium cuts off what is beyond a range without a word.
+	// One page more than allowed: Chromium drops the pages beyond a range without an error.
 	pdf, err := p.print(d.Geometry, maxPages+1, maxBytes)
 	if err != nil {
 		return nil, err
@@ -138,29 +112,29 @@ func (p *page) render(d Document, maxPages int, maxBytes int64) ([]byte, error) 
 		return nil, err
 	}
 	if pages > maxPages {
-		return nil, tooManyPages(maxPages)
+		return nil, documentErrorf("pages", "the document has more than %d pages", maxPages)
 	}
 	return pdf, nil
 }
 
-// load sets the document and waits until all that it names is there.
+// load sets the document and waits until its images, styles and frames are loaded.
 func (p *page) load(html string) error {
 	own := p.s.in(p.ctx, p.id)
-	// The load event is listened to since the page exists: setting the document may already fire it.
+	// The event is created with the page, because the load may end before this call returns.
 	if err := (proto.PageSetDocumentContent{FrameID: proto.PageFrameID(p.target), HTML: html}).Call(own); err != nil {
 		return err
 	}
 	select {
-	case <-p.loaded.c:
+	case <-p.loaded.Done():
 		return nil
 	case <-p.ctx.Done():
 		return context.Cause(p.ctx)
-	case <-p.s.gone:
-		return errGone
+	case <-p.s.ended.Done():
+		return errEnded
 	}
 }
 
-// print returns the document's first pages, at most, as a PDF of at most maxBytes.
+// print returns at most the given number of first pages as a PDF of at most maxBytes.
 func (p *page) print(g Geometry, pages int, maxBytes int64) ([]byte, error) {
 	own := p.s.in(p.ctx, p.id)
 	styled, err := proto.RuntimeEvaluate{Expression: insertStyle(g.style())}.Call(own)
@@ -171,8 +145,8 @@ func (p *page) print(g Geometry, pages int, maxBytes int64) ([]byte, error) {
 		return nil, fmt.Errorf("browser: page rule: %s", styled.ExceptionDetails.Text)
 	}
 	sheet := g.sheet()
-	// The generated request cannot say false, and tags make a table of 512 KiB 25 times as large.
-	answer, err := own.Call(p.ctx, string(p.id), "Page.printToPDF", map[string]any{
+	// The type proto.PagePrintToPDF omits false values, and tags make a table of 512 KiB 25 times as large.
+	response, err := own.Call(p.ctx, string(p.id), "Page.printToPDF", map[string]any{
 		"paperWidth": sheet.Width / millimetresPerInch, "paperHeight": sheet.Height / millimetresPerInch,
 		"marginTop": g.Margins.Top / millimetresPerInch, "marginRight": g.Margins.Right / millimetresPerInch,
 		"marginBottom": g.Margins.Bottom / millimetresPerInch, "marginLeft": g.Margins.Left / millimetresPerInch,
@@ -183,21 +157,20 @@ func (p *page) print(g Geometry, pages int, maxBytes int64) ([]byte, error) {
 		return nil, err
 	}
 	var printed proto.PagePrintToPDFResult
-	if err := json.Unmarshal(answer, &printed); err != nil {
+	if err := json.Unmarshal(response, &printed); err != nil {
 		return nil, fmt.Errorf("browser: print: %w", err)
 	}
 	return p.read(printed.Stream, maxBytes)
 }
 
-// chunk is how much of a PDF is read at once.
-const chunk = 1 << 20
+// chunkSize is the number of bytes of a PDF that one protocol message carries.
+const chunkSize = 1 << 20
 
-// read returns a stream's bytes. One that is longer than maxBytes is read to its end all the same, as the refusal
-// names the size.
+// read returns the whole stream. After maxBytes read still counts the bytes, because the error names the size.
 func (p *page) read(stream proto.IOStreamHandle, maxBytes int64) ([]byte, error) {
 	var pdf []byte
 	var size int64
-	atOnce := chunk
+	atOnce := chunkSize
 	for {
 		part, err := proto.IORead{Handle: stream, Size: &atOnce}.Call(p.s.in(p.ctx, p.id))
 		if err != nil {
@@ -209,16 +182,15 @@ func (p *page) read(stream proto.IOStreamHandle, maxBytes int64) ([]byte, error)
 				return nil, fmt.Errorf("browser: read: %w", err)
 			}
 		}
-		size += int64(len(data))
-		if size <= maxBytes {
+		if size += int64(len(data)); size <= maxBytes {
 			pdf = append(pdf, data...)
 		}
-		if part.EOF {
-			break
+		if !part.EOF {
+			continue
 		}
+		if size > maxBytes {
+			return nil, documentErrorf("size", "the PDF has %d bytes; at most %d are allowed", size, maxBytes)
+		}
+		return pdf, nil
 	}
-	if size > maxBytes {
-		return nil, tooLarge(size, maxBytes)
-	}
-	return pdf, nil
 }

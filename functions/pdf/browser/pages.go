@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-var errPDF = errors.New("browser: what was printed is no PDF of the expected form")
+var errPDF = errors.New("browser: the output is no PDF of the expected structure")
 
 var (
 	startXref = regexp.MustCompile(`startxref\s+(\d+)\s+%%EOF\s*$`)
@@ -16,51 +16,43 @@ var (
 	count     = regexp.MustCompile(`/Count\s+(\d+)`)
 )
 
-// countPages reads the number of pages where it stands: trailer, catalogue, root of the page tree, each found through
-// the cross-reference table (ISO 32000-1, 7.5.4 to 7.7.3). Searching the bytes for page objects would count what a
-// document writes into its title.
+// countPages returns the number of pages from the root of the page tree. countPages follows trailer, catalogue and page
+// tree through the cross-reference table (ISO 32000-1, 7.5.4 to 7.7.3), because a search of the bytes for page objects
+// would count text that a document writes into its title.
 func countPages(pdf []byte) (int, error) {
-	tail := pdf[max(0, len(pdf)-64):]
-	at := startXref.FindSubmatch(tail)
-	if at == nil {
+	number := func(pattern *regexp.Regexp, text []byte) int {
+		if match := pattern.FindSubmatch(text); match != nil {
+			if n, err := strconv.Atoi(string(match[1])); err == nil {
+				return n
+			}
+		}
+		return -1
+	}
+	start := number(startXref, pdf[max(0, len(pdf)-64):])
+	if start < 0 || start >= len(pdf) {
 		return 0, errPDF
 	}
-	start, err := strconv.Atoi(string(at[1]))
-	if err != nil || start >= len(pdf) || !bytes.HasPrefix(pdf[start:], []byte("xref\n0 ")) {
+	table, isTable := bytes.CutPrefix(pdf[start:], []byte("xref\n0 "))
+	table, trailer, hasTrailer := bytes.Cut(table, []byte("trailer"))
+	_, entries, hasEntries := bytes.Cut(table, []byte("\n"))
+	if !isTable || !hasTrailer || !hasEntries {
 		return 0, errPDF
 	}
-	table := pdf[start+len("xref\n0 "):]
-	newline := bytes.IndexByte(table, '\n')
-	trailer := bytes.Index(table, []byte("trailer"))
-	if newline < 0 || trailer < newline {
-		return 0, errPDF
-	}
-	entries := table[newline+1 : trailer]
-
-	// object returns the bytes from an object's beginning; entries have 20 bytes each.
-	object := func(ref []byte) []byte {
-		n, err := strconv.Atoi(string(ref))
-		if err != nil || (n+1)*20 > len(entries) {
+	// object returns the bytes of object n, nil where there is none; entries have 20 bytes each.
+	object := func(n int) []byte {
+		if n < 0 || (n+1)*20 > len(entries) {
 			return nil
 		}
 		offset, err := strconv.Atoi(string(entries[n*20 : n*20+10]))
-		if err != nil || offset >= len(pdf) {
+		if err != nil || offset < 0 || offset >= len(pdf) {
 			return nil
 		}
 		body, _, _ := bytes.Cut(pdf[offset:], []byte("endobj"))
 		return body
 	}
-	root := rootEntry.FindSubmatch(table[trailer:])
-	if root == nil {
+	pages := number(count, object(number(pagesRef, object(number(rootEntry, trailer)))))
+	if pages < 0 {
 		return 0, errPDF
 	}
-	tree := pagesRef.FindSubmatch(object(root[1]))
-	if tree == nil {
-		return 0, errPDF
-	}
-	number := count.FindSubmatch(object(tree[1]))
-	if number == nil {
-		return 0, errPDF
-	}
-	return strconv.Atoi(string(number[1]))
+	return pages, nil
 }

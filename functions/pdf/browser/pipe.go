@@ -9,14 +9,13 @@ import (
 	"sync"
 )
 
-// maxMessage bounds one message of the browser, so that a browser gone wrong cannot fill this process.
-// The largest regular ones are the chunks in which a PDF is read.
+// maxMessage bounds one message, so that a faulty browser cannot fill the memory. Regular messages have up to 1 MiB.
 const maxMessage = 16 << 20
 
 var errMessage = errors.New("browser: message is malformed or too long")
 
-// pipe carries the DevTools protocol over two file descriptors, one JSON text per message, each ended by a
-// NUL byte (Chromium's --remote-debugging-pipe). No port listens.
+// pipe carries the DevTools protocol over two file descriptors. A message is one JSON text with a NUL byte at its end
+// (Chromium's --remote-debugging-pipe). No port listens.
 type pipe struct {
 	in  *bufio.Reader
 	out io.Writer
@@ -35,7 +34,7 @@ func (p *pipe) Send(data []byte) error {
 	return err
 }
 
-// Read returns the next message. What is no JSON text is an error: the client would panic on it.
+// Read returns the next message, and an error for a message that is no JSON object: the client would panic on it.
 func (p *pipe) Read() ([]byte, error) {
 	var message []byte
 	for {

@@ -13,66 +13,47 @@ import (
 	"time"
 )
 
-// Protection is something that Seclude asked the kernel for.
+// Protection is one kernel feature that Isolate asked for.
 type Protection struct {
 	Name   string
-	Denied error // nil: it is in force
+	Denied error // nil: the protection is in force
 }
 
-// flags start a browser that prints and can do nothing else.
+// flags start a browser that can only print.
 //
-// Its own network is closed twice (no name resolves, no proxy answers, loopback included), and interception
-// sees what it asks for before that. It never gets --disable-web-security, and never --single-process: there one
-// endless document takes the whole browser down.
+// The network of the browser is closed twice (no name resolves, no proxy answers, loopback included), and interception
+// sees each request before that. The browser never gets --disable-web-security, and never --single-process: with the
+// latter one endless document blocks the whole browser.
 var flags = []string{
-	"--headless",
-	"--remote-debugging-pipe",
-	"--no-sandbox", // Lambda offers no user namespaces
-	"--no-zygote",
-	"--disable-gpu",
-	"--disable-webgl",
-	"--disable-dev-shm-usage",
-	"--disable-pdf-tagging",
-	"--host-resolver-rules=MAP * ~NOTFOUND",
-	"--proxy-server=http://127.0.0.1:9",
-	"--proxy-bypass-list=<-loopback>",
-	"--webrtc-ip-handling-policy=disable_non_proxied_udp",
-	"--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
-	"--js-flags=--jitless",
-	"--no-first-run",
-	"--no-default-browser-check",
-	"--no-pings",
-	"--disable-background-networking",
-	"--disable-component-update",
-	"--disable-default-apps",
-	"--disable-domain-reliability",
-	"--disable-extensions",
-	"--disable-sync",
-	"--disable-breakpad",
-	"--metrics-recording-only",
-	"--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider",
-	"--disk-cache-size=1",
-	"--mute-audio",
-	"--hide-scrollbars",
-	"--font-render-hinting=none",
+	"--headless", "--remote-debugging-pipe", "--disable-gpu", "--disable-webgl", "--disable-dev-shm-usage", "--js-flags=--jitless",
+	"--no-sandbox", "--no-zygote", // Lambda offers no user namespaces
+	// No network.
+	"--host-resolver-rules=MAP * ~NOTFOUND", "--proxy-server=http://127.0.0.1:9", "--proxy-bypass-list=<-loopback>",
+	"--webrtc-ip-handling-policy=disable_non_proxied_udp", "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+	// No work besides the rendering.
+	"--no-first-run", "--no-default-browser-check", "--no-pings", "--disable-background-networking", "--disable-component-update",
+	"--disable-default-apps", "--disable-domain-reliability", "--disable-extensions", "--disable-sync", "--disable-breakpad",
+	"--metrics-recording-only", "--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider", "--disk-cache-size=1",
+	// The output.
+	"--disable-pdf-tagging", "--mute-audio", "--hide-scrollbars", "--font-render-hinting=none",
 }
 
 // profilePrefix begins the name of every profile folder, followed by the process ID of its owner.
 const profilePrefix = "svc-pdf-"
 
-// process is one running browser: a process group of its own and a folder of its own, which end together.
+// process is one running browser: a process group and a profile folder, which end together.
 type process struct {
 	group     int // process group, also the browser's process ID
 	profile   string
 	transport *pipe
 
 	toBrowser, fromBrowser *os.File
-	said                   *tail            // what the browser writes to standard error until it has passed its self-test
-	exited                 chan struct{}    // closed when the browser itself has been reaped
+	stderr                 tail             // of the browser, until its self-test has passed
+	exited                 chan struct{}    // closed when the browser itself has been reaped and its standard error read
 	state                  *os.ProcessState // valid once exited is closed
 	kill                   sync.Once
-	killed                 chan struct{} // closed when nothing of it is left
-	orphans                int           // how many of its children this process had to collect; valid once killed is closed
+	killed                 chan struct{} // closed when all processes of the browser have ended
+	orphans                int           // children of the browser that this process had to reap; valid once killed is closed
 }
 
 // launch starts the browser at path with a new profile folder in dir.
@@ -83,82 +64,69 @@ func launch(path, dir string) (*process, error) {
 	}
 	p := &process{profile: profile, exited: make(chan struct{}), killed: make(chan struct{})}
 	if err := p.start(path); err != nil {
+		p.toBrowser.Close()
+		p.fromBrowser.Close()
 		removeProfile(profile)
-		return nil, err
+		return nil, fmt.Errorf("browser: start: %w", err)
 	}
 	return p, nil
 }
 
-func (p *process) start(path string) error {
-	commandsIn, commands, err := os.Pipe()
-	if err != nil {
-		return fmt.Errorf("browser: pipe: %w", err)
+func (p *process) start(path string) (err error) {
+	var commands, responses *os.File // the browser's ends of the two pipes
+	if commands, p.toBrowser, err = os.Pipe(); err != nil {
+		return err
 	}
-	defer commandsIn.Close()
-	answers, answersOut, err := os.Pipe()
-	if err != nil {
-		commands.Close()
-		return fmt.Errorf("browser: pipe: %w", err)
+	defer commands.Close()
+	if p.fromBrowser, responses, err = os.Pipe(); err != nil {
+		return err
 	}
-	defer answersOut.Close()
-
-	messages, messagesOut, err := os.Pipe()
-	if err != nil {
-		commands.Close()
-		answers.Close()
-		return fmt.Errorf("browser: pipe: %w", err)
-	}
-	defer messagesOut.Close()
+	defer responses.Close()
 
 	arguments := append([]string{"--user-data-dir=" + p.profile}, flags...)
 	cmd := exec.Command(path, arguments...) //nolint:gosec,noctx // the operator names the browser, and it outlives requests
 	cmd.Dir = p.profile
 	cmd.Env = environment(path, p.profile)
-	cmd.ExtraFiles = []*os.File{commandsIn, answersOut} // descriptors 3 and 4
-	cmd.Stderr = messagesOut
-	// A group of its own, and no more: a signal at the parent's end (Pdeathsig) is a prctl in the child, which Lambda
-	// denies. The browser ends by itself when the pipe of its commands is closed, by whatever end of this process.
+	cmd.ExtraFiles = []*os.File{commands, responses} // descriptors 3 and 4
+	cmd.Stderr = &p.stderr
+	cmd.WaitDelay = collectTime // children may outlive the browser with its standard error
+	// A new group is the only attribute: a signal at the end of the parent (Pdeathsig) is a prctl in the child, which
+	// Lambda denies. The browser ends by itself when this process ends, because the pipe of its commands is closed then.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-
 	if err := cmd.Start(); err != nil {
-		commands.Close()
-		answers.Close()
-		messages.Close()
-		return fmt.Errorf("browser: start: %w", err)
+		return err
 	}
 	go func() {
-		_ = cmd.Wait() // killed, in the end, always
+		_ = cmd.Wait() // the error is a signal or an exit code, which explain reports
 		p.state = cmd.ProcessState
 		close(p.exited)
 	}()
-	p.said = keepTail(messages)
 	p.group = cmd.Process.Pid
-	p.toBrowser, p.fromBrowser = commands, answers
-	p.transport = newPipe(answers, commands)
+	p.transport = newPipe(p.fromBrowser, p.toBrowser)
 	return nil
 }
 
 const (
-	// collectTime is how long a browser may take to collect its killed children and to end.
+	// collectTime is how long a browser may take to reap its killed children and to end.
 	collectTime = 200 * time.Millisecond
-	// exitTime is how long a killed browser may take to be gone. One that takes longer is stuck in the kernel.
+	// exitTime is how long a killed browser may take to end. A browser that takes longer hangs in the kernel.
 	exitTime = 5 * time.Second
 )
 
-// end ends the browser with all its processes and removes the profile folder. It may be called any number of times and
-// returns when all is gone.
+// end ends the browser with all its processes, removes the profile folder, and returns when both are done. Several calls
+// are allowed.
 //
-// The children are killed first, as the memory is theirs, while the browser itself may collect them and then end with
-// the pipe of its commands: a browser that is killed before its children leaves them to be collected by this process
-// (where it is a subreaper) or by the first process of the system, which may never do so. A browser that hangs is killed.
+// The children are killed first, because the memory is theirs, while the browser itself may reap them and then end with
+// the pipe of its commands. A browser that is killed before its children leaves them to this process (where this process
+// is a subreaper) or to the first process of the system, which may never reap them. A browser that hangs is killed.
 func (p *process) end() {
 	p.kill.Do(func() {
 		defer close(p.killed)
 		p.toBrowser.Close()
 		killChildren(p.group)
-		within(collectTime, p.exited)
+		waitFor(p.exited, collectTime)
 		killGroup(p.group)
-		within(exitTime, p.exited)
+		waitFor(p.exited, exitTime)
 		p.orphans = reap(p.group, p.profile)
 		p.fromBrowser.Close()
 		removeProfile(p.profile)
@@ -166,31 +134,30 @@ func (p *process) end() {
 	<-p.killed
 }
 
-// explain adds to an error of the start what the browser wrote, and how it ended where it ended by itself.
+// explain adds to an error of the start the browser's standard error, and the exit status of a browser that ended.
 func (p *process) explain(err error) error {
-	if errors.Is(err, errGone) { // it closes its pipe a moment before its end
-		within(collectTime, p.exited)
-		within(collectTime, p.said.ended)
+	if errors.Is(err, errEnded) { // the browser closes its pipe a moment before its end
+		waitFor(p.exited, 2*collectTime)
 	}
 	select {
 	case <-p.exited:
 		err = fmt.Errorf("%w (%s)", err, p.state)
 	default:
 	}
-	if said := p.said.String(); said != "" {
-		err = fmt.Errorf("%w; the browser wrote: %s", err, said)
+	if text := p.stderr.String(); text != "" {
+		err = fmt.Errorf("%w; the browser wrote: %s", err, text)
 	}
 	return err
 }
 
-// environment is all that the browser sees of the outside: no credentials, no addresses.
+// environment returns the whole environment of the browser, which has no credentials and no addresses.
 func environment(path, profile string) []string {
 	env := []string{
 		"HOME=" + profile, "TMPDIR=" + profile,
 		"XDG_CONFIG_HOME=" + profile, "XDG_CACHE_HOME=" + profile, "XDG_RUNTIME_DIR=" + profile,
 		"LANG=C.UTF-8", "TZ=UTC",
 	}
-	// Beside the browser of the layer stand its libraries and fonts; another browser uses the system's.
+	// The browser of the layer has its libraries and fonts beside it; another browser uses those of the system.
 	dir := filepath.Dir(path)
 	if conf := filepath.Join(dir, "fonts.conf"); exists(conf) {
 		env = append(env, "FONTCONFIG_FILE="+conf)
@@ -206,7 +173,11 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// removeProfile removes a folder that a dying process may still write to.
+func killGroup(group int) { _ = syscall.Kill(-group, syscall.SIGKILL) }
+
+func alive(pid int) bool { return syscall.Kill(pid, 0) != syscall.ESRCH }
+
+// removeProfile removes a profile folder, with retries: a dying process may still write to the folder.
 func removeProfile(profile string) {
 	for range 20 {
 		if err := os.RemoveAll(profile); err == nil {
@@ -216,12 +187,12 @@ func removeProfile(profile string) {
 	}
 }
 
-// Sweep ends the browsers of dead processes and removes the profile folders that they left in dir: a function that is
-// killed at its time-out removes nothing, and its folder for temporary files outlives it.
-func Sweep(dir string) error {
+// RemoveStale ends the browsers of dead processes and removes the profile folders that those processes left in dir. A
+// function that is killed at its time-out removes nothing, and its temporary files outlive the function.
+func RemoveStale(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return fmt.Errorf("browser: sweep: %w", err)
+		return fmt.Errorf("browser: remove stale folders: %w", err)
 	}
 	var failed []error
 	for _, entry := range entries {

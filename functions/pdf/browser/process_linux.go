@@ -13,32 +13,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Seclude asks the kernel for two protections. Undumpable closes this process to the browser that it will start:
-// without a sandbox, a child of the same user could read the memory and the environment of its parent under /proc,
-// credentials included. Subreaper makes this process the one that inherits, and can reap, what a killed browser leaves
-// behind. Lambda denies both, so nothing may need them. Call Seclude first thing.
-func Seclude() []Protection {
+// Isolate asks the kernel for two protections, and must be called first thing. Undumpable closes this process to the
+// browser: without a sandbox, a child of the same user could read the memory and the environment of its parent under
+// /proc, credentials included. Subreaper lets this process reap the children of a killed browser. Lambda denies both, so
+// no other code relies on them.
+func Isolate() []Protection {
 	return []Protection{
 		{"undumpable", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)},
 		{"subreaper", unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)},
 	}
 }
 
-// denied names the system calls that answer "operation not permitted" here, of those that a browser may want, and
-// shared memory if there is none. Each call asks for nothing.
+// denied returns the names of the system calls that fail with "operation not permitted", of those that a browser may
+// use, and /dev/shm where there is no shared memory. Each probe is a call without effect.
 func denied(dir string) []string {
 	var names []string
 	for _, probe := range []struct {
 		name string
 		call func() error
 	}{
-		{"prctl", prctlAnswers},
-		{"ptrace", func() error { return raw(unix.SYS_PTRACE, unix.PTRACE_CONT, 0, 0) }},
+		{"prctl", func() error { return raw(unix.SYS_PRCTL, unix.PR_GET_DUMPABLE) }},
+		{"ptrace", func() error { return raw(unix.SYS_PTRACE, unix.PTRACE_CONT) }},
 		{"personality", func() error { return raw(unix.SYS_PERSONALITY, 0xffffffff) }},
 		{"unshare", func() error { return unix.Unshare(0) }},
 		{"setns", func() error { return unix.Setns(-1, 0) }},
 		{"fallocate", func() error { return fallocate(dir) }},
-		{"clone3", func() error { return raw(unix.SYS_CLONE3, 0, 0) }},
+		{"clone3", func() error { return raw(unix.SYS_CLONE3) }},
 		{"process_vm_readv", func() error { return raw(unix.SYS_PROCESS_VM_READV, uintptr(os.Getpid())) }},
 		{"kcmp", func() error { return raw(unix.SYS_KCMP, uintptr(os.Getpid()), uintptr(os.Getpid())) }},
 		{"/dev/shm", func() error { return unix.Access("/dev/shm", unix.W_OK) }},
@@ -50,6 +50,7 @@ func denied(dir string) []string {
 	return names
 }
 
+// raw makes a system call whose arguments after the given ones are zero.
 func raw(call uintptr, arguments ...uintptr) error {
 	var a [6]uintptr
 	copy(a[:], arguments)
@@ -57,11 +58,6 @@ func raw(call uintptr, arguments ...uintptr) error {
 		return errno
 	}
 	return nil
-}
-
-func prctlAnswers() error {
-	_, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
-	return err
 }
 
 func fallocate(dir string) error {
@@ -73,45 +69,41 @@ func fallocate(dir string) error {
 	return errors.Join(err, file.Close(), os.Remove(file.Name()))
 }
 
-func killGroup(group int) { _ = syscall.Kill(-group, syscall.SIGKILL) }
-
-func alive(pid int) bool { return syscall.Kill(pid, 0) != syscall.ESRCH }
-
-// killChildren kills every process of a group but the one that leads it.
+// killChildren kills every process of a group except the leader.
 func killChildren(group int) {
-	for _, pid := range members(group) {
+	for _, pid := range groupMembers(group) {
 		if pid != group {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
 }
 
-// reap kills what is left of a browser, until nothing of it is alive, and collects what has become this process's child.
-// What is left is in the browser's group, or works in its profile folder, also if it has left the group. A dead process
-// that another one has to collect takes part in nothing any more. The number of the collected ones is returned.
-func reap(group int, profile string) (collected int) {
-	left := map[int]bool{}
+// reap kills the remaining processes of a browser until none is alive, reaps those that are children of this process,
+// and returns their number. A remaining process is in the browser's group, or has left the group and still works in the
+// profile folder. A dead process that another process has to reap does no harm.
+func reap(group int, profile string) (reaped int) {
+	remaining := map[int]bool{}
 	for range 1000 { // two seconds
-		running := inside(profile)
+		running := workingIn(profile)
 		if group != 0 {
-			running = append(running, members(group)...)
+			running = append(running, groupMembers(group)...)
 		}
 		for _, pid := range running {
-			left[pid] = true
+			remaining[pid] = true
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
-		for pid := range left {
+		for pid := range remaining {
 			if ended, _ := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); ended > 0 {
-				collected++
+				reaped++
 			}
 		}
 		childless := group == 0
 		for !childless {
 			ended, err := syscall.Wait4(-group, nil, syscall.WNOHANG, nil)
-			if ended == 0 { // one looks dead while its last threads end
+			if ended == 0 { // a process looks dead while its last threads end
 				break
 			} else if ended > 0 {
-				collected++
+				reaped++
 			}
 			childless = err == syscall.ECHILD
 		}
@@ -120,10 +112,10 @@ func reap(group int, profile string) (collected int) {
 		}
 		<-time.After(2 * time.Millisecond)
 	}
-	return collected
+	return reaped
 }
 
-// task is a process as /proc shows it.
+// task is a process in /proc.
 type task struct {
 	pid, parent, group int
 	zombie             bool
@@ -138,7 +130,7 @@ func tasks() []task {
 		if err != nil {
 			continue
 		}
-		// "pid (name) state ppid pgrp …"; the name may hold anything.
+		// "pid (name) state ppid pgrp …"; the name may contain spaces and brackets.
 		open, shut := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
 		if open < 0 || shut < open {
 			continue
@@ -156,8 +148,8 @@ func tasks() []task {
 	return all
 }
 
-// members lists the living processes of a group.
-func members(group int) []int {
+// groupMembers returns the living processes of a group.
+func groupMembers(group int) []int {
 	var pids []int
 	for _, t := range tasks() {
 		if t.group == group && !t.zombie {
@@ -167,9 +159,9 @@ func members(group int) []int {
 	return pids
 }
 
-// inside lists the processes that work in a folder. A browser's processes inherit its working folder, and do not
-// overwrite it as they do their environment.
-func inside(dir string) []int {
+// workingIn returns the processes whose working folder is dir. The processes of a browser inherit the working folder,
+// and do not overwrite it, as they overwrite their environment.
+func workingIn(dir string) []int {
 	if target, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = target
 	}
@@ -184,8 +176,8 @@ func inside(dir string) []int {
 	return pids
 }
 
-// memory is what processes hold of their own, in bytes. Mapped files, the browser's code above all,
-// are left out: they are shared and can be dropped.
+// memory returns the bytes of anonymous and shared memory of processes. Mapped files, mostly the browser's code, do not
+// count: the kernel shares them and can drop them.
 func memory(pids []int) int64 {
 	var sum int64
 	for _, pid := range pids {
@@ -193,13 +185,9 @@ func memory(pids []int) int64 {
 		if err != nil {
 			continue
 		}
-		for _, field := range []string{"RssAnon:", "RssShmem:"} {
-			_, rest, found := bytes.Cut(status, []byte(field))
-			if !found {
-				continue
-			}
-			if words := bytes.Fields(rest[:min(len(rest), 40)]); len(words) > 0 {
-				kib, _ := strconv.ParseInt(string(words[0]), 10, 64)
+		for line := range bytes.Lines(status) {
+			if bytes.HasPrefix(line, []byte("RssAnon:")) || bytes.HasPrefix(line, []byte("RssShmem:")) {
+				kib, _ := strconv.ParseInt(string(bytes.Fields(line)[1]), 10, 64)
 				sum += kib << 10
 			}
 		}

@@ -19,7 +19,7 @@ import (
 	"svcapi/test/pdftest"
 )
 
-// browsers lists this process's browsers, as heads of process groups.
+// browsers returns the process groups of this process's browsers.
 func browsers(t testing.TB) (groups []int) {
 	t.Helper()
 	for _, task := range tasks() {
@@ -30,7 +30,7 @@ func browsers(t testing.TB) (groups []int) {
 	return groups
 }
 
-// zombies counts the dead processes that a process has not collected yet.
+// zombies returns the number of dead processes that a process has not reaped yet.
 func zombies(parent int) (n int) {
 	for _, task := range tasks() {
 		if task.zombie && task.parent == parent {
@@ -40,7 +40,7 @@ func zombies(parent int) (n int) {
 	return n
 }
 
-// below lists the living processes that work in a folder or below it, the removed ones included.
+// below returns the living processes whose working folder is a folder or below it, also a removed one.
 func below(t testing.TB, dir string) (pids []string) {
 	t.Helper()
 	links, err := filepath.Glob("/proc/[0-9]*/cwd")
@@ -55,21 +55,21 @@ func below(t testing.TB, dir string) (pids []string) {
 	return pids
 }
 
-// The memory of the whole process tree is watched: a document that takes too much ends the browser, and nothing else.
+// The memory limit holds for the whole process tree. A document above the limit ends only its browser.
 func TestMemory(t *testing.T) {
 	o := limitsOf(t)
 	o.Memory = 300 << 20
 	r := run(t, o)
 	began := time.Now()
 	_, err := r.Render(t.Context(), Document{HTML: "<table>" + strings.Repeat("<tr><td>x<td>y", 20_000), Geometry: a4})
-	var refused *RefusedError
+	var refused *DocumentError
 	if !errors.As(err, &refused) || refused.Reason != "memory" || !strings.Contains(refused.Message, "300 MiB") {
 		t.Errorf("got %v after %v", err, time.Since(began))
 	}
 	render(t, r, "next")
 }
 
-// A browser is replaced after so many documents, and when it has grown.
+// A browser is replaced after a number of documents, and when its memory has grown.
 func TestRecycle(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"documents": func(o *Options) { o.RecycleAfter = 2 },
@@ -98,7 +98,7 @@ func TestRecycle(t *testing.T) {
 	}
 }
 
-// Close leaves nothing behind, and a request that is given up leaves a renderer that works.
+// Close ends all processes and removes all files, and the renderer works after a request that was cancelled.
 func TestClose(t *testing.T) {
 	o := limitsOf(t)
 	r := run(t, o)
@@ -113,11 +113,11 @@ func TestClose(t *testing.T) {
 	if _, err := r.Render(t.Context(), Document{HTML: "x", Geometry: a4}); err == nil {
 		t.Error("rendered after Close")
 	}
-	r.Close() // again, harmless
+	r.Close() // a second call has no effect
 }
 
-// storm renders documents from two sides until so many processes of browsers have been killed, at random moments, every
-// second one of them a renderer.
+// storm renders documents from two goroutines until a number of browser processes have been killed at random moments. Every
+// second one is a renderer process.
 func storm(t *testing.T, kills int, between time.Duration) {
 	t.Helper()
 	o := limitsOf(t)
@@ -136,7 +136,7 @@ func storm(t *testing.T, kills int, between time.Duration) {
 				kind, wanted = "renderer", renders
 			}
 			for _, group := range browsers(t) {
-				pids := slices.DeleteFunc(members(group), func(pid int) bool { return !wanted(pid) })
+				pids := slices.DeleteFunc(groupMembers(group), func(pid int) bool { return !wanted(pid) })
 				if len(pids) == 0 {
 					continue
 				}
@@ -158,7 +158,7 @@ func storm(t *testing.T, kills int, between time.Duration) {
 				}
 				began := time.Now()
 				_, err := r.Render(t.Context(), Document{HTML: strings.Repeat("<p>x", 500), Geometry: a4})
-				// Twice the limit: a render waits for the other side's, which may have been tried twice.
+				// Twice the limit, because a render waits for that of the other goroutine, which may have two attempts.
 				if took := time.Since(began); took > 4*o.Time {
 					t.Errorf("a render took %v", took)
 				}
@@ -182,14 +182,14 @@ func storm(t *testing.T, kills int, between time.Duration) {
 	gone(t, o.Dir)
 }
 
-// renders tells whether a process renders documents. Every process of a browser says what it is in its arguments; a
-// renderer of the zygote does so soon after its start, as it begins as a copy.
+// renders reports whether a process is a renderer by its arguments. A renderer of the zygote begins as a copy and has its own
+// arguments soon after its start.
 func renders(pid int) bool {
 	arguments, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	return bytes.Contains(arguments, []byte("--type=renderer"))
 }
 
-// gone checks that of the browsers in a folder no file, no living process and no zombie is left.
+// gone fails the test if the browsers of a folder have left a file, a living process or a zombie.
 func gone(t testing.TB, dir string) {
 	t.Helper()
 	if left, living, dead := folders(t, dir), below(t, dir), zombies(os.Getpid()); len(left)+len(living)+dead != 0 {
@@ -197,11 +197,11 @@ func gone(t testing.TB, dir string) {
 	}
 }
 
-// A browser that is ended collects its children first. Where this process is no subreaper, what a browser leaves is left
-// to the first process of the system, which may collect nothing; one that is killed at once leaves three each time.
+// A browser reaps its children before its end. Without a subreaper the first process of the system inherits the remaining
+// children and may not reap them; a browser that is killed first leaves three children.
 func TestOrphans(t *testing.T) {
-	if slices.ContainsFunc(Seclude(), func(p Protection) bool { return p.Denied != nil }) {
-		return // the orphans are not this process's: the test runs outside the jail, too
+	if slices.ContainsFunc(Isolate(), func(p Protection) bool { return p.Denied != nil }) {
+		return // this process does not inherit orphans, because the test also runs outside the jail
 	}
 	const rounds = 6
 	orphans := 0
@@ -213,7 +213,7 @@ func TestOrphans(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.ready <- p
-		if i%2 == 0 { // ended at work
+		if i%2 == 0 { // during a render
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			if _, err := r.Render(ctx, Document{HTML: strings.Repeat("x", 300_000), Geometry: a4}); err == nil {
 				t.Error("rendered within 200 ms")
@@ -231,8 +231,8 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// Killing processes of the browser at random moments under load: no request hangs beyond its limit, no zombie and no
-// folder is left.
+// After kills of browser processes at random moments under load, no request exceeds its limit, and no zombie and no folder
+// remains.
 func TestKilled(t *testing.T) {
 	if everything {
 		storm(t, 60, 500*time.Millisecond)
@@ -241,7 +241,7 @@ func TestKilled(t *testing.T) {
 	storm(t, 8, 200*time.Millisecond)
 }
 
-// A renderer that ends between two documents is nobody's fault: the next document is rendered, by another one.
+// The end of a renderer process between two documents fails no document: the next one has another renderer process.
 func TestIdleRendererKilled(t *testing.T) {
 	r := run(t, limitsOf(t))
 	render(t, r, "first")
@@ -250,7 +250,7 @@ func TestIdleRendererKilled(t *testing.T) {
 	}
 	killed := 0
 	for _, group := range browsers(t) {
-		for _, pid := range members(group) {
+		for _, pid := range groupMembers(group) {
 			if renders(pid) && syscall.Kill(pid, syscall.SIGKILL) == nil {
 				killed++
 			}
@@ -265,8 +265,8 @@ func TestIdleRendererKilled(t *testing.T) {
 	}
 }
 
-// Sweep ends what works in the folder of a dead process, in whatever group.
-func TestSweepEnds(t *testing.T) {
+// RemoveStale ends all processes that work in the folder of a dead process, in any group.
+func TestRemoveStaleEnds(t *testing.T) {
 	dir := t.TempDir()
 	dead := exec.Command("/bin/true")
 	if err := dead.Run(); err != nil {
@@ -281,14 +281,14 @@ func TestSweepEnds(t *testing.T) {
 	if err := left.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := Sweep(dir); err != nil {
+	if err := RemoveStale(dir); err != nil {
 		t.Error(err)
 	}
 	_ = left.Wait()
 	gone(t, dir)
 }
 
-// A start that fails names what is denied, how the browser ended and what the browser wrote.
+// The error of a failed start has the denied system calls, the exit status and the standard error of the browser.
 func TestStartNamesDenied(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "browser")
 	write(t, path, "#!/bin/sh\necho 'some call: Operation not permitted' >&2\nexit 3\n", 0o755)
@@ -308,22 +308,22 @@ func TestStartNamesDenied(t *testing.T) {
 	}
 }
 
-// The environment and the memory of this process are closed to a child of the same user. Where the system denies that,
-// it says so.
-func TestSeclude(t *testing.T) {
+// A child of the same user can read neither the environment nor the memory of this process, unless the system denies the
+// protection, which Isolate then reports.
+func TestIsolate(t *testing.T) {
 	if os.Getenv("SECLUDE_CHILD") != "" {
 		secludeChild()
 		return
 	}
 	if pdftest.Jailed() {
-		for _, p := range Seclude() {
+		for _, p := range Isolate() {
 			if p.Denied == nil {
 				t.Errorf("%s is in force in the jail", p.Name)
 			}
 		}
 		return
 	}
-	dir, err := os.MkdirTemp("", "seclude") //nolint:usetesting // another user enters it: no folder above may be closed
+	dir, err := os.MkdirTemp("", "isolate") //nolint:usetesting // another user must be able to enter every parent folder
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,7 +338,7 @@ func TestSeclude(t *testing.T) {
 		t.Fatal(err)
 	}
 	for mode, want := range map[string]string{"open": "SECRET_OF_PARENT", "secluded": "Permission denied"} {
-		cmd := exec.Command(program, "-test.run=^TestSeclude$")
+		cmd := exec.Command(program, "-test.run=^TestIsolate$")
 		cmd.Dir, cmd.Env = "/", []string{"SECLUDE_CHILD=" + mode, "SECRET_OF_PARENT=1", "JAIL=off", "CHROMIUM=" + pdftest.Browser()}
 		if os.Getuid() == 0 { // root may read everything
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
@@ -352,7 +352,7 @@ func TestSeclude(t *testing.T) {
 
 func secludeChild() {
 	if os.Getenv("SECLUDE_CHILD") == "secluded" {
-		Seclude()
+		Isolate()
 	}
 	cmd := exec.Command("/bin/sh", "-c", "cat /proc/$PPID/environ | tr '\\0' '\\n'; head -c 1 /proc/$PPID/mem")
 	cmd.Env = []string{"PATH=/usr/bin:/bin"}

@@ -1,7 +1,7 @@
 package browser
 
-// vectors are the ways out of a document that are known. HTTP, WS, TCP, UDP and NAME stand for addresses of the canary
-// that name the vector. Each is a document, or a part of one.
+// vectors are the known ways by which a document could reach a network. Each is a document or a part of a document. HTTP,
+// WS, TCP, UDP and NAME are placeholders for addresses of the canary with the name of the vector.
 var vectors = map[string]string{
 	// Elements that load.
 	"img":                 `<img src="HTTP">`,
@@ -145,7 +145,7 @@ var vectors = map[string]string{
 	"browsing topics":   `<iframe browsingtopics src="HTTP"></iframe>`,
 	"declarative popup": `<a id="p" target="_blank" href="HTTP">x</a><script>p.click()</script>`,
 
-	// With scripts, as if the switch that keeps them off had failed.
+	// With scripts, as if the switch against scripts had failed.
 	"js fetch":          `<script>fetch("HTTP")</script>`,
 	"js fetch beacon":   `<script>fetch("HTTP",{mode:"no-cors",keepalive:true})</script>`,
 	"js fetch local":    `<script>fetch("HTTP",{targetAddressSpace:"local"})</script>`,
@@ -192,7 +192,7 @@ var vectors = map[string]string{
 	"js credential":     `<script>navigator.credentials?.get({identity:{providers:[{configURL:"HTTP",clientId:"1"}]}})</script>`,
 }
 
-// secretsWithin are documents that try to show what this machine holds.
+// secretsWithin are documents that try to show data of this machine.
 var secretsWithin = map[string]string{
 	"iframe file":      `<iframe src="file:///etc/passwd" width="600" height="600"></iframe>`,
 	"iframe FILE":      `<iframe src="FILE:///etc/passwd"></iframe>`,

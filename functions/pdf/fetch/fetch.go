@@ -1,8 +1,8 @@
-// Package fetch loads the images that a document names, on behalf of a browser that has no network of its own.
+// Package fetch loads the images that a document names, for a browser that has no network of its own.
 //
-// The documents are written by strangers, and this process stands inside a cloud: what can be reached is the public
-// network, over https, and nothing else. Every address is checked at the moment it is dialled, so a name that resolves
-// differently the second time, or a redirect, gets no further than a literal address does.
+// The documents are hostile, and this process runs inside a cloud, so only the public network can be reached, and only
+// over https. Every address is checked at the moment of the connection: neither a name that resolves differently the
+// second time nor a redirect reaches more than an address literal does.
 package fetch
 
 import (
@@ -19,8 +19,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
+
+	"svcapi/shared/ipaddr"
 )
 
 // Limits bound the images of one document.
@@ -37,16 +40,15 @@ type Limits struct {
 // Options configure a Client.
 type Options struct {
 	Limits Limits
-	// Hosts are the only hosts that images are loaded from; nil: any. Make it by ParseHosts.
+	// Hosts are the only hosts that images are loaded from; nil: any. ParseHosts returns such a list.
 	Hosts []string
-	// Public are networks that count as public besides those that are, and Roots the authorities to trust besides the
-	// system's: for tests.
+	// Tests only: Public are networks that count as public, and Roots the authorities to trust besides the system's.
 	Public []netip.Prefix
 	Roots  *x509.CertPool
 }
 
-// ParseHosts reads a comma-separated list of host names. An empty text is no restriction; a text that holds commas and
-// spaces alone is an error, not one: a list that lost its entries must not turn into "all".
+// ParseHosts parses a comma-separated list of host names. An empty text means every host. A text without a name, such as
+// a comma, is an error: a list that lost its entries must not permit every host.
 func ParseHosts(text string) ([]string, error) {
 	if text == "" {
 		return nil, nil
@@ -62,20 +64,20 @@ func ParseHosts(text string) ([]string, error) {
 	return hosts, nil
 }
 
-// ErrNotPermitted says that an address is not one to load from: nothing was asked, and the document is rendered without.
+// ErrNotPermitted is the error for an address that must not be requested. The document is rendered without the image.
 var ErrNotPermitted = errors.New("fetch: not permitted")
 
-// Error is a permitted image that cannot be had. It is the document's fault.
+// Error is the failure of a permitted image. The document causes an Error.
 type Error struct {
 	URL   string
-	cause error // for the client: without addresses or words of others
+	cause clientError
 }
 
 // Error implements error.
-func (e *Error) Error() string { return "fetch: " + e.Refusal() }
+func (e *Error) Error() string { return "fetch: " + e.ClientMessage() }
 
-// Refusal returns the words for the client.
-func (e *Error) Refusal() string {
+// ClientMessage returns the text for the client.
+func (e *Error) ClientMessage() string {
 	address := e.URL
 	if len(address) > 200 {
 		address = strings.ToValidUTF8(address[:200], "") + "…"
@@ -83,23 +85,34 @@ func (e *Error) Refusal() string {
 	return fmt.Sprintf("the image %s %s", address, e.cause)
 }
 
-// What can be wrong with an image, in words that follow its address.
-var (
-	errPrivate   = errors.New("does not resolve to public addresses alone")
-	errName      = errors.New("has a host name that does not resolve")
-	errConnect   = errors.New("could not be loaded: no connection")
-	errAnswer    = errors.New("could not be loaded: its server did not answer as an https server should")
-	errTime      = errors.New("took too long to load")
-	errRedirect  = errors.New("redirects to an address that is not permitted")
-	errRedirects = errors.New("redirects too often")
+// clientError is a cause in words for the client, which follow the address of the image. A clientError contains no
+// address and no text of a resolver or a server.
+type clientError string
+
+func (e clientError) Error() string { return string(e) }
+
+func clientErrorf(format string, values ...any) clientError {
+	return clientError(fmt.Sprintf(format, values...))
+}
+
+const (
+	errPrivate   clientError = "does not resolve to public addresses alone"
+	errName      clientError = "has a host name that does not resolve"
+	errConnect   clientError = "could not be loaded: no connection"
+	errResponse  clientError = "could not be loaded: its server did not answer as an https server should"
+	errTime      clientError = "took too long to load"
+	errRedirect  clientError = "redirects to an address that is not permitted"
+	errRedirects clientError = "redirects too often"
+	errNoImage   clientError = "is no PNG, JPEG, GIF or WebP image"
+	errBroken    clientError = "cannot be decoded"
 )
 
-// Client loads images. It holds no cookies and no cache.
+// Client loads images. A Client has no cookies and no cache.
 type Client struct {
 	options Options
 	http    *http.Client
 	lookup  func(ctx context.Context, network, host string) ([]netip.Addr, error)
-	decode  sync.Mutex // one image at a time is unpacked in memory
+	decode  sync.Mutex // one image at a time is decoded in memory
 }
 
 // New returns a Client.
@@ -108,7 +121,7 @@ func New(o Options) *Client {
 	c.http = &http.Client{
 		CheckRedirect: c.redirect,
 		Transport: &http.Transport{
-			Proxy:                  nil, // not even the environment's
+			Proxy:                  nil, // also not that of the environment
 			DialContext:            c.dial,
 			TLSClientConfig:        &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12},
 			TLSHandshakeTimeout:    5 * time.Second,
@@ -122,8 +135,8 @@ func New(o Options) *Client {
 	return c
 }
 
-// permitted tells whether an address may be asked for at all: https, a listed host if there is a list, no address
-// literal outside the public network, no credentials.
+// permitted reports whether an address may be requested: https, a listed host if there is a list, no address literal
+// outside the public network, no credentials.
 func (c *Client) permitted(u *url.URL) bool {
 	host := strings.ToLower(u.Hostname())
 	if u.Scheme != "https" || u.User != nil || u.Opaque != "" || host == "" {
@@ -133,14 +146,21 @@ func (c *Client) permitted(u *url.URL) bool {
 		return false
 	}
 	if literal, err := netip.ParseAddr(host); err == nil {
-		return public(literal, c.options.Public)
+		return c.public(literal)
 	}
 	return !looksNumeric(host)
 }
 
-// looksNumeric tells the other spellings of IPv4 addresses (2852039166, 0xA9FEA9FE, 127.1): a name whose last label is
-// a number is one (WHATWG URL, "ends in a number"). A browser has turned them into plain ones before; a redirect's target
-// has not been through a browser. Names outside ASCII go with them: a browser sends those in their ASCII form.
+// public reports whether an address is a host's on the public network, or within the networks that count as public. A
+// v4-mapped address counts as the address that it maps.
+func (c *Client) public(a netip.Addr) bool {
+	within := func(network netip.Prefix) bool { return network.Contains(a.Unmap()) }
+	return ipaddr.Public(a) || a.Zone() == "" && slices.ContainsFunc(c.options.Public, within)
+}
+
+// looksNumeric reports whether a host is another spelling of an IPv4 address (2852039166, 0xA9FEA9FE, 127.1): a name
+// whose last label is a number (WHATWG URL, "ends in a number"). A browser normalises such names, but the target of a
+// redirect has not been through a browser. Names outside ASCII count as numeric, because a browser sends names as ASCII.
 func looksNumeric(host string) bool {
 	if strings.ContainsFunc(host, func(r rune) bool { return r > 0x7f }) {
 		return true
@@ -151,7 +171,7 @@ func looksNumeric(host string) bool {
 	return strings.Trim(last, "0123456789") == "" || isHex && strings.Trim(hex, "0123456789abcdef") == ""
 }
 
-// dial resolves, checks every address, and connects to one of those that were checked.
+// dial resolves the host, checks every address, and connects to one of the checked addresses.
 func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -168,7 +188,7 @@ func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, e
 			return conn, nil
 		}
 	}
-	return nil, errors.Join(errConnect, err)
+	return nil, errors.Join(err, errConnect)
 }
 
 func (c *Client) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
@@ -179,7 +199,7 @@ func (c *Client) resolve(ctx context.Context, host string) ([]netip.Addr, error)
 		return nil, errors.Join(errName, err)
 	}
 	for i, a := range addresses {
-		if !public(a, c.options.Public) {
+		if !c.public(a) {
 			return nil, errPrivate
 		}
 		addresses[i] = a.Unmap()
@@ -187,10 +207,10 @@ func (c *Client) resolve(ctx context.Context, host string) ([]netip.Addr, error)
 	return addresses, nil
 }
 
-// check looks once more at the address that the system is about to connect to.
+// check validates the address to which the system is about to connect.
 func (c *Client) check(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
-	if err != nil || !public(to.Addr(), c.options.Public) {
+	if err != nil || !c.public(to.Addr()) {
 		return errPrivate
 	}
 	return nil
@@ -210,87 +230,68 @@ func (c *Client) redirect(r *http.Request, via []*http.Request) error {
 // Images loads the images of one document, within one set of limits.
 type Images struct {
 	client *Client
+	bytes  atomic.Int64
+	pixels atomic.Int64
 
 	mu      sync.Mutex
 	loads   map[string]*load
-	bytes   int64
-	pixels  int64
 	started time.Time
 }
 
-// load is one image: what asks for it again waits for the first.
+// load is the result of one image. Several requests for an image share one load.
 type load struct {
-	done      chan struct{}
+	once      sync.Once
 	mediaType string
 	body      []byte
 	err       error
 }
 
-// Document begins a new set.
+// Document returns an empty set of images for a new document.
 func (c *Client) Document() *Images { return &Images{client: c, loads: map[string]*load{}} }
 
-// Get returns the image at an address: its media type, as its bytes tell it, and its bytes. The error is
-// ErrNotPermitted or an *Error.
+// Get returns the image at an address with the media type of its bytes. The error is ErrNotPermitted or an *Error.
 func (i *Images) Get(ctx context.Context, address string) (mediaType string, body []byte, err error) {
 	u, err := url.Parse(address)
 	if err != nil || !i.client.permitted(u) {
 		return "", nil, ErrNotPermitted
 	}
 	u.Fragment, u.RawFragment = "", ""
-	key := u.String()
-
-	i.mu.Lock()
-	l, known := i.loads[key]
-	if !known {
-		if i.started.IsZero() {
-			i.started = time.Now()
+	l, number := i.load(u.String())
+	l.once.Do(func() {
+		limits := i.client.options.Limits
+		if number > limits.Images {
+			l.err = &Error{address, clientErrorf("is one too many: at most %d images are allowed", limits.Images)}
+			return
 		}
-		l = &load{done: make(chan struct{})}
-		i.loads[key] = l
-	}
-	count := len(i.loads)
-	i.mu.Unlock()
-	if known {
-		select {
-		case <-l.done:
-			return l.mediaType, l.body, l.err
-		case <-ctx.Done():
-			return "", nil, &Error{address, errTime}
+		ctx, cancel := context.WithDeadline(ctx, i.started.Add(limits.Time))
+		defer cancel()
+		var err error
+		if l.mediaType, l.body, err = i.get(ctx, u.String()); err != nil {
+			cause, known := errors.AsType[clientError](err)
+			if !known {
+				cause = errResponse
+			}
+			if ctx.Err() != nil {
+				cause = errTime
+			}
+			l.err = &Error{address, cause}
 		}
-	}
-	defer close(l.done)
-	if limit := i.client.options.Limits.Images; count > limit {
-		l.err = &Error{address, fmt.Errorf("is one too many: at most %d images are allowed", limit)}
-		return "", nil, l.err
-	}
-	ctx, cancel := context.WithDeadline(ctx, i.started.Add(i.client.options.Limits.Time))
-	defer cancel()
-	if l.mediaType, l.body, err = i.get(ctx, key); err != nil {
-		if ctx.Err() != nil {
-			err = errTime
-		}
-		l.err = &Error{address, words(err)}
-	}
+	})
 	return l.mediaType, l.body, l.err
 }
 
-// words keeps of an error only what this package says: a resolver's or a peer's words are not for the client.
-func words(err error) error {
-	for _, known := range []error{errPrivate, errName, errConnect, errTime, errRedirect, errRedirects, errNoImage, errBroken} {
-		if errors.Is(err, known) {
-			return known
-		}
+// load returns the load of an address, and the number of addresses so far.
+func (i *Images) load(address string) (*load, int) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.started.IsZero() {
+		i.started = time.Now()
 	}
-	if own, ok := errors.AsType[limitError](err); ok {
-		return own
+	if i.loads[address] == nil {
+		i.loads[address] = &load{}
 	}
-	return errAnswer
+	return i.loads[address], len(i.loads)
 }
-
-// limitError is a limit or a status, in words for the client.
-type limitError string
-
-func (e limitError) Error() string { return string(e) }
 
 func (i *Images) get(ctx context.Context, address string) (string, []byte, error) {
 	limits := i.client.options.Limits
@@ -307,9 +308,9 @@ func (i *Images) get(ctx context.Context, address string) (string, []byte, error
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return "", nil, limitError(fmt.Sprintf("could not be loaded: status %d", response.StatusCode))
+		return "", nil, clientErrorf("could not be loaded: status %d", response.StatusCode)
 	}
-	if response.Header.Get("Content-Encoding") != "" && !strings.EqualFold(response.Header.Get("Content-Encoding"), "identity") {
+	if encoding := response.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return "", nil, errNoImage
 	}
 	body, err := i.read(response.Body)
@@ -322,14 +323,10 @@ func (i *Images) get(ctx context.Context, address string) (string, []byte, error
 	}
 	pixels := int64(size.Width) * int64(size.Height)
 	if pixels > limits.Pixels {
-		return "", nil, limitError(fmt.Sprintf("has %d pixels; at most %d are allowed", pixels, limits.Pixels))
+		return "", nil, clientErrorf("has %d pixels; at most %d are allowed", pixels, limits.Pixels)
 	}
-	i.mu.Lock()
-	i.pixels += pixels
-	all := i.pixels
-	i.mu.Unlock()
-	if all > limits.TotalPixels {
-		return "", nil, limitError(fmt.Sprintf("is too much: all images together have more than %d pixels", limits.TotalPixels))
+	if i.pixels.Add(pixels) > limits.TotalPixels {
+		return "", nil, clientErrorf("is too much: all images together have more than %d pixels", limits.TotalPixels)
 	}
 	i.client.decode.Lock()
 	defer i.client.decode.Unlock()
@@ -342,20 +339,18 @@ func (i *Images) get(ctx context.Context, address string) (string, []byte, error
 	return f.mediaType, body, nil
 }
 
-// read takes a body within the limits of one image and of all.
+// read returns a body within the limits of one image and of all images.
 func (i *Images) read(r io.Reader) ([]byte, error) {
 	limits := i.client.options.Limits
 	body, err := io.ReadAll(io.LimitReader(r, limits.Bytes+1))
 	if int64(len(body)) > limits.Bytes {
-		return nil, limitError(fmt.Sprintf("is larger than %d bytes", limits.Bytes))
+		return nil, clientErrorf("is larger than %d bytes", limits.Bytes)
 	}
 	if err != nil {
 		return nil, err
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.bytes += int64(len(body)); i.bytes > limits.TotalBytes {
-		return nil, limitError(fmt.Sprintf("is too much: all images together are larger than %d bytes", limits.TotalBytes))
+	if i.bytes.Add(int64(len(body))) > limits.TotalBytes {
+		return nil, clientErrorf("is too much: all images together are larger than %d bytes", limits.TotalBytes)
 	}
 	return body, nil
 }

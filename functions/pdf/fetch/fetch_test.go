@@ -27,10 +27,10 @@ import (
 
 var testLimits = Limits{Images: 4, Bytes: 64 << 10, TotalBytes: 100 << 10, Pixels: 10_000, TotalPixels: 25_000, Redirects: 2, Time: 2 * time.Second}
 
-// loopback stands in for the public network: the servers of these tests listen there.
+// loopback counts as public network, because the servers of these tests listen there.
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
-// serve starts a server and a client to which the loopback is public and the server's certificate is good.
+// serve starts a server, and returns the server with a client that trusts its certificate and the loopback.
 func serve(t *testing.T, handler http.HandlerFunc) (*httptest.Server, *Client) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
@@ -71,10 +71,10 @@ func gifOf(width, height int) []byte {
 // webp1 is a lossless WebP of one pixel.
 var webp1, _ = base64.StdEncoding.DecodeString("UklGRhoAAABXRUJQVlA4TA0AAAAvAAAAEAcQERGIiP4HAA==")
 
-// animated is a WebP whose head declares an animation of 3 by 2 pixels.
+// animated is a WebP that declares an animation of 3 by 2 pixels.
 var animated = append([]byte("RIFF\x1e\x00\x00\x00WEBPVP8X\x0a\x00\x00\x00\x02\x00\x00\x00\x02\x00\x00\x01\x00\x00"), "ANIM\x00\x00\x00\x00"...)
 
-func refusal(err error) string {
+func messageOf(err error) string {
 	var e *Error
 	switch {
 	case err == nil:
@@ -82,12 +82,12 @@ func refusal(err error) string {
 	case errors.Is(err, ErrNotPermitted):
 		return "not permitted"
 	case errors.As(err, &e):
-		return e.Refusal()
+		return e.ClientMessage()
 	}
 	return "unexpected: " + err.Error()
 }
 
-// Decisions, PDF: only public addresses are reached; the classes beyond netip's own.
+// Only public addresses are reached, also by the classes that package netip does not distinguish.
 func TestPublic(t *testing.T) {
 	tests := []struct {
 		address string
@@ -105,16 +105,16 @@ func TestPublic(t *testing.T) {
 		{"fe80::1", false}, {"fe80::1%eth0", false}, {"fec0::1", false}, {"ff02::1", false}, {"4000::1", false},
 	}
 	for _, test := range tests {
-		if got := public(netip.MustParseAddr(test.address), nil); got != test.want {
+		if got := New(Options{}).public(netip.MustParseAddr(test.address)); got != test.want {
 			t.Errorf("public(%s) = %v", test.address, got)
 		}
 	}
-	if public(netip.Addr{}, nil) {
+	if New(Options{}).public(netip.Addr{}) {
 		t.Error("the zero address is public")
 	}
 }
 
-// Decisions, PDF: a load that is not permitted is not made, whatever the spelling of its address.
+// An address that is not permitted is not requested in any spelling.
 func TestNotPermitted(t *testing.T) {
 	client := New(Options{Limits: testLimits})
 	client.lookup = func(context.Context, string, string) ([]netip.Addr, error) {
@@ -135,7 +135,7 @@ func TestNotPermitted(t *testing.T) {
 	}
 }
 
-// The hosts that the stack's parameter lists are the only ones, and a list that lost its entries is no "all".
+// Only the hosts of the parameter are permitted, and a list without names is an error instead of "all hosts".
 func TestHosts(t *testing.T) {
 	for _, test := range []struct {
 		text string
@@ -154,14 +154,14 @@ func TestHosts(t *testing.T) {
 		"https://other.example/x": "not permitted", "https://evil.cdn.example/x": "not permitted", "https://cdn.example.evil.example/x": "not permitted",
 		"https://cdn.example@evil.example/x": "not permitted", "https://8.8.8.8/x": "not permitted", "https://cdn.example./x": "not permitted",
 	} {
-		if _, _, err := client.Document().Get(t.Context(), address); !strings.Contains(refusal(err), want) {
-			t.Errorf("%s: %s", address, refusal(err))
+		if _, _, err := client.Document().Get(t.Context(), address); !strings.Contains(messageOf(err), want) {
+			t.Errorf("%s: %s", address, messageOf(err))
 		}
 	}
 }
 
-// Decisions, PDF: a permitted image that fails to load or decode, or resolves elsewhere than to public addresses alone,
-// or redirects to what is not permitted, or is no PNG, JPEG, GIF or WebP, is an error that says so.
+// A permitted image is an error with its reason where the image cannot be loaded or decoded, resolves to an address that is
+// not public, redirects to an address that is not permitted, or is no PNG, JPEG, GIF or WebP.
 func TestGet(t *testing.T) {
 	var origin string
 	var seen atomic.Int64
@@ -240,7 +240,7 @@ func TestGet(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			typ, body, err := client.Document().Get(t.Context(), origin+"/"+strings.ReplaceAll(name, " ", "%20"))
-			got := refusal(err)
+			got := messageOf(err)
 			if err == nil {
 				got += " " + typ
 			}
@@ -254,7 +254,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// drip writes until the client goes away.
+// drip writes until the client disconnects.
 func drip(w http.ResponseWriter, part []byte, pause time.Duration) {
 	for {
 		if _, err := w.Write(part); err != nil {
@@ -265,8 +265,7 @@ func drip(w http.ResponseWriter, part []byte, pause time.Duration) {
 	}
 }
 
-// A name can change between its check and the connection: the address that is dialled is the one that was checked, each
-// time.
+// A name may resolve differently after the check, so the client connects to the checked address.
 func TestRebinding(t *testing.T) {
 	server, client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "close")
@@ -274,26 +273,26 @@ func TestRebinding(t *testing.T) {
 	})
 	_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
 	var asked atomic.Int64
-	answers := []string{"127.0.0.1", "169.254.169.254", "::1", "10.1.2.3", "127.0.0.1,169.254.169.254", "127.0.0.1"}
+	resolved := []string{"127.0.0.1", "169.254.169.254", "::1", "10.1.2.3", "127.0.0.1,169.254.169.254", "127.0.0.1"}
 	client.lookup = func(context.Context, string, string) ([]netip.Addr, error) {
 		var addresses []netip.Addr
-		for text := range strings.SplitSeq(answers[asked.Add(1)-1], ",") {
+		for text := range strings.SplitSeq(resolved[asked.Add(1)-1], ",") {
 			addresses = append(addresses, netip.MustParseAddr(text))
 		}
 		return addresses, nil
 	}
 	for i, want := range []string{"loaded", "public addresses alone", "public addresses alone", "public addresses alone", "public addresses alone", "loaded"} {
 		_, _, err := client.Document().Get(t.Context(), "https://example.com:"+port+"/x.png")
-		if !strings.Contains(refusal(err), want) {
-			t.Errorf("answer %s: %s", answers[i], refusal(err))
+		if !strings.Contains(messageOf(err), want) {
+			t.Errorf("resolved to %s: %s", resolved[i], messageOf(err))
 		}
 	}
-	if got := asked.Load(); got != int64(len(answers)) {
+	if got := asked.Load(); got != int64(len(resolved)) {
 		t.Errorf("looked up %d times", got)
 	}
 }
 
-// The socket's own address is looked at once more, below name resolution.
+// The address of the socket is checked again after the name resolution.
 func TestCheckAtSocket(t *testing.T) {
 	client := New(Options{Limits: testLimits})
 	for address, want := range map[string]bool{"8.8.8.8:443": true, "127.0.0.1:443": false, "[::1]:443": false, "[fe80::1%eth0]:443": false, "x": false} {
@@ -303,16 +302,16 @@ func TestCheckAtSocket(t *testing.T) {
 	}
 }
 
-// An untrusted certificate is no image.
+// An image from a server with an untrusted certificate is an error.
 func TestCertificate(t *testing.T) {
 	server, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(pngOf(3, 3)) })
 	client := New(Options{Limits: testLimits, Public: loopback})
-	if _, _, err := client.Document().Get(t.Context(), server.URL); !strings.Contains(refusal(err), "did not answer as an https server should") {
-		t.Error(refusal(err))
+	if _, _, err := client.Document().Get(t.Context(), server.URL); !strings.Contains(messageOf(err), "did not answer as an https server should") {
+		t.Error(messageOf(err))
 	}
 }
 
-// All images of a document share one set of limits; one address counts once.
+// All images of a document share one set of limits, and an address counts once.
 func TestLimitsOfDocument(t *testing.T) {
 	var asked atomic.Int64
 	server, client := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -322,7 +321,7 @@ func TestLimitsOfDocument(t *testing.T) {
 	})
 	get := func(images *Images, query string) string {
 		_, _, err := images.Get(t.Context(), server.URL+"/?"+query)
-		return refusal(err)
+		return messageOf(err)
 	}
 	images := client.Document()
 	for i, want := range []string{"loaded", "loaded", "loaded", "all images together have more than 25000 pixels", "one too many: at most 4"} {
@@ -346,7 +345,7 @@ func TestLimitsOfDocument(t *testing.T) {
 	}
 }
 
-// A slow server, wherever it is slow, costs no more than the time for all images.
+// A server that is slow at any step takes at most the time for all images.
 func TestSlow(t *testing.T) {
 	server, client := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/drip" {
@@ -363,26 +362,26 @@ func TestSlow(t *testing.T) {
 	for _, address := range []string{server.URL + "/drip", server.URL + "/head", "https://" + silent.Addr().String() + "/tls"} {
 		began := time.Now()
 		_, _, err := client.Document().Get(t.Context(), address)
-		if took := time.Since(began); !strings.Contains(refusal(err), "took too long") || took > 2*time.Second {
-			t.Errorf("%s: %s after %v", address, refusal(err), took)
+		if took := time.Since(began); !strings.Contains(messageOf(err), "took too long") || took > 2*time.Second {
+			t.Errorf("%s: %s after %v", address, messageOf(err), took)
 		}
 	}
 	images := client.Document()
 	_, _, _ = images.Get(t.Context(), server.URL+"/1")
 	began := time.Now()
-	if _, _, err := images.Get(t.Context(), server.URL+"/2"); !strings.Contains(refusal(err), "took too long") || time.Since(began) > 100*time.Millisecond {
-		t.Errorf("the second image has time of its own: %s after %v", refusal(err), time.Since(began))
+	if _, _, err := images.Get(t.Context(), server.URL+"/2"); !strings.Contains(messageOf(err), "took too long") || time.Since(began) > 100*time.Millisecond {
+		t.Errorf("the second image has time of its own: %s after %v", messageOf(err), time.Since(began))
 	}
 }
 
-// What a client is told holds no more than its own address and our words.
-func TestRefusalSaysNothingOfTheNetwork(t *testing.T) {
+// The client message contains only the address of the request and the texts of this package.
+func TestMessageHidesTheNetwork(t *testing.T) {
 	client := New(Options{Limits: testLimits, Public: loopback})
 	client.lookup = func(context.Context, string, string) ([]netip.Addr, error) {
 		return nil, errors.New("lookup on 10.0.0.2:53: secret")
 	}
 	_, _, err := client.Document().Get(t.Context(), "https://"+strings.Repeat("a", 300)+".example/")
-	if got := refusal(err); strings.Contains(got, "10.0.0.2") || len(got) > 300 {
+	if got := messageOf(err); strings.Contains(got, "10.0.0.2") || len(got) > 300 {
 		t.Error(got)
 	}
 }

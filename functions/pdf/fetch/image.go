@@ -8,11 +8,12 @@ import (
 	"image/jpeg"
 	"image/png"
 	"io"
+	"slices"
 
 	"golang.org/x/image/webp"
 )
 
-// format is a kind of image that may be loaded: told by its first bytes, never by its name or its declared type.
+// format is a permitted image format. The first bytes decide, and never the name or the declared type.
 type format struct {
 	mediaType string
 	matches   func(body []byte) bool
@@ -20,28 +21,25 @@ type format struct {
 	decode    func(io.Reader) (image.Image, error)
 }
 
-// formats are all kinds that are loaded. SVG is a document, not an image, here.
+// formats are all permitted formats. SVG is not permitted, because an SVG is a document.
 var formats = []format{
 	{"image/png", starts("\x89PNG\r\n\x1a\n"), png.DecodeConfig, png.Decode},
 	{"image/jpeg", starts("\xff\xd8\xff"), jpeg.DecodeConfig, jpeg.Decode},
-	{"image/gif", either(starts("GIF87a"), starts("GIF89a")), gif.DecodeConfig, gif.Decode},
+	{"image/gif", starts("GIF87a", "GIF89a"), gif.DecodeConfig, gif.Decode},
 	{"image/webp", isWebP, webp.DecodeConfig, decodeWebP},
 }
 
-func starts(with string) func([]byte) bool {
-	return func(body []byte) bool { return bytes.HasPrefix(body, []byte(with)) }
-}
-
-func either(a, b func([]byte) bool) func([]byte) bool {
-	return func(body []byte) bool { return a(body) || b(body) }
+func starts(prefixes ...string) func([]byte) bool {
+	return func(body []byte) bool {
+		return slices.ContainsFunc(prefixes, func(prefix string) bool { return bytes.HasPrefix(body, []byte(prefix)) })
+	}
 }
 
 func isWebP(body []byte) bool {
 	return len(body) >= 16 && string(body[:4]) == "RIFF" && string(body[8:12]) == "WEBP"
 }
 
-// decodeWebP leaves animations to the browser: the library reads still images only. Their size is checked all the
-// same.
+// decodeWebP decodes still images only, as the library does. The size of an animation is still checked.
 func decodeWebP(r io.Reader) (image.Image, error) {
 	head := make([]byte, 21)
 	if _, err := io.ReadFull(r, head); err != nil {
@@ -54,14 +52,11 @@ func decodeWebP(r io.Reader) (image.Image, error) {
 	return webp.Decode(io.MultiReader(bytes.NewReader(head), r))
 }
 
-// Measure tells the kind and the size in pixels of an image by its head. ok is false for what is none of the
-// permitted kinds.
+// Measure returns the media type and the pixels of an image. ok is false for an image of no permitted format.
 func Measure(body []byte) (mediaType string, pixels int64, ok bool) {
 	f, size, err := measure(body)
 	return f.mediaType, int64(size.Width) * int64(size.Height), err == nil
 }
-
-var errNoImage = errors.New("is no PNG, JPEG, GIF or WebP image")
 
 func measure(body []byte) (format, image.Config, error) {
 	for _, f := range formats {
@@ -76,9 +71,7 @@ func measure(body []byte) (format, image.Config, error) {
 	return format{}, image.Config{}, errNoImage
 }
 
-var errBroken = errors.New("cannot be decoded")
-
-// intact tells whether an image can be decoded to its end.
+// intact returns an error unless the whole image can be decoded.
 func (f format) intact(body []byte) error {
 	if _, err := f.decode(bytes.NewReader(body)); err != nil && !unsupported(err) {
 		return errBroken
@@ -86,7 +79,7 @@ func (f format) intact(body []byte) error {
 	return nil
 }
 
-// unsupported tells the variants that are well formed but that the library does not read. The browser does.
+// unsupported reports whether an image is a valid variant that the library does not decode, but the browser does.
 func unsupported(err error) bool {
 	var p png.UnsupportedError
 	var j jpeg.UnsupportedError

@@ -1,5 +1,5 @@
-// The command gallery renders ten documents. Its arguments are the folder and the browser's path: pdfs.md goes into the
-// folder, and a folder pdfs with the PDFs and pictures of their first pages beside it. See the target gallery-pdf.
+// The command gallery renders ten documents (see the target gallery-pdf). Its arguments are a folder and the path of the
+// browser. The command writes pdfs.md into the folder, and the PDFs with pictures of their first pages into pdfs.
 package main
 
 import (
@@ -75,8 +75,8 @@ func draw(ctx context.Context, folder, path string) (err error) {
 	})
 	defer r.Close()
 	var index strings.Builder
-	index.WriteString("# PDFs\n\nTen documents, rendered by `make gallery`. The pictures show the first pages of what `POST /utilities/pdf/generate` answers; " +
-		"a picture leads to its PDF. The HTML is in [functions/pdf/gallery/documents](../../functions/pdf/gallery/documents).\n\n| Document | Pages | Bytes | First page |\n|---|---|---|---|\n")
+	index.WriteString("# PDFs\n\nTen documents, rendered by `make gallery`. The pictures show the first pages of responses of `POST /utilities/pdf/generate`. " +
+		"A picture links to its PDF. The HTML is in [functions/pdf/gallery/documents](../../functions/pdf/gallery/documents).\n\n| Document | Pages | Bytes | First page |\n|---|---|---|---|\n")
 	for _, e := range examples {
 		pdf, err := e.render(ctx, r, templates)
 		if err != nil {
@@ -105,11 +105,11 @@ func (e example) render(ctx context.Context, r *browser.Renderer, templates *tem
 		size = browser.Sizes[e.size]
 	}
 	pdf, err := r.Render(ctx, browser.Document{HTML: html.String(), Geometry: browser.Geometry{Size: size, Landscape: e.landscape, Margins: e.margins}})
-	// The same document gives the same file: a changed one shows in the repository.
+	// The same document gives the same file, so that git shows only real changes.
 	return undated(pdf), err
 }
 
-// undated sets the time at which a PDF was made to a fixed one of the same length.
+// undated replaces the time stamps of a PDF by a fixed time.
 func undated(pdf []byte) []byte {
 	for _, key := range []string{"/CreationDate (D:", "/ModDate (D:"} {
 		if at := bytes.Index(pdf, []byte(key)); at >= 0 {
@@ -119,7 +119,7 @@ func undated(pdf []byte) []byte {
 	return pdf
 }
 
-// picture draws the first page of a PDF, and tells how many there are.
+// picture draws the first page of a PDF, and returns the number of pages.
 func picture(ctx context.Context, name string) (pages string, err error) {
 	if err := exec.CommandContext(ctx, "pdftoppm", "-png", "-r", "50", "-singlefile", "-f", "1", "-l", "1", name+".pdf", name).Run(); err != nil {
 		return "", fmt.Errorf("pdftoppm (of poppler-utils): %w", err)
@@ -130,18 +130,18 @@ func picture(ctx context.Context, name string) (pages string, err error) {
 	}
 	_, rest, found := strings.Cut(string(info), "Pages:")
 	if !found {
-		return "", errors.New("pdfinfo tells no pages")
+		return "", errors.New("pdfinfo reports no pages")
 	}
 	return strings.Fields(rest)[0], nil
 }
 
-// helpers are what the documents use.
+// helpers returns the functions that the documents use.
 func helpers(folder string) template.FuncMap {
 	return template.FuncMap{
 		"count": func(n int) []int {
-			numbers := make([]int, n)
-			for i := range numbers {
-				numbers[i] = i + 1
+			var numbers []int
+			for i := range n {
+				numbers = append(numbers, i+1)
 			}
 			return numbers
 		},
@@ -151,7 +151,7 @@ func helpers(folder string) template.FuncMap {
 			cents := i * 7919 % (spread * 100)
 			return fmt.Sprintf("%d.%02d", cents/100, cents%100)
 		},
-		// picture is one of the gallery's barcodes as a data image.
+		// picture returns a barcode of the gallery as a data URL.
 		"picture": func(name string) (template.URL, error) {
 			body, err := os.ReadFile(filepath.Join(folder, "barcodes", name+".png"))
 			return template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(body)), err

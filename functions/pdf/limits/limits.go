@@ -1,7 +1,7 @@
-// Package limits looks at a document before a browser does, and refuses what would hurt one.
+// Package limits refuses documents that would overload a browser, before a browser loads them.
 //
-// It is one pass of a tokeniser, not a parser: it counts, and where markup can be read in two ways it counts the
-// greater. What it lets through by mistake meets the limits of time and memory around the browser.
+// The package makes one pass with a tokeniser and does not parse: it counts, and counts the larger number where markup
+// has two readings. A document that passes by mistake still meets the limits of time and memory around the browser.
 package limits
 
 import (
@@ -15,39 +15,39 @@ import (
 
 // Limits bound a document. Each is a maximum.
 type Limits struct {
-	Elements int   // start tags, those of frames within included
+	Elements int   // start tags, also those in frames
 	Depth    int   // elements within elements
 	Tables   int   // tables within tables
-	Pixels   int64 // of all images written into the document as data URLs
+	Pixels   int64 // of all images in data URLs
 	Measure  func(image []byte) (mediaType string, pixels int64, ok bool)
 }
 
-// Error is a limit that a document passes.
+// Error is the first limit that a document exceeds.
 type Error struct {
-	Limit   string // "elements", "depth", "tables" or "pixels", for metrics
+	Limit   string // "elements", "depth", "tables" or "pixels"
 	Message string
 }
 
 // Error implements error.
 func (e *Error) Error() string { return "limits: " + e.Message }
 
-// Refusal returns the words for the client.
-func (e *Error) Refusal() string { return e.Message }
+// ClientMessage returns the text for the client.
+func (e *Error) ClientMessage() string { return e.Message }
 
-// Check returns an *Error for the first limit that the document passes.
+// Check returns an *Error for the first limit that the document exceeds.
 func (l Limits) Check(document string) error {
 	c := counter{Limits: l}
 	return c.document(document, 0)
 }
 
-// counter is what has been seen so far. Frames within a document count into the same.
+// counter counts the elements and pixels of a document with its frames.
 type counter struct {
 	Limits
 	elements int
 	pixels   int64
 }
 
-// maxFrames bounds how far srcdoc frames are followed into each other; each level escapes the next one's quotes.
+// maxFrames bounds the nesting of srcdoc frames that are counted. Each level escapes the quotes of the next.
 const maxFrames = 8
 
 func (c *counter) document(text string, frames int) error {
@@ -56,7 +56,7 @@ func (c *counter) document(text string, frames int) error {
 	for {
 		switch kind := tokens.Next(); kind {
 		case html.ErrorToken:
-			return nil // the end: every text can be tokenised
+			return nil // the end, because every text can be tokenised
 		case html.TextToken:
 			if open.top() == "style" {
 				if err := c.images(string(tokens.Text())); err != nil {
@@ -83,7 +83,7 @@ func (c *counter) start(tokens *html.Tokenizer, kind html.TokenType, open *stack
 	}
 	open.open(name)
 	if kind == html.SelfClosingTagToken && open.foreign > 0 {
-		open.cut(len(open.names) - 1) // in HTML proper the slash means nothing
+		open.truncate(len(open.names) - 1) // outside SVG and MathML the slash has no meaning
 	}
 	if len(open.names) > c.Depth {
 		return &Error{"depth", fmt.Sprintf("elements of the document are nested more than %d deep", c.Depth)}
@@ -103,7 +103,7 @@ func (c *counter) start(tokens *html.Tokenizer, kind html.TokenType, open *stack
 			}
 		}
 	}
-	// Without scripts the content of noscript is markup, and within SVG and MathML that of every element is.
+	// Without scripts the content of noscript is markup, and so is the content of every element within SVG and MathML.
 	if name == "noscript" || open.foreign > 0 {
 		tokens.NextIsNotRawText()
 	}
@@ -111,8 +111,8 @@ func (c *counter) start(tokens *html.Tokenizer, kind html.TokenType, open *stack
 	return nil
 }
 
-// images adds up the pixels of the data URLs in an attribute's value or a style sheet. A few bytes can unfold to
-// gigabytes of pixels. One that is broken adds nothing, as it shows nothing.
+// images adds the pixels of the data URLs in the value of an attribute or in a style sheet, because a few bytes can
+// unpack to gigabytes of pixels. A broken image adds nothing, because the browser does not show such an image.
 func (c *counter) images(text string) error {
 	for {
 		at := indexFold(text, "data:")
@@ -128,7 +128,7 @@ func (c *counter) images(text string) error {
 		isBase64 := strings.HasSuffix(strings.ToLower(strings.TrimSpace(head)), "base64")
 		end := strings.IndexAny(rest, "\"'()<>\\,")
 		if !isBase64 {
-			end = indexFold(rest, "data:") // anything may stand in it
+			end = indexFold(rest, "data:") // the data may contain every other character
 		}
 		if end < 0 {
 			end = len(rest)
@@ -142,31 +142,26 @@ func (c *counter) images(text string) error {
 	}
 }
 
-// maxHead is how much may stand between a data URL's scheme and its comma.
+// maxHead bounds the characters between the scheme and the comma of a data URL.
 const maxHead = 200
 
-// dataBody decodes what follows the comma of a data URL, as far as it can be decoded.
+var removeSpaceAndPadding = strings.NewReplacer(" ", "", "\t", "", "\r", "", "\n", "", "\f", "", "=", "")
+
+// dataBody decodes the data of a data URL up to the first error.
 func dataBody(text string, isBase64 bool) []byte {
-	if strings.Contains(text, "%") {
-		if plain, err := url.PathUnescape(text); err == nil {
-			text = plain
-		}
+	if plain, err := url.PathUnescape(text); err == nil {
+		text = plain
 	}
 	if !isBase64 {
 		return []byte(text)
 	}
-	text = strings.Map(func(r rune) rune {
-		if strings.ContainsRune(" \t\r\n\f=", r) {
-			return -1
-		}
-		return r
-	}, text)
+	text = removeSpaceAndPadding.Replace(text)
 	body := make([]byte, base64.RawStdEncoding.DecodedLen(len(text)))
 	n, _ := base64.RawStdEncoding.Decode(body, []byte(text))
 	return body[:n]
 }
 
-// indexFold is strings.Index for a lower-case ASCII text, in any case.
+// indexFold is strings.Index for an ASCII text without regard to case.
 func indexFold(text, lower string) int {
 	for i := 0; i+len(lower) <= len(text); i++ {
 		if strings.EqualFold(text[i:i+len(lower)], lower) {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// size reads PNG heads: enough for what is tested here.
+// size reads the size of a PNG.
 func size(body []byte) (string, int64, bool) {
 	c, err := png.DecodeConfig(bytes.NewReader(body))
 	return "image/png", int64(c.Width) * int64(c.Height), err == nil
@@ -29,7 +29,7 @@ func dataURL(t testing.TB, width, height int) string {
 	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(b.Bytes())
 }
 
-// Decisions, limits of a document: elements, depth, tables and image pixels end in a 400 that names the limit.
+// Each limit of elements, depth, tables and image pixels returns an error that names the limit.
 func TestCheck(t *testing.T) {
 	small, large := dataURL(t, 60, 60), dataURL(t, 80, 80)
 	quoted := strings.NewReplacer("&", "&amp;", `"`, "&quot;", "<", "&lt;")
@@ -83,7 +83,7 @@ func TestCheck(t *testing.T) {
 			var refused *Error
 			switch {
 			case errors.As(err, &refused):
-				if refused.Limit != test.want || refused.Refusal() == "" {
+				if refused.Limit != test.want || refused.ClientMessage() == "" {
 					t.Errorf("got %q, want %q", refused.Limit, test.want)
 				}
 			case err != nil || test.want != "":
@@ -93,7 +93,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// The pass takes time in proportion to the document, whatever stands in it.
+// The time of Check is proportional to the size of the document.
 func TestCheckIsLinear(t *testing.T) {
 	unlimited := Limits{Elements: 1 << 30, Depth: 500, Tables: 500, Pixels: 1 << 40, Measure: size}
 	const full = 524_288

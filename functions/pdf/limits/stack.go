@@ -1,57 +1,49 @@
 package limits
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
-// stack is an estimate of the elements that are open. It knows which end tags may be left out, so that a long table
-// without them does not look deep.
+// stack estimates the open elements. Optional end tags that a document leaves out add no depth.
 type stack struct {
 	names   []string
-	tables  int // of them, tables
-	foreign int // of them, svg and math
+	tables  int // open elements table
+	foreign int // open elements svg and math
 }
 
 // void elements have no content (HTML, 13.1.2).
-var void = set("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr")
+var void = set("area base br col embed hr img input link meta param source track wbr")
 
-// implied ends: a start tag ends the named open elements, looked for up to the nearest of the boundary (HTML, 13.1.2.4).
+// implied describes a start tag that closes elements without an end tag (HTML, 13.1.2.4). The tag closes the innermost
+// open element of ends, unless an element of boundary is nearer.
 type implied struct{ ends, boundary map[string]bool }
 
-var (
-	inTable = set("table", "template")
-	inRow   = set("tr", "table", "template")
-	// Blocks end an open paragraph; these keep it out of sight.
-	inButton = set("table", "td", "th", "caption", "button", "object", "marquee", "template", "foreignobject")
-
-	implies = func() map[string]implied {
-		m := map[string]implied{
-			"li":       {set("li"), set("ul", "ol", "table", "template")},
-			"dt":       {set("dt", "dd"), set("dl", "table", "template")},
-			"dd":       {set("dt", "dd"), set("dl", "table", "template")},
-			"option":   {set("option"), set("select", "datalist")},
-			"optgroup": {set("option", "optgroup"), set("select", "datalist")},
-			"rt":       {set("rt", "rp"), set("ruby")},
-			"rp":       {set("rt", "rp"), set("ruby")},
-			"td":       {set("td", "th"), inRow},
-			"th":       {set("td", "th"), inRow},
-			"tr":       {set("tr", "caption", "colgroup"), inTable},
-			"tbody":    {set("tbody", "thead", "tfoot", "caption", "colgroup"), inTable},
-			"thead":    {set("tbody", "thead", "tfoot", "caption", "colgroup"), inTable},
-			"tfoot":    {set("tbody", "thead", "tfoot", "caption", "colgroup"), inTable},
+var implies = func() map[string]implied {
+	const blocks = "address article aside blockquote center details dialog dir div dl fieldset figcaption figure footer form h1 h2 h3 h4 h5 " +
+		"h6 header hgroup hr main menu nav ol p pre search section summary table ul"
+	m := map[string]implied{}
+	for _, rule := range []struct{ tags, ends, boundary string }{
+		{"li", "li", "ul ol table template"},
+		{"dt dd", "dt dd", "dl table template"},
+		{"option", "option", "select datalist"},
+		{"optgroup", "option optgroup", "select datalist"},
+		{"rt rp", "rt rp", "ruby"},
+		{"td th", "td th", "tr table template"},
+		{"tr", "tr caption colgroup", "table template"},
+		{"tbody thead tfoot", "tbody thead tfoot caption colgroup", "table template"},
+		{blocks, "p", "table td th caption button object marquee template foreignobject"},
+	} {
+		for tag := range strings.FieldsSeq(rule.tags) {
+			m[tag] = implied{set(rule.ends), set(rule.boundary)}
 		}
-		for _, block := range []string{
-			"address", "article", "aside", "blockquote", "center", "details", "dialog", "dir", "div", "dl", "fieldset", "figcaption",
-			"figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup", "hr", "main", "menu", "nav", "ol", "p",
-			"pre", "search", "section", "summary", "table", "ul",
-		} {
-			m[block] = implied{set("p"), inButton}
-		}
-		return m
-	}()
-)
+	}
+	return m
+}()
 
-func set(names ...string) map[string]bool {
+func set(names string) map[string]bool {
 	m := map[string]bool{}
-	for _, name := range names {
+	for name := range strings.FieldsSeq(names) {
 		m[name] = true
 	}
 	return m
@@ -71,7 +63,7 @@ func (s *stack) open(name string) {
 				break
 			}
 			if i.ends[open] {
-				s.cut(at)
+				s.truncate(at)
 				break
 			}
 		}
@@ -86,14 +78,14 @@ func (s *stack) open(name string) {
 func (s *stack) close(name string) {
 	for at, open := range slices.Backward(s.names) {
 		if open == name {
-			s.cut(at)
+			s.truncate(at)
 			return
 		}
 	}
 }
 
-// cut closes the element at index at and all within it.
-func (s *stack) cut(at int) {
+// truncate closes the element at the index with all elements within.
+func (s *stack) truncate(at int) {
 	for _, name := range s.names[at:] {
 		s.count(name, -1)
 	}

@@ -1,12 +1,10 @@
-// Package disposable knows the domains of throw-away mail. The list is built
-// ahead of time from published lists (sources.json, NOTICE.md) into a table that
-// is read where it lies in the program: nothing is done at start, and a look-up
-// allocates nothing.
+// Package disposable finds the domains of disposable mail. The command build derives the table from published lists
+// (sources.json, NOTICE.md). The table is used as it is in the program, so a start needs no work, and Find allocates nothing.
 package disposable
 
 import _ "embed" // the table
 
-// table holds, bucket by bucket, the listed domains. Layout:
+// table holds the listed domains by bucket. Layout:
 //
 //	(Buckets+1) x 4 bytes   little-endian offset of each bucket's first entry, and of the end
 //	entries                 one byte of length, then the domain's bytes
@@ -14,7 +12,7 @@ import _ "embed" // the table
 //go:embed table.bin
 var table string
 
-// Buckets is the number of hash buckets of the table: about five domains in each.
+// Buckets is the number of hash buckets of the table, with about five domains in each.
 const Buckets = 1 << bucketBits
 
 const (
@@ -22,14 +20,11 @@ const (
 	// FNV-1a, 64 bits (draft-eastlake-fnv).
 	offsetBasis = 14695981039346656037
 	prime       = 1099511628211
-	spread      = 0x9E3779B97F4A7C15 // 2^64 divided by the golden ratio: mixes the low bits into the high ones
+	spread      = 0x9E3779B97F4A7C15 // 2^64 divided by the golden ratio: mixes the low bits into the high bits
 )
 
-// Find looks for a domain or one of its parents, down to two labels, and
-// returns the listed one: the shortest. The domain must be lower-case ASCII.
-//
-// The domain is read once, from its end: at each dot the hash so far is that of
-// a parent.
+// Find returns the shortest listed domain among a domain and its parents with at least two labels. The domain must be
+// lower-case ASCII. Find reads the domain once from its end: at each dot the hash so far is that of a parent.
 func Find(domain string) (listed string, ok bool) {
 	hash, labels := uint64(offsetBasis), 1
 	for i := len(domain) - 1; i >= 0; i-- {
@@ -47,7 +42,7 @@ func Find(domain string) (listed string, ok bool) {
 	return "", false
 }
 
-// Bucket is the bucket that a domain belongs to.
+// Bucket returns the bucket of a domain.
 func Bucket(domain string) int {
 	hash := uint64(offsetBasis)
 	for i := len(domain) - 1; i >= 0; i-- {
@@ -58,7 +53,7 @@ func Bucket(domain string) int {
 
 func bucket(hash uint64) int { return int(hash * spread >> (64 - bucketBits)) }
 
-// has looks for a domain, of this hash, in its bucket.
+// has reports whether the bucket of the hash contains the domain.
 func has(hash uint64, domain string) bool {
 	b := bucket(hash)
 	at, end := offset(b), offset(b+1)
@@ -77,10 +72,10 @@ func offset(b int) int {
 	return int(o[0]) | int(o[1])<<8 | int(o[2])<<16 | int(o[3])<<24
 }
 
-// All calls f with every listed domain, in the table's order, until f says no.
-func All(f func(domain string) bool) {
+// All iterates over the listed domains in the order of the table.
+func All(yield func(domain string) bool) {
 	for at, end := offset(0), offset(Buckets); at < end; at += 1 + int(table[at]) {
-		if !f(table[at+1 : at+1+int(table[at])]) {
+		if !yield(table[at+1 : at+1+int(table[at])]) {
 			return
 		}
 	}

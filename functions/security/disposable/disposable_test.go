@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// naive is the list as a map, and naiveFind the obvious way to use it: what the
-// table must agree with.
+// naive is the list as a map, and naiveFind the simplest search, with which the table must agree.
 var naive = sync.OnceValue(func() map[string]bool {
 	m := map[string]bool{}
 	All(func(domain string) bool {
@@ -29,7 +28,7 @@ func naiveFind(domain string) (string, bool) {
 	return "", false
 }
 
-// The e-mail shield: is_disposable says that the domain or a parent domain is on a list.
+// A domain is disposable where the domain or one of its parents is on a list.
 func TestFind(t *testing.T) {
 	for _, c := range []struct{ domain, listed string }{
 		{"mailinator.com", "mailinator.com"},
@@ -55,7 +54,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// Every listed domain is found; so are its children; none is a child of another.
+// Find finds every listed domain and its children, and no listed domain is a child of another.
 func TestFindAll(t *testing.T) {
 	n := 0
 	All(func(domain string) bool {
@@ -72,7 +71,7 @@ func TestFindAll(t *testing.T) {
 	}
 }
 
-// No ordinary mail provider is ever on the list, nor beneath an entry of it.
+// No ordinary mail provider is on the list or below a listed domain.
 func TestOrdinaryProviders(t *testing.T) {
 	text, err := os.ReadFile("build/allow.txt")
 	if err != nil {
@@ -93,8 +92,7 @@ func TestOrdinaryProviders(t *testing.T) {
 	}
 }
 
-// randomDomains gives domains of several kinds: listed ones, changed by a
-// letter, beneath them, above them, and plain random ones.
+// randomDomains returns listed domains, the same with one changed letter, their children and parents, and random domains.
 func randomDomains(seed uint64, n int) []string {
 	r := rand.New(rand.NewPCG(seed, seed))
 	var listed []string
@@ -136,10 +134,10 @@ func randomDomains(seed uint64, n int) []string {
 func TestFindAgreesWithMap(t *testing.T) {
 	found := 0
 	for _, domain := range randomDomains(7, 1_000_000) {
-		// The naive form gives the shortest listed parent too.
+		// The naive search also returns the shortest listed parent.
 		listed, ok := Find(domain)
 		if want, wantOK := naiveFind(domain); ok != wantOK || listed != want {
-			t.Fatalf("Find(%q) = %q, %v; the map says %q, %v", domain, listed, ok, want, wantOK)
+			t.Fatalf("Find(%q) = %q, %v; the map has %q, %v", domain, listed, ok, want, wantOK)
 		}
 		if ok {
 			found++
@@ -165,12 +163,12 @@ func FuzzFind(f *testing.F) {
 	f.Fuzz(func(t *testing.T, domain string) {
 		listed, ok := Find(domain)
 		if want, wantOK := naiveFind(domain); ok != wantOK || listed != want {
-			t.Errorf("Find(%q) = %q, %v; the map says %q, %v", domain, listed, ok, want, wantOK)
+			t.Errorf("Find(%q) = %q, %v; the map has %q, %v", domain, listed, ok, want, wantOK)
 		}
 	})
 }
 
-// BenchmarkFind measures the table against the map, both with the parent walk.
+// BenchmarkFind compares the table with the map, both with the search of the parents.
 func BenchmarkFind(b *testing.B) {
 	domains := randomDomains(11, 1<<16)
 	walks := map[string]func(string) (string, bool){"table": Find, "map": mapFind}
@@ -188,7 +186,7 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
-// mapFind is the map with the quickest parent walk.
+// mapFind is the fastest search of the parents in the map.
 func mapFind(domain string) (string, bool) {
 	for d := domain; strings.Contains(d, "."); _, d, _ = strings.Cut(d, ".") {
 		if naive()[d] {
@@ -198,7 +196,7 @@ func mapFind(domain string) (string, bool) {
 	return "", false
 }
 
-// BenchmarkStart measures what a process pays before its first look-up.
+// BenchmarkStart measures the work of a process before its first look-up.
 func BenchmarkStart(b *testing.B) {
 	b.Run("table", func(b *testing.B) {
 		b.ReportAllocs()

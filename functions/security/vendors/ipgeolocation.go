@@ -7,14 +7,14 @@ import (
 	"svcapi/shared/iplookup"
 )
 
-// ipGeolocation reports all five flags; hosting is what it calls a cloud provider.
+// ipGeolocation returns all five flags. The vendor calls hosting a cloud provider.
 func ipGeolocation(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Risk, error) {
 	a, err := c.IPGeolocation(ctx, addr, "security")
 	if err != nil {
 		return Risk{}, err
 	}
 	if a.Security == nil {
-		return Risk{}, c.Fail(iplookup.Credentials, "answer without security: not in the key's plan")
+		return Risk{}, c.Fail(iplookup.Credentials, "response without security: not in the key's plan")
 	}
 	s := a.Security
 	return Risk{

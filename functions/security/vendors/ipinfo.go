@@ -7,14 +7,14 @@ import (
 	"svcapi/shared/iplookup"
 )
 
-// ipInfo reports all five flags, on a Plus plan.
+// ipInfo returns all five flags, on a Plus plan.
 func ipInfo(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Risk, error) {
 	a, err := c.IPInfo(ctx, addr)
 	if err != nil {
 		return Risk{}, err
 	}
 	if a.Anonymous == nil {
-		return Risk{}, c.Fail(iplookup.Credentials, "answer without anonymous: not in the token's plan")
+		return Risk{}, c.Fail(iplookup.Credentials, "response without anonymous: not in the token's plan")
 	}
 	s := a.Anonymous
 	return Risk{

@@ -1,23 +1,22 @@
 package vendors
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"net/netip"
 
 	"svcapi/shared/iplookup"
 )
 
-// maxMind asks GeoIP Insights. It reports no relays; a residential proxy is a proxy.
+// maxMind calls GeoIP Insights, which reports no relays. A residential proxy counts as a proxy.
 func maxMind(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Risk, error) {
 	a, err := c.MaxMind(ctx, "insights", addr)
 	if err != nil {
 		return Risk{}, err
 	}
 	s := a.Anonymizer
-	network := a.Traits.Organization.Pointer()
-	if network == nil {
-		network = a.Traits.ISP.Pointer()
-	}
+	network := cmp.Or(a.Traits.Organization.Pointer(), a.Traits.ISP.Pointer())
 	return Risk{
 		VPN: s.VPN, Proxy: s.PublicProxy || s.ResidentialProxy, Tor: s.Tor, Hosting: s.Hosting,
 		CountryCode: a.Country.Code.Country(), City: iplookup.Text(a.City.Names.English).Pointer(),
@@ -25,7 +24,7 @@ func maxMind(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Risk, err
 	}, nil
 }
 
-// anonymousRecord is GeoIP2 Anonymous IP; keys are there only when true.
+// anonymousRecord is a record of GeoIP2 Anonymous IP, which contains only true keys.
 type anonymousRecord struct {
 	VPN              bool `maxminddb:"is_anonymous_vpn"`
 	PublicProxy      bool `maxminddb:"is_public_proxy"`
@@ -34,26 +33,19 @@ type anonymousRecord struct {
 	Hosting          bool `maxminddb:"is_hosting_provider"`
 }
 
-// maxMindDatabase reads the Anonymous IP database, and the City and ASN ones
-// where they are there. The Anonymous IP database lists what is anonymous only:
-// an address that none of the files holds is unknown, unless it is the only one.
+// maxMindDatabase reads the Anonymous IP database, and the City and ASN databases where they exist. The Anonymous IP database
+// lists anonymous addresses only, so an address that is in none of several databases is unknown.
 func maxMindDatabase(_ context.Context, c iplookup.Caller, addr netip.Addr) (Risk, error) {
 	var anonymous anonymousRecord
 	var city iplookup.CityRecord
 	var network iplookup.NetworkRecord
-	listed, err := c.Databases.Record(iplookup.AnonymousFiles, addr, &anonymous)
-	if err != nil {
+	inAnonymous, err := c.Databases.Record(iplookup.AnonymousFiles, addr, &anonymous)
+	inCity, cityErr := c.Databases.Optional(iplookup.CityFiles, addr, &city)
+	inNetwork, networkErr := c.Databases.Optional(iplookup.NetworkFiles, addr, &network)
+	if err := errors.Join(err, cityErr, networkErr); err != nil {
 		return Risk{}, c.Fail(iplookup.Unusable, err.Error())
 	}
-	placed, err := c.Databases.Optional(iplookup.CityFiles, addr, &city)
-	if err != nil {
-		return Risk{}, c.Fail(iplookup.Unusable, err.Error())
-	}
-	routed, err := c.Databases.Optional(iplookup.NetworkFiles, addr, &network)
-	if err != nil {
-		return Risk{}, c.Fail(iplookup.Unusable, err.Error())
-	}
-	if !listed && !placed && !routed && c.Databases.Has(iplookup.CityFiles, iplookup.NetworkFiles) {
+	if !inAnonymous && !inCity && !inNetwork && c.Databases.Has(iplookup.CityFiles, iplookup.NetworkFiles) {
 		return Risk{}, iplookup.ErrUnknown
 	}
 	return Risk{

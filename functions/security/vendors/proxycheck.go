@@ -21,7 +21,7 @@ func proxyCheckSpec() upstream.Spec {
 	}
 }
 
-// proxyCheckAddress is what is used of an answer's member for the address.
+// proxyCheckAddress is the used part of a response's member for the address.
 type proxyCheckAddress struct {
 	Network struct {
 		ASN          iplookup.Text `json:"asn"`
@@ -40,8 +40,7 @@ type proxyCheckAddress struct {
 	} `json:"detections"`
 }
 
-// proxyCheck reports no relays. The vendor answers with "status", and a member
-// named by the address, in a form of the vendor's choice.
+// proxyCheck returns no relays. The response has "status", and a member named by the address in any of its spellings.
 func proxyCheck(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Risk, error) {
 	r, err := c.Get(ctx, "/v3/"+url.PathEscape(addr.String()), url.Values{"key": {c.Account.Secrets["api_key"]}}, nil)
 	if err != nil {
@@ -81,8 +80,8 @@ func proxyCheck(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Risk, 
 	}, nil
 }
 
-// proxyCheckStatus judges by the body, whatever the HTTP status: ok and warning
-// are good, denied is about the account, error about the request.
+// proxyCheckStatus returns the error of the response. The body decides before the HTTP status: ok and warning are successes,
+// denied is about the account, error about the request.
 func proxyCheckStatus(c iplookup.Caller, r *upstream.Response) error {
 	var envelope struct {
 		Status  iplookup.Text `json:"status"`
@@ -106,5 +105,5 @@ func proxyCheckStatus(c iplookup.Caller, r *upstream.Response) error {
 	if err := c.ByStatus(r, nil); err != nil {
 		return err
 	}
-	return c.Fail(iplookup.Unusable, "answer without a known status")
+	return c.Fail(iplookup.Unusable, "response without a known status")
 }

@@ -1,31 +1,23 @@
-// Package vendors asks IP risk vendors, one file each. Adding one is a file and
-// a row of Table.
+// Package vendors looks up the risk of IP addresses, one file for each vendor. A new vendor is a file and a row of Table.
 package vendors
 
-import (
-	"svcapi/shared/iplookup"
-	"svcapi/shared/upstream"
-)
+import "svcapi/shared/iplookup"
 
-// Risk is what a vendor says of an address. A flag is false where the vendor
-// does not report it; a text is nil where the vendor has none.
+// Risk is a vendor's information about an address. A flag or a text that the vendor does not report is false or nil.
 type Risk struct {
 	VPN, Proxy, Tor, Relay, Hosting bool
 
 	CountryCode *string // two capitals
 	City        *string
 	ASN         *string // "AS" and the number
-	Network     *string // who runs it
+	Network     *string // operator of the network
 }
 
 // Vendor is one row of the table.
 type Vendor = iplookup.Vendor[Risk]
 
-// Table lists the vendors.
-//
-// Answers of ipinfo and proxycheck are kept for a while: nothing that was
-// read forbids it, but no contract was read. Uncached vendors are asked each time; a
-// database file is as quick as the cache.
+// Table returns the vendors. Responses of ipinfo and proxycheck are cached: their published terms do not forbid caching, but
+// no contract was read. A database file is as quick as the cache.
 func Table() []Vendor {
 	return []Vendor{
 		{Spec: iplookup.IPGeolocation(), Ask: ipGeolocation, Uncached: true},
@@ -35,12 +27,4 @@ func Table() []Vendor {
 		{Spec: iplookup.MaxMind(), Ask: maxMind, Uncached: true},
 		{Spec: iplookup.MaxMindDatabase(), Ask: maxMindDatabase, Uncached: true},
 	}
-}
-
-// Spec returns what the vendor of a name needs, or nil.
-func Spec(name string) *upstream.Spec {
-	if v := iplookup.Find(Table(), name); v != nil {
-		return &v.Spec
-	}
-	return nil
 }

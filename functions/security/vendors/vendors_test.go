@@ -1,60 +1,16 @@
 package vendors
 
 import (
-	"context"
-	"errors"
-	"io"
-	"net/http"
-	"net/http/httptest"
-	"net/netip"
-	"reflect"
-	"strings"
 	"testing"
 
-	"svcapi/shared/iplookup"
-	"svcapi/shared/project"
 	"svcapi/shared/upstream"
+	"svcapi/test/lookuptest"
 	"svcapi/test/mmdbtest"
 )
 
-// recorded is an answer of a vendor and what its adapter makes of it. Its
-// source is V, the vendor's documentation; T, third-party code; or made, for
-// this test.
-type recorded struct {
-	name, source string
-	status       int
-	body         string
-	fails        upstream.Class // empty: accepted; unknown: the vendor does not know the address
-	want         Risk
-}
+type recorded lookuptest.Recorded[Risk]
 
-const unknown upstream.Class = "unknown"
-
-// secrets fill every secret field of every vendor.
-var secrets = map[string]string{"api_key": "s3cret-key", "token": "s3cret-key", "account_id": "42", "license_key": "s3cret-key"}
-
-// ask asks a vendor that is played by handler about an address.
-func ask(t *testing.T, vendor string, handler http.HandlerFunc, addr string) (Risk, error) {
-	t.Helper()
-	server := httptest.NewServer(handler)
-	defer server.Close()
-	caller := iplookup.Caller{
-		Client: upstream.New(upstream.Config{TimeoutSeconds: 1, Local: true}),
-		Account: upstream.Account{
-			Integration: project.Integration{Vendor: vendor, Mode: project.BYOK}, Endpoint: server.URL, Secrets: secrets,
-		},
-	}
-	return iplookup.Find(Table(), vendor).Ask(context.Background(), caller, netip.MustParseAddr(addr))
-}
-
-func answering(status int, body string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, body)
-	}
-}
-
-var answers = map[string][]recorded{
+var responses = map[string][]recorded{
 	"ipgeolocation": {
 		{"security and location", "V", 200, `{"ip":"185.233.0.1","security":{"threat_score":80,"is_tor":false,"is_proxy":true,"proxy_provider_names":["Zyte Proxy"],"proxy_confidence_score":80,
 			"is_residential_proxy":true,"is_vpn":true,"vpn_provider_names":["Nord VPN"],"is_relay":false,"relay_provider_name":"","is_anonymous":true,"is_known_attacker":true,"is_bot":false,
@@ -70,8 +26,8 @@ var answers = map[string][]recorded{
 		{"nothing with 200", "made", 200, `{}`, upstream.Unusable, Risk{}},
 		{"flag that is no boolean", "made", 200, `{"location":{},"security":{"is_vpn":"yes"}}`, upstream.Unusable, Risk{}},
 		{"key", "V", 401, `{"message":"Provided API key is not valid."}`, upstream.CredentialsRefused, Risk{}},
-		{"not in the database", "V", 404, `{"message":"not in our database"}`, unknown, Risk{}},
-		{"bogon", "V", 423, `{"message":"'10.0.0.0' is a bogon IP address."}`, unknown, Risk{}},
+		{"not in the database", "V", 404, `{"message":"not in our database"}`, lookuptest.Unknown, Risk{}},
+		{"bogon", "V", 423, `{"message":"'10.0.0.0' is a bogon IP address."}`, lookuptest.Unknown, Risk{}},
 		{"plan limit", "V", 429, `{"message":"limit reached"}`, upstream.Rejected, Risk{}},
 		{"bad address", "V", 400, `{"message":"not a valid IP address"}`, upstream.Rejected, Risk{}},
 		{"too big, from the web server", "V", 413, `<html>413</html>`, upstream.Rejected, Risk{}},
@@ -83,11 +39,11 @@ var answers = map[string][]recorded{
 			"is_anonymous":true,"is_anycast":true,"is_hosting":true,"is_mobile":false,"is_satellite":false}`,
 			"", Risk{VPN: true, Tor: true, Relay: true, Hosting: true, CountryCode: new("US"), City: new("Mountain View"), ASN: new("AS15169"), Network: new("Google LLC")}},
 		{"core plan, without anonymous", "V", 200, `{"ip":"8.8.8.8","geo":{"country_code":"US"},"as":{"asn":"AS15169"},"is_hosting":true}`, upstream.CredentialsRefused, Risk{}},
-		{"bogon", "V", 200, `{"ip":"10.0.0.1","bogon":true}`, unknown, Risk{}},
-		{"nothing known", "made", 200, `{"ip":"46.0.0.1","geo":{"country_code":""},"as":{"asn":""},"anonymous":{}}`, unknown, Risk{}},
+		{"bogon", "V", 200, `{"ip":"10.0.0.1","bogon":true}`, lookuptest.Unknown, Risk{}},
+		{"nothing known", "made", 200, `{"ip":"46.0.0.1","geo":{"country_code":""},"as":{"asn":""},"anonymous":{}}`, lookuptest.Unknown, Risk{}},
 		{"token", "V", 403, `{"status":403,"error":{"title":"Unknown token","message":"Please ensure you've entered your token correctly."}}`, upstream.CredentialsRefused, Risk{}},
 		{"token, flat", "V", 403, `{"title":"Token disabled","message":"disabled"}`, upstream.CredentialsRefused, Risk{}},
-		{"bad address", "V", 404, `{"status":404,"error":{"title":"Wrong ip","message":"Please provide a valid IP address"}}`, unknown, Risk{}},
+		{"bad address", "V", 404, `{"status":404,"error":{"title":"Wrong ip","message":"Please provide a valid IP address"}}`, lookuptest.Unknown, Risk{}},
 		{"wrong module", "V", 400, `{"error":"wrong module"}`, upstream.Rejected, Risk{}},
 		{"quota", "V", 429, `{"status":429,"error":{"title":"Rate limit exceeded"}}`, upstream.Rejected, Risk{}},
 		{"server error in plain text", "V", 500, `oops`, upstream.Unusable, Risk{}},
@@ -106,9 +62,9 @@ var answers = map[string][]recorded{
 		{"warning, with data", "V", 200, `{"status":"warning","message":"95% of your queries","185.59.221.75":{"network":{"asn":null,"provider":null,"organisation":"CDN77"},
 			"location":{"country_code":"Unknown","city_name":"Unknown"},"detections":{"proxy":true,"tor":true}}}`,
 			"", Risk{Proxy: true, Tor: true, Network: new("CDN77")}},
-		{"warning, without data", "V", 200, `{"status":"warning","message":"x"}`, unknown, Risk{}},
-		{"no member for the address", "V", 200, `{"status":"ok","1.1.1.1":{"detections":{}}}`, unknown, Risk{}},
-		{"no detections", "made", 200, `{"status":"ok","185.59.221.75":{"network":{}}}`, unknown, Risk{}},
+		{"warning, without data", "V", 200, `{"status":"warning","message":"x"}`, lookuptest.Unknown, Risk{}},
+		{"no member for the address", "V", 200, `{"status":"ok","1.1.1.1":{"detections":{}}}`, lookuptest.Unknown, Risk{}},
+		{"no detections", "made", 200, `{"status":"ok","185.59.221.75":{"network":{}}}`, lookuptest.Unknown, Risk{}},
 		{"denied key", "V", 200, `{"status":"denied","message":"API Key invalid"}`, upstream.CredentialsRefused, Risk{}},
 		{"denied, queries used up", "V", 200, `{"status":"denied","message":"1,000 Free queries exhausted."}`, upstream.Rejected, Risk{}},
 		{"denied by status", "made", 429, `{"status":"denied","message":"slow down"}`, upstream.Rejected, Risk{}},
@@ -122,7 +78,7 @@ var answers = map[string][]recorded{
 			"network":{"network":"185.59.220.0/22","autonomous_system_number":"AS60068","autonomous_system_organization":"Datacamp Limited"}}`,
 			"", Risk{VPN: true, Relay: true, CountryCode: new("NL"), City: new("Amsterdam"), ASN: new("AS60068"), Network: new("Datacamp Limited")}},
 		{"number for text", "made", 200, `{"security":{"tor":true,"proxy":true},"network":{"autonomous_system_number":60068}}`, "", Risk{Tor: true, Proxy: true, ASN: new("AS60068")}},
-		{"no security", "made", 200, `{"ip":"10.0.0.1","message":"IP address is a private IP address"}`, unknown, Risk{}},
+		{"no security", "made", 200, `{"ip":"10.0.0.1","message":"IP address is a private IP address"}`, lookuptest.Unknown, Risk{}},
 		{"key", "made", 403, `{"message":"Invalid API Key."}`, upstream.CredentialsRefused, Risk{}},
 		{"quota", "made", 429, `{"message":"You have reached your daily limit"}`, upstream.Rejected, Risk{}},
 	},
@@ -136,8 +92,8 @@ var answers = map[string][]recorded{
 		{"residential proxy", "V", 200, `{"anonymizer":{"is_residential_proxy":true},"traits":{"isp":"Someone"}}`, "", Risk{Proxy: true, Network: new("Someone")}},
 		{"public proxy", "V", 200, `{"anonymizer":{"is_public_proxy":true},"traits":{}}`, "", Risk{Proxy: true}},
 		{"nothing against it", "V", 200, `{"country":{"iso_code":"LK"},"traits":{"ip_address":"1.2.3.4"}}`, "", Risk{CountryCode: new("LK")}},
-		{"not found", "V", 404, `{"code":"IP_ADDRESS_NOT_FOUND","error":"The address is not in our database."}`, unknown, Risk{}},
-		{"reserved", "V", 400, `{"code":"IP_ADDRESS_RESERVED","error":"reserved"}`, unknown, Risk{}},
+		{"not found", "V", 404, `{"code":"IP_ADDRESS_NOT_FOUND","error":"The address is not in our database."}`, lookuptest.Unknown, Risk{}},
+		{"reserved", "V", 400, `{"code":"IP_ADDRESS_RESERVED","error":"reserved"}`, lookuptest.Unknown, Risk{}},
 		{"key", "V", 401, `{"code":"AUTHORIZATION_INVALID","error":"invalid"}`, upstream.CredentialsRefused, Risk{}},
 		{"plan", "V", 402, `{"code":"PERMISSION_REQUIRED","error":"no permission"}`, upstream.CredentialsRefused, Risk{}},
 		{"funds", "V", 402, `{"code":"INSUFFICIENT_FUNDS","error":"out of queries"}`, upstream.Rejected, Risk{}},
@@ -149,87 +105,27 @@ var answers = map[string][]recorded{
 	},
 }
 
-// everywhere are answers that mean the same from any vendor.
-var everywhere = []recorded{
-	{"server error", "made", 500, `Internal Server Error`, upstream.Unusable, Risk{}},
-	{"a page", "made", 200, `<!doctype html><title>We are back soon</title>`, upstream.Unusable, Risk{}},
-	{"nothing", "made", 200, ``, upstream.Unusable, Risk{}},
-	{"an array", "made", 200, `[]`, upstream.Unusable, Risk{}},
-	{"half an answer", "made", 200, `{"ip":"185.59.2`, upstream.Unusable, Risk{}},
-	{"a redirect", "made", 302, ``, upstream.Unusable, Risk{}},
-	{"forbidden", "made", 403, `s3cret-key is no key`, upstream.CredentialsRefused, Risk{}},
-	{"too many", "made", 429, `too many`, upstream.Rejected, Risk{}},
-}
+func TestResponses(t *testing.T) { lookuptest.Responses(t, Table(), responses) }
 
-func TestAnswers(t *testing.T) {
-	for _, v := range Table() {
-		if v.OnDisk() {
-			continue
-		}
-		if len(answers[v.Name]) == 0 {
-			t.Errorf("no answers of %s", v.Name)
-		}
-		for _, a := range append(answers[v.Name], everywhere...) {
-			t.Run(v.Name+"/"+a.name, func(t *testing.T) {
-				risk, err := ask(t, v.Name, answering(a.status, a.body), "185.59.221.75")
-				check(t, a, risk, err)
-			})
-		}
-	}
-}
+func TestTransport(t *testing.T) { lookuptest.Transport(t, Table()) }
 
-func check(t *testing.T, a recorded, risk Risk, err error) {
-	t.Helper()
-	var failed *upstream.Error
-	switch {
-	case a.fails == "" && (err != nil || !reflect.DeepEqual(risk, a.want)):
-		t.Errorf("%+v, %v; wants %+v", risk, err, a.want)
-	case a.fails == unknown && !errors.Is(err, iplookup.ErrUnknown):
-		t.Errorf("%+v, %v; wants an unknown address", risk, err)
-	case a.fails != "" && a.fails != unknown && (!errors.As(err, &failed) || failed.Class != a.fails):
-		t.Errorf("%+v, %v; wants %s", risk, err, a.fails)
-	case err != nil && strings.Contains(err.Error(), "s3cret"):
-		t.Errorf("the error tells a secret: %v", err)
-	}
-}
+func FuzzResponses(f *testing.F) { lookuptest.Fuzz(f, Table(), responses, "proxycheck") }
 
-// TestRequests checks what the vendors receive.
 func TestRequests(t *testing.T) {
-	for vendor, want := range map[string]string{
+	lookuptest.Requests(t, Table(), map[string]string{
 		"ipgeolocation": "GET /v3/ipgeo?apiKey=s3cret-key&include=security&ip=2001%3A470%3A%3A1 ",
 		"ipinfo":        "GET /lookup/2001:470::1 Bearer s3cret-key",
 		"proxycheck":    "GET /v3/2001:470::1?key=s3cret-key ",
 		"vpnapi":        "GET /api/2001:470::1?key=s3cret-key ",
 		"maxmind":       "GET /geoip/v2.1/insights/2001:470::1 Basic NDI6czNjcmV0LWtleQ==",
-	} {
-		var got string
-		_, _ = ask(t, vendor, func(_ http.ResponseWriter, r *http.Request) {
-			got = r.Method + " " + r.URL.RequestURI() + " " + r.Header.Get("Authorization")
-		}, "2001:470::1")
-		if got != want {
-			t.Errorf("%s receives %q, wants %q", vendor, got, want)
-		}
-	}
+	})
 }
 
-// TestIPv6Member: proxycheck may write the address in another form.
+// The response of proxycheck may have another spelling of the address.
 func TestIPv6Member(t *testing.T) {
-	risk, err := ask(t, "proxycheck", answering(200, `{"status":"ok","2001:0470:0:0::1":{"detections":{"vpn":true}}}`), "2001:470::1")
+	risk, err := lookuptest.Ask(t, Table(), "proxycheck", lookuptest.Respond(200, `{"status":"ok","2001:0470:0:0::1":{"detections":{"vpn":true}}}`), "2001:470::1")
 	if err != nil || !risk.VPN {
 		t.Errorf("%+v, %v", risk, err)
-	}
-}
-
-// TestTransport: a vendor that does not answer, cannot be reached, or goes away.
-func TestTransport(t *testing.T) {
-	for _, v := range Table() {
-		if v.OnDisk() {
-			continue
-		}
-		_, err := ask(t, v.Name, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "1.1.1.1")
-		check(t, recorded{fails: upstream.NoAnswer}, Risk{}, err)
-		_, err = ask(t, v.Name, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "1.1.1.1")
-		check(t, recorded{fails: upstream.NoAnswer}, Risk{}, err)
 	}
 }
 
@@ -245,51 +141,13 @@ func TestDatabase(t *testing.T) {
 		{"vpn", all, "45.83.0.1", "", Risk{VPN: true}},
 		{"every flag", all, "2001:470:1::5", "", Risk{VPN: true, Proxy: true, Tor: true, Hosting: true}},
 		{"empty records", all, "112.135.0.1", "", Risk{}},
-		{"in no database", all, "46.0.0.1", unknown, Risk{}},
+		{"in no database", all, "46.0.0.1", lookuptest.Unknown, Risk{}},
 		{"not listed by the only database", mmdbtest.Some(t, "GeoIP2-Anonymous-IP.mmdb"), "46.0.0.1", "", Risk{}},
 		{"no database of anonymous addresses", mmdbtest.Some(t, "GeoLite2-City.mmdb"), "112.134.0.1", upstream.Unusable, Risk{}},
 		{"no database at all", t.TempDir(), "112.134.0.1", upstream.Unusable, Risk{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			databases := iplookup.NewDatabases(c.folder)
-			defer databases.Close()
-			caller := iplookup.Caller{Databases: databases, Account: upstream.Account{Integration: project.Integration{Vendor: "maxmind-mmdb"}}}
-			risk, err := iplookup.Find(Table(), "maxmind-mmdb").Ask(t.Context(), caller, netip.MustParseAddr(c.addr))
-			check(t, recorded{fails: c.fails, want: c.want}, risk, err)
+			lookuptest.Database(t, Table(), c.folder, c.addr, c.fails, c.want)
 		})
 	}
-}
-
-// FuzzAnswers: no answer makes an adapter panic, and none but a good one is taken.
-func FuzzAnswers(f *testing.F) {
-	for _, list := range answers {
-		for _, a := range list {
-			f.Add(a.status, a.body)
-		}
-	}
-	var status int
-	var body string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, body)
-	}))
-	f.Cleanup(server.Close)
-	client := upstream.New(upstream.Config{TimeoutSeconds: 5, Local: true})
-	f.Fuzz(func(t *testing.T, s int, b string) {
-		if s < 200 || s > 599 || len(b) > 1<<16 {
-			return
-		}
-		status, body = s, b
-		for _, v := range Table() {
-			if v.OnDisk() {
-				continue
-			}
-			caller := iplookup.Caller{Client: client, Account: upstream.Account{
-				Integration: project.Integration{Vendor: v.Name}, Endpoint: server.URL, Secrets: secrets,
-			}}
-			if _, err := v.Ask(t.Context(), caller, netip.MustParseAddr("185.59.221.75")); err == nil && v.Name != "proxycheck" && s != 200 {
-				t.Errorf("%s takes status %d: %q", v.Name, s, b)
-			}
-		}
-	})
 }

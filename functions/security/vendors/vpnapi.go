@@ -17,8 +17,8 @@ func vpnAPISpec() upstream.Spec {
 	}
 }
 
-// vpnAPIAnswer is what is used of an answer.
-type vpnAPIAnswer struct {
+// vpnAPIResponse is the used part of a response.
+type vpnAPIResponse struct {
 	Message  iplookup.Text `json:"message"` // of an error
 	Security *struct {
 		VPN   bool `json:"vpn"`
@@ -36,8 +36,7 @@ type vpnAPIAnswer struct {
 	} `json:"network"`
 }
 
-// vpnAPI reports no hosting. An answer without security says nothing of the
-// address, whatever its status: the vendor gives it for addresses it does not serve.
+// vpnAPI returns no hosting. The vendor sends a response without security for addresses that it does not serve.
 func vpnAPI(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Risk, error) {
 	r, err := c.Get(ctx, "/api/"+url.PathEscape(addr.String()), url.Values{"key": {c.Account.Secrets["api_key"]}}, nil)
 	if err != nil {
@@ -46,7 +45,7 @@ func vpnAPI(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Risk, erro
 	if err := c.ByStatus(r, nil); err != nil {
 		return Risk{}, err
 	}
-	var a vpnAPIAnswer
+	var a vpnAPIResponse
 	if err := c.Decode(r.Body, &a); err != nil {
 		return Risk{}, err
 	}

@@ -3,19 +3,17 @@ package units
 
 import "unicode/utf16"
 
-// Units per 3GPP TS 23.038 and the contract: a unit holds 153 septets of the
-// GSM 7-bit default alphabet, or 67 UTF-16 code units of anything else, also
-// where the message is a single one.
+// A unit holds 153 septets of the GSM 7-bit default alphabet (3GPP TS 23.038), or 67 UTF-16 code units of other text, also
+// where the message has one unit only (docs/decisions.md#units).
 const (
 	septetsPerUnit = 153
 	ucs2PerUnit    = 67
 )
 
-// Most is the most units of one recipient's message (contract: SMS send, rule 4).
+// Most is the maximum of units of a message to one recipient (openapi.yaml#sendSms).
 const Most = 3
 
-// septets holds the length of each character of the GSM 7-bit default alphabet:
-// 1, or 2 behind an escape (3GPP TS 23.038, 6.2.1 and 6.2.1.1).
+// septets holds the length of each GSM 7-bit character, 2 with an escape (3GPP TS 23.038, 6.2.1 and 6.2.1.1).
 var septets = alphabet(
 	"@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?"+
 		"¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà",
@@ -32,8 +30,7 @@ func alphabet(basic, extension string) map[rune]int {
 	return lengths
 }
 
-// Count counts the SMS units of a text and tells whether it needs UCS-2.
-// Neither an escape pair nor a surrogate pair is split over two units.
+// Count returns the units of a text and whether the text needs UCS-2. No escape or surrogate pair is split.
 func Count(text string) (count int, unicode bool) {
 	length, size := func(r rune) int { return septets[r] }, septetsPerUnit
 	for _, r := range text {

@@ -8,8 +8,7 @@ import (
 
 func repeat(s string, n int) string { return strings.Repeat(s, n) }
 
-// Boundaries of 3GPP TS 23.038 in the contract's units: 153 septets or 67
-// UTF-16 code units each, also for a single one.
+// Boundaries of 3GPP TS 23.038 with units of 153 septets or 67 UTF-16 code units, also for a single unit.
 var unitCases = []struct {
 	name    string
 	text    string
@@ -94,7 +93,7 @@ var unitCases = []struct {
 	{"empty", "", 0, false},
 }
 
-// Contract, SMS send, rule 1.
+// docs/decisions.md#units
 func TestUnits(t *testing.T) {
 	if len(unitCases) < 60 {
 		t.Fatalf("only %d cases", len(unitCases))
@@ -110,14 +109,12 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// gsm is the default alphabet by septet value (3GPP TS 23.038, 6.2.1), written
-// out as the standard's table, for a second implementation.
+// gsm is the default alphabet by septet value, the table of 3GPP TS 23.038, 6.2.1, for a second implementation.
 const gsm = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞ\x1bÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà"
 
 var escaped = map[rune]byte{'\f': 0x0a, '^': 0x14, '{': 0x28, '}': 0x29, '\\': 0x2f, '[': 0x3c, '~': 0x3d, ']': 0x3e, '|': 0x40, '€': 0x65}
 
-// parts is a second implementation: it encodes the text and cuts the code
-// units, moving a cut back where it would fall inside a pair.
+// parts is a second implementation: parts encodes the text and splits the code units, never inside a pair.
 func parts(text string) [][]uint16 {
 	table := []rune(gsm)
 	var codes []uint16

@@ -14,8 +14,8 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// endUserMessaging is AWS End User Messaging (pinpoint-sms-voice-v2). Managed
-// sends with the function's own role, Manual (BYOK) with the project's keys.
+// endUserMessaging is AWS End User Messaging (pinpoint-sms-voice-v2). A Managed integration sends with the function's
+// role, a Manual (BYOK) one with the keys of the project.
 func endUserMessaging(cfg aws.Config) Vendor {
 	return Vendor{
 		Spec: upstream.Spec{
@@ -33,9 +33,7 @@ func endUserMessaging(cfg aws.Config) Vendor {
 			ManagedWithoutSecret: true,
 		},
 		Pace: 20, // AWS End User Messaging quotas: SendTextMessage requests a second
-		New: func(client *upstream.Client, account upstream.Account) Adapter {
-			return &awsAdapter{caller{"aws", client, account}, cfg}
-		},
+		New:  func(c *upstream.Client, a upstream.Account) Adapter { return &awsAdapter{caller{"aws", c, a}, cfg} },
 	}
 }
 
@@ -44,8 +42,7 @@ type awsAdapter struct {
 	cfg aws.Config
 }
 
-// awsCodes are the errors that are about the account (AWS common errors, and
-// those of SendTextMessage).
+// awsCodes are the classes of AWS' common errors and of those of SendTextMessage.
 var awsCodes = map[string]upstream.Class{
 	"AccessDeniedException":               upstream.CredentialsRefused,
 	"ExpiredTokenException":               upstream.CredentialsRefused,
@@ -63,8 +60,7 @@ var awsCodes = map[string]upstream.Class{
 	"InternalServerException":             upstream.Unusable,
 }
 
-// Send implements Adapter. The library neither repeats the request nor opens
-// connections of its own.
+// Send implements Adapter. The library neither repeats the request nor opens connections of its own.
 func (a *awsAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 	settings, secrets := a.account.Settings, a.account.Secrets
 	sender := a.client.Sender(a.name, a.account.Redact())
@@ -89,19 +85,19 @@ func (a *awsAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 		DestinationPhoneNumber: &m.To, OriginationIdentity: aws.String(settings["sender_id"]), MessageBody: &m.Text, MessageType: kind,
 	})
 	if err != nil {
-		return Receipt{}, a.judge(sender, err)
+		return Receipt{}, a.classify(sender, err)
 	}
 	if aws.ToString(out.MessageId) == "" {
-		return Receipt{}, a.fail(upstream.Unusable, "answer without a message ID")
+		return Receipt{}, a.fail(upstream.Unusable, "response without a message ID")
 	}
 	return Receipt{Status: "accepted", ID: *out.MessageId}, nil
 }
 
-// judge classifies an error of the library. The sender's own error goes first: the library replaces it with a
-// cancellation when the context has ended, and the cancellation does not say whether a byte left.
-func (a *awsAdapter) judge(sender *upstream.Sender, err error) error {
+// classify returns the class of the library's error. The error of the sender comes first: after the end of the context the
+// library returns a cancellation instead, which does not show whether a byte left.
+func (a *awsAdapter) classify(sender *upstream.Sender, err error) error {
 	made, failed := sender.Last()
-	var answered *smithyhttp.ResponseError
+	var response *smithyhttp.ResponseError
 	var named smithy.APIError
 	switch {
 	case failed != nil:
@@ -110,10 +106,10 @@ func (a *awsAdapter) judge(sender *upstream.Sender, err error) error {
 		return a.fail(upstream.NotSent, err.Error()) // credentials or endpoint could not be resolved, or no time was left
 	case errors.As(err, &named) && awsCodes[named.ErrorCode()] != "":
 		return a.fail(awsCodes[named.ErrorCode()], named.ErrorCode()+": "+named.ErrorMessage())
-	case !errors.As(err, &answered):
+	case !errors.As(err, &response):
 		return a.fail(upstream.Unusable, err.Error())
 	}
-	if byStatus := a.byStatus(&upstream.Response{Status: answered.HTTPStatusCode(), Body: []byte(err.Error())}); byStatus != nil {
+	if byStatus := a.byStatus(&upstream.Response{Status: response.HTTPStatusCode(), Body: []byte(err.Error())}); byStatus != nil {
 		return byStatus
 	}
 	return a.fail(upstream.Unusable, err.Error())

@@ -9,7 +9,7 @@ import (
 
 func TestEndUserMessaging(t *testing.T) {
 	failed := func(code string) string { return `{"__type":"` + code + `","Message":"m"}` }
-	testAnswers(t, "aws", []recorded{
+	testResponses(t, "aws", []recorded{
 		{"accepted", "V", 200, `{"MessageId":"a1b2"}`, "", Receipt{"accepted", "a1b2"}},
 		{"validation", "V", 400, failed("ValidationException"), upstream.Rejected, Receipt{}},
 		{"opted out", "V", 400, failed("ConflictException"), upstream.Rejected, Receipt{}},
@@ -23,15 +23,15 @@ func TestEndUserMessaging(t *testing.T) {
 	})
 }
 
-// The request, as the AWS service model has it: AWS JSON 1.0, signed.
+// The request is that of the AWS service model: AWS JSON 1.0, signed.
 func TestEndUserMessagingRequest(t *testing.T) {
-	asked, text := sent(t, "aws", `{"MessageId":"1"}`, message)
-	same(t, []string{asked.Method, asked.URL.Path, asked.Header.Get("X-Amz-Target"), asked.Header.Get("Content-Type"), text},
+	request, text := sent(t, "aws", `{"MessageId":"1"}`, message)
+	same(t, []string{request.Method, request.URL.Path, request.Header.Get("X-Amz-Target"), request.Header.Get("Content-Type"), text},
 		[]string{
 			"POST", "/", "PinpointSMSVoiceV2.SendTextMessage", "application/x-amz-json-1.0",
 			`{"DestinationPhoneNumber":"+94771234567","MessageBody":"Hello & good day","MessageType":"TRANSACTIONAL","OriginationIdentity":"MyBrand"}`,
 		})
-	if signature := asked.Header.Get("Authorization"); !strings.Contains(signature, "Credential=AKIA1/") || !strings.Contains(signature, "/eu-west-1/sms-voice/aws4_request") {
+	if signature := request.Header.Get("Authorization"); !strings.Contains(signature, "Credential=AKIA1/") || !strings.Contains(signature, "/eu-west-1/sms-voice/aws4_request") {
 		t.Errorf("signed %q", signature)
 	}
 }

@@ -9,8 +9,7 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// dialog is Dialog eSMS's URL method (3rd Party SMS API v2.5): GET, and a code
-// as the whole answer.
+// dialog is Dialog eSMS's URL method (3rd Party SMS API v2.5): GET, with a code as the whole response.
 func dialog() Vendor {
 	return Vendor{
 		Spec: upstream.Spec{
@@ -19,9 +18,7 @@ func dialog() Vendor {
 			Secrets:  []upstream.Field{{Name: "esmsqk", Description: "key of the URL method (esmsqk)", Required: true}},
 		},
 		Batch: 100, // keeps the URL short
-		New: func(client *upstream.Client, account upstream.Account) Adapter {
-			return &dialogAdapter{caller{"dialog", client, account}}
-		},
+		New:   func(c *upstream.Client, a upstream.Account) Adapter { return &dialogAdapter{caller{"dialog", c, a}} },
 	}
 }
 
@@ -45,7 +42,7 @@ var dialogCodes = map[string]struct {
 	"2011": {upstream.Rejected, "transactional error"},
 }
 
-// call returns what stands behind the code of success.
+// call returns the text after the code of success.
 func (a *dialogAdapter) call(ctx context.Context, path string, query url.Values, send bool) (string, error) {
 	query.Set("esmsqk", a.account.Secrets["esmsqk"])
 	response, err := a.do(ctx, &upstream.Request{
@@ -91,7 +88,7 @@ func (a *dialogAdapter) Balance(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if !isNumber(balance) {
-		return "", a.fail(upstream.Unusable, "answer without a balance")
+		return "", a.fail(upstream.Unusable, "response without a balance")
 	}
 	return balance, nil
 }

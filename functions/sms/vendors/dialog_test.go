@@ -9,7 +9,7 @@ import (
 )
 
 func TestDialog(t *testing.T) {
-	answers := []recorded{
+	responses := []recorded{
 		{"accepted", "V", 200, "1", "", Receipt{"success", ""}},
 		{"accepted, with a line end", "made", 200, "1\r\n", "", Receipt{"success", ""}},
 		{"another number", "made", 200, "2", upstream.Unusable, Receipt{}},
@@ -17,21 +17,21 @@ func TestDialog(t *testing.T) {
 		{"a code with an HTTP error", "made", 400, "2007", upstream.CredentialsRefused, Receipt{}},
 	}
 	for code, failure := range dialogCodes {
-		answers = append(answers, recorded{code, "V", 200, code, failure.class, Receipt{}})
+		responses = append(responses, recorded{code, "V", 200, code, failure.class, Receipt{}})
 	}
-	testAnswers(t, "dialog", answers)
+	testResponses(t, "dialog", responses)
 	testBalances(t, "dialog", []balanceCase{
-		{"told", "V", 200, "1|4500.00", "4500.00", ""},
+		{"a balance", "V", 200, "1|4500.00", "4500.00", ""},
 		{"refused", "V", 200, "2007", "", upstream.CredentialsRefused},
 		{"without a number", "made", 200, "1|", "", upstream.Unusable},
 	})
 }
 
-// The request, as the vendor documents it.
+// The request is the documented one.
 func TestDialogRequest(t *testing.T) {
 	var r http.Request
 	var text string
-	adapter := connect(t, "dialog", answering(200, "1", &r, &text)).(SameSender)
+	adapter := connect(t, "dialog", constantResponse(200, "1", &r, &text)).(SameSender)
 	if _, err := adapter.SendSame(context.Background(), []string{"+94771234567", "+94712345678"}, "Hi & bye", false); err != nil {
 		t.Fatal(err)
 	}

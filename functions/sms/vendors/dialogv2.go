@@ -15,8 +15,8 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// dialogV2 is Dialog eSMS's v2 JSON interface. A login gives a token that is
-// kept until shortly before its end, or until the vendor refuses it.
+// dialogV2 is Dialog eSMS's v2 JSON interface. A login returns a token, which the adapter caches until shortly before its
+// end, or until the vendor refuses the token.
 func dialogV2() Vendor {
 	tokens := newDialogTokens(clock.Clock{})
 	return Vendor{
@@ -29,16 +29,16 @@ func dialogV2() Vendor {
 			},
 		},
 		Batch: 100,
-		New: func(client *upstream.Client, account upstream.Account) Adapter {
-			return &dialogV2Adapter{caller{"dialogv2", client, account}, tokens}
+		New: func(c *upstream.Client, a upstream.Account) Adapter {
+			return &dialogV2Adapter{caller{"dialogv2", c, a}, tokens}
 		},
 	}
 }
 
-// dialogTokens are the tokens of an instance, by account.
+// dialogTokens caches the tokens of an instance by account.
 type dialogTokens struct {
-	clock clock.Clock
-	kept  *bounded.Map[string, dialogToken]
+	clock  clock.Clock
+	cached *bounded.Map[string, dialogToken]
 }
 
 func newDialogTokens(clock clock.Clock) *dialogTokens {
@@ -46,30 +46,30 @@ func newDialogTokens(clock clock.Clock) *dialogTokens {
 }
 
 type dialogToken struct {
-	token string
-	until time.Time
+	token   string
+	expires time.Time
 }
 
 const (
-	dialogTokenMargin = 5 * time.Minute // a token is renewed before its end
+	dialogTokenMargin = 5 * time.Minute // before its end a token is renewed
 	maxDialogTokens   = 1000
 )
 
 func (t *dialogTokens) get(key string) string {
-	kept, _ := t.kept.Get(key)
-	if t.clock.Now().After(kept.until) {
+	cached, _ := t.cached.Get(key)
+	if t.clock.Now().After(cached.expires) {
 		return ""
 	}
-	return kept.token
+	return cached.token
 }
 
 func (t *dialogTokens) put(key, token string, life time.Duration) {
-	t.kept.Put(key, dialogToken{token, t.clock.Now().Add(life - dialogTokenMargin)})
+	t.cached.Put(key, dialogToken{token, t.clock.Now().Add(life - dialogTokenMargin)})
 }
 
-// drop deletes a token that was refused, unless another request has renewed it.
+// drop deletes a refused token, unless another request has renewed the token.
 func (t *dialogTokens) drop(key, token string) {
-	t.kept.DeleteFunc(key, func(kept dialogToken) bool { return kept.token == token })
+	t.cached.DeleteFunc(key, func(cached dialogToken) bool { return cached.token == token })
 }
 
 type dialogV2Adapter struct {
@@ -77,14 +77,13 @@ type dialogV2Adapter struct {
 	tokens *dialogTokens
 }
 
-// dialogErrors are the errCode values that are about the account; others, such
-// as 108 (mask not approved) and 118 (blackout), are about the message.
+// dialogErrors are the errCode values about the account. Others, such as 108 (mask), are about the message.
 var dialogErrors = map[string]upstream.Class{
 	"100": dialogTokenRefused, "105": dialogTokenRefused, "106": dialogTokenRefused,
 	"101": upstream.CredentialsRefused,
 }
 
-// dialogTokenRefused stays in this file: it becomes a new login.
+// dialogTokenRefused is a class of this file only, because SendSame logs in again.
 const dialogTokenRefused upstream.Class = "token_refused"
 
 type dialogMobile struct {
@@ -104,7 +103,7 @@ type dialogLogin struct {
 	Password string `json:"password"`
 }
 
-// post returns the members of a successful answer.
+// post returns the members of a successful response.
 func (a *dialogV2Adapter) post(ctx context.Context, path, token string, body any, send bool) (map[string]jsontext.Value, error) {
 	content, err := json.Marshal(body)
 	if err != nil {
@@ -118,13 +117,9 @@ func (a *dialogV2Adapter) post(ctx context.Context, path, token string, body any
 	if err != nil {
 		return nil, err
 	}
-	var answer map[string]jsontext.Value
-	status := ""
-	if json.Unmarshal(response.Body, &answer) == nil {
-		status = text(answer["status"])
-	}
-	c := a.hiding(map[string]string{"token": token, "issued token": text(answer["token"])})
-	code, comment := text(answer["errCode"]), text(answer["comment"])
+	values, status := members(response.Body)
+	c := a.redacting(map[string]string{"token": token, "issued token": text(values["token"])})
+	code, comment := text(values["errCode"]), text(values["comment"])
 	class, known := dialogErrors[code]
 	switch {
 	case status == "failed" && known:
@@ -137,15 +132,14 @@ func (a *dialogV2Adapter) post(ctx context.Context, path, token string, body any
 	}
 	switch status {
 	case "success":
-		return answer, nil
+		return values, nil
 	case "failed":
 		return nil, c.fail(upstream.Rejected, code+" "+comment)
 	}
 	return nil, c.fail(upstream.Unusable, string(response.Body))
 }
 
-// loginClasses say what a failed login means: whatever happened, no message
-// left, so nothing is uncertain.
+// loginClasses maps the class of a failed login to that of the send. No message left, so no class is uncertain.
 var loginClasses = map[upstream.Class]upstream.Class{
 	upstream.NotSent:            upstream.NotSent,
 	upstream.NoAnswer:           upstream.NotSent,
@@ -155,21 +149,21 @@ var loginClasses = map[upstream.Class]upstream.Class{
 	dialogTokenRefused:          upstream.CredentialsRefused,
 }
 
-// login returns a token, a kept one where there is one.
+// login returns a cached or a new token.
 func (a *dialogV2Adapter) login(ctx context.Context) (key, token string, err error) {
 	user, password := a.account.Secrets["username"], a.account.Secrets["password"]
 	key = a.account.Endpoint + " " + user + " " + password
 	if token = a.tokens.get(key); token != "" {
 		return key, token, nil
 	}
-	answer, err := a.post(ctx, "/api/v2/user/login", "", dialogLogin{user, password}, false)
+	response, err := a.post(ctx, "/api/v2/user/login", "", dialogLogin{user, password}, false)
 	if err != nil {
 		return "", "", a.fail(loginClasses[upstream.ClassOf(err)], "login: "+err.Error())
 	}
-	token = text(answer["token"])
-	seconds, err := time.ParseDuration(text(answer["expiration"]) + "s")
+	token = text(response["token"])
+	seconds, err := time.ParseDuration(text(response["expiration"]) + "s")
 	if token == "" || err != nil {
-		return "", "", a.fail(upstream.Rejected, "login: answer without token or expiration")
+		return "", "", a.fail(upstream.Rejected, "login: response without token or expiration")
 	}
 	a.tokens.put(key, token, seconds)
 	return key, token, nil
@@ -180,8 +174,7 @@ func (a *dialogV2Adapter) Send(ctx context.Context, m Message) (Receipt, error) 
 	return a.SendSame(ctx, []string{m.To}, m.Text, m.Unicode)
 }
 
-// SendSame implements SameSender. A refused token is certain: nothing was sent,
-// so there is a new login and one more try.
+// SendSame implements SameSender. After a refused token nothing was sent, so SendSame logs in and sends once more.
 func (a *dialogV2Adapter) SendSame(ctx context.Context, to []string, message string, _ bool) (Receipt, error) {
 	transaction, err := rand.Int(rand.Reader, big.NewInt(999_999_999_999_999_999)) // 1 to 18 digits, unique
 	if err != nil {
@@ -197,9 +190,9 @@ func (a *dialogV2Adapter) SendSame(ctx context.Context, to []string, message str
 		if err != nil {
 			return Receipt{}, err
 		}
-		answer, err := a.post(ctx, "/api/v2/sms", token, request, true)
+		response, err := a.post(ctx, "/api/v2/sms", token, request, true)
 		if err == nil {
-			return dialogReceipt(answer), nil
+			return dialogReceipt(response), nil
 		}
 		if upstream.ClassOf(err) != dialogTokenRefused {
 			return Receipt{}, err
@@ -210,8 +203,8 @@ func (a *dialogV2Adapter) SendSame(ctx context.Context, to []string, message str
 	return Receipt{}, a.fail(upstream.CredentialsRefused, refused.Error())
 }
 
-func dialogReceipt(answer map[string]jsontext.Value) Receipt {
+func dialogReceipt(response map[string]jsontext.Value) Receipt {
 	var data map[string]jsontext.Value
-	_ = json.Unmarshal(answer["data"], &data) // the vendor has accepted, whatever this says
-	return Receipt{Status: text(answer["status"]), ID: text(data["campaignId"])}
+	_ = json.Unmarshal(response["data"], &data) // an error changes nothing: the vendor has accepted the message
+	return Receipt{Status: text(response["status"]), ID: text(data["campaignId"])}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 func TestDialogV2(t *testing.T) {
-	testAnswers(t, "dialogv2", []recorded{
+	testResponses(t, "dialogv2", []recorded{
 		{"accepted", "V", 200, `{"status":"success","comment":"Campaign Created","data":{"campaignId":4711,"campaignCost":0.5,"walletBalance":10.0,"userId":1},"errCode":""}`, "", Receipt{"success", "4711"}},
 		{"accepted, without details", "made", 200, `{"status":"success","data":""}`, "", Receipt{"success", ""}},
 		{"mask not approved", "T", 200, `{"status":"failed","comment":"Mask","errCode":108}`, upstream.Rejected, Receipt{}},
@@ -31,7 +31,7 @@ func TestDialogV2(t *testing.T) {
 	})
 }
 
-// dialogServer plays logins and sends, and counts them.
+// dialogServer emulates logins and sends, and counts them.
 type dialogServer struct {
 	logins, sends atomic.Int32
 	login         func(w http.ResponseWriter)
@@ -59,8 +59,8 @@ func (s *dialogServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"status":"success","data":{"campaignId":1}}`)
 }
 
-// The token is kept between calls, and a refused one is renewed once: a
-// refusal is certain, so the second try sends nothing twice.
+// The token is cached between calls, and a refused token is renewed once. A refused call sends nothing, so the second call
+// sends nothing twice.
 func TestDialogV2Token(t *testing.T) {
 	server := &dialogServer{refuse: 1}
 	adapter := connect(t, "dialogv2", server.ServeHTTP).(SameSender)
@@ -78,7 +78,7 @@ func TestDialogV2Token(t *testing.T) {
 	}
 }
 
-// A token is kept until shortly before its end by the wall time, also over a freeze.
+// A token is cached until shortly before its end by the wall time, also over a freeze.
 func TestDialogV2Freeze(t *testing.T) {
 	frozen := clocktest.New()
 	tokens := newDialogTokens(clock.Of(frozen.Now))
@@ -94,7 +94,7 @@ func TestDialogV2Freeze(t *testing.T) {
 	}
 }
 
-// Whatever a failed login looks like, no message left: nothing is uncertain.
+// After a failed login of any kind no message has left, so no outcome is uncertain.
 func TestDialogV2Login(t *testing.T) {
 	cases := []struct {
 		name  string
@@ -121,7 +121,7 @@ func TestDialogV2Login(t *testing.T) {
 				t.Errorf("got %v after %d sends, want %s", err, server.sends.Load(), c.class)
 			}
 			if strings.Contains(err.Error(), "t0ken") {
-				t.Errorf("the error tells the token: %v", err)
+				t.Errorf("the error contains the token: %v", err)
 			}
 		})
 	}

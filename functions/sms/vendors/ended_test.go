@@ -18,8 +18,8 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// TestEndedSends checks that a send which ends without a usable answer has the same class through a vendor's own library
-// as through the adapter's own request, whichever ends first: the connection, the vendor's time or the request's context.
+// A send that ends without a usable response has the same class with a vendor's library as with the adapter's own request,
+// whether the connection, the vendor's time or the context of the request ends first.
 func TestEndedSends(t *testing.T) {
 	request := func(c net.Conn) { // reads one whole request
 		if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
@@ -27,7 +27,7 @@ func TestEndedSends(t *testing.T) {
 		}
 	}
 	firstBytes := func(c net.Conn) { _, _ = c.Read(make([]byte, 1)) }
-	answer := func(text string) func(net.Conn) {
+	write := func(text string) func(net.Conn) {
 		return func(c net.Conn) {
 			request(c)
 			_, _ = io.WriteString(c, text)
@@ -45,15 +45,15 @@ func TestEndedSends(t *testing.T) {
 		serve  func(net.Conn) // what the vendor does with a connection
 		holds  bool           // the vendor keeps the connection open afterwards
 		ends   bool           // the request's context ends as soon as serve is done
-		url    string         // of a server that is not played here
+		url    string         // of a server that serve does not emulate
 		want   upstream.Class
 	}{
-		{"no answer, the context ends", "http://", request, true, true, "", upstream.NoAnswer},
-		{"no answer, the vendor's time ends", "http://", request, true, false, "", upstream.NoAnswer},
-		{"no answer, the connection ends", "http://", request, false, false, "", upstream.NoAnswer},
-		{"half an answer, the context ends", "http://", answer(begun), true, true, "", upstream.NoAnswer},
-		{"half an answer, the vendor's time ends", "http://", answer(begun), true, false, "", upstream.NoAnswer},
-		{"half an answer, the connection ends", "http://", answer(begun), false, false, "", upstream.Unusable},
+		{"no response, the context ends", "http://", request, true, true, "", upstream.NoAnswer},
+		{"no response, the vendor's time ends", "http://", request, true, false, "", upstream.NoAnswer},
+		{"no response, the connection ends", "http://", request, false, false, "", upstream.NoAnswer},
+		{"half a response, the context ends", "http://", write(begun), true, true, "", upstream.NoAnswer},
+		{"half a response, the vendor's time ends", "http://", write(begun), true, false, "", upstream.NoAnswer},
+		{"half a response, the connection ends", "http://", write(begun), false, false, "", upstream.Unusable},
 		{"unfinished TLS handshake, the context ends", "https://", firstBytes, true, true, "", upstream.NotSent},
 		{"unfinished TLS handshake, the vendor's time ends", "https://", firstBytes, true, false, "", upstream.NotSent},
 		{"unfinished TLS handshake, the connection ends", "https://", firstBytes, false, false, "", upstream.NotSent},
@@ -82,7 +82,7 @@ func TestEndedSends(t *testing.T) {
 		}
 	}
 
-	// No byte leaves when the context has ended before: the vendor is not even called.
+	// No byte leaves after the end of the context, because the vendor is not called.
 	expired, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
 	cancelled, cancel := context.WithCancel(t.Context())
@@ -104,7 +104,7 @@ func TestEndedSends(t *testing.T) {
 	}
 }
 
-// checkEnded sends one message and expects the class.
+// checkEnded sends one message and compares the class of the error.
 func checkEnded(ctx context.Context, t *testing.T, name, url string, want upstream.Class) {
 	t.Helper()
 	vendor := NewTable(aws.Config{Region: "eu-west-1"}).Find(name)

@@ -15,12 +15,12 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// Whatever a vendor answers, to whatever it is asked: an acceptance has a word, a failure has a class, an HTTP 5xx is
-// neither accepted nor, for a send, taken for a certain no by its status alone, and no secret stands in an error.
-func FuzzAnswers(f *testing.F) {
+// For every response to every call, an acceptance has a status, a failure has a class, and no error contains a secret. An
+// HTTP 5xx is never an acceptance, and its status alone never means that a message was not sent.
+func FuzzResponses(f *testing.F) {
 	table := NewTable(aws.Config{Region: "eu-west-1"})
 	for v := range table {
-		for _, a := range everywhere {
+		for _, a := range commonResponses {
 			f.Add(uint8(v), uint8(0), a.status, a.body)
 		}
 	}
@@ -49,7 +49,7 @@ func FuzzAnswers(f *testing.F) {
 			return
 		}
 		status, body = s, b
-		v := NewTable(aws.Config{Region: "eu-west-1"})[int(vendor)%len(table)] // no kept tokens
+		v := NewTable(aws.Config{Region: "eu-west-1"})[int(vendor)%len(table)] // a new table has no cached tokens
 		adapter := v.New(client, upstream.Account{
 			Integration: project.Integration{Vendor: v.Name, Mode: project.BYOK, Settings: filled},
 			Endpoint:    server.URL, Settings: filled, Secrets: filled,
@@ -67,9 +67,9 @@ func FuzzAnswers(f *testing.F) {
 				t.Fatalf("%s, %d %q: %v has no class", v.Name, s, b, err)
 			}
 			if strings.Contains(err.Error(), "s3cret-key") {
-				t.Errorf("%s: the error tells a secret: %v", v.Name, err)
+				t.Errorf("%s: the error contains a secret: %v", v.Name, err)
 			}
-			if send && s >= 500 && e.Class == upstream.NotSent && v.Name != "dialogv2" { // whose login it is
+			if send && s >= 500 && e.Class == upstream.NotSent && v.Name != "dialogv2" { // except for the login of dialogv2
 				t.Errorf("%s: %d %q is %s", v.Name, s, b, e.Class)
 			}
 		}

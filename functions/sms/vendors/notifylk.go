@@ -1,6 +1,7 @@
 package vendors
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -12,8 +13,7 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// notifyLK is Notify.lk's API v1. One recipient a call, no message ID; the
-// shape of errors is not documented and read tolerantly.
+// notifyLK is Notify.lk's API v1: one recipient a call, no message ID, no documented form of errors.
 func notifyLK() Vendor {
 	return Vendor{
 		Spec: upstream.Spec{
@@ -24,9 +24,7 @@ func notifyLK() Vendor {
 				{Name: "api_key", Description: "API key of the account", Required: true},
 			},
 		},
-		New: func(client *upstream.Client, account upstream.Account) Adapter {
-			return &notifyAdapter{caller{"notifylk", client, account}}
-		},
+		New: func(c *upstream.Client, a upstream.Account) Adapter { return &notifyAdapter{caller{"notifylk", c, a}} },
 	}
 }
 
@@ -36,26 +34,22 @@ func (a *notifyAdapter) account() url.Values {
 	return url.Values{"user_id": {a.caller.account.Secrets["user_id"]}, "api_key": {a.caller.account.Secrets["api_key"]}}
 }
 
-// read returns the data of a successful answer.
+// read returns the data of a successful response.
 func (a *notifyAdapter) read(response *upstream.Response) (jsontext.Value, error) {
 	if err := a.byStatus(response); err != nil {
 		return nil, err
 	}
-	var answer map[string]jsontext.Value
-	status := ""
-	if json.Unmarshal(response.Body, &answer) == nil {
-		status = strings.ToLower(text(answer["status"]))
-	}
-	switch status {
+	values, status := members(response.Body)
+	switch strings.ToLower(status) {
 	case "success":
-		return answer["data"], nil
+		return values["data"], nil
 	case "":
 		return nil, a.fail(upstream.Unusable, string(response.Body))
 	}
-	return nil, a.byWords(strings.Join([]string{text(answer["message"]), text(answer["data"]), text(answer["error"])}, " "))
+	return nil, a.byText(strings.Join([]string{text(values["message"]), text(values["data"]), text(values["error"])}, " "))
 }
 
-// Send implements Adapter. It posts a form, so that the key stays out of the URL.
+// Send implements Adapter. Send posts a form, so that the key is not in the URL.
 func (a *notifyAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 	form := a.account()
 	form.Set("sender_id", a.caller.account.Settings["sender_id"])
@@ -75,7 +69,7 @@ func (a *notifyAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, err
 	}
-	return Receipt{Status: orSuccess(text(data))}, nil
+	return Receipt{Status: cmp.Or(text(data), "success")}, nil
 }
 
 // Balance implements Balancer.

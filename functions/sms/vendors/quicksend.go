@@ -13,8 +13,7 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// quickSend is QuickSend.lk's HTTP API. The vendor documents requests, hardly
-// any answers: those are read tolerantly.
+// quickSend is QuickSend.lk's HTTP API. The vendor documents few responses, so the adapter accepts several forms.
 func quickSend() Vendor {
 	return Vendor{
 		Spec: upstream.Spec{
@@ -30,8 +29,8 @@ func quickSend() Vendor {
 			},
 		},
 		Batch: 100,
-		New: func(client *upstream.Client, account upstream.Account) Adapter {
-			return &quickSendAdapter{caller{"quicksend", client, account}}
+		New: func(c *upstream.Client, a upstream.Account) Adapter {
+			return &quickSendAdapter{caller{"quicksend", c, a}}
 		},
 	}
 }
@@ -96,61 +95,58 @@ func (a *quickSendAdapter) SendDifferent(ctx context.Context, messages []Message
 	return a.send(ctx, "SEND_BULK_DIFFERENT", quickSendDifferent{a.account.Settings["sender_id"], list})
 }
 
-// send makes a call that sends. An acceptance without an ID is not believed:
-// the vendor has been seen to answer so without sending.
+// send makes a call that sends. The vendor is known to accept without an ID and not to send: that is unusable.
 func (a *quickSendAdapter) send(ctx context.Context, function string, body any) (Receipt, error) {
 	response, err := a.call(ctx, function, body, true)
 	if err != nil {
 		return Receipt{}, err
 	}
-	answer, err := a.read(response.Body)
+	values, err := a.read(response.Body)
 	if err != nil {
 		return Receipt{}, err
 	}
-	id := text(answer["id"])
+	id := text(values["id"])
 	if id == "" {
 		return Receipt{}, a.fail(upstream.Unusable, "accepted without an id")
 	}
-	return Receipt{Status: text(answer["status"]), ID: id}, nil
+	return Receipt{Status: text(values["status"]), ID: id}, nil
 }
 
-// quickSendNo are the words of a plain-text refusal, as clients of the vendor know them.
-var quickSendNo = regexp.MustCompile(`(?i)\b(error|fail(ed|ure)?|invalid|insufficient)\b`)
+// refusalWords are the words of a refusal in plain text, known from clients of the vendor.
+var refusalWords = regexp.MustCompile(`(?i)\b(error|fail(ed|ure)?|invalid|insufficient)\b`)
 
-// read returns the members of a successful answer. The body decides: a failure
-// can come with HTTP 200, as JSON or as plain text.
+// read returns the members of a success. A failure can have HTTP status 200, as JSON or as plain text.
 func (a *quickSendAdapter) read(body []byte) (map[string]jsontext.Value, error) {
-	var answer map[string]jsontext.Value
+	var values map[string]jsontext.Value
 	words := string(body)
-	parsed := json.Unmarshal(body, &answer) == nil
+	parsed := json.Unmarshal(body, &values) == nil
 	if parsed {
-		if strings.EqualFold(text(answer["status"]), "success") {
-			return answer, nil
+		if strings.EqualFold(text(values["status"]), "success") {
+			return values, nil
 		}
-		words = strings.Join([]string{text(answer["status"]), text(answer["error"]), text(answer["message"])}, " ")
+		words = strings.Join([]string{text(values["status"]), text(values["error"]), text(values["message"])}, " ")
 	}
 	page := !parsed && strings.HasPrefix(strings.TrimSpace(words), "<")
-	if !page && (quickSendNo.MatchString(words) || keyWords.MatchString(words)) {
-		return nil, a.byWords(words)
+	if !page && (refusalWords.MatchString(words) || keyWords.MatchString(words)) {
+		return nil, a.byText(words)
 	}
 	return nil, a.fail(upstream.Unusable, string(body))
 }
 
-// CheckCost implements CostChecker. The vendor does not document the types of
-// the answer: every value is read as text.
+// CheckCost implements CostChecker. The vendor does not document the types of the values, so all are read as text.
 func (a *quickSendAdapter) CheckCost(ctx context.Context, to []string, message string) (Campaign, error) {
 	request := quickSendSame{SenderID: a.account.Settings["sender_id"], To: each(to, local), Message: message, CheckCost: true}
 	response, err := a.call(ctx, "SEND_BULK_SAME", request, true)
 	if err != nil {
 		return Campaign{}, err
 	}
-	answer, err := a.read(response.Body)
+	values, err := a.read(response.Body)
 	if err != nil {
 		return Campaign{}, err
 	}
 	var data map[string]jsontext.Value
 	var parts []map[string]jsontext.Value
-	if json.Unmarshal(answer["campaign_data"], &data) != nil || json.Unmarshal(data["sms_msg_data"], &parts) != nil {
+	if json.Unmarshal(values["campaign_data"], &data) != nil || json.Unmarshal(data["sms_msg_data"], &parts) != nil {
 		return Campaign{}, a.fail(upstream.Unusable, string(response.Body))
 	}
 	campaign := Campaign{
@@ -165,8 +161,7 @@ func (a *quickSendAdapter) CheckCost(ctx context.Context, to []string, message s
 	return campaign, nil
 }
 
-// Balance implements Balancer. The answer is a number, as text or JSON, or an
-// object that holds one.
+// Balance implements Balancer. The response is a number, as text or JSON, or an object with a number.
 func (a *quickSendAdapter) Balance(ctx context.Context) (string, error) {
 	response, err := a.call(ctx, "CHECK_BALANCE", struct{}{}, false)
 	if err != nil {
@@ -180,10 +175,10 @@ func (a *quickSendAdapter) Balance(ctx context.Context) (string, error) {
 	if json.Unmarshal(response.Body, &bare) == nil && isNumber(bare) {
 		return bare, nil
 	}
-	var answer map[string]jsontext.Value
-	if json.Unmarshal(response.Body, &answer) == nil {
+	var values map[string]jsontext.Value
+	if json.Unmarshal(response.Body, &values) == nil {
 		for _, name := range []string{"balance", "Balance", "credit"} {
-			if b := text(answer[name]); isNumber(b) {
+			if b := text(values[name]); isNumber(b) {
 				return b, nil
 			}
 		}

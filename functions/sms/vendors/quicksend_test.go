@@ -9,7 +9,7 @@ import (
 )
 
 func TestQuickSend(t *testing.T) {
-	testAnswers(t, "quicksend", []recorded{
+	testResponses(t, "quicksend", []recorded{
 		{"accepted", "T", 200, `{"status":"success","id":"98765"}`, "", Receipt{"success", "98765"}},
 		{"accepted with a number as ID", "made", 200, `{"status":"success","id":98765}`, "", Receipt{"success", "98765"}},
 		{"accepted without an ID", "T", 200, `{"status":"success"}`, upstream.Unusable, Receipt{}},
@@ -36,16 +36,16 @@ func TestQuickSend(t *testing.T) {
 	})
 }
 
-// The request, as the vendor's clients send it.
+// The request is the one that clients of the vendor send.
 func TestQuickSendRequest(t *testing.T) {
-	var asked http.Request
+	var request http.Request
 	var text string
-	_, err := connect(t, "quicksend", answering(200, `{"status":"success","id":"1"}`, &asked, &text)).Send(context.Background(), message)
+	_, err := connect(t, "quicksend", constantResponse(200, `{"status":"success","id":"1"}`, &request, &text)).Send(context.Background(), message)
 	if err != nil {
 		t.Fatal(err)
 	}
-	user, password, _ := asked.BasicAuth()
-	got := []string{asked.Method, asked.URL.String(), user, password, asked.Header.Get("Content-Type"), text}
+	user, password, _ := request.BasicAuth()
+	got := []string{request.Method, request.URL.String(), user, password, request.Header.Get("Content-Type"), text}
 	want := []string{"POST", "/Client/api.php?FUN=SEND_SINGLE", "me@example.com", "s3cret-key", "application/json", `{"senderID":"MyBrand","to":"0771234567","msg":"Hello & good day"}`}
 	for i := range want {
 		if got[i] != want[i] {

@@ -1,6 +1,7 @@
 package vendors
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strings"
@@ -20,9 +21,7 @@ func textLK() Vendor {
 			Secrets:  []upstream.Field{{Name: "api_token", Description: "API token of the account", Required: true}},
 		},
 		Batch: 100,
-		New: func(client *upstream.Client, account upstream.Account) Adapter {
-			return &textLKAdapter{caller{"textlk", client, account}}
-		},
+		New:   func(c *upstream.Client, a upstream.Account) Adapter { return &textLKAdapter{caller{"textlk", c, a}} },
 	}
 }
 
@@ -35,7 +34,7 @@ type textLKSend struct {
 	Message   string `json:"message"`
 }
 
-// call returns the data of a successful answer.
+// call returns the data of a successful response.
 func (a *textLKAdapter) call(ctx context.Context, method, path string, body []byte, send bool) (map[string]jsontext.Value, error) {
 	response, err := a.do(ctx, &upstream.Request{
 		Method: method, URL: a.account.Endpoint + "/api/v3/" + path, Body: body, Send: send,
@@ -50,17 +49,13 @@ func (a *textLKAdapter) call(ctx context.Context, method, path string, body []by
 	if err := a.byStatus(response); err != nil {
 		return nil, err
 	}
-	var answer, data map[string]jsontext.Value
-	status := ""
-	if json.Unmarshal(response.Body, &answer) == nil {
-		status = text(answer["status"])
-	}
+	values, status := members(response.Body)
 	switch status {
 	case "success":
-		_ = json.Unmarshal(answer["data"], &data) // its fields are third-party knowledge: any may be missing
+		data, _ := members(values["data"]) // the vendor does not document the fields: each may be missing
 		return data, nil
 	case "error":
-		return nil, a.byWords(text(answer["message"]))
+		return nil, a.byText(text(values["message"]))
 	}
 	return nil, a.fail(upstream.Unusable, string(response.Body))
 }
@@ -84,7 +79,7 @@ func (a *textLKAdapter) SendSame(ctx context.Context, to []string, message strin
 	if err != nil {
 		return Receipt{}, err
 	}
-	return Receipt{Status: orSuccess(text(data["status"])), ID: text(data["uid"])}, nil
+	return Receipt{Status: cmp.Or(text(data["status"]), "success"), ID: text(data["uid"])}, nil
 }
 
 // Balance implements Balancer.
@@ -95,7 +90,7 @@ func (a *textLKAdapter) Balance(ctx context.Context) (string, error) {
 	}
 	balance := text(data["remaining_balance"])
 	if balance == "" {
-		return "", a.fail(upstream.Unusable, "answer without remaining_balance")
+		return "", a.fail(upstream.Unusable, "response without remaining_balance")
 	}
 	return balance, nil
 }

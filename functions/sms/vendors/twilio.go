@@ -1,6 +1,7 @@
 package vendors
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -28,15 +29,13 @@ func twilio() Vendor {
 				{Name: "api_key_sid", Description: "API key SID (SK…), where an API key is used"},
 			},
 		},
-		New: func(client *upstream.Client, account upstream.Account) Adapter {
-			return &twilioAdapter{caller{"twilio", client, account}}
-		},
+		New: func(c *upstream.Client, a upstream.Account) Adapter { return &twilioAdapter{caller{"twilio", c, a}} },
 	}
 }
 
 type twilioAdapter struct{ caller }
 
-type twilioAnswer struct {
+type twilioResponse struct {
 	SID      string `json:"sid"`
 	Status   string `json:"status"`
 	Balance  string `json:"balance"`
@@ -48,21 +47,18 @@ type twilioError struct {
 	Message string `json:"message"`
 }
 
-// twilioCodes are the codes that are about the account, not about the message.
+// twilioCodes are the codes about the account. All others are about the message.
 var twilioCodes = map[int]upstream.Class{
 	20003: upstream.CredentialsRefused, // authenticate
-	20404: upstream.CredentialsRefused, // the account's own resource is not found
+	20404: upstream.CredentialsRefused, // the resource of the account is not found
 }
 
-// twilioDead are the statuses of a message that was created and will not be sent.
-var twilioDead = map[string]bool{"failed": true, "undelivered": true, "canceled": true}
+// twilioUnsent are the statuses of a message that exists and will not be sent.
+var twilioUnsent = map[string]bool{"failed": true, "undelivered": true, "canceled": true}
 
-func (a *twilioAdapter) call(ctx context.Context, method, resource string, form url.Values) (twilioAnswer, error) {
+func (a *twilioAdapter) call(ctx context.Context, method, resource string, form url.Values) (twilioResponse, error) {
 	secrets := a.account.Secrets
-	user := secrets["api_key_sid"]
-	if user == "" {
-		user = secrets["account_sid"]
-	}
+	user := cmp.Or(secrets["api_key_sid"], secrets["account_sid"])
 	response, err := a.do(ctx, &upstream.Request{
 		Method: method, Body: []byte(form.Encode()), Send: method == http.MethodPost,
 		URL: a.account.Endpoint + "/2010-04-01/Accounts/" + url.PathEscape(secrets["account_sid"]) + resource,
@@ -71,24 +67,24 @@ func (a *twilioAdapter) call(ctx context.Context, method, resource string, form 
 			"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+secrets["auth_token"]))},
 		},
 	})
-	var answer twilioAnswer
+	var result twilioResponse
 	if err != nil {
-		return answer, err
+		return result, err
 	}
-	var refusal twilioError
-	if json.Unmarshal(response.Body, &refusal) == nil && twilioCodes[refusal.Code] != "" {
-		return answer, a.fail(twilioCodes[refusal.Code], fmt.Sprintf("%d %s", refusal.Code, refusal.Message))
+	var failure twilioError
+	if json.Unmarshal(response.Body, &failure) == nil && twilioCodes[failure.Code] != "" {
+		return result, a.fail(twilioCodes[failure.Code], fmt.Sprintf("%d %s", failure.Code, failure.Message))
 	}
 	if err := a.byStatus(response); err != nil {
-		return answer, err
+		return result, err
 	}
-	if refusal.Code != 0 { // an error, whatever the status says
-		return answer, a.fail(upstream.Rejected, fmt.Sprintf("%d %s", refusal.Code, refusal.Message))
+	if failure.Code != 0 { // an error with the HTTP status of success
+		return result, a.fail(upstream.Rejected, fmt.Sprintf("%d %s", failure.Code, failure.Message))
 	}
-	if err := json.Unmarshal(response.Body, &answer); err != nil {
-		return answer, a.fail(upstream.Unusable, string(response.Body))
+	if err := json.Unmarshal(response.Body, &result); err != nil {
+		return result, a.fail(upstream.Unusable, string(response.Body))
 	}
-	return answer, nil
+	return result, nil
 }
 
 // Send implements Adapter.
@@ -97,26 +93,26 @@ func (a *twilioAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 	if strings.HasPrefix(sender, "MG") && len(sender) == 34 {
 		from = "MessagingServiceSid"
 	}
-	answer, err := a.call(ctx, http.MethodPost, "/Messages.json", url.Values{"To": {m.To}, from: {sender}, "Body": {m.Text}})
+	response, err := a.call(ctx, http.MethodPost, "/Messages.json", url.Values{"To": {m.To}, from: {sender}, "Body": {m.Text}})
 	switch {
 	case err != nil:
 		return Receipt{}, err
-	case answer.SID == "" || answer.Status == "":
-		return Receipt{}, a.fail(upstream.Unusable, "answer without sid or status")
-	case twilioDead[answer.Status]:
-		return Receipt{}, a.fail(upstream.Rejected, "message "+answer.Status)
+	case response.SID == "" || response.Status == "":
+		return Receipt{}, a.fail(upstream.Unusable, "response without sid or status")
+	case twilioUnsent[response.Status]:
+		return Receipt{}, a.fail(upstream.Rejected, "message "+response.Status)
 	}
-	return Receipt{Status: answer.Status, ID: answer.SID}, nil
+	return Receipt{Status: response.Status, ID: response.SID}, nil
 }
 
 // Balance implements Balancer.
 func (a *twilioAdapter) Balance(ctx context.Context) (string, error) {
-	answer, err := a.call(ctx, http.MethodGet, "/Balance.json", nil)
+	response, err := a.call(ctx, http.MethodGet, "/Balance.json", nil)
 	if err != nil {
 		return "", err
 	}
-	if !isNumber(answer.Balance) {
-		return "", a.fail(upstream.Unusable, "answer without a balance")
+	if !isNumber(response.Balance) {
+		return "", a.fail(upstream.Unusable, "response without a balance")
 	}
-	return strings.TrimSpace(answer.Balance + " " + answer.Currency), nil
+	return strings.TrimSpace(response.Balance + " " + response.Currency), nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func TestTwilio(t *testing.T) {
-	testAnswers(t, "twilio", []recorded{
+	testResponses(t, "twilio", []recorded{
 		{"queued", "V", 201, `{"sid":"SM12","account_sid":"AC1","status":"queued","to":"+94771234567","num_segments":"1","price":null,"error_code":null}`, "", Receipt{"queued", "SM12"}},
 		{"accepted", "V", 201, `{"sid":"SM13","status":"accepted"}`, "", Receipt{"accepted", "SM13"}},
 		{"created as failed", "made", 201, `{"sid":"SM14","status":"failed","error_code":30003}`, upstream.Rejected, Receipt{}},
@@ -23,22 +23,22 @@ func TestTwilio(t *testing.T) {
 		{"unavailable", "V", 503, `{"code":20503,"message":"Service unavailable","status":503}`, upstream.Unusable, Receipt{}},
 	})
 	testBalances(t, "twilio", []balanceCase{
-		{"told", "V", 200, `{"account_sid":"AC1","balance":"0.05","currency":"USD"}`, "0.05 USD", ""},
+		{"a balance", "V", 200, `{"account_sid":"AC1","balance":"0.05","currency":"USD"}`, "0.05 USD", ""},
 		{"refused", "V", 401, `{"code":20003,"message":"Authenticate","status":401}`, "", upstream.CredentialsRefused},
 		{"without a number", "made", 200, `{"account_sid":"AC1"}`, "", upstream.Unusable},
 	})
 }
 
-// The request, as the vendor documents it.
+// The request is the documented one.
 func TestTwilioRequest(t *testing.T) {
-	var asked http.Request
+	var request http.Request
 	var text string
-	_, err := connect(t, "twilio", answering(201, `{"sid":"SM1","status":"queued"}`, &asked, &text)).Send(context.Background(), message)
+	_, err := connect(t, "twilio", constantResponse(201, `{"sid":"SM1","status":"queued"}`, &request, &text)).Send(context.Background(), message)
 	if err != nil {
 		t.Fatal(err)
 	}
-	user, password, _ := asked.BasicAuth()
-	got := []string{asked.Method, asked.URL.String(), user, password, asked.Header.Get("Content-Type"), text}
+	user, password, _ := request.BasicAuth()
+	got := []string{request.Method, request.URL.String(), user, password, request.Header.Get("Content-Type"), text}
 	want := []string{"POST", "/2010-04-01/Accounts/AC1/Messages.json", "AC1", "s3cret-key", "application/x-www-form-urlencoded", "Body=Hello+%26+good+day&From=MyBrand&To=%2B94771234567"}
 	for i := range want {
 		if got[i] != want[i] {

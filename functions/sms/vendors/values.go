@@ -4,15 +4,15 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// text reads a string, number or boolean as text: vendors change their minds
-// about types. Anything else is "".
+// text returns a string, number or boolean as text, because vendors change types without notice. Any other value is "".
 func text(v jsontext.Value) string {
 	switch v.Kind() {
 	case '"':
-		b, _ := jsontext.AppendUnquote(nil, v) // comes from a decoder: it is well-formed
+		b, _ := jsontext.AppendUnquote(nil, v) // a decoder returned v, so v is well-formed
 		return string(b)
 	case '0', 't', 'f':
 		return string(v)
@@ -20,7 +20,7 @@ func text(v jsontext.Value) string {
 	return ""
 }
 
-// flag reads a truth value in any of the forms that vendors use, as "0" or "1".
+// flag returns a boolean in any form of the vendors as "0" or "1".
 func flag(v jsontext.Value) string {
 	switch strings.ToLower(text(v)) {
 	case "", "0", "false", "no":
@@ -29,29 +29,29 @@ func flag(v jsontext.Value) string {
 	return "1"
 }
 
-// each applies a number form to many numbers.
-func each(numbers []string, form func(string) string) []string {
-	formed := make([]string, len(numbers))
-	for i, n := range numbers {
-		formed[i] = form(n)
+// members decodes a JSON object and returns its members with the text of its status. The status of malformed JSON is "".
+func members(body []byte) (values map[string]jsontext.Value, status string) {
+	if json.Unmarshal(body, &values) == nil {
+		status = text(values["status"])
 	}
-	return formed
+	return values, status
+}
+
+// each applies a format to several numbers.
+func each(numbers []string, format func(string) string) []string {
+	formatted := make([]string, len(numbers))
+	for i, n := range numbers {
+		formatted[i] = format(n)
+	}
+	return formatted
 }
 
 var numberPattern = regexp.MustCompile(`^-?\d[\d,]*(\.\d+)?$`)
 
 func isNumber(s string) bool { return numberPattern.MatchString(s) }
 
-// The forms of a number that vendors want, from +947XXXXXXXX.
+// Formats of a number +947XXXXXXXX for vendors.
 
 func local(to string) string         { return "0" + strings.TrimPrefix(to, "+94") } // 07XXXXXXXX
 func international(to string) string { return strings.TrimPrefix(to, "+") }         // 947XXXXXXXX
 func bare(to string) string          { return strings.TrimPrefix(to, "+94") }       // 7XXXXXXXX
-
-// orSuccess names an acceptance whose vendor gave it no word.
-func orSuccess(word string) string {
-	if word == "" {
-		return "success"
-	}
-	return word
-}

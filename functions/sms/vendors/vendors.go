@@ -1,5 +1,4 @@
-// Package vendors speaks to SMS vendors, one file each. Adding one is a file
-// and a row of Table.
+// Package vendors sends SMS through vendors, one file each. A new vendor is a file and a row of Table.
 package vendors
 
 import (
@@ -23,8 +22,8 @@ type Message struct {
 
 // Receipt is a vendor's acceptance.
 type Receipt struct {
-	Status string // the vendor's word
-	ID     string // empty where the vendor gives none
+	Status string // in the vendor's words
+	ID     string // empty where the vendor returns none
 }
 
 // Adapter sends through one account of one vendor. Its errors are *upstream.Error.
@@ -32,30 +31,27 @@ type Adapter interface {
 	Send(ctx context.Context, m Message) (Receipt, error)
 }
 
-// Balancer is an Adapter whose vendor tells the account's balance, as text for people.
+// Balancer is an Adapter whose vendor reports the balance of the account, as text for people.
 type Balancer interface {
 	Balance(ctx context.Context) (string, error)
 }
 
-// SameSender is an Adapter whose vendor takes one text for many recipients in
-// one call. They are accepted together or not at all.
+// SameSender is an Adapter whose vendor accepts one text for many recipients in one call, for all of them or for none.
 type SameSender interface {
 	SendSame(ctx context.Context, to []string, text string, unicode bool) (Receipt, error)
 }
 
-// DifferentSender is an Adapter whose vendor takes several messages in one
-// call. They are accepted together or not at all.
+// DifferentSender is an Adapter whose vendor accepts several messages in one call, all of them or none.
 type DifferentSender interface {
 	SendDifferent(ctx context.Context, messages []Message) (Receipt, error)
 }
 
-// CostChecker is an Adapter whose vendor estimates a campaign. The answer is
-// the vendor's own, its values as text.
+// CostChecker is an Adapter whose vendor estimates the cost of a campaign. CheckCost returns the vendor's values as text.
 type CostChecker interface {
 	CheckCost(ctx context.Context, to []string, text string) (Campaign, error)
 }
 
-// Campaign is a cost estimate in the contract's shape (campaign_data).
+// Campaign is a cost estimate, the campaign_data of openapi.yaml#sendSms.
 type Campaign struct {
 	Method  string            `json:"campaign_method"`
 	Type    string            `json:"campaign_type"`
@@ -65,8 +61,7 @@ type Campaign struct {
 	Parts   []CampaignMessage `json:"sms_msg_data"`
 }
 
-// CampaignMessage is one message of a Campaign. Unicode is "0" or "1", MsgSize
-// the message's units, and the costs are plain decimals.
+// CampaignMessage is one message of a Campaign. Unicode is "0" or "1", Size is in SMS units, and the costs are decimals.
 type CampaignMessage struct {
 	Message string `json:"msg"`
 	Unicode string `json:"unicode"`
@@ -78,24 +73,23 @@ type CampaignMessage struct {
 // Vendor is one row of the table.
 type Vendor struct {
 	upstream.Spec
-	Pace  int // most calls a second that the vendor takes; 0: not known
-	Batch int // most recipients of one SendSame
+	Pace  int // maximum of calls a second; 0: not known
+	Batch int // maximum of recipients of one SendSame
 	New   func(*upstream.Client, upstream.Account) Adapter
 }
 
-// MaxDifferent is the most messages of one SendDifferent (contract: msg_list).
+// MaxDifferent is the maximum of messages of one SendDifferent (openapi.yaml#sendSms, msg_list).
 const MaxDifferent = 20
 
-// Table is the vendors, with what they keep between calls.
+// Table is the list of vendors, with the state that they keep between calls.
 type Table []Vendor
 
-// NewTable lists the vendors. cfg is the function's own AWS account, for
-// vendors that it pays there.
+// NewTable returns the vendors. cfg is the AWS account of the function, which pays for AWS End User Messaging.
 func NewTable(cfg aws.Config) Table {
 	return Table{quickSend(), notifyLK(), textLK(), dialog(), dialogV2(), twilio(), endUserMessaging(cfg)}
 }
 
-// Find returns the vendor of a name, or nil.
+// Find returns the vendor with the name, or nil.
 func (t Table) Find(name string) *Vendor {
 	for i := range t {
 		if t[i].Name == name {
@@ -105,7 +99,7 @@ func (t Table) Find(name string) *Vendor {
 	return nil
 }
 
-// Spec returns what the vendor of a name needs, or nil.
+// Spec returns the spec of the vendor with the name, or nil.
 func (t Table) Spec(name string) *upstream.Spec {
 	if v := t.Find(name); v != nil {
 		return &v.Spec
@@ -113,13 +107,13 @@ func (t Table) Spec(name string) *upstream.Spec {
 	return nil
 }
 
-// Settings that mean the same for every vendor that takes them.
+// Settings with one meaning for all vendors that have them.
 const (
 	UnitPrice       = "unit_price"        // plain decimal, for estimates
-	NativeCheckCost = "native_check_cost" // "true": the vendor is asked for estimates
+	NativeCheckCost = "native_check_cost" // "true": cost checks call the vendor
 )
 
-// UnitPricePattern is what a unit price looks like, so that costs are exact.
+// UnitPricePattern is the pattern of a unit price. With at most six decimals all costs are exact.
 const UnitPricePattern = `^\d{1,9}(\.\d{1,6})?$`
 
 // unitPrice is a setting of every vendor.
@@ -128,14 +122,13 @@ var unitPrice = upstream.Field{
 	Description: "price of one SMS unit in the account's currency, a plain decimal such as 0.64; cost checks need it",
 }
 
-// senderID is the setting that nearly every vendor takes.
+// senderID is a setting of nearly every vendor.
 var senderID = upstream.Field{Name: "sender_id", Description: "sender shown on the handset, as the vendor approved it", Required: true}
 
-// keyWords are the words with which a gateway that documents no error codes
-// refuses an account or its key, as third-party clients know them.
+// keyWords are the refusals of an account by vendors without error codes, known from third-party clients.
 var keyWords = regexp.MustCompile(`(?i)\b(unauthori[sz]ed|unauthenticated|not allowed|invalid (api[ _]?key|key|token|user|credentials|login))\b`)
 
-// caller is what adapters share: the account and the way out.
+// caller is the common part of the adapters: the account and the HTTP client.
 type caller struct {
 	name    string
 	client  *upstream.Client
@@ -151,23 +144,23 @@ func (c caller) fail(class upstream.Class, detail string) error {
 	return upstream.Failure(class, c.name, detail, c.account.Redact())
 }
 
-// hiding returns the caller with more secrets to keep out of its errors, such as a token that the vendor issued.
-func (c caller) hiding(more secret.Values) caller {
+// redacting returns the caller with more secrets to remove from its errors, such as a token of the vendor.
+func (c caller) redacting(more secret.Values) caller {
 	secrets := maps.Clone(more)
 	maps.Copy(secrets, c.account.Secrets)
 	c.account.Secrets = secrets
 	return c
 }
 
-// byWords judges a refusal by its words alone.
-func (c caller) byWords(words string) error {
-	if keyWords.MatchString(words) {
-		return c.fail(upstream.CredentialsRefused, words)
+// byText returns the error for a refusal whose text alone shows the class.
+func (c caller) byText(text string) error {
+	if keyWords.MatchString(text) {
+		return c.fail(upstream.CredentialsRefused, text)
 	}
-	return c.fail(upstream.Rejected, words)
+	return c.fail(upstream.Rejected, text)
 }
 
-// byStatus judges an answer by its HTTP status alone; nil: the body decides.
+// byStatus returns the error for an HTTP status that shows a failure, and nil where the body decides.
 func (c caller) byStatus(r *upstream.Response) error {
 	class := upstream.Rejected
 	switch {

@@ -15,8 +15,8 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// recorded is an answer of a vendor and what an adapter makes of it. Its source
-// is V, the vendor's documentation; T, third-party code; or made, for this test.
+// recorded is a response of a vendor with the result of the adapter. The source is V for the vendor's documentation, T for
+// third-party code, or made for this test.
 type recorded struct {
 	name   string
 	source string
@@ -26,14 +26,14 @@ type recorded struct {
 	want   Receipt
 }
 
-// filled fills every secret and setting of every vendor.
+// filled has a value for every secret and setting of every vendor.
 var filled = map[string]string{
 	"email": "me@example.com", "api_key": "s3cret-key", "sender_id": "MyBrand", "account_sid": "AC1", "auth_token": "s3cret-key",
 	"user_id": "7", "api_token": "s3cret-key", "esmsqk": "s3cret-key", "username": "me", "password": "s3cret-key",
 	"access_key_id": "AKIA1", "secret_access_key": "s3cret-key", "region": "eu-west-1",
 }
 
-// connect makes an adapter whose vendor is played by handler.
+// connect returns an adapter whose vendor the handler emulates.
 func connect(t *testing.T, name string, handler http.HandlerFunc) Adapter {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -48,27 +48,27 @@ func connect(t *testing.T, name string, handler http.HandlerFunc) Adapter {
 	})
 }
 
-// answering plays a vendor that always answers the same, and keeps what it was asked.
-func answering(status int, body string, asked *http.Request, text *string) http.HandlerFunc {
+// constantResponse returns a handler with a constant response, which stores the request that it receives.
+func constantResponse(status int, body string, request *http.Request, text *string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
 		if r.URL.Path == "/api/v2/user/login" { // Dialog's v2 interface logs in first
 			_, _ = io.WriteString(w, `{"status":"success","token":"t0ken","expiration":43200}`)
 			return
 		}
-		*asked, *text = *r, string(b)
+		*request, *text = *r, string(b)
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, body)
 	}
 }
 
 // sent calls Send once and returns what the vendor received.
-func sent(t *testing.T, vendor, answer string, m Message) (asked http.Request, text string) {
+func sent(t *testing.T, vendor, response string, m Message) (request http.Request, text string) {
 	t.Helper()
-	if _, err := connect(t, vendor, answering(200, answer, &asked, &text)).Send(context.Background(), m); err != nil {
+	if _, err := connect(t, vendor, constantResponse(200, response, &request, &text)).Send(context.Background(), m); err != nil {
 		t.Fatal(err)
 	}
-	return asked, text
+	return request, text
 }
 
 func same(t *testing.T, got, want []string) {
@@ -84,14 +84,14 @@ var sinhala = Message{To: "+94771234567", Text: "ආයුබෝවන්", Unic
 
 var message = Message{To: "+94771234567", Text: "Hello & good day"}
 
-// testAnswers runs recorded answers through an adapter's Send.
-func testAnswers(t *testing.T, vendor string, answers []recorded) {
+// testResponses calls Send for each recorded response.
+func testResponses(t *testing.T, vendor string, responses []recorded) {
 	t.Helper()
-	for _, a := range answers {
+	for _, a := range responses {
 		t.Run(a.name, func(t *testing.T) {
-			var asked http.Request
+			var request http.Request
 			var text string
-			receipt, err := connect(t, vendor, answering(a.status, a.body, &asked, &text)).Send(context.Background(), message)
+			receipt, err := connect(t, vendor, constantResponse(a.status, a.body, &request, &text)).Send(context.Background(), message)
 			checkOutcome(t, a, receipt, err)
 		})
 	}
@@ -110,17 +110,17 @@ func checkOutcome(t *testing.T, a recorded, receipt Receipt, err error) {
 		t.Fatalf("got %+v, %v; want %s", receipt, err, a.class)
 	}
 	if strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "t0ken") {
-		t.Errorf("the error tells a secret: %v", err)
+		t.Errorf("the error contains a secret: %v", err)
 	}
 }
 
-// everywhere are answers that mean the same from any vendor (decisions: an
-// unparseable answer or an HTTP 5xx is uncertain).
-var everywhere = []recorded{
+// commonResponses are responses with one meaning for all vendors: a malformed response and an HTTP 5xx are uncertain
+// (docs/decisions.md#vendor-outcomes).
+var commonResponses = []recorded{
 	{"server error", "made", 500, `{"status":"error"}`, upstream.Unusable, Receipt{}},
 	{"bad gateway", "made", 502, `<html>Bad Gateway</html>`, upstream.Unusable, Receipt{}},
 	{"a redirect", "made", 302, ``, upstream.Unusable, Receipt{}},
-	{"an empty answer", "made", 200, ``, upstream.Unusable, Receipt{}},
+	{"an empty response", "made", 200, ``, upstream.Unusable, Receipt{}},
 	{"an HTML page", "made", 200, `<html>error</html>`, upstream.Unusable, Receipt{}},
 	{"JSON cut off", "made", 200, `{"status":"succ`, upstream.Unusable, Receipt{}},
 	{"an empty object", "made", 200, `{}`, upstream.Unusable, Receipt{}},
@@ -131,13 +131,13 @@ var everywhere = []recorded{
 	{"too many requests", "made", 429, `slow down`, upstream.Rejected, Receipt{}},
 }
 
-func TestAnswersThatMeanTheSameFromAnyVendor(t *testing.T) {
+func TestCommonResponses(t *testing.T) {
 	for _, vendor := range NewTable(aws.Config{}) {
-		t.Run(vendor.Name, func(t *testing.T) { testAnswers(t, vendor.Name, everywhere) })
+		t.Run(vendor.Name, func(t *testing.T) { testResponses(t, vendor.Name, commonResponses) })
 	}
 }
 
-// balanceCase is a recorded answer to a balance call.
+// balanceCase is a recorded response to a balance call.
 type balanceCase struct {
 	name, source string
 	status       int
@@ -149,9 +149,9 @@ func testBalances(t *testing.T, vendor string, cases []balanceCase) {
 	t.Helper()
 	for _, c := range cases {
 		t.Run("balance "+c.name, func(t *testing.T) {
-			var asked http.Request
+			var request http.Request
 			var text string
-			balancer, ok := connect(t, vendor, answering(c.status, c.body, &asked, &text)).(Balancer)
+			balancer, ok := connect(t, vendor, constantResponse(c.status, c.body, &request, &text)).(Balancer)
 			if !ok {
 				t.Fatal("no balance call")
 			}
@@ -163,7 +163,7 @@ func testBalances(t *testing.T, vendor string, cases []balanceCase) {
 	}
 }
 
-// A vendor with a bulk call says how many recipients it takes, and no other does.
+// Exactly the vendors with a bulk call have a maximum of recipients.
 func TestTable(t *testing.T) {
 	names := map[string]bool{}
 	for _, v := range NewTable(aws.Config{}) {

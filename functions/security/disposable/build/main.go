@@ -1,19 +1,12 @@
-// Command build makes the table of disposable domains (`make lists`). It
-// fetches the pinned packages of sources.json with their registries' own
-// clients, joins their lists, takes out what must not be on them, and writes
-// table.bin and report.json.
+// The command build makes the table of disposable domains (`make lists`) and its report from the packages of sources.json,
+// which pip and npm fetch.
 package main
 
 import (
-	"archive/tar"
-	"archive/zip"
-	"bytes"
-	"compress/gzip"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log"
 	"os"
 	"os/exec"
@@ -37,16 +30,16 @@ type source struct {
 	Version   string   `json:"version"`
 	Published string   `json:"published"` // day, UTC
 	Licence   string   `json:"licence"`
-	Reads     []string `json:"reads"` // form:path in the package
+	Reads     []string `json:"reads"` // format:path in the package
 }
 
-// report is what the build did, kept beside the table.
+// report describes the table, beside which it is stored.
 type report struct {
 	Sources []counted `json:"sources"`
 	Joined  int       `json:"joined"` // different domains of all lists
-	// Why domains of the lists are not in the table.
+	// Domains of the lists that are not in the table, by reason.
 	Malformed int `json:"malformed"`
-	Allowed   int `json:"allowed"` // ordinary mail providers, and the parents of such
+	Allowed   int `json:"allowed"` // ordinary mail providers and their parents
 	Suffixes  int `json:"public_suffixes"`
 	Covered   int `json:"covered_by_parent"`
 	Table     int `json:"table"` // domains in the table
@@ -105,7 +98,7 @@ func run() error {
 	)
 }
 
-// keep sorts out what does not belong into the table, and what a listed parent covers.
+// keep returns the domains that belong into the table and that no listed parent covers.
 func keep(joined, allowed map[string]bool, r *report) []string {
 	listed := map[string]bool{}
 	for d := range joined {
@@ -133,27 +126,18 @@ func keep(joined, allowed map[string]bool, r *report) []string {
 	return kept
 }
 
-// isSuffix tells whether anybody may register beneath the domain: what one
-// registrant does there says nothing of the others.
+// isSuffix reports whether the public may register names below the domain. One registrant must not affect the others.
 func isSuffix(domain string) bool {
 	suffix, _ := publicsuffix.PublicSuffix(domain)
 	return suffix == domain
 }
 
 func hasListedParent(domain string, listed map[string]bool) bool {
-	for {
-		_, parent, ok := strings.Cut(domain, ".")
-		if !ok || !strings.Contains(parent, ".") {
-			return false
-		}
-		if listed[parent] {
-			return true
-		}
-		domain = parent
-	}
+	_, parent, _ := strings.Cut(domain, ".")
+	return strings.Contains(parent, ".") && (listed[parent] || hasListedParent(parent, listed))
 }
 
-// layout writes the table as package disposable reads it.
+// layout returns the table in the layout of package disposable.
 func layout(domains []string) []byte {
 	buckets := make([][]string, disposable.Buckets)
 	for _, d := range domains {
@@ -173,8 +157,7 @@ func layout(domains []string) []byte {
 	return append(index, entries...)
 }
 
-// readAllowed reads the ordinary mail providers, with their parents: a listed
-// parent would put them on the list too.
+// readAllowed returns the ordinary mail providers with their parents, because a listed parent covers its children.
 func readAllowed(path string) (map[string]bool, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -192,30 +175,34 @@ func readAllowed(path string) (map[string]bool, error) {
 	return allowed, nil
 }
 
-// domains fetches the package and reads its lists.
+// domains returns the sorted domains of the package's lists.
 func (s source) domains() ([]string, error) {
-	files, err := s.fetch()
+	dir, err := os.MkdirTemp("", "lists-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	root, err := s.install(dir)
 	if err != nil {
 		return nil, err
 	}
 	var all []string
 	for _, read := range s.Reads {
-		form, path, _ := strings.Cut(read, ":")
-		text, ok := files[path]
-		if !ok {
-			return nil, fmt.Errorf("no file %s in the package", path)
+		format, path, _ := strings.Cut(read, ":")
+		text, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil {
+			return nil, err
 		}
-		domains, err := parse(form, text)
+		domains, err := parse(format, text)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		if len(domains) == 0 {
 			return nil, fmt.Errorf("%s: no domains", path)
 		}
-		all = append(all, domains...)
-	}
-	for i := range all {
-		all[i] = strings.ToLower(strings.TrimSpace(all[i]))
+		for _, d := range domains {
+			all = append(all, strings.ToLower(strings.TrimSpace(d)))
+		}
 	}
 	slices.Sort(all)
 	return slices.Compact(all), nil
@@ -227,15 +214,14 @@ var (
 	javascriptSet = regexp.MustCompile(`(?s)new Set\((\[.*?\])\)`)
 )
 
-// parse takes the list out of a file.
-func parse(form string, text []byte) ([]string, error) {
-	switch form {
+// parse returns the list of a file.
+func parse(format string, text []byte) (domains []string, err error) {
+	switch format {
 	case "python":
 		set := pythonSet.FindSubmatch(text)
 		if set == nil {
 			return nil, errors.New("no blocklist")
 		}
-		var domains []string
 		for _, m := range pythonText.FindAllSubmatch(set[1], -1) {
 			domains = append(domains, string(m[1]))
 		}
@@ -247,81 +233,27 @@ func parse(form string, text []byte) ([]string, error) {
 		}
 		text = set[1]
 	}
-	var domains []string
-	return domains, json.Unmarshal(text, &domains)
+	err = json.Unmarshal(text, &domains)
+	return domains, err
 }
 
-// fetch downloads the package and returns its files.
-func (s source) fetch() (map[string][]byte, error) {
-	dir, err := os.MkdirTemp("", "lists-")
-	if err != nil {
-		return nil, err
+// install unpacks the package, without its dependencies, into the folder, and returns the root of the package's files.
+func (s source) install(dir string) (root string, err error) {
+	var command *exec.Cmd
+	switch s.Registry {
+	case "pypi":
+		command = exec.Command("pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:", "--no-compile",
+			"--target", dir, s.Package+"=="+s.Version)
+		root = dir
+	case "npm":
+		command = exec.Command("npm", "install", "--silent", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", dir, s.Package+"@"+s.Version)
+		root = filepath.Join(dir, "node_modules", s.Package)
+	default:
+		return "", fmt.Errorf("unknown registry %q", s.Registry)
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	command := map[string][]string{
-		"pypi": {"pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:", "--dest", dir, s.Package + "==" + s.Version},
-		"npm":  {"npm", "pack", "--silent", "--pack-destination", dir, s.Package + "@" + s.Version},
-	}[s.Registry]
-	if command == nil {
-		return nil, fmt.Errorf("unknown registry %q", s.Registry)
+	command.Stderr = os.Stderr
+	if err := command.Run(); err != nil {
+		return "", fmt.Errorf("%s: %w", command.Args[0], err)
 	}
-	fetch := exec.Command(command[0], command[1:]...)
-	fetch.Stderr = os.Stderr
-	if err := fetch.Run(); err != nil {
-		return nil, fmt.Errorf("%s: %w", command[0], err)
-	}
-	found, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil || len(found) != 1 {
-		return nil, errors.Join(fmt.Errorf("wanted one file, got %v", found), err)
-	}
-	archive, err := os.ReadFile(found[0])
-	if err != nil {
-		return nil, err
-	}
-	if s.Registry == "pypi" {
-		return unzip(archive)
-	}
-	return untar(archive)
-}
-
-func unzip(archive []byte) (map[string][]byte, error) {
-	z, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
-	if err != nil {
-		return nil, err
-	}
-	files := map[string][]byte{}
-	for _, f := range z.File {
-		r, err := f.Open()
-		if err != nil {
-			return nil, err
-		}
-		text, err := io.ReadAll(r)
-		if err := errors.Join(err, r.Close()); err != nil {
-			return nil, err
-		}
-		files[f.Name] = text
-	}
-	return files, nil
-}
-
-func untar(archive []byte) (map[string][]byte, error) {
-	g, err := gzip.NewReader(bytes.NewReader(archive))
-	if err != nil {
-		return nil, err
-	}
-	files := map[string][]byte{}
-	for t := tar.NewReader(g); ; {
-		header, err := t.Next()
-		if errors.Is(err, io.EOF) {
-			return files, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		text, err := io.ReadAll(t)
-		if err != nil {
-			return nil, err
-		}
-		files[header.Name] = text
-	}
+	return root, nil
 }
