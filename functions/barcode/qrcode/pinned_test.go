@@ -110,7 +110,7 @@ func pin(sum hash.Hash, data string, level Level) {
 	if err != nil {
 		return
 	}
-	for _, r := range code.rows {
-		sum.Write(line(r, code.size))
+	for y := range code.modules.size {
+		sum.Write(line(code.modules, y))
 	}
 }

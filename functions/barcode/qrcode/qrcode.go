@@ -38,8 +38,7 @@ func (l Level) String() string { return levelNames[l : l+1] }
 // Symbol is a QR code of one pixel per module, without quiet zone. It is a [barcode.Barcode].
 type Symbol struct {
 	content string
-	size    int // modules per side
-	rows    grid
+	modules grid
 }
 
 // Metadata says what the symbol is.
@@ -54,11 +53,11 @@ func (s *Symbol) Content() string { return s.content }
 func (s *Symbol) ColorModel() color.Model { return color.Gray16Model }
 
 // Bounds is the symbol's modules.
-func (s *Symbol) Bounds() image.Rectangle { return image.Rect(0, 0, s.size, s.size) }
+func (s *Symbol) Bounds() image.Rectangle { return image.Rect(0, 0, s.modules.size, s.modules.size) }
 
 // At is black where the module is dark.
 func (s *Symbol) At(x, y int) color.Color {
-	if s.rows[y].get(x) {
+	if s.modules.get(x, y) {
 		return color.Black
 	}
 	return color.White
@@ -75,7 +74,7 @@ func Encode(data string, level Level) (*Symbol, error) {
 		return nil, tooMuch(data, level)
 	}
 	codewords := protect(pack(data, segments, version, level), version, level)
-	return &Symbol{data, sizeOf(version), draw(codewords, version, level, bestMask)}, nil
+	return &Symbol{data, draw(codewords, version, level, bestMask)}, nil
 }
 
 // smallest finds the smallest version that holds data, and how to cut data in it; 0 if there is none.

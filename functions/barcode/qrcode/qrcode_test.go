@@ -9,6 +9,7 @@ import (
 	"image/color"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -46,8 +47,9 @@ func TestVectors(t *testing.T) {
 		segments, _ := split(data, v.Version)
 		codewords := protect(pack(data, segments, v.Version, level), v.Version, level)
 		hash := sha256.New()
-		for _, r := range draw(codewords, v.Version, level, v.Mask) {
-			hash.Write(line(r, sizeOf(v.Version)))
+		symbol := draw(codewords, v.Version, level, v.Mask)
+		for y := range symbol.size {
+			hash.Write(line(symbol, y))
 		}
 		if got := fmt.Sprintf("%x", hash.Sum(nil)); got != v.SHA256 {
 			t.Errorf("%s mask %d, %d of %q: not as %s draw it", name, v.Mask, v.Length, v.Repeat, strings.Join(v.Sources, " and "))
@@ -59,15 +61,15 @@ func TestVectors(t *testing.T) {
 }
 
 // line writes a row as the vectors do.
-func line(r row, size int) []byte {
-	text := make([]byte, size+1)
-	for x := range size {
+func line(g grid, y int) []byte {
+	text := make([]byte, g.size+1)
+	for x := range g.size {
 		text[x] = '0'
-		if r.get(x) {
+		if g.get(x, y) {
 			text[x] = '1'
 		}
 	}
-	text[size] = '\n'
+	text[g.size] = '\n'
 	return text
 }
 
@@ -184,25 +186,26 @@ func TestPenalty(t *testing.T) {
 	for _, version := range []int{1, 2, 7, 14, 40} {
 		size := sizeOf(version)
 		for range 10 {
-			g := make(grid, size)
-			for y := range g {
+			g, scratch := newGrid(size), newGrid(size)
+			repeated := r.IntN(2) == 0
+			for y := range size {
 				for x := range size {
 					// Runs are likelier than in noise, so that every rule is met.
 					dark := r.IntN(2) == 0
 					if x > 0 && r.IntN(3) > 0 {
-						dark = g[y].get(x - 1)
+						dark = g.get(x-1, y)
+					}
+					if repeated && y > 3 && y < 8 {
+						dark = g.get(x, 3)
 					}
 					g.set(x, y, dark)
 				}
-			}
-			if r.IntN(2) == 0 {
-				copy(g[3:8], []row{g[3], g[3], g[3], g[3], g[3]})
 			}
 			for x, dark := range "10111010000" {
 				g.set(x, 0, dark == '1')
 				g.set(size-11+x, size-1, dark == '1')
 			}
-			if got, want := penalty(g, make(grid, size)), plainPenalty(g); got != want {
+			if got, want := penalty(g, scratch), plainPenalty(g); got != want {
 				t.Errorf("version %d: penalty %d, want %d", version, got, want)
 			}
 		}
@@ -210,11 +213,11 @@ func TestPenalty(t *testing.T) {
 }
 
 func plainPenalty(g grid) int {
-	size := len(g)
+	size := g.size
 	sum, dark := 0, 0
 	for _, at := range []func(i, j int) bool{
-		func(i, j int) bool { return g[i].get(j) },
-		func(i, j int) bool { return g[j].get(i) },
+		func(i, j int) bool { return g.get(j, i) },
+		func(i, j int) bool { return g.get(i, j) },
 	} {
 		for i := range size {
 			text, length := "", 0
@@ -240,10 +243,10 @@ func plainPenalty(g grid) int {
 	}
 	for y := range size {
 		for x := range size {
-			if g[y].get(x) {
+			if g.get(x, y) {
 				dark++
 			}
-			if x > 0 && y > 0 && g[y].get(x) == g[y].get(x-1) && g[y].get(x) == g[y-1].get(x) && g[y].get(x) == g[y-1].get(x-1) {
+			if dark := g.get(x, y); x > 0 && y > 0 && dark == g.get(x-1, y) && dark == g.get(x, y-1) && dark == g.get(x-1, y-1) {
 				sum += 3
 			}
 		}
@@ -263,10 +266,8 @@ func TestBestMask(t *testing.T) {
 		codewords := protect(pack(data, segments, version, M), version, M)
 		chosen := draw(codewords, version, M, bestMask)
 		again, _ := Encode(data, M)
-		for y := range chosen {
-			if again.rows[y] != chosen[y] {
-				t.Fatalf("%q: another symbol the second time", data)
-			}
+		if !slices.Equal(again.modules.words, chosen.words) {
+			t.Fatalf("%q: another symbol the second time", data)
 		}
 		for mask := range 8 {
 			if p := plainPenalty(draw(codewords, version, M, mask)); p < plainPenalty(chosen) {
