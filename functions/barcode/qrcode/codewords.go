@@ -46,8 +46,8 @@ func dataBytes(version int, level Level) int {
 func protect(data []byte, version int, level Level) []byte {
 	count, ecc := blocks[level][version-1], eccBytesPerBlock[level][version-1]
 	short, long := len(data)/count, len(data)%count
-	field := newField()
-	generator := field.generator(ecc)
+	f := newField()
+	generator := f.generator(ecc)
 	out := make([]byte, totalBytes(version))
 	remainder := make([]byte, ecc)
 	for block, start := 0, 0; block < count; block++ {
@@ -63,7 +63,7 @@ func protect(data []byte, version int, level Level) []byte {
 		if length > short {
 			out[short*count+block-(count-long)] = part[short]
 		}
-		field.remainder(part, generator, remainder)
+		f.remainder(part, generator, remainder)
 		for i, b := range remainder {
 			out[len(data)+i*count+block] = b
 		}
@@ -71,7 +71,7 @@ func protect(data []byte, version int, level Level) []byte {
 	return out
 }
 
-// field is GF(256) with the standard's polynomial x^8+x^4+x^3+x^2+1.
+// field is GF(256) with the standard's polynomial x^8+x^4+x^3+x^2+1: the powers of 2, and their logarithms.
 type field struct {
 	exp [510]byte
 	log [256]int
@@ -90,24 +90,23 @@ func newField() *field {
 	return f
 }
 
-func (f *field) multiply(a, b byte) byte {
-	if a == 0 || b == 0 {
-		return 0
-	}
-	return f.exp[f.log[a]+f.log[b]]
-}
-
-// generator is the product of (x - 2^i) for i below degree, without its leading 1, highest power first.
+// generator returns the product of (x - 2^i) for i below degree, without its leading 1, highest power first. Its
+// coefficients are given as logarithms: none of them is 0 for the degrees in use (annex A).
 func (f *field) generator(degree int) []byte {
 	g := make([]byte, degree)
 	g[degree-1] = 1
 	for i := range degree {
 		for j := range g {
-			g[j] = f.multiply(g[j], f.exp[i])
+			if g[j] != 0 {
+				g[j] = f.exp[f.log[g[j]]+i]
+			}
 			if j+1 < degree {
 				g[j] ^= g[j+1]
 			}
 		}
+	}
+	for j := range g {
+		g[j] = byte(f.log[g[j]])
 	}
 	return g
 }
@@ -119,8 +118,11 @@ func (f *field) remainder(data, generator, remainder []byte) {
 		factor := b ^ remainder[0]
 		copy(remainder, remainder[1:])
 		remainder[len(remainder)-1] = 0
-		for i, g := range generator {
-			remainder[i] ^= f.multiply(g, factor)
+		if factor != 0 {
+			powers := f.exp[f.log[factor]:]
+			for i, log := range generator {
+				remainder[i] ^= powers[log]
+			}
 		}
 	}
 }

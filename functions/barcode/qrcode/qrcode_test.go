@@ -141,7 +141,7 @@ func TestSplitIsShortest(t *testing.T) {
 			length := 0
 			for _, s := range segments {
 				for _, c := range data[length : length+s.length] {
-					if !allows(s.mode, c) {
+					if s.mode < narrowest(c) {
 						t.Fatalf("%q: %v has %q in mode %d", data, segments, c, s.mode)
 					}
 				}
@@ -163,7 +163,7 @@ func fewestBits(data string, version int, known map[string]int) int {
 	}
 	fewest := 1 << 30
 	for m := range modes {
-		for n := 1; n <= len(data) && allows(m, data[n-1]); n++ {
+		for n := 1; n <= len(data) && m >= narrowest(data[n-1]); n++ {
 			bits := 4 + lengthBits[m][class(version)] + textBits(m, n) + fewestBits(data[n:], version, known)
 			fewest = min(fewest, bits)
 		}
