@@ -36,7 +36,7 @@ func TestSymbolsArePinned(t *testing.T) {
 			for n := range 3000 {
 				data := kind.text(1 + n%60)
 				for _, version := range []int{1, 10, 40} {
-					segments, bits := split(data, version)
+					segments, bits := split(runsOf(data), version)
 					fmt.Fprintln(sum, segments, bits)
 				}
 			}

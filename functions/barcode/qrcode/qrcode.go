@@ -79,10 +79,10 @@ func Encode(data string, level Level) (*Symbol, error) {
 
 // smallest finds the smallest version that holds data, and how to cut data in it; 0 if there is none.
 func smallest(data string, level Level) (version int, segments []segment) {
-	bits := 0
+	runs, bits := runsOf(data), 0
 	for version = 1; version <= maxVersion; version++ {
 		if version == 1 || class(version) != class(version-1) {
-			segments, bits = split(data, version)
+			segments, bits = split(runs, version)
 		}
 		if bits <= 8*dataBytes(version, level) {
 			return version, segments
@@ -96,7 +96,7 @@ func tooMuch(data string, level Level) error {
 	bits := 8 * dataBytes(maxVersion, level)
 	most := fmt.Sprintf("%d bytes, %d capital letters or %d digits",
 		longest(byteMode, bits), longest(alphanumeric, bits), longest(numeric, bits))
-	_, need := split(data, maxVersion)
+	_, need := split(runsOf(data), maxVersion)
 	for lower := level - 1; lower >= L; lower-- {
 		if need <= 8*dataBytes(maxVersion, lower) {
 			return fmt.Errorf("%d bytes are too much for error correction %s, which holds %s; error correction %s holds them",

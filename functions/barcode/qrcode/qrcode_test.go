@@ -44,7 +44,7 @@ func TestVectors(t *testing.T) {
 			t.Errorf("%s: %d characters take version %d", name, v.Length, version)
 			continue
 		}
-		segments, _ := split(data, v.Version)
+		segments, _ := split(runsOf(data), v.Version)
 		codewords := protect(pack(data, segments, v.Version, level), v.Version, level)
 		hash := sha256.New()
 		symbol := draw(codewords, v.Version, level, v.Mask)
@@ -134,7 +134,7 @@ func TestSplitIsShortest(t *testing.T) {
 					data[i] = data[i-1]
 				}
 			}
-			segments, bits := split(string(data), version)
+			segments, bits := split(runsOf(string(data)), version)
 			if want := fewestBits(string(data), version, map[string]int{}); bits != want {
 				t.Fatalf("%q in version %d: %v takes %d bits, want %d", data, version, segments, bits, want)
 			}
@@ -174,7 +174,7 @@ func fewestBits(data string, version int, known map[string]int) int {
 
 // A sign is no digit: boombuler's numeric mode takes it for one.
 func TestSignIsNoDigit(t *testing.T) {
-	segments, _ := split("+94771234567", 1)
+	segments, _ := split(runsOf("+94771234567"), 1)
 	if len(segments) != 2 || segments[0] != (segment{alphanumeric, 3}) && segments[0].mode == numeric {
 		t.Errorf("segments %v", segments)
 	}

@@ -75,14 +75,7 @@ type run struct {
 	next [modes]mode // the mode after the run when the run is in a mode
 }
 
-// split cuts data into the segments that need the fewest bits in the version's class, and returns the segments with
-// their bits.
-//
-// The choice goes backwards: least[m] is the fewest sixths of a bit for the rest of data when the rest begins in mode
-// m, the header of that first segment not counted. In sixths, a digit (10 bits for 3) and an alphanumeric character
-// (11 bits for 2) have whole costs; what a last, incomplete group needs beyond that is less than a bit, and is
-// taken up by rounding a segment's sum up to whole bits.
-func split(data string, version int) (segments []segment, bits int) {
+func runsOf(data string) []run {
 	var runs []run
 	for i := range len(data) {
 		m := narrowest(data[i])
@@ -91,7 +84,17 @@ func split(data string, version int) (segments []segment, bits int) {
 		}
 		runs[len(runs)-1].length++
 	}
+	return runs
+}
 
+// split joins runs to the segments that need the fewest bits in the version's class, and returns the segments with
+// their bits.
+//
+// The choice goes backwards: least[m] is the fewest sixths of a bit for the rest of the text when the rest begins in
+// mode m, the header of that first segment not counted. In sixths, a digit (10 bits for 3) and an alphanumeric
+// character (11 bits for 2) have integer costs. An incomplete last group needs less than a bit beyond that, which the
+// rounding of a segment's sum to full bits adds.
+func split(runs []run, version int) (segments []segment, bits int) {
 	const never = 1 << 30
 	sixths := [modes]int{20, 33, 48}
 	var least, header [modes]int
