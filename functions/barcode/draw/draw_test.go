@@ -273,7 +273,7 @@ func FuzzRowDeflater(f *testing.F) {
 			z.add(last, n)
 			want = append(want, bytes.Repeat(last, n)...)
 			if n > 0 {
-				z.again(last, n%5)
+				z.add(last, n%5)
 				want = append(want, bytes.Repeat(last, n%5)...)
 			}
 		}

@@ -85,20 +85,19 @@ func Square(title string, code barcode.Barcode, size, margin int) (*Picture, err
 	}, nil
 }
 
-// run is a stretch of dark pixels in one row, from a pixel up to another.
-type run struct{ from, to int }
-
-// runs appends the dark stretches of a row of modules, from left to right.
-func (p *Picture) runs(row int, runs []run) []run {
-	width := p.code.Bounds().Dx()
-	for x := 0; x < width; x++ {
+// runs sets ends: for each run of dark modules in a row, at its first column, the column after its last; else 0.
+func (p *Picture) runs(row int, ends []int) {
+	clear(ends)
+	for x := 0; x < len(ends); x++ {
 		start := x
-		for x < width && p.code.At(x, row) == color.Color(color.Black) {
+		for x < len(ends) && p.code.At(x, row) == color.Color(color.Black) {
 			x++
 		}
 		if x > start {
-			runs = append(runs, run{p.left + start*p.module, p.left + x*p.module})
+			ends[start] = x
 		}
 	}
-	return runs
 }
+
+// x returns the first pixel of a column of modules.
+func (p *Picture) x(column int) int { return p.left + column*p.module }
