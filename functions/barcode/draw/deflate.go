@@ -8,7 +8,7 @@ import (
 )
 
 // rowDeflater writes rows of equal length as a zlib stream (RFC 1950) of one block with the fixed Huffman codes
-// (RFC 1951, section 3.2.6). The caller says how often a row repeats, so that the rowDeflater never searches.
+// (RFC 1951, section 3.2.6). The caller passes how often a row repeats, so that the rowDeflater never searches.
 type rowDeflater struct {
 	out      []byte
 	pending  uint64 // bits that are not yet a byte, first bit lowest

@@ -1,7 +1,5 @@
-// Package draw makes PNG and SVG pictures of barcodes, the same bytes for the same request.
-//
-// Barcodes are one pixel per module; a picture gives every module whole pixels. PNG and SVG
-// show the same thing, pixel for pixel.
+// Package draw returns PNG and SVG pictures of barcodes, the same bytes for the same request. PNG and SVG have the same
+// pixels.
 package draw
 
 import (
@@ -13,7 +11,7 @@ import (
 	"github.com/boombuler/barcode"
 )
 
-// Color is red, green and blue.
+// Color has red, green and blue.
 type Color [3]byte
 
 // The default colours.
@@ -37,14 +35,13 @@ func ParseColor(text string) (Color, error) {
 type Picture struct {
 	Width, Height          int
 	Foreground, Background Color
-	// Title says what is shown; the text in the bars describes it to those who cannot see it.
+	// Title names the symbol for readers who cannot see the picture.
 	Title string
 
 	code   barcode.Barcode
-	module int // pixels
-	left   int // where the first column of modules begins
-	// tops are where the rows of modules begin, then where the last one ends.
-	tops []int
+	module int   // pixels
+	left   int   // where the first column of modules begins
+	tops   []int // where the rows of modules begin, then where the last row ends
 }
 
 // Linear lays out a linear barcode: modules are factor pixels wide, the bars are height pixels high, and there
@@ -62,10 +59,9 @@ func Linear(title string, code barcode.Barcode, factor, height, quietLeft, quiet
 	}
 }
 
-// Square lays out a matrix code on size by size pixels, with at least margin light modules around it. What
-// whole-pixel modules leave over widens the margin.
-//
-// An error means that the symbol does not fit; its text says what would and can be shown to the client.
+// Square lays out a matrix code on size by size pixels, with at least margin light modules around the symbol. Modules
+// have an integer number of pixels; pixels that remain widen the margin. The error is a client message: the symbol does
+// not fit.
 func Square(title string, code barcode.Barcode, size, margin int) (*Picture, error) {
 	side := code.Bounds().Dx()
 	module := size / (side + 2*margin)

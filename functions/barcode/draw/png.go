@@ -10,9 +10,9 @@ const ContentTypePNG = "image/png"
 
 // PNG returns the picture as a PNG of one bit per pixel with a palette of background and foreground, both opaque.
 //
-// The package image/png is not used. It needs 350 µs and 850 kB for a barcode, 650 µs for a QR code of 256 pixels and
-// 7 ms for the largest, since it packs and compresses each row of pixels; this code needs 4 µs, 25 µs and 1.2 ms, since
-// it packs each row of modules once and refers to it for the other rows. A pool of compressors halves the 350 µs only.
+// The package image/png is not used: it packs and compresses each row of pixels. Measured were 350 µs and 850 kB for a
+// barcode (165 µs with a pool of compressors), 640 µs for a QR code of 256 pixels and 7 ms for the largest. This code
+// packs each row of modules once and refers to it for the rows below: 8 µs, 30 µs and 1.2 ms.
 func (p *Picture) PNG() []byte {
 	stride := 1 + (p.Width+7)/8 // a filter byte (0, none), then the pixels
 	z := newRowDeflater(make([]byte, 0, 128+stride*len(p.tops)))

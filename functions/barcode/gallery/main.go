@@ -67,7 +67,7 @@ var squares = []request{
 	{data: "https://example.com/", level: "H", about: "error_correction H"},
 	{data: "https://example.com/", level: "M", size: 64, about: "size 64"},
 	{data: "https://example.com/", level: "M", size: 512, about: "size 512"},
-	{data: "https://example.com/", level: "M", margin: -1, about: "margin 0: what whole-pixel modules leave over remains"},
+	{data: "https://example.com/", level: "M", margin: -1, about: "margin 0: pixels that integer modules leave over remain"},
 	{data: "https://example.com/", level: "M", margin: 10, about: "margin 10"},
 	{data: "https://example.com/", level: "M", color: "14213d", background: "fca311", about: "color 14213d, background fca311"},
 	{data: "https://example.com/", level: "M", format: "svg", about: "format svg"},
@@ -91,7 +91,7 @@ func main() {
 func run(folder string) error {
 	var page bytes.Buffer
 	page.WriteString("# Barcodes and QR codes\n\nEvery type and option, drawn by `make gallery`. " +
-		"The pictures are what `POST /utilities/barcode/generate` and `POST /utilities/qrcode/generate` answer.\n")
+		"The pictures are responses of `POST /utilities/barcode/generate` and `POST /utilities/qrcode/generate`.\n")
 	if err := os.MkdirAll(filepath.Join(folder, pictures), 0o755); err != nil {
 		return err
 	}

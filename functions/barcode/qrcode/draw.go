@@ -93,7 +93,7 @@ func draw(codewords []byte, version int, level Level, mask int) grid {
 	return best
 }
 
-// patterns draws everything that does not depend on data, and keeps the place of the format information.
+// patterns draws all modules that do not depend on data, and reserves the format information.
 func (c *canvas) patterns(version int) {
 	for i := range c.size {
 		c.function(i, 6, i%2 == 0)
@@ -124,8 +124,8 @@ func (c *canvas) patterns(version int) {
 	}
 }
 
-// rings draws square rings around a centre, as far as they are in the symbol. The bits of dark say which are dark, the
-// innermost in bit 0. The outermost ring of a finder is its light separator.
+// rings draws square rings around a centre, without the parts outside the symbol. The bits of dark name the dark rings,
+// from the innermost in bit 0. The outermost ring of a finder is its light separator.
 func (c *canvas) rings(x, y, radius, dark int) {
 	for i := max(0, x-radius); i <= min(x+radius, c.size-1); i++ {
 		for j := max(0, y-radius); j <= min(y+radius, c.size-1); j++ {

@@ -13,7 +13,7 @@ import (
 	"github.com/boombuler/barcode"
 )
 
-// Level is how much damage the symbol survives: the index into the standard's tables.
+// Level is the error correction of a symbol: the index into the standard's tables.
 type Level int
 
 // The four levels recover about 7, 15, 25 and 30 % of the symbol.
@@ -26,13 +26,13 @@ const (
 
 const levelNames = "LMQH"
 
-// ParseLevel reads L, M, Q or H.
+// ParseLevel parses L, M, Q or H.
 func ParseLevel(name string) (Level, bool) {
 	level := strings.Index(levelNames, name)
 	return Level(level), level >= 0 && len(name) == 1
 }
 
-// String is the level's letter.
+// String returns the level's letter.
 func (l Level) String() string { return levelNames[l : l+1] }
 
 // Symbol is a QR code of one pixel per module, without quiet zone. It is a [barcode.Barcode].
@@ -41,21 +41,21 @@ type Symbol struct {
 	modules grid
 }
 
-// Metadata says what the symbol is.
+// Metadata returns the kind of barcode.
 func (s *Symbol) Metadata() barcode.Metadata {
 	return barcode.Metadata{CodeKind: barcode.TypeQR, Dimensions: 2}
 }
 
-// Content is the text in the symbol.
+// Content returns the text in the symbol.
 func (s *Symbol) Content() string { return s.content }
 
-// ColorModel is that of black and white.
+// ColorModel returns a model that has black and white.
 func (s *Symbol) ColorModel() color.Model { return color.Gray16Model }
 
-// Bounds is the symbol's modules.
+// Bounds returns the size in modules.
 func (s *Symbol) Bounds() image.Rectangle { return image.Rect(0, 0, s.modules.size, s.modules.size) }
 
-// At is black where the module is dark.
+// At returns black where the module is dark.
 func (s *Symbol) At(x, y int) color.Color {
 	if s.modules.get(x, y) {
 		return color.Black
@@ -63,11 +63,11 @@ func (s *Symbol) At(x, y int) color.Color {
 	return color.White
 }
 
-// Encode returns the smallest symbol for data, which is cut into numeric, alphanumeric and byte segments such that
+// Encode returns the smallest symbol for data, which is split into numeric, alphanumeric and byte segments such that
 // the fewest bits are needed. Bytes are written as they are: readers recognise UTF-8, and the header that would
 // announce it (ECI) is not read by all of them.
 //
-// An error means that data does not fit the level; its text says what would and can be shown to the client.
+// The error is a client message: data does not fit the level, and the message names what would.
 func Encode(data string, level Level) (*Symbol, error) {
 	version, segments := smallest(data, level)
 	if version == 0 {
@@ -77,7 +77,7 @@ func Encode(data string, level Level) (*Symbol, error) {
 	return &Symbol{data, draw(codewords, version, level, bestMask)}, nil
 }
 
-// smallest finds the smallest version that holds data, and how to cut data in it; 0 if there is none.
+// smallest returns the smallest version that holds data, or 0, and the segments of data in that version.
 func smallest(data string, level Level) (version int, segments []segment) {
 	runs, bits := runsOf(data), 0
 	for version = 1; version <= maxVersion; version++ {
@@ -91,7 +91,7 @@ func smallest(data string, level Level) (version int, segments []segment) {
 	return 0, nil
 }
 
-// tooMuch says how much the level holds, and which level holds data if one does.
+// tooMuch returns the client message with the level's capacity, and with a level that holds data if there is one.
 func tooMuch(data string, level Level) error {
 	bits := 8 * dataBytes(maxVersion, level)
 	most := fmt.Sprintf("%d bytes, %d capital letters or %d digits",

@@ -41,7 +41,7 @@ func TestVectors(t *testing.T) {
 		data := strings.Repeat(v.Repeat, v.Length/len(v.Repeat)+1)[:v.Length]
 		level, _ := ParseLevel(v.Level)
 		if version, _ := smallest(data, level); version > v.Version {
-			t.Errorf("%s: %d characters take version %d", name, v.Length, version)
+			t.Errorf("%s: %d characters need version %d", name, v.Length, version)
 			continue
 		}
 		segments, _ := split(runsOf(data), v.Version)
@@ -86,7 +86,7 @@ func TestWorkedExample(t *testing.T) {
 	}
 }
 
-// ISO/IEC 18004, table 7: what the largest symbols hold. One character more is refused.
+// ISO/IEC 18004, table 7: the capacity of the largest symbols. One character more is an error.
 func TestCapacity(t *testing.T) {
 	for _, c := range []struct {
 		level                        Level
@@ -103,7 +103,7 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#qr-codes: data that does not fit the level is an error that says what would.
+// docs/decisions.md#qr-codes: data that does not fit the level is an error that names what would.
 func TestTooMuch(t *testing.T) {
 	for _, c := range []struct {
 		bytes   int
@@ -122,7 +122,7 @@ func TestTooMuch(t *testing.T) {
 	}
 }
 
-// No way of cutting a text into segments needs fewer bits: all ways are tried.
+// No way of splitting a text into segments needs fewer bits: all ways are tried.
 func TestSplitIsShortest(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, version := range []int{1, 10, 40} {
@@ -136,7 +136,7 @@ func TestSplitIsShortest(t *testing.T) {
 			}
 			segments, bits := split(runsOf(string(data)), version)
 			if want := fewestBits(string(data), version, map[string]int{}); bits != want {
-				t.Fatalf("%q in version %d: %v takes %d bits, want %d", data, version, segments, bits, want)
+				t.Fatalf("%q in version %d: %v needs %d bits, want %d", data, version, segments, bits, want)
 			}
 			length := 0
 			for _, s := range segments {
@@ -216,8 +216,8 @@ func plainPenalty(g grid) int {
 	size := g.size
 	sum, dark := 0, 0
 	for _, at := range []func(i, j int) bool{
+		g.get,
 		func(i, j int) bool { return g.get(j, i) },
-		func(i, j int) bool { return g.get(i, j) },
 	} {
 		for i := range size {
 			text, length := "", 0

@@ -2,7 +2,7 @@ package qrcode
 
 import "strings"
 
-// mode is how a segment of the text becomes bits. Each mode has all characters of the modes before it.
+// mode is an encoding of characters. Each mode has all characters of the modes before it.
 type mode uint8
 
 const (
@@ -12,7 +12,7 @@ const (
 	modes
 )
 
-// alphanumericSet are the characters of the alphanumeric mode by value.
+// alphanumericSet has the characters of the alphanumeric mode by value.
 const alphanumericSet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ $%*+-./:"
 
 // Per mode: its indicator, the bits of a segment's length by version class, and the bits of a group
@@ -24,7 +24,7 @@ var (
 	groupSizes = [modes]int{3, 2, 1}
 )
 
-// class says which lengthBits count: versions 1 to 9, 10 to 26, 27 to 40.
+// class returns the index into lengthBits: 0 for versions 1 to 9, 1 for 10 to 26, 2 for 27 to 40.
 func class(version int) int {
 	switch {
 	case version < 10:
@@ -46,13 +46,13 @@ func narrowest(c byte) mode {
 	return byteMode
 }
 
-// textBits is how many bits n characters take in mode m.
+// textBits returns how many bits n characters need in mode m.
 func textBits(m mode, n int) int {
 	size := groupSizes[m]
 	return n/size*groupBits[m][size] + groupBits[m][n%size]
 }
 
-// longest is how many characters of mode m fit the given bits in one segment of the largest symbol.
+// longest returns how many characters of mode m fit the given bits in one segment of the largest symbol.
 func longest(m mode, bits int) int {
 	bits -= 4 + lengthBits[m][2]
 	n := bits / groupBits[m][groupSizes[m]] * groupSizes[m]
@@ -159,7 +159,7 @@ func pack(data string, segments []segment, version int, level Level) []byte {
 	return w.bytes
 }
 
-// group is the number that a group of characters is written as.
+// group returns the number that encodes a group of characters.
 func group(m mode, text string) uint {
 	if m == byteMode {
 		return uint(text[0])
@@ -184,6 +184,6 @@ type bitWriter struct {
 func (w *bitWriter) write(value uint, count int) {
 	w.pending = w.pending<<count | value
 	for w.count += count; w.count >= 8; w.count -= 8 {
-		w.bytes = append(w.bytes, byte(w.pending>>(w.count-8)))
+		w.bytes = append(w.bytes, byte(w.pending>>(w.count-8)&0xff))
 	}
 }

@@ -94,7 +94,7 @@ func value(set int, data string) byte {
 // shortest returns the fewest symbol characters that encode data, start included. The choice goes backwards:
 // rest[i][s] is the least count for data[i:] when set s is in force. At each position the choice is between a
 // symbol character of the set, a character of the other set behind a SHIFT (A and B only), and a switch of the set.
-// Among equals the first wins, so that equal data give equal symbols.
+// Among equals the first is chosen.
 func shortest(data string) []byte {
 	const never = 1 << 14
 	rest := make([][3]uint16, len(data)+1)

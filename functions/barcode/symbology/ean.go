@@ -43,8 +43,8 @@ type readAs struct {
 // Content returns the text that a reader gives.
 func (r readAs) Content() string { return r.text }
 
-// checkDigit returns the GS1 check digit of digits: weights 3, 1, 3, ... from the right, then what is
-// missing to a multiple of ten (GS1 General Specifications, 7.9.1).
+// checkDigit returns the GS1 check digit of digits: weights 3, 1, 3, ... from the right, then the rest to
+// a multiple of ten (GS1 General Specifications, 7.9.1).
 func checkDigit(digits string) byte {
 	sum, weight := 0, 3
 	for i := len(digits) - 1; i >= 0; i-- {

@@ -10,12 +10,12 @@ import (
 func Random(r *rand.Rand, name string) string {
 	switch name {
 	case "C128": // stretches of digits, letters and any characters
-		data := ""
+		var data []byte
 		for range 1 + r.IntN(6) {
 			kind := [...][2]int{{'0', '9' + 1}, {'A', 'Z' + 1}, {'a', 'z' + 1}, {0, 128}}[r.IntN(4)]
-			data += text(r, 1+r.IntN(12), kind[0], kind[1])
+			data = append(data, text(r, 1+r.IntN(12), kind[0], kind[1])...)
 		}
-		return data
+		return string(data)
 	case "C128A":
 		return text(r, 1+r.IntN(80), 0, 96)
 	case "C128B":
