@@ -1,6 +1,9 @@
 package qrcode
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // grid is a square of modules, kept in strips of 64 columns. Each row of a strip is one word whose lowest bit is the
 // leftmost module, so that one operation on words treats 64 columns at once.
@@ -67,25 +70,21 @@ func (c *canvas) function(x, y int, dark bool) {
 	c.functions.set(x, y, true)
 }
 
-// bestMask lets draw choose the mask; 0 to 7 fix it.
-const bestMask = -1
-
-// draw places function patterns and codewords and applies the mask with the lowest penalty, the first
-// among equals (ISO/IEC 18004, sections 7.7 and 7.8).
-func draw(codewords []byte, version int, level Level, mask int) grid {
-	size := sizeOf(version)
-	c := &canvas{newGrid(size), newGrid(size)}
+// newCanvas places function patterns and codewords (ISO/IEC 18004, section 7.7).
+func newCanvas(codewords []byte, version int) *canvas {
+	c := &canvas{newGrid(sizeOf(version)), newGrid(sizeOf(version))}
 	c.patterns(version)
 	c.codewords(codewords)
-	best, candidate, transposed := newGrid(size), newGrid(size), newGrid(size)
-	if mask != bestMask {
-		c.masked(level, mask, best)
-		return best
-	}
-	lowest := -1
+	return c
+}
+
+// bestMask returns the symbol under the mask with the lowest penalty, the first among equals (section 7.8).
+func (c *canvas) bestMask(level Level) grid {
+	best, candidate, transposed := newGrid(c.size), newGrid(c.size), newGrid(c.size)
+	lowest := math.MaxInt
 	for mask := range masks {
 		c.masked(level, mask, candidate)
-		if p := penalty(candidate, transposed); lowest < 0 || p < lowest {
+		if p := penalty(candidate, transposed); p < lowest {
 			lowest = p
 			best, candidate = candidate, best
 		}

@@ -74,7 +74,7 @@ func Encode(data string, level Level) (*Symbol, error) {
 		return nil, tooMuch(data, level)
 	}
 	codewords := protect(pack(data, segments, version, level), version, level)
-	return &Symbol{data, draw(codewords, version, level, bestMask)}, nil
+	return &Symbol{data, newCanvas(codewords, version).bestMask(level)}, nil
 }
 
 // smallest returns the smallest version that holds data, or 0, and the segments of data in that version.

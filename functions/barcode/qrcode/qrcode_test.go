@@ -47,7 +47,8 @@ func TestVectors(t *testing.T) {
 		segments, _ := split(runsOf(data), v.Version)
 		codewords := protect(pack(data, segments, v.Version, level), v.Version, level)
 		hash := sha256.New()
-		symbol := draw(codewords, v.Version, level, v.Mask)
+		symbol := newGrid(sizeOf(v.Version))
+		newCanvas(codewords, v.Version).masked(level, v.Mask, symbol)
 		for y := range symbol.size {
 			hash.Write(line(symbol, y))
 		}
@@ -180,6 +181,30 @@ func TestSignIsNoDigit(t *testing.T) {
 	}
 }
 
+// ISO/IEC 18004, table 10: the masks, as a symbol without function patterns and data shows them.
+func TestMasks(t *testing.T) {
+	for mask, dark := range [8]func(x, y int) bool{
+		func(x, y int) bool { return (x+y)%2 == 0 },
+		func(_, y int) bool { return y%2 == 0 },
+		func(x, _ int) bool { return x%3 == 0 },
+		func(x, y int) bool { return (x+y)%3 == 0 },
+		func(x, y int) bool { return (x/3+y/2)%2 == 0 },
+		func(x, y int) bool { return x*y%2+x*y%3 == 0 },
+		func(x, y int) bool { return (x*y%2+x*y%3)%2 == 0 },
+		func(x, y int) bool { return ((x+y)%2+x*y%3)%2 == 0 },
+	} {
+		c, g := canvas{newGrid(177), newGrid(177)}, newGrid(177)
+		c.masked(M, mask, g)
+		for y := range g.size {
+			for x := range g.size {
+				if !c.functions.get(x, y) && g.get(x, y) != dark(x, y) {
+					t.Fatalf("mask %d: module (%d, %d) is dark: %v", mask, x, y, g.get(x, y))
+				}
+			}
+		}
+	}
+}
+
 // ISO/IEC 18004, 7.8.3: the penalty, counted here module by module.
 func TestPenalty(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
@@ -264,13 +289,15 @@ func TestBestMask(t *testing.T) {
 	for _, data := range []string{"a", "HELLO WORLD", strings.Repeat("0123456789", 30), strings.Repeat("wörld ", 100)} {
 		version, segments := smallest(data, M)
 		codewords := protect(pack(data, segments, version, M), version, M)
-		chosen := draw(codewords, version, M, bestMask)
+		c := newCanvas(codewords, version)
+		chosen, other := c.bestMask(M), newGrid(c.size)
 		again, _ := Encode(data, M)
 		if !slices.Equal(again.modules.words, chosen.words) {
 			t.Fatalf("%q: another symbol the second time", data)
 		}
 		for mask := range 8 {
-			if p := plainPenalty(draw(codewords, version, M, mask)); p < plainPenalty(chosen) {
+			c.masked(M, mask, other)
+			if p := plainPenalty(other); p < plainPenalty(chosen) {
 				t.Errorf("%q: mask %d has the penalty %d, chosen was %d", data, mask, p, plainPenalty(chosen))
 			}
 		}
