@@ -82,31 +82,26 @@ func (z *rowDeflater) copy(length, distance int) {
 
 // match writes one copy of 3 to 258 bytes.
 func (z *rowDeflater) match(length, distance int) {
-	symbol, extra := 285, 0
-	l := length - 3
-	switch {
-	case length == 258:
-	case l < 8:
-		symbol = 257 + l
-	default:
-		extra = bits.Len(uint(l)) - 3
-		symbol = 261 + 4*extra + l>>extra&3
+	symbol, extra := prefix(length-3, 2)
+	if length == 258 { // has a symbol of its own
+		symbol, extra = 28, 0
 	}
-	if symbol < 280 {
-		z.code(uint(symbol)-256, 7)
+	if symbol < 23 {
+		z.code(uint(symbol)+1, 7)
 	} else {
-		z.code(0xc0+uint(symbol)-280, 8)
+		z.code(0xc0+uint(symbol)-23, 8)
 	}
-	z.bits(uint(l)&(1<<extra-1), extra)
-
-	d := distance - 1
-	symbol, extra = d, 0
-	if d >= 4 {
-		extra = bits.Len(uint(d)) - 2
-		symbol = 2*extra + 2 + d>>extra&1
-	}
+	z.bits(uint(length-3), extra)
+	symbol, extra = prefix(distance-1, 1)
 	z.code(uint(symbol), 5)
-	z.bits(uint(d)&(1<<extra-1), extra)
+	z.bits(uint(distance-1), extra)
+}
+
+// prefix returns the symbol for the highest bits of a number, the leading 1 and as many as precision, and how many
+// extra bits follow the symbol.
+func prefix(number, precision int) (symbol, extra int) {
+	extra = max(0, bits.Len(uint(number))-1-precision)
+	return extra<<precision + number>>extra, extra
 }
 
 // code writes a Huffman code, whose first bit is its highest.
@@ -114,9 +109,9 @@ func (z *rowDeflater) code(value uint, count int) {
 	z.bits(bits.Reverse(value)>>(bits.UintSize-count), count)
 }
 
-// bits writes a number, whose first bit is its lowest.
+// bits writes the lowest count bits of a number, the lowest first.
 func (z *rowDeflater) bits(value uint, count int) {
-	z.pending |= uint64(value) << z.count
+	z.pending |= uint64(value) & (1<<count - 1) << z.count
 	for z.count += count; z.count >= 8; z.count -= 8 {
 		z.out = append(z.out, byte(z.pending))
 		z.pending >>= 8

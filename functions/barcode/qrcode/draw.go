@@ -167,19 +167,15 @@ func withRemainder(value, degree, generator int) int {
 
 // format draws the 15 bits of level and mask twice, and the dark module (section 7.9).
 func (c *canvas) format(info int) {
-	bit := func(i int) bool { return info>>i&1 == 1 }
-	for i := range 6 {
-		c.function(8, i, bit(i))
-		c.function(5-i, 8, bit(i+9))
-	}
-	c.function(8, 7, bit(6))
-	c.function(8, 8, bit(7))
-	c.function(7, 8, bit(8))
-	for i := range 8 {
-		c.function(c.size-1-i, 8, bit(i))
-	}
-	for i := 8; i < 15; i++ {
-		c.function(8, c.size-15+i, bit(i))
+	for i, at := range [15]int{0, 1, 2, 3, 4, 5, 7, 8, 7, 5, 4, 3, 2, 1, 0} {
+		dark := info>>i&1 == 1
+		if i < 8 {
+			c.function(8, at, dark)
+			c.function(c.size-1-i, 8, dark)
+		} else {
+			c.function(at, 8, dark)
+			c.function(8, c.size-15+i, dark)
+		}
 	}
 	c.function(8, c.size-8, true)
 }

@@ -161,15 +161,13 @@ func pack(data string, segments []segment, version int, level Level) []byte {
 
 // group returns the number that encodes a group of characters.
 func group(m mode, text string) uint {
-	if m == byteMode {
-		return uint(text[0])
-	}
-	base, value := uint(10), uint(0)
-	if m == alphanumeric {
-		base = 45
-	}
+	base, value := [modes]uint{10, 45, 256}[m], uint(0)
 	for i := range text {
-		value = value*base + uint(strings.IndexByte(alphanumericSet, text[i]))
+		digit := uint(text[i])
+		if m != byteMode {
+			digit = uint(strings.IndexByte(alphanumericSet, text[i]))
+		}
+		value = value*base + digit
 	}
 	return value
 }

@@ -101,16 +101,12 @@ func compressUPCA(full string) (string, error) {
 	if full[0] > '1' {
 		return "", fmt.Errorf("only a UPC-A of number system 0 or 1 compresses; found %c", full[0])
 	}
-	maker, item := full[1:6], full[6:11]
-	switch {
-	case maker[2] <= '2' && maker[3:] == "00" && item[:2] == "00":
-		return full[:3] + item[2:] + maker[2:3], nil
-	case maker[2] >= '3' && maker[3:] == "00" && item[:3] == "000":
-		return full[:4] + item[3:] + "3", nil
-	case maker[3] != '0' && maker[4] == '0' && item[:4] == "0000":
-		return full[:5] + item[4:] + "4", nil
-	case maker[4] != '0' && item[:4] == "0000" && item[4] >= '5':
-		return full[:6] + item[4:], nil
+	for _, six := range []string{
+		full[1:3] + full[8:11] + full[3:4], full[1:4] + full[9:11] + "3", full[1:5] + full[10:11] + "4", full[1:6] + full[10:11],
+	} {
+		if expanded, err := expandUPCE(full[0], six); err == nil && expanded == full[:11] {
+			return full[:1] + six, nil
+		}
 	}
 	return "", fmt.Errorf("the UPC-A %s has too few zeros in the right places to compress", full)
 }
