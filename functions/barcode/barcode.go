@@ -43,7 +43,7 @@ func decodeBarcode(in *api.Input) (barcodeRequest, error) {
 	}, nil
 }
 
-// picture draws what was asked for. Its error is for the client: the renderer rejected the data.
+// picture draws the barcode. The error is a client message: the type rejected the data.
 func (r *barcodeRequest) picture() (*draw.Picture, error) {
 	kind, _ := symbology.Lookup(r.kind)
 	code, err := kind.Encode(r.data)

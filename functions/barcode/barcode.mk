@@ -1,4 +1,4 @@
-## Barcodes: what the tests compare with, the gallery, the benchmark
+## Barcodes: reference decoders and encoders, the gallery, the benchmark
 
 BARCODE       := functions/barcode
 BARCODE_TOOLS := .local/barcode
@@ -28,14 +28,14 @@ zint:
 		test "$$(id -u)" = 0 || { echo 'zint is missing: apt-get install zint libzint-dev' >&2; exit 1; }; \
 		apt-get install --quiet --yes zint libzint-dev; }
 
-# The golden vectors anew, from zint and bwip-js.
+# Writes the golden vectors with zint and bwip-js.
 barcode-vectors: barcode-tools zint
 	cd $(BARCODE_TOOLS) && node $(CURDIR)/$(BARCODE)/testdata/vectors.mjs
 
 gallery-barcode:
 	go run ./$(BARCODE)/gallery docs/gallery
 
-# A Code 128 as PNG, against libzint in the same run; then requests through the compiled function on a local stack.
+# Code 128 as PNG and QR codes beside libzint in the same run; then requests through the compiled function.
 bench-barcode: zint
 	mkdir -p $(BARCODE_TOOLS)
 	cc -O2 -Wall -o $(BARCODE_TOOLS)/zint $(BARCODE)/bench/zint/zint.c -lzint

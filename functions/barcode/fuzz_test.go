@@ -12,7 +12,7 @@ import (
 	"svcapi/shared/api"
 )
 
-// A body that decodes without a problem is within the limits of openapi.yaml#BarcodeRequest, and is drawn or refused.
+// A body that decodes without a problem is within the limits of openapi.yaml#BarcodeRequest, and is drawn or rejected.
 func FuzzBodies(f *testing.F) {
 	for _, body := range []string{
 		`{"data":"12345670","type":"EAN8","format":"svg","width_factor":3.9999999999999999999999,"height":8e1,"color":"#00FF7f","quiet_zone":true}`,
@@ -58,7 +58,7 @@ func FuzzBodies(f *testing.F) {
 	})
 }
 
-// A colour is six hexadecimal digits, and what the pattern of openapi.yaml#Color takes is one.
+// A colour is six hexadecimal digits, and the pattern of openapi.yaml#Color matches exactly these.
 func FuzzColor(f *testing.F) {
 	for _, c := range []string{"000000", "#FFffFF", "##00000", "00000", "0000000", "00000g", "０00000", "#00000\n"} {
 		f.Add(c)
@@ -75,7 +75,7 @@ func FuzzColor(f *testing.F) {
 	})
 }
 
-// Data of a symbology is drawn the same twice, or refused with words for the client.
+// A symbology draws the same data twice alike, or rejects the data twice.
 func FuzzSymbologies(f *testing.F) {
 	for _, name := range symbology.Names() {
 		for _, data := range []string{"0123456789012", "12345", "A-B C", "*", "\u0080", "\x00", "00000-0000", "４"} {

@@ -31,8 +31,7 @@ func colorField(standard string) api.Text {
 	return api.Text{Pattern: colorPattern, Message: "must be six hexadecimal digits, with or without #", Default: standard}
 }
 
-// drawn makes the job of a picture that has been drawn, or its refusal. Pictures cost microseconds and touch nothing
-// outside, so they are drawn before anything is counted or paid: a refusal never touches the wallet.
+// drawn returns the job that responds with a picture, or the client's error (docs/decisions.md#drawn-first).
 func drawn(call *api.Call, picture *draw.Picture, format string, err error) (*api.Job, error) {
 	if err != nil {
 		return nil, &api.Error{Status: 400, Code: api.CodeHTTPError, Message: err.Error() + "."}

@@ -11,7 +11,7 @@ import (
 	"svcapi/shared/project"
 )
 
-// maxQRBytes is what the largest symbol holds at the lowest error correction.
+// maxQRBytes is the capacity of the largest symbol at the lowest error correction.
 const maxQRBytes = 2953
 
 // qrRequest is the decoded body of POST /utilities/qrcode/generate.
@@ -51,7 +51,7 @@ func decodeQRCode(in *api.Input) (qrRequest, error) {
 	return r, nil
 }
 
-// picture draws what was asked for. Its error is for the client: the data or the symbol does not fit.
+// picture draws the QR code. The error is a client message: the data or the symbol does not fit.
 func (r *qrRequest) picture() (*draw.Picture, error) {
 	level, _ := qrcode.ParseLevel(r.level)
 	code, err := qrcode.Encode(r.data, level)

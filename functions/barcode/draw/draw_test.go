@@ -20,7 +20,7 @@ import (
 	"svcapi/functions/barcode/symbology"
 )
 
-// decodePNG reads a picture with the standard library and checks what does not show: a palette of two opaque colours,
+// decodePNG reads a picture with the standard library and checks the properties that pixels do not show: a palette of two opaque colours,
 // one bit per pixel.
 func decodePNG(t testing.TB, p *Picture) *image.Paletted {
 	t.Helper()
@@ -97,7 +97,7 @@ func decodeSVG(t testing.TB, p *Picture) (svgDocument, []bool) {
 	return doc, pixels
 }
 
-// samePixels holds PNG and SVG against each other and against the modules: want tells which pixels are dark.
+// samePixels holds PNG and SVG against each other and against the modules: want reports which pixels are dark.
 func samePixels(t *testing.T, p *Picture, want func(x, y int) bool) {
 	t.Helper()
 	picture := decodePNG(t, p)
@@ -113,7 +113,7 @@ func samePixels(t *testing.T, p *Picture, want func(x, y int) bool) {
 }
 
 // docs/decisions.md#barcode-pictures: width is modules times width_factor, height is exact, PNG and SVG show the same;
-// the quiet zone is the symbology's. Short bars of POSTNET have 0.4 of the height and stand on the bottom.
+// the quiet zone is the symbology's. Short bars of POSTNET have 0.4 of the height and begin at the bottom.
 func TestLinear(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	heights := []int{20, 21, 80, 300}
@@ -273,7 +273,7 @@ func FuzzRowDeflater(f *testing.F) {
 			z.add(last, n)
 			want = append(want, bytes.Repeat(last, n)...)
 			if n > 0 {
-				z.again(last, n%5)
+				z.add(last, n%5)
 				want = append(want, bytes.Repeat(last, n%5)...)
 			}
 		}

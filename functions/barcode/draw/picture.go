@@ -1,7 +1,5 @@
-// Package draw makes PNG and SVG pictures of barcodes, the same bytes for the same request.
-//
-// Barcodes are one pixel per module; a picture gives every module whole pixels. PNG and SVG
-// show the same thing, pixel for pixel.
+// Package draw returns PNG and SVG pictures of barcodes, the same bytes for the same request. PNG and SVG have the same
+// pixels.
 package draw
 
 import (
@@ -13,7 +11,7 @@ import (
 	"github.com/boombuler/barcode"
 )
 
-// Color is red, green and blue.
+// Color has red, green and blue.
 type Color [3]byte
 
 // The default colours.
@@ -37,14 +35,13 @@ func ParseColor(text string) (Color, error) {
 type Picture struct {
 	Width, Height          int
 	Foreground, Background Color
-	// Title says what is shown; the text in the bars describes it to those who cannot see it.
+	// Title names the symbol for readers who cannot see the picture.
 	Title string
 
 	code   barcode.Barcode
-	module int // pixels
-	left   int // where the first column of modules begins
-	// tops are where the rows of modules begin, then where the last one ends.
-	tops []int
+	module int   // pixels
+	left   int   // where the first column of modules begins
+	tops   []int // where the rows of modules begin, then where the last row ends
 }
 
 // Linear lays out a linear barcode: modules are factor pixels wide, the bars are height pixels high, and there
@@ -62,10 +59,9 @@ func Linear(title string, code barcode.Barcode, factor, height, quietLeft, quiet
 	}
 }
 
-// Square lays out a matrix code on size by size pixels, with at least margin light modules around it. What
-// whole-pixel modules leave over widens the margin.
-//
-// An error means that the symbol does not fit; its text says what would and can be shown to the client.
+// Square lays out a matrix code on size by size pixels, with at least margin light modules around the symbol. Modules
+// have an integer number of pixels; pixels that remain widen the margin. The error is a client message: the symbol does
+// not fit.
 func Square(title string, code barcode.Barcode, size, margin int) (*Picture, error) {
 	side := code.Bounds().Dx()
 	module := size / (side + 2*margin)
@@ -85,20 +81,19 @@ func Square(title string, code barcode.Barcode, size, margin int) (*Picture, err
 	}, nil
 }
 
-// run is a stretch of dark pixels in one row, from a pixel up to another.
-type run struct{ from, to int }
-
-// runs appends the dark stretches of a row of modules, from left to right.
-func (p *Picture) runs(row int, runs []run) []run {
-	width := p.code.Bounds().Dx()
-	for x := 0; x < width; x++ {
+// runs sets ends: for each run of dark modules in a row, at its first column, the column after its last; else 0.
+func (p *Picture) runs(row int, ends []int) {
+	clear(ends)
+	for x := 0; x < len(ends); x++ {
 		start := x
-		for x < width && p.code.At(x, row) == color.Color(color.Black) {
+		for x < len(ends) && p.code.At(x, row) == color.Color(color.Black) {
 			x++
 		}
 		if x > start {
-			runs = append(runs, run{p.left + start*p.module, p.left + x*p.module})
+			ends[start] = x
 		}
 	}
-	return runs
 }
+
+// x returns the first pixel of a column of modules.
+func (p *Picture) x(column int) int { return p.left + column*p.module }

@@ -1,105 +1,62 @@
 package draw
 
 import (
-	"encoding/hex"
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
 )
 
-// ContentTypeSVG is the media type of what SVG returns.
+// ContentTypeSVG is the media type of the bytes that SVG returns.
 const ContentTypeSVG = "image/svg+xml"
 
-// SVG draws the picture as one path on a background, in units of pixels.
+// SVG returns the picture as one path on a background, in units of pixels. A run of dark modules that the row below has
+// as well grows downwards, so that a tall bar is one rectangle.
 func (p *Picture) SVG() []byte {
-	out := make([]byte, 0, 1024)
-	number := func(n int) { out = strconv.AppendInt(out, int64(n), 10) }
-	text := func(s string) { out = append(out, s...) }
-	color := func(c Color) { out = hex.AppendEncode(append(out, '#'), c[:]) }
+	out := fmt.Appendf(nil, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" `+
+		`role="img" shape-rendering="crispEdges"><title>%s</title><desc>%s</desc>`+
+		`<rect width="100%%" height="100%%" fill="#%x"/><path fill="#%x" d="`,
+		p.Width, p.Height, escape(p.Title), escape(p.code.Content()), p.Background, p.Foreground)
 
-	text(`<svg xmlns="http://www.w3.org/2000/svg" width="`)
-	number(p.Width)
-	text(`" height="`)
-	number(p.Height)
-	text(`" viewBox="0 0 `)
-	number(p.Width)
-	text(" ")
-	number(p.Height)
-	text(`" role="img" shape-rendering="crispEdges"><title>`)
-	text(escape(p.Title))
-	text(`</title><desc>`)
-	text(escape(p.code.Content()))
-	text(`</desc><rect width="100%" height="100%" fill="`)
-	color(p.Background)
-	text(`"/><path fill="`)
-	color(p.Foreground)
-	text(`" d="`)
-	p.rectangles(func(x, y, width, height int) {
-		text("M")
-		number(x)
-		text(" ")
-		number(y)
-		text("h")
-		number(width)
-		text("v")
-		number(height)
-		text("h-")
-		number(width)
-		text("z")
-	})
-	text(`"/></svg>`)
-	return append(out, '\n')
-}
-
-// rectangles visits the dark areas. A run that the row below has as well grows downwards, so that a tall bar
-// is one rectangle.
-func (p *Picture) rectangles(visit func(x, y, width, height int)) {
-	type bar struct {
-		run
-		top int
-	}
-	end := func(b bar, row int) { visit(b.from, b.top, b.to-b.from, p.tops[row]-b.top) }
-	var open, kept []bar
-	var found []run
-	for row := range p.tops {
-		found = found[:0]
+	width := p.code.Bounds().Dx()
+	ends, open, tops := make([]int, width), make([]int, width), make([]int, width)
+	for row, y := range p.tops {
 		if row+1 < len(p.tops) {
-			found = p.runs(row, found)
+			p.runs(row, ends)
+		} else {
+			clear(ends)
 		}
-		kept = kept[:0]
-		next := 0
-		for _, r := range found {
-			for ; next < len(open) && open[next].from < r.from; next++ {
-				end(open[next], row)
+		for column, end := range ends {
+			if end == open[column] {
+				continue
 			}
-			if next < len(open) && open[next].run == r {
-				kept = append(kept, open[next])
-				next++
-			} else {
-				kept = append(kept, bar{r, p.tops[row]})
+			if open[column] > 0 {
+				x := p.x(column)
+				out = appendRectangle(out, x, tops[column], p.x(open[column])-x, y-tops[column])
 			}
+			open[column], tops[column] = end, y
 		}
-		for ; next < len(open); next++ {
-			end(open[next], row)
-		}
-		open, kept = kept, open
 	}
+	return append(out, "\"/></svg>\n"...)
 }
 
-// escape makes text that XML 1.0 can hold: control characters and the two that are no characters are dropped.
-func escape(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		switch {
-		case r == '&':
-			b.WriteString("&amp;")
-		case r == '<':
-			b.WriteString("&lt;")
-		case r == '>':
-			b.WriteString("&gt;")
-		case !unicode.IsControl(r) && r != 0xfffe && r != 0xffff:
-			b.WriteRune(r)
-		}
+func appendRectangle(out []byte, x, y, width, height int) []byte {
+	for _, step := range [...]struct {
+		command string
+		n       int
+	}{{"M", x}, {" ", y}, {"h", width}, {"v", height}, {"h-", width}} {
+		out = strconv.AppendInt(append(out, step.command...), int64(step.n), 10)
 	}
-	return b.String()
+	return append(out, 'z')
+}
+
+// escape returns text that XML 1.0 can hold: without control characters and the two code points that are no characters.
+func escape(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == 0xfffe || r == 0xffff {
+			return -1
+		}
+		return r
+	}, text)
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
 }

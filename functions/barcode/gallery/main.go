@@ -15,17 +15,21 @@ import (
 	"svcapi/functions/barcode/symbology"
 )
 
-// linear is a request for a barcode; zero values are the defaults.
-type linear struct {
-	kind, data     string
-	factor, height int
-	color, format  string
-	quietZone      bool
-	about          string
+// request is one row of a table: a barcode, or a QR code where the row has a level. Zero values are the defaults.
+type request struct {
+	kind, data        string
+	factor, height    int
+	quietZone         bool
+	level             string
+	size              int
+	margin            int // -1: none
+	color, background string
+	format            string
+	about             string
 }
 
 // types has an example of every type.
-var types = []linear{
+var types = []request{
 	{kind: "C128", data: "SVC-2026/11 00481516", about: "ASCII 0 to 127; the shortest symbol over the sets A, B and C"},
 	{kind: "C128A", data: "PJJ123C", about: "characters 0 to 95, set A only"},
 	{kind: "C128B", data: "Hello, world", about: "characters 32 to 127, set B only"},
@@ -43,7 +47,7 @@ var types = []linear{
 }
 
 // options has every option of barcodes once.
-var options = []linear{
+var options = []request{
 	{data: "Option", about: "the defaults: width_factor 2, height 80, black, PNG"},
 	{data: "Option", factor: 1, about: "width_factor 1"},
 	{data: "Option", factor: 3, about: "width_factor 3"},
@@ -55,30 +59,21 @@ var options = []linear{
 	{data: "Option", format: "svg", about: "format svg"},
 }
 
-// square is a request for a QR code; zero values are the defaults.
-type square struct {
-	data, level       string
-	size              int
-	margin            int // -1: none
-	color, background string
-	format            string
-	about             string
-}
-
-var squares = []square{
-	{data: "https://example.com/", about: "the defaults: error_correction M, size 256, margin 4, black on white, PNG"},
+// squares has every option of QR codes once, and every mode.
+var squares = []request{
+	{data: "https://example.com/", level: "M", about: "the defaults: error_correction M, size 256, margin 4, black on white, PNG"},
 	{data: "https://example.com/", level: "L", about: "error_correction L"},
 	{data: "https://example.com/", level: "Q", about: "error_correction Q"},
 	{data: "https://example.com/", level: "H", about: "error_correction H"},
-	{data: "https://example.com/", size: 64, about: "size 64"},
-	{data: "https://example.com/", size: 512, about: "size 512"},
-	{data: "https://example.com/", margin: -1, about: "margin 0: what whole-pixel modules leave over remains"},
-	{data: "https://example.com/", margin: 10, about: "margin 10"},
-	{data: "https://example.com/", color: "14213d", background: "fca311", about: "color 14213d, background fca311"},
-	{data: "https://example.com/", format: "svg", about: "format svg"},
-	{data: "00481516234200481516", about: "digits only: numeric mode"},
-	{data: "PAY 1250.00 LKR", about: "capital letters: alphanumeric mode"},
-	{data: "Zoë · ශ්\u200dරී ලංකා · 日本", about: "UTF-8: byte mode"},
+	{data: "https://example.com/", level: "M", size: 64, about: "size 64"},
+	{data: "https://example.com/", level: "M", size: 512, about: "size 512"},
+	{data: "https://example.com/", level: "M", margin: -1, about: "margin 0: pixels that integer modules leave over remain"},
+	{data: "https://example.com/", level: "M", margin: 10, about: "margin 10"},
+	{data: "https://example.com/", level: "M", color: "14213d", background: "fca311", about: "color 14213d, background fca311"},
+	{data: "https://example.com/", level: "M", format: "svg", about: "format svg"},
+	{data: "00481516234200481516", level: "M", about: "digits only: numeric mode"},
+	{data: "PAY 1250.00 LKR", level: "M", about: "capital letters: alphanumeric mode"},
+	{data: "Zoë · ශ්\u200dරී ලංකා · 日本", level: "M", about: "UTF-8: byte mode"},
 	{data: strings.Repeat("0123456789abcdef", 184), level: "L", size: 1024, about: "2,944 bytes: the largest symbol, version 40"},
 }
 
@@ -94,94 +89,69 @@ func main() {
 }
 
 func run(folder string) error {
-	g := page{folder: folder}
-	if err := os.MkdirAll(filepath.Join(g.folder, pictures), 0o755); err != nil {
+	var page bytes.Buffer
+	page.WriteString("# Barcodes and QR codes\n\nEvery type and option, drawn by `make gallery`. " +
+		"The pictures are responses of `POST /utilities/barcode/generate` and `POST /utilities/qrcode/generate`.\n")
+	if err := os.MkdirAll(filepath.Join(folder, pictures), 0o755); err != nil {
 		return err
 	}
-	g.text.WriteString("# Barcodes and QR codes\n\nEvery type and option, drawn by `make gallery`. " +
-		"The pictures are what `POST /utilities/barcode/generate` and `POST /utilities/qrcode/generate` answer.\n")
-	g.linears("Types", "type", types)
-	g.linears("Options", "options", options)
-	g.squares("QR codes", "qr", squares)
-	if g.err != nil {
-		return g.err
+	for _, table := range []struct {
+		title, prefix, first string
+		rows                 []request
+	}{{"Types", "type", "Type", types}, {"Options", "options", "Type", options}, {"QR codes", "qr", "Level", squares}} {
+		fmt.Fprintf(&page, "\n## %s\n\n| %s | Data | What | Size | Picture |\n|---|---|---|---|---|\n", table.title, table.first)
+		for i, row := range table.rows {
+			picture, first, err := row.picture()
+			if err != nil {
+				return err
+			}
+			file, body := fmt.Sprintf("%s/%s-%02d.png", pictures, table.prefix, i+1), picture.PNG
+			if row.format == "svg" {
+				file, body = strings.Replace(file, ".png", ".svg", 1), picture.SVG
+			}
+			data := row.data
+			if len(data) > 60 {
+				data = data[:30] + "…"
+			}
+			fmt.Fprintf(&page, "| %s | `%s` | %s | %d × %d | ![%s](%s) |\n", first, data, row.about, picture.Width, picture.Height, first, file)
+			if err := os.WriteFile(filepath.Join(folder, file), body(), 0o644); err != nil {
+				return err
+			}
+		}
 	}
-	return os.WriteFile(filepath.Join(g.folder, "barcodes.md"), g.text.Bytes(), 0o644)
+	return os.WriteFile(filepath.Join(folder, "barcodes.md"), page.Bytes(), 0o644)
 }
 
 const pictures = "barcodes"
 
-// page is the page as far as it is written, and the first thing that went wrong.
-type page struct {
-	folder string
-	text   bytes.Buffer
-	err    error
-}
-
-func (g *page) linears(title, prefix string, rows []linear) {
-	g.head(title, "Type")
-	for i, row := range rows {
-		kind, ok := symbology.Lookup(cmp.Or(row.kind, "C128"))
-		if !ok {
-			g.err = fmt.Errorf("no type %s", row.kind)
-			return
-		}
-		code, err := kind.Encode(row.data)
+// picture draws the row, and returns the type or level as well.
+func (r request) picture() (picture *draw.Picture, first string, err error) {
+	if r.level != "" {
+		level, _ := qrcode.ParseLevel(r.level)
+		code, err := qrcode.Encode(r.data, level)
 		if err != nil {
-			g.err = err
-			return
+			return nil, "", err
+		}
+		first = r.level
+		if picture, err = draw.Square("QR code", code, cmp.Or(r.size, 256), max(0, cmp.Or(r.margin, 4))); err != nil {
+			return nil, "", err
+		}
+	} else {
+		kind, _ := symbology.Lookup(cmp.Or(r.kind, "C128"))
+		code, err := kind.Encode(r.data)
+		if err != nil {
+			return nil, "", err
 		}
 		left, right := 0, 0
-		if row.quietZone {
+		if r.quietZone {
 			left, right = kind.QuietLeft, kind.QuietRight
 		}
-		picture := draw.Linear(kind.Name, code, cmp.Or(row.factor, 2), cmp.Or(row.height, 80), left, right)
-		g.row(fmt.Sprintf("%s-%02d", prefix, i+1), kind.Name, row.data, row.about, row.format, picture, row.color, "")
+		first = kind.Name
+		picture = draw.Linear(kind.Name, code, cmp.Or(r.factor, 2), cmp.Or(r.height, 80), left, right)
 	}
-}
-
-func (g *page) squares(title, prefix string, rows []square) {
-	g.head(title, "Level")
-	for i, row := range rows {
-		name := cmp.Or(row.level, "M")
-		level, _ := qrcode.ParseLevel(name)
-		code, err := qrcode.Encode(row.data, level)
-		if err != nil {
-			g.err = err
-			return
-		}
-		picture, err := draw.Square("QR code", code, cmp.Or(row.size, 256), max(0, cmp.Or(row.margin, 4)))
-		if err != nil {
-			g.err = err
-			return
-		}
-		g.row(fmt.Sprintf("%s-%02d", prefix, i+1), name, row.data, row.about, row.format, picture, row.color, row.background)
+	if picture.Foreground, err = draw.ParseColor(cmp.Or(r.color, "000000")); err != nil {
+		return nil, "", err
 	}
-}
-
-func (g *page) head(title, first string) {
-	fmt.Fprintf(&g.text, "\n## %s\n\n| %s | Data | What | Size | Picture |\n|---|---|---|---|---|\n", title, first)
-}
-
-// row writes the picture's file and its line on the page.
-func (g *page) row(name, first, data, about, format string, picture *draw.Picture, foreground, background string) {
-	if g.err != nil {
-		return
-	}
-	if picture.Foreground, g.err = draw.ParseColor(cmp.Or(foreground, "000000")); g.err != nil {
-		return
-	}
-	if picture.Background, g.err = draw.ParseColor(cmp.Or(background, "ffffff")); g.err != nil {
-		return
-	}
-	file, body := name+".png", picture.PNG
-	if format == "svg" {
-		file, body = name+".svg", picture.SVG
-	}
-	shown := data
-	if len(shown) > 60 {
-		shown = shown[:30] + "…"
-	}
-	fmt.Fprintf(&g.text, "| %s | `%s` | %s | %d × %d | ![%s](%s/%s) |\n", first, shown, about, picture.Width, picture.Height, first, pictures, file)
-	g.err = os.WriteFile(filepath.Join(g.folder, pictures, file), body(), 0o644)
+	picture.Background, err = draw.ParseColor(cmp.Or(r.background, "ffffff"))
+	return picture, first, err
 }

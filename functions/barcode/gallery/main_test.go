@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// The gallery in docs/ is what the code draws: same request, same bytes, on any machine.
+// The gallery in docs/ has the pictures that the code draws: same request, same bytes, on any machine.
 func TestGalleryIsCurrent(t *testing.T) {
-	fresh, kept := t.TempDir(), filepath.Join("..", "..", "..", "docs", "gallery")
+	fresh, stored := t.TempDir(), filepath.Join("..", "..", "..", "docs", "gallery")
 	if err := run(fresh); err != nil {
 		t.Fatal(err)
 	}
@@ -26,11 +26,11 @@ func TestGalleryIsCurrent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := os.ReadFile(filepath.Join(kept, name)); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("docs/gallery/%s is not what the code draws: run make gallery (%v)", name, err)
+		if got, err := os.ReadFile(filepath.Join(stored, name)); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("docs/gallery/%s differs from the code's picture: run make gallery (%v)", name, err)
 		}
 	}
-	if n, _ := filepath.Glob(filepath.Join(kept, pictures, "*")); len(n) != len(files) {
+	if n, _ := filepath.Glob(filepath.Join(stored, pictures, "*")); len(n) != len(files) {
 		t.Errorf("docs/gallery has %d pictures, want %d", len(n), len(files))
 	}
 }

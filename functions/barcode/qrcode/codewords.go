@@ -18,11 +18,11 @@ var (
 	}
 )
 
-// sizeOf is the modules per side of a version.
+// sizeOf returns the modules per side of a version.
 func sizeOf(version int) int { return 17 + 4*version }
 
-// totalBytes is how many bytes a version holds, error correction included: all modules but those of the finders with
-// their separators, timing, alignment, format and version.
+// totalBytes returns how many bytes a version holds, error correction included: all modules except finders with their
+// separators, timing, alignment, format and version.
 func totalBytes(version int) int {
 	size := sizeOf(version)
 	modules := size*size - 3*64 - 2*(size-16) - 31
@@ -36,18 +36,18 @@ func totalBytes(version int) int {
 	return modules / 8
 }
 
-// dataBytes is how many bytes of a version remain for data.
+// dataBytes returns how many bytes of a version remain for data.
 func dataBytes(version int, level Level) int {
 	return totalBytes(version) - eccBytesPerBlock[level][version-1]*blocks[level][version-1]
 }
 
-// protect cuts data into blocks, adds error correction to each and interleaves them (section 7.6). The last
-// blocks are one byte longer where the division leaves something over.
+// protect splits data into blocks, adds error correction to each and interleaves them (section 7.6). The last
+// blocks are one byte longer where the division has a remainder.
 func protect(data []byte, version int, level Level) []byte {
 	count, ecc := blocks[level][version-1], eccBytesPerBlock[level][version-1]
 	short, long := len(data)/count, len(data)%count
-	field := newField()
-	generator := field.generator(ecc)
+	f := newField()
+	generator := f.generator(ecc)
 	out := make([]byte, totalBytes(version))
 	remainder := make([]byte, ecc)
 	for block, start := 0, 0; block < count; block++ {
@@ -55,15 +55,15 @@ func protect(data []byte, version int, level Level) []byte {
 		if block >= count-long {
 			length++
 		}
-		part := data[start : start+length]
+		text := data[start : start+length]
 		start += length
-		for i, b := range part[:short] {
+		for i, b := range text[:short] {
 			out[i*count+block] = b
 		}
 		if length > short {
-			out[short*count+block-(count-long)] = part[short]
+			out[short*count+block-(count-long)] = text[short]
 		}
-		field.remainder(part, generator, remainder)
+		f.remainder(text, generator, remainder)
 		for i, b := range remainder {
 			out[len(data)+i*count+block] = b
 		}
@@ -71,43 +71,40 @@ func protect(data []byte, version int, level Level) []byte {
 	return out
 }
 
-// field is GF(256) with the standard's polynomial x^8+x^4+x^3+x^2+1.
+// field is GF(256) with the standard's polynomial x^8+x^4+x^3+x^2+1: the powers of 2, and their logarithms.
 type field struct {
 	exp [510]byte
-	log [256]int
+	log [256]byte
 }
 
 func newField() *field {
 	f := new(field)
-	x := 1
-	for i := range 255 {
-		f.exp[i], f.exp[i+255] = byte(x), byte(x)
+	x := byte(1)
+	for i := range byte(255) {
+		f.exp[i], f.exp[int(i)+255] = x, x
 		f.log[x] = i
-		if x <<= 1; x > 255 {
-			x ^= 0x11d
-		}
+		x = x<<1 ^ x>>7*0x1d
 	}
 	return f
 }
 
-func (f *field) multiply(a, b byte) byte {
-	if a == 0 || b == 0 {
-		return 0
-	}
-	return f.exp[f.log[a]+f.log[b]]
-}
-
-// generator is the product of (x - 2^i) for i below degree, without its leading 1, highest power first.
+// generator returns the product of (x - 2^i) for i below degree, without its leading 1, highest power first. Its
+// coefficients are given as logarithms: none of them is 0 for the degrees in use (annex A).
 func (f *field) generator(degree int) []byte {
 	g := make([]byte, degree)
 	g[degree-1] = 1
 	for i := range degree {
 		for j := range g {
-			g[j] = f.multiply(g[j], f.exp[i])
+			if g[j] != 0 {
+				g[j] = f.exp[int(f.log[g[j]])+i]
+			}
 			if j+1 < degree {
 				g[j] ^= g[j+1]
 			}
 		}
+	}
+	for j := range g {
+		g[j] = f.log[g[j]]
 	}
 	return g
 }
@@ -119,8 +116,11 @@ func (f *field) remainder(data, generator, remainder []byte) {
 		factor := b ^ remainder[0]
 		copy(remainder, remainder[1:])
 		remainder[len(remainder)-1] = 0
-		for i, g := range generator {
-			remainder[i] ^= f.multiply(g, factor)
+		if factor != 0 {
+			powers := f.exp[f.log[factor]:]
+			for i, log := range generator {
+				remainder[i] ^= powers[log]
+			}
 		}
 	}
 }

@@ -1,79 +1,90 @@
 package qrcode
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
-// row is one row of modules, the leftmost in bit 0; the largest symbol has 177.
-type row [3]uint64
-
-func (r row) get(x int) bool { return r[x/64]>>(x%64)&1 == 1 }
-
-// shift moves the row n modules to the left, n below 64.
-func (r row) shift(n int) row {
-	return row{r[0]>>n | r[1]<<(64-n), r[1]>>n | r[2]<<(64-n), r[2] >> n}
+// grid is a square of modules, kept in strips of 64 columns. Each row of a strip is one word whose lowest bit is the
+// leftmost module, so that one operation on words treats 64 columns at once.
+type grid struct {
+	size  int
+	words []uint64
 }
 
-func (r row) and(o row) row { return row{r[0] & o[0], r[1] & o[1], r[2] & o[2]} }
-func (r row) or(o row) row  { return row{r[0] | o[0], r[1] | o[1], r[2] | o[2]} }
-func (r row) xor(o row) row { return row{r[0] ^ o[0], r[1] ^ o[1], r[2] ^ o[2]} }
-func (r row) not() row      { return row{^r[0], ^r[1], ^r[2]} }
-func (r row) count() int {
-	return bits.OnesCount64(r[0]) + bits.OnesCount64(r[1]) + bits.OnesCount64(r[2])
-}
+func newGrid(size int) grid { return grid{size, make([]uint64, size*((size+63)/64))} }
 
-// first is a row whose leftmost n modules are dark.
-func first(n int) row {
-	var r row
-	for i := range r {
-		if left := n - 64*i; left > 0 {
-			r[i] = ^uint64(0) >> max(0, 64-left)
-		}
-	}
-	return r
-}
+func (g grid) strips() int { return (g.size + 63) / 64 }
 
-// grid is the rows of a symbol, from the top.
-type grid []row
+// strip returns the rows of the strip whose first column is 64*k.
+func (g grid) strip(k int) []uint64 { return g.words[k*g.size:][:g.size] }
+
+// columns returns a word with a bit for each column of strip k that is left of the column limit.
+func (g grid) columns(k, limit int) uint64 { return 1<<max(0, limit-64*k) - 1 }
+
+func (g grid) get(x, y int) bool { return g.words[x/64*g.size+y]>>(x%64)&1 == 1 }
 
 func (g grid) set(x, y int, dark bool) {
-	bit := uint64(1) << (x % 64)
+	word := &g.words[x/64*g.size+y]
+	*word &^= 1 << (x % 64)
 	if dark {
-		g[y][x/64] |= bit
-	} else {
-		g[y][x/64] &^= bit
+		*word |= 1 << (x % 64)
+	}
+}
+
+// transpose writes the grid into out with rows and columns exchanged.
+func (g grid) transpose(out grid) {
+	for i := range g.strips() {
+		for j := range g.strips() {
+			var block [64]uint64
+			copy(block[:], g.strip(i)[64*j:])
+			transposeBlock(&block, min(64, g.size))
+			copy(out.strip(j)[64*i:], block[:])
+		}
+	}
+}
+
+// transposeBlock exchanges rows and columns of the first size rows and columns. Each step swaps the upper right with
+// the lower left quarter of all squares of one width, then halves the width.
+func transposeBlock(block *[64]uint64, size int) {
+	width := 1 << bits.Len(uint(size-1)) / 2
+	for side := 2 * width; width > 0; width /= 2 {
+		left := ^uint64(0) / (1<<width + 1) // the left half of each square
+		for y := 0; y < side; y = (y + width + 1) &^ width {
+			upper, lower := &block[y&63], &block[(y+width)&63]
+			swap := (*upper>>width ^ *lower) & left
+			*upper ^= swap << width
+			*lower ^= swap
+		}
 	}
 }
 
 // canvas is a symbol being drawn: its modules, and which of them are not for data.
 type canvas struct {
-	size            int
-	dark, functions grid
+	grid
+	functions grid
 }
 
 func (c *canvas) function(x, y int, dark bool) {
-	c.dark.set(x, y, dark)
+	c.set(x, y, dark)
 	c.functions.set(x, y, true)
 }
 
-// bestMask lets draw choose the mask; 0 to 7 fix it.
-const bestMask = -1
-
-// draw places function patterns and codewords and applies the mask with the lowest penalty, the first
-// among equals (sections 7.7 and 7.8).
-func draw(codewords []byte, version int, level Level, mask int) grid {
-	size := sizeOf(version)
-	c := &canvas{size, make(grid, size), make(grid, size)}
+// newCanvas places function patterns and codewords (ISO/IEC 18004, section 7.7).
+func newCanvas(codewords []byte, version int) *canvas {
+	c := &canvas{newGrid(sizeOf(version)), newGrid(sizeOf(version))}
 	c.patterns(version)
 	c.codewords(codewords)
+	return c
+}
 
-	masks := maskRows(size)
-	if mask != bestMask {
-		return c.masked(masks[mask], level, mask, make(grid, size))
-	}
-	best, candidate, turned := make(grid, size), make(grid, size), make(grid, size)
-	lowest := -1
+// bestMask returns the symbol under the mask with the lowest penalty, the first among equals (section 7.8).
+func (c *canvas) bestMask(level Level) grid {
+	best, candidate, transposed := newGrid(c.size), newGrid(c.size), newGrid(c.size)
+	lowest := math.MaxInt
 	for mask := range masks {
-		c.masked(masks[mask], level, mask, candidate)
-		if p := penalty(candidate, turned); lowest < 0 || p < lowest {
+		c.masked(level, mask, candidate)
+		if p := penalty(candidate, transposed); p < lowest {
 			lowest = p
 			best, candidate = candidate, best
 		}
@@ -81,15 +92,16 @@ func draw(codewords []byte, version int, level Level, mask int) grid {
 	return best
 }
 
-// patterns draws everything that does not depend on data, and keeps the place of the format information.
+// patterns draws all modules that do not depend on data, and reserves the format information.
 func (c *canvas) patterns(version int) {
 	for i := range c.size {
 		c.function(i, 6, i%2 == 0)
 		c.function(6, i, i%2 == 0)
 	}
-	c.finder(3, 3)
-	c.finder(c.size-4, 3)
-	c.finder(3, c.size-4)
+	const finder, alignment = 0b01011, 0b101
+	c.rings(3, 3, 4, finder)
+	c.rings(c.size-4, 3, 4, finder)
+	c.rings(3, c.size-4, 4, finder)
 	centers := alignments(version)
 	last := len(centers) - 1
 	for i, x := range centers {
@@ -97,11 +109,7 @@ func (c *canvas) patterns(version int) {
 			if i == 0 && j == 0 || i == 0 && j == last || i == last && j == 0 {
 				continue // a finder is there
 			}
-			for dx := -2; dx <= 2; dx++ {
-				for dy := -2; dy <= 2; dy++ {
-					c.function(x+dx, y+dy, max(dx, -dx, dy, -dy) != 1)
-				}
-			}
+			c.rings(x, y, 2, alignment)
 		}
 	}
 	c.format(0)
@@ -115,19 +123,17 @@ func (c *canvas) patterns(version int) {
 	}
 }
 
-// finder draws a finder pattern and its separator around a centre.
-func (c *canvas) finder(x, y int) {
-	for dx := -4; dx <= 4; dx++ {
-		for dy := -4; dy <= 4; dy++ {
-			if x+dx >= 0 && x+dx < c.size && y+dy >= 0 && y+dy < c.size {
-				ring := max(dx, -dx, dy, -dy)
-				c.function(x+dx, y+dy, ring != 2 && ring != 4)
-			}
+// rings draws square rings around a centre, without the parts outside the symbol. The bits of dark name the dark rings,
+// from the innermost in bit 0. The outermost ring of a finder is its light separator.
+func (c *canvas) rings(x, y, radius, dark int) {
+	for i := max(0, x-radius); i <= min(x+radius, c.size-1); i++ {
+		for j := max(0, y-radius); j <= min(y+radius, c.size-1); j++ {
+			c.function(i, j, dark>>max(i-x, x-i, j-y, y-j)&1 == 1)
 		}
 	}
 }
 
-// alignments are the centres of the alignment patterns in each direction (annex E): evenly spread from
+// alignments returns the centres of the alignment patterns in each direction (annex E): evenly spread from
 // the last to the second, in even steps; the first is always 6.
 func alignments(version int) []int {
 	n := alignmentsPerSide(version)
@@ -161,24 +167,20 @@ func withRemainder(value, degree, generator int) int {
 
 // format draws the 15 bits of level and mask twice, and the dark module (section 7.9).
 func (c *canvas) format(info int) {
-	bit := func(i int) bool { return info>>i&1 == 1 }
-	for i := range 6 {
-		c.function(8, i, bit(i))
-		c.function(5-i, 8, bit(i+9))
-	}
-	c.function(8, 7, bit(6))
-	c.function(8, 8, bit(7))
-	c.function(7, 8, bit(8))
-	for i := range 8 {
-		c.function(c.size-1-i, 8, bit(i))
-	}
-	for i := 8; i < 15; i++ {
-		c.function(8, c.size-15+i, bit(i))
+	for i, at := range [15]int{0, 1, 2, 3, 4, 5, 7, 8, 7, 5, 4, 3, 2, 1, 0} {
+		dark := info>>i&1 == 1
+		if i < 8 {
+			c.function(8, at, dark)
+			c.function(c.size-1-i, 8, dark)
+		} else {
+			c.function(at, 8, dark)
+			c.function(8, c.size-15+i, dark)
+		}
 	}
 	c.function(8, c.size-8, true)
 }
 
-// formatOf is what format draws. The standard numbers the levels L 1, M 0, Q 3, H 2.
+// formatOf returns the bits that format draws. The standard numbers the levels L 1, M 0, Q 3, H 2.
 func formatOf(level Level, mask int) int {
 	return withRemainder((int(level)^1)<<3|mask, 10, 0x537) ^ 0x5412
 }
@@ -197,94 +199,97 @@ func (c *canvas) codewords(data []byte) {
 				y = c.size - 1 - step
 			}
 			for x := right; x >= right-1; x-- {
-				if c.functions[y].get(x) || i >= 8*len(data) {
-					continue
+				if !c.functions.get(x, y) && i < 8*len(data) {
+					c.set(x, y, data[i/8]>>(7-i%8)&1 == 1)
+					i++
 				}
-				if data[i/8]>>(7-i%8)&1 == 1 {
-					c.dark.set(x, y, true)
-				}
-				i++
 			}
 		}
 	}
 }
 
-// maskRows are the first twelve rows of each mask (table 10); they repeat from there.
-func maskRows(size int) *[8][12]row {
-	flips := [8]func(x, y int) bool{
-		func(x, y int) bool { return (x+y)%2 == 0 },
-		func(x, y int) bool { return y%2 == 0 },
-		func(x, y int) bool { return x%3 == 0 },
-		func(x, y int) bool { return (x+y)%3 == 0 },
-		func(x, y int) bool { return (x/3+y/2)%2 == 0 },
-		func(x, y int) bool { return x*y%2+x*y%3 == 0 },
-		func(x, y int) bool { return (x*y%2+x*y%3)%2 == 0 },
-		func(x, y int) bool { return ((x+y)%2+x*y%3)%2 == 0 },
-	}
-	rows := new([8][12]row)
-	for mask := range rows {
-		for y := range rows[mask] {
-			for x := range size {
-				grid(rows[mask][:]).set(x, y, flips[mask](x, y))
-			}
-		}
-	}
-	return rows
+// masks are the patterns of table 10. Each row repeats after six columns, the leftmost is the lowest bit; the rows
+// repeat after the last. A test compares the patterns with the standard's formulas.
+var masks = [8][]uint64{
+	{0b010101, 0b101010},
+	{0b111111, 0b000000},
+	{0b001001},
+	{0b001001, 0b100100, 0b010010},
+	{0b000111, 0b000111, 0b111000, 0b111000},
+	{0b111111, 0b000001, 0b001001, 0b010101, 0b001001, 0b000001},
+	{0b111111, 0b000111, 0b011011, 0b010101, 0b101101, 0b110001},
+	{0b010101, 0b111000, 0b110001, 0b101010, 0b000111, 0b001110},
 }
 
 // masked writes the symbol under a mask into out.
-func (c *canvas) masked(rows [12]row, level Level, mask int, out grid) grid {
+func (c *canvas) masked(level Level, mask int, out grid) {
 	c.format(formatOf(level, mask))
-	for y := range out {
-		out[y] = c.dark[y].xor(rows[y%12].and(c.functions[y].not()))
-	}
-	return out
-}
-
-// penalty says how hard a symbol is to read (section 7.8.3). turned is scratch space of the same size.
-func penalty(g, turned grid) int {
-	size := len(g)
-	clear(turned)
-	dark := 0
-	for y := range g {
-		dark += g[y].count()
-		for x := range size {
-			if g[y].get(x) {
-				turned.set(y, x, true)
+	for k := range c.strips() {
+		dark, functions, rows := c.strip(k), c.functions.strip(k), out.strip(k)
+		for first, pattern := range masks[mask] {
+			const everySixthBit = 0x1041041041041041
+			flip := (pattern | pattern<<6) >> (64 * k % 6) & 0b111111 * everySixthBit & c.columns(k, c.size)
+			for y := first; y < c.size; y += len(masks[mask]) {
+				rows[y] = dark[y] ^ flip&^functions[y]
 			}
 		}
 	}
-	sum := linesPenalty(g) + linesPenalty(turned)
-
-	inside := first(size - 1)
-	for y := 0; y+1 < size; y++ { // blocks of 2 by 2 of one colour
-		across := g[y].xor(g[y].shift(1))
-		down := g[y].xor(g[y+1])
-		sum += 3 * across.or(down).or(down.shift(1)).not().and(inside).count()
-	}
-	// 10 for each full 5 % away from half dark.
-	return sum + 10*(max(20*dark-10*size*size, 10*size*size-20*dark)/(size*size))
 }
 
-// linesPenalty counts the rows' runs of five or more (3 and 1 for each further module) and their likenesses of
-// a finder (40 for each 1:1:3:1:1 with four light modules on a side).
-func linesPenalty(g grid) int {
-	size := len(g)
-	sum := 0
-	five, eleven := first(size-4), first(size-10)
-	for _, r := range g {
-		same := r.xor(r.shift(1)).not()
-		same = same.and(same.shift(1))
-		runs := same.and(same.shift(2)).and(five) // where a run of five starts
-		starts := runs.and(row{runs[0] << 1, runs[1]<<1 | runs[0]>>63, runs[2]<<1 | runs[1]>>63}.not())
-		sum += runs.count() + 2*starts.count()
+// penalty returns how hard a symbol is to read (section 7.8.3). The grid transposed is scratch space of the same size.
+func penalty(g, transposed grid) int {
+	g.transpose(transposed)
+	dark := 0
+	for _, word := range g.words {
+		dark += bits.OnesCount64(word)
+	}
+	all := g.size * g.size
+	// 10 for each full 5 % away from half dark.
+	return columnsPenalty(g) + columnsPenalty(transposed) + blocksPenalty(g) + 10*(max(20*dark-10*all, 10*all-20*dark)/all)
+}
 
-		light := r.not()
-		light = light.and(light.shift(1))
-		light = light.and(light.shift(2)) // where four light modules start
-		core := r.and(r.shift(1).not()).and(r.shift(2)).and(r.shift(3)).and(r.shift(4)).and(r.shift(5).not()).and(r.shift(6))
-		sum += 40 * core.and(light.shift(7)).and(eleven).count()
-		sum += 40 * light.and(core.shift(4)).and(eleven).count()
+// columnsPenalty counts the columns' runs of five or more modules (3 and 1 for each further module) and their
+// likenesses of a finder (40 for each 1:1:3:1:1 with four light modules on a side).
+func columnsPenalty(g grid) int {
+	sum := 0
+	for k := range g.strips() {
+		rows, inside := g.strip(k), g.columns(k, g.size)
+		var same1, same2, same3, runs uint64 // same, one to three rows above, and where a run of five ended there
+		for y := 1; y < len(rows); y++ {
+			same := ^(rows[y] ^ rows[y-1]) & inside
+			five := same & same1 & same2 & same3
+			sum += bits.OnesCount64(five) + 2*bits.OnesCount64(five&^runs)
+			same1, same2, same3, runs = same, same1, same2, five
+		}
+		for y := 7; y <= len(rows); y++ {
+			r := rows[y-7 : y]
+			finder := r[0] &^ r[1] & r[2] & r[3] & r[4] &^ r[5] & r[6]
+			if finder != 0 && y >= 11 {
+				r := rows[y-11 : y-7]
+				sum += 40 * bits.OnesCount64(finder&^(r[0]|r[1]|r[2]|r[3]))
+			}
+			if finder != 0 && y+4 <= len(rows) {
+				r := rows[y : y+4]
+				sum += 40 * bits.OnesCount64(finder&^(r[0]|r[1]|r[2]|r[3]))
+			}
+		}
 	}
 	return sum
+}
+
+// blocksPenalty counts 3 for each square of two by two modules of one colour.
+func blocksPenalty(g grid) int {
+	blocks := 0
+	for k := range g.strips() {
+		rows, next, inside := g.strip(k), g.strip(min(k+1, g.strips()-1)), g.columns(k, g.size-1)
+		var above, aboveRight uint64
+		for y, module := range rows {
+			right := module>>1 | next[y]<<63
+			if y > 0 {
+				blocks += bits.OnesCount64(inside &^ ((module ^ right) | (module ^ above) | (module ^ aboveRight)))
+			}
+			above, aboveRight = module, right
+		}
+	}
+	return 3 * blocks
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/boombuler/barcode"
 )
 
-// Level is how much damage the symbol survives: the index into the standard's tables.
+// Level is the error correction of a symbol: the index into the standard's tables.
 type Level int
 
 // The four levels recover about 7, 15, 25 and 30 % of the symbol.
@@ -26,64 +26,63 @@ const (
 
 const levelNames = "LMQH"
 
-// ParseLevel reads L, M, Q or H.
+// ParseLevel parses L, M, Q or H.
 func ParseLevel(name string) (Level, bool) {
 	level := strings.Index(levelNames, name)
 	return Level(level), level >= 0 && len(name) == 1
 }
 
-// String is the level's letter.
+// String returns the level's letter.
 func (l Level) String() string { return levelNames[l : l+1] }
 
 // Symbol is a QR code of one pixel per module, without quiet zone. It is a [barcode.Barcode].
 type Symbol struct {
 	content string
-	size    int // modules per side
-	rows    grid
+	modules grid
 }
 
-// Metadata says what the symbol is.
+// Metadata returns the kind of barcode.
 func (s *Symbol) Metadata() barcode.Metadata {
 	return barcode.Metadata{CodeKind: barcode.TypeQR, Dimensions: 2}
 }
 
-// Content is the text in the symbol.
+// Content returns the text in the symbol.
 func (s *Symbol) Content() string { return s.content }
 
-// ColorModel is that of black and white.
+// ColorModel returns a model that has black and white.
 func (s *Symbol) ColorModel() color.Model { return color.Gray16Model }
 
-// Bounds is the symbol's modules.
-func (s *Symbol) Bounds() image.Rectangle { return image.Rect(0, 0, s.size, s.size) }
+// Bounds returns the size in modules.
+func (s *Symbol) Bounds() image.Rectangle { return image.Rect(0, 0, s.modules.size, s.modules.size) }
 
-// At is black where the module is dark.
+// At returns black where the module is dark.
 func (s *Symbol) At(x, y int) color.Color {
-	if s.rows[y].get(x) {
+	if s.modules.get(x, y) {
 		return color.Black
 	}
 	return color.White
 }
 
-// Encode returns the smallest symbol for data, which is cut into numeric, alphanumeric and byte segments such that
+// Encode returns the smallest symbol for data, which is split into numeric, alphanumeric and byte segments such that
 // the fewest bits are needed. Bytes are written as they are: readers recognise UTF-8, and the header that would
 // announce it (ECI) is not read by all of them.
 //
-// An error means that data does not fit the level; its text says what would and can be shown to the client.
+// The error is a client message: data does not fit the level, and the message names what would.
 func Encode(data string, level Level) (*Symbol, error) {
 	version, segments := smallest(data, level)
 	if version == 0 {
 		return nil, tooMuch(data, level)
 	}
 	codewords := protect(pack(data, segments, version, level), version, level)
-	return &Symbol{data, sizeOf(version), draw(codewords, version, level, bestMask)}, nil
+	return &Symbol{data, newCanvas(codewords, version).bestMask(level)}, nil
 }
 
-// smallest finds the smallest version that holds data, and how to cut data in it; 0 if there is none.
+// smallest returns the smallest version that holds data, or 0, and the segments of data in that version.
 func smallest(data string, level Level) (version int, segments []segment) {
-	bits := 0
+	runs, bits := runsOf(data), 0
 	for version = 1; version <= maxVersion; version++ {
 		if version == 1 || class(version) != class(version-1) {
-			segments, bits = split(data, version)
+			segments, bits = split(runs, version)
 		}
 		if bits <= 8*dataBytes(version, level) {
 			return version, segments
@@ -92,12 +91,12 @@ func smallest(data string, level Level) (version int, segments []segment) {
 	return 0, nil
 }
 
-// tooMuch says how much the level holds, and which level holds data if one does.
+// tooMuch returns the client message with the level's capacity, and with a level that holds data if there is one.
 func tooMuch(data string, level Level) error {
 	bits := 8 * dataBytes(maxVersion, level)
 	most := fmt.Sprintf("%d bytes, %d capital letters or %d digits",
 		longest(byteMode, bits), longest(alphanumeric, bits), longest(numeric, bits))
-	_, need := split(data, maxVersion)
+	_, need := split(runsOf(data), maxVersion)
 	for lower := level - 1; lower >= L; lower-- {
 		if need <= 8*dataBytes(maxVersion, lower) {
 			return fmt.Errorf("%d bytes are too much for error correction %s, which holds %s; error correction %s holds them",

@@ -9,6 +9,7 @@ import (
 	"image/color"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -40,14 +41,16 @@ func TestVectors(t *testing.T) {
 		data := strings.Repeat(v.Repeat, v.Length/len(v.Repeat)+1)[:v.Length]
 		level, _ := ParseLevel(v.Level)
 		if version, _ := smallest(data, level); version > v.Version {
-			t.Errorf("%s: %d characters take version %d", name, v.Length, version)
+			t.Errorf("%s: %d characters need version %d", name, v.Length, version)
 			continue
 		}
-		segments, _ := split(data, v.Version)
+		segments, _ := split(runsOf(data), v.Version)
 		codewords := protect(pack(data, segments, v.Version, level), v.Version, level)
 		hash := sha256.New()
-		for _, r := range draw(codewords, v.Version, level, v.Mask) {
-			hash.Write(line(r, sizeOf(v.Version)))
+		symbol := newGrid(sizeOf(v.Version))
+		newCanvas(codewords, v.Version).masked(level, v.Mask, symbol)
+		for y := range symbol.size {
+			hash.Write(line(symbol, y))
 		}
 		if got := fmt.Sprintf("%x", hash.Sum(nil)); got != v.SHA256 {
 			t.Errorf("%s mask %d, %d of %q: not as %s draw it", name, v.Mask, v.Length, v.Repeat, strings.Join(v.Sources, " and "))
@@ -59,15 +62,15 @@ func TestVectors(t *testing.T) {
 }
 
 // line writes a row as the vectors do.
-func line(r row, size int) []byte {
-	text := make([]byte, size+1)
-	for x := range size {
+func line(g grid, y int) []byte {
+	text := make([]byte, g.size+1)
+	for x := range g.size {
 		text[x] = '0'
-		if r.get(x) {
+		if g.get(x, y) {
 			text[x] = '1'
 		}
 	}
-	text[size] = '\n'
+	text[g.size] = '\n'
 	return text
 }
 
@@ -84,7 +87,7 @@ func TestWorkedExample(t *testing.T) {
 	}
 }
 
-// ISO/IEC 18004, table 7: what the largest symbols hold. One character more is refused.
+// ISO/IEC 18004, table 7: the capacity of the largest symbols. One character more is an error.
 func TestCapacity(t *testing.T) {
 	for _, c := range []struct {
 		level                        Level
@@ -101,7 +104,7 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#qr-codes: data that does not fit the level is an error that says what would.
+// docs/decisions.md#qr-codes: data that does not fit the level is an error that names what would.
 func TestTooMuch(t *testing.T) {
 	for _, c := range []struct {
 		bytes   int
@@ -120,7 +123,7 @@ func TestTooMuch(t *testing.T) {
 	}
 }
 
-// No way of cutting a text into segments needs fewer bits: all ways are tried.
+// No way of splitting a text into segments needs fewer bits: all ways are tried.
 func TestSplitIsShortest(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, version := range []int{1, 10, 40} {
@@ -132,14 +135,14 @@ func TestSplitIsShortest(t *testing.T) {
 					data[i] = data[i-1]
 				}
 			}
-			segments, bits := split(string(data), version)
+			segments, bits := split(runsOf(string(data)), version)
 			if want := fewestBits(string(data), version, map[string]int{}); bits != want {
-				t.Fatalf("%q in version %d: %v takes %d bits, want %d", data, version, segments, bits, want)
+				t.Fatalf("%q in version %d: %v needs %d bits, want %d", data, version, segments, bits, want)
 			}
 			length := 0
 			for _, s := range segments {
 				for _, c := range data[length : length+s.length] {
-					if !allows(s.mode, c) {
+					if s.mode < narrowest(c) {
 						t.Fatalf("%q: %v has %q in mode %d", data, segments, c, s.mode)
 					}
 				}
@@ -161,7 +164,7 @@ func fewestBits(data string, version int, known map[string]int) int {
 	}
 	fewest := 1 << 30
 	for m := range modes {
-		for n := 1; n <= len(data) && allows(m, data[n-1]); n++ {
+		for n := 1; n <= len(data) && m >= narrowest(data[n-1]); n++ {
 			bits := 4 + lengthBits[m][class(version)] + textBits(m, n) + fewestBits(data[n:], version, known)
 			fewest = min(fewest, bits)
 		}
@@ -172,9 +175,33 @@ func fewestBits(data string, version int, known map[string]int) int {
 
 // A sign is no digit: boombuler's numeric mode takes it for one.
 func TestSignIsNoDigit(t *testing.T) {
-	segments, _ := split("+94771234567", 1)
+	segments, _ := split(runsOf("+94771234567"), 1)
 	if len(segments) != 2 || segments[0] != (segment{alphanumeric, 3}) && segments[0].mode == numeric {
 		t.Errorf("segments %v", segments)
+	}
+}
+
+// ISO/IEC 18004, table 10: the masks, as a symbol without function patterns and data shows them.
+func TestMasks(t *testing.T) {
+	for mask, dark := range [8]func(x, y int) bool{
+		func(x, y int) bool { return (x+y)%2 == 0 },
+		func(_, y int) bool { return y%2 == 0 },
+		func(x, _ int) bool { return x%3 == 0 },
+		func(x, y int) bool { return (x+y)%3 == 0 },
+		func(x, y int) bool { return (x/3+y/2)%2 == 0 },
+		func(x, y int) bool { return x*y%2+x*y%3 == 0 },
+		func(x, y int) bool { return (x*y%2+x*y%3)%2 == 0 },
+		func(x, y int) bool { return ((x+y)%2+x*y%3)%2 == 0 },
+	} {
+		c, g := canvas{newGrid(177), newGrid(177)}, newGrid(177)
+		c.masked(M, mask, g)
+		for y := range g.size {
+			for x := range g.size {
+				if !c.functions.get(x, y) && g.get(x, y) != dark(x, y) {
+					t.Fatalf("mask %d: module (%d, %d) is dark: %v", mask, x, y, g.get(x, y))
+				}
+			}
+		}
 	}
 }
 
@@ -184,25 +211,26 @@ func TestPenalty(t *testing.T) {
 	for _, version := range []int{1, 2, 7, 14, 40} {
 		size := sizeOf(version)
 		for range 10 {
-			g := make(grid, size)
-			for y := range g {
+			g, scratch := newGrid(size), newGrid(size)
+			repeated := r.IntN(2) == 0
+			for y := range size {
 				for x := range size {
 					// Runs are likelier than in noise, so that every rule is met.
 					dark := r.IntN(2) == 0
 					if x > 0 && r.IntN(3) > 0 {
-						dark = g[y].get(x - 1)
+						dark = g.get(x-1, y)
+					}
+					if repeated && y > 3 && y < 8 {
+						dark = g.get(x, 3)
 					}
 					g.set(x, y, dark)
 				}
-			}
-			if r.IntN(2) == 0 {
-				copy(g[3:8], []row{g[3], g[3], g[3], g[3], g[3]})
 			}
 			for x, dark := range "10111010000" {
 				g.set(x, 0, dark == '1')
 				g.set(size-11+x, size-1, dark == '1')
 			}
-			if got, want := penalty(g, make(grid, size)), plainPenalty(g); got != want {
+			if got, want := penalty(g, scratch), plainPenalty(g); got != want {
 				t.Errorf("version %d: penalty %d, want %d", version, got, want)
 			}
 		}
@@ -210,11 +238,11 @@ func TestPenalty(t *testing.T) {
 }
 
 func plainPenalty(g grid) int {
-	size := len(g)
+	size := g.size
 	sum, dark := 0, 0
 	for _, at := range []func(i, j int) bool{
-		func(i, j int) bool { return g[i].get(j) },
-		func(i, j int) bool { return g[j].get(i) },
+		g.get,
+		func(i, j int) bool { return g.get(j, i) },
 	} {
 		for i := range size {
 			text, length := "", 0
@@ -240,10 +268,10 @@ func plainPenalty(g grid) int {
 	}
 	for y := range size {
 		for x := range size {
-			if g[y].get(x) {
+			if g.get(x, y) {
 				dark++
 			}
-			if x > 0 && y > 0 && g[y].get(x) == g[y].get(x-1) && g[y].get(x) == g[y-1].get(x) && g[y].get(x) == g[y-1].get(x-1) {
+			if dark := g.get(x, y); x > 0 && y > 0 && dark == g.get(x-1, y) && dark == g.get(x, y-1) && dark == g.get(x-1, y-1) {
 				sum += 3
 			}
 		}
@@ -261,15 +289,15 @@ func TestBestMask(t *testing.T) {
 	for _, data := range []string{"a", "HELLO WORLD", strings.Repeat("0123456789", 30), strings.Repeat("wörld ", 100)} {
 		version, segments := smallest(data, M)
 		codewords := protect(pack(data, segments, version, M), version, M)
-		chosen := draw(codewords, version, M, bestMask)
+		c := newCanvas(codewords, version)
+		chosen, other := c.bestMask(M), newGrid(c.size)
 		again, _ := Encode(data, M)
-		for y := range chosen {
-			if again.rows[y] != chosen[y] {
-				t.Fatalf("%q: another symbol the second time", data)
-			}
+		if !slices.Equal(again.modules.words, chosen.words) {
+			t.Fatalf("%q: another symbol the second time", data)
 		}
 		for mask := range 8 {
-			if p := plainPenalty(draw(codewords, version, M, mask)); p < plainPenalty(chosen) {
+			c.masked(M, mask, other)
+			if p := plainPenalty(other); p < plainPenalty(chosen) {
 				t.Errorf("%q: mask %d has the penalty %d, chosen was %d", data, mask, p, plainPenalty(chosen))
 			}
 		}

@@ -2,8 +2,8 @@ package qrcode
 
 import "strings"
 
-// mode is how a segment of the text becomes bits.
-type mode int
+// mode is an encoding of characters. Each mode has all characters of the modes before it.
+type mode uint8
 
 const (
 	numeric mode = iota
@@ -12,7 +12,7 @@ const (
 	modes
 )
 
-// alphanumericSet are the characters of the alphanumeric mode by value.
+// alphanumericSet has the characters of the alphanumeric mode by value.
 const alphanumericSet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ $%*+-./:"
 
 // Per mode: its indicator, the bits of a segment's length by version class, and the bits of a group
@@ -24,7 +24,7 @@ var (
 	groupSizes = [modes]int{3, 2, 1}
 )
 
-// class says which lengthBits count: versions 1 to 9, 10 to 26, 27 to 40.
+// class returns the index into lengthBits: 0 for versions 1 to 9, 1 for 10 to 26, 2 for 27 to 40.
 func class(version int) int {
 	switch {
 	case version < 10:
@@ -35,23 +35,24 @@ func class(version int) int {
 	return 2
 }
 
-func allows(m mode, c byte) bool {
-	switch m {
-	case numeric:
-		return '0' <= c && c <= '9'
-	case alphanumeric:
-		return strings.IndexByte(alphanumericSet, c) >= 0
+// narrowest returns the first mode that has the character.
+func narrowest(c byte) mode {
+	switch {
+	case '0' <= c && c <= '9':
+		return numeric
+	case strings.IndexByte(alphanumericSet, c) >= 0:
+		return alphanumeric
 	}
-	return true
+	return byteMode
 }
 
-// textBits is how many bits n characters take in mode m.
+// textBits returns how many bits n characters need in mode m.
 func textBits(m mode, n int) int {
 	size := groupSizes[m]
 	return n/size*groupBits[m][size] + groupBits[m][n%size]
 }
 
-// longest is how many characters of mode m fit the given bits in one segment of the largest symbol.
+// longest returns how many characters of mode m fit the given bits in one segment of the largest symbol.
 func longest(m mode, bits int) int {
 	bits -= 4 + lengthBits[m][2]
 	n := bits / groupBits[m][groupSizes[m]] * groupSizes[m]
@@ -67,41 +68,51 @@ type segment struct {
 	length int // in bytes
 }
 
-// split cuts data into the segments that need the fewest bits in the version's class, and says how many those are.
+// run is a stretch of characters with the same narrowest mode. A cheapest segment never ends within a run: to move a
+// character from a narrower mode to a wider one costs more than both modes' rounding can save.
+type run struct {
+	segment
+	next [modes]mode // the mode after the run when the run is in a mode
+}
+
+func runsOf(data string) []run {
+	var runs []run
+	for i := range len(data) {
+		m := narrowest(data[i])
+		if i == 0 || runs[len(runs)-1].mode != m {
+			runs = append(runs, run{segment: segment{mode: m}})
+		}
+		runs[len(runs)-1].length++
+	}
+	return runs
+}
+
+// split joins runs to the segments that need the fewest bits in the version's class, and returns the segments with
+// their bits.
 //
-// It works backwards: least[m] is the fewest sixths of a bit for the rest of data when it begins in mode m, the
-// header of that first segment not counted. In sixths, a digit (10 bits for 3) and an alphanumeric character
-// (11 bits for 2) have whole costs; what a last, incomplete group needs beyond that is less than a bit, and is
-// taken up by rounding a segment's sum up to whole bits.
-func split(data string, version int) ([]segment, int) {
-	var sixths = [modes]int{20, 33, 48}
-	next := make([][modes]mode, len(data)) // the mode after position i when i is in mode m
+// The choice goes backwards: least[m] is the fewest sixths of a bit for the rest of the text when the rest begins in
+// mode m, the header of that first segment not counted. In sixths, a digit (10 bits for 3) and an alphanumeric
+// character (11 bits for 2) have integer costs. An incomplete last group needs less than a bit beyond that, which the
+// rounding of a segment's sum to full bits adds.
+func split(runs []run, version int) (segments []segment, bits int) {
+	const never = 1 << 30
+	sixths := [modes]int{20, 33, 48}
 	var least, header [modes]int
 	for m := range header {
 		header[m] = 6 * (4 + lengthBits[m][class(version)])
 	}
-	const never = 1 << 30
-	for i := len(data) - 1; i >= 0; i-- {
-		var here [modes]int
-		for m := range modes {
-			if !allows(m, data[i]) {
-				here[m] = never
-				continue
-			}
-			here[m] = never
-			if i == len(data)-1 {
-				here[m], next[i][m] = sixths[m], m
-				continue
-			}
-			for _, then := range [...]mode{m, numeric, alphanumeric, byteMode} {
-				cost := least[then]
-				if then != m {
-					cost = (cost+5)/6*6 + header[then]
-				}
-				if cost+sixths[m] < here[m] {
-					here[m], next[i][m] = cost+sixths[m], then
+	for i := len(runs) - 1; i >= 0; i-- {
+		r := &runs[i]
+		here := [modes]int{never, never, never}
+		for m := r.mode; m < modes; m++ {
+			cost := least[m]
+			r.next[m] = m
+			for other := range modes {
+				if switched := (least[other]+5)/6*6 + header[other]; switched < cost {
+					cost, r.next[m] = switched, other
 				}
 			}
+			here[m] = cost + r.length*sixths[m]
 		}
 		least = here
 	}
@@ -112,19 +123,16 @@ func split(data string, version int) ([]segment, int) {
 			m = other
 		}
 	}
-	var segments []segment
-	bits := 0
-	for i := 0; i < len(data); {
-		start := i
-		for i < len(data) {
-			i++
-			if next[i-1][m] != m {
-				break
-			}
+	for _, r := range runs {
+		if last := len(segments) - 1; last >= 0 && segments[last].mode == m {
+			segments[last].length += r.length
+		} else {
+			segments = append(segments, segment{m, r.length})
 		}
-		segments = append(segments, segment{m, i - start})
-		bits += 4 + lengthBits[m][class(version)] + textBits(m, i-start)
-		m = next[i-1][m]
+		m = r.next[m]
+	}
+	for _, s := range segments {
+		bits += 4 + lengthBits[s.mode][class(version)] + textBits(s.mode, s.length)
 	}
 	return segments, bits
 }
@@ -143,41 +151,37 @@ func pack(data string, segments []segment, version int, level Level) []byte {
 			text = text[n:]
 		}
 	}
-	w.write(0, min(4, 8*cap(w.bytes)-w.bits))
-	w.write(0, -w.bits&7)
+	w.write(0, min(4, 8*(cap(w.bytes)-len(w.bytes))-w.count))
+	w.write(0, -w.count&7)
 	for pad := byte(0xec); len(w.bytes) < cap(w.bytes); pad ^= 0xec ^ 0x11 {
 		w.bytes = append(w.bytes, pad)
 	}
 	return w.bytes
 }
 
-// group is the number that a group of characters is written as.
+// group returns the number that encodes a group of characters.
 func group(m mode, text string) uint {
-	if m == byteMode {
-		return uint(text[0])
-	}
-	base, value := uint(10), uint(0)
-	if m == alphanumeric {
-		base = 45
-	}
+	base, value := [modes]uint{10, 45, 256}[m], uint(0)
 	for i := range text {
-		value = value*base + uint(strings.IndexByte(alphanumericSet, text[i]))
+		digit := uint(text[i])
+		if m != byteMode {
+			digit = uint(strings.IndexByte(alphanumericSet, text[i]))
+		}
+		value = value*base + digit
 	}
 	return value
 }
 
 // bitWriter appends numbers, most significant bit first.
 type bitWriter struct {
-	bytes []byte
-	bits  int
+	bytes   []byte
+	pending uint // the lowest count bits are not yet in bytes
+	count   int
 }
 
 func (w *bitWriter) write(value uint, count int) {
-	for count--; count >= 0; count-- {
-		if w.bits%8 == 0 {
-			w.bytes = append(w.bytes, 0)
-		}
-		w.bytes[w.bits/8] |= byte(value>>count&1) << (7 - w.bits%8)
-		w.bits++
+	w.pending = w.pending<<count | value
+	for w.count += count; w.count >= 8; w.count -= 8 {
+		w.bytes = append(w.bytes, byte(w.pending>>(w.count-8)&0xff))
 	}
 }

@@ -33,19 +33,18 @@ func code128(data string) (barcode.Barcode, error) {
 }
 
 func code128A(data string) (barcode.Barcode, error) {
-	err := onlyCharacters(data, "takes ASCII characters 0 to 95 only", func(r rune) bool { return r < 96 })
-	if err != nil {
-		return nil, err
-	}
-	return drawCode128(data, inSet(setA, data)), nil
+	return code128In(setA, data, "takes ASCII characters 0 to 95 only")
 }
 
 func code128B(data string) (barcode.Barcode, error) {
-	err := onlyCharacters(data, "takes ASCII characters 32 to 127 only", func(r rune) bool { return 32 <= r && r < 128 })
-	if err != nil {
+	return code128In(setB, data, "takes ASCII characters 32 to 127 only")
+}
+
+func code128In(set int, data, rule string) (barcode.Barcode, error) {
+	if err := onlyCharacters(data, rule, func(r rune) bool { return r < 128 && holds(set, string(r)) }); err != nil {
 		return nil, err
 	}
-	return drawCode128(data, inSet(setB, data)), nil
+	return drawCode128(data, inSet(set, data)), nil
 }
 
 func code128C(data string) (barcode.Barcode, error) {
@@ -67,10 +66,10 @@ func inSet(set int, data string) []byte {
 	return symbols
 }
 
-// width is how many characters of data one symbol character of set holds.
+// width returns how many characters of data one symbol character of set holds.
 func width(set int) int { return 1 + set/setC }
 
-// holds tells whether set has a symbol character for the start of data.
+// holds reports whether set has a symbol character for the start of data.
 func holds(set int, data string) bool {
 	switch set {
 	case setA:
@@ -81,7 +80,7 @@ func holds(set int, data string) bool {
 	return len(data) >= 2 && isDigit(rune(data[0])) && isDigit(rune(data[1]))
 }
 
-// value is the symbol character of set for the start of data, which set must hold.
+// value returns the symbol character of set for the start of data, which set must hold.
 func value(set int, data string) byte {
 	switch {
 	case set == setC:
@@ -92,10 +91,10 @@ func value(set int, data string) byte {
 	return data[0] - 32
 }
 
-// shortest returns the fewest symbol characters that say data, start included. It works backwards:
+// shortest returns the fewest symbol characters that encode data, start included. The choice goes backwards:
 // rest[i][s] is the least count for data[i:] when set s is in force. At each position the choice is between a
 // symbol character of the set, a character of the other set behind a SHIFT (A and B only), and a switch of the set.
-// Among equals the first wins, so that equal data give equal symbols.
+// Among equals the first is chosen.
 func shortest(data string) []byte {
 	const never = 1 << 14
 	rest := make([][3]uint16, len(data)+1)

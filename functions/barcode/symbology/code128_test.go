@@ -39,11 +39,11 @@ func read(code barcode.Barcode) (text string, symbols []int, err error) {
 		return "", nil, fmt.Errorf("check %d, want %d", last, check%103)
 	}
 	symbols = symbols[:len(symbols)-1]
-	return say(symbols), symbols, nil
+	return textOf(symbols), symbols, nil
 }
 
-// say is the text that symbol characters stand for.
-func say(symbols []int) string {
+// textOf returns the text that symbol characters encode.
+func textOf(symbols []int) string {
 	var text []byte
 	set, shifted := "ABC"[symbols[0]-103], false
 	for _, symbol := range symbols[1:] {
@@ -74,7 +74,7 @@ func say(symbols []int) string {
 	return string(text)
 }
 
-// reachable tells by trying everything whether limit symbol characters after the start can say data[at:].
+// reachable reports by trying everything whether limit symbol characters after the start can encode data[at:].
 func reachable(data string, at int, set byte, limit int) bool {
 	if at == len(data) {
 		return true
@@ -82,7 +82,7 @@ func reachable(data string, at int, set byte, limit int) bool {
 	if limit == 0 {
 		return false
 	}
-	in := func(set byte) int { // characters that one symbol character of the set takes
+	in := func(set byte) int { // characters that one symbol character of the set encodes
 		c := data[at]
 		digit := func(i int) bool { return i < len(data) && data[i] >= '0' && data[i] <= '9' }
 		switch {
@@ -112,7 +112,7 @@ func canSay(data string, limit int) bool {
 }
 
 // docs/decisions.md#code-128: the shortest symbol there is, shown by exhaustive search over all strings of up to 5
-// characters. The alphabet has what the sets tell apart: only A, only B, A and B, and digits.
+// characters. The alphabet has the classes that the sets distinguish: only A, only B, A and B, and digits.
 func TestCode128IsShortest(t *testing.T) {
 	count := 0
 	var try func(data string)
@@ -125,7 +125,7 @@ func TestCode128IsShortest(t *testing.T) {
 			}
 			n := len(symbols) - 1
 			if !canSay(data, n) || canSay(data, n-1) {
-				t.Fatalf("%q takes %d symbol characters: %v", data, n, symbols)
+				t.Fatalf("%q needs %d symbol characters: %v", data, n, symbols)
 			}
 		}
 		if len(data) < 5 {
@@ -147,7 +147,7 @@ func TestCode128IsShortest(t *testing.T) {
 		}
 		_, symbols, err := read(encode(t, "C128", data))
 		if n := len(symbols) - 1; err != nil || !canSay(data, n) || canSay(data, n-1) {
-			t.Fatalf("%q takes %v (%v)", data, symbols, err)
+			t.Fatalf("%q needs %v (%v)", data, symbols, err)
 		}
 	}
 }

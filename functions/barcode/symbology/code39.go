@@ -7,11 +7,10 @@ import (
 	"github.com/boombuler/barcode/utils"
 )
 
-// code39Characters are the characters of Code 39 by value; the value counts for the check character.
-const code39Characters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ-. $/+%"
+// code39Characters has the characters of Code 39 by value, which the check character sums, then start and stop.
+const code39Characters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ-. $/+%*"
 
-// code39Elements are the nine elements (bar, space, bar, ...) of each character by value, then of the start
-// and stop character; 1 is wide (ISO/IEC 16388, table 1).
+// code39Elements has the nine elements (bar, space, bar, ...) of each character; 1 is wide (ISO/IEC 16388, table 1).
 var code39Elements = [44]int{
 	0b000110100, 0b100100001, 0b001100001, 0b101100000, 0b000110001, // 0 to 4
 	0b100110000, 0b001110000, 0b000100101, 0b100100100, 0b001100100, // 5 to 9
@@ -25,8 +24,6 @@ var code39Elements = [44]int{
 	0b010010100, // start and stop
 }
 
-const code39StartStop = 43
-
 // code39 has wide elements of 3 modules and gaps of 1: 16(n+2)-1 modules.
 func code39(data string) (barcode.Barcode, error) { return encodeCode39(data, false) }
 
@@ -34,33 +31,28 @@ func code39(data string) (barcode.Barcode, error) { return encodeCode39(data, fa
 func code39Checked(data string) (barcode.Barcode, error) { return encodeCode39(data, true) }
 
 func encodeCode39(data string, checked bool) (barcode.Barcode, error) {
-	err := onlyCharacters(data, "takes 0-9, A-Z, - . $ / + % and space only", oneOf(code39Characters))
+	err := onlyCharacters(data, "takes 0-9, A-Z, - . $ / + % and space only", oneOf(code39Characters[:43]))
 	if err != nil {
 		return nil, err
 	}
-	bars := new(utils.BitList)
-	addCode39(bars, code39StartStop)
-	sum := 0
+	text, sum := "*"+data, 0
 	for i := range data {
-		value := strings.IndexByte(code39Characters, data[i])
-		sum += value
-		bars.AddBit(false)
-		addCode39(bars, value)
+		sum += strings.IndexByte(code39Characters, data[i])
 	}
 	if checked {
-		bars.AddBit(false)
-		addCode39(bars, sum%43)
+		text += code39Characters[sum%43:][:1]
 	}
-	bars.AddBit(false)
-	addCode39(bars, code39StartStop)
-	return utils.New1DCode(barcode.TypeCode39, data, bars), nil
-}
-
-func addCode39(bars *utils.BitList, value int) {
-	for element := 8; element >= 0; element-- {
-		width := 1 + code39Elements[value]>>element&1*2
-		for range width {
-			bars.AddBit(element%2 == 0)
+	bars := new(utils.BitList)
+	for i, character := range text + "*" {
+		if i > 0 {
+			bars.AddBit(false)
+		}
+		for element := 8; element >= 0; element-- {
+			width := 1 + code39Elements[strings.IndexRune(code39Characters, character)]>>element&1*2
+			for range width {
+				bars.AddBit(element%2 == 0)
+			}
 		}
 	}
+	return utils.New1DCode(barcode.TypeCode39, data, bars), nil
 }

@@ -8,24 +8,20 @@ import (
 )
 
 // ean13 follows GS1 General Specifications, 5.2.1: 95 modules.
-func ean13(data string) (barcode.Barcode, error) {
-	number, err := withCheckDigit(data, 13)
-	if err != nil {
-		return nil, err
-	}
-	return ean.Encode(number)
-}
+func ean13(data string) (barcode.Barcode, error) { return eanOf(13, data) }
 
 // ean8 follows GS1 General Specifications, 5.2.1: 67 modules.
-func ean8(data string) (barcode.Barcode, error) {
-	number, err := withCheckDigit(data, 8)
+func ean8(data string) (barcode.Barcode, error) { return eanOf(8, data) }
+
+func eanOf(length int, data string) (barcode.Barcode, error) {
+	number, err := withCheckDigit(data, length)
 	if err != nil {
 		return nil, err
 	}
 	return ean.Encode(number)
 }
 
-// upcA is the EAN-13 of 0 and the number: the same 95 modules, read as 12 digits.
+// upcA returns the EAN-13 of 0 and the number: the same 95 modules, read as 12 digits.
 func upcA(data string) (barcode.Barcode, error) {
 	number, err := withCheckDigit(data, 12)
 	if err != nil {
@@ -44,11 +40,11 @@ type readAs struct {
 	text string
 }
 
-// Content is the text that a reader gives.
+// Content returns the text that a reader gives.
 func (r readAs) Content() string { return r.text }
 
-// checkDigit is the GS1 check digit of digits: weights 3, 1, 3, ... from the right, then what is
-// missing to a multiple of ten (GS1 General Specifications, 7.9.1).
+// checkDigit returns the GS1 check digit of digits: weights 3, 1, 3, ... from the right, then the rest to
+// a multiple of ten (GS1 General Specifications, 7.9.1).
 func checkDigit(digits string) byte {
 	sum, weight := 0, 3
 	for i := len(digits) - 1; i >= 0; i-- {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/boombuler/barcode"
+	"github.com/boombuler/barcode/utils"
 )
 
 // postnetDigits are a digit's five bars, 1 is tall (USPS Publication 25, chapter 4).
@@ -25,46 +26,32 @@ func postnet(data string) (barcode.Barcode, error) {
 	if n := len(digits); n != 5 && n != 9 && n != 11 {
 		return nil, fmt.Errorf("takes 5, 9 or 11 digits, not counting - and space; found %d", n)
 	}
-	tall := []bool{true}
 	sum := 0
-	add := func(digit int) {
+	for i := range digits {
+		sum += int(digits[i] - '0')
+	}
+	bars := new(utils.BitList)
+	bars.AddBit(true)
+	for _, digit := range fmt.Sprint(digits, (10-sum%10)%10) {
 		for bar := 4; bar >= 0; bar-- {
-			tall = append(tall, postnetDigits[digit]>>bar&1 == 1)
+			bars.AddBit(false, postnetDigits[digit-'0']>>bar&1 == 1)
 		}
 	}
-	for i := range digits {
-		digit := int(digits[i] - '0')
-		sum += digit
-		add(digit)
-	}
-	add((10 - sum%10) % 10)
-	return postalBars{append(tall, true), data}, nil
+	bars.AddBit(false, true)
+	return postalBars{utils.New1DCode("POSTNET", data, bars)}, nil
 }
 
-// postalBars has bars of two heights, one module wide with one module between them.
-type postalBars struct {
-	tall []bool
-	text string
-}
+// postalBars has bars of two heights, one module wide with one module between them. The embedded barcode has the tall
+// bars.
+type postalBars struct{ barcode.Barcode }
 
-// Metadata says what the symbol is.
-func (p postalBars) Metadata() barcode.Metadata {
-	return barcode.Metadata{CodeKind: "POSTNET", Dimensions: 1}
-}
+// Bounds returns five rows: short bars have 0.4 of the height.
+func (p postalBars) Bounds() image.Rectangle { return image.Rect(0, 0, p.Barcode.Bounds().Dx(), 5) }
 
-// Content is the text as it was sent.
-func (p postalBars) Content() string { return p.text }
-
-// ColorModel is that of black and white.
-func (p postalBars) ColorModel() color.Model { return color.Gray16Model }
-
-// Bounds is five rows high: short bars have 0.4 of the height.
-func (p postalBars) Bounds() image.Rectangle { return image.Rect(0, 0, 2*len(p.tall)-1, 5) }
-
-// At is black where there is a bar: in all rows, or in the lower two where the bar is short.
+// At returns black where a bar is: tall bars in all rows, all bars in the lower two.
 func (p postalBars) At(x, y int) color.Color {
-	if x%2 == 0 && (p.tall[x/2] || y >= 3) {
+	if x%2 == 0 && y >= 3 {
 		return color.Black
 	}
-	return color.White
+	return p.Barcode.At(x, 0)
 }

@@ -84,7 +84,7 @@ var widths = map[string]func(n int) int{
 	"POSTNET": func(n int) int { return 10*n + 13 },
 }
 
-// Random data of every type is accepted and as wide as the rules say.
+// Random data of every type is accepted and as wide as the rules require.
 func TestWidths(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, name := range Names() {
@@ -108,7 +108,7 @@ func TestWidths(t *testing.T) {
 	}
 }
 
-// Every wrong check digit is refused, and the right one is the one that is added.
+// Every wrong check digit is rejected, and the right check digit is added.
 func TestCheckDigits(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for name, length := range map[string]int{"EAN13": 13, "EAN8": 8, "UPCA": 12, "ITF14": 14} {
@@ -128,7 +128,7 @@ func TestCheckDigits(t *testing.T) {
 	}
 }
 
-// Each UPC-E stands for one UPC-A and back, over all of them.
+// Each UPC-E encodes one UPC-A and each of these UPC-A gives its UPC-E, over all of them.
 func TestUPCEIsOneToOne(t *testing.T) {
 	for n := range 1_000_000 {
 		six := fmt.Sprintf("%06d", n)
@@ -137,7 +137,7 @@ func TestUPCEIsOneToOne(t *testing.T) {
 			continue
 		}
 		if back, err := compressUPCA(full + "0"); err != nil || back != "0"+six {
-			t.Fatalf("%s stands for %s, which compresses to %s (%v)", six, full, back, err)
+			t.Fatalf("%s encodes %s, which compresses to %s (%v)", six, full, back, err)
 		}
 	}
 }

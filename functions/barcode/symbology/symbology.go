@@ -1,8 +1,7 @@
 // Package symbology turns text into the modules of linear barcodes.
 //
-// Every symbol is a [barcode.Barcode] whose picture is one pixel per module: the smallest one
-// that holds it, without quiet zone. A linear symbol is one row high; POSTNET, whose bars have two
-// heights, is five. Bars are color.Black.
+// Every symbol is a [barcode.Barcode] with one pixel per module, without quiet zone. A linear symbol is one row high;
+// POSTNET, whose bars have two heights, has five rows. Bars are color.Black.
 package symbology
 
 import (
@@ -20,7 +19,7 @@ type Type struct {
 	encode                func(data string) (barcode.Barcode, error)
 }
 
-// types is the whole of what can be asked for, in the order of openapi.yaml#BarcodeRequest.
+// types has all types, in the order of openapi.yaml#BarcodeRequest.
 var types = [...]Type{
 	{"C128", 10, 10, code128},
 	{"C128A", 10, 10, code128A},
@@ -57,12 +56,11 @@ func Lookup(name string) (*Type, bool) {
 	return nil, false
 }
 
-// Encode returns the symbol for data. Content() of the symbol is the text as a person would read it
-// under the bars: with the check digit where it is part of the number (EAN, UPC, ITF-14), and with the
-// zero that was put before an odd count of digits (I25).
+// Encode returns the symbol for data. Content() of the symbol is the text that a reader returns: with the check digit
+// of EAN, UPC and ITF-14, and with the zero before an odd count of digits (I25).
 //
-// Every error is a rejection of data. Its text names the type, the rule and the offending character
-// with its position (from 1, in characters) or the expected check digit, and can be shown to the client.
+// The error is a client message: the type, the rule, and the offending character with its position (from 1, in
+// characters) or the expected check digit.
 func (t *Type) Encode(data string) (barcode.Barcode, error) {
 	code, err := t.encode(data)
 	if err != nil {
@@ -71,7 +69,7 @@ func (t *Type) Encode(data string) (barcode.Barcode, error) {
 	return code, nil
 }
 
-// onlyCharacters rejects empty data and the first character that allowed does not let pass.
+// onlyCharacters rejects empty data and the first character that is not allowed.
 func onlyCharacters(data, rule string, allowed func(rune) bool) error {
 	if data == "" {
 		return fmt.Errorf("%s; the data is empty", rule)

@@ -14,15 +14,15 @@ var upceDigits = [2][10]int{
 	{0b0100111, 0b0110011, 0b0011011, 0b0100001, 0b0011101, 0b0111001, 0b0000101, 0b0010001, 0b0001001, 0b0010111},
 }
 
-// upceParities say, by check digit, which of the six digits are of set B (1) in number system 0.
-// Number system 1 has the opposite.
+// upceParities has, by check digit, a bit for each of the six digits: 1 is set B in number system 0, and set A in number
+// system 1.
 var upceParities = [10]int{
 	0b111000, 0b110100, 0b110010, 0b110001, 0b101100, 0b100110, 0b100011, 0b101010, 0b101001, 0b100101,
 }
 
-// upcE follows GS1 General Specifications, 5.2.1: 51 modules. It takes the forms that people have at hand: 6
-// digits (number system 0), 7 (with the number system), 8 (with the check digit as well), and 11 or 12
-// digits of a UPC-A that compresses. The check digit is that of the UPC-A.
+// upcE follows GS1 General Specifications, 5.2.1: 51 modules. The data is 6 digits (number system 0), 7 (with the
+// number system), 8 (with the check digit as well), or 11 or 12 digits of a UPC-A that compresses. The check digit is
+// that of the UPC-A.
 func upcE(data string) (barcode.Barcode, error) {
 	if err := onlyDigits(data); err != nil {
 		return nil, err
@@ -72,8 +72,8 @@ func upcE(data string) (barcode.Barcode, error) {
 	return utils.New1DCode("UPC E", string(system)+six+string(check), bars), nil
 }
 
-// expandUPCE returns the 11 digits of the UPC-A that six stands for. Six digits that would stand for the same
-// number as another, shorter suppression are forbidden.
+// expandUPCE returns the 11 digits of the UPC-A that system and six encode. Six digits are forbidden where
+// a shorter suppression encodes the same number.
 func expandUPCE(system byte, six string) (string, error) {
 	last := six[5]
 	switch {
@@ -96,21 +96,17 @@ func expandUPCE(system byte, six string) (string, error) {
 	return s + six[:5] + "0000" + string(last), nil
 }
 
-// compressUPCA returns number system and six digits of the UPC-E that stands for the 12 digits of full.
+// compressUPCA returns number system and six digits of the UPC-E that encodes the 12 digits of full.
 func compressUPCA(full string) (string, error) {
 	if full[0] > '1' {
 		return "", fmt.Errorf("only a UPC-A of number system 0 or 1 compresses; found %c", full[0])
 	}
-	maker, item := full[1:6], full[6:11]
-	switch {
-	case maker[2] <= '2' && maker[3:] == "00" && item[:2] == "00":
-		return full[:3] + item[2:] + maker[2:3], nil
-	case maker[2] >= '3' && maker[3:] == "00" && item[:3] == "000":
-		return full[:4] + item[3:] + "3", nil
-	case maker[3] != '0' && maker[4] == '0' && item[:4] == "0000":
-		return full[:5] + item[4:] + "4", nil
-	case maker[4] != '0' && item[:4] == "0000" && item[4] >= '5':
-		return full[:6] + item[4:], nil
+	for _, six := range []string{
+		full[1:3] + full[8:11] + full[3:4], full[1:4] + full[9:11] + "3", full[1:5] + full[10:11] + "4", full[1:6] + full[10:11],
+	} {
+		if expanded, err := expandUPCE(full[0], six); err == nil && expanded == full[:11] {
+			return full[:1] + six, nil
+		}
 	}
 	return "", fmt.Errorf("the UPC-A %s has too few zeros in the right places to compress", full)
 }

@@ -3,11 +3,11 @@
 //
 //   {"type", "data", "bars", "sources"}                      a linear symbol, its bars as in bars.mjs
 //   {"type": "QR", "repeat", "length", "level", "version", "mask", "sha256", "sources"}
-//                                                            repeat, over and over, cut to length; the hash is
+//                                                            repeat, over and over, truncated to length; the hash is
 //                                                            of the rows of 0 and 1, each with a newline
 //
 // A vector is written where both draw the same, and named on standard error where they do not: there they follow
-// rules of their own (their Code 128 is not always the shortest). What this project draws has no say.
+// rules of their own (their Code 128 is not always the shortest). This project's own symbols are not used.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -71,17 +71,17 @@ for (const [type, inputs] of Object.entries(linear)) {
   }
 }
 
-// QR codes of every version and level, in every mode and with every mask, filled to different degrees.
+// QR codes of every version and level, in every mode and with every mask, with different amounts of data.
 const alphabets = ['abcdefghij klmnopqrs/tuvwxyz.', '0123456789', 'ABCDEFGHIJKLMNOPQRSTUVWXYZ $%*+-./:0123456789'];
-const fill = (text, length) => text.repeat(Math.ceil(length / text.length)).slice(0, length);
+const repeated = (text, length) => text.repeat(Math.ceil(length / text.length)).slice(0, length);
 
-// How many characters of a text fit is found by trying: zint refuses what does not.
+// How many characters of a text fit is found by trying: zint rejects a text that does not fit.
 function capacity(version, secure, text) {
   let fits = 1, tooMany = 7090;
   while (fits + 1 < tooMany) {
     const middle = (fits + tooMany) >> 1;
     try {
-      zintRows(['-b', 'QRCODE', `--vers=${version}`, `--secure=${secure}`, '--werror'], fill(text, middle));
+      zintRows(['-b', 'QRCODE', `--vers=${version}`, `--secure=${secure}`, '--werror'], repeated(text, middle));
       fits = middle;
     } catch {
       tooMany = middle;
@@ -96,7 +96,7 @@ for (let version = 1; version <= 40; version++) {
     const mask = (version + 3 * number) % 8;
     const repeat = alphabets[(version + number) % 3];
     const length = Math.ceil(capacity(version, secure, repeat) * (1 - ((version * 7 + number) % 10) / 100));
-    const data = fill(repeat, length);
+    const data = repeated(repeat, length);
     const byZint = zintRows(['-b', 'QRCODE', `--vers=${version}`, `--secure=${secure}`, `--mask=${mask}`], data);
     const [zint, bwip] = [byZint.map((row) => row.slice(0, 17 + 4 * version)), qrRows(data, level, version, mask)]
       .map((rows) => createHash('sha256').update(rows.map((row) => row + '\n').join('')).digest('hex'));

@@ -1,19 +1,21 @@
-// Package samples makes random data for tests.
+// Package samples returns random data for tests.
 package samples
 
 import (
 	"fmt"
 	"math/rand/v2"
-	"strings"
 )
-
-const code39 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ-. $/+%"
 
 // Random returns data that a barcode type accepts.
 func Random(r *rand.Rand, name string) string {
 	switch name {
-	case "C128":
-		return mixed(r)
+	case "C128": // stretches of digits, letters and any characters
+		var data []byte
+		for range 1 + r.IntN(6) {
+			kind := [...][2]int{{'0', '9' + 1}, {'A', 'Z' + 1}, {'a', 'z' + 1}, {0, 128}}[r.IntN(4)]
+			data = append(data, text(r, 1+r.IntN(12), kind[0], kind[1])...)
+		}
+		return string(data)
 	case "C128A":
 		return text(r, 1+r.IntN(80), 0, 96)
 	case "C128B":
@@ -33,9 +35,10 @@ func Random(r *rand.Rand, name string) string {
 		}
 		return fmt.Sprintf("%s%d%d%d%d", Digits(r, 2), 3+r.IntN(7), 1+r.IntN(9), 1+r.IntN(9), 3+r.IntN(7))
 	case "C39", "C39+":
+		const characters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ-. $/+%"
 		data := make([]byte, 1+r.IntN(40))
 		for i := range data {
-			data[i] = code39[r.IntN(len(code39))]
+			data[i] = characters[r.IntN(len(characters))]
 		}
 		return string(data)
 	case "I25", "MSI":
@@ -43,15 +46,8 @@ func Random(r *rand.Rand, name string) string {
 	case "ITF14":
 		return Digits(r, 13)
 	case "POSTNET":
-		switch r.IntN(4) {
-		case 0:
-			return Digits(r, 5)
-		case 1:
-			return Digits(r, 5) + "-" + Digits(r, 4)
-		case 2:
-			return Digits(r, 9)
-		}
-		return Digits(r, 5) + " " + Digits(r, 4) + " " + Digits(r, 2)
+		zip := Digits(r, 5)
+		return [...]string{zip, zip + "-" + Digits(r, 4), Digits(r, 9), zip + " " + Digits(r, 4) + " " + Digits(r, 2)}[r.IntN(4)]
 	}
 	panic("samples: no type " + name)
 }
@@ -59,29 +55,11 @@ func Random(r *rand.Rand, name string) string {
 // Digits returns n random digits.
 func Digits(r *rand.Rand, n int) string { return text(r, n, '0', '9'+1) }
 
+// text returns n random characters, each at least from and less than to.
 func text(r *rand.Rand, n, from, to int) string {
 	data := make([]byte, n)
 	for i := range data {
 		data[i] = byte(from + r.IntN(to-from))
 	}
 	return string(data)
-}
-
-// mixed strings stretches of digits, letters and control characters together, 80 characters at most.
-func mixed(r *rand.Rand) string {
-	var data strings.Builder
-	for range 1 + r.IntN(6) {
-		n := 1 + r.IntN(12)
-		switch r.IntN(4) {
-		case 0:
-			data.WriteString(Digits(r, n))
-		case 1:
-			data.WriteString(text(r, n, 'A', 'Z'+1))
-		case 2:
-			data.WriteString(text(r, n, 'a', 'z'+1))
-		case 3:
-			data.WriteString(text(r, 1+r.IntN(3), 0, 128))
-		}
-	}
-	return data.String()
 }

@@ -23,7 +23,7 @@ import (
 	"svcapi/functions/barcode/symbology"
 )
 
-// tool is the path of what `make barcode-tools` installs.
+// tool returns the path of a file that `make barcode-tools` installs.
 func tool(t testing.TB, elements ...string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join(append([]string{"..", "..", ".local", "barcode"}, elements...)...))
@@ -36,7 +36,7 @@ func tool(t testing.TB, elements ...string) string {
 	return path
 }
 
-// sample is a request and what an independent decoder must read from its picture.
+// sample is the picture of a request and the text that a reference decoder must read.
 type sample struct {
 	about  string
 	format string // as zxing-cpp names it
@@ -53,7 +53,7 @@ var formats = map[string]string{
 	"UPCA": "UPCA", "UPCE": "UPCE", "C39": "Code39Std", "C39+": "Code39Std", "I25": "ITF", "ITF14": "ITF",
 }
 
-// asRead is what the decoder says for a type's data: UPC as EAN-13, Code 39 with its check character.
+// asRead returns the text that the decoder reports for a type's data: UPC as EAN-13, Code 39 with its check character.
 func asRead(code barcode.Barcode, name, data string) string {
 	switch name {
 	case "UPCA":
@@ -71,7 +71,7 @@ func asRead(code barcode.Barcode, name, data string) string {
 	return code.Content()
 }
 
-// upcA is the UPC-A of a UPC-E, by the table of GS1 General Specifications, figure 5.2.2.4.2-1.
+// upcA returns the UPC-A of a UPC-E, by the table of GS1 General Specifications, figure 5.2.2.4.2-1.
 func upcA(six string) string {
 	switch last := six[5]; last {
 	case '0', '1', '2':
@@ -85,8 +85,8 @@ func upcA(six string) string {
 	}
 }
 
-// examine shows all pictures to the decoder, in one process, and compares.
-func examine(t *testing.T, all []sample) {
+// compareDecoded decodes all pictures with the reference decoder, in one process, and compares the texts.
+func compareDecoded(t *testing.T, all []sample) {
 	t.Helper()
 	var in bytes.Buffer
 	for _, s := range all {
@@ -102,9 +102,9 @@ func examine(t *testing.T, all []sample) {
 	lines.Buffer(nil, 1<<20)
 	for _, s := range all {
 		if !lines.Scan() {
-			t.Fatalf("%s: no answer", s.about)
+			t.Fatalf("%s: no result", s.about)
 		}
-		var answer struct {
+		var result struct {
 			Size  [2]int
 			Mode  string
 			Found []struct {
@@ -112,14 +112,14 @@ func examine(t *testing.T, all []sample) {
 				Level string
 			}
 		}
-		if err := json.Unmarshal(lines.Bytes(), &answer); err != nil {
+		if err := json.Unmarshal(lines.Bytes(), &result); err != nil {
 			t.Fatal(err)
 		}
-		if answer.Size != [2]int{s.width, s.height} || answer.Mode != "P" {
-			t.Errorf("%s: a picture of %v, mode %s, want %d by %d with a palette", s.about, answer.Size, answer.Mode, s.width, s.height)
+		if result.Size != [2]int{s.width, s.height} || result.Mode != "P" {
+			t.Errorf("%s: a picture of %v, mode %s, want %d by %d with a palette", s.about, result.Size, result.Mode, s.width, s.height)
 		}
-		if len(answer.Found) != 1 || string(answer.Found[0].Bytes) != s.text || answer.Found[0].Level != s.level {
-			t.Errorf("%s: read %q, want %q", s.about, answer.Found, s.text)
+		if len(result.Found) != 1 || string(result.Found[0].Bytes) != s.text || result.Found[0].Level != s.level {
+			t.Errorf("%s: read %q, want %q", s.about, result.Found, s.text)
 		}
 	}
 }
@@ -169,7 +169,7 @@ func TestBarcodesReadBack(t *testing.T) {
 			add(name, samples.Random(r, name), 1+i%4, i%8 < 4)
 		}
 	}
-	examine(t, all)
+	compareDecoded(t, all)
 }
 
 // QR codes of every version and level, and of every mode and script, are read back from their pictures.
@@ -221,7 +221,7 @@ func TestQRCodesReadBack(t *testing.T) {
 	} {
 		add(data, "L")
 	}
-	examine(t, all)
+	compareDecoded(t, all)
 	if len(versions) != 160 {
 		t.Errorf("%d combinations of level and version, want 160", len(versions))
 	}
@@ -264,7 +264,7 @@ func TestBarsAgree(t *testing.T) {
 	}
 	var want []string
 	if err := json.Unmarshal(out, &want); err != nil || len(want) != len(requests) {
-		t.Fatalf("%d answers (%v)", len(want), err)
+		t.Fatalf("%d results (%v)", len(want), err)
 	}
 	for i, request := range requests {
 		kind, _ := symbology.Lookup(request[0])
@@ -321,13 +321,13 @@ func vectors(t *testing.T) []vector {
 	}
 }
 
-// Any request gives a picture or a rejection.
+// Any request leads to a picture or a rejection.
 func FuzzPicture(f *testing.F) {
 	f.Add("12345", uint8(13), uint8(2), uint16(80), true)
 	f.Add("ABC\x00", uint8(0), uint8(4), uint16(300), false)
 	f.Fuzz(func(t *testing.T, data string, kind, factor uint8, height uint16, quiet bool) {
 		if utf8.RuneCountInString(data) > 80 || !utf8.ValidString(data) {
-			return // refused before
+			return // rejected before
 		}
 		names := symbology.Names()
 		request := barcodeRequest{
