@@ -25,7 +25,7 @@ type group struct {
 	breakers *upstream.Breakers
 	life     time.Duration // of the set in use in this instance
 	clock    clock.Clock
-	owns     *bounded.Map[string, rates.Own] // by project and environment
+	owns     *bounded.Map[string, rates.ProjectRates] // by project and environment
 
 	mu      sync.Mutex
 	current *rates.Set // in use; nil: none was there
@@ -35,7 +35,7 @@ type group struct {
 func newGroup(store *rates.Store, client *upstream.Client, secrets *secret.Cache, life time.Duration, clock clock.Clock) *group {
 	return &group{
 		store: store, client: client, secrets: secrets, breakers: upstream.NewBreakers(), life: life, clock: clock,
-		owns: bounded.New[string, rates.Own](maxOwns),
+		owns: bounded.New[string, rates.ProjectRates](maxOwns),
 	}
 }
 

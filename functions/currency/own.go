@@ -32,7 +32,7 @@ const (
 // due tells whether a project's own vendor is to be asked: there is no set, or
 // the last attempt at one is an hour old, or it is of a vendor that is not
 // among the accounts any more.
-func due(own rates.Own, accounts []upstream.Account, now time.Time) bool {
+func due(own rates.ProjectRates, accounts []upstream.Account, now time.Time) bool {
 	return own.Set == nil || now.Sub(own.Tried) >= ownEvery || !among(accounts, own.Set.Source)
 }
 
@@ -82,7 +82,7 @@ type owner struct {
 	project, request string
 	env              project.Environment
 	accounts         []upstream.Account
-	own              rates.Own
+	own              rates.ProjectRates
 }
 
 func (o *owner) key() string { return o.project + "/" + string(o.env) }
@@ -98,7 +98,7 @@ func (o *owner) load(ctx context.Context) error {
 }
 
 func (o *owner) reload(ctx context.Context, asItIsNow bool) error {
-	own, err := o.store.Own(ctx, o.project, o.env, asItIsNow)
+	own, err := o.store.ProjectRates(ctx, o.project, o.env, asItIsNow)
 	if err != nil {
 		return err
 	}
@@ -127,9 +127,9 @@ func (o *owner) refresh(ctx context.Context) error {
 	}
 	set, err := o.fetch(ctx)
 	if err != nil {
-		return errors.Join(err, o.store.FailOwn(ctx, o.project, o.env, o.clock.Now()))
+		return errors.Join(err, o.store.FailProjectRates(ctx, o.project, o.env, o.clock.Now()))
 	}
-	if err := o.store.PutOwn(ctx, o.project, o.env, set, tried); err != nil {
+	if err := o.store.PutProjectRates(ctx, o.project, o.env, set, tried); err != nil {
 		return fmt.Errorf("keep the rates: %w", err)
 	}
 	return o.reload(ctx, true)

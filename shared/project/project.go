@@ -159,22 +159,17 @@ type Credential struct {
 }
 
 // Integration connects a project's environment to a vendor. A project has at most one integration for each environment,
-// kind and vendor.
+// kind and vendor. The JSON form is the format of "svc project export".
 type Integration struct {
-	// ID is "<environment>/<kind>/<vendor>", unique in its project.
-	ID          string
-	Kind        Kind
-	Environment Environment
-	// Vendor is a name of the kind's vendor table.
-	Vendor string
-	Mode   Mode
-	Active bool
-	// Priority orders the active integrations, the lowest number first.
-	Priority int
-	// Settings are the vendor's own, without its secrets. Readers do not change them.
-	Settings map[string]string
-	// Updated is in UTC, to the second.
-	Updated time.Time
+	ID          string            `json:"-"` // "<environment>/<kind>/<vendor>", unique in its project
+	Environment Environment       `json:"environment"`
+	Kind        Kind              `json:"kind"`
+	Vendor      string            `json:"vendor"` // a name of the kind's vendor table
+	Mode        Mode              `json:"mode"`
+	Active      bool              `json:"active"`
+	Priority    int               `json:"priority"` // of the active integrations, the lowest number first
+	Settings    map[string]string `json:"settings"` // without secrets; readers do not change them
+	Updated     time.Time         `json:"-"`        // in UTC, to the second
 }
 
 // IntegrationID returns the ID of the integration with that environment, kind and vendor.

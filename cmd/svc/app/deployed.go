@@ -10,13 +10,13 @@ import (
 	"svcapi/shared/credit"
 )
 
-// Deployed is what is known of the stack that was deployed, apart from its tables and secrets.
+// Deployed holds the base URL and the prices of a deployed stack.
 type Deployed struct {
 	BaseURL string
 	Prices  credit.Prices
 }
 
-// describeStack asks CloudFormation for the stack's address and prices.
+// describeStack reads the base URL and the prices of a stack from CloudFormation.
 func describeStack(ctx context.Context, cfg aws.Config, name string) (Deployed, error) {
 	out, err := cloudformation.NewFromConfig(cfg).DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &name})
 	if err != nil {

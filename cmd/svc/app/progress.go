@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// progressEvery is how often a progress bar is drawn, at most.
+// progressEvery is the shortest time between two drawings of a progress bar.
 const progressEvery = 100 * time.Millisecond
 
-// Progress draws a bar on standard error while somebody sits there. The function that it returns is called for each
-// step; total 0 means that nobody knows how many there are.
+// Progress draws a bar on standard error where the input is a terminal. The caller calls step for each step; a total of
+// 0 means that the number of steps is not known.
 func (a *App) Progress(what string, total int) (step func()) {
 	const width = 30
 	done, drawn := 0, time.Now()

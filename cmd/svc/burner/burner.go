@@ -20,15 +20,15 @@ func Command(a *app.App) *cobra.Command {
 	return app.Group("burner", "Keep a project's own list of disposable e-mail domains", add(a), remove(a), list(a), importFile(a))
 }
 
-// change says what a command did to a project's list.
+// change is the result of a command that changes a project's list.
 type change struct {
 	ProjectID string   `json:"project_id"`
-	Done      string   `json:"done"`      // added or removed
-	Domains   []string `json:"domains"`   // to which this was done
-	Unchanged []string `json:"unchanged"` // those on the list already, or not on it
+	Done      string   `json:"done"` // added or removed
+	Domains   []string `json:"domains"`
+	Unchanged []string `json:"unchanged"` // added before, or not on the list
 }
 
-// normalDomains brings domains to the form in which they are compared, sorted and each once.
+// normalDomains converts domains to lower-case ASCII, sorts them and removes duplicates.
 func normalDomains(texts []string) ([]string, error) {
 	var domains []string
 	for _, text := range texts {
@@ -36,10 +36,10 @@ func normalDomains(texts []string) ([]string, error) {
 		if err != nil {
 			if bare := strings.TrimLeft(text, "*.@"); bare != text {
 				if _, err := address.ASCII(bare); err == nil {
-					return nil, app.Usagef("%q is no domain: write %s, which covers all beneath it", text, bare)
+					return nil, app.Usagef("%q is not a domain: write %s, which includes its subdomains", text, bare)
 				}
 			}
-			return nil, app.Usagef("%q is no domain: it %s", text, err)
+			return nil, app.Usagef("%q is not a domain: it %s", text, err)
 		}
 		domains = append(domains, domain)
 	}
@@ -62,15 +62,13 @@ func (o *options) parse(args []string) (err error) {
 
 func add(a *app.App) *cobra.Command {
 	o := &options{App: a}
-	return &cobra.Command{
+	return a.Command(&cobra.Command{
 		Use:   "add PROJECT DOMAIN...",
-		Short: "List domains as disposable, with all that is beneath them",
-		Long: `List domains as disposable for one project, with all that is beneath them. The
-project's own list is asked before the global one.`,
+		Short: "Add domains and their subdomains to a project's own list",
+		Long: `Add domains and their subdomains to a project's own list of disposable domains. The
+service reads the project's own list before the global list.`,
 		Example: "  svc burner add acme throwaway.example",
-		Args:    cobra.MinimumNArgs(2),
-		RunE:    a.On(o.parse, o.add),
-	}
+	}, o.parse, o.add)
 }
 
 func (o *options) add(ctx context.Context, s *app.Stack) error {
@@ -114,14 +112,12 @@ func (o *options) print(c change, unchanged string) error {
 
 func remove(a *app.App) *cobra.Command {
 	o := &options{App: a}
-	return &cobra.Command{
+	return a.Command(&cobra.Command{
 		Use:     "remove PROJECT DOMAIN...",
-		Short:   "Take domains off a project's own list",
-		Long:    `Take domains off a project's own list. The global list is not changed.`,
+		Short:   "Remove domains from a project's own list",
+		Long:    `Remove domains from a project's own list. The global list does not change.`,
 		Example: "  svc burner remove acme throwaway.example",
-		Args:    cobra.MinimumNArgs(2),
-		RunE:    a.On(o.parse, o.remove),
-	}
+	}, o.parse, o.remove)
 }
 
 func (o *options) remove(ctx context.Context, s *app.Stack) error {
@@ -137,12 +133,7 @@ func (o *options) remove(ctx context.Context, s *app.Stack) error {
 
 func list(a *app.App) *cobra.Command {
 	o := &options{App: a}
-	return &cobra.Command{
-		Use:   "list PROJECT",
-		Short: "Show a project's own list",
-		Args:  cobra.ExactArgs(1),
-		RunE:  a.On(app.Bind(&o.projectID), o.list),
-	}
+	return a.Command(&cobra.Command{Use: "list PROJECT", Short: "Show a project's own list"}, app.Bind(&o.projectID), o.list)
 }
 
 func (o *options) list(ctx context.Context, s *app.Stack) error {
@@ -153,31 +144,27 @@ func (o *options) list(ctx context.Context, s *app.Stack) error {
 	if err != nil {
 		return err
 	}
-	t := app.Table{Header: []string{"DOMAIN"}, Empty: `No domains of its own. "svc burner add" lists one.`}
-	for _, d := range domains {
-		t.Rows = append(t.Rows, []string{d})
-	}
+	domains, rows := app.List(domains, func(d string) (string, []string) { return d, []string{d} })
+	t := app.Table{Header: []string{"DOMAIN"}, Rows: rows, Empty: `The project has no own domains. "svc burner add" adds one.`}
 	return o.Print(struct {
 		ProjectID string   `json:"project_id"`
 		Domains   []string `json:"domains"`
 	}{o.projectID, domains}, t)
 }
 
-// maxDomainFile bounds what is imported at once, in bytes.
+// maxDomainFile bounds an imported file, in bytes.
 const maxDomainFile = 16 << 20
 
 func importFile(a *app.App) *cobra.Command {
 	o := &options{App: a}
-	return &cobra.Command{
+	return a.Command(&cobra.Command{
 		Use:   "import PROJECT FILE",
 		Short: "Add the domains of a file, one a line, to a project's own list",
-		Long: `Add the domains of a file, one a line, to a project's own list. Empty lines and
-what follows a # are passed over; "-" is standard input. A line that is no domain
-refuses the whole file. What is on the list already stays on it.`,
+		Long: `Add the domains of a file, one a line, to a project's own list. The command ignores
+empty lines and the text after a #; "-" is standard input. One line that is not a
+domain makes the command refuse the file. Listed domains stay on the list.`,
 		Example: "  svc burner import acme domains.txt",
-		Args:    cobra.ExactArgs(2),
-		RunE:    a.On(app.Bind(&o.projectID, &o.file), o.importFile),
-	}
+	}, app.Bind(&o.projectID, &o.file), o.importFile)
 }
 
 func (o *options) importFile(ctx context.Context, s *app.Stack) (err error) {

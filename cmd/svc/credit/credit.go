@@ -23,12 +23,7 @@ type balanceOptions struct {
 
 func balance(a *app.App) *cobra.Command {
 	o := &balanceOptions{App: a}
-	return &cobra.Command{
-		Use:   "balance PROJECT",
-		Short: "Show what a project can spend",
-		Args:  cobra.ExactArgs(1),
-		RunE:  a.On(app.Bind(&o.projectID), o.run),
-	}
+	return a.Command(&cobra.Command{Use: "balance PROJECT", Short: "Show the balance of a project"}, app.Bind(&o.projectID), o.run)
 }
 
 func (o *balanceOptions) run(ctx context.Context, s *app.Stack) error {
@@ -53,12 +48,10 @@ type alertOptions struct {
 
 func alert(a *app.App) *cobra.Command {
 	o := &alertOptions{App: a}
-	return &cobra.Command{
+	return a.Command(&cobra.Command{
 		Use:   "alert PROJECT CREDITS",
-		Short: "Ring the stack's low-wallet alarm when a balance is below these credits; 0 ends that",
-		Args:  cobra.ExactArgs(2),
-		RunE:  a.On(o.parse, o.run),
-	}
+		Short: "Set the balance below which the stack's low-wallet alarm rings; 0 removes the alert",
+	}, o.parse, o.run)
 }
 
 func (o *alertOptions) parse(args []string) (err error) {

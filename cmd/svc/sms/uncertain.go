@@ -14,16 +14,16 @@ import (
 
 // Command returns "svc sms".
 func Command(a *app.App) *cobra.Command {
-	return app.Group("sms", "Resolve SMS whose outcome is uncertain, try integrations",
-		app.Group("uncertain", "SMS whose outcome at the vendor is not known: charged until they are resolved", list(a), resolve(a)),
+	return app.Group("sms", "Resolve SMS with an uncertain outcome, test integrations",
+		app.Group("uncertain", "SMS with an unknown outcome at the vendor: charged until an operator resolves them", list(a), resolve(a)),
 		test(a))
 }
 
-// Uncertain is an uncertain charge as programs read it.
+// Uncertain is an uncertain charge in the format for programs.
 type Uncertain struct {
 	ProjectID   string     `json:"project_id"`
 	ID          credit.Key `json:"id"`
-	Began       time.Time  `json:"began"` // the request
+	Began       time.Time  `json:"began"` // when the request began
 	Credits     int64      `json:"credits"`
 	Environment string     `json:"environment"`
 	Vendor      string     `json:"vendor"`
@@ -32,17 +32,12 @@ type Uncertain struct {
 
 type listOptions struct {
 	*app.App
-	projects []string // one, or none: all projects
+	projects []string // one project, or none for all projects
 }
 
 func list(a *app.App) *cobra.Command {
 	o := &listOptions{App: a}
-	return &cobra.Command{
-		Use:   "list [PROJECT]",
-		Short: "List the SMS whose outcome is uncertain, of one project or of all",
-		Args:  cobra.MaximumNArgs(1),
-		RunE:  a.On(o.parse, o.run),
-	}
+	return a.Command(&cobra.Command{Use: "list [PROJECT]", Short: "List the uncertain SMS of one project or of all projects"}, o.parse, o.run)
 }
 
 func (o *listOptions) parse(args []string) error {
@@ -71,7 +66,7 @@ func (o *listOptions) run(ctx context.Context, s *app.Stack) error {
 	return o.Print(views, t)
 }
 
-// ids returns the project that was named, or every one.
+// ids returns the named project, or all projects.
 func (o *listOptions) ids(ctx context.Context, s *app.Stack) ([]string, error) {
 	if len(o.projects) > 0 {
 		_, err := s.Load(ctx, o.projects[0])
@@ -95,19 +90,17 @@ type resolveOptions struct {
 
 func resolve(a *app.App) *cobra.Command {
 	o := &resolveOptions{App: a}
-	cmd := &cobra.Command{
+	cmd := a.Command(&cobra.Command{
 		Use:   "resolve PROJECT ID",
-		Short: "Say that an uncertain SMS was sent, or give its credits back",
-		Long: `Say that an uncertain SMS was sent (--confirm: it stays charged), or give its
-credits back (--refund: counts once, as a ledger entry of its own). Ask the
-vendor first. If the answer is lost, repeat the command. A resolution is final.`,
+		Short: "Confirm an uncertain SMS, or refund its credits",
+		Long: `Confirm that an uncertain SMS was sent (--confirm: the charge stays), or refund its
+credits (--refund: a ledger entry of its own). Ask the vendor first. If the result
+is lost, repeat the command: it counts once. A resolution is final.`,
 		Example: `  svc sms uncertain resolve acme 1767225600000000-abcdefgh --refund --reason "vendor has no record of it"`,
-		Args:    cobra.ExactArgs(2),
-		RunE:    a.On(o.parse, o.run),
-	}
-	cmd.Flags().BoolVar(&o.confirm, "confirm", false, "it was sent: it stays charged")
-	cmd.Flags().BoolVar(&o.refund, "refund", false, "it was not: credit it back")
-	cmd.Flags().StringVar(&o.resolution.Reason, "reason", "", "why, for the ledger")
+	}, o.parse, o.run)
+	cmd.Flags().BoolVar(&o.confirm, "confirm", false, "the SMS was sent: the charge stays")
+	cmd.Flags().BoolVar(&o.refund, "refund", false, "the SMS was not sent: refund the credits")
+	cmd.Flags().StringVar(&o.resolution.Reason, "reason", "", "reason for the ledger")
 	return cmd
 }
 
@@ -117,13 +110,13 @@ func (o *resolveOptions) parse(args []string) (err error) {
 		o.resolution.Verdict = credit.VerdictRefunded
 	}
 	if o.confirm == o.refund {
-		return app.Usagef("give --confirm or --refund, one of them")
+		return app.Usagef("give either --confirm or --refund")
 	}
 	if o.resolution.Reason == "" {
-		return app.Usagef("give a --reason: it stands in the ledger")
+		return app.Usagef("give a --reason for the ledger")
 	}
 	if o.key, err = credit.ParseKey(args[1]); err != nil {
-		return app.Usagef(`ID is one that "svc sms uncertain list" shows, not %q`, args[1])
+		return app.Usagef(`ID is an ID of "svc sms uncertain list", not %q`, args[1])
 	}
 	return nil
 }
