@@ -174,8 +174,8 @@ func (o *owner) fetch(ctx context.Context) (*rates.Set, error) {
 	var failed []error
 	for _, account := range o.accounts {
 		vendor := vendors.Find(account.Integration.Vendor) // accounts has found it in the table
-		table, err := upstream.Through(o.breakers, account, func() (*rates.Table, error) {
-			return upstream.WithFresh(ctx, o.secrets, account, func(a upstream.Account) (*rates.Table, error) {
+		table, err := upstream.Call(o.breakers, account, func() (*rates.Table, error) {
+			return upstream.WithSecretRefresh(ctx, o.secrets, account, func(a upstream.Account) (*rates.Table, error) {
 				return vendor.Fetch(ctx, o.client, a)
 			})
 		})

@@ -93,7 +93,7 @@ func within(ctx context.Context, answer time.Duration, err error) error {
 	case <-time.After(answer):
 		return err
 	case <-ctx.Done():
-		return fault(upstream.NoAnswer)
+		return fault(upstream.NoResponse)
 	}
 }
 

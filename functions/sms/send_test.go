@@ -41,7 +41,7 @@ func taken(vendor, id string) outcome {
 // decisions: of a request of which nothing was accepted the client gets the error of the first uncertain recipient, else
 // of the first. It is uncertain where any is, and its outcome is kept where a byte of any may have reached a vendor.
 func TestFailure(t *testing.T) {
-	const notSent, noAnswer, unusable, rejected, refused = upstream.NotSent, upstream.NoAnswer, upstream.Unusable, upstream.Rejected, upstream.CredentialsRefused
+	const notSent, noAnswer, unusable, rejected, refused = upstream.NotSent, upstream.NoResponse, upstream.Unusable, upstream.Rejected, upstream.CredentialsRefused
 	at := func(vendor string, o outcome) outcome {
 		o.vendor = vendor
 		return o
@@ -90,7 +90,7 @@ func TestBulkAcceptance(t *testing.T) {
 		{"without IDs", []outcome{taken("a", ""), taken("a", ""), taken("a", "")}, "accepted", "", "a", "accepted accepted accepted"},
 		{"a call each", []outcome{taken("a", "1"), taken("a", "2"), taken("a", "3")}, "accepted", "", "a", "accepted accepted accepted"},
 		{"two vendors", []outcome{taken("b", "7"), taken("b", "7"), taken("a", "1")}, "accepted", "", "b", "accepted accepted accepted"},
-		{"a part", []outcome{of(upstream.Rejected), taken("b", "7"), of(upstream.NoAnswer)}, "partial", "", "b", "rejected accepted uncertain"},
+		{"a part", []outcome{of(upstream.Rejected), taken("b", "7"), of(upstream.NoResponse)}, "partial", "", "b", "rejected accepted uncertain"},
 		{"a part, the first accepted", []outcome{taken("a", "1"), of(upstream.CredentialsRefused), unasked()}, "partial", "", "a", "accepted rejected not_attempted"},
 		{"a part without IDs", []outcome{taken("a", ""), of(upstream.Unusable), of(upstream.NotSent)}, "partial", "", "a", "accepted uncertain not_attempted"},
 	} {
@@ -362,7 +362,7 @@ func TestCheckCost(t *testing.T) {
 		{"the vendor's", native, true, accepts, check, 1, vendors.Campaign{Cost: "1.00", Numbers: "2", Type: check.recipients[0].message.Text}},
 		{"the vendor rejects", native, true, answers(upstream.Rejected), check, 1, costErrors[upstream.Rejected]},
 		{"the vendor refuses", native, true, answers(upstream.CredentialsRefused), check, 1, costErrors[upstream.CredentialsRefused]},
-		{"the vendor hangs", native, true, hangs, check, 1, costErrors[upstream.NoAnswer]},
+		{"the vendor hangs", native, true, hangs, check, 1, costErrors[upstream.NoResponse]},
 		{"the vendor is down", native, true, down, check, 1, costErrors[upstream.NotSent]},
 		{"the vendor answers nonsense", native, true, nonsense, check, 1, costErrors[upstream.Unusable]},
 	} {

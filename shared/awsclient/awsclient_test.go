@@ -204,9 +204,9 @@ func (f *failing) put(_ context.Context, _ *dynamodb.PutItemInput, options ...fu
 // TestWrite: a write is repeated while DynamoDB turns the write away or fails, and three times without a response.
 func TestWrite(t *testing.T) {
 	for _, test := range []struct {
-		fates         string
-		unsure, calls int
-		fails         bool
+		fates            string
+		ambiguous, calls int
+		fails            bool
 	}{
 		{"", 0, 1, false},
 		{strings.Repeat("tc", 50), 0, 101, false},
@@ -219,22 +219,22 @@ func TestWrite(t *testing.T) {
 		{"x!", 1, 2, true},
 	} {
 		f := &failing{list: test.fates}
-		unsure, err := awsclient.Write(t.Context(), f.put, &dynamodb.PutItemInput{})
-		if unsure != test.unsure || f.calls != test.calls || (err != nil) != test.fails {
-			t.Errorf("%q: %d unsure after %d calls, %v; want %d after %d", test.fates, unsure, f.calls, err, test.unsure, test.calls)
+		ambiguous, err := awsclient.Write(t.Context(), f.put, &dynamodb.PutItemInput{})
+		if ambiguous != test.ambiguous || f.calls != test.calls || (err != nil) != test.fails {
+			t.Errorf("%q: %d ambiguous after %d calls, %v; want %d after %d", test.fates, ambiguous, f.calls, err, test.ambiguous, test.calls)
 		}
 	}
-	for fates, unsure := range map[string]int{"ttt": 0, "t5t": 1, "xxx": 3, "tx5": 2} {
+	for fates, ambiguous := range map[string]int{"ttt": 0, "t5t": 1, "xxx": 3, "tx5": 2} {
 		f := &failing{list: fates}
-		if got, err := awsclient.Try(t.Context(), f.put, &dynamodb.PutItemInput{}); err == nil || got != unsure || f.calls != awsclient.Attempts {
-			t.Errorf("try %q: %d unsure after %d calls, %v", fates, got, f.calls, err)
+		if got, err := awsclient.Try(t.Context(), f.put, &dynamodb.PutItemInput{}); err == nil || got != ambiguous || f.calls != awsclient.Attempts {
+			t.Errorf("try %q: %d ambiguous after %d calls, %v", fates, got, f.calls, err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	var throttled *types.ProvisionedThroughputExceededException
-	if unsure, err := awsclient.Write(ctx, (&failing{list: strings.Repeat("t", 1_000_000)}).put, nil); unsure != 0 || !errors.As(err, &throttled) {
-		t.Errorf("without end: %d unsure, %v", unsure, err)
+	if ambiguous, err := awsclient.Write(ctx, (&failing{list: strings.Repeat("t", 1_000_000)}).put, nil); ambiguous != 0 || !errors.As(err, &throttled) {
+		t.Errorf("without end: %d ambiguous, %v", ambiguous, err)
 	}
 }
 

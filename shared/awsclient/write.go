@@ -22,32 +22,32 @@ type call[In, Out any] = func(context.Context, *In, ...func(*dynamodb.Options)) 
 //   - A write without a whole response may have had its effect, too. Write makes Attempts of these.
 //
 // Write returns how many failed attempts may have had their effect. The pauses are those of the client's Retryer.
-func Write[In, Out any](ctx context.Context, do call[In, Out], in *In) (unsure int, err error) {
+func Write[In, Out any](ctx context.Context, do call[In, Out], in *In) (ambiguous int, err error) {
 	return repeat(ctx, math.MaxInt, do, in)
 }
 
 // Try makes one write that a request may still abandon, with Attempts attempts in all. Requests that wait for capacity
 // longer would compete with the writes that give capacity back: an overloaded wallet would not recover.
-func Try[In, Out any](ctx context.Context, do call[In, Out], in *In) (unsure int, err error) {
+func Try[In, Out any](ctx context.Context, do call[In, Out], in *In) (ambiguous int, err error) {
 	return repeat(ctx, Attempts, do, in)
 }
 
-func repeat[In, Out any](ctx context.Context, most int, do call[In, Out], in *In) (unsure int, err error) {
+func repeat[In, Out any](ctx context.Context, most int, do call[In, Out], in *In) (ambiguous int, err error) {
 	var retryer aws.Retryer
 	once := func(o *dynamodb.Options) { retryer, o.Retryer = o.Retryer, aws.NopRetryer{} }
 	for attempt, lost := 1, 0; ; attempt++ {
 		if _, err = do(ctx, in, once); err == nil {
-			return unsure, nil
+			return ambiguous, nil
 		}
 		status := statusOf(err)
 		if status < 400 {
 			lost++
 		}
 		if status < 400 || status >= 500 {
-			unsure++
+			ambiguous++
 		}
 		if attempt == most || lost == Attempts || !retryer.IsErrorRetryable(err) || !pause(ctx, retryer, attempt) {
-			return unsure, err
+			return ambiguous, err
 		}
 	}
 }
@@ -61,7 +61,7 @@ func statusOf(err error) int {
 }
 
 // pause waits before the next attempt, and reports false if ctx ends first. An attempt after the end would not leave this
-// process, but could not be told from one that did.
+// process, but the caller could not distinguish it from an attempt that did.
 func pause(ctx context.Context, retryer aws.Retryer, attempt int) bool {
 	delay, err := retryer.RetryDelay(attempt, nil)
 	if err != nil {

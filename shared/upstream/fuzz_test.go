@@ -13,7 +13,7 @@ func FuzzEndpoint(f *testing.F) {
 	}
 	client := New(Config{TimeoutSeconds: 1})
 	f.Fuzz(func(t *testing.T, endpoint string) {
-		if client.checkEndpoint(endpoint) != nil {
+		if client.validateEndpoint(endpoint) != nil {
 			return
 		}
 		u, err := url.Parse(endpoint)

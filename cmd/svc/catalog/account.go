@@ -68,7 +68,7 @@ func ReadSecrets(ctx context.Context, a *app.App, spec upstream.Spec, stored sec
 	switch {
 	case file != "":
 		given, err = readSecretFile(a, file)
-	case a.Hidden != nil && (ask || len(Missing(spec.Secrets, stored)) > 0):
+	case a.Hidden != nil && (ask || len(upstream.Missing(spec.Secrets, stored)) > 0):
 		given, err = askSecrets(ctx, a, spec, stored)
 	}
 	if err != nil {
@@ -129,15 +129,4 @@ func askSecrets(ctx context.Context, a *app.App, spec upstream.Spec, stored secr
 		}
 	}
 	return given, nil
-}
-
-// Missing returns the names of the required fields without a value.
-func Missing(fields []upstream.Field, values map[string]string) []string {
-	var names []string
-	for _, f := range fields {
-		if f.Required && values[f.Name] == "" {
-			names = append(names, f.Name)
-		}
-	}
-	return names
 }

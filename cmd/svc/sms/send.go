@@ -27,8 +27,8 @@ var failures = map[upstream.Class]*app.FailureError{
 		Text: "rejected: the vendor refused the account or its key", Exit: app.ExitRefused,
 		Hint: `Nothing was sent. Correct the account: "svc integration set --ask", for Managed integrations "svc vendor account".`,
 	},
-	upstream.NoAnswer: {Text: "uncertain: the request was sent, and no response came", Exit: app.ExitFailed, Hint: mayHaveBeenSent},
-	upstream.Unusable: {Text: "uncertain: the vendor's response is not valid", Exit: app.ExitFailed, Hint: mayHaveBeenSent},
+	upstream.NoResponse: {Text: "uncertain: the request was sent, and no response came", Exit: app.ExitFailed, Hint: mayHaveBeenSent},
+	upstream.Unusable:   {Text: "uncertain: the vendor's response is not valid", Exit: app.ExitFailed, Hint: mayHaveBeenSent},
 }
 
 // payers describes the account at the vendor that pays for a test message.

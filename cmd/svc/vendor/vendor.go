@@ -148,7 +148,7 @@ func (o *accountOptions) run(ctx context.Context, s *app.Stack) error {
 	if err != nil {
 		return err
 	}
-	if missing := catalog.Missing(spec.Secrets, fields); len(missing) > 0 {
+	if missing := upstream.Missing(spec.Secrets, fields); len(missing) > 0 {
 		return fmt.Errorf("%w: %s needs %s", app.ErrRefused, spec.Title, strings.Join(missing, ", "))
 	}
 	if changed {

@@ -178,9 +178,9 @@ func TestTransport(t *testing.T) {
 			continue
 		}
 		_, err := ask(t, v.Name, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "1.1.1.1")
-		check(t, recorded{fails: upstream.NoAnswer}, Place{}, err)
+		check(t, recorded{fails: upstream.NoResponse}, Place{}, err)
 		_, err = ask(t, v.Name, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "1.1.1.1")
-		check(t, recorded{fails: upstream.NoAnswer}, Place{}, err)
+		check(t, recorded{fails: upstream.NoResponse}, Place{}, err)
 	}
 }
 

@@ -227,9 +227,9 @@ func TestTransport(t *testing.T) {
 			continue
 		}
 		_, err := ask(t, v.Name, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "1.1.1.1")
-		check(t, recorded{fails: upstream.NoAnswer}, Risk{}, err)
+		check(t, recorded{fails: upstream.NoResponse}, Risk{}, err)
 		_, err = ask(t, v.Name, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "1.1.1.1")
-		check(t, recorded{fails: upstream.NoAnswer}, Risk{}, err)
+		check(t, recorded{fails: upstream.NoResponse}, Risk{}, err)
 	}
 }
 

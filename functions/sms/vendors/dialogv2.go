@@ -148,7 +148,7 @@ func (a *dialogV2Adapter) post(ctx context.Context, path, token string, body any
 // left, so nothing is uncertain.
 var loginClasses = map[upstream.Class]upstream.Class{
 	upstream.NotSent:            upstream.NotSent,
-	upstream.NoAnswer:           upstream.NotSent,
+	upstream.NoResponse:         upstream.NotSent,
 	upstream.Unusable:           upstream.Rejected,
 	upstream.Rejected:           upstream.CredentialsRefused,
 	upstream.CredentialsRefused: upstream.CredentialsRefused,

@@ -48,11 +48,11 @@ func TestEndedSends(t *testing.T) {
 		url    string         // of a server that is not played here
 		want   upstream.Class
 	}{
-		{"no answer, the context ends", "http://", request, true, true, "", upstream.NoAnswer},
-		{"no answer, the vendor's time ends", "http://", request, true, false, "", upstream.NoAnswer},
-		{"no answer, the connection ends", "http://", request, false, false, "", upstream.NoAnswer},
-		{"half an answer, the context ends", "http://", answer(begun), true, true, "", upstream.NoAnswer},
-		{"half an answer, the vendor's time ends", "http://", answer(begun), true, false, "", upstream.NoAnswer},
+		{"no answer, the context ends", "http://", request, true, true, "", upstream.NoResponse},
+		{"no answer, the vendor's time ends", "http://", request, true, false, "", upstream.NoResponse},
+		{"no answer, the connection ends", "http://", request, false, false, "", upstream.NoResponse},
+		{"half an answer, the context ends", "http://", answer(begun), true, true, "", upstream.NoResponse},
+		{"half an answer, the vendor's time ends", "http://", answer(begun), true, false, "", upstream.NoResponse},
 		{"half an answer, the connection ends", "http://", answer(begun), false, false, "", upstream.Unusable},
 		{"unfinished TLS handshake, the context ends", "https://", firstBytes, true, true, "", upstream.NotSent},
 		{"unfinished TLS handshake, the vendor's time ends", "https://", firstBytes, true, false, "", upstream.NotSent},

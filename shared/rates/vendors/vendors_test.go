@@ -56,7 +56,7 @@ func TestSandbox(t *testing.T) {
 		}
 		for outcome, class := range map[sandbox.Outcome]upstream.Class{
 			sandbox.Rejected: upstream.Rejected, sandbox.Unparseable: upstream.Unusable, sandbox.ServerError: upstream.Unusable,
-			sandbox.Truncated: upstream.Unusable, sandbox.Closed: upstream.NoAnswer, sandbox.Hang: upstream.NoAnswer,
+			sandbox.Truncated: upstream.Unusable, sandbox.Closed: upstream.NoResponse, sandbox.Hang: upstream.NoResponse,
 		} {
 			if err := server.SetRules(sandbox.Rule{Outcome: outcome}); err != nil {
 				t.Fatal(err)
