@@ -108,6 +108,24 @@ func (a *App) Command(cmd *cobra.Command, parse func(args []string) error, run f
 	return cmd
 }
 
+// ProjectCommand completes a command whose first argument is an existing project. ProjectCommand reads the project after
+// parse, which gets the other arguments.
+func (a *App) ProjectCommand(cmd *cobra.Command, parse func(args []string) error, run func(context.Context, *Stack, *project.Record) error) *cobra.Command {
+	var id string
+	return a.Command(cmd, func(args []string) error {
+		if id = args[0]; parse == nil {
+			return nil
+		}
+		return parse(args[1:])
+	}, func(ctx context.Context, s *Stack) error {
+		rec, err := s.Load(ctx, id)
+		if err != nil {
+			return err
+		}
+		return run(ctx, s, rec)
+	})
+}
+
 // countArguments returns the rule for the number of arguments that a use line names: the arguments from the first "[" on
 // are optional, and "..." repeats the last argument.
 func countArguments(use string) cobra.PositionalArgs {

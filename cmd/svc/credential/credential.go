@@ -69,30 +69,26 @@ func printState(a *app.App, clientID, state string) error {
 
 type issueOptions struct {
 	*app.App
-	projectID   string
 	environment project.Environment
 }
 
 func issue(a *app.App) *cobra.Command {
 	o := &issueOptions{App: a}
-	cmd := a.Command(&cobra.Command{
+	cmd := a.ProjectCommand(&cobra.Command{
 		Use:     "issue PROJECT",
 		Short:   "Create a client ID and its secret",
 		Example: "  svc credential issue acme --env production",
-	}, app.Bind(&o.projectID), o.run)
+	}, nil, o.run)
 	app.EnvironmentFlag(cmd, &o.environment)
 	return cmd
 }
 
-func (o *issueOptions) run(ctx context.Context, s *app.Stack) error {
-	if _, err := s.Load(ctx, o.projectID); err != nil {
-		return err
-	}
-	clientID, clientSecret, err := s.Projects.IssueCredential(ctx, o.projectID, o.environment)
+func (o *issueOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	clientID, clientSecret, err := s.Projects.IssueCredential(ctx, rec.ID, o.environment)
 	if err != nil {
 		return err
 	}
-	return printIssued(o.App, Issued{o.projectID, o.environment, clientID, clientSecret})
+	return printIssued(o.App, Issued{rec.ID, o.environment, clientID, clientSecret})
 }
 
 type rotateOptions struct {

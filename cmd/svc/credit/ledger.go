@@ -9,6 +9,7 @@ import (
 
 	"svcapi/cmd/svc/app"
 	"svcapi/shared/credit"
+	"svcapi/shared/project"
 )
 
 // EntryView is a ledger entry as programs read it.
@@ -86,15 +87,15 @@ func (e EntryView) note() string {
 
 type ledgerOptions struct {
 	*app.App
-	projectID, date string
-	last            time.Time
-	days            int
-	uncertain       bool
+	date      string
+	last      time.Time
+	days      int
+	uncertain bool
 }
 
 func ledger(a *app.App) *cobra.Command {
 	o := &ledgerOptions{App: a}
-	cmd := a.Command(&cobra.Command{
+	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "ledger PROJECT",
 		Short: "Show the ledger entries of a project",
 		Example: `  svc credit ledger acme
@@ -108,8 +109,8 @@ func ledger(a *app.App) *cobra.Command {
 	return cmd
 }
 
-func (o *ledgerOptions) parse(args []string) (err error) {
-	o.projectID, o.last = args[0], time.Now().UTC()
+func (o *ledgerOptions) parse([]string) (err error) {
+	o.last = time.Now().UTC()
 	if o.date != "" {
 		if o.last, err = time.Parse(time.DateOnly, o.date); err != nil {
 			return app.Usagef("--day is a UTC date such as 2026-03-31, not %q", o.date)
@@ -121,11 +122,8 @@ func (o *ledgerOptions) parse(args []string) (err error) {
 	return nil
 }
 
-func (o *ledgerOptions) run(ctx context.Context, s *app.Stack) error {
-	if _, err := s.Load(ctx, o.projectID); err != nil {
-		return err
-	}
-	entries, err := o.entries(ctx, s)
+func (o *ledgerOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	entries, err := o.entries(ctx, s, rec.ID)
 	if err != nil {
 		return err
 	}
@@ -138,13 +136,13 @@ func (o *ledgerOptions) run(ctx context.Context, s *app.Stack) error {
 }
 
 // entries reads the entries of the days, the oldest first, or the uncertain charges.
-func (o *ledgerOptions) entries(ctx context.Context, s *app.Stack) ([]credit.Entry, error) {
+func (o *ledgerOptions) entries(ctx context.Context, s *app.Stack, projectID string) ([]credit.Entry, error) {
 	if o.uncertain {
-		return s.Credits.Uncertain(ctx, o.projectID)
+		return s.Credits.Uncertain(ctx, projectID)
 	}
 	var all []credit.Entry
 	for back := o.days - 1; back >= 0; back-- {
-		entries, err := s.Credits.Entries(ctx, o.projectID, o.last.AddDate(0, 0, -back).Format(time.DateOnly))
+		entries, err := s.Credits.Entries(ctx, projectID, o.last.AddDate(0, 0, -back).Format(time.DateOnly))
 		if err != nil {
 			return nil, err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"svcapi/cmd/svc/app"
 	"svcapi/shared/credit"
+	"svcapi/shared/project"
 )
 
 // Moved is the result of a movement, with the new balance.
@@ -162,13 +163,13 @@ func (o *adjustOptions) run(ctx context.Context, s *app.Stack) error {
 
 type refundOptions struct {
 	*app.App
-	projectID, reason string
-	charge            credit.Key
+	reason string
+	charge credit.Key
 }
 
 func refund(a *app.App) *cobra.Command {
 	o := &refundOptions{App: a}
-	cmd := a.Command(&cobra.Command{
+	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "refund PROJECT CHARGE",
 		Short: "Refund all credits of a charge, once",
 		Long: `Refund all credits of a charge. Repeating the command has no effect. CHARGE is
@@ -181,9 +182,8 @@ SMS, use "svc sms uncertain resolve".`,
 }
 
 func (o *refundOptions) parse(args []string) (err error) {
-	o.projectID = args[0]
-	if o.charge, err = credit.ParseKey(args[1]); err != nil {
-		return app.Usagef(`CHARGE is an ID of "svc credit ledger --output json", not %q`, args[1])
+	if o.charge, err = credit.ParseKey(args[0]); err != nil {
+		return app.Usagef(`CHARGE is an ID of "svc credit ledger --output json", not %q`, args[0])
 	}
 	if o.reason == "" {
 		return errNoReason
@@ -191,19 +191,16 @@ func (o *refundOptions) parse(args []string) (err error) {
 	return nil
 }
 
-func (o *refundOptions) run(ctx context.Context, s *app.Stack) error {
-	if _, err := s.Load(ctx, o.projectID); err != nil {
-		return err
-	}
+func (o *refundOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
 	actor, err := s.Actor(ctx)
 	if err != nil {
 		return err
 	}
-	entry, err := s.Credits.RefundCharge(ctx, o.projectID, o.charge, o.reason, actor)
+	entry, err := s.Credits.RefundCharge(ctx, rec.ID, o.charge, o.reason, actor)
 	if err != nil {
 		return err
 	}
-	return printMoved(ctx, o.App, s, "Refund of", Moved{o.projectID, o.charge, entry.Credits, actor, 0})
+	return printMoved(ctx, o.App, s, "Refund of", Moved{rec.ID, o.charge, entry.Credits, actor, 0})
 }
 
 // firstDay is before the first entry of every ledger.

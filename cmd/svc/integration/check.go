@@ -23,13 +23,13 @@ type checkView struct {
 
 type checkOptions struct {
 	*app.App
-	args        []string // project, kind and vendor; the last two are optional
+	names       []string // kind and vendor, both optional
 	environment project.Environment
 }
 
 func check(a *app.App) *cobra.Command {
 	o := &checkOptions{App: a}
-	cmd := a.Command(&cobra.Command{
+	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "check PROJECT [KIND [VENDOR]]",
 		Short: "Check a project's integrations: settings, secret, endpoint, and the account where the vendor permits a test",
 		Long: `Check a project's integrations. The command sends no SMS and charges no credits. A
@@ -40,15 +40,11 @@ vendor may count a look-up of the command.`,
 }
 
 func (o *checkOptions) parse(args []string) error {
-	o.args = args
+	o.names = args
 	return nil
 }
 
-func (o *checkOptions) run(ctx context.Context, s *app.Stack) error {
-	rec, err := s.Load(ctx, o.args[0])
-	if err != nil {
-		return err
-	}
+func (o *checkOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
 	views := []checkView{}
 	failed := 0
 	t := app.Table{Header: []string{"ENVIRONMENT", "KIND", "VENDOR", "OK", "DETAIL"}}
@@ -65,7 +61,7 @@ func (o *checkOptions) run(ctx context.Context, s *app.Stack) error {
 		t.Rows = append(t.Rows, []string{string(v.Environment), string(v.Kind), v.Vendor, ok, v.Detail})
 	}
 	if len(views) == 0 {
-		return o.notFound()
+		return o.notFound(rec.ID)
 	}
 	if err := o.Print(views, t); err != nil {
 		return err
@@ -78,22 +74,22 @@ func (o *checkOptions) run(ctx context.Context, s *app.Stack) error {
 
 func (o *checkOptions) matches(i project.Integration) bool {
 	return (o.environment == "" || i.Environment == o.environment) &&
-		(len(o.args) < 2 || string(i.Kind) == o.args[1]) && (len(o.args) < 3 || i.Vendor == o.args[2])
+		(len(o.names) < 1 || string(i.Kind) == o.names[0]) && (len(o.names) < 2 || i.Vendor == o.names[1])
 }
 
 // notFound returns the error for arguments without an integration: an unknown name, or an integration that does not exist.
-func (o *checkOptions) notFound() error {
+func (o *checkOptions) notFound(projectID string) error {
 	var err error
-	switch len(o.args) {
-	case 3:
-		_, err = catalog.Find(o.args[1], o.args[2])
+	switch len(o.names) {
 	case 2:
-		err = catalog.ValidateKind(o.args[1])
+		_, err = catalog.Find(o.names[0], o.names[1])
+	case 1:
+		err = catalog.ValidateKind(o.names[0])
 	}
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("no such integrations of project %s: %w", o.args[0], project.ErrNotFound)
+	return fmt.Errorf("no such integrations of project %s: %w", projectID, project.ErrNotFound)
 }
 
 // checkOne checks one integration.

@@ -36,23 +36,18 @@ func printOne(ctx context.Context, a *app.App, s *app.Stack, projectID string, e
 
 type listOptions struct {
 	*app.App
-	projectID   string
 	environment project.Environment
 }
 
 func list(a *app.App) *cobra.Command {
 	o := &listOptions{App: a}
 	short := "List a project's integrations with their missing fields"
-	cmd := a.Command(&cobra.Command{Use: "list PROJECT", Short: short}, app.Bind(&o.projectID), o.run)
+	cmd := a.ProjectCommand(&cobra.Command{Use: "list PROJECT", Short: short}, nil, o.run)
 	app.OptionalEnvironmentFlag(cmd, &o.environment)
 	return cmd
 }
 
-func (o *listOptions) run(ctx context.Context, s *app.Stack) error {
-	rec, err := s.Load(ctx, o.projectID)
-	if err != nil {
-		return err
-	}
+func (o *listOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
 	views, err := catalog.ViewAll(ctx, s, rec, o.environment)
 	if err != nil {
 		return err

@@ -16,7 +16,6 @@ import (
 
 type setOptions struct {
 	*app.App
-	projectID                 string
 	offer                     catalog.Offer
 	environment               project.Environment
 	mode                      project.Mode
@@ -29,7 +28,7 @@ type setOptions struct {
 
 func set(a *app.App) *cobra.Command {
 	o := &setOptions{App: a}
-	cmd := a.Command(&cobra.Command{
+	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "set PROJECT KIND VENDOR",
 		Short: "Create or change the integration of a project with a vendor",
 		Long: `Create or change the integration of a project with a vendor. Omitted settings stay
@@ -57,16 +56,11 @@ input with --secrets -. A managed integration uses the service's own account, se
 }
 
 func (o *setOptions) parse(args []string) (err error) {
-	o.projectID = args[0]
-	o.offer, err = catalog.Find(args[1], args[2])
+	o.offer, err = catalog.Find(args[0], args[1])
 	return err
 }
 
-func (o *setOptions) run(ctx context.Context, s *app.Stack) error {
-	rec, err := s.Load(ctx, o.projectID)
-	if err != nil {
-		return err
-	}
+func (o *setOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
 	i, err := o.integration(s, rec)
 	if err != nil {
 		return err

@@ -112,13 +112,12 @@ func (o *trialOptions) run(ctx context.Context, s *app.Stack) error {
 
 type scaleOptions struct {
 	*app.App
-	projectID string
-	shards    int
+	shards int
 }
 
 func scale(a *app.App) *cobra.Command {
 	o := &scaleOptions{App: a}
-	cmd := a.Command(&cobra.Command{
+	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "scale PROJECT --shards N",
 		Short: "Spread the wallet, the ledger and the rate limit of a busy project over shards",
 		Long: `One item of DynamoDB takes 1,000 write units a second, and a project's wallet is one item. N shards
@@ -135,19 +134,14 @@ lacks credits, and the rate limit stays the same. The change takes effect 90 sec
 	return cmd
 }
 
-func (o *scaleOptions) parse(args []string) error {
-	o.projectID = args[0]
+func (o *scaleOptions) parse([]string) error {
 	if o.shards < 1 || o.shards > credit.MaxShards {
 		return app.Usagef("--shards is 1 to %d, not %d", credit.MaxShards, o.shards)
 	}
 	return nil
 }
 
-func (o *scaleOptions) run(ctx context.Context, s *app.Stack) error {
-	rec, err := s.Load(ctx, o.projectID)
-	if err != nil {
-		return err
-	}
+func (o *scaleOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
 	if err := rec.ValidateShards(o.shards); err != nil {
 		return err
 	}

@@ -76,22 +76,15 @@ func runList(ctx context.Context, a *app.App, s *app.Stack) error {
 	return a.Print(views, app.Table{Header: header, Rows: rows, Empty: `No projects yet. "svc project create" creates one.`})
 }
 
-type showOptions struct {
-	*app.App
-	projectID string
-}
+type showOptions struct{ *app.App }
 
 func show(a *app.App) *cobra.Command {
-	o := &showOptions{App: a}
+	o := &showOptions{a}
 	short := "Show a project with its balance, credentials and integrations"
-	return a.Command(&cobra.Command{Use: "show PROJECT", Short: short}, app.Bind(&o.projectID), o.run)
+	return a.ProjectCommand(&cobra.Command{Use: "show PROJECT", Short: short}, nil, o.run)
 }
 
-func (o *showOptions) run(ctx context.Context, s *app.Stack) error {
-	rec, err := s.Load(ctx, o.projectID)
-	if err != nil {
-		return err
-	}
+func (o *showOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
 	balance, err := s.Credits.Balance(ctx, rec.ID)
 	if err != nil {
 		return err

@@ -28,26 +28,19 @@ type transfer struct {
 	Integrations []project.Integration `json:"integrations"`
 }
 
-type exportOptions struct {
-	*app.App
-	projectID string
-}
+type exportOptions struct{ *app.App }
 
 func export(a *app.App) *cobra.Command {
-	o := &exportOptions{App: a}
-	return a.Command(&cobra.Command{
+	o := &exportOptions{a}
+	return a.ProjectCommand(&cobra.Command{
 		Use:   "export PROJECT",
 		Short: "Print a project's settings and integrations as JSON, without secrets and credits",
 		Example: `  svc project export acme --stage staging > acme.json
   svc project import acme.json --stage prod`,
-	}, app.Bind(&o.projectID), o.run)
+	}, nil, o.run)
 }
 
-func (o *exportOptions) run(ctx context.Context, s *app.Stack) error {
-	rec, err := s.Load(ctx, o.projectID)
-	if err != nil {
-		return err
-	}
+func (o *exportOptions) run(_ context.Context, _ *app.Stack, rec *project.Record) error {
 	out := transfer{Format: transferFormat, Settings: settingsOf(rec.Project), Integrations: append([]project.Integration{}, rec.Integrations...)}
 	return o.PrintJSON(out)
 }

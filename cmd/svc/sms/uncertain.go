@@ -10,6 +10,7 @@ import (
 	"svcapi/cmd/svc/app"
 	command "svcapi/cmd/svc/credit"
 	"svcapi/shared/credit"
+	"svcapi/shared/project"
 )
 
 // Command returns "svc sms".
@@ -82,7 +83,6 @@ func (o *listOptions) ids(ctx context.Context, s *app.Stack) ([]string, error) {
 
 type resolveOptions struct {
 	*app.App
-	projectID       string
 	key             credit.Key
 	confirm, refund bool
 	resolution      credit.Resolution
@@ -90,7 +90,7 @@ type resolveOptions struct {
 
 func resolve(a *app.App) *cobra.Command {
 	o := &resolveOptions{App: a}
-	cmd := a.Command(&cobra.Command{
+	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "resolve PROJECT ID",
 		Short: "Confirm an uncertain SMS, or refund its credits",
 		Long: `Confirm that an uncertain SMS was sent (--confirm: the charge stays), or refund its
@@ -105,7 +105,7 @@ is lost, repeat the command: it counts once. A resolution is final.`,
 }
 
 func (o *resolveOptions) parse(args []string) (err error) {
-	o.projectID, o.resolution.Verdict = args[0], credit.VerdictConfirmed
+	o.resolution.Verdict = credit.VerdictConfirmed
 	if o.refund {
 		o.resolution.Verdict = credit.VerdictRefunded
 	}
@@ -115,25 +115,23 @@ func (o *resolveOptions) parse(args []string) (err error) {
 	if o.resolution.Reason == "" {
 		return app.Usagef("give a --reason for the ledger")
 	}
-	if o.key, err = credit.ParseKey(args[1]); err != nil {
-		return app.Usagef(`ID is an ID of "svc sms uncertain list", not %q`, args[1])
+	if o.key, err = credit.ParseKey(args[0]); err != nil {
+		return app.Usagef(`ID is an ID of "svc sms uncertain list", not %q`, args[0])
 	}
 	return nil
 }
 
-func (o *resolveOptions) run(ctx context.Context, s *app.Stack) error {
-	if _, err := s.Load(ctx, o.projectID); err != nil {
-		return err
-	}
-	var err error
-	if o.resolution.Actor, err = s.Actor(ctx); err != nil {
-		return err
-	}
-	entry, err := s.Credits.Resolve(ctx, o.projectID, o.key, o.resolution)
+func (o *resolveOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	actor, err := s.Actor(ctx)
 	if err != nil {
 		return err
 	}
-	balance, err := s.Credits.Balance(ctx, o.projectID)
+	o.resolution.Actor = actor
+	entry, err := s.Credits.Resolve(ctx, rec.ID, o.key, o.resolution)
+	if err != nil {
+		return err
+	}
+	balance, err := s.Credits.Balance(ctx, rec.ID)
 	if err != nil {
 		return err
 	}
@@ -144,8 +142,8 @@ func (o *resolveOptions) run(ctx context.Context, s *app.Stack) error {
 		Credits    int64                  `json:"credits"`
 		Resolution command.ResolutionView `json:"resolution"`
 		Balance    int64                  `json:"balance"`
-	}{o.projectID, entry.Key, entry.Credits, command.ResolutionView(r), balance}, app.Table{Rows: [][]string{
-		{"Project", o.projectID}, {"SMS", string(entry.Key)}, {"Credits", app.Grouped(entry.Credits)},
+	}{rec.ID, entry.Key, entry.Credits, command.ResolutionView(r), balance}, app.Table{Rows: [][]string{
+		{"Project", rec.ID}, {"SMS", string(entry.Key)}, {"Credits", app.Grouped(entry.Credits)},
 		{"Resolution", string(r.Verdict)}, {"Reason", r.Reason}, {"By", r.Actor}, {"Balance", app.Grouped(balance) + " credits"},
 	}})
 }
