@@ -88,7 +88,7 @@ func TestAttempts(t *testing.T) {
 	}
 }
 
-// TestTimeout: an attempt without an answer ends after about a second, and so do three after three.
+// TestTimeout: an attempt without a response ends after about a second, and so do three after three.
 func TestTimeout(t *testing.T) {
 	done := make(chan struct{})
 	client, table := proxied(t, func(int64, *faultproxy.Request) faultproxy.Fate {
@@ -103,7 +103,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestWarm: warming opens connections and is answered like any call.
+// TestWarm: Warm opens connections, and its calls get responses.
 func TestWarm(t *testing.T) {
 	var queries atomic.Int64
 	client, table := proxied(t, func(_ int64, r *faultproxy.Request) faultproxy.Fate {
@@ -157,8 +157,8 @@ func TestRetryable(t *testing.T) {
 		{"both", canceled("ConditionalCheckFailed", "TransactionConflict"), false},
 		{"condition", &types.ConditionalCheckFailedException{}, false},
 		{"throttled", &types.ProvisionedThroughputExceededException{}, true},
-		{"broken answer", &smithy.DeserializationError{Err: errors.New("no JSON")}, true},
-		{"answer that ended early", fmt.Errorf("read: %w", io.ErrUnexpectedEOF), true},
+		{"invalid response", &smithy.DeserializationError{Err: errors.New("no JSON")}, true},
+		{"truncated response", fmt.Errorf("read: %w", io.ErrUnexpectedEOF), true},
 		{"no such table", &types.ResourceNotFoundException{}, false},
 		{"cancelled", &aws.RequestCanceledError{Err: context.Canceled}, false},
 	} {
@@ -188,16 +188,16 @@ func (f *failing) put(_ context.Context, _ *dynamodb.PutItemInput, options ...fu
 	if f.calls++; f.calls > len(f.list) {
 		return &dynamodb.PutItemOutput{}, nil
 	}
-	answered := func(status int, err error) error {
+	response := func(status int, err error) error {
 		return &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}}, Err: err}
 	}
 	return nil, map[byte]error{
-		't': answered(http.StatusBadRequest, &types.ProvisionedThroughputExceededException{}),
-		'c': answered(http.StatusBadRequest, &types.TransactionConflictException{}),
-		'5': answered(http.StatusInternalServerError, &types.InternalServerError{}),
+		't': response(http.StatusBadRequest, &types.ProvisionedThroughputExceededException{}),
+		'c': response(http.StatusBadRequest, &types.TransactionConflictException{}),
+		'5': response(http.StatusInternalServerError, &types.InternalServerError{}),
 		'x': &smithyhttp.RequestSendError{Err: io.ErrUnexpectedEOF},
-		'~': answered(http.StatusOK, &smithy.DeserializationError{Err: errors.New("no JSON")}),
-		'!': answered(http.StatusBadRequest, &types.ConditionalCheckFailedException{}),
+		'~': response(http.StatusOK, &smithy.DeserializationError{Err: errors.New("no JSON")}),
+		'!': response(http.StatusBadRequest, &types.ConditionalCheckFailedException{}),
 	}[f.list[f.calls-1]]
 }
 

@@ -14,12 +14,12 @@ import (
 // call is a method of a DynamoDB client, such as client.PutItem.
 type call[In, Out any] = func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error)
 
-// Write makes one write that a request may no longer abandon, and repeats the write until DynamoDB answers or ctx ends.
+// Write makes one write that a request may no longer abandon, and repeats the write until DynamoDB responds or ctx ends.
 //
 //   - A write that DynamoDB turned away for lack of capacity or because of a conflict (HTTP 4xx) has had no effect.
 //     Write repeats the write as long as the time lasts: a table on demand throttles while the table grows.
 //   - A write that the server failed (HTTP 5xx) is repeated as long, but may have had its effect.
-//   - A write without a whole response may have had its effect, too. Write makes Attempts of these.
+//   - A write without a complete response may have had its effect, too. Write makes Attempts of these.
 //
 // Write returns how many failed attempts may have had their effect. The pauses are those of the client's Retryer.
 func Write[In, Out any](ctx context.Context, do call[In, Out], in *In) (ambiguous int, err error) {

@@ -6,7 +6,7 @@ import "net/netip"
 type reach int
 
 const (
-	nobody   reach = iota // not Globally Reachable, or N/A
+	none     reach = iota // not Globally Reachable, or N/A
 	protocol              // Globally Reachable by a protocol: one of many hosts, another address, or none
 	hosts                 // Globally Reachable, each address one host or network
 )
@@ -22,7 +22,7 @@ func row(r reach, prefix, name string) block { return block{netip.MustParsePrefi
 
 func reachable(prefix, name string) block   { return row(hosts, prefix, name) }
 func byProtocol(prefix, name string) block  { return row(protocol, prefix, name) }
-func unreachable(prefix, name string) block { return row(nobody, prefix, name) }
+func unreachable(prefix, name string) block { return row(none, prefix, name) }
 
 // blocks are all rows of the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890, RFC 8190). The first group is
 // from the IANA IPv4 Address Space Registry and the IANA Internet Protocol Version 6 Address Space registry.

@@ -34,7 +34,7 @@ func (p *fakeVendor) ask(ctx context.Context, _ Caller, _ netip.Addr) (string, e
 		<-ctx.Done()
 		return "", &upstream.Error{Class: upstream.NoResponse, Detail: ctx.Err().Error()}
 	}
-	return "answer", p.err
+	return "value", p.err
 }
 
 // fixture is a chain over three fake vendors, the last one uncached.
@@ -88,7 +88,7 @@ func TestChain(t *testing.T) {
 			if result.Vendor != c.vendor || strings.Join(result.Failed, " ") != c.failed || (err == nil) != (c.err == nil) || !errors.Is(err, c.err) {
 				t.Errorf("%+v, %v", result, err)
 			}
-			if err == nil && result.Value != "answer" {
+			if err == nil && result.Value != "value" {
 				t.Errorf("the value is %q", result.Value)
 			}
 		})
@@ -117,7 +117,7 @@ func TestBreakers(t *testing.T) {
 			t.Errorf("%v; the broken vendor was asked %d times more", err, b.a.asked-asked)
 		}
 		b.a.err = nil
-		if result, err := look("1.1.1.1"); err != nil || result.Vendor != "a" || result.Value != "answer" {
+		if result, err := look("1.1.1.1"); err != nil || result.Vendor != "a" || result.Value != "value" {
 			t.Errorf("with both broken, the one that works again: %+v, %v", result, err)
 		}
 		b.b.err = nil
@@ -181,7 +181,7 @@ func TestCache(t *testing.T) {
 		first, third := b.accounts[:1], b.accounts[2:]
 		ask := func(accounts []upstream.Account, addr netip.Addr) bool {
 			result, err := b.Ask(t.Context(), accounts, addr)
-			if err != nil || result.Value != "answer" || result.Vendor != accounts[0].Integration.Vendor {
+			if err != nil || result.Value != "value" || result.Vendor != accounts[0].Integration.Vendor {
 				t.Fatalf("%+v, %v", result, err)
 			}
 			return result.Cached
@@ -209,7 +209,7 @@ func TestCache(t *testing.T) {
 		}
 		time.Sleep(59 * time.Second)
 		if !ask(first, address) {
-			t.Error("forgotten early")
+			t.Error("removed from the cache early")
 		}
 		time.Sleep(2 * time.Second)
 		if ask(first, address) {

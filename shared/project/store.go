@@ -26,7 +26,7 @@ var (
 	ErrExists     = errors.New("exists already")
 	ErrInvalid    = errors.New("not valid")
 	ErrMixedModes = errors.New("the active integrations of one kind and environment share one mode")
-	ErrBusy       = errors.New("the project is being changed by somebody else")
+	ErrBusy       = errors.New("another operator is changing the project")
 	ErrRotating   = errors.New("a rotation is open")
 	ErrShardsSet  = errors.New("the shards were changed a short while ago")
 )

@@ -317,7 +317,7 @@ func TestDamagedItems(t *testing.T) {
 	for _, whole := range out.Items {
 		for name := range whole {
 			if name == "pk" && attr.TextOf(whole["sk"]) != sortProject {
-				continue // the project's own item tells its ID
+				continue // the project's own item contains its ID
 			}
 			broken := maps.Clone(whole)
 			broken[name] = &types.AttributeValueMemberNULL{Value: true}

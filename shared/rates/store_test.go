@@ -113,7 +113,7 @@ func TestSources(t *testing.T) {
 		do   func() error
 		want error
 	}{
-		{func() error { return s.PutFailure(t.Context(), "made", "no answer", noon.Add(-time.Hour)) }, nil},
+		{func() error { return s.PutFailure(t.Context(), "made", "no response", noon.Add(-time.Hour)) }, nil},
 		{func() error { return put("made", noon, noon) }, nil},
 		{func() error { return put("made", noon, noon.Add(time.Hour)) }, nil},
 		{func() error { return put("made", noon.Add(-time.Hour), noon.Add(2*time.Hour)) }, ErrChanged},
@@ -123,7 +123,7 @@ func TestSources(t *testing.T) {
 		{func() error {
 			return s.PutSource(t.Context(), BankSource, Source{Bank: Bank{}, Fetched: noon.Add(-time.Hour), Tried: noon})
 		}, ErrChanged},
-		{func() error { return s.PutFailure(t.Context(), "made", "absurd", noon.Add(3*time.Hour)) }, nil},
+		{func() error { return s.PutFailure(t.Context(), "made", "not valid", noon.Add(3*time.Hour)) }, nil},
 		{func() error { return s.PutPin(t.Context(), &Pin{"made", "why", "who", noon}) }, nil},
 	} {
 		if err := c.do(); !errors.Is(err, c.want) {
@@ -135,7 +135,7 @@ func TestSources(t *testing.T) {
 		t.Fatal(err)
 	}
 	made := stored.Sources["made"]
-	if made.Table == nil || !made.Table.Date.Equal(noon) || !made.Fetched.Equal(noon.Add(time.Hour)) || made.Failure != "absurd" || !made.Tried.Equal(noon.Add(3*time.Hour)) {
+	if made.Table == nil || !made.Table.Date.Equal(noon) || !made.Fetched.Equal(noon.Add(time.Hour)) || made.Failure != "not valid" || !made.Tried.Equal(noon.Add(3*time.Hour)) {
 		t.Errorf("%+v", made)
 	}
 	if bank := stored.Sources[BankSource]; len(bank.Bank) != 6 || bank.Table != nil {

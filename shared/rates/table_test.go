@@ -181,7 +181,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Numbers keep their digits in store and answer.
+// Numbers keep their digits in the store and in responses.
 func TestJSONKeepsDigits(t *testing.T) {
 	set := sample(t)
 	text, err := json.Marshal(set.Bank["USD"], json.Deterministic(true))

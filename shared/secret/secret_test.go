@@ -58,7 +58,7 @@ func newFixture(t *testing.T) *fixture {
 			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("count", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
 				b.reads.Add(1)
 				if b.fail.Load() {
-					return middleware.InitializeOutput{}, middleware.Metadata{}, errors.New("no answer")
+					return middleware.InitializeOutput{}, middleware.Metadata{}, errors.New("no response")
 				}
 				return next.HandleInitialize(ctx, in)
 			}), middleware.Before)
@@ -117,7 +117,7 @@ func TestFields(t *testing.T) {
 
 	b.put(t, "nobody", "quicksend", quicksend)
 	b.clock.Move(absentFor)
-	b.expect(t, "no secret, looked for again", "nobody", "quicksend", quicksend, 1)
+	b.expect(t, "no secret, read again", "nobody", "quicksend", quicksend, 1)
 
 	b.put(t, "acme", "twilio", map[string]string{"auth_token": "t2"})
 	b.expect(t, "within the time to live", "acme", "twilio", twilio, 0)

@@ -18,7 +18,7 @@ func FuzzEndpoint(f *testing.F) {
 		}
 		u, err := url.Parse(endpoint)
 		if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || strings.ContainsAny(endpoint, "@") && !strings.Contains(u.Path, "@") {
-			t.Errorf("%q is taken", endpoint)
+			t.Errorf("%q is accepted", endpoint)
 		}
 	})
 }

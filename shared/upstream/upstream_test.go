@@ -61,7 +61,7 @@ func closedPort(t *testing.T) string {
 // TestDoClassifies: a failure before the first byte is certain, a request without a usable response is uncertain
 // (docs/decisions.md#vendor-outcomes).
 func TestDoClassifies(t *testing.T) {
-	tls := httptest.NewTLSServer(http.NotFoundHandler()) // a certificate that nobody trusts
+	tls := httptest.NewTLSServer(http.NotFoundHandler()) // an untrusted certificate
 	defer tls.Close()
 	respond := func(text string) func(net.Conn) {
 		return func(c net.Conn) {
@@ -102,7 +102,7 @@ func TestDoClassifies(t *testing.T) {
 					t.Fatalf("send %v: got %v, want %s", send, err, c.want)
 				}
 				if strings.Contains(err.Error(), "key=") || strings.Contains(err.Error(), key) {
-					t.Errorf("the error tells the key: %v", err)
+					t.Errorf("the error contains the key: %v", err)
 				}
 			})
 		}

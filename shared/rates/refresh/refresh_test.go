@@ -43,8 +43,8 @@ type fixture struct {
 	sandbox *sandbox.Server
 	clock   atomic.Int64 // nanoseconds beside the real time
 
-	mu      sync.Mutex
-	answers map[string]string // bodies by a source's name
+	mu     sync.Mutex
+	bodies map[string]string // bodies by a source's name
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -55,7 +55,7 @@ func newFixture(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
-	f := &fixture{t: t, sandbox: server, answers: map[string]string{}}
+	f := &fixture{t: t, sandbox: server, bodies: map[string]string{}}
 	at, err := url.Parse(server.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func newFixture(t *testing.T) *fixture {
 	proxy := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 		f.mu.Lock()
-		body, own := f.answers[name]
+		body, own := f.bodies[name]
 		f.mu.Unlock()
 		if own {
 			_, _ = rw.Write([]byte(body))
@@ -81,13 +81,13 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// answer makes a source answer with a body; without one it is the sandbox's again.
-func (f *fixture) answer(name string, body ...string) {
+// respond sets the response body of a source; without a body the sandbox responds again.
+func (f *fixture) respond(name string, body ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.answers, name)
+	delete(f.bodies, name)
 	if len(body) > 0 {
-		f.answers[name] = body[0]
+		f.bodies[name] = body[0]
 	}
 }
 
@@ -149,7 +149,7 @@ func TestRun(t *testing.T) {
 	if got := f.history(); got != first || !f.current().Fetched.After(set.Fetched) {
 		t.Errorf("history: %s; fetched %s", got, f.current().Fetched)
 	}
-	// The chain goes on where a source fails, and back.
+	// The run uses the next source after a failure, and the first source again afterwards.
 	if err := f.sandbox.SetRules(sandbox.Rule{Vendor: "openexchangerates", Outcome: sandbox.CredentialsRefused}); err != nil {
 		t.Fatal(err)
 	}
@@ -161,8 +161,8 @@ func TestRun(t *testing.T) {
 		t.Errorf("history: %s", got)
 	}
 	stored, err := f.Store.Stored(t.Context())
-	if trouble := stored.Sources["openexchangerates"]; err != nil || !strings.Contains(trouble.Failure, "invalid_app_id") || trouble.Table == nil {
-		t.Errorf("%+v, %v", trouble, err)
+	if source := stored.Sources["openexchangerates"]; err != nil || !strings.Contains(source.Failure, "invalid_app_id") || source.Table == nil {
+		t.Errorf("%+v, %v", source, err)
 	}
 	f.Secrets = accounts{}
 	f.run(schedule, nil, "openexchangerates skipped", "exchangerateapi skipped", "frankfurter taken", bankTaken)
@@ -171,14 +171,14 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.run(schedule, nil, "frankfurter taken", bankTaken)
-	f.answer("frankfurter", "[]")
+	f.respond("frankfurter", "[]")
 	f.run(schedule, ErrNoRates, "frankfurter failed", bankTaken)
 	if got := f.current(); got.Source != "frankfurter" || len(got.Rates) < 20 {
 		t.Errorf("%+v", got)
 	}
 }
 
-// body is Open Exchange Rates' answer with the sandbox's numbers, of a time, changed by pairs of texts.
+// body returns Open Exchange Rates' response with the sandbox's numbers and a time, after replacements of texts.
 func body(at time.Time, pairs ...string) string {
 	text := fmt.Sprintf(`{"timestamp":%d,"base":"USD","rates":{"USD":1,"EUR":0.864128,"GBP":0.761934,"JPY":154.8315,"CNY":7.11385,"AUD":1.527319,"CHF":0.805432,"LKR":304.718462,"IDR":16698}}`, at.Unix())
 	for i := 0; i < len(pairs); i += 2 {
@@ -190,10 +190,10 @@ func body(at time.Time, pairs ...string) string {
 // Absurd and failed fetches keep the last good set, are noted, and raise an alarm.
 func TestAbsurdFetches(t *testing.T) {
 	f := newFixture(t)
-	f.answer("exchangerateapi", `{"result":"error","error-type":"quota-reached"}`)
-	f.answer("frankfurter", `{"message":"not found"}`)
+	f.respond("exchangerateapi", `{"result":"error","error-type":"quota-reached"}`)
+	f.respond("frankfurter", `{"message":"not found"}`)
 	at := time.Now().Truncate(time.Hour)
-	f.answer("openexchangerates", body(at))
+	f.respond("openexchangerates", body(at))
 	f.run(Options{}, nil, "openexchangerates taken", bankTaken)
 	good := f.current()
 	rest := []string{"exchangerateapi failed", "frankfurter failed", bankTaken}
@@ -220,7 +220,7 @@ func TestAbsurdFetches(t *testing.T) {
 		"of the future":            {body(at.Add(30 * time.Hour)), Refused},
 		"an error with HTTP 200":   {`{"error":true,"status":429,"message":"not_allowed"}`, Failed},
 	} {
-		f.answer("openexchangerates", c.body)
+		f.respond("openexchangerates", c.body)
 		report := f.run(Options{Actor: "schedule"}, ErrNoRates, append([]string{"openexchangerates " + string(c.outcome)}, rest...)...)
 		if got := f.current(); got.Source != good.Source || !got.Date.Equal(good.Date) || got.Rates["LKR"].String() != "304.718462" || got.Rates["IDR"].String() != "16698" || len(got.Rates) != len(good.Rates) {
 			t.Errorf("%s: in use is %+v", name, got)
@@ -237,7 +237,7 @@ func TestAbsurdFetches(t *testing.T) {
 		t.Errorf("history: %s", history)
 	}
 	// A move that an operator accepts is taken, and becomes the reference of the next fetch.
-	f.answer("openexchangerates", body(at.Add(time.Minute), "304.718462", "609.4"))
+	f.respond("openexchangerates", body(at.Add(time.Minute), "304.718462", "609.4"))
 	f.run(Options{}, ErrNoRates, append([]string{"openexchangerates refused"}, rest...)...)
 	f.run(Options{AcceptMoves: true}, nil, "openexchangerates taken", bankTaken)
 	f.run(Options{}, nil, "openexchangerates taken", bankTaken)
@@ -251,7 +251,7 @@ func TestBankFails(t *testing.T) {
 	f := newFixture(t)
 	f.run(Options{}, nil, "openexchangerates taken", bankTaken)
 	for _, page := range []string{"", "<p>We are back soon", `{"a":1}`} {
-		f.answer("cbsl", page)
+		f.respond("cbsl", page)
 		f.run(Options{}, nil, "openexchangerates taken", "cbsl failed")
 		stored, err := f.Store.Stored(t.Context())
 		if err != nil || len(f.current().Bank) != 6 || stored.Sources["cbsl"].Failure == "" || len(stored.Sources["cbsl"].Bank) != 6 {
@@ -261,14 +261,14 @@ func TestBankFails(t *testing.T) {
 	// The bank's values alone are not a set.
 	f = newFixture(t)
 	for _, source := range []string{"openexchangerates", "exchangerateapi", "frankfurter"} {
-		f.answer(source, "")
+		f.respond(source, "")
 	}
 	f.run(Options{}, ErrNoRates, "openexchangerates failed", "exchangerateapi failed", "frankfurter failed", bankTaken)
 	if set, err := f.Store.Current(t.Context()); set != nil || err != nil {
 		t.Errorf("%+v, %v", set, err)
 	}
-	f.answer("openexchangerates")
-	f.answer("cbsl", "")
+	f.respond("openexchangerates")
+	f.respond("cbsl", "")
 	f.run(Options{}, nil, "openexchangerates taken", "cbsl failed")
 	if got := f.current(); len(got.Bank) != 6 {
 		t.Errorf("the values stored before the first set are %+v", got.Bank)
@@ -279,7 +279,7 @@ func TestBankFails(t *testing.T) {
 func TestRunsAtOnce(t *testing.T) {
 	f := newFixture(t)
 	at := time.Now().Truncate(time.Hour)
-	f.answer("openexchangerates", body(at))
+	f.respond("openexchangerates", body(at))
 	f.run(Options{}, nil, "openexchangerates taken", bankTaken)
 	done := make(chan struct{})
 	var reading sync.WaitGroup
@@ -295,7 +295,7 @@ func TestRunsAtOnce(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			// Each answer's rates of EUR and IDR belong together.
+			// The rates of EUR and IDR of one response belong together.
 			if eur, idr := set.Rates["EUR"].String(), set.Rates["IDR"].String(); idr[len(idr)-1] != eur[len(eur)-1] && idr != "16698" || len(set.Bank) != 6 {
 				t.Errorf("EUR %s with IDR %s, %d of the bank's", eur, idr, len(set.Bank))
 			}
@@ -303,7 +303,7 @@ func TestRunsAtOnce(t *testing.T) {
 	})
 	for round := range 4 {
 		digit := fmt.Sprint(round + 1)
-		f.answer("openexchangerates", body(at.Add(time.Duration(round+1)*time.Second), "0.864128", "0.86412"+digit, "16698", "1669"+digit))
+		f.respond("openexchangerates", body(at.Add(time.Duration(round+1)*time.Second), "0.864128", "0.86412"+digit, "16698", "1669"+digit))
 		var running sync.WaitGroup
 		for range 3 {
 			running.Go(func() {
@@ -341,7 +341,7 @@ func TestRunDies(t *testing.T) {
 	f := newFixture(t)
 	healthy := rates.NewStore(db, tables.Rates)
 	f.Store = healthy
-	f.answer("openexchangerates", body(at))
+	f.respond("openexchangerates", body(at))
 	f.run(Options{}, nil, "openexchangerates taken", bankTaken)
 	for died, n := true, 0; died; n++ {
 		before := f.current()
@@ -349,7 +349,7 @@ func TestRunDies(t *testing.T) {
 		d.left.Store(int64(n))
 		f.Store = rates.NewStore(dynamodb.New(db.Options(), func(o *dynamodb.Options) { o.HTTPClient = d; o.RetryMaxAttempts = 1 }), tables.Rates)
 		lkr := fmt.Sprintf("30%d.5", n)
-		f.answer("openexchangerates", body(at.Add(time.Duration(n+1)*time.Second), "304.718462", lkr))
+		f.respond("openexchangerates", body(at.Add(time.Duration(n+1)*time.Second), "304.718462", lkr))
 		_, err := f.Run(t.Context(), Options{})
 		died = err != nil
 		if n > 12 {
