@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -96,16 +97,14 @@ func retryable(err error) aws.Ternary {
 		return aws.TrueTernary
 	}
 	if canceled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
-		for _, reason := range canceled.CancellationReasons {
-			if aws.ToString(reason.Code) == "ConditionalCheckFailed" {
-				return aws.UnknownTernary // a failed condition decides
-			}
+		failed := func(codes ...string) bool {
+			return slices.ContainsFunc(canceled.CancellationReasons, func(r types.CancellationReason) bool {
+				return slices.Contains(codes, aws.ToString(r.Code))
+			})
 		}
-		for _, reason := range canceled.CancellationReasons {
-			switch aws.ToString(reason.Code) {
-			case "TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError":
-				return aws.TrueTernary
-			}
+		// A failed condition decides, also beside a conflict.
+		if !failed("ConditionalCheckFailed") && failed("TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError") {
+			return aws.TrueTernary
 		}
 		return aws.UnknownTernary
 	}

@@ -47,15 +47,24 @@ func (o *createOptions) parse(args []string) error {
 }
 
 func (o *createOptions) run(ctx context.Context, s *app.Stack) error {
-	created, err := s.Projects.CreateProject(ctx, o.project)
+	created, err := createProject(ctx, s, o.project)
 	if err != nil {
 		return err
 	}
-	if err := s.Credits.CreateWallet(ctx, created.ID); err != nil {
-		return fmt.Errorf("the project %s exists, its wallet does not (a grant creates the wallet): %w", created.ID, err)
-	}
 	view := viewOf(created)
 	return o.Print(view, app.Table{Rows: view.rows()})
+}
+
+// createProject creates a project and its empty wallet.
+func createProject(ctx context.Context, s *app.Stack, p project.Project) (project.Project, error) {
+	created, err := s.Projects.CreateProject(ctx, p)
+	if err != nil {
+		return created, err
+	}
+	if err := s.Credits.CreateWallet(ctx, created.ID); err != nil {
+		return created, fmt.Errorf("the project %s exists, its wallet does not (a grant creates the wallet): %w", created.ID, err)
+	}
+	return created, nil
 }
 
 func list(a *app.App) *cobra.Command {

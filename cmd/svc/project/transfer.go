@@ -99,14 +99,11 @@ func (o *importOptions) run(ctx context.Context, s *app.Stack) error {
 	if err != nil {
 		return err
 	}
-	created, err := s.Projects.CreateProject(ctx, project.Project{
+	created, err := createProject(ctx, s, project.Project{
 		ID: t.ID, Name: t.Name, Paused: t.Paused, Trial: t.Trial, TrialDestinations: t.TrialDestinations,
 		Limit: project.RateLimit{Requests: t.LimitRequests, Window: time.Duration(t.LimitSeconds) * time.Second},
 	})
 	if err != nil {
-		return err
-	}
-	if err := s.Credits.CreateWallet(ctx, created.ID); err != nil {
 		return err
 	}
 	for _, i := range t.Integrations {
