@@ -32,14 +32,22 @@ func (e *UsageError) Error() string { return e.text }
 // Usagef returns a UsageError.
 func Usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
 
-// ProblemsError is the number of problems that a check has found and printed.
-type ProblemsError int
+// problemsError is the number of problems that a check has found and printed.
+type problemsError int
 
-func (p ProblemsError) Error() string {
+func (p problemsError) Error() string {
 	if p == 1 {
 		return "1 problem"
 	}
 	return fmt.Sprintf("%d problems", int(p))
+}
+
+// Problems returns a problemsError for a number of problems above 0.
+func Problems(n int) error {
+	if n == 0 {
+		return nil
+	}
+	return problemsError(n)
 }
 
 // FailureError is an error of one command that has its own exit code and hint.

@@ -73,10 +73,7 @@ func (o *options) print(found []Finding) error {
 		return err
 	}
 	o.Note("%d in order, %d warnings, %d broken.", count[OK], count[Warning], count[Broken])
-	if count[Broken] > 0 {
-		return app.ProblemsError(count[Broken])
-	}
-	return nil
+	return app.Problems(count[Broken])
 }
 
 // Severity is the severity of a finding.

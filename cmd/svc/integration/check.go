@@ -66,10 +66,7 @@ func (o *checkOptions) run(ctx context.Context, s *app.Stack, rec *project.Recor
 	if err := o.Print(views, t); err != nil {
 		return err
 	}
-	if failed > 0 {
-		return app.ProblemsError(failed)
-	}
-	return nil
+	return app.Problems(failed)
 }
 
 func (o *checkOptions) matches(i project.Integration) bool {

@@ -55,8 +55,8 @@ func runVerify(ctx context.Context, a *app.App, s *app.Stack) error {
 		Findings []damageView `json:"findings"`
 	}{verified.Wallets, verified.Entries, views}, t)
 	a.Note("%d wallets, %d ledger entries.", verified.Wallets, verified.Entries)
-	if err == nil && len(views) > 0 {
-		return app.ProblemsError(len(views))
+	if err != nil {
+		return err
 	}
-	return err
+	return app.Problems(len(views))
 }
