@@ -10,39 +10,39 @@ import (
 	"svcapi/cmd/svc/app"
 )
 
-// TestBurner: a project's own disposable domains, normalised as the shield normalises.
+// TestBurner: svc normalises a project's own disposable domains as the operation does.
 func TestBurner(t *testing.T) {
-	b := newBench(t)
+	f := newFixture(t)
 	file := filepath.Join(t.TempDir(), "domains.txt")
 	if err := os.WriteFile(file, []byte("# ours\n\nfile.example\r\n  Other.Example  # twice\nother.example\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	file = strings.ReplaceAll(file, "_", "~")
-	b.runAll([]call{
+	f.runAll([]call{
 		{args: "project create Acme --id acme"},
 		{args: "project create Two --id two"},
-		{args: "burner list acme", out: []string{"No domains of its own"}},
+		{args: "burner list acme", out: []string{"The project has no own domains"}},
 		{args: "burner list nobody", exit: app.ExitNotFound},
 		{args: "burner add nobody a.example", exit: app.ExitNotFound},
 		{args: "burner remove nobody a.example", exit: app.ExitNotFound},
 		{args: "burner import nobody -", stdin: "a.example", exit: app.ExitNotFound},
 		{args: "burner add acme", exit: app.ExitUsage},
-		{args: "burner add acme example", exit: app.ExitUsage, errs: []string{`"example" is no domain`, "two labels"}},
-		{args: "burner add acme a.example me@b.example", exit: app.ExitUsage, errs: []string{`"me@b.example" is no domain`}},
-		{args: "burner list acme", out: []string{"No domains of its own"}},
+		{args: "burner add acme example", exit: app.ExitUsage, errs: []string{`"example" is not a domain`, "two labels"}},
+		{args: "burner add acme a.example me@b.example", exit: app.ExitUsage, errs: []string{`"me@b.example" is not a domain`}},
+		{args: "burner list acme", out: []string{"The project has no own domains"}},
 		{args: "burner add acme B.Example a.example bücher.example a.example", out: []string{`a.example +added\nb.example +added\nxn--bcher-kva.example +added\n`}},
 		{args: "burner add acme a.example", out: []string{`a.example +there already`}},
 		{args: "burner add acme c.example a.example --output json", out: []string{`"domains": \[\n +"c.example"\n +\],\n +"unchanged": \[\n +"a.example"\n +\]`}},
 		{args: "burner remove acme c.example"},
-		{args: "burner add acme *.x.example", exit: app.ExitUsage, errs: []string{`write x.example, which covers all beneath`}},
-		{args: "burner add acme @x.example", exit: app.ExitUsage, errs: []string{`write x.example, which covers all beneath`}},
+		{args: "burner add acme *.x.example", exit: app.ExitUsage, errs: []string{`write x.example, which includes its subdomains`}},
+		{args: "burner add acme @x.example", exit: app.ExitUsage, errs: []string{`write x.example, which includes its subdomains`}},
 		{args: "burner add acme 192.0.2.1", exit: app.ExitUsage, errs: []string{`digits only`}},
 		{args: "burner list acme", out: []string{`DOMAIN\na.example\nb.example\nxn--bcher-kva.example\n`}},
-		{args: "burner list two", out: []string{"No domains of its own"}},
+		{args: "burner list two", out: []string{"The project has no own domains"}},
 		{args: "burner remove acme B.EXAMPLE never.example", out: []string{`b.example +removed\nnever.example +not on the list`}},
 		{args: "burner list acme", out: []string{`DOMAIN\na.example\nxn--bcher-kva.example\n`}},
 		{args: "burner import acme " + file, out: []string{`file.example +added\nother.example +added\n`}},
-		{args: "burner import acme -", stdin: "good.example\n\nbad domain\n", exit: app.ExitUsage, errs: []string{"line 3:", `"bad domain" is no domain`}},
+		{args: "burner import acme -", stdin: "good.example\n\nbad domain\n", exit: app.ExitUsage, errs: []string{"line 3:", `"bad domain" is not a domain`}},
 		{args: "burner import acme -", stdin: "# none\n", out: []string{"Nothing was changed"}},
 		{args: "burner import acme /nowhere", exit: app.ExitUsage, errs: []string{"no such file"}},
 	})
@@ -50,18 +50,18 @@ func TestBurner(t *testing.T) {
 	for i := range 300 {
 		many.WriteString("many" + strings.Repeat("x", i%50) + string(rune('a'+i%26)) + ".example\n")
 	}
-	b.run(call{args: "burner import two -", stdin: many.String()})
+	f.run(call{args: "burner import two -", stdin: many.String()})
 	got := decode[struct {
 		ProjectID string   `json:"project_id"`
 		Domains   []string `json:"domains"`
-	}](b, "burner list two")
+	}](f, "burner list two")
 	if got.ProjectID != "two" || len(got.Domains) < 200 || !slices.IsSorted(got.Domains) {
 		t.Errorf("%s has %d domains", got.ProjectID, len(got.Domains))
 	}
 	own := decode[struct {
 		ProjectID string   `json:"project_id"`
 		Domains   []string `json:"domains"`
-	}](b, "burner list acme")
+	}](f, "burner list acme")
 	if want := []string{"a.example", "file.example", "other.example", "xn--bcher-kva.example"}; !slices.Equal(own.Domains, want) {
 		t.Errorf("acme has %v", own.Domains)
 	}

@@ -30,15 +30,15 @@ import (
 	"svcapi/test/enginetest"
 )
 
-// patient is a stage for doctor: the bench's, and a stand-in for its gateway.
-type patient struct {
-	*bench
+// doctorFixture is a fixture with a test server in place of the gateway.
+type doctorFixture struct {
+	*fixture
 	announced map[string]string
 	file      string
 }
 
-func newPatient(t *testing.T) *patient {
-	p := &patient{bench: newBench(t)}
+func newDoctorFixture(t *testing.T) *doctorFixture {
+	p := &doctorFixture{fixture: newFixture(t)}
 	dir, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
@@ -52,12 +52,12 @@ func newPatient(t *testing.T) *patient {
 		t.Fatal(err)
 	}
 	p.announced["base_url"] = p.gateway(http.StatusUnauthorized, `{"error":{"code":"unauthorized"}}`, true)
-	p.announce(nil)
+	p.writeStackFile(nil)
 	return p
 }
 
-// announce writes the stack's file, with some addresses changed.
-func (p *patient) announce(changes map[string]string) {
+// writeStackFile writes the stack's file with some changed addresses.
+func (p *doctorFixture) writeStackFile(changes map[string]string) {
 	p.t.Helper()
 	content := maps.Clone(p.announced)
 	maps.Copy(content, changes)
@@ -70,16 +70,16 @@ func (p *patient) announce(changes map[string]string) {
 	}
 }
 
-func (p *patient) serve(handler http.HandlerFunc) string {
+func (p *doctorFixture) serve(handler http.HandlerFunc) string {
 	server := httptest.NewServer(handler)
 	p.t.Cleanup(server.Close)
 	return server.URL
 }
 
-// gateway answers every request in the same way.
-func (p *patient) gateway(status int, body string, ours bool) string {
+// gateway returns the URL of a server with the same response to every request.
+func (p *doctorFixture) gateway(status int, body string, withRequestID bool) string {
 	return p.serve(func(w http.ResponseWriter, _ *http.Request) {
-		if ours {
+		if withRequestID {
 			w.Header().Set("X-SVC-Request-ID", "1")
 		}
 		w.WriteHeader(status)
@@ -87,8 +87,8 @@ func (p *patient) gateway(status int, body string, ours bool) string {
 	})
 }
 
-// between passes requests to an AWS endpoint on, but for those that refuse tells an error code for.
-func (p *patient) between(target string, refuse func(operation string) string, clock time.Duration) string {
+// between proxies requests to an AWS endpoint, and returns the error codes of refuse.
+func (p *doctorFixture) between(target string, refuse func(operation string) string, clock time.Duration) string {
 	to, err := url.Parse(target)
 	if err != nil {
 		p.t.Fatal(err)
@@ -123,8 +123,8 @@ func refusing(operation, code string) func(string) string {
 	}
 }
 
-// diagnose runs doctor and gives what it found, and its exit code.
-func (p *patient) diagnose(args string, exit int) []doctor.Finding {
+// diagnose runs doctor, expects an exit code and returns the findings.
+func (p *doctorFixture) diagnose(args string, exit int) []doctor.Finding {
 	p.t.Helper()
 	out := p.run(call{args: "doctor --output json " + args, exit: exit, reports: true})
 	var found []doctor.Finding
@@ -134,7 +134,7 @@ func (p *patient) diagnose(args string, exit int) []doctor.Finding {
 	return found
 }
 
-// expect looks for a finding; every one has to come with advice.
+// expect looks for a finding. Every finding must have advice.
 func expect(t *testing.T, found []doctor.Finding, s doctor.Severity, check, pattern string) {
 	t.Helper()
 	for _, f := range found {
@@ -148,16 +148,16 @@ func expect(t *testing.T, found []doctor.Finding, s doctor.Severity, check, patt
 	t.Errorf("no %s %s like %q among %+v", s, check, pattern, found)
 }
 
-// TestProbe: a credential that functions do not know yet is tried again, and is ended in any case.
+// TestProbe: the probe repeats a request while functions do not know the credential, and always revokes the credential.
 func TestProbe(t *testing.T) {
-	p := newPatient(t)
+	p := newDoctorFixture(t)
 	p.run(call{args: "project create Good --id good"})
 	for _, c := range []struct {
 		unknown, status, asked int
 		want                   doctor.Severity
 	}{
-		{0, http.StatusOK, 1, doctor.Fine},
-		{2, http.StatusOK, 3, doctor.Fine},
+		{0, http.StatusOK, 1, doctor.OK},
+		{2, http.StatusOK, 3, doctor.OK},
 		{2, http.StatusInternalServerError, 3, doctor.Broken},
 		{doctor.ProbeAttempts, http.StatusOK, doctor.ProbeAttempts, doctor.Broken},
 	} {
@@ -188,13 +188,13 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestDoctorOnStacks: doctor.Broken stages, one by one; the whole one has no finding.
+// TestDoctorOnStacks: doctor reports each broken stage, and nothing on a complete one.
 func TestDoctorOnStacks(t *testing.T) {
 	root, err := workdir.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newPatient(t)
+	p := newDoctorFixture(t)
 	p.runAll([]call{
 		{args: "project create Good --id good"},
 		{args: "credential issue good"},
@@ -202,7 +202,7 @@ func TestDoctorOnStacks(t *testing.T) {
 		{args: "credit grant good 5 --reason test"},
 		{args: "doctor", out: []string{"warning +rates"}, errs: []string{"1 warnings, 0 broken"}},
 		{args: "rates sync", out: []string{"taken"}},
-		{args: "doctor", out: []string{"All is in order"}, errs: []string{`\d+ in order, 0 warnings, 0 broken`}},
+		{args: "doctor", out: []string{"All checks passed"}, errs: []string{`\d+ in order, 0 warnings, 0 broken`}},
 		{args: "doctor --probe", exit: app.ExitUsage},
 		{args: "doctor --project nobody", exit: app.ExitFailed, reports: true, out: []string{"not found"}},
 	})
@@ -213,33 +213,33 @@ func TestDoctorOnStacks(t *testing.T) {
 		check, pattern string
 		severity       doctor.Severity
 	}{
-		{"wrong stage", map[string]string{"stage": "nowhere"}, "stage", "there is no stage nowhere here; there are .*" + p.stage, doctor.Broken},
+		{"wrong stage", map[string]string{"stage": "nowhere"}, "stage", "no stage nowhere, only .*" + p.stage, doctor.Broken},
 		{"no engine", map[string]string{"dynamodb_url": "http://127.0.0.1:1"}, "table", "connection refused", doctor.Broken},
 		{"no secrets endpoint", map[string]string{"secrets_url": "http://127.0.0.1:1"}, "secrets", "connection refused", doctor.Broken},
 		{"no gateway", map[string]string{"base_url": "http://127.0.0.1:1"}, "gateway", "connection refused", doctor.Broken},
 		{"no base URL", map[string]string{"base_url": ""}, "stack", "does not name its base URL", doctor.Broken},
-		{"something else answers", map[string]string{"base_url": p.gateway(http.StatusForbidden, `{"message":"Forbidden"}`, false)}, "gateway", "HTTP 403, which is no answer of the product", doctor.Broken},
+		{"something else answers", map[string]string{"base_url": p.gateway(http.StatusForbidden, `{"message":"Forbidden"}`, false)}, "gateway", "HTTP 403, which is not a response of the API", doctor.Broken},
 		{"the function fails", map[string]string{"base_url": p.gateway(http.StatusInternalServerError, `{"error":{"code":"internal_error"}}`, true)}, "gateway", "HTTP 500 internal_error", doctor.Broken},
 		{"clock far off", map[string]string{"dynamodb_url": p.between(engineURL, never, 10*time.Minute)}, "clock", "(9m5\\ds|10m) ?", doctor.Broken},
-		{"clock off", map[string]string{"dynamodb_url": p.between(engineURL, never, -time.Minute)}, "clock", "off", doctor.Warns},
+		{"clock off", map[string]string{"dynamodb_url": p.between(engineURL, never, -time.Minute)}, "clock", "off", doctor.Warning},
 		{"no permission on tables", map[string]string{"dynamodb_url": p.between(engineURL, refusing("DescribeTable", "AccessDeniedException"), 0)}, "table", "AccessDenied", doctor.Broken},
 		{"no permission to query", map[string]string{"dynamodb_url": p.between(engineURL, refusing("Query", "AccessDeniedException"), 0)}, "project", "good: .*AccessDenied", doctor.Broken},
 		{"no permission on secrets", map[string]string{"secrets_url": p.between(p.announced["secrets_url"], refusing("GetSecretValue", "AccessDeniedException"), 0)}, "secrets", "AccessDenied", doctor.Broken},
 		{"expired session", map[string]string{"dynamodb_url": p.between(engineURL, refusing("DescribeTable", "ExpiredTokenException"), 0)}, "table", "ExpiredToken", doctor.Broken},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p.announce(c.changes)
+			p.writeStackFile(c.changes)
 			exit := app.ExitFailed
-			if c.severity == doctor.Warns {
+			if c.severity == doctor.Warning {
 				exit = 0
 			}
 			expect(t, p.diagnose("", exit), c.severity, c.check, c.pattern)
 		})
 	}
-	p.announce(nil)
+	p.writeStackFile(nil)
 
 	s := p.stack()
-	held, err := s.Rates.Held(t.Context())
+	held, err := s.Rates.Stored(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +250,7 @@ func TestDoctorOnStacks(t *testing.T) {
 	expect(t, p.diagnose("", app.ExitFailed), doctor.Broken, "rates", "fetched 7h0m0s ago")
 	p.run(call{args: "rates sync", out: []string{"taken"}})
 
-	// Tables that are not what they should be. They are made again for the bench's end.
+	// Tables with wrong properties. The test creates them again for the end of the fixture.
 	tables, err := template.Load(filepath.Join(root, "template.yaml"), map[string]string{"Stage": p.stage})
 	if err != nil {
 		t.Fatal(err)
@@ -268,7 +268,7 @@ func TestDoctorOnStacks(t *testing.T) {
 			}
 		}
 		drop()
-		expect(t, p.diagnose("", app.ExitFailed), doctor.Broken, "table", table.Name+": there is no such table")
+		expect(t, p.diagnose("", app.ExitFailed), doctor.Broken, "table", table.Name+": the table does not exist")
 		table.TTL, table.Indexes = "", nil
 		delete(table.Attributes, "uncertain")
 		only := &template.Template{Tables: tables.Tables[i : i+1]}
@@ -276,7 +276,7 @@ func TestDoctorOnStacks(t *testing.T) {
 			t.Fatal(err)
 		}
 		if table.LogicalID == "Transient" {
-			expect(t, p.diagnose("", 0), doctor.Warns, "table", "nothing in it expires")
+			expect(t, p.diagnose("", 0), doctor.Warning, "table", "nothing in it expires")
 		} else {
 			expect(t, p.diagnose("", app.ExitFailed), doctor.Broken, "table", "lacks its index")
 		}
@@ -291,9 +291,9 @@ func TestDoctorOnStacks(t *testing.T) {
 	}
 }
 
-// TestDoctorOnProjects: what is wrong with projects is found in those that have it, and in no other.
+// TestDoctorOnProjects: doctor reports a problem for the projects that have it, and for no other project.
 func TestDoctorOnProjects(t *testing.T) {
-	p := newPatient(t)
+	p := newDoctorFixture(t)
 	const account = `{"email":"a@example.com","api_key":"topsecret"}`
 	start := func(id string) { p.run(call{args: "project create Test --id " + id}) }
 	for _, id := range []string{"good", "paused", "nobody", "idle", "no-secret", "no-setting", "gone-secret", "empty", "no-wallet", "low", "stuck", "unsure", "rotating", "on-trial", "unknown"} {
@@ -366,31 +366,31 @@ func TestDoctorOnProjects(t *testing.T) {
 		check    string
 		pattern  string
 	}{
-		{"paused", doctor.Warns, "paused", "project_paused"},
-		{"nobody", doctor.Broken, "credential", "nobody can sign in"},
+		{"paused", doctor.Warning, "paused", "project_paused"},
+		{"nobody", doctor.Broken, "credential", "no live credential"},
 		{"idle", doctor.Broken, "integrations", "no active integration"},
-		{"bare", doctor.Warns, "integrations", "neither credentials nor integrations"},
+		{"bare", doctor.Warning, "integrations", "neither credentials nor integrations"},
 		{"no-secret", doctor.Broken, "integration", "lacks secret fields"},
 		{"no-setting", doctor.Broken, "integration", "lacks settings"},
 		{"gone-secret", doctor.Broken, "secret", "scheduled for deletion"},
 		{"unknown", doctor.Broken, "integration", "carrierpigeon"},
 		{"empty", doctor.Broken, "wallet", "no credits"},
 		{"no-wallet", doctor.Broken, "wallet", "no wallet"},
-		{"low", doctor.Warns, "wallet", "below its alert of 101"},
+		{"low", doctor.Warning, "wallet", "below its alert of 101"},
 		{"stuck", doctor.Broken, "settler", "reserved by requests that ended long ago"},
-		{"unsure", doctor.Warns, "uncertain", "1 SMS"},
-		{"rotating", doctor.Warns, "rotation", "older secret still works"},
+		{"unsure", doctor.Warning, "uncertain", "1 SMS"},
+		{"rotating", doctor.Warning, "rotation", "older secret still works"},
 		{"managed", doctor.Broken, "reserved", "401 unauthorized"},
-		{"on-trial", doctor.Warns, "trial", "no destination"},
+		{"on-trial", doctor.Warning, "trial", "no destination"},
 	} {
 		expect(t, found, c.severity, c.check, c.project+`.*`+c.pattern)
 		for _, f := range found {
 			about := regexp.MustCompile(`(^|[ /_])` + c.project + `($|[ /_])`).MatchString(f.Subject)
-			if about && f.Severity == doctor.Fine && f.Check == "project" {
+			if about && f.Severity == doctor.OK && f.Check == "project" {
 				t.Errorf("%s is said to be in order", c.project)
 			}
 		}
-		if got := p.diagnose("--project "+c.project, map[doctor.Severity]int{doctor.Broken: app.ExitFailed, doctor.Warns: 0}[c.severity]); len(got) == 0 {
+		if got := p.diagnose("--project "+c.project, map[doctor.Severity]int{doctor.Broken: app.ExitFailed, doctor.Warning: 0}[c.severity]); len(got) == 0 {
 			t.Errorf("%s alone: nothing found", c.project)
 		}
 	}

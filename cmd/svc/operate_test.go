@@ -12,7 +12,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"svcapi/cmd/svc/app"
-	"svcapi/cmd/svc/catalog"
 	"svcapi/cmd/svc/credential"
 	creditcmd "svcapi/cmd/svc/credit"
 	"svcapi/cmd/svc/price"
@@ -25,10 +24,10 @@ import (
 
 func walletKey(id string) attr.Item { return attr.Item{"pk": attr.Text(id)} }
 
-// TestMoves: adjustments and refunds count once, an alert is kept, limits and trials change.
+// TestMoves: adjustments and refunds count once, an alert is stored, limits and trials change.
 func TestMoves(t *testing.T) {
-	b := newBench(t)
-	b.runAll([]call{
+	f := newFixture(t)
+	f.runAll([]call{
 		{args: "project create Acme --id acme"},
 		{args: "credit grant acme 1000 --reason invoice"},
 		{args: "credit adjust acme --by 0 --reason x", exit: app.ExitUsage},
@@ -51,10 +50,10 @@ func TestMoves(t *testing.T) {
 		{args: "project trial acme off --allow 0771234567", exit: app.ExitUsage},
 		{args: "project trial acme off", out: []string{"Trial +no"}},
 	})
-	id := decode[creditcmd.Moved](b, "credit adjust acme --by 7 --reason more").ID
-	b.run(call{args: "credit adjust acme --by 7 --reason more --id " + string(id), out: []string{"Balance +907 credits"}})
+	id := decode[creditcmd.Moved](f, "credit adjust acme --by 7 --reason more").ID
+	f.run(call{args: "credit adjust acme --by 7 --reason more --id " + string(id), out: []string{"Balance +907 credits"}})
 
-	s := b.stack()
+	s := f.stack()
 	r := &credit.Reservation{Project: "acme", Key: id, Credits: 30, Operation: credit.Barcode, Environment: "production", RequestID: "r"}
 	r.Key = credit.NewKey(id.Time(), "charge")
 	for _, step := range []error{s.Credits.Reserve(t.Context(), r), s.Credits.Capture(t.Context(), r, credit.Outcome{})} {
@@ -63,20 +62,20 @@ func TestMoves(t *testing.T) {
 		}
 	}
 	s.Credits.Remove(t.Context(), r)
-	b.runAll([]call{
+	f.runAll([]call{
 		{args: "credit refund acme " + string(r.Key), exit: app.ExitUsage, errs: []string{"--reason"}},
 		{args: "credit refund acme " + string(r.Key) + " --reason broken", out: []string{"Credits +30", "Balance +907 credits"}},
 		{args: "credit refund acme " + string(r.Key) + " --reason again", out: []string{"Balance +907 credits"}},
 		{args: "credit ledger acme", out: []string{"refund +\\+30 .*broken, for " + string(r.Key)}, absent: "again"},
-		{args: "ledger verify", out: []string{"Every wallet is what its ledger says"}, errs: []string{"1 wallets, 5 ledger entries"}},
+		{args: "ledger verify", out: []string{"Every wallet agrees with its ledger"}, errs: []string{"1 wallets, 5 ledger entries"}},
 	})
 }
 
-// TestLedgerVerify: the command says what credit.Verify finds.
+// TestLedgerVerify: the command prints the findings of credit.Verify.
 func TestLedgerVerify(t *testing.T) {
-	b := newBench(t)
-	b.runAll([]call{{args: "project create Acme --id acme"}, {args: "credit grant acme 1000 --reason invoice"}, {args: "ledger verify", out: []string{"Every wallet"}}})
-	s := b.stack()
+	f := newFixture(t)
+	f.runAll([]call{{args: "project create Acme --id acme"}, {args: "credit grant acme 1000 --reason invoice"}, {args: "ledger verify", out: []string{"Every wallet"}}})
+	s := f.stack()
 	update := "SET balance = :b"
 	_, err := s.DB.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
 		TableName: new(s.Table("wallets")), Key: walletKey("acme"), UpdateExpression: &update,
@@ -85,27 +84,27 @@ func TestLedgerVerify(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.run(call{args: "ledger verify", exit: app.ExitFailed, reports: true, out: []string{`acme +unbalanced .*holds 1001 credits, the ledger says 1000: \+1`}, errs: []string{"svc: 1 problem"}})
+	f.run(call{args: "ledger verify", exit: app.ExitFailed, reports: true, out: []string{`acme +unbalanced .*holds 1001 credits, the ledger says 1000: \+1`}, errs: []string{"svc: 1 problem"}})
 }
 
-// TestGrants: a file is granted whole or not at all, and once.
+// TestGrants: all grants of a file are made or none, and once.
 func TestGrants(t *testing.T) {
-	b := newBench(t)
-	b.runAll([]call{{args: "project create A --id aaa"}, {args: "project create B --id bbb"}})
+	f := newFixture(t)
+	f.runAll([]call{{args: "project create A --id aaa"}, {args: "project create B --id bbb"}})
 	const args = "credit grants - --batch 2026-03-31-invoices"
 	tomorrow := time.Now().AddDate(0, 0, 1).Add(time.Minute)
 	good := "project,credits,reason\n# comment\naaa, 500, invoice 1\nbbb,700\n"
-	b.runAll([]call{
+	f.runAll([]call{
 		{args: "credit grants /nowhere --batch 2026-03-31", exit: app.ExitUsage},
 		{args: "credit grants - --batch invoices", stdin: good, exit: app.ExitUsage, errs: []string{"begins with their date"}},
-		{args: "credit grants - --batch 2026-13-31", stdin: good, exit: app.ExitUsage, errs: []string{"no date"}},
+		{args: "credit grants - --batch 2026-13-31", stdin: good, exit: app.ExitUsage, errs: []string{"not a date"}},
 		{args: "credit grants - --batch 2019-12-31", stdin: good, exit: app.ExitUsage, errs: []string{"--batch is of 2019-12-31; it can be of 2020-01-01 to today"}},
 		{args: "credit grants - --batch " + tomorrow.UTC().Format(time.DateOnly), stdin: good, exit: app.ExitUsage, errs: []string{"--batch is of"}},
 		{args: "credit grant aaa 5 --reason x --id " + string(credit.NewKey(tomorrow, "x")), exit: app.ExitUsage, errs: []string{"--id is of"}},
 		{args: "credit grant aaa 5 --reason x --id 0000000000000001-abcdefgh", exit: app.ExitUsage, errs: []string{"--id is of 1970-01-01"}},
 		{args: "credit adjust aaa --by 5 --reason x --id " + string(credit.NewKey(tomorrow, "x")), exit: app.ExitUsage, errs: []string{"--id is of"}},
 		{args: args, stdin: good, exit: app.ExitUsage, errs: []string{"line 4 has no reason"}},
-		{args: args + " --reason x", stdin: "aaa,1\naaa,2\nbbb\nbbb,x\n", exit: app.ExitUsage, errs: []string{"line 2: aaa stands twice", "line 3 is not", "line 4 is not"}},
+		{args: args + " --reason x", stdin: "aaa,1\naaa,2\nbbb\nbbb,x\n", exit: app.ExitUsage, errs: []string{"line 2: aaa is in the file twice", "line 3 is not", "line 4 is not"}},
 		{args: args + " --reason x", stdin: "aaa,1\nccc,2\n", exit: app.ExitUsage, errs: []string{"no such projects: ccc"}},
 		{args: args + " --reason x", stdin: "", exit: app.ExitUsage, errs: []string{"no grants"}},
 		{args: args + " --reason x --dry-run", stdin: good, out: []string{"aaa +500 +invoice 1 .*would be granted", "bbb +700 +x"}, errs: []string{"1,200 credits in 2 grants, 0 failed"}},
@@ -113,29 +112,29 @@ func TestGrants(t *testing.T) {
 		{args: "credit balance aaa", out: []string{"Balance +0 credits"}},
 		{args: args + " --reason x", stdin: good, out: []string{"aaa .* granted", "bbb .* granted"}},
 		{args: args + " --reason x", stdin: good, out: []string{"aaa .* granted"}},
-		{args: args + " --reason x", stdin: "aaa,501\n", exit: app.ExitFailed, reports: true, out: []string{"another movement"}, errs: []string{"not every grant"}},
+		{args: args + " --reason x", stdin: "aaa,501\n", exit: app.ExitFailed, reports: true, out: []string{"another movement"}, errs: []string{"some grants failed"}},
 		{args: "credit balance aaa", out: []string{"Balance +500 credits"}},
 		{args: "credit balance bbb", out: []string{"Balance +700 credits"}},
 		{args: "ledger verify", out: []string{"Every wallet"}},
 	})
 }
 
-// TestTransfer: what is exported is imported the same, without secrets; what lacks its secret is inactive.
+// TestTransfer: an import equals the export, without secrets; an integration without its secret is inactive.
 func TestTransfer(t *testing.T) {
-	b := newBench(t)
-	b.runAll([]call{
+	f := newFixture(t)
+	f.runAll([]call{
 		{args: "project create Acme --id acme --limit 7 --window 5s --trial --allow 0771234567"},
 		{args: "integration set acme sms quicksend --mode byok --setting sender~id=Acme --setting unit~price=0.64 --secrets -", stdin: `{"email":"a@example.com","api_key":"topsecret"}`},
 		{args: "integration set acme barcode builtin --mode managed --priority 3"},
 		{args: "project export nobody", exit: app.ExitNotFound},
 	})
-	exported := b.run(call{args: "project export acme", absent: "topsecret"})
+	exported := f.run(call{args: "project export acme", absent: "topsecret"})
 	file := filepath.Join(t.TempDir(), "acme.json")
 	if err := os.WriteFile(file, []byte(exported), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	file = strings.ReplaceAll(file, "_", "~")
-	b.runAll([]call{
+	f.runAll([]call{
 		{args: "project import " + file, exit: app.ExitRefused, errs: []string{"exists"}},
 		{args: "project import " + file + " --id copy --dry-run", out: []string{"write copy / project"}},
 		{args: "project show copy", exit: app.ExitNotFound},
@@ -148,9 +147,9 @@ func TestTransfer(t *testing.T) {
 	})
 	var copied struct {
 		projectcmd.Settings
-		Integrations []catalog.Integration `json:"integrations"`
+		Integrations []project.Integration `json:"integrations"`
 	}
-	if err := json.Unmarshal([]byte(b.run(call{args: "project export copy"})), &copied); err != nil || copied.TrialDestinations[0] != "+94771234567" {
+	if err := json.Unmarshal([]byte(f.run(call{args: "project export copy"})), &copied); err != nil || copied.TrialDestinations[0] != "+94771234567" {
 		t.Errorf("%+v, %v", copied, err)
 	}
 	for _, i := range copied.Integrations {
@@ -160,45 +159,45 @@ func TestTransfer(t *testing.T) {
 	}
 }
 
-// TestDryRun: no command that changes something does with --dry-run, and each says what it would begin with.
+// TestDryRun: no command changes anything with --dry-run, and each prints its first write.
 func TestDryRun(t *testing.T) {
-	b := newBench(t)
-	b.runAll([]call{
+	f := newFixture(t)
+	f.runAll([]call{
 		{args: "project create Acme --id acme"},
 		{args: "integration set acme barcode builtin --mode managed"},
 		{args: "credit grant acme 100 --reason x"},
 	})
-	issued := decode[credential.Issued](b, "credential issue acme")
+	issued := decode[credential.Issued](f, "credential issue acme")
 	clientID := strings.ReplaceAll(issued.ClientID, "_", "~")
-	before := b.run(call{args: "project show acme --output json"})
+	before := f.run(call{args: "project show acme --output json"})
 	for _, c := range []call{
-		{args: "project create New --id new", out: []string{"write new / project in svc-" + b.stage + "-projects"}},
+		{args: "project create New --id new", out: []string{"write new / project in svc-" + f.stage + "-projects"}},
 		{args: "project pause acme", out: []string{"write acme / project"}},
 		{args: "project limit acme 5", out: []string{"write acme / project"}},
 		{args: "project trial acme on", out: []string{"write acme / project"}},
 		{args: "credential issue acme", out: []string{"write acme / credential#"}},
 		{args: "credential rotate " + clientID, out: []string{"write acme / credential#"}},
 		{args: "credential revoke " + clientID, out: []string{"ask: Revoke"}},
-		{args: "integration set acme sms quicksend --mode byok --setting sender~id=A --secrets -", stdin: `{"email":"a@example.com","api_key":"k"}`, out: []string{"make the secret svc/" + b.stage + "/sms/acme/development"}},
+		{args: "integration set acme sms quicksend --mode byok --setting sender~id=A --secrets -", stdin: `{"email":"a@example.com","api_key":"k"}`, out: []string{"make the secret svc/" + f.stage + "/sms/acme/development"}},
 		{args: "integration disable acme barcode builtin", out: []string{"write acme / integration#"}},
-		{args: "vendor account sms quicksend --secrets -", stdin: `{"email":"a@example.com","api_key":"k"}`, out: []string{"make the secret svc/" + b.stage + "/sms/managed/development"}},
-		{args: "credit grant acme 5 --reason x", out: []string{"write acme in svc-" + b.stage + "-wallets"}},
-		{args: "credit adjust acme --by 5 --reason x", out: []string{"write acme#.* in svc-" + b.stage + "-ledger", "change acme in svc-" + b.stage + "-wallets"}},
-		{args: "credit adjust acme --by -100 --reason x", out: []string{"change acme in svc-" + b.stage + "-wallets"}},
-		{args: "credit alert acme 5", out: []string{"change acme in svc-" + b.stage + "-wallets"}},
+		{args: "vendor account sms quicksend --secrets -", stdin: `{"email":"a@example.com","api_key":"k"}`, out: []string{"make the secret svc/" + f.stage + "/sms/managed/development"}},
+		{args: "credit grant acme 5 --reason x", out: []string{"write acme in svc-" + f.stage + "-wallets"}},
+		{args: "credit adjust acme --by 5 --reason x", out: []string{"write acme#.* in svc-" + f.stage + "-ledger", "change acme in svc-" + f.stage + "-wallets"}},
+		{args: "credit adjust acme --by -100 --reason x", out: []string{"change acme in svc-" + f.stage + "-wallets"}},
+		{args: "credit alert acme 5", out: []string{"change acme in svc-" + f.stage + "-wallets"}},
 		{args: "burner add acme example.com", out: []string{"acme"}},
 	} {
 		c.args += " --dry-run"
 		c.errs = append(c.errs, "Dry run: nothing was changed")
-		b.run(c)
+		f.run(c)
 	}
-	if after := b.run(call{args: "project show acme --output json"}); after != before {
+	if after := f.run(call{args: "project show acme --output json"}); after != before {
 		t.Errorf("%s\nafter\n%s", after, before)
 	}
-	if fields, err := b.stack().Secrets.Fields(context.Background(), project.SMS, "acme", project.Development, "quicksend"); err != nil || len(fields) > 0 {
+	if fields, err := f.stack().Secrets.Fields(context.Background(), project.SMS, "acme", project.Development, "quicksend"); err != nil || len(fields) > 0 {
 		t.Errorf("a secret was written: %v, %v", fields, err)
 	}
-	b.runAll([]call{
+	f.runAll([]call{
 		{args: "project show new", exit: app.ExitNotFound},
 		{args: "project list --dry-run", out: []string{"acme"}},
 		{args: "credit grant acme x --reason y --dry-run", exit: app.ExitUsage},
@@ -206,16 +205,16 @@ func TestDryRun(t *testing.T) {
 	})
 }
 
-// TestPrices: the local stack's price list, in credits and dollars.
+// TestPrices: the price list of the local stack, in credits and dollars.
 func TestPrices(t *testing.T) {
-	b := newBench(t)
-	b.run(call{args: "price list", exit: app.ExitFailed, errs: []string{"no prices"}})
+	f := newFixture(t)
+	f.run(call{args: "price list", exit: app.ExitFailed, errs: []string{"no prices"}})
 	dir, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
-	announce(t, dir, map[string]any{"stage": b.stage, "dynamodb_url": "x", "secrets_url": "x", "sandbox_url": "x", "prices": map[string]int64{"sms": 12_345, "barcode": 100}})
-	b.run(call{args: "price list", out: []string{`sms +12,345 +0.012345 +PriceSms`, `barcode +100 +0.0001 +PriceBarcode`}, absent: "pdf"})
+	writeStackFile(t, dir, map[string]any{"stage": f.stage, "dynamodb_url": "x", "secrets_url": "x", "sandbox_url": "x", "prices": map[string]int64{"sms": 12_345, "barcode": 100}})
+	f.run(call{args: "price list", out: []string{`sms +12,345 +0.012345 +PriceSms`, `barcode +100 +0.0001 +PriceBarcode`}, absent: "pdf"})
 	for credits, want := range map[int64]string{0: "0.00", 1_000_000: "1.00", 2_500_000: "2.50", 10: "0.00001"} {
 		if got := price.Dollars(credits); got != want {
 			t.Errorf("%d credits: %s, want %s", credits, got, want)
@@ -223,9 +222,9 @@ func TestPrices(t *testing.T) {
 	}
 }
 
-// TestCompletion: shells get a script, and the values of flags.
+// TestCompletion: shells get a script and the values of flags.
 func TestCompletion(t *testing.T) {
-	b := newBench(t)
+	newFixture(t)
 	for _, args := range [][]string{{"completion", "bash"}, {"__complete", "credential", "issue", "acme", "--env", ""}} {
 		var out, errs strings.Builder
 		if exit := run(t.Context(), app.Console{In: strings.NewReader(""), Out: &out, Errs: &errs}, args); exit != 0 || out.Len() == 0 {
@@ -235,20 +234,19 @@ func TestCompletion(t *testing.T) {
 			t.Errorf("%v: %s", args, out.String())
 		}
 	}
-	_ = b
 }
 
-// TestCheckAndRotate: an account is tried at its vendor; a key that does not work takes no good one's place.
+// TestCheckAndRotate: svc tests an account at its vendor; a key that does not work replaces no working key.
 func TestCheckAndRotate(t *testing.T) {
-	b := newBench(t)
-	server := b.sandbox
+	f := newFixture(t)
+	server := f.sandbox
 	good := `{"email":"` + sandbox.QuickSendEmail + `","api_key":"` + sandbox.QuickSendAPIKey + `"}`
 	const set = "integration set acme sms quicksend --mode byok --setting sender~id=Acme --setting endpoint="
 	const rotate = "secrets rotate sms quicksend --project acme --secrets -"
-	b.runAll([]call{
+	f.runAll([]call{
 		{args: "project create Acme --id acme"},
 		{args: "integration check acme", exit: app.ExitNotFound, errs: []string{"no such integrations of project acme"}},
-		{args: "integration check acme smss", exit: app.ExitUsage, errs: []string{`no kind "smss"`}},
+		{args: "integration check acme smss", exit: app.ExitUsage, errs: []string{`unknown kind "smss"`}},
 		{args: "integration check acme sms nobody", exit: app.ExitUsage, errs: []string{`no vendor "nobody" of kind sms`}},
 		{args: "integration check acme --env test", exit: app.ExitUsage},
 		{args: rotate, stdin: good, exit: app.ExitNotFound},
@@ -256,8 +254,8 @@ func TestCheckAndRotate(t *testing.T) {
 		{args: "integration set acme barcode builtin --mode managed"},
 		{args: "integration check acme", out: []string{`sms +quicksend +yes +balance at the vendor`, `barcode +builtin +yes +complete`}},
 		{args: "integration check acme sms quicksend --env prod", exit: app.ExitNotFound, errs: []string{"no such integrations"}},
-		{args: rotate, stdin: good, exit: app.ExitUsage, errs: []string{"nothing new"}},
-		{args: rotate, stdin: `{"api_key":"topsecret-wrong"}`, exit: app.ExitRefused, errs: []string{"does not work, the old one stays"}},
+		{args: rotate, stdin: good, exit: app.ExitUsage, errs: []string{"no field has a new value"}},
+		{args: rotate, stdin: `{"api_key":"topsecret-wrong"}`, exit: app.ExitRefused, errs: []string{"does not work, and the old key stays"}},
 		{args: "integration check acme sms", out: []string{`quicksend +yes`}},
 		{args: rotate + " --dry-run", stdin: `{"api_key":"topsecret-wrong"}`, exit: app.ExitRefused},
 		{args: rotate + " --untried", stdin: `{"api_key":"topsecret-wrong"}`, out: []string{"Tried +not tried"}},
@@ -269,7 +267,7 @@ func TestCheckAndRotate(t *testing.T) {
 		{args: "vendor account sms quicksend --secrets -", stdin: `{"email":"a@example.com","api_key":"topsecret"}`},
 		{args: "secrets rotate sms quicksend --secrets -", stdin: good, out: []string{"Tried +balance at the vendor"}},
 	})
-	if strings.Contains(b.printed.String(), "topsecret") {
+	if strings.Contains(f.printed.String(), "topsecret") {
 		t.Error("a vendor's secret was printed")
 	}
 }

@@ -12,42 +12,42 @@ import (
 	"svcapi/shared/credit"
 )
 
-// uncertainSMS charges a project for an SMS whose outcome is not known, as the function does.
-func (b *bench) uncertainSMS(projectID, requestID string) string {
-	b.t.Helper()
-	credits := b.stack().Credits
+// uncertainSMS charges a project for an SMS with an unknown outcome, as the function does.
+func (f *fixture) uncertainSMS(projectID, requestID string) string {
+	f.t.Helper()
+	credits := f.stack().Credits
 	r := &credit.Reservation{
 		Project: projectID, Key: credit.NewKey(time.Now(), requestID), Credits: 10_000, Operation: credit.SMS,
 		Environment: "production", RequestID: requestID, Irrevocable: true,
 	}
-	err := credits.Reserve(b.t.Context(), r)
+	err := credits.Reserve(f.t.Context(), r)
 	if err == nil {
-		err = credits.Mark(b.t.Context(), r)
+		err = credits.Mark(f.t.Context(), r)
 	}
 	if err == nil {
-		err = credits.Capture(b.t.Context(), r, credit.Outcome{Uncertain: true, Vendor: "quicksend"})
+		err = credits.Capture(f.t.Context(), r, credit.Outcome{Uncertain: true, Vendor: "quicksend"})
 	}
 	if err != nil {
-		b.t.Fatal(err)
+		f.t.Fatal(err)
 	}
-	credits.Remove(b.t.Context(), r)
+	credits.Remove(f.t.Context(), r)
 	return string(r.Key)
 }
 
 // TestUncertain: an uncertain SMS stays charged and listed until it is confirmed or refunded, once
 // (docs/decisions.md#uncertain-sms).
 func TestUncertain(t *testing.T) {
-	b := newBench(t)
-	b.runAll([]call{
+	f := newFixture(t)
+	f.runAll([]call{
 		{args: "sms uncertain list", out: []string{"No SMS is uncertain"}},
 		{args: "project create Acme --id acme"},
 		{args: "project create Other --id other"},
 		{args: "credit grant acme 30000 --reason x"},
 		{args: "credit grant other 10000 --reason x"},
 	})
-	first, second, third := b.uncertainSMS("acme", "r1"), b.uncertainSMS("acme", "r2"), b.uncertainSMS("other", "r3")
+	first, second, third := f.uncertainSMS("acme", "r1"), f.uncertainSMS("acme", "r2"), f.uncertainSMS("other", "r3")
 	resolve := "sms uncertain resolve acme " + first
-	b.runAll([]call{
+	f.runAll([]call{
 		{args: "sms uncertain list", out: []string{`PROJECT +ID +TIME`, `acme +` + first + ` .*:\d\d UTC +10,000 +production +quicksend +r1\n`, second, `other +` + third}},
 		{args: "sms uncertain list acme", out: []string{first, second}, absent: third},
 		{args: "sms uncertain list nobody", exit: app.ExitNotFound},
@@ -73,11 +73,11 @@ func TestUncertain(t *testing.T) {
 			`refund +\+10,000 +sms +production +quicksend +r1 +vendor has no record of it, for ` + first + `, by local`,
 		}},
 	})
-	if open := decode[[]sms.Uncertain](b, "sms uncertain list"); len(open) != 1 || open[0].ProjectID != "other" || string(open[0].ID) != third || open[0].Credits != 10_000 {
+	if open := decode[[]sms.Uncertain](f, "sms uncertain list"); len(open) != 1 || open[0].ProjectID != "other" || string(open[0].ID) != third || open[0].Credits != 10_000 {
 		t.Errorf("%+v", open)
 	}
 	var charged int64
-	for _, e := range decode[[]creditcmd.EntryView](b, "credit ledger acme --days 2") {
+	for _, e := range decode[[]creditcmd.EntryView](f, "credit ledger acme --days 2") {
 		switch e.State {
 		case credit.Captured:
 			charged += e.Credits
@@ -96,15 +96,15 @@ func TestUncertain(t *testing.T) {
 	}
 }
 
-// TestSMSTest: one message goes through the integration's own account, after a yes, and what came of
-// it is said plainly; no credits move.
+// TestSMSTest: one message goes through the integration's account after a confirmation, svc prints the outcome, and no
+// credits move.
 func TestSMSTest(t *testing.T) {
-	b := newBench(t)
-	vendors := b.sandbox
+	f := newFixture(t)
+	vendors := f.sandbox
 	if err := vendors.SetRules(sandbox.Rule{To: "0770000009", Outcome: sandbox.Closed}); err != nil {
 		t.Fatal(err)
 	}
-	b.runAll([]call{
+	f.runAll([]call{
 		{args: "project create Acme --id acme"},
 		{args: "integration set acme sms quicksend --mode byok --setting sender~id=Acme --secrets -",
 			stdin: `{"email":"` + sandbox.QuickSendEmail + `","api_key":"` + sandbox.QuickSendAPIKey + `"}`},
@@ -120,7 +120,7 @@ func TestSMSTest(t *testing.T) {
 		`From +acme \(development\) through QuickSend.lk, sender Acme`, `Endpoint ` + vendors.URL + `/quicksend\n`, `To +\+94771234567`, `Message +"A test message of SVC API.", SMS units: 1`,
 		`Paid by +the project's own account at QuickSend.lk; the project's credits are not charged`,
 	}
-	b.runAll([]call{
+	f.runAll([]call{
 		{args: test + "0771234567", exit: app.ExitUsage, errs: append([]string{"--yes"}, shown...)},
 		{args: test + "0771234567", typed: []string{}, stdin: "n\n", exit: app.ExitUsage, errs: append([]string{`Send it\? \[y/N\]`, "nothing was done"}, shown...)},
 		{args: "sms test acme quicksend --yes", exit: app.ExitUsage, errs: []string{"--to is"}},
@@ -135,25 +135,25 @@ func TestSMSTest(t *testing.T) {
 	if calls := vendors.Calls(); len(calls) != 0 {
 		t.Fatalf("sent without a yes: %v", calls)
 	}
-	b.runAll([]call{
+	f.runAll([]call{
 		{args: test + "0771234567", typed: []string{}, stdin: "y\n", out: []string{`Outcome +accepted by QuickSend.lk`, `Status +\S`, `ID +\d`}, errs: shown},
 		{args: test + "+94771234567 --yes --message ආයුබෝවන්", out: []string{"accepted"}},
 		{args: test + "0770000001 --yes", exit: app.ExitRefused, errs: []string{"rejected: the vendor refused the message", "Nothing was sent"}},
 		{args: test + "0770000002 --yes", exit: app.ExitRefused, errs: []string{"rejected: the vendor refused the account or its key", "integration set --ask"}},
-		{args: test + "0770000003 --yes", exit: app.ExitFailed, errs: []string{"uncertain: the vendor's answer cannot be understood", "may have been sent"}},
-		{args: test + "0770000005 --yes", exit: app.ExitFailed, errs: []string{"uncertain: the vendor's answer cannot be understood"}},
-		{args: test + "0770000009 --yes", exit: app.ExitFailed, errs: []string{"uncertain: the request left, no answer came", "may have been sent"}},
+		{args: test + "0770000003 --yes", exit: app.ExitFailed, errs: []string{"uncertain: the vendor's response is not valid", "may have been sent"}},
+		{args: test + "0770000005 --yes", exit: app.ExitFailed, errs: []string{"uncertain: the vendor's response is not valid"}},
+		{args: test + "0770000009 --yes", exit: app.ExitFailed, errs: []string{"uncertain: the request was sent, and no response came", "may have been sent"}},
 		{args: "sms test acme twilio --to 0771234567 --yes", exit: app.ExitFailed, errs: []string{"not sent: the vendor could not be reached"}},
 		{args: "sms test acme textlk --env prod --to 0771234567 --yes", out: []string{"accepted by Text.lk"}, errs: []string{"Paid by +the service's own account at Text.lk"}},
 		{args: "sms test acme textlk --env prod --to 0771234567 --yes --output json", out: []string{`"outcome": "accepted"`, `"mode": "managed"`, `"units": 1`}},
 		{args: "sms test acme aws --env prod --to 0771234567 --yes", out: []string{"accepted by AWS"}, errs: []string{"your own AWS credentials"}},
-		{args: "credit ledger acme", out: []string{"Nothing moved"}},
+		{args: "credit ledger acme", out: []string{"No entries"}},
 	})
 	if calls := vendors.Calls(); len(calls) != 10 {
 		t.Errorf("%d calls reached a vendor, want one for each message: 10", len(calls))
 	}
 	for _, s := range []string{sandbox.QuickSendAPIKey, sandbox.TextLKToken} {
-		if strings.Contains(b.printed.String(), s) {
+		if strings.Contains(f.printed.String(), s) {
 			t.Error("a vendor's secret was printed")
 		}
 	}

@@ -33,17 +33,17 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// bench is a stage of the template's tables and a secrets endpoint, as the local
-// stack would announce them, and everything that was printed on it.
-type bench struct {
+// fixture is a stage with the template's tables and a secrets endpoint, in the file of the local stack, with the output of
+// all commands.
+type fixture struct {
 	t       *testing.T
 	stage   string
 	sandbox *sandbox.Server
-	// printed is all that commands printed, the showings of client secrets aside.
+	// printed is the output of all commands without the outputs that show a client secret.
 	printed strings.Builder
 }
 
-func newBench(t *testing.T) *bench {
+func newFixture(t *testing.T) *fixture {
 	root, err := workdir.Root()
 	if err != nil {
 		t.Fatal(err)
@@ -76,16 +76,16 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = vendors.Close() })
-	announce(t, dir, map[string]string{"stage": stage, "dynamodb_url": enginetest.URL(t), "secrets_url": server.URL, "sandbox_url": vendors.URL})
+	writeStackFile(t, dir, map[string]string{"stage": stage, "dynamodb_url": enginetest.URL(t), "secrets_url": server.URL, "sandbox_url": vendors.URL})
 	inner := filepath.Join(dir, "a", "b")
 	if err := os.MkdirAll(inner, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Chdir(inner) // the file is found from below
-	return &bench{t: t, stage: stage, sandbox: vendors}
+	return &fixture{t: t, stage: stage, sandbox: vendors}
 }
 
-func announce(t *testing.T, dir string, content any) {
+func writeStackFile(t *testing.T, dir string, content any) {
 	t.Helper()
 	text, err := json.Marshal(content)
 	if err != nil {
@@ -99,23 +99,23 @@ func announce(t *testing.T, dir string, content any) {
 	}
 }
 
-// call is one command line with what it reads and what is expected of it.
+// call is one command line with its input and the expected output.
 type call struct {
-	args  string // parted by spaces; _ stands for a space within one
+	args  string // separated by spaces; _ stands for a space within an argument
 	stdin string
-	// typed are the lines that are typed without echo; nil: nobody sits there.
+	// typed are the lines of a terminal without echo; nil means that the input is no terminal.
 	typed  []string
 	exit   int
 	out    []string // patterns of standard output
 	errs   []string // patterns of standard error
 	absent string   // a pattern that standard output must not match
-	// reports tells that the command prints what it found although it ends in an error.
+	// reports means that the command prints its findings and also ends in an error.
 	reports bool
 }
 
-// run runs a command line with --local and checks what came of it.
-func (b *bench) run(c call) string {
-	b.t.Helper()
+// run runs a command line with --local and checks the outputs and the exit code.
+func (f *fixture) run(c call) string {
+	f.t.Helper()
 	var out, errs bytes.Buffer
 	k := app.Console{In: strings.NewReader(c.stdin), Out: &out, Errs: &errs}
 	if c.typed != nil {
@@ -134,64 +134,64 @@ func (b *bench) run(c call) string {
 		args[i] = strings.ReplaceAll(args[i], "_", " ")
 		args[i] = strings.ReplaceAll(args[i], "~", "_")
 	}
-	exit := run(b.t.Context(), k, append(args, "--local"))
+	exit := run(f.t.Context(), k, append(args, "--local"))
 	if exit != c.exit {
-		b.t.Errorf("%s: exit %d, want %d\n%s%s", c.args, exit, c.exit, out.String(), errs.String())
+		f.t.Errorf("%s: exit %d, want %d\n%s%s", c.args, exit, c.exit, out.String(), errs.String())
 	}
 	check := func(what, text string, patterns []string) {
 		for _, p := range patterns {
 			if !regexp.MustCompile(p).MatchString(text) {
-				b.t.Errorf("%s: %s has no %q:\n%s", c.args, what, p, text)
+				f.t.Errorf("%s: %s has no %q:\n%s", c.args, what, p, text)
 			}
 		}
 	}
 	check("output", out.String(), c.out)
 	check("standard error", errs.String(), c.errs)
 	if c.absent != "" && regexp.MustCompile(c.absent).MatchString(out.String()) {
-		b.t.Errorf("%s: output has %q:\n%s", c.args, c.absent, out.String())
+		f.t.Errorf("%s: output has %q:\n%s", c.args, c.absent, out.String())
 	}
 	if exit != 0 && out.Len() > 0 && !c.reports {
-		b.t.Errorf("%s: failed, but printed\n%s", c.args, out.String())
+		f.t.Errorf("%s: failed, but printed\n%s", c.args, out.String())
 	}
-	b.printed.WriteString(errs.String())
+	f.printed.WriteString(errs.String())
 	if !strings.HasPrefix(c.args, "credential issue") && !strings.HasPrefix(c.args, "credential rotate") {
-		b.printed.WriteString(out.String())
+		f.printed.WriteString(out.String())
 	}
 	return out.String()
 }
 
-func (b *bench) runAll(calls []call) {
-	b.t.Helper()
+func (f *fixture) runAll(calls []call) {
+	f.t.Helper()
 	for _, c := range calls {
-		b.run(c)
+		f.run(c)
 	}
 }
 
 // decode runs a command with --output json and decodes what it prints.
-func decode[T any](b *bench, args string) (v T) {
-	b.t.Helper()
-	out := b.run(call{args: args + " --output json"})
+func decode[T any](f *fixture, args string) (v T) {
+	f.t.Helper()
+	out := f.run(call{args: args + " --output json"})
 	d := json.NewDecoder(strings.NewReader(out))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&v); err != nil {
-		b.t.Fatalf("%s: %v\n%s", args, err, out)
+		f.t.Fatalf("%s: %v\n%s", args, err, out)
 	}
 	return v
 }
 
-// stack is the stack below the commands, to look at what they did.
-func (b *bench) stack() *app.Stack {
-	b.t.Helper()
-	s, err := (&app.App{Local: true}).Open(b.t.Context())
+// stack opens the stack of the commands, to check their effects.
+func (f *fixture) stack() *app.Stack {
+	f.t.Helper()
+	s, err := (&app.App{Local: true}).Open(f.t.Context())
 	if err != nil {
-		b.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	return s
 }
 
 func TestProjects(t *testing.T) {
-	b := newBench(t)
-	b.runAll([]call{
+	f := newFixture(t)
+	f.runAll([]call{
 		{args: "project list", out: []string{"No projects yet"}},
 		{args: "project list --output json", out: []string{`^\[\]\n$`}},
 		{args: "project create Acme_Ltd --id acme --limit 5 --window 90s", out: []string{`Project +acme\n`, `Name +Acme Ltd\n`, `5 per 1m30s`, `Trial +no\n`, `State +running`}},
@@ -212,8 +212,8 @@ func TestProjects(t *testing.T) {
 		{args: "project show acme", out: []string{"State +paused", "Balance +0 credits", "No credentials", "No integrations"}},
 		{args: "project resume acme", out: []string{"State +running"}},
 		{args: "project show acme", out: []string{"Shards +1\\n"}},
-		{args: "project scale acme", exit: app.ExitUsage, errs: []string{"--shards is 1 to 64; it was 0, or left away"}},
-		{args: "project scale acme --shards 65", exit: app.ExitUsage, errs: []string{"--shards is 1 to 64; it was 65"}},
+		{args: "project scale acme", exit: app.ExitUsage, errs: []string{"--shards is 1 to 64, not 0"}},
+		{args: "project scale acme --shards 65", exit: app.ExitUsage, errs: []string{"--shards is 1 to 64, not 65"}},
 		{args: "project scale nobody --shards 2", exit: app.ExitNotFound, errs: []string{"project nobody: not found"}},
 		{args: "project scale acme --shards 16", out: []string{`Shards +1 \(16 from \d\d:\d\d:\d\d UTC\)\n`}},
 		{args: "project scale acme --shards 4", exit: app.ExitRefused, errs: []string{"the shards were changed a short while ago; they can be changed again from .* UTC"}},
@@ -238,7 +238,7 @@ func TestProjects(t *testing.T) {
 		Credentials  []credential.View
 		Integrations []catalog.View
 	}
-	got := decode[shown](b, "project show two")
+	got := decode[shown](f, "project show two")
 	if got.ID != "two" || !got.Trial || len(got.TrialDestinations) != 2 || got.Credentials == nil || got.Integrations == nil {
 		t.Errorf("%+v", got)
 	}
@@ -246,27 +246,27 @@ func TestProjects(t *testing.T) {
 
 // TestCredentials: a secret is shown once and works; two can be live during a rotation.
 func TestCredentials(t *testing.T) {
-	b := newBench(t)
-	b.runAll([]call{
+	f := newFixture(t)
+	f.runAll([]call{
 		{args: "project create Acme --id acme"},
 		{args: "credential issue nobody", exit: app.ExitNotFound, errs: []string{"project nobody: not found"}},
 		{args: "credential issue zz", exit: app.ExitNotFound, errs: []string{"project zz: not found"}},
 		{args: "credential issue acme --env staging", exit: app.ExitUsage, errs: []string{"development"}},
 		{args: "credential issue acme --env prod", out: []string{"Environment +production", `Client ID +svc_acme_[a-z2-7]{8}`, `Client secret +svcs_\S{43}`}, errs: []string{"shown this once"}},
 	})
-	first := decode[credential.Issued](b, "credential issue acme")
+	first := decode[credential.Issued](f, "credential issue acme")
 	clientID := strings.ReplaceAll(first.ClientID, "_", "~")
-	second := decode[credential.Issued](b, "credential rotate "+clientID)
+	second := decode[credential.Issued](f, "credential rotate "+clientID)
 	if second.ClientID != first.ClientID || second.ProjectID != "acme" || second.ClientSecret == first.ClientSecret {
 		t.Errorf("%+v after %+v", second.ClientID, first.ClientID)
 	}
 	live := func(want ...bool) {
 		t.Helper()
-		rec, err := b.stack().Load(t.Context(), "acme")
+		rec, err := f.stack().Load(t.Context(), "acme")
 		if err != nil {
 			t.Fatal(err)
 		}
-		cache := project.NewCache(b.stack().Projects, 0)
+		cache := project.NewCache(f.stack().Projects, 0)
 		for i, s := range []string{first.ClientSecret, second.ClientSecret} {
 			_, env, err := cache.Authenticate(t.Context(), first.ClientID, s, "")
 			if (err == nil) != want[i] || err == nil && env != project.Development {
@@ -275,29 +275,29 @@ func TestCredentials(t *testing.T) {
 		}
 	}
 	live(true, true)
-	b.runAll([]call{
+	f.runAll([]call{
 		// The client may use the older secret still: no third one ends it.
 		{args: "credential rotate " + clientID, exit: app.ExitRefused, errs: []string{"a rotation is open", "--finish", "--replace"}},
 		{args: "credential rotate " + clientID + " --replace --finish", exit: app.ExitUsage, errs: []string{"not both"}},
 	})
 	live(true, true)
 	lost := second
-	second = decode[credential.Issued](b, "credential rotate "+clientID+" --replace")
+	second = decode[credential.Issued](f, "credential rotate "+clientID+" --replace")
 	if second.ClientSecret == lost.ClientSecret {
 		t.Error("--replace made no other secret")
 	}
 	live(true, true)
-	b.runAll([]call{
+	f.runAll([]call{
 		{args: "project show acme", out: []string{first.ClientID + ` +development +active +2`, `production +active +1`}},
 		{args: "credential rotate " + clientID + " --finish", out: []string{"one live secret"}},
 	})
 	live(false, true)
-	b.runAll([]call{
-		{args: "credential revoke " + clientID, exit: app.ExitUsage, errs: []string{`Revoke svc_acme.* Add --yes to say so\n$`}},
+	f.runAll([]call{
+		{args: "credential revoke " + clientID, exit: app.ExitUsage, errs: []string{`Revoke svc_acme.* Add --yes to confirm\n$`}},
 		{args: "credential revoke " + clientID, typed: []string{}, stdin: "n\n", exit: app.ExitUsage, errs: []string{"nothing was done"}},
 	})
 	live(false, true)
-	b.runAll([]call{
+	f.runAll([]call{
 		{args: "credential revoke " + clientID + " --yes", out: []string{"revoked"}},
 		{args: "credential revoke " + clientID, typed: []string{}, stdin: "y\n", out: []string{"revoked"}},
 		{args: "credential rotate " + clientID, exit: app.ExitUsage, errs: []string{"revoked"}},
@@ -307,16 +307,16 @@ func TestCredentials(t *testing.T) {
 	})
 	live(false, false)
 	for _, s := range []string{first.ClientSecret, second.ClientSecret} {
-		if strings.Contains(b.printed.String(), s) {
+		if strings.Contains(f.printed.String(), s) {
 			t.Error("a client secret was printed outside its one showing")
 		}
 	}
 }
 
-// TestIntegrations: settings and secret fields follow the vendor's table, secrets
-// come from a prompt, standard input or a file, and are never printed.
+// TestIntegrations: settings and secret fields follow the vendor's table; secrets come from a prompt, standard input or a
+// file, and are never printed.
 func TestIntegrations(t *testing.T) {
-	b := newBench(t)
+	f := newFixture(t)
 	const key = "topsecret-1"
 	file := filepath.Join(t.TempDir(), "secret.json")
 	if err := os.WriteFile(file, []byte(`{"email":"file@example.com","api_key":"topsecret-2"}`), 0o600); err != nil {
@@ -324,11 +324,11 @@ func TestIntegrations(t *testing.T) {
 	}
 	file = strings.ReplaceAll(file, "_", "~")
 	const set = "integration set acme sms quicksend --mode byok --setting sender~id=Acme"
-	b.runAll([]call{
+	f.runAll([]call{
 		{args: "project create Acme --id acme"},
 		{args: "integration list acme", out: []string{"No integrations"}},
 		{args: "integration set nobody sms quicksend --mode byok", exit: app.ExitNotFound},
-		{args: "integration set acme fax quicksend", exit: app.ExitUsage, errs: []string{`no kind "fax"`, "sms, security"}},
+		{args: "integration set acme fax quicksend", exit: app.ExitUsage, errs: []string{`unknown kind "fax"`, "sms, security"}},
 		{args: "integration set acme sms nobody", exit: app.ExitUsage, errs: []string{`no vendor "nobody"`, "quicksend"}},
 		{args: "integration set acme sms quicksend", exit: app.ExitUsage, errs: []string{"--mode"}},
 		{args: "integration set acme sms quicksend --mode free --setting sender~id=Acme", exit: app.ExitUsage, errs: []string{`managed" or "byok", not "free"`}},
@@ -364,7 +364,7 @@ func TestIntegrations(t *testing.T) {
 		{args: "integration set acme sms quicksend --mode managed --env prod --secrets -", stdin: `{}`, exit: app.ExitUsage, errs: []string{"vendor account"}},
 		{args: "integration set acme sms quicksend --mode managed --env prod", exit: app.ExitRefused, errs: []string{"lacks secret fields", "vendor account"}},
 		{args: "vendor account sms quicksend --env prod --secrets -", stdin: `{"email":"m@example.com"}`, exit: app.ExitRefused, errs: []string{"needs api_key"}},
-		{args: "vendor account sms quicksend --env prod", typed: []string{"m@example.com", "topsecret-4"}, out: []string{"svc/" + b.stage + "/sms/managed/production", "api_key, email"}},
+		{args: "vendor account sms quicksend --env prod", typed: []string{"m@example.com", "topsecret-4"}, out: []string{"svc/" + f.stage + "/sms/managed/production", "api_key, email"}},
 		{args: "integration set acme sms quicksend --mode managed --env prod", out: []string{`production +sms +quicksend +managed +inactive`}},
 		{args: "integration enable acme sms quicksend --env prod", out: []string{`managed +active`}},
 		{args: "vendor account sms aws", exit: app.ExitUsage, errs: []string{"the function's own role"}},
@@ -384,21 +384,21 @@ func TestIntegrations(t *testing.T) {
 		{"acme", project.Production, map[string]string{"email": "file@example.com", "api_key": "topsecret-2"}},
 		{secret.Managed, project.Production, map[string]string{"email": "m@example.com", "api_key": "topsecret-4"}},
 	} {
-		got, err := b.stack().Secrets.Fields(t.Context(), project.SMS, c.owner, c.env, "quicksend")
+		got, err := f.stack().Secrets.Fields(t.Context(), project.SMS, c.owner, c.env, "quicksend")
 		if err != nil || len(got) != 2 || got["email"] != c.want["email"] || got["api_key"] != c.want["api_key"] {
 			t.Errorf("%s %s: %v, %v", c.owner, c.env, got, err)
 		}
 	}
-	list := decode[[]catalog.View](b, "integration list acme")
+	list := decode[[]catalog.View](f, "integration list acme")
 	if len(list) != 3 || list[2].Kind != project.SMS || list[2].Mode != project.Managed || list[2].Incomplete != "" {
 		t.Errorf("%+v", list)
 	}
-	// The local stack calls no real vendor by itself, whatever the vendor.
+	// The local stack calls no real vendor by default.
 	for _, o := range catalog.Offers() {
 		if o.BuiltIn {
 			continue
 		}
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.sandbox.URL+"/"+o.Spec.Name+"/", nil)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.sandbox.URL+"/"+o.Spec.Name+"/", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -407,22 +407,22 @@ func TestIntegrations(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = response.Body.Close()
-		if calls := b.sandbox.Calls(); len(calls) == 0 || calls[len(calls)-1].Vendor != o.Spec.Name {
+		if calls := f.sandbox.Calls(); len(calls) == 0 || calls[len(calls)-1].Vendor != o.Spec.Name {
 			t.Errorf("the sandbox does not play %s", o.Spec.Name)
 		}
 	}
-	if strings.Contains(b.printed.String(), "topsecret") {
-		t.Errorf("a vendor's secret was printed:\n%s", b.printed.String())
+	if strings.Contains(f.printed.String(), "topsecret") {
+		t.Errorf("a vendor's secret was printed:\n%s", f.printed.String())
 	}
 }
 
 // TestCredits: a grant counts once by its ID and names its actor; the ledger shows it.
 func TestCredits(t *testing.T) {
-	b := newBench(t)
-	b.runAll([]call{
+	f := newFixture(t)
+	f.runAll([]call{
 		{args: "project create Acme --id acme"},
 		{args: "credit balance acme", out: []string{"Balance +0 credits"}},
-		{args: "credit ledger acme", out: []string{"Nothing moved"}},
+		{args: "credit ledger acme", out: []string{"No entries"}},
 		{args: "credit grant acme ten --reason x", exit: app.ExitUsage, errs: []string{"whole number"}},
 		{args: "credit grant acme --reason x -- -5", exit: app.ExitUsage},
 		{args: "credit grant acme 5", exit: app.ExitUsage, errs: []string{"--reason"}},
@@ -440,28 +440,28 @@ func TestCredits(t *testing.T) {
 		Actor     string `json:"actor"`
 		Balance   int64  `json:"balance"`
 	}
-	g := decode[grant](b, "credit grant acme 10000000 --reason invoice_2031")
+	g := decode[grant](f, "credit grant acme 10000000 --reason invoice_2031")
 	if g.Balance != 10_000_000 || g.Actor != "local" {
 		t.Errorf("%+v", g)
 	}
-	b.runAll([]call{
+	f.runAll([]call{
 		{args: "credit grant acme 10000000 --reason again --id " + g.ID, out: []string{"Balance +10,000,000 credits"}},
-		{args: "credit grant acme 7 --reason again --id " + g.ID, exit: app.ExitRefused, errs: []string{"^svc: .*another movement.*\n +Leave --id"}},
+		{args: "credit grant acme 7 --reason again --id " + g.ID, exit: app.ExitRefused, errs: []string{"^svc: .*another movement.*\n +Omit --id"}},
 		{args: "credit grant acme 7 --reason more", out: []string{"Balance +10,000,007 credits"}},
 		{args: "credit balance acme", out: []string{"10,000,007 credits"}},
 		{args: "credit ledger acme --days 2", out: []string{`:\d\d UTC +grant +\+10,000,000 .* invoice 2031, by local`, `grant +\+7 .* more, by local`}, absent: "again"},
-		{args: "credit ledger acme --day 2020-01-01", out: []string{"Nothing moved"}},
-		{args: "credit ledger acme --uncertain", out: []string{"Nothing moved"}},
+		{args: "credit ledger acme --day 2020-01-01", out: []string{"No entries"}},
+		{args: "credit ledger acme --uncertain", out: []string{"No entries"}},
 	})
-	if entries := decode[[]creditcmd.EntryView](b, "credit ledger acme --days 2"); len(entries) != 2 || entries[0].Credits != 10_000_000 || entries[0].Actor != "local" || string(entries[0].ID) != g.ID {
+	if entries := decode[[]creditcmd.EntryView](f, "credit ledger acme --days 2"); len(entries) != 2 || entries[0].Credits != 10_000_000 || entries[0].Actor != "local" || string(entries[0].ID) != g.ID {
 		t.Errorf("%+v", entries)
 	}
 }
 
-// TestVendors: each vendor with the settings and secret fields that it needs.
+// TestVendors: svc lists each vendor with its settings and secret fields.
 func TestVendors(t *testing.T) {
-	b := newBench(t)
-	b.runAll([]call{
+	f := newFixture(t)
+	f.runAll([]call{
 		{args: "vendor list", out: []string{
 			`sms +quicksend +QuickSend.lk +sender_id +setting +yes`, `sms +quicksend +QuickSend.lk +endpoint +setting +no`,
 			`sms +quicksend +QuickSend.lk +api_key +secret +yes`, `pdf +builtin +Built in`,
@@ -477,23 +477,23 @@ func TestVendors(t *testing.T) {
 			}
 		}
 	}
-	if list := decode[[]vendor.View](b, "vendor list sms"); len(list) == 0 || list[0].Settings == nil || list[0].Secrets == nil {
+	if list := decode[[]vendor.View](f, "vendor list sms"); len(list) == 0 || list[0].Settings == nil || list[0].Secrets == nil {
 		t.Errorf("%+v", list)
 	}
 }
 
-// TestNoStack: what a command says where it cannot reach a stack.
+// TestNoStack: the error of a command that cannot reach a stack.
 func TestNoStack(t *testing.T) {
-	b := newBench(t)
+	f := newFixture(t)
 	dir := t.TempDir()
 	t.Chdir(dir)
-	b.run(call{args: "project list", exit: app.ExitFailed, errs: []string{"no local stack", "make run"}})
-	announce(t, dir, map[string]int{"dynamodb_url": 5})
-	b.run(call{args: "project list", exit: app.ExitFailed, errs: []string{"make run"}})
-	announce(t, dir, map[string]string{"stage": "nowhere", "dynamodb_url": enginetest.URL(t), "secrets_url": "http://127.0.0.1:1", "sandbox_url": "http://127.0.0.1:1"})
-	b.run(call{args: "project list", exit: app.ExitFailed, errs: []string{"tables are not there"}})
-	announce(t, dir, map[string]string{"dynamodb_url": "http://127.0.0.1:1", "secrets_url": "http://127.0.0.1:1", "sandbox_url": "http://127.0.0.1:1"})
-	b.run(call{args: "project list", exit: app.ExitFailed, errs: []string{"Nothing listens there"}})
+	f.run(call{args: "project list", exit: app.ExitFailed, errs: []string{"no local stack", "make run"}})
+	writeStackFile(t, dir, map[string]int{"dynamodb_url": 5})
+	f.run(call{args: "project list", exit: app.ExitFailed, errs: []string{"make run"}})
+	writeStackFile(t, dir, map[string]string{"stage": "nowhere", "dynamodb_url": enginetest.URL(t), "secrets_url": "http://127.0.0.1:1", "sandbox_url": "http://127.0.0.1:1"})
+	f.run(call{args: "project list", exit: app.ExitFailed, errs: []string{"tables of the stage do not exist"}})
+	writeStackFile(t, dir, map[string]string{"dynamodb_url": "http://127.0.0.1:1", "secrets_url": "http://127.0.0.1:1", "sandbox_url": "http://127.0.0.1:1"})
+	f.run(call{args: "project list", exit: app.ExitFailed, errs: []string{"connection was refused"}})
 
 	for name, value := range map[string]string{
 		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true",
@@ -525,11 +525,10 @@ func TestNoStack(t *testing.T) {
 	}
 }
 
-// TestStage: with AWS credentials, commands work on the tables of --stage, at the
-// endpoints that the AWS_ variables name.
+// TestStage: with AWS credentials, commands use the tables of --stage at the endpoints of the AWS_ variables.
 func TestStage(t *testing.T) {
-	b := newBench(t)
-	b.run(call{args: "project create Acme --id acme"})
+	f := newFixture(t)
+	f.run(call{args: "project create Acme --id acme"})
 	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", enginetest.URL(t))
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
@@ -540,9 +539,9 @@ func TestStage(t *testing.T) {
 		stage string
 		exit  int
 	}{
-		{[]string{"--stage", b.stage}, "", 0},
-		{nil, b.stage, 0},
-		{[]string{"--stage", "other"}, b.stage, app.ExitFailed},
+		{[]string{"--stage", f.stage}, "", 0},
+		{nil, f.stage, 0},
+		{[]string{"--stage", "other"}, f.stage, app.ExitFailed},
 		{nil, "", app.ExitFailed},
 	} {
 		t.Setenv("SVC_STAGE", c.stage)

@@ -140,7 +140,7 @@ func (w *fixture) connect(id string, mode project.Mode, vendor string, priority 
 // putInUse stores a set as the set in use.
 func (w *fixture) putInUse(set *rates.Set) {
 	w.t.Helper()
-	held, err := w.store.Held(w.t.Context())
+	held, err := w.store.Stored(w.t.Context())
 	if err == nil {
 		err = w.store.PutCurrent(w.t.Context(), held, set)
 	}
@@ -392,7 +392,7 @@ func TestOwnKeyFails(t *testing.T) {
 	}
 	w.handler = w.newOne()
 	w.expect(own, "/pair/USD/LKR", "304.718462")
-	kept, err := w.store.Own(t.Context(), own, project.Development, true)
+	kept, err := w.store.ProjectRates(t.Context(), own, project.Development, true)
 	if err != nil || kept.Set == nil || kept.Set.Source != "exchangerateapi" {
 		t.Errorf("%+v, %v", kept, err)
 	}
@@ -405,7 +405,7 @@ func TestOwnKeyFails(t *testing.T) {
 	w.handler = w.newOne()
 	w.later(fetchLease)
 	w.expect(own, "/pair/USD/LKR", "304.718462")
-	if kept, err = w.store.Own(t.Context(), own, project.Development, true); err != nil || kept.Set.Source != "openexchangerates" {
+	if kept, err = w.store.ProjectRates(t.Context(), own, project.Development, true); err != nil || kept.Set.Source != "openexchangerates" {
 		t.Errorf("%+v, %v", kept, err)
 	}
 }

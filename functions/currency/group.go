@@ -25,7 +25,7 @@ type group struct {
 	breakers *upstream.Breakers
 	life     time.Duration // of the set in use in this instance
 	clock    clock.Clock
-	cached   *bounded.Map[string, rates.Own] // rates of projects with their own key, by project and environment
+	cached   *bounded.Map[string, rates.ProjectRates] // rates of projects with their own key, by project and environment
 
 	mu      sync.Mutex
 	current *rates.Set // in use; nil: none so far
@@ -35,7 +35,7 @@ type group struct {
 func newGroup(store *rates.Store, client *upstream.Client, secrets *secret.Cache, life time.Duration, clock clock.Clock) *group {
 	return &group{
 		store: store, client: client, secrets: secrets, breakers: upstream.NewBreakers(), life: life, clock: clock,
-		cached: bounded.New[string, rates.Own](maxCachedProjects),
+		cached: bounded.New[string, rates.ProjectRates](maxCachedProjects),
 	}
 }
 

@@ -31,7 +31,7 @@ const (
 
 // fetchIsDue reports whether a project's rates must be fetched: there are none, the last attempt is an hour old, or the
 // vendor of the rates is no longer among the accounts.
-func fetchIsDue(own rates.Own, accounts []upstream.Account, now time.Time) bool {
+func fetchIsDue(own rates.ProjectRates, accounts []upstream.Account, now time.Time) bool {
 	return own.Set == nil || now.Sub(own.Tried) >= fetchInterval || !contains(accounts, own.Set.Source)
 }
 
@@ -81,7 +81,7 @@ type projectRates struct {
 	project, request string
 	env              project.Environment
 	accounts         []upstream.Account
-	own              rates.Own
+	own              rates.ProjectRates
 }
 
 func (p *projectRates) key() string { return p.project + "/" + string(p.env) }
@@ -96,7 +96,7 @@ func (p *projectRates) load(ctx context.Context) error {
 }
 
 func (p *projectRates) reload(ctx context.Context, consistent bool) error {
-	own, err := p.store.Own(ctx, p.project, p.env, consistent)
+	own, err := p.store.ProjectRates(ctx, p.project, p.env, consistent)
 	if err != nil {
 		return err
 	}
@@ -123,9 +123,9 @@ func (p *projectRates) refresh(ctx context.Context) error {
 	}
 	set, err := p.fetch(ctx)
 	if err != nil {
-		return errors.Join(err, p.store.FailOwn(ctx, p.project, p.env, p.clock.Now()))
+		return errors.Join(err, p.store.FailProjectRates(ctx, p.project, p.env, p.clock.Now()))
 	}
-	if err := p.store.PutOwn(ctx, p.project, p.env, set, tried); err != nil {
+	if err := p.store.PutProjectRates(ctx, p.project, p.env, set, tried); err != nil {
 		return fmt.Errorf("store the rates: %w", err)
 	}
 	return p.reload(ctx, true)
@@ -169,8 +169,8 @@ func (p *projectRates) fetch(ctx context.Context) (*rates.Set, error) {
 	var failed []error
 	for _, account := range p.accounts {
 		vendor := vendors.Find(account.Integration.Vendor) // accounts has found the vendor in the table
-		table, err := upstream.Through(p.breakers, account, func() (*rates.Table, error) {
-			return upstream.WithFresh(ctx, p.secrets, account, func(a upstream.Account) (*rates.Table, error) {
+		table, err := upstream.Call(p.breakers, account, func() (*rates.Table, error) {
+			return upstream.WithSecretRefresh(ctx, p.secrets, account, func(a upstream.Account) (*rates.Table, error) {
 				return vendor.Fetch(ctx, p.client, a)
 			})
 		})

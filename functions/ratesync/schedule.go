@@ -55,8 +55,8 @@ func (s *scheduled) record(ctx context.Context, report *refresh.Report, err erro
 			event.Metrics = append(event.Metrics, telemetry.Metric{Name: "BankAge", Unit: telemetry.Seconds, Value: age.Seconds()})
 		}
 	}
-	for _, o := range report.Outcomes {
-		event.Attributes = append(event.Attributes, slog.Group(o.Source, slog.String("what", string(o.What)), slog.String("detail", o.Detail)))
+	for _, o := range report.Results {
+		event.Attributes = append(event.Attributes, slog.Group(o.Source, slog.String("what", string(o.Outcome)), slog.String("detail", o.Detail)))
 	}
 	if err != nil {
 		event.Level, event.Message = slog.LevelError, "rates not synced"

@@ -64,7 +64,7 @@ func vpnShield(chain *iplookup.Chain[vendors.Risk]) api.Route {
 	}
 }
 
-func riskOf(addr netip.Addr, a iplookup.Answer[vendors.Risk]) riskResult {
+func riskOf(addr netip.Addr, a iplookup.Result[vendors.Risk]) riskResult {
 	r := a.Value
 	return riskResult{
 		Address: addr.String(), VPN: r.VPN, Proxy: r.Proxy, Tor: r.Tor, Relay: r.Relay, Hosting: r.Hosting,

@@ -14,7 +14,7 @@ import (
 // balanceErrors are the responses to a failed balance call (openapi.yaml#getSmsBalance).
 var balanceErrors = map[upstream.Class]*api.Error{
 	upstream.NotSent:            httpError(503, "The SMS provider could not be reached."),
-	upstream.NoAnswer:           httpError(503, "The SMS provider did not answer."),
+	upstream.NoResponse:         httpError(503, "The SMS provider did not answer."),
 	upstream.Unusable:           api.ErrInternal,
 	upstream.Rejected:           httpError(422, "The SMS provider did not tell a balance for these credentials."),
 	upstream.CredentialsRefused: httpError(422, "The SMS provider refused the integration's credentials."),
@@ -71,7 +71,7 @@ func (g *group) vendorBalance(ctx context.Context, account upstream.Account) (*a
 	if _, ok := g.adapter(account).(vendors.Balancer); !ok {
 		return nil, errNoBalance.WithCause(fmt.Errorf("%s has no balance call", name))
 	}
-	text, err := upstream.WithFresh(ctx, g.secrets, account, func(a upstream.Account) (string, error) {
+	text, err := upstream.WithSecretRefresh(ctx, g.secrets, account, func(a upstream.Account) (string, error) {
 		return g.adapter(a).(vendors.Balancer).Balance(ctx)
 	})
 	if err != nil {

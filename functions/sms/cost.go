@@ -16,7 +16,7 @@ import (
 // costErrors are the responses to a failed cost check of a vendor.
 var costErrors = map[upstream.Class]*api.Error{
 	upstream.NotSent:            httpError(503, "The SMS provider could not be reached."),
-	upstream.NoAnswer:           httpError(503, "The SMS provider did not answer."),
+	upstream.NoResponse:         httpError(503, "The SMS provider did not answer."),
 	upstream.Unusable:           httpError(502, "The SMS provider's answer was unexpected."),
 	upstream.Rejected:           httpError(502, "The SMS provider rejected the request."),
 	upstream.CredentialsRefused: httpError(502, "The SMS provider refused the integration's credentials."),

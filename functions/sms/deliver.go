@@ -29,7 +29,7 @@ const (
 // statuses maps the class of a failed call to the status of its recipients.
 var statuses = map[upstream.Class]status{
 	upstream.NotSent:            notAttempted,
-	upstream.NoAnswer:           uncertain,
+	upstream.NoResponse:         uncertain,
 	upstream.Unusable:           uncertain,
 	upstream.Rejected:           rejected,
 	upstream.CredentialsRefused: rejected,
@@ -199,8 +199,8 @@ func (s *sender) call(ctx context.Context, batch []*recipient) (o outcome) {
 		}
 	}()
 	started := time.Now()
-	o.receipt, o.err = upstream.Through(s.breakers, s.account, func() (vendors.Receipt, error) {
-		return upstream.WithFresh(ctx, s.secrets, s.account, func(a upstream.Account) (vendors.Receipt, error) {
+	o.receipt, o.err = upstream.Call(s.breakers, s.account, func() (vendors.Receipt, error) {
+		return upstream.WithSecretRefresh(ctx, s.secrets, s.account, func(a upstream.Account) (vendors.Receipt, error) {
 			used = a
 			return s.send(ctx, s.adapter(a), batch)
 		})

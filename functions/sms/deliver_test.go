@@ -85,7 +85,7 @@ func fault(class upstream.Class) error {
 	return &upstream.Error{Class: class, Vendor: "fake", Detail: "with " + string(class)}
 }
 
-// respond returns err after a time, or NoAnswer where the call ends before, because a byte has left then.
+// respond returns err after a time, or NoResponse where the call ends before, because a byte has left then.
 func respond(ctx context.Context, response time.Duration, err error) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -93,7 +93,7 @@ func respond(ctx context.Context, response time.Duration, err error) error {
 	case <-time.After(response):
 		return err
 	case <-ctx.Done():
-		return fault(upstream.NoAnswer)
+		return fault(upstream.NoResponse)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 // sendErrors are the responses to a failed send (docs/decisions.md#vendor-outcomes).
 var sendErrors = map[upstream.Class]*api.Error{
 	upstream.NotSent:            httpError(503, "The SMS provider could not be reached. Nothing was sent."),
-	upstream.NoAnswer:           httpError(503, "The SMS provider did not answer. The message may have been sent: do not retry automatically."),
+	upstream.NoResponse:         httpError(503, "The SMS provider did not answer. The message may have been sent: do not retry automatically."),
 	upstream.Unusable:           httpError(502, "The SMS provider's answer was unexpected. The message may have been sent: do not retry automatically."),
 	upstream.Rejected:           httpError(502, "The SMS provider rejected the message."),
 	upstream.CredentialsRefused: httpError(502, "The SMS provider refused the integration's credentials."),

@@ -41,7 +41,7 @@ func acceptedBy(vendor, id string) outcome {
 // docs/decisions.md#vendor-outcomes: without an accepted message the client gets the error of the first uncertain recipient,
 // else of the first. The outcome is stored where a byte of any message may have reached a vendor.
 func TestFailure(t *testing.T) {
-	const notSent, noAnswer, unusable, rejected, refused = upstream.NotSent, upstream.NoAnswer, upstream.Unusable, upstream.Rejected, upstream.CredentialsRefused
+	const notSent, noAnswer, unusable, rejected, refused = upstream.NotSent, upstream.NoResponse, upstream.Unusable, upstream.Rejected, upstream.CredentialsRefused
 	at := func(vendor string, o outcome) outcome {
 		o.vendor = vendor
 		return o
@@ -90,7 +90,7 @@ func TestBulkAcceptance(t *testing.T) {
 		{"without IDs", []outcome{acceptedBy("a", ""), acceptedBy("a", ""), acceptedBy("a", "")}, "accepted", "", "a", "accepted accepted accepted"},
 		{"a call each", []outcome{acceptedBy("a", "1"), acceptedBy("a", "2"), acceptedBy("a", "3")}, "accepted", "", "a", "accepted accepted accepted"},
 		{"two vendors", []outcome{acceptedBy("b", "7"), acceptedBy("b", "7"), acceptedBy("a", "1")}, "accepted", "", "b", "accepted accepted accepted"},
-		{"a part", []outcome{of(upstream.Rejected), acceptedBy("b", "7"), of(upstream.NoAnswer)}, "partial", "", "b", "rejected accepted uncertain"},
+		{"a part", []outcome{of(upstream.Rejected), acceptedBy("b", "7"), of(upstream.NoResponse)}, "partial", "", "b", "rejected accepted uncertain"},
 		{"a part, the first accepted", []outcome{acceptedBy("a", "1"), of(upstream.CredentialsRefused), notCalled()}, "partial", "", "a", "accepted rejected not_attempted"},
 		{"a part without IDs", []outcome{acceptedBy("a", ""), of(upstream.Unusable), of(upstream.NotSent)}, "partial", "", "a", "accepted uncertain not_attempted"},
 	} {
@@ -351,7 +351,7 @@ func TestCheckCost(t *testing.T) {
 		{"the vendor's", native, true, accepts, check, 1, vendors.Campaign{Cost: "1.00", Numbers: "2", Type: check.recipients[0].message.Text}},
 		{"the vendor rejects", native, true, failsWith(upstream.Rejected), check, 1, costErrors[upstream.Rejected]},
 		{"the vendor refuses", native, true, failsWith(upstream.CredentialsRefused), check, 1, costErrors[upstream.CredentialsRefused]},
-		{"the vendor hangs", native, true, hangs, check, 1, costErrors[upstream.NoAnswer]},
+		{"the vendor hangs", native, true, hangs, check, 1, costErrors[upstream.NoResponse]},
 		{"the vendor is down", native, true, down, check, 1, costErrors[upstream.NotSent]},
 		{"an unusable response of the vendor", native, true, noClass, check, 1, costErrors[upstream.Unusable]},
 	} {

@@ -1,4 +1,4 @@
-// Package address reads e-mail addresses and domain names.
+// Package address parses e-mail addresses and domain names.
 package address
 
 import (
@@ -16,7 +16,7 @@ const (
 	maxLocal = 64
 )
 
-// What is wrong with an address, or with a domain alone, to follow its name: "email must …".
+// The faults of an address or a domain. A text follows the field's name: "email must …".
 var (
 	errAt       = errors.New("must have an @ and a domain after the local part")
 	errOneAt    = errors.New("must have one @ only, outside quotes")
@@ -33,7 +33,7 @@ var (
 	errLiteral    = errors.New("must name a domain, not an address literal")
 	errUnderscore = errors.New("must have no underscore in the domain")
 	errLastDot    = errors.New("must not end in a dot")
-	errEmptyLabel = errors.New("must have no empty label in the domain: a dot stands between two labels")
+	errEmptyLabel = errors.New("must have no empty label in the domain: one dot separates two labels")
 	errLabels     = errors.New("must have a domain of at least two labels, such as example.com")
 	errHyphen     = errors.New("must have no hyphen at the start or end of a label of the domain")
 	errLabelLen   = errors.New("must have labels of at most 63 characters in the domain, in their ASCII form")
@@ -48,10 +48,10 @@ const (
 	maxLabel  = 63
 )
 
-// sign is a character that tells what is wrong with the text it stands in.
+// sign maps characters to the fault of a text with one of them.
 type sign struct {
 	chars string
-	is    error
+	fault error
 }
 
 const whiteSpace = " \t\r\n\v\f\u00a0"
@@ -61,20 +61,18 @@ var (
 	domainSigns = []sign{{"<>", errBare}, {"()", errComment}, {whiteSpace, errSpace}, {"_", errUnderscore}}
 )
 
-// find returns what the first sign that stands in the text says, or otherwise.
+// find returns the fault of the first sign that occurs in the text, or otherwise.
 func find(text string, signs []sign, otherwise error) error {
 	for _, s := range signs {
 		if strings.ContainsAny(text, s.chars) {
-			return s.is
+			return s.fault
 		}
 	}
 	return otherwise
 }
 
-// Domain parses one RFC 5322 addr-spec, in today's grammar (no obsolete
-// forms), without comments, folding white space and domain literals. It returns
-// the domain as lower-case ASCII, at least two labels of it. The error says
-// what is wrong.
+// Domain parses one RFC 5322 addr-spec without obsolete forms, comments, folding white space and domain literals. Domain
+// returns the domain as lower-case ASCII with at least two labels. The error is the fault.
 func Domain(address string) (string, error) {
 	local := localPart(address)
 	domain, ok := strings.CutPrefix(address[local:], "@")
@@ -93,7 +91,7 @@ func Domain(address string) (string, error) {
 	return ASCII(domain)
 }
 
-// localFault says why an address does not begin with a local part and an @.
+// localFault returns the fault of an address that does not begin with a local part and an @.
 func localFault(address string) error {
 	before, _, at := strings.Cut(address, "@")
 	switch {
@@ -114,7 +112,7 @@ func localFault(address string) error {
 	return find(before, localSigns, otherwise)
 }
 
-// localPart returns the length of the local part that the text begins with; 0: none.
+// localPart returns the length of the local part at the beginning of the text, or 0.
 func localPart(s string) int {
 	if strings.HasPrefix(s, `"`) {
 		return quotedString(s)
@@ -122,8 +120,7 @@ func localPart(s string) int {
 	return dotAtom(s)
 }
 
-// quotedString is RFC 5322, section 3.2.4, on one line: of white space only the
-// space is taken, as in RFC 5321, section 4.1.2.
+// quotedString parses RFC 5322, section 3.2.4, with the space as the only white space, as in RFC 5321, section 4.1.2.
 func quotedString(s string) int {
 	for i := 1; i < len(s); i++ {
 		switch c := s[i]; {
@@ -142,7 +139,7 @@ func quotedString(s string) int {
 
 func printable(c byte) bool { return ' ' <= c && c <= '~' }
 
-// dotAtom is RFC 5322, section 3.2.3: atoms, none of them empty, joined by dots.
+// dotAtom parses RFC 5322, section 3.2.3: non-empty atoms with dots between them.
 func dotAtom(s string) int {
 	start := 0 // of the atom
 	for i := range len(s) {
@@ -156,25 +153,22 @@ func dotAtom(s string) int {
 			return i
 		}
 	}
-	return 0 // nothing follows, so no address
+	return 0 // the @ is missing
 }
 
 func isAtext(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!#$%&'*+-/=?^_`{|}~", c) >= 0
 }
 
-// registration is the IDNA profile (UTS 46, non-transitional, with RFC 5893 and
-// the LDH rule of STD 3). It does not refuse "--" in the third place, which
-// existing names have. Hyphens at a label's ends and lengths are checked below,
-// where it can be said what is wrong.
+// registration returns the IDNA profile (UTS 46, non-transitional, with RFC 5893 and the LDH rule of STD 3). The profile
+// permits "--" in the third place, which existing names have. ASCII checks hyphens at the ends of labels and lengths.
 func registration() *idna.Profile {
 	return idna.New(idna.MapForLookup(), idna.Transitional(false), idna.CheckHyphens(false), idna.CheckJoiners(true),
 		idna.BidiRule(), idna.StrictDomainName(true))
 }
 
-// ASCII normalises a domain name: IDNA labels to their xn-- form, letters
-// to lower case. The last label is not of digits only (RFC 3696, section 2), so
-// no address passes as a name. The error says what is wrong.
+// ASCII normalises a domain name to lower case with xn-- labels. The last label must not consist of digits (RFC 3696,
+// section 2), so that an IP address is not a name. The error is the fault.
 func ASCII(domain string) (string, error) {
 	if utf8.RuneCountInString(domain) > maxAddress {
 		return "", errDomainLen

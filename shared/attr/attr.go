@@ -1,6 +1,5 @@
-// Package attr makes and reads DynamoDB attribute values. It stands in for the
-// SDK's attributevalue package, which brings the types of DynamoDB Streams
-// and 127 KB with it into every function.
+// Package attr creates and reads DynamoDB attribute values. The SDK's package attributevalue would add the types of DynamoDB
+// Streams and 127 KB to every function.
 package attr
 
 import (
@@ -11,21 +10,21 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Item is a DynamoDB item, or a part of one.
+// Item is a DynamoDB item, its key, or a map within it.
 type Item = map[string]types.AttributeValue
 
-// Text makes a string.
+// Text returns a string attribute.
 func Text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
-// Number makes a number.
+// Number returns a number attribute.
 func Number(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
-// Bytes makes a binary value.
+// Bytes returns a binary attribute.
 func Bytes(b []byte) types.AttributeValue { return &types.AttributeValueMemberB{Value: b} }
 
-// TextOf reads a string; anything else is "".
+// TextOf returns the value of a string attribute, or "" for another type.
 func TextOf(v types.AttributeValue) string {
 	if s, ok := v.(*types.AttributeValueMemberS); ok {
 		return s.Value
@@ -33,16 +32,16 @@ func TextOf(v types.AttributeValue) string {
 	return ""
 }
 
-// NumberOf reads a whole number.
+// NumberOf returns the value of an integer attribute.
 func NumberOf(v types.AttributeValue) (int64, error) {
 	n, ok := v.(*types.AttributeValueMemberN)
 	if !ok {
-		return 0, fmt.Errorf("attribute of type %T is no number", v)
+		return 0, fmt.Errorf("attribute of type %T is not a number", v)
 	}
 	return strconv.ParseInt(n.Value, 10, 64)
 }
 
-// BytesOf reads a binary value; anything else is nil.
+// BytesOf returns the value of a binary attribute, or nil for another type.
 func BytesOf(v types.AttributeValue) []byte {
 	if b, ok := v.(*types.AttributeValueMemberB); ok {
 		return b.Value
@@ -50,11 +49,10 @@ func BytesOf(v types.AttributeValue) []byte {
 	return nil
 }
 
-// Refused tells that a write's condition did not hold, and gives what stood
-// there where the write asked for it.
+// Refused reports whether a write's condition failed, and returns the stored item where the write requests it.
 func Refused(err error) (Item, bool) {
-	var failed *types.ConditionalCheckFailedException
-	if !errors.As(err, &failed) {
+	failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
+	if !ok {
 		return nil, false
 	}
 	return failed.Item, true

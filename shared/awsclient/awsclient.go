@@ -1,5 +1,5 @@
-// Package awsclient makes the AWS clients of the product: one configuration, and settings that suit
-// conditional writes from a process that Lambda freezes between requests.
+// Package awsclient creates the AWS clients of the product, with settings for conditional writes from a process that Lambda
+// freezes between requests.
 package awsclient
 
 import (
@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,24 +22,26 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/smithy-go"
+
+	"svcapi/shared/attr"
 )
 
 const (
 	// Attempts is how often the SDK tries one call, and how often Write tries a write without getting a response.
 	// Three attempts of a second each fit into WriteTimeout.
 	Attempts = 3
-	// AttemptTimeout bounds one attempt, from the connection to the last byte of the answer.
-	// DynamoDB answers in milliseconds; what takes a second is lost.
+	// AttemptTimeout bounds one attempt, from the connection to the last byte of the response. DynamoDB responds in
+	// milliseconds, so that a response after a second is lost.
 	AttemptTimeout = time.Second
 	// WriteTimeout is the time for one write of a request, attempts and pauses together: the longest that fits
 	// between the end of the work and the response.
 	WriteTimeout = 3500 * time.Millisecond
 	// Backoff is the longest pause between two attempts.
 	Backoff = 100 * time.Millisecond
-	// idleTimeout drops a connection before the other side does (a minute and more). It counts
-	// wall time, so a connection that slept through a freeze is not used again.
+	// idleTimeout closes a connection before the server does, after a minute and more. The timeout counts wall time, so that
+	// no connection is used again after a freeze.
 	idleTimeout = 45 * time.Second
-	// warmConnections is how many calls a request makes at once: the count beside the reservation.
+	// warmConnections is the number of simultaneous calls of a request: the count and the reservation.
 	warmConnections = 2
 )
 
@@ -47,11 +50,11 @@ func DynamoDB(cfg aws.Config, options ...func(*dynamodb.Options)) *dynamodb.Clie
 	return dynamodb.NewFromConfig(cfg, append([]func(*dynamodb.Options){func(o *dynamodb.Options) {
 		o.HTTPClient = httpClient(AttemptTimeout)
 		o.Retryer = Retryer(Backoff)
-		o.RetryMaxAttempts = Attempts // AWS_MAX_ATTEMPTS must not change what a request can last
+		o.RetryMaxAttempts = Attempts // AWS_MAX_ATTEMPTS must not change the duration of a request
 	}}, options...)...)
 }
 
-// Secrets returns a client for Secrets Manager. It answers more slowly than DynamoDB.
+// Secrets returns a client for Secrets Manager, which responds more slowly than DynamoDB.
 func Secrets(cfg aws.Config, options ...func(*secretsmanager.Options)) *secretsmanager.Client {
 	return secretsmanager.NewFromConfig(cfg, append([]func(*secretsmanager.Options){func(o *secretsmanager.Options) {
 		o.HTTPClient = httpClient(2 * AttemptTimeout)
@@ -61,9 +64,9 @@ func Secrets(cfg aws.Config, options ...func(*secretsmanager.Options)) *secretsm
 }
 
 // Retryer tries a call up to Attempts times. The pause between two attempts is random and grows from a quarter of
-// backoff up to backoff. The retryer has no budget that an outage could use up: a write with few attempts would be left
-// in doubt more often. Beside what the SDK retries, the retryer repeats calls whose response broke off, and writes that
-// a transaction on the same item, or a lack of capacity within a transaction, turned away.
+// backoff up to backoff. The retryer has no budget, because an outage would use up the budget and more writes would be
+// uncertain. In addition to the SDK, the retryer repeats calls with a truncated response, and writes that conflict with a
+// transaction or that fail for lack of capacity within a transaction.
 func Retryer(backoff time.Duration) aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = Attempts
@@ -79,22 +82,20 @@ func Retryer(backoff time.Duration) aws.Retryer {
 	})
 }
 
-// retryable names what the SDK would give up on although another attempt may succeed.
+// retryable reports errors that the SDK does not retry although another attempt may succeed.
 func retryable(err error) aws.Ternary {
 	if _, ok := errors.AsType[*types.TransactionConflictException](err); ok {
 		return aws.TrueTernary
 	}
 	if canceled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
-		for _, reason := range canceled.CancellationReasons {
-			if aws.ToString(reason.Code) == "ConditionalCheckFailed" {
-				return aws.UnknownTernary // the answer that matters
-			}
+		failed := func(codes ...string) bool {
+			return slices.ContainsFunc(canceled.CancellationReasons, func(r types.CancellationReason) bool {
+				return slices.Contains(codes, aws.ToString(r.Code))
+			})
 		}
-		for _, reason := range canceled.CancellationReasons {
-			switch aws.ToString(reason.Code) {
-			case "TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError":
-				return aws.TrueTernary
-			}
+		// A failed condition decides, also beside a conflict.
+		if !failed("ConditionalCheckFailed") && failed("TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError") {
+			return aws.TrueTernary
 		}
 		return aws.UnknownTernary
 	}
@@ -104,13 +105,11 @@ func retryable(err error) aws.Ternary {
 	return aws.UnknownTernary
 }
 
-// httpClient is made once per AWS client, so that each has connections of its own.
+// httpClient returns a new client, so that each AWS client has its own connections.
 func httpClient(timeout time.Duration) *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().
 		WithTimeout(timeout).
-		WithDialerOptions(func(d *net.Dialer) {
-			d.Timeout = timeout
-		}).
+		WithDialerOptions(func(d *net.Dialer) { d.Timeout = timeout }).
 		WithTransportOptions(func(t *http.Transport) {
 			t.IdleConnTimeout = idleTimeout
 			t.TLSHandshakeTimeout = timeout
@@ -118,9 +117,8 @@ func httpClient(timeout time.Duration) *awshttp.BuildableClient {
 		})
 }
 
-// Warm opens the connections to DynamoDB that the first request will use. Start it in the
-// background while the function initialises, when CPU is free. It reads a key of the table that does
-// not exist; what it is answered does not matter, so it returns nothing.
+// Warm opens the connections to DynamoDB for the first request, with reads of a key that does not exist. A function calls
+// Warm in the background while it initialises. Warm ignores the results.
 func Warm(ctx context.Context, client *dynamodb.Client, table string) {
 	ctx, cancel := context.WithTimeout(ctx, AttemptTimeout)
 	defer cancel()
@@ -128,12 +126,10 @@ func Warm(ctx context.Context, client *dynamodb.Client, table string) {
 	for range warmConnections {
 		wg.Go(func() {
 			_, _ = client.Query(ctx, &dynamodb.QueryInput{
-				TableName:              &table,
-				KeyConditionExpression: aws.String("pk = :pk"),
-				ExpressionAttributeValues: map[string]types.AttributeValue{
-					":pk": &types.AttributeValueMemberS{Value: "#warm"},
-				},
-				Limit: aws.Int32(1),
+				TableName:                 &table,
+				KeyConditionExpression:    aws.String("pk = :pk"),
+				ExpressionAttributeValues: attr.Item{":pk": attr.Text("#warm")},
+				Limit:                     aws.Int32(1),
 			})
 		})
 	}

@@ -86,7 +86,7 @@ func TestAttempts(t *testing.T) {
 	}
 }
 
-// TestTimeout: an attempt without an answer ends after about a second, and so do three after three.
+// TestTimeout: an attempt without a response ends after about a second, and so do three after three.
 func TestTimeout(t *testing.T) {
 	done := make(chan struct{})
 	client, table := proxied(t, func(int64, *faultproxy.Request) faultproxy.Fate {
@@ -101,7 +101,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestWarm: warming opens connections and is answered like any call.
+// TestWarm: Warm opens connections, and its calls get responses.
 func TestWarm(t *testing.T) {
 	var queries atomic.Int64
 	client, table := proxied(t, func(_ int64, r *faultproxy.Request) faultproxy.Fate {
@@ -176,8 +176,8 @@ func TestRetryable(t *testing.T) {
 		{"both", canceled("ConditionalCheckFailed", "TransactionConflict"), false},
 		{"condition", &types.ConditionalCheckFailedException{}, false},
 		{"throttled", &types.ProvisionedThroughputExceededException{}, true},
-		{"broken answer", &smithy.DeserializationError{Err: errors.New("no JSON")}, true},
-		{"answer that ended early", fmt.Errorf("read: %w", io.ErrUnexpectedEOF), true},
+		{"invalid response", &smithy.DeserializationError{Err: errors.New("no JSON")}, true},
+		{"truncated response", fmt.Errorf("read: %w", io.ErrUnexpectedEOF), true},
 		{"no such table", &types.ResourceNotFoundException{}, false},
 		{"cancelled", &aws.RequestCanceledError{Err: context.Canceled}, false},
 	} {
@@ -207,21 +207,21 @@ func (f *failing) put(_ context.Context, _ *dynamodb.PutItemInput, options ...fu
 	if f.calls++; f.calls > len(f.list) {
 		return &dynamodb.PutItemOutput{}, nil
 	}
-	answered := func(status int, err error) error {
+	response := func(status int, err error) error {
 		return &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}}, Err: err}
 	}
 	reason := func(text string) []types.ThrottlingReason { return []types.ThrottlingReason{{Reason: &text}} }
 	return nil, map[byte]error{
-		't': answered(http.StatusBadRequest, &types.ProvisionedThroughputExceededException{}),
-		'h': answered(http.StatusBadRequest, &types.ProvisionedThroughputExceededException{ThrottlingReasons: reason("TableWriteKeyRangeThroughputExceeded")}),
-		'H': answered(http.StatusBadRequest, &types.ThrottlingException{ThrottlingReasons: reason("IndexWriteKeyRangeThroughputExceeded")}),
-		'R': answered(http.StatusBadRequest, &types.RequestLimitExceeded{ThrottlingReasons: reason("TableWriteKeyRangeThroughputExceeded")}),
-		'a': answered(http.StatusBadRequest, &types.ThrottlingException{ThrottlingReasons: reason("TableWriteAccountLimitExceeded")}),
-		'c': answered(http.StatusBadRequest, &types.TransactionConflictException{}),
-		'5': answered(http.StatusInternalServerError, &types.InternalServerError{}),
+		't': response(http.StatusBadRequest, &types.ProvisionedThroughputExceededException{}),
+		'h': response(http.StatusBadRequest, &types.ProvisionedThroughputExceededException{ThrottlingReasons: reason("TableWriteKeyRangeThroughputExceeded")}),
+		'H': response(http.StatusBadRequest, &types.ThrottlingException{ThrottlingReasons: reason("IndexWriteKeyRangeThroughputExceeded")}),
+		'R': response(http.StatusBadRequest, &types.RequestLimitExceeded{ThrottlingReasons: reason("TableWriteKeyRangeThroughputExceeded")}),
+		'a': response(http.StatusBadRequest, &types.ThrottlingException{ThrottlingReasons: reason("TableWriteAccountLimitExceeded")}),
+		'c': response(http.StatusBadRequest, &types.TransactionConflictException{}),
+		'5': response(http.StatusInternalServerError, &types.InternalServerError{}),
 		'x': &smithyhttp.RequestSendError{Err: io.ErrUnexpectedEOF},
-		'~': answered(http.StatusOK, &smithy.DeserializationError{Err: errors.New("no JSON")}),
-		'!': answered(http.StatusBadRequest, &types.ConditionalCheckFailedException{}),
+		'~': response(http.StatusOK, &smithy.DeserializationError{Err: errors.New("no JSON")}),
+		'!': response(http.StatusBadRequest, &types.ConditionalCheckFailedException{}),
 	}[f.list[f.calls-1]]
 }
 
@@ -229,10 +229,10 @@ func (f *failing) put(_ context.Context, _ *dynamodb.PutItemInput, options ...fu
 // that its request may abandon is turned away by a hot key three times.
 func TestWrite(t *testing.T) {
 	for _, test := range []struct {
-		fates         string
-		unsure, calls int
-		fails         bool
-		hotCalls      int // of WriteUnlessHot, which then fails; 0: the same as of Write
+		fates            string
+		ambiguous, calls int
+		fails            bool
+		hotCalls         int // of WriteUnlessHot, which then fails; 0: the same as of Write
 	}{
 		{"", 0, 1, false, 0},
 		{strings.Repeat("tc", 50), 0, 101, false, 0},
@@ -248,21 +248,21 @@ func TestWrite(t *testing.T) {
 		{strings.Repeat("a", 30), 0, 31, false, 0},
 	} {
 		f := &failing{list: test.fates}
-		_, unsure, err := awsclient.Write(t.Context(), f.put, &dynamodb.PutItemInput{})
-		if unsure != test.unsure || f.calls != test.calls || (err != nil) != test.fails {
-			t.Errorf("%q: %d unsure after %d calls, %v; want %d after %d", test.fates, unsure, f.calls, err, test.unsure, test.calls)
+		_, ambiguous, err := awsclient.Write(t.Context(), f.put, &dynamodb.PutItemInput{})
+		if ambiguous != test.ambiguous || f.calls != test.calls || (err != nil) != test.fails {
+			t.Errorf("%q: %d ambiguous after %d calls, %v; want %d after %d", test.fates, ambiguous, f.calls, err, test.ambiguous, test.calls)
 		}
 		f, calls := &failing{list: test.fates}, cmp.Or(test.hotCalls, test.calls)
-		_, unsure, err = awsclient.WriteUnlessHot(t.Context(), f.put, &dynamodb.PutItemInput{})
-		if unsure != test.unsure || f.calls != calls || (err != nil) != (test.fails || test.hotCalls > 0) {
-			t.Errorf("%q, unless hot: %d unsure after %d calls, %v; want %d after %d", test.fates, unsure, f.calls, err, test.unsure, calls)
+		_, ambiguous, err = awsclient.WriteUnlessHot(t.Context(), f.put, &dynamodb.PutItemInput{})
+		if ambiguous != test.ambiguous || f.calls != calls || (err != nil) != (test.fails || test.hotCalls > 0) {
+			t.Errorf("%q, unless hot: %d ambiguous after %d calls, %v; want %d after %d", test.fates, ambiguous, f.calls, err, test.ambiguous, calls)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	var throttled *types.ProvisionedThroughputExceededException
-	if _, unsure, err := awsclient.Write(ctx, (&failing{list: strings.Repeat("t", 1_000_000)}).put, nil); unsure != 0 || !errors.As(err, &throttled) {
-		t.Errorf("without end: %d unsure, %v", unsure, err)
+	if _, ambiguous, err := awsclient.Write(ctx, (&failing{list: strings.Repeat("t", 1_000_000)}).put, nil); ambiguous != 0 || !errors.As(err, &throttled) {
+		t.Errorf("without end: %d ambiguous, %v", ambiguous, err)
 	}
 }
 

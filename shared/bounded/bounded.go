@@ -1,29 +1,28 @@
-// Package bounded keeps what an instance remembers within a number of values.
-//
-// It is no library of LRU caches: hashicorp/golang-lru adds 230 KB to a function, and this package 40.
+// Package bounded bounds the caches of an instance. A library of LRU caches adds more: hashicorp/golang-lru adds 230 KB to a
+// function, and this package 40.
 package bounded
 
 import "sync"
 
-// Map keeps values by key, at most a number of them: where a Map is full, any other value gives way to a new one. The
-// age of a value is the caller's. Several goroutines may use a Map.
+// Map stores a bounded number of values by key. A new value of a full Map replaces any other value. The caller checks the age
+// of a value. A Map is safe for concurrent use.
 type Map[K comparable, V any] struct {
 	limit int
 
-	mu   sync.Mutex
-	kept map[K]V
+	mu     sync.Mutex
+	values map[K]V
 }
 
-// New returns an empty Map for so many values, at least one.
+// New returns an empty Map with a limit of at least one value.
 func New[K comparable, V any](limit int) *Map[K, V] {
-	return &Map[K, V]{limit: limit, kept: map[K]V{}}
+	return &Map[K, V]{limit: limit, values: map[K]V{}}
 }
 
-// Get returns the value of a key, and whether the Map has it.
+// Get returns the value of a key, and whether the Map has a value.
 func (m *Map[K, V]) Get(key K) (value V, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	value, ok = m.kept[key]
+	value, ok = m.values[key]
 	return value, ok
 }
 
@@ -34,12 +33,12 @@ func (m *Map[K, V]) Put(key K, value V) {
 	m.put(key, value)
 }
 
-// GetOrPut returns the value of a key. Where the Map has none, GetOrPut sets the given one and returns it.
+// GetOrPut returns the value of a key. Where the Map has no value, GetOrPut sets and returns the given value.
 func (m *Map[K, V]) GetOrPut(key K, value V) V {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if kept, ok := m.kept[key]; ok {
-		return kept
+	if existing, ok := m.values[key]; ok {
+		return existing
 	}
 	m.put(key, value)
 	return value
@@ -47,20 +46,20 @@ func (m *Map[K, V]) GetOrPut(key K, value V) V {
 
 // put sets the value of a key. The caller holds the lock.
 func (m *Map[K, V]) put(key K, value V) {
-	if _, ok := m.kept[key]; !ok && len(m.kept) >= m.limit {
-		for other := range m.kept {
-			delete(m.kept, other)
+	if _, ok := m.values[key]; !ok && len(m.values) >= m.limit {
+		for other := range m.values {
+			delete(m.values, other)
 			break
 		}
 	}
-	m.kept[key] = value
+	m.values[key] = value
 }
 
-// DeleteFunc deletes the value of a key where the function returns true for it.
+// DeleteFunc deletes the value of a key for which the function returns true.
 func (m *Map[K, V]) DeleteFunc(key K, del func(V) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if value, ok := m.kept[key]; ok && del(value) {
-		delete(m.kept, key)
+	if value, ok := m.values[key]; ok && del(value) {
+		delete(m.values, key)
 	}
 }

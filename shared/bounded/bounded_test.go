@@ -14,12 +14,12 @@ func TestMap(t *testing.T) {
 		if got := m.GetOrPut(i, "third"); got != "second" {
 			t.Errorf("key %d: %q", i, got)
 		}
-		if value, ok := m.Get(i); !ok || value != "second" || len(m.kept) != min(i+1, 3) {
-			t.Errorf("key %d: %q %v, %d values", i, value, ok, len(m.kept))
+		if value, ok := m.Get(i); !ok || value != "second" || len(m.values) != min(i+1, 3) {
+			t.Errorf("key %d: %q %v, %d values", i, value, ok, len(m.values))
 		}
 	}
-	if got := m.GetOrPut(-1, "new"); got != "new" || len(m.kept) != 3 {
-		t.Errorf("%q, %d values", got, len(m.kept))
+	if got := m.GetOrPut(-1, "new"); got != "new" || len(m.values) != 3 {
+		t.Errorf("%q, %d values", got, len(m.values))
 	}
 	for _, del := range []bool{false, true} {
 		m.DeleteFunc(-1, func(value string) bool { return del && value == "new" })

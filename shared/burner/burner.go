@@ -1,12 +1,12 @@
-// Package burner keeps the disposable domains that a project has added for
-// itself. They lie in the Projects table under keys of their own, so that the
-// project's record stays small: pk "burner#<project ID>", sk the domain.
+// Package burner stores the disposable domains that a project has added for itself. The domains are in the Projects table
+// under their own keys, so that the project's record stays small: pk "burner#<project ID>", sk the domain.
 package burner
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,12 +22,12 @@ const (
 	// DynamoDB's limits for one batch.
 	maxBatchGet   = 100
 	maxBatchWrite = 25
-	// batchTries is how often what a batch left undone is sent again.
+	// batchTries bounds the requests for items that DynamoDB leaves unprocessed.
 	batchTries = 4
 	batchPause = 50 * time.Millisecond
 )
 
-// ErrUnfinished says that DynamoDB left part of a batch undone again and again.
+// ErrUnfinished reports that DynamoDB left items of a batch unprocessed in every attempt.
 var ErrUnfinished = errors.New("batch left unfinished")
 
 // Store reads and changes projects' own domains. Domains are lower-case ASCII.
@@ -36,20 +36,17 @@ type Store struct {
 	table string
 }
 
-// NewStore makes a store on the Projects table.
+// NewStore returns a store on the Projects table.
 func NewStore(db *dynamodb.Client, table string) *Store { return &Store{db, table} }
 
-type key = map[string]types.AttributeValue
+type key = attr.Item
 
 func keyOf(projectID, domain string) key {
-	return key{
-		"pk": attr.Text(partition + projectID),
-		"sk": attr.Text(domain),
-	}
+	return key{"pk": attr.Text(partition + projectID), "sk": attr.Text(domain)}
 }
 
-// Lists tells whether a project lists a domain or one of its parents, down to
-// two labels. It is one read unless the domain has over a hundred of them.
+// Lists reports whether a project lists a domain or one of its parents with at least two labels. Lists makes one read for up
+// to a hundred labels.
 func (s *Store) Lists(ctx context.Context, projectID, domain string) (bool, error) {
 	var keys []key
 	for d := domain; strings.Contains(d, "."); _, d, _ = strings.Cut(d, ".") {
@@ -66,8 +63,8 @@ func (s *Store) Lists(ctx context.Context, projectID, domain string) (bool, erro
 		if len(out.Responses[s.table]) > 0 {
 			return true, nil
 		}
-		undone := out.UnprocessedKeys[s.table].Keys
-		if len(undone) == len(batch) {
+		unprocessed := out.UnprocessedKeys[s.table].Keys
+		if len(unprocessed) == len(batch) {
 			if tries++; tries == batchTries {
 				return false, fmt.Errorf("read the project's own domains: %w", ErrUnfinished)
 			}
@@ -75,34 +72,32 @@ func (s *Store) Lists(ctx context.Context, projectID, domain string) (bool, erro
 				return false, err
 			}
 		}
-		keys = append(undone, keys[len(batch):]...)
+		keys = append(unprocessed, keys[len(batch):]...)
 	}
 	return false, nil
 }
 
-// Add lists domains. One that is listed already stays.
+// Add adds domains to the list. Listed domains stay.
 func (s *Store) Add(ctx context.Context, projectID string, domains ...string) error {
 	return s.write(ctx, domains, func(domain string) types.WriteRequest {
 		return types.WriteRequest{PutRequest: &types.PutRequest{Item: keyOf(projectID, domain)}}
 	})
 }
 
-// Remove takes domains off the list. One that is not there is no error.
+// Remove removes domains from the list, and ignores domains that are not on the list.
 func (s *Store) Remove(ctx context.Context, projectID string, domains ...string) error {
 	return s.write(ctx, domains, func(domain string) types.WriteRequest {
 		return types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: keyOf(projectID, domain)}}
 	})
 }
 
-// write changes items in batches; domains must be different from each other.
+// write changes the items of different domains in batches.
 func (s *Store) write(ctx context.Context, domains []string, request func(string) types.WriteRequest) error {
-	for len(domains) > 0 {
-		n := min(maxBatchWrite, len(domains))
-		requests := make([]types.WriteRequest, n)
-		for i, d := range domains[:n] {
+	for batch := range slices.Chunk(domains, maxBatchWrite) {
+		requests := make([]types.WriteRequest, len(batch))
+		for i, d := range batch {
 			requests[i] = request(d)
 		}
-		domains = domains[n:]
 		for tries := 1; len(requests) > 0; tries++ {
 			out, err := s.db.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{s.table: requests}})
 			if err != nil {
@@ -131,7 +126,7 @@ func pause(ctx context.Context, tries int) error {
 	}
 }
 
-// List reads a project's own domains, in alphabetical order.
+// List returns a project's own domains in alphabetical order.
 func (s *Store) List(ctx context.Context, projectID string) ([]string, error) {
 	pages := dynamodb.NewQueryPaginator(s.db, &dynamodb.QueryInput{
 		TableName: &s.table, ConsistentRead: aws.Bool(true), ProjectionExpression: aws.String("sk"),
@@ -145,9 +140,7 @@ func (s *Store) List(ctx context.Context, projectID string) ([]string, error) {
 			return nil, fmt.Errorf("list the project's own domains: %w", err)
 		}
 		for _, item := range page.Items {
-			if sk, ok := item["sk"].(*types.AttributeValueMemberS); ok {
-				domains = append(domains, sk.Value)
-			}
+			domains = append(domains, attr.TextOf(item["sk"]))
 		}
 	}
 	return domains, nil

@@ -1,19 +1,16 @@
-// Package clock gives the time by which cached state ages.
-//
-// A time.Time of time.Now holds two readings, and the difference of two such times uses the monotonic one. That clock
-// may stop while Lambda keeps an execution environment frozen: by it, a record that was read an hour ago is as young as
-// before the freeze. The times of this package hold the wall time alone.
+// Package clock returns wall times without a monotonic reading, for the age of cached state. The monotonic clock may stop
+// while Lambda keeps an execution environment frozen, so that a record from before the freeze would seem too young.
 package clock
 
 import "time"
 
-// Clock gives the present wall time. The zero Clock is the machine's.
+// Clock returns the current wall time. The zero Clock is the machine's clock.
 type Clock struct{ source func() time.Time }
 
-// Of returns a clock that reads a source, such as a test's.
+// Of returns a clock with another source, such as a test's.
 func Of(source func() time.Time) Clock { return Clock{source} }
 
-// Now returns the present time without a monotonic reading.
+// Now returns the current time without a monotonic reading.
 func (c Clock) Now() time.Time {
 	if c.source == nil {
 		return time.Now().Round(0)

@@ -2,12 +2,12 @@ package ipaddr
 
 import "net/netip"
 
-// reach says who reaches the addresses of a block.
+// reach is the reachability of the addresses of a block.
 type reach int
 
 const (
-	nobody   reach = iota // not Globally Reachable; N/A counts as such
-	protocol              // Globally Reachable, by a protocol alone: any of many hosts, another address, or none
+	none     reach = iota // not Globally Reachable, or N/A
+	protocol              // Globally Reachable by a protocol: one of many hosts, another address, or none
 	hosts                 // Globally Reachable, each address one host or network
 )
 
@@ -15,19 +15,17 @@ const (
 type block struct {
 	prefix netip.Prefix
 	reach  reach
-	name   string // as the registry has it, with its RFC
+	name   string // in the registry, with the RFC
 }
 
 func row(r reach, prefix, name string) block { return block{netip.MustParsePrefix(prefix), r, name} }
 
 func reachable(prefix, name string) block   { return row(hosts, prefix, name) }
 func byProtocol(prefix, name string) block  { return row(protocol, prefix, name) }
-func unreachable(prefix, name string) block { return row(nobody, prefix, name) }
+func unreachable(prefix, name string) block { return row(none, prefix, name) }
 
-// blocks are, below the first group, all rows of the IANA IPv4 and IPv6
-// Special-Purpose Address Registries (RFC 6890, RFC 8190). The first group is
-// what surrounds them: the IANA IPv4 Address Space Registry and the IANA
-// Internet Protocol Version 6 Address Space registry.
+// blocks are all rows of the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890, RFC 8190). The first group is
+// from the IANA IPv4 Address Space Registry and the IANA Internet Protocol Version 6 Address Space registry.
 var blocks = []block{
 	reachable("0.0.0.0/0", "unicast"),
 	unreachable("224.0.0.0/4", "Multicast, RFC 5771"),

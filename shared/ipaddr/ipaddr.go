@@ -1,11 +1,9 @@
-// Package ipaddr reads IP addresses and knows which of them the public
-// internet routes.
+// Package ipaddr parses IP addresses and classifies them by the special-purpose registries of IANA.
 package ipaddr
 
 import "net/netip"
 
-// Parse reads an IPv4 or IPv6 address in text form, without zone and white
-// space. An IPv4 address mapped into IPv6 comes out as the IPv4 address.
+// Parse parses an IPv4 or IPv6 address without a zone. Parse converts an IPv4-mapped IPv6 address to the IPv4 address.
 func Parse(text string) (netip.Addr, bool) {
 	addr, err := netip.ParseAddr(text)
 	if err != nil || addr.Zone() != "" {
@@ -15,13 +13,13 @@ func Parse(text string) (netip.Addr, bool) {
 }
 
 // Global reports whether an address is globally routable unicast.
-func Global(addr netip.Addr) bool { return find(addr.Unmap().WithZone("")).reach != nobody }
+func Global(addr netip.Addr) bool { return find(addr.Unmap().WithZone("")).reach != none }
 
-// Public reports whether an address is one host's on the public network. Unlike Global, Public refuses the addresses
-// that stand for a protocol: anycast of relays, translators to IPv4, identifiers.
+// Public reports whether an address belongs to one host of the public network. Unlike Global, Public refuses the addresses of
+// a protocol: anycast of relays, translators to IPv4, identifiers.
 func Public(addr netip.Addr) bool { return addr.Zone() == "" && find(addr.Unmap()).reach == hosts }
 
-// find returns the block that is the most specific for an address; the zero block where the address is none.
+// find returns the most specific block of an address, or the zero block for the zero address.
 func find(addr netip.Addr) block {
 	found := block{}
 	for _, b := range blocks {

@@ -46,7 +46,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Addresses that are not globally routable are answered without a vendor:
+// Addresses that are not globally routable get a response without a vendor call:
 // every block's first and last address, where no more specific block holds them.
 func TestGlobalHoldsForEveryBlock(t *testing.T) {
 	for _, b := range blocks {
@@ -55,7 +55,7 @@ func TestGlobalHoldsForEveryBlock(t *testing.T) {
 				t.Logf("%s of %s belongs to %s", addr, b.prefix, other.prefix)
 				continue
 			}
-			if Global(addr) != (b.reach != nobody) && !addr.Is4In6() {
+			if Global(addr) != (b.reach != none) && !addr.Is4In6() {
 				t.Errorf("Global(%s) is %v in %s (%s)", addr, Global(addr), b.prefix, b.name)
 			}
 		}

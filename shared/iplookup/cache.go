@@ -8,43 +8,42 @@ import (
 	"svcapi/shared/clock"
 )
 
-// maxAnswers bounds the answers that an instance keeps.
-const maxAnswers = 4096
+// maxResults bounds the results in an instance's cache.
+const maxResults = 4096
 
-// cacheKey names an answer. Projects share none, Managed or not; an integration
-// that was changed begins anew.
+// cacheKey identifies a result. Projects share no results, and a changed integration has new keys.
 type cacheKey struct {
 	project, integration string
 	updated              int64 // Unix seconds
 	addr                 netip.Addr
 }
 
-// cache keeps answers for a short while.
+// cache stores results for a short time.
 type cache[T any] struct {
 	life  time.Duration
 	clock clock.Clock
-	kept  *bounded.Map[cacheKey, kept[T]]
+	byKey *bounded.Map[cacheKey, cached[T]]
 }
 
-type kept[T any] struct {
-	value T
-	until time.Time
+type cached[T any] struct {
+	value     T
+	expiresAt time.Time
 }
 
 func newCache[T any](life time.Duration) *cache[T] {
-	return &cache[T]{life: life, kept: bounded.New[cacheKey, kept[T]](maxAnswers)}
+	return &cache[T]{life: life, byKey: bounded.New[cacheKey, cached[T]](maxResults)}
 }
 
 func (c *cache[T]) get(key cacheKey) (value T, ok bool) {
-	k, ok := c.kept.Get(key)
-	if !ok || !c.clock.Now().Before(k.until) {
+	entry, ok := c.byKey.Get(key)
+	if !ok || !c.clock.Now().Before(entry.expiresAt) {
 		return value, false
 	}
-	return k.value, true
+	return entry.value, true
 }
 
 func (c *cache[T]) put(key cacheKey, value T) {
 	if c.life > 0 {
-		c.kept.Put(key, kept[T]{value, c.clock.Now().Add(c.life)})
+		c.byKey.Put(key, cached[T]{value, c.clock.Now().Add(c.life)})
 	}
 }

@@ -11,26 +11,26 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// Caller is one vendor account with the ways out.
+// Caller makes the calls of one vendor account.
 type Caller struct {
 	Client    *upstream.Client
 	Databases *Databases
 	Account   upstream.Account
 }
 
-// Meaning is what a vendor's refusal says.
+// Meaning is the meaning of a vendor's error.
 type Meaning int
 
 // The meanings.
 const (
-	Unusable    Meaning = iota // no answer that can be used, or an HTTP 5xx
-	Rejected                   // the request is not what the vendor wants
-	Credentials                // the key, the account or its plan
-	Quota                      // the account has used up what it may ask
-	Unknown                    // nothing is known of the address
+	Unusable    Meaning = iota // the response is not valid, or an HTTP 5xx
+	Rejected                   // the vendor refuses the request
+	Credentials                // the vendor refuses the key, the account or its plan
+	Quota                      // the account has used its quota
+	Unknown                    // the vendor does not know the address
 )
 
-// statuses are what HTTP statuses mean where a vendor's own table says nothing.
+// statuses are the default meanings of HTTP statuses.
 var statuses = map[int]Meaning{
 	http.StatusUnauthorized:    Credentials,
 	http.StatusPaymentRequired: Quota,
@@ -38,7 +38,7 @@ var statuses = map[int]Meaning{
 	http.StatusTooManyRequests: Quota,
 }
 
-// Get makes a GET request to the vendor and returns what it answered, whatever the status.
+// Get makes a GET request to the vendor and returns the response with any status.
 func (c Caller) Get(ctx context.Context, path string, query url.Values, header http.Header) (*upstream.Response, error) {
 	target := c.Account.Endpoint + path
 	if len(query) > 0 {
@@ -49,16 +49,15 @@ func (c Caller) Get(ctx context.Context, path string, query url.Values, header h
 	})
 }
 
-// Decode reads a JSON answer. Vendors' duplicate names and broken UTF-8 are forgiven.
+// Decode parses a JSON response, also with duplicate names and invalid UTF-8.
 func (c Caller) Decode(body []byte, into any) error {
 	if err := json.Unmarshal(body, into, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil {
-		return c.Fail(Unusable, "no usable JSON: "+string(body))
+		return c.Fail(Unusable, "invalid JSON: "+string(body))
 	}
 	return nil
 }
 
-// ByStatus judges an answer by its HTTP status, the vendor's own table first;
-// nil: the body decides.
+// ByStatus returns the error of a response by its HTTP status, or nil for 200. The vendor's own meanings take precedence.
 func (c Caller) ByStatus(r *upstream.Response, own map[int]Meaning) error {
 	if r.Status == http.StatusOK {
 		return nil
@@ -73,7 +72,19 @@ func (c Caller) ByStatus(r *upstream.Response, own map[int]Meaning) error {
 	return c.Fail(meaning, http.StatusText(r.Status)+": "+string(r.Body))
 }
 
-// Fail makes the error of a meaning. The detail is for the operator.
+// GetJSON makes a GET request and parses the JSON response of a status 200.
+func (c Caller) GetJSON(ctx context.Context, path string, query url.Values, header http.Header, own map[int]Meaning, into any) (*upstream.Response, error) {
+	r, err := c.Get(ctx, path, query, header)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.ByStatus(r, own); err != nil {
+		return nil, err
+	}
+	return r, c.Decode(r.Body, into)
+}
+
+// Fail returns the error of a meaning, with a detail for the operator.
 func (c Caller) Fail(meaning Meaning, detail string) error {
 	class := upstream.Rejected
 	switch meaning {

@@ -14,11 +14,10 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// Chain asks a project's vendors in turn until one answers. It is safe for
-// concurrent use.
+// Chain calls a project's vendors in their order until one returns a result. A Chain is safe for concurrent use.
 type Chain[T any] struct {
 	table     []Vendor[T]
-	goOn      bool
+	onUnknown OnUnknown
 	client    *upstream.Client
 	secrets   *secret.Cache
 	databases *Databases
@@ -26,19 +25,27 @@ type Chain[T any] struct {
 	cache     *cache[T]
 }
 
-// NewChain makes a chain over a vendor table. goOn tells whether the next
-// vendor is asked about an address that one does not know.
-func NewChain[T any](cfg Config, table []Vendor[T], goOn bool, client *upstream.Client, secrets *secret.Cache) *Chain[T] {
+// OnUnknown decides whether a chain calls the next vendor after a vendor that does not know the address.
+type OnUnknown bool
+
+// The options after an unknown address.
+const (
+	StopOnUnknown     OnUnknown = false
+	ContinueOnUnknown OnUnknown = true
+)
+
+// NewChain returns a chain of the vendors of a table.
+func NewChain[T any](cfg Config, table []Vendor[T], onUnknown OnUnknown, client *upstream.Client, secrets *secret.Cache) *Chain[T] {
 	return &Chain[T]{
-		table: table, goOn: goOn, client: client, secrets: secrets,
+		table: table, onUnknown: onUnknown, client: client, secrets: secrets,
 		databases: NewDatabases(cfg.DatabaseDirectory),
 		breakers:  upstream.NewBreakersOn(func(err error) bool { return !errors.Is(err, ErrUnknown) }),
 		cache:     newCache[T](time.Duration(cfg.CacheSeconds) * time.Second),
 	}
 }
 
-// Accounts are the complete integrations among those of a project, in their
-// order. Its errors are what the client gets: none is a 422.
+// Accounts returns the accounts of a project's complete integrations in their order. The errors are for the client; a project
+// without a complete integration gets a 422.
 func (c *Chain[T]) Accounts(ctx context.Context, projectID string, integrations []project.Integration) ([]upstream.Account, error) {
 	spec := func(vendor string) *upstream.Spec {
 		if v := Find(c.table, vendor); v != nil {
@@ -58,109 +65,106 @@ func (c *Chain[T]) Accounts(ctx context.Context, projectID string, integrations 
 	return accounts, nil
 }
 
-// Answer is what a chain found.
-type Answer[T any] struct {
+// Result is the result of a chain.
+type Result[T any] struct {
 	Value  T
 	Vendor string
 	Cached bool
-	// Failed are the vendors that were asked before in vain, as vendor:class.
-	Failed []string
+	Failed []string // the vendors that failed before, as vendor:class
 }
 
-// Attributes are what the log entry says of how the answer was found.
-func (a Answer[T]) Attributes() []slog.Attr {
-	attributes := []slog.Attr{slog.Bool("cached", a.Cached)}
-	if len(a.Failed) > 0 {
-		attributes = append(attributes, slog.Any("vendors_failed", a.Failed))
+// Attributes returns the attributes of the result for the log entry.
+func (r Result[T]) Attributes() []slog.Attr {
+	attributes := []slog.Attr{slog.Bool("cached", r.Cached)}
+	if len(r.Failed) > 0 {
+		attributes = append(attributes, slog.Any("vendors_failed", r.Failed))
 	}
 	return attributes
 }
 
-// Ask goes along the accounts. Those that have just failed in a row are asked
-// last: an open breaker spares the wait, it never leaves nobody to ask. The
-// error holds every vendor's; it is ErrUnknown where the chain ends at a vendor
-// that does not know the address.
-func (c *Chain[T]) Ask(ctx context.Context, accounts []upstream.Account, addr netip.Addr) (Answer[T], error) {
-	w := walk[T]{chain: c, addr: addr}
-	var held []upstream.Account
+// Ask looks an address up along the accounts. Ask calls vendors with an open circuit last, and only when the other vendors
+// have failed. The error joins the errors of all vendors; it is ErrUnknown where the chain stops at a vendor that does not
+// know the address.
+func (c *Chain[T]) Ask(ctx context.Context, accounts []upstream.Account, addr netip.Addr) (Result[T], error) {
+	l := lookUp[T]{chain: c, addr: addr}
+	var deferred []upstream.Account
 	for i, account := range accounts {
-		if value, ok := c.cache.get(w.key(account)); ok {
-			w.answer.Value, w.answer.Vendor, w.answer.Cached = value, account.Integration.Vendor, true
-			return w.answer, nil
+		if value, ok := c.cache.get(l.key(account)); ok {
+			l.result.Value, l.result.Vendor, l.result.Cached = value, account.Integration.Vendor, true
+			return l.result, nil
 		}
-		over, open := w.ask(ctx, account, len(accounts)-i+len(held), c.breakers)
+		done, open := l.try(ctx, account, len(accounts)-i+len(deferred), c.breakers)
 		if open {
-			held = append(held, account)
+			deferred = append(deferred, account)
 		}
-		if over {
-			return w.answer, w.err
+		if done {
+			return l.result, l.err
 		}
 	}
-	for i, account := range held {
+	for i, account := range deferred {
 		if ctx.Err() != nil {
 			break
 		}
-		if over, _ := w.ask(ctx, account, len(held)-i, nil); over {
+		if done, _ := l.try(ctx, account, len(deferred)-i, nil); done {
 			break
 		}
 	}
-	return w.answer, w.err
+	return l.result, l.err
 }
 
-// walk is one way along a chain.
-type walk[T any] struct {
+// lookUp is one look-up along a chain.
+type lookUp[T any] struct {
 	chain  *Chain[T]
 	addr   netip.Addr
-	answer Answer[T]
+	result Result[T]
 	err    error
 }
 
-func (w *walk[T]) key(a upstream.Account) cacheKey {
-	return cacheKey{a.Project, a.Integration.ID, a.Integration.Updated.Unix(), w.addr}
+func (l *lookUp[T]) key(a upstream.Account) cacheKey {
+	return cacheKey{a.Project, a.Integration.ID, a.Integration.Updated.Unix(), l.addr}
 }
 
-// ask asks one vendor, left being how many are left with it. It tells whether
-// the walk is over, and whether the vendor was not asked because its circuit is
-// open.
-func (w *walk[T]) ask(ctx context.Context, account upstream.Account, left int, breakers *upstream.Breakers) (over, open bool) {
-	vendor := Find(w.chain.table, account.Integration.Vendor)
-	call := func() (T, error) { return w.call(ctx, vendor, account, left) }
+// try calls one of the remaining vendors. try reports whether the look-up is done, and whether the circuit is open, so that
+// the vendor was not called.
+func (l *lookUp[T]) try(ctx context.Context, account upstream.Account, remaining int, breakers *upstream.Breakers) (done, open bool) {
+	vendor := Find(l.chain.table, account.Integration.Vendor)
+	call := func() (T, error) { return l.call(ctx, vendor, account, remaining) }
 	if breakers != nil {
 		inner := call
-		call = func() (T, error) { return upstream.Through(breakers, account, inner) }
+		call = func() (T, error) { return upstream.Call(breakers, account, inner) }
 	}
 	value, err := call()
 	if errors.Is(err, upstream.ErrOpen) {
 		return false, true
 	}
-	w.answer.Vendor = vendor.Name
+	l.result.Vendor = vendor.Name
 	switch {
 	case err == nil:
 		if !vendor.Uncached {
-			w.chain.cache.put(w.key(account), value)
+			l.chain.cache.put(l.key(account), value)
 		}
-		w.answer.Value, w.err = value, nil
+		l.result.Value, l.err = value, nil
 		return true, false
-	case errors.Is(err, ErrUnknown) && !w.chain.goOn:
-		w.err = ErrUnknown
+	case errors.Is(err, ErrUnknown) && l.chain.onUnknown == StopOnUnknown:
+		l.err = ErrUnknown
 		return true, false
 	case errors.Is(err, ErrUnknown):
-		w.answer.Failed = append(w.answer.Failed, vendor.Name+":unknown")
+		l.result.Failed = append(l.result.Failed, vendor.Name+":unknown")
 	default:
-		w.answer.Failed = append(w.answer.Failed, vendor.Name+":"+string(upstream.ClassOf(err)))
+		l.result.Failed = append(l.result.Failed, vendor.Name+":"+string(upstream.ClassOf(err)))
 	}
-	w.err = errors.Join(w.err, fmt.Errorf("%s: %w", vendor.Name, err))
+	l.err = errors.Join(l.err, fmt.Errorf("%s: %w", vendor.Name, err))
 	return false, false
 }
 
-// call makes one look-up in no more than its share of the time that is left.
-func (w *walk[T]) call(ctx context.Context, vendor *Vendor[T], account upstream.Account, left int) (T, error) {
+// call makes one look-up within its share of the remaining time.
+func (l *lookUp[T]) call(ctx context.Context, vendor *Vendor[T], account upstream.Account, remaining int) (T, error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(left))
+		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(remaining))
 		defer cancel()
 	}
-	return upstream.WithFresh(ctx, w.chain.secrets, account, func(a upstream.Account) (T, error) {
-		return vendor.Ask(ctx, Caller{w.chain.client, w.chain.databases, a}, w.addr)
+	return upstream.WithSecretRefresh(ctx, l.chain.secrets, account, func(a upstream.Account) (T, error) {
+		return vendor.Ask(ctx, Caller{l.chain.client, l.chain.databases, a}, l.addr)
 	})
 }

@@ -17,42 +17,42 @@ import (
 	"svcapi/test/clocktest"
 )
 
-// played is a vendor whose answers a test sets.
-type played struct {
+// fakeVendor is a vendor whose results a test sets.
+type fakeVendor struct {
 	err   error
 	asked int
 	given []time.Duration // time that each call had
 	waits bool            // for the end of its time
 }
 
-func (p *played) ask(ctx context.Context, _ Caller, _ netip.Addr) (string, error) {
+func (p *fakeVendor) ask(ctx context.Context, _ Caller, _ netip.Addr) (string, error) {
 	p.asked++
 	if deadline, ok := ctx.Deadline(); ok {
 		p.given = append(p.given, time.Until(deadline).Round(time.Millisecond))
 	}
 	if p.waits {
 		<-ctx.Done()
-		return "", &upstream.Error{Class: upstream.NoAnswer, Detail: ctx.Err().Error()}
+		return "", &upstream.Error{Class: upstream.NoResponse, Detail: ctx.Err().Error()}
 	}
-	return "answer", p.err
+	return "value", p.err
 }
 
-// bench is a chain over three played vendors, the last one uncached.
-type bench struct {
+// fixture is a chain over three fake vendors, the last one uncached.
+type fixture struct {
 	*Chain[string]
-	a, b, c  *played
+	a, b, c  *fakeVendor
 	accounts []upstream.Account
 }
 
-func newBench(goOn bool, seconds int) *bench {
-	t := &bench{a: &played{}, b: &played{}, c: &played{}}
+func newFixture(onUnknown OnUnknown, seconds int) *fixture {
+	t := &fixture{a: &fakeVendor{}, b: &fakeVendor{}, c: &fakeVendor{}}
 	var table []Vendor[string]
-	for i, p := range []*played{t.a, t.b, t.c} {
+	for i, p := range []*fakeVendor{t.a, t.b, t.c} {
 		name := string(rune('a' + i))
 		table = append(table, Vendor[string]{Spec: upstream.Spec{Name: name, Endpoint: "https://" + name}, Ask: p.ask, Uncached: name == "c"})
 		t.accounts = append(t.accounts, upstream.Account{Project: "p", Integration: project.Integration{ID: name, Vendor: name}})
 	}
-	t.Chain = NewChain(Config{CacheSeconds: seconds}, table, goOn, upstream.New(upstream.Config{}), nil)
+	t.Chain = NewChain(Config{CacheSeconds: seconds}, table, onUnknown, upstream.New(upstream.Config{}), nil)
 	return t
 }
 
@@ -65,48 +65,47 @@ var (
 func TestChain(t *testing.T) {
 	broken := &upstream.Error{Class: upstream.Unusable, Detail: "page"}
 	for _, c := range []struct {
-		name    string
-		goOn    bool
-		a, b, c error
-		vendor  string // that answered, or was asked last
-		failed  string
-		err     error // that the answer's error wraps; nil: there is an answer
+		name      string
+		onUnknown OnUnknown
+		a, b, c   error
+		vendor    string // that returned the result, or was called last
+		failed    string
+		err       error // that the error wraps; nil for a result
 	}{
-		{"the first answers", true, nil, nil, nil, "a", "", nil},
-		{"the second answers", true, refused, nil, nil, "b", "a:not_sent", nil},
-		{"the third answers", true, refused, broken, nil, "c", "a:not_sent b:unusable_answer", nil},
-		{"none answers", true, refused, broken, refused, "c", "a:not_sent b:unusable_answer c:not_sent", broken},
+		{"the first has a result", true, nil, nil, nil, "a", "", nil},
+		{"the second has a result", true, refused, nil, nil, "b", "a:not_sent", nil},
+		{"the third has a result", true, refused, broken, nil, "c", "a:not_sent b:unusable_answer", nil},
+		{"none has a result", true, refused, broken, refused, "c", "a:not_sent b:unusable_answer c:not_sent", broken},
 		{"unknown to the first, asked on", true, ErrUnknown, nil, nil, "b", "a:unknown", nil},
 		{"unknown to all", true, ErrUnknown, ErrUnknown, ErrUnknown, "c", "a:unknown b:unknown c:unknown", ErrUnknown},
 		{"unknown to the first, not asked on", false, ErrUnknown, nil, nil, "a", "", ErrUnknown},
 		{"unknown to the second", false, refused, ErrUnknown, nil, "b", "a:not_sent", ErrUnknown},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := newBench(c.goOn, 0)
+			b := newFixture(c.onUnknown, 0)
 			b.a.err, b.b.err, b.c.err = c.a, c.b, c.c
-			answer, err := b.Ask(t.Context(), b.accounts, address)
-			if answer.Vendor != c.vendor || strings.Join(answer.Failed, " ") != c.failed || (err == nil) != (c.err == nil) || !errors.Is(err, c.err) {
-				t.Errorf("%+v, %v", answer, err)
+			result, err := b.Ask(t.Context(), b.accounts, address)
+			if result.Vendor != c.vendor || strings.Join(result.Failed, " ") != c.failed || (err == nil) != (c.err == nil) || !errors.Is(err, c.err) {
+				t.Errorf("%+v, %v", result, err)
 			}
-			if err == nil && answer.Value != "answer" {
-				t.Errorf("the value is %q", answer.Value)
+			if err == nil && result.Value != "value" {
+				t.Errorf("the value is %q", result.Value)
 			}
 		})
 	}
 }
 
-// A breaker spares the wait for a vendor that fails again and again; it never
-// leaves nobody to ask.
+// TestBreakers: the chain calls a vendor that fails again and again last, and never skips it.
 func TestBreakers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(true, 0)
+		b := newFixture(true, 0)
 		b.a.err = refused
-		look := func(addr string) (Answer[string], error) {
+		look := func(addr string) (Result[string], error) {
 			return b.Ask(t.Context(), b.accounts[:2], netip.MustParseAddr(addr))
 		}
 		for range 10 {
-			if answer, err := look("1.1.1.1"); err != nil || answer.Vendor != "b" {
-				t.Fatalf("%+v, %v", answer, err)
+			if result, err := look("1.1.1.1"); err != nil || result.Vendor != "b" {
+				t.Fatalf("%+v, %v", result, err)
 			}
 		}
 		if b.a.asked == 10 || b.b.asked != 10 {
@@ -118,14 +117,14 @@ func TestBreakers(t *testing.T) {
 			t.Errorf("%v; the broken vendor was asked %d times more", err, b.a.asked-asked)
 		}
 		b.a.err = nil
-		if answer, err := look("1.1.1.1"); err != nil || answer.Vendor != "a" || answer.Value != "answer" {
-			t.Errorf("with both broken, the one that works again: %+v, %v", answer, err)
+		if result, err := look("1.1.1.1"); err != nil || result.Vendor != "a" || result.Value != "value" {
+			t.Errorf("with both broken, the one that works again: %+v, %v", result, err)
 		}
 		b.b.err = nil
 		time.Sleep(time.Minute)
 		for range 2 {
-			if answer, err := look("1.1.1.1"); err != nil || answer.Vendor != "a" {
-				t.Errorf("after a while the first comes first again: %+v, %v", answer, err)
+			if result, err := look("1.1.1.1"); err != nil || result.Vendor != "a" {
+				t.Errorf("after a while the first comes first again: %+v, %v", result, err)
 			}
 		}
 
@@ -134,40 +133,40 @@ func TestBreakers(t *testing.T) {
 			_, _ = look("1.1.1.2")
 		}
 		b.a.err = nil
-		if answer, _ := look("1.1.1.3"); answer.Vendor != "a" {
-			t.Errorf("an unknown address counts as the vendor's failure: %+v", answer)
+		if result, _ := look("1.1.1.3"); result.Vendor != "a" {
+			t.Errorf("an unknown address counts as the vendor's failure: %+v", result)
 		}
 	})
 }
 
-// A freeze counts: what was kept before it is as old as the wall time says.
+// A freeze counts: cached results age by the wall time.
 func TestFreeze(t *testing.T) {
 	frozen := clocktest.New()
-	b := newBench(true, 60)
+	b := newFixture(true, 60)
 	b.cache.clock = clock.Of(frozen.Now)
 	for _, step := range []struct {
 		frozen time.Duration
 		cached bool
 	}{{0, false}, {0, true}, {time.Hour, false}} {
 		frozen.Move(step.frozen)
-		if answer, err := b.Ask(t.Context(), b.accounts[:1], address); err != nil || answer.Cached != step.cached {
-			t.Errorf("%v: %+v, %v", step, answer, err)
+		if result, err := b.Ask(t.Context(), b.accounts[:1], address); err != nil || result.Cached != step.cached {
+			t.Errorf("%v: %+v, %v", step, result, err)
 		}
 	}
 }
 
-// A hanging vendor leaves the others their share of the time.
+// A vendor that hangs leaves the other vendors their share of the time.
 func TestTimeIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(true, 0)
+		b := newFixture(true, 0)
 		b.a.waits, b.b.waits = true, true
 		ctx, cancel := context.WithTimeout(t.Context(), 9*time.Second)
 		defer cancel()
-		answer, err := b.Ask(ctx, b.accounts, address)
-		if err != nil || answer.Vendor != "c" {
-			t.Errorf("%+v, %v", answer, err)
+		result, err := b.Ask(ctx, b.accounts, address)
+		if err != nil || result.Vendor != "c" {
+			t.Errorf("%+v, %v", result, err)
 		}
-		for _, p := range []*played{b.a, b.b, b.c} {
+		for _, p := range []*fakeVendor{b.a, b.b, b.c} {
 			if !slices.Equal(p.given, []time.Duration{3 * time.Second}) {
 				t.Errorf("a vendor was given %v", p.given)
 			}
@@ -175,17 +174,17 @@ func TestTimeIsShared(t *testing.T) {
 	})
 }
 
-// The cache: short, for one project, never of an integration as it was before.
+// TestCache: the cache is short, for one project, and not for an integration that has changed.
 func TestCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(true, 60)
+		b := newFixture(true, 60)
 		first, third := b.accounts[:1], b.accounts[2:]
 		ask := func(accounts []upstream.Account, addr netip.Addr) bool {
-			answer, err := b.Ask(t.Context(), accounts, addr)
-			if err != nil || answer.Value != "answer" || answer.Vendor != accounts[0].Integration.Vendor {
-				t.Fatalf("%+v, %v", answer, err)
+			result, err := b.Ask(t.Context(), accounts, addr)
+			if err != nil || result.Value != "value" || result.Vendor != accounts[0].Integration.Vendor {
+				t.Fatalf("%+v, %v", result, err)
 			}
-			return answer.Cached
+			return result.Cached
 		}
 		other := slices.Clone(first)
 		other[0].Project = "other"
@@ -210,25 +209,25 @@ func TestCache(t *testing.T) {
 		}
 		time.Sleep(59 * time.Second)
 		if !ask(first, address) {
-			t.Error("forgotten early")
+			t.Error("removed from the cache early")
 		}
 		time.Sleep(2 * time.Second)
 		if ask(first, address) {
 			t.Error("kept too long")
 		}
 		addr := netip.MustParseAddr("20.0.0.0")
-		for range 3 * maxAnswers {
+		for range 3 * maxResults {
 			addr = addr.Next()
 			ask(first, addr)
 		}
 		if !ask(first, addr) {
-			t.Error("the newest answer is gone")
+			t.Error("the newest result is gone")
 		}
 	})
 }
 
 func TestAccounts(t *testing.T) {
-	b := newBench(true, 0)
+	b := newFixture(true, 0)
 	for _, in := range [][]project.Integration{nil, {{Vendor: "nobody"}}, {{Vendor: "a", Settings: map[string]string{"endpoint": "http://a"}}}} {
 		_, err := b.Accounts(t.Context(), "p", in)
 		var e *api.Error

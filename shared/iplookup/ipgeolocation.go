@@ -17,8 +17,8 @@ func IPGeolocation() upstream.Spec {
 	}
 }
 
-// IPGeolocationAnswer is what is used of an answer of /v3/ipgeo.
-type IPGeolocationAnswer struct {
+// IPGeolocationResponse holds the used fields of a response of /v3/ipgeo.
+type IPGeolocationResponse struct {
 	IP       Text `json:"ip"`
 	Message  Text `json:"message"` // of an error
 	Location *struct {
@@ -49,27 +49,20 @@ var ipGeolocationStatuses = map[int]Meaning{
 	http.StatusLocked:   Unknown, // bogon or private address
 }
 
-// IPGeolocation asks ipgeolocation.io. Include names further modules, empty: none.
-func (c Caller) IPGeolocation(ctx context.Context, addr netip.Addr, include string) (a IPGeolocationAnswer, err error) {
+// IPGeolocation makes a look-up at ipgeolocation.io. A non-empty include names additional modules.
+func (c Caller) IPGeolocation(ctx context.Context, addr netip.Addr, include string) (a IPGeolocationResponse, err error) {
 	query := url.Values{"apiKey": {c.Account.Secrets["api_key"]}, "ip": {addr.String()}}
 	if include != "" {
 		query.Set("include", include)
 	}
-	r, err := c.Get(ctx, "/v3/ipgeo", query, nil)
-	if err != nil {
-		return a, err
-	}
-	if err := c.ByStatus(r, ipGeolocationStatuses); err != nil {
-		return a, err
-	}
-	if err := c.Decode(r.Body, &a); err != nil {
+	if _, err := c.GetJSON(ctx, "/v3/ipgeo", query, nil, ipGeolocationStatuses, &a); err != nil {
 		return a, err
 	}
 	if a.Message != "" && a.Location == nil {
 		return a, c.Fail(Rejected, string(a.Message))
 	}
 	if a.Location == nil {
-		return a, c.Fail(Unusable, "answer without location")
+		return a, c.Fail(Unusable, "response without location")
 	}
 	return a, nil
 }

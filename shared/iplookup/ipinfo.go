@@ -19,8 +19,8 @@ func IPInfo() upstream.Spec {
 	}
 }
 
-// IPInfoAnswer is what is used of an answer of /lookup.
-type IPInfoAnswer struct {
+// IPInfoResponse holds the used fields of a response of /lookup.
+type IPInfoResponse struct {
 	IP    Text           `json:"ip"`
 	Bogon bool           `json:"bogon"`
 	Title Text           `json:"title"` // of an error
@@ -48,16 +48,11 @@ type IPInfoAnswer struct {
 
 var ipInfoStatuses = map[int]Meaning{http.StatusNotFound: Unknown}
 
-// IPInfo asks ipinfo.io.
-func (c Caller) IPInfo(ctx context.Context, addr netip.Addr) (a IPInfoAnswer, err error) {
-	r, err := c.Get(ctx, "/lookup/"+url.PathEscape(addr.String()), nil, http.Header{"Authorization": {"Bearer " + c.Account.Secrets["token"]}})
+// IPInfo makes a look-up at ipinfo.io.
+func (c Caller) IPInfo(ctx context.Context, addr netip.Addr) (a IPInfoResponse, err error) {
+	header := http.Header{"Authorization": {"Bearer " + c.Account.Secrets["token"]}}
+	r, err := c.GetJSON(ctx, "/lookup/"+url.PathEscape(addr.String()), nil, header, ipInfoStatuses, &a)
 	if err != nil {
-		return a, err
-	}
-	if err := c.ByStatus(r, ipInfoStatuses); err != nil {
-		return a, err
-	}
-	if err := c.Decode(r.Body, &a); err != nil {
 		return a, err
 	}
 	switch {
@@ -66,7 +61,7 @@ func (c Caller) IPInfo(ctx context.Context, addr netip.Addr) (a IPInfoAnswer, er
 	case a.Title != "" || len(a.Error) > 0 && a.Error.Kind() != 'n':
 		return a, c.Fail(Rejected, string(r.Body))
 	case a.IP == "" || a.Geo == nil:
-		return a, c.Fail(Unusable, "answer without ip or geo")
+		return a, c.Fail(Unusable, "response without ip or geo")
 	case a.Geo.CountryCode.Country() == nil && a.AS.ASN.ASN() == nil:
 		return a, ErrUnknown
 	}

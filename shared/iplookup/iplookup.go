@@ -1,6 +1,5 @@
-// Package iplookup asks vendors about IP addresses: the chain over a project's
-// integrations, with its cache, and what is common to the vendors that serve
-// both IP risk and location.
+// Package iplookup looks up IP addresses at vendors: the chain of a project's integrations, its cache, and the calls of the
+// vendors that serve both IP risk and location.
 package iplookup
 
 import (
@@ -14,7 +13,7 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// Address takes a required field that holds an IP address.
+// Address reads a required field with an IP address.
 func Address(in *api.Input, name string) netip.Addr {
 	text := in.Text(name, api.Text{Required: true, Min: 1})
 	addr, ok := ipaddr.Parse(text)
@@ -24,23 +23,22 @@ func Address(in *api.Input, name string) netip.Addr {
 	return addr
 }
 
-// ErrUnknown says that a vendor has nothing on the address.
+// ErrUnknown reports that a vendor does not know the address.
 var ErrUnknown = errors.New("the vendor does not know the address")
 
-// Vendor is one row of a function's vendor table. T is what a look-up tells.
+// Vendor is one row of a function's vendor table. T is the result of a look-up.
 type Vendor[T any] struct {
 	upstream.Spec
-	// Ask makes one look-up. Its errors are ErrUnknown and *upstream.Error.
+	// Ask makes one look-up. The errors are ErrUnknown and *upstream.Error.
 	Ask func(ctx context.Context, c Caller, addr netip.Addr) (T, error)
-	// Uncached vendors are asked anew each time: their terms do not clearly
-	// permit keeping an answer, or asking costs nothing.
+	// Uncached means that results are not cached: the vendor's terms do not clearly permit a cache, or a look-up is free.
 	Uncached bool
 }
 
-// OnDisk tells that the vendor is a file beside the function: it has no account and no address on the net.
+// OnDisk reports whether the vendor is a database file, without an account and a network address.
 func (v Vendor[T]) OnDisk() bool { return v.Endpoint == "" }
 
-// Find returns the row of a name, or nil.
+// Find returns the row with that name, or nil.
 func Find[T any](table []Vendor[T], name string) *Vendor[T] {
 	for i := range table {
 		if table[i].Name == name {
@@ -52,16 +50,15 @@ func Find[T any](table []Vendor[T], name string) *Vendor[T] {
 
 // Config is read once from the environment.
 type Config struct {
-	// CacheSeconds is how long an answer is kept in the instance, for the same
-	// project and integration only. 0: not at all.
+	// CacheSeconds is the life of a result in the instance's cache, for the same project and integration; 0 for no cache.
 	CacheSeconds int `env:"LOOKUP_CACHE_SECONDS" envDefault:"60"`
-	// DatabaseDirectory is where MaxMind's .mmdb files lie.
+	// DatabaseDirectory is the folder of MaxMind's .mmdb files.
 	DatabaseDirectory string `env:"MMDB_DIRECTORY" envDefault:"/opt/mmdb"`
-	// SecretCacheSeconds is how long a vendor's secret is kept.
+	// SecretCacheSeconds is the life of a vendor's secret in the instance's cache.
 	SecretCacheSeconds int `env:"SECRET_CACHE_SECONDS" envDefault:"300"`
 }
 
-// Validate says what is wrong with the configuration.
+// Validate returns the reasons why the configuration is not valid.
 func (c Config) Validate() error {
 	return errors.Join(
 		api.InRange("LOOKUP_CACHE_SECONDS", c.CacheSeconds, 0, 3600),
@@ -69,7 +66,7 @@ func (c Config) Validate() error {
 	)
 }
 
-// SecretLife is how long a vendor's secret is kept.
+// SecretLife returns SecretCacheSeconds as a duration.
 func (c Config) SecretLife() time.Duration { return time.Duration(c.SecretCacheSeconds) * time.Second }
 
 // FunctionConfig is what a function that looks up IP addresses reads from the environment.
@@ -79,7 +76,7 @@ type FunctionConfig struct {
 	Lookup   Config
 }
 
-// Validate returns what is wrong with the configuration.
+// Validate returns the reasons why the configuration is not valid.
 func (c FunctionConfig) Validate() error {
 	return errors.Join(c.API.Validate(), c.Upstream.Validate(), c.Lookup.Validate())
 }

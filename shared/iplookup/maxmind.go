@@ -21,9 +21,8 @@ func MaxMind() upstream.Spec {
 	}
 }
 
-// MaxMindAnswer is what is used of an answer of City and Insights. Its booleans
-// come only when they are true.
-type MaxMindAnswer struct {
+// MaxMindResponse holds the used fields of a response of City and Insights, which omit booleans that are false.
+type MaxMindResponse struct {
 	City struct {
 		Names Names `json:"names"`
 	} `json:"city"`
@@ -66,8 +65,8 @@ var maxMindCodes = map[Text]Meaning{
 	"INSUFFICIENT_FUNDS":    Quota,
 }
 
-// MaxMind asks a product of MaxMind's web service: city or insights.
-func (c Caller) MaxMind(ctx context.Context, product string, addr netip.Addr) (a MaxMindAnswer, err error) {
+// MaxMind makes a look-up with a product of MaxMind's web service: city or insights.
+func (c Caller) MaxMind(ctx context.Context, product string, addr netip.Addr) (a MaxMindResponse, err error) {
 	user := c.Account.Secrets["account_id"] + ":" + c.Account.Secrets["license_key"]
 	r, err := c.Get(ctx, "/geoip/v2.1/"+product+"/"+url.PathEscape(addr.String()), nil, http.Header{
 		"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte(user))},
@@ -89,7 +88,7 @@ func (c Caller) MaxMind(ctx context.Context, product string, addr netip.Addr) (a
 	case a.Code != "":
 		return a, c.Fail(Rejected, string(a.Code+": "+a.Error))
 	case a.Traits == nil:
-		return a, c.Fail(Unusable, "answer without traits")
+		return a, c.Fail(Unusable, "response without traits")
 	}
 	return a, nil
 }

@@ -15,8 +15,7 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// Databases reads MaxMind's .mmdb files of one folder. A file is opened when it
-// is first asked for, and stays open.
+// Databases reads MaxMind's .mmdb files of one folder. Databases opens a file at its first use, and keeps it open.
 type Databases struct {
 	directory string
 
@@ -24,7 +23,7 @@ type Databases struct {
 	open map[string]*maxminddb.Reader
 }
 
-// NewDatabases makes the reader of a folder. It opens nothing.
+// NewDatabases returns the reader of a folder without opening a file.
 func NewDatabases(directory string) *Databases {
 	return &Databases{directory: directory, open: map[string]*maxminddb.Reader{}}
 }
@@ -41,16 +40,15 @@ func (d *Databases) Close() error {
 	return errors.Join(failures...)
 }
 
-// The files by what they tell, the better one first (MaxMind's names).
+// The file names of MaxMind by content, the more precise file first.
 var (
 	CityFiles      = []string{"GeoIP2-City.mmdb", "GeoLite2-City.mmdb"}
 	NetworkFiles   = []string{"GeoIP2-ISP.mmdb", "GeoLite2-ASN.mmdb"}
 	AnonymousFiles = []string{"GeoIP2-Anonymous-IP.mmdb"}
 )
 
-// Record decodes what the first of the files that is there says of an address.
-// Found is false where it has no record of it. The error wraps fs.ErrNotExist
-// where none of the files is there.
+// Record decodes the record of an address in the first file that exists, and returns false for an address without a record.
+// The error wraps fs.ErrNotExist where none of the files exists.
 func (d *Databases) Record(files []string, addr netip.Addr, into any) (found bool, err error) {
 	reader, err := d.first(files)
 	if err != nil {
@@ -83,17 +81,17 @@ func (d *Databases) first(files []string) (*maxminddb.Reader, error) {
 	return nil, fmt.Errorf("%s: %w", strings.Join(files, ", "), fs.ErrNotExist)
 }
 
-// MaxMindDatabase is the spec of MaxMind's database files, without account and network.
+// MaxMindDatabase is the specification of MaxMind's database files.
 func MaxMindDatabase() upstream.Spec {
 	return upstream.Spec{Name: "maxmind-mmdb", Title: "MaxMind database files (.mmdb), in the function's MMDB_DIRECTORY"}
 }
 
-// Names are names by language, of which English is used.
+// Names holds the English name of a record.
 type Names struct {
 	English string `maxminddb:"en" json:"en"`
 }
 
-// CityRecord is what is used of the City databases (MaxMind, GeoIP2 City).
+// CityRecord holds the used fields of the City databases (MaxMind, GeoIP2 City).
 type CityRecord struct {
 	City struct {
 		Names Names `maxminddb:"names"`
@@ -109,31 +107,25 @@ type CityRecord struct {
 	} `maxminddb:"location"`
 }
 
-// Coordinates are those of the record, or both nil.
+// Coordinates returns the coordinates of the record, or nil for both.
 func (r *CityRecord) Coordinates() (*float64, *float64) {
 	if r.Location.Latitude == nil || r.Location.Longitude == nil {
 		return nil, nil
 	}
-	lat, lon := within(*r.Location.Latitude, true, MaxLatitude), within(*r.Location.Longitude, true, MaxLongitude)
-	if lat == nil || lon == nil {
-		return nil, nil
-	}
-	return lat, lon
+	return bothOrNone(within(*r.Location.Latitude, true, MaxLatitude), within(*r.Location.Longitude, true, MaxLongitude))
 }
 
-// NetworkRecord is what is used of the ASN and ISP databases.
+// NetworkRecord holds the used fields of the ASN and ISP databases.
 type NetworkRecord struct {
 	Number       uint32 `maxminddb:"autonomous_system_number"`
 	Organization string `maxminddb:"autonomous_system_organization"`
 	ISP          string `maxminddb:"isp"`
 }
 
-// ASN is the number as text, nil where the record has none.
-func (r *NetworkRecord) ASN() *string {
-	return Text(strconv.FormatUint(uint64(r.Number), 10)).ASN()
-}
+// ASN returns the number as text, or nil for a record without a number.
+func (r *NetworkRecord) ASN() *string { return Text(strconv.FormatUint(uint64(r.Number), 10)).ASN() }
 
-// Optional reads a record of files that need not be there.
+// Optional decodes a record of files that need not exist.
 func (d *Databases) Optional(files []string, addr netip.Addr, into any) (found bool, err error) {
 	found, err = d.Record(files, addr, into)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -142,7 +134,7 @@ func (d *Databases) Optional(files []string, addr netip.Addr, into any) (found b
 	return found, err
 }
 
-// Has tells whether a file of any of the groups is there.
+// Has reports whether a file of any group exists.
 func (d *Databases) Has(groups ...[]string) bool {
 	for _, files := range groups {
 		if _, err := d.first(files); err == nil {

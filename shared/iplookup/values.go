@@ -9,10 +9,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Text is a vendor's text, whatever its JSON type: vendors change their minds.
+// Text is a vendor's text of any JSON type, because vendors change the types of fields.
 type Text string
 
-// UnmarshalJSONFrom takes strings, numbers and booleans; all else is empty.
+// UnmarshalJSONFrom accepts strings, numbers and booleans. Any other value is an empty text.
 func (t *Text) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	v, err := d.ReadValue()
 	if err != nil {
@@ -32,34 +32,34 @@ func (t *Text) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return nil
 }
 
-// nothing are the words with which vendors say that they do not know.
-var nothing = map[string]bool{"": true, "-": true, "unknown": true, "n/a": true, "na": true, "none": true, "null": true, "not found": true}
+// absentTexts are the texts of vendors for an absent value.
+var absentTexts = map[string]bool{"": true, "-": true, "unknown": true, "n/a": true, "na": true, "none": true, "null": true, "not found": true}
 
-// Pointer is the text, or nil where the vendor has none.
+// Pointer returns the text, or nil for an absent text.
 func (t Text) Pointer() *string {
 	s := strings.TrimSpace(strings.ToValidUTF8(string(t), "\uFFFD"))
-	if nothing[strings.ToLower(s)] {
+	if absentTexts[strings.ToLower(s)] {
 		return nil
 	}
 	return &s
 }
 
-var countryForm = regexp.MustCompile(`^[A-Z]{2}$`)
+var countryPattern = regexp.MustCompile(`^[A-Z]{2}$`)
 
-// Country is a country code of two capitals (ISO 3166-1 alpha-2), or nil.
+// Country returns a country code of two capital letters (ISO 3166-1 alpha-2), or nil.
 func (t Text) Country() *string {
 	s := strings.ToUpper(strings.TrimSpace(string(t)))
-	if !countryForm.MatchString(s) {
+	if !countryPattern.MatchString(s) {
 		return nil
 	}
 	return &s
 }
 
-var asnForm = regexp.MustCompile(`^(?:AS)?0*([1-9][0-9]{0,9})$`)
+var asnPattern = regexp.MustCompile(`^(?:AS)?0*([1-9][0-9]{0,9})$`)
 
-// ASN is an autonomous-system number as "AS" and digits, or nil.
+// ASN returns an autonomous-system number as "AS" and digits, or nil.
 func (t Text) ASN() *string {
-	m := asnForm.FindStringSubmatch(strings.ToUpper(strings.TrimSpace(string(t))))
+	m := asnPattern.FindStringSubmatch(strings.ToUpper(strings.TrimSpace(string(t))))
 	if m == nil {
 		return nil
 	}
@@ -67,13 +67,13 @@ func (t Text) ASN() *string {
 	return &s
 }
 
-// Number is a vendor's number, also where it comes as a string.
+// Number is a vendor's number in a JSON number or string.
 type Number struct{ text Text }
 
-// UnmarshalJSONFrom takes what Text takes.
+// UnmarshalJSONFrom accepts the values of Text.
 func (n *Number) UnmarshalJSONFrom(d *jsontext.Decoder) error { return n.text.UnmarshalJSONFrom(d) }
 
-// Within is the number, or nil where there is none within plus and minus most.
+// Within returns the number, or nil for an absent number or an absolute value above most.
 func (n Number) Within(most float64) *float64 {
 	f, err := strconv.ParseFloat(strings.TrimSpace(string(n.text)), 64)
 	return within(f, err == nil, most)
@@ -93,10 +93,12 @@ const (
 	MaxLongitude = 180
 )
 
-// Coordinates are a latitude and a longitude in degrees, or both nil: one
-// without the other is no place.
+// Coordinates returns a latitude and a longitude in degrees, or nil for both where one is absent.
 func Coordinates(latitude, longitude Number) (*float64, *float64) {
-	lat, lon := latitude.Within(MaxLatitude), longitude.Within(MaxLongitude)
+	return bothOrNone(latitude.Within(MaxLatitude), longitude.Within(MaxLongitude))
+}
+
+func bothOrNone(lat, lon *float64) (*float64, *float64) {
 	if lat == nil || lon == nil {
 		return nil, nil
 	}

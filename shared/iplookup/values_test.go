@@ -13,7 +13,7 @@ func deref[T any](p *T) any {
 	return *p
 }
 
-// Vendors write texts and numbers in more than one type, and "nothing" in more than one way.
+// Vendors use several types for texts and numbers, and several texts for an absent value.
 func TestValues(t *testing.T) {
 	for _, c := range []struct {
 		in                         string

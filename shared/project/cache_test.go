@@ -33,7 +33,7 @@ func newFixture(t *testing.T) *fixture {
 			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("count", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
 				b.reads.Add(1)
 				if b.fail.Load() {
-					return middleware.InitializeOutput{}, middleware.Metadata{}, errors.New("no answer")
+					return middleware.InitializeOutput{}, middleware.Metadata{}, errors.New("no response")
 				}
 				return next.HandleInitialize(ctx, in)
 			}), middleware.Before)

@@ -11,8 +11,7 @@ import (
 	"svcapi/shared/attr"
 )
 
-// The code below is written by hand: attributevalue (see package attr) reads a missing attribute as a zero, not as an
-// error.
+// The SDK's attributevalue reads a missing attribute as a zero, and this code as an error; see also package attr.
 
 // The items of a project's partition. The partition key is the project ID, and the sort key is one of:
 //
@@ -108,20 +107,13 @@ func decode(items []item) (*Record, error) {
 			rec.Integrations = append(rec.Integrations, r.integration())
 		}
 		if r.err != nil {
-			return nil, fmt.Errorf("item %s of project %s: %w", show(it["sk"]), show(it["pk"]), r.err)
+			return nil, fmt.Errorf("item %s of project %s: %w", attr.TextOf(it["sk"]), attr.TextOf(it["pk"]), r.err)
 		}
 	}
 	if !found {
 		return nil, nil
 	}
 	return &rec, nil
-}
-
-func show(v types.AttributeValue) string {
-	if s, ok := v.(*types.AttributeValueMemberS); ok {
-		return s.Value
-	}
-	return "?"
 }
 
 // reader reads attributes of an item and keeps the first error.
@@ -184,14 +176,9 @@ func (r *reader) integration() Integration {
 		Updated:     r.instant("updated"),
 	}
 	i.ID = IntegrationID(i.Environment, i.Kind, i.Vendor)
-	m, ok := r.item["settings"].(*types.AttributeValueMemberM)
-	if !ok {
-		r.wrong("settings")
-		return i
-	}
-	one := reader{item: m.Value}
-	i.Settings = make(map[string]string, len(m.Value))
-	for name := range m.Value {
+	one := reader{item: member[types.AttributeValueMemberM](r, "settings").Value}
+	i.Settings = make(map[string]string, len(one.item))
+	for name := range one.item {
 		i.Settings[name] = one.text(name)
 	}
 	r.fail(one.err)
@@ -204,37 +191,30 @@ func (r *reader) fail(err error) {
 	}
 }
 
-func (r *reader) wrong(name string) {
-	r.fail(fmt.Errorf("attribute %s is %T", name, r.item[name]))
+func (r *reader) wrong(name string) { r.fail(fmt.Errorf("attribute %s is %T", name, r.item[name])) }
+
+// member returns the attribute in the SDK's type for it. For another type member notes an error and returns a zero value.
+func member[M any](r *reader, name string) *M {
+	if m, ok := any(r.item[name]).(*M); ok {
+		return m
+	}
+	r.wrong(name)
+	return new(M)
 }
 
-func (r *reader) text(name string) string {
-	v, ok := r.item[name].(*types.AttributeValueMemberS)
-	if !ok {
-		r.wrong(name)
-		return ""
-	}
-	return v.Value
+func (r *reader) text(name string) string { return member[types.AttributeValueMemberS](r, name).Value }
+func (r *reader) boolean(name string) bool {
+	return member[types.AttributeValueMemberBOOL](r, name).Value
+}
+
+func (r *reader) list(name string) []types.AttributeValue {
+	return member[types.AttributeValueMemberL](r, name).Value
 }
 
 func (r *reader) number(name string) int64 {
-	v, ok := r.item[name].(*types.AttributeValueMemberN)
-	if !ok {
-		r.wrong(name)
-		return 0
-	}
-	n, err := strconv.ParseInt(v.Value, 10, 64)
+	n, err := strconv.ParseInt(member[types.AttributeValueMemberN](r, name).Value, 10, 64)
 	r.fail(err)
 	return n
-}
-
-func (r *reader) boolean(name string) bool {
-	v, ok := r.item[name].(*types.AttributeValueMemberBOOL)
-	if !ok {
-		r.wrong(name)
-		return false
-	}
-	return v.Value
 }
 
 func (r *reader) instant(name string) time.Time {
@@ -243,20 +223,11 @@ func (r *reader) instant(name string) time.Time {
 	return t
 }
 
-func (r *reader) list(name string) []types.AttributeValue {
-	v, ok := r.item[name].(*types.AttributeValueMemberL)
-	if !ok {
-		r.wrong(name)
-		return nil
-	}
-	return v.Value
-}
-
 func (r *reader) digest(name string) (digest [32]byte) {
-	v, ok := r.item[name].(*types.AttributeValueMemberB)
-	if !ok || len(v.Value) != len(digest) {
+	value := member[types.AttributeValueMemberB](r, name).Value
+	if len(value) != len(digest) {
 		r.wrong(name)
 		return digest
 	}
-	return [32]byte(v.Value)
+	return [32]byte(value)
 }

@@ -68,42 +68,30 @@ const (
 
 // RateLimit is the number of requests that a project may make in a window, in each environment.
 type RateLimit struct {
-	// Requests is at least 1.
-	Requests int
-	// Window is a whole number of seconds, at least 1.
-	Window time.Duration
+	Requests int           // at least 1
+	Window   time.Duration // an integer number of seconds, at least 1
 }
 
 // Project is a client of the service, without its credentials and integrations.
 type Project struct {
-	// ID is 3 to 32 of a-z, 0-9 and "-", and no reserved word; see ValidID.
-	ID string
-	// Name is for people.
-	Name string
-	// Paused makes every operation return 503 project_paused.
-	Paused bool
-	// Limit applies to each environment separately.
-	Limit RateLimit
-	// Trial restricts SMS to TrialDestinations.
-	Trial bool
-	// TrialDestinations are phone numbers in the format of NormalNumber.
-	TrialDestinations []string
-	// Shards are for a project that is too busy for one item of DynamoDB.
-	Shards Shards
-	// Created is in UTC, to the second.
-	Created time.Time
+	ID                string    // 3 to 32 of a-z, 0-9 and "-", and no reserved word; see ValidID
+	Name              string    // for people
+	Paused            bool      // every operation returns 503 project_paused
+	Limit             RateLimit // of each environment
+	Trial             bool      // SMS are restricted to TrialDestinations
+	TrialDestinations []string  // phone numbers in the format of NormalNumber
+	Shards            Shards    // for a project that is too busy for one item of DynamoDB
+	Created           time.Time // in UTC, to the second
 
-	// version counts the changes of the whole record. A change requires the version that it was decided on.
+	// version counts the changes of the record. A change fails where the version has changed since the read.
 	version int64
 }
 
 // Shards is the number of shards of a project's wallet, of its ledger's partitions and of its rate limit's counters
 // (docs/decisions.md#shards).
 type Shards struct {
-	// Count is 0 where the number was never set.
-	Count int
-	// Before is the number of shards until Since.
-	Before int
+	Count  int // 0 for a number that was never set
+	Before int // the number of shards until Since
 	// Since is in UTC, to the second, and in the future when Count is set: every instance then knows the change in time, and
 	// all instances count a window of the rate limit in the same shards.
 	Since time.Time
@@ -159,22 +147,17 @@ type Credential struct {
 }
 
 // Integration connects a project's environment to a vendor. A project has at most one integration for each environment,
-// kind and vendor.
+// kind and vendor. The JSON form is the format of "svc project export".
 type Integration struct {
-	// ID is "<environment>/<kind>/<vendor>", unique in its project.
-	ID          string
-	Kind        Kind
-	Environment Environment
-	// Vendor is a name of the kind's vendor table.
-	Vendor string
-	Mode   Mode
-	Active bool
-	// Priority orders the active integrations, the lowest number first.
-	Priority int
-	// Settings are the vendor's own, without its secrets. Readers do not change them.
-	Settings map[string]string
-	// Updated is in UTC, to the second.
-	Updated time.Time
+	ID          string            `json:"-"` // "<environment>/<kind>/<vendor>", unique in its project
+	Environment Environment       `json:"environment"`
+	Kind        Kind              `json:"kind"`
+	Vendor      string            `json:"vendor"` // a name of the kind's vendor table
+	Mode        Mode              `json:"mode"`
+	Active      bool              `json:"active"`
+	Priority    int               `json:"priority"` // of the active integrations, the lowest number first
+	Settings    map[string]string `json:"settings"` // without secrets; readers do not change them
+	Updated     time.Time         `json:"-"`        // in UTC, to the second
 }
 
 // IntegrationID returns the ID of the integration with that environment, kind and vendor.

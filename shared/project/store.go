@@ -26,7 +26,7 @@ var (
 	ErrExists     = errors.New("exists already")
 	ErrInvalid    = errors.New("not valid")
 	ErrMixedModes = errors.New("the active integrations of one kind and environment share one mode")
-	ErrBusy       = errors.New("the project is being changed by somebody else")
+	ErrBusy       = errors.New("another operator is changing the project")
 	ErrRotating   = errors.New("a rotation is open")
 	ErrShardsSet  = errors.New("the shards were changed a short while ago")
 )
@@ -224,7 +224,7 @@ func (s *Store) RotateCredential(ctx context.Context, clientID string, replace b
 // FinishRotation ends all live secrets of a credential but the newest.
 func (s *Store) FinishRotation(ctx context.Context, clientID string) error {
 	return s.changeCredential(ctx, clientID, func(c *Credential) error {
-		c.Secrets = newest(c.Secrets, 1)
+		c.Secrets = slices.Clone(c.Secrets[max(0, len(c.Secrets)-1):])
 		return nil
 	})
 }
@@ -368,17 +368,10 @@ func (s *Store) transact(ctx context.Context, puts ...types.Put) error {
 
 // overtaken reports whether a transaction was cancelled because another change of the record came first.
 func overtaken(err error) bool {
-	var cancelled *types.TransactionCanceledException
-	if !errors.As(err, &cancelled) {
-		return false
-	}
-	for _, reason := range cancelled.CancellationReasons {
-		switch aws.ToString(reason.Code) {
-		case "ConditionalCheckFailed", "TransactionConflict":
-			return true
-		}
-	}
-	return false
+	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
+	return ok && slices.ContainsFunc(cancelled.CancellationReasons, func(r types.CancellationReason) bool {
+		return aws.ToString(r.Code) == "ConditionalCheckFailed" || aws.ToString(r.Code) == "TransactionConflict"
+	})
 }
 
 // The limits of a record's fields, so that one small query reads a project.
@@ -401,24 +394,21 @@ var (
 // validated validates a project and returns it with its destinations in their normal format. The ID is not validated: an
 // operator may change a project that was stored before its ID was reserved.
 func validated(p Project) (Project, error) {
-	refuse := func(format string, args ...any) (Project, error) {
-		return Project{}, fmt.Errorf(format+": %w", append(args, ErrInvalid)...)
-	}
 	switch {
 	case p.Name == "" || len(p.Name) > maxName || strings.ContainsFunc(p.Name, unprintable):
-		return refuse("project name %q (1 to %d bytes, printable)", p.Name, maxName)
+		return Project{}, invalid("project name %q (1 to %d bytes, printable)", p.Name, maxName)
 	case p.Limit.Requests < 1 || p.Limit.Requests > maxRequests:
-		return refuse("limit of %d requests (1 to %d)", p.Limit.Requests, maxRequests)
+		return Project{}, invalid("limit of %d requests (1 to %d)", p.Limit.Requests, maxRequests)
 	case p.Limit.Window < time.Second || p.Limit.Window > maxWindow || p.Limit.Window%time.Second != 0:
-		return refuse("window of %s (whole seconds, 1s to %s)", p.Limit.Window, maxWindow)
+		return Project{}, invalid("window of %s (whole seconds, 1s to %s)", p.Limit.Window, maxWindow)
 	case len(p.TrialDestinations) > maxDestinations:
-		return refuse("%d trial destinations (at most %d)", len(p.TrialDestinations), maxDestinations)
+		return Project{}, invalid("%d trial destinations (at most %d)", len(p.TrialDestinations), maxDestinations)
 	}
 	normal := make([]string, 0, len(p.TrialDestinations))
 	for _, d := range p.TrialDestinations {
 		n, ok := NormalNumber(d)
 		if !ok {
-			return refuse("trial destination %q (07XXXXXXXX or +947XXXXXXXX)", d)
+			return Project{}, invalid("trial destination %q (07XXXXXXXX or +947XXXXXXXX)", d)
 		}
 		if !slices.Contains(normal, n) {
 			normal = append(normal, n)
@@ -432,34 +422,31 @@ func validated(p Project) (Project, error) {
 func unprintable(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
 
 func validateIntegration(i *Integration) error {
-	refuse := func(format string, args ...any) error {
-		return fmt.Errorf(format+": %w", append(args, ErrInvalid)...)
-	}
 	switch {
 	case !slices.Contains(Environments(), i.Environment):
-		return refuse("environment %q", i.Environment)
+		return invalid("environment %q", i.Environment)
 	case !slices.Contains(Kinds(), i.Kind):
-		return refuse("kind %q", i.Kind)
+		return invalid("kind %q", i.Kind)
 	case i.Mode != Managed && i.Mode != BYOK:
-		return refuse("mode %q", i.Mode)
+		return invalid("mode %q", i.Mode)
 	case len(i.Vendor) > longestName || !vendorPattern.MatchString(i.Vendor):
-		return refuse("vendor %q", i.Vendor)
+		return invalid("vendor %q", i.Vendor)
 	case i.Priority < 0 || i.Priority > maxPriority:
-		return refuse("priority %d (0 to %d)", i.Priority, maxPriority)
+		return invalid("priority %d (0 to %d)", i.Priority, maxPriority)
 	case len(i.Settings) > maxSettings:
-		return refuse("%d settings (at most %d)", len(i.Settings), maxSettings)
+		return invalid("%d settings (at most %d)", len(i.Settings), maxSettings)
 	}
 	for name, value := range i.Settings {
 		if len(name) > longestName || !settingPattern.MatchString(name) || len(value) > maxSetting {
-			return refuse("setting %q (a name of a-z, 0-9 and _, a value of at most %d bytes)", name, maxSetting)
+			return invalid("setting %q (a name of a-z, 0-9 and _, a value of at most %d bytes)", name, maxSetting)
 		}
 	}
 	return nil
 }
 
-// newest returns the last n secrets.
-func newest(secrets []SecretDigest, n int) []SecretDigest {
-	return slices.Clone(secrets[max(0, len(secrets)-n):])
+// invalid returns an error that wraps ErrInvalid.
+func invalid(format string, args ...any) error {
+	return fmt.Errorf(format+": %w", append(args, ErrInvalid)...)
 }
 
 // now returns the current time as it is stored: in UTC, to the second.

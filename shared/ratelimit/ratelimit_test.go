@@ -147,7 +147,7 @@ func TestExhaustedIsCached(t *testing.T) {
 		t.Errorf("within the window: %+v, %v", d, err)
 	}
 	if _, err := at(l, noon.Add(time.Minute)).Count(nowhere, limited("p", limit, 1), "production"); err == nil {
-		t.Error("the next window was answered from memory")
+		t.Error("the decision for the next window came from the cache")
 	}
 	for range 2 {
 		if _, err := l.Count(t.Context(), limited("q", limit, 1), "production"); err != nil {

@@ -10,7 +10,7 @@ const lkr = "LKR"
 // BankSource names the Central Bank of Sri Lanka among the sources.
 const BankSource = "cbsl"
 
-// BankBases are the currencies that the central bank's values are held for (docs/decisions.md#central-bank).
+// BankBases returns the currencies with values of the central bank (docs/decisions.md#central-bank).
 func BankBases() []string { return []string{"USD", "GBP", "EUR", "JPY", "CNY", "AUD"} }
 
 // Kind is one of the central bank's values for a currency.
@@ -23,59 +23,59 @@ const (
 	Central             // indicative
 )
 
-// bankCodes are the target codes that select a value.
+// bankCodes are the target codes of the values.
 var bankCodes = map[string]Kind{"LKR-BUY": Buy, "LKR-SELL": Sell, "LKR-CENTRAL": Central}
 
 func (k Kind) name() string {
-	return names[lkr] + []string{" (telegraphic transfer buying rate)", " (telegraphic transfer selling rate)", " (central bank indicative rate)"}[k]
+	return names()[lkr] + []string{" (telegraphic transfer buying rate)", " (telegraphic transfer selling rate)", " (central bank indicative rate)"}[k]
 }
 
 // Day is a calendar day in Colombo, 2006-01-02.
 type Day string
 
-const dayForm = time.DateOnly
+const dayFormat = time.DateOnly
 
 var colombo = time.FixedZone("Asia/Colombo", 5*60*60+30*60)
 
-// DayOf is the day in Colombo at a time.
-func DayOf(t time.Time) Day { return Day(t.In(colombo).Format(dayForm)) }
+// DayOf returns the day in Colombo at a time.
+func DayOf(t time.Time) Day { return Day(t.In(colombo).Format(dayFormat)) }
 
-// utc is the day as a time, at midnight UTC so that it prints as the day it is.
+// utc returns midnight UTC of the day, so that the printed date is the day.
 func (d Day) utc() time.Time {
-	t, _ := time.Parse(dayForm, string(d)) // zero where it is no day
+	t, _ := time.Parse(dayFormat, string(d)) // zero for a text that is not a day
 	return t
 }
 
-// Valid tells whether the text is a day.
+// Valid reports whether the text is a day.
 func (d Day) Valid() bool { return !d.utc().IsZero() }
 
-// Back is the day so many days earlier.
-func (d Day) Back(days int) Day { return Day(d.utc().AddDate(0, 0, -days).Format(dayForm)) }
+// Back returns the day a number of days earlier.
+func (d Day) Back(days int) Day { return Day(d.utc().AddDate(0, 0, -days).Format(dayFormat)) }
 
-// usableDays is how old a central bank's value may be.
+// usableDays is the largest age of a usable value, in days.
 const usableDays = 7
 
 // Quote is one value of the central bank: LKR for one unit of a currency.
 type Quote struct {
-	Rate Decimal `json:"rate"` // with the bank's own decimals
-	Date Day     `json:"date"` // the bank's
+	Rate Decimal `json:"rate"` // with the bank's decimals
+	Date Day     `json:"date"` // the bank's date
 }
 
 func (q Quote) absent() bool { return q.Date == "" }
 
-// Usable tells whether there is a value that is at most 7 days old, as Colombo counts days.
+// Usable reports whether the value exists and is at most 7 days old, by days in Colombo.
 func (q Quote) Usable(now time.Time) bool {
 	return q.Rate.Sign() > 0 && q.Date.Valid() && q.Date >= DayOf(now).Back(usableDays)
 }
 
-// Record is what the central bank says of one currency. A zero Quote is none.
+// Record holds the central bank's values for one currency. A zero Quote is an absent value.
 type Record struct {
 	Buy     Quote `json:"buy,omitzero"`
 	Sell    Quote `json:"sell,omitzero"`
 	Central Quote `json:"central,omitzero"`
 }
 
-// Equal tells whether both say the same.
+// Equal reports whether both records have the same values.
 func (r Record) Equal(other Record) bool {
 	for _, kind := range []Kind{Buy, Sell, Central} {
 		a, b := r.quote(kind), other.quote(kind)
@@ -91,23 +91,22 @@ func (r Record) quote(kind Kind) Quote { return []Quote{r.Buy, r.Sell, r.Central
 // Bank is the central bank's records by currency.
 type Bank map[string]Record
 
-// Update is the records with what of a fetch is newer and passes: a value that
-// is absurd, or older than the held one, leaves the held one. The errors say
-// what was refused. The reference is the table in use; nil: none.
-func (b Bank) Update(fetched Bank, reference *Table, now time.Time, moves bool) (Bank, []error) {
+// Update returns the stored records with the valid values of a fetch. A value that is not valid, or older than the stored
+// value, does not replace the stored value; the errors name these refused values. The reference is the table in use, or nil.
+func (b Bank) Update(fetched Bank, reference *Table, now time.Time, acceptMoves bool) (Bank, []error) {
 	var refused []error
 	updated := Bank{}
 	for _, base := range BankBases() {
-		held, offered := b[base], fetched[base]
-		keep := func(what string, err error) {
+		stored, offered := b[base], fetched[base]
+		refuse := func(what string, err error) {
 			if err != nil {
 				refused = append(refused, fmt.Errorf("%s %s: %w", base, what, err))
 			}
 		}
-		// Buying and selling belong together: both or none.
-		err := offered.Buy.check(held.Buy, base, reference, now, moves)
+		// The bank updates the buying and the selling rate together.
+		err := offered.Buy.validate(stored.Buy, base, reference, now, acceptMoves)
 		if err == nil {
-			err = offered.Sell.check(held.Sell, base, reference, now, moves)
+			err = offered.Sell.validate(stored.Sell, base, reference, now, acceptMoves)
 		}
 		if err == nil && (offered.Buy.Date != offered.Sell.Date || offered.Buy.Rate.Cmp(offered.Sell.Rate) > 0) {
 			err = fmt.Errorf("buying %s of %s, selling %s of %s", offered.Buy.Rate, offered.Buy.Date, offered.Sell.Rate, offered.Sell.Date)
@@ -115,50 +114,50 @@ func (b Bank) Update(fetched Bank, reference *Table, now time.Time, moves bool) 
 		switch {
 		case offered.Buy.absent() && offered.Sell.absent():
 		case err != nil:
-			keep("telegraphic transfer", err)
+			refuse("telegraphic transfer", err)
 		default:
-			held.Buy, held.Sell = offered.Buy, offered.Sell
+			stored.Buy, stored.Sell = offered.Buy, offered.Sell
 		}
 		if !offered.Central.absent() {
-			if err := offered.Central.check(held.Central, base, reference, now, moves); err != nil {
-				keep("indicative", err)
+			if err := offered.Central.validate(stored.Central, base, reference, now, acceptMoves); err != nil {
+				refuse("indicative", err)
 			} else {
-				held.Central = offered.Central
+				stored.Central = offered.Central
 			}
 		}
-		if held != (Record{}) {
-			updated[base] = held
+		if stored != (Record{}) {
+			updated[base] = stored
 		}
 	}
 	return updated, refused
 }
 
-// check says why a value is not believed.
-func (q Quote) check(held Quote, base string, reference *Table, now time.Time, moves bool) error {
+// validate returns the reason why a fetched value is not valid.
+func (q Quote) validate(stored Quote, base string, reference *Table, now time.Time, acceptMoves bool) error {
 	switch {
 	case q.Rate.Sign() <= 0:
 		return fmt.Errorf("the rate is %s", q.Rate)
 	case !q.Date.Valid() || q.Date > DayOf(now):
 		return fmt.Errorf("the date is %q", q.Date)
-	case q.Date < held.Date:
-		return fmt.Errorf("of %s, one of %s is held", q.Date, held.Date)
-	case !moves && held.Rate.Sign() > 0 && moved(held.Rate, q.Rate):
-		return fmt.Errorf("%s after %s: a move of over 50%%", q.Rate, held.Rate)
-	case !moves && held.Rate.Sign() <= 0 && reference != nil && reference.Active(base) && reference.Active(lkr) &&
+	case q.Date < stored.Date:
+		return fmt.Errorf("the date %s is before the stored date %s", q.Date, stored.Date)
+	case !acceptMoves && stored.Rate.Sign() > 0 && moved(stored.Rate, q.Rate):
+		return fmt.Errorf("%s after %s: a move of over 50%%", q.Rate, stored.Rate)
+	case !acceptMoves && stored.Rate.Sign() <= 0 && reference != nil && reference.Active(base) && reference.Active(lkr) &&
 		moved(reference.Rate(base, lkr), q.Rate):
 		return fmt.Errorf("%s is over 50%% off the LKR rate of %s", q.Rate, reference.Source)
 	}
 	return nil
 }
 
-// Age is that of the oldest of the held values, by the bank's own dates. False: none is held.
-func (b Bank) Age(now time.Time) (age time.Duration, held bool) {
+// Age returns the age of the oldest value by the bank's dates, and false where there is no value.
+func (b Bank) Age(now time.Time) (age time.Duration, found bool) {
 	for _, record := range b {
 		for _, kind := range []Kind{Buy, Sell, Central} {
 			if quote := record.quote(kind); !quote.absent() {
-				age, held = max(age, DayOf(now).utc().Sub(quote.Date.utc())), true
+				age, found = max(age, DayOf(now).utc().Sub(quote.Date.utc())), true
 			}
 		}
 	}
-	return age, held
+	return age, found
 }

@@ -7,25 +7,24 @@ import (
 	"github.com/cockroachdb/apd/v3"
 )
 
-// required are the currencies without which a table is cut off or another's.
+// required are the currencies that every complete table has.
 var required = []string{"USD", "EUR", "GBP", "JPY", lkr}
 
-// majors are the currencies whose sudden move makes a table absurd.
+// majors are the currencies whose move of over 50 % makes a table not valid.
 var majors = []string{"USD", "EUR", "GBP", "JPY", "CHF", "CAD", "AUD", "NZD", "CNY", "HKD", "SGD", "SEK", "NOK", "DKK", "INR", "AED", lkr}
 
-// The bounds of a believable rate.
+// The bounds of a valid rate.
 var (
 	least = Decimal{apd.New(1, -12)}
 	most  = Decimal{apd.New(1, 12)}
 )
 
-// ahead is how far a source's date may lie in the future: clocks and zones differ.
+// ahead is how far a source's date may be in the future, because clocks and time zones differ.
 const ahead = 24 * time.Hour
 
-// Validate says why a fetched table is not believed; nil: it is. Held is the last
-// good one of the same source, reference the one in use, whatever its source;
-// nil: none. Moves accepts moves of over 50 %, which an operator has seen to be real.
-func Validate(fetched, held, reference *Table, now time.Time, moves bool) error {
+// Validate returns the reason why a fetched table is not valid, or nil. The stored table is the last valid one of the same
+// source, and the reference is the table in use; both may be nil. An operator may accept moves of over 50 % that are real.
+func Validate(fetched, stored, reference *Table, now time.Time, acceptMoves bool) error {
 	for code, rate := range fetched.Rates {
 		if rate.Cmp(least) < 0 || rate.Cmp(most) > 0 {
 			return fmt.Errorf("the rate of %s is %s", code, rate)
@@ -43,11 +42,11 @@ func Validate(fetched, held, reference *Table, now time.Time, moves bool) error 
 	case fetched.Date.IsZero() || fetched.Date.Unix() <= 0:
 		return fmt.Errorf("no date")
 	case fetched.Date.After(now.Add(ahead)):
-		return fmt.Errorf("the date %s lies in the future", fetched.Date.Format(time.RFC3339))
-	case held != nil && fetched.Date.Before(held.Date):
-		return fmt.Errorf("the date %s is before %s, which is held", fetched.Date.Format(time.RFC3339), held.Date.Format(time.RFC3339))
+		return fmt.Errorf("the date %s is in the future", fetched.Date.Format(time.RFC3339))
+	case stored != nil && fetched.Date.Before(stored.Date):
+		return fmt.Errorf("the date %s is before the stored date %s", fetched.Date.Format(time.RFC3339), stored.Date.Format(time.RFC3339))
 	}
-	if reference == nil || moves {
+	if reference == nil || acceptMoves {
 		return nil
 	}
 	for _, code := range majors {

@@ -8,31 +8,25 @@ import (
 	"github.com/cockroachdb/apd/v3"
 )
 
-// Decimal is an exact decimal number that never changes. The zero value is 0.
-//
-// The arithmetic is apd's: it rounds to significant digits half to even, as
-// cross rates need, and knows no silent default precision.
+// Decimal is an immutable exact decimal number. The zero value is 0. The package apd rounds to significant digits half to
+// even, as cross rates need, and has no silent default precision.
 type Decimal struct{ v *apd.Decimal }
 
 const (
-	// crossDigits are the significant digits of a cross rate.
-	crossDigits = 10
-	// resultPlaces are the most decimals of a conversion's result.
-	resultPlaces = 6
-	// maxDigits bounds what Parse takes, so that no text makes arithmetic costly.
-	maxDigits = 40
+	crossDigits  = 10 // significant digits of a cross rate
+	resultPlaces = 6  // decimals of a conversion's result
+	maxDigits    = 40 // of Parse, so that no text makes arithmetic costly
 )
 
-// One is the rate of a currency to itself.
+// One returns the rate of a currency to itself.
 func One() Decimal { return Decimal{apd.New(1, 0)} }
 
-// numberPattern is a JSON number (RFC 8259), leading zeros allowed.
+// numberPattern matches a JSON number (RFC 8259), also with leading zeros.
 var numberPattern = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?$`)
 
-var errNumber = errors.New("no decimal number")
+var errNumber = errors.New("not a decimal number")
 
-// Parse reads a number as JSON writes it, of at most 40 digits on either side
-// of the point. It keeps the number's own decimals: 1.50 stays 1.50.
+// Parse parses a JSON number with up to 40 digits on either side of the point. Parse keeps the decimals: 1.50 stays 1.50.
 func Parse(text string) (Decimal, error) {
 	if len(text) > 2*maxDigits || !numberPattern.MatchString(text) {
 		return Decimal{}, errNumber
@@ -42,7 +36,7 @@ func Parse(text string) (Decimal, error) {
 		return Decimal{}, errNumber
 	}
 	if v.IsZero() {
-		v.Exponent = min(v.Exponent, 0) // 0e1 is no 00
+		v.Exponent = min(v.Exponent, 0) // 0e1 is 0, not 00
 	}
 	return Decimal{v}, nil
 }
@@ -54,29 +48,29 @@ func (d Decimal) value() *apd.Decimal {
 	return d.v
 }
 
-// String is the number in plain notation, without an exponent.
+// String returns the number without an exponent.
 func (d Decimal) String() string { return d.value().Text('f') }
 
-// Sign is -1, 0 or 1.
+// Sign returns -1, 0 or 1.
 func (d Decimal) Sign() int { return d.value().Sign() }
 
-// Cmp compares: -1 where d is less than e, 0 where equal, 1 where more.
+// Cmp returns -1 when d is less than e, 0 when they are equal, and 1 when d is more than e.
 func (d Decimal) Cmp(e Decimal) int { return d.value().Cmp(e.value()) }
 
-// Reduced is the number without trailing zeros behind the point.
+// Reduced returns the number without trailing zeros after the point.
 func (d Decimal) Reduced() Decimal {
 	reduced, _ := new(apd.Decimal).Reduce(d.value())
 	return Decimal{reduced}
 }
 
-// rounding rounds half to even to so many significant digits.
+// rounding returns a context that rounds half to even to a number of significant digits.
 func rounding(digits uint32) *apd.Context {
 	c := apd.BaseContext.WithPrecision(digits)
 	c.Rounding = apd.RoundHalfEven
 	return c
 }
 
-// over is d divided by e, to 10 significant digits, half to even. e is not 0.
+// over divides d by e, which is not 0, to 10 significant digits, half to even.
 func (d Decimal) over(e Decimal) Decimal {
 	quotient := new(apd.Decimal)
 	if _, err := rounding(crossDigits).Quo(quotient, d.value(), e.value()); err != nil {
@@ -85,8 +79,7 @@ func (d Decimal) over(e Decimal) Decimal {
 	return Decimal{quotient}.Reduced()
 }
 
-// Convert is the amount times the rate: the exact product, rounded half to even
-// to at most 6 decimals.
+// Convert multiplies an amount by a rate, and rounds the exact product half to even to at most 6 decimals.
 func Convert(amount, rate Decimal) Decimal {
 	exact := rounding(4 * maxDigits)
 	product := new(apd.Decimal)
@@ -100,7 +93,7 @@ func Convert(amount, rate Decimal) Decimal {
 	return Decimal{product}.Reduced()
 }
 
-// moved tells whether one number differs from an earlier one by more than half of that.
+// moved reports whether a number differs from an earlier number by more than half of the earlier number.
 func moved(from, to Decimal) bool {
 	var difference, half apd.Decimal
 	c := rounding(4 * maxDigits)
@@ -114,7 +107,7 @@ func moved(from, to Decimal) bool {
 // MarshalJSON writes a JSON number with the decimal's own digits.
 func (d Decimal) MarshalJSON() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalJSON reads a JSON number.
+// UnmarshalJSON parses a JSON number.
 func (d *Decimal) UnmarshalJSON(text []byte) (err error) {
 	*d, err = Parse(string(text))
 	return err

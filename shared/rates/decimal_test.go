@@ -20,7 +20,7 @@ func dec(t testing.TB, text string) Decimal {
 func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		"0": "0", "1": "1", "-1.5": "-1.5", "191.8850": "191.8850", "007.50": "7.50", "1e3": "1000", "0e1": "0", "0.00": "0.00", "1.05E-5": "0.0000105",
-		// The ends of what is taken: 80 characters, 40 digits, 40 places either way.
+		// The bounds of Parse: 80 characters, 40 digits, 40 places either way.
 		strings.Repeat("0", 79) + "1": "1", strings.Repeat("9", 40): strings.Repeat("9", 40),
 		"1e40": "1" + strings.Repeat("0", 40), "1e-40": "0." + strings.Repeat("0", 39) + "1",
 		"0.000010563217": "0.000010563217", "123456789012345.12345678": "123456789012345.12345678",

@@ -11,8 +11,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// item is an item of the table. Rates are one text each: DynamoDB's numbers
-// would lose trailing zeros, and a map of them costs a reader more.
+// item is an item of the table. The rates of an item are one JSON text: DynamoDB's numbers would lose trailing zeros, and a
+// map costs more to read.
 type item = map[string]types.AttributeValue
 
 func encodeTable(t *Table) (item, error) {
@@ -32,7 +32,7 @@ func decodeTable(i item) (*Table, error) {
 		return nil, err
 	}
 	if t.Rates[t.Base].Cmp(One()) != 0 || t.Date.IsZero() {
-		return nil, fmt.Errorf("no table of rates for base %q", t.Base)
+		return nil, fmt.Errorf("the item has no valid rates for base %q", t.Base)
 	}
 	return t, nil
 }
@@ -57,7 +57,7 @@ func decodeSet(i item) (*Set, error) {
 }
 
 func decodeSource(i item) (s Source, err error) {
-	s = Source{Fetched: timeOf(i["fetched"]), Trouble: attr.TextOf(i["trouble"]), Tried: timeOf(i["tried"])}
+	s = Source{Fetched: timeOf(i["fetched"]), Failure: attr.TextOf(i["trouble"]), Tried: timeOf(i["tried"])}
 	if i["rates"] != nil {
 		s.Table, err = decodeTable(i)
 	}
@@ -67,11 +67,11 @@ func decodeSource(i item) (s Source, err error) {
 	return s, err
 }
 
-// stamp is a time as it is stored: in UTC, of one width, so that texts compare as times do.
+// stamp formats a time for an attribute: in UTC and of one width, so that texts compare as times do.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 func parseTime(s string) time.Time {
-	t, _ := time.Parse(time.RFC3339Nano, s) // zero where there is none
+	t, _ := time.Parse(time.RFC3339Nano, s) // zero for a text that is not a time
 	return t
 }
 
@@ -79,7 +79,7 @@ func timeOf(v types.AttributeValue) time.Time { return parseTime(attr.TextOf(v))
 
 func key(pk, sk string) item { return item{"pk": attr.Text(pk), "sk": attr.Text(sk)} }
 
-// numberOf reads a number; anything else is 0.
+// numberOf returns a number, or 0 for any other value.
 func numberOf(v types.AttributeValue) int64 {
 	n, _ := attr.NumberOf(v)
 	return n

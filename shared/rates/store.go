@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -17,24 +18,23 @@ import (
 	"svcapi/shared/project"
 )
 
-// Store keeps rates in one table. Everything that a reader sees is one item, so
-// it is whole whatever happens to a writer.
+// Store stores rates in one table. Readers see one item as a whole, whatever happens to a writer.
 //
-//	held       current          the set that requests are answered from
-//	held       source#<name>    the last good fetch of a source, and its last trouble
-//	held       pin              an operator's choice of source
-//	history    <time>#<number>  what became of a fetch
+//	held       current          the set in use
+//	held       source#<name>    the last valid fetch of a source, and its last failure
+//	held       pin              an operator's choice of the source
+//	history    <time>#<number>  the outcome of a fetch
 //	project#<ID>  <environment>  the set fetched with a project's own key
 type Store struct {
 	client *dynamodb.Client
 	table  string
 }
 
-// NewStore returns a store over the table.
+// NewStore returns a store on the table.
 func NewStore(client *dynamodb.Client, table string) *Store { return &Store{client, table} }
 
 const (
-	heldKey     = "held"
+	storedKey   = "held"
 	currentKey  = "current"
 	pinKey      = "pin"
 	sourceKey   = "source#"
@@ -43,86 +43,90 @@ const (
 	historyLife = 90 * 24 * time.Hour
 )
 
-// ErrChanged says that somebody else has written meanwhile.
+// ErrChanged reports that another writer has changed the item since it was read.
 var ErrChanged = errors.New("the rates were changed meanwhile")
 
-// Source is what is held of one source.
+// Source is the stored state of one source.
 type Source struct {
-	Table   *Table // nil: never fetched, and for the central bank
-	Bank    Bank   // of the central bank alone
+	Table   *Table // nil before the first fetch, and for the central bank
+	Bank    Bank   // the values of the central bank
 	Fetched time.Time
-	// Trouble is what was wrong with the last fetch; empty: nothing.
-	Trouble string
-	Tried   time.Time // of the last fetch, good or not
+	Failure string    // of the last fetch; empty after a valid fetch
+	Tried   time.Time // the time of the last fetch, valid or not
 }
 
-// Pin is an operator's choice: no other source is asked.
+// Pin is an operator's choice of the only source.
 type Pin struct {
-	Source, Reason, Actor string
-	At                    time.Time
+	Source string    `json:"source"`
+	Reason string    `json:"reason"`
+	Actor  string    `json:"actor"`
+	At     time.Time `json:"at"`
 }
 
-// Held is everything that the service holds for all projects.
-type Held struct {
-	Current *Set // nil: none yet
+// Stored holds the rates of the service for all projects.
+type Stored struct {
+	Current *Set // nil before the first fetch
 	Sources map[string]Source
-	Pin     *Pin // nil: none
+	Pin     *Pin // nil without an operator's choice
 	version int64
 }
 
-// Current is the set that requests are answered from; nil: none yet. It may be
-// a moment old.
+// Table returns the table in use, or nil before the first fetch.
+func (s *Stored) Table() *Table {
+	if s.Current == nil {
+		return nil
+	}
+	return &s.Current.Table
+}
+
+// Current reads the set in use, which may be a moment old. Current returns nil before the first fetch.
 func (s *Store) Current(ctx context.Context) (*Set, error) {
-	item, err := s.get(ctx, heldKey, currentKey, false)
+	item, err := s.get(ctx, storedKey, currentKey, false)
 	if err != nil || item == nil {
 		return nil, err
 	}
 	return decodeSet(item)
 }
 
-// Held reads everything, as it is now.
-func (s *Store) Held(ctx context.Context) (*Held, error) {
-	held := &Held{Sources: map[string]Source{}}
+// Stored reads the rates of the service consistently.
+func (s *Store) Stored(ctx context.Context) (*Stored, error) {
+	stored := &Stored{Sources: map[string]Source{}}
 	err := s.query(ctx, &dynamodb.QueryInput{
 		KeyConditionExpression: aws.String("pk = :pk"), ConsistentRead: aws.Bool(true),
-		ExpressionAttributeValues: item{":pk": attr.Text(heldKey)},
+		ExpressionAttributeValues: item{":pk": attr.Text(storedKey)},
 	}, 0, func(i item) (err error) {
 		key := attr.TextOf(i["sk"])
 		name, isSource := strings.CutPrefix(key, sourceKey)
 		switch {
 		case key == currentKey:
-			held.version = numberOf(i["version"])
-			held.Current, err = decodeSet(i)
+			stored.version = numberOf(i["version"])
+			stored.Current, err = decodeSet(i)
 		case key == pinKey:
-			held.Pin = &Pin{attr.TextOf(i["source"]), attr.TextOf(i["reason"]), attr.TextOf(i["actor"]), timeOf(i["at"])}
+			stored.Pin = &Pin{attr.TextOf(i["source"]), attr.TextOf(i["reason"]), attr.TextOf(i["actor"]), timeOf(i["at"])}
 		case isSource:
-			held.Sources[name], err = decodeSource(i)
+			stored.Sources[name], err = decodeSource(i)
 		}
 		return err
 	})
-	return held, err
+	return stored, err
 }
 
-// PutCurrent replaces the set in use, unless it was replaced since held was read: then the error is ErrChanged.
-func (s *Store) PutCurrent(ctx context.Context, held *Held, set *Set) error {
+// PutCurrent replaces the set in use. PutCurrent returns ErrChanged where the set was replaced after the read of stored.
+func (s *Store) PutCurrent(ctx context.Context, stored *Stored, set *Set) error {
 	i, err := encodeSet(set)
 	if err != nil {
 		return err
 	}
-	i["pk"], i["sk"], i["version"] = attr.Text(heldKey), attr.Text(currentKey), attr.Number(held.version+1)
-	in := &dynamodb.PutItemInput{TableName: &s.table, Item: i, ConditionExpression: aws.String("attribute_not_exists(pk)")}
-	if held.version > 0 {
+	i["version"] = attr.Number(stored.version + 1)
+	in := dynamodb.PutItemInput{ConditionExpression: aws.String("attribute_not_exists(pk)")}
+	if stored.version > 0 {
 		in.ConditionExpression = aws.String("version = :v")
-		in.ExpressionAttributeValues = item{":v": attr.Number(held.version)}
+		in.ExpressionAttributeValues = item{":v": attr.Number(stored.version)}
 	}
-	_, err = s.client.PutItem(ctx, in)
-	if _, refused := attr.Refused(err); refused {
-		return ErrChanged
-	}
-	return err
+	return s.put(ctx, storedKey, currentKey, i, in)
 }
 
-// PutSource keeps a source's good fetch, unless a newer one is held: then the error is ErrChanged.
+// PutSource stores a valid fetch of a source. PutSource returns ErrChanged where a newer fetch is stored.
 func (s *Store) PutSource(ctx context.Context, name string, source Source) error {
 	i := item{}
 	if source.Table != nil {
@@ -138,61 +142,48 @@ func (s *Store) PutSource(ctx context.Context, name string, source Source) error
 		}
 		i["bank"] = attr.Text(string(bank))
 	}
-	i["pk"], i["sk"] = attr.Text(heldKey), attr.Text(sourceKey+name)
 	i["fetched"], i["tried"] = attr.Text(stamp(source.Fetched)), attr.Text(stamp(source.Tried))
-	if source.Trouble != "" {
-		i["trouble"] = attr.Text(source.Trouble)
+	if source.Failure != "" {
+		i["trouble"] = attr.Text(source.Failure)
 	}
-	condition, values := "attribute_not_exists(fetched) OR fetched <= :f", item{":f": i["fetched"]}
+	newest := "fetched"
 	if i["date"] != nil {
-		condition = "attribute_not_exists(#d) OR #d <= :d"
-		values = item{":d": i["date"]}
+		newest = "date"
 	}
-	in := &dynamodb.PutItemInput{TableName: &s.table, Item: i, ConditionExpression: &condition, ExpressionAttributeValues: values}
-	if i["date"] != nil {
-		in.ExpressionAttributeNames = map[string]string{"#d": "date"}
-	}
-	_, err := s.client.PutItem(ctx, in)
-	if _, refused := attr.Refused(err); refused {
-		return ErrChanged
-	}
-	return err
-}
-
-// PutTrouble notes what was wrong with a source's last fetch, beside its last good one.
-func (s *Store) PutTrouble(ctx context.Context, name, trouble string, at time.Time) error {
-	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: &s.table, Key: key(heldKey, sourceKey+name),
-		UpdateExpression:          aws.String("SET trouble = :t, tried = :at"),
-		ExpressionAttributeValues: item{":t": attr.Text(trouble), ":at": attr.Text(stamp(at))},
+	return s.put(ctx, storedKey, sourceKey+name, i, dynamodb.PutItemInput{
+		ConditionExpression:      aws.String("attribute_not_exists(#newest) OR #newest <= :newest"),
+		ExpressionAttributeNames: map[string]string{"#newest": newest}, ExpressionAttributeValues: item{":newest": i[newest]},
 	})
-	return err
 }
 
-// PutPin sets the operator's choice; nil takes it away.
+// PutFailure stores the failure of a source's last fetch, beside its last valid fetch.
+func (s *Store) PutFailure(ctx context.Context, name, failure string, at time.Time) error {
+	return s.update(ctx, storedKey, sourceKey+name, "SET trouble = :failure, tried = :at",
+		item{":failure": attr.Text(failure), ":at": attr.Text(stamp(at))})
+}
+
+// PutPin stores the operator's choice of the source, or removes the choice when pin is nil.
 func (s *Store) PutPin(ctx context.Context, pin *Pin) error {
 	if pin == nil {
-		_, err := s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &s.table, Key: key(heldKey, pinKey)})
+		_, err := s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &s.table, Key: key(storedKey, pinKey)})
 		return err
 	}
-	_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &s.table, Item: item{
-		"pk": attr.Text(heldKey), "sk": attr.Text(pinKey), "source": attr.Text(pin.Source), "reason": attr.Text(pin.Reason),
-		"actor": attr.Text(pin.Actor), "at": attr.Text(stamp(pin.At)),
-	}})
-	return err
+	return s.put(ctx, storedKey, pinKey, item{
+		"source": attr.Text(pin.Source), "reason": attr.Text(pin.Reason), "actor": attr.Text(pin.Actor), "at": attr.Text(stamp(pin.At)),
+	}, dynamodb.PutItemInput{})
 }
 
 // Event is one entry of the history.
 type Event struct {
-	At     time.Time
-	Source string // empty: none
-	What   string // taken, refused, failed, pinned or unpinned
-	Detail string // why, for people
-	Actor  string // schedule, or an operator's ARN
-	Set    *Set   // as it was from then on, where it changed
+	At      time.Time
+	Source  string // empty for an event that concerns all sources
+	Outcome string // taken, refused, failed, pinned or unpinned
+	Detail  string // the reason, for people
+	Actor   string // schedule, or an operator's ARN
+	Set     *Set   // the set in use after the event, where the event changed the set
 }
 
-// PutEvent adds to the history, where it stays for 90 days. The place parts events of one time.
+// PutEvent adds an event to the history for 90 days. The place distinguishes events of the same time.
 func (s *Store) PutEvent(ctx context.Context, e Event, place int) error {
 	i := item{}
 	if e.Set != nil {
@@ -201,57 +192,55 @@ func (s *Store) PutEvent(ctx context.Context, e Event, place int) error {
 			return err
 		}
 	}
-	i["pk"], i["sk"] = attr.Text(historyKey), attr.Text(e.At.UTC().Format("2006-01-02T15:04:05.000000000Z")+"#"+strconv.Itoa(place))
-	i["by"], i["what"], i["detail"], i["actor"] = attr.Text(e.Source), attr.Text(e.What), attr.Text(e.Detail), attr.Text(e.Actor)
+	i["by"], i["what"], i["detail"], i["actor"] = attr.Text(e.Source), attr.Text(e.Outcome), attr.Text(e.Detail), attr.Text(e.Actor)
 	i["expires"] = attr.Number(e.At.Add(historyLife).Unix())
-	_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &s.table, Item: i})
-	return err
+	at := e.At.UTC().Format("2006-01-02T15:04:05.000000000Z")
+	return s.put(ctx, historyKey, at+"#"+strconv.Itoa(place), i, dynamodb.PutItemInput{})
 }
 
-// History is the newest events, at most so many, the newest first.
+// History reads up to most events, the newest first.
 func (s *Store) History(ctx context.Context, most int) ([]Event, error) {
 	var events []Event
 	err := s.query(ctx, &dynamodb.QueryInput{
 		KeyConditionExpression: aws.String("pk = :pk"), ScanIndexForward: aws.Bool(false), ConsistentRead: aws.Bool(true),
 		ExpressionAttributeValues: item{":pk": attr.Text(historyKey)}, Limit: aws.Int32(100),
-	}, most, func(i item) error {
+	}, most, func(i item) (err error) {
 		at, _, _ := strings.Cut(attr.TextOf(i["sk"]), "#")
-		e := Event{At: parseTime(at), Source: attr.TextOf(i["by"]), What: attr.TextOf(i["what"]), Detail: attr.TextOf(i["detail"]), Actor: attr.TextOf(i["actor"])}
+		e := Event{
+			At: parseTime(at), Source: attr.TextOf(i["by"]), Outcome: attr.TextOf(i["what"]), Detail: attr.TextOf(i["detail"]), Actor: attr.TextOf(i["actor"]),
+		}
 		if i["rates"] != nil {
-			var err error
-			if e.Set, err = decodeSet(i); err != nil {
-				return err
-			}
+			e.Set, err = decodeSet(i)
 		}
 		events = append(events, e)
-		return nil
+		return err
 	})
 	return events, err
 }
 
-// Own is the set fetched with a project's own key, and the attempts at it.
-type Own struct {
-	Set    *Set // nil: none yet
+// ProjectRates is the set fetched with a project's own key, and the attempts to fetch the set.
+type ProjectRates struct {
+	Set    *Set // nil before the first fetch
 	Tried  time.Time
-	Failed time.Time // zero: never; before Tried: an attempt is under way, or succeeded
+	Failed time.Time // zero for never; before Tried: an attempt is running, or has succeeded
 }
 
-// Own reads a project's own set. Now asks for it as it is now; else it may be a moment old.
-func (s *Store) Own(ctx context.Context, projectID string, env project.Environment, now bool) (Own, error) {
-	i, err := s.get(ctx, projectKey+projectID, string(env), now)
+// ProjectRates reads the rates of a project's own key, consistently or a moment old.
+func (s *Store) ProjectRates(ctx context.Context, projectID string, env project.Environment, consistent bool) (ProjectRates, error) {
+	i, err := s.get(ctx, projectKey+projectID, string(env), consistent)
 	if err != nil || i == nil {
-		return Own{}, err
+		return ProjectRates{}, err
 	}
-	own := Own{Tried: timeOf(i["tried"]), Failed: timeOf(i["failed"])}
+	r := ProjectRates{Tried: timeOf(i["tried"]), Failed: timeOf(i["failed"])}
 	if i["rates"] != nil {
-		own.Set, err = decodeSet(i)
+		r.Set, err = decodeSet(i)
 	}
-	return own, err
+	return r, err
 }
 
-// Claim asks to fetch a project's own set now. It is given to one of all who
-// ask: to nobody while the last attempt is younger than pause, or than again
-// where it has failed. The claimant is unique to who asks.
+// Claim reports whether this claimant may fetch the rates of a project's own key now. Claim permits one of several
+// claimants, and none while the last attempt is younger than pause, or than again after a failure. The name of a claimant
+// is unique.
 func (s *Store) Claim(ctx context.Context, projectID string, env project.Environment, claimant string, now time.Time, pause, again time.Duration) (bool, error) {
 	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: key(projectKey+projectID, string(env)),
@@ -262,28 +251,41 @@ func (s *Store) Claim(ctx context.Context, projectID string, env project.Environ
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	if no, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
-		return attr.TextOf(no.Item["claimant"]) == claimant, nil // a retried write that had taken effect
+	if stored, refused := attr.Refused(err); refused {
+		return attr.TextOf(stored["claimant"]) == claimant, nil // an earlier attempt of this write took effect
 	}
 	return err == nil, err
 }
 
-// PutOwn keeps a project's own set, fetched under a claim.
-func (s *Store) PutOwn(ctx context.Context, projectID string, env project.Environment, set *Set, tried time.Time) error {
+// PutProjectRates stores a set that was fetched with a project's own key under a claim.
+func (s *Store) PutProjectRates(ctx context.Context, projectID string, env project.Environment, set *Set, tried time.Time) error {
 	i, err := encodeSet(set)
 	if err != nil {
 		return err
 	}
-	i["pk"], i["sk"], i["tried"] = attr.Text(projectKey+projectID), attr.Text(string(env)), attr.Text(stamp(tried))
-	_, err = s.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &s.table, Item: i})
+	i["tried"] = attr.Text(stamp(tried))
+	return s.put(ctx, projectKey+projectID, string(env), i, dynamodb.PutItemInput{})
+}
+
+// FailProjectRates stores the time of a failed attempt under a claim.
+func (s *Store) FailProjectRates(ctx context.Context, projectID string, env project.Environment, at time.Time) error {
+	return s.update(ctx, projectKey+projectID, string(env), "SET failed = :at", item{":at": attr.Text(stamp(at))})
+}
+
+// put stores an item with the condition of the input. put returns ErrChanged where the condition fails.
+func (s *Store) put(ctx context.Context, pk, sk string, i item, in dynamodb.PutItemInput) error {
+	maps.Copy(i, key(pk, sk))
+	in.TableName, in.Item = &s.table, i
+	_, err := s.client.PutItem(ctx, &in)
+	if _, refused := attr.Refused(err); refused {
+		return ErrChanged
+	}
 	return err
 }
 
-// FailOwn notes that the attempt under a claim has failed.
-func (s *Store) FailOwn(ctx context.Context, projectID string, env project.Environment, at time.Time) error {
+func (s *Store) update(ctx context.Context, pk, sk, expression string, values item) error {
 	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: &s.table, Key: key(projectKey+projectID, string(env)),
-		UpdateExpression: aws.String("SET failed = :at"), ExpressionAttributeValues: item{":at": attr.Text(stamp(at))},
+		TableName: &s.table, Key: key(pk, sk), UpdateExpression: &expression, ExpressionAttributeValues: values,
 	})
 	return err
 }
@@ -296,7 +298,7 @@ func (s *Store) get(ctx context.Context, pk, sk string, consistent bool) (item, 
 	return out.Item, nil
 }
 
-// query gives each item found to use, at most so many; 0: all.
+// query calls use with up to most items; 0 means all items.
 func (s *Store) query(ctx context.Context, in *dynamodb.QueryInput, most int, use func(item) error) error {
 	in.TableName = &s.table
 	seen := 0

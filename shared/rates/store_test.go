@@ -20,7 +20,7 @@ func testStore(t *testing.T) *Store {
 	return NewStore(db, tables.Rates)
 }
 
-// Whoever replaces the set does so on what they read: of several at once one wins, and readers see whole sets only.
+// TestCurrentIsReplacedWhole: of several writers with the same read one wins, and readers see whole sets only.
 func TestCurrentIsReplacedWhole(t *testing.T) {
 	s := testStore(t)
 	if set, err := s.Current(t.Context()); set != nil || err != nil {
@@ -75,12 +75,12 @@ func TestCurrentIsReplacedWhole(t *testing.T) {
 	for range writers {
 		writing.Go(func() {
 			for range rounds {
-				held, err := s.Held(t.Context())
+				stored, err := s.Stored(t.Context())
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				switch err := s.PutCurrent(t.Context(), held, uniform(number.Add(1))); {
+				switch err := s.PutCurrent(t.Context(), stored, uniform(number.Add(1))); {
 				case err == nil:
 					wins.Add(1)
 				case errors.Is(err, ErrChanged):
@@ -94,13 +94,13 @@ func TestCurrentIsReplacedWhole(t *testing.T) {
 	writing.Wait()
 	close(done)
 	reading.Wait()
-	held, err := s.Held(t.Context())
-	if err != nil || held.version != wins.Load() || wins.Load()+losses.Load() != writers*rounds {
-		t.Errorf("version %d after %d wins and %d losses, %v", held.version, wins.Load(), losses.Load(), err)
+	stored, err := s.Stored(t.Context())
+	if err != nil || stored.version != wins.Load() || wins.Load()+losses.Load() != writers*rounds {
+		t.Errorf("version %d after %d wins and %d losses, %v", stored.version, wins.Load(), losses.Load(), err)
 	}
 }
 
-// The last good fetch of a source stays beside its trouble, and an older one does not replace it.
+// TestSources: the last valid fetch of a source stays beside a failure, and an older fetch does not replace a newer one.
 func TestSources(t *testing.T) {
 	s, set := testStore(t), sample(t)
 	put := func(name string, date, fetched time.Time) error {
@@ -113,7 +113,7 @@ func TestSources(t *testing.T) {
 		do   func() error
 		want error
 	}{
-		{func() error { return s.PutTrouble(t.Context(), "made", "no answer", noon.Add(-time.Hour)) }, nil},
+		{func() error { return s.PutFailure(t.Context(), "made", "no response", noon.Add(-time.Hour)) }, nil},
 		{func() error { return put("made", noon, noon) }, nil},
 		{func() error { return put("made", noon, noon.Add(time.Hour)) }, nil},
 		{func() error { return put("made", noon.Add(-time.Hour), noon.Add(2*time.Hour)) }, ErrChanged},
@@ -123,39 +123,39 @@ func TestSources(t *testing.T) {
 		{func() error {
 			return s.PutSource(t.Context(), BankSource, Source{Bank: Bank{}, Fetched: noon.Add(-time.Hour), Tried: noon})
 		}, ErrChanged},
-		{func() error { return s.PutTrouble(t.Context(), "made", "absurd", noon.Add(3*time.Hour)) }, nil},
+		{func() error { return s.PutFailure(t.Context(), "made", "not valid", noon.Add(3*time.Hour)) }, nil},
 		{func() error { return s.PutPin(t.Context(), &Pin{"made", "why", "who", noon}) }, nil},
 	} {
 		if err := c.do(); !errors.Is(err, c.want) {
 			t.Errorf("%v, want %v", err, c.want)
 		}
 	}
-	held, err := s.Held(t.Context())
+	stored, err := s.Stored(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := held.Sources["made"]
-	if made.Table == nil || !made.Table.Date.Equal(noon) || !made.Fetched.Equal(noon.Add(time.Hour)) || made.Trouble != "absurd" || !made.Tried.Equal(noon.Add(3*time.Hour)) {
+	made := stored.Sources["made"]
+	if made.Table == nil || !made.Table.Date.Equal(noon) || !made.Fetched.Equal(noon.Add(time.Hour)) || made.Failure != "not valid" || !made.Tried.Equal(noon.Add(3*time.Hour)) {
 		t.Errorf("%+v", made)
 	}
-	if bank := held.Sources[BankSource]; len(bank.Bank) != 6 || bank.Table != nil {
+	if bank := stored.Sources[BankSource]; len(bank.Bank) != 6 || bank.Table != nil {
 		t.Errorf("%+v", bank)
 	}
-	if held.Pin == nil || *held.Pin != (Pin{"made", "why", "who", noon}) || held.Current != nil {
-		t.Errorf("%+v", held)
+	if stored.Pin == nil || *stored.Pin != (Pin{"made", "why", "who", noon}) || stored.Current != nil {
+		t.Errorf("%+v", stored)
 	}
 	if err := s.PutPin(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if held, err = s.Held(t.Context()); err != nil || held.Pin != nil {
-		t.Errorf("%+v, %v", held.Pin, err)
+	if stored, err = s.Stored(t.Context()); err != nil || stored.Pin != nil {
+		t.Errorf("%+v, %v", stored.Pin, err)
 	}
 }
 
 func TestHistory(t *testing.T) {
 	s, set := testStore(t), sample(t)
 	for n := range 5 {
-		e := Event{At: saturday.Add(time.Duration(n/2) * time.Hour), Source: "made", What: "taken", Detail: fmt.Sprint(n), Actor: "schedule"}
+		e := Event{At: saturday.Add(time.Duration(n/2) * time.Hour), Source: "made", Outcome: "taken", Detail: fmt.Sprint(n), Actor: "schedule"}
 		if n == 4 {
 			e.Set = set
 		}
@@ -168,7 +168,7 @@ func TestHistory(t *testing.T) {
 		t.Fatalf("%d events, %v", len(events), err)
 	}
 	for i, e := range events {
-		if e.Detail != fmt.Sprint(4-i) || e.Source != "made" || e.What != "taken" || e.Actor != "schedule" || (e.Set != nil) != (i == 0) {
+		if e.Detail != fmt.Sprint(4-i) || e.Source != "made" || e.Outcome != "taken" || e.Actor != "schedule" || (e.Set != nil) != (i == 0) {
 			t.Errorf("%d: %+v", i, e)
 		}
 	}
@@ -177,51 +177,51 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// Of all who ask at once one is given the claim, and nobody until the pause is over or the attempt has failed.
+// TestClaim: one of several claimants gets the claim, and the next one only after the pause or a failure.
 func TestClaim(t *testing.T) {
 	s, set := testStore(t), sample(t)
 	const id, env = "acme", project.Production
 	claim := func(who string, now time.Time) bool {
 		t.Helper()
-		given, err := s.Claim(t.Context(), id, env, who, now, time.Minute, 10*time.Second)
+		claimed, err := s.Claim(t.Context(), id, env, who, now, time.Minute, 10*time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return given
+		return claimed
 	}
-	var given atomic.Int64
+	var claimed atomic.Int64
 	var all sync.WaitGroup
 	for n := range 50 {
 		all.Go(func() {
 			if ok, err := s.Claim(t.Context(), id, env, fmt.Sprint(n), saturday, time.Minute, 10*time.Second); err != nil {
 				t.Error(err)
 			} else if ok {
-				given.Add(1)
+				claimed.Add(1)
 			}
 		})
 	}
 	all.Wait()
-	if given.Load() != 1 {
-		t.Errorf("%d claims were given", given.Load())
+	if claimed.Load() != 1 {
+		t.Errorf("%d claims, want 1", claimed.Load())
 	}
 	at := func(seconds int) time.Time { return saturday.Add(time.Duration(seconds) * time.Second) }
 	if claim("late", at(59)) || !claim("later", at(60)) || !claim("later", at(61)) {
-		t.Error("the pause does not hold, or the claim is not one's own when asked again")
+		t.Error("a claim within the pause, or no repeat of the same claim")
 	}
-	if err := s.FailOwn(t.Context(), id, env, at(62)); err != nil {
+	if err := s.FailProjectRates(t.Context(), id, env, at(62)); err != nil {
 		t.Fatal(err)
 	}
 	if claim("soon", at(71)) || !claim("again", at(72)) {
 		t.Error("after a failure")
 	}
-	if err := s.PutOwn(t.Context(), id, env, set, at(72)); err != nil {
+	if err := s.PutProjectRates(t.Context(), id, env, set, at(72)); err != nil {
 		t.Fatal(err)
 	}
-	own, err := s.Own(t.Context(), id, env, true)
-	if err != nil || own.Set == nil || own.Set.Rates["LKR"].String() != "304.718462" || !own.Tried.Equal(at(72)) || !own.Failed.IsZero() {
-		t.Errorf("%+v, %v", own, err)
+	got, err := s.ProjectRates(t.Context(), id, env, true)
+	if err != nil || got.Set == nil || got.Set.Rates["LKR"].String() != "304.718462" || !got.Tried.Equal(at(72)) || !got.Failed.IsZero() {
+		t.Errorf("%+v, %v", got, err)
 	}
-	if other, err := s.Own(t.Context(), id, project.Development, true); err != nil || other.Set != nil {
+	if other, err := s.ProjectRates(t.Context(), id, project.Development, true); err != nil || other.Set != nil {
 		t.Errorf("%+v, %v", other, err)
 	}
 }

@@ -1,6 +1,5 @@
-// Package rates holds exchange rates: exact decimals, tables from sources, the
-// central bank's own LKR values, what makes a fetched table absurd, and how all
-// that is stored.
+// Package rates holds exchange rates: exact decimals, tables of sources, the LKR values of the central bank, the validation
+// of fetched rates, and the store.
 package rates
 
 import (
@@ -9,30 +8,24 @@ import (
 	"time"
 )
 
-// Table is what one source says at one time.
+// Table holds the rates of one source at one time. The JSON form is the output of "svc rates show".
 type Table struct {
-	// Source is the name of the source.
-	Source string
-	// Base is the code that the rates are for one unit of.
-	Base string
-	// Date is the source's own update, in UTC.
-	Date time.Time
-	// Fetched is when the source was asked, in UTC.
-	Fetched time.Time
-	// Rates are units of each currency for one unit of Base, which is among them with 1.
-	Rates map[string]Decimal
+	Source  string             `json:"source"`
+	Base    string             `json:"base"`    // the rates are for one unit of this currency
+	Date    time.Time          `json:"date"`    // of the source's update, in UTC
+	Fetched time.Time          `json:"fetched"` // in UTC
+	Rates   map[string]Decimal `json:"rates"`   // units of each currency for one unit of Base; Base itself is 1
 }
 
-// Active tells whether the table holds a rate for the code and ISO 4217 names it.
+// Active reports whether the table has a rate for the code and ISO 4217 names the code.
 func (t *Table) Active(code string) bool {
-	_, named := names[code]
-	_, held := t.Rates[code]
-	return named && held
+	_, named := Name(code)
+	_, rated := t.Rates[code]
+	return named && rated
 }
 
-// Rate is units of target for one unit of base: 1 for a currency to itself, the
-// source's own number from the table's base, else a cross rate of 10
-// significant digits. Both codes are active.
+// Rate returns the units of target for one unit of base: 1 for equal codes, the source's number for the table's base, else
+// a cross rate of 10 significant digits. Both codes must be active.
 func (t *Table) Rate(base, target string) Decimal {
 	switch base {
 	case target:
@@ -43,7 +36,7 @@ func (t *Table) Rate(base, target string) Decimal {
 	return t.Rates[target].over(t.Rates[base])
 }
 
-// Codes lists the active codes, sorted.
+// Codes returns the active codes, sorted.
 func (t *Table) Codes() []string {
 	codes := make([]string, 0, len(t.Rates))
 	for code := range t.Rates {
@@ -55,22 +48,21 @@ func (t *Table) Codes() []string {
 	return codes
 }
 
-// Set is what requests are answered from: one source's table and the central
-// bank's values.
+// Set is the source of responses: one source's table and the central bank's values.
 type Set struct {
 	Table
-	Bank Bank
+	Bank Bank `json:"central_bank"`
 }
 
-// Pair is one rate and where it comes from.
+// Pair is one rate and its source.
 type Pair struct {
 	Rate   Decimal
-	Date   time.Time // the source's update
+	Date   time.Time // of the source's update
 	Source string
 }
 
-// Pair is the rate of base to target, which may be one of the central bank's codes (docs/decisions.md#central-bank):
-// the bank's own value where it holds a usable one, else the ordinary LKR rate. False: a code is not active.
+// Pair returns the rate of base to target, and false for a code that is not active. For a target code of the central bank,
+// Pair returns the bank's usable value or else the ordinary LKR rate (docs/decisions.md#central-bank).
 func (s *Set) Pair(base, target string, now time.Time) (Pair, bool) {
 	if !s.Active(base) {
 		return Pair{}, false
@@ -93,13 +85,12 @@ type Code struct {
 	Name string `json:"name"`
 }
 
-// List is every active code, sorted, with the central bank's while a usable
-// value is held for any currency.
+// List returns every active code, sorted. A code of the central bank is active while any currency has a usable value.
 func (s *Set) List(now time.Time) []Code {
 	codes := s.Codes()
 	list := make([]Code, 0, len(codes)+len(bankCodes))
 	for _, code := range codes {
-		list = append(list, Code{code, names[code]})
+		list = append(list, Code{code, names()[code]})
 	}
 	for code, kind := range bankCodes {
 		for _, record := range s.Bank {

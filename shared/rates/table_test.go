@@ -171,17 +171,17 @@ func TestList(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	for code, name := range names {
+	for code, name := range names() {
 		if len(code) != 3 || strings.ToUpper(code) != code || strings.TrimSpace(name) != name || name == "" {
 			t.Errorf("%q: %q", code, name)
 		}
 	}
-	if n := len(names); n < 170 || n > 185 {
+	if n := len(names()); n < 170 || n > 185 {
 		t.Errorf("%d codes", n)
 	}
 }
 
-// Numbers keep their digits in store and answer.
+// Numbers keep their digits in the store and in responses.
 func TestJSONKeepsDigits(t *testing.T) {
 	set := sample(t)
 	text, err := json.Marshal(set.Bank["USD"], json.Deterministic(true))

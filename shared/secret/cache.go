@@ -13,47 +13,42 @@ import (
 )
 
 const (
-	// maxSecrets bounds the secrets that an instance remembers.
-	maxSecrets = 1000
-	// absentFor is how long a secret that is not there is not looked for again.
-	absentFor = 10 * time.Second
-	// refreshEvery is the least time between two reads because a vendor refused the secret.
-	refreshEvery = time.Minute
+	maxSecrets   = 1000             // in the cache of an instance
+	absentFor    = 10 * time.Second // the life of an absent secret in the cache
+	refreshEvery = time.Minute      // the shortest time between two reads after refusals of a vendor
 )
 
-// Cache reads secrets and keeps them for a while. It may be used by several
-// goroutines; a secret is read by one of them at a time.
+// Cache reads and caches secrets. A Cache is safe for concurrent use; one goroutine at a time reads a secret.
 type Cache struct {
 	client *secretsmanager.Client
 	stage  string
 	ttl    time.Duration
 	clock  clock.Clock
-	kept   *bounded.Map[string, *entry]
+	byName *bounded.Map[string, *entry]
 }
 
-// entry is one remembered secret. The rest belongs to whoever holds its turn.
+// entry is one cached secret. The lock guards the other fields.
 type entry struct {
-	turn      chan struct{}
+	locked    chan struct{}
 	value     accounts
-	good      time.Time // until when the value is used
-	refreshed time.Time // when it was last read because it was refused
+	expiresAt time.Time
+	refreshed time.Time // the last read after a refusal
 }
 
-// New makes a cache of a stage's secrets that uses each for ttl after it was read.
+// New returns a cache of a stage's secrets that uses a secret for ttl after its read.
 func New(client *secretsmanager.Client, stage string, ttl time.Duration) *Cache {
-	return &Cache{client: client, stage: stage, ttl: ttl, kept: bounded.New[string, *entry](maxSecrets)}
+	return &Cache{client: client, stage: stage, ttl: ttl, byName: bounded.New[string, *entry](maxSecrets)}
 }
 
-// Fields gives the secret fields of a vendor account. They are empty, without
-// an error, when there is no such secret or nothing of this vendor in it.
+// Fields returns the secret fields of a vendor account, and empty values for an absent account.
 func (c *Cache) Fields(ctx context.Context, kind project.Kind, owner string, env project.Environment, vendor string) (Values, error) {
 	name := Name(c.stage, kind, owner, env)
-	e, err := c.take(ctx, name)
+	e, err := c.lock(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	defer e.release()
-	if !c.clock.Now().Before(e.good) {
+	defer e.unlock()
+	if !c.clock.Now().Before(e.expiresAt) {
 		if err := c.read(ctx, name, e); err != nil {
 			return nil, err
 		}
@@ -61,17 +56,15 @@ func (c *Cache) Fields(ctx context.Context, kind project.Kind, owner string, env
 	return Values(e.value[vendor]), nil
 }
 
-// Refresh is for fields that a vendor refused: it looks whether there are others
-// by now, which is a rotation. Changed tells that the fields differ from the
-// refused ones and are worth another try. The secret is read for this at most
-// once a minute.
+// Refresh returns the current fields after a vendor has refused fields. Refresh reports whether the fields have changed, as
+// after a rotation, so that the caller can repeat the call. Refresh reads a secret at most once a minute.
 func (c *Cache) Refresh(ctx context.Context, kind project.Kind, owner string, env project.Environment, vendor string, refused map[string]string) (fields Values, changed bool, err error) {
 	name := Name(c.stage, kind, owner, env)
-	e, err := c.take(ctx, name)
+	e, err := c.lock(ctx, name)
 	if err != nil {
 		return nil, false, err
 	}
-	defer e.release()
+	defer e.unlock()
 	same := func() bool { return maps.Equal(e.value[vendor], refused) }
 	if same() && c.clock.Now().Sub(e.refreshed) >= refreshEvery {
 		e.refreshed = c.clock.Now()
@@ -92,19 +85,19 @@ func (c *Cache) read(ctx context.Context, name string, e *entry) error {
 	if found != present {
 		life = min(life, absentFor)
 	}
-	e.value, e.good = value, at.Add(life)
+	e.value, e.expiresAt = value, at.Add(life)
 	return nil
 }
 
-// take waits for the turn at a secret.
-func (c *Cache) take(ctx context.Context, name string) (*entry, error) {
-	e := c.kept.GetOrPut(name, &entry{turn: make(chan struct{}, 1)})
+// lock waits for the lock of a secret.
+func (c *Cache) lock(ctx context.Context, name string) (*entry, error) {
+	e := c.byName.GetOrPut(name, &entry{locked: make(chan struct{}, 1)})
 	select {
-	case e.turn <- struct{}{}:
+	case e.locked <- struct{}{}:
 		return e, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-func (e *entry) release() { <-e.turn }
+func (e *entry) unlock() { <-e.locked }

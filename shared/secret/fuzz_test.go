@@ -13,34 +13,34 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 )
 
-// answer plays Secrets Manager without a network.
-type answer struct{ value string }
+// fakeSecretsManager responds without a network.
+type fakeSecretsManager struct{ value string }
 
-func (a *answer) Do(r *http.Request) (*http.Response, error) {
+func (a *fakeSecretsManager) Do(r *http.Request) (*http.Response, error) {
 	body, err := json.Marshal(map[string]string{"Name": "n", "SecretString": a.value})
 	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(body))), Request: r}, err
 }
 
-// Whatever stands in a secret, nothing of it stands in an error or in what is printed.
+// No error and no printed text contains a piece of a secret.
 func FuzzValue(f *testing.F) {
 	for _, value := range []string{`{"v":{"api_key":"k3y-of-the-vendor"}}`, `{"v":1}`, `[]`, ``, `null`, `{"v":{"k":"a"},"v":{"k":"b"}}`, "{\"v\":{\"\xff\":\"\xff\"}}", `k3y-of-the-vendor`} {
 		f.Add(value)
 	}
-	plays := &answer{}
+	fake := &fakeSecretsManager{}
 	client := secretsmanager.New(secretsmanager.Options{
-		Region: "eu-west-1", HTTPClient: plays, Retryer: aws.NopRetryer{},
+		Region: "eu-west-1", HTTPClient: fake, Retryer: aws.NopRetryer{},
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "a", SecretAccessKey: "b"}, nil
 		}),
 	})
 	f.Fuzz(func(t *testing.T, value string) {
-		plays.value = value
+		fake.value = value
 		got, found, err := read(t.Context(), client, "n")
 		if found != present {
 			t.Fatalf("%v, %v", found, err)
 		}
 		if err != nil && len(value) > 8 && strings.Contains(err.Error(), value) {
-			t.Errorf("the error tells the value: %v", err)
+			t.Errorf("the error contains the value: %v", err)
 		}
 		for _, fields := range got {
 			values := Values(fields)

@@ -1,6 +1,5 @@
-// Package secret keeps the accounts at vendors in AWS Secrets Manager: one
-// secret for each stage, kind of integration, owner and environment, whose
-// value is one JSON object {vendor: {field: value}}.
+// Package secret stores the accounts at vendors in AWS Secrets Manager: one secret for each stage, kind of integration, owner
+// and environment. The value of a secret is a JSON object {vendor: {field: value}}.
 package secret
 
 import (
@@ -24,7 +23,7 @@ import (
 // Managed is the owner of the service's own vendor accounts; any other owner is a project ID.
 const Managed = "managed"
 
-// Owner tells whose account an integration uses.
+// Owner returns the owner of the account that an integration uses.
 func Owner(mode project.Mode, projectID string) string {
 	if mode == project.Managed {
 		return Managed
@@ -32,61 +31,60 @@ func Owner(mode project.Mode, projectID string) string {
 	return projectID
 }
 
-// Name is the secret's name: svc/<stage>/<kind>/<owner>/<environment>.
+// Name returns the name of a secret: svc/<stage>/<kind>/<owner>/<environment>.
 func Name(stage string, kind project.Kind, owner string, env project.Environment) string {
 	return strings.Join([]string{"svc", stage, string(kind), owner, string(env)}, "/")
 }
 
-// Values are the secret fields of one vendor account, by name. However they are
-// printed, logged or encoded, only the names show. Not to be changed by readers.
+// Values are the secret fields of one vendor account by name. Printed, logged or encoded values show only the names. Readers
+// do not change Values.
 type Values map[string]string
 
-// Names lists the fields, sorted.
+// Names returns the sorted names of the fields.
 func (v Values) Names() []string { return slices.Sorted(maps.Keys(v)) }
 
-// String lists the names.
+// String returns the names.
 func (v Values) String() string { return "[" + strings.Join(v.Names(), " ") + "]" }
 
 // Format prints the names for every verb.
 func (v Values) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, v.String()) }
 
-// LogValue gives the names to structured logs.
+// LogValue returns the names for structured logs.
 func (v Values) LogValue() slog.Value { return slog.StringValue(v.String()) }
 
-// MarshalJSON encodes the names alone.
+// MarshalJSON encodes only the names.
 func (v Values) MarshalJSON() ([]byte, error) { return json.Marshal(v.Names()) }
 
 // accounts is the value of a secret.
 type accounts map[string]map[string]string
 
-// errForm has no cause: an error of the decoder may hold a piece of the value.
-var errForm = errors.New("the value is no JSON object of the form {vendor: {field: value}}")
+// errFormat has no cause, because an error of the decoder may contain a piece of the value.
+var errFormat = errors.New("the value is not a JSON object {vendor: {field: value}}")
 
-// read reads a secret. One that does not exist, or is scheduled for deletion, is empty without an error.
+// read reads a secret. read returns an empty value for a secret that does not exist or is scheduled for deletion.
 func read(ctx context.Context, client *secretsmanager.Client, name string) (accounts, state, error) {
 	out, err := client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &name})
-	var missing *types.ResourceNotFoundException
-	var unusable *types.InvalidRequestException
-	switch {
-	case errors.As(err, &missing):
+	if _, missing := errors.AsType[*types.ResourceNotFoundException](err); missing {
 		return nil, absent, nil
-	case errors.As(err, &unusable):
+	}
+	if _, scheduled := errors.AsType[*types.InvalidRequestException](err); scheduled {
 		return nil, deleted, nil
-	case err != nil:
+	}
+	if err != nil {
 		return nil, absent, fmt.Errorf("read secret %s: %w", name, err)
 	}
 	var value accounts
 	if json.Unmarshal([]byte(aws.ToString(out.SecretString)), &value) != nil {
-		return nil, present, fmt.Errorf("secret %s: %w", name, errForm)
+		return nil, present, fmt.Errorf("secret %s: %w", name, errFormat)
 	}
 	return value, present, nil
 }
 
-// state is what Secrets Manager holds under a name.
+// state is the state of a secret in Secrets Manager.
 type state int
 
 const (
-	absent  state = iota // nothing
-	deleted              // scheduled for deletion: it can be restored, not read
+	absent  state = iota
+	deleted       // scheduled for deletion: svc can restore the secret, and nobody can read it
 	present
 )

@@ -29,9 +29,9 @@ const (
 	prod = project.Production
 )
 
-// bench is a cache and a writer on an endpoint of their own; the test sets the
+// fixture is a cache and a writer on an endpoint of their own; the test sets the
 // cache's clock and counts its reads.
-type bench struct {
+type fixture struct {
 	*Cache
 	*Writer
 	client *secretsmanager.Client
@@ -40,7 +40,7 @@ type bench struct {
 	clock  *clocktest.Clock
 }
 
-func newBench(t *testing.T) *bench {
+func newFixture(t *testing.T) *fixture {
 	server, err := secrets.Start()
 	if err != nil {
 		t.Fatal(err)
@@ -52,13 +52,13 @@ func newBench(t *testing.T) *bench {
 		Credentials:      credentials.NewStaticCredentialsProvider("test", "test", ""),
 		RetryMaxAttempts: 1,
 	}
-	b := &bench{client: secretsmanager.New(options), clock: clocktest.New()}
+	b := &fixture{client: secretsmanager.New(options), clock: clocktest.New()}
 	counted := secretsmanager.New(options, func(o *secretsmanager.Options) {
 		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("count", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
 				b.reads.Add(1)
 				if b.fail.Load() {
-					return middleware.InitializeOutput{}, middleware.Metadata{}, errors.New("no answer")
+					return middleware.InitializeOutput{}, middleware.Metadata{}, errors.New("no response")
 				}
 				return next.HandleInitialize(ctx, in)
 			}), middleware.Before)
@@ -70,7 +70,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-func (b *bench) put(t *testing.T, owner, vendor string, fields map[string]string) {
+func (b *fixture) put(t *testing.T, owner, vendor string, fields map[string]string) {
 	t.Helper()
 	if err := b.Put(t.Context(), project.SMS, owner, dev, vendor, fields); err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func (b *bench) put(t *testing.T, owner, vendor string, fields map[string]string
 }
 
 // expect reads through the cache and checks the fields and how many reads it took.
-func (b *bench) expect(t *testing.T, what, owner, vendor string, want map[string]string, reads int64) {
+func (b *fixture) expect(t *testing.T, what, owner, vendor string, want map[string]string, reads int64) {
 	t.Helper()
 	before := b.reads.Load()
 	got, err := b.Cache.Fields(t.Context(), project.SMS, owner, dev, vendor)
@@ -104,7 +104,7 @@ func TestName(t *testing.T) {
 
 // TestFields: a secret holds one object for each vendor, is read once while it is good, and may be missing.
 func TestFields(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	quicksend := map[string]string{"email": "a@example.com", "api_key": "k1"}
 	twilio := map[string]string{"auth_token": "t1"}
 	b.put(t, "acme", "quicksend", quicksend)
@@ -117,7 +117,7 @@ func TestFields(t *testing.T) {
 
 	b.put(t, "nobody", "quicksend", quicksend)
 	b.clock.Move(absentFor)
-	b.expect(t, "no secret, looked for again", "nobody", "quicksend", quicksend, 1)
+	b.expect(t, "no secret, read again", "nobody", "quicksend", quicksend, 1)
 
 	b.put(t, "acme", "twilio", map[string]string{"auth_token": "t2"})
 	b.expect(t, "within the time to live", "acme", "twilio", twilio, 0)
@@ -128,7 +128,7 @@ func TestFields(t *testing.T) {
 
 // TestRefresh: a refused secret is read again at most once a minute, and tried again only if it changed.
 func TestRefresh(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	old, rotated := map[string]string{"api_key": "old"}, map[string]string{"api_key": "new"}
 	b.put(t, "acme", "v", old)
 	b.expect(t, "first", "acme", "v", old, 1)
@@ -170,7 +170,7 @@ func TestRefresh(t *testing.T) {
 
 // TestTogether: requests that come at once read a secret once, for its first use and for a refresh.
 func TestTogether(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	fields := map[string]string{"api_key": "k"}
 	b.put(t, "acme", "v", fields)
 	var wait sync.WaitGroup
@@ -192,11 +192,11 @@ func TestTogether(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	e, err := b.take(t.Context(), Name("test", project.SMS, "acme", dev))
+	e, err := b.lock(t.Context(), Name("test", project.SMS, "acme", dev))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer e.release()
+	defer e.unlock()
 	if _, err := b.Cache.Fields(ctx, project.SMS, "acme", dev, "v"); !errors.Is(err, context.Canceled) {
 		t.Errorf("a request that ended while it waited: %v", err)
 	}
@@ -204,7 +204,7 @@ func TestTogether(t *testing.T) {
 
 // TestWriter: vendors of one secret come and go on their own; a secret that was emptied can be filled again.
 func TestWriter(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	check := func(what, vendor string, want map[string]string) {
 		t.Helper()
 		got, err := b.Writer.Fields(t.Context(), project.SMS, "acme", dev, vendor)
@@ -238,7 +238,7 @@ func TestWriter(t *testing.T) {
 
 // TestNothingShows: values appear in no error and in no text.
 func TestNothingShows(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	const value = "hunter2"
 	v := Values{"api_key": value}
 	encoded, err := json.Marshal(v)
@@ -274,7 +274,7 @@ func TestNothingShows(t *testing.T) {
 		_, readErr := b.Cache.Fields(t.Context(), project.SMS, "damaged", dev, "v")
 		putErr := b.Put(t.Context(), project.SMS, "damaged", dev, "v", map[string]string{"api_key": value})
 		for _, err := range []error{readErr, putErr} {
-			if !errors.Is(err, errForm) || strings.Contains(err.Error(), value) {
+			if !errors.Is(err, errFormat) || strings.Contains(err.Error(), value) {
 				t.Errorf("%s: %v", damaged, err)
 			}
 		}

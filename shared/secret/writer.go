@@ -12,44 +12,43 @@ import (
 	"svcapi/shared/project"
 )
 
-// Writer changes the secrets of a stage, for operators. Two writers at the same
-// secret at the same moment may overwrite each other's vendor.
+// Writer changes the secrets of a stage for operators. Two writers of the same secret at the same time may overwrite each
+// other's vendor.
 type Writer struct {
 	client *secretsmanager.Client
 	stage  string
 	key    string
 }
 
-// NewWriter makes a writer of a stage's secrets.
+// NewWriter returns a writer of a stage's secrets.
 func NewWriter(client *secretsmanager.Client, stage string) *Writer {
 	return &Writer{client: client, stage: stage}
 }
 
-// WithKey is the same writer with the KMS key that new secrets are encrypted with; empty means AWS's own.
+// WithKey returns a writer that encrypts new secrets with a KMS key; empty means the key of AWS.
 func (w *Writer) WithKey(arn string) *Writer {
 	other := *w
 	other.key = arn
 	return &other
 }
 
-// Put sets the secret fields of a vendor account, in the place of all that it
-// had, and leaves the other vendors of the same secret as they are.
+// Put replaces all secret fields of a vendor account, and does not change the other vendors of the secret.
 func (w *Writer) Put(ctx context.Context, kind project.Kind, owner string, env project.Environment, vendor string, fields map[string]string) error {
 	return w.change(ctx, Name(w.stage, kind, owner, env), func(value accounts) { value[vendor] = maps.Clone(fields) })
 }
 
-// Delete removes a vendor account. A secret without accounts is deleted with the service's usual time to recover it.
+// Delete removes a vendor account. Delete deletes a secret without accounts, with the default recovery time of AWS.
 func (w *Writer) Delete(ctx context.Context, kind project.Kind, owner string, env project.Environment, vendor string) error {
 	return w.change(ctx, Name(w.stage, kind, owner, env), func(value accounts) { delete(value, vendor) })
 }
 
-// Fields reads the secret fields of a vendor account as they are now; empty when there are none.
+// Fields reads the secret fields of a vendor account without a cache. Fields returns empty values for an absent account.
 func (w *Writer) Fields(ctx context.Context, kind project.Kind, owner string, env project.Environment, vendor string) (Values, error) {
 	value, _, err := read(ctx, w.client, Name(w.stage, kind, owner, env))
 	return Values(value[vendor]), err
 }
 
-// Deleted tells whether a secret is scheduled for deletion: it is there, and nobody can read it.
+// Deleted reports whether a secret is scheduled for deletion, so that nobody can read it.
 func (w *Writer) Deleted(ctx context.Context, kind project.Kind, owner string, env project.Environment) (bool, error) {
 	_, found, err := read(ctx, w.client, Name(w.stage, kind, owner, env))
 	return found == deleted, err
@@ -75,14 +74,12 @@ func (w *Writer) change(ctx context.Context, name string, edit func(accounts)) e
 	}
 	encoded, err := json.Marshal(value)
 	if err != nil {
-		return fmt.Errorf("secret %s: %w", name, errForm)
+		return fmt.Errorf("secret %s: %w", name, errFormat)
 	}
 	switch found {
 	case absent:
 		in := &secretsmanager.CreateSecretInput{
-			Name:         &name,
-			Description:  aws.String("Accounts at vendors, written by svc."),
-			SecretString: aws.String(string(encoded)),
+			Name: &name, Description: aws.String("Accounts at vendors, written by svc."), SecretString: aws.String(string(encoded)),
 		}
 		if w.key != "" {
 			in.KmsKeyId = &w.key
@@ -94,10 +91,7 @@ func (w *Writer) change(ctx context.Context, name string, edit func(accounts)) e
 		}
 		fallthrough
 	case present:
-		_, err = w.client.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{
-			SecretId:     &name,
-			SecretString: aws.String(string(encoded)),
-		})
+		_, err = w.client.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: &name, SecretString: aws.String(string(encoded))})
 	}
 	if err != nil {
 		return fmt.Errorf("write secret %s: %w", name, err)

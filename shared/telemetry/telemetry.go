@@ -1,5 +1,5 @@
-// Package telemetry prints one JSON line per event. The line is at once the
-// log entry and, in CloudWatch's embedded metric format, its metrics.
+// Package telemetry prints one JSON line for each event. The line is the log entry and contains the metrics in CloudWatch's
+// embedded metric format.
 package telemetry
 
 import (
@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// Namespace is the CloudWatch namespace of every metric; where a stage is known it follows, SVC/prod:
-// stages of one account have alarms of their own.
+// Namespace is the CloudWatch namespace of every metric. A known stage follows, as in SVC/prod, so that the stages of an
+// account have separate alarms.
 const Namespace = "SVC"
 
-// Config is read from what Lambda sets.
+// Config is read from the variables of Lambda.
 type Config struct {
-	// Level is the lowest level that is logged: TRACE, DEBUG, INFO, WARN, ERROR or FATAL.
+	// Level is the lowest level of logged entries: TRACE, DEBUG, INFO, WARN, ERROR or FATAL.
 	Level string `env:"AWS_LAMBDA_LOG_LEVEL" envDefault:"INFO"`
-	// Stage names the stage's part of the namespace.
+	// Stage is the stage in the namespace.
 	Stage string `env:"STAGE"`
 }
 
@@ -39,26 +39,26 @@ type Metric struct {
 	Name  string
 	Unit  Unit
 	Value float64
-	// Across makes the value count by the second dimension alone, too: over all values of the first. An alarm takes ten
-	// metrics at most, and the stage has more operations.
+	// Across also counts the value by the second dimension alone, because an alarm can sum at most ten metrics and a stage
+	// has more operations.
 	Across bool
 }
 
-// Dimension is one name and value that metrics are told apart by. A project
-// is never a dimension: each one would be a metric that is paid for.
+// Dimension is one name and value that distinguishes metrics. A project is never a dimension, because each project would be a
+// metric with a price.
 type Dimension struct{ Name, Value string }
 
 // Event is one line.
 type Event struct {
 	Level      slog.Level
 	Message    string
-	Dimensions []Dimension // of the metrics; also printed
-	Metrics    []Metric    // printed whatever the level
-	Attributes []slog.Attr // the log entry; printed when the level asks for it
-	At         time.Time   // zero: now
+	Dimensions []Dimension // of the metrics and of the log entry
+	Metrics    []Metric    // printed at every level
+	Attributes []slog.Attr // of the log entry, printed from the configured level on
+	At         time.Time   // zero for the current time
 }
 
-// Logger writes events. It is safe for concurrent use.
+// Logger writes events. A Logger is safe for concurrent use.
 type Logger struct {
 	handler   slog.Handler
 	level     slog.Level
@@ -71,10 +71,10 @@ var levels = map[string]slog.Level{
 	"WARN": slog.LevelWarn, "ERROR": slog.LevelError, "FATAL": fatal,
 }
 
-// fatal is the highest level, which Lambda passes on whatever level is configured. Nothing but metrics has it.
+// fatal is the highest level, which Lambda logs at every setting. Only lines with metrics alone have this level.
 const fatal = slog.LevelError + 4
 
-// names are the keys that Lambda's JSON log format has for slog's.
+// names are the keys of Lambda's JSON log format by slog's keys.
 var names = map[string]string{slog.TimeKey: "timestamp", slog.MessageKey: "message"}
 
 // New returns a logger that writes to w. An unknown level counts as INFO.
@@ -84,7 +84,7 @@ func New(w io.Writer, cfg Config) *Logger {
 		level = slog.LevelInfo
 	}
 	options := &slog.HandlerOptions{
-		Level: slog.Level(-100), // Emit decides: metrics are printed at every level
+		Level: slog.Level(-100), // Emit filters, because metrics are printed at every level
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 			if len(groups) > 0 {
 				return a
@@ -105,9 +105,8 @@ func New(w io.Writer, cfg Config) *Logger {
 	return &Logger{handler: slog.NewJSONHandler(w, options), level: level, namespace: namespace}
 }
 
-// Emit writes the event. Below the configured level only its metrics are written, as a line of the highest level: Lambda
-// drops lines below the configured level by their "level", those without one as INFO, and takes FATAL at every setting
-// (AWS Lambda Developer Guide, Log-level filtering).
+// Emit writes the event. Below the configured level Emit writes only the metrics, as a line of the highest level, because
+// Lambda drops lines below the configured level (AWS Lambda Developer Guide, Log-level filtering).
 func (l *Logger) Emit(ctx context.Context, e Event) {
 	entry := e.Level >= l.level
 	if !entry && len(e.Metrics) == 0 {
@@ -133,16 +132,15 @@ func (l *Logger) Emit(ctx context.Context, e Event) {
 	if entry {
 		record.AddAttrs(e.Attributes...)
 	}
-	_ = l.handler.Handle(ctx, record) // nowhere is left to report a broken log to
+	_ = l.handler.Handle(ctx, record) // a broken log cannot be reported
 }
 
-// Info is Emit of a plain entry without metrics.
+// Info writes an entry without metrics.
 func (l *Logger) Info(ctx context.Context, message string, attributes ...slog.Attr) {
 	l.Emit(ctx, Event{Level: slog.LevelInfo, Message: message, Attributes: attributes})
 }
 
-// Exit ends a program that cannot start, with the reason as an entry that Lambda passes on at the level WARN: of a line of
-// text it says INFO.
+// Exit ends a program that cannot start, and logs the reason as an error. Lambda would log a line of text as INFO.
 func Exit(err error) {
 	New(os.Stderr, Config{}).Emit(context.Background(), Event{
 		Level: slog.LevelError, Message: "start", Attributes: []slog.Attr{slog.String("error", err.Error())},
@@ -166,9 +164,8 @@ type definition struct {
 	Unit Unit
 }
 
-// embedded is the _aws member of the CloudWatch embedded metric format. Each
-// leading part of the dimensions is a set of its own, so that graphs can sum
-// over what comes later. Dimensions without a value are left out.
+// embedded returns the _aws member of the CloudWatch embedded metric format. Each prefix of the dimensions is a set, so that
+// graphs can sum over the later dimensions. Dimensions without a value are omitted.
 func embedded(e Event, namespace string) metadata {
 	var sets [][]string
 	var set []string

@@ -11,13 +11,13 @@ import (
 	"svcapi/test/clocktest"
 )
 
-// A circuit opens after failures in a row and stays open for a while. Then it takes one call at a time, and closes when
-// that has succeeded.
+// A circuit opens after consecutive failures and stays open for a while. Then the circuit is half-open: it permits one call
+// at a time, and a success closes it.
 func TestBreakers(t *testing.T) {
 	const open, almost = openFor + time.Nanosecond, openFor - time.Nanosecond
 	type step struct {
 		after  time.Duration
-		answer Class // of the call; empty: a success
+		class  Class // of the call's error; empty for a success
 		made   bool  // the call, as the circuit lets it through
 		closed bool  // the circuit, before the call
 	}
@@ -28,8 +28,8 @@ func TestBreakers(t *testing.T) {
 	}{
 		{"left alone", []step{{0, "", false, false}, {almost, "", false, false}}},
 		{"up again", []step{{open, "", true, false}, {0, NotSent, true, true}, {0, NotSent, true, true}, {0, "", true, true}}},
-		{"an answer closes", []step{{open, Rejected, true, false}, {0, "", true, true}}},
-		{"an uncertain outcome closes", []step{{open, NoAnswer, true, false}, {0, "", true, true}}},
+		{"a response closes", []step{{open, Rejected, true, false}, {0, "", true, true}}},
+		{"an uncertain outcome closes", []step{{open, NoResponse, true, false}, {0, "", true, true}}},
 		{"still down", []step{{open, NotSent, true, false}, {almost, "", false, false}, {open, "", true, false}, {0, "", true, true}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -41,10 +41,10 @@ func TestBreakers(t *testing.T) {
 						t.Errorf("step %d: closed %t", i, got)
 					}
 					made := false
-					_, err := Through(b, account, func() (int, error) {
+					_, err := Call(b, account, func() (int, error) {
 						made = true
-						if s.answer != "" {
-							return 0, &Error{Class: s.answer, Vendor: "v"}
+						if s.class != "" {
+							return 0, &Error{Class: s.class, Vendor: "v"}
 						}
 						return 1, nil
 					})
@@ -64,12 +64,12 @@ func TestBreakers(t *testing.T) {
 	}
 }
 
-// A circuit that is about to close takes one call; another one at the same time is not made.
+// A half-open circuit permits one call and forbids another one at the same time.
 func TestOneProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, account := NewBreakers(), Account{Project: "p", Integration: project.Integration{ID: "i", Vendor: "v"}}
 		call := func(err error) error {
-			_, err = Through(b, account, func() (int, error) {
+			_, err = Call(b, account, func() (int, error) {
 				time.Sleep(time.Second)
 				return 0, err
 			})
@@ -91,7 +91,7 @@ func TestOneProbe(t *testing.T) {
 	})
 }
 
-// A circuit stays open for its time by the wall clock: a vendor that failed before a freeze is asked after it.
+// A circuit stays open for its time by the wall clock: a vendor that failed before a freeze is called after the freeze.
 func TestBreakersFreeze(t *testing.T) {
 	frozen := clocktest.New()
 	b := NewBreakers()
@@ -99,7 +99,7 @@ func TestBreakersFreeze(t *testing.T) {
 	refused := &Error{Class: NotSent}
 	asked := func(err error) bool {
 		made := false
-		_, _ = Through(b, Account{Project: "p"}, func() (int, error) {
+		_, _ = Call(b, Account{Project: "p"}, func() (int, error) {
 			made = true
 			return 0, err
 		})
@@ -112,7 +112,7 @@ func TestBreakersFreeze(t *testing.T) {
 	}
 	for _, step := range []struct {
 		frozen time.Duration
-		answer error
+		result error
 		asked  bool
 		closed bool // afterwards
 	}{
@@ -121,11 +121,11 @@ func TestBreakersFreeze(t *testing.T) {
 		{time.Hour, nil, true, true},
 	} {
 		frozen.Move(step.frozen)
-		if made := asked(step.answer); made != step.asked || b.Closed(Account{Project: "p"}) != step.closed {
+		if made := asked(step.result); made != step.asked || b.Closed(Account{Project: "p"}) != step.closed {
 			t.Errorf("%v: a call was made: %v, closed: %v", step, made, !step.closed)
 		}
 	}
-	// A clock that is set back does not keep it open.
+	// A clock that is set back does not keep the circuit open.
 	for range tripAfter {
 		asked(refused)
 	}
@@ -135,13 +135,13 @@ func TestBreakersFreeze(t *testing.T) {
 	}
 }
 
-// A call that began before the circuit changed says nothing of it, and a panic is an error without a class.
+// A call that began before a change of the circuit has no effect, and a panic is an error without a class.
 func TestBreakersLate(t *testing.T) {
 	b, account := NewBreakers(), Account{Project: "p"}
 	fail := func() (int, error) { return 0, &Error{Class: NotSent} }
-	_, _ = Through(b, account, func() (int, error) { // a success that ends after the circuit has opened
+	_, _ = Call(b, account, func() (int, error) { // a success that ends after the circuit has opened
 		for range tripAfter {
-			_, _ = Through(b, account, fail)
+			_, _ = Call(b, account, fail)
 		}
 		return 1, nil
 	})
@@ -154,7 +154,7 @@ func TestBreakersLate(t *testing.T) {
 		for range tripAfter {
 			func() {
 				defer func() { _ = recover() }()
-				_, _ = Through(breakers, account, func() (int, error) { panic("broken") })
+				_, _ = Call(breakers, account, func() (int, error) { panic("broken") })
 			}()
 		}
 		if breakers.Closed(account) != closed {

@@ -14,17 +14,16 @@ import (
 )
 
 const (
-	// shortest is the length in bytes from which a secret is replaced wherever it occurs. A shorter one, such as the
-	// user ID 27, would shred every number and word around it: it is replaced only where it is a word of its own.
+	// shortest is the length in bytes from which a secret is replaced also within words. A shorter secret, such as the user
+	// ID 27, occurs in many numbers and words.
 	shortest = 4
-	// depth is how many escapes may be put on top of one another, such as JSON within a query.
-	depth = 2
-	mask  = "***"
+	depth    = 2 // nested escapes, such as JSON within a query
+	mask     = "***"
 )
 
-// Redact replaces the secrets in a text by ***: as they are, escaped for a query, a path or JSON (in every spelling, also
-// one escape within another), and in Base64, alone or within a longer text. All occurrences are found before the first
-// one is replaced, so that secrets which contain or overlap one another leave nothing of each other, in any order.
+// Redact replaces the secrets in a text by ***: plain, escaped for a query, a path or JSON (also nested), and in Base64,
+// alone or within a longer text. Redact finds all occurrences before the first replacement, so that overlapping secrets leave
+// no rest.
 func Redact(text string, secrets []string) string {
 	var needles []needle
 	for _, s := range secrets {
@@ -47,11 +46,11 @@ func Redact(text string, secrets []string) string {
 	return kept.String()
 }
 
-// needle is one form in which a secret is searched for.
+// needle is one spelling of a secret.
 type needle struct {
 	text []byte
 	word bool // only where neither neighbour is a letter or a digit
-	// lead and tail are the characters before and behind that hold some bits of the secret.
+	// lead and tail are the numbers of characters before and after the text that contain bits of the secret.
 	lead, tail int
 }
 
@@ -61,7 +60,7 @@ func needlesOf(secret string) []needle {
 		return nil
 	}
 	texts := []string{secret, url.QueryEscape(secret), url.PathEscape(secret)}
-	if quoted, err := jsontext.AppendQuote(nil, secret); err == nil { // else it is no UTF-8, and JSON cannot hold it
+	if quoted, err := jsontext.AppendQuote(nil, secret); err == nil { // JSON cannot contain a secret that is not UTF-8
 		texts = append(texts, string(quoted[1:len(quoted)-1]))
 	}
 	word := len(secret) < shortest
@@ -77,7 +76,7 @@ func needlesOf(secret string) []needle {
 			needles = append(needles, needle{text: []byte(encoding.EncodeToString([]byte(secret))), word: true})
 			continue
 		}
-		for before := range 3 { // within a longer text, wherever the secret begins in it
+		for before := range 3 { // within a longer text, for each start position
 			coded := encoding.EncodeToString([]byte(strings.Repeat("x", before) + secret))
 			bits := (before + len(secret)) * 8
 			needles = append(needles, needle{
@@ -89,10 +88,10 @@ func needlesOf(secret string) []needle {
 	return slices.CompactFunc(needles, func(a, b needle) bool { return bytes.Equal(a.text, b.text) })
 }
 
-// view is a text with escapes undone.
+// view is a text with some escapes decoded.
 type view struct {
 	text []byte
-	at   []int32 // where each byte of text is in the original, and its length; nil: the view is the original
+	at   []int32 // the position of each byte in the original, and its length; nil for the original
 }
 
 func (v view) original(i int) int {
@@ -102,7 +101,7 @@ func (v view) original(i int) int {
 	return int(v.at[i])
 }
 
-// end is where the original of the bytes before i ends: bytes that one escape stands for have the same beginning.
+// end returns the end of the original of the bytes before i. The bytes of one escape have the same start.
 func (v view) end(i int) int {
 	for i < len(v.text) && v.original(i) == v.original(i-1) {
 		i++
@@ -110,7 +109,7 @@ func (v view) end(i int) int {
 	return v.original(i)
 }
 
-// mark marks the needles in a view, and in the views of it with up to depth more escapes undone.
+// mark marks the needles in a view, and in its views with up to depth more escapes decoded.
 func mark(secret []bool, v view, needles []needle, depth int) {
 	for _, n := range needles {
 		for from := 0; ; from++ {
@@ -135,7 +134,7 @@ func mark(secret []bool, v view, needles []needle, depth int) {
 	for _, escape := range []struct {
 		undo   unescape
 		begins string
-	}{{ofPath, "%"}, {ofQuery, "+"}, {ofJSON, `\`}} { // without a +, a query is a path
+	}{{ofPath, "%"}, {ofQuery, "+"}, {ofJSON, `\`}} { // a query without a + is a path
 		if !bytes.Contains(v.text, []byte(escape.begins)) {
 			continue
 		}
@@ -149,10 +148,10 @@ func isWord(b byte) bool {
 	return '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || b >= utf8.RuneSelf
 }
 
-// unescape returns what the escape at the beginning of a text stands for, and the escape's length; 0: there is none.
+// unescape decodes the escape at the beginning of a text, and returns length 0 where there is no escape.
 type unescape func(text []byte) (plain []byte, length int)
 
-// undone returns the view with one kind of escape undone, and whether there was any.
+// undone returns the view with one kind of escape decoded, and whether there was such an escape.
 func (v view) undone(undo unescape) (inner view, changed bool) {
 	for i := 0; i < len(v.text); {
 		plain, length := undo(v.text[i:])
@@ -161,7 +160,7 @@ func (v view) undone(undo unescape) (inner view, changed bool) {
 			inner.text = append(make([]byte, 0, len(v.text)), v.text[:i]...)
 			inner.at = make([]int32, 0, len(v.text)+1)
 			for j := range i {
-				inner.at = append(inner.at, int32(v.original(j))) //nolint:gosec // no answer is longer than maxAnswer
+				inner.at = append(inner.at, int32(v.original(j))) //nolint:gosec // no response is longer than maxResponse
 			}
 		}
 		if length == 0 {
@@ -170,13 +169,13 @@ func (v view) undone(undo unescape) (inner view, changed bool) {
 		if changed {
 			inner.text = append(inner.text, plain...)
 			for range plain {
-				inner.at = append(inner.at, int32(v.original(i))) //nolint:gosec // no answer is longer than maxAnswer
+				inner.at = append(inner.at, int32(v.original(i))) //nolint:gosec // no response is longer than maxResponse
 			}
 		}
 		i += length
 	}
 	if changed {
-		inner.at = append(inner.at, int32(v.original(len(v.text)))) //nolint:gosec // no answer is longer than maxAnswer
+		inner.at = append(inner.at, int32(v.original(len(v.text)))) //nolint:gosec // no response is longer than maxResponse
 	}
 	return inner, changed
 }
@@ -197,12 +196,12 @@ func ofQuery(text []byte) ([]byte, int) {
 	return ofPath(text)
 }
 
-// simple are the escapes of JSON and of Go's quoted strings that have one letter.
+// simple are the escapes with one letter of JSON and of Go's quoted strings.
 var simple = map[byte]byte{
 	'"': '"', '\'': '\'', '\\': '\\', '/': '/', 'a': '\a', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v',
 }
 
-// ofJSON undoes the escapes of JSON, and those that Go's quoted strings have beside them.
+// ofJSON decodes the escapes of JSON and of Go's quoted strings.
 func ofJSON(text []byte) ([]byte, int) {
 	if len(text) < 2 || text[0] != '\\' {
 		return nil, 0
@@ -228,7 +227,7 @@ func ofJSON(text []byte) ([]byte, int) {
 	return utf8.AppendRune(nil, unit), 6
 }
 
-// hexadecimal reads the digits behind a backslash and a letter.
+// hexadecimal parses the digits after a backslash and a letter.
 func hexadecimal(text []byte, letter byte, digits int) (rune, bool) {
 	if len(text) < 2+digits || text[0] != '\\' || text[1] != letter {
 		return 0, false

@@ -14,7 +14,7 @@ import (
 	"svcapi/shared/secret"
 )
 
-// spellings are the ways in which a text may carry a secret, each by the plainest means.
+// spellings are the encodings of a secret in a text.
 var spellings = map[string]func(string) string{
 	"as it is":             func(s string) string { return s },
 	"for a query":          url.QueryEscape,
@@ -62,7 +62,7 @@ func units(s, format string) string {
 	return text.String()
 }
 
-// TestRedact checks texts against what is left of them.
+// TestRedact checks the redacted texts.
 func TestRedact(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -168,11 +168,11 @@ func FuzzRedact(f *testing.F) {
 	})
 }
 
-// BenchmarkRedact measures the largest answer that a vendor may give, plain and in the worst case.
+// BenchmarkRedact measures the largest response of a vendor, plain and in the worst case.
 func BenchmarkRedact(b *testing.B) {
 	secrets := []string{"27", "s3cret-key-of-a-vendor", "t0ken/of+another=vendor"}
 	for name, unit := range map[string]string{"plain": "some words ", "escaped": `%5C\u0025\\`, "secrets": secrets[1]} {
-		text := strings.Repeat(unit, maxAnswer/len(unit))
+		text := strings.Repeat(unit, maxResponse/len(unit))
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				Redact(text, secrets)

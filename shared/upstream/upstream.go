@@ -1,5 +1,4 @@
-// Package upstream is the way out to vendors: one HTTP client with deadlines,
-// limits and redaction, and one classification of what went wrong.
+// Package upstream calls vendors: one HTTP client with deadlines, limits and redaction, and one classification of failures.
 package upstream
 
 import (
@@ -22,11 +21,11 @@ import (
 type Config struct {
 	// TimeoutSeconds bounds one call to a vendor; the request's own remaining time bounds it too.
 	TimeoutSeconds int `env:"VENDOR_TIMEOUT_SECONDS" envDefault:"10"`
-	// Local permits http endpoints. Set by the local stack only.
+	// Local permits http endpoints. Only the local stack sets it.
 	Local bool `env:"SVC_LOCAL"`
 }
 
-// Validate says what is wrong with the configuration.
+// Validate returns the reason why the configuration is not valid.
 func (c Config) Validate() error {
 	if c.TimeoutSeconds < 1 || c.TimeoutSeconds > 25 {
 		return fmt.Errorf("VENDOR_TIMEOUT_SECONDS is %d, wants 1 to 25", c.TimeoutSeconds)
@@ -34,45 +33,44 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Timeout is TimeoutSeconds as a duration.
+// Timeout returns TimeoutSeconds as a duration.
 func (c Config) Timeout() time.Duration { return time.Duration(c.TimeoutSeconds) * time.Second }
 
-// maxAnswer is the most that is read of a vendor's answer, in bytes.
-const maxAnswer = 1 << 20
+// maxResponse bounds a vendor's response, in bytes.
+const maxResponse = 1 << 20
 
-// Class says what is known of a call that did not succeed.
+// Class classifies a failed call (docs/decisions.md#vendor-outcomes).
 type Class string
 
 const (
-	// NotSent: no byte of the request left (refused connection, DNS, TLS). Certain.
+	// NotSent means that no byte of the request was sent, because of a refused connection, DNS or TLS.
 	NotSent Class = "not_sent"
-	// NoAnswer: the request left, no answer came. The outcome is uncertain.
-	NoAnswer Class = "no_answer"
-	// Unusable: the answer cannot be understood, is cut off, or is an HTTP 5xx. The outcome is uncertain.
+	// NoResponse means that the request was sent and no response came. The outcome is uncertain.
+	NoResponse Class = "no_answer"
+	// Unusable means that the response is not valid, truncated or an HTTP 5xx. The outcome is uncertain.
 	Unusable Class = "unusable_answer"
-	// Rejected: the vendor said no to the request. Certain.
+	// Rejected means that the vendor refused the request.
 	Rejected Class = "rejected"
-	// CredentialsRefused: the vendor said no to the account or its key. Certain.
+	// CredentialsRefused means that the vendor refused the account or its key.
 	CredentialsRefused Class = "credentials_refused"
 )
 
-// Uncertain reports whether the vendor may have done what was asked.
-func (c Class) Uncertain() bool { return c == NoAnswer || c == Unusable }
+// Uncertain reports whether the vendor may have carried out the request.
+func (c Class) Uncertain() bool { return c == NoResponse || c == Unusable }
 
-// Error is a call that did not succeed. Its text is for the operator: secrets
-// are taken out, vendor text may stand in it.
+// Error is a failed call. The text is for the operator: it contains no secrets, and may contain text of the vendor.
 type Error struct {
 	Class  Class
 	Vendor string
-	Detail string // transport error or the vendor's words
+	Detail string // transport error or the vendor's message
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s: %s", e.Vendor, e.Class, e.Detail) }
 
-// maxDetail is the most that a Failure keeps of its detail, in bytes.
+// maxDetail bounds the detail of a Failure, in bytes.
 const maxDetail = 500
 
-// Failure returns the *Error of a vendor's call. Failure takes the secrets out of the detail, then shortens the detail.
+// Failure returns the *Error of a vendor's call with a redacted and truncated detail.
 func Failure(class Class, vendor, detail string, secrets []string) error {
 	detail = Redact(detail, secrets)
 	if len(detail) > maxDetail {
@@ -81,8 +79,7 @@ func Failure(class Class, vendor, detail string, secrets []string) error {
 	return &Error{Class: class, Vendor: vendor, Detail: detail}
 }
 
-// ClassOf returns the class of an error that this package or an adapter made,
-// and Unusable for any other: the cautious reading.
+// ClassOf returns the class of an *Error, and Unusable for any other error, because its outcome is uncertain.
 func ClassOf(err error) Class {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Class
@@ -96,24 +93,23 @@ type Request struct {
 	URL    string
 	Header http.Header
 	Body   []byte
-	Redact []string // secret values, kept out of every error
-	// Send marks a call whose effect cannot be taken back: it gets a connection
-	// of its own, so that nothing below repeats it.
+	Redact []string // secret values, which no error may contain
+	// Send marks a call with an irreversible effect. Such a call uses a new connection, so that net/http never repeats it.
 	Send bool
 }
 
-// Response is a vendor's answer, read whole.
+// Response is a vendor's complete response.
 type Response struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// Client calls vendors. It is safe for concurrent use.
+// Client calls vendors. A Client is safe for concurrent use.
 type Client struct {
 	cfg    Config
-	pooled *http.Client // lookups: kept-alive connections
-	single *http.Client // sends: one connection each
+	pooled *http.Client // for look-ups, with kept-alive connections
+	single *http.Client // for sends, with one connection each
 }
 
 // New returns a client.
@@ -127,24 +123,23 @@ func New(cfg Config) *Client {
 	return &Client{cfg: cfg, pooled: client(true), single: client(false)}
 }
 
-// Do makes the call. Every error is an *Error of class NotSent, NoAnswer or
-// Unusable (an answer that is too large). Any HTTP status is a Response.
+// Do makes the call. Every error is an *Error of class NotSent, NoResponse or Unusable. Do returns a Response for every HTTP
+// status.
 func (c *Client) Do(ctx context.Context, vendor string, r *Request) (*Response, error) {
 	request, err := http.NewRequestWithContext(ctx, r.Method, r.URL, bytes.NewReader(r.Body))
 	if err != nil {
 		return nil, Failure(NotSent, vendor, plain(err), r.Redact)
 	}
 	maps.Copy(request.Header, r.Header)
-	return c.exchange(request, vendor, r.Redact, r.Send)
+	return c.call(request, vendor, r.Redact, r.Send)
 }
 
-// Sender returns an HTTP client for one call of a vendor's own library: every request is a send, and its errors are
-// those of Do.
+// Sender returns an HTTP client for one call of a vendor's library. Every request is a send with the errors of Do.
 func (c *Client) Sender(vendor string, redact []string) *Sender {
 	return &Sender{client: c, vendor: vendor, redact: redact}
 }
 
-// Sender sends the requests of one call of a vendor's own library. The library may run it in another goroutine.
+// Sender sends the requests of one call of a vendor's library, which may use another goroutine.
 type Sender struct {
 	client *Client
 	vendor string
@@ -152,12 +147,12 @@ type Sender struct {
 	last   atomic.Pointer[sent]
 }
 
-// sent is a request that a Sender has ended, with an answer where the error is nil.
+// sent is a request that has ended, with a response where the error is nil.
 type sent struct{ err error }
 
-// Do makes one call; the body of its answer has been read.
+// Do makes one call and reads the complete body of the response.
 func (s *Sender) Do(r *http.Request) (*http.Response, error) {
-	response, err := s.client.exchange(r, s.vendor, s.redact, true)
+	response, err := s.client.call(r, s.vendor, s.redact, true)
 	s.last.Store(&sent{err})
 	if err != nil {
 		return nil, err
@@ -168,8 +163,8 @@ func (s *Sender) Do(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// Last reports whether the library made a request, and the error of its last one. A library may replace that error with
-// one of its own when the context has ended; only the Sender's error says whether a byte left.
+// Last reports whether the library made a request, and returns the error of the last request. A library may replace that
+// error when the context has ended; only the Sender's error proves whether a byte was sent.
 func (s *Sender) Last() (made bool, err error) {
 	if last := s.last.Load(); last != nil {
 		return true, last.err
@@ -177,75 +172,75 @@ func (s *Sender) Last() (made bool, err error) {
 	return false, nil
 }
 
-func (c *Client) exchange(r *http.Request, vendor string, redact []string, send bool) (*Response, error) {
+func (c *Client) call(r *http.Request, vendor string, redact []string, send bool) (*Response, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), c.cfg.Timeout())
 	defer cancel()
 	fail := func(class Class, cause error) (*Response, error) {
 		return nil, Failure(class, vendor, plain(cause), redact)
 	}
-	client, first := c.pooled, (*gate)(nil)
+	client, guard := c.pooled, (*firstByteGuard)(nil)
 	if send {
-		client, first = c.single, new(gate)
-		ctx = context.WithValue(ctx, gateKey{}, first)
+		client, guard = c.single, new(firstByteGuard)
+		ctx = context.WithValue(ctx, guardKey{}, guard)
 	}
 	response, err := client.Do(r.WithContext(ctx))
 	if err != nil {
-		if isDial(err) || first != nil && first.shut() {
+		if isDial(err) || guard != nil && guard.block() {
 			return fail(NotSent, err)
 		}
-		return fail(NoAnswer, err)
+		return fail(NoResponse, err)
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
 	switch {
 	case err != nil && ctx.Err() != nil: // time ran out
-		return fail(NoAnswer, err)
-	case err != nil: // cut off
+		return fail(NoResponse, err)
+	case err != nil: // the response is truncated
 		return fail(Unusable, err)
-	case len(body) > maxAnswer:
-		return fail(Unusable, fmt.Errorf("answer is over %d bytes", maxAnswer))
+	case len(body) > maxResponse:
+		return fail(Unusable, fmt.Errorf("response is over %d bytes", maxResponse))
 	}
 	return &Response{response.StatusCode, response.Header, body}, nil
 }
 
-// gate stands before the first byte of a send. Either the byte passes or the
-// gate is shut, never both: a failure is certain only once it is shut.
-type gate struct{ state atomic.Int32 }
+// firstByteGuard decides once whether the first byte of a send may leave. The failure of a send is certain only after the
+// guard has blocked the byte.
+type firstByteGuard struct{ decision atomic.Int32 }
 
 const (
-	waiting int32 = iota
-	passed
-	barred
+	undecided int32 = iota
+	allowed
+	blocked
 )
 
-func (g *gate) pass() bool {
-	return g.state.CompareAndSwap(waiting, passed) || g.state.Load() == passed
+func (g *firstByteGuard) allow() bool { return g.decide(allowed) }
+func (g *firstByteGuard) block() bool { return g.decide(blocked) }
+
+// decide makes the decision where none is made, and reports whether the decision is this one.
+func (g *firstByteGuard) decide(decision int32) bool {
+	return g.decision.CompareAndSwap(undecided, decision) || g.decision.Load() == decision
 }
 
-func (g *gate) shut() bool {
-	return g.state.CompareAndSwap(waiting, barred) || g.state.Load() == barred
-}
+type guardKey struct{}
 
-type gateKey struct{}
+var errBlocked = errors.New("request was given up before its first byte")
 
-var errBarred = errors.New("request was given up before its first byte")
-
-// gated is a connection of one send; TLS handshakes are done before and do not count.
-type gated struct {
+// guardedConn is the connection of one send after the TLS handshake.
+type guardedConn struct {
 	net.Conn
-	gate *gate
+	guard *firstByteGuard
 }
 
-func (c *gated) Write(p []byte) (int, error) {
-	if !c.gate.pass() {
-		return 0, errBarred
+func (c *guardedConn) Write(p []byte) (int, error) {
+	if !c.guard.allow() {
+		return 0, errBlocked
 	}
 	return c.Conn.Write(p)
 }
 
-func behindGate(ctx context.Context, conn net.Conn) net.Conn {
-	if g, ok := ctx.Value(gateKey{}).(*gate); ok {
-		return &gated{conn, g}
+func guardConn(ctx context.Context, conn net.Conn) net.Conn {
+	if g, ok := ctx.Value(guardKey{}).(*firstByteGuard); ok {
+		return &guardedConn{conn, g}
 	}
 	return conn
 }
@@ -257,7 +252,7 @@ func transport(keepAlive bool) *http.Transport {
 		if err != nil {
 			return nil, dialError{err}
 		}
-		return behindGate(ctx, conn), nil
+		return guardConn(ctx, conn), nil
 	}
 	dialTLS := func(ctx context.Context, network, address string) (net.Conn, error) {
 		host, _, err := net.SplitHostPort(address)
@@ -273,10 +268,10 @@ func transport(keepAlive bool) *http.Transport {
 			raw.Close()
 			return nil, dialError{err}
 		}
-		return behindGate(ctx, conn), nil
+		return guardConn(ctx, conn), nil
 	}
 	return &http.Transport{
-		Proxy:               nil, // keys travel in URLs: no proxy from the environment
+		Proxy:               nil, // URLs contain keys, which a proxy of the environment must not see
 		DialContext:         dial,
 		DialTLSContext:      dialTLS,
 		DisableKeepAlives:   !keepAlive,
@@ -285,17 +280,17 @@ func transport(keepAlive bool) *http.Transport {
 	}
 }
 
-// dialError marks a failure before a connection stood.
+// dialError marks a failure before the connection was established.
 type dialError struct{ error }
 
 func (e dialError) Unwrap() error { return e.error }
 
 func isDial(err error) bool {
-	var d dialError
-	return errors.As(err, &d)
+	_, ok := errors.AsType[dialError](err)
+	return ok
 }
 
-// plain is the text of an error without the URL that net/http puts into it.
+// plain returns the text of an error without the URL of net/http.
 func plain(err error) string {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err.Error()

@@ -58,12 +58,12 @@ func closedPort(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-// decisions: a refused connection, DNS or TLS failure is certain; a request
-// that left without a usable answer is uncertain.
+// TestDoClassifies: a failure before the first byte is certain, a request without a usable response is uncertain
+// (docs/decisions.md#vendor-outcomes).
 func TestDoClassifies(t *testing.T) {
-	tls := httptest.NewTLSServer(http.NotFoundHandler()) // a certificate that nobody trusts
+	tls := httptest.NewTLSServer(http.NotFoundHandler()) // an untrusted certificate
 	defer tls.Close()
-	answer := func(text string) func(net.Conn) {
+	respond := func(text string) func(net.Conn) {
 		return func(c net.Conn) {
 			readRequest(c)
 			_, _ = io.WriteString(c, text)
@@ -72,19 +72,19 @@ func TestDoClassifies(t *testing.T) {
 	cases := []struct {
 		name string
 		url  string
-		want Class // empty: an answer
+		want Class // empty for a response
 	}{
 		{"refused connection", closedPort(t), NotSent},
 		{"no such name", "http://no-such-name.invalid", NotSent},
 		{"TLS failure", tls.URL, NotSent},
-		{"TLS to a plain port", strings.Replace(raw(t, answer("HTTP/1.1 400 Bad Request\r\n\r\n")), "http:", "https:", 1), NotSent},
-		{"closed after the request", raw(t, readRequest), NoAnswer},
-		{"never answers", raw(t, func(c net.Conn) { readRequest(c); _, _ = io.Copy(io.Discard, c) }), NoAnswer},
-		{"answer cut off", raw(t, answer("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort")), Unusable},
-		{"no HTTP", raw(t, answer("hello\r\n\r\n")), NoAnswer},
-		{"answer too large", raw(t, answer("HTTP/1.1 200 OK\r\nContent-Length: 2000000\r\n\r\n"+strings.Repeat("x", 2_000_000))), Unusable},
-		{"answer", raw(t, answer("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")), ""},
-		{"HTTP 500 is an answer", raw(t, answer("HTTP/1.1 500 Oops\r\nContent-Length: 2\r\n\r\nok")), ""},
+		{"TLS to a plain port", strings.Replace(raw(t, respond("HTTP/1.1 400 Bad Request\r\n\r\n")), "http:", "https:", 1), NotSent},
+		{"closed after the request", raw(t, readRequest), NoResponse},
+		{"no response", raw(t, func(c net.Conn) { readRequest(c); _, _ = io.Copy(io.Discard, c) }), NoResponse},
+		{"truncated response", raw(t, respond("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort")), Unusable},
+		{"no HTTP", raw(t, respond("hello\r\n\r\n")), NoResponse},
+		{"response too large", raw(t, respond("HTTP/1.1 200 OK\r\nContent-Length: 2000000\r\n\r\n"+strings.Repeat("x", 2_000_000))), Unusable},
+		{"response", raw(t, respond("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")), ""},
+		{"HTTP 500 is a response", raw(t, respond("HTTP/1.1 500 Oops\r\nContent-Length: 2\r\n\r\nok")), ""},
 	}
 	for _, c := range cases {
 		for _, send := range []bool{true, false} {
@@ -102,14 +102,14 @@ func TestDoClassifies(t *testing.T) {
 					t.Fatalf("send %v: got %v, want %s", send, err, c.want)
 				}
 				if strings.Contains(err.Error(), "key=") || strings.Contains(err.Error(), key) {
-					t.Errorf("the error tells the key: %v", err)
+					t.Errorf("the error contains the key: %v", err)
 				}
 			})
 		}
 	}
 }
 
-// A send on which time runs out before its first byte is certain.
+// The failure of a send whose time ends before the first byte is certain.
 func TestDoWithoutTimeIsCertain(t *testing.T) {
 	var arrived atomic.Int32
 	url := raw(t, func(c net.Conn) { readRequest(c); arrived.Add(1) })
@@ -121,8 +121,8 @@ func TestDoWithoutTimeIsCertain(t *testing.T) {
 	}
 }
 
-// decisions: a send is never repeated by a library. Go's transport would repeat
-// a GET when a kept-alive connection dies.
+// TestSendIsNeverRepeated: net/http repeats a GET after the end of a kept-alive connection, but no send
+// (docs/decisions.md#sends-are-not-repeated).
 func TestSendIsNeverRepeated(t *testing.T) {
 	var arrived atomic.Int32
 	url := raw(t, func(c net.Conn) {
@@ -147,7 +147,7 @@ func TestSendIsNeverRepeated(t *testing.T) {
 	if err := request(); err != nil {
 		t.Fatal(err)
 	}
-	if err := request(); ClassOf(err) != NoAnswer {
+	if err := request(); ClassOf(err) != NoResponse {
 		t.Fatalf("got %v", err)
 	}
 	if n := arrived.Load(); n != 2 {
@@ -155,17 +155,17 @@ func TestSendIsNeverRepeated(t *testing.T) {
 	}
 }
 
-// The first byte and the certainty of failure exclude each other.
-func TestGate(t *testing.T) {
+// The first byte and a certain failure exclude each other.
+func TestFirstByteGuard(t *testing.T) {
 	for range 2000 {
-		g := new(gate)
-		var passes, shuts atomic.Bool
+		g := new(firstByteGuard)
+		var allows, blocks atomic.Bool
 		done := make(chan struct{})
-		go func() { passes.Store(g.pass()); close(done) }()
-		shuts.Store(g.shut())
+		go func() { allows.Store(g.allow()); close(done) }()
+		blocks.Store(g.block())
 		<-done
-		if passes.Load() == shuts.Load() {
-			t.Fatalf("passes %v, shut %v", passes.Load(), shuts.Load())
+		if allows.Load() == blocks.Load() {
+			t.Fatalf("allowed %v, blocked %v", allows.Load(), blocks.Load())
 		}
 	}
 }
@@ -204,9 +204,9 @@ func TestResolve(t *testing.T) {
 		{"https endpoint", map[string]string{"sender_id": "me", "endpoint": "https://other.example"}, fields{"key": "k"}, false, ""},
 		{"http endpoint", map[string]string{"sender_id": "me", "endpoint": "http://other.example"}, fields{"key": "k"}, false, "not https"},
 		{"http endpoint on the local stack", map[string]string{"sender_id": "me", "endpoint": "http://127.0.0.1:1"}, fields{"key": "k"}, true, ""},
-		{"endpoint with a user", map[string]string{"sender_id": "me", "endpoint": "https://u:p@other.example"}, fields{"key": "k"}, false, "no plain URL"},
-		{"endpoint with a query", map[string]string{"sender_id": "me", "endpoint": "https://other.example?x=1"}, fields{"key": "k"}, false, "no plain URL"},
-		{"endpoint of another scheme", map[string]string{"sender_id": "me", "endpoint": "file:///etc/passwd"}, fields{"key": "k"}, true, "no plain URL"},
+		{"endpoint with a user", map[string]string{"sender_id": "me", "endpoint": "https://u:p@other.example"}, fields{"key": "k"}, false, "not a plain URL"},
+		{"endpoint with a query", map[string]string{"sender_id": "me", "endpoint": "https://other.example?x=1"}, fields{"key": "k"}, false, "not a plain URL"},
+		{"endpoint of another scheme", map[string]string{"sender_id": "me", "endpoint": "file:///etc/passwd"}, fields{"key": "k"}, true, "not a plain URL"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

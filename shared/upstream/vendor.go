@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,59 +19,51 @@ type Field struct {
 	Name        string // as in the integration's settings or in the secret
 	Description string // for operators
 	Required    bool
-	Pattern     string // regular expression that a value matches whole; empty: any text
+	Pattern     string // regular expression that matches the complete value; empty for any text
 }
 
-// Spec is what a vendor needs, one row of a function's vendor table.
+// Spec describes a vendor and its fields, as one row of a function's vendor table.
 type Spec struct {
-	Name     string // as integrations name it: lower case, no spaces
-	Title    string // as the vendor writes it
-	Endpoint string // base URL unless the integration's setting "endpoint" says otherwise
+	Name     string // in integrations: lower case, no spaces
+	Title    string // as the vendor writes the name
+	Endpoint string // base URL for integrations without the setting "endpoint"
 	Settings []Field
 	Secrets  []Field
-	// ManagedWithoutSecret says that a Managed integration authenticates by the
-	// function's own role.
+	// ManagedWithoutSecret means that a Managed integration authenticates with the function's role.
 	ManagedWithoutSecret bool
 }
 
-// EndpointSetting is the setting that every vendor takes: the base URL of its API.
+// EndpointSetting is a setting of every vendor: the base URL of its API.
 const EndpointSetting = "endpoint"
 
-// Account is a vendor as one project uses it: its integration with the secret.
+// Account is a project's integration with a vendor, with its secret fields.
 type Account struct {
-	Project     string // its ID
+	Project     string // the project's ID
 	Integration project.Integration
 	Endpoint    string            // without a trailing slash
-	Settings    map[string]string // those of the integration
+	Settings    map[string]string // of the integration
 	Secrets     secret.Values
-	Owner       string // whose secret it is: the project's ID, or secret.Managed
+	Owner       string // of the secret: the project's ID, or secret.Managed
 }
 
-// Redact are the account's secret values, to be kept out of every text.
-func (a Account) Redact() []string {
-	return slices.Collect(maps.Values(a.Secrets))
-}
+// Redact returns the account's secret values, which no text may contain.
+func (a Account) Redact() []string { return slices.Collect(maps.Values(a.Secrets)) }
 
-// ErrIncomplete says that an integration cannot be used as it is: its vendor
-// is unknown, or a setting or secret field is missing or malformed.
+// ErrIncomplete reports an integration with an unknown vendor, or with a setting or secret field that is missing or not
+// valid.
 var ErrIncomplete = errors.New("incomplete integration")
 
-// Secrets finds the secret fields of a vendor: the functions' cache does, and
-// the operator's writer.
+// Secrets reads the secret fields of a vendor. The functions use a cache, and svc uses the writer.
 type Secrets interface {
 	Fields(ctx context.Context, kind project.Kind, owner string, env project.Environment, vendor string) (secret.Values, error)
 }
 
-// Resolve makes an account of an integration. The error wraps ErrIncomplete
-// where the integration is the reason.
+// Resolve returns the account of an integration. The error for an incomplete integration wraps ErrIncomplete.
 func (c *Client) Resolve(ctx context.Context, projectID string, in project.Integration, spec *Spec, secrets Secrets) (Account, error) {
-	account := Account{Project: projectID, Integration: in, Endpoint: spec.Endpoint, Settings: in.Settings, Owner: secret.Owner(in.Mode, projectID)}
-	if own := in.Settings[EndpointSetting]; own != "" {
-		account.Endpoint = own
-	}
-	account.Endpoint = strings.TrimRight(account.Endpoint, "/")
+	account := Account{Project: projectID, Integration: in, Settings: in.Settings, Owner: secret.Owner(in.Mode, projectID)}
+	account.Endpoint = strings.TrimRight(cmp.Or(in.Settings[EndpointSetting], spec.Endpoint), "/")
 	if account.Endpoint != "" {
-		if err := c.checkEndpoint(account.Endpoint); err != nil {
+		if err := c.validateEndpoint(account.Endpoint); err != nil {
 			return Account{}, fmt.Errorf("%w: %s: %w", ErrIncomplete, in.Vendor, err)
 		}
 	}
@@ -82,16 +75,17 @@ func (c *Client) Resolve(ctx context.Context, projectID string, in project.Integ
 		}
 		account.Secrets = fields
 	}
-	if missing := absent(spec.Settings, account.Settings); len(missing) > 0 {
+	if missing := Missing(spec.Settings, account.Settings); len(missing) > 0 {
 		return Account{}, fmt.Errorf("%w: %s lacks settings %v", ErrIncomplete, in.Vendor, missing)
 	}
-	if missing := absent(spec.Secrets, account.Secrets); needsSecret && len(missing) > 0 {
+	if missing := Missing(spec.Secrets, account.Secrets); needsSecret && len(missing) > 0 {
 		return Account{}, fmt.Errorf("%w: %s lacks secret fields %v", ErrIncomplete, in.Vendor, missing)
 	}
 	return account, nil
 }
 
-func absent(fields []Field, values map[string]string) []string {
+// Missing returns the sorted names of the required fields without a value.
+func Missing(fields []Field, values map[string]string) []string {
 	var missing []string
 	for _, f := range fields {
 		if f.Required && values[f.Name] == "" {
@@ -102,22 +96,20 @@ func absent(fields []Field, values map[string]string) []string {
 	return missing
 }
 
-// checkEndpoint accepts https URLs without user, query or fragment, and http
-// ones on the local stack.
-func (c *Client) checkEndpoint(endpoint string) error {
+// validateEndpoint accepts https URLs without user, query and fragment, and also http URLs on the local stack.
+func (c *Client) validateEndpoint(endpoint string) error {
 	u, err := url.Parse(endpoint)
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return errors.New("endpoint is no plain URL")
+		return errors.New("endpoint is not a plain URL")
 	case u.Scheme == "https", u.Scheme == "http" && c.cfg.Local:
 		return nil
 	}
 	return errors.New("endpoint is not https")
 }
 
-// Accounts resolves integrations in their order, each with the spec that find
-// knows of its vendor. Incomplete ones are left out; the error wraps
-// ErrIncomplete when none is left.
+// Accounts returns the accounts of the complete integrations in their order. find returns the specification of a vendor.
+// The error wraps ErrIncomplete when no integration is complete.
 func (c *Client) Accounts(ctx context.Context, projectID string, integrations []project.Integration, find func(vendor string) *Spec, secrets Secrets) ([]Account, error) {
 	var accounts []Account
 	var incomplete []error
@@ -143,10 +135,9 @@ func (c *Client) Accounts(ctx context.Context, projectID string, integrations []
 	return accounts, nil
 }
 
-// WithFresh makes a call with an account. Where the vendor refuses the
-// credentials and the secret has changed since it was read (a rotation), the
-// call is made once more with the new one.
-func WithFresh[T any](ctx context.Context, secrets *secret.Cache, account Account, call func(Account) (T, error)) (T, error) {
+// WithSecretRefresh makes a call with an account. Where the vendor refuses a secret that has changed since it was read,
+// because of a rotation, WithSecretRefresh repeats the call once with the new secret.
+func WithSecretRefresh[T any](ctx context.Context, secrets *secret.Cache, account Account, call func(Account) (T, error)) (T, error) {
 	result, err := call(account)
 	if err == nil || ClassOf(err) != CredentialsRefused || len(account.Secrets) == 0 {
 		return result, err

@@ -137,9 +137,9 @@ func Transport[T any](t *testing.T, table []iplookup.Vendor[T]) {
 	var zero T
 	for _, v := range overNetwork(table) {
 		_, err := Ask(t, table, v.Name, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, address)
-		check(t, zero, err, upstream.NoAnswer, zero)
+		check(t, zero, err, upstream.NoResponse, zero)
 		_, err = Ask(t, table, v.Name, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, address)
-		check(t, zero, err, upstream.NoAnswer, zero)
+		check(t, zero, err, upstream.NoResponse, zero)
 	}
 }
 

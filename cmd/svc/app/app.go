@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -13,15 +14,14 @@ import (
 	"svcapi/shared/project"
 )
 
-// App is one run of the command line: the console and the flags that every command has.
+// App is one run of the command line, with the console and the flags of every command.
 type App struct {
 	Console
 
 	Local, DryRun                             bool
 	stage, region, profile, output, stackName string
 
-	// started is true once the arguments are understood and the command runs.
-	started bool
+	started bool // true when the arguments are valid and the command runs
 }
 
 // Run runs the command line and returns the exit code.
@@ -55,22 +55,23 @@ func (a *App) addFlags(root *cobra.Command) {
 	flags.StringVar(&a.region, "region", "", "AWS region")
 	flags.StringVar(&a.profile, "profile", "", "AWS profile")
 	flags.StringVar(&a.stackName, "stack", "", "name of the CloudFormation stack (default: svc-STAGE)")
-	flags.BoolVar(&a.DryRun, "dry-run", false, "change nothing: check all, and say with what a real run would begin")
+	flags.BoolVar(&a.DryRun, "dry-run", false, "change nothing: validate everything, and print the first write of a real run")
 	flags.StringVar(&a.output, "output", outputTable, `"table" for people, "json" for programs`)
 }
 
-// flagWants says what a flag of a type takes.
-var flagWants = map[string]string{
-	"int":      "a whole number",
-	"duration": "a time such as 90s or 5m",
-	"bool":     "true or false",
+// flagValues describes the values of each type of flag.
+var flagValues = map[string]string{
+	"int":         "a whole number",
+	"duration":    "a time such as 90s or 5m",
+	"bool":        "true or false",
+	"environment": "development (dev) or production (prod)",
 }
 
-// plainFlagError says what a flag takes in place of what its parser says.
+// plainFlagError returns an error that describes the values of the flag instead of the failure of its parser.
 func plainFlagError(err error) error {
 	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		if wants := flagWants[invalid.GetFlag().Value.Type()]; wants != "" {
-			return fmt.Errorf("--%s is %s, not %q", invalid.GetFlag().Name, wants, invalid.GetValue())
+		if values := flagValues[invalid.GetFlag().Value.Type()]; values != "" {
+			return fmt.Errorf("--%s is %s, not %q", invalid.GetFlag().Name, values, invalid.GetValue())
 		}
 	}
 	return err
@@ -88,22 +89,59 @@ func Group(name, short string, commands ...*cobra.Command) *cobra.Command {
 	return g
 }
 
-// On returns the action of a command: On opens the stage, calls parse with the arguments, which puts them into the
-// command's options and validates the options, and calls run.
-func (a *App) On(parse func(args []string) error, run func(context.Context, *Stack) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
+// Command completes a command with its use line and texts. The use line names the arguments. The action opens the stage,
+// calls parse, which stores and validates the arguments and flags, and then run. A nil parse stands for no validation.
+func (a *App) Command(cmd *cobra.Command, parse func(args []string) error, run func(context.Context, *Stack) error) *cobra.Command {
+	cmd.Args = countArguments(cmd.Use)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s, err := a.Open(cmd.Context())
 		if err != nil {
 			return err
 		}
-		if err := parse(args); err != nil {
-			return err
+		if parse != nil {
+			if err := parse(args); err != nil {
+				return err
+			}
 		}
 		return run(cmd.Context(), s)
 	}
+	return cmd
 }
 
-// Bind returns a parse that puts arguments into options which every text suits.
+// ProjectCommand completes a command whose first argument is an existing project. ProjectCommand reads the project after
+// parse, which gets the other arguments.
+func (a *App) ProjectCommand(cmd *cobra.Command, parse func(args []string) error, run func(context.Context, *Stack, *project.Record) error) *cobra.Command {
+	var id string
+	return a.Command(cmd, func(args []string) error {
+		if id = args[0]; parse == nil {
+			return nil
+		}
+		return parse(args[1:])
+	}, func(ctx context.Context, s *Stack) error {
+		rec, err := s.Load(ctx, id)
+		if err != nil {
+			return err
+		}
+		return run(ctx, s, rec)
+	})
+}
+
+// countArguments returns the rule for the number of arguments that a use line names: the arguments from the first "[" on
+// are optional, and "..." repeats the last argument.
+func countArguments(use string) cobra.PositionalArgs {
+	use, _, _ = strings.Cut(use, " --")
+	required, _, _ := strings.Cut(use, "[")
+	least, most := len(strings.Fields(required))-1, len(strings.Fields(use))-1
+	switch {
+	case strings.HasSuffix(use, "..."):
+		return cobra.MinimumNArgs(least)
+	case least == most:
+		return cobra.ExactArgs(most)
+	}
+	return cobra.RangeArgs(least, most)
+}
+
+// Bind returns a parse function that stores the arguments in options without validation.
 func Bind(into ...*string) func(args []string) error {
 	return func(args []string) error {
 		for i := range args {
@@ -113,13 +151,13 @@ func Bind(into ...*string) func(args []string) error {
 	}
 }
 
-// completions are the values that flags of these names take, for the shell's completion.
+// completions are the values of flags by name, for the completion of the shell.
 var completions = map[string][]string{
 	"env": {string(project.Development), string(project.Production)}, "mode": {string(project.Managed), string(project.BYOK)},
 	"output": {outputTable, outputJSON},
 }
 
-// completeFlags lets "svc completion" scripts complete the values of flags, in every command.
+// completeFlags registers the values of the flags of every command for "svc completion".
 func completeFlags(cmd *cobra.Command) {
 	for name, values := range completions {
 		if cmd.LocalFlags().Lookup(name) != nil {
@@ -131,30 +169,41 @@ func completeFlags(cmd *cobra.Command) {
 	}
 }
 
-// EnvironmentFlag adds --env, which is development where it is left away.
-func EnvironmentFlag(cmd *cobra.Command, env *project.Environment) {
-	cmd.Flags().StringVar((*string)(env), "env", string(project.Development), "development or production")
+// environmentFlag is the value of --env. An optional flag may be empty, for both environments.
+type environmentFlag struct {
+	env      *project.Environment
+	optional bool
 }
 
-// EitherEnvironmentFlag adds --env, which is empty where it is left away: both environments.
-func EitherEnvironmentFlag(cmd *cobra.Command, env *project.Environment) {
-	cmd.Flags().StringVar((*string)(env), "env", "", "development or production (default: both)")
-}
-
-// ParseEnvironment brings --env, as it was typed, to an environment's full name.
-func ParseEnvironment(env *project.Environment) error {
-	parsed, ok := project.ParseEnvironment(string(*env))
-	if !ok || *env == "" {
-		return Usagef("--env is development (dev) or production (prod), not %q", string(*env))
+func (f environmentFlag) String() string {
+	if f.env == nil { // pflag compares with the zero value
+		return ""
 	}
-	*env = parsed
+	return string(*f.env)
+}
+
+func (environmentFlag) Type() string { return "environment" }
+
+// Set stores the full name of an environment.
+func (f environmentFlag) Set(text string) error {
+	env, ok := project.ParseEnvironment(text)
+	switch {
+	case text == "" && f.optional:
+		env = ""
+	case text == "" || !ok:
+		return errors.New("not an environment")
+	}
+	*f.env = env
 	return nil
 }
 
-// ParseEitherEnvironment is ParseEnvironment for an --env that may be left away.
-func ParseEitherEnvironment(env *project.Environment) error {
-	if *env == "" {
-		return nil
-	}
-	return ParseEnvironment(env)
+// EnvironmentFlag adds --env with the default development.
+func EnvironmentFlag(cmd *cobra.Command, env *project.Environment) {
+	*env = project.Development
+	cmd.Flags().Var(environmentFlag{env: env}, "env", "development or production")
+}
+
+// OptionalEnvironmentFlag adds --env without a default, which means both environments.
+func OptionalEnvironmentFlag(cmd *cobra.Command, env *project.Environment) {
+	cmd.Flags().Var(environmentFlag{env, true}, "env", "development or production (default: both)")
 }

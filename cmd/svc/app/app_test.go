@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/aws/smithy-go"
+	"github.com/spf13/cobra"
 
 	"svcapi/shared/credit"
 )
@@ -27,11 +28,11 @@ func TestCell(t *testing.T) {
 	}
 }
 
-// TestRefusedForSure: only what certainly did not take place is not to be repeated with its ID.
-func TestRefusedForSure(t *testing.T) {
+// TestCertainlyRefused: a movement that certainly did not take place needs no repeat with its ID.
+func TestCertainlyRefused(t *testing.T) {
 	for _, c := range []struct {
-		err  error
-		sure bool
+		err     error
+		certain bool
 	}{
 		{fmt.Errorf("grant: %w", credit.ErrOutOfRange), true},
 		{credit.ErrOtherMovement, true},
@@ -40,8 +41,22 @@ func TestRefusedForSure(t *testing.T) {
 		{context.DeadlineExceeded, false},
 		{syscall.ECONNREFUSED, false},
 	} {
-		if got := RefusedForSure(c.err); got != c.sure {
+		if got := CertainlyRefused(c.err); got != c.certain {
 			t.Errorf("%v: %v", c.err, got)
+		}
+	}
+}
+
+func TestCountArguments(t *testing.T) {
+	for use, want := range map[string][2]int{
+		"list": {0, 0}, "show PROJECT": {1, 1}, "list [KIND]": {0, 1}, "show [BASE TARGET]": {0, 2},
+		"check PROJECT [KIND [VENDOR]]": {1, 3}, "adjust PROJECT --by CREDITS": {1, 1}, "add PROJECT DOMAIN...": {2, 9},
+	} {
+		for n := range 10 {
+			err := countArguments(use)(&cobra.Command{}, make([]string, n))
+			if valid := want[0] <= n && n <= want[1]; (err == nil) != valid {
+				t.Errorf("%s with %d arguments: %v", use, n, err)
+			}
 		}
 	}
 }

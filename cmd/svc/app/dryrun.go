@@ -14,12 +14,12 @@ import (
 	"svcapi/shared/attr"
 )
 
-// dryRunError ends a command with --dry-run at its first write: it was checked as far as that, and nothing was changed.
+// dryRunError ends a command with --dry-run at its first write. Everything before that write was validated.
 type dryRunError struct{ writes []string }
 
 func (e *dryRunError) Error() string { return "dry run: would " + strings.Join(e.writes, "; ") }
 
-// refuseWrites keeps every AWS client from writing, whatever the command.
+// refuseWrites makes every write of an AWS client fail with a dryRunError.
 func refuseWrites(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("svc:DryRun",
 		func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
@@ -30,7 +30,7 @@ func refuseWrites(stack *middleware.Stack) error {
 		}), middleware.Before)
 }
 
-// describeWrites says what a call would change; nothing for a call that reads.
+// describeWrites describes the changes of a call, and returns nothing for a call that reads.
 func describeWrites(input any) []string {
 	one := func(verb string, table *string, item attr.Item) []string {
 		key := attr.TextOf(item["pk"])
@@ -91,7 +91,7 @@ func describeTransacted(w types.TransactWriteItem, one func(string, *string, att
 	return nil
 }
 
-// printDryRun says what a command would have begun with.
+// printDryRun prints the first write of a command.
 func (a *App) printDryRun(e *dryRunError) error {
 	t := Table{Header: []string{"WOULD"}}
 	for _, w := range e.writes {
@@ -105,7 +105,7 @@ func (a *App) printDryRun(e *dryRunError) error {
 	return err
 }
 
-// Confirm asks before something that cannot be taken back, which a dry run never gets to.
+// Confirm asks before a step that cannot be undone. A dry run ends there.
 func (a *App) Confirm(ctx context.Context, yes bool, question string) error {
 	if a.DryRun {
 		return &dryRunError{[]string{"ask: " + question}}

@@ -24,7 +24,7 @@ const (
 	ExitInterrupted = 130
 )
 
-// UsageError is a command that cannot be meant as it was written.
+// UsageError reports a command line that is not valid.
 type UsageError struct{ text string }
 
 func (e *UsageError) Error() string { return e.text }
@@ -32,14 +32,22 @@ func (e *UsageError) Error() string { return e.text }
 // Usagef returns a UsageError.
 func Usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
 
-// ProblemsError is the error of an examination that found so many problems, which have been printed.
-type ProblemsError int
+// problemsError is the number of problems that a check has found and printed.
+type problemsError int
 
-func (p ProblemsError) Error() string {
+func (p problemsError) Error() string {
 	if p == 1 {
 		return "1 problem"
 	}
 	return fmt.Sprintf("%d problems", int(p))
+}
+
+// Problems returns a problemsError for a number of problems above 0.
+func Problems(n int) error {
+	if n == 0 {
+		return nil
+	}
+	return problemsError(n)
 }
 
 // FailureError is an error of one command that has its own exit code and hint.
@@ -51,12 +59,12 @@ type FailureError struct {
 
 func (e *FailureError) Error() string { return e.Text }
 
-// unconfirmedError is a command that waits for a yes.
+// unconfirmedError reports that the operator has not confirmed a step.
 type unconfirmedError struct{ text string }
 
 func (e *unconfirmedError) Error() string { return e.text }
 
-// signInError is a caller without usable AWS credentials.
+// signInError reports that there are no usable AWS credentials.
 type signInError struct{ cause error }
 
 func (e *signInError) Error() string { return "no AWS credentials: " + e.cause.Error() }
@@ -64,18 +72,18 @@ func (e *signInError) Unwrap() error { return e.cause }
 
 var (
 	errNoLocalStack = errors.New("no local stack is running here (.local/demo.json is missing)")
-	// ErrRefused is a rule of the command line that the command would break.
+	// ErrRefused reports that a command would break a rule of svc.
 	ErrRefused = errors.New("refused")
 )
 
-// advice says for an error which exit code it has and what to do about it.
+// advice holds the exit code of an error and a hint for the operator.
 type advice struct {
 	is   error
 	exit int
 	hint string
 }
 
-// adviceByError holds the product's own errors, the first that matches counts.
+// adviceByError lists the errors of the product; the first match counts.
 var adviceByError = []advice{
 	{context.Canceled, ExitInterrupted, ""},
 	{errNoLocalStack, ExitFailed, "Start it in another terminal with: make run"},
@@ -83,27 +91,27 @@ var adviceByError = []advice{
 	{project.ErrExists, ExitRefused, "Choose another ID."},
 	{project.ErrMixedModes, ExitRefused, `Disable the others first: "svc integration disable".`},
 	{project.ErrBusy, ExitRefused, "Run the command again."},
-	{project.ErrRotating, ExitRefused, `The client may still use the older secret. Finish it with --finish, or give --replace, which drops the newer secret and makes another.`},
+	{project.ErrRotating, ExitRefused, `The client may still use the older secret. Finish it with --finish, or give --replace, which replaces the newer secret.`},
 	{project.ErrShardsSet, ExitRefused, `"svc project show" shows the number to come.`},
 	{project.ErrInvalid, ExitUsage, ""},
-	{credit.ErrOtherMovement, ExitRefused, `Leave --id away for a new movement; "svc credit ledger" shows the old one.`},
-	{credit.ErrOutOfRange, ExitRefused, `"svc credit balance" shows what is there.`},
-	{credit.ErrNoWallet, ExitRefused, `"svc credit grant" makes the wallet.`},
+	{credit.ErrOtherMovement, ExitRefused, `Omit --id for a new movement; "svc credit ledger" shows the old one.`},
+	{credit.ErrOutOfRange, ExitRefused, `"svc credit balance" shows the balance.`},
+	{credit.ErrNoWallet, ExitRefused, `"svc credit grant" creates the wallet.`},
 	{credit.ErrNotCharged, ExitNotFound, `"svc credit ledger --output json" shows charges.`},
 	{credit.ErrUncertain, ExitRefused, `Ask the vendor whether it was sent, then "svc sms uncertain resolve".`},
 	{credit.ErrNotUncertain, ExitNotFound, `"svc sms uncertain list" shows those that are open.`},
 	{credit.ErrResolved, ExitRefused, `A resolution is final; "svc credit ledger" shows it.`},
 	{upstream.ErrIncomplete, ExitRefused, `"svc vendor list" shows what a vendor needs, "svc vendor account" sets what Managed ones share; --incomplete stores it as it is.`},
-	{refresh.ErrNoRates, ExitFailed, `What was in use stays. "svc rates show" tells what was wrong with each source.`},
+	{refresh.ErrNoRates, ExitFailed, `The rates in use stay. "svc rates show" shows the failure of each source.`},
 	{ErrRefused, ExitRefused, ""},
-	{syscall.ECONNREFUSED, ExitFailed, "Nothing listens there. With --local: is the local stack still running?"},
+	{syscall.ECONNREFUSED, ExitFailed, "The connection was refused. With --local: is the local stack still running?"},
 }
 
 const signIn = `Sign in ("aws sso login"), choose --profile, or set the AWS_ variables. "aws sts get-caller-identity" must work.`
 
-// hintByCode holds what to do about the errors that AWS answers.
+// hintByCode holds the hints for error codes of AWS.
 var hintByCode = map[string]string{
-	"ResourceNotFoundException":   "The stage's tables are not there. Are --stage and --region right, and is the stack deployed?",
+	"ResourceNotFoundException":   "The tables of the stage do not exist. Are --stage and --region right, and is the stack deployed?",
 	"AccessDenied":                "Your AWS identity lacks a permission that the command needs.",
 	"AccessDeniedException":       "Your AWS identity lacks a permission that the command needs.",
 	"UnrecognizedClientException": signIn,
@@ -113,10 +121,10 @@ var hintByCode = map[string]string{
 	"ExpiredTokenException":       signIn,
 }
 
-// explain returns an error's exit code and what to do about it.
+// explain returns the exit code of an error and a hint for the operator.
 func explain(err error) (exit int, hint string) {
 	if _, ok := errors.AsType[*UsageError](err); ok {
-		return ExitUsage, `"svc help", or --help after any command, shows how it is used.`
+		return ExitUsage, `"svc help", or --help after any command, shows the usage.`
 	}
 	if _, ok := errors.AsType[*unconfirmedError](err); ok {
 		return ExitUsage, ""
@@ -133,33 +141,33 @@ func explain(err error) (exit int, hint string) {
 	if _, ok := errors.AsType[*signInError](err); ok {
 		return ExitFailed, signIn
 	}
-	if answered, ok := errors.AsType[smithy.APIError](err); ok {
-		return ExitFailed, hintByCode[answered.ErrorCode()]
+	if response, ok := errors.AsType[smithy.APIError](err); ok {
+		return ExitFailed, hintByCode[response.ErrorCode()]
 	}
 	return ExitFailed, ""
 }
 
-// Hint returns what to do about an error, what AWS answered first.
+// Hint returns the hint for an error. The code of an AWS error takes precedence.
 func Hint(err error) string {
-	if answered, ok := errors.AsType[smithy.APIError](err); ok && hintByCode[answered.ErrorCode()] != "" {
-		return hintByCode[answered.ErrorCode()]
+	if response, ok := errors.AsType[smithy.APIError](err); ok && hintByCode[response.ErrorCode()] != "" {
+		return hintByCode[response.ErrorCode()]
 	}
 	_, hint := explain(err)
 	return hint
 }
 
-// RefusedForSure reports whether an error of a movement of credits says that the movement did not take place.
-func RefusedForSure(err error) bool {
-	for _, sure := range []error{credit.ErrOtherMovement, credit.ErrOutOfRange, credit.ErrNoWallet} {
-		if errors.Is(err, sure) {
+// CertainlyRefused reports whether the error of a movement of credits proves that the movement did not take place.
+func CertainlyRefused(err error) bool {
+	for _, certain := range []error{credit.ErrOtherMovement, credit.ErrOutOfRange, credit.ErrNoWallet} {
+		if errors.Is(err, certain) {
 			return true
 		}
 	}
 	if _, dry := errors.AsType[*dryRunError](err); dry {
 		return true
 	}
-	answered, ok := errors.AsType[smithy.APIError](err)
-	return ok && hintByCode[answered.ErrorCode()] != ""
+	response, ok := errors.AsType[smithy.APIError](err)
+	return ok && hintByCode[response.ErrorCode()] != ""
 }
 
 // Report prints an error and returns the exit code.

@@ -14,6 +14,7 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -29,7 +30,7 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// Stack is the stage that the commands work on.
+// Stack holds the stores and clients of the stage that a command works on.
 type Stack struct {
 	Stage    string
 	Projects *project.Store
@@ -37,34 +38,34 @@ type Stack struct {
 	Secrets  *secret.Writer
 	Burners  *burner.Store // projects' own disposable domains
 	Rates    *rates.Store
-	// Sandbox plays every vendor on the local stack; empty: a deployed stage, with real vendors.
+	// Sandbox is the URL of the local stack's sandbox vendors; empty for a deployed stage.
 	Sandbox string
-	// Vendors validates whether an integration is complete, as the functions do, and calls its vendor.
+	// Vendors validates integrations as the functions do, and calls their vendors.
 	Vendors *upstream.Client
-	// AWS is for vendors that are paid through the caller's AWS account.
+	// AWS configures the vendors of the operator's AWS account.
 	AWS aws.Config
-	// Actor names the caller for the ledger.
+	// Actor returns the operator's name for the ledger.
 	Actor func(context.Context) (string, error)
-	// Deployed reads what was deployed apart from tables and secrets.
+	// Deployed reads the base URL and the prices of the stack.
 	Deployed func(context.Context) (Deployed, error)
 	// DB and Vault are the clients below the stores.
 	DB    *dynamodb.Client
 	Vault *secretsmanager.Client
 }
 
-// environment is what svc itself takes from the environment; the AWS SDK takes its own.
+// environment holds the variables that svc reads; the AWS SDK reads others.
 type environment struct {
 	Stage string `env:"SVC_STAGE" envDefault:"dev"`
-	// KMSKey encrypts the secrets that svc makes; empty: AWS's own key.
+	// KMSKey encrypts the secrets that svc creates; empty means the key of AWS.
 	KMSKey string `env:"SVC_KMS_KEY"`
 }
 
-// An operator may be far from the region: more patience than a function has.
+// The operator may be far from the region, so that the limits are larger than in a function.
 const (
-	patience = 15 * time.Second
-	backoff  = 500 * time.Millisecond
-	// vendorPatience is what a vendor is given to answer, in seconds, as in the functions.
-	vendorPatience = 10
+	attemptTimeout = 15 * time.Second
+	backoff        = 500 * time.Millisecond
+	// vendorTimeoutSeconds is the default of the functions.
+	vendorTimeoutSeconds = 10
 )
 
 // Open connects to the stage that the flags name.
@@ -99,10 +100,8 @@ func (a *App) Open(ctx context.Context) (*Stack, error) {
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
 		return nil, &signInError{err}
 	}
-	s := newStack(a.stage, cfg,
-		awsclient.DynamoDB(cfg, patientDynamoDB),
-		awsclient.Secrets(cfg, patientSecrets),
-		upstream.Config{TimeoutSeconds: vendorPatience},
+	s := newStack(a.stage, cfg, awsclient.DynamoDB(cfg, dynamoDBWithRetries), awsclient.Secrets(cfg, secretsWithRetries),
+		upstream.Config{TimeoutSeconds: vendorTimeoutSeconds},
 		func(ctx context.Context) (string, error) {
 			who, err := sts.NewFromConfig(cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 			if err != nil {
@@ -117,7 +116,7 @@ func (a *App) Open(ctx context.Context) (*Stack, error) {
 	return s, nil
 }
 
-// localStack is what the local stack writes to .local/demo.json, as far as it is used here.
+// localStack holds the fields of .local/demo.json, which the local stack writes, that svc uses.
 type localStack struct {
 	Stage       string           `json:"stage"`
 	DynamoDBURL string           `json:"dynamodb_url"`
@@ -127,10 +126,10 @@ type localStack struct {
 	SandboxURL  string           `json:"sandbox_url"`
 }
 
-// localAccessKey is one of those that the sandbox takes for a function's role.
+// localAccessKey is an access key that the sandbox accepts as a function's role.
 const localAccessKey = "LOCALSVC"
 
-// localStage is the stage of the local stack, unless its file says another.
+// localStage is the default stage of the local stack.
 const localStage = "local"
 
 // openLocal connects to the local stack.
@@ -153,16 +152,16 @@ func (a *App) openLocal(ctx context.Context) (*Stack, error) {
 		cfg.APIOptions = append(cfg.APIOptions, refuseWrites)
 	}
 	s := newStack(running.Stage, cfg,
-		awsclient.DynamoDB(cfg, patientDynamoDB, func(o *dynamodb.Options) { o.BaseEndpoint = &running.DynamoDBURL }),
-		awsclient.Secrets(cfg, patientSecrets, func(o *secretsmanager.Options) { o.BaseEndpoint = &running.SecretsURL }),
-		upstream.Config{TimeoutSeconds: vendorPatience, Local: true},
+		awsclient.DynamoDB(cfg, dynamoDBWithRetries, func(o *dynamodb.Options) { o.BaseEndpoint = &running.DynamoDBURL }),
+		awsclient.Secrets(cfg, secretsWithRetries, func(o *secretsmanager.Options) { o.BaseEndpoint = &running.SecretsURL }),
+		upstream.Config{TimeoutSeconds: vendorTimeoutSeconds, Local: true},
 		func(context.Context) (string, error) { return "local", nil })
 	s.Deployed = func(context.Context) (Deployed, error) { return Deployed{running.BaseURL, running.Prices}, nil }
 	s.Sandbox = running.SandboxURL
 	return s, nil
 }
 
-// readLocalStack reads .local/demo.json of this folder or the nearest one above that has it.
+// readLocalStack reads .local/demo.json of this folder or of the nearest folder above with such a file.
 func readLocalStack(into *localStack) error {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -172,7 +171,7 @@ func readLocalStack(into *localStack) error {
 		content, err := os.ReadFile(filepath.Join(dir, ".local", "demo.json"))
 		if err == nil {
 			if err := json.Unmarshal(content, into); err != nil || into.DynamoDBURL == "" || into.SecretsURL == "" || into.SandboxURL == "" {
-				return errors.New(".local/demo.json is not what the local stack writes; start it again with: make run")
+				return errors.New(".local/demo.json does not come from the local stack; start it again with: make run")
 			}
 			return nil
 		}
@@ -188,36 +187,28 @@ func readLocalStack(into *localStack) error {
 }
 
 func newStack(stage string, cfg aws.Config, db *dynamodb.Client, secrets *secretsmanager.Client, vendors upstream.Config, actor func(context.Context) (string, error)) *Stack {
-	table := func(name string) string { return "svc-" + stage + "-" + name }
-	return &Stack{
-		Stage:    stage,
-		Projects: project.NewStore(db, table("projects")),
-		Credits:  credit.NewStore(db, credit.Tables{Wallets: table("wallets"), Ledger: table("ledger")}),
-		Secrets:  secret.NewWriter(secrets, stage),
-		Burners:  burner.NewStore(db, table("projects")),
-		Rates:    rates.NewStore(db, table("rates")),
-		Vendors:  upstream.New(vendors),
-		AWS:      cfg,
-		Actor:    actor,
-		DB:       db,
-		Vault:    secrets,
-	}
+	s := &Stack{Stage: stage, Secrets: secret.NewWriter(secrets, stage), Vendors: upstream.New(vendors), AWS: cfg, Actor: actor, DB: db, Vault: secrets}
+	s.Projects = project.NewStore(db, s.Table("projects"))
+	s.Credits = credit.NewStore(db, credit.Tables{Wallets: s.Table("wallets"), Ledger: s.Table("ledger")})
+	s.Burners = burner.NewStore(db, s.Table("projects"))
+	s.Rates = rates.NewStore(db, s.Table("rates"))
+	return s
 }
 
-func patientDynamoDB(o *dynamodb.Options) {
-	o.HTTPClient = awshttp.NewBuildableClient().WithTimeout(patience)
+func dynamoDBWithRetries(o *dynamodb.Options) {
+	o.HTTPClient = awshttp.NewBuildableClient().WithTimeout(attemptTimeout)
 	o.Retryer = awsclient.Retryer(backoff)
 }
 
-func patientSecrets(o *secretsmanager.Options) {
-	o.HTTPClient = awshttp.NewBuildableClient().WithTimeout(patience)
+func secretsWithRetries(o *secretsmanager.Options) {
+	o.HTTPClient = awshttp.NewBuildableClient().WithTimeout(attemptTimeout)
 	o.Retryer = awsclient.Retryer(backoff)
 }
 
 // Table returns the name of one of the stage's tables.
 func (s *Stack) Table(name string) string { return "svc-" + s.Stage + "-" + name }
 
-// Load reads a project that must be there.
+// Load reads a project, and returns an error for a project that does not exist.
 func (s *Stack) Load(ctx context.Context, projectID string) (*project.Record, error) {
 	if projectID == "" {
 		return nil, Usagef("the project's ID is empty")
@@ -230,4 +221,32 @@ func (s *Stack) Load(ctx context.Context, projectID string) (*project.Record, er
 		return nil, fmt.Errorf("project %s: %w", projectID, project.ErrNotFound)
 	}
 	return rec, nil
+}
+
+// Deployed holds the base URL and the prices of a deployed stack.
+type Deployed struct {
+	BaseURL string
+	Prices  credit.Prices
+}
+
+// describeStack reads the base URL and the prices of a stack from CloudFormation.
+func describeStack(ctx context.Context, cfg aws.Config, name string) (Deployed, error) {
+	out, err := cloudformation.NewFromConfig(cfg).DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &name})
+	if err != nil {
+		return Deployed{}, fmt.Errorf("read the stack %s (--stack names another): %w", name, err)
+	}
+	if len(out.Stacks) == 0 {
+		return Deployed{}, fmt.Errorf("there is no stack %s", name)
+	}
+	d, parameters := Deployed{}, map[string]string{}
+	for _, o := range out.Stacks[0].Outputs {
+		if aws.ToString(o.OutputKey) == "BaseUrl" {
+			d.BaseURL = aws.ToString(o.OutputValue)
+		}
+	}
+	for _, p := range out.Stacks[0].Parameters {
+		parameters[aws.ToString(p.ParameterKey)] = aws.ToString(p.ParameterValue)
+	}
+	d.Prices, err = credit.ReadPrices(credit.FromParameters(parameters))
+	return d, err
 }

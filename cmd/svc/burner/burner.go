@@ -13,6 +13,7 @@ import (
 
 	"svcapi/cmd/svc/app"
 	"svcapi/shared/address"
+	"svcapi/shared/project"
 )
 
 // Command returns "svc burner".
@@ -20,15 +21,15 @@ func Command(a *app.App) *cobra.Command {
 	return app.Group("burner", "Keep a project's own list of disposable e-mail domains", add(a), remove(a), list(a), importFile(a))
 }
 
-// change says what a command did to a project's list.
+// change is the result of a command that changes a project's list.
 type change struct {
 	ProjectID string   `json:"project_id"`
-	Done      string   `json:"done"`      // added or removed
-	Domains   []string `json:"domains"`   // to which this was done
-	Unchanged []string `json:"unchanged"` // those on the list already, or not on it
+	Done      string   `json:"done"` // added or removed
+	Domains   []string `json:"domains"`
+	Unchanged []string `json:"unchanged"` // added before, or not on the list
 }
 
-// normalDomains brings domains to the form in which they are compared, sorted and each once.
+// normalDomains converts domains to lower-case ASCII, sorts them and removes duplicates.
 func normalDomains(texts []string) ([]string, error) {
 	var domains []string
 	for _, text := range texts {
@@ -36,10 +37,10 @@ func normalDomains(texts []string) ([]string, error) {
 		if err != nil {
 			if bare := strings.TrimLeft(text, "*.@"); bare != text {
 				if _, err := address.ASCII(bare); err == nil {
-					return nil, app.Usagef("%q is no domain: write %s, which covers all beneath it", text, bare)
+					return nil, app.Usagef("%q is not a domain: write %s, which includes its subdomains", text, bare)
 				}
 			}
-			return nil, app.Usagef("%q is no domain: it %s", text, err)
+			return nil, app.Usagef("%q is not a domain: it %s", text, err)
 		}
 		domains = append(domains, domain)
 	}
@@ -49,47 +50,40 @@ func normalDomains(texts []string) ([]string, error) {
 
 type options struct {
 	*app.App
-	projectID, file string
-	domains         []string
+	file    string
+	domains []string
 }
 
-// parse reads the project and the domains.
-func (o *options) parse(args []string) (err error) {
-	o.projectID = args[0]
-	o.domains, err = normalDomains(args[1:])
+func (o *options) parseDomains(args []string) (err error) {
+	o.domains, err = normalDomains(args)
 	return err
 }
 
 func add(a *app.App) *cobra.Command {
 	o := &options{App: a}
-	return &cobra.Command{
+	return a.ProjectCommand(&cobra.Command{
 		Use:   "add PROJECT DOMAIN...",
-		Short: "List domains as disposable, with all that is beneath them",
-		Long: `List domains as disposable for one project, with all that is beneath them. The
-project's own list is asked before the global one.`,
+		Short: "Add domains and their subdomains to a project's own list",
+		Long: `Add domains and their subdomains to a project's own list of disposable domains. The
+service reads the project's own list before the global list.`,
 		Example: "  svc burner add acme throwaway.example",
-		Args:    cobra.MinimumNArgs(2),
-		RunE:    a.On(o.parse, o.add),
-	}
+	}, o.parseDomains, o.add)
 }
 
-func (o *options) add(ctx context.Context, s *app.Stack) error {
-	on, off, err := o.listed(ctx, s)
+func (o *options) add(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	on, off, err := o.listed(ctx, s, rec.ID)
 	if err != nil {
 		return err
 	}
-	if err := s.Burners.Add(ctx, o.projectID, off...); err != nil {
+	if err := s.Burners.Add(ctx, rec.ID, off...); err != nil {
 		return err
 	}
-	return o.print(change{o.projectID, "added", off, on}, "there already")
+	return o.print(change{rec.ID, "added", off, on}, "there already")
 }
 
 // listed splits the domains by whether they are on the project's list.
-func (o *options) listed(ctx context.Context, s *app.Stack) (on, off []string, err error) {
-	if _, err := s.Load(ctx, o.projectID); err != nil {
-		return nil, nil, err
-	}
-	listed, err := s.Burners.List(ctx, o.projectID)
+func (o *options) listed(ctx context.Context, s *app.Stack, projectID string) (on, off []string, err error) {
+	listed, err := s.Burners.List(ctx, projectID)
 	on, off = []string{}, []string{}
 	for _, d := range o.domains {
 		if _, found := slices.BinarySearch(listed, d); found {
@@ -114,77 +108,63 @@ func (o *options) print(c change, unchanged string) error {
 
 func remove(a *app.App) *cobra.Command {
 	o := &options{App: a}
-	return &cobra.Command{
+	return a.ProjectCommand(&cobra.Command{
 		Use:     "remove PROJECT DOMAIN...",
-		Short:   "Take domains off a project's own list",
-		Long:    `Take domains off a project's own list. The global list is not changed.`,
+		Short:   "Remove domains from a project's own list",
+		Long:    `Remove domains from a project's own list. The global list does not change.`,
 		Example: "  svc burner remove acme throwaway.example",
-		Args:    cobra.MinimumNArgs(2),
-		RunE:    a.On(o.parse, o.remove),
-	}
+	}, o.parseDomains, o.remove)
 }
 
-func (o *options) remove(ctx context.Context, s *app.Stack) error {
-	on, off, err := o.listed(ctx, s)
+func (o *options) remove(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	on, off, err := o.listed(ctx, s, rec.ID)
 	if err != nil {
 		return err
 	}
-	if err := s.Burners.Remove(ctx, o.projectID, on...); err != nil {
+	if err := s.Burners.Remove(ctx, rec.ID, on...); err != nil {
 		return err
 	}
-	return o.print(change{o.projectID, "removed", on, off}, "not on the list")
+	return o.print(change{rec.ID, "removed", on, off}, "not on the list")
 }
 
 func list(a *app.App) *cobra.Command {
 	o := &options{App: a}
-	return &cobra.Command{
-		Use:   "list PROJECT",
-		Short: "Show a project's own list",
-		Args:  cobra.ExactArgs(1),
-		RunE:  a.On(app.Bind(&o.projectID), o.list),
-	}
+	return a.ProjectCommand(&cobra.Command{Use: "list PROJECT", Short: "Show a project's own list"}, nil, o.list)
 }
 
-func (o *options) list(ctx context.Context, s *app.Stack) error {
-	if _, err := s.Load(ctx, o.projectID); err != nil {
-		return err
-	}
-	domains, err := s.Burners.List(ctx, o.projectID)
+func (o *options) list(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	domains, err := s.Burners.List(ctx, rec.ID)
 	if err != nil {
 		return err
 	}
-	t := app.Table{Header: []string{"DOMAIN"}, Empty: `No domains of its own. "svc burner add" lists one.`}
-	for _, d := range domains {
-		t.Rows = append(t.Rows, []string{d})
-	}
+	domains, rows := app.List(domains, func(d string) (string, []string) { return d, []string{d} })
+	t := app.Table{Header: []string{"DOMAIN"}, Rows: rows, Empty: `The project has no own domains. "svc burner add" adds one.`}
 	return o.Print(struct {
 		ProjectID string   `json:"project_id"`
 		Domains   []string `json:"domains"`
-	}{o.projectID, domains}, t)
+	}{rec.ID, domains}, t)
 }
 
-// maxDomainFile bounds what is imported at once, in bytes.
+// maxDomainFile bounds an imported file, in bytes.
 const maxDomainFile = 16 << 20
 
 func importFile(a *app.App) *cobra.Command {
 	o := &options{App: a}
-	return &cobra.Command{
+	return a.ProjectCommand(&cobra.Command{
 		Use:   "import PROJECT FILE",
 		Short: "Add the domains of a file, one a line, to a project's own list",
-		Long: `Add the domains of a file, one a line, to a project's own list. Empty lines and
-what follows a # are passed over; "-" is standard input. A line that is no domain
-refuses the whole file. What is on the list already stays on it.`,
+		Long: `Add the domains of a file, one a line, to a project's own list. The command ignores
+empty lines and the text after a #; "-" is standard input. One line that is not a
+domain makes the command refuse the file. Listed domains stay on the list.`,
 		Example: "  svc burner import acme domains.txt",
-		Args:    cobra.ExactArgs(2),
-		RunE:    a.On(app.Bind(&o.projectID, &o.file), o.importFile),
-	}
+	}, app.Bind(&o.file), o.importFile)
 }
 
-func (o *options) importFile(ctx context.Context, s *app.Stack) (err error) {
+func (o *options) importFile(ctx context.Context, s *app.Stack, rec *project.Record) (err error) {
 	if o.domains, err = o.readDomains(); err != nil {
 		return err
 	}
-	return o.add(ctx, s)
+	return o.add(ctx, s, rec)
 }
 
 func (o *options) readDomains() ([]string, error) {

@@ -14,10 +14,10 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// Account is where the secret fields of one owner's account at a vendor are stored.
+// Account names the secret fields of one owner's account at a vendor.
 type Account struct {
 	Offer       Offer
-	Owner       string // secret.Managed: the service itself; else a project's ID
+	Owner       string // secret.Managed for the service itself, or a project's ID
 	Environment project.Environment
 }
 
@@ -26,7 +26,7 @@ func (t Account) Name(s *app.Stack) string {
 	return secret.Name(s.Stage, t.Offer.Kind, t.Owner, t.Environment)
 }
 
-// Stored returns the fields that are stored.
+// Stored reads the stored fields.
 func (t Account) Stored(ctx context.Context, s *app.Stack) (secret.Values, error) {
 	return s.Secrets.Fields(ctx, t.Offer.Kind, t.Owner, t.Environment, t.Offer.Spec.Name)
 }
@@ -36,39 +36,39 @@ func (t Account) Put(ctx context.Context, s *app.Stack, fields secret.Values) er
 	return s.Secrets.Put(ctx, t.Offer.Kind, t.Owner, t.Environment, t.Offer.Spec.Name, fields)
 }
 
-// AccountView is an account whose fields were stored, as programs read it. No value of a field is in it.
+// AccountView is an account in the format for programs, without the values of its fields.
 type AccountView struct {
 	Secret string   `json:"secret"`
 	Vendor string   `json:"vendor"`
 	Fields []string `json:"fields"`
 }
 
-// View returns the account with the fields for programs, and the rows for people.
+// View returns the account with its field names, for programs and for people.
 func (t Account) View(s *app.Stack, fields secret.Values) (AccountView, [][]string) {
 	v := AccountView{t.Name(s), t.Offer.Spec.Name, fields.Names()}
 	return v, [][]string{{"Secret", v.Secret}, {"Vendor", v.Vendor}, {"Fields", strings.Join(v.Fields, ", ")}}
 }
 
-// Staged are the secret fields of an account as they would be.
+// Staged are new secret fields of an account that are not yet stored.
 type Staged secret.Values
 
-// Fields returns the staged fields of whatever account.
+// Fields returns the staged fields for every account.
 func (s Staged) Fields(context.Context, project.Kind, string, project.Environment, string) (secret.Values, error) {
 	return secret.Values(s), nil
 }
 
-// maxSecretFile bounds what is read as secrets: Secrets Manager takes no more.
+// maxSecretFile is the largest value of Secrets Manager, in bytes.
 const maxSecretFile = 64 << 10
 
-// ReadSecrets reads a vendor's secret fields over those that are stored: from a file, from standard input ("-"), or
-// field by field from a terminal, where ReadSecrets asks when ask is set and when a required field is missing. A field
-// that is not given stays as stored; one given empty in a file is removed. No value is ever an argument, or in an error.
+// ReadSecrets returns the stored secret fields of a vendor with new values from a file, from standard input ("-") or from
+// a terminal. ReadSecrets asks at the terminal when ask is set or a required field is missing. An empty value in a file
+// removes the field. No value is an argument of a command or occurs in an error.
 func ReadSecrets(ctx context.Context, a *app.App, spec upstream.Spec, stored secret.Values, file string, ask bool) (fields secret.Values, changed bool, err error) {
 	var given map[string]string
 	switch {
 	case file != "":
 		given, err = readSecretFile(a, file)
-	case a.Hidden != nil && (ask || len(Missing(spec.Secrets, stored)) > 0):
+	case a.Hidden != nil && (ask || len(upstream.Missing(spec.Secrets, stored)) > 0):
 		given, err = askSecrets(ctx, a, spec, stored)
 	}
 	if err != nil {
@@ -129,15 +129,4 @@ func askSecrets(ctx context.Context, a *app.App, spec upstream.Spec, stored secr
 		}
 	}
 	return given, nil
-}
-
-// Missing lists the required fields that have no value.
-func Missing(fields []upstream.Field, values map[string]string) []string {
-	var names []string
-	for _, f := range fields {
-		if f.Required && values[f.Name] == "" {
-			names = append(names, f.Name)
-		}
-	}
-	return names
 }

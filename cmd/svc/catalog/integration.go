@@ -14,38 +14,15 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// Integration is an integration as it is exported.
-type Integration struct {
-	Environment project.Environment `json:"environment"`
-	Kind        project.Kind        `json:"kind"`
-	Vendor      string              `json:"vendor"`
-	Mode        project.Mode        `json:"mode"`
-	Active      bool                `json:"active"`
-	Priority    int                 `json:"priority"`
-	Settings    map[string]string   `json:"settings"`
-}
-
-// Export returns an integration as it is exported.
-func Export(i project.Integration) Integration {
-	return Integration{i.Environment, i.Kind, i.Vendor, i.Mode, i.Active, i.Priority, i.Settings}
-}
-
-// Record returns the integration as it is stored.
-func (i Integration) Record() project.Integration {
-	return project.Integration{
-		Kind: i.Kind, Environment: i.Environment, Vendor: i.Vendor, Mode: i.Mode, Active: i.Active, Priority: i.Priority, Settings: i.Settings,
-	}
-}
-
-// View is an integration as programs read it.
+// View is an integration in the format for programs.
 type View struct {
-	Integration
-	// Incomplete says why the integration cannot be used as it is; empty when it can.
+	project.Integration
+	// Incomplete is the reason why the integration cannot be used; empty for a complete integration.
 	Incomplete string    `json:"incomplete"`
 	Updated    time.Time `json:"updated"`
 }
 
-// ViewAll views a project's integrations of one environment, or of both when env is empty.
+// ViewAll returns a project's integrations of one environment, or of both when env is empty.
 func ViewAll(ctx context.Context, s *app.Stack, rec *project.Record, env project.Environment) ([]View, error) {
 	views := []View{}
 	for _, i := range rec.Integrations {
@@ -61,9 +38,9 @@ func ViewAll(ctx context.Context, s *app.Stack, rec *project.Record, env project
 	return views, nil
 }
 
-// ViewOf views one integration.
+// ViewOf returns one integration, and validates whether the integration is complete.
 func ViewOf(ctx context.Context, s *app.Stack, projectID string, i project.Integration) (View, error) {
-	v := View{Integration: Export(i), Updated: i.Updated}
+	v := View{Integration: i, Updated: i.Updated}
 	_, err := Resolve(ctx, s, projectID, i)
 	unknown, isUnknown := errors.AsType[*app.UsageError](err)
 	switch {
@@ -86,11 +63,11 @@ func Resolve(ctx context.Context, s *app.Stack, projectID string, i project.Inte
 	return s.Vendors.Resolve(ctx, projectID, i, &o.Spec, s.Secrets)
 }
 
-// Table shows integrations to people.
+// Table returns integrations for people.
 func Table(views []View) app.Table {
 	t := app.Table{
 		Header: []string{"ENVIRONMENT", "KIND", "VENDOR", "MODE", "STATE", "PRIORITY", "SETTINGS", "INCOMPLETE"},
-		Empty:  `No integrations. "svc integration set" makes one.`,
+		Empty:  `No integrations. "svc integration set" creates one.`,
 	}
 	for _, v := range views {
 		state := "inactive"

@@ -1,5 +1,5 @@
-// Package catalog holds what the commands of svc share about vendors: which there are, their accounts, and the
-// integrations of projects with them.
+// Package catalog holds what the commands of svc share about vendors: the list of vendors, their accounts, and the
+// integrations of projects.
 package catalog
 
 import (
@@ -23,11 +23,11 @@ import (
 type Offer struct {
 	Kind project.Kind
 	Spec upstream.Spec
-	// BuiltIn vendors are the service itself or files of it: they take no settings.
+	// BuiltIn vendors are the service itself or its database files, and have no settings.
 	BuiltIn bool
 }
 
-// Offers lists every vendor, from the tables of the functions.
+// Offers returns every vendor of the tables of the functions.
 func Offers() []Offer {
 	var all []Offer
 	for _, v := range sms.NewTable(aws.Config{}) {
@@ -48,19 +48,19 @@ func Offers() []Offer {
 	return all
 }
 
-// ValidateKind refuses a kind that there is not.
+// ValidateKind returns an error for an unknown kind.
 func ValidateKind(kind string) error {
 	var known []string
 	for _, k := range project.Kinds() {
 		known = append(known, string(k))
 	}
 	if !slices.Contains(known, kind) {
-		return app.Usagef("no kind %q; kinds are %s", kind, strings.Join(known, ", "))
+		return app.Usagef("unknown kind %q; the kinds are %s", kind, strings.Join(known, ", "))
 	}
 	return nil
 }
 
-// Find returns the vendor of an integration by the names as they were typed.
+// Find returns the vendor that the operator names.
 func Find(kind, vendor string) (Offer, error) {
 	if err := ValidateKind(kind); err != nil {
 		return Offer{}, err
@@ -78,10 +78,10 @@ func Find(kind, vendor string) (Offer, error) {
 	if names == nil {
 		return Offer{}, app.Usagef("no vendors of kind %s in this version", kind)
 	}
-	return Offer{}, app.Usagef("no vendor %q of kind %s; there are %s", vendor, kind, strings.Join(names, ", "))
+	return Offer{}, app.Usagef("no vendor %q of kind %s; the vendors are %s", vendor, kind, strings.Join(names, ", "))
 }
 
-// Settings returns the vendor's own settings and the endpoint, which every vendor on the net takes.
+// Settings returns the vendor's settings and the endpoint, which is a setting of every remote vendor.
 func (o Offer) Settings() []upstream.Field {
 	if o.BuiltIn || find(o.Spec.Settings, upstream.EndpointSetting) != nil {
 		return o.Spec.Settings
@@ -89,14 +89,14 @@ func (o Offer) Settings() []upstream.Field {
 	return append(slices.Clip(o.Spec.Settings), upstream.Field{Name: upstream.EndpointSetting, Description: "base URL instead of the vendor's, https"})
 }
 
-// Apply returns settings with NAME=VALUE texts put over them.
+// Apply returns settings with the changes of NAME=VALUE texts.
 func (o Offer) Apply(before map[string]string, given []string) (map[string]string, error) {
 	after := map[string]string{}
 	maps.Copy(after, before)
 	for _, text := range given {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok {
-			return nil, app.Usagef("--setting wants NAME=VALUE, not %q", text)
+			return nil, app.Usagef("--setting is NAME=VALUE, not %q", text)
 		}
 		field := find(o.Settings(), name)
 		if field == nil && find(o.Spec.Secrets, name) != nil {
@@ -117,8 +117,8 @@ func (o Offer) Apply(before map[string]string, given []string) (map[string]strin
 	return after, nil
 }
 
-// WithSandbox gives settings the sandbox's endpoint on the local stack, where they have no endpoint of their own, and
-// reports whether it did.
+// WithSandbox adds the sandbox's endpoint to settings without an endpoint on the local stack, and reports whether the
+// endpoint was added.
 func (o Offer) WithSandbox(s *app.Stack, settings map[string]string) (map[string]string, bool) {
 	if s.Sandbox == "" || o.BuiltIn || settings[upstream.EndpointSetting] != "" {
 		return settings, false
@@ -129,7 +129,7 @@ func (o Offer) WithSandbox(s *app.Stack, settings map[string]string) (map[string
 	return with, true
 }
 
-// find returns the field of a name, nil where there is none.
+// find returns the field with that name, or nil.
 func find(fields []upstream.Field, name string) *upstream.Field {
 	if at := slices.IndexFunc(fields, func(f upstream.Field) bool { return f.Name == name }); at >= 0 {
 		return &fields[at]

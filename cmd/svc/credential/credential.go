@@ -17,7 +17,7 @@ func Command(a *app.App) *cobra.Command {
 	return app.Group("credential", "Issue, rotate and revoke the credentials of projects", issue(a), rotate(a), revoke(a))
 }
 
-// View is a credential as programs read it. Nothing of a secret is in it.
+// View is a credential without its secrets, in the format for programs.
 type View struct {
 	ClientID    string              `json:"client_id"`
 	Environment project.Environment `json:"environment"`
@@ -25,22 +25,21 @@ type View struct {
 	LiveSecrets int                 `json:"live_secrets"`
 }
 
-// ViewAll views a project's credentials, for programs and for people.
+// ViewAll returns a project's credentials for programs and for people.
 func ViewAll(rec *project.Record) ([]View, app.Table) {
-	views := make([]View, 0, len(rec.Credentials))
-	t := app.Table{Header: []string{"CLIENT ID", "ENVIRONMENT", "STATE", "LIVE SECRETS"}, Empty: `No credentials. "svc credential issue" makes one.`}
-	for _, c := range rec.Credentials {
+	views, rows := app.List(rec.Credentials, func(c project.Credential) (View, []string) {
 		state := "revoked"
 		if c.Active {
 			state = "active"
 		}
-		views = append(views, View{c.ClientID, c.Environment, c.Active, len(c.Secrets)})
-		t.Rows = append(t.Rows, []string{c.ClientID, string(c.Environment), state, strconv.Itoa(len(c.Secrets))})
-	}
-	return views, t
+		v := View{c.ClientID, c.Environment, c.Active, len(c.Secrets)}
+		return v, []string{c.ClientID, string(c.Environment), state, strconv.Itoa(len(c.Secrets))}
+	})
+	header := []string{"CLIENT ID", "ENVIRONMENT", "STATE", "LIVE SECRETS"}
+	return views, app.Table{Header: header, Rows: rows, Empty: `No credentials. "svc credential issue" creates one.`}
 }
 
-// Issued is the one showing of a client secret.
+// Issued holds a new client secret, which svc shows once.
 type Issued struct {
 	ProjectID    string              `json:"project_id"`
 	Environment  project.Environment `json:"environment,omitempty"`
@@ -57,7 +56,7 @@ func printIssued(a *app.App, i Issued) error {
 	if err := a.Print(i, app.Table{Rows: rows}); err != nil {
 		return err
 	}
-	a.Note("The secret is shown this once. Keep it now: only its digest is stored.")
+	a.Note("The secret is shown this once. Store it now: the service keeps only its digest.")
 	return nil
 }
 
@@ -70,37 +69,26 @@ func printState(a *app.App, clientID, state string) error {
 
 type issueOptions struct {
 	*app.App
-	projectID   string
 	environment project.Environment
 }
 
 func issue(a *app.App) *cobra.Command {
 	o := &issueOptions{App: a}
-	cmd := &cobra.Command{
+	cmd := a.ProjectCommand(&cobra.Command{
 		Use:     "issue PROJECT",
-		Short:   "Make a new client ID and secret",
+		Short:   "Create a client ID and its secret",
 		Example: "  svc credential issue acme --env production",
-		Args:    cobra.ExactArgs(1),
-		RunE:    a.On(o.parse, o.run),
-	}
+	}, nil, o.run)
 	app.EnvironmentFlag(cmd, &o.environment)
 	return cmd
 }
 
-func (o *issueOptions) parse(args []string) error {
-	o.projectID = args[0]
-	return app.ParseEnvironment(&o.environment)
-}
-
-func (o *issueOptions) run(ctx context.Context, s *app.Stack) error {
-	if _, err := s.Load(ctx, o.projectID); err != nil {
-		return err
-	}
-	clientID, clientSecret, err := s.Projects.IssueCredential(ctx, o.projectID, o.environment)
+func (o *issueOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	clientID, clientSecret, err := s.Projects.IssueCredential(ctx, rec.ID, o.environment)
 	if err != nil {
 		return err
 	}
-	return printIssued(o.App, Issued{o.projectID, o.environment, clientID, clientSecret})
+	return printIssued(o.App, Issued{rec.ID, o.environment, clientID, clientSecret})
 }
 
 type rotateOptions struct {
@@ -111,22 +99,20 @@ type rotateOptions struct {
 
 func rotate(a *app.App) *cobra.Command {
 	o := &rotateOptions{App: a}
-	cmd := &cobra.Command{
+	cmd := a.Command(&cobra.Command{
 		Use:   "rotate CLIENT_ID",
-		Short: "Give a client ID a second secret, or end the older one",
-		Long: `Give a client ID a second secret. Both work until the rotation is finished:
+		Short: "Add a second secret to a client ID, or end the older secret",
+		Long: `Add a second secret to a client ID. Both secrets work until the rotation is finished:
 
   svc credential rotate CLIENT_ID            shows the new secret
-  (hand it to the client, wait until it is in use)
+  (hand the secret to the client, wait until the client uses it)
   svc credential rotate CLIENT_ID --finish   ends the older secret
 
-While two secrets are live no third is made. If the newer one was lost before
-the client had it, --replace makes another in its place; the older one stays.`,
-		Args: cobra.ExactArgs(1),
-		RunE: a.On(o.parse, o.run),
-	}
-	cmd.Flags().BoolVar(&o.finish, "finish", false, "end all secrets but the newest; makes none")
-	cmd.Flags().BoolVar(&o.replace, "replace", false, "of two live secrets, end the newer and make another in its place")
+A client ID has at most two live secrets. If the newer secret is lost before the
+client has it, --replace creates another in its place; the older secret stays.`,
+	}, o.parse, o.run)
+	cmd.Flags().BoolVar(&o.finish, "finish", false, "end all secrets but the newest, and create none")
+	cmd.Flags().BoolVar(&o.replace, "replace", false, "replace the newer of two live secrets")
 	return cmd
 }
 
@@ -161,18 +147,16 @@ type revokeOptions struct {
 
 func revoke(a *app.App) *cobra.Command {
 	o := &revokeOptions{App: a}
-	cmd := &cobra.Command{
+	cmd := a.Command(&cobra.Command{
 		Use:   "revoke CLIENT_ID",
-		Short: "End a client ID and its secrets for good",
-		Args:  cobra.ExactArgs(1),
-		RunE:  a.On(app.Bind(&o.clientID), o.run),
-	}
+		Short: "End a client ID and its secrets permanently",
+	}, app.Bind(&o.clientID), o.run)
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
 	return cmd
 }
 
 func (o *revokeOptions) run(ctx context.Context, s *app.Stack) error {
-	question := fmt.Sprintf("Revoke %s on stage %s? Its requests will be refused, for good.", o.clientID, s.Stage)
+	question := fmt.Sprintf("Revoke %s on stage %s? Its requests will be refused permanently.", o.clientID, s.Stage)
 	if err := o.Confirm(ctx, o.yes, question); err != nil {
 		return err
 	}

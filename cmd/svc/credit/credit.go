@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"svcapi/cmd/svc/app"
+	"svcapi/shared/project"
 )
 
 // Command returns "svc credit".
@@ -16,64 +17,46 @@ func Command(a *app.App) *cobra.Command {
 		grant(a), grants(a), refund(a), adjust(a), alert(a), balance(a), ledger(a))
 }
 
-type balanceOptions struct {
-	*app.App
-	projectID string
-}
+type balanceOptions struct{ *app.App }
 
 func balance(a *app.App) *cobra.Command {
-	o := &balanceOptions{App: a}
-	return &cobra.Command{
-		Use:   "balance PROJECT",
-		Short: "Show what a project can spend",
-		Args:  cobra.ExactArgs(1),
-		RunE:  a.On(app.Bind(&o.projectID), o.run),
-	}
+	o := &balanceOptions{a}
+	return a.ProjectCommand(&cobra.Command{Use: "balance PROJECT", Short: "Show the balance of a project"}, nil, o.run)
 }
 
-func (o *balanceOptions) run(ctx context.Context, s *app.Stack) error {
-	if _, err := s.Load(ctx, o.projectID); err != nil {
-		return err
-	}
-	balance, err := s.Credits.Balance(ctx, o.projectID)
+func (o *balanceOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	balance, err := s.Credits.Balance(ctx, rec.ID)
 	if err != nil {
 		return err
 	}
 	return o.Print(struct {
 		ProjectID string `json:"project_id"`
 		Balance   int64  `json:"balance"`
-	}{o.projectID, balance}, app.Table{Rows: [][]string{{"Project", o.projectID}, {"Balance", app.Grouped(balance) + " credits"}}})
+	}{rec.ID, balance}, app.Table{Rows: [][]string{{"Project", rec.ID}, {"Balance", app.Grouped(balance) + " credits"}}})
 }
 
 type alertOptions struct {
 	*app.App
-	projectID string
-	credits   int64
+	credits int64
 }
 
 func alert(a *app.App) *cobra.Command {
 	o := &alertOptions{App: a}
-	return &cobra.Command{
+	return a.ProjectCommand(&cobra.Command{
 		Use:   "alert PROJECT CREDITS",
-		Short: "Ring the stack's low-wallet alarm when a balance is below these credits; 0 ends that",
-		Args:  cobra.ExactArgs(2),
-		RunE:  a.On(o.parse, o.run),
-	}
+		Short: "Set the balance below which the stack's low-wallet alarm rings; 0 removes the alert",
+	}, o.parse, o.run)
 }
 
 func (o *alertOptions) parse(args []string) (err error) {
-	o.projectID = args[0]
-	if o.credits, err = strconv.ParseInt(args[1], 10, 64); err != nil || o.credits < 0 {
-		return app.Usagef("CREDITS is a whole number, 0 or more, not %q", args[1])
+	if o.credits, err = strconv.ParseInt(args[0], 10, 64); err != nil || o.credits < 0 {
+		return app.Usagef("CREDITS is a whole number, 0 or more, not %q", args[0])
 	}
 	return nil
 }
 
-func (o *alertOptions) run(ctx context.Context, s *app.Stack) error {
-	if _, err := s.Load(ctx, o.projectID); err != nil {
-		return err
-	}
-	if err := s.Credits.SetAlert(ctx, o.projectID, o.credits); err != nil {
+func (o *alertOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	if err := s.Credits.SetAlert(ctx, rec.ID, o.credits); err != nil {
 		return err
 	}
 	text := "none"
@@ -83,5 +66,5 @@ func (o *alertOptions) run(ctx context.Context, s *app.Stack) error {
 	return o.Print(struct {
 		ProjectID string `json:"project_id"`
 		Alert     int64  `json:"alert"`
-	}{o.projectID, o.credits}, app.Table{Rows: [][]string{{"Project", o.projectID}, {"Alert", text}}})
+	}{rec.ID, o.credits}, app.Table{Rows: [][]string{{"Project", rec.ID}, {"Alert", text}}})
 }

@@ -25,22 +25,21 @@ type bulkGrant struct {
 	Credits   int64      `json:"credits"`
 	Reason    string     `json:"reason"`
 	ID        credit.Key `json:"id"`
-	Outcome   string     `json:"outcome"` // granted, would be granted, or what went wrong
+	Outcome   string     `json:"outcome"` // granted, would be granted, or the error
 }
 
-var batchForm = regexp.MustCompile(`^(\d{4}-\d{2}-\d{2})(-[A-Za-z0-9._-]{1,80})?$`)
+var batchPattern = regexp.MustCompile(`^(\d{4}-\d{2}-\d{2})(-[A-Za-z0-9._-]{1,80})?$`)
 
-// byteOrderMark is what spreadsheets put before UTF-8.
+// byteOrderMark begins the UTF-8 files of spreadsheets.
 const byteOrderMark = "\ufeff"
 
-// maxGrants bounds a file of grants; mostSaid bounds what is said of it.
 const (
-	maxGrants = 100_000
-	mostSaid  = 20
+	maxGrants   = 100_000 // in one file
+	maxProblems = 20      // in one error
 )
 
-// readGrants reads lines of project, credits and, if there is one, a reason. The error says all that is wrong. A
-// project occurs once: batch and project together make the grant's ID, so that no repeat pays twice.
+// readGrants reads lines of project, credits and an optional reason. The error lists the problems of all lines. A project
+// occurs once: batch and project form the ID of the grant, so that a repeat has no effect.
 func readGrants(from io.Reader, batch, reason string) ([]bulkGrant, error) {
 	day, err := parseBatch(batch)
 	if err != nil {
@@ -48,7 +47,7 @@ func readGrants(from io.Reader, batch, reason string) ([]bulkGrant, error) {
 	}
 	lines := csvReader(from)
 	var grants []bulkGrant
-	var wrong []string
+	var problems []string
 	seen := map[string]bool{}
 	for {
 		fields, err := lines.Read()
@@ -67,32 +66,32 @@ func readGrants(from io.Reader, batch, reason string) ([]bulkGrant, error) {
 		}
 		g, problem := parseGrant(fields, reason, seen)
 		if problem != "" {
-			wrong = append(wrong, fmt.Sprintf("line %d%s", line, problem))
+			problems = append(problems, fmt.Sprintf("line %d%s", line, problem))
 		}
 		seen[g.ProjectID] = true
 		g.ID = credit.NewKey(day, batch+"#"+g.ProjectID)
 		if grants = append(grants, g); len(grants) > maxGrants {
-			return nil, app.Usagef("more than %d grants: part the file", maxGrants)
+			return nil, app.Usagef("more than %d grants: split the file", maxGrants)
 		}
 	}
-	if len(wrong) > 0 {
-		return nil, app.Usagef("%s", strings.Join(wrong[:min(len(wrong), mostSaid)], "\n     "))
+	if len(problems) > 0 {
+		return nil, app.Usagef("%s", strings.Join(problems[:min(len(problems), maxProblems)], "\n     "))
 	}
 	if len(grants) == 0 {
-		return nil, app.Usagef("there are no grants in it")
+		return nil, app.Usagef("the file has no grants")
 	}
 	return grants, nil
 }
 
-// parseBatch returns the day of a batch.
+// parseBatch returns the day in the name of a batch.
 func parseBatch(batch string) (time.Time, error) {
-	match := batchForm.FindStringSubmatch(batch)
+	match := batchPattern.FindStringSubmatch(batch)
 	if match == nil {
 		return time.Time{}, app.Usagef("--batch names the file's grants and begins with their date, such as 2026-03-31-invoices, not %q", batch)
 	}
 	day, err := time.Parse(time.DateOnly, match[1])
 	if err != nil {
-		return day, app.Usagef("--batch: %s is no date", match[1])
+		return day, app.Usagef("--batch: %s is not a date", match[1])
 	}
 	return day, validateDay("--batch", day)
 }
@@ -107,7 +106,7 @@ func csvReader(from io.Reader) *csv.Reader {
 	return lines
 }
 
-// parseGrant reads the fields of a line, and returns what is wrong with them.
+// parseGrant reads the fields of a line, and returns the problem of a line that is not valid.
 func parseGrant(fields []string, reason string, seen map[string]bool) (g bulkGrant, problem string) {
 	g = bulkGrant{ProjectID: fields[0], Reason: reason}
 	var err error
@@ -121,14 +120,14 @@ func parseGrant(fields []string, reason string, seen map[string]bool) (g bulkGra
 	case len(fields) < 2 || len(fields) > 3 || err != nil || g.Credits < 1:
 		return g, " is not PROJECT,CREDITS or PROJECT,CREDITS,REASON"
 	case seen[g.ProjectID]:
-		return g, ": " + g.ProjectID + " stands twice"
+		return g, ": " + g.ProjectID + " is in the file twice"
 	case g.Reason == "":
 		return g, " has no reason, and no --reason is given"
 	}
 	return g, ""
 }
 
-var errNotAll = errors.New("not every grant was made; what was made stays, and counts once: correct the file and run the command again")
+var errNotAll = errors.New("some grants failed: correct the file and run the command again; grants that were made are not repeated")
 
 type grantsOptions struct {
 	*app.App
@@ -137,21 +136,19 @@ type grantsOptions struct {
 
 func grants(a *app.App) *cobra.Command {
 	o := &grantsOptions{App: a}
-	cmd := &cobra.Command{
+	cmd := a.Command(&cobra.Command{
 		Use:   "grants FILE.csv",
 		Short: "Grant credits to many projects",
 		Long: `Grant credits to many projects. Each line is PROJECT,CREDITS or
-PROJECT,CREDITS,REASON; a first line that begins with the column "project" or
-"project_id" and lines that begin with # are passed over. "-" reads standard input.
+PROJECT,CREDITS,REASON. The command ignores a first line that begins with the
+column "project" or "project_id", and lines that begin with #. "-" reads standard input.
 
-Nothing is granted unless every line is right and every project is there. A
-grant counts once for its batch and project, so the command may be repeated.`,
+The command grants nothing unless every line is valid and every project exists.
+A grant counts once for its batch and project, so the command may be repeated.`,
 		Example: `  svc credit grants march.csv --batch 2026-03-31-invoices --reason invoice --dry-run`,
-		Args:    cobra.ExactArgs(1),
-		RunE:    a.On(app.Bind(&o.file), o.run),
-	}
+	}, app.Bind(&o.file), o.run)
 	cmd.Flags().StringVar(&o.batch, "batch", "", "name of the grants, beginning with their date: 2026-03-31-invoices")
-	cmd.Flags().StringVar(&o.reason, "reason", "", "why, for the ledger, where a line says nothing")
+	cmd.Flags().StringVar(&o.reason, "reason", "", "reason for the ledger, for lines without one")
 	return cmd
 }
 
@@ -180,7 +177,7 @@ func (o *grantsOptions) run(ctx context.Context, s *app.Stack) error {
 		}
 	}
 	if len(absent) > 0 {
-		return app.Usagef("no such projects: %s", strings.Join(absent[:min(len(absent), mostSaid)], ", "))
+		return app.Usagef("no such projects: %s", strings.Join(absent[:min(len(absent), maxProblems)], ", "))
 	}
 	actor, err := s.Actor(ctx)
 	if err != nil {
@@ -218,7 +215,7 @@ func (o *grantsOptions) grantAll(ctx context.Context, s *app.Stack, grants []bul
 	return nil
 }
 
-// grant makes one grant; a dry run makes none.
+// grant makes one grant. A dry run makes no grant.
 func (o *grantsOptions) grant(ctx context.Context, s *app.Stack, g bulkGrant, actor string) error {
 	if err := ctx.Err(); err != nil || o.DryRun {
 		return err

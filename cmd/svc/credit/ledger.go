@@ -9,6 +9,7 @@ import (
 
 	"svcapi/cmd/svc/app"
 	"svcapi/shared/credit"
+	"svcapi/shared/project"
 )
 
 // EntryView is a ledger entry as programs read it.
@@ -24,13 +25,13 @@ type EntryView struct {
 	Uncertain   bool         `json:"uncertain"`
 	Actor       string       `json:"actor"`
 	Reason      string       `json:"reason"`
-	// Refunds is the ID of the charge that a refund gives back.
+	// Refunds is the ID of the refunded charge.
 	Refunds credit.Key `json:"refunds"`
-	// Resolution is of a charge that was uncertain.
+	// Resolution is set for a charge that was uncertain.
 	Resolution *ResolutionView `json:"resolution"`
 }
 
-// ResolutionView is what an operator decided about an uncertain charge.
+// ResolutionView is an operator's decision about an uncertain charge.
 type ResolutionView struct {
 	Verdict credit.Verdict `json:"verdict"`
 	Reason  string         `json:"reason"`
@@ -47,7 +48,7 @@ func viewEntry(e credit.Entry) EntryView {
 	return v
 }
 
-// effect is what an entry does to the balance, as people read it.
+// effect formats the change of the balance by the entry.
 func (e EntryView) effect() string {
 	switch e.State {
 	case credit.Captured, credit.Sending:
@@ -61,10 +62,10 @@ func (e EntryView) effect() string {
 	return "+" + app.Grouped(e.Credits)
 }
 
-// maxDays bounds a ledger: each day is a query.
+// maxDays bounds the days of a ledger, because each day is a query.
 const maxDays = 366
 
-// note is what else there is to say, for people.
+// note formats the reason and the actor of the entry.
 func (e EntryView) note() string {
 	text, actor := e.Reason, e.Actor
 	switch {
@@ -86,32 +87,30 @@ func (e EntryView) note() string {
 
 type ledgerOptions struct {
 	*app.App
-	projectID, date string
-	last            time.Time
-	days            int
-	uncertain       bool
+	date      string
+	last      time.Time
+	days      int
+	uncertain bool
 }
 
 func ledger(a *app.App) *cobra.Command {
 	o := &ledgerOptions{App: a}
-	cmd := &cobra.Command{
+	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "ledger PROJECT",
-		Short: "Show what moved in a project's wallet",
+		Short: "Show the ledger entries of a project",
 		Example: `  svc credit ledger acme
   svc credit ledger acme --day 2026-03-31 --days 31 --output json
   svc credit ledger acme --uncertain`,
-		Args: cobra.ExactArgs(1),
-		RunE: a.On(o.parse, o.run),
-	}
+	}, o.parse, o.run)
 	flags := cmd.Flags()
 	flags.StringVar(&o.date, "day", "", "UTC date (default: today)")
-	flags.IntVar(&o.days, "days", 1, "how many days, up to and with that one")
-	flags.BoolVar(&o.uncertain, "uncertain", false, "the uncertain charges of all days instead: a vendor was reached, its answer was not")
+	flags.IntVar(&o.days, "days", 1, "number of days, the last one included")
+	flags.BoolVar(&o.uncertain, "uncertain", false, "show the uncertain charges of all days: a vendor may have carried out the request")
 	return cmd
 }
 
-func (o *ledgerOptions) parse(args []string) (err error) {
-	o.projectID, o.last = args[0], time.Now().UTC()
+func (o *ledgerOptions) parse([]string) (err error) {
+	o.last = time.Now().UTC()
 	if o.date != "" {
 		if o.last, err = time.Parse(time.DateOnly, o.date); err != nil {
 			return app.Usagef("--day is a UTC date such as 2026-03-31, not %q", o.date)
@@ -123,34 +122,27 @@ func (o *ledgerOptions) parse(args []string) (err error) {
 	return nil
 }
 
-func (o *ledgerOptions) run(ctx context.Context, s *app.Stack) error {
-	if _, err := s.Load(ctx, o.projectID); err != nil {
-		return err
-	}
-	entries, err := o.entries(ctx, s)
+func (o *ledgerOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	entries, err := o.entries(ctx, s, rec.ID)
 	if err != nil {
 		return err
 	}
-	views := []EntryView{}
-	t := app.Table{Header: []string{"TIME", "STATE", "CREDITS", "OPERATION", "ENVIRONMENT", "VENDOR", "REQUEST", "NOTE"}, Empty: "Nothing moved."}
-	for _, e := range entries {
+	views, rows := app.List(entries, func(e credit.Entry) (EntryView, []string) {
 		v := viewEntry(e)
-		views = append(views, v)
-		t.Rows = append(t.Rows, []string{
-			app.Second(v.At), string(v.State), v.effect(), v.Operation, v.Environment, v.Vendor, v.RequestID, v.note(),
-		})
-	}
-	return o.Print(views, t)
+		return v, []string{app.Second(v.At), string(v.State), v.effect(), v.Operation, v.Environment, v.Vendor, v.RequestID, v.note()}
+	})
+	header := []string{"TIME", "STATE", "CREDITS", "OPERATION", "ENVIRONMENT", "VENDOR", "REQUEST", "NOTE"}
+	return o.Print(views, app.Table{Header: header, Rows: rows, Empty: "No entries."})
 }
 
-// entries reads the entries of some days, oldest first, or the uncertain ones.
-func (o *ledgerOptions) entries(ctx context.Context, s *app.Stack) ([]credit.Entry, error) {
+// entries reads the entries of the days, the oldest first, or the uncertain charges.
+func (o *ledgerOptions) entries(ctx context.Context, s *app.Stack, projectID string) ([]credit.Entry, error) {
 	if o.uncertain {
-		return s.Credits.Uncertain(ctx, o.projectID)
+		return s.Credits.Uncertain(ctx, projectID)
 	}
 	var all []credit.Entry
 	for back := o.days - 1; back >= 0; back-- {
-		entries, err := s.Credits.Entries(ctx, o.projectID, o.last.AddDate(0, 0, -back).Format(time.DateOnly))
+		entries, err := s.Credits.Entries(ctx, projectID, o.last.AddDate(0, 0, -back).Format(time.DateOnly))
 		if err != nil {
 			return nil, err
 		}

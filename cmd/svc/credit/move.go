@@ -12,9 +12,10 @@ import (
 
 	"svcapi/cmd/svc/app"
 	"svcapi/shared/credit"
+	"svcapi/shared/project"
 )
 
-// Moved is what a movement came to.
+// Moved is the result of a movement, with the new balance.
 type Moved struct {
 	ProjectID string     `json:"project_id"`
 	ID        credit.Key `json:"id"`
@@ -33,9 +34,9 @@ func printMoved(ctx context.Context, a *app.App, s *app.Stack, what string, m Mo
 	}})
 }
 
-var errNoReason = app.Usagef("give a --reason: it stands in the ledger")
+var errNoReason = app.Usagef("give a --reason for the ledger")
 
-// moveOptions are those of an operator's movement: a new one, or that of --id.
+// moveOptions describe an operator's movement. The movement is new, or a repeat with --id.
 type moveOptions struct {
 	*app.App
 	name, article string // Adjustment, an
@@ -45,10 +46,10 @@ type moveOptions struct {
 
 func (o *moveOptions) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.id, "id", "", "repeat the "+strings.ToLower(o.name)+" of this ID")
-	cmd.Flags().StringVar(&o.movement.Reason, "reason", "", "why, for the ledger")
+	cmd.Flags().StringVar(&o.movement.Reason, "reason", "", "reason for the ledger")
 }
 
-// identify validates the reason and gives the movement its ID: a new one, or that of --id, as the command printed it.
+// identify validates the reason and sets the movement's ID: a new ID, or the value of --id.
 func (o *moveOptions) identify() (err error) {
 	m := &o.movement
 	if m.Reason == "" {
@@ -60,12 +61,12 @@ func (o *moveOptions) identify() (err error) {
 		return nil
 	}
 	if m.ID, err = credit.ParseKey(o.id); err != nil {
-		return app.Usagef("--id is the ID of %s %s as this command printed it, not %q", o.article, strings.ToLower(o.name), o.id)
+		return app.Usagef("--id is the ID of %s %s that this command printed, not %q", o.article, strings.ToLower(o.name), o.id)
 	}
 	return validateDay("--id", m.ID.Time())
 }
 
-// complete names the movement's actor; the project must be there.
+// complete sets the actor of the movement. The project must exist.
 func (o *moveOptions) complete(ctx context.Context, s *app.Stack) (err error) {
 	if _, err := s.Load(ctx, o.movement.Project); err != nil {
 		return err
@@ -74,12 +75,12 @@ func (o *moveOptions) complete(ctx context.Context, s *app.Stack) (err error) {
 	return err
 }
 
-// move makes the movement and prints it, or says how to repeat it where it is not clear that it was made.
+// move writes and prints the movement. After a failure that may hide a success, move prints the command's --id.
 func (o *moveOptions) move(ctx context.Context, s *app.Stack, write func(context.Context, credit.Movement) error) error {
 	m := o.movement
 	if err := write(ctx, m); err != nil {
-		if !app.RefusedForSure(err) {
-			o.Note("It is not clear whether the %s took effect. Repeat the command with --id %s: it counts once.", strings.ToLower(o.name), m.ID)
+		if !app.CertainlyRefused(err) {
+			o.Note("The %s may have taken effect. Repeat the command with --id %s: the repeat counts once.", strings.ToLower(o.name), m.ID)
 		}
 		return err
 	}
@@ -90,15 +91,13 @@ type grantOptions struct{ moveOptions }
 
 func grant(a *app.App) *cobra.Command {
 	o := &grantOptions{moveOptions{App: a, name: "Grant", article: "a"}}
-	cmd := &cobra.Command{
+	cmd := a.Command(&cobra.Command{
 		Use:   "grant PROJECT CREDITS",
 		Short: "Add credits to a project's wallet",
 		Long: `Add credits to a project's wallet. A grant has an ID and takes effect once: if
-the answer is lost, repeat the command with the --id that was printed.`,
+the result is lost, repeat the command with the --id that was printed.`,
 		Example: `  svc credit grant acme 10000000 --reason "invoice 2031"`,
-		Args:    cobra.ExactArgs(2),
-		RunE:    a.On(o.parse, o.run),
-	}
+	}, o.parse, o.run)
 	o.addFlags(cmd)
 	return cmd
 }
@@ -125,17 +124,15 @@ type adjustOptions struct{ moveOptions }
 
 func adjust(a *app.App) *cobra.Command {
 	o := &adjustOptions{moveOptions{App: a, name: "Adjustment", article: "an"}}
-	cmd := &cobra.Command{
+	cmd := a.Command(&cobra.Command{
 		Use:   "adjust PROJECT --by CREDITS",
 		Short: "Correct a balance in either direction",
 		Long: `Correct a balance in either direction. An adjustment has an ID and takes effect
-once: if the answer is lost, repeat the command with the --id that was printed.`,
+once: if the result is lost, repeat the command with the --id that was printed.`,
 		Example: `  svc credit adjust acme --by 5000 --reason "ticket 812"
   svc credit adjust acme --by -5000 --reason "booked twice"`,
-		Args: cobra.ExactArgs(1),
-		RunE: a.On(o.parse, o.run),
-	}
-	cmd.Flags().Int64Var(&o.movement.Credits, "by", 0, "credits to add, or below 0 to take")
+	}, o.parse, o.run)
+	cmd.Flags().Int64Var(&o.movement.Credits, "by", 0, "credits to add; a negative number removes credits")
 	o.addFlags(cmd)
 	return cmd
 }
@@ -152,7 +149,7 @@ func (o *adjustOptions) run(ctx context.Context, s *app.Stack) error {
 	if err := o.complete(ctx, s); err != nil {
 		return err
 	}
-	if o.DryRun && o.id == "" { // the store would refuse it as it writes
+	if o.DryRun && o.id == "" { // the store validates the balance only as it writes
 		balance, err := s.Credits.Balance(ctx, o.movement.Project)
 		if err != nil {
 			return err
@@ -166,30 +163,27 @@ func (o *adjustOptions) run(ctx context.Context, s *app.Stack) error {
 
 type refundOptions struct {
 	*app.App
-	projectID, reason string
-	charge            credit.Key
+	reason string
+	charge credit.Key
 }
 
 func refund(a *app.App) *cobra.Command {
 	o := &refundOptions{App: a}
-	cmd := &cobra.Command{
+	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "refund PROJECT CHARGE",
-		Short: "Give a charge back, whole and once",
-		Long: `Give a charge back, whole and once, however often the command is repeated. CHARGE
-is its ID in "svc credit ledger --output json". An uncertain SMS is resolved
-instead: "svc sms uncertain resolve".`,
+		Short: "Refund all credits of a charge, once",
+		Long: `Refund all credits of a charge. Repeating the command has no effect. CHARGE is
+the ID of the charge in "svc credit ledger --output json". To refund an uncertain
+SMS, use "svc sms uncertain resolve".`,
 		Example: `  svc credit refund acme 1767225600000000-abcdefgh --reason "ticket 812"`,
-		Args:    cobra.ExactArgs(2),
-		RunE:    a.On(o.parse, o.run),
-	}
-	cmd.Flags().StringVar(&o.reason, "reason", "", "why, for the ledger")
+	}, o.parse, o.run)
+	cmd.Flags().StringVar(&o.reason, "reason", "", "reason for the ledger")
 	return cmd
 }
 
 func (o *refundOptions) parse(args []string) (err error) {
-	o.projectID = args[0]
-	if o.charge, err = credit.ParseKey(args[1]); err != nil {
-		return app.Usagef(`CHARGE is an ID of "svc credit ledger --output json", not %q`, args[1])
+	if o.charge, err = credit.ParseKey(args[0]); err != nil {
+		return app.Usagef(`CHARGE is an ID of "svc credit ledger --output json", not %q`, args[0])
 	}
 	if o.reason == "" {
 		return errNoReason
@@ -197,25 +191,22 @@ func (o *refundOptions) parse(args []string) (err error) {
 	return nil
 }
 
-func (o *refundOptions) run(ctx context.Context, s *app.Stack) error {
-	if _, err := s.Load(ctx, o.projectID); err != nil {
-		return err
-	}
+func (o *refundOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
 	actor, err := s.Actor(ctx)
 	if err != nil {
 		return err
 	}
-	entry, err := s.Credits.RefundCharge(ctx, o.projectID, o.charge, o.reason, actor)
+	entry, err := s.Credits.RefundCharge(ctx, rec.ID, o.charge, o.reason, actor)
 	if err != nil {
 		return err
 	}
-	return printMoved(ctx, o.App, s, "Refund of", Moved{o.projectID, o.charge, entry.Credits, actor, 0})
+	return printMoved(ctx, o.App, s, "Refund of", Moved{rec.ID, o.charge, entry.Credits, actor, 0})
 }
 
-// firstDay is older than every ledger.
+// firstDay is before the first entry of every ledger.
 var firstDay = time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// validateDay refuses days on which nobody looks for an entry of the ledger.
+// validateDay refuses days that no ledger entry can have.
 func validateDay(flag string, at time.Time) error {
 	today := time.Now().UTC().Truncate(24 * time.Hour)
 	if at.Before(firstDay) || !at.Before(today.AddDate(0, 0, 1)) {

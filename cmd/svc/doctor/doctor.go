@@ -13,23 +13,21 @@ import (
 // Command returns "svc doctor".
 func Command(a *app.App) *cobra.Command {
 	o := &options{App: a}
-	cmd := &cobra.Command{
+	cmd := a.Command(&cobra.Command{
 		Use:   "doctor",
-		Short: "Check a stage end to end and say what is wrong",
-		Long: `Check a stage end to end and say what is wrong, and what to do: sign-in, clock,
+		Short: "Check a stage end to end and report problems",
+		Long: `Check a stage end to end, report problems and advise what to do: sign-in, clock,
 tables, secrets, the API itself, and each project's credentials, integrations
-and credits. It changes nothing; with --probe it makes a request with a
+and credits. The command changes nothing; with --probe it makes a request with a
 credential that it issues and revokes.
 
-Exit code 1: something is broken. Warnings alone are 0.`,
+Exit code 1 means that something is broken. Warnings alone have exit code 0.`,
 		Example: `  svc doctor --stage prod
   svc doctor --local --project acme --probe`,
-		Args: cobra.NoArgs,
-		RunE: a.On(o.parse, o.run),
-	}
-	cmd.Flags().StringVar(&o.projectID, "project", "", "look at this project alone")
-	cmd.Flags().BoolVar(&o.probe, "probe", false, "make a request, too")
-	cmd.Flags().BoolVar(&o.all, "all", false, "show what is in order, too")
+	}, o.parse, o.run)
+	cmd.Flags().StringVar(&o.projectID, "project", "", "check this project alone")
+	cmd.Flags().BoolVar(&o.probe, "probe", false, "also make a request")
+	cmd.Flags().BoolVar(&o.all, "all", false, "also show checks without a problem")
 	return cmd
 }
 
@@ -41,7 +39,7 @@ type options struct {
 
 func (o *options) parse([]string) error {
 	if o.probe && o.projectID == "" {
-		return app.Usagef("--probe goes with --project")
+		return app.Usagef("--probe needs --project")
 	}
 	return nil
 }
@@ -62,10 +60,10 @@ func (o *options) run(ctx context.Context, s *app.Stack) error {
 func (o *options) print(found []Finding) error {
 	count := map[Severity]int{}
 	shown := []Finding{}
-	t := app.Table{Header: []string{"", "CHECK", "SUBJECT", "DETAIL", "ADVICE"}, Empty: "All is in order."}
+	t := app.Table{Header: []string{"", "CHECK", "SUBJECT", "DETAIL", "ADVICE"}, Empty: "All checks passed."}
 	for _, f := range found {
 		count[f.Severity]++
-		if f.Severity == Fine && !o.all {
+		if f.Severity == OK && !o.all {
 			continue
 		}
 		shown = append(shown, f)
@@ -74,30 +72,27 @@ func (o *options) print(found []Finding) error {
 	if err := o.Print(shown, t); err != nil {
 		return err
 	}
-	o.Note("%d in order, %d warnings, %d broken.", count[Fine], count[Warns], count[Broken])
-	if count[Broken] > 0 {
-		return app.ProblemsError(count[Broken])
-	}
-	return nil
+	o.Note("%d in order, %d warnings, %d broken.", count[OK], count[Warning], count[Broken])
+	return app.Problems(count[Broken])
 }
 
-// Severity is how bad a finding is.
+// Severity is the severity of a finding.
 type Severity string
 
 // The severities.
 const (
-	Fine   Severity = "ok"
-	Warns  Severity = "warning"
-	Broken Severity = "broken"
+	OK      Severity = "ok"
+	Warning Severity = "warning"
+	Broken  Severity = "broken"
 )
 
-// Finding is one thing that doctor looked at.
+// Finding is the result of one check.
 type Finding struct {
 	Severity Severity `json:"Severity"`
 	Check    string   `json:"check"`
 	Subject  string   `json:"subject"`
 	Detail   string   `json:"detail"`
-	// Advice is what to do; empty where all is well.
+	// Advice is empty where nothing needs to be done.
 	Advice string `json:"advice"`
 }
 
@@ -105,35 +100,35 @@ type Finding struct {
 type Diagnosis struct {
 	*app.Stack
 	local bool
-	Only  string // the one project to look at; empty: all
+	Only  string // the only project to check; empty for all projects
 	probe bool
 	// Pause is the time between the probe's attempts.
-	Pause time.Duration
-	Now   func() time.Time
-	Found []Finding
-	// What cannot be reached is not looked into.
-	noTables, noVault bool
+	Pause             time.Duration
+	Now               func() time.Time
+	Found             []Finding
+	noTables, noVault bool // later checks skip what cannot be reached
 }
 
 func (d *Diagnosis) add(s Severity, check, subject, detail, advice string) {
 	d.Found = append(d.Found, Finding{s, check, subject, detail, advice})
 }
 
-// fail notes an error of AWS: what was asked for and what a person can do.
+// fail adds an error of AWS with its hint.
 func (d *Diagnosis) fail(check, subject string, err error) {
 	d.add(Broken, check, subject, err.Error(), app.Hint(err))
 }
 
-// checks in the order in which they are made. Later ones need what earlier ones found in order.
+// checks are in the order of their run, because later checks depend on earlier ones.
 var checks = []func(*Diagnosis, context.Context){
-	(*Diagnosis).identity, (*Diagnosis).tables, (*Diagnosis).vaultAccess, (*Diagnosis).gateway, (*Diagnosis).managedSecrets, (*Diagnosis).exchangeRates, (*Diagnosis).everyProject,
+	(*Diagnosis).identity, (*Diagnosis).tables, (*Diagnosis).vaultAccess, (*Diagnosis).gateway, (*Diagnosis).managedSecrets,
+	(*Diagnosis).exchangeRates, (*Diagnosis).projects,
 }
 
 func (d *Diagnosis) identity(ctx context.Context) {
-	who, err := d.Actor(ctx)
+	actor, err := d.Actor(ctx)
 	if err != nil {
 		d.fail("identity", "", err)
 		return
 	}
-	d.add(Fine, "identity", who, "", "")
+	d.add(OK, "identity", actor, "", "")
 }

@@ -12,45 +12,45 @@ import (
 	"svcapi/shared/project"
 )
 
-// gatewayPatience is what the API is given to answer, a cold start included.
-const gatewayPatience = 30 * time.Second
+// gatewayTimeout bounds a request to the API, with a cold start.
+const gatewayTimeout = 30 * time.Second
 
-// answered is what the API said.
-type answered struct {
+// response holds the fields of an API response that doctor uses.
+type response struct {
 	status int
 	Error  struct{ Code string }
 }
 
-func (d *Diagnosis) ask(ctx context.Context, url string, header map[string]string) (answered, error) {
-	ctx, cancel := context.WithTimeout(ctx, gatewayPatience)
+func (d *Diagnosis) request(ctx context.Context, url string, header map[string]string) (response, error) {
+	ctx, cancel := context.WithTimeout(ctx, gatewayTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader([]byte("{}")))
 	if err != nil {
-		return answered{}, err
+		return response{}, err
 	}
 	for name, value := range header {
 		r.Header.Set(name, value)
 	}
 	out, err := (&http.Client{}).Do(r) // the stack itself, no vendor
 	if err != nil {
-		return answered{}, err
+		return response{}, err
 	}
 	defer func() { _ = out.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(out.Body, 1<<20))
 	if err != nil {
-		return answered{}, err
+		return response{}, err
 	}
-	a := answered{status: out.StatusCode}
+	a := response{status: out.StatusCode}
 	if json.Unmarshal(body, &a) != nil || out.Header.Get("X-SVC-Request-ID") == "" {
-		return a, fmt.Errorf("HTTP %d, which is no answer of the product", out.StatusCode)
+		return a, fmt.Errorf("HTTP %d, which is not a response of the API", out.StatusCode)
 	}
 	return a, nil
 }
 
-// balancePath is an operation that costs nothing.
+// balancePath is an operation without a price.
 const balancePath = "/sms/balance"
 
-// gateway asks without credentials: gateway, function and its reading of projects have to work for a 401.
+// gateway makes a request without valid credentials: a 401 proves that the gateway, the function and the table work.
 func (d *Diagnosis) gateway(ctx context.Context) {
 	known, err := d.Deployed(ctx)
 	if err != nil {
@@ -62,14 +62,14 @@ func (d *Diagnosis) gateway(ctx context.Context) {
 		return
 	}
 	key := map[string]string{"X-API-KEY": "svc_doctor_aaaaaaaa", "X-API-SECRET": "svcs_none"}
-	a, err := d.ask(ctx, known.BaseURL+balancePath, key)
+	a, err := d.request(ctx, known.BaseURL+balancePath, key)
 	switch {
 	case err != nil:
-		d.add(Broken, "gateway", known.BaseURL, err.Error(), "Is the stack deployed, and the base URL its own? A web ACL or the DNS may stand before it.")
+		d.add(Broken, "gateway", known.BaseURL, err.Error(), "Is the stack deployed, and does the base URL belong to it? A web ACL or the DNS may block the request.")
 	case a.status != http.StatusUnauthorized:
-		d.add(Broken, "gateway", known.BaseURL, fmt.Sprintf("HTTP %d %s without credentials, not 401", a.status, a.Error.Code), "The SMS function fails: its log group says why.")
+		d.add(Broken, "gateway", known.BaseURL, fmt.Sprintf("HTTP %d %s without credentials, not 401", a.status, a.Error.Code), "The SMS function fails: its log group has the reason.")
 	default:
-		d.add(Fine, "gateway", known.BaseURL, "", "")
+		d.add(OK, "gateway", known.BaseURL, "", "")
 	}
 	if d.probe && err == nil {
 		d.Probe(ctx, known.BaseURL)
@@ -77,16 +77,16 @@ func (d *Diagnosis) gateway(ctx context.Context) {
 }
 
 const (
-	// probePause is longer than the second for which a function refuses a new credential by a record it has just read.
+	// probePause exceeds the second for which a function may refuse a new credential (docs/decisions.md#project-records).
 	probePause = 1500 * time.Millisecond
-	// ProbeAttempts last longer than functions keep a record, ten seconds.
+	// ProbeAttempts last longer than the ten seconds for which functions cache a record.
 	ProbeAttempts = 8
 )
 
-// askNew asks with a new credential, again while a function may not know it yet.
-func (d *Diagnosis) askNew(ctx context.Context, url string, header map[string]string) (a answered, err error) {
+// requestNew makes a request with a new credential, and repeats the request while a function may not know the credential.
+func (d *Diagnosis) requestNew(ctx context.Context, url string, header map[string]string) (a response, err error) {
 	for attempt := 1; ; attempt++ {
-		a, err = d.ask(ctx, url, header)
+		a, err = d.request(ctx, url, header)
 		if err != nil || a.status != http.StatusUnauthorized || attempt == ProbeAttempts {
 			return a, err
 		}
@@ -98,23 +98,23 @@ func (d *Diagnosis) askNew(ctx context.Context, url string, header map[string]st
 	}
 }
 
-// Probe asks with a credential that Probe makes and ends.
+// Probe makes a request with a credential that Probe issues and revokes.
 func (d *Diagnosis) Probe(ctx context.Context, baseURL string) {
 	clientID, clientSecret, err := d.Projects.IssueCredential(ctx, d.Only, project.Development)
 	if err != nil {
 		d.fail("probe", d.Only, err)
 		return
 	}
-	a, err := d.askNew(ctx, baseURL+balancePath, map[string]string{"X-API-KEY": clientID, "X-API-SECRET": clientSecret})
-	if ended := d.Projects.RevokeCredential(context.WithoutCancel(ctx), clientID); ended != nil {
-		d.fail("probe", clientID, ended)
+	a, err := d.requestNew(ctx, baseURL+balancePath, map[string]string{"X-API-KEY": clientID, "X-API-SECRET": clientSecret})
+	if revokeErr := d.Projects.RevokeCredential(context.WithoutCancel(ctx), clientID); revokeErr != nil {
+		d.fail("probe", clientID, revokeErr)
 	}
 	switch {
 	case err != nil:
 		d.add(Broken, "probe", d.Only, err.Error(), "")
 	case a.status == http.StatusUnauthorized || a.status == http.StatusInternalServerError:
-		d.add(Broken, "probe", d.Only, fmt.Sprintf("HTTP %d %s with a good credential", a.status, a.Error.Code), "Do functions and svc work on the same stage? The SMS function's log group says more.")
+		d.add(Broken, "probe", d.Only, fmt.Sprintf("HTTP %d %s with a valid credential", a.status, a.Error.Code), "Do functions and svc work on the same stage? The SMS function's log group has the reason.")
 	default:
-		d.add(Fine, "probe", d.Only, fmt.Sprintf("HTTP %d %s", a.status, a.Error.Code), "")
+		d.add(OK, "probe", d.Only, fmt.Sprintf("HTTP %d %s", a.status, a.Error.Code), "")
 	}
 }

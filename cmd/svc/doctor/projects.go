@@ -11,7 +11,7 @@ import (
 	"svcapi/shared/project"
 )
 
-func (d *Diagnosis) everyProject(ctx context.Context) {
+func (d *Diagnosis) projects(ctx context.Context) {
 	if d.noTables || d.noVault {
 		return
 	}
@@ -27,7 +27,7 @@ func (d *Diagnosis) everyProject(ctx context.Context) {
 			ids = append(ids, p.ID)
 		}
 		if len(ids) == 0 {
-			d.add(Warns, "projects", "", "there are none", `Make one: "svc project create".`)
+			d.add(Warning, "projects", "", "there are no projects", `"svc project create" creates one.`)
 		}
 	}
 	for _, id := range ids {
@@ -36,14 +36,14 @@ func (d *Diagnosis) everyProject(ctx context.Context) {
 			d.fail("project", id, err)
 		}
 		if len(d.Found) == before {
-			d.add(Fine, "project", id, "", "")
+			d.add(OK, "project", id, "", "")
 		}
 	}
 }
 
 const (
-	rotationEnds = 7 * 24 * time.Hour // after which an open rotation was forgotten
-	stuckAfter   = 30 * time.Minute   // after which nothing is in flight any more
+	maxRotation = 7 * 24 * time.Hour // a longer rotation was probably forgotten
+	maxPending  = 30 * time.Minute   // a reservation of a live request is younger
 )
 
 func (d *Diagnosis) project(ctx context.Context, id string) error {
@@ -55,10 +55,10 @@ func (d *Diagnosis) project(ctx context.Context, id string) error {
 		d.add(Broken, "reserved", id, "its ID is a reserved word: its credentials get 401 unauthorized", "docs/upgrade.md says how its client moves to another ID.")
 	}
 	if rec.Paused {
-		d.add(Warns, "paused", id, "every request gets 503 project_paused", `"svc project resume `+id+`" lets it go on.`)
+		d.add(Warning, "paused", id, "every request gets 503 project_paused", `"svc project resume `+id+`" ends the pause.`)
 	}
 	if rec.Trial && len(rec.TrialDestinations) == 0 {
-		d.add(Warns, "trial", id, "it is on trial, and no destination is allowed", `"svc project trial `+id+` on --allow NUMBER".`)
+		d.add(Warning, "trial", id, "it is on trial, and no destination is allowed", `"svc project trial `+id+` on --allow NUMBER".`)
 	}
 	for _, env := range project.Environments() {
 		if err := d.environment(ctx, rec, env); err != nil {
@@ -66,8 +66,8 @@ func (d *Diagnosis) project(ctx context.Context, id string) error {
 		}
 	}
 	for _, c := range rec.Credentials {
-		if len(c.Secrets) > 1 && d.Now().Sub(c.Secrets[len(c.Secrets)-1].Created) > rotationEnds {
-			d.add(Warns, "rotation", c.ClientID, "its older secret still works, a week after the newer one", `"svc credential rotate `+c.ClientID+` --finish" ends it.`)
+		if len(c.Secrets) > 1 && d.Now().Sub(c.Secrets[len(c.Secrets)-1].Created) > maxRotation {
+			d.add(Warning, "rotation", c.ClientID, "its older secret still works, a week after the newer one", `"svc credential rotate `+c.ClientID+` --finish" ends it.`)
 		}
 	}
 	return d.money(ctx, rec)
@@ -77,15 +77,15 @@ func (d *Diagnosis) environment(ctx context.Context, rec *project.Record, env pr
 	subject := rec.ID + " " + string(env)
 	credentials := slices.ContainsFunc(rec.Credentials, func(c project.Credential) bool { return c.Environment == env && c.Active && len(c.Secrets) > 0 })
 	active := 0
-	owners := map[string]bool{}
+	checked := map[project.Kind]bool{}
 	for _, i := range rec.Integrations {
 		if i.Environment != env || !i.Active {
 			continue
 		}
 		active++
-		if i.Mode == project.BYOK && !owners[string(i.Kind)] {
-			owners[string(i.Kind)] = true
-			d.judgeSecret(ctx, i.Kind, rec.ID, env)
+		if i.Mode == project.BYOK && !checked[i.Kind] {
+			checked[i.Kind] = true
+			d.secret(ctx, i.Kind, rec.ID, env)
 		}
 		view, err := catalog.ViewOf(ctx, d.Stack, rec.ID, i)
 		if err != nil {
@@ -93,18 +93,18 @@ func (d *Diagnosis) environment(ctx context.Context, rec *project.Record, env pr
 		} else if view.Incomplete != "" {
 			advice := `"svc integration set --ask" completes it.`
 			if i.Mode == project.Managed {
-				advice = `"svc vendor account" sets what Managed integrations share, "svc integration set" the settings.`
+				advice = `"svc vendor account" sets the account of Managed integrations, "svc integration set" the settings.`
 			}
 			d.add(Broken, "integration", rec.ID+" "+i.ID, view.Incomplete, advice)
 		}
 	}
 	switch {
 	case active > 0 && !credentials:
-		d.add(Broken, "credential", subject, "it has integrations and nobody can sign in", `"svc credential issue".`)
+		d.add(Broken, "credential", subject, "it has integrations and no live credential", `"svc credential issue".`)
 	case credentials && active == 0:
 		d.add(Broken, "integrations", subject, "it has credentials and no active integration", `"svc integration set", or "enable".`)
 	case active == 0 && env == project.Development && len(rec.Integrations) == 0 && len(rec.Credentials) == 0:
-		d.add(Warns, "integrations", rec.ID, "it has neither credentials nor integrations", `"svc credential issue", "svc integration set".`)
+		d.add(Warning, "integrations", rec.ID, "it has neither credentials nor integrations", `"svc credential issue", "svc integration set".`)
 	}
 	return nil
 }
@@ -123,13 +123,13 @@ func (d *Diagnosis) money(ctx context.Context, rec *project.Record) error {
 		d.add(Broken, "wallet", rec.ID, "it has Managed integrations and no wallet", grant)
 	case wallet == nil:
 	case wallet.Balance < 0:
-		d.add(Broken, "wallet", rec.ID, "its balance is below 0", `Never to happen: "svc ledger verify".`)
+		d.add(Broken, "wallet", rec.ID, "its balance is below 0", `This is a bug of the service: run "svc ledger verify".`)
 	case wallet.Balance == 0 && pays:
 		d.add(Broken, "wallet", rec.ID, "it has Managed integrations and no credits", grant)
 	case wallet.Balance < wallet.Alert:
-		d.add(Warns, "wallet", rec.ID, app.Grouped(wallet.Balance)+" credits, below its alert of "+app.Grouped(wallet.Alert), grant)
+		d.add(Warning, "wallet", rec.ID, app.Grouped(wallet.Balance)+" credits, below its alert of "+app.Grouped(wallet.Alert), grant)
 	}
-	if wallet != nil && !wallet.Oldest.IsZero() && d.Now().Sub(wallet.Oldest) > stuckAfter {
+	if wallet != nil && !wallet.Oldest.IsZero() && d.Now().Sub(wallet.Oldest) > maxPending {
 		d.add(Broken, "settler", rec.ID, app.Grouped(wallet.Reserved)+" credits are reserved by requests that ended long ago", "The settling function does not run: docs/runbook.md, Settle silent.")
 	}
 	uncertain, err := d.Credits.Uncertain(ctx, rec.ID)
@@ -137,7 +137,7 @@ func (d *Diagnosis) money(ctx context.Context, rec *project.Record) error {
 		return err
 	}
 	if len(uncertain) > 0 {
-		d.add(Warns, "uncertain", rec.ID, fmt.Sprintf("%d SMS were charged, and whether they were sent is not known", len(uncertain)), `"svc sms uncertain list `+rec.ID+`".`)
+		d.add(Warning, "uncertain", rec.ID, fmt.Sprintf("%d SMS were charged with an unknown outcome", len(uncertain)), `"svc sms uncertain list `+rec.ID+`".`)
 	}
 	return nil
 }

@@ -19,33 +19,33 @@ import (
 	"svcapi/shared/secret"
 )
 
-// wantedTables are the stage's tables with their keys.
-var wantedTables = []struct{ name, keys string }{
+// tableKeys are the stage's tables with their keys.
+var tableKeys = []struct{ name, keys string }{
 	{"projects", "pk sk"}, {"wallets", "pk"}, {"ledger", "pk sk"}, {"rates", "pk sk"}, {"transient", "pk"},
 }
 
-// The differences between this machine's clock and AWS's that are said, and that break signatures.
+// The clock skews between this machine and AWS that doctor reports as a warning and as broken.
 const (
-	skewSaid   = 30 * time.Second
-	skewBreaks = 4 * time.Minute
+	skewWarning = 30 * time.Second
+	skewBroken  = 4 * time.Minute // AWS refuses signatures from five minutes on
 )
 
 func (d *Diagnosis) tables(ctx context.Context) {
 	skewKnown := false
 	missing := 0
-	for _, want := range wantedTables {
+	for _, want := range tableKeys {
 		name := d.Table(want.name)
 		out, err := d.DB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
 		if absent := (*types.ResourceNotFoundException)(nil); errors.As(err, &absent) {
 			missing++
-			d.add(Broken, "table", name, "there is no such table", "Deploy the stack again; a table that was deleted is restored from its backup: docs/restore.md.")
+			d.add(Broken, "table", name, "the table does not exist", "Deploy the stack again, or restore a deleted table from its backup: docs/restore.md.")
 			continue
 		}
 		if err != nil {
 			d.fail("table", name, err)
 			d.noTables = true
-			if _, answered := errors.AsType[smithy.APIError](err); !answered {
-				return // the others would not be reached either
+			if _, responded := errors.AsType[smithy.APIError](err); !responded {
+				return // DynamoDB cannot be reached
 			}
 			continue
 		}
@@ -53,12 +53,12 @@ func (d *Diagnosis) tables(ctx context.Context) {
 			skewKnown = true
 			d.clock(d.Now().Sub(at))
 		}
-		d.judgeTable(ctx, want.name, want.keys, out.Table)
+		d.table(ctx, want.name, want.keys, out.Table)
 	}
 	if missing > 0 {
 		d.noTables = true
 	}
-	if missing == len(wantedTables) {
+	if missing == len(tableKeys) {
 		d.otherStages(ctx)
 	}
 }
@@ -66,16 +66,16 @@ func (d *Diagnosis) tables(ctx context.Context) {
 func (d *Diagnosis) clock(skew time.Duration) {
 	detail := fmt.Sprintf("this machine is %s off", skew.Abs().Round(time.Second))
 	switch {
-	case skew.Abs() >= skewBreaks:
+	case skew.Abs() >= skewBroken:
 		d.add(Broken, "clock", "", detail, "Set the clock (NTP): AWS refuses signatures that are five minutes off.")
-	case skew.Abs() >= skewSaid:
-		d.add(Warns, "clock", "", detail, "Set the clock (NTP).")
+	case skew.Abs() >= skewWarning:
+		d.add(Warning, "clock", "", detail, "Set the clock (NTP).")
 	default:
-		d.add(Fine, "clock", "", "", "")
+		d.add(OK, "clock", "", "", "")
 	}
 }
 
-func (d *Diagnosis) judgeTable(ctx context.Context, short, keys string, table *types.TableDescription) {
+func (d *Diagnosis) table(ctx context.Context, short, keys string, table *types.TableDescription) {
 	name := aws.ToString(table.TableName)
 	var got []string
 	for _, k := range table.KeySchema {
@@ -86,7 +86,7 @@ func (d *Diagnosis) judgeTable(ctx context.Context, short, keys string, table *t
 		d.add(Broken, "table", name, "its keys are "+strings.Join(got, " ")+", not "+keys, "It is not a table of this product. Deploy under another stage.")
 		return
 	case table.TableStatus != types.TableStatusActive:
-		d.add(Warns, "table", name, "it is "+string(table.TableStatus), "Wait until it is ACTIVE.")
+		d.add(Warning, "table", name, "it is "+string(table.TableStatus), "Wait until it is ACTIVE.")
 		return
 	case short == "ledger" && !slices.ContainsFunc(table.GlobalSecondaryIndexes, func(i types.GlobalSecondaryIndexDescription) bool {
 		return aws.ToString(i.IndexName) == "uncertain"
@@ -101,13 +101,13 @@ func (d *Diagnosis) judgeTable(ctx context.Context, short, keys string, table *t
 			return
 		}
 		if ttl := out.TimeToLiveDescription; ttl == nil || aws.ToString(ttl.AttributeName) != "expires" {
-			d.add(Warns, "table", name, "nothing in it expires", `Switch time to live on, with the attribute "expires": aws dynamodb update-time-to-live.`)
+			d.add(Warning, "table", name, "nothing in it expires", `Switch time to live on, with the attribute "expires": aws dynamodb update-time-to-live.`)
 			return
 		}
 	}
-	if kept := short == "projects" || short == "wallets" || short == "ledger"; kept && !d.local {
+	if permanent := short == "projects" || short == "wallets" || short == "ledger"; permanent && !d.local {
 		if !aws.ToBool(table.DeletionProtectionEnabled) {
-			d.add(Warns, "table", name, "it can be deleted", "Switch its deletion protection on: docs/restore.md.")
+			d.add(Warning, "table", name, "it can be deleted", "Switch its deletion protection on: docs/restore.md.")
 			return
 		}
 		out, err := d.DB.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &name})
@@ -116,21 +116,21 @@ func (d *Diagnosis) judgeTable(ctx context.Context, short, keys string, table *t
 			return
 		}
 		if b := out.ContinuousBackupsDescription; b == nil || b.PointInTimeRecoveryDescription == nil || b.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus != types.PointInTimeRecoveryStatusEnabled {
-			d.add(Warns, "table", name, "it has no point-in-time recovery", "Switch it on: docs/restore.md.")
+			d.add(Warning, "table", name, "it has no point-in-time recovery", "Switch it on: docs/restore.md.")
 			return
 		}
 	}
-	d.add(Fine, "table", name, "", "")
+	d.add(OK, "table", name, "", "")
 }
 
-// otherStages says which stages there are where the one that was asked for is not.
+// otherStages reports the stages of the account in place of a stage that does not exist.
 func (d *Diagnosis) otherStages(ctx context.Context) {
 	var stages []string
 	pages := dynamodb.NewListTablesPaginator(d.DB, &dynamodb.ListTablesInput{})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return // the missing tables are said already
+			return // the missing tables are already reported
 		}
 		for _, name := range page.TableNames {
 			if stage, ok := strings.CutSuffix(strings.TrimPrefix(name, "svc-"), "-projects"); ok && strings.HasPrefix(name, "svc-") {
@@ -138,9 +138,9 @@ func (d *Diagnosis) otherStages(ctx context.Context) {
 			}
 		}
 	}
-	detail := "there is no stage " + d.Stage + " here, nor any other"
+	detail := "the account and region have no stage"
 	if len(stages) > 0 {
-		detail = "there is no stage " + d.Stage + " here; there are " + strings.Join(stages, ", ")
+		detail = "the account and region have no stage " + d.Stage + ", only " + strings.Join(stages, ", ")
 	}
 	d.add(Broken, "stage", d.Stage, detail, "Give --stage and --region of a deployed stack.")
 }
@@ -148,38 +148,38 @@ func (d *Diagnosis) otherStages(ctx context.Context) {
 func (d *Diagnosis) vaultAccess(ctx context.Context) {
 	name := secret.Name(d.Stage, project.SMS, secret.Managed, project.Production)
 	_, err := d.Vault.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &name})
-	if answered, ok := errors.AsType[smithy.APIError](err); err != nil && (!ok || answered.ErrorCode() != "ResourceNotFoundException" && answered.ErrorCode() != "InvalidRequestException") {
+	if response, ok := errors.AsType[smithy.APIError](err); err != nil && (!ok || response.ErrorCode() != "ResourceNotFoundException" && response.ErrorCode() != "InvalidRequestException") {
 		d.fail("secrets", "Secrets Manager", err)
 		d.noVault = true
 		return
 	}
-	d.add(Fine, "secrets", "Secrets Manager", "", "")
+	d.add(OK, "secrets", "Secrets Manager", "", "")
 }
 
-// managedSecrets looks at the service's own accounts.
+// managedSecrets checks the service's own vendor accounts.
 func (d *Diagnosis) managedSecrets(ctx context.Context) {
 	if d.noVault {
 		return
 	}
 	for _, kind := range project.Kinds() {
 		for _, env := range project.Environments() {
-			d.judgeSecret(ctx, kind, secret.Managed, env)
+			d.secret(ctx, kind, secret.Managed, env)
 		}
 	}
 }
 
-func (d *Diagnosis) judgeSecret(ctx context.Context, kind project.Kind, owner string, env project.Environment) {
+func (d *Diagnosis) secret(ctx context.Context, kind project.Kind, owner string, env project.Environment) {
 	name := secret.Name(d.Stage, kind, owner, env)
-	gone, err := d.Secrets.Deleted(ctx, kind, owner, env)
+	deleted, err := d.Secrets.Deleted(ctx, kind, owner, env)
 	switch {
 	case err != nil:
 		d.fail("secret", name, err)
-	case gone:
+	case deleted:
 		d.add(Broken, "secret", name, "it is scheduled for deletion: no function can read it", `"svc vendor account" or "svc integration set --ask" restores it.`)
 	}
 }
 
-// ratesStale is the age of exchange rates at which their hourly fetch has failed for long.
+// ratesStale is the age from which exchange rates are too old: their hourly fetch has failed several times.
 const ratesStale = 6 * time.Hour
 
 func (d *Diagnosis) exchangeRates(ctx context.Context) {
@@ -191,10 +191,10 @@ func (d *Diagnosis) exchangeRates(ctx context.Context) {
 	case err != nil:
 		d.fail("rates", "", err)
 	case current == nil:
-		d.add(Warns, "rates", "", "no exchange rates are held: currency operations answer 422", `"svc rates sync" fetches them.`)
+		d.add(Warning, "rates", "", "there are no exchange rates: currency operations return 422", `"svc rates sync" fetches them.`)
 	case d.Now().Sub(current.Fetched) > ratesStale:
-		d.add(Broken, "rates", current.Source, fmt.Sprintf("the exchange rates in use were fetched %s ago", d.Now().Sub(current.Fetched).Round(time.Minute)), `"svc rates show" tells what is wrong with each source.`)
+		d.add(Broken, "rates", current.Source, fmt.Sprintf("the exchange rates in use were fetched %s ago", d.Now().Sub(current.Fetched).Round(time.Minute)), `"svc rates show" shows the failure of each source.`)
 	default:
-		d.add(Fine, "rates", current.Source, "", "")
+		d.add(OK, "rates", current.Source, "", "")
 	}
 }

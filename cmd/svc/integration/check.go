@@ -12,7 +12,7 @@ import (
 	"svcapi/shared/project"
 )
 
-// checkView is what came of trying one integration.
+// checkView is the result of the check of one integration.
 type checkView struct {
 	Environment project.Environment `json:"environment"`
 	Kind        project.Kind        `json:"kind"`
@@ -23,34 +23,28 @@ type checkView struct {
 
 type checkOptions struct {
 	*app.App
-	args        []string // project; kind and vendor, where they are given
+	names       []string // kind and vendor, both optional
 	environment project.Environment
 }
 
 func check(a *app.App) *cobra.Command {
 	o := &checkOptions{App: a}
-	cmd := &cobra.Command{
+	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "check PROJECT [KIND [VENDOR]]",
-		Short: "Try a project's integrations: settings, secret, endpoint, and the account where the vendor lets one",
-		Long: `Try a project's integrations. Nothing is sent and no credits are charged; a
-look-up that a vendor counts is one of its own account.`,
-		Args: cobra.RangeArgs(1, 3),
-		RunE: a.On(o.parse, o.run),
-	}
-	app.EitherEnvironmentFlag(cmd, &o.environment)
+		Short: "Check a project's integrations: settings, secret, endpoint, and the account where the vendor permits a test",
+		Long: `Check a project's integrations. The command sends no SMS and charges no credits. A
+vendor may count a look-up of the command.`,
+	}, o.parse, o.run)
+	app.OptionalEnvironmentFlag(cmd, &o.environment)
 	return cmd
 }
 
 func (o *checkOptions) parse(args []string) error {
-	o.args = args
-	return app.ParseEitherEnvironment(&o.environment)
+	o.names = args
+	return nil
 }
 
-func (o *checkOptions) run(ctx context.Context, s *app.Stack) error {
-	rec, err := s.Load(ctx, o.args[0])
-	if err != nil {
-		return err
-	}
+func (o *checkOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
 	views := []checkView{}
 	failed := 0
 	t := app.Table{Header: []string{"ENVIRONMENT", "KIND", "VENDOR", "OK", "DETAIL"}}
@@ -67,45 +61,42 @@ func (o *checkOptions) run(ctx context.Context, s *app.Stack) error {
 		t.Rows = append(t.Rows, []string{string(v.Environment), string(v.Kind), v.Vendor, ok, v.Detail})
 	}
 	if len(views) == 0 {
-		return o.nothing()
+		return o.notFound(rec.ID)
 	}
 	if err := o.Print(views, t); err != nil {
 		return err
 	}
-	if failed > 0 {
-		return app.ProblemsError(failed)
-	}
-	return nil
+	return app.Problems(failed)
 }
 
 func (o *checkOptions) matches(i project.Integration) bool {
 	return (o.environment == "" || i.Environment == o.environment) &&
-		(len(o.args) < 2 || string(i.Kind) == o.args[1]) && (len(o.args) < 3 || i.Vendor == o.args[2])
+		(len(o.names) < 1 || string(i.Kind) == o.names[0]) && (len(o.names) < 2 || i.Vendor == o.names[1])
 }
 
-// nothing distinguishes a name that there is not from an integration that is not there.
-func (o *checkOptions) nothing() error {
+// notFound returns the error for arguments without an integration: an unknown name, or an integration that does not exist.
+func (o *checkOptions) notFound(projectID string) error {
 	var err error
-	switch len(o.args) {
-	case 3:
-		_, err = catalog.Find(o.args[1], o.args[2])
+	switch len(o.names) {
 	case 2:
-		err = catalog.ValidateKind(o.args[1])
+		_, err = catalog.Find(o.names[0], o.names[1])
+	case 1:
+		err = catalog.ValidateKind(o.names[0])
 	}
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("no such integrations of project %s: %w", o.args[0], project.ErrNotFound)
+	return fmt.Errorf("no such integrations of project %s: %w", projectID, project.ErrNotFound)
 }
 
-// checkOne tries one integration.
+// checkOne checks one integration.
 func checkOne(ctx context.Context, s *app.Stack, projectID string, i project.Integration) checkView {
 	v := checkView{Environment: i.Environment, Kind: i.Kind, Vendor: i.Vendor}
 	account, err := catalog.Resolve(ctx, s, projectID, i)
 	if err == nil {
-		v.Detail, err = catalog.Try(ctx, s, account)
-		if errors.Is(err, catalog.ErrCannotTry) {
-			v.Detail, err = "complete; "+catalog.ErrCannotTry.Error(), nil
+		v.Detail, err = catalog.TestAccount(ctx, s, account)
+		if errors.Is(err, catalog.ErrNoTest) {
+			v.Detail, err = "complete; "+catalog.ErrNoTest.Error(), nil
 		}
 	}
 	if v.OK = err == nil; !v.OK {

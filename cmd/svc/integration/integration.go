@@ -36,32 +36,18 @@ func printOne(ctx context.Context, a *app.App, s *app.Stack, projectID string, e
 
 type listOptions struct {
 	*app.App
-	projectID   string
 	environment project.Environment
 }
 
 func list(a *app.App) *cobra.Command {
 	o := &listOptions{App: a}
-	cmd := &cobra.Command{
-		Use:   "list PROJECT",
-		Short: "List a project's integrations, and what is missing in them",
-		Args:  cobra.ExactArgs(1),
-		RunE:  a.On(o.parse, o.run),
-	}
-	app.EitherEnvironmentFlag(cmd, &o.environment)
+	short := "List a project's integrations with their missing fields"
+	cmd := a.ProjectCommand(&cobra.Command{Use: "list PROJECT", Short: short}, nil, o.run)
+	app.OptionalEnvironmentFlag(cmd, &o.environment)
 	return cmd
 }
 
-func (o *listOptions) parse(args []string) error {
-	o.projectID = args[0]
-	return app.ParseEitherEnvironment(&o.environment)
-}
-
-func (o *listOptions) run(ctx context.Context, s *app.Stack) error {
-	rec, err := s.Load(ctx, o.projectID)
-	if err != nil {
-		return err
-	}
+func (o *listOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
 	views, err := catalog.ViewAll(ctx, s, rec, o.environment)
 	if err != nil {
 		return err
@@ -79,22 +65,13 @@ type enableOptions struct {
 
 func enable(a *app.App, name string, active bool) *cobra.Command {
 	o := &enableOptions{App: a, active: active}
-	cmd := &cobra.Command{
-		Use:   name + " PROJECT KIND VENDOR",
-		Short: "Stop using an integration; it keeps its settings and secrets",
-		Args:  cobra.ExactArgs(3),
-		RunE:  a.On(o.parse, o.run),
-	}
+	short := "Stop using an integration; its settings and secrets stay"
 	if active {
-		cmd.Short = "Use an integration"
+		short = "Use an integration"
 	}
+	cmd := &cobra.Command{Use: name + " PROJECT KIND VENDOR", Short: short}
 	app.EnvironmentFlag(cmd, &o.environment)
-	return cmd
-}
-
-func (o *enableOptions) parse(args []string) error {
-	o.projectID, o.kind, o.vendor = args[0], project.Kind(args[1]), args[2]
-	return app.ParseEnvironment(&o.environment)
+	return a.Command(cmd, app.Bind(&o.projectID, (*string)(&o.kind), &o.vendor), o.run)
 }
 
 func (o *enableOptions) run(ctx context.Context, s *app.Stack) error {

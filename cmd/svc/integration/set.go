@@ -16,7 +16,6 @@ import (
 
 type setOptions struct {
 	*app.App
-	projectID                 string
 	offer                     catalog.Offer
 	environment               project.Environment
 	mode                      project.Mode
@@ -29,55 +28,45 @@ type setOptions struct {
 
 func set(a *app.App) *cobra.Command {
 	o := &setOptions{App: a}
-	cmd := &cobra.Command{
+	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "set PROJECT KIND VENDOR",
-		Short: "Connect a project to a vendor, or change how it is connected",
-		Long: `Connect a project to a vendor, or change how it is connected. What is not given
-stays as it is; a setting given empty is removed. A new integration is active.
+		Short: "Create or change the integration of a project with a vendor",
+		Long: `Create or change the integration of a project with a vendor. Omitted settings stay
+unchanged; an empty value removes a setting. A new integration is active.
 
-A byok integration uses the project's own vendor account: its secret fields are
-asked for at a terminal while one is missing, or with --ask (Enter keeps what is
-stored). Programs give a JSON object of them in a file, or on standard input
-with --secrets -. A managed integration uses the service's own account, see
+A byok integration uses the project's own vendor account. At a terminal the command
+asks for the secret fields while one is missing, or with --ask (Enter keeps the
+stored value). Programs pass the fields as a JSON object in a file, or on standard
+input with --secrets -. A managed integration uses the service's own account, see
 "svc vendor account".`,
 		Example: `  svc integration set acme sms quicksend --mode byok --setting sender_id=Acme
   svc integration set acme sms twilio --mode managed --env production --priority 2`,
-		Args: cobra.ExactArgs(3),
-		RunE: a.On(o.parse, o.run),
-	}
+	}, o.parse, o.run)
 	app.EnvironmentFlag(cmd, &o.environment)
 	flags := cmd.Flags()
 	flags.StringVar((*string)(&o.mode), "mode", "", "managed: the service's account, the project pays credits; byok: the project's own account")
 	flags.StringArrayVar(&o.settings, "setting", nil, "NAME=VALUE, a setting of the vendor (repeat for more)")
 	flags.StringVar(&o.file, "secrets", "", "file with a JSON object of the secret fields, - for standard input")
-	flags.BoolVar(&o.ask, "ask", false, "ask for the secret fields although they are stored")
-	flags.IntVar(&o.priority, "priority", 0, "order among the active ones, the lowest first")
-	flags.BoolVar(&o.inactive, "inactive", false, "do not use it yet")
-	flags.BoolVar(&o.incomplete, "incomplete", false, "store it although something that the vendor needs is missing")
+	flags.BoolVar(&o.ask, "ask", false, "ask for secret fields that are already stored")
+	flags.IntVar(&o.priority, "priority", 0, "order of the active integrations, the lowest first")
+	flags.BoolVar(&o.inactive, "inactive", false, "do not use the integration yet")
+	flags.BoolVar(&o.incomplete, "incomplete", false, "store the integration although a required field is missing")
 	o.hasPriority = func() bool { return flags.Changed("priority") }
 	return cmd
 }
 
 func (o *setOptions) parse(args []string) (err error) {
-	o.projectID = args[0]
-	if err := app.ParseEnvironment(&o.environment); err != nil {
-		return err
-	}
-	o.offer, err = catalog.Find(args[1], args[2])
+	o.offer, err = catalog.Find(args[0], args[1])
 	return err
 }
 
-func (o *setOptions) run(ctx context.Context, s *app.Stack) error {
-	rec, err := s.Load(ctx, o.projectID)
-	if err != nil {
-		return err
-	}
+func (o *setOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
 	i, err := o.integration(s, rec)
 	if err != nil {
 		return err
 	}
 	if i.Mode == project.BYOK && !project.ValidID(rec.ID) {
-		return fmt.Errorf("%w: project %s has a reserved ID, its secrets would be those of the service's own vendor accounts", app.ErrRefused, rec.ID)
+		return fmt.Errorf("%w: project %s has a reserved ID, its secrets would have the names of the service's own vendor accounts", app.ErrRefused, rec.ID)
 	}
 	account := catalog.Account{Offer: o.offer, Owner: secret.Owner(i.Mode, rec.ID), Environment: o.environment}
 	fields, changed, err := o.fields(ctx, s, account, i.Mode)
@@ -88,7 +77,7 @@ func (o *setOptions) run(ctx context.Context, s *app.Stack) error {
 		return err
 	}
 
-	// The secret first: an active integration is never without it.
+	// The secret is written first, so that an active integration always has a secret.
 	if changed {
 		if err := account.Put(ctx, s, fields); err != nil {
 			return err
@@ -100,7 +89,7 @@ func (o *setOptions) run(ctx context.Context, s *app.Stack) error {
 	return printOne(ctx, o.App, s, rec.ID, o.environment, o.offer.Kind, o.offer.Spec.Name)
 }
 
-// integration returns the project's integration as the options change it, or a new one.
+// integration returns the project's integration with the changes of the options, or a new integration.
 func (o *setOptions) integration(s *app.Stack, rec *project.Record) (i project.Integration, err error) {
 	i = project.Integration{Kind: o.offer.Kind, Environment: o.environment, Vendor: o.offer.Spec.Name, Active: !o.inactive}
 	if before := rec.Integration(o.environment, o.offer.Kind, o.offer.Spec.Name); before != nil {
@@ -123,14 +112,14 @@ func (o *setOptions) integration(s *app.Stack, rec *project.Record) (i project.I
 	if i.Settings, err = o.offer.Apply(i.Settings, o.settings); err != nil {
 		return i, err
 	}
-	var toSandbox bool
-	if i.Settings, toSandbox = o.offer.WithSandbox(s, i.Settings); toSandbox {
-		o.Note("Endpoint: the sandbox, %s. The local stack calls no real vendor unless --setting endpoint=URL says so.", i.Settings[upstream.EndpointSetting])
+	var usesSandbox bool
+	if i.Settings, usesSandbox = o.offer.WithSandbox(s, i.Settings); usesSandbox {
+		o.Note("Endpoint: the sandbox, %s. The local stack calls a real vendor only with --setting endpoint=URL.", i.Settings[upstream.EndpointSetting])
 	}
 	return i, nil
 }
 
-// fields returns the secret fields of the integration's account, and whether they differ from what is stored.
+// fields returns the secret fields of the integration's account, and whether the fields differ from the stored fields.
 func (o *setOptions) fields(ctx context.Context, s *app.Stack, account catalog.Account, mode project.Mode) (secret.Values, bool, error) {
 	stored, err := account.Stored(ctx, s)
 	if err != nil {

@@ -24,18 +24,16 @@ type damageView struct {
 }
 
 func verify(a *app.App) *cobra.Command {
-	return &cobra.Command{
+	return a.Command(&cobra.Command{
 		Use:   "verify",
 		Short: "Recompute every wallet from the ledger and report what differs",
 		Long: `Recompute every wallet from the ledger and report what differs:
 
   balance + pending without a capture + captures - refunds - adjustments = grants
 
-It reads both tables whole, changes nothing, and may run while the service does.
-Exit code 1: something was found.`,
-		Args: cobra.NoArgs,
-		RunE: a.On(app.Bind(), func(ctx context.Context, s *app.Stack) error { return runVerify(ctx, a, s) }),
-	}
+The command reads both tables, changes nothing, and may run while the service runs.
+Exit code 1 means that the command has found a difference.`,
+	}, nil, func(ctx context.Context, s *app.Stack) error { return runVerify(ctx, a, s) })
 }
 
 func runVerify(ctx context.Context, a *app.App, s *app.Stack) error {
@@ -47,21 +45,18 @@ func runVerify(ctx context.Context, a *app.App, s *app.Stack) error {
 	if err != nil {
 		return err
 	}
-	views := []damageView{}
-	t := app.Table{Header: []string{"PROJECT", "DAMAGE", "ID", "DETAIL"}, Empty: "Every wallet is what its ledger says."}
-	for _, f := range verified.Findings {
-		v := damageView{f.Project, f.Damage, f.Key, f.Detail}
-		views = append(views, v)
-		t.Rows = append(t.Rows, []string{v.ProjectID, string(v.Damage), string(v.ID), v.Detail})
-	}
+	views, rows := app.List(verified.Findings, func(f credit.Finding) (damageView, []string) {
+		return damageView{f.Project, f.Damage, f.Key, f.Detail}, []string{f.Project, string(f.Damage), string(f.Key), f.Detail}
+	})
+	t := app.Table{Header: []string{"PROJECT", "DAMAGE", "ID", "DETAIL"}, Rows: rows, Empty: "Every wallet agrees with its ledger."}
 	err = a.Print(struct {
 		Wallets  int          `json:"wallets"`
 		Entries  int          `json:"entries"`
 		Findings []damageView `json:"findings"`
 	}{verified.Wallets, verified.Entries, views}, t)
 	a.Note("%d wallets, %d ledger entries.", verified.Wallets, verified.Entries)
-	if err == nil && len(views) > 0 {
-		return app.ProblemsError(len(views))
+	if err != nil {
+		return err
 	}
-	return err
+	return app.Problems(len(views))
 }

@@ -28,12 +28,10 @@ type view struct {
 var errNoPrices = errors.New("the stack has no prices")
 
 func list(a *app.App) *cobra.Command {
-	return &cobra.Command{
+	return a.Command(&cobra.Command{
 		Use:   "list",
-		Short: "List the prices of Managed operations; Manual ones, balance and currency are free",
-		Args:  cobra.NoArgs,
-		RunE:  a.On(app.Bind(), func(ctx context.Context, s *app.Stack) error { return runList(ctx, a, s) }),
-	}
+		Short: "List the prices of Managed operations; Manual operations, balance and currency are free",
+	}, nil, func(ctx context.Context, s *app.Stack) error { return runList(ctx, a, s) })
 }
 
 func runList(ctx context.Context, a *app.App, s *app.Stack) error {
@@ -58,12 +56,8 @@ func runList(ctx context.Context, a *app.App, s *app.Stack) error {
 	return a.Print(views, t)
 }
 
-// Dollars writes credits as US dollars: 10000 is 0.01.
+// Dollars formats credits as US dollars with at least two decimals: 10000 is 0.01.
 func Dollars(credits int64) string {
-	text := fmt.Sprintf("%d.%06d", credits/1_000_000, credits%1_000_000)
-	text = strings.TrimRight(text, "0")
-	if i := strings.IndexByte(text, '.'); len(text)-i < 3 {
-		text += "00"[:3-(len(text)-i)]
-	}
-	return text
+	fraction := fmt.Sprintf("%06d", credits%1_000_000)
+	return fmt.Sprintf("%d.%s%s", credits/1_000_000, fraction[:2], strings.TrimRight(fraction[2:], "0"))
 }

@@ -21,16 +21,11 @@ type pauseOptions struct {
 
 func pause(a *app.App, name string, paused bool) *cobra.Command {
 	o := &pauseOptions{App: a, paused: paused}
-	short := "Let a paused project go on"
+	short := "End the pause of a project"
 	if paused {
 		short = "Refuse every request of a project with 503 project_paused"
 	}
-	return &cobra.Command{
-		Use:   name + " PROJECT",
-		Short: short,
-		Args:  cobra.ExactArgs(1),
-		RunE:  a.On(app.Bind(&o.projectID), o.run),
-	}
+	return a.Command(&cobra.Command{Use: name + " PROJECT", Short: short}, app.Bind(&o.projectID), o.run)
 }
 
 func (o *pauseOptions) run(ctx context.Context, s *app.Stack) error {
@@ -50,13 +45,11 @@ type limitOptions struct {
 
 func limit(a *app.App) *cobra.Command {
 	o := &limitOptions{App: a}
-	cmd := &cobra.Command{
+	cmd := a.Command(&cobra.Command{
 		Use:     "limit PROJECT REQUESTS",
 		Short:   "Set how many requests a project may make per window, in each environment",
 		Example: `  svc project limit acme 1200 --window 1m`,
-		Args:    cobra.ExactArgs(2),
-		RunE:    a.On(o.parse, o.run),
-	}
+	}, o.parse, o.run)
 	cmd.Flags().DurationVar(&o.limit.Window, "window", time.Minute, "window of the limit, in whole seconds")
 	return cmd
 }
@@ -87,25 +80,23 @@ type trialOptions struct {
 
 func trial(a *app.App) *cobra.Command {
 	o := &trialOptions{App: a}
-	cmd := &cobra.Command{
+	cmd := a.Command(&cobra.Command{
 		Use:   "trial PROJECT on|off",
-		Short: "Put a project on trial (SMS to allowed destinations only), or take it off",
+		Short: "Put a project on trial (SMS to allowed destinations only), or end the trial",
 		Example: `  svc project trial acme on --allow 0771234567
   svc project trial acme off`,
-		Args: cobra.ExactArgs(2),
-		RunE: a.On(o.parse, o.run),
-	}
-	cmd.Flags().StringArrayVar(&o.allow, "allow", nil, "a destination that the trial allows (repeat for more); replaces those before")
+	}, o.parse, o.run)
+	cmd.Flags().StringArrayVar(&o.allow, "allow", nil, "a destination that the trial allows (repeat for more); replaces earlier destinations")
 	return cmd
 }
 
 func (o *trialOptions) parse(args []string) error {
 	o.projectID, o.on = args[0], args[1] == "on"
 	if !o.on && args[1] != "off" {
-		return app.Usagef(`say "on" or "off", not %q`, args[1])
+		return app.Usagef(`the trial is "on" or "off", not %q`, args[1])
 	}
 	if !o.on && len(o.allow) > 0 {
-		return app.Usagef("--allow goes with on")
+		return app.Usagef("--allow is only for \"on\"")
 	}
 	return nil
 }
@@ -121,48 +112,40 @@ func (o *trialOptions) run(ctx context.Context, s *app.Stack) error {
 
 type scaleOptions struct {
 	*app.App
-	projectID string
-	shards    int
+	shards int
 }
 
 func scale(a *app.App) *cobra.Command {
 	o := &scaleOptions{App: a}
-	cmd := &cobra.Command{
+	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "scale PROJECT --shards N",
 		Short: "Spread the wallet, the ledger and the rate limit of a busy project over shards",
 		Long: `One item of DynamoDB takes 1,000 write units a second, and a project's wallet is one item. N shards
 take nearly N times as many paid requests; docs/scale.md has the figures.
 
 Nothing changes for clients: the balance is the sum of the shards, credits move to a shard that
-lacks them, and the rate limit stays what it is. The change takes effect 90 seconds later.`,
+lacks credits, and the rate limit stays the same. The change takes effect 90 seconds later.`,
 		Example: `  svc project scale acme --shards 16
   svc project scale acme --shards 1`,
-		Args: cobra.ExactArgs(1),
-		RunE: a.On(o.parse, o.run),
-	}
-	cmd.Flags().IntVar(&o.shards, "shards", 0, fmt.Sprintf("1 to %d; 1 ends the spreading", credit.MaxShards))
+	}, o.parse, o.run)
+	cmd.Flags().IntVar(&o.shards, "shards", 0, fmt.Sprintf("1 to %d; 1 ends the sharding", credit.MaxShards))
 	cmd.Flags().IntVar(&o.shards, "parts", 0, "the earlier name of --shards")
 	_ = cmd.Flags().MarkHidden("parts") // the flag exists
 	return cmd
 }
 
-func (o *scaleOptions) parse(args []string) error {
-	o.projectID = args[0]
+func (o *scaleOptions) parse([]string) error {
 	if o.shards < 1 || o.shards > credit.MaxShards {
-		return app.Usagef("--shards is 1 to %d; it was %d, or left away", credit.MaxShards, o.shards)
+		return app.Usagef("--shards is 1 to %d, not %d", credit.MaxShards, o.shards)
 	}
 	return nil
 }
 
-func (o *scaleOptions) run(ctx context.Context, s *app.Stack) error {
-	rec, err := s.Load(ctx, o.projectID)
-	if err != nil {
-		return err
-	}
+func (o *scaleOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
 	if err := rec.ValidateShards(o.shards); err != nil {
 		return err
 	}
-	// The shards come before the record that leads requests to them.
+	// The shards must exist before the record that names their number.
 	if err := s.Credits.AddShards(ctx, rec.ID, o.shards); err != nil {
 		return err
 	}

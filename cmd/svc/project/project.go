@@ -15,12 +15,12 @@ import (
 
 // Command returns "svc project".
 func Command(a *app.App) *cobra.Command {
-	return app.Group("project", "Make, show, change, pause and move projects",
+	return app.Group("project", "Create, show, change, pause, export and import projects",
 		create(a), list(a), show(a), pause(a, "pause", true), pause(a, "resume", false),
 		limit(a), trial(a), scale(a), export(a), importFile(a))
 }
 
-// Settings are what an operator sets of a project.
+// Settings are the properties of a project that an operator sets.
 type Settings struct {
 	ID                string   `json:"project_id"`
 	Name              string   `json:"name"`
@@ -39,7 +39,7 @@ func settingsOf(p project.Project) Settings {
 	}
 }
 
-// View is a project as programs read it.
+// View is a project in the format for programs.
 type View struct {
 	Settings
 	Created time.Time `json:"created"`
@@ -74,7 +74,7 @@ func (p View) state() string {
 
 func (p View) limit() string {
 	window := (time.Duration(p.LimitSeconds) * time.Second).String()
-	for _, zero := range []string{"m0s", "h0m"} { // 1m0s reads 1m
+	for _, zero := range []string{"m0s", "h0m"} { // 1m for 1m0s
 		if strings.HasSuffix(window, zero) {
 			window = strings.TrimSuffix(window, zero[1:])
 		}
@@ -103,7 +103,7 @@ func (p View) rows() [][]string {
 	}
 }
 
-// printChange prints what became of one thing about a project.
+// printChange prints one changed property of a project.
 func (p View) printChange(a *app.App, what, text string) error {
 	return a.Print(p, app.Table{Rows: [][]string{{"Project", p.ID}, {what, text}}})
 }

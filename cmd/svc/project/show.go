@@ -20,14 +20,12 @@ type createOptions struct {
 
 func create(a *app.App) *cobra.Command {
 	o := &createOptions{App: a}
-	cmd := &cobra.Command{
+	cmd := a.Command(&cobra.Command{
 		Use:   "create NAME",
-		Short: "Make a project and its empty wallet",
+		Short: "Create a project and its empty wallet",
 		Example: `  svc project create "Acme Ltd" --limit 600 --window 1m
   svc project create "Acme Trial" --id acme-trial --trial --allow 0771234567 --allow 0717654321`,
-		Args: cobra.ExactArgs(1),
-		RunE: a.On(o.parse, o.run),
-	}
+	}, o.parse, o.run)
 	flags := cmd.Flags()
 	flags.StringVar(&o.project.ID, "id", "", "project ID, 3 to 32 of a-z, 0-9 and - (default: a random one)")
 	flags.IntVar(&o.project.Limit.Requests, "limit", 600, "requests per window, in each environment")
@@ -49,59 +47,53 @@ func (o *createOptions) parse(args []string) error {
 }
 
 func (o *createOptions) run(ctx context.Context, s *app.Stack) error {
-	made, err := s.Projects.CreateProject(ctx, o.project)
+	created, err := createProject(ctx, s, o.project)
 	if err != nil {
 		return err
 	}
-	if err := s.Credits.CreateWallet(ctx, made.ID); err != nil {
-		return fmt.Errorf("project %s is made, its wallet is not (a grant makes it): %w", made.ID, err)
-	}
-	view := viewOf(made)
+	view := viewOf(created)
 	return o.Print(view, app.Table{Rows: view.rows()})
 }
 
+// createProject creates a project and its empty wallet.
+func createProject(ctx context.Context, s *app.Stack, p project.Project) (project.Project, error) {
+	created, err := s.Projects.CreateProject(ctx, p)
+	if err != nil {
+		return created, err
+	}
+	if err := s.Credits.CreateWallet(ctx, created.ID); err != nil {
+		return created, fmt.Errorf("the project %s exists, its wallet does not (a grant creates the wallet): %w", created.ID, err)
+	}
+	return created, nil
+}
+
 func list(a *app.App) *cobra.Command {
-	return &cobra.Command{
-		Use:   "list",
-		Short: "List all projects",
-		Args:  cobra.NoArgs,
-		RunE: a.On(app.Bind(), func(ctx context.Context, s *app.Stack) error {
-			projects, err := s.Projects.ListProjects(ctx)
-			if err != nil {
-				return err
-			}
-			views := make([]View, 0, len(projects))
-			t := app.Table{Header: []string{"PROJECT", "NAME", "STATE", "LIMIT", "TRIAL", "CREATED"}, Empty: `No projects yet. "svc project create" makes one.`}
-			for _, p := range projects {
-				v := viewOf(p)
-				views = append(views, v)
-				t.Rows = append(t.Rows, []string{v.ID, v.Name, v.state(), v.limit(), v.trial(), v.created()})
-			}
-			return a.Print(views, t)
-		}),
-	}
+	run := func(ctx context.Context, s *app.Stack) error { return runList(ctx, a, s) }
+	return a.Command(&cobra.Command{Use: "list", Short: "List all projects"}, nil, run)
 }
 
-type showOptions struct {
-	*app.App
-	projectID string
-}
-
-func show(a *app.App) *cobra.Command {
-	o := &showOptions{App: a}
-	return &cobra.Command{
-		Use:   "show PROJECT",
-		Short: "Show a project with its balance, credentials and integrations",
-		Args:  cobra.ExactArgs(1),
-		RunE:  a.On(app.Bind(&o.projectID), o.run),
-	}
-}
-
-func (o *showOptions) run(ctx context.Context, s *app.Stack) error {
-	rec, err := s.Load(ctx, o.projectID)
+func runList(ctx context.Context, a *app.App, s *app.Stack) error {
+	projects, err := s.Projects.ListProjects(ctx)
 	if err != nil {
 		return err
 	}
+	views, rows := app.List(projects, func(p project.Project) (View, []string) {
+		v := viewOf(p)
+		return v, []string{v.ID, v.Name, v.state(), v.limit(), v.trial(), v.created()}
+	})
+	header := []string{"PROJECT", "NAME", "STATE", "LIMIT", "TRIAL", "CREATED"}
+	return a.Print(views, app.Table{Header: header, Rows: rows, Empty: `No projects yet. "svc project create" creates one.`})
+}
+
+type showOptions struct{ *app.App }
+
+func show(a *app.App) *cobra.Command {
+	o := &showOptions{a}
+	short := "Show a project with its balance, credentials and integrations"
+	return a.ProjectCommand(&cobra.Command{Use: "show PROJECT", Short: short}, nil, o.run)
+}
+
+func (o *showOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
 	balance, err := s.Credits.Balance(ctx, rec.ID)
 	if err != nil {
 		return err

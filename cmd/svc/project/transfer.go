@@ -21,39 +21,27 @@ const transferFormat = 1
 // maxTransfer bounds an exported project, in bytes.
 const maxTransfer = 1 << 20
 
-// transfer is a project as it is exported: all that an operator has set, no secrets and no credits.
+// transfer is an exported project: the settings of the operator, without secrets and credits.
 type transfer struct {
 	Format int `json:"format"`
 	Settings
-	Integrations []catalog.Integration `json:"integrations"`
+	Integrations []project.Integration `json:"integrations"`
 }
 
-type exportOptions struct {
-	*app.App
-	projectID string
-}
+type exportOptions struct{ *app.App }
 
 func export(a *app.App) *cobra.Command {
-	o := &exportOptions{App: a}
-	return &cobra.Command{
+	o := &exportOptions{a}
+	return a.ProjectCommand(&cobra.Command{
 		Use:   "export PROJECT",
 		Short: "Print a project's settings and integrations as JSON, without secrets and credits",
 		Example: `  svc project export acme --stage staging > acme.json
   svc project import acme.json --stage prod`,
-		Args: cobra.ExactArgs(1),
-		RunE: a.On(app.Bind(&o.projectID), o.run),
-	}
+	}, nil, o.run)
 }
 
-func (o *exportOptions) run(ctx context.Context, s *app.Stack) error {
-	rec, err := s.Load(ctx, o.projectID)
-	if err != nil {
-		return err
-	}
-	out := transfer{Format: transferFormat, Settings: settingsOf(rec.Project), Integrations: []catalog.Integration{}}
-	for _, i := range rec.Integrations {
-		out.Integrations = append(out.Integrations, catalog.Export(i))
-	}
+func (o *exportOptions) run(_ context.Context, _ *app.Stack, rec *project.Record) error {
+	out := transfer{Format: transferFormat, Settings: settingsOf(rec.Project), Integrations: append([]project.Integration{}, rec.Integrations...)}
 	return o.PrintJSON(out)
 }
 
@@ -64,17 +52,14 @@ type importOptions struct {
 
 func importFile(a *app.App) *cobra.Command {
 	o := &importOptions{App: a}
-	cmd := &cobra.Command{
+	cmd := a.Command(&cobra.Command{
 		Use:   "import FILE",
-		Short: "Make a project of what export printed; secrets, credentials and credits are new",
-		Long: `Make a project of what "svc project export" printed. Its integrations are
-imported inactive where their secret is not there yet: set it with
-"svc integration set", which also makes them active. Credentials are issued
-anew. "-" reads standard input.`,
-		Args: cobra.ExactArgs(1),
-		RunE: a.On(app.Bind(&o.file), o.run),
-	}
-	cmd.Flags().StringVar(&o.id, "id", "", "another project ID than the exported one")
+		Short: "Create a project from an export; secrets, credentials and credits are new",
+		Long: `Create a project from the output of "svc project export". The command imports an
+integration without a stored secret as inactive: "svc integration set" stores the
+secret and activates the integration. Issue new credentials. "-" reads standard input.`,
+	}, app.Bind(&o.file), o.run)
+	cmd.Flags().StringVar(&o.id, "id", "", "project ID in place of the exported one")
 	return cmd
 }
 
@@ -87,10 +72,10 @@ func (o *importOptions) read() (t transfer, err error) {
 	d := json.NewDecoder(io.LimitReader(from, maxTransfer))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&t); err != nil {
-		return t, app.Usagef(`%s is not what "svc project export" prints: %v`, o.file, err)
+		return t, app.Usagef(`%s is not an output of "svc project export": %v`, o.file, err)
 	}
 	if t.Format != transferFormat {
-		return t, app.Usagef("format %d is not one that this version reads", t.Format)
+		return t, app.Usagef("this version cannot read format %d", t.Format)
 	}
 	for _, i := range t.Integrations {
 		offer, err := catalog.Find(string(i.Kind), i.Vendor)
@@ -114,22 +99,19 @@ func (o *importOptions) run(ctx context.Context, s *app.Stack) error {
 	if err != nil {
 		return err
 	}
-	made, err := s.Projects.CreateProject(ctx, project.Project{
+	created, err := createProject(ctx, s, project.Project{
 		ID: t.ID, Name: t.Name, Paused: t.Paused, Trial: t.Trial, TrialDestinations: t.TrialDestinations,
 		Limit: project.RateLimit{Requests: t.LimitRequests, Window: time.Duration(t.LimitSeconds) * time.Second},
 	})
 	if err != nil {
 		return err
 	}
-	if err := s.Credits.CreateWallet(ctx, made.ID); err != nil {
-		return err
-	}
 	for _, i := range t.Integrations {
-		if err := o.addIntegration(ctx, s, made.ID, i.Record()); err != nil {
+		if err := o.addIntegration(ctx, s, created.ID, i); err != nil {
 			return err
 		}
 	}
-	rec, err := s.Load(ctx, made.ID)
+	rec, err := s.Load(ctx, created.ID)
 	if err != nil {
 		return err
 	}
@@ -140,11 +122,11 @@ func (o *importOptions) run(ctx context.Context, s *app.Stack) error {
 	view := struct {
 		View
 		Integrations []catalog.View `json:"integrations"`
-	}{viewOf(made), views}
+	}{viewOf(created), views}
 	return o.Print(view, app.Table{Rows: append(view.rows(), []string{"Integrations", strconv.Itoa(len(views))})})
 }
 
-// addIntegration stores one integration, inactive where something is missing in it.
+// addIntegration stores one integration, inactive where the integration is incomplete.
 func (o *importOptions) addIntegration(ctx context.Context, s *app.Stack, projectID string, i project.Integration) error {
 	view, err := catalog.ViewOf(ctx, s, projectID, i)
 	if err != nil {
@@ -156,7 +138,7 @@ func (o *importOptions) addIntegration(ctx context.Context, s *app.Stack, projec
 		o.Note("%s is imported inactive: %s", id, view.Incomplete)
 	}
 	if err := s.Projects.PutIntegration(ctx, projectID, i); err != nil {
-		return fmt.Errorf("project %s is made, its integration %s is not: %w", projectID, id, err)
+		return fmt.Errorf("the project %s exists, its integration %s does not: %w", projectID, id, err)
 	}
 	return nil
 }

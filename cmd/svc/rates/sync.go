@@ -20,58 +20,46 @@ func fetch(ctx context.Context, s *app.Stack, acceptMoves bool) (*refresh.Report
 	return r.Run(ctx, refresh.Options{Actor: actor, AcceptMoves: acceptMoves})
 }
 
-type outcomeView struct {
-	Source string       `json:"source"`
-	What   refresh.What `json:"what"`
-	Detail string       `json:"detail"`
-}
-
-// printReport tells what a sync did. The functions use what it put in place within a minute.
+// printReport prints the results of a run. The functions use the new rates within a minute.
 func printReport(a *app.App, report *refresh.Report) error {
-	views := []outcomeView{}
-	t := app.Table{Header: []string{"SOURCE", "WHAT", "WHY"}}
-	for _, o := range report.Outcomes {
-		views = append(views, outcomeView(o))
-		t.Rows = append(t.Rows, []string{o.Source, string(o.What), o.Detail})
-	}
-	return a.Print(views, t)
+	results, rows := app.List(report.Results, func(r refresh.Result) (refresh.Result, []string) {
+		return r, []string{r.Source, string(r.Outcome), r.Detail}
+	})
+	return a.Print(results, app.Table{Header: []string{"SOURCE", "WHAT", "WHY"}, Rows: rows})
 }
 
 type syncOptions struct {
 	*app.App
-	moves bool
+	acceptMoves bool
 }
 
 func sync(a *app.App) *cobra.Command {
 	o := &syncOptions{App: a}
-	cmd := &cobra.Command{
+	cmd := a.Command(&cobra.Command{
 		Use:   "sync",
 		Short: "Fetch rates now, as the schedule does every hour",
-		Long: `Fetch rates now, as the schedule does every hour: from the first source that
-gives a table that can be believed, and from the central bank. What is refused
-leaves what is in use. This machine asks the sources, with the service's
-accounts.`,
-		Args: cobra.NoArgs,
-		RunE: a.On(app.Bind(), o.run),
-	}
-	cmd.Flags().BoolVar(&o.moves, "accept-moves", false, "take moves of over 50 % as well: you know that they are real")
+		Long: `Fetch rates now, as the schedule does every hour: from the first source with a
+valid table, and from the central bank. The rates in use stay where new rates are
+refused. The requests go out from this machine, with the service's accounts.`,
+	}, nil, o.run)
+	cmd.Flags().BoolVar(&o.acceptMoves, "accept-moves", false, "also accept moves of over 50 % that you have confirmed")
 	return cmd
 }
 
 func (o *syncOptions) run(ctx context.Context, s *app.Stack) error {
-	report, err := fetch(ctx, s, o.moves)
+	report, err := fetch(ctx, s, o.acceptMoves)
 	if err == nil {
 		return printReport(o.App, report)
 	}
 	if report != nil {
-		for _, outcome := range report.Outcomes {
-			o.Note("%s %s: %s", outcome.Source, outcome.What, outcome.Detail)
+		for _, result := range report.Results {
+			o.Note("%s %s: %s", result.Source, result.Outcome, result.Detail)
 		}
 	}
 	return err
 }
 
-// eventView is an entry of the history as programs read it.
+// eventView is an entry of the history in the format for programs.
 type eventView struct {
 	At     time.Time `json:"at"`
 	Source string    `json:"source"`
@@ -83,22 +71,21 @@ type eventView struct {
 
 type historyOptions struct {
 	*app.App
-	codes []string // base and target, or none
+	codes []string // base and target, or empty
 	limit int
 }
 
 func history(a *app.App) *cobra.Command {
 	o := &historyOptions{App: a}
-	cmd := &cobra.Command{
+	cmd := a.Command(&cobra.Command{
 		Use:   "history [BASE TARGET]",
-		Short: "Show what became of fetches, the newest first, and how one rate changed",
-		Long: `Show what became of fetches in the last 90 days, the newest first: what was
-taken and changed the rates in use, what was refused or failed and why, and
-operators' choices. With two codes also what their rate was from then on.`,
-		Args: cobra.MaximumNArgs(2),
-		RunE: a.On(o.parse, o.run),
-	}
-	cmd.Flags().IntVar(&o.limit, "limit", 20, "most entries")
+		Short: "Show the outcomes of fetches, the newest first, and the changes of one rate",
+		Long: `Show the outcomes of fetches in the last 90 days, the newest first: fetches that
+changed the rates in use, refused and failed fetches with their reasons, and the
+choices of operators. With two codes the command also shows their rate after each
+event.`,
+	}, o.parse, o.run)
+	cmd.Flags().IntVar(&o.limit, "limit", 20, "largest number of entries")
 	return cmd
 }
 
@@ -124,8 +111,8 @@ func (o *historyOptions) run(ctx context.Context, s *app.Stack) error {
 		t.Header = append(t.Header, "RATE", "FROM")
 	}
 	for _, e := range events {
-		v := eventView{e.At, e.Source, e.What, e.Detail, e.Actor, nil}
-		row := []string{app.Second(e.At), e.Source, e.What, e.Actor, e.Detail}
+		v := eventView{e.At, e.Source, e.Outcome, e.Detail, e.Actor, nil}
+		row := []string{app.Second(e.At), e.Source, e.Outcome, e.Actor, e.Detail}
 		if len(o.codes) == 2 {
 			rate, from := "", ""
 			if e.Set != nil {

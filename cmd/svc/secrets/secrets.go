@@ -30,32 +30,27 @@ type rotateOptions struct {
 
 func rotate(a *app.App) *cobra.Command {
 	o := &rotateOptions{App: a, account: catalog.Account{Owner: secret.Managed}}
-	cmd := &cobra.Command{
+	cmd := a.Command(&cobra.Command{
 		Use:   "rotate KIND VENDOR",
-		Short: "Put a new key of a vendor account in the place of the old one, after trying it",
-		Long: `Put a new key of a vendor account in the place of the old one. It is tried at the
-vendor first, where the vendor has a call for that. Functions take it when the
-vendor refuses the old one, within five minutes in any case: end the old key at
-the vendor after that.
+		Short: "Replace the key of a vendor account after a test of the new key",
+		Long: `Replace the key of a vendor account. The command first tests the new key, where the
+vendor has a call for that. Functions use the new key when the vendor refuses the
+old one, and after five minutes at the latest: end the old key at the vendor then.
 
-Without --project it is the service's own account, which Managed integrations use.`,
+Without --project the command changes the service's own account, which Managed
+integrations use.`,
 		Example: `  svc secrets rotate sms twilio --env production
   svc secrets rotate sms twilio --env production --project acme --secrets - < twilio.json`,
-		Args: cobra.ExactArgs(2),
-		RunE: a.On(o.parse, o.run),
-	}
+	}, o.parse, o.run)
 	app.EnvironmentFlag(cmd, &o.account.Environment)
 	flags := cmd.Flags()
-	flags.StringVar(&o.projectID, "project", "", "the project whose own account it is")
+	flags.StringVar(&o.projectID, "project", "", "the project that owns the account")
 	flags.StringVar(&o.file, "secrets", "", "file with a JSON object of the secret fields, - for standard input")
-	flags.BoolVar(&o.untried, "untried", false, "do not try the new key first")
+	flags.BoolVar(&o.untried, "untried", false, "do not test the new key first")
 	return cmd
 }
 
 func (o *rotateOptions) parse(args []string) (err error) {
-	if err := app.ParseEnvironment(&o.account.Environment); err != nil {
-		return err
-	}
 	o.account.Offer, err = catalog.Find(args[0], args[1])
 	return err
 }
@@ -70,14 +65,14 @@ func (o *rotateOptions) run(ctx context.Context, s *app.Stack) error {
 		return err
 	}
 	if len(stored) == 0 {
-		return fmt.Errorf("%w: there is no key to rotate in %s", app.ErrRefused, o.account.Name(s))
+		return fmt.Errorf("%w: %s has no key to rotate", app.ErrRefused, o.account.Name(s))
 	}
 	fields, changed, err := catalog.ReadSecrets(ctx, o.App, o.account.Offer.Spec, stored, o.file, true)
 	if err != nil {
 		return err
 	}
 	if !changed {
-		return app.Usagef("nothing new was given")
+		return app.Usagef("no field has a new value")
 	}
 	tried, err := o.try(ctx, s, i, fields)
 	if err != nil {
@@ -93,13 +88,13 @@ func (o *rotateOptions) run(ctx context.Context, s *app.Stack) error {
 	}{view, tried}, app.Table{Rows: append(rows, []string{"Tried", tried})})
 }
 
-// integration returns one that uses the account: the project's, or one made up for the service's own account.
+// integration returns an integration with the account: the project's, or a temporary one for the service's own account.
 func (o *rotateOptions) integration(ctx context.Context, s *app.Stack) (i project.Integration, err error) {
 	kind, env, spec := o.account.Offer.Kind, o.account.Environment, o.account.Offer.Spec
 	i = project.Integration{Kind: kind, Environment: env, Vendor: spec.Name, Mode: project.Managed, Settings: map[string]string{}}
 	for _, f := range spec.Settings {
 		if f.Name != upstream.EndpointSetting {
-			i.Settings[f.Name] = "any" // the account is what is tried
+			i.Settings[f.Name] = "any" // the test concerns the account, not the settings
 		}
 	}
 	if o.projectID != "" {
@@ -117,7 +112,7 @@ func (o *rotateOptions) integration(ctx context.Context, s *app.Stack) (i projec
 	return i, nil
 }
 
-// try tries the new fields at the vendor and returns what came of it.
+// try tests the new fields at the vendor and returns the result for the operator.
 func (o *rotateOptions) try(ctx context.Context, s *app.Stack, i project.Integration, fields secret.Values) (string, error) {
 	if o.untried {
 		return "not tried", nil
@@ -125,13 +120,13 @@ func (o *rotateOptions) try(ctx context.Context, s *app.Stack, i project.Integra
 	account, err := s.Vendors.Resolve(ctx, o.account.Owner, i, &o.account.Offer.Spec, catalog.Staged(fields))
 	tried := ""
 	if err == nil {
-		tried, err = catalog.Try(ctx, s, account)
+		tried, err = catalog.TestAccount(ctx, s, account)
 	}
-	if errors.Is(err, catalog.ErrCannotTry) {
-		return catalog.ErrCannotTry.Error(), nil
+	if errors.Is(err, catalog.ErrNoTest) {
+		return catalog.ErrNoTest.Error(), nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("%w: the new key does not work, the old one stays (--untried takes it all the same): %w", app.ErrRefused, err)
+		return "", fmt.Errorf("%w: the new key does not work, and the old key stays (--untried skips the test): %w", app.ErrRefused, err)
 	}
 	return tried, nil
 }

@@ -14,24 +14,24 @@ import (
 	"svcapi/shared/upstream"
 )
 
-const mayBeSent = "The message may have been sent: ask the vendor before you send again."
+const mayHaveBeenSent = "The message may have been sent: ask the vendor before you send again."
 
-// failures are what came of a test message that was not accepted.
+// failures describes the outcomes of a test message that the vendor has not accepted.
 var failures = map[upstream.Class]*app.FailureError{
-	upstream.NotSent: {Text: "not sent: the vendor could not be reached", Exit: app.ExitFailed, Hint: "Check the integration's endpoint and the way there."},
+	upstream.NotSent: {Text: "not sent: the vendor could not be reached", Exit: app.ExitFailed, Hint: "Check the integration's endpoint and the network."},
 	upstream.Rejected: {
 		Text: "rejected: the vendor refused the message", Exit: app.ExitRefused,
-		Hint: "Nothing was sent. The vendor's own words are above: check the number, the sender and the text.",
+		Hint: "Nothing was sent. The vendor's message is above: check the number, the sender and the text.",
 	},
 	upstream.CredentialsRefused: {
 		Text: "rejected: the vendor refused the account or its key", Exit: app.ExitRefused,
-		Hint: `Nothing was sent. Correct the account: "svc integration set --ask", for Managed ones "svc vendor account".`,
+		Hint: `Nothing was sent. Correct the account: "svc integration set --ask", for Managed integrations "svc vendor account".`,
 	},
-	upstream.NoAnswer: {Text: "uncertain: the request left, no answer came", Exit: app.ExitFailed, Hint: mayBeSent},
-	upstream.Unusable: {Text: "uncertain: the vendor's answer cannot be understood", Exit: app.ExitFailed, Hint: mayBeSent},
+	upstream.NoResponse: {Text: "uncertain: the request was sent, and no response came", Exit: app.ExitFailed, Hint: mayHaveBeenSent},
+	upstream.Unusable:   {Text: "uncertain: the vendor's response is not valid", Exit: app.ExitFailed, Hint: mayHaveBeenSent},
 }
 
-// payers says whose account at the vendor pays a test message.
+// payers describes the account at the vendor that pays for a test message.
 var payers = map[project.Mode]string{
 	project.Managed: "the service's own account at ",
 	project.BYOK:    "the project's own account at ",
@@ -48,22 +48,20 @@ type testOptions struct {
 
 func test(a *app.App) *cobra.Command {
 	o := &testOptions{App: a}
-	cmd := &cobra.Command{
+	cmd := a.Command(&cobra.Command{
 		Use:   "test PROJECT VENDOR",
 		Short: "Send one SMS through an integration",
 		Long: `Send one SMS through an integration, active or not, as the service would: same
-settings, same secret, same wire format. It is a real message that the vendor
-bills. The project's credits are not charged, and nothing stands in its ledger.
+settings, same secret, same wire format. The message is real, and the vendor bills
+it. The command charges no credits and writes no ledger entry.
 
-Managed integrations of AWS are tried with the AWS credentials of whoever runs
-the command; in service the function's own role signs.`,
+For Managed integrations of AWS the command uses the AWS credentials of the
+operator; the service uses the role of the function.`,
 		Example: `  svc sms test acme quicksend --env production --to 0771234567`,
-		Args:    cobra.ExactArgs(2),
-		RunE:    a.On(o.parse, o.run),
-	}
+	}, o.parse, o.run)
 	app.EnvironmentFlag(cmd, &o.environment)
 	flags := cmd.Flags()
-	flags.StringVar(&o.message.To, "to", "", "number that gets it, 07XXXXXXXX or +947XXXXXXXX")
+	flags.StringVar(&o.message.To, "to", "", "number of the recipient, 07XXXXXXXX or +947XXXXXXXX")
 	flags.StringVar(&o.message.Text, "message", "A test message of SVC API.", "text of the message")
 	flags.BoolVar(&o.yes, "yes", false, "send without asking")
 	return cmd
@@ -71,9 +69,6 @@ the command; in service the function's own role signs.`,
 
 func (o *testOptions) parse(args []string) error {
 	o.projectID, o.vendor = args[0], args[1]
-	if err := app.ParseEnvironment(&o.environment); err != nil {
-		return err
-	}
 	number, ok := project.NormalNumber(o.message.To)
 	if !ok {
 		return app.Usagef("--to is 07XXXXXXXX or +947XXXXXXXX, not %q", o.message.To)
@@ -99,7 +94,7 @@ func (o *testOptions) run(ctx context.Context, s *app.Stack) error {
 	o.Note("Message  %q, SMS units: %d", o.message.Text, o.units)
 	o.Note("Paid by  %s%s; the project's credits are not charged", payers[mode], vendor.Title)
 	if vendor.ManagedWithoutSecret && mode == project.Managed {
-		o.Note("Signed   with your own AWS credentials: the function's role, which signs in service, is not tried")
+		o.Note("Signed   with your own AWS credentials; this does not test the role of the function")
 	}
 	if err := o.Confirm(ctx, o.yes, "Send it?"); err != nil {
 		return err
@@ -122,7 +117,7 @@ func (o *testOptions) run(ctx context.Context, s *app.Stack) error {
 		app.Table{Rows: [][]string{{"Outcome", "accepted by " + vendor.Title}, {"Status", receipt.Status}, {"ID", receipt.ID}}})
 }
 
-// account resolves the project's integration, with its secret.
+// account returns the vendor account of the project's integration.
 func (o *testOptions) account(ctx context.Context, s *app.Stack) (upstream.Account, error) {
 	if _, err := catalog.Find(string(project.SMS), o.vendor); err != nil {
 		return upstream.Account{}, err

@@ -10,20 +10,21 @@ import (
 	"svcapi/cmd/svc/app"
 	command "svcapi/cmd/svc/credit"
 	"svcapi/shared/credit"
+	"svcapi/shared/project"
 )
 
 // Command returns "svc sms".
 func Command(a *app.App) *cobra.Command {
-	return app.Group("sms", "Resolve SMS whose outcome is uncertain, try integrations",
-		app.Group("uncertain", "SMS whose outcome at the vendor is not known: charged until they are resolved", list(a), resolve(a)),
+	return app.Group("sms", "Resolve SMS with an uncertain outcome, test integrations",
+		app.Group("uncertain", "SMS with an unknown outcome at the vendor: charged until an operator resolves them", list(a), resolve(a)),
 		test(a))
 }
 
-// Uncertain is an uncertain charge as programs read it.
+// Uncertain is an uncertain charge in the format for programs.
 type Uncertain struct {
 	ProjectID   string     `json:"project_id"`
 	ID          credit.Key `json:"id"`
-	Began       time.Time  `json:"began"` // the request
+	Began       time.Time  `json:"began"` // when the request began
 	Credits     int64      `json:"credits"`
 	Environment string     `json:"environment"`
 	Vendor      string     `json:"vendor"`
@@ -32,17 +33,12 @@ type Uncertain struct {
 
 type listOptions struct {
 	*app.App
-	projects []string // one, or none: all projects
+	projects []string // one project, or none for all projects
 }
 
 func list(a *app.App) *cobra.Command {
 	o := &listOptions{App: a}
-	return &cobra.Command{
-		Use:   "list [PROJECT]",
-		Short: "List the SMS whose outcome is uncertain, of one project or of all",
-		Args:  cobra.MaximumNArgs(1),
-		RunE:  a.On(o.parse, o.run),
-	}
+	return a.Command(&cobra.Command{Use: "list [PROJECT]", Short: "List the uncertain SMS of one project or of all projects"}, o.parse, o.run)
 }
 
 func (o *listOptions) parse(args []string) error {
@@ -71,7 +67,7 @@ func (o *listOptions) run(ctx context.Context, s *app.Stack) error {
 	return o.Print(views, t)
 }
 
-// ids returns the project that was named, or every one.
+// ids returns the named project, or all projects.
 func (o *listOptions) ids(ctx context.Context, s *app.Stack) ([]string, error) {
 	if len(o.projects) > 0 {
 		_, err := s.Load(ctx, o.projects[0])
@@ -87,7 +83,6 @@ func (o *listOptions) ids(ctx context.Context, s *app.Stack) ([]string, error) {
 
 type resolveOptions struct {
 	*app.App
-	projectID       string
 	key             credit.Key
 	confirm, refund bool
 	resolution      credit.Resolution
@@ -95,52 +90,48 @@ type resolveOptions struct {
 
 func resolve(a *app.App) *cobra.Command {
 	o := &resolveOptions{App: a}
-	cmd := &cobra.Command{
+	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "resolve PROJECT ID",
-		Short: "Say that an uncertain SMS was sent, or give its credits back",
-		Long: `Say that an uncertain SMS was sent (--confirm: it stays charged), or give its
-credits back (--refund: counts once, as a ledger entry of its own). Ask the
-vendor first. If the answer is lost, repeat the command. A resolution is final.`,
+		Short: "Confirm an uncertain SMS, or refund its credits",
+		Long: `Confirm that an uncertain SMS was sent (--confirm: the charge stays), or refund its
+credits (--refund: a ledger entry of its own). Ask the vendor first. If the result
+is lost, repeat the command: it counts once. A resolution is final.`,
 		Example: `  svc sms uncertain resolve acme 1767225600000000-abcdefgh --refund --reason "vendor has no record of it"`,
-		Args:    cobra.ExactArgs(2),
-		RunE:    a.On(o.parse, o.run),
-	}
-	cmd.Flags().BoolVar(&o.confirm, "confirm", false, "it was sent: it stays charged")
-	cmd.Flags().BoolVar(&o.refund, "refund", false, "it was not: credit it back")
-	cmd.Flags().StringVar(&o.resolution.Reason, "reason", "", "why, for the ledger")
+	}, o.parse, o.run)
+	cmd.Flags().BoolVar(&o.confirm, "confirm", false, "the SMS was sent: the charge stays")
+	cmd.Flags().BoolVar(&o.refund, "refund", false, "the SMS was not sent: refund the credits")
+	cmd.Flags().StringVar(&o.resolution.Reason, "reason", "", "reason for the ledger")
 	return cmd
 }
 
 func (o *resolveOptions) parse(args []string) (err error) {
-	o.projectID, o.resolution.Verdict = args[0], credit.VerdictConfirmed
+	o.resolution.Verdict = credit.VerdictConfirmed
 	if o.refund {
 		o.resolution.Verdict = credit.VerdictRefunded
 	}
 	if o.confirm == o.refund {
-		return app.Usagef("give --confirm or --refund, one of them")
+		return app.Usagef("give either --confirm or --refund")
 	}
 	if o.resolution.Reason == "" {
-		return app.Usagef("give a --reason: it stands in the ledger")
+		return app.Usagef("give a --reason for the ledger")
 	}
-	if o.key, err = credit.ParseKey(args[1]); err != nil {
-		return app.Usagef(`ID is one that "svc sms uncertain list" shows, not %q`, args[1])
+	if o.key, err = credit.ParseKey(args[0]); err != nil {
+		return app.Usagef(`ID is an ID of "svc sms uncertain list", not %q`, args[0])
 	}
 	return nil
 }
 
-func (o *resolveOptions) run(ctx context.Context, s *app.Stack) error {
-	if _, err := s.Load(ctx, o.projectID); err != nil {
-		return err
-	}
-	var err error
-	if o.resolution.Actor, err = s.Actor(ctx); err != nil {
-		return err
-	}
-	entry, err := s.Credits.Resolve(ctx, o.projectID, o.key, o.resolution)
+func (o *resolveOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	actor, err := s.Actor(ctx)
 	if err != nil {
 		return err
 	}
-	balance, err := s.Credits.Balance(ctx, o.projectID)
+	o.resolution.Actor = actor
+	entry, err := s.Credits.Resolve(ctx, rec.ID, o.key, o.resolution)
+	if err != nil {
+		return err
+	}
+	balance, err := s.Credits.Balance(ctx, rec.ID)
 	if err != nil {
 		return err
 	}
@@ -151,8 +142,8 @@ func (o *resolveOptions) run(ctx context.Context, s *app.Stack) error {
 		Credits    int64                  `json:"credits"`
 		Resolution command.ResolutionView `json:"resolution"`
 		Balance    int64                  `json:"balance"`
-	}{o.projectID, entry.Key, entry.Credits, command.ResolutionView(r), balance}, app.Table{Rows: [][]string{
-		{"Project", o.projectID}, {"SMS", string(entry.Key)}, {"Credits", app.Grouped(entry.Credits)},
+	}{rec.ID, entry.Key, entry.Credits, command.ResolutionView(r), balance}, app.Table{Rows: [][]string{
+		{"Project", rec.ID}, {"SMS", string(entry.Key)}, {"Credits", app.Grouped(entry.Credits)},
 		{"Resolution", string(r.Verdict)}, {"Reason", r.Reason}, {"By", r.Actor}, {"Balance", app.Grouped(balance) + " credits"},
 	}})
 }

@@ -26,7 +26,7 @@ type fieldView struct {
 	Description string `json:"description"`
 }
 
-// View is a vendor as programs read it.
+// View is a vendor in the format for programs.
 type View struct {
 	Kind     project.Kind `json:"kind"`
 	Name     string       `json:"name"`
@@ -34,7 +34,7 @@ type View struct {
 	Endpoint string       `json:"endpoint"`
 	Settings []fieldView  `json:"settings"`
 	Secrets  []fieldView  `json:"secrets"`
-	// ManagedWithoutSecret: only byok integrations need the secret fields.
+	// ManagedWithoutSecret means that only byok integrations need the secret fields.
 	ManagedWithoutSecret bool `json:"managed_without_secret"`
 }
 
@@ -46,7 +46,7 @@ func viewFields(fields []upstream.Field) []fieldView {
 	return views
 }
 
-// list needs no stage: the vendors are those of this version.
+// list opens no stage, because the vendors are the tables of this version.
 func list(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list [KIND]",
@@ -108,28 +108,23 @@ type accountOptions struct {
 
 func account(a *app.App) *cobra.Command {
 	o := &accountOptions{App: a, account: catalog.Account{Owner: secret.Managed}}
-	cmd := &cobra.Command{
+	cmd := a.Command(&cobra.Command{
 		Use:   "account KIND VENDOR",
 		Short: "Set the service's own account at a vendor, for Managed integrations",
 		Long: `Set the service's own account at a vendor. Every Managed integration of the
-kind and environment uses it.
+kind and environment uses this account.
 
-The secret fields are asked for at a terminal. Programs give a JSON object of
-them in a file, or on standard input with --secrets -.`,
+At a terminal the command asks for the secret fields. Programs pass the fields as a
+JSON object in a file, or on standard input with --secrets -.`,
 		Example: `  svc vendor account sms quicksend --env production
   svc vendor account sms quicksend --env production --secrets - < quicksend.json`,
-		Args: cobra.ExactArgs(2),
-		RunE: a.On(o.parse, o.run),
-	}
+	}, o.parse, o.run)
 	app.EnvironmentFlag(cmd, &o.account.Environment)
 	cmd.Flags().StringVar(&o.file, "secrets", "", "file with a JSON object of the secret fields, - for standard input")
 	return cmd
 }
 
 func (o *accountOptions) parse(args []string) (err error) {
-	if err := app.ParseEnvironment(&o.account.Environment); err != nil {
-		return err
-	}
 	if o.account.Offer, err = catalog.Find(args[0], args[1]); err != nil {
 		return err
 	}
@@ -153,7 +148,7 @@ func (o *accountOptions) run(ctx context.Context, s *app.Stack) error {
 	if err != nil {
 		return err
 	}
-	if missing := catalog.Missing(spec.Secrets, fields); len(missing) > 0 {
+	if missing := upstream.Missing(spec.Secrets, fields); len(missing) > 0 {
 		return fmt.Errorf("%w: %s needs %s", app.ErrRefused, spec.Title, strings.Join(missing, ", "))
 	}
 	if changed {

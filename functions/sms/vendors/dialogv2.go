@@ -142,7 +142,7 @@ func (a *dialogV2Adapter) post(ctx context.Context, path, token string, body any
 // loginClasses maps the class of a failed login to that of the send. No message left, so no class is uncertain.
 var loginClasses = map[upstream.Class]upstream.Class{
 	upstream.NotSent:            upstream.NotSent,
-	upstream.NoAnswer:           upstream.NotSent,
+	upstream.NoResponse:         upstream.NotSent,
 	upstream.Unusable:           upstream.Rejected,
 	upstream.Rejected:           upstream.CredentialsRefused,
 	upstream.CredentialsRefused: upstream.CredentialsRefused,

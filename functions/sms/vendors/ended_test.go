@@ -48,11 +48,11 @@ func TestEndedSends(t *testing.T) {
 		url    string         // of a server that serve does not emulate
 		want   upstream.Class
 	}{
-		{"no response, the context ends", "http://", request, true, true, "", upstream.NoAnswer},
-		{"no response, the vendor's time ends", "http://", request, true, false, "", upstream.NoAnswer},
-		{"no response, the connection ends", "http://", request, false, false, "", upstream.NoAnswer},
-		{"half a response, the context ends", "http://", write(begun), true, true, "", upstream.NoAnswer},
-		{"half a response, the vendor's time ends", "http://", write(begun), true, false, "", upstream.NoAnswer},
+		{"no response, the context ends", "http://", request, true, true, "", upstream.NoResponse},
+		{"no response, the vendor's time ends", "http://", request, true, false, "", upstream.NoResponse},
+		{"no response, the connection ends", "http://", request, false, false, "", upstream.NoResponse},
+		{"half a response, the context ends", "http://", write(begun), true, true, "", upstream.NoResponse},
+		{"half a response, the vendor's time ends", "http://", write(begun), true, false, "", upstream.NoResponse},
 		{"half a response, the connection ends", "http://", write(begun), false, false, "", upstream.Unusable},
 		{"unfinished TLS handshake, the context ends", "https://", firstBytes, true, true, "", upstream.NotSent},
 		{"unfinished TLS handshake, the vendor's time ends", "https://", firstBytes, true, false, "", upstream.NotSent},

@@ -43,7 +43,7 @@ func FuzzResponses(f *testing.F) {
 	}))
 	f.Cleanup(server.Close)
 	client := upstream.New(upstream.Config{TimeoutSeconds: 5, Local: true})
-	classes := []upstream.Class{upstream.NotSent, upstream.NoAnswer, upstream.Unusable, upstream.Rejected, upstream.CredentialsRefused}
+	classes := []upstream.Class{upstream.NotSent, upstream.NoResponse, upstream.Unusable, upstream.Rejected, upstream.CredentialsRefused}
 	f.Fuzz(func(t *testing.T, vendor, call uint8, s int, b string) {
 		if s < 200 || s > 599 || len(b) > 1<<16 {
 			return

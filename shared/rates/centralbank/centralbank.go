@@ -1,6 +1,5 @@
-// Package centralbank reads the Central Bank of Sri Lanka's rates from the pages
-// that it publishes. There is no interface for programs: forms are sent as a
-// browser would, and what is not recognised is refused.
+// Package centralbank reads the rates of the Central Bank of Sri Lanka from its web pages, because the bank has no API. The
+// package submits the forms of the pages, and refuses a page with an unknown structure.
 package centralbank
 
 import (
@@ -16,17 +15,15 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// Endpoint is where the bank publishes.
+// Endpoint is the bank's web site.
 const Endpoint = "https://www.cbsl.gov.lk"
 
 const (
 	currencyField = "chk_cur[]"
-	// window is how many days back rates are asked for: there are none on
-	// weekends and holidays.
-	window = 10
+	window        = 10 // days of a request, because weekends and holidays have no rates
 )
 
-// pages are a form and where it is sent.
+// pages are the paths of a form and of its results.
 type pages struct{ form, results, lookup string }
 
 var (
@@ -40,15 +37,15 @@ type Client struct {
 	Endpoint string // without a trailing slash
 }
 
-// Fetch reads the newest values of rates.BankBases, from the last days before
-// now. What could be read is returned beside an error.
+// Fetch reads the newest values of rates.BankBases from the last days before now. Fetch returns the values of readable
+// pages also with an error.
 func (c *Client) Fetch(ctx context.Context, now time.Time) (rates.Bank, error) {
 	bank := rates.Bank{}
 	errs := []error{c.indicative(ctx, now, bank), c.transfer(ctx, now, bank)}
 	return bank, errors.Join(errs...)
 }
 
-// indicative asks for all currencies at once: the tables name theirs.
+// indicative requests all currencies at once, because the tables name their currencies.
 func (c *Client) indicative(ctx context.Context, now time.Time, bank rates.Bank) error {
 	choice, err := c.choices(ctx, indicativePages)
 	if err != nil {
@@ -81,8 +78,7 @@ func (c *Client) indicative(ctx context.Context, now time.Time, bank rates.Bank)
 	return errors.Join(errs...)
 }
 
-// transfer asks for one currency at a time: the tables do not name theirs, and
-// the wrong one would be worse than none.
+// transfer requests one currency at a time, because the tables do not name their currencies.
 func (c *Client) transfer(ctx context.Context, now time.Time, bank rates.Bank) error {
 	choice, err := c.choices(ctx, transferPages)
 	if err != nil {

@@ -66,7 +66,7 @@ func TestFetch(t *testing.T) {
 func TestFetchFails(t *testing.T) {
 	for outcome, class := range map[sandbox.Outcome]upstream.Class{
 		sandbox.Rejected: upstream.Unusable, sandbox.Unparseable: upstream.Unusable, sandbox.ServerError: upstream.Unusable,
-		sandbox.Truncated: upstream.Unusable, sandbox.Closed: upstream.NoAnswer, sandbox.Hang: upstream.NoAnswer,
+		sandbox.Truncated: upstream.Unusable, sandbox.Closed: upstream.NoResponse, sandbox.Hang: upstream.NoResponse,
 	} {
 		client, server := bank(t)
 		if err := server.SetRules(sandbox.Rule{Vendor: "cbsl", Outcome: outcome}); err != nil {

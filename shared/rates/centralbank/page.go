@@ -14,15 +14,15 @@ import (
 	"svcapi/shared/rates"
 )
 
-// block is a table of the page with the heading before it.
+// block is a table of the page with the preceding heading.
 type block struct {
 	title  string
 	header []string
 	rows   [][]string
 }
 
-// blocks finds the page's tables of rates. The page is not well formed, so that
-// the tree may hold them at odd places; their order is the page's.
+// blocks returns the page's tables of rates in the order of the page. The page is not well-formed, so that a table may be
+// at any place in the tree.
 func blocks(page []byte) ([]block, error) {
 	document, err := html.Parse(bytes.NewReader(page))
 	if err != nil {
@@ -56,7 +56,7 @@ func readTable(table *html.Node) (block, error) {
 				continue
 			}
 			if attribute(c, "rowspan") != "" || attribute(c, "colspan") != "" && b.header == nil {
-				return b, errors.New("a table with cells that span")
+				return b, errors.New("a table cell spans rows or columns")
 			}
 			header = header || c.DataAtom == atom.Th
 			cells = append(cells, textOf(c))
@@ -73,7 +73,7 @@ func readTable(table *html.Node) (block, error) {
 	return b, nil
 }
 
-// rowsOf are the table's own rows, not those of tables within.
+// rowsOf returns the rows of a table without those of nested tables.
 func rowsOf(n *html.Node) []*html.Node {
 	var rows []*html.Node
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
@@ -88,7 +88,7 @@ func rowsOf(n *html.Node) []*html.Node {
 	return rows
 }
 
-// textOf is the text below a node with white space made single.
+// textOf returns the text below a node with single spaces.
 func textOf(n *html.Node) string {
 	var b strings.Builder
 	for d := range n.Descendants() {
@@ -109,11 +109,11 @@ func attribute(n *html.Node, name string) string {
 	return ""
 }
 
-// column is the one column whose heading has the form; -1 where none or several have.
-func (b *block) column(form *regexp.Regexp) int {
+// column returns the only column with a matching heading, or -1 where none or several match.
+func (b *block) column(pattern *regexp.Regexp) int {
 	at := -1
 	for i, heading := range b.header {
-		if form.MatchString(heading) {
+		if pattern.MatchString(heading) {
 			if at >= 0 {
 				return -1
 			}
@@ -127,13 +127,13 @@ var (
 	dateHeading = regexp.MustCompile(`(?i)^date$`)
 	buyHeading  = regexp.MustCompile(`(?i)\bbuy(ing)?\b`)
 	sellHeading = regexp.MustCompile(`(?i)\bsell(ing)?\b`)
-	// The bank's own heading names the currency: 1 USD -> LKR.
+	// The heading of a column names the currency: 1 USD -> LKR.
 	lkrHeading    = regexp.MustCompile(`^1\s*([A-Z]{3})\s*-\s*>\s*LKR$`)
 	amountPattern = regexp.MustCompile(`^(\d+|\d{1,3}(,\d{3})+)(\.\d+)?$`)
 )
 
-// newest reads the row of the newest date: a value for each of the columns. A
-// row of zeros counts as none. No row: an empty day.
+// newest returns the newest date with its value in each of the columns. newest ignores rows of zeros, and returns an empty
+// day where no row is left.
 func (b *block) newest(columns ...int) (rates.Day, []rates.Decimal, error) {
 	date := b.column(dateHeading)
 	if date < 0 || slices.Contains(columns, -1) {
@@ -144,7 +144,7 @@ func (b *block) newest(columns ...int) (rates.Day, []rates.Decimal, error) {
 	var values []rates.Decimal
 	for _, row := range b.rows {
 		if len(row) == 1 && len(b.header) > 1 {
-			continue // a remark across the table
+			continue // a remark over all columns
 		}
 		if len(row) != len(b.header) {
 			return "", nil, fmt.Errorf("a row has %d cells under %d headings", len(row), len(b.header))
@@ -167,7 +167,7 @@ func (b *block) newest(columns ...int) (rates.Day, []rates.Decimal, error) {
 			none = none && rate.Sign() == 0
 		}
 		if other, twice := seen[day]; twice && other != all {
-			return "", nil, fmt.Errorf("%s stands twice, with%s and%s", day, other, all)
+			return "", nil, fmt.Errorf("two rows for %s, with%s and%s", day, other, all)
 		}
 		seen[day] = all
 		if !none && day > newest {
@@ -177,28 +177,27 @@ func (b *block) newest(columns ...int) (rates.Day, []rates.Decimal, error) {
 	return newest, values, nil
 }
 
-// nothing is what the page says in place of rows.
-var nothing = []byte("0 results")
+// noResults is the page's text in place of rows.
+var noResults = []byte("0 results")
 
-// recognised refuses a page that shows no rows and does not say that there are none.
-func recognised(page []byte, found []block) error {
+// validatePage returns an error for a page without a table, or without rows and the text noResults.
+func validatePage(page []byte, found []block) error {
 	if len(found) == 0 {
 		return errors.New("no table of rates on the page")
 	}
 	for _, b := range found {
-		if len(b.rows) == 0 && !bytes.Contains(page, nothing) {
+		if len(b.rows) == 0 && !bytes.Contains(page, noResults) {
 			return fmt.Errorf("the table %q has no rows", b.title)
 		}
 	}
 	return nil
 }
 
-// indicative reads the page of indicative rates: LKR for one unit, by currency.
-// One table that it does not recognise refuses the page.
+// indicative parses the page of indicative rates: LKR for one unit, by currency. One unknown table makes the page invalid.
 func indicative(page []byte) (map[string]rates.Quote, error) {
 	found, err := blocks(page)
 	if err == nil {
-		err = recognised(page, found)
+		err = validatePage(page, found)
 	}
 	if err != nil {
 		return nil, err
@@ -222,19 +221,19 @@ func indicative(page []byte) (map[string]rates.Quote, error) {
 	return quotes, nil
 }
 
-// transfer reads a page of telegraphic transfer rates that was asked for one
-// currency: its label is the page's one heading. Empty quotes: the page has none.
+// transfer parses the page of telegraphic transfer rates of one currency, whose label is the only heading of the page.
+// transfer returns empty quotes for a page without rates.
 func transfer(page []byte, label string) (buy, sell rates.Quote, err error) {
 	found, err := blocks(page)
 	if err == nil {
-		err = recognised(page, found)
+		err = validatePage(page, found)
 	}
 	if err != nil {
 		return buy, sell, err
 	}
 	b := found[0]
 	if len(found) > 1 || !sameWords(b.title, label) {
-		return buy, sell, fmt.Errorf("%d tables, the first is %q, where %q was asked for", len(found), b.title, label)
+		return buy, sell, fmt.Errorf("%d tables, the first is %q, not %q", len(found), b.title, label)
 	}
 	day, values, err := b.newest(b.column(buyHeading), b.column(sellHeading))
 	if err != nil || day == "" {
@@ -247,8 +246,7 @@ func sameWords(a, b string) bool {
 	return strings.EqualFold(strings.Join(strings.Fields(a), " "), strings.Join(strings.Fields(b), " "))
 }
 
-// choices reads the form page: the text to send for each currency. Texts
-// change, and hold white space that matters.
+// choices returns the value of the form field for each currency. The values change and contain significant white space.
 func choices(page []byte) (map[string]string, error) {
 	document, err := html.Parse(bytes.NewReader(page))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"svcapi/shared/rates"
 )
 
-// indicativePage is the shape of a recorded answer (V): headings repeat their identifier, cells have white space
+// indicativePage has the structure of a recorded response (V): headings repeat their identifier, cells have white space
 // around them, and not all that is opened is closed.
 const indicativePage = `<!DOCTYPE html><html><head><title>Exchange Rates</title><body>
 <div class="row"><div class="col"><h2 id="LOOKUPS_IEXE0101"> Australian Dollar </h2> <p>

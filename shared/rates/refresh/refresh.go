@@ -1,5 +1,5 @@
-// Package refresh fetches rates, judges them and puts them in use. The scheduled
-// function runs it, and the operator's command line.
+// Package refresh fetches rates, validates them and replaces the set in use. The scheduled function and the operator's
+// command line run a refresh.
 package refresh
 
 import (
@@ -21,87 +21,85 @@ type Refresher struct {
 	Store   *rates.Store
 	Client  *upstream.Client
 	Secrets upstream.Secrets
-	// Endpoint is where an emulator plays the sources, each below its name;
-	// empty: every source's own.
+	// Endpoint is the base URL of an emulator with a path for each source; empty for the real sources.
 	Endpoint string
 	Now      func() time.Time
 }
 
 // Options of one run.
 type Options struct {
-	// Actor stands in the history: schedule, or an operator's ARN.
+	// Actor is the name in the history: schedule, or an operator's ARN.
 	Actor string
-	// AcceptMoves takes moves of over 50 %, which an operator has seen to be real.
+	// AcceptMoves makes moves of over 50 % valid, after an operator has confirmed them.
 	AcceptMoves bool
 }
 
-// What became of asking a source.
-type What string
+// Outcome is the outcome of a fetch.
+type Outcome string
 
 // The outcomes.
 const (
-	Taken   What = "taken"
-	Refused What = "refused" // answered, but not believed
-	Failed  What = "failed"  // no usable answer
-	Skipped What = "skipped" // the service has no account there
+	Taken   Outcome = "taken"
+	Refused Outcome = "refused" // the response is not valid rates
+	Failed  Outcome = "failed"  // there was no usable response
+	Skipped Outcome = "skipped" // the service has no account at the source
 )
 
-// Outcome is what became of asking one source.
-type Outcome struct {
-	Source string
-	What   What
-	Detail string // why, for people
+// Result is the outcome of the fetch from one source. The JSON form is the output of "svc rates sync".
+type Result struct {
+	Source  string  `json:"source"`
+	Outcome Outcome `json:"what"`
+	Detail  string  `json:"detail"` // the reason, for people
 }
 
-// Report is what one run did.
+// Report holds the results of one run.
 type Report struct {
-	Outcomes []Outcome
-	Current  *rates.Set // in use after it; nil: none
+	Results []Result
+	Current *rates.Set // in use after the run; nil before the first valid fetch
 }
 
-// Count is how many sources met an outcome.
-func (r *Report) Count(what What) (n int) {
-	for _, o := range r.Outcomes {
-		if o.What == what {
+// Count returns the number of sources with an outcome.
+func (r *Report) Count(outcome Outcome) (n int) {
+	for _, result := range r.Results {
+		if result.Outcome == outcome {
 			n++
 		}
 	}
 	return n
 }
 
-func (r *Report) add(source string, what What, err error) {
-	o := Outcome{Source: source, What: what}
+func (r *Report) add(source string, outcome Outcome, err error) {
+	result := Result{Source: source, Outcome: outcome}
 	if err != nil {
-		o.Detail = err.Error()
+		result.Detail = err.Error()
 	}
-	r.Outcomes = append(r.Outcomes, o)
+	r.Results = append(r.Results, result)
 }
 
-// ErrNoRates says that no source gave a table that can be believed. What was in use stays.
-var ErrNoRates = errors.New("no source gave rates that can be used")
+// ErrNoRates reports that no source returned a valid table. The table in use stays.
+var ErrNoRates = errors.New("no source returned valid rates")
 
-// Run asks the sources in their order until one gives a table that can be
-// believed, and the central bank. What passes is put in use at once, in one
-// item; what does not leaves what is held. Several runs may go on at once.
+// Run fetches from the sources in their order until one returns a valid table, and from the central bank. Run replaces the
+// set in use in one write; rates that are not valid do not replace the stored rates. Several runs may overlap.
 func (r *Refresher) Run(ctx context.Context, o Options) (*Report, error) {
 	report := &Report{}
-	held, err := r.Store.Held(ctx)
+	stored, err := r.Store.Stored(ctx)
 	if err != nil {
 		return report, err
 	}
-	report.Current = held.Current
-	table, err := r.table(ctx, held, o, report)
+	report.Current = stored.Current
+	table, err := r.table(ctx, stored, o, report)
 	if err != nil {
 		return report, err
 	}
-	bank, err := r.bank(ctx, held, table, o, report)
+	bank, err := r.bank(ctx, stored, table, o, report)
 	if err != nil {
 		return report, err
 	}
-	if err := r.replace(ctx, held, table, bank, o, report); err != nil {
+	if err := r.replace(ctx, stored, table, bank, o, report); err != nil {
 		return report, err
 	}
-	if err := r.remember(ctx, held, o, report); err != nil {
+	if err := r.addHistory(ctx, stored, o, report); err != nil {
 		return report, err
 	}
 	if table == nil {
@@ -110,10 +108,10 @@ func (r *Refresher) Run(ctx context.Context, o Options) (*Report, error) {
 	return report, nil
 }
 
-// order is which sources are asked: an operator's choice alone, or all of the table.
-func order(held *rates.Held) []string {
-	if held.Pin != nil {
-		return []string{held.Pin.Source}
+// order returns the sources of a run: the operator's choice alone, or all vendors.
+func order(stored *rates.Stored) []string {
+	if stored.Pin != nil {
+		return []string{stored.Pin.Source}
 	}
 	var names []string
 	for _, v := range vendors.Table() {
@@ -122,33 +120,33 @@ func order(held *rates.Held) []string {
 	return names
 }
 
-// table is the first believable one; nil: there is none.
-func (r *Refresher) table(ctx context.Context, held *rates.Held, o Options, report *Report) (*rates.Table, error) {
-	for _, name := range order(held) {
-		what, table, err := r.ask(ctx, name, held, o)
-		report.add(name, what, err)
-		if what == Skipped {
+// table returns the first valid table, or nil.
+func (r *Refresher) table(ctx context.Context, stored *rates.Stored, o Options, report *Report) (*rates.Table, error) {
+	for _, name := range order(stored) {
+		outcome, table, err := r.fetch(ctx, name, stored, o)
+		report.add(name, outcome, err)
+		if outcome == Skipped {
 			continue
 		}
-		if what == Taken {
+		if outcome == Taken {
 			err := r.Store.PutSource(ctx, name, rates.Source{Table: table, Fetched: table.Fetched, Tried: table.Fetched})
 			if err != nil && !errors.Is(err, rates.ErrChanged) { // another run has a newer one
 				return nil, err
 			}
 			return table, nil
 		}
-		if err := r.Store.PutTrouble(ctx, name, err.Error(), r.Now()); err != nil {
+		if err := r.Store.PutFailure(ctx, name, err.Error(), r.Now()); err != nil {
 			return nil, err
 		}
 	}
 	return nil, nil
 }
 
-// ask fetches one source's table and judges it.
-func (r *Refresher) ask(ctx context.Context, name string, held *rates.Held, o Options) (What, *rates.Table, error) {
+// fetch fetches and validates one source's table.
+func (r *Refresher) fetch(ctx context.Context, name string, stored *rates.Stored, o Options) (Outcome, *rates.Table, error) {
 	vendor := vendors.Find(name)
 	if vendor == nil {
-		return Failed, nil, fmt.Errorf("%s is no source of rates", name)
+		return Failed, nil, fmt.Errorf("%s is not a source of rates", name)
 	}
 	account, err := r.account(ctx, vendor)
 	switch {
@@ -162,18 +160,14 @@ func (r *Refresher) ask(ctx context.Context, name string, held *rates.Held, o Op
 		return Failed, nil, err
 	}
 	table.Fetched = r.Now().UTC()
-	var reference *rates.Table
-	if held.Current != nil {
-		reference = &held.Current.Table
-	}
-	if err := rates.Validate(table, held.Sources[name].Table, reference, r.Now(), o.AcceptMoves); err != nil {
+	if err := rates.Validate(table, stored.Sources[name].Table, stored.Table(), r.Now(), o.AcceptMoves); err != nil {
 		return Refused, nil, err
 	}
 	return Taken, table, nil
 }
 
-// account is the service's own at a vendor: rates are the same in both
-// environments, so it is production's, or development's where there is none.
+// account returns the service's own account at a vendor. The environments share the rates: the account is that of
+// production, or else that of development.
 func (r *Refresher) account(ctx context.Context, vendor *vendors.Vendor) (account upstream.Account, err error) {
 	settings := map[string]string{}
 	if r.Endpoint != "" {
@@ -189,33 +183,33 @@ func (r *Refresher) account(ctx context.Context, vendor *vendors.Vendor) (accoun
 	return account, err
 }
 
-// bank is the central bank's records as they are now known.
-func (r *Refresher) bank(ctx context.Context, held *rates.Held, table *rates.Table, o Options, report *Report) (rates.Bank, error) {
+// bank fetches and stores the central bank's records, and returns the stored records.
+func (r *Refresher) bank(ctx context.Context, stored *rates.Stored, table *rates.Table, o Options, report *Report) (rates.Bank, error) {
 	client := centralbank.Client{Upstream: r.Client, Endpoint: centralbank.Endpoint}
 	if r.Endpoint != "" {
 		client.Endpoint = r.Endpoint + "/" + rates.BankSource
 	}
-	if table == nil && held.Current != nil {
-		table = &held.Current.Table
+	if table == nil {
+		table = stored.Table()
 	}
 	now := r.Now()
 	fetched, failed := client.Fetch(ctx, now)
-	before := held.Sources[rates.BankSource].Bank
+	before := stored.Sources[rates.BankSource].Bank
 	after, refused := before.Update(fetched, table, now, o.AcceptMoves)
-	what, trouble := Taken, errors.Join(append(refused, failed)...)
+	outcome, failure := Taken, errors.Join(append(refused, failed)...)
 	switch {
 	case len(refused) > 0:
-		what = Refused
+		outcome = Refused
 	case failed != nil:
-		what = Failed
+		outcome = Failed
 	}
-	report.add(rates.BankSource, what, trouble)
-	if len(fetched) == 0 && trouble != nil {
-		return before, r.Store.PutTrouble(ctx, rates.BankSource, trouble.Error(), now)
+	report.add(rates.BankSource, outcome, failure)
+	if len(fetched) == 0 && failure != nil {
+		return before, r.Store.PutFailure(ctx, rates.BankSource, failure.Error(), now)
 	}
 	source := rates.Source{Bank: after, Fetched: now, Tried: now}
-	if trouble != nil {
-		source.Trouble = trouble.Error()
+	if failure != nil {
+		source.Failure = failure.Error()
 	}
 	if err := r.Store.PutSource(ctx, rates.BankSource, source); err != nil && !errors.Is(err, rates.ErrChanged) {
 		return nil, err
@@ -223,23 +217,22 @@ func (r *Refresher) bank(ctx context.Context, held *rates.Held, table *rates.Tab
 	return after, nil
 }
 
-// attempts at replacing the set while other runs do so too.
+// attempts bounds the writes of a set that other runs replace at the same time.
 const attempts = 5
 
-// replace puts a new set in use where there is something new. Of two runs the
-// later fetch counts, and of the bank's values the newer ones.
-func (r *Refresher) replace(ctx context.Context, held *rates.Held, table *rates.Table, bank rates.Bank, o Options, report *Report) error {
+// replace writes the new set in use. Of two runs the later fetch counts, and of the bank's values the newer ones.
+func (r *Refresher) replace(ctx context.Context, stored *rates.Stored, table *rates.Table, bank rates.Bank, o Options, report *Report) error {
 	for range attempts {
 		set := &rates.Set{Bank: bank}
 		switch {
 		case table != nil:
 			set.Table = *table
-		case held.Current != nil:
-			set.Table = held.Current.Table
+		case stored.Current != nil:
+			set.Table = stored.Current.Table
 		default:
-			return nil // the bank's values alone are no set
+			return nil // a set needs a table
 		}
-		err := r.Store.PutCurrent(ctx, held, set)
+		err := r.Store.PutCurrent(ctx, stored, set)
 		if err == nil {
 			report.Current = set
 			return nil
@@ -247,33 +240,32 @@ func (r *Refresher) replace(ctx context.Context, held *rates.Held, table *rates.
 		if !errors.Is(err, rates.ErrChanged) {
 			return err
 		}
-		if held, err = r.Store.Held(ctx); err != nil {
+		if stored, err = r.Store.Stored(ctx); err != nil {
 			return err
 		}
-		if table != nil && held.Current != nil && held.Current.Fetched.After(table.Fetched) {
-			table = nil
-		}
-		var reference *rates.Table
-		if held.Current != nil {
-			report.Current = held.Current
-			reference = &held.Current.Table
-			bank, _ = held.Current.Bank.Update(bank, reference, r.Now(), o.AcceptMoves)
+		if current := stored.Current; current != nil {
+			if table != nil && current.Fetched.After(table.Fetched) {
+				table = nil
+			}
+			report.Current = current
+			bank, _ = current.Bank.Update(bank, &current.Table, r.Now(), o.AcceptMoves)
 		}
 	}
 	return rates.ErrChanged
 }
 
-// remember adds to the history what changed and what went wrong.
-func (r *Refresher) remember(ctx context.Context, before *rates.Held, o Options, report *Report) error {
+// addHistory stores the changes and the failures of the run in the history.
+func (r *Refresher) addHistory(ctx context.Context, before *rates.Stored, o Options, report *Report) error {
 	now := r.Now()
-	for place, outcome := range report.Outcomes {
-		event := rates.Event{At: now, Source: outcome.Source, What: string(outcome.What), Detail: outcome.Detail, Actor: o.Actor}
-		// Of the central bank's values some can be taken while others are not.
-		if outcome.What == Taken || outcome.Source == rates.BankSource && changed(before.Current, report.Current, outcome.Source) {
-			event.Set = report.Current
-		}
-		if outcome.What == Skipped || outcome.What == Taken && !changed(before.Current, report.Current, outcome.Source) {
+	for place, result := range report.Results {
+		changed := changed(before.Current, report.Current, result.Source)
+		if result.Outcome == Skipped || result.Outcome == Taken && !changed {
 			continue
+		}
+		event := rates.Event{At: now, Source: result.Source, Outcome: string(result.Outcome), Detail: result.Detail, Actor: o.Actor}
+		// A refused or failed fetch from the central bank can have changed some of its values.
+		if result.Outcome == Taken || result.Source == rates.BankSource && changed {
+			event.Set = report.Current
 		}
 		if err := r.Store.PutEvent(ctx, event, place); err != nil {
 			return err
@@ -282,7 +274,7 @@ func (r *Refresher) remember(ctx context.Context, before *rates.Held, o Options,
 	return nil
 }
 
-// changed tells whether a source's part of the set differs.
+// changed reports whether the rates of a source in the set have changed.
 func changed(before, after *rates.Set, source string) bool {
 	same := func(a, b rates.Decimal) bool { return a.String() == b.String() }
 	switch {

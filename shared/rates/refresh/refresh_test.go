@@ -36,18 +36,18 @@ func (a accounts) Fields(_ context.Context, kind project.Kind, owner string, env
 	return a[vendor], nil
 }
 
-// world is the sandbox behind a proxy that can answer in its place, and a table.
-type world struct {
+// fixture is the sandbox behind a proxy that can replace its responses, and a table.
+type fixture struct {
 	*Refresher
 	t       *testing.T
 	sandbox *sandbox.Server
 	clock   atomic.Int64 // nanoseconds beside the real time
 
-	mu      sync.Mutex
-	answers map[string]string // bodies by a source's name
+	mu     sync.Mutex
+	bodies map[string]string // bodies by a source's name
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	db, tables := enginetest.Client(t)
 	server, err := sandbox.Start()
@@ -55,7 +55,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
-	w := &world{t: t, sandbox: server, answers: map[string]string{}}
+	f := &fixture{t: t, sandbox: server, bodies: map[string]string{}}
 	at, err := url.Parse(server.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -63,9 +63,9 @@ func newWorld(t *testing.T) *world {
 	through := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(at) }}
 	proxy := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-		w.mu.Lock()
-		body, own := w.answers[name]
-		w.mu.Unlock()
+		f.mu.Lock()
+		body, own := f.bodies[name]
+		f.mu.Unlock()
 		if own {
 			_, _ = rw.Write([]byte(body))
 			return
@@ -73,59 +73,59 @@ func newWorld(t *testing.T) *world {
 		through.ServeHTTP(rw, r)
 	}))
 	t.Cleanup(proxy.Close)
-	w.Refresher = &Refresher{
+	f.Refresher = &Refresher{
 		Store: rates.NewStore(db, tables.Rates), Client: upstream.New(upstream.Config{TimeoutSeconds: 3, Local: true}),
 		Secrets:  accounts{"openexchangerates": {"app_id": sandbox.OpenExchangeRatesAppID}, "exchangerateapi": {"api_key": sandbox.ExchangeRateAPIKey}},
-		Endpoint: proxy.URL, Now: func() time.Time { return time.Now().Add(time.Duration(w.clock.Load())) },
+		Endpoint: proxy.URL, Now: func() time.Time { return time.Now().Add(time.Duration(f.clock.Load())) },
 	}
-	return w
+	return f
 }
 
-// answer makes a source answer with a body; without one it is the sandbox's again.
-func (w *world) answer(name string, body ...string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.answers, name)
+// respond sets the response body of a source; without a body the sandbox responds again.
+func (f *fixture) respond(name string, body ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.bodies, name)
 	if len(body) > 0 {
-		w.answers[name] = body[0]
+		f.bodies[name] = body[0]
 	}
 }
 
 // run runs once and compares the outcomes, such as "openexchangerates taken".
-func (w *world) run(o Options, want error, outcomes ...string) *Report {
-	w.t.Helper()
-	report, err := w.Run(w.t.Context(), o)
+func (f *fixture) run(o Options, want error, outcomes ...string) *Report {
+	f.t.Helper()
+	report, err := f.Run(f.t.Context(), o)
 	if !errors.Is(err, want) {
-		w.t.Fatalf("%v, want %v; %+v", err, want, report.Outcomes)
+		f.t.Fatalf("%v, want %v; %+v", err, want, report.Results)
 	}
 	var got []string
-	for _, outcome := range report.Outcomes {
-		got = append(got, outcome.Source+" "+string(outcome.What))
+	for _, outcome := range report.Results {
+		got = append(got, outcome.Source+" "+string(outcome.Outcome))
 	}
 	if strings.Join(got, ", ") != strings.Join(outcomes, ", ") {
-		w.t.Errorf("outcomes are %v, want %v: %+v", got, outcomes, report.Outcomes)
+		f.t.Errorf("outcomes are %v, want %v: %+v", got, outcomes, report.Results)
 	}
 	return report
 }
 
-func (w *world) current() *rates.Set {
-	w.t.Helper()
-	set, err := w.Store.Current(w.t.Context())
+func (f *fixture) current() *rates.Set {
+	f.t.Helper()
+	set, err := f.Store.Current(f.t.Context())
 	if err != nil || set == nil {
-		w.t.Fatalf("%v, %v", set, err)
+		f.t.Fatalf("%v, %v", set, err)
 	}
 	return set
 }
 
-func (w *world) history() string {
-	w.t.Helper()
-	events, err := w.Store.History(w.t.Context(), 100)
+func (f *fixture) history() string {
+	f.t.Helper()
+	events, err := f.Store.History(f.t.Context(), 100)
 	if err != nil {
-		w.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	var list []string
 	for _, e := range events {
-		list = append(list, e.Source+" "+e.What+" "+e.Actor)
+		list = append(list, e.Source+" "+e.Outcome+" "+e.Actor)
 	}
 	return strings.Join(list, ", ")
 }
@@ -133,52 +133,52 @@ func (w *world) history() string {
 const bankTaken = "cbsl taken"
 
 func TestRun(t *testing.T) {
-	w := newWorld(t)
+	f := newFixture(t)
 	schedule := Options{Actor: "schedule"}
-	w.run(schedule, nil, "openexchangerates taken", bankTaken)
-	set := w.current()
+	f.run(schedule, nil, "openexchangerates taken", bankTaken)
+	set := f.current()
 	if set.Source != "openexchangerates" || set.Rates["LKR"].String() != "304.718462" || len(set.Bank) != 6 || set.Bank["USD"].Sell.Rate.String() != "308.7702" {
 		t.Errorf("%+v", set)
 	}
 	first := "cbsl taken schedule, openexchangerates taken schedule"
-	if got := w.history(); got != first {
+	if got := f.history(); got != first {
 		t.Errorf("history: %s", got)
 	}
 	// Nothing new is no event, but the age is that of the last fetch.
-	w.run(schedule, nil, "openexchangerates taken", bankTaken)
-	if got := w.history(); got != first || !w.current().Fetched.After(set.Fetched) {
-		t.Errorf("history: %s; fetched %s", got, w.current().Fetched)
+	f.run(schedule, nil, "openexchangerates taken", bankTaken)
+	if got := f.history(); got != first || !f.current().Fetched.After(set.Fetched) {
+		t.Errorf("history: %s; fetched %s", got, f.current().Fetched)
 	}
-	// The chain goes on where a source fails, and back.
-	if err := w.sandbox.SetRules(sandbox.Rule{Vendor: "openexchangerates", Outcome: sandbox.CredentialsRefused}); err != nil {
+	// The run uses the next source after a failure, and the first source again afterwards.
+	if err := f.sandbox.SetRules(sandbox.Rule{Vendor: "openexchangerates", Outcome: sandbox.CredentialsRefused}); err != nil {
 		t.Fatal(err)
 	}
-	w.run(schedule, nil, "openexchangerates failed", "exchangerateapi taken", bankTaken)
-	if got := w.current(); got.Source != "exchangerateapi" || len(got.Bank) != 6 {
+	f.run(schedule, nil, "openexchangerates failed", "exchangerateapi taken", bankTaken)
+	if got := f.current(); got.Source != "exchangerateapi" || len(got.Bank) != 6 {
 		t.Errorf("%+v", got)
 	}
-	if got := w.history(); got != "exchangerateapi taken schedule, openexchangerates failed schedule, "+first {
+	if got := f.history(); got != "exchangerateapi taken schedule, openexchangerates failed schedule, "+first {
 		t.Errorf("history: %s", got)
 	}
-	held, err := w.Store.Held(t.Context())
-	if trouble := held.Sources["openexchangerates"]; err != nil || !strings.Contains(trouble.Trouble, "invalid_app_id") || trouble.Table == nil {
-		t.Errorf("%+v, %v", trouble, err)
+	stored, err := f.Store.Stored(t.Context())
+	if source := stored.Sources["openexchangerates"]; err != nil || !strings.Contains(source.Failure, "invalid_app_id") || source.Table == nil {
+		t.Errorf("%+v, %v", source, err)
 	}
-	w.Secrets = accounts{}
-	w.run(schedule, nil, "openexchangerates skipped", "exchangerateapi skipped", "frankfurter taken", bankTaken)
+	f.Secrets = accounts{}
+	f.run(schedule, nil, "openexchangerates skipped", "exchangerateapi skipped", "frankfurter taken", bankTaken)
 	// An operator's choice is asked alone.
-	if err := w.Store.PutPin(t.Context(), &rates.Pin{Source: "frankfurter", At: time.Now()}); err != nil {
+	if err := f.Store.PutPin(t.Context(), &rates.Pin{Source: "frankfurter", At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	w.run(schedule, nil, "frankfurter taken", bankTaken)
-	w.answer("frankfurter", "[]")
-	w.run(schedule, ErrNoRates, "frankfurter failed", bankTaken)
-	if got := w.current(); got.Source != "frankfurter" || len(got.Rates) < 20 {
+	f.run(schedule, nil, "frankfurter taken", bankTaken)
+	f.respond("frankfurter", "[]")
+	f.run(schedule, ErrNoRates, "frankfurter failed", bankTaken)
+	if got := f.current(); got.Source != "frankfurter" || len(got.Rates) < 20 {
 		t.Errorf("%+v", got)
 	}
 }
 
-// body is Open Exchange Rates' answer with the sandbox's numbers, of a time, changed by pairs of texts.
+// body returns Open Exchange Rates' response with the sandbox's numbers and a time, after replacements of texts.
 func body(at time.Time, pairs ...string) string {
 	text := fmt.Sprintf(`{"timestamp":%d,"base":"USD","rates":{"USD":1,"EUR":0.864128,"GBP":0.761934,"JPY":154.8315,"CNY":7.11385,"AUD":1.527319,"CHF":0.805432,"LKR":304.718462,"IDR":16698}}`, at.Unix())
 	for i := 0; i < len(pairs); i += 2 {
@@ -189,17 +189,17 @@ func body(at time.Time, pairs ...string) string {
 
 // Absurd and failed fetches keep the last good set, are noted, and raise an alarm.
 func TestAbsurdFetches(t *testing.T) {
-	w := newWorld(t)
-	w.answer("exchangerateapi", `{"result":"error","error-type":"quota-reached"}`)
-	w.answer("frankfurter", `{"message":"not found"}`)
+	f := newFixture(t)
+	f.respond("exchangerateapi", `{"result":"error","error-type":"quota-reached"}`)
+	f.respond("frankfurter", `{"message":"not found"}`)
 	at := time.Now().Truncate(time.Hour)
-	w.answer("openexchangerates", body(at))
-	w.run(Options{}, nil, "openexchangerates taken", bankTaken)
-	good := w.current()
+	f.respond("openexchangerates", body(at))
+	f.run(Options{}, nil, "openexchangerates taken", bankTaken)
+	good := f.current()
 	rest := []string{"exchangerateapi failed", "frankfurter failed", bankTaken}
 	for name, c := range map[string]struct {
-		body string
-		what What
+		body    string
+		outcome Outcome
 	}{
 		"empty":                    {"", Failed},
 		"no rates":                 {fmt.Sprintf(`{"timestamp":%d,"base":"USD","rates":{}}`, at.Unix()), Failed},
@@ -215,72 +215,72 @@ func TestAbsurdFetches(t *testing.T) {
 		"huge":                     {`{"rates":"` + strings.Repeat("9", 2<<20) + `"}`, Failed},
 		"huge numbers":             {body(at, "16698", "1e80"), Failed},
 		"wrong base":               {body(at, `"base":"USD"`, `"base":"EUR"`), Failed},
-		"wrong base, not said":     {body(at, `"USD":1,`, `"USD":1.157,`), Refused},
-		"older than held":          {body(at.Add(-time.Second)), Refused},
+		"wrong base, unnamed":      {body(at, `"USD":1,`, `"USD":1.157,`), Refused},
+		"older than stored":        {body(at.Add(-time.Second)), Refused},
 		"of the future":            {body(at.Add(30 * time.Hour)), Refused},
 		"an error with HTTP 200":   {`{"error":true,"status":429,"message":"not_allowed"}`, Failed},
 	} {
-		w.answer("openexchangerates", c.body)
-		report := w.run(Options{Actor: "schedule"}, ErrNoRates, append([]string{"openexchangerates " + string(c.what)}, rest...)...)
-		if got := w.current(); got.Source != good.Source || !got.Date.Equal(good.Date) || got.Rates["LKR"].String() != "304.718462" || got.Rates["IDR"].String() != "16698" || len(got.Rates) != len(good.Rates) {
+		f.respond("openexchangerates", c.body)
+		report := f.run(Options{Actor: "schedule"}, ErrNoRates, append([]string{"openexchangerates " + string(c.outcome)}, rest...)...)
+		if got := f.current(); got.Source != good.Source || !got.Date.Equal(good.Date) || got.Rates["LKR"].String() != "304.718462" || got.Rates["IDR"].String() != "16698" || len(got.Rates) != len(good.Rates) {
 			t.Errorf("%s: in use is %+v", name, got)
 		}
-		held, err := w.Store.Held(t.Context())
-		if source := held.Sources["openexchangerates"]; err != nil || source.Trouble == "" || source.Table == nil || !source.Table.Date.Equal(good.Date) {
-			t.Errorf("%s: held is %+v, %v", name, source, err)
+		stored, err := f.Store.Stored(t.Context())
+		if source := stored.Sources["openexchangerates"]; err != nil || source.Failure == "" || source.Table == nil || !source.Table.Date.Equal(good.Date) {
+			t.Errorf("%s: stored is %+v, %v", name, source, err)
 		}
 		if report.Count(Refused)+report.Count(Failed) != 3 {
-			t.Errorf("%s: %+v", name, report.Outcomes)
+			t.Errorf("%s: %+v", name, report.Results)
 		}
 	}
-	if history := w.history(); strings.Count(history, "openexchangerates refused schedule") != 8 || strings.Count(history, "openexchangerates failed schedule") != 10 {
+	if history := f.history(); strings.Count(history, "openexchangerates refused schedule") != 8 || strings.Count(history, "openexchangerates failed schedule") != 10 {
 		t.Errorf("history: %s", history)
 	}
-	// A move that an operator knows to be real is taken, and then is what the next one is compared with.
-	w.answer("openexchangerates", body(at.Add(time.Minute), "304.718462", "609.4"))
-	w.run(Options{}, ErrNoRates, append([]string{"openexchangerates refused"}, rest...)...)
-	w.run(Options{AcceptMoves: true}, nil, "openexchangerates taken", bankTaken)
-	w.run(Options{}, nil, "openexchangerates taken", bankTaken)
-	if got := w.current().Rates["LKR"].String(); got != "609.4" {
+	// A move that an operator accepts is taken, and becomes the reference of the next fetch.
+	f.respond("openexchangerates", body(at.Add(time.Minute), "304.718462", "609.4"))
+	f.run(Options{}, ErrNoRates, append([]string{"openexchangerates refused"}, rest...)...)
+	f.run(Options{AcceptMoves: true}, nil, "openexchangerates taken", bankTaken)
+	f.run(Options{}, nil, "openexchangerates taken", bankTaken)
+	if got := f.current().Rates["LKR"].String(); got != "609.4" {
 		t.Errorf("LKR is %s", got)
 	}
 }
 
-// The central bank's trouble leaves its last good values in use, and the rates beside them move on.
+// TestBankFails: after a failure of the central bank its last valid values stay in use, and the other rates change.
 func TestBankFails(t *testing.T) {
-	w := newWorld(t)
-	w.run(Options{}, nil, "openexchangerates taken", bankTaken)
+	f := newFixture(t)
+	f.run(Options{}, nil, "openexchangerates taken", bankTaken)
 	for _, page := range []string{"", "<p>We are back soon", `{"a":1}`} {
-		w.answer("cbsl", page)
-		w.run(Options{}, nil, "openexchangerates taken", "cbsl failed")
-		held, err := w.Store.Held(t.Context())
-		if err != nil || len(w.current().Bank) != 6 || held.Sources["cbsl"].Trouble == "" || len(held.Sources["cbsl"].Bank) != 6 {
-			t.Errorf("%q: %+v, %v", page, held.Sources["cbsl"], err)
+		f.respond("cbsl", page)
+		f.run(Options{}, nil, "openexchangerates taken", "cbsl failed")
+		stored, err := f.Store.Stored(t.Context())
+		if err != nil || len(f.current().Bank) != 6 || stored.Sources["cbsl"].Failure == "" || len(stored.Sources["cbsl"].Bank) != 6 {
+			t.Errorf("%q: %+v, %v", page, stored.Sources["cbsl"], err)
 		}
 	}
-	// Without any rates the bank's values alone are no set.
-	w = newWorld(t)
+	// The bank's values alone are not a set.
+	f = newFixture(t)
 	for _, source := range []string{"openexchangerates", "exchangerateapi", "frankfurter"} {
-		w.answer(source, "")
+		f.respond(source, "")
 	}
-	w.run(Options{}, ErrNoRates, "openexchangerates failed", "exchangerateapi failed", "frankfurter failed", bankTaken)
-	if set, err := w.Store.Current(t.Context()); set != nil || err != nil {
+	f.run(Options{}, ErrNoRates, "openexchangerates failed", "exchangerateapi failed", "frankfurter failed", bankTaken)
+	if set, err := f.Store.Current(t.Context()); set != nil || err != nil {
 		t.Errorf("%+v, %v", set, err)
 	}
-	w.answer("openexchangerates")
-	w.answer("cbsl", "")
-	w.run(Options{}, nil, "openexchangerates taken", "cbsl failed")
-	if got := w.current(); len(got.Bank) != 6 {
-		t.Errorf("the values held before the first set are %+v", got.Bank)
+	f.respond("openexchangerates")
+	f.respond("cbsl", "")
+	f.run(Options{}, nil, "openexchangerates taken", "cbsl failed")
+	if got := f.current(); len(got.Bank) != 6 {
+		t.Errorf("the values stored before the first set are %+v", got.Bank)
 	}
 }
 
 // Runs at once end with the newest fetch in use, and a reader never sees a mixture.
 func TestRunsAtOnce(t *testing.T) {
-	w := newWorld(t)
+	f := newFixture(t)
 	at := time.Now().Truncate(time.Hour)
-	w.answer("openexchangerates", body(at))
-	w.run(Options{}, nil, "openexchangerates taken", bankTaken)
+	f.respond("openexchangerates", body(at))
+	f.run(Options{}, nil, "openexchangerates taken", bankTaken)
 	done := make(chan struct{})
 	var reading sync.WaitGroup
 	reading.Go(func() {
@@ -290,12 +290,12 @@ func TestRunsAtOnce(t *testing.T) {
 				return
 			default:
 			}
-			set, err := w.Store.Current(t.Context())
+			set, err := f.Store.Current(t.Context())
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			// Each answer's rates of EUR and IDR belong together.
+			// The rates of EUR and IDR of one response belong together.
 			if eur, idr := set.Rates["EUR"].String(), set.Rates["IDR"].String(); idr[len(idr)-1] != eur[len(eur)-1] && idr != "16698" || len(set.Bank) != 6 {
 				t.Errorf("EUR %s with IDR %s, %d of the bank's", eur, idr, len(set.Bank))
 			}
@@ -303,17 +303,17 @@ func TestRunsAtOnce(t *testing.T) {
 	})
 	for round := range 4 {
 		digit := fmt.Sprint(round + 1)
-		w.answer("openexchangerates", body(at.Add(time.Duration(round+1)*time.Second), "0.864128", "0.86412"+digit, "16698", "1669"+digit))
+		f.respond("openexchangerates", body(at.Add(time.Duration(round+1)*time.Second), "0.864128", "0.86412"+digit, "16698", "1669"+digit))
 		var running sync.WaitGroup
 		for range 3 {
 			running.Go(func() {
-				if _, err := w.Run(t.Context(), Options{}); err != nil {
+				if _, err := f.Run(t.Context(), Options{}); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		running.Wait()
-		if got := w.current(); got.Rates["IDR"].String() != "1669"+digit || !got.Date.Equal(at.Add(time.Duration(round+1)*time.Second)) {
+		if got := f.current(); got.Rates["IDR"].String() != "1669"+digit || !got.Date.Equal(at.Add(time.Duration(round+1)*time.Second)) {
 			t.Errorf("round %d: %s of %s", round, got.Rates["IDR"], got.Date)
 		}
 	}
@@ -338,33 +338,33 @@ func (d *dying) Do(r *http.Request) (*http.Response, error) {
 func TestRunDies(t *testing.T) {
 	db, tables := enginetest.Client(t)
 	at := time.Now().Truncate(time.Hour)
-	w := newWorld(t)
+	f := newFixture(t)
 	healthy := rates.NewStore(db, tables.Rates)
-	w.Store = healthy
-	w.answer("openexchangerates", body(at))
-	w.run(Options{}, nil, "openexchangerates taken", bankTaken)
+	f.Store = healthy
+	f.respond("openexchangerates", body(at))
+	f.run(Options{}, nil, "openexchangerates taken", bankTaken)
 	for died, n := true, 0; died; n++ {
-		before := w.current()
+		before := f.current()
 		d := &dying{next: http.DefaultTransport}
 		d.left.Store(int64(n))
-		w.Store = rates.NewStore(dynamodb.New(db.Options(), func(o *dynamodb.Options) { o.HTTPClient = d; o.RetryMaxAttempts = 1 }), tables.Rates)
+		f.Store = rates.NewStore(dynamodb.New(db.Options(), func(o *dynamodb.Options) { o.HTTPClient = d; o.RetryMaxAttempts = 1 }), tables.Rates)
 		lkr := fmt.Sprintf("30%d.5", n)
-		w.answer("openexchangerates", body(at.Add(time.Duration(n+1)*time.Second), "304.718462", lkr))
-		_, err := w.Run(t.Context(), Options{})
+		f.respond("openexchangerates", body(at.Add(time.Duration(n+1)*time.Second), "304.718462", lkr))
+		_, err := f.Run(t.Context(), Options{})
 		died = err != nil
 		if n > 12 {
 			t.Fatal("never lives")
 		}
-		w.Store = healthy
-		after := w.current()
+		f.Store = healthy
+		after := f.current()
 		if got := after.Rates["LKR"].String(); got != lkr && got != before.Rates["LKR"].String() || len(after.Rates) != len(before.Rates) || len(after.Bank) != 6 {
 			t.Errorf("killed after %d requests: LKR %s", n, got)
 		}
 		if !died && after.Rates["LKR"].String() != lkr {
 			t.Errorf("alive, but LKR is %s", after.Rates["LKR"])
 		}
-		w.run(Options{}, nil, "openexchangerates taken", bankTaken)
-		if got := w.current().Rates["LKR"].String(); got != lkr {
+		f.run(Options{}, nil, "openexchangerates taken", bankTaken)
+		if got := f.current().Rates["LKR"].String(); got != lkr {
 			t.Errorf("after the next run LKR is %s, want %s", got, lkr)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// exchangeRateAPI is ExchangeRate-API's version 6. The key stands in the path.
-// The free plan has 1,500 requests a month and is updated daily.
+// exchangeRateAPI is ExchangeRate-API, version 6, with the key in the path. The free plan has 1,500 requests a month and
+// daily updates.
 func exchangeRateAPI() Vendor {
 	return Vendor{
 		Spec: upstream.Spec{
@@ -26,25 +26,25 @@ func exchangeRateAPI() Vendor {
 	}
 }
 
-// exchangeRateAPIAccount are the error types that refuse the account. HTTP statuses are not documented.
+// exchangeRateAPIAccount are the error types that refuse the account. The vendor does not document HTTP statuses.
 var exchangeRateAPIAccount = []string{"invalid-key", "inactive-account", "plan-upgrade-required"}
 
 func readExchangeRateAPI(c caller, r *upstream.Response) (*rates.Table, error) {
-	var answer struct {
+	var response struct {
 		Result    string                    `json:"result"`
 		ErrorType string                    `json:"error-type"`
-		ErrorOld  string                    `json:"error_type"` // some answers write it so
+		ErrorOld  string                    `json:"error_type"` // another spelling of some responses
 		Updated   int64                     `json:"time_last_update_unix"`
 		Base      string                    `json:"base_code"`
 		Rates     map[string]jsontext.Value `json:"conversion_rates"`
 	}
 	switch {
-	case !decode(r.Body, &answer):
-		return nil, c.unusable(r, "no answer of the vendor's")
-	case answer.Result == "error":
-		return nil, c.refuse(cmp.Or(answer.ErrorType, answer.ErrorOld), exchangeRateAPIAccount)
-	case answer.Result != "success" || r.Status != 200 || answer.Base != base || answer.Updated <= 0:
+	case !decode(r.Body, &response):
+		return nil, c.unusable(r, "not a response of the vendor")
+	case response.Result == "error":
+		return nil, c.refuse(cmp.Or(response.ErrorType, response.ErrorOld), exchangeRateAPIAccount)
+	case response.Result != "success" || r.Status != 200 || response.Base != base || response.Updated <= 0:
 		return nil, c.unusable(r, "no rates for "+base)
 	}
-	return c.table(r, time.Unix(answer.Updated, 0), answer.Rates)
+	return c.table(r, time.Unix(response.Updated, 0), response.Rates)
 }

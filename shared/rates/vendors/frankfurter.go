@@ -9,19 +9,17 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// frankfurter is Frankfurter's version 2: rates that central banks publish, of
-// the European Central Bank first. It needs no key, and can be hosted by oneself.
+// frankfurter is Frankfurter, version 2: the rates of central banks, the European Central Bank first. The vendor needs no
+// key, and an operator can host the software.
 func frankfurter() Vendor {
 	return Vendor{
-		Spec: upstream.Spec{
-			Name: "frankfurter", Title: "Frankfurter", Endpoint: "https://api.frankfurter.dev",
-		},
+		Spec:    upstream.Spec{Name: "frankfurter", Title: "Frankfurter", Endpoint: "https://api.frankfurter.dev"},
 		request: func(a upstream.Account) string { return a.Endpoint + "/v2/rates?base=" + base },
 		read:    readFrankfurter,
 	}
 }
 
-// frankfurterDays is how far a currency's date may lie behind the newest one. Central banks do not all publish daily.
+// frankfurterDays is how far a currency's date may be behind the newest date, because some central banks do not publish daily.
 const frankfurterDays = 7
 
 func readFrankfurter(c caller, r *upstream.Response) (*rates.Table, error) {
@@ -38,7 +36,7 @@ func readFrankfurter(c caller, r *upstream.Response) (*rates.Table, error) {
 		Rate  jsontext.Value `json:"rate"`
 	}
 	if r.Status != 200 || !decode(r.Body, &rows) {
-		return nil, c.unusable(r, "no answer of the vendor's")
+		return nil, c.unusable(r, "not a response of the vendor")
 	}
 	dates, newest := make([]time.Time, len(rows)), time.Time{}
 	for i, row := range rows {
@@ -57,7 +55,7 @@ func readFrankfurter(c caller, r *upstream.Response) (*rates.Table, error) {
 			continue
 		}
 		if _, twice := numbers[row.Quote]; twice {
-			return nil, c.unusable(r, row.Quote+" stands twice")
+			return nil, c.unusable(r, "duplicate rate of "+row.Quote)
 		}
 		numbers[row.Quote] = row.Rate
 	}

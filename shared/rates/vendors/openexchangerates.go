@@ -10,8 +10,7 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// openExchangeRates is Open Exchange Rates' latest.json. The free plan has 1,000
-// requests a month and the base USD alone.
+// openExchangeRates is latest.json of Open Exchange Rates. The free plan has 1,000 requests a month and only the base USD.
 func openExchangeRates() Vendor {
 	return Vendor{
 		Spec: upstream.Spec{
@@ -29,7 +28,7 @@ func openExchangeRates() Vendor {
 var openExchangeRatesAccount = []string{"missing_app_id", "invalid_app_id", "not_allowed", "access_restricted"}
 
 func readOpenExchangeRates(c caller, r *upstream.Response) (*rates.Table, error) {
-	var answer struct {
+	var response struct {
 		Error     bool                      `json:"error"`
 		Message   string                    `json:"message"`
 		Timestamp int64                     `json:"timestamp"`
@@ -37,12 +36,12 @@ func readOpenExchangeRates(c caller, r *upstream.Response) (*rates.Table, error)
 		Rates     map[string]jsontext.Value `json:"rates"`
 	}
 	switch {
-	case !decode(r.Body, &answer):
-		return nil, c.unusable(r, "no answer of the vendor's")
-	case answer.Error:
-		return nil, c.refuse(answer.Message, openExchangeRatesAccount)
-	case r.Status != 200 || answer.Base != base || answer.Timestamp <= 0:
+	case !decode(r.Body, &response):
+		return nil, c.unusable(r, "not a response of the vendor")
+	case response.Error:
+		return nil, c.refuse(response.Message, openExchangeRatesAccount)
+	case r.Status != 200 || response.Base != base || response.Timestamp <= 0:
 		return nil, c.unusable(r, "no rates for "+base)
 	}
-	return c.table(r, time.Unix(answer.Timestamp, 0), answer.Rates)
+	return c.table(r, time.Unix(response.Timestamp, 0), response.Rates)
 }

@@ -1,5 +1,4 @@
-// Package vendors fetches tables of rates, one file per vendor. Adding one is a
-// file and a row of Table.
+// Package vendors fetches tables of rates. Each vendor has one file and one row of Table.
 package vendors
 
 import (
@@ -21,17 +20,16 @@ import (
 // Vendor is one row of the table.
 type Vendor struct {
 	upstream.Spec
-	// request is the URL to get with an account, read makes a table of the answer.
-	request func(upstream.Account) string
+	request func(upstream.Account) string // the URL of the table
 	read    func(caller, *upstream.Response) (*rates.Table, error)
 }
 
-// Table lists the vendors, in the order in which the service asks them.
+// Table returns the vendors in the order in which the service asks them.
 func Table() []Vendor {
 	return []Vendor{openExchangeRates(), exchangeRateAPI(), frankfurter()}
 }
 
-// Find returns the vendor of a name, or nil.
+// Find returns the vendor with that name, or nil.
 func Find(name string) *Vendor {
 	for _, v := range Table() {
 		if v.Name == name {
@@ -41,7 +39,7 @@ func Find(name string) *Vendor {
 	return nil
 }
 
-// Spec returns what the vendor of a name needs, or nil.
+// Spec returns the specification of the vendor with that name, or nil.
 func Spec(name string) *upstream.Spec {
 	if v := Find(name); v != nil {
 		return &v.Spec
@@ -49,17 +47,16 @@ func Spec(name string) *upstream.Spec {
 	return nil
 }
 
-// base is the currency that every vendor is asked for: the only one that all plans have.
+// base is the base currency of all requests, because every plan of a vendor supports it.
 const base = "USD"
 
-// Fetch asks the account's vendor for its newest table. Its errors are
-// *upstream.Error. When it was fetched is the caller's to note; whether the
-// numbers are believable is rates.Validate's to say.
+// Fetch fetches the newest table of the account's vendor. An error is an *upstream.Error. The caller sets the time of the
+// fetch and validates the table with rates.Validate.
 func (v *Vendor) Fetch(ctx context.Context, client *upstream.Client, account upstream.Account) (*rates.Table, error) {
 	c := caller{v.Name, account.Redact()}
 	response, err := client.Do(ctx, v.Name, &upstream.Request{
 		Method: http.MethodGet, URL: v.request(account), Header: http.Header{"Accept": {"application/json"}}, Redact: c.secrets,
-		Send: true, // plans count requests: nothing below may repeat this one
+		Send: true, // vendors count requests, so that no library may repeat this request
 	})
 	if err != nil {
 		return nil, err
@@ -72,7 +69,7 @@ func (v *Vendor) Fetch(ctx context.Context, client *upstream.Client, account ups
 	return table, nil
 }
 
-// caller makes a vendor's errors.
+// caller creates a vendor's errors.
 type caller struct {
 	name    string
 	secrets []string
@@ -82,33 +79,31 @@ func (c caller) fail(class upstream.Class, detail string) error {
 	return upstream.Failure(class, c.name, detail, c.secrets)
 }
 
-// unusable is an answer that is not the vendor's format.
+// unusable returns the error of a response that does not have the vendor's format.
 func (c caller) unusable(r *upstream.Response, why string) error {
 	return c.fail(upstream.Unusable, fmt.Sprintf("%s: HTTP %d: %s", why, r.Status, r.Body))
 }
 
-// refuse makes a refusal of the vendor's words: of the account where they are among these, else of the request.
-func (c caller) refuse(words string, account []string) error {
-	if slices.Contains(account, words) {
-		return c.fail(upstream.CredentialsRefused, words)
+// refuse returns the error for a vendor's error message, which refuses the account or else the request.
+func (c caller) refuse(message string, accountMessages []string) error {
+	if slices.Contains(accountMessages, message) {
+		return c.fail(upstream.CredentialsRefused, message)
 	}
-	return c.fail(upstream.Rejected, words)
+	return c.fail(upstream.Rejected, message)
 }
 
-// decode reads a JSON answer. It refuses what is no JSON of that shape, a name
-// that stands twice included.
+// decode parses a JSON response strictly, and reports false for another structure or a duplicate name.
 func decode(body []byte, into any) bool {
 	return json.Unmarshal(bytes.TrimSpace(body), into) == nil
 }
 
-var codeForm = regexp.MustCompile(`^[A-Z]{3}$`)
+var codePattern = regexp.MustCompile(`^[A-Z]{3}$`)
 
-// table makes a table of a JSON object of numbers. Names that are no
-// three-letter codes are left out.
+// table returns the table of a JSON object of numbers. Names other than three-letter codes are ignored.
 func (c caller) table(r *upstream.Response, date time.Time, numbers map[string]jsontext.Value) (*rates.Table, error) {
 	t := &rates.Table{Base: base, Date: date.UTC(), Rates: map[string]rates.Decimal{}}
 	for code, value := range numbers {
-		if !codeForm.MatchString(code) {
+		if !codePattern.MatchString(code) {
 			continue
 		}
 		rate, err := rates.Parse(string(value))

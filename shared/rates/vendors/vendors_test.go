@@ -56,7 +56,7 @@ func TestSandbox(t *testing.T) {
 		}
 		for outcome, class := range map[sandbox.Outcome]upstream.Class{
 			sandbox.Rejected: upstream.Rejected, sandbox.Unparseable: upstream.Unusable, sandbox.ServerError: upstream.Unusable,
-			sandbox.Truncated: upstream.Unusable, sandbox.Closed: upstream.NoAnswer, sandbox.Hang: upstream.NoAnswer,
+			sandbox.Truncated: upstream.Unusable, sandbox.Closed: upstream.NoResponse, sandbox.Hang: upstream.NoResponse,
 		} {
 			if err := server.SetRules(sandbox.Rule{Outcome: outcome}); err != nil {
 				t.Fatal(err)
@@ -81,9 +81,9 @@ func TestSandbox(t *testing.T) {
 	}
 }
 
-// sample is a vendor's answer and what is made of it: the rates as text, or the class of the error.
+// sample is a vendor's response with the expected rates as text, or the expected class of the error.
 type sample struct {
-	from   string // the vendor's documentation (V), somebody else's fixture (T), or made
+	from   string // the vendor's documentation (V), a fixture of another project (T), or invented
 	status int
 	body   string
 	date   string
@@ -148,7 +148,7 @@ var samples = map[string][]sample{
 	},
 }
 
-// Every answer is read by its body, and no error holds the key.
+// The vendors classify every response by its body, and no error contains the key.
 func TestAnswers(t *testing.T) {
 	for name, list := range samples {
 		v := Find(name)

@@ -14,23 +14,23 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// anyAddress is what vendors of look-ups are asked for when an account is tried: a public resolver's.
+// anyAddress is the address of a test look-up: a public resolver.
 var anyAddress = netip.MustParseAddr("9.9.9.9")
 
-// ErrCannotTry says that a vendor has no call that would try an account without effect.
-var ErrCannotTry = errors.New("the vendor has no call that tries an account without sending anything")
+// ErrNoTest reports that a vendor has no call that tests an account without an effect.
+var ErrNoTest = errors.New("the vendor has no call that tests an account without sending anything")
 
-// Try makes one call with an account that sends and changes nothing, and returns what the vendor's response says.
-func Try(ctx context.Context, s *app.Stack, account upstream.Account) (string, error) {
+// TestAccount makes one call with an account that sends and changes nothing, and returns its result for the operator.
+func TestAccount(ctx context.Context, s *app.Stack, account upstream.Account) (string, error) {
 	switch account.Integration.Kind {
 	case project.SMS:
 		vendor := sms.NewTable(s.AWS).Find(account.Integration.Vendor)
 		if vendor == nil {
-			return "", ErrCannotTry
+			return "", ErrNoTest
 		}
 		balancer, ok := vendor.New(s.Vendors, account).(sms.Balancer)
 		if !ok {
-			return "", ErrCannotTry
+			return "", ErrNoTest
 		}
 		balance, err := balancer.Balance(ctx)
 		return "balance at the vendor: " + balance, err
@@ -39,18 +39,18 @@ func Try(ctx context.Context, s *app.Stack, account upstream.Account) (string, e
 	case project.Location:
 		return lookUp(ctx, s, location.Table(), account)
 	}
-	return "", ErrCannotTry
+	return "", ErrNoTest
 }
 
-// lookUp asks a vendor of look-ups once.
+// lookUp makes one look-up at a vendor.
 func lookUp[T any](ctx context.Context, s *app.Stack, rows []iplookup.Vendor[T], account upstream.Account) (string, error) {
 	vendor := iplookup.Find(rows, account.Integration.Vendor)
 	if vendor == nil || vendor.OnDisk() {
-		return "", ErrCannotTry
+		return "", ErrNoTest
 	}
 	_, err := vendor.Ask(ctx, iplookup.Caller{Client: s.Vendors, Account: account}, anyAddress)
 	if errors.Is(err, iplookup.ErrUnknown) {
 		err = nil
 	}
-	return "the vendor answers look-ups", err
+	return "the vendor responds to look-ups", err
 }
