@@ -31,9 +31,9 @@ func (s *system) causes() error {
 	order := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	})
-	fmt.Println("\nWhy requests were refused, by the logs:")
+	fmt.Fprintln(s.out, "\nWhy requests were refused, by the logs:")
 	for _, cause := range order[:min(len(order), mostCauses)] {
-		fmt.Printf("%8d × %s\n", counts[cause], cause)
+		fmt.Fprintf(s.out, "%8d × %s\n", counts[cause], cause)
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func (s *system) k6(ctx context.Context, script string, variables map[string]str
 	summary := filepath.Join(home, "summary.json")
 	cmd := exec.Command(filepath.Join(s.root, ".local", "bin", "k6"), "run", "--quiet", "--no-color", "--no-usage-report", "--address", "",
 		"--block-hostnames", "*", filepath.Join(s.root, "test", "load", "scripts", script))
-	cmd.Dir, cmd.Stdout, cmd.Stderr = home, os.Stdout, os.Stderr
+	cmd.Dir, cmd.Stdout, cmd.Stderr = home, s.out, s.out
 	for name, value := range merged(s.variables, variables, map[string]string{
 		"HOME": home, "XDG_CONFIG_HOME": home, "PATH": os.Getenv("PATH"), "SUMMARY": summary,
 		"K6_NO_USAGE_REPORT": "true", "K6_AUTO_EXTENSION_RESOLUTION": "false",

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/signal"
@@ -40,7 +41,7 @@ var modes = map[string]mode{
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := command(ctx, os.Args[1:])
+	err := command(ctx, os.Args[1:], os.Stdout)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -48,21 +49,21 @@ func main() {
 	}
 }
 
-func command(ctx context.Context, args []string) error {
+func command(ctx context.Context, args []string, out io.Writer) error {
 	name := strings.Join(args, " ")
 	m, known := modes[name]
 	if !known && name != "overload" {
 		return errors.New("usage: load each | mix | soak | overload")
 	}
-	fmt.Printf("%s: %s/%s, %d CPUs, for the stack and k6 together\n", name, runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	fmt.Fprintf(out, "%s: %s/%s, %d CPUs, for the stack and k6 together\n", name, runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	if !known {
-		return overload(ctx)
+		return overload(ctx, out)
 	}
 	length, err := time.ParseDuration(cmp.Or(os.Getenv(m.variable), m.length))
 	if err != nil || length <= 0 {
 		return fmt.Errorf("%s=%s is no duration, such as 90s or 20m", m.variable, os.Getenv(m.variable))
 	}
-	return within(ctx, settings{processes: processes, limit: wide}, func(s *system) ([]string, error) { return s.measure(ctx, m, length) })
+	return within(ctx, out, settings{processes: processes, limit: wide}, func(s *system) ([]string, error) { return s.measure(ctx, m, length) })
 }
 
 // measure runs a mode and returns what is wrong.
@@ -70,7 +71,7 @@ func (s *system) measure(ctx context.Context, m mode, length time.Duration) ([]s
 	memory := func() []string { return nil }
 	if m.watched {
 		// The sandbox's list of calls is for tests. The list is emptied here, so that growth is a leak.
-		memory = watchMemory(ctx, s.parts(), max(length/400, 500*time.Millisecond), s.stack.Sandbox.Forget)
+		memory = watchMemory(ctx, s.out, s.parts(), max(length/400, 500*time.Millisecond), s.stack.Sandbox.Forget)
 	}
 	r, err := s.k6(ctx, m.script, map[string]string{"SECONDS": fmt.Sprint(length.Seconds()), "VUS": strconv.Itoa(mixClients)})
 	wrong := memory()
@@ -87,8 +88,8 @@ func (s *system) measure(ctx context.Context, m mode, length time.Duration) ([]s
 }
 
 // within runs a load on a stack of its own.
-func within(ctx context.Context, with settings, run func(*system) ([]string, error)) error {
-	s, err := start(ctx, with)
+func within(ctx context.Context, out io.Writer, with settings, run func(*system) ([]string, error)) error {
+	s, err := start(ctx, out, with)
 	if err != nil {
 		return err
 	}
@@ -99,7 +100,7 @@ func within(ctx context.Context, with settings, run func(*system) ([]string, err
 	if len(wrong) > 0 {
 		return fmt.Errorf("\nfailed:\n  %s", strings.Join(wrong, "\n  "))
 	}
-	fmt.Println("passed")
+	fmt.Fprintln(out, "passed")
 	return nil
 }
 

@@ -62,10 +62,10 @@ func (s *system) parts() []part {
 
 // watchMemory measures every part at each tick of a clock, until the returned function is called. That function prints
 // the sizes and returns what grows.
-func watchMemory(ctx context.Context, parts []part, every time.Duration, tick func()) (end func() []string) {
+func watchMemory(ctx context.Context, out io.Writer, parts []part, every time.Duration, tick func()) (end func() []string) {
 	if runtime.GOOS != "linux" {
 		return func() []string {
-			fmt.Println("\nMemory is not measured: the size of processes is read from Linux's /proc.")
+			fmt.Fprintln(out, "\nMemory is not measured: the size of processes is read from Linux's /proc.")
 			return nil
 		}
 	}
@@ -90,7 +90,7 @@ func watchMemory(ctx context.Context, parts []part, every time.Duration, tick fu
 	return func() []string {
 		stop()
 		<-done
-		return reportMemory(os.Stdout, parts, time.Since(began))
+		return reportMemory(out, parts, time.Since(began))
 	}
 }
 
@@ -199,9 +199,10 @@ func reportMemory(out io.Writer, parts []part, run time.Duration) (wrong []strin
 	for _, p := range parts {
 		worst, seen, late := p.worst()
 		fmt.Fprintf(t, "%s\t%d\t", p.name, seen)
+		last := len(p.sizes) - 1
 		for quarter := range 5 {
-			total := int64(0)
-			for _, bytes := range p.sizes[quarter*(len(p.sizes)-1)/4] {
+			total, edge := int64(0), last/20 // the processes start and end in the run's first and last 5 %
+			for _, bytes := range p.sizes[min(max(quarter*last/4, edge), last-edge)] {
 				total += bytes
 			}
 			fmt.Fprintf(t, "%.1f\t", mebibytes(total))

@@ -80,7 +80,7 @@ func (s *system) money(ctx context.Context, reports ...*report) (wrong []string,
 	for name, sum := range sums {
 		wrong = append(wrong, fmt.Sprintf("%s: charged %d times, and is no paid operation", name, sum.entries))
 	}
-	fmt.Printf("\nMoney: %d successes on paid operations; %d wallets with %d ledger entries; %d errors.\n",
+	fmt.Fprintf(s.out, "\nMoney: %d successes on paid operations; %d wallets with %d ledger entries; %d errors.\n",
 		total, verified.Wallets, verified.Entries, len(wrong))
 	return wrong, nil
 }
@@ -99,7 +99,7 @@ func (s *system) settle(ctx context.Context) error {
 	if open == 0 {
 		return nil
 	}
-	fmt.Printf("\n%d credits are reserved by requests that have ended: the settler runs.\n", open)
+	fmt.Fprintf(s.out, "\n%d credits are reserved by requests that have ended: the settler runs.\n", open)
 	select {
 	case <-ctx.Done():
 		return ctx.Err()

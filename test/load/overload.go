@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -60,14 +61,14 @@ var walls = []wall{
 }
 
 // overload offers ten times what the stack can do, once for each wall.
-func overload(ctx context.Context) error {
+func overload(ctx context.Context, out io.Writer) error {
 	calm := &report{}
 	carries := func(w wall) int { return w.carries(calm.count("busy") / busySeconds) }
 	var errs []error
 	for _, w := range walls {
 		with := w.with(carries(w))
 		with.processes = room
-		errs = append(errs, within(ctx, with, func(s *system) ([]string, error) {
+		errs = append(errs, within(ctx, out, with, func(s *system) ([]string, error) {
 			var reports []*report
 			if calm.Values == nil {
 				r, err := s.k6(ctx, "overload.js", map[string]string{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -34,6 +35,7 @@ type system struct {
 	variables  map[string]string // of every script
 	operations []operation
 	began      time.Time
+	out        io.Writer
 }
 
 // settings are what one load changes of the stack's defaults.
@@ -45,8 +47,8 @@ type settings struct {
 }
 
 // start starts a stack whose projects have more credits than can be spent, and the hello function.
-func start(ctx context.Context, with settings) (*system, error) {
-	s := &system{began: time.Now()}
+func start(ctx context.Context, out io.Writer, with settings) (*system, error) {
+	s := &system{out: out, began: time.Now()}
 	err := s.start(ctx, with)
 	if err != nil {
 		return nil, errors.Join(err, s.close())

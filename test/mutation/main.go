@@ -16,6 +16,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -45,7 +46,7 @@ func main() {
 	files := flag.String("files", "", "change only these files of the folders, with commas between them")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *workers, *files, flag.Args())
+	err := run(ctx, os.Stdout, *workers, *files, flag.Args())
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -53,7 +54,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, workers int, files string, folders []string) error {
+func run(ctx context.Context, out io.Writer, workers int, files string, folders []string) error {
 	chosen, err := choose(folders, files)
 	if err != nil {
 		return err
@@ -70,11 +71,11 @@ func run(ctx context.Context, workers int, files string, folders []string) error
 		return err
 	}
 	var wrong []string
-	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "\npackage\tmutants\tkilled\ttimed out\tlived\texplained\tefficacy\tdo not compile\ttime")
 	for _, t := range chosen {
 		began := time.Now()
-		mutants, err := t.test(ctx, root, workers)
+		mutants, err := t.test(ctx, out, root, workers)
 		if err != nil {
 			return fmt.Errorf("%s: %w", t.folder, err)
 		}
@@ -120,7 +121,7 @@ func choose(folders []string, files string) ([]target, error) {
 }
 
 // test runs the target's tests once unchanged and once for each mutant.
-func (t target) test(ctx context.Context, root string, workers int) ([]mutant, error) {
+func (t target) test(ctx context.Context, out io.Writer, root string, workers int) ([]mutant, error) {
 	names, err := filepath.Glob(filepath.Join(root, t.folder, "*.go"))
 	if err != nil {
 		return nil, err
@@ -151,7 +152,7 @@ func (t target) test(ctx context.Context, root string, workers int) ([]mutant, e
 		return nil, err
 	}
 	for some := range slices.Chunk(mutants, engineTrial) {
-		if err := withEngine(ctx, func() error { return t.tryAll(ctx, root, limit, workers, some) }); err != nil {
+		if err := withEngine(ctx, func() error { return t.tryAll(ctx, out, root, limit, workers, some) }); err != nil {
 			return nil, err
 		}
 	}
@@ -170,7 +171,7 @@ func withEngine(ctx context.Context, work func() error) error {
 }
 
 // tryAll sets the status of the mutants.
-func (t target) tryAll(ctx context.Context, root string, limit time.Duration, workers int, mutants []mutant) error {
+func (t target) tryAll(ctx context.Context, out io.Writer, root string, limit time.Duration, workers int, mutants []mutant) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
 	var printing sync.Mutex
@@ -182,7 +183,7 @@ func (t target) tryAll(ctx context.Context, root string, limit time.Duration, wo
 			}
 			printing.Lock()
 			defer printing.Unlock()
-			fmt.Printf("%s %s: %s\n", m.status, m.place, m.line)
+			fmt.Fprintf(out, "%s %s: %s\n", m.status, m.place, m.line)
 			return nil
 		})
 	}

@@ -105,12 +105,12 @@ func (r replacement) mark(text string) string {
 
 // replacements returns all changes to one of DynamoDB's expressions, and nothing for any other text.
 func replacements(expression string) (all []replacement) {
-	rules := conditionRules
-	if updatePattern.MatchString(expression) {
+	var rules []rule
+	switch {
+	case updatePattern.MatchString(expression):
 		rules = updateRules
-	} else if !conditionPattern.MatchString(expression) {
-		return nil
-	} else {
+	case conditionPattern.MatchString(expression):
+		rules = conditionRules
 		for _, match := range and.FindAllStringIndex(expression, -1) {
 			if expression[match[0]] == ' ' {
 				all = append(all, replacement{match[0], match[1], " OR "})
