@@ -306,7 +306,7 @@ func TestPictureMoney(t *testing.T) {
 		t.Errorf("refused requests leave %d credits", b)
 	}
 	drawn := 0
-	for _, a := range atOnce(3*affordable, 12, func(i int) *answer {
+	for _, a := range atOnce(3*affordable, 12, func(i int) *response {
 		return request{path: []string{barcodes, qrcodes}[i%2], body: fmt.Sprintf(`{"data":"%d"}`, i), as: p.dev}.send(t)
 	}) {
 		switch {
@@ -361,7 +361,7 @@ func TestBarcodeAnyData(t *testing.T) {
 		bodies[i] = object(map[string]any{"data": string(data), "type": types[i%len(types)], "format": []string{"png", "svg"}[i%2]})
 	}
 	drawn := 0
-	for i, a := range atOnce(len(bodies), 8, func(i int) *answer {
+	for i, a := range atOnce(len(bodies), 8, func(i int) *response {
 		return request{path: barcodes, body: bodies[i], as: p.dev}.send(t)
 	}) {
 		switch {
@@ -398,7 +398,7 @@ func TestPicturePrivacy(t *testing.T) {
 			r.send(t)
 		}
 	}
-	log, err := os.ReadFile(filepath.Join(sut.stack.LogDir, "barcode.log"))
+	log, err := os.ReadFile(filepath.Join(fixture.stack.LogDir, "barcode.log"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 // checkMemory holds the function's processes, as they have grown by now, to 128 MB.
 func checkMemory(t *testing.T) {
 	t.Helper()
-	largest := peak(sut.stack.Processes("SmsFunction"))
+	largest := peak(fixture.stack.Processes("SmsFunction"))
 	t.Logf("the largest process of the function has held %d MB", largest>>20)
 	if largest == 0 || largest >= 128<<20 {
 		t.Errorf("the largest process of the function has held %d bytes, want less than 128 MB", largest)
