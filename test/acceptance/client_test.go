@@ -66,6 +66,11 @@ func (a *response) is(status int, code string) bool {
 	return a.status == status && a.Error.Code == code && a.Success == (code == "")
 }
 
+// fields returns the fields that the response names as wrong, sorted.
+func (a *response) fields() string {
+	return strings.Join(slices.Sorted(maps.Keys(a.Error.Details)), " ")
+}
+
 // provider decodes the provider_response.
 func (a *response) provider(t *testing.T) (p struct {
 	Status, ID, Vendor string
@@ -89,6 +94,14 @@ func (r request) do(t *testing.T) *response {
 		a.check(t, r)
 	}
 	return a
+}
+
+// failsOn checks that the response is 422 validation_failed and names exactly the fields.
+func (r request) failsOn(t *testing.T, fields string) {
+	t.Helper()
+	if a := r.do(t); a != nil && (!a.is(422, "validation_failed") || a.fields() != fields) {
+		t.Errorf("%.100s: %d %s, want 422 validation_failed on %s", r.body, a.status, a.body, fields)
+	}
 }
 
 // send sends the request. It is for goroutines, too: a failure is an error of the test, and nil.

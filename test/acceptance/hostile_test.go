@@ -286,7 +286,7 @@ func (h *hostile) checkMoney(p *tenant, granted int64) {
 func checkProcesses(t *testing.T) {
 	t.Helper()
 	for _, f := range fixture.stack.Template.Functions {
-		if largest := peak(fixture.stack.Processes(f.LogicalID)); largest > f.MemoryMB<<20 {
+		if largest := peak(t, fixture.stack.Processes(f.LogicalID)); largest > f.MemoryMB<<20 {
 			t.Errorf("%s: a process has held %d MB of %d", f.LogicalID, largest>>20, f.MemoryMB)
 		} else {
 			t.Logf("%s: the largest process has held %d MB of %d", f.LogicalID, largest>>20, f.MemoryMB)

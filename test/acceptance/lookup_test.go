@@ -3,7 +3,6 @@ package acceptance
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -36,11 +35,6 @@ func data[T any](t *testing.T, a *response) (d T) {
 func email(address string) string { return object(map[string]any{"email": address}) }
 
 func ip(address string) string { return object(map[string]any{"ip": address}) }
-
-// fieldsOf returns the fields that a response names as wrong, sorted.
-func fieldsOf(a *response) string {
-	return strings.Join(slices.Sorted(maps.Keys(a.Error.Details)), " ")
-}
 
 // openapi.yaml#BurnerEmailRequest, openapi.yaml#VpnRequest, openapi.yaml#LocationRequest: 422 validation_failed names
 // all fields that fail.
@@ -102,7 +96,7 @@ func TestLookupFields(t *testing.T) {
 		if c.fields == "" {
 			want = "provider_selection_failed" // the next check: there is no integration
 		}
-		if !a.is(422, want) || fieldsOf(a) != c.fields {
+		if !a.is(422, want) || a.fields() != c.fields {
 			t.Errorf("%s %s: %d %s, want %s on %q", c.path, c.body, a.status, a.body, want, c.fields)
 		}
 	}

@@ -19,6 +19,7 @@ const thresholdsFailed = 99
 type report struct {
 	Values map[string]map[string]float64 `json:"values"` // by metric and figure
 	Failed []string                      `json:"failed"` // thresholds that did not hold
+	Paid   map[string]int                `json:"paid"`   // successes by the price list's names
 }
 
 // count returns how often a metric was counted.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,8 +14,27 @@ import (
 
 	"svcapi/local/demo"
 	"svcapi/local/workdir"
+	"svcapi/shared/credit"
 	"svcapi/shared/project"
 )
+
+// operation is a row of operations.json. The scripts read further fields: the request's body and the expected response.
+type operation struct {
+	Name    string `json:"name"`
+	Title   string `json:"title"`
+	Project string `json:"project"` // demo project; empty: no credentials
+	Method  string `json:"method"`  // default POST
+	Path    string `json:"path"`
+	VUs     int    `json:"vus"`     // clients at once, where the operation is measured alone
+	Weight  int    `json:"weight"`  // in the mix
+	Charges string `json:"charges"` // the price list's name; empty: free
+
+	// Most are the thresholds, in multiples of the hello function's time at that moment.
+	Most struct {
+		Median float64 `json:"median"`
+		P95    float64 `json:"p95"`
+	} `json:"most"`
+}
 
 // TestOperations checks that the table holds every operation of the API and no other, and that each row can be measured.
 func TestOperations(t *testing.T) {
@@ -26,8 +46,12 @@ func TestOperations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := operations()
+	var list []operation
+	text, err := os.ReadFile("operations.json")
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &list); err != nil {
 		t.Fatal(err)
 	}
 	missing := map[string]bool{}
@@ -53,6 +77,9 @@ func TestOperations(t *testing.T) {
 		}
 		if !found || seen[o.Name] || o.Title == "" || o.VUs < 1 || o.Weight < 1 || o.Most.Median <= 0 || o.Most.P95 < o.Most.Median {
 			t.Errorf("row %+v", o)
+		}
+		if o.Charges != "" && !slices.ContainsFunc(credit.PriceList(), func(p credit.Price) bool { return p.Operation == o.Charges }) {
+			t.Errorf("%s: no price %s", o.Name, o.Charges)
 		}
 		if o.Project != "" && demo.CredentialOf(o.Project, project.Development).ClientID == "" {
 			t.Errorf("%s: no project %s", o.Name, o.Project)
@@ -174,7 +201,7 @@ func TestMemoryReport(t *testing.T) {
 
 // TestReport checks how k6's summary is read.
 func TestReport(t *testing.T) {
-	const text = `{"failed": ["breaches: count==0"], "values": {
+	const text = `{"failed": ["breaches: count==0"], "paid": {"pdf": 7}, "values": {
 		"breaches": {"count": 2, "rate": 0.1}, "served_pdf": {"count": 7}, "took_pdf": {"med": 1.5, "p(95)": 3}}}`
 	r := &report{}
 	if err := json.Unmarshal([]byte(text), r); err != nil {
@@ -183,7 +210,7 @@ func TestReport(t *testing.T) {
 	if len(r.Failed) != 1 || r.Failed[0] != "breaches: count==0" {
 		t.Errorf("failures %v", r.Failed)
 	}
-	if r.count("served_pdf") != 7 || r.Values["took_pdf"]["p(95)"] != 3 || r.count("refused") != 0 {
+	if r.count("served_pdf") != 7 || r.Paid["pdf"] != 7 || r.Values["took_pdf"]["p(95)"] != 3 || r.count("refused") != 0 {
 		t.Errorf("%+v", r)
 	}
 }

@@ -61,11 +61,9 @@ func (s *system) money(ctx context.Context, reports ...*report) (wrong []string,
 		wrong = append(wrong, fmt.Sprintf("ledger: %s %s %s %s", f.Project, f.Damage, f.Key, f.Detail))
 	}
 	successes, total := map[string]int{}, 0
-	for _, o := range s.operations {
-		for _, r := range reports {
-			if o.Charges != "" {
-				successes[o.Charges] += r.count("served_" + o.Name)
-			}
+	for _, r := range reports {
+		for name, n := range r.Paid {
+			successes[name] += n
 		}
 	}
 	for name, n := range successes {

@@ -27,15 +27,14 @@ var wide = project.RateLimit{Requests: 10_000_000, Window: time.Minute}
 
 // system is a stack under load, with the hello function beside the stack.
 type system struct {
-	stack      *stack.Stack
-	anchor     *anchor.Server
-	credits    *credit.Store
-	root       string            // of the module
-	dir        string            // for logs, summaries and the hello function
-	variables  map[string]string // of every script
-	operations []operation
-	began      time.Time
-	out        io.Writer
+	stack     *stack.Stack
+	anchor    *anchor.Server
+	credits   *credit.Store
+	root      string            // of the module
+	dir       string            // for logs, summaries and the hello function
+	variables map[string]string // of every script
+	began     time.Time
+	out       io.Writer
 }
 
 // settings are what one load changes of the stack's defaults.
@@ -57,9 +56,6 @@ func start(ctx context.Context, out io.Writer, with settings) (*system, error) {
 }
 
 func (s *system) start(ctx context.Context, with settings) (err error) {
-	if s.operations, err = operations(); err != nil {
-		return err
-	}
 	if s.root, err = workdir.Root(); err != nil {
 		return err
 	}
@@ -107,21 +103,16 @@ func (s *system) data(ctx context.Context, limit project.RateLimit) error {
 
 // describe sets the variables of every script.
 func (s *system) describe() error {
-	credentials, prices := map[string]demo.Credential{}, map[string]int64{}
+	credentials := map[string]demo.Credential{}
 	for _, name := range spenders {
 		credentials[name] = demo.CredentialOf(name, project.Development)
 	}
-	for _, o := range s.operations {
-		if o.Charges != "" {
-			prices[o.Charges] = s.stack.Prices.Of(o.Charges)
-		}
-	}
-	secrets, err := json.Marshal(credentials)
+	texts, err := json.Marshal(credentials)
 	if err != nil {
 		return err
 	}
-	list, err := json.Marshal(prices)
-	s.variables = map[string]string{"BASE_URL": s.stack.BaseURL, "ANCHOR_URL": s.anchor.URL, "CREDENTIALS": string(secrets), "PRICES": string(list)}
+	prices, err := json.Marshal(s.stack.Prices)
+	s.variables = map[string]string{"BASE_URL": s.stack.BaseURL, "ANCHOR_URL": s.anchor.URL, "CREDENTIALS": string(texts), "PRICES": string(prices)}
 	return err
 }
 

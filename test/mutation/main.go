@@ -122,16 +122,12 @@ func choose(folders []string, files string) ([]target, error) {
 
 // test runs the target's tests once unchanged and once for each mutant.
 func (t target) test(ctx context.Context, out io.Writer, root string, workers int) ([]mutant, error) {
-	names, err := filepath.Glob(filepath.Join(root, t.folder, "*.go"))
+	names, err := t.sources(root)
 	if err != nil {
 		return nil, err
 	}
 	var mutants []mutant
-	for _, path := range names {
-		name := filepath.Base(path)
-		if strings.HasSuffix(name, "_test.go") || !t.mutates(name) {
-			continue
-		}
+	for _, name := range names {
 		more, err := t.mutants(root, name)
 		if err != nil {
 			return nil, err

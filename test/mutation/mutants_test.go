@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"svcapi/local/workdir"
 )
 
 // TestMutants checks the changes to each kind of statement and expression.
@@ -59,5 +61,35 @@ func TestMutants(t *testing.T) {
 		if !slices.Equal(lines, want) {
 			t.Errorf("%s:\n%s\nwant\n%s", code, strings.Join(lines, "\n"), strings.Join(want, "\n"))
 		}
+	}
+}
+
+// TestSurvivorsExist checks that the targets name existing files, and that the code still has every explained mutant.
+func TestSurvivorsExist(t *testing.T) {
+	root, err := workdir.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := readSurvivors("survivors.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range targets {
+		names, err := target.sources(root)
+		if err != nil || len(names) < max(len(target.files), 1) {
+			t.Errorf("%s: files %v, found %v, %v", target.folder, target.files, names, err)
+		}
+		for _, name := range names {
+			mutants, err := target.mutants(root, name)
+			if err != nil {
+				t.Error(err)
+			}
+			for _, m := range mutants {
+				delete(known, m.key())
+			}
+		}
+	}
+	for key := range known {
+		t.Errorf("survivors.txt explains what the code does not have:\n%s", key)
 	}
 }

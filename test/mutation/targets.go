@@ -1,6 +1,10 @@
 package main
 
-import "slices"
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
 
 // target is a package in which a test must notice every mutant.
 type target struct {
@@ -24,3 +28,14 @@ var targets = []target{
 }
 
 func (t target) mutates(file string) bool { return len(t.files) == 0 || slices.Contains(t.files, file) }
+
+// sources returns the names of the files to change.
+func (t target) sources(root string) (names []string, err error) {
+	paths, err := filepath.Glob(filepath.Join(root, t.folder, "*.go"))
+	for _, path := range paths {
+		if name := filepath.Base(path); !strings.HasSuffix(name, "_test.go") && t.mutates(name) {
+			names = append(names, name)
+		}
+	}
+	return names, err
+}

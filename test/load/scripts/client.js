@@ -169,12 +169,17 @@ export function table(rows) {
   return `\n${rows.map((cells) => cells.map((cell, i) => `${cell}`.padStart(widths[i])).join('  ')).join('\n')}\n`;
 }
 
-// summary prints the text, and writes figures and failed thresholds for the program that started k6.
+// summary prints the text. It writes figures, failed thresholds and the successes by the price list's names for the program
+// that started k6.
 export function summary(data, text) {
+  const paid = {};
+  for (const o of operations.filter((each) => each.charges)) {
+    paid[o.charges] = (paid[o.charges] || 0) + figure(data, `served_${o.name}`, 'count');
+  }
   const metrics = Object.entries(data.metrics);
   const failed = metrics.flatMap(([metric, m]) => Object.entries(m.thresholds || {}).filter(([, result]) => !result.ok)
     .map(([threshold]) => `${__ENV.WALL ? `${__ENV.WALL}: ` : ''}${metric}: ${threshold}, ${JSON.stringify(m.values)}`));
-  return { stdout: text, [__ENV.SUMMARY]: JSON.stringify({ values: Object.fromEntries(metrics.map(([name, m]) => [name, m.values])), failed }) };
+  return { stdout: text, [__ENV.SUMMARY]: JSON.stringify({ values: Object.fromEntries(metrics.map(([name, m]) => [name, m.values])), failed, paid }) };
 }
 
 // operationsSummary prints the figures of each operation beside the hello function's. clients returns how many clients an
