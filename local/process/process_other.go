@@ -5,3 +5,6 @@ package process
 import "syscall"
 
 func endWithParent(*syscall.SysProcAttr) {}
+
+// Children returns nothing: only Linux's /proc lists the children of a process.
+func Children(int) []int { return nil }

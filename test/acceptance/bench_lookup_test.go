@@ -10,7 +10,7 @@ import (
 // BenchmarkLookups measures whole requests, one after the other, through the gateway and a compiled function that is warm,
 // with DynamoDB Local behind it.
 func BenchmarkLookups(b *testing.B) {
-	if sut.stack == nil {
+	if fixture.stack == nil {
 		b.Skip("a deployed stack is not for measuring")
 	}
 	for _, c := range []struct{ name, project, path, body string }{
@@ -23,7 +23,7 @@ func BenchmarkLookups(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			as := demoProject(c.project).dev
 			for b.Loop() {
-				in, err := http.NewRequestWithContext(b.Context(), http.MethodPost, sut.baseURL+c.path, strings.NewReader(c.body))
+				in, err := http.NewRequestWithContext(b.Context(), http.MethodPost, fixture.baseURL+c.path, strings.NewReader(c.body))
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -20,7 +20,7 @@ func BenchmarkBarcode(b *testing.B) {
 			b.SetParallelism(4)
 			b.RunParallel(func(next *testing.PB) {
 				for next.Next() {
-					r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, sut.baseURL+c.path, strings.NewReader(c.body))
+					r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, fixture.baseURL+c.path, strings.NewReader(c.body))
 					if err != nil {
 						b.Error(err)
 						return

@@ -18,7 +18,7 @@ import (
 	"svcapi/local/chromium"
 )
 
-// tab is a page of the browser that notes what it asks for and what it complains about.
+// tab is a page of the browser that records its requests and its errors.
 type tab struct {
 	*rod.Page
 
@@ -115,7 +115,7 @@ func newTab(t *testing.T, browser *rod.Browser, width, height int) *tab {
 			v.mu.Lock()
 			defer v.mu.Unlock()
 			v.asked = append(v.asked, e.Request.URL)
-			if strings.HasPrefix(e.Request.URL, sut.baseURL+"/") {
+			if strings.HasPrefix(e.Request.URL, fixture.baseURL+"/") {
 				headers := map[string]string{}
 				for name, value := range e.Request.Headers {
 					headers[strings.ToLower(name)] = value.Str()
@@ -159,7 +159,7 @@ func (v *tab) requests() []map[string]string {
 	return slices.Clone(v.sent)
 }
 
-// check reports what the page complained about and whom else than the stack it asked.
+// check reports the page's errors and its requests to other hosts than the stack.
 func (v *tab) check(t *testing.T) {
 	t.Helper()
 	v.mu.Lock()
@@ -167,7 +167,7 @@ func (v *tab) check(t *testing.T) {
 	for _, c := range v.complaints {
 		t.Error(c)
 	}
-	own := strings.TrimSuffix(sut.baseURL, "/api/v1") + "/"
+	own := strings.TrimSuffix(fixture.baseURL, "/api/v1") + "/"
 	permitted := []string{own, "blob:" + own, "data:", "chrome-extension:"} // the last is a browser's own PDF viewer
 	for _, u := range v.asked {
 		if !slices.ContainsFunc(permitted, func(prefix string) bool { return strings.HasPrefix(u, prefix) }) {

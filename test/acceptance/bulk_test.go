@@ -137,7 +137,7 @@ func TestBulkPartialFailure(t *testing.T) {
 			p := plan{integrations: []integration{{vendor: c.vendor, mode: project.BYOK}}}.make(t)
 			for _, body := range []string{bulkSame(c.to, "m"), bulkDifferent(c.to, []string{"a", "b", "c", "d", "e"}[:len(c.to)])} {
 				if strings.Contains(body, "bulk_different") && c.vendor != "twilio" && c.vendor != "notifylk" {
-					continue // which call takes whom differs
+					continue // the calls' recipients differ
 				}
 				a := request{path: send, body: body, as: p.dev}.do(t)
 				if a == nil {
@@ -195,7 +195,7 @@ func TestBulkFailover(t *testing.T) {
 	}
 }
 
-// A refused key ends a loop: the vendor is not asked once for every recipient.
+// A refused key ends a loop: the vendor gets no request for every recipient.
 func TestBulkKeyRefused(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -218,7 +218,7 @@ func TestCheckCost(t *testing.T) {
 	for _, vendor := range vendors {
 		s := newSandbox(t)
 		p := plan{integrations: []integration{{vendor: vendor, mode: project.BYOK, endpoint: s.URL + "/" + vendor}}}.make(t)
-		check := func(recipients int, message string) *answer {
+		check := func(recipients int, message string) *response {
 			return request{path: send, as: p.dev, body: object(map[string]any{
 				"send_method": "bulk_same", "recipients": numberBlock(recipients), "message": message, "check_cost": true,
 			})}.do(t)
@@ -264,7 +264,7 @@ func TestCheckCost(t *testing.T) {
 		}
 	}
 
-	// QuickSend's own estimate is asked where the operator says so.
+	// QuickSend's own estimate is requested where the operator's setting demands it.
 	s := newSandbox(t)
 	p := plan{integrations: []integration{{vendor: "quicksend", mode: project.BYOK, endpoint: s.URL + "/quicksend"}}}.make(t)
 	svc[any](t, "", "integration", "set", p.id, "sms", "quicksend", "--setting", "native_check_cost=true")
@@ -334,7 +334,7 @@ func TestLongBulk(t *testing.T) {
 	}
 	got, _ := received(s)
 	if unique := len(slices.Compact(slices.Clone(got))); len(got) != counts["accepted"] || unique != len(got) {
-		t.Errorf("the vendor got %d messages, %d of them different; the answer says %v", len(got), unique, counts)
+		t.Errorf("the vendor got %d messages, %d of them different; the response has %v", len(got), unique, counts)
 	}
 	if counts["accepted"]+counts["not_attempted"] != len(to) || a.Data.MessageCount != counts["accepted"] || counts["accepted"] < 1000 {
 		t.Errorf("%v, message_count %d", counts, a.Data.MessageCount)

@@ -19,7 +19,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// client keeps no connections between tests that count them; it is generous with time, as the gateway answers in 29 s.
+// client waits longer than the gateway, which responds within 29 s.
 var client = &http.Client{
 	Timeout:   40 * time.Second,
 	Transport: &http.Transport{MaxIdleConnsPerHost: 64},
@@ -34,12 +34,12 @@ type request struct {
 	path   string // below the base URL; as it is sent, escapes and all
 	body   string
 	as     credential
-	header map[string]string // beside the credentials'
+	header map[string]string // in addition to the credentials
 	base   string            // another base URL than that of the system under test
 }
 
-// answer is what came back.
-type answer struct {
+// response is an HTTP response, with the envelope of a JSON body.
+type response struct {
 	status int
 	header http.Header
 	body   []byte
@@ -61,13 +61,18 @@ type answer struct {
 	} `json:"error"`
 }
 
-// is tells whether the answer has a status and an error code; "" is success.
-func (a *answer) is(status int, code string) bool {
+// is reports whether the response has a status and an error code; "" is success.
+func (a *response) is(status int, code string) bool {
 	return a.status == status && a.Error.Code == code && a.Success == (code == "")
 }
 
+// fields returns the fields that the response names as wrong, sorted.
+func (a *response) fields() string {
+	return strings.Join(slices.Sorted(maps.Keys(a.Error.Details)), " ")
+}
+
 // provider decodes the provider_response.
-func (a *answer) provider(t *testing.T) (p struct {
+func (a *response) provider(t *testing.T) (p struct {
 	Status, ID, Vendor string
 	Results            []struct {
 		To, Status, ID, Vendor string
@@ -81,8 +86,8 @@ func (a *answer) provider(t *testing.T) (p struct {
 	return p
 }
 
-// do sends the request and checks that the answer is one that openapi.yaml documents.
-func (r request) do(t *testing.T) *answer {
+// do sends the request and checks that openapi.yaml documents the response.
+func (r request) do(t *testing.T) *response {
 	t.Helper()
 	a := r.send(t)
 	if a != nil && r.method != http.MethodHead {
@@ -91,14 +96,22 @@ func (r request) do(t *testing.T) *answer {
 	return a
 }
 
+// failsOn checks that the response is 422 validation_failed and names exactly the fields.
+func (r request) failsOn(t *testing.T, fields string) {
+	t.Helper()
+	if a := r.do(t); a != nil && (!a.is(422, "validation_failed") || a.fields() != fields) {
+		t.Errorf("%.100s: %d %s, want 422 validation_failed on %s", r.body, a.status, a.body, fields)
+	}
+}
+
 // send sends the request. It is for goroutines, too: a failure is an error of the test, and nil.
-func (r request) send(t *testing.T) *answer {
+func (r request) send(t *testing.T) *response {
 	t.Helper()
 	if r.method == "" {
 		r.method = http.MethodPost
 	}
 	if r.base == "" {
-		r.base = sut.baseURL
+		r.base = fixture.baseURL
 	}
 	in, err := http.NewRequestWithContext(t.Context(), r.method, r.base, strings.NewReader(r.body))
 	if err != nil {
@@ -124,7 +137,7 @@ func (r request) send(t *testing.T) *answer {
 		return nil
 	}
 	defer out.Body.Close()
-	a := &answer{status: out.StatusCode, header: out.Header}
+	a := &response{status: out.StatusCode, header: out.Header}
 	if a.body, err = io.ReadAll(out.Body); err != nil {
 		t.Errorf("%s %s: %v", r.method, r.path, err)
 		return nil
@@ -137,23 +150,23 @@ func (r request) send(t *testing.T) *answer {
 	return a
 }
 
-// check compares the answer with openapi.yaml, and the request's ID in the header with that in the envelope.
-func (a *answer) check(t *testing.T, r request) {
+// check compares the response with openapi.yaml, and the request ID of the header with the envelope's.
+func (a *response) check(t *testing.T, r request) {
 	t.Helper()
 	wrong := func(what string, details ...any) {
 		t.Helper()
-		t.Errorf("%s %s: answer %d %.300s: %s %v", r.method, r.path, a.status, a.body, what, details)
+		t.Errorf("%s %s: response %d %.300s: %s %v", r.method, r.path, a.status, a.body, what, details)
 	}
 	ids := a.header.Values("X-SVC-Request-ID")
 	if _, err := uuid.Parse(a.RequestID); err != nil || len(ids) != 1 || ids[0] != a.RequestID {
 		wrong("request_id, header:", ids)
 	}
-	documented := sut.documented(r, a.status)
+	documented := fixture.documented(r, a.status)
 	if documented == nil {
 		wrong("status is not documented")
 		return
 	}
-	if err := sut.fits(r); a.status == http.StatusOK && err != nil {
+	if err := fixture.fits(r); a.status == http.StatusOK && err != nil {
 		wrong("the request is none that openapi.yaml describes:", r.body, err)
 	}
 	for name, h := range documented.Headers {
@@ -183,7 +196,7 @@ func (a *answer) check(t *testing.T, r request) {
 	}
 }
 
-// fits tells whether the body of a request is one that openapi.yaml describes. A null counts as absent.
+// fits compares the body of a request with openapi.yaml. A null counts as absent.
 func (s *system) fits(r request) error {
 	item := s.item(r.path)
 	if item == nil || item.Post == nil || r.body == "" {
@@ -213,7 +226,7 @@ func withoutNull(value any) any {
 	return value
 }
 
-// documented finds an answer in openapi.yaml: the operation's own, or those that any path may give.
+// documented finds a response in openapi.yaml: the operation's own, or one that any path may return.
 func (s *system) documented(r request, status int) *openapi3.Response {
 	if item := s.item(r.path); item != nil {
 		method := r.method
@@ -234,7 +247,7 @@ func (s *system) documented(r request, status int) *openapi3.Response {
 	return nil
 }
 
-// item finds a path of openapi.yaml, whose segments in braces match any that is not empty.
+// item finds a path of openapi.yaml. A segment in braces matches any segment that is not empty.
 func (s *system) item(path string) *openapi3.PathItem {
 	path, _, _ = strings.Cut(path, "?")
 	if item := s.spec.Paths.Value(path); item != nil {
@@ -251,8 +264,8 @@ func (s *system) item(path string) *openapi3.PathItem {
 	return nil
 }
 
-// without gives the body with its request ID taken out.
-func (a *answer) without() string {
+// without returns the body without its request ID.
+func (a *response) without() string {
 	return string(bytes.ReplaceAll(a.body, []byte(a.RequestID), nil))
 }
 
@@ -280,15 +293,15 @@ func with(header map[string]string, name, value string) map[string]string {
 	return more
 }
 
-// atOnce runs n requests, at most so many at a time, and returns their answers.
-func atOnce(n, parallel int, do func(i int) *answer) []*answer {
-	answers := make([]*answer, n)
+// atOnce runs n requests, some of them in parallel, and returns their responses.
+func atOnce(n, parallel int, do func(i int) *response) []*response {
+	responses := make([]*response, n)
 	next := make(chan int)
 	var running sync.WaitGroup
 	for range parallel {
 		running.Go(func() {
 			for i := range next {
-				answers[i] = do(i)
+				responses[i] = do(i)
 			}
 		})
 	}
@@ -297,13 +310,13 @@ func atOnce(n, parallel int, do func(i int) *answer) []*answer {
 	}
 	close(next)
 	running.Wait()
-	return answers
+	return responses
 }
 
 // abandon sends the request and hangs up at once.
 func abandon(t *testing.T, r request) {
 	t.Helper()
-	address := strings.TrimPrefix(sut.baseURL, "http://")
+	address := strings.TrimPrefix(fixture.baseURL, "http://")
 	host, prefix, _ := strings.Cut(address, "/")
 	conn, err := net.Dial("tcp", host)
 	if err != nil {

@@ -15,7 +15,7 @@ const (
 var large = strings.Repeat(" ", 4<<20) + " "
 
 // docs/decisions.md#credentials: missing, invalid or inactive credentials, and those of another environment, are 401
-// unauthorized. Nobody can tell from the response which it was.
+// unauthorized. The response does not show which of them it was.
 func TestUnauthorized(t *testing.T) {
 	t.Parallel()
 	p := plan{prod: true}.make(t)
@@ -239,7 +239,7 @@ func TestRateLimit(t *testing.T) {
 	t.Parallel()
 	p := plan{limit: 5, prod: true}.make(t)
 	passed := func(as credential, env string) (n int) {
-		for _, a := range atOnce(20, 20, func(int) *answer {
+		for _, a := range atOnce(20, 20, func(int) *response {
 			return request{path: balance, body: "{}", as: as, header: map[string]string{"X-ENV": env}}.do(t)
 		}) {
 			switch {
@@ -289,7 +289,7 @@ func TestConfirmation(t *testing.T) {
 	p := plainProject(t)
 	const confirmed, unconfirmed, absent = "provider_selection_failed", "send_confirmation_required", "\x00"
 	playground := map[string]string{"X-SVC-Client": "playground"}
-	scheme, rest, _ := strings.Cut(sut.baseURL, "://")
+	scheme, rest, _ := strings.Cut(fixture.baseURL, "://")
 	host, _, _ := strings.Cut(rest, "/")
 	origin := scheme + "://" + host // of the page that the stack serves
 	for _, c := range []struct {

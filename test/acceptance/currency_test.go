@@ -25,8 +25,8 @@ const currencies = "/utility/currency"
 func (p *tenant) exchange(t *testing.T, vendor string, mode project.Mode, flags ...string) *tenant {
 	t.Helper()
 	args := []string{"integration", "set", p.id, "currency", vendor, "--mode", string(mode)}
-	if sut.stack != nil {
-		args = append(args, "--setting", "endpoint="+sut.stack.SandboxURL+"/"+vendor)
+	if fixture.stack != nil {
+		args = append(args, "--setting", "endpoint="+fixture.stack.SandboxURL+"/"+vendor)
 	}
 	secrets := []byte("{}")
 	if mode == project.BYOK && !slices.Contains(flags, "--incomplete") {
@@ -43,7 +43,7 @@ func exchanging(t *testing.T) *tenant {
 	return plan{}.make(t).exchange(t, "openexchangerates", project.Managed)
 }
 
-// figures is the data of a currency answer, numbers as they are written.
+// figures is the data of a currency response, with numbers as they are written.
 type figures struct {
 	Base, Target string
 	Rate         json.Number
@@ -55,7 +55,7 @@ type figures struct {
 	Codes        []struct{ Code, Name string }
 }
 
-// look asks for rates or codes, which must succeed.
+// look requests rates or codes, and the request must succeed.
 func look(t *testing.T, as credential, path string) (f figures) {
 	t.Helper()
 	a := request{method: "GET", path: currencies + path, as: as}.do(t)
@@ -291,7 +291,7 @@ func TestConversionResults(t *testing.T) {
 func TestOwnRates(t *testing.T) {
 	local(t)
 	t.Parallel()
-	at, err := url.Parse(sut.stack.SandboxURL)
+	at, err := url.Parse(fixture.stack.SandboxURL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,10 +303,10 @@ func TestOwnRates(t *testing.T) {
 	}))
 	defer source.Close()
 	p := plan{}.make(t).exchange(t, "openexchangerates", project.BYOK, "--setting", "endpoint="+source.URL+"/openexchangerates")
-	answers := atOnce(60, 30, func(int) *answer {
+	responses := atOnce(60, 30, func(int) *response {
 		return request{method: "GET", path: currencies + "/pair/USD/LKR", as: p.dev}.send(t)
 	})
-	for _, a := range answers {
+	for _, a := range responses {
 		if a != nil && (!a.is(200, "") || !strings.Contains(string(a.body), `"rate":304.718462,`)) {
 			t.Errorf("%d %s", a.status, a.body)
 		}
@@ -332,7 +332,7 @@ func TestUnusableRates(t *testing.T) {
 	for _, p := range []*tenant{inactive, incomplete} {
 		refusals(t, p.dev, 422, "provider_selection_failed", "/latest/USD", "/pair/USD/LKR", "/pair/USD/LKR/1", "/codes")
 	}
-	if sut.stack != nil {
+	if fixture.stack != nil {
 		refused := plan{}.make(t).exchange(t, "openexchangerates", project.BYOK)
 		svc[any](t, `{"app_id":"wrong"}`, "integration", "set", refused.id, "currency", "openexchangerates", "--secrets", "-")
 		refusals(t, refused.dev, 422, "provider_selection_failed", "/latest/USD", "/codes")

@@ -16,7 +16,7 @@ import (
 	"svcapi"
 )
 
-// page is an answer of the documentation.
+// page is a response of the documentation.
 type page struct {
 	status int
 	header http.Header
@@ -24,7 +24,7 @@ type page struct {
 }
 
 // docsURL is the address of the documentation page.
-func docsURL() string { return strings.TrimSuffix(sut.baseURL, "/api/v1") + "/docs" }
+func docsURL() string { return strings.TrimSuffix(fixture.baseURL, "/api/v1") + "/docs" }
 
 func getPage(t *testing.T, method, url string, header map[string]string) page {
 	t.Helper()
@@ -38,27 +38,27 @@ func getPage(t *testing.T, method, url string, header map[string]string) page {
 	if header["Accept-Encoding"] == "" {
 		r.Header.Set("Accept-Encoding", "identity") // else Go asks for gzip and unpacks it
 	}
-	answer, err := client.Do(r)
+	response, err := client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return page{answer.StatusCode, answer.Header, body}
+	return page{response.StatusCode, response.Header, body}
 }
 
 var partsPattern = regexp.MustCompile(`(?:src|href)="(docs/[0-9a-f]{12}/[^"]+)"`)
 
 // docs/decisions.md#documentation-page: the stack serves the page without credentials, and everything it needs comes
-// from there. Each file is compressed where the client takes that, far below what Lambda can answer, and compared
+// from there. Each file is compressed where the client takes that, far below Lambda's limit for responses, and compared
 // instead of sent again.
 func TestDocs(t *testing.T) {
 	t.Parallel()
-	if sut.stack != nil && sut.stack.DocsURL != docsURL() {
-		t.Errorf("the stack says that its documentation is at %s", sut.stack.DocsURL)
+	if fixture.stack != nil && fixture.stack.DocsURL != docsURL() {
+		t.Errorf("the stack says that its documentation is at %s", fixture.stack.DocsURL)
 	}
 	index := getPage(t, "GET", docsURL(), nil)
 	if index.status != 200 || !strings.HasPrefix(index.header.Get("Content-Type"), "text/html") {
@@ -84,11 +84,11 @@ func TestDocs(t *testing.T) {
 			t.Fatal(err)
 		}
 		if content, err := io.ReadAll(unpacked); err != nil || !bytes.Equal(content, plain.body) {
-			t.Errorf("%s: compressed and plain answers differ: %v", path, err)
+			t.Errorf("%s: compressed and plain responses differ: %v", path, err)
 		}
 		const lambda = 6 << 20
 		if len(plain.body)*4/3 > lambda*3/4 {
-			t.Errorf("%s has %d bytes, too near to what Lambda answers", path, len(plain.body))
+			t.Errorf("%s has %d bytes, too near to Lambda's limit for responses", path, len(plain.body))
 		}
 		if _, err := uuid.Parse(plain.header.Get("X-SVC-Request-ID")); err != nil {
 			t.Errorf("%s has no request ID", path)
@@ -108,7 +108,7 @@ func TestDocs(t *testing.T) {
 		}
 	}
 	if script := regexp.MustCompile(`<script[^>]*>[^<]`).Find(index.body); script != nil {
-		t.Errorf("a script stands in the page: %s", script)
+		t.Errorf("the page has a script: %s", script)
 	}
 }
 
@@ -151,8 +151,8 @@ func TestDocsServeTheDocument(t *testing.T) {
 	if err := json.Unmarshal(getPage(t, "GET", docsURL()+"/openapi.json", nil).body, &doc); err != nil {
 		t.Fatal(err)
 	}
-	if len(doc.Paths) != sut.spec.Paths.Len() {
-		t.Errorf("openapi.json has %d paths, openapi.yaml %d", len(doc.Paths), sut.spec.Paths.Len())
+	if len(doc.Paths) != fixture.spec.Paths.Len() {
+		t.Errorf("openapi.json has %d paths, openapi.yaml %d", len(doc.Paths), fixture.spec.Paths.Len())
 	}
 }
 

@@ -46,7 +46,7 @@ var faults = []struct {
 	{meets{"hang", sandbox.Hang, nil}, noAnswer},
 	{meets{"refused connection", "", func(t *testing.T, _ string) string { return closedEndpoint(t) }}, neverLeft},
 	{meets{"TLS failure", "", func(_ *testing.T, vendor string) string {
-		return strings.Replace(sut.stack.SandboxURL, "http:", "https:", 1) + "/" + vendor
+		return strings.Replace(fixture.stack.SandboxURL, "http:", "https:", 1) + "/" + vendor
 	}}, neverLeft},
 	{meets{"slow", sandbox.Slow, nil}, taken},
 	{meets{"error with status 200", sandbox.ErrorIn200, nil}, refused},
@@ -54,8 +54,8 @@ var faults = []struct {
 	{meets{"closed after the request was read", sandbox.Closed, nil}, noAnswer},
 }
 
-// exceptions are the vendors for whom a row comes to something else. AWS's client takes the status for the outcome, and a
-// success without a message ID is no answer to rely on.
+// exceptions are the vendors whose result of a row differs. AWS's client takes the status for the outcome, and a
+// success without a message ID is no usable response.
 var exceptions = map[string]map[string]verdict{"aws": {"error with status 200": unusable}}
 
 // TestFaults runs the table for every vendor: status, code, credits moved, the ledger's outcome, and how many sends the
@@ -68,7 +68,7 @@ func TestFaults(t *testing.T) {
 			t.Parallel()
 			const credits = 1_000_000
 			good := plan{credits: credits, integrations: []integration{{vendor: vendor, mode: project.Managed}}}.make(t)
-			// A connection is there already, which a send must not use: nobody could tell whether it was still good.
+			// A send must not use an open connection: whether the connection still works is unknown.
 			if a := (request{path: send, body: single(number(), "m"), as: good.dev}).do(t); a == nil || !a.is(200, "") {
 				t.Fatal("the vendor does not take a message")
 			}
@@ -84,7 +84,7 @@ func TestFaults(t *testing.T) {
 				}
 			}
 			addRules(t, rules...)
-			answers := atOnce(len(faults), len(faults), func(i int) *answer {
+			responses := atOnce(len(faults), len(faults), func(i int) *response {
 				return request{path: send, body: single(to[i], "m"), as: tenants[i].dev}.do(t)
 			})
 			left := int64(credits) - perUnit()
@@ -97,7 +97,7 @@ func TestFaults(t *testing.T) {
 				if c.uncertain {
 					uncertain++
 				}
-				a := answers[i]
+				a := responses[i]
 				if a == nil {
 					continue
 				}
@@ -129,8 +129,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#fail-over: the next integration is tried after a certain failure only, never after an answer, nor
-// after an uncertain outcome. The answer, the ledger and the log name the vendor that took the message.
+// docs/decisions.md#fail-over: the next integration is tried after a certain failure only, never after a response, nor
+// after an uncertain outcome. The response, the ledger and the log name the vendor that took the message.
 func TestFailover(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -138,7 +138,7 @@ func TestFailover(t *testing.T) {
 	for _, c := range []struct {
 		meets
 		verdict
-		vendor string // whom answer and ledger name
+		vendor string // that response and ledger name
 	}{
 		{meets{"accepted", sandbox.Accepted, nil}, taken, "twilio"},
 		{meets{"refused connection", "", faults[6].endpoint}, taken, "quicksend"},
@@ -173,7 +173,7 @@ func TestFailover(t *testing.T) {
 			if c.charged && e.Vendor != c.vendor || a.status == 200 && a.provider(t).Vendor != c.vendor {
 				t.Errorf("%s, ledger %+v; want the vendor %s", a.body, e, c.vendor)
 			}
-			if lines := logLines(t, sut.stack.LogDir, a.RequestID)["sms.log"]; c.vendor != "" && (len(lines) != 1 || !strings.Contains(lines[0], fmt.Sprintf(`"vendor":%q`, c.vendor))) {
+			if lines := logLines(t, fixture.stack.LogDir, a.RequestID)["sms.log"]; c.vendor != "" && (len(lines) != 1 || !strings.Contains(lines[0], fmt.Sprintf(`"vendor":%q`, c.vendor))) {
 				t.Errorf("the log does not name %s: %s", c.vendor, lines)
 			}
 		})
@@ -190,9 +190,9 @@ func TestFailover(t *testing.T) {
 }
 
 // docs/decisions.md#circuits: a vendor that keeps failing to connect is skipped for a while, for this integration
-// alone; all open is 503, released. Answers of a vendor, whatever they are, open nothing.
+// alone; all open is 503, released. No response of a vendor opens the circuit.
 func TestCircuits(t *testing.T) {
-	n := narrowStack(t)
+	n := oneProcessStack(t)
 	const open = "circuit open"
 	for i := range 5 {
 		a := n.send("unreachable", single(number(), "m"), nil).do(t)
@@ -217,6 +217,6 @@ func TestCircuits(t *testing.T) {
 		}
 	}
 	if a := n.send("managed", single(number(), "m"), nil).do(t); a != nil && (!a.is(200, "") || a.provider(t).Vendor != "quicksend") {
-		t.Errorf("after failures that are answers: %d %s", a.status, a.body)
+		t.Errorf("after failures with responses: %d %s", a.status, a.body)
 	}
 }

@@ -41,8 +41,8 @@ func everything(mode project.Mode) []integration {
 	}
 }
 
-// Whatever comes over the wire: the answer is one of openapi.yaml's, never a 5xx, and tells nothing of the inside; what is
-// refused is not charged, and what is charged was answered. REQUESTS and SEED choose others, AT the one of an index.
+// Every response to hostile bytes is in openapi.yaml, is no 5xx and contains no internals. A refused request is not
+// charged, and each charge has a response. REQUESTS and SEED choose other requests, and AT chooses the one of an index.
 //
 // The local gateway is net/http, which refuses by itself what is no HTTP; API Gateway refuses more, and in words of its
 // own. What reaches a function is the same.
@@ -60,16 +60,16 @@ func TestHostileRequests(t *testing.T) {
 	svc[any](t, "", "integration", "set", managed.id, "pdf", "builtin", "--env", "development", "--mode", "managed")
 	byok := plan{integrations: everything(project.BYOK)}.make(t).drawing(t, project.BYOK)
 	forget()
-	host := strings.TrimPrefix(sut.baseURL, "http://")
+	host := strings.TrimPrefix(fixture.baseURL, "http://")
 	host, prefix, _ := strings.Cut(host, "/")
 	run := &hostile{t: t, host: host, answered: map[string]int{}, statuses: map[int]int{}}
 	for _, seed := range seeds {
-		g := &generator{seed: seed, prefix: "/" + prefix, host: host, examples: examples(sut.spec), tenants: []*tenant{managed, managed, byok}}
+		g := &generator{seed: seed, prefix: "/" + prefix, host: host, examples: examples(fixture.spec), tenants: []*tenant{managed, managed, byok}}
 		n := total / len(seeds)
 		t.Logf("%d requests, SEED=%d", n, seed)
 		run.all(g, n)
 	}
-	t.Logf("%d answers by status: %v; %d connections ended without one", run.total(), run.statuses, run.silent.Load())
+	t.Logf("%d responses by status: %v; %d connections ended without one", run.total(), run.statuses, run.silent.Load())
 	if run.total() < total/2 && os.Getenv("AT") == "" {
 		t.Errorf("only %d of %d requests were answered", run.total(), total)
 	}
@@ -91,7 +91,7 @@ func number64(t *testing.T, variable string, otherwise int) int {
 	return n
 }
 
-// hostile sends requests and looks at the answers.
+// hostile sends requests and checks the responses.
 type hostile struct {
 	t      *testing.T
 	host   string
@@ -159,111 +159,111 @@ func (h *hostile) one(g *generator, index int) {
 	}()
 	defer func() { conn.Close(); <-sent }()
 	in := bufio.NewReader(conn)
-	for answers := range 3 {
-		response, err := http.ReadResponse(in, &http.Request{Method: w.method})
+	for responses := range 3 {
+		got, err := http.ReadResponse(in, &http.Request{Method: w.method})
 		if err != nil {
 			if netErr := net.Error(nil); errors.As(err, &netErr) && netErr.Timeout() {
-				wrong("no answer in 45 s")
-			} else if answers == 0 && w.sound {
-				wrong("no answer: %v", err)
-			} else if answers == 0 {
+				wrong("no response in 45 s")
+			} else if responses == 0 && w.sound {
+				wrong("no response: %v", err)
+			} else if responses == 0 {
 				h.silent.Add(1)
 			}
 			return
 		}
-		body, err := io.ReadAll(response.Body)
+		body, err := io.ReadAll(got.Body)
 		if err != nil && w.sound {
 			wrong("cut off: %v", err)
 		}
-		if response.StatusCode == http.StatusContinue {
+		if got.StatusCode == http.StatusContinue {
 			continue
 		}
-		h.note(w, response, body, wrong)
-		w = &wire{method: http.MethodGet, how: append(w.how, "what came next"), free: true} // an answer to what stood behind it
+		h.note(w, got, body, wrong)
+		w = &wire{method: http.MethodGet, how: append(w.how, "what came next"), free: true} // a response to the bytes after the request
 	}
 }
 
-// inside are words that an answer never holds.
+// inside matches internals that a response never contains.
 var inside = regexp.MustCompile(`goroutine \d|runtime error|panic:|\.go:\d+|/(tmp|root|home|var|usr|proc)/|127\.0\.0\.1|localhost|dynamodb|secretsmanager|svcs_|AKIA|ResourceNotFound|github\.com`)
 
-// note looks at one answer.
-func (h *hostile) note(w *wire, response *http.Response, body []byte, wrong func(string, ...any)) {
-	id := response.Header.Get("X-SVC-Request-ID")
+// note checks one response and counts its status.
+func (h *hostile) note(w *wire, got *http.Response, body []byte, wrong func(string, ...any)) {
+	id := got.Header.Get("X-SVC-Request-ID")
 	h.mu.Lock()
-	h.statuses[response.StatusCode]++
+	h.statuses[got.StatusCode]++
 	if id != "" {
-		h.answered[id] = response.StatusCode
+		h.answered[id] = got.StatusCode
 	}
 	h.mu.Unlock()
-	if response.StatusCode >= 500 {
-		wrong("%d %.300s", response.StatusCode, body)
+	if got.StatusCode >= 500 {
+		wrong("%d %.300s", got.StatusCode, body)
 		return
 	}
 	if _, err := uuid.Parse(id); err != nil {
-		wrong("%d without a request ID: %v, %.300s", response.StatusCode, response.Header, body)
+		wrong("%d without a request ID: %v, %.300s", got.StatusCode, got.Header, body)
 		return
 	}
-	isPage := strings.HasPrefix(w.target, "/docs") || strings.Contains(response.Header.Get("Content-Security-Policy"), "default-src")
-	if response.StatusCode == 304 || isPage || w.method == http.MethodHead || len(body) == 0 && w.method == "" {
+	isPage := strings.HasPrefix(w.target, "/docs") || strings.Contains(got.Header.Get("Content-Security-Policy"), "default-src")
+	if got.StatusCode == 304 || isPage || w.method == http.MethodHead || len(body) == 0 && w.method == "" {
 		return
 	}
-	echoes := response.StatusCode == 200 || len(w.body) == 0
-	if found := inside.Find(body); found != nil && !bytes.Contains(w.body, found) && (!echoes || !strings.Contains(response.Header.Get("Content-Type"), "image")) {
-		wrong("the answer tells of the inside: %q in %.300s", found, body)
+	echoes := got.StatusCode == 200 || len(w.body) == 0
+	if found := inside.Find(body); found != nil && !bytes.Contains(w.body, found) && (!echoes || !strings.Contains(got.Header.Get("Content-Type"), "image")) {
+		wrong("the response contains internals: %q in %.300s", found, body)
 	}
-	media, _, _ := strings.Cut(response.Header.Get("Content-Type"), ";")
+	media, _, _ := strings.Cut(got.Header.Get("Content-Type"), ";")
 	var value any
 	if media == "application/json" {
 		if err := json.Unmarshal(body, &value); err != nil {
-			wrong("%d is no JSON: %v", response.StatusCode, err)
+			wrong("%d is no JSON: %v", got.StatusCode, err)
 			return
 		}
-		var a answer
-		if err := json.Unmarshal(body, &a); err != nil || a.RequestID != id || a.Success != (response.StatusCode == 200) || a.Success != (a.Error.Code == "") {
-			wrong("%d is no envelope: %.300s", response.StatusCode, body)
+		var a response
+		if err := json.Unmarshal(body, &a); err != nil || a.RequestID != id || a.Success != (got.StatusCode == 200) || a.Success != (a.Error.Code == "") {
+			wrong("%d is no envelope: %.300s", got.StatusCode, body)
 		}
 	}
 	// What is no HTTP ends at the gateway, in the same shape.
-	if !w.sound && slices.Contains([]int{400, 413, 417, 431}, response.StatusCode) && bytes.Contains(body, []byte(`"http_error"`)) {
+	if !w.sound && slices.Contains([]int{400, 413, 417, 431}, got.StatusCode) && bytes.Contains(body, []byte(`"http_error"`)) {
 		return
 	}
-	documented := h.documented(w, response.StatusCode)
+	documented := h.documented(w, got.StatusCode)
 	if documented == nil {
-		if w.sound || !slices.Contains([]int{401, 403, 404, 405, 413}, response.StatusCode) {
-			wrong("%d is not documented: %.300s", response.StatusCode, body)
+		if w.sound || !slices.Contains([]int{401, 403, 404, 405, 413}, got.StatusCode) {
+			wrong("%d is not documented: %.300s", got.StatusCode, body)
 		}
 		return
 	}
 	content := documented.Content[media]
 	if content == nil {
-		wrong("%d with media type %q", response.StatusCode, media)
+		wrong("%d with media type %q", got.StatusCode, media)
 		return
 	}
 	if media != "application/json" {
-		if n, err := strconv.Atoi(response.Header.Get("Content-Length")); err != nil || n != len(body) || n == 0 {
-			wrong("%d bytes, Content-Length %q", len(body), response.Header.Get("Content-Length"))
+		if n, err := strconv.Atoi(got.Header.Get("Content-Length")); err != nil || n != len(body) || n == 0 {
+			wrong("%d bytes, Content-Length %q", len(body), got.Header.Get("Content-Length"))
 		}
 		return
 	}
 	if err := content.Schema.Value.VisitJSON(value, openapi3.VisitAsResponse()); err != nil {
-		wrong("%d, schema: %v", response.StatusCode, err)
+		wrong("%d, schema: %v", got.StatusCode, err)
 	}
 }
 
-// documented finds the answer in openapi.yaml: by the example's path, or by what the target has become.
+// documented finds the response in openapi.yaml, by the example's path or by the changed target.
 func (h *hostile) documented(w *wire, status int) *openapi3.Response {
 	path := w.path
 	if path == "" {
-		target := strings.TrimPrefix(w.target, "http://evil.example") // who is asked for makes no difference
+		target := strings.TrimPrefix(w.target, "http://evil.example") // the host makes no difference
 		path, _, _ = strings.Cut(strings.TrimPrefix(target, "/api/v1"), "?")
 		if !strings.HasPrefix(target, "/api/v1/") {
 			path = "/nothing"
 		}
 	}
-	return sut.documented(request{method: cmp.Or(strings.ToUpper(w.method), http.MethodGet), path: path}, status) // the adapter reads post as POST
+	return fixture.documented(request{method: cmp.Or(strings.ToUpper(w.method), http.MethodGet), path: path}, status) // the adapter reads post as POST
 }
 
-// checkMoney holds the project's wallet against its ledger, and its ledger against the answers.
+// checkMoney compares the project's wallet with its ledger, and the ledger with the responses.
 func (h *hostile) checkMoney(p *tenant, granted int64) {
 	h.t.Helper()
 	charged := int64(0)
@@ -285,14 +285,14 @@ func (h *hostile) checkMoney(p *tenant, granted int64) {
 // checkProcesses holds every function's processes to its memory, and looks for those that died.
 func checkProcesses(t *testing.T) {
 	t.Helper()
-	for _, f := range sut.stack.Template.Functions {
-		if largest := peak(sut.stack.Processes(f.LogicalID)); largest > f.MemoryMB<<20 {
+	for _, f := range fixture.stack.Template.Functions {
+		if largest := peak(t, fixture.stack.Processes(f.LogicalID)); largest > f.MemoryMB<<20 {
 			t.Errorf("%s: a process has held %d MB of %d", f.LogicalID, largest>>20, f.MemoryMB)
 		} else {
 			t.Logf("%s: the largest process has held %d MB of %d", f.LogicalID, largest>>20, f.MemoryMB)
 		}
 	}
-	files, err := filepath.Glob(filepath.Join(sut.stack.LogDir, "*.log"))
+	files, err := filepath.Glob(filepath.Join(fixture.stack.LogDir, "*.log"))
 	if err != nil || len(files) < 3 {
 		t.Fatalf("%v, %v", files, err)
 	}
@@ -318,7 +318,7 @@ var slowKinds = []struct{ name, first, drip string }{
 	{"a body that does not come", "POST /api/v1/sms/balance HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n", ""},
 	{"a body byte by byte", "POST /api/v1/sms/balance HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n{", " "},
 	{"chunks byte by byte", "POST /api/v1/sms/balance HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", "1\r\n \r\n"},
-	{"requests whose answers are not read", strings.Repeat("GET /docs/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n", 20), ""},
+	{"requests whose responses are not read", strings.Repeat("GET /docs/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n", 20), ""},
 	{"half-closed", "POST /api/v1/sms/balance HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{\x00close", ""},
 }
 
@@ -328,7 +328,7 @@ func TestHostileSlowClients(t *testing.T) {
 	local(t)
 	p := plan{}.make(t).drawing(t, project.BYOK)
 	forget()
-	host, _, _ := strings.Cut(strings.TrimPrefix(sut.baseURL, "http://"), "/")
+	host, _, _ := strings.Cut(strings.TrimPrefix(fixture.baseURL, "http://"), "/")
 	good := request{path: "/utilities/barcode/generate", body: `{"data":"1"}`, as: p.dev}
 	// slowest is the longest that one of n good requests took.
 	slowest := func(n int) (longest time.Duration) {
@@ -342,7 +342,7 @@ func TestHostileSlowClients(t *testing.T) {
 		return longest
 	}
 	alone := slowest(20)
-	before := len(sut.stack.Processes("SmsFunction"))
+	before := len(fixture.stack.Processes("SmsFunction"))
 
 	const each = 40
 	var conns []net.Conn
@@ -386,11 +386,11 @@ func TestHostileSlowClients(t *testing.T) {
 		})
 	}
 	beside := slowest(60)
-	t.Logf("beside %d slow clients the slowest of 60 answers took %v, without them that of 20 %v", len(conns), beside, alone)
+	t.Logf("with %d slow clients the slowest of 60 responses took %v, without them that of 20 %v", len(conns), beside, alone)
 	if beside > max(5*time.Second, 20*alone) {
-		t.Errorf("beside %d slow clients an answer took %v, without them %v", len(conns), beside, alone)
+		t.Errorf("with %d slow clients a response took %v, without them %v", len(conns), beside, alone)
 	}
-	if now := len(sut.stack.Processes("SmsFunction")); now > before+hostileAtOnce {
+	if now := len(fixture.stack.Processes("SmsFunction")); now > before+hostileAtOnce {
 		t.Errorf("%d processes of a function, %d before: they wait for clients", now, before)
 	}
 }

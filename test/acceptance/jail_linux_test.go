@@ -19,15 +19,15 @@ import (
 // other test sends requests meanwhile: this one is not parallel.
 func TestJail(t *testing.T) {
 	local(t)
-	for _, f := range sut.stack.Template.Functions {
-		if _, err := sut.stack.Invoke(t.Context(), f.LogicalID, []byte(`{"httpMethod":"GET","path":"/"}`)); err != nil {
+	for _, f := range fixture.stack.Template.Functions {
+		if _, err := fixture.stack.Invoke(t.Context(), f.LogicalID, []byte(`{"httpMethod":"GET","path":"/"}`)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	p := plan{}.make(t).printing(t, project.BYOK)
 	printed(t, map[string]any{"html": "<p>frozen</p>"}, p.dev)
-	for _, f := range sut.stack.Template.Functions {
-		ids := sut.stack.Processes(f.LogicalID)
+	for _, f := range fixture.stack.Template.Functions {
+		ids := fixture.stack.Processes(f.LogicalID)
 		if len(ids) == 0 {
 			t.Errorf("%s has no process", f.Folder)
 		}
@@ -100,7 +100,7 @@ func checkJailed(t *testing.T, function string, id int) {
 	t.Helper()
 	status := processStatus(t, id)
 	about := fmt.Sprintf("%s: process %d (%s)", function, id, status["Name"])
-	has := sut.stack.Jail.Has
+	has := fixture.stack.Jail.Has
 	if has(spec.Filter) && status["Seccomp"] != "2" {
 		t.Errorf("%s: Seccomp %s", about, status["Seccomp"])
 	}

@@ -3,7 +3,6 @@ package acceptance
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -20,10 +19,10 @@ const (
 )
 
 // price is what an operation costs on the local stack.
-func price(operation string) int64 { return sut.stack.Prices.Of(operation) }
+func price(operation string) int64 { return fixture.stack.Prices.Of(operation) }
 
 // data decodes the data of a success.
-func data[T any](t *testing.T, a *answer) (d T) {
+func data[T any](t *testing.T, a *response) (d T) {
 	t.Helper()
 	var envelope struct{ Data *T }
 	if err := json.Unmarshal(a.body, &envelope); err != nil || envelope.Data == nil {
@@ -36,11 +35,6 @@ func data[T any](t *testing.T, a *answer) (d T) {
 func email(address string) string { return object(map[string]any{"email": address}) }
 
 func ip(address string) string { return object(map[string]any{"ip": address}) }
-
-// fieldsOf are the fields that an answer names as wrong, sorted.
-func fieldsOf(a *answer) string {
-	return strings.Join(slices.Sorted(maps.Keys(a.Error.Details)), " ")
-}
 
 // openapi.yaml#BurnerEmailRequest, openapi.yaml#VpnRequest, openapi.yaml#LocationRequest: 422 validation_failed names
 // all fields that fail.
@@ -102,7 +96,7 @@ func TestLookupFields(t *testing.T) {
 		if c.fields == "" {
 			want = "provider_selection_failed" // the next check: there is no integration
 		}
-		if !a.is(422, want) || fieldsOf(a) != c.fields {
+		if !a.is(422, want) || a.fields() != c.fields {
 			t.Errorf("%s %s: %d %s, want %s on %q", c.path, c.body, a.status, a.body, want, c.fields)
 		}
 	}
@@ -157,7 +151,7 @@ func TestBurnerEmailShield(t *testing.T) {
 			t.Errorf("%s: %d %s, want %s, %s", c.email, a.status, a.body, c.domain, c.source)
 		}
 	}
-	if sut.stack == nil {
+	if fixture.stack == nil {
 		return
 	}
 	if got, want := p.balance(t), 1_000_000-10*price(credit.BurnerEmailShield); got != want {
@@ -274,7 +268,7 @@ func TestNotRoutable(t *testing.T) {
 				t.Errorf("%s: %d %s", address, a.status, a.body)
 			}
 		}
-		if calls := lookups(sut.stack.Sandbox, address, canonical); len(calls) > 0 {
+		if calls := lookups(fixture.stack.Sandbox, address, canonical); len(calls) > 0 {
 			t.Errorf("%s: a vendor was asked: %v", address, calls)
 		}
 	}
@@ -290,7 +284,7 @@ func lookups(s *sandbox.Server, addresses ...string) []sandbox.Call {
 // lookupCase is one row of the table of vendors and failures: what a vendor does, and what comes of it.
 type lookupCase struct {
 	address string
-	good    bool // a vendor's answer: charged
+	good    bool // a vendor's result: charged
 	unknown bool
 	why     string
 }
@@ -313,8 +307,8 @@ var lookupCases = []lookupCase{
 	{"20.0.0.1", false, false, "credentials refused"},
 	{"20.0.0.2", false, false, "error with HTTP 200"},
 	{"20.0.0.3", false, false, "rejected"},
-	{"20.0.0.4", false, false, "connection ends before the answer"},
-	{"20.0.0.5", false, false, "connection ends in the answer"},
+	{"20.0.0.4", false, false, "connection ends before the response"},
+	{"20.0.0.5", false, false, "connection ends in the response"},
 }
 
 var lookupRules = []sandbox.Rule{
@@ -357,12 +351,12 @@ func TestLookupVendors(t *testing.T) {
 			closed := closedEndpoint(t)
 			t.Run(c.path+" "+vendor, func(t *testing.T) {
 				t.Parallel()
-				answers := atOnce(len(lookupCases), 6, func(i int) *answer {
+				responses := atOnce(len(lookupCases), 6, func(i int) *response {
 					return request{path: c.path, body: ip(lookupCases[i].address), as: p.dev}.do(t)
 				})
 				left, charged := int64(credits), map[string]bool{}
 				for i, row := range lookupCases {
-					a := answers[i]
+					a := responses[i]
 					if a == nil {
 						continue
 					}
@@ -397,7 +391,7 @@ func TestLookupVendors(t *testing.T) {
 	}
 }
 
-func (row lookupCase) check(t *testing.T, path, vendor string, a *answer) {
+func (row lookupCase) check(t *testing.T, path, vendor string, a *response) {
 	t.Helper()
 	want := lookupFailures[path]
 	switch {
@@ -457,7 +451,7 @@ func TestLookupFailover(t *testing.T) {
 	if a := (request{path: vpn, body: ip("45.83.0.7"), as: managed.dev}).do(t); a != nil && !a.is(503, "service_unavailable") {
 		t.Errorf("unknown to all: %d %s", a.status, a.body)
 	}
-	if calls := lookups(sut.stack.Sandbox, "45.83.0.7"); len(calls) < 2 {
+	if calls := lookups(fixture.stack.Sandbox, "45.83.0.7"); len(calls) < 2 {
 		t.Errorf("unknown to the first: %d vendors were asked", len(calls))
 	}
 }
@@ -483,7 +477,7 @@ func TestLocationProvider(t *testing.T) {
 		if a == nil {
 			continue
 		}
-		calls := lookups(sut.stack.Sandbox, address)
+		calls := lookups(fixture.stack.Sandbox, address)
 		switch {
 		case c.asked == "":
 			if !a.is(422, "provider_selection_failed") {

@@ -1,7 +1,7 @@
 // Package acceptance tests openapi.yaml and docs/decisions.md over HTTP, through the whole stack: gateway, compiled
-// functions, DynamoDB Local and the vendor sandbox. Projects are made by the compiled svc, as an operator makes them. With
-// BASE_URL and STAGE the tests run against a deployed stack; those that need the sandbox, the logs or the tables are then
-// listed as not run, and nothing is sent unless ACCEPT_SENDS=1 says so.
+// functions, DynamoDB Local and the vendor sandbox. The compiled svc creates the projects, as an operator does. With
+// BASE_URL and STAGE the tests run against a deployed stack. Tests that need the sandbox, the logs or the tables are then
+// listed as not run, and tests send an SMS only with ACCEPT_SENDS=1.
 package acceptance
 
 import (
@@ -31,27 +31,27 @@ import (
 // playgroundOrigin is the origin of the documentation page that the stack under test knows.
 const playgroundOrigin = "https://docs.example.com"
 
-// system is what the tests run against.
+// system is the stack that the tests run against.
 type system struct {
-	baseURL string // up to /api/v1
-	spec    *openapi3.T
-	svc     string        // the compiled command line
-	dir     string        // where it runs
-	flags   []string      // where it works
-	cache   time.Duration // how long functions remember a project's record, and a bit
-	stack   *stack.Stack  // nil: a deployed one
-	narrow  *narrow
-	witness *witness
+	baseURL    string // up to /api/v1
+	spec       *openapi3.T
+	svc        string        // the compiled command line
+	dir        string        // its working directory
+	flags      []string      // of every command
+	cache      time.Duration // a little more than functions cache a project's record
+	stack      *stack.Stack  // nil: a deployed one
+	oneProcess *oneProcess
+	witness    *witness
 
 	mu       sync.Mutex
-	secrets  []string         // client secrets that were shown
-	projects []string         // that were made
+	secrets  []string         // client secrets that svc has printed
+	projects []string         // created by tests
 	notRun   []string         // tests that need a local stack
-	images   *httptest.Server // a host of images that counts as public
+	images   *httptest.Server // a host of images that the functions treat as public
 }
 
-// sut is the system under test, set once by TestMain.
-var sut *system
+// fixture is the system under test. TestMain sets it once.
+var fixture *system
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -68,24 +68,24 @@ func run(m *testing.M) (code int) {
 		return failed(err)
 	}
 	defer os.RemoveAll(dir)
-	sut = &system{dir: dir}
-	if err := sut.start(context.Background()); err != nil {
+	fixture = &system{dir: dir}
+	if err := fixture.start(context.Background()); err != nil {
 		return failed(err)
 	}
 	code = m.Run()
-	if sut.stack == nil {
-		for _, id := range sut.projects { // a stack that stays keeps them; nobody can use them
-			_, err := sut.command(context.Background(), "", "project", "pause", id)
+	if fixture.stack == nil {
+		for _, id := range fixture.projects { // a deployed stack keeps them, and no client can use them
+			_, err := fixture.command(context.Background(), "", "project", "pause", id)
 			code = max(code, failed(err))
 		}
-		slices.Sort(sut.notRun)
-		fmt.Printf("not run, as they need the sandbox, the logs or the tables of a local stack, or leave to send:\n  %s\n", strings.Join(sut.notRun, "\n  "))
+		slices.Sort(fixture.notRun)
+		fmt.Printf("not run, as they need the sandbox, the logs or the tables of a local stack, or leave to send:\n  %s\n", strings.Join(fixture.notRun, "\n  "))
 		return code
 	}
-	if flag.Lookup("test.run").Value.String() == "" { // all tests have run: what they did not use is not used
-		code = max(code, failed(sut.audit(context.Background())))
+	if flag.Lookup("test.run").Value.String() == "" { // only a run of all tests shows which permissions are unused
+		code = max(code, failed(fixture.audit(context.Background())))
 	}
-	return max(code, failed(sut.close()))
+	return max(code, failed(fixture.close()))
 }
 
 func failed(err error) int {
@@ -136,30 +136,30 @@ func (s *system) start(ctx context.Context) error {
 		return err
 	}
 	s.baseURL = s.stack.BaseURL
-	s.narrow, err = startNarrow(ctx, s.stack, filepath.Join(s.dir, "narrow"), s.witness)
+	s.oneProcess, err = startOneProcess(ctx, s.stack, filepath.Join(s.dir, "single"), s.witness)
 	return err
 }
 
-// close ends the stacks, and finds secrets in what they have logged.
+// close ends the stacks and searches their logs for secrets.
 func (s *system) close() error {
 	var errs []error
-	for _, running := range []*stack.Stack{s.narrow.stack, s.stack} {
+	for _, running := range []*stack.Stack{s.oneProcess.stack, s.stack} {
 		found, err := s.leaks(running.LogDir)
 		for _, leak := range found {
 			errs = append(errs, errors.New(leak))
 		}
 		errs = append(errs, err, running.Close())
 	}
-	s.narrow.recorder.server.Close()
+	s.oneProcess.recorder.server.Close()
 	s.witness.close()
 	s.images.Close()
 	return errors.Join(errs...)
 }
 
-// local is for tests that need the sandbox, the logs or the tables: on a deployed stack they are listed as not run.
+// local leaves a test that needs the sandbox, the logs or the tables, where the stack is a deployed one.
 func local(t *testing.T) {
 	t.Helper()
-	if sut.stack == nil {
+	if fixture.stack == nil {
 		leave(t, "")
 	}
 }
@@ -167,14 +167,14 @@ func local(t *testing.T) {
 // leave lists a test as not run on a deployed stack.
 func leave(t *testing.T, why string) {
 	t.Helper()
-	sut.mu.Lock()
-	sut.notRun = append(sut.notRun, t.Name()+why)
-	sut.mu.Unlock()
+	fixture.mu.Lock()
+	fixture.notRun = append(fixture.notRun, t.Name()+why)
+	fixture.mu.Unlock()
 	t.SkipNow()
 }
 
-// forget waits until no function remembers a project as it was before a change.
-func forget() { time.Sleep(sut.cache) }
+// forget waits until no function has a project's record of before a change in its cache.
+func forget() { time.Sleep(fixture.cache) }
 
 // command runs svc and returns what it prints.
 func (s *system) command(ctx context.Context, input string, args ...string) ([]byte, error) {

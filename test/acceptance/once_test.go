@@ -15,8 +15,8 @@ func keyed(p *tenant, key, body string) request {
 	return request{path: send, body: body, as: p.dev, header: map[string]string{"Idempotency-Key": key}}
 }
 
-// replayed tells whether an answer is another one's again: same status and data, a request ID of its own, marked.
-func (a *answer) replayed(first *answer) bool {
+// replayed reports whether a response repeats another: same status and data, a request ID of its own, marked.
+func (a *response) replayed(first *response) bool {
 	return a.status == first.status && a.without() == first.without() && a.RequestID != first.RequestID && a.header.Get("Idempotency-Replayed") == "true"
 }
 
@@ -156,7 +156,7 @@ func TestOnceAtATime(t *testing.T) {
 	to := number()
 	addRules(t, sandbox.Rule{To: to, DelayMS: 1500})
 	statuses := map[int]int{}
-	for _, a := range atOnce(20, 20, func(int) *answer { return keyed(p, "once", single(to, "m")).do(t) }) {
+	for _, a := range atOnce(20, 20, func(int) *response { return keyed(p, "once", single(to, "m")).do(t) }) {
 		if a != nil {
 			statuses[a.status]++
 		}
@@ -209,7 +209,7 @@ func TestOnceKeys(t *testing.T) {
 	}
 }
 
-// The answer of a bulk to 10,000 is kept whole.
+// The complete response of a bulk to 10,000 is stored.
 func TestOnceBulk(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -233,7 +233,7 @@ func TestOnceBulk(t *testing.T) {
 
 // docs/decisions.md#idempotency-key: kept for 24 hours; the expiry is part of the condition, not left to the table.
 func TestOnceExpires(t *testing.T) {
-	n := narrowStack(t)
+	n := oneProcessStack(t)
 	for _, project := range []string{"managed", "byok"} {
 		to := number()
 		r := n.send(project, single(to, "m"), map[string]string{"Idempotency-Key": "expires"})

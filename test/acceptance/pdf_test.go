@@ -31,13 +31,13 @@ import (
 
 const pdfs = "/utilities/pdf/generate"
 
-// asked are the paths that the host of images was asked for.
+// asked are the paths of the requests to the host of images.
 var asked struct {
 	sync.Mutex
 	paths []string
 }
 
-// serveImages starts a host of images, and returns what makes the functions take it for one of the public network.
+// serveImages starts a host of images, and returns the variables with which the functions treat it as public.
 func (s *system) serveImages() (map[string]string, error) {
 	var picture bytes.Buffer
 	if err := png.Encode(&picture, image.NewGray(image.Rect(0, 0, 200, 100))); err != nil {
@@ -233,18 +233,7 @@ func TestPDFFields(t *testing.T) {
 		{`{"html":7,"is_base64":7,"page_size":7,"orientation":7,"margins":{"top":"7","right":"7","bottom":"7","left":"7"},"response_type":7,"privacy_mode":7}`,
 			"html is_base64 margins.bottom margins.left margins.right margins.top orientation page_size privacy_mode response_type"},
 	} {
-		a := request{path: pdfs, body: c.body, as: p.dev}.do(t)
-		if a == nil {
-			continue
-		}
-		var fields []string
-		for field := range a.Error.Details {
-			fields = append(fields, field)
-		}
-		slices.Sort(fields)
-		if !a.is(422, "validation_failed") || strings.Join(fields, " ") != c.fields {
-			t.Errorf("%.100s: %d %s, want 422 validation_failed on %s", c.body, a.status, a.body, c.fields)
-		}
+		request{path: pdfs, body: c.body, as: p.dev}.failsOn(t, c.fields)
 	}
 }
 
@@ -254,7 +243,7 @@ func TestPDFDocuments(t *testing.T) {
 	local(t)
 	t.Parallel()
 	p := plan{}.make(t).printing(t, project.BYOK)
-	host := sut.images.URL
+	host := fixture.images.URL
 	noise()
 	noisy := func(n int) (html string) {
 		for i := range n {
@@ -316,7 +305,7 @@ func TestPDFErrors(t *testing.T) {
 	svc[any](t, "", "project", "pause", paused.id)
 	limited := plan{limit: 1}.make(t).printing(t, project.BYOK)
 	good := func(name string) string {
-		return object(map[string]any{"html": "<img src='" + sut.images.URL + "/refused-" + name + ".png'>"})
+		return object(map[string]any{"html": "<img src='" + fixture.images.URL + "/refused-" + name + ".png'>"})
 	}
 	printed(t, map[string]any{"html": "x"}, limited.dev)
 	for _, c := range []struct {
@@ -390,14 +379,14 @@ func TestPDFPrivacy(t *testing.T) {
 		status  int
 	}{
 		{false, "<p>MARK", 200}, {true, "<p>MARK", 200},
-		{false, "<img src='" + sut.images.URL + "/MARK.gif'>", 400}, {true, "<img src='" + sut.images.URL + "/MARK.gif'>", 400},
+		{false, "<img src='" + fixture.images.URL + "/MARK.gif'>", 400}, {true, "<img src='" + fixture.images.URL + "/MARK.gif'>", 400},
 	} {
 		mark := fmt.Sprintf("confidential%d", i)
 		a := request{path: pdfs, body: object(map[string]any{"html": strings.ReplaceAll(c.html, "MARK", mark), "privacy_mode": c.private}), as: p.dev}.send(t)
 		if a == nil {
 			continue
 		}
-		lines := logLines(t, sut.stack.LogDir, mark)
+		lines := logLines(t, fixture.stack.LogDir, mark)
 		if a.status != c.status || (len(lines) == 0) != c.private {
 			t.Errorf("%v: %d, logged: %q", c, a.status, lines)
 		}

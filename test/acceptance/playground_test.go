@@ -23,7 +23,7 @@ func openDocs(t *testing.T, v *tab, fragment string) {
 	v.until(t, "the reference", `() => document.querySelectorAll("#reference .opblock").length > 0`)
 }
 
-// enter gives the page credentials.
+// enter types credentials into the page.
 func (v *tab) enter(t *testing.T, c credential) {
 	t.Helper()
 	v.click(t, "#open-credentials")
@@ -43,10 +43,10 @@ func (v *tab) operation(t *testing.T, id string) string {
 	return block + " .playground"
 }
 
-// settled waits for an answer, or for the sentence that stands in its place.
+// settled waits for a response, or for the sentence that replaces a response.
 func (v *tab) settled(t *testing.T, playground string) string {
 	t.Helper()
-	v.until(t, "an answer", `selector => {
+	v.until(t, "a response", `selector => {
 		const text = document.querySelector(selector + " .status").textContent
 		return text !== "" && text !== "Sending…" && document.querySelector(selector + " .send").ariaDisabled !== "true"
 	}`, playground)
@@ -75,8 +75,8 @@ func TestPlayground(t *testing.T) {
 	t.Parallel()
 	v := newTab(t, newBrowser(t), 1280, 900)
 	openDocs(t, v, "")
-	if n := v.eval(t, `() => String(document.querySelectorAll("#reference .opblock").length)`); n != fmt.Sprint(sut.spec.Paths.Len()) {
-		t.Errorf("the page has %s operations, openapi.yaml %d", n, sut.spec.Paths.Len())
+	if n := v.eval(t, `() => String(document.querySelectorAll("#reference .opblock").length)`); n != fmt.Sprint(fixture.spec.Paths.Len()) {
+		t.Errorf("the page has %s operations, openapi.yaml %d", n, fixture.spec.Paths.Len())
 	}
 	v.enter(t, demoProject("managed").dev)
 
@@ -246,7 +246,7 @@ func TestPageIsAccessible(t *testing.T) {
 			v.operation(t, "sendSms")
 			v.axe(t, axe, "an operation")
 			if c.name == "light" {
-				for _, item := range sut.spec.Paths.Map() {
+				for _, item := range fixture.spec.Paths.Map() {
 					for _, operation := range item.Operations() {
 						v.operation(t, operation.OperationID)
 					}
@@ -313,7 +313,7 @@ func TestPageByKeyboard(t *testing.T) {
 	v.eval(t, `() => { document.querySelector(".opblock[id$=getSmsBalance] .samples [role=tab]").focus(); return "" }`)
 	press(input.ArrowRight, input.ArrowRight)
 	code := v.eval(t, `() => document.activeElement.textContent + document.querySelector(".opblock[id$=getSmsBalance] .samples [role=tabpanel]").textContent`)
-	if !strings.HasPrefix(code, "Python") || !strings.Contains(code, "import requests") || !strings.Contains(code, sut.baseURL) {
+	if !strings.HasPrefix(code, "Python") || !strings.Contains(code, "import requests") || !strings.Contains(code, fixture.baseURL) {
 		t.Errorf("two steps to the right: %s", code)
 	}
 	v.eval(t, `() => { document.querySelector(".opblock[id$=getSmsBalance] .send").focus(); return "" }`)

@@ -40,7 +40,7 @@ func logLines(t *testing.T, dir, text string) map[string][]string {
 }
 
 // docs/decisions.md#privacy-mode: without it the request's line holds its payload, cut at 4 KB, once it is
-// authenticated and decoded; with it nothing of the payload, of the error's message or of the vendor's answer.
+// authenticated and decoded; with it nothing of the payload, of the error's message or of the vendor's response.
 func TestPrivacy(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -77,7 +77,7 @@ func TestPrivacy(t *testing.T) {
 		if a == nil {
 			continue
 		}
-		lines := logLines(t, sut.stack.LogDir, a.RequestID)["sms.log"]
+		lines := logLines(t, fixture.stack.LogDir, a.RequestID)["sms.log"]
 		if len(lines) != 1 {
 			t.Errorf("%s: %d log lines, want one: %q", name, len(lines), lines)
 			continue
@@ -88,7 +88,7 @@ func TestPrivacy(t *testing.T) {
 		if says := strings.Contains(lines[0], vendorSays); says != c.says {
 			t.Errorf("%s: the vendor's words logged is %v, want %v: %s", name, says, c.says, lines[0])
 		}
-		if elsewhere := logLines(t, sut.stack.LogDir, marker); len(elsewhere) > 1 || !c.logged && len(elsewhere) > 0 {
+		if elsewhere := logLines(t, fixture.stack.LogDir, marker); len(elsewhere) > 1 || !c.logged && len(elsewhere) > 0 {
 			t.Errorf("%s: payload logged in %v", name, elsewhere)
 		}
 	}
@@ -97,13 +97,13 @@ func TestPrivacy(t *testing.T) {
 	const tail = "endofmarker"
 	body := `{"send_method":"single","to":"` + number() + `","message":"m","x":"` + strings.Repeat("y", 4096) + tail + `"}`
 	if a := (request{path: send, as: p.dev, body: body}).do(t); a != nil {
-		if line := strings.Join(logLines(t, sut.stack.LogDir, a.RequestID)["sms.log"], ""); !strings.Contains(line, "yyyy") || strings.Contains(line, tail) {
+		if line := strings.Join(logLines(t, fixture.stack.LogDir, a.RequestID)["sms.log"], ""); !strings.Contains(line, "yyyy") || strings.Contains(line, tail) {
 			t.Errorf("the payload is not cut: %d bytes", len(line))
 		}
 	}
 }
 
-// vendorKeys are what must stand in no log, in the forms in which it travels.
+// vendorKeys are the secrets that no log may contain, in each encoding.
 func vendorKeys() []string {
 	var keys []string
 	for _, key := range []string{

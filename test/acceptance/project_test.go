@@ -66,9 +66,9 @@ func (p plan) make(t *testing.T) *tenant {
 		args = append(args, "--allow", to)
 	}
 	svc[any](t, "", args...)
-	sut.mu.Lock()
-	sut.projects = append(sut.projects, made.id)
-	sut.mu.Unlock()
+	fixture.mu.Lock()
+	fixture.projects = append(fixture.projects, made.id)
+	fixture.mu.Unlock()
 	made.dev = issue(t, made.id, project.Development)
 	if p.prod {
 		made.prod = issue(t, made.id, project.Production)
@@ -85,7 +85,7 @@ func (p plan) make(t *testing.T) *tenant {
 // svc runs the operator's command line and returns what it prints.
 func svc[T any](t *testing.T, input string, args ...string) (printed T) {
 	t.Helper()
-	output, err := sut.command(context.Background(), input, args...)
+	output, err := fixture.command(context.Background(), input, args...)
 	if err == nil {
 		err = json.Unmarshal(output, &printed)
 	}
@@ -102,13 +102,13 @@ func issue(t *testing.T, projectID string, env project.Environment) credential {
 
 // remember keeps a secret for the search through the logs.
 func remember(c credential) credential {
-	sut.mu.Lock()
-	defer sut.mu.Unlock()
-	sut.secrets = append(sut.secrets, c.Secret)
+	fixture.mu.Lock()
+	defer fixture.mu.Unlock()
+	fixture.secrets = append(fixture.secrets, c.Secret)
 	return c
 }
 
-// accounts are what the sandbox accepts, as svc takes them.
+// accounts are the accounts of the sandbox, in svc's input format.
 var accounts = map[string]map[string]string{
 	"quicksend": {"email": sandbox.QuickSendEmail, "api_key": sandbox.QuickSendAPIKey},
 	"notifylk":  {"user_id": sandbox.NotifyUserID, "api_key": sandbox.NotifyAPIKey},
@@ -129,7 +129,7 @@ var accounts = map[string]map[string]string{
 	"exchangerateapi":   {"api_key": sandbox.ExchangeRateAPIKey},
 }
 
-// onDisk is the vendor that is files beside the function: it has neither endpoint nor secrets.
+// onDisk is the vendor whose data are files of the function: it has neither endpoint nor secrets.
 const onDisk = "maxmind-mmdb"
 
 // connect connects the project to a vendor.
@@ -141,8 +141,8 @@ func (p *tenant) connect(t *testing.T, i integration) {
 	if i.kind == "" {
 		i.kind = project.SMS
 	}
-	if i.endpoint == "" && sut.stack != nil && i.vendor != onDisk {
-		i.endpoint = sut.stack.SandboxURL + "/" + i.vendor
+	if i.endpoint == "" && fixture.stack != nil && i.vendor != onDisk {
+		i.endpoint = fixture.stack.SandboxURL + "/" + i.vendor
 	}
 	args := []string{"integration", "set", p.id, string(i.kind), i.vendor, "--env", string(i.env), "--mode", string(i.mode), "--priority", strconv.Itoa(i.priority)}
 	if i.endpoint != "" {
@@ -242,7 +242,7 @@ func numberBlock(n int) []string {
 // sent is what vendors received for a number: the sends alone.
 func sent(to string) []sandbox.Call {
 	var calls []sandbox.Call
-	for _, c := range sut.stack.Sandbox.Calls() {
+	for _, c := range fixture.stack.Sandbox.Calls() {
 		if c.Operation != "send" {
 			continue
 		}
@@ -257,12 +257,12 @@ func sent(to string) []sandbox.Call {
 
 var ruling sync.Mutex
 
-// addRules sets what some numbers meet, beside what other tests have set.
+// addRules adds the sandbox's results for some numbers to those of other tests.
 func addRules(t *testing.T, rules ...sandbox.Rule) {
 	t.Helper()
 	ruling.Lock()
 	defer ruling.Unlock()
-	if err := sut.stack.Sandbox.SetRules(append(sut.stack.Sandbox.Rules(), rules...)...); err != nil {
+	if err := fixture.stack.Sandbox.SetRules(append(fixture.stack.Sandbox.Rules(), rules...)...); err != nil {
 		t.Fatal(err)
 	}
 }

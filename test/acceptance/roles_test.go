@@ -28,7 +28,7 @@ import (
 	"svcapi/shared/credit"
 )
 
-// witness stands between the functions and AWS's services and notes who calls what. Each function signs with an access
+// witness is a proxy between the functions and AWS's services that records the calls of each function. Each function signs with an access
 // key of its own, as it has a role of its own.
 type witness struct {
 	mu      sync.Mutex
@@ -41,7 +41,7 @@ type deed struct {
 	key      string // the access key that signed it
 	action   string // as IAM names it
 	resource string // a table's name, or a secret's
-	leading  string // the partition key's kind: what stands before the first #, and #*; empty where none is named
+	leading  string // the partition key's kind: the text before the first #, and #*; empty where none is named
 }
 
 func newWitness() *witness { return &witness{seen: map[deed]int{}} }
@@ -140,7 +140,7 @@ func deeds(key, action string, body []byte) []deed {
 	return all
 }
 
-// permits tells whether a statement of a role allows a call.
+// permits reports whether a statement of a role allows a call.
 func permits(p template.Permission, d deed) bool {
 	resource := "arn:aws:dynamodb:" + template.Region + ":" + template.AccountID + ":table/" + d.resource
 	if strings.HasPrefix(d.action, "secretsmanager:") {
@@ -182,13 +182,13 @@ func judge(functions []template.Function, seen map[deed]int) (findings []string)
 	return findings
 }
 
-// audit looks at what all tests have left: functions did what their roles allow, and wallets are what the ledger says.
+// audit runs after all tests: it compares the functions' calls with their roles, and the wallets with the ledger.
 func (s *system) audit(ctx context.Context) error {
-	// Both stacks' functions have the same roles but for the stage, which stands in names alone.
+	// Both stacks' functions have the same roles but for the stage, which is in names alone.
 	s.witness.mu.Lock()
 	seen := map[deed]int{}
 	for d, times := range s.witness.seen {
-		d.resource = strings.Replace(strings.Replace(d.resource, "svc-"+narrowStage+"-", "svc-local-", 1), "svc/"+narrowStage+"/", "svc/local/", 1)
+		d.resource = strings.Replace(strings.Replace(d.resource, "svc-"+oneProcessStage+"-", "svc-local-", 1), "svc/"+oneProcessStage+"/", "svc/local/", 1)
 		seen[d] += times
 	}
 	s.witness.mu.Unlock()
@@ -208,7 +208,7 @@ func TestScheduledFunctions(t *testing.T) {
 	local(t)
 	t.Parallel()
 	p := plan{credits: 100}.make(t)
-	store := credit.NewStore(engine.Client(sut.stack.DynamoDBURL), credit.Tables{Wallets: "svc-local-wallets", Ledger: "svc-local-ledger"})
+	store := credit.NewStore(engine.Client(fixture.stack.DynamoDBURL), credit.Tables{Wallets: "svc-local-wallets", Ledger: "svc-local-ledger"})
 	dead := &credit.Reservation{
 		Project: p.id, Key: credit.NewKey(time.Now().Add(-time.Minute), p.id), Credits: 30, Operation: credit.Barcode,
 		Environment: "development", RequestID: p.id,
@@ -222,7 +222,7 @@ func TestScheduledFunctions(t *testing.T) {
 	// Both of the bank's pages.
 	addRules(t, sandbox.Rule{Vendor: "cbsl", Operation: "rates", Outcome: sandbox.ServerError, Times: 2})
 	for _, function := range []string{"SettleFunction", "RatesyncFunction", "RatesyncFunction"} {
-		result, err := sut.stack.Invoke(t.Context(), function, []byte("{}"))
+		result, err := fixture.stack.Invoke(t.Context(), function, []byte("{}"))
 		if err != nil || result.FunctionError != "" {
 			t.Errorf("%s: %v %s", function, err, result.Payload)
 		}
@@ -232,11 +232,11 @@ func TestScheduledFunctions(t *testing.T) {
 	}
 }
 
-// The comparison notices a call that no role allows, and a permission that nobody uses.
+// The comparison notices a call that no role allows, and a permission that no call uses.
 func TestRolesAgainstReality(t *testing.T) {
 	local(t)
 	t.Parallel()
-	functions := sut.stack.Template.Functions
+	functions := fixture.stack.Template.Functions
 	// A run in which every function does exactly what it may.
 	ideal := map[deed]int{}
 	for _, f := range functions {

@@ -29,7 +29,7 @@ func TestSamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	as := demoProject("managed").dev
-	fill := strings.NewReplacer("{base_url}", sut.baseURL, "<API_KEY>", as.ID, "<API_SECRET>", as.Secret)
+	fill := strings.NewReplacer("{base_url}", fixture.baseURL, "<API_KEY>", as.ID, "<API_SECRET>", as.Secret)
 	commands := map[string][]string{
 		"curl": {"sh", "-e", "sample"}, "JavaScript": {"node", "sample.mjs"},
 		"Python": {filepath.Join(root, ".local", "venv", "bin", "python"), "sample"},

@@ -26,7 +26,7 @@ func (p *tenant) scale(t *testing.T, shards int) *credit.Store {
 	if made.Shards != 1 || made.ShardsNext != shards {
 		t.Errorf("svc project scale: %+v", made)
 	}
-	db := engine.Client(sut.stack.DynamoDBURL)
+	db := engine.Client(fixture.stack.DynamoDBURL)
 	_, err := db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
 		TableName:                 aws.String("svc-local-projects"),
 		Key:                       attr.Item{"pk": attr.Text(p.id), "sk": attr.Text("project")},
@@ -85,7 +85,7 @@ func TestWalletInShards(t *testing.T) {
 			if entries := p.ledger(t); len(entries) != shards+1 { // the grant
 				t.Errorf("%d entries in the ledger", len(entries))
 			}
-			if result, err := sut.stack.Invoke(t.Context(), "SettleFunction", []byte("{}")); err != nil || result.FunctionError != "" {
+			if result, err := fixture.stack.Invoke(t.Context(), "SettleFunction", []byte("{}")); err != nil || result.FunctionError != "" {
 				t.Errorf("the settler: %v %s", err, result.Payload)
 			}
 		})

@@ -31,7 +31,7 @@ func TestSchemathesis(t *testing.T) {
 	}
 	for _, name := range []string{"managed", "byok"} {
 		as := demoProject(name).dev
-		cmd := exec.CommandContext(t.Context(), program, "run", filepath.Join(root, "openapi.yaml"), "--url", sut.baseURL,
+		cmd := exec.CommandContext(t.Context(), program, "run", filepath.Join(root, "openapi.yaml"), "--url", fixture.baseURL,
 			"--header", "X-API-KEY: "+as.ID, "--header", "X-API-SECRET: "+as.Secret, "--header", "X-ENV: development",
 			"--max-examples", cmp.Or(os.Getenv("API_EXAMPLES"), "5"), "--seed", cmp.Or(os.Getenv("API_SEED"), "1"),
 			"--exclude-checks", unfit, "--request-timeout", "40", "--generation-database", "none", "--no-color", "--warnings", "off")

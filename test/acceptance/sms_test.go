@@ -14,7 +14,7 @@ import (
 )
 
 // perUnit is the price of an SMS unit on the local stack.
-func perUnit() int64 { return sut.stack.Prices.Of(credit.SMS) }
+func perUnit() int64 { return fixture.stack.Prices.Of(credit.SMS) }
 
 // openapi.yaml#SmsSendRequest, docs/decisions.md#error-details: a body that does not satisfy the fields of its
 // send_method is 422 validation_failed, with all failing fields at once.
@@ -296,8 +296,8 @@ func TestBalance(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#sms-balance: a vendor that refuses the key is 422 http_error, no answer 503, an unusable answer
-// 500. The first integration is asked, without fail-over.
+// docs/decisions.md#sms-balance: a vendor that refuses the key is 422 http_error, no response 503, an unusable response
+// 500. The request goes to the first integration, without fail-over.
 func TestBalanceOfAVendorThatFails(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -325,7 +325,7 @@ func TestBalanceOfAVendorThatFails(t *testing.T) {
 		}
 		p := plan{integrations: []integration{
 			{vendor: c.vendor, mode: project.BYOK, endpoint: c.endpoint, priority: 1},
-			{vendor: "dialogv2", mode: project.BYOK, priority: 2}, // it would answer otherwise
+			{vendor: "dialogv2", mode: project.BYOK, priority: 2}, // its response would differ
 		}}.make(t)
 		t.Run(c.vendor+" "+string(c.outcome), func(t *testing.T) {
 			t.Parallel()
@@ -363,7 +363,7 @@ func closedEndpoint(t *testing.T) string {
 // ACCEPT_VENDOR, Managed, to the number ACCEPT_TO.
 func TestSendForReal(t *testing.T) {
 	vendor, to := "twilio", number()
-	if sut.stack == nil {
+	if fixture.stack == nil {
 		if os.Getenv("ACCEPT_SENDS") != "1" {
 			leave(t, " (ACCEPT_SENDS=1)")
 		}
@@ -412,12 +412,12 @@ func TestMagicNumbers(t *testing.T) {
 				{number(), 200, "", "captured", true, false},
 			}
 			left := int64(credits)
-			answers := atOnce(len(cases), len(cases), func(i int) *answer {
+			responses := atOnce(len(cases), len(cases), func(i int) *response {
 				return request{path: send, body: single(cases[i].to, "m"), as: p.dev}.do(t)
 			})
 			ledger := p.ledger(t)
 			for i, c := range cases {
-				a := answers[i]
+				a := responses[i]
 				if a == nil {
 					continue
 				}
@@ -462,7 +462,7 @@ func TestRace(t *testing.T) {
 	p := plan{credits: 100 * perUnit(), integrations: []integration{{vendor: "twilio", mode: project.Managed}}}.make(t)
 	to := numberBlock(300)
 	succeeded, messages := 0, 0
-	for _, a := range atOnce(300, 64, func(i int) *answer {
+	for _, a := range atOnce(300, 64, func(i int) *response {
 		return request{path: send, body: single(to[i], "m"), as: p.dev}.do(t)
 	}) {
 		switch {

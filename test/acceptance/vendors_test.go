@@ -70,7 +70,7 @@ func TestVendorsFormats(t *testing.T) {
 // shown are the sends to a number, as GET /_sandbox/calls shows them.
 func shown(t *testing.T, to string) (calls []sandbox.Call) {
 	t.Helper()
-	in, err := http.NewRequestWithContext(t.Context(), http.MethodGet, sut.stack.SandboxURL+"/_sandbox/calls", nil)
+	in, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fixture.stack.SandboxURL+"/_sandbox/calls", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,12 +28,12 @@ type wire struct {
 	sep                     string // between header lines
 
 	path  string   // of openapi.yaml, as long as the target is an example of it
-	sound bool     // HTTP, so that an answer is due
+	sound bool     // valid HTTP, which must have a response
 	free  bool     // no credentials of the project under test, so that nothing can be charged
 	how   []string // what was done to it
 }
 
-// framing is how the end of a body is told.
+// framing is how a request marks the end of its body.
 type framing int
 
 const (
@@ -48,7 +48,7 @@ type example struct {
 	body                 any // nil: none
 }
 
-// examples are all requests that openapi.yaml gives as examples.
+// examples are all example requests of openapi.yaml.
 func examples(spec *openapi3.T) []example {
 	var list []example
 	for _, path := range slices.Sorted(maps.Keys(spec.Paths.Map())) {
@@ -116,7 +116,7 @@ func (g *generator) request(index int) *wire {
 	return w
 }
 
-// hush asks for privacy, by the header or by the field, for a payload that the search through the logs knows.
+// hush requests privacy, by the header or by the field, for a payload that the search through the logs looks for.
 func (w *wire) hush(r *rand.Rand, body any) {
 	fields, _ := body.(map[string]any) // every example is an object
 	fields = maps.Clone(fields)
@@ -139,7 +139,7 @@ func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
 
 func (w *wire) set(name, value string) { w.fields = append(w.fields, [2]string{name, value}) }
 
-// change replaces the values of a header line, or takes it out.
+// change replaces the values of a header line, or removes the line.
 func (w *wire) change(name string, change func(value string) (string, bool)) {
 	var kept [][2]string
 	for _, f := range w.fields {
@@ -203,7 +203,7 @@ var texts = []string{
 	"PHA+YTwvcD4=", "=", "<p>" + strings.Repeat("<div>", 600), "<img src=file:///etc/passwd>", "<iframe src=http://169.254.169.254/></iframe>", "<style>@page{size:1mm}</style>x",
 }
 
-// rawValues are JSON values that are written as they stand.
+// rawValues are JSON values that are written unchanged.
 var rawValues = []string{
 	"null", "true", "0", "-0", "-0.0", "1e0", "80.0", "8e1", "4.0000000000000000000001", "3.9999999999999999999999", "1e999999", "-1e999999", "1e-999999", "0e999999", "9007199254740993",
 	"18446744073709551616", "0.1e1", "[]", "{}", "[[[[]]]]", `"\ud800"`, `"\udc00\ud800"`, `"\ud83d\ude00"`, `"\u0000"`, "\"\xff\"", "\"\xc0\xaf\"", "\"\xed\xa0\x80\"", "\"\x01\"", "01", "+1", ".5", "1.", "NaN", "Infinity", "0x10",
@@ -476,7 +476,7 @@ var mutations = []mutation{
 		w.body = heavy()[name]
 		w.how = append(w.how, name)
 		if len(w.body) > 3<<20 {
-			w.sound = false // an answer may come, and the connection end, before all is written
+			w.sound = false // a response may come, and the connection end, before all is written
 		}
 	}},
 	{"noise in all of it", func(_ *rand.Rand, w *wire) { w.version, w.sound, w.free = "\x16\x03\x01\x02\x00", false, true }},

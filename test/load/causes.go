@@ -16,8 +16,7 @@ const (
 	causeChars = 200
 )
 
-// causes prints why requests were refused, as the functions and the gateway have logged it: how often, and in whose
-// words.
+// causes prints the most frequent errors that the functions and the gateway have logged for refused requests.
 func (s *system) causes() error {
 	logs, err := filepath.Glob(filepath.Join(s.stack.LogDir, "*.log"))
 	if err != nil {
@@ -32,6 +31,7 @@ func (s *system) causes() error {
 	order := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	})
+	fmt.Fprintln(s.out, "\nWhy requests were refused, by the logs:")
 	for _, cause := range order[:min(len(order), mostCauses)] {
 		fmt.Fprintf(s.out, "%8d × %s\n", counts[cause], cause)
 	}
@@ -53,7 +53,7 @@ func count(path string, counts map[string]int) error {
 			Failure   string `json:"failure"` // the gateway's
 		}
 		if json.Unmarshal(lines.Bytes(), &line) != nil {
-			continue // what is no request's line
+			continue // not the line of a request
 		}
 		if text := []rune(cmp.Or(line.Error, line.Failure)); len(text) > 0 {
 			counts[cmp.Or(line.Operation, "gateway")+": "+string(text[:min(len(text), causeChars)])]++

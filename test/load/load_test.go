@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,11 +14,29 @@ import (
 
 	"svcapi/local/demo"
 	"svcapi/local/workdir"
+	"svcapi/shared/credit"
 	"svcapi/shared/project"
 )
 
-// TestOperations checks that the table holds every operation of the API, names none that is not there, and that each row
-// can be measured.
+// operation is a row of operations.json. The scripts read further fields: the request's body and the expected response.
+type operation struct {
+	Name    string `json:"name"`
+	Title   string `json:"title"`
+	Project string `json:"project"` // demo project; empty: no credentials
+	Method  string `json:"method"`  // default POST
+	Path    string `json:"path"`
+	VUs     int    `json:"vus"`     // clients at once, where the operation is measured alone
+	Weight  int    `json:"weight"`  // in the mix
+	Charges string `json:"charges"` // the price list's name; empty: free
+
+	// Most are the thresholds, in multiples of the hello function's time at that moment.
+	Most struct {
+		Median float64 `json:"median"`
+		P95    float64 `json:"p95"`
+	} `json:"most"`
+}
+
+// TestOperations checks that the table holds every operation of the API and no other, and that each row can be measured.
 func TestOperations(t *testing.T) {
 	root, err := workdir.Root()
 	if err != nil {
@@ -27,8 +46,12 @@ func TestOperations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := operations()
+	var list []operation
+	text, err := os.ReadFile("operations.json")
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &list); err != nil {
 		t.Fatal(err)
 	}
 	missing := map[string]bool{}
@@ -55,6 +78,9 @@ func TestOperations(t *testing.T) {
 		if !found || seen[o.Name] || o.Title == "" || o.VUs < 1 || o.Weight < 1 || o.Most.Median <= 0 || o.Most.P95 < o.Most.Median {
 			t.Errorf("row %+v", o)
 		}
+		if o.Charges != "" && !slices.ContainsFunc(credit.PriceList(), func(p credit.Price) bool { return p.Operation == o.Charges }) {
+			t.Errorf("%s: no price %s", o.Name, o.Charges)
+		}
 		if o.Project != "" && demo.CredentialOf(o.Project, project.Development).ClientID == "" {
 			t.Errorf("%s: no project %s", o.Name, o.Project)
 		}
@@ -66,7 +92,7 @@ func TestOperations(t *testing.T) {
 	}
 	for _, id := range spenders {
 		if !known[id] {
-			t.Errorf("nothing is asked for %s", id)
+			t.Errorf("no operation uses the project %s", id)
 		}
 		delete(known, id)
 	}
@@ -89,72 +115,84 @@ func fits(template, path string) bool {
 	return true
 }
 
-// played is the size of a process over an hour.
-func played(from, to time.Duration, mebibytes func(hours float64) float64) (list []sample, began time.Time) {
-	began = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
-	for at := from; at <= to; at += 10 * time.Second {
-		list = append(list, sample{began.Add(at), int64(mebibytes(at.Hours()) * mib)})
+// played returns a part with one process for each function, which gives the size in MiB at an hour of a run; 0: no
+// process. The run takes an hour, with a tick every ten seconds.
+func played(judged bool, mebibytes ...func(hours float64) float64) part {
+	p := part{name: "part", judged: judged}
+	for at := time.Duration(0); at <= time.Hour; at += 10 * time.Second {
+		sizes := map[int]int64{}
+		for pid, of := range mebibytes {
+			if bytes := int64(of(at.Hours()) * mib); bytes > 0 {
+				sizes[pid+1] = bytes
+			}
+		}
+		p.sizes = append(p.sizes, sizes)
 	}
-	return list, began
+	return p
 }
 
-// TestFlat checks what is called flat.
+func since(hours float64, size func(float64) float64) func(float64) float64 {
+	return func(h float64) float64 {
+		if h < hours {
+			return 0
+		}
+		return size(h)
+	}
+}
+
+func steady(float64) float64 { return 20 }
+
+func leak(h float64) float64 { return 20 + 10*h }
+
+// TestFlat checks which growth counts as flat.
 func TestFlat(t *testing.T) {
 	for _, c := range []struct {
 		name       string
-		from       time.Duration
 		mebibytes  func(hours float64) float64
 		throughout bool
 		flat       bool
 		perHour    float64
 	}{
-		{"constant", 0, func(float64) float64 { return 20 }, true, true, 0},
-		{"warms up, then is flat", 0, func(h float64) float64 { return min(20, 5+80*h) }, true, true, 0},
-		{"a small one leaks", 0, func(h float64) float64 { return 20 + 10*h }, true, false, 10},
-		{"a large one moves a little", 0, func(h float64) float64 { return 200 + 16*h }, true, true, 16},
-		{"a large one leaks", 0, func(h float64) float64 { return 200 + 60*h }, true, false, 60},
-		{"shrinks", 0, func(h float64) float64 { return 200 - 60*h }, true, true, -60},
-		{"one peak", 0, func(h float64) float64 {
+		{"constant", steady, true, true, 0},
+		{"warms up, then is flat", func(h float64) float64 { return min(20, 5+80*h) }, true, true, 0},
+		{"a small one leaks", leak, true, false, 10},
+		{"a large one moves a little", func(h float64) float64 { return 200 + 16*h }, true, true, 16},
+		{"a large one leaks", func(h float64) float64 { return 200 + 60*h }, true, false, 60},
+		{"shrinks", func(h float64) float64 { return 200 - 60*h }, true, true, -60},
+		{"one peak", func(h float64) float64 {
 			if h > 0.9 && h < 0.92 {
 				return 100
 			}
 			return 20
 		}, true, true, 0},
-		{"came later", 30 * time.Minute, func(float64) float64 { return 20 }, false, false, 0},
+		{"came later", since(0.5, steady), false, false, 0},
 	} {
-		series, began := played(c.from, time.Hour, c.mebibytes)
-		g, throughout := grown(series, began, began.Add(time.Hour))
+		p := played(true, c.mebibytes)
+		g, throughout := p.grown(1)
 		if throughout != c.throughout || throughout && g.flat() != c.flat {
 			t.Errorf("%s: %+v, throughout %t, flat %t", c.name, g, throughout, g.flat())
 		}
-		if off := g.perHour/mib - c.perHour; c.name != "one peak" && (off > 0.01 || off < -0.01) {
-			t.Errorf("%s: %.3f MiB an hour, want %.3f", c.name, g.perHour/mib, c.perHour)
+		if off := g.perHour(time.Hour) - c.perHour; c.throughout && (off > 0.01 || off < -0.01) {
+			t.Errorf("%s: %.3f MiB an hour, want %.3f", c.name, g.perHour(time.Hour), c.perHour)
 		}
 	}
 }
 
-// TestMemoryReport checks that what grows fails a run, and that what stands in for others does not.
+// TestMemoryReport checks that growth of the product fails a run, and that growth of other programs does not.
 func TestMemoryReport(t *testing.T) {
-	leak, began := played(0, time.Hour, func(h float64) float64 { return 20 + 10*h })
-	steady, _ := played(0, time.Hour, func(float64) float64 { return 20 })
-	late, _ := played(50*time.Minute, time.Hour, func(float64) float64 { return 20 })
+	late := since(5.0/6, steady)
 	for _, c := range []struct {
-		name   string
-		judged bool
-		series map[int][]sample
-		wrong  string
+		name  string
+		part  part
+		wrong string
 	}{
-		{"leaks", true, map[int][]sample{1: steady, 2: leak}, "leaks: one process grew from 23."},
-		{"another's", false, map[int][]sample{1: leak}, ""},
-		{"steady", true, map[int][]sample{1: steady, 2: late}, ""},
-		{"nothing to judge", true, map[int][]sample{1: late}, "nothing to judge: no process ran"},
+		{"leaks", played(true, steady, leak), "part: one process grew from 23."},
+		{"another's", played(false, leak), ""},
+		{"steady", played(true, steady, late), ""},
+		{"nothing to judge", played(true, late), "part: no process ran"},
+		{"no process at all", played(true), "part: no process ran"},
 	} {
-		w := &watch{parts: []part{{name: c.name, judged: c.judged}}, began: began, series: []map[int][]sample{c.series}, done: make(chan struct{})}
-		close(w.done)
-		// The end of a run is the last sample of any part.
-		w.parts = append(w.parts, part{name: "other"})
-		w.series = append(w.series, map[int][]sample{9: steady})
-		wrong := strings.Join(w.report(&system{out: io.Discard}), "\n")
+		wrong := strings.Join(reportMemory(io.Discard, []part{c.part}, time.Hour), "\n")
 		if c.wrong == "" && wrong != "" || !strings.HasPrefix(wrong, c.wrong) {
 			t.Errorf("%s: %q, want %q", c.name, wrong, c.wrong)
 		}
@@ -163,23 +201,21 @@ func TestMemoryReport(t *testing.T) {
 
 // TestReport checks how k6's summary is read.
 func TestReport(t *testing.T) {
-	const text = `{"metrics": {
-		"breaches": {"type": "counter", "values": {"count": 2, "rate": 0.1}, "thresholds": {"count==0": {"ok": false}}},
-		"served_pdf": {"values": {"count": 7}, "thresholds": {"count>0": {"ok": true}}},
-		"took_pdf": {"values": {"med": 1.5, "p(95)": 3}}}}`
+	const text = `{"failed": ["breaches: count==0"], "paid": {"pdf": 7}, "values": {
+		"breaches": {"count": 2, "rate": 0.1}, "served_pdf": {"count": 7}, "took_pdf": {"med": 1.5, "p(95)": 3}}}`
 	r := &report{}
 	if err := json.Unmarshal([]byte(text), r); err != nil {
 		t.Fatal(err)
 	}
-	if failures := r.failures(); len(failures) != 1 || failures[0] != "breaches: count==0" {
-		t.Errorf("failures %v", failures)
+	if len(r.Failed) != 1 || r.Failed[0] != "breaches: count==0" {
+		t.Errorf("failures %v", r.Failed)
 	}
-	if r.count("served_pdf") != 7 || r.value("took_pdf", "p(95)") != 3 || r.count("refused") != 0 {
+	if r.count("served_pdf") != 7 || r.Paid["pdf"] != 7 || r.Values["took_pdf"]["p(95)"] != 3 || r.count("refused") != 0 {
 		t.Errorf("%+v", r)
 	}
 }
 
-// TestCauses checks that refusals are counted by what the logs say of them.
+// TestCauses checks that refusals are counted by their errors in the logs.
 func TestCauses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sms.log")
 	text := `{"operation":"sms.send","error":"reserve: no answer"}

@@ -1,24 +1,43 @@
-// Command load puts the whole local stack under load with k6 and says what came of it: each operation beside a hello
-// function, all at once, for long, and ten times more than the stack can do. It ends with status 1 where an answer is
-// outside the contract, a threshold does not hold, a process grows, or a wallet is not what the clients were told.
+// Command load puts the whole local stack under load with k6: each operation beside a hello function, all operations at
+// once, for long, and ten times more than the stack can do. Scenarios, thresholds and tables are k6's, in scripts.
+//
+// The command does what k6 cannot: it starts the stack, compares the ledger with the successes that k6 has counted,
+// watches the memory of every process, and finds the causes of refusals in the logs. Status 1 means that a response is
+// outside the contract, a threshold is crossed, a process grows, or a wallet is wrong.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
 )
 
-// processes is how many processes a function may have: what two CPUs keep busy.
-const processes = 8
+const (
+	processes  = 8 // most processes of a function: what two CPUs keep busy
+	mixClients = 6 // beside the one client of the slow operations
+)
+
+// mode is a load of some length on a stack that has room for all requests.
+type mode struct {
+	script, variable, length string // length: where the variable is not set
+	watched                  bool   // the memory of every process is compared
+}
+
+var modes = map[string]mode{
+	"each": {script: "each.js", variable: "EACH", length: "8s"},
+	"mix":  {script: "mix.js", variable: "MIX", length: "1m"},
+	"soak": {script: "mix.js", variable: "SOAK", length: "20m", watched: true},
+}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -31,80 +50,41 @@ func main() {
 }
 
 func command(ctx context.Context, args []string, out io.Writer) error {
-	commands := map[string]func(context.Context, io.Writer) error{"each": each, "mix": mix, "soak": soak, "overload": overload}
-	if len(args) != 1 || commands[args[0]] == nil {
+	name := strings.Join(args, " ")
+	m, known := modes[name]
+	if !known && name != "overload" {
 		return errors.New("usage: load each | mix | soak | overload")
 	}
-	fmt.Fprintf(out, "%s: %s/%s, %d CPUs, for the stack and k6 together\n", args[0], runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
-	return commands[args[0]](ctx, out)
+	fmt.Fprintf(out, "%s: %s/%s, %d CPUs, for the stack and k6 together\n", name, runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	if !known {
+		return overload(ctx, out)
+	}
+	length, err := time.ParseDuration(cmp.Or(os.Getenv(m.variable), m.length))
+	if err != nil || length <= 0 {
+		return fmt.Errorf("%s=%s is no duration, such as 90s or 20m", m.variable, os.Getenv(m.variable))
+	}
+	return within(ctx, out, settings{processes: processes, limit: wide}, func(s *system) ([]string, error) { return s.measure(ctx, m, length) })
 }
 
-// each measures the operations one after the other.
-func each(ctx context.Context, out io.Writer) error {
-	length, err := setting("EACH", 8*time.Second)
-	if err != nil {
-		return err
+// measure runs a mode and returns what is wrong.
+func (s *system) measure(ctx context.Context, m mode, length time.Duration) ([]string, error) {
+	memory := func() []string { return nil }
+	if m.watched {
+		// The sandbox's list of calls is for tests. The list is emptied here, so that growth is a leak.
+		memory = watchMemory(ctx, s.out, s.parts(), max(length/400, 500*time.Millisecond), s.stack.Sandbox.Forget)
 	}
-	return within(ctx, out, settings{processes: processes, limit: wide}, func(s *system) ([]string, error) {
-		r, err := s.run(ctx, "each.js", map[string]string{"SECONDS": fmt.Sprint(length.Seconds())})
-		if err != nil {
-			return nil, err
-		}
-		if err := s.table(r, length, func(o operation) int { return o.VUs }); err != nil {
-			return nil, err
-		}
-		return s.verdict(ctx, r)
-	})
-}
-
-// mix measures all operations at once.
-func mix(ctx context.Context, out io.Writer) error {
-	length, err := setting("MIX", time.Minute)
+	r, err := s.k6(ctx, m.script, map[string]string{"SECONDS": fmt.Sprint(length.Seconds()), "VUS": strconv.Itoa(mixClients)})
+	wrong := memory()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return within(ctx, out, settings{processes: processes, limit: wide}, func(s *system) ([]string, error) {
-		r, err := s.run(ctx, "mix.js", map[string]string{"DURATION": length.String(), "VUS": decimal(mixClients)})
-		if err != nil {
+	if r.count("refused") > 0 {
+		if err := s.causes(); err != nil {
 			return nil, err
 		}
-		if err := s.table(r, length, nil); err != nil {
-			return nil, err
-		}
-		return s.verdict(ctx, r)
-	})
-}
-
-// mixClients are the clients of the mix, beside the one of what is slow.
-const mixClients = 6
-
-// soak is the mix for long, with an eye on every process.
-func soak(ctx context.Context, out io.Writer) error {
-	length, err := setting("SOAK", 20*time.Minute)
-	if err != nil {
-		return err
 	}
-	return within(ctx, out, settings{processes: processes, limit: wide}, func(s *system) ([]string, error) {
-		k6, err := s.load(ctx, "mix.js", map[string]string{"DURATION": length.String(), "VUS": decimal(mixClients)})
-		if err != nil {
-			return nil, err
-		}
-		watching, stop := context.WithCancel(ctx)
-		defer stop()
-		// The sandbox's list of calls is for tests: here it is emptied, so that what grows is a leak.
-		w := watchMemory(watching, s.parts(func() int { return k6.process.ID }), max(length/400, 500*time.Millisecond), s.stack.Sandbox.Forget)
-		r, err := k6.wait(ctx)
-		stop()
-		if err != nil {
-			return nil, err
-		}
-		if err := s.table(r, length, nil); err != nil {
-			return nil, err
-		}
-		wrong := w.report(s)
-		more, err := s.verdict(ctx, r)
-		return append(wrong, more...), err
-	})
+	more, err := s.money(ctx, r)
+	return append(append(r.Failed, wrong...), more...), err
 }
 
 // within runs a load on a stack of its own.
@@ -124,46 +104,11 @@ func within(ctx context.Context, out io.Writer, with settings, run func(*system)
 	return nil
 }
 
-// verdict is what the thresholds and the ledger say of a run.
-func (s *system) verdict(ctx context.Context, r *report) ([]string, error) {
-	if r.count("refused") > 0 {
-		fmt.Fprintln(s.out, "\nWhy, by the logs:")
-		if err := s.causes(); err != nil {
-			return nil, err
-		}
+// merged returns the entries of all maps.
+func merged(all ...map[string]string) map[string]string {
+	sum := map[string]string{}
+	for _, m := range all {
+		maps.Copy(sum, m)
 	}
-	wrong := r.failures()
-	more, err := s.money(ctx, r)
-	return append(wrong, more...), err
-}
-
-// table prints the figures of each operation beside the anchor's. clients says how many asked for it, where it was
-// measured alone; nil: all were asked for at once.
-func (s *system) table(r *report, length time.Duration, clients func(operation) int) error {
-	t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "\noperation\tclients\tanswers\ta second\tmedian\tp95\tp99\t× hello, median\tp95\t\n")
-	row := func(title, metric, at string, n int) {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%.1f\t%.1f ms\t%.1f ms\t%.1f ms\t", title, at, n, float64(n)/length.Seconds(),
-			r.value("took_"+metric, "med"), r.value("took_"+metric, "p(95)"), r.value("took_"+metric, "p(99)"))
-	}
-	if clients == nil {
-		row("hello", "anchor", "", r.count("took_anchor"))
-	} else { // it was asked beside every operation: a sum would say nothing
-		fmt.Fprintf(t, "hello\t\t\t\t%.1f ms\t%.1f ms\t%.1f ms\t", r.value("took_anchor", "med"), r.value("took_anchor", "p(95)"), r.value("took_anchor", "p(99)"))
-	}
-	fmt.Fprint(t, "1.0\t\t\n")
-	for _, o := range s.operations {
-		at := ""
-		if clients != nil {
-			at = decimal(clients(o))
-		}
-		row(o.Title, o.Name, at, r.count("took_"+o.Name))
-		fmt.Fprintf(t, "%.1f\t%.1f\t\n", r.value("times_"+o.Name, "med"), r.value("times_"+o.Name, "p(95)"))
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintf(s.out, "\n%d answers, %d outside the contract, %d refused.\n",
-		r.count("http_reqs"), r.count("breaches"), r.count("refused"))
-	return nil
+	return sum
 }

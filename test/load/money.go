@@ -10,11 +10,11 @@ import (
 	"svcapi/shared/credit"
 )
 
-// charged is what a ledger says of one operation.
+// charged is the sum of a ledger's charges for one operation.
 type charged struct {
 	entries   int
 	credits   int64
-	uncertain int // of the entries: the outcome at the vendor is not known
+	uncertain int // of the entries
 }
 
 // ledger sums the charges of the projects by operation.
@@ -43,9 +43,9 @@ func (s *system) ledger(ctx context.Context) (map[string]charged, error) {
 	return sums, nil
 }
 
-// money holds the ledger against what the clients saw: each success on a paid operation charged exactly its price, and
-// nothing else charged; and every wallet against its ledger. It returns what is wrong.
-func (s *system) money(ctx context.Context, reports ...*report) ([]string, error) {
+// money compares the ledger with the reports: each success on a paid operation charged exactly its price, and nothing
+// else charged. It compares every wallet with its ledger, too, and returns what is wrong.
+func (s *system) money(ctx context.Context, reports ...*report) (wrong []string, err error) {
 	if err := s.settle(ctx); err != nil {
 		return nil, err
 	}
@@ -57,19 +57,15 @@ func (s *system) money(ctx context.Context, reports ...*report) ([]string, error
 	if err != nil {
 		return nil, err
 	}
-	var wrong []string
 	for _, f := range verified.Findings {
 		wrong = append(wrong, fmt.Sprintf("ledger: %s %s %s %s", f.Project, f.Damage, f.Key, f.Detail))
 	}
-	successes := map[string]int{}
-	for _, o := range s.operations {
-		for _, r := range reports {
-			if o.Charges != "" {
-				successes[o.Charges] += r.count("served_" + o.Name)
-			}
+	successes, total := map[string]int{}, 0
+	for _, r := range reports {
+		for name, n := range r.Paid {
+			successes[name] += n
 		}
 	}
-	total := 0
 	for name, n := range successes {
 		sum := sums[name]
 		total += n
@@ -82,20 +78,13 @@ func (s *system) money(ctx context.Context, reports ...*report) ([]string, error
 	for name, sum := range sums {
 		wrong = append(wrong, fmt.Sprintf("%s: charged %d times, and is no paid operation", name, sum.entries))
 	}
-	fmt.Fprintf(s.out, "\nMoney: %d successes on paid operations, each charged its price; %d wallets are what their %d ledger entries say: %s.\n",
-		total, verified.Wallets, verified.Entries, yes(len(wrong) == 0))
+	fmt.Fprintf(s.out, "\nMoney: %d successes on paid operations; %d wallets with %d ledger entries; %d errors.\n",
+		total, verified.Wallets, verified.Entries, len(wrong))
 	return wrong, nil
 }
 
-func yes(good bool) string {
-	if good {
-		return "yes"
-	}
-	return "NO"
-}
-
-// settle finishes what requests left open, where any did, as the settler's schedule would. What is captured and was left
-// to it on purpose stays for a quarter of an hour: it changes no sum.
+// settle runs the settler, as its schedule would, where requests left reservations. Captured reservations that wait for
+// the settler on purpose stay: they change no sum.
 func (s *system) settle(ctx context.Context) error {
 	open := int64(0)
 	for _, name := range spenders {

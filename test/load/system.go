@@ -4,13 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	"svcapi/local/demo"
@@ -23,26 +19,25 @@ import (
 	"svcapi/test/acceptance/anchor"
 )
 
-// spenders are the demo projects that the operations use. No other load runs on them: a stack starts with fresh ones.
+// spenders are the demo projects that the operations use. Each stack starts with fresh projects.
 var spenders = []string{"managed", "byok"}
 
 // wide is a limit that no load reaches.
 var wide = project.RateLimit{Requests: 10_000_000, Window: time.Minute}
 
-// system is a stack under load, with the anchor beside it.
+// system is a stack under load, with the hello function beside the stack.
 type system struct {
-	stack      *stack.Stack
-	anchor     *anchor.Server
-	credits    *credit.Store
-	dir        string // for logs, summaries and the hello function
-	scripts    string
-	k6         string
-	operations []operation
-	began      time.Time
-	out        io.Writer
+	stack     *stack.Stack
+	anchor    *anchor.Server
+	credits   *credit.Store
+	root      string            // of the module
+	dir       string            // for logs, summaries and the hello function
+	variables map[string]string // of every script
+	began     time.Time
+	out       io.Writer
 }
 
-// settings are what one load wants other than the stack's defaults.
+// settings are what one load changes of the stack's defaults.
 type settings struct {
 	processes  int               // most per function
 	account    int               // most events at once; 0: the default
@@ -50,46 +45,44 @@ type settings struct {
 	limit      project.RateLimit // of the projects
 }
 
-// start starts a stack whose projects have more credits than can be spent, and the anchor.
-func start(ctx context.Context, out io.Writer, with settings) (s *system, err error) {
-	s = &system{out: out, began: time.Now()}
-	if s.operations, err = operations(); err != nil {
-		return nil, err
-	}
-	root, err := workdir.Root()
+// start starts a stack whose projects have more credits than can be spent, and the hello function.
+func start(ctx context.Context, out io.Writer, with settings) (*system, error) {
+	s := &system{out: out, began: time.Now()}
+	err := s.start(ctx, with)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, s.close())
 	}
-	s.scripts, s.k6 = filepath.Join(root, "test", "load", "scripts"), filepath.Join(root, ".local", "bin", "k6")
+	return s, nil
+}
+
+func (s *system) start(ctx context.Context, with settings) (err error) {
+	if s.root, err = workdir.Root(); err != nil {
+		return err
+	}
 	if s.dir, err = os.MkdirTemp("", "load"); err != nil {
-		return nil, err
+		return err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.close())
-			s = nil
-		}
-	}()
-	parameters := map[string]string{"ApiRequestsPerSecond": "100000", "ApiBurst": "100000"}
-	maps.Copy(parameters, with.parameters)
 	s.stack, err = stack.Start(ctx, stack.Options{
-		LogDir: filepath.Join(s.dir, "stack"), Concurrency: with.processes, Account: with.account, Parameters: parameters,
+		LogDir: filepath.Join(s.dir, "stack"), Concurrency: with.processes, Account: with.account,
+		Parameters: merged(map[string]string{"ApiRequestsPerSecond": "100000", "ApiBurst": "100000"}, with.parameters),
 	})
 	if err != nil {
-		return s, err
+		return err
 	}
 	if err := s.data(ctx, with.limit); err != nil {
-		return s, err
+		return err
 	}
 	hello, err := anchor.Build(ctx, s.stack.Template, s.dir)
 	if err != nil {
-		return s, err
+		return err
 	}
-	s.anchor, err = hello.Serve(lambda.Options{LogDir: s.dir, Jail: s.stack.Jail, Concurrency: with.processes})
-	return s, err
+	if s.anchor, err = hello.Serve(lambda.Options{LogDir: s.dir, Jail: s.stack.Jail, Concurrency: with.processes}); err != nil {
+		return err
+	}
+	return s.describe()
 }
 
-// data gives the projects credits and a limit. No function has read them yet.
+// data gives the projects credits and a limit, before any function reads the projects.
 func (s *system) data(ctx context.Context, limit project.RateLimit) error {
 	table := map[string]string{}
 	for _, t := range s.stack.Template.Tables {
@@ -108,59 +101,27 @@ func (s *system) data(ctx context.Context, limit project.RateLimit) error {
 	})
 }
 
-// environment is what the scripts are told.
-func (s *system) environment() (map[string]string, error) {
-	credentials, prices := map[string]demo.Credential{}, map[string]int64{}
+// describe sets the variables of every script.
+func (s *system) describe() error {
+	credentials := map[string]demo.Credential{}
 	for _, name := range spenders {
 		credentials[name] = demo.CredentialOf(name, project.Development)
 	}
-	for _, o := range s.operations {
-		if o.Charges != "" {
-			prices[o.Charges] = s.stack.Prices.Of(o.Charges)
-		}
+	texts, err := json.Marshal(credentials)
+	if err != nil {
+		return err
 	}
-	environment := map[string]string{"BASE_URL": s.stack.BaseURL, "ANCHOR_URL": s.anchor.URL}
-	for name, value := range map[string]any{"CREDENTIALS": credentials, "PRICES": prices} {
-		text, err := json.Marshal(value)
-		if err != nil {
-			return nil, err
-		}
-		environment[name] = string(text)
-	}
-	return environment, nil
+	prices, err := json.Marshal(s.stack.Prices)
+	s.variables = map[string]string{"BASE_URL": s.stack.BaseURL, "ANCHOR_URL": s.anchor.URL, "CREDENTIALS": string(texts), "PRICES": string(prices)}
+	return err
 }
 
-func (s *system) close() error {
-	var errs []error
+func (s *system) close() (err error) {
 	if s.anchor != nil {
-		errs = append(errs, s.anchor.Close())
+		err = s.anchor.Close()
 	}
 	if s.stack != nil {
-		errs = append(errs, s.stack.Close())
+		err = errors.Join(err, s.stack.Close())
 	}
-	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
-}
-
-// setting reads a number or a duration that the environment may override.
-func setting[T int | time.Duration](name string, standard T) (T, error) {
-	text := os.Getenv(name)
-	if text == "" {
-		return standard, nil
-	}
-	var value T
-	switch any(standard).(type) {
-	case time.Duration:
-		d, err := time.ParseDuration(text)
-		if err != nil || d <= 0 {
-			return 0, fmt.Errorf("%s=%s is no duration, such as 90s or 20m", name, text)
-		}
-		value = T(d)
-	default:
-		n, err := strconv.Atoi(strings.TrimSpace(text))
-		if err != nil || n <= 0 {
-			return 0, fmt.Errorf("%s=%s is no number above 0", name, text)
-		}
-		value = T(n)
-	}
-	return value, nil
+	return errors.Join(err, os.RemoveAll(s.dir))
 }

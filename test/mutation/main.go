@@ -1,14 +1,18 @@
-// Command mutation changes the code in small ways, one at a time, and runs the tests that ought to notice.
+// Command mutation changes the code in small ways, one at a time, and runs the tests that must notice the change.
 //
-// gremlins makes the changes to Go's operators; this command adds those to DynamoDB's expressions, which Go's tools see
-// as text. A change that no test notices must be explained in survivors.txt, and an explanation of a change that is
-// noticed must go: both fail the run.
+// The command makes its changes itself. A mutation tool for Go sees DynamoDB's expressions as text, runs no tests of a
+// package main, and reports neither the new operator nor whether the change compiles; running such a tool took more code.
+//
+// A change that no test notices must be explained in survivors.txt, and an explanation without such a change must go:
+// both fail the run. The tests run in the working tree, which stays unchanged, so do not edit the package meanwhile.
 //
 // Usage: go run ./test/mutation [-workers N] [-files NAME,NAME] [FOLDER ...]
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -19,15 +23,23 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
+	"text/tabwriter"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"svcapi/local/engine"
 	"svcapi/local/workdir"
 )
 
-// memory bounds each process: a changed loop may never end, and allocate.
-const memory = 8 << 30
+const (
+	memory      = 8 << 30 // of each process: a changed loop may never end, and allocate
+	patience    = 10      // mutants may take so many times as long as the unchanged code
+	leastWait   = time.Minute
+	engineTrial = 100 // mutants that share one engine: an engine is slow after thousands of tables
+)
 
 func main() {
 	workers := flag.Int("workers", 2, "mutants tested at once")
@@ -58,32 +70,40 @@ func run(ctx context.Context, out io.Writer, workers int, files string, folders 
 	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: memory, Max: memory}); err != nil {
 		return err
 	}
-
-	var rows []row
-	var trouble []string
+	var wrong []string
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "\npackage\tmutants\tkilled\ttimed out\tlived\texplained\tefficacy\tdo not compile\ttime")
 	for _, t := range chosen {
 		began := time.Now()
 		mutants, err := t.test(ctx, out, root, workers)
 		if err != nil {
 			return fmt.Errorf("%s: %w", t.folder, err)
 		}
-		r, wrong := judge(t, mutants, known)
-		r.took = time.Since(began)
-		rows, trouble = append(rows, r), append(trouble, wrong...)
+		count := map[status]int{}
+		for _, m := range mutants {
+			count[m.status]++
+		}
+		explained, more := t.judge(mutants, known)
+		wrong = append(wrong, more...)
+		viable := len(mutants) - count[notViable]
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%.1f %%\t%d\t%s\n", t.folder, viable, count[killed], count[timedOut], count[lived], explained,
+			100*float64(viable-count[lived])/float64(max(viable, 1)), count[notViable], time.Since(began).Round(time.Second))
 	}
-	printRows(out, rows)
-	if len(trouble) > 0 {
-		return fmt.Errorf("\n%s\n%d to kill with a test, to explain in test/mutation/survivors.txt, or to remove there", strings.Join(trouble, "\n"), len(trouble))
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if len(wrong) > 0 {
+		return fmt.Errorf("\n%s\n%d to kill with a test, to explain in test/mutation/survivors.txt, or to remove there", strings.Join(wrong, "\n"), len(wrong))
 	}
 	return nil
 }
 
 func choose(folders []string, files string) ([]target, error) {
-	switch {
-	case len(folders) == 0 && files == "":
+	if len(folders) == 0 {
+		if files != "" {
+			return nil, errors.New("name the folder of the files")
+		}
 		return targets, nil
-	case len(folders) == 0:
-		return nil, errors.New("name the folder of the files")
 	}
 	var chosen []target
 	for _, folder := range folders {
@@ -91,103 +111,118 @@ func choose(folders []string, files string) ([]target, error) {
 		if i < 0 {
 			return nil, fmt.Errorf("%s is not among the folders of test/mutation/targets.go", folder)
 		}
-		one := targets[i]
+		t := targets[i]
 		if files != "" {
-			one.files = strings.Split(files, ",")
+			t.files = strings.Split(files, ",")
 		}
-		chosen = append(chosen, one)
+		chosen = append(chosen, t)
 	}
 	return chosen, nil
 }
 
-// test makes a copy of the module for one target and tests every mutant in it.
+// test runs the target's tests once unchanged and once for each mutant.
 func (t target) test(ctx context.Context, out io.Writer, root string, workers int) ([]mutant, error) {
-	scratch, err := os.MkdirTemp("", "mutation-")
+	names, err := t.sources(root)
 	if err != nil {
 		return nil, err
 	}
-	found, err := t.testIn(ctx, out, root, scratch, workers)
-	return found, errors.Join(err, os.RemoveAll(scratch))
-}
-
-func (t target) testIn(ctx context.Context, out io.Writer, root, scratch string, workers int) ([]mutant, error) {
-	if err := t.copyTo(ctx, root, scratch); err != nil {
-		return nil, err
+	var mutants []mutant
+	for _, name := range names {
+		more, err := t.mutants(root, name)
+		if err != nil {
+			return nil, err
+		}
+		mutants = append(mutants, more...)
 	}
-	var texts, found []mutant
-	err := withEngine(ctx, func() (err error) {
-		texts, err = t.expressions(ctx, out, scratch, workers)
+	limit := time.Hour
+	err = withEngine(ctx, func() error {
+		began := time.Now()
+		result, report, err := t.goTest(ctx, root, limit)
+		if err == nil && result != lived {
+			err = fmt.Errorf("the tests fail without any mutant\n%s", report)
+		}
+		limit = max(leastWait, patience*time.Since(began))
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = withEngine(ctx, func() (err error) {
-		found, err = t.gremlins(ctx, out, root, scratch, workers)
-		return err
-	})
-	return append(found, texts...), err
+	for some := range slices.Chunk(mutants, engineTrial) {
+		if err := withEngine(ctx, func() error { return t.tryAll(ctx, out, root, limit, workers, some) }); err != nil {
+			return nil, err
+		}
+	}
+	return mutants, nil
 }
 
-// withEngine lends the tests that work runs an engine of its own: one that has made thousands of tables is slow.
+// withEngine starts DynamoDB Local for the tests that work runs.
 func withEngine(ctx context.Context, work func() error) error {
 	database, err := engine.Start(ctx, engine.Options{})
 	if err != nil {
 		return err
 	}
 	defer database.Close()
-	// Without the variable the next one starts an engine, and does not take this one for it.
+	// Without the variable the next call starts an engine again.
 	return errors.Join(os.Setenv(engine.EndpointVariable, database.URL), work(), os.Unsetenv(engine.EndpointVariable))
 }
 
-// copyTo makes a module of the files that the target's tests need, and of no other test, so that ./... names them all.
-func (t target) copyTo(ctx context.Context, root, scratch string) error {
-	listed, err := output(ctx, root, "git", "ls-files", "--cached", "--others", "--exclude-standard", "-z")
-	if err != nil {
-		return err
+// tryAll sets the status of the mutants.
+func (t target) tryAll(ctx context.Context, out io.Writer, root string, limit time.Duration, workers int, mutants []mutant) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(workers)
+	var printing sync.Mutex
+	for i := range mutants {
+		m := &mutants[i]
+		group.Go(func() (err error) {
+			if m.status, err = t.try(ctx, root, limit, *m); err != nil {
+				return err
+			}
+			printing.Lock()
+			defer printing.Unlock()
+			fmt.Fprintf(out, "%s %s: %s\n", m.status, m.place, m.line)
+			return nil
+		})
 	}
-	needed, err := output(ctx, root, "go", append([]string{"list", "-deps", "-test", "-f", "{{.Dir}}"}, t.tested()...)...)
-	if err != nil {
-		return err
-	}
-	folders := map[string]bool{}
-	for dir := range strings.Lines(needed) {
-		if rel, err := filepath.Rel(root, strings.TrimSpace(dir)); err == nil {
-			folders[rel] = true
-		}
-	}
-	for name := range strings.SplitSeq(strings.Trim(listed, "\x00"), "\x00") {
-		folder := filepath.Dir(name)
-		isTest := strings.HasSuffix(name, "_test.go")
-		switch {
-		case strings.HasSuffix(name, ".go") && !folders[folder],
-			isTest && !slices.Contains(t.tested(), "./"+folder):
-			continue
-		}
-		text, err := os.ReadFile(filepath.Join(root, name))
-		if os.IsNotExist(err) { // deleted, and not committed yet
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		to := filepath.Join(scratch, name)
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(to, text, 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
+	return group.Wait()
 }
 
-func output(ctx context.Context, dir, name string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir = dir
-	out, err := cmd.Output()
-	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
-		return "", fmt.Errorf("%s: %w\n%s", name, err, failed.Stderr)
+// try runs the target's tests with the mutant's text in place of the file's.
+func (t target) try(ctx context.Context, root string, limit time.Duration, m mutant) (result status, err error) {
+	dir, err := os.MkdirTemp("", "mutation-")
+	if err != nil {
+		return "", err
 	}
-	return string(out), err
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	changed, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
+	replace, err := json.Marshal(map[string]map[string]string{"Replace": {m.path: changed}})
+	if err != nil {
+		return "", err
+	}
+	if err := errors.Join(os.WriteFile(changed, []byte(m.text), 0o600), os.WriteFile(overlay, replace, 0o600)); err != nil {
+		return "", err
+	}
+	result, _, err = t.goTest(ctx, root, limit, "-failfast", "-overlay", overlay)
+	return result, err
+}
+
+// goTest runs the target's tests. The findings of vet do not count as a test's.
+func (t target) goTest(ctx context.Context, root string, limit time.Duration, flags ...string) (status, []byte, error) {
+	args := slices.Concat([]string{"test", "-count=1", "-vet=off", "-timeout=" + limit.String(), "-skip=" + t.skip}, flags, []string{"./" + t.folder})
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = root
+	report, err := cmd.CombinedOutput()
+	_, failed := errors.AsType[*exec.ExitError](err)
+	switch {
+	case ctx.Err() != nil:
+		return "", report, ctx.Err()
+	case err == nil:
+		return lived, report, nil
+	case !failed:
+		return "", report, err
+	case bytes.Contains(report, []byte("[build failed]")):
+		return notViable, report, nil
+	case bytes.Contains(report, []byte("panic: test timed out after")):
+		return timedOut, report, nil
+	}
+	return killed, report, nil
 }

@@ -1,13 +1,16 @@
 package main
 
-import "slices"
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
 
-// target is a package whose every small change some test must notice.
+// target is a package in which a test must notice every mutant.
 type target struct {
 	folder string
 	files  []string // of the folder; none: all
-	tests  []string // folders of other packages whose tests take part
-	skip   string   // tests that take no part, as go test -skip has them
+	skip   string   // tests that take no part, in the form of go test -skip
 }
 
 var targets = []target{
@@ -24,13 +27,15 @@ var targets = []target{
 	{folder: "shared/api", files: []string{"pipeline.go", "reservation.go", "idempotency.go", "operation.go"}},
 }
 
-// tested are the packages whose tests run.
-func (t target) tested() []string {
-	packages := []string{"./" + t.folder}
-	for _, folder := range t.tests {
-		packages = append(packages, "./"+folder)
-	}
-	return packages
-}
-
 func (t target) mutates(file string) bool { return len(t.files) == 0 || slices.Contains(t.files, file) }
+
+// sources returns the names of the files to change.
+func (t target) sources(root string) (names []string, err error) {
+	paths, err := filepath.Glob(filepath.Join(root, t.folder, "*.go"))
+	for _, path := range paths {
+		if name := filepath.Base(path); !strings.HasSuffix(name, "_test.go") && t.mutates(name) {
+			names = append(names, name)
+		}
+	}
+	return names, err
+}

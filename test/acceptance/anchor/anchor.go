@@ -1,5 +1,5 @@
-// Package anchor serves a hello function behind a gateway of its own, as the product's functions are served: what the
-// product's figures are measured against, in the same run.
+// Package anchor serves a hello function behind a gateway of its own, as the stack serves the product's functions. The
+// hello function's figures are the baseline of the product's figures in the same run.
 package anchor
 
 import (
@@ -15,7 +15,7 @@ import (
 	"svcapi/local/workdir"
 )
 
-// Hello is the least function that can stand behind the gateway. It has the SMS function's routes and settings.
+// Hello is the smallest function for the gateway. Hello has the SMS function's routes and settings.
 type Hello struct {
 	Function template.Function
 	Binary   string
@@ -23,7 +23,7 @@ type Hello struct {
 	template *template.Template
 }
 
-// Build compiles the function into a folder.
+// Build compiles the hello function into a folder.
 func Build(ctx context.Context, t *template.Template, dir string) (*Hello, error) {
 	root, err := workdir.Root()
 	if err != nil {
@@ -38,9 +38,9 @@ func Build(ctx context.Context, t *template.Template, dir string) (*Hello, error
 	return h, build.Package(ctx, root, "./test/acceptance/anchor/hello", h.Binary)
 }
 
-// Server answers every route of the SMS function with hello.
+// Server responds to every route of the SMS function with hello.
 type Server struct {
-	// URL is where it is asked, with POST.
+	// URL is the address for POST requests.
 	URL string
 
 	host   *lambda.Host
@@ -78,7 +78,7 @@ func (s *Server) listen(h *Hello) error {
 	return nil
 }
 
-// Processes are the IDs of the function's processes at this moment.
+// Processes returns the IDs of the function's running processes.
 func (s *Server) Processes() []int { return s.host.Processes("HelloFunction") }
 
 // Close ends the server and the function's processes.

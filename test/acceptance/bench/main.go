@@ -1,6 +1,6 @@
-// Command bench measures the SMS function on this machine, each figure beside that of a hello function in the same run:
-// how long a process takes until it asks for its first event, how large the binary is, and what goes through the whole
-// local stack. The start of the PDF function is measured beside its own with the processor time that Lambda gives.
+// Command bench compares the SMS function with a hello function in the same run: the time from the start of a process to
+// its first request for an event, the size of the binary, and the requests a second through the whole local stack. The
+// command also compares the start of the PDF function with and without the processor time that Lambda grants.
 package main
 
 import (
@@ -137,7 +137,7 @@ func verdict(good bool) string {
 	return " (over the goal)"
 }
 
-// start starts a process of a function and returns how long it took to ask for its first event.
+// start starts a process of a function and returns the time until its first request for an event.
 func (b *bench) start(ctx context.Context, f template.Function) (time.Duration, error) {
 	host, err := lambda.NewHost(lambda.Options{
 		LogDir: b.dir, Jail: b.stack.Jail, Concurrency: 1, Environment: map[string]string{"SVC_LOCAL": "1"},
@@ -156,7 +156,7 @@ func (b *bench) start(ctx context.Context, f template.Function) (time.Duration, 
 	return result.Init, err
 }
 
-// requests prints what goes through gateway, function, DynamoDB Local and sandbox, with so many clients at once.
+// requests prints the requests a second through gateway, function, DynamoDB Local and sandbox.
 func (b *bench) requests(ctx context.Context, out io.Writer) (err error) {
 	server, err := b.hello.Serve(lambda.Options{LogDir: b.dir, Jail: b.stack.Jail, Concurrency: clients})
 	if err != nil {
@@ -190,7 +190,7 @@ func (b *bench) requests(ctx context.Context, out io.Writer) (err error) {
 	return t.Flush()
 }
 
-// grant gives the demo project more credits than can be spent meanwhile.
+// grant gives the demo project more credits than a run can spend.
 func (b *bench) grant(ctx context.Context) error {
 	tables := map[string]string{}
 	for _, t := range b.stack.Template.Tables {
@@ -219,14 +219,14 @@ func measure(ctx context.Context, url, body string, as demo.Credential) (figures
 		}
 		r.Header.Set("X-API-KEY", as.ClientID)
 		r.Header.Set("X-API-SECRET", as.ClientSecret)
-		answer, err := client.Do(r)
+		response, err := client.Do(r)
 		if err != nil {
 			return err
 		}
-		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
-		if err == nil && answer.StatusCode != http.StatusOK {
-			err = fmt.Errorf("%d %s", answer.StatusCode, text)
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		if err == nil && response.StatusCode != http.StatusOK {
+			err = fmt.Errorf("%d %s", response.StatusCode, text)
 		}
 		return err
 	}

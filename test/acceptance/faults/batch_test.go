@@ -24,7 +24,7 @@ import (
 	"svcapi/test/faultproxy"
 )
 
-// attempts is how often a function tries a read, and how often a write without getting a response.
+// attempts is how often a function repeats a read, or a write without a response.
 const attempts = awsclient.Attempts
 
 // Ages of a reservation at which a settler takes it up, in seconds. While requests live, dead is more than any lives. When
@@ -99,7 +99,7 @@ func (r *rig) newBatch(seeds []uint64) (*batch, error) {
 	return b, group.Wait()
 }
 
-// atWork is how many schedules of a batch run at once.
+// atWork is how many schedules of a batch run at the same time.
 const atWork = 12
 
 // live runs the schedules, with a settler among them.
@@ -132,8 +132,8 @@ func (b *batch) each(do func(*world)) {
 	_ = group.Wait() // nothing returns an error
 }
 
-// aftermath lets settlers, late copies, clients that ask again and operators meet what the dead have left, and ends with a
-// settler that nothing disturbs.
+// aftermath runs settlers, late copies, repeated requests and operators after all requests are dead, and ends with an
+// undisturbed settler.
 func (b *batch) aftermath() error {
 	ripen()
 	b.each(func(w *world) { w.deliverSome(0.3) })
@@ -167,7 +167,7 @@ func (b *batch) aftermath() error {
 			return err
 		}
 	}
-	return nil // what is left is a verdict's
+	return nil // the verdict reports the rest
 }
 
 // ripen waits until the youngest reservation is old enough for the settler.
@@ -249,7 +249,7 @@ func (w *world) visit(s step, r *faultproxy.Request) (fate faultproxy.Fate, kill
 	return fate, killed
 }
 
-// deliverSome delivers that share of the late copies that are left.
+// deliverSome delivers a share of the remaining late copies.
 func (w *world) deliverSome(share float64) {
 	w.mu.Lock()
 	var now, still []late
@@ -268,7 +268,7 @@ func (w *world) deliverSome(share float64) {
 	}
 }
 
-// askAgain repeats keys after all requests are dead: some at once, and some when a dead claim counts as dead.
+// askAgain repeats keys after all requests are dead: some at once, and some when the dead request's claim has expired.
 func (w *world) askAgain() {
 	seen := map[*request]bool{}
 	for _, r := range w.requests {
@@ -311,8 +311,8 @@ func (w *world) age(key string) error {
 	return err
 }
 
-// operate repeats the commands that got no answer, gives some charges back and resolves uncertain ones, until each command
-// has been answered.
+// operate repeats the commands that got no response, refunds some charges and resolves uncertain ones, until each command
+// has a response.
 func (w *world) operate() {
 	commands := w.commands
 	if w.chance(0.15, "operate") {
@@ -328,7 +328,7 @@ func (w *world) operate() {
 	w.mu.Unlock()
 }
 
-// verdicts are commands about charges as they stand.
+// verdicts returns commands about the present charges.
 func (w *world) verdicts() []*command {
 	entries, err := w.stage.entries(w.project, w.began)
 	if err != nil {
@@ -428,5 +428,5 @@ func (w *world) svc(c *command, disturbed bool) error {
 	return nil
 }
 
-// exitRefused is svc's exit code for what cannot be.
+// exitRefused is svc's exit code for a refused command.
 const exitRefused = 4

@@ -62,7 +62,7 @@ func (t target) pk() string {
 	return ""
 }
 
-// understand reads what a function or svc sends to DynamoDB.
+// understand decodes a request of a function or of svc to DynamoDB.
 func understand(r *faultproxy.Request) call {
 	var body struct {
 		target
@@ -141,7 +141,7 @@ func owner(pk string) string {
 	return parts[0]
 }
 
-// tokens are what the simulator puts into a message, or the address that it asks about: they tell whose vendor call it is.
+// tokens matches the text of a message or the address of a look-up, which identifies the request of a vendor call.
 var tokens = regexp.MustCompile(`M\d+R\d+E|112\.134\.\d+\.\d+|45\.83\.0\.7`)
 
 func tokenOf(text string) string { return tokens.FindString(text) }

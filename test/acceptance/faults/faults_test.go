@@ -1,16 +1,16 @@
 // Package faults runs the compiled functions, the settler and svc at once, in random schedules, while the proxies in front
-// of DynamoDB Local and of the vendor sandbox drop requests, drop or cut answers, hold copies of dropped attempts back and
-// let them arrive later, throttle and fail, and while processes are killed. When all of a schedule is settled, every wallet
-// must add up and every answer must agree with its charge, but for the anomalies that judge names.
+// of DynamoDB Local and of the vendor sandbox drop requests, drop or truncate responses, deliver copies of dropped attempts
+// later, throttle and fail, and while processes are killed. When all of a schedule is settled, every wallet must add up and
+// every response must agree with its charge, except for the anomalies that judge names.
 //
 // # What a seed reproduces
 //
 // A burst of throttles belongs to a call, not to an attempt: whether there is one, and of how many attempts, is drawn from
-// the seed and the call's name (request 3, reserve, second call). A throttle changes nothing, so that the proxy answers it
+// the seed and the call's name (request 3, reserve, second call). A throttle changes nothing, so that the proxy responds
 // at once; the pauses of the client alone use up the client's time. No anomaly is ever excused by a throttle.
 //
 // A schedule is its seed. The seed alone gives the plan: the wallet, the requests, who repeats which Idempotency-Key, the
-// operators' commands, and the chances of each fault. The fate of a call (delivered, dropped, throttled, killed there, its
+// operators' commands, and the chances of each fault. The fault plan of a call (delivered, dropped, throttled, killed there, its
 // copy kept for later) is drawn from the seed and the call's name: request 3, reserve, second attempt. It is the same in
 // every replay, whatever else happens. While requests live, the proxy lets one waiting call go at a time, once all that
 // are alive wait there or have ended; of those that wait the one with the lowest number goes, and that number, too, is drawn
@@ -19,8 +19,8 @@
 // What it does not reproduce: times, and what hangs on them. Keys and request IDs are new in each run. A process counts as
 // waiting when it has been silent for some milliseconds: on a busy machine a call can come so late that another one has gone
 // before it, and only then does the order of two calls differ. Kills in the midst of a render come after a time. The
-// settler that runs beside the living, two settlers at once and a batch's last phase meet in the order in which they come;
-// the fates of their calls are drawn as all others.
+// settler that runs while requests live, two settlers at once and a batch's last phase meet in the order in which they come;
+// the fault plans of their calls are drawn as all others.
 package faults
 
 import (
@@ -54,7 +54,7 @@ const (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// TestFaults runs the schedules that SEED and SCHEDULES choose, else fixed ones and some that nobody has seen
+// TestFaults runs the schedules that SEED and SCHEDULES choose, else fixed schedules and new ones
 // (docs/decisions.md#what-is-charged, docs/decisions.md#ledger, docs/decisions.md#idempotency-repeats).
 func TestFaults(t *testing.T) {
 	var seeds []uint64

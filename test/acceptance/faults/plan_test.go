@@ -52,7 +52,7 @@ type plan struct {
 	shards   int       // that the project is kept in
 	closed   bool      // the first vendor of each chain refuses connections
 	byok     bool      // the project has vendor accounts of its own: nothing is charged
-	loss     float64   // chance that a request is dropped; answers come to a bit less
+	loss     float64   // chance that a request is dropped; for responses the chance is lower
 	refusal  float64   // chance of a throttle or a 500
 	bursts   float64   // chance that a call is throttled from its first attempt on, up to mostThrottles times
 	hot      step      // where most calls meet such a burst; empty: nowhere
@@ -62,7 +62,7 @@ type plan struct {
 	sore     step      // where most calls are lost, and more processes die; empty: nowhere
 }
 
-// sores are the steps where most calls of a schedule may be lost; those that matter most stand there more than once.
+// sores are the steps where most calls of a schedule may be lost. Important steps are in the list more than once.
 var sores = []step{
 	"", "", "", reserve, reserve, rebalance, mark, vendor, capture, capture, capture, forbidCapture, returnCredits, claim, keep, free, count, movement,
 }
@@ -91,7 +91,7 @@ func (p *plan) burst(s step, call string) int {
 // starter is a request or an operator's command.
 type starter interface{ label() string }
 
-// request is one request of a client, and what came of it.
+// request is one request of a client, and its outcome.
 type request struct {
 	number   int
 	op       *operation
@@ -100,7 +100,7 @@ type request struct {
 	key      string // Idempotency-Key
 	first    *request
 	changed  bool // it repeats a key with another body
-	rejected bool // the vendor will say no
+	rejected bool // the vendor will refuse
 	unknown  bool // the vendor will not know the address
 	price    int64
 	after    bool // a repeat after all the others are dead
@@ -113,7 +113,7 @@ type request struct {
 
 func (r *request) label() string { return fmt.Sprintf("request %d", r.number) }
 
-// command is an operator's, repeated until it is answered.
+// command is an operator's command, repeated until a response comes.
 type command struct {
 	name    string
 	args    []string
@@ -221,7 +221,7 @@ func (p *plan) newRequest(rng *rand.Rand, n int, prices credit.Prices) *request 
 	return r
 }
 
-// repeatKeys adds what clients do that got no answer, or do not wait for it: the same key again, mostly with the same body.
+// repeatKeys adds repeats by clients that got no response or do not wait: the same key, mostly with the same body.
 func (p *plan) repeatKeys(rng *rand.Rand) {
 	for _, first := range slices.Clone(p.requests) {
 		if first.key == "" {
@@ -248,7 +248,7 @@ func (p *plan) repeat(first *request, changed bool) *request {
 	return &again
 }
 
-// addCommands adds what operators do meanwhile.
+// addCommands adds the operators' commands.
 func (p *plan) addCommands(rng *rand.Rand, cost int64) {
 	add := func(state credit.State, by int64) {
 		c := &command{name: fmt.Sprintf("%s %d", state, len(p.commands)), state: state, credits: by}
@@ -268,7 +268,7 @@ func (p *plan) addCommands(rng *rand.Rand, cost int64) {
 	}
 }
 
-// fill gives the commands their arguments: a movement's ID holds the time.
+// fill sets the commands' arguments: a movement's ID contains the time.
 func (p *plan) fill(projectID string) {
 	for _, c := range p.commands {
 		c.id = credit.NewKey(time.Now(), c.name+projectID)

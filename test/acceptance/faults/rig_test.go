@@ -39,7 +39,7 @@ import (
 	"svcapi/test/faultproxy"
 )
 
-// rig is what all batches share: engine, secrets, vendors, the proxies in front of them, and the binaries.
+// rig is the fixture of all batches: engine, secrets, vendors, the proxies in front of them, and the binaries.
 type rig struct {
 	root     string
 	dir      string
@@ -119,7 +119,7 @@ func (r *rig) template(parameters map[string]string) (*template.Template, error)
 	return template.Load(filepath.Join(r.root, "template.yaml"), parameters)
 }
 
-// decide asks whoever the request's client belongs to. A client that is not known any more is dead.
+// decide returns the decision of the request's actor. A client that is no longer known is dead.
 func (r *rig) decide(request *faultproxy.Request) faultproxy.Fate {
 	found, known := r.clients.Load(request.Client)
 	if !known {
@@ -128,7 +128,7 @@ func (r *rig) decide(request *faultproxy.Request) faultproxy.Fate {
 	return found.(func(*faultproxy.Request) faultproxy.Fate)(request)
 }
 
-// name is a new one at the proxies.
+// name returns a new name at the proxies.
 func (r *rig) name(of string) string { return fmt.Sprintf("%s-%d", of, r.names.Add(1)) }
 
 // stage is a set of tables of its own, and the template with their names.
@@ -210,7 +210,7 @@ const (
 	byok   = "model-byok"
 )
 
-// models makes the projects that the others are copied from, as an operator makes them.
+// models creates the projects that the others are copied from, as an operator does.
 func (s *stage) models() error {
 	ctx := context.Background()
 	for _, id := range []string{open, closed, byok} {
@@ -248,7 +248,7 @@ func (s *stage) models() error {
 	return nil
 }
 
-// renamed is an attribute with another project's name in its texts.
+// renamed returns an attribute with another project's name in its texts.
 func renamed(v types.AttributeValue, from, to string) types.AttributeValue {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
@@ -263,7 +263,7 @@ func renamed(v types.AttributeValue, from, to string) types.AttributeValue {
 	return v
 }
 
-// create puts a schedule's project into the tables.
+// create writes a schedule's project to the tables.
 func (s *stage) create(id string, p *plan) error {
 	ctx := context.Background()
 	model := open
@@ -380,7 +380,7 @@ func (i *instance) decide(r *faultproxy.Request) faultproxy.Fate {
 	return a.world.arrive(a, c.step, r)
 }
 
-// kill ends the process, whatever it is at.
+// kill ends the process at once.
 func (i *instance) kill() {
 	i.dead.Store(true)
 	i.rig.clients.Delete(i.name)

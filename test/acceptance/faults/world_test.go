@@ -57,14 +57,14 @@ type attempt struct {
 	at      time.Time // of its fate
 }
 
-// answered reports that the client saw an answer of the service itself.
+// answered reports that the client received a response of the service itself.
 func (t attempt) answered() bool { return t.fate == faultproxy.Deliver && !t.request.GivenUp() }
 
-// silent reports that the client got no whole response: the request or its answer was dropped, the answer was cut or came
-// too late.
+// silent reports that the client got no complete response: the request or its response was dropped, or the response was
+// truncated or came too late.
 func (t attempt) silent() bool { return !t.answered() && !t.refused() }
 
-// refused reports that the proxy answered in the service's place, in time, with a throttle or a 5xx.
+// refused reports that the proxy responded for the service, in time, with a throttle or a 5xx.
 func (t attempt) refused() bool {
 	refusal := t.fate.Throttled() || t.fate == faultproxy.Fail || t.fate == faultproxy.FailApplied
 	return refusal && !t.request.GivenUp()
@@ -75,7 +75,7 @@ func (t attempt) faulty() bool {
 	return !t.answered() && (!t.fate.Throttled() || t.request.GivenUp())
 }
 
-// exchange is one call of a program: attempts with one body, up to an answer.
+// exchange is one call of a program: attempts with one body, up to a response.
 type exchange struct {
 	name     string // request 3: reserve, call 2
 	body     string
@@ -84,7 +84,7 @@ type exchange struct {
 	attempts []attempt
 }
 
-// open reports that no attempt has an answer of the service yet, so that another may follow.
+// open reports that no attempt has a response of the service yet, so that another attempt may follow.
 func (e *exchange) open() bool { return !slices.ContainsFunc(e.attempts, attempt.answered) }
 
 // lost reports that a function may have given a write up: it had as many attempts without a response as it must make, or
@@ -105,10 +105,10 @@ func (e *exchange) lost() bool {
 	return silent >= attempts || slow && took > awsclient.WriteTimeout-awsclient.AttemptTimeout-awsclient.Backoff
 }
 
-// calls is what became of an actor's calls of one step.
+// calls is the outcome of an actor's calls of one step.
 type calls struct {
 	attempts  int
-	arrived   int // attempts, at the service, whether or not the answer came back
+	arrived   int // attempts, at the service, whether or not the response came back
 	exchanges []*exchange
 }
 
@@ -140,12 +140,12 @@ func (c *calls) unanswered() bool {
 	return slices.ContainsFunc(c.whole(), func(e *exchange) bool { return e.open() && len(e.attempts) >= attempts })
 }
 
-// tooLate reports that a copy of an attempt may have arrived after the program had its answer.
+// tooLate reports that a copy of an attempt may have arrived after the program had its response.
 func (c *calls) tooLate() bool {
 	return c.some(func(t attempt) bool { return t.fate == faultproxy.DropRequest })
 }
 
-// exchange is the call that an attempt belongs to, a new one where none of that body is without an answer.
+// exchange is the call that an attempt belongs to, a new one where each of that body has a response.
 func (c *calls) exchange(p *plan, who string, s step, r *faultproxy.Request) *exchange {
 	c.attempts++
 	body := canonical(r.Body)
@@ -240,7 +240,7 @@ func (w *world) poke() {
 	}
 }
 
-// run is the schedule from its first request until none is alive.
+// run runs the schedule from its first request until none is alive.
 func (w *world) run() {
 	w.stage.rig.clients.Store(w.project, w.vendor)
 	next := 0
@@ -292,7 +292,7 @@ func (w *world) run() {
 	w.idle = nil
 }
 
-// unsettled is how long to wait until every actor waits at a proxy or has ended; 0: it is so, or takes too long.
+// unsettled returns the time to wait until every actor waits at a proxy or has ended; 0: none, or it takes too long.
 func (w *world) unsettled() time.Duration {
 	now := time.Now()
 	var wait time.Duration
@@ -393,7 +393,7 @@ func (w *world) arrive(a *actor, s step, r *faultproxy.Request) faultproxy.Fate 
 	return <-p.fate
 }
 
-// decide says what becomes of a call. The lock is held.
+// decide returns the fault plan of a call. The lock is held.
 func (w *world) decide(p *arrival) {
 	a := p.actor
 	a.parked = slices.DeleteFunc(a.parked, func(x *arrival) bool { return x == p })
@@ -432,7 +432,7 @@ func (w *world) decide(p *arrival) {
 	p.fate <- fate
 }
 
-// throttle answers an attempt within a burst. The lock is held.
+// throttle returns the response to an attempt within a burst. The lock is held.
 func (w *world) throttle(p *arrival) faultproxy.Fate {
 	fate := w.shape(p)
 	p.call.attempts = append(p.call.attempts, attempt{fate, p.request, p.at})
@@ -443,7 +443,7 @@ func (w *world) throttle(p *arrival) faultproxy.Fate {
 	return fate
 }
 
-// shape draws in what words an attempt is throttled.
+// shape draws the error of a throttled attempt.
 func (w *world) shape(p *arrival) faultproxy.Fate {
 	all := faultproxy.Throttles(p.request.Operation)
 	return all[int(w.uniform(p.id, "shape")*float64(len(all)))]
@@ -457,7 +457,7 @@ func (w *world) crashAt(s step) float64 {
 	return w.crash
 }
 
-// fate draws what becomes of a call.
+// fate draws the fault plan of a call.
 func (w *world) fate(p *arrival) faultproxy.Fate {
 	x := w.uniform(p.id, "fate")
 	if p.step == w.sore && p.step != vendor {
@@ -526,7 +526,7 @@ func (a *actor) sentClaim(owner string) bool {
 	return c != nil && owner != "" && slices.ContainsFunc(c.exchanges, func(e *exchange) bool { return strings.Contains(e.body, owner) })
 }
 
-// owner is the mark by which the table knows the claim that holds a key; empty where nobody does.
+// owner returns the mark of the claim that holds a key, and "" where no claim does.
 func (w *world) owner(key string) (string, error) {
 	out, err := w.stage.rig.direct.GetItem(context.Background(), &dynamodb.GetItemInput{
 		TableName:      aws.String(w.stage.table("transient")),
@@ -539,7 +539,7 @@ func (w *world) owner(key string) (string, error) {
 	return attr.TextOf(out.Item["o"]), nil
 }
 
-// keyID is the partition key of an Idempotency-Key's item.
+// keyID returns the partition key of an Idempotency-Key's item.
 func (w *world) keyID(key string) string { return "idem#" + w.project + "#development#" + key }
 
 // drop loses an attempt on its way. The lock is held.
@@ -619,7 +619,7 @@ func (w *world) waitFor(name string) {
 	}
 }
 
-// instance is a process that no request of this schedule uses, one that has served this project before if there is one.
+// instance returns an unused process, one that has served this project before if there is one.
 func (w *world) instance(function string) (*instance, error) {
 	w.mu.Lock()
 	for at, i := range w.idle {
@@ -633,7 +633,7 @@ func (w *world) instance(function string) (*instance, error) {
 	return w.pool.take(function)
 }
 
-// answer is what a client gets.
+// answer is a client's response.
 type answer struct {
 	status   int
 	id       string // of the request
@@ -645,7 +645,7 @@ type answer struct {
 	took     time.Duration
 }
 
-// ask is a client's request, through the gateway of a function's process.
+// ask sends a client's request through the gateway of a function's process.
 func (i *instance) ask(project string, r *request) answer {
 	in := httptest.NewRequest(http.MethodPost, r.op.path, strings.NewReader(r.body))
 	in.Header.Set("Content-Type", "application/json")
@@ -670,7 +670,7 @@ func (i *instance) ask(project string, r *request) answer {
 	return a
 }
 
-// send makes a request of the schedule and notes its answer.
+// send sends a request of the schedule and records its response.
 func (w *world) send(r *request, i *instance) {
 	a := i.ask(w.project, r)
 	w.mu.Lock()

@@ -1,5 +1,5 @@
 // Package freeze tests a compiled function that Lambda freezes for an hour, during which the wall time moves and the
-// monotonic clock stands still.
+// monotonic clock stops.
 package freeze
 
 import (

@@ -152,7 +152,7 @@ func find(ctx context.Context, root string) ([]*target, error) {
 	return targets, nil
 }
 
-// execs is how Go's fuzzing tells what it has run so far.
+// execs matches the number of inputs that Go's fuzzing reports.
 var execs = regexp.MustCompile(`elapsed: (\S+), execs: (\d+) `)
 
 // fuzz runs the target with so many inputs, and adds what was run.
@@ -194,7 +194,7 @@ func (t *target) crashers() map[string]bool {
 	return kept
 }
 
-// moveCrashers moves the inputs that have come since to .local/fuzz, and says what they are.
+// moveCrashers moves the new inputs to .local/fuzz and returns their names.
 func (t *target) moveCrashers(root string, before map[string]bool) (string, error) {
 	var said strings.Builder
 	var errs []error

@@ -1,5 +1,5 @@
-// How the scenarios ask: one row of operations.json at a time, the answer held to the contract, its time compared with
-// the anchor's.
+// The scenarios send one row of operations.json at a time, validate the response by the contract and compare its time with
+// the hello function's.
 import http from 'k6/http';
 import { Counter, Trend } from 'k6/metrics';
 
@@ -9,8 +9,8 @@ const baseURL = __ENV.BASE_URL;
 const credentials = JSON.parse(__ENV.CREDENTIALS);
 const prices = JSON.parse(__ENV.PRICES);
 
-export const breaches = new Counter('breaches'); // answers outside the contract
-export const refused = new Counter('refused'); // answers within it that are no success
+export const breaches = new Counter('breaches'); // responses outside the contract
+export const refused = new Counter('refused'); // responses within the contract that are no success
 const anchorTook = new Trend('took_anchor', true);
 
 for (const o of operations) {
@@ -30,14 +30,14 @@ for (const o of operations) {
   o.expected = Object.entries(o.expect || {}).map(([path, value]) => [path.split('.'), JSON.stringify(value)]);
   o.served = new Counter('served_' + o.name);
   o.took = new Trend('took_' + o.name, true);
-  o.times = new Trend('times_' + o.name); // as many times as long as the anchor takes at that moment
+  o.times = new Trend('times_' + o.name); // in multiples of the hello function's time at that moment
 }
 
 export const byName = Object.fromEntries(operations.map((o) => [o.name, o]));
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-// What each refusal that load may bring is called.
+// The codes of the refusals that load may cause.
 const codes = {
   429: ['rate_limit_exceeded'],
   500: ['internal_error'],
@@ -56,9 +56,9 @@ function parsed(body) {
   }
 }
 
-// breach says in what an answer is outside the contract; '' where it is within.
+// breach returns why a response is outside the contract, and '' for a response within the contract.
 function breach(o, a) {
-  if (a.status === 0) return 'no answer: ' + a.error;
+  if (a.status === 0) return 'no response: ' + a.error;
   const id = a.headers['X-Svc-Request-Id'];
   if (!uuid.test(id)) return `X-SVC-Request-ID is ${id}`;
   if (a.status !== 200) {
@@ -88,7 +88,7 @@ function breach(o, a) {
 
 let complaints = 3; // of each VU
 
-// ask sends a request and counts its answer.
+// ask sends a request and counts its response.
 export function ask(o) {
   const a = http.request(o.method, o.url, o.text, o.params);
   const wrong = breach(o, a);
@@ -105,10 +105,10 @@ export function ask(o) {
 }
 
 const anchor = { tags: { name: 'anchor' } };
-const last = []; // this VU's last times of the anchor
+const last = []; // this VU's last times of the hello function
 const kept = 15;
 
-// measureAnchor asks the hello function behind the same kind of gateway.
+// measureAnchor sends a request to the hello function behind the same kind of gateway.
 export function measureAnchor() {
   const a = http.post(__ENV.ANCHOR_URL, '{}', anchor);
   if (a.status !== 200) {
@@ -120,7 +120,7 @@ export function measureAnchor() {
   if (last.length > kept) last.shift();
 }
 
-// measure asks, and compares the time with the median of the anchor's last ones.
+// measure sends a request and compares its time with the median of the hello function's last times.
 export function measure(o) {
   const a = ask(o);
   if (!a.ok) return;
@@ -128,7 +128,7 @@ export function measure(o) {
   if (last.length > 2) o.times.add(a.ms / [...last].sort((x, y) => x - y)[last.length >> 1]);
 }
 
-// warm starts every function's processes, so that no time holds a cold start. The answers count.
+// warm starts every function's processes, so that no time holds a cold start. The responses count.
 export function warm(processes) {
   if (!processes) return;
   for (const o of operations) {
@@ -154,9 +154,48 @@ export function draw(list) {
 export const quick = operations.filter((o) => !o.slow);
 export const slow = operations.filter((o) => o.slow);
 
-// summary leaves the figures to the program that started k6.
-export function summary(data) {
-  return { [__ENV.SUMMARY]: JSON.stringify(data) };
+// figure returns one figure of a metric; 0 where the metric has no samples.
+export function figure(data, metric, name) {
+  return ((data.metrics[metric] || {}).values || {})[name] || 0;
+}
+
+export const times = (data, metric, name) => figure(data, metric, name).toFixed(1);
+
+export const took = (data, metric, name) => `${figure(data, metric, name).toFixed(1)} ms`;
+
+// table aligns the cells of rows.
+export function table(rows) {
+  const widths = rows[0].map((_, i) => Math.max(...rows.map((cells) => `${cells[i]}`.length)));
+  return `\n${rows.map((cells) => cells.map((cell, i) => `${cell}`.padStart(widths[i])).join('  ')).join('\n')}\n`;
+}
+
+// summary prints the text. It writes figures, failed thresholds and the successes by the price list's names for the program
+// that started k6.
+export function summary(data, text) {
+  const paid = {};
+  for (const o of operations.filter((each) => each.charges)) {
+    paid[o.charges] = (paid[o.charges] || 0) + figure(data, `served_${o.name}`, 'count');
+  }
+  const metrics = Object.entries(data.metrics);
+  const failed = metrics.flatMap(([metric, m]) => Object.entries(m.thresholds || {}).filter(([, result]) => !result.ok)
+    .map(([threshold]) => `${__ENV.WALL ? `${__ENV.WALL}: ` : ''}${metric}: ${threshold}, ${JSON.stringify(m.values)}`));
+  return { stdout: text, [__ENV.SUMMARY]: JSON.stringify({ values: Object.fromEntries(metrics.map(([name, m]) => [name, m.values])), failed, paid }) };
+}
+
+// operationsSummary prints the figures of each operation beside the hello function's. clients returns how many clients an
+// operation had alone; without clients all operations ran at once.
+export function operationsSummary(data, clients) {
+  const row = (title, metric, vus, ratio) => {
+    const n = figure(data, `took_${metric}`, 'count');
+    return [title, vus, n, (n / Number(__ENV.SECONDS)).toFixed(1), ...['med', 'p(95)', 'p(99)'].map((name) => took(data, `took_${metric}`, name)), ...ratio];
+  };
+  const hello = row('hello', 'anchor', '', ['1.0', '']);
+  if (clients) hello.splice(2, 2, '', ''); // hello was measured beside every operation: a sum has no meaning
+  const count = (metric) => figure(data, metric, 'count');
+  return summary(data, table([
+    ['operation', 'clients', 'responses', 'a second', 'median', 'p95', 'p99', '× hello, median', 'p95'], hello,
+    ...operations.map((o) => row(o.title, o.name, clients ? clients(o) : '', ['med', 'p(95)'].map((name) => times(data, `times_${o.name}`, name)))),
+  ]) + `\n${count('http_reqs')} responses, ${count('breaches')} outside the contract, ${count('refused')} refused.\n`);
 }
 
 // common are the options of every script.

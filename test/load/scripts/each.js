@@ -1,6 +1,6 @@
-// Each operation alone, one after the other, beside the anchor.
+// Each operation alone, one after the other, beside the hello function.
 import exec from 'k6/execution';
-import { byName, common, measure, measureAnchor, operations, summary, warm } from './client.js';
+import { byName, common, measure, measureAnchor, operations, operationsSummary, warm } from './client.js';
 
 const seconds = Number(__ENV.SECONDS);
 
@@ -27,4 +27,4 @@ export default function () {
   measure(byName[exec.scenario.name]);
 }
 
-export const handleSummary = summary;
+export const handleSummary = (data) => operationsSummary(data, (o) => o.vus);

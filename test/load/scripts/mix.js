@@ -1,13 +1,13 @@
 // All operations at once, by their weights. The slow ones have a VU of their own and rest between two requests.
 import { sleep } from 'k6';
-import { common, draw, measure, measureAnchor, operations, quick, slow, summary, warm } from './client.js';
+import { common, draw, measure, measureAnchor, operations, operationsSummary, quick, slow, warm } from './client.js';
 
 const thresholds = { breaches: ['count==0'], refused: ['count==0'] };
 for (const o of operations) {
   thresholds['served_' + o.name] = ['count>0'];
 }
 
-const scenario = { executor: 'constant-vus', duration: __ENV.DURATION, gracefulStop: '40s' };
+const scenario = { executor: 'constant-vus', duration: `${__ENV.SECONDS}s`, gracefulStop: '40s' };
 
 export const options = {
   ...common,
@@ -33,4 +33,4 @@ export function rested() {
   sleep(0.5);
 }
 
-export const handleSummary = summary;
+export const handleSummary = (data) => operationsSummary(data);

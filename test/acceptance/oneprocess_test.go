@@ -28,9 +28,9 @@ import (
 	"svcapi/shared/credit"
 )
 
-// narrow is a second stack with one process per function, for what one process remembers, and for its death. Its
-// requests to DynamoDB are recorded on their way to the first stack's engine. Its tests run one after the other.
-type narrow struct {
+// oneProcess is a second stack with one process per function, to test the caches of a process and its death. A recorder
+// passes its requests for DynamoDB to the first stack's engine. Its tests run one after the other.
+type oneProcess struct {
 	stack    *stack.Stack
 	recorder *recorder
 	ledger   *credit.Store
@@ -38,10 +38,10 @@ type narrow struct {
 	alone    sync.Mutex
 }
 
-const narrowStage = "narrow"
+const oneProcessStage = "single"
 
-func startNarrow(ctx context.Context, first *stack.Stack, logs string, w *witness) (*narrow, error) {
-	n := &narrow{db: engine.Client(first.DynamoDBURL)}
+func startOneProcess(ctx context.Context, first *stack.Stack, logs string, w *witness) (*oneProcess, error) {
+	n := &oneProcess{db: engine.Client(first.DynamoDBURL)}
 	var err error
 	if n.recorder, err = startRecorder(first.DynamoDBURL); err != nil {
 		return nil, err
@@ -52,8 +52,8 @@ func startNarrow(ctx context.Context, first *stack.Stack, logs string, w *witnes
 	}
 	n.stack, err = stack.Start(ctx, stack.Options{
 		LogDir: logs, Concurrency: 1, Through: w.through,
-		// A record that a request has just warmed stays so while the next one is recorded.
-		Parameters: map[string]string{"Stage": narrowStage, "ProjectCacheSeconds": "60"},
+		// The cached record of one request is still valid when the next request is recorded.
+		Parameters: map[string]string{"Stage": oneProcessStage, "ProjectCacheSeconds": "60"},
 	})
 	if set {
 		os.Setenv(engine.EndpointVariable, before)
@@ -64,20 +64,20 @@ func startNarrow(ctx context.Context, first *stack.Stack, logs string, w *witnes
 	return n, err
 }
 
-func (n *narrow) table(name string) string { return "svc-" + narrowStage + "-" + name }
+func (n *oneProcess) table(name string) string { return "svc-" + oneProcessStage + "-" + name }
 
-// narrowStack gives the second stack to one test at a time.
-func narrowStack(t *testing.T) *narrow {
+// oneProcessStack returns the second stack, to one test at a time.
+func oneProcessStack(t *testing.T) *oneProcess {
 	t.Helper()
 	local(t)
 	t.Parallel()
-	sut.narrow.alone.Lock()
-	t.Cleanup(sut.narrow.alone.Unlock)
-	return sut.narrow
+	fixture.oneProcess.alone.Lock()
+	t.Cleanup(fixture.oneProcess.alone.Unlock)
+	return fixture.oneProcess
 }
 
-// send is a request to the second stack.
-func (n *narrow) send(project, body string, header map[string]string) request {
+// send returns a request to the second stack.
+func (n *oneProcess) send(project, body string, header map[string]string) request {
 	return request{path: send, body: body, as: demoProject(project).dev, header: header, base: n.stack.BaseURL}
 }
 
@@ -104,11 +104,11 @@ func startRecorder(target string) (*recorder, error) {
 	rec := &recorder{}
 	proxy := &httputil.ReverseProxy{
 		Rewrite:  func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
-		ErrorLog: log.New(io.Discard, "", 0), // of clients that went away: functions that were killed
+		ErrorLog: log.New(io.Discard, "", 0), // of killed functions
 	}
 	sms := "Credential=LOCALSMS/"
 	rec.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.Contains(r.Header.Get("Authorization"), sms) { // the settling function, and who makes the demo projects
+		if !strings.Contains(r.Header.Get("Authorization"), sms) { // the settler, and the stack that creates the demo projects
 			proxy.ServeHTTP(w, r)
 			return
 		}
@@ -127,8 +127,8 @@ func startRecorder(target string) (*recorder, error) {
 	return rec, nil
 }
 
-// record gives what the functions ask of DynamoDB while do runs. Each request is held for a moment, so that those which
-// go out together are seen together.
+// record returns the requests of the functions to DynamoDB while do runs. Each request waits for a moment, so that
+// simultaneous requests are recorded as simultaneous.
 func (rec *recorder) record(do func()) []call {
 	rec.mu.Lock()
 	rec.calls, rec.hold = nil, 80*time.Millisecond
@@ -158,9 +158,9 @@ func phases(calls []call) int {
 
 var writes = []string{"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchWriteItem"}
 
-// Warm requests ask DynamoDB in few phases and with few writes: the table of the request's way.
+// Warm requests use DynamoDB in few phases and with few writes: the table lists both.
 func TestPhasesAndWrites(t *testing.T) {
-	n := narrowStack(t)
+	n := oneProcessStack(t)
 	for _, c := range []struct {
 		name           string
 		project        string
@@ -181,7 +181,7 @@ func TestPhasesAndWrites(t *testing.T) {
 		{"paid with a key", "managed", send, single(number(), "m"), "paid", 200, 6, 7, ""},
 		{"cold: the project's query before", "race", balance, "{}", "", 200, 2, 1, "GetItem Query"},
 	} {
-		do := func(key string) *answer {
+		do := func(key string) *response {
 			header := map[string]string{}
 			if key != "" {
 				header["Idempotency-Key"] = key
@@ -193,7 +193,7 @@ func TestPhasesAndWrites(t *testing.T) {
 		if !strings.HasPrefix(c.name, "cold") { // the project's record, the vendor's secret and the connections are there
 			do("")
 		}
-		var a *answer
+		var a *response
 		calls := n.recorder.record(func() {
 			key := c.key
 			if key != "" {
@@ -220,7 +220,7 @@ func TestPhasesAndWrites(t *testing.T) {
 }
 
 // kill ends the function's process, by its id, once a vendor has got what is sent to a number.
-func (n *narrow) kill(t *testing.T, to string) {
+func (n *oneProcess) kill(t *testing.T, to string) {
 	t.Helper()
 	n.await(t, to)
 	ids := n.stack.Processes("SmsFunction")
@@ -233,7 +233,7 @@ func (n *narrow) kill(t *testing.T, to string) {
 }
 
 // await waits until a vendor has got what is sent to a number.
-func (n *narrow) await(t *testing.T, to string) {
+func (n *oneProcess) await(t *testing.T, to string) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); n.sent(to) == 0; {
 		if time.Now().After(deadline) {
@@ -244,7 +244,7 @@ func (n *narrow) await(t *testing.T, to string) {
 }
 
 // sent counts the sends to a number.
-func (n *narrow) sent(to string) (count int) {
+func (n *oneProcess) sent(to string) (count int) {
 	for _, c := range n.stack.Sandbox.Calls() {
 		if c.Operation == "send" && slices.ContainsFunc(c.To, func(s string) bool { return strings.HasSuffix(s, to[1:]) }) {
 			count++
@@ -254,7 +254,7 @@ func (n *narrow) sent(to string) (count int) {
 }
 
 // rules sets what numbers meet on the second stack.
-func (n *narrow) rules(t *testing.T, rules ...sandbox.Rule) {
+func (n *oneProcess) rules(t *testing.T, rules ...sandbox.Rule) {
 	t.Helper()
 	if err := n.stack.Sandbox.SetRules(rules...); err != nil {
 		t.Fatal(err)
@@ -263,7 +263,7 @@ func (n *narrow) rules(t *testing.T, rules ...sandbox.Rule) {
 }
 
 // settle runs the settling function once the reservations of dead requests are old enough.
-func (n *narrow) settle(t *testing.T) {
+func (n *oneProcess) settle(t *testing.T) {
 	t.Helper()
 	time.Sleep(11 * time.Second) // SETTLE_AFTER_SECONDS of a local stack, and a bit
 	result, err := n.stack.Invoke(t.Context(), "SettleFunction", []byte("{}"))
@@ -273,7 +273,7 @@ func (n *narrow) settle(t *testing.T) {
 }
 
 // entry is a request's ledger entry on the second stack.
-func (n *narrow) entry(t *testing.T, project, requestID string) *credit.Entry {
+func (n *oneProcess) entry(t *testing.T, project, requestID string) *credit.Entry {
 	t.Helper()
 	var found *credit.Entry
 	for _, at := range []time.Time{time.Now().Add(-time.Hour), time.Now()} {
@@ -290,7 +290,7 @@ func (n *narrow) entry(t *testing.T, project, requestID string) *credit.Entry {
 	return found
 }
 
-func (n *narrow) balance(t *testing.T, project string) int64 {
+func (n *oneProcess) balance(t *testing.T, project string) int64 {
 	t.Helper()
 	b, err := n.ledger.Balance(t.Context(), demo.ID(project))
 	if err != nil {
@@ -300,7 +300,7 @@ func (n *narrow) balance(t *testing.T, project string) int64 {
 }
 
 // age makes a claim look as old as it will be.
-func (n *narrow) age(t *testing.T, project, key, attribute string, to int64) {
+func (n *oneProcess) age(t *testing.T, project, key, attribute string, to int64) {
 	t.Helper()
 	_, err := n.db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
 		TableName:                 new(n.table("transient")),
@@ -319,23 +319,23 @@ func (n *narrow) age(t *testing.T, project, key, attribute string, to int64) {
 // docs/decisions.md#what-is-charged: an SMS whose request died after its mark is charged and listed as uncertain.
 // docs/decisions.md#idempotency-dead-claims: a repeat of its Idempotency-Key sends nothing and is 503.
 func TestFunctionDies(t *testing.T) {
-	n := narrowStack(t)
+	n := oneProcessStack(t)
 	managed, byok := number(), number()
 	n.rules(t, sandbox.Rule{To: managed, Outcome: sandbox.Hang}, sandbox.Rule{To: byok, Outcome: sandbox.Hang})
 	before := n.balance(t, "managed")
 	price := n.stack.Prices.Of(credit.SMS)
-	died := map[string]*answer{}
+	died := map[string]*response{}
 	for project, to := range map[string]string{"managed": managed, "byok": byok} {
 		r := n.send(project, single(to, "m"), map[string]string{"Idempotency-Key": "dies"})
-		answered := make(chan *answer)
+		answered := make(chan *response)
 		go func() { answered <- r.do(t) }()
 		n.kill(t, to)
 		a := <-answered
 		if a == nil {
-			t.Fatal("no answer")
+			t.Fatal("no response")
 		}
 		if !a.is(500, "internal_error") || strings.Contains(string(a.body), "signal") || strings.Contains(string(a.body), "bootstrap") {
-			t.Errorf("%s: %d %s, want 500 internal_error that tells nothing", project, a.status, a.body)
+			t.Errorf("%s: %d %s, want 500 internal_error without a detail", project, a.status, a.body)
 		}
 		died[project] = a
 		if a := r.do(t); a != nil && !a.is(409, "http_error") {
@@ -375,7 +375,7 @@ func TestFunctionDies(t *testing.T) {
 }
 
 // lineOf is the log line of a request.
-func (n *narrow) lineOf(t *testing.T, requestID string) (line struct{ Vendor, Error, Outcome string }) {
+func (n *oneProcess) lineOf(t *testing.T, requestID string) (line struct{ Vendor, Error, Outcome string }) {
 	t.Helper()
 	lines := logLines(t, n.stack.LogDir, requestID)["sms.log"]
 	if len(lines) != 1 {
