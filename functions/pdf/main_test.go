@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"compress/zlib"
+	"context"
 	"encoding/binary"
 	"encoding/pem"
 	"hash/crc32"
@@ -40,7 +41,7 @@ func settings(t testing.TB, images *httptest.Server) config {
 func started(t testing.TB, c config) *renderer {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
-	r, err := newRenderer(c, browser.Seclude())
+	r, err := newRenderer(c, browser.Seclude(), func(context.Context, string, func(context.Context) error) {})
 	if err != nil {
 		t.Fatal(err)
 	}

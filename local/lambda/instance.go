@@ -24,14 +24,16 @@ type instance struct {
 	process *jail.Process
 	server  *http.Server
 	started time.Time
-	events  chan *event   // at most one waits
+	events  chan delivery // at most one waits
 	gone    chan struct{} // closed when the process has ended and the pool knows
 
-	ready    bool // it has asked for its first event
-	init     time.Duration
-	running  *event
-	timer    *time.Timer // ends it when init or the event takes too long
-	timedOut bool
+	ready      bool                  // runtime and extensions have asked for their first event
+	asked      bool                  // the runtime has asked for its next event
+	extensions map[string]*extension // by identifier
+	init       time.Duration
+	running    *event
+	timer      *time.Timer // ends it when init or the event takes too long
+	timedOut   bool
 }
 
 // start starts a process. The pool's lock is held.
@@ -40,7 +42,7 @@ func start(p *pool) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &instance{pool: p, started: time.Now(), events: make(chan *event, 1), gone: make(chan struct{})}
+	i := &instance{pool: p, started: time.Now(), events: make(chan delivery, 1), gone: make(chan struct{}), extensions: map[string]*extension{}}
 	command := p.command
 	command.Env = slices.Concat(command.Env, []string{
 		"AWS_LAMBDA_RUNTIME_API=" + listener.Addr().String(),
@@ -76,10 +78,22 @@ func (i *instance) limit(d time.Duration) {
 	i.timer = timer
 }
 
-// begin makes an event the one that runs. The pool's lock is held.
+// begin hands an event to the runtime, and to the extensions that get INVOKE events. All of these wait for the event. The
+// pool's lock is held.
 func (i *instance) begin(e *event) {
-	i.running = e
+	i.running, i.asked = e, false
+	d := delivery{
+		event: e, deadline: time.Now().Add(i.pool.function.Timeout),
+		trace: fmt.Sprintf("Root=1-%08x-%s;Parent=%s;Sampled=0", time.Now().Unix(), random(12), random(8)),
+	}
 	i.limit(i.pool.function.Timeout)
+	i.events <- d
+	for _, x := range i.extensions {
+		if x.invoke {
+			x.asked = false
+			x.events <- d
+		}
+	}
 }
 
 // runtimeAPI is the Lambda Runtime API, version 2018-06-01, for this process.
@@ -94,12 +108,13 @@ func (i *instance) runtimeAPI() http.Handler {
 		i.pool.note("platform.initReport", string(body))
 		accepted(w)
 	})
+	i.addExtensionsAPI(mux)
 	return mux
 }
 
 func (i *instance) next(w http.ResponseWriter, r *http.Request) {
 	i.pool.next(i)
-	var e *event
+	var e delivery
 	select {
 	case e = <-i.events:
 	case <-r.Context().Done(): // the process has ended
@@ -108,10 +123,9 @@ func (i *instance) next(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
 	header.Set("Lambda-Runtime-Aws-Request-Id", e.id)
-	header.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(time.Now().Add(i.pool.function.Timeout).UnixMilli(), 10))
+	header.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(e.deadline.UnixMilli(), 10))
 	header.Set("Lambda-Runtime-Invoked-Function-Arn", arn(i.pool.function))
-	header.Set("Lambda-Runtime-Trace-Id",
-		fmt.Sprintf("Root=1-%08x-%s;Parent=%s;Sampled=0", time.Now().Unix(), random(12), random(8)))
+	header.Set("Lambda-Runtime-Trace-Id", e.trace)
 	_, _ = w.Write(e.payload) // a process that is gone is noticed by its end
 }
 
@@ -151,8 +165,8 @@ func (i *instance) response(w http.ResponseWriter, r *http.Request) {
 	if kind := r.Trailer.Get("Lambda-Runtime-Function-Error-Type"); kind != "" {
 		e.fail(kind, "the function failed in the midst of its stream")
 	}
-	e.finish(outcome{result: Result{Payload: body, Streamed: streamed, Init: init}})
 	i.answered(e)
+	e.deliver(outcome{result: Result{Payload: body, Streamed: streamed, Init: init}})
 	accepted(w)
 }
 
@@ -164,17 +178,20 @@ func (i *instance) failure(w http.ResponseWriter, r *http.Request) {
 	}
 	body, _ := io.ReadAll(io.LimitReader(r.Body, MaxResponse)) // what could be read is what is known
 	i.pool.output.take(false)
-	e.finish(outcome{result: Result{Payload: body, FunctionError: "Unhandled", Init: init}})
 	i.answered(e)
+	e.deliver(outcome{result: Result{Payload: body, FunctionError: "Unhandled", Init: init}})
 	accepted(w)
 }
 
-// answered stops the event's clock. The event stays the running one until the process asks for the next.
+// answered stops the event's clock and frees its place in the account's concurrency, unless an extension is at work: the
+// timeout and the concurrency of the function include that work. The event stays the running one until the runtime and all
+// extensions have asked for the next.
 func (i *instance) answered(e *event) {
 	i.pool.mu.Lock()
 	defer i.pool.mu.Unlock()
-	if i.running == e {
+	if i.running == e && !i.atWork() {
 		i.timer.Stop()
+		e.leave()
 	}
 }
 
