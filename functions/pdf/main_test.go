@@ -88,6 +88,25 @@ func chequered(width, height int) []byte {
 
 var a4 = browser.Geometry{Size: browser.Sizes["A4"], Margins: browser.Margins{Top: 15, Right: 15, Bottom: 15, Left: 15}}
 
+// TestRenewsPage checks that a document that reached the browser has the browser's next page awaited after the response
+// (docs/decisions.md#after-response).
+func TestRenewsPage(t *testing.T) {
+	r := started(t, settings(t, nil))
+	for html, want := range map[string]int{"<p>x": 1, strings.Repeat("<p>", 1_000_000): 0} {
+		var waits []func(context.Context) error
+		r.after = func(_ context.Context, _ string, work func(context.Context) error) { waits = append(waits, work) }
+		_, err := r.render(t.Context(), html, a4)
+		if len(waits) != want || (err == nil) != (want == 1) {
+			t.Fatalf("%.10s: %d waits, want %d; %v", html, len(waits), want, err)
+		}
+		for _, wait := range waits {
+			if err := wait(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
 // The log line at the start says of each protection whether it is in force.
 func TestInForce(t *testing.T) {
 	var log bytes.Buffer

@@ -227,8 +227,8 @@ func (r *Renderer) watch(ctx context.Context, s *session, fail context.CancelCau
 	}
 }
 
-// replace puts the page for the next document in place: another one in the same browser, or in a new one. It runs on
-// after the response, and through the freeze that follows.
+// replace puts the page for the next document in place: another one in the same browser, or in a new one. replace runs on
+// after the response, and where Ready is not awaited for long enough, through the freeze that follows.
 func (r *Renderer) replace(ctx context.Context, p prepared) {
 	ctx, cancel := withRunningTime(context.WithoutCancel(ctx), startTime, errSlowStart)
 	defer cancel()
