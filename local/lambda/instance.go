@@ -87,13 +87,13 @@ func (i *instance) begin(e *event) {
 		trace: fmt.Sprintf("Root=1-%08x-%s;Parent=%s;Sampled=0", time.Now().Unix(), random(12), random(8)),
 	}
 	i.limit(i.pool.function.Timeout)
-	i.events <- d
 	for _, x := range i.extensions {
 		if x.invoke {
-			x.asked = false
+			e.extended, x.asked = true, false
 			x.events <- d
 		}
 	}
+	i.events <- d
 }
 
 // runtimeAPI is the Lambda Runtime API, version 2018-06-01, for this process.
@@ -165,8 +165,8 @@ func (i *instance) response(w http.ResponseWriter, r *http.Request) {
 	if kind := r.Trailer.Get("Lambda-Runtime-Function-Error-Type"); kind != "" {
 		e.fail(kind, "the function failed in the midst of its stream")
 	}
+	e.finish(outcome{result: Result{Payload: body, Streamed: streamed, Init: init}})
 	i.answered(e)
-	e.deliver(outcome{result: Result{Payload: body, Streamed: streamed, Init: init}})
 	accepted(w)
 }
 
@@ -178,20 +178,18 @@ func (i *instance) failure(w http.ResponseWriter, r *http.Request) {
 	}
 	body, _ := io.ReadAll(io.LimitReader(r.Body, MaxResponse)) // what could be read is what is known
 	i.pool.output.take(false)
+	e.finish(outcome{result: Result{Payload: body, FunctionError: "Unhandled", Init: init}})
 	i.answered(e)
-	e.deliver(outcome{result: Result{Payload: body, FunctionError: "Unhandled", Init: init}})
 	accepted(w)
 }
 
-// answered stops the event's clock and frees its place in the account's concurrency, unless an extension is at work: the
-// timeout and the concurrency of the function include that work. The event stays the running one until the runtime and all
-// extensions have asked for the next.
+// answered stops the event's clock unless an extension is at work: the function's timeout includes that work. The event
+// stays the running one until the runtime and all extensions have asked for the next.
 func (i *instance) answered(e *event) {
 	i.pool.mu.Lock()
 	defer i.pool.mu.Unlock()
 	if i.running == e && !i.atWork() {
 		i.timer.Stop()
-		e.leave()
 	}
 }
 

@@ -17,6 +17,8 @@ type event struct {
 	payload []byte
 	done    chan outcome // takes the first outcome; later ones are dropped
 	leave   func()       // gives its place in the account's concurrency back, once
+
+	extended bool // an extension has the event, too
 }
 
 // delivery is an event on its way into an instance.
@@ -31,14 +33,12 @@ type outcome struct {
 	err    error
 }
 
-// finish ends an event with its outcome.
+// finish gives the outcome to the caller of the event. The event keeps its place in the account's concurrency while an
+// extension works after the response.
 func (e *event) finish(o outcome) {
-	e.leave()
-	e.deliver(o)
-}
-
-// deliver gives the outcome to the caller of the event.
-func (e *event) deliver(o outcome) {
+	if !e.extended {
+		e.leave()
+	}
 	select {
 	case e.done <- o:
 	default:
@@ -112,7 +112,7 @@ func (p *pool) next(i *instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if i.running != nil && !i.asked { // it asks for more without an answer; where there was one, this is dropped
-		i.running.deliver(failed("Runtime.NoResponse", "the function asked for its next event without an answer to this one"))
+		i.running.finish(failed("Runtime.NoResponse", "the function asked for its next event without an answer to this one"))
 	}
 	i.asked = true
 	p.rest(i)
@@ -167,6 +167,7 @@ func (p *pool) ended(i *instance) {
 	e := i.running
 	select {
 	case <-i.events: // it died before it took the event: another instance can run it
+		e.extended = false
 		p.queue = slices.Insert(p.queue, 0, e)
 		e = nil
 	default:
@@ -177,6 +178,9 @@ func (p *pool) ended(i *instance) {
 			e = p.queue[0]
 			p.queue = p.queue[1:]
 		}
+	}
+	if e != nil {
+		e.leave()
 	}
 	if p.closed {
 		if e != nil {
