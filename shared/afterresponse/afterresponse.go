@@ -109,12 +109,13 @@ func (r *Runner) Do(ctx context.Context, w Work) {
 
 // run runs all work at the same time, and returns when all has ended or the time is over.
 func (r *Runner) run(ctx context.Context, all []Work) {
-	until := time.Now().Add(most)
-	if deadline, ok := ctx.Deadline(); ok && deadline.Before(until) {
-		until = deadline
-	}
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), until)
+	deadline, limited := ctx.Deadline()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), most)
 	defer cancel()
+	if limited {
+		ctx, cancel = context.WithDeadline(ctx, deadline)
+		defer cancel()
+	}
 	ends := make([]chan error, len(all))
 	for n, w := range all {
 		ends[n] = make(chan error, 1)
@@ -201,9 +202,8 @@ const identifier = "Lambda-Extension-Identifier"
 
 // register registers an internal extension for INVOKE events. Lambda refuses SHUTDOWN to internal extensions.
 func register(address string) (*extensionsAPI, error) {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.Proxy = nil // a proxy of the environment does not reach the API
-	api := &extensionsAPI{client: &http.Client{Transport: transport}, root: "http://" + address + "/2020-01-01/extension/"}
+	// A transport of its own has no proxy: a proxy of the environment does not reach the API.
+	api := &extensionsAPI{client: &http.Client{Transport: &http.Transport{}}, root: "http://" + address + "/2020-01-01/extension/"}
 	header, err := api.call(http.MethodPost, "register", `{"events":["INVOKE"]}`, "Lambda-Extension-Name", "after-response")
 	if err == nil && header.Get(identifier) == "" {
 		err = fmt.Errorf("the response has no %s", identifier)

@@ -217,8 +217,8 @@ func TestPhasesAndWrites(t *testing.T) {
 		{"refused for its body: count", "managed", send, "{}", "", 422, 1, 1, 0, ""},
 		{"without credits: count beside reserve", "broke", send, single(number(), "m"), "", 402, 1, 2, 0, ""},
 		{"failed: count beside reserve, mark, forbid capture, return credits", "managed", send, single("0770000001", "m"), "", 502, 4, 5, 0, ""},
-		{"free with a key: claim, outcome", "byok", send, single(number(), "m"), "free", 200, 3, 3, 0, ""},
-		{"paid with a key: claim; the outcome beside the capture", "managed", send, single(number(), "m"), "paid", 200, 4, 6, 1, ""},
+		{"free with a key: claim beside count; outcome", "byok", send, single(number(), "m"), "free", 200, 2, 3, 0, ""},
+		{"paid with a key: claim beside count, reserve, mark, outcome beside capture; remove", "managed", send, single(number(), "m"), "paid", 200, 4, 6, 1, ""},
 		{"cold: the project's query before", "race", balance, "{}", "", 200, 2, 1, 0, "GetItem Query"},
 	} {
 		do := func(key string) *answer {
