@@ -126,7 +126,11 @@ func (r *Runner) run(ctx context.Context, all []Work) {
 		select {
 		case err = <-ends[n]:
 		case <-ctx.Done():
-			err = ctx.Err()
+			select {
+			case err = <-ends[n]: // ended in time, while the others were awaited
+			default:
+				err = ctx.Err()
+			}
 		}
 		if err != nil {
 			r.report(slog.LevelError, w, err)
