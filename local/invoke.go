@@ -124,6 +124,9 @@ func (i invocation) invoke(ctx context.Context, event []byte, overrides map[stri
 		return err
 	}
 	result, err := host.Invoke(ctx, function.LogicalID, event)
+	if err == nil {
+		err = host.AwaitIdle(ctx, function.LogicalID) // the function may work after its response
+	}
 	if err != nil {
 		return err
 	}

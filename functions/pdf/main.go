@@ -13,8 +13,8 @@ func main() {
 	protections := browser.Isolate()
 	api.Main(
 		func(c config) api.Config { return c.API },
-		func(c config, _ *api.Service, _ aws.Config) ([]api.Route, error) {
-			r, err := newRenderer(c, protections)
+		func(c config, s *api.Service, _ aws.Config) ([]api.Route, error) {
+			r, err := newRenderer(c, protections, s.AfterResponse)
 			if err != nil {
 				return nil, err
 			}

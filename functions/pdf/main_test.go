@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"compress/zlib"
+	"context"
 	"encoding/binary"
 	"encoding/pem"
 	"hash/crc32"
@@ -37,7 +38,7 @@ func settings(t testing.TB, images *httptest.Server) config {
 func started(t testing.TB, c config) *renderer {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
-	r, err := newRenderer(c, browser.Isolate())
+	r, err := newRenderer(c, browser.Isolate(), func(context.Context, string, func(context.Context) error) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,6 +84,25 @@ func chequered(width, height int) []byte {
 }
 
 var a4 = browser.Geometry{Size: browser.Sizes["A4"], Margins: browser.Margins{Top: 15, Right: 15, Bottom: 15, Left: 15}}
+
+// TestRenewsPage checks that a document that reached the browser has the browser's next page awaited after the response
+// (docs/decisions.md#after-response).
+func TestRenewsPage(t *testing.T) {
+	r := started(t, settings(t, nil))
+	for html, want := range map[string]int{"<p>x": 1, strings.Repeat("<p>", 1_000_000): 0} {
+		var waits []func(context.Context) error
+		r.after = func(_ context.Context, _ string, work func(context.Context) error) { waits = append(waits, work) }
+		_, err := r.render(t.Context(), html, a4)
+		if len(waits) != want || (err == nil) != (want == 1) {
+			t.Fatalf("%.10s: %d waits, want %d; %v", html, len(waits), want, err)
+		}
+		for _, wait := range waits {
+			if err := wait(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
 
 // The log line at the start names for each protection whether it is in force.
 func TestProtectionStates(t *testing.T) {

@@ -17,13 +17,17 @@ type renderer struct {
 	browser *browser.Renderer
 	images  *fetch.Client
 	limits  limits.Limits
+	after   afterResponse
 }
+
+// afterResponse runs work when the response to a request has been sent, as api.Service does.
+type afterResponse func(ctx context.Context, name string, work func(context.Context) error)
 
 // readyTime is how long the init of the function waits for the browser. The first request waits for a slower start.
 const readyTime = 8 * time.Second
 
 // newRenderer starts the browser and waits for the start, because init has the whole processor.
-func newRenderer(c config, protections []browser.Protection) (*renderer, error) {
+func newRenderer(c config, protections []browser.Protection, after afterResponse) (*renderer, error) {
 	images, err := c.fetcher()
 	if err != nil {
 		return nil, err
@@ -35,7 +39,7 @@ func newRenderer(c config, protections []browser.Protection) (*renderer, error) 
 	if err := browser.RemoveStale(o.Dir); err != nil {
 		o.Log.Warn("stale folders were not removed", "error", err.Error())
 	}
-	r := &renderer{browser: browser.New(o), images: images, limits: documentLimits}
+	r := &renderer{browser: browser.New(o), images: images, limits: documentLimits, after: after}
 	ctx, cancel := context.WithTimeout(context.Background(), readyTime)
 	defer cancel()
 	// A failed start is not an error of newRenderer: each request tries again.
@@ -77,6 +81,8 @@ func (r *renderer) render(ctx context.Context, html string, g browser.Geometry) 
 	if err := r.limits.Check(html); err != nil {
 		return nil, err
 	}
+	// The browser gets its next page beside the capture. A freeze before that page is ready would delay the next request.
+	defer r.after(ctx, "renew page", r.browser.Ready)
 	pdf, err := r.browser.Render(ctx, browser.Document{HTML: html, Geometry: g, Images: r.images.Document()})
 	if err != nil {
 		return nil, fmt.Errorf("render: %w", err)

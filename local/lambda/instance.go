@@ -24,14 +24,16 @@ type instance struct {
 	process *jail.Process
 	server  *http.Server
 	started time.Time
-	events  chan *event   // at most one waits
+	events  chan delivery // at most one waits
 	gone    chan struct{} // closed when the process has ended and the pool knows
 
-	ready    bool // it has asked for its first event
-	init     time.Duration
-	running  *event
-	timer    *time.Timer // ends it when init or the event takes too long
-	timedOut bool
+	ready      bool                  // runtime and extensions have asked for their first event
+	asked      bool                  // the runtime has asked for its next event
+	extensions map[string]*extension // by identifier
+	init       time.Duration
+	running    *event
+	timer      *time.Timer // ends it when init or the event takes too long
+	timedOut   bool
 }
 
 // start starts a process. The pool's lock is held.
@@ -40,7 +42,7 @@ func start(p *pool) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &instance{pool: p, started: time.Now(), events: make(chan *event, 1), gone: make(chan struct{})}
+	i := &instance{pool: p, started: time.Now(), events: make(chan delivery, 1), gone: make(chan struct{}), extensions: map[string]*extension{}}
 	command := p.command
 	command.Env = slices.Concat(command.Env, []string{
 		"AWS_LAMBDA_RUNTIME_API=" + listener.Addr().String(),
@@ -76,10 +78,22 @@ func (i *instance) limit(d time.Duration) {
 	i.timer = timer
 }
 
-// begin makes an event the one that runs. The pool's lock is held.
+// begin hands an event to the runtime, and to the extensions that get INVOKE events. All of these wait for the event. The
+// pool's lock is held.
 func (i *instance) begin(e *event) {
-	i.running = e
+	i.running, i.asked = e, false
+	d := delivery{
+		event: e, deadline: time.Now().Add(i.pool.function.Timeout),
+		trace: fmt.Sprintf("Root=1-%08x-%s;Parent=%s;Sampled=0", time.Now().Unix(), random(12), random(8)),
+	}
 	i.limit(i.pool.function.Timeout)
+	for _, x := range i.extensions {
+		if x.invoke {
+			e.extended, x.asked = true, false
+			x.events <- d
+		}
+	}
+	i.events <- d
 }
 
 // runtimeAPI is the Lambda Runtime API, version 2018-06-01, for this process.
@@ -94,12 +108,13 @@ func (i *instance) runtimeAPI() http.Handler {
 		i.pool.note("platform.initReport", string(body))
 		accepted(w)
 	})
+	i.addExtensionsAPI(mux)
 	return mux
 }
 
 func (i *instance) next(w http.ResponseWriter, r *http.Request) {
 	i.pool.next(i)
-	var e *event
+	var e delivery
 	select {
 	case e = <-i.events:
 	case <-r.Context().Done(): // the process has ended
@@ -108,10 +123,9 @@ func (i *instance) next(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
 	header.Set("Lambda-Runtime-Aws-Request-Id", e.id)
-	header.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(time.Now().Add(i.pool.function.Timeout).UnixMilli(), 10))
+	header.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(e.deadline.UnixMilli(), 10))
 	header.Set("Lambda-Runtime-Invoked-Function-Arn", arn(i.pool.function))
-	header.Set("Lambda-Runtime-Trace-Id",
-		fmt.Sprintf("Root=1-%08x-%s;Parent=%s;Sampled=0", time.Now().Unix(), random(12), random(8)))
+	header.Set("Lambda-Runtime-Trace-Id", e.trace)
 	_, _ = w.Write(e.payload) // a process that is gone is noticed by its end
 }
 
@@ -169,11 +183,12 @@ func (i *instance) failure(w http.ResponseWriter, r *http.Request) {
 	accepted(w)
 }
 
-// answered stops the event's clock. The event stays the running one until the process asks for the next.
+// answered stops the event's clock unless an extension is at work: the function's timeout includes that work. The event
+// stays the running one until the runtime and all extensions have asked for the next.
 func (i *instance) answered(e *event) {
 	i.pool.mu.Lock()
 	defer i.pool.mu.Unlock()
-	if i.running == e {
+	if i.running == e && !i.atWork() {
 		i.timer.Stop()
 	}
 }

@@ -17,6 +17,15 @@ type event struct {
 	payload []byte
 	done    chan outcome // takes the first outcome; later ones are dropped
 	leave   func()       // gives its place in the account's concurrency back, once
+
+	extended bool // an extension has the event, too
+}
+
+// delivery is an event on its way into an instance.
+type delivery struct {
+	*event
+	deadline time.Time
+	trace    string
 }
 
 type outcome struct {
@@ -24,8 +33,12 @@ type outcome struct {
 	err    error
 }
 
+// finish gives the outcome to the caller of the event. The event keeps its place in the account's concurrency while an
+// extension works after the response.
 func (e *event) finish(o outcome) {
-	e.leave()
+	if !e.extended {
+		e.leave()
+	}
 	select {
 	case e.done <- o:
 	default:
@@ -33,9 +46,12 @@ func (e *event) finish(o outcome) {
 }
 
 // fail finishes an event as Lambda does when a function dies or takes too long.
-func (e *event) fail(kind, message string) {
+func (e *event) fail(kind, message string) { e.finish(failed(kind, message)) }
+
+// failed returns the outcome of an event whose function has failed.
+func failed(kind, message string) outcome {
 	payload, _ := json.Marshal(map[string]string{"errorType": kind, "errorMessage": message}) // strings always marshal
-	e.finish(outcome{result: Result{Payload: payload, FunctionError: "Unhandled"}})
+	return outcome{result: Result{Payload: payload, FunctionError: "Unhandled"}}
 }
 
 // pool is one function's processes and the events that wait for them.
@@ -68,7 +84,6 @@ func (p *pool) submit(e *event) {
 		p.idle = p.idle[:n-1]
 		i.process.Continue()
 		i.begin(e)
-		i.events <- e
 		return
 	}
 	p.queue = append(p.queue, e)
@@ -91,13 +106,23 @@ func (p *pool) grow() {
 	}
 }
 
-// next gives an instance that asked for work its event: at once where one is queued, else later on i.events.
+// next notes that the runtime of an instance asks for its next event.
 func (p *pool) next(i *instance) {
 	p.output.take(false)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.instances[i] {
-		return // it has ended meanwhile
+	if i.running != nil && !i.asked { // it asks for more without an answer; where there was one, this is dropped
+		i.running.finish(failed("Runtime.NoResponse", "the function asked for its next event without an answer to this one"))
+	}
+	i.asked = true
+	p.rest(i)
+}
+
+// rest ends the running event of an instance when the runtime and every extension have asked for their next event. The
+// instance then gets a queued event, or is frozen. The lock is held.
+func (p *pool) rest(i *instance) {
+	if !i.asked || i.atWork() || !p.instances[i] { // or it has ended meanwhile
+		return
 	}
 	if !i.ready {
 		i.ready = true
@@ -105,15 +130,14 @@ func (p *pool) next(i *instance) {
 		p.starting--
 	}
 	i.timer.Stop()
-	if i.running != nil { // it asks for more without an answer; where there was one, this is dropped
-		i.running.fail("Runtime.NoResponse", "the function asked for its next event without an answer to this one")
+	if i.running != nil {
+		i.running.leave()
 		i.running = nil
 	}
 	if len(p.queue) > 0 {
 		e := p.queue[0]
 		p.queue = p.queue[1:]
 		i.begin(e)
-		i.events <- e
 		return
 	}
 	p.idle = append(p.idle, i)
@@ -143,6 +167,7 @@ func (p *pool) ended(i *instance) {
 	e := i.running
 	select {
 	case <-i.events: // it died before it took the event: another instance can run it
+		e.extended = false
 		p.queue = slices.Insert(p.queue, 0, e)
 		e = nil
 	default:
@@ -153,6 +178,9 @@ func (p *pool) ended(i *instance) {
 			e = p.queue[0]
 			p.queue = p.queue[1:]
 		}
+	}
+	if e != nil {
+		e.leave()
 	}
 	if p.closed {
 		if e != nil {

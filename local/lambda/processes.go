@@ -1,5 +1,10 @@
 package lambda
 
+import (
+	"context"
+	"time"
+)
+
 // Processes are the IDs of a function's processes at this moment, by its logical ID: busy, frozen and starting ones.
 func (h *Host) Processes(function string) []int {
 	h.mu.Lock()
@@ -17,4 +22,26 @@ func (h *Host) Processes(function string) []int {
 		}
 	}
 	return ids
+}
+
+// AwaitIdle waits until the function has no event left, and each of its processes is frozen or has ended. The response of
+// an event comes before that where an extension works after the response.
+func (h *Host) AwaitIdle(ctx context.Context, function string) error {
+	h.mu.Lock()
+	p := h.pools[function]
+	h.mu.Unlock()
+	for p != nil && !p.isIdle() {
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+func (p *pool) isIdle() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.queue) == 0 && len(p.idle) == len(p.instances)
 }

@@ -13,3 +13,8 @@ func (s *Stack) Invoke(ctx context.Context, function string, event []byte) (lamb
 
 // Processes are the IDs of a function's processes at this moment, by its logical ID.
 func (s *Stack) Processes(function string) []int { return s.host.Processes(function) }
+
+// AwaitIdle waits until a function, by its logical ID, has ended its events and the work after their responses.
+func (s *Stack) AwaitIdle(ctx context.Context, function string) error {
+	return s.host.AwaitIdle(ctx, function)
+}

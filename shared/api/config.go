@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/caarlos0/env/v11"
 
+	"svcapi/shared/afterresponse"
 	"svcapi/shared/credit"
 	"svcapi/shared/idempotency"
 	"svcapi/shared/project"
@@ -67,12 +69,19 @@ func New(cfg Config, db *dynamodb.Client, log *telemetry.Logger) *Service {
 		wallet:   credit.NewStore(db, credit.Tables{Wallets: cfg.WalletsTable, Ledger: cfg.LedgerTable}),
 		keys:     idempotency.New(db, cfg.TransientTable),
 		log:      log,
+		after:    afterresponse.New(log),
 		now:      time.Now,
 	}
 }
 
 // DB returns the client of the tables, which shares its warm connections.
 func (s *Service) DB() *dynamodb.Client { return s.db }
+
+// AfterResponse runs work when the response to a request has been sent, with at most three seconds
+// (docs/decisions.md#after-response). The context is that of the request.
+func (s *Service) AfterResponse(ctx context.Context, name string, work func(context.Context) error) {
+	s.after.Do(ctx, afterresponse.Work{Name: name, RequestID: requestID(ctx), Run: work})
+}
 
 // Wallet returns the store of the credits that the service charges.
 func (s *Service) Wallet() *credit.Store { return s.wallet }

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"svcapi/shared/afterresponse"
 	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
 	"svcapi/shared/telemetry"
@@ -48,6 +48,6 @@ func start[C Validator](base func(C) Config, wire func(C, *Service, aws.Config) 
 		}
 	}
 	go awsclient.Warm(context.Background(), db, common.ProjectsTable) // while init has the whole CPU
-	lambda.Start(Lambda(service.Handler(routes...)))
+	afterresponse.Start(service.after, Lambda(service.Handler(routes...)))
 	return nil
 }

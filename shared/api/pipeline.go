@@ -28,6 +28,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"svcapi/shared/afterresponse"
 	"svcapi/shared/credit"
 	"svcapi/shared/idempotency"
 	"svcapi/shared/project"
@@ -50,6 +51,7 @@ type Service struct {
 	wallet   *credit.Store
 	keys     *idempotency.Store
 	log      *telemetry.Logger
+	after    *afterresponse.Runner
 	now      func() time.Time
 }
 

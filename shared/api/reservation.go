@@ -91,7 +91,7 @@ func (s *Service) capture(ctx context.Context, state *requestState, r *credit.Re
 		state.unsettled("capture", err)
 		return
 	}
-	s.wallet.Remove(ctx, r)
+	s.AfterResponse(ctx, "remove reservation", func(ctx context.Context) error { s.wallet.Remove(ctx, r); return nil })
 }
 
 func (s *Service) release(ctx context.Context, state *requestState, r *credit.Reservation) {

@@ -11,6 +11,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -81,6 +82,16 @@ func (n *oneProcess) send(project, body string, header map[string]string) reques
 	return request{path: send, body: body, as: demoProject(project).dev, header: header, base: n.stack.BaseURL}
 }
 
+// ask sends a request to the second stack. The response may be a picture.
+func (n *oneProcess) ask(t *testing.T, project, path, body string, header map[string]string) *response {
+	t.Helper()
+	r := n.send(project, body, header)
+	if r.path = path; path == barcodes {
+		return r.send(t)
+	}
+	return r.do(t)
+}
+
 // recorder is between the functions and the engine.
 type recorder struct {
 	server *httptest.Server
@@ -106,9 +117,9 @@ func startRecorder(target string) (*recorder, error) {
 		Rewrite:  func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
 		ErrorLog: log.New(io.Discard, "", 0), // of killed functions
 	}
-	sms := "Credential=LOCALSMS/"
+	recorded := regexp.MustCompile("Credential=LOCAL(SMS|BARCODE)/")
 	rec.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.Contains(r.Header.Get("Authorization"), sms) { // the settler, and the stack that creates the demo projects
+		if !recorded.MatchString(r.Header.Get("Authorization")) { // the settler, and the stack that creates the demo projects
 			proxy.ServeHTTP(w, r)
 			return
 		}
@@ -127,17 +138,43 @@ func startRecorder(target string) (*recorder, error) {
 	return rec, nil
 }
 
-// record returns the requests of the functions to DynamoDB while do runs. Each request waits for a moment, so that
-// simultaneous requests are recorded as simultaneous.
-func (rec *recorder) record(do func()) []call {
-	rec.mu.Lock()
-	rec.calls, rec.hold = nil, 80*time.Millisecond
-	rec.mu.Unlock()
-	do()
+// delay sets how long each call to DynamoDB is held, and forgets the recorded calls.
+func (rec *recorder) delay(hold time.Duration) {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
-	rec.hold = 0
-	return slices.Clone(rec.calls)
+	rec.calls, rec.hold = nil, hold
+}
+
+// record returns the calls of the functions to DynamoDB: those that end before do returns with the response, and those
+// that end afterwards. Each call is held for a moment, so that calls which go out together are seen together.
+func (n *oneProcess) record(t *testing.T, do func()) (before, after []call) {
+	t.Helper()
+	n.awaitIdle(t)
+	n.recorder.delay(80 * time.Millisecond)
+	defer n.recorder.delay(0)
+	do()
+	response := time.Now()
+	n.awaitIdle(t)
+	n.recorder.mu.Lock()
+	defer n.recorder.mu.Unlock()
+	for _, c := range n.recorder.calls {
+		if c.end.Before(response) {
+			before = append(before, c)
+		} else {
+			after = append(after, c)
+		}
+	}
+	return before, after
+}
+
+// awaitIdle waits until the recorded functions have ended their work.
+func (n *oneProcess) awaitIdle(t *testing.T) {
+	t.Helper()
+	for _, function := range []string{"SmsFunction", "BarcodeFunction"} {
+		if err := n.stack.AwaitIdle(t.Context(), function); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // phases is the longest chain of calls of which each began after the one before had ended.
@@ -158,7 +195,8 @@ func phases(calls []call) int {
 
 var writes = []string{"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchWriteItem"}
 
-// Warm requests use DynamoDB in few phases and with few writes: the table lists both.
+// TestPhasesAndWrites counts the phases and writes of warm requests before and after the response
+// (docs/decisions.md#phases).
 func TestPhasesAndWrites(t *testing.T) {
 	n := oneProcessStack(t)
 	for _, c := range []struct {
@@ -167,34 +205,34 @@ func TestPhasesAndWrites(t *testing.T) {
 		path, body     string
 		key            string
 		status         int
-		phases, writes int
+		phases, writes int // before the response
+		after          int // writes after the response, in one phase
 		reads          string
 	}{
-		{"free: count", "byok", send, single(number(), "m"), "", 200, 1, 1, ""},
-		{"balance of the vendor: count", "byok", balance, "{}", "", 200, 1, 1, ""},
-		{"Managed balance: count beside read", "managed", balance, "{}", "", 200, 1, 1, "GetItem"},
-		{"paid: count beside reserve, mark, capture, remove", "managed", send, single(number(), "m"), "", 200, 4, 5, ""},
-		{"refused for its body: count", "managed", send, "{}", "", 422, 1, 1, ""},
-		{"without credits: count beside reserve", "broke", send, single(number(), "m"), "", 402, 1, 2, ""},
-		{"failed: count beside reserve, mark, release in the ledger, give back", "managed", send, single("0770000001", "m"), "", 502, 4, 5, ""},
-		{"free with a key: claim, outcome", "byok", send, single(number(), "m"), "free", 200, 3, 3, ""},
-		{"paid with a key", "managed", send, single(number(), "m"), "paid", 200, 6, 7, ""},
-		{"cold: the project's query before", "race", balance, "{}", "", 200, 2, 1, "GetItem Query"},
+		{"free: count", "byok", send, single(number(), "m"), "", 200, 1, 1, 0, ""},
+		{"balance of the vendor: count", "byok", balance, "{}", "", 200, 1, 1, 0, ""},
+		{"Managed balance: count beside read", "managed", balance, "{}", "", 200, 1, 1, 0, "GetItem"},
+		{"paid: count beside reserve, capture; remove", "managed", barcodes, `{"data":"1"}`, "", 200, 2, 3, 1, ""},
+		{"paid SMS: count beside reserve, mark, capture; remove", "managed", send, single(number(), "m"), "", 200, 3, 4, 1, ""},
+		{"refused for its body: count", "managed", send, "{}", "", 422, 1, 1, 0, ""},
+		{"without credits: count beside reserve", "broke", send, single(number(), "m"), "", 402, 1, 2, 0, ""},
+		{"failed: count beside reserve, mark, forbid capture, return credits", "managed", send, single("0770000001", "m"), "", 502, 4, 5, 0, ""},
+		{"free with a key: claim beside count; outcome", "byok", send, single(number(), "m"), "free", 200, 2, 3, 0, ""},
+		{"paid with a key: claim beside count, reserve, mark, outcome beside capture; remove", "managed", send, single(number(), "m"), "paid", 200, 4, 6, 1, ""},
+		{"cold: the project's query before", "race", balance, "{}", "", 200, 2, 1, 0, "GetItem Query"},
 	} {
 		do := func(key string) *response {
 			header := map[string]string{}
 			if key != "" {
 				header["Idempotency-Key"] = key
 			}
-			r := n.send(c.project, c.body, header)
-			r.path = c.path
-			return r.do(t)
+			return n.ask(t, c.project, c.path, c.body, header)
 		}
 		if !strings.HasPrefix(c.name, "cold") { // the project's record, the vendor's secret and the connections are there
 			do("")
 		}
 		var a *response
-		calls := n.recorder.record(func() {
+		before, after := n.record(t, func() {
 			key := c.key
 			if key != "" {
 				key += fmt.Sprint(time.Now().UnixNano())
@@ -205,7 +243,7 @@ func TestPhasesAndWrites(t *testing.T) {
 			continue
 		}
 		wrote, read := 0, []string{}
-		for _, call := range calls {
+		for _, call := range before {
 			if slices.Contains(writes, call.operation) {
 				wrote++
 			} else {
@@ -213,8 +251,56 @@ func TestPhasesAndWrites(t *testing.T) {
 			}
 		}
 		slices.Sort(read)
-		if got := phases(calls); a.status != c.status || got > c.phases || wrote != c.writes || strings.Join(read, " ") != c.reads {
-			t.Errorf("%s: %d, %d phases, %d writes, reads %v: %v; want %d, %d phases, %d writes, reads %q", c.name, a.status, got, wrote, read, calls, c.status, c.phases, c.writes, c.reads)
+		if got := phases(before); a.status != c.status || got > c.phases || wrote != c.writes || strings.Join(read, " ") != c.reads {
+			t.Errorf("%s: %d, %d phases, %d writes, reads %v: %v; want %d, %d phases, %d writes, reads %q", c.name, a.status, got, wrote, read, before, c.status, c.phases, c.writes, c.reads)
+		}
+		if len(after) != c.after || phases(after) > 1 || c.after == 1 && after[0].operation != "UpdateItem" {
+			t.Errorf("%s: after the response %v, want %d writes", c.name, after, c.after)
+		}
+	}
+}
+
+// TestResponseTime holds every call to DynamoDB for 50 ms, and checks that each response comes as much later as the phases
+// before the response predict (docs/decisions.md#phases). The fastest of several responses counts, as this machine may be
+// busy.
+func TestResponseTime(t *testing.T) {
+	const hold, least, most = 50 * time.Millisecond, 5, 40
+	n := oneProcessStack(t)
+	t.Cleanup(func() { n.recorder.delay(0) })
+	for _, c := range []struct {
+		name, project, path, body string
+		phases                    int
+	}{
+		{"free", "byok", send, single(number(), "m"), 1},
+		{"paid", "managed", barcodes, `{"data":"1"}`, 2},
+		{"paid SMS", "managed", send, single(number(), "m"), 3},
+	} {
+		fastest := map[time.Duration]time.Duration{}
+		respond := func(held time.Duration) {
+			n.awaitIdle(t)
+			n.recorder.delay(held)
+			began := time.Now()
+			a := n.ask(t, c.project, c.path, c.body, nil)
+			took := time.Since(began)
+			if a == nil || a.status != 200 {
+				t.Fatalf("%s: %+v", c.name, a)
+			}
+			if before, ok := fastest[held]; !ok || took < before {
+				fastest[held] = took
+			}
+		}
+		respond(0)
+		clear(fastest) // that one was cold
+		predicted := func() bool {
+			return (fastest[hold] - fastest[0]).Round(hold) == time.Duration(c.phases)*hold
+		}
+		for try := 0; try < least || try < most && !predicted(); try++ {
+			respond(0)
+			respond(hold)
+		}
+		t.Logf("%s: %s, with calls held %s", c.name, fastest[0], fastest[hold])
+		if !predicted() {
+			t.Errorf("%s: %s, and %s where each call takes %s longer: not %d phases", c.name, fastest[0], fastest[hold], hold, c.phases)
 		}
 	}
 }

@@ -227,7 +227,7 @@ func (r *Renderer) watch(ctx context.Context, s *session, fail context.CancelCau
 }
 
 // replace prepares the page for the next document, in the same browser or in a new one. replace goes on after the
-// response, and through the freeze that follows.
+// response, and through the freeze that follows where Ready is not awaited for long enough.
 func (r *Renderer) replace(ctx context.Context, p prepared) {
 	ctx, cancel := withRunningTime(context.WithoutCancel(ctx), startTime, errSlowStart)
 	defer cancel()

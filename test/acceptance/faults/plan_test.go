@@ -64,7 +64,7 @@ type plan struct {
 
 // sores are the steps where most calls of a schedule may be lost. Important steps are in the list more than once.
 var sores = []step{
-	"", "", "", reserve, reserve, rebalance, mark, vendor, capture, capture, capture, forbidCapture, returnCredits, claim, keep, free, count, movement,
+	"", "", "", reserve, reserve, rebalance, mark, vendor, capture, capture, capture, forbidCapture, returnCredits, claim, keep, free, count, movement, remove,
 }
 
 // mostThrottles is the longest burst of throttles. Twenty pauses fit into the time that a request has for one write.

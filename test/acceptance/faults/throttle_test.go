@@ -154,6 +154,9 @@ func (s *stage) throttled(t *testing.T, c throttled, attempts int) error {
 			if a := i.ask(project, r); a.status != c.status || a.replayed {
 				wrong("%d %s, want %d", a.status, a.message, c.status)
 			}
+			if err := i.host.AwaitIdle(t.Context(), i.function); err != nil { // a removal follows the response
+				return err
+			}
 		}
 		if met, left := th.seen(); met == 0 || at != remove && (left > 0 || met <= attempts) {
 			wrong("%d attempts, of which %d were to be throttled", met, attempts)

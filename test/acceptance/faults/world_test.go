@@ -670,18 +670,31 @@ func (i *instance) ask(project string, r *request) answer {
 	return a
 }
 
-// send sends a request of the schedule and records its response.
+// send sends a request of the schedule, records its response, and waits for the work after the response. The process may
+// be killed in either part.
 func (w *world) send(r *request, i *instance) {
 	a := i.ask(w.project, r)
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	i.actor.Store(nil)
-	a.killed, a.took = r.actor.killed, time.Since(r.actor.first)
+	// Where the process was killed, a 5xx may be the gateway's.
+	a.killed, a.took = r.actor.killed && a.status >= 500, time.Since(r.actor.first)
 	r.answer = a
 	if !a.killed {
 		w.note("%s is answered %d %s", r.label(), a.status, a.message)
+	}
+	w.mu.Unlock()
+	if err := i.host.AwaitIdle(context.Background(), i.function); err != nil {
+		w.fail("%s: %v", r.label(), err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i.actor.Store(nil)
+	switch {
+	case !r.actor.killed:
 		w.gone(r.actor)
 		w.idle = append(w.idle, i)
+	case !a.killed:
+		w.note("%s was killed after its answer", r.label())
+		w.tally["killed after the answer"]++
 	}
 	w.poke()
 }

@@ -25,11 +25,15 @@ type command struct {
 	N      int             `json:"n"`      // milliseconds, bytes or an exit status
 	Answer json.RawMessage `json:"answer"` // what "answer" returns
 	Line   string          `json:"line"`   // what "log" prints
+	Calls  []call          `json:"calls"`  // what "call" asks of the Extensions API
+	URL    string          `json:"url"`    // what the extension requests after the response
 }
 
 type probe struct {
 	id    string
 	ticks *atomic.Int64
+	after chan string // URLs for the extension
+	last  chan reply  // the extension's last event
 }
 
 func main() {
@@ -40,7 +44,10 @@ func main() {
 	case "hang":
 		time.Sleep(time.Hour)
 	}
-	p := probe{rand.Text(), new(atomic.Int64)}
+	p := probe{rand.Text(), new(atomic.Int64), make(chan string, 1), make(chan reply, 1)}
+	if os.Getenv("PROBE_EXTENSION") != "" {
+		p.extend()
+	}
 	go func() {
 		for range time.Tick(time.Millisecond) {
 			p.ticks.Add(1)
@@ -59,6 +66,64 @@ func stream(context.Context, json.RawMessage) (*events.APIGatewayProxyStreamingR
 	}, nil
 }
 
+// call is a request to the Extensions API.
+type call struct {
+	Method string            `json:"method"`
+	Path   string            `json:"path"`
+	Header map[string]string `json:"header"`
+	Body   string            `json:"body"`
+}
+
+// reply is the response to a call.
+type reply struct {
+	Status int             `json:"status"`
+	Header http.Header     `json:"header"`
+	Body   json.RawMessage `json:"body"`
+}
+
+func (c call) do() reply {
+	request, err := http.NewRequest(c.Method, "http://"+os.Getenv("AWS_LAMBDA_RUNTIME_API")+"/2020-01-01/extension/"+c.Path, strings.NewReader(c.Body))
+	if err != nil {
+		panic(err)
+	}
+	for name, value := range c.Header {
+		request.Header.Set(name, value)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		panic(err)
+	}
+	defer response.Body.Close()
+	r := reply{Status: response.StatusCode, Header: response.Header}
+	if err := json.NewDecoder(response.Body).Decode(&r.Body); err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// extend makes the process an internal extension that requests the event's URL after the response.
+func (p probe) extend() {
+	registered := call{"POST", "register", map[string]string{"Lambda-Extension-Name": "probe"}, `{"events":["INVOKE"]}`}.do()
+	silent := call{"POST", "register", map[string]string{"Lambda-Extension-Name": "silent"}, `{"events":[]}`}.do()
+	next := func(r reply) call {
+		return call{"GET", "event/next", map[string]string{"Lambda-Extension-Identifier": r.Header.Get("Lambda-Extension-Identifier")}, ""}
+	}
+	go next(silent).do()
+	p.last <- registered
+	go func() {
+		for {
+			event := next(registered).do()
+			<-p.last
+			p.last <- event
+			if url := <-p.after; url != "" {
+				if _, err := http.Get(url); err != nil {
+					fmt.Println(err)
+				}
+			}
+		}
+	}()
+}
+
 // Invoke implements lambda.Handler.
 func (p probe) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	var event struct {
@@ -74,7 +139,21 @@ func (p probe) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 			return nil, err
 		}
 	}
+	select {
+	case p.after <- c.URL:
+	default: // no extension, or none that was given the last event
+	}
 	switch c.Do {
+	case "call":
+		var replies []reply
+		for _, call := range c.Calls {
+			replies = append(replies, call.do())
+		}
+		return json.Marshal(replies)
+	case "last":
+		last := <-p.last
+		p.last <- last
+		return json.Marshal(last)
 	case "answer":
 		return c.Answer, nil
 	case "env":

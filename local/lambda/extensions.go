@@ -1,0 +1,148 @@
+package lambda
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"svcapi/local/template"
+)
+
+// maxExtensions is Lambda's quota of extensions of one function.
+const maxExtensions = 10
+
+// extension is an internal extension of an instance: a part of the function's own process that asks for events, too. The
+// pool's lock guards it.
+type extension struct {
+	name   string
+	invoke bool          // the extension gets INVOKE events
+	asked  bool          // the extension has asked for its next event
+	events chan delivery // at most one waits
+}
+
+// addExtensionsAPI adds the Lambda Extensions API, version 2020-01-01, for this process. An error is a 403 with the type
+// that Lambda gives it (AWS Lambda Developer Guide, Extensions API reference).
+func (i *instance) addExtensionsAPI(mux *http.ServeMux) {
+	const root = "/2020-01-01/extension/"
+	mux.HandleFunc("POST "+root+"register", i.register)
+	mux.HandleFunc("GET "+root+"event/next", i.extensionNext)
+}
+
+// register makes a part of the process an internal extension. Lambda refuses SHUTDOWN to internal extensions, and a
+// registration after the runtime has asked for its first event.
+func (i *instance) register(w http.ResponseWriter, r *http.Request) {
+	name := r.Header.Get("Lambda-Extension-Name")
+	if name == "" {
+		refuse(w, http.StatusForbidden, "Extension.InvalidExtensionName", "Empty extension name")
+		return
+	}
+	var body struct{ Events []string }
+	text, err := io.ReadAll(io.LimitReader(r.Body, 64<<10))
+	if err == nil {
+		err = json.Unmarshal(text, &body)
+	}
+	if err != nil {
+		refuse(w, http.StatusForbidden, "InvalidRequestFormat", err.Error())
+		return
+	}
+	e := &extension{name: name, events: make(chan delivery, 1)}
+	for _, kind := range body.Events {
+		if kind != "INVOKE" {
+			problem := ": InvalidEventType"
+			if kind == "SHUTDOWN" {
+				problem = ": ShutdownEventNotSupportedForInternalExtension"
+			}
+			refuse(w, http.StatusForbidden, "Extension.InvalidEventType", kind+problem)
+			return
+		}
+		e.invoke = true
+	}
+	id, kind, problem := i.pool.register(i, e)
+	if kind != "" {
+		refuse(w, http.StatusForbidden, kind, problem)
+		return
+	}
+	w.Header().Set("Lambda-Extension-Identifier", id)
+	f := i.pool.function
+	sendJSON(w, map[string]string{
+		"functionName": f.Name, "functionVersion": "$LATEST", "handler": f.Handler, "accountId": template.AccountID,
+	})
+}
+
+// register adds an extension to an instance, or returns the type and the message of the error.
+func (p *pool) register(i *instance, e *extension) (id, kind, problem string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case i.asked || i.ready:
+		return "", "Extension.RegistrationClosed", "Extension registration closed already"
+	case len(i.extensions) == maxExtensions:
+		return "", "Extension.TooManyExtensions", "Extension limit (10) reached"
+	}
+	for _, other := range i.extensions {
+		if other.name == e.name {
+			return "", "Extension.InvalidExtensionState", "Extension with this name already registered"
+		}
+	}
+	id = uuid.NewString()
+	i.extensions[id] = e
+	return id, "", ""
+}
+
+// extensionNext gives an extension its next event. An extension without INVOKE waits until the process ends.
+func (i *instance) extensionNext(w http.ResponseWriter, r *http.Request) {
+	id := r.Header.Get("Lambda-Extension-Identifier")
+	if id == "" {
+		refuse(w, http.StatusForbidden, "Extension.MissingHeader", "Missing Lambda-Extension-Identifier header")
+		return
+	}
+	e, kind, problem := i.pool.extensionNext(i, id)
+	if kind != "" {
+		refuse(w, http.StatusForbidden, kind, problem)
+		return
+	}
+	var next delivery
+	select {
+	case next = <-e.events:
+	case <-r.Context().Done(): // the process has ended
+		return
+	}
+	sendJSON(w, map[string]any{
+		"eventType": "INVOKE", "deadlineMs": next.deadline.UnixMilli(), "requestId": next.id, "invokedFunctionArn": arn(i.pool.function),
+		"tracing": map[string]string{"type": "X-Amzn-Trace-Id", "value": next.trace},
+	})
+}
+
+// extensionNext notes that an extension asks for its next event, or returns the type and the message of the error.
+func (p *pool) extensionNext(i *instance, id string) (e *extension, kind, problem string) {
+	p.output.take(false)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e = i.extensions[id]
+	switch {
+	case e == nil:
+		return nil, "Extension.UnknownExtensionIdentifier", "Unknown extension " + id
+	case e.asked:
+		return nil, "Extension.InvalidExtensionState", "The extension waits for its next event already"
+	}
+	e.asked = true
+	p.rest(i)
+	return e, "", ""
+}
+
+// atWork reports that an extension has not asked for its next event. The pool's lock is held.
+func (i *instance) atWork() bool {
+	for _, e := range i.extensions {
+		if !e.asked {
+			return true
+		}
+	}
+	return false
+}
+
+func sendJSON(w http.ResponseWriter, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(body) // a process that is gone is noticed by its end
+}

@@ -1,0 +1,242 @@
+// Package afterresponse runs work of an invocation after its response has been posted (docs/decisions.md#after-response).
+//
+// A Runner is an internal extension of the function. Lambda freezes the execution environment, and hands out the next
+// event, only when the runtime and the extension have both asked for the next event. The extension asks when the work has
+// ended. Where no Extensions API exists, the work runs before the response.
+package afterresponse
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"svcapi/shared/telemetry"
+)
+
+// most is the longest time that the work after one response has.
+const most = 3 * time.Second
+
+// Work is a piece of work that no client waits for and that nothing depends on: the process may die before Run.
+type Work struct {
+	Name      string // for the log
+	RequestID string // for the log
+	Run       func(context.Context) error
+}
+
+// Runner runs work after responses. A Runner that has not started, as in tests, runs work at once.
+type Runner struct {
+	log     *telemetry.Logger
+	api     *extensionsAPI // nil: work runs before the response
+	handled chan *invocation
+}
+
+// New returns a Runner that logs failed work.
+func New(log *telemetry.Logger) *Runner {
+	return &Runner{log: log, handled: make(chan *invocation, 1)}
+}
+
+// Start registers the Runner as an extension and serves the events of the function with the handler. Start does not return.
+// The handler's result is sent as JSON.
+func Start[In, Out any](r *Runner, handler func(context.Context, In) (Out, error)) {
+	if address := os.Getenv("AWS_LAMBDA_RUNTIME_API"); address != "" {
+		api, err := register(address)
+		if err != nil {
+			r.report(slog.LevelWarn, Work{Name: "register extension"}, err)
+		} else {
+			r.api = api
+			go r.extend()
+		}
+	}
+	lambda.Start(wrap(r, handler))
+}
+
+// wrap returns a handler that collects the work of each invocation. The runtime closes the response once the response has
+// been posted; the extension then gets the work.
+func wrap[In, Out any](r *Runner, handler func(context.Context, In) (Out, error)) func(context.Context, In) (io.Reader, error) {
+	return func(ctx context.Context, event In) (io.Reader, error) {
+		i := &invocation{ctx: ctx}
+		var body bytes.Buffer
+		out, err := handler(context.WithValue(ctx, invocationKey{}, i), event)
+		if err == nil {
+			encoder := json.NewEncoder(&body)
+			encoder.SetEscapeHTML(false) // a response has a limit in bytes
+			err = encoder.Encode(out)
+		}
+		posted := func() { r.handled <- i }
+		if r.api == nil {
+			r.run(i.ctx, i.take())
+			posted = func() {}
+		}
+		if err != nil {
+			posted() // an error has no Close
+			return nil, err
+		}
+		return &response{body: &body, posted: posted}, nil
+	}
+}
+
+// extend asks for events as an extension, and for the next one when the work of the last has ended. Without the
+// Extensions API the environment would never be frozen, so the process ends, as the runtime does without its API.
+func (r *Runner) extend() {
+	for {
+		if err := r.api.next(); err != nil {
+			telemetry.Exit(fmt.Errorf("extension: %w", err))
+		}
+		i := <-r.handled
+		r.run(i.ctx, i.take())
+	}
+}
+
+// Do runs work after the response of the invocation that ctx belongs to.
+func (r *Runner) Do(ctx context.Context, w Work) {
+	if i, ok := ctx.Value(invocationKey{}).(*invocation); ok {
+		i.add(w)
+		return
+	}
+	r.run(ctx, []Work{w})
+}
+
+// run runs all work at the same time, and returns when all has ended or the time is over.
+func (r *Runner) run(ctx context.Context, all []Work) {
+	deadline, limited := ctx.Deadline()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), most)
+	defer cancel()
+	if limited {
+		ctx, cancel = context.WithDeadline(ctx, deadline)
+		defer cancel()
+	}
+	ends := make([]chan error, len(all))
+	for n, w := range all {
+		ends[n] = make(chan error, 1)
+		go func() { ends[n] <- recovered(ctx, w.Run) }()
+	}
+	for n, w := range all {
+		var err error
+		select {
+		case err = <-ends[n]:
+		case <-ctx.Done():
+			select {
+			case err = <-ends[n]: // ended in time, while the others were awaited
+			default:
+				err = ctx.Err()
+			}
+		}
+		if err != nil {
+			r.report(slog.LevelError, w, err)
+		}
+	}
+}
+
+// recovered returns a panic of the work as an error.
+func recovered(ctx context.Context, work func(context.Context) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return work(ctx)
+}
+
+func (r *Runner) report(level slog.Level, w Work, err error) {
+	attributes := []slog.Attr{slog.String("work", w.Name), slog.String("error", err.Error())}
+	if w.RequestID != "" {
+		attributes = append(attributes, slog.String("request_id", w.RequestID))
+	}
+	r.log.Emit(context.Background(), telemetry.Event{Level: level, Message: "after response", Attributes: attributes})
+}
+
+type invocationKey struct{}
+
+// invocation holds the work that waits for the response of one event.
+type invocation struct {
+	ctx  context.Context // the deadline of the function
+	mu   sync.Mutex
+	work []Work
+}
+
+func (i *invocation) add(w Work) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.work = append(i.work, w)
+}
+
+func (i *invocation) take() []Work {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return slices.Clone(i.work)
+}
+
+// response is a JSON response that learns when it has been posted. Its fields are unexported: the runtime sends a reader
+// that has no JSON of its own as it is.
+type response struct {
+	body   *bytes.Buffer
+	posted func()
+}
+
+func (r *response) Read(p []byte) (int, error) { return r.body.Read(p) }
+
+// ContentType returns the type of the response for the Runtime API.
+func (r *response) ContentType() string { return "application/json" }
+
+// Close is called by the runtime after the response has been posted, and before the runtime asks for the next event.
+func (r *response) Close() error {
+	r.posted()
+	return nil
+}
+
+// extensionsAPI is the Lambda Extensions API, version 2020-01-01, for one registered extension.
+type extensionsAPI struct {
+	client *http.Client
+	root   string
+	id     string
+}
+
+const identifier = "Lambda-Extension-Identifier"
+
+// register registers an internal extension for INVOKE events. Lambda refuses SHUTDOWN to internal extensions.
+func register(address string) (*extensionsAPI, error) {
+	// A transport of its own has no proxy: a proxy of the environment does not reach the API.
+	api := &extensionsAPI{client: &http.Client{Transport: &http.Transport{}}, root: "http://" + address + "/2020-01-01/extension/"}
+	header, err := api.call(http.MethodPost, "register", `{"events":["INVOKE"]}`, "Lambda-Extension-Name", "after-response")
+	if err == nil && header.Get(identifier) == "" {
+		err = fmt.Errorf("the response has no %s", identifier)
+	}
+	api.id = header.Get(identifier)
+	return api, err
+}
+
+// next waits for the next event.
+func (api *extensionsAPI) next() error {
+	_, err := api.call(http.MethodGet, "event/next", "", identifier, api.id)
+	return err
+}
+
+// call returns the header of a successful response. The call has no time-out, as an event may be long in coming.
+func (api *extensionsAPI) call(method, path, body, name, value string) (http.Header, error) {
+	request, err := http.NewRequestWithContext(context.Background(), method, api.root+path, bytes.NewReader([]byte(body)))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set(name, value)
+	reply, err := api.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer reply.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(reply.Body, 64<<10))
+	if err == nil && reply.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s %s: %s: %s", method, path, reply.Status, text)
+	}
+	return reply.Header, err
+}
