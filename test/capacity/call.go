@@ -74,12 +74,12 @@ type call struct {
 	charges []charge
 	actions int                               // of a transaction
 	forward []byte                            // the body for the engine
-	costs   func(int, []byte) ([]byte, error) // sets the charges' costs from the answer, and gives the client's answer
+	costs   func(int, []byte) ([]byte, error) // sets the charges' costs and returns the client's response
 }
 
 const tooMuch = "The level of configured provisioned throughput for the table was exceeded."
 
-// throttled is the answer to a call that some keys have no capacity for.
+// throttled returns the response to a call that some keys have no capacity for.
 func (c *call) throttled(refused []*charge) []byte {
 	if c.actions == 0 {
 		return fmt.Appendf(nil, `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":%q}`, tooMuch)
@@ -94,8 +94,8 @@ func (c *call) throttled(refused []*charge) []byte {
 
 type fields = map[string]jsontext.Value
 
-// understand finds out which keys a call touches.
-func (m *Model) understand(operation string, body []byte) (*call, error) {
+// parse finds out which keys a call touches.
+func (m *Model) parse(operation string, body []byte) (*call, error) {
 	var in fields
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err
@@ -129,7 +129,8 @@ func (m *Model) schema(in fields) (string, *schema, error) {
 	return table, m.schemas[table], err
 }
 
-// one is the charges of writing one item: its table's first, then one for each index whose key it is seen to have.
+// one returns the charges of writing one item: the table's first, then one for each index whose key the item is known to
+// have.
 func (m *Model) one(in fields) ([]charge, error) {
 	table, s, err := m.schema(in)
 	if err != nil {
@@ -158,7 +159,7 @@ func (m *Model) one(in fields) ([]charge, error) {
 	return append([]charge{first}, m.indexed(table, put)...), nil
 }
 
-// indexed is the charges of the indexes that hold the item.
+// indexed returns the charges of the indexes that hold the item.
 func (m *Model) indexed(table string, it item) []charge {
 	var charges []charge
 	for index, attribute := range m.schemas[table].indexes {
@@ -169,16 +170,15 @@ func (m *Model) indexed(table string, it item) []charge {
 	return charges
 }
 
-// consumed is what the engine says a call has cost in one table.
+// consumed is the cost of a call in one table, as the engine reports it.
 type consumed struct {
-	TableName              string
 	CapacityUnits          float64
 	Table                  struct{ CapacityUnits float64 }
 	GlobalSecondaryIndexes map[string]struct{ CapacityUnits float64 }
 }
 
 // write asks for more than the client did, to know what the write has cost: the consumed capacity, the item after an
-// update, and the item that stood in the way of a condition.
+// update, and the stored item that failed a condition.
 func (m *Model) write(operation string, in fields) (*call, error) {
 	charges, err := m.one(in)
 	if err != nil {
@@ -196,9 +196,9 @@ func (m *Model) write(operation string, in fields) (*call, error) {
 	if c.forward, err = json.Marshal(in); err != nil {
 		return nil, err
 	}
-	c.costs = func(status int, answer []byte) ([]byte, error) {
+	c.costs = func(status int, response []byte) ([]byte, error) {
 		var out fields
-		if err := json.Unmarshal(answer, &out); err != nil {
+		if err := json.Unmarshal(response, &out); err != nil {
 			return nil, err
 		}
 		if status != http.StatusOK {
@@ -228,8 +228,8 @@ func (m *Model) write(operation string, in fields) (*call, error) {
 	return c, nil
 }
 
-// refused is a write that the engine did not do: one whose condition failed costs the item that stands there, any other
-// nothing.
+// refused sets the costs of a write that the engine did not do: a failed condition costs the stored item, any other
+// failure nothing.
 func (c *call) refused(status int, out fields, wantsOld bool) ([]byte, error) {
 	for i := range c.charges {
 		c.charges[i].cost = 0
@@ -239,14 +239,14 @@ func (c *call) refused(status int, out fields, wantsOld bool) ([]byte, error) {
 		return nil, err
 	}
 	if status >= http.StatusInternalServerError {
-		return nil, fmt.Errorf("the engine answered %d: %s", status, kind)
+		return nil, fmt.Errorf("the engine returned %d: %s", status, kind)
 	}
 	if strings.HasSuffix(kind, "#ConditionalCheckFailedException") {
-		stands, err := get[item](out, "Item")
+		stored, err := get[item](out, "Item")
 		if err != nil {
 			return nil, err
 		}
-		c.charges[0].cost = units(sizeOf(stands))
+		c.charges[0].cost = units(sizeOf(stored))
 	}
 	if !wantsOld {
 		delete(out, "Item")
@@ -254,14 +254,14 @@ func (c *call) refused(status int, out fields, wantsOld bool) ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// transaction charges each item twice, by its size as far as it is known: the engine tells only the sum of a table. A
-// cancelled one costs as much.
+// transaction charges each item twice, by its size as far as the size is known: the engine reports only the sum of a table.
+// A cancelled transaction costs as much.
 func (m *Model) transaction(in fields, body []byte) (*call, error) {
 	actions, err := get[[]map[string]fields](in, "TransactItems")
 	if err != nil {
 		return nil, err
 	}
-	c := &call{forward: body, costs: func(_ int, answer []byte) ([]byte, error) { return answer, nil }}
+	c := &call{forward: body, costs: func(_ int, response []byte) ([]byte, error) { return response, nil }}
 	c.actions = len(actions)
 	for i, action := range actions {
 		for _, fields := range action {
@@ -300,13 +300,13 @@ func (m *Model) read(operation string, in fields) (*call, error) {
 	if c.forward, err = json.Marshal(in); err != nil {
 		return nil, err
 	}
-	c.costs = func(status int, answer []byte) ([]byte, error) {
+	c.costs = func(status int, response []byte) ([]byte, error) {
 		if status != http.StatusOK {
 			c.charges[0].cost = 0
-			return answer, nil
+			return response, nil
 		}
 		var out fields
-		if err := json.Unmarshal(answer, &out); err != nil {
+		if err := json.Unmarshal(response, &out); err != nil {
 			return nil, err
 		}
 		spent, err := get[consumed](out, "ConsumedCapacity")
@@ -345,7 +345,7 @@ func queried(in fields, table string, s *schema) (Key, error) {
 	return Key{}, fmt.Errorf("no partition key in %q", condition)
 }
 
-// batch charges each key of a batch one unit, or a half: the engine tells only the sum of a table.
+// batch charges each key of a batch one unit, or a half: the engine reports only the sum of a table.
 func (m *Model) batch(in fields) (*call, error) {
 	requests, err := get[map[string]struct {
 		Keys           []item
@@ -354,7 +354,7 @@ func (m *Model) batch(in fields) (*call, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &call{costs: func(_ int, answer []byte) ([]byte, error) { return answer, nil }}
+	c := &call{costs: func(_ int, response []byte) ([]byte, error) { return response, nil }}
 	for table, request := range requests {
 		s := m.schemas[table]
 		if s == nil {
