@@ -94,23 +94,49 @@ func (c *call) throttled(refused []*charge) []byte {
 
 type fields = map[string]jsontext.Value
 
+// request is what the model reads of a call's body, or of one action of a transaction.
+type request struct {
+	TableName, IndexName, KeyConditionExpression string
+	Key, Item, ExpressionAttributeValues         item
+	ExpressionAttributeNames                     map[string]string
+	ReturnValues                                 string
+	ReturnValuesOnConditionCheckFailure          string
+	TransactItems                                []map[string]request
+	RequestItems                                 map[string]struct {
+		Keys           []item
+		ConsistentRead bool
+	}
+}
+
 // parse finds out which keys a call touches.
 func (m *Model) parse(operation string, body []byte) (*call, error) {
-	var in fields
+	var in request
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err
 	}
 	switch operation {
 	case "PutItem", "UpdateItem", "DeleteItem":
-		return m.write(operation, in)
+		return m.write(operation, in, body)
 	case "TransactWriteItems":
 		return m.transaction(in, body)
 	case "GetItem", "Query":
-		return m.read(operation, in)
+		return m.read(operation, in, body)
 	case "BatchGetItem":
-		return m.batch(in)
+		return m.batch(in, body)
 	}
 	return nil, errors.New("is not modelled")
+}
+
+// asking returns a body with more fields.
+func asking(body []byte, more map[string]string) ([]byte, error) {
+	var in fields
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	for name, value := range more {
+		in[name] = jsontext.Value(`"` + value + `"`)
+	}
+	return json.Marshal(in)
 }
 
 // get decodes one field; one that is absent is the zero value.
@@ -121,42 +147,29 @@ func get[T any](in fields, name string) (out T, err error) {
 	return out, err
 }
 
-func (m *Model) schema(in fields) (string, *schema, error) {
-	table, err := get[string](in, "TableName")
-	if err == nil && m.schemas[table] == nil {
-		err = fmt.Errorf("table %q is not known", table)
+func (m *Model) schema(table string) (*schema, error) {
+	if m.schemas[table] == nil {
+		return nil, fmt.Errorf("table %q is not known", table)
 	}
-	return table, m.schemas[table], err
+	return m.schemas[table], nil
 }
 
 // one returns the charges of writing one item: the table's first, then one for each index whose key the item is known to
 // have.
-func (m *Model) one(in fields) ([]charge, error) {
-	table, s, err := m.schema(in)
+func (m *Model) one(in request) ([]charge, error) {
+	s, err := m.schema(in.TableName)
 	if err != nil {
 		return nil, err
 	}
-	key, err := get[item](in, "Key")
-	if err != nil {
-		return nil, err
-	}
-	put, err := get[item](in, "Item")
-	if err != nil {
-		return nil, err
-	}
-	if put != nil {
-		key = put
-	}
-	hash := value(key[s.hash])
-	first := charge{
-		key: Key{Table: table, Value: hash}, item: strings.Join([]string{table, hash, value(key[s.sort])}, "\x00"),
-		least: 1, cost: unknown,
-	}
-	if put != nil {
-		first.size = sizeOf(put)
+	key, first := in.Key, charge{least: 1, cost: unknown}
+	if in.Item != nil {
+		key, first.size = in.Item, sizeOf(in.Item)
 		first.least = units(first.size)
 	}
-	return append([]charge{first}, m.indexed(table, put)...), nil
+	hash := value(key[s.hash])
+	first.key = Key{Table: in.TableName, Value: hash}
+	first.item = strings.Join([]string{in.TableName, hash, value(key[s.sort])}, "\x00")
+	return append([]charge{first}, m.indexed(in.TableName, in.Item)...), nil
 }
 
 // indexed returns the charges of the indexes that hold the item.
@@ -179,21 +192,18 @@ type consumed struct {
 
 // write asks for more than the client did, to know what the write has cost: the consumed capacity, the item after an
 // update, and the stored item that failed a condition.
-func (m *Model) write(operation string, in fields) (*call, error) {
+func (m *Model) write(operation string, in request, body []byte) (*call, error) {
 	charges, err := m.one(in)
 	if err != nil {
 		return nil, err
 	}
 	c := &call{charges: charges}
-	table := charges[0].key.Table
-	wantsOld := string(in["ReturnValuesOnConditionCheckFailure"]) == `"ALL_OLD"`
-	in["ReturnValuesOnConditionCheckFailure"] = jsontext.Value(`"ALL_OLD"`)
-	_, wantsValues := in["ReturnValues"]
-	if operation == "UpdateItem" && !wantsValues {
-		in["ReturnValues"] = jsontext.Value(`"ALL_NEW"`)
+	after := operation == "UpdateItem" && in.ReturnValues == ""
+	more := map[string]string{"ReturnConsumedCapacity": "INDEXES", "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+	if after {
+		more["ReturnValues"] = "ALL_NEW"
 	}
-	in["ReturnConsumedCapacity"] = jsontext.Value(`"INDEXES"`)
-	if c.forward, err = json.Marshal(in); err != nil {
+	if c.forward, err = asking(body, more); err != nil {
 		return nil, err
 	}
 	c.costs = func(status int, response []byte) ([]byte, error) {
@@ -202,7 +212,7 @@ func (m *Model) write(operation string, in fields) (*call, error) {
 			return nil, err
 		}
 		if status != http.StatusOK {
-			return c.refused(status, out, wantsOld)
+			return c.refused(status, out, in.ReturnValuesOnConditionCheckFailure == "ALL_OLD")
 		}
 		spent, err := get[consumed](out, "ConsumedCapacity")
 		if err != nil {
@@ -210,13 +220,13 @@ func (m *Model) write(operation string, in fields) (*call, error) {
 		}
 		delete(out, "ConsumedCapacity")
 		c.charges[0].cost = spent.Table.CapacityUnits
-		if operation == "UpdateItem" && !wantsValues {
-			after, err := get[item](out, "Attributes")
+		if after {
+			stored, err := get[item](out, "Attributes")
 			if err != nil {
 				return nil, err
 			}
-			c.charges[0].size = sizeOf(after)
-			c.charges = append(c.charges[:1], m.indexed(table, after)...)
+			c.charges[0].size = sizeOf(stored)
+			c.charges = append(c.charges[:1], m.indexed(in.TableName, stored)...)
 			delete(out, "Attributes")
 		}
 		for i := range c.charges[1:] {
@@ -256,16 +266,11 @@ func (c *call) refused(status int, out fields, wantsOld bool) ([]byte, error) {
 
 // transaction charges each item twice, by its size as far as the size is known: the engine reports only the sum of a table.
 // A cancelled transaction costs as much.
-func (m *Model) transaction(in fields, body []byte) (*call, error) {
-	actions, err := get[[]map[string]fields](in, "TransactItems")
-	if err != nil {
-		return nil, err
-	}
-	c := &call{forward: body, costs: func(_ int, response []byte) ([]byte, error) { return response, nil }}
-	c.actions = len(actions)
-	for i, action := range actions {
-		for _, fields := range action {
-			charges, err := m.one(fields)
+func (m *Model) transaction(in request, body []byte) (*call, error) {
+	c := &call{forward: body, costs: unchanged, actions: len(in.TransactItems)}
+	for i, action := range in.TransactItems {
+		for _, write := range action {
+			charges, err := m.one(write)
 			if err != nil {
 				return nil, err
 			}
@@ -279,25 +284,23 @@ func (m *Model) transaction(in fields, body []byte) (*call, error) {
 	return c, nil
 }
 
+// unchanged leaves the costs as expected and the response as the engine gave it.
+func unchanged(_ int, response []byte) ([]byte, error) { return response, nil }
+
 // read charges a read of one partition key value.
-func (m *Model) read(operation string, in fields) (*call, error) {
-	table, s, err := m.schema(in)
+func (m *Model) read(operation string, in request, body []byte) (*call, error) {
+	s, err := m.schema(in.TableName)
 	if err != nil {
 		return nil, err
 	}
-	key := Key{Table: table}
-	if operation == "GetItem" {
-		of, err := get[item](in, "Key")
-		if err != nil {
+	key := Key{Table: in.TableName, Value: value(in.Key[s.hash])}
+	if operation == "Query" {
+		if key, err = queried(in, s); err != nil {
 			return nil, err
 		}
-		key.Value = value(of[s.hash])
-	} else if key, err = queried(in, table, s); err != nil {
-		return nil, err
 	}
 	c := &call{charges: []charge{{key: key, read: true, least: 0.5, cost: unknown}}}
-	in["ReturnConsumedCapacity"] = jsontext.Value(`"TOTAL"`)
-	if c.forward, err = json.Marshal(in); err != nil {
+	if c.forward, err = asking(body, map[string]string{"ReturnConsumedCapacity": "TOTAL"}); err != nil {
 		return nil, err
 	}
 	c.costs = func(status int, response []byte) ([]byte, error) {
@@ -321,44 +324,30 @@ func (m *Model) read(operation string, in fields) (*call, error) {
 }
 
 // queried finds the partition key value in a key condition: "name = :placeholder", and maybe more after AND.
-func queried(in fields, table string, s *schema) (Key, error) {
-	condition, err1 := get[string](in, "KeyConditionExpression")
-	names, err2 := get[map[string]string](in, "ExpressionAttributeNames")
-	values, err3 := get[item](in, "ExpressionAttributeValues")
-	index, err4 := get[string](in, "IndexName")
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
-		return Key{}, err
-	}
+func queried(in request, s *schema) (Key, error) {
 	hash := s.hash
-	if index != "" {
-		hash = s.indexes[index]
+	if in.IndexName != "" {
+		hash = s.indexes[in.IndexName]
 	}
-	for clause := range strings.SplitSeq(condition, " AND ") {
+	for clause := range strings.SplitSeq(in.KeyConditionExpression, " AND ") {
 		name, placeholder, _ := strings.Cut(clause, " = ")
-		if given, ok := names[name]; ok {
+		if given, ok := in.ExpressionAttributeNames[name]; ok {
 			name = given
 		}
-		if v, ok := values[placeholder]; ok && name == hash {
-			return Key{table, index, value(v)}, nil
+		if v, ok := in.ExpressionAttributeValues[placeholder]; ok && name == hash {
+			return Key{in.TableName, in.IndexName, value(v)}, nil
 		}
 	}
-	return Key{}, fmt.Errorf("no partition key in %q", condition)
+	return Key{}, fmt.Errorf("no partition key in %q", in.KeyConditionExpression)
 }
 
 // batch charges each key of a batch one unit, or a half: the engine reports only the sum of a table.
-func (m *Model) batch(in fields) (*call, error) {
-	requests, err := get[map[string]struct {
-		Keys           []item
-		ConsistentRead bool
-	}](in, "RequestItems")
-	if err != nil {
-		return nil, err
-	}
-	c := &call{costs: func(_ int, response []byte) ([]byte, error) { return response, nil }}
-	for table, request := range requests {
-		s := m.schemas[table]
-		if s == nil {
-			return nil, fmt.Errorf("table %q is not known", table)
+func (m *Model) batch(in request, body []byte) (*call, error) {
+	c := &call{forward: body, costs: unchanged}
+	for table, request := range in.RequestItems {
+		s, err := m.schema(table)
+		if err != nil {
+			return nil, err
 		}
 		cost := 0.5
 		if request.ConsistentRead {
@@ -368,6 +357,5 @@ func (m *Model) batch(in fields) (*call, error) {
 			c.charges = append(c.charges, charge{key: Key{Table: table, Value: value(key[s.hash])}, read: true, least: cost, cost: unknown})
 		}
 	}
-	c.forward, err = json.Marshal(in)
-	return c, err
+	return c, nil
 }
