@@ -207,13 +207,13 @@ func TestUnsignedIsRefused(t *testing.T) {
 	defer server.Close()
 	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader("{}"))
 	r.Header.Set("X-Amz-Target", "secretsmanager.GetSecretValue")
-	answer, err := http.DefaultClient.Do(r)
+	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close()
-	if got := answer.Header.Get("X-Amzn-Errortype"); answer.StatusCode != http.StatusBadRequest || got != "MissingAuthenticationTokenException" {
-		t.Errorf("%d %s", answer.StatusCode, got)
+	defer response.Body.Close()
+	if got := response.Header.Get("X-Amzn-Errortype"); response.StatusCode != http.StatusBadRequest || got != "MissingAuthenticationTokenException" {
+		t.Errorf("%d %s", response.StatusCode, got)
 	}
 }
 
