@@ -1,7 +1,7 @@
 // Package template reads what the local stack needs of template.yaml: functions with their routes, schedules and rights,
 // the API's own responses, and tables. The package knows the intrinsics that template.yaml uses, and refuses all others.
 //
-// A third of the package declares the fields that the local stack reads; the rest resolves intrinsics where a field needs
+// Tags declare the properties that the local stack reads. The rest of the package resolves intrinsics where a field needs
 // them, because the other properties of template.yaml may use what only AWS knows, and names the place of each mistake.
 package template
 
