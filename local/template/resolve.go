@@ -4,96 +4,101 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// Where the local stack says it is.
+// Region and AccountID are where the local stack claims to run.
 const (
 	Region    = "eu-west-1"
 	AccountID = "123456789012"
 	stackName = "local"
 )
 
-// pseudo are the parameters that CloudFormation sets.
+// pseudo holds the parameters that CloudFormation sets.
 var pseudo = map[string]string{
 	"AWS::AccountId": AccountID,
 	"AWS::Partition": "aws",
 	"AWS::Region":    Region,
-	"AWS::StackId":   "arn:aws:cloudformation:" + Region + ":" + AccountID + ":stack/" + stackName + "/1",
 	"AWS::StackName": stackName,
-	"AWS::URLSuffix": "amazonaws.com",
 }
 
-// arns are the forms of GetAtt X.Arn by resource type; the name goes in.
-var arns = map[string]string{
-	"AWS::Serverless::Function": "arn:aws:lambda:" + Region + ":" + AccountID + ":function:%s",
-	"AWS::DynamoDB::Table":      "arn:aws:dynamodb:" + Region + ":" + AccountID + ":table/%s",
-	"AWS::SQS::Queue":           "arn:aws:sqs:" + Region + ":" + AccountID + ":%s",
-	"AWS::SNS::Topic":           "arn:aws:sns:" + Region + ":" + AccountID + ":%s",
-	"AWS::Logs::LogGroup":       "arn:aws:logs:" + Region + ":" + AccountID + ":log-group:%s:*",
-	"AWS::IAM::Role":            "arn:aws:iam::" + AccountID + ":role/%s",
-	"AWS::S3::Bucket":           "arn:aws:s3:::%s",
+// named holds, by resource type, the property that names a resource and the pattern of the resource's ARN.
+var named = map[string]struct{ property, arn string }{
+	"AWS::Serverless::Function": {"FunctionName", "arn:aws:lambda:" + Region + ":" + AccountID + ":function:%s"},
+	"AWS::DynamoDB::Table":      {"TableName", "arn:aws:dynamodb:" + Region + ":" + AccountID + ":table/%s"},
+	"AWS::Logs::LogGroup":       {"LogGroupName", "arn:aws:logs:" + Region + ":" + AccountID + ":log-group:%s:*"},
 }
 
-// names are the properties that name a resource, by type. Ref gives that name.
-var names = map[string]string{
-	"AWS::Serverless::Function": "FunctionName",
-	"AWS::DynamoDB::Table":      "TableName",
-	"AWS::SQS::Queue":           "QueueName",
-	"AWS::SNS::Topic":           "TopicName",
-	"AWS::Logs::LogGroup":       "LogGroupName",
-	"AWS::IAM::Role":            "RoleName",
-	"AWS::S3::Bucket":           "BucketName",
+// document is the template before any intrinsic is resolved.
+type document struct {
+	Parameters map[string]struct {
+		Type    string  `yaml:"Type"`
+		Default *string `yaml:"Default"`
+	} `yaml:"Parameters"`
+	Conditions map[string]yaml.Node `yaml:"Conditions"`
+	Globals    struct {
+		Function yaml.Node `yaml:"Function"`
+	} `yaml:"Globals"`
+	Resources map[string]yaml.Node `yaml:"Resources"`
 }
 
-type object = map[string]any
+// resource returns the declaration of a resource; nil when the template has none.
+func (d *document) resource(id string) *yaml.Node {
+	if n, ok := d.Resources[id]; ok {
+		return &n
+	}
+	return nil
+}
 
-// resolver holds what intrinsics refer to. Values are resolved when asked for, so that an intrinsic in a part that the
-// local stack does not play need not be known.
+// resolver resolves a value when decode or an intrinsic needs the value, so that properties that the local stack does
+// not read may use any intrinsic. A node that is nil is absent.
 type resolver struct {
+	document
 	parameters map[string]string
-	lists      map[string]bool // parameters of a list type
-	mappings   object
-	conditions object
-	resources  object
-	globals    object
+	intrinsics map[string]func(*yaml.Node) (*yaml.Node, error) // by the tag of their short form
 	depth      int
 	problems   []error
 }
 
-// noValue is what AWS::NoValue resolves to: the property is not there.
-type noValue struct{}
-
-func newResolver(root any, overrides map[string]string) (*resolver, error) {
-	top, ok := root.(object)
-	if !ok {
-		return nil, errors.New("the template is no mapping")
+func newResolver(from document, overrides map[string]string) (*resolver, error) {
+	r := &resolver{document: from, parameters: map[string]string{}}
+	r.intrinsics = map[string]func(*yaml.Node) (*yaml.Node, error){
+		"!Ref":       func(n *yaml.Node) (*yaml.Node, error) { return r.ref(n.Value) },
+		"!GetAtt":    func(n *yaml.Node) (*yaml.Node, error) { return r.attribute(n.Value) },
+		"!Sub":       r.substitute,
+		"!If":        r.branch,
+		"!Condition": func(n *yaml.Node) (*yaml.Node, error) { return r.truth(r.condition(n.Value)) },
+		"!Equals": func(n *yaml.Node) (*yaml.Node, error) {
+			texts, err := r.texts(n, 2)
+			return r.truth(err == nil && texts[0] == texts[1], err)
+		},
+		"!Not": func(n *yaml.Node) (*yaml.Node, error) {
+			texts, err := r.texts(n, 1)
+			return r.truth(err == nil && texts[0] != "true", err)
+		},
+		"!And": func(n *yaml.Node) (*yaml.Node, error) {
+			texts, err := r.texts(n, len(n.Content))
+			return r.truth(!slices.ContainsFunc(texts, func(text string) bool { return text != "true" }), err)
+		},
 	}
-	section := func(name string) object { m, _ := top[name].(object); return m }
-	r := &resolver{
-		parameters: map[string]string{},
-		lists:      map[string]bool{},
-		mappings:   section("Mappings"),
-		conditions: section("Conditions"),
-		resources:  section("Resources"),
-		globals:    section("Globals"),
-	}
-	for name, definition := range section("Parameters") {
-		fields, _ := definition.(object)
-		if override, ok := overrides[name]; ok {
+	for name, parameter := range from.Parameters {
+		switch override, ok := overrides[name]; {
+		case parameter.Type != "String" && parameter.Type != "Number":
+			return nil, fmt.Errorf("parameter %s: the local stack does not know the type %q", name, parameter.Type)
+		case ok:
 			r.parameters[name] = override
-		} else if preset, ok := fields["Default"]; ok {
-			r.parameters[name] = text(preset)
-		} else {
+		case parameter.Default != nil:
+			r.parameters[name] = *parameter.Default
+		default:
 			return nil, fmt.Errorf("parameter %s has no default and was given no value", name)
 		}
-		kind := text(fields["Type"])
-		r.lists[name] = kind == "CommaDelimitedList" || strings.HasPrefix(kind, "List<")
 	}
 	for name := range overrides {
 		if _, ok := r.parameters[name]; !ok {
@@ -107,439 +112,275 @@ func (r *resolver) problem(path string, err error) {
 	r.problems = append(r.problems, fmt.Errorf("%s: %w", path, err))
 }
 
-// resolve replaces the intrinsic at the top of a value, if it is one. What a mapping or list holds stays as it is.
-func (r *resolver) resolve(v any) (any, error) {
-	name, argument, is := intrinsic(v)
-	if !is {
-		return v, nil
+// resolve replaces the intrinsic at the top of a value, if there is one, and leaves the content of the value as it is.
+func (r *resolver) resolve(n *yaml.Node) (*yaml.Node, error) {
+	if n == nil || n.IsZero() || n.ShortTag() == "!!null" {
+		return nil, nil
+	}
+	if n.Kind == yaml.AliasNode {
+		return r.resolve(n.Alias)
+	}
+	tag := n.ShortTag()
+	if n.Kind == yaml.MappingNode && len(n.Content) == 2 && (n.Content[0].Value == "Ref" || strings.HasPrefix(n.Content[0].Value, "Fn::")) {
+		tag = n.Content[0].Value
+	} else if strings.HasPrefix(tag, "!!") {
+		return n, nil
+	}
+	intrinsic := r.intrinsics[tag]
+	if intrinsic == nil {
+		return nil, fmt.Errorf("the local stack does not know the intrinsic %s", tag)
 	}
 	if r.depth++; r.depth > 100 {
 		return nil, errors.New("intrinsics refer to one another in a circle")
 	}
 	defer func() { r.depth-- }()
-	meaning := known(name)
-	if meaning == nil {
-		return nil, fmt.Errorf("the local stack does not know the intrinsic %s", name)
-	}
-	result, err := meaning(r, argument)
+	result, err := intrinsic(n)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", tag, err)
 	}
-	return result, nil
+	return r.resolve(result)
 }
 
-// intrinsic tells whether a value is a mapping with an intrinsic's name as its only key.
-func intrinsic(v any) (string, any, bool) {
-	if m, ok := v.(object); ok && len(m) == 1 {
-		for name, argument := range m {
-			if name == "Ref" || strings.HasPrefix(name, "Fn::") {
-				return name, argument, true
-			}
-			if _, isName := argument.(string); name == "Condition" && isName {
-				return name, argument, true
-			}
-		}
+// text resolves a value to a scalar as CloudFormation passes the scalar on; an absent value is empty.
+func (r *resolver) text(n *yaml.Node) (string, error) {
+	n, err := r.resolve(n)
+	switch {
+	case err != nil || n == nil:
+		return "", err
+	case n.Kind != yaml.ScalarNode:
+		return "", errors.New("a single value is wanted here")
+	case n.ShortTag() == "!!bool":
+		return strings.ToLower(n.Value), nil
 	}
-	return "", nil, false
+	return n.Value, nil // numbers and dates stay as they are written
 }
 
-// known is the meaning of an intrinsic; nil where the local stack has none.
-func known(name string) func(*resolver, any) (any, error) {
-	switch name {
-	case "Ref":
-		return func(r *resolver, v any) (any, error) { return r.ref(text(v)) }
-	case "Condition":
-		return func(r *resolver, v any) (any, error) { return r.condition(text(v)) }
-	case "Fn::GetAtt":
-		return (*resolver).getAtt
-	case "Fn::Sub":
-		return (*resolver).sub
-	case "Fn::If":
-		return (*resolver).branch
-	case "Fn::Join":
-		return (*resolver).join
-	case "Fn::Select":
-		return (*resolver).selected
-	case "Fn::Split":
-		return (*resolver).split
-	case "Fn::FindInMap":
-		return (*resolver).findInMap
-	case "Fn::Equals":
-		return (*resolver).equals
-	case "Fn::Not", "Fn::And":
-		return func(r *resolver, v any) (any, error) {
-			n, err := r.count(v, false)
-			return (n > 0) == (name == "Fn::Not"), err
-		}
-	case "Fn::Or":
-		return func(r *resolver, v any) (any, error) { n, err := r.count(v, true); return n > 0, err }
+// texts resolves the arguments of an intrinsic that takes n of them.
+func (r *resolver) texts(arguments *yaml.Node, n int) ([]string, error) {
+	if arguments.Kind != yaml.SequenceNode || len(arguments.Content) != n {
+		return nil, fmt.Errorf("%d arguments are wanted in a list", n)
 	}
-	return nil
+	texts := make([]string, n)
+	var errs []error
+	for i, argument := range arguments.Content {
+		var err error
+		texts[i], err = r.text(argument)
+		errs = append(errs, err)
+	}
+	return texts, errors.Join(errs...)
 }
 
-func (r *resolver) ref(name string) (any, error) {
+func scalar(text string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
+}
+
+func (r *resolver) truth(is bool, err error) (*yaml.Node, error) {
+	return scalar(strconv.FormatBool(is)), err
+}
+
+func (r *resolver) ref(name string) (*yaml.Node, error) {
 	if name == "AWS::NoValue" {
-		return noValue{}, nil
+		return nil, nil
 	}
 	if v, ok := pseudo[name]; ok {
-		return v, nil
+		return scalar(v), nil
 	}
 	if v, ok := r.parameters[name]; ok {
-		if !r.lists[name] {
-			return v, nil
-		}
-		var list []any
-		for item := range strings.SplitSeq(v, ",") {
-			if item = strings.TrimSpace(item); item != "" {
-				list = append(list, item)
-			}
-		}
-		return list, nil
+		return scalar(v), nil
 	}
-	if _, ok := r.resources[name]; ok {
-		return r.name(name), nil
+	if _, ok := r.Resources[name]; ok {
+		return scalar(r.name(name)), nil
 	}
 	return nil, fmt.Errorf("there is no parameter or resource %q", name)
 }
 
-// name is a resource's name: as it declares, else made from the stack's and its logical ID.
+// name returns a resource's name: the declared one, or one generated from the stack's name and the logical ID.
 func (r *resolver) name(id string) string {
-	resource, _ := r.resources[id].(object)
-	if property, ok := names[text(resource["Type"])]; ok {
-		properties, _ := resource["Properties"].(object)
-		if v, err := r.resolve(properties[property]); err == nil && text(v) != "" {
-			return text(v)
-		}
+	var resource struct {
+		Type string `cfn:"Type"`
 	}
-	return stackName + "-" + id
+	r.decode(id, r.resource(id), &resource)
+	name := stackName + "-" + id
+	if property := named[resource.Type].property; property != "" {
+		r.decode(id+".Properties."+property, r.at(id, r.resource(id), "Properties."+property), &name)
+	}
+	return name
 }
 
-func (r *resolver) getAtt(argument any) (any, error) {
-	id, attribute, _ := strings.Cut(text(argument), ".")
-	if list, ok := argument.([]any); ok && len(list) == 2 {
-		id, attribute = text(list[0]), text(list[1])
-	}
-	resource, ok := r.resources[id].(object)
-	if !ok {
+// attribute resolves ID.Arn.
+func (r *resolver) attribute(of string) (*yaml.Node, error) {
+	id, attribute, _ := strings.Cut(of, ".")
+	if _, ok := r.Resources[id]; !ok {
 		return nil, fmt.Errorf("there is no resource %q", id)
 	}
-	format, ok := arns[text(resource["Type"])]
-	if !ok || attribute != "Arn" {
-		return nil, fmt.Errorf("the local stack does not know %s of a %s", attribute, text(resource["Type"]))
+	kind, err := r.text(r.at(id, r.resource(id), "Type"))
+	if err == nil && (named[kind].arn == "" || attribute != "Arn") {
+		err = fmt.Errorf("the local stack does not know %s of a %s", attribute, kind)
 	}
-	return fmt.Sprintf(format, r.name(id)), nil
+	if err != nil {
+		return nil, err
+	}
+	return scalar(fmt.Sprintf(named[kind].arn, r.name(id))), nil
 }
 
 var placeholder = regexp.MustCompile(`\$\{([^}]*)\}`)
 
-func (r *resolver) sub(argument any) (any, error) {
-	format, variables := argument, object{}
-	if list, ok := argument.([]any); ok {
-		if len(list) != 2 {
-			return nil, errors.New("wants a text, or a text and a mapping")
-		}
-		format = list[0]
-		variables, _ = list[1].(object)
+// substitute resolves the form of Sub that is one text.
+func (r *resolver) substitute(n *yaml.Node) (*yaml.Node, error) {
+	if n.Kind != yaml.ScalarNode {
+		return nil, errors.New("the local stack knows Sub of one text alone")
 	}
 	var failed error
-	result := placeholder.ReplaceAllStringFunc(text(format), func(found string) string {
-		name := strings.TrimSpace(found[2 : len(found)-1])
-		if literal, ok := strings.CutPrefix(name, "!"); ok {
-			return "${" + literal + "}"
+	result := placeholder.ReplaceAllStringFunc(n.Value, func(found string) string {
+		name := found[2 : len(found)-1]
+		resolve := r.ref
+		if strings.Contains(name, ".") {
+			resolve = r.attribute
 		}
-		var v any
-		var err error
-		if own, ok := variables[name]; ok {
-			v, err = r.resolve(own)
-		} else if strings.Contains(name, ".") {
-			v, err = r.getAtt(name)
-		} else {
-			v, err = r.ref(name)
-		}
+		v, err := resolve(name)
+		text, _ := r.text(v)
 		failed = errors.Join(failed, err)
-		return text(v)
+		return text
 	})
-	return result, failed
+	return scalar(result), failed
 }
 
-func (r *resolver) branch(argument any) (any, error) {
-	list, ok := argument.([]any)
-	if !ok || len(list) != 3 {
-		return nil, errors.New("wants a condition and two values")
+func (r *resolver) branch(n *yaml.Node) (*yaml.Node, error) {
+	if n.Kind != yaml.SequenceNode || len(n.Content) != 3 {
+		return nil, errors.New("a condition and two values are wanted")
 	}
-	holds, err := r.condition(text(list[0]))
+	holds, err := r.condition(n.Content[0].Value)
 	if err != nil {
 		return nil, err
 	}
 	if holds {
-		return r.resolve(list[1])
+		return n.Content[1], nil
 	}
-	return r.resolve(list[2])
-}
-
-// list resolves a value to a list, and each of its items.
-func (r *resolver) list(v any) ([]any, error) {
-	v, err := r.resolve(v)
-	if err != nil {
-		return nil, err
-	}
-	items, ok := v.([]any)
-	if !ok {
-		return nil, errors.New("wants a list")
-	}
-	resolved := make([]any, 0, len(items))
-	for _, item := range items {
-		if item, err = r.resolve(item); err != nil {
-			return nil, err
-		}
-		if _, absent := item.(noValue); !absent {
-			resolved = append(resolved, item)
-		}
-	}
-	return resolved, nil
-}
-
-// arguments resolves the argument list of an intrinsic that takes n.
-func (r *resolver) arguments(v any, n int) ([]any, error) {
-	list, err := r.list(v)
-	if err == nil && len(list) != n {
-		err = fmt.Errorf("wants %d arguments", n)
-	}
-	return list, err
-}
-
-func (r *resolver) join(argument any) (any, error) {
-	list, err := r.arguments(argument, 2)
-	if err != nil {
-		return nil, err
-	}
-	items, err := r.list(list[1])
-	if err != nil {
-		return nil, err
-	}
-	texts := make([]string, len(items))
-	for i, item := range items {
-		texts[i] = text(item)
-	}
-	return strings.Join(texts, text(list[0])), nil
-}
-
-func (r *resolver) selected(argument any) (any, error) {
-	list, err := r.arguments(argument, 2)
-	if err != nil {
-		return nil, err
-	}
-	items, err := r.list(list[1])
-	if err != nil {
-		return nil, err
-	}
-	i, err := strconv.Atoi(text(list[0]))
-	if err != nil || i < 0 || i >= len(items) {
-		return nil, fmt.Errorf("no item %s in a list of %d", text(list[0]), len(items))
-	}
-	return items[i], nil
-}
-
-func (r *resolver) split(argument any) (any, error) {
-	list, err := r.arguments(argument, 2)
-	if err != nil {
-		return nil, err
-	}
-	var items []any
-	for item := range strings.SplitSeq(text(list[1]), text(list[0])) {
-		items = append(items, item)
-	}
-	return items, nil
-}
-
-func (r *resolver) findInMap(argument any) (any, error) {
-	list, err := r.arguments(argument, 3)
-	if err != nil {
-		return nil, err
-	}
-	var at any = r.mappings
-	for _, key := range list {
-		level, _ := at.(object)
-		if at = level[text(key)]; at == nil {
-			return nil, fmt.Errorf("no %q in the mapping", text(key))
-		}
-	}
-	return at, nil
-}
-
-func (r *resolver) equals(argument any) (any, error) {
-	list, err := r.arguments(argument, 2)
-	if err != nil {
-		return nil, err
-	}
-	return text(list[0]) == text(list[1]), nil
-}
-
-// count tells how many of a list of conditions are as wanted.
-func (r *resolver) count(argument any, wanted bool) (int, error) {
-	list, err := r.list(argument)
-	n := 0
-	for _, item := range list {
-		if (text(item) == "true") == wanted {
-			n++
-		}
-	}
-	return n, err
+	return n.Content[2], nil
 }
 
 func (r *resolver) condition(name string) (bool, error) {
-	definition, ok := r.conditions[name]
+	definition, ok := r.Conditions[name]
 	if !ok {
 		return false, fmt.Errorf("there is no condition %q", name)
 	}
-	v, err := r.resolve(definition)
+	text, err := r.text(&definition)
 	if err != nil {
 		return false, fmt.Errorf("condition %s: %w", name, err)
 	}
-	return text(v) == "true", nil
+	return text == "true", nil
 }
 
-// value is a place in the template. Reading resolves; a mistake is noted in the resolver and reads as absent.
-type value struct {
-	root *resolver
-	path string
-	raw  any
-}
-
-func (v value) resolved() any {
-	resolved, err := v.root.resolve(v.raw)
-	if err != nil {
-		v.root.problem(v.path, err)
-		return nil
-	}
-	if _, absent := resolved.(noValue); absent {
-		return nil
-	}
-	return resolved
-}
-
-func (v value) absent() bool { return v.resolved() == nil }
-
-func (v value) field(name string) value {
-	mapping, _ := v.resolved().(object)
-	return value{v.root, v.path + "." + name, mapping[name]}
-}
-
-// keys are the keys of a mapping, sorted.
-func (v value) keys() []string {
-	mapping, _ := v.resolved().(object)
-	return sortedKeys(mapping)
-}
-
-func (v value) items() []value {
-	list, _ := v.resolved().([]any)
-	items := make([]value, 0, len(list))
-	for i, item := range list {
-		if item := (value{v.root, fmt.Sprintf("%s[%d]", v.path, i), item}); !item.absent() {
-			items = append(items, item)
-		}
-	}
-	return items
-}
-
-// text is a scalar as CloudFormation would pass it on; empty when absent.
-func (v value) text() string {
-	resolved := v.resolved()
-	switch resolved.(type) {
-	case object, []any:
-		v.root.problem(v.path, errors.New("a single value is wanted here"))
-		return ""
-	}
-	return text(resolved)
-}
-
-// number is a whole number; 0 when absent.
-func (v value) number() int {
-	written := v.text()
-	if written == "" {
-		return 0
-	}
-	n, err := strconv.Atoi(written)
-	if err != nil {
-		v.root.problem(v.path, fmt.Errorf("%q is no whole number", written))
+// at returns the value below a mapping at a path of keys such as Properties.Timeout.
+func (r *resolver) at(path string, n *yaml.Node, keys string) *yaml.Node {
+	for key := range strings.SplitSeq(keys, ".") {
+		n = r.fields(path, n)[key]
+		path += "." + key
 	}
 	return n
 }
 
-func (v value) texts() []string {
-	var list []string
-	for _, item := range v.items() {
-		list = append(list, item.text())
+// fields returns the values of a mapping by key.
+func (r *resolver) fields(path string, n *yaml.Node) map[string]*yaml.Node {
+	n, err := r.resolve(n)
+	if err == nil && n != nil && n.Kind != yaml.MappingNode {
+		err = errors.New("a mapping is wanted here")
 	}
-	return list
-}
-
-func (v value) pairs() map[string]string {
-	pairs := map[string]string{}
-	for _, key := range v.keys() {
-		pairs[key] = v.field(key).text()
-	}
-	return pairs
-}
-
-func text(v any) string {
-	if v == nil {
-		return ""
-	}
-	return fmt.Sprint(v)
-}
-
-func sortedKeys(m object) []string { return slices.Sorted(maps.Keys(m)) }
-
-// plain turns YAML into mappings, lists and scalars, with short tags (!Ref) in their long form.
-func plain(node *yaml.Node) (any, error) {
-	if node.Kind == yaml.AliasNode {
-		return plain(node.Alias)
-	}
-	content, err := content(node)
 	if err != nil {
-		return nil, err
+		r.problem(path, err)
 	}
-	tag, short := strings.CutPrefix(node.Tag, "!")
-	switch {
-	case !short || strings.HasPrefix(tag, "!") || tag == "":
-		return content, nil
-	case tag == "Ref" || tag == "Condition":
-		return object{tag: content}, nil
+	if err != nil || n == nil {
+		return nil
 	}
-	return object{"Fn::" + tag: content}, nil
+	fields := map[string]*yaml.Node{}
+	for pair := range slices.Chunk(n.Content, 2) {
+		fields[pair[0].Value] = pair[1]
+	}
+	return fields
 }
 
-func content(node *yaml.Node) (any, error) {
-	switch node.Kind {
-	case yaml.MappingNode:
-		mapping := object{}
-		for i := 0; i < len(node.Content); i += 2 {
-			v, err := plain(node.Content[i+1])
-			if err != nil {
-				return nil, err
-			}
-			mapping[node.Content[i].Value] = v
-		}
-		return mapping, nil
-	case yaml.SequenceNode:
-		list := make([]any, len(node.Content))
-		for i, item := range node.Content {
-			v, err := plain(item)
-			if err != nil {
-				return nil, err
-			}
-			list[i] = v
-		}
-		return list, nil
+// decode sets what the pointer points to: of a struct each field from the property that the field's tag names, of a map
+// the entries that are present. A value that is absent leaves the target as it is; decode notes a mistake as a problem.
+func (r *resolver) decode(path string, n *yaml.Node, into any) {
+	r.set(path, n, reflect.ValueOf(into).Elem())
+}
+
+func (r *resolver) set(path string, n *yaml.Node, into reflect.Value) {
+	n, err := r.resolve(n)
+	if err != nil {
+		r.problem(path, err)
 	}
-	switch node.Tag {
-	case "!!null":
-		return nil, nil
-	case "!!bool":
-		var is bool
-		err := node.Decode(&is)
-		return is, err
+	if err != nil || n == nil {
+		return
 	}
-	return node.Value, nil // numbers and dates stay as they are written
+	switch into.Kind() {
+	case reflect.Struct:
+		for field, v := range into.Fields() {
+			if keys := field.Tag.Get("cfn"); keys != "" {
+				r.set(path+"."+keys, r.at(path, n, keys), v)
+			}
+		}
+	case reflect.Map:
+		if into.IsNil() {
+			into.Set(reflect.MakeMap(into.Type()))
+		}
+		fields := r.fields(path, n)
+		for _, key := range slices.Sorted(maps.Keys(fields)) {
+			if element, present := r.element(path+"."+key, fields[key], into); present {
+				into.SetMapIndex(reflect.ValueOf(key), element)
+			}
+		}
+	case reflect.Slice:
+		if n.Kind != yaml.SequenceNode {
+			r.problem(path, errors.New("a list is wanted here"))
+			return
+		}
+		into.SetZero()
+		for i, item := range n.Content {
+			if element, present := r.element(fmt.Sprintf("%s[%d]", path, i), item, into); present {
+				into.Set(reflect.Append(into, element))
+			}
+		}
+	default:
+		text, err := r.text(n)
+		switch {
+		case err != nil:
+		case into.Kind() == reflect.String:
+			into.SetString(text)
+		default:
+			var number int
+			if number, err = strconv.Atoi(text); err != nil {
+				err = fmt.Errorf("%q is no integer", text)
+			}
+			into.SetInt(int64(number) * unit(path, into.Type()))
+		}
+		if err != nil {
+			r.problem(path, err)
+		}
+	}
+}
+
+// element decodes an element of a map or a slice, unless the element is absent.
+func (r *resolver) element(path string, n *yaml.Node, of reflect.Value) (element reflect.Value, present bool) {
+	element = reflect.New(of.Type().Elem()).Elem()
+	resolved, err := r.resolve(n)
+	if err != nil {
+		r.problem(path, err)
+	}
+	if err != nil || resolved == nil {
+		return element, false
+	}
+	r.set(path, resolved, element)
+	return element, true
+}
+
+// unit returns what 1 in a property is: a duration's unit is seconds, unless the property's name has another.
+func unit(path string, of reflect.Type) int64 {
+	switch {
+	case of != reflect.TypeFor[time.Duration]():
+		return 1
+	case strings.HasSuffix(path, "Millis"):
+		return int64(time.Millisecond)
+	}
+	return int64(time.Second)
 }

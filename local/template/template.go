@@ -1,11 +1,14 @@
-// Package template reads the parts of template.yaml that the local stack plays: functions with their routes and
-// schedules, the API's own answers, and tables. Nothing that the template declares is repeated elsewhere.
+// Package template reads what the local stack needs of template.yaml: functions with their routes, schedules and rights,
+// the API's own responses, and tables. The package knows the intrinsics that template.yaml uses, and refuses all others.
+//
+// Tags declare the properties that the local stack reads. The rest of the package resolves intrinsics where a field needs
+// them, because the other properties of template.yaml may use what only AWS knows, and names the place of each mistake.
 package template
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -22,106 +25,105 @@ type Template struct {
 	API        API
 }
 
-// Function is an AWS::Serverless::Function, Globals included.
+// Function is an AWS::Serverless::Function, Globals included. A tag names the property that a field is read from.
 type Function struct {
-	LogicalID     string
-	Name          string // FunctionName, or one made from the stack's name
-	Folder        string // below functions/: SmsFunction is built from sms
-	Handler       string
-	Architectures []string
-	Timeout       time.Duration
-	MemoryMB      int
-	Environment   map[string]string // Globals' and its own, its own first
-	LogFormat     string            // Text or JSON
-	LogLevel      string            // ApplicationLogLevel; it counts where LogFormat is JSON
-	LogGroup      string
-	Routes        []Route
-	Schedules     []Schedule
-	Permissions   []Permission
-	Asynchronous  Asynchronous
+	LogicalID    string
+	Name         string            // FunctionName, or a name generated from the stack's name
+	Folder       string            // below functions/: SmsFunction is built from sms
+	Handler      string            `cfn:"Handler"`
+	Timeout      time.Duration     `cfn:"Timeout"`
+	MemoryMB     int               `cfn:"MemorySize"`
+	Environment  map[string]string `cfn:"Environment.Variables"` // Globals' and its own, its own first
+	LogFormat    string            `cfn:"LoggingConfig.LogFormat"`
+	LogLevel     string            `cfn:"LoggingConfig.ApplicationLogLevel"` // applies where LogFormat is JSON
+	LogGroup     string            `cfn:"LoggingConfig.LogGroup"`
+	Routes       []Route
+	Schedules    []Schedule
+	Permissions  []Permission
+	Asynchronous Asynchronous `cfn:"EventInvokeConfig"`
 	// Reserved is how many events may run at once, taken out of the account's concurrency; 0: no reservation.
-	Reserved int
+	Reserved int `cfn:"ReservedConcurrentExecutions"`
 }
 
-// Asynchronous is what Lambda does with an event that nobody waits for: EventInvokeConfig.
+// Asynchronous is what Lambda does with an event that nobody waits for.
 type Asynchronous struct {
-	Retries int           // of a failed run
-	MaxAge  time.Duration // of an event that could not run, or whose run is to be repeated
+	Retries int           `cfn:"MaximumRetryAttempts"`     // of a failed run
+	MaxAge  time.Duration `cfn:"MaximumEventAgeInSeconds"` // of an event that could not run, or whose run is to be repeated
 }
 
 // Permission is one statement of the role that a function has, <stem>Role for <stem>Function: of the role's own
 // policies, or of a managed policy of the template that the role names.
 type Permission struct {
-	Sid, Action string
-	Resource    string   // an ARN, * for any text
-	LeadingKeys []string // of the partition keys that it is bounded to, * for any text; none: not bounded
+	Sid        string `cfn:"Sid"`
+	Action     string `cfn:"Action"`
+	Resource   string `cfn:"Resource"`                                               // an ARN, * for any text
+	LeadingKey string `cfn:"Condition.ForAllValues:StringLike.dynamodb:LeadingKeys"` // * for any text; empty: any partition key
 }
 
 // Route is an event of type Api.
 type Route struct {
-	Method       string // upper case; ANY for every method
-	Path         string // with {name} for path parameters
-	TransferMode string // ResponseTransferMode: BUFFERED or RESPONSE_STREAM
-	Timeout      time.Duration
+	Method       string        `cfn:"Method"`               // upper case; ANY for every method
+	Path         string        `cfn:"Path"`                 // with {name} for path parameters
+	TransferMode string        `cfn:"ResponseTransferMode"` // BUFFERED or RESPONSE_STREAM
+	Timeout      time.Duration `cfn:"TimeoutInMillis"`
 }
 
-// Schedule is an event of type Schedule or ScheduleV2 that is not switched off.
+// Schedule is an event of type ScheduleV2.
 type Schedule struct {
-	Expression string // as declared: rate(1 minute)
-	Every      time.Duration
-	Input      string // JSON; empty where none is declared
+	Every time.Duration
+	Input string `cfn:"Input"` // JSON; empty where none is declared
 }
 
 // API is the AWS::Serverless::Api.
 type API struct {
 	LogicalID        string
-	Stage            string
-	BinaryMediaTypes []string
+	Stage            string   `cfn:"StageName"`
+	BinaryMediaTypes []string `cfn:"BinaryMediaTypes"`
 	Throttle         Throttle
-	Responses        map[string]GatewayResponse // by response type, DEFAULT_4XX for example
+	Responses        map[string]GatewayResponse `cfn:"GatewayResponses"` // by response type, DEFAULT_4XX for example
 }
 
-// Throttle is what a stage lets through of each route, over all clients. The zero value lets everything through.
+// Throttle is what a stage admits of each route, over all clients. The zero value admits everything.
 type Throttle struct {
 	PerSecond int
 	Burst     int
 }
 
-// GatewayResponse shapes an answer that the gateway gives by itself.
+// GatewayResponse shapes a response that the gateway gives by itself.
 type GatewayResponse struct {
-	Status    int               // 0: the response type's own
-	Headers   map[string]string // 'static' in single quotes, or context.requestId
-	Templates map[string]string // by media type
+	Status    int               `cfn:"StatusCode"`                 // 0: the response type's own
+	Headers   map[string]string `cfn:"ResponseParameters.Headers"` // 'static' in single quotes, or context.requestId
+	Templates map[string]string `cfn:"ResponseTemplates"`          // by media type
 }
 
 // Table is an AWS::DynamoDB::Table.
 type Table struct {
 	LogicalID  string
-	Name       string // TableName, or one made from the stack's name
-	Attributes map[string]string
-	Keys       []Key
-	Indexes    []Index
-	TTL        string // the attribute that holds the time of expiry; empty: none
+	Name       string            // TableName, or a name generated from the stack's name
+	Attributes map[string]string // the types of key attributes, by name
+	Keys       []Key             `cfn:"KeySchema"`
+	Indexes    []Index           `cfn:"GlobalSecondaryIndexes"`
+	TTL        string            // the attribute that holds the time of expiry; empty: none
 }
 
 // Key is one attribute of a key.
 type Key struct {
-	Attribute string
-	Type      string // HASH or RANGE
+	Attribute string `cfn:"AttributeName"`
+	Type      string `cfn:"KeyType"` // HASH or RANGE
 }
 
 // Index is a global secondary index.
 type Index struct {
-	Name       string
-	Keys       []Key
-	Projection string   // ALL, KEYS_ONLY or INCLUDE
-	Include    []string // the attributes of INCLUDE
+	Name       string   `cfn:"IndexName"`
+	Keys       []Key    `cfn:"KeySchema"`
+	Projection string   `cfn:"Projection.ProjectionType"`   // ALL, KEYS_ONLY or INCLUDE
+	Include    []string `cfn:"Projection.NonKeyAttributes"` // the attributes of INCLUDE
 }
 
-// integrationTimeout is API Gateway's default and most.
+// integrationTimeout is API Gateway's default and longest.
 const integrationTimeout = 29 * time.Second
 
-// Function is the one with a logical ID, or with a folder, of that name.
+// Function returns the function with a logical ID, or with a folder, of that name.
 func (t *Template) Function(name string) (Function, bool) {
 	i := slices.IndexFunc(t.Functions, func(f Function) bool { return f.LogicalID == name || f.Folder == name })
 	if i < 0 {
@@ -130,8 +132,8 @@ func (t *Template) Function(name string) (Function, bool) {
 	return t.Functions[i], true
 }
 
-// Load reads a template and resolves it with parameter overrides. An override that names no parameter is an error, as
-// is an intrinsic, or an attribute of GetAtt, that the local stack does not know where one of its values needs it.
+// Load reads a template and resolves its values with parameter overrides. An override that names no parameter is an
+// error, as is an intrinsic that the local stack does not know where the local stack needs the value.
 func Load(path string, overrides map[string]string) (*Template, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -146,146 +148,108 @@ func Load(path string, overrides map[string]string) (*Template, error) {
 
 // Parse is Load for a template in memory.
 func Parse(text []byte, overrides map[string]string) (*Template, error) {
-	var node yaml.Node
-	if err := yaml.Unmarshal(text, &node); err != nil {
+	var from document
+	if err := yaml.Unmarshal(text, &from); err != nil {
 		return nil, err
 	}
-	if len(node.Content) == 0 {
+	if from.Resources == nil {
 		return nil, errors.New("the template is empty")
 	}
-	root, err := plain(node.Content[0])
-	if err != nil {
-		return nil, err
-	}
-	r, err := newResolver(root, overrides)
+	r, err := newResolver(from, overrides)
 	if err != nil {
 		return nil, err
 	}
 	t := &Template{Parameters: r.parameters}
-	for _, id := range sortedKeys(r.resources) {
-		resource := value{root: r, path: id, raw: r.resources[id]}
-		if condition := resource.field("Condition"); !condition.absent() {
-			holds, err := r.condition(condition.text())
-			if err != nil {
+	for _, id := range slices.Sorted(maps.Keys(r.Resources)) {
+		var resource struct {
+			Type      string `cfn:"Type"`
+			Condition string `cfn:"Condition"`
+		}
+		r.decode(id, r.resource(id), &resource)
+		if resource.Condition != "" {
+			if holds, err := r.condition(resource.Condition); err != nil {
 				return nil, err
-			}
-			if !holds {
+			} else if !holds {
 				continue
 			}
 		}
-		properties := resource.field("Properties")
-		switch resource.field("Type").text() {
+		properties := r.at(id, r.resource(id), "Properties")
+		switch resource.Type {
 		case "AWS::Serverless::Function":
-			t.Functions = append(t.Functions, function(r, id, properties))
+			t.Functions = append(t.Functions, r.function(id, properties))
 		case "AWS::DynamoDB::Table":
-			t.Tables = append(t.Tables, table(r, id, properties))
+			t.Tables = append(t.Tables, r.table(id, properties))
 		case "AWS::Serverless::Api":
 			if t.API.LogicalID != "" {
 				return nil, errors.New("two AWS::Serverless::Api: the local stack plays one")
 			}
-			t.API = api(r, id, properties)
+			t.API = r.api(id, properties)
 		}
 	}
-	if err := errors.Join(r.problems...); err != nil {
-		return nil, err
-	}
-	return t, nil
+	return t, errors.Join(r.problems...)
 }
 
-func function(r *resolver, id string, properties value) Function {
-	globals := value{root: r, path: "Globals.Function", raw: r.globals["Function"]}
-	setting := func(name string) value {
-		if own := properties.field(name); !own.absent() {
-			return own
-		}
-		return globals.field(name)
-	}
+func (r *resolver) function(id string, properties *yaml.Node) Function {
+	name, stem, path := r.name(id), strings.TrimSuffix(id, "Function"), id+".Properties"
 	f := Function{
-		LogicalID:     id,
-		Name:          r.name(id),
-		Folder:        strings.ToLower(strings.TrimSuffix(id, "Function")),
-		Handler:       setting("Handler").text(),
-		Architectures: setting("Architectures").texts(),
-		Timeout:       time.Duration(cmp.Or(setting("Timeout").number(), 3)) * time.Second,
-		MemoryMB:      cmp.Or(setting("MemorySize").number(), 128),
-		Environment:   map[string]string{},
-		Reserved:      properties.field("ReservedConcurrentExecutions").number(),
+		LogicalID: id, Name: name, Folder: strings.ToLower(stem), Permissions: r.permissions(stem + "Role"),
+		// The rest is Lambda's defaults.
+		Timeout: 3 * time.Second, MemoryMB: 128, Environment: map[string]string{},
+		LogFormat: "Text", LogLevel: "INFO", LogGroup: "/aws/lambda/" + name,
+		Asynchronous: Asynchronous{Retries: 2, MaxAge: 6 * time.Hour},
 	}
-	f.Asynchronous = Asynchronous{Retries: 2, MaxAge: 6 * time.Hour} // Lambda's defaults
-	invoke := properties.field("EventInvokeConfig")
-	if retries := invoke.field("MaximumRetryAttempts"); !retries.absent() {
-		f.Asynchronous.Retries = retries.number()
-	}
-	if age := invoke.field("MaximumEventAgeInSeconds"); !age.absent() {
-		f.Asynchronous.MaxAge = time.Duration(age.number()) * time.Second
-	}
-	logging := func(name string) string {
-		return cmp.Or(properties.field("LoggingConfig").field(name).text(), globals.field("LoggingConfig").field(name).text())
-	}
-	f.LogFormat = cmp.Or(logging("LogFormat"), "Text")
-	f.LogLevel = cmp.Or(logging("ApplicationLogLevel"), "INFO")
-	f.LogGroup = cmp.Or(logging("LogGroup"), "/aws/lambda/"+f.Name)
-	for _, layer := range []value{globals, properties} { // a function's own variables beat Globals'
-		variables := layer.field("Environment").field("Variables")
-		for _, name := range variables.keys() {
-			if v := variables.field(name); !v.absent() {
-				f.Environment[name] = v.text()
-			}
+	r.decode("Globals.Function", &r.Globals.Function, &f)
+	r.decode(path, properties, &f)
+	path += ".Events"
+	events := r.fields(path, r.at(id, properties, "Events"))
+	for _, name := range slices.Sorted(maps.Keys(events)) {
+		var event struct {
+			Type       string   `cfn:"Type"`
+			Expression string   `cfn:"Properties.ScheduleExpression"`
+			State      string   `cfn:"Properties.State"`
+			Route      Route    `cfn:"Properties"`
+			Schedule   Schedule `cfn:"Properties"`
 		}
-	}
-	f.Permissions = permissions(r, strings.TrimSuffix(id, "Function")+"Role")
-	events := properties.field("Events")
-	for _, name := range events.keys() {
-		details := events.field(name).field("Properties")
-		switch kind := events.field(name).field("Type").text(); kind {
-		case "Api":
-			timeout := time.Duration(details.field("TimeoutInMillis").number()) * time.Millisecond
-			f.Routes = append(f.Routes, Route{
-				Method:       strings.ToUpper(details.field("Method").text()),
-				Path:         details.field("Path").text(),
-				TransferMode: cmp.Or(details.field("ResponseTransferMode").text(), "BUFFERED"),
-				Timeout:      cmp.Or(timeout, integrationTimeout),
-			})
-		case "Schedule", "ScheduleV2":
-			if details.field("State").text() == "DISABLED" || details.field("Enabled").text() == "false" {
-				continue
-			}
-			expression := cmp.Or(details.field("Schedule").text(), details.field("ScheduleExpression").text())
-			every, err := rate(expression)
-			if err != nil {
-				r.problem(details.path, err)
-			}
-			f.Schedules = append(f.Schedules, Schedule{expression, every, details.field("Input").text()})
+		event.Route = Route{TransferMode: "BUFFERED", Timeout: integrationTimeout}
+		r.decode(path+"."+name, events[name], &event)
+		var err error
+		switch {
+		case event.Type == "Api":
+			event.Route.Method = strings.ToUpper(event.Route.Method)
+			f.Routes = append(f.Routes, event.Route)
+		case event.Type != "ScheduleV2" || event.State != "":
+			err = fmt.Errorf("the local stack does not play events of type %q, state %q", event.Type, event.State)
 		default:
-			r.problem(events.field(name).path, fmt.Errorf("the local stack does not play events of type %q", kind))
+			event.Schedule.Every, err = rate(event.Expression)
+			f.Schedules = append(f.Schedules, event.Schedule)
+		}
+		if err != nil {
+			r.problem(path+"."+name, err)
 		}
 	}
 	return f
 }
 
-func permissions(r *resolver, role string) []Permission {
-	properties := value{root: r, path: role, raw: r.resources[role]}.field("Properties")
-	policies := properties.field("Policies").items()
-	attached := properties.field("ManagedPolicyArns").texts()
-	for _, id := range sortedKeys(r.resources) {
-		policy := value{root: r, path: id, raw: r.resources[id]}
-		if policy.field("Type").text() == "AWS::IAM::ManagedPolicy" && slices.Contains(attached, r.name(id)) {
-			policies = append(policies, policy.field("Properties"))
-		}
+func (r *resolver) permissions(role string) []Permission {
+	var inline []struct {
+		Statements []Permission `cfn:"PolicyDocument.Statement"`
 	}
+	var attached []string
+	r.decode(role, r.at(role, r.resource(role), "Properties.Policies"), &inline)
+	r.decode(role, r.at(role, r.resource(role), "Properties.ManagedPolicyArns"), &attached)
 	var list []Permission
-	for _, policy := range policies {
-		for _, statement := range policy.field("PolicyDocument").field("Statement").items() {
-			p := Permission{Sid: statement.field("Sid").text(), Action: statement.field("Action").text(), Resource: statement.field("Resource").text()}
-			// "Condition" with a text would be an intrinsic; this one is a mapping.
-			if keys := statement.field("Condition").field("ForAllValues:StringLike").field("dynamodb:LeadingKeys"); !keys.absent() {
-				if _, one := keys.resolved().(string); one {
-					p.LeadingKeys = []string{keys.text()}
-				} else {
-					p.LeadingKeys = keys.texts()
-				}
+	for _, policy := range inline {
+		list = append(list, policy.Statements...)
+	}
+	for _, id := range slices.Sorted(maps.Keys(r.Resources)) {
+		var policy struct {
+			Type       string       `cfn:"Type"`
+			Statements []Permission `cfn:"Properties.PolicyDocument.Statement"`
+		}
+		if slices.Contains(attached, r.name(id)) {
+			if r.decode(id, r.resource(id), &policy); policy.Type == "AWS::IAM::ManagedPolicy" {
+				list = append(list, policy.Statements...)
 			}
-			list = append(list, p)
 		}
 	}
 	return list
@@ -305,57 +269,50 @@ func rate(expression string) (time.Duration, error) {
 	return 0, fmt.Errorf("schedule %q: the local stack plays rate(1 minute), rate(2 hours) and the like", expression)
 }
 
-func api(r *resolver, id string, properties value) API {
-	a := API{LogicalID: id, Stage: properties.field("StageName").text(), Responses: map[string]GatewayResponse{}}
-	for _, mediaType := range properties.field("BinaryMediaTypes").texts() {
-		a.BinaryMediaTypes = append(a.BinaryMediaTypes, strings.ReplaceAll(mediaType, "~1", "/"))
+func (r *resolver) api(id string, properties *yaml.Node) API {
+	a := API{LogicalID: id, Responses: map[string]GatewayResponse{}}
+	path := id + ".Properties"
+	r.decode(path, properties, &a)
+	for i, mediaType := range a.BinaryMediaTypes {
+		a.BinaryMediaTypes[i] = strings.ReplaceAll(mediaType, "~1", "/")
 	}
-	for _, setting := range properties.field("MethodSettings").items() {
-		throttle := Throttle{setting.field("ThrottlingRateLimit").number(), setting.field("ThrottlingBurstLimit").number()}
+	var settings []struct {
+		Path      string `cfn:"ResourcePath"`
+		Method    string `cfn:"HttpMethod"`
+		PerSecond int    `cfn:"ThrottlingRateLimit"`
+		Burst     int    `cfn:"ThrottlingBurstLimit"`
+	}
+	r.decode(path+".MethodSettings", r.at(path, properties, "MethodSettings"), &settings)
+	for _, s := range settings {
+		throttle := Throttle{s.PerSecond, s.Burst}
 		if throttle == (Throttle{}) {
 			continue
 		}
-		if path, method := setting.field("ResourcePath").text(), setting.field("HttpMethod").text(); path != "/*" || method != "*" {
-			r.problem(setting.path, fmt.Errorf("the local stack plays throttling of /* and *, not of %s and %s", path, method))
+		if s.Path != "/*" || s.Method != "*" {
+			r.problem(path+".MethodSettings", fmt.Errorf("the local stack plays throttling of /* and *, not of %s and %s", s.Path, s.Method))
 		}
 		a.Throttle = throttle
-	}
-	responses := properties.field("GatewayResponses")
-	for _, kind := range responses.keys() {
-		response := responses.field(kind)
-		a.Responses[kind] = GatewayResponse{
-			Status:    response.field("StatusCode").number(),
-			Headers:   response.field("ResponseParameters").field("Headers").pairs(),
-			Templates: response.field("ResponseTemplates").pairs(),
-		}
 	}
 	return a
 }
 
-func table(r *resolver, id string, properties value) Table {
-	t := Table{LogicalID: id, Name: r.name(id), Attributes: map[string]string{}, Keys: keys(properties)}
-	for _, attribute := range properties.field("AttributeDefinitions").items() {
-		t.Attributes[attribute.field("AttributeName").text()] = attribute.field("AttributeType").text()
+func (r *resolver) table(id string, properties *yaml.Node) Table {
+	t := Table{LogicalID: id, Name: r.name(id), Attributes: map[string]string{}}
+	var more struct {
+		Attributes []struct {
+			Name string `cfn:"AttributeName"`
+			Type string `cfn:"AttributeType"`
+		} `cfn:"AttributeDefinitions"`
+		Expires string `cfn:"TimeToLiveSpecification.Enabled"`
+		TTL     string `cfn:"TimeToLiveSpecification.AttributeName"`
 	}
-	for _, index := range properties.field("GlobalSecondaryIndexes").items() {
-		projection := index.field("Projection")
-		t.Indexes = append(t.Indexes, Index{
-			Name:       index.field("IndexName").text(),
-			Keys:       keys(index),
-			Projection: projection.field("ProjectionType").text(),
-			Include:    projection.field("NonKeyAttributes").texts(),
-		})
+	r.decode(id+".Properties", properties, &t)
+	r.decode(id+".Properties", properties, &more)
+	for _, attribute := range more.Attributes {
+		t.Attributes[attribute.Name] = attribute.Type
 	}
-	if ttl := properties.field("TimeToLiveSpecification"); ttl.field("Enabled").text() == "true" {
-		t.TTL = ttl.field("AttributeName").text()
+	if more.Expires == "true" {
+		t.TTL = more.TTL
 	}
 	return t
-}
-
-func keys(of value) []Key {
-	var list []Key
-	for _, key := range of.field("KeySchema").items() {
-		list = append(list, Key{key.field("AttributeName").text(), key.field("KeyType").text()})
-	}
-	return list
 }

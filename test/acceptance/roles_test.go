@@ -150,7 +150,7 @@ func permits(p template.Permission, d deed) bool {
 		quoted := strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*")
 		return regexp.MustCompile("^" + quoted + "$").MatchString(value)
 	}
-	bounded := len(p.LeadingKeys) == 0 || slices.ContainsFunc(p.LeadingKeys, func(key string) bool { return like(key, d.leading) })
+	bounded := p.LeadingKey == "" || like(p.LeadingKey, d.leading)
 	return p.Action == d.action && like(p.Resource, resource) && bounded
 }
 
@@ -248,9 +248,7 @@ func TestRolesAgainstReality(t *testing.T) {
 			if _, secret, ok := strings.Cut(p.Resource, ":secret:"); ok {
 				d.resource = strings.TrimSuffix(secret, "*") + "x/development"
 			}
-			if len(p.LeadingKeys) > 0 {
-				d.leading = p.LeadingKeys[0]
-			}
+			d.leading = p.LeadingKey
 			ideal[d] = 1
 		}
 	}

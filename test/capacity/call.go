@@ -74,12 +74,12 @@ type call struct {
 	charges []charge
 	actions int                               // of a transaction
 	forward []byte                            // the body for the engine
-	costs   func(int, []byte) ([]byte, error) // sets the charges' costs from the answer, and gives the client's answer
+	costs   func(int, []byte) ([]byte, error) // sets the charges' costs and returns the client's response
 }
 
 const tooMuch = "The level of configured provisioned throughput for the table was exceeded."
 
-// throttled is the answer to a call that some keys have no capacity for.
+// throttled returns the response to a call that some keys have no capacity for.
 func (c *call) throttled(refused []*charge) []byte {
 	if c.actions == 0 {
 		resource, operation := "Table", "Write"
@@ -102,23 +102,49 @@ func (c *call) throttled(refused []*charge) []byte {
 
 type fields = map[string]jsontext.Value
 
-// understand finds out which keys a call touches.
-func (m *Model) understand(operation string, body []byte) (*call, error) {
-	var in fields
+// request is what the model reads of a call's body, or of one action of a transaction.
+type request struct {
+	TableName, IndexName, KeyConditionExpression string
+	Key, Item, ExpressionAttributeValues         item
+	ExpressionAttributeNames                     map[string]string
+	ReturnValues                                 string
+	ReturnValuesOnConditionCheckFailure          string
+	TransactItems                                []map[string]request
+	RequestItems                                 map[string]struct {
+		Keys           []item
+		ConsistentRead bool
+	}
+}
+
+// parse finds out which keys a call touches.
+func (m *Model) parse(operation string, body []byte) (*call, error) {
+	var in request
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err
 	}
 	switch operation {
 	case "PutItem", "UpdateItem", "DeleteItem":
-		return m.write(operation, in)
+		return m.write(operation, in, body)
 	case "TransactWriteItems":
 		return m.transaction(in, body)
 	case "GetItem", "Query":
-		return m.read(operation, in)
+		return m.read(operation, in, body)
 	case "BatchGetItem":
-		return m.batch(in)
+		return m.batch(in, body)
 	}
 	return nil, errors.New("is not modelled")
+}
+
+// asking returns a body with more fields.
+func asking(body []byte, more map[string]string) ([]byte, error) {
+	var in fields
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	for name, value := range more {
+		in[name] = jsontext.Value(`"` + value + `"`)
+	}
+	return json.Marshal(in)
 }
 
 // get decodes one field; one that is absent is the zero value.
@@ -129,44 +155,32 @@ func get[T any](in fields, name string) (out T, err error) {
 	return out, err
 }
 
-func (m *Model) schema(in fields) (string, *schema, error) {
-	table, err := get[string](in, "TableName")
-	if err == nil && m.schemas[table] == nil {
-		err = fmt.Errorf("table %q is not known", table)
+func (m *Model) schema(table string) (*schema, error) {
+	if m.schemas[table] == nil {
+		return nil, fmt.Errorf("table %q is not known", table)
 	}
-	return table, m.schemas[table], err
+	return m.schemas[table], nil
 }
 
-// one is the charges of writing one item: its table's first, then one for each index whose key it is seen to have.
-func (m *Model) one(in fields) ([]charge, error) {
-	table, s, err := m.schema(in)
+// one returns the charges of writing one item: the table's first, then one for each index whose key the item is known to
+// have.
+func (m *Model) one(in request) ([]charge, error) {
+	s, err := m.schema(in.TableName)
 	if err != nil {
 		return nil, err
 	}
-	key, err := get[item](in, "Key")
-	if err != nil {
-		return nil, err
-	}
-	put, err := get[item](in, "Item")
-	if err != nil {
-		return nil, err
-	}
-	if put != nil {
-		key = put
-	}
-	hash := value(key[s.hash])
-	first := charge{
-		key: Key{Table: table, Value: hash}, item: strings.Join([]string{table, hash, value(key[s.sort])}, "\x00"),
-		least: 1, cost: unknown,
-	}
-	if put != nil {
-		first.size = sizeOf(put)
+	key, first := in.Key, charge{least: 1, cost: unknown}
+	if in.Item != nil {
+		key, first.size = in.Item, sizeOf(in.Item)
 		first.least = units(first.size)
 	}
-	return append([]charge{first}, m.indexed(table, put)...), nil
+	hash := value(key[s.hash])
+	first.key = Key{Table: in.TableName, Value: hash}
+	first.item = strings.Join([]string{in.TableName, hash, value(key[s.sort])}, "\x00")
+	return append([]charge{first}, m.indexed(in.TableName, in.Item)...), nil
 }
 
-// indexed is the charges of the indexes that hold the item.
+// indexed returns the charges of the indexes that hold the item.
 func (m *Model) indexed(table string, it item) []charge {
 	var charges []charge
 	for index, attribute := range m.schemas[table].indexes {
@@ -177,40 +191,36 @@ func (m *Model) indexed(table string, it item) []charge {
 	return charges
 }
 
-// consumed is what the engine says a call has cost in one table.
+// consumed is the cost of a call in one table, as the engine reports it.
 type consumed struct {
-	TableName              string
 	CapacityUnits          float64
 	Table                  struct{ CapacityUnits float64 }
 	GlobalSecondaryIndexes map[string]struct{ CapacityUnits float64 }
 }
 
 // write asks for more than the client did, to know what the write has cost: the consumed capacity, the item after an
-// update, and the item that stood in the way of a condition.
-func (m *Model) write(operation string, in fields) (*call, error) {
+// update, and the stored item that failed a condition.
+func (m *Model) write(operation string, in request, body []byte) (*call, error) {
 	charges, err := m.one(in)
 	if err != nil {
 		return nil, err
 	}
 	c := &call{charges: charges}
-	table := charges[0].key.Table
-	wantsOld := string(in["ReturnValuesOnConditionCheckFailure"]) == `"ALL_OLD"`
-	in["ReturnValuesOnConditionCheckFailure"] = jsontext.Value(`"ALL_OLD"`)
-	_, wantsValues := in["ReturnValues"]
-	if operation == "UpdateItem" && !wantsValues {
-		in["ReturnValues"] = jsontext.Value(`"ALL_NEW"`)
+	after := operation == "UpdateItem" && in.ReturnValues == ""
+	more := map[string]string{"ReturnConsumedCapacity": "INDEXES", "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+	if after {
+		more["ReturnValues"] = "ALL_NEW"
 	}
-	in["ReturnConsumedCapacity"] = jsontext.Value(`"INDEXES"`)
-	if c.forward, err = json.Marshal(in); err != nil {
+	if c.forward, err = asking(body, more); err != nil {
 		return nil, err
 	}
-	c.costs = func(status int, answer []byte) ([]byte, error) {
+	c.costs = func(status int, response []byte) ([]byte, error) {
 		var out fields
-		if err := json.Unmarshal(answer, &out); err != nil {
+		if err := json.Unmarshal(response, &out); err != nil {
 			return nil, err
 		}
 		if status != http.StatusOK {
-			return c.refused(status, out, wantsOld)
+			return c.refused(status, out, in.ReturnValuesOnConditionCheckFailure == "ALL_OLD")
 		}
 		spent, err := get[consumed](out, "ConsumedCapacity")
 		if err != nil {
@@ -218,13 +228,13 @@ func (m *Model) write(operation string, in fields) (*call, error) {
 		}
 		delete(out, "ConsumedCapacity")
 		c.charges[0].cost = spent.Table.CapacityUnits
-		if operation == "UpdateItem" && !wantsValues {
-			after, err := get[item](out, "Attributes")
+		if after {
+			stored, err := get[item](out, "Attributes")
 			if err != nil {
 				return nil, err
 			}
-			c.charges[0].size = sizeOf(after)
-			c.charges = append(c.charges[:1], m.indexed(table, after)...)
+			c.charges[0].size = sizeOf(stored)
+			c.charges = append(c.charges[:1], m.indexed(in.TableName, stored)...)
 			delete(out, "Attributes")
 		}
 		for i := range c.charges[1:] {
@@ -236,8 +246,8 @@ func (m *Model) write(operation string, in fields) (*call, error) {
 	return c, nil
 }
 
-// refused is a write that the engine did not do: one whose condition failed costs the item that stands there, any other
-// nothing.
+// refused sets the costs of a write that the engine did not do: a failed condition costs the stored item, any other
+// failure nothing.
 func (c *call) refused(status int, out fields, wantsOld bool) ([]byte, error) {
 	for i := range c.charges {
 		c.charges[i].cost = 0
@@ -247,14 +257,14 @@ func (c *call) refused(status int, out fields, wantsOld bool) ([]byte, error) {
 		return nil, err
 	}
 	if status >= http.StatusInternalServerError {
-		return nil, fmt.Errorf("the engine answered %d: %s", status, kind)
+		return nil, fmt.Errorf("the engine returned %d: %s", status, kind)
 	}
 	if strings.HasSuffix(kind, "#ConditionalCheckFailedException") {
-		stands, err := get[item](out, "Item")
+		stored, err := get[item](out, "Item")
 		if err != nil {
 			return nil, err
 		}
-		c.charges[0].cost = units(sizeOf(stands))
+		c.charges[0].cost = units(sizeOf(stored))
 	}
 	if !wantsOld {
 		delete(out, "Item")
@@ -262,18 +272,13 @@ func (c *call) refused(status int, out fields, wantsOld bool) ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// transaction charges each item twice, by its size as far as it is known: the engine tells only the sum of a table. A
-// cancelled one costs as much.
-func (m *Model) transaction(in fields, body []byte) (*call, error) {
-	actions, err := get[[]map[string]fields](in, "TransactItems")
-	if err != nil {
-		return nil, err
-	}
-	c := &call{forward: body, costs: func(_ int, answer []byte) ([]byte, error) { return answer, nil }}
-	c.actions = len(actions)
-	for i, action := range actions {
-		for _, fields := range action {
-			charges, err := m.one(fields)
+// transaction charges each item twice, by its size as far as the size is known: the engine reports only the sum of a table.
+// A cancelled transaction costs as much.
+func (m *Model) transaction(in request, body []byte) (*call, error) {
+	c := &call{forward: body, costs: unchanged, actions: len(in.TransactItems)}
+	for i, action := range in.TransactItems {
+		for _, write := range action {
+			charges, err := m.one(write)
 			if err != nil {
 				return nil, err
 			}
@@ -287,34 +292,32 @@ func (m *Model) transaction(in fields, body []byte) (*call, error) {
 	return c, nil
 }
 
+// unchanged leaves the costs as expected and the response as the engine gave it.
+func unchanged(_ int, response []byte) ([]byte, error) { return response, nil }
+
 // read charges a read of one partition key value.
-func (m *Model) read(operation string, in fields) (*call, error) {
-	table, s, err := m.schema(in)
+func (m *Model) read(operation string, in request, body []byte) (*call, error) {
+	s, err := m.schema(in.TableName)
 	if err != nil {
 		return nil, err
 	}
-	key := Key{Table: table}
-	if operation == "GetItem" {
-		of, err := get[item](in, "Key")
-		if err != nil {
+	key := Key{Table: in.TableName, Value: value(in.Key[s.hash])}
+	if operation == "Query" {
+		if key, err = queried(in, s); err != nil {
 			return nil, err
 		}
-		key.Value = value(of[s.hash])
-	} else if key, err = queried(in, table, s); err != nil {
-		return nil, err
 	}
 	c := &call{charges: []charge{{key: key, read: true, least: 0.5, cost: unknown}}}
-	in["ReturnConsumedCapacity"] = jsontext.Value(`"TOTAL"`)
-	if c.forward, err = json.Marshal(in); err != nil {
+	if c.forward, err = asking(body, map[string]string{"ReturnConsumedCapacity": "TOTAL"}); err != nil {
 		return nil, err
 	}
-	c.costs = func(status int, answer []byte) ([]byte, error) {
+	c.costs = func(status int, response []byte) ([]byte, error) {
 		if status != http.StatusOK {
 			c.charges[0].cost = 0
-			return answer, nil
+			return response, nil
 		}
 		var out fields
-		if err := json.Unmarshal(answer, &out); err != nil {
+		if err := json.Unmarshal(response, &out); err != nil {
 			return nil, err
 		}
 		spent, err := get[consumed](out, "ConsumedCapacity")
@@ -329,44 +332,30 @@ func (m *Model) read(operation string, in fields) (*call, error) {
 }
 
 // queried finds the partition key value in a key condition: "name = :placeholder", and maybe more after AND.
-func queried(in fields, table string, s *schema) (Key, error) {
-	condition, err1 := get[string](in, "KeyConditionExpression")
-	names, err2 := get[map[string]string](in, "ExpressionAttributeNames")
-	values, err3 := get[item](in, "ExpressionAttributeValues")
-	index, err4 := get[string](in, "IndexName")
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
-		return Key{}, err
-	}
+func queried(in request, s *schema) (Key, error) {
 	hash := s.hash
-	if index != "" {
-		hash = s.indexes[index]
+	if in.IndexName != "" {
+		hash = s.indexes[in.IndexName]
 	}
-	for clause := range strings.SplitSeq(condition, " AND ") {
+	for clause := range strings.SplitSeq(in.KeyConditionExpression, " AND ") {
 		name, placeholder, _ := strings.Cut(clause, " = ")
-		if given, ok := names[name]; ok {
+		if given, ok := in.ExpressionAttributeNames[name]; ok {
 			name = given
 		}
-		if v, ok := values[placeholder]; ok && name == hash {
-			return Key{table, index, value(v)}, nil
+		if v, ok := in.ExpressionAttributeValues[placeholder]; ok && name == hash {
+			return Key{in.TableName, in.IndexName, value(v)}, nil
 		}
 	}
-	return Key{}, fmt.Errorf("no partition key in %q", condition)
+	return Key{}, fmt.Errorf("no partition key in %q", in.KeyConditionExpression)
 }
 
-// batch charges each key of a batch one unit, or a half: the engine tells only the sum of a table.
-func (m *Model) batch(in fields) (*call, error) {
-	requests, err := get[map[string]struct {
-		Keys           []item
-		ConsistentRead bool
-	}](in, "RequestItems")
-	if err != nil {
-		return nil, err
-	}
-	c := &call{costs: func(_ int, answer []byte) ([]byte, error) { return answer, nil }}
-	for table, request := range requests {
-		s := m.schemas[table]
-		if s == nil {
-			return nil, fmt.Errorf("table %q is not known", table)
+// batch charges each key of a batch one unit, or a half: the engine reports only the sum of a table.
+func (m *Model) batch(in request, body []byte) (*call, error) {
+	c := &call{forward: body, costs: unchanged}
+	for table, request := range in.RequestItems {
+		s, err := m.schema(table)
+		if err != nil {
+			return nil, err
 		}
 		cost := 0.5
 		if request.ConsistentRead {
@@ -376,6 +365,5 @@ func (m *Model) batch(in fields) (*call, error) {
 			c.charges = append(c.charges, charge{key: Key{Table: table, Value: value(key[s.hash])}, read: true, least: cost, cost: unknown})
 		}
 	}
-	c.forward, err = json.Marshal(in)
-	return c, err
+	return c, nil
 }

@@ -1,16 +1,19 @@
-// Package capacity is a model of what DynamoDB gives to one key: an HTTP client for the AWS SDK that stands between
-// the product and DynamoDB Local, lets the engine do the work, counts what AWS would charge for it, and refuses what is
-// beyond the limits that AWS publishes. It runs in the virtual time of testing/synctest, so that what it finds does not
-// depend on how fast this machine or the engine is.
+// Package capacity is a model of what DynamoDB gives to one key: an HTTP client for the AWS SDK between the product and
+// DynamoDB Local. The model lets the engine do the work, counts what AWS would charge for the work, and refuses calls
+// beyond the limits that AWS publishes. The model runs in the virtual time of testing/synctest, so that no result depends
+// on the speed of the machine or of the engine.
+//
+// The package is as large as it is because it finds the keys of each kind of call that a paid request makes, and because
+// the engine does not report the costs of failed conditions and of a transaction's items, which need sizes of its own.
 //
 // Modelled, from the Amazon DynamoDB developer guide ("Read and write operations", "Partitions and data distribution",
 // "Throttling", "Item sizes and formats"):
 //
 //   - A partition serves 1,000 write units and 3,000 read units a second, and nothing splits one partition key whose
 //     sort keys ascend, let alone one item. Each value of a table's and of an index's partition key gets that much. An
-//     item lies under one such value, so that the limit of an item is never reached before.
+//     item is under one such value, so that the limit of an item is never reached before.
 //   - A write costs the larger of the item before and after it in units of 1 KB, rounded up: the engine's own
-//     ConsumedCapacity. In a transaction it costs twice that. A failed condition costs the item that stands there, at
+//     ConsumedCapacity. In a transaction it costs twice that. A failed condition costs the stored item, at
 //     least one unit. An index is charged for its own copy, on its own partition key, and refuses the table's write.
 //   - A consistent read costs one unit for each 4 KB, another one half.
 //   - A refused call has no effect and costs nothing. The units of a write are known only afterwards: the one that
@@ -45,11 +48,11 @@ const (
 	ReadLimit  = 3000
 )
 
-// Tick is the resolution of the model's time: calls arrive and are answered on whole ticks. Those of the same tick are
-// in the engine together, which is what makes a run fast.
+// Tick is the resolution of the model's time: calls arrive and end on full ticks. The calls of one tick are in the engine
+// together, which makes a run fast.
 const Tick = time.Millisecond
 
-// Options of New. The zero value is good.
+// Options of New. The zero value is valid.
 type Options struct {
 	// Seed of the latencies.
 	Seed uint64
@@ -67,13 +70,12 @@ func Typical(r *rand.Rand) time.Duration {
 // Key is one partition key value of a table, or of one of its indexes.
 type Key struct{ Table, Index, Value string }
 
-// Load is what one key had to carry.
+// Load is the work that one key had.
 type Load struct {
 	Key
 	Writes, Reads         float64 // units
 	Calls                 int     // writes that were not refused
 	Refused               int     // calls, writes and reads
-	MostUnits             float64 // of one write
 	MeanBytes, MostBytes  int     // of the items written
 	bytes, sized          int
 	writeUsage, readUsage usage
@@ -85,7 +87,7 @@ type usage struct {
 	units  float64
 }
 
-// in brings the usage to a second; what was too much in those before is carried over.
+// in moves the usage on to a second and carries over the units beyond the limit of earlier seconds.
 func (u *usage) in(second int64, limit float64) *usage {
 	if u.second != second {
 		u.units = max(0, u.units-limit*float64(second-u.second))
@@ -94,7 +96,7 @@ func (u *usage) in(second int64, limit float64) *usage {
 	return u
 }
 
-// Model is an HTTP client for the AWS SDK. New makes it outside the synctest bubble in which it is used.
+// Model is an HTTP client for the AWS SDK. New makes a model outside the synctest bubble in which the model is used.
 type Model struct {
 	engine  *engine
 	schemas map[string]*schema
@@ -131,14 +133,14 @@ func New(ctx context.Context, client *dynamodb.Client, url string, tables []stri
 // Close ends the connections to the engine.
 func (m *Model) Close() { m.engine.close() }
 
-// Err is the first thing that the model could not do. What it found is then worth nothing.
+// Err returns the first failure of the model. After a failure the results of the model are void.
 func (m *Model) Err() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.err
 }
 
-// Reset forgets the counts of Loads, and no usage.
+// Reset clears the counts of Loads and keeps the usage.
 func (m *Model) Reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -147,7 +149,7 @@ func (m *Model) Reset() {
 	}
 }
 
-// Loads is what each key had to carry since the start or Reset, the most written one first.
+// Loads returns the work of each key since the start or Reset, the most written key first.
 func (m *Model) Loads() []Load {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -170,7 +172,7 @@ func (m *Model) Do(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-	c, err := m.understand(operation, body)
+	c, err := m.parse(operation, body)
 	if err != nil {
 		return nil, m.fail(fmt.Errorf("capacity: %s: %w", operation, err))
 	}
@@ -182,7 +184,7 @@ func (m *Model) Do(r *http.Request) (*http.Response, error) {
 	if err := wait(r.Context(), effect); err != nil {
 		return nil, err // it has not arrived
 	}
-	status, answer, err := m.execute(r.Header, c, effect)
+	status, response, err := m.execute(r.Header, c, effect)
 	if err != nil {
 		return nil, m.fail(fmt.Errorf("capacity: %s: %w", operation, err))
 	}
@@ -191,21 +193,21 @@ func (m *Model) Do(r *http.Request) (*http.Response, error) {
 	}
 	return &http.Response{
 		StatusCode: status, Status: strconv.Itoa(status) + " " + http.StatusText(status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}}, Body: io.NopCloser(bytes.NewReader(answer)),
-		ContentLength: int64(len(answer)), Request: r,
+		Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}}, Body: io.NopCloser(bytes.NewReader(response)),
+		ContentLength: int64(len(response)), Request: r,
 	}, nil
 }
 
-// execute lets the engine do what there is capacity for.
-func (m *Model) execute(header http.Header, c *call, at time.Time) (status int, answer []byte, err error) {
+// execute sends a call to the engine, where the keys of the call have capacity.
+func (m *Model) execute(header http.Header, c *call, at time.Time) (status int, response []byte, err error) {
 	if refused := m.admit(c, at); refused != nil {
 		return http.StatusBadRequest, c.throttled(refused), nil
 	}
-	if status, answer, err = m.engine.send(header, c.forward); err != nil {
+	if status, response, err = m.engine.send(header, c.forward); err != nil {
 		return 0, nil, err
 	}
-	answer, err = m.settle(c, at, status, answer)
-	return status, answer, err
+	response, err = m.settle(c, at, status, response)
+	return status, response, err
 }
 
 func (m *Model) fail(err error) error {
@@ -215,7 +217,7 @@ func (m *Model) fail(err error) error {
 	return err
 }
 
-// ceil is the first tick that is not before t.
+// ceil returns the first tick that is not before t.
 func ceil(t time.Time) time.Time {
 	if whole := t.Truncate(Tick); whole.Before(t) {
 		return whole.Add(Tick)
@@ -234,7 +236,7 @@ func wait(ctx context.Context, until time.Time) error {
 	}
 }
 
-// load is the one of a key; the caller holds the lock.
+// load returns the load of a key; the caller holds the lock.
 func (m *Model) load(key Key) *Load {
 	if m.loads[key] == nil {
 		m.loads[key] = &Load{Key: key}
@@ -269,7 +271,7 @@ func (m *Model) admit(c *call, at time.Time) (refused []*charge) {
 	return nil
 }
 
-// usage is that of the second; the caller holds the lock.
+// usage returns the usage of the second; the caller holds the lock.
 func (l *Load) usage(read bool, at time.Time) *usage {
 	if read {
 		return l.readUsage.in(at.Unix(), ReadLimit)
@@ -284,9 +286,9 @@ func limit(read bool) float64 {
 	return WriteLimit
 }
 
-// settle corrects what admit took by what the call has cost, and gives the answer that the client asked for.
-func (m *Model) settle(c *call, at time.Time, status int, answer []byte) ([]byte, error) {
-	answer, err := c.costs(status, answer)
+// settle corrects what admit took by what the call has cost, and returns the response that the client asked for.
+func (m *Model) settle(c *call, at time.Time, status int, response []byte) ([]byte, error) {
+	response, err := c.costs(status, response)
 	if err != nil {
 		return nil, err
 	}
@@ -305,12 +307,11 @@ func (m *Model) settle(c *call, at time.Time, status int, answer []byte) ([]byte
 		case ch.cost > 0:
 			l.Calls++
 			l.Writes += ch.cost
-			l.MostUnits = max(l.MostUnits, ch.cost)
 		}
 		if ch.size > 0 && status == http.StatusOK {
 			m.sizes[ch.item] = ch.size
 			l.bytes, l.sized, l.MostBytes = l.bytes+ch.size, l.sized+1, max(l.MostBytes, ch.size)
 		}
 	}
-	return answer, nil
+	return response, nil
 }

@@ -96,7 +96,7 @@ func TestLimit(t *testing.T) {
 		// 334 × 3 units in the first second: the two that are too many are missing in the second one.
 		{"items of 3 KB: 333 writes a second", 2500, []string{"a"}, "", 400, 2, 334 + 333, 0, 133},
 		{"a failed condition costs the item", 2500, []string{"a"}, "attribute_not_exists(pk)", 400, 1, 0, 334, 66},
-		{"a failed condition where nothing stands costs one unit", 0, []string{"a"}, "attribute_exists(pk)", 1050, 1, 0, 1000, 50},
+		{"a failed condition without a stored item costs one unit", 0, []string{"a"}, "attribute_exists(pk)", 1050, 1, 0, 1000, 50},
 		{"two partition keys do not share", 2500, []string{"a", "b"}, "", 600, 1, 600, 0, 0},
 		{"two items under one partition key share", 2500, []string{"a#1", "a#2"}, "", 400, 1, 334, 0, 66},
 	} {

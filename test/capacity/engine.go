@@ -11,8 +11,8 @@ import (
 // connections is how many calls are in the engine at once.
 const connections = 16
 
-// engine talks to DynamoDB Local from goroutines outside the bubble, over channels made outside it. Who waits for one of
-// them is not durably blocked, as synctest calls it: virtual time stands still until the engine has answered.
+// engine calls DynamoDB Local from goroutines outside the bubble, over channels made outside the bubble. A goroutine that
+// waits for such a channel is not durably blocked, so virtual time pauses until the engine has responded.
 type engine struct {
 	client *http.Client
 	url    string
@@ -20,11 +20,11 @@ type engine struct {
 }
 
 type connection struct {
-	calls   chan *http.Request
-	answers chan answer
+	calls     chan *http.Request
+	responses chan response
 }
 
-type answer struct {
+type response struct {
 	status int
 	body   []byte
 	err    error
@@ -36,7 +36,7 @@ func connect(url string) *engine {
 		url:    url, free: make(chan *connection, connections),
 	}
 	for range connections {
-		c := &connection{calls: make(chan *http.Request), answers: make(chan answer)}
+		c := &connection{calls: make(chan *http.Request), responses: make(chan response)}
 		go e.serve(c)
 		e.free <- c
 	}
@@ -45,18 +45,18 @@ func connect(url string) *engine {
 
 func (e *engine) serve(c *connection) {
 	for r := range c.calls {
-		response, err := e.client.Do(r)
+		out, err := e.client.Do(r)
 		if err != nil {
-			c.answers <- answer{err: err}
+			c.responses <- response{err: err}
 			continue
 		}
-		body, err := io.ReadAll(response.Body)
-		response.Body.Close()
-		c.answers <- answer{response.StatusCode, body, err}
+		body, err := io.ReadAll(out.Body)
+		out.Body.Close()
+		c.responses <- response{out.StatusCode, body, err}
 	}
 }
 
-// send is called inside the bubble. The request has no context of the bubble: what has arrived takes effect.
+// send makes a call from inside the bubble. The request has no context of the bubble: a call that has arrived takes effect.
 func (e *engine) send(header http.Header, body []byte) (int, []byte, error) {
 	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, e.url, bytes.NewReader(body))
 	if err != nil {
@@ -67,7 +67,7 @@ func (e *engine) send(header http.Header, body []byte) (int, []byte, error) {
 	}
 	c := <-e.free
 	c.calls <- r
-	a := <-c.answers
+	a := <-c.responses
 	e.free <- c
 	return a.status, a.body, a.err
 }

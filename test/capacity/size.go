@@ -5,23 +5,19 @@ import (
 	"strings"
 )
 
-// attribute is an attribute value as it stands on the wire.
+// attribute is an attribute value in the wire format.
 type attribute struct {
-	S    *string              `json:"S"`
-	N    *string              `json:"N"`
-	B    *[]byte              `json:"B"`
-	BOOL *bool                `json:"BOOL"`
-	NULL *bool                `json:"NULL"`
-	M    map[string]attribute `json:"M"`
-	L    []attribute          `json:"L"`
-	SS   []string             `json:"SS"`
-	NS   []string             `json:"NS"`
-	BS   [][]byte             `json:"BS"`
+	S, N   *string
+	B      *[]byte
+	M      map[string]attribute
+	L      []attribute
+	SS, NS []string
+	BS     [][]byte
 }
 
 type item = map[string]attribute
 
-// sizeOf is the size of an item in bytes, names included (developer guide, "Item sizes and formats").
+// sizeOf returns the size of an item in bytes, names included (developer guide, "Item sizes and formats").
 func sizeOf(it item) int {
 	sum := 0
 	for name, value := range it {
@@ -74,5 +70,5 @@ func numberSize(n string) int {
 	return size
 }
 
-// units is what a write of an item of so many bytes costs.
+// units returns what a write of an item of so many bytes costs.
 func units(bytes int) float64 { return max(1, math.Ceil(float64(bytes)/1024)) }

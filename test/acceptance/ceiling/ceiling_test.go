@@ -35,7 +35,7 @@ func (o *outcome) carried() bool {
 	return float64(o.paid) >= enough*float64(o.offered) && o.p99 <= longest
 }
 
-// busiest is the units in a second of the most loaded key that has a limit.
+// busiest returns the units in a second of the most loaded key that has a limit.
 func (o *outcome) busiest() float64 {
 	most := 0.0
 	for one, l := range o.loads {
@@ -46,7 +46,7 @@ func (o *outcome) busiest() float64 {
 	return most
 }
 
-// refused is the tables that refused calls, the one that refused most first.
+// refused lists the tables that refused calls, the table with the most refused calls first.
 func (o *outcome) refused() string {
 	var tables []table
 	for one, l := range o.loads {
@@ -69,7 +69,7 @@ func (o *outcome) String() string {
 		o.rate, 100*float64(o.paid)/float64(max(o.offered, 1)), o.offered, o.median.Milliseconds(), o.p99.Milliseconds(), w.units, o.loads[ledger].units,
 		o.loads[counter].units, w.unitsAWrite, w.meanBytes, w.mostBytes, o.instances)
 	if refused := o.refused(); refused != "none" {
-		text += fmt.Sprintf("; refused calls: %s; answers %v", refused, o.statuses)
+		text += fmt.Sprintf("; refused calls: %s; responses %v", refused, o.statuses)
 	}
 	return text
 }
@@ -82,7 +82,7 @@ func sized(o offer, rate float64) offer {
 	return o
 }
 
-// ceiling is the highest rate that is carried, and the outcome of the lowest one found that is not.
+// ceiling returns the outcomes of the highest rate that is carried and of the lowest rate found that is not.
 func ceiling(t *testing.T, o offer) (carried, over *outcome) {
 	t.Helper()
 	for rate := o.rate; ; {
@@ -99,7 +99,7 @@ func ceiling(t *testing.T, o offer) (carried, over *outcome) {
 		case carried == nil:
 			rate /= 1.5
 		case over == nil:
-			// A wallet's write costs the more, the more is in flight: its load grows with up to the square of the rate.
+			// A wallet's write costs the more, the more is pending: its load grows with up to the square of the rate.
 			rate *= max(math.Sqrt(capacity.WriteLimit/max(out.busiest(), 1)), 1.08)
 		case over.rate/carried.rate <= precision:
 			return carried, over
@@ -121,15 +121,15 @@ var cases = []struct {
 	{barcode(time.Second), nil, 50},
 	{sms(0), nil, 350},
 	{sms(250 * time.Millisecond), nil, 90},
-	// What comes next once the wallet is split, and then the ledger.
+	// The next limit once the wallet has shards, and then the ledger.
 	{barcode(0), []table{wallet}, 800},
 	{barcode(0), []table{wallet, ledger}, 800},
 	{sms(250 * time.Millisecond), []table{wallet}, 400},
 	{sms(250 * time.Millisecond), []table{wallet, ledger}, 800},
 }
 
-// TestCeiling finds what one project can ask for with -search. Without it, it holds a moderate rate to be carried with no
-// call refused: what the figures rest on works.
+// TestCeiling finds what one project can ask for with -search. Without it, the test checks that a moderate
+// rate is carried with no refused call.
 func TestCeiling(t *testing.T) {
 	if !*search {
 		for _, w := range []work{barcode(0), sms(250 * time.Millisecond)} {
@@ -176,8 +176,8 @@ func TestCeiling(t *testing.T) {
 	out.Flush()
 }
 
-// TestExact presses a project beyond its limit and beyond its credits: not one request too many is paid. In one shard,
-// not one too few either.
+// TestExact loads a project beyond its limit and beyond its credits: no request too many is paid. In one shard, no request
+// too few is paid either.
 func TestExact(t *testing.T) {
 	for _, c := range []struct {
 		about             string
@@ -190,17 +190,17 @@ func TestExact(t *testing.T) {
 		out := run(t, offer{work: barcode(0), rate: 150, span: 2 * time.Second, seed: *seed, shards: *shards, limit: c.limit, affordable: c.affordable})
 		for status, want := range c.statuses {
 			if got := out.statuses[status]; got > want || *shards == 1 && got != want {
-				t.Errorf("%s: answers %v, want %v and 429", c.about, out.statuses, c.statuses)
+				t.Errorf("%s: responses %v, want %v and 429", c.about, out.statuses, c.statuses)
 			}
 		}
 		if out.captured != out.statuses[200] || out.statuses[500] > 0 {
-			t.Errorf("%s: %d charged, answers %v", c.about, out.captured, out.statuses)
+			t.Errorf("%s: %d charged, responses %v", c.about, out.captured, out.statuses)
 		}
 	}
 }
 
-// TestRecovery asks for almost twice what one shard can carry, then for half of it: the project is well again at once. What
-// overload leaves in the wallet would make every write of it dearer until the settling function comes.
+// TestRecovery asks for almost twice what one shard can carry, then for half of it: the project recovers at once.
+// Reservations that overload leaves in the wallet would make every write of the wallet dearer until the settling function runs.
 func TestRecovery(t *testing.T) {
 	p := float64(*shards)
 	out := run(t, offer{

@@ -60,8 +60,8 @@ func (w work) route() api.Route {
 	}
 }
 
-// offer is what a project is asked for in one run: requests at random moments, independent of the answers, first to warm
-// up and then to measure.
+// offer is the load of one run: requests at random moments, independent of the responses, first to warm up and then to
+// measure.
 type offer struct {
 	work
 	rate       float64 // requests in a second
@@ -74,7 +74,7 @@ type offer struct {
 	affordable int     // requests that the wallet can pay; 0: more than are offered
 }
 
-// table is one by its role.
+// table is the role of a table.
 type table string
 
 const (
@@ -84,7 +84,7 @@ const (
 	counter table = "counter" // Transient
 )
 
-// request is one that was made.
+// request is a request that was made.
 type request struct {
 	id       string
 	measured bool
@@ -92,7 +92,7 @@ type request struct {
 	took     time.Duration // beyond its work
 }
 
-// load is the most that one key of a table had to carry.
+// load is the work of the most loaded key of a table.
 type load struct {
 	units                float64 // in a second
 	refused              int     // of all keys
@@ -100,7 +100,7 @@ type load struct {
 	meanBytes, mostBytes int
 }
 
-// outcome is what came of an offer.
+// outcome is the result of an offer.
 type outcome struct {
 	offer
 	statuses      map[int]int // of all requests
@@ -111,8 +111,8 @@ type outcome struct {
 	captured      int // of all requests
 }
 
-// scene is a project on tables of its own.
-type scene struct {
+// fixture is a project on tables of its own.
+type fixture struct {
 	offer
 	db             *dynamodb.Client // past the model
 	tables         enginetest.Tables
@@ -129,9 +129,9 @@ const (
 )
 
 // build makes the project.
-func build(t *testing.T, o offer) *scene {
+func build(t *testing.T, o offer) *fixture {
 	t.Helper()
-	s := &scene{offer: o}
+	s := &fixture{offer: o}
 	s.db, s.tables = enginetest.Client(t)
 	prices := credit.Prices{o.price: 100}
 	s.config = api.Config{
@@ -168,10 +168,10 @@ func build(t *testing.T, o offer) *scene {
 	return s
 }
 
-// instance is what Lambda has of the function: one request at a time, with caches of its own.
+// instance is one environment of the function in Lambda: one request at a time, with caches of its own.
 type instance func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error)
 
-// fleet grows by an instance when all are busy, and gives the one that was used last.
+// fleet grows by an instance when all are busy, and returns the instance that was used last.
 type fleet struct {
 	start func() instance
 
@@ -226,14 +226,14 @@ func run(t *testing.T, o offer) *outcome {
 	return out
 }
 
-// names are those of the tables by role.
-func (s *scene) names() map[table]string {
+// names returns the names of the tables by role.
+func (s *fixture) names() map[table]string {
 	return map[table]string{record: s.tables.Projects, wallet: s.tables.Wallets, ledger: s.tables.Ledger, counter: s.tables.Transient}
 }
 
-// play makes the requests, and gives them with the loads of the measured span.
-func (s *scene) play(t *testing.T, model *capacity.Model) (requests []*request, loads []capacity.Load, instances int) {
-	// The bubble begins in the year 2000. The engine's clock is the machine's: what expires must lie ahead for it too.
+// play makes the requests, and returns them with the loads of the measured span.
+func (s *fixture) play(t *testing.T, model *capacity.Model) (requests []*request, loads []capacity.Load, instances int) {
+	// The bubble begins in the year 2000. The engine's clock is the machine's: what expires must be in the engine's future too.
 	time.Sleep(time.Until(noon()))
 	db := awsclient.DynamoDB(aws.Config{Region: s.db.Options().Region, Credentials: s.db.Options().Credentials}, func(o *dynamodb.Options) {
 		o.BaseEndpoint, o.HTTPClient = s.db.Options().BaseEndpoint, model
@@ -277,7 +277,7 @@ func (s *scene) play(t *testing.T, model *capacity.Model) (requests []*request, 
 
 var realStart = time.Now()
 
-// noon is the next one that is an hour away at least.
+// noon returns the next noon that is an hour away at least.
 func noon() time.Time {
 	return realStart.UTC().Add(13 * time.Hour).Truncate(24 * time.Hour).Add(12 * time.Hour)
 }
@@ -290,7 +290,7 @@ func newID(random *rand.Rand) string {
 	return id.String()
 }
 
-func (s *scene) call(t *testing.T, i instance, r *request) {
+func (s *fixture) call(t *testing.T, i instance, r *request) {
 	began := time.Now()
 	response, err := i(t.Context(), events.APIGatewayProxyRequest{
 		HTTPMethod: "POST", Path: path, Body: "{}",
@@ -303,8 +303,8 @@ func (s *scene) call(t *testing.T, i instance, r *request) {
 	r.status, r.took = response.StatusCode, time.Since(began)-s.takes
 }
 
-// summary is the most loaded key of each table.
-func (s *scene) summary(loads []capacity.Load) map[table]load {
+// summary returns the work of the most loaded key of each table.
+func (s *fixture) summary(loads []capacity.Load) map[table]load {
 	found := map[table]load{}
 	for role, name := range s.names() {
 		var most load
@@ -323,9 +323,9 @@ func (s *scene) summary(loads []capacity.Load) map[table]load {
 	return found
 }
 
-// examine counts what was paid, and holds the tables to what must be true however hard the project was pressed: what
-// was granted is what is left, in flight or charged; nothing is charged without an answer of 200; the limit holds.
-func (s *scene) examine(t *testing.T, out *outcome, requests []*request) {
+// examine counts the paid requests and checks what must be true under any load: the granted credits are left, pending or
+// charged; no request is charged without a response of 200; the rate limit holds.
+func (s *fixture) examine(t *testing.T, out *outcome, requests []*request) {
 	t.Helper()
 	charged, captured, sum := map[string]bool{}, map[string]bool{}, int64(0) // by request ID, by key
 	s.scan(t, s.tables.Ledger, func(item attr.Item) {
@@ -362,7 +362,7 @@ func (s *scene) examine(t *testing.T, out *outcome, requests []*request) {
 		if r.status == 200 {
 			successes++
 		} else if charged[r.id] {
-			t.Errorf("request %s was charged and answered with %d", r.id, r.status)
+			t.Errorf("request %s was charged and has the response %d", r.id, r.status)
 		}
 		if r.measured {
 			out.offered++
@@ -382,7 +382,7 @@ func (s *scene) examine(t *testing.T, out *outcome, requests []*request) {
 	}
 }
 
-func (s *scene) scan(t *testing.T, table string, visit func(attr.Item)) {
+func (s *fixture) scan(t *testing.T, table string, visit func(attr.Item)) {
 	t.Helper()
 	pages := dynamodb.NewScanPaginator(s.db, &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)})
 	for pages.HasMorePages() {
