@@ -36,7 +36,7 @@ type event struct {
 var notPassed = []string{"Connection", "Content-Length", "Expect", "Keep-Alive", "Proxy-Connection", "Te", "Trailer",
 	"Transfer-Encoding", "Upgrade"}
 
-func newEvent(x *exchange) event {
+func newEvent(x *requestState) event {
 	r := x.request
 	headers := r.Header.Clone()
 	for _, name := range notPassed {
@@ -112,7 +112,7 @@ func identity(r *http.Request) map[string]any {
 }
 
 // binary reports whether the API's binary media types include a type. A missing type counts as JSON.
-func (x *exchange) binary(contentType string) bool {
+func (x *requestState) binary(contentType string) bool {
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
 		mediaType = "application/json"
