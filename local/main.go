@@ -20,7 +20,7 @@ func main() {
 		command = commands[os.Args[1]]
 	}
 	if command == nil {
-		fmt.Fprintln(os.Stderr, "usage: local run | local invoke … | local layer")
+		fmt.Fprintln(os.Stderr, "usage: local run [FOLDER] | local invoke FUNCTION EVENT | local layer")
 		os.Exit(2)
 	}
 	if err := command(os.Args[2:]); err != nil {

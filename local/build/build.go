@@ -15,11 +15,11 @@ import (
 	"svcapi/local/workdir"
 )
 
-// flags are those of every shipped binary.
+// flags are the build flags of every shipped binary.
 var flags = []string{"-trimpath", "-tags", "lambda.norpc", "-ldflags=-s"}
 
 // Functions compiles functions into .local/functions/<folder>/bootstrap of the module and returns the paths by logical
-// ID. What is up to date costs next to nothing.
+// ID.
 func Functions(ctx context.Context, functions []template.Function) (map[string]string, error) {
 	root, err := workdir.Root()
 	if err != nil {

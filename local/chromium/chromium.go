@@ -20,11 +20,11 @@ import (
 // Variable names a browser to use instead of the layer's.
 const Variable = "CHROMIUM"
 
-// ErrNone says that this machine has no browser for the PDF function.
+// ErrNone reports that this machine has no browser for the PDF function.
 var ErrNone = errors.New("no browser for PDFs: the layer's runs on x86-64 Linux only; set " + Variable + " to the path of Chrome or Chromium")
 
-// Path returns the browser's path. The layer is unpacked first where that has not been done since it last changed;
-// processes that need it at once wait for the first one.
+// Path returns the browser's path, after unpacking the layer if the layer has changed. Concurrent processes wait for the
+// first one.
 func Path(ctx context.Context, progress func(string)) (string, error) {
 	if path := os.Getenv(Variable); path != "" {
 		if _, err := os.Stat(path); err != nil {
@@ -38,8 +38,8 @@ func Path(ctx context.Context, progress func(string)) (string, error) {
 	return unpack(ctx, progress)
 }
 
-// Environment is what the PDF function gets beside the template's variables: the browser's path, or nothing where this
-// machine has none. Then the function does not start, and says so.
+// Environment returns the PDF function's additional variables: the browser's path, or nothing on a machine without a
+// browser, where the function fails at its start.
 func Environment(ctx context.Context, progress func(string)) (map[string]string, error) {
 	path, err := Path(ctx, progress)
 	if errors.Is(err, ErrNone) {
@@ -89,7 +89,7 @@ func unpack(ctx context.Context, progress func(string)) (string, error) {
 	return browser, os.Rename(partial, layer)
 }
 
-// digest tells versions of the layer apart.
+// digest returns a text that differs for each version of the layer.
 func digest(source string) (string, error) {
 	sum := sha256.New()
 	for _, name := range []string{"build.sh", "fonts.conf", "package-lock.json", "package.json"} {

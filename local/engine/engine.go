@@ -28,7 +28,7 @@ const readyWithin = 60 * time.Second
 type Options struct {
 	CacheDir string       // where the engine's jars are kept; default .local/dynamodb of the module
 	Log      io.Writer    // what the engine prints; default nowhere
-	Progress func(string) // told of each slow step in a few words; default nobody
+	Progress func(string) // receives a short text for each slow step
 }
 
 // Engine is a running engine.
@@ -36,10 +36,10 @@ type Engine struct {
 	// URL is the endpoint that DynamoDB clients use.
 	URL string
 
-	process *process.Process // nil when somebody else runs the engine
+	process *process.Process // nil when another program runs the engine
 }
 
-// Start fetches the engine where the cache does not hold it, starts it in memory and returns when it answers.
+// Start fetches the engine if the cache lacks the engine, starts an engine in memory and returns when the engine responds.
 func Start(ctx context.Context, options Options) (*Engine, error) {
 	if url := os.Getenv(EndpointVariable); url != "" {
 		return &Engine{URL: url}, nil
@@ -64,7 +64,7 @@ func Start(ctx context.Context, options Options) (*Engine, error) {
 		return nil, err
 	}
 	options.Progress("starting DynamoDB Local")
-	// Somebody may take the free port before the engine does: then it ends at once, and another port is tried.
+	// Another program may take the free port first: then the engine ends at once, and Start tries another port.
 	for range 3 {
 		var e *Engine
 		if e, err = launch(ctx, java, lib, options.Log); err == nil {
@@ -100,11 +100,10 @@ func launch(ctx context.Context, java, lib string, log io.Writer) (*Engine, erro
 	return e, nil
 }
 
-// errForeign says that somebody else answers on the engine's port, which was free a moment before.
+// errForeign reports that another program took the engine's port.
 var errForeign = errors.New("another server has taken its port")
 
-// ready waits until the engine answers. A request without a signature is refused in DynamoDB's own form, which is
-// answer enough.
+// ready waits until the engine responds. DynamoDB's refusal of a request without a signature is response enough.
 func (e *Engine) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
@@ -130,7 +129,7 @@ func (e *Engine) ready(ctx context.Context) error {
 	}
 }
 
-// Close ends the engine and everything it holds. It may be called more than once.
+// Close ends the engine. Close may be called more than once.
 func (e *Engine) Close() {
 	if e.process != nil {
 		e.process.Kill()

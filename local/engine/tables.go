@@ -11,7 +11,7 @@ import (
 	"svcapi/local/template"
 )
 
-// Client is a client of an engine. The engine checks no credentials.
+// Client returns a client of an engine, which accepts any credentials.
 func Client(url string) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		BaseEndpoint: &url,
@@ -22,8 +22,8 @@ func Client(url string) *dynamodb.Client {
 	})
 }
 
-// CreateTables makes the template's tables. names gives a table's name by its logical ID; a table that it does not name
-// gets the template's. The engine knows no tags, no point-in-time recovery and no deletion protection.
+// CreateTables creates the template's tables. names holds names by logical ID; other tables have the template's names.
+// The engine knows no tags, no point-in-time recovery and no deletion protection.
 func CreateTables(ctx context.Context, client *dynamodb.Client, from *template.Template, names map[string]string) error {
 	for _, table := range from.Tables {
 		name := table.Name

@@ -15,7 +15,7 @@ import (
 	"svcapi/local/lambda"
 )
 
-// answer is what the client gets.
+// answer is the HTTP response to the client.
 type answer struct {
 	status  int
 	headers http.Header
@@ -36,11 +36,11 @@ type proxyAnswer struct {
 	IsBase64Encoded   bool                       `json:"isBase64Encoded"`
 }
 
-// separator ends the prelude of a streamed answer.
+// separator ends the prelude of a streamed response.
 var separator = make([]byte, 8)
 
-// parse reads a function's answer. An error means that the gateway calls it malformed.
-func parse(result lambda.Result, x *exchange) (*answer, error) {
+// parse reads a function's result. An error means that the result is malformed.
+func parse(result lambda.Result, x *requestState) (*answer, error) {
 	payload, stream, isStream := result.Payload, []byte(nil), false
 	if result.Streamed {
 		if payload, stream, isStream = bytes.Cut(result.Payload, separator); !isStream {
@@ -61,7 +61,7 @@ func parse(result lambda.Result, x *exchange) (*answer, error) {
 	for name, v := range p.Headers {
 		a.headers.Set(name, scalar(v))
 	}
-	for name, list := range p.MultiValueHeaders { // these beat a single value of theirs
+	for name, list := range p.MultiValueHeaders { // these take precedence over single values
 		for _, v := range list {
 			if !slices.Contains(a.headers.Values(name), v) {
 				a.headers.Add(name, v)
@@ -106,15 +106,15 @@ func accepted(r *http.Request) string {
 	return first
 }
 
-// write sends the answer with the headers that the gateway adds.
-func (a *answer) write(w http.ResponseWriter, x *exchange) {
+// write sends the response with the headers that the gateway adds.
+func (a *answer) write(w http.ResponseWriter, x *requestState) {
 	header := w.Header()
 	maps.Copy(header, a.headers)
 	header.Set("X-Amzn-Requestid", x.id)
 	header.Set("X-Amz-Apigw-Id", x.extendedID)
 	if len(a.body) > 0 {
-		header.Set("Content-Length", strconv.Itoa(len(a.body))) // however long; net/http says it of short ones alone
+		header.Set("Content-Length", strconv.Itoa(len(a.body))) // of any length: net/http sets the header for short bodies only
 	}
 	w.WriteHeader(a.status)
-	_, _ = w.Write(a.body) // a client that is gone is none of the gateway's
+	_, _ = w.Write(a.body) // the client may have closed the connection
 }

@@ -27,50 +27,16 @@ type event struct {
 	MultiValueQueryStringParameters map[string][]string `json:"multiValueQueryStringParameters"`
 	PathParameters                  map[string]string   `json:"pathParameters"`
 	StageVariables                  map[string]string   `json:"stageVariables"`
-	RequestContext                  requestContext      `json:"requestContext"`
+	RequestContext                  map[string]any      `json:"requestContext"`
 	Body                            *string             `json:"body"`
 	IsBase64Encoded                 bool                `json:"isBase64Encoded"`
 }
 
-type requestContext struct {
-	AccountID         string   `json:"accountId"`
-	APIID             string   `json:"apiId"`
-	DomainName        string   `json:"domainName"`
-	DomainPrefix      string   `json:"domainPrefix"`
-	ExtendedRequestID string   `json:"extendedRequestId"`
-	HTTPMethod        string   `json:"httpMethod"`
-	Identity          identity `json:"identity"`
-	Path              string   `json:"path"`
-	Protocol          string   `json:"protocol"`
-	RequestID         string   `json:"requestId"`
-	RequestTime       string   `json:"requestTime"`
-	RequestTimeEpoch  int64    `json:"requestTimeEpoch"`
-	ResourceID        string   `json:"resourceId"`
-	ResourcePath      string   `json:"resourcePath"`
-	Stage             string   `json:"stage"`
-}
-
-// identity has null for what no authorizer has found out.
-type identity struct {
-	AccessKey                     *string `json:"accessKey"`
-	AccountID                     *string `json:"accountId"`
-	Caller                        *string `json:"caller"`
-	CognitoAuthenticationProvider *string `json:"cognitoAuthenticationProvider"`
-	CognitoAuthenticationType     *string `json:"cognitoAuthenticationType"`
-	CognitoIdentityID             *string `json:"cognitoIdentityId"`
-	CognitoIdentityPoolID         *string `json:"cognitoIdentityPoolId"`
-	PrincipalOrgID                *string `json:"principalOrgId"`
-	SourceIP                      string  `json:"sourceIp"`
-	User                          *string `json:"user"`
-	UserAgent                     *string `json:"userAgent"`
-	UserARN                       *string `json:"userArn"`
-}
-
-// notPassed are the headers that end at the gateway.
+// notPassed are the headers that the gateway does not pass on.
 var notPassed = []string{"Connection", "Content-Length", "Expect", "Keep-Alive", "Proxy-Connection", "Te", "Trailer",
 	"Transfer-Encoding", "Upgrade"}
 
-func newEvent(x *exchange) event {
+func newEvent(x *requestState) event {
 	r := x.request
 	headers := r.Header.Clone()
 	for _, name := range notPassed {
@@ -99,29 +65,26 @@ func newEvent(x *exchange) event {
 		QueryStringParameters:           last(query),
 		MultiValueQueryStringParameters: query,
 		PathParameters:                  x.parameters,
-		RequestContext: requestContext{
-			AccountID:         template.AccountID,
-			APIID:             apiID,
-			DomainName:        r.Host,
-			DomainPrefix:      apiID,
-			ExtendedRequestID: x.extendedID,
-			HTTPMethod:        r.Method,
-			Identity:          identity{SourceIP: sourceIP(r)},
-			Path:              "/" + x.api.Stage + x.path,
-			Protocol:          r.Proto,
-			RequestID:         x.id,
-			RequestTime:       x.at.UTC().Format("02/Jan/2006:15:04:05 +0000"),
-			RequestTimeEpoch:  x.at.UnixMilli(),
-			ResourceID:        "local",
-			ResourcePath:      x.route.path,
-			Stage:             x.api.Stage,
+		RequestContext: map[string]any{
+			"accountId":         template.AccountID,
+			"apiId":             apiID,
+			"domainName":        r.Host,
+			"domainPrefix":      apiID,
+			"extendedRequestId": x.extendedID,
+			"httpMethod":        r.Method,
+			"identity":          identity(r),
+			"path":              "/" + x.api.Stage + x.path,
+			"protocol":          r.Proto,
+			"requestId":         x.id,
+			"requestTime":       x.at.UTC().Format("02/Jan/2006:15:04:05 +0000"),
+			"requestTimeEpoch":  x.at.UnixMilli(),
+			"resourceId":        "local",
+			"resourcePath":      x.route.path,
+			"stage":             x.api.Stage,
 		},
 	}
 	if len(x.parameters) == 0 {
 		e.PathParameters = nil
-	}
-	if agent := r.UserAgent(); agent != "" {
-		e.RequestContext.Identity.UserAgent = &agent
 	}
 	if len(x.body) > 0 {
 		body := string(x.body)
@@ -135,8 +98,21 @@ func newEvent(x *exchange) event {
 	return e
 }
 
-// binary tells whether the API's binary media types hold a type; none counts as JSON.
-func (x *exchange) binary(contentType string) bool {
+// identity returns the client's identity, with null for what only an authorizer finds out.
+func identity(r *http.Request) map[string]any {
+	fields := map[string]any{
+		"accessKey": nil, "accountId": nil, "caller": nil, "cognitoAuthenticationProvider": nil, "cognitoAuthenticationType": nil,
+		"cognitoIdentityId": nil, "cognitoIdentityPoolId": nil, "principalOrgId": nil, "sourceIp": sourceIP(r), "user": nil,
+		"userAgent": nil, "userArn": nil,
+	}
+	if agent := r.UserAgent(); agent != "" {
+		fields["userAgent"] = agent
+	}
+	return fields
+}
+
+// binary reports whether the API's binary media types include a type. A missing type counts as JSON.
+func (x *requestState) binary(contentType string) bool {
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
 		mediaType = "application/json"

@@ -1,6 +1,6 @@
-// Package gateway plays Amazon API Gateway's REST API (v1) with Lambda proxy integrations: it turns HTTP requests into
-// proxy events and the functions' answers into HTTP responses. Routes, time-outs and the gateway's own answers are those
-// of the template.
+// Package gateway simulates Amazon API Gateway's REST API (v1) with Lambda proxy integrations: the gateway converts HTTP
+// requests into proxy events and the functions' results into HTTP responses. Routes, time-outs and the gateway's own
+// responses are those of the template.
 package gateway
 
 import (
@@ -25,7 +25,7 @@ const (
 	maxEvent = 6 * 1024 * 1024  // Lambda's, for an event
 )
 
-// Handler answers HTTP requests as the template's API.
+// Handler serves the template's API.
 type Handler struct {
 	api       template.API
 	routes    []route
@@ -36,8 +36,8 @@ type Handler struct {
 	accessLog io.Writer
 }
 
-// New makes the handler of a template's API. One JSON line per request goes to accessLog; it holds the route, not the
-// path or the query, which may be payload.
+// New returns the handler of a template's API. The handler writes one JSON line per request to accessLog, with the route
+// and without path and query, which may be payload.
 func New(t *template.Template, host *lambda.Host, accessLog io.Writer) (*Handler, error) {
 	responses, err := newResponses(t.API)
 	if err != nil {
@@ -52,8 +52,8 @@ func New(t *template.Template, host *lambda.Host, accessLog io.Writer) (*Handler
 	return h, nil
 }
 
-// exchange is one request on its way.
-type exchange struct {
+// requestState is what the gateway knows of one request.
+type requestState struct {
 	id         string // the request ID, on the answer and in the event
 	extendedID string
 	at         time.Time
@@ -63,7 +63,7 @@ type exchange struct {
 	route      *route
 	parameters map[string]string // of the path
 	body       []byte
-	failure    string // what is logged of a request that no function answered
+	failure    string // for the log, of a request without a function's response
 }
 
 // ServeHTTP implements http.Handler.
@@ -74,13 +74,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.log(x, a)
 }
 
-func (h *Handler) begin(r *http.Request) *exchange {
-	return &exchange{
+func (h *Handler) begin(r *http.Request) *requestState {
+	return &requestState{
 		id: uuid.NewString(), extendedID: rand.Text()[:15] + "=", at: time.Now(), api: h.api, request: r, path: sentPath(r),
 	}
 }
 
-func (h *Handler) answer(x *exchange, w http.ResponseWriter) *answer {
+func (h *Handler) answer(x *requestState, w http.ResponseWriter) *answer {
 	if !h.match(x) {
 		// The gateway takes any Authorization header for a signature.
 		if x.request.Header.Get("Authorization") != "" {
@@ -115,7 +115,7 @@ func (h *Handler) answer(x *exchange, w http.ResponseWriter) *answer {
 	result, err := h.host.Invoke(ctx, x.route.function, event)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return h.own(x, "INTEGRATION_TIMEOUT", "the function did not answer in time")
+		return h.own(x, "INTEGRATION_TIMEOUT", "the function did not respond in time")
 	case errors.Is(err, lambda.ErrThrottled):
 		return h.own(x, "DEFAULT_5XX", err.Error()) // a 500, though it is Lambda's 429
 	case err != nil:
@@ -133,8 +133,7 @@ func (h *Handler) answer(x *exchange, w http.ResponseWriter) *answer {
 	return a
 }
 
-// Event returns the event that a template's API makes of a request, and the logical ID of the function that takes the
-// event.
+// Event returns a template's event for a request, and the logical ID of the function that receives the event.
 func Event(t *template.Template, r *http.Request) (function string, event []byte, err error) {
 	h, err := New(t, nil, io.Discard)
 	if err != nil {
@@ -152,7 +151,7 @@ func Event(t *template.Template, r *http.Request) (function string, event []byte
 }
 
 // log writes the access log line.
-func (h *Handler) log(x *exchange, a *answer) {
+func (h *Handler) log(x *requestState, a *answer) {
 	resource := ""
 	if x.route != nil {
 		resource = x.route.path
@@ -177,5 +176,5 @@ func (h *Handler) log(x *exchange, a *answer) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, _ = h.accessLog.Write(append(line, '\n')) // the log is all there is to complain to
+	_, _ = h.accessLog.Write(append(line, '\n')) // a failing log can report nothing
 }

@@ -41,7 +41,7 @@ type response struct {
 
 var variable = regexp.MustCompile(`\$context\.([A-Za-z.]*[A-Za-z])`)
 
-func (x *exchange) variables(kind string) map[string]string {
+func (x *requestState) variables(kind string) map[string]string {
 	message := types[kind].message
 	return map[string]string{
 		"apiId": apiID, "accountId": template.AccountID, "stage": x.api.Stage,
@@ -53,7 +53,7 @@ func (x *exchange) variables(kind string) map[string]string {
 // newResponses reads the template's gateway responses. A variable that the local stack does not know is an error: AWS
 // would put nothing in its place.
 func newResponses(api template.API) (map[string]response, error) {
-	known := (&exchange{}).variables("")
+	known := (&requestState{}).variables("")
 	responses := map[string]response{}
 	for kind, shape := range api.Responses {
 		body, ok := shape.Templates["application/json"]
@@ -82,7 +82,7 @@ func newResponses(api template.API) (map[string]response, error) {
 }
 
 // own is an answer of the gateway itself. cause is for the log.
-func (h *Handler) own(x *exchange, kind, cause string) *answer {
+func (h *Handler) own(x *requestState, kind, cause string) *answer {
 	x.failure = kind + ": " + cause
 	shape, declared := h.responses[kind]
 	if !declared {
@@ -109,7 +109,7 @@ func (h *Handler) own(x *exchange, kind, cause string) *answer {
 
 // malformed is the gateway's answer where a function failed or gave no proxy response: 502, in the shape of the others
 // of its class.
-func (h *Handler) malformed(x *exchange, cause string) *answer {
+func (h *Handler) malformed(x *requestState, cause string) *answer {
 	a := h.own(x, "DEFAULT_5XX", cause)
 	if h.responses["DEFAULT_5XX"].status == 0 {
 		a.status = http.StatusBadGateway

@@ -28,7 +28,7 @@ func newRoute(function string, r template.Route, throttle template.Throttle) rou
 	return route{function, r.Method, r.Path, strings.Split(r.Path, "/"), r.Timeout, r.TransferMode == "RESPONSE_STREAM", bucket}
 }
 
-// sentPath is the path as the client sent it. net/http decodes what it parses, so this reads the request line.
+// sentPath returns the path as the client sent the path, from the request line: net/http decodes r.URL.
 func sentPath(r *http.Request) string {
 	path, _, _ := strings.Cut(r.RequestURI, "?")
 	if !strings.HasPrefix(path, "/") { // absolute form, or the * of OPTIONS
@@ -40,7 +40,7 @@ func sentPath(r *http.Request) string {
 // match finds the route of a request and takes its path parameters. Segments are compared as they were sent: an escaped
 // slash separates nothing. One trailing slash makes no difference here, but stays in the event. A literal segment beats
 // a parameter, a method beats ANY.
-func (h *Handler) match(x *exchange) bool {
+func (h *Handler) match(x *requestState) bool {
 	path := x.path
 	if len(path) > 1 {
 		path = strings.TrimSuffix(path, "/")

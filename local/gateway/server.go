@@ -18,7 +18,7 @@ type Server struct {
 	server *http.Server
 }
 
-// Serve answers on an address of this machine, 127.0.0.1:0 for example, until Close.
+// Serve serves an address of this machine, 127.0.0.1:0 for example, until Close.
 func Serve(address string, h *Handler) (*Server, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -37,8 +37,8 @@ func Serve(address string, h *Handler) (*Server, error) {
 // Close ends the server and its connections.
 func (s *Server) Close() error { return s.server.Close() }
 
-// shapedListener gives the gateway's answer to requests that net/http refuses before any handler sees them: malformed
-// escapes in the path, no Host, too many headers, an Expect that it does not know.
+// shapedListener writes the gateway's response to requests that net/http refuses before a handler: malformed escapes in
+// the path, no Host, too many headers, an unknown Expect.
 type shapedListener struct {
 	net.Listener
 	handler *Handler
@@ -58,7 +58,7 @@ type shapedConn struct {
 	handler *Handler
 }
 
-// refusal is how net/http's own refusals go on after the status line. Answers of a handler have a Date.
+// refusal follows the status line in net/http's own refusals. A handler's responses have a Date.
 var refusal = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n")
 
 // unexpected begins net/http's refusal of an Expect, which has a Date. No function answers it.

@@ -1,4 +1,4 @@
-// Package logfile opens the logs of the local stack's parts.
+// Package logfile opens the logs of the local stack's components.
 package logfile
 
 import (

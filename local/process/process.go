@@ -1,5 +1,5 @@
-// Package process starts children that never outlive this process. Each leads a process group of its own and is ended
-// by its id. On Linux the kernel ends it too when this process dies without a word.
+// Package process starts children that never outlive this process. Each child leads a process group of its own.
+// On Linux the kernel also ends the child when this process dies.
 package process
 
 import (
@@ -23,8 +23,7 @@ type Process struct {
 	ended bool
 }
 
-// Start runs cmd in a process group of its own. Where cmd says by which signal it learns of this process's death, it
-// gets this one.
+// Start runs cmd in a process group of its own. A signal that cmd names for this process's death stays.
 func Start(cmd *exec.Cmd) (*Process, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -64,7 +63,7 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 // Done is closed when the child has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err says how the child ended: nil for exit status 0. It is valid once Done is closed.
+// Err returns how the child ended: nil for exit status 0. Err is valid once Done is closed.
 func (p *Process) Err() error { return p.err }
 
 // Signal sends a signal to the child's group. After the child's end it does nothing.

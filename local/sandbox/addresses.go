@@ -15,10 +15,10 @@ type facts struct {
 	asn                           int
 }
 
-// as is the autonomous-system number as text.
+// as returns the autonomous-system number as text.
 func (f facts) as() string { return "AS" + strconv.Itoa(f.asn) }
 
-// degrees writes a coordinate as the vendors that have it as a string do.
+// degrees formats a coordinate for the vendors that return text.
 func degrees(f float64) string { return strconv.FormatFloat(f, 'f', 5, 64) }
 
 var (
@@ -33,7 +33,7 @@ var (
 	sriLankaTelecom = netip.MustParsePrefix("112.134.0.0/16")
 )
 
-// flagged are the addresses that a vendor has something against.
+// flagged are the addresses of networks that hide their users.
 var flagged = map[string]facts{
 	"45.83.0.1": {vpn: true},
 	"45.83.0.2": {proxy: true},
@@ -43,22 +43,19 @@ var flagged = map[string]facts{
 	"45.83.0.6": {vpn: true, proxy: true, tor: true, relay: true, hosting: true},
 }
 
-// factsOf tells what is known of an address; false: it is no address.
-func factsOf(text string) (facts, bool) {
-	addr, err := netip.ParseAddr(text)
-	if err != nil {
-		return facts{}, false
-	}
+// lookUp returns the result for an address: its facts as found formats them, or one of the vendor's failures, which are
+// CredentialsRefused, invalidAddress, Rejected, UnknownAddress and QuotaUsed.
+func lookUp(ip string, authorized bool, failures responses, found func(facts) object) result {
+	addr, err := netip.ParseAddr(ip)
 	f := ashburn
 	if sriLankaTelecom.Contains(addr) {
 		f = colombo
 	}
-	flags := flagged[text]
+	flags := flagged[ip]
 	f.vpn, f.proxy, f.tor, f.relay, f.hosting = flags.vpn, flags.proxy, flags.tor, flags.relay, flags.hosting
-	return f, true
-}
-
-// lookedUp is the exchange of a look-up.
-func lookedUp(address string) exchange {
-	return exchange{operation: "lookup", to: []string{address}}
+	failures[Accepted] = success(found(f))
+	return result{
+		operation: "lookup", to: []string{ip}, responses: failures,
+		problems: []problem{{!authorized, failures[CredentialsRefused]}, {err != nil, failures[invalidAddress]}},
+	}
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// asks makes a request to each IP vendor for an address, with and without good credentials.
-func asks(bad string) map[string]func(ip string) sample {
+// lookUpRequests returns, for each IP vendor, a function that builds a look-up; bad is appended to the credentials.
+func lookUpRequests(bad string) map[string]func(ip string) sample {
 	return map[string]func(ip string) sample{
 		"ipgeolocation": func(ip string) sample {
 			return sample{"GET", "/ipgeolocation/v3/ipgeo?include=security&apiKey=" + IPGeolocationKey + bad + "&ip=" + ip, "", ""}
@@ -61,7 +61,7 @@ func TestAddresses(t *testing.T) {
 			"45.83.0.7": `200 "message":"reserved range"`, "45.83.0.8": `429 `, "x": `200 "message":"invalid query"`,
 		},
 	}
-	for name, ask := range asks("") {
+	for name, ask := range lookUpRequests("") {
 		want := wants[name]
 		want["45.83.0.10"], want["45.83.0.11"] = "200 <!doctype html>", "500 Internal Server Error"
 		for address, expected := range want {
@@ -73,21 +73,21 @@ func TestAddresses(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		if _, body, err := s.send(ctx, ask("45.83.0.9")); err == nil {
-			t.Errorf("%s answers what it should leave hanging: %s", name, body)
+			t.Errorf("%s responds to a request that should hang: %s", name, body)
 		}
 		cancel()
 	}
-	for name, ask := range asks("x") {
+	for name, ask := range lookUpRequests("x") {
 		if got, body, err := s.send(t.Context(), ask("112.134.0.1")); err != nil || got != 401 && got != 403 {
-			t.Errorf("%s takes wrong credentials: %d %s %v", name, got, body, err)
+			t.Errorf("%s accepts wrong credentials: %d %s %v", name, got, body, err)
 		}
 	}
 	for _, call := range s.Calls() {
 		if call.Operation != "lookup" || len(call.To) != 1 || strings.Contains(call.Path+fmt.Sprint(call.Headers), "sandbox-") {
-			t.Errorf("noted as %+v", call)
+			t.Errorf("recorded as %+v", call)
 		}
 	}
 	if n := len(s.Calls()); n < 40 {
-		t.Errorf("%d calls are noted", n)
+		t.Errorf("%d calls are recorded", n)
 	}
 }

@@ -17,20 +17,28 @@ import (
 	"github.com/google/uuid"
 )
 
-// What the sandbox's AWS accepts as a project's own keys.
+// The keys of a project's own AWS account that the sandbox accepts.
 const (
 	AWSAccessKeyID     = "AKIASANDBOX000000001"
 	AWSSecretAccessKey = "aws-sandbox-secret-access-key"
+)
+
+// Error codes of AWS.
+const (
+	awsUnknownClient    = "UnrecognizedClientException"
+	awsInvalidSignature = "InvalidSignatureException"
 )
 
 var (
 	awsNumber    = regexp.MustCompile(`^\+?[1-9][0-9]{1,18}$`)
 	awsSignature = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=([^/]+)/\d{8}/([^/]+)/sms-voice/aws4_request, SignedHeaders=([^,]+), Signature=[0-9a-f]{64}$`)
 	awsTypes     = []string{"TRANSACTIONAL", "PROMOTIONAL"}
+
+	awsUnknownOperation = awsError(http.StatusNotFound, "UnknownOperationException", "", nil)
 )
 
-// awsSecret is the secret key of an access key: a project's own, or one of those that the local Lambda host gives to
-// functions in place of a role.
+// awsSecret returns the secret key of a project's own access key, or of a key that the local Lambda host gives a function
+// in place of a role.
 func awsSecret(accessKeyID string) (string, bool) {
 	if strings.HasPrefix(accessKeyID, "LOCAL") {
 		return "local", true
@@ -38,77 +46,73 @@ func awsSecret(accessKeyID string) (string, bool) {
 	return AWSSecretAccessKey, accessKeyID == AWSAccessKeyID
 }
 
-// endUserMessaging speaks AWS End User Messaging (pinpoint-sms-voice-v2): AWS JSON 1.0, signed requests.
+// endUserMessaging simulates AWS End User Messaging (pinpoint-sms-voice-v2): AWS JSON 1.0, signed requests.
 func endUserMessaging() vendor {
 	return vendor{
 		name:     "aws",
 		accepted: []string{AWSAccessKeyID, AWSSecretAccessKey},
 		routes:   []route{{"POST /{$}", awsCall}, {"POST ", awsCall}},
-		unknown:  awsError(http.StatusNotFound, "UnknownOperationException", "", nil),
+		unknown:  awsUnknownOperation,
 	}
 }
 
-func awsJSON(status int, value any) reply {
-	r := jsonReply(status, value)
+func awsJSON(status int, value any) response {
+	r := jsonResponse(status, value)
 	r.media = "application/x-amz-json-1.0"
 	return r
 }
 
-func awsError(status int, code, message string, more object) reply {
+func awsError(status int, code, message string, more object) response {
 	body := object{"__type": "com.amazonaws.pinpointsmsvoicev2#" + code, "Message": message}
 	maps.Copy(body, more)
 	return awsJSON(status, body)
 }
 
-func awsInvalid(field string) reply {
+func awsInvalid(field string) response {
 	return awsError(http.StatusBadRequest, "ValidationException", "The request failed validation.",
 		object{"Reason": "FIELD_VALIDATION_FAILED", "Fields": []object{{"Name": field, "Message": "is not valid"}}})
 }
 
-func awsCall(r *request) exchange {
+func awsCall(r *request) result {
 	var in struct {
 		DestinationPhoneNumber, OriginationIdentity, MessageBody, MessageType string
 		TimeToLive                                                            *int
 		DryRun                                                                bool
 	}
 	valid := r.json(&in)
-	ex := exchange{operation: "send"}
+	operation := "send"
 	if in.DryRun {
-		ex.operation = "check_cost"
+		operation = "check_cost"
 	}
+	var to []string
 	if in.DestinationPhoneNumber != "" {
-		ex.to = []string{in.DestinationPhoneNumber}
+		to = []string{in.DestinationPhoneNumber}
 	}
-	refused := awsError(http.StatusForbidden, "UnrecognizedClientException", "The security token included in the request is invalid.", nil)
-	switch code := awsSigned(r); {
-	case r.Header.Get("X-Amz-Target") != "PinpointSMSVoiceV2.SendTextMessage":
-		return ex.refuse(awsError(http.StatusNotFound, "UnknownOperationException", "", nil))
-	case code == "UnrecognizedClientException":
-		return ex.refuse(refused)
-	case code != "":
-		return ex.refuse(awsError(http.StatusForbidden, code, "The request's signature is not valid.", nil))
-	case !valid:
-		return ex.refuse(awsError(http.StatusBadRequest, "SerializationException", "", nil))
-	case !awsNumber.MatchString(in.DestinationPhoneNumber):
-		return ex.refuse(awsInvalid("DestinationPhoneNumber"))
-	case in.MessageBody == "" || utf8.RuneCountInString(in.MessageBody) > 1600:
-		return ex.refuse(awsInvalid("MessageBody"))
-	case in.MessageType != "" && !slices.Contains(awsTypes, in.MessageType):
-		return ex.refuse(awsInvalid("MessageType"))
-	case in.TimeToLive != nil && (*in.TimeToLive < 5 || *in.TimeToLive > 259_200):
-		return ex.refuse(awsInvalid("TimeToLive"))
+	refused := awsError(http.StatusForbidden, awsUnknownClient, "The security token included in the request is invalid.", nil)
+	code := awsSignatureError(r)
+	return result{
+		operation: operation, to: to,
+		problems: []problem{
+			{r.Header.Get("X-Amz-Target") != "PinpointSMSVoiceV2.SendTextMessage", awsUnknownOperation},
+			{code == awsUnknownClient, refused},
+			{code != "", awsError(http.StatusForbidden, code, "The request's signature is not valid.", nil)},
+			{!valid, awsError(http.StatusBadRequest, "SerializationException", "", nil)},
+			{!awsNumber.MatchString(in.DestinationPhoneNumber), awsInvalid("DestinationPhoneNumber")},
+			{in.MessageBody == "" || utf8.RuneCountInString(in.MessageBody) > 1600, awsInvalid("MessageBody")},
+			{in.MessageType != "" && !slices.Contains(awsTypes, in.MessageType), awsInvalid("MessageType")},
+			{in.TimeToLive != nil && (*in.TimeToLive < 5 || *in.TimeToLive > 259_200), awsInvalid("TimeToLive")},
+		},
+		responses: responses{
+			Accepted: awsJSON(http.StatusOK, object{"MessageId": uuid.NewString()}),
+			Rejected: awsError(http.StatusBadRequest, "ConflictException", "The destination has opted out.",
+				object{"Reason": "DESTINATION_PHONE_NUMBER_OPTED_OUT"}),
+			CredentialsRefused: refused,
+		},
 	}
-	ex.replies = map[Outcome]reply{
-		Accepted: awsJSON(http.StatusOK, object{"MessageId": uuid.NewString()}),
-		Rejected: awsError(http.StatusBadRequest, "ConflictException", "The destination has opted out.",
-			object{"Reason": "DESTINATION_PHONE_NUMBER_OPTED_OUT"}),
-		CredentialsRefused: refused,
-	}
-	return ex
 }
 
-// awsSigned checks the request's signature by making it again: "" when it is right, else AWS's code of the error.
-func awsSigned(r *request) string {
+// awsSignatureError signs the request again and returns AWS's error code for its signature, "" for a valid one.
+func awsSignatureError(r *request) string {
 	m := awsSignature.FindStringSubmatch(r.Header.Get("Authorization"))
 	if m == nil {
 		return "IncompleteSignatureException"
@@ -116,15 +120,15 @@ func awsSigned(r *request) string {
 	key, region := m[1], m[2]
 	secret, ok := awsSecret(key)
 	if !ok {
-		return "UnrecognizedClientException"
+		return awsUnknownClient
 	}
 	at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
 	if err != nil || time.Since(at).Abs() > 15*time.Minute {
-		return "InvalidSignatureException"
+		return awsInvalidSignature
 	}
 	again, err := http.NewRequestWithContext(r.Context(), r.Method, "http://"+r.Host+r.URL.RequestURI(), nil)
 	if err != nil {
-		return "InvalidSignatureException"
+		return awsInvalidSignature
 	}
 	for name := range strings.SplitSeq(m[3], ";") {
 		if name == "content-length" {
@@ -140,7 +144,7 @@ func awsSigned(r *request) string {
 	sum := sha256.Sum256(r.body)
 	err = v4.NewSigner().SignHTTP(r.Context(), credentials, again, hex.EncodeToString(sum[:]), "sms-voice", region, at)
 	if err != nil || again.Header.Get("Authorization") != r.Header.Get("Authorization") {
-		return "InvalidSignatureException"
+		return awsInvalidSignature
 	}
 	return ""
 }

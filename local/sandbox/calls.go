@@ -9,25 +9,25 @@ import (
 	"time"
 )
 
-// maxCalls is how many calls are kept; then the older half is forgotten.
+// maxCalls is how many calls the sandbox keeps; at that number it drops the older half.
 const maxCalls = 50_000
 
-// masked stands for what is not shown.
+// masked replaces a credential.
 const masked = "***"
 
-// Call is one request as a vendor received it, credentials masked.
+// Call is one request as a vendor received it, with masked credentials.
 type Call struct {
 	Vendor    string            `json:"vendor"`
 	Operation string            `json:"operation"` // send, check_cost, balance, lookup, rates or login
 	At        time.Time         `json:"at"`
 	To        []string          `json:"to"` // destinations or address, as received
 	Method    string            `json:"method"`
-	Path      string            `json:"path"` // the vendor's own, with its query
+	Path      string            `json:"path"` // below the vendor's name, with the query
 	Headers   map[string]string `json:"headers"`
 	Body      string            `json:"body"`
 }
 
-// Calls are the requests received so far, oldest first.
+// Calls returns the requests received so far, oldest first.
 func (s *Server) Calls() []Call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +41,7 @@ func (s *Server) Forget() {
 	s.calls = nil
 }
 
-func (s *Server) note(c Call) {
+func (s *Server) record(c Call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.calls) >= maxCalls {
@@ -50,14 +50,13 @@ func (s *Server) note(c Call) {
 	s.calls = append(s.calls, c)
 }
 
-// secretHeaders hold credentials whoever the vendor is.
+// secretHeaders hold credentials at every vendor.
 var secretHeaders = []string{"Authorization", "Proxy-Authorization", "Cookie", "X-Api-Key", "Apikey", "X-Amz-Security-Token"}
 
-// mask hides a vendor's credentials: by the names of the fields that hold them, and by the accepted values wherever
-// they stand.
+// mask hides a vendor's credentials, by the names of their fields and by the accepted values.
 type mask struct {
 	names  []string
-	form   *regexp.Regexp
+	query  *regexp.Regexp
 	json   *regexp.Regexp
 	values *strings.Replacer
 }
@@ -66,7 +65,7 @@ func newMask(v vendor) *mask {
 	m := &mask{names: v.secrets}
 	if len(v.secrets) > 0 {
 		names := strings.Join(v.secrets, "|")
-		m.form = regexp.MustCompile(`(?i)((?:^|[?&])(?:` + names + `)=)[^&]*`)
+		m.query = regexp.MustCompile(`(?i)((?:^|[?&])(?:` + names + `)=)[^&]*`)
 		m.json = regexp.MustCompile(`(?i)("(?:` + names + `)"\s*:\s*)(?:"(?:[^"\\]|\\.)*"|[^\s,}\]]+)`)
 	}
 	var pairs []string
@@ -78,8 +77,8 @@ func newMask(v vendor) *mask {
 }
 
 func (m *mask) text(s string) string {
-	if m.form != nil {
-		s = m.form.ReplaceAllString(s, "${1}"+masked)
+	if m.query != nil {
+		s = m.query.ReplaceAllString(s, "${1}"+masked)
 		s = m.json.ReplaceAllString(s, `${1}"`+masked+`"`)
 	}
 	return m.values.Replace(s)
@@ -96,7 +95,7 @@ func (m *mask) header(name, value string) string {
 	return masked
 }
 
-func (m *mask) call(v vendor, ex exchange, r *http.Request, body []byte, at time.Time) Call {
+func (m *mask) call(v vendor, res result, r *http.Request, body []byte, at time.Time) Call {
 	path := strings.TrimPrefix(r.URL.EscapedPath(), "/"+v.name)
 	for _, name := range m.names {
 		if part := r.PathValue(name); part != "" {
@@ -111,7 +110,7 @@ func (m *mask) call(v vendor, ex exchange, r *http.Request, body []byte, at time
 		headers[name] = m.header(name, strings.Join(values, ", "))
 	}
 	return Call{
-		Vendor: v.name, Operation: ex.operation, At: at, To: append([]string{}, ex.to...),
+		Vendor: v.name, Operation: res.operation, At: at, To: append([]string{}, res.to...),
 		Method: r.Method, Path: m.text(path), Headers: headers, Body: m.text(string(body)),
 	}
 }

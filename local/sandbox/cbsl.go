@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// cbslCurrency is a currency of the central bank's pages: the texts of its two forms, which differ, and its figures
-// in LKR. They are the bank's own, near the other sources' rates but not the same.
+// cbslCurrency is a currency of the central bank's pages: its names in the two forms, and its rates in LKR, which are
+// near the other sources' rates but not the same.
 type cbslCurrency struct {
-	code, indicative, transfer string // transfer: empty where there is none
+	code, indicative, transfer string // transfer is empty for a currency that the form lacks
 	central, buy, sell         string
 }
 
@@ -35,7 +35,7 @@ var cbslCurrencies = []cbslCurrency{
 
 const cbslField = "chk_cur[]"
 
-// cbsl speaks the Central Bank of Sri Lanka's web forms: pages for people, not well formed, with rows for working days.
+// cbsl simulates the Central Bank of Sri Lanka's web forms: malformed pages for people, with rows for working days.
 func cbsl() vendor {
 	const at = "/cbsl_custom"
 	return vendor{
@@ -50,11 +50,11 @@ func cbsl() vendor {
 	}
 }
 
-func cbslPage(status int, content string) reply {
-	return reply{status, "text/html; charset=UTF-8", []byte("<!DOCTYPE html>\n<html><head><title>Exchange Rates</title>\n<body>\n" + content + "\n</body></html>\n")}
+func cbslPage(status int, content string) response {
+	return response{status, "text/html; charset=UTF-8", []byte("<!DOCTYPE html>\n<html><head><title>Exchange Rates</title>\n<body>\n" + content + "\n</body></html>\n")}
 }
 
-// choice is the value of a currency's box in a form, empty where it has none.
+// choice returns the value of a currency's box in a form, or "" for a form without the currency.
 func (c cbslCurrency) choice(transfer bool) string {
 	label := c.indicative
 	if transfer {
@@ -66,45 +66,45 @@ func (c cbslCurrency) choice(transfer bool) string {
 	return c.code + "~" + label
 }
 
-func cbslForm(transfer bool) func(*request) exchange {
-	return func(*request) exchange {
+func cbslForm(transfer bool) func(*request) result {
+	return func(*request) result {
 		var boxes strings.Builder
 		for _, c := range cbslCurrencies {
 			if choice := c.choice(transfer); choice != "" {
 				fmt.Fprintf(&boxes, "<input type=\"checkbox\" name=\"%s\" value=\"%s\"> %s<br>\n", cbslField, html.EscapeString(choice), c.code)
 			}
 		}
-		return exchange{operation: "rates", replies: map[Outcome]reply{
+		return result{operation: "rates", responses: responses{
 			Accepted: cbslPage(http.StatusOK, "<form method=\"post\">\n"+boxes.String()+"<input type=\"submit\" name=\"submit_button\" value=\"Submit\"></form>"),
 		}}
 	}
 }
 
-func cbslResults(transfer bool) func(*request) exchange {
-	return func(r *request) exchange {
+func cbslResults(transfer bool) func(*request) result {
+	return func(r *request) result {
 		in, _ := url.ParseQuery(string(r.body))
-		ex := exchange{operation: "rates", to: in[cbslField]}
 		from, err1 := time.Parse(time.DateOnly, in.Get("txtStart"))
 		to, err2 := time.Parse(time.DateOnly, in.Get("txtEnd"))
-		if err1 != nil || err2 != nil || in.Get("submit_button") != "Submit" || in.Get("rangeType") != "dates" || in.Get("lookupPage") == "" {
-			return ex.refuse(cbslPage(http.StatusOK, "<p></p>"))
-		}
+		incomplete := err1 != nil || err2 != nil || in.Get("submit_button") != "Submit" || in.Get("rangeType") != "dates" || in.Get("lookupPage") == ""
 		days := workingDays(to, int(to.Sub(from).Hours()/24))
 		var blocks strings.Builder
 		for _, c := range cbslCurrencies {
-			if choice := c.choice(transfer); choice != "" && slices.Contains(ex.to, choice) {
+			if choice := c.choice(transfer); choice != "" && slices.Contains(in[cbslField], choice) {
 				c.block(&blocks, transfer, days)
 			}
 		}
-		ex.replies = map[Outcome]reply{
-			Accepted: cbslPage(http.StatusOK, blocks.String()),
-			Rejected: cbslPage(http.StatusForbidden, "<h1>403 ERROR</h1><h2>The request could not be satisfied.</h2>"),
+		return result{
+			operation: "rates", to: in[cbslField],
+			problems: []problem{{incomplete, cbslPage(http.StatusOK, "<p></p>")}},
+			responses: responses{
+				Accepted: cbslPage(http.StatusOK, blocks.String()),
+				Rejected: cbslPage(http.StatusForbidden, "<h1>403 ERROR</h1><h2>The request could not be satisfied.</h2>"),
+			},
 		}
-		return ex
 	}
 }
 
-// block writes a currency's table as the bank does: the identifier repeats, and what is opened is not always closed.
+// block writes a currency's table with the bank's errors: identifiers repeat, and not every element is closed.
 func (c cbslCurrency) block(out *strings.Builder, transfer bool, days []string) {
 	title, header := c.indicative, fmt.Sprintf("<th>Date</th><th>1  %s  -&gt; LKR</th><th>1 LKR -&gt;  %s </th>", c.code, c.code)
 	if transfer {

@@ -3,13 +3,12 @@ package sandbox
 import (
 	"net/http"
 	"regexp"
-	"strings"
 )
 
-// DialogKey is what the sandbox's Dialog eSMS accepts as esmsqk in the URL method.
+// DialogKey is the esmsqk that the URL method of the sandbox's Dialog eSMS accepts.
 const DialogKey = "dialog-sandbox-esmsqk"
 
-// Codes of the URL method; each is a whole answer.
+// Responses of the URL method.
 const (
 	dialogAccepted      = "1"
 	dialogBadRequest    = "2002"
@@ -23,7 +22,7 @@ const (
 
 var dialogNumber = regexp.MustCompile(`^(?:0|94)?7\d{8}$`)
 
-// dialog speaks Dialog eSMS's URL method: GET, the key in the query, a code as plain text.
+// dialog simulates Dialog eSMS's URL method: GET, the key in the query, a code as plain text.
 func dialog() vendor {
 	return vendor{
 		name:     "dialog",
@@ -31,48 +30,33 @@ func dialog() vendor {
 		accepted: []string{DialogKey},
 		routes: []route{
 			{"GET /api/v1/message-via-url/create/url-campaign", dialogSend},
-			{"GET /api/v1/message-via-url/check/balance", dialogBalance},
+			{"GET /api/v1/message-via-url/check/balance", balance(dialogAuthorized, dialogCode(dialogAcceptedFunds), dialogCode(dialogInvalidKey))},
 		},
-		unknown: textReply(http.StatusNotFound, dialogBadRequest),
+		unknown: textResponse(http.StatusNotFound, dialogBadRequest),
 	}
 }
 
-func dialogCode(code string) reply { return textReply(http.StatusOK, code) }
+func dialogCode(code string) response { return textResponse(http.StatusOK, code) }
 
-func dialogSend(r *request) exchange {
+func dialogAuthorized(r *request) bool { return r.URL.Query().Get("esmsqk") == DialogKey }
+
+func dialogSend(r *request) result {
 	in := r.URL.Query()
-	ex := exchange{operation: "send"}
-	if list := in.Get("list"); list != "" {
-		ex.to = strings.Split(list, ",")
+	source := in.Get("source_address")
+	to := split(in.Get("list"))
+	return result{
+		operation: "send", to: to,
+		problems: []problem{
+			{!dialogAuthorized(r), dialogCode(dialogInvalidKey)},
+			{len(to) == 0, dialogCode(dialogNoNumbers)},
+			{mismatch(dialogNumber, to) != "", dialogCode(dialogBadNumbers)},
+			{in.Get("message") == "", dialogCode(dialogNoMessage)},
+			{source == "" || len(source) > 11, dialogCode(dialogBadRequest)},
+		},
+		responses: responses{
+			Accepted:           dialogCode(dialogAccepted),
+			Rejected:           dialogCode(dialogMaskBlocked),
+			CredentialsRefused: dialogCode(dialogInvalidKey),
+		},
 	}
-	switch {
-	case in.Get("esmsqk") != DialogKey:
-		return ex.refuse(dialogCode(dialogInvalidKey))
-	case len(ex.to) == 0:
-		return ex.refuse(dialogCode(dialogNoNumbers))
-	case mismatch(dialogNumber, ex.to) != "":
-		return ex.refuse(dialogCode(dialogBadNumbers))
-	case in.Get("message") == "":
-		return ex.refuse(dialogCode(dialogNoMessage))
-	case in.Get("source_address") == "" || len(in.Get("source_address")) > 11:
-		return ex.refuse(dialogCode(dialogBadRequest))
-	}
-	ex.replies = map[Outcome]reply{
-		Accepted:           dialogCode(dialogAccepted),
-		Rejected:           dialogCode(dialogMaskBlocked),
-		CredentialsRefused: dialogCode(dialogInvalidKey),
-	}
-	return ex
-}
-
-func dialogBalance(r *request) exchange {
-	ex := exchange{operation: "balance"}
-	if r.URL.Query().Get("esmsqk") != DialogKey {
-		return ex.refuse(dialogCode(dialogInvalidKey))
-	}
-	ex.replies = map[Outcome]reply{
-		Accepted:           dialogCode(dialogAcceptedFunds),
-		CredentialsRefused: dialogCode(dialogInvalidKey),
-	}
-	return ex
 }

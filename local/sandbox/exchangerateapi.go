@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// ExchangeRateAPIKey is what the sandbox's ExchangeRate-API accepts in the path.
+// ExchangeRateAPIKey is the key that the sandbox's ExchangeRate-API accepts in the path.
 const ExchangeRateAPIKey = "exchangerateapi-sandbox-key"
 
-// exchangeRateAPI speaks ExchangeRate-API's version 6: the key in the path, daily data.
+// exchangeRateAPI simulates ExchangeRate-API's version 6: the key in the path, daily data.
 func exchangeRateAPI() vendor {
 	return vendor{
 		name:     "exchangerateapi",
@@ -20,31 +20,30 @@ func exchangeRateAPI() vendor {
 	}
 }
 
-func exchangeRateAPIError(status int, kind string) reply {
-	return jsonReply(status, object{
+func exchangeRateAPIError(status int, kind string) response {
+	return jsonResponse(status, object{
 		"result": "error", "documentation": "https://www.exchangerate-api.com/docs", "terms-of-use": "https://www.exchangerate-api.com/terms", "error-type": kind,
 	})
 }
 
-func exchangeRateAPILatest(r *request) exchange {
-	ex := exchange{operation: "rates"}
-	switch {
-	case r.PathValue("key") != ExchangeRateAPIKey:
-		return ex.refuse(exchangeRateAPIError(http.StatusForbidden, "invalid-key"))
-	case r.PathValue("base") != "USD":
-		return ex.refuse(exchangeRateAPIError(http.StatusNotFound, "unsupported-code"))
-	}
+func exchangeRateAPILatest(r *request) result {
 	day := time.Now().UTC().Truncate(24 * time.Hour)
 	next := day.AddDate(0, 0, 1)
-	ex.replies = map[Outcome]reply{
-		Accepted: jsonReply(http.StatusOK, object{
-			"result": "success", "documentation": "https://www.exchangerate-api.com/docs", "terms_of_use": "https://www.exchangerate-api.com/terms",
-			"time_last_update_unix": day.Unix(), "time_last_update_utc": day.Format(time.RFC1123Z),
-			"time_next_update_unix": next.Unix(), "time_next_update_utc": next.Format(time.RFC1123Z),
-			"base_code": "USD", "conversion_rates": someRates(all, map[string]json.Number{"FOK": "6.4542", "KID": "1.5273"}),
-		}),
-		Rejected:           exchangeRateAPIError(http.StatusOK, "quota-reached"),
-		CredentialsRefused: exchangeRateAPIError(http.StatusForbidden, "inactive-account"),
+	return result{
+		operation: "rates",
+		problems: []problem{
+			{r.PathValue("key") != ExchangeRateAPIKey, exchangeRateAPIError(http.StatusForbidden, "invalid-key")},
+			{r.PathValue("base") != "USD", exchangeRateAPIError(http.StatusNotFound, "unsupported-code")},
+		},
+		responses: responses{
+			Accepted: success(object{
+				"result": "success", "documentation": "https://www.exchangerate-api.com/docs", "terms_of_use": "https://www.exchangerate-api.com/terms",
+				"time_last_update_unix": day.Unix(), "time_last_update_utc": day.Format(time.RFC1123Z),
+				"time_next_update_unix": next.Unix(), "time_next_update_utc": next.Format(time.RFC1123Z),
+				"base_code": "USD", "conversion_rates": ratesWith(map[string]json.Number{"FOK": "6.4542", "KID": "1.5273"}),
+			}),
+			Rejected:           exchangeRateAPIError(http.StatusOK, "quota-reached"),
+			CredentialsRefused: exchangeRateAPIError(http.StatusForbidden, "inactive-account"),
+		},
 	}
-	return ex
 }

@@ -2,44 +2,36 @@ package sandbox
 
 import "net/http"
 
-// IPAPIKey is what the sandbox's ip-api.com accepts.
+// IPAPIKey is the key that the sandbox's ip-api.com accepts.
 const IPAPIKey = "ip-api-sandbox-key"
 
-// ipAPI speaks ip-api.com's pro API: failures come with status 200.
+// ipAPI simulates ip-api.com's pro API, whose failures have status 200.
 func ipAPI() vendor {
 	return vendor{
 		name:     "ip-api",
 		secrets:  []string{"key"},
 		accepted: []string{IPAPIKey},
 		routes:   []route{{"GET /json/{ip}", ipAPILookup}},
-		unknown:  textReply(http.StatusNotFound, "404 Not Found"),
+		unknown:  textResponse(http.StatusNotFound, "404 Not Found"),
 	}
 }
 
-func ipAPILookup(r *request) exchange {
+func ipAPILookup(r *request) result {
 	ip := r.PathValue("ip")
-	ex := lookedUp(ip)
-	fail := func(message string) reply {
-		return jsonReply(http.StatusOK, object{"status": "fail", "message": message, "query": ip})
+	fail := func(message string) response {
+		return success(object{"status": "fail", "message": message, "query": ip})
 	}
-	f, ok := factsOf(ip)
-	refusal := textReply(http.StatusForbidden, "invalid key")
-	switch {
-	case r.URL.Query().Get("key") != IPAPIKey:
-		return ex.refuse(refusal)
-	case !ok:
-		return ex.refuse(fail("invalid query"))
-	}
-	ex.replies = map[Outcome]reply{
-		Accepted: jsonReply(http.StatusOK, object{
+	return lookUp(ip, r.URL.Query().Get("key") == IPAPIKey, responses{
+		CredentialsRefused: textResponse(http.StatusForbidden, "invalid key"),
+		invalidAddress:     fail("invalid query"),
+		Rejected:           fail("invalid query"),
+		UnknownAddress:     fail("reserved range"),
+		QuotaUsed:          textResponse(http.StatusTooManyRequests, ""),
+	}, func(f facts) object {
+		return object{
 			"status": "success", "country": f.country, "countryCode": f.code, "region": "", "regionName": "", "city": f.city, "zip": "",
 			"lat": f.latitude, "lon": f.longitude, "timezone": f.timezone, "isp": f.network, "org": f.network,
 			"as": f.as() + " " + f.network, "query": ip,
-		}),
-		Rejected:           fail("invalid query"),
-		CredentialsRefused: refusal,
-		UnknownAddress:     fail("reserved range"),
-		QuotaUsed:          textReply(http.StatusTooManyRequests, ""),
-	}
-	return ex
+		}
+	})
 }

@@ -2,63 +2,54 @@ package sandbox
 
 import "net/http"
 
-// IPGeolocationKey is what the sandbox's ipgeolocation.io accepts.
+// IPGeolocationKey is the key that the sandbox's ipgeolocation.io accepts.
 const IPGeolocationKey = "ipgeolocation-sandbox-api-key"
 
-// ipGeolocation speaks ipgeolocation.io's API v3.
+// ipGeolocation simulates ipgeolocation.io's API v3.
 func ipGeolocation() vendor {
 	return vendor{
 		name:     "ipgeolocation",
 		secrets:  []string{"apiKey"},
 		accepted: []string{IPGeolocationKey},
 		routes: []route{
-			{"GET /v3/ipgeo", func(r *request) exchange { return ipGeolocationLookup(r, r.parameters().Get("include")) }},
-			{"GET /v3/security", func(r *request) exchange { return ipGeolocationLookup(r, "security") }},
+			{"GET /v3/ipgeo", func(r *request) result { return ipGeolocationLookup(r, r.parameters().Get("include")) }},
+			{"GET /v3/security", func(r *request) result { return ipGeolocationLookup(r, "security") }},
 		},
 		unknown: ipGeolocationError(http.StatusNotFound, "Not Found"),
 	}
 }
 
-func ipGeolocationError(status int, message string) reply {
-	return jsonReply(status, object{"message": message})
+func ipGeolocationError(status int, message string) response {
+	return jsonResponse(status, object{"message": message})
 }
 
-func ipGeolocationLookup(r *request, include string) exchange {
+func ipGeolocationLookup(r *request, include string) result {
 	in := r.parameters()
 	ip := in.Get("ip")
-	ex := lookedUp(ip)
-	f, ok := factsOf(ip)
-	refusal := ipGeolocationError(http.StatusUnauthorized, "Provided API key is not valid. Contact technical support for assistance at support@ipgeolocation.io")
-	switch {
-	case in.Get("apiKey") != IPGeolocationKey:
-		return ex.refuse(refusal)
-	case !ok:
-		return ex.refuse(ipGeolocationError(http.StatusBadRequest, "'"+ip+"' is not a valid IP address."))
-	}
-	answer := object{
-		"ip": ip,
-		"location": object{
-			"continent_code": "", "country_code2": f.code, "country_name": f.country, "city": f.city,
-			"latitude": degrees(f.latitude), "longitude": degrees(f.longitude),
-		},
-		"asn":       object{"as_number": f.as(), "organization": f.network, "country": f.code},
-		"time_zone": object{"name": f.timezone},
-	}
-	if include == "security" {
-		bad := f.vpn || f.proxy || f.tor || f.relay
-		answer["security"] = object{
-			"threat_score": 0, "is_tor": f.tor, "is_proxy": f.proxy, "proxy_provider_names": []string{}, "proxy_confidence_score": 0,
-			"is_residential_proxy": false, "is_vpn": f.vpn, "vpn_provider_names": []string{}, "is_relay": f.relay,
-			"relay_provider_name": "", "is_anonymous": bad, "is_known_attacker": false, "is_bot": false, "is_spam": false,
-			"is_cloud_provider": f.hosting, "cloud_provider_name": "",
-		}
-	}
-	ex.replies = map[Outcome]reply{
-		Accepted:           jsonReply(http.StatusOK, answer),
+	return lookUp(ip, in.Get("apiKey") == IPGeolocationKey, responses{
+		CredentialsRefused: ipGeolocationError(http.StatusUnauthorized, "Provided API key is not valid. Contact technical support for assistance at support@ipgeolocation.io"),
+		invalidAddress:     ipGeolocationError(http.StatusBadRequest, "'"+ip+"' is not a valid IP address."),
 		Rejected:           ipGeolocationError(http.StatusBadRequest, "Bad request."),
-		CredentialsRefused: refusal,
 		UnknownAddress:     ipGeolocationError(http.StatusNotFound, "Provided IP address '"+ip+"' does not exist in our database."),
 		QuotaUsed:          ipGeolocationError(http.StatusTooManyRequests, "You have exceeded the limit of your plan."),
-	}
-	return ex
+	}, func(f facts) object {
+		body := object{
+			"ip": ip,
+			"location": object{
+				"continent_code": "", "country_code2": f.code, "country_name": f.country, "city": f.city,
+				"latitude": degrees(f.latitude), "longitude": degrees(f.longitude),
+			},
+			"asn":       object{"as_number": f.as(), "organization": f.network, "country": f.code},
+			"time_zone": object{"name": f.timezone},
+		}
+		if include == "security" {
+			body["security"] = object{
+				"threat_score": 0, "is_tor": f.tor, "is_proxy": f.proxy, "proxy_provider_names": []string{}, "proxy_confidence_score": 0,
+				"is_residential_proxy": false, "is_vpn": f.vpn, "vpn_provider_names": []string{}, "is_relay": f.relay,
+				"relay_provider_name": "", "is_anonymous": f.vpn || f.proxy || f.tor || f.relay, "is_known_attacker": false,
+				"is_bot": false, "is_spam": false, "is_cloud_provider": f.hosting, "cloud_provider_name": "",
+			}
+		}
+		return body
+	})
 }

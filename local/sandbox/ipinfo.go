@@ -2,10 +2,10 @@ package sandbox
 
 import "net/http"
 
-// IPInfoToken is what the sandbox's ipinfo.io accepts.
+// IPInfoToken is the token that the sandbox's ipinfo.io accepts.
 const IPInfoToken = "ipinfo-sandbox-token"
 
-// ipInfo speaks ipinfo.io's Plus API: the token as a bearer, as a Basic user or as a parameter.
+// ipInfo simulates ipinfo.io's Plus API: the token as a bearer, as a Basic user or as a parameter.
 func ipInfo() vendor {
 	return vendor{
 		name:     "ipinfo",
@@ -16,27 +16,25 @@ func ipInfo() vendor {
 	}
 }
 
-func ipInfoError(status int, title, message string) reply {
-	return jsonReply(status, object{"status": status, "error": object{"title": title, "message": message}})
+func ipInfoError(status int, title, message string) response {
+	return jsonResponse(status, object{"status": status, "error": object{"title": title, "message": message}})
 }
 
-func ipInfoLookup(r *request) exchange {
+func ipInfoLookup(r *request) result {
 	ip := r.PathValue("ip")
-	ex := lookedUp(ip)
-	f, ok := factsOf(ip)
-	refusal := ipInfoError(http.StatusForbidden, "Unknown token", "Please ensure you've entered your token correctly.")
-	switch {
-	case r.Header.Get("Authorization") != "Bearer "+IPInfoToken && !r.basic(IPInfoToken, "") && r.URL.Query().Get("token") != IPInfoToken:
-		return ex.refuse(refusal)
-	case !ok:
-		return ex.refuse(ipInfoError(http.StatusNotFound, "Wrong ip", "Please provide a valid IP address"))
-	}
-	kind := "isp"
-	if f.hosting {
-		kind = "hosting"
-	}
-	ex.replies = map[Outcome]reply{
-		Accepted: jsonReply(http.StatusOK, object{
+	authorized := r.Header.Get("Authorization") == "Bearer "+IPInfoToken || r.basic(IPInfoToken, "") || r.URL.Query().Get("token") == IPInfoToken
+	return lookUp(ip, authorized, responses{
+		CredentialsRefused: ipInfoError(http.StatusForbidden, "Unknown token", "Please ensure you've entered your token correctly."),
+		invalidAddress:     ipInfoError(http.StatusNotFound, "Wrong ip", "Please provide a valid IP address"),
+		Rejected:           jsonResponse(http.StatusBadRequest, object{"title": "Bad request", "message": "The request cannot be served."}),
+		UnknownAddress:     success(object{"ip": ip, "bogon": true}),
+		QuotaUsed:          ipInfoError(http.StatusTooManyRequests, "Rate limit exceeded", "You've hit the monthly limit of your plan."),
+	}, func(f facts) object {
+		kind := "isp"
+		if f.hosting {
+			kind = "hosting"
+		}
+		return object{
 			"ip": ip,
 			"geo": object{
 				"city": f.city, "region": "", "region_code": "", "country": f.country, "country_code": f.code, "continent": "",
@@ -46,11 +44,6 @@ func ipInfoLookup(r *request) exchange {
 			"anonymous":    object{"name": "", "is_proxy": f.proxy, "is_relay": f.relay, "is_tor": f.tor, "is_vpn": f.vpn},
 			"is_anonymous": f.vpn || f.proxy || f.tor || f.relay, "is_anycast": false, "is_hosting": f.hosting,
 			"is_mobile": false, "is_satellite": false,
-		}),
-		Rejected:           jsonReply(http.StatusBadRequest, object{"title": "Bad request", "message": "The request cannot be served."}),
-		CredentialsRefused: refusal,
-		UnknownAddress:     jsonReply(http.StatusOK, object{"ip": ip, "bogon": true}),
-		QuotaUsed:          ipInfoError(http.StatusTooManyRequests, "Rate limit exceeded", "You've hit the monthly limit of your plan."),
-	}
-	return ex
+		}
+	})
 }

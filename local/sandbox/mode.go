@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// Outcome is what a request meets.
+// Outcome is how a vendor handles a request.
 type Outcome string
 
-// The outcomes. A vendor has words of its own for the first group; the second is the same for all.
+// The outcomes. Each vendor has responses of its own to the first group; the second group is the same for all.
 const (
 	Accepted           Outcome = "accepted"
 	Rejected           Outcome = "rejected"
@@ -23,20 +23,21 @@ const (
 	WithoutID Outcome = "without_id"
 	// TokenRefused refuses a login's token before its time (Dialog v2).
 	TokenRefused Outcome = "token_refused"
-	// UnknownAddress and QuotaUsed are the IP vendors'.
+	// UnknownAddress, QuotaUsed and invalidAddress are outcomes of the IP vendors.
 	UnknownAddress Outcome = "unknown_address"
 	QuotaUsed      Outcome = "quota_used"
+	invalidAddress Outcome = "invalid_address" // no rule can choose it
 
-	Unparseable Outcome = "unparseable" // 200 with a page instead of an answer
-	Hang        Outcome = "hang"        // reads the request, never answers
+	Unparseable Outcome = "unparseable" // status 200 with a page
+	Hang        Outcome = "hang"        // reads the request and never responds
 	ServerError Outcome = "server_error"
 	Slow        Outcome = "slow"         // accepted after 2 s
-	ErrorIn200  Outcome = "error_in_200" // the words of a rejection with status 200
+	ErrorIn200  Outcome = "error_in_200" // the body of a rejection with status 200
 	Truncated   Outcome = "truncated"    // half of an acceptance's body, then the connection ends
 	Closed      Outcome = "closed"       // reads the request, then closes the connection
 )
 
-// magic are the numbers and addresses that choose an outcome by themselves, in the form of canonical. Any other is accepted.
+// magic are the canonical numbers and addresses that choose an outcome. Any other is accepted.
 var magic = map[string]Outcome{
 	"770000001": Rejected,
 	"770000002": CredentialsRefused,
@@ -52,32 +53,32 @@ var magic = map[string]Outcome{
 	"45.83.0.11": ServerError,
 }
 
-// delivery is how an outcome differs from answering with the vendor's own words for it.
+// delivery is how the sandbox delivers an outcome, where that is not just the vendor's response to the outcome.
 type delivery struct {
-	words  Outcome // whose words are used; empty: the outcome's own
+	like   Outcome // the outcome whose response is used; empty: the outcome itself
 	delay  time.Duration
-	change func(reply) reply
-	send   func(s *Server, w http.ResponseWriter, r *http.Request, a reply)
+	change func(response) response
+	send   func(s *Server, w http.ResponseWriter, r *http.Request, a response)
 }
 
 var deliveries = map[Outcome]delivery{
-	Slow:        {words: Accepted, delay: 2 * time.Second},
-	ErrorIn200:  {words: Rejected, change: func(a reply) reply { a.status = http.StatusOK; return a }},
+	Slow:        {like: Accepted, delay: 2 * time.Second},
+	ErrorIn200:  {like: Rejected, change: func(a response) response { a.status = http.StatusOK; return a }},
 	Unparseable: {change: page(http.StatusOK, "We are back soon")},
 	ServerError: {change: page(http.StatusInternalServerError, "Internal Server Error")},
-	Truncated:   {words: Accepted, send: truncate},
-	Closed:      {send: func(*Server, http.ResponseWriter, *http.Request, reply) { panic(http.ErrAbortHandler) }},
+	Truncated:   {like: Accepted, send: truncate},
+	Closed:      {send: func(*Server, http.ResponseWriter, *http.Request, response) { panic(http.ErrAbortHandler) }},
 	Hang:        {send: hang},
 }
 
-func page(status int, title string) func(reply) reply {
-	return func(reply) reply {
-		return reply{status, "text/html; charset=utf-8", []byte("<!doctype html><title>" + title + "</title>")}
+func page(status int, title string) func(response) response {
+	return func(response) response {
+		return response{status, "text/html; charset=utf-8", []byte("<!doctype html><title>" + title + "</title>")}
 	}
 }
 
 // truncate announces the whole body, sends half of it and ends the connection.
-func truncate(_ *Server, w http.ResponseWriter, _ *http.Request, a reply) {
+func truncate(_ *Server, w http.ResponseWriter, _ *http.Request, a response) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(a.body)))
 	a.body = a.body[:len(a.body)/2]
 	a.write(w)
@@ -85,8 +86,8 @@ func truncate(_ *Server, w http.ResponseWriter, _ *http.Request, a reply) {
 	panic(http.ErrAbortHandler)
 }
 
-// hang lasts until the client goes or the sandbox stops.
-func hang(s *Server, _ http.ResponseWriter, r *http.Request, _ reply) {
+// hang waits until the client closes the connection or the sandbox stops.
+func hang(s *Server, _ http.ResponseWriter, r *http.Request, _ response) {
 	select {
 	case <-r.Context().Done():
 	case <-s.done:
@@ -94,14 +95,14 @@ func hang(s *Server, _ http.ResponseWriter, r *http.Request, _ reply) {
 	panic(http.ErrAbortHandler)
 }
 
-func (s *Server) deliver(w http.ResponseWriter, r *http.Request, ex exchange, outcome Outcome, delay time.Duration) {
+func (s *Server) deliver(w http.ResponseWriter, r *http.Request, res result, outcome Outcome, delay time.Duration) {
 	how := deliveries[outcome]
-	answer, ok := ex.replies[cmp.Or(how.words, outcome)]
+	response, ok := res.responses[cmp.Or(how.like, outcome)]
 	if !ok {
-		answer = ex.replies[Accepted]
+		response = res.responses[Accepted]
 	}
 	if how.change != nil {
-		answer = how.change(answer)
+		response = how.change(response)
 	}
 	if delay += how.delay; delay > 0 {
 		select {
@@ -113,37 +114,36 @@ func (s *Server) deliver(w http.ResponseWriter, r *http.Request, ex exchange, ou
 		}
 	}
 	if how.send != nil {
-		how.send(s, w, r, answer)
+		how.send(s, w, r, response)
 		return
 	}
-	answer.write(w)
+	response.write(w)
 }
 
-// Rule sets what the requests that it matches meet. The first rule that matches is used, before the magic numbers.
+// Rule sets the outcome of the requests that match the rule. The first matching rule comes before the magic numbers.
 type Rule struct {
-	// Vendor, Operation and To restrict the rule; empty ones match everything. To matches a number in whatever form the
-	// vendor has it.
+	// Vendor, Operation and To restrict the rule; an empty field matches everything. To matches all forms of a number.
 	Vendor    string `json:"vendor,omitempty"`
 	Operation string `json:"operation,omitempty"`
 	To        string `json:"to,omitempty"`
-	// Outcome is what the requests meet; empty: what they would meet without the rule, after the delay.
+	// Outcome, if empty, is the outcome without the rule, after the delay.
 	Outcome Outcome `json:"outcome,omitempty"`
-	// DelayMS is waited before the answer, in milliseconds.
+	// DelayMS is the delay before the response, in milliseconds.
 	DelayMS int `json:"delay_ms,omitempty"`
-	// Times is how often the rule is used; 0: always.
+	// Times limits how often the rule is used; 0: no limit.
 	Times int `json:"times,omitempty"`
 
 	used int
 }
 
-// Rules are the rules in force.
+// Rules returns the rules in force.
 func (s *Server) Rules() []Rule {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Rule{}, s.rules...)
 }
 
-// SetRules replaces the rules; without any, the magic numbers alone decide.
+// SetRules replaces the rules. Without rules, only the magic numbers choose outcomes.
 func (s *Server) SetRules(rules ...Rule) error {
 	known := []Outcome{"", Accepted, Rejected, CredentialsRefused, WithoutID, TokenRefused, UnknownAddress, QuotaUsed}
 	for _, rule := range rules {
@@ -170,7 +170,7 @@ func (s *Server) putMode(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// decide gives a request's outcome. Of several destinations the first that chooses one counts.
+// decide returns a request's outcome. Of several destinations, the first one that chooses an outcome counts.
 func (s *Server) decide(vendor, operation string, to []string) (Outcome, time.Duration) {
 	var delay time.Duration
 	s.mu.Lock()
@@ -204,7 +204,7 @@ func (r *Rule) matches(vendor, operation string, to []string) bool {
 
 var numberPattern = regexp.MustCompile(`^(?:0|\+?94)?(7\d{8})$`)
 
-// canonical brings the forms in which vendors take a phone number to one, 7XXXXXXXX; other texts stay.
+// canonical returns a phone number as 7XXXXXXXX, whichever form the vendor uses, and any other text unchanged.
 func canonical(to string) string {
 	if m := numberPattern.FindStringSubmatch(to); m != nil {
 		return m[1]

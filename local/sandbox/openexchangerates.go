@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// OpenExchangeRatesAppID is what the sandbox's Open Exchange Rates accepts as app_id.
+// OpenExchangeRatesAppID is the app_id that the sandbox's Open Exchange Rates accepts.
 const OpenExchangeRatesAppID = "openexchangerates-sandbox-app-id"
 
-// openExchangeRates speaks Open Exchange Rates' latest.json as the free plan does: base USD alone, hourly data.
+// openExchangeRates simulates latest.json of Open Exchange Rates' free plan: only base USD, hourly data.
 func openExchangeRates() vendor {
 	return vendor{
 		name:     "openexchangerates",
@@ -20,30 +20,29 @@ func openExchangeRates() vendor {
 	}
 }
 
-func openExchangeRatesError(status int, message, description string) reply {
-	return jsonReply(status, object{"error": true, "status": status, "message": message, "description": description})
+func openExchangeRatesError(status int, message, description string) response {
+	return jsonResponse(status, object{"error": true, "status": status, "message": message, "description": description})
 }
 
-func openExchangeRatesLatest(r *request) exchange {
+func openExchangeRatesLatest(r *request) result {
 	in := r.URL.Query()
-	ex := exchange{operation: "rates"}
+	id, base := in.Get("app_id"), in.Get("base")
 	refusal := openExchangeRatesError(http.StatusUnauthorized, "invalid_app_id", "Invalid App ID provided. Please sign up.")
-	switch {
-	case in.Get("app_id") == "":
-		return ex.refuse(openExchangeRatesError(http.StatusUnauthorized, "missing_app_id", "No App ID provided."))
-	case in.Get("app_id") != OpenExchangeRatesAppID:
-		return ex.refuse(refusal)
-	case in.Get("base") != "" && in.Get("base") != "USD":
-		return ex.refuse(openExchangeRatesError(http.StatusForbidden, "not_allowed", "Changing the API `base` currency is not available for your plan."))
+	return result{
+		operation: "rates",
+		problems: []problem{
+			{id == "", openExchangeRatesError(http.StatusUnauthorized, "missing_app_id", "No App ID provided.")},
+			{id != OpenExchangeRatesAppID, refusal},
+			{base != "" && base != "USD", openExchangeRatesError(http.StatusForbidden, "not_allowed", "Changing the API `base` currency is not available for your plan.")},
+		},
+		responses: responses{
+			Accepted: success(object{
+				"disclaimer": "Usage subject to terms", "license": "Sandbox", "base": "USD",
+				"timestamp": time.Now().Truncate(time.Hour).Unix(),
+				"rates":     ratesWith(map[string]json.Number{"BTC": "0.000010563217", "CNH": "7.10935"}),
+			}),
+			Rejected:           openExchangeRatesError(http.StatusTooManyRequests, "too_many_requests", "Your plan's requests are used up."),
+			CredentialsRefused: refusal,
+		},
 	}
-	ex.replies = map[Outcome]reply{
-		Accepted: jsonReply(http.StatusOK, object{
-			"disclaimer": "Usage subject to terms", "license": "Sandbox", "base": "USD",
-			"timestamp": time.Now().Truncate(time.Hour).Unix(),
-			"rates":     someRates(all, map[string]json.Number{"BTC": "0.000010563217", "CNH": "7.10935"}),
-		}),
-		Rejected:           openExchangeRatesError(http.StatusTooManyRequests, "too_many_requests", "Your plan's requests are used up."),
-		CredentialsRefused: refusal,
-	}
-	return ex
 }

@@ -2,41 +2,38 @@ package sandbox
 
 import "net/http"
 
-// ProxyCheckKey is what the sandbox's proxycheck.io accepts.
+// ProxyCheckKey is the key that the sandbox's proxycheck.io accepts.
 const ProxyCheckKey = "proxycheck-sandbox-api-key"
 
-// proxyCheck speaks proxycheck.io's API v3, one address a request.
+// proxyCheck simulates proxycheck.io's API v3 for one address a request.
 func proxyCheck() vendor {
 	return vendor{
 		name:     "proxycheck",
 		secrets:  []string{"key"},
 		accepted: []string{ProxyCheckKey},
 		routes:   []route{{"GET /v3/{ip}", proxyCheckLookup}},
-		unknown:  proxyCheckStatus(http.StatusBadRequest, "error", "No IP address was supplied."),
+		unknown:  proxyCheckError(http.StatusBadRequest, "error", "No IP address was supplied."),
 	}
 }
 
-func proxyCheckStatus(status int, word, message string) reply {
-	return jsonReply(status, object{"status": word, "message": message})
+func proxyCheckError(status int, word, message string) response {
+	return jsonResponse(status, object{"status": word, "message": message})
 }
 
-func proxyCheckLookup(r *request) exchange {
+func proxyCheckLookup(r *request) result {
 	ip := r.PathValue("ip")
-	ex := lookedUp(ip)
-	f, ok := factsOf(ip)
-	refusal := proxyCheckStatus(http.StatusForbidden, "denied", "The API key that was supplied is not valid.")
-	switch {
-	case r.URL.Query().Get("key") != ProxyCheckKey:
-		return ex.refuse(refusal)
-	case !ok:
-		return ex.refuse(proxyCheckStatus(http.StatusBadRequest, "error", "No valid IP address was supplied."))
-	}
-	kind := "Residential"
-	if f.hosting {
-		kind = "Hosting"
-	}
-	ex.replies = map[Outcome]reply{
-		Accepted: jsonReply(http.StatusOK, object{
+	return lookUp(ip, r.URL.Query().Get("key") == ProxyCheckKey, responses{
+		CredentialsRefused: proxyCheckError(http.StatusForbidden, "denied", "The API key that was supplied is not valid."),
+		invalidAddress:     proxyCheckError(http.StatusBadRequest, "error", "No valid IP address was supplied."),
+		Rejected:           proxyCheckError(http.StatusBadRequest, "error", "The request cannot be served."),
+		UnknownAddress:     success(object{"status": "ok", "query_time": 5}),
+		QuotaUsed:          proxyCheckError(http.StatusTooManyRequests, "denied", "1,000 free queries exhausted. Please try again tomorrow."),
+	}, func(f facts) object {
+		kind := "Residential"
+		if f.hosting {
+			kind = "Hosting"
+		}
+		return object{
 			"status": "ok",
 			ip: object{
 				"network": object{"asn": f.as(), "range": nil, "hostname": nil, "provider": f.network, "organisation": f.network, "type": kind},
@@ -52,11 +49,6 @@ func proxyCheckLookup(r *request) exchange {
 				"operator": nil, "last_updated": "2026-01-01T00:00:00Z",
 			},
 			"query_time": 5,
-		}),
-		Rejected:           proxyCheckStatus(http.StatusBadRequest, "error", "The request cannot be served."),
-		CredentialsRefused: refusal,
-		UnknownAddress:     jsonReply(http.StatusOK, object{"status": "ok", "query_time": 5}),
-		QuotaUsed:          proxyCheckStatus(http.StatusTooManyRequests, "denied", "1,000 free queries exhausted. Please try again tomorrow."),
-	}
-	return ex
+		}
+	})
 }

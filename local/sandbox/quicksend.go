@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 )
 
-// What the sandbox's QuickSend accepts.
+// The account that the sandbox's QuickSend accepts.
 const (
 	QuickSendEmail  = "account@quicksend.example"
 	QuickSendAPIKey = "quicksend-sandbox-api-key"
@@ -14,14 +15,14 @@ const (
 
 var tenDigits = regexp.MustCompile(`^0\d{9}$`)
 
-// quicksend speaks QuickSend.lk's API: one path, the function in the query, Basic credentials, JSON.
+// quicksend simulates QuickSend.lk's API: one path, the function in the query, Basic credentials, JSON.
 func quicksend() vendor {
 	return vendor{
 		name:     "quicksend",
 		secrets:  []string{"un", "up"},
 		accepted: []string{QuickSendEmail, QuickSendAPIKey},
 		routes:   []route{{"POST /Client/api.php", quicksendCall}},
-		unknown:  textReply(http.StatusNotFound, "Not Found"),
+		unknown:  textResponse(http.StatusNotFound, "Not Found"),
 	}
 }
 
@@ -37,70 +38,65 @@ type quicksendBody struct {
 	} `json:"msg_list"`
 }
 
-func quicksendError(status int, message string) reply {
-	return jsonReply(status, object{"status": "error", "error": message})
+func quicksendError(status int, message string) response {
+	return jsonResponse(status, object{"status": "error", "error": message})
 }
 
-func quicksendCall(r *request) exchange {
-	ex := exchange{operation: "send"}
+func quicksendCall(r *request) result {
 	function := r.URL.Query().Get("FUN")
-	if function == "CHECK_BALANCE" {
-		ex.operation = "balance"
-	}
 	var in quicksendBody
 	valid := r.json(&in)
+	var recipients []string
 	texts := []string{in.Msg}
 	switch to := in.To.(type) {
 	case string:
-		ex.to, valid = []string{to}, valid && function == "SEND_SINGLE"
+		recipients, valid = []string{to}, valid && function == "SEND_SINGLE"
 	case []any:
 		valid = valid && function == "SEND_BULK_SAME"
 		for _, t := range to {
-			ex.to = append(ex.to, fmt.Sprint(t))
+			recipients = append(recipients, fmt.Sprint(t))
 		}
 	}
 	if function == "SEND_BULK_DIFFERENT" {
 		texts = nil
 		for _, m := range in.MsgList {
-			ex.to, texts = append(ex.to, m.To), append(texts, m.Msg)
+			recipients, texts = append(recipients, m.To), append(texts, m.Msg)
 		}
 	}
-	if function == "SEND_BULK_SAME" && in.CheckCost {
-		ex.operation = "check_cost"
-	}
-	if !r.basic(QuickSendEmail, QuickSendAPIKey) {
-		return ex.refuse(quicksendError(http.StatusUnauthorized, "Unauthorized: wrong e-mail or API key"))
-	}
-	ex.replies = map[Outcome]reply{
-		Accepted:           jsonReply(http.StatusOK, object{"status": "success", "id": number()}),
-		WithoutID:          jsonReply(http.StatusOK, object{"status": "success"}),
-		Rejected:           quicksendError(http.StatusOK, "Message was rejected"),
-		CredentialsRefused: quicksendError(http.StatusUnauthorized, "Unauthorized: wrong e-mail or API key"),
+	unauthorized := quicksendError(http.StatusUnauthorized, "Unauthorized: wrong e-mail or API key")
+	res := result{
+		operation: "send", to: recipients,
+		problems: []problem{{!r.basic(QuickSendEmail, QuickSendAPIKey), unauthorized}},
+		responses: responses{
+			Accepted:           success(object{"status": "success", "id": messageID()}),
+			WithoutID:          success(object{"status": "success"}),
+			Rejected:           quicksendError(http.StatusOK, "Message was rejected"),
+			CredentialsRefused: unauthorized,
+		},
 	}
 	switch {
 	case function == "CHECK_BALANCE":
-		ex.replies[Accepted] = textReply(http.StatusOK, "1250.50")
-		return ex
-	case function != "SEND_SINGLE" && function != "SEND_BULK_SAME" && function != "SEND_BULK_DIFFERENT":
-		return ex.refuse(textReply(http.StatusOK, "Invalid function"))
-	case !valid || len(ex.to) == 0:
-		return ex.refuse(quicksendError(http.StatusOK, "Invalid request"))
-	case in.SenderID == "":
-		return ex.refuse(quicksendError(http.StatusOK, "Invalid sender ID"))
-	case mismatch(tenDigits, ex.to) != "":
-		return ex.refuse(quicksendError(http.StatusOK, "Invalid number "+mismatch(tenDigits, ex.to)))
-	case mismatch(someText, texts) != "":
-		return ex.refuse(quicksendError(http.StatusOK, "Message is empty"))
-	case ex.operation == "check_cost":
-		ex.replies[Accepted] = jsonReply(http.StatusOK, object{"status": "success", "campaign_data": quicksendCost(in, len(ex.to))})
+		res.operation, res.responses[Accepted] = "balance", textResponse(http.StatusOK, "1250.50")
+		return res
+	case function == "SEND_BULK_SAME" && in.CheckCost:
+		res.operation = "check_cost"
+		res.responses[Accepted] = success(object{"status": "success", "campaign_data": quicksendCost(in, len(recipients))})
 	}
-	return ex
+	known := slices.Contains([]string{"SEND_SINGLE", "SEND_BULK_SAME", "SEND_BULK_DIFFERENT"}, function)
+	wrong := mismatch(tenDigits, recipients)
+	res.problems = append(res.problems,
+		problem{!known, textResponse(http.StatusOK, "Invalid function")},
+		problem{!valid || len(recipients) == 0, quicksendError(http.StatusOK, "Invalid request")},
+		problem{in.SenderID == "", quicksendError(http.StatusOK, "Invalid sender ID")},
+		problem{wrong != "", quicksendError(http.StatusOK, "Invalid number "+wrong)},
+		problem{slices.Contains(texts, ""), quicksendError(http.StatusOK, "Message is empty")})
+	return res
 }
 
-// quicksendCost is the cost estimate, with numbers where the vendor's own types are not known.
+// quicksendCost returns the cost estimate, with numbers where the vendor's own types are not known.
 func quicksendCost(in quicksendBody, recipients int) object {
-	const price = 0.64 // rupees a part
-	size := parts(in.Msg)
+	const price = 0.64 // rupees a segment
+	size := segments(in.Msg)
 	cost := price * float64(size)
 	return object{
 		"campaign_method": "API", "campaign_type": "bulk_same", "sender_id": in.SenderID,

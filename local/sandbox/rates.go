@@ -3,11 +3,10 @@ package sandbox
 import (
 	"encoding/json"
 	"maps"
-	"slices"
 	"time"
 )
 
-// usdRates is the table that the sources of rates share: units for 1 USD, their digits as they are sent.
+// usdRates is the table that the sources of rates share: the units for 1 USD, with the digits that a source sends.
 var usdRates = map[string]json.Number{
 	"AED": "3.6725", "AUD": "1.527319", "BDT": "121.745", "BHD": "0.376958", "BRL": "5.34127", "CAD": "1.403155",
 	"CHF": "0.805432", "CNY": "7.11385", "CZK": "20.9642", "DKK": "6.45417", "EGP": "47.5135", "EUR": "0.864128",
@@ -19,24 +18,17 @@ var usdRates = map[string]json.Number{
 	"USD": "1", "VND": "26345.75", "XAU": "0.000247935401", "ZAR": "17.1285",
 }
 
-// someRates is the part of the table for which keep holds, with what a source has beside it.
-func someRates(keep func(code string) bool, beside map[string]json.Number) map[string]json.Number {
-	some := map[string]json.Number{}
-	maps.Copy(some, beside)
-	for code, rate := range usdRates {
-		if keep(code) {
-			some[code] = rate
-		}
-	}
-	return some
+// ratesWith returns the table with a source's additional rates.
+func ratesWith(additional map[string]json.Number) map[string]json.Number {
+	rates := maps.Clone(usdRates)
+	maps.Copy(rates, additional)
+	return rates
 }
 
-func all(string) bool { return true }
-
-// workingDays are the last ones up to a day, the newest first, at most so many calendar days back.
-func workingDays(until time.Time, back int) []string {
+// workingDays returns the working days among a day and the calendar days before it, the newest first.
+func workingDays(until time.Time, before int) []string {
 	var days []string
-	for n := range back + 1 {
+	for n := range before + 1 {
 		day := until.AddDate(0, 0, -n)
 		if w := day.Weekday(); w != time.Saturday && w != time.Sunday {
 			days = append(days, day.Format(time.DateOnly))
@@ -44,6 +36,3 @@ func workingDays(until time.Time, back int) []string {
 	}
 	return days
 }
-
-// quoted are the rates in the order of their codes.
-func quoted(table map[string]json.Number) []string { return slices.Sorted(maps.Keys(table)) }

@@ -17,7 +17,7 @@ func cbslPost(pairs ...string) string {
 	return form.Encode()
 }
 
-// TestRates checks what each source of rates answers, and that it refuses wrong keys and malformed requests in its way.
+// TestRates checks the responses of each source of rates, also to wrong keys and malformed requests.
 func TestRates(t *testing.T) {
 	s := start(t)
 	const (

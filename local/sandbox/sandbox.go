@@ -1,12 +1,12 @@
-// Package sandbox plays the vendors of the internet on a laptop. Each vendor has a file of its own that speaks the
-// vendor's wire format: it checks the credentials and the form of what it is sent, and answers in the vendor's words.
-// What a request meets is chosen by its destination (magic numbers) or by rules that a test sets.
+// Package sandbox simulates the vendors on this machine. Each vendor has a file of its own that implements the vendor's
+// wire format: the file validates credentials and requests, and writes the vendor's responses. The destination of a
+// request (magic numbers) or the rules that a test sets choose the outcome.
 //
-// A vendor's API is found at <URL>/<vendor>, followed by the vendor's own path. The sandbox's own paths:
+// A vendor's API has the address <URL>/<vendor>, followed by the vendor's own path. The sandbox has these paths besides:
 //
-//	GET    /_sandbox/calls  what was received, oldest first, a JSON array of Call
-//	DELETE /_sandbox/calls  forgets it
-//	PUT    /_sandbox/mode   sets the rules, a JSON array of Rule; GET shows them, DELETE removes them
+//	GET    /_sandbox/calls  returns the requests received, oldest first, a JSON array of Call
+//	DELETE /_sandbox/calls  empties that list
+//	PUT    /_sandbox/mode   sets the rules, a JSON array of Rule; GET returns them, DELETE removes them
 package sandbox
 
 import (
@@ -26,7 +26,7 @@ import (
 // maxBody is the most that the sandbox reads of a request, in bytes.
 const maxBody = 16 << 20
 
-// vendors is the table of what the sandbox plays. A further vendor is one file and one row.
+// vendors returns the table of the vendors. A further vendor is one file and one row.
 func vendors() []vendor {
 	return []vendor{
 		quicksend(),
@@ -49,7 +49,7 @@ func vendors() []vendor {
 	}
 }
 
-// Secrets are the credentials that the sandbox accepts. They are to stand in no log.
+// Secrets returns the credentials that the sandbox accepts. No log may hold them.
 func Secrets() []string {
 	var all []string
 	for _, v := range vendors() {
@@ -62,56 +62,83 @@ func Secrets() []string {
 type vendor struct {
 	name    string
 	routes  []route
-	unknown reply // the answer to a path or method that the vendor does not have
+	unknown response // to a path or method that the vendor does not have
 	// secrets names the parameters, JSON fields, headers and path parts that hold credentials.
 	secrets []string
-	// accepted are the credentials' values, masked wherever they stand.
+	// accepted are the values of the credentials, which are masked in every call.
 	accepted []string
 }
 
 // route is one path of a vendor.
 type route struct {
-	pattern string // method and path, with wildcards as http.ServeMux has them
-	serve   func(*request) exchange
+	pattern string // method and path, with the wildcards of http.ServeMux
+	serve   func(*request) result
 }
 
-// request is what a vendor receives, its body read to the end.
+// request is an HTTP request with its whole body.
 type request struct {
 	*http.Request
 	body []byte
 }
 
-// exchange is what a vendor makes of a request: what it was, and its words for each outcome.
-type exchange struct {
-	operation string   // send, check_cost, balance, lookup, rates or login
-	to        []string // destinations or address, as received
-	refusal   *reply   // the answer to wrong credentials or a malformed request, whatever the outcome would be
-	// replies hold Accepted at least; an outcome that is missing is answered as Accepted is.
-	replies map[Outcome]reply
+// result describes a request and holds the vendor's response to each outcome.
+type result struct {
+	operation string    // send, check_cost, balance, lookup, rates or login
+	to        []string  // destinations or address, as received
+	problems  []problem // make the vendor refuse the request, whatever the outcome would be
+	// responses has at least Accepted, which also serves an outcome that is missing.
+	responses responses
 }
 
-func (e exchange) refuse(r reply) exchange {
-	e.refusal = &r
-	return e
+type responses map[Outcome]response
+
+// problem is a condition with which the vendor refuses a request.
+type problem struct {
+	holds    bool
+	response response
 }
 
-// reply is an HTTP answer.
-type reply struct {
+// refusal returns the response to the first problem that holds, or nil.
+func (r result) refusal() *response {
+	for _, p := range r.problems {
+		if p.holds {
+			return &p.response
+		}
+	}
+	return nil
+}
+
+// response is an HTTP response.
+type response struct {
 	status int
 	media  string
 	body   []byte
 }
 
-func jsonReply(status int, value any) reply {
+func jsonResponse(status int, value any) response {
 	body, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // the vendors answer with plain values only
+		panic(err) // the vendors return plain values only
 	}
-	return reply{status, "application/json", body}
+	return response{status, "application/json", body}
 }
 
-func textReply(status int, text string) reply {
-	return reply{status, "text/plain; charset=utf-8", []byte(text)}
+// success is a JSON response with status 200.
+func success(value any) response { return jsonResponse(http.StatusOK, value) }
+
+func textResponse(status int, text string) response {
+	return response{status, "text/plain; charset=utf-8", []byte(text)}
+}
+
+// balance returns a route's function for the account's balance.
+func balance(authorized func(*request) bool, accepted, refused response) func(*request) result {
+	return func(r *request) result {
+		return result{
+			operation: "balance",
+			problems:  []problem{{!authorized(r), refused}},
+			responses: responses{Accepted: accepted, CredentialsRefused: refused},
+		}
+	}
 }
 
 // object is a JSON object.
@@ -123,7 +150,7 @@ type Server struct {
 	URL string
 
 	http *http.Server
-	done chan struct{} // closed when the sandbox stops, which ends what hangs
+	done chan struct{} // closed when the sandbox stops: ends the requests that hang
 	stop sync.Once
 
 	mu    sync.Mutex
@@ -139,9 +166,9 @@ func Start() (*Server, error) {
 	}
 	s := &Server{URL: "http://" + listener.Addr().String(), done: make(chan struct{})}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /_sandbox/calls", func(w http.ResponseWriter, _ *http.Request) { show(w, s.Calls()) })
+	mux.HandleFunc("GET /_sandbox/calls", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.Calls()) })
 	mux.HandleFunc("DELETE /_sandbox/calls", func(http.ResponseWriter, *http.Request) { s.Forget() })
-	mux.HandleFunc("GET /_sandbox/mode", func(w http.ResponseWriter, _ *http.Request) { show(w, s.Rules()) })
+	mux.HandleFunc("GET /_sandbox/mode", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.Rules()) })
 	mux.HandleFunc("PUT /_sandbox/mode", s.putMode)
 	mux.HandleFunc("DELETE /_sandbox/mode", func(http.ResponseWriter, *http.Request) { _ = s.SetRules() })
 	for _, v := range vendors() {
@@ -150,55 +177,56 @@ func Start() (*Server, error) {
 			method, path, _ := strings.Cut(r.pattern, " ")
 			mux.HandleFunc(method+" /"+v.name+path, s.handler(v, mask, r.serve))
 		}
-		mux.HandleFunc("/"+v.name+"/", s.handler(v, mask, func(*request) exchange { return exchange{}.refuse(v.unknown) }))
+		unknown := result{problems: []problem{{true, v.unknown}}}
+		mux.HandleFunc("/"+v.name+"/", s.handler(v, mask, func(*request) result { return unknown }))
 	}
 	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = s.http.Serve(listener) }()
 	return s, nil
 }
 
-// Close ends the server, its connections and what hangs.
+// Close ends the server, its connections and the requests that hang.
 func (s *Server) Close() error {
 	s.stop.Do(func() { close(s.done) })
 	return s.http.Close()
 }
 
-// handler reads a vendor's request to its end, notes it and answers it.
-func (s *Server) handler(v vendor, mask *mask, serve func(*request) exchange) http.HandlerFunc {
+// handler reads a vendor's request to its end, records it as a call and responds.
+func (s *Server) handler(v vendor, mask *mask, serve func(*request) result) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		at := time.Now()
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 		if err != nil {
 			panic(http.ErrAbortHandler)
 		}
-		ex := serve(&request{r, body})
-		s.note(mask.call(v, ex, r, body, at))
-		if ex.refusal != nil {
-			ex.refusal.write(w)
+		res := serve(&request{r, body})
+		s.record(mask.call(v, res, r, body, at))
+		if refusal := res.refusal(); refusal != nil {
+			refusal.write(w)
 			return
 		}
-		outcome, delay := s.decide(v.name, ex.operation, ex.to)
-		s.deliver(w, r, ex, outcome, delay)
+		outcome, delay := s.decide(v.name, res.operation, res.to)
+		s.deliver(w, r, res, outcome, delay)
 	}
 }
 
-func (r reply) write(w http.ResponseWriter) {
+func (r response) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", r.media)
 	w.WriteHeader(r.status)
 	_, _ = w.Write(r.body)
 }
 
-func show(w http.ResponseWriter, value any) {
+func writeJSON(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)
 	_ = out.Encode(value)
 }
 
-// json decodes the body; false: it is no JSON of that shape.
+// json decodes the body and reports whether the body is JSON of that shape.
 func (r *request) json(into any) bool { return json.Unmarshal(r.body, into) == nil }
 
-// parameters are those of the query, and of a form or a flat JSON object in the body.
+// parameters returns those of the query, and of a form or a flat JSON object in the body.
 func (r *request) parameters() url.Values {
 	values := r.URL.Query()
 	var fields object
@@ -215,13 +243,13 @@ func (r *request) parameters() url.Values {
 	return values
 }
 
-// basic tells whether the request brings these Basic credentials.
+// basic reports whether the request has these Basic credentials.
 func (r *request) basic(user, password string) bool {
 	u, p, ok := r.BasicAuth()
 	return ok && u == user && p == password
 }
 
-// missing gives the first of the named parameters that is absent or empty, "" when all are there.
+// missing returns the first of the named parameters that is absent or empty, or "".
 func missing(values url.Values, names ...string) string {
 	for _, name := range names {
 		if values.Get(name) == "" {
@@ -231,10 +259,10 @@ func missing(values url.Values, names ...string) string {
 	return ""
 }
 
-// mismatch gives the first text that has not the form, "" when all have it.
-func mismatch(form *regexp.Regexp, texts []string) string {
+// mismatch returns the first text that does not match the pattern, or "".
+func mismatch(pattern *regexp.Regexp, texts []string) string {
 	for _, text := range texts {
-		if !form.MatchString(text) {
+		if !pattern.MatchString(text) {
 			return cmp.Or(text, "(empty)")
 		}
 	}

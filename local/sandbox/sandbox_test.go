@@ -52,24 +52,24 @@ func (s *Server) send(ctx context.Context, in sample) (status int, body string, 
 	} else if in.body != "" {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
-	answer, err := http.DefaultClient.Do(r)
+	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return 0, "", err
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	return answer.StatusCode, string(text), err
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(text), err
 }
 
 // token logs in to Dialog's v2 interface.
 func (s *Server) token(t *testing.T) string {
 	t.Helper()
 	_, body, err := s.send(t.Context(), sample{"POST", "/dialogv2/api/v2/user/login", "", fmt.Sprintf(`{"username":%q,"password":%q}`, DialogUsername, DialogPassword)})
-	var answer struct{ Token string }
-	if err != nil || json.Unmarshal([]byte(body), &answer) != nil || answer.Token == "" {
+	var login struct{ Token string }
+	if err != nil || json.Unmarshal([]byte(body), &login) != nil || login.Token == "" {
 		t.Fatalf("login: %s, %v", body, err)
 	}
-	return "Bearer " + answer.Token
+	return "Bearer " + login.Token
 }
 
 const (
@@ -143,7 +143,7 @@ func TestOutcomes(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		if _, body, err := s.send(ctx, send("770000004")); err == nil {
-			t.Errorf("%s answers what it should leave hanging: %s", name, body)
+			t.Errorf("%s responds to a request that should hang: %s", name, body)
 		}
 		cancel()
 	}
@@ -151,7 +151,7 @@ func TestOutcomes(t *testing.T) {
 		got, body, err := s.send(t.Context(), send("771234567"))
 		refused := got == http.StatusUnauthorized || name == "dialog" && body == dialogInvalidKey
 		if err != nil || !refused {
-			t.Errorf("%s takes wrong credentials: %d %s %v", name, got, body, err)
+			t.Errorf("%s accepts wrong credentials: %d %s %v", name, got, body, err)
 		}
 	}
 }
@@ -165,7 +165,7 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// TestMalformed checks that each vendor refuses in its own words what it would not take.
+// TestMalformed checks that each vendor refuses malformed requests with its own responses.
 func TestMalformed(t *testing.T) {
 	s := start(t)
 	token := s.token(t)
@@ -347,14 +347,14 @@ func TestRules(t *testing.T) {
 		}
 	}
 	if status, _, _ := s.send(t.Context(), sample{"PUT", "/_sandbox/mode", "", `[{"outcome":"fireworks"}]`}); status != 400 {
-		t.Errorf("an unknown outcome is answered %d", status)
+		t.Errorf("an unknown outcome gives status %d", status)
 	}
 	if _, _, err := s.send(t.Context(), sample{"DELETE", "/_sandbox/mode", "", ""}); err != nil || len(s.Rules()) != 0 {
 		t.Errorf("rules = %v, %v", s.Rules(), err)
 	}
 }
 
-func TestCloseEndsWhatHangs(t *testing.T) {
+func TestCloseEndsHangingRequests(t *testing.T) {
 	s := start(t)
 	ended := make(chan error, 1)
 	in := s.sends(t, true)["twilio"]("770000004")
@@ -371,14 +371,14 @@ func TestCloseEndsWhatHangs(t *testing.T) {
 	select {
 	case err := <-ended:
 		if err == nil {
-			t.Error("an answer after all")
+			t.Error("the request that hangs got a response")
 		}
 	case <-time.After(5 * time.Second):
 		t.Error("still hanging")
 	}
 }
 
-// TestAWS asks through AWS's own client, whose signature the sandbox makes again.
+// TestAWS sends requests through AWS's own client, whose signature the sandbox verifies.
 func TestAWS(t *testing.T) {
 	s := start(t)
 	client := func(key, secret string) *pinpointsmsvoicev2.Client {

@@ -12,19 +12,27 @@ import (
 const gsmAlphabet = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§" +
 	"¿abcdefghijklmnopqrstuvwxyzäöñüà" + "\f^{}\\[~]|€"
 
-// gsm tells whether a text needs no Unicode.
+// gsm reports whether a text needs no Unicode.
 func gsm(text string) bool {
 	return !strings.ContainsFunc(text, func(c rune) bool { return !strings.ContainsRune(gsmAlphabet, c) })
 }
 
-// parts is how many parts a vendor bills for a text, by plain division.
-func parts(text string) int {
-	size, part := utf8.RuneCountInString(text), 153
+// segments returns how many segments a vendor bills for a text, by plain division.
+func segments(text string) int {
+	size, limit := utf8.RuneCountInString(text), 153
 	if !gsm(text) {
-		size, part = len(utf16.Encode([]rune(text))), 67
+		size, limit = len(utf16.Encode([]rune(text))), 67
 	}
-	return (size + part - 1) / part
+	return (size + limit - 1) / limit
 }
 
-// number makes a message's ID as the vendors that count do.
-func number() string { return strconv.Itoa(100_000_000 + rand.IntN(900_000_000)) }
+// messageID returns a message ID of digits.
+func messageID() string { return strconv.Itoa(100_000_000 + rand.IntN(900_000_000)) }
+
+// split returns the texts that commas separate, none of an empty list.
+func split(list string) []string {
+	if list == "" {
+		return nil
+	}
+	return strings.Split(list, ",")
+}

@@ -3,7 +3,6 @@ package sandbox
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -12,15 +11,19 @@ import (
 	"unicode/utf8"
 )
 
-// What the sandbox's Twilio accepts.
+// The account that the sandbox's Twilio accepts.
 const (
 	TwilioAccountSID = "AC00000000000000000000000000000001"
 	TwilioAuthToken  = "twilio-sandbox-auth-token"
 )
 
-var e164 = regexp.MustCompile(`^\+[1-9]\d{6,14}$`)
+var (
+	e164           = regexp.MustCompile(`^\+[1-9]\d{6,14}$`)
+	twilioRefusal  = twilioError(http.StatusUnauthorized, 20003, "Authenticate")
+	twilioNotFound = twilioError(http.StatusNotFound, 20404, "The requested resource was not found")
+)
 
-// twilio speaks Twilio's Messages API: Basic credentials, a form, JSON answers.
+// twilio simulates Twilio's Messages API: Basic credentials, a form, JSON responses.
 func twilio() vendor {
 	const account = "/2010-04-01/Accounts/{account}"
 	return vendor{
@@ -31,56 +34,36 @@ func twilio() vendor {
 			{"POST " + account + "/Messages.json", twilioSend},
 			{"GET " + account + "/Balance.json", twilioBalance},
 		},
-		unknown: twilioError(http.StatusNotFound, 20404, "The requested resource was not found"),
+		unknown: twilioNotFound,
 	}
 }
 
-func twilioError(status, code int, message string) reply {
-	return jsonReply(status, object{
+func twilioError(status, code int, message string) response {
+	return jsonResponse(status, object{
 		"code": code, "message": message, "more_info": "https://www.twilio.com/docs/errors/" + strconv.Itoa(code), "status": status,
 	})
 }
 
-// twilioRefusal is the answer to wrong credentials, nil for the right ones.
-func twilioRefusal(r *request) *reply {
-	refusal := twilioError(http.StatusUnauthorized, 20003, "Authenticate")
-	if !r.basic(TwilioAccountSID, TwilioAuthToken) {
-		return &refusal
+// twilioProblems returns the problems with a request's credentials.
+func twilioProblems(r *request) []problem {
+	return []problem{
+		{!r.basic(TwilioAccountSID, TwilioAuthToken), twilioRefusal},
+		{r.PathValue("account") != TwilioAccountSID, twilioNotFound},
 	}
-	if r.PathValue("account") != TwilioAccountSID {
-		refusal = twilioError(http.StatusNotFound, 20404, "The requested resource was not found")
-		return &refusal
-	}
-	return nil
 }
 
-func twilioSend(r *request) exchange {
+func twilioSend(r *request) result {
 	in, err := url.ParseQuery(string(r.body))
-	ex := exchange{operation: "send", to: in["To"]}
-	if ex.refusal = twilioRefusal(r); ex.refusal != nil {
-		return ex
-	}
-	bad := func(code int, message string) exchange {
-		return ex.refuse(twilioError(http.StatusBadRequest, code, message))
-	}
-	switch {
-	case err != nil || missing(in, "To") != "":
-		return bad(21604, "A 'To' phone number is required.")
-	case len(ex.to) > 1 || mismatch(e164, ex.to) != "":
-		return bad(21211, fmt.Sprintf("Invalid 'To' Phone Number: %s", in.Get("To")))
-	case in.Get("From") == "" && in.Get("MessagingServiceSid") == "":
-		return bad(21603, "A 'From' phone number is required.")
-	case in.Get("Body") == "":
-		return bad(21602, "Message body is required.")
-	case utf8.RuneCountInString(in.Get("Body")) > 1600:
-		return bad(21617, "The concatenated message body exceeds the 1600 character limit.")
+	to, body := in["To"], in.Get("Body")
+	bad := func(holds bool, code int, message string) problem {
+		return problem{holds, twilioError(http.StatusBadRequest, code, message)}
 	}
 	sid := make([]byte, 16)
 	_, _ = rand.Read(sid)
 	id := "SM" + hex.EncodeToString(sid)
 	message := object{
-		"sid": id, "account_sid": TwilioAccountSID, "status": "queued", "to": in.Get("To"), "from": nil, "body": in.Get("Body"),
-		"messaging_service_sid": nil, "num_segments": strconv.Itoa(parts(in.Get("Body"))), "num_media": "0", "price": nil,
+		"sid": id, "account_sid": TwilioAccountSID, "status": "queued", "to": in.Get("To"), "from": nil, "body": body,
+		"messaging_service_sid": nil, "num_segments": strconv.Itoa(segments(body)), "num_media": "0", "price": nil,
 		"price_unit": "USD", "error_code": nil, "error_message": nil, "direction": "outbound-api",
 		"date_created": time.Now().UTC().Format(time.RFC1123Z), "uri": "/2010-04-01/Accounts/" + TwilioAccountSID + "/Messages/" + id + ".json",
 	}
@@ -89,19 +72,28 @@ func twilioSend(r *request) exchange {
 			message[field] = value
 		}
 	}
-	ex.replies = map[Outcome]reply{
-		Accepted:           jsonReply(http.StatusCreated, message),
-		Rejected:           twilioError(http.StatusBadRequest, 21610, "Attempt to send to unsubscribed recipient"),
-		CredentialsRefused: twilioError(http.StatusUnauthorized, 20003, "Authenticate"),
+	return result{
+		operation: "send", to: to,
+		problems: append(twilioProblems(r),
+			bad(err != nil || missing(in, "To") != "", 21604, "A 'To' phone number is required."),
+			bad(len(to) > 1 || mismatch(e164, to) != "", 21211, "Invalid 'To' Phone Number: "+in.Get("To")),
+			bad(in.Get("From") == "" && in.Get("MessagingServiceSid") == "", 21603, "A 'From' phone number is required."),
+			bad(body == "", 21602, "Message body is required."),
+			bad(utf8.RuneCountInString(body) > 1600, 21617, "The concatenated message body exceeds the 1600 character limit.")),
+		responses: responses{
+			Accepted:           jsonResponse(http.StatusCreated, message),
+			Rejected:           twilioError(http.StatusBadRequest, 21610, "Attempt to send to unsubscribed recipient"),
+			CredentialsRefused: twilioRefusal,
+		},
 	}
-	return ex
 }
 
-func twilioBalance(r *request) exchange {
-	ex := exchange{operation: "balance", refusal: twilioRefusal(r)}
-	ex.replies = map[Outcome]reply{
-		Accepted:           jsonReply(http.StatusOK, object{"account_sid": TwilioAccountSID, "balance": "12.05", "currency": "USD"}),
-		CredentialsRefused: twilioError(http.StatusUnauthorized, 20003, "Authenticate"),
+func twilioBalance(r *request) result {
+	return result{
+		operation: "balance", problems: twilioProblems(r),
+		responses: responses{
+			Accepted:           success(object{"account_sid": TwilioAccountSID, "balance": "12.05", "currency": "USD"}),
+			CredentialsRefused: twilioRefusal,
+		},
 	}
-	return ex
 }

@@ -2,37 +2,34 @@ package sandbox
 
 import "net/http"
 
-// VPNAPIKey is what the sandbox's vpnapi.io accepts.
+// VPNAPIKey is the key that the sandbox's vpnapi.io accepts.
 const VPNAPIKey = "vpnapi-sandbox-api-key"
 
-// vpnAPI speaks vpnapi.io's API.
+// vpnAPI simulates vpnapi.io's API.
 func vpnAPI() vendor {
 	return vendor{
 		name:     "vpnapi",
 		secrets:  []string{"key"},
 		accepted: []string{VPNAPIKey},
 		routes:   []route{{"GET /api/{ip}", vpnAPILookup}},
-		unknown:  vpnAPIMessage(http.StatusNotFound, "Not found"),
+		unknown:  vpnAPIError(http.StatusNotFound, "Not found"),
 	}
 }
 
-func vpnAPIMessage(status int, message string) reply {
-	return jsonReply(status, object{"message": message})
+func vpnAPIError(status int, message string) response {
+	return jsonResponse(status, object{"message": message})
 }
 
-func vpnAPILookup(r *request) exchange {
+func vpnAPILookup(r *request) result {
 	ip := r.PathValue("ip")
-	ex := lookedUp(ip)
-	f, ok := factsOf(ip)
-	refusal := vpnAPIMessage(http.StatusForbidden, "Invalid API key")
-	switch {
-	case r.URL.Query().Get("key") != VPNAPIKey:
-		return ex.refuse(refusal)
-	case !ok:
-		return ex.refuse(vpnAPIMessage(http.StatusBadRequest, ip+" is an invalid IP address"))
-	}
-	ex.replies = map[Outcome]reply{
-		Accepted: jsonReply(http.StatusOK, object{
+	return lookUp(ip, r.URL.Query().Get("key") == VPNAPIKey, responses{
+		CredentialsRefused: vpnAPIError(http.StatusForbidden, "Invalid API key"),
+		invalidAddress:     vpnAPIError(http.StatusBadRequest, ip+" is an invalid IP address"),
+		Rejected:           vpnAPIError(http.StatusBadRequest, "The request cannot be served."),
+		UnknownAddress:     success(object{"ip": ip, "message": "IP address is not in the database"}),
+		QuotaUsed:          vpnAPIError(http.StatusTooManyRequests, "Daily rate limit exceeded"),
+	}, func(f facts) object {
+		return object{
 			"ip":       ip,
 			"security": object{"vpn": f.vpn, "proxy": f.proxy, "tor": f.tor, "relay": f.relay},
 			"location": object{
@@ -41,11 +38,6 @@ func vpnAPILookup(r *request) exchange {
 				"is_in_european_union": false,
 			},
 			"network": object{"network": "", "autonomous_system_number": f.as(), "autonomous_system_organization": f.network},
-		}),
-		Rejected:           vpnAPIMessage(http.StatusBadRequest, "The request cannot be served."),
-		CredentialsRefused: refusal,
-		UnknownAddress:     jsonReply(http.StatusOK, object{"ip": ip, "message": "IP address is not in the database"}),
-		QuotaUsed:          vpnAPIMessage(http.StatusTooManyRequests, "Daily rate limit exceeded"),
-	}
-	return ex
+		}
+	})
 }

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// ClosedPort takes a port on which nobody listens, and returns a URL where connections are refused until release is called.
+// ClosedPort reserves a port and returns a URL that refuses connections until the caller calls release.
 func ClosedPort() (url string, release func() error, err error) {
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {

@@ -40,21 +40,21 @@ import (
 	"svcapi/shared/secret"
 )
 
-// laptop are the template's parameters where a laptop differs from AWS.
+// laptop holds the template's parameters that differ on a laptop.
 var laptop = map[string]string{
 	"Stage":                "local",
 	"VendorTimeoutSeconds": "4",
-	// One user is all projects here: AWS's default quotas of an account.
+	// One person uses all projects here: AWS's default quotas of an account.
 	"ApiRequestsPerSecond": "10000",
 	"ApiBurst":             "5000",
 }
 
-// laptopEnvironment are the variables of functions where a laptop differs from AWS and the template permits no such value.
+// laptopEnvironment holds the functions' variables that differ on a laptop in a way that the template does not permit.
 var laptopEnvironment = map[string]string{
-	"SETTLE_AFTER_SECONDS": "10", // nobody waits for 90 to see a reservation settled
+	"SETTLE_AFTER_SECONDS": "10", // 90 seconds are too long to watch a reservation settle
 }
 
-// OnLaptop returns a function with the values of a laptop in those of its variables that differ there.
+// OnLaptop returns a function with a laptop's values of its variables.
 func OnLaptop(f template.Function) template.Function {
 	f.Environment = maps.Clone(f.Environment)
 	for name, value := range laptopEnvironment {
@@ -65,13 +65,23 @@ func OnLaptop(f template.Function) template.Function {
 	return f
 }
 
+// Overrides returns the template's parameters for functions that use a running stack: the parameters of a laptop, and
+// the addresses of the stack's engine, secrets endpoint and vendor sandbox.
+func Overrides(dynamoDBURL, secretsURL, sandboxURL string) map[string]string {
+	overrides := maps.Clone(laptop)
+	overrides["DynamoDbEndpointUrl"] = dynamoDBURL
+	overrides["SecretsManagerEndpointUrl"] = secretsURL
+	overrides["RatesEndpointUrl"] = sandboxURL
+	return overrides
+}
+
 // Options of Start. The zero value is a stack on a free port that leaves no demo file.
 type Options struct {
 	Port        int               // of the gateway, on 127.0.0.1; 0: a free one
-	LogDir      string            // what functions and gateway log; default .local/logs. Its *.log files end with the stack.
+	LogDir      string            // for the logs of functions and gateway; default .local/logs. Close removes its *.log files.
 	DemoFile    string            // where the stack's addresses and credentials are written while it runs; empty: nowhere
-	Log         io.Writer         // what the engine prints and what schedules fail with; default stack.log in LogDir
-	Progress    func(string)      // told of each slow step in a few words; default nobody
+	Log         io.Writer         // for the engine's output and the schedules' errors; default stack.log in LogDir
+	Progress    func(string)      // receives a short text for each slow step
 	Parameters  map[string]string // of the template, beside those of a laptop
 	Environment map[string]string // of the functions, beside the template's: what lambda.Options permits
 	Concurrency int               // most processes per function; default lambda's
@@ -101,7 +111,7 @@ type Stack struct {
 	closers  []func() error // the last one is called first
 }
 
-// Start starts the parts in turn and returns when the stack answers. What was started is ended when a part fails.
+// Start starts the components in turn and returns when the stack responds. A component that fails ends the others.
 func Start(ctx context.Context, options Options) (_ *Stack, err error) {
 	if options.Progress == nil {
 		options.Progress = func(string) {}
@@ -113,15 +123,15 @@ func Start(ctx context.Context, options Options) (_ *Stack, err error) {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	for _, part := range []func(context.Context, *Options) error{s.prepare, s.backends, s.data, s.serve, s.announce} {
-		if err := part(ctx, &options); err != nil {
+	for _, step := range []func(context.Context, *Options) error{s.prepare, s.backends, s.data, s.serve, s.announce} {
+		if err := step(ctx, &options); err != nil {
 			return nil, err
 		}
 	}
 	return s, nil
 }
 
-// Close ends every part. It may be called more than once.
+// Close ends every component. Close may be called more than once.
 func (s *Stack) Close() error {
 	var errs []error
 	for len(s.closers) > 0 {
@@ -133,9 +143,22 @@ func (s *Stack) Close() error {
 	return errors.Join(errs...)
 }
 
+// Invoke runs one event through a function, by its logical ID, as a schedule or an operator would.
+func (s *Stack) Invoke(ctx context.Context, function string, event []byte) (lambda.Result, error) {
+	return s.host.Invoke(ctx, function, event)
+}
+
+// Processes returns the IDs of a function's processes at this moment, by its logical ID.
+func (s *Stack) Processes(function string) []int { return s.host.Processes(function) }
+
+// AwaitIdle waits until a function, by its logical ID, has ended its events and the work after their responses.
+func (s *Stack) AwaitIdle(ctx context.Context, function string) error {
+	return s.host.AwaitIdle(ctx, function)
+}
+
 func (s *Stack) onClose(f func() error) { s.closers = append(s.closers, f) }
 
-// prepare finds out early what cannot work.
+// prepare checks the port and opens the logs.
 func (s *Stack) prepare(_ context.Context, options *Options) error {
 	if options.Port != 0 {
 		listener, err := net.Listen("tcp", address(options.Port))
@@ -183,7 +206,7 @@ func (s *Stack) removeLogs() error {
 	return err
 }
 
-// backends starts what the functions depend on, builds the functions, and reads the template with where all that is.
+// backends starts the functions' dependencies, builds the functions, and reads the template with the addresses.
 func (s *Stack) backends(ctx context.Context, options *Options) error {
 	root, err := workdir.Root()
 	if err != nil {
@@ -229,11 +252,11 @@ func (s *Stack) backends(ctx context.Context, options *Options) error {
 	return err
 }
 
-// data makes the tables and the demo projects.
+// data creates the tables and the demo projects.
 func (s *Stack) data(ctx context.Context, options *Options) error {
-	options.Progress("making tables and demo projects")
+	options.Progress("creating tables and demo projects")
 	db := engine.Client(s.DynamoDBURL)
-	// An engine that somebody else runs may hold the tables of an earlier stack.
+	// An engine that another program runs may hold the tables of an earlier stack.
 	if err := s.dropTables(ctx, db); err != nil {
 		return err
 	}
@@ -341,7 +364,7 @@ func (s *Stack) serve(ctx context.Context, options *Options) error {
 	return nil
 }
 
-// demoFile is what the demo file holds.
+// demoFile is the content of the demo file.
 type demoFile struct {
 	BaseURL           string                  `json:"base_url"`
 	DocsURL           string                  `json:"docs_url"`
@@ -354,7 +377,7 @@ type demoFile struct {
 	Projects          map[string]demo.Project `json:"projects"`
 }
 
-// announce writes the demo file. It holds credentials: nobody else may read it.
+// announce writes the demo file, which only this user may read, because the file holds credentials.
 func (s *Stack) announce(_ context.Context, options *Options) error {
 	if options.DemoFile == "" {
 		return nil

@@ -1,4 +1,4 @@
-// Package workdir knows where the module and its .local folder of caches, logs and builds are.
+// Package workdir finds the module and its .local folder of caches, logs and builds.
 package workdir
 
 import (
@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// Root is the folder of the module: the nearest one, from the current folder upwards, that holds go.mod.
+// Root returns the module's folder: the nearest folder with go.mod, from the current folder upwards.
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -27,7 +27,7 @@ func Root() (string, error) {
 	}
 }
 
-// Local is the path of a name in the module's .local folder. The folder is made, the name is not.
+// Local returns the path of a name in the module's .local folder. Local creates the folder, not the name.
 func Local(name ...string) (string, error) {
 	root, err := Root()
 	if err != nil {
@@ -37,8 +37,7 @@ func Local(name ...string) (string, error) {
 	return path, os.MkdirAll(filepath.Dir(path), 0o755)
 }
 
-// Lock holds an exclusive lock on a file until the returned function is called or this process ends. Whoever else wants
-// it waits.
+// Lock waits for an exclusive lock on a file and holds the lock until the returned function is called or this process ends.
 func Lock(path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

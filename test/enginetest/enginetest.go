@@ -23,8 +23,7 @@ import (
 // Tables are the names of a test's own tables.
 type Tables struct{ Projects, Wallets, Ledger, Rates, Transient string }
 
-// running is the test process's one engine, started when a test first asks for it, and the tables that no test uses at
-// the moment.
+// running is the test process's only engine, started by the first test that needs an engine, and its free tables.
 var running struct {
 	sync.Mutex
 	engine *engine.Engine
@@ -38,7 +37,7 @@ var running struct {
 func Main(m *testing.M) {
 	code := m.Run()
 	if running.engine != nil {
-		for _, names := range running.free { // the engine may live on
+		for _, names := range running.free { // another program may run the engine
 			if err := drop(engine.Client(running.engine.URL), names); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 			}
@@ -48,7 +47,7 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// URL is the endpoint of the test process's engine.
+// URL returns the endpoint of the test process's engine.
 func URL(t testing.TB) string {
 	t.Helper()
 	running.Lock()
@@ -62,8 +61,8 @@ func URL(t testing.TB) string {
 	return running.engine.URL
 }
 
-// Client gives a client and tables that only this test uses, empty at first. The next test that asks gets them, emptied:
-// making tables takes the engine ten times as long.
+// Client returns a client and empty tables that only this test uses. The next test reuses the tables, emptied: creating
+// tables takes the engine ten times as long.
 func Client(t testing.TB) (*dynamodb.Client, Tables) {
 	t.Helper()
 	client := engine.Client(URL(t))
@@ -109,10 +108,10 @@ func reuse() map[string]string {
 	return names
 }
 
-// few is how many items are deleted sooner than their table.
+// few is the number of items up to which deleting the items is faster than deleting their table.
 const few = 50
 
-// empty deletes a table's few items. False: there are more of them, or the table is not what it was.
+// empty deletes a table's few items, and returns false where there are more or the table has changed.
 func empty(client *dynamodb.Client, table template.Table, name string) bool {
 	ctx := context.Background()
 	page, err := client.Scan(ctx, &dynamodb.ScanInput{TableName: &name, Limit: aws.Int32(few + 1), ConsistentRead: aws.Bool(true)})

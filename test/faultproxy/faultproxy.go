@@ -1,6 +1,5 @@
-// Package faultproxy stands between a client and an HTTP service and loses what it is told to lose:
-// requests before they arrive, answers after their request took effect, and halves of answers. It
-// also turns requests away in the words of DynamoDB. What was lost on the way may be delivered later.
+// Package faultproxy is a proxy between a client and an HTTP service that loses requests, responses and halves of
+// responses, and returns DynamoDB's errors. A test can deliver a lost request later.
 package faultproxy
 
 import (
@@ -21,15 +20,15 @@ import (
 	"time"
 )
 
-// Fate is what becomes of one request. Whatever is lost, the client sees its connection closed at once.
+// Fate is the network fault of one request. For a loss, the proxy closes the client's connection at once.
 type Fate string
 
-// The fates of a request.
+// The network faults.
 const (
 	Deliver     Fate = "delivered"
 	DropRequest Fate = "request dropped" // the service never sees it, unless it is delivered later
 	DropAnswer  Fate = "answer dropped"  // it took effect
-	CutAnswer   Fate = "answer cut"      // it took effect, and the client sees half of the answer
+	CutAnswer   Fate = "answer cut"      // it took effect, and the client receives half of the response
 
 	Throttle        Fate = "throttled"                 // ProvisionedThroughputExceededException; no effect
 	ThrottleTable   Fate = "throttled while it grows"  // ThrottlingException; no effect
@@ -40,7 +39,7 @@ const (
 	FailApplied     Fate = "failed after it acted"     // HTTP 500, and it took effect
 )
 
-// Throttles lists the answers with which DynamoDB turns an operation away for a moment.
+// Throttles returns the faults with which DynamoDB throttles an operation.
 func Throttles(operation string) []Fate {
 	all := []Fate{Throttle, ThrottleTable, LimitRate}
 	switch operation {
@@ -52,15 +51,15 @@ func Throttles(operation string) []Fate {
 	return all
 }
 
-// Throttled reports that the fate is an answer which says that the request had no effect and may be repeated.
+// Throttled reports that the response says that the request had no effect and may be repeated.
 func (f Fate) Throttled() bool { return refusals[f].status == http.StatusBadRequest }
 
-// Arrives tells whether the service sees the request.
+// Arrives reports whether the service receives the request.
 func (f Fate) Arrives() bool {
 	return f == Deliver || f == DropAnswer || f == CutAnswer || f == FailApplied
 }
 
-// refusal is an answer of the proxy's own.
+// refusal is a response of the proxy itself.
 type refusal struct {
 	status        int
 	kind, message string
@@ -72,7 +71,7 @@ type reason struct {
 	Message string `json:",omitempty"`
 }
 
-// refusals are in DynamoDB's words, which say of a 500 that the write may have succeeded.
+// refusals are DynamoDB's error responses. After a 500 the write may have succeeded.
 var refusals = map[Fate]refusal{
 	Throttle:        {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException", "The level of configured provisioned throughput for the table was exceeded. Consider increasing your provisioning level with the UpdateTable API."},
 	ThrottleTable:   {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#ThrottlingException", "Throughput exceeds the current capacity of your table or index. DynamoDB is automatically scaling your table or index so please try again shortly."},
@@ -83,7 +82,7 @@ var refusals = map[Fate]refusal{
 	FailApplied:     {http.StatusInternalServerError, "com.amazonaws.dynamodb.v20120810#InternalServerError", "The request processing has failed because of an unknown error."},
 }
 
-// write answers as the AWS service whose request it was, or with a page as any other service.
+// write responds as an AWS service, or with a page as any other service.
 func (f refusal) write(w http.ResponseWriter, aws bool, reasons []reason) {
 	body, media := []byte("<!doctype html><title>Internal Server Error</title>"), "text/html; charset=utf-8"
 	if aws {
@@ -116,11 +115,11 @@ type Request struct {
 	gone   atomic.Bool
 }
 
-// GivenUp reports that the client did not wait for the service's answer: the client had closed the connection, or closed
-// the connection soon after the answer without another request on it.
+// GivenUp reports that the client did not wait for the response: the client closed the connection before the response, or
+// soon after the response without another request on the connection.
 func (r *Request) GivenUp() bool { return r.gone.Load() }
 
-// soon is how long after an answer a client that has not read the answer may close its connection.
+// soon is the time in which a client that has not read the response closes its connection.
 const soon = 2 * time.Second
 
 // connection is what the proxy knows of a client's connection.
@@ -132,7 +131,7 @@ type connection struct {
 
 type connectionKey struct{}
 
-// answers notes the last request that was answered on the connection, nil when a new one has come.
+// answers records the last request with a response on the connection, nil when a new request arrives.
 func (c *connection) answers(r *Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,8 +161,7 @@ func (r *Request) reasons() []reason {
 	return all
 }
 
-// Deliver sends the request to the service now and discards the answer: the late copy of a dropped
-// request.
+// Deliver sends the late copy of a dropped request to the service and discards the response.
 func (r *Request) Deliver(ctx context.Context) error {
 	answer, err := r.send(ctx)
 	if err != nil {
@@ -193,8 +191,7 @@ type Proxy struct {
 	passed    atomic.Int64
 }
 
-// Start serves until Close. Decide is called for each request, concurrently, and may block: a
-// request waits until its fate is decided.
+// Start serves until Close. The proxy calls decide for each request, concurrently, and waits for its return.
 func Start(target string, decide func(*Request) Fate) (*Proxy, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -231,10 +228,10 @@ func Start(target string, decide func(*Request) Fate) (*Proxy, error) {
 	return p, nil
 }
 
-// URL is the endpoint for a client of that name.
+// URL returns the endpoint for a client of that name.
 func (p *Proxy) URL(client string) string { return p.url + "/" + url.PathEscape(client) }
 
-// Passed is how many requests have reached the service, late ones not counted.
+// Passed returns the number of requests that reached the service, without late copies.
 func (p *Proxy) Passed() int64 { return p.passed.Load() }
 
 // Close ends the proxy and every connection.

@@ -1,4 +1,4 @@
-// Package itemtest makes DynamoDB items out of bytes, so that fuzzing reaches the decoders of items.
+// Package itemtest generates DynamoDB items from bytes, so that fuzzing reaches the decoders of items.
 package itemtest
 
 import (
@@ -7,22 +7,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Item makes an item with some of the named attributes, each of any type. The same bytes make the same item, and any
-// bytes make one.
+// Item returns an item with some of the named attributes, each of any type. The same bytes give the same item.
 func Item(data []byte, names ...string) map[string]types.AttributeValue {
 	r := &reader{data}
 	item := map[string]types.AttributeValue{}
 	for len(r.rest) > 0 && len(item) < 2*len(names) {
-		name := r.text()
-		if n := r.byte(); len(names) > 0 && n < 0xf0 {
-			name = names[int(n)%len(names)]
-		}
-		item[name] = r.value(names, 0)
+		item[r.name(names)] = r.value(names, 0)
 	}
 	return item
 }
 
-// reader takes values off bytes; at their end it gives zeros.
+// reader reads values from bytes, and zeros after their end.
 type reader struct{ rest []byte }
 
 func (r *reader) byte() byte {
@@ -39,6 +34,15 @@ func (r *reader) text() string {
 	s := string(r.rest[:n])
 	r.rest = r.rest[n:]
 	return s
+}
+
+// name returns mostly one of the names.
+func (r *reader) name(names []string) string {
+	name := r.text()
+	if n := r.byte(); len(names) > 0 && n < 0xf0 {
+		return names[int(n)%len(names)]
+	}
+	return name
 }
 
 // words are values that decoders look for.
@@ -85,11 +89,7 @@ func (r *reader) value(names []string, depth int) types.AttributeValue {
 	}
 	m := map[string]types.AttributeValue{}
 	for range r.byte() % 8 {
-		name := r.text()
-		if n := r.byte(); len(names) > 0 && n < 0xf0 {
-			name = names[int(n)%len(names)]
-		}
-		m[name] = r.value(names, depth+1)
+		m[r.name(names)] = r.value(names, depth+1)
 	}
 	return &types.AttributeValueMemberM{Value: m}
 }

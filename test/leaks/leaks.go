@@ -1,5 +1,4 @@
-// Package leaks looks for secrets in logs: those that are known, in every form in which they travel, and what has the
-// form of one.
+// Package leaks searches logs for known secrets in every encoding, and for text that looks like a secret.
 package leaks
 
 import (
@@ -18,13 +17,13 @@ import (
 	"strings"
 )
 
-// Private stands in the payload of requests that ask for privacy. No log holds it.
+// Private is in the payload of requests that ask for privacy. No log may hold Private.
 const Private = "private-payload-4f1d"
 
-// KnownFile is where a test run notes, beside its logs, the secrets that it made: one a line.
+// KnownFile is the file beside a test run's logs with the secrets that the run created, one a line.
 const KnownFile = "known-secrets"
 
-// shapes are what secrets look like, whoever made them.
+// shapes are the patterns of secrets.
 var shapes = []struct {
 	what  string
 	shape *regexp.Regexp
@@ -44,10 +43,10 @@ type form struct {
 	text []byte
 }
 
-// shortest is the least length of what is searched for: less stands in logs by chance.
+// shortest is the least length of a searched text: shorter texts are in logs by chance.
 const shortest = 8
 
-// forms are how a secret may stand in a log: as it is, escaped, in Base64, and each of these with a fifth cut off.
+// forms returns the encodings of a secret: plain, escaped, in Base64, and each of these without its first or last fifth.
 func forms(secret string) []form {
 	escaped := quoted(secret)
 	slashed := strings.ReplaceAll(escaped, "/", `\/`)
@@ -75,21 +74,20 @@ func forms(secret string) []form {
 	return slices.CompactFunc(all, func(a, b form) bool { return bytes.Equal(a.text, b.text) })
 }
 
-// quoted is a text as JSON has it, without the quotation marks.
+// quoted returns a text escaped for JSON, without the quotation marks.
 func quoted(text string) string {
 	quoted, _ := json.Marshal(text) // a string always marshals
 	return string(quoted[1 : len(quoted)-1])
 }
 
-// Result is what a search has seen and found.
+// Result is the result of a search.
 type Result struct {
 	Files, Lines int
 	Secrets      int      // that were known
-	Found        []string // where, and in what form; the secrets themselves do not stand in it
+	Found        []string // where, and in what form; without the secrets themselves
 }
 
-// Search looks through all files below a folder. Of one line it tells the first find. The secrets are the given ones and
-// those of KnownFile.
+// Search searches all files below a folder for the given secrets and those of KnownFile. Search reports a line once.
 func Search(dir string, secrets []string) (Result, error) {
 	var r Result
 	known := map[byte][]form{} // by first byte
@@ -149,8 +147,7 @@ func find(line []byte, known map[byte][]form) (what string, at int) {
 	return "", -1
 }
 
-// Prove shows that a search sees: it plants lines with each form of made-up secrets in a folder of its own, and finds
-// every one of them.
+// Prove checks the search itself: Prove writes every form of invented secrets into a new folder, and finds each of them.
 func Prove(dir string) (err error) {
 	const vendor, client = "made/up+vendor key", "svcs_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
 	planted := []string{

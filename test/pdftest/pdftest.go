@@ -1,5 +1,4 @@
-// Package pdftest measures PDFs with the tools of poppler-utils, so that what the product prints is read by a reader
-// that is not its own.
+// Package pdftest measures PDFs with poppler-utils, a reader that is independent of the product.
 package pdftest
 
 import (
@@ -42,7 +41,7 @@ func Main(m *testing.M, outside ...string) {
 
 func run(m *testing.M, outside []string) (int, error) {
 	if Jailed() {
-		if err := settle(); err != nil {
+		if err := restore(); err != nil {
 			return 0, err
 		}
 		return m.Run(), nil
@@ -83,20 +82,20 @@ func run(m *testing.M, outside []string) (int, error) {
 
 func report(line string) { fmt.Fprintln(os.Stderr, line) }
 
-// inmate names the variable with what the process in the jail needs to know.
+// inmate is the variable that passes a cell to the process in the jail.
 const inmate = "PDFTEST_INMATE"
 
-// cell is what the process in the jail needs to know.
+// cell holds the arguments and the folder of the process in the jail.
 type cell struct {
 	Args []string
 	Dir  string // of the package
 }
 
-// Jailed tells whether this process is in the jail.
+// Jailed reports whether this process is in the jail.
 func Jailed() bool { return os.Getenv(inmate) != "" }
 
-// settle gives this process in the jail the arguments and the folder that it would have outside.
-func settle() error {
+// restore gives this process in the jail the arguments and the folder of the process outside.
+func restore() error {
 	var c cell
 	if err := json.Unmarshal([]byte(os.Getenv(inmate)), &c); err != nil {
 		return err
@@ -105,7 +104,7 @@ func settle() error {
 	return errors.Join(os.Chdir(c.Dir), os.Setenv("TMPDIR", "/tmp"))
 }
 
-// scratch is what temporary files of the tests may take, in bytes.
+// scratch limits the temporary files of the tests, in bytes.
 const scratch = 1 << 30
 
 // confined runs this program in the jail with the same arguments, but for the files that it would write.
@@ -143,7 +142,7 @@ func confined(j *jail.Jail, browser string) error {
 
 func value(name string) string { return flag.Lookup(name).Value.String() }
 
-// among returns the pattern of those names that a pattern of tests chooses, or nothing.
+// among returns a pattern for the names that match a pattern of tests, or "".
 func among(names []string, pattern string) string {
 	top, below, _ := strings.Cut(pattern, "/")
 	chosen := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
@@ -177,13 +176,13 @@ func tool(t testing.TB, pdf []byte, name string, args ...string) []byte {
 	return out
 }
 
-// Text is the text of a PDF, in its own order, with single spaces.
+// Text returns the text of a PDF in the order of the PDF, with single spaces.
 func Text(t testing.TB, pdf []byte) string {
 	t.Helper()
 	return strings.Join(strings.Fields(string(tool(t, pdf, "pdftotext", "-raw"))), " ")
 }
 
-// Fonts are the names of the fonts in a PDF.
+// Fonts returns the names of the fonts in a PDF.
 func Fonts(t testing.TB, pdf []byte) string {
 	t.Helper()
 	return string(tool(t, pdf, "pdffonts"))
@@ -191,7 +190,7 @@ func Fonts(t testing.TB, pdf []byte) string {
 
 var sheet = regexp.MustCompile(`Page +\d+ size: +([\d.]+) x ([\d.]+) pts`)
 
-// Sheets are the widths and heights of all pages in points, as a reader shows them.
+// Sheets returns the widths and heights of all pages in points.
 func Sheets(t testing.TB, pdf []byte) [][2]float64 {
 	t.Helper()
 	var all [][2]float64
@@ -206,7 +205,7 @@ func Sheets(t testing.TB, pdf []byte) [][2]float64 {
 // Margins are millimetres, clockwise from the top.
 type Margins [4]float64
 
-// Near tells whether no side differs by more than so many millimetres.
+// Near reports whether no side differs by more than the given millimetres.
 func (m Margins) Near(other Margins, by float64) bool {
 	for i := range m {
 		if math.Abs(m[i]-other[i]) > by {
@@ -216,7 +215,7 @@ func (m Margins) Near(other Margins, by float64) bool {
 	return true
 }
 
-// Inked measures how far the first page's ink stays away from its edges.
+// Inked returns the distances between the first page's ink and the page's edges.
 func Inked(t testing.TB, pdf []byte) Margins {
 	t.Helper()
 	const dpi = 72
@@ -237,10 +236,4 @@ func Inked(t testing.TB, pdf []byte) Margins {
 	}
 	mm := func(pixels int) float64 { return float64(pixels) / dpi * MillimetresPerInch }
 	return Margins{mm(top), mm(width - 1 - right), mm(height - 1 - bottom), mm(left)}
-}
-
-// PNG draws one page of a PDF.
-func PNG(t testing.TB, pdf []byte, page, dpi int) []byte {
-	t.Helper()
-	return tool(t, pdf, "pdftoppm", "-png", "-r", strconv.Itoa(dpi), "-f", strconv.Itoa(page), "-l", strconv.Itoa(page), "-singlefile")
 }

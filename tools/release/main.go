@@ -58,7 +58,7 @@ var (
 	global   = regexp.MustCompile(`(?m)^    CodeUri: \.\n`)
 )
 
-// pack makes the packages of the module in root. The folder is made anew.
+// pack writes the packages of the module in root into an emptied folder.
 func pack(ctx context.Context, root, version, folder string) error {
 	folder, err := filepath.Abs(folder)
 	if err != nil {
@@ -118,7 +118,7 @@ func pack(ctx context.Context, root, version, folder string) error {
 	return checksums(folder)
 }
 
-// body is where a resource's text lies in the template, its first two lines left out.
+// body returns the range of a resource's text in the template, without the first two lines.
 func body(template, start string) (from, to int) {
 	from = strings.Index(template, start) + len(start)
 	if at := next.FindStringIndex(template[from:]); at != nil {
@@ -127,7 +127,7 @@ func body(template, start string) (from, to int) {
 	return from, len(template)
 }
 
-// source is the folder that a resource is built in.
+// source returns the folder in which make builds a resource.
 func source(template, start string) string {
 	from, to := body(template, start)
 	if match := content.FindStringSubmatch(template[from:to]); match != nil {
@@ -136,7 +136,7 @@ func source(template, start string) string {
 	return "."
 }
 
-// pointAt makes a resource's content a zip in the place of what make builds.
+// pointAt replaces the content of a resource that make builds with a zip.
 func pointAt(template, start, property, name string) string {
 	from, to := body(template, start)
 	changed := content.ReplaceAllString(metadata.ReplaceAllString(template[from:to], ""), "")
@@ -223,7 +223,7 @@ func zipFile(z *zip.Writer, folder, path string) error {
 	return errors.Join(err, in.Close())
 }
 
-// materials is the bill of materials of the binaries: the modules that are linked into them, as they say themselves.
+// materials returns the bill of materials: the modules in the build information of the binaries.
 func materials(version string, binaries []string) ([]byte, error) {
 	bom := cdx.NewBOM()
 	bom.Metadata = &cdx.Metadata{Component: &cdx.Component{
