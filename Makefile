@@ -37,6 +37,8 @@ FAULT_SEED ?= $(shell date +%s)
 TEST_LOGS  := $(CURDIR)/.local/test-logs
 # They drive compiled functions, or count for minutes: the race detector would see nothing, or only slow them.
 SIMULATIONS := ./test/acceptance/faults ./test/acceptance/ceiling
+# They start no goroutine and compute much: the race detector would find nothing, and only slow them.
+SEQUENTIAL := ./functions/barcode ./functions/barcode/qrcode ./functions/pdf/limits ./functions/security/disposable
 # What takes longest starts first: nothing long is left to run alone at the end. make check has run the policies.
 LONGEST := ./test/acceptance ./functions/pdf/browser ./local ./shared/credit
 
@@ -49,7 +51,8 @@ test: build ## everything: checks, unit tests, store tests on DynamoDB Local, ac
 	@echo "fault schedules: the fixed seed, and FAULT_SEED=$(FAULT_SEED)"
 	@rm -rf $(TEST_LOGS) && mkdir -p $(TEST_LOGS)
 	{ go test -race -p 2 -timeout 15m -skip '^TestFaultSchedules$$' $(LONGEST) \
-			$$(go list ./... | grep -v -e /test/policy $(addprefix -e ,$(SIMULATIONS:.%=%))) && \
+			$$(go list ./... | grep -vxF "$$(go list ./test/policy $(SEQUENTIAL) $(SIMULATIONS))") && \
+		go test -p 2 -timeout 15m $(SEQUENTIAL) && \
 		go test -timeout 15m -v -run '^TestFaultSchedules$$' ./functions/settle && \
 		go test -p 1 -timeout 15m -v $(SIMULATIONS); } 2>&1 | tee $(TEST_LOGS)/go-test.log
 	go run ./test/acceptance/leaks $(TEST_LOGS)
