@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -49,6 +50,30 @@ type invocation struct {
 	function, event string
 	demo            string // the demo file of a stack that may run
 	out, log        io.Writer
+	tools           *tools // that several invocations share; nil: this one prepares its own
+}
+
+// tools are the compiled functions by logical ID, the jail that they run in, and the variables that name the browser.
+type tools struct {
+	binaries map[string]string
+	jail     *jail.Jail
+	browser  map[string]string
+}
+
+// prepare builds functions and what they run in.
+func prepare(ctx context.Context, functions []template.Function, progress func(string)) (*tools, error) {
+	t := &tools{}
+	var err error
+	if t.binaries, err = build.Functions(ctx, functions); err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(functions, func(f template.Function) bool { return f.Folder == "pdf" }) {
+		if t.browser, err = chromium.Environment(ctx, progress); err != nil {
+			return nil, err
+		}
+	}
+	t.jail, err = jail.New(ctx, progress)
+	return t, err
 }
 
 func (i invocation) run(ctx context.Context) (err error) {
@@ -56,7 +81,11 @@ func (i invocation) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	product, err := template.Load(filepath.Join(root, "template.yaml"), nil)
+	overrides, err := running(i.demo)
+	if err != nil {
+		return err
+	}
+	product, err := template.Load(filepath.Join(root, "template.yaml"), overrides)
 	if err != nil {
 		return err
 	}
@@ -69,58 +98,39 @@ func (i invocation) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(logs)) }()
-	overrides, err := running(i.demo)
-	if err != nil {
-		return err
-	}
 	if overrides == nil {
 		s, err := stack.Start(ctx, stack.Options{LogDir: filepath.Join(logs, "stack"), Log: i.log, Progress: i.progress})
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, s.Close()) }()
-		overrides = s.Parameters
+		product = s.Template
 	}
-	return i.invoke(ctx, event, overrides, logs)
+	return i.invoke(ctx, product, event, logs)
 }
 
 func (i invocation) progress(step string) { fmt.Fprintln(i.log, step) }
 
-func (i invocation) invoke(ctx context.Context, event []byte, overrides map[string]string, logs string) error {
-	root, err := workdir.Root()
-	if err != nil {
-		return err
-	}
-	product, err := template.Load(filepath.Join(root, "template.yaml"), overrides)
-	if err != nil {
-		return err
-	}
+func (i invocation) invoke(ctx context.Context, product *template.Template, event []byte, logs string) error {
 	function, ok := product.Function(i.function)
 	if !ok {
 		return fmt.Errorf("template.yaml has no function %q", i.function)
 	}
-	binaries, err := build.Functions(ctx, []template.Function{function})
-	if err != nil {
-		return err
-	}
-	environment := map[string]string{"SVC_LOCAL": "1"}
-	if function.Folder == "pdf" {
-		browser, err := chromium.Environment(ctx, i.progress)
-		if err != nil {
+	with := i.tools
+	if with == nil {
+		var err error
+		if with, err = prepare(ctx, []template.Function{function}, i.progress); err != nil {
 			return err
 		}
-		maps.Copy(environment, browser)
 	}
-	confined, err := jail.New(ctx, i.progress)
-	if err != nil {
-		return err
-	}
-	host, err := lambda.NewHost(lambda.Options{LogDir: logs, Jail: confined, Concurrency: 1, Environment: environment})
+	environment := map[string]string{"SVC_LOCAL": "1"}
+	maps.Copy(environment, with.browser)
+	host, err := lambda.NewHost(lambda.Options{LogDir: logs, Jail: with.jail, Concurrency: 1, Environment: environment})
 	if err != nil {
 		return err
 	}
 	defer host.Close()
-	if err := host.Add(stack.OnLaptop(function), binaries[function.LogicalID]); err != nil {
+	if err := host.Add(stack.OnLaptop(function), with.binaries[function.LogicalID]); err != nil {
 		return err
 	}
 	result, err := host.Invoke(ctx, function.LogicalID, event)

@@ -57,6 +57,10 @@ func TestEvents(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	with, err := prepare(t.Context(), s.Template.Functions, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range all {
 		event, want := name, c.Expected
 		if events.IsFile(name) {
@@ -64,7 +68,7 @@ func TestEvents(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			var out, log bytes.Buffer
-			i := invocation{c.Function, event, demo, &out, &log}
+			i := invocation{c.Function, event, demo, &out, &log, with}
 			if err := i.run(t.Context()); err != nil {
 				t.Fatalf("%v\n%s%s", err, out.Bytes(), log.Bytes())
 			}
@@ -147,7 +151,7 @@ func TestInvokeAlone(t *testing.T) {
 	}
 	var out bytes.Buffer
 	var log lockedBuffer
-	i := invocation{"sms", filepath.Join(root, "events", "sms-balance-managed.json"), demo, &out, &log}
+	i := invocation{"sms", filepath.Join(root, "events", "sms-balance-managed.json"), demo, &out, &log, nil}
 	if err := i.run(t.Context()); err != nil || !strings.Contains(out.String(), `"statusCode":200`) {
 		t.Errorf("%v\n%s%s", err, out.Bytes(), log.buffer.Bytes())
 	}

@@ -13,12 +13,17 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"svcapi/local/workdir"
 )
 
-// compiled is this program.
+// compiled returns this program where make builds it, so that it is linked only after a change.
 func compiled(t *testing.T) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "local")
+	binary, err := workdir.Local("bin", "local")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}

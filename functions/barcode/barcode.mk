@@ -5,7 +5,7 @@ BARCODE_TOOLS := .local/barcode
 
 .PHONY: test gallery bench barcode-tools barcode-vectors gallery-barcode bench-barcode zint
 
-test: barcode-tools
+test test-quick: barcode-tools
 gallery: gallery-barcode ## docs/gallery: what the functions draw
 bench: bench-barcode ## how fast, against others
 

@@ -7,9 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
-
-	"golang.org/x/sync/errgroup"
 
 	"svcapi/local/template"
 	"svcapi/local/workdir"
@@ -18,8 +17,8 @@ import (
 // flags are the build flags of every shipped binary.
 var flags = []string{"-trimpath", "-tags", "lambda.norpc", "-ldflags=-s"}
 
-// Functions compiles functions into .local/functions/<folder>/bootstrap of the module and returns the paths by logical
-// ID.
+// Functions compiles functions into .local/functions/bin of the module and returns the paths by logical ID. One call of
+// the compiler builds them all: that costs next to nothing where they are up to date.
 func Functions(ctx context.Context, functions []template.Function) (map[string]string, error) {
 	root, err := workdir.Root()
 	if err != nil {
@@ -34,24 +33,30 @@ func Functions(ctx context.Context, functions []template.Function) (map[string]s
 		return nil, err
 	}
 	defer unlock()
-	paths := map[string]string{}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(2)
-	for _, function := range functions {
-		path := filepath.Join(root, ".local", "functions", function.Folder, "bootstrap")
-		paths[function.LogicalID] = path
-		group.Go(func() error { return Package(ctx, root, "./functions/"+function.Folder, path) })
+	dir := filepath.Join(filepath.Dir(lock), "bin")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
 	}
-	return paths, group.Wait()
+	paths, packages := map[string]string{}, []string{}
+	for _, function := range functions {
+		paths[function.LogicalID] = filepath.Join(dir, function.Folder)
+		packages = append(packages, "./functions/"+function.Folder)
+	}
+	return paths, compile(ctx, root, dir, packages...)
 }
 
 // Package builds one package of the module at root into a binary, with the functions' flags.
 func Package(ctx context.Context, root, pkg, binary string) error {
-	cmd := exec.CommandContext(ctx, "go", append(append([]string{"build"}, flags...), "-o", binary, pkg)...)
+	return compile(ctx, root, binary, pkg)
+}
+
+// compile builds packages of the module at root into a binary, or into binaries of their names in a folder that exists.
+func compile(ctx context.Context, root, output string, packages ...string) error {
+	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"build"}, flags, []string{"-o", output}, packages)...)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w\n%s", pkg, err, strings.TrimSpace(string(output)))
+		return fmt.Errorf("build %s: %w\n%s", strings.Join(packages, " "), err, strings.TrimSpace(string(output)))
 	}
 	return nil
 }

@@ -66,7 +66,10 @@ func URL(t testing.TB) string {
 func Client(t testing.TB) (*dynamodb.Client, Tables) {
 	t.Helper()
 	client := engine.Client(URL(t))
-	from := load(t)
+	from, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
 	names := reuse()
 	if names == nil {
 		names = map[string]string{}
@@ -141,15 +144,11 @@ func drop(client *dynamodb.Client, names map[string]string) error {
 	return errors.Join(failed...)
 }
 
-func load(t testing.TB) *template.Template {
-	t.Helper()
+// load reads template.yaml, once in a test process.
+var load = sync.OnceValues(func() (*template.Template, error) {
 	root, err := workdir.Root()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	loaded, err := template.Load(filepath.Join(root, "template.yaml"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return loaded
-}
+	return template.Load(filepath.Join(root, "template.yaml"), nil)
+})

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -212,8 +213,8 @@ func encryption(s *templateFile) (f findings) {
 // declaredOperation is an operation in a function's code, from its name to its decoder.
 var declaredOperation = regexp.MustCompile(`(?s)Name:\s*"([a-z_]+)",\s*Method:.*?Decode:`)
 
-// paidOperations are the names of the operations that have a price, as their metrics carry them.
-func paidOperations() (names []string) {
+// paidOperations returns the names of the operations that have a price, as their metrics carry them.
+var paidOperations = sync.OnceValue(func() (names []string) {
 	files, _ := filepath.Glob(root("functions", "*", "*.go"))
 	for _, file := range files {
 		text, _ := os.ReadFile(file)
@@ -224,7 +225,7 @@ func paidOperations() (names []string) {
 		}
 	}
 	return names
-}
+})
 
 // watched lists the metrics of an alarm as namespace, name and dimensions, and what it takes of them.
 func watched(alarm resource) (metrics []string) {
@@ -331,6 +332,12 @@ var (
 	printedMetric = regexp.MustCompile(`(?:telemetry\.Metric\{|\{)Name: "([A-Za-z_]+)", Unit:|state\.metric\("([A-Za-z]+)"\)`)
 )
 
+// ownMetrics and acrossMetrics return the names of the metrics that the functions print.
+var (
+	ownMetrics    = sync.OnceValue(func() map[string]bool { return printed(printedMetric) })
+	acrossMetrics = sync.OnceValue(func() map[string]bool { return printed(acrossMetric) })
+)
+
 // printed are the names that a pattern finds in the code of the functions: those of the metrics that they print.
 func printed(pattern *regexp.Regexp) map[string]bool {
 	names := map[string]bool{}
@@ -358,7 +365,7 @@ func alarmSettings(s *templateFile) (f findings) {
 	if err != nil {
 		f.add("%v", err)
 	}
-	own, across := printed(printedMetric), printed(acrossMetric)
+	own, across := ownMetrics(), acrossMetrics()
 	chapters, explained, watching := map[string]bool{}, map[string]bool{}, 0
 	for line := range strings.Lines(string(runbook)) {
 		if title, ok := strings.CutPrefix(strings.TrimSpace(line), "## "); ok {
@@ -492,7 +499,7 @@ func dashboards(s *templateFile) (f findings) {
 			f.add("the dashboard shows %s: %v", alarm.id, shown)
 		}
 	}
-	known := printed(printedMetric)
+	known := ownMetrics()
 	for _, match := range searched.FindAllStringSubmatch(text, -1) {
 		if !known[match[1]] && !slices.Contains(awsMetrics["AWS/Lambda"], match[1]) {
 			f.add("the dashboard shows %s, which nothing prints", match[1])
