@@ -124,7 +124,7 @@ func TestOrderOfChecks(t *testing.T) {
 			t.Errorf("request %d: %d, %v; want %d", i, status, header, want)
 		}
 		wantLimit(t, fmt.Sprint("request ", i), header, "1", "0")
-		if retry := header.Get("Retry-After"); retry != "" && retry != header["X-RateLimit-Reset"][0] {
+		if retry := header.Get("Retry-After"); retry != "" && retry != sent(header, "X-RateLimit-Reset") {
 			t.Errorf("request %d: %v", i, header)
 		}
 	}
@@ -359,11 +359,14 @@ func TestMarkRefused(t *testing.T) {
 // wantLimit checks the headers of the rate limit; no limit means no headers.
 func wantLimit(t *testing.T, name string, header http.Header, limit, remaining string) {
 	t.Helper()
-	reset, _ := strconv.Atoi(strings.Join(header["X-RateLimit-Reset"], ","))
-	if got := strings.Join(header["X-RateLimit-Limit"], ","); got != limit || (reset >= 1) != (limit != "") {
+	reset, _ := strconv.Atoi(sent(header, "X-RateLimit-Reset"))
+	if got := sent(header, "X-RateLimit-Limit"); got != limit || (reset >= 1) != (limit != "") {
 		t.Errorf("%s: limit %q, reset %d; want %q", name, got, reset, limit)
 	}
-	if got := strings.Join(header["X-RateLimit-Remaining"], ","); got != remaining {
+	if got := sent(header, "X-RateLimit-Remaining"); got != remaining {
 		t.Errorf("%s: %q requests remain, want %q", name, got, remaining)
 	}
 }
+
+// sent returns the value of a header whose name has that letter case.
+func sent(header http.Header, name string) string { return strings.Join(header[name], ",") }
