@@ -46,17 +46,34 @@ func New(log *telemetry.Logger) *Runner {
 	return &Runner{log: log, handled: make(chan *invocation, 1)}
 }
 
-// Start registers the Runner as an extension and serves the events of the function with the handler. Start does not return.
-// The handler's result is sent as JSON.
-func Start[In, Out any](r *Runner, handler func(context.Context, In) (Out, error)) {
-	if address := os.Getenv("AWS_LAMBDA_RUNTIME_API"); address != "" {
-		api, err := register(address)
-		if err != nil {
-			r.report(slog.LevelWarn, Work{Name: "register extension"}, err)
-		} else {
-			r.api = api
-			go r.extend()
+// Registration is a registration of the extension that is under way.
+type Registration struct {
+	done chan struct{} // closed when api and err are set
+	api  *extensionsAPI
+	err  error
+}
+
+// Register begins to register the extension. The function initialises meanwhile.
+func Register() *Registration {
+	registration := &Registration{done: make(chan struct{})}
+	go func() {
+		defer close(registration.done)
+		if address := os.Getenv("AWS_LAMBDA_RUNTIME_API"); address != "" {
+			registration.api, registration.err = register(address)
 		}
+	}()
+	return registration
+}
+
+// Start makes the Runner the registered extension and serves the events of the function with the handler. Start does not
+// return. The handler's result is sent as JSON.
+func Start[In, Out any](r *Runner, registration *Registration, handler func(context.Context, In) (Out, error)) {
+	<-registration.done
+	if registration.err != nil {
+		r.report(slog.LevelWarn, Work{Name: "register extension"}, registration.err)
+	} else if registration.api != nil {
+		r.api = registration.api
+		go r.extend()
 	}
 	lambda.Start(wrap(r, handler))
 }

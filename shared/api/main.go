@@ -22,6 +22,7 @@ func Main[C Validator](base func(C) Config, wire func(cfg C, s *Service, aws aws
 }
 
 func start[C Validator](base func(C) Config, wire func(C, *Service, aws.Config) ([]Route, error)) error {
+	registration := afterresponse.Register()
 	cfg, err := ReadConfig[C]()
 	if err != nil {
 		return fmt.Errorf("configuration: %w", err)
@@ -48,6 +49,6 @@ func start[C Validator](base func(C) Config, wire func(C, *Service, aws.Config) 
 		}
 	}
 	go awsclient.Warm(context.Background(), db, common.ProjectsTable) // while init has the whole CPU
-	afterresponse.Start(service.after, Lambda(service.Handler(routes...)))
+	afterresponse.Start(service.after, registration, Lambda(service.Handler(routes...)))
 	return nil
 }
