@@ -277,7 +277,13 @@ func work(ctx context.Context, job *Job) (result *Result, err error) {
 			result, err = nil, e
 		}
 	}()
-	return job.Run(ctx)
+	result, err = job.Run(ctx)
+	if _, known := errors.AsType[*Error](err); err != nil && !known && job.Irrevocable { // the work may have happened
+		e := ErrInternal.WithCause(err)
+		e.Reached, e.Uncertain = true, true
+		err = e
+	}
+	return result, err
 }
 
 // isTrue reads a header boolean: 1 or true, in any case (docs/decisions.md#header-booleans).

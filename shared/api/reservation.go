@@ -64,7 +64,7 @@ func (s *Service) mark(ctx context.Context, state *requestState, job *Job, r *cr
 func (s *Service) finish(ctx context.Context, state *requestState, c claim, r *credit.Reservation, result *Result, failed error) error {
 	kept := async(func() error { _ = c.end(ctx, state, result, failed); return nil })
 	if r != nil {
-		s.settle(ctx, state, r, result, failed)
+		s.captureOrRelease(ctx, state, r, result, failed)
 	}
 	if panicked := kept(); panicked != nil {
 		state.note("outcome_not_kept", panicked)
@@ -72,8 +72,9 @@ func (s *Service) finish(ctx context.Context, state *requestState, c claim, r *c
 	return failed
 }
 
-// settle captures the credits of work that succeeded or may have happened, and releases the credits of all other work.
-func (s *Service) settle(ctx context.Context, state *requestState, r *credit.Reservation, result *Result, err error) {
+// captureOrRelease captures the credits of work that succeeded or may have happened, and releases the credits of all other
+// work.
+func (s *Service) captureOrRelease(ctx context.Context, state *requestState, r *credit.Reservation, result *Result, err error) {
 	var failed *Error
 	switch {
 	case err == nil && !result.NotCharged:

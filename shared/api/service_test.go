@@ -124,6 +124,7 @@ func TestOutcomes(t *testing.T) {
 		{"certain failure", true, vendor(502, false), `{"text":"a"}`, 502, 0, 0},
 		{"uncertain outcome", true, vendor(503, true), `{"text":"a"}`, 503, 10, 1},
 		{"an error of no class", false, func(context.Context) (*Result, error) { return nil, errors.New("secret cause") }, `{"text":"a"}`, 500, 0, 0},
+		{"an error of no class that may have sent", true, func(context.Context) (*Result, error) { return nil, errors.New("secret cause") }, `{"text":"a"}`, 500, 10, 1},
 		{"a panic", false, func(context.Context) (*Result, error) { panic("at work") }, `{"text":"a"}`, 500, 0, 0},
 		{"a panic that may have sent", true, func(context.Context) (*Result, error) { panic("at work") }, `{"text":"a"}`, 500, 10, 1},
 		{"a panic before anything was reserved", true, good, `{"text":"panic"}`, 500, 0, 0},

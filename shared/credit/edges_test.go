@@ -132,7 +132,7 @@ func TestVendorOfEntry(t *testing.T) {
 func TestReserveNeedsAKey(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, 100)
-	for _, key := range []credit.Key{"", "x"} {
+	for _, key := range []credit.Key{"", "x", "5-x"} {
 		r := reservation(30, false)
 		r.Key = key
 		if err := store.Reserve(t.Context(), r); err == nil {
@@ -434,7 +434,7 @@ func TestVerifyEdges(t *testing.T) {
 		}}}
 	}
 	pending := func(credits int64) attr.Item {
-		return attr.Item{":v": &types.AttributeValueMemberM{Value: attr.Item{"c": attr.Number(credits)}}}
+		return attr.Item{":v": attr.Number(credits)}
 	}
 	named := func(key credit.Key) map[string]string { return map[string]string{"#k": string(key)} }
 	for _, c := range []struct {
@@ -450,6 +450,14 @@ func TestVerifyEdges(t *testing.T) {
 		}, []credit.Damage{credit.Stuck, credit.Unbalanced}},
 		{"a reservation of nothing", func(b *books) { b.wallet("SET pending.#k = :v", pending(0), named(young)) }, []credit.Damage{credit.Unreadable}},
 		{"a reservation of one credit", func(b *books) { b.wallet("SET pending.#k = :v", pending(1), named(young)) }, []credit.Damage{credit.Unbalanced}},
+		{"a charge in a shard that the wallet does not name", func(b *books) { b.put(item("p#5", young, credit.Captured, 1, nil)) }, []credit.Damage{credit.Unbalanced}},
+		{"a charge of the day after tomorrow", func(b *books) {
+			b.put(item("p", credit.NewKey(now.Add(48*time.Hour), "late"), credit.Captured, 1, nil))
+		}, []credit.Damage{credit.Unbalanced}},
+		{"a request that was charged in two shards", func(b *books) {
+			b.put(item("p", young, credit.Captured, 1, nil))
+			b.put(item("p#1", young, credit.Captured, 1, nil))
+		}, []credit.Damage{credit.Unbalanced, credit.Repeated}},
 		{"a charge of nothing", func(b *books) { b.put(item("p", young, credit.Captured, 0, nil)) }, []credit.Damage{credit.Unreadable}},
 		{"an adjustment of nothing", func(b *books) { b.put(item("p", young, credit.Adjustment, 0, nil)) }, nil},
 		{"an entry under no key", func(b *books) {

@@ -122,13 +122,14 @@ func (s *Store) charge(ctx context.Context, project string, key Key) (*Entry, er
 
 // Entries returns a project's ledger entries of one UTC day (2006-01-02), oldest first.
 func (s *Store) Entries(ctx context.Context, project, day string) ([]Entry, error) {
-	return s.queries(ctx, project, func(wallet string) *dynamodb.QueryInput { return entriesOf(wallet, day) })
+	return s.queries(ctx, project, func(wallet string) *dynamodb.QueryInput { return entriesOf(wallet + "#" + day) })
 }
 
-func entriesOf(wallet, day string) *dynamodb.QueryInput {
+// entriesOf returns the query for all entries of one partition.
+func entriesOf(pk string) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
 		KeyConditionExpression:    aws.String("pk = :p"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":p": attr.Text(wallet + "#" + day)},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":p": attr.Text(pk)},
 		ConsistentRead:            aws.Bool(true),
 	}
 }

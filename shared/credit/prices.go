@@ -1,5 +1,7 @@
 package credit
 
+// The credits of each price are parameters of template.yaml (PriceBarcode and so on); this file says which prices exist.
+
 import (
 	"fmt"
 	"os"

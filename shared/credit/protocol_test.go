@@ -382,6 +382,7 @@ func TestMovements(t *testing.T) {
 		{"another grant of the same amount", store.Grant, credit.Movement{ID: id("2"), Credits: 100}, nil, false, 200},
 		{"refund", store.Refund, credit.Movement{ID: id("3"), Credits: 5, RequestID: "request", Operation: credit.SMS}, nil, false, 205},
 		{"refund again", store.Refund, credit.Movement{ID: id("3"), Credits: 5}, nil, false, 205},
+		{"its ID for another charge", store.Refund, credit.Movement{ID: id("3"), Credits: 5, Refunds: id("x")}, credit.ErrOtherMovement, false, 205},
 		{"adjustment down", store.Adjust, credit.Movement{ID: id("4"), Credits: -200}, nil, false, 5},
 		{"adjustment down again", store.Adjust, credit.Movement{ID: id("4"), Credits: -200}, nil, false, 5},
 		{"adjustment below 0", store.Adjust, credit.Movement{ID: id("5"), Credits: -6}, credit.ErrOutOfRange, false, 5},

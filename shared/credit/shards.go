@@ -120,14 +120,17 @@ func (s *Store) wallets(ctx context.Context, project string) ([]string, error) {
 	return all, nil
 }
 
-// shardItems reads every existing shard of a project's wallet.
-func (s *Store) shardItems(ctx context.Context, project string) (map[string]attr.Item, error) {
+// shardItems reads every existing shard of a project's wallet, and the further items that are named.
+func (s *Store) shardItems(ctx context.Context, project string, further ...string) (map[string]attr.Item, error) {
 	wallets, err := s.wallets(ctx, project)
 	if err != nil {
 		return nil, err
 	}
 	items := map[string]attr.Item{}
-	for _, wallet := range wallets {
+	for _, wallet := range append(wallets, further...) {
+		if items[wallet] != nil {
+			continue
+		}
 		item, err := s.walletItem(ctx, wallet)
 		if err != nil {
 			return nil, err
@@ -210,6 +213,8 @@ func (s *Store) readShards(ctx context.Context, project string, from, to int) (m
 	for shard := from; shard < to; shard++ {
 		keys = append(keys, walletKey(walletID(project, shard)))
 	}
+	ctx, cancel := context.WithTimeout(ctx, s.limits.Write)
+	defer cancel()
 	items := map[string]attr.Item{}
 	for {
 		out, err := s.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{s.tables.Wallets: {
@@ -292,11 +297,9 @@ func (m rebalancing) gatherIfFew(b shardBalances) rebalancing {
 func (s *Store) rebalanced(
 	ctx context.Context, project string, shards int, m rebalancing, lacking error, try func(shard int) error,
 ) error {
-	timed, cancel := context.WithTimeout(ctx, s.limits.Rebalance)
-	defer cancel()
 	var before shardBalances
-	for timed.Err() == nil {
-		now, err := s.readBalances(timed, project, shards)
+	for until := time.Now().Add(s.limits.Rebalance); time.Now().Before(until); {
+		now, err := s.readBalances(ctx, project, shards)
 		if err != nil {
 			return err
 		}
@@ -315,9 +318,11 @@ func (s *Store) rebalanced(
 		if err := try(m.to); !errors.Is(err, lacking) {
 			return err
 		}
-		_ = pause(timed)
+		if err := pause(ctx); err != nil {
+			return err
+		}
 	}
-	return cmp.Or(ctx.Err(), lacking)
+	return lacking
 }
 
 func pause(ctx context.Context) error {
@@ -355,7 +360,7 @@ func (s *Store) rebalance(ctx context.Context, project string, b shardBalances, 
 	_, _, err := awsclient.Write(ctx, s.client.TransactWriteItems, &dynamodb.TransactWriteItemsInput{
 		TransactItems: append(writes, types.TransactWriteItem{Update: receiver}),
 	})
-	if err != nil && cancellationReasons(err) == nil {
+	if err != nil && !slices.ContainsFunc(cancellationReasons(err), conditionFailed) {
 		return fmt.Errorf("credit: rebalance shard %d: %w", m.to, err)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -26,6 +27,7 @@ const (
 	Unreadable  Damage = "unreadable"  // a wallet, reservation or entry that no version of the product wrote
 	Misplaced   Damage = "misplaced"   // an entry that is stored under another day than its own
 	Overpaid    Damage = "overpaid"    // refunds of a charge that does not exist, or of more than was charged
+	Repeated    Damage = "repeated"    // a request that was charged in more than one shard
 	Mismatched  Damage = "mismatched"  // an entry that charged another amount than was reserved
 	Unexplained Damage = "unexplained" // an entry without its author, or with a resolution that its state excludes
 	Stuck       Damage = "stuck"       // a reservation or a mark that the settler should have finished
@@ -51,16 +53,16 @@ const stuckAfter = 30 * time.Minute
 
 // account collects from one pass over the tables what belongs to one project.
 type account struct {
-	shards   map[string]int64 // balance of each shard of the wallet
-	unread   bool             // a balance that is no number
-	first    string
-	sum      int64            // the credits that the ledger adds less those that it charges
-	entries  map[place]Entry  // entries of pending keys and of refunded charges
-	pending  map[place]int64  // reserved
-	refunds  map[Key]int64    // refunded credits by the charge that the refunds name
-	captured map[Key]int64    // charges
-	marks    map[place]Entry  // in state sending
-	found    map[Finding]bool // findings of this pass
+	shards     map[string]int64 // balance of each shard of the wallet
+	unread     bool             // a balance that is no number
+	partitions map[string]bool  // of the ledger, by hash key
+	sum        int64            // the credits that the ledger adds less those that it charges
+	entries    map[place]Entry  // entries of pending keys and of refunded charges
+	pending    map[place]int64  // reserved
+	refunds    map[Key]int64    // refunded credits by the charge that the refunds name
+	captured   map[Key]int64    // charges
+	marks      map[place]Entry  // in state sending
+	found      map[Finding]bool // findings of this pass
 }
 
 // place identifies a reservation and its ledger entry.
@@ -109,7 +111,7 @@ func (s *Store) Verify(ctx context.Context, progress func(items int)) (*Verified
 	for _, project := range slices.Sorted(maps.Keys(accounts)) {
 		findings := accounts[project].assess(project, now)
 		if len(findings) > 0 {
-			if findings, err = s.verifyAgain(ctx, project, accounts[project].first, findings); err != nil {
+			if findings, err = s.verifyAgain(ctx, project, accounts[project]); err != nil {
 				return nil, err
 			}
 		}
@@ -133,31 +135,31 @@ func (s *Store) scan(ctx context.Context, table string, visit func(attr.Item)) e
 	return nil
 }
 
-// verifyAgain reads one project until its wallet is the same before and after the read of its ledger.
-func (s *Store) verifyAgain(ctx context.Context, project, first string, before []Finding) ([]Finding, error) {
+// verifyAgain reads one project until its wallet is the same before and after the read of its ledger. verifyAgain also reads
+// each wallet and each partition that the first pass saw.
+func (s *Store) verifyAgain(ctx context.Context, project string, seen *account) ([]Finding, error) {
 	const tries = 3
-	if first == "" {
-		first = time.Now().UTC().Format(time.DateOnly)
-	}
+	wallets := slices.Collect(maps.Keys(seen.shards))
 	for range tries {
 		a := newAccount()
-		start, err := s.shardItems(ctx, project)
+		start, err := s.shardItems(ctx, project, wallets...)
 		if err != nil {
 			return nil, err
 		}
 		for wallet, item := range start {
 			a.addWallet(wallet, item)
 		}
-		from, unreadable := time.Parse(time.DateOnly, first)
-		if unreadable != nil {
-			return before, nil //nolint:nilerr // the partition key is damaged, so no day can be read
-		}
-		for day := from; !day.After(time.Now()); day = day.AddDate(0, 0, 1) {
-			if err := s.addDay(ctx, start, project, day.Format(time.DateOnly), a); err != nil {
+		for pk := range seen.until(time.Now(), append(slices.Collect(maps.Keys(start)), project)) {
+			err := s.query(ctx, entriesOf(pk), func(item attr.Item) error {
+				wallet, day := walletOf(item)
+				a.addEntry(wallet, day, item)
+				return nil
+			})
+			if err != nil {
 				return nil, err
 			}
 		}
-		end, err := s.shardItems(ctx, project)
+		end, err := s.shardItems(ctx, project, wallets...)
 		if err != nil {
 			return nil, err
 		}
@@ -177,22 +179,21 @@ func (s *Store) walletItem(ctx context.Context, project string) (attr.Item, erro
 	return out.Item, nil
 }
 
-// addDay adds the entries of one day to an account. The project may have lost its wallet.
-func (s *Store) addDay(ctx context.Context, wallets map[string]attr.Item, project, day string, into *account) error {
-	names := slices.Collect(maps.Keys(wallets))
-	if wallets[project] == nil {
-		names = append(names, project)
-	}
-	for _, wallet := range names {
-		err := s.query(ctx, entriesOf(wallet, day), func(item attr.Item) error {
-			into.addEntry(wallet, day, item)
-			return nil
-		})
-		if err != nil {
-			return err
+// until returns the partitions of the ledger that may hold entries: those that the account has seen, and every day of the
+// wallets from the first day that the account has seen.
+func (a *account) until(now time.Time, wallets []string) map[string]bool {
+	all, from := maps.Clone(a.partitions), now.UTC().Truncate(24*time.Hour)
+	for pk := range a.partitions {
+		if day, err := time.Parse(time.DateOnly, pk[strings.LastIndexByte(pk, '#')+1:]); err == nil && day.Before(from) {
+			from = day
 		}
 	}
-	return nil
+	for day := from; !day.After(now); day = day.AddDate(0, 0, 1) {
+		for _, wallet := range wallets {
+			all[wallet+"#"+day.Format(time.DateOnly)] = true
+		}
+	}
+	return all
 }
 
 // sameState reports whether two reads of a wallet show the same balance and pending keys.
@@ -212,7 +213,7 @@ func sameState(a, b attr.Item) bool {
 
 func newAccount() *account {
 	return &account{
-		shards: map[string]int64{}, entries: map[place]Entry{}, pending: map[place]int64{},
+		shards: map[string]int64{}, partitions: map[string]bool{}, entries: map[place]Entry{}, pending: map[place]int64{},
 		refunds: map[Key]int64{}, captured: map[Key]int64{}, marks: map[place]Entry{}, found: map[Finding]bool{},
 	}
 }
@@ -249,7 +250,7 @@ var effects = map[State]int64{Sending: 0, Captured: -1, Released: 0, Granted: 1,
 
 // addEntry adds a ledger entry to the account.
 func (a *account) addEntry(wallet, day string, item attr.Item) {
-	a.first = min(cmp.Or(a.first, day), day)
+	a.partitions[attr.TextOf(item["pk"])] = true
 	e, err := decodeEntry(item)
 	effect, known := effects[e.State]
 	if _, keyErr := ParseKey(string(e.Key)); err != nil || keyErr != nil || !known || e.State != Adjustment && e.Credits <= 0 {
@@ -262,6 +263,9 @@ func (a *account) addEntry(wallet, day string, item attr.Item) {
 	a.sum += effect * e.Credits
 	switch e.State {
 	case Captured:
+		if _, twice := a.captured[e.Key]; twice {
+			a.report(wallet, Repeated, e.Key, "charged in more than one shard")
+		}
 		a.captured[e.Key] = e.Credits
 	case Sending:
 		a.marks[place{wallet, e.Key}] = e

@@ -178,7 +178,7 @@ func (s *Store) post(ctx context.Context, m Movement, entry Entry) error {
 		if err != nil {
 			return err
 		}
-		if stored.State != entry.State || stored.Credits != m.Credits {
+		if stored.State != entry.State || stored.Credits != m.Credits || stored.Refunds != m.Refunds {
 			return fmt.Errorf("%w: a %s of %d credits", ErrOtherMovement, stored.State, stored.Credits)
 		}
 		return nil // an earlier attempt took effect

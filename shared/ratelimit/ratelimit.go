@@ -1,4 +1,5 @@
-// Package ratelimit counts a project's requests in fixed windows, over all running instances.
+// Package ratelimit counts a project's requests in fixed windows, over all running instances. The project's record holds
+// the limit and the length of the window (package project).
 package ratelimit
 
 import (
