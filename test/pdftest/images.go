@@ -32,17 +32,20 @@ type Image struct {
 	Drawn  Drawing
 }
 
+// side is the width and height of the intact images but WebP.
+const side = 64
+
 // Images returns intact, damaged and too large files of each format that a PDF may contain.
 func Images() []Image {
-	const side, pixels, giant = 64, 64 * 64, 20_000
+	const pixels, giant = side * side, 20_000
 	var (
-		whole, paletted, clear = pngOf(colours(side)), pngOf(palette(side)), pngOf(image.NewNRGBA(image.Rect(0, 0, side, side)))
+		whole, paletted, empty = pngOf(colours()), pngOf(palette()), pngOf(image.NewNRGBA(image.Rect(0, 0, side, side)))
 		text                   = spoil(chunk("tEXt", []byte("Comment\x00text")), -1)
-		photo                  = encoded(func(b *bytes.Buffer) error { return jpeg.Encode(b, colours(side), nil) })
+		photo                  = encoded(func(b *bytes.Buffer) error { return jpeg.Encode(b, colours(), nil) })
 		frame, scan            = bytes.Index(photo, []byte{0xff, 0xc0}), bytes.Index(photo, []byte{0xff, 0xda})
-		drawing                = encoded(func(b *bytes.Buffer) error { return gif.Encode(b, palette(side), nil) })
+		drawing                = encoded(func(b *bytes.Buffer) error { return gif.Encode(b, palette(), nil) })
 		film                   = encoded(func(b *bytes.Buffer) error {
-			return gif.EncodeAll(b, &gif.GIF{Image: []*image.Paletted{palette(side), palette(side)}, Delay: []int{9, 9}})
+			return gif.EncodeAll(b, &gif.GIF{Image: []*image.Paletted{palette(), palette()}, Delay: []int{9, 9}})
 		})
 		descriptor = bytes.IndexByte(drawing, ',')
 		lossy      = riff(data("VP8 ", lossyFrame))
@@ -53,14 +56,14 @@ func Images() []Image {
 	return []Image{
 		{"PNG", whole, pixels, Whole},
 		{"PNG with a palette", paletted, pixels, Whole},
-		{"PNG, transparent", clear, pixels, Clear},
+		{"PNG, transparent", empty, pixels, Clear},
 		{"PNG without its end", whole[:len(whole)-12], pixels, Whole},
 		{"PNG with a wrong checksum of a text", join(whole[:33], text, whole[33:]), pixels, Whole},
 		{"PNG with a wrong checksum of a text before its palette", join(paletted[:33], text, paletted[33:]), pixels, Whole},
 		{"PNG with bytes after its end", join(whole, make([]byte, 99)), pixels, Whole},
 		{"PNG, the first half", whole[:len(whole)/2], pixels, Part},
 		{"PNG without compressed data", join(whole[:33], chunk("IDAT", []byte("not compressed")), whole[len(whole)-12:]), pixels, Nothing},
-		{"PNG, transparent, without compressed data", join(clear[:33], chunk("IDAT", []byte("not compressed")), clear[len(clear)-12:]), pixels, Nothing},
+		{"PNG, transparent, without compressed data", join(empty[:33], chunk("IDAT", []byte("not compressed")), empty[len(empty)-12:]), pixels, Nothing},
 		{"PNG without data", join(whole[:33], whole[len(whole)-12:]), pixels, Nothing},
 		{"PNG, the header", whole[:33], pixels, Nothing},
 		{"PNG with a wrong checksum of its header", spoil(whole, 32), pixels, Nothing},
@@ -134,7 +137,7 @@ func fromBase64(text string) []byte {
 }
 
 // colours returns an opaque image without two equal rows.
-func colours(side int) image.Image {
+func colours() image.Image {
 	m := image.NewNRGBA(image.Rect(0, 0, side, side))
 	for y := range side {
 		for x := range side {
@@ -145,7 +148,7 @@ func colours(side int) image.Image {
 }
 
 // palette returns an opaque image of three colours.
-func palette(side int) *image.Paletted {
+func palette() *image.Paletted {
 	m := image.NewPaletted(image.Rect(0, 0, side, side), color.Palette{color.Black, color.NRGBA{200, 0, 0, 255}, color.NRGBA{0, 0, 90, 255}})
 	for i := range m.Pix {
 		m.Pix[i] = uint8(i * i / 5 % 3)
