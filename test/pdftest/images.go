@@ -39,13 +39,14 @@ const side = 64
 func Images() []Image {
 	const pixels, giant = side * side, 20_000
 	var (
+		white                  = image.NewPaletted(image.Rect(0, 0, side, side), color.Palette{color.White, color.White})
 		whole, paletted, empty = pngOf(colours()), pngOf(palette()), pngOf(image.NewNRGBA(image.Rect(0, 0, side, side)))
 		text                   = spoil(chunk("tEXt", []byte("Comment\x00text")), -1)
 		photo                  = encoded(func(b *bytes.Buffer) error { return jpeg.Encode(b, colours(), nil) })
 		frame, scan            = bytes.Index(photo, []byte{0xff, 0xc0}), bytes.Index(photo, []byte{0xff, 0xda})
 		drawing                = encoded(func(b *bytes.Buffer) error { return gif.Encode(b, palette(), nil) })
 		film                   = encoded(func(b *bytes.Buffer) error {
-			return gif.EncodeAll(b, &gif.GIF{Image: []*image.Paletted{palette(), palette()}, Delay: []int{9, 9}})
+			return gif.EncodeAll(b, &gif.GIF{Image: []*image.Paletted{palette(), white}, Delay: []int{1, 1}})
 		})
 		descriptor = bytes.IndexByte(drawing, ',')
 		lossy      = riff(data("VP8 ", lossyFrame))
@@ -92,7 +93,7 @@ func Images() []Image {
 			return gif.Encode(b, image.NewPaletted(image.Rect(0, 0, side, side), color.Palette{color.Transparent, color.Black}), nil)
 		}), pixels, Clear},
 		{"GIF without its end", drawing[:len(drawing)-1], pixels, Whole},
-		{"GIF, animated, the first half of the second image", film[:len(film)*3/4], pixels, Whole},
+		{"GIF, animated, with a part of the second image", film[:len(film)-10], pixels, Whole},
 		{"GIF larger than its screen", patch(drawing, 6, 8, 0, 8, 0), pixels, Whole},
 		{"GIF, the first half", drawing[:len(drawing)/2], pixels, Part},
 		{"GIF without data", drawing[:descriptor], pixels, Nothing},
