@@ -29,7 +29,7 @@ type config struct {
 }
 
 // The limits that are not parameters are measured for a function of 2,048 MB. A table with the maximum of elements as
-// rows and cells takes 1.4 GB, and the maximum of pixels 0.9 GB with the test that draws them.
+// rows and cells takes 1.4 GB, and the maximum of pixels 0.7 GB.
 var (
 	documentLimits = limits.Limits{Elements: 40_000, Depth: 250, Tables: 20, Pixels: 60_000_000, Measure: fetch.Measure}
 	imageLimits    = fetch.Limits{

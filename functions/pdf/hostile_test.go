@@ -181,6 +181,14 @@ var bombs = []bomb{
 	}, false},
 	{"one image, often", func() string { return clip(strings.Repeat("<img width=1 src=https://IMAGES/20>", 9_000)) }, false},
 	{"as many pixels as allowed", fixed("<img width=99 src=https://IMAGES/20?1><img width=99 src=https://IMAGES/20?2><img width=99 src=https://IMAGES/20?3>"), false},
+	{"as many damaged pixels as allowed", fixed("<img width=99 src=https://IMAGES/cut?1><img width=99 src=https://IMAGES/cut?2><img width=99 src=https://IMAGES/cut?3>"), false},
+	{"as many damaged images as allowed", func() string {
+		var b strings.Builder
+		for i := range imageLimits.Images {
+			fmt.Fprintf(&b, "<img width=9 src=https://IMAGES/cutsmall?%d>", i)
+		}
+		return b.String()
+	}, false},
 	{"more pixels than allowed", fixed("<img src=https://IMAGES/20?1><img src=https://IMAGES/20?2><img src=https://IMAGES/20?3><img src=https://IMAGES/20?4>"), true},
 	{"an image too large", fixed("<img src=https://IMAGES/400>"), false},
 	{"too many images", func() string {
@@ -321,6 +329,11 @@ func imageServer(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/20":
 		_, _ = w.Write(large20())
+	case "/cut":
+		_, _ = w.Write(large20()[:len(large20())-12])
+	case "/cutsmall":
+		small := chequered(700, 800)
+		_, _ = w.Write(small[:len(small)*3/4])
 	case "/400":
 		_, _ = w.Write(chequered(20_000, 20_000))
 	case "/tiny":

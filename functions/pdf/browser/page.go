@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 
 	"github.com/go-rod/rod/lib/proto"
 
@@ -35,6 +37,9 @@ type page struct {
 	ctx    context.Context // of the render; set before setPage
 	fail   context.CancelCauseFunc
 	images *fetch.Images
+
+	mu      sync.Mutex
+	fetched []string // addresses of the images that the page received from this process
 }
 
 // newPage opens an empty page, where scripts run only if scripts is true.
@@ -107,6 +112,10 @@ func (p *page) render(d Document, maxPages int, maxBytes int64) ([]byte, error) 
 	if err != nil {
 		return nil, err
 	}
+	// Print also loads images: those of print style sheets, and lazy ones.
+	if err := p.checkImages(); err != nil {
+		return nil, err
+	}
 	pages, err := countPages(pdf)
 	if err != nil {
 		return nil, err
@@ -133,6 +142,72 @@ func (p *page) load(html string) error {
 		return errEnded
 	}
 }
+
+// received notes the address of an image that the page receives from this process.
+func (p *page) received(address string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !slices.Contains(p.fetched, address) {
+		p.fetched = append(p.fetched, address)
+	}
+}
+
+// checkImages returns an *imageError for the first received image that the browser cannot draw.
+func (p *page) checkImages() error {
+	p.mu.Lock()
+	addresses := slices.Clone(p.fetched)
+	p.mu.Unlock()
+	if len(addresses) == 0 {
+		return nil
+	}
+	list, err := json.Marshal(addresses)
+	if err != nil {
+		return fmt.Errorf("browser: images: %w", err)
+	}
+	call := proto.RuntimeEvaluate{Expression: strings.Replace(firstBroken, "ADDRESSES", string(list), 1), AwaitPromise: true, ReturnByValue: true}
+	checked, err := call.Call(p.s.in(p.ctx, p.id))
+	if err != nil {
+		return err
+	}
+	if checked.ExceptionDetails != nil {
+		return fmt.Errorf("browser: images: %s", checked.ExceptionDetails.Text)
+	}
+	if broken := checked.Result.Value.Str(); broken != "" {
+		return &imageError{fetch.Broken(broken)}
+	}
+	return nil
+}
+
+// firstBroken is the program that returns the first of the addresses whose image the browser cannot draw, or "".
+//
+// An image whose header is broken has no size. Another broken image has a size, and its pixels are missing from a row
+// on: a bitmap needs the whole image, and a canvas shows the pixels that exist. A document may read a canvas only if the
+// image was requested with CORS. The program draws one image at a time, because each needs memory.
+//
+// The program uses only names that a document cannot redefine by the names of its elements.
+const firstBroken = `(async () => {
+	const load = async (address, cors) => {
+		const image = new Image();
+		if (cors) image.crossOrigin = "anonymous";
+		image.src = address;
+		await image.decode();
+		return image;
+	};
+	const whole = async (address) => {
+		(await createImageBitmap(await load(address, false))).close();
+		return true;
+	};
+	const partial = async (address) => {
+		const side = 64, canvas = new OffscreenCanvas(side, side).getContext("2d", {willReadFrequently: true});
+		canvas.drawImage(await load(address, true), 0, 0, side, side);
+		return new Uint32Array(canvas.getImageData(0, 0, side, side).data.buffer).some((pixel) => pixel !== 0);
+	};
+	const no = () => false;
+	for (const address of ADDRESSES) {
+		if (!await whole(address).catch(no) && !await partial(address).catch(no)) return address;
+	}
+	return "";
+})()`
 
 // print returns at most the given number of first pages as a PDF of at most maxBytes.
 func (p *page) print(g Geometry, pages int, maxBytes int64) ([]byte, error) {

@@ -141,6 +141,7 @@ func (s *session) respond(r *proto.FetchRequestPaused) {
 		case err != nil:
 			p.fail(&imageError{err})
 		default:
+			p.received(r.Request.URL)
 			_ = proto.FetchFulfillRequest{RequestID: r.RequestID, ResponseCode: 200, Body: body, ResponseHeaders: []*proto.FetchHeaderEntry{
 				{Name: "Content-Type", Value: mediaType},
 				{Name: "X-Content-Type-Options", Value: "nosniff"},
