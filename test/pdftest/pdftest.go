@@ -237,3 +237,9 @@ func Inked(t testing.TB, pdf []byte) Margins {
 	mm := func(pixels int) float64 { return float64(pixels) / dpi * MillimetresPerInch }
 	return Margins{mm(top), mm(width - 1 - right), mm(height - 1 - bottom), mm(left)}
 }
+
+// PNG draws one page of a PDF.
+func PNG(t testing.TB, pdf []byte, page, dpi int) []byte {
+	t.Helper()
+	return tool(t, pdf, "pdftoppm", "-png", "-r", strconv.Itoa(dpi), "-f", strconv.Itoa(page), "-l", strconv.Itoa(page), "-singlefile")
+}
