@@ -177,7 +177,7 @@ func send(t *testing.T, url, method, target string, body io.Reader, headers ...s
 	return response, string(text)
 }
 
-// event sends a request to a function that answers with its event.
+// event sends a request to a function that returns its event.
 func event(t *testing.T, url, method, target string, body io.Reader, headers ...string) map[string]any {
 	t.Helper()
 	response, text := send(t, url, method, target, body, headers...)
@@ -322,8 +322,8 @@ func TestRoutes(t *testing.T) {
 
 var uuid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// TestOwnAnswers checks the gateway's own answers: status, headers and body are the template's.
-func TestOwnAnswers(t *testing.T) {
+// TestGatewayResponses checks that status, headers and body of the gateway's own responses are the template's.
+func TestGatewayResponses(t *testing.T) {
 	url, log := start(t)
 	large := func(n int) io.Reader { return strings.NewReader(strings.Repeat("x", n)) }
 	for _, c := range []struct {
@@ -427,7 +427,7 @@ func TestNoConcurrencyLeft(t *testing.T) {
 	event(t, url, "POST", "/rest/other", nil)
 }
 
-// TestRefusedByTheServer checks that what cannot be parsed as a request gets the gateway's answer too.
+// TestRefusedByTheServer checks that what cannot be parsed as a request gets the gateway's response, too.
 func TestRefusedByTheServer(t *testing.T) {
 	url, log := start(t)
 	for _, head := range []string{
@@ -459,14 +459,14 @@ func TestRefusedByTheServer(t *testing.T) {
 	}
 }
 
-// TestAnswers checks what becomes of a function's answer.
-func TestAnswers(t *testing.T) {
+// TestFunctionResponses checks how the gateway converts a function's result.
+func TestFunctionResponses(t *testing.T) {
 	url, _ := start(t)
 	for _, c := range []struct {
-		name, answer string
-		status       int
-		headers      http.Header
-		want         string
+		name, response string
+		status         int
+		headers        http.Header
+		want           string
 	}{
 		{"text", `{"statusCode":201,"body":"é"}`, 201, http.Header{"Content-Type": {"application/json"}}, "é"},
 		{"base64", `{"statusCode":200,"headers":{"Content-Type":"image/png"},"body":"/wA=","isBase64Encoded":true}`, 200,
@@ -479,7 +479,7 @@ func TestAnswers(t *testing.T) {
 			http.Header{"X-Amzn-Remapped-Www-Authenticate": {"x"}, "Www-Authenticate": nil}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			response, text := send(t, url, "POST", "/api/v1/echo", nil, "X-Probe", `{"do":"answer","answer":`+c.answer+`}`)
+			response, text := send(t, url, "POST", "/api/v1/echo", nil, "X-Probe", `{"do":"answer","answer":`+c.response+`}`)
 			if response.StatusCode != c.status || text != c.want {
 				t.Errorf("%d %q", response.StatusCode, text)
 			}
@@ -510,7 +510,7 @@ func TestResponsesAreChecked(t *testing.T) {
 	}
 }
 
-// TestOddRequests checks that the gateway itself answers, at once, what net/http would answer without it or wait for.
+// TestOddRequests checks that the gateway responds at once to requests that net/http would answer itself or wait for.
 func TestOddRequests(t *testing.T) {
 	url, _ := start(t)
 	for request, want := range map[string]int{

@@ -51,8 +51,8 @@ func TestEvents(t *testing.T) {
 	}
 	for _, file := range files {
 		name := file.Name()
-		if _, ok := all[name]; !ok && !slices.Contains([]string{"README.md", "answers.json", "cases.json"}, name) {
-			t.Errorf("answers.json does not have %s", name)
+		if _, ok := all[name]; !ok && !slices.Contains([]string{"README.md", "responses.json", "cases.json"}, name) {
+			t.Errorf("responses.json does not have %s", name)
 		}
 	}
 	s, doc := current(t), document(t)
