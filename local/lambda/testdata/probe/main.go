@@ -23,7 +23,7 @@ import (
 type command struct {
 	Do     string          `json:"do"`
 	N      int             `json:"n"`      // milliseconds, bytes or an exit status
-	Answer json.RawMessage `json:"answer"` // what "answer" returns
+	Answer json.RawMessage `json:"answer"` // the response of "answer"
 	Line   string          `json:"line"`   // what "log" prints
 	Calls  []call          `json:"calls"`  // what "call" asks of the Extensions API
 	URL    string          `json:"url"`    // what the extension requests after the response
