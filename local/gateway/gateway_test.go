@@ -343,11 +343,11 @@ func TestGatewayResponses(t *testing.T) {
 		{"function's time-out", "/api/v1/echo", `{"do":"sleep","n":60000}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
 		{"integration's time-out", "/api/v1/hasty", `{"do":"sleep","n":1500}`, nil, "", 503, `{"code":"late"}`},
 		{"over 6 MB out", "/api/v1/echo", `{"do":"big","n":6300000}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
-		{"no object", "/api/v1/echo", `{"do":"answer","answer":null}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
-		{"no status", "/api/v1/echo", `{"do":"answer","answer":{"body":"x"}}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
-		{"body no text", "/api/v1/echo", `{"do":"answer","answer":{"statusCode":200,"body":{}}}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
-		{"unknown field", "/api/v1/echo", `{"do":"answer","answer":{"statusCode":200,"status":1}}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
-		{"no base64", "/api/v1/echo", `{"do":"answer","answer":{"statusCode":200,"body":"!","isBase64Encoded":true}}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
+		{"no object", "/api/v1/echo", `{"do":"respond","response":null}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
+		{"no status", "/api/v1/echo", `{"do":"respond","response":{"body":"x"}}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
+		{"body no text", "/api/v1/echo", `{"do":"respond","response":{"statusCode":200,"body":{}}}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
+		{"unknown field", "/api/v1/echo", `{"do":"respond","response":{"statusCode":200,"status":1}}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
+		{"no base64", "/api/v1/echo", `{"do":"respond","response":{"statusCode":200,"body":"!","isBase64Encoded":true}}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
 		{"a stream where none belongs", "/not-stream", ``, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -378,7 +378,7 @@ func TestThrottle(t *testing.T) {
           ResponseTemplates: {application/json: '{"code":"slow down","id":"$context.requestId"}'}`, 1)
 	url, log := serve(t, text, lambda.Options{})
 	ask := func(target string) int {
-		response, text := send(t, url, "POST", target, strings.NewReader(strings.Repeat("x", 1<<20)), "X-Probe", `{"do":"answer","answer":{"statusCode":200}}`)
+		response, text := send(t, url, "POST", target, strings.NewReader(strings.Repeat("x", 1<<20)), "X-Probe", `{"do":"respond","response":{"statusCode":200}}`)
 		if id := response.Header.Get("X-SVC-Request-ID"); response.StatusCode == http.StatusTooManyRequests &&
 			(response.Header.Get("Retry-After") != "1" || text != `{"code":"slow down","id":"`+id+`"}` || !strings.Contains(log.String(), id)) {
 			t.Errorf("throttled: %v %s", response.Header, text)
@@ -479,7 +479,7 @@ func TestFunctionResponses(t *testing.T) {
 			http.Header{"X-Amzn-Remapped-Www-Authenticate": {"x"}, "Www-Authenticate": nil}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			response, text := send(t, url, "POST", "/api/v1/echo", nil, "X-Probe", `{"do":"answer","answer":`+c.response+`}`)
+			response, text := send(t, url, "POST", "/api/v1/echo", nil, "X-Probe", `{"do":"respond","response":`+c.response+`}`)
 			if response.StatusCode != c.status || text != c.want {
 				t.Errorf("%d %q", response.StatusCode, text)
 			}
