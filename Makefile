@@ -10,7 +10,7 @@ LOCAL := .local/bin/local
 help: ## this list
 	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# exec: no shell stands between. Ctrl-C reaches the stack itself, and make passes TERM on. A SIGINT
+# exec: no shell runs in between. Ctrl-C reaches the stack itself, and make passes TERM on. A SIGINT
 # that is sent to make alone (kill -INT) is not passed on: end the stack with Ctrl-C or TERM.
 run: $(LOCAL) ## the whole stack until Ctrl-C; PORT=8080 chooses the gateway's port, JAIL=off runs functions unconfined
 	@exec $(LOCAL) run
@@ -35,12 +35,12 @@ lists: ## the table of disposable mail domains, from the published lists that it
 FAULT_SEED ?= $(shell date +%s)
 # Every log of a test run, for one search through all of them for secrets.
 TEST_LOGS  := $(CURDIR)/.local/test-logs
-# They drive compiled functions, or count for minutes: the race detector would see nothing, or only slow them.
+# These packages drive compiled functions or compute for minutes: the race detector sees nothing there, or only slows them.
 SIMULATIONS := ./test/acceptance/faults ./test/acceptance/ceiling
 # Without the race detector as well: test/acceptance drives compiled functions, the fault schedules of settle take one
 # step at a time, and the others start no goroutine and compute much.
 PLAIN := ./test/acceptance ./functions/settle ./functions/barcode ./functions/barcode/qrcode ./functions/pdf/limits ./functions/security/disposable
-# What takes longest starts first: nothing long is left to run alone at the end. make check has run the policies.
+# The longest packages start first, so that no long test runs alone at the end. make check has run the policies.
 RACE = ./functions/settle ./functions/pdf/browser ./local ./shared/credit \
 	$$(go list ./... | grep -vxF "$$(go list ./test/policy $(PLAIN) $(SIMULATIONS))")
 
@@ -59,11 +59,11 @@ test: build ## everything: checks, unit tests, store tests on DynamoDB Local, ac
 	@echo "the slowest packages, in seconds:"
 	@awk '$$1 == "ok" && $$3 ~ /s$$/ { printf "%8.1f %s\n", $$3, $$2 }' $(TEST_LOGS)/go-test.log | sort -rn | head -15
 
-# What takes minutes: simulations, and everything that renders.
+# The packages that take minutes: simulations, and tests that render.
 QUICK_SKIP   := ^(TestFaultSchedules|TestReplay|TestExactUnderLoad|TestExactInShards|TestTimeout|TestNothingStored)$$
 QUICK_ACCEPT := ^(TestUnitsAndCredits|TestNotRoutable|TestBurnerEmailShield|TestLocationProvider|TestBarcode|TestQRCode|TestPDFBase64|TestAmounts|TestDocs|TestScheduledFunctions)$$
 
-test-quick: ## what one runs between edits, under 90 s: build, unit tests, policy, one acceptance test for each function
+test-quick: ## the tests between edits, under 90 s: build, unit tests, policy, one acceptance test for each function
 	go build ./...
 	go test -skip '$(QUICK_SKIP)' $$(go list ./cmd/... ./functions/... ./shared/... ./test/policy | grep -v -e '/functions/pdf$$' -e '/functions/pdf/browser')
 	go test -run '$(QUICK_ACCEPT)' ./test/acceptance
@@ -71,7 +71,7 @@ test-quick: ## what one runs between edits, under 90 s: build, unit tests, polic
 test-faults: ## money under faults: 10,000 random schedules of the compiled functions; SEED= and SCHEDULES= choose others
 	SEED=$(or $(SEED),$(FAULT_SEED)) SCHEDULES=$(or $(SCHEDULES),10000) go test -count=1 -timeout 4h -v ./test/acceptance/faults
 
-acceptance: ## the contract over HTTP; BASE_URL and STAGE choose a deployed stack, where ACCEPT_SENDS=1 permits to send
+acceptance: ## the contract over HTTP; BASE_URL and STAGE choose a deployed stack, where ACCEPT_SENDS=1 permits one SMS
 	go test -count=1 -timeout 15m -v ./test/acceptance
 
 test-api: ## the OpenAPI document against the local stack with Schemathesis; API_EXAMPLES=100 for each operation and phase
@@ -82,7 +82,7 @@ fuzz: ## every decoder with INPUTS=10000000 in all, at least 1,000 each, then RE
 	nice go run ./test/acceptance/fuzz -inputs $(or $(INPUTS),10000000)
 	REQUESTS=$(or $(REQUESTS),100000) SEED=$(SEED) nice go test -count=1 -timeout 90m -v -run '^TestHostile' ./test/acceptance
 
-bench: ## cold start, size and throughput beside a hello function's; look-ups beside a plain map; warm requests
+bench: ## cold start, size and throughput compared with a hello function; look-ups compared with a plain map; warm requests
 	@go run ./test/acceptance/bench
 	go test -run '^$$' -bench . ./functions/security/disposable
 	go test -run '^$$' -bench '^BenchmarkLookups$$' ./test/acceptance
@@ -98,7 +98,7 @@ SAM  := $(VENV)/bin/sam
 LINT := .local/bin/golangci-lint
 NPM  := .local/npm/.ready
 
-# sam asks for a region, even to validate, and reports home unless told not to.
+# sam needs a region, even to validate, and sends telemetry unless a variable forbids that.
 export AWS_DEFAULT_REGION ?= eu-west-1
 export SAM_CLI_TELEMETRY  := 0
 
@@ -115,7 +115,7 @@ vet:
 lint: $(LINT)
 	$(LINT) run ./...
 
-# Each finds what the others miss: sam validate, its lint, and cfn-lint over what SAM makes of the template.
+# Each check finds errors that the others miss: sam validate, its lint, and cfn-lint over the template that SAM generates.
 template: $(VENV)/.ready
 	$(SAM) validate
 	$(SAM) validate --lint
@@ -125,7 +125,7 @@ template: $(VENV)/.ready
 openapi: $(NPM)
 	REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true .local/npm/node_modules/.bin/redocly lint openapi.yaml --config tools/redocly.yaml --format=stylish
 
-swagger-ui: $(NPM) ## Swagger UI of the documentation page anew, after another version was set in tools/npm
+swagger-ui: $(NPM) ## Swagger UI of the documentation page, after a change of its version in tools/npm
 	@cd functions/docs/web/swagger-ui && for file in swagger-ui-bundle.js swagger-ui.css; do \
 		gzip -9nc $(CURDIR)/.local/npm/node_modules/swagger-ui-dist/$$file > $$file.gz; done
 	@cd .local/npm/node_modules/swagger-ui-dist && { \

@@ -1,5 +1,5 @@
-// Package demo makes the projects that the local stack starts with. Their credentials are fixed, so that committed
-// events and examples work as they are; they are of no use anywhere else.
+// Package demo creates the projects that the local stack starts with. Their credentials are fixed, so that committed
+// events and examples work unchanged; the credentials are valid nowhere else.
 package demo
 
 import (
@@ -15,24 +15,24 @@ import (
 	"svcapi/shared/secret"
 )
 
-// Credential is what a client authenticates with.
+// Credential is the pair that a client authenticates with.
 type Credential struct {
 	ClientID     string `json:"client_id"`
 	ClientSecret string `json:"client_secret"`
 }
 
-// Project is a demo project as its user knows it.
+// Project is a demo project with its credentials.
 type Project struct {
 	ID          string                             `json:"project_id"`
 	Credentials map[project.Environment]Credential `json:"credentials"`
 
-	// Name is what the local stack calls the project: its ID where no reserved word is meant.
+	// Name is the project's name in the local stack: its ID, unless the name is a reserved word.
 	Name string `json:"-"`
-	// About says in a few words what is special about it.
+	// About describes the project in a few words.
 	About string `json:"-"`
 }
 
-// Target is where the projects are made.
+// Target is where the projects are created.
 type Target struct {
 	Projects *project.Store
 	Credit   *credit.Store
@@ -56,14 +56,14 @@ type plan struct {
 	mode        project.Mode // of every integration; empty: there are none
 	vendors     reach
 	bare        bool // its integrations have neither secrets nor settings
-	all         bool // it has the inactive integrations too
+	all         bool // the project has the inactive integrations, too
 	paused      bool
 	trial       []string                  // destinations; nil: not on trial
 	limit       project.RateLimit         // zero: wide
 	credits     func(credit.Prices) int64 // nil: none
 }
 
-// reach tells where the vendors of a chain are; the place is 0 for the chain's first.
+// reach reports whether a chain's vendor refuses connections; the place is 0 for the first vendor of the chain.
 type reach func(place int) (closed bool)
 
 func reachable(int) bool   { return false }
@@ -118,7 +118,7 @@ func Secrets() []string {
 	return all
 }
 
-// Create makes every demo project and returns them in the table's order. A project that exists is an error.
+// Create creates every demo project and returns the projects in the table's order. A project that exists is an error.
 func Create(ctx context.Context, to Target) ([]Project, error) {
 	if err := to.accounts(ctx, secret.Managed); err != nil {
 		return nil, err
@@ -185,7 +185,7 @@ func (to Target) wallet(ctx context.Context, p plan) error {
 	})
 }
 
-// integrations are those of a project in an environment.
+// integrations returns a project's integrations in an environment.
 func (to Target) integrations(p plan, env project.Environment) []project.Integration {
 	var list []project.Integration
 	place := map[project.Kind]int{}

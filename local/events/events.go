@@ -1,5 +1,5 @@
-// Package events reads the folder events: the files, and the cases of cases.json, which become events as the gateway
-// makes them.
+// Package events reads the folder events: the files, and the cases of cases.json, which the gateway converts into
+// events.
 package events
 
 import (
@@ -28,26 +28,26 @@ type Case struct {
 	// The request, where the event has no file.
 	Method, Path string
 	Project      string            // the demo project whose credentials for development the request has; empty: none
-	Headers      map[string]string // beside those that every request has
+	Headers      map[string]string // besides those of every request
 	Body         json.RawMessage
 }
 
-// Expected is what a function answers to an event. "*" stands for any text.
+// Expected is the expected result of a function for an event. "*" matches any text.
 type Expected struct {
 	Status  int               // of a response over HTTP
-	Headers map[string]string // beside those that every response has
+	Headers map[string]string // besides those of every response
 	Body    any
-	Varies  []string // the fields of data that hold another number each time
-	Result  any      // of a function that answers no request
+	Varies  []string // the fields of data that have another number each time
+	Result  any      // of a function that serves no HTTP requests
 }
 
-// IsFile tells whether an event has a file of its own.
+// IsFile reports whether an event has its own file.
 func IsFile(name string) bool { return strings.HasSuffix(name, ".json") }
 
 // Read returns the events of a folder, by the name of their file or of their case.
 func Read(folder string) (map[string]Case, error) {
 	all := map[string]Case{}
-	for _, list := range []string{"answers.json", "cases.json"} {
+	for _, list := range []string{"responses.json", "cases.json"} {
 		text, err := os.ReadFile(filepath.Join(folder, list))
 		if err != nil {
 			return nil, err
@@ -61,8 +61,8 @@ func Read(folder string) (map[string]Case, error) {
 	return all, nil
 }
 
-// Event returns the event that the gateway of a template makes of the case's request, and the logical ID of the function
-// that takes the event.
+// Event returns the event that a template's gateway sends for the case's request, and the logical ID of the function that
+// receives the event.
 func (c Case) Event(t *template.Template) (function string, event []byte, err error) {
 	var body bytes.Buffer
 	headers := map[string]string{"Accept": "application/json", "User-Agent": "curl/8.7.1"}

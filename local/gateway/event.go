@@ -36,8 +36,8 @@ type event struct {
 var notPassed = []string{"Connection", "Content-Length", "Expect", "Keep-Alive", "Proxy-Connection", "Te", "Trailer",
 	"Transfer-Encoding", "Upgrade"}
 
-func newEvent(x *requestState) event {
-	r := x.request
+func newEvent(state *requestState) event {
+	r := state.request
 	headers := r.Header.Clone()
 	for _, name := range notPassed {
 		headers.Del(name)
@@ -51,45 +51,45 @@ func newEvent(x *requestState) event {
 		port = "80"
 	}
 	headers.Set("Host", r.Host)
-	headers.Set("X-Amzn-Trace-Id", fmt.Sprintf("Root=1-%08x-%s", x.at.Unix(), strings.ReplaceAll(x.id, "-", "")[:24]))
+	headers.Set("X-Amzn-Trace-Id", fmt.Sprintf("Root=1-%08x-%s", state.at.Unix(), strings.ReplaceAll(state.id, "-", "")[:24]))
 	headers.Set("X-Forwarded-For", address)
 	headers.Set("X-Forwarded-Port", port)
 	headers.Set("X-Forwarded-Proto", "http")
 	query := query(r.URL.RawQuery)
 	e := event{
-		Resource:                        x.route.path,
-		Path:                            x.path,
+		Resource:                        state.route.path,
+		Path:                            state.path,
 		HTTPMethod:                      r.Method,
 		Headers:                         last(headers),
 		MultiValueHeaders:               headers,
 		QueryStringParameters:           last(query),
 		MultiValueQueryStringParameters: query,
-		PathParameters:                  x.parameters,
+		PathParameters:                  state.parameters,
 		RequestContext: map[string]any{
 			"accountId":         template.AccountID,
 			"apiId":             apiID,
 			"domainName":        r.Host,
 			"domainPrefix":      apiID,
-			"extendedRequestId": x.extendedID,
+			"extendedRequestId": state.extendedID,
 			"httpMethod":        r.Method,
 			"identity":          identity(r),
-			"path":              "/" + x.api.Stage + x.path,
+			"path":              "/" + state.api.Stage + state.path,
 			"protocol":          r.Proto,
-			"requestId":         x.id,
-			"requestTime":       x.at.UTC().Format("02/Jan/2006:15:04:05 +0000"),
-			"requestTimeEpoch":  x.at.UnixMilli(),
+			"requestId":         state.id,
+			"requestTime":       state.at.UTC().Format("02/Jan/2006:15:04:05 +0000"),
+			"requestTimeEpoch":  state.at.UnixMilli(),
 			"resourceId":        "local",
-			"resourcePath":      x.route.path,
-			"stage":             x.api.Stage,
+			"resourcePath":      state.route.path,
+			"stage":             state.api.Stage,
 		},
 	}
-	if len(x.parameters) == 0 {
+	if len(state.parameters) == 0 {
 		e.PathParameters = nil
 	}
-	if len(x.body) > 0 {
-		body := string(x.body)
-		if e.IsBase64Encoded = x.binary(r.Header.Get("Content-Type")); e.IsBase64Encoded {
-			body = base64.StdEncoding.EncodeToString(x.body)
+	if len(state.body) > 0 {
+		body := string(state.body)
+		if e.IsBase64Encoded = state.binary(r.Header.Get("Content-Type")); e.IsBase64Encoded {
+			body = base64.StdEncoding.EncodeToString(state.body)
 		} else if !utf8.ValidString(body) {
 			body = strings.ToValidUTF8(body, "\uFFFD")
 		}
@@ -112,12 +112,12 @@ func identity(r *http.Request) map[string]any {
 }
 
 // binary reports whether the API's binary media types include a type. A missing type counts as JSON.
-func (x *requestState) binary(contentType string) bool {
+func (state *requestState) binary(contentType string) bool {
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
 		mediaType = "application/json"
 	}
-	return slices.ContainsFunc(x.api.BinaryMediaTypes, func(binary string) bool {
+	return slices.ContainsFunc(state.api.BinaryMediaTypes, func(binary string) bool {
 		return binary == "*/*" || strings.EqualFold(binary, mediaType)
 	})
 }

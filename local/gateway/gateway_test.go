@@ -177,7 +177,7 @@ func send(t *testing.T, url, method, target string, body io.Reader, headers ...s
 	return response, string(text)
 }
 
-// event sends a request to a function that answers with its event.
+// event sends a request to a function that returns its event.
 func event(t *testing.T, url, method, target string, body io.Reader, headers ...string) map[string]any {
 	t.Helper()
 	response, text := send(t, url, method, target, body, headers...)
@@ -322,8 +322,8 @@ func TestRoutes(t *testing.T) {
 
 var uuid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// TestOwnAnswers checks the gateway's own answers: status, headers and body are the template's.
-func TestOwnAnswers(t *testing.T) {
+// TestGatewayResponses checks that status, headers and body of the gateway's own responses are the template's.
+func TestGatewayResponses(t *testing.T) {
 	url, log := start(t)
 	large := func(n int) io.Reader { return strings.NewReader(strings.Repeat("x", n)) }
 	for _, c := range []struct {
@@ -343,11 +343,11 @@ func TestOwnAnswers(t *testing.T) {
 		{"function's time-out", "/api/v1/echo", `{"do":"sleep","n":60000}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
 		{"integration's time-out", "/api/v1/hasty", `{"do":"sleep","n":1500}`, nil, "", 503, `{"code":"late"}`},
 		{"over 6 MB out", "/api/v1/echo", `{"do":"big","n":6300000}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
-		{"no object", "/api/v1/echo", `{"do":"answer","answer":null}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
-		{"no status", "/api/v1/echo", `{"do":"answer","answer":{"body":"x"}}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
-		{"body no text", "/api/v1/echo", `{"do":"answer","answer":{"statusCode":200,"body":{}}}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
-		{"unknown field", "/api/v1/echo", `{"do":"answer","answer":{"statusCode":200,"status":1}}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
-		{"no base64", "/api/v1/echo", `{"do":"answer","answer":{"statusCode":200,"body":"!","isBase64Encoded":true}}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
+		{"no object", "/api/v1/echo", `{"do":"respond","response":null}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
+		{"no status", "/api/v1/echo", `{"do":"respond","response":{"body":"x"}}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
+		{"body no text", "/api/v1/echo", `{"do":"respond","response":{"statusCode":200,"body":{}}}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
+		{"unknown field", "/api/v1/echo", `{"do":"respond","response":{"statusCode":200,"status":1}}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
+		{"no base64", "/api/v1/echo", `{"do":"respond","response":{"statusCode":200,"body":"!","isBase64Encoded":true}}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
 		{"a stream where none belongs", "/not-stream", ``, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -378,7 +378,7 @@ func TestThrottle(t *testing.T) {
           ResponseTemplates: {application/json: '{"code":"slow down","id":"$context.requestId"}'}`, 1)
 	url, log := serve(t, text, lambda.Options{})
 	ask := func(target string) int {
-		response, text := send(t, url, "POST", target, strings.NewReader(strings.Repeat("x", 1<<20)), "X-Probe", `{"do":"answer","answer":{"statusCode":200}}`)
+		response, text := send(t, url, "POST", target, strings.NewReader(strings.Repeat("x", 1<<20)), "X-Probe", `{"do":"respond","response":{"statusCode":200}}`)
 		if id := response.Header.Get("X-SVC-Request-ID"); response.StatusCode == http.StatusTooManyRequests &&
 			(response.Header.Get("Retry-After") != "1" || text != `{"code":"slow down","id":"`+id+`"}` || !strings.Contains(log.String(), id)) {
 			t.Errorf("throttled: %v %s", response.Header, text)
@@ -427,7 +427,7 @@ func TestNoConcurrencyLeft(t *testing.T) {
 	event(t, url, "POST", "/rest/other", nil)
 }
 
-// TestRefusedByTheServer checks that what cannot be parsed as a request gets the gateway's answer too.
+// TestRefusedByTheServer checks that what cannot be parsed as a request gets the gateway's response, too.
 func TestRefusedByTheServer(t *testing.T) {
 	url, log := start(t)
 	for _, head := range []string{
@@ -459,14 +459,14 @@ func TestRefusedByTheServer(t *testing.T) {
 	}
 }
 
-// TestAnswers checks what becomes of a function's answer.
-func TestAnswers(t *testing.T) {
+// TestFunctionResponses checks how the gateway converts a function's result.
+func TestFunctionResponses(t *testing.T) {
 	url, _ := start(t)
 	for _, c := range []struct {
-		name, answer string
-		status       int
-		headers      http.Header
-		want         string
+		name, response string
+		status         int
+		headers        http.Header
+		want           string
 	}{
 		{"text", `{"statusCode":201,"body":"é"}`, 201, http.Header{"Content-Type": {"application/json"}}, "é"},
 		{"base64", `{"statusCode":200,"headers":{"Content-Type":"image/png"},"body":"/wA=","isBase64Encoded":true}`, 200,
@@ -479,7 +479,7 @@ func TestAnswers(t *testing.T) {
 			http.Header{"X-Amzn-Remapped-Www-Authenticate": {"x"}, "Www-Authenticate": nil}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			response, text := send(t, url, "POST", "/api/v1/echo", nil, "X-Probe", `{"do":"answer","answer":`+c.answer+`}`)
+			response, text := send(t, url, "POST", "/api/v1/echo", nil, "X-Probe", `{"do":"respond","response":`+c.response+`}`)
 			if response.StatusCode != c.status || text != c.want {
 				t.Errorf("%d %q", response.StatusCode, text)
 			}
@@ -510,7 +510,7 @@ func TestResponsesAreChecked(t *testing.T) {
 	}
 }
 
-// TestOddRequests checks that the gateway itself answers, at once, what net/http would answer without it or wait for.
+// TestOddRequests checks that the gateway responds at once to requests that net/http would answer itself or wait for.
 func TestOddRequests(t *testing.T) {
 	url, _ := start(t)
 	for request, want := range map[string]int{

@@ -29,7 +29,7 @@ const (
 type Handler struct {
 	api       template.API
 	routes    []route
-	responses map[string]response
+	responses map[string]shape
 	host      *lambda.Host
 
 	mu        sync.Mutex
@@ -52,14 +52,14 @@ func New(t *template.Template, host *lambda.Host, accessLog io.Writer) (*Handler
 	return h, nil
 }
 
-// requestState is what the gateway knows of one request.
+// requestState is the state of one request.
 type requestState struct {
-	id         string // the request ID, on the answer and in the event
+	id         string // the request ID, in the response and in the event
 	extendedID string
 	at         time.Time
 	api        template.API
 	request    *http.Request
-	path       string // as it was sent, escapes and all
+	path       string // as sent, with its escapes
 	route      *route
 	parameters map[string]string // of the path
 	body       []byte
@@ -68,69 +68,71 @@ type requestState struct {
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := h.begin(r)
-	a := h.answer(x, w)
-	a.write(w, x)
-	h.log(x, a)
+	state := h.newState(r)
+	out := h.respond(state, w)
+	out.write(w, state)
+	h.log(state, out)
 }
 
-func (h *Handler) begin(r *http.Request) *requestState {
+// newState returns the state of a request that has just arrived.
+func (h *Handler) newState(r *http.Request) *requestState {
 	return &requestState{
 		id: uuid.NewString(), extendedID: rand.Text()[:15] + "=", at: time.Now(), api: h.api, request: r, path: sentPath(r),
 	}
 }
 
-func (h *Handler) answer(x *requestState, w http.ResponseWriter) *answer {
-	if !h.match(x) {
+// respond sends a request through its function and returns the response to the client.
+func (h *Handler) respond(state *requestState, w http.ResponseWriter) *response {
+	if !h.match(state) {
 		// The gateway takes any Authorization header for a signature.
-		if x.request.Header.Get("Authorization") != "" {
-			return h.own(x, "INVALID_SIGNATURE", "no such route")
+		if state.request.Header.Get("Authorization") != "" {
+			return h.gatewayResponse(state, "INVALID_SIGNATURE", "no such route")
 		}
-		return h.own(x, "MISSING_AUTHENTICATION_TOKEN", "no such route")
+		return h.gatewayResponse(state, "MISSING_AUTHENTICATION_TOKEN", "no such route")
 	}
-	if x.request.ContentLength > maxBody { // there is no need to wait for it
-		return h.own(x, "REQUEST_TOO_LARGE", "body over 10 MB")
+	if state.request.ContentLength > maxBody { // there is no need to wait for it
+		return h.gatewayResponse(state, "REQUEST_TOO_LARGE", "body over 10 MB")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, x.request.Body, maxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, state.request.Body, maxBody))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		return h.own(x, "REQUEST_TOO_LARGE", "body over 10 MB")
+		return h.gatewayResponse(state, "REQUEST_TOO_LARGE", "body over 10 MB")
 	}
 	if err != nil {
-		return h.own(x, "BAD_REQUEST_BODY", "body could not be read")
+		return h.gatewayResponse(state, "BAD_REQUEST_BODY", "body could not be read")
 	}
-	x.body = body
-	if !x.route.bucket.Allow() {
-		return h.own(x, "THROTTLED", "over the stage's rate")
+	state.body = body
+	if !state.route.bucket.Allow() {
+		return h.gatewayResponse(state, "THROTTLED", "over the stage's rate")
 	}
-	event, err := json.Marshal(newEvent(x))
+	event, err := json.Marshal(newEvent(state))
 	if err != nil {
-		return h.own(x, "DEFAULT_5XX", err.Error())
+		return h.gatewayResponse(state, "DEFAULT_5XX", err.Error())
 	}
 	if len(event) > maxEvent {
-		return h.own(x, "REQUEST_TOO_LARGE", "event over 6 MB")
+		return h.gatewayResponse(state, "REQUEST_TOO_LARGE", "event over 6 MB")
 	}
 	// A client that goes away ends neither the integration nor the function.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.request.Context()), x.route.timeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(state.request.Context()), state.route.timeout)
 	defer cancel()
-	result, err := h.host.Invoke(ctx, x.route.function, event)
+	result, err := h.host.Invoke(ctx, state.route.function, event)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return h.own(x, "INTEGRATION_TIMEOUT", "the function did not respond in time")
+		return h.gatewayResponse(state, "INTEGRATION_TIMEOUT", "the function did not respond in time")
 	case errors.Is(err, lambda.ErrThrottled):
-		return h.own(x, "DEFAULT_5XX", err.Error()) // a 500, though it is Lambda's 429
+		return h.gatewayResponse(state, "DEFAULT_5XX", err.Error()) // a 500, though it is Lambda's 429
 	case err != nil:
-		return h.own(x, "INTEGRATION_FAILURE", err.Error())
+		return h.gatewayResponse(state, "INTEGRATION_FAILURE", err.Error())
 	case result.FunctionError != "":
-		return h.malformed(x, "the function failed")
+		return h.malformed(state, "the function failed")
 	}
-	if result.Streamed != x.route.stream {
-		return h.malformed(x, "the function streams where the route does not, or the other way round")
+	if result.Streamed != state.route.stream {
+		return h.malformed(state, "the function streams where the route does not, or the other way round")
 	}
-	a, err := parse(result, x)
+	out, err := parse(result, state)
 	if err != nil {
-		return h.malformed(x, err.Error())
+		return h.malformed(state, err.Error())
 	}
-	return a
+	return out
 }
 
 // Event returns a template's event for a request, and the logical ID of the function that receives the event.
@@ -139,22 +141,22 @@ func Event(t *template.Template, r *http.Request) (function string, event []byte
 	if err != nil {
 		return "", nil, err
 	}
-	x := h.begin(r)
-	if !h.match(x) {
-		return "", nil, fmt.Errorf("%s is no route of the template", x.path)
+	state := h.newState(r)
+	if !h.match(state) {
+		return "", nil, fmt.Errorf("%s is no route of the template", state.path)
 	}
-	if x.body, err = io.ReadAll(r.Body); err != nil {
+	if state.body, err = io.ReadAll(r.Body); err != nil {
 		return "", nil, err
 	}
-	event, err = json.Marshal(newEvent(x))
-	return x.route.function, event, err
+	event, err = json.Marshal(newEvent(state))
+	return state.route.function, event, err
 }
 
 // log writes the access log line.
-func (h *Handler) log(x *requestState, a *answer) {
+func (h *Handler) log(state *requestState, out *response) {
 	resource := ""
-	if x.route != nil {
-		resource = x.route.path
+	if state.route != nil {
+		resource = state.route.path
 	}
 	line, err := json.Marshal(struct {
 		Time      string `json:"time"`
@@ -168,8 +170,8 @@ func (h *Handler) log(x *requestState, a *answer) {
 		Millis    int64  `json:"latency_ms"`
 		Failure   string `json:"failure,omitempty"`
 	}{
-		x.at.UTC().Format("2006-01-02T15:04:05.000Z"), x.id, sourceIP(x.request), x.request.Method, resource, a.status,
-		len(x.body), len(a.body), time.Since(x.at).Milliseconds(), x.failure,
+		state.at.UTC().Format("2006-01-02T15:04:05.000Z"), state.id, sourceIP(state.request), state.request.Method, resource, out.status,
+		len(state.body), len(out.body), time.Since(state.at).Milliseconds(), state.failure,
 	})
 	if err != nil {
 		return // texts and numbers always marshal

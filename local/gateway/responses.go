@@ -12,8 +12,8 @@ import (
 	"svcapi/local/template"
 )
 
-// types are the gateway's own answers that the local stack gives, with AWS's status where the template sets none, and
-// the family whose shape a type has where the template declares none for it.
+// types are the gateway responses that the local stack returns, with AWS's status where the template sets none, and the
+// family whose shape a type has where the template declares none for the type.
 var types = map[string]struct {
 	status  int
 	family  string
@@ -32,8 +32,8 @@ var types = map[string]struct {
 
 const messageTemplate = `{"message":$context.error.messageString}`
 
-// response is one of the gateway's own answers, as the template shapes it.
-type response struct {
+// shape is the form of a gateway response, as the template declares it.
+type shape struct {
 	status  int // 0: the type's
 	headers map[string]string
 	body    string
@@ -41,27 +41,27 @@ type response struct {
 
 var variable = regexp.MustCompile(`\$context\.([A-Za-z.]*[A-Za-z])`)
 
-func (x *requestState) variables(kind string) map[string]string {
+func (state *requestState) variables(kind string) map[string]string {
 	message := types[kind].message
 	return map[string]string{
-		"apiId": apiID, "accountId": template.AccountID, "stage": x.api.Stage,
-		"requestId": x.id, "extendedRequestId": x.extendedID,
+		"apiId": apiID, "accountId": template.AccountID, "stage": state.api.Stage,
+		"requestId": state.id, "extendedRequestId": state.extendedID,
 		"error.message": message, "error.messageString": `"` + message + `"`, "error.responseType": kind,
 	}
 }
 
 // newResponses reads the template's gateway responses. A variable that the local stack does not know is an error: AWS
-// would put nothing in its place.
-func newResponses(api template.API) (map[string]response, error) {
+// would replace the variable with an empty text.
+func newResponses(api template.API) (map[string]shape, error) {
 	known := (&requestState{}).variables("")
-	responses := map[string]response{}
-	for kind, shape := range api.Responses {
-		body, ok := shape.Templates["application/json"]
+	responses := map[string]shape{}
+	for kind, declared := range api.Responses {
+		body, ok := declared.Templates["application/json"]
 		if !ok {
 			body = messageTemplate
 		}
 		used := variable.FindAllStringSubmatch(body, -1)
-		for name, v := range shape.Headers {
+		for name, v := range declared.Headers {
 			if static := len(v) >= 2 && strings.HasPrefix(v, "'") && strings.HasSuffix(v, "'"); static {
 				continue
 			}
@@ -76,43 +76,43 @@ func newResponses(api template.API) (map[string]response, error) {
 				return nil, fmt.Errorf("gateway response %s: the local stack does not know the variable %s", kind, u[0])
 			}
 		}
-		responses[kind] = response{shape.Status, maps.Clone(shape.Headers), body}
+		responses[kind] = shape{declared.Status, maps.Clone(declared.Headers), body}
 	}
 	return responses, nil
 }
 
-// own is an answer of the gateway itself. cause is for the log.
-func (h *Handler) own(x *requestState, kind, cause string) *answer {
-	x.failure = kind + ": " + cause
-	shape, declared := h.responses[kind]
+// gatewayResponse returns the gateway's own response of a kind. The cause is for the log.
+func (h *Handler) gatewayResponse(state *requestState, kind, cause string) *response {
+	state.failure = kind + ": " + cause
+	form, declared := h.responses[kind]
 	if !declared {
-		shape, declared = h.responses[types[kind].family]
+		form, declared = h.responses[types[kind].family]
 	}
 	if !declared {
-		shape.body = messageTemplate
+		form.body = messageTemplate
 	}
-	variables := x.variables(kind)
-	a := &answer{status: cmp.Or(shape.status, types[kind].status), headers: http.Header{}}
-	a.headers.Set("Content-Type", "application/json")
-	for name, v := range shape.headers {
+	variables := state.variables(kind)
+	out := &response{status: cmp.Or(form.status, types[kind].status), headers: http.Header{}}
+	out.headers.Set("Content-Type", "application/json")
+	for name, v := range form.headers {
 		if source, ok := strings.CutPrefix(v, "context."); ok {
-			a.headers.Set(name, variables[source])
+			out.headers.Set(name, variables[source])
 		} else {
-			a.headers.Set(name, strings.Trim(v, "'"))
+			out.headers.Set(name, strings.Trim(v, "'"))
 		}
 	}
-	a.body = variable.ReplaceAllFunc([]byte(shape.body), func(found []byte) []byte {
+	out.body = variable.ReplaceAllFunc([]byte(form.body), func(found []byte) []byte {
 		return []byte(variables[string(bytes.TrimPrefix(found, []byte("$context.")))])
 	})
-	return a
+	return out
 }
 
-// malformed is the gateway's answer where a function failed or gave no proxy response: 502, in the shape of the others
-// of its class.
-func (h *Handler) malformed(x *requestState, cause string) *answer {
-	a := h.own(x, "DEFAULT_5XX", cause)
+// malformed returns the gateway's response where a function failed or returned no proxy response: 502, in the shape of
+// DEFAULT_5XX.
+func (h *Handler) malformed(state *requestState, cause string) *response {
+	out := h.gatewayResponse(state, "DEFAULT_5XX", cause)
 	if h.responses["DEFAULT_5XX"].status == 0 {
-		a.status = http.StatusBadGateway
+		out.status = http.StatusBadGateway
 	}
-	return a
+	return out
 }

@@ -40,8 +40,8 @@ func sentPath(r *http.Request) string {
 // match finds the route of a request and takes its path parameters. Segments are compared as they were sent: an escaped
 // slash separates nothing. One trailing slash makes no difference here, but stays in the event. A literal segment beats
 // a parameter, a method beats ANY.
-func (h *Handler) match(x *requestState) bool {
-	path := x.path
+func (h *Handler) match(state *requestState) bool {
+	path := state.path
 	if len(path) > 1 {
 		path = strings.TrimSuffix(path, "/")
 	}
@@ -49,14 +49,14 @@ func (h *Handler) match(x *requestState) bool {
 	best := ""
 	for i := range h.routes {
 		r := &h.routes[i]
-		if r.method != "ANY" && r.method != x.request.Method {
+		if r.method != "ANY" && r.method != state.request.Method {
 			continue
 		}
 		if parameters, rank, ok := r.take(sent); ok && rank > best {
-			x.route, x.parameters, best = r, parameters, rank
+			state.route, state.parameters, best = r, parameters, rank
 		}
 	}
-	return x.route != nil
+	return state.route != nil
 }
 
 // take compares segments with the route's. The rank orders routes that fit: the greater, the more exact.

@@ -27,7 +27,7 @@ func Serve(address string, h *Handler) (*Server, error) {
 	s := &Server{
 		URL: "http://" + listener.Addr().String(),
 		server: &http.Server{Handler: h, MaxHeaderBytes: 10 << 10, ReadHeaderTimeout: 30 * time.Second,
-			// OPTIONS * is a request like any other: without this the server answers it by itself.
+			// OPTIONS * is a request like any other: without this option the server responds by itself.
 			DisableGeneralOptionsHandler: true},
 	}
 	go func() { _ = s.server.Serve(shapedListener{listener, h}) }() // ends by Close
@@ -61,7 +61,7 @@ type shapedConn struct {
 // refusal follows the status line in net/http's own refusals. A handler's responses have a Date.
 var refusal = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n")
 
-// unexpected begins net/http's refusal of an Expect, which has a Date. No function answers it.
+// unexpected begins net/http's refusal of an Expect, which has a Date. No function receives such a request.
 var unexpected = []byte("HTTP/1.1 417 ")
 
 // Write implements net.Conn.
@@ -74,23 +74,23 @@ func (c shapedConn) Write(b []byte) (int, error) {
 		return c.Conn.Write(b)
 	}
 	reason := strings.TrimPrefix(string(head), "HTTP/1.1 ")
-	x := c.handler.begin(&http.Request{RemoteAddr: c.RemoteAddr().String(), RequestURI: "/"})
-	a := c.handler.own(x, "DEFAULT_4XX", "not a valid request: "+reason)
+	state := c.handler.newState(&http.Request{RemoteAddr: c.RemoteAddr().String(), RequestURI: "/"})
+	out := c.handler.gatewayResponse(state, "DEFAULT_4XX", "not a valid request: "+reason)
 	if code, err := strconv.Atoi(strings.Fields(reason + " 0")[0]); err == nil && code >= 400 && code < 500 {
-		a.status = code
+		out.status = code
 	}
-	a.headers.Set("Connection", "close")
-	a.headers.Set("Content-Length", strconv.Itoa(len(a.body)))
-	a.headers.Set("X-Amzn-Requestid", x.id)
-	var out bytes.Buffer
-	fmt.Fprintf(&out, "HTTP/1.1 %d %s\r\n", a.status, http.StatusText(a.status))
-	if err := a.headers.Write(&out); err != nil {
+	out.headers.Set("Connection", "close")
+	out.headers.Set("Content-Length", strconv.Itoa(len(out.body)))
+	out.headers.Set("X-Amzn-Requestid", state.id)
+	var raw bytes.Buffer
+	fmt.Fprintf(&raw, "HTTP/1.1 %d %s\r\n", out.status, http.StatusText(out.status))
+	if err := out.headers.Write(&raw); err != nil {
 		return 0, err
 	}
-	out.WriteString("\r\n")
-	out.Write(a.body)
-	c.handler.log(x, a)
-	if _, err := c.Conn.Write(out.Bytes()); err != nil {
+	raw.WriteString("\r\n")
+	raw.Write(out.body)
+	c.handler.log(state, out)
+	if _, err := c.Conn.Write(raw.Bytes()); err != nil {
 		return 0, err
 	}
 	return len(b), nil

@@ -2,7 +2,7 @@
 // system calls that Lambda denies, with a file system in which only /tmp can be written, within Lambda's limits. It
 // stops, continues and ends a function with all that the function has started.
 //
-// The jail needs Linux. What the kernel refuses is left out and reported; docs/lambda-sandbox.md has the table.
+// The jail needs Linux. The jail leaves out and reports what the kernel refuses; docs/lambda-sandbox.md has the table.
 package jail
 
 import (
@@ -16,19 +16,19 @@ import (
 // Variable turns the jail off with the value "off".
 const Variable = "JAIL"
 
-// Command is what Start starts.
+// Command is the function that Start starts.
 type Command struct {
 	Binary   string
 	Env      []string
-	Output   io.Writer // takes what the function writes to standard output and standard error
-	Readable []string  // absolute paths of what the function reads beside its binary and the system's folders
+	Output   io.Writer // receives standard output and standard error
+	Readable []string  // absolute paths that the function reads besides its binary and the system's folders
 	Scratch  int64     // bytes that /tmp can hold
 }
 
 // Jail starts functions. It holds nothing that must be closed.
 type Jail struct {
 	supervisor string   // the path of the program
-	parts      []string // those that are in force
+	parts      []string // the parts in force
 }
 
 // New builds the supervisor and finds out which parts of the jail this machine's kernel permits. Each part that it
@@ -41,7 +41,7 @@ func New(ctx context.Context, report func(line string)) (*Jail, error) {
 	return open(ctx, wanted != "off", report)
 }
 
-// Has says whether a part of the jail is in force.
+// Has reports whether a part of the jail is in force.
 func (j *Jail) Has(part string) bool {
 	return slices.Contains(j.parts, part)
 }

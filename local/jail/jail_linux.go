@@ -22,7 +22,7 @@ import (
 	"svcapi/local/workdir"
 )
 
-// Users of their own are in the range that systemd keeps for users of a moment: no person has an id there.
+// The functions' users are in systemd's range for dynamic users: no person has an id there.
 const (
 	firstID = 61184
 	ids     = 65519 - firstID + 1
@@ -114,7 +114,7 @@ type Process struct {
 	err     error
 }
 
-// Start starts a function. What goes wrong before the function runs is the error that the function ends with.
+// Start starts a function. An error before the function runs is the error that the function ends with.
 func (j *Jail) Start(c Command) (*Process, error) { return j.start(c) }
 
 func (j *Jail) start(c Command, args ...string) (*Process, error) {
@@ -151,13 +151,13 @@ func (j *Jail) start(c Command, args ...string) (*Process, error) {
 	if j.Has(spec.User) {
 		setup.ID = firstID + p.supervisor.ID%ids // ids of processes are unique on this machine, so these nearly are
 	}
-	// Where the supervisor has ended already, it is noticed by its end.
+	// The supervisor's end reports a supervisor that has ended already.
 	_ = json.NewEncoder(control).Encode(setup)
 	go p.listen(reports)
 	return p, nil
 }
 
-// attributes are those of the supervisor's process.
+// attributes returns the attributes of the supervisor's process.
 func (j *Jail) attributes() *syscall.SysProcAttr {
 	if !j.Has(spec.Namespaces) {
 		// The supervisor ends what it has started when this process dies; a signal that it cannot catch would not let it.
@@ -165,7 +165,7 @@ func (j *Jail) attributes() *syscall.SysProcAttr {
 	}
 	a := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID}
 	if user, group := os.Getuid(), os.Getgid(); user != 0 {
-		// Who is not root may mount in a user namespace of its own, as the user that it is.
+		// A user who is not root may mount in a new user namespace, as the same user.
 		a.Cloneflags |= unix.CLONE_NEWUSER
 		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: user, HostID: user, Size: 1}}
 		a.GidMappings = []syscall.SysProcIDMap{{ContainerID: group, HostID: group, Size: 1}}
@@ -174,7 +174,7 @@ func (j *Jail) attributes() *syscall.SysProcAttr {
 	return a
 }
 
-// listen takes in what the supervisor reports until its end.
+// listen reads the supervisor's reports until its end.
 func (p *Process) listen(reports *os.File) {
 	defer reports.Close()
 	var err error
@@ -250,10 +250,10 @@ func (p *Process) Continue() { p.order(spec.Continue) }
 func (p *Process) order(command byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, _ = p.control.Write([]byte{command}) // a supervisor that has ended is noticed by its end
+	_, _ = p.control.Write([]byte{command}) // the supervisor's end reports a supervisor that has ended
 }
 
-// Kill ends every process of the function. Done is closed when none is left.
+// Kill ends every process of the function. Done is closed when no process is left.
 func (p *Process) Kill() {
 	if p.kernel {
 		p.supervisor.Signal(syscall.SIGKILL)
@@ -267,5 +267,5 @@ func (p *Process) Kill() {
 // Done is closed when the function and all that it has started have ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err says how the function ended: nil for exit status 0. It is valid once Done is closed.
+// Err returns how the function ended: nil for exit status 0. It is valid once Done is closed.
 func (p *Process) Err() error { return p.err }

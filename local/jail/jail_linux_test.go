@@ -166,9 +166,9 @@ func TestJail(t *testing.T) {
 		if len(found.Calls) != 11 {
 			t.Errorf("%d system calls were tried", len(found.Calls))
 		}
-		for name, answer := range found.Calls {
-			if answer != syscall.EPERM.Error() {
-				t.Errorf("%s: %s", name, answer)
+		for name, result := range found.Calls {
+			if result != syscall.EPERM.Error() {
+				t.Errorf("%s: %s", name, result)
 			}
 		}
 	}
@@ -194,10 +194,10 @@ func TestJail(t *testing.T) {
 	}
 	if j.Has(spec.Namespaces) {
 		for name, pair := range map[string][2]any{
-			"folder":                   {found.Dir, "/var/task"},
-			"writable folders":         {fmt.Sprint(found.Written), "[/tmp]"},
-			"files that can be read":   {fmt.Sprint(found.Seen), fmt.Sprint([]string{readable, "/etc/passwd"})},
-			"processes beside its own": {len(found.PIDs), 2},
+			"folder":                    {found.Dir, "/var/task"},
+			"writable folders":          {fmt.Sprint(found.Written), "[/tmp]"},
+			"files that can be read":    {fmt.Sprint(found.Seen), fmt.Sprint([]string{readable, "/etc/passwd"})},
+			"processes besides its own": {len(found.PIDs), 2},
 		} {
 			if pair[0] != pair[1] {
 				t.Errorf("%s: %v, want %v", name, pair[0], pair[1])
@@ -209,7 +209,7 @@ func TestJail(t *testing.T) {
 	}
 }
 
-// TestOff checks that JAIL=off leaves nothing of the jail, and that JAIL knows no other word.
+// TestOff checks that JAIL=off leaves nothing of the jail, and that JAIL accepts no other value.
 func TestOff(t *testing.T) {
 	found := inspect(t, jails(t)["off"], nil)
 	if found.Status["Seccomp"] == "2" && !filtered() || found.Dir != filepath.Dir(inmate) {
@@ -221,7 +221,7 @@ func TestOff(t *testing.T) {
 	}
 }
 
-// filtered says whether this process is under a filter of system calls itself.
+// filtered reports whether this process itself has a filter of system calls.
 func filtered() bool {
 	status, err := os.ReadFile("/proc/self/status")
 	return err == nil && strings.Contains(string(status), "Seccomp:\t2")
@@ -285,7 +285,7 @@ func grow(t *testing.T, file string) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("a member of the family stands still: %v, then %v", before, now)
+			t.Fatalf("a member of the family does not run: %v, then %v", before, now)
 		}
 	}
 }

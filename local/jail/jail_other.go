@@ -25,7 +25,7 @@ func (*Jail) TaskRoot(binary string) string { return filepath.Dir(binary) }
 // Process is a running function.
 type Process struct{ child *process.Process }
 
-// Start starts a function in a process group of its own.
+// Start starts a function in a new process group.
 func (*Jail) Start(c Command) (*Process, error) {
 	cmd := exec.Command(c.Binary)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = filepath.Dir(c.Binary), c.Env, c.Output, c.Output
@@ -48,5 +48,5 @@ func (p *Process) Kill() { p.child.Signal(syscall.SIGKILL) }
 // Done is closed when the function has ended.
 func (p *Process) Done() <-chan struct{} { return p.child.Done() }
 
-// Err says how the function ended: nil for exit status 0. It is valid once Done is closed.
+// Err returns how the function ended: nil for exit status 0. It is valid once Done is closed.
 func (p *Process) Err() error { return p.child.Err() }

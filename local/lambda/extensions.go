@@ -30,7 +30,7 @@ func (i *instance) addExtensionsAPI(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+root+"event/next", i.extensionNext)
 }
 
-// register makes a part of the process an internal extension. Lambda refuses SHUTDOWN to internal extensions, and a
+// register registers an internal extension. Lambda refuses SHUTDOWN to internal extensions, and a
 // registration after the runtime has asked for its first event.
 func (i *instance) register(w http.ResponseWriter, r *http.Request) {
 	name := r.Header.Get("Lambda-Extension-Name")
@@ -144,5 +144,5 @@ func (i *instance) atWork() bool {
 
 func sendJSON(w http.ResponseWriter, body any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(body) // a process that is gone is noticed by its end
+	_ = json.NewEncoder(w).Encode(body) // the process's end reports a process that is gone
 }

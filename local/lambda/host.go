@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	// MaxResponse is the most bytes that Lambda takes for a buffered answer.
+	// MaxResponse is the most bytes that Lambda accepts for a buffered response.
 	MaxResponse = 6*1024*1024 + 100
-	// MaxStream is the most bytes of a streamed one.
+	// MaxStream is the most bytes that Lambda accepts for a streamed response.
 	MaxStream = 200 * 1024 * 1024
 
 	initTimeout        = 10 * time.Second // Lambda's for init, on demand
@@ -43,7 +43,7 @@ var (
 	ErrClosed = errors.New("the Lambda host has ended")
 )
 
-// extra are the only variables that a function may get beside the template's and Lambda's own.
+// extra are the only variables that a function may get besides the template's and Lambda's own.
 var extra = regexp.MustCompile(`^(AWS_ENDPOINT_URL(_[A-Z_]+)?|SVC_LOCAL|CHROMIUM|SVC_TEST_PUBLIC_NETS|SVC_TEST_CA)$`)
 
 // Options of NewHost.
@@ -66,10 +66,10 @@ type Host struct {
 
 	ending context.Context // ends when the host is closed
 	end    context.CancelFunc
-	queued sync.WaitGroup // events that nobody waits for
+	queued sync.WaitGroup // asynchronous events
 }
 
-// room counts the events that may begin yet.
+// room counts the events that may still begin.
 type room struct{ atomic.Int64 }
 
 func (r *room) take() bool {
@@ -86,22 +86,22 @@ func (r *room) take() bool {
 
 func (r *room) give() { r.Add(1) }
 
-// Result is what became of an event.
+// Result is the result of an event.
 type Result struct {
 	RequestID string        // Lambda's own, not the gateway's
-	Payload   []byte        // the answer; where FunctionError is set, Lambda's error object
-	Streamed  bool          // the function answered as a stream: Payload holds prelude, separator and body
-	Init      time.Duration // from the process's start until it asked for this, its first event; 0 for a later one
+	Payload   []byte        // the response; where FunctionError is set, Lambda's error object
+	Streamed  bool          // the function streamed its response: Payload holds prelude, separator and body
+	Init      time.Duration // from the process's start until it asked for its first event; 0 for a later event
 
-	// FunctionError is empty for an answer; "Unhandled" where the function failed, died or took too long.
+	// FunctionError is empty for a response; "Unhandled" where the function failed, died or took too long.
 	FunctionError string
 }
 
-// NewHost makes a host without functions.
+// NewHost returns a host without functions.
 func NewHost(options Options) (*Host, error) {
 	for name := range options.Environment {
 		if !extra.MatchString(name) {
-			return nil, fmt.Errorf("%s is not among the variables that a local function may get beside the template's", name)
+			return nil, fmt.Errorf("%s is not among the variables that a local function may get besides the template's", name)
 		}
 	}
 	if options.Jail == nil {
@@ -167,7 +167,7 @@ func readable(variables map[string]string) []string {
 		if err != nil {
 			continue // not a path, or not one of this machine
 		}
-		if name == chromium.Variable { // its libraries and fonts are beside it
+		if name == chromium.Variable { // its libraries and fonts are in the same folder
 			path, target = filepath.Dir(path), filepath.Dir(target)
 		}
 		paths = append(paths, path, target)
@@ -175,9 +175,9 @@ func readable(variables map[string]string) []string {
 	return paths
 }
 
-// Invoke runs one event through a function, by its logical ID, and waits for the answer. Where the account has room for
+// Invoke runs one event through a function, by its logical ID, and waits for the result. Where the account has room for
 // more events than this machine runs processes, an event waits for a free process while ctx lasts. An event that runs
-// goes on to its end when ctx ends, as in Lambda.
+// continues to its end when ctx ends, as in Lambda.
 func (h *Host) Invoke(ctx context.Context, function string, payload []byte) (Result, error) {
 	h.mu.Lock()
 	pool, ok := h.pools[function]
@@ -215,7 +215,7 @@ func (h *Host) Close() {
 	h.mu.Unlock()
 	h.end()
 	h.queued.Wait()
-	for _, pool := range h.pools { // nothing changes them any more
+	for _, pool := range h.pools { // the pools no longer change
 		pool.close()
 	}
 }

@@ -338,7 +338,7 @@ func TestLevels(t *testing.T) {
 // levels are Lambda's, the one of the most detail first.
 var levels = []string{"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"}
 
-// TestEnqueue checks that an event that nobody waits for is run, is given up after its retries, and ends with the host.
+// TestEnqueue checks that an asynchronous event is run, is dropped after its retries, and ends with the host.
 func TestEnqueue(t *testing.T) {
 	host, _ := start(t, 1, func(f *template.Function) { f.Asynchronous = template.Asynchronous{MaxAge: time.Minute} })
 	type outcome struct {
@@ -388,7 +388,7 @@ func TestDeadWhileFrozen(t *testing.T) {
 	}
 	time.Sleep(50 * time.Millisecond) // the host hears of it a moment after the kernel
 	if second := decode[state](t, invoke(t, host, `{"do":"state"}`)); second.ID == first.ID {
-		t.Error("the dead process answered")
+		t.Error("the dead process responded")
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 	"svcapi/local/template"
 )
 
-// instance is one process with a Runtime API of its own. The pool's lock guards what is not set by start.
+// instance is one process with its own Runtime API. The pool's lock guards the fields that start does not set.
 type instance struct {
 	pool    *pool
 	process *jail.Process
@@ -104,7 +104,7 @@ func (i *instance) runtimeAPI() http.Handler {
 	mux.HandleFunc("POST "+root+"invocation/{id}/response", i.response)
 	mux.HandleFunc("POST "+root+"invocation/{id}/error", i.failure)
 	mux.HandleFunc("POST "+root+"init/error", func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(io.LimitReader(r.Body, 64<<10)) // what could be read is what is known
+		body, _ := io.ReadAll(io.LimitReader(r.Body, 64<<10)) // an incomplete body is used as far as it was read
 		i.pool.note("platform.initReport", string(body))
 		accepted(w)
 	})
@@ -126,10 +126,10 @@ func (i *instance) next(w http.ResponseWriter, r *http.Request) {
 	header.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(e.deadline.UnixMilli(), 10))
 	header.Set("Lambda-Runtime-Invoked-Function-Arn", arn(i.pool.function))
 	header.Set("Lambda-Runtime-Trace-Id", e.trace)
-	_, _ = w.Write(e.payload) // a process that is gone is noticed by its end
+	_, _ = w.Write(e.payload) // the process's end reports a process that is gone
 }
 
-// current is the event that runs, where it is the one with this ID.
+// current returns the running event where it has this ID.
 func (i *instance) current(id string) (*event, time.Duration) {
 	i.pool.mu.Lock()
 	defer i.pool.mu.Unlock()
@@ -166,7 +166,7 @@ func (i *instance) response(w http.ResponseWriter, r *http.Request) {
 		e.fail(kind, "the function failed in the midst of its stream")
 	}
 	e.finish(outcome{result: Result{Payload: body, Streamed: streamed, Init: init}})
-	i.answered(e)
+	i.responded(e)
 	accepted(w)
 }
 
@@ -176,16 +176,16 @@ func (i *instance) failure(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "InvalidRequestID", "this event does not run here")
 		return
 	}
-	body, _ := io.ReadAll(io.LimitReader(r.Body, MaxResponse)) // what could be read is what is known
+	body, _ := io.ReadAll(io.LimitReader(r.Body, MaxResponse)) // an incomplete body is used as far as it was read
 	i.pool.output.take(false)
 	e.finish(outcome{result: Result{Payload: body, FunctionError: "Unhandled", Init: init}})
-	i.answered(e)
+	i.responded(e)
 	accepted(w)
 }
 
-// answered stops the event's clock unless an extension is at work: the function's timeout includes that work. The event
+// responded stops the event's clock unless an extension is at work: the function's timeout includes that work. The event
 // stays the running one until the runtime and all extensions have asked for the next.
-func (i *instance) answered(e *event) {
+func (i *instance) responded(e *event) {
 	i.pool.mu.Lock()
 	defer i.pool.mu.Unlock()
 	if i.running == e && !i.atWork() {
@@ -209,11 +209,11 @@ func arn(f template.Function) string {
 	return "arn:aws:lambda:" + template.Region + ":" + template.AccountID + ":function:" + f.Name
 }
 
-// AccessKeyID is the test access key that a function's processes sign with: what they call can tell them apart.
+// AccessKeyID is the test access key that a function's processes sign with: emulators distinguish functions by the key.
 func AccessKeyID(f template.Function) string { return "LOCAL" + strings.ToUpper(f.Folder) }
 
-// environment is what every process of a function gets: what Lambda sets, what the template declares, and the extra
-// set, each beating those before it.
+// environment returns the variables of every process of a function: Lambda's, the template's and the extra ones. Later
+// variables override earlier ones.
 func environment(f template.Function, taskRoot string, extra map[string]string) map[string]string {
 	variables := map[string]string{
 		"_HANDLER":                        f.Handler,

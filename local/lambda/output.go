@@ -19,7 +19,7 @@ import (
 var levels = []string{"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"}
 
 // output takes what a function's processes print into the function's log. Where the log format is JSON, it leaves out
-// what is below the function's level, as Lambda does.
+// lines below the function's level, as Lambda does.
 type output struct {
 	raw   *os.File // the processes append to it; it has no name any more
 	least int      // index in levels; -1: every line is taken
@@ -52,11 +52,11 @@ func newOutput(path string, function template.Function) (*output, error) {
 	return o, nil
 }
 
-// take copies the lines that were printed since the last time; unfinished says that no more of a line can follow.
+// take copies the lines that were printed since the last call; unfinished means that no more of a line can follow.
 func (o *output) take(unfinished bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	text, _ := io.ReadAll(io.NewSectionReader(o.raw, o.seen, 1<<62)) // the log is all there is to complain to
+	text, _ := io.ReadAll(io.NewSectionReader(o.raw, o.seen, 1<<62)) // an error of the log cannot be logged
 	if last := bytes.LastIndexByte(text, '\n'); !unfinished {
 		text = text[:last+1]
 	}
@@ -68,8 +68,8 @@ func (o *output) take(unfinished bool) {
 	}
 }
 
-// passes tells whether Lambda sends a line on. It reads the level of a line from the key "level" of a JSON object; any
-// other line has the level INFO: "If the "level" value field is invalid or missing, Lambda will assign the log output
+// passes reports whether Lambda forwards a line. The key "level" of a JSON object is the level of its line; any other
+// line has the level INFO: "If the "level" value field is invalid or missing, Lambda will assign the log output
 // the level INFO" (AWS Lambda Developer Guide, Log-level filtering).
 func (o *output) passes(line []byte) bool {
 	var entry struct {
@@ -86,7 +86,7 @@ func (o *output) passes(line []byte) bool {
 	return level >= o.least
 }
 
-// note writes a line of the platform's own.
+// note writes a line of the platform.
 func (o *output) note(line []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

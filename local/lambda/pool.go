@@ -16,7 +16,7 @@ type event struct {
 	id      string
 	payload []byte
 	done    chan outcome // takes the first outcome; later ones are dropped
-	leave   func()       // gives its place in the account's concurrency back, once
+	leave   func()       // returns its place in the account's concurrency, once
 
 	extended bool // an extension has the event, too
 }
@@ -111,8 +111,8 @@ func (p *pool) next(i *instance) {
 	p.output.take(false)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if i.running != nil && !i.asked { // it asks for more without an answer; where there was one, this is dropped
-		i.running.finish(failed("Runtime.NoResponse", "the function asked for its next event without an answer to this one"))
+	if i.running != nil && !i.asked { // the runtime asks again without a response; after a response this outcome is dropped
+		i.running.finish(failed("Runtime.NoResponse", "the function asked for its next event without a response to this one"))
 	}
 	i.asked = true
 	p.rest(i)
@@ -144,7 +144,7 @@ func (p *pool) rest(i *instance) {
 	i.process.Stop()
 }
 
-// withdraw takes an event out of the queue. It is false when the event has left it.
+// withdraw takes an event out of the queue. The result is false when the event has left the queue.
 func (p *pool) withdraw(e *event) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,7 +156,7 @@ func (p *pool) withdraw(e *event) bool {
 	return true
 }
 
-// ended clears up after an instance's process, whatever ended it.
+// ended removes an instance whose process has ended.
 func (p *pool) ended(i *instance) {
 	p.output.take(false)
 	p.mu.Lock()
@@ -203,7 +203,7 @@ func (p *pool) ended(i *instance) {
 	p.grow()
 }
 
-// note writes a line of the platform's own into the function's log, in Lambda's JSON form.
+// note writes a line of the platform into the function's log, in Lambda's JSON form.
 func (p *pool) note(kind, message string) {
 	line, _ := json.Marshal(map[string]any{ // strings always marshal
 		"time": time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), "type": kind,
@@ -228,5 +228,5 @@ func (p *pool) close() {
 	for _, i := range instances {
 		<-i.gone
 	}
-	_ = p.output.close() // the log is all there is to complain to
+	_ = p.output.close() // an error of the log cannot be logged
 }

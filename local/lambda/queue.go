@@ -9,7 +9,7 @@ import (
 	"svcapi/local/template"
 )
 
-// ErrDropped means that Lambda gives an event up that nobody waits for.
+// ErrDropped means that Lambda drops an asynchronous event.
 var ErrDropped = errors.New("the event is dropped")
 
 // How long Lambda waits before it runs such an event again (AWS Lambda Developer Guide, How Lambda handles errors and
@@ -22,7 +22,7 @@ const (
 )
 
 // Enqueue puts an event into the function's queue, as an asynchronous invocation does, and returns. report gets the
-// outcome of each run, and an error that wraps ErrDropped if the event is given up.
+// outcome of each run, and an error that wraps ErrDropped if the event is dropped.
 func (h *Host) Enqueue(function string, payload []byte, report func(Result, error)) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

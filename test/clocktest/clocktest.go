@@ -1,5 +1,5 @@
-// Package clocktest plays the clock of an execution environment that Lambda has frozen: the wall time moves, the
-// monotonic clock stands still.
+// Package clocktest simulates the clock of an execution environment that Lambda has frozen: the wall time moves, the
+// monotonic clock stops.
 package clocktest
 
 import (
@@ -22,8 +22,8 @@ func (c *Clock) Move(by time.Duration) { c.moved.Add(int64(by)) }
 
 // Now returns the moved wall time with the monotonic reading of the start.
 //
-// Package time offers no way to make such a value. Its first word holds the wall time: 30 bits of nanoseconds, and above
-// them 33 bits of seconds. The top bit says that there is a monotonic reading.
+// Package time cannot construct such a value. Its first word holds the wall time: 30 bits of nanoseconds, and above
+// them 33 bits of seconds. The top bit marks a monotonic reading.
 func (c *Clock) Now() time.Time {
 	now, moved := c.start, time.Duration(c.moved.Load())
 	seconds := uint64(now.Round(0).Add(moved).Unix() - now.Unix())

@@ -20,7 +20,7 @@ import (
 // Private is in the payload of requests that ask for privacy. No log may hold Private.
 const Private = "private-payload-4f1d"
 
-// KnownFile is the file beside a test run's logs with the secrets that the run created, one a line.
+// KnownFile is the file in the folder of a test run's logs with the secrets that the run created, one a line.
 const KnownFile = "known-secrets"
 
 // shapes are the patterns of secrets.
@@ -55,7 +55,7 @@ func forms(secret string) []form {
 		"escaped for JSON": escaped, "escaped for JSON twice": quoted(escaped),
 		"escaped for JSON, slashes too": slashed, "escaped for JSON, slashes too, twice": quoted(slashed),
 	}
-	for before := range 3 { // Base64 of it within a longer text, wherever it begins
+	for before := range 3 { // Base64 of the secret at each offset within a longer text
 		for name, encoding := range map[string]*base64.Encoding{"Base64": base64.RawStdEncoding, "Base64 for URLs": base64.RawURLEncoding} {
 			text := encoding.EncodeToString([]byte(strings.Repeat("x", before) + secret))
 			whole[fmt.Sprintf("in %s, %d", name, before)] = text[(before*8+5)/6 : (before+len(secret))*8/6]
@@ -83,8 +83,8 @@ func quoted(text string) string {
 // Result is the result of a search.
 type Result struct {
 	Files, Lines int
-	Secrets      int      // that were known
-	Found        []string // where, and in what form; without the secrets themselves
+	Secrets      int      // the number of known secrets
+	Found        []string // place and form of each, without the secret itself
 }
 
 // Search searches all files below a folder for the given secrets and those of KnownFile. Search reports a line once.

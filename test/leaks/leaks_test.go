@@ -15,7 +15,7 @@ func TestProve(t *testing.T) {
 	}
 }
 
-// What is no secret is none, and what is found is not told.
+// Text without secrets has no finding, and a finding does not contain the secret.
 func TestSearch(t *testing.T) {
 	dir := t.TempDir()
 	secret := "a-secret-of-a-vendor"
@@ -42,7 +42,7 @@ func TestSearch(t *testing.T) {
 	}
 	for _, found := range r.Found {
 		if strings.Contains(found, secret[:10]) {
-			t.Errorf("it tells: %s", found)
+			t.Errorf("the finding contains the secret: %s", found)
 		}
 	}
 }

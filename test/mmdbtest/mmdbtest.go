@@ -1,4 +1,4 @@
-// Package mmdbtest writes small MaxMind databases for tests, in the shape of the vendor's own.
+// Package mmdbtest writes small MaxMind databases for tests, in the format of the vendor's databases.
 package mmdbtest
 
 import (
@@ -15,16 +15,16 @@ import (
 	"go4.org/netipx"
 )
 
-// Record is what a database holds for a network.
+// Record is a database's record of a network.
 type Record = mmdbtype.Map
 
 // The networks of the databases that All writes.
 const (
 	Colombo = "112.134.0.0/16"  // Sri Lanka Telecom
-	Bare    = "112.135.0.0/16"  // in the databases, with nothing in its record
-	VPN     = "45.83.0.1/32"    // anonymous, nowhere else
+	Bare    = "112.135.0.0/16"  // in the databases, with an empty record
+	VPN     = "45.83.0.1/32"    // in the anonymous database only
 	Every   = "2001:470:1::/48" // all flags of the vendor
-	IPv6    = "2402:d000::/32"  // Colombo again
+	IPv6    = "2402:d000::/32"  // the data of Colombo
 	Wrong   = "112.136.0.0/16"  // values that no reader should pass on
 )
 
@@ -63,10 +63,10 @@ var files = map[string]map[string]Record{
 	},
 }
 
-// All writes the databases into a new folder and returns it.
+// All writes the databases into a new folder and returns the folder.
 func All(t testing.TB) string { return Some(t) }
 
-// Some writes some of the databases into a new folder and returns it.
+// Some writes some of the databases into a new folder and returns the folder.
 func Some(t testing.TB, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -24,7 +24,7 @@ var (
 	testForm     = regexp.MustCompile(`(?m)^func (Test[A-Z][A-Za-z0-9_]*)\(`)
 )
 
-// decisions is docs/decisions.md: its anchors, and what is wrong with its entries. tests are the repository's test
+// decisions returns the anchors of docs/decisions.md, and the faults of its entries. tests are the repository's test
 // functions by folder.
 func decisions(text string, tests map[string][]string) (anchors map[string]bool, f findings) {
 	anchors = map[string]bool{}

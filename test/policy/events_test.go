@@ -18,7 +18,7 @@ import (
 	"svcapi/shared/project"
 )
 
-// proxyEvent is the part of a REST proxy event that says which request it is.
+// proxyEvent holds the fields of a REST proxy event that identify the request.
 type proxyEvent struct {
 	Resource          string
 	Path              string
@@ -31,11 +31,11 @@ type proxyEvent struct {
 	IsBase64Encoded   bool
 }
 
-// maxEventFiles is what the folder events holds at most: an event for each operation and schedule, and the lists.
+// maxEventFiles is the most files of the folder events: an event for each operation and schedule, and the lists.
 const maxEventFiles = 20
 
-// Every event has its expected response and the other way round; both fit the template and openapi.yaml. Each operation
-// and each schedule has a file.
+// TestEvents checks that every event has its expected response and the other way round, that both fit the template and
+// openapi.yaml, and that each operation and each schedule has a file.
 func TestEvents(t *testing.T) {
 	all, err := events.Read(root("events"))
 	if err != nil {
@@ -51,8 +51,8 @@ func TestEvents(t *testing.T) {
 	}
 	for _, file := range files {
 		name := file.Name()
-		if _, ok := all[name]; !ok && !slices.Contains([]string{"README.md", "answers.json", "cases.json"}, name) {
-			t.Errorf("answers.json does not have %s", name)
+		if _, ok := all[name]; !ok && !slices.Contains([]string{"README.md", "responses.json", "cases.json"}, name) {
+			t.Errorf("responses.json does not have %s", name)
 		}
 	}
 	s, doc := current(t), document(t)
@@ -107,7 +107,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// checkRequest: the event is consistent in itself and fits the template's routes and the demo projects.
+// checkRequest checks that the event is consistent and fits the template's routes and the demo projects.
 func checkRequest(t *testing.T, event proxyEvent, want events.Case, routes map[string]string) {
 	t.Helper()
 	if routes[event.Resource] != want.Function {
@@ -129,7 +129,7 @@ func checkRequest(t *testing.T, event proxyEvent, want events.Case, routes map[s
 		t.Error("headers and multiValueHeaders differ")
 	}
 	if !strings.HasPrefix(event.Resource, apiRoot) {
-		return // it needs no credentials
+		return // the route needs no credentials
 	}
 	owner := strings.Split(event.Headers["X-API-KEY"], "_")
 	if len(owner) != 3 {
@@ -144,7 +144,7 @@ func checkRequest(t *testing.T, event proxyEvent, want events.Case, routes map[s
 	}
 }
 
-// checkBodies: what is sent and what is answered fit openapi.yaml.
+// checkBodies checks the request's and the response's body against openapi.yaml.
 func checkBodies(t *testing.T, event proxyEvent, want events.Expected, doc *openapi3.T) {
 	t.Helper()
 	path, documented := strings.CutPrefix(event.Resource, apiRoot)
@@ -174,11 +174,11 @@ func checkBodies(t *testing.T, event proxyEvent, want events.Expected, doc *open
 		media = other
 	}
 	if err := response.Value.Content.Get(media).Schema.Value.VisitJSON(want.Body, openapi3.MultiErrors()); err != nil {
-		t.Errorf("the answer's body: %v", err)
+		t.Errorf("the response's body: %v", err)
 	}
 }
 
-// invalid tells whether the answer is validation_failed.
+// invalid reports whether the expected response is validation_failed.
 func invalid(want events.Expected) bool {
 	body, _ := want.Body.(map[string]any)
 	failure, _ := body["error"].(map[string]any)

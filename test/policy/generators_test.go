@@ -75,7 +75,7 @@ func TestTypeScriptClient(t *testing.T) {
 	tool(t, dir, filepath.Join(modules, ".bin", "tsc"), "--noEmit", "--strict", "use.ts")
 }
 
-// The documentation page holds Swagger UI as its package has it.
+// The documentation page has the files of Swagger UI's package, unchanged.
 func TestSwaggerUIIsThePackages(t *testing.T) {
 	modules, err := tools.NodeModules(t.Context())
 	if err != nil {

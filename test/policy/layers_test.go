@@ -13,7 +13,7 @@ import (
 
 const module = "svcapi/"
 
-// pkg is a package of this module, as go list tells it. Paths are below the module.
+// pkg is a package of this module, as go list reports it. Paths are below the module.
 type pkg struct {
 	ImportPath   string
 	Imports      []string
@@ -97,7 +97,7 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// The rules notice what they forbid and permit the rest.
+// The rules report each forbidden import and permit all others.
 func TestForbiddenImports(t *testing.T) {
 	for _, c := range []struct {
 		from, to string
@@ -132,7 +132,7 @@ func TestForbiddenImports(t *testing.T) {
 var awaited = []string{}
 
 // A package that only one program uses belongs into that program's folder. The programs are the functions and the
-// operator's command line; the local stack is none.
+// operator's command line; the local stack is not a program.
 func TestSharedIsShared(t *testing.T) {
 	users := map[string][]string{}
 	all := packages(t)
@@ -164,7 +164,7 @@ func TestSharedIsShared(t *testing.T) {
 	}
 }
 
-// What makes a function's binary large, and its cold start slow, without need.
+// The libraries that make a function's binary large, and its cold start slow, without need.
 var tooHeavy = []string{
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue", // drags in a client of DynamoDB Streams
 	"github.com/getkin/kin-openapi/openapi3",
@@ -174,12 +174,12 @@ var tooHeavy = []string{
 	"testing",
 }
 
-// The documentation makes its samples of the YAML document when it starts. Nobody waits for its page as for an answer.
+// The documentation generates its samples from the YAML document when it starts. Its page is not urgent.
 var excused = map[string]string{"functions/docs": "go.yaml.in/yaml/v3"}
 
 func TestFunctionsStaySmall(t *testing.T) {
 	for path, p := range packages(t) {
-		// What is in the binary is among the Deps of the function's own package; its benchmarks are not in it.
+		// The binary's packages are the Deps of the function's own package; its benchmarks are not in it.
 		if _, function := layer(path); function == "" || path != "functions/"+function {
 			continue
 		}

@@ -247,7 +247,7 @@ func codes(response *openapi3.Response) []string {
 	return out
 }
 
-// docs/decisions.md#credentials: every operation requires both credentials, unless it says so itself.
+// docs/decisions.md#credentials: every operation requires both credentials, unless the operation overrides this.
 func TestDocumentRequiresCredentials(t *testing.T) {
 	doc := document(t)
 	for path, item := range doc.Paths.Map() {
@@ -309,7 +309,7 @@ var contractPaths = []string{
 	"/utility/currency/codes",
 }
 
-// The header parameters of the contract beside the credentials, its response headers, and the statuses of its errors;
+// The header parameters of the contract besides the credentials, its response headers, and the statuses of its errors;
 // 413 may be on every path (docs/decisions.md#routes).
 var (
 	contractParameters = []string{"X-ENV", "X-Privacy-Mode", "X-Confirm-Send"}

@@ -41,7 +41,7 @@ var operationRules = []rule{
 		{"        - !Ref ChargePolicy\n", ""},
 		{"        - !Ref RequestPolicy\n        - !If", "        - !Ref RequestPolicy\n        - !Ref ChargePolicy\n        - !If"},
 	}},
-	{"what lies still is encrypted with the operator's key", encryption, []edit{
+	{"data at rest is encrypted with the operator's key", encryption, []edit{
 		{"      KmsKeyId: !If [HasKey, !Ref KmsKeyArn, !Ref AWS::NoValue]\n", ""},
 		{"      SSESpecification: !If [HasKey, {SSEEnabled: true, SSEType: KMS, KMSMasterKeyId: !Ref KmsKeyArn}, !Ref AWS::NoValue]\n", ""},
 		{"SSEEnabled: true", "SSEEnabled: false"},
@@ -74,7 +74,7 @@ var operationRules = []rule{
 		{"old, refused, failing", "old, failing"},
 		{"MAX([sms, security, ", "MAX([security, "},
 	}},
-	{"the dashboard answers its questions", dashboards, []edit{
+	{"the dashboard covers its questions", dashboards, []edit{
 		{`{"markdown": "## Is money right?"}`, `{"markdown": "## Is money left?"}`},
 		{"\"${SmsFunction}\\\"", "\"${BarcodeFunction}\\\""},
 		{`"${ErrorsAlarm.Arn}"`, `"${SlowAlarm.Arn}"`},
@@ -148,7 +148,7 @@ func branch(value any, condition string) any {
 	return parts[1]
 }
 
-// shared are the functions that have the rights of a managed policy of the template, beside those of traces and the key.
+// shared are the functions that have the rights of a managed policy of the template, besides those of traces and the key.
 var shared = map[string][]string{
 	"RequestPolicy": {"sms", "security", "location", "barcode", "currency", "pdf"},
 	"ChargePolicy":  {"sms", "security", "location", "barcode", "pdf"},
@@ -227,7 +227,7 @@ var paidOperations = sync.OnceValue(func() (names []string) {
 	return names
 })
 
-// watched lists the metrics of an alarm as namespace, name and dimensions, and what it takes of them.
+// watched lists the metrics of an alarm as namespace, name, dimensions and statistic.
 func watched(alarm resource) (metrics []string) {
 	one := func(m object, statistic string) {
 		namespace := m.text("Namespace") + m.text("Namespace", "Fn::Sub")
@@ -253,7 +253,7 @@ func watched(alarm resource) (metrics []string) {
 	return metrics
 }
 
-// stageAlarms: these alarms watch the stage, and each watches all that it is there for.
+// stageAlarms: these alarms watch the stage, and each watches all of its metrics.
 func stageAlarms(s *templateFile) (f findings) {
 	own := "SVC/${Stage} "
 	byOutcome := func(outcomes ...string) (metrics []string) {
@@ -425,7 +425,7 @@ func alarmSettings(s *templateFile) (f findings) {
 	return f
 }
 
-// mathematics: an alarm takes one value from its metrics, and each of them is a part of it.
+// mathematics checks that an alarm takes one value from its metrics and uses each metric.
 func mathematics(alarm resource) (f findings) {
 	ids, used, returned, all := map[string]bool{}, map[string]bool{}, 0, false
 	for _, item := range alarm.properties.list("Metrics") {
@@ -449,12 +449,12 @@ func mathematics(alarm resource) (f findings) {
 	return f
 }
 
-// The questions that the dashboard answers, each a heading.
+// The questions of the dashboard, each a heading.
 var questions = []string{"Is it up?", "Is it fast?", "Is money right?", "Which vendor fails?"}
 
 var searched = regexp.MustCompile(`MetricName=\\"([A-Za-z_]+)\\"`)
 
-// widget is one of a dashboard, as far as it is looked at.
+// widget holds the checked fields of a dashboard's widget.
 type widget struct {
 	X, Y, Width, Height int
 	Properties          struct{ Markdown string }
@@ -477,7 +477,7 @@ func dashboards(s *templateFile) (f findings) {
 		for x := w.X; x < w.X+w.Width; x++ {
 			for y := w.Y; y < w.Y+w.Height; y++ {
 				if taken[[2]int{x, y}] || x >= 24 {
-					f.add("a widget at %d, %d lies over another or outside", w.X, w.Y)
+					f.add("a widget at %d, %d overlaps another or is outside", w.X, w.Y)
 				}
 				taken[[2]int{x, y}] = true
 			}
@@ -488,7 +488,7 @@ func dashboards(s *templateFile) (f findings) {
 			f.add("the dashboard does not ask %q", question)
 		}
 	}
-	// Each widget by function is of every function, each alarm of the stage is shown.
+	// Each widget by function shows every function, and the dashboard shows each alarm of the stage.
 	for _, function := range s.functions() {
 		if strings.Count(text, "FunctionName=(") != strings.Count(text, "\"${"+function.id+"}\\\"") {
 			f.add("a widget by function does not show %s", function.id)
@@ -523,7 +523,7 @@ func domains(s *templateFile) (f findings) {
 	// By the stage's reference both come after the stage.
 	if ref(all.at("DomainMapping", "Properties", "Stage")) != "Api.Stage" ||
 		!strings.HasSuffix(all.text("WebAcl", "Properties", "ResourceArn", "Fn::Sub"), "/restapis/${Api}/stages/${Api.Stage}") {
-		f.add("host name or web ACL do not stand before the API's stage")
+		f.add("host name or web ACL do not refer to the API's stage")
 	}
 	return f
 }
@@ -559,7 +559,7 @@ func conditions(s *templateFile) (f findings) {
 	return f
 }
 
-// translated is what AWS makes of template.yaml at deployment, by SAM's own translator.
+// translated is template.yaml as SAM's own translator expands it at deployment.
 func translated(t *testing.T) *templateFile {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), ".local/venv/bin/python", "tools/translate.py", "template.yaml")
@@ -575,7 +575,7 @@ func translated(t *testing.T) *templateFile {
 	return s
 }
 
-// translatedRules are the policies over what AWS is given. Their edits are of the translation.
+// translatedRules are the policies over the translated template. Their edits change the translation.
 var translatedRules = []rule{
 	{"roles permit what is listed, on what is named", translatedRoles, []edit{
 		{"Action: dynamodb:Query", "Action: dynamodb:Querry"},
@@ -615,7 +615,7 @@ var rolesActions = slices.Concat(tableActions, secretActions, logActions, []stri
 	"kms:Decrypt", "lambda:InvokeFunction", "xray:PutTelemetryRecords", "xray:PutTraceSegments", "sts:AssumeRole",
 })
 
-// What may stand on every resource: X-Ray's actions know none.
+// The actions that may have "*" as resource: X-Ray's actions have no resources.
 var anywhere = []string{"xray:PutTelemetryRecords", "xray:PutTraceSegments"}
 
 // Who may take a role, and AWS's own policies in use: CodeDeploy's role for Lambda, which CodeDeploy keeps up to date.

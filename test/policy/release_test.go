@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Actions are named by commit, with the tag beside it: a tag can be moved.
+// Actions are named by commit, with the tag in a comment: a tag can be moved.
 var pinnedAction = regexp.MustCompile(`^\s+- uses: [a-z0-9-]+/[a-z0-9-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
 
 // Workflows pin what they run, and may do no more than they need.
@@ -74,7 +74,7 @@ func TestBuildTargets(t *testing.T) {
 
 var semantic = regexp.MustCompile(`^\d+\.\d+\.\d+$`)
 
-// The newest version of the changelog, below what is unreleased, is the one of the application's metadata.
+// The newest released version of the changelog is the version of the application's metadata.
 func TestVersion(t *testing.T) {
 	text, err := os.ReadFile(root("CHANGELOG.md"))
 	if err != nil {

@@ -26,7 +26,7 @@ func current(t *testing.T) *templateFile {
 	return s
 }
 
-// findings is what a rule has to say against a template.
+// findings are a rule's objections to a template.
 type findings []string
 
 func (f *findings) add(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }
@@ -114,7 +114,7 @@ var rules = []rule{
 		{"DeletionPolicy: Retain", "DeletionPolicy: Delete"},
 		{"UpdateReplacePolicy: Retain", "UpdateReplacePolicy: Snapshot"},
 		{"AttributeName: expires", "AttributeName: expiry"},
-		{"IndexName: uncertain", "IndexName: unsure"},
+		{"IndexName: uncertain", "IndexName: another"},
 		{"ProjectionType: ALL", "ProjectionType: KEYS_ONLY"},
 	}},
 	{"schedules are named by the stack and well formed", schedules, []edit{
@@ -150,7 +150,7 @@ var rules = []rule{
 		{"      PriceSms: {default: 'SMS, per unit'}\n", ""},
 		{"SETTLE_CAPTURED_AFTER_SECONDS: !Ref SettleCapturedAfterSeconds", "SETTLE_CAPTURED_AFTER_SECONDS: '900'"},
 	}},
-	{"no secret stands in an environment variable", environments, []edit{
+	{"no environment variable holds a secret", environments, []edit{
 		{"STAGE: !Ref Stage", "STAGE: '{{resolve:secretsmanager:svc/dev/sms}}'"},
 		{"STAGE: !Ref Stage", "VENDOR_API_KEY: abc"},
 		{"STAGE: !Ref Stage", "TWILIO_TOKEN: abc"},
@@ -211,7 +211,7 @@ var responseTypes = []string{
 	"UNAUTHORIZED", "UNSUPPORTED_MEDIA_TYPE", "WAF_FILTERED",
 }
 
-// What the gateway answers by itself (docs/decisions.md#routes, docs/decisions.md#internal-errors): unknown routes 404,
+// The gateway's own responses (docs/decisions.md#routes, docs/decisions.md#internal-errors): unknown routes 404,
 // large bodies 413, throttling 429 with Retry-After, and a function that dies 500.
 var responsesWanted = map[string]struct{ status, code string }{
 	"DEFAULT_4XX":                  {"", "http_error"},
@@ -344,7 +344,7 @@ func routes(s *templateFile) (f findings) {
 	return f
 }
 
-// gatewaySeconds is what API Gateway waits for a function, at most.
+// gatewaySeconds is the longest time that API Gateway waits for a function.
 const gatewaySeconds = 29
 
 func functionSettings(s *templateFile) (f findings) {
@@ -465,7 +465,7 @@ func statements(s *templateFile) (f findings) {
 				statement, _ := item.(object)
 				sid, action := statement.text("Sid"), statement.text("Action")
 				if sid == "" || sids[sid] {
-					f.add("%s: the Sid %q is empty or stands twice", function.id, sid)
+					f.add("%s: the Sid %q is empty or occurs twice", function.id, sid)
 				}
 				sids[sid] = true
 				if statement.text("Effect") != "Allow" {
@@ -473,7 +473,7 @@ func statements(s *templateFile) (f findings) {
 				}
 				need := fmt.Sprint(action, statement["Resource"])
 				if needs[need] {
-					f.add("%s/%s: the same need stands twice", function.id, sid)
+					f.add("%s/%s: the same need occurs twice", function.id, sid)
 				}
 				needs[need] = true
 				resource, _ := statement["Resource"].(object)
@@ -505,7 +505,7 @@ func statements(s *templateFile) (f findings) {
 	return f
 }
 
-// The tables: keys as attribute and type in order, whether what they hold outlives the stack, and the TTL attribute.
+// The tables: keys as attribute and type in order, whether their items outlive the stack, and the TTL attribute.
 var tablesWanted = map[string]struct {
 	keys, index string
 	kept        bool
@@ -590,13 +590,13 @@ func schedules(s *templateFile) (f findings) {
 }
 
 const (
-	// settleMargin is what a write may still take after its function ended: retried copies in the network, clocks
+	// settleMargin is the time that a write may still take after its function ended: retried copies in the network, clocks
 	// that differ. In seconds.
 	settleMargin = 60
 	// signatureSeconds is how long AWS accepts a signed request, so how late a copy of one may still take effect.
 	signatureSeconds = 900
-	// answerSeconds is what a request keeps for its capture and answer after a vendor's call.
-	answerSeconds = 5
+	// responseSeconds is the time that a request keeps for its capture and response after a vendor's call.
+	responseSeconds = 5
 )
 
 func settleTimes(s *templateFile) (f findings) {
@@ -622,8 +622,8 @@ func settleTimes(s *templateFile) (f findings) {
 			f.add("%s of SettleCapturedAfterSeconds is %d, want at least %d", field, got, signatureSeconds)
 		}
 	}
-	if got := number("VendorTimeoutSeconds", "MaxValue"); got == 0 || got > longest-answerSeconds {
-		f.add("VendorTimeoutSeconds may be %d, want at most %d", got, longest-answerSeconds)
+	if got := number("VendorTimeoutSeconds", "MaxValue"); got == 0 || got > longest-responseSeconds {
+		f.add("VendorTimeoutSeconds may be %d, want at most %d", got, longest-responseSeconds)
 	}
 	variables := s.doc.object("Resources", "SettleFunction", "Properties", "Environment", "Variables")
 	for name, parameter := range map[string]string{
@@ -636,8 +636,8 @@ func settleTimes(s *templateFile) (f findings) {
 	return f
 }
 
-// Names that SAM and CloudFormation take as they come and that fail, or are ignored, at deployment: values by the key
-// they stand at in a function, API or event.
+// Names that SAM and CloudFormation do not validate and that fail, or are ignored, at deployment: values by their key in
+// a function, API or event.
 var enumerated = map[string][]string{
 	"DeploymentPreference/Type": {
 		"AllAtOnce", "Canary10Percent5Minutes", "Canary10Percent10Minutes", "Canary10Percent15Minutes",
@@ -715,7 +715,7 @@ func parameters(s *templateFile) (f findings) {
 			f.add("%s is not used", name)
 		}
 		if grouped[name] != 1 {
-			f.add("%s stands in %d parameter groups, want 1", name, grouped[name])
+			f.add("%s is in %d parameter groups, want 1", name, grouped[name])
 		}
 		if shown.text("ParameterLabels", name, "default") == "" {
 			f.add("%s has no label", name)
@@ -729,7 +729,7 @@ func parameters(s *templateFile) (f findings) {
 	return f
 }
 
-// What the local stack alone may give a function. SVC_LOCAL permits vendors without TLS.
+// Variables that only the local stack may give a function. SVC_LOCAL permits vendors without TLS.
 var localOnly = []string{"SVC_LOCAL", "CHROMIUM", "SVC_TEST_PUBLIC_NETS", "SVC_TEST_CA"}
 
 var (

@@ -1,6 +1,6 @@
 // Package policy holds the rules that the compiler, sam validate and cfn-lint do not check: over
 // template.yaml, openapi.yaml, the events, and which package may import which. It has tests only;
-// this file reads what they look at.
+// this file reads the files that they check.
 package policy
 
 import (
@@ -91,7 +91,7 @@ func bare(node *yaml.Node) (any, error) {
 		for i := 0; i < len(node.Content); i += 2 {
 			key := node.Content[i].Value
 			if _, twice := out[key]; twice {
-				return nil, fmt.Errorf("line %d: %s stands twice", node.Content[i].Line, key)
+				return nil, fmt.Errorf("line %d: %s occurs twice", node.Content[i].Line, key)
 			}
 			value, err := plain(node.Content[i+1])
 			if err != nil {

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// denied are the system calls that AWS Lambda answers with EPERM, and those that a function must be able to do without
-// in case Lambda does. The constants are the numbers of the architecture that this program is built for.
+// denied are the system calls that AWS Lambda denies with EPERM, and those that a function must not need in case Lambda
+// denies them. The constants are the numbers of the architecture that this program is built for.
 var denied = []struct {
 	number uint32
-	source string // where it is known from that Lambda denies the call
+	source string // the report that Lambda denies the call
 }{
 	{unix.SYS_PRCTL, "hashicorp/terraform-exec#172, chromedp/chromedp#720, vansante/go-ffprobe#23, ClickHouse/ClickHouse#53117"},
 	{unix.SYS_FALLOCATE, "chromedp/chromedp#1074"},
@@ -33,37 +33,37 @@ const unreported = "no report is known: calls of this kind are what sandboxes de
 // architectures are the kernel's names of the architectures, by Go's.
 var architectures = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}
 
-// x32 marks the calls of another interface of the x86-64 kernel, with numbers of its own.
+// x32 marks the calls of another interface of the x86-64 kernel, which has its own numbers.
 const x32 = 0x40000000
 
-// Places in struct seccomp_data.
+// Offsets in struct seccomp_data.
 const (
 	atNumber       = 0
 	atArchitecture = 4
 )
 
 // program is the filter: EPERM for the denied calls, and ENOSYS for those of another interface of the same kernel. All
-// else is allowed, clone3 above all: glibc takes ENOSYS for a kernel without clone3, but ends a program on EPERM.
+// other calls are allowed, also clone3: glibc takes ENOSYS for a kernel without clone3, but ends a program on EPERM.
 func program(architecture uint32) []unix.SockFilter {
-	const load, equal, atLeast, answer = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K,
+	const load, equal, atLeast, ret = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K,
 		unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, unix.BPF_RET | unix.BPF_K
 	filter := []unix.SockFilter{
 		{Code: load, K: atArchitecture},
 		{Code: equal, K: architecture, Jt: 1},
-		{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)},
+		{Code: ret, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)},
 		{Code: load, K: atNumber},
 		{Code: atLeast, K: x32, Jf: 1},
-		{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)},
+		{Code: ret, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)},
 	}
 	for _, call := range denied {
 		filter = append(filter,
 			unix.SockFilter{Code: equal, K: call.number, Jf: 1},
-			unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)})
+			unix.SockFilter{Code: ret, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)})
 	}
-	return append(filter, unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ALLOW})
+	return append(filter, unix.SockFilter{Code: ret, K: unix.SECCOMP_RET_ALLOW})
 }
 
-// Install binds this process and all that it starts to the filter, for good.
+// Install binds this process and all processes that it starts to the filter, irrevocably.
 func Install() error {
 	architecture, ok := architectures[runtime.GOARCH]
 	if !ok {

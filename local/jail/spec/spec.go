@@ -1,4 +1,4 @@
-// Package spec is what the local Lambda host and the supervisor of a jailed function say to one another, over two
+// Package spec defines the messages between the local Lambda host and the supervisor of a jailed function, over two
 // pipes.
 package spec
 
@@ -13,7 +13,7 @@ const (
 	// Continue is the command that lets every process of the function run again.
 	Continue = 'c'
 
-	// TaskRoot is the folder of the function's binary in a file system of its own, as on AWS Lambda.
+	// TaskRoot is the folder of the function's binary in the jail's file system, as on AWS Lambda.
 	TaskRoot = "/var/task"
 
 	// Probe is the argument with which the supervisor's program ends at once: a function for the probe of the jail.
@@ -28,18 +28,18 @@ const (
 	Limits     = "limits of open files and processes"
 )
 
-// Setup is how the supervisor starts a function.
+// Setup describes to the supervisor how it starts a function.
 type Setup struct {
 	Parts    []string // the parts of the jail that the function gets
 	Binary   string   // the function's program
 	Args     []string
 	Env      []string
-	Readable []string // absolute paths of what the function may read beside its program and the system's folders
+	Readable []string // absolute paths that the function may read besides its program and the system's folders
 	Scratch  int64    // bytes that /tmp can hold
-	ID       int      // user and group, where the function gets one of its own
+	ID       int      // user and group, where the function gets its own
 }
 
-// Report is what the supervisor says of a function.
+// Report is the supervisor's report about a function.
 type Report struct {
 	PID    int     // the function's process, in the supervisor's process namespace; 0 where it was not started
 	Status *uint32 // how the process ended, as wait4 encodes it

@@ -12,11 +12,11 @@ import (
 	"svcapi/local/jail/spec"
 )
 
-// root is where the new file system is built before it becomes the root: a folder that every system has and that
-// nothing is taken from.
+// root is the folder where the new file system is built before it becomes the root: every system has the folder, and
+// the jail takes no file from it.
 const root = "/sys"
 
-// system are the folders of this machine that a function can read; others, such as home folders, are not there.
+// system are the folders of this machine that a function can read; other folders, such as home folders, are missing.
 var system = []string{"/bin", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/opt", "/sbin", "/usr"}
 
 // devices are all that /dev holds. There is no /dev/shm, as on AWS Lambda.
@@ -32,7 +32,7 @@ func fileSystem(setup spec.Setup) error {
 		target, kind, options string
 		flags                 uintptr
 	}{
-		{"/", "", "", unix.MS_REC | unix.MS_PRIVATE}, // nothing of this reaches the machine's own mounts
+		{"/", "", "", unix.MS_REC | unix.MS_PRIVATE}, // these mounts do not reach the machine's own mounts
 		{root, "tmpfs", "mode=755,size=1m", unix.MS_NOSUID | unix.MS_NODEV},
 		{root + "/proc", "proc", "", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC},
 		{root + "/tmp", "tmpfs", fmt.Sprintf("mode=700,size=%d,uid=%d", setup.Scratch, setup.ID), unix.MS_NOSUID | unix.MS_NODEV},
@@ -71,11 +71,11 @@ func fileSystem(setup spec.Setup) error {
 	if err != nil {
 		return fmt.Errorf("change the root: %w", err)
 	}
-	// What a user namespace has given the supervisor for all this is not for the function.
+	// The function does not get the capabilities that a user namespace has given the supervisor.
 	return unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 }
 
-// fill puts into the new root what the function can read.
+// fill puts the files that the function can read into the new root.
 func fill(setup spec.Setup) error {
 	for _, path := range append(system, devices...) {
 		if err := show(path, path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -98,7 +98,7 @@ func fill(setup spec.Setup) error {
 	}
 	for _, path := range readable {
 		if _, err := os.Stat(root + path); err == nil {
-			continue // it is in one of the system's folders
+			continue // the path is in one of the system's folders
 		}
 		if err := show(path, path); err != nil {
 			return err

@@ -1,5 +1,5 @@
 // Command supervisor starts one function of the local stack in its jail and stays its parent: the supervisor stops and
-// continues all that the function has started, reaps what has lost its parent, and ends everything when the host ends.
+// continues all processes that the function has started, reaps orphans, and ends every process when the host ends.
 // The local Lambda host starts it, see package jail.
 package main
 
@@ -25,7 +25,7 @@ func main() {
 	if slices.Equal(os.Args[1:], []string{spec.Probe}) {
 		return
 	}
-	runtime.LockOSThread() // the function gets what this thread has given up
+	runtime.LockOSThread() // the function inherits the reduced rights of this thread
 	unix.CloseOnExec(spec.ControlFD)
 	unix.CloseOnExec(spec.ReportFD)
 	control := bufio.NewReader(os.NewFile(spec.ControlFD, "control"))
@@ -46,7 +46,7 @@ func main() {
 		if refused := (*refusedError)(nil); errors.As(err, &refused) {
 			report.Part = refused.part
 		}
-		_ = reports.Encode(report) // where the host has ended, nobody is left to hear of it
+		_ = reports.Encode(report) // a host that has ended reads no report
 		os.Exit(1)
 	}
 	_ = reports.Encode(spec.Report{PID: function})
@@ -99,7 +99,7 @@ func (s *supervisor) start() (int, error) {
 	for _, part := range []struct {
 		name  string
 		build func() error
-	}{ // the filter is the last: it denies what the others need
+	}{ // the filter is the last: it denies calls that the other parts need
 		{spec.Namespaces, func() error {
 			attributes.Dir, program = spec.TaskRoot, filepath.Join(spec.TaskRoot, "bootstrap")
 			return fileSystem(s.setup)
@@ -149,7 +149,7 @@ func limit(user bool) error {
 	return err
 }
 
-// obey does what the host orders, until the host ends.
+// obey executes the host's commands until the host ends.
 func (s *supervisor) obey(control *bufio.Reader) {
 	for {
 		command, err := control.ReadByte()
@@ -165,7 +165,7 @@ func (s *supervisor) obey(control *bufio.Reader) {
 	}
 }
 
-// wait reaps what ends until the function has ended.
+// wait reaps processes until the function has ended.
 func (s *supervisor) wait(function int) syscall.WaitStatus {
 	for {
 		var status syscall.WaitStatus

@@ -28,14 +28,14 @@ import (
 const attempts = awsclient.Attempts
 
 // Ages of a reservation at which a settler takes it up, in seconds. While requests live, dead is more than any lives. When
-// all are dead and nothing is under way any more, a second is enough: that is what a longer wait would come to.
+// all are dead and nothing is under way any more, a second is enough: a longer wait has the same result.
 const (
 	deadWhileLiving = "16"
 	never           = "900"
 	atOnce          = "1"
 )
 
-// pool holds the processes of functions that no schedule uses now.
+// pool holds the processes of functions that no schedule uses.
 type pool struct {
 	stage *stage
 	mu    sync.Mutex
@@ -74,27 +74,27 @@ func (p *pool) close() {
 	}
 }
 
-// batch is schedules that share a set of tables and one wait for the settlers' ages. Each has a project of its own.
+// batch is schedules that share a set of tables and one wait for the settlers' ages. Each schedule has its own project.
 type batch struct {
-	stage  *stage
-	pool   *pool
-	worlds []*world
-	of     map[string]*world // by project
+	stage     *stage
+	pool      *pool
+	schedules []*schedule
+	of        map[string]*schedule // by project
 }
 
-func (r *rig) newBatch(seeds []uint64) (*batch, error) {
+func (r *fixture) newBatch(seeds []uint64) (*batch, error) {
 	s, err := r.newStage()
 	if err != nil {
 		return nil, err
 	}
-	b := &batch{stage: s, pool: &pool{stage: s, free: map[string][]*instance{}}, of: map[string]*world{}}
+	b := &batch{stage: s, pool: &pool{stage: s, free: map[string][]*instance{}}, of: map[string]*schedule{}}
 	var group errgroup.Group
 	group.SetLimit(atWork)
 	for _, seed := range seeds {
-		w := newWorld(newPlan(seed, s.prices), s, b.pool)
-		b.worlds = append(b.worlds, w)
-		b.of[w.project] = w
-		group.Go(func() error { return s.create(w.project, w.plan) })
+		sched := newSchedule(newPlan(seed, s.prices), s, b.pool)
+		b.schedules = append(b.schedules, sched)
+		b.of[sched.project] = sched
+		group.Go(func() error { return s.create(sched.project, sched.plan) })
 	}
 	return b, group.Wait()
 }
@@ -118,25 +118,25 @@ func (b *batch) live() error {
 		}
 		return nil
 	})
-	b.each(func(w *world) { w.run() })
+	b.each(func(sched *schedule) { sched.run() })
 	cancel()
 	return settling.Wait()
 }
 
-func (b *batch) each(do func(*world)) {
+func (b *batch) each(do func(*schedule)) {
 	var group errgroup.Group
 	group.SetLimit(atWork)
-	for _, w := range b.worlds {
-		group.Go(func() error { do(w); return nil })
+	for _, sched := range b.schedules {
+		group.Go(func() error { do(sched); return nil })
 	}
-	_ = group.Wait() // nothing returns an error
+	_ = group.Wait() // no function returns an error
 }
 
 // aftermath runs settlers, late copies, repeated requests and operators after all requests are dead, and ends with an
 // undisturbed settler.
 func (b *batch) aftermath() error {
 	ripen()
-	b.each(func(w *world) { w.deliverSome(0.3) })
+	b.each(func(sched *schedule) { sched.deliverSome(0.3) })
 	var group errgroup.Group // two settlers at once
 	for range 2 {
 		group.Go(func() error { return b.settle(atOnce, never, true) })
@@ -144,16 +144,16 @@ func (b *batch) aftermath() error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	b.each(func(w *world) {
-		w.askAgain()
-		w.operate()
-		w.deliverSome(0.5)
+	b.each(func(sched *schedule) {
+		sched.askAgain()
+		sched.operate()
+		sched.deliverSome(0.5)
 	})
 	ripen()
 	if err := b.settle(atOnce, never, true); err != nil {
 		return err
 	}
-	b.each(func(w *world) { w.deliverSome(1) })
+	b.each(func(sched *schedule) { sched.deliverSome(1) })
 	b.pool.close()
 	ripen()
 	// A busy machine may be too slow for some call of the settler: the next run is the remedy, as in AWS.
@@ -173,7 +173,7 @@ func (b *batch) aftermath() error {
 // ripen waits until the youngest reservation is old enough for the settler.
 func ripen() { time.Sleep(1100 * time.Millisecond) }
 
-// settle runs a settler of its own process once.
+// settle runs a settler in a new process once.
 func (b *batch) settle(dead, captured string, disturbed bool) error {
 	var i *instance
 	i, err := b.stage.newInstance("SettleFunction", map[string]string{
@@ -185,15 +185,15 @@ func (b *batch) settle(dead, captured string, disturbed bool) error {
 		if !disturbed {
 			return faultproxy.Deliver
 		}
-		c := understand(r)
-		w := b.of[c.project]
+		c := decode(r)
+		sched := b.of[c.project]
 		if c.step == scan { // of all projects
-			w = b.worlds[0]
+			sched = b.schedules[0]
 		}
-		if w == nil {
+		if sched == nil {
 			return faultproxy.Deliver
 		}
-		fate, killed := w.visit(c.step, r)
+		fate, killed := sched.visit(c.step, r)
 		if killed {
 			i.dead.Store(true)
 			go i.kill()
@@ -206,42 +206,42 @@ func (b *batch) settle(dead, captured string, disturbed bool) error {
 	defer i.kill()
 	_, err = i.host.Invoke(context.Background(), "SettleFunction", []byte("{}"))
 	if disturbed {
-		return nil // it may have been killed, or have failed
+		return nil // the settler may have been killed or have failed
 	}
 	return err
 }
 
 // visit is a settler's call on this schedule's wallet or ledger. A late copy may come just before it.
-func (w *world) visit(s step, r *faultproxy.Request) (fate faultproxy.Fate, killed bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.settling[s] == nil {
-		w.settling[s] = &calls{}
+func (sched *schedule) visit(s step, r *faultproxy.Request) (fate faultproxy.Fate, killed bool) {
+	sched.mu.Lock()
+	defer sched.mu.Unlock()
+	if sched.settling[s] == nil {
+		sched.settling[s] = &calls{}
 	}
-	call := w.settling[s].exchange(w.plan, "settle", s, r)
-	p := &arrival{step: s, call: call, id: fmt.Sprintf("settle: %s %d", s, w.settling[s].attempts), request: r, at: time.Now()}
+	call := sched.settling[s].exchange(sched.plan, "settle", s, r)
+	p := &arrival{step: s, call: call, id: fmt.Sprintf("settle: %s %d", s, sched.settling[s].attempts), request: r, at: time.Now()}
 	if len(call.attempts) < call.throttle {
-		return w.throttle(p), false
+		return sched.throttle(p), false
 	}
-	if w.parallel && len(w.later) > 0 && w.chance(0.3, p.id, "first") {
-		at := int(w.uniform(p.id, "which") * float64(len(w.later)))
-		l := w.later[at]
-		w.later = append(w.later[:at:at], w.later[at+1:]...)
-		w.note("%s arrives late", l.id)
+	if sched.parallel && len(sched.later) > 0 && sched.chance(0.3, p.id, "first") {
+		at := int(sched.uniform(p.id, "which") * float64(len(sched.later)))
+		l := sched.later[at]
+		sched.later = append(sched.later[:at:at], sched.later[at+1:]...)
+		sched.note("%s arrives late", l.id)
 		if err := l.request.Deliver(context.Background()); err != nil {
-			w.wrong = append(w.wrong, err.Error())
+			sched.wrong = append(sched.wrong, err.Error())
 		}
 	}
-	fate = w.fate(p)
-	killed = w.chance(w.crashAt(s), p.id, "crash")
+	fate = sched.fate(p)
+	killed = sched.chance(sched.crashAt(s), p.id, "crash")
 	call.attempts = append(call.attempts, attempt{fate, r, p.at})
-	w.note("%s %s, killed: %t", p.id, fate, killed)
-	w.tally["settler: "+string(fate)]++
+	sched.note("%s %s, killed: %t", p.id, fate, killed)
+	sched.tally["settler: "+string(fate)]++
 	if fate == faultproxy.DropRequest {
-		w.keepLate(p)
+		sched.keepLate(p)
 	}
 	if killed {
-		w.tally["settler killed"]++
+		sched.tally["settler killed"]++
 		if fate == faultproxy.Deliver {
 			fate = faultproxy.DropAnswer
 		}
@@ -250,55 +250,55 @@ func (w *world) visit(s step, r *faultproxy.Request) (fate faultproxy.Fate, kill
 }
 
 // deliverSome delivers a share of the remaining late copies.
-func (w *world) deliverSome(share float64) {
-	w.mu.Lock()
+func (sched *schedule) deliverSome(share float64) {
+	sched.mu.Lock()
 	var now, still []late
-	for _, l := range w.later {
-		if share >= 1 || w.chance(share, l.id, fmt.Sprint(share)) {
+	for _, l := range sched.later {
+		if share >= 1 || sched.chance(share, l.id, fmt.Sprint(share)) {
 			now = append(now, l)
-			w.note("%s arrives late", l.id)
+			sched.note("%s arrives late", l.id)
 		} else {
 			still = append(still, l)
 		}
 	}
-	w.later = still
-	w.mu.Unlock()
+	sched.later = still
+	sched.mu.Unlock()
 	for _, l := range now {
-		w.deliver(l)
+		sched.deliver(l)
 	}
 }
 
 // askAgain repeats keys after all requests are dead: some at once, and some when the dead request's claim has expired.
-func (w *world) askAgain() {
+func (sched *schedule) askAgain() {
 	seen := map[*request]bool{}
-	for _, r := range w.requests {
+	for _, r := range sched.requests {
 		first := r.first
-		if first.key == "" || seen[first] || !w.chance(0.5, first.label(), "again") {
+		if first.key == "" || seen[first] || !sched.chance(0.5, first.label(), "again") {
 			continue
 		}
 		seen[first] = true
-		if w.chance(0.8, first.label(), "aged") {
-			if err := w.age(first.key); err != nil {
-				w.fail("age %s: %v", first.key, err)
+		if sched.chance(0.8, first.label(), "aged") {
+			if err := sched.age(first.key); err != nil {
+				sched.fail("age %s: %v", first.key, err)
 			}
 		}
-		again := w.repeat(first, w.chance(0.1, first.label(), "changed"))
+		again := sched.repeat(first, sched.chance(0.1, first.label(), "changed"))
 		again.after = true
-		w.mu.Lock()
-		w.requests = append(w.requests, again)
-		w.mu.Unlock()
-		<-w.start(again)
+		sched.mu.Lock()
+		sched.requests = append(sched.requests, again)
+		sched.mu.Unlock()
+		<-sched.start(again)
 	}
-	w.pool.put(w.idle)
-	w.idle = nil
+	sched.pool.put(sched.idle)
+	sched.idle = nil
 }
 
 // age lets two minutes pass for a claim: its time of death is the function's time-out and a minute away, and its request is
 // dead already.
-func (w *world) age(key string) error {
-	_, err := w.stage.rig.direct.UpdateItem(context.Background(), &dynamodb.UpdateItemInput{
-		TableName:           aws.String(w.stage.table("transient")),
-		Key:                 map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: w.keyID(key)}},
+func (sched *schedule) age(key string) error {
+	_, err := sched.stage.fixture.direct.UpdateItem(context.Background(), &dynamodb.UpdateItemInput{
+		TableName:           aws.String(sched.stage.table("transient")),
+		Key:                 map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: sched.keyID(key)}},
 		UpdateExpression:    aws.String("SET dead = dead - :ms"),
 		ConditionExpression: aws.String("attribute_exists(dead)"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
@@ -313,44 +313,44 @@ func (w *world) age(key string) error {
 
 // operate repeats the commands that got no response, refunds some charges and resolves uncertain ones, until each command
 // has a response.
-func (w *world) operate() {
-	commands := w.commands
-	if w.chance(0.15, "operate") {
-		commands = append(commands, w.verdicts()...)
+func (sched *schedule) operate() {
+	commands := sched.commands
+	if sched.chance(0.15, "operate") {
+		commands = append(commands, sched.verdicts()...)
 	}
 	for _, c := range commands {
 		for try := 0; !c.done && !c.refused; try++ {
-			w.command(c, try < 3)
+			sched.command(c, try < 3)
 		}
 	}
-	w.mu.Lock()
-	w.commands = commands
-	w.mu.Unlock()
+	sched.mu.Lock()
+	sched.commands = commands
+	sched.mu.Unlock()
 }
 
 // verdicts returns commands about the present charges.
-func (w *world) verdicts() []*command {
-	entries, err := w.stage.entries(w.project, w.began)
+func (sched *schedule) verdicts() []*command {
+	entries, err := sched.stage.entries(sched.project, sched.began)
 	if err != nil {
-		w.fail("%v", err)
+		sched.fail("%v", err)
 	}
 	var list []*command
 	for _, e := range entries {
 		if e.State != credit.Captured || len(list) == 2 {
 			continue
 		}
-		name := w.nameOf(e)
+		name := sched.nameOf(e)
 		c := &command{name: "refund of " + name, state: credit.Refunded, credits: e.Credits,
-			args: []string{"credit", "refund", w.project, string(e.Key), "--reason", "test"}}
+			args: []string{"credit", "refund", sched.project, string(e.Key), "--reason", "test"}}
 		if e.Uncertain {
 			verdict := "--refund"
-			if w.chance(0.5, name, "verdict") {
+			if sched.chance(0.5, name, "verdict") {
 				verdict, c.state = "--confirm", ""
 			}
 			c.name = "verdict on " + name
-			c.args = []string{"sms", "uncertain", "resolve", w.project, string(e.Key), verdict, "--reason", "test"}
+			c.args = []string{"sms", "uncertain", "resolve", sched.project, string(e.Key), verdict, "--reason", "test"}
 		}
-		if w.chance(0.6, name, "operator") {
+		if sched.chance(0.6, name, "operator") {
 			list = append(list, c)
 		}
 	}
@@ -358,62 +358,62 @@ func (w *world) verdicts() []*command {
 }
 
 // command runs the compiled svc once.
-func (w *world) command(c *command, disturbed bool) {
-	if err := w.svc(c, disturbed); err != nil {
-		w.fail("%s: %v", c.name, err)
+func (sched *schedule) command(c *command, disturbed bool) {
+	if err := sched.svc(c, disturbed); err != nil {
+		sched.fail("%s: %v", c.name, err)
 	}
 }
 
-func (w *world) svc(c *command, disturbed bool) error {
-	rig := w.stage.rig
-	client := rig.name("svc")
-	dir := filepath.Join(rig.dir, client)
+func (sched *schedule) svc(c *command, disturbed bool) error {
+	fixture := sched.stage.fixture
+	client := fixture.name("svc")
+	dir := filepath.Join(fixture.dir, client)
 	defer os.RemoveAll(dir)
 	where, err := json.Marshal(map[string]string{
-		"stage": w.stage.name, "dynamodb_url": rig.tables.URL(client), "secrets_url": rig.vault.URL, "sandbox_url": rig.sandbox.URL,
+		"stage": sched.stage.name, "dynamodb_url": fixture.tables.URL(client), "secrets_url": fixture.vault.URL, "sandbox_url": fixture.sandbox.URL,
 	})
 	err = errors.Join(err, os.MkdirAll(filepath.Join(dir, ".local"), 0o700), os.WriteFile(filepath.Join(dir, ".local", "demo.json"), where, 0o600))
 	if err != nil {
 		return err
 	}
-	w.mu.Lock()
-	w.counts[c.name]++
+	sched.mu.Lock()
+	sched.counts[c.name]++
 	name := c.name
-	if n := w.counts[c.name]; n > 1 {
+	if n := sched.counts[c.name]; n > 1 {
 		name += ", try " + strconv.Itoa(n)
 	}
-	w.mu.Unlock()
+	sched.mu.Unlock()
 	var says bytes.Buffer
-	cmd := exec.Command(rig.svc, append(c.args, "--local", "--output", "json")...)
+	cmd := exec.Command(fixture.svc, append(c.args, "--local", "--output", "json")...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &says, &says
 	var running *process.Process
 	started := make(chan struct{})
-	a := w.newActor(name, func() {
+	a := sched.newActor(name, func() {
 		<-started
 		if running != nil {
 			running.Kill()
 		}
 	})
-	rig.clients.Store(client, func(r *faultproxy.Request) faultproxy.Fate {
+	fixture.clients.Store(client, func(r *faultproxy.Request) faultproxy.Fate {
 		if !disturbed {
 			return faultproxy.Deliver
 		}
-		return w.arrive(a, understand(r).step, r)
+		return sched.arrive(a, decode(r).step, r)
 	})
-	defer rig.clients.Delete(client)
+	defer fixture.clients.Delete(client)
 	running, err = process.Start(cmd)
 	close(started)
 	if err != nil {
 		return err
 	}
 	<-running.Done()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.counts["ended "+c.name]++
+	sched.mu.Lock()
+	defer sched.mu.Unlock()
+	sched.counts["ended "+c.name]++
 	if a.killed {
 		return nil
 	}
-	w.gone(a)
+	sched.gone(a)
 	exit := (*exec.ExitError)(nil)
 	switch err := running.Err(); {
 	case err == nil:
@@ -423,8 +423,8 @@ func (w *world) svc(c *command, disturbed bool) error {
 	case !disturbed:
 		return fmt.Errorf("undisturbed: %w: %s", err, says.String())
 	}
-	w.note("%s ends: done %t, refused %t", name, c.done, c.refused)
-	w.poke()
+	sched.note("%s ends: done %t, refused %t", name, c.done, c.refused)
+	sched.poke()
 	return nil
 }
 

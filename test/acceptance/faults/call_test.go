@@ -20,9 +20,9 @@ const (
 	keep          step = "keep"           // stores the outcome of the key
 	free          step = "free"           // frees the key
 	reserve       step = "reserve"        // takes credits out of the balance
-	rebalance     step = "rebalance"      // moves credits to the shard that lacks them
+	rebalance     step = "rebalance"      // moves credits to the shard that lacks credits
 	mark          step = "mark"           // writes that irrevocable work begins
-	vendor        step = "vendor"         // does the work
+	vendor        step = "vendor"         // calls the vendor
 	capture       step = "capture"        // charges
 	forbidCapture step = "forbid capture" // writes "released", so that a capture fails
 	returnCredits step = "return credits" // returns the reserved credits to the balance
@@ -62,8 +62,8 @@ func (t target) pk() string {
 	return ""
 }
 
-// understand decodes a request of a function or of svc to DynamoDB.
-func understand(r *faultproxy.Request) call {
+// decode decodes a request of a function or of svc to DynamoDB.
+func decode(r *faultproxy.Request) call {
 	var body struct {
 		target
 		TransactItems []struct{ Put, Update target }
@@ -132,7 +132,7 @@ func stepOf(operation, table string, t target) step {
 	return other
 }
 
-// owner is the project of a partition key: project, project#day, idem#project#…, rl#project#….
+// owner returns the project of a partition key: project, project#day, idem#project#…, rl#project#….
 func owner(pk string) string {
 	parts := strings.Split(pk, "#")
 	if (parts[0] == "idem" || parts[0] == "rl") && len(parts) > 1 {

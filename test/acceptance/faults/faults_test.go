@@ -16,9 +16,9 @@
 // are alive wait there or have ended; of those that wait the one with the lowest number goes, and that number, too, is drawn
 // from the seed and the name.
 //
-// What it does not reproduce: times, and what hangs on them. Keys and request IDs are new in each run. A process counts as
+// A seed does not reproduce times and what depends on times. Keys and request IDs are new in each run. A process counts as
 // waiting when it has been silent for some milliseconds: on a busy machine a call can come so late that another one has gone
-// before it, and only then does the order of two calls differ. Kills in the midst of a render come after a time. The
+// before it, and only then does the order of two calls differ. Kills during a render come after a time. The
 // settler that runs while requests live, two settlers at once and a batch's last phase meet in the order in which they come;
 // the fault plans of their calls are drawn as all others.
 package faults
@@ -42,11 +42,11 @@ import (
 )
 
 const (
-	// fixedSeed is the first one of those that make test always runs.
+	// fixedSeed is the first of the seeds that make test always runs.
 	fixedSeed = 1
 	fixed     = 450
 	random    = 50
-	// together is how many schedules make a batch, and overlap how many batches are at work at once: while one waits for its
+	// together is the number of schedules of a batch, and overlap how many batches are at work at once: while one waits for its
 	// settlers, requests of the other run.
 	together = 150
 	overlap  = 2
@@ -73,7 +73,7 @@ func TestFaults(t *testing.T) {
 		seeds = append(sequence(fixedSeed, fixed), sequence(first, random)...)
 		t.Logf("%d schedules from seed %d, %d from seed %d", fixed, fixedSeed, random, first)
 	}
-	run(t, newRig(t), seeds)
+	run(t, newFixture(t), seeds)
 }
 
 func number(t *testing.T, name string) (n uint64, given bool) {
@@ -98,7 +98,7 @@ func sequence(first, count uint64) []uint64 {
 }
 
 // run runs schedules in batches.
-func run(t *testing.T, r *rig, seeds []uint64) {
+func run(t *testing.T, r *fixture, seeds []uint64) {
 	t.Helper()
 	began, passed := time.Now(), r.tables.Passed()
 	var mu sync.Mutex
@@ -118,23 +118,23 @@ func run(t *testing.T, r *rig, seeds []uint64) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			for _, w := range b.worlds {
-				w.report(t, len(seeds) == 1)
-				for name, n := range w.tally {
+			for _, sched := range b.schedules {
+				sched.report(t, len(seeds) == 1)
+				for name, n := range sched.tally {
 					tally[name] += n
 				}
-				for _, name := range w.odd {
+				for _, name := range sched.odd {
 					odd[name]++
 				}
 			}
-			done += len(b.worlds)
+			done += len(b.schedules)
 			t.Logf("%d of %d schedules, %.1f a second", done, len(seeds), float64(done)/time.Since(began).Seconds())
 			return nil
 		})
 	}
 	_ = group.Wait() // errors are reported
 	t.Logf("%d schedules in %s; %d calls reached the tables", done, time.Since(began).Round(time.Millisecond), r.tables.Passed()-passed)
-	t.Logf("what happened:%s", list(tally))
+	t.Logf("faults and outcomes:%s", list(tally))
 	t.Logf("allowed anomalies:%s", list(odd))
 }
 
@@ -147,7 +147,7 @@ func list(counts map[string]int) string {
 }
 
 // runBatch is a batch from its tables to its verdicts.
-func (r *rig) runBatch(seeds []uint64, living *sync.Mutex) (*batch, error) {
+func (r *fixture) runBatch(seeds []uint64, living *sync.Mutex) (*batch, error) {
 	b, err := r.newBatch(seeds)
 	if err != nil {
 		return nil, err
@@ -163,28 +163,28 @@ func (r *rig) runBatch(seeds []uint64, living *sync.Mutex) (*batch, error) {
 		return nil, err
 	}
 	sent := received(r.sandbox.Calls())
-	b.each(func(w *world) { w.judge(sent) })
+	b.each(func(sched *schedule) { sched.judge(sent) })
 	if err := errors.Join(b.verify(), b.settledAlive()); err != nil {
 		return nil, err
 	}
-	for _, w := range b.worlds {
-		r.clients.Delete(w.project)
+	for _, sched := range b.schedules {
+		r.clients.Delete(sched.project)
 	}
 	return b, b.stage.drop()
 }
 
-// report fails the test with everything that is known of a schedule, and shows one that runs alone.
-func (w *world) report(t *testing.T, alone bool) {
+// report fails the test with the trace of a wrong schedule, and logs the trace of a schedule that runs alone.
+func (sched *schedule) report(t *testing.T, alone bool) {
 	t.Helper()
-	trace := w.describe() + "\n  " + strings.Join(w.trace, "\n  ")
-	if len(w.wrong) > 0 {
-		t.Errorf("seed %d (replay: make test-faults SEED=%d SCHEDULES=1)\n%s\n%s", w.seed, w.seed, strings.Join(w.wrong, "\n"), trace)
+	trace := sched.describe() + "\n  " + strings.Join(sched.trace, "\n  ")
+	if len(sched.wrong) > 0 {
+		t.Errorf("seed %d (replay: make test-faults SEED=%d SCHEDULES=1)\n%s\n%s", sched.seed, sched.seed, strings.Join(sched.wrong, "\n"), trace)
 	} else if alone {
 		t.Log(trace)
 	}
 }
 
 func (p *plan) describe() string {
-	return fmt.Sprintf("credits %d, limit %d, Manual %t, first vendor closed %t, loss %.2f, late %.2f, refusals %.2f, bursts %.2f, hot %q, outages %.2f, crashes %.3f, sore %q",
-		p.credits, p.limit, p.byok, p.closed, p.loss, p.tardy, p.refusal, p.bursts, p.hot, p.outage, p.crash, p.sore)
+	return fmt.Sprintf("credits %d, limit %d, Manual %t, first vendor closed %t, loss %.2f, late %.2f, refusals %.2f, bursts %.2f, throttled step %q, outages %.2f, crashes %.3f, lossy step %q",
+		p.credits, p.limit, p.byok, p.closed, p.loss, p.lateCopies, p.refusal, p.bursts, p.throttledStep, p.outage, p.crash, p.lossy)
 }

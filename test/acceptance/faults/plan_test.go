@@ -22,7 +22,7 @@ type operation struct {
 	share    int
 }
 
-// pdf is rare, as a render costs more than a whole other schedule.
+// pdf is rare, as a render takes longer than a whole schedule without renders.
 var pdf = operation{credit.PDF, "PdfFunction", project.PDF, "/api/v1/utilities/pdf/generate", `{"html":"<p>%s</p>"}`, 0}
 
 var operations = []operation{
@@ -42,44 +42,44 @@ const pdfEvery = 25
 
 // plan is a schedule before it runs. All of it follows from the seed.
 type plan struct {
-	seed     uint64
-	requests []*request
-	commands []*command
-	order    []starter // who starts, in this order
-	credits  int64     // that the wallet holds at first
-	limit    int       // requests an hour
-	rich     bool      // the credits are more than all requests together can cost
-	shards   int       // that the project is kept in
-	closed   bool      // the first vendor of each chain refuses connections
-	byok     bool      // the project has vendor accounts of its own: nothing is charged
-	loss     float64   // chance that a request is dropped; for responses the chance is lower
-	refusal  float64   // chance of a throttle or a 500
-	bursts   float64   // chance that a call is throttled from its first attempt on, up to mostThrottles times
-	hot      step      // where most calls meet such a burst; empty: nowhere
-	tardy    float64   // chance that a dropped attempt arrives later
-	outage   float64   // chance that a vendor's call goes wrong
-	crash    float64   // chance per call that its process is killed there
-	sore     step      // where most calls are lost, and more processes die; empty: nowhere
+	seed          uint64
+	requests      []*request
+	commands      []*command
+	order         []starter // requests and commands, in the order of their starts
+	credits       int64     // the wallet's first balance
+	limit         int       // requests an hour
+	rich          bool      // the credits are more than all requests together can cost
+	shards        int       // of the project
+	closed        bool      // the first vendor of each chain refuses connections
+	byok          bool      // the project has its own vendor accounts: nothing is charged
+	loss          float64   // chance that a request is dropped; for responses the chance is lower
+	refusal       float64   // chance of a throttle or a 500
+	bursts        float64   // chance that a call is throttled from its first attempt on, up to mostThrottles times
+	throttledStep step      // the step where most calls meet such a burst; empty: no step
+	lateCopies    float64   // chance that a dropped attempt arrives later
+	outage        float64   // chance that a vendor's call fails
+	crash         float64   // chance per call that its process is killed there
+	lossy         step      // the step where most calls are lost, and more processes die; empty: no step
 }
 
-// sores are the steps where most calls of a schedule may be lost. Important steps are in the list more than once.
-var sores = []step{
+// lossySteps are the steps where most calls of a schedule may be lost. Important steps are in the list more than once.
+var lossySteps = []step{
 	"", "", "", reserve, reserve, rebalance, mark, vendor, capture, capture, capture, forbidCapture, returnCredits, claim, keep, free, count, movement, remove,
 }
 
 // mostThrottles is the longest burst of throttles. Twenty pauses fit into the time that a request has for one write.
 const mostThrottles = 20
 
-// hots are the steps where most calls of a schedule may be throttled.
-var hots = append(slices.Repeat([]step{""}, 24), append(changes, record, domains, scan, look)...)
+// throttledSteps are the steps where most calls of a schedule may be throttled.
+var throttledSteps = append(slices.Repeat([]step{""}, 24), append(changes, record, domains, scan, look)...)
 
 // burst is how many attempts at the beginning of a call are throttled.
 func (p *plan) burst(s step, call string) int {
 	chance := p.bursts
 	switch {
-	case s == p.hot:
+	case s == p.throttledStep:
 		chance = 0.8
-	case !s.writes(): // many a burst ends a read, and with it the request
+	case !s.writes(): // many bursts end a read, and so the request
 		chance /= 4
 	}
 	if s == vendor || !p.chance(chance, call, "burst") {
@@ -96,19 +96,19 @@ type request struct {
 	number   int
 	op       *operation
 	body     string
-	token    string // names it at the vendor; repeats of a key share the first one's
+	token    string // identifies the request at the vendor; repeats of a key share the first request's token
 	key      string // Idempotency-Key
 	first    *request
-	changed  bool // it repeats a key with another body
+	changed  bool // the request repeats a key with another body
 	rejected bool // the vendor will refuse
 	unknown  bool // the vendor will not know the address
 	price    int64
-	after    bool // a repeat after all the others are dead
+	after    bool // a repeat after all other requests are dead
 
-	actor   *actor
-	answer  answer
-	charged bool
-	odd     bool // charged though it failed, which is allowed
+	actor    *actor
+	response response
+	charged  bool
+	odd      bool // a known anomaly: charged though the request failed
 }
 
 func (r *request) label() string { return fmt.Sprintf("request %d", r.number) }
@@ -117,7 +117,7 @@ func (r *request) label() string { return fmt.Sprintf("request %d", r.number) }
 type command struct {
 	name    string
 	args    []string
-	id      credit.Key // of the movement; empty: it names a charge
+	id      credit.Key // of the movement; empty: the command names a charge
 	credits int64
 	state   credit.State
 
@@ -130,7 +130,7 @@ func (c *command) label() string { return c.name }
 func (p *plan) uniform(name ...string) float64 {
 	h := fnv.New64a()
 	fmt.Fprint(h, p.seed, "/", strings.Join(name, "/"))
-	x := h.Sum64() // and splitmix's last steps, as names differ little
+	x := h.Sum64() // splitmix's last steps spread names that differ little
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return float64((x^x>>31)>>11) / (1 << 53)
@@ -145,7 +145,7 @@ func newPlan(seed uint64, prices credit.Prices) *plan {
 		seed: seed, limit: unlimited, closed: rng.IntN(6) == 0,
 		loss: pick(0, 0.04, 0.1, 0.25), refusal: pick(0, 0, 0.1, 0.3), outage: pick(0, 0.1, 0.4), crash: pick(0, 0.01, 0.03),
 	}
-	p.sore = sores[rng.IntN(len(sores))]
+	p.lossy = lossySteps[rng.IntN(len(lossySteps))]
 	total := 3 + rng.IntN(6)
 	var cost int64
 	for n := range total {
@@ -181,7 +181,7 @@ func newPlan(seed uint64, prices credit.Prices) *plan {
 	}
 	p.addCommands(rng, cost)
 	p.shards = []int{1, 1, 4}[rng.IntN(3)]
-	p.bursts, p.hot, p.tardy = pick(0, 0, 0.05, 0.15), hots[rng.IntN(len(hots))], pick(0.1, 0.5, 0.9)
+	p.bursts, p.throttledStep, p.lateCopies = pick(0, 0, 0.05, 0.15), throttledSteps[rng.IntN(len(throttledSteps))], pick(0.1, 0.5, 0.9)
 	return p
 }
 
@@ -240,7 +240,7 @@ func (p *plan) repeatKeys(rng *rand.Rand) {
 
 func (p *plan) repeat(first *request, changed bool) *request {
 	again := *first
-	again.first, again.changed, again.actor, again.answer = first, changed, nil, answer{}
+	again.first, again.changed, again.actor, again.response = first, changed, nil, response{}
 	again.number = len(p.requests)
 	if changed {
 		again.body = strings.Replace(again.body, first.token, first.token+" otherwise", 1)

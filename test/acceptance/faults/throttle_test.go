@@ -15,11 +15,11 @@ import (
 	"svcapi/test/faultproxy"
 )
 
-// throttler turns away the first attempts of one kind of write.
+// throttler throttles the first attempts of one kind of write.
 type throttler struct {
 	mu   sync.Mutex
 	step step
-	left int // attempts that are still to be turned away
+	left int // attempts that are still to be throttled
 	met  int // attempts of that kind
 	all  []*faultproxy.Request
 }
@@ -28,7 +28,7 @@ func (t *throttler) decide(r *faultproxy.Request) faultproxy.Fate {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.all = append(t.all, r)
-	if understand(r).step != t.step {
+	if decode(r).step != t.step {
 		return faultproxy.Deliver
 	}
 	t.met++
@@ -40,7 +40,7 @@ func (t *throttler) decide(r *faultproxy.Request) faultproxy.Fate {
 	return all[t.left%len(all)]
 }
 
-// expect makes the throttler turn away the next attempts of a step.
+// expect makes the throttler throttle the next attempts of a step.
 func (t *throttler) expect(s step, attempts int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,7 +65,7 @@ type throttled struct {
 	name    string
 	op      *operation
 	body    string // %s is the request's token
-	token   string // empty: one of its own
+	token   string // empty: a new token
 	key     bool   // with an Idempotency-Key
 	credits int64
 	status  int
@@ -102,10 +102,10 @@ func throttledRequests() []throttled {
 	return list
 }
 
-// TestThrottles: a table that turns the first attempts of one kind of write away changes neither an answer nor a charge
-// (decisions on money: a request that fails is not charged, one that succeeds is charged its price).
+// TestThrottles checks that a table that throttles the first attempts of one kind of write changes neither a response nor
+// a charge (decisions on money: a failed request is not charged, a successful request is charged its price).
 func TestThrottles(t *testing.T) {
-	s, err := newRig(t).newStage()
+	s, err := newFixture(t).newStage()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestThrottles(t *testing.T) {
 	}
 }
 
-// throttled runs a request for each of its steps, in one process and with a project each.
+// throttled runs a request for each of its steps, in one process and with a new project for each step.
 func (s *stage) throttled(t *testing.T, c throttled, attempts int) error {
 	th := &throttler{}
 	i, err := s.newInstance(c.op.function, nil, th.decide)
@@ -137,8 +137,8 @@ func (s *stage) throttled(t *testing.T, c throttled, attempts int) error {
 		if at == rebalance {
 			p.shards = 4 // all credits are in the first
 		}
-		project := s.rig.name("throttled")
-		s.rig.clients.Store(project, func(*faultproxy.Request) faultproxy.Fate { return faultproxy.Deliver })
+		project := s.fixture.name("throttled")
+		s.fixture.clients.Store(project, func(*faultproxy.Request) faultproxy.Fate { return faultproxy.Deliver })
 		if err := s.create(project, p); err != nil {
 			return err
 		}
@@ -150,7 +150,7 @@ func (s *stage) throttled(t *testing.T, c throttled, attempts int) error {
 		var r *request
 		for met := 0; met == 0 && asked < 20; met, _ = th.seen() { // not every reservation needs credits of other shards
 			asked++
-			r = c.request(s.rig, asked)
+			r = c.request(s.fixture, asked)
 			if a := i.ask(project, r); a.status != c.status || a.replayed {
 				wrong("%d %s, want %d", a.status, a.message, c.status)
 			}
@@ -161,7 +161,7 @@ func (s *stage) throttled(t *testing.T, c throttled, attempts int) error {
 		if met, left := th.seen(); met == 0 || at != remove && (left > 0 || met <= attempts) {
 			wrong("%d attempts, of which %d were to be throttled", met, attempts)
 		}
-		if c.key { // an outcome is kept; a key that was given back is as good as new
+		if c.key { // an outcome is stored; a freed key can be used again
 			if again := i.ask(project, r); again.status != c.status || again.replayed != (c.status != 402) {
 				wrong("repeated: %d %s, replayed %t", again.status, again.message, again.replayed)
 			}
@@ -172,18 +172,18 @@ func (s *stage) throttled(t *testing.T, c throttled, attempts int) error {
 		if err := s.charges(project, c, asked, removed, wrong); err != nil {
 			return err
 		}
-		if sent := received(s.rig.sandbox.Calls())[r.token]; c.op.name == credit.SMS && (sent != 1) != (c.status == 402) {
+		if sent := received(s.fixture.sandbox.Calls())[r.token]; c.op.name == credit.SMS && (sent != 1) != (c.status == 402) {
 			wrong("the vendor received %d messages", sent)
 		}
 	}
 	return nil
 }
 
-// request is the one with that number of a project.
-func (c *throttled) request(rig *rig, number int) *request {
+// request returns the request with that number of a project.
+func (c *throttled) request(fixture *fixture, number int) *request {
 	r := &request{number: number, op: c.op, token: c.token}
 	if r.token == "" {
-		r.token = fmt.Sprintf("M%dR%dE", rig.names.Add(1), number)
+		r.token = fmt.Sprintf("M%dR%dE", fixture.names.Add(1), number)
 	}
 	body := c.body
 	if body == "" {

@@ -21,12 +21,12 @@ import (
 
 // command is the event itself, or the header X-Probe of a proxy event.
 type command struct {
-	Do     string          `json:"do"`
-	N      int             `json:"n"`      // milliseconds, bytes or an exit status
-	Answer json.RawMessage `json:"answer"` // what "answer" returns
-	Line   string          `json:"line"`   // what "log" prints
-	Calls  []call          `json:"calls"`  // what "call" asks of the Extensions API
-	URL    string          `json:"url"`    // what the extension requests after the response
+	Do       string          `json:"do"`
+	N        int             `json:"n"`        // milliseconds, bytes or an exit status
+	Response json.RawMessage `json:"response"` // the response of "respond"
+	Line     string          `json:"line"`     // what "log" prints
+	Calls    []call          `json:"calls"`    // what "call" asks of the Extensions API
+	URL      string          `json:"url"`      // what the extension requests after the response
 }
 
 type probe struct {
@@ -154,8 +154,8 @@ func (p probe) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 		last := <-p.last
 		p.last <- last
 		return json.Marshal(last)
-	case "answer":
-		return c.Answer, nil
+	case "respond":
+		return c.Response, nil
 	case "env":
 		env := map[string]string{}
 		for _, variable := range os.Environ() {

@@ -23,7 +23,7 @@ import (
 const (
 	// most is how many requests and commands of a schedule are alive at once.
 	most = 4
-	// grace is how long an actor must have been quiet to count as waiting: what it sends at once arrives together.
+	// grace is how long an actor must have been quiet to count as waiting: calls that the actor sends at once arrive together.
 	grace = 3 * time.Millisecond
 	// patience bounds how long the others wait for an actor that is busy (a render, the pauses of svc).
 	patience = 120 * time.Millisecond
@@ -31,20 +31,20 @@ const (
 	// overdue goes first, too: a client gives a write a few seconds with all its pauses.
 	longest = 450 * time.Millisecond
 	overdue = 1500 * time.Millisecond
-	// life is when a request is killed that still lives: some writes in turn that are throttled. Settlers are set to more.
+	// life is the age at which a live request is killed: the time of some throttled writes in turn. Settlers wait longer.
 	life = 12 * time.Second
 )
 
-// actor is a request or a command at work: something that calls DynamoDB and dies.
+// actor is a running request or command.
 type actor struct {
-	world *world
-	name  string
-	kill  func()
-	first time.Time // its start
+	schedule *schedule
+	name     string
+	kill     func()
+	first    time.Time // its start
 
-	// guarded by the world's lock
+	// guarded by the schedule's lock
 	parked []*arrival
-	busy   time.Time // since when nothing of it is parked, or since its last call was decided
+	busy   time.Time // the time since which no call of the actor is parked, or of the decision on its last call
 	calls  map[step]*calls
 	killed bool
 	ended  bool
@@ -57,12 +57,12 @@ type attempt struct {
 	at      time.Time // of its fate
 }
 
-// answered reports that the client received a response of the service itself.
-func (t attempt) answered() bool { return t.fate == faultproxy.Deliver && !t.request.GivenUp() }
+// responded reports that the client received a response of the service itself.
+func (t attempt) responded() bool { return t.fate == faultproxy.Deliver && !t.request.GivenUp() }
 
 // silent reports that the client got no complete response: the request or its response was dropped, or the response was
 // truncated or came too late.
-func (t attempt) silent() bool { return !t.answered() && !t.refused() }
+func (t attempt) silent() bool { return !t.responded() && !t.refused() }
 
 // refused reports that the proxy responded for the service, in time, with a throttle or a 5xx.
 func (t attempt) refused() bool {
@@ -70,9 +70,9 @@ func (t attempt) refused() bool {
 	return refusal && !t.request.GivenUp()
 }
 
-// faulty reports that the client cannot know what the attempt did. A throttle that the client saw says that it did nothing.
+// faulty reports that the client cannot know the effect of the attempt. A throttle that the client saw means no effect.
 func (t attempt) faulty() bool {
-	return !t.answered() && (!t.fate.Throttled() || t.request.GivenUp())
+	return !t.responded() && (!t.fate.Throttled() || t.request.GivenUp())
 }
 
 // exchange is one call of a program: attempts with one body, up to a response.
@@ -85,7 +85,7 @@ type exchange struct {
 }
 
 // open reports that no attempt has a response of the service yet, so that another attempt may follow.
-func (e *exchange) open() bool { return !slices.ContainsFunc(e.attempts, attempt.answered) }
+func (e *exchange) open() bool { return !slices.ContainsFunc(e.attempts, attempt.responded) }
 
 // lost reports that a function may have given a write up: it had as many attempts without a response as it must make, or
 // the time for the write has ended because an attempt took its whole second. Throttles and 5xx are repeated for as long as
@@ -117,8 +117,8 @@ func (c *calls) some(is func(attempt) bool) bool {
 	return slices.ContainsFunc(c.exchanges, func(e *exchange) bool { return slices.ContainsFunc(e.attempts, is) })
 }
 
-// whole are the calls of the step as the program made them. The proxy may notice only after the next attempt has come
-// that the client gave the one before up; the two then look like two calls.
+// whole returns the calls of the step as the program made them. The proxy may notice only after the next attempt that the
+// client gave the previous attempt up; the two then look like two calls.
 func (c *calls) whole() []*exchange {
 	var all []*exchange
 	for _, e := range c.exchanges {
@@ -135,8 +135,8 @@ func (c *calls) whole() []*exchange {
 // lost reports that a function may have given a write of the step up.
 func (c *calls) lost() bool { return slices.ContainsFunc(c.whole(), (*exchange).lost) }
 
-// unanswered reports that a read of the step used up a function's attempts, of which throttles and 5xx are some.
-func (c *calls) unanswered() bool {
+// exhausted reports that a read of the step used up a function's attempts, of which throttles and 5xx are some.
+func (c *calls) exhausted() bool {
 	return slices.ContainsFunc(c.whole(), func(e *exchange) bool { return e.open() && len(e.attempts) >= attempts })
 }
 
@@ -191,8 +191,8 @@ type late struct {
 	request *faultproxy.Request
 }
 
-// world is one schedule at work. Its loop lets one waiting call go at a time.
-type world struct {
+// schedule is one running schedule. Its loop releases one waiting call at a time.
+type schedule struct {
 	*plan
 	stage   *stage
 	project string
@@ -214,89 +214,89 @@ type world struct {
 	pool     *pool
 }
 
-func newWorld(p *plan, s *stage, pool *pool) *world {
-	w := &world{
+func newSchedule(p *plan, s *stage, pool *pool) *schedule {
+	sched := &schedule{
 		plan: p, stage: s, project: fmt.Sprintf("seed-%d", p.seed), began: time.Now(), pool: pool,
 		changed: make(chan struct{}, 1), counts: map[string]int{}, settling: map[step]*calls{}, tally: map[string]int{},
 	}
-	w.fill(w.project)
-	return w
+	sched.fill(sched.project)
+	return sched
 }
 
-func (w *world) note(format string, args ...any) {
-	w.trace = append(w.trace, fmt.Sprintf("%6.3f ", time.Since(w.began).Seconds())+fmt.Sprintf(format, args...))
+func (sched *schedule) note(format string, args ...any) {
+	sched.trace = append(sched.trace, fmt.Sprintf("%6.3f ", time.Since(sched.began).Seconds())+fmt.Sprintf(format, args...))
 }
 
-func (w *world) fail(format string, args ...any) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
+func (sched *schedule) fail(format string, args ...any) {
+	sched.mu.Lock()
+	defer sched.mu.Unlock()
+	sched.wrong = append(sched.wrong, fmt.Sprintf(format, args...))
 }
 
-func (w *world) poke() {
+func (sched *schedule) poke() {
 	select {
-	case w.changed <- struct{}{}:
+	case sched.changed <- struct{}{}:
 	default:
 	}
 }
 
 // run runs the schedule from its first request until none is alive.
-func (w *world) run() {
-	w.stage.rig.clients.Store(w.project, w.vendor)
+func (sched *schedule) run() {
+	sched.stage.fixture.clients.Store(sched.project, sched.vendor)
 	next := 0
 	for {
-		w.mu.Lock()
-		if wait := w.unsettled(); wait > 0 {
-			w.mu.Unlock()
+		sched.mu.Lock()
+		if wait := sched.unsettled(); wait > 0 {
+			sched.mu.Unlock()
 			select {
-			case <-w.changed:
+			case <-sched.changed:
 			case <-time.After(wait):
 			}
 			continue
 		}
-		if len(w.alive) == 0 && next == len(w.order) && len(w.late) == 0 {
-			w.parallel = true
-			w.mu.Unlock()
+		if len(sched.alive) == 0 && next == len(sched.order) && len(sched.late) == 0 {
+			sched.parallel = true
+			sched.mu.Unlock()
 			break
 		}
-		start, copied, chosen := w.choose(next)
+		start, copied, chosen := sched.choose(next)
 		switch {
 		case start:
-			w.mu.Unlock()
-			w.start(w.order[next])
+			sched.mu.Unlock()
+			sched.start(sched.order[next])
 			next++
 			continue
 		case copied >= 0:
-			l := w.late[copied]
-			w.late = slices.Delete(w.late, copied, copied+1)
-			w.note("%s arrives late", l.id)
-			w.mu.Unlock()
-			w.deliver(l)
+			l := sched.late[copied]
+			sched.late = slices.Delete(sched.late, copied, copied+1)
+			sched.note("%s arrives late", l.id)
+			sched.mu.Unlock()
+			sched.deliver(l)
 			continue
 		case chosen != nil:
-			w.decide(chosen)
-			check := chosen.step.writes() && w.chance(0.15, chosen.id, "check")
-			w.mu.Unlock()
+			sched.decide(chosen)
+			check := chosen.step.writes() && sched.chance(0.15, chosen.id, "check")
+			sched.mu.Unlock()
 			if check {
-				w.solvent()
+				sched.solvent()
 			}
 			continue
 		}
-		w.mu.Unlock() // only busy ones are alive
+		sched.mu.Unlock() // only busy actors are alive
 		select {
-		case <-w.changed:
+		case <-sched.changed:
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	w.pool.put(w.idle)
-	w.idle = nil
+	sched.pool.put(sched.idle)
+	sched.idle = nil
 }
 
 // unsettled returns the time to wait until every actor waits at a proxy or has ended; 0: none, or it takes too long.
-func (w *world) unsettled() time.Duration {
+func (sched *schedule) unsettled() time.Duration {
 	now := time.Now()
 	var wait time.Duration
-	for _, a := range w.alive {
+	for _, a := range sched.alive {
 		if slices.ContainsFunc(a.parked, (*arrival).urgent) {
 			return 0
 		}
@@ -310,7 +310,7 @@ func (w *world) unsettled() time.Duration {
 	return wait
 }
 
-// expected reports that the actor is about to repeat an attempt that was lost.
+// expected reports that the actor is about to repeat a lost attempt.
 func (a *actor) expected(now time.Time) bool {
 	for s, c := range a.calls {
 		for _, e := range c.exchanges {
@@ -322,23 +322,23 @@ func (a *actor) expected(now time.Time) bool {
 	return false
 }
 
-// choose picks what happens next: the next start, a late copy, or a call that waits. Each has a fixed number, drawn from the
+// choose returns the next event: the next start, a late copy, or a call that waits. Each has a fixed number, drawn from the
 // seed and its name; the lowest comes first. So the order is the seed's, and one call that comes a bit later in a replay
 // changes nothing about the others.
-func (w *world) choose(next int) (start bool, copied int, chosen *arrival) {
+func (sched *schedule) choose(next int) (start bool, copied int, chosen *arrival) {
 	best := 2.0
 	copied = -1
-	if next < len(w.order) && len(w.alive) < most {
-		best, start = 0.6*w.uniform("start", w.order[next].label()), true
+	if next < len(sched.order) && len(sched.alive) < most {
+		best, start = 0.6*sched.uniform("start", sched.order[next].label()), true
 	}
-	for i, l := range w.late {
-		if x := w.uniform("late", l.id); x < best {
+	for i, l := range sched.late {
+		if x := sched.uniform("late", l.id); x < best {
 			best, start, copied = x, false, i
 		}
 	}
-	for _, a := range w.alive {
+	for _, a := range sched.alive {
 		for _, p := range a.parked {
-			x := w.uniform("order", p.id)
+			x := sched.uniform("order", p.id)
 			if p.urgent() {
 				x -= 2
 			}
@@ -351,116 +351,116 @@ func (w *world) choose(next int) (start bool, copied int, chosen *arrival) {
 }
 
 // killAtWork kills an actor after a time, wherever it is then, unless it has ended.
-func (w *world) killAtWork(a *actor, after time.Duration) {
+func (sched *schedule) killAtWork(a *actor, after time.Duration) {
 	time.AfterFunc(after, func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
+		sched.mu.Lock()
+		defer sched.mu.Unlock()
 		if !a.ended {
-			w.note("%s is killed at its work", a.name)
-			w.tally["killed at work"]++
-			w.end(a)
-			w.poke()
+			sched.note("%s is killed during its work", a.name)
+			sched.tally["killed at work"]++
+			sched.end(a)
+			sched.poke()
 		}
 	})
 }
 
 // arrive parks a call until the loop decides, or decides at once where the loop has ended.
-func (w *world) arrive(a *actor, s step, r *faultproxy.Request) faultproxy.Fate {
-	w.mu.Lock()
+func (sched *schedule) arrive(a *actor, s step, r *faultproxy.Request) faultproxy.Fate {
+	sched.mu.Lock()
 	if a.killed {
-		w.mu.Unlock()
+		sched.mu.Unlock()
 		return faultproxy.DropRequest
 	}
 	if a.calls[s] == nil {
 		a.calls[s] = &calls{}
 	}
-	call := a.calls[s].exchange(w.plan, a.name, s, r)
+	call := a.calls[s].exchange(sched.plan, a.name, s, r)
 	p := &arrival{
 		actor: a, step: s, call: call, id: fmt.Sprintf("%s: %s %d", a.name, s, a.calls[s].attempts), at: time.Now(), request: r,
 		fate: make(chan faultproxy.Fate, 1),
 	}
 	if len(call.attempts) < call.throttle {
-		defer w.mu.Unlock()
-		return w.throttle(p)
+		defer sched.mu.Unlock()
+		return sched.throttle(p)
 	}
 	a.parked = append(a.parked, p)
 	a.busy = p.at
-	if w.parallel {
-		w.decide(p)
+	if sched.parallel {
+		sched.decide(p)
 	}
-	w.mu.Unlock()
-	w.poke()
+	sched.mu.Unlock()
+	sched.poke()
 	return <-p.fate
 }
 
 // decide returns the fault plan of a call. The lock is held.
-func (w *world) decide(p *arrival) {
+func (sched *schedule) decide(p *arrival) {
 	a := p.actor
 	a.parked = slices.DeleteFunc(a.parked, func(x *arrival) bool { return x == p })
 	a.busy = time.Now()
 	c := a.calls[p.step]
-	if w.chance(w.crashAt(p.step), p.id, "crash") {
-		arrives := w.chance(0.5, p.id, "arrives")
-		w.note("%s, killed there; it arrives: %t", p.id, arrives)
-		w.tally["killed at "+string(p.step)]++
+	if sched.chance(sched.crashAt(p.step), p.id, "crash") {
+		arrives := sched.chance(0.5, p.id, "arrives")
+		sched.note("%s, killed there; it arrives: %t", p.id, arrives)
+		sched.tally["killed at "+string(p.step)]++
 		if arrives {
 			c.arrived++
 			p.call.attempts = append(p.call.attempts, attempt{faultproxy.DropAnswer, p.request, a.busy})
 			if err := p.request.Deliver(context.Background()); err != nil {
-				w.wrong = append(w.wrong, err.Error())
+				sched.wrong = append(sched.wrong, err.Error())
 			}
 			p.fate <- faultproxy.DropRequest
 		} else {
-			w.drop(p)
+			sched.drop(p)
 		}
-		w.end(a)
+		sched.end(a)
 		return
 	}
-	fate := w.fate(p)
-	w.note("%s %s", p.id, fate)
-	w.tally[string(fate)]++
+	fate := sched.fate(p)
+	sched.note("%s %s", p.id, fate)
+	sched.tally[string(fate)]++
 	if fate.Arrives() {
 		c.arrived++
 	}
 	p.call.attempts = append(p.call.attempts, attempt{fate, p.request, a.busy})
 	if fate == faultproxy.DropRequest {
-		w.keepLate(p)
+		sched.keepLate(p)
 	}
-	if p.step == reserve && w.crash > 0 && w.chance(w.crash, p.id, "at work") {
-		w.killAtWork(a, time.Duration(w.uniform(p.id, "when")*float64(150*time.Millisecond)))
+	if p.step == reserve && sched.crash > 0 && sched.chance(sched.crash, p.id, "at work") {
+		sched.killAtWork(a, time.Duration(sched.uniform(p.id, "when")*float64(150*time.Millisecond)))
 	}
 	p.fate <- fate
 }
 
 // throttle returns the response to an attempt within a burst. The lock is held.
-func (w *world) throttle(p *arrival) faultproxy.Fate {
-	fate := w.shape(p)
+func (sched *schedule) throttle(p *arrival) faultproxy.Fate {
+	fate := sched.shape(p)
 	p.call.attempts = append(p.call.attempts, attempt{fate, p.request, p.at})
 	if len(p.call.attempts) == 1 {
-		w.note("%s meets %d throttles, the first %q", p.call.name, p.call.throttle, fate)
+		sched.note("%s meets %d throttles, the first %q", p.call.name, p.call.throttle, fate)
 	}
-	w.tally[fmt.Sprintf("%s, in a burst", fate)]++
+	sched.tally[fmt.Sprintf("%s, in a burst", fate)]++
 	return fate
 }
 
 // shape draws the error of a throttled attempt.
-func (w *world) shape(p *arrival) faultproxy.Fate {
+func (sched *schedule) shape(p *arrival) faultproxy.Fate {
 	all := faultproxy.Throttles(p.request.Operation)
-	return all[int(w.uniform(p.id, "shape")*float64(len(all)))]
+	return all[int(sched.uniform(p.id, "shape")*float64(len(all)))]
 }
 
 // crashAt is the chance that a process is killed at a step.
-func (w *world) crashAt(s step) float64 {
-	if s == w.sore {
-		return 4 * w.crash
+func (sched *schedule) crashAt(s step) float64 {
+	if s == sched.lossy {
+		return 4 * sched.crash
 	}
-	return w.crash
+	return sched.crash
 }
 
 // fate draws the fault plan of a call.
-func (w *world) fate(p *arrival) faultproxy.Fate {
-	x := w.uniform(p.id, "fate")
-	if p.step == w.sore && p.step != vendor {
+func (sched *schedule) fate(p *arrival) faultproxy.Fate {
+	x := sched.uniform(p.id, "fate")
+	if p.step == sched.lossy && p.step != vendor {
 		switch {
 		case x < 0.55:
 			return faultproxy.DropRequest
@@ -473,8 +473,8 @@ func (w *world) fate(p *arrival) faultproxy.Fate {
 		fate  faultproxy.Fate
 		share float64
 	}{
-		{faultproxy.DropRequest, w.loss}, {faultproxy.DropAnswer, 0.6 * w.loss}, {faultproxy.CutAnswer, 0.2 * w.loss},
-		{w.shape(p), w.refusal / 2}, {faultproxy.Fail, w.refusal / 4}, {faultproxy.FailApplied, w.refusal / 4},
+		{faultproxy.DropRequest, sched.loss}, {faultproxy.DropAnswer, 0.6 * sched.loss}, {faultproxy.CutAnswer, 0.2 * sched.loss},
+		{sched.shape(p), sched.refusal / 2}, {faultproxy.Fail, sched.refusal / 4}, {faultproxy.FailApplied, sched.refusal / 4},
 	}
 	if p.step == vendor {
 		bands = bands[:0]
@@ -482,7 +482,7 @@ func (w *world) fate(p *arrival) faultproxy.Fate {
 			bands = append(bands, struct {
 				fate  faultproxy.Fate
 				share float64
-			}{f, w.outage / 5})
+			}{f, sched.outage / 5})
 		}
 	}
 	for _, b := range bands {
@@ -494,43 +494,43 @@ func (w *world) fate(p *arrival) faultproxy.Fate {
 	return faultproxy.Deliver
 }
 
-// keepLate keeps some of what was dropped on its way, to arrive later: while requests live, or among the settlers.
-func (w *world) keepLate(p *arrival) {
-	if !p.step.writes() || !w.chance(w.tardy, p.id, "late") {
+// keepLate keeps some of the dropped attempts, to arrive later: while requests live, or among the settlers.
+func (sched *schedule) keepLate(p *arrival) {
+	if !p.step.writes() || !sched.chance(sched.lateCopies, p.id, "late") {
 		return
 	}
-	w.tally["late"]++
-	if l := (late{p.id, p.request}); w.parallel || w.chance(0.6, p.id, "later") {
-		w.later = append(w.later, l)
+	sched.tally["late"]++
+	if l := (late{p.id, p.request}); sched.parallel || sched.chance(0.6, p.id, "later") {
+		sched.later = append(sched.later, l)
 	} else {
-		w.late = append(w.late, l)
+		sched.late = append(sched.late, l)
 	}
 }
 
-func (w *world) deliver(l late) {
+func (sched *schedule) deliver(l late) {
 	if err := l.request.Deliver(context.Background()); err != nil {
-		w.fail("deliver %s: %v", l.id, err)
+		sched.fail("deliver %s: %v", l.id, err)
 	}
 }
 
-// end kills an actor. What it has under way is lost. The lock is held.
-func (w *world) end(a *actor) {
+// end kills an actor. Its pending calls are lost. The lock is held.
+func (sched *schedule) end(a *actor) {
 	a.killed = true
-	w.gone(a)
+	sched.gone(a)
 	a.kill()
 }
 
-// sentClaim reports that the actor made the claim of that owner. The lock is held.
+// sentClaim reports that the actor wrote the claim of that owner. The lock is held.
 func (a *actor) sentClaim(owner string) bool {
 	c := a.calls[claim]
 	return c != nil && owner != "" && slices.ContainsFunc(c.exchanges, func(e *exchange) bool { return strings.Contains(e.body, owner) })
 }
 
 // owner returns the mark of the claim that holds a key, and "" where no claim does.
-func (w *world) owner(key string) (string, error) {
-	out, err := w.stage.rig.direct.GetItem(context.Background(), &dynamodb.GetItemInput{
-		TableName:      aws.String(w.stage.table("transient")),
-		Key:            map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: w.keyID(key)}},
+func (sched *schedule) owner(key string) (string, error) {
+	out, err := sched.stage.fixture.direct.GetItem(context.Background(), &dynamodb.GetItemInput{
+		TableName:      aws.String(sched.stage.table("transient")),
+		Key:            map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: sched.keyID(key)}},
 		ConsistentRead: aws.Bool(true),
 	})
 	if err != nil {
@@ -540,78 +540,80 @@ func (w *world) owner(key string) (string, error) {
 }
 
 // keyID returns the partition key of an Idempotency-Key's item.
-func (w *world) keyID(key string) string { return "idem#" + w.project + "#development#" + key }
+func (sched *schedule) keyID(key string) string {
+	return "idem#" + sched.project + "#development#" + key
+}
 
 // drop loses an attempt on its way. The lock is held.
-func (w *world) drop(p *arrival) {
+func (sched *schedule) drop(p *arrival) {
 	p.call.attempts = append(p.call.attempts, attempt{faultproxy.DropRequest, p.request, time.Now()})
-	w.keepLate(p)
+	sched.keepLate(p)
 	p.fate <- faultproxy.DropRequest
 }
 
-// gone takes an actor out of those alive. An attempt that still waits is one that its client has given up. The lock is
+// gone removes an actor from the live actors. The client has given up an attempt that still waits. The lock is
 // held.
-func (w *world) gone(a *actor) {
+func (sched *schedule) gone(a *actor) {
 	for _, p := range a.parked {
-		w.note("%s is lost with its program", p.id)
-		w.drop(p)
+		sched.note("%s is lost with its program", p.id)
+		sched.drop(p)
 	}
 	a.parked = nil
 	a.ended = true
-	w.alive = slices.DeleteFunc(w.alive, func(x *actor) bool { return x == a })
+	sched.alive = slices.DeleteFunc(sched.alive, func(x *actor) bool { return x == a })
 }
 
-// solvent: the balance is never negative, not for a moment.
-func (w *world) solvent() {
-	balance, err := w.stage.credits.Balance(context.Background(), w.project)
+// solvent checks that the balance is not negative at this moment.
+func (sched *schedule) solvent() {
+	balance, err := sched.stage.credits.Balance(context.Background(), sched.project)
 	if err != nil || balance < 0 {
-		w.fail("in the midst the balance is %d, %v", balance, err)
+		sched.fail("while requests run the balance is %d, %v", balance, err)
 	}
 }
 
-func (w *world) newActor(name string, kill func()) *actor {
-	a := &actor{world: w, name: name, first: time.Now(), busy: time.Now(), calls: map[step]*calls{}, kill: kill}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.alive = append(w.alive, a)
-	w.note("%s starts", name)
+func (sched *schedule) newActor(name string, kill func()) *actor {
+	a := &actor{schedule: sched, name: name, first: time.Now(), busy: time.Now(), calls: map[step]*calls{}, kill: kill}
+	sched.mu.Lock()
+	defer sched.mu.Unlock()
+	sched.alive = append(sched.alive, a)
+	sched.note("%s starts", name)
 	return a
 }
 
 // start begins a request or a command and returns at once.
-func (w *world) start(s starter) (done chan struct{}) {
+func (sched *schedule) start(s starter) (done chan struct{}) {
 	done = make(chan struct{})
 	switch s := s.(type) {
 	case *request:
-		i, err := w.instance(s.op.function)
+		i, err := sched.instance(s.op.function)
 		if err != nil {
-			w.fail("start: %v", err)
+			sched.fail("start: %v", err)
 			close(done)
 			return done
 		}
-		s.actor = w.newActor(s.label(), i.kill)
+		s.actor = sched.newActor(s.label(), i.kill)
 		i.actor.Store(s.actor)
-		w.killAtWork(s.actor, life)
+		sched.killAtWork(s.actor, life)
 		go func() {
 			defer close(done)
-			w.send(s, i)
+			sched.send(s, i)
 		}()
 	case *command:
 		go func() {
 			defer close(done)
-			w.command(s, true)
+			sched.command(s, true)
 		}()
-		w.waitFor(s.label())
+		sched.waitFor(s.label())
 	}
 	return done
 }
 
-// waitFor waits until a command's process is there.
-func (w *world) waitFor(name string) {
+// waitFor waits until a command's process has started.
+func (sched *schedule) waitFor(name string) {
 	for range 200 {
-		w.mu.Lock()
-		there := slices.ContainsFunc(w.alive, func(a *actor) bool { return a.name == name }) || w.counts["ended "+name] > 0
-		w.mu.Unlock()
+		sched.mu.Lock()
+		there := slices.ContainsFunc(sched.alive, func(a *actor) bool { return a.name == name }) || sched.counts["ended "+name] > 0
+		sched.mu.Unlock()
 		if there {
 			return
 		}
@@ -619,34 +621,34 @@ func (w *world) waitFor(name string) {
 	}
 }
 
-// instance returns an unused process, one that has served this project before if there is one.
-func (w *world) instance(function string) (*instance, error) {
-	w.mu.Lock()
-	for at, i := range w.idle {
+// instance returns an unused process, preferably a process that has served this project before.
+func (sched *schedule) instance(function string) (*instance, error) {
+	sched.mu.Lock()
+	for at, i := range sched.idle {
 		if i.function == function {
-			w.idle = slices.Delete(w.idle, at, at+1)
-			w.mu.Unlock()
+			sched.idle = slices.Delete(sched.idle, at, at+1)
+			sched.mu.Unlock()
 			return i, nil
 		}
 	}
-	w.mu.Unlock()
-	return w.pool.take(function)
+	sched.mu.Unlock()
+	return sched.pool.take(function)
 }
 
-// answer is a client's response.
-type answer struct {
+// response is a client's response.
+type response struct {
 	status   int
 	id       string // of the request
 	code     string
 	message  string
 	replayed bool
 	data     string
-	killed   bool // there was none
+	killed   bool // there was no response
 	took     time.Duration
 }
 
 // ask sends a client's request through the gateway of a function's process.
-func (i *instance) ask(project string, r *request) answer {
+func (i *instance) ask(project string, r *request) response {
 	in := httptest.NewRequest(http.MethodPost, r.op.path, strings.NewReader(r.body))
 	in.Header.Set("Content-Type", "application/json")
 	in.Header.Set("X-Api-Key", clientID(project))
@@ -656,7 +658,7 @@ func (i *instance) ask(project string, r *request) answer {
 	}
 	out := httptest.NewRecorder()
 	i.api.ServeHTTP(out, in)
-	a := answer{
+	a := response{
 		status: out.Code, id: out.Header().Get("X-Svc-Request-Id"),
 		replayed: out.Header().Get("Idempotency-Replayed") == "true",
 	}
@@ -672,63 +674,63 @@ func (i *instance) ask(project string, r *request) answer {
 
 // send sends a request of the schedule, records its response, and waits for the work after the response. The process may
 // be killed in either part.
-func (w *world) send(r *request, i *instance) {
-	a := i.ask(w.project, r)
-	w.mu.Lock()
+func (sched *schedule) send(r *request, i *instance) {
+	a := i.ask(sched.project, r)
+	sched.mu.Lock()
 	// Where the process was killed, a 5xx may be the gateway's.
 	a.killed, a.took = r.actor.killed && a.status >= 500, time.Since(r.actor.first)
-	r.answer = a
+	r.response = a
 	if !a.killed {
-		w.note("%s is answered %d %s", r.label(), a.status, a.message)
+		sched.note("%s returned %d %s", r.label(), a.status, a.message)
 	}
-	w.mu.Unlock()
+	sched.mu.Unlock()
 	if err := i.host.AwaitIdle(context.Background(), i.function); err != nil {
-		w.fail("%s: %v", r.label(), err)
+		sched.fail("%s: %v", r.label(), err)
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	sched.mu.Lock()
+	defer sched.mu.Unlock()
 	i.actor.Store(nil)
 	switch {
 	case !r.actor.killed:
-		w.gone(r.actor)
-		w.idle = append(w.idle, i)
+		sched.gone(r.actor)
+		sched.idle = append(sched.idle, i)
 	case !a.killed:
-		w.note("%s was killed after its answer", r.label())
-		w.tally["killed after the answer"]++
+		sched.note("%s was killed after its response", r.label())
+		sched.tally["killed after the response"]++
 	}
-	w.poke()
+	sched.poke()
 }
 
 // vendor decides about a call to a vendor.
-func (w *world) vendor(r *faultproxy.Request) faultproxy.Fate {
+func (sched *schedule) vendor(r *faultproxy.Request) faultproxy.Fate {
 	token := tokenOf(r.Operation + " " + string(r.Body))
-	w.mu.Lock()
+	sched.mu.Lock()
 	var callers []*request
-	for _, request := range w.requests {
+	for _, request := range sched.requests {
 		if request.token == token && request.actor != nil && !request.actor.ended {
 			callers = append(callers, request)
 		}
 	}
-	w.mu.Unlock()
+	sched.mu.Unlock()
 	var mine *actor
 	if len(callers) > 0 {
 		mine = callers[0].actor
 	}
-	if len(callers) > 1 { // with one key: only the one that holds the key may call
-		owner, err := w.owner(callers[0].key)
+	if len(callers) > 1 { // with one key: only the request that holds the key may call
+		owner, err := sched.owner(callers[0].key)
 		if err != nil {
-			w.fail("owner of %s: %v", callers[0].key, err)
+			sched.fail("owner of %s: %v", callers[0].key, err)
 		}
-		w.mu.Lock()
+		sched.mu.Lock()
 		for _, caller := range callers {
 			if caller.actor.sentClaim(owner) {
 				mine = caller.actor
 			}
 		}
-		w.mu.Unlock()
+		sched.mu.Unlock()
 	}
 	if mine == nil {
 		return faultproxy.DropRequest // its process was killed
 	}
-	return w.arrive(mine, vendor, r)
+	return sched.arrive(mine, vendor, r)
 }

@@ -15,8 +15,8 @@ import (
 	"svcapi/local/lambda"
 )
 
-// answer is the HTTP response to the client.
-type answer struct {
+// response is the HTTP response to the client.
+type response struct {
 	status  int
 	headers http.Header
 	body    []byte
@@ -26,8 +26,8 @@ type answer struct {
 var remapped = []string{"Authorization", "Connection", "Content-Length", "Date", "Expect", "Host", "Max-Forwards",
 	"Proxy-Authenticate", "Server", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent", "Www-Authenticate"}
 
-// proxyAnswer is the output of a Lambda function for proxy integration.
-type proxyAnswer struct {
+// proxyResponse is the output of a Lambda function for proxy integration.
+type proxyResponse struct {
 	StatusCode        json.RawMessage            `json:"statusCode"`
 	Headers           map[string]json.RawMessage `json:"headers"`
 	MultiValueHeaders map[string][]string        `json:"multiValueHeaders"`
@@ -40,55 +40,55 @@ type proxyAnswer struct {
 var separator = make([]byte, 8)
 
 // parse reads a function's result. An error means that the result is malformed.
-func parse(result lambda.Result, x *requestState) (*answer, error) {
+func parse(result lambda.Result, state *requestState) (*response, error) {
 	payload, stream, isStream := result.Payload, []byte(nil), false
 	if result.Streamed {
 		if payload, stream, isStream = bytes.Cut(result.Payload, separator); !isStream {
 			return nil, errors.New("the function's stream has no prelude")
 		}
 	}
-	var p *proxyAnswer
+	var p *proxyResponse
 	decoder := json.NewDecoder(bytes.NewReader(payload))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&p); err != nil || p == nil {
-		return nil, errors.New("the function's answer is no proxy response")
+		return nil, errors.New("the function's result is no proxy response")
 	}
 	status, err := strconv.Atoi(scalar(p.StatusCode))
 	if err != nil || status < 200 || status > 599 {
-		return nil, fmt.Errorf("the function's answer has status code %s", p.StatusCode)
+		return nil, fmt.Errorf("the function's response has status code %s", p.StatusCode)
 	}
-	a := &answer{status: status, headers: http.Header{}}
+	out := &response{status: status, headers: http.Header{}}
 	for name, v := range p.Headers {
-		a.headers.Set(name, scalar(v))
+		out.headers.Set(name, scalar(v))
 	}
 	for name, list := range p.MultiValueHeaders { // these take precedence over single values
 		for _, v := range list {
-			if !slices.Contains(a.headers.Values(name), v) {
-				a.headers.Add(name, v)
+			if !slices.Contains(out.headers.Values(name), v) {
+				out.headers.Add(name, v)
 			}
 		}
 	}
 	for _, name := range remapped {
-		if list := a.headers.Values(name); len(list) > 0 {
-			a.headers["X-Amzn-Remapped-"+name] = list
-			a.headers.Del(name)
+		if list := out.headers.Values(name); len(list) > 0 {
+			out.headers["X-Amzn-Remapped-"+name] = list
+			out.headers.Del(name)
 		}
 	}
 	switch {
 	case isStream:
-		a.body = stream
+		out.body = stream
 	case p.Body == nil:
-	case p.IsBase64Encoded && x.binary(accepted(x.request)):
-		if a.body, err = base64.StdEncoding.DecodeString(*p.Body); err != nil {
-			return nil, errors.New("the function's answer has a body that is no Base64")
+	case p.IsBase64Encoded && state.binary(accepted(state.request)):
+		if out.body, err = base64.StdEncoding.DecodeString(*p.Body); err != nil {
+			return nil, errors.New("the function's response has a body that is not Base64")
 		}
 	default:
-		a.body = []byte(*p.Body)
+		out.body = []byte(*p.Body)
 	}
-	if a.headers.Get("Content-Type") == "" {
-		a.headers.Set("Content-Type", "application/json")
+	if out.headers.Get("Content-Type") == "" {
+		out.headers.Set("Content-Type", "application/json")
 	}
-	return a, nil
+	return out, nil
 }
 
 // scalar is the text of a JSON string, number or boolean.
@@ -107,14 +107,14 @@ func accepted(r *http.Request) string {
 }
 
 // write sends the response with the headers that the gateway adds.
-func (a *answer) write(w http.ResponseWriter, x *requestState) {
+func (out *response) write(w http.ResponseWriter, state *requestState) {
 	header := w.Header()
-	maps.Copy(header, a.headers)
-	header.Set("X-Amzn-Requestid", x.id)
-	header.Set("X-Amz-Apigw-Id", x.extendedID)
-	if len(a.body) > 0 {
-		header.Set("Content-Length", strconv.Itoa(len(a.body))) // of any length: net/http sets the header for short bodies only
+	maps.Copy(header, out.headers)
+	header.Set("X-Amzn-Requestid", state.id)
+	header.Set("X-Amz-Apigw-Id", state.extendedID)
+	if len(out.body) > 0 {
+		header.Set("Content-Length", strconv.Itoa(len(out.body))) // of any length: net/http sets the header for short bodies only
 	}
-	w.WriteHeader(a.status)
-	_, _ = w.Write(a.body) // the client may have closed the connection
+	w.WriteHeader(out.status)
+	_, _ = w.Write(out.body) // the client may have closed the connection
 }

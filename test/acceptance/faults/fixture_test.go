@@ -39,8 +39,8 @@ import (
 	"svcapi/test/faultproxy"
 )
 
-// rig is the fixture of all batches: engine, secrets, vendors, the proxies in front of them, and the binaries.
-type rig struct {
+// fixture is the fixture of all batches: engine, secrets, vendors, the proxies in front of them, and the binaries.
+type fixture struct {
 	root     string
 	dir      string
 	svc      string // the compiled command line
@@ -58,16 +58,16 @@ type rig struct {
 	names    atomic.Int64
 }
 
-func newRig(t *testing.T) *rig {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	r := &rig{dir: t.TempDir(), engine: enginetest.URL(t)}
+	r := &fixture{dir: t.TempDir(), engine: enginetest.URL(t)}
 	if err := r.start(t); err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-func (r *rig) start(t *testing.T) (err error) {
+func (r *fixture) start(t *testing.T) (err error) {
 	ctx := context.Background()
 	if r.root, err = workdir.Root(); err != nil {
 		return err
@@ -115,12 +115,12 @@ func (r *rig) start(t *testing.T) (err error) {
 	return nil
 }
 
-func (r *rig) template(parameters map[string]string) (*template.Template, error) {
+func (r *fixture) template(parameters map[string]string) (*template.Template, error) {
 	return template.Load(filepath.Join(r.root, "template.yaml"), parameters)
 }
 
 // decide returns the decision of the request's actor. A client that is no longer known is dead.
-func (r *rig) decide(request *faultproxy.Request) faultproxy.Fate {
+func (r *fixture) decide(request *faultproxy.Request) faultproxy.Fate {
 	found, known := r.clients.Load(request.Client)
 	if !known {
 		return faultproxy.DropRequest
@@ -128,12 +128,12 @@ func (r *rig) decide(request *faultproxy.Request) faultproxy.Fate {
 	return found.(func(*faultproxy.Request) faultproxy.Fate)(request)
 }
 
-// name returns a new name at the proxies.
-func (r *rig) name(of string) string { return fmt.Sprintf("%s-%d", of, r.names.Add(1)) }
+// name returns a new client name at the proxies.
+func (r *fixture) name(of string) string { return fmt.Sprintf("%s-%d", of, r.names.Add(1)) }
 
-// stage is a set of tables of its own, and the template with their names.
+// stage is a new set of tables, and the template with their names.
 type stage struct {
-	rig      *rig
+	fixture  *fixture
 	name     string
 	model    *template.Template
 	prices   credit.Prices
@@ -143,9 +143,9 @@ type stage struct {
 	copies   map[string][]map[string]types.AttributeValue // items of the models
 }
 
-func (r *rig) newStage() (*stage, error) {
-	s := &stage{rig: r, name: r.name("faults"), copies: map[string][]map[string]types.AttributeValue{}}
-	parameters := stack.Overrides(r.tables.URL("nobody"), r.vault.URL, r.sandbox.URL)
+func (r *fixture) newStage() (*stage, error) {
+	s := &stage{fixture: r, name: r.name("faults"), copies: map[string][]map[string]types.AttributeValue{}}
+	parameters := stack.Overrides(r.tables.URL("unknown"), r.vault.URL, r.sandbox.URL)
 	maps.Copy(parameters, map[string]string{"Stage": s.name, "VendorTimeoutSeconds": "2"})
 	var err error
 	if s.model, err = r.template(parameters); err != nil {
@@ -168,7 +168,7 @@ func (s *stage) table(name string) string { return "svc-" + s.name + "-" + name 
 // accounts stores an owner's accounts at the vendors.
 func (s *stage) accounts(owner string) error {
 	vault := secret.NewWriter(secretsmanager.New(secretsmanager.Options{
-		Region: template.Region, BaseEndpoint: &s.rig.vault.URL,
+		Region: template.Region, BaseEndpoint: &s.fixture.vault.URL,
 		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
 	}), s.name)
 	for _, v := range accounts {
@@ -196,21 +196,21 @@ var accounts = []struct {
 func (s *stage) drop() error {
 	var errs []error
 	for _, t := range s.model.Tables {
-		_, err := s.rig.direct.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: &t.Name})
+		_, err := s.fixture.direct.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: &t.Name})
 		errs = append(errs, err)
 	}
 	return errors.Join(append(errs, os.RemoveAll(s.logs))...)
 }
 
 // The projects that those of schedules are copied from: the vendors are reachable, the first of each chain is not, or the
-// project brings accounts of its own and pays nothing.
+// project has its own accounts and pays nothing.
 const (
 	open   = "model-open"
 	closed = "model-closed"
 	byok   = "model-byok"
 )
 
-// models creates the projects that the others are copied from, as an operator does.
+// models creates the projects that the schedules' projects are copied from, as an operator does.
 func (s *stage) models() error {
 	ctx := context.Background()
 	for _, id := range []string{open, closed, byok} {
@@ -223,9 +223,9 @@ func (s *stage) models() error {
 		}), s.integrate(id, project.Barcode, "builtin", 1, nil), s.integrate(id, project.PDF, "builtin", 1, nil))
 		seen := map[project.Kind]bool{}
 		for i, v := range accounts {
-			settings := map[string]string{"endpoint": s.rig.vendors.URL(id) + "/" + v.vendor}
+			settings := map[string]string{"endpoint": s.fixture.vendors.URL(id) + "/" + v.vendor}
 			if id == closed && !seen[v.kind] {
-				settings["endpoint"] = s.rig.closed
+				settings["endpoint"] = s.fixture.closed
 			}
 			seen[v.kind] = true
 			if v.kind == project.SMS {
@@ -236,7 +236,7 @@ func (s *stage) models() error {
 		if err != nil {
 			return err
 		}
-		out, err := s.rig.direct.Query(ctx, &dynamodb.QueryInput{
+		out, err := s.fixture.direct.Query(ctx, &dynamodb.QueryInput{
 			TableName: aws.String(s.table("projects")), KeyConditionExpression: aws.String("pk = :p"),
 			ExpressionAttributeValues: map[string]types.AttributeValue{":p": &types.AttributeValueMemberS{Value: id}},
 		})
@@ -282,7 +282,7 @@ func (s *stage) create(id string, p *plan) error {
 			Item: renamed(&types.AttributeValueMemberM{Value: item}, model, id).(*types.AttributeValueMemberM).Value,
 		}})
 	}
-	_, err := s.rig.direct.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{s.table("projects"): puts}})
+	_, err := s.fixture.direct.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{s.table("projects"): puts}})
 	if err != nil {
 		return err
 	}
@@ -305,7 +305,7 @@ func (s *stage) setShards(ctx context.Context, id string, shards int) error {
 	if err := s.credits.AddShards(ctx, id, shards); err != nil {
 		return err
 	}
-	_, err := s.rig.direct.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	_, err := s.fixture.direct.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:        aws.String(s.table("projects")),
 		Key:              attr.Item{"pk": attr.Text(id), "sk": attr.Text("project")},
 		UpdateExpression: aws.String("SET parts = :n, parts_before = :n, parts_since = :past"),
@@ -330,9 +330,9 @@ const clientSecret = "svcs_faults-faults-faults-faults-faults"
 
 func clientID(projectID string) string { return "svc_" + projectID + "_faultfau" }
 
-// instance is one process of a function, with an endpoint and a gateway of its own.
+// instance is one process of a function, with its own endpoint and gateway.
 type instance struct {
-	rig      *rig
+	fixture  *fixture
 	name     string
 	function string
 	host     *lambda.Host
@@ -341,7 +341,7 @@ type instance struct {
 	dead     atomic.Bool
 }
 
-// newInstance starts nothing yet: the process starts with its first event. Environment beats the template's.
+// newInstance starts no process yet: the process starts with its first event. The environment overrides the template's.
 func (s *stage) newInstance(function string, environment map[string]string, decide func(*faultproxy.Request) faultproxy.Fate) (*instance, error) {
 	f, known := s.model.Function(function)
 	if !known {
@@ -349,40 +349,40 @@ func (s *stage) newInstance(function string, environment map[string]string, deci
 	}
 	f.Environment = maps.Clone(f.Environment)
 	maps.Copy(f.Environment, environment)
-	i := &instance{rig: s.rig, name: s.rig.name(function), function: function}
+	i := &instance{fixture: s.fixture, name: s.fixture.name(function), function: function}
 	if decide == nil {
 		decide = i.decide
 	}
-	extra := map[string]string{"SVC_LOCAL": "1", "AWS_ENDPOINT_URL_DYNAMODB": s.rig.tables.URL(i.name)}
-	maps.Copy(extra, s.rig.browser)
+	extra := map[string]string{"SVC_LOCAL": "1", "AWS_ENDPOINT_URL_DYNAMODB": s.fixture.tables.URL(i.name)}
+	maps.Copy(extra, s.fixture.browser)
 	var err error
-	if i.host, err = lambda.NewHost(lambda.Options{LogDir: s.logs, Jail: s.rig.jail, Concurrency: 1, Environment: extra}); err != nil {
+	if i.host, err = lambda.NewHost(lambda.Options{LogDir: s.logs, Jail: s.fixture.jail, Concurrency: 1, Environment: extra}); err != nil {
 		return nil, err
 	}
-	if err := i.host.Add(f, s.rig.binaries[f.LogicalID]); err != nil {
+	if err := i.host.Add(f, s.fixture.binaries[f.LogicalID]); err != nil {
 		return nil, err
 	}
 	if i.api, err = gateway.New(s.model, i.host, io.Discard); err != nil {
 		return nil, err
 	}
-	s.rig.clients.Store(i.name, decide)
+	s.fixture.clients.Store(i.name, decide)
 	return i, nil
 }
 
 func (i *instance) decide(r *faultproxy.Request) faultproxy.Fate {
-	c, a := understand(r), i.actor.Load()
+	c, a := decode(r), i.actor.Load()
 	switch {
 	case i.dead.Load():
 		return faultproxy.DropRequest
 	case a == nil || c.step == warm:
 		return faultproxy.Deliver
 	}
-	return a.world.arrive(a, c.step, r)
+	return a.schedule.arrive(a, c.step, r)
 }
 
 // kill ends the process at once.
 func (i *instance) kill() {
 	i.dead.Store(true)
-	i.rig.clients.Delete(i.name)
+	i.fixture.clients.Delete(i.name)
 	i.host.Close()
 }
