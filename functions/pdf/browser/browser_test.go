@@ -217,7 +217,10 @@ func TestCountPages(t *testing.T) {
 
 func FuzzCountPages(f *testing.F) {
 	f.Add([]byte("%PDF-1.4\n1 0 obj\n<</Type /Catalog\n/Pages 2 0 R>>\nendobj\nxref\n0 3\n0000000000 65535 f \n0000000009 00000 n \n0000000009 00000 n \ntrailer\n<</Root 1 0 R>>\nstartxref\n57\n%%EOF\n"))
-	f.Fuzz(func(_ *testing.T, pdf []byte) { _, _ = countPages(pdf) })
+	f.Fuzz(func(_ *testing.T, pdf []byte) {
+		_, _ = countPages(pdf)
+		MissingGlyphs(pdf)
+	})
 }
 
 // A malformed or too long message ends the connection and not this process.
