@@ -185,7 +185,7 @@ func TestPDFMissingGlyphs(t *testing.T) {
 	p := plan{}.make(t).printing(t, project.BYOK)
 	for html, want := range map[string]string{"<p>Amharic: አ": "missing-glyphs", "<title>አ</title><p>✓ Rs. 1,250": ""} {
 		for _, kind := range []string{"binary", "base64"} {
-			a := request{path: pdfs, body: object(map[string]any{"html": html, "response_type": kind}), as: p.dev}.do(t)
+			a := request{path: pdfs, body: object(map[string]any{"html": html, "response_type": kind}), as: p.dev}.send(t)
 			if a == nil {
 				return
 			}
