@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -114,6 +115,9 @@ func (r *renderer) run(ctx context.Context, vendor string, d document) (*api.Res
 		return nil, failed
 	}
 	result := &api.Result{Vendor: vendor, Attributes: []slog.Attr{slog.Int("pdf_bytes", len(pdf))}}
+	if browser.MissingGlyphs(pdf) { // docs/decisions.md#pdf-missing-glyphs
+		result.Header = http.Header{"X-SVC-Warnings": {"missing-glyphs"}}
+	}
 	if d.base64 {
 		result.Data = base64Result{"base64", "application/pdf", base64.StdEncoding.EncodeToString(pdf)}
 	} else {

@@ -34,10 +34,22 @@ tar -xf "$work/al2023.tar" -C "$out" --no-same-owner
 unbrotli "$packed/fonts.tar.br" "$work/fonts.tar"
 tar -xf "$work/fonts.tar" -C "$work" --no-same-owner
 cp "$work"/fonts/Open_Sans/*.ttf "$out/fonts/"
-for font in noto-sans-sinhala noto-sans-tamil; do
-	cp "$modules/@expo-google-fonts/$font"/400Regular/*.ttf "$modules/@expo-google-fonts/$font"/700Bold/*.ttf "$out/fonts/"
-	cp "$modules/@expo-google-fonts/$font/LICENSE_FONT" "$out/licenses/$font.txt"
+# Each style that exists; of the large fonts Regular alone, because their other styles exceed the limit below.
+for font in arimo tinos cousine noto-sans noto-sans-sinhala noto-sans-tamil noto-sans-devanagari noto-sans-arabic noto-sans-thai \
+	noto-sans-symbols noto-sans-symbols-2 noto-sans-math noto-emoji noto-sans-sc noto-sans-jp noto-sans-kr; do
+	package="$modules/@expo-google-fonts/$font"
+	case $font in
+	noto-sans | noto-emoji | noto-sans-sc | noto-sans-jp | noto-sans-kr) styles=400Regular ;;
+	*) styles="400Regular 700Bold 400Regular_Italic 700Bold_Italic" ;;
+	esac
+	for style in $styles; do
+		if [ -d "$package/$style" ]; then
+			cp "$package/$style"/*.ttf "$out/fonts/"
+		fi
+	done
+	cp "$package/LICENSE_FONT" "$out/licenses/$font.txt"
 done
+node "$here/box.js" "$out/fonts/MissingGlyph.ttf"
 cp "$modules/@sparticuz/chromium/LICENSE" "$out/licenses/sparticuz-chromium.txt"
 cp "$here/fonts.conf" "$out/"
 chmod -R u=rwX,go=rX "$out"

@@ -113,6 +113,8 @@ type Result struct {
 	Meta  any    // the envelope's meta; nil: no meta
 	Media *Media // a body that is no JSON, in place of both
 
+	Header http.Header // further headers of the response, in the letter case of openapi.yaml
+
 	Vendor     string             // the vendor that did the work, for log and metrics
 	NotCharged bool               // a success that costs nothing (location of an unknown address)
 	Attributes []slog.Attr        // further attributes of the log entry

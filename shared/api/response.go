@@ -47,16 +47,19 @@ func encode(v any) ([]byte, error) {
 // success returns the response to a successful request.
 func success(r *Result, requestID string) response {
 	if m := r.Media; m != nil {
-		return response{status: 200, body: m.Body, header: http.Header{
+		header := http.Header{
 			"Content-Type": {m.Type}, "Content-Disposition": {m.Disposition},
 			"Content-Length": {strconv.Itoa(len(m.Body))},
-		}}
+		}
+		maps.Copy(header, r.Header)
+		return response{status: 200, body: m.Body, header: header}
 	}
 	body, err := encode(successEnvelope{true, requestID, r.Data, r.Meta})
 	if err != nil {
 		return failure(ErrInternal.WithCause(err))
 	}
 	header := http.Header{"Content-Type": {jsonType}}
+	maps.Copy(header, r.Header)
 	if r.replayed {
 		header.Set(replayedHeader, "true")
 	}

@@ -179,6 +179,23 @@ func TestPDFBase64(t *testing.T) {
 	}
 }
 
+// The response names a character that no font has, in both types of the response (docs/decisions.md#pdf-missing-glyphs).
+func TestPDFMissingGlyphs(t *testing.T) {
+	t.Parallel()
+	p := plan{}.make(t).printing(t, project.BYOK)
+	for html, want := range map[string]string{"<p>Amharic: አ": "missing-glyphs", "<title>አ</title><p>✓ Rs. 1,250": ""} {
+		for _, kind := range []string{"binary", "base64"} {
+			a := request{path: pdfs, body: object(map[string]any{"html": html, "response_type": kind}), as: p.dev}.send(t)
+			if a == nil {
+				return
+			}
+			if got := a.header.Get("X-SVC-Warnings"); a.status != 200 || got != want {
+				t.Errorf("%s as %s: %d, %q", html, kind, a.status, got)
+			}
+		}
+	}
+}
+
 // openapi.yaml#PdfRequest: html has 1 to 524,288 bytes, after decoding when is_base64 is true. JSON may escape it to
 // more than three times the length.
 func TestPDFLargest(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"image"
 	"math"
 	"os"
 	"os/exec"
@@ -219,16 +220,12 @@ func (m Margins) Near(other Margins, by float64) bool {
 func Inked(t testing.TB, pdf []byte) Margins {
 	t.Helper()
 	const dpi = 72
-	pgm := tool(t, pdf, "pdftoppm", "-r", strconv.Itoa(dpi), "-gray", "-f", "1", "-l", "1", "-singlefile", "-aa", "no", "-aaVector", "no")
-	var width, height, depth int
-	if _, err := fmt.Sscanf(string(pgm[:min(len(pgm), 30)]), "P5\n%d %d\n%d\n", &width, &height, &depth); err != nil {
-		t.Fatal(err)
-	}
-	pixels := pgm[len(pgm)-width*height:]
+	sheet := grayPage(t, pdf, dpi, "-aa", "no", "-aaVector", "no")
+	width, height := sheet.Rect.Dx(), sheet.Rect.Dy()
 	left, top, right, bottom := width, height, -1, -1
 	dark := func(r rune) bool { return r < 100 }
 	for y := range height {
-		row := pixels[y*width : (y+1)*width]
+		row := sheet.Pix[y*width : (y+1)*width]
 		if first := bytes.IndexFunc(row, dark); first >= 0 {
 			left, right = min(left, first), max(right, bytes.LastIndexFunc(row, dark))
 			top, bottom = min(top, y), y
@@ -238,8 +235,30 @@ func Inked(t testing.TB, pdf []byte) Margins {
 	return Margins{mm(top), mm(width - 1 - right), mm(height - 1 - bottom), mm(left)}
 }
 
+// Gray draws the first page of a PDF in shades of grey.
+func Gray(t testing.TB, pdf []byte, dpi int) *image.Gray {
+	t.Helper()
+	return grayPage(t, pdf, dpi)
+}
+
+func grayPage(t testing.TB, pdf []byte, dpi int, options ...string) *image.Gray {
+	t.Helper()
+	pgm := tool(t, pdf, "pdftoppm", append(options, "-r", strconv.Itoa(dpi), "-gray", "-f", "1", "-l", "1", "-singlefile")...)
+	var width, height, depth int
+	if _, err := fmt.Sscanf(string(pgm[:min(len(pgm), 30)]), "P5\n%d %d\n%d\n", &width, &height, &depth); err != nil {
+		t.Fatal(err)
+	}
+	return &image.Gray{Pix: pgm[len(pgm)-width*height:], Stride: width, Rect: image.Rect(0, 0, width, height)}
+}
+
 // PNG draws one page of a PDF.
 func PNG(t testing.TB, pdf []byte, page, dpi int) []byte {
 	t.Helper()
 	return tool(t, pdf, "pdftoppm", "-png", "-r", strconv.Itoa(dpi), "-f", strconv.Itoa(page), "-l", strconv.Itoa(page), "-singlefile")
+}
+
+// Boxes returns the words of a PDF with their boxes in points, as the XHTML of pdftotext.
+func Boxes(t testing.TB, pdf []byte) []byte {
+	t.Helper()
+	return tool(t, pdf, "pdftotext", "-bbox")
 }

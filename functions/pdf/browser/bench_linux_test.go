@@ -243,3 +243,11 @@ func BenchmarkZygote(b *testing.B) {
 		b.ReportMetric(float64(held[name][len(held[name])/2]), name+"-MiB")
 	}
 }
+
+func BenchmarkMissingGlyphs(b *testing.B) {
+	r := run(b, limitsOf(b))
+	pdf := render(b, r, invoice)
+	for b.Loop() {
+		MissingGlyphs(pdf)
+	}
+}

@@ -38,12 +38,12 @@ func folders(t testing.TB, dir string) []string {
 	return names
 }
 
-// Sinhala, Tamil and Latin text is text in the PDF, in the fonts of the layer, upright and bold.
+// Text of each script is text in the PDF, in the fonts of the layer, upright and bold.
 func TestText(t *testing.T) {
 	r := run(t, limitsOf(t))
 	want := []string{
 		"Invoice 2026-114, total Rs. 1,250.00", "ශ්\u200dරී ලංකාව, කොළඹ", "தமிழ் எழுத்துக்கள்", "Ελληνικά", "Русский", "ගෙවිය යුතු මුදල", "மொத்தத் தொகை",
-		"Übergrößenträger", "naïve café",
+		"Übergrößenträger", "naïve café", "हिन्दी", "ภาษาไทย", "中文", "ひらがな", "한국어", "✓ ☐ → ★ ₨",
 	}
 	for _, style := range []string{"", "font-weight:bold", "font-family:serif", "font-family:monospace", "font-family:Arial,Helvetica", "font-family:'Times New Roman'"} {
 		pdf := render(t, r, "<!DOCTYPE html><meta charset=utf-8><body style=\""+style+"\"><p>"+strings.Join(want, "<p>"))
@@ -54,7 +54,7 @@ func TestText(t *testing.T) {
 			}
 		}
 		if path := filepath.Join(filepath.Dir(pdftest.Browser()), "fonts"); exists(path) {
-			for _, font := range []string{"OpenSans", "NotoSansSinhala", "NotoSansTamil"} {
+			for _, font := range []string{"Tinos", "NotoSansSinhala", "NotoSansTamil", "NotoSansDevanagari", "NotoSansThai", "NotoSansSC", "NotoSansKR", "NotoSansSymbols2"} {
 				if fonts := pdftest.Fonts(t, pdf); !strings.Contains(fonts, font) && style == "" {
 					t.Errorf("%s is not among the fonts: %s", font, fonts)
 				}
@@ -217,7 +217,10 @@ func TestCountPages(t *testing.T) {
 
 func FuzzCountPages(f *testing.F) {
 	f.Add([]byte("%PDF-1.4\n1 0 obj\n<</Type /Catalog\n/Pages 2 0 R>>\nendobj\nxref\n0 3\n0000000000 65535 f \n0000000009 00000 n \n0000000009 00000 n \ntrailer\n<</Root 1 0 R>>\nstartxref\n57\n%%EOF\n"))
-	f.Fuzz(func(_ *testing.T, pdf []byte) { _, _ = countPages(pdf) })
+	f.Fuzz(func(_ *testing.T, pdf []byte) {
+		_, _ = countPages(pdf)
+		MissingGlyphs(pdf)
+	})
 }
 
 // A malformed or too long message ends the connection and not this process.

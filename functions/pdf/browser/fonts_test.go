@@ -1,0 +1,290 @@
+package browser
+
+import (
+	"fmt"
+	"html"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+
+	"svcapi/test/pdftest"
+)
+
+// hasFonts skips a test where the browser is not the layer's: the fonts are the system's then.
+func hasFonts(t *testing.T) {
+	t.Helper()
+	if !exists(filepath.Join(filepath.Dir(pdftest.Browser()), "fonts")) {
+		t.Skip("the browser is not the layer's")
+	}
+}
+
+// The cells of a sheet: 30 points each, drawn as 60 pixels.
+const (
+	cellPoints, cellPixels = 30, 60
+	columns, rows          = 19, 28
+)
+
+// cells draws each text in the middle of a cell of its own, and returns the pixels of the cells.
+func cells(t *testing.T, r *Renderer, style string, texts []string) []string {
+	t.Helper()
+	if len(texts) > columns*rows {
+		t.Fatalf("%d texts for %d cells", len(texts), columns*rows)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "<!DOCTYPE html><meta charset=utf-8><style>body{margin:0;width:%dpt;font:14pt/30pt %s}", columns*cellPoints, style)
+	fmt.Fprintf(&b, "div{float:left;width:%[1]dpt;height:%[1]dpt;overflow:hidden;text-align:center;white-space:pre}</style>", cellPoints)
+	for _, text := range texts {
+		b.WriteString("<div>" + html.EscapeString(text) + "</div>")
+	}
+	pdf, err := r.Render(t.Context(), Document{HTML: b.String(), Geometry: Geometry{Size: Sizes["A4"]}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sheet := pdftest.Gray(t, pdf, 72*cellPixels/cellPoints)
+	all := make([]string, len(texts))
+	for i := range texts {
+		x, y := i%columns*cellPixels, i/columns*cellPixels
+		cell := make([]byte, 0, cellPixels*cellPixels)
+		for dy := range cellPixels {
+			cell = append(cell, sheet.Pix[sheet.PixOffset(x, y+dy):sheet.PixOffset(x+cellPixels, y+dy)]...)
+		}
+		all[i] = string(cell)
+	}
+	return all
+}
+
+func inked(cell string) bool {
+	return strings.IndexFunc(cell, func(r rune) bool { return r < 200 }) >= 0
+}
+
+// letters returns the characters of a range that draw something by themselves: no marks, spaces and controls.
+func letters(first, last rune) []string {
+	var all []string
+	for c := first; c <= last; c++ {
+		if unicode.IsGraphic(c) && !unicode.In(c, unicode.M, unicode.Zs, unicode.Other_Default_Ignorable_Code_Point) {
+			all = append(all, string(c))
+		}
+	}
+	return all
+}
+
+// marks returns the marks of a range, each on the same letter, and the letter alone.
+func marks(letter string, first, last rune) []string {
+	all := []string{letter}
+	for c := first; c <= last; c++ {
+		if unicode.Is(unicode.M, c) {
+			all = append(all, letter+string(c))
+		}
+	}
+	return all
+}
+
+// sample returns every so many characters of a range.
+func sample(first, last, every rune) []string {
+	var all []string
+	for c := first; c <= last; c += every {
+		all = append(all, string(c))
+	}
+	return all
+}
+
+// Every character of the covered scripts has ink of its own, is not the box of a missing character, and looks like no
+// other character of its block (docs/decisions.md#pdf-fonts).
+func TestFonts(t *testing.T) {
+	hasFonts(t)
+	r := run(t, limitsOf(t))
+	const missing = "\u0378" // never assigned
+	for _, block := range []struct {
+		name   string
+		texts  []string
+		absent string // characters that no font of the layer has
+		same   string // characters with the shape of another one of the block, by Unicode or by the design of the font
+	}{
+		{"ASCII", letters(0x21, 0x7e), "", ""},
+		{"Latin-1", letters(0xa1, 0xff), "", ""},
+		{"Latin Extended-A", letters(0x100, 0x17f), "", ""},
+		{"Greek", letters(0x37a, 0x3ff), "", ""},
+		{"Cyrillic", letters(0x400, 0x4ff), "", "Ӏ"},
+		{"Hebrew", letters(0x5d0, 0x5ea), "", ""},
+		{"Arabic", letters(0x600, 0x6ff), "", "ھۂۃیە۰۱۲۳۷۸۹"},
+		{"Arabic marks", marks("ب", 0x64b, 0x65f), "", ""},
+		{"Devanagari", letters(0x900, 0x97f), "", ""},
+		{"Devanagari marks", marks("क", 0x900, 0x97f), "", ""},
+		{"Tamil", letters(0xb80, 0xbff), "", "௧௭"},
+		{"Tamil marks", marks("க", 0xb80, 0xbff), "", ""},
+		{"Sinhala", letters(0xd80, 0xdff), "", ""},
+		{"Sinhala marks", marks("ක", 0xd80, 0xdff), "", ""},
+		{"Thai", letters(0xe00, 0xe7f), "", ""},
+		{"Thai marks", marks("ก", 0xe00, 0xe7f), "", ""},
+		{"punctuation", letters(0x2010, 0x205e), "", "‑–―⁃"},
+		{"currency", letters(0x20a0, 0x20bf), "", ""},
+		{"letter-like", letters(0x2100, 0x214f), "", ""},
+		{"number forms", letters(0x2150, 0x218b), "", ""},
+		{"arrows", letters(0x2190, 0x21ff), "", ""},
+		{"mathematics", letters(0x2200, 0x22ff), "", ""},
+		{"technical", letters(0x2300, 0x23ff), "⎺⎻⎼⎽", ""},
+		{"enclosed", letters(0x2460, 0x24ff), "", ""},
+		{"box drawing", letters(0x2500, 0x257f), "", ""},
+		{"blocks, geometry", letters(0x2580, 0x25ff), "", ""},
+		{"symbols", letters(0x2600, 0x26ff), "", ""},
+		{"dingbats", letters(0x2700, 0x27bf), "", ""},
+		{"CJK punctuation", letters(0x3001, 0x303f), "", ""},
+		{"Hiragana", letters(0x3041, 0x309f), "", ""},
+		{"Katakana", letters(0x30a0, 0x30ff), "", ""},
+		{"Han", sample(0x4e00, 0x9fa5, 40), "", ""},
+		{"Hangul", sample(0xac00, 0xd7a3, 25), "", ""},
+		{"full width", letters(0xff01, 0xff60), "", ""},
+		{"pictographs", letters(0x1f300, 0x1f3ff), "", ""},
+		{"pictographs", letters(0x1f400, 0x1f5ff), "", "👬👭🕺"},
+		{"emoticons", letters(0x1f600, 0x1f64f), "", ""},
+		{"transport", letters(0x1f680, 0x1f6ff), "", ""},
+		{"more pictographs", letters(0x1f900, 0x1f9ff), "", ""},
+		{"sequences", []string{"👨\u200d👩\u200d👧", "🇱🇰", "🇮🇳", "👍", "1️⃣", "ක්\u200dෂ", "ශ්\u200dරී", "क्ष", "الله"}, "", ""},
+	} {
+		families := []string{"sans-serif"}
+		if slices.Contains([]string{"ASCII", "Latin-1", "Latin Extended-A", "Greek", "Cyrillic", "Hebrew", "currency"}, block.name) {
+			families = []string{"sans-serif", "serif", "monospace"} // each has the block in a font of its own
+		}
+		for _, family := range families {
+			t.Run(block.name+" "+family, func(t *testing.T) {
+				drawn := cells(t, r, family, append(block.texts, missing, missing))
+				box := drawn[len(block.texts)]
+				if !inked(box) || drawn[len(block.texts)+1] != box {
+					t.Fatal("a missing character does not show the same box twice")
+				}
+				seen := map[string]string{}
+				for i, text := range block.texts {
+					switch other, known := seen[drawn[i]]; {
+					case !inked(drawn[i]):
+						t.Errorf("%q (%+q) has no ink", text, text)
+					case (drawn[i] == box) != strings.Contains(block.absent, text):
+						t.Errorf("%q (%+q) is a box: %v", text, text, drawn[i] == box)
+					case drawn[i] != box && known != strings.Contains(block.same, text):
+						t.Errorf("%q (%+q) looks like %q (%+q)", text, text, other, other)
+					}
+					seen[drawn[i]] = text
+				}
+			})
+		}
+	}
+}
+
+var word = regexp.MustCompile(`<word xMin="([\d.]+)" yMin="[\d.]+" xMax="([\d.]+)"`)
+
+// Text in Arial, Times New Roman and Courier New has their widths, in 1/2048 of the font size.
+func TestMetrics(t *testing.T) {
+	hasFonts(t)
+	r := run(t, limitsOf(t))
+	const repeats, size = 20, 20.48
+	for _, test := range []struct {
+		style  string
+		widths map[rune]float64
+	}{
+		{"Arial", map[rune]float64{'A': 1366, 'C': 1479, 'M': 1706, 'W': 1933, 'a': 1139, 'c': 1024, 'i': 455, 'm': 1706, '0': 1139, '.': 569, '@': 2079}},
+		{"Helvetica", map[rune]float64{'A': 1366, 'i': 455, 'm': 1706}},
+		{"sans-serif", map[rune]float64{'A': 1366, 'i': 455, 'm': 1706}},
+		{"Arial;font-weight:bold", map[rune]float64{'A': 1479, 'b': 1251, 'i': 569, 'm': 1821, 'W': 1933}},
+		{"Arial;font-style:italic", map[rune]float64{'A': 1366, 'i': 455, 'm': 1706}},
+		{"Times New Roman", map[rune]float64{'A': 1479, 'W': 1933, 'a': 909, 'i': 569, 'm': 1593, '0': 1024, '.': 512}},
+		{"Times", map[rune]float64{'A': 1479, 'i': 569, 'm': 1593}},
+		{"serif", map[rune]float64{'A': 1479, 'i': 569, 'm': 1593}},
+		{"Times New Roman;font-weight:bold", map[rune]float64{'A': 1479, 'W': 2048, 'a': 1024, 'm': 1706}},
+		{"Times New Roman;font-style:italic", map[rune]float64{'A': 1251, 'W': 1706, 'a': 1024, 'm': 1479}},
+		{"Courier New", map[rune]float64{'A': 1229, 'W': 1229, 'i': 1229, '.': 1229}},
+		{"monospace", map[rune]float64{'A': 1229, 'W': 1229, 'i': 1229, '.': 1229}},
+		{"Courier New;font-weight:bold", map[rune]float64{'A': 1229, 'W': 1229, 'i': 1229, '.': 1229}},
+	} {
+		for c, want := range test.widths {
+			pdf := render(t, r, fmt.Sprintf("<!DOCTYPE html><body style='font-family:%s;font-size:%vpt;white-space:nowrap'>%s", test.style, size, strings.Repeat(string(c), repeats)))
+			match := word.FindSubmatch(pdftest.Boxes(t, pdf))
+			if match == nil {
+				t.Fatalf("%s: no word", test.style)
+			}
+			left, _ := strconv.ParseFloat(string(match[1]), 64)
+			right, _ := strconv.ParseFloat(string(match[2]), 64)
+			if got := (right - left) / repeats / size * 2048; got < want-1 || got > want+1 {
+				t.Errorf("%s: %q is %.1f wide, want %v", test.style, c, got, want)
+			}
+		}
+	}
+}
+
+// The columns of monospace text are aligned: a bar after as many characters is in the same column of pixels.
+func TestMonospace(t *testing.T) {
+	hasFonts(t)
+	r := run(t, limitsOf(t))
+	for _, style := range []string{"monospace", "'Courier New'", "monospace;font-weight:bold", "monospace;font-style:normal;font-size:13.3px"} {
+		var lines []string
+		for _, c := range "iMW.,0@lжщΩéŁ→─ " {
+			lines = append(lines, strings.Repeat(string(c), 30)+"|")
+		}
+		pdf := render(t, r, "<!DOCTYPE html><meta charset=utf-8><pre style=\"font-family:"+style+";line-height:30pt\">"+strings.Join(lines, "\n"))
+		sheet := pdftest.Gray(t, pdf, 144)
+		found := map[int]int{} // lines by the column of their last ink
+		for y := range sheet.Rect.Dy() {
+			for x := sheet.Rect.Dx() - 1; x >= 0; x-- {
+				if sheet.GrayAt(x, y).Y < 100 {
+					found[x]++
+					break
+				}
+			}
+		}
+		if rows := slices.Collect(maps.Values(found)); len(found) != 1 || rows[0] < 10*len(lines) {
+			t.Errorf("%s: the bars end in the columns %v", style, found)
+		}
+	}
+}
+
+// Han characters have the shapes of the document's language (docs/decisions.md#pdf-fonts).
+func TestHanShapes(t *testing.T) {
+	hasFonts(t)
+	r := run(t, limitsOf(t))
+	for lang, want := range map[string]string{"": "NotoSansSC", "en": "NotoSansSC", "zh": "NotoSansSC", "ja": "NotoSansJP", "ko": "NotoSansKR"} {
+		if fonts := pdftest.Fonts(t, render(t, r, "<!DOCTYPE html><meta charset=utf-8><p lang='"+lang+"'>直")); !strings.Contains(fonts, want) {
+			t.Errorf("%q: %s", lang, fonts)
+		}
+	}
+}
+
+// MissingGlyphs reports a shown character that no font has, and no text that is not shown
+// (docs/decisions.md#pdf-missing-glyphs).
+func TestMissingGlyphs(t *testing.T) {
+	hasFonts(t)
+	r := run(t, limitsOf(t))
+	for html, want := range map[string]bool{
+		"<p>Amharic: አማርኛ":                   true,
+		"<b>አ</b>":                           true,
+		"<b><i>አ":                            true,
+		"<p lang=am>አ":                       true,
+		"<p>\u0378":                          true, // not assigned
+		"<p>&#x12a0;":                        true,
+		"<p>A\u0995\u09be":                   true,
+		"<svg><text y=20>አ":                  true,
+		"<input value=አ>":                    true,
+		"<ul style=\"list-style:'አ'\"><li>A": true,
+		"<style>p::before{content:'\\12a0'}</style><p>A":        true,
+		"<style>@page{@bottom-center{content:'አ'}}</style><p>A": true,
+		"<p style='font-family:monospace'>\u0378":               true,
+		"<p lang=am>✓ A": false,
+		"<p>Rs. 1,250 ✓ ☐ → ★ ₨ 😀 ශ්\u200dරී தமிழ் العربية हिन्दी ภาษาไทย 中文 日本語 한국어":                                                                     false,
+		"<p>A\u00a0\u200bB\u00adC\u200c\u200dD\u2060E\u200e\u200f\u202a\u202c\u2066\u2069\ufe0f\ufeffF\u034f\u061c\u180e\u3000\u2003\U000e0041\U000e0100": false,
+		"<p>A\u0001\u007f\u0085\u2028\u2029\ufdd0\ufffe":            false,
+		"<title>አ</title><p>A":                                      false,
+		"<title>x\n/FontName /AAAAAA+SVCMissingGlyph\n</title><p>A": false,
+		"<!-- አ --><p>A":                                            false,
+		"<p style='display:none'>አ</p>A":                            false,
+		"<p style='visibility:hidden'>አ</p>A":                       false,
+		"<p title=አ data-x=አ>A":                                     false,
+		"<style>/* አ */</style><script>'አ'</script>A":               false,
+		"<details><summary>A</summary>አ</details>":                  false,
+	} {
+		if got := MissingGlyphs(render(t, r, "<!DOCTYPE html><meta charset=utf-8>"+html)); got != want {
+			t.Errorf("%q: %v", html, got)
+		}
+	}
+}
