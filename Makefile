@@ -44,6 +44,9 @@ PLAIN := ./test/acceptance ./functions/settle ./functions/barcode ./functions/ba
 RACE = ./functions/settle ./functions/pdf/browser ./local ./shared/credit \
 	$$(go list ./... | grep -vxF "$$(go list ./test/policy $(PLAIN) $(SIMULATIONS))")
 
+# The packages' tests share one DynamoDB Local, each with tables of its own.
+SHARED := go run ./test/enginetest/shared
+
 # The race detector sleeps a second at the end of each package unless it is set otherwise.
 test: export GORACE := atexit_sleep_ms=0
 test: export TEST_LOGS := $(TEST_LOGS)
@@ -52,8 +55,8 @@ test: build ## everything: checks, unit tests, store tests on DynamoDB Local, ac
 	$(MAKE) --jobs=2 check
 	@echo "fault schedules: the fixed seed, and FAULT_SEED=$(FAULT_SEED)"
 	@rm -rf $(TEST_LOGS) && mkdir -p $(TEST_LOGS)
-	{ go test -race -p 2 -timeout 15m -skip '^TestFaultSchedules$$' $(RACE) && \
-		go test -p 2 -timeout 15m $(PLAIN) && \
+	{ $(SHARED) go test -race -p 2 -timeout 15m -skip '^TestFaultSchedules$$' $(RACE) && \
+		$(SHARED) go test -p 2 -timeout 15m $(PLAIN) && \
 		go test -p 1 -timeout 15m -v $(SIMULATIONS); } 2>&1 | tee $(TEST_LOGS)/go-test.log
 	go run ./test/acceptance/leaks $(TEST_LOGS)
 	@echo "the slowest packages, in seconds:"

@@ -20,6 +20,10 @@ import (
 	"svcapi/local/workdir"
 )
 
+// Variable names an engine that several test processes share. The tests' own programs and stacks do not use that engine,
+// because the names of their tables are fixed.
+const Variable = "TEST_DYNAMODB_URL"
+
 // Tables are the names of a test's own tables.
 type Tables struct{ Projects, Wallets, Ledger, Rates, Transient string }
 
@@ -53,7 +57,11 @@ func URL(t testing.TB) string {
 	running.Lock()
 	defer running.Unlock()
 	if running.engine == nil && running.err == nil {
-		running.engine, running.err = engine.Start(context.Background(), engine.Options{})
+		if url := os.Getenv(Variable); url != "" {
+			running.engine = &engine.Engine{URL: url}
+		} else {
+			running.engine, running.err = engine.Start(context.Background(), engine.Options{})
+		}
 	}
 	if running.err != nil {
 		t.Fatal(running.err)

@@ -1,0 +1,39 @@
+// The program shared runs a command whose tests share one DynamoDB Local, instead of one for each package:
+//
+//	go run ./test/enginetest/shared go test ./...
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+
+	"svcapi/local/engine"
+	"svcapi/test/enginetest"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		if _, failed := errors.AsType[*exec.ExitError](err); !failed { // the command has reported its failure
+			fmt.Fprintln(os.Stderr, err)
+		}
+		os.Exit(1)
+	}
+}
+
+func run(command []string) error {
+	if len(command) == 0 {
+		return errors.New("usage: shared COMMAND [ARGUMENT ...]")
+	}
+	e, err := engine.Start(context.Background(), engine.Options{})
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	cmd := exec.Command(command[0], command[1:]...) //nolint:gosec // the caller's own command
+	cmd.Env = append(os.Environ(), enginetest.Variable+"="+e.URL)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	return cmd.Run()
+}
