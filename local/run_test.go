@@ -55,14 +55,17 @@ func TestRun(t *testing.T) {
 		at     string // the line at which the signal comes
 	}{
 		"Ctrl-C": {syscall.SIGINT, "Ctrl-C ends everything"}, "SIGTERM": {syscall.SIGTERM, "Ctrl-C ends everything"},
-		"Ctrl-C while starting": {syscall.SIGINT, "making tables"},
+		"Ctrl-C while starting": {syscall.SIGINT, "creating tables"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			cmd, lines := started(t, binary, dir)
 			var text strings.Builder
 			for lines.Scan() && !strings.Contains(lines.Text(), c.at) {
-				text.WriteString(lines.Text() + "\n")
+				if text.WriteString(lines.Text() + "\n"); strings.Contains(lines.Text(), "Ctrl-C ends everything") {
+					t.Errorf("no line says %q", c.at) // the last line has come
+					break
+				}
 			}
 			var urls struct {
 				DynamoDB string `json:"dynamodb_url"`

@@ -54,10 +54,9 @@ func Start(ctx context.Context, options Options) (*Engine, error) {
 		}
 		options.CacheDir = dir
 	}
-	java, err := exec.LookPath("java")
+	java, err := Java()
 	if err != nil {
-		return nil, errors.New("DynamoDB Local needs Java 17 or later, and there is no `java` on the PATH. " +
-			"Install a JRE, or set " + EndpointVariable + " to an engine that runs already")
+		return nil, err
 	}
 	lib, err := fetch(ctx, options)
 	if err != nil {
@@ -75,6 +74,20 @@ func Start(ctx context.Context, options Options) (*Engine, error) {
 		}
 	}
 	return nil, fmt.Errorf("DynamoDB Local: %w", err)
+}
+
+// Java returns the path of the Java that runs the engine, or an error that says what to install. The path is empty where
+// another program runs the engine.
+func Java() (string, error) {
+	if os.Getenv(EndpointVariable) != "" {
+		return "", nil
+	}
+	path, err := exec.LookPath("java")
+	if err != nil {
+		return "", errors.New("DynamoDB Local needs Java 17 or later, and there is no `java` on the PATH. " +
+			"Install a JRE, or set " + EndpointVariable + " to an engine that runs already")
+	}
+	return path, nil
 }
 
 func launch(ctx context.Context, java, lib string, log io.Writer) (*Engine, error) {

@@ -228,6 +228,9 @@ func (s *Stack) backends(ctx context.Context, options *Options) error {
 	s.onClose(s.Sandbox.Close)
 	s.SandboxURL = s.Sandbox.URL
 
+	if _, err := engine.Java(); err != nil { // before the minutes of a first build
+		return err
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		e, err := engine.Start(ctx, engine.Options{Log: options.Log, Progress: options.Progress})
