@@ -22,7 +22,7 @@ func FuzzSite(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	s := &site{files: files, log: telemetry.New(io.Discard, telemetry.Config{})}
+	s := &site{files: func() map[string]*file { return files }, log: telemetry.New(io.Discard, telemetry.Config{})}
 	f.Fuzz(func(t *testing.T, method, path, encoding, match string) {
 		u, err := url.ParseRequestURI(path)
 		if err != nil {

@@ -4,6 +4,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"sync"
 
 	"github.com/aws/aws-lambda-go/lambda"
 
@@ -22,9 +23,13 @@ func main() {
 	if err != nil {
 		telemetry.Exit(fmt.Errorf("configuration: %w", err))
 	}
-	files, err := newFiles(svcapi.OpenAPI, prices)
-	if err != nil {
-		telemetry.Exit(err)
-	}
+	files := sync.OnceValue(func() map[string]*file {
+		files, err := newFiles(svcapi.OpenAPI, prices)
+		if err != nil {
+			telemetry.Exit(err)
+		}
+		return files
+	})
+	go files() // the function asks for its first event meanwhile
 	lambda.Start(api.Lambda(&site{files: files, log: telemetry.New(os.Stdout, cfg.Log)}))
 }

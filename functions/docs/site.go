@@ -32,7 +32,7 @@ var headers = map[string]string{
 
 // site serves files to GET requests.
 type site struct {
-	files map[string]*file // by path
+	files func() map[string]*file // by path
 	log   *telemetry.Logger
 }
 
@@ -64,7 +64,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *site) serve(w http.ResponseWriter, r *http.Request) {
-	f, found := s.files[r.URL.EscapedPath()]
+	f, found := s.files()[r.URL.EscapedPath()]
 	switch {
 	case !found:
 		api.Refuse(w, r, api.ErrNotFound)

@@ -55,7 +55,7 @@ func newSite(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &site{files: files, log: telemetry.New(io.Discard, telemetry.Config{})}
+	return &site{files: func() map[string]*file { return files }, log: telemetry.New(io.Discard, telemetry.Config{})}
 }
 
 func (s *site) get(header http.Header, path string) *httptest.ResponseRecorder {
@@ -123,7 +123,7 @@ func TestPage(t *testing.T) {
 // RFC 9110, 12.5.3 and 13.1.2.
 func TestNegotiation(t *testing.T) {
 	s := newSite(t)
-	etag := s.files["/docs"].etag
+	etag := s.files()["/docs"].etag
 	for _, c := range []struct {
 		name, value string
 		status      int
