@@ -101,7 +101,7 @@ func writeStackFile(t *testing.T, dir string, content any) {
 
 // call is one command line with its input and the expected output.
 type call struct {
-	args  string // separated by spaces; _ stands for a space within an argument
+	args  string // separated by spaces; _ is a space within an argument
 	stdin string
 	// typed are the lines of a terminal without echo; nil means that the input is no terminal.
 	typed  []string

@@ -90,7 +90,7 @@ func Group(name, short string, commands ...*cobra.Command) *cobra.Command {
 }
 
 // Command completes a command with its use line and texts. The use line names the arguments. The action opens the stage,
-// calls parse, which stores and validates the arguments and flags, and then run. A nil parse stands for no validation.
+// calls parse, which stores and validates the arguments and flags, and then run. A command without arguments to validate has a nil parse.
 func (a *App) Command(cmd *cobra.Command, parse func(args []string) error, run func(context.Context, *Stack) error) *cobra.Command {
 	cmd.Args = countArguments(cmd.Use)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

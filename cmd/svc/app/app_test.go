@@ -12,14 +12,6 @@ import (
 	"svcapi/shared/credit"
 )
 
-func TestGrouped(t *testing.T) {
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1234567: "-1,234,567", -999: "-999"} {
-		if got := Grouped(n); got != want {
-			t.Errorf("%d: %s, want %s", n, got, want)
-		}
-	}
-}
-
 func TestCell(t *testing.T) {
 	for text, want := range map[string]string{"": "-", "Ācme (1)": "Ācme (1)", "a\tb": `"a\tb"`, "\x1b[2J": `"\x1b[2J"`} {
 		if got := Cell(text); got != want {

@@ -14,8 +14,6 @@ import (
 	"unicode"
 
 	"golang.org/x/term"
-
-	"svcapi/shared/credit"
 )
 
 // Console holds the input and the outputs of a command.
@@ -157,9 +155,6 @@ func Cell(text string) string {
 func (a *App) Note(format string, args ...any) {
 	fmt.Fprintf(a.Errs, format+"\n", args...)
 }
-
-// Grouped returns credits with a comma between groups of three digits: 1,234,567.
-func Grouped(credits int64) string { return credit.Grouped(credits) }
 
 // Second formats a time to the second.
 func Second(t time.Time) string {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"svcapi/cmd/svc/app"
+	"svcapi/shared/credit"
 	"svcapi/shared/project"
 )
 
@@ -32,7 +33,7 @@ func (o *balanceOptions) run(ctx context.Context, s *app.Stack, rec *project.Rec
 	return o.Print(struct {
 		ProjectID string `json:"project_id"`
 		Balance   int64  `json:"balance"`
-	}{rec.ID, balance}, app.Table{Rows: [][]string{{"Project", rec.ID}, {"Balance", app.Grouped(balance) + " credits"}}})
+	}{rec.ID, balance}, app.Table{Rows: [][]string{{"Project", rec.ID}, {"Balance", credit.Grouped(balance) + " credits"}}})
 }
 
 type alertOptions struct {
@@ -61,7 +62,7 @@ func (o *alertOptions) run(ctx context.Context, s *app.Stack, rec *project.Recor
 	}
 	text := "none"
 	if o.credits > 0 {
-		text = "below " + app.Grouped(o.credits) + " credits"
+		text = "below " + credit.Grouped(o.credits) + " credits"
 	}
 	return o.Print(struct {
 		ProjectID string `json:"project_id"`

@@ -203,12 +203,12 @@ func (o *grantsOptions) grantAll(ctx context.Context, s *app.Stack, grants []bul
 			}
 			total += g.Credits
 		}
-		t.Rows = append(t.Rows, []string{g.ProjectID, app.Grouped(g.Credits), g.Reason, string(g.ID), g.Outcome})
+		t.Rows = append(t.Rows, []string{g.ProjectID, credit.Grouped(g.Credits), g.Reason, string(g.ID), g.Outcome})
 	}
 	if err := o.Print(grants, t); err != nil {
 		return err
 	}
-	o.Note("%s credits in %d grants, %d failed.", app.Grouped(total), len(grants)-failed, failed)
+	o.Note("%s credits in %d grants, %d failed.", credit.Grouped(total), len(grants)-failed, failed)
 	if failed > 0 {
 		return errNotAll
 	}

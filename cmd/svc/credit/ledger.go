@@ -52,14 +52,14 @@ func viewEntry(e credit.Entry) EntryView {
 func (e EntryView) effect() string {
 	switch e.State {
 	case credit.Captured, credit.Sending:
-		return app.Grouped(-e.Credits)
+		return credit.Grouped(-e.Credits)
 	case credit.Released:
 		return "0"
 	}
 	if e.Credits < 0 {
-		return app.Grouped(e.Credits)
+		return credit.Grouped(e.Credits)
 	}
-	return "+" + app.Grouped(e.Credits)
+	return "+" + credit.Grouped(e.Credits)
 }
 
 // maxDays bounds the days of a ledger, because each day is a query.

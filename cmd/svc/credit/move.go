@@ -30,7 +30,7 @@ func printMoved(ctx context.Context, a *app.App, s *app.Stack, what string, m Mo
 		return err
 	}
 	return a.Print(m, app.Table{Rows: [][]string{
-		{"Project", m.ProjectID}, {what, string(m.ID)}, {"Credits", app.Grouped(m.Credits)}, {"By", m.Actor}, {"Balance", app.Grouped(m.Balance) + " credits"},
+		{"Project", m.ProjectID}, {what, string(m.ID)}, {"Credits", credit.Grouped(m.Credits)}, {"By", m.Actor}, {"Balance", credit.Grouped(m.Balance) + " credits"},
 	}})
 }
 
@@ -155,7 +155,7 @@ func (o *adjustOptions) run(ctx context.Context, s *app.Stack) error {
 			return err
 		}
 		if balance+o.movement.Credits < 0 {
-			return fmt.Errorf("%w: %s credits of %s", credit.ErrOutOfRange, app.Grouped(o.movement.Credits), app.Grouped(balance))
+			return fmt.Errorf("%w: %s credits of %s", credit.ErrOutOfRange, credit.Grouped(o.movement.Credits), credit.Grouped(balance))
 		}
 	}
 	return o.move(ctx, s, s.Credits.Adjust)

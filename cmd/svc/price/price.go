@@ -48,7 +48,7 @@ func runList(ctx context.Context, a *app.App, s *app.Stack) error {
 		}
 		v := view{p.Operation, price, Dollars(price), p.Parameter}
 		views = append(views, v)
-		t.Rows = append(t.Rows, []string{v.Operation, app.Grouped(price), v.USD, v.Parameter})
+		t.Rows = append(t.Rows, []string{v.Operation, credit.Grouped(price), v.USD, v.Parameter})
 	}
 	if len(views) == 0 {
 		return errNoPrices

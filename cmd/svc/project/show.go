@@ -9,6 +9,7 @@ import (
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/catalog"
 	"svcapi/cmd/svc/credential"
+	"svcapi/shared/credit"
 	"svcapi/shared/project"
 )
 
@@ -57,7 +58,7 @@ func (o *showOptions) run(ctx context.Context, s *app.Stack, rec *project.Record
 	if o.JSON() {
 		return o.PrintJSON(view)
 	}
-	rows := append(view.rows(), []string{"Balance", app.Grouped(balance) + " credits"})
+	rows := append(view.rows(), []string{"Balance", credit.Grouped(balance) + " credits"})
 	for _, t := range []app.Table{{Rows: rows}, credentialTable, catalog.Table(integrations)} {
 		if err := o.Print(nil, t); err != nil {
 			return err

@@ -61,7 +61,7 @@ func (o *listOptions) run(ctx context.Context, s *app.Stack) error {
 		for _, e := range entries {
 			v := Uncertain{id, e.Key, e.Key.Time(), e.Credits, e.Environment, e.Vendor, e.RequestID}
 			views = append(views, v)
-			t.Rows = append(t.Rows, []string{id, string(v.ID), app.Second(v.Began), app.Grouped(v.Credits), v.Environment, v.Vendor, v.RequestID})
+			t.Rows = append(t.Rows, []string{id, string(v.ID), app.Second(v.Began), credit.Grouped(v.Credits), v.Environment, v.Vendor, v.RequestID})
 		}
 	}
 	return o.Print(views, t)
@@ -143,7 +143,7 @@ func (o *resolveOptions) run(ctx context.Context, s *app.Stack, rec *project.Rec
 		Resolution command.ResolutionView `json:"resolution"`
 		Balance    int64                  `json:"balance"`
 	}{rec.ID, entry.Key, entry.Credits, command.ResolutionView(r), balance}, app.Table{Rows: [][]string{
-		{"Project", rec.ID}, {"SMS", string(entry.Key)}, {"Credits", app.Grouped(entry.Credits)},
-		{"Resolution", string(r.Verdict)}, {"Reason", r.Reason}, {"By", r.Actor}, {"Balance", app.Grouped(balance) + " credits"},
+		{"Project", rec.ID}, {"SMS", string(entry.Key)}, {"Credits", credit.Grouped(entry.Credits)},
+		{"Resolution", string(r.Verdict)}, {"Reason", r.Reason}, {"By", r.Actor}, {"Balance", credit.Grouped(balance) + " credits"},
 	}})
 }
