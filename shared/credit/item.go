@@ -26,16 +26,23 @@ func walletKey(wallet string) map[string]types.AttributeValue {
 }
 
 func entryKey(wallet string, key Key) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{"pk": attr.Text(wallet + "#" + key.Day()), "sk": attr.Text(string(key))}
+	return map[string]types.AttributeValue{"pk": attr.Text(partition(wallet, key.Day())), "sk": attr.Text(string(key))}
 }
 
-// walletOf splits the partition key of an entry into the name of the wallet and the day.
-func walletOf(entry attr.Item) (wallet, day string) {
-	pk := attr.TextOf(entry["pk"])
+// partition returns the partition key of a wallet's entries of one UTC day.
+func partition(wallet, day string) string { return wallet + "#" + day }
+
+// splitPartition returns the wallet and the day of a partition key; a key without a day is all wallet.
+func splitPartition(pk string) (wallet, day string) {
 	if i := strings.LastIndexByte(pk, '#'); i >= 0 {
 		return pk[:i], pk[i+1:]
 	}
 	return pk, ""
+}
+
+// walletOf splits the partition key of an entry into the name of the wallet and the day.
+func walletOf(entry attr.Item) (wallet, day string) {
+	return splitPartition(attr.TextOf(entry["pk"]))
 }
 
 // pendingOf returns a wallet's map of pending reservations; nil where the attribute is no map.

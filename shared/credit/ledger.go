@@ -122,7 +122,7 @@ func (s *Store) charge(ctx context.Context, project string, key Key) (*Entry, er
 
 // Entries returns a project's ledger entries of one UTC day (2006-01-02), oldest first.
 func (s *Store) Entries(ctx context.Context, project, day string) ([]Entry, error) {
-	return s.queries(ctx, project, func(wallet string) *dynamodb.QueryInput { return entriesOf(wallet + "#" + day) })
+	return s.queries(ctx, project, func(wallet string) *dynamodb.QueryInput { return entriesOf(partition(wallet, day)) })
 }
 
 // entriesOf returns the query for all entries of one partition.

@@ -64,7 +64,7 @@ func (s *Store) Resolve(ctx context.Context, project string, key Key, r Resoluti
 	}
 	// The stored entry decides, and not the result of the write: an attempt without a response may have taken effect,
 	// and another operator may have been first.
-	failed := write(ctx, project, *entry, r)
+	failed := write(ctx, *entry, r)
 	if entry, err = s.charge(ctx, project, key); err != nil {
 		return nil, fmt.Errorf("credit: resolve: %w", errors.Join(failed, err))
 	}
@@ -102,7 +102,7 @@ func (s *Store) resolutionUpdate(e Entry, r Resolution) types.Update {
 }
 
 // confirm resolves the entry and leaves the charge.
-func (s *Store) confirm(ctx context.Context, _ string, e Entry, r Resolution) error {
+func (s *Store) confirm(ctx context.Context, e Entry, r Resolution) error {
 	u := s.resolutionUpdate(e, r)
 	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: u.TableName, Key: u.Key, UpdateExpression: u.UpdateExpression,
@@ -112,7 +112,8 @@ func (s *Store) confirm(ctx context.Context, _ string, e Entry, r Resolution) er
 }
 
 // refund resolves the entry, adds the credits to the wallet and writes the refund's own entry, all or nothing.
-func (s *Store) refund(ctx context.Context, project string, e Entry, r Resolution) error {
+func (s *Store) refund(ctx context.Context, e Entry, r Resolution) error {
+	project := projectOf(e.Wallet)
 	back := Entry{
 		Key: NewKey(r.At, "refund "+string(e.Key)), State: Refunded, Credits: e.Credits, Operation: e.Operation,
 		RequestID: e.RequestID, Environment: e.Environment, Vendor: e.Vendor,

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -184,13 +183,14 @@ func (s *Store) walletItem(ctx context.Context, project string) (attr.Item, erro
 func (a *account) until(now time.Time, wallets []string) map[string]bool {
 	all, from := maps.Clone(a.partitions), now.UTC().Truncate(24*time.Hour)
 	for pk := range a.partitions {
-		if day, err := time.Parse(time.DateOnly, pk[strings.LastIndexByte(pk, '#')+1:]); err == nil && day.Before(from) {
+		_, text := splitPartition(pk)
+		if day, err := time.Parse(time.DateOnly, text); err == nil && day.Before(from) {
 			from = day
 		}
 	}
 	for day := from; !day.After(now); day = day.AddDate(0, 0, 1) {
 		for _, wallet := range wallets {
-			all[wallet+"#"+day.Format(time.DateOnly)] = true
+			all[partition(wallet, day.Format(time.DateOnly))] = true
 		}
 	}
 	return all
