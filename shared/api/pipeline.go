@@ -270,18 +270,19 @@ func work(ctx context.Context, job *Job) (result *Result, err error) {
 		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-timeForResponse))
 		defer cancel()
 	}
+	failed := func(cause error) error { // work that cannot be taken back may have happened
+		e := ErrInternal.WithCause(cause)
+		e.Reached, e.Uncertain = job.Irrevocable, job.Irrevocable
+		return e
+	}
 	defer func() {
 		if p := recover(); p != nil {
-			e := ErrInternal.WithCause(panicked(p))
-			e.Reached, e.Uncertain = job.Irrevocable, job.Irrevocable
-			result, err = nil, e
+			result, err = nil, failed(panicked(p))
 		}
 	}()
 	result, err = job.Run(ctx)
-	if _, known := errors.AsType[*Error](err); err != nil && !known && job.Irrevocable { // the work may have happened
-		e := ErrInternal.WithCause(err)
-		e.Reached, e.Uncertain = true, true
-		err = e
+	if _, known := errors.AsType[*Error](err); err != nil && !known {
+		err = failed(err)
 	}
 	return result, err
 }

@@ -38,15 +38,9 @@ type vpnAPIResponse struct {
 
 // vpnAPI returns no hosting. The vendor sends a response without security for addresses that it does not serve.
 func vpnAPI(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Risk, error) {
-	r, err := c.Get(ctx, "/api/"+url.PathEscape(addr.String()), url.Values{"key": {c.Account.Secrets["api_key"]}}, nil)
-	if err != nil {
-		return Risk{}, err
-	}
-	if err := c.ByStatus(r, nil); err != nil {
-		return Risk{}, err
-	}
 	var a vpnAPIResponse
-	if err := c.Decode(r.Body, &a); err != nil {
+	query := url.Values{"key": {c.Account.Secrets["api_key"]}}
+	if _, err := c.GetJSON(ctx, "/api/"+url.PathEscape(addr.String()), query, nil, nil, &a); err != nil {
 		return Risk{}, err
 	}
 	if a.Security == nil {
