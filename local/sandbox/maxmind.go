@@ -44,7 +44,7 @@ func maxMindLookup(r *request, insights bool) result {
 			},
 			"maxmind": object{"queries_remaining": 54321},
 		}
-		anonymizer := object{} // the vendor omits what is false
+		anonymizer := object{} // the vendor omits false members
 		for name, is := range map[string]bool{
 			"is_anonymous": f.vpn || f.proxy || f.tor, "is_anonymous_vpn": f.vpn, "is_public_proxy": f.proxy,
 			"is_tor_exit_node": f.tor, "is_hosting_provider": f.hosting,

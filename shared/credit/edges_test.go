@@ -47,7 +47,7 @@ func entry(t *testing.T, store *credit.Store, r *credit.Reservation) (found cred
 }
 
 // TestCaptureChargesNothingElse checks that a capture replaces a mark of its own work and no other entry: neither a missing
-// one nor a release, whoever wrote it.
+// entry nor a release, of a request or of the settling function.
 func TestCaptureChargesNothingElse(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -44,8 +44,8 @@ var steps = map[string]func(ctx context.Context, s *credit.Store, r *credit.Rese
 	},
 }
 
-// TestTransitions checks every step from every state: released work costs nothing, captured work its price, whoever settles
-// the work, and each step may be repeated.
+// TestTransitions checks every step from every state: released work costs nothing, captured work its price, whether
+// the request or the settling function ends the work, and each step may be repeated.
 func TestTransitions(t *testing.T) {
 	t.Parallel()
 	const had, price = 100, 30

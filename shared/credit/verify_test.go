@@ -190,7 +190,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// A charge is refunded once, whoever repeats it, and an uncertain one never by this way.
+// RefundCharge refunds a charge once, however many operators repeat the refund, and never refunds an uncertain charge.
 func TestRefundCharge(t *testing.T) {
 	t.Parallel()
 	b := newBooks(t)

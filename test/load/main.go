@@ -66,7 +66,7 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	return within(ctx, out, settings{processes: processes, limit: wide}, func(s *system) ([]string, error) { return s.measure(ctx, m, length) })
 }
 
-// measure runs a mode and returns what is wrong.
+// measure runs a mode and returns the failed checks.
 func (s *system) measure(ctx context.Context, m mode, length time.Duration) ([]string, error) {
 	memory := func() []string { return nil }
 	if m.watched {

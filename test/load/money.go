@@ -44,7 +44,7 @@ func (s *system) ledger(ctx context.Context) (map[string]charged, error) {
 }
 
 // money compares the ledger with the reports: each success on a paid operation charged exactly its price, and nothing
-// else charged. It compares every wallet with its ledger, too, and returns what is wrong.
+// else charged. money also compares every wallet with its ledger, and returns each difference.
 func (s *system) money(ctx context.Context, reports ...*report) (wrong []string, err error) {
 	if err := s.settle(ctx); err != nil {
 		return nil, err

@@ -15,11 +15,11 @@ import (
 	"svcapi/test/pdftest"
 )
 
-// hasFonts skips a test where the browser is not the layer's: the fonts are the system's then.
+// hasFonts skips a test of the layer's fonts where CHROMIUM names another browser, which draws with the system's fonts.
 func hasFonts(t *testing.T) {
 	t.Helper()
 	if !exists(filepath.Join(filepath.Dir(pdftest.Browser()), "fonts")) {
-		t.Skip("the browser is not the layer's")
+		t.Skip("CHROMIUM names a browser without the layer's fonts")
 	}
 }
 
