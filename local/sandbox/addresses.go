@@ -8,6 +8,7 @@ import (
 // facts are what every IP vendor of the sandbox knows of an address.
 type facts struct {
 	vpn, proxy, tor, relay, hosting bool
+	residential                     bool // the proxy is a residential one
 
 	country, code, city, timezone string
 	latitude, longitude           float64
@@ -35,12 +36,13 @@ var (
 
 // flagged are the addresses of networks that hide their users.
 var flagged = map[string]facts{
-	"45.83.0.1": {vpn: true},
-	"45.83.0.2": {proxy: true},
-	"45.83.0.3": {tor: true},
-	"45.83.0.4": {relay: true},
-	"45.83.0.5": {hosting: true},
-	"45.83.0.6": {vpn: true, proxy: true, tor: true, relay: true, hosting: true},
+	"45.83.0.1":  {vpn: true},
+	"45.83.0.2":  {proxy: true},
+	"45.83.0.3":  {tor: true},
+	"45.83.0.4":  {relay: true},
+	"45.83.0.5":  {hosting: true},
+	"45.83.0.6":  {vpn: true, proxy: true, tor: true, relay: true, hosting: true},
+	"45.83.0.12": {proxy: true, residential: true},
 }
 
 // lookUp returns the result for an address: its facts as found formats them, or one of the vendor's failures, which are
@@ -52,7 +54,7 @@ func lookUp(ip string, authorized bool, failures responses, found func(facts) ob
 		f = colombo
 	}
 	flags := flagged[ip]
-	f.vpn, f.proxy, f.tor, f.relay, f.hosting = flags.vpn, flags.proxy, flags.tor, flags.relay, flags.hosting
+	f.vpn, f.proxy, f.tor, f.relay, f.hosting, f.residential = flags.vpn, flags.proxy, flags.tor, flags.relay, flags.hosting, flags.residential
 	failures[Accepted] = success(found(f))
 	return result{
 		operation: "lookup", to: []string{ip}, responses: failures,

@@ -54,7 +54,8 @@ func TestAddresses(t *testing.T) {
 		},
 		"maxmind": {
 			"112.134.0.1": `200 "autonomous_system_number":9329`, "45.83.0.3": `200 "anonymizer":{"is_anonymous":true,"is_tor_exit_node":true}`,
-			"45.83.0.7": `404 IP_ADDRESS_NOT_FOUND`, "45.83.0.8": `402 INSUFFICIENT_FUNDS`, "x": `400 IP_ADDRESS_INVALID`,
+			"45.83.0.12": `200 "anonymizer":{"residential":{"confidence"`,
+			"45.83.0.7":  `404 IP_ADDRESS_NOT_FOUND`, "45.83.0.8": `402 INSUFFICIENT_FUNDS`, "x": `400 IP_ADDRESS_INVALID`,
 		},
 		"ip-api": {
 			"112.134.0.1": `200 "as":"AS9329 Sri Lanka Telecom"`, "20.1.2.3": `200 "city":"Ashburn"`,

@@ -45,14 +45,20 @@ func maxMindLookup(r *request, insights bool) result {
 			"maxmind": object{"queries_remaining": 54321},
 		}
 		anonymizer := object{} // the vendor omits false members
+		public := f.proxy && !f.residential
 		for name, is := range map[string]bool{
-			"is_anonymous": f.vpn || f.proxy || f.tor, "is_anonymous_vpn": f.vpn, "is_public_proxy": f.proxy,
+			"is_anonymous": f.vpn || public || f.tor, "is_anonymous_vpn": f.vpn, "is_public_proxy": public,
 			"is_tor_exit_node": f.tor, "is_hosting_provider": f.hosting,
 		} {
-			if is && insights {
+			if is {
 				anonymizer[name] = true
-				body["anonymizer"] = anonymizer
 			}
+		}
+		if f.residential { // known to the feed alone
+			anonymizer["residential"] = object{"confidence": 80, "network_last_seen": "2026-01-01", "provider_name": "Example"}
+		}
+		if insights && len(anonymizer) > 0 {
+			body["anonymizer"] = anonymizer
 		}
 		return body
 	})

@@ -49,9 +49,12 @@ func (c Caller) Get(ctx context.Context, path string, query url.Values, header h
 	})
 }
 
+// laxJSON accepts duplicate names and invalid UTF-8.
+var laxJSON = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+
 // Decode parses a JSON response, also with duplicate names and invalid UTF-8.
 func (c Caller) Decode(body []byte, into any) error {
-	if err := json.Unmarshal(body, into, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil {
+	if err := json.Unmarshal(body, into, laxJSON); err != nil {
 		return c.Fail(Unusable, "invalid JSON: "+string(body))
 	}
 	return nil

@@ -7,6 +7,9 @@ import (
 	"net/netip"
 	"net/url"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"svcapi/shared/upstream"
 )
 
@@ -42,14 +45,31 @@ type MaxMindResponse struct {
 		ISP          Text `json:"isp"`
 	} `json:"traits"`
 	Anonymizer struct { // Insights
+		Anonymous        bool `json:"is_anonymous"`
 		VPN              bool `json:"is_anonymous_vpn"`
 		PublicProxy      bool `json:"is_public_proxy"`
 		ResidentialProxy bool `json:"is_residential_proxy"`
+		Residential      Feed `json:"residential"`
 		Tor              bool `json:"is_tor_exit_node"`
 		Hosting          bool `json:"is_hosting_provider"`
 	} `json:"anonymizer"`
 	Code  Text `json:"code"`  // of an error
 	Error Text `json:"error"` // of an error
+}
+
+// Feed reports whether an anonymizer feed knows the address. The vendor sends an object with the fields of the feed, also
+// where every other flag is false (GeoIP2-dotnet 6.1.0, geoip2-node 7.1.0).
+type Feed bool
+
+// UnmarshalJSONFrom accepts an object with members, and true.
+func (f *Feed) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	v, err := d.ReadValue()
+	if err != nil {
+		return err
+	}
+	var members map[string]jsontext.Value
+	*f = v.Kind() == 't' || v.Kind() == '{' && json.Unmarshal(v, &members, laxJSON) == nil && len(members) > 0
+	return nil
 }
 
 // maxMindCodes are the vendor's error codes.

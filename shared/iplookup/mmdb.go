@@ -42,9 +42,10 @@ func (d *Databases) Close() error {
 
 // The file names of MaxMind by content, the more precise file first.
 var (
-	CityFiles      = []string{"GeoIP2-City.mmdb", "GeoLite2-City.mmdb"}
-	NetworkFiles   = []string{"GeoIP2-ISP.mmdb", "GeoLite2-ASN.mmdb"}
-	AnonymousFiles = []string{"GeoIP2-Anonymous-IP.mmdb"}
+	CityFiles        = []string{"GeoIP2-City.mmdb", "GeoLite2-City.mmdb"}
+	NetworkFiles     = []string{"GeoIP2-ISP.mmdb", "GeoLite2-ASN.mmdb"}
+	AnonymousFiles   = []string{"GeoIP-Anonymous-Plus.mmdb", "GeoIP2-Anonymous-IP.mmdb"}
+	ResidentialFiles = []string{"GeoIP-Residential-Proxy.mmdb"}
 )
 
 // Record decodes the record of an address in the first file that exists, and returns false for an address without a record.

@@ -3,11 +3,9 @@ package mmdbtest
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/maxmind/mmdbwriter"
@@ -26,6 +24,10 @@ const (
 	Every   = "2001:470:1::/48" // all flags of the vendor
 	IPv6    = "2402:d000::/32"  // the data of Colombo
 	Wrong   = "112.136.0.0/16"  // values that no reader should pass on
+
+	Residential = "45.83.0.12/32" // in the Anonymous Plus and the Residential Proxy databases
+	Feed        = "45.83.0.13/32" // in the Residential Proxy database only
+	Unnamed     = "45.83.0.14/32" // anonymous, of no named kind
 )
 
 func names(english string) Record { return Record{"names": Record{"en": mmdbtype.String(english)}} }
@@ -44,7 +46,10 @@ var telecom = Record{
 	"autonomous_system_organization": mmdbtype.String("Sri Lanka Telecom"),
 }
 
-// files are the databases that All writes, by their names.
+// common are the databases that All writes.
+var common = []string{"GeoLite2-City.mmdb", "GeoLite2-ASN.mmdb", "GeoIP2-Anonymous-IP.mmdb"}
+
+// files are the databases by their names.
 var files = map[string]map[string]Record{
 	"GeoLite2-City.mmdb": {
 		Colombo: colombo, IPv6: colombo, Bare: {},
@@ -60,10 +65,22 @@ var files = map[string]map[string]Record{
 			"is_anonymous": mmdbtype.Bool(true), "is_anonymous_vpn": mmdbtype.Bool(true), "is_hosting_provider": mmdbtype.Bool(true),
 			"is_public_proxy": mmdbtype.Bool(true), "is_residential_proxy": mmdbtype.Bool(true), "is_tor_exit_node": mmdbtype.Bool(true),
 		},
+		Unnamed: {"is_anonymous": mmdbtype.Bool(true)},
+	},
+	"GeoIP-Anonymous-Plus.mmdb": {
+		VPN: {
+			"is_anonymous": mmdbtype.Bool(true), "is_anonymous_vpn": mmdbtype.Bool(true), "anonymizer_confidence": mmdbtype.Uint16(99),
+			"network_last_seen": mmdbtype.String("2026-01-01"), "provider_name": mmdbtype.String("Example"),
+		},
+		Residential: {"is_anonymous": mmdbtype.Bool(true), "is_residential_proxy": mmdbtype.Bool(true)},
+	},
+	"GeoIP-Residential-Proxy.mmdb": {
+		Residential: {"anonymizer_confidence": mmdbtype.Uint16(80), "provider_name": mmdbtype.String("Example")},
+		Feed:        {"anonymizer_confidence": mmdbtype.Uint16(5)},
 	},
 }
 
-// All writes the databases into a new folder and returns the folder.
+// All writes the common databases into a new folder and returns the folder.
 func All(t testing.TB) string { return Some(t) }
 
 // Some writes some of the databases into a new folder and returns the folder.
@@ -76,10 +93,10 @@ func Some(t testing.TB, names ...string) string {
 	return dir
 }
 
-// Write writes the named databases into a folder, all of them where none is named.
+// Write writes the named databases into a folder, the common ones where none is named.
 func Write(dir string, names ...string) error {
 	if len(names) == 0 {
-		names = slices.Collect(maps.Keys(files))
+		names = common
 	}
 	for _, name := range names {
 		if err := write(filepath.Join(dir, name), files[name]); err != nil {
