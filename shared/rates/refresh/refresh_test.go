@@ -193,9 +193,13 @@ func TestAbsurdFetches(t *testing.T) {
 	f.respond("exchangerateapi", `{"result":"error","error-type":"quota-reached"}`)
 	f.respond("frankfurter", `{"message":"not found"}`)
 	at := time.Now().Truncate(time.Hour)
-	f.respond("openexchangerates", body(at))
+	// A number of a code that ISO 4217 does not name is dropped, whatever the number is.
+	f.respond("openexchangerates", body(at, `"USD":1,`, `"USD":1,"VEF":0,"BTC":1e-30,"ZWL":-5,`))
 	f.run(Options{}, nil, "openexchangerates taken", bankTaken)
 	good := f.current()
+	if len(good.Rates) != 9 {
+		t.Errorf("%+v", good.Rates)
+	}
 	rest := []string{"exchangerateapi failed", "frankfurter failed", bankTaken}
 	for name, c := range map[string]struct {
 		body    string

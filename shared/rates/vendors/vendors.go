@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"time"
 
@@ -97,13 +96,12 @@ func decode(body []byte, into any) bool {
 	return json.Unmarshal(bytes.TrimSpace(body), into) == nil
 }
 
-var codePattern = regexp.MustCompile(`^[A-Z]{3}$`)
-
-// table returns the table of a JSON object of numbers. Names other than three-letter codes are ignored.
+// table returns the table of a JSON object of numbers. A name that is no code of ISO 4217 is dropped before its number is
+// read, so that a number such as 0 of a former currency does not make the table invalid.
 func (c caller) table(r *upstream.Response, date time.Time, numbers map[string]jsontext.Value) (*rates.Table, error) {
 	t := &rates.Table{Base: base, Date: date.UTC(), Rates: map[string]rates.Decimal{}}
 	for code, value := range numbers {
-		if !codePattern.MatchString(code) {
+		if _, named := rates.Name(code); !named {
 			continue
 		}
 		rate, err := rates.Parse(string(value))
