@@ -1,8 +1,11 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/caarlos0/env/v11"
 
+	"svcapi/shared/rates/refresh"
 	"svcapi/shared/telemetry"
 	"svcapi/shared/upstream"
 )
@@ -12,8 +15,11 @@ type config struct {
 	Stage      string `env:"STAGE,required,notEmpty"`
 	RatesTable string `env:"RATES_TABLE,required,notEmpty"`
 	Endpoint   string `env:"RATES_ENDPOINT_URL"` // of an emulator of the sources; empty: their own endpoints
-	Upstream   upstream.Config
-	Log        telemetry.Config
+	// BankHours are the hours in Colombo at which the function asks the central bank on a working day.
+	BankHours refresh.BankSchedule `env:"CENTRAL_BANK_HOURS" envDefault:"12,16"`
+	Contact   string               `env:"CONTACT_ADDRESS"` // in the User-Agent of requests to the central bank; empty: none
+	Upstream  upstream.Config
+	Log       telemetry.Config
 }
 
 func loadConfig() (config, error) {
@@ -21,5 +27,5 @@ func loadConfig() (config, error) {
 	if err != nil {
 		return cfg, err
 	}
-	return cfg, cfg.Upstream.Validate()
+	return cfg, errors.Join(cfg.Upstream.Validate(), cfg.BankHours.Validate())
 }

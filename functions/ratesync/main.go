@@ -27,9 +27,11 @@ func main() {
 			Client:   upstream.New(cfg.Upstream),
 			Secrets:  secret.New(awsclient.Secrets(awsConfig), cfg.Stage, 0), // no cache, because runs are far apart
 			Endpoint: cfg.Endpoint,
+			Contact:  cfg.Contact,
 			Now:      clock.Clock{}.Now,
 		},
-		log: telemetry.New(os.Stdout, cfg.Log),
+		bankHours: cfg.BankHours,
+		log:       telemetry.New(os.Stdout, cfg.Log),
 	}
 	lambda.Start(s.handle)
 }

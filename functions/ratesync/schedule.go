@@ -15,6 +15,7 @@ const timeForLogging = 2 * time.Second
 // scheduled runs the refresher on a schedule.
 type scheduled struct {
 	refresher *refresh.Refresher
+	bankHours refresh.BankSchedule
 	log       *telemetry.Logger
 }
 
@@ -26,23 +27,25 @@ func (s *scheduled) handle(ctx context.Context) error {
 		run, cancel = context.WithDeadline(ctx, deadline.Add(-timeForLogging))
 		defer cancel()
 	}
-	report, err := s.refresher.Run(run, refresh.Options{Actor: "schedule"})
+	report, err := s.refresher.Run(run, refresh.Options{Actor: "schedule", Bank: s.bankHours})
 	s.record(ctx, report, err)
 	return err
 }
 
 // record logs one line with the metrics that alarms use. RatesAge is the age of the last good fetch, RatesDateAge that of the
-// source's own date, and BankAge that of the central bank's oldest value. RatesRefused and RatesFailed count sources.
+// source's own date, and BankAge that of the central bank's oldest value. RatesRefused and RatesFailed count sources; a source whose last fetch failed counts
+// until a fetch succeeds.
 func (s *scheduled) record(ctx context.Context, report *refresh.Report, err error) {
+	refused, failed := report.Count(refresh.Refused), report.Count(refresh.Failed)+report.Count(refresh.Waiting)
 	event := telemetry.Event{
 		Level: slog.LevelInfo, Message: "rates synced",
 		Dimensions: []telemetry.Dimension{{Name: "operation", Value: "ratesync"}},
 		Metrics: []telemetry.Metric{
-			{Name: "RatesRefused", Unit: telemetry.Count, Value: float64(report.Count(refresh.Refused))},
-			{Name: "RatesFailed", Unit: telemetry.Count, Value: float64(report.Count(refresh.Failed))},
+			{Name: "RatesRefused", Unit: telemetry.Count, Value: float64(refused)},
+			{Name: "RatesFailed", Unit: telemetry.Count, Value: float64(failed)},
 		},
 	}
-	if report.Count(refresh.Refused)+report.Count(refresh.Failed) > 0 {
+	if refused+failed > 0 {
 		event.Level = slog.LevelWarn
 	}
 	now := s.refresher.Now()

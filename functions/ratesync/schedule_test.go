@@ -5,6 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -103,6 +107,85 @@ func TestHandle(t *testing.T) {
 	}
 }
 
+// docs/decisions.md#bank-schedule: the central bank gets at most four requests twice on a working day. Other days have none,
+// unless the fetch before has failed.
+func TestBankRequests(t *testing.T) {
+	db, tables := enginetest.Client(t)
+	server, err := sandbox.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	monday := rates.DayOf(time.Now())
+	for !monday.Working() || monday.Back(1).Working() {
+		monday = monday.Back(-1)
+	}
+	now := monday.Start().Add(20 * time.Minute) // the hourly runs are not at the full hour
+	s := &scheduled{
+		refresher: &refresh.Refresher{
+			Store: rates.NewStore(db, tables.Rates), Client: upstream.New(upstream.Config{TimeoutSeconds: 2, Local: true}),
+			Secrets: noAccounts{}, Endpoint: server.URL, Now: func() time.Time { return now },
+		},
+		bankHours: refresh.BankSchedule{12, 16},
+		log:       telemetry.New(io.Discard, telemetry.Config{}),
+	}
+	for day, c := range []struct {
+		fails   int // the number of requests from noon on that fail; a fetch that fails has two requests
+		hours   string
+		failing bool // at the end of the day
+	}{
+		{0, "0:4 12:4", false}, // Monday; a new stack asks at once, and the day's limit is two fetches
+		{0, "12:4 16:4", false},
+		{99, "12:2 13:2", true}, // Wednesday: a failure, and one more after an hour
+		{2, "0:2 4:4", false},   // Thursday, the third failure, with a pause of four hours
+		{99, "12:2 13:2", true}, // Friday
+		{99, "0:2 4:2", true},   // Saturday, because Friday failed
+		{0, "0:4", false},       // Sunday, because Saturday failed
+		{0, "12:4 16:4", false}, // Monday
+		{0, "12:4 16:4", false},
+		{0, "12:4 16:4", false},
+		{0, "12:4 16:4", false},
+		{0, "12:4 16:4", false}, // Friday
+		{0, "", false},
+		{0, "", false},
+		{0, "12:4 16:4", false}, // Monday
+	} {
+		var rules []sandbox.Rule
+		if c.fails > 0 {
+			rules = append(rules, sandbox.Rule{Vendor: "cbsl", Outcome: sandbox.Unparseable, Times: c.fails})
+		}
+		if err := server.SetRules(rules...); err != nil {
+			t.Fatal(err)
+		}
+		var hours []string
+		total := 0
+		for range 24 {
+			server.Forget()
+			if err := s.handle(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			requests := 0
+			for _, call := range server.Calls() {
+				if call.Vendor == "cbsl" {
+					requests++
+				}
+			}
+			if requests > 0 {
+				hours = append(hours, fmt.Sprintf("%d:%d", int(now.Sub(rates.DayOf(now).Start()).Hours()), requests))
+				total += requests
+			}
+			now = now.Add(time.Hour)
+		}
+		if got := strings.Join(hours, " "); got != c.hours || total > 8 {
+			t.Errorf("day %d, %s: requests at %q, want %q", day, monday.Back(-day), got, c.hours)
+		}
+		stored, err := s.refresher.Store.Stored(t.Context())
+		if source := stored.Sources[rates.BankSource]; err != nil || (source.Failures > 0) != c.failing || len(source.Bank) != 6 {
+			t.Errorf("day %d: %+v, %v", day, source, err)
+		}
+	}
+}
+
 func TestConfig(t *testing.T) {
 	t.Setenv("STAGE", "test")
 	t.Setenv("RATES_TABLE", "")
@@ -115,7 +198,15 @@ func TestConfig(t *testing.T) {
 		t.Error("no time, no error")
 	}
 	t.Setenv("VENDOR_TIMEOUT_SECONDS", "5")
-	if c, err := loadConfig(); err != nil || c.RatesTable != "rates" || c.Endpoint != "" {
+	if c, err := loadConfig(); err != nil || c.RatesTable != "rates" || c.Endpoint != "" || !slices.Equal(c.BankHours, []int{12, 16}) {
 		t.Errorf("%+v, %v", c, err)
+	}
+	for hours, valid := range map[string]bool{
+		"0": true, "0,6,12,23": true, "": true, "24": false, "-1,3": false, "16,12": false, "12,12": false, "1,2,3,4,5": false, "noon": false,
+	} {
+		t.Setenv("CENTRAL_BANK_HOURS", hours)
+		if c, err := loadConfig(); (err == nil) != valid {
+			t.Errorf("%q: %v, %v", hours, c.BankHours, err)
+		}
 	}
 }

@@ -49,6 +49,18 @@ func (d Day) utc() time.Time {
 // Valid reports whether the text is a day.
 func (d Day) Valid() bool { return !d.utc().IsZero() }
 
+// Start returns midnight in Colombo, at which the day begins.
+func (d Day) Start() time.Time {
+	t, _ := time.ParseInLocation(dayFormat, string(d), colombo)
+	return t
+}
+
+// Working reports whether the day is Monday to Friday. The calendar of bank holidays is not known.
+func (d Day) Working() bool {
+	weekday := d.utc().Weekday()
+	return weekday != time.Saturday && weekday != time.Sunday
+}
+
 // Back returns the day a number of days earlier.
 func (d Day) Back(days int) Day { return Day(d.utc().AddDate(0, 0, -days).Format(dayFormat)) }
 

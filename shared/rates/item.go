@@ -57,7 +57,10 @@ func decodeSet(i item) (*Set, error) {
 }
 
 func decodeSource(i item) (s Source, err error) {
-	s = Source{Fetched: timeOf(i["fetched"]), Failure: attr.TextOf(i["trouble"]), Tried: timeOf(i["tried"])}
+	s = Source{
+		Fetched: timeOf(i["fetched"]), Failure: attr.TextOf(i["trouble"]), Tried: timeOf(i["tried"]),
+		Failures: int(numberOf(i["failures"])), FetchesToday: int(numberOf(i["fetches_today"])),
+	}
 	if i["rates"] != nil {
 		s.Table, err = decodeTable(i)
 	}

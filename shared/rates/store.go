@@ -53,6 +53,10 @@ type Source struct {
 	Fetched time.Time
 	Failure string    // of the last fetch; empty after a valid fetch
 	Tried   time.Time // the time of the last fetch, valid or not
+	// Failures counts the failed fetches since the last valid one, and FetchesToday the fetches on the day of Tried in
+	// Colombo. Both are of the central bank alone.
+	Failures     int
+	FetchesToday int
 }
 
 // Pin is an operator's choice of the only source.
@@ -143,6 +147,9 @@ func (s *Store) PutSource(ctx context.Context, name string, source Source) error
 		i["bank"] = attr.Text(string(bank))
 	}
 	i["fetched"], i["tried"] = attr.Text(stamp(source.Fetched)), attr.Text(stamp(source.Tried))
+	if source.FetchesToday > 0 {
+		i["failures"], i["fetches_today"] = attr.Number(int64(source.Failures)), attr.Number(int64(source.FetchesToday))
+	}
 	if source.Failure != "" {
 		i["trouble"] = attr.Text(source.Failure)
 	}
@@ -154,6 +161,37 @@ func (s *Store) PutSource(ctx context.Context, name string, source Source) error
 		ConditionExpression:      aws.String("attribute_not_exists(#newest) OR #newest <= :newest"),
 		ExpressionAttributeNames: map[string]string{"#newest": newest}, ExpressionAttributeValues: item{":newest": i[newest]},
 	})
+}
+
+// ClaimFetch stores that a fetch from a source begins. The fetch counts as failed until its result is stored, so that a run
+// that dies is followed by a pause. ClaimFetch returns the claimed state, and ErrChanged with that state where another run
+// has begun a fetch since before was read.
+func (s *Store) ClaimFetch(ctx context.Context, name string, before Source, at time.Time) (Source, error) {
+	claimed := before
+	claimed.Tried, claimed.Failures, claimed.FetchesToday = at, before.Failures+1, 1
+	if DayOf(before.Tried) == DayOf(at) {
+		claimed.FetchesToday += before.FetchesToday
+	}
+	values := item{
+		":at": attr.Text(stamp(at)), ":failures": attr.Number(int64(claimed.Failures)), ":fetches": attr.Number(int64(claimed.FetchesToday)),
+	}
+	condition := "attribute_not_exists(tried)"
+	if !before.Tried.IsZero() {
+		condition = "tried = :before"
+		values[":before"] = attr.Text(stamp(before.Tried))
+	}
+	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &s.table, Key: key(storedKey, sourceKey+name), ConditionExpression: &condition, ExpressionAttributeValues: values,
+		UpdateExpression:                    aws.String("SET tried = :at, failures = :failures, fetches_today = :fetches"),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if stored, refused := attr.Refused(err); refused {
+		if attr.TextOf(stored["tried"]) == stamp(at) {
+			return claimed, nil // an earlier attempt of this write took effect
+		}
+		return claimed, ErrChanged
+	}
+	return claimed, err
 }
 
 // PutFailure stores the failure of a source's last fetch, beside its last valid fetch.

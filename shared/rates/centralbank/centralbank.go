@@ -35,10 +35,21 @@ var (
 type Client struct {
 	Upstream *upstream.Client
 	Endpoint string // without a trailing slash
+	Contact  string // the address in the User-Agent at which the bank can reach the operator; empty for none
 }
 
-// Fetch reads the newest values of rates.BankBases from the last days before now. Fetch returns the values of readable
-// pages also with an error.
+// product is the name of this service in the User-Agent (RFC 9110, section 10.1.5).
+const product = "SVC-API"
+
+func (c *Client) userAgent() string {
+	if c.Contact == "" {
+		return product
+	}
+	return product + " (" + c.Contact + ")"
+}
+
+// Fetch reads the newest values of rates.BankBases from the last days before now, with at most four requests. Fetch returns
+// the values of readable tables also with an error.
 func (c *Client) Fetch(ctx context.Context, now time.Time) (rates.Bank, error) {
 	bank := rates.Bank{}
 	errs := []error{c.indicative(ctx, now, bank), c.transfer(ctx, now, bank)}
@@ -47,26 +58,13 @@ func (c *Client) Fetch(ctx context.Context, now time.Time) (rates.Bank, error) {
 
 // indicative requests all currencies at once, because the tables name their currencies.
 func (c *Client) indicative(ctx context.Context, now time.Time, bank rates.Bank) error {
-	choice, err := c.choices(ctx, indicativePages)
+	_, page, absent, err := c.submit(ctx, indicativePages, now)
 	if err != nil {
-		return err
-	}
-	var texts []string
-	var errs []error
-	for _, code := range rates.BankBases() {
-		if choice[code] == "" {
-			errs = append(errs, c.unusable("%s is not on the form for indicative rates", code))
-			continue
-		}
-		texts = append(texts, choice[code])
-	}
-	page, err := c.post(ctx, indicativePages, now, texts...)
-	if err != nil {
-		return errors.Join(append(errs, err)...)
+		return errors.Join(absent, err)
 	}
 	quotes, err := indicative(page)
 	if err != nil {
-		return errors.Join(append(errs, c.unusable("indicative rates: %w", err))...)
+		return errors.Join(absent, c.unusable("indicative rates: %w", err))
 	}
 	for _, code := range rates.BankBases() {
 		if quote := quotes[code]; quote.Date != "" {
@@ -75,42 +73,57 @@ func (c *Client) indicative(ctx context.Context, now time.Time, bank rates.Bank)
 			bank[code] = record
 		}
 	}
-	return errors.Join(errs...)
+	return absent
 }
 
-// transfer requests one currency at a time, because the tables do not name their currencies.
+// transfer requests all currencies at once, because a heading before each table has the label of the currency's choice.
 func (c *Client) transfer(ctx context.Context, now time.Time, bank rates.Bank) error {
-	choice, err := c.choices(ctx, transferPages)
+	choice, page, absent, err := c.submit(ctx, transferPages, now)
 	if err != nil {
-		return err
+		return errors.Join(absent, err)
 	}
+	labels := map[string]string{}
+	for code, value := range choice {
+		_, labels[code], _ = strings.Cut(value, "~")
+	}
+	quotes, err := transfers(page, labels)
+	for code, quote := range quotes {
+		record := bank[code]
+		record.Buy, record.Sell = quote.buy, quote.sell
+		bank[code] = record
+	}
+	if err != nil {
+		return errors.Join(absent, c.unusable("telegraphic transfer: %w", err))
+	}
+	return absent
+}
+
+// submit reads the form and submits it with the choices of rates.BankBases, which submit returns with the page of results.
+// absent is the error for currencies that are not on the form.
+func (c *Client) submit(ctx context.Context, p pages, now time.Time) (choice map[string]string, page []byte, absent, err error) {
+	all, err := c.choices(ctx, p)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	choice = map[string]string{}
+	var texts []string
 	var errs []error
 	for _, code := range rates.BankBases() {
-		if choice[code] == "" {
-			errs = append(errs, c.unusable("%s is not on the form for telegraphic transfers", code))
+		if all[code] == "" {
+			errs = append(errs, c.unusable("%s is not on the form %s", code, p.form))
 			continue
 		}
-		page, err := c.post(ctx, transferPages, now, choice[code])
-		if err != nil {
-			return errors.Join(append(errs, err)...)
-		}
-		_, label, _ := strings.Cut(choice[code], "~")
-		buy, sell, err := transfer(page, label)
-		if err != nil {
-			errs = append(errs, c.unusable("telegraphic transfer of %s: %w", code, err))
-			continue
-		}
-		if buy.Date != "" {
-			record := bank[code]
-			record.Buy, record.Sell = buy, sell
-			bank[code] = record
-		}
+		choice[code] = all[code]
+		texts = append(texts, all[code])
 	}
-	return errors.Join(errs...)
+	if len(texts) > 0 {
+		page, err = c.post(ctx, p, now, texts...)
+	}
+	return choice, page, errors.Join(errs...), err
 }
 
 func (c *Client) choices(ctx context.Context, p pages) (map[string]string, error) {
-	page, err := c.do(ctx, &upstream.Request{Method: http.MethodGet, URL: c.Endpoint + p.form, Header: http.Header{"Accept": {"text/html"}}})
+	page, err := c.do(ctx, &upstream.Request{Method: http.MethodGet, URL: c.Endpoint + p.form, Header: http.Header{}})
 	if err != nil {
 		return nil, err
 	}
@@ -129,11 +142,13 @@ func (c *Client) post(ctx context.Context, p pages, now time.Time, currencies ..
 	}
 	return c.do(ctx, &upstream.Request{
 		Method: http.MethodPost, URL: c.Endpoint + p.results, Body: []byte(form.Encode()),
-		Header: http.Header{"Accept": {"text/html"}, "Content-Type": {"application/x-www-form-urlencoded"}},
+		Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}},
 	})
 }
 
 func (c *Client) do(ctx context.Context, r *upstream.Request) ([]byte, error) {
+	r.Header.Set("Accept", "text/html")
+	r.Header.Set("User-Agent", c.userAgent())
 	response, err := c.Upstream.Do(ctx, rates.BankSource, r)
 	if err != nil {
 		return nil, err

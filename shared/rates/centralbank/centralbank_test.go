@@ -2,6 +2,7 @@ package centralbank
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +19,7 @@ func bank(t *testing.T) (*Client, *sandbox.Server) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
-	return &Client{upstream.New(upstream.Config{TimeoutSeconds: 1, Local: true}), server.URL + "/cbsl"}, server
+	return &Client{upstream.New(upstream.Config{TimeoutSeconds: 1, Local: true}), server.URL + "/cbsl", "ops@example.com"}, server
 }
 
 // The newest row counts, with its own date: weekends have none.
@@ -41,13 +42,20 @@ func TestFetch(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	}
-	// The forms are sent as a browser would: the texts of the form page, one currency for transfers.
+	// Four requests with the texts of the form pages, each with the product and the operator's contact.
 	server.Forget()
 	if _, err := client.Fetch(t.Context(), colombo(23)); err != nil {
 		t.Fatal(err)
 	}
 	var posts []url.Values
-	for _, c := range server.Calls() {
+	calls := server.Calls()
+	if len(calls) != 4 {
+		t.Errorf("%d requests", len(calls))
+	}
+	for _, c := range calls {
+		if got := c.Headers["User-Agent"]; got != "SVC-API (ops@example.com)" {
+			t.Errorf("%s %s: User-Agent %q", c.Method, c.Path, got)
+		}
 		if c.Method == "POST" {
 			form, err := url.ParseQuery(c.Body)
 			if err != nil {
@@ -56,8 +64,9 @@ func TestFetch(t *testing.T) {
 			posts = append(posts, form)
 		}
 	}
-	if len(posts) != 7 || len(posts[0][currencyField]) != 6 || posts[0].Get("txtStart") != "2026-11-13" || posts[0].Get("txtEnd") != "2026-11-23" ||
-		!strings.Contains(strings.Join(posts[0][currencyField], " "), "CNY~Chinese Yuan (Renminbi)") || posts[5].Get(currencyField) != "CNY~Renminbi" {
+	if len(posts) != 2 || len(posts[0][currencyField]) != 6 || len(posts[1][currencyField]) != 6 || posts[0].Get("txtStart") != "2026-11-13" || posts[0].Get("txtEnd") != "2026-11-23" ||
+		!strings.Contains(strings.Join(posts[0][currencyField], " "), "CNY~Chinese Yuan (Renminbi)") ||
+		!slices.Contains(posts[1][currencyField], "CNY~Renminbi") {
 		t.Errorf("%v", posts)
 	}
 }
@@ -75,7 +84,7 @@ func TestFetchFails(t *testing.T) {
 		if got, err := client.Fetch(t.Context(), time.Now()); err == nil || len(got) != 0 || upstream.ClassOf(err) != class {
 			t.Errorf("%s: %v, %v", outcome, got, err)
 		}
-		// One page of transfers fails.
+		// The page of indicative rates fails.
 		if err := server.SetRules(sandbox.Rule{Vendor: "cbsl", To: "EUR~Euro", Outcome: outcome, Times: 1}, sandbox.Rule{Vendor: "cbsl", To: "EUR~Euro", Outcome: sandbox.Accepted}); err != nil {
 			t.Fatal(err)
 		}

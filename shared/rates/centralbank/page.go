@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -221,25 +222,50 @@ func indicative(page []byte) (map[string]rates.Quote, error) {
 	return quotes, nil
 }
 
-// transfer parses the page of telegraphic transfer rates of one currency, whose label is the only heading of the page.
-// transfer returns empty quotes for a page without rates.
-func transfer(page []byte, label string) (buy, sell rates.Quote, err error) {
+// transferQuotes are the telegraphic transfer rates of one currency.
+type transferQuotes struct{ buy, sell rates.Quote }
+
+// transfers parses the page of telegraphic transfer rates: each table follows a heading with the label of its currency. A
+// heading that is no label, or one with two tables, makes the page invalid. The error for a table alone leaves the other
+// currencies. transfers returns no quotes for a currency without rates.
+func transfers(page []byte, labels map[string]string) (map[string]transferQuotes, error) {
 	found, err := blocks(page)
 	if err == nil {
 		err = validatePage(page, found)
 	}
 	if err != nil {
-		return buy, sell, err
+		return nil, err
 	}
-	b := found[0]
-	if len(found) > 1 || !sameWords(b.title, label) {
-		return buy, sell, fmt.Errorf("%d tables, the first is %q, not %q", len(found), b.title, label)
+	tables := map[string]block{}
+	for _, b := range found {
+		code := ""
+		for c, label := range labels {
+			if sameWords(b.title, label) {
+				code = c
+			}
+		}
+		if _, twice := tables[code]; code == "" || twice {
+			return nil, fmt.Errorf("%d tables, one of them %q", len(found), b.title)
+		}
+		tables[code] = b
 	}
-	day, values, err := b.newest(b.column(buyHeading), b.column(sellHeading))
-	if err != nil || day == "" {
-		return buy, sell, err
+	quotes := map[string]transferQuotes{}
+	var errs []error
+	for _, code := range slices.Sorted(maps.Keys(labels)) {
+		b, ok := tables[code]
+		if !ok {
+			errs = append(errs, fmt.Errorf("no table of %s", code))
+			continue
+		}
+		day, values, err := b.newest(b.column(buyHeading), b.column(sellHeading))
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("table of %s: %w", code, err))
+		case day != "":
+			quotes[code] = transferQuotes{rates.Quote{Rate: values[0], Date: day}, rates.Quote{Rate: values[1], Date: day}}
+		}
 	}
-	return rates.Quote{Rate: values[0], Date: day}, rates.Quote{Rate: values[1], Date: day}, nil
+	return quotes, errors.Join(errs...)
 }
 
 func sameWords(a, b string) bool {

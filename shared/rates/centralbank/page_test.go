@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"svcapi/shared/rates"
 )
 
 // indicativePage has the structure of a recorded response (V): headings repeat their identifier, cells have white space
@@ -115,16 +113,51 @@ func TestTransfer(t *testing.T) {
 		"one number missing":   {edited(transferPage, "311.8332", ""), ""},
 		"a page of errors":     {"<html><h1>403 ERROR</h1><h2>The request could not be satisfied.</h2></html>", ""},
 	} {
-		buy, sell, err := transfer([]byte(c.page), "United States Dollar")
+		quotes, err := transfers([]byte(c.page), map[string]string{"USD": "United States Dollar"})
+		q, found := quotes["USD"]
 		got := ""
 		switch {
-		case err == nil && buy.Date == "":
+		case err == nil && !found:
 			got = "none"
 		case err == nil:
-			got = fmt.Sprint(buy.Rate, " ", sell.Rate, " ", sell.Date)
+			got = fmt.Sprint(q.buy.Rate, " ", q.sell.Rate, " ", q.sell.Date)
 		}
-		if got != c.want || buy.Date != sell.Date {
+		if got != c.want || q.buy.Date != q.sell.Date || err != nil && found {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, c.want)
+		}
+	}
+}
+
+// euroTable is a second table of the page of telegraphic transfers.
+var euroTable = edited(transferPage, "United States Dollar", "Euro", "304.2758", "340.5", "311.8332", "352.25")
+
+// Each table of the page belongs to the heading before it. An error in one table leaves the other currencies.
+func TestTransfers(t *testing.T) {
+	labels := map[string]string{"USD": "United States Dollar", "EUR": "Euro"}
+	const usd, eur = "USD 304.2758 311.8332 2025-11-21", "EUR 340.5 352.25 2025-11-21"
+	for name, c := range map[string]struct{ page, want, wrong string }{
+		"both":                    {transferPage + euroTable, eur + ", " + usd, ""},
+		"in another order":        {euroTable + transferPage, eur + ", " + usd, ""},
+		"one missing":             {transferPage, usd, "no table of EUR"},
+		"one without rates":       {transferPage + "<h2>Euro</h2><table class=rates><thead><tr><th>Date</th><th>Buy</th><th>Sell</th></tr></thead><tbody>0 results</tbody></table>", usd, ""},
+		"one with a word":         {transferPage + edited(euroTable, "340.5", "n/a"), usd, "table of EUR"},
+		"one with other headings": {transferPage + edited(euroTable, "Sell Rate (LKR)", "Rate"), usd, "table of EUR"},
+		"a heading twice":         {transferPage + transferPage, "", "2 tables"},
+		"an unknown heading":      {transferPage + edited(euroTable, "Euro", "Yen"), "", "Yen"},
+		"a table without heading": {transferPage + edited(euroTable, "<h2 id=\"LOOKUPS_X\"> Euro </h2>", ""), "", "2 tables"},
+		"the nearest heading":     {edited(transferPage, "<table", "<h2>Euro</h2><table") + transferPage, "EUR 304.2758 311.8332 2025-11-21, " + usd, ""},
+		"no table":                {"<h2>Euro</h2>", "", "no table of rates"},
+	} {
+		quotes, err := transfers([]byte(c.page), labels)
+		var list []string
+		for _, code := range []string{"EUR", "USD"} {
+			if q, ok := quotes[code]; ok {
+				list = append(list, fmt.Sprint(code, " ", q.buy.Rate, " ", q.sell.Rate, " ", q.sell.Date))
+			}
+		}
+		got := strings.Join(list, ", ")
+		if got != c.want || (err != nil) != (c.wrong != "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
+			t.Errorf("%s: %q, %v; want %q, %q", name, got, err, c.want, c.wrong)
 		}
 	}
 }
@@ -150,9 +183,11 @@ func FuzzPages(f *testing.F) {
 				t.Errorf("%s: %+v, %v", code, q, err)
 			}
 		}
-		buy, sell, err := transfer(page, "United States Dollar")
-		if err != nil && (buy != rates.Quote{} || sell != rates.Quote{}) || buy.Date != sell.Date {
-			t.Errorf("%v, %v, %v", buy, sell, err)
+		transferred, err := transfers(page, map[string]string{"USD": "United States Dollar"})
+		for code, q := range transferred {
+			if err != nil || q.buy.Date != q.sell.Date || !q.buy.Date.Valid() {
+				t.Errorf("%s: %+v, %v", code, q, err)
+			}
 		}
 	})
 }

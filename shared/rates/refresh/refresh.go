@@ -11,7 +11,6 @@ import (
 
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
-	"svcapi/shared/rates/centralbank"
 	"svcapi/shared/rates/vendors"
 	"svcapi/shared/upstream"
 )
@@ -23,7 +22,9 @@ type Refresher struct {
 	Secrets upstream.Secrets
 	// Endpoint is the base URL of an emulator with a path for each source; empty for the real sources.
 	Endpoint string
-	Now      func() time.Time
+	// Contact is the address that requests to the central bank name; empty for none.
+	Contact string
+	Now     func() time.Time
 }
 
 // Options of one run.
@@ -32,6 +33,8 @@ type Options struct {
 	Actor string
 	// AcceptMoves makes moves of over 50 % valid, after an operator has confirmed them.
 	AcceptMoves bool
+	// Bank is when to ask the central bank. Without a schedule the run asks.
+	Bank BankSchedule
 }
 
 // Outcome is the outcome of a fetch.
@@ -42,7 +45,8 @@ const (
 	Taken   Outcome = "taken"
 	Refused Outcome = "refused" // the response is not valid rates
 	Failed  Outcome = "failed"  // there was no usable response
-	Skipped Outcome = "skipped" // the service has no account at the source
+	Skipped Outcome = "skipped" // the service has no account at the source, or no fetch is due
+	Waiting Outcome = "waiting" // no fetch is due, because the last one has failed
 )
 
 // Result is the outcome of the fetch from one source. The JSON form is the output of "svc rates sync".
@@ -183,40 +187,6 @@ func (r *Refresher) account(ctx context.Context, vendor *vendors.Vendor) (accoun
 	return account, err
 }
 
-// bank fetches and stores the central bank's records, and returns the stored records.
-func (r *Refresher) bank(ctx context.Context, stored *rates.Stored, table *rates.Table, o Options, report *Report) (rates.Bank, error) {
-	client := centralbank.Client{Upstream: r.Client, Endpoint: centralbank.Endpoint}
-	if r.Endpoint != "" {
-		client.Endpoint = r.Endpoint + "/" + rates.BankSource
-	}
-	if table == nil {
-		table = stored.Table()
-	}
-	now := r.Now()
-	fetched, failed := client.Fetch(ctx, now)
-	before := stored.Sources[rates.BankSource].Bank
-	after, refused := before.Update(fetched, table, now, o.AcceptMoves)
-	outcome, failure := Taken, errors.Join(append(refused, failed)...)
-	switch {
-	case len(refused) > 0:
-		outcome = Refused
-	case failed != nil:
-		outcome = Failed
-	}
-	report.add(rates.BankSource, outcome, failure)
-	if len(fetched) == 0 && failure != nil {
-		return before, r.Store.PutFailure(ctx, rates.BankSource, failure.Error(), now)
-	}
-	source := rates.Source{Bank: after, Fetched: now, Tried: now}
-	if failure != nil {
-		source.Failure = failure.Error()
-	}
-	if err := r.Store.PutSource(ctx, rates.BankSource, source); err != nil && !errors.Is(err, rates.ErrChanged) {
-		return nil, err
-	}
-	return after, nil
-}
-
 // attempts bounds the writes of a set that other runs replace at the same time.
 const attempts = 5
 
@@ -259,7 +229,7 @@ func (r *Refresher) addHistory(ctx context.Context, before *rates.Stored, o Opti
 	now := r.Now()
 	for place, result := range report.Results {
 		changed := changed(before.Current, report.Current, result.Source)
-		if result.Outcome == Skipped || result.Outcome == Taken && !changed {
+		if result.Outcome == Skipped || result.Outcome == Waiting || result.Outcome == Taken && !changed {
 			continue
 		}
 		event := rates.Event{At: now, Source: result.Source, Outcome: string(result.Outcome), Detail: result.Detail, Actor: o.Actor}
