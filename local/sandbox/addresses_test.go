@@ -29,6 +29,15 @@ func lookUpRequests(bad string) map[string]func(ip string) sample {
 		"ip-api": func(ip string) sample {
 			return sample{"GET", "/ip-api/json/" + ip + "?key=" + IPAPIKey + bad, "", ""}
 		},
+		"ipinfo-lite": func(ip string) sample {
+			return sample{"GET", "/ipinfo-lite/lite/" + ip, "Bearer " + IPInfoToken + bad, ""}
+		},
+		"ipqualityscore": func(ip string) sample {
+			return sample{"GET", "/ipqualityscore/api/json/ip/" + IPQualityScoreKey + bad + "/" + ip, "", ""}
+		},
+		"ip2location": func(ip string) sample {
+			return sample{"GET", "/ip2location/?key=" + IP2LocationKey + bad + "&ip=" + ip, "", ""}
+		},
 	}
 }
 
@@ -59,7 +68,20 @@ func TestAddresses(t *testing.T) {
 		},
 		"ip-api": {
 			"112.134.0.1": `200 "as":"AS9329 Sri Lanka Telecom"`, "20.1.2.3": `200 "city":"Ashburn"`,
+			"45.83.0.1": `200 "proxy":true`, "45.83.0.5": `200 "hosting":true`,
 			"45.83.0.7": `200 "message":"reserved range"`, "45.83.0.8": `429 `, "x": `200 "message":"invalid query"`,
+		},
+		"ipinfo-lite": {
+			"112.134.0.1": `200 "as_name":"Sri Lanka Telecom"`, "20.1.2.3": `200 "country_code":"US"`,
+			"45.83.0.7": `200 "bogon":true`, "45.83.0.8": `429 "title"`, "x": `404 Wrong ip`,
+		},
+		"ipqualityscore": {
+			"112.134.0.1": `200 "ASN":9329`, "45.83.0.1": `200 "proxy":true`, "45.83.0.5": `200 "connection_type":"Data Center"`,
+			"45.83.0.7": `200 "success":false`, "45.83.0.8": `200 request quota`, "x": `200 Invalid IPv4 address`,
+		},
+		"ip2location": {
+			"112.134.0.1": `200 "asn":"9329"`, "45.83.0.4": `200 "is_consumer_privacy_network":true`, "45.83.0.12": `200 "is_residential_proxy":true`,
+			"45.83.0.7": `200 "is_bogon":true`, "45.83.0.8": `429 `, "x": `400 "error_code":10006`,
 		},
 	}
 	for name, ask := range lookUpRequests("") {
@@ -79,7 +101,8 @@ func TestAddresses(t *testing.T) {
 		cancel()
 	}
 	for name, ask := range lookUpRequests("x") {
-		if got, body, err := s.send(t.Context(), ask("112.134.0.1")); err != nil || got != 401 && got != 403 {
+		got, body, err := s.send(t.Context(), ask("112.134.0.1"))
+		if refused := got == 401 || got == 403 || name == "ipqualityscore" && strings.Contains(body, "Invalid or unauthorized key"); err != nil || !refused {
 			t.Errorf("%s accepts wrong credentials: %d %s %v", name, got, body, err)
 		}
 	}

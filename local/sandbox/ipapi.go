@@ -31,7 +31,7 @@ func ipAPILookup(r *request) result {
 		return object{
 			"status": "success", "country": f.country, "countryCode": f.code, "region": "", "regionName": "", "city": f.city, "zip": "",
 			"lat": f.latitude, "lon": f.longitude, "timezone": f.timezone, "isp": f.network, "org": f.network,
-			"as": f.as() + " " + f.network, "query": ip,
+			"as": f.as() + " " + f.network, "asname": "", "query": ip, "proxy": f.proxy || f.vpn || f.tor, "hosting": f.hosting,
 		}
 	})
 }

@@ -20,16 +20,23 @@ func ipInfoError(status int, title, message string) response {
 	return jsonResponse(status, object{"status": status, "error": object{"title": title, "message": message}})
 }
 
-func ipInfoLookup(r *request) result {
-	ip := r.PathValue("ip")
-	authorized := r.Header.Get("Authorization") == "Bearer "+IPInfoToken || r.basic(IPInfoToken, "") || r.URL.Query().Get("token") == IPInfoToken
-	return lookUp(ip, authorized, responses{
+func ipInfoAuthorized(r *request) bool {
+	return r.Header.Get("Authorization") == "Bearer "+IPInfoToken || r.basic(IPInfoToken, "") || r.URL.Query().Get("token") == IPInfoToken
+}
+
+func ipInfoFailures(ip string) responses {
+	return responses{
 		CredentialsRefused: ipInfoError(http.StatusForbidden, "Unknown token", "Please ensure you've entered your token correctly."),
 		invalidAddress:     ipInfoError(http.StatusNotFound, "Wrong ip", "Please provide a valid IP address"),
 		Rejected:           jsonResponse(http.StatusBadRequest, object{"title": "Bad request", "message": "The request cannot be served."}),
 		UnknownAddress:     success(object{"ip": ip, "bogon": true}),
 		QuotaUsed:          ipInfoError(http.StatusTooManyRequests, "Rate limit exceeded", "You've hit the monthly limit of your plan."),
-	}, func(f facts) object {
+	}
+}
+
+func ipInfoLookup(r *request) result {
+	ip := r.PathValue("ip")
+	return lookUp(ip, ipInfoAuthorized(r), ipInfoFailures(ip), func(f facts) object {
 		kind := "isp"
 		if f.hosting {
 			kind = "hosting"

@@ -15,13 +15,14 @@ const (
 
 var tenDigits = regexp.MustCompile(`^0\d{9}$`)
 
-// quicksend simulates QuickSend.lk's API: one path, the function in the query, Basic credentials, JSON.
+// quicksend simulates QuickSend.lk's API: one path, or the root as a white label has it, the function in the query, Basic
+// credentials, JSON.
 func quicksend() vendor {
 	return vendor{
 		name:     "quicksend",
 		secrets:  []string{"un", "up"},
 		accepted: []string{QuickSendEmail, QuickSendAPIKey},
-		routes:   []route{{"POST /Client/api.php", quicksendCall}},
+		routes:   []route{{"POST /Client/api.php", quicksendCall}, {"POST ", quicksendCall}},
 		unknown:  textResponse(http.StatusNotFound, "Not Found"),
 	}
 }

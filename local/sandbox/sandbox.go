@@ -38,10 +38,13 @@ func vendors() []vendor {
 		endUserMessaging(),
 		ipGeolocation(),
 		ipInfo(),
+		ipInfoLite(),
 		proxyCheck(),
 		vpnAPI(),
 		maxMind(),
 		ipAPI(),
+		ipQualityScore(),
+		ip2Location(),
 		openExchangeRates(),
 		exchangeRateAPI(),
 		frankfurter(),
@@ -71,7 +74,7 @@ type vendor struct {
 
 // route is one path of a vendor.
 type route struct {
-	pattern string // method and path, with the wildcards of http.ServeMux
+	pattern string // method and path, with the wildcards of http.ServeMux; an empty path is the vendor's endpoint itself
 	serve   func(*request) result
 }
 

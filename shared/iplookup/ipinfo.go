@@ -19,13 +19,18 @@ func IPInfo() upstream.Spec {
 	}
 }
 
-// IPInfoResponse holds the used fields of a response of /lookup.
-type IPInfoResponse struct {
+// IPInfoStatus holds the fields of every response that show its meaning.
+type IPInfoStatus struct {
 	IP    Text           `json:"ip"`
 	Bogon bool           `json:"bogon"`
 	Title Text           `json:"title"` // of an error
 	Error jsontext.Value `json:"error"` // of an error: an object or a text
-	Geo   *struct {
+}
+
+// IPInfoResponse holds the used fields of a response of /lookup.
+type IPInfoResponse struct {
+	IPInfoStatus
+	Geo *struct {
 		Country     Text   `json:"country"`
 		CountryCode Text   `json:"country_code"`
 		City        Text   `json:"city"`
@@ -48,20 +53,31 @@ type IPInfoResponse struct {
 
 var ipInfoStatuses = map[int]Meaning{http.StatusNotFound: Unknown}
 
-// IPInfo makes a look-up at ipinfo.io.
-func (c Caller) IPInfo(ctx context.Context, addr netip.Addr) (a IPInfoResponse, err error) {
+// IPInfoGet makes a look-up at ipinfo.io and parses the response, whose fields include the status.
+func (c Caller) IPInfoGet(ctx context.Context, path string, into any, status *IPInfoStatus) error {
 	header := http.Header{"Authorization": {"Bearer " + c.Account.Secrets["token"]}}
-	r, err := c.GetJSON(ctx, "/lookup/"+url.PathEscape(addr.String()), nil, header, ipInfoStatuses, &a)
-	if err != nil {
+	r, err := c.GetJSON(ctx, path, nil, header, ipInfoStatuses, into)
+	switch {
+	case err != nil:
+		return err
+	case status.Bogon:
+		return ErrUnknown
+	case status.Title != "" || len(status.Error) > 0 && status.Error.Kind() != 'n':
+		return c.Fail(Rejected, string(r.Body))
+	case status.IP == "":
+		return c.Fail(Unusable, "response without ip")
+	}
+	return nil
+}
+
+// IPInfo makes a look-up at ipinfo.io's Core and Plus API.
+func (c Caller) IPInfo(ctx context.Context, addr netip.Addr) (a IPInfoResponse, err error) {
+	if err := c.IPInfoGet(ctx, "/lookup/"+url.PathEscape(addr.String()), &a, &a.IPInfoStatus); err != nil {
 		return a, err
 	}
 	switch {
-	case a.Bogon:
-		return a, ErrUnknown
-	case a.Title != "" || len(a.Error) > 0 && a.Error.Kind() != 'n':
-		return a, c.Fail(Rejected, string(r.Body))
-	case a.IP == "" || a.Geo == nil:
-		return a, c.Fail(Unusable, "response without ip or geo")
+	case a.Geo == nil:
+		return a, c.Fail(Unusable, "response without geo")
 	case a.Geo.CountryCode.Country() == nil && a.AS.ASN.ASN() == nil:
 		return a, ErrUnknown
 	}

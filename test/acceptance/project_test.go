@@ -125,6 +125,10 @@ var accounts = map[string]map[string]string{
 	"maxmind":       {"account_id": sandbox.MaxMindAccountID, "license_key": sandbox.MaxMindLicenseKey},
 	"ip-api":        {"api_key": sandbox.IPAPIKey},
 
+	"ipinfo-lite":    {"token": sandbox.IPInfoToken},
+	"ipqualityscore": {"api_key": sandbox.IPQualityScoreKey},
+	"ip2location":    {"api_key": sandbox.IP2LocationKey},
+
 	"openexchangerates": {"app_id": sandbox.OpenExchangeRatesAppID},
 	"exchangerateapi":   {"api_key": sandbox.ExchangeRateAPIKey},
 }

@@ -29,7 +29,7 @@ func TestVendorsFormats(t *testing.T) {
 		header string // one that shows the credentials' place, masked
 		id     bool   // the vendor names the message
 	}{
-		{"quicksend", "POST", "/Client/api.php?FUN=SEND_SINGLE", `"senderID":"SVCTest" "to":"0NINE" "msg":"Hello & good day"`, `"msg":"ආයුබෝවන්"`, "Basic ***", true},
+		{"quicksend", "POST", "?FUN=SEND_SINGLE", `"senderID":"SVCTest" "to":"0NINE" "msg":"Hello & good day"`, `"msg":"ආයුබෝවන්"`, "Basic ***", true},
 		{"notifylk", "", "/api/v1/send", `94NINE SVCTest Hello`, `unicode`, "", false},
 		{"textlk", "POST", "/api/v3/sms/send", `"recipient":"94NINE" "sender_id":"SVCTest" "type":"plain" "message":"Hello & good day"`, `"type":"unicode" "message":"ආයුබෝවන්"`, "Bearer ***", true},
 		{"dialog", "GET", "/api/v1/message-via-url/create/url-campaign?", `esmsqk=*** list=0NINE source_address=SVCTest message=Hello`, `message=%E0%B6%86`, "", false},

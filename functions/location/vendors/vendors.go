@@ -21,8 +21,9 @@ type Vendor = iplookup.Vendor[Place]
 // contract was read. A database file is as quick as the cache.
 func Table() []Vendor {
 	return []Vendor{
-		{Spec: ipAPISpec(), Ask: ipAPI},
+		{Spec: iplookup.IPAPI(), Ask: ipAPI},
 		{Spec: iplookup.IPInfo(), Ask: ipInfo},
+		{Spec: ipInfoLiteSpec(), Ask: ipInfoLite},
 		{Spec: iplookup.IPGeolocation(), Ask: ipGeolocation, Uncached: true},
 		{Spec: iplookup.MaxMind(), Ask: maxMind, Uncached: true},
 		{Spec: iplookup.MaxMindDatabase(), Ask: maxMindDatabase, Uncached: true},

@@ -35,6 +35,19 @@ var responses = map[string][]recorded{
 		{"quota", "V", 429, `{"status":429,"error":{"title":"Rate limit exceeded"}}`, upstream.Rejected, Place{}},
 		{"error with 200", "made", 200, `{"title":"Wrong","message":"x"}`, upstream.Rejected, Place{}},
 	},
+	"ipinfo-lite": {
+		{"country and network", "V (OpenAPI schema LiteResponse)", 200, `{"ip":"8.8.8.8","asn":"AS15169","as_name":"Google LLC","as_domain":"google.com","country_code":"US","country":"United States","continent_code":"NA","continent":"North America"}`,
+			"", Place{Country: new("United States"), CountryCode: new("US"), ISP: new("Google LLC")}},
+		{"network alone", "made", 200, `{"ip":"8.8.8.8","asn":"AS15169","as_name":"Google LLC","country_code":"","country":""}`, "", Place{ISP: new("Google LLC")}},
+		{"number of the network alone", "made", 200, `{"ip":"8.8.8.8","asn":"AS15169"}`, "", Place{}},
+		{"nothing known", "made", 200, `{"ip":"46.0.0.1","asn":"","country_code":""}`, lookuptest.Unknown, Place{}},
+		{"bogon", "V", 200, `{"ip":"10.0.0.1","bogon":true}`, lookuptest.Unknown, Place{}},
+		{"token", "V", 403, `{"status":403,"error":{"title":"Unknown token"}}`, upstream.CredentialsRefused, Place{}},
+		{"quota", "V", 429, `{"status":429,"error":{"title":"Rate limit exceeded"}}`, upstream.Rejected, Place{}},
+		{"bad address", "V", 404, `{"status":404,"error":{"title":"Wrong ip"}}`, lookuptest.Unknown, Place{}},
+		{"error with 200", "made", 200, `{"error":"wrong"}`, upstream.Rejected, Place{}},
+		{"nothing with 200", "made", 200, `{}`, upstream.Unusable, Place{}},
+	},
 	"ipgeolocation": {
 		{"location", "V", 200, `{"ip":"91.128.103.196","location":{"continent_code":"EU","country_code2":"SE","country_name":"Sweden","city":"Stockholm","latitude":"59.40510","longitude":"17.95510"},
 			"asn":{"as_number":"AS1257","organization":"Tele2 Sverige AB","country":"SE"},"time_zone":{"name":"Europe/Stockholm","offset":1}}`,
@@ -75,6 +88,7 @@ func TestRequests(t *testing.T) {
 	lookuptest.Requests(t, Table(), map[string]string{
 		"ip-api":        "GET /json/2001:470::1?fields=status%2Cmessage%2Ccountry%2CcountryCode%2Ccity%2Cisp%2Clat%2Clon%2Ctimezone%2Cquery&key=s3cret-key ",
 		"ipinfo":        "GET /lookup/2001:470::1 Bearer s3cret-key",
+		"ipinfo-lite":   "GET /lite/2001:470::1 Bearer s3cret-key",
 		"ipgeolocation": "GET /v3/ipgeo?apiKey=s3cret-key&ip=2001%3A470%3A%3A1 ",
 		"maxmind":       "GET /geoip/v2.1/city/2001:470::1 Basic NDI6czNjcmV0LWtleQ==",
 	})

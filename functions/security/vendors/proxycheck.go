@@ -21,6 +21,9 @@ func proxyCheckSpec() upstream.Spec {
 	}
 }
 
+// proxyCheckVersion pins the format of the responses (proxycheck.io/api: a query without ver has the newest version).
+const proxyCheckVersion = "10-October-2025"
+
 // proxyCheckAddress is the used part of a response's member for the address.
 type proxyCheckAddress struct {
 	Network struct {
@@ -42,7 +45,7 @@ type proxyCheckAddress struct {
 
 // proxyCheck returns no relays. The response has "status", and a member named by the address in any of its spellings.
 func proxyCheck(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Risk, error) {
-	r, err := c.Get(ctx, "/v3/"+url.PathEscape(addr.String()), url.Values{"key": {c.Account.Secrets["api_key"]}}, nil)
+	r, err := c.Get(ctx, "/v3/"+url.PathEscape(addr.String()), url.Values{"key": {c.Account.Secrets["api_key"]}, "ver": {proxyCheckVersion}}, nil)
 	if err != nil {
 		return Risk{}, err
 	}

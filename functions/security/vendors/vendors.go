@@ -16,7 +16,7 @@ type Risk struct {
 // Vendor is one row of the table.
 type Vendor = iplookup.Vendor[Risk]
 
-// Table returns the vendors. Responses of ipinfo and proxycheck are cached: their published terms do not forbid caching, but
+// Table returns the vendors. Responses of ipinfo, proxycheck and ip-api are cached: their published terms do not forbid caching, but
 // no contract was read. A database file is as quick as the cache.
 func Table() []Vendor {
 	return []Vendor{
@@ -24,6 +24,9 @@ func Table() []Vendor {
 		{Spec: iplookup.IPInfo(), Ask: ipInfo},
 		{Spec: proxyCheckSpec(), Ask: proxyCheck},
 		{Spec: vpnAPISpec(), Ask: vpnAPI, Uncached: true},
+		{Spec: iplookup.IPAPI(), Ask: ipAPI},
+		{Spec: ipQualityScoreSpec(), Ask: ipQualityScore, Uncached: true},
+		{Spec: ip2LocationSpec(), Ask: ip2Location, Uncached: true},
 		{Spec: iplookup.MaxMind(), Ask: maxMind, Uncached: true},
 		{Spec: iplookup.MaxMindDatabase(), Ask: maxMindDatabase, Uncached: true},
 	}

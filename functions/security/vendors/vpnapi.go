@@ -1,9 +1,11 @@
 package vendors
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"net/url"
+	"regexp"
 
 	"svcapi/shared/iplookup"
 	"svcapi/shared/upstream"
@@ -19,7 +21,8 @@ func vpnAPISpec() upstream.Spec {
 
 // vpnAPIResponse is the used part of a response.
 type vpnAPIResponse struct {
-	Message  iplookup.Text `json:"message"` // of an error
+	Message  iplookup.Text `json:"message"` // of an error, or about an address that the vendor does not serve
+	Error    iplookup.Text `json:"error"`   // of an error
 	Security *struct {
 		VPN   bool `json:"vpn"`
 		Proxy bool `json:"proxy"`
@@ -36,12 +39,32 @@ type vpnAPIResponse struct {
 	} `json:"network"`
 }
 
-// vpnAPI returns no hosting. The vendor sends a response without security for addresses that it does not serve.
+// vpnAPIWords are the meanings of messages by their words, in the order in which they are looked for. The vendor sends such
+// messages with HTTP 200, too.
+var vpnAPIWords = []struct {
+	words   *regexp.Regexp
+	meaning iplookup.Meaning
+}{
+	{regexp.MustCompile(`(?i)\b(limit|quota|exceeded|too many|rate)\b`), iplookup.Quota},
+	{regexp.MustCompile(`(?i)\b(api[ _-]?key|key|unauthori[sz]ed|account|subscription|plan)\b`), iplookup.Credentials},
+	{regexp.MustCompile(`(?i)\b(private|reserved|bogon|not in (the|our) database|not found)\b`), iplookup.Unknown},
+}
+
+// vpnAPI returns no hosting. A response without security is about an address that the vendor does not serve, unless the
+// response names an error.
 func vpnAPI(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Risk, error) {
 	var a vpnAPIResponse
 	query := url.Values{"key": {c.Account.Secrets["api_key"]}}
 	if _, err := c.GetJSON(ctx, "/api/"+url.PathEscape(addr.String()), query, nil, nil, &a); err != nil {
 		return Risk{}, err
+	}
+	if message := string(cmp.Or(a.Message, a.Error)); a.Security == nil && message != "" {
+		for _, w := range vpnAPIWords {
+			if w.words.MatchString(message) {
+				return Risk{}, c.Fail(w.meaning, message)
+			}
+		}
+		return Risk{}, c.Fail(iplookup.Rejected, message)
 	}
 	if a.Security == nil {
 		return Risk{}, iplookup.ErrUnknown

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 
@@ -13,15 +14,20 @@ import (
 	"svcapi/shared/upstream"
 )
 
+// quickSendPath is the path of the vendor's own API. White labels have other paths.
+const quickSendPath = "/Client/api.php"
+
 // quickSend is QuickSend.lk's HTTP API. The vendor documents few responses, so the adapter accepts several forms.
 func quickSend() Vendor {
 	return Vendor{
 		Spec: upstream.Spec{
-			Name: "quicksend", Title: "QuickSend.lk", Endpoint: "https://quicksend.lk",
+			Name: "quicksend", Title: "QuickSend.lk", Endpoint: "https://quicksend.lk" + quickSendPath,
 			Settings: []upstream.Field{senderID, unitPrice, {
 				Name:        NativeCheckCost,
 				Description: `true asks the vendor for cost estimates, false (default) does not; confirm first that its check_cost sends nothing`,
 				Pattern:     "^(true|false)$",
+			}, {
+				Name: upstream.EndpointSetting, Description: "URL of the API of a white label, https; without a path the path is " + quickSendPath,
 			}},
 			Secrets: []upstream.Field{
 				{Name: "email", Description: "e-mail address of the account", Required: true},
@@ -37,6 +43,14 @@ func quickSend() Vendor {
 
 type quickSendAdapter struct{ caller }
 
+// url returns the URL of the API: the endpoint, with the vendor's own path where the endpoint has none.
+func (a *quickSendAdapter) url() string {
+	if u, err := url.Parse(a.account.Endpoint); err == nil && u.Path == "" {
+		return a.account.Endpoint + quickSendPath
+	}
+	return a.account.Endpoint
+}
+
 func (a *quickSendAdapter) call(ctx context.Context, function string, body any, send bool) (*upstream.Response, error) {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -44,7 +58,7 @@ func (a *quickSendAdapter) call(ctx context.Context, function string, body any, 
 	}
 	key := base64.StdEncoding.EncodeToString([]byte(a.account.Secrets["email"] + ":" + a.account.Secrets["api_key"]))
 	response, err := a.do(ctx, &upstream.Request{
-		Method: http.MethodPost, URL: a.account.Endpoint + "/Client/api.php?FUN=" + function, Body: text, Send: send,
+		Method: http.MethodPost, URL: a.url() + "?FUN=" + function, Body: text, Send: send,
 		Header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}, "Authorization": {"Basic " + key}},
 	})
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+
 	"svcapi/shared/upstream"
 )
 
@@ -51,5 +53,23 @@ func TestQuickSendRequest(t *testing.T) {
 		if got[i] != want[i] {
 			t.Errorf("got %q, want %q", got[i], want[i])
 		}
+	}
+}
+
+// The endpoint is the whole URL of the API; without a path it has the vendor's own.
+func TestQuickSendEndpoint(t *testing.T) {
+	for path, want := range map[string]string{
+		"": "/Client/api.php?FUN=SEND_SINGLE", "/": "/Client/api.php?FUN=SEND_SINGLE", "/Client/api.php": "/Client/api.php?FUN=SEND_SINGLE",
+		"/api/v1/sms.php": "/api/v1/sms.php?FUN=SEND_SINGLE", "/label": "/label?FUN=SEND_SINGLE",
+	} {
+		var request http.Request
+		var text string
+		adapter := connectAt(t, "quicksend", path, constantResponse(200, `{"status":"success","id":"1"}`, &request, &text))
+		if _, err := adapter.Send(context.Background(), message); err != nil || request.URL.String() != want {
+			t.Errorf("endpoint %q: %s, %v; want %s", path, request.URL, err, want)
+		}
+	}
+	if got := NewTable(aws.Config{}).Find("quicksend").Endpoint; got != "https://quicksend.lk/Client/api.php" {
+		t.Errorf("the vendor's own endpoint is %s", got)
 	}
 }

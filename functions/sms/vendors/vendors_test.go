@@ -36,6 +36,12 @@ var filled = map[string]string{
 // connect returns an adapter whose vendor the handler emulates.
 func connect(t *testing.T, name string, handler http.HandlerFunc) Adapter {
 	t.Helper()
+	return connectAt(t, name, "", handler)
+}
+
+// connectAt returns an adapter whose endpoint has a path.
+func connectAt(t *testing.T, name, path string, handler http.HandlerFunc) Adapter {
+	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	vendor := NewTable(aws.Config{Region: "eu-west-1"}).Find(name)
@@ -44,7 +50,7 @@ func connect(t *testing.T, name string, handler http.HandlerFunc) Adapter {
 	}
 	return vendor.New(upstream.New(upstream.Config{TimeoutSeconds: 2, Local: true}), upstream.Account{
 		Integration: project.Integration{Vendor: name, Mode: project.BYOK, Settings: filled},
-		Endpoint:    server.URL, Settings: filled, Secrets: filled,
+		Endpoint:    strings.TrimRight(server.URL+path, "/"), Settings: filled, Secrets: filled,
 	})
 }
 
