@@ -44,6 +44,7 @@ func (s *Server) send(ctx context.Context, in sample) (status int, body string, 
 	if err != nil {
 		return 0, "", err
 	}
+	r.Header.Set("X-API-VERSION", "v1") // of Hutch
 	if in.authorization != "" {
 		r.Header.Set("Authorization", in.authorization)
 	}
@@ -59,6 +60,17 @@ func (s *Server) send(ctx context.Context, in sample) (status int, body string, 
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	return response.StatusCode, string(text), err
+}
+
+// hutchToken logs in to Hutch BSMS.
+func (s *Server) hutchToken(t *testing.T) string {
+	t.Helper()
+	_, body, err := s.send(t.Context(), sample{"POST", "/hutch/api/login", "", fmt.Sprintf(`{"username":%q,"password":%q}`, HutchUsername, HutchPassword)})
+	var login struct{ AccessToken string }
+	if err != nil || json.Unmarshal([]byte(body), &login) != nil || login.AccessToken == "" {
+		t.Fatalf("login: %s, %v", body, err)
+	}
+	return "Bearer " + login.AccessToken
 }
 
 // token logs in to Dialog's v2 interface.
@@ -88,9 +100,9 @@ var (
 func (s *Server) sends(t *testing.T, good bool) map[string]func(nine string) sample {
 	t.Helper()
 	bad := "x"
-	token := "Bearer none"
+	token, hutchToken := "Bearer none", "Bearer none"
 	if good {
-		bad, token = "", s.token(t)
+		bad, token, hutchToken = "", s.token(t), s.hutchToken(t)
 	}
 	return map[string]func(nine string) sample{
 		"quicksend": func(n string) sample {
@@ -103,6 +115,15 @@ func (s *Server) sends(t *testing.T, good bool) map[string]func(nine string) sam
 		},
 		"textlk": func(n string) sample {
 			return sample{"POST", "/textlk/api/v3/sms/send", "Bearer " + TextLKToken + bad, `{"recipient":"94` + n + `","sender_id":"Demo","type":"plain","message":"Hi"}`}
+		},
+		"ultimatesms": func(n string) sample {
+			return sample{"POST", "/ultimatesms/sms/send", "Bearer " + UltimateSMSToken + bad, `{"recipient":"94` + n + `","sender_id":"Demo","type":"plain","message":"Hi"}`}
+		},
+		"smslenz": func(n string) sample {
+			return sample{"POST", "/smslenz/send-sms", "", fmt.Sprintf(`{"user_id":%q,"api_key":%q,"sender_id":"Demo","contact":"+94%s","message":"Hi"}`, SMSLenzUserID, SMSLenzAPIKey+bad, n)}
+		},
+		"hutch": func(n string) sample {
+			return sample{"POST", "/hutch/api/sendsms", hutchToken, `{"campaignName":"SMS","mask":"Demo","numbers":"94` + n + `","content":"Hi"}`}
 		},
 		"dialog": func(n string) sample {
 			return sample{"GET", dialogPath + url.Values{
@@ -124,12 +145,15 @@ func (s *Server) sends(t *testing.T, good bool) map[string]func(nine string) sam
 func TestOutcomes(t *testing.T) {
 	s := start(t)
 	wants := map[string]map[string]string{
-		"quicksend": {"771234567": `200 "status":"success"`, "770000001": `200 "status":"error"`, "770000002": `401 Unauthorized`},
-		"notifylk":  {"771234567": `200 {"data":"Sent","status":"success"}`, "770000001": `200 "status":"error"`, "770000002": `401 "status":"error"`},
-		"textlk":    {"771234567": `200 "sms_count":1`, "770000001": `200 "status":"error"`, "770000002": `401 Unauthenticated`},
-		"dialog":    {"771234567": `200 1`, "770000001": `200 2009`, "770000002": `200 2007`},
-		"dialogv2":  {"771234567": `200 Campaign Created`, "770000001": `200 "errCode":108`, "770000002": `401 "errCode":101`},
-		"twilio":    {"771234567": `201 "status":"queued"`, "770000001": `400 "code":21610`, "770000002": `401 "code":20003`},
+		"quicksend":   {"771234567": `200 "status":"success"`, "770000001": `200 "status":"error"`, "770000002": `401 Unauthorized`},
+		"notifylk":    {"771234567": `200 {"data":"Sent","status":"success"}`, "770000001": `200 "status":"error"`, "770000002": `401 "status":"error"`},
+		"textlk":      {"771234567": `200 "sms_count":1`, "770000001": `200 "status":"error"`, "770000002": `401 Unauthenticated`},
+		"ultimatesms": {"771234567": `200 "sms_count":1`, "770000001": `200 "status":"error"`, "770000002": `401 Unauthenticated`},
+		"smslenz":     {"771234567": `200 "campaign_id":`, "770000001": `200 "success":false`, "770000002": `401 "success":false`},
+		"hutch":       {"771234567": `200 "serverRef":`, "770000001": `400 not approved`, "770000002": `403 may not send`},
+		"dialog":      {"771234567": `200 1`, "770000001": `200 2009`, "770000002": `200 2007`},
+		"dialogv2":    {"771234567": `200 Campaign Created`, "770000001": `200 "errCode":108`, "770000002": `401 "errCode":101`},
+		"twilio":      {"771234567": `201 "status":"queued"`, "770000001": `400 "code":21610`, "770000002": `401 "code":20003`},
 	}
 	for name, send := range s.sends(t, true) {
 		want := wants[name]
@@ -232,6 +256,8 @@ func TestBalances(t *testing.T) {
 		{sample{"POST", quicksendPath + "CHECK_BALANCE", quicksendAuth, "{}"}, `1250.50`},
 		{sample{"GET", "/notifylk/api/v1/status?user_id=" + NotifyUserID + "&api_key=" + NotifyAPIKey, "", ""}, `{"data":{"acc_balance":3500,"active":true},"status":"success"}`},
 		{sample{"GET", "/textlk/api/v3/balance", "Bearer " + TextLKToken, ""}, `{"data":{"expired_on":"8th Sep 30, 4:44 PM","remaining_balance":"950"},"status":"success"}`},
+		{sample{"GET", "/ultimatesms/balance", "Bearer " + UltimateSMSToken, ""}, `{"data":{"expired_on":"8th Sep 30, 4:44 PM","remaining_balance":"950"},"status":"success"}`},
+		{sample{"POST", "/smslenz/account-status", "", `{"user_id":"` + SMSLenzUserID + `","api_key":"` + SMSLenzAPIKey + `"}`}, `{"data":{"sms_credit_balance":"1450.00"},"message":"Account status","success":true}`},
 		{sample{"GET", "/dialog/api/v1/message-via-url/check/balance?esmsqk=" + DialogKey, "", ""}, `1|4500.00`},
 		{sample{"GET", twilioPath + "/Balance.json", twilioAuth, ""}, `{"account_sid":"` + TwilioAccountSID + `","balance":"12.05","currency":"USD"}`},
 	} {

@@ -8,8 +8,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// TextLKToken is the token that the sandbox's Text.lk accepts.
-const TextLKToken = "1000|textlk-sandbox-token"
+// The tokens that the sandbox's installations of Ultimate SMS accept.
+const (
+	TextLKToken      = "1000|textlk-sandbox-token"
+	UltimateSMSToken = "2000|ultimatesms-sandbox-token"
+)
 
 var (
 	textlkRefusal = textlkError(http.StatusUnauthorized, "Unauthenticated.")
@@ -17,14 +20,20 @@ var (
 )
 
 // textlk simulates Text.lk's API v3: a bearer token, JSON, several recipients joined by commas.
-func textlk() vendor {
+func textlk() vendor { return ultimate("textlk", TextLKToken, "/api/v3") }
+
+// ultimateSMS simulates another installation of the same software, whose endpoint is its whole API.
+func ultimateSMS() vendor { return ultimate("ultimatesms", UltimateSMSToken, "") }
+
+func ultimate(name, token, path string) vendor {
+	authorized := func(r *request) bool { return r.Header.Get("Authorization") == "Bearer "+token }
 	return vendor{
-		name:     "textlk",
+		name:     name,
 		secrets:  []string{"api_token"},
-		accepted: []string{TextLKToken},
+		accepted: []string{token},
 		routes: []route{
-			{"POST /api/v3/sms/send", textlkSend},
-			{"GET /api/v3/balance", balance(textlkAuthorized, textlkFunds, textlkRefusal)},
+			{"POST " + path + "/sms/send", func(r *request) result { return ultimateSend(r, authorized(r)) }},
+			{"GET " + path + "/balance", balance(authorized, textlkFunds, textlkRefusal)},
 		},
 		unknown: textlkError(http.StatusNotFound, "Not found"),
 	}
@@ -34,9 +43,7 @@ func textlkError(status int, message string) response {
 	return jsonResponse(status, object{"status": "error", "message": message})
 }
 
-func textlkAuthorized(r *request) bool { return r.Header.Get("Authorization") == "Bearer "+TextLKToken }
-
-func textlkSend(r *request) result {
+func ultimateSend(r *request, authorized bool) result {
 	var in struct {
 		Recipient string `json:"recipient"`
 		SenderID  string `json:"sender_id"`
@@ -49,7 +56,7 @@ func textlkSend(r *request) result {
 	return result{
 		operation: "send", to: to,
 		problems: []problem{
-			{!textlkAuthorized(r), textlkRefusal},
+			{!authorized, textlkRefusal},
 			{!valid, textlkError(http.StatusBadRequest, "The request is no valid JSON")},
 			{len(to) == 0, textlkError(http.StatusOK, "The recipient field is required.")},
 			{wrong != "", textlkError(http.StatusOK, "Invalid phone number: "+wrong)},

@@ -113,6 +113,8 @@ var accounts = map[string]map[string]string{
 	"quicksend": {"email": sandbox.QuickSendEmail, "api_key": sandbox.QuickSendAPIKey},
 	"notifylk":  {"user_id": sandbox.NotifyUserID, "api_key": sandbox.NotifyAPIKey},
 	"textlk":    {"api_token": sandbox.TextLKToken},
+	"smslenz":   {"user_id": sandbox.SMSLenzUserID, "api_key": sandbox.SMSLenzAPIKey},
+	"hutch":     {"username": sandbox.HutchUsername, "password": sandbox.HutchPassword},
 	"dialog":    {"esmsqk": sandbox.DialogKey},
 	"dialogv2":  {"username": sandbox.DialogUsername, "password": sandbox.DialogPassword},
 	"twilio":    {"account_sid": sandbox.TwilioAccountSID, "auth_token": sandbox.TwilioAuthToken},
@@ -125,6 +127,7 @@ var accounts = map[string]map[string]string{
 	"maxmind":       {"account_id": sandbox.MaxMindAccountID, "license_key": sandbox.MaxMindLicenseKey},
 	"ip-api":        {"api_key": sandbox.IPAPIKey},
 
+	"ultimatesms":    {"api_token": sandbox.UltimateSMSToken},
 	"ipinfo-lite":    {"token": sandbox.IPInfoToken},
 	"ipqualityscore": {"api_key": sandbox.IPQualityScoreKey},
 	"ip2location":    {"api_key": sandbox.IP2LocationKey},

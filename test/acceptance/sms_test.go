@@ -273,6 +273,9 @@ func TestBalance(t *testing.T) {
 		{"quicksend", "1250.50", 200},
 		{"notifylk", "3500", 200},
 		{"textlk", "950", 200},
+		{"ultimatesms", "950", 200},
+		{"smslenz", "1450.00", 200},
+		{"hutch", "", 422}, // it has no balance call
 		{"dialog", "4500.00", 200},
 		{"twilio", "12.05 USD", 200},
 		{"dialogv2", "", 422}, // it has no balance call

@@ -12,7 +12,7 @@ import (
 )
 
 // vendors are the SMS vendors' names.
-var vendors = []string{"quicksend", "notifylk", "textlk", "dialog", "dialogv2", "twilio", "aws"}
+var vendors = []string{"quicksend", "notifylk", "textlk", "ultimatesms", "smslenz", "dialog", "dialogv2", "hutch", "twilio", "aws"}
 
 // docs/decisions.md#phone-numbers, docs/decisions.md#acceptance: the provider gets what its own interface asks for, as
 // the sandbox's list of calls shows it, and provider_response has status, id and vendor.
@@ -32,6 +32,9 @@ func TestVendorsFormats(t *testing.T) {
 		{"quicksend", "POST", "?FUN=SEND_SINGLE", `"senderID":"SVCTest" "to":"0NINE" "msg":"Hello & good day"`, `"msg":"ආයුබෝවන්"`, "Basic ***", true},
 		{"notifylk", "", "/api/v1/send", `94NINE SVCTest Hello`, `unicode`, "", false},
 		{"textlk", "POST", "/api/v3/sms/send", `"recipient":"94NINE" "sender_id":"SVCTest" "type":"plain" "message":"Hello & good day"`, `"type":"unicode" "message":"ආයුබෝවන්"`, "Bearer ***", true},
+		{"ultimatesms", "POST", "/sms/send", `"recipient":"94NINE" "sender_id":"SVCTest" "type":"plain" "message":"Hello & good day"`, `"type":"unicode" "message":"ආයුබෝවන්"`, "Bearer ***", true},
+		{"smslenz", "POST", "/send-sms", `"user_id":"***" "api_key":"***" "sender_id":"SVCTest" "contact":"+94NINE" "message":"Hello & good day"`, `"message":"ආයුබෝවන්"`, "", true},
+		{"hutch", "POST", "/api/sendsms", `"campaignName":"SMS" "mask":"SVCTest" "numbers":"94NINE" "content":"Hello & good day"`, `"content":"ආයුබෝවන්"`, "Bearer ***", true},
 		{"dialog", "GET", "/api/v1/message-via-url/create/url-campaign?", `esmsqk=*** list=0NINE source_address=SVCTest message=Hello`, `message=%E0%B6%86`, "", false},
 		{"dialogv2", "POST", "/api/v2/sms", `"msisdn":[{"mobile":"NINE"}] "sourceAddress":"SVCTest" "message":"Hello & good day" "transaction_id":`, `"message":"ආයුබෝවන්"`, "Bearer ***", true},
 		{"twilio", "POST", "/2010-04-01/Accounts/***/Messages.json", `To=%2B94NINE From=SVCTest Body=Hello+%26+good+day`, `Body=%E0%B6%86`, "Basic ***", true},

@@ -81,7 +81,7 @@ func TestDialogV2Token(t *testing.T) {
 // A token is cached until shortly before its end by the wall time, also over a freeze.
 func TestDialogV2Freeze(t *testing.T) {
 	frozen := clocktest.New()
-	tokens := newDialogTokens(clock.Of(frozen.Now))
+	tokens := newTokenCache(clock.Of(frozen.Now))
 	tokens.put("account", "token", time.Hour)
 	for _, step := range []struct {
 		frozen time.Duration

@@ -1,96 +1,17 @@
 package vendors
 
-import (
-	"cmp"
-	"context"
-	"net/http"
-	"strings"
+import "svcapi/shared/upstream"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
-	"svcapi/shared/upstream"
-)
-
-// textLK is Text.lk's API v3.
+// textLK is Text.lk's API v3 (text.lk/docs), an installation of Ultimate SMS.
 func textLK() Vendor {
 	return Vendor{
 		Spec: upstream.Spec{
 			Name: "textlk", Title: "Text.lk", Endpoint: "https://app.text.lk",
-			Settings: []upstream.Field{senderID, unitPrice},
-			Secrets:  []upstream.Field{{Name: "api_token", Description: "API token of the account", Required: true}},
+			Settings: []upstream.Field{senderID, unitPrice}, Secrets: []upstream.Field{ultimateToken},
 		},
 		Batch: 100,
-		New:   func(c *upstream.Client, a upstream.Account) Adapter { return &textLKAdapter{caller{"textlk", c, a}} },
-	}
-}
-
-type textLKAdapter struct{ caller }
-
-type textLKSend struct {
-	Recipient string `json:"recipient"`
-	SenderID  string `json:"sender_id"`
-	Type      string `json:"type"`
-	Message   string `json:"message"`
-}
-
-// call returns the data of a successful response.
-func (a *textLKAdapter) call(ctx context.Context, method, path string, body []byte, send bool) (map[string]jsontext.Value, error) {
-	response, err := a.do(ctx, &upstream.Request{
-		Method: method, URL: a.account.Endpoint + "/api/v3/" + path, Body: body, Send: send,
-		Header: http.Header{
-			"Authorization": {"Bearer " + a.account.Secrets["api_token"]},
-			"Content-Type":  {"application/json"}, "Accept": {"application/json"},
+		New: func(c *upstream.Client, a upstream.Account) Adapter {
+			return &ultimateAdapter{caller{"textlk", c, a}, a.Endpoint + "/api/v3"}
 		},
-	})
-	if err != nil {
-		return nil, err
 	}
-	if err := a.byStatus(response); err != nil {
-		return nil, err
-	}
-	values, status := members(response.Body)
-	switch status {
-	case "success":
-		data, _ := members(values["data"]) // the vendor does not document the fields: each may be missing
-		return data, nil
-	case "error":
-		return nil, a.byText(text(values["message"]))
-	}
-	return nil, a.fail(upstream.Unusable, string(response.Body))
-}
-
-// Send implements Adapter.
-func (a *textLKAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
-	return a.SendSame(ctx, []string{m.To}, m.Text, m.Unicode)
-}
-
-// SendSame implements SameSender.
-func (a *textLKAdapter) SendSame(ctx context.Context, to []string, message string, unicode bool) (Receipt, error) {
-	kind := "plain"
-	if unicode {
-		kind = "unicode"
-	}
-	body, err := json.Marshal(textLKSend{strings.Join(each(to, international), ","), a.account.Settings["sender_id"], kind, message})
-	if err != nil {
-		return Receipt{}, a.fail(upstream.NotSent, err.Error())
-	}
-	data, err := a.call(ctx, http.MethodPost, "sms/send", body, true)
-	if err != nil {
-		return Receipt{}, err
-	}
-	return Receipt{Status: cmp.Or(text(data["status"]), "success"), ID: text(data["uid"])}, nil
-}
-
-// Balance implements Balancer.
-func (a *textLKAdapter) Balance(ctx context.Context) (string, error) {
-	data, err := a.call(ctx, http.MethodGet, "balance", nil, false)
-	if err != nil {
-		return "", err
-	}
-	balance := text(data["remaining_balance"])
-	if balance == "" {
-		return "", a.fail(upstream.Unusable, "response without remaining_balance")
-	}
-	return balance, nil
 }

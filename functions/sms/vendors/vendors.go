@@ -86,7 +86,9 @@ type Table []Vendor
 
 // NewTable returns the vendors. cfg is the AWS account of the function, which pays for AWS End User Messaging.
 func NewTable(cfg aws.Config) Table {
-	return Table{quickSend(), notifyLK(), textLK(), dialog(), dialogV2(), twilio(), endUserMessaging(cfg)}
+	return Table{
+		quickSend(), notifyLK(), textLK(), ultimateSMS(), smsLenz(), dialog(), dialogV2(), hutch(), twilio(), endUserMessaging(cfg),
+	}
 }
 
 // Find returns the vendor with the name, or nil.

@@ -54,12 +54,18 @@ func connectAt(t *testing.T, name, path string, handler http.HandlerFunc) Adapte
 	})
 }
 
+// logins are the responses of the vendors that log in first, by the path of the login.
+var logins = map[string]string{
+	"/api/v2/user/login": `{"status":"success","token":"t0ken","expiration":43200}`,
+	"/api/login":         `{"accessToken":"t0ken","refreshToken":"t0ken-2"}`,
+}
+
 // constantResponse returns a handler with a constant response, which stores the request that it receives.
 func constantResponse(status int, body string, request *http.Request, text *string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
-		if r.URL.Path == "/api/v2/user/login" { // Dialog's v2 interface logs in first
-			_, _ = io.WriteString(w, `{"status":"success","token":"t0ken","expiration":43200}`)
+		if login := logins[r.URL.Path]; login != "" {
+			_, _ = io.WriteString(w, login)
 			return
 		}
 		*request, *text = *r, string(b)

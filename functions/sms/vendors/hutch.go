@@ -1,0 +1,122 @@
+package vendors
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"svcapi/shared/clock"
+	"svcapi/shared/upstream"
+)
+
+// hutch is Hutch BSMS' API v1 (bsms.hutch.lk), as the Laravel package sureshhemal/laravel-sms-sri-lanka and other clients use
+// it. The vendor publishes no document. A login returns a token.
+func hutch() Vendor {
+	tokens := newTokenCache(clock.Clock{})
+	return Vendor{
+		Spec: upstream.Spec{
+			Name: "hutch", Title: "Hutch BSMS", Endpoint: "https://bsms.hutch.lk",
+			Settings: []upstream.Field{senderID, unitPrice, {Name: "campaign_name", Description: "name of the campaigns in the vendor's reports; SMS where it is empty"}},
+			Secrets: []upstream.Field{
+				{Name: "username", Description: "API user of the account, not the user of the web pages", Required: true},
+				{Name: "password", Description: "password of the API user", Required: true},
+			},
+		},
+		Batch: 100,
+		New: func(c *upstream.Client, a upstream.Account) Adapter {
+			adapter := &hutchAdapter{session{caller: caller{"hutch", c, a}, tokens: tokens}}
+			adapter.login = adapter.logIn
+			return adapter
+		},
+	}
+}
+
+// hutchTokenLife is the life of a token without a stated life. A token that ends earlier is refused, and a new one follows.
+const hutchTokenLife = time.Hour
+
+type hutchAdapter struct{ session }
+
+type hutchLogin struct {
+	Username string `json:"username"`
+	Password string `json:"password"`
+}
+
+type hutchSend struct {
+	Campaign string `json:"campaignName"`
+	Mask     string `json:"mask"`
+	Numbers  string `json:"numbers"` // separated by commas
+	Content  string `json:"content"`
+}
+
+// post returns the members of a response with the HTTP status of success.
+func (a *hutchAdapter) post(ctx context.Context, path, token string, body any, send bool) (map[string]jsontext.Value, error) {
+	content, err := json.Marshal(body)
+	if err != nil {
+		return nil, a.fail(upstream.NotSent, err.Error())
+	}
+	header := http.Header{"Content-Type": {"application/json"}, "Accept": {"*/*"}, "X-API-VERSION": {"v1"}}
+	if token != "" {
+		header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := a.do(ctx, &upstream.Request{Method: http.MethodPost, URL: a.account.Endpoint + path, Header: header, Body: content, Send: send})
+	if err != nil {
+		return nil, err
+	}
+	values, _ := members(response.Body)
+	c := a.redacting(map[string]string{"token": token, "issued token": text(values["accessToken"]), "refresh token": text(values["refreshToken"])})
+	if token != "" && response.Status == http.StatusUnauthorized {
+		return nil, c.fail(tokenRefused, string(response.Body))
+	}
+	if err := c.byStatus(response); err != nil {
+		return nil, err
+	}
+	if values == nil {
+		return nil, c.fail(upstream.Unusable, string(response.Body))
+	}
+	return values, nil
+}
+
+// logIn returns a new token and its life.
+func (a *hutchAdapter) logIn(ctx context.Context, user, password string) (string, time.Duration, error) {
+	response, err := a.post(ctx, "/api/login", "", hutchLogin{user, password}, false)
+	if err != nil {
+		return "", 0, err
+	}
+	token := text(response["accessToken"])
+	if token == "" {
+		return "", 0, a.fail(upstream.Unusable, "response without accessToken")
+	}
+	life, err := time.ParseDuration(text(response["expiresIn"]) + "s")
+	if err != nil {
+		life = hutchTokenLife
+	}
+	return token, life, nil
+}
+
+// Send implements Adapter.
+func (a *hutchAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
+	return a.SendSame(ctx, []string{m.To}, m.Text, m.Unicode)
+}
+
+// SendSame implements SameSender. A response without the reference of the server does not show that the vendor has accepted
+// the message.
+func (a *hutchAdapter) SendSame(ctx context.Context, to []string, message string, _ bool) (Receipt, error) {
+	settings := a.account.Settings
+	request := hutchSend{cmp.Or(settings["campaign_name"], "SMS"), settings["sender_id"], strings.Join(each(to, international), ","), message}
+	return a.send(ctx, func(token string) (Receipt, error) {
+		response, err := a.post(ctx, "/api/sendsms", token, request, true)
+		if err != nil {
+			return Receipt{}, err
+		}
+		id := text(response["serverRef"])
+		if id == "" {
+			return Receipt{}, a.fail(upstream.Unusable, "response without serverRef")
+		}
+		return Receipt{Status: "accepted", ID: id}, nil
+	})
+}

@@ -1,0 +1,48 @@
+package vendors
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"svcapi/shared/upstream"
+)
+
+func TestSMSLenz(t *testing.T) {
+	testResponses(t, "smslenz", []recorded{
+		{"sent", "T", 200, `{"success":true,"message":"SMS sent successfully","data":{"campaign_id":123,"sms_credit_balance":"98.50"}}`, "", Receipt{"success", "123"}},
+		{"sent, without details", "T (a client's test)", 200, `{"success":true,"message":"SMS sent successfully"}`, "", Receipt{"success", ""}},
+		{"sent, with a status", "made", 200, `{"success":true,"data":{"campaign_id":"c1","status":"queued"}}`, "", Receipt{"queued", "c1"}},
+		{"refused, errors by field", "T", 200, `{"success":false,"message":"Validation failed","errors":{"contact":["The contact is not valid."]}}`, upstream.Rejected, Receipt{}},
+		{"refused by status", "T", 422, `{"success":false,"message":"Validation failed","errors":{"contact":["The contact is not valid."]}}`, upstream.Rejected, Receipt{}},
+		{"refused, as status", "T", 200, `{"status":"error","message":"Insufficient balance"}`, upstream.Rejected, Receipt{}},
+		{"key refused with HTTP 200", "made", 200, `{"success":false,"message":"Invalid API key"}`, upstream.CredentialsRefused, Receipt{}},
+		{"key in the response", "made", 200, `{"success":false,"message":"s3cret-key is blocked"}`, upstream.Rejected, Receipt{}},
+		{"neither", "made", 200, `{"message":"ok"}`, upstream.Unusable, Receipt{}},
+	})
+	testBalances(t, "smslenz", []balanceCase{
+		{"as text", "T", 200, `{"success":true,"data":{"sms_credit_balance":"1,234.50"}}`, "1,234.50", ""},
+		{"as number", "T", 200, `{"success":true,"data":{"sms_credit_balance":98.5}}`, "98.5", ""},
+		{"refused", "made", 401, `{"success":false,"message":"no"}`, "", upstream.CredentialsRefused},
+		{"without a balance", "made", 200, `{"success":true,"data":{}}`, "", upstream.Unusable},
+	})
+}
+
+// The account is in the body, never in the URL.
+func TestSMSLenzRequest(t *testing.T) {
+	request, text := sent(t, "smslenz", `{"success":true}`, sinhala)
+	same(t, []string{request.Method, request.URL.String(), text},
+		[]string{"POST", "/send-sms", `{"user_id":"7","api_key":"s3cret-key","sender_id":"MyBrand","contact":"+94771234567","message":"ආයුබෝවන්"}`})
+
+	var r http.Request
+	adapter := connect(t, "smslenz", constantResponse(200, `{"success":true,"data":{"sms_credit_balance":1}}`, &r, &text))
+	if _, err := adapter.(SameSender).SendSame(context.Background(), []string{"+94771234567", "+94712345678"}, "Hi", false); err != nil {
+		t.Fatal(err)
+	}
+	same(t, []string{r.URL.String(), text},
+		[]string{"/send-bulk-sms", `{"user_id":"7","api_key":"s3cret-key","sender_id":"MyBrand","contacts":["+94771234567","+94712345678"],"message":"Hi"}`})
+	if _, err := adapter.(Balancer).Balance(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	same(t, []string{r.Method, r.URL.String(), text}, []string{"POST", "/account-status", `{"user_id":"7","api_key":"s3cret-key"}`})
+}

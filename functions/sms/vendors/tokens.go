@@ -1,0 +1,100 @@
+package vendors
+
+import (
+	"context"
+	"time"
+
+	"svcapi/shared/bounded"
+	"svcapi/shared/clock"
+	"svcapi/shared/upstream"
+)
+
+// tokenCache caches the tokens of an instance by account, for vendors with a login.
+type tokenCache struct {
+	clock  clock.Clock
+	cached *bounded.Map[string, cachedToken]
+}
+
+func newTokenCache(clock clock.Clock) *tokenCache {
+	return &tokenCache{clock, bounded.New[string, cachedToken](maxTokens)}
+}
+
+type cachedToken struct {
+	token   string
+	expires time.Time
+}
+
+const (
+	tokenMargin = 5 * time.Minute // before its end a token is renewed
+	maxTokens   = 1000
+)
+
+func (t *tokenCache) get(key string) string {
+	cached, _ := t.cached.Get(key)
+	if t.clock.Now().After(cached.expires) {
+		return ""
+	}
+	return cached.token
+}
+
+func (t *tokenCache) put(key, token string, life time.Duration) {
+	t.cached.Put(key, cachedToken{token, t.clock.Now().Add(life - tokenMargin)})
+}
+
+// drop deletes a refused token, unless another request has renewed the token.
+func (t *tokenCache) drop(key, token string) {
+	t.cached.DeleteFunc(key, func(cached cachedToken) bool { return cached.token == token })
+}
+
+// tokenRefused is a class within this package only, because session.send logs in again.
+const tokenRefused upstream.Class = "token_refused"
+
+// loginClasses maps the class of a failed login to that of the send. No message left, so no class is uncertain.
+var loginClasses = map[upstream.Class]upstream.Class{
+	upstream.NotSent:            upstream.NotSent,
+	upstream.NoResponse:         upstream.NotSent,
+	upstream.Unusable:           upstream.Rejected,
+	upstream.Rejected:           upstream.CredentialsRefused,
+	upstream.CredentialsRefused: upstream.CredentialsRefused,
+	tokenRefused:                upstream.CredentialsRefused,
+}
+
+// session is an account at a vendor with a login by user and password.
+type session struct {
+	caller
+	tokens *tokenCache
+	login  func(ctx context.Context, user, password string) (token string, life time.Duration, err error)
+}
+
+// token returns a cached or a new token, and its key in the cache.
+func (s session) token(ctx context.Context) (key, token string, err error) {
+	user, password := s.account.Secrets["username"], s.account.Secrets["password"]
+	key = s.account.Endpoint + " " + user + " " + password
+	if token = s.tokens.get(key); token != "" {
+		return key, token, nil
+	}
+	token, life, err := s.login(ctx, user, password)
+	if err != nil {
+		return "", "", s.fail(loginClasses[upstream.ClassOf(err)], "login: "+err.Error())
+	}
+	s.tokens.put(key, token, life)
+	return key, token, nil
+}
+
+// send sends with a token. After a refused token nothing was sent, so send logs in and sends once more.
+func (s session) send(ctx context.Context, send func(token string) (Receipt, error)) (Receipt, error) {
+	var refused error
+	for range 2 {
+		key, token, err := s.token(ctx)
+		if err != nil {
+			return Receipt{}, err
+		}
+		receipt, err := send(token)
+		if err == nil || upstream.ClassOf(err) != tokenRefused {
+			return receipt, err
+		}
+		s.tokens.drop(key, token)
+		refused = err
+	}
+	return Receipt{}, s.fail(upstream.CredentialsRefused, refused.Error())
+}
