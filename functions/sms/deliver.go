@@ -51,8 +51,7 @@ func (o outcome) status() status {
 }
 
 const (
-	// sendsAtOnce and batchesAtOnce bound the concurrent vendor calls of one request.
-	sendsAtOnce   = 32
+	// batchesAtOnce bounds the concurrent bulk calls of one request.
 	batchesAtOnce = 4
 	// leastTime is the least time in which a send may begin.
 	leastTime = 2 * time.Second
@@ -94,9 +93,9 @@ func (g *group) deliver(ctx context.Context, accounts []upstream.Account, r send
 // sendThrough sends messages through one account in their order, and returns those that certainly did not leave.
 func (d *delivery) sendThrough(ctx context.Context, account upstream.Account, left []*recipient) []*recipient {
 	vendor := d.vendors.Find(account.Integration.Vendor)
-	size, atOnce := d.batchSize(vendor, account, len(left)), sendsAtOnce
+	size, atOnce := d.batchSize(vendor, account, len(left)), vendor.Concurrency
 	if size > 1 {
-		atOnce = batchesAtOnce
+		atOnce = min(atOnce, batchesAtOnce)
 	}
 	pace := rate.Inf
 	if vendor.Pace > 0 {

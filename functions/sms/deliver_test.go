@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,8 @@ const (
 	callTimeout = 10 * time.Second
 	// requestTime is the time for the sends of a request on AWS.
 	requestTime = 23 * time.Second
+	// sendsAtOnce is the concurrency of the fake vendors.
+	sendsAtOnce = 32
 	// failuresToOpen is the number of consecutive failures that opens a circuit, and openTime the time that it stays open.
 	failuresToOpen = 3
 	openTime       = 30 * time.Second
@@ -104,6 +107,8 @@ type fakeVendor struct {
 	name  string
 	pace  int
 	batch int // maximum of recipients of one call; 0: one recipient a call
+	// atOnce is the maximum of calls at once; 0: sendsAtOnce.
+	atOnce int
 
 	mu    sync.Mutex
 	does  behaviour
@@ -167,7 +172,7 @@ func newFixture(chain ...*fakeVendor) *fixture {
 	for i, p := range chain {
 		p.name = string(rune('a' + i))
 		b.group.vendors = append(b.group.vendors, vendors.Vendor{
-			Spec: upstream.Spec{Name: p.name}, Pace: p.pace, Batch: p.batch,
+			Spec: upstream.Spec{Name: p.name}, Pace: p.pace, Concurrency: cmp.Or(p.atOnce, sendsAtOnce), Batch: p.batch,
 			New: func(*upstream.Client, upstream.Account) vendors.Adapter {
 				if p.batch > 0 {
 					return fakeBulkAdapter{fakeAdapter{p}}

@@ -223,9 +223,18 @@ type bulkResult struct {
 	Units  int    `json:"units"`
 }
 
+// bulkCounts holds the number of recipients by status.
+type bulkCounts struct {
+	Accepted     int `json:"accepted"`
+	Rejected     int `json:"rejected"`
+	Uncertain    int `json:"uncertain"`
+	NotAttempted int `json:"not_attempted"`
+}
+
 // bulkResponse is provider_response after a bulk send.
 type bulkResponse struct {
 	acceptance
+	Counts  *bulkCounts  `json:"counts,omitzero"` // of a partial acceptance
 	Results []bulkResult `json:"results"`
 }
 
@@ -234,10 +243,11 @@ type bulkResponse struct {
 func bulkAcceptance(recipients []recipient) bulkResponse {
 	first := recipients[firstAccepted(recipients)]
 	response := bulkResponse{acceptance: acceptance{"accepted", first.receipt.ID, first.vendor}}
+	if counts := countByStatus(recipients); counts[accepted] < len(recipients) {
+		response.Status = "partial"
+		response.Counts = &bulkCounts{counts[accepted], counts[rejected], counts[uncertain], counts[notAttempted]}
+	}
 	for _, p := range recipients {
-		if p.status() != accepted {
-			response.Status = "partial"
-		}
 		if p.receipt.ID != first.receipt.ID {
 			response.ID = ""
 		}
@@ -246,12 +256,17 @@ func bulkAcceptance(recipients []recipient) bulkResponse {
 	return response
 }
 
-// summary counts recipients by their outcome, for the log.
-func summary(units int, recipients []recipient) []slog.Attr {
+func countByStatus(recipients []recipient) map[status]int {
 	counts := map[status]int{}
 	for _, p := range recipients {
 		counts[p.status()]++
 	}
+	return counts
+}
+
+// summary returns the number of recipients by their outcome, for the log.
+func summary(units int, recipients []recipient) []slog.Attr {
+	counts := countByStatus(recipients)
 	attributes := []slog.Attr{slog.Int("units", units)}
 	for _, s := range []status{accepted, rejected, uncertain, notAttempted} {
 		if n := counts[s]; n > 0 {

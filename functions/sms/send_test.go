@@ -120,6 +120,17 @@ func TestBulkAcceptance(t *testing.T) {
 			if got := strings.Join(statuses, " "); got != c.statuses {
 				t.Errorf("%s, want %s", got, c.statuses)
 			}
+			counts := map[string]int{}
+			for _, s := range statuses {
+				counts[s]++
+			}
+			want := &bulkCounts{counts["accepted"], counts["rejected"], counts["uncertain"], counts["not_attempted"]}
+			if c.status == "accepted" {
+				want = nil // the response to a complete acceptance has no counts
+			}
+			if !reflect.DeepEqual(got.Counts, want) {
+				t.Errorf("counts %+v, want %+v", got.Counts, want)
+			}
 			if got := total(r.recipients); got != units {
 				t.Errorf("%d units of the accepted, want %d", got, units)
 			}
@@ -165,7 +176,7 @@ func TestSend(t *testing.T) {
 			`"message_count":2,"credits_charged":0,"provider_response":{"status":"accepted","id":"a1","vendor":"a","results":[{"to":"+94770000000","status":"accepted","id":"a1","vendor":"a","units":1},`,
 			"units=2 accepted=2", "", ""},
 		{"through two accounts", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), many(accepts)}, bulkSame, 100,
-			`"message_count":99,"credits_charged":0,"provider_response":{"status":"partial","id":"","vendor":"b","results":[{"to":"+94770000000","status":"rejected","id":"","vendor":"a","units":1},{"to":"+94770000001","status":"accepted","id":"b1","vendor":"b","units":1},`,
+			`"message_count":99,"credits_charged":0,"provider_response":{"status":"partial","id":"","vendor":"b","counts":{"accepted":99,"rejected":1,"uncertain":0,"not_attempted":0},"results":[{"to":"+94770000000","status":"rejected","id":"","vendor":"a","units":1},{"to":"+94770000001","status":"accepted","id":"b1","vendor":"b","units":1},`,
 			"units=99 accepted=99 rejected=1", "with credentials_refused", ""},
 		{"a part uncertain", []*fakeVendor{one(inTurn(1, failsWith(upstream.Rejected), inTurn(1, panics, accepts)))}, bulkDifferent, 20,
 			`"send_method":"bulk_different","message_count":18,`, "units=18 accepted=18 rejected=1 uncertain=1", "panic: ", ""},

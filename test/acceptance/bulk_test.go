@@ -157,6 +157,13 @@ func TestBulkPartialFailure(t *testing.T) {
 				for _, r := range provider.Results {
 					statuses = append(statuses, r.Status)
 				}
+				counts := map[string]int{"accepted": 0, "rejected": 0, "uncertain": 0, "not_attempted": 0}
+				for _, s := range statuses {
+					counts[s]++
+				}
+				if !maps.Equal(provider.Counts, counts) {
+					t.Errorf("counts %v, want %v", provider.Counts, counts)
+				}
 				if got := strings.Join(statuses, " "); !a.is(200, "") || got != c.statuses || provider.Status != "partial" || a.Data.MessageCount != strings.Count(" "+got, " accepted") {
 					t.Errorf("%d %s, want %s", a.status, a.body, c.statuses)
 				}

@@ -74,6 +74,7 @@ func (a *response) fields() string {
 // provider decodes the provider_response.
 func (a *response) provider(t *testing.T) (p struct {
 	Status, ID, Vendor string
+	Counts             map[string]int
 	Results            []struct {
 		To, Status, ID, Vendor string
 		Units                  int

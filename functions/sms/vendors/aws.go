@@ -32,8 +32,9 @@ func endUserMessaging(cfg aws.Config) Vendor {
 			},
 			ManagedWithoutSecret: true,
 		},
-		Pace: 20, // AWS End User Messaging quotas: SendTextMessage requests a second
-		New:  func(c *upstream.Client, a upstream.Account) Adapter { return &awsAdapter{caller{"aws", c, a}, cfg} },
+		Pace:        20, // AWS End User Messaging quotas: SendTextMessage requests a second
+		Concurrency: 32,
+		New:         func(c *upstream.Client, a upstream.Account) Adapter { return &awsAdapter{caller{"aws", c, a}, cfg} },
 	}
 }
 

@@ -17,8 +17,9 @@ func dialog() Vendor {
 			Settings: []upstream.Field{senderID, unitPrice},
 			Secrets:  []upstream.Field{{Name: "esmsqk", Description: "key of the URL method (esmsqk)", Required: true}},
 		},
-		Batch: 100, // keeps the URL short
-		New:   func(c *upstream.Client, a upstream.Account) Adapter { return &dialogAdapter{caller{"dialog", c, a}} },
+		Concurrency: unpublished,
+		Batch:       100, // keeps the URL short
+		New:         func(c *upstream.Client, a upstream.Account) Adapter { return &dialogAdapter{caller{"dialog", c, a}} },
 	}
 }
 

@@ -27,7 +27,7 @@ func dialogV2() Vendor {
 				{Name: "password", Description: "password of the account", Required: true},
 			},
 		},
-		Batch: 100,
+		Concurrency: unpublished, Batch: 100,
 		New: func(c *upstream.Client, a upstream.Account) Adapter {
 			adapter := &dialogV2Adapter{session{caller: caller{"dialogv2", c, a}, tokens: tokens}}
 			adapter.login = adapter.logIn

@@ -27,7 +27,7 @@ func hutch() Vendor {
 				{Name: "password", Description: "password of the API user", Required: true},
 			},
 		},
-		Batch: 100,
+		Concurrency: unpublished, Batch: 100,
 		New: func(c *upstream.Client, a upstream.Account) Adapter {
 			adapter := &hutchAdapter{session{caller: caller{"hutch", c, a}, tokens: tokens}}
 			adapter.login = adapter.logIn

@@ -24,7 +24,8 @@ func notifyLK() Vendor {
 				{Name: "api_key", Description: "API key of the account", Required: true},
 			},
 		},
-		New: func(c *upstream.Client, a upstream.Account) Adapter { return &notifyAdapter{caller{"notifylk", c, a}} },
+		Concurrency: unpublished,
+		New:         func(c *upstream.Client, a upstream.Account) Adapter { return &notifyAdapter{caller{"notifylk", c, a}} },
 	}
 }
 

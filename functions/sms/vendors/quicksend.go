@@ -34,7 +34,7 @@ func quickSend() Vendor {
 				{Name: "api_key", Description: "API key of the account", Required: true},
 			},
 		},
-		Batch: 100,
+		Concurrency: unpublished, Batch: 100,
 		New: func(c *upstream.Client, a upstream.Account) Adapter {
 			return &quickSendAdapter{caller{"quicksend", c, a}}
 		},

@@ -23,8 +23,8 @@ func smsLenz() Vendor {
 				{Name: "api_key", Description: "API key of the account", Required: true},
 			},
 		},
-		Batch: 100,
-		New:   func(c *upstream.Client, a upstream.Account) Adapter { return &smsLenzAdapter{caller{"smslenz", c, a}} },
+		Concurrency: unpublished, Batch: 100,
+		New: func(c *upstream.Client, a upstream.Account) Adapter { return &smsLenzAdapter{caller{"smslenz", c, a}} },
 	}
 }
 

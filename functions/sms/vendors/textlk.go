@@ -9,7 +9,7 @@ func textLK() Vendor {
 			Name: "textlk", Title: "Text.lk", Endpoint: "https://app.text.lk",
 			Settings: []upstream.Field{senderID, unitPrice}, Secrets: []upstream.Field{ultimateToken},
 		},
-		Batch: 100,
+		Concurrency: unpublished, Batch: 100,
 		New: func(c *upstream.Client, a upstream.Account) Adapter {
 			return &ultimateAdapter{caller{"textlk", c, a}, a.Endpoint + "/api/v3"}
 		},

@@ -26,7 +26,7 @@ func ultimateSMS() Vendor {
 			}},
 			Secrets: []upstream.Field{ultimateToken},
 		},
-		Batch: 100,
+		Concurrency: unpublished, Batch: 100,
 		New: func(c *upstream.Client, a upstream.Account) Adapter {
 			return &ultimateAdapter{caller{"ultimatesms", c, a}, a.Endpoint}
 		},

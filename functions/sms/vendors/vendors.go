@@ -73,10 +73,14 @@ type CampaignMessage struct {
 // Vendor is one row of the table.
 type Vendor struct {
 	upstream.Spec
-	Pace  int // maximum of calls a second; 0: not known
-	Batch int // maximum of recipients of one SendSame
-	New   func(*upstream.Client, upstream.Account) Adapter
+	Pace        int // maximum of calls a second; 0: not known
+	Concurrency int // maximum of calls at once of one request
+	Batch       int // maximum of recipients of one SendSame
+	New         func(*upstream.Client, upstream.Account) Adapter
 }
+
+// unpublished is the concurrency of the vendors that publish no number, half of a vendor that is known to take more.
+const unpublished = 16
 
 // MaxDifferent is the maximum of messages of one SendDifferent (openapi.yaml#sendSms, msg_list).
 const MaxDifferent = 20

@@ -175,13 +175,13 @@ func testBalances(t *testing.T, vendor string, cases []balanceCase) {
 	}
 }
 
-// Exactly the vendors with a bulk call have a maximum of recipients.
+// Exactly the vendors with a bulk call have a maximum of recipients, and every vendor one of calls at once.
 func TestTable(t *testing.T) {
 	names := map[string]bool{}
 	for _, v := range NewTable(aws.Config{}) {
 		_, bulk := connect(t, v.Name, nil).(SameSender)
-		if bulk != (v.Batch > 0) || v.Title == "" || names[v.Name] {
-			t.Errorf("%s: bulk %v, batch %d, title %q", v.Name, bulk, v.Batch, v.Title)
+		if bulk != (v.Batch > 0) || v.Concurrency < 1 || v.Title == "" || names[v.Name] {
+			t.Errorf("%s: bulk %v, batch %d, concurrency %d, title %q", v.Name, bulk, v.Batch, v.Concurrency, v.Title)
 		}
 		names[v.Name] = true
 	}
