@@ -34,7 +34,7 @@ func colorField(standard string) api.Text {
 // drawn returns the job that responds with a picture, or the client's error (docs/decisions.md#drawn-first).
 func drawn(call *api.Call, picture *draw.Picture, format string, err error) (*api.Job, error) {
 	if err != nil {
-		return nil, &api.Error{Status: 400, Code: api.CodeHTTPError, Message: err.Error() + "."}
+		return nil, &api.Error{Status: 400, Code: api.CodeHTTPError, Reason: api.ReasonRenderRejected, Message: err.Error() + "."}
 	}
 	media := &api.Media{Type: draw.ContentTypePNG, Disposition: "inline"}
 	if format == "svg" {

@@ -277,10 +277,10 @@ func TestBalance(t *testing.T) {
 		want *api.Error // nil: a balance
 	}{
 		{"accepts", accepts, nil},
-		{"rejects", failsWith(upstream.Rejected), httpError(422, "The SMS provider did not tell a balance for these credentials.")},
-		{"refuses", failsWith(upstream.CredentialsRefused), httpError(422, "The SMS provider refused the integration's credentials.")},
-		{"down", down, httpError(503, "The SMS provider could not be reached.")},
-		{"hangs", hangs, httpError(503, "The SMS provider did not answer.")},
+		{"rejects", failsWith(upstream.Rejected), httpError(422, api.ReasonBalanceUnavailable, "The SMS provider did not tell a balance for these credentials.")},
+		{"refuses", failsWith(upstream.CredentialsRefused), httpError(422, api.ReasonVendorCredentialsRefused, "The SMS provider refused the integration's credentials.")},
+		{"down", down, httpError(503, api.ReasonVendorUnreachable, "The SMS provider could not be reached.")},
+		{"hangs", hangs, httpError(503, api.ReasonVendorUnreachable, "The SMS provider did not answer.")},
 		{"unusable", failsWith(upstream.Unusable), api.ErrInternal},
 		{"nonsense", noClass, api.ErrInternal},
 	} {

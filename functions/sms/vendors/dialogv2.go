@@ -123,18 +123,18 @@ func (a *dialogV2Adapter) post(ctx context.Context, path, token string, body any
 	class, known := dialogErrors[code]
 	switch {
 	case status == "failed" && known:
-		return nil, c.fail(class, code+" "+comment)
+		return nil, c.withCode(c.fail(class, code+" "+comment), code)
 	case token != "" && response.Status == http.StatusUnauthorized:
 		return nil, c.fail(dialogTokenRefused, comment)
 	}
 	if err := c.byStatus(response); err != nil {
-		return nil, err
+		return nil, c.withCode(err, code)
 	}
 	switch status {
 	case "success":
 		return values, nil
 	case "failed":
-		return nil, c.fail(upstream.Rejected, code+" "+comment)
+		return nil, c.withCode(c.fail(upstream.Rejected, code+" "+comment), code)
 	}
 	return nil, c.fail(upstream.Unusable, string(response.Body))
 }
@@ -158,7 +158,7 @@ func (a *dialogV2Adapter) login(ctx context.Context) (key, token string, err err
 	}
 	response, err := a.post(ctx, "/api/v2/user/login", "", dialogLogin{user, password}, false)
 	if err != nil {
-		return "", "", a.fail(loginClasses[upstream.ClassOf(err)], "login: "+err.Error())
+		return "", "", a.withCode(a.fail(loginClasses[upstream.ClassOf(err)], "login: "+err.Error()), upstream.CodeOf(err))
 	}
 	token = text(response["token"])
 	seconds, err := time.ParseDuration(text(response["expiration"]) + "s")
@@ -200,7 +200,7 @@ func (a *dialogV2Adapter) SendSame(ctx context.Context, to []string, message str
 		a.tokens.drop(key, token)
 		refused = err
 	}
-	return Receipt{}, a.fail(upstream.CredentialsRefused, refused.Error())
+	return Receipt{}, a.withCode(a.fail(upstream.CredentialsRefused, refused.Error()), upstream.CodeOf(refused))
 }
 
 func dialogReceipt(response map[string]jsontext.Value) Receipt {
