@@ -6,6 +6,9 @@ import (
 	"log/slog"
 	"regexp"
 	"slices"
+	"strings"
+	"sync"
+	"unicode"
 
 	"svcapi/functions/sms/units"
 	"svcapi/functions/sms/vendors"
@@ -78,9 +81,28 @@ func (g *group) send() api.Route {
 
 var number = api.Text{
 	Required: true, Max: 20, Pattern: regexp.MustCompile(`^(07\d{8}|\+947\d{8})$`), Message: "must be 07XXXXXXXX or +947XXXXXXXX",
+	Propose: proposeNumber,
+}
+
+// otherForms matches a mobile number in the forms that people and other services write, without the separators.
+var otherForms = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:(?:\+|00)?940?|0)?(7\d{8})$`) })
+
+// proposeNumber returns the E.164 form of a mobile number in another form, and "" for any other text.
+func proposeNumber(text string) string {
+	digits := strings.Map(func(r rune) rune {
+		if strings.ContainsRune("./()", r) || unicode.IsSpace(r) || unicode.In(r, unicode.Pd, unicode.Cf) {
+			return -1
+		}
+		return r
+	}, text)
+	if match := otherForms().FindStringSubmatch(digits); match != nil {
+		return "+94" + match[1]
+	}
+	return ""
 }
 
 func decodeSend(in *api.Input) (sendRequest, error) {
+	in.Knows("to", "message", "recipients", "check_cost", "msg_list") // each method reads some of them
 	r := sendRequest{method: in.Text("send_method", api.Text{Required: true, OneOf: []string{single, bulkSame, bulkDifferent}})}
 	message := api.Text{Required: true, Min: 1, Max: 4096}
 	switch r.method {

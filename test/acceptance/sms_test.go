@@ -33,7 +33,7 @@ func TestSendFields(t *testing.T) {
 		{`{"send_method":"both"}`, "send_method"},
 		{`{"send_method":"SINGLE"}`, "send_method"},
 		{`{"send_method":1}`, "send_method"},
-		{`{"Send_Method":"single"}`, "send_method"},
+		{`{"Send_Method":"single"}`, "Send_Method send_method"},
 		{`{"send_method":"single"}`, "message to"},
 		{`{"send_method":"single","to":null,"message":null}`, "message to"},
 		{`{"send_method":"single","to":"","message":""}`, "message to"},
