@@ -40,9 +40,9 @@ func TestObjectNamesEveryProblem(t *testing.T) {
 		{"names are case-sensitive", `{"Name":"n"}`, "Name: unknown field; did you mean \"name\"?\nname: is required"},
 		{"case, hyphens and underscores", `{"name":"n","F-L_ag":true,"Nam_E":"n"}`,
 			"F-L_ag: unknown field; did you mean \"flag\"?\nNam_E: unknown field; did you mean \"name\"?"},
-		{"one edit", `{"name":"n","nam":1,"names":1,"nbme":1,"nmae":1,"xname":1,"nema":1,"na":1,"namess":1,"Namex":1}`,
+		{"one edit", `{"name":"n","nam":1,"names":1,"nbme":1,"anme":1,"xname":1,"nema":1,"na":1,"namess":1,"Namex":1}`,
 			"nam: unknown field; did you mean \"name\"?\nnames: unknown field; did you mean \"name\"?\n" +
-				"nbme: unknown field; did you mean \"name\"?\nnmae: unknown field; did you mean \"name\"?\n" +
+				"nbme: unknown field; did you mean \"name\"?\nanme: unknown field; did you mean \"name\"?\n" +
 				"xname: unknown field; did you mean \"name\"?"},
 		{"nearly a nested field", `{"name":"n","margins":{"Top":1},"items":[{"to":"a","TO":1}]}`, ""},
 		{"nearly a field, and null", `{"name":"n","Flag":null}`, ""},
