@@ -15,7 +15,7 @@ type barcodeRequest struct {
 	data, kind, format string
 	factor, height     int // pixels
 	color              string
-	quietZone          bool
+	quietZone, text    bool
 }
 
 func generateBarcode() api.Route {
@@ -40,10 +40,11 @@ func decodeBarcode(in *api.Input) (barcodeRequest, error) {
 		height:    int(in.Number("height", api.Number{Min: 20, Max: 300, Integer: true, Default: 80})),
 		color:     in.Text("color", colorField("000000")),
 		quietZone: in.Bool("quiet_zone"),
+		text:      in.Bool("text"),
 	}, nil
 }
 
-// picture draws the barcode. The error is a client message: the type rejected the data.
+// picture draws the barcode. The error is a client message, the type rejected the data, or an *api.Error.
 func (r *barcodeRequest) picture() (*draw.Picture, error) {
 	kind, _ := symbology.Lookup(r.kind)
 	code, err := kind.Encode(r.data)
@@ -55,6 +56,11 @@ func (r *barcodeRequest) picture() (*draw.Picture, error) {
 		left, right = kind.QuietLeft, kind.QuietRight
 	}
 	picture := draw.Linear(kind.Name, code, r.factor, r.height, left, right)
+	if r.text {
+		if err := picture.Print(kind.Labels(code, r.quietZone)); err != nil {
+			return nil, api.ErrInternal.WithCause(err)
+		}
+	}
 	picture.Foreground, err = draw.ParseColor(r.color)
 	return picture, err
 }

@@ -125,12 +125,14 @@ func compareDecoded(t *testing.T, all []sample) {
 }
 
 // Every type that the decoder knows is read back from its picture: the golden vectors' data, and random data at every
-// width factor, with and without quiet zone.
+// width factor, with and without quiet zone and text.
 func TestBarcodesReadBack(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var all []sample
 	add := func(name, data string, factor int, quiet bool) {
-		request := barcodeRequest{data: data, kind: name, factor: factor, height: 20 + r.IntN(100), color: "000000", quietZone: quiet}
+		request := barcodeRequest{
+			data: data, kind: name, factor: factor, height: 20 + r.IntN(100), color: "000000", quietZone: quiet, text: len(all)%2 == 0,
+		}
 		picture, err := request.picture()
 		if err != nil {
 			t.Fatalf("%s %q: %v", name, data, err)
@@ -152,7 +154,7 @@ func TestBarcodesReadBack(t *testing.T) {
 			return // the decoder takes no shorter ones; they are compared bar by bar
 		}
 		all = append(all, sample{
-			about:  fmt.Sprintf("%s %q, factor %d, quiet zone %v", name, data, factor, quiet),
+			about:  fmt.Sprintf("%s %q, factor %d, quiet zone %v, text %v", name, data, factor, quiet, request.text),
 			format: formats[name], text: want, png: picture.PNG(), width: picture.Width, height: picture.Height,
 		})
 	}

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"regexp"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -33,8 +34,11 @@ func colorField(standard string) api.Text {
 
 // drawn returns the job that responds with a picture, or the client's error (docs/decisions.md#drawn-first).
 func drawn(call *api.Call, picture *draw.Picture, format string, err error) (*api.Job, error) {
+	if _, internal := errors.AsType[*api.Error](err); internal {
+		return nil, err
+	}
 	if err != nil {
-		return nil, &api.Error{Status: 400, Code: api.CodeHTTPError, Message: err.Error() + "."}
+		return nil, &api.Error{Status: 400, Code: api.CodeHTTPError, Reason: api.ReasonRenderRejected, Message: err.Error() + "."}
 	}
 	media := &api.Media{Type: draw.ContentTypePNG, Disposition: "inline"}
 	if format == "svg" {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"strings"
 	"time"
@@ -19,8 +20,23 @@ var (
 	amountPattern = regexp.MustCompile(`^\d{1,15}(\.\d{1,8})?$`)
 )
 
-// errCode is the error for an unknown, an inactive and a malformed code.
-var errCode = &api.Error{Status: 400, Code: api.CodeInvalidCurrency, Message: "A currency code is unknown, inactive or invalid."}
+// maxCodeShown bounds the text of a code in a message, in bytes.
+const maxCodeShown = 20
+
+// errCode returns the error for an unknown, an inactive or a malformed code.
+func errCode(code, reason string) *api.Error {
+	if len(code) > maxCodeShown {
+		code = strings.ToValidUTF8(code[:maxCodeShown], "") + "…"
+	}
+	return &api.Error{Status: 400, Code: api.CodeInvalidCurrency, Message: fmt.Sprintf("The currency code %q %s.", code, reason)}
+}
+
+// The reasons of errCode.
+const (
+	codeInactive    = "is unknown or inactive"
+	baseMalformed   = "is invalid: a base is three letters"
+	targetMalformed = "is invalid: a target is three letters, LKR-SELL, LKR-BUY or LKR-CENTRAL"
+)
 
 const amountRule = "must be a number above 0 of at most 15 digits, with at most 8 decimals"
 
@@ -57,11 +73,11 @@ const currencyPath = "/api/v1/utility/currency"
 func (g *group) latest() api.Route {
 	return &api.Operation[string]{
 		Name: "currency_latest", Method: "GET", Path: currencyPath + "/latest/{base}", Kind: project.Currency,
-		Decode: func(in *api.Input) (string, error) { return code(in, "base", basePattern) },
+		Decode: func(in *api.Input) (string, error) { return code(in, "base", basePattern, baseMalformed) },
 		Prepare: func(ctx context.Context, call *api.Call, base string) (*api.Job, error) {
 			return g.job(ctx, call, func(set *rates.Set, _ time.Time) (any, error) {
 				if !set.Active(base) {
-					return nil, errCode
+					return nil, errCode(base, codeInactive)
 				}
 				codes := set.Codes()
 				all := make(map[string]rates.Decimal, len(codes))
@@ -124,23 +140,27 @@ func (g *group) codes() api.Route {
 func (r pairRequest) rate(set *rates.Set, now time.Time) (pairResult, error) {
 	pair, ok := set.Pair(r.base, r.target, now)
 	if !ok {
-		return pairResult{}, errCode
+		bad := r.target
+		if !set.Active(r.base) {
+			bad = r.base
+		}
+		return pairResult{}, errCode(bad, codeInactive)
 	}
 	return pairResult{r.base, r.target, pair.Rate, pair.Date.Format(updateFormat)}, nil
 }
 
 // code returns a path parameter in upper case.
-func code(in *api.Input, name string, pattern *regexp.Regexp) (string, error) {
+func code(in *api.Input, name string, pattern *regexp.Regexp, malformed string) (string, error) {
 	value := in.Parameter(name)
 	if !pattern.MatchString(value) {
-		return "", errCode
+		return "", errCode(value, malformed)
 	}
 	return strings.ToUpper(value), nil
 }
 
 func decodePair(in *api.Input) (r pairRequest, err error) {
-	if r.base, err = code(in, "base", basePattern); err == nil {
-		r.target, err = code(in, "target", targetPattern)
+	if r.base, err = code(in, "base", basePattern, baseMalformed); err == nil {
+		r.target, err = code(in, "target", targetPattern, targetMalformed)
 	}
 	return r, err
 }

@@ -30,6 +30,10 @@ var headers = map[string]string{
 	"X-Content-Type-Options":       "nosniff",
 }
 
+// currencyElsewhere begins the paths at which callers look for currencies by mistake, because other operations are under
+// /utilities (docs/decisions.md#currency-path). This function serves them because it needs no credentials.
+const currencyElsewhere = "/api/v1/utilities/currency"
+
 // site serves files to GET requests.
 type site struct {
 	files func() map[string]*file // by path
@@ -66,6 +70,10 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *site) serve(w http.ResponseWriter, r *http.Request) {
 	f, found := s.files()[r.URL.EscapedPath()]
 	switch {
+	case strings.HasPrefix(r.URL.EscapedPath(), currencyElsewhere):
+		e := *api.ErrNotFound
+		e.Message = "There is no such resource. Currency operations are under /api/v1/utility/currency, and not under /utilities."
+		api.Refuse(w, r, &e)
 	case !found:
 		api.Refuse(w, r, api.ErrNotFound)
 	case r.Method != http.MethodGet:

@@ -39,6 +39,12 @@ type meta struct {
 
 var providerPattern = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
+// errUnavailable is the error for a chain whose vendors all failed. The contract has only 500 for that failure, and the
+// reason distinguishes the failure from one of the service (docs/decisions.md#lookup-chain).
+var errUnavailable = &api.Error{
+	Status: 500, Code: api.CodeInternalError, Reason: api.ReasonVendorUnreachable, Message: api.ErrInternal.Message,
+}
+
 // lookup returns the operation openapi.yaml#lookUpLocation.
 func lookup(chain *iplookup.Chain[vendors.Place]) api.Route {
 	return &api.Operation[lookupRequest]{
@@ -81,7 +87,7 @@ func prepareLookup(ctx context.Context, chain *iplookup.Chain[vendors.Place], ca
 			a, err := chain.Ask(ctx, accounts, r.addr)
 			unknown := errors.Is(err, iplookup.ErrUnknown)
 			if err != nil && !unknown {
-				e := api.ErrInternal.WithCause(err)
+				e := errUnavailable.WithCause(err)
 				e.Vendor = a.Vendor
 				return nil, e
 			}

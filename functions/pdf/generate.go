@@ -107,7 +107,11 @@ func (r *renderer) run(ctx context.Context, vendor string, d document) (*api.Res
 	pdf, err := r.render(ctx, d.html, d.geometry)
 	if refused, ok := errors.AsType[documentError](err); ok {
 		message := "The PDF was not made: " + refused.ClientMessage() + "."
-		return nil, (&api.Error{Status: 400, Code: api.CodeHTTPError, Message: message, Vendor: vendor}).WithCause(err)
+		reason := api.ReasonRenderRejected
+		if refused.ExceedsLimit() {
+			reason = api.ReasonLimitExceeded
+		}
+		return nil, (&api.Error{Status: 400, Code: api.CodeHTTPError, Reason: reason, Message: message, Vendor: vendor}).WithCause(err)
 	}
 	if err != nil {
 		failed := api.ErrInternal.WithCause(err)

@@ -74,6 +74,7 @@ func lambdaKeys(groups []string, a slog.Attr) slog.Attr {
 type documentError interface {
 	error
 	ClientMessage() string
+	ExceedsLimit() bool
 }
 
 // render returns the PDF of a document. The document causes every error that wraps a documentError.

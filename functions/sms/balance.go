@@ -13,14 +13,14 @@ import (
 
 // balanceErrors are the responses to a failed balance call (openapi.yaml#getSmsBalance).
 var balanceErrors = map[upstream.Class]*api.Error{
-	upstream.NotSent:            httpError(503, "The SMS provider could not be reached."),
-	upstream.NoResponse:         httpError(503, "The SMS provider did not answer."),
+	upstream.NotSent:            httpError(503, api.ReasonVendorUnreachable, "The SMS provider could not be reached."),
+	upstream.NoResponse:         httpError(503, api.ReasonVendorUnreachable, "The SMS provider did not answer."),
 	upstream.Unusable:           api.ErrInternal,
-	upstream.Rejected:           httpError(422, "The SMS provider did not tell a balance for these credentials."),
-	upstream.CredentialsRefused: httpError(422, "The SMS provider refused the integration's credentials."),
+	upstream.Rejected:           httpError(422, api.ReasonBalanceUnavailable, "The SMS provider did not tell a balance for these credentials."),
+	upstream.CredentialsRefused: httpError(422, api.ReasonVendorCredentialsRefused, "The SMS provider refused the integration's credentials."),
 }
 
-var errNoBalance = httpError(422, "The SMS provider of this integration has no balance to ask for.")
+var errNoBalance = httpError(422, api.ReasonBalanceUnavailable, "The SMS provider of this integration has no balance to ask for.")
 
 type balanceResult struct {
 	Source   string           `json:"source"`

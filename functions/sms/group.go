@@ -40,15 +40,16 @@ func (g *group) adapter(account upstream.Account) vendors.Adapter {
 }
 
 // httpError returns an error of the SMS operations with the code http_error.
-func httpError(status int, message string) *api.Error {
-	return &api.Error{Status: status, Code: api.CodeHTTPError, Message: message}
+func httpError(status int, reason api.Reason, message string) *api.Error {
+	return &api.Error{Status: status, Code: api.CodeHTTPError, Reason: reason, Message: message}
 }
 
-var errIncomplete = httpError(422, "The SMS integration is incomplete or cannot be used as it is configured.")
+var errIncomplete = httpError(422, api.ReasonIntegrationIncomplete, "The SMS integration is incomplete or cannot be used as it is configured.")
 
-// vendorError returns the error of the table for a failed vendor call. Only the operator sees the vendor's text.
+// vendorError returns the error of the table for a failed vendor call. The client sees the vendor's code, and only the
+// operator sees the vendor's text.
 func vendorError(table map[upstream.Class]*api.Error, vendor string, err error) *api.Error {
 	e := table[upstream.ClassOf(err)].WithCause(err)
-	e.Vendor = vendor
+	e.Vendor, e.VendorCode = vendor, upstream.CodeOf(err)
 	return e
 }

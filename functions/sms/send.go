@@ -6,6 +6,9 @@ import (
 	"log/slog"
 	"regexp"
 	"slices"
+	"strings"
+	"sync"
+	"unicode"
 
 	"svcapi/functions/sms/units"
 	"svcapi/functions/sms/vendors"
@@ -17,15 +20,15 @@ import (
 
 // sendErrors are the responses to a failed send (docs/decisions.md#vendor-outcomes).
 var sendErrors = map[upstream.Class]*api.Error{
-	upstream.NotSent:            httpError(503, "The SMS provider could not be reached. Nothing was sent."),
-	upstream.NoResponse:         httpError(503, "The SMS provider did not answer. The message may have been sent: do not retry automatically."),
-	upstream.Unusable:           httpError(502, "The SMS provider's answer was unexpected. The message may have been sent: do not retry automatically."),
-	upstream.Rejected:           httpError(502, "The SMS provider rejected the message."),
-	upstream.CredentialsRefused: httpError(502, "The SMS provider refused the integration's credentials."),
+	upstream.NotSent:            httpError(503, api.ReasonVendorUnreachable, "The SMS provider could not be reached. Nothing was sent."),
+	upstream.NoResponse:         httpError(503, api.ReasonOutcomeUncertain, "The SMS provider did not answer. The message may have been sent: do not retry automatically."),
+	upstream.Unusable:           httpError(502, api.ReasonVendorAnswerUnusable, "The SMS provider's answer was unexpected. The message may have been sent: do not retry automatically."),
+	upstream.Rejected:           httpError(502, api.ReasonVendorRejected, "The SMS provider rejected the message."),
+	upstream.CredentialsRefused: httpError(502, api.ReasonVendorCredentialsRefused, "The SMS provider refused the integration's credentials."),
 }
 
 var (
-	errTooLong = httpError(422, "A message is over 3 SMS units (153 characters each, 67 with Unicode).")
+	errTooLong = httpError(422, api.ReasonMessageTooLong, "A message is over 3 SMS units (153 characters each, 67 with Unicode).")
 	errBulk    = &api.Error{Status: 403, Code: api.CodeForbidden, Message: "Bulk methods need a Manual (BYOK) SMS integration."}
 	errTrial   = &api.Error{Status: 403, Code: api.CodeForbidden, Message: "The project is on trial, and a recipient is not among its allowed destinations."}
 )
@@ -78,9 +81,28 @@ func (g *group) send() api.Route {
 
 var number = api.Text{
 	Required: true, Max: 20, Pattern: regexp.MustCompile(`^(07\d{8}|\+947\d{8})$`), Message: "must be 07XXXXXXXX or +947XXXXXXXX",
+	Propose: proposeNumber,
+}
+
+// otherForms matches a mobile number in the forms that people and other services write, without the separators.
+var otherForms = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:(?:\+|00)?940?|0)?(7\d{8})$`) })
+
+// proposeNumber returns the E.164 form of a mobile number in another form, and "" for any other text.
+func proposeNumber(text string) string {
+	digits := strings.Map(func(r rune) rune {
+		if strings.ContainsRune("./()", r) || unicode.IsSpace(r) || unicode.In(r, unicode.Pd, unicode.Cf) {
+			return -1
+		}
+		return r
+	}, text)
+	if match := otherForms().FindStringSubmatch(digits); match != nil {
+		return "+94" + match[1]
+	}
+	return ""
 }
 
 func decodeSend(in *api.Input) (sendRequest, error) {
+	in.Knows("to", "message", "recipients", "check_cost", "msg_list") // each method reads some of them
 	r := sendRequest{method: in.Text("send_method", api.Text{Required: true, OneOf: []string{single, bulkSame, bulkDifferent}})}
 	message := api.Text{Required: true, Min: 1, Max: 4096}
 	switch r.method {

@@ -288,10 +288,10 @@ func TestBalance(t *testing.T) {
 		want *api.Error // nil: a balance
 	}{
 		{"accepts", accepts, nil},
-		{"rejects", failsWith(upstream.Rejected), httpError(422, "The SMS provider did not tell a balance for these credentials.")},
-		{"refuses", failsWith(upstream.CredentialsRefused), httpError(422, "The SMS provider refused the integration's credentials.")},
-		{"down", down, httpError(503, "The SMS provider could not be reached.")},
-		{"hangs", hangs, httpError(503, "The SMS provider did not answer.")},
+		{"rejects", failsWith(upstream.Rejected), httpError(422, api.ReasonBalanceUnavailable, "The SMS provider did not tell a balance for these credentials.")},
+		{"refuses", failsWith(upstream.CredentialsRefused), httpError(422, api.ReasonVendorCredentialsRefused, "The SMS provider refused the integration's credentials.")},
+		{"down", down, httpError(503, api.ReasonVendorUnreachable, "The SMS provider could not be reached.")},
+		{"hangs", hangs, httpError(503, api.ReasonVendorUnreachable, "The SMS provider did not answer.")},
 		{"unusable", failsWith(upstream.Unusable), api.ErrInternal},
 		{"nonsense", noClass, api.ErrInternal},
 	} {
@@ -393,5 +393,24 @@ func TestCheckCost(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// docs/decisions.md#number-proposals: the E.164 form of a number in another form.
+func TestProposeNumber(t *testing.T) {
+	const e164 = "+94771234567"
+	for given, want := range map[string]string{
+		"94771234567": e164, "771234567": e164, "077 123 4567": e164, "0094771234567": e164, "00 94 77 123 45 67": e164,
+		"+94 77 123 4567": e164, "+94 (0)77-1234567": e164, "077.123.4567": e164, "077-123-4567": e164, " 0771234567": e164,
+		"077\u00a0123\u00a04567": e164, "\u202a+94771234567\u202c": e164, "077\u2011123\u20114567": e164,
+		"": "", "0671234567": "", "07712345678": "", "077123456": "", "+1771234567": "", "+94671234567": "", "077 123 456x": "",
+		"++94771234567": "", "94 94 771234567": "", "+0771234567": "",
+	} {
+		if got := proposeNumber(given); got != want {
+			t.Errorf("%q: %q, want %q", given, got, want)
+		}
+		if want != "" && !number.Pattern.MatchString(want) {
+			t.Errorf("%q is no number of the contract", want)
+		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strconv"
@@ -27,70 +26,72 @@ const maxListProblems = 20
 // Object is a JSON object of a request. An operation reads the fields one by one. Each read validates the field and notes
 // its problems, so that one response names all failing fields. Fields that the operation does not read are ignored.
 type Object struct {
-	members  map[string]jsontext.Value
-	path     string // with a trailing dot, or empty
-	problems Problems
+	members map[string]jsontext.Value
+	path    string // with a trailing dot, or empty
+	*notes
 }
+
+// notes is what the objects of one body have in common.
+type notes struct {
+	problems   Problems
+	known      map[string]bool // the fields of the body that the operation reads
+	unreported map[string]int  // bad items of which no problem says anything, by the path of their list
+}
+
+func newNotes() *notes { return &notes{Problems{}, map[string]bool{}, map[string]int{}} }
 
 var (
 	errNoObject = errors.New("must be a JSON object")
-	errNoJSON   = errors.New("must be well-formed JSON: UTF-8, without duplicate names")
+	errNoJSON   = errors.New("must be well-formed JSON")
 	errTooDeep  = errors.New("must be JSON of at most 10,000 levels")
 )
 
 // maxDepth is the depth that jsontext reads.
 const maxDepth = 10_000
 
-// malformed returns the message for a text that jsontext refuses. The error for too many levels has no type of its own, so
-// malformed counts the levels of its position.
-func malformed(err error) error {
-	var syntax *jsontext.SyntacticError
-	if errors.As(err, &syntax) && strings.Count(string(syntax.JSONPointer), "/") >= maxDepth {
-		return errTooDeep
-	}
-	return errNoJSON
-}
-
 // parseObject reads one JSON object and nothing after it. An empty text counts as an empty object. Duplicate names and
 // invalid UTF-8 are malformed, at any depth (docs/decisions.md#json-bodies).
-func parseObject(text []byte, path string, problems Problems) (Object, error) {
-	o := Object{map[string]jsontext.Value{}, path, problems}
-	if len(bytes.Trim(text, " \t\r\n")) == 0 {
+func parseObject(text []byte, path string, notes *notes) (Object, error) {
+	o := Object{map[string]jsontext.Value{}, path, notes}
+	if len(bytes.Trim(text, space)) == 0 {
 		return o, nil
 	}
 	d := jsontext.NewDecoder(bytes.NewReader(text))
 	if d.PeekKind() != '{' {
 		if _, err := d.ReadValue(); err != nil {
-			return o, malformed(err)
+			return o, malformed(text, err)
 		}
 		return o, errNoObject
 	}
 	if _, err := d.ReadToken(); err != nil {
-		return o, malformed(err)
+		return o, malformed(text, err)
 	}
 	for d.PeekKind() == '"' {
 		name, err := d.ReadToken()
 		if err != nil {
-			return o, malformed(err)
+			return o, malformed(text, err)
 		}
 		key := name.String()
 		value, err := d.ReadValue()
 		if err != nil {
-			return o, malformed(err)
+			return o, malformed(text, err)
 		}
 		o.members[key] = value.Clone()
 	}
 	if _, err := d.ReadToken(); err != nil {
-		return o, malformed(err)
+		return o, malformed(text, err)
 	}
-	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
-		return o, errNoJSON
+	if rest := bytes.TrimLeft(text[d.InputOffset():], space); len(rest) > 0 {
+		return o, malformedAt(text, len(text)-len(rest), nil)
 	}
 	return o, nil
 }
 
 // Has reports whether the field is present; null counts as absent.
 func (o Object) Has(name string) bool {
+	if o.path == "" {
+		o.known[name] = true
+	}
 	v, ok := o.members[name]
 	return ok && v.Kind() != 'n'
 }
@@ -117,10 +118,11 @@ func (o Object) take(name string, required bool, what string, kinds ...jsontext.
 // Text is the validation rule of a string field. Lengths are in Unicode code points.
 type Text struct {
 	Required bool
-	Min, Max int            // 0: no maximum
-	Pattern  *regexp.Regexp // nil: any text
-	Message  string         // the message for a text that Pattern does not match
-	OneOf    []string       // nil: any text
+	Min, Max int                 // 0: no maximum
+	Pattern  *regexp.Regexp      // nil: any text
+	Message  string              // the message for a text that Pattern does not match
+	Propose  func(string) string // the valid text that such a text probably means, "" for none; nil: no proposals
+	OneOf    []string            // nil: any text
 	Default  string
 }
 
@@ -137,9 +139,20 @@ func (r Text) validate(s string) string {
 	case r.OneOf != nil && !slices.Contains(r.OneOf, s):
 		return "must be one of " + strings.Join(r.OneOf, ", ")
 	case r.Pattern != nil && !r.Pattern.MatchString(s):
+		if r.Propose != nil {
+			return r.Message + didYouMean(r.Propose(s))
+		}
 		return r.Message
 	}
 	return ""
+}
+
+// didYouMean returns the end of a message that proposes another text, and "" for no proposal.
+func didYouMean(proposal string) string {
+	if proposal == "" {
+		return ""
+	}
+	return "; did you mean " + proposal + "?"
 }
 
 // Text reads a string field.
@@ -201,7 +214,7 @@ func (o Object) Object(name string) Object {
 	if !ok {
 		v = jsontext.Value("{}")
 	}
-	inner, _ := parseObject(v, o.path+name+".", o.problems) // v has been parsed once
+	inner, _ := parseObject(v, o.path+name+".", o.notes) // v has been parsed once
 	return inner
 }
 
@@ -211,9 +224,9 @@ type List struct {
 	Min, Max int
 }
 
-// list reads an array field and calls each for its items, until maxListProblems of them were bad. The function each reports
-// whether the item was good.
-func (o Object) list(name string, r List, each func(path string, v jsontext.Value) bool) {
+// list reads an array field and calls each for its items. The function each reports whether the item was good. The notes of
+// the request get the problems of the first maxListProblems bad items, and the number of the others.
+func (o Object) list(name string, r List, each func(n *notes, path string, v jsontext.Value) bool) {
 	v, ok := o.take(name, r.Required, "an array", '[')
 	if !ok {
 		return
@@ -232,20 +245,24 @@ func (o Object) list(name string, r List, each func(path string, v jsontext.Valu
 		o.Problem(name, fmt.Sprintf("must have %d to %d items", r.Min, r.Max))
 		return
 	}
-	bad := 0
+	bad, notes := 0, o.notes
 	for i, item := range items {
-		if !each(o.path+name+"."+strconv.Itoa(i), item) {
-			if bad++; bad == maxListProblems {
-				return
-			}
+		if each(notes, o.path+name+"."+strconv.Itoa(i), item) {
+			continue
 		}
+		if bad++; bad == maxListProblems {
+			notes = newNotes() // of the further items only the number counts
+		}
+	}
+	if bad > maxListProblems {
+		o.unreported[o.path+name] = bad - maxListProblems
 	}
 }
 
 // Texts reads an array of strings.
 func (o Object) Texts(name string, r List, item Text) []string {
 	var texts []string
-	o.list(name, r, func(path string, v jsontext.Value) bool {
+	o.list(name, r, func(n *notes, path string, v jsontext.Value) bool {
 		wrong := "must be a string"
 		if v.Kind() == '"' {
 			s := unquote(v)
@@ -253,7 +270,7 @@ func (o Object) Texts(name string, r List, item Text) []string {
 			wrong = item.validate(s)
 		}
 		if wrong != "" {
-			o.problems.Add(path, wrong)
+			n.problems.Add(path, wrong)
 		}
 		return wrong == ""
 	})
@@ -262,15 +279,15 @@ func (o Object) Texts(name string, r List, item Text) []string {
 
 // Objects reads an array of objects and calls read for each.
 func (o Object) Objects(name string, r List, read func(Object)) {
-	o.list(name, r, func(path string, v jsontext.Value) bool {
+	o.list(name, r, func(n *notes, path string, v jsontext.Value) bool {
 		if v.Kind() != '{' {
-			o.problems.Add(path, "must be an object")
+			n.problems.Add(path, "must be an object")
 			return false
 		}
-		before := len(o.problems)
-		inner, _ := parseObject(v, path+".", o.problems)
+		before := len(n.problems)
+		inner, _ := parseObject(v, path+".", n)
 		read(inner)
-		return len(o.problems) == before
+		return len(n.problems) == before
 	})
 }
 

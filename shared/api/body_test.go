@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"maps"
 	"regexp"
 	"slices"
@@ -36,7 +37,16 @@ func TestObjectNamesEveryProblem(t *testing.T) {
 		{"white space is {}", " \n", "name: is required"},
 		{"null is absent", `{"name":null,"flag":null,"height":null,"margins":null,"list":null}`, "name: is required"},
 		{"unknown fields are ignored", `{"name":"n","other":[1,{"a":null}]}`, ""},
-		{"names are case-sensitive", `{"Name":"n"}`, "name: is required"},
+		{"names are case-sensitive", `{"Name":"n"}`, "Name: unknown field; did you mean \"name\"?\nname: is required"},
+		{"case, hyphens and underscores", `{"name":"n","F-L_ag":true,"Nam_E":"n"}`,
+			"F-L_ag: unknown field; did you mean \"flag\"?\nNam_E: unknown field; did you mean \"name\"?"},
+		{"one edit", `{"name":"n","nam":1,"names":1,"nbme":1,"anme":1,"xname":1,"nema":1,"na":1,"namess":1,"Namex":1}`,
+			"nam: unknown field; did you mean \"name\"?\nnames: unknown field; did you mean \"name\"?\n" +
+				"nbme: unknown field; did you mean \"name\"?\nanme: unknown field; did you mean \"name\"?\n" +
+				"xname: unknown field; did you mean \"name\"?"},
+		{"nearly a nested field", `{"name":"n","margins":{"Top":1},"items":[{"to":"a","TO":1}]}`, ""},
+		{"nearly a field, and null", `{"name":"n","Flag":null}`, ""},
+		{"far too long a name", `{"name":"n","flag` + strings.Repeat("_", 100) + `":1}`, ""},
 		{"empty text", `{"name":""}`, "name: must not be empty"},
 		{"too long, in code points", `{"name":"ක😀éabc"}`, "name: must be at most 5 characters"},
 		{"not too long, in code points", `{"name":"ක😀éab"}`, ""},
@@ -57,6 +67,7 @@ func TestObjectNamesEveryProblem(t *testing.T) {
 		{"too many items", `{"name":"n","items":[{},{},{},{}]}`, "items: must have 1 to 3 items"},
 		{"list items that are no objects", `{"name":"n","items":[{"to":"a"},"x",{}]}`, "items.1: must be an object\nitems.2.to: is required"},
 		{"all at once", `{"name":"","flag":2,"height":1}`, "flag: must be a boolean\nheight: must be between 20 and 300\nname: must not be empty"},
+		{"20 misspelt names", `{"name":"n"` + strings.Join(spellings("type", 40), "") + `}`, strings.Join(complaints("type", 20), "\n")},
 		{"a list reports its first 20", `{"name":"n","list":[` + strings.TrimSuffix(strings.Repeat("0,", 30), ",") + `]}`,
 			func() string {
 				var lines []string
@@ -68,16 +79,63 @@ func TestObjectNamesEveryProblem(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			p := Problems{}
-			o, err := parseObject([]byte(c.body), "", p)
+			o, err := parseObject([]byte(c.body), "", newNotes())
 			if err != nil {
 				t.Fatal(err)
 			}
 			read(o)
-			if got := p.text(); got != c.want {
+			o.noteMisspelt()
+			if got := o.problems.text(); got != c.want {
 				t.Errorf("got\n%s\nwant\n%s", got, c.want)
 			}
 		})
+	}
+}
+
+// spellings returns members of an object whose names differ from a name in underscores alone, in their order.
+func spellings(name string, n int) (members []string) {
+	for i := range n {
+		members = append(members, `,"`+name+strings.Repeat("_", i+1)+`":1`)
+	}
+	return members
+}
+
+// complaints returns the problems of the first spellings.
+func complaints(name string, n int) (problems []string) {
+	for i := range n {
+		problems = append(problems, name+strings.Repeat("_", i+1)+`: unknown field; did you mean "`+name+`"?`)
+	}
+	return problems
+}
+
+// TestShortNames checks that a known name of less than four letters is proposed for another case, and not for an edit.
+func TestShortNames(t *testing.T) {
+	o, err := parseObject([]byte(`{"TO":1,"t-o":1,"too":1,"t":1}`), "", newNotes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Knows("to")
+	o.noteMisspelt()
+	if got, want := o.problems.text(), "TO: unknown field; did you mean \"to\"?\nt-o: unknown field; did you mean \"to\"?"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestFurtherItems checks that the message says how many more items of a list are bad than error.details names.
+func TestFurtherItems(t *testing.T) {
+	for items, want := range map[int]string{
+		20: "The request has missing or invalid fields.",
+		21: "The request has missing or invalid fields, and 1 more in list.",
+		30: "The request has missing or invalid fields, and 10 more in list.",
+	} {
+		o, err := parseObject([]byte(`{"list":["good"`+strings.Repeat(",1", items)+`]}`), "", newNotes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Texts("list", List{Max: 100}, Text{})
+		if e := errInvalid(o.notes); e.Message != want || len(e.Details) != 20 {
+			t.Errorf("%d: %s", len(e.Details), e.Message)
+		}
 	}
 }
 
@@ -125,7 +183,7 @@ func TestParseObjectRefuses(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if _, err := parseObject([]byte(c.body), "", Problems{}); err != c.want { //nolint:errorlint // the very value
+			if _, err := parseObject([]byte(c.body), "", newNotes()); !errors.Is(err, c.want) {
 				t.Errorf("got %v, want %v", err, c.want)
 			}
 		})
@@ -142,15 +200,18 @@ func FuzzObject(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		p := Problems{}
-		o, err := parseObject(body, "", p)
+		o, err := parseObject(body, "", newNotes())
 		v := jsontext.Value(body)
 		if reads := v.IsValid() && v.Kind() == '{' || strings.Trim(string(body), " \t\r\n") == ""; reads != (err == nil) {
 			t.Fatalf("another reader says %v: %v", reads, err)
 		}
 		if err == nil {
 			read(o)
+			o.noteMisspelt()
+		} else if place, ok := errors.AsType[*malformedError](err); ok {
+			place.validate(t, body)
 		}
+		p := o.problems
 		for path, messages := range p {
 			if !utf8.ValidString(path) || len(messages) == 0 || strings.Contains(path, "..") {
 				t.Errorf("%q: %q", path, messages)
@@ -159,11 +220,13 @@ func FuzzObject(f *testing.F) {
 		if _, err := encode(errorEnvelope{Error: errorBody{Details: p}}); err != nil {
 			t.Errorf("problems do not encode: %v", err)
 		}
-		again := Problems{}
 		if canonical := v.Clone(); err == nil && len(v) > 0 && canonical.Canonicalize() == nil { // sorted, rounded, without white space
-			if o, err := parseObject(canonical, "", again); err != nil {
-				t.Errorf("%s: %v", canonical, err)
-			} else if read(o); len(again) > len(p) {
+			again, err := parseObject(canonical, "", newNotes())
+			if err != nil {
+				t.Fatalf("%s: %v", canonical, err)
+			}
+			read(again)
+			if again.noteMisspelt(); len(again.problems) > len(p) {
 				t.Errorf("%s: more is wrong than with %s", canonical, body)
 			}
 		}

@@ -39,15 +39,14 @@ func TestNumbersAreComparedAsSent(t *testing.T) {
 		{"-0", between, between, between},
 	}
 	said := func(number string, r Number) string {
-		p := Problems{}
-		o, err := parseObject([]byte(`{"n":`+number+`}`), "", p)
+		o, err := parseObject([]byte(`{"n":`+number+`}`), "", newNotes())
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.Min, r.Max = 1, 4
 		n := o.Number("n", r)
-		if len(p) > 0 {
-			return strings.Join(p["n"], "; ")
+		if len(o.problems) > 0 {
+			return strings.Join(o.problems["n"], "; ")
 		}
 		return strconv.FormatFloat(n, 'f', -1, 64)
 	}
@@ -61,13 +60,12 @@ func TestNumbersAreComparedAsSent(t *testing.T) {
 			}
 		}
 	}
-	p := Problems{}
-	o, _ := parseObject([]byte(`{"minus":-0,"tiny":-1e-999999,"zero":0e999999}`), "", p)
+	o, _ := parseObject([]byte(`{"minus":-0,"tiny":-1e-999999,"zero":0e999999}`), "", newNotes())
 	for _, name := range []string{"minus", "tiny", "zero"} {
 		o.Number(name, Number{Max: 1})
 	}
-	if p.text() != "tiny: must be between 0 and 1" {
-		t.Errorf("around zero: %s", p.text())
+	if got := o.problems.text(); got != "tiny: must be between 0 and 1" {
+		t.Errorf("around zero: %s", got)
 	}
 }
 

@@ -23,13 +23,41 @@ const (
 	CodeInvalidCurrency     = "invalid_currency_code"
 )
 
+// Reason is the value of error.details.reason, by which a program distinguishes errors with one code. Every http_error has
+// a reason (docs/decisions.md#error-reasons).
+type Reason string
+
+// The reasons (openapi.yaml#ErrorReason).
+const (
+	ReasonRouteNotFound            Reason = "route_not_found"
+	ReasonMethodNotAllowed         Reason = "method_not_allowed"
+	ReasonBodyTooLarge             Reason = "body_too_large"
+	ReasonRequestNotServed         Reason = "request_not_served" // of the gateway's own responses only
+	ReasonRenderRejected           Reason = "render_rejected"
+	ReasonLimitExceeded            Reason = "limit_exceeded"
+	ReasonIntegrationIncomplete    Reason = "integration_incomplete"
+	ReasonUnitPriceMissing         Reason = "unit_price_missing"
+	ReasonBalanceUnavailable       Reason = "balance_unavailable"
+	ReasonMessageTooLong           Reason = "message_too_long"
+	ReasonVendorRejected           Reason = "vendor_rejected"
+	ReasonVendorCredentialsRefused Reason = "vendor_credentials_refused"
+	ReasonVendorAnswerUnusable     Reason = "vendor_answer_unusable"
+	ReasonVendorUnreachable        Reason = "vendor_unreachable"
+	ReasonOutcomeUncertain         Reason = "outcome_uncertain"
+	ReasonIdempotencyKeyReused     Reason = "idempotency_key_reused"
+	ReasonIdempotencyInProgress    Reason = "idempotency_in_progress"
+	ReasonIdempotencyNotKept       Reason = "idempotency_outcome_not_kept"
+)
+
 // Error is a failed request. The client sees the public part, the operator also the cause and the vendor.
 type Error struct {
-	Status  int
-	Code    string
-	Message string
-	Details map[string][]string // of validation_failed: messages by field path
-	Header  http.Header         // further headers of the response
+	Status     int
+	Code       string
+	Reason     Reason // "": the code has no reasons
+	Message    string
+	Details    Problems    // of validation_failed
+	VendorCode string      // the vendor's own code of the failure; empty: the vendor has none
+	Header     http.Header // further headers of the response
 
 	Cause     error  // for the log only
 	Vendor    string // the vendor that failed; empty: no vendor did
@@ -45,6 +73,26 @@ func (e *Error) Error() string {
 	return strings.TrimSuffix(e.Message, ".") + ": " + e.Cause.Error()
 }
 
+// reasonDetails is error.details of an error with a reason.
+type reasonDetails struct {
+	Reason     Reason `json:"reason"`
+	Vendor     string `json:"vendor,omitzero"`
+	VendorCode string `json:"vendor_code,omitzero"`
+}
+
+// details returns error.details, or nil where the response has none. An http_error about a vendor names the vendor.
+func (e *Error) details() any {
+	switch {
+	case e.Code == CodeHTTPError && (strings.HasPrefix(string(e.Reason), "vendor_") || e.Reason == ReasonOutcomeUncertain):
+		return reasonDetails{e.Reason, e.Vendor, e.VendorCode}
+	case e.Reason != "":
+		return reasonDetails{Reason: e.Reason}
+	case e.Details != nil:
+		return e.Details
+	}
+	return nil
+}
+
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
@@ -57,14 +105,14 @@ func (e *Error) WithCause(cause error) *Error {
 
 // Errors that are the same for all operations. WithCause copies these values, and no code changes them.
 var (
-	errTooLarge     = &Error{Status: 413, Code: CodeHTTPError, Message: "The request body is over 4 MiB."}
+	errTooLarge     = &Error{Status: 413, Code: CodeHTTPError, Reason: ReasonBodyTooLarge, Message: "The request body is over 4 MiB."}
 	errUnauthorized = &Error{Status: 401, Code: CodeUnauthorized, Message: "The credentials are missing, invalid or inactive, or do not match the environment."}
 	errPaused       = &Error{Status: 503, Code: CodeProjectPaused, Message: "The project is paused."}
 	errUnconfirmed  = &Error{Status: 428, Code: CodeConfirmationMissing, Message: "Sending from the documentation playground needs the header X-Confirm-Send: true."}
 	errNoCredits    = &Error{Status: 402, Code: CodeInsufficientFunds, Message: "The project has too few credits for this request."}
 
 	// ErrNotFound is the error for a path without a resource.
-	ErrNotFound = &Error{Status: 404, Code: CodeHTTPError, Message: "There is no such resource."}
+	ErrNotFound = &Error{Status: 404, Code: CodeHTTPError, Reason: ReasonRouteNotFound, Message: "There is no such resource."}
 	// ErrNoIntegration is the error for a project without a usable active integration in the environment.
 	ErrNoIntegration = &Error{Status: 422, Code: CodeProviderSelection, Message: "The project has no usable active integration for this operation in this environment."}
 	// ErrInternal is every failure of the service itself.
@@ -84,7 +132,8 @@ func internal(step string, err error) error {
 
 // ErrMethod returns the error for a wrong method; allow names the methods of the path.
 func ErrMethod(allow string) *Error {
-	return &Error{Status: 405, Code: CodeHTTPError, Message: "This resource takes " + allow + " only.", Header: http.Header{"Allow": {allow}}}
+	return &Error{Status: 405, Code: CodeHTTPError, Reason: ReasonMethodNotAllowed, Message: "This resource takes " + allow + " only.",
+		Header: http.Header{"Allow": {allow}}}
 }
 
 func errRateLimited(seconds int) *Error {

@@ -124,14 +124,15 @@ func FuzzKeptOutcome(f *testing.F) {
 		if status < 400 || status > 599 || code == "" {
 			return
 		}
-		kept, err := encodeOutcome(nil, &Error{Status: status, Code: code, Message: message, Vendor: vendor, Cause: io.EOF})
+		kept, err := encodeOutcome(nil, &Error{Status: status, Code: code, Reason: Reason(vendor), VendorCode: vendor, Message: message, Vendor: vendor, Cause: io.EOF})
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = replay(kept)
 		valid := func(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 		var e *Error
-		if !errors.As(err, &e) || e.Status != status || !sameText(e.Code, code) || !sameText(e.Message, message) || !sameText(e.Vendor, vendor) {
+		if !errors.As(err, &e) || e.Status != status || !sameText(e.Code, code) || !sameText(e.Message, message) || !sameText(e.Vendor, vendor) ||
+			!sameText(e.VendorCode, vendor) || !sameText(string(e.Reason), vendor) {
 			t.Errorf("%d %q %q %q: %+v of %s", status, valid(code), valid(message), valid(vendor), e, kept)
 		}
 	})

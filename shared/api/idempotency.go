@@ -22,12 +22,12 @@ const (
 )
 
 var (
-	errOtherBody = &Error{Status: 422, Code: CodeHTTPError, Message: "The Idempotency-Key was used with another request body."}
-	errRunning   = &Error{Status: 409, Code: CodeHTTPError, Message: "The first request with this Idempotency-Key is still at work."}
+	errOtherBody = &Error{Status: 422, Code: CodeHTTPError, Reason: ReasonIdempotencyKeyReused, Message: "The Idempotency-Key was used with another request body."}
+	errRunning   = &Error{Status: 409, Code: CodeHTTPError, Reason: ReasonIdempotencyInProgress, Message: "The first request with this Idempotency-Key is still at work."}
 	// errNotKept is stored for a request whose outcome is too large to be stored (docs/decisions.md#idempotency-size).
-	errNotKept = &Error{Status: 409, Code: CodeHTTPError, Message: "The first request with this Idempotency-Key was carried out, but its response is too large to be repeated."}
+	errNotKept = &Error{Status: 409, Code: CodeHTTPError, Reason: ReasonIdempotencyNotKept, Message: "The first request with this Idempotency-Key was carried out, but its response is too large to be repeated."}
 	// errDied is stored for a request that died without an outcome (docs/decisions.md#idempotency-dead-claims).
-	errDied = &Error{Status: 503, Code: CodeHTTPError, Message: "The first request with this Idempotency-Key was cut off. The message may have been sent: do not retry automatically."}
+	errDied = &Error{Status: 503, Code: CodeHTTPError, Reason: ReasonOutcomeUncertain, Message: "The first request with this Idempotency-Key was cut off. The message may have been sent: do not retry automatically."}
 )
 
 // idempotencyKey reads the header: 1 to 128 visible ASCII characters, once (docs/decisions.md#idempotency-key).
@@ -116,16 +116,21 @@ func (c claim) end(ctx context.Context, state *requestState, result *Result, fai
 
 // outcome is the stored outcome of a request.
 type outcome struct {
-	Status  int            `json:"status"`
-	Vendor  string         `json:"vendor,omitzero"`
-	Data    jsontext.Value `json:"data,omitzero"`
-	Code    string         `json:"code,omitzero"`
-	Message string         `json:"message,omitzero"`
+	Status     int            `json:"status"`
+	Vendor     string         `json:"vendor,omitzero"`
+	Data       jsontext.Value `json:"data,omitzero"`
+	Code       string         `json:"code,omitzero"`
+	Reason     Reason         `json:"reason,omitzero"`
+	VendorCode string         `json:"vendor_code,omitzero"`
+	Message    string         `json:"message,omitzero"`
 }
 
 func encodeOutcome(result *Result, failed *Error) ([]byte, error) {
 	if failed != nil {
-		return encode(outcome{Status: failed.Status, Vendor: failed.Vendor, Code: failed.Code, Message: failed.Message})
+		return encode(outcome{
+			Status: failed.Status, Vendor: failed.Vendor, Code: failed.Code, Reason: failed.Reason, VendorCode: failed.VendorCode,
+			Message: failed.Message,
+		})
 	}
 	data, err := encode(result.Data)
 	if err != nil {
@@ -143,5 +148,8 @@ func replay(text []byte) (*Result, error) {
 	if o.Code == "" {
 		return &Result{Data: o.Data, Vendor: o.Vendor, replayed: true}, nil
 	}
-	return nil, &Error{Status: o.Status, Code: o.Code, Message: o.Message, Vendor: o.Vendor, Header: http.Header{replayedHeader: {"true"}}}
+	return nil, &Error{
+		Status: o.Status, Code: o.Code, Reason: o.Reason, VendorCode: o.VendorCode, Message: o.Message, Vendor: o.Vendor,
+		Header: http.Header{replayedHeader: {"true"}},
+	}
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -46,10 +47,10 @@ type Route interface {
 
 // request is a well-formed request of any operation.
 type request struct {
-	sends       bool     // the request has an effect outside that cannot be taken back
-	key         string   // the Idempotency-Key; empty: none
-	keyProblems Problems // of an invalid key
-	prepare     func(ctx context.Context, prices credit.Prices) (*Job, error)
+	sends   bool   // the request has an effect outside that cannot be taken back
+	key     string // the Idempotency-Key; empty: none
+	notes   *notes // with the problems of an invalid key
+	prepare func(ctx context.Context, prices credit.Prices) (*Job, error)
 }
 
 func (o *Operation[T]) route() (name, method, path string) { return o.Name, o.Method, o.Path }
@@ -65,7 +66,7 @@ type Input struct {
 // ReadInput reads a body with the parameters of its path. The error is the reason why the body is no object; the input then
 // holds the fields before the fault.
 func ReadInput(body []byte, parameters map[string]string) (*Input, error) {
-	object, err := parseObject(body, "", Problems{})
+	object, err := parseObject(body, "", newNotes())
 	return &Input{object, parameters}, err
 }
 
@@ -136,7 +137,7 @@ func (o *Operation[T]) decode(state *requestState, parameters map[string]string)
 	in, err := ReadInput(state.body, parameters)
 	if err != nil && state.request.Method == http.MethodPost {
 		in.problems.Add("body", err.Error())
-		return nil, errInvalid(in.problems)
+		return nil, errInvalid(in.notes)
 	}
 	// A request that asks for privacy gets it, also where the field itself or another one is wrong.
 	if v, ok := in.members["privacy_mode"]; ok && v.Kind() != 'f' && v.Kind() != 'n' {
@@ -146,8 +147,9 @@ func (o *Operation[T]) decode(state *requestState, parameters map[string]string)
 	if err != nil {
 		return nil, err
 	}
+	in.noteMisspelt()
 	malformed := len(in.problems) > 0
-	r := &request{keyProblems: in.problems, prepare: func(ctx context.Context, prices credit.Prices) (*Job, error) {
+	r := &request{notes: in.notes, prepare: func(ctx context.Context, prices credit.Prices) (*Job, error) {
 		return o.prepare(ctx, state, prices, decoded)
 	}}
 	if o.Sends != nil {
@@ -157,7 +159,7 @@ func (o *Operation[T]) decode(state *requestState, parameters map[string]string)
 		}
 	}
 	if malformed {
-		return nil, errInvalid(in.problems)
+		return nil, errInvalid(in.notes)
 	}
 	state.decoded = true
 	return r, nil
@@ -176,8 +178,12 @@ func (o *Operation[T]) prepare(ctx context.Context, state *requestState, prices 
 	}, decoded)
 }
 
-func errInvalid(p Problems) *Error {
-	return &Error{Status: 422, Code: CodeValidationFailed, Message: "The request has missing or invalid fields.", Details: p}
+func errInvalid(n *notes) *Error {
+	message := "The request has missing or invalid fields"
+	for list, items := range n.unreported { // an operation has at most one list
+		message = fmt.Sprintf("%s, and %d more in %s", message, items, list)
+	}
+	return &Error{Status: 422, Code: CodeValidationFailed, Message: message + ".", Details: n.problems}
 }
 
 // requestState holds what the pipeline knows of one request. The log line is written from it.

@@ -231,8 +231,8 @@ func (r *request) confirm(state *requestState) error {
 	if r.sends && state.playground && !isTrue(state.request.Header.Get("X-Confirm-Send")) {
 		return errUnconfirmed
 	}
-	if len(r.keyProblems) > 0 {
-		return errInvalid(r.keyProblems)
+	if len(r.notes.problems) > 0 {
+		return errInvalid(r.notes)
 	}
 	return nil
 }

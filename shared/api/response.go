@@ -34,9 +34,9 @@ type errorEnvelope struct {
 }
 
 type errorBody struct {
-	Code    string   `json:"code"`
-	Message string   `json:"message"`
-	Details Problems `json:"details,omitzero"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Details any    `json:"details,omitzero"`
 }
 
 // encode writes JSON as the API does: deterministic, and with a replacement character for each invalid byte of vendor text.
@@ -80,7 +80,7 @@ func failure(err error) response {
 func (resp *response) write(w http.ResponseWriter, requestID string) {
 	if resp.failure != nil {
 		// The envelope holds only strings and lists of strings, so encode cannot fail.
-		resp.body, _ = encode(errorEnvelope{false, requestID, errorBody{resp.failure.Code, resp.failure.Message, resp.failure.Details}})
+		resp.body, _ = encode(errorEnvelope{false, requestID, errorBody{resp.failure.Code, resp.failure.Message, resp.failure.details()}})
 	}
 	maps.Copy(w.Header(), resp.header)
 	identify(w, requestID)

@@ -102,7 +102,8 @@ func (c *Chain[T]) Ask(ctx context.Context, accounts []upstream.Account, addr ne
 		}
 	}
 	for i, account := range deferred {
-		if ctx.Err() != nil {
+		if err := ctx.Err(); err != nil {
+			l.result.Vendor, l.err = account.Integration.Vendor, errors.Join(l.err, fmt.Errorf("no time left: %w", err))
 			break
 		}
 		if done, _ := l.try(ctx, account, len(deferred)-i, nil); done {

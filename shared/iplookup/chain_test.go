@@ -139,6 +139,20 @@ func TestBreakers(t *testing.T) {
 	})
 }
 
+// With all circuits open and no time left, the look-up fails and names a vendor.
+func TestNoTimeLeft(t *testing.T) {
+	b := newFixture(true, 0)
+	b.a.err = refused
+	for range 10 {
+		_, _ = b.Ask(t.Context(), b.accounts[:1], address)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if result, err := b.Ask(ended, b.accounts[:1], address); err == nil || result.Vendor != "a" {
+		t.Errorf("%+v, %v", result, err)
+	}
+}
+
 // A freeze counts: cached results age by the wall time.
 func TestFreeze(t *testing.T) {
 	frozen := clocktest.New()

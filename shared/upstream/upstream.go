@@ -62,6 +62,7 @@ func (c Class) Uncertain() bool { return c == NoResponse || c == Unusable }
 type Error struct {
 	Class  Class
 	Vendor string
+	Code   string // the vendor's own code of the failure; empty: the vendor has none
 	Detail string // transport error or the vendor's message
 }
 
@@ -85,6 +86,14 @@ func ClassOf(err error) Class {
 		return e.Class
 	}
 	return Unusable
+}
+
+// CodeOf returns the vendor's own code of an *Error, and "" for any other error.
+func CodeOf(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Code
+	}
+	return ""
 }
 
 // Request is one call to a vendor.

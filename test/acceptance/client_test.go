@@ -55,10 +55,28 @@ type response struct {
 		BalanceFormatted string          `json:"balance_formatted"`
 	} `json:"data"`
 	Error struct {
-		Code    string              `json:"code"`
-		Message string              `json:"message"`
-		Details map[string][]string `json:"details"`
+		Code    string  `json:"code"`
+		Message string  `json:"message"`
+		Details details `json:"details"`
 	} `json:"error"`
+}
+
+// details is error.details: messages by field path, or the reason of the error.
+type details struct {
+	fields     map[string][]string
+	Reason     string `json:"reason"`
+	Vendor     string `json:"vendor"`
+	VendorCode string `json:"vendor_code"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (d *details) UnmarshalJSON(text []byte) error {
+	if json.Unmarshal(text, &d.fields) == nil {
+		return nil
+	}
+	type plain details
+	d.fields = nil
+	return json.Unmarshal(text, (*plain)(d))
 }
 
 // is reports whether the response has a status and an error code; "" is success.
@@ -68,7 +86,7 @@ func (a *response) is(status int, code string) bool {
 
 // fields returns the fields that the response names as wrong, sorted.
 func (a *response) fields() string {
-	return strings.Join(slices.Sorted(maps.Keys(a.Error.Details)), " ")
+	return strings.Join(slices.Sorted(maps.Keys(a.Error.Details.fields)), " ")
 }
 
 // provider decodes the provider_response.

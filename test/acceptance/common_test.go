@@ -191,7 +191,7 @@ func TestBodies(t *testing.T) {
 	} {
 		for _, path := range []string{send, balance} {
 			a := request{path: path, body: body, as: p.dev}.do(t)
-			if a != nil && (!a.is(422, "validation_failed") || len(a.Error.Details) != 1 || len(a.Error.Details["body"]) == 0) {
+			if a != nil && (!a.is(422, "validation_failed") || len(a.Error.Details.fields) != 1 || len(a.Error.Details.fields["body"]) == 0) {
 				t.Errorf("%s %.60q: %d %s, want 422 validation_failed on body", path, body, a.status, a.body)
 			}
 		}

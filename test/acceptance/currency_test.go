@@ -140,7 +140,7 @@ func TestAmounts(t *testing.T) {
 		"1%2F2", "--1", "%00", strings.Repeat("9", 2000),
 	} {
 		a := request{method: "GET", path: currencies + "/pair/USD/LKR/" + amount, as: p.dev}.do(t)
-		if a != nil && (!a.is(422, "validation_failed") || len(a.Error.Details) != 1 || len(a.Error.Details["amount"]) != 1) {
+		if a != nil && (!a.is(422, "validation_failed") || len(a.Error.Details.fields) != 1 || len(a.Error.Details.fields["amount"]) != 1) {
 			t.Errorf("%.40s: %d %s", amount, a.status, a.body)
 		}
 	}

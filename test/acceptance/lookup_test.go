@@ -48,7 +48,7 @@ func TestLookupFields(t *testing.T) {
 		{burner, `{"email":""}`, "email"},
 		{burner, `{"email":7}`, "email"},
 		{burner, `{"email":["a@example.com"]}`, "email"},
-		{burner, `{"Email":"a@example.com"}`, "email"},
+		{burner, `{"Email":"a@example.com"}`, "Email email"},
 		{burner, email("a"), "email"},
 		{burner, email("a@example"), "email"},
 		{burner, email("a@example.com."), "email"},

@@ -195,12 +195,12 @@ func TestOnceKeys(t *testing.T) {
 		}
 		for _, body := range []string{single("0771234567", "m"), `{"send_method":"bulk_same","recipients":["0771234567"],"message":"m","check_cost":true}`} {
 			a := keyed(p, key, body).send(t)
-			if a == nil || !a.is(422, want) || (len(a.Error.Details["Idempotency-Key"]) == 0) != valid {
+			if a == nil || !a.is(422, want) || (len(a.Error.Details.fields["Idempotency-Key"]) == 0) != valid {
 				t.Errorf("%q: %+v, want %s", key, a, want)
 			}
 		}
 	}
-	if a := keyed(p, "a b", `{"send_method":"single"}`).do(t); a != nil && len(a.Error.Details) != 3 {
+	if a := keyed(p, "a b", `{"send_method":"single"}`).do(t); a != nil && len(a.Error.Details.fields) != 3 {
 		t.Errorf("%s, want all failing fields at once", a.body)
 	}
 	// Balances and cost checks keep nothing.

@@ -33,7 +33,7 @@ func TestSendFields(t *testing.T) {
 		{`{"send_method":"both"}`, "send_method"},
 		{`{"send_method":"SINGLE"}`, "send_method"},
 		{`{"send_method":1}`, "send_method"},
-		{`{"Send_Method":"single"}`, "send_method"},
+		{`{"Send_Method":"single"}`, "Send_Method send_method"},
 		{`{"send_method":"single"}`, "message to"},
 		{`{"send_method":"single","to":null,"message":null}`, "message to"},
 		{`{"send_method":"single","to":"","message":""}`, "message to"},
@@ -82,7 +82,7 @@ func TestSendFields(t *testing.T) {
 			continue
 		}
 		var fields []string
-		for field, messages := range a.Error.Details {
+		for field, messages := range a.Error.Details.fields {
 			fields = append(fields, field)
 			if len(messages) == 0 {
 				t.Errorf("%.100s: nothing is said of %s", c.body, field)
@@ -110,7 +110,7 @@ func TestManyRecipients(t *testing.T) {
 	}
 	to[7654] = "0671234567"
 	if a := (request{path: send, body: bulkSame(to, "m"), as: p.dev}).do(t); a != nil {
-		if !a.is(422, "validation_failed") || len(a.Error.Details) != 1 || len(a.Error.Details["recipients.7654"]) == 0 {
+		if !a.is(422, "validation_failed") || len(a.Error.Details.fields) != 1 || len(a.Error.Details.fields["recipients.7654"]) == 0 {
 			t.Errorf("%d %.300s, want validation_failed on recipients.7654", a.status, a.body)
 		}
 	}
@@ -118,7 +118,7 @@ func TestManyRecipients(t *testing.T) {
 		to[i] = "no"
 	}
 	if a := (request{path: send, body: bulkSame(to, "m"), as: p.dev}).do(t); a != nil {
-		if !a.is(422, "validation_failed") || len(a.Error.Details) != 20 || len(a.Error.Details["recipients.19"]) == 0 {
+		if !a.is(422, "validation_failed") || len(a.Error.Details.fields) != 20 || len(a.Error.Details.fields["recipients.19"]) == 0 {
 			t.Errorf("%d %.300s, want validation_failed on recipients.0 to .19", a.status, a.body)
 		}
 	}

@@ -100,8 +100,8 @@ func TestEvents(t *testing.T) {
 			t.Errorf("%s has no event", function.id)
 		}
 	}
-	for route := range routes {
-		if strings.HasPrefix(route, apiRoot) && !called[route] {
+	for route, function := range routes {
+		if strings.HasPrefix(route, apiRoot) && function != "DocsFunction" && !called[route] {
 			t.Errorf("%s has no file", route)
 		}
 	}

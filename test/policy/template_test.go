@@ -256,7 +256,10 @@ func gatewayResponses(s *templateFile) (f findings) {
 		}
 		text := response.text("ResponseTemplates", "application/json")
 		var body struct {
-			Error struct{ Code, Message string }
+			Error struct {
+				Code, Message string
+				Details       struct{ Reason string }
+			}
 		}
 		if err := json.Unmarshal([]byte(text), &body); err != nil || body.Error.Message == "" {
 			f.add("%s: the template is no JSON with a message: %v", name, err)
@@ -265,7 +268,10 @@ func gatewayResponses(s *templateFile) (f findings) {
 		if body.Error.Code != want.code {
 			f.add("%s has the code %q, want %q", name, body.Error.Code, want.code)
 		}
-		if envelope := refusal(body.Error.Code, body.Error.Message); text != envelope {
+		if known := body.Error.Details.Reason != ""; known != (want.code == "http_error") {
+			f.add("%s has the reason %q", name, body.Error.Details.Reason)
+		}
+		if envelope := refusal(body.Error.Code, body.Error.Details.Reason, body.Error.Message); text != envelope {
 			f.add("%s is %s, want the functions' envelope %s", name, text, envelope)
 		}
 	}
@@ -273,9 +279,9 @@ func gatewayResponses(s *templateFile) (f findings) {
 }
 
 // refusal returns the body of a function's response to a refused request, with the gateway's variable as request ID.
-func refusal(code, message string) string {
+func refusal(code, reason, message string) string {
 	w := httptest.NewRecorder()
-	api.Refuse(w, &http.Request{}, &api.Error{Status: http.StatusBadRequest, Code: code, Message: message})
+	api.Refuse(w, &http.Request{}, &api.Error{Status: http.StatusBadRequest, Code: code, Reason: api.Reason(reason), Message: message})
 	var sent struct {
 		RequestID string `json:"request_id"`
 	}
@@ -319,7 +325,7 @@ func restAPI(s *templateFile) (f findings) {
 // apiRoot is where the paths of openapi.yaml begin.
 const apiRoot = "/api/v1"
 
-var routePath = regexp.MustCompile(`^(/api/v1(/([a-z0-9-]+|\{[a-z]+\}))+|/docs(/\{proxy\+\})?)$`)
+var routePath = regexp.MustCompile(`^(/api/v1(/([a-z0-9-]+|\{[a-z]+\}))+|(/docs|/api/v1/utilities/currency)(/\{proxy\+\})?)$`)
 
 func routes(s *templateFile) (f findings) {
 	seen := map[string]bool{}

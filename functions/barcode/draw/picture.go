@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/boombuler/barcode"
+	"golang.org/x/image/font/sfnt"
 )
 
 // Color has red, green and blue.
@@ -42,6 +43,9 @@ type Picture struct {
 	module int   // pixels
 	left   int   // where the first column of modules begins
 	tops   []int // where the rows of modules begin, then where the last row ends
+
+	text    []sfnt.Segment // the outlines of the text below the bars, in pixels; nil: no text
+	textTop int            // the first row of pixels of the text
 }
 
 // Linear lays out a linear barcode: modules are factor pixels wide, the bars are height pixels high, and there

@@ -8,13 +8,18 @@ import (
 // ContentTypePNG is the media type of the bytes that PNG returns.
 const ContentTypePNG = "image/png"
 
-// PNG returns the picture as a PNG of one bit per pixel with a palette of background and foreground, both opaque.
+// PNG returns the picture as a PNG of one bit per pixel with a palette of background and foreground, both opaque. A picture
+// with text has four bits per pixel, and a palette with the shades between these colours.
 //
 // The package image/png is not used: it packs and compresses each row of pixels. Measured were 350 µs and 850 kB for a
 // barcode (165 µs with a pool of compressors), 640 µs for a QR code of 256 pixels and 7 ms for the largest. This code
 // packs each row of modules once and refers to it for the rows below: 8 µs, 30 µs and 1.2 ms.
 func (p *Picture) PNG() []byte {
-	stride := 1 + (p.Width+7)/8 // a filter byte (0, none), then the pixels
+	depth := 1
+	if p.textTop > 0 {
+		depth = 4
+	}
+	stride := 1 + (p.Width*depth+7)/8 // a filter byte (0, none), then the pixels
 	z := newRowDeflater(make([]byte, 0, 128+stride*len(p.tops)))
 	pixels := make([]byte, stride)
 	z.add(pixels, p.tops[0])
@@ -23,24 +28,51 @@ func (p *Picture) PNG() []byte {
 		clear(pixels)
 		p.runs(row, ends)
 		for column, end := range ends {
-			for x := p.x(column); x < p.x(end); x++ {
-				pixels[1+x/8] |= 0x80 >> (x % 8)
+			for bit := p.x(column) * depth; bit < p.x(end)*depth; bit++ {
+				pixels[1+bit/8] |= 0x80 >> (bit % 8)
 			}
 		}
 		z.add(pixels, p.tops[row+1]-p.tops[row])
 	}
-	clear(pixels)
-	z.add(pixels, p.Height-p.tops[len(p.tops)-1])
+	if p.textTop > 0 {
+		p.addText(z, pixels)
+	} else {
+		clear(pixels)
+		z.add(pixels, p.Height-p.tops[len(p.tops)-1])
+	}
 	data := z.close()
 
 	header := binary.BigEndian.AppendUint32(nil, uint32(p.Width))
 	header = binary.BigEndian.AppendUint32(header, uint32(p.Height))
-	header = append(header, 1, 3, 0, 0, 0) // bit depth 1, palette
+	header = append(header, byte(depth), 3, 0, 0, 0) // palette
 	out := append(make([]byte, 0, 128+len(data)), "\x89PNG\r\n\x1a\n"...)
 	out = appendChunk(out, "IHDR", header)
-	out = appendChunk(out, "PLTE", append(p.Background[:], p.Foreground[:]...))
+	out = appendChunk(out, "PLTE", p.palette(1<<depth))
 	out = appendChunk(out, "IDAT", data)
 	return appendChunk(out, "IEND", nil)
+}
+
+// palette returns shades from the background to the foreground.
+func (p *Picture) palette(shades int) (colors []byte) {
+	for i := range shades {
+		for c := range p.Background {
+			mixed := int(p.Background[c])*(shades-1-i) + int(p.Foreground[c])*i
+			colors = append(colors, byte((mixed+(shades-1)/2)/(shades-1)))
+		}
+	}
+	return colors
+}
+
+// addText writes the rows of the text, of four bits per pixel.
+func (p *Picture) addText(z *rowDeflater, pixels []byte) {
+	mask := p.coverage()
+	for y := range mask.Rect.Dy() {
+		clear(pixels)
+		for x, alpha := range mask.Pix[y*mask.Stride:][:mask.Rect.Dx()] {
+			pixels[1+x/2] |= byte((int(alpha)*15+127)/255) << (4 - x%2*4)
+		}
+		z.add(pixels, 1)
+	}
 }
 
 func appendChunk(out []byte, kind string, data []byte) []byte {

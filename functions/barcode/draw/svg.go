@@ -37,7 +37,12 @@ func (p *Picture) SVG() []byte {
 			open[column], tops[column] = end, y
 		}
 	}
-	return append(out, "\"/></svg>\n"...)
+	out = append(out, `"/>`...)
+	if len(p.text) > 0 {
+		out = fmt.Appendf(out, `<path fill="#%x" shape-rendering="auto" transform="scale(.015625)" d="`, p.Foreground)
+		out = append(p.appendText(out), `"/>`...)
+	}
+	return append(out, "</svg>\n"...)
 }
 
 func appendRectangle(out []byte, x, y, width, height int) []byte {

@@ -19,7 +19,7 @@ import (
 type request struct {
 	kind, data        string
 	factor, height    int
-	quietZone         bool
+	quietZone, text   bool
 	level             string
 	size              int
 	margin            int // -1: none
@@ -57,6 +57,12 @@ var options = []request{
 	{data: "Option", color: "#b00020", about: "color #b00020"},
 	{data: "Option", quietZone: true, about: "quiet_zone true"},
 	{data: "Option", format: "svg", about: "format svg"},
+	{data: "Option", text: true, about: "text true"},
+	{kind: "EAN13", data: "590123412345", quietZone: true, text: true, about: "text and quiet_zone true"},
+	{kind: "EAN13", data: "590123412345", text: true, format: "svg", about: "text true, format svg"},
+	{kind: "EAN8", data: "7351353", quietZone: true, text: true, about: "text and quiet_zone true"},
+	{kind: "UPCA", data: "03600029145", quietZone: true, text: true, about: "text and quiet_zone true"},
+	{kind: "UPCE", data: "654321", quietZone: true, text: true, about: "text and quiet_zone true"},
 }
 
 // squares has every option of QR codes once, and every mode.
@@ -148,6 +154,11 @@ func (r request) picture() (picture *draw.Picture, first string, err error) {
 		}
 		first = kind.Name
 		picture = draw.Linear(kind.Name, code, cmp.Or(r.factor, 2), cmp.Or(r.height, 80), left, right)
+		if r.text {
+			if err := picture.Print(kind.Labels(code, r.quietZone)); err != nil {
+				return nil, "", err
+			}
+		}
 	}
 	if picture.Foreground, err = draw.ParseColor(cmp.Or(r.color, "000000")); err != nil {
 		return nil, "", err

@@ -17,7 +17,8 @@ from PIL import Image, ImageOps
 def read(image, format):
     for shown in (image, ImageOps.expand(image, border=max(20, image.width // 10), fill=255)):
         for pure in (True, False):
-            found = zxingcpp.read_barcodes(shown, formats=format, is_pure=pure, try_invert=False)
+            # A low symbol above a high line of text is not pure: the middle row is text, and the result is not valid.
+            found = [b for b in zxingcpp.read_barcodes(shown, formats=format, is_pure=pure, try_invert=False) if b.valid]
             if found:
                 return found
     return []

@@ -18,6 +18,9 @@ func (e *DocumentError) Error() string { return "browser: " + e.Message }
 // ClientMessage returns the text for the client.
 func (e *DocumentError) ClientMessage() string { return e.Message }
 
+// ExceedsLimit reports whether the document exceeds a limit.
+func (e *DocumentError) ExceedsLimit() bool { return e != errUnprintable }
+
 func documentErrorf(reason, format string, values ...any) *DocumentError {
 	return &DocumentError{reason, fmt.Sprintf(format, values...)}
 }

@@ -106,7 +106,7 @@ func (a *awsAdapter) classify(sender *upstream.Sender, err error) error {
 	case !made:
 		return a.fail(upstream.NotSent, err.Error()) // credentials or endpoint could not be resolved, or no time was left
 	case errors.As(err, &named) && awsCodes[named.ErrorCode()] != "":
-		return a.fail(awsCodes[named.ErrorCode()], named.ErrorCode()+": "+named.ErrorMessage())
+		return a.withCode(a.fail(awsCodes[named.ErrorCode()], named.ErrorCode()+": "+named.ErrorMessage()), named.ErrorCode())
 	case !errors.As(err, &response):
 		return a.fail(upstream.Unusable, err.Error())
 	}

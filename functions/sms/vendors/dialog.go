@@ -54,7 +54,7 @@ func (a *dialogAdapter) call(ctx context.Context, path string, query url.Values,
 	}
 	body := strings.TrimSpace(string(response.Body))
 	if failure, known := dialogCodes[body]; known {
-		return "", a.fail(failure.class, body+" "+failure.meaning)
+		return "", a.withCode(a.fail(failure.class, body+" "+failure.meaning), body)
 	}
 	if err := a.byStatus(response); err != nil {
 		return "", err

@@ -81,18 +81,18 @@ func (a *dialogV2Adapter) post(ctx context.Context, path, token string, body any
 	class, known := dialogErrors[code]
 	switch {
 	case status == "failed" && known:
-		return nil, c.fail(class, code+" "+comment)
+		return nil, c.withCode(c.fail(class, code+" "+comment), code)
 	case token != "" && response.Status == http.StatusUnauthorized:
 		return nil, c.fail(tokenRefused, comment)
 	}
 	if err := c.byStatus(response); err != nil {
-		return nil, err
+		return nil, c.withCode(err, code)
 	}
 	switch status {
 	case "success":
 		return values, nil
 	case "failed":
-		return nil, c.fail(upstream.Rejected, code+" "+comment)
+		return nil, c.withCode(c.fail(upstream.Rejected, code+" "+comment), code)
 	}
 	return nil, c.fail(upstream.Unusable, string(response.Body))
 }

@@ -75,7 +75,7 @@ func (s session) token(ctx context.Context) (key, token string, err error) {
 	}
 	token, life, err := s.login(ctx, user, password)
 	if err != nil {
-		return "", "", s.fail(loginClasses[upstream.ClassOf(err)], "login: "+err.Error())
+		return "", "", s.withCode(s.fail(loginClasses[upstream.ClassOf(err)], "login: "+err.Error()), upstream.CodeOf(err))
 	}
 	s.tokens.put(key, token, life)
 	return key, token, nil
@@ -96,5 +96,5 @@ func (s session) send(ctx context.Context, send func(token string) (Receipt, err
 		s.tokens.drop(key, token)
 		refused = err
 	}
-	return Receipt{}, s.fail(upstream.CredentialsRefused, refused.Error())
+	return Receipt{}, s.withCode(s.fail(upstream.CredentialsRefused, refused.Error()), upstream.CodeOf(refused))
 }

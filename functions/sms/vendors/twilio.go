@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
-	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -38,10 +38,11 @@ func twilio() Vendor {
 type twilioAdapter struct{ caller }
 
 type twilioResponse struct {
-	SID      string `json:"sid"`
-	Status   string `json:"status"`
-	Balance  string `json:"balance"`
-	Currency string `json:"currency"`
+	SID       string `json:"sid"`
+	Status    string `json:"status"`
+	ErrorCode int    `json:"error_code"` // of a message that will not be sent
+	Balance   string `json:"balance"`
+	Currency  string `json:"currency"`
 }
 
 type twilioError struct {
@@ -53,6 +54,14 @@ type twilioError struct {
 var twilioCodes = map[int]upstream.Class{
 	20003: upstream.CredentialsRefused, // authenticate
 	20404: upstream.CredentialsRefused, // the resource of the account is not found
+}
+
+// codeText returns a code as text, and "" for 0, which is no code.
+func codeText(code int) string {
+	if code == 0 {
+		return ""
+	}
+	return strconv.Itoa(code)
 }
 
 // twilioUnsent are the statuses of a message that exists and will not be sent.
@@ -74,14 +83,18 @@ func (a *twilioAdapter) call(ctx context.Context, method, resource string, form 
 		return result, err
 	}
 	var failure twilioError
-	if json.Unmarshal(response.Body, &failure) == nil && twilioCodes[failure.Code] != "" {
-		return result, a.fail(twilioCodes[failure.Code], fmt.Sprintf("%d %s", failure.Code, failure.Message))
+	if json.Unmarshal(response.Body, &failure) != nil {
+		failure = twilioError{}
+	}
+	code := codeText(failure.Code)
+	if class := twilioCodes[failure.Code]; class != "" {
+		return result, a.withCode(a.fail(class, code+" "+failure.Message), code)
 	}
 	if err := a.byStatus(response); err != nil {
-		return result, err
+		return result, a.withCode(err, code)
 	}
-	if failure.Code != 0 { // an error with the HTTP status of success
-		return result, a.fail(upstream.Rejected, fmt.Sprintf("%d %s", failure.Code, failure.Message))
+	if code != "" { // an error with the HTTP status of success
+		return result, a.withCode(a.fail(upstream.Rejected, code+" "+failure.Message), code)
 	}
 	if err := json.Unmarshal(response.Body, &result); err != nil {
 		return result, a.fail(upstream.Unusable, string(response.Body))
@@ -102,7 +115,7 @@ func (a *twilioAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 	case response.SID == "" || response.Status == "":
 		return Receipt{}, a.fail(upstream.Unusable, "response without sid or status")
 	case twilioUnsent[response.Status]:
-		return Receipt{}, a.fail(upstream.Rejected, "message "+response.Status)
+		return Receipt{}, a.withCode(a.fail(upstream.Rejected, "message "+response.Status), codeText(response.ErrorCode))
 	}
 	return Receipt{Status: response.Status, ID: response.SID}, nil
 }

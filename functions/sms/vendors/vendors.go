@@ -3,6 +3,7 @@ package vendors
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"regexp"
@@ -148,6 +149,18 @@ func (c caller) do(ctx context.Context, r *upstream.Request) (*upstream.Response
 
 func (c caller) fail(class upstream.Class, detail string) error {
 	return upstream.Failure(class, c.name, detail, c.account.Redact())
+}
+
+// codePattern matches the codes of vendors. No other text of a vendor reaches a client as a code.
+var codePattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// withCode returns the error of a call with the vendor's own code, unless the code is empty or holds a secret.
+func (c caller) withCode(err error, code string) error {
+	e, ok := errors.AsType[*upstream.Error](err)
+	if ok && codePattern.MatchString(code) && upstream.Redact(code, c.account.Redact()) == code {
+		e.Code = code
+	}
+	return err
 }
 
 // redacting returns the caller with more secrets to remove from its errors, such as a token of the vendor.

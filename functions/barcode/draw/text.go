@@ -1,0 +1,174 @@
+package draw
+
+import (
+	"fmt"
+	"image"
+	"image/draw"
+	"strconv"
+	"sync"
+
+	"golang.org/x/image/font"
+	"golang.org/x/image/font/gofont/goregular"
+	"golang.org/x/image/font/sfnt"
+	"golang.org/x/image/math/fixed"
+	"golang.org/x/image/vector"
+
+	"svcapi/functions/barcode/symbology"
+)
+
+// typeface returns the outlines of the labels: Go Regular, copyright 2016 Bigelow & Holmes Inc., under the licence of the Go
+// project (BSD, three clauses). The first call reads the font, so that a picture without text does not need it.
+var typeface = sync.OnceValues(func() (*sfnt.Font, error) { return sfnt.Parse(goregular.TTF) })
+
+const (
+	// emModules is the largest size of the text, in modules. A digit is then 5.6 modules wide and 7.4 high, close to the
+	// digits that GS1 recommends (General Specifications, 5.2.5).
+	emModules = 10
+	// baselinePercent and linePercent are the baseline and the height of the line in percent of the size. The ASCII
+	// characters of the font reach from 78 above the baseline to 21 below.
+	baselinePercent = 84
+	linePercent     = 105
+)
+
+// Print adds a line with the labels below the bars, in the largest size up to emModules in which all of them fit. The
+// picture grows by the height of the line.
+func (p *Picture) Print(labels []symbology.Label) error {
+	outlines, err := typeface()
+	if err != nil {
+		return fmt.Errorf("font: %w", err)
+	}
+	t := typesetter{font: outlines, size: fixed.I(emModules * p.module)}
+	for _, l := range labels {
+		room := fixed.I((l.To - l.From) * p.module)
+		width, err := t.width(l.Text)
+		if err != nil {
+			return err
+		}
+		if width > room {
+			t.size = fixed.Int26_6(int64(t.size) * int64(room) / int64(width))
+		}
+	}
+	top := p.Height
+	baseline := fixed.I(top) + t.size*baselinePercent/100
+	for _, l := range labels {
+		width, err := t.width(l.Text)
+		if err != nil {
+			return err
+		}
+		start := (fixed.I(p.x(l.From)+p.x(l.To)) - width) / 2
+		if err := t.set(l.Text, fixed.Point26_6{X: start, Y: baseline}); err != nil {
+			return err
+		}
+	}
+	p.text, p.textTop = t.outlines, top
+	p.Height += (t.size * linePercent / 100).Ceil()
+	return nil
+}
+
+// typesetter places characters of a font.
+type typesetter struct {
+	font     *sfnt.Font
+	buffer   sfnt.Buffer
+	size     fixed.Int26_6 // of the em, in pixels
+	outlines []sfnt.Segment
+}
+
+// width returns the width of a text in pixels.
+func (t *typesetter) width(text string) (width fixed.Int26_6, err error) {
+	err = t.each(text, func(glyph sfnt.GlyphIndex) error {
+		advance, err := t.font.GlyphAdvance(&t.buffer, glyph, t.size, font.HintingNone)
+		width += advance
+		return err
+	})
+	return width, err
+}
+
+// set adds the outlines of a text that begins at a point of the baseline.
+func (t *typesetter) set(text string, at fixed.Point26_6) error {
+	return t.each(text, func(glyph sfnt.GlyphIndex) error {
+		segments, err := t.font.LoadGlyph(&t.buffer, glyph, t.size, nil)
+		if err != nil {
+			return err
+		}
+		for _, s := range segments {
+			for i := range s.Args {
+				s.Args[i] = s.Args[i].Add(at)
+			}
+			t.outlines = append(t.outlines, s)
+		}
+		advance, err := t.font.GlyphAdvance(&t.buffer, glyph, t.size, font.HintingNone)
+		at.X += advance
+		return err
+	})
+}
+
+func (t *typesetter) each(text string, do func(sfnt.GlyphIndex) error) error {
+	for _, r := range text {
+		glyph, err := t.font.GlyphIndex(&t.buffer, r)
+		if err == nil {
+			err = do(glyph)
+		}
+		if err != nil {
+			return fmt.Errorf("glyph of %q: %w", r, err)
+		}
+	}
+	return nil
+}
+
+// appendText writes the text as the data of a path in units of 1/64 pixel.
+func (p *Picture) appendText(out []byte) []byte {
+	for i, s := range p.text {
+		if i > 0 && s.Op == sfnt.SegmentOpMoveTo {
+			out = append(out, 'z')
+		}
+		command, points := segmentOf(s)
+		separator := command
+		for _, point := range points {
+			out = strconv.AppendInt(append(out, separator...), int64(point.X), 10)
+			out = strconv.AppendInt(append(out, ' '), int64(point.Y), 10)
+			separator = " "
+		}
+	}
+	return append(out, 'z')
+}
+
+// segmentOf returns the command of an SVG path for a segment, and the points of the segment.
+func segmentOf(s sfnt.Segment) (command string, points []fixed.Point26_6) {
+	switch s.Op {
+	case sfnt.SegmentOpMoveTo:
+		return "M", s.Args[:1]
+	case sfnt.SegmentOpLineTo:
+		return "L", s.Args[:1]
+	case sfnt.SegmentOpQuadTo:
+		return "Q", s.Args[:2]
+	default:
+		return "C", s.Args[:3]
+	}
+}
+
+// coverage returns how much of each pixel below the bars the text covers.
+func (p *Picture) coverage() *image.Alpha {
+	mask := image.NewAlpha(image.Rect(0, 0, p.Width, p.Height-p.textTop))
+	z := vector.NewRasterizer(mask.Rect.Dx(), mask.Rect.Dy())
+	z.DrawOp = draw.Src
+	point := func(q fixed.Point26_6) (x, y float32) { return float32(q.X) / 64, float32(q.Y)/64 - float32(p.textTop) }
+	for _, s := range p.text {
+		ax, ay := point(s.Args[0])
+		bx, by := point(s.Args[1])
+		cx, cy := point(s.Args[2])
+		switch s.Op {
+		case sfnt.SegmentOpMoveTo:
+			z.ClosePath()
+			z.MoveTo(ax, ay)
+		case sfnt.SegmentOpLineTo:
+			z.LineTo(ax, ay)
+		case sfnt.SegmentOpQuadTo:
+			z.QuadTo(ax, ay, bx, by)
+		case sfnt.SegmentOpCubeTo:
+			z.CubeTo(ax, ay, bx, by, cx, cy)
+		}
+	}
+	z.ClosePath()
+	z.Draw(mask, mask.Rect, image.Opaque, image.Point{})
+	return mask
+}

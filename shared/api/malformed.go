@@ -1,0 +1,171 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// malformedError says where a text stops to be JSON, and the mistake that is likely there.
+type malformedError struct {
+	line, column int // of the first character that cannot be read, from 1; columns count characters
+	cause        string
+}
+
+// Error returns the message for the client.
+func (e *malformedError) Error() string {
+	message := fmt.Sprintf("%s; line %d, column %d cannot be read", errNoJSON, e.line, e.column)
+	if e.cause != "" {
+		message += ": " + e.cause
+	}
+	return message
+}
+
+// Unwrap returns errNoJSON.
+func (e *malformedError) Unwrap() error { return errNoJSON }
+
+// malformed returns the error for a text that jsontext refuses. The error for too many levels has no type of its own, so
+// malformed counts the levels of its position.
+func malformed(text []byte, err error) error {
+	syntax, ok := errors.AsType[*jsontext.SyntacticError](err)
+	switch {
+	case !ok: // the text ends before its first value is complete
+		return malformedAt(text, len(text), err)
+	case strings.Count(string(syntax.JSONPointer), "/") >= maxDepth:
+		return errTooDeep
+	}
+	return malformedAt(text, firstUnreadable(text, int(syntax.ByteOffset), err), err)
+}
+
+// malformedAt returns the error for a text that cannot be read at an offset; err is nil for text after the value.
+func malformedAt(text []byte, at int, err error) error {
+	read := text[:at]
+	start := bytes.LastIndexByte(read, '\n') + 1
+	return &malformedError{bytes.Count(read, []byte("\n")) + 1, utf8.RuneCount(read[start:]) + 1, likelyCause(text, at, err)}
+}
+
+// firstUnreadable returns the offset of the first character that cannot be read. jsontext has the start of the comma, word
+// or escape with the fault, and encoding/json has the character itself, but accepts duplicate names, invalid UTF-8 and half
+// of a surrogate pair.
+func firstUnreadable(text []byte, at int, err error) int {
+	// A text with a zero at its end always has a character that cannot be read.
+	ended := append(bytes.Clone(text), 0)
+	syntax, ok := errors.AsType[*json.SyntaxError](json.Unmarshal(ended, new(json.RawMessage)))
+	if !ok || errors.Is(err, jsontext.ErrDuplicateName) {
+		return at
+	}
+	place, first := int(syntax.Offset)-1, ended[at]
+	if place > at && (first >= utf8.RuneSelf || first == '\\' && place > at+len(`\u123`)) {
+		return at
+	}
+	return place
+}
+
+// space is the white space of JSON (RFC 8259, section 2).
+const space = " \t\r\n"
+
+// lastRune returns the last character that is no white space, and utf8.RuneError where there is none.
+func lastRune(text []byte) rune {
+	r, _ := utf8.DecodeLastRune(bytes.TrimRight(text, space))
+	return r
+}
+
+// likelyCause returns the mistake that best explains why the text cannot be read at an offset; "" where none does.
+func likelyCause(text []byte, at int, err error) string {
+	whole := bytes.TrimLeft(text, space)
+	rest := text[at:]
+	next, size := utf8.DecodeRune(rest)
+	last := lastRune(text[:at])
+	word := wordAt(text, at)
+	follows := bytes.TrimLeft(rest[len(wordAt(rest, 0)):], space)
+	switch {
+	case isUTF16(text):
+		return "the text is UTF-16 and must be UTF-8"
+	case bytes.HasPrefix(text, []byte("\ufeff")):
+		return "the text begins with a byte order mark"
+	case bytes.HasPrefix(whole, []byte("<")):
+		return "the body is XML or HTML"
+	case bytes.HasPrefix(whole, []byte("--")), isForm(whole):
+		return "the body is form data, such as a=b&c=d; send a JSON object"
+	case err == nil:
+		return "text follows the JSON value"
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		return "the name occurs twice in its object"
+	case len(rest) == 0:
+		return "the text ends before all quotes and brackets are closed"
+	case next == utf8.RuneError && size == 1:
+		return "the text is not UTF-8"
+	case next == '\'' || next == '`':
+		return "names and texts need double quotes"
+	case unicode.In(next, unicode.Pi, unicode.Pf):
+		return "names and texts need straight double quotes"
+	case last == ',' && (next == '}' || next == ']'):
+		return "trailing comma"
+	case next == ',' && strings.ContainsRune(",:[{", last):
+		return "a value is missing before the comma"
+	case next == '/' || next == '#':
+		return "JSON has no comments"
+	case next < ' ' && strings.ContainsRune(space, next):
+		return `a line break or tab in a text is written \n or \t`
+	case next < ' ':
+		return "a control character in a text is written as an escape, such as \\u0000"
+	case last == '\\':
+		return `a backslash in a text is written \\`
+	case bytes.HasPrefix(rest, []byte(`\u`)):
+		return "half of a surrogate pair"
+	case bytes.Contains(text[max(0, at-5):at], []byte(`\u`)):
+		return `\u takes four hexadecimal digits`
+	case bytes.HasPrefix(follows, []byte(":")) && (last == '{' || last == ','):
+		return "names need double quotes"
+	case otherLiterals[strings.ToLower(word)]:
+		return "the only words of JSON are true, false and null"
+	case (last == '0' || next == '+') && at > 0:
+		return "a number has no leading 0 or +; a phone number needs double quotes"
+	case next == '=' || next == '>':
+		return "a name is followed by a colon"
+	case last == ':' && unicode.IsLetter(next):
+		return "texts need double quotes"
+	case last == '"' && unicode.IsLetter(next):
+		return `a double quote in a text is written \", or a comma is missing`
+	case strings.ContainsRune("\"]}", last) || unicode.IsLetter(last) || unicode.IsDigit(last):
+		return "a comma, colon or closing bracket is missing"
+	}
+	return ""
+}
+
+// otherLiterals are the literals of other languages, in lower case.
+var otherLiterals = map[string]bool{
+	"true": true, "false": true, "null": true, "none": true, "nil": true, "undefined": true, "nan": true, "infinity": true,
+}
+
+// wordAt returns the word around an offset.
+func wordAt(text []byte, at int) string {
+	isLetter := func(b byte) bool {
+		return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '_' || b == '-'
+	}
+	begin, end := at, at
+	for begin > 0 && isLetter(text[begin-1]) {
+		begin--
+	}
+	for end < len(text) && isLetter(text[end]) {
+		end++
+	}
+	return string(text[begin:end])
+}
+
+// isForm reports whether a body is form data: a field name and an equals sign.
+func isForm(body []byte) bool {
+	name, _, ok := bytes.Cut(body, []byte("="))
+	return ok && len(name) > 0 && !bytes.ContainsAny(name, "{}:\", \t\r\n")
+}
+
+// isUTF16 reports whether a body begins as UTF-16 text does: with its byte order mark, or with a zero beside an ASCII byte.
+func isUTF16(body []byte) bool {
+	return len(body) > 1 && (body[0] == 0xfe && body[1] == 0xff || body[0] == 0xff && body[1] == 0xfe || (body[0] == 0) != (body[1] == 0))
+}

@@ -1,0 +1,144 @@
+package policy
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"svcapi/shared/api"
+)
+
+// gatewayReason matches the reason in a response of the gateway's own.
+var gatewayReason = regexp.MustCompile(`"reason":"([a-z_]+)"`)
+
+// docs/decisions.md#error-reasons: openapi.yaml lists the reasons of the code, the code uses each of them, and every error
+// with the code http_error has one.
+func TestErrorReasons(t *testing.T) {
+	constants := reasons(t)
+	var documented []api.Reason
+	schema := document(t).Components.Schemas["ErrorReason"].Value
+	for _, value := range schema.Enum {
+		reason := api.Reason(value.(string))
+		documented = append(documented, reason)
+		if !strings.Contains(schema.Description, "| `"+string(reason)+"` |") {
+			t.Errorf("openapi.yaml does not describe the reason %s", reason)
+		}
+	}
+	var used []api.Reason
+	for _, match := range gatewayReason.FindAllStringSubmatch(current(t).text, -1) {
+		used = append(used, api.Reason(match[1]))
+	}
+	for _, file := range productFiles(t) {
+		ast.Inspect(file.syntax, func(node ast.Node) bool {
+			if isReason(node) {
+				return false
+			}
+			if name, ok := node.(*ast.Ident); ok && constants[name.Name] != "" {
+				used = append(used, constants[name.Name])
+			}
+			literal, ok := node.(*ast.CompositeLit)
+			if !ok {
+				return true
+			}
+			fields := map[string]string{}
+			for _, element := range literal.Elts {
+				if pair, ok := element.(*ast.KeyValueExpr); ok {
+					fields[text(pair.Key)] = text(pair.Value)
+				}
+			}
+			if fields["Code"] == "CodeHTTPError" && fields["Reason"] == "" {
+				t.Errorf("%s: an http_error without a reason", file.name)
+			}
+			return true
+		})
+	}
+	for _, reason := range used {
+		if !slices.Contains(documented, reason) {
+			t.Errorf("openapi.yaml lacks the reason %s", reason)
+		}
+	}
+	for _, reason := range constants {
+		if !slices.Contains(documented, reason) {
+			t.Errorf("openapi.yaml lacks the reason %s", reason)
+		}
+		if !slices.Contains(used, reason) {
+			t.Errorf("no code uses the reason %s", reason)
+		}
+	}
+	if len(documented) != len(constants) {
+		t.Errorf("openapi.yaml has %d reasons, the code %d", len(documented), len(constants))
+	}
+}
+
+// reasons returns the constants of the type api.Reason by name.
+func reasons(t *testing.T) map[string]api.Reason {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), root("shared", "api", "errors.go"), nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]api.Reason{}
+	ast.Inspect(file, func(node ast.Node) bool {
+		if isReason(node) {
+			spec := node.(*ast.ValueSpec)
+			value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found[spec.Names[0].Name] = api.Reason(value)
+		}
+		return true
+	})
+	return found
+}
+
+// isReason reports whether a node declares a constant of the type api.Reason.
+func isReason(node ast.Node) bool {
+	spec, ok := node.(*ast.ValueSpec)
+	return ok && text(spec.Type) == "Reason"
+}
+
+// text returns the last name of an identifier or a selector, "…" for any other expression, and "" for none.
+func text(e ast.Expr) string {
+	switch e := e.(type) {
+	case nil:
+		return ""
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return e.Sel.Name
+	}
+	return "…"
+}
+
+type productFile struct {
+	name   string
+	syntax *ast.File
+}
+
+// productFiles parses the files of the functions and of shared/, without tests.
+func productFiles(t *testing.T) (files []productFile) {
+	t.Helper()
+	set := token.NewFileSet()
+	for _, folder := range []string{"functions", "shared"} {
+		err := filepath.WalkDir(root(folder), func(name string, _ fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
+				return err
+			}
+			syntax, err := parser.ParseFile(set, name, nil, parser.SkipObjectResolution)
+			files = append(files, productFile{name, syntax})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return files
+}
