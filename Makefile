@@ -105,7 +105,7 @@ NPM  := .local/npm/.ready
 export AWS_DEFAULT_REGION ?= eu-west-1
 export SAM_CLI_TELEMETRY  := 0
 
-.PHONY: check format vet lint template openapi swagger-ui sam-build policy
+.PHONY: check format vet lint template openapi sam-build policy
 
 check: format vet template openapi sam-build policy lint ## formatting, vet, linters, template, OpenAPI document, sam build, policies
 
@@ -127,14 +127,6 @@ template: $(VENV)/.ready
 
 openapi: $(NPM)
 	REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true .local/npm/node_modules/.bin/redocly lint openapi.yaml --config tools/redocly.yaml --format=stylish
-
-swagger-ui: $(NPM) ## Swagger UI of the documentation page, after a change of its version in tools/npm
-	@cd functions/docs/web/swagger-ui && for file in swagger-ui-bundle.js swagger-ui.css; do \
-		gzip -9nc $(CURDIR)/.local/npm/node_modules/swagger-ui-dist/$$file > $$file.gz; done
-	@cd .local/npm/node_modules/swagger-ui-dist && { \
-		echo "The documentation page shows the API with Swagger UI $$(node -p 'require("./package.json").version') (npm package swagger-ui-dist), unchanged."; \
-		for file in NOTICE LICENSE swagger-ui-bundle.js.LICENSE.txt; do printf '\n==== %s ====\n\n' $$file; cat $$file; done; \
-	} > $(CURDIR)/functions/docs/web/swagger-ui/licenses.txt
 
 sam-build: $(VENV)/.ready ## the functions as they ship, in .aws-sam/build
 	$(SAM) build
