@@ -332,10 +332,10 @@ func (r *reference) field(prefix, name string, described, schema *yaml.Node, req
 // kind names the type of a schema.
 func (r *reference) kind(schema *yaml.Node) string {
 	kind := text(at(schema, "type"))
-	switch {
-	case kind == "array":
+	switch kind {
+	case "array":
 		kind = "array of " + r.kind(r.resolve(at(schema, "items")))
-	case kind == "":
+	case "":
 		kind = "object"
 	}
 	if text(at(schema, "nullable")) == "true" {
