@@ -5,7 +5,7 @@ SHELL := /bin/bash -o pipefail
 
 LOCAL := .local/bin/local
 
-.PHONY: help run invoke build lists test test-quick test-faults acceptance test-api fuzz bench bench-project
+.PHONY: help run invoke build lists test test-quick test-clients test-faults acceptance test-api fuzz bench bench-project
 
 help: ## this list
 	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,6 +80,18 @@ acceptance: ## the contract over HTTP; BASE_URL and STAGE choose a deployed stac
 test-api: ## the OpenAPI document against the local stack with Schemathesis; API_EXAMPLES=100 for each operation and phase
 	API_EXAMPLES=$(or $(API_EXAMPLES),100) API_SEED=$(or $(API_SEED),$(shell date +%s)) \
 		go test -count=1 -timeout 30m -v -run '^TestSchemathesis$$' ./test/acceptance
+
+test-clients: .local/clients/.ready $(NPM) ## clients of three generators, made from openapi.yaml, compiled, and calling every operation
+	go test -count=1 -tags clients -timeout 15m ./test/clients
+
+# PHP and its HTTP client are Debian packages; OpenAPI Generator is a jar of Maven.
+.local/clients/.ready: tools/clients.txt
+	@php -r 'require "GuzzleHttp/autoload.php";' 2>/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -y -qq --no-install-recommends \
+		php-cli php-curl php-mbstring php-guzzlehttp-guzzle; } || { echo "Please install PHP with php-curl, php-mbstring and php-guzzlehttp-guzzle."; exit 1; }
+	python3 -m venv --clear $(@D)/venv
+	$(@D)/venv/bin/pip install --quiet --disable-pip-version-check --requirement tools/clients.txt
+	mvn --batch-mode --quiet dependency:copy -Dartifact=org.openapitools:openapi-generator-cli:7.17.0 -DoutputDirectory=$(CURDIR)/$(@D)
+	touch $@
 
 fuzz: ## every decoder with INPUTS=10000000 in all, at least 1,000 each, then REQUESTS=100000 over HTTP; SEED= repeats the latter
 	nice go run ./test/acceptance/fuzz -inputs $(or $(INPUTS),10000000)

@@ -255,19 +255,23 @@ func (r *reference) data(schema *yaml.Node) *yaml.Node {
 	return schema
 }
 
-// variants returns the forms of a body: one for each value of its discriminator, otherwise one.
+// variants returns the forms of a body: one for each alternative that a field of one value tells apart, otherwise one.
 func (r *reference) variants(prefix string, schema *yaml.Node) ([]variant, error) {
 	schema = r.resolve(schema)
-	property := text(at(schema, "discriminator", "propertyName"))
 	var list []variant
-	for value, target := range pairs(at(schema, "discriminator", "mapping")) {
-		fields, err := r.fields(prefix+value+".", "", r.resolve(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{
-			{Kind: yaml.ScalarNode, Value: "$ref"}, target,
-		}}))
-		if err != nil {
-			return nil, err
+	for _, alternative := range children(at(schema, "oneOf")) {
+		for name, property := range pairs(at(r.resolve(alternative), "properties")) {
+			values := children(at(r.resolve(property), "enum"))
+			if len(values) != 1 {
+				continue
+			}
+			fields, err := r.fields(prefix+values[0].Value+".", "", alternative)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, variant{name + ": " + values[0].Value, fields})
+			break
 		}
-		list = append(list, variant{property + ": " + value, fields})
 	}
 	if len(list) > 0 {
 		return list, nil
@@ -320,13 +324,23 @@ func (r *reference) fields(prefix, path string, schema *yaml.Node) ([]field, err
 // field describes a field or parameter; described is the node that has the description.
 func (r *reference) field(prefix, name string, described, schema *yaml.Node, required bool) (field, error) {
 	schema = r.resolve(schema)
+	typed := schema
+	for at(typed, "type") == nil && len(children(at(typed, "allOf"))) > 0 { // a schema that gives another one a default
+		typed = r.resolve(children(at(typed, "allOf"))[0])
+	}
 	f := field{
-		ID: prefix + name, Name: name, Type: r.kind(schema), Rule: rule(schema, r.resolve(at(schema, "items"))), Default: text(at(schema, "default")),
+		ID: prefix + name, Name: name, Type: r.kind(typed), Rule: rule(typed, r.resolve(at(typed, "items"))), Default: text(at(schema, "default")),
 		Required: required, Extension: marked(described),
 	}
 	var err error
-	f.Description, err = r.html(text(at(described, "description")))
-	return f, err
+	for _, node := range []*yaml.Node{described, schema, typed} {
+		if f.Description == "" {
+			if f.Description, err = r.html(text(at(node, "description"))); err != nil {
+				return f, err
+			}
+		}
+	}
+	return f, nil
 }
 
 // kind names the type of a schema.
