@@ -5,7 +5,7 @@ SHELL := /bin/bash -o pipefail
 
 LOCAL := .local/bin/local
 
-.PHONY: help run invoke build lists test test-quick test-faults acceptance test-api fuzz bench bench-project
+.PHONY: help run invoke build lists test test-quick test-clients test-faults acceptance test-api fuzz bench bench-project
 
 help: ## this list
 	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,6 +81,18 @@ test-api: ## the OpenAPI document against the local stack with Schemathesis; API
 	API_EXAMPLES=$(or $(API_EXAMPLES),100) API_SEED=$(or $(API_SEED),$(shell date +%s)) \
 		go test -count=1 -timeout 30m -v -run '^TestSchemathesis$$' ./test/acceptance
 
+test-clients: .local/clients/.ready $(NPM) ## clients of three generators, made from openapi.yaml, compiled, and calling every operation
+	go test -count=1 -tags clients -timeout 15m ./test/clients
+
+# PHP and its HTTP client are Debian packages; OpenAPI Generator is a jar of Maven.
+.local/clients/.ready: tools/clients.txt
+	@php -r 'require "GuzzleHttp/autoload.php";' 2>/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -y -qq --no-install-recommends \
+		php-cli php-curl php-mbstring php-guzzlehttp-guzzle; } || { echo "Please install PHP with php-curl, php-mbstring and php-guzzlehttp-guzzle."; exit 1; }
+	python3 -m venv --clear $(@D)/venv
+	$(@D)/venv/bin/pip install --quiet --disable-pip-version-check --requirement tools/clients.txt
+	mvn --batch-mode --quiet dependency:copy -Dartifact=org.openapitools:openapi-generator-cli:7.17.0 -DoutputDirectory=$(CURDIR)/$(@D)
+	touch $@
+
 fuzz: ## every decoder with INPUTS=10000000 in all, at least 1,000 each, then REQUESTS=100000 over HTTP; SEED= repeats the latter
 	nice go run ./test/acceptance/fuzz -inputs $(or $(INPUTS),10000000)
 	REQUESTS=$(or $(REQUESTS),100000) SEED=$(SEED) nice go test -count=1 -timeout 90m -v -run '^TestHostile' ./test/acceptance
@@ -105,7 +117,7 @@ NPM  := .local/npm/.ready
 export AWS_DEFAULT_REGION ?= eu-west-1
 export SAM_CLI_TELEMETRY  := 0
 
-.PHONY: check format vet lint template openapi swagger-ui sam-build policy
+.PHONY: check format vet lint template openapi sam-build policy
 
 check: format vet template openapi sam-build policy lint ## formatting, vet, linters, template, OpenAPI document, sam build, policies
 
@@ -127,14 +139,6 @@ template: $(VENV)/.ready
 
 openapi: $(NPM)
 	REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true .local/npm/node_modules/.bin/redocly lint openapi.yaml --config tools/redocly.yaml --format=stylish
-
-swagger-ui: $(NPM) ## Swagger UI of the documentation page, after a change of its version in tools/npm
-	@cd functions/docs/web/swagger-ui && for file in swagger-ui-bundle.js swagger-ui.css; do \
-		gzip -9nc $(CURDIR)/.local/npm/node_modules/swagger-ui-dist/$$file > $$file.gz; done
-	@cd .local/npm/node_modules/swagger-ui-dist && { \
-		echo "The documentation page shows the API with Swagger UI $$(node -p 'require("./package.json").version') (npm package swagger-ui-dist), unchanged."; \
-		for file in NOTICE LICENSE swagger-ui-bundle.js.LICENSE.txt; do printf '\n==== %s ====\n\n' $$file; cat $$file; done; \
-	} > $(CURDIR)/functions/docs/web/swagger-ui/licenses.txt
 
 sam-build: $(VENV)/.ready ## the functions as they ship, in .aws-sam/build
 	$(SAM) build

@@ -1,9 +1,27 @@
 package main
 
-import "svcapi/shared/telemetry"
+import (
+	"errors"
+
+	"svcapi/shared/telemetry"
+)
 
 // config is what the function reads from the environment, beside the prices.
-type config struct{ Log telemetry.Config }
+type config struct {
+	Demo demo
+	Log  telemetry.Config
+}
 
-// Validate returns nil: every configuration of the log is valid.
-func (config) Validate() error { return nil }
+// demo holds credentials that the playground starts with. Only the local stack has them.
+type demo struct {
+	ID     string `env:"DEMO_CLIENT_ID"`
+	Secret string `env:"DEMO_CLIENT_SECRET"`
+}
+
+// Validate returns the problems of the configuration.
+func (c config) Validate() error {
+	if (c.Demo.ID == "") != (c.Demo.Secret == "") {
+		return errors.New("DEMO_CLIENT_ID and DEMO_CLIENT_SECRET go together")
+	}
+	return nil
+}

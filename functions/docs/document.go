@@ -21,9 +21,8 @@ type document struct{ root *yaml.Node }
 
 // operation is one operation of a document.
 type operation struct {
-	node         *yaml.Node
+	node, item   *yaml.Node // the operation, and the path's item around it
 	method, path string
-	shared       *yaml.Node // parameters of the path; nil: none
 }
 
 func parse(text []byte) (*document, error) {
@@ -45,7 +44,7 @@ func (d *document) operations() []operation {
 	for path, item := range pairs(at(d.root, "paths")) {
 		for method, node := range pairs(item) {
 			if methods[method] {
-				list = append(list, operation{node, strings.ToUpper(method), path, at(item, "parameters")})
+				list = append(list, operation{node, item, strings.ToUpper(method), path})
 			}
 		}
 	}
@@ -58,7 +57,6 @@ func (d *document) complete(prices credit.Prices) error {
 	if err := set(d.root, "servers", servers); err != nil {
 		return err
 	}
-	describeExtensions(d.root)
 	for _, o := range d.operations() {
 		if name := text(at(o.node, "x-svc-price")); name != "" {
 			price, ok := prices[name]
@@ -80,31 +78,10 @@ func (d *document) complete(prices credit.Prices) error {
 	return nil
 }
 
-// describeExtensions adds a sentence to the description of each marked extension, because the page does not show marks.
-func describeExtensions(node *yaml.Node) {
-	const sentence = "*An extension, beyond version 1.0.0 of the contract.*"
-	if node.Kind == yaml.MappingNode && text(at(node, "x-svc-extension")) == "true" {
-		described := []*yaml.Node{at(node, "description")}
-		for method, operation := range pairs(node) { // of a path
-			if methods[method] {
-				described = append(described, at(operation, "description"))
-			}
-		}
-		for _, description := range described {
-			if description != nil {
-				description.Value = strings.TrimRight(description.Value, "\n") + "\n\n" + sentence
-			}
-		}
-	}
-	for _, child := range node.Content {
-		describeExtensions(child)
-	}
-}
-
 // request returns the first example of an operation.
 func (d *document) request(o operation) samples.Request {
 	r := samples.Request{Method: o.method, URL: placeholder + o.path}
-	for _, list := range []*yaml.Node{o.shared, at(o.node, "parameters")} {
+	for _, list := range []*yaml.Node{at(o.item, "parameters"), at(o.node, "parameters")} {
 		for _, parameter := range children(list) {
 			parameter = d.resolve(parameter)
 			if text(at(parameter, "in")) != "path" {

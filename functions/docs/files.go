@@ -8,24 +8,23 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
-	htmltemplate "html/template"
+	"html/template"
 	"io/fs"
 	"maps"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"svcapi/shared/credit"
 )
 
-// web holds the parts of the page, and those of Swagger UI, compressed and otherwise as in the package swagger-ui-dist.
+// web holds the page and its parts.
 //
 //go:embed web
 var web embed.FS
 
-// template is the name of the page in web.
-const template = "web/index.html"
+// page is the name of the page's template in web.
+const page = "web/index.html"
 
 // kinds are content types by extension.
 var kinds = map[string]string{
@@ -35,7 +34,7 @@ var kinds = map[string]string{
 
 // newFiles returns all files by path: the page with the prices of this stack, the document as it was written and in the
 // form that the page needs, and the parts of the page.
-func newFiles(openAPI []byte, prices credit.Prices) (map[string]*file, error) {
+func newFiles(openAPI []byte, prices credit.Prices, credentials demo) (map[string]*file, error) {
 	doc, err := parse(openAPI)
 	if err != nil {
 		return nil, err
@@ -52,13 +51,13 @@ func newFiles(openAPI []byte, prices credit.Prices) (map[string]*file, error) {
 		return nil, err
 	}
 	version := versionOf(parts)
-	page, err := render(doc, prices, version)
+	index, err := render(doc, prices, credentials, version)
 	if err != nil {
 		return nil, err
 	}
 	files := map[string]*file{}
-	for path, content := range map[string][]byte{"/docs": page, "/docs/openapi.yaml": openAPI, "/docs/openapi.json": asJSON} {
-		files[path] = newFile(path, content, compress(content))
+	for path, content := range map[string][]byte{"/docs": index, "/docs/openapi.yaml": openAPI, "/docs/openapi.json": asJSON} {
+		files[path] = newFile(path, content)
 	}
 	for name, f := range parts {
 		files["/docs/"+version+"/"+name] = f
@@ -67,33 +66,27 @@ func newFiles(openAPI []byte, prices credit.Prices) (map[string]*file, error) {
 }
 
 // newFile returns a file with the content type of its name.
-func newFile(name string, content, gzipped []byte) *file {
+func newFile(name string, content []byte) *file {
 	sum := sha256.Sum256(content)
 	kind := kinds[cmp.Or(path.Ext(name), ".html")] // the page itself has no extension
-	return &file{kind: kind, gzipped: gzipped, etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
+	return &file{kind: kind, gzipped: compress(content), etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
 }
 
 // readParts returns the parts of the page by name.
 func readParts() (map[string]*file, error) {
 	parts := map[string]*file{}
 	err := fs.WalkDir(web, "web", func(source string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || source == template {
+		if err != nil || entry.IsDir() || source == page {
 			return err
 		}
 		content, err := web.ReadFile(source)
 		if err != nil {
 			return err
 		}
-		name, compressed := strings.CutSuffix(strings.TrimPrefix(source, "web/"), ".gz")
-		gzipped := content
-		if compressed {
-			content, err = decompress(gzipped)
-		} else {
-			gzipped = compress(content)
-		}
-		parts[name] = newFile(name, content, gzipped)
+		name := strings.TrimPrefix(source, "web/")
+		parts[name] = newFile(name, content)
 		parts[name].lasting = true
-		return err
+		return nil
 	})
 	return parts, err
 }
@@ -112,67 +105,34 @@ type view struct {
 	Title, Version string
 	Parts          string // where the page's parts are, relative to the page
 	Groups         []group
+	Common         []response // errors that operations of many groups share
+	Demo           demo
 	SMS            int64 // credits per unit
 }
 
-// group is one tag of the document with its operations.
-type group struct {
-	Name       string
-	Operations []entry
-}
-
-// entry is an operation in the list of contents and in the price list.
-type entry struct {
-	ID, Tag, Method, Summary, Price string
-}
-
-func render(doc *document, prices credit.Prices, version string) ([]byte, error) {
-	source, err := web.ReadFile(template)
+// render returns the page.
+func render(doc *document, prices credit.Prices, credentials demo, version string) ([]byte, error) {
+	source, err := web.ReadFile(page)
 	if err != nil {
 		return nil, err
 	}
-	page, err := htmltemplate.New("page").Parse(string(source))
+	t, err := template.New("page").Parse(string(source))
 	if err != nil {
 		return nil, err
 	}
-	v := view{
-		Title: text(at(doc.root, "info", "title")), Version: text(at(doc.root, "info", "version")),
-		Parts: "docs/" + version, Groups: doc.groups(), SMS: prices.Of(credit.SMS),
+	r := newReference(doc)
+	groups, err := r.groups()
+	if err != nil {
+		return nil, err
+	}
+	common, err := r.common()
+	if err != nil {
+		return nil, err
 	}
 	var out bytes.Buffer
-	err = page.Execute(&out, v)
+	err = t.Execute(&out, view{
+		Title: text(at(doc.root, "info", "title")), Version: text(at(doc.root, "info", "version")),
+		Parts: "docs/" + version, Groups: groups, Common: common, Demo: credentials, SMS: prices.Of(credit.SMS),
+	})
 	return out.Bytes(), err
-}
-
-// groups returns the operations under their tags, in the document's order of tags.
-func (d *document) groups() []group {
-	var list []group
-	for _, tag := range children(at(d.root, "tags")) {
-		g := group{Name: text(at(tag, "name"))}
-		for _, o := range d.operations() {
-			if tags := children(at(o.node, "tags")); len(tags) == 0 || text(tags[0]) != g.Name {
-				continue
-			}
-			g.Operations = append(g.Operations, entry{
-				ID: text(at(o.node, "operationId")), Tag: g.Name, Method: o.method,
-				Summary: text(at(o.node, "summary")), Price: price(o),
-			})
-		}
-		list = append(list, g)
-	}
-	return list
-}
-
-// price returns the price of a call on a Managed integration.
-func price(o operation) string {
-	credits, err := strconv.ParseInt(text(at(o.node, "x-svc-credits")), 10, 64)
-	if err != nil || credits == 0 {
-		return "free"
-	}
-	cost := credit.Grouped(credits) + " credits"
-	name, rows := text(at(o.node, "x-svc-price")), credit.PriceList()
-	if i := slices.IndexFunc(rows, func(p credit.Price) bool { return p.Operation == name }); i >= 0 && rows[i].Unit != "" {
-		cost += " a " + rows[i].Unit
-	}
-	return cost
 }

@@ -24,7 +24,7 @@ func main() {
 		telemetry.Exit(fmt.Errorf("configuration: %w", err))
 	}
 	files := sync.OnceValue(func() map[string]*file {
-		files, err := newFiles(svcapi.OpenAPI, prices)
+		files, err := newFiles(svcapi.OpenAPI, prices, cfg.Demo)
 		if err != nil {
 			telemetry.Exit(err)
 		}

@@ -62,6 +62,10 @@ func OnLaptop(f template.Function) template.Function {
 			f.Environment[name] = value
 		}
 	}
+	if f.Folder == "docs" { // the playground starts with the credentials of a demo project
+		credential := demo.CredentialOf("managed", project.Development)
+		f.Environment["DEMO_CLIENT_ID"], f.Environment["DEMO_CLIENT_SECRET"] = credential.ClientID, credential.ClientSecret
+	}
 	return f
 }
 

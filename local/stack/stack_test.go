@@ -212,8 +212,8 @@ func TestPortTaken(t *testing.T) {
 	}
 }
 
-// TestOnLaptop checks that the local settler waits for seconds although the template permits none so short, and that
-// nothing else of a function changes.
+// TestOnLaptop checks that the local settler waits for seconds although the template permits none so short, that the
+// documentation page gets a demo project's credentials, and that nothing else of a function changes.
 func TestOnLaptop(t *testing.T) {
 	root, err := workdir.Root()
 	if err != nil {
@@ -230,6 +230,9 @@ func TestOnLaptop(t *testing.T) {
 				t.Errorf("the template says %s", want["SETTLE_AFTER_SECONDS"])
 			}
 			want["SETTLE_AFTER_SECONDS"] = "10"
+		}
+		if f.Folder == "docs" {
+			want["DEMO_CLIENT_ID"], want["DEMO_CLIENT_SECRET"] = "svc_demo-managed_localdev", "svcs_local-managed-development"
 		}
 		if got := stack.OnLaptop(f).Environment; !maps.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", f.Folder, got, want)

@@ -1,13 +1,10 @@
 package policy
 
 import (
-	"compress/gzip"
 	"encoding/json"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"svcapi/local/tools"
@@ -73,40 +70,4 @@ func TestTypeScriptClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	tool(t, dir, filepath.Join(modules, ".bin", "tsc"), "--noEmit", "--strict", "use.ts")
-}
-
-// The documentation page has the files of Swagger UI's package, unchanged.
-func TestSwaggerUIIsThePackages(t *testing.T) {
-	modules, err := tools.NodeModules(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"swagger-ui-bundle.js", "swagger-ui.css"} {
-		want, err := os.ReadFile(filepath.Join(modules, "swagger-ui-dist", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		packed, err := os.Open(root("functions", "docs", "web", "swagger-ui", name+".gz"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer packed.Close()
-		unpacked, err := gzip.NewReader(packed)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := io.ReadAll(unpacked); err != nil || string(got) != string(want) {
-			t.Errorf("%s is not that of the package (make swagger-ui): %v", name, err)
-		}
-	}
-	licenses, err := os.ReadFile(root("functions", "docs", "web", "swagger-ui", "licenses.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"NOTICE", "LICENSE", "swagger-ui-bundle.js.LICENSE.txt"} {
-		want, err := os.ReadFile(filepath.Join(modules, "swagger-ui-dist", name))
-		if err != nil || !strings.Contains(string(licenses), strings.TrimSpace(string(want))) {
-			t.Errorf("licenses.txt lacks %s: %v", name, err)
-		}
-	}
 }

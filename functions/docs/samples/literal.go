@@ -53,8 +53,8 @@ func token(node *yaml.Node) jsontext.Token {
 	return jsontext.String(node.Value)
 }
 
-// pretty returns a value as JSON over several lines.
-func pretty(node *yaml.Node) string {
+// Pretty returns a value as JSON over several lines, in the order of the YAML value.
+func Pretty(node *yaml.Node) string {
 	var out bytes.Buffer
 	_ = WriteJSON(jsontext.NewEncoder(&out, jsontext.WithIndent("  ")), node) // the same example has been written in the document
 	text := strings.TrimRight(out.String(), "\n")

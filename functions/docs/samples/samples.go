@@ -42,7 +42,7 @@ var languages = []struct{ lang, label, template string }{
 var files embed.FS
 
 var templates = template.Must(template.New("samples").Funcs(template.FuncMap{
-	"indent": indent, "json": pretty, "lower": strings.ToLower, "php": phpSyntax.literal, "phpQuoted": phpQuoted,
+	"indent": indent, "json": Pretty, "lower": strings.ToLower, "php": phpSyntax.literal, "phpQuoted": phpQuoted,
 	"python": pythonSyntax.literal, "quoted": quoted, "raw": raw, "shell": shell,
 }).ParseFS(files, "templates/*.tmpl"))
 

@@ -73,7 +73,7 @@ func TestSamples(t *testing.T) {
 			var want any
 			if c.body != "" {
 				request.Body = document(t, c.body)
-				if err := json.Unmarshal([]byte(pretty(request.Body)), &want); err != nil {
+				if err := json.Unmarshal([]byte(Pretty(request.Body)), &want); err != nil {
 					t.Fatal(err)
 				}
 			}

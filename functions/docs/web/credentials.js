@@ -2,7 +2,8 @@
 
 import { ask } from "./dom.js";
 
-let current = null; // {id, secret}
+const { demoId, demoSecret } = document.body.dataset; // of the local stack, empty elsewhere
+let current = demoId ? { id: demoId, secret: demoSecret } : null; // {id, secret}
 
 const dialog = document.getElementById("credentials");
 const id = document.getElementById("client-id");
@@ -36,6 +37,9 @@ dialog.querySelector("[data-forget]").addEventListener("click", () => {
 });
 for (const field of [id, secret]) {
   field.addEventListener("keydown", (event) => {
-    if (event.key === "Enter") dialog.querySelector("[data-accept]").click();
+    if (event.key !== "Enter") return;
+    event.preventDefault(); // the same key would press the button that gets the focus back
+    dialog.querySelector("[data-accept]").click();
   });
 }
+show();

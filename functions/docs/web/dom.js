@@ -33,6 +33,14 @@ export function copyButton(label, text) {
   return button;
 }
 
+/** Puts a button that copies beside a block of code. */
+export function copyable(code) {
+  const frame = element("div", { className: "sample" });
+  code.replaceWith(frame);
+  frame.append(code, copyButton("Copy", () => code.textContent));
+  return frame;
+}
+
 /** Waits for a dialog's answer: true for the button marked data-accept. */
 export function ask(dialog) {
   return new Promise((resolve) => {

@@ -1,82 +1,39 @@
-// The page: Swagger UI shows the reference, the playground and the code samples stand within it.
+// The page: fills each operation of the reference with code samples and a playground, and follows the reader.
 
-import { codeSamples } from "./samples.js";
 import { playground } from "./playground.js";
+import { copyable } from "./dom.js";
+import { codeSamples } from "./samples.js";
+import "./search.js";
 
 const baseURL = new URL("api/v1", location.href).href;
 for (const place of document.querySelectorAll(".base-url")) place.textContent = baseURL;
+for (const code of document.querySelectorAll("main pre")) copyable(code);
+for (const table of document.querySelectorAll(".about > table:not(.stacked)")) table.tabIndex = 0; // a narrow page scrolls it
 
-const nothing = () => null;
+/** The element that the address names, if there is one. */
+const target = () => document.getElementById(location.hash.slice(1)) ?? document.getElementById(decodeURIComponent(location.hash.slice(1)));
 
-/** Swagger UI without its own forms, with ours above the answers of each operation. */
-function plugin(spec) {
-  return (system) => {
-    const { createElement, useEffect, useRef } = system.React;
-    const Ours = ({ path, method }) => {
-      const place = useRef(null);
-      useEffect(() => {
-        const operation = spec.paths[path][method];
-        place.current.replaceChildren(codeSamples(operation, baseURL), playground({ spec, operation, path, method, baseURL }));
-      }, [path, method]);
-      return createElement("div", { ref: place, className: "ours" });
-    };
-    // Swagger UI's own part, with what a screen reader or a keyboard lacks in it.
-    const mended = (mend) => (Original) => (props) => {
-      const place = useRef(null);
-      useEffect(() => mend(place.current));
-      return createElement("div", { ref: place }, createElement(Original, props));
-    };
-    const name = (part) => part.querySelectorAll("select").forEach((select) => select.setAttribute("aria-label", "Example"));
-    const reach = (part) => part.querySelectorAll("pre").forEach((code) => (code.tabIndex = 0));
-    return {
-      components: {
-        DeepLink: ({ text }) => createElement("span", null, text), // a link must not stand within a button
-        authorizeBtn: nothing,
-        authorizeOperationBtn: nothing,
-        InfoContainer: nothing,
-        ServersContainer: nothing,
-        OperationServers: nothing,
-      },
-      wrapComponents: {
-        ExamplesSelect: mended(name),
-        HighlightCode: mended(reach),
-        responses: (Original) => (props) =>
-          createElement("div", null, createElement(Ours, { path: props.path, method: props.method }), createElement(Original, props)),
-      },
-    };
-  };
-}
-
-/** Opens an operation that a link names and brings it into view, once it is there as a whole. */
-async function open(ui, link) {
-  ui.layoutActions.show(["operations", link.dataset.tag, link.dataset.operation], true);
-  const block = () => document.querySelector(`#reference .opblock[id$="-${CSS.escape(link.dataset.operation)}"]`);
-  for (let frames = 0; frames < 60 && !block()?.querySelector(".playground"); frames++) await new Promise(requestAnimationFrame);
-  block()?.scrollIntoView();
-  block()?.querySelector("button")?.focus({ preventScroll: true });
+/** Brings the element that the address names into view, with everything that hides it opened. */
+function land() {
+  const element = target();
+  for (let part = element?.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
+  element?.scrollIntoView({ behavior: "instant" });
 }
 
 async function start() {
-  const answer = await fetch("docs/openapi.json");
-  if (!answer.ok) throw new Error(`openapi.json: ${answer.status}`);
-  const spec = await answer.json();
-  const ui = window.SwaggerUIBundle({
-    spec: structuredClone(spec),
-    domNode: document.getElementById("reference"),
-    presets: [window.SwaggerUIBundle.presets.apis],
-    plugins: [plugin(spec)],
-    layout: "BaseLayout",
-    deepLinking: true,
-    docExpansion: "list",
-    defaultModelsExpandDepth: -1,
-    defaultModelExpandDepth: 3,
-    supportedSubmitMethods: [],
-    syntaxHighlight: false,
-    validatorUrl: null,
-    showCommonExtensions: true,
-  });
-  for (const link of document.querySelectorAll("nav [data-operation]")) link.addEventListener("click", () => open(ui, link));
+  const response = await fetch("docs/openapi.json");
+  if (!response.ok) throw new Error(`openapi.json: ${response.status}`);
+  const spec = await response.json();
+  const places = new Map([...document.querySelectorAll(".try")].map((place) => [place.dataset.operation, place]));
+  for (const [path, item] of Object.entries(spec.paths)) {
+    for (const [method, operation] of Object.entries(item)) {
+      places.get(operation.operationId)?.append(playground({ spec, operation, path, method, baseURL }), codeSamples(operation, baseURL));
+    }
+  }
+  land(); // the playgrounds moved what was in view
 }
+
+addEventListener("hashchange", land);
 
 // Where the link skips to is where the next Tab goes on from.
 document.querySelector(".skip").addEventListener("click", () => document.getElementById("main").focus());
@@ -87,9 +44,42 @@ const fold = () => (contents.open = !narrow.matches);
 narrow.addEventListener("change", fold);
 fold();
 contents.addEventListener("click", (event) => {
-  if (narrow.matches && event.target.closest("a")) contents.open = false;
+  const link = event.target.closest("a[href^='#']");
+  if (!link) return;
+  if (narrow.matches) contents.open = false;
+  if (link.hash === location.hash) land(); // the address does not change, so the browser does not scroll either
 });
 
-start().catch((error) => {
-  document.getElementById("reference").textContent = `The reference could not be loaded. ${error.message}`;
-});
+// The list of contents marks what is in view.
+const links = [...contents.querySelectorAll("a[href^='#']")].map((link) => [link, document.getElementById(link.getAttribute("href").slice(1))]);
+let marked = null;
+function mark() {
+  const line = document.querySelector(".bar").getBoundingClientRect().bottom + 40;
+  let current = links[0][0];
+  for (const [link, place] of links) if (place.getBoundingClientRect().top <= line) current = link;
+  if (current === marked) return;
+  marked?.removeAttribute("aria-current");
+  current.setAttribute("aria-current", "location");
+  marked = current;
+  const nav = contents.closest("nav");
+  const top = current.getBoundingClientRect().top - nav.getBoundingClientRect().top;
+  if (!narrow.matches && (top < 0 || top > nav.clientHeight - 40)) nav.scrollTop += top - nav.clientHeight / 2;
+}
+let waiting = false;
+addEventListener("scroll", () => {
+  if (waiting) return;
+  waiting = true;
+  requestAnimationFrame(() => {
+    waiting = false;
+    mark();
+  });
+}, { passive: true });
+
+start()
+  .catch((error) => {
+    document.getElementById("operations").after(`The playground and the code samples could not be loaded. ${error.message}`);
+  })
+  .finally(() => {
+    document.body.dataset.ready = "true";
+    mark();
+  });

@@ -1,34 +1,34 @@
 // The playground of one operation: builds a request, sends it as the playground and shows what comes back.
 
 import { credentials } from "./credentials.js";
-import { ask, copyButton, element, grouped, uniqueID } from "./dom.js";
+import { ask, copyable, copyButton, element, grouped, uniqueID } from "./dom.js";
 import { sendPlan } from "./units.js";
 
 const smsPrice = Number(document.body.dataset.smsPrice);
-const patience = 40_000; // milliseconds; the API answers in 29 s
+const patience = 40_000; // milliseconds; the API responds within 29 s
 
 // Headers that the playground sets by itself.
 const ownHeaders = ["X-ENV", "X-Confirm-Send"];
 
 /** The section of an operation of the document. */
 export function playground({ spec, operation, path, method, baseURL }) {
-  const title = element("h4", { id: uniqueID("playground"), textContent: "Playground" });
-  const section = element("section", { className: "playground", "aria-labelledby": title.id }, title);
+  const title = element("h5", { textContent: "Playground" });
+  const section = element("section", { className: "playground", "aria-label": `Playground: ${operation.summary}` }, title);
   const request = fields(section, spec, operation, path, method);
   const note = element("p", { className: "note", textContent: notes[operation.operationId] ?? "", hidden: !notes[operation.operationId] });
-  const answer = element("div", { className: "answer" });
+  const place = element("div", { className: "response" });
   const status = element("p", { className: "status", role: "status" });
   const send = element("button", { type: "button", className: "primary send", textContent: "Send" });
   send.addEventListener("click", async () => {
     if (send.getAttribute("aria-disabled") === "true") return;
     send.setAttribute("aria-disabled", "true"); // not disabled: it would lose the focus
     try {
-      await run(request(), operation, baseURL, status, answer);
+      await run(request(), operation, baseURL, status, place);
     } finally {
       send.setAttribute("aria-disabled", "false");
     }
   });
-  section.append(note, element("div", { className: "buttons" }, send, copyButton("Copy as curl", () => curl(request(), baseURL))), status, answer);
+  section.append(note, element("div", { className: "buttons" }, send, copyButton("Copy as curl", () => curl(request(), baseURL))), status, place);
   return section;
 }
 
@@ -140,7 +140,7 @@ async function confirmed(request) {
 
 const kept = new Map(); // addresses of the pictures and PDFs shown, by the place where they are
 
-/** Frees what an earlier answer held. */
+/** Frees what an earlier response held. */
 function clear(place) {
   place.replaceChildren();
   for (const url of kept.get(place) ?? []) URL.revokeObjectURL(url);
@@ -174,18 +174,26 @@ async function run(request, operation, baseURL, status, place) {
     content = await response.blob();
   } catch (error) {
     status.classList.add("failed");
-    status.textContent = `No answer: ${error.message}.${operation.operationId === "sendSms" ? " The SMS may have been sent: do not repeat it." : ""}`;
+    status.textContent = `No response: ${error.message}.${operation.operationId === "sendSms" ? " The SMS may have been sent: do not repeat it." : ""}`;
     return;
   }
   const elapsed = Math.round(performance.now() - began);
   const envelope = response.headers.get("Content-Type")?.startsWith("application/json") ? parse(await content.text()) : undefined;
   status.classList.add(response.ok ? "succeeded" : "failed");
-  status.textContent = response.status === 401 ? `${response.status}. Only development credentials work here.` : `${response.status} ${reasons[response.status] ?? ""}`;
+  status.textContent = `${response.status} ${reasons[response.status] ?? ""}${refusal(response, envelope, known)}`;
   place.append(facts(response, operation, envelope, elapsed), ...shown(content, envelope, place, response.headers.get("Content-Type")));
 }
 
+/** Why the API refused the credentials: in its own words, and where they look right, that they may be those of production. */
+function refusal(response, envelope, known) {
+  if (response.status !== 401) return "";
+  const formed = known.id.startsWith("svc_") && known.secret.startsWith("svcs_");
+  const hint = formed ? "Only development credentials work here." : "A Client ID begins with svc_, a Client Secret with svcs_.";
+  return `. ${envelope?.error?.message ?? ""} ${hint}`;
+}
+
 const reasons = {
-  200: "OK", 400: "Bad Request", 402: "Payment Required", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 409: "Conflict",
+  200: "OK", 400: "Bad Request", 401: "Unauthorized", 402: "Payment Required", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 409: "Conflict",
   413: "Content Too Large", 422: "Unprocessable Content", 428: "Precondition Required", 429: "Too Many Requests",
   500: "Internal Server Error", 502: "Bad Gateway", 503: "Service Unavailable",
 };
@@ -201,7 +209,7 @@ function facts(response, operation, envelope, elapsed) {
   return list;
 }
 
-/** What the answer cost, as far as it tells. */
+/** What the response says about its price, or the price list. */
 function charged(response, operation, envelope) {
   const price = operation["x-svc-credits"] ?? 0;
   if (envelope?.data?.credits_charged !== undefined) return grouped(envelope.data.credits_charged);
@@ -210,7 +218,7 @@ function charged(response, operation, envelope) {
   return `${grouped(price)} on a Managed integration, 0 on a Manual (BYOK) one`;
 }
 
-/** The answer's body: a picture, a PDF, or JSON. */
+/** The body of the response: a picture, a PDF, or JSON. */
 function shown(content, envelope, owner, type) {
   const address = (blob) => {
     const url = URL.createObjectURL(blob);
@@ -233,9 +241,11 @@ function shown(content, envelope, owner, type) {
       : element("p", { textContent: "This browser does not show PDFs in a page." });
     return [inline, download(url, "document.pdf"), json(short)];
   }
-  return [envelope === undefined ? element("p", { textContent: "The answer is no JSON." }) : json(envelope)];
+  return [envelope === undefined ? element("p", { textContent: "The response is not JSON." }) : json(envelope)];
 }
 
 function json(value) {
-  return element("pre", { tabIndex: 0, "aria-label": "Body of the answer" }, element("code", { textContent: JSON.stringify(value, null, 2) }));
+  const place = element("div", {}, element("pre", { tabIndex: 0, "aria-label": "Body of the response" }, element("code", { textContent: JSON.stringify(value, null, 2) })));
+  copyable(place.firstChild);
+  return place;
 }

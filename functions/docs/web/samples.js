@@ -7,7 +7,7 @@ let chosen = "curl"; // the language that the reader looked at last, for all ope
 /** The tabs of an operation's x-codeSamples, with the API's root filled in. */
 export function codeSamples(operation, baseURL) {
   const samples = operation["x-codeSamples"] ?? [];
-  const title = element("h4", { id: uniqueID("samples"), textContent: "Code samples" });
+  const title = element("h5", { id: uniqueID("samples"), textContent: "Code samples" });
   const list = element("div", { role: "tablist", "aria-labelledby": title.id });
   const code = element("code");
   const panel = element("pre", { id: uniqueID("panel"), tabIndex: 0, role: "tabpanel" }, code);
@@ -39,5 +39,5 @@ export function codeSamples(operation, baseURL) {
     );
   });
   select(Math.max(0, samples.findIndex((sample) => sample.label === chosen)));
-  return element("section", { className: "samples", "aria-labelledby": title.id }, title, element("div", { className: "tabs" }, list, copyButton("Copy", () => code.textContent)), panel);
+  return element("section", { className: "samples", "aria-label": `Code samples: ${operation.summary}` }, title, element("div", { className: "tabs" }, list, copyButton("Copy", () => code.textContent)), panel);
 }

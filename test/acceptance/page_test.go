@@ -1,0 +1,191 @@
+package acceptance
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-rod/rod/lib/input"
+	"github.com/go-rod/rod/lib/proto"
+)
+
+// sizes of the window: a laptop and a phone.
+var sizes = []struct {
+	name          string
+	width, height int
+}{{"laptop", 1366, 768}, {"phone", 390, 844}}
+
+// Enter in the dialog keeps what was typed, and does not open the dialog again. On the local stack the playground starts
+// with a demo project's credentials.
+func TestPageCredentials(t *testing.T) {
+	local(t)
+	t.Parallel()
+	v := newTab(t, newBrowser(t), 1366, 768)
+	openDocs(t, v, "")
+	state := func() string { return v.eval(t, `() => document.getElementById("credentials-state").textContent`) }
+	if got := state(); got != demoProject("managed").dev.ID {
+		t.Errorf("the page begins with %q", got)
+	}
+	v.click(t, "#open-credentials")
+	v.fill(t, "#client-id", demoProject("byok").dev.ID)
+	v.fill(t, "#client-secret", demoProject("byok").dev.Secret)
+	if err := v.Keyboard.Type(input.Enter); err != nil {
+		t.Fatal(err)
+	}
+	v.until(t, "the dialog to close", `() => !document.getElementById("credentials").open`)
+	if got := state(); got != demoProject("byok").dev.ID {
+		t.Errorf("after Enter: %q", got)
+	}
+	if open := v.eval(t, `async () => { await new Promise((done) => setTimeout(done, 300)); return String(document.getElementById("credentials").open) }`); open != "false" {
+		t.Error("Enter opens the dialog again")
+	}
+	p := v.operation(t, "getSmsBalance")
+	if got := v.send(t, p); got != "200 OK" {
+		t.Errorf("with what was typed: %s", got)
+	}
+	v.enter(t, credential{"not-an-id", "not-a-secret"})
+	if got := v.send(t, p); !strings.Contains(got, "A Client ID begins with svc_") {
+		t.Errorf("with malformed credentials: %s", got)
+	}
+	v.check(t)
+}
+
+// below is how many pixels an element's top is below the page's bar.
+const below = `(id) => Math.round(document.getElementById(id).getBoundingClientRect().top - document.querySelector(".bar").getBoundingClientRect().bottom)`
+
+// A link into the page shows what it names, directly below the bar: from outside, from the list of contents, from the
+// search, with and without reduced motion.
+func TestPageLinks(t *testing.T) {
+	local(t)
+	t.Parallel()
+	browser := newBrowser(t)
+	for _, size := range sizes {
+		for _, motion := range []string{"reduce", "no-preference"} {
+			t.Run(size.name+" "+motion, func(t *testing.T) {
+				v := newTab(t, browser, size.width, size.height)
+				media := proto.EmulationSetEmulatedMedia{Features: []*proto.EmulationMediaFeature{{Name: "prefers-reduced-motion", Value: motion}}}
+				if err := media.Call(v); err != nil {
+					t.Fatal(err)
+				}
+				at := func(id, how string) {
+					t.Helper()
+					v.until(t, id+" "+how, `(id) => { const y = (`+below+`)(id); return y >= 0 && y <= 40 }`, id)
+				}
+				for _, id := range []string{"/SMS/sendSms", "errors", "/QR%20Code/generateQrCode", "sendSms.bulk_same.recipients", "/Currency/getPairRate"} {
+					if err := v.Navigate("about:blank"); err != nil {
+						t.Fatal(err)
+					}
+					openDocs(t, v, "#"+id)
+					at(id, "after loading the page")
+				}
+				for _, link := range []struct{ selector, id string }{
+					{"nav [href='#money']", "money"}, {"nav [data-operation=generatePdf]", "/Utilities/generatePdf"}, {"nav [data-operation=sendSms]", "/SMS/sendSms"},
+				} {
+					for _, again := range []string{"once", "again after scrolling"} {
+						if size.width < 600 {
+							v.eval(t, `() => { scrollTo(0, 0); return "" }`)
+							v.click(t, "#contents summary")
+						}
+						v.click(t, link.selector)
+						at(link.id, again)
+						if got := v.eval(t, `() => document.querySelector("nav [aria-current]").getAttribute("href")`); size.width > 600 && got != "#"+link.id {
+							v.until(t, "the mark in the contents", `(want) => document.querySelector("nav [aria-current]").getAttribute("href") === want`, "#"+link.id)
+						}
+						v.eval(t, `() => { scrollBy(0, 900); return "" }`)
+					}
+				}
+				v.eval(t, `() => { document.getElementById("/Currency/listCurrencyCodes").scrollIntoView(); return "" }`)
+				v.until(t, "the contents to follow", `() => document.querySelector("nav [aria-current]")?.dataset.operation === "listCurrencyCodes"`)
+				if size.width > 600 {
+					v.until(t, "the mark to be visible", `() => {
+						const link = document.querySelector("nav [aria-current]").getBoundingClientRect(), nav = document.querySelector("nav").getBoundingClientRect()
+						return link.top >= nav.top && link.bottom <= nav.bottom }`)
+				}
+				v.check(t)
+			})
+		}
+	}
+}
+
+// The search finds operations, fields and errors, and leads to them.
+func TestPageSearch(t *testing.T) {
+	local(t)
+	t.Parallel()
+	v := newTab(t, newBrowser(t), 1366, 768)
+	openDocs(t, v, "")
+	for words, want := range map[string]string{
+		"vpn": "/Security/checkVpn", "disposable": "/Security/checkBurnerEmail", "recipients": "sendSms.bulk_same.recipients",
+		"qrcode": "/QR%20Code/generateQrCode", "send_confirmation_required": "sendSms.428", "insufficient": "errors",
+		"invalid_currency_code 400": "getLatestRates.400",
+	} {
+		v.fill(t, "#search", words)
+		found := v.eval(t, `() => JSON.stringify([...document.querySelectorAll("#results a")].map((a) => a.getAttribute("href")))`)
+		if !strings.Contains(found, `"#`+want+`"`) {
+			t.Errorf("%q finds %s, want %s", words, found, want)
+		}
+	}
+	v.fill(t, "#search", "no such thing")
+	if got := v.eval(t, `() => document.getElementById("found").textContent + document.querySelectorAll("#results a").length`); got != "0 results0" {
+		t.Error(got)
+	}
+	v.fill(t, "#search", "margins.top")
+	if err := v.Keyboard.Type(input.Enter); err != nil {
+		t.Fatal(err)
+	}
+	v.until(t, "the field", `() => { const y = (`+below+`)("generatePdf.margins.top"); return y >= 0 && y <= 40 }`)
+	v.check(t)
+}
+
+// An operation shows its fields without a click, its samples and playground beside them or directly below, and what most
+// operations share once. No code is cut within a word, no two cells meet, and every sample can be copied.
+func TestPageLayout(t *testing.T) {
+	local(t)
+	t.Parallel()
+	browser := newBrowser(t)
+	for _, size := range sizes {
+		t.Run(size.name, func(t *testing.T) {
+			v := newTab(t, browser, size.width, size.height)
+			openDocs(t, v, "")
+			for what, script := range map[string]string{
+				"mains": `() => document.querySelectorAll("main, [role=main]").length === 1 ? "" : "not one main"`,
+				"fields": `() => ["sendSms.bulk_same.recipients", "generateBarcode.width_factor", "convertPairRate.amount"]
+					.filter((id) => !(document.getElementById(id)?.offsetHeight > 0)).join()`,
+				"rule": `() => document.getElementById("generateBarcode.width_factor").textContent.replace(/\s+/g, " ").includes("1 to 4") ? "" : document.getElementById("generateBarcode.width_factor").textContent`,
+				"places": fmt.Sprintf(`() => [...document.querySelectorAll(".operation")].filter((o) => {
+					const [fields, work, outcome] = [".about", ".try", ".outcome"].map((s) => o.querySelector(s).getBoundingClientRect())
+					return %d > 600 ? work.left < fields.right || work.top > fields.top + 40 : work.top < fields.bottom || outcome.top < work.bottom
+				}).map((o) => o.id).join()`, size.width),
+				"shared errors": `() => [...document.querySelectorAll("#reference tr[id] td:nth-child(2)")].filter((c) => /^\s*(unauthorized|rate_limit_exceeded|internal_error)\s*$/.test(c.textContent)).map((c) => c.parentElement.id).join()`,
+				"copy buttons":  `() => [...document.querySelectorAll("main pre")].filter((pre) => ![...pre.closest(".sample, .samples").querySelectorAll("button")].some((b) => b.textContent === "Copy")).map((pre) => pre.textContent).join()`,
+				"cut codes": `() => {
+					const cut = []
+					for (const code of document.querySelectorAll("td code, p code")) for (const part of code.childNodes) {
+						const text = part.firstChild ?? part
+						if (text.nodeType !== Node.TEXT_NODE || /\s/.test(text.data.trim())) continue
+						const range = document.createRange()
+						range.selectNodeContents(text)
+						if (new Set([...range.getClientRects()].map((r) => r.top)).size > 1) cut.push(text.data)
+					}
+					return cut.join() }`,
+				"cells": `() => {
+					const meet = []
+					for (const row of document.querySelectorAll("main tr")) for (let i = 0; i + 1 < row.cells.length; i++) {
+						const range = document.createRange()
+						range.selectNodeContents(row.cells[i])
+						const [left, right] = [range.getBoundingClientRect(), row.cells[i + 1].getBoundingClientRect()]
+						if (left.width > 0 && right.top < left.bottom && left.right > right.left + 1) meet.push(row.textContent)
+					}
+					return meet.join() }`,
+				"width": fmt.Sprintf(`() => document.documentElement.scrollWidth <= %d ? "" : "wider than the window"`, size.width),
+				"weight": `() => {
+					const sum = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")].reduce((n, e) => n + e.decodedBodySize, 0)
+					return sum > 100_000 && sum <= 600_000 ? "" : sum + " bytes" }`,
+			} {
+				if got := v.eval(t, script); got != "" {
+					t.Errorf("%s: %s", what, got)
+				}
+			}
+			v.check(t)
+		})
+	}
+}

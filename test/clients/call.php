@@ -1,0 +1,57 @@
+<?php
+
+// Calls every operation with the client that OpenAPI Generator generated. Arguments: folder of the client, base URL, Client
+// ID, Client Secret.
+
+declare(strict_types=1);
+
+use SvcApi\Api;
+use SvcApi\Model;
+
+[, $folder, $baseUrl, $id, $secret] = $argv;
+require 'GuzzleHttp/autoload.php';
+spl_autoload_register(function (string $class) use ($folder): void {
+    $file = $folder . '/lib/' . str_replace('\\', '/', substr($class, strlen('SvcApi\\'))) . '.php';
+    if (str_starts_with($class, 'SvcApi\\') && is_file($file)) {
+        require $file;
+    }
+});
+
+$configuration = (new SvcApi\Configuration())->setHost($baseUrl)->setApiKey('X-API-KEY', $id)->setApiKey('X-API-SECRET', $secret);
+$http = new GuzzleHttp\Client();
+
+function check(string $name, bool $fine): void
+{
+    if (!$fine) {
+        fwrite(STDERR, "$name: another response than expected\n");
+        exit(1);
+    }
+    echo $name, "\n";
+}
+
+$sms = new Api\SMSApi($http, $configuration);
+$request = new Model\SmsSendRequest(['send_method' => 'single', 'to' => '0771234567', 'message' => 'Hello']);
+check('sendSms', $sms->sendSms($request)->getData()->getCreditsCharged() === 10000);
+check('getSmsBalance', $sms->getSmsBalance(body: new stdClass())->getData()->getSource() === 'service_wallet');
+$security = new Api\SecurityApi($http, $configuration);
+check('checkBurnerEmail', $security->checkBurnerEmail(new Model\BurnerEmailRequest(['email' => 'someone@mailinator.com']))->getData()->getIsDisposable());
+check('checkVpn', $security->checkVpn(new Model\VpnRequest(['ip' => '8.8.8.8']))->getData()->getIpAddress() === '8.8.8.8');
+$location = new Api\LocationApi($http, $configuration);
+check('lookUpLocation', $location->lookUpLocation(new Model\LocationRequest(['ip' => '8.8.8.8']))->getData()->getCountryCode() !== null);
+$utilities = new Api\UtilitiesApi($http, $configuration);
+check('generateBarcode', str_starts_with($utilities->generateBarcode(new Model\BarcodeRequest(['data' => 'svc-api']))->fread(8), "\x89PNG"));
+check('generatePdf', str_starts_with($utilities->generatePdf(new Model\PdfRequest(['html' => '<h1>Invoice</h1>']))->fread(8), '%PDF-'));
+$codes = new Api\QRCodeApi($http, $configuration);
+check('generateQrCode', str_starts_with($codes->generateQrCode(new Model\QrCodeRequest(['data' => 'svc-api']))->fread(8), "\x89PNG"));
+$currency = new Api\CurrencyApi($http, $configuration);
+check('getLatestRates', $currency->getLatestRates('USD')->getData()->getRates()['LKR'] > 0);
+check('getPairRate', $currency->getPairRate('USD', 'LKR')->getData()->getRate() > 0);
+check('convertPairRate', $currency->convertPairRate('USD', 'LKR', '100')->getData()->getConversionResult() > 0);
+check('listCurrencyCodes', $currency->listCurrencyCodes()->getData()->getCount() > 30);
+
+try {
+    $utilities->generatePdf(new Model\PdfRequest(['html' => '<p>a</p>', 'margins' => new Model\PdfRequestMargins(['top' => 100, 'bottom' => 100, 'left' => 100, 'right' => 100])]));
+    check('an error', false);
+} catch (SvcApi\ApiException $e) {
+    check('an error', in_array($e->getCode(), [400, 422], true) && $e->getResponseObject()->getError()->getCode() !== '');
+}

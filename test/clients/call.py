@@ -1,0 +1,69 @@
+"""Calls every operation with the client that openapi-python-client generated. Arguments: base URL, Client ID, Client Secret."""
+
+import sys
+
+from svc_api_client import Client
+from svc_api_client.api.currency import convert_pair_rate, get_latest_rates, get_pair_rate, list_currency_codes
+from svc_api_client.api.location import look_up_location
+from svc_api_client.api.qr_code import generate_qr_code
+from svc_api_client.api.security import check_burner_email, check_vpn
+from svc_api_client.api.sms import get_sms_balance, send_sms
+from svc_api_client.api.utilities import generate_barcode, generate_pdf
+from svc_api_client.models import (
+    BarcodeRequest,
+    BurnerEmailRequest,
+    GetSmsBalanceBody,
+    LocationRequest,
+    PdfRequest,
+    PdfResponseType,
+    QrCodeRequest,
+    SmsSendSingle,
+    SmsSendSingleSendMethod,
+    VpnRequest,
+)
+
+base_url, client_id, client_secret = sys.argv[1:]
+client = Client(base_url=base_url, timeout=40, headers={"X-API-KEY": client_id, "X-API-SECRET": client_secret})
+
+
+def check(name, fine, response):
+    if response.status_code != 200 or not fine:
+        sys.exit(f"{name}: {response.status_code} {response.parsed} {response.content[:200]}")
+    print(name)
+
+
+def call(operation, *arguments, **named):
+    return operation.sync_detailed(*arguments, client=client, **named)
+
+
+r = call(send_sms, body=SmsSendSingle(send_method=SmsSendSingleSendMethod.SINGLE, to="0771234567", message="Hello"))
+check("sendSms", r.parsed.data.credits_charged == 10000, r)
+r = call(get_sms_balance, body=GetSmsBalanceBody())
+check("getSmsBalance", r.parsed.data.source == "service_wallet", r)
+r = call(check_burner_email, body=BurnerEmailRequest(email="someone@mailinator.com"))
+check("checkBurnerEmail", r.parsed.data.is_disposable is True, r)
+r = call(check_vpn, body=VpnRequest(ip="8.8.8.8"))
+check("checkVpn", r.parsed.data.ip_address == "8.8.8.8", r)
+r = call(look_up_location, body=LocationRequest(ip="8.8.8.8"))
+check("lookUpLocation", r.parsed.data.country_code is not None, r)
+r = call(generate_barcode, body=BarcodeRequest(data="svc-api"))
+check("generateBarcode", r.content.startswith(b"\x89PNG"), r)
+r = call(generate_qr_code, body=QrCodeRequest(data="svc-api"))
+check("generateQrCode", r.content.startswith(b"\x89PNG"), r)
+r = call(generate_pdf, body=PdfRequest(html="<h1>Invoice</h1>"))
+check("generatePdf", r.content.startswith(b"%PDF-"), r)
+r = call(generate_pdf, body=PdfRequest(html="<h1>Invoice</h1>", response_type=PdfResponseType.BASE64))
+check("generatePdf as Base64", b'"JVBERi' in r.content, r)
+r = call(get_latest_rates, "USD")
+check("getLatestRates", r.parsed.data.rates["LKR"] > 0, r)
+r = call(get_pair_rate, "USD", "LKR")
+check("getPairRate", r.parsed.data.rate > 0, r)
+r = call(convert_pair_rate, "USD", "LKR", "100")
+check("convertPairRate", r.parsed.data.conversion_result > 0, r)
+r = call(list_currency_codes)
+check("listCurrencyCodes", r.parsed.data.count > 30, r)
+
+r = call(generate_barcode, body=BarcodeRequest(data=""))
+if r.status_code != 422 or "data" not in r.parsed.error.details.additional_properties:
+    sys.exit(f"an error: {r.status_code} {r.parsed}")
+print("an error")

@@ -1,0 +1,60 @@
+// Calls every operation with openapi-fetch and the types that openapi-typescript generated. Arguments: base URL, Client ID,
+// Client Secret.
+
+import createClient from "openapi-fetch";
+import type { paths } from "./api";
+
+declare const process: { argv: string[]; exit(code: number): never };
+
+const [baseUrl, id, secret] = process.argv.slice(2);
+const client = createClient<paths>({ baseUrl, headers: { "X-API-KEY": id, "X-API-SECRET": secret } });
+
+function check(name: string, fine: boolean | undefined, response: Response, error: unknown) {
+  if (response.status !== 200 || !fine) {
+    console.error(name, response.status, JSON.stringify(error));
+    process.exit(1);
+  }
+  console.log(name);
+}
+
+async function starts(blob: Blob | string | undefined, text: string) {
+  return blob instanceof Blob && new TextDecoder("latin1").decode(await blob.slice(0, 8).arrayBuffer()).startsWith(text);
+}
+
+async function main() {
+  const sms = await client.POST("/sms/send", { body: { send_method: "single", to: "0771234567", message: "Hello" } });
+  check("sendSms", sms.data?.data.credits_charged === 10000, sms.response, sms.error);
+  const balance = await client.POST("/sms/balance", { body: {} });
+  check("getSmsBalance", balance.data?.data.source === "service_wallet", balance.response, balance.error);
+  const email = await client.POST("/security/burner-email-shield", { body: { email: "someone@mailinator.com" } });
+  check("checkBurnerEmail", email.data?.data.is_disposable, email.response, email.error);
+  const vpn = await client.POST("/security/vpn-shield", { body: { ip: "8.8.8.8" } });
+  check("checkVpn", vpn.data?.data.ip_address === "8.8.8.8", vpn.response, vpn.error);
+  const place = await client.POST("/location/lookup", { body: { ip: "8.8.8.8" } });
+  check("lookUpLocation", typeof place.data?.data.country_code === "string", place.response, place.error);
+  const barcode = await client.POST("/utilities/barcode/generate", { body: { data: "svc-api" }, parseAs: "blob" });
+  check("generateBarcode", await starts(barcode.data, "\x89PNG"), barcode.response, barcode.error);
+  const qr = await client.POST("/utilities/qrcode/generate", { body: { data: "svc-api" }, parseAs: "blob" });
+  check("generateQrCode", await starts(qr.data, "\x89PNG"), qr.response, qr.error);
+  const pdf = await client.POST("/utilities/pdf/generate", { body: { html: "<h1>Invoice</h1>" }, parseAs: "blob" });
+  check("generatePdf", await starts(pdf.data, "%PDF-"), pdf.response, pdf.error);
+  const latest = await client.GET("/utility/currency/latest/{base}", { params: { path: { base: "USD" } } });
+  check("getLatestRates", (latest.data?.data.rates.LKR ?? 0) > 0, latest.response, latest.error);
+  const pair = await client.GET("/utility/currency/pair/{base}/{target}", { params: { path: { base: "USD", target: "LKR" } } });
+  check("getPairRate", (pair.data?.data.rate ?? 0) > 0, pair.response, pair.error);
+  const converted = await client.GET("/utility/currency/pair/{base}/{target}/{amount}", {
+    params: { path: { base: "USD", target: "LKR", amount: "100" } },
+  });
+  check("convertPairRate", (converted.data?.data.conversion_result ?? 0) > 0, converted.response, converted.error);
+  const codes = await client.GET("/utility/currency/codes");
+  check("listCurrencyCodes", (codes.data?.data.count ?? 0) > 30, codes.response, codes.error);
+
+  const refused = await client.POST("/utilities/barcode/generate", { body: { data: "" } });
+  if (refused.response.status !== 422 || refused.error === undefined || !("details" in refused.error.error)) {
+    console.error("an error", refused.response.status);
+    process.exit(1);
+  }
+  console.log("an error");
+}
+
+void main();
