@@ -14,7 +14,7 @@ import (
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/credential"
 	creditcmd "svcapi/cmd/svc/credit"
-	"svcapi/cmd/svc/price"
+
 	projectcmd "svcapi/cmd/svc/project"
 	"svcapi/local/sandbox"
 	"svcapi/shared/attr"
@@ -216,7 +216,7 @@ func TestPrices(t *testing.T) {
 	writeStackFile(t, dir, map[string]any{"stage": f.stage, "dynamodb_url": "x", "secrets_url": "x", "sandbox_url": "x", "prices": map[string]int64{"sms": 12_345, "barcode": 100}})
 	f.run(call{args: "price list", out: []string{`sms +12,345 +0.012345 +PriceSms`, `barcode +100 +0.0001 +PriceBarcode`}, absent: "pdf"})
 	for credits, want := range map[int64]string{0: "0.00", 1_000_000: "1.00", 2_500_000: "2.50", 10: "0.00001"} {
-		if got := price.Dollars(credits); got != want {
+		if got := app.Dollars(credits); got != want {
 			t.Errorf("%d credits: %s, want %s", credits, got, want)
 		}
 	}

@@ -204,7 +204,7 @@ func TestProjects(t *testing.T) {
 		{args: "project create Acme --trial --allow 12", exit: app.ExitUsage, errs: []string{"07XXXXXXXX"}},
 		{args: "project create Acme --trial", exit: app.ExitUsage, errs: []string{"--trial needs --allow"}},
 		{args: "project create Acme --allow 0771234567", exit: app.ExitUsage, errs: []string{"--trial"}},
-		{args: "project create", exit: app.ExitUsage, errs: []string{"accepts 1 arg", "--help"}},
+		{args: "project create", exit: app.ExitUsage, errs: []string{"missing NAME\n", "--help"}},
 		{args: "project create Two --id two --trial --allow 0771234567 --allow +94717654321", out: []string{`yes, to: \+94771234567, \+94717654321`}},
 		{args: "project create Chosen --output json", out: []string{`"project_id": "[a-z2-7]{12}"`, `"limit_requests": 600`, `"limit_seconds": 60`}},
 		{args: "project list", out: []string{`PROJECT +NAME +STATE`, `acme +Acme Ltd +running +5 per 1m30s +no`, `two +Two +running +600 per 1m +yes`}},
@@ -228,7 +228,7 @@ func TestProjects(t *testing.T) {
 		{args: "project", out: []string{"Usage:", "resume"}},
 		{args: "project stop acme", exit: app.ExitUsage, errs: []string{`unknown command "stop"`}},
 		{args: "projects", exit: app.ExitUsage},
-		{args: "project list --output yaml", exit: app.ExitUsage, errs: []string{`"table" or "json"`}},
+		{args: "project list --output yaml", exit: app.ExitUsage, errs: []string{`"table" or "json" or "csv"`}},
 		{args: "project list --colour", exit: app.ExitUsage, errs: []string{"unknown flag"}},
 		{args: "project list --stage prod", exit: app.ExitUsage, errs: []string{"--local goes without"}},
 	})
@@ -293,8 +293,8 @@ func TestCredentials(t *testing.T) {
 	})
 	live(false, true)
 	f.runAll([]call{
-		{args: "credential revoke " + clientID, exit: app.ExitUsage, errs: []string{`Revoke svc_acme.* Add --yes to confirm\n$`}},
-		{args: "credential revoke " + clientID, typed: []string{}, stdin: "n\n", exit: app.ExitUsage, errs: []string{"nothing was done"}},
+		{args: "credential revoke " + clientID, exit: app.ExitRefused, errs: []string{`Revoke svc_acme.*\nsvc: Not confirmed. Run again with --yes.\n$`}},
+		{args: "credential revoke " + clientID, typed: []string{}, stdin: "n\n", exit: app.ExitRefused, errs: []string{`\[y/N\] svc: Not confirmed. Run again with --yes.`}},
 	})
 	live(false, true)
 	f.runAll([]call{

@@ -32,25 +32,18 @@ func (e *UsageError) Error() string { return e.text }
 // Usagef returns a UsageError.
 func Usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
 
-// problemsError is the number of problems that a check has found and printed.
-type problemsError int
-
-func (p problemsError) Error() string {
-	if p == 1 {
-		return "1 problem"
-	}
-	return fmt.Sprintf("%d problems", int(p))
-}
-
-// Problems returns a problemsError for a number of problems above 0.
+// Problems returns an error for a number of problems above 0 that a check has found and printed.
 func Problems(n int) error {
-	if n == 0 {
+	switch n {
+	case 0:
 		return nil
+	case 1:
+		return errors.New("1 problem")
 	}
-	return problemsError(n)
+	return fmt.Errorf("%d problems", n)
 }
 
-// FailureError is an error of one command that has its own exit code and hint.
+// FailureError is an error with an exit code and a hint of its own.
 type FailureError struct {
 	Text string
 	Exit int
@@ -59,16 +52,9 @@ type FailureError struct {
 
 func (e *FailureError) Error() string { return e.Text }
 
-// unconfirmedError reports that the operator has not confirmed a step.
-type unconfirmedError struct{ text string }
-
-func (e *unconfirmedError) Error() string { return e.text }
-
-// signInError reports that there are no usable AWS credentials.
-type signInError struct{ cause error }
-
-func (e *signInError) Error() string { return "no AWS credentials: " + e.cause.Error() }
-func (e *signInError) Unwrap() error { return e.cause }
+func signInError(err error) error {
+	return fmt.Errorf("%w: %w", &FailureError{"no AWS credentials", ExitFailed, signIn}, err)
+}
 
 var (
 	errNoLocalStack = errors.New("no local stack is running here (.local/demo.json is missing)")
@@ -76,15 +62,12 @@ var (
 	ErrRefused = errors.New("refused")
 )
 
-// advice holds the exit code of an error and a hint for the operator.
-type advice struct {
+// adviceByError lists the errors of the product with their exit codes and hints; the first match counts.
+var adviceByError = []struct {
 	is   error
 	exit int
 	hint string
-}
-
-// adviceByError lists the errors of the product; the first match counts.
-var adviceByError = []advice{
+}{
 	{context.Canceled, ExitInterrupted, ""},
 	{errNoLocalStack, ExitFailed, "Start it in another terminal with: make run"},
 	{project.ErrNotFound, ExitNotFound, `"svc project list" shows the projects, "svc project show" what is in one.`},
@@ -97,7 +80,7 @@ var adviceByError = []advice{
 	{credit.ErrOtherMovement, ExitRefused, `Omit --id for a new movement; "svc credit ledger" shows the old one.`},
 	{credit.ErrOutOfRange, ExitRefused, `"svc credit balance" shows the balance.`},
 	{credit.ErrNoWallet, ExitRefused, `"svc credit grant" creates the wallet.`},
-	{credit.ErrNotCharged, ExitNotFound, `"svc credit ledger --output json" shows charges.`},
+	{credit.ErrNotCharged, ExitNotFound, `"svc credit ledger" shows charges with their IDs.`},
 	{credit.ErrUncertain, ExitRefused, `Ask the vendor whether it was sent, then "svc sms uncertain resolve".`},
 	{credit.ErrNotUncertain, ExitNotFound, `"svc sms uncertain list" shows those that are open.`},
 	{credit.ErrResolved, ExitRefused, `A resolution is final; "svc credit ledger" shows it.`},
@@ -126,9 +109,6 @@ func explain(err error) (exit int, hint string) {
 	if _, ok := errors.AsType[*UsageError](err); ok {
 		return ExitUsage, `"svc help", or --help after any command, shows the usage.`
 	}
-	if _, ok := errors.AsType[*unconfirmedError](err); ok {
-		return ExitUsage, ""
-	}
 	failure, ok := errors.AsType[*FailureError](err)
 	if ok && !errors.Is(err, context.Canceled) {
 		return failure.Exit, failure.Hint
@@ -137,9 +117,6 @@ func explain(err error) (exit int, hint string) {
 		if errors.Is(err, a.is) {
 			return a.exit, a.hint
 		}
-	}
-	if _, ok := errors.AsType[*signInError](err); ok {
-		return ExitFailed, signIn
 	}
 	if response, ok := errors.AsType[smithy.APIError](err); ok {
 		return ExitFailed, hintByCode[response.ErrorCode()]

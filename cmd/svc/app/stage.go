@@ -18,7 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
-	"github.com/aws/smithy-go/middleware"
+	"github.com/aws/smithy-go/logging"
 	"github.com/caarlos0/env/v11"
 
 	"svcapi/shared/awsclient"
@@ -30,8 +30,9 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// Stack holds the stores and clients of the stage that a command works on.
+// Stack holds the run of the command line, and the stores and clients of the stage that a command works on.
 type Stack struct {
+	*App
 	Stage    string
 	Projects *project.Store
 	Credits  *credit.Store
@@ -68,47 +69,44 @@ const (
 	vendorTimeoutSeconds = 10
 )
 
+// loadAWS reads region, credentials and endpoints as every AWS tool does. The SDK's own log is off: without a
+// ClientLogMode the log holds only remarks on bodies that could not be closed and on odd headers.
+func (a *App) loadAWS(ctx context.Context, options ...func(*config.LoadOptions) error) (aws.Config, error) {
+	cfg, err := config.LoadDefaultConfig(ctx, append(options, config.WithLogger(logging.Nop{}))...)
+	if a.DryRun {
+		cfg.APIOptions = append(cfg.APIOptions, refuseWrites)
+	}
+	return cfg, err
+}
+
 // Open connects to the stage that the flags name.
 func (a *App) Open(ctx context.Context) (*Stack, error) {
 	if a.Local {
 		return a.openLocal(ctx)
 	}
-	var e environment
-	if err := env.Parse(&e); err != nil {
+	e, err := env.ParseAs[environment]()
+	if err != nil {
 		return nil, err
 	}
-	if a.stage == "" {
-		a.stage = e.Stage
-	}
-	var options []func(*config.LoadOptions) error
-	if a.region != "" {
-		options = append(options, config.WithRegion(a.region))
-	}
-	if a.profile != "" {
-		options = append(options, config.WithSharedConfigProfile(a.profile))
-	}
-	if a.DryRun {
-		options = append(options, config.WithAPIOptions([]func(*middleware.Stack) error{refuseWrites}))
-	}
-	cfg, err := loadAWS(ctx, options...)
+	a.stage = cmp.Or(a.stage, e.Stage)
+	cfg, err := a.loadAWS(ctx, config.WithRegion(a.region), config.WithSharedConfigProfile(a.profile))
 	if err != nil {
-		return nil, &signInError{err}
+		return nil, signInError(err)
 	}
 	if cfg.Region == "" {
 		return nil, Usagef("no AWS region: give --region, or set AWS_REGION")
 	}
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
-		return nil, &signInError{err}
+		return nil, signInError(err)
 	}
-	s := newStack(a.stage, cfg, awsclient.DynamoDB(cfg, dynamoDBWithRetries), awsclient.Secrets(cfg, secretsWithRetries),
-		upstream.Config{TimeoutSeconds: vendorTimeoutSeconds},
-		func(ctx context.Context) (string, error) {
-			who, err := sts.NewFromConfig(cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
-			if err != nil {
-				return "", fmt.Errorf("ask AWS who you are: %w", err)
-			}
-			return *who.Arn, nil
-		})
+	s := a.newStack(a.stage, cfg, "", "")
+	s.Actor = func(ctx context.Context) (string, error) {
+		who, err := sts.NewFromConfig(cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+		if err != nil {
+			return "", fmt.Errorf("ask AWS who you are: %w", err)
+		}
+		return *who.Arn, nil
+	}
 	s.Secrets = s.Secrets.WithKey(e.KMSKey)
 	s.Deployed = func(ctx context.Context) (Deployed, error) {
 		return describeStack(ctx, cfg, cmp.Or(a.stackName, "svc-"+a.stage))
@@ -142,20 +140,13 @@ func (a *App) openLocal(ctx context.Context) (*Stack, error) {
 		return nil, err
 	}
 	a.stage = running.Stage
-	cfg, err := loadAWS(ctx,
-		config.WithRegion("us-east-1"),
+	cfg, err := a.loadAWS(ctx, config.WithRegion("us-east-1"),
 		config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(localAccessKey, "local", "")))
 	if err != nil {
 		return nil, err
 	}
-	if a.DryRun {
-		cfg.APIOptions = append(cfg.APIOptions, refuseWrites)
-	}
-	s := newStack(running.Stage, cfg,
-		awsclient.DynamoDB(cfg, dynamoDBWithRetries, func(o *dynamodb.Options) { o.BaseEndpoint = &running.DynamoDBURL }),
-		awsclient.Secrets(cfg, secretsWithRetries, func(o *secretsmanager.Options) { o.BaseEndpoint = &running.SecretsURL }),
-		upstream.Config{TimeoutSeconds: vendorTimeoutSeconds, Local: true},
-		func(context.Context) (string, error) { return "local", nil })
+	s := a.newStack(running.Stage, cfg, running.DynamoDBURL, running.SecretsURL)
+	s.Actor = func(context.Context) (string, error) { return "local", nil }
 	s.Deployed = func(context.Context) (Deployed, error) { return Deployed{running.BaseURL, running.Prices}, nil }
 	s.Sandbox = running.SandboxURL
 	return s, nil
@@ -186,23 +177,26 @@ func readLocalStack(into *localStack) error {
 	}
 }
 
-func newStack(stage string, cfg aws.Config, db *dynamodb.Client, secrets *secretsmanager.Client, vendors upstream.Config, actor func(context.Context) (string, error)) *Stack {
-	s := &Stack{Stage: stage, Secrets: secret.NewWriter(secrets, stage), Vendors: upstream.New(vendors), AWS: cfg, Actor: actor, DB: db, Vault: secrets}
-	s.Projects = project.NewStore(db, s.Table("projects"))
-	s.Credits = credit.NewStore(db, credit.Tables{Wallets: s.Table("wallets"), Ledger: s.Table("ledger")})
-	s.Burners = burner.NewStore(db, s.Table("projects"))
-	s.Rates = rates.NewStore(db, s.Table("rates"))
+// newStack makes the clients of a stage. An empty endpoint is the endpoint of AWS.
+func (a *App) newStack(stage string, cfg aws.Config, dynamoDBURL, secretsURL string) *Stack {
+	client, retryer := awshttp.NewBuildableClient().WithTimeout(attemptTimeout), awsclient.Retryer(backoff)
+	s := &Stack{App: a, Stage: stage, AWS: cfg, Vendors: upstream.New(upstream.Config{TimeoutSeconds: vendorTimeoutSeconds, Local: a.Local})}
+	s.DB = awsclient.DynamoDB(cfg, func(o *dynamodb.Options) {
+		if o.HTTPClient, o.Retryer = client, retryer; dynamoDBURL != "" {
+			o.BaseEndpoint = &dynamoDBURL
+		}
+	})
+	s.Vault = awsclient.Secrets(cfg, func(o *secretsmanager.Options) {
+		if o.HTTPClient, o.Retryer = client, retryer; secretsURL != "" {
+			o.BaseEndpoint = &secretsURL
+		}
+	})
+	s.Secrets = secret.NewWriter(s.Vault, stage)
+	s.Projects = project.NewStore(s.DB, s.Table("projects"))
+	s.Credits = credit.NewStore(s.DB, credit.Tables{Wallets: s.Table("wallets"), Ledger: s.Table("ledger")})
+	s.Burners = burner.NewStore(s.DB, s.Table("projects"))
+	s.Rates = rates.NewStore(s.DB, s.Table("rates"))
 	return s
-}
-
-func dynamoDBWithRetries(o *dynamodb.Options) {
-	o.HTTPClient = awshttp.NewBuildableClient().WithTimeout(attemptTimeout)
-	o.Retryer = awsclient.Retryer(backoff)
-}
-
-func secretsWithRetries(o *secretsmanager.Options) {
-	o.HTTPClient = awshttp.NewBuildableClient().WithTimeout(attemptTimeout)
-	o.Retryer = awsclient.Retryer(backoff)
 }
 
 // Table returns the name of one of the stage's tables.
@@ -221,6 +215,20 @@ func (s *Stack) Load(ctx context.Context, projectID string) (*project.Record, er
 		return nil, fmt.Errorf("project %s: %w", projectID, project.ErrNotFound)
 	}
 	return rec, nil
+}
+
+// ProjectIDs returns the only project that a command concerns, which must exist, or all projects for an empty ID.
+func (s *Stack) ProjectIDs(ctx context.Context, only string) ([]string, error) {
+	if only != "" {
+		_, err := s.Load(ctx, only)
+		return []string{only}, err
+	}
+	projects, err := s.Projects.ListProjects(ctx)
+	ids := make([]string, len(projects))
+	for i, p := range projects {
+		ids[i] = p.ID
+	}
+	return ids, err
 }
 
 // Deployed holds the base URL and the prices of a deployed stack.

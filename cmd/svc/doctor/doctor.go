@@ -12,7 +12,7 @@ import (
 
 // Command returns "svc doctor".
 func Command(a *app.App) *cobra.Command {
-	o := &options{App: a}
+	o := &options{}
 	cmd := a.Command(&cobra.Command{
 		Use:   "doctor",
 		Short: "Check a stage end to end and report problems",
@@ -32,7 +32,6 @@ Exit code 1 means that something is broken. Warnings alone have exit code 0.`,
 }
 
 type options struct {
-	*app.App
 	projectID  string
 	probe, all bool
 }
@@ -45,8 +44,8 @@ func (o *options) parse([]string) error {
 }
 
 func (o *options) run(ctx context.Context, s *app.Stack) error {
-	d := &Diagnosis{Stack: s, local: o.Local, Only: o.projectID, probe: o.probe, Pause: probePause, Now: time.Now}
-	step := o.Progress("checking", len(checks))
+	d := &Diagnosis{Stack: s, Only: o.projectID, probe: o.probe, Pause: probePause, Now: time.Now}
+	step := s.Progress("checking", len(checks))
 	for _, check := range checks {
 		check(d, ctx)
 		if err := ctx.Err(); err != nil {
@@ -54,13 +53,13 @@ func (o *options) run(ctx context.Context, s *app.Stack) error {
 		}
 		step()
 	}
-	return o.print(d.Found)
+	return o.print(s, d.Found)
 }
 
-func (o *options) print(found []Finding) error {
+func (o *options) print(s *app.Stack, found []Finding) error {
 	count := map[Severity]int{}
 	shown := []Finding{}
-	t := app.Table{Header: []string{"", "CHECK", "SUBJECT", "DETAIL", "ADVICE"}, Empty: "All checks passed."}
+	t := app.Table{Header: []string{"STATE", "CHECK", "SUBJECT", "DETAIL", "ADVICE"}, Empty: "All checks passed."}
 	for _, f := range found {
 		count[f.Severity]++
 		if f.Severity == OK && !o.all {
@@ -69,10 +68,10 @@ func (o *options) print(found []Finding) error {
 		shown = append(shown, f)
 		t.Rows = append(t.Rows, []string{string(f.Severity), f.Check, f.Subject, f.Detail, f.Advice})
 	}
-	if err := o.Print(shown, t); err != nil {
+	if err := s.Print(shown, t); err != nil {
 		return err
 	}
-	o.Note("%d in order, %d warnings, %d broken.", count[OK], count[Warning], count[Broken])
+	s.Note("%d in order, %d warnings, %d broken.", count[OK], count[Warning], count[Broken])
 	return app.Problems(count[Broken])
 }
 
@@ -99,7 +98,6 @@ type Finding struct {
 // Diagnosis is one run of doctor.
 type Diagnosis struct {
 	*app.Stack
-	local bool
 	Only  string // the only project to check; empty for all projects
 	probe bool
 	// Pause is the time between the probe's attempts.

@@ -15,20 +15,13 @@ func (d *Diagnosis) projects(ctx context.Context) {
 	if d.noTables || d.noVault {
 		return
 	}
-	ids := []string{d.Only}
-	if d.Only == "" {
-		projects, err := d.Projects.ListProjects(ctx)
-		if err != nil {
-			d.fail("projects", "", err)
-			return
-		}
-		ids = nil
-		for _, p := range projects {
-			ids = append(ids, p.ID)
-		}
-		if len(ids) == 0 {
-			d.add(Warning, "projects", "", "there are no projects", `"svc project create" creates one.`)
-		}
+	ids, err := d.ProjectIDs(ctx, d.Only)
+	if err != nil {
+		d.fail("projects", d.Only, err)
+		return
+	}
+	if len(ids) == 0 {
+		d.add(Warning, "projects", "", "there are no projects", `"svc project create" creates one.`)
 	}
 	for _, id := range ids {
 		before := len(d.Found)

@@ -105,7 +105,7 @@ func (d *Diagnosis) table(ctx context.Context, short, keys string, table *types.
 			return
 		}
 	}
-	if permanent := short == "projects" || short == "wallets" || short == "ledger"; permanent && !d.local {
+	if permanent := short == "projects" || short == "wallets" || short == "ledger"; permanent && !d.Local {
 		if !aws.ToBool(table.DeletionProtectionEnabled) {
 			d.add(Warning, "table", name, "it can be deleted", "Switch its deletion protection on: docs/restore.md.")
 			return

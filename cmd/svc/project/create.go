@@ -11,13 +11,10 @@ import (
 	"svcapi/shared/project"
 )
 
-type createOptions struct {
-	*app.App
-	project project.Project
-}
+type createOptions struct{ project project.Project }
 
 func create(a *app.App) *cobra.Command {
-	o := &createOptions{App: a}
+	o := &createOptions{}
 	cmd := a.Command(&cobra.Command{
 		Use:   "create NAME",
 		Short: "Create a project and its empty wallet",
@@ -50,7 +47,7 @@ func (o *createOptions) run(ctx context.Context, s *app.Stack) error {
 		return err
 	}
 	view := viewOf(created)
-	return o.Print(view, app.Table{Rows: view.rows()})
+	return s.Print(view, app.Table{Rows: view.rows()})
 }
 
 // createProject creates a project and its empty wallet.
