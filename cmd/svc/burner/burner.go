@@ -72,7 +72,7 @@ func (o *options) add(ctx context.Context, s *app.Stack, rec *project.Record) er
 	if err == nil {
 		err = s.Burners.Add(ctx, rec.ID, off...)
 	}
-	return change{rec.ID, "added", off, on}.print(s, err, "there already")
+	return change{rec.ID, "added", off, on}.show(s, err, "there already")
 }
 
 // listed splits the domains by whether they are on the project's list.
@@ -89,8 +89,8 @@ func (o *options) listed(ctx context.Context, s *app.Stack, projectID string) (o
 	return on, off, err
 }
 
-// print prints the change, or returns its error.
-func (c change) print(s *app.Stack, err error, unchanged string) error {
+// show prints the change, or returns its error.
+func (c change) show(s *app.Stack, err error, unchanged string) error {
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (o *options) remove(ctx context.Context, s *app.Stack, rec *project.Record)
 	if err == nil {
 		err = s.Burners.Remove(ctx, rec.ID, on...)
 	}
-	return change{rec.ID, "removed", on, off}.print(s, err, "not on the list")
+	return change{rec.ID, "removed", on, off}.show(s, err, "not on the list")
 }
 
 func list(ctx context.Context, s *app.Stack, rec *project.Record) error {

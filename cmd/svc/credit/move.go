@@ -23,7 +23,7 @@ type Moved struct {
 	Balance   int64      `json:"balance"`
 }
 
-func (m Moved) print(ctx context.Context, s *app.Stack, name string) error {
+func (m Moved) show(ctx context.Context, s *app.Stack, name string) error {
 	var err error
 	if m.Balance, err = s.Credits.Balance(ctx, m.ProjectID); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (o *moveOptions) move(ctx context.Context, s *app.Stack, rec *project.Recor
 		}
 		return err
 	}
-	return Moved{m.Project, m.ID, m.Credits, m.Actor, 0}.print(ctx, s, strings.ToUpper(o.name[:1])+o.name[1:])
+	return Moved{m.Project, m.ID, m.Credits, m.Actor, 0}.show(ctx, s, strings.ToUpper(o.name[:1])+o.name[1:])
 }
 
 type grantOptions struct{ moveOptions }
@@ -191,7 +191,7 @@ func (o *refundOptions) run(ctx context.Context, s *app.Stack, rec *project.Reco
 	if err != nil {
 		return err
 	}
-	return Moved{rec.ID, o.charge, entry.Credits, actor, 0}.print(ctx, s, "Refund of")
+	return Moved{rec.ID, o.charge, entry.Credits, actor, 0}.show(ctx, s, "Refund of")
 }
 
 // firstDay is before the first entry of every ledger.

@@ -19,8 +19,8 @@ func Command(a *app.App) *cobra.Command {
 		enable(a, "disable", "Stop using an integration; its settings and secrets stay", false))
 }
 
-// print prints the integrations of a project with one vendor in some environments.
-func print(ctx context.Context, s *app.Stack, projectID string, envs []project.Environment, kind project.Kind, vendor string) error {
+// show prints the integrations of a project with one vendor in some environments.
+func show(ctx context.Context, s *app.Stack, projectID string, envs []project.Environment, kind project.Kind, vendor string) error {
 	rec, err := s.Load(ctx, projectID)
 	if err != nil {
 		return err
@@ -79,5 +79,5 @@ func (o *enableOptions) run(ctx context.Context, s *app.Stack, rec *project.Reco
 			return err
 		}
 	}
-	return print(ctx, s, rec.ID, o.environments, o.kind, o.vendor)
+	return show(ctx, s, rec.ID, o.environments, o.kind, o.vendor)
 }

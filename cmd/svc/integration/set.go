@@ -96,7 +96,7 @@ func (o *setOptions) run(ctx context.Context, s *app.Stack, rec *project.Record)
 			return err
 		}
 	}
-	return print(ctx, s, rec.ID, o.environments, o.offer.Kind, o.offer.Spec.Name)
+	return show(ctx, s, rec.ID, o.environments, o.offer.Kind, o.offer.Spec.Name)
 }
 
 // integration returns the project's integration with the changes of the options, or a new integration.
