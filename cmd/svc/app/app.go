@@ -90,6 +90,20 @@ func Complete(cmd *cobra.Command, flag string, values ...string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 }
 
+// Line returns a command line of svc for the stage of this run.
+func (a *App) Line(format string, args ...any) string {
+	line := "svc " + fmt.Sprintf(format, args...)
+	if a.Local {
+		return line + " --local"
+	}
+	for _, flag := range [][2]string{{"stage", a.stage}, {"region", a.region}, {"profile", a.profile}, {"stack", a.stackName}} {
+		if flag[1] != "" {
+			line += " --" + flag[0] + " " + flag[1]
+		}
+	}
+	return line
+}
+
 // flagValues describes the values of each type of flag.
 var flagValues = map[string]string{
 	"int":          "a whole number",

@@ -49,6 +49,10 @@ type Stack struct {
 	Actor func(context.Context) (string, error)
 	// Deployed reads the base URL and the prices of the stack.
 	Deployed func(context.Context) (Deployed, error)
+	// Stack is the name of the CloudFormation stack; LogDir is the folder with the logs of the local stack.
+	Stack, LogDir string
+	// Intended are the faults of the local stack's demo projects.
+	Intended []Fault
 	// DB and Vault are the clients below the stores.
 	DB    *dynamodb.Client
 	Vault *secretsmanager.Client
@@ -108,9 +112,8 @@ func (a *App) Open(ctx context.Context) (*Stack, error) {
 		return *who.Arn, nil
 	}
 	s.Secrets = s.Secrets.WithKey(e.KMSKey)
-	s.Deployed = func(ctx context.Context) (Deployed, error) {
-		return describeStack(ctx, cfg, cmp.Or(a.stackName, "svc-"+a.stage))
-	}
+	s.Stack = cmp.Or(a.stackName, "svc-"+a.stage)
+	s.Deployed = func(ctx context.Context) (Deployed, error) { return describeStack(ctx, cfg, s.Stack) }
 	return s, nil
 }
 
@@ -122,6 +125,18 @@ type localStack struct {
 	BaseURL     string           `json:"base_url"`
 	Prices      map[string]int64 `json:"prices"`
 	SandboxURL  string           `json:"sandbox_url"`
+	LogDir      string           `json:"log_dir"`
+	Projects    map[string]struct {
+		ID     string  `json:"project_id"`
+		Faults []Fault `json:"faults"`
+	} `json:"projects"`
+}
+
+// Fault is a finding of "svc doctor" that a demo project exists to show.
+type Fault struct {
+	Project string `json:"-"`
+	Check   string `json:"check"`
+	Detail  string `json:"detail"` // a part of the finding's detail
 }
 
 // localAccessKey is an access key that the sandbox accepts as a function's role.
@@ -148,7 +163,12 @@ func (a *App) openLocal(ctx context.Context) (*Stack, error) {
 	s := a.newStack(running.Stage, cfg, running.DynamoDBURL, running.SecretsURL)
 	s.Actor = func(context.Context) (string, error) { return "local", nil }
 	s.Deployed = func(context.Context) (Deployed, error) { return Deployed{running.BaseURL, running.Prices}, nil }
-	s.Sandbox = running.SandboxURL
+	s.Sandbox, s.LogDir = running.SandboxURL, running.LogDir
+	for _, p := range running.Projects {
+		for _, f := range p.Faults {
+			s.Intended = append(s.Intended, Fault{p.ID, f.Check, f.Detail})
+		}
+	}
 	return s, nil
 }
 
@@ -163,6 +183,9 @@ func readLocalStack(into *localStack) error {
 		if err == nil {
 			if err := json.Unmarshal(content, into); err != nil || into.DynamoDBURL == "" || into.SecretsURL == "" || into.SandboxURL == "" {
 				return errors.New(".local/demo.json does not come from the local stack; start it again with: make run")
+			}
+			if into.LogDir != "" && !filepath.IsAbs(into.LogDir) {
+				into.LogDir = filepath.Join(dir, into.LogDir)
 			}
 			return nil
 		}

@@ -15,7 +15,9 @@ import (
 
 // Command returns "svc credential".
 func Command(a *app.App) *cobra.Command {
-	return app.Group("credential", "Issue, rotate and revoke the credentials of projects", issue(a), rotate(a), revoke(a))
+	return app.Group("credential", "List, issue, rotate and revoke the credentials of projects",
+		a.ProjectCommand(&cobra.Command{Use: "list PROJECT", Short: "List a project's credentials without their secrets"}, nil, list),
+		issue(a), rotate(a), revoke(a))
 }
 
 // View is a credential without its secrets, in the format for programs.
@@ -40,6 +42,11 @@ func ViewAll(rec *project.Record) ([]View, app.Table) {
 	return views, app.Table{Header: header, Rows: rows, Empty: `No credentials. "svc credential issue" creates one.`}
 }
 
+func list(_ context.Context, s *app.Stack, rec *project.Record) error {
+	views, table := ViewAll(rec)
+	return s.Print(views, table)
+}
+
 // Issued holds a new client secret, which svc shows once.
 type Issued struct {
 	ProjectID    string              `json:"project_id"`
@@ -48,12 +55,13 @@ type Issued struct {
 	ClientSecret string              `json:"client_secret"`
 }
 
-func printIssued(s *app.Stack, issued ...Issued) error {
+func printIssued(s *app.Stack, request func(Issued) string, issued ...Issued) error {
 	var tables []app.Table
 	for _, i := range issued {
-		rows := app.Rows("Project", i.ProjectID, "Environment", string(i.Environment), "Client ID", i.ClientID, "Client secret", i.ClientSecret)
-		if i.Environment == "" {
-			rows = slices.Delete(rows, 1, 2)
+		rows := app.Rows("Project", i.ProjectID, "Client ID", i.ClientID, "Client secret", i.ClientSecret)
+		if i.Environment != "" {
+			rows = slices.Insert(rows, 1, []string{"Environment", string(i.Environment)})
+			rows = append(rows, []string{"Request", request(i)})
 		}
 		tables = append(tables, app.Table{Rows: rows})
 	}
@@ -93,7 +101,36 @@ func (o *issueOptions) run(ctx context.Context, s *app.Stack, rec *project.Recor
 		}
 		issued = append(issued, Issued{rec.ID, env, clientID, clientSecret})
 	}
-	return printIssued(s, issued...)
+	return printIssued(s, func(i Issued) string { return request(ctx, s, rec, i) }, issued...)
+}
+
+// requests are a method, a path and a body of each kind, the most convenient first request first.
+var requests = []struct {
+	kind project.Kind
+	call string
+}{
+	{project.Barcode, `-o barcode.png '%s/utilities/barcode/generate' -d '{"data":"481516"}'`},
+	{project.SMS, `'%s/sms/balance' -d '{}'`},
+	{project.Security, `'%s/security/vpn-shield' -d '{"ip":"112.134.0.1"}'`},
+	{project.Location, `'%s/location/lookup' -d '{"ip":"112.134.0.1"}'`},
+	{project.PDF, `-o page.pdf '%s/utilities/pdf/generate' -d '{"html":"<h1>Hello</h1>"}'`},
+	{project.Currency, `'%s/utility/currency/codes'`},
+}
+
+// request returns a request with the new credential that the project's integrations can answer, for a shell.
+func request(ctx context.Context, s *app.Stack, rec *project.Record, i Issued) string {
+	deployed, err := s.Deployed(ctx)
+	if err != nil || deployed.BaseURL == "" {
+		deployed.BaseURL = "BASE_URL" // the operator may issue credentials without the right to read the stack
+	}
+	call := requests[0].call
+	for _, r := range slices.Backward(requests) {
+		if len(rec.Active(r.kind, i.Environment)) > 0 {
+			call = r.call
+		}
+	}
+	return fmt.Sprintf("curl -sS -H 'X-API-KEY: %s' -H 'X-API-SECRET: %s' -H 'X-ENV: %s' ", i.ClientID, i.ClientSecret, i.Environment) +
+		fmt.Sprintf(call, deployed.BaseURL)
 }
 
 type rotateOptions struct {
@@ -135,7 +172,7 @@ func (o *rotateOptions) run(ctx context.Context, s *app.Stack) error {
 		return err
 	}
 	projectID, _ := project.ParseClientID(o.clientID)
-	return printIssued(s, Issued{ProjectID: projectID, ClientID: o.clientID, ClientSecret: clientSecret})
+	return printIssued(s, nil, Issued{ProjectID: projectID, ClientID: o.clientID, ClientSecret: clientSecret})
 }
 
 type revokeOptions struct {

@@ -36,8 +36,12 @@ func export(a *app.App) *cobra.Command {
 		Example: `  svc project export acme --stage staging > acme.json
   svc project import acme.json --stage prod`,
 	}, nil, func(_ context.Context, s *app.Stack, rec *project.Record) error {
-		return s.PrintJSON(transfer{Format: transferFormat, Settings: settingsOf(rec.Project), Integrations: append([]project.Integration{}, rec.Integrations...)})
+		return s.PrintJSON(transferOf(rec))
 	})
+}
+
+func transferOf(rec *project.Record) transfer {
+	return transfer{Format: transferFormat, Settings: settingsOf(rec.Project), Integrations: append([]project.Integration{}, rec.Integrations...)}
 }
 
 type importOptions struct{ file, id string }
@@ -88,6 +92,11 @@ func (o *importOptions) run(ctx context.Context, s *app.Stack) error {
 	if err != nil {
 		return err
 	}
+	return t.create(ctx, s)
+}
+
+// create creates the project with its integrations. An integration without a stored secret is inactive.
+func (t transfer) create(ctx context.Context, s *app.Stack) error {
 	created, err := createProject(ctx, s, project.Project{
 		ID: t.ID, Name: t.Name, Paused: t.Paused, Trial: t.Trial, TrialDestinations: t.TrialDestinations,
 		Limit: project.RateLimit{Requests: t.LimitRequests, Window: time.Duration(t.LimitSeconds) * time.Second},

@@ -51,7 +51,7 @@ func viewFields(fields []upstream.Field) []fieldView {
 func list(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list [KIND]",
-		Short: "List the vendors with the settings and secret fields that each needs",
+		Short: "List the vendors by kind, with the settings and secret fields that each needs",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			offers := catalog.Offers()
@@ -61,14 +61,19 @@ func list(a *app.App) *cobra.Command {
 				}
 				offers = slices.DeleteFunc(offers, func(o catalog.Offer) bool { return string(o.Kind) != args[0] })
 			}
-			var rows [][]string
+			var tables []app.Table
+			kind := project.Kind("")
 			views, _ := app.List(offers, func(o catalog.Offer) (View, []string) {
 				v := View{o.Kind, o.Spec.Name, o.Spec.Title, o.Spec.Endpoint, viewFields(o.Settings()), viewFields(o.Spec.Secrets), o.Spec.ManagedWithoutSecret}
-				rows = append(rows, v.rows()...)
+				if o.Kind != kind {
+					kind = o.Kind
+					tables = append(tables, app.Table{Header: []string{"KIND", "VENDOR", "TITLE", "FIELD", "IS", "REQUIRED", "DESCRIPTION"}})
+				}
+				t := &tables[len(tables)-1]
+				t.Rows = append(t.Rows, v.rows()...)
 				return v, nil
 			})
-			header := []string{"KIND", "VENDOR", "TITLE", "FIELD", "IS", "REQUIRED", "DESCRIPTION"}
-			return a.Print(views, app.Table{Header: header, Rows: rows})
+			return a.Print(views, tables...)
 		},
 	}
 }
