@@ -48,7 +48,7 @@ func TestLogs(t *testing.T) {
 		{args: "logs 7", exit: app.ExitUsage, errs: []string{"REQUEST_ID is the request_id of a response"}},
 		{args: "logs " + loggedID + " --since 0s", exit: app.ExitUsage, errs: []string{"--since"}},
 		{args: "logs " + strings.Replace(loggedID, "9", "8", 1), exit: app.ExitNotFound, errs: []string{"no log lines of request 8ed060e6.*\n +Functions log no requests"}},
-		{args: "logs " + strings.ToUpper(loggedID), out: []string{`^function +gateway\nrequest_id .*\nlatency_ms +37\n\nfunction +sms\ntimestamp +2026-11-22T08:02:55Z\n(.|\n)*status +422\n`}, absent: "_aws|START|" + otherID},
+		{args: "logs " + strings.ToUpper(loggedID), out: []string{`^function +gateway\nlatency_ms +37\nrequest_id .*\n\nfunction +sms\n(.|\n)*status +422\ntimestamp +2026-11-22T08:02:55Z\n`}, absent: "_aws|START|" + otherID},
 		{args: "logs " + loggedID + " --output json", out: []string{`"function": "sms",\n +"line": \{`}},
 	})
 }

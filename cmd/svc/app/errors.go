@@ -90,13 +90,16 @@ var adviceByError = []struct {
 	{syscall.ECONNREFUSED, ExitFailed, "The connection was refused. With --local: is the local stack still running?"},
 }
 
-const signIn = `Sign in ("aws sso login"), choose --profile, or set the AWS_ variables. "aws sts get-caller-identity" must work.`
+const (
+	lacksPermission = "Your AWS identity lacks a permission that the command needs."
+	signIn          = `Sign in ("aws sso login"), choose --profile, or set the AWS_ variables. "aws sts get-caller-identity" must work.`
+)
 
 // hintByCode holds the hints for error codes of AWS.
 var hintByCode = map[string]string{
 	"ResourceNotFoundException":   "The tables of the stage do not exist. Are --stage and --region right, and is the stack deployed?",
-	"AccessDenied":                "Your AWS identity lacks a permission that the command needs.",
-	"AccessDeniedException":       "Your AWS identity lacks a permission that the command needs.",
+	"AccessDenied":                lacksPermission,
+	"AccessDeniedException":       lacksPermission,
 	"UnrecognizedClientException": signIn,
 	"InvalidClientTokenId":        signIn,
 	"InvalidSignatureException":   signIn,
@@ -109,42 +112,38 @@ func explain(err error) (exit int, hint string) {
 	if _, ok := errors.AsType[*UsageError](err); ok {
 		return ExitUsage, `"svc help", or --help after any command, shows the usage.`
 	}
-	failure, ok := errors.AsType[*FailureError](err)
-	if ok && !errors.Is(err, context.Canceled) {
+	if failure, ok := errors.AsType[*FailureError](err); ok && !errors.Is(err, context.Canceled) {
 		return failure.Exit, failure.Hint
+	}
+	if hint := hintOfAWS(err); hint != "" {
+		return ExitFailed, hint
 	}
 	for _, a := range adviceByError {
 		if errors.Is(err, a.is) {
 			return a.exit, a.hint
 		}
 	}
-	if response, ok := errors.AsType[smithy.APIError](err); ok {
-		return ExitFailed, hintByCode[response.ErrorCode()]
-	}
 	return ExitFailed, ""
 }
 
-// Hint returns the hint for an error. The code of an AWS error takes precedence.
-func Hint(err error) string {
-	if response, ok := errors.AsType[smithy.APIError](err); ok && hintByCode[response.ErrorCode()] != "" {
+func hintOfAWS(err error) string {
+	if response, ok := errors.AsType[smithy.APIError](err); ok {
 		return hintByCode[response.ErrorCode()]
 	}
+	return ""
+}
+
+// Hint returns the hint for an error.
+func Hint(err error) string {
 	_, hint := explain(err)
 	return hint
 }
 
 // CertainlyRefused reports whether the error of a movement of credits proves that the movement did not take place.
 func CertainlyRefused(err error) bool {
-	for _, certain := range []error{credit.ErrOtherMovement, credit.ErrOutOfRange, credit.ErrNoWallet} {
-		if errors.Is(err, certain) {
-			return true
-		}
-	}
-	if _, dry := errors.AsType[*dryRunError](err); dry {
-		return true
-	}
-	response, ok := errors.AsType[smithy.APIError](err)
-	return ok && hintByCode[response.ErrorCode()] != ""
+	_, dry := errors.AsType[*dryRunError](err)
+	return dry || errors.Is(err, credit.ErrOtherMovement) || errors.Is(err, credit.ErrOutOfRange) || errors.Is(err, credit.ErrNoWallet) ||
+		hintOfAWS(err) != ""
 }
 
 // Report prints an error and returns the exit code.

@@ -49,6 +49,7 @@ func normalDomains(texts []string) ([]string, error) {
 type options struct {
 	file    string
 	domains []string
+	removes bool
 }
 
 func (o *options) parseDomains(args []string) (err error) {
@@ -64,21 +65,24 @@ func add(a *app.App) *cobra.Command {
 		Long: `Add domains and their subdomains to a project's own list of disposable domains. The
 service reads the project's own list before the global list.`,
 		Example: "  svc burner add acme throwaway.example",
-	}, o.parseDomains, o.add)
+	}, o.parseDomains, o.run)
 }
 
-func (o *options) add(ctx context.Context, s *app.Stack, rec *project.Record) error {
-	on, off, err := o.listed(ctx, s, rec.ID)
-	if err == nil {
-		err = s.Burners.Add(ctx, rec.ID, off...)
+func remove(a *app.App) *cobra.Command {
+	o := &options{removes: true}
+	return a.ProjectCommand(&cobra.Command{
+		Use:     "remove PROJECT DOMAIN...",
+		Short:   "Remove domains from a project's own list; the global list does not change",
+		Example: "  svc burner remove acme throwaway.example",
+	}, o.parseDomains, o.run)
+}
+
+func (o *options) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	listed, err := s.Burners.List(ctx, rec.ID)
+	if err != nil {
+		return err
 	}
-	return change{rec.ID, "added", off, on}.show(s, err, "there already")
-}
-
-// listed splits the domains by whether they are on the project's list.
-func (o *options) listed(ctx context.Context, s *app.Stack, projectID string) (on, off []string, err error) {
-	listed, err := s.Burners.List(ctx, projectID)
-	on, off = []string{}, []string{}
+	on, off := []string{}, []string{}
 	for _, d := range o.domains {
 		if _, found := slices.BinarySearch(listed, d); found {
 			on = append(on, d)
@@ -86,12 +90,11 @@ func (o *options) listed(ctx context.Context, s *app.Stack, projectID string) (o
 			off = append(off, d)
 		}
 	}
-	return on, off, err
-}
-
-// show prints the change, or returns its error.
-func (c change) show(s *app.Stack, err error, unchanged string) error {
-	if err != nil {
+	c, unchanged, write := change{rec.ID, "added", off, on}, "there already", s.Burners.Add
+	if o.removes {
+		c, unchanged, write = change{rec.ID, "removed", on, off}, "not on the list", s.Burners.Remove
+	}
+	if err := write(ctx, rec.ID, c.Domains...); err != nil {
 		return err
 	}
 	t := app.Table{Header: []string{"DOMAIN", "IS"}, Empty: "Nothing was changed."}
@@ -102,23 +105,6 @@ func (c change) show(s *app.Stack, err error, unchanged string) error {
 		t.Rows = append(t.Rows, []string{d, unchanged})
 	}
 	return s.Print(c, t)
-}
-
-func remove(a *app.App) *cobra.Command {
-	o := &options{}
-	return a.ProjectCommand(&cobra.Command{
-		Use:     "remove PROJECT DOMAIN...",
-		Short:   "Remove domains from a project's own list; the global list does not change",
-		Example: "  svc burner remove acme throwaway.example",
-	}, o.parseDomains, o.remove)
-}
-
-func (o *options) remove(ctx context.Context, s *app.Stack, rec *project.Record) error {
-	on, off, err := o.listed(ctx, s, rec.ID)
-	if err == nil {
-		err = s.Burners.Remove(ctx, rec.ID, on...)
-	}
-	return change{rec.ID, "removed", on, off}.show(s, err, "not on the list")
 }
 
 func list(ctx context.Context, s *app.Stack, rec *project.Record) error {
@@ -169,5 +155,5 @@ func (o *options) importFile(ctx context.Context, s *app.Stack, rec *project.Rec
 	}
 	slices.Sort(o.domains)
 	o.domains = slices.Compact(o.domains)
-	return o.add(ctx, s, rec)
+	return o.run(ctx, s, rec)
 }

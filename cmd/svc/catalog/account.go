@@ -45,6 +45,16 @@ func (t *Account) Put(ctx context.Context, s *app.Stack) error {
 	return s.Secrets.Put(ctx, t.Offer.Kind, t.Owner, t.Environment, t.Offer.Spec.Name, t.Fields)
 }
 
+// PutAll stores the fields of several accounts.
+func PutAll(ctx context.Context, s *app.Stack, accounts []Account) error {
+	for _, t := range accounts {
+		if err := t.Put(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // AccountView is an account in the format for programs, without the values of its fields.
 type AccountView struct {
 	Secret string   `json:"secret"`

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"svcapi/cmd/svc/app"
@@ -117,17 +118,18 @@ func (d *Diagnosis) completion(ctx context.Context, id string, i project.Integra
 	if err != nil {
 		return app.Hint(err)
 	}
-	options := ""
+	var options []string
 	for _, name := range upstream.Missing(offer.Spec.Settings, i.Settings) {
-		options += " --setting " + name + "=VALUE"
+		options = append(options, "--setting "+name+"=VALUE")
 	}
 	if len(upstream.Missing(offer.Spec.Secrets, account.Stored)) > 0 {
 		if i.Mode == project.Managed {
 			return d.Line("vendor account %s --env %s", vendor, i.Environment)
 		}
-		options += " --ask"
+		options = append(options, "--ask")
 	}
-	return d.Line("integration set %s %s --env %s%s", id, vendor, i.Environment, cmp.Or(options, " --setting "+upstream.EndpointSetting+"="))
+	remove := "--setting " + upstream.EndpointSetting + "=" // the only setting that can be wrong
+	return d.Line("integration set %s %s --env %s %s", id, vendor, i.Environment, cmp.Or(strings.Join(options, " "), remove))
 }
 
 func (d *Diagnosis) money(ctx context.Context, rec *project.Record) error {

@@ -44,7 +44,16 @@ func (o *checkOptions) run(ctx context.Context, s *app.Stack, rec *project.Recor
 		return !slices.Contains(o.environments, i.Environment) || o.kind != "" && string(i.Kind) != o.kind || o.vendor != "" && i.Vendor != o.vendor
 	})
 	if len(integrations) == 0 {
-		return o.notFound(rec.ID)
+		var unknown error // a name that this version does not know
+		if o.vendor != "" {
+			_, unknown = catalog.Find(o.kind, o.vendor)
+		} else if o.kind != "" {
+			unknown = catalog.ValidateKind(o.kind)
+		}
+		if unknown != nil {
+			return unknown
+		}
+		return fmt.Errorf("no such integrations of project %s: %w", rec.ID, project.ErrNotFound)
 	}
 	failed := 0
 	views, rows := app.List(integrations, func(i project.Integration) (checkView, []string) {
@@ -59,19 +68,6 @@ func (o *checkOptions) run(ctx context.Context, s *app.Stack, rec *project.Recor
 		return err
 	}
 	return app.Problems(failed)
-}
-
-// notFound returns the error for arguments without an integration: an unknown name, or an integration that does not exist.
-func (o *checkOptions) notFound(projectID string) (err error) {
-	if o.vendor != "" {
-		_, err = catalog.Find(o.kind, o.vendor)
-	} else if o.kind != "" {
-		err = catalog.ValidateKind(o.kind)
-	}
-	if err != nil {
-		return err
-	}
-	return fmt.Errorf("no such integrations of project %s: %w", projectID, project.ErrNotFound)
 }
 
 // checkOne checks one integration.

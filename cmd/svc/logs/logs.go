@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -80,11 +81,15 @@ func (o *options) run(ctx context.Context, s *app.Stack) error {
 	slices.SortStableFunc(found, func(a, b view) int { return strings.Compare(a.Function, b.Function) })
 	tables := make([]app.Table, len(found))
 	for i, v := range found {
-		rows, err := rowsOf(v.Line)
-		if err != nil {
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(v.Line, &fields); err != nil {
 			return fmt.Errorf("log line of %s: %w", v.Function, err)
 		}
-		tables[i].Rows = append(app.Rows("function", v.Function), rows...)
+		delete(fields, "_aws") // the declaration of the line's metrics
+		tables[i].Rows = app.Rows("function", v.Function)
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			tables[i].Rows = append(tables[i].Rows, []string{name, strings.Trim(string(fields[name]), `"`)})
+		}
 	}
 	return s.Print(found, tables...)
 }
@@ -170,30 +175,4 @@ func (o *options) search(ctx context.Context, logs *cloudwatchlogs.Client, name 
 		}
 	}
 	return lines, nil
-}
-
-// rowsOf returns the fields of a log line in their order, without the declaration of its metrics.
-func rowsOf(line []byte) (rows [][]string, err error) {
-	d := json.NewDecoder(bytes.NewReader(line))
-	if _, err := d.Token(); err != nil { // the opening brace
-		return nil, err
-	}
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		var value json.RawMessage
-		if err := d.Decode(&value); err != nil {
-			return nil, err
-		}
-		var text string
-		if json.Unmarshal(value, &text) != nil {
-			text = string(value)
-		}
-		if name != "_aws" {
-			rows = append(rows, []string{fmt.Sprint(name), text})
-		}
-	}
-	return rows, nil
 }

@@ -93,10 +93,8 @@ func (o *rotateOptions) run(ctx context.Context, s *app.Stack) error {
 		view, rows := t.View(s)
 		views, tables = append(views, triedView{view, tried}), append(tables, app.Table{Rows: append(rows, []string{"Tried", tried})})
 	}
-	for _, t := range accounts {
-		if err := t.Put(ctx, s); err != nil {
-			return err
-		}
+	if err := catalog.PutAll(ctx, s, accounts); err != nil {
+		return err
 	}
 	return s.Print(app.OneOrAll(views), tables...)
 }

@@ -162,10 +162,8 @@ func (o *accountOptions) run(ctx context.Context, s *app.Stack) error {
 		view, rows := t.View(s)
 		views, tables = append(views, changedView{view, t.Changed()}), append(tables, app.Table{Rows: rows})
 	}
-	for _, t := range accounts {
-		if err := t.Put(ctx, s); err != nil {
-			return err
-		}
+	if err := catalog.PutAll(ctx, s, accounts); err != nil {
+		return err
 	}
 	return s.Print(app.OneOrAll(views), tables...)
 }
