@@ -79,53 +79,54 @@ func (d *Diagnosis) clock(skew time.Duration) {
 
 func (d *Diagnosis) table(ctx context.Context, short, keys string, table *types.TableDescription) {
 	name := aws.ToString(table.TableName)
-	severity, detail, advice, err := d.tableProblem(ctx, short, keys, name, table)
+	problem, err := d.tableProblem(ctx, short, keys, name, table)
 	if err != nil {
 		d.fail("table", name, err)
 		return
 	}
-	d.add(cmp.Or(severity, OK), "table", name, detail, advice)
+	d.add(cmp.Or(problem.Severity, OK), "table", name, problem.Detail, problem.Advice)
 }
 
-// tableProblem returns the first problem of a table, or nothing.
-func (d *Diagnosis) tableProblem(ctx context.Context, short, keys, name string, table *types.TableDescription) (s Severity, detail, advice string, err error) {
+// tableProblem returns severity, detail and advice of the first problem of a table, or an empty finding.
+func (d *Diagnosis) tableProblem(ctx context.Context, short, keys, name string, table *types.TableDescription) (none Finding, err error) {
 	var got []string
 	for _, k := range table.KeySchema {
 		got = append(got, aws.ToString(k.AttributeName))
 	}
+	problem := func(s Severity, detail, advice string) (Finding, error) {
+		return Finding{Severity: s, Detail: detail, Advice: advice}, nil
+	}
+	command := func(verb, options string) string {
+		return fmt.Sprintf("aws dynamodb %s --region %s --table-name %s %s", verb, d.AWS.Region, name, options)
+	}
 	uncertain := func(i types.GlobalSecondaryIndexDescription) bool { return aws.ToString(i.IndexName) == "uncertain" }
 	switch {
 	case strings.Join(got, " ") != keys:
-		return Broken, "its keys are " + strings.Join(got, " ") + ", not " + keys, "It is not a table of this product. Deploy under another stage.", nil
+		return problem(Broken, "its keys are "+strings.Join(got, " ")+", not "+keys, "It is not a table of this product. Deploy under another stage.")
 	case table.TableStatus != types.TableStatusActive:
-		return Warning, "it is " + string(table.TableStatus), "Wait until it is ACTIVE.", nil
+		return problem(Warning, "it is "+string(table.TableStatus), "Wait until it is ACTIVE.")
 	case short == "ledger" && !slices.ContainsFunc(table.GlobalSecondaryIndexes, uncertain):
-		return Broken, `it lacks its index "uncertain"`, "A restored table needs it: docs/restore.md.", nil
+		return problem(Broken, `it lacks its index "uncertain"`, "A restored table needs it: docs/restore.md.")
 	case short == "transient":
 		out, err := d.DB.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &name})
 		if err == nil && (out.TimeToLiveDescription == nil || aws.ToString(out.TimeToLiveDescription.AttributeName) != "expires") {
-			return Warning, "nothing in it expires", awsLine("update-time-to-live", name, "--time-to-live-specification Enabled=true,AttributeName=expires"), nil
+			return problem(Warning, "nothing in it expires", command("update-time-to-live", "--time-to-live-specification Enabled=true,AttributeName=expires"))
 		}
-		return "", "", "", err
+		return none, err
 	case short == "rates" || d.Local:
-		return "", "", "", nil
+		return none, nil
 	case !aws.ToBool(table.DeletionProtectionEnabled):
-		return Warning, "it can be deleted", awsLine("update-table", name, "--deletion-protection-enabled"), nil
+		return problem(Warning, "it can be deleted", command("update-table", "--deletion-protection-enabled"))
 	}
 	out, err := d.DB.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &name})
 	if err != nil {
-		return "", "", "", err
+		return none, err
 	}
 	if b := out.ContinuousBackupsDescription; b == nil || b.PointInTimeRecoveryDescription == nil ||
 		b.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus != types.PointInTimeRecoveryStatusEnabled {
-		return Warning, "it has no point-in-time recovery", awsLine("update-continuous-backups", name, "--point-in-time-recovery-specification PointInTimeRecoveryEnabled=true"), nil
+		return problem(Warning, "it has no point-in-time recovery", command("update-continuous-backups", "--point-in-time-recovery-specification PointInTimeRecoveryEnabled=true"))
 	}
-	return "", "", "", nil
-}
-
-// awsLine returns a command line of the AWS CLI for a table.
-func awsLine(command, table, options string) string {
-	return fmt.Sprintf("aws dynamodb %s --table-name %s %s", command, table, options)
+	return none, nil
 }
 
 // otherStages reports the stages of the account in place of a stage that does not exist.
@@ -170,15 +171,14 @@ func (d *Diagnosis) managedSecrets(ctx context.Context) {
 	if d.noVault {
 		return
 	}
-	for _, kind := range project.Kinds() {
+	seen := map[project.Kind]bool{}
+	for _, o := range catalog.Offers() {
+		if seen[o.Kind] || len(o.Spec.Secrets) == 0 || o.Spec.ManagedWithoutSecret {
+			continue
+		}
+		seen[o.Kind] = true
 		for _, env := range project.Environments() {
-			vendor := ""
-			for _, o := range catalog.Offers() {
-				if o.Kind == kind && len(o.Spec.Secrets) > 0 && !o.Spec.ManagedWithoutSecret {
-					vendor = cmp.Or(vendor, o.Spec.Name)
-				}
-			}
-			d.secret(ctx, kind, secret.Managed, env, d.Line("vendor account %s %s --env %s", kind, vendor, env))
+			d.secret(ctx, o.Kind, secret.Managed, env, d.Line("vendor account %s %s --env %s", o.Kind, o.Spec.Name, env))
 		}
 	}
 }
