@@ -228,7 +228,7 @@ func TestProjects(t *testing.T) {
 		{args: "project", out: []string{"Usage:", "resume"}},
 		{args: "project stop acme", exit: app.ExitUsage, errs: []string{`unknown command "stop"`}},
 		{args: "projects", exit: app.ExitUsage},
-		{args: "project list --output yaml", exit: app.ExitUsage, errs: []string{`"table" or "json" or "csv"`}},
+		{args: "project list --output yaml", exit: app.ExitUsage, errs: []string{`"table", "json" or "csv"`}},
 		{args: "project list --colour", exit: app.ExitUsage, errs: []string{"unknown flag"}},
 		{args: "project list --stage prod", exit: app.ExitUsage, errs: []string{"--local goes without"}},
 	})

@@ -68,7 +68,7 @@ func (a *App) addFlags(root *cobra.Command) {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
 		if !slices.Contains(outputs, a.output) {
-			return fmt.Errorf(`--output is "table" or "json" or "csv", not %q`, a.output)
+			return fmt.Errorf(`--output is "table", "json" or "csv", not %q`, a.output)
 		}
 		a.started = true
 		return nil
