@@ -169,10 +169,12 @@ func (a *App) printTable(t Table) error {
 		return err
 	}
 	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-	for _, row := range t.lines() {
+	for _, row := range t.Rows {
 		for i := range row {
 			row[i] = Cell(row[i])
 		}
+	}
+	for _, row := range t.lines() {
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
 	return w.Flush()

@@ -67,6 +67,10 @@ func describeWrites(input any) (writes []string) {
 				}
 			}
 		}
+	case *dynamodb.UpdateTableInput:
+		writes = append(writes, "change the table "+aws.ToString(in.TableName))
+	case *dynamodb.UpdateContinuousBackupsInput:
+		writes = append(writes, "change the backups of the table "+aws.ToString(in.TableName))
 	case *secretsmanager.CreateSecretInput:
 		secret("make", in.Name)
 	case *secretsmanager.PutSecretValueInput:

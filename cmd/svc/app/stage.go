@@ -49,8 +49,8 @@ type Stack struct {
 	Actor func(context.Context) (string, error)
 	// Deployed reads the base URL and the prices of the stack.
 	Deployed func(context.Context) (Deployed, error)
-	// StackName is the name of the CloudFormation stack; LogDir is the folder with the logs of the local stack.
-	StackName, LogDir string
+	// LogDir is the folder with the logs of the local stack.
+	LogDir string
 	// Intended are the faults of the local stack's demo projects.
 	Intended []Fault
 	// DB and Vault are the clients below the stores.
@@ -112,7 +112,7 @@ func (a *App) Open(ctx context.Context) (*Stack, error) {
 		return *who.Arn, nil
 	}
 	s.Secrets = s.Secrets.WithKey(e.KMSKey)
-	s.Deployed = func(ctx context.Context) (Deployed, error) { return describeStack(ctx, cfg, s.StackName) }
+	s.Deployed = func(ctx context.Context) (Deployed, error) { return describeStack(ctx, cfg, a.StackName()) }
 	return s, nil
 }
 
@@ -202,7 +202,7 @@ func readLocalStack(into *localStack) error {
 // newStack makes the clients of a stage. An empty endpoint is the endpoint of AWS.
 func (a *App) newStack(stage string, cfg aws.Config, dynamoDBURL, secretsURL string) *Stack {
 	client, retryer := awshttp.NewBuildableClient().WithTimeout(attemptTimeout), awsclient.Retryer(backoff)
-	s := &Stack{App: a, Stage: stage, StackName: cmp.Or(a.stackName, "svc-"+stage), AWS: cfg, Vendors: upstream.New(upstream.Config{TimeoutSeconds: vendorTimeoutSeconds, Local: a.Local})}
+	s := &Stack{App: a, Stage: stage, AWS: cfg, Vendors: upstream.New(upstream.Config{TimeoutSeconds: vendorTimeoutSeconds, Local: a.Local})}
 	s.DB = awsclient.DynamoDB(cfg, func(o *dynamodb.Options) {
 		if o.HTTPClient, o.Retryer = client, retryer; dynamoDBURL != "" {
 			o.BaseEndpoint = &dynamoDBURL
@@ -220,6 +220,12 @@ func (a *App) newStack(stage string, cfg aws.Config, dynamoDBURL, secretsURL str
 	s.Rates = rates.NewStore(s.DB, s.Table("rates"))
 	return s
 }
+
+// StageName returns the stage that the flags and the environment name, also where Open has failed.
+func (a *App) StageName() string { return a.stage }
+
+// StackName returns the name of the CloudFormation stack.
+func (a *App) StackName() string { return cmp.Or(a.stackName, "svc-"+a.stage) }
 
 // Table returns the name of one of the stage's tables.
 func (s *Stack) Table(name string) string { return "svc-" + s.Stage + "-" + name }

@@ -55,62 +55,42 @@ func (o *options) run(ctx context.Context, s *app.Stack) error {
 		}
 		step()
 	}
-	return o.report(s, d.Found)
+	intended := d.intended()
+	err := s.PrintFindings(d.Found, o.all)
+	if intended > 0 {
+		s.Note("%d of those in order are faults that the demo has on purpose; --all shows them.", intended)
+	}
+	return err
 }
 
-// intended reports whether a finding is a fault that the local stack's demo has on purpose.
-func intended(s *app.Stack, f Finding) bool {
-	return slices.ContainsFunc(s.Intended, func(fault app.Fault) bool {
+// intended takes the advice from findings that the local stack's demo has on purpose, and returns their number.
+func (d *Diagnosis) intended() (n int) {
+	for i := range d.Found {
+		f := &d.Found[i]
 		id, _, _ := strings.Cut(f.Subject, " ")
-		return id == fault.Project && f.Check == fault.Check && strings.Contains(f.Detail, fault.Detail)
-	})
-}
-
-func (o *options) report(s *app.Stack, found []Finding) error {
-	count, planned := map[Severity]int{}, 0
-	shown := []Finding{}
-	t := app.Table{Header: []string{"STATE", "CHECK", "SUBJECT", "DETAIL", "ADVICE"}, Empty: "All checks passed."}
-	for _, f := range found {
-		if intended(s, f) {
+		if slices.ContainsFunc(d.Intended, func(fault app.Fault) bool {
+			return id == fault.Project && f.Check == fault.Check && strings.Contains(f.Detail, fault.Detail)
+		}) {
+			n++
 			f.Severity, f.Detail, f.Advice = OK, f.Detail+": a fault that the demo has on purpose", ""
-			planned++
 		}
-		count[f.Severity]++
-		if f.Severity == OK && !o.all {
-			continue
-		}
-		shown = append(shown, f)
-		t.Rows = append(t.Rows, []string{string(f.Severity), f.Check, f.Subject, f.Detail, f.Advice})
 	}
-	if err := s.Print(shown, t); err != nil {
-		return err
-	}
-	s.Note("%d in order, %d warnings, %d broken.", count[OK], count[Warning], count[Broken])
-	if planned > 0 {
-		s.Note("%d of those in order are faults that the demo has on purpose; --all shows them.", planned)
-	}
-	return app.Problems(count[Broken])
+	return n
 }
 
-// Severity is the severity of a finding.
-type Severity string
-
-// The severities.
+// The severities and findings of app, by short names.
 const (
-	OK      Severity = "ok"
-	Warning Severity = "warning"
-	Broken  Severity = "broken"
+	OK      = app.OK
+	Warning = app.Warning
+	Broken  = app.Broken
 )
 
-// Finding is the result of one check.
-type Finding struct {
-	Severity Severity `json:"Severity"`
-	Check    string   `json:"check"`
-	Subject  string   `json:"subject"`
-	Detail   string   `json:"detail"`
-	// Advice is what to do, a command where one does it; empty where nothing needs to be done.
-	Advice string `json:"advice"`
-}
+type (
+	// Severity is the severity of a finding.
+	Severity = app.Severity
+	// Finding is the result of one check.
+	Finding = app.Finding
+)
 
 // Diagnosis is one run of doctor.
 type Diagnosis struct {
@@ -125,7 +105,7 @@ type Diagnosis struct {
 }
 
 func (d *Diagnosis) add(s Severity, check, subject, detail, advice string) {
-	d.Found = append(d.Found, Finding{s, check, subject, detail, advice})
+	d.Found = append(d.Found, Finding{Severity: s, Check: check, Subject: subject, Detail: detail, Advice: advice})
 }
 
 // fail adds an error of AWS with its hint.

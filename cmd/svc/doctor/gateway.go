@@ -55,11 +55,11 @@ const balancePath = "/sms/balance"
 func (d *Diagnosis) gateway(ctx context.Context) {
 	known, err := d.Deployed(ctx)
 	if err != nil {
-		d.fail("stack", d.StackName, err)
+		d.fail("stack", d.StackName(), err)
 		return
 	}
 	if known.BaseURL == "" {
-		d.add(Broken, "stack", d.StackName, "the stack does not name its base URL", "aws cloudformation describe-stacks --region "+d.AWS.Region+" --query 'Stacks[?Outputs[?OutputKey==`BaseUrl`]].StackName'")
+		d.add(Broken, "stack", d.StackName(), "the stack does not name its base URL", "aws cloudformation describe-stacks --region "+d.AWS.Region+" --query 'Stacks[?Outputs[?OutputKey==`BaseUrl`]].StackName'")
 		return
 	}
 	key := map[string]string{"X-API-KEY": "svc_doctor_aaaaaaaa", "X-API-SECRET": "svcs_none"}

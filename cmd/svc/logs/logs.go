@@ -128,7 +128,7 @@ const searches = 4
 // cloud searches the log group of each function of the stack.
 func (o *options) cloud(ctx context.Context, s *app.Stack) (found []view, err error) {
 	logs := cloudwatchlogs.NewFromConfig(s.AWS)
-	prefix := "/aws/lambda/" + s.StackName + "-"
+	prefix := "/aws/lambda/" + s.StackName() + "-"
 	pages := cloudwatchlogs.NewDescribeLogGroupsPaginator(logs, &cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePrefix: &prefix})
 	var names []string
 	for pages.HasMorePages() {
