@@ -21,6 +21,7 @@ import (
 
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/doctor"
+	"svcapi/local/demo"
 	"svcapi/local/engine"
 	"svcapi/local/template"
 	"svcapi/local/workdir"
@@ -146,6 +147,66 @@ func expect(t *testing.T, found []doctor.Finding, s doctor.Severity, check, patt
 		}
 	}
 	t.Errorf("no %s %s like %q among %+v", s, check, pattern, found)
+}
+
+// follow runs the command that a finding advises.
+func (p *doctorFixture) follow(f doctor.Finding) {
+	p.t.Helper()
+	args, isCommand := strings.CutPrefix(f.Advice, "svc ")
+	args, local := strings.CutSuffix(args, " --local")
+	switch {
+	case f.Advice == "" || f.Check == "settler" || f.Check == "reserved":
+	case !isCommand || !local:
+		p.t.Errorf("%s %s: the advice is no command for the local stack: %q", f.Check, f.Subject, f.Advice)
+	default:
+		p.run(call{args: strings.ReplaceAll(args, "_", "~"), typed: []string{"value-1", "value-2"}})
+	}
+}
+
+// TestDoctorOnDemo: on the local stack doctor reports no fault that the demo has on purpose, and every other fault of the
+// same projects.
+func TestDoctorOnDemo(t *testing.T) {
+	p := newDoctorFixture(t)
+	s := p.stack()
+	projects, err := demo.Create(t.Context(), demo.Target{
+		Projects: s.Projects, Credit: s.Credits, Secrets: s.Secrets, Prices: credit.Prices{credit.Barcode: 100}, Sandbox: s.Sandbox, Closed: "http://127.0.0.1:1",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := map[string]demo.Project{}
+	for _, project := range projects {
+		byName[project.Name] = project
+	}
+	text, err := json.Marshal(map[string]any{
+		"stage": p.stage, "dynamodb_url": p.announced["dynamodb_url"], "secrets_url": p.announced["secrets_url"],
+		"sandbox_url": p.announced["sandbox_url"], "base_url": p.announced["base_url"], "projects": byName,
+	})
+	if err == nil {
+		err = os.WriteFile(p.file, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.runAll([]call{
+		{args: "rates sync", out: []string{"taken"}},
+		{args: "doctor", out: []string{"All checks passed"}, errs: []string{"0 warnings, 0 broken", "are faults that the demo has on purpose"}},
+		{args: "doctor --all", out: []string{`ok +paused +paused +.*on purpose`, `ok +wallet +broke .*on purpose`, `ok +integrations +bare production .*on purpose`, `ok +integration +incomplete .*on purpose`}},
+		{args: "project pause broke"},
+		{args: "integration disable incomplete barcode builtin --env both"},
+		{args: "integration disable incomplete pdf builtin --env both"},
+		{args: "credit alert paused 20000000"},
+	})
+	if _, err := s.DB.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: new(s.Table("wallets")), Key: walletKey("race")}); err != nil {
+		t.Fatal(err)
+	}
+	found := p.diagnose("", app.ExitFailed)
+	expect(t, found, doctor.Warning, "paused", "^broke: ")
+	expect(t, found, doctor.Warning, "wallet", "^paused: .*below its alert")
+	expect(t, found, doctor.Broken, "wallet", "^race: .*no wallet")
+	if len(found) != 3 {
+		t.Errorf("%+v", found)
+	}
 }
 
 // TestProbe: the probe repeats a request while functions do not know the credential, and always revokes the credential.
@@ -393,6 +454,9 @@ func TestDoctorOnProjects(t *testing.T) {
 		if got := p.diagnose("--project "+c.project, map[doctor.Severity]int{doctor.Broken: app.ExitFailed, doctor.Warning: 0}[c.severity]); len(got) == 0 {
 			t.Errorf("%s alone: nothing found", c.project)
 		}
+	}
+	for _, f := range found {
+		p.follow(f)
 	}
 	if got := p.diagnose("--project good", 0); len(got) != 0 {
 		t.Errorf("good: %+v", got)

@@ -17,13 +17,18 @@ import (
 	"svcapi/cmd/svc/doctor"
 	"svcapi/cmd/svc/integration"
 	"svcapi/cmd/svc/ledger"
+	"svcapi/cmd/svc/logs"
 	"svcapi/cmd/svc/price"
 	"svcapi/cmd/svc/project"
 	"svcapi/cmd/svc/rates"
 	"svcapi/cmd/svc/secrets"
 	"svcapi/cmd/svc/sms"
 	"svcapi/cmd/svc/vendor"
+	"svcapi/cmd/svc/version"
 )
+
+// release is the version of a released binary, which the linker sets.
+var release string
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -43,9 +48,11 @@ func run(ctx context.Context, c app.Console, args []string) int {
 Commands work on a deployed stage, found as the AWS CLI finds it (profile,
 region, environment), or with --local on the stack that "make run" started.
 
-Exit codes: 0 done, 1 failed, 2 wrong use, 3 not found, 4 refused, 130 interrupted.`,
+Exit codes: 0 done, 1 failed, 2 wrong use, 3 not found,
+4 refused or not confirmed, 130 interrupted.`,
 	}
 	root.AddCommand(project.Command(a), credential.Command(a), integration.Command(a), credit.Command(a), vendor.Command(a),
-		sms.Command(a), burner.Command(a), rates.Command(a), price.Command(a), ledger.Command(a), secrets.Command(a), doctor.Command(a))
+		sms.Command(a), burner.Command(a), rates.Command(a), price.Command(a), ledger.Command(a), secrets.Command(a), doctor.Command(a),
+		logs.Command(a), version.Command(a, release))
 	return a.Run(ctx, root, args)
 }

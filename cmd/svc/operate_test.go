@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +15,7 @@ import (
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/credential"
 	creditcmd "svcapi/cmd/svc/credit"
-	"svcapi/cmd/svc/price"
+
 	projectcmd "svcapi/cmd/svc/project"
 	"svcapi/local/sandbox"
 	"svcapi/shared/attr"
@@ -145,6 +146,15 @@ func TestTransfer(t *testing.T) {
 		{args: "project import -", stdin: strings.Replace(exported, `"0.64"`, `"0,64"`, 1), exit: app.ExitUsage, errs: []string{`unit_price cannot be "0,64"`}},
 		{args: "project import -", stdin: strings.Replace(exported, "quicksend", "nobody", 1), exit: app.ExitUsage, errs: []string{`no vendor "nobody"`}},
 	})
+	f.runAll([]call{
+		{args: "project pause acme"},
+		{args: "project create Globex --like nobody", exit: app.ExitNotFound},
+		{args: "project create Globex --id globex --like acme --limit 9", out: []string{`Name +Globex`, `State +running`, `Limit +9 per 5s`, `Trial +yes, to: \+94771234567`, `Integrations +2`}, errs: []string{"development/sms/quicksend is imported inactive: quicksend lacks secret fields"}},
+		{args: "integration list globex", out: []string{`sms +quicksend +byok +inactive .*sender_id=Acme unit_price=0.64`, `barcode +builtin +managed +active +3`}},
+		{args: "project create Initech --id initech --like acme --trial=false --window 1m", out: []string{`Limit +7 per 1m`, `Trial +no`}},
+		{args: "credit balance globex", out: []string{"Balance +0 credits"}},
+		{args: "credential list globex", out: []string{"No credentials"}},
+	})
 	var copied struct {
 		projectcmd.Settings
 		Integrations []project.Integration `json:"integrations"`
@@ -216,9 +226,23 @@ func TestPrices(t *testing.T) {
 	writeStackFile(t, dir, map[string]any{"stage": f.stage, "dynamodb_url": "x", "secrets_url": "x", "sandbox_url": "x", "prices": map[string]int64{"sms": 12_345, "barcode": 100}})
 	f.run(call{args: "price list", out: []string{`sms +12,345 +0.012345 +PriceSms`, `barcode +100 +0.0001 +PriceBarcode`}, absent: "pdf"})
 	for credits, want := range map[int64]string{0: "0.00", 1_000_000: "1.00", 2_500_000: "2.50", 10: "0.00001"} {
-		if got := price.Dollars(credits); got != want {
+		if got := app.Dollars(credits); got != want {
 			t.Errorf("%d credits: %s, want %s", credits, got, want)
 		}
+	}
+}
+
+// TestVersion: svc names its version without a stack.
+func TestVersion(t *testing.T) {
+	newFixture(t)
+	t.Chdir(t.TempDir())
+	var out, errs strings.Builder
+	if exit := run(t.Context(), app.Console{In: strings.NewReader(""), Out: &out, Errs: &errs}, []string{"version", "--output", "json"}); exit != 0 {
+		t.Fatalf("exit %d: %s", exit, errs.String())
+	}
+	var got struct{ Version, Commit, Go, System string }
+	if err := json.Unmarshal([]byte(out.String()), &got); err != nil || got.Version == "" || got.Go != runtime.Version() || got.System == "" {
+		t.Errorf("%+v, %v: %s", got, err, out.String())
 	}
 }
 

@@ -48,7 +48,7 @@ func TestUncertain(t *testing.T) {
 	first, second, third := f.uncertainSMS("acme", "r1"), f.uncertainSMS("acme", "r2"), f.uncertainSMS("other", "r3")
 	resolve := "sms uncertain resolve acme " + first
 	f.runAll([]call{
-		{args: "sms uncertain list", out: []string{`PROJECT +ID +TIME`, `acme +` + first + ` .*:\d\d UTC +10,000 +production +quicksend +r1\n`, second, `other +` + third}},
+		{args: "sms uncertain list", out: []string{`PROJECT +ID +TIME`, `acme +` + first + ` .*:\d\d UTC +10,000 +0.01 +production +quicksend +r1\n`, second, `other +` + third}},
 		{args: "sms uncertain list acme", out: []string{first, second}, absent: third},
 		{args: "sms uncertain list nobody", exit: app.ExitNotFound},
 		{args: "credit ledger acme --uncertain", out: []string{"uncertain", "r2"}},
@@ -62,7 +62,7 @@ func TestUncertain(t *testing.T) {
 		{args: "credit refund acme " + first + " --reason x", exit: app.ExitRefused, errs: []string{"is uncertain", "uncertain resolve"}},
 		{args: "credit balance acme", out: []string{"10,000 credits"}},
 
-		{args: resolve + " --refund --reason vendor_has_no_record_of_it", out: []string{`Credits +10,000\n`, `Resolution +refunded`, `By +local`, `Balance +20,000 credits`}},
+		{args: resolve + " --refund --reason vendor_has_no_record_of_it", out: []string{`Credits +10,000 credits \(0.01 USD\)\n`, `Resolution +refunded`, `By +local`, `Balance +20,000 credits`}},
 		{args: resolve + " --refund --reason again", out: []string{"Reason +vendor has no record of it", "Balance +20,000 credits"}},
 		{args: resolve + " --confirm --reason again", exit: app.ExitRefused, errs: []string{"resolved already: refunded by local", "final"}},
 		{args: "sms uncertain resolve acme " + second + " --confirm --reason delivered", out: []string{`Resolution +confirmed`, `Balance +20,000 credits`}},
@@ -70,7 +70,7 @@ func TestUncertain(t *testing.T) {
 		{args: "credit ledger acme --days 2", out: []string{
 			`captured +-10,000 .* r1 +refunded: vendor has no record of it, by local`,
 			`captured +-10,000 .* r2 +confirmed: delivered, by local`,
-			`refund +\+10,000 +sms +production +quicksend +r1 +vendor has no record of it, for ` + first + `, by local`,
+			`refund +\+10,000 +\+0.01 +sms +production +quicksend +r1 +vendor has no record of it, for ` + first + `, by local`,
 		}},
 	})
 	if open := decode[[]sms.Uncertain](f, "sms uncertain list"); len(open) != 1 || open[0].ProjectID != "other" || string(open[0].ID) != third || open[0].Credits != 10_000 {
@@ -121,8 +121,8 @@ func TestSMSTest(t *testing.T) {
 		`Paid by +the project's own account at QuickSend.lk; the project's credits are not charged`,
 	}
 	f.runAll([]call{
-		{args: test + "0771234567", exit: app.ExitUsage, errs: append([]string{"--yes"}, shown...)},
-		{args: test + "0771234567", typed: []string{}, stdin: "n\n", exit: app.ExitUsage, errs: append([]string{`Send it\? \[y/N\]`, "nothing was done"}, shown...)},
+		{args: test + "0771234567", exit: app.ExitRefused, errs: append([]string{`Send it\?\nsvc: Not confirmed. Run again with --yes.`}, shown...)},
+		{args: test + "0771234567", typed: []string{}, stdin: "n\n", exit: app.ExitRefused, errs: append([]string{`Send it\? \[y/N\]`, "Not confirmed. Run again with --yes."}, shown...)},
 		{args: "sms test acme quicksend --yes", exit: app.ExitUsage, errs: []string{"--to is"}},
 		{args: test + "12 --yes", exit: app.ExitUsage, errs: []string{"--to is"}},
 		{args: test + "0771234567 --yes --message " + strings.Repeat("a", 460), exit: app.ExitUsage, errs: []string{"1 to 3 SMS units, not 4"}},

@@ -204,7 +204,7 @@ func TestProjects(t *testing.T) {
 		{args: "project create Acme --trial --allow 12", exit: app.ExitUsage, errs: []string{"07XXXXXXXX"}},
 		{args: "project create Acme --trial", exit: app.ExitUsage, errs: []string{"--trial needs --allow"}},
 		{args: "project create Acme --allow 0771234567", exit: app.ExitUsage, errs: []string{"--trial"}},
-		{args: "project create", exit: app.ExitUsage, errs: []string{"accepts 1 arg", "--help"}},
+		{args: "project create", exit: app.ExitUsage, errs: []string{"missing NAME\n", "--help"}},
 		{args: "project create Two --id two --trial --allow 0771234567 --allow +94717654321", out: []string{`yes, to: \+94771234567, \+94717654321`}},
 		{args: "project create Chosen --output json", out: []string{`"project_id": "[a-z2-7]{12}"`, `"limit_requests": 600`, `"limit_seconds": 60`}},
 		{args: "project list", out: []string{`PROJECT +NAME +STATE`, `acme +Acme Ltd +running +5 per 1m30s +no`, `two +Two +running +600 per 1m +yes`}},
@@ -228,7 +228,7 @@ func TestProjects(t *testing.T) {
 		{args: "project", out: []string{"Usage:", "resume"}},
 		{args: "project stop acme", exit: app.ExitUsage, errs: []string{`unknown command "stop"`}},
 		{args: "projects", exit: app.ExitUsage},
-		{args: "project list --output yaml", exit: app.ExitUsage, errs: []string{`"table" or "json"`}},
+		{args: "project list --output yaml", exit: app.ExitUsage, errs: []string{`"table", "json" or "csv"`}},
 		{args: "project list --colour", exit: app.ExitUsage, errs: []string{"unknown flag"}},
 		{args: "project list --stage prod", exit: app.ExitUsage, errs: []string{"--local goes without"}},
 	})
@@ -251,9 +251,21 @@ func TestCredentials(t *testing.T) {
 		{args: "project create Acme --id acme"},
 		{args: "credential issue nobody", exit: app.ExitNotFound, errs: []string{"project nobody: not found"}},
 		{args: "credential issue zz", exit: app.ExitNotFound, errs: []string{"project zz: not found"}},
-		{args: "credential issue acme --env staging", exit: app.ExitUsage, errs: []string{"development"}},
+		{args: "credential issue acme --env staging", exit: app.ExitUsage, errs: []string{`--env is development \(dev\), production \(prod\) or both, not "staging"`}},
+		{args: "credential issue acme --env=", exit: app.ExitUsage, errs: []string{"--env is development"}},
 		{args: "credential issue acme --env prod", out: []string{"Environment +production", `Client ID +svc_acme_[a-z2-7]{8}`, `Client secret +svcs_\S{43}`}, errs: []string{"shown this once"}},
 	})
+	f.runAll([]call{
+		{args: "credential issue acme --env prod", out: []string{`Request +curl -sS -H 'X-API-KEY: svc_acme_\S+' -H 'X-API-SECRET: svcs_\S+' -H 'X-ENV: production' .*'BASE_URL/utilities/barcode/generate'`}},
+		{args: "credential list nobody", exit: app.ExitNotFound},
+		{args: "credential list acme", out: []string{`CLIENT ID +ENVIRONMENT +STATE +LIVE SECRETS\nsvc_acme_\S+ +production +active +1\nsvc_acme_\S+ +production +active +1\n$`}, absent: "svcs_"},
+	})
+	if both := decode[[]credential.Issued](f, "credential issue acme --env both"); len(both) != 2 || both[0].Environment != project.Development || both[1].Environment != project.Production {
+		t.Errorf("--env both issued %d credentials", len(both))
+	}
+	if list := decode[[]credential.View](f, "credential list acme"); len(list) != 4 {
+		t.Errorf("%+v", list)
+	}
 	first := decode[credential.Issued](f, "credential issue acme")
 	clientID := strings.ReplaceAll(first.ClientID, "_", "~")
 	second := decode[credential.Issued](f, "credential rotate "+clientID)
@@ -293,8 +305,8 @@ func TestCredentials(t *testing.T) {
 	})
 	live(false, true)
 	f.runAll([]call{
-		{args: "credential revoke " + clientID, exit: app.ExitUsage, errs: []string{`Revoke svc_acme.* Add --yes to confirm\n$`}},
-		{args: "credential revoke " + clientID, typed: []string{}, stdin: "n\n", exit: app.ExitUsage, errs: []string{"nothing was done"}},
+		{args: "credential revoke " + clientID, exit: app.ExitRefused, errs: []string{`Revoke svc_acme.*\nsvc: Not confirmed. Run again with --yes.\n$`}},
+		{args: "credential revoke " + clientID, typed: []string{}, stdin: "n\n", exit: app.ExitRefused, errs: []string{`\[y/N\] svc: Not confirmed. Run again with --yes.`}},
 	})
 	live(false, true)
 	f.runAll([]call{
@@ -393,6 +405,16 @@ func TestIntegrations(t *testing.T) {
 	if len(list) != 3 || list[2].Kind != project.SMS || list[2].Mode != project.Managed || list[2].Incomplete != "" {
 		t.Errorf("%+v", list)
 	}
+	f.runAll([]call{
+		// Both environments at once: the fields are read once, and a missing integration changes nothing.
+		{args: "integration set acme sms textlk --mode byok --env both --setting sender~id=Acme --secrets -", stdin: `{"api_token":"topsecret-5"}`, exit: app.ExitRefused, errs: []string{"share one mode"}},
+		{args: "integration set acme sms textlk --mode byok --env both --inactive --setting sender~id=Acme --secrets -", stdin: `{"api_token":"topsecret-5"}`, out: []string{`development +sms +textlk +byok +inactive .*\nproduction +sms +textlk +byok +inactive`}},
+		{args: "integration set acme sms textlk --env both --ask", typed: []string{""}, errs: []string{"api_token .*Enter: as stored"}},
+		{args: "integration disable acme sms textlk --env both", out: []string{`development .*inactive(.|\n)*production .*inactive`}},
+		{args: "integration list acme --env both", out: []string{`development +sms +textlk`, `production +sms +textlk`}},
+		{args: "sms test acme textlk --env both --to 0771234567 --yes", exit: app.ExitUsage, errs: []string{`--env is development \(dev\) or production \(prod\), not "both"`}},
+		{args: "vendor account sms textlk --env both --secrets -", stdin: `{"api_token":"topsecret-6"}`, out: []string{"sms/managed/development(.|\\n)*sms/managed/production"}},
+	})
 	// The local stack calls no real vendor by default.
 	for _, o := range catalog.Offers() {
 		if o.BuiltIn {
@@ -425,6 +447,16 @@ func TestCredits(t *testing.T) {
 		{args: "credit ledger acme", out: []string{"No entries"}},
 		{args: "credit grant acme ten --reason x", exit: app.ExitUsage, errs: []string{"whole number"}},
 		{args: "credit grant acme --reason x -- -5", exit: app.ExitUsage},
+		{args: "credit grant acme -5 --reason x", exit: app.ExitUsage, errs: []string{`a grant cannot be negative: "svc credit adjust PROJECT --by -5" removes credits`}},
+		{args: "credit grant acme 99999999999999999999 --reason x", exit: app.ExitUsage, errs: []string{`CREDITS is a whole number from 1 to 2,305,843,009,213,693,951, not "9{20}"`}},
+		{args: "credit alert acme -1", exit: app.ExitUsage, errs: []string{`CREDITS is a whole number from 0 to 2,305,843,009,213,693,951, not "-1"`}},
+		{args: "credit adjust acme --by 99999999999999999999 --reason x", exit: app.ExitUsage, errs: []string{`--by is a whole number from -2,305,843,009,213,693,951 to 2,305,843,009,213,693,951, not "9{20}"`}},
+		{args: "credit adjust acme --by much --reason x", exit: app.ExitUsage, errs: []string{`--by is a whole number from`}},
+		{args: "project limit acme -5", exit: app.ExitUsage, errs: []string{`REQUESTS is a whole number from 1 to 10,000,000, not "-5"`}},
+		{args: "credit grant", exit: app.ExitUsage, errs: []string{"svc: missing PROJECT and CREDITS\n"}},
+		{args: "credit grant acme --reason x", exit: app.ExitUsage, errs: []string{"svc: missing CREDITS\n"}},
+		{args: "credit balance", exit: app.ExitUsage, errs: []string{"svc: missing PROJECT\n"}},
+		{args: "credit balance acme acme", exit: app.ExitUsage, errs: []string{`svc: one argument too many: "acme"`}},
 		{args: "credit grant acme 5", exit: app.ExitUsage, errs: []string{"--reason"}},
 		{args: "credit grant acme 5 --reason x --id 7", exit: app.ExitUsage, errs: []string{"--id"}},
 		{args: "credit grant nobody 5 --reason x", exit: app.ExitNotFound},
@@ -448,7 +480,10 @@ func TestCredits(t *testing.T) {
 		{args: "credit grant acme 10000000 --reason again --id " + g.ID, out: []string{"Balance +10,000,000 credits"}},
 		{args: "credit grant acme 7 --reason again --id " + g.ID, exit: app.ExitRefused, errs: []string{"^svc: .*another movement.*\n +Omit --id"}},
 		{args: "credit grant acme 7 --reason more", out: []string{"Balance +10,000,007 credits"}},
-		{args: "credit balance acme", out: []string{"10,000,007 credits"}},
+		{args: "credit balance acme", out: []string{`10,000,007 credits \(10.000007 USD\)`}},
+		{args: "project show acme", out: []string{`Balance +10,000,007 credits \(10.000007 USD\)`}},
+		{args: "credit ledger acme", out: []string{`^ID +TIME +STATE +CREDITS +USD +OPERATION .*\n` + g.ID + ` .*\+10,000,000 +\+10.00 `}},
+		{args: "credit ledger acme --output csv", out: []string{`^ID,TIME,STATE,CREDITS,USD,OPERATION,ENVIRONMENT,VENDOR,REQUEST,NOTE\n` + g.ID + `,20\S+Z,grant,10000000,10.00,,,,[0-9a-f-]+,"invoice 2031, by local"\n`}},
 		{args: "credit ledger acme --days 2", out: []string{`:\d\d UTC +grant +\+10,000,000 .* invoice 2031, by local`, `grant +\+7 .* more, by local`}, absent: "again"},
 		{args: "credit ledger acme --day 2020-01-01", out: []string{"No entries"}},
 		{args: "credit ledger acme --uncertain", out: []string{"No entries"}},
@@ -469,7 +504,7 @@ func TestVendors(t *testing.T) {
 			`security +ipqualityscore +IPQualityScore +api_key +secret +yes`, `security +ip2location +IP2Location.io +api_key +secret +yes`,
 			`security +ip-api +ip-api.com \(pro\) +api_key +secret +yes`, `location +ipinfo-lite +ipinfo.io Lite +token +secret +yes`,
 			`sms +quicksend +QuickSend.lk +api_key +secret +yes`, `pdf +builtin +Built in`,
-			`sms +aws +.* +access_key_id +secret +byok only`,
+			`sms +aws +.* +access_key_id +secret +byok only`, `\n\nKIND +VENDOR +TITLE .*\nsecurity `,
 		}},
 		{args: "vendor list pdf", out: []string{"builtin"}, absent: "sms"},
 		{args: "vendor list fax", exit: app.ExitUsage},

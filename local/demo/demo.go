@@ -26,10 +26,19 @@ type Project struct {
 	ID          string                             `json:"project_id"`
 	Credentials map[project.Environment]Credential `json:"credentials"`
 
+	// Faults are what "svc doctor" finds of the project because the project exists to show it.
+	Faults []Fault `json:"faults,omitempty"`
+
 	// Name is the project's name in the local stack: its ID, unless the name is a reserved word.
 	Name string `json:"-"`
 	// About describes the project in a few words.
 	About string `json:"-"`
+}
+
+// Fault is a finding of "svc doctor": its check and a part of its detail.
+type Fault struct {
+	Check  string `json:"check"`
+	Detail string `json:"detail"`
 }
 
 // Target is where the projects are created.
@@ -61,7 +70,10 @@ type plan struct {
 	trial       []string                  // destinations; nil: not on trial
 	limit       project.RateLimit         // zero: wide
 	credits     func(credit.Prices) int64 // nil: none
+	faults      []Fault
 }
+
+var noCredits = []Fault{{"wallet", "it has Managed integrations and no credits"}}
 
 // reach reports whether a chain's vendor refuses connections; the place is 0 for the first vendor of the chain.
 type reach func(place int) (closed bool)
@@ -76,14 +88,17 @@ func rich(credit.Prices) int64 { return plenty }
 var plans = []plan{
 	{name: "managed", about: "every integration Managed, 10,000,000 credits", mode: project.Managed, vendors: reachable, all: true, credits: rich},
 	{name: "byok", about: "every integration Manual (BYOK), no credits", mode: project.BYOK, vendors: reachable, all: true},
-	{name: "broke", about: "as managed, no credits", mode: project.Managed, vendors: reachable},
+	{name: "broke", about: "as managed, no credits", mode: project.Managed, vendors: reachable, faults: noCredits},
 	{name: "race", about: "as managed, credits for exactly 100 barcodes", mode: project.Managed, vendors: reachable,
-		credits: func(p credit.Prices) int64 { return 100 * p.Of(credit.Barcode) }},
-	{name: "paused", about: "as managed, paused", mode: project.Managed, vendors: reachable, credits: rich, paused: true},
+		credits: func(p credit.Prices) int64 { return 100 * p.Of(credit.Barcode) }, faults: noCredits},
+	{name: "paused", about: "as managed, paused", mode: project.Managed, vendors: reachable, credits: rich, paused: true,
+		faults: []Fault{{"paused", "every request gets 503 project_paused"}}},
 	{name: "trial", about: "as managed, SMS to 0771234567 only", mode: project.Managed, vendors: reachable, credits: rich, trial: []string{"0771234567"}},
 	{name: "limited", about: "as managed, 5 requests in 60 s", mode: project.Managed, vendors: reachable, credits: rich, limit: narrow},
-	{name: "bare", about: "no integrations", credits: rich},
-	{name: "incomplete", about: "Manual integrations without secrets or settings", mode: project.BYOK, vendors: reachable, bare: true},
+	{name: "bare", about: "no integrations", credits: rich,
+		faults: []Fault{{"integrations", "it has credentials and no active integration"}}},
+	{name: "incomplete", about: "Manual integrations without secrets or settings", mode: project.BYOK, vendors: reachable, bare: true,
+		faults: []Fault{{"integration", " lacks settings ["}, {"integration", " lacks secret fields ["}}},
 	{name: "unreachable", about: "Managed, vendors on a closed port", mode: project.Managed, vendors: unreachable, credits: rich},
 	{name: "failover", about: "Managed, each chain's first vendor on a closed port", mode: project.Managed, vendors: first, credits: rich},
 }
@@ -127,7 +142,7 @@ func Create(ctx context.Context, to Target) ([]Project, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(4)
 	for i, p := range plans {
-		projects[i] = Project{ID: ID(p.name), Name: p.name, About: p.about, Credentials: map[project.Environment]Credential{}}
+		projects[i] = Project{ID: ID(p.name), Name: p.name, About: p.about, Faults: p.faults, Credentials: map[project.Environment]Credential{}}
 		for _, env := range project.Environments() {
 			projects[i].Credentials[env] = CredentialOf(p.name, env)
 		}

@@ -177,6 +177,7 @@ func checkFile(t *testing.T, s *stack.Stack, file string) {
 		Projects          map[string]struct {
 			ProjectID   string                       `json:"project_id"`
 			Credentials map[string]map[string]string `json:"credentials"`
+			Faults      []demo.Fault                 `json:"faults"`
 		} `json:"projects"`
 	}
 	decoder := json.NewDecoder(strings.NewReader(string(text)))

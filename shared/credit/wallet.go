@@ -37,8 +37,8 @@ var (
 	ErrOutOfRange = errors.New("credit: the balance would be negative or too large")
 )
 
-// maxBalance keeps a balance and any price well inside an int64.
-const maxBalance = math.MaxInt64 / 4
+// MaxBalance keeps a balance and any price well inside an int64.
+const MaxBalance = math.MaxInt64 / 4
 
 // CreateWallet creates a project's empty wallet. CreateWallet leaves an existing wallet as it is.
 func (s *Store) CreateWallet(ctx context.Context, project string) error {
@@ -140,7 +140,7 @@ func (s *Store) move(ctx context.Context, m Movement, state State) error {
 	if _, err := ParseKey(string(m.ID)); err != nil {
 		return err
 	}
-	if m.Credits == 0 || m.Credits < 0 && state != Adjustment || m.Credits > maxBalance || m.Credits < -maxBalance {
+	if m.Credits == 0 || m.Credits < 0 && state != Adjustment || m.Credits > MaxBalance || m.Credits < -MaxBalance {
 		return fmt.Errorf("%w: %s of %d credits", ErrOutOfRange, state, m.Credits)
 	}
 	entry := Entry{
@@ -191,7 +191,7 @@ func (s *Store) post(ctx context.Context, m Movement, entry Entry) error {
 // creditUpdate returns the update that adds credits, signed, to a wallet and keeps its balance in range.
 func (s *Store) creditUpdate(project string, credits int64) *types.Update {
 	// The condition bounds the stored balance, so that it needs no arithmetic.
-	least, most := max(0, -credits), min(maxBalance, maxBalance-credits)
+	least, most := max(0, -credits), min(MaxBalance, MaxBalance-credits)
 	return &types.Update{
 		TableName:           &s.tables.Wallets,
 		Key:                 walletKey(project),
@@ -227,7 +227,7 @@ func walletRefused(project string, state State, credits int64, r types.Cancellat
 
 // SetAlert makes the settling function report a balance below these credits; 0 ends the reports.
 func (s *Store) SetAlert(ctx context.Context, project string, credits int64) error {
-	if credits < 0 || credits > maxBalance {
+	if credits < 0 || credits > MaxBalance {
 		return fmt.Errorf("%w: alert at %d credits", ErrOutOfRange, credits)
 	}
 	update := &dynamodb.UpdateItemInput{

@@ -378,7 +378,7 @@ func overtaken(err error) bool {
 const (
 	maxName         = 100
 	maxDestinations = 100
-	maxRequests     = 10_000_000
+	MaxRequests     = 10_000_000 // in a window
 	maxWindow       = 24 * time.Hour
 	maxPriority     = 1000
 	maxSettings     = 32
@@ -397,8 +397,8 @@ func validated(p Project) (Project, error) {
 	switch {
 	case p.Name == "" || len(p.Name) > maxName || strings.ContainsFunc(p.Name, unprintable):
 		return Project{}, invalid("project name %q (1 to %d bytes, printable)", p.Name, maxName)
-	case p.Limit.Requests < 1 || p.Limit.Requests > maxRequests:
-		return Project{}, invalid("limit of %d requests (1 to %d)", p.Limit.Requests, maxRequests)
+	case p.Limit.Requests < 1 || p.Limit.Requests > MaxRequests:
+		return Project{}, invalid("limit of %d requests (1 to %d)", p.Limit.Requests, MaxRequests)
 	case p.Limit.Window < time.Second || p.Limit.Window > maxWindow || p.Limit.Window%time.Second != 0:
 		return Project{}, invalid("window of %s (whole seconds, 1s to %s)", p.Limit.Window, maxWindow)
 	case len(p.TrialDestinations) > maxDestinations:

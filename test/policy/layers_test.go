@@ -167,6 +167,7 @@ func TestSharedIsShared(t *testing.T) {
 // The libraries that make a function's binary large, and its cold start slow, without need.
 var tooHeavy = []string{
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue", // drags in a client of DynamoDB Streams
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs",          // is for svc logs
 	"github.com/getkin/kin-openapi/openapi3",
 	"github.com/spf13/cobra",
 	"go.yaml.in/yaml/v3",

@@ -103,7 +103,7 @@ func pack(ctx context.Context, root, version, folder string) error {
 			binary += ".exe"
 		}
 		environment := []string{"CGO_ENABLED=0", "GOOS=" + goos, "GOARCH=" + goarch}
-		if err := run(ctx, root, environment, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s", "-o", binary, "./cmd/svc"); err != nil {
+		if err := run(ctx, root, environment, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -X main.release="+version, "-o", binary, "./cmd/svc"); err != nil {
 			return fmt.Errorf("svc for %s: %w", system, err)
 		}
 		binaries = append(binaries, binary)

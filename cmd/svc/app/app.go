@@ -6,11 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"svcapi/shared/credit"
 	"svcapi/shared/project"
 )
 
@@ -27,8 +31,7 @@ type App struct {
 // Run runs the command line and returns the exit code.
 func (a *App) Run(ctx context.Context, root *cobra.Command, args []string) int {
 	a.addFlags(root)
-	completeFlags(root)
-	root.SetArgs(args)
+	root.SetArgs(negativeNumbers(args))
 	root.SetIn(a.In)
 	root.SetOut(a.Out)
 	root.SetErr(a.Errs)
@@ -39,11 +42,33 @@ func (a *App) Run(ctx context.Context, root *cobra.Command, args []string) int {
 	return a.Report(err)
 }
 
+var negative = regexp.MustCompile(`^-[0-9]+$`)
+
+// negativeNumbers moves negative numbers behind "--", so that the command names its rule for the number: the parser of
+// flags would report an unknown flag "5" for "-5". A number after a flag stays, as the value of the flag.
+func negativeNumbers(args []string) []string {
+	if slices.Contains(args, "--") {
+		return args
+	}
+	var before, numbers []string
+	for i, arg := range args {
+		if negative.MatchString(arg) && i > 0 && !strings.HasPrefix(args[i-1], "--") {
+			numbers = append(numbers, arg)
+		} else {
+			before = append(before, arg)
+		}
+	}
+	if numbers == nil {
+		return args
+	}
+	return slices.Concat(before, []string{"--"}, numbers)
+}
+
 func (a *App) addFlags(root *cobra.Command) {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
-		if a.output != outputTable && a.output != outputJSON {
-			return errors.New(`--output is "table" or "json"`)
+		if !slices.Contains(outputs, a.output) {
+			return fmt.Errorf(`--output is "table", "json" or "csv", not %q`, a.output)
 		}
 		a.started = true
 		return nil
@@ -56,15 +81,36 @@ func (a *App) addFlags(root *cobra.Command) {
 	flags.StringVar(&a.profile, "profile", "", "AWS profile")
 	flags.StringVar(&a.stackName, "stack", "", "name of the CloudFormation stack (default: svc-STAGE)")
 	flags.BoolVar(&a.DryRun, "dry-run", false, "change nothing: validate everything, and print the first write of a real run")
-	flags.StringVar(&a.output, "output", outputTable, `"table" for people, "json" for programs`)
+	flags.StringVar(&a.output, "output", outputTable, `"table" for people, "json" for programs, "csv" for spreadsheets`)
+	Complete(root, "output", outputs...)
+}
+
+// Complete registers the values of a flag for "svc completion".
+func Complete(cmd *cobra.Command, flag string, values ...string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+}
+
+// Line returns a command line of svc for the stage of this run.
+func (a *App) Line(format string, args ...any) string {
+	line := "svc " + fmt.Sprintf(format, args...)
+	if a.Local {
+		return line + " --local"
+	}
+	for _, flag := range [][2]string{{"stage", a.stage}, {"region", a.region}, {"profile", a.profile}, {"stack", a.stackName}} {
+		if flag[1] != "" {
+			line += " --" + flag[0] + " " + flag[1]
+		}
+	}
+	return line
 }
 
 // flagValues describes the values of each type of flag.
 var flagValues = map[string]string{
-	"int":         "a whole number",
-	"duration":    "a time such as 90s or 5m",
-	"bool":        "true or false",
-	"environment": "development (dev) or production (prod)",
+	"int":          "a whole number",
+	"duration":     "a time such as 90s or 5m",
+	"bool":         "true or false",
+	"environment":  "development (dev) or production (prod)",
+	"environments": "development (dev), production (prod) or both",
 }
 
 // plainFlagError returns an error that describes the values of the flag instead of the failure of its parser.
@@ -126,19 +172,21 @@ func (a *App) ProjectCommand(cmd *cobra.Command, parse func(args []string) error
 	})
 }
 
-// countArguments returns the rule for the number of arguments that a use line names: the arguments from the first "[" on
-// are optional, and "..." repeats the last argument.
+// countArguments returns the rule for the arguments that a use line names: the arguments from the first "[" on are
+// optional, and "..." repeats the last argument.
 func countArguments(use string) cobra.PositionalArgs {
 	use, _, _ = strings.Cut(use, " --")
 	required, _, _ := strings.Cut(use, "[")
-	least, most := len(strings.Fields(required))-1, len(strings.Fields(use))-1
-	switch {
-	case strings.HasSuffix(use, "..."):
-		return cobra.MinimumNArgs(least)
-	case least == most:
-		return cobra.ExactArgs(most)
+	names, most := strings.Fields(required)[1:], len(strings.Fields(use))-1
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < len(names) {
+			return errors.New("missing " + strings.TrimSuffix(strings.Join(names[len(args):], " and "), "..."))
+		}
+		if len(args) > most && !strings.HasSuffix(use, "...") {
+			return fmt.Errorf("one argument too many: %q", args[most])
+		}
+		return nil
 	}
-	return cobra.RangeArgs(least, most)
 }
 
 // Bind returns a parse function that stores the arguments in options without validation.
@@ -151,59 +199,62 @@ func Bind(into ...*string) func(args []string) error {
 	}
 }
 
-// completions are the values of flags by name, for the completion of the shell.
-var completions = map[string][]string{
-	"env": {string(project.Development), string(project.Production)}, "mode": {string(project.Managed), string(project.BYOK)},
-	"output": {outputTable, outputJSON},
+// Integer reads an argument or a flag that is a number from least to most.
+func Integer(name, text string, least, most int64) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < least || n > most {
+		return 0, Usagef("%s is a whole number from %s to %s, not %q", name, credit.Grouped(least), credit.Grouped(most), text)
+	}
+	return n, nil
 }
 
-// completeFlags registers the values of the flags of every command for "svc completion".
-func completeFlags(cmd *cobra.Command) {
-	for name, values := range completions {
-		if cmd.LocalFlags().Lookup(name) != nil {
-			_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-		}
-	}
-	for _, child := range cmd.Commands() {
-		completeFlags(child)
-	}
-}
-
-// environmentFlag is the value of --env. An optional flag may be empty, for both environments.
+// environmentFlag is the value of --env.
 type environmentFlag struct {
-	env      *project.Environment
-	optional bool
+	text  string
+	both  bool // both environments are a value
+	empty bool // an empty text means both environments
+	set   func([]project.Environment)
 }
 
-func (f environmentFlag) String() string {
-	if f.env == nil { // pflag compares with the zero value
-		return ""
+func (f *environmentFlag) String() string { return f.text }
+
+func (f *environmentFlag) Type() string {
+	if f.both {
+		return "environments"
 	}
-	return string(*f.env)
+	return "environment"
 }
 
-func (environmentFlag) Type() string { return "environment" }
-
-// Set stores the full name of an environment.
-func (f environmentFlag) Set(text string) error {
+// Set stores the environments that the text names.
+func (f *environmentFlag) Set(text string) error {
 	env, ok := project.ParseEnvironment(text)
 	switch {
-	case text == "" && f.optional:
-		env = ""
+	case f.both && text == "both", f.empty && text == "":
+		f.set(project.Environments())
 	case text == "" || !ok:
 		return errors.New("not an environment")
+	default:
+		f.set([]project.Environment{env})
 	}
-	*f.env = env
+	f.text = text
 	return nil
 }
 
-// EnvironmentFlag adds --env with the default development.
+// EnvironmentFlag adds --env for one environment, with the default development.
 func EnvironmentFlag(cmd *cobra.Command, env *project.Environment) {
 	*env = project.Development
-	cmd.Flags().Var(environmentFlag{env: env}, "env", "development or production")
+	f := &environmentFlag{text: string(*env), set: func(envs []project.Environment) { *env = envs[0] }}
+	cmd.Flags().Var(f, "env", "development or production")
+	Complete(cmd, "env", string(project.Development), string(project.Production))
 }
 
-// OptionalEnvironmentFlag adds --env without a default, which means both environments.
-func OptionalEnvironmentFlag(cmd *cobra.Command, env *project.Environment) {
-	cmd.Flags().Var(environmentFlag{env, true}, "env", "development or production (default: both)")
+// EnvironmentsFlag adds --env for one environment or both. The default is development, or both where optional is set.
+func EnvironmentsFlag(cmd *cobra.Command, envs *[]project.Environment, optional bool) {
+	f := &environmentFlag{text: string(project.Development), both: true, empty: optional, set: func(given []project.Environment) { *envs = given }}
+	if optional {
+		f.text = "both"
+	}
+	_ = f.Set(f.text) // the text is valid
+	cmd.Flags().Var(f, "env", "development, production or both")
+	Complete(cmd, "env", string(project.Development), string(project.Production), "both")
 }

@@ -39,6 +39,20 @@ func TestCertainlyRefused(t *testing.T) {
 	}
 }
 
+// TestLine: a command line that svc advises is for the stage of the run.
+func TestLine(t *testing.T) {
+	for want, a := range map[string]*App{
+		"svc project show acme --local":                         {Local: true, stage: "local"},
+		"svc project show acme":                                 {},
+		"svc project show acme --stage prod --region us-east-1": {stage: "prod", region: "us-east-1"},
+		"svc project show acme --profile me --stack other":      {profile: "me", stackName: "other"},
+	} {
+		if got := a.Line("project show %s", "acme"); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
 func TestCountArguments(t *testing.T) {
 	for use, want := range map[string][2]int{
 		"list": {0, 0}, "show PROJECT": {1, 1}, "list [KIND]": {0, 1}, "show [BASE TARGET]": {0, 2},

@@ -3,10 +3,12 @@ package app
 import (
 	"bufio"
 	"context"
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -14,6 +16,8 @@ import (
 	"unicode"
 
 	"golang.org/x/term"
+
+	"svcapi/shared/credit"
 )
 
 // Console holds the input and the outputs of a command.
@@ -65,21 +69,26 @@ func await[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	}
 }
 
-// confirm asks before a step that cannot be undone. Without a terminal only --yes confirms the step.
-func (c Console) confirm(ctx context.Context, yes bool, question string) error {
-	if yes {
+var errUnconfirmed = &FailureError{Text: "Not confirmed. Run again with --yes.", Exit: ExitRefused}
+
+// Confirm asks before a step that cannot be undone. Without a terminal only yes confirms the step. A dry run ends there.
+func (a *App) Confirm(ctx context.Context, yes bool, question string) error {
+	switch {
+	case a.DryRun:
+		return &dryRunError{[]string{"ask: " + question}}
+	case yes:
 		return nil
+	case a.Hidden == nil:
+		a.Note("%s", question)
+		return errUnconfirmed
 	}
-	if c.Hidden == nil {
-		return &unconfirmedError{question + " Add --yes to confirm"}
-	}
-	fmt.Fprintf(c.Errs, "%s [y/N] ", question)
+	fmt.Fprintf(a.Errs, "%s [y/N] ", question)
 	reply, err := await(ctx, func() (string, error) {
-		line, _ := bufio.NewReader(c.In).ReadString('\n') // the end of the input is a no
+		line, _ := bufio.NewReader(a.In).ReadString('\n') // the end of the input is a no
 		return strings.ToLower(strings.TrimSpace(line)), nil
 	})
 	if err == nil && reply != "y" && reply != "yes" {
-		err = &unconfirmedError{"nothing was done"}
+		err = errUnconfirmed
 	}
 	return err
 }
@@ -88,7 +97,10 @@ func (c Console) confirm(ctx context.Context, yes bool, question string) error {
 const (
 	outputTable = "table"
 	outputJSON  = "json"
+	outputCSV   = "csv"
 )
+
+var outputs = []string{outputTable, outputJSON, outputCSV}
 
 // Table is a result for people. The rows of a table without a header are names and values.
 type Table struct {
@@ -107,8 +119,22 @@ func List[V, W any](values []V, view func(V) (W, []string)) ([]W, [][]string) {
 	return views, rows
 }
 
+// Rows returns the rows of a table without a header, from names and values in turn.
+func Rows(texts ...string) [][]string { return slices.Collect(slices.Chunk(texts, 2)) }
+
+// OneOrAll returns the only value, or several values as a list, in the format for programs.
+func OneOrAll[V any](values []V) any {
+	if len(values) == 1 {
+		return values[0]
+	}
+	return values
+}
+
 // JSON reports whether the output is for programs.
 func (a *App) JSON() bool { return a.output == outputJSON }
+
+// CSV reports whether the output is for spreadsheets.
+func (a *App) CSV() bool { return a.output == outputCSV }
 
 // PrintJSON prints a value for programs.
 func (a *App) PrintJSON(value any) error {
@@ -118,27 +144,78 @@ func (a *App) PrintJSON(value any) error {
 	return e.Encode(value)
 }
 
-// Print prints a result: the value as JSON for programs, or the table for people.
-func (a *App) Print(value any, t Table) error {
+// Print prints a result: the value as JSON for programs, or the tables with an empty line between them.
+func (a *App) Print(value any, tables ...Table) error {
 	if a.JSON() {
 		return a.PrintJSON(value)
+	}
+	for i, t := range tables {
+		if i > 0 {
+			fmt.Fprintln(a.Out)
+		}
+		if err := a.printTable(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *App) printTable(t Table) error {
+	if a.CSV() {
+		return csv.NewWriter(a.Out).WriteAll(t.lines())
 	}
 	if len(t.Rows) == 0 {
 		_, err := fmt.Fprintln(a.Out, t.Empty)
 		return err
 	}
 	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-	if t.Header != nil {
-		fmt.Fprintln(w, strings.Join(t.Header, "\t"))
-	}
 	for _, row := range t.Rows {
 		for i := range row {
 			row[i] = Cell(row[i])
 		}
+	}
+	for _, row := range t.lines() {
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
 	return w.Flush()
 }
+
+// lines returns the header, where there is one, and the rows.
+func (t Table) lines() [][]string {
+	if t.Header == nil {
+		return t.Rows
+	}
+	return append([][]string{t.Header}, t.Rows...)
+}
+
+// Number formats an amount for the output: in groups of digits for people, plain for spreadsheets.
+func (a *App) Number(n int64) string {
+	if a.CSV() {
+		return strconv.FormatInt(n, 10)
+	}
+	return credit.Grouped(n)
+}
+
+// Time formats a time for the output: to the second for people, and as RFC 3339 for spreadsheets.
+func (a *App) Time(t time.Time) string {
+	if a.CSV() && !t.IsZero() {
+		return t.UTC().Format(time.RFC3339Nano)
+	}
+	return Second(t)
+}
+
+// Dollars formats credits as US dollars with at least two decimals: 10000 is 0.01.
+func Dollars(credits int64) string {
+	sign := ""
+	if credits < 0 {
+		sign, credits = "-", -credits
+	}
+	fraction := fmt.Sprintf("%06d", credits%1_000_000)
+	return fmt.Sprintf("%s%d.%s%s", sign, credits/1_000_000, fraction[:2], strings.TrimRight(fraction[2:], "0"))
+}
+
+// Credits formats credits with their value in US dollars.
+func Credits(n int64) string { return credit.Grouped(n) + " credits (" + Dollars(n) + " USD)" }
 
 // Cell returns a text that cannot break the table or the terminal.
 func Cell(text string) string {
@@ -164,16 +241,22 @@ func Second(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05 UTC")
 }
 
-// Read opens the file that an argument names, or standard input for "-".
-func (a *App) Read(file string) (io.ReadCloser, error) {
-	if file == "-" {
-		return io.NopCloser(a.In), nil
+// Read returns the content of the file that an argument names, or standard input for "-". The content has at most limit bytes.
+func (a *App) Read(file string, limit int64) ([]byte, error) {
+	from := a.In
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, Usagef("%v", err)
+		}
+		defer func() { _ = f.Close() }()
+		from = f
 	}
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, Usagef("%v", err)
+	content, err := io.ReadAll(io.LimitReader(from, limit+1))
+	if err == nil && int64(len(content)) > limit {
+		err = Usagef("%s has more than %d bytes", file, limit)
 	}
-	return f, nil
+	return content, err
 }
 
 // progressEvery is the shortest time between two drawings of a progress bar.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/smithy-go/middleware"
 
@@ -31,64 +30,57 @@ func refuseWrites(stack *middleware.Stack) error {
 }
 
 // describeWrites describes the changes of a call, and returns nothing for a call that reads.
-func describeWrites(input any) []string {
-	one := func(verb string, table *string, item attr.Item) []string {
+func describeWrites(input any) (writes []string) {
+	add := func(verb string, table *string, item attr.Item) {
 		key := attr.TextOf(item["pk"])
 		if sort := attr.TextOf(item["sk"]); sort != "" {
 			key += " / " + sort
 		}
-		return []string{fmt.Sprintf("%s %s in %s", verb, key, aws.ToString(table))}
+		writes = append(writes, fmt.Sprintf("%s %s in %s", verb, key, aws.ToString(table)))
 	}
-	secret := func(verb string, name *string) []string {
-		return []string{fmt.Sprintf("%s the secret %s", verb, aws.ToString(name))}
-	}
+	secret := func(verb string, name *string) { writes = append(writes, verb+" the secret "+aws.ToString(name)) }
 	switch in := input.(type) {
 	case *dynamodb.PutItemInput:
-		return one("write", in.TableName, in.Item)
+		add("write", in.TableName, in.Item)
 	case *dynamodb.UpdateItemInput:
-		return one("change", in.TableName, in.Key)
+		add("change", in.TableName, in.Key)
 	case *dynamodb.DeleteItemInput:
-		return one("delete", in.TableName, in.Key)
+		add("delete", in.TableName, in.Key)
 	case *dynamodb.TransactWriteItemsInput:
-		var writes []string
 		for _, w := range in.TransactItems {
-			writes = append(writes, describeTransacted(w, one)...)
+			switch {
+			case w.Put != nil:
+				add("write", w.Put.TableName, w.Put.Item)
+			case w.Update != nil:
+				add("change", w.Update.TableName, w.Update.Key)
+			case w.Delete != nil:
+				add("delete", w.Delete.TableName, w.Delete.Key)
+			}
 		}
-		return writes
 	case *dynamodb.BatchWriteItemInput:
-		var writes []string
 		for table, requests := range in.RequestItems {
 			for _, r := range requests {
 				if r.PutRequest != nil {
-					writes = append(writes, one("write", &table, r.PutRequest.Item)...)
+					add("write", &table, r.PutRequest.Item)
 				} else if r.DeleteRequest != nil {
-					writes = append(writes, one("delete", &table, r.DeleteRequest.Key)...)
+					add("delete", &table, r.DeleteRequest.Key)
 				}
 			}
 		}
-		return writes
+	case *dynamodb.UpdateTableInput:
+		writes = append(writes, "change the table "+aws.ToString(in.TableName))
+	case *dynamodb.UpdateContinuousBackupsInput:
+		writes = append(writes, "change the backups of the table "+aws.ToString(in.TableName))
 	case *secretsmanager.CreateSecretInput:
-		return secret("make", in.Name)
+		secret("make", in.Name)
 	case *secretsmanager.PutSecretValueInput:
-		return secret("write", in.SecretId)
+		secret("write", in.SecretId)
 	case *secretsmanager.RestoreSecretInput:
-		return secret("restore", in.SecretId)
+		secret("restore", in.SecretId)
 	case *secretsmanager.DeleteSecretInput:
-		return secret("delete", in.SecretId)
+		secret("delete", in.SecretId)
 	}
-	return nil
-}
-
-func describeTransacted(w types.TransactWriteItem, one func(string, *string, attr.Item) []string) []string {
-	switch {
-	case w.Put != nil:
-		return one("write", w.Put.TableName, w.Put.Item)
-	case w.Update != nil:
-		return one("change", w.Update.TableName, w.Update.Key)
-	case w.Delete != nil:
-		return one("delete", w.Delete.TableName, w.Delete.Key)
-	}
-	return nil
+	return writes
 }
 
 // printDryRun prints the first write of a command.
@@ -103,12 +95,4 @@ func (a *App) printDryRun(e *dryRunError) error {
 	}{true, e.writes}, t)
 	a.Note("Dry run: nothing was changed. A real run begins with the above.")
 	return err
-}
-
-// Confirm asks before a step that cannot be undone. A dry run ends there.
-func (a *App) Confirm(ctx context.Context, yes bool, question string) error {
-	if a.DryRun {
-		return &dryRunError{[]string{"ask: " + question}}
-	}
-	return a.Console.confirm(ctx, yes, question)
 }

@@ -32,25 +32,18 @@ func (e *UsageError) Error() string { return e.text }
 // Usagef returns a UsageError.
 func Usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
 
-// problemsError is the number of problems that a check has found and printed.
-type problemsError int
-
-func (p problemsError) Error() string {
-	if p == 1 {
-		return "1 problem"
-	}
-	return fmt.Sprintf("%d problems", int(p))
-}
-
-// Problems returns a problemsError for a number of problems above 0.
+// Problems returns an error for a number of problems above 0 that a check has found and printed.
 func Problems(n int) error {
-	if n == 0 {
+	switch n {
+	case 0:
 		return nil
+	case 1:
+		return errors.New("1 problem")
 	}
-	return problemsError(n)
+	return fmt.Errorf("%d problems", n)
 }
 
-// FailureError is an error of one command that has its own exit code and hint.
+// FailureError is an error with an exit code and a hint of its own.
 type FailureError struct {
 	Text string
 	Exit int
@@ -59,16 +52,9 @@ type FailureError struct {
 
 func (e *FailureError) Error() string { return e.Text }
 
-// unconfirmedError reports that the operator has not confirmed a step.
-type unconfirmedError struct{ text string }
-
-func (e *unconfirmedError) Error() string { return e.text }
-
-// signInError reports that there are no usable AWS credentials.
-type signInError struct{ cause error }
-
-func (e *signInError) Error() string { return "no AWS credentials: " + e.cause.Error() }
-func (e *signInError) Unwrap() error { return e.cause }
+func signInError(err error) error {
+	return fmt.Errorf("%w: %w", &FailureError{"no AWS credentials", ExitFailed, signIn}, err)
+}
 
 var (
 	errNoLocalStack = errors.New("no local stack is running here (.local/demo.json is missing)")
@@ -76,15 +62,12 @@ var (
 	ErrRefused = errors.New("refused")
 )
 
-// advice holds the exit code of an error and a hint for the operator.
-type advice struct {
+// adviceByError lists the errors of the product with their exit codes and hints; the first match counts.
+var adviceByError = []struct {
 	is   error
 	exit int
 	hint string
-}
-
-// adviceByError lists the errors of the product; the first match counts.
-var adviceByError = []advice{
+}{
 	{context.Canceled, ExitInterrupted, ""},
 	{errNoLocalStack, ExitFailed, "Start it in another terminal with: make run"},
 	{project.ErrNotFound, ExitNotFound, `"svc project list" shows the projects, "svc project show" what is in one.`},
@@ -97,7 +80,7 @@ var adviceByError = []advice{
 	{credit.ErrOtherMovement, ExitRefused, `Omit --id for a new movement; "svc credit ledger" shows the old one.`},
 	{credit.ErrOutOfRange, ExitRefused, `"svc credit balance" shows the balance.`},
 	{credit.ErrNoWallet, ExitRefused, `"svc credit grant" creates the wallet.`},
-	{credit.ErrNotCharged, ExitNotFound, `"svc credit ledger --output json" shows charges.`},
+	{credit.ErrNotCharged, ExitNotFound, `"svc credit ledger" shows charges with their IDs.`},
 	{credit.ErrUncertain, ExitRefused, `Ask the vendor whether it was sent, then "svc sms uncertain resolve".`},
 	{credit.ErrNotUncertain, ExitNotFound, `"svc sms uncertain list" shows those that are open.`},
 	{credit.ErrResolved, ExitRefused, `A resolution is final; "svc credit ledger" shows it.`},
@@ -107,13 +90,16 @@ var adviceByError = []advice{
 	{syscall.ECONNREFUSED, ExitFailed, "The connection was refused. With --local: is the local stack still running?"},
 }
 
-const signIn = `Sign in ("aws sso login"), choose --profile, or set the AWS_ variables. "aws sts get-caller-identity" must work.`
+const (
+	lacksPermission = "Your AWS identity lacks a permission that the command needs."
+	signIn          = `Sign in ("aws sso login"), choose --profile, or set the AWS_ variables. "aws sts get-caller-identity" must work.`
+)
 
 // hintByCode holds the hints for error codes of AWS.
 var hintByCode = map[string]string{
 	"ResourceNotFoundException":   "The tables of the stage do not exist. Are --stage and --region right, and is the stack deployed?",
-	"AccessDenied":                "Your AWS identity lacks a permission that the command needs.",
-	"AccessDeniedException":       "Your AWS identity lacks a permission that the command needs.",
+	"AccessDenied":                lacksPermission,
+	"AccessDeniedException":       lacksPermission,
 	"UnrecognizedClientException": signIn,
 	"InvalidClientTokenId":        signIn,
 	"InvalidSignatureException":   signIn,
@@ -126,48 +112,38 @@ func explain(err error) (exit int, hint string) {
 	if _, ok := errors.AsType[*UsageError](err); ok {
 		return ExitUsage, `"svc help", or --help after any command, shows the usage.`
 	}
-	if _, ok := errors.AsType[*unconfirmedError](err); ok {
-		return ExitUsage, ""
-	}
-	failure, ok := errors.AsType[*FailureError](err)
-	if ok && !errors.Is(err, context.Canceled) {
+	if failure, ok := errors.AsType[*FailureError](err); ok && !errors.Is(err, context.Canceled) {
 		return failure.Exit, failure.Hint
+	}
+	if hint := hintOfAWS(err); hint != "" {
+		return ExitFailed, hint
 	}
 	for _, a := range adviceByError {
 		if errors.Is(err, a.is) {
 			return a.exit, a.hint
 		}
 	}
-	if _, ok := errors.AsType[*signInError](err); ok {
-		return ExitFailed, signIn
-	}
-	if response, ok := errors.AsType[smithy.APIError](err); ok {
-		return ExitFailed, hintByCode[response.ErrorCode()]
-	}
 	return ExitFailed, ""
 }
 
-// Hint returns the hint for an error. The code of an AWS error takes precedence.
-func Hint(err error) string {
-	if response, ok := errors.AsType[smithy.APIError](err); ok && hintByCode[response.ErrorCode()] != "" {
+func hintOfAWS(err error) string {
+	if response, ok := errors.AsType[smithy.APIError](err); ok {
 		return hintByCode[response.ErrorCode()]
 	}
+	return ""
+}
+
+// Hint returns the hint for an error.
+func Hint(err error) string {
 	_, hint := explain(err)
 	return hint
 }
 
 // CertainlyRefused reports whether the error of a movement of credits proves that the movement did not take place.
 func CertainlyRefused(err error) bool {
-	for _, certain := range []error{credit.ErrOtherMovement, credit.ErrOutOfRange, credit.ErrNoWallet} {
-		if errors.Is(err, certain) {
-			return true
-		}
-	}
-	if _, dry := errors.AsType[*dryRunError](err); dry {
-		return true
-	}
-	response, ok := errors.AsType[smithy.APIError](err)
-	return ok && hintByCode[response.ErrorCode()] != ""
+	_, dry := errors.AsType[*dryRunError](err)
+	return dry || errors.Is(err, credit.ErrOtherMovement) || errors.Is(err, credit.ErrOutOfRange) || errors.Is(err, credit.ErrNoWallet) ||
+		hintOfAWS(err) != ""
 }
 
 // Report prints an error and returns the exit code.

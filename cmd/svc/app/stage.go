@@ -18,7 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
-	"github.com/aws/smithy-go/middleware"
+	"github.com/aws/smithy-go/logging"
 	"github.com/caarlos0/env/v11"
 
 	"svcapi/shared/awsclient"
@@ -30,8 +30,9 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// Stack holds the stores and clients of the stage that a command works on.
+// Stack holds the run of the command line, and the stores and clients of the stage that a command works on.
 type Stack struct {
+	*App
 	Stage    string
 	Projects *project.Store
 	Credits  *credit.Store
@@ -48,6 +49,10 @@ type Stack struct {
 	Actor func(context.Context) (string, error)
 	// Deployed reads the base URL and the prices of the stack.
 	Deployed func(context.Context) (Deployed, error)
+	// LogDir is the folder with the logs of the local stack.
+	LogDir string
+	// Intended are the faults of the local stack's demo projects.
+	Intended []Fault
 	// DB and Vault are the clients below the stores.
 	DB    *dynamodb.Client
 	Vault *secretsmanager.Client
@@ -68,51 +73,46 @@ const (
 	vendorTimeoutSeconds = 10
 )
 
+// loadAWS reads region, credentials and endpoints as every AWS tool does. The SDK's own log is off: without a
+// ClientLogMode the log holds only remarks on bodies that could not be closed and on odd headers.
+func (a *App) loadAWS(ctx context.Context, options ...func(*config.LoadOptions) error) (aws.Config, error) {
+	cfg, err := config.LoadDefaultConfig(ctx, append(options, config.WithLogger(logging.Nop{}))...)
+	if a.DryRun {
+		cfg.APIOptions = append(cfg.APIOptions, refuseWrites)
+	}
+	return cfg, err
+}
+
 // Open connects to the stage that the flags name.
 func (a *App) Open(ctx context.Context) (*Stack, error) {
 	if a.Local {
 		return a.openLocal(ctx)
 	}
-	var e environment
-	if err := env.Parse(&e); err != nil {
+	e, err := env.ParseAs[environment]()
+	if err != nil {
 		return nil, err
 	}
-	if a.stage == "" {
-		a.stage = e.Stage
-	}
-	var options []func(*config.LoadOptions) error
-	if a.region != "" {
-		options = append(options, config.WithRegion(a.region))
-	}
-	if a.profile != "" {
-		options = append(options, config.WithSharedConfigProfile(a.profile))
-	}
-	if a.DryRun {
-		options = append(options, config.WithAPIOptions([]func(*middleware.Stack) error{refuseWrites}))
-	}
-	cfg, err := loadAWS(ctx, options...)
+	a.stage = cmp.Or(a.stage, e.Stage)
+	cfg, err := a.loadAWS(ctx, config.WithRegion(a.region), config.WithSharedConfigProfile(a.profile))
 	if err != nil {
-		return nil, &signInError{err}
+		return nil, signInError(err)
 	}
 	if cfg.Region == "" {
 		return nil, Usagef("no AWS region: give --region, or set AWS_REGION")
 	}
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
-		return nil, &signInError{err}
+		return nil, signInError(err)
 	}
-	s := newStack(a.stage, cfg, awsclient.DynamoDB(cfg, dynamoDBWithRetries), awsclient.Secrets(cfg, secretsWithRetries),
-		upstream.Config{TimeoutSeconds: vendorTimeoutSeconds},
-		func(ctx context.Context) (string, error) {
-			who, err := sts.NewFromConfig(cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
-			if err != nil {
-				return "", fmt.Errorf("ask AWS who you are: %w", err)
-			}
-			return *who.Arn, nil
-		})
+	s := a.newStack(a.stage, cfg, "", "")
+	s.Actor = func(ctx context.Context) (string, error) {
+		who, err := sts.NewFromConfig(cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+		if err != nil {
+			return "", fmt.Errorf("ask AWS who you are: %w", err)
+		}
+		return *who.Arn, nil
+	}
 	s.Secrets = s.Secrets.WithKey(e.KMSKey)
-	s.Deployed = func(ctx context.Context) (Deployed, error) {
-		return describeStack(ctx, cfg, cmp.Or(a.stackName, "svc-"+a.stage))
-	}
+	s.Deployed = func(ctx context.Context) (Deployed, error) { return describeStack(ctx, cfg, a.StackName()) }
 	return s, nil
 }
 
@@ -124,6 +124,18 @@ type localStack struct {
 	BaseURL     string           `json:"base_url"`
 	Prices      map[string]int64 `json:"prices"`
 	SandboxURL  string           `json:"sandbox_url"`
+	LogDir      string           `json:"log_dir"`
+	Projects    map[string]struct {
+		ID     string  `json:"project_id"`
+		Faults []Fault `json:"faults"`
+	} `json:"projects"`
+}
+
+// Fault is a finding of "svc doctor" that a demo project exists to show.
+type Fault struct {
+	Project string `json:"-"`
+	Check   string `json:"check"`
+	Detail  string `json:"detail"` // a part of the finding's detail
 }
 
 // localAccessKey is an access key that the sandbox accepts as a function's role.
@@ -142,22 +154,20 @@ func (a *App) openLocal(ctx context.Context) (*Stack, error) {
 		return nil, err
 	}
 	a.stage = running.Stage
-	cfg, err := loadAWS(ctx,
-		config.WithRegion("us-east-1"),
+	cfg, err := a.loadAWS(ctx, config.WithRegion("us-east-1"),
 		config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(localAccessKey, "local", "")))
 	if err != nil {
 		return nil, err
 	}
-	if a.DryRun {
-		cfg.APIOptions = append(cfg.APIOptions, refuseWrites)
-	}
-	s := newStack(running.Stage, cfg,
-		awsclient.DynamoDB(cfg, dynamoDBWithRetries, func(o *dynamodb.Options) { o.BaseEndpoint = &running.DynamoDBURL }),
-		awsclient.Secrets(cfg, secretsWithRetries, func(o *secretsmanager.Options) { o.BaseEndpoint = &running.SecretsURL }),
-		upstream.Config{TimeoutSeconds: vendorTimeoutSeconds, Local: true},
-		func(context.Context) (string, error) { return "local", nil })
+	s := a.newStack(running.Stage, cfg, running.DynamoDBURL, running.SecretsURL)
+	s.Actor = func(context.Context) (string, error) { return "local", nil }
 	s.Deployed = func(context.Context) (Deployed, error) { return Deployed{running.BaseURL, running.Prices}, nil }
-	s.Sandbox = running.SandboxURL
+	s.Sandbox, s.LogDir = running.SandboxURL, running.LogDir
+	for _, p := range running.Projects {
+		for _, f := range p.Faults {
+			s.Intended = append(s.Intended, Fault{p.ID, f.Check, f.Detail})
+		}
+	}
 	return s, nil
 }
 
@@ -173,6 +183,9 @@ func readLocalStack(into *localStack) error {
 			if err := json.Unmarshal(content, into); err != nil || into.DynamoDBURL == "" || into.SecretsURL == "" || into.SandboxURL == "" {
 				return errors.New(".local/demo.json does not come from the local stack; start it again with: make run")
 			}
+			if into.LogDir != "" && !filepath.IsAbs(into.LogDir) {
+				into.LogDir = filepath.Join(dir, into.LogDir)
+			}
 			return nil
 		}
 		if !errors.Is(err, os.ErrNotExist) {
@@ -186,24 +199,33 @@ func readLocalStack(into *localStack) error {
 	}
 }
 
-func newStack(stage string, cfg aws.Config, db *dynamodb.Client, secrets *secretsmanager.Client, vendors upstream.Config, actor func(context.Context) (string, error)) *Stack {
-	s := &Stack{Stage: stage, Secrets: secret.NewWriter(secrets, stage), Vendors: upstream.New(vendors), AWS: cfg, Actor: actor, DB: db, Vault: secrets}
-	s.Projects = project.NewStore(db, s.Table("projects"))
-	s.Credits = credit.NewStore(db, credit.Tables{Wallets: s.Table("wallets"), Ledger: s.Table("ledger")})
-	s.Burners = burner.NewStore(db, s.Table("projects"))
-	s.Rates = rates.NewStore(db, s.Table("rates"))
+// newStack makes the clients of a stage. An empty endpoint is the endpoint of AWS.
+func (a *App) newStack(stage string, cfg aws.Config, dynamoDBURL, secretsURL string) *Stack {
+	client, retryer := awshttp.NewBuildableClient().WithTimeout(attemptTimeout), awsclient.Retryer(backoff)
+	s := &Stack{App: a, Stage: stage, AWS: cfg, Vendors: upstream.New(upstream.Config{TimeoutSeconds: vendorTimeoutSeconds, Local: a.Local})}
+	s.DB = awsclient.DynamoDB(cfg, func(o *dynamodb.Options) {
+		if o.HTTPClient, o.Retryer = client, retryer; dynamoDBURL != "" {
+			o.BaseEndpoint = &dynamoDBURL
+		}
+	})
+	s.Vault = awsclient.Secrets(cfg, func(o *secretsmanager.Options) {
+		if o.HTTPClient, o.Retryer = client, retryer; secretsURL != "" {
+			o.BaseEndpoint = &secretsURL
+		}
+	})
+	s.Secrets = secret.NewWriter(s.Vault, stage)
+	s.Projects = project.NewStore(s.DB, s.Table("projects"))
+	s.Credits = credit.NewStore(s.DB, credit.Tables{Wallets: s.Table("wallets"), Ledger: s.Table("ledger")})
+	s.Burners = burner.NewStore(s.DB, s.Table("projects"))
+	s.Rates = rates.NewStore(s.DB, s.Table("rates"))
 	return s
 }
 
-func dynamoDBWithRetries(o *dynamodb.Options) {
-	o.HTTPClient = awshttp.NewBuildableClient().WithTimeout(attemptTimeout)
-	o.Retryer = awsclient.Retryer(backoff)
-}
+// StageName returns the stage that the flags and the environment name, also where Open has failed.
+func (a *App) StageName() string { return a.stage }
 
-func secretsWithRetries(o *secretsmanager.Options) {
-	o.HTTPClient = awshttp.NewBuildableClient().WithTimeout(attemptTimeout)
-	o.Retryer = awsclient.Retryer(backoff)
-}
+// StackName returns the name of the CloudFormation stack.
+func (a *App) StackName() string { return cmp.Or(a.stackName, "svc-"+a.stage) }
 
 // Table returns the name of one of the stage's tables.
 func (s *Stack) Table(name string) string { return "svc-" + s.Stage + "-" + name }
@@ -221,6 +243,20 @@ func (s *Stack) Load(ctx context.Context, projectID string) (*project.Record, er
 		return nil, fmt.Errorf("project %s: %w", projectID, project.ErrNotFound)
 	}
 	return rec, nil
+}
+
+// ProjectIDs returns the only project that a command concerns, which must exist, or all projects for an empty ID.
+func (s *Stack) ProjectIDs(ctx context.Context, only string) ([]string, error) {
+	if only != "" {
+		_, err := s.Load(ctx, only)
+		return []string{only}, err
+	}
+	projects, err := s.Projects.ListProjects(ctx)
+	ids := make([]string, len(projects))
+	for i, p := range projects {
+		ids[i] = p.ID
+	}
+	return ids, err
 }
 
 // Deployed holds the base URL and the prices of a deployed stack.

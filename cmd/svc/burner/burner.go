@@ -2,10 +2,7 @@
 package burner
 
 import (
-	"bufio"
 	"context"
-	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -18,7 +15,8 @@ import (
 
 // Command returns "svc burner".
 func Command(a *app.App) *cobra.Command {
-	return app.Group("burner", "Keep a project's own list of disposable e-mail domains", add(a), remove(a), list(a), importFile(a))
+	return app.Group("burner", "Keep a project's own list of disposable e-mail domains", add(a), remove(a),
+		a.ProjectCommand(&cobra.Command{Use: "list PROJECT", Short: "Show a project's own list"}, nil, list), importFile(a))
 }
 
 // change is the result of a command that changes a project's list.
@@ -49,9 +47,9 @@ func normalDomains(texts []string) ([]string, error) {
 }
 
 type options struct {
-	*app.App
 	file    string
 	domains []string
+	removes bool
 }
 
 func (o *options) parseDomains(args []string) (err error) {
@@ -60,31 +58,31 @@ func (o *options) parseDomains(args []string) (err error) {
 }
 
 func add(a *app.App) *cobra.Command {
-	o := &options{App: a}
+	o := &options{}
 	return a.ProjectCommand(&cobra.Command{
 		Use:   "add PROJECT DOMAIN...",
 		Short: "Add domains and their subdomains to a project's own list",
 		Long: `Add domains and their subdomains to a project's own list of disposable domains. The
 service reads the project's own list before the global list.`,
 		Example: "  svc burner add acme throwaway.example",
-	}, o.parseDomains, o.add)
+	}, o.parseDomains, o.run)
 }
 
-func (o *options) add(ctx context.Context, s *app.Stack, rec *project.Record) error {
-	on, off, err := o.listed(ctx, s, rec.ID)
+func remove(a *app.App) *cobra.Command {
+	o := &options{removes: true}
+	return a.ProjectCommand(&cobra.Command{
+		Use:     "remove PROJECT DOMAIN...",
+		Short:   "Remove domains from a project's own list; the global list does not change",
+		Example: "  svc burner remove acme throwaway.example",
+	}, o.parseDomains, o.run)
+}
+
+func (o *options) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	listed, err := s.Burners.List(ctx, rec.ID)
 	if err != nil {
 		return err
 	}
-	if err := s.Burners.Add(ctx, rec.ID, off...); err != nil {
-		return err
-	}
-	return o.print(change{rec.ID, "added", off, on}, "there already")
-}
-
-// listed splits the domains by whether they are on the project's list.
-func (o *options) listed(ctx context.Context, s *app.Stack, projectID string) (on, off []string, err error) {
-	listed, err := s.Burners.List(ctx, projectID)
-	on, off = []string{}, []string{}
+	on, off := []string{}, []string{}
 	for _, d := range o.domains {
 		if _, found := slices.BinarySearch(listed, d); found {
 			on = append(on, d)
@@ -92,10 +90,13 @@ func (o *options) listed(ctx context.Context, s *app.Stack, projectID string) (o
 			off = append(off, d)
 		}
 	}
-	return on, off, err
-}
-
-func (o *options) print(c change, unchanged string) error {
+	c, unchanged, write := change{rec.ID, "added", off, on}, "there already", s.Burners.Add
+	if o.removes {
+		c, unchanged, write = change{rec.ID, "removed", on, off}, "not on the list", s.Burners.Remove
+	}
+	if err := write(ctx, rec.ID, c.Domains...); err != nil {
+		return err
+	}
 	t := app.Table{Header: []string{"DOMAIN", "IS"}, Empty: "Nothing was changed."}
 	for _, d := range c.Domains {
 		t.Rows = append(t.Rows, []string{d, c.Done})
@@ -103,43 +104,17 @@ func (o *options) print(c change, unchanged string) error {
 	for _, d := range c.Unchanged {
 		t.Rows = append(t.Rows, []string{d, unchanged})
 	}
-	return o.Print(c, t)
+	return s.Print(c, t)
 }
 
-func remove(a *app.App) *cobra.Command {
-	o := &options{App: a}
-	return a.ProjectCommand(&cobra.Command{
-		Use:     "remove PROJECT DOMAIN...",
-		Short:   "Remove domains from a project's own list",
-		Long:    `Remove domains from a project's own list. The global list does not change.`,
-		Example: "  svc burner remove acme throwaway.example",
-	}, o.parseDomains, o.remove)
-}
-
-func (o *options) remove(ctx context.Context, s *app.Stack, rec *project.Record) error {
-	on, off, err := o.listed(ctx, s, rec.ID)
-	if err != nil {
-		return err
-	}
-	if err := s.Burners.Remove(ctx, rec.ID, on...); err != nil {
-		return err
-	}
-	return o.print(change{rec.ID, "removed", on, off}, "not on the list")
-}
-
-func list(a *app.App) *cobra.Command {
-	o := &options{App: a}
-	return a.ProjectCommand(&cobra.Command{Use: "list PROJECT", Short: "Show a project's own list"}, nil, o.list)
-}
-
-func (o *options) list(ctx context.Context, s *app.Stack, rec *project.Record) error {
+func list(ctx context.Context, s *app.Stack, rec *project.Record) error {
 	domains, err := s.Burners.List(ctx, rec.ID)
 	if err != nil {
 		return err
 	}
 	domains, rows := app.List(domains, func(d string) (string, []string) { return d, []string{d} })
 	t := app.Table{Header: []string{"DOMAIN"}, Rows: rows, Empty: `The project has no own domains. "svc burner add" adds one.`}
-	return o.Print(struct {
+	return s.Print(struct {
 		ProjectID string   `json:"project_id"`
 		Domains   []string `json:"domains"`
 	}{rec.ID, domains}, t)
@@ -149,7 +124,7 @@ func (o *options) list(ctx context.Context, s *app.Stack, rec *project.Record) e
 const maxDomainFile = 16 << 20
 
 func importFile(a *app.App) *cobra.Command {
-	o := &options{App: a}
+	o := &options{}
 	return a.ProjectCommand(&cobra.Command{
 		Use:   "import PROJECT FILE",
 		Short: "Add the domains of a file, one a line, to a project's own list",
@@ -160,35 +135,25 @@ domain makes the command refuse the file. Listed domains stay on the list.`,
 	}, app.Bind(&o.file), o.importFile)
 }
 
-func (o *options) importFile(ctx context.Context, s *app.Stack, rec *project.Record) (err error) {
-	if o.domains, err = o.readDomains(); err != nil {
+func (o *options) importFile(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	text, err := s.Read(o.file, maxDomainFile)
+	if err != nil {
 		return err
 	}
-	return o.add(ctx, s, rec)
-}
-
-func (o *options) readDomains() ([]string, error) {
-	from, err := o.Read(o.file)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = from.Close() }()
-	var domains []string
-	lines := bufio.NewScanner(io.LimitReader(from, maxDomainFile))
-	for n := 1; lines.Scan(); n++ {
-		text, _, _ := strings.Cut(lines.Text(), "#")
-		if text = strings.TrimSpace(text); text == "" {
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		line, _, _ = strings.Cut(line, "#")
+		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
-		normal, err := normalDomains([]string{text})
+		normal, err := normalDomains([]string{line})
 		if err != nil {
-			return nil, app.Usagef("line %d: %s", n, err)
+			return app.Usagef("line %d: %s", n, err)
 		}
-		domains = append(domains, normal...)
+		o.domains = append(o.domains, normal...)
 	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("read domains: %w", err)
-	}
-	slices.Sort(domains)
-	return slices.Compact(domains), nil
+	slices.Sort(o.domains)
+	o.domains = slices.Compact(o.domains)
+	return o.run(ctx, s, rec)
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
+	"slices"
 	"strings"
 
 	"svcapi/cmd/svc/app"
@@ -19,21 +19,40 @@ type Account struct {
 	Offer       Offer
 	Owner       string // secret.Managed for the service itself, or a project's ID
 	Environment project.Environment
+	// Stored are the fields before a change, and Fields after it.
+	Stored, Fields secret.Values
+}
+
+// ReadAccount reads the stored fields of an owner's account.
+func ReadAccount(ctx context.Context, s *app.Stack, o Offer, owner string, env project.Environment) (Account, error) {
+	stored, err := s.Secrets.Fields(ctx, o.Kind, owner, env, o.Spec.Name)
+	return Account{o, owner, env, stored, stored}, err
 }
 
 // Name returns the name of the secret that holds the fields.
-func (t Account) Name(s *app.Stack) string {
+func (t *Account) Name(s *app.Stack) string {
 	return secret.Name(s.Stage, t.Offer.Kind, t.Owner, t.Environment)
 }
 
-// Stored reads the stored fields.
-func (t Account) Stored(ctx context.Context, s *app.Stack) (secret.Values, error) {
-	return s.Secrets.Fields(ctx, t.Offer.Kind, t.Owner, t.Environment, t.Offer.Spec.Name)
+// Changed reports whether the fields differ from the stored fields.
+func (t *Account) Changed() bool { return !maps.Equal(t.Stored, t.Fields) }
+
+// Put stores the fields that have changed.
+func (t *Account) Put(ctx context.Context, s *app.Stack) error {
+	if !t.Changed() {
+		return nil
+	}
+	return s.Secrets.Put(ctx, t.Offer.Kind, t.Owner, t.Environment, t.Offer.Spec.Name, t.Fields)
 }
 
-// Put stores the fields.
-func (t Account) Put(ctx context.Context, s *app.Stack, fields secret.Values) error {
-	return s.Secrets.Put(ctx, t.Offer.Kind, t.Owner, t.Environment, t.Offer.Spec.Name, fields)
+// PutAll stores the fields of several accounts.
+func PutAll(ctx context.Context, s *app.Stack, accounts []Account) error {
+	for _, t := range accounts {
+		if err := t.Put(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // AccountView is an account in the format for programs, without the values of its fields.
@@ -44,9 +63,9 @@ type AccountView struct {
 }
 
 // View returns the account with its field names, for programs and for people.
-func (t Account) View(s *app.Stack, fields secret.Values) (AccountView, [][]string) {
-	v := AccountView{t.Name(s), t.Offer.Spec.Name, fields.Names()}
-	return v, [][]string{{"Secret", v.Secret}, {"Vendor", v.Vendor}, {"Fields", strings.Join(v.Fields, ", ")}}
+func (t *Account) View(s *app.Stack) (AccountView, [][]string) {
+	v := AccountView{t.Name(s), t.Offer.Spec.Name, t.Fields.Names()}
+	return v, app.Rows("Secret", v.Secret, "Vendor", v.Vendor, "Fields", strings.Join(v.Fields, ", "))
 }
 
 // Staged are new secret fields of an account that are not yet stored.
@@ -60,67 +79,61 @@ func (s Staged) Fields(context.Context, project.Kind, string, project.Environmen
 // maxSecretFile is the largest value of Secrets Manager, in bytes.
 const maxSecretFile = 64 << 10
 
-// ReadSecrets returns the stored secret fields of a vendor with new values from a file, from standard input ("-") or from
-// a terminal. ReadSecrets asks at the terminal when ask is set or a required field is missing. An empty value in a file
-// removes the field. No value is an argument of a command or occurs in an error.
-func ReadSecrets(ctx context.Context, a *app.App, spec upstream.Spec, stored secret.Values, file string, ask bool) (fields secret.Values, changed bool, err error) {
+// ReadSecrets sets new fields of accounts at one vendor from a file, from standard input ("-") or from a terminal.
+// ReadSecrets asks at the terminal when ask is set or a required field is missing. An empty value in a file removes the
+// field. No value is an argument of a command or occurs in an error.
+func ReadSecrets(ctx context.Context, s *app.Stack, accounts []Account, file string, ask bool) (err error) {
+	spec := accounts[0].Offer.Spec
+	missing := func(t Account) bool { return len(upstream.Missing(spec.Secrets, t.Stored)) > 0 }
 	var given map[string]string
 	switch {
 	case file != "":
-		given, err = readSecretFile(a, file)
-	case a.Hidden != nil && (ask || len(upstream.Missing(spec.Secrets, stored)) > 0):
-		given, err = askSecrets(ctx, a, spec, stored)
+		given, err = readSecretFile(s, file)
+	case s.Hidden != nil && (ask || slices.ContainsFunc(accounts, missing)):
+		given, err = askSecrets(ctx, s, spec, accounts)
 	}
 	if err != nil {
-		return nil, false, err
+		return err
 	}
-	fields = secret.Values{}
-	maps.Copy(fields, stored)
-	for name, value := range given {
-		if find(spec.Secrets, name) == nil {
-			return nil, false, app.Usagef("%s has no secret field %q; it has %s", spec.Title, name, names(spec.Secrets))
+	for i := range accounts {
+		fields := secret.Values{}
+		maps.Copy(fields, accounts[i].Stored)
+		for name, value := range given {
+			if find(spec.Secrets, name) == nil {
+				return app.Usagef("%s has no secret field %q; it has %s", spec.Title, name, names(spec.Secrets))
+			}
+			if fields[name] = value; value == "" {
+				delete(fields, name)
+			}
 		}
-		if value == "" {
-			delete(fields, name)
-		} else {
-			fields[name] = value
-		}
+		accounts[i].Fields = fields
 	}
-	return fields, !maps.Equal(fields, stored), nil
+	return nil
 }
 
-func readSecretFile(a *app.App, file string) (map[string]string, error) {
-	from, err := a.Read(file)
+func readSecretFile(s *app.Stack, file string) (given map[string]string, err error) {
+	content, err := s.Read(file, maxSecretFile)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = from.Close() }()
-	if file == "-" {
-		file = "standard input"
-	}
-	content, err := io.ReadAll(io.LimitReader(from, maxSecretFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", file, err)
-	}
-	var given map[string]string
-	if len(content) > maxSecretFile || json.Unmarshal(content, &given) != nil || given == nil {
+	if json.Unmarshal(content, &given) != nil || given == nil {
 		return nil, app.Usagef(`%s must be a JSON object of texts, such as {"api_key": "..."}`, file)
 	}
 	return given, nil
 }
 
-func askSecrets(ctx context.Context, a *app.App, spec upstream.Spec, stored secret.Values) (map[string]string, error) {
+func askSecrets(ctx context.Context, s *app.Stack, spec upstream.Spec, accounts []Account) (map[string]string, error) {
 	given := map[string]string{}
 	for _, f := range spec.Secrets {
-		keep := "Enter: none"
-		if stored[f.Name] != "" {
-			keep = "Enter: as stored"
-		} else if f.Required {
-			keep = "required"
+		keep := "Enter: as stored"
+		if slices.ContainsFunc(accounts, func(t Account) bool { return t.Stored[f.Name] == "" }) {
+			if keep = "Enter: none"; f.Required {
+				keep = "required"
+			}
 		}
-		fmt.Fprintf(a.Errs, "%s %s (%s; %s): ", spec.Title, f.Name, f.Description, keep)
-		value, err := a.Hidden(ctx)
-		fmt.Fprintln(a.Errs)
+		fmt.Fprintf(s.Errs, "%s %s (%s; %s): ", spec.Title, f.Name, f.Description, keep)
+		value, err := s.Hidden(ctx)
+		fmt.Fprintln(s.Errs)
 		if err != nil {
 			return nil, err
 		}

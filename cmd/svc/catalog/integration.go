@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -22,13 +23,10 @@ type View struct {
 	Updated    time.Time `json:"updated"`
 }
 
-// ViewAll returns a project's integrations of one environment, or of both when env is empty.
-func ViewAll(ctx context.Context, s *app.Stack, rec *project.Record, env project.Environment) ([]View, error) {
+// ViewAll returns a project's integrations.
+func ViewAll(ctx context.Context, s *app.Stack, rec *project.Record) ([]View, error) {
 	views := []View{}
 	for _, i := range rec.Integrations {
-		if env != "" && i.Environment != env {
-			continue
-		}
 		v, err := ViewOf(ctx, s, rec.ID, i)
 		if err != nil {
 			return nil, err
@@ -52,6 +50,14 @@ func ViewOf(ctx context.Context, s *app.Stack, projectID string, i project.Integ
 		return v, err
 	}
 	return v, nil
+}
+
+// Integration returns an integration of a project, or an error for an integration that does not exist.
+func Integration(rec *project.Record, env project.Environment, kind project.Kind, vendor string) (project.Integration, error) {
+	if i := rec.Integration(env, kind, vendor); i != nil {
+		return *i, nil
+	}
+	return project.Integration{}, fmt.Errorf("integration %s: %w", project.IntegrationID(env, kind, vendor), project.ErrNotFound)
 }
 
 // Resolve returns the account of an integration, with its stored secret fields.

@@ -50,12 +50,8 @@ func Offers() []Offer {
 
 // ValidateKind returns an error for an unknown kind.
 func ValidateKind(kind string) error {
-	var known []string
-	for _, k := range project.Kinds() {
-		known = append(known, string(k))
-	}
-	if !slices.Contains(known, kind) {
-		return app.Usagef("unknown kind %q; the kinds are %s", kind, strings.Join(known, ", "))
+	if kinds := project.Kinds(); !slices.Contains(kinds, project.Kind(kind)) {
+		return app.Usagef("unknown kind %q; the kinds are %s", kind, join(kinds, func(k project.Kind) string { return string(k) }))
 	}
 	return nil
 }
@@ -65,20 +61,11 @@ func Find(kind, vendor string) (Offer, error) {
 	if err := ValidateKind(kind); err != nil {
 		return Offer{}, err
 	}
-	var names []string
-	for _, o := range Offers() {
-		if o.Kind != project.Kind(kind) {
-			continue
-		}
-		if o.Spec.Name == vendor {
-			return o, nil
-		}
-		names = append(names, o.Spec.Name)
+	offers := slices.DeleteFunc(Offers(), func(o Offer) bool { return o.Kind != project.Kind(kind) })
+	if at := slices.IndexFunc(offers, func(o Offer) bool { return o.Spec.Name == vendor }); at >= 0 {
+		return offers[at], nil
 	}
-	if names == nil {
-		return Offer{}, app.Usagef("no vendors of kind %s in this version", kind)
-	}
-	return Offer{}, app.Usagef("no vendor %q of kind %s; the vendors are %s", vendor, kind, strings.Join(names, ", "))
+	return Offer{}, app.Usagef("no vendor %q of kind %s; the vendors are %s", vendor, kind, join(offers, func(o Offer) string { return o.Spec.Name }))
 }
 
 // Settings returns the vendor's settings and the endpoint, which is a setting of every remote vendor.
@@ -108,10 +95,8 @@ func (o Offer) Apply(before map[string]string, given []string) (map[string]strin
 		if value != "" && field.Pattern != "" && !regexp.MustCompile(field.Pattern).MatchString(value) {
 			return nil, app.Usagef("%s cannot be %q; it is: %s", name, value, field.Description)
 		}
-		if value == "" {
+		if after[name] = value; value == "" {
 			delete(after, name)
-		} else {
-			after[name] = value
 		}
 	}
 	return after, nil
@@ -138,9 +123,13 @@ func find(fields []upstream.Field, name string) *upstream.Field {
 }
 
 func names(fields []upstream.Field) string {
-	list := make([]string, len(fields))
-	for i, f := range fields {
-		list[i] = f.Name
+	return join(fields, func(f upstream.Field) string { return f.Name })
+}
+
+func join[T any](values []T, text func(T) string) string {
+	texts := make([]string, len(values))
+	for i, value := range values {
+		texts[i] = text(value)
 	}
-	return strings.Join(list, ", ")
+	return strings.Join(texts, ", ")
 }

@@ -4,6 +4,7 @@ package credential
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -14,7 +15,9 @@ import (
 
 // Command returns "svc credential".
 func Command(a *app.App) *cobra.Command {
-	return app.Group("credential", "Issue, rotate and revoke the credentials of projects", issue(a), rotate(a), revoke(a))
+	return app.Group("credential", "List, issue, rotate and revoke the credentials of projects",
+		a.ProjectCommand(&cobra.Command{Use: "list PROJECT", Short: "List a project's credentials without their secrets"}, nil, list),
+		issue(a), rotate(a), revoke(a))
 }
 
 // View is a credential without its secrets, in the format for programs.
@@ -39,6 +42,11 @@ func ViewAll(rec *project.Record) ([]View, app.Table) {
 	return views, app.Table{Header: header, Rows: rows, Empty: `No credentials. "svc credential issue" creates one.`}
 }
 
+func list(_ context.Context, s *app.Stack, rec *project.Record) error {
+	views, table := ViewAll(rec)
+	return s.Print(views, table)
+}
+
 // Issued holds a new client secret, which svc shows once.
 type Issued struct {
 	ProjectID    string              `json:"project_id"`
@@ -47,58 +55,91 @@ type Issued struct {
 	ClientSecret string              `json:"client_secret"`
 }
 
-func printIssued(a *app.App, i Issued) error {
-	rows := [][]string{{"Project", i.ProjectID}}
-	if i.Environment != "" {
-		rows = append(rows, []string{"Environment", string(i.Environment)})
+func printIssued(s *app.Stack, request func(Issued) string, issued ...Issued) error {
+	var tables []app.Table
+	for _, i := range issued {
+		rows := app.Rows("Project", i.ProjectID, "Client ID", i.ClientID, "Client secret", i.ClientSecret)
+		if i.Environment != "" {
+			rows = slices.Insert(rows, 1, []string{"Environment", string(i.Environment)})
+			rows = append(rows, []string{"Request", request(i)})
+		}
+		tables = append(tables, app.Table{Rows: rows})
 	}
-	rows = append(rows, []string{"Client ID", i.ClientID}, []string{"Client secret", i.ClientSecret})
-	if err := a.Print(i, app.Table{Rows: rows}); err != nil {
+	if err := s.Print(app.OneOrAll(issued), tables...); err != nil {
 		return err
 	}
-	a.Note("The secret is shown this once. Store it now: the service keeps only its digest.")
+	s.Note("The secret is shown this once. Store it now: the service keeps only its digest.")
 	return nil
 }
 
-func printState(a *app.App, clientID, state string) error {
-	return a.Print(struct {
+func printState(s *app.Stack, clientID, state string) error {
+	return s.Print(struct {
 		ClientID string `json:"client_id"`
 		State    string `json:"state"`
-	}{clientID, state}, app.Table{Rows: [][]string{{"Client ID", clientID}, {"State", state}}})
+	}{clientID, state}, app.Table{Rows: app.Rows("Client ID", clientID, "State", state)})
 }
 
-type issueOptions struct {
-	*app.App
-	environment project.Environment
-}
+type issueOptions struct{ environments []project.Environment }
 
 func issue(a *app.App) *cobra.Command {
-	o := &issueOptions{App: a}
+	o := &issueOptions{}
 	cmd := a.ProjectCommand(&cobra.Command{
 		Use:     "issue PROJECT",
 		Short:   "Create a client ID and its secret",
 		Example: "  svc credential issue acme --env production",
 	}, nil, o.run)
-	app.EnvironmentFlag(cmd, &o.environment)
+	app.EnvironmentsFlag(cmd, &o.environments, false)
 	return cmd
 }
 
 func (o *issueOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
-	clientID, clientSecret, err := s.Projects.IssueCredential(ctx, rec.ID, o.environment)
-	if err != nil {
-		return err
+	var issued []Issued
+	for _, env := range o.environments {
+		clientID, clientSecret, err := s.Projects.IssueCredential(ctx, rec.ID, env)
+		if err != nil {
+			return err
+		}
+		issued = append(issued, Issued{rec.ID, env, clientID, clientSecret})
 	}
-	return printIssued(o.App, Issued{rec.ID, o.environment, clientID, clientSecret})
+	return printIssued(s, func(i Issued) string { return request(ctx, s, rec, i) }, issued...)
+}
+
+// requests are a method, a path and a body of each kind, the most convenient first request first.
+var requests = []struct {
+	kind project.Kind
+	call string
+}{
+	{project.Barcode, `-o barcode.png '%s/utilities/barcode/generate' -d '{"data":"481516"}'`},
+	{project.SMS, `'%s/sms/balance' -d '{}'`},
+	{project.Security, `'%s/security/vpn-shield' -d '{"ip":"112.134.0.1"}'`},
+	{project.Location, `'%s/location/lookup' -d '{"ip":"112.134.0.1"}'`},
+	{project.PDF, `-o page.pdf '%s/utilities/pdf/generate' -d '{"html":"<h1>Hello</h1>"}'`},
+	{project.Currency, `'%s/utility/currency/codes'`},
+}
+
+// request returns a request with the new credential that the project's integrations can answer, for a shell.
+func request(ctx context.Context, s *app.Stack, rec *project.Record, i Issued) string {
+	deployed, err := s.Deployed(ctx)
+	if err != nil || deployed.BaseURL == "" {
+		deployed.BaseURL = "BASE_URL" // the operator may issue credentials without the right to read the stack
+	}
+	call := requests[0].call
+	for _, r := range slices.Backward(requests) {
+		if len(rec.Active(r.kind, i.Environment)) > 0 {
+			call = r.call
+		}
+	}
+	return fmt.Sprintf("curl -sS -H 'X-API-KEY: %s' -H 'X-API-SECRET: %s' -H 'X-ENV: %s' ", i.ClientID, i.ClientSecret, i.Environment) +
+		fmt.Sprintf(call, deployed.BaseURL)
 }
 
 type rotateOptions struct {
-	*app.App
 	clientID        string
 	finish, replace bool
 }
 
 func rotate(a *app.App) *cobra.Command {
-	o := &rotateOptions{App: a}
+	o := &rotateOptions{}
 	cmd := a.Command(&cobra.Command{
 		Use:   "rotate CLIENT_ID",
 		Short: "Add a second secret to a client ID, or end the older secret",
@@ -110,58 +151,50 @@ func rotate(a *app.App) *cobra.Command {
 
 A client ID has at most two live secrets. If the newer secret is lost before the
 client has it, --replace creates another in its place; the older secret stays.`,
-	}, o.parse, o.run)
+	}, app.Bind(&o.clientID), o.run)
 	cmd.Flags().BoolVar(&o.finish, "finish", false, "end all secrets but the newest, and create none")
 	cmd.Flags().BoolVar(&o.replace, "replace", false, "replace the newer of two live secrets")
 	return cmd
 }
 
-func (o *rotateOptions) parse(args []string) error {
-	o.clientID = args[0]
+func (o *rotateOptions) run(ctx context.Context, s *app.Stack) error {
 	if o.finish && o.replace {
 		return app.Usagef("give --finish or --replace, not both")
 	}
-	return nil
-}
-
-func (o *rotateOptions) run(ctx context.Context, s *app.Stack) error {
 	if o.finish {
 		if err := s.Projects.FinishRotation(ctx, o.clientID); err != nil {
 			return err
 		}
-		return printState(o.App, o.clientID, "one live secret, the newest")
+		return printState(s, o.clientID, "one live secret, the newest")
 	}
 	clientSecret, err := s.Projects.RotateCredential(ctx, o.clientID, o.replace)
 	if err != nil {
 		return err
 	}
 	projectID, _ := project.ParseClientID(o.clientID)
-	return printIssued(o.App, Issued{ProjectID: projectID, ClientID: o.clientID, ClientSecret: clientSecret})
+	return printIssued(s, nil, Issued{ProjectID: projectID, ClientID: o.clientID, ClientSecret: clientSecret})
 }
 
 type revokeOptions struct {
-	*app.App
 	clientID string
 	yes      bool
 }
 
 func revoke(a *app.App) *cobra.Command {
-	o := &revokeOptions{App: a}
-	cmd := a.Command(&cobra.Command{
-		Use:   "revoke CLIENT_ID",
-		Short: "End a client ID and its secrets permanently",
-	}, app.Bind(&o.clientID), o.run)
+	o := &revokeOptions{}
+	short := "End a client ID and its secrets permanently"
+	cmd := a.Command(&cobra.Command{Use: "revoke CLIENT_ID", Short: short}, app.Bind(&o.clientID), o.run)
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
 	return cmd
 }
 
 func (o *revokeOptions) run(ctx context.Context, s *app.Stack) error {
 	question := fmt.Sprintf("Revoke %s on stage %s? Its requests will be refused permanently.", o.clientID, s.Stage)
-	if err := o.Confirm(ctx, o.yes, question); err != nil {
+	if err := s.Confirm(ctx, o.yes, question); err != nil {
 		return err
 	}
 	if err := s.Projects.RevokeCredential(ctx, o.clientID); err != nil {
 		return err
 	}
-	return printState(o.App, o.clientID, "revoked (functions follow within seconds)")
+	return printState(s, o.clientID, "revoked (functions follow within seconds)")
 }

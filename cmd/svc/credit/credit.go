@@ -3,7 +3,6 @@ package credit
 
 import (
 	"context"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -15,34 +14,26 @@ import (
 // Command returns "svc credit".
 func Command(a *app.App) *cobra.Command {
 	return app.Group("credit", "Grant credits, show balances and the ledger (1 USD is 1,000,000 credits)",
-		grant(a), grants(a), refund(a), adjust(a), alert(a), balance(a), ledger(a))
+		grant(a), grants(a), refund(a), adjust(a), alert(a),
+		a.ProjectCommand(&cobra.Command{Use: "balance PROJECT", Short: "Show the balance of a project"}, nil, balance),
+		ledger(a))
 }
 
-type balanceOptions struct{ *app.App }
-
-func balance(a *app.App) *cobra.Command {
-	o := &balanceOptions{a}
-	return a.ProjectCommand(&cobra.Command{Use: "balance PROJECT", Short: "Show the balance of a project"}, nil, o.run)
-}
-
-func (o *balanceOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
+func balance(ctx context.Context, s *app.Stack, rec *project.Record) error {
 	balance, err := s.Credits.Balance(ctx, rec.ID)
 	if err != nil {
 		return err
 	}
-	return o.Print(struct {
+	return s.Print(struct {
 		ProjectID string `json:"project_id"`
 		Balance   int64  `json:"balance"`
-	}{rec.ID, balance}, app.Table{Rows: [][]string{{"Project", rec.ID}, {"Balance", credit.Grouped(balance) + " credits"}}})
+	}{rec.ID, balance}, app.Table{Rows: app.Rows("Project", rec.ID, "Balance", app.Credits(balance))})
 }
 
-type alertOptions struct {
-	*app.App
-	credits int64
-}
+type alertOptions struct{ credits int64 }
 
 func alert(a *app.App) *cobra.Command {
-	o := &alertOptions{App: a}
+	o := &alertOptions{}
 	return a.ProjectCommand(&cobra.Command{
 		Use:   "alert PROJECT CREDITS",
 		Short: "Set the balance below which the stack's low-wallet alarm rings; 0 removes the alert",
@@ -50,10 +41,8 @@ func alert(a *app.App) *cobra.Command {
 }
 
 func (o *alertOptions) parse(args []string) (err error) {
-	if o.credits, err = strconv.ParseInt(args[0], 10, 64); err != nil || o.credits < 0 {
-		return app.Usagef("CREDITS is a whole number, 0 or more, not %q", args[0])
-	}
-	return nil
+	o.credits, err = app.Integer("CREDITS", args[0], 0, credit.MaxBalance)
+	return err
 }
 
 func (o *alertOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
@@ -62,10 +51,10 @@ func (o *alertOptions) run(ctx context.Context, s *app.Stack, rec *project.Recor
 	}
 	text := "none"
 	if o.credits > 0 {
-		text = "below " + credit.Grouped(o.credits) + " credits"
+		text = "below " + app.Credits(o.credits)
 	}
-	return o.Print(struct {
+	return s.Print(struct {
 		ProjectID string `json:"project_id"`
 		Alert     int64  `json:"alert"`
-	}{rec.ID, o.credits}, app.Table{Rows: [][]string{{"Project", rec.ID}, {"Alert", text}}})
+	}{rec.ID, o.credits}, app.Table{Rows: app.Rows("Project", rec.ID, "Alert", text)})
 }

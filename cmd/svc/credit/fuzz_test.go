@@ -2,7 +2,6 @@ package credit
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	"svcapi/cmd/svc/app"
@@ -15,7 +14,7 @@ func FuzzGrants(f *testing.F) {
 		f.Add(text, "2026-02-30", "")
 	}
 	f.Fuzz(func(t *testing.T, text, batch, reason string) {
-		grants, err := readGrants(strings.NewReader(text), batch, reason)
+		grants, err := readGrants(text, batch, reason)
 		if err != nil {
 			var usage *app.UsageError
 			if !errors.As(err, &usage) || grants != nil {

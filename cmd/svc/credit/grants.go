@@ -1,7 +1,6 @@
 package credit
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"encoding/csv"
@@ -34,18 +33,20 @@ var batchPattern = regexp.MustCompile(`^(\d{4}-\d{2}-\d{2})(-[A-Za-z0-9._-]{1,80
 const byteOrderMark = "\ufeff"
 
 const (
-	maxGrants   = 100_000 // in one file
-	maxProblems = 20      // in one error
+	maxFile     = 64 << 20 // bytes
+	maxGrants   = 100_000  // in one file
+	maxProblems = 20       // in one error
 )
 
 // readGrants reads lines of project, credits and an optional reason. The error lists the problems of all lines. A project
 // occurs once: batch and project form the ID of the grant, so that a repeat has no effect.
-func readGrants(from io.Reader, batch, reason string) ([]bulkGrant, error) {
+func readGrants(text, batch, reason string) ([]bulkGrant, error) {
 	day, err := parseBatch(batch)
 	if err != nil {
 		return nil, err
 	}
-	lines := csvReader(from)
+	lines := csv.NewReader(strings.NewReader(strings.TrimPrefix(text, byteOrderMark)))
+	lines.FieldsPerRecord, lines.Comment, lines.TrimLeadingSpace = -1, '#', true
 	var grants []bulkGrant
 	var problems []string
 	seen := map[string]bool{}
@@ -96,16 +97,6 @@ func parseBatch(batch string) (time.Time, error) {
 	return day, validateDay("--batch", day)
 }
 
-func csvReader(from io.Reader) *csv.Reader {
-	text := bufio.NewReader(from)
-	if mark, err := text.Peek(len(byteOrderMark)); err == nil && string(mark) == byteOrderMark {
-		_, _ = text.Discard(len(byteOrderMark))
-	}
-	lines := csv.NewReader(text)
-	lines.FieldsPerRecord, lines.Comment, lines.TrimLeadingSpace = -1, '#', true
-	return lines
-}
-
 // parseGrant reads the fields of a line, and returns the problem of a line that is not valid.
 func parseGrant(fields []string, reason string, seen map[string]bool) (g bulkGrant, problem string) {
 	g = bulkGrant{ProjectID: fields[0], Reason: reason}
@@ -129,13 +120,10 @@ func parseGrant(fields []string, reason string, seen map[string]bool) (g bulkGra
 
 var errNotAll = errors.New("some grants failed: correct the file and run the command again; grants that were made are not repeated")
 
-type grantsOptions struct {
-	*app.App
-	file, batch, reason string
-}
+type grantsOptions struct{ file, batch, reason string }
 
 func grants(a *app.App) *cobra.Command {
-	o := &grantsOptions{App: a}
+	o := &grantsOptions{}
 	cmd := a.Command(&cobra.Command{
 		Use:   "grants FILE.csv",
 		Short: "Grant credits to many projects",
@@ -153,12 +141,11 @@ A grant counts once for its batch and project, so the command may be repeated.`,
 }
 
 func (o *grantsOptions) run(ctx context.Context, s *app.Stack) error {
-	from, err := o.Read(o.file)
+	text, err := s.Read(o.file, maxFile)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = from.Close() }()
-	grants, err := readGrants(from, o.batch, o.reason)
+	grants, err := readGrants(string(text), o.batch, o.reason)
 	if err != nil {
 		return err
 	}
@@ -183,41 +170,41 @@ func (o *grantsOptions) run(ctx context.Context, s *app.Stack) error {
 	if err != nil {
 		return err
 	}
-	return o.grantAll(ctx, s, grants, actor)
+	return grantAll(ctx, s, grants, actor)
 }
 
-func (o *grantsOptions) grantAll(ctx context.Context, s *app.Stack, grants []bulkGrant, actor string) error {
+func grantAll(ctx context.Context, s *app.Stack, grants []bulkGrant, actor string) error {
 	failed, total := 0, int64(0)
 	t := app.Table{Header: []string{"PROJECT", "CREDITS", "REASON", "ID", "OUTCOME"}}
-	step := o.Progress("granting", len(grants))
+	step := s.Progress("granting", len(grants))
 	for i := range grants {
 		g := &grants[i]
 		step()
-		if err := o.grant(ctx, s, *g, actor); err != nil {
+		if err := grantOne(ctx, s, *g, actor); err != nil {
 			g.Outcome = err.Error()
 			failed++
 		} else {
 			g.Outcome = "granted"
-			if o.DryRun {
+			if s.DryRun {
 				g.Outcome = "would be granted"
 			}
 			total += g.Credits
 		}
-		t.Rows = append(t.Rows, []string{g.ProjectID, credit.Grouped(g.Credits), g.Reason, string(g.ID), g.Outcome})
+		t.Rows = append(t.Rows, []string{g.ProjectID, s.Number(g.Credits), g.Reason, string(g.ID), g.Outcome})
 	}
-	if err := o.Print(grants, t); err != nil {
+	if err := s.Print(grants, t); err != nil {
 		return err
 	}
-	o.Note("%s credits in %d grants, %d failed.", credit.Grouped(total), len(grants)-failed, failed)
+	s.Note("%s credits in %d grants, %d failed (%s USD).", credit.Grouped(total), len(grants)-failed, failed, app.Dollars(total))
 	if failed > 0 {
 		return errNotAll
 	}
 	return nil
 }
 
-// grant makes one grant. A dry run makes no grant.
-func (o *grantsOptions) grant(ctx context.Context, s *app.Stack, g bulkGrant, actor string) error {
-	if err := ctx.Err(); err != nil || o.DryRun {
+// grantOne makes one grant. A dry run makes no grant.
+func grantOne(ctx context.Context, s *app.Stack, g bulkGrant, actor string) error {
+	if err := ctx.Err(); err != nil || s.DryRun {
 		return err
 	}
 	if err := s.Credits.CreateWallet(ctx, g.ProjectID); err != nil {

@@ -48,18 +48,15 @@ func viewEntry(e credit.Entry) EntryView {
 	return v
 }
 
-// effect formats the change of the balance by the entry.
-func (e EntryView) effect() string {
+// effect returns the change of the balance by the entry.
+func (e EntryView) effect() int64 {
 	switch e.State {
 	case credit.Captured, credit.Sending:
-		return credit.Grouped(-e.Credits)
+		return -e.Credits
 	case credit.Released:
-		return "0"
+		return 0
 	}
-	if e.Credits < 0 {
-		return credit.Grouped(e.Credits)
-	}
-	return "+" + credit.Grouped(e.Credits)
+	return e.Credits
 }
 
 // maxDays bounds the days of a ledger, because each day is a query.
@@ -86,7 +83,6 @@ func (e EntryView) note() string {
 }
 
 type ledgerOptions struct {
-	*app.App
 	date      string
 	last      time.Time
 	days      int
@@ -94,12 +90,12 @@ type ledgerOptions struct {
 }
 
 func ledger(a *app.App) *cobra.Command {
-	o := &ledgerOptions{App: a}
+	o := &ledgerOptions{}
 	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "ledger PROJECT",
 		Short: "Show the ledger entries of a project",
 		Example: `  svc credit ledger acme
-  svc credit ledger acme --day 2026-03-31 --days 31 --output json
+  svc credit ledger acme --day 2026-03-31 --days 31 --output csv
   svc credit ledger acme --uncertain`,
 	}, o.parse, o.run)
 	flags := cmd.Flags()
@@ -129,10 +125,14 @@ func (o *ledgerOptions) run(ctx context.Context, s *app.Stack, rec *project.Reco
 	}
 	views, rows := app.List(entries, func(e credit.Entry) (EntryView, []string) {
 		v := viewEntry(e)
-		return v, []string{app.Second(v.At), string(v.State), v.effect(), v.Operation, v.Environment, v.Vendor, v.RequestID, v.note()}
+		credits, dollars := s.Number(v.effect()), app.Dollars(v.effect())
+		if v.effect() > 0 && !s.CSV() {
+			credits, dollars = "+"+credits, "+"+dollars
+		}
+		return v, []string{string(v.ID), s.Time(v.At), string(v.State), credits, dollars, v.Operation, v.Environment, v.Vendor, v.RequestID, v.note()}
 	})
-	header := []string{"TIME", "STATE", "CREDITS", "OPERATION", "ENVIRONMENT", "VENDOR", "REQUEST", "NOTE"}
-	return o.Print(views, app.Table{Header: header, Rows: rows, Empty: "No entries."})
+	header := []string{"ID", "TIME", "STATE", "CREDITS", "USD", "OPERATION", "ENVIRONMENT", "VENDOR", "REQUEST", "NOTE"}
+	return s.Print(views, app.Table{Header: header, Rows: rows, Empty: "No entries."})
 }
 
 // entries reads the entries of the days, the oldest first, or the uncertain charges.

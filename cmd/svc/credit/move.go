@@ -3,7 +3,6 @@ package credit
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,28 +23,25 @@ type Moved struct {
 	Balance   int64      `json:"balance"`
 }
 
-func printMoved(ctx context.Context, a *app.App, s *app.Stack, what string, m Moved) error {
+func (m Moved) show(ctx context.Context, s *app.Stack, name string) error {
 	var err error
 	if m.Balance, err = s.Credits.Balance(ctx, m.ProjectID); err != nil {
 		return err
 	}
-	return a.Print(m, app.Table{Rows: [][]string{
-		{"Project", m.ProjectID}, {what, string(m.ID)}, {"Credits", credit.Grouped(m.Credits)}, {"By", m.Actor}, {"Balance", credit.Grouped(m.Balance) + " credits"},
-	}})
+	return s.Print(m, app.Table{Rows: app.Rows("Project", m.ProjectID, name, string(m.ID), "Credits", app.Credits(m.Credits), "By", m.Actor, "Balance", app.Credits(m.Balance))})
 }
 
 var errNoReason = app.Usagef("give a --reason for the ledger")
 
 // moveOptions describe an operator's movement. The movement is new, or a repeat with --id.
 type moveOptions struct {
-	*app.App
-	name, article string // Adjustment, an
+	name, article string // adjustment, an
 	movement      credit.Movement
 	id            string
 }
 
 func (o *moveOptions) addFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.id, "id", "", "repeat the "+strings.ToLower(o.name)+" of this ID")
+	cmd.Flags().StringVar(&o.id, "id", "", "repeat the "+o.name+" of this ID")
 	cmd.Flags().StringVar(&o.movement.Reason, "reason", "", "reason for the ledger")
 }
 
@@ -61,37 +57,32 @@ func (o *moveOptions) identify() (err error) {
 		return nil
 	}
 	if m.ID, err = credit.ParseKey(o.id); err != nil {
-		return app.Usagef("--id is the ID of %s %s that this command printed, not %q", o.article, strings.ToLower(o.name), o.id)
+		return app.Usagef("--id is the ID of %s %s that this command printed, not %q", o.article, o.name, o.id)
 	}
 	return validateDay("--id", m.ID.Time())
 }
 
-// complete sets the actor of the movement. The project must exist.
-func (o *moveOptions) complete(ctx context.Context, s *app.Stack) (err error) {
-	if _, err := s.Load(ctx, o.movement.Project); err != nil {
+// move writes and prints the movement. After a failure that may hide a success, move prints the command's --id.
+func (o *moveOptions) move(ctx context.Context, s *app.Stack, rec *project.Record, write func(context.Context, credit.Movement) error) (err error) {
+	m := o.movement
+	m.Project = rec.ID
+	if m.Actor, err = s.Actor(ctx); err != nil {
 		return err
 	}
-	o.movement.Actor, err = s.Actor(ctx)
-	return err
-}
-
-// move writes and prints the movement. After a failure that may hide a success, move prints the command's --id.
-func (o *moveOptions) move(ctx context.Context, s *app.Stack, write func(context.Context, credit.Movement) error) error {
-	m := o.movement
 	if err := write(ctx, m); err != nil {
 		if !app.CertainlyRefused(err) {
-			o.Note("The %s may have taken effect. Repeat the command with --id %s: the repeat counts once.", strings.ToLower(o.name), m.ID)
+			s.Note("The %s may have taken effect. Repeat the command with --id %s: the repeat counts once.", o.name, m.ID)
 		}
 		return err
 	}
-	return printMoved(ctx, o.App, s, o.name, Moved{m.Project, m.ID, m.Credits, m.Actor, 0})
+	return Moved{m.Project, m.ID, m.Credits, m.Actor, 0}.show(ctx, s, strings.ToUpper(o.name[:1])+o.name[1:])
 }
 
 type grantOptions struct{ moveOptions }
 
 func grant(a *app.App) *cobra.Command {
-	o := &grantOptions{moveOptions{App: a, name: "Grant", article: "a"}}
-	cmd := a.Command(&cobra.Command{
+	o := &grantOptions{moveOptions{name: "grant", article: "a"}}
+	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "grant PROJECT CREDITS",
 		Short: "Add credits to a project's wallet",
 		Long: `Add credits to a project's wallet. A grant has an ID and takes effect once: if
@@ -103,28 +94,30 @@ the result is lost, repeat the command with the --id that was printed.`,
 }
 
 func (o *grantOptions) parse(args []string) (err error) {
-	o.movement.Project = args[0]
-	if o.movement.Credits, err = strconv.ParseInt(args[1], 10, 64); err != nil || o.movement.Credits < 1 {
-		return app.Usagef("CREDITS is a whole number above 0, not %q", args[1])
+	if strings.HasPrefix(args[0], "-") {
+		return app.Usagef(`a grant cannot be negative: "svc credit adjust PROJECT --by %s" removes credits`, args[0])
+	}
+	if o.movement.Credits, err = app.Integer("CREDITS", args[0], 1, credit.MaxBalance); err != nil {
+		return err
 	}
 	return o.identify()
 }
 
-func (o *grantOptions) run(ctx context.Context, s *app.Stack) error {
-	if err := o.complete(ctx, s); err != nil {
+func (o *grantOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	if err := s.Credits.CreateWallet(ctx, rec.ID); err != nil {
 		return err
 	}
-	if err := s.Credits.CreateWallet(ctx, o.movement.Project); err != nil {
-		return err
-	}
-	return o.move(ctx, s, s.Credits.Grant)
+	return o.move(ctx, s, rec, s.Credits.Grant)
 }
 
-type adjustOptions struct{ moveOptions }
+type adjustOptions struct {
+	moveOptions
+	by string
+}
 
 func adjust(a *app.App) *cobra.Command {
-	o := &adjustOptions{moveOptions{App: a, name: "Adjustment", article: "an"}}
-	cmd := a.Command(&cobra.Command{
+	o := &adjustOptions{moveOptions: moveOptions{name: "adjustment", article: "an"}}
+	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "adjust PROJECT --by CREDITS",
 		Short: "Correct a balance in either direction",
 		Long: `Correct a balance in either direction. An adjustment has an ID and takes effect
@@ -132,25 +125,24 @@ once: if the result is lost, repeat the command with the --id that was printed.`
 		Example: `  svc credit adjust acme --by 5000 --reason "ticket 812"
   svc credit adjust acme --by -5000 --reason "booked twice"`,
 	}, o.parse, o.run)
-	cmd.Flags().Int64Var(&o.movement.Credits, "by", 0, "credits to add; a negative number removes credits")
+	cmd.Flags().StringVar(&o.by, "by", "0", "`credits` to add; a negative number removes credits")
 	o.addFlags(cmd)
 	return cmd
 }
 
-func (o *adjustOptions) parse(args []string) error {
-	o.movement.Project = args[0]
+func (o *adjustOptions) parse([]string) (err error) {
+	if o.movement.Credits, err = app.Integer("--by", o.by, -credit.MaxBalance, credit.MaxBalance); err != nil {
+		return err
+	}
 	if o.movement.Credits == 0 {
 		return app.Usagef("--by is a whole number other than 0")
 	}
 	return o.identify()
 }
 
-func (o *adjustOptions) run(ctx context.Context, s *app.Stack) error {
-	if err := o.complete(ctx, s); err != nil {
-		return err
-	}
-	if o.DryRun && o.id == "" { // the store validates the balance only as it writes
-		balance, err := s.Credits.Balance(ctx, o.movement.Project)
+func (o *adjustOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	if s.DryRun && o.id == "" { // the store validates the balance only as it writes
+		balance, err := s.Credits.Balance(ctx, rec.ID)
 		if err != nil {
 			return err
 		}
@@ -158,23 +150,22 @@ func (o *adjustOptions) run(ctx context.Context, s *app.Stack) error {
 			return fmt.Errorf("%w: %s credits of %s", credit.ErrOutOfRange, credit.Grouped(o.movement.Credits), credit.Grouped(balance))
 		}
 	}
-	return o.move(ctx, s, s.Credits.Adjust)
+	return o.move(ctx, s, rec, s.Credits.Adjust)
 }
 
 type refundOptions struct {
-	*app.App
 	reason string
 	charge credit.Key
 }
 
 func refund(a *app.App) *cobra.Command {
-	o := &refundOptions{App: a}
+	o := &refundOptions{}
 	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "refund PROJECT CHARGE",
 		Short: "Refund all credits of a charge, once",
 		Long: `Refund all credits of a charge. Repeating the command has no effect. CHARGE is
-the ID of the charge in "svc credit ledger --output json". To refund an uncertain
-SMS, use "svc sms uncertain resolve".`,
+the ID of the charge in "svc credit ledger". To refund an uncertain SMS, use
+"svc sms uncertain resolve".`,
 		Example: `  svc credit refund acme 1767225600000000-abcdefgh --reason "ticket 812"`,
 	}, o.parse, o.run)
 	cmd.Flags().StringVar(&o.reason, "reason", "", "reason for the ledger")
@@ -183,7 +174,7 @@ SMS, use "svc sms uncertain resolve".`,
 
 func (o *refundOptions) parse(args []string) (err error) {
 	if o.charge, err = credit.ParseKey(args[0]); err != nil {
-		return app.Usagef(`CHARGE is an ID of "svc credit ledger --output json", not %q`, args[0])
+		return app.Usagef(`CHARGE is an ID of "svc credit ledger", not %q`, args[0])
 	}
 	if o.reason == "" {
 		return errNoReason
@@ -200,7 +191,7 @@ func (o *refundOptions) run(ctx context.Context, s *app.Stack, rec *project.Reco
 	if err != nil {
 		return err
 	}
-	return printMoved(ctx, o.App, s, "Refund of", Moved{rec.ID, o.charge, entry.Credits, actor, 0})
+	return Moved{rec.ID, o.charge, entry.Credits, actor, 0}.show(ctx, s, "Refund of")
 }
 
 // firstDay is before the first entry of every ledger.

@@ -3,6 +3,8 @@ package doctor
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,7 +14,7 @@ import (
 
 // Command returns "svc doctor".
 func Command(a *app.App) *cobra.Command {
-	o := &options{App: a}
+	o := &options{}
 	cmd := a.Command(&cobra.Command{
 		Use:   "doctor",
 		Short: "Check a stage end to end and report problems",
@@ -32,7 +34,6 @@ Exit code 1 means that something is broken. Warnings alone have exit code 0.`,
 }
 
 type options struct {
-	*app.App
 	projectID  string
 	probe, all bool
 }
@@ -45,8 +46,8 @@ func (o *options) parse([]string) error {
 }
 
 func (o *options) run(ctx context.Context, s *app.Stack) error {
-	d := &Diagnosis{Stack: s, local: o.Local, Only: o.projectID, probe: o.probe, Pause: probePause, Now: time.Now}
-	step := o.Progress("checking", len(checks))
+	d := &Diagnosis{Stack: s, Only: o.projectID, probe: o.probe, Pause: probePause, Now: time.Now}
+	step := s.Progress("checking", len(checks))
 	for _, check := range checks {
 		check(d, ctx)
 		if err := ctx.Err(); err != nil {
@@ -54,52 +55,46 @@ func (o *options) run(ctx context.Context, s *app.Stack) error {
 		}
 		step()
 	}
-	return o.print(d.Found)
+	intended := d.intended()
+	err := s.PrintFindings(d.Found, o.all)
+	if intended > 0 {
+		s.Note("%d of those in order are faults that the demo has on purpose; --all shows them.", intended)
+	}
+	return err
 }
 
-func (o *options) print(found []Finding) error {
-	count := map[Severity]int{}
-	shown := []Finding{}
-	t := app.Table{Header: []string{"", "CHECK", "SUBJECT", "DETAIL", "ADVICE"}, Empty: "All checks passed."}
-	for _, f := range found {
-		count[f.Severity]++
-		if f.Severity == OK && !o.all {
-			continue
+// intended takes the advice from findings that the local stack's demo has on purpose, and returns their number.
+func (d *Diagnosis) intended() (n int) {
+	for i := range d.Found {
+		f := &d.Found[i]
+		id, _, _ := strings.Cut(f.Subject, " ")
+		if slices.ContainsFunc(d.Intended, func(fault app.Fault) bool {
+			return id == fault.Project && f.Check == fault.Check && strings.Contains(f.Detail, fault.Detail)
+		}) {
+			n++
+			f.Severity, f.Detail, f.Advice = OK, f.Detail+": a fault that the demo has on purpose", ""
 		}
-		shown = append(shown, f)
-		t.Rows = append(t.Rows, []string{string(f.Severity), f.Check, f.Subject, f.Detail, f.Advice})
 	}
-	if err := o.Print(shown, t); err != nil {
-		return err
-	}
-	o.Note("%d in order, %d warnings, %d broken.", count[OK], count[Warning], count[Broken])
-	return app.Problems(count[Broken])
+	return n
 }
 
-// Severity is the severity of a finding.
-type Severity string
-
-// The severities.
+// The severities and findings of app, by short names.
 const (
-	OK      Severity = "ok"
-	Warning Severity = "warning"
-	Broken  Severity = "broken"
+	OK      = app.OK
+	Warning = app.Warning
+	Broken  = app.Broken
 )
 
-// Finding is the result of one check.
-type Finding struct {
-	Severity Severity `json:"Severity"`
-	Check    string   `json:"check"`
-	Subject  string   `json:"subject"`
-	Detail   string   `json:"detail"`
-	// Advice is empty where nothing needs to be done.
-	Advice string `json:"advice"`
-}
+type (
+	// Severity is the severity of a finding.
+	Severity = app.Severity
+	// Finding is the result of one check.
+	Finding = app.Finding
+)
 
 // Diagnosis is one run of doctor.
 type Diagnosis struct {
 	*app.Stack
-	local bool
 	Only  string // the only project to check; empty for all projects
 	probe bool
 	// Pause is the time between the probe's attempts.
@@ -110,7 +105,7 @@ type Diagnosis struct {
 }
 
 func (d *Diagnosis) add(s Severity, check, subject, detail, advice string) {
-	d.Found = append(d.Found, Finding{s, check, subject, detail, advice})
+	d.Found = append(d.Found, Finding{Severity: s, Check: check, Subject: subject, Detail: detail, Advice: advice})
 }
 
 // fail adds an error of AWS with its hint.

@@ -17,8 +17,9 @@ const gatewayTimeout = 30 * time.Second
 
 // response holds the fields of an API response that doctor uses.
 type response struct {
-	status int
-	Error  struct{ Code string }
+	status    int
+	requestID string
+	Error     struct{ Code string }
 }
 
 func (d *Diagnosis) request(ctx context.Context, url string, header map[string]string) (response, error) {
@@ -40,8 +41,8 @@ func (d *Diagnosis) request(ctx context.Context, url string, header map[string]s
 	if err != nil {
 		return response{}, err
 	}
-	a := response{status: out.StatusCode}
-	if json.Unmarshal(body, &a) != nil || out.Header.Get("X-SVC-Request-ID") == "" {
+	a := response{status: out.StatusCode, requestID: out.Header.Get("X-SVC-Request-ID")}
+	if json.Unmarshal(body, &a) != nil || a.requestID == "" {
 		return a, fmt.Errorf("HTTP %d, which is not a response of the API", out.StatusCode)
 	}
 	return a, nil
@@ -54,11 +55,11 @@ const balancePath = "/sms/balance"
 func (d *Diagnosis) gateway(ctx context.Context) {
 	known, err := d.Deployed(ctx)
 	if err != nil {
-		d.fail("stack", "svc-"+d.Stage, err)
+		d.fail("stack", d.StackName(), err)
 		return
 	}
 	if known.BaseURL == "" {
-		d.add(Broken, "stack", "svc-"+d.Stage, "the stack does not name its base URL", "Is it a stack of this product? --stack names another.")
+		d.add(Broken, "stack", d.StackName(), "the stack does not name its base URL", "aws cloudformation describe-stacks --region "+d.AWS.Region+" --query 'Stacks[?Outputs[?OutputKey==`BaseUrl`]].StackName'")
 		return
 	}
 	key := map[string]string{"X-API-KEY": "svc_doctor_aaaaaaaa", "X-API-SECRET": "svcs_none"}
@@ -67,7 +68,7 @@ func (d *Diagnosis) gateway(ctx context.Context) {
 	case err != nil:
 		d.add(Broken, "gateway", known.BaseURL, err.Error(), "Is the stack deployed, and does the base URL belong to it? A web ACL or the DNS may block the request.")
 	case a.status != http.StatusUnauthorized:
-		d.add(Broken, "gateway", known.BaseURL, fmt.Sprintf("HTTP %d %s without credentials, not 401", a.status, a.Error.Code), "The SMS function fails: its log group has the reason.")
+		d.add(Broken, "gateway", known.BaseURL, fmt.Sprintf("HTTP %d %s without credentials, not 401", a.status, a.Error.Code), d.Line("logs %s", a.requestID))
 	default:
 		d.add(OK, "gateway", known.BaseURL, "", "")
 	}
@@ -111,9 +112,9 @@ func (d *Diagnosis) Probe(ctx context.Context, baseURL string) {
 	}
 	switch {
 	case err != nil:
-		d.add(Broken, "probe", d.Only, err.Error(), "")
+		d.add(Broken, "probe", d.Only, err.Error(), d.Line("doctor"))
 	case a.status == http.StatusUnauthorized || a.status == http.StatusInternalServerError:
-		d.add(Broken, "probe", d.Only, fmt.Sprintf("HTTP %d %s with a valid credential", a.status, a.Error.Code), "Do functions and svc work on the same stage? The SMS function's log group has the reason.")
+		d.add(Broken, "probe", d.Only, fmt.Sprintf("HTTP %d %s with a valid credential", a.status, a.Error.Code), d.Line("logs %s", a.requestID))
 	default:
 		d.add(OK, "probe", d.Only, fmt.Sprintf("HTTP %d %s", a.status, a.Error.Code), "")
 	}

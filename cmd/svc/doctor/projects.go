@@ -1,34 +1,32 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/catalog"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
+	"svcapi/shared/secret"
+	"svcapi/shared/upstream"
 )
 
 func (d *Diagnosis) projects(ctx context.Context) {
 	if d.noTables || d.noVault {
 		return
 	}
-	ids := []string{d.Only}
-	if d.Only == "" {
-		projects, err := d.Projects.ListProjects(ctx)
-		if err != nil {
-			d.fail("projects", "", err)
-			return
-		}
-		ids = nil
-		for _, p := range projects {
-			ids = append(ids, p.ID)
-		}
-		if len(ids) == 0 {
-			d.add(Warning, "projects", "", "there are no projects", `"svc project create" creates one.`)
-		}
+	ids, err := d.ProjectIDs(ctx, d.Only)
+	if err != nil {
+		d.fail("projects", d.Only, err)
+		return
+	}
+	if len(ids) == 0 {
+		d.add(Warning, "projects", "", "there are no projects", d.Line("project create Acme"))
 	}
 	for _, id := range ids {
 		before := len(d.Found)
@@ -55,10 +53,10 @@ func (d *Diagnosis) project(ctx context.Context, id string) error {
 		d.add(Broken, "reserved", id, "its ID is a reserved word: its credentials get 401 unauthorized", "docs/upgrade.md says how its client moves to another ID.")
 	}
 	if rec.Paused {
-		d.add(Warning, "paused", id, "every request gets 503 project_paused", `"svc project resume `+id+`" ends the pause.`)
+		d.add(Warning, "paused", id, "every request gets 503 project_paused", d.Line("project resume %s", id))
 	}
 	if rec.Trial && len(rec.TrialDestinations) == 0 {
-		d.add(Warning, "trial", id, "it is on trial, and no destination is allowed", `"svc project trial `+id+` on --allow NUMBER".`)
+		d.add(Warning, "trial", id, "it is on trial, and no destination is allowed", d.Line("project trial %s on --allow 0771234567", id))
 	}
 	for _, env := range project.Environments() {
 		if err := d.environment(ctx, rec, env); err != nil {
@@ -67,7 +65,7 @@ func (d *Diagnosis) project(ctx context.Context, id string) error {
 	}
 	for _, c := range rec.Credentials {
 		if len(c.Secrets) > 1 && d.Now().Sub(c.Secrets[len(c.Secrets)-1].Created) > maxRotation {
-			d.add(Warning, "rotation", c.ClientID, "its older secret still works, a week after the newer one", `"svc credential rotate `+c.ClientID+` --finish" ends it.`)
+			d.add(Warning, "rotation", c.ClientID, "its older secret still works, a week after the newer one", d.Line("credential rotate %s --finish", c.ClientID))
 		}
 	}
 	return d.money(ctx, rec)
@@ -76,37 +74,62 @@ func (d *Diagnosis) project(ctx context.Context, id string) error {
 func (d *Diagnosis) environment(ctx context.Context, rec *project.Record, env project.Environment) error {
 	subject := rec.ID + " " + string(env)
 	credentials := slices.ContainsFunc(rec.Credentials, func(c project.Credential) bool { return c.Environment == env && c.Active && len(c.Secrets) > 0 })
+	connect := d.Line("integration set %s barcode builtin --env %s --mode managed", rec.ID, env)
 	active := 0
 	checked := map[project.Kind]bool{}
 	for _, i := range rec.Integrations {
+		if i.Environment == env && !i.Active {
+			connect = d.Line("integration enable %s %s %s --env %s", rec.ID, i.Kind, i.Vendor, env)
+		}
 		if i.Environment != env || !i.Active {
 			continue
 		}
 		active++
 		if i.Mode == project.BYOK && !checked[i.Kind] {
 			checked[i.Kind] = true
-			d.secret(ctx, i.Kind, rec.ID, env)
+			d.secret(ctx, i.Kind, rec.ID, env, d.Line("integration set %s %s %s --env %s --ask", rec.ID, i.Kind, i.Vendor, env))
 		}
 		view, err := catalog.ViewOf(ctx, d.Stack, rec.ID, i)
 		if err != nil {
 			d.fail("integration", rec.ID+" "+i.ID, err)
 		} else if view.Incomplete != "" {
-			advice := `"svc integration set --ask" completes it.`
-			if i.Mode == project.Managed {
-				advice = `"svc vendor account" sets the account of Managed integrations, "svc integration set" the settings.`
-			}
-			d.add(Broken, "integration", rec.ID+" "+i.ID, view.Incomplete, advice)
+			d.add(Broken, "integration", rec.ID+" "+i.ID, view.Incomplete, d.completion(ctx, rec.ID, i))
 		}
 	}
 	switch {
 	case active > 0 && !credentials:
-		d.add(Broken, "credential", subject, "it has integrations and no live credential", `"svc credential issue".`)
+		d.add(Broken, "credential", subject, "it has integrations and no live credential", d.Line("credential issue %s --env %s", rec.ID, env))
 	case credentials && active == 0:
-		d.add(Broken, "integrations", subject, "it has credentials and no active integration", `"svc integration set", or "enable".`)
+		d.add(Broken, "integrations", subject, "it has credentials and no active integration", connect)
 	case active == 0 && env == project.Development && len(rec.Integrations) == 0 && len(rec.Credentials) == 0:
-		d.add(Warning, "integrations", rec.ID, "it has neither credentials nor integrations", `"svc credential issue", "svc integration set".`)
+		d.add(Warning, "integrations", rec.ID, "it has neither credentials nor integrations", d.Line("credential issue %s", rec.ID))
 	}
 	return nil
+}
+
+// completion returns the command that completes an integration.
+func (d *Diagnosis) completion(ctx context.Context, id string, i project.Integration) string {
+	vendor := fmt.Sprintf("%s %s", i.Kind, i.Vendor)
+	offer, err := catalog.Find(string(i.Kind), i.Vendor)
+	if err != nil {
+		return d.Line("integration disable %s %s --env %s", id, vendor, i.Environment)
+	}
+	account, err := catalog.ReadAccount(ctx, d.Stack, offer, secret.Owner(i.Mode, id), i.Environment)
+	if err != nil {
+		return app.Hint(err)
+	}
+	var options []string
+	for _, name := range upstream.Missing(offer.Spec.Settings, i.Settings) {
+		options = append(options, "--setting "+name+"=VALUE")
+	}
+	if len(upstream.Missing(offer.Spec.Secrets, account.Stored)) > 0 {
+		if i.Mode == project.Managed {
+			return d.Line("vendor account %s --env %s", vendor, i.Environment)
+		}
+		options = append(options, "--ask")
+	}
+	remove := "--setting " + upstream.EndpointSetting + "=" // the only setting that can be wrong
+	return d.Line("integration set %s %s --env %s %s", id, vendor, i.Environment, cmp.Or(strings.Join(options, " "), remove))
 }
 
 func (d *Diagnosis) money(ctx context.Context, rec *project.Record) error {
@@ -117,13 +140,13 @@ func (d *Diagnosis) money(ctx context.Context, rec *project.Record) error {
 	if err != nil {
 		return err
 	}
-	grant := `"svc credit grant ` + rec.ID + ` CREDITS".`
+	grant := d.Line("credit grant %s 1000000 --reason top-up", rec.ID)
 	switch {
 	case wallet == nil && pays:
 		d.add(Broken, "wallet", rec.ID, "it has Managed integrations and no wallet", grant)
 	case wallet == nil:
 	case wallet.Balance < 0:
-		d.add(Broken, "wallet", rec.ID, "its balance is below 0", `This is a bug of the service: run "svc ledger verify".`)
+		d.add(Broken, "wallet", rec.ID, "its balance is below 0, which is a bug of the service", d.Line("ledger verify"))
 	case wallet.Balance == 0 && pays:
 		d.add(Broken, "wallet", rec.ID, "it has Managed integrations and no credits", grant)
 	case wallet.Balance < wallet.Alert:
@@ -137,7 +160,7 @@ func (d *Diagnosis) money(ctx context.Context, rec *project.Record) error {
 		return err
 	}
 	if len(uncertain) > 0 {
-		d.add(Warning, "uncertain", rec.ID, fmt.Sprintf("%d SMS were charged with an unknown outcome", len(uncertain)), `"svc sms uncertain list `+rec.ID+`".`)
+		d.add(Warning, "uncertain", rec.ID, fmt.Sprintf("%d SMS were charged with an unknown outcome", len(uncertain)), d.Line("sms uncertain list %s", rec.ID))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/smithy-go"
 
+	"svcapi/cmd/svc/catalog"
 	"svcapi/shared/project"
 	"svcapi/shared/secret"
 )
@@ -77,50 +79,54 @@ func (d *Diagnosis) clock(skew time.Duration) {
 
 func (d *Diagnosis) table(ctx context.Context, short, keys string, table *types.TableDescription) {
 	name := aws.ToString(table.TableName)
+	problem, err := d.tableProblem(ctx, short, keys, name, table)
+	if err != nil {
+		d.fail("table", name, err)
+		return
+	}
+	d.add(cmp.Or(problem.Severity, OK), "table", name, problem.Detail, problem.Advice)
+}
+
+// tableProblem returns severity, detail and advice of the first problem of a table, or an empty finding.
+func (d *Diagnosis) tableProblem(ctx context.Context, short, keys, name string, table *types.TableDescription) (none Finding, err error) {
 	var got []string
 	for _, k := range table.KeySchema {
 		got = append(got, aws.ToString(k.AttributeName))
 	}
+	problem := func(s Severity, detail, advice string) (Finding, error) {
+		return Finding{Severity: s, Detail: detail, Advice: advice}, nil
+	}
+	command := func(verb, options string) string {
+		return fmt.Sprintf("aws dynamodb %s --region %s --table-name %s %s", verb, d.AWS.Region, name, options)
+	}
+	uncertain := func(i types.GlobalSecondaryIndexDescription) bool { return aws.ToString(i.IndexName) == "uncertain" }
 	switch {
 	case strings.Join(got, " ") != keys:
-		d.add(Broken, "table", name, "its keys are "+strings.Join(got, " ")+", not "+keys, "It is not a table of this product. Deploy under another stage.")
-		return
+		return problem(Broken, "its keys are "+strings.Join(got, " ")+", not "+keys, "It is not a table of this product. Deploy under another stage.")
 	case table.TableStatus != types.TableStatusActive:
-		d.add(Warning, "table", name, "it is "+string(table.TableStatus), "Wait until it is ACTIVE.")
-		return
-	case short == "ledger" && !slices.ContainsFunc(table.GlobalSecondaryIndexes, func(i types.GlobalSecondaryIndexDescription) bool {
-		return aws.ToString(i.IndexName) == "uncertain"
-	}):
-		d.add(Broken, "table", name, `it lacks its index "uncertain"`, "A restored table needs it: docs/restore.md.")
-		return
-	}
-	if short == "transient" {
+		return problem(Warning, "it is "+string(table.TableStatus), "Wait until it is ACTIVE.")
+	case short == "ledger" && !slices.ContainsFunc(table.GlobalSecondaryIndexes, uncertain):
+		return problem(Broken, `it lacks its index "uncertain"`, "A restored table needs it: docs/restore.md.")
+	case short == "transient":
 		out, err := d.DB.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &name})
-		if err != nil {
-			d.fail("table", name, err)
-			return
+		if err == nil && (out.TimeToLiveDescription == nil || aws.ToString(out.TimeToLiveDescription.AttributeName) != "expires") {
+			return problem(Warning, "nothing in it expires", command("update-time-to-live", "--time-to-live-specification Enabled=true,AttributeName=expires"))
 		}
-		if ttl := out.TimeToLiveDescription; ttl == nil || aws.ToString(ttl.AttributeName) != "expires" {
-			d.add(Warning, "table", name, "nothing in it expires", `Switch time to live on, with the attribute "expires": aws dynamodb update-time-to-live.`)
-			return
-		}
+		return none, err
+	case short == "rates" || d.Local:
+		return none, nil
+	case !aws.ToBool(table.DeletionProtectionEnabled):
+		return problem(Warning, "it can be deleted", command("update-table", "--deletion-protection-enabled"))
 	}
-	if permanent := short == "projects" || short == "wallets" || short == "ledger"; permanent && !d.local {
-		if !aws.ToBool(table.DeletionProtectionEnabled) {
-			d.add(Warning, "table", name, "it can be deleted", "Switch its deletion protection on: docs/restore.md.")
-			return
-		}
-		out, err := d.DB.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &name})
-		if err != nil {
-			d.fail("table", name, err)
-			return
-		}
-		if b := out.ContinuousBackupsDescription; b == nil || b.PointInTimeRecoveryDescription == nil || b.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus != types.PointInTimeRecoveryStatusEnabled {
-			d.add(Warning, "table", name, "it has no point-in-time recovery", "Switch it on: docs/restore.md.")
-			return
-		}
+	out, err := d.DB.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &name})
+	if err != nil {
+		return none, err
 	}
-	d.add(OK, "table", name, "", "")
+	if b := out.ContinuousBackupsDescription; b == nil || b.PointInTimeRecoveryDescription == nil ||
+		b.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus != types.PointInTimeRecoveryStatusEnabled {
+		return problem(Warning, "it has no point-in-time recovery", command("update-continuous-backups", "--point-in-time-recovery-specification PointInTimeRecoveryEnabled=true"))
+	}
+	return none, nil
 }
 
 // otherStages reports the stages of the account in place of a stage that does not exist.
@@ -142,7 +148,11 @@ func (d *Diagnosis) otherStages(ctx context.Context) {
 	if len(stages) > 0 {
 		detail = "the account and region have no stage " + d.Stage + ", only " + strings.Join(stages, ", ")
 	}
-	d.add(Broken, "stage", d.Stage, detail, "Give --stage and --region of a deployed stack.")
+	advice := "Give --stage and --region of a deployed stack."
+	if len(stages) > 0 && !d.Local {
+		advice = "svc doctor --stage " + stages[0]
+	}
+	d.add(Broken, "stage", d.Stage, detail, advice)
 }
 
 func (d *Diagnosis) vaultAccess(ctx context.Context) {
@@ -161,21 +171,26 @@ func (d *Diagnosis) managedSecrets(ctx context.Context) {
 	if d.noVault {
 		return
 	}
-	for _, kind := range project.Kinds() {
+	seen := map[project.Kind]bool{}
+	for _, o := range catalog.Offers() {
+		if seen[o.Kind] || len(o.Spec.Secrets) == 0 || o.Spec.ManagedWithoutSecret {
+			continue
+		}
+		seen[o.Kind] = true
 		for _, env := range project.Environments() {
-			d.secret(ctx, kind, secret.Managed, env)
+			d.secret(ctx, o.Kind, secret.Managed, env, d.Line("vendor account %s %s --env %s", o.Kind, o.Spec.Name, env))
 		}
 	}
 }
 
-func (d *Diagnosis) secret(ctx context.Context, kind project.Kind, owner string, env project.Environment) {
+func (d *Diagnosis) secret(ctx context.Context, kind project.Kind, owner string, env project.Environment, restore string) {
 	name := secret.Name(d.Stage, kind, owner, env)
 	deleted, err := d.Secrets.Deleted(ctx, kind, owner, env)
 	switch {
 	case err != nil:
 		d.fail("secret", name, err)
 	case deleted:
-		d.add(Broken, "secret", name, "it is scheduled for deletion: no function can read it", `"svc vendor account" or "svc integration set --ask" restores it.`)
+		d.add(Broken, "secret", name, "it is scheduled for deletion: no function can read it", restore)
 	}
 }
 
@@ -191,9 +206,9 @@ func (d *Diagnosis) exchangeRates(ctx context.Context) {
 	case err != nil:
 		d.fail("rates", "", err)
 	case current == nil:
-		d.add(Warning, "rates", "", "there are no exchange rates: currency operations return 422", `"svc rates sync" fetches them.`)
+		d.add(Warning, "rates", "", "there are no exchange rates: currency operations return 422", d.Line("rates sync"))
 	case d.Now().Sub(current.Fetched) > ratesStale:
-		d.add(Broken, "rates", current.Source, fmt.Sprintf("the exchange rates in use were fetched %s ago", d.Now().Sub(current.Fetched).Round(time.Minute)), `"svc rates show" shows the failure of each source.`)
+		d.add(Broken, "rates", current.Source, fmt.Sprintf("the exchange rates in use were fetched %s ago", d.Now().Sub(current.Fetched).Round(time.Minute)), d.Line("rates show"))
 	default:
 		d.add(OK, "rates", current.Source, "", "")
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -22,71 +23,51 @@ type checkView struct {
 }
 
 type checkOptions struct {
-	*app.App
-	names       []string // kind and vendor, both optional
-	environment project.Environment
+	kind, vendor string // empty for all
+	environments []project.Environment
 }
 
 func check(a *app.App) *cobra.Command {
-	o := &checkOptions{App: a}
+	o := &checkOptions{}
 	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "check PROJECT [KIND [VENDOR]]",
 		Short: "Check a project's integrations: settings, secret, endpoint, and the account where the vendor permits a test",
 		Long: `Check a project's integrations. The command sends no SMS and charges no credits. A
 vendor may count a look-up of the command.`,
-	}, o.parse, o.run)
-	app.OptionalEnvironmentFlag(cmd, &o.environment)
+	}, app.Bind(&o.kind, &o.vendor), o.run)
+	app.EnvironmentsFlag(cmd, &o.environments, true)
 	return cmd
 }
 
-func (o *checkOptions) parse(args []string) error {
-	o.names = args
-	return nil
-}
-
 func (o *checkOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
-	views := []checkView{}
-	failed := 0
-	t := app.Table{Header: []string{"ENVIRONMENT", "KIND", "VENDOR", "OK", "DETAIL"}}
-	for _, i := range rec.Integrations {
-		if !o.matches(i) {
-			continue
+	integrations := slices.DeleteFunc(slices.Clone(rec.Integrations), func(i project.Integration) bool {
+		return !slices.Contains(o.environments, i.Environment) || o.kind != "" && string(i.Kind) != o.kind || o.vendor != "" && i.Vendor != o.vendor
+	})
+	if len(integrations) == 0 {
+		var unknown error // a name that this version does not know
+		if o.vendor != "" {
+			_, unknown = catalog.Find(o.kind, o.vendor)
+		} else if o.kind != "" {
+			unknown = catalog.ValidateKind(o.kind)
 		}
+		if unknown != nil {
+			return unknown
+		}
+		return fmt.Errorf("no such integrations of project %s: %w", rec.ID, project.ErrNotFound)
+	}
+	failed := 0
+	views, rows := app.List(integrations, func(i project.Integration) (checkView, []string) {
 		v, ok := checkOne(ctx, s, rec.ID, i), "yes"
 		if !v.OK {
 			ok = "no"
 			failed++
 		}
-		views = append(views, v)
-		t.Rows = append(t.Rows, []string{string(v.Environment), string(v.Kind), v.Vendor, ok, v.Detail})
-	}
-	if len(views) == 0 {
-		return o.notFound(rec.ID)
-	}
-	if err := o.Print(views, t); err != nil {
+		return v, []string{string(v.Environment), string(v.Kind), v.Vendor, ok, v.Detail}
+	})
+	if err := s.Print(views, app.Table{Header: []string{"ENVIRONMENT", "KIND", "VENDOR", "OK", "DETAIL"}, Rows: rows}); err != nil {
 		return err
 	}
 	return app.Problems(failed)
-}
-
-func (o *checkOptions) matches(i project.Integration) bool {
-	return (o.environment == "" || i.Environment == o.environment) &&
-		(len(o.names) < 1 || string(i.Kind) == o.names[0]) && (len(o.names) < 2 || i.Vendor == o.names[1])
-}
-
-// notFound returns the error for arguments without an integration: an unknown name, or an integration that does not exist.
-func (o *checkOptions) notFound(projectID string) error {
-	var err error
-	switch len(o.names) {
-	case 2:
-		_, err = catalog.Find(o.names[0], o.names[1])
-	case 1:
-		err = catalog.ValidateKind(o.names[0])
-	}
-	if err != nil {
-		return err
-	}
-	return fmt.Errorf("no such integrations of project %s: %w", projectID, project.ErrNotFound)
 }
 
 // checkOne checks one integration.

@@ -3,7 +3,7 @@ package integration
 
 import (
 	"context"
-	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -15,68 +15,69 @@ import (
 // Command returns "svc integration".
 func Command(a *app.App) *cobra.Command {
 	return app.Group("integration", "Connect projects to vendors",
-		set(a), list(a), check(a), enable(a, "enable", true), enable(a, "disable", false))
+		set(a), list(a), check(a), enable(a, "enable", "Use an integration", true),
+		enable(a, "disable", "Stop using an integration; its settings and secrets stay", false))
 }
 
-func printOne(ctx context.Context, a *app.App, s *app.Stack, projectID string, env project.Environment, kind project.Kind, vendor string) error {
+// show prints the integrations of a project with one vendor in some environments.
+func show(ctx context.Context, s *app.Stack, projectID string, envs []project.Environment, kind project.Kind, vendor string) error {
 	rec, err := s.Load(ctx, projectID)
 	if err != nil {
 		return err
 	}
-	i := rec.Integration(env, kind, vendor)
-	if i == nil {
-		return fmt.Errorf("integration %s: %w", project.IntegrationID(env, kind, vendor), project.ErrNotFound)
+	var views []catalog.View
+	for _, env := range envs {
+		i, err := catalog.Integration(rec, env, kind, vendor)
+		if err != nil {
+			return err
+		}
+		v, err := catalog.ViewOf(ctx, s, projectID, i)
+		if err != nil {
+			return err
+		}
+		views = append(views, v)
 	}
-	v, err := catalog.ViewOf(ctx, s, projectID, *i)
-	if err != nil {
-		return err
-	}
-	return a.Print(v, catalog.Table([]catalog.View{v}))
+	return s.Print(app.OneOrAll(views), catalog.Table(views))
 }
 
-type listOptions struct {
-	*app.App
-	environment project.Environment
-}
+type listOptions struct{ environments []project.Environment }
 
 func list(a *app.App) *cobra.Command {
-	o := &listOptions{App: a}
+	o := &listOptions{}
 	short := "List a project's integrations with their missing fields"
 	cmd := a.ProjectCommand(&cobra.Command{Use: "list PROJECT", Short: short}, nil, o.run)
-	app.OptionalEnvironmentFlag(cmd, &o.environment)
+	app.EnvironmentsFlag(cmd, &o.environments, true)
 	return cmd
 }
 
 func (o *listOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
-	views, err := catalog.ViewAll(ctx, s, rec, o.environment)
+	views, err := catalog.ViewAll(ctx, s, rec)
 	if err != nil {
 		return err
 	}
-	return o.Print(views, catalog.Table(views))
+	views = slices.DeleteFunc(views, func(v catalog.View) bool { return !slices.Contains(o.environments, v.Environment) })
+	return s.Print(views, catalog.Table(views))
 }
 
 type enableOptions struct {
-	*app.App
-	active            bool
-	projectID, vendor string
-	kind              project.Kind
-	environment       project.Environment
+	active       bool
+	kind         project.Kind
+	vendor       string
+	environments []project.Environment
 }
 
-func enable(a *app.App, name string, active bool) *cobra.Command {
-	o := &enableOptions{App: a, active: active}
-	short := "Stop using an integration; its settings and secrets stay"
-	if active {
-		short = "Use an integration"
-	}
+func enable(a *app.App, name, short string, active bool) *cobra.Command {
+	o := &enableOptions{active: active}
 	cmd := &cobra.Command{Use: name + " PROJECT KIND VENDOR", Short: short}
-	app.EnvironmentFlag(cmd, &o.environment)
-	return a.Command(cmd, app.Bind(&o.projectID, (*string)(&o.kind), &o.vendor), o.run)
+	app.EnvironmentsFlag(cmd, &o.environments, false)
+	return a.ProjectCommand(cmd, app.Bind((*string)(&o.kind), &o.vendor), o.run)
 }
 
-func (o *enableOptions) run(ctx context.Context, s *app.Stack) error {
-	if err := s.Projects.EnableIntegration(ctx, o.projectID, o.environment, o.kind, o.vendor, o.active); err != nil {
-		return err
+func (o *enableOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	for _, env := range o.environments {
+		if err := s.Projects.EnableIntegration(ctx, rec.ID, env, o.kind, o.vendor, o.active); err != nil {
+			return err
+		}
 	}
-	return printOne(ctx, o.App, s, o.projectID, o.environment, o.kind, o.vendor)
+	return show(ctx, s, rec.ID, o.environments, o.kind, o.vendor)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -15,9 +16,8 @@ import (
 )
 
 type setOptions struct {
-	*app.App
 	offer                     catalog.Offer
-	environment               project.Environment
+	environments              []project.Environment
 	mode                      project.Mode
 	file                      string
 	settings                  []string
@@ -27,7 +27,7 @@ type setOptions struct {
 }
 
 func set(a *app.App) *cobra.Command {
-	o := &setOptions{App: a}
+	o := &setOptions{}
 	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "set PROJECT KIND VENDOR",
 		Short: "Create or change the integration of a project with a vendor",
@@ -42,9 +42,10 @@ input with --secrets -. A managed integration uses the service's own account, se
 		Example: `  svc integration set acme sms quicksend --mode byok --setting sender_id=Acme
   svc integration set acme sms twilio --mode managed --env production --priority 2`,
 	}, o.parse, o.run)
-	app.EnvironmentFlag(cmd, &o.environment)
+	app.EnvironmentsFlag(cmd, &o.environments, false)
 	flags := cmd.Flags()
 	flags.StringVar((*string)(&o.mode), "mode", "", "managed: the service's account, the project pays credits; byok: the project's own account")
+	app.Complete(cmd, "mode", string(project.Managed), string(project.BYOK))
 	flags.StringArrayVar(&o.settings, "setting", nil, "NAME=VALUE, a setting of the vendor (repeat for more)")
 	flags.StringVar(&o.file, "secrets", "", "file with a JSON object of the secret fields, - for standard input")
 	flags.BoolVar(&o.ask, "ask", false, "ask for secret fields that are already stored")
@@ -61,38 +62,47 @@ func (o *setOptions) parse(args []string) (err error) {
 }
 
 func (o *setOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
-	i, err := o.integration(s, rec)
-	if err != nil {
+	var integrations []project.Integration
+	var accounts []catalog.Account
+	for _, env := range o.environments {
+		i, err := o.integration(s, rec, env)
+		if err != nil {
+			return err
+		}
+		if i.Mode == project.BYOK && !project.ValidID(rec.ID) {
+			return fmt.Errorf("%w: project %s has a reserved ID, its secrets would have the names of the service's own vendor accounts", app.ErrRefused, rec.ID)
+		}
+		account, err := catalog.ReadAccount(ctx, s, o.offer, secret.Owner(i.Mode, rec.ID), env)
+		if err != nil {
+			return err
+		}
+		integrations, accounts = append(integrations, i), append(accounts, account)
+	}
+	if err := o.readSecrets(ctx, s, integrations, accounts); err != nil {
 		return err
 	}
-	if i.Mode == project.BYOK && !project.ValidID(rec.ID) {
-		return fmt.Errorf("%w: project %s has a reserved ID, its secrets would have the names of the service's own vendor accounts", app.ErrRefused, rec.ID)
-	}
-	account := catalog.Account{Offer: o.offer, Owner: secret.Owner(i.Mode, rec.ID), Environment: o.environment}
-	fields, changed, err := o.fields(ctx, s, account, i.Mode)
-	if err != nil {
-		return err
-	}
-	if _, err := s.Vendors.Resolve(ctx, rec.ID, i, &o.offer.Spec, catalog.Staged(fields)); err != nil && (!o.incomplete || !errors.Is(err, upstream.ErrIncomplete)) {
-		return err
-	}
-
-	// The secret is written first, so that an active integration always has a secret.
-	if changed {
-		if err := account.Put(ctx, s, fields); err != nil {
+	for n, i := range integrations {
+		_, err := s.Vendors.Resolve(ctx, rec.ID, i, &o.offer.Spec, catalog.Staged(accounts[n].Fields))
+		if err != nil && (!o.incomplete || !errors.Is(err, upstream.ErrIncomplete)) {
 			return err
 		}
 	}
-	if err := s.Projects.PutIntegration(ctx, rec.ID, i); err != nil {
-		return err
+	for n, i := range integrations {
+		// The secret is written first, so that an active integration always has a secret.
+		if err := accounts[n].Put(ctx, s); err != nil {
+			return err
+		}
+		if err := s.Projects.PutIntegration(ctx, rec.ID, i); err != nil {
+			return err
+		}
 	}
-	return printOne(ctx, o.App, s, rec.ID, o.environment, o.offer.Kind, o.offer.Spec.Name)
+	return show(ctx, s, rec.ID, o.environments, o.offer.Kind, o.offer.Spec.Name)
 }
 
 // integration returns the project's integration with the changes of the options, or a new integration.
-func (o *setOptions) integration(s *app.Stack, rec *project.Record) (i project.Integration, err error) {
-	i = project.Integration{Kind: o.offer.Kind, Environment: o.environment, Vendor: o.offer.Spec.Name, Active: !o.inactive}
-	if before := rec.Integration(o.environment, o.offer.Kind, o.offer.Spec.Name); before != nil {
+func (o *setOptions) integration(s *app.Stack, rec *project.Record, env project.Environment) (i project.Integration, err error) {
+	i = project.Integration{Kind: o.offer.Kind, Environment: env, Vendor: o.offer.Spec.Name, Active: !o.inactive}
+	if before := rec.Integration(env, o.offer.Kind, o.offer.Spec.Name); before != nil {
 		i = *before
 	} else if o.mode == "" {
 		return i, app.Usagef(`a new integration needs --mode, "managed" or "byok"`)
@@ -114,22 +124,19 @@ func (o *setOptions) integration(s *app.Stack, rec *project.Record) (i project.I
 	}
 	var usesSandbox bool
 	if i.Settings, usesSandbox = o.offer.WithSandbox(s, i.Settings); usesSandbox {
-		o.Note("Endpoint: the sandbox, %s. The local stack calls a real vendor only with --setting endpoint=URL.", i.Settings[upstream.EndpointSetting])
+		s.Note("Endpoint: the sandbox, %s. The local stack calls a real vendor only with --setting endpoint=URL.", i.Settings[upstream.EndpointSetting])
 	}
 	return i, nil
 }
 
-// fields returns the secret fields of the integration's account, and whether the fields differ from the stored fields.
-func (o *setOptions) fields(ctx context.Context, s *app.Stack, account catalog.Account, mode project.Mode) (secret.Values, bool, error) {
-	stored, err := account.Stored(ctx, s)
-	if err != nil {
-		return nil, false, err
-	}
-	if mode == project.BYOK && len(o.offer.Spec.Secrets) > 0 {
-		return catalog.ReadSecrets(ctx, o.App, o.offer.Spec, stored, o.file, o.ask)
+// readSecrets sets the secret fields of the accounts of byok integrations.
+func (o *setOptions) readSecrets(ctx context.Context, s *app.Stack, integrations []project.Integration, accounts []catalog.Account) error {
+	managed := slices.ContainsFunc(integrations, func(i project.Integration) bool { return i.Mode == project.Managed })
+	if !managed && len(o.offer.Spec.Secrets) > 0 {
+		return catalog.ReadSecrets(ctx, s, accounts, o.file, o.ask)
 	}
 	if o.file != "" {
-		return nil, false, app.Usagef(`--secrets is for byok integrations; "svc vendor account" sets the account that managed ones use`)
+		return app.Usagef(`--secrets is for byok integrations; "svc vendor account" sets the account that managed ones use`)
 	}
-	return stored, false, nil
+	return nil
 }

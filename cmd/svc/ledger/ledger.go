@@ -33,14 +33,14 @@ func verify(a *app.App) *cobra.Command {
 
 The command reads both tables, changes nothing, and may run while the service runs.
 Exit code 1 means that the command has found a difference.`,
-	}, nil, func(ctx context.Context, s *app.Stack) error { return runVerify(ctx, a, s) })
+	}, nil, run)
 }
 
-func runVerify(ctx context.Context, a *app.App, s *app.Stack) error {
-	step := a.Progress("reading", 0)
+func run(ctx context.Context, s *app.Stack) error {
+	step := s.Progress("reading", 0)
 	verified, err := s.Credits.Verify(ctx, func(int) { step() })
-	if a.Hidden != nil {
-		fmt.Fprintln(a.Errs)
+	if s.Hidden != nil {
+		fmt.Fprintln(s.Errs)
 	}
 	if err != nil {
 		return err
@@ -49,12 +49,12 @@ func runVerify(ctx context.Context, a *app.App, s *app.Stack) error {
 		return damageView{f.Project, f.Damage, f.Key, f.Detail}, []string{f.Project, string(f.Damage), string(f.Key), f.Detail}
 	})
 	t := app.Table{Header: []string{"PROJECT", "DAMAGE", "ID", "DETAIL"}, Rows: rows, Empty: "Every wallet agrees with its ledger."}
-	err = a.Print(struct {
+	err = s.Print(struct {
 		Wallets  int          `json:"wallets"`
 		Entries  int          `json:"entries"`
 		Findings []damageView `json:"findings"`
 	}{verified.Wallets, verified.Entries, views}, t)
-	a.Note("%d wallets, %d ledger entries.", verified.Wallets, verified.Entries)
+	s.Note("%d wallets, %d ledger entries.", verified.Wallets, verified.Entries)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package project
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,74 +12,57 @@ import (
 	"svcapi/shared/project"
 )
 
-type pauseOptions struct {
-	*app.App
-	projectID string
-	paused    bool
+func pause(a *app.App, name, short string, paused bool) *cobra.Command {
+	return a.ProjectCommand(&cobra.Command{Use: name + " PROJECT", Short: short}, nil, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		p, err := s.Projects.SetPaused(ctx, rec.ID, paused)
+		return printChange(s, p, err, "State", func(v View) string { return v.state() + soon })
+	})
 }
 
-func pause(a *app.App, name string, paused bool) *cobra.Command {
-	o := &pauseOptions{App: a, paused: paused}
-	short := "End the pause of a project"
-	if paused {
-		short = "Refuse every request of a project with 503 project_paused"
-	}
-	return a.Command(&cobra.Command{Use: name + " PROJECT", Short: short}, app.Bind(&o.projectID), o.run)
-}
+// soon says when functions know of a change.
+const soon = " (functions follow within seconds)"
 
-func (o *pauseOptions) run(ctx context.Context, s *app.Stack) error {
-	p, err := s.Projects.SetPaused(ctx, o.projectID, o.paused)
+// printChange prints one changed property of a project, or returns the error of the change.
+func printChange(s *app.Stack, p project.Project, err error, name string, text func(View) string) error {
 	if err != nil {
 		return err
 	}
 	view := viewOf(p)
-	return view.printChange(o.App, "State", view.state()+" (functions follow within seconds)")
+	return s.Print(view, app.Table{Rows: app.Rows("Project", p.ID, name, text(view))})
 }
 
-type limitOptions struct {
-	*app.App
-	projectID string
-	limit     project.RateLimit
-}
+type limitOptions struct{ limit project.RateLimit }
 
 func limit(a *app.App) *cobra.Command {
-	o := &limitOptions{App: a}
-	cmd := a.Command(&cobra.Command{
+	o := &limitOptions{}
+	cmd := a.ProjectCommand(&cobra.Command{
 		Use:     "limit PROJECT REQUESTS",
 		Short:   "Set how many requests a project may make per window, in each environment",
-		Example: `  svc project limit acme 1200 --window 1m`,
+		Example: "  svc project limit acme 1200 --window 1m",
 	}, o.parse, o.run)
 	cmd.Flags().DurationVar(&o.limit.Window, "window", time.Minute, "window of the limit, in whole seconds")
 	return cmd
 }
 
-func (o *limitOptions) parse(args []string) (err error) {
-	o.projectID = args[0]
-	if o.limit.Requests, err = strconv.Atoi(args[1]); err != nil {
-		return app.Usagef("REQUESTS is a whole number, not %q", args[1])
-	}
-	return nil
+func (o *limitOptions) parse(args []string) error {
+	requests, err := app.Integer("REQUESTS", args[0], 1, project.MaxRequests)
+	o.limit.Requests = int(requests)
+	return err
 }
 
-func (o *limitOptions) run(ctx context.Context, s *app.Stack) error {
-	p, err := s.Projects.SetLimit(ctx, o.projectID, o.limit)
-	if err != nil {
-		return err
-	}
-	view := viewOf(p)
-	return view.printChange(o.App, "Limit", view.limit()+", in each environment (functions follow within seconds)")
+func (o *limitOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	p, err := s.Projects.SetLimit(ctx, rec.ID, o.limit)
+	return printChange(s, p, err, "Limit", func(v View) string { return v.limit() + ", in each environment" + soon })
 }
 
 type trialOptions struct {
-	*app.App
-	projectID string
-	on        bool
-	allow     []string
+	on    bool
+	allow []string
 }
 
 func trial(a *app.App) *cobra.Command {
-	o := &trialOptions{App: a}
-	cmd := a.Command(&cobra.Command{
+	o := &trialOptions{}
+	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "trial PROJECT on|off",
 		Short: "Put a project on trial (SMS to allowed destinations only), or end the trial",
 		Example: `  svc project trial acme on --allow 0771234567
@@ -91,9 +73,9 @@ func trial(a *app.App) *cobra.Command {
 }
 
 func (o *trialOptions) parse(args []string) error {
-	o.projectID, o.on = args[0], args[1] == "on"
-	if !o.on && args[1] != "off" {
-		return app.Usagef(`the trial is "on" or "off", not %q`, args[1])
+	o.on = args[0] == "on"
+	if !o.on && args[0] != "off" {
+		return app.Usagef(`the trial is "on" or "off", not %q`, args[0])
 	}
 	if !o.on && len(o.allow) > 0 {
 		return app.Usagef("--allow is only for \"on\"")
@@ -101,22 +83,15 @@ func (o *trialOptions) parse(args []string) error {
 	return nil
 }
 
-func (o *trialOptions) run(ctx context.Context, s *app.Stack) error {
-	p, err := s.Projects.SetTrial(ctx, o.projectID, o.on, o.allow)
-	if err != nil {
-		return err
-	}
-	view := viewOf(p)
-	return view.printChange(o.App, "Trial", view.trial()+" (functions follow within seconds)")
+func (o *trialOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	p, err := s.Projects.SetTrial(ctx, rec.ID, o.on, o.allow)
+	return printChange(s, p, err, "Trial", func(v View) string { return v.trial() + soon })
 }
 
-type scaleOptions struct {
-	*app.App
-	shards int
-}
+type scaleOptions struct{ shards int }
 
 func scale(a *app.App) *cobra.Command {
-	o := &scaleOptions{App: a}
+	o := &scaleOptions{}
 	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "scale PROJECT --shards N",
 		Short: "Spread the wallet, the ledger and the rate limit of a busy project over shards",
@@ -150,9 +125,5 @@ func (o *scaleOptions) run(ctx context.Context, s *app.Stack, rec *project.Recor
 		return err
 	}
 	p, err := s.Projects.SetShards(ctx, rec.ID, o.shards)
-	if err != nil {
-		return err
-	}
-	view := viewOf(p)
-	return view.printChange(o.App, "Shards", view.shards())
+	return printChange(s, p, err, "Shards", View.shards)
 }

@@ -16,7 +16,10 @@ import (
 // Command returns "svc project".
 func Command(a *app.App) *cobra.Command {
 	return app.Group("project", "Create, show, change, pause, export and import projects",
-		create(a), list(a), show(a), pause(a, "pause", true), pause(a, "resume", false),
+		create(a),
+		a.Command(&cobra.Command{Use: "list", Short: "List all projects"}, nil, list),
+		a.ProjectCommand(&cobra.Command{Use: "show PROJECT", Short: "Show a project with its balance, credentials and integrations"}, nil, show),
+		pause(a, "pause", "Refuse every request of a project with 503 project_paused", true), pause(a, "resume", "End the pause of a project", false),
 		limit(a), trial(a), scale(a), export(a), importFile(a))
 }
 
@@ -92,18 +95,6 @@ func (p View) trial() string {
 func (p View) created() string { return p.Created.UTC().Format("2006-01-02 15:04 UTC") }
 
 func (p View) rows() [][]string {
-	return [][]string{
-		{"Project", p.ID},
-		{"Name", p.Name},
-		{"State", p.state()},
-		{"Limit", p.limit() + ", in each environment"},
-		{"Trial", p.trial()},
-		{"Shards", p.shards()},
-		{"Created", p.created()},
-	}
-}
-
-// printChange prints one changed property of a project.
-func (p View) printChange(a *app.App, what, text string) error {
-	return a.Print(p, app.Table{Rows: [][]string{{"Project", p.ID}, {what, text}}})
+	return app.Rows("Project", p.ID, "Name", p.Name, "State", p.state(), "Limit", p.limit()+", in each environment",
+		"Trial", p.trial(), "Shards", p.shards(), "Created", p.created())
 }

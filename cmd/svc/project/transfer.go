@@ -1,10 +1,11 @@
 package project
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"strconv"
 	"time"
 
@@ -28,30 +29,25 @@ type transfer struct {
 	Integrations []project.Integration `json:"integrations"`
 }
 
-type exportOptions struct{ *app.App }
-
 func export(a *app.App) *cobra.Command {
-	o := &exportOptions{a}
 	return a.ProjectCommand(&cobra.Command{
 		Use:   "export PROJECT",
 		Short: "Print a project's settings and integrations as JSON, without secrets and credits",
 		Example: `  svc project export acme --stage staging > acme.json
   svc project import acme.json --stage prod`,
-	}, nil, o.run)
+	}, nil, func(_ context.Context, s *app.Stack, rec *project.Record) error {
+		return s.PrintJSON(transferOf(rec))
+	})
 }
 
-func (o *exportOptions) run(_ context.Context, _ *app.Stack, rec *project.Record) error {
-	out := transfer{Format: transferFormat, Settings: settingsOf(rec.Project), Integrations: append([]project.Integration{}, rec.Integrations...)}
-	return o.PrintJSON(out)
+func transferOf(rec *project.Record) transfer {
+	return transfer{Format: transferFormat, Settings: settingsOf(rec.Project), Integrations: append([]project.Integration{}, rec.Integrations...)}
 }
 
-type importOptions struct {
-	*app.App
-	file, id string
-}
+type importOptions struct{ file, id string }
 
 func importFile(a *app.App) *cobra.Command {
-	o := &importOptions{App: a}
+	o := &importOptions{}
 	cmd := a.Command(&cobra.Command{
 		Use:   "import FILE",
 		Short: "Create a project from an export; secrets, credentials and credits are new",
@@ -63,13 +59,12 @@ secret and activates the integration. Issue new credentials. "-" reads standard 
 	return cmd
 }
 
-func (o *importOptions) read() (t transfer, err error) {
-	from, err := o.Read(o.file)
+func (o *importOptions) read(s *app.Stack) (t transfer, err error) {
+	content, err := s.Read(o.file, maxTransfer)
 	if err != nil {
 		return t, err
 	}
-	defer func() { _ = from.Close() }()
-	d := json.NewDecoder(io.LimitReader(from, maxTransfer))
+	d := json.NewDecoder(bytes.NewReader(content))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&t); err != nil {
 		return t, app.Usagef(`%s is not an output of "svc project export": %v`, o.file, err)
@@ -88,17 +83,20 @@ func (o *importOptions) read() (t transfer, err error) {
 			}
 		}
 	}
-	if o.id != "" {
-		t.ID = o.id
-	}
+	t.ID = cmp.Or(o.id, t.ID)
 	return t, nil
 }
 
 func (o *importOptions) run(ctx context.Context, s *app.Stack) error {
-	t, err := o.read()
+	t, err := o.read(s)
 	if err != nil {
 		return err
 	}
+	return t.create(ctx, s)
+}
+
+// create creates the project with its integrations. An integration without a stored secret is inactive.
+func (t transfer) create(ctx context.Context, s *app.Stack) error {
 	created, err := createProject(ctx, s, project.Project{
 		ID: t.ID, Name: t.Name, Paused: t.Paused, Trial: t.Trial, TrialDestinations: t.TrialDestinations,
 		Limit: project.RateLimit{Requests: t.LimitRequests, Window: time.Duration(t.LimitSeconds) * time.Second},
@@ -107,7 +105,7 @@ func (o *importOptions) run(ctx context.Context, s *app.Stack) error {
 		return err
 	}
 	for _, i := range t.Integrations {
-		if err := o.addIntegration(ctx, s, created.ID, i); err != nil {
+		if err := addIntegration(ctx, s, created.ID, i); err != nil {
 			return err
 		}
 	}
@@ -115,7 +113,7 @@ func (o *importOptions) run(ctx context.Context, s *app.Stack) error {
 	if err != nil {
 		return err
 	}
-	views, err := catalog.ViewAll(ctx, s, rec, "")
+	views, err := catalog.ViewAll(ctx, s, rec)
 	if err != nil {
 		return err
 	}
@@ -123,11 +121,11 @@ func (o *importOptions) run(ctx context.Context, s *app.Stack) error {
 		View
 		Integrations []catalog.View `json:"integrations"`
 	}{viewOf(created), views}
-	return o.Print(view, app.Table{Rows: append(view.rows(), []string{"Integrations", strconv.Itoa(len(views))})})
+	return s.Print(view, app.Table{Rows: append(view.rows(), []string{"Integrations", strconv.Itoa(len(views))})})
 }
 
 // addIntegration stores one integration, inactive where the integration is incomplete.
-func (o *importOptions) addIntegration(ctx context.Context, s *app.Stack, projectID string, i project.Integration) error {
+func addIntegration(ctx context.Context, s *app.Stack, projectID string, i project.Integration) error {
 	view, err := catalog.ViewOf(ctx, s, projectID, i)
 	if err != nil {
 		return err
@@ -135,7 +133,7 @@ func (o *importOptions) addIntegration(ctx context.Context, s *app.Stack, projec
 	id := project.IntegrationID(i.Environment, i.Kind, i.Vendor)
 	if i.Active && view.Incomplete != "" {
 		i.Active = false
-		o.Note("%s is imported inactive: %s", id, view.Incomplete)
+		s.Note("%s is imported inactive: %s", id, view.Incomplete)
 	}
 	if err := s.Projects.PutIntegration(ctx, projectID, i); err != nil {
 		return fmt.Errorf("the project %s exists, its integration %s does not: %w", projectID, id, err)

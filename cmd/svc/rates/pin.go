@@ -13,13 +13,12 @@ import (
 )
 
 type pinOptions struct {
-	*app.App
 	source, reason string
 	off            bool
 }
 
 func pin(a *app.App) *cobra.Command {
-	o := &pinOptions{App: a}
+	o := &pinOptions{}
 	cmd := a.Command(&cobra.Command{
 		Use:   "pin [SOURCE]",
 		Short: "Use one source alone, or with --off all sources in their order",
@@ -56,7 +55,7 @@ func (o *pinOptions) run(ctx context.Context, s *app.Stack) error {
 			return err
 		}
 		if stored.Pin == nil {
-			o.Note("No source is pinned: nothing was changed.")
+			s.Note("No source is pinned: nothing was changed.")
 			return nil
 		}
 	}
@@ -65,10 +64,10 @@ func (o *pinOptions) run(ctx context.Context, s *app.Stack) error {
 	}
 	report, err := fetch(ctx, s, false)
 	if err != nil {
-		o.Note("The choice is stored; the rates in use stay until the source returns valid rates.")
+		s.Note("The choice is stored; the rates in use stay until the source returns valid rates.")
 		return err
 	}
-	return printReport(o.App, report)
+	return printReport(s, report)
 }
 
 // put stores the choice and its event in the history.

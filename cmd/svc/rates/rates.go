@@ -23,7 +23,15 @@ func Command(a *app.App) *cobra.Command {
 		show(a), sync(a), history(a), pin(a))
 }
 
-var errCodes = app.Usagef("give two codes, or none")
+// codes are the two codes of a rate, or both empty.
+type codes struct{ base, target string }
+
+func (c *codes) parse(args []string) error {
+	if len(args) == 1 {
+		return app.Usagef("give two codes, or none")
+	}
+	return app.Bind(&c.base, &c.target)(args)
+}
 
 // pairView is one rate in the format for programs.
 type pairView struct {
@@ -62,17 +70,13 @@ func viewPair(set *rates.Set, base, target string, now time.Time) (pairView, boo
 }
 
 func (p pairView) rows() [][]string {
-	return [][]string{
-		{"Rate", "1 " + p.Base + " = " + p.Rate.String() + " " + p.Target},
-		{"Source", p.Source}, {"Source's date", app.Second(p.Date)}, {"Derivation", p.Made},
-	}
+	return app.Rows("Rate", "1 "+p.Base+" = "+p.Rate.String()+" "+p.Target,
+		"Source", p.Source, "Source's date", app.Second(p.Date), "Derivation", p.Made)
 }
 
 func setRows(s *rates.Set) [][]string {
-	return [][]string{
-		{"Source", s.Source}, {"Source's date", app.Second(s.Date)}, {"Fetched", app.Second(s.Fetched)},
-		{"Currencies", strconv.Itoa(len(s.Rates)) + ", for 1 " + s.Base},
-	}
+	return app.Rows("Source", s.Source, "Source's date", app.Second(s.Date), "Fetched", app.Second(s.Fetched),
+		"Currencies", strconv.Itoa(len(s.Rates))+", for 1 "+s.Base)
 }
 
 // sourceView is the stored state of a source in the format for programs.
@@ -125,14 +129,13 @@ func bankTable(bank rates.Bank, now time.Time) app.Table {
 }
 
 type showOptions struct {
-	*app.App
-	codes       []string // base and target, or empty
+	codes
 	projectID   string
 	environment project.Environment
 }
 
 func show(a *app.App) *cobra.Command {
-	o := &showOptions{App: a}
+	o := &showOptions{}
 	cmd := a.Command(&cobra.Command{
 		Use:   "show [BASE TARGET]",
 		Short: "Show the rates in use, or one rate with its derivation",
@@ -145,30 +148,22 @@ func show(a *app.App) *cobra.Command {
 	return cmd
 }
 
-func (o *showOptions) parse(args []string) error {
-	o.codes = args
-	if len(args) == 1 {
-		return errCodes
-	}
-	return nil
-}
-
 func (o *showOptions) run(ctx context.Context, s *app.Stack) error {
-	if len(o.codes) == 0 && o.projectID == "" {
-		return o.showAll(ctx, s)
+	if o.base == "" && o.projectID == "" {
+		return showAll(ctx, s)
 	}
 	set, err := o.set(ctx, s)
 	if err != nil {
 		return err
 	}
-	if len(o.codes) == 0 {
-		return o.Print(set, app.Table{Rows: setRows(set)})
+	if o.base == "" {
+		return s.Print(set, app.Table{Rows: setRows(set)})
 	}
-	v, ok := viewPair(set, o.codes[0], o.codes[1], time.Now())
+	v, ok := viewPair(set, o.base, o.target, time.Now())
 	if !ok {
-		return fmt.Errorf("rate of %s to %s: %w", o.codes[0], o.codes[1], project.ErrNotFound)
+		return fmt.Errorf("rate of %s to %s: %w", o.base, o.target, project.ErrNotFound)
 	}
-	return o.Print(v, app.Table{Rows: v.rows()})
+	return s.Print(v, app.Table{Rows: v.rows()})
 }
 
 // set returns the service's rates, or the rates of a project's own key.
@@ -204,31 +199,20 @@ func viewSources(stored *rates.Stored) ([]sourceView, app.Table) {
 }
 
 // showAll shows all rates of the service.
-func (o *showOptions) showAll(ctx context.Context, s *app.Stack) error {
+func showAll(ctx context.Context, s *app.Stack) error {
 	stored, err := s.Rates.Stored(ctx)
 	if err != nil {
 		return err
 	}
 	sources, sourceTable := viewSources(stored)
-	if o.JSON() {
-		return o.PrintJSON(struct {
-			Current *rates.Set   `json:"current"`
-			Pinned  *rates.Pin   `json:"pinned"`
-			Sources []sourceView `json:"sources"`
-		}{stored.Current, stored.Pin, sources})
-	}
 	tables := []app.Table{{Empty: `No rates yet. "svc rates sync" fetches rates.`}, sourceTable}
 	if stored.Current != nil {
 		tables[0].Rows = append(setRows(stored.Current), []string{"Pinned", pinText(stored.Pin)})
 		tables = append(tables, bankTable(stored.Current.Bank, time.Now()))
 	}
-	for i, t := range tables {
-		if i > 0 {
-			fmt.Fprintln(o.Out)
-		}
-		if err := o.Print(nil, t); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.Print(struct {
+		Current *rates.Set   `json:"current"`
+		Pinned  *rates.Pin   `json:"pinned"`
+		Sources []sourceView `json:"sources"`
+	}{stored.Current, stored.Pin, sources}, tables...)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"svcapi/cmd/svc/app"
+	"svcapi/shared/rates"
 	"svcapi/shared/rates/refresh"
 )
 
@@ -21,20 +22,17 @@ func fetch(ctx context.Context, s *app.Stack, acceptMoves bool) (*refresh.Report
 }
 
 // printReport prints the results of a run. The functions use the new rates within a minute.
-func printReport(a *app.App, report *refresh.Report) error {
+func printReport(s *app.Stack, report *refresh.Report) error {
 	results, rows := app.List(report.Results, func(r refresh.Result) (refresh.Result, []string) {
 		return r, []string{r.Source, string(r.Outcome), r.Detail}
 	})
-	return a.Print(results, app.Table{Header: []string{"SOURCE", "WHAT", "WHY"}, Rows: rows})
+	return s.Print(results, app.Table{Header: []string{"SOURCE", "WHAT", "WHY"}, Rows: rows})
 }
 
-type syncOptions struct {
-	*app.App
-	acceptMoves bool
-}
+type syncOptions struct{ acceptMoves bool }
 
 func sync(a *app.App) *cobra.Command {
-	o := &syncOptions{App: a}
+	o := &syncOptions{}
 	cmd := a.Command(&cobra.Command{
 		Use:   "sync",
 		Short: "Fetch rates now, as the schedule does every hour",
@@ -49,11 +47,11 @@ refused. The requests go out from this machine, with the service's accounts.`,
 func (o *syncOptions) run(ctx context.Context, s *app.Stack) error {
 	report, err := fetch(ctx, s, o.acceptMoves)
 	if err == nil {
-		return printReport(o.App, report)
+		return printReport(s, report)
 	}
 	if report != nil {
 		for _, result := range report.Results {
-			o.Note("%s %s: %s", result.Source, result.Outcome, result.Detail)
+			s.Note("%s %s: %s", result.Source, result.Outcome, result.Detail)
 		}
 	}
 	return err
@@ -70,13 +68,12 @@ type eventView struct {
 }
 
 type historyOptions struct {
-	*app.App
-	codes []string // base and target, or empty
+	codes
 	limit int
 }
 
 func history(a *app.App) *cobra.Command {
-	o := &historyOptions{App: a}
+	o := &historyOptions{}
 	cmd := a.Command(&cobra.Command{
 		Use:   "history [BASE TARGET]",
 		Short: "Show the outcomes of fetches, the newest first, and the changes of one rate",
@@ -89,41 +86,31 @@ event.`,
 	return cmd
 }
 
-func (o *historyOptions) parse(args []string) error {
-	o.codes = args
-	if len(args) == 1 {
-		return errCodes
-	}
+func (o *historyOptions) run(ctx context.Context, s *app.Stack) error {
 	if o.limit < 1 {
 		return app.Usagef("--limit is at least 1")
 	}
-	return nil
-}
-
-func (o *historyOptions) run(ctx context.Context, s *app.Stack) error {
 	events, err := s.Rates.History(ctx, o.limit)
 	if err != nil {
 		return err
 	}
-	views := []eventView{}
-	t := app.Table{Header: []string{"AT", "SOURCE", "WHAT", "BY", "WHY"}, Empty: "Nothing has happened yet."}
-	if len(o.codes) == 2 {
-		t.Header = append(t.Header, "RATE", "FROM")
+	header := []string{"AT", "SOURCE", "WHAT", "BY", "WHY"}
+	if o.base != "" {
+		header = append(header, "RATE", "FROM")
 	}
-	for _, e := range events {
+	views, rows := app.List(events, func(e rates.Event) (eventView, []string) {
 		v := eventView{e.At, e.Source, e.Outcome, e.Detail, e.Actor, nil}
-		row := []string{app.Second(e.At), e.Source, e.Outcome, e.Actor, e.Detail}
-		if len(o.codes) == 2 {
-			rate, from := "", ""
-			if e.Set != nil {
-				if pair, ok := viewPair(e.Set, o.codes[0], o.codes[1], e.At); ok {
-					v.Pair, rate, from = &pair, pair.Rate.String(), pair.Source
-				}
-			}
-			row = append(row, rate, from)
+		row := []string{s.Time(e.At), e.Source, e.Outcome, e.Actor, e.Detail}
+		if o.base == "" {
+			return v, row
 		}
-		views = append(views, v)
-		t.Rows = append(t.Rows, row)
-	}
-	return o.Print(views, t)
+		if e.Set != nil {
+			if pair, ok := viewPair(e.Set, o.base, o.target, e.At); ok {
+				v.Pair = &pair
+				return v, append(row, pair.Rate.String(), pair.Source)
+			}
+		}
+		return v, append(row, "", "")
+	})
+	return s.Print(views, app.Table{Header: header, Rows: rows, Empty: "Nothing has happened yet."})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -21,15 +22,14 @@ func Command(a *app.App) *cobra.Command {
 }
 
 type rotateOptions struct {
-	*app.App
-	account   catalog.Account
-	projectID string
-	file      string
-	untried   bool
+	offer           catalog.Offer
+	environments    []project.Environment
+	projectID, file string
+	untried         bool
 }
 
 func rotate(a *app.App) *cobra.Command {
-	o := &rotateOptions{App: a, account: catalog.Account{Owner: secret.Managed}}
+	o := &rotateOptions{}
 	cmd := a.Command(&cobra.Command{
 		Use:   "rotate KIND VENDOR",
 		Short: "Replace the key of a vendor account after a test of the new key",
@@ -42,7 +42,7 @@ integrations use.`,
 		Example: `  svc secrets rotate sms twilio --env production
   svc secrets rotate sms twilio --env production --project acme --secrets - < twilio.json`,
 	}, o.parse, o.run)
-	app.EnvironmentFlag(cmd, &o.account.Environment)
+	app.EnvironmentsFlag(cmd, &o.environments, false)
 	flags := cmd.Flags()
 	flags.StringVar(&o.projectID, "project", "", "the project that owns the account")
 	flags.StringVar(&o.file, "secrets", "", "file with a JSON object of the secret fields, - for standard input")
@@ -51,46 +51,57 @@ integrations use.`,
 }
 
 func (o *rotateOptions) parse(args []string) (err error) {
-	o.account.Offer, err = catalog.Find(args[0], args[1])
+	o.offer, err = catalog.Find(args[0], args[1])
 	return err
 }
 
+type triedView struct {
+	catalog.AccountView
+	Tried string `json:"tried"`
+}
+
 func (o *rotateOptions) run(ctx context.Context, s *app.Stack) error {
-	i, err := o.integration(ctx, s)
-	if err != nil {
+	var integrations []project.Integration
+	var accounts []catalog.Account
+	for _, env := range o.environments {
+		i, err := o.integration(ctx, s, env)
+		if err != nil {
+			return err
+		}
+		t, err := catalog.ReadAccount(ctx, s, o.offer, secret.Owner(i.Mode, o.projectID), env)
+		if err != nil {
+			return err
+		}
+		if len(t.Stored) == 0 {
+			return fmt.Errorf("%w: %s has no key to rotate", app.ErrRefused, t.Name(s))
+		}
+		integrations, accounts = append(integrations, i), append(accounts, t)
+	}
+	if err := catalog.ReadSecrets(ctx, s, accounts, o.file, true); err != nil {
 		return err
 	}
-	stored, err := o.account.Stored(ctx, s)
-	if err != nil {
-		return err
-	}
-	if len(stored) == 0 {
-		return fmt.Errorf("%w: %s has no key to rotate", app.ErrRefused, o.account.Name(s))
-	}
-	fields, changed, err := catalog.ReadSecrets(ctx, o.App, o.account.Offer.Spec, stored, o.file, true)
-	if err != nil {
-		return err
-	}
-	if !changed {
+	if !slices.ContainsFunc(accounts, func(t catalog.Account) bool { return t.Changed() }) {
 		return app.Usagef("no field has a new value")
 	}
-	tried, err := o.try(ctx, s, i, fields)
-	if err != nil {
+	var views []triedView
+	var tables []app.Table
+	for n, t := range accounts {
+		tried, err := o.try(ctx, s, integrations[n], t)
+		if err != nil {
+			return err
+		}
+		view, rows := t.View(s)
+		views, tables = append(views, triedView{view, tried}), append(tables, app.Table{Rows: append(rows, []string{"Tried", tried})})
+	}
+	if err := catalog.PutAll(ctx, s, accounts); err != nil {
 		return err
 	}
-	if err := o.account.Put(ctx, s, fields); err != nil {
-		return err
-	}
-	view, rows := o.account.View(s, fields)
-	return o.Print(struct {
-		catalog.AccountView
-		Tried string `json:"tried"`
-	}{view, tried}, app.Table{Rows: append(rows, []string{"Tried", tried})})
+	return s.Print(app.OneOrAll(views), tables...)
 }
 
 // integration returns an integration with the account: the project's, or a temporary one for the service's own account.
-func (o *rotateOptions) integration(ctx context.Context, s *app.Stack) (i project.Integration, err error) {
-	kind, env, spec := o.account.Offer.Kind, o.account.Environment, o.account.Offer.Spec
+func (o *rotateOptions) integration(ctx context.Context, s *app.Stack, env project.Environment) (i project.Integration, err error) {
+	kind, spec := o.offer.Kind, o.offer.Spec
 	i = project.Integration{Kind: kind, Environment: env, Vendor: spec.Name, Mode: project.Managed, Settings: map[string]string{}}
 	for _, f := range spec.Settings {
 		if f.Name != upstream.EndpointSetting {
@@ -106,19 +117,18 @@ func (o *rotateOptions) integration(ctx context.Context, s *app.Stack) (i projec
 		if own == nil || own.Mode != project.BYOK {
 			return i, fmt.Errorf("byok integration %s: %w", project.IntegrationID(env, kind, spec.Name), project.ErrNotFound)
 		}
-		i, o.account.Owner = *own, rec.ID
+		i = *own
 	}
-	i.Settings, _ = o.account.Offer.WithSandbox(s, i.Settings)
+	i.Settings, _ = o.offer.WithSandbox(s, i.Settings)
 	return i, nil
 }
 
 // try tests the new fields at the vendor and returns the result for the operator.
-func (o *rotateOptions) try(ctx context.Context, s *app.Stack, i project.Integration, fields secret.Values) (string, error) {
+func (o *rotateOptions) try(ctx context.Context, s *app.Stack, i project.Integration, t catalog.Account) (tried string, err error) {
 	if o.untried {
 		return "not tried", nil
 	}
-	account, err := s.Vendors.Resolve(ctx, o.account.Owner, i, &o.account.Offer.Spec, catalog.Staged(fields))
-	tried := ""
+	account, err := s.Vendors.Resolve(ctx, t.Owner, i, &o.offer.Spec, catalog.Staged(t.Fields))
 	if err == nil {
 		tried, err = catalog.TestAccount(ctx, s, account)
 	}

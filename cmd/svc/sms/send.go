@@ -38,17 +38,16 @@ var payers = map[project.Mode]string{
 }
 
 type testOptions struct {
-	*app.App
-	projectID, vendor string
-	environment       project.Environment
-	message           vendors.Message
-	units             int
-	yes               bool
+	vendor      string
+	environment project.Environment
+	message     vendors.Message
+	units       int
+	yes         bool
 }
 
 func test(a *app.App) *cobra.Command {
-	o := &testOptions{App: a}
-	cmd := a.Command(&cobra.Command{
+	o := &testOptions{}
+	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "test PROJECT VENDOR",
 		Short: "Send one SMS through an integration",
 		Long: `Send one SMS through an integration, active or not, as the service would: same
@@ -68,7 +67,7 @@ operator; the service uses the role of the function.`,
 }
 
 func (o *testOptions) parse(args []string) error {
-	o.projectID, o.vendor = args[0], args[1]
+	o.vendor = args[0]
 	number, ok := project.NormalNumber(o.message.To)
 	if !ok {
 		return app.Usagef("--to is 07XXXXXXXX or +947XXXXXXXX, not %q", o.message.To)
@@ -80,30 +79,37 @@ func (o *testOptions) parse(args []string) error {
 	return nil
 }
 
-func (o *testOptions) run(ctx context.Context, s *app.Stack) error {
-	account, err := o.account(ctx, s)
+func (o *testOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	if _, err := catalog.Find(string(project.SMS), o.vendor); err != nil {
+		return err
+	}
+	i, err := catalog.Integration(rec, o.environment, project.SMS, o.vendor)
+	if err != nil {
+		return err
+	}
+	account, err := catalog.Resolve(ctx, s, rec.ID, i)
 	if err != nil {
 		return err
 	}
 	vendor, mode := vendors.NewTable(s.AWS).Find(o.vendor), account.Integration.Mode
-	o.Note("From     %s (%s) through %s, sender %s", o.projectID, o.environment, vendor.Title, app.Cell(account.Settings["sender_id"]))
+	s.Note("From     %s (%s) through %s, sender %s", rec.ID, o.environment, vendor.Title, app.Cell(account.Settings["sender_id"]))
 	if account.Endpoint != "" {
-		o.Note("Endpoint %s", account.Endpoint)
+		s.Note("Endpoint %s", account.Endpoint)
 	}
-	o.Note("To       %s", o.message.To)
-	o.Note("Message  %q, SMS units: %d", o.message.Text, o.units)
-	o.Note("Paid by  %s%s; the project's credits are not charged", payers[mode], vendor.Title)
+	s.Note("To       %s", o.message.To)
+	s.Note("Message  %q, SMS units: %d", o.message.Text, o.units)
+	s.Note("Paid by  %s%s; the project's credits are not charged", payers[mode], vendor.Title)
 	if vendor.ManagedWithoutSecret && mode == project.Managed {
-		o.Note("Signed   with your own AWS credentials; this does not test the role of the function")
+		s.Note("Signed   with your own AWS credentials; this does not test the role of the function")
 	}
-	if err := o.Confirm(ctx, o.yes, "Send it?"); err != nil {
+	if err := s.Confirm(ctx, o.yes, "Send it?"); err != nil {
 		return err
 	}
 	receipt, err := vendor.New(s.Vendors, account).Send(ctx, o.message)
 	if err != nil {
 		return fmt.Errorf("%w (%w)", failures[upstream.ClassOf(err)], err)
 	}
-	return o.Print(struct {
+	return s.Print(struct {
 		ProjectID   string              `json:"project_id"`
 		Environment project.Environment `json:"environment"`
 		Vendor      string              `json:"vendor"`
@@ -113,22 +119,6 @@ func (o *testOptions) run(ctx context.Context, s *app.Stack) error {
 		Outcome     string              `json:"outcome"`
 		Status      string              `json:"status"`
 		ID          string              `json:"id"`
-	}{o.projectID, o.environment, vendor.Name, mode, o.message.To, o.units, "accepted", receipt.Status, receipt.ID},
-		app.Table{Rows: [][]string{{"Outcome", "accepted by " + vendor.Title}, {"Status", receipt.Status}, {"ID", receipt.ID}}})
-}
-
-// account returns the vendor account of the project's integration.
-func (o *testOptions) account(ctx context.Context, s *app.Stack) (upstream.Account, error) {
-	if _, err := catalog.Find(string(project.SMS), o.vendor); err != nil {
-		return upstream.Account{}, err
-	}
-	rec, err := s.Load(ctx, o.projectID)
-	if err != nil {
-		return upstream.Account{}, err
-	}
-	i := rec.Integration(o.environment, project.SMS, o.vendor)
-	if i == nil {
-		return upstream.Account{}, fmt.Errorf("integration %s: %w", project.IntegrationID(o.environment, project.SMS, o.vendor), project.ErrNotFound)
-	}
-	return catalog.Resolve(ctx, s, o.projectID, *i)
+	}{rec.ID, o.environment, vendor.Name, mode, o.message.To, o.units, "accepted", receipt.Status, receipt.ID},
+		app.Table{Rows: app.Rows("Outcome", "accepted by "+vendor.Title, "Status", receipt.Status, "ID", receipt.ID)})
 }

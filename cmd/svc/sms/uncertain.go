@@ -31,28 +31,20 @@ type Uncertain struct {
 	RequestID   string     `json:"request_id"`
 }
 
-type listOptions struct {
-	*app.App
-	projects []string // one project, or none for all projects
-}
+type listOptions struct{ projectID string } // empty for all projects
 
 func list(a *app.App) *cobra.Command {
-	o := &listOptions{App: a}
-	return a.Command(&cobra.Command{Use: "list [PROJECT]", Short: "List the uncertain SMS of one project or of all projects"}, o.parse, o.run)
-}
-
-func (o *listOptions) parse(args []string) error {
-	o.projects = args
-	return nil
+	o := &listOptions{}
+	return a.Command(&cobra.Command{Use: "list [PROJECT]", Short: "List the uncertain SMS of one project or of all projects"}, app.Bind(&o.projectID), o.run)
 }
 
 func (o *listOptions) run(ctx context.Context, s *app.Stack) error {
-	ids, err := o.ids(ctx, s)
+	ids, err := s.ProjectIDs(ctx, o.projectID)
 	if err != nil {
 		return err
 	}
 	views := []Uncertain{}
-	t := app.Table{Header: []string{"PROJECT", "ID", "TIME", "CREDITS", "ENVIRONMENT", "VENDOR", "REQUEST"}, Empty: "No SMS is uncertain."}
+	t := app.Table{Header: []string{"PROJECT", "ID", "TIME", "CREDITS", "USD", "ENVIRONMENT", "VENDOR", "REQUEST"}, Empty: "No SMS is uncertain."}
 	for _, id := range ids {
 		entries, err := s.Credits.Uncertain(ctx, id)
 		if err != nil {
@@ -61,35 +53,20 @@ func (o *listOptions) run(ctx context.Context, s *app.Stack) error {
 		for _, e := range entries {
 			v := Uncertain{id, e.Key, e.Key.Time(), e.Credits, e.Environment, e.Vendor, e.RequestID}
 			views = append(views, v)
-			t.Rows = append(t.Rows, []string{id, string(v.ID), app.Second(v.Began), credit.Grouped(v.Credits), v.Environment, v.Vendor, v.RequestID})
+			t.Rows = append(t.Rows, []string{id, string(v.ID), s.Time(v.Began), s.Number(v.Credits), app.Dollars(v.Credits), v.Environment, v.Vendor, v.RequestID})
 		}
 	}
-	return o.Print(views, t)
-}
-
-// ids returns the named project, or all projects.
-func (o *listOptions) ids(ctx context.Context, s *app.Stack) ([]string, error) {
-	if len(o.projects) > 0 {
-		_, err := s.Load(ctx, o.projects[0])
-		return o.projects, err
-	}
-	projects, err := s.Projects.ListProjects(ctx)
-	ids := make([]string, len(projects))
-	for i, p := range projects {
-		ids[i] = p.ID
-	}
-	return ids, err
+	return s.Print(views, t)
 }
 
 type resolveOptions struct {
-	*app.App
 	key             credit.Key
 	confirm, refund bool
 	resolution      credit.Resolution
 }
 
 func resolve(a *app.App) *cobra.Command {
-	o := &resolveOptions{App: a}
+	o := &resolveOptions{}
 	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "resolve PROJECT ID",
 		Short: "Confirm an uncertain SMS, or refund its credits",
@@ -136,14 +113,14 @@ func (o *resolveOptions) run(ctx context.Context, s *app.Stack, rec *project.Rec
 		return err
 	}
 	r := entry.Resolution
-	return o.Print(struct {
+	return s.Print(struct {
 		ProjectID  string                 `json:"project_id"`
 		ID         credit.Key             `json:"id"`
 		Credits    int64                  `json:"credits"`
 		Resolution command.ResolutionView `json:"resolution"`
 		Balance    int64                  `json:"balance"`
-	}{rec.ID, entry.Key, entry.Credits, command.ResolutionView(r), balance}, app.Table{Rows: [][]string{
-		{"Project", rec.ID}, {"SMS", string(entry.Key)}, {"Credits", credit.Grouped(entry.Credits)},
-		{"Resolution", string(r.Verdict)}, {"Reason", r.Reason}, {"By", r.Actor}, {"Balance", credit.Grouped(balance) + " credits"},
-	}})
+	}{rec.ID, entry.Key, entry.Credits, command.ResolutionView(r), balance}, app.Table{Rows: app.Rows(
+		"Project", rec.ID, "SMS", string(entry.Key), "Credits", app.Credits(entry.Credits),
+		"Resolution", string(r.Verdict), "Reason", r.Reason, "By", r.Actor, "Balance", app.Credits(balance),
+	)})
 }

@@ -4,6 +4,7 @@ package vendor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -50,32 +51,31 @@ func viewFields(fields []upstream.Field) []fieldView {
 func list(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list [KIND]",
-		Short: "List the vendors with the settings and secret fields that each needs",
+		Short: "List the vendors by kind, with the settings and secret fields that each needs",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			kind := strings.Join(args, "")
+			offers := catalog.Offers()
 			if len(args) > 0 {
-				if err := catalog.ValidateKind(kind); err != nil {
+				if err := catalog.ValidateKind(args[0]); err != nil {
 					return err
 				}
+				offers = slices.DeleteFunc(offers, func(o catalog.Offer) bool { return string(o.Kind) != args[0] })
 			}
-			return runList(a, project.Kind(kind))
+			var tables []app.Table
+			kind := project.Kind("")
+			views, _ := app.List(offers, func(o catalog.Offer) (View, []string) {
+				v := View{o.Kind, o.Spec.Name, o.Spec.Title, o.Spec.Endpoint, viewFields(o.Settings()), viewFields(o.Spec.Secrets), o.Spec.ManagedWithoutSecret}
+				if o.Kind != kind {
+					kind = o.Kind
+					tables = append(tables, app.Table{Header: []string{"KIND", "VENDOR", "TITLE", "FIELD", "IS", "REQUIRED", "DESCRIPTION"}})
+				}
+				t := &tables[len(tables)-1]
+				t.Rows = append(t.Rows, v.rows()...)
+				return v, nil
+			})
+			return a.Print(views, tables...)
 		},
 	}
-}
-
-func runList(a *app.App, kind project.Kind) error {
-	views := []View{}
-	t := app.Table{Header: []string{"KIND", "VENDOR", "TITLE", "FIELD", "IS", "REQUIRED", "DESCRIPTION"}, Empty: "No vendors of this kind in this version."}
-	for _, o := range catalog.Offers() {
-		if kind != "" && o.Kind != kind {
-			continue
-		}
-		v := View{o.Kind, o.Spec.Name, o.Spec.Title, o.Spec.Endpoint, viewFields(o.Settings()), viewFields(o.Spec.Secrets), o.Spec.ManagedWithoutSecret}
-		views = append(views, v)
-		t.Rows = append(t.Rows, v.rows()...)
-	}
-	return a.Print(views, t)
 }
 
 func (v View) rows() [][]string {
@@ -101,13 +101,13 @@ func (v View) rows() [][]string {
 }
 
 type accountOptions struct {
-	*app.App
-	account catalog.Account
-	file    string
+	offer        catalog.Offer
+	environments []project.Environment
+	file         string
 }
 
 func account(a *app.App) *cobra.Command {
-	o := &accountOptions{App: a, account: catalog.Account{Owner: secret.Managed}}
+	o := &accountOptions{}
 	cmd := a.Command(&cobra.Command{
 		Use:   "account KIND VENDOR",
 		Short: "Set the service's own account at a vendor, for Managed integrations",
@@ -117,48 +117,53 @@ kind and environment uses this account.
 At a terminal the command asks for the secret fields. Programs pass the fields as a
 JSON object in a file, or on standard input with --secrets -.`,
 		Example: `  svc vendor account sms quicksend --env production
-  svc vendor account sms quicksend --env production --secrets - < quicksend.json`,
+  svc vendor account sms quicksend --env both --secrets - < quicksend.json`,
 	}, o.parse, o.run)
-	app.EnvironmentFlag(cmd, &o.account.Environment)
+	app.EnvironmentsFlag(cmd, &o.environments, false)
 	cmd.Flags().StringVar(&o.file, "secrets", "", "file with a JSON object of the secret fields, - for standard input")
 	return cmd
 }
 
 func (o *accountOptions) parse(args []string) (err error) {
-	if o.account.Offer, err = catalog.Find(args[0], args[1]); err != nil {
+	if o.offer, err = catalog.Find(args[0], args[1]); err != nil {
 		return err
 	}
-	spec := o.account.Offer.Spec
-	if len(spec.Secrets) == 0 {
+	if spec := o.offer.Spec; len(spec.Secrets) == 0 {
 		return app.Usagef("%s needs no account", spec.Title)
-	}
-	if spec.ManagedWithoutSecret {
+	} else if spec.ManagedWithoutSecret {
 		return app.Usagef("%s needs no account: Managed integrations use the function's own role", spec.Title)
 	}
 	return nil
 }
 
+type changedView struct {
+	catalog.AccountView
+	Changed bool `json:"changed"`
+}
+
 func (o *accountOptions) run(ctx context.Context, s *app.Stack) error {
-	stored, err := o.account.Stored(ctx, s)
-	if err != nil {
-		return err
-	}
-	spec := o.account.Offer.Spec
-	fields, changed, err := catalog.ReadSecrets(ctx, o.App, spec, stored, o.file, true)
-	if err != nil {
-		return err
-	}
-	if missing := upstream.Missing(spec.Secrets, fields); len(missing) > 0 {
-		return fmt.Errorf("%w: %s needs %s", app.ErrRefused, spec.Title, strings.Join(missing, ", "))
-	}
-	if changed {
-		if err := o.account.Put(ctx, s, fields); err != nil {
+	var accounts []catalog.Account
+	for _, env := range o.environments {
+		t, err := catalog.ReadAccount(ctx, s, o.offer, secret.Managed, env)
+		if err != nil {
 			return err
 		}
+		accounts = append(accounts, t)
 	}
-	view, rows := o.account.View(s, fields)
-	return o.Print(struct {
-		catalog.AccountView
-		Changed bool `json:"changed"`
-	}{view, changed}, app.Table{Rows: rows})
+	if err := catalog.ReadSecrets(ctx, s, accounts, o.file, true); err != nil {
+		return err
+	}
+	var views []changedView
+	var tables []app.Table
+	for _, t := range accounts {
+		if missing := upstream.Missing(o.offer.Spec.Secrets, t.Fields); len(missing) > 0 {
+			return fmt.Errorf("%w: %s needs %s", app.ErrRefused, o.offer.Spec.Title, strings.Join(missing, ", "))
+		}
+		view, rows := t.View(s)
+		views, tables = append(views, changedView{view, t.Changed()}), append(tables, app.Table{Rows: rows})
+	}
+	if err := catalog.PutAll(ctx, s, accounts); err != nil {
+		return err
+	}
+	return s.Print(app.OneOrAll(views), tables...)
 }
