@@ -58,7 +58,12 @@ func TestErrorReasons(t *testing.T) {
 		if a == nil {
 			continue
 		}
-		a.Error.Details.fields = nil
+		if c.r.path == location { // a failure of the vendor in the metrics (docs/decisions.md#lookup-chain)
+			lines := logLines(t, fixture.stack.LogDir, a.RequestID)["location.log"]
+			if len(lines) != 1 || !strings.Contains(lines[0], `"outcome":"vendor_failed"`) || !strings.Contains(lines[0], `"vendor":"ip-api"`) {
+				t.Errorf("%s: %s", c.name, lines)
+			}
+		}
 		if a.status != c.status || !slices.Equal(a.Error.Details.list(), c.want.list()) {
 			t.Errorf("%s: %d %s, want %d %v", c.name, a.status, a.body, c.status, c.want.list())
 		}

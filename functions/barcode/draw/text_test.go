@@ -178,7 +178,7 @@ func TestTextOfSVG(t *testing.T) {
 func rasterize(t *testing.T, data string, width, height int) *image.Alpha {
 	t.Helper()
 	z := vector.NewRasterizer(width, height)
-	for _, contour := range strings.SplitSeq(strings.TrimSuffix(data, "z"), "z") {
+	for contour := range strings.SplitSeq(strings.TrimSuffix(data, "z"), "z") {
 		for contour != "" {
 			end := 1 + strings.IndexAny(contour[1:]+"M", "MLQ")
 			var n []float32
