@@ -66,6 +66,7 @@ func New(cfg Config, db *dynamodb.Client, log *telemetry.Logger) *Service {
 		db:       db,
 		projects: project.NewCache(project.NewStore(db, cfg.ProjectsTable), time.Duration(cfg.ProjectCacheSeconds)*time.Second),
 		limiter:  ratelimit.New(db, cfg.TransientTable),
+		guesses:  newGuesses(),
 		wallet:   credit.NewStore(db, credit.Tables{Wallets: cfg.WalletsTable, Ledger: cfg.LedgerTable}),
 		keys:     idempotency.New(db, cfg.TransientTable),
 		log:      log,

@@ -13,6 +13,13 @@ var outcomes = map[int]string{
 	401: "unauthorized", 402: "insufficient_funds", 429: "throttled", 502: "vendor_failed", 503: "unavailable",
 }
 
+// The outcomes of limits that have the status of another outcome.
+const (
+	outcomeGuessed   = "guessed"
+	outcomeRecipient = "recipient_limit"
+	outcomeDaily     = "daily_limit"
+)
+
 // outcome returns the metrics' dimension "outcome", which has few values, the same for all operations.
 func (resp *response) outcome() string {
 	name, named := outcomes[resp.status]
@@ -21,6 +28,8 @@ func (resp *response) outcome() string {
 		return "success"
 	case resp.failure.Uncertain:
 		return "uncertain"
+	case resp.failure.outcome != "":
+		return resp.failure.outcome
 	case resp.failure.Code == CodeProjectPaused:
 		return "paused"
 	case named:
