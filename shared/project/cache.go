@@ -17,7 +17,7 @@ var (
 	// that the caller cannot distinguish these cases (docs/decisions.md#credentials).
 	ErrUnauthorized = errors.New("credentials are missing, invalid, inactive or of another environment")
 	// ErrWrongSecret is an ErrUnauthorized for a wrong secret of an active credential (docs/decisions.md#guessing).
-	ErrWrongSecret = fmt.Errorf("wrong secret: %w", ErrUnauthorized)
+	ErrWrongSecret = fmt.Errorf("%w", ErrUnauthorized)
 )
 
 const (
