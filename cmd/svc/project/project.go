@@ -17,7 +17,7 @@ import (
 func Command(a *app.App) *cobra.Command {
 	return app.Group("project", "Create, show, change, pause, export and import projects",
 		create(a), list(a), show(a), pause(a, "pause", true), pause(a, "resume", false),
-		limit(a), trial(a), scale(a), export(a), importFile(a))
+		limits(a), limit(a), trial(a), scale(a), export(a), importFile(a))
 }
 
 // Settings are the properties of a project that an operator sets.
@@ -27,6 +27,9 @@ type Settings struct {
 	Paused            bool     `json:"paused"`
 	LimitRequests     int      `json:"limit_requests"`
 	LimitSeconds      int      `json:"limit_seconds"`
+	PerRecipient      []string `json:"per_recipient,omitempty"` // as --per-recipient: 5/10m
+	DailyCredits      int64    `json:"daily_credits,omitempty"`
+	DailyUnits        int64    `json:"daily_units,omitempty"`
 	Trial             bool     `json:"trial"`
 	TrialDestinations []string `json:"trial_destinations"`
 }
@@ -35,6 +38,7 @@ func settingsOf(p project.Project) Settings {
 	return Settings{
 		ID: p.ID, Name: p.Name, Paused: p.Paused,
 		LimitRequests: p.Limit.Requests, LimitSeconds: int(p.Limit.Window / time.Second),
+		PerRecipient: recipientTexts(p.Limits.Recipients), DailyCredits: p.Limits.DailyCredits, DailyUnits: p.Limits.DailyUnits,
 		Trial: p.Trial, TrialDestinations: append([]string{}, p.TrialDestinations...),
 	}
 }
@@ -73,13 +77,7 @@ func (p View) state() string {
 }
 
 func (p View) limit() string {
-	window := (time.Duration(p.LimitSeconds) * time.Second).String()
-	for _, zero := range []string{"m0s", "h0m"} { // 1m for 1m0s
-		if strings.HasSuffix(window, zero) {
-			window = strings.TrimSuffix(window, zero[1:])
-		}
-	}
-	return fmt.Sprintf("%d per %s", p.LimitRequests, window)
+	return fmt.Sprintf("%d per %s", p.LimitRequests, short(time.Duration(p.LimitSeconds)*time.Second))
 }
 
 func (p View) trial() string {
@@ -92,15 +90,8 @@ func (p View) trial() string {
 func (p View) created() string { return p.Created.UTC().Format("2006-01-02 15:04 UTC") }
 
 func (p View) rows() [][]string {
-	return [][]string{
-		{"Project", p.ID},
-		{"Name", p.Name},
-		{"State", p.state()},
-		{"Limit", p.limit() + ", in each environment"},
-		{"Trial", p.trial()},
-		{"Shards", p.shards()},
-		{"Created", p.created()},
-	}
+	rows := append([][]string{{"Project", p.ID}, {"Name", p.Name}, {"State", p.state()}}, p.limitRows()...)
+	return append(rows, [][]string{{"Trial", p.trial()}, {"Shards", p.shards()}, {"Created", p.created()}}...)
 }
 
 // printChange prints one changed property of a project.

@@ -1,11 +1,13 @@
 package project
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -99,9 +101,14 @@ func (o *importOptions) run(ctx context.Context, s *app.Stack) error {
 	if err != nil {
 		return err
 	}
+	recipients, err := parseRecipients(cmp.Or(strings.Join(t.PerRecipient, ","), none))
+	if err != nil {
+		return err
+	}
 	created, err := createProject(ctx, s, project.Project{
 		ID: t.ID, Name: t.Name, Paused: t.Paused, Trial: t.Trial, TrialDestinations: t.TrialDestinations,
-		Limit: project.RateLimit{Requests: t.LimitRequests, Window: time.Duration(t.LimitSeconds) * time.Second},
+		Limit:  project.RateLimit{Requests: t.LimitRequests, Window: time.Duration(t.LimitSeconds) * time.Second},
+		Limits: project.Limits{Recipients: recipients, DailyCredits: t.DailyCredits, DailyUnits: t.DailyUnits},
 	})
 	if err != nil {
 		return err
