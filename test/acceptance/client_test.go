@@ -75,8 +75,8 @@ func (a *response) fields() string {
 func (a *response) provider(t *testing.T) (p struct {
 	Status, ID, Vendor string
 	Results            []struct {
-		To, Status, ID, Vendor string
-		Units                  int
+		To, Status, ID, Vendor, Reason string
+		Units                          int
 	}
 }) {
 	t.Helper()
