@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -333,5 +335,25 @@ func TestSource(t *testing.T) {
 		if got := source(address); got != want {
 			t.Errorf("%s: %q, want %q", address, got, want)
 		}
+	}
+}
+
+// TestGuessesAtOnce checks that an instance counts exactly, whatever runs at once.
+func TestGuessesAtOnce(t *testing.T) {
+	g := newGuesses()
+	var free atomic.Int64
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			for range 5 {
+				if _, tooMany := g.count(guesser{"192.0.2.1", "c"}); !tooMany {
+					free.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if free.Load() != mostGuesses {
+		t.Errorf("%d guesses pass, want %d", free.Load(), mostGuesses)
 	}
 }

@@ -291,6 +291,23 @@ func TestGuessing(t *testing.T) {
 	}
 }
 
+// openapi.yaml#InsufficientFunds: the playground shows why a limit refused a request.
+func TestPlaygroundShowsRefusals(t *testing.T) {
+	local(t)
+	t.Parallel()
+	p := plan{credits: 1_000_000, integrations: []integration{{vendor: "twilio", mode: project.Managed}}}.make(t).drawing(t, project.Managed).
+		limits(t, "--daily-credits", "50")
+	v := newTab(t, newBrowser(t), 1280, 900)
+	openDocs(t, v, "")
+	v.enter(t, p.dev)
+	playground := v.operation(t, "generateBarcode")
+	got := v.send(t, playground)
+	shown := v.eval(t, `selector => document.querySelector(selector + " dl").textContent`, playground)
+	if !strings.HasPrefix(got, "402") || !strings.Contains(shown, "the project's daily limit of 50 credits, which ends at ") {
+		t.Errorf("%s: %s", got, shown)
+	}
+}
+
 // limited returns a project of the second stack with all limits, which no test reaches but by recipient.
 func (n *oneProcess) limited(t *testing.T, mode project.Mode) *tenant {
 	t.Helper()
