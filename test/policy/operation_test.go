@@ -69,6 +69,7 @@ var operationRules = []rule{
 		{"MetricName: UncertainSends", "MetricName: UncertainSend"},
 		{"MetricName: SettleOldest", "MetricName: SettleAge"},
 		{"Value: unauthorized", "Value: unauthorised"},
+		{"Value: guessed", "Value: guesses"},
 		{"MetricName: Requests\n      Dimensions:\n        - {Name: outcome", "MetricName: Credits\n      Dimensions:\n        - {Name: outcome"},
 		{"        - {Id: unknown, Expression: 'SUM([gateway, known])', ReturnData: false}", "        - {Id: unknown, Expression: 'SUM([gateway, known])'}"},
 		{"old, refused, failing", "old, failing"},
