@@ -63,6 +63,9 @@ var (
 	errRefused = errors.New("the vendor has refused the credentials")
 )
 
+// errLimited is the outcome of a message whose recipient's limit is reached.
+var errLimited = &upstream.Error{Class: upstream.NotSent, Detail: "the limit of messages to the number is reached"}
+
 // errPanicked marks a panic of an adapter.
 var errPanicked = errors.New("panic")
 
@@ -78,9 +81,13 @@ type delivery struct {
 func (g *group) deliver(ctx context.Context, accounts []upstream.Account, r sendRequest) []recipient {
 	d := &delivery{group: g, same: r.method == bulkSame}
 	recipients := slices.Clone(r.recipients)
-	left := make([]*recipient, len(recipients))
+	var left []*recipient
 	for i := range recipients {
-		left[i] = &recipients[i]
+		if p := &recipients[i]; p.limited {
+			p.err = errLimited
+		} else {
+			left = append(left, p)
+		}
 	}
 	for _, account := range accounts {
 		if left = d.sendThrough(ctx, account, left); len(left) == 0 {

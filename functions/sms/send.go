@@ -52,7 +52,8 @@ type recipient struct {
 	given   string // the number in the request
 	message vendors.Message
 	units   int
-	outcome // the zero outcome until the message is delivered
+	limited bool // the project's limit of messages to the number is reached
+	outcome      // the zero outcome until the message is delivered
 }
 
 type sendResult struct {
@@ -165,10 +166,17 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 		return g.estimate(accounts[0], r)
 	}
 	credits := call.Credits(total(r.recipients))
+	messages := r.messages()
 	return &api.Job{
-		Credits: credits, Irrevocable: true,
+		Credits: credits, Irrevocable: true, Messages: messages,
 		Run: func(ctx context.Context) (*api.Result, error) {
+			for i, m := range messages {
+				r.recipients[i].limited = m.Refused
+			}
 			recipients := g.deliver(ctx, accounts, r)
+			for i, m := range messages {
+				m.Unsent = recipients[i].status() == rejected || recipients[i].status() == notAttempted
+			}
 			if err := failure(recipients); err != nil {
 				return nil, err
 			}
@@ -184,6 +192,15 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 			}, nil
 		},
 	}, nil
+}
+
+// messages returns the messages of a send in their order, for the limits of the project.
+func (r *sendRequest) messages() []*api.Message {
+	all := make([]*api.Message, len(r.recipients))
+	for i, p := range r.recipients {
+		all[i] = &api.Message{To: p.message.To, Units: p.units}
+	}
+	return all
 }
 
 // total returns the units of the accepted messages, and before a delivery those of all messages.
@@ -210,11 +227,12 @@ func failure(recipients []recipient) error {
 	return e
 }
 
-// decisive returns the first uncertain outcome, else the first that is not accepted, else the zero outcome.
+// decisive returns the first uncertain outcome, else the first that is not accepted, else the zero outcome. A recipient whose
+// limit is reached has no part in it, because no vendor was asked.
 func decisive(recipients []recipient) outcome {
 	i := slices.IndexFunc(recipients, func(p recipient) bool { return p.status() == uncertain })
 	if i < 0 {
-		i = slices.IndexFunc(recipients, func(p recipient) bool { return p.status() != accepted })
+		i = slices.IndexFunc(recipients, func(p recipient) bool { return p.status() != accepted && !p.limited })
 	}
 	if i < 0 {
 		return outcome{}
@@ -243,6 +261,18 @@ type bulkResult struct {
 	ID     string `json:"id"`
 	Vendor string `json:"vendor"`
 	Units  int    `json:"units"`
+	Reason string `json:"reason,omitzero"`
+}
+
+// recipientLimit is the reason of a message that was not attempted because of the limit of messages to its number.
+const recipientLimit = "recipient_limit"
+
+// reason returns why the message was not attempted, where the project's limits are the reason.
+func (p recipient) reason() string {
+	if p.limited {
+		return recipientLimit
+	}
+	return ""
 }
 
 // bulkCounts holds the number of recipients by status.
@@ -273,7 +303,7 @@ func bulkAcceptance(recipients []recipient) bulkResponse {
 		if p.receipt.ID != first.receipt.ID {
 			response.ID = ""
 		}
-		response.Results = append(response.Results, bulkResult{p.given, p.status(), p.receipt.ID, p.vendor, p.units})
+		response.Results = append(response.Results, bulkResult{p.given, p.status(), p.receipt.ID, p.vendor, p.units, p.reason()})
 	}
 	return response
 }
@@ -282,6 +312,9 @@ func countByStatus(recipients []recipient) map[status]int {
 	counts := map[status]int{}
 	for _, p := range recipients {
 		counts[p.status()]++
+		if p.limited {
+			counts[recipientLimit]++
+		}
 	}
 	return counts
 }
@@ -290,7 +323,7 @@ func countByStatus(recipients []recipient) map[status]int {
 func summary(units int, recipients []recipient) []slog.Attr {
 	counts := countByStatus(recipients)
 	attributes := []slog.Attr{slog.Int("units", units)}
-	for _, s := range []status{accepted, rejected, uncertain, notAttempted} {
+	for _, s := range []status{accepted, rejected, uncertain, notAttempted, recipientLimit} {
 		if n := counts[s]; n > 0 {
 			attributes = append(attributes, slog.Int(string(s), n))
 		}

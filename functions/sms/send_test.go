@@ -110,7 +110,7 @@ func TestBulkAcceptance(t *testing.T) {
 			units := 0
 			for i, result := range got.Results {
 				statuses = append(statuses, string(result.Status))
-				if want := (bulkResult{r.recipients[i].given, result.Status, c.outcomes[i].receipt.ID, c.outcomes[i].vendor, i + 1}); result != want {
+				if want := (bulkResult{r.recipients[i].given, result.Status, c.outcomes[i].receipt.ID, c.outcomes[i].vendor, i + 1, ""}); result != want {
 					t.Errorf("result %d is %+v, want %+v", i, result, want)
 				}
 				if result.Status == accepted {
@@ -204,6 +204,60 @@ func TestSend(t *testing.T) {
 				}
 				if (result.Cause != nil) != (c.cause != "") || result.Cause != nil && !strings.Contains(result.Cause.Error(), c.cause) {
 					t.Errorf("the cause is %v, want %q", result.Cause, c.cause)
+				}
+			})
+		})
+	}
+}
+
+// docs/decisions.md#recipient-limit: no vendor is asked to send a message whose recipient's limit is reached, the response
+// names the reason, and the pipeline learns which messages certainly did not leave.
+func TestRecipientLimit(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		vendor  *fakeVendor
+		refused []bool
+		data    string
+		log     string
+		fails   string
+		unsent  []bool
+		calls   int
+	}{
+		{"none", one(accepts), []bool{false, false}, `"status":"accepted"`, "units=2 accepted=2", "", []bool{false, false}, 2},
+		{"the first", one(accepts), []bool{true, false},
+			`"results":[{"to":"+94770000000","status":"not_attempted","id":"","vendor":"","units":1,"reason":"recipient_limit"},{"to":"+94770000001","status":"accepted","id":"a1","vendor":"a","units":1}]`,
+			"units=1 accepted=1 not_attempted=1 recipient_limit=1", "", []bool{true, false}, 1},
+		{"one, and the other is rejected", one(failsWith(upstream.Rejected)), []bool{true, false}, "", "", "502 rejected a reached", []bool{true, true}, 1},
+		{"one, and the other is uncertain", one(failsWith(upstream.NoResponse)), []bool{false, true}, "", "", "503 no_answer a reached uncertain", []bool{false, true}, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newFixture(c.vendor)
+				job, err := b.prepareSend(t.Context(), b.caller(project.BYOK, nil), bulk(bulkSame, 2))
+				if err != nil || len(job.Messages) != 2 || job.Messages[0].To != "+94770000000" || job.Messages[0].Units != 1 {
+					t.Fatalf("%+v, %v", job, err)
+				}
+				for i, refused := range c.refused {
+					job.Messages[i].Refused = refused
+				}
+				result, err := job.Run(t.Context())
+				if got := described(err); got != c.fails || b.vendors[0].calls != c.calls {
+					t.Fatalf("%q after %d calls, want %q after %d", got, b.vendors[0].calls, c.fails, c.calls)
+				}
+				for i, m := range job.Messages {
+					if m.Unsent != c.unsent[i] {
+						t.Errorf("message %d: unsent is %t", i, m.Unsent)
+					}
+				}
+				if err != nil {
+					return
+				}
+				data, err := json.Marshal(result.Data)
+				if err != nil || !strings.Contains(string(data), c.data) || result.Cause != nil {
+					t.Errorf("%s, %v, %v; want %s", data, err, result.Cause, c.data)
+				}
+				if log := fmt.Sprint(result.Attributes); log != "["+c.log+"]" {
+					t.Errorf("the log has %s, want %s", log, c.log)
 				}
 			})
 		})

@@ -44,6 +44,7 @@ import (
 var laptop = map[string]string{
 	"Stage":                "local",
 	"VendorTimeoutSeconds": "4",
+	"LogPayloads":          "on",
 	// One person uses all projects here: AWS's default quotas of an account.
 	"ApiRequestsPerSecond": "10000",
 	"ApiBurst":             "5000",

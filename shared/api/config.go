@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -26,13 +27,17 @@ type Config struct {
 	LedgerTable         string        `env:"LEDGER_TABLE"`  // functions with paid operations
 	ProjectCacheSeconds int           `env:"PROJECT_CACHE_SECONDS" envDefault:"10"`
 	PlaygroundOrigin    string        `env:"PLAYGROUND_ORIGIN"` // of the documentation page; empty: no such origin
-	Prices              credit.Prices `env:"-"`                 // of the paid operations; Main reads them
+	LogPayloads         string        `env:"LOG_PAYLOADS" envDefault:"masked"` // on, off or masked; empty: masked
+	Prices              credit.Prices `env:"-"` // of the paid operations; Main reads them
 	Log                 telemetry.Config
 }
 
 // Validate returns the problems of the configuration.
 func (c Config) Validate() error {
 	err := InRange("PROJECT_CACHE_SECONDS", c.ProjectCacheSeconds, 0, 60)
+	if !slices.Contains([]string{payloadsOn, payloadsOff, payloadsMasked, ""}, c.LogPayloads) {
+		err = errors.Join(err, fmt.Errorf("LOG_PAYLOADS is %q, wants on, off or masked", c.LogPayloads))
+	}
 	if (c.WalletsTable == "") != (c.LedgerTable == "") {
 		err = errors.Join(err, errors.New("WALLETS_TABLE and LEDGER_TABLE go together"))
 	}
@@ -66,6 +71,7 @@ func New(cfg Config, db *dynamodb.Client, log *telemetry.Logger) *Service {
 		db:       db,
 		projects: project.NewCache(project.NewStore(db, cfg.ProjectsTable), time.Duration(cfg.ProjectCacheSeconds)*time.Second),
 		limiter:  ratelimit.New(db, cfg.TransientTable),
+		guesses:  newGuesses(),
 		wallet:   credit.NewStore(db, credit.Tables{Wallets: cfg.WalletsTable, Ledger: cfg.LedgerTable}),
 		keys:     idempotency.New(db, cfg.TransientTable),
 		log:      log,

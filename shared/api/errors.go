@@ -63,6 +63,8 @@ type Error struct {
 	Vendor    string // the vendor that failed; empty: no vendor did
 	Reached   bool   // a byte of irrevocable work may have reached a vendor: an Idempotency-Key keeps this outcome
 	Uncertain bool   // the work may still have happened, so it stays charged
+
+	outcome string // of the metrics, where the status does not decide; empty: the status decides
 }
 
 // Error returns the public message and the cause, for the log.

@@ -13,6 +13,13 @@ var outcomes = map[int]string{
 	401: "unauthorized", 402: "insufficient_funds", 429: "throttled", 502: "vendor_failed", 503: "unavailable",
 }
 
+// The outcomes of limits that have the status of another outcome.
+const (
+	outcomeGuessed   = "guessed"
+	outcomeRecipient = "recipient_limit"
+	outcomeDaily     = "daily_limit"
+)
+
 // outcome returns the metrics' dimension "outcome", which has few values, the same for all operations.
 func (resp *response) outcome() string {
 	name, named := outcomes[resp.status]
@@ -21,6 +28,8 @@ func (resp *response) outcome() string {
 		return "success"
 	case resp.failure.Uncertain:
 		return "uncertain"
+	case resp.failure.outcome != "":
+		return resp.failure.outcome
 	case resp.failure.Code == CodeProjectPaused:
 		return "paused"
 	case named:
@@ -33,7 +42,7 @@ func (resp *response) outcome() string {
 	return "refused"
 }
 
-// maxPayload is the number of bytes of a request's body that a log entry holds (docs/decisions.md#privacy-mode).
+// maxPayload is the number of bytes of a request's body that a log entry holds (docs/decisions.md#payload-logging).
 const maxPayload = 4 << 10
 
 // record prints the log line of a request, which is also its metrics (docs/decisions.md#log-lines).
@@ -52,7 +61,7 @@ func (s *Service) record(ctx context.Context, state *requestState, resp response
 		vendor = e.Vendor
 		attributes = append(attributes, slog.String("code", e.Code))
 		if !state.privacy {
-			attributes = append(attributes, slog.String("error", e.Error()))
+			attributes = append(attributes, slog.String("error", s.cfg.errorText(e.Error())))
 		}
 		if resp.status >= 500 && e.Code != CodeProjectPaused {
 			level = slog.LevelError
@@ -62,7 +71,9 @@ func (s *Service) record(ctx context.Context, state *requestState, resp response
 		attributes = append(attributes, slog.String("client", "playground"))
 	}
 	if state.decoded && !state.privacy && len(state.body) > 0 {
-		attributes = append(attributes, slog.String("payload", truncate(string(state.body), maxPayload)))
+		if payload := s.cfg.payload(state.body); payload != "" {
+			attributes = append(attributes, slog.String("payload", payload))
+		}
 	}
 	operation := state.operation
 	if operation == "" {

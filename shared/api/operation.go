@@ -102,6 +102,8 @@ type Job struct {
 	// Irrevocable marks work that cannot be taken back (a sent SMS). The ledger marks such work before Run, and the project
 	// stays charged if the request dies.
 	Irrevocable bool
+	// Messages are the messages of a send, which the project's limits count; nil: no send.
+	Messages []*Message
 	// Prefetch is a read that goes out together with the count and the reservation; nil: no such read.
 	Prefetch func(ctx context.Context) error
 	// Run does the work. The context ends in time for the response.
@@ -202,6 +204,7 @@ type requestState struct {
 	decoded     bool
 	credits     int64
 	vendor      string
+	used        *usage
 	rate        atomic.Pointer[ratelimit.Decision] // of the count; nil: the request was not counted
 
 	mu         sync.Mutex // guards the fields below, which concurrent steps change

@@ -5,8 +5,9 @@
 // decodes, what the request costs, what the operation refuses, how the work runs. Service.serve does the rest and shows the
 // order of all steps (docs/decisions.md#order-of-checks).
 //
-// Service decides every step up to the credits in memory once Service has the project's record. The count of the rate limit
-// and the reservation of credits then go out together, and no work begins before both have succeeded. A request with an
+// Service decides every step up to the credits in memory once Service has the project's record. The count of the rate limit,
+// the reservation of credits and the counts of further limits then go out together, and no work begins before all of them
+// have succeeded. A request with an
 // Idempotency-Key claims the key first and reserves nothing before the request has won the key. Service captures the credits
 // of work that succeeds, releases those of work that fails, and captures as uncertain those of work whose outcome is unknown
 // (an SMS without a response). The response to a panic is a 500.
@@ -48,6 +49,7 @@ type Service struct {
 	db       *dynamodb.Client
 	projects *project.Cache
 	limiter  *ratelimit.Limiter
+	guesses  *guesses
 	wallet   *credit.Store
 	keys     *idempotency.Store
 	log      *telemetry.Logger
@@ -86,7 +88,7 @@ func (s *Service) respond(ctx context.Context, state *requestState, routes []Rou
 	state.vendor = result.Vendor
 	state.attributes, state.metrics = append(state.attributes, result.Attributes...), append(state.metrics, result.Metrics...)
 	if result.Cause != nil && !state.privacy {
-		state.note("error", result.Cause)
+		state.note("error", errors.New(s.cfg.errorText(result.Cause.Error())))
 	}
 	return success(result, state.id)
 }
@@ -112,7 +114,7 @@ func (s *Service) serve(ctx context.Context, state *requestState, route Route, p
 	if err := state.readBody(); err != nil { // 413
 		return nil, err
 	}
-	if err := s.authenticate(ctx, state); err != nil { // 401
+	if err := s.authenticate(ctx, state); err != nil { // 401, or 429 for too many wrong secrets
 		return nil, err
 	}
 	if state.record.Paused { // 503
@@ -139,7 +141,7 @@ func (s *Service) serve(ctx context.Context, state *requestState, route Route, p
 		return nil, claim.end(ctx, state, nil, first(counted(), err))
 	}
 	reservation, err := s.reserve(ctx, state, job, counted)
-	if err != nil { // 402
+	if err != nil { // 429 for the recipients, 402
 		return nil, claim.end(ctx, state, nil, err)
 	}
 	if err := s.mark(ctx, state, job, reservation); err != nil { // 500
@@ -180,7 +182,10 @@ func (s *Service) authenticate(ctx context.Context, state *requestState) error {
 	}
 	var err error
 	state.record, state.environment, err = s.projects.Authenticate(ctx, clientID, secret, env)
-	if errors.Is(err, project.ErrUnauthorized) {
+	switch {
+	case errors.Is(err, project.ErrWrongSecret):
+		return s.wrongSecret(state, clientID)
+	case errors.Is(err, project.ErrUnauthorized):
 		return errUnauthorized
 	}
 	if err != nil {

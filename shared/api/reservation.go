@@ -8,16 +8,22 @@ import (
 	"svcapi/shared/credit"
 )
 
-// reserve sends the reservation of the job's credits and the job's prefetch, and awaits both with the count that is under
-// way. The error of the count comes first, then the error of the reservation. reserve releases the credits where another
-// step fails. The reservation is nil for a job without credits (docs/decisions.md#phases).
+// reserve sends the reservation of the job's credits, the counts of the project's limits and the job's prefetch, and awaits
+// all of them with the count that is under way. The error of the count comes first, then those of the messages, of the
+// reservation and of the day. reserve releases the credits and subtracts the counts where another step fails. The
+// reservation is nil for a job without credits (docs/decisions.md#phases).
 func (s *Service) reserve(ctx context.Context, state *requestState, job *Job, counted func() error) (*credit.Reservation, error) {
+	now := s.now()
+	state.used = usageOf(state, job, now)
+	if err := s.limitsReached(state, state.used); err != nil {
+		return nil, first(counted(), err)
+	}
 	var reservation *credit.Reservation
 	reserved, prefetched := nothing, nothing
 	if job.Credits > 0 {
 		state.credits = job.Credits
 		reservation = &credit.Reservation{
-			Project: state.record.ID, Shards: state.record.Shards.At(s.now()), Key: credit.NewKey(s.now(), state.id), Credits: job.Credits, Operation: state.price,
+			Project: state.record.ID, Shards: state.record.Shards.At(now), Key: credit.NewKey(now, state.id), Credits: job.Credits, Operation: state.price,
 			Environment: string(state.environment), RequestID: state.id, Irrevocable: job.Irrevocable,
 		}
 		reserved = async(func() error { return s.wallet.Reserve(ctx, reservation) })
@@ -25,11 +31,14 @@ func (s *Service) reserve(ctx context.Context, state *requestState, job *Job, co
 	if job.Prefetch != nil {
 		prefetched = async(func() error { return job.Prefetch(ctx) })
 	}
-	limited, reserveErr, prefetchErr := counted(), reserved(), prefetched()
-	err := first(limited, reserveError(reserveErr), internal("", prefetchErr))
+	messages, daily := s.countUsage(ctx, state, state.used)
+	limited, reserveErr, prefetchErr, messagesErr, dailyErr := counted(), reserved(), prefetched(), messages(), daily()
+	err := first(limited, messagesErr, reserveError(reserveErr), dailyErr, internal("", prefetchErr))
 	if err == nil {
 		return reservation, nil
 	}
+	// A reservation that was never marked cannot be charged, whatever becomes of its release.
+	s.subtractUsage(ctx, state.used, func(*Message) bool { return true }, true)
 	state.credits = 0
 	if reservation != nil && reserveErr == nil {
 		s.release(ctx, state, reservation)
@@ -55,6 +64,8 @@ func (s *Service) mark(ctx context.Context, state *requestState, job *Job, r *cr
 	err := s.wallet.Mark(ctx, r)
 	if err != nil {
 		state.credits = 0
+		// The mark may have been written, and the settling function then charges the project.
+		s.subtractUsage(ctx, state.used, func(*Message) bool { return true }, false)
 	}
 	return internal("mark reservation", err)
 }
@@ -63,9 +74,8 @@ func (s *Service) mark(ctx context.Context, state *requestState, job *Job, r *cr
 // finish returns the error of the work.
 func (s *Service) finish(ctx context.Context, state *requestState, c claim, r *credit.Reservation, result *Result, failed error) error {
 	kept := async(func() error { _ = c.end(ctx, state, result, failed); return nil })
-	if r != nil {
-		s.captureOrRelease(ctx, state, r, result, failed)
-	}
+	released := r != nil && s.captureOrRelease(ctx, state, r, result, failed)
+	s.subtractUsage(ctx, state.used, func(m *Message) bool { return m.Unsent }, released)
 	if panicked := kept(); panicked != nil {
 		state.note("outcome_not_kept", panicked)
 	}
@@ -73,8 +83,8 @@ func (s *Service) finish(ctx context.Context, state *requestState, c claim, r *c
 }
 
 // captureOrRelease captures the credits of work that succeeded or may have happened, and releases the credits of all other
-// work.
-func (s *Service) captureOrRelease(ctx context.Context, state *requestState, r *credit.Reservation, result *Result, err error) {
+// work. captureOrRelease reports whether the credits have certainly returned to the balance.
+func (s *Service) captureOrRelease(ctx context.Context, state *requestState, r *credit.Reservation, result *Result, err error) bool {
 	var failed *Error
 	switch {
 	case err == nil && !result.NotCharged:
@@ -83,8 +93,9 @@ func (s *Service) captureOrRelease(ctx context.Context, state *requestState, r *
 		state.metric("UncertainSends")
 		s.capture(ctx, state, r, credit.Outcome{Uncertain: true, Vendor: failed.Vendor})
 	default:
-		s.release(ctx, state, r)
+		return s.release(ctx, state, r)
 	}
+	return false
 }
 
 func (s *Service) capture(ctx context.Context, state *requestState, r *credit.Reservation, o credit.Outcome) {
@@ -95,11 +106,13 @@ func (s *Service) capture(ctx context.Context, state *requestState, r *credit.Re
 	s.AfterResponse(ctx, "remove reservation", func(ctx context.Context) error { s.wallet.Remove(ctx, r); return nil })
 }
 
-func (s *Service) release(ctx context.Context, state *requestState, r *credit.Reservation) {
+func (s *Service) release(ctx context.Context, state *requestState, r *credit.Reservation) (released bool) {
 	state.credits = 0
-	if err := s.wallet.Release(ctx, r); err != nil {
+	err := s.wallet.Release(ctx, r)
+	if err != nil {
 		state.unsettled("release", err)
 	}
+	return err == nil
 }
 
 // unsettled notes a reservation that the settling function has to finish.

@@ -37,6 +37,7 @@ func build(t *testing.T) *fixture {
 	cfg := Config{
 		Stage: "test", ProjectsTable: tables.Projects, TransientTable: tables.Transient, WalletsTable: tables.Wallets, LedgerTable: tables.Ledger,
 		ProjectCacheSeconds: 10, Prices: credit.Prices{credit.SMS: 10}, PlaygroundOrigin: "https://docs.example",
+		LogPayloads: payloadsOn,
 	}
 	h.Service = New(cfg, db, telemetry.New(&h.log, telemetry.Config{Level: "INFO"}))
 	ctx, store := t.Context(), project.NewStore(db, tables.Projects)

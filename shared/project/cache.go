@@ -3,6 +3,7 @@ package project
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -11,9 +12,13 @@ import (
 	"svcapi/shared/clock"
 )
 
-// ErrUnauthorized is the only error for credentials that are missing, unknown, wrong, inactive or of another environment,
-// so that the caller cannot distinguish these cases (docs/decisions.md#credentials).
-var ErrUnauthorized = errors.New("credentials are missing, invalid, inactive or of another environment")
+var (
+	// ErrUnauthorized is the error for credentials that are missing, unknown, wrong, inactive or of another environment, so
+	// that the caller cannot distinguish these cases (docs/decisions.md#credentials).
+	ErrUnauthorized = errors.New("credentials are missing, invalid, inactive or of another environment")
+	// ErrWrongSecret is an ErrUnauthorized for a wrong secret of an active credential (docs/decisions.md#guessing).
+	ErrWrongSecret = fmt.Errorf("%w", ErrUnauthorized)
+)
 
 const (
 	// maxRecords bounds the records that an instance caches.
@@ -57,7 +62,7 @@ func NewCache(store *Store, ttl time.Duration) *Cache {
 }
 
 // Authenticate finds the project and environment of a request from its headers: X-API-KEY, X-API-SECRET and X-ENV as the
-// client sent them. Authenticate returns ErrUnauthorized or the failure of a read. Callers share the record and do not
+// client sent them. Authenticate returns ErrUnauthorized, ErrWrongSecret or the failure of a read. Callers share the record and do not
 // change it.
 //
 // Before a refusal Authenticate reads a record older than a second again, so that a new secret works within about a second.
@@ -97,7 +102,17 @@ func (c *Cache) Authenticate(ctx context.Context, clientID, secret, env string) 
 	if !at.Before(arrived) && (rec == nil || rec.Credential(clientID) == nil) {
 		c.unknown.Put(clientID, at)
 	}
-	return nil, "", ErrUnauthorized
+	return nil, "", rec.refusal(clientID, digest)
+}
+
+// refusal returns the error for credentials that do not authenticate.
+func (r *Record) refusal(clientID string, digest [32]byte) error {
+	if r != nil {
+		if c := r.Credential(clientID); c != nil && c.Active && !c.accepts(digest) {
+			return ErrWrongSecret
+		}
+	}
+	return ErrUnauthorized
 }
 
 // authenticates reports whether these are live credentials of the environment. authenticates also compares a digest where

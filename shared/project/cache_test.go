@@ -3,6 +3,7 @@ package project
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -91,6 +92,7 @@ func TestAuthenticate(t *testing.T) {
 		{"wrong environment", prod, prodSecret, "", false, 0},
 		{"no such environment", dev, devSecret, "staging", false, 0},
 		{"wrong secret", dev, prodSecret, "", false, 0},
+		{"wrong secret in the wrong environment", dev, prodSecret, "production", false, 0},
 		{"no secret", dev, "", "", false, 0},
 		{"no client ID", "", devSecret, "", false, 0},
 		{"nothing", "", "", "", false, 0},
@@ -108,6 +110,8 @@ func TestAuthenticate(t *testing.T) {
 			t.Errorf("%s: %v", c.what, err)
 		case !c.ok && (!errors.Is(err, ErrUnauthorized) || err.Error() != ErrUnauthorized.Error() || rec != nil || env != ""):
 			t.Errorf("%s: %v, %q, %v", c.what, rec, env, err)
+		case errors.Is(err, ErrWrongSecret) != strings.HasPrefix(c.what, "wrong secret"):
+			t.Errorf("%s: a wrong secret: %t", c.what, errors.Is(err, ErrWrongSecret))
 		}
 		if got := b.reads.Load() - before; got != c.reads {
 			t.Errorf("%s: %d reads, want %d", c.what, got, c.reads)

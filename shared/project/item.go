@@ -2,6 +2,7 @@ package project
 
 import (
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -52,7 +53,29 @@ func projectItem(p *Project) item {
 		it["parts_before"] = attr.Number(int64(p.Shards.Before))
 		it["parts_since"] = instant(p.Shards.Since)
 	}
+	p.Limits.encode(it)
+	if p.recipientKey != nil {
+		it["recipient_key"] = attr.Bytes(p.recipientKey)
+	}
 	return it
+}
+
+// encode adds the limits that are set to a project's item. A project without limits has the item of release 1.0.0.
+func (l Limits) encode(it item) {
+	if len(l.Recipients) > 0 {
+		recipients := make([]types.AttributeValue, len(l.Recipients))
+		for i, r := range l.Recipients {
+			recipients[i] = &types.AttributeValueMemberM{Value: item{
+				"messages": attr.Number(int64(r.Messages)), "seconds": attr.Number(int64(r.Window / time.Second)),
+			}}
+		}
+		it["recipient_limits"] = &types.AttributeValueMemberL{Value: recipients}
+	}
+	for name, most := range map[string]int64{"daily_credits": l.DailyCredits, "daily_units": l.DailyUnits} {
+		if most != 0 {
+			it[name] = attr.Number(most)
+		}
+	}
 }
 
 func credentialItem(projectID string, c *Credential) item {
@@ -138,6 +161,10 @@ func (r *reader) project() Project {
 	if r.item["parts"] != nil {
 		p.Shards = Shards{Count: int(r.number("parts")), Before: int(r.number("parts_before")), Since: r.instant("parts_since")}
 	}
+	p.Limits = r.limits()
+	if r.item["recipient_key"] != nil || len(p.Limits.Recipients) > 0 {
+		p.recipientKey = member[types.AttributeValueMemberB](r, "recipient_key").Value
+	}
 	for _, d := range r.list("trial_destinations") {
 		one := reader{item: item{"destination": d}}
 		p.TrialDestinations = append(p.TrialDestinations, one.text("destination"))
@@ -146,21 +173,47 @@ func (r *reader) project() Project {
 	return p
 }
 
+func (r *reader) limits() (l Limits) {
+	for name, into := range map[string]*int64{"daily_credits": &l.DailyCredits, "daily_units": &l.DailyUnits} {
+		if r.item[name] != nil {
+			*into = r.number(name)
+		}
+	}
+	if r.item["recipient_limits"] == nil {
+		return l
+	}
+	for one := range r.maps("recipient_limits") {
+		l.Recipients = append(l.Recipients, RecipientLimit{int(one.number("messages")), time.Duration(one.number("seconds")) * time.Second})
+	}
+	return l
+}
+
+// maps returns a reader for each map of a list. An item of another type is an error, and ends the list.
+func (r *reader) maps(name string) iter.Seq[*reader] {
+	return func(yield func(*reader) bool) {
+		for _, v := range r.list(name) {
+			m, ok := v.(*types.AttributeValueMemberM)
+			if !ok {
+				r.fail(fmt.Errorf("attribute %s holds %T", name, v))
+				return
+			}
+			one := &reader{item: m.Value}
+			more := yield(one)
+			if r.fail(one.err); !more {
+				return
+			}
+		}
+	}
+}
+
 func (r *reader) credential() Credential {
 	c := Credential{
 		ClientID:    r.text("client_id"),
 		Environment: Environment(r.text("environment")),
 		Active:      r.boolean("active"),
 	}
-	for _, s := range r.list("secrets") {
-		m, ok := s.(*types.AttributeValueMemberM)
-		if !ok {
-			r.fail(fmt.Errorf("attribute secrets holds %T", s))
-			return c
-		}
-		one := reader{item: m.Value}
+	for one := range r.maps("secrets") {
 		c.Secrets = append(c.Secrets, SecretDigest{Digest: one.digest("digest"), Created: one.instant("created")})
-		r.fail(one.err)
 	}
 	return c
 }

@@ -4,6 +4,8 @@ package project
 
 import (
 	"cmp"
+	"crypto/hmac"
+	"crypto/sha256"
 	"regexp"
 	"slices"
 	"strings"
@@ -78,13 +80,37 @@ type Project struct {
 	Name              string    // for people
 	Paused            bool      // every operation returns 503 project_paused
 	Limit             RateLimit // of each environment
+	Limits            Limits    // of messages to one number, and of a day
 	Trial             bool      // SMS are restricted to TrialDestinations
 	TrialDestinations []string  // phone numbers in the format of NormalNumber
 	Shards            Shards    // for a project that is too busy for one item of DynamoDB
 	Created           time.Time // in UTC, to the second
 
+	// recipientKey is the key of the hashes that RecipientID returns, set with the first limit by recipient.
+	recipientKey []byte
 	// version counts the changes of the record. A change fails where the version has changed since the read.
 	version int64
+}
+
+// Limits are the limits against abuse that a project may have, over both environments (docs/abuse.md).
+type Limits struct {
+	Recipients   []RecipientLimit // the shortest window first; nil: no limit
+	DailyCredits int64            // credits of a UTC day; 0: no limit
+	DailyUnits   int64            // SMS units of a UTC day through Manual (BYOK) integrations; 0: no limit
+}
+
+// RecipientLimit is the number of messages that a project may send to one phone number in a window.
+type RecipientLimit struct {
+	Messages int           // at least 1
+	Window   time.Duration // an integer number of seconds that divides a day
+}
+
+// RecipientID returns the keyed hash (RFC 2104) that names a phone number in the project's counters
+// (docs/decisions.md#recipient-limit).
+func (p *Project) RecipientID(number string) string {
+	mac := hmac.New(sha256.New, p.recipientKey)
+	mac.Write([]byte(number))
+	return base32Lower.EncodeToString(mac.Sum(nil)[:20])
 }
 
 // Shards is the number of shards of a project's wallet, of its ledger's partitions and of its rate limit's counters

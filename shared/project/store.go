@@ -3,6 +3,7 @@ package project
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -126,6 +127,11 @@ func (s *Store) SetPaused(ctx context.Context, projectID string, paused bool) (P
 // SetLimit sets the number of requests that a project may make in a window.
 func (s *Store) SetLimit(ctx context.Context, projectID string, limit RateLimit) (Project, error) {
 	return s.update(ctx, projectID, func(p *Project) { p.Limit = limit })
+}
+
+// SetLimits changes the limits of a project: the requests of a window, and the limits against abuse.
+func (s *Store) SetLimits(ctx context.Context, projectID string, edit func(*RateLimit, *Limits)) (Project, error) {
+	return s.update(ctx, projectID, func(p *Project) { edit(&p.Limit, &p.Limits) })
 }
 
 // shardsDelay is the time until a change of the shards takes effect. By then every instance has read the record again,
@@ -384,6 +390,13 @@ const (
 	maxSettings     = 32
 	maxSetting      = 1024
 	longestName     = 50 // of a vendor or a setting, in bytes
+	maxRecipients   = 5  // windows of messages to one number
+	maxDaily        = 1_000_000_000_000_000
+
+	// day is the length of which each recipient window is a whole part, so that one item a day counts all windows.
+	day = 24 * time.Hour
+	// recipientKeySize is the length of a recipientKey, that of a SHA-256 (RFC 2104, section 3).
+	recipientKeySize = 32
 )
 
 var (
@@ -404,6 +417,14 @@ func validated(p Project) (Project, error) {
 	case len(p.TrialDestinations) > maxDestinations:
 		return Project{}, invalid("%d trial destinations (at most %d)", len(p.TrialDestinations), maxDestinations)
 	}
+	if err := p.Limits.validate(); err != nil {
+		return Project{}, err
+	}
+	p.Limits.Recipients = slices.SortedFunc(slices.Values(p.Limits.Recipients), func(a, b RecipientLimit) int { return cmp.Compare(a.Window, b.Window) })
+	if len(p.Limits.Recipients) > 0 && p.recipientKey == nil {
+		p.recipientKey = make([]byte, recipientKeySize)
+		rand.Read(p.recipientKey) // documented never to fail
+	}
 	normal := make([]string, 0, len(p.TrialDestinations))
 	for _, d := range p.TrialDestinations {
 		n, ok := NormalNumber(d)
@@ -416,6 +437,31 @@ func validated(p Project) (Project, error) {
 	}
 	p.TrialDestinations = normal
 	return p, nil
+}
+
+// validate returns the reason why the limits cannot be set.
+func (l Limits) validate() error {
+	for _, most := range []int64{l.DailyCredits, l.DailyUnits} {
+		if most < 0 || most > maxDaily {
+			return invalid("%d a day (1 to %d, or none)", most, int64(maxDaily))
+		}
+	}
+	if len(l.Recipients) > maxRecipients {
+		return invalid("%d windows of messages to one number (at most %d)", len(l.Recipients), maxRecipients)
+	}
+	windows := map[time.Duration]bool{}
+	for _, r := range l.Recipients {
+		switch {
+		case r.Messages < 1 || r.Messages > MaxRequests:
+			return invalid("limit of %d messages to one number (1 to %d)", r.Messages, MaxRequests)
+		case r.Window < time.Second || r.Window%time.Second != 0 || day%r.Window != 0:
+			return invalid("window of %s (whole seconds that divide 24h, such as 10m, 1h or 24h)", r.Window)
+		case windows[r.Window]:
+			return invalid("two limits for a window of %s", r.Window)
+		}
+		windows[r.Window] = true
+	}
+	return nil
 }
 
 // unprintable reports whether a text for people may not hold the rune; invalid UTF-8 reads as U+FFFD.

@@ -120,6 +120,43 @@ func TestRecord(t *testing.T) {
 	}
 }
 
+// TestLimits checks that limits are stored, sorted and removed, that the key of the numbers' hashes stays, and that a project
+// without limits has the item of release 1.0.0 (docs/decisions.md#recipient-limit).
+func TestLimits(t *testing.T) {
+	s, ctx := newTestStore(t), t.Context()
+	p := create(t, s, Project{ID: "acme"})
+	plain := projectItem(&p)
+	for _, name := range []string{"recipient_limits", "recipient_key", "daily_credits", "daily_units"} {
+		if plain[name] != nil {
+			t.Errorf("a project without limits has %s", name)
+		}
+	}
+	day20, tenMinutes := RecipientLimit{20, 24 * time.Hour}, RecipientLimit{5, 10 * time.Minute}
+	set := func(edit func(*RateLimit, *Limits)) Project {
+		t.Helper()
+		changed := must[Project](t)(s.SetLimits(ctx, "acme", edit))
+		if stored := load(t, s, "acme").Project; !reflect.DeepEqual(stored.Limits, changed.Limits) || stored.RecipientID("n") != changed.RecipientID("n") {
+			t.Errorf("stored %+v, want %+v", stored, changed)
+		}
+		return changed
+	}
+	first := set(func(_ *RateLimit, l *Limits) {
+		*l = Limits{Recipients: []RecipientLimit{day20, tenMinutes}, DailyCredits: 7, DailyUnits: 8}
+	})
+	if !reflect.DeepEqual(first.Limits, Limits{[]RecipientLimit{tenMinutes, day20}, 7, 8}) || first.Limit != limit || len(first.recipientKey) != recipientKeySize {
+		t.Errorf("%+v", first)
+	}
+	none := set(func(r *RateLimit, l *Limits) { r.Requests, *l = 9, Limits{} })
+	if none.Limit.Requests != 9 || !reflect.DeepEqual(none.Limits, Limits{}) {
+		t.Errorf("%+v", none)
+	}
+	again := set(func(_ *RateLimit, l *Limits) { l.Recipients = []RecipientLimit{day20} })
+	other := create(t, s, Project{ID: "other", Limits: again.Limits})
+	if a, b := first.RecipientID("n"), again.RecipientID("n"); a != b || a == first.RecipientID("m") || a == other.RecipientID("n") || len(a) != 32 {
+		t.Errorf("hashes %q, %q, %q", a, b, other.RecipientID("n"))
+	}
+}
+
 // TestRefusals checks the projects, credentials and integrations that a store refuses.
 func TestRefusals(t *testing.T) {
 	s, ctx := newTestStore(t), t.Context()
@@ -154,19 +191,29 @@ func TestRefusals(t *testing.T) {
 		"no limit":          {project(func(p *Project) { p.Limit.Requests = 0 }), ErrInvalid},
 		"half a second":     {project(func(p *Project) { p.Limit.Window = 1500 * time.Millisecond }), ErrInvalid},
 		"no window":         {project(func(p *Project) { p.Limit.Window = 0 }), ErrInvalid},
-		"bad destination":   {project(func(p *Project) { p.TrialDestinations = []string{"12"} }), ErrInvalid},
-		"bad kind":          {put(func(i *Integration) { i.Kind = "fax" }), ErrInvalid},
-		"bad environment":   {put(func(i *Integration) { i.Environment = "staging" }), ErrInvalid},
-		"bad mode":          {put(func(i *Integration) { i.Mode = "free" }), ErrInvalid},
-		"bad vendor":        {put(func(i *Integration) { i.Vendor = "a#b" }), ErrInvalid},
-		"bad priority":      {put(func(i *Integration) { i.Priority = -1 }), ErrInvalid},
-		"bad setting":       {put(func(i *Integration) { i.Settings = map[string]string{"a b": ""} }), ErrInvalid},
-		"long setting":      {put(func(i *Integration) { i.Settings = map[string]string{"a": strings.Repeat("x", 2000)} }), ErrInvalid},
-		"no project":        {func() error { return s.PutIntegration(ctx, "nobody", integration) }, ErrNotFound},
-		"pause nobody":      {func() error { _, err := s.SetPaused(ctx, "nobody", true); return err }, ErrNotFound},
-		"no integration":    {func() error { return s.EnableIntegration(ctx, "acme", Development, PDF, "v", true) }, ErrNotFound},
-		"no credential":     {func() error { return s.RevokeCredential(ctx, "svc_acme_aaaaaaaa") }, ErrNotFound},
-		"no client ID":      {func() error { return s.RevokeCredential(ctx, "acme") }, ErrInvalid},
+		"window of 7 minutes": {project(func(p *Project) {
+			p.Limits.Recipients = []RecipientLimit{{1, 7 * time.Minute}}
+		}), ErrInvalid},
+		"two days":         {project(func(p *Project) { p.Limits.Recipients = []RecipientLimit{{1, 48 * time.Hour}} }), ErrInvalid},
+		"part of a second": {project(func(p *Project) { p.Limits.Recipients = []RecipientLimit{{1, time.Second / 2}} }), ErrInvalid},
+		"no message":       {project(func(p *Project) { p.Limits.Recipients = []RecipientLimit{{0, time.Hour}} }), ErrInvalid},
+		"one window twice": {project(func(p *Project) { p.Limits.Recipients = []RecipientLimit{{1, time.Hour}, {2, time.Hour}} }), ErrInvalid},
+		"six windows":      {project(func(p *Project) { p.Limits.Recipients = make([]RecipientLimit, 6) }), ErrInvalid},
+		"negative credits": {project(func(p *Project) { p.Limits.DailyCredits = -1 }), ErrInvalid},
+		"endless units":    {project(func(p *Project) { p.Limits.DailyUnits = maxDaily + 1 }), ErrInvalid},
+		"bad destination":  {project(func(p *Project) { p.TrialDestinations = []string{"12"} }), ErrInvalid},
+		"bad kind":         {put(func(i *Integration) { i.Kind = "fax" }), ErrInvalid},
+		"bad environment":  {put(func(i *Integration) { i.Environment = "staging" }), ErrInvalid},
+		"bad mode":         {put(func(i *Integration) { i.Mode = "free" }), ErrInvalid},
+		"bad vendor":       {put(func(i *Integration) { i.Vendor = "a#b" }), ErrInvalid},
+		"bad priority":     {put(func(i *Integration) { i.Priority = -1 }), ErrInvalid},
+		"bad setting":      {put(func(i *Integration) { i.Settings = map[string]string{"a b": ""} }), ErrInvalid},
+		"long setting":     {put(func(i *Integration) { i.Settings = map[string]string{"a": strings.Repeat("x", 2000)} }), ErrInvalid},
+		"no project":       {func() error { return s.PutIntegration(ctx, "nobody", integration) }, ErrNotFound},
+		"pause nobody":     {func() error { _, err := s.SetPaused(ctx, "nobody", true); return err }, ErrNotFound},
+		"no integration":   {func() error { return s.EnableIntegration(ctx, "acme", Development, PDF, "v", true) }, ErrNotFound},
+		"no credential":    {func() error { return s.RevokeCredential(ctx, "svc_acme_aaaaaaaa") }, ErrNotFound},
+		"no client ID":     {func() error { return s.RevokeCredential(ctx, "acme") }, ErrInvalid},
 		"foreign client ID": {func() error {
 			return s.AddCredential(ctx, "acme", Credential{ClientID: "svc_other_aaaaaaaa", Environment: Development, Secrets: make([]SecretDigest, 1)})
 		}, ErrInvalid},

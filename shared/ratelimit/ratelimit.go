@@ -1,5 +1,5 @@
-// Package ratelimit counts a project's requests in fixed windows, over all running instances. The project's record holds
-// the limit and the length of the window (package project).
+// Package ratelimit counts a project's requests in fixed windows, its messages to each number, and its credits and SMS units
+// of a day, over all running instances. The project's record holds the limits and the windows (package project).
 package ratelimit
 
 import (
@@ -17,6 +17,7 @@ import (
 
 	"svcapi/shared/attr"
 	"svcapi/shared/awsclient"
+	"svcapi/shared/bounded"
 	"svcapi/shared/clock"
 	"svcapi/shared/project"
 )
@@ -47,6 +48,8 @@ type Limiter struct {
 
 	mu      sync.Mutex
 	windows map[string]exhaustion // by project and environment
+
+	reached *bounded.Map[string, reached] // by counter
 }
 
 // exhaustion says which shards of a window are exhausted, until the window ends or the operator changes the limit.
@@ -58,7 +61,7 @@ type exhaustion struct {
 
 // New returns a limiter on the table of transient items.
 func New(client *dynamodb.Client, table string) *Limiter {
-	return &Limiter{client: client, table: table, windows: map[string]exhaustion{}}
+	return &Limiter{client: client, table: table, windows: map[string]exhaustion{}, reached: bounded.New[string, reached](maxReached)}
 }
 
 // Count counts one request and reports whether the request is within the limit. A count whose response was lost may count
@@ -173,7 +176,7 @@ func window(limit project.RateLimit, now time.Time) (start int64, end time.Time)
 
 // decide returns the decision for a request in an exhausted window.
 func decide(p *project.Project, end, now time.Time) Decision {
-	return Decision{Limit: max(0, p.Limit.Requests), Reset: max(time.Second, (end.Sub(now) + time.Second - 1).Truncate(time.Second))}
+	return Decision{Limit: max(0, p.Limit.Requests), Reset: rest(end, now)}
 }
 
 // cacheExhausted caches that a shard of a window is exhausted, and forgets windows that have ended.

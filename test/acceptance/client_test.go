@@ -94,8 +94,8 @@ func (a *response) provider(t *testing.T) (p struct {
 	Status, ID, Vendor string
 	Counts             map[string]int
 	Results            []struct {
-		To, Status, ID, Vendor string
-		Units                  int
+		To, Status, ID, Vendor, Reason string
+		Units                          int
 	}
 }) {
 	t.Helper()

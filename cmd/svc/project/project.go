@@ -20,7 +20,7 @@ func Command(a *app.App) *cobra.Command {
 		a.Command(&cobra.Command{Use: "list", Short: "List all projects"}, nil, list),
 		a.ProjectCommand(&cobra.Command{Use: "show PROJECT", Short: "Show a project with its balance, credentials and integrations"}, nil, show),
 		pause(a, "pause", "Refuse every request of a project with 503 project_paused", true), pause(a, "resume", "End the pause of a project", false),
-		limit(a), trial(a), scale(a), export(a), importFile(a))
+		limits(a), limit(a), trial(a), scale(a), export(a), importFile(a))
 }
 
 // Settings are the properties of a project that an operator sets.
@@ -30,6 +30,9 @@ type Settings struct {
 	Paused            bool     `json:"paused"`
 	LimitRequests     int      `json:"limit_requests"`
 	LimitSeconds      int      `json:"limit_seconds"`
+	PerRecipient      []string `json:"per_recipient,omitempty"` // as --per-recipient: 5/10m
+	DailyCredits      int64    `json:"daily_credits,omitempty"`
+	DailyUnits        int64    `json:"daily_units,omitempty"`
 	Trial             bool     `json:"trial"`
 	TrialDestinations []string `json:"trial_destinations"`
 }
@@ -38,6 +41,7 @@ func settingsOf(p project.Project) Settings {
 	return Settings{
 		ID: p.ID, Name: p.Name, Paused: p.Paused,
 		LimitRequests: p.Limit.Requests, LimitSeconds: int(p.Limit.Window / time.Second),
+		PerRecipient: recipientTexts(p.Limits.Recipients), DailyCredits: p.Limits.DailyCredits, DailyUnits: p.Limits.DailyUnits,
 		Trial: p.Trial, TrialDestinations: append([]string{}, p.TrialDestinations...),
 	}
 }
@@ -76,13 +80,7 @@ func (p View) state() string {
 }
 
 func (p View) limit() string {
-	window := (time.Duration(p.LimitSeconds) * time.Second).String()
-	for _, zero := range []string{"m0s", "h0m"} { // 1m for 1m0s
-		if strings.HasSuffix(window, zero) {
-			window = strings.TrimSuffix(window, zero[1:])
-		}
-	}
-	return fmt.Sprintf("%d per %s", p.LimitRequests, window)
+	return fmt.Sprintf("%d per %s", p.LimitRequests, short(time.Duration(p.LimitSeconds)*time.Second))
 }
 
 func (p View) trial() string {
@@ -95,6 +93,6 @@ func (p View) trial() string {
 func (p View) created() string { return p.Created.UTC().Format("2006-01-02 15:04 UTC") }
 
 func (p View) rows() [][]string {
-	return app.Rows("Project", p.ID, "Name", p.Name, "State", p.state(), "Limit", p.limit()+", in each environment",
-		"Trial", p.trial(), "Shards", p.shards(), "Created", p.created())
+	rows := append(app.Rows("Project", p.ID, "Name", p.Name, "State", p.state()), p.limitRows()...)
+	return append(rows, app.Rows("Trial", p.trial(), "Shards", p.shards(), "Created", p.created())...)
 }

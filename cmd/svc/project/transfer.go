@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -97,9 +98,14 @@ func (o *importOptions) run(ctx context.Context, s *app.Stack) error {
 
 // create creates the project with its integrations. An integration without a stored secret is inactive.
 func (t transfer) create(ctx context.Context, s *app.Stack) error {
+	recipients, err := parseRecipients(cmp.Or(strings.Join(t.PerRecipient, ","), none))
+	if err != nil {
+		return err
+	}
 	created, err := createProject(ctx, s, project.Project{
 		ID: t.ID, Name: t.Name, Paused: t.Paused, Trial: t.Trial, TrialDestinations: t.TrialDestinations,
-		Limit: project.RateLimit{Requests: t.LimitRequests, Window: time.Duration(t.LimitSeconds) * time.Second},
+		Limit:  project.RateLimit{Requests: t.LimitRequests, Window: time.Duration(t.LimitSeconds) * time.Second},
+		Limits: project.Limits{Recipients: recipients, DailyCredits: t.DailyCredits, DailyUnits: t.DailyUnits},
 	})
 	if err != nil {
 		return err

@@ -203,6 +203,7 @@ function facts(response, operation, envelope, elapsed) {
   const add = (name, value) => value && list.append(element("div", {}, element("dt", { textContent: name }), element("dd", { textContent: value })));
   add("Time", `${grouped(elapsed)} ms`);
   add("Credits", charged(response, operation, envelope));
+  add("Message", envelope?.error?.message);
   add("Request ID", response.headers.get("X-SVC-Request-ID"));
   add("Retry after", response.headers.get("Retry-After") && `${response.headers.get("Retry-After")} s`);
   add("Replayed", response.headers.get("Idempotency-Replayed"));

@@ -16,6 +16,10 @@ const (
 	record        step = "record"         // reads the project's record
 	domains       step = "domains"        // reads the project's own domains
 	count         step = "count"          // counts the request for the rate limit
+	recipient     step = "recipient"      // counts the message to its number
+	daily         step = "daily"          // counts the credits or SMS units of the day
+	subtract      step = "subtract"       // subtracts what was counted for work that was not done
+	alert         step = "alert"          // claims the alert of a daily limit
 	claim         step = "claim"          // claims an Idempotency-Key
 	keep          step = "keep"           // stores the outcome of the key
 	free          step = "free"           // frees the key
@@ -35,7 +39,7 @@ const (
 )
 
 // changes are the steps of which a late copy may do harm.
-var changes = []step{count, claim, keep, free, reserve, rebalance, mark, vendor, capture, forbidCapture, returnCredits, remove, movement}
+var changes = []step{count, recipient, daily, subtract, alert, claim, keep, free, reserve, rebalance, mark, vendor, capture, forbidCapture, returnCredits, remove, movement}
 
 func (s step) writes() bool { return slices.Contains(changes, s) }
 
@@ -118,8 +122,18 @@ func stepOf(operation, table string, t target) step {
 	case "transient DeleteItem":
 		return free
 	case "transient UpdateItem":
-		if strings.HasPrefix(t.pk(), "rl#") {
+		kind, _, _ := strings.Cut(t.pk(), "#")
+		switch adds := strings.HasPrefix(t.UpdateExpression, "ADD "); {
+		case kind == "rl":
 			return count
+		case kind == "to" && adds:
+			return recipient
+		case kind == "day" && adds:
+			return daily
+		case kind == "day" && strings.Contains(t.UpdateExpression, "alerted"):
+			return alert
+		case kind == "to", kind == "day":
+			return subtract
 		}
 		return keep
 	case "projects Query":
@@ -132,10 +146,10 @@ func stepOf(operation, table string, t target) step {
 	return other
 }
 
-// owner returns the project of a partition key: project, project#day, idem#project#…, rl#project#….
+// owner returns the project of a partition key: project, project#day, or the second part of an item in Transient.
 func owner(pk string) string {
 	parts := strings.Split(pk, "#")
-	if (parts[0] == "idem" || parts[0] == "rl") && len(parts) > 1 {
+	if slices.Contains([]string{"idem", "rl", "to", "day"}, parts[0]) && len(parts) > 1 {
 		return parts[1]
 	}
 	return parts[0]

@@ -289,6 +289,17 @@ func (s *stage) create(id string, p *plan) error {
 	if _, err := s.projects.SetLimit(ctx, id, project.RateLimit{Requests: p.limit, Window: time.Hour}); err != nil {
 		return err
 	}
+	if p.perNumber > 0 || p.daily > 0 {
+		_, err := s.projects.SetLimits(ctx, id, func(_ *project.RateLimit, l *project.Limits) {
+			if p.perNumber > 0 {
+				l.Recipients = []project.RecipientLimit{{Messages: p.perNumber, Window: 24 * time.Hour}}
+			}
+			l.DailyCredits, l.DailyUnits = p.daily, p.daily
+		})
+		if err != nil {
+			return err
+		}
+	}
 	if err := s.setShards(ctx, id, p.shards); err != nil || p.credits == 0 {
 		return err
 	}

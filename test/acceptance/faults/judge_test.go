@@ -11,6 +11,7 @@ import (
 
 	"svcapi/local/sandbox"
 	"svcapi/shared/credit"
+	"svcapi/test/faultproxy"
 )
 
 // The known anomalies are the only ways in which a request's response and its charge may disagree
@@ -108,6 +109,7 @@ func (sched *schedule) judge(sent map[string]int) {
 	for _, entries := range of {
 		sched.fail("entries without a request: %+v", entries)
 	}
+	sched.judgeLimits(entries, sent)
 	sched.judgeKeys(sent)
 	sched.judgeCommands(entries)
 }
@@ -145,7 +147,7 @@ func (r *request) lost(steps ...step) bool {
 // outlasts every burst of throttles.
 func (r *request) mayFail() bool {
 	died := r.after && r.did(reserve).attempts == 0 && r.did(vendor).attempts == 0 && r.lost(keep) // writes a dead request's outcome
-	return died || r.lost(count, claim, reserve, rebalance, mark) ||
+	return died || r.lost(count, recipient, daily, claim, reserve, rebalance, mark) ||
 		slices.ContainsFunc([]step{record, domains, look}, func(s step) bool { return r.did(s).exhausted() })
 }
 
@@ -228,14 +230,18 @@ func (sched *schedule) judgeRequest(r *request, e credit.Entry, sent int) {
 		if charged || sent > 0 && r.key == "" {
 			wrong("refused for lack of credits")
 		}
-		if sched.rich {
+		if full := strings.Contains(a.message, "daily limit"); full && !sched.dayMayBeFull(r) {
+			wrong("the day had room")
+		} else if !full && sched.rich {
 			wrong("the wallet was full")
 		}
 	case a.status == 429:
 		if charged || sent > 0 && r.key == "" {
 			wrong("refused by the limit")
 		}
-		if sched.limit == unlimited {
+		if full := strings.Contains(a.message, "to one number"); full && !sched.numberMayBeFull(r) {
+			wrong("the number had room")
+		} else if !full && sched.limit == unlimited {
 			wrong("the limit was not reached")
 		}
 	case sms && uncertain:
@@ -265,6 +271,76 @@ func (sched *schedule) judgeRequest(r *request, e credit.Entry, sent int) {
 		}
 	default:
 		wrong("not expected")
+	}
+}
+
+// mayHaveActed counts the attempts of a step that have taken effect or may still take effect.
+func (c *calls) mayHaveActed() (n int64) {
+	for _, e := range c.exchanges {
+		for _, t := range e.attempts {
+			if t.fate.Arrives() || t.fate == faultproxy.DropRequest {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// dayMayBeFull reports that the counts of the day, a lost response of which may count twice, left no room for a request. An
+// instance may refuse from memory, and the request then has no count of its own.
+func (sched *schedule) dayMayBeFull(r *request) bool {
+	total := int64(0)
+	for _, o := range sched.requests {
+		total += o.did(daily).mayHaveActed() * sched.amount(o)
+	}
+	if r.did(daily).attempts == 0 {
+		total += sched.amount(r)
+	}
+	return sched.daily > 0 && total > sched.daily
+}
+
+// numberMayBeFull reports the same of the messages to the number of a request.
+func (sched *schedule) numberMayBeFull(r *request) bool {
+	total := int64(0)
+	for _, o := range sched.requests {
+		if o.to == r.to {
+			total += o.did(recipient).mayHaveActed()
+		}
+	}
+	if r.did(recipient).attempts == 0 {
+		total++
+	}
+	return sched.perNumber > 0 && r.to != "" && total > int64(sched.perNumber)
+}
+
+// judgeLimits checks that no limit let more through, whatever was lost. A schedule over midnight has two days.
+func (sched *schedule) judgeLimits(entries []credit.Entry, sent map[string]int) {
+	charged := map[string]int64{}
+	for _, e := range entries {
+		if e.State == credit.Captured {
+			charged[e.Key.Day()] += e.Credits
+		}
+	}
+	for day, credits := range charged {
+		if sched.daily > 0 && credits > sched.daily {
+			sched.fail("%d credits are charged on %s, the limit is %d", credits, day, sched.daily)
+		}
+	}
+	days := 1 + int64(time.Now().UTC().Truncate(24*time.Hour).Sub(sched.began.UTC().Truncate(24*time.Hour))/(24*time.Hour))
+	messages, units := map[string]int64{}, int64(0)
+	for _, r := range sched.requests {
+		if r.first == r && !r.rejected {
+			messages[r.to] += int64(sent[r.token])
+			units += int64(sent[r.token]) * r.units
+		}
+	}
+	for to, n := range messages {
+		if to != "" && sched.perNumber > 0 && n > days*int64(sched.perNumber) {
+			sched.fail("%d messages were sent to %s, the limit is %d", n, to, sched.perNumber)
+		}
+	}
+	if sched.byok && sched.daily > 0 && units > days*sched.daily {
+		sched.fail("%d units were sent, the limit is %d", units, sched.daily)
 	}
 }
 

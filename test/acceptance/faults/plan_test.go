@@ -48,6 +48,8 @@ type plan struct {
 	order         []starter // requests and commands, in the order of their starts
 	credits       int64     // the wallet's first balance
 	limit         int       // requests an hour
+	perNumber     int       // messages to one number a day; 0: no limit
+	daily         int64     // credits, or SMS units of a Manual project, a day; 0: no limit
 	rich          bool      // the credits are more than all requests together can cost
 	shards        int       // of the project
 	closed        bool      // the first vendor of each chain refuses connections
@@ -64,7 +66,7 @@ type plan struct {
 
 // lossySteps are the steps where most calls of a schedule may be lost. Important steps are in the list more than once.
 var lossySteps = []step{
-	"", "", "", reserve, reserve, rebalance, mark, vendor, capture, capture, capture, forbidCapture, returnCredits, claim, keep, free, count, movement, remove,
+	"", "", "", recipient, daily, subtract, reserve, reserve, rebalance, mark, vendor, capture, capture, capture, forbidCapture, returnCredits, claim, keep, free, count, movement, remove,
 }
 
 // mostThrottles is the longest burst of throttles. Twenty pauses fit into the time that a request has for one write.
@@ -103,7 +105,9 @@ type request struct {
 	rejected bool // the vendor will refuse
 	unknown  bool // the vendor will not know the address
 	price    int64
-	after    bool // a repeat after all other requests are dead
+	units    int64  // of a message
+	to       string // the number of a message
+	after    bool   // a repeat after all other requests are dead
 
 	actor    *actor
 	response response
@@ -182,7 +186,23 @@ func newPlan(seed uint64, prices credit.Prices) *plan {
 	p.addCommands(rng, cost)
 	p.shards = []int{1, 1, 4}[rng.IntN(3)]
 	p.bursts, p.throttledStep, p.lateCopies = pick(0, 0, 0.05, 0.15), throttledSteps[rng.IntN(len(throttledSteps))], pick(0.1, 0.5, 0.9)
+	if rng.IntN(4) == 0 {
+		p.perNumber = 1 + rng.IntN(4)
+	}
+	if rng.IntN(4) == 0 {
+		if p.daily = 1 + rng.Int64N(cost+1); p.byok {
+			p.daily = 1 + rng.Int64N(6)
+		}
+	}
 	return p
+}
+
+// amount returns what a request counts of the day.
+func (p *plan) amount(r *request) int64 {
+	if p.byok {
+		return r.units
+	}
+	return r.price
 }
 
 func (p *plan) newRequest(rng *rand.Rand, n int, prices credit.Prices) *request {
@@ -206,6 +226,7 @@ func (p *plan) newRequest(rng *rand.Rand, n int, prices credit.Prices) *request 
 			text += " " + strings.Repeat("x", 160)
 			r.price *= 2
 		}
+		r.to, r.units = to, r.price/prices.Of(op.name)
 		r.body = fmt.Sprintf(`{"send_method":"single","to":%q,"message":%q}`, to, text)
 		if rng.IntN(2) == 0 {
 			r.key = fmt.Sprintf("key-%d-%d", p.seed, n)

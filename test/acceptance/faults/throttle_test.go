@@ -71,6 +71,7 @@ type throttled struct {
 	status  int
 	charged bool
 	steps   []step
+	limited bool // by number and day
 }
 
 const plenty = 1_000_000
@@ -85,19 +86,22 @@ func throttledRequests() []throttled {
 		return &operations[slices.IndexFunc(operations, func(o operation) bool { return o.name == name })]
 	}
 	list := []throttled{
-		{"SMS", of(credit.SMS), sms(good), "", false, plenty, 200, true, []step{count, reserve, rebalance, mark, capture, remove}},
-		{"SMS with a key", of(credit.SMS), sms(good), "", true, plenty, 200, true, []step{claim, count, reserve, mark, capture, keep, remove}},
-		{"rejected SMS", of(credit.SMS), sms(bad), "", false, plenty, 502, false, []step{reserve, mark, forbidCapture, returnCredits}},
-		{"rejected SMS with a key", of(credit.SMS), sms(bad), "", true, plenty, 502, false, []step{claim, forbidCapture, returnCredits, keep}},
-		{"SMS without credits, with a key", of(credit.SMS), sms(good), "", true, 0, 402, false, []step{claim, reserve, free}},
-		{"unknown address", of(credit.Location), "", "45.83.0.7", false, plenty, 200, false, []step{returnCredits}},
-		{"PDF", &pdf, "", "", false, plenty, 200, true, []step{capture}},
+		{"SMS", of(credit.SMS), sms(good), "", false, plenty, 200, true, []step{count, reserve, rebalance, mark, capture, remove}, false},
+		{"SMS with a key", of(credit.SMS), sms(good), "", true, plenty, 200, true, []step{claim, count, reserve, mark, capture, keep, remove}, false},
+		{"rejected SMS", of(credit.SMS), sms(bad), "", false, plenty, 502, false, []step{reserve, mark, forbidCapture, returnCredits}, false},
+		{"rejected SMS with a key", of(credit.SMS), sms(bad), "", true, plenty, 502, false, []step{claim, forbidCapture, returnCredits, keep}, false},
+		{"SMS without credits, with a key", of(credit.SMS), sms(good), "", true, 0, 402, false, []step{claim, reserve, free}, false},
+		{"unknown address", of(credit.Location), "", "45.83.0.7", false, plenty, 200, false, []step{returnCredits}, false},
+		{"PDF", &pdf, "", "", false, plenty, 200, true, []step{capture}, false},
 	}
+	list = append(list,
+		throttled{"SMS with limits", of(credit.SMS), sms(good), "", false, plenty, 200, true, []step{recipient, daily, alert, mark}, true},
+		throttled{"rejected SMS with limits", of(credit.SMS), sms(bad), "", false, plenty, 502, false, []step{subtract}, true})
 	for _, name := range []string{credit.BurnerEmailShield, credit.Barcode, credit.QRCode} {
-		list = append(list, throttled{name, of(name), "", "", false, plenty, 200, true, paid})
+		list = append(list, throttled{name, of(name), "", "", false, plenty, 200, true, paid, false})
 	}
 	for _, name := range []string{credit.VPNShield, credit.Location} {
-		list = append(list, throttled{name, of(name), "", "112.134.7.1", false, plenty, 200, true, paid})
+		list = append(list, throttled{name, of(name), "", "112.134.7.1", false, plenty, 200, true, paid, false})
 	}
 	return list
 }
@@ -134,6 +138,9 @@ func (s *stage) throttled(t *testing.T, c throttled, attempts int) error {
 	defer i.kill()
 	for _, at := range c.steps {
 		p := &plan{credits: c.credits, limit: unlimited, shards: 1}
+		if c.limited {
+			p.perNumber, p.daily = 1, s.prices.Of(c.op.name)
+		}
 		if at == rebalance {
 			p.shards = 4 // all credits are in the first
 		}

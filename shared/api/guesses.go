@@ -1,0 +1,85 @@
+package api
+
+import (
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+
+	"svcapi/shared/bounded"
+	"svcapi/shared/clock"
+)
+
+const (
+	// mostGuesses is the number of wrong secrets in a minute that one source may send for one client ID.
+	mostGuesses   = 100
+	guessesWindow = time.Minute
+	// maxGuessers bounds the pairs of source and client ID that an instance counts.
+	maxGuessers = 10_000
+)
+
+// guesses counts wrong secrets by source and client ID, in the memory of this instance (docs/decisions.md#guessing).
+type guesses struct {
+	clock clock.Clock
+	mu    sync.Mutex
+	pairs *bounded.Map[guesser, guessed]
+}
+
+type guesser struct{ source, clientID string }
+
+// guessed is the number of wrong secrets since the first one of a minute.
+type guessed struct {
+	since time.Time
+	n     int
+}
+
+func newGuesses() *guesses { return &guesses{pairs: bounded.New[guesser, guessed](maxGuessers)} }
+
+// count counts a wrong secret, and returns the rest of the minute where the pair has sent too many.
+func (g *guesses) count(who guesser) (rest time.Duration, tooMany bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.clock.Now()
+	seen, ok := g.pairs.Get(who)
+	if age := now.Sub(seen.since); !ok || age < 0 || age >= guessesWindow {
+		seen = guessed{since: now}
+	}
+	seen.n++
+	g.pairs.Put(who, seen)
+	return seen.since.Add(guessesWindow).Sub(now), seen.n > mostGuesses
+}
+
+// wrongSecret returns the response to a wrong secret of a known client ID. The secret has been compared before, so that the
+// right one is never refused.
+func (s *Service) wrongSecret(state *requestState, clientID string) error {
+	who := guesser{source(state.request.RemoteAddr), clientID}
+	rest, tooMany := s.guesses.count(who)
+	if !tooMany {
+		return errUnauthorized
+	}
+	state.attributes = append(state.attributes, slog.String("client_id", who.clientID), slog.String("source", who.source))
+	return &Error{
+		Status: http.StatusTooManyRequests, Code: CodeRateLimitExceeded, outcome: outcomeGuessed,
+		Message: "Too many wrong secrets were sent for this client ID.",
+		Header:  http.Header{"Retry-After": {strconv.Itoa(max(1, seconds(rest)))}},
+	}
+}
+
+// source returns whom an address belongs to: an IPv4 address, or the /64 network of an IPv6 address, which one customer of a
+// network has (RFC 6177).
+func source(address string) string {
+	if pair, err := netip.ParseAddrPort(address); err == nil {
+		address = pair.Addr().String()
+	}
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return address
+	}
+	if ip = ip.Unmap().WithZone(""); ip.Is4() {
+		return ip.String()
+	}
+	network, _ := ip.Prefix(64) // an IPv6 address has 128 bits
+	return network.String()
+}

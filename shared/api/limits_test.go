@@ -1,0 +1,359 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"svcapi/shared/attr"
+	"svcapi/shared/clock"
+	"svcapi/shared/credit"
+	"svcapi/shared/project"
+	"svcapi/shared/ratelimit"
+	"svcapi/test/clocktest"
+)
+
+// limit sets the limits of the fixture's project, and starts another instance.
+func (h *fixture) limit(t *testing.T, limits project.Limits, mode project.Mode) {
+	t.Helper()
+	store := project.NewStore(h.db, h.cfg.ProjectsTable)
+	_, err := store.SetLimits(t.Context(), "acme", func(_ *project.RateLimit, l *project.Limits) { *l = limits })
+	if err == nil {
+		err = store.PutIntegration(t.Context(), "acme", project.Integration{Kind: project.SMS, Environment: project.Development, Vendor: "v", Mode: mode, Active: true})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.restart()
+}
+
+// restart replaces the service by an instance that has cached nothing.
+func (h *fixture) restart() { h.Service = New(h.cfg, h.db, h.logger()) }
+
+// sending returns an operation that sends one message of a unit to each number. Its work sets which messages did not leave.
+func sending(run func([]*Message) error, to ...string) Route {
+	return &Operation[string]{
+		Name: "test", Method: "POST", Path: "/test", Kind: project.SMS, Price: credit.SMS,
+		Decode: func(*Input) (string, error) { return "", nil },
+		Sends:  func(string) bool { return true },
+		Prepare: func(_ context.Context, call *Call, _ string) (*Job, error) {
+			job := &Job{Credits: call.Credits(len(to)), Irrevocable: true}
+			for _, number := range to {
+				job.Messages = append(job.Messages, &Message{To: number, Units: 1})
+			}
+			job.Run = func(context.Context) (*Result, error) {
+				if err := run(job.Messages); err != nil {
+					return nil, err
+				}
+				return &Result{}, nil
+			}
+			return job, nil
+		},
+	}
+}
+
+func sentAll([]*Message) error { return nil }
+
+// failed is work whose messages certainly did not leave, or of which that is not known.
+func failed(uncertain bool) func([]*Message) error {
+	return func(messages []*Message) error {
+		for _, m := range messages {
+			m.Unsent = !uncertain
+		}
+		return &Error{Status: 503, Code: CodeHTTPError, Message: "m", Reached: uncertain, Uncertain: uncertain}
+	}
+}
+
+// counted returns what is counted today.
+func (h *fixture) counted(t *testing.T, unit ratelimit.Unit) int64 {
+	t.Helper()
+	n, err := h.limiter.Counted(t.Context(), ratelimit.Daily{Project: "acme", Unit: unit}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// step is a request of a test of limits, with what it leaves.
+type step struct {
+	name    string
+	route   Route
+	status  int
+	message string // of an error; empty: any
+	counted int64  // afterwards, in the day
+}
+
+func (h *fixture) steps(t *testing.T, unit ratelimit.Unit, steps []step) {
+	t.Helper()
+	for _, s := range steps {
+		for _, restarted := range []bool{false, s.status == 429 || s.status == 402} { // what is refused from memory, other instances refuse, too
+			if restarted {
+				h.restart()
+			}
+			if s.status < 400 && restarted {
+				continue
+			}
+			status, envelope, header := h.call(t, s.route, "/test", `{"text":"a"}`, nil)
+			if message := envelopeMessage(envelope); status != s.status || s.message != "" && message != s.message {
+				t.Errorf("%s: %d %q, want %d %q", s.name, status, message, s.status, s.message)
+			}
+			if (header.Get("Retry-After") != "") != (s.status == 429) {
+				t.Errorf("%s: %v", s.name, header)
+			}
+			if n := h.counted(t, unit); n != s.counted {
+				t.Errorf("%s: %d counted, want %d", s.name, n, s.counted)
+			}
+			if s.status != 429 && s.status != 402 {
+				break
+			}
+		}
+	}
+}
+
+// TestDailyCredits checks the limit of a day's credits: only what is or may be charged counts, and an alert comes once
+// (docs/decisions.md#daily-limit).
+func TestDailyCredits(t *testing.T) {
+	h := build(t) // 1,000 credits, 10 for a unit
+	h.limit(t, project.Limits{DailyCredits: 50}, project.Managed)
+	full := fmt.Sprintf("The request would exceed the project's daily limit of 50 credits, which ends at %s.",
+		time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1).Format(time.RFC3339))
+	prefetch := Job{Run: done, Prefetch: func(context.Context) error { return fmt.Errorf("no read") }}
+	before := h.balance(t)
+	h.steps(t, ratelimit.Credits, []step{
+		{"more than a day ever has", pricedOperation(51, Job{Run: done}), 402, full, 0},
+		{"success", operation(false, done), 200, "", 10},
+		{"free", pricedOperation(0, Job{Run: done}), 200, "", 10},
+		{"failed for certain", sending(failed(false), "n"), 503, "", 10},
+		{"a success that is free", operation(false, func(context.Context) (*Result, error) { return &Result{NotCharged: true}, nil }), 200, "", 10},
+		{"a read that fails", pricedOperation(10, prefetch), 500, "", 10},
+		{"more than is left", pricedOperation(41, Job{Run: done}), 402, full, 10},
+		{"success, after a refusal of more", pricedOperation(29, Job{Run: done}), 200, "", 39},
+		{"uncertain", sending(failed(true), "n"), 503, "", 49},
+		{"a panic that may have sent", pricedOperation(1, Job{Irrevocable: true, Run: func(context.Context) (*Result, error) { panic("at work") }}), 500, "", 50},
+		{"one more", pricedOperation(1, Job{Run: done}), 402, full, 50},
+	})
+	if charged := before - h.balance(t); charged != 50 {
+		t.Errorf("charged %d, want 50", charged)
+	}
+	if n := strings.Count(h.log.String(), `"message":"daily limit is near"`); n != 1 || strings.Count(h.log.String(), `"DailyLimitsNear":1`) != 1 {
+		t.Errorf("%d alerts in %s", n, h.log.String())
+	}
+	if n := strings.Count(h.log.String(), `"outcome":"daily_limit"`); n != 6 { // each refusal by two instances
+		t.Errorf("%d lines name the limit", n)
+	}
+	// An empty wallet is named first, and counts nothing.
+	h.limit(t, project.Limits{DailyCredits: 100_000}, project.Managed)
+	h.steps(t, ratelimit.Credits, []step{{"no credits", pricedOperation(5000, Job{Run: done}), 402, errNoCredits.Message, 50}})
+	// The rate limit is named first of all.
+	if _, err := project.NewStore(h.db, h.cfg.ProjectsTable).SetLimit(t.Context(), "acme", project.RateLimit{Requests: 1, Window: 24 * time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		h.restart()
+		h.call(t, pricedOperation(1, Job{Run: done}), "/test", `{"text":"a"}`, nil)
+	}
+	if n := h.counted(t, ratelimit.Credits); n != 51 {
+		t.Errorf("%d counted beside the rate limit, want 51", n)
+	}
+}
+
+// TestDailyUnits checks the limit of a day's SMS units through the project's own accounts: what certainly did not leave does
+// not count (docs/decisions.md#daily-limit).
+func TestDailyUnits(t *testing.T) {
+	h := build(t)
+	h.limit(t, project.Limits{DailyUnits: 5, DailyCredits: 1}, project.BYOK)
+	half := func(messages []*Message) error {
+		messages[0].Unsent = true
+		return nil
+	}
+	full := fmt.Sprintf("The request would exceed the project's daily limit of 5 SMS units, which ends at %s.",
+		time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1).Format(time.RFC3339))
+	h.steps(t, ratelimit.Units, []step{
+		{"no message", pricedOperation(0, Job{Run: done}), 200, "", 0},
+		{"two", sending(sentAll, "a", "b"), 200, "", 2},
+		{"one of two leaves", sending(half, "a", "b"), 200, "", 3},
+		{"none leaves", sending(failed(false), "a", "b"), 503, "", 3},
+		{"too many", sending(sentAll, "a", "b", "c"), 402, full, 3},
+		{"as many as are left", sending(failed(true), "a", "b"), 503, "", 5},
+		{"one more", sending(sentAll, "a"), 402, full, 5},
+	})
+	if n := h.counted(t, ratelimit.Credits); n != 0 {
+		t.Errorf("%d credits counted", n)
+	}
+}
+
+// TestRecipientLimit checks that a number gets as many messages as its windows permit, that others of the same request are
+// sent, and that what is refused or did not leave counts nowhere (docs/decisions.md#recipient-limit).
+func TestRecipientLimit(t *testing.T) {
+	h := build(t)
+	limits := project.Limits{Recipients: []project.RecipientLimit{{Messages: 2, Window: 24 * time.Hour}}, DailyUnits: 1000}
+	h.limit(t, limits, project.BYOK)
+	var refused string
+	send := func(messages []*Message) error {
+		refused = ""
+		for _, m := range messages {
+			refused += map[bool]string{true: "x", false: "o"}[m.Refused]
+		}
+		return nil
+	}
+	expect := func(want string) func([]*Message) error {
+		return func(messages []*Message) error {
+			_ = send(messages)
+			if refused != want {
+				t.Errorf("refused %s, want %s", refused, want)
+			}
+			return nil
+		}
+	}
+	const message = "The project's limit of 2 messages to one number in 24 hours is reached."
+	h.steps(t, ratelimit.Units, []step{
+		{"one", sending(expect("o"), "a"), 200, "", 1},
+		{"failed for certain", sending(failed(false), "a"), 503, "", 1},
+		{"uncertain", sending(failed(true), "a"), 503, "", 2},
+		{"one more", sending(expect(""), "a"), 429, message, 2},
+		{"beside another", sending(expect("xo"), "a", "b"), 200, "", 3},
+		{"three to one", sending(expect("ooxo"), "c", "c", "c", "b"), 200, "", 6},
+		{"all refused", sending(expect(""), "a", "b", "c"), 429, message, 6},
+	})
+	if !strings.Contains(h.log.String(), `"outcome":"recipient_limit"`) {
+		t.Error("no outcome names the limit")
+	}
+	// On a Managed integration a refused message is neither charged nor sent, and one without credits is not counted.
+	h.limit(t, limits, project.Managed)
+	before := h.balance(t)
+	h.steps(t, ratelimit.Units, []step{
+		{"refused", sending(expect(""), "a"), 429, message, 6},
+		{"sent", sending(expect("o"), "d"), 200, "", 6},
+	})
+	if charged := before - h.balance(t); charged != 10 {
+		t.Errorf("charged %d", charged)
+	}
+	if err := h.wallet.Adjust(t.Context(), credit.Movement{Project: "acme", ID: credit.NewKey(time.Now(), "all"), Credits: -h.balance(t), Reason: "test", Actor: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		h.steps(t, ratelimit.Units, []step{{"no credits", sending(expect(""), "e"), 402, errNoCredits.Message, 6}})
+	}
+	out, err := h.db.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &h.cfg.TransientTable, ConsistentRead: aws.Bool(true),
+		Key: map[string]types.AttributeValue{"pk": attr.Text(h.counterOf(t, "e"))}})
+	if n, ok := out.Item["w86400.0"].(*types.AttributeValueMemberN); err != nil || !ok || n.Value != "0" {
+		t.Errorf("messages that were not sent are counted: %v, %v", out.Item, err)
+	}
+}
+
+// counterOf returns the key of the item that counts the messages to a number today.
+func (h *fixture) counterOf(t *testing.T, number string) string {
+	t.Helper()
+	rec, err := project.NewStore(h.db, h.cfg.ProjectsTable).Load(t.Context(), "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "to#acme#" + rec.RecipientID(number) + "#" + time.Now().UTC().Format(time.DateOnly)
+}
+
+func TestInWords(t *testing.T) {
+	for window, want := range map[time.Duration]string{
+		24 * time.Hour: "24 hours", time.Hour: "one hour", 90 * time.Minute: "90 minutes", 10 * time.Minute: "10 minutes", 90 * time.Second: "90 seconds", time.Second: "one second",
+	} {
+		if got := inWords(window); got != want {
+			t.Errorf("%s: %q, want %q", window, got, want)
+		}
+	}
+}
+
+// TestGuessing checks that wrong secrets of one source for one client ID are refused after a hundred in a minute, and that
+// the right secret never is (docs/decisions.md#guessing).
+func TestGuessing(t *testing.T) {
+	h := build(t)
+	now := clocktest.New()
+	h.guesses.clock = clock.Of(now.Now)
+	handler := Lambda(h.Handler(operation(false, done)))
+	ask := func(source, clientID, secret string) (int, string) {
+		t.Helper()
+		response, err := handler(t.Context(), events.APIGatewayProxyRequest{
+			HTTPMethod: "POST", Path: "/test", Body: `{"text":"a"}`, Headers: map[string]string{"X-API-KEY": clientID, "X-API-SECRET": secret},
+			RequestContext: events.APIGatewayProxyRequestContext{Identity: events.APIGatewayRequestIdentity{SourceIP: source}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response.StatusCode, strings.Join(response.MultiValueHeaders["Retry-After"], "")
+	}
+	for i := range mostGuesses {
+		if status, _ := ask("192.0.2.1", h.client, fmt.Sprint("guess", i)); status != 401 {
+			t.Fatalf("guess %d: %d", i, status)
+		}
+	}
+	now.Move(20 * time.Second)
+	h.log.Reset()
+	for _, c := range []struct {
+		name, source, client, secret string
+		status                       int
+	}{
+		{"one more", "192.0.2.1", h.client, "x", 429},
+		{"right secret", "192.0.2.1", h.client, h.secret, 200},
+		{"still wrong", "192.0.2.1", h.client, "x", 429},
+		{"no secret", "192.0.2.1", h.client, "", 401},
+		{"another source", "192.0.2.2", h.client, "x", 401},
+		{"unknown client ID", "192.0.2.1", "svc_acme_aaaaaaaa", "x", 401},
+		{"no client ID", "192.0.2.1", "", "x", 401},
+	} {
+		status, retry := ask(c.source, c.client, c.secret)
+		if status != c.status || (retry == "40") != (status == 429) {
+			t.Errorf("%s: %d, Retry-After %q; want %d", c.name, status, retry, c.status)
+		}
+	}
+	log := h.log.String()
+	if strings.Count(log, `"outcome":"guessed"`) != 2 || strings.Count(log, `"source":"192.0.2.1"`) != 2 || strings.Count(log, `"client_id":"`+h.client) != 2 {
+		t.Errorf("log %s", log)
+	}
+	for range 3 * mostGuesses {
+		if status, _ := ask("192.0.2.1", "svc_acme_aaaaaaaa", "x"); status != 401 {
+			t.Fatalf("unknown client ID: %d", status)
+		}
+	}
+	now.Move(40 * time.Second)
+	if status, _ := ask("192.0.2.1", h.client, "x"); status != 401 {
+		t.Errorf("in the next minute: %d", status)
+	}
+}
+
+func TestSource(t *testing.T) {
+	for address, want := range map[string]string{
+		"192.0.2.1": "192.0.2.1", "192.0.2.1:80": "192.0.2.1", "::ffff:192.0.2.1": "192.0.2.1", "2001:db8:1:2:3::4": "2001:db8:1:2::/64",
+		"[2001:db8:1:2:3::4]:80": "2001:db8:1:2::/64", "fe80::1%eth0": "fe80::/64", "": "", "unknown": "unknown",
+	} {
+		if got := source(address); got != want {
+			t.Errorf("%s: %q, want %q", address, got, want)
+		}
+	}
+}
+
+// TestGuessesAtOnce checks that an instance counts exactly, whatever runs at once.
+func TestGuessesAtOnce(t *testing.T) {
+	g := newGuesses()
+	var free atomic.Int64
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			for range 5 {
+				if _, tooMany := g.count(guesser{"192.0.2.1", "c"}); !tooMany {
+					free.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if free.Load() != mostGuesses {
+		t.Errorf("%d guesses pass, want %d", free.Load(), mostGuesses)
+	}
+}

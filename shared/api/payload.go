@@ -1,0 +1,103 @@
+package api
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// The values of LOG_PAYLOADS (docs/decisions.md#payload-logging).
+const (
+	payloadsOn     = "on"
+	payloadsOff    = "off"
+	payloadsMasked = "masked"
+)
+
+// payload returns what the log holds of a decoded request's body; empty: nothing.
+func (c Config) payload(body []byte) string {
+	switch c.LogPayloads {
+	case payloadsOn:
+		return truncate(string(body), maxPayload)
+	case payloadsOff:
+		return ""
+	}
+	return truncate(maskPayload(body), maxPayload)
+}
+
+// errorText returns what the log holds of an error's text.
+func (c Config) errorText(text string) string {
+	if c.LogPayloads == payloadsOn {
+		return text
+	}
+	return phoneNumbers.ReplaceAllStringFunc(text, mask)
+}
+
+const (
+	// keptDigits is the number of a phone number's last digits that a masked payload shows.
+	keptDigits = 3
+	// longestName and longestDigits are those of a field's name and of a number that a masked payload shows.
+	longestName   = 32
+	longestDigits = 6
+)
+
+var (
+	// phoneNumbers are the numbers of openapi.yaml#PhoneNumber, in a vendor's spelling, too.
+	phoneNumbers = regexp.MustCompile(`\b(?:94|0)?7\d{8}\b`)
+	phoneNumber  = regexp.MustCompile(`^\+?\d{7,19}$`)
+	// shown are the fields whose texts are choices of the contract, and no data of a person.
+	shown = []string{
+		"send_method", "type", "format", "error_correction", "page_size", "orientation", "response_type", "color", "background", "provider",
+	}
+)
+
+// maskPayload returns a JSON object whose texts are reduced to their lengths, and whose phone numbers are reduced to their
+// lengths and last digits. Names, booleans, short numbers and the choices of the contract stay.
+func maskPayload(body []byte) string {
+	var out bytes.Buffer
+	d := jsontext.NewDecoder(bytes.NewReader(body))
+	e := jsontext.NewEncoder(&out, jsontext.AllowDuplicateNames(true))
+	name := ""
+	for out.Len() <= maxPayload {
+		token, err := d.ReadToken()
+		if err != nil { // the end: the body has been parsed once
+			break
+		}
+		kind, length := d.StackIndex(d.StackDepth())
+		isName := kind == '{' && length%2 == 1
+		switch token.Kind() {
+		case '"':
+			text := token.String()
+			switch {
+			case isName:
+				name = text
+				if len(text) > longestName || phoneNumber.MatchString(text) {
+					text = mask(text)
+				}
+			case len(text) > longestName || !slices.Contains(shown, name):
+				text = mask(text)
+			}
+			token = jsontext.String(text)
+		case '0':
+			if text := token.String(); len(text) > longestDigits {
+				token = jsontext.String(mask(text))
+			}
+		}
+		if err := e.WriteToken(token); err != nil {
+			break
+		}
+	}
+	return strings.TrimSuffix(out.String(), "\n")
+}
+
+// mask returns the length of a text, and the last digits of a phone number.
+func mask(text string) string {
+	if phoneNumber.MatchString(text) {
+		return fmt.Sprintf("%d digits, the last %s", len(strings.TrimPrefix(text, "+")), text[len(text)-keptDigits:])
+	}
+	return fmt.Sprintf("%d characters", utf8.RuneCountInString(text))
+}

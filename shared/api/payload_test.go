@@ -1,0 +1,74 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+)
+
+// docs/decisions.md#payload-logging: a masked body shows the shape of a request, and no text of a person.
+func TestMaskPayload(t *testing.T) {
+	for _, c := range []struct{ body, want string }{
+		{
+			`{"send_method":"single","to":"0771234567","message":"Your code is 4711 ✓"}`,
+			`{"send_method":"single","to":"10 digits, the last 567","message":"19 characters"}`,
+		},
+		{
+			`{"send_method":"bulk_different","msg_list":[{"to":"+94771234567","msg":"a"},{"to":"0710000001","msg":""}],"check_cost":true}`,
+			`{"send_method":"bulk_different","msg_list":[{"to":"11 digits, the last 567","msg":"1 characters"},{"to":"10 digits, the last 001","msg":"0 characters"}],"check_cost":true}`,
+		},
+		{`{"recipients":["0771234567","0771234568"]}`, `{"recipients":["10 digits, the last 567","10 digits, the last 568"]}`},
+		{`{"data":"12345","type":"C128","height":80,"nic":199012345678}`, `{"data":"5 characters","type":"C128","height":80,"nic":"12 digits, the last 678"}`},
+		{`{"type":"no choice of the contract, but long"}`, `{"type":"35 characters"}`},
+		{`{"0771234567":{"type":null}}`, `{"10 digits, the last 567":{"type":null}}`},
+		{"", ""},
+	} {
+		if got := maskPayload([]byte(c.body)); got != c.want {
+			t.Errorf("%s\n%s, want\n%s", c.body, got, c.want)
+		}
+	}
+	long := `{"recipients":["` + strings.Repeat(`0771234567","`, 10_000) + `0771234567"]}`
+	if got := (Config{}).payload([]byte(long)); len(got) != maxPayload || strings.Contains(got, "1234") {
+		t.Errorf("%d bytes: %.60s", len(got), got)
+	}
+}
+
+// docs/decisions.md#payload-logging: the operator's choice, privacy mode above it, and the default of a configuration.
+func TestLogPayloads(t *testing.T) {
+	run := func(context.Context) (*Result, error) {
+		return nil, (&Error{Status: 400, Code: CodeHTTPError, Message: "m"}).WithCause(errors.New("the vendor says 94771234567 is unsubscribed, reference 12345"))
+	}
+	for _, c := range []struct {
+		value, privacy string
+		has, lacks     []string
+	}{
+		{payloadsOn, "", []string{"needle", "94771234567"}, nil},
+		{payloadsMasked, "", []string{"6 characters", "the last 567 is unsubscribed, reference 12345"}, []string{"needle", "94771"}},
+		{"", "", []string{"6 characters"}, []string{"needle"}},
+		{payloadsOff, "", []string{"unsubscribed"}, []string{"needle", "characters", "94771", "payload"}},
+		{payloadsOn, "true", nil, []string{"needle", "unsubscribed"}},
+		{payloadsMasked, "true", nil, []string{"characters", "unsubscribed"}},
+	} {
+		h := build(t)
+		h.cfg.LogPayloads = c.value
+		h.log.Reset()
+		h.call(t, operation(false, run), "/test", `{"text":"needle"}`, map[string]string{"X-Privacy-Mode": c.privacy})
+		line := h.log.String()
+		for _, text := range c.has {
+			if !strings.Contains(line, text) {
+				t.Errorf("%q, privacy %q: %q is not in %s", c.value, c.privacy, text, line)
+			}
+		}
+		for _, text := range c.lacks {
+			if strings.Contains(line, text) {
+				t.Errorf("%q, privacy %q: %q is in %s", c.value, c.privacy, text, line)
+			}
+		}
+	}
+	for value, valid := range map[string]bool{"on": true, "off": true, "masked": true, "": true, "ON": false, "true": false} {
+		if err := (Config{LogPayloads: value}).Validate(); (err == nil) != valid {
+			t.Errorf("LOG_PAYLOADS %q: %v", value, err)
+		}
+	}
+}

@@ -1,0 +1,318 @@
+package ratelimit
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
+
+	"svcapi/shared/attr"
+	"svcapi/shared/clock"
+	"svcapi/shared/project"
+	"svcapi/test/enginetest"
+)
+
+const someone = "+94771234567"
+
+func limitedTo(recipients ...project.RecipientLimit) *project.Project {
+	return &project.Project{ID: "p", Limits: project.Limits{Recipients: recipients}}
+}
+
+func per(messages int, window time.Duration) project.RecipientLimit {
+	return project.RecipientLimit{Messages: messages, Window: window}
+}
+
+// instances returns limiters at one time.
+func instances(t *testing.T, n int) ([]*Limiter, *dynamodb.Client, string) {
+	client, tables := enginetest.Client(t)
+	all := make([]*Limiter, n)
+	for i := range all {
+		all[i] = at(New(client, tables.Transient), noon.Add(time.Second))
+	}
+	return all, client, tables.Transient
+}
+
+// docs/decisions.md#recipient-limit: whatever runs at once, a window has as many messages as its limit, and a message that
+// one window refuses counts in no other.
+func TestMessagesAtOnce(t *testing.T) {
+	all, client, table := instances(t, 8)
+	p := limitedTo(per(7, 10*time.Minute), per(20, 24*time.Hour))
+	round := func() int64 {
+		var counted atomic.Int64
+		var group errgroup.Group
+		for i := range 64 {
+			l := all[i%len(all)]
+			group.Go(func() error {
+				_, refusal, err := l.CountMessage(context.Background(), p, someone)
+				if refusal == nil {
+					counted.Add(1)
+				}
+				return err
+			})
+		}
+		if err := group.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		return counted.Load()
+	}
+	for i, want := range []int64{7, 7, 6, 0} {
+		now := noon.Add(time.Duration(i) * 10 * time.Minute)
+		for _, l := range all {
+			at(l, now)
+		}
+		if n := round(); n != want {
+			t.Errorf("%d messages in window %d, want %d", n, i, want)
+		}
+	}
+	out, err := client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &table})
+	if err != nil || len(out.Items) != 1 || len(out.Items[0]) != 6 { // pk, expires, three windows and the day
+		t.Fatalf("%+v, %v", out.Items, err)
+	}
+	for name, v := range out.Items[0] {
+		if text := clearText(v); strings.Contains(text, "771234567") {
+			t.Errorf("%s holds the number: %s", name, text)
+		}
+	}
+}
+
+// TestMessageWindows checks each window's start and end, the named rule, and that numbers and projects count apart.
+func TestMessageWindows(t *testing.T) {
+	all, _, _ := instances(t, 1)
+	l := all[0]
+	both := limitedTo(per(2, 10*time.Minute), per(3, 24*time.Hour))
+	other := limitedTo(per(1, time.Hour))
+	other.ID = "other"
+	for _, step := range []struct {
+		name    string
+		at      time.Duration
+		p       *project.Project
+		to      string
+		refused time.Duration // the window; 0: counted
+		reset   time.Duration
+	}{
+		{"first", 0, both, someone, 0, 0},
+		{"second", 9 * time.Minute, both, someone, 0, 0},
+		{"third in ten minutes", 10*time.Minute - time.Millisecond, both, someone, 10 * time.Minute, time.Second},
+		{"third, in the next window", 10 * time.Minute, both, someone, 0, 0},
+		{"fourth of the day", 20 * time.Minute, both, someone, 24 * time.Hour, 11*time.Hour + 40*time.Minute},
+		{"fourth of the day, from memory", 20*time.Minute + time.Second, both, someone, 24 * time.Hour, 11*time.Hour + 40*time.Minute - time.Second},
+		{"another number", 20 * time.Minute, both, "+94771234568", 0, 0},
+		{"another project", 20 * time.Minute, other, someone, 0, 0},
+		{"limit raised", 20*time.Minute + 2*time.Second, limitedTo(per(2, 10*time.Minute), per(4, 24*time.Hour)), someone, 0, 0},
+		{"next day", 12 * time.Hour, both, someone, 0, 0},
+	} {
+		at(l, noon.Add(step.at))
+		refusal := l.RecipientReached(step.p, step.to)
+		if cached := strings.Contains(step.name, "memory"); (refusal != nil) != cached {
+			t.Errorf("%s: from memory %+v", step.name, refusal)
+		}
+		if refusal == nil {
+			var err error
+			if _, refusal, err = l.CountMessage(t.Context(), step.p, step.to); err != nil {
+				t.Fatal(err)
+			}
+		}
+		switch {
+		case (refusal != nil) != (step.refused > 0):
+			t.Errorf("%s: %+v", step.name, refusal)
+		case refusal != nil && (refusal.Limit.Window != step.refused || refusal.Reset != step.reset):
+			t.Errorf("%s: %+v, want %s for %s", step.name, refusal, step.refused, step.reset)
+		}
+	}
+}
+
+// docs/decisions.md#daily-limit: the sum of a day is exact whatever runs at once, and one request claims the alert.
+func TestDailyAtOnce(t *testing.T) {
+	all, _, _ := instances(t, 8)
+	d := Daily{"p", Credits, 1000}
+	var counted, alerts atomic.Int64
+	var group errgroup.Group
+	for i := range 64 {
+		group.Go(func() error {
+			l := all[i%len(all)]
+			count, day, err := l.CountDaily(context.Background(), d, 30, noon)
+			if err != nil || count.By == 0 {
+				return err
+			}
+			counted.Add(count.By)
+			if day.Near() {
+				mine, err := l.ClaimAlert(context.Background(), day)
+				if mine {
+					alerts.Add(1)
+				}
+				return err
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	n, err := all[0].Counted(t.Context(), d, noon)
+	if counted.Load() != 990 || n != 990 || alerts.Load() != 1 || err != nil {
+		t.Errorf("%d counted, %d stored, %d alerts, %v", counted.Load(), n, alerts.Load(), err)
+	}
+}
+
+// TestDays checks what fits into a day, what the cache refuses, and that days, units and projects count apart.
+func TestDays(t *testing.T) {
+	all, _, _ := instances(t, 1)
+	l := all[0]
+	d := Daily{"p", Credits, 100}
+	for _, step := range []struct {
+		name    string
+		day     Daily
+		amount  int64
+		at      time.Duration // of the request
+		clock   time.Duration
+		refused bool
+		cached  bool
+	}{
+		{"more than a day ever has", d, 101, 0, 0, true, true},
+		{"first", d, 60, 0, 0, false, false},
+		{"too much", d, 41, 0, 0, true, false},
+		{"too much, from memory", d, 41, 0, time.Second, true, true},
+		{"after the cached refusal", d, 41, 0, 11 * time.Second, true, false},
+		{"exactly", d, 40, 0, 12 * time.Second, false, false},
+		{"one more", d, 1, 0, 13 * time.Second, true, false},
+		{"limit raised", Daily{"p", Credits, 101}, 1, 0, 13 * time.Second, false, false},
+		{"other unit", Daily{"p", Units, 1}, 1, 0, 13 * time.Second, false, false},
+		{"other project", Daily{"q", Credits, 1}, 1, 0, 13 * time.Second, false, false},
+		{"before midnight", d, 1, 12*time.Hour - time.Microsecond, 12 * time.Hour, true, true},
+		{"next day", d, 100, 12 * time.Hour, 12 * time.Hour, false, false},
+	} {
+		at(l, noon.Add(step.clock))
+		if step.name == "before midnight" { // its key is of the day before, although the clock has gone on
+			at(l, noon.Add(14*time.Second))
+		}
+		day, cached := l.DailyReached(step.day, step.amount, noon.Add(step.at))
+		if cached != step.cached || !day.End().Equal(noon.Add(step.at).Truncate(24*time.Hour).Add(24*time.Hour)) {
+			t.Errorf("%s: from memory %t, ends %s", step.name, cached, day.End())
+		}
+		if cached {
+			continue
+		}
+		count, _, err := l.CountDaily(t.Context(), step.day, step.amount, noon.Add(step.at))
+		if err != nil || (count.By == 0) != step.refused {
+			t.Errorf("%s: %+v, %v", step.name, count, err)
+		}
+	}
+}
+
+// TestNear checks when the alert of a day is due: once for each limit.
+func TestNear(t *testing.T) {
+	all, _, _ := instances(t, 2)
+	for _, step := range []struct {
+		limit, amount int64
+		near          bool
+	}{
+		{10, 7, false}, {10, 1, true}, {10, 1, false}, {100, 1, false}, {12, 1, true}, {12, 1, false}, {3, 1, false},
+	} {
+		count, day, err := all[0].CountDaily(t.Context(), Daily{"p", Units, step.limit}, step.amount, noon)
+		if err != nil || day.Near() != step.near {
+			t.Errorf("%+v: %+v, %+v, %v", step, count, day, err)
+		}
+		if day.Near() {
+			for i, want := range []bool{true, false} {
+				if mine, err := all[i].ClaimAlert(t.Context(), day); err != nil || mine != want {
+					t.Errorf("%+v: claimed %t, %v", step, mine, err)
+				}
+			}
+		}
+	}
+}
+
+// TestSubtract checks that what is subtracted can be counted again, in the windows of the count alone.
+func TestSubtract(t *testing.T) {
+	all, client, table := instances(t, 1)
+	l := all[0]
+	p := limitedTo(per(1, 10*time.Minute), per(2, 24*time.Hour))
+	count, _, err := l.CountMessage(t.Context(), p, someone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, refusal, err := l.CountMessage(t.Context(), p, someone); refusal == nil || err != nil {
+		t.Fatalf("%+v, %v", refusal, err)
+	}
+	if err := l.Subtract(t.Context(), count, 1); err != nil || l.RecipientReached(p, someone) != nil {
+		t.Fatal(err, "or refused from memory")
+	}
+	again, refusal, err := l.CountMessage(t.Context(), p, someone)
+	if refusal != nil || err != nil {
+		t.Errorf("counted again: %+v, %v", refusal, err)
+	}
+	// In the next window the count of the window before is subtracted from that window and the day.
+	at(l, noon.Add(10*time.Minute))
+	if _, refusal, err := l.CountMessage(t.Context(), p, someone); refusal != nil || err != nil {
+		t.Errorf("next window: %+v, %v", refusal, err)
+	}
+	if err := l.Subtract(t.Context(), again, 1); err != nil {
+		t.Error(err)
+	}
+	if _, refusal, err := l.CountMessage(t.Context(), p, someone); refusal == nil || refusal.Limit.Window != 10*time.Minute || err != nil {
+		t.Errorf("the next window has one message: %+v, %v", refusal, err)
+	}
+
+	d := Daily{"p", Units, 10}
+	units, _, err := l.CountDaily(t.Context(), d, 10, noon)
+	if err == nil {
+		err = l.Subtract(t.Context(), units, 4)
+	}
+	if n, read := l.Counted(t.Context(), d, noon); n != 6 || err != nil || read != nil {
+		t.Errorf("%d units, %v, %v", n, err, read)
+	}
+	// Nothing is subtracted below zero, of an item that has expired, or of no count.
+	if _, err := client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &table, Key: itemKey(units.pk)}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []Count{units, {}} {
+		if err := l.Subtract(t.Context(), c, 10); err != nil {
+			t.Error(err)
+		}
+	}
+	if n, err := l.Counted(t.Context(), d, noon); n != 0 || err != nil {
+		t.Errorf("%d units, %v", n, err)
+	}
+}
+
+// TestAbuseExpires checks that an item outlives its day by an hour, so that an instance with a late clock finds it.
+func TestAbuseExpires(t *testing.T) {
+	all, client, table := instances(t, 1)
+	l := all[0]
+	l.clock = clock.Of(func() time.Time { return noon })
+	count, _, err := l.CountMessage(t.Context(), limitedTo(per(1, time.Second)), someone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	daily, _, err := l.CountDaily(t.Context(), Daily{"p", Credits, 1}, 1, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []Count{count, daily} {
+		out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: itemKey(c.pk), ConsistentRead: aws.Bool(true)})
+		if want := noon.Add(13 * time.Hour); err != nil || clearText(out.Item["expires"]) != clearText(seconds(want)) {
+			t.Errorf("%s expires at %v, want %s; %v", c.pk, out.Item["expires"], want, err)
+		}
+	}
+}
+
+func itemKey(pk string) attr.Item { return attr.Item{"pk": attr.Text(pk)} }
+
+func seconds(t time.Time) types.AttributeValue { return attr.Number(t.Unix()) }
+
+// clearText returns the text of an attribute.
+func clearText(v types.AttributeValue) string {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		return v.Value
+	case *types.AttributeValueMemberN:
+		return v.Value
+	}
+	return ""
+}

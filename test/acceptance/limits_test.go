@@ -1,0 +1,402 @@
+package acceptance
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+
+	"svcapi/local/demo"
+	"svcapi/local/template"
+	"svcapi/shared/credit"
+	"svcapi/shared/project"
+	"svcapi/shared/secret"
+)
+
+// racers is how many requests a test of a limit sends at once, to several processes of each function.
+const racers = 64
+
+// limits sets the limits of a project before its first request.
+func (p *tenant) limits(t *testing.T, flags ...string) *tenant {
+	t.Helper()
+	svc[any](t, "", append([]string{"project", "limits", p.id}, flags...)...)
+	return p
+}
+
+// counted counts the responses by status. A response that is neither a success nor the wanted refusal is an error.
+func counted(t *testing.T, responses []*response, status int, code, message string) (succeeded, refused int) {
+	t.Helper()
+	for _, a := range responses {
+		switch {
+		case a == nil:
+		case a.status == 200:
+			succeeded++
+		case !a.is(status, code) || !strings.Contains(a.Error.Message, message) || (a.header.Get("Retry-After") != "") != (status == 429):
+			t.Errorf("%d %s, Retry-After %q; want %d %s: %s", a.status, a.body, a.header.Get("Retry-After"), status, code, message)
+		default:
+			refused++
+		}
+	}
+	return succeeded, refused
+}
+
+// several checks that several processes of a function have served.
+func several(t *testing.T, function string) {
+	t.Helper()
+	if n := len(fixture.stack.Processes(function)); n < 2 {
+		t.Errorf("%d processes of %s, want several", n, function)
+	}
+}
+
+// docs/decisions.md#recipient-limit: of 64 requests at once to one number exactly as many are sent and charged as the limit
+// permits, over both environments. Another number is not concerned.
+func TestRecipientLimit(t *testing.T) {
+	local(t)
+	t.Parallel()
+	for mode, charged := range map[project.Mode]int64{project.Managed: perUnit(), project.BYOK: 0} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			p := plan{prod: true, credits: 1_000_000, integrations: []integration{
+				{vendor: "twilio", mode: mode}, {vendor: "twilio", mode: mode, env: project.Production},
+			}}.make(t).limits(t, "--per-recipient", "7/12h,30/24h")
+			to, other := number(), number()
+			ask := func(i int) *response {
+				r := request{path: send, body: single([]string{to, "+94" + to[1:]}[i%2], "m"), as: p.dev}
+				if i%3 == 0 {
+					r.as, r.header = p.prod, map[string]string{"X-ENV": "prod"}
+				}
+				return r.do(t)
+			}
+			succeeded, refused := counted(t, atOnce(racers, racers, ask), 429, "rate_limit_exceeded", "limit of 7 messages to one number in 12 hours")
+			several(t, "SmsFunction")
+			if n := len(sent(to)); succeeded != 7 || refused != racers-7 || n != 7 {
+				t.Errorf("%d requests succeeded, %d were refused, %d messages were sent; want 7", succeeded, refused, n)
+			}
+			if got := p.balance(t); got != 1_000_000-7*charged {
+				t.Errorf("balance %d after 7 messages", got)
+			}
+			if a := (request{path: send, body: single(other, "m"), as: p.dev}).do(t); a != nil && !a.is(200, "") {
+				t.Errorf("another number: %d %s", a.status, a.body)
+			}
+		})
+	}
+}
+
+// docs/decisions.md#recipient-limit: a message that is not sent for another reason counts in no window, and one that a window
+// refuses counts in no other.
+func TestRecipientLimitCountsWhatIsSent(t *testing.T) {
+	local(t)
+	t.Parallel()
+	p := plan{integrations: []integration{{vendor: "twilio", mode: project.Managed}}}.make(t).limits(t, "--per-recipient", "2/12h,3/24h")
+	to := number()
+	for range 5 {
+		if a := (request{path: send, body: single(to, "m"), as: p.dev}).do(t); a != nil && !a.is(402, "insufficient_funds") {
+			t.Errorf("without credits: %d %s", a.status, a.body)
+		}
+		idle(t, "SmsFunction")
+	}
+	p.grant(t, 1_000_000)
+	for range 5 {
+		if a := (request{path: send, body: single("0770000001", "m"), as: p.dev}).do(t); a != nil && a.status != 502 {
+			t.Errorf("rejected by the vendor: %d %s", a.status, a.body)
+		}
+		idle(t, "SmsFunction")
+	}
+	for i, want := range []int{200, 200, 429, 429} {
+		if a := (request{path: send, body: single(to, "m"), as: p.dev}).do(t); a != nil && a.status != want {
+			t.Errorf("message %d: %d %s, want %d", i, a.status, a.body, want)
+		}
+	}
+	// The day has room for one more: the refused messages do not count in it.
+	p.limits(t, "--per-recipient", "3/24h")
+	forget()
+	for i, want := range []int{200, 429} {
+		if a := (request{path: send, body: single(to, "m"), as: p.dev}).do(t); a != nil && a.status != want {
+			t.Errorf("after the change, message %d: %d %s, want %d", i, a.status, a.body, want)
+		}
+	}
+	// A repeat of an Idempotency-Key sends nothing and counts nothing.
+	key, next := map[string]string{"Idempotency-Key": "limits"}, number()
+	for range 6 {
+		if a := (request{path: send, body: single(next, "m"), as: p.dev, header: key}).do(t); a != nil && a.status != 200 {
+			t.Errorf("repeat: %d %s", a.status, a.body)
+		}
+	}
+	if n := len(sent(to)) + len(sent(next)); n != 4 {
+		t.Errorf("%d messages were sent, want 4", n)
+	}
+}
+
+// openapi.yaml#SmsRecipientResult: in a bulk, the recipients over their limit are not attempted, with the reason. A bulk of
+// such recipients alone is refused.
+func TestBulkRecipientLimit(t *testing.T) {
+	local(t)
+	t.Parallel()
+	p := plan{integrations: []integration{{vendor: "quicksend", mode: project.BYOK}}}.make(t).limits(t, "--per-recipient", "2/24h", "--daily-units", "1000")
+	to := numberBlock(120)
+	body := bulkSame(append(slices.Clone(to), to[0], to[0], to[1]), "m")
+	r := request{path: send, body: body, as: p.dev}.do(t)
+	if r == nil {
+		return
+	}
+	if r.status != 200 {
+		t.Fatalf("%d %.300s", r.status, r.body)
+	}
+	results := r.provider(t)
+	if r.Data.MessageCount != 122 || results.Status != "partial" || len(results.Results) != 123 {
+		t.Fatalf("%.300s", r.body)
+	}
+	for i, result := range results.Results {
+		want := "accepted  quicksend"
+		if i == 121 { // the third message to the first number
+			want = "not_attempted recipient_limit "
+		}
+		if got := result.Status + " " + result.Reason + " " + result.Vendor; got != want {
+			t.Errorf("recipient %d: %q, want %q", i, got, want)
+		}
+	}
+	if n := len(sent(to[0])); n != 2 {
+		t.Errorf("%d messages to one number", n)
+	}
+	r = request{path: send, body: bulkSame([]string{to[0], to[1], to[0]}, "m"), as: p.dev}.do(t)
+	if r != nil && (!r.is(429, "rate_limit_exceeded") || r.header.Get("Retry-After") == "") {
+		t.Errorf("all over their limit: %d %s", r.status, r.body)
+	}
+	idle(t, "SmsFunction") // what was refused counts in no day
+	used := svc[struct {
+		Units int64 `json:"units_today"`
+	}](t, "", "project", "limits", p.id)
+	if used.Units != 122 {
+		t.Errorf("%d units of the day, want 122", used.Units)
+	}
+}
+
+// docs/decisions.md#daily-limit: of 64 requests at once, over two operations, exactly as many are charged
+// as the day's credits suffice for. The operator is alerted once.
+func TestDailyCredits(t *testing.T) {
+	local(t)
+	t.Parallel()
+	unit := price(credit.Barcode)
+	p := plan{credits: 1_000_000}.make(t).drawing(t, project.Managed).
+		limits(t, "--daily-credits", fmt.Sprint(20*unit))
+	ask := func(i int) *response {
+		return request{path: []string{barcodes, qrcodes}[i%2], body: `{"data":"12345"}`, as: p.dev}.send(t)
+	}
+	ends := "which ends at " + time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1).Format(time.RFC3339)
+	succeeded, refused := counted(t, atOnce(racers, racers, ask), 402, "insufficient_funds", "daily limit of "+credit.Grouped(20*unit)+" credits, "+ends)
+	several(t, "BarcodeFunction")
+	if got := p.balance(t); succeeded != 20 || refused != racers-20 || got != 1_000_000-20*unit {
+		t.Errorf("%d requests succeeded, %d were refused, balance %d; want 20", succeeded, refused, got)
+	}
+	p.alerted(t, "BarcodeFunction", 1)
+	// The operator raises the limit: what the day has counted stays counted.
+	p.limits(t, "--daily-credits", fmt.Sprint(23*unit))
+	forget()
+	succeeded, _ = counted(t, atOnce(racers, racers, ask), 402, "insufficient_funds", "daily limit")
+	if succeeded != 3 {
+		t.Errorf("%d requests more succeeded, want 3", succeeded)
+	}
+	p.alerted(t, "BarcodeFunction", 2)
+}
+
+// idle waits until a function has ended its work after its responses.
+func idle(t *testing.T, function string) {
+	t.Helper()
+	if err := fixture.stack.AwaitIdle(t.Context(), function); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// alerted checks how often the log says that the project is near a daily limit. The line follows the response.
+func (p *tenant) alerted(t *testing.T, function string, want int) {
+	t.Helper()
+	idle(t, function)
+	lines := 0
+	for _, file := range logLines(t, fixture.stack.LogDir, "daily limit is near") {
+		for _, line := range file {
+			if strings.Contains(line, strconv.Quote(p.id)) {
+				lines++
+			}
+		}
+	}
+	if lines != want {
+		t.Errorf("%d alerts, want %d", lines, want)
+	}
+}
+
+// docs/decisions.md#daily-limit: of 64 requests at once through the project's own account exactly as many units are sent as
+// the day permits.
+func TestDailyUnits(t *testing.T) {
+	local(t)
+	t.Parallel()
+	p := plan{integrations: []integration{{vendor: "twilio", mode: project.BYOK}}}.make(t).limits(t, "--daily-units", "41")
+	to := numberBlock(racers)
+	responses := atOnce(racers, racers, func(i int) *response {
+		return request{path: send, body: single(to[i], strings.Repeat("x", 200)), as: p.dev}.do(t) // two units
+	})
+	succeeded, refused := counted(t, responses, 402, "insufficient_funds", "daily limit of 41 SMS units")
+	messages := 0
+	for _, n := range to {
+		messages += len(sent(n))
+	}
+	if succeeded != 20 || refused != racers-20 || messages != 20 {
+		t.Errorf("%d requests succeeded, %d were refused, %d messages were sent; want 20", succeeded, refused, messages)
+	}
+	// What the vendor rejects is no unit of the day.
+	for range 3 {
+		if a := (request{path: send, body: single("0770000001", "m"), as: p.dev}).do(t); a != nil && a.status != 502 {
+			t.Errorf("rejected: %d %s", a.status, a.body)
+		}
+		idle(t, "SmsFunction")
+	}
+	if a := (request{path: send, body: single(to[0], "m"), as: p.dev}).do(t); a != nil && a.status != 200 {
+		t.Errorf("the last unit: %d %s", a.status, a.body)
+	}
+}
+
+// docs/decisions.md#guessing: a process refuses wrong secrets for one client ID after a hundred, and never the right secret.
+func TestGuessing(t *testing.T) {
+	n := oneProcessStack(t)
+	known := demoProject("byok").prod
+	ask := func(as credential) *response {
+		return request{path: balance, body: "{}", as: as, header: map[string]string{"X-ENV": "prod"}, base: n.stack.BaseURL}.do(t)
+	}
+	statuses := map[int]int{}
+	for i := range 110 {
+		if a := ask(credential{known.ID, fmt.Sprint("svcs_guess", i)}); a != nil {
+			statuses[a.status]++
+			if (a.header.Get("Retry-After") != "") != (a.status == 429) || a.header.Get("X-RateLimit-Limit") != "" {
+				t.Errorf("guess %d: %d %v", i, a.status, a.header)
+			}
+		}
+	}
+	if !maps.Equal(statuses, map[int]int{401: 100, 429: 10}) {
+		t.Errorf("%v, want 100 times 401 and 10 times 429", statuses)
+	}
+	for as, want := range map[credential]int{
+		known: 200, {known.ID, ""}: 401, {"svc_byok_aaaaaaaa", "svcs_guess"}: 401, {known.ID, "svcs_guess"}: 429, {demoProject("managed").prod.ID, "svcs_guess"}: 401,
+	} {
+		if a := ask(as); a != nil && a.status != want {
+			t.Errorf("%s: %d %s, want %d", as.ID, a.status, a.body, want)
+		}
+	}
+	if lines := logLines(t, n.stack.LogDir, `"outcome":"guessed"`)["sms.log"]; len(lines) != 11 || !strings.Contains(lines[0], known.ID) || !strings.Contains(lines[0], `"source":"127.0.0.1"`) {
+		t.Errorf("%d lines: %.500s", len(lines), strings.Join(lines, ""))
+	}
+}
+
+// openapi.yaml#InsufficientFunds: the playground shows why a limit refused a request.
+func TestPlaygroundShowsRefusals(t *testing.T) {
+	local(t)
+	t.Parallel()
+	p := plan{credits: 1_000_000, integrations: []integration{{vendor: "twilio", mode: project.Managed}}}.make(t).drawing(t, project.Managed).
+		limits(t, "--daily-credits", "50")
+	v := newTab(t, newBrowser(t), 1280, 900)
+	openDocs(t, v, "")
+	v.enter(t, p.dev)
+	playground := v.operation(t, "generateBarcode")
+	got := v.send(t, playground)
+	shown := v.eval(t, `selector => document.querySelector(selector + " dl").textContent`, playground)
+	if !strings.HasPrefix(got, "402") || !strings.Contains(shown, "the project's daily limit of 50 credits, which ends at ") {
+		t.Errorf("%s: %s", got, shown)
+	}
+}
+
+// limited returns a project of the second stack with all limits, which no test reaches but by recipient.
+func (n *oneProcess) limited(t *testing.T, mode project.Mode) *tenant {
+	t.Helper()
+	store, name := project.NewStore(n.db, n.table("projects")), "limited-"+string(mode)
+	model, err := store.Load(t.Context(), demo.ID(string(mode)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = store.CreateProject(t.Context(), project.Project{
+		ID: name, Name: name, Limit: model.Limit,
+		Limits: project.Limits{
+			Recipients:   []project.RecipientLimit{{Messages: 4, Window: 12 * time.Hour}, {Messages: 9, Window: 24 * time.Hour}},
+			DailyCredits: 1_000_000_000, DailyUnits: 1_000_000_000,
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	vault := secret.NewWriter(secretsmanager.New(secretsmanager.Options{
+		Region: template.Region, BaseEndpoint: &n.stack.SecretsURL, Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
+	}), oneProcessStage)
+	for _, i := range model.Active(project.SMS, project.Development) {
+		if err = vault.Put(t.Context(), project.SMS, name, project.Development, i.Vendor, accounts[i.Vendor]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, i := range model.Integrations {
+		if err := store.PutIntegration(t.Context(), name, i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err = n.ledger.CreateWallet(t.Context(), name); err == nil {
+		err = n.ledger.Grant(t.Context(), credit.Movement{Project: name, ID: credit.NewKey(time.Now(), name), Credits: 1_000_000, Reason: "test", Actor: "test"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	clientID, clientSecret, err := store.IssueCredential(t.Context(), name, project.Development)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tenant{id: name, dev: remember(credential{clientID, clientSecret})}
+}
+
+// TestPhasesOfLimits checks that the limits add a write each and no phase, and that a refusal from memory costs one write
+// (docs/decisions.md#phases). TestPhasesAndWrites holds the same for a project without limits.
+func TestPhasesOfLimits(t *testing.T) {
+	n := oneProcessStack(t)
+	byok, managed := n.limited(t, project.BYOK), n.limited(t, project.Managed)
+	bombed := number()
+	for _, c := range []struct {
+		name           string
+		as             credential
+		path           string
+		body           func() string
+		status         int
+		phases, writes int
+		after          int
+		warm           int // requests before the recorded one
+	}{
+		{"free SMS: count beside recipient and units", byok.dev, send, func() string { return single(number(), "m") }, 200, 1, 3, 0, 1},
+		{"paid: count beside reserve and credits of the day, capture; remove", managed.dev, barcodes, func() string { return `{"data":"1"}` }, 200, 2, 4, 1, 1},
+		{"paid SMS: count beside reserve, recipient and credits of the day, mark, capture; remove", managed.dev, send,
+			func() string { return single(number(), "m") }, 200, 3, 6, 1, 1},
+		{"a cost check counts nothing", byok.dev, send, func() string {
+			return `{"send_method":"bulk_same","recipients":["0771234567"],"message":"m","check_cost":true}`
+		}, 200, 1, 1, 0, 1},
+		{"refused, from memory", byok.dev, send, func() string { return single(bombed, "m") }, 429, 1, 1, 0, 5},
+	} {
+		ask := func() *response {
+			return request{path: c.path, body: c.body(), as: c.as, base: n.stack.BaseURL}.send(t)
+		}
+		for range c.warm {
+			ask()
+		}
+		var a *response
+		before, after := n.record(t, func() { a = ask() })
+		if a == nil {
+			continue
+		}
+		wrote := 0
+		for _, call := range before {
+			if slices.Contains(writes, call.operation) {
+				wrote++
+			}
+		}
+		if got := phases(before); a.status != c.status || got > c.phases || wrote != c.writes || len(before) != wrote || len(after) != c.after {
+			t.Errorf("%s: %d %s, %d phases: %v, after the response %v; want %d, %d phases, %d writes, %d after",
+				c.name, a.status, a.body, got, before, after, c.status, c.phases, c.writes, c.after)
+		}
+	}
+}
