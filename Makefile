@@ -105,7 +105,7 @@ NPM  := .local/npm/.ready
 export AWS_DEFAULT_REGION ?= eu-west-1
 export SAM_CLI_TELEMETRY  := 0
 
-.PHONY: check format vet lint template openapi swagger-ui sam-build policy
+.PHONY: check format vet lint template openapi swagger-ui sam-build policy pages
 
 check: format vet template openapi sam-build policy lint ## formatting, vet, linters, template, OpenAPI document, sam build, policies
 
@@ -143,6 +143,9 @@ policy test-quick: $(VENV)/.ready $(NPM)
 
 policy:
 	go test ./test/policy
+
+pages: ## the computed tables of docs/costs.md and docs/scale.md, from docs/units.json and template.yaml
+	go test -count=1 -run '^(TestCosts|TestScale)$$' ./test/policy -update
 
 $(VENV)/.ready: tools/requirements.txt
 	python3 -m venv --clear $(VENV)

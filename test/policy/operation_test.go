@@ -220,18 +220,19 @@ func encryption(s *templateFile) (f findings) {
 // declaredOperation is an operation in a function's code, from its name to its decoder.
 var declaredOperation = regexp.MustCompile(`(?s)Name:\s*"([a-z_]+)",\s*Method:.*?Decode:`)
 
-// paidOperations returns the names of the operations that have a price, as their metrics carry them.
-var paidOperations = sync.OnceValue(func() (names []string) {
+// operations returns the operations by their names, as metrics carry them, and whether each has a price.
+var operations = sync.OnceValue(func() map[string]bool {
+	paid := map[string]bool{}
 	files, _ := filepath.Glob(root("functions", "*", "*.go"))
 	for _, file := range files {
 		text, _ := os.ReadFile(file)
 		for _, match := range declaredOperation.FindAllSubmatch(text, -1) {
-			if !strings.HasSuffix(file, "_test.go") && strings.Contains(string(match[0]), "Price: ") {
-				names = append(names, string(match[1]))
+			if !strings.HasSuffix(file, "_test.go") {
+				paid[string(match[1])] = strings.Contains(string(match[0]), "Price: ")
 			}
 		}
 	}
-	return names
+	return paid
 })
 
 // watched lists the metrics of an alarm as namespace, name, dimensions and statistic.
