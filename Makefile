@@ -105,7 +105,7 @@ NPM  := .local/npm/.ready
 export AWS_DEFAULT_REGION ?= eu-west-1
 export SAM_CLI_TELEMETRY  := 0
 
-.PHONY: check format vet lint template openapi swagger-ui sam-build policy pages
+.PHONY: check format vet lint template openapi swagger-ui sam-build policy pages checkov vulnerabilities browser-age
 
 check: format vet template openapi sam-build policy lint ## formatting, vet, linters, template, OpenAPI document, sam build, policies
 
@@ -139,6 +139,19 @@ swagger-ui: $(NPM) ## Swagger UI of the documentation page, after a change of it
 sam-build: $(VENV)/.ready ## the functions as they ship, in .aws-sam/build
 	$(SAM) build
 
+# Its own environment, because its requirements and those of sam disagree.
+checkov: .local/checkov/.ready ## known weaknesses of the template and of the workflows; tools/checkov.yaml has the reasons of what stays
+	.local/checkov/bin/checkov --config-file tools/checkov.yaml
+
+vulnerabilities: ## known vulnerabilities of Go and of the modules, in functions that the product calls; asks vuln.go.dev
+	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
+
+browser-age: ## fails while a newer browser for PDFs is released, or the one in use has known vulnerabilities; asks npm's registry
+	@used=$$(node -p 'require("./layers/chromium/package.json").dependencies["@sparticuz/chromium"]') && \
+		newest=$$(npm view @sparticuz/chromium version) && \
+		{ [ "$$used" = "$$newest" ] || { echo "the browser is $$used, $$newest is released: docs/supply-chain.md" >&2; exit 1; }; }
+	npm --prefix layers/chromium audit --package-lock-only
+
 policy test-quick: $(VENV)/.ready $(NPM)
 
 policy:
@@ -159,9 +172,9 @@ $(NPM): tools/npm/package-lock.json
 	cd $(@D) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
-.local/schemathesis/.ready: tools/schemathesis.txt
+.local/schemathesis/.ready .local/checkov/.ready: .local/%/.ready: tools/%.txt
 	python3 -m venv --clear $(@D)
-	$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement tools/schemathesis.txt
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	touch $@
 
 $(LINT): tools/go/go.mod
