@@ -139,9 +139,15 @@ swagger-ui: $(NPM) ## Swagger UI of the documentation page, after a change of it
 sam-build: $(VENV)/.ready ## the functions as they ship, in .aws-sam/build
 	$(SAM) build
 
-# Its own environment, because its requirements and those of sam disagree.
-checkov: .local/checkov/.ready ## known weaknesses of the template and of the workflows; tools/checkov.yaml has the reasons of what stays
-	.local/checkov/bin/checkov --config-file tools/checkov.yaml
+# Checkov has an environment of its own, because its requirements and those of sam disagree. Checkov passes over a workflow
+# with a permission that it does not know: it reads copies without that line, and each of them has to be in its report.
+checkov: .local/checkov/.ready ## known weaknesses of the template and the workflows; tools/checkov.yaml has the reasons of what stays
+	.local/checkov/bin/checkov --config-file tools/checkov.yaml --framework cloudformation --file template.yaml --quiet
+	@rm -rf .local/checkov/read && mkdir -p .local/checkov/read/.github/workflows
+	@for file in .github/workflows/*.yml; do sed '/^ *attestations: /d' $$file > .local/checkov/read/$$file; done
+	.local/checkov/bin/checkov --config-file tools/checkov.yaml --framework github_actions --directory .local/checkov/read > .local/checkov/report.txt \
+		|| { cat .local/checkov/report.txt; exit 1; }
+	@for file in .github/workflows/*.yml; do grep -q "File: /$$file:" .local/checkov/report.txt || { echo "Checkov did not read $$file" >&2; exit 1; }; done
 
 vulnerabilities: ## known vulnerabilities of Go and of the modules, in functions that the product calls; asks vuln.go.dev
 	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
