@@ -23,7 +23,7 @@ type Account struct {
 
 // Name returns the name of the secret that holds the fields.
 func (t Account) Name(s *app.Stack) string {
-	return secret.Name(s.Stage, t.Offer.Kind, t.Owner, t.Environment)
+	return secret.Name(s.Stage, t.Offer.Kind, t.Owner)
 }
 
 // Stored reads the stored fields.

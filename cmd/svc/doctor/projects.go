@@ -85,7 +85,7 @@ func (d *Diagnosis) environment(ctx context.Context, rec *project.Record, env pr
 		active++
 		if i.Mode == project.BYOK && !checked[i.Kind] {
 			checked[i.Kind] = true
-			d.secret(ctx, i.Kind, rec.ID, env)
+			d.secret(ctx, i.Kind, rec.ID)
 		}
 		view, err := catalog.ViewOf(ctx, d.Stack, rec.ID, i)
 		if err != nil {

@@ -146,7 +146,7 @@ func (d *Diagnosis) otherStages(ctx context.Context) {
 }
 
 func (d *Diagnosis) vaultAccess(ctx context.Context) {
-	name := secret.Name(d.Stage, project.SMS, secret.Managed, project.Production)
+	name := secret.Name(d.Stage, project.SMS, secret.Managed)
 	_, err := d.Vault.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &name})
 	if response, ok := errors.AsType[smithy.APIError](err); err != nil && (!ok || response.ErrorCode() != "ResourceNotFoundException" && response.ErrorCode() != "InvalidRequestException") {
 		d.fail("secrets", "Secrets Manager", err)
@@ -162,15 +162,13 @@ func (d *Diagnosis) managedSecrets(ctx context.Context) {
 		return
 	}
 	for _, kind := range project.Kinds() {
-		for _, env := range project.Environments() {
-			d.secret(ctx, kind, secret.Managed, env)
-		}
+		d.secret(ctx, kind, secret.Managed)
 	}
 }
 
-func (d *Diagnosis) secret(ctx context.Context, kind project.Kind, owner string, env project.Environment) {
-	name := secret.Name(d.Stage, kind, owner, env)
-	deleted, err := d.Secrets.Deleted(ctx, kind, owner, env)
+func (d *Diagnosis) secret(ctx context.Context, kind project.Kind, owner string) {
+	name := secret.Name(d.Stage, kind, owner)
+	deleted, err := d.Secrets.Deleted(ctx, kind, owner)
 	switch {
 	case err != nil:
 		d.fail("secret", name, err)
