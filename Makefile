@@ -117,7 +117,7 @@ NPM  := .local/npm/.ready
 export AWS_DEFAULT_REGION ?= eu-west-1
 export SAM_CLI_TELEMETRY  := 0
 
-.PHONY: check format vet lint template openapi sam-build policy
+.PHONY: check format vet lint template openapi sam-build policy pages checkov vulnerabilities browser-age
 
 check: format vet template openapi sam-build policy lint ## formatting, vet, linters, template, OpenAPI document, sam build, policies
 
@@ -143,10 +143,32 @@ openapi: $(NPM)
 sam-build: $(VENV)/.ready ## the functions as they ship, in .aws-sam/build
 	$(SAM) build
 
+# Checkov has an environment of its own, because its requirements and those of sam disagree. Checkov passes over a workflow
+# with a permission that it does not know: it reads copies without that line, and each of them has to be in its report.
+checkov: .local/checkov/.ready ## known weaknesses of the template and the workflows; tools/checkov.yaml has the reasons of what stays
+	.local/checkov/bin/checkov --config-file tools/checkov.yaml --framework cloudformation --file template.yaml --quiet
+	@rm -rf .local/checkov/read && mkdir -p .local/checkov/read/.github/workflows
+	@for file in .github/workflows/*.yml; do sed '/^ *attestations: /d' $$file > .local/checkov/read/$$file; done
+	.local/checkov/bin/checkov --config-file tools/checkov.yaml --framework github_actions --directory .local/checkov/read > .local/checkov/report.txt \
+		|| { cat .local/checkov/report.txt; exit 1; }
+	@for file in .github/workflows/*.yml; do grep -q "File: /$$file:" .local/checkov/report.txt || { echo "Checkov did not read $$file" >&2; exit 1; }; done
+
+vulnerabilities: ## known vulnerabilities of Go and of the modules, in functions that the product calls; asks vuln.go.dev
+	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
+
+browser-age: ## fails while a newer browser for PDFs is released, or the one in use has known vulnerabilities; asks npm's registry
+	@used=$$(node -p 'require("./layers/chromium/package.json").dependencies["@sparticuz/chromium"]') && \
+		newest=$$(npm view @sparticuz/chromium version) && \
+		{ [ "$$used" = "$$newest" ] || { echo "the browser is $$used, $$newest is released: docs/supply-chain.md" >&2; exit 1; }; }
+	npm --prefix layers/chromium audit --package-lock-only
+
 policy test-quick: $(VENV)/.ready $(NPM)
 
 policy:
 	go test ./test/policy
+
+pages: ## the computed tables of docs/costs.md and docs/scale.md, from docs/units.json and template.yaml
+	go test -count=1 -run '^(TestCosts|TestScale)$$' ./test/policy -update
 
 $(VENV)/.ready: tools/requirements.txt
 	python3 -m venv --clear $(VENV)
@@ -160,9 +182,9 @@ $(NPM): tools/npm/package-lock.json
 	cd $(@D) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
-.local/schemathesis/.ready: tools/schemathesis.txt
+.local/schemathesis/.ready .local/checkov/.ready: .local/%/.ready: tools/%.txt
 	python3 -m venv --clear $(@D)
-	$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement tools/schemathesis.txt
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	touch $@
 
 $(LINT): tools/go/go.mod

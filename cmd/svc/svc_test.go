@@ -376,7 +376,7 @@ func TestIntegrations(t *testing.T) {
 		{args: "integration set acme sms quicksend --mode managed --env prod --secrets -", stdin: `{}`, exit: app.ExitUsage, errs: []string{"vendor account"}},
 		{args: "integration set acme sms quicksend --mode managed --env prod", exit: app.ExitRefused, errs: []string{"lacks secret fields", "vendor account"}},
 		{args: "vendor account sms quicksend --env prod --secrets -", stdin: `{"email":"m@example.com"}`, exit: app.ExitRefused, errs: []string{"needs api_key"}},
-		{args: "vendor account sms quicksend --env prod", typed: []string{"m@example.com", "topsecret-4"}, out: []string{"svc/" + f.stage + "/sms/managed/production", "api_key, email"}},
+		{args: "vendor account sms quicksend --env prod", typed: []string{"m@example.com", "topsecret-4"}, out: []string{"svc/" + f.stage + "/sms/managed/accounts", "api_key, email"}},
 		{args: "integration set acme sms quicksend --mode managed --env prod", out: []string{`production +sms +quicksend +managed +inactive`}},
 		{args: "integration enable acme sms quicksend --env prod", out: []string{`managed +active`}},
 		{args: "vendor account sms aws", exit: app.ExitUsage, errs: []string{"the function's own role"}},

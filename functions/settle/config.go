@@ -13,6 +13,10 @@ import (
 type Config struct {
 	WalletsTable string `env:"WALLETS_TABLE,required,notEmpty"`
 	LedgerTable  string `env:"LEDGER_TABLE,required,notEmpty"`
+	// TransientTable holds what the projects spent in the week before.
+	TransientTable string `env:"TRANSIENT_TABLE,required,notEmpty"`
+	// UnusualSpending is the number of credits below which an hour of one project is never unusual.
+	UnusualSpending int64 `env:"UNUSUAL_SPENDING_CREDITS" envDefault:"5000000"`
 	// After is the age, in seconds, from which the request of a reservation is dead: longer than any function can live, time-outs
 	// and start included.
 	After int `env:"SETTLE_AFTER_SECONDS,required"`

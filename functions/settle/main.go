@@ -17,12 +17,14 @@ func main() {
 	if err != nil {
 		telemetry.Exit(err)
 	}
-	awsConfig := awsclient.FromEnvironment()
+	db := awsclient.DynamoDB(awsclient.FromEnvironment())
 	settler := &Settler{
-		Store: credit.NewStore(awsclient.DynamoDB(awsConfig), credit.Tables{Wallets: cfg.WalletsTable, Ledger: cfg.LedgerTable}),
+		Store: credit.NewStore(db, credit.Tables{Wallets: cfg.WalletsTable, Ledger: cfg.LedgerTable}),
 		Ages:  cfg.Ages(),
 		Now:   clock.Clock{}.Now,
 		Log:   telemetry.New(os.Stdout, cfg.Log),
+
+		Spending: &Spending{DB: db, Table: cfg.TransientTable, Least: cfg.UnusualSpending},
 	}
 	lambda.Start(settler.Handle)
 }

@@ -25,6 +25,8 @@ type Settler struct {
 	Ages  Ages
 	Now   func() time.Time
 	Log   *telemetry.Logger
+	// Spending watches what the projects spend; nil: nobody does.
+	Spending *Spending
 }
 
 // Report counts the results of one run.
@@ -45,7 +47,9 @@ func (s *Settler) Handle(ctx context.Context) error {
 		defer cancel()
 	}
 	report, err := s.Run(run)
-	s.log(ctx, report, err)
+	metrics, spendingErr := s.spending(run)
+	err = errors.Join(err, spendingErr)
+	s.log(ctx, report, metrics, err)
 	return err
 }
 
@@ -92,7 +96,7 @@ func (s *Settler) failed(ctx context.Context, r *credit.Reservation, err error) 
 }
 
 // log writes a line for each wallet below its alert, and the line of the run with its metrics.
-func (s *Settler) log(ctx context.Context, report Report, err error) {
+func (s *Settler) log(ctx context.Context, report Report, metrics []telemetry.Metric, err error) {
 	for _, low := range report.Low {
 		s.Log.Emit(ctx, telemetry.Event{Level: slog.LevelWarn, Message: "wallet is low", Attributes: []slog.Attr{
 			slog.String("project", low.Project), slog.Int64("balance", low.Balance), slog.Int64("alert", low.Alert),
@@ -102,17 +106,17 @@ func (s *Settler) log(ctx context.Context, report Report, err error) {
 		Level:      slog.LevelInfo,
 		Message:    "settled",
 		Dimensions: []telemetry.Dimension{{Name: "operation", Value: "settle"}},
-		Metrics: []telemetry.Metric{
+		Metrics: append([]telemetry.Metric{
 			{Name: "SettledReleased", Unit: telemetry.Count, Value: float64(report.Settled[credit.SettledReleased])},
 			{Name: "SettledUncertain", Unit: telemetry.Count, Value: float64(report.Settled[credit.SettledUncertain])},
 			{Name: "SettledRemoved", Unit: telemetry.Count, Value: float64(report.Settled[credit.SettledRemoved])},
 			{Name: "SettleFailed", Unit: telemetry.Count, Value: float64(report.Failed)},
 			{Name: "SettleOldest", Unit: telemetry.Seconds, Value: report.Oldest.Seconds()},
 			{Name: "LowWallets", Unit: telemetry.Count, Value: float64(len(report.Low))},
-		},
+		}, metrics...),
 	}
 	if err != nil {
-		event.Level, event.Message = slog.LevelError, "not every wallet was settled"
+		event.Level, event.Message = slog.LevelError, "not every wallet was settled or compared"
 		event.Attributes = []slog.Attr{slog.String("error", err.Error()), slog.Bool("out_of_time", errors.Is(err, context.DeadlineExceeded))}
 	}
 	s.Log.Emit(ctx, event)

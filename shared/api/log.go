@@ -51,7 +51,7 @@ func (s *Service) record(ctx context.Context, state *requestState, resp response
 	vendor, level := state.vendor, slog.LevelInfo
 	attributes := []slog.Attr{
 		slog.String("request_id", state.id), slog.Int("status", resp.status), slog.String("method", state.request.Method),
-		slog.Int("response_bytes", len(resp.body)),
+		slog.Int("response_bytes", len(resp.body)), s.log.Source(state.request.RemoteAddr),
 	}
 	if state.record != nil {
 		attributes = append(attributes, slog.String("project", state.record.ID),
@@ -79,14 +79,17 @@ func (s *Service) record(ctx context.Context, state *requestState, resp response
 	if operation == "" {
 		operation = "none"
 	}
+	metrics := []telemetry.Metric{
+		{Name: "Requests", Unit: telemetry.Count, Value: 1, By: []string{"outcome"}},
+		{Name: "Duration", Unit: telemetry.Milliseconds, Value: float64(elapsed.Microseconds()) / 1000, By: []string{"operation"}},
+	}
+	if state.price != "" {
+		metrics = append(metrics, telemetry.Metric{Name: "Credits", Unit: telemetry.Count, Value: float64(state.credits), By: []string{telemetry.ByStage, "operation"}})
+	}
 	s.log.Emit(ctx, telemetry.Event{
 		Level: level, Message: "request",
 		Dimensions: []telemetry.Dimension{{Name: "operation", Value: operation}, {Name: "outcome", Value: resp.outcome()}, {Name: "vendor", Value: vendor}},
-		Metrics: append([]telemetry.Metric{
-			{Name: "Requests", Unit: telemetry.Count, Value: 1, Across: true},
-			{Name: "Duration", Unit: telemetry.Milliseconds, Value: float64(elapsed.Microseconds()) / 1000},
-			{Name: "Credits", Unit: telemetry.Count, Value: float64(state.credits)},
-		}, state.metrics...),
+		Metrics:    append(metrics, state.metrics...),
 		Attributes: append(attributes, state.attributes...),
 	})
 }

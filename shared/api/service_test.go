@@ -5,8 +5,10 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -353,10 +355,11 @@ func TestLogLine(t *testing.T) {
 		Units                                                      int
 		AWS                                                        struct {
 			CloudWatchMetrics []struct {
-				Namespace  string
 				Dimensions [][]string
+				Metrics    []struct{ Name string }
 			}
 		} `json:"_aws"`
+		SourceIP *string `json:"source_ip"`
 	}
 	if err := json.Unmarshal(h.log.Bytes(), &line, json.MatchCaseInsensitiveNames(true)); err != nil {
 		t.Fatal(err)
@@ -364,12 +367,17 @@ func TestLogLine(t *testing.T) {
 	if line.Operation != "test" || line.Outcome != "success" || line.Vendor != "v" || line.Project != "acme" || line.Credits != 10 || line.Units != 2 || line.Error != "a part failed" {
 		t.Errorf("%+v", line)
 	}
-	for _, set := range line.AWS.CloudWatchMetrics[0].Dimensions {
-		for _, name := range set {
-			if name != "operation" && name != "outcome" && name != "vendor" {
-				t.Errorf("dimension %s", name)
-			}
+	if line.SourceIP == nil {
+		t.Error("the line does not say where the request came from")
+	}
+	var metrics []string
+	for _, directive := range line.AWS.CloudWatchMetrics {
+		for _, m := range directive.Metrics {
+			metrics = append(metrics, fmt.Sprint(m.Name, directive.Dimensions))
 		}
+	}
+	if want := []string{"Requests[[outcome]]", "Duration[[operation]]", "Credits[[] [operation]]"}; !slices.Equal(metrics, want) {
+		t.Errorf("metrics %v, want %v", metrics, want)
 	}
 }
 

@@ -14,7 +14,8 @@ import (
 //
 //	wallet   pk wallet; balance; pending {key: credits}, about 29 bytes for each reservation;
 //	         moves, the number of moves of credits between this shard and others;
-//	         on the first shard: alert credits, where an operator set an alert; parts, the number of shards
+//	         on the first shard: alert credits, where an operator set an alert; parts, the number of shards;
+//	         granted, the sum of all operators' movements, signed
 //	ledger   pk wallet#day; sk key; st state; cr credits; op; rid; env; ven; ts; by actor; why;
 //	         uncertain wallet, on uncertain entries only: the hash key of a sparse index;
 //	         res {v verdict, by actor, why, ts}, on resolved entries; of, the key of the refunded charge

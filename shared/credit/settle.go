@@ -93,6 +93,43 @@ func (s *Store) readLowBalance(ctx context.Context, wallet string, item attr.Ite
 	return LowBalance{wallet, balance, alert}, err
 }
 
+// Spent returns what each project has spent since its wallet was created, reservations included: all that operators moved to
+// the wallet, less what the wallet still holds. Only the difference of two results has a meaning, because a wallet of an older
+// release does not know its first movements. Spent omits a wallet that cannot be read; VisitPending names it.
+func (s *Store) Spent(ctx context.Context) (map[string]int64, error) {
+	spent, unreadable := map[string]int64{}, map[string]bool{}
+	pages := dynamodb.NewScanPaginator(s.client, &dynamodb.ScanInput{
+		TableName: &s.tables.Wallets, ProjectionExpression: aws.String("pk, balance, granted"),
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("credit: read the wallets: %w", err)
+		}
+		for _, item := range page.Items {
+			project, balance, granted, err := readSpent(item)
+			if err != nil {
+				unreadable[project] = true
+			}
+			spent[project] += granted - balance
+		}
+	}
+	maps.DeleteFunc(spent, func(project string, _ int64) bool { return unreadable[project] })
+	return spent, nil
+}
+
+// readSpent returns the project of a wallet's shard, its balance and what operators moved to the shard.
+func readSpent(item attr.Item) (project string, balance, granted int64, err error) {
+	if project, _, err = parseWallet(attr.TextOf(item["pk"])); err != nil {
+		return projectOf(attr.TextOf(item["pk"])), 0, 0, err
+	}
+	if balance, err = attr.NumberOf(item["balance"]); err != nil || item["granted"] == nil {
+		return project, balance, 0, err
+	}
+	granted, err = attr.NumberOf(item["granted"])
+	return project, balance, granted, err
+}
+
 // Settled is the result of Settle for one reservation.
 type Settled string
 

@@ -1,6 +1,7 @@
 package credit_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -46,5 +47,34 @@ func TestVisitUnreadable(t *testing.T) {
 		if prefix := "credit: wallet " + name + ": "; len(reported[i]) <= len(prefix) || reported[i][:len(prefix)] != prefix {
 			t.Errorf("%q, want %q…", reported[i], prefix)
 		}
+	}
+}
+
+// TestSpent checks what projects have spent by their wallets' items: over all shards, and without wallets that cannot be read
+// (docs/decisions.md#unusual-spending).
+func TestSpent(t *testing.T) {
+	t.Parallel()
+	client, tables := enginetest.Client(t)
+	store := credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger})
+	for name, item := range map[string]attr.Item{
+		"one":      {"balance": attr.Number(70), "granted": attr.Number(100)},
+		"three":    {"balance": attr.Number(10), "granted": attr.Number(100)},
+		"three#1":  {"balance": attr.Number(20)},
+		"three#2":  {"balance": attr.Number(5)},
+		"old":      {"balance": attr.Number(40)}, // a wallet of release 1.0.0, before an operator's next movement
+		"balance":  {"balance": attr.Text("9"), "granted": attr.Number(100)},
+		"shard":    {"balance": attr.Number(9), "granted": attr.Number(100)},
+		"shard#1":  {"balance": attr.Text("9")},
+		"granted":  {"balance": attr.Number(9), "granted": attr.Text("100")},
+		"named#01": {"balance": attr.Number(9)},
+	} {
+		item["pk"] = attr.Text(name)
+		if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &tables.Wallets, Item: item}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := store.Spent(t.Context())
+	if want := map[string]int64{"one": 30, "three": 65, "old": -40}; err != nil || !maps.Equal(got, want) {
+		t.Errorf("%v, %v; want %v", got, err, want)
 	}
 }

@@ -195,10 +195,10 @@ func (s *Store) creditUpdate(project string, credits int64) *types.Update {
 	return &types.Update{
 		TableName:           &s.tables.Wallets,
 		Key:                 walletKey(project),
-		UpdateExpression:    aws.String("SET balance = balance + :c"),
+		UpdateExpression:    aws.String("SET balance = balance + :c, granted = if_not_exists(granted, :none) + :c"),
 		ConditionExpression: aws.String("balance BETWEEN :least AND :most"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":c": attr.Number(credits), ":least": attr.Number(least), ":most": attr.Number(most),
+			":c": attr.Number(credits), ":none": attr.Number(0), ":least": attr.Number(least), ":most": attr.Number(most),
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}

@@ -42,7 +42,7 @@ func New(client *secretsmanager.Client, stage string, ttl time.Duration) *Cache 
 
 // Fields returns the secret fields of a vendor account, and empty values for an absent account.
 func (c *Cache) Fields(ctx context.Context, kind project.Kind, owner string, env project.Environment, vendor string) (Values, error) {
-	name := Name(c.stage, kind, owner, env)
+	name := Name(c.stage, kind, owner)
 	e, err := c.lock(ctx, name)
 	if err != nil {
 		return nil, err
@@ -53,36 +53,36 @@ func (c *Cache) Fields(ctx context.Context, kind project.Kind, owner string, env
 			return nil, err
 		}
 	}
-	return Values(e.value[vendor]), nil
+	return Values(e.value[env][vendor]), nil
 }
 
 // Refresh returns the current fields after a vendor has refused fields. Refresh reports whether the fields have changed, as
 // after a rotation, so that the caller can repeat the call. Refresh reads a secret at most once a minute.
 func (c *Cache) Refresh(ctx context.Context, kind project.Kind, owner string, env project.Environment, vendor string, refused map[string]string) (fields Values, changed bool, err error) {
-	name := Name(c.stage, kind, owner, env)
+	name := Name(c.stage, kind, owner)
 	e, err := c.lock(ctx, name)
 	if err != nil {
 		return nil, false, err
 	}
 	defer e.unlock()
-	same := func() bool { return maps.Equal(e.value[vendor], refused) }
+	same := func() bool { return maps.Equal(e.value[env][vendor], refused) }
 	if same() && c.clock.Now().Sub(e.refreshed) >= refreshEvery {
 		e.refreshed = c.clock.Now()
 		if err := c.read(ctx, name, e); err != nil {
 			return nil, false, err
 		}
 	}
-	return Values(e.value[vendor]), !same() && len(e.value[vendor]) > 0, nil
+	return Values(e.value[env][vendor]), !same() && len(e.value[env][vendor]) > 0, nil
 }
 
 func (c *Cache) read(ctx context.Context, name string, e *entry) error {
 	at := c.clock.Now()
-	value, found, err := read(ctx, c.client, name)
+	value, _, err := read(ctx, c.client, name)
 	if err != nil {
 		return err
 	}
 	life := c.ttl
-	if found != present {
+	if len(value) == 0 {
 		life = min(life, absentFor)
 	}
 	e.value, e.expiresAt = value, at.Add(life)

@@ -23,7 +23,7 @@ func (a *fakeSecretsManager) Do(r *http.Request) (*http.Response, error) {
 
 // No error and no printed text contains a piece of a secret.
 func FuzzValue(f *testing.F) {
-	for _, value := range []string{`{"v":{"api_key":"k3y-of-the-vendor"}}`, `{"v":1}`, `[]`, ``, `null`, `{"v":{"k":"a"},"v":{"k":"b"}}`, "{\"v\":{\"\xff\":\"\xff\"}}", `k3y-of-the-vendor`} {
+	for _, value := range []string{`{"development":{"v":{"api_key":"k3y-of-the-vendor"}}}`, `{"v":1}`, `[]`, ``, `null`, `{"development":{"v":{"k":"a"},"v":{"k":"b"}}}`, "{\"development\":{\"v\":{\"\xff\":\"\xff\"}}}", `k3y-of-the-vendor`} {
 		f.Add(value)
 	}
 	fake := &fakeSecretsManager{}
@@ -42,7 +42,7 @@ func FuzzValue(f *testing.F) {
 		if err != nil && len(value) > 8 && strings.Contains(err.Error(), value) {
 			t.Errorf("the error contains the value: %v", err)
 		}
-		for _, fields := range got {
+		for _, fields := range got["development"] {
 			values := Values(fields)
 			encoded, bad := json.Marshal(values)
 			printed := fmt.Sprintf("%v %+v %#v %s %q %d", values, values, values, values, values, values) + string(encoded) + values.LogValue().String()

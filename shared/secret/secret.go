@@ -1,5 +1,5 @@
-// Package secret stores the accounts at vendors in AWS Secrets Manager: one secret for each stage, kind of integration, owner
-// and environment. The value of a secret is a JSON object {vendor: {field: value}}.
+// Package secret stores the accounts at vendors in AWS Secrets Manager: one secret for each stage, kind of integration and
+// owner (docs/decisions.md#vendor-secrets). The value of a secret is a JSON object {environment: {vendor: {field: value}}}.
 package secret
 
 import (
@@ -31,9 +31,9 @@ func Owner(mode project.Mode, projectID string) string {
 	return projectID
 }
 
-// Name returns the name of a secret: svc/<stage>/<kind>/<owner>/<environment>.
-func Name(stage string, kind project.Kind, owner string, env project.Environment) string {
-	return strings.Join([]string{"svc", stage, string(kind), owner, string(env)}, "/")
+// Name returns the name of a secret: svc/<stage>/<kind>/<owner>/accounts.
+func Name(stage string, kind project.Kind, owner string) string {
+	return strings.Join([]string{"svc", stage, string(kind), owner, "accounts"}, "/")
 }
 
 // Values are the secret fields of one vendor account by name. Printed, logged or encoded values show only the names. Readers
@@ -55,29 +55,57 @@ func (v Values) LogValue() slog.Value { return slog.StringValue(v.String()) }
 // MarshalJSON encodes only the names.
 func (v Values) MarshalJSON() ([]byte, error) { return json.Marshal(v.Names()) }
 
-// accounts is the value of a secret.
-type accounts map[string]map[string]string
+// accounts is the value of a secret: the fields by environment and vendor.
+type accounts map[project.Environment]map[string]map[string]string
 
 // errFormat has no cause, because an error of the decoder may contain a piece of the value.
-var errFormat = errors.New("the value is not a JSON object {vendor: {field: value}}")
+var errFormat = errors.New("the value is not a JSON object {environment: {vendor: {field: value}}}")
 
-// read reads a secret. read returns an empty value for a secret that does not exist or is scheduled for deletion.
+// read reads a secret. read returns an empty value for a secret that does not exist or is scheduled for deletion. Release 1.0.0
+// wrote a secret for each environment: read returns the values of both where the secret of both is absent.
 func read(ctx context.Context, client *secretsmanager.Client, name string) (accounts, state, error) {
+	var value accounts
+	found, err := readValue(ctx, client, name, &value)
+	if found != absent || err != nil {
+		return value, found, err
+	}
+	for _, env := range project.Environments() {
+		var old map[string]map[string]string
+		found, err := readValue(ctx, client, oldName(name, env), &old)
+		if err != nil {
+			return nil, absent, err
+		}
+		if found == present && len(old) > 0 {
+			if value == nil {
+				value = accounts{}
+			}
+			value[env] = old
+		}
+	}
+	return value, absent, nil
+}
+
+// oldName returns the name under which release 1.0.0 stored one environment of a secret.
+func oldName(name string, env project.Environment) string {
+	return strings.TrimSuffix(name, "accounts") + string(env)
+}
+
+// readValue decodes the value of the secret with that name, where the secret is present.
+func readValue(ctx context.Context, client *secretsmanager.Client, name string, value any) (state, error) {
 	out, err := client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &name})
 	if _, missing := errors.AsType[*types.ResourceNotFoundException](err); missing {
-		return nil, absent, nil
+		return absent, nil
 	}
 	if _, scheduled := errors.AsType[*types.InvalidRequestException](err); scheduled {
-		return nil, deleted, nil
+		return deleted, nil
 	}
 	if err != nil {
-		return nil, absent, fmt.Errorf("read secret %s: %w", name, err)
+		return absent, fmt.Errorf("read secret %s: %w", name, err)
 	}
-	var value accounts
-	if json.Unmarshal([]byte(aws.ToString(out.SecretString)), &value) != nil {
-		return nil, present, fmt.Errorf("secret %s: %w", name, errFormat)
+	if json.Unmarshal([]byte(aws.ToString(out.SecretString)), value) != nil {
+		return present, fmt.Errorf("secret %s: %w", name, errFormat)
 	}
-	return value, present, nil
+	return present, nil
 }
 
 // state is the state of a secret in Secrets Manager.

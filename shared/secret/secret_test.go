@@ -94,10 +94,10 @@ func TestName(t *testing.T) {
 	if project.ValidID(Managed) {
 		t.Error("a project may own the service's own accounts")
 	}
-	if got := Name("prod", project.SMS, Owner(project.Managed, "acme"), prod); got != "svc/prod/sms/managed/production" {
+	if got := Name("prod", project.SMS, Owner(project.Managed, "acme")); got != "svc/prod/sms/managed/accounts" {
 		t.Error(got)
 	}
-	if got := Name("dev", project.Location, Owner(project.BYOK, "acme"), dev); got != "svc/dev/location/acme/development" {
+	if got := Name("dev", project.Location, Owner(project.BYOK, "acme")); got != "svc/dev/location/acme/accounts" {
 		t.Error(got)
 	}
 }
@@ -112,7 +112,7 @@ func TestFields(t *testing.T) {
 	b.expect(t, "first", "acme", "quicksend", quicksend, 1)
 	b.expect(t, "the same secret", "acme", "twilio", twilio, 0)
 	b.expect(t, "a vendor that is not there", "acme", "vonage", nil, 0)
-	b.expect(t, "no secret", "nobody", "quicksend", nil, 1)
+	b.expect(t, "no secret", "nobody", "quicksend", nil, 3) // nor those of release 1.0.0
 	b.expect(t, "no secret again", "nobody", "quicksend", nil, 0)
 
 	b.put(t, "nobody", "quicksend", quicksend)
@@ -192,7 +192,7 @@ func TestTogether(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	e, err := b.lock(t.Context(), Name("test", project.SMS, "acme", dev))
+	e, err := b.lock(t.Context(), Name("test", project.SMS, "acme"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,21 +219,98 @@ func TestWriter(t *testing.T) {
 		}
 	}
 	one, two := map[string]string{"a": "1", "b": "2"}, map[string]string{"a": "3"}
+	production := func(what string, want map[string]string) {
+		t.Helper()
+		got, err := b.Writer.Fields(t.Context(), project.SMS, "acme", prod, "x")
+		if err != nil || !maps.Equal(got, want) {
+			t.Errorf("%s: %v, %v", what, got, err)
+		}
+	}
 	remove("none")
 	b.put(t, "acme", "x", one)
 	b.put(t, "acme", "y", two)
 	check("first", "x", one)
 	b.put(t, "acme", "x", two)
 	check("put in place of all fields", "x", two)
+	production("the other environment has no account", nil)
+	if err := b.Put(t.Context(), project.SMS, "acme", prod, "x", one); err != nil {
+		t.Error(err)
+	}
+	check("an account of the other environment", "x", two)
+	b.expect(t, "both environments by one read", "acme", "x", two, 1)
+	if got, err := b.Cache.Fields(t.Context(), project.SMS, "acme", prod, "x"); err != nil || !maps.Equal(got, one) || b.reads.Load() != 1 {
+		t.Errorf("both environments by one read: %v, %v, %d reads", got, err, b.reads.Load())
+	}
 	remove("x")
 	check("removed", "x", nil)
 	check("the other stays", "y", two)
 	remove("y")
 	check("the last is removed", "y", nil)
 	remove("y")
+	production("the other environment stays", one)
+	if err := b.Delete(t.Context(), project.SMS, "acme", prod, "x"); err != nil {
+		t.Error(err)
+	}
+	if deleted, err := b.Deleted(t.Context(), project.SMS, "acme"); err != nil || !deleted {
+		t.Errorf("the last of both environments: %v, %v", deleted, err)
+	}
 	b.put(t, "acme", "x", one)
 	check("filled again", "x", one)
 	check("what was removed does not come back", "y", nil)
+}
+
+// TestOldSecrets checks the secrets of release 1.0.0, one for each environment: the cache reads both, and the first write of
+// an account moves all accounts into one secret and deletes the old ones.
+func TestOldSecrets(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		old     map[project.Environment]string
+		write   func(*fixture, *testing.T) error
+		wantDev map[string]string
+		want    map[string]string // of production, after the write
+	}{
+		{
+			"an account is added", map[project.Environment]string{dev: `{"x":{"k":"d"}}`, prod: `{"x":{"k":"p"},"y":{"k":"q"}}`},
+			func(b *fixture, t *testing.T) error {
+				return b.Put(t.Context(), project.SMS, "acme", dev, "z", map[string]string{"k": "new"})
+			},
+			map[string]string{"k": "d"}, map[string]string{"k": "p"},
+		},
+		{
+			"the last account is removed", map[project.Environment]string{prod: `{"x":{"k":"p"}}`},
+			func(b *fixture, t *testing.T) error { return b.Delete(t.Context(), project.SMS, "acme", prod, "x") },
+			nil, nil,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newFixture(t)
+			name := Name("test", project.SMS, "acme")
+			for env, value := range c.old {
+				_, err := b.client.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{Name: aws.String(oldName(name, env)), SecretString: &value})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.expect(t, "before", "acme", "x", c.wantDev, 3)
+			b.clock.Move(absentFor)
+			b.expect(t, "cached", "acme", "x", c.wantDev, 0)
+			if err := c.write(b, t); err != nil {
+				t.Fatal(err)
+			}
+			for env, want := range map[project.Environment]map[string]string{dev: c.wantDev, prod: c.want} {
+				got, err := b.Writer.Fields(t.Context(), project.SMS, "acme", env, "x")
+				if err != nil || !maps.Equal(got, want) {
+					t.Errorf("%s after the write: %v, %v", env, got, err)
+				}
+			}
+			for env := range c.old {
+				var value accounts
+				if found, err := readValue(t.Context(), b.client, oldName(name, env), &value); found != deleted || err != nil {
+					t.Errorf("the old secret of %s is in the state %d: %v", env, found, err)
+				}
+			}
+		})
+	}
 }
 
 // TestNothingShows: values appear in no error and in no text.
@@ -258,13 +335,13 @@ func TestNothingShows(t *testing.T) {
 		}
 	}
 
-	for _, damaged := range []string{value, `["` + value + `"]`, `{"v":"` + value + `"}`, `{"v":{"api_key":7}}`, `{"v":{"api_key":"` + value} {
+	for _, damaged := range []string{value, `["` + value + `"]`, `{"development":"` + value + `"}`, `{"v":{"api_key":"` + value + `"}}`, `{"development":{"v":{"api_key":7}}}`, `{"development":{"v":{"api_key":"` + value} {
 		_, err := b.client.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
-			Name: aws.String(Name("test", project.SMS, "damaged", dev)), SecretString: &damaged,
+			Name: aws.String(Name("test", project.SMS, "damaged")), SecretString: &damaged,
 		})
 		if err != nil {
 			_, err = b.client.PutSecretValue(t.Context(), &secretsmanager.PutSecretValueInput{
-				SecretId: aws.String(Name("test", project.SMS, "damaged", dev)), SecretString: &damaged,
+				SecretId: aws.String(Name("test", project.SMS, "damaged")), SecretString: &damaged,
 			})
 		}
 		if err != nil {
@@ -285,5 +362,5 @@ func TestNothingShows(t *testing.T) {
 		t.Error("a failed read is no error")
 	}
 	b.fail.Store(false)
-	b.expect(t, "after the failure", "acme", "v", nil, 1)
+	b.expect(t, "after the failure", "acme", "v", nil, 3)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
@@ -13,7 +14,7 @@ import (
 )
 
 // Writer changes the secrets of a stage for operators. Two writers of the same secret at the same time may overwrite each
-// other's vendor.
+// other's account.
 type Writer struct {
 	client *secretsmanager.Client
 	stage  string
@@ -32,25 +33,34 @@ func (w *Writer) WithKey(arn string) *Writer {
 	return &other
 }
 
-// Put replaces all secret fields of a vendor account, and does not change the other vendors of the secret.
+// Put replaces all secret fields of a vendor account, and does not change the other accounts of the secret.
 func (w *Writer) Put(ctx context.Context, kind project.Kind, owner string, env project.Environment, vendor string, fields map[string]string) error {
-	return w.change(ctx, Name(w.stage, kind, owner, env), func(value accounts) { value[vendor] = maps.Clone(fields) })
+	return w.change(ctx, Name(w.stage, kind, owner), func(value accounts) {
+		if value[env] == nil {
+			value[env] = map[string]map[string]string{}
+		}
+		value[env][vendor] = maps.Clone(fields)
+	})
 }
 
 // Delete removes a vendor account. Delete deletes a secret without accounts, with the default recovery time of AWS.
 func (w *Writer) Delete(ctx context.Context, kind project.Kind, owner string, env project.Environment, vendor string) error {
-	return w.change(ctx, Name(w.stage, kind, owner, env), func(value accounts) { delete(value, vendor) })
+	return w.change(ctx, Name(w.stage, kind, owner), func(value accounts) {
+		if delete(value[env], vendor); len(value[env]) == 0 {
+			delete(value, env)
+		}
+	})
 }
 
 // Fields reads the secret fields of a vendor account without a cache. Fields returns empty values for an absent account.
 func (w *Writer) Fields(ctx context.Context, kind project.Kind, owner string, env project.Environment, vendor string) (Values, error) {
-	value, _, err := read(ctx, w.client, Name(w.stage, kind, owner, env))
-	return Values(value[vendor]), err
+	value, _, err := read(ctx, w.client, Name(w.stage, kind, owner))
+	return Values(value[env][vendor]), err
 }
 
 // Deleted reports whether a secret is scheduled for deletion, so that nobody can read it.
-func (w *Writer) Deleted(ctx context.Context, kind project.Kind, owner string, env project.Environment) (bool, error) {
-	_, found, err := read(ctx, w.client, Name(w.stage, kind, owner, env))
+func (w *Writer) Deleted(ctx context.Context, kind project.Kind, owner string) (bool, error) {
+	_, found, err := read(ctx, w.client, Name(w.stage, kind, owner))
 	return found == deleted, err
 }
 
@@ -59,18 +69,40 @@ func (w *Writer) change(ctx context.Context, name string, edit func(accounts)) e
 	if err != nil {
 		return err
 	}
+	old := slices.Collect(maps.Keys(value)) // the environments whose secrets of release 1.0.0 the new secret replaces
+	if found != absent {
+		old = nil
+	}
 	if value == nil {
 		value = accounts{}
 	}
 	edit(value)
+	if err := w.write(ctx, name, value, found); err != nil {
+		return err
+	}
+	for _, env := range old {
+		if err := w.remove(ctx, oldName(name, env)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove deletes a secret, with the default recovery time of AWS.
+func (w *Writer) remove(ctx context.Context, name string) error {
+	if _, err := w.client.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: &name}); err != nil {
+		return fmt.Errorf("delete secret %s: %w", name, err)
+	}
+	return nil
+}
+
+// write writes the value of a secret in that state. A secret without accounts is removed.
+func (w *Writer) write(ctx context.Context, name string, value accounts, found state) error {
 	if len(value) == 0 {
 		if found != present {
 			return nil
 		}
-		if _, err := w.client.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: &name}); err != nil {
-			return fmt.Errorf("delete secret %s: %w", name, err)
-		}
-		return nil
+		return w.remove(ctx, name)
 	}
 	encoded, err := json.Marshal(value)
 	if err != nil {

@@ -7,29 +7,36 @@ import (
 	"testing"
 )
 
-// TestDimensions checks which dimensions the metrics of a line have: each leading part, and the second alone where a
-// metric counts across the first.
+// TestDimensions checks the sets of dimensions that count the metrics of a line.
 func TestDimensions(t *testing.T) {
 	three := []Dimension{{"operation", "sms_send"}, {"outcome", "error"}, {"vendor", "twilio"}}
-	requests, credits := Metric{Name: "Requests", Value: 1, Across: true}, Metric{Name: "Credits", Value: 5}
+	requests := Metric{Name: "Requests", Value: 1, By: []string{"outcome"}}
+	credits := Metric{Name: "Credits", Value: 5, By: []string{ByStage, "operation"}}
+	unsettled := Metric{Name: "UnsettledReservations", Value: 1}
 	for _, c := range []struct {
-		name       string
-		dimensions []Dimension
-		metrics    []Metric
-		want       map[string][][]string // by the metrics of a directive
+		name, detail string
+		dimensions   []Dimension
+		metrics      []Metric
+		want         map[string][][]string // by the metrics of a directive
 	}{
-		{"across", three, []Metric{requests, credits}, map[string][][]string{
-			"Requests Credits ": {{"operation"}, {"operation", "outcome"}, {"operation", "outcome", "vendor"}},
-			"Requests ":         {{"outcome"}},
+		{"basic", "basic", three, []Metric{requests, credits, unsettled}, map[string][][]string{
+			"Requests ": {{"outcome"}}, "Credits ": {{}, {"operation"}}, "UnsettledReservations ": {{}},
 		}},
-		{"without a vendor", []Dimension{three[0], three[1], {"vendor", ""}}, []Metric{credits}, map[string][][]string{
-			"Credits ": {{"operation"}, {"operation", "outcome"}},
+		{"an unknown detail is basic", "", three, []Metric{requests}, map[string][][]string{"Requests ": {{"outcome"}}}},
+		{"metrics with the same sets", "basic", three, []Metric{requests, unsettled, {Name: "Refusals", By: []string{"outcome"}}},
+			map[string][][]string{"Requests Refusals ": {{"outcome"}}, "UnsettledReservations ": {{}}}},
+		{"full", "full", three, []Metric{requests, credits, unsettled}, map[string][][]string{
+			"Requests ":              {{"outcome"}, {"operation"}, {"operation", "outcome"}, {"operation", "outcome", "vendor"}},
+			"Credits ":               {{}, {"operation"}, {"operation", "outcome"}, {"operation", "outcome", "vendor"}},
+			"UnsettledReservations ": {{}},
 		}},
-		{"one dimension", three[:1], []Metric{requests}, map[string][][]string{"Requests ": {{"operation"}}}},
-		{"none", nil, []Metric{requests}, map[string][][]string{"Requests ": {{}}}},
+		{"full, without a vendor", "full", []Dimension{three[0], three[1], {"vendor", ""}}, []Metric{credits}, map[string][][]string{
+			"Credits ": {{}, {"operation"}, {"operation", "outcome"}},
+		}},
+		{"without the dimension", "basic", three[:1], []Metric{requests}, map[string][][]string{"Requests ": {{}}}},
 	} {
 		var out bytes.Buffer
-		New(&out, Config{Stage: "test"}).Emit(t.Context(), Event{Dimensions: c.dimensions, Metrics: c.metrics})
+		New(&out, Config{Stage: "test", Detail: c.detail}).Emit(t.Context(), Event{Dimensions: c.dimensions, Metrics: c.metrics})
 		var line struct {
 			AWS metadata `json:"_aws"`
 		}

@@ -4,8 +4,11 @@ package telemetry
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"io"
 	"log/slog"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -22,6 +25,11 @@ type Config struct {
 	Level string `env:"AWS_LAMBDA_LOG_LEVEL" envDefault:"INFO"`
 	// Stage is the stage in the namespace.
 	Stage string `env:"STAGE"`
+	// Detail is basic or full. Each metric has a price: basic counts a value by the dimensions that Metric.By names, full
+	// also by each combination of operation, outcome and vendor.
+	Detail string `env:"METRIC_DETAIL" envDefault:"basic"`
+	// SourceIP is hash or plain: how the line of a request names the address that the request came from.
+	SourceIP string `env:"LOG_SOURCE_IP" envDefault:"hash"`
 }
 
 // Unit is a CloudWatch unit.
@@ -39,10 +47,13 @@ type Metric struct {
 	Name  string
 	Unit  Unit
 	Value float64
-	// Across also counts the value by the second dimension alone, because an alarm can sum at most ten metrics and a stage
-	// has more operations.
-	Across bool
+	// By names the dimensions that count the value, each for itself; ByStage counts the value without a dimension, and so
+	// does an empty By.
+	By []string
 }
+
+// ByStage in Metric.By counts a value for the whole stage.
+const ByStage = ""
 
 // Dimension is one name and value that distinguishes metrics. A project is never a dimension, because each project would be a
 // metric with a price.
@@ -63,6 +74,9 @@ type Logger struct {
 	handler   slog.Handler
 	level     slog.Level
 	namespace string
+	full      bool // Config.Detail
+	plain     bool // Config.SourceIP
+	stage     string
 }
 
 // levels maps Lambda's names to slog's numbers.
@@ -102,7 +116,7 @@ func New(w io.Writer, cfg Config) *Logger {
 	if cfg.Stage != "" {
 		namespace += "/" + cfg.Stage
 	}
-	return &Logger{handler: slog.NewJSONHandler(w, options), level: level, namespace: namespace}
+	return &Logger{handler: slog.NewJSONHandler(w, options), level: level, namespace: namespace, full: cfg.Detail == "full", plain: cfg.SourceIP == "plain", stage: cfg.Stage}
 }
 
 // Emit writes the event. Below the configured level Emit writes only the metrics, as a line of the highest level, because
@@ -124,7 +138,7 @@ func (l *Logger) Emit(ctx context.Context, e Event) {
 		record.AddAttrs(slog.String(d.Name, d.Value))
 	}
 	if len(e.Metrics) > 0 {
-		record.AddAttrs(slog.Any("_aws", embedded(e, l.namespace)))
+		record.AddAttrs(slog.Any("_aws", l.embedded(e)))
 		for _, m := range e.Metrics {
 			record.AddAttrs(slog.Float64(m.Name, m.Value))
 		}
@@ -138,6 +152,25 @@ func (l *Logger) Emit(ctx context.Context, e Event) {
 // Info writes an entry without metrics.
 func (l *Logger) Info(ctx context.Context, message string, attributes ...slog.Attr) {
 	l.Emit(ctx, Event{Level: slog.LevelInfo, Message: message, Attributes: attributes})
+}
+
+// sourceDigits is the length of a hashed address. Six hexadecimal digits distinguish the clients of an attack, and each
+// value is shared by some 250 IPv4 addresses, so that no table of all addresses turns a value back into one.
+const sourceDigits = 6
+
+// Source returns the attribute that names where a request came from: the address itself, or a hash of the address and the
+// stage (docs/decisions.md#log-lines).
+func (l *Logger) Source(address string) slog.Attr {
+	const name = "source_ip"
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return slog.String(name, "")
+	}
+	if l.plain {
+		return slog.String(name, ip.Unmap().String())
+	}
+	digest := sha256.Sum256([]byte(l.stage + " " + ip.Unmap().String()))
+	return slog.String(name, hex.EncodeToString(digest[:])[:sourceDigits])
 }
 
 // Exit ends a program that cannot start, and logs the reason as an error. Lambda would log a line of text as INFO.
@@ -164,32 +197,48 @@ type definition struct {
 	Unit Unit
 }
 
-// embedded returns the _aws member of the CloudWatch embedded metric format. Each prefix of the dimensions is a set, so that
-// graphs can sum over the later dimensions. Dimensions without a value are omitted.
-func embedded(e Event, namespace string) metadata {
-	var sets [][]string
-	var set []string
+// embedded returns the _aws member of the CloudWatch embedded metric format: one directive for the metrics that share their
+// sets of dimensions.
+func (l *Logger) embedded(e Event) metadata {
+	var present []string
 	for _, d := range e.Dimensions {
-		if d.Value == "" {
-			continue
+		if d.Value != "" {
+			present = append(present, d.Name)
 		}
-		set = append(set, d.Name)
-		sets = append(sets, slices.Clone(set))
+	}
+	var directives []directive
+	for _, m := range e.Metrics {
+		sets := l.sets(m, present)
+		same := func(d directive) bool { return slices.EqualFunc(d.Dimensions, sets, slices.Equal) }
+		i := slices.IndexFunc(directives, same)
+		if i < 0 {
+			i, directives = len(directives), append(directives, directive{Namespace: l.namespace, Dimensions: sets})
+		}
+		directives[i].Metrics = append(directives[i].Metrics, definition{m.Name, m.Unit})
+	}
+	return metadata{e.At.UnixMilli(), directives}
+}
+
+// sets returns the sets of dimensions that count a metric. The present dimensions are those with a value.
+func (l *Logger) sets(m Metric, present []string) [][]string {
+	var sets [][]string
+	for _, name := range m.By {
+		switch {
+		case name == ByStage:
+			sets = append(sets, []string{})
+		case slices.Contains(present, name):
+			sets = append(sets, []string{name})
+		}
+	}
+	if l.full && len(m.By) > 0 {
+		for i := range present {
+			if prefix := present[:i+1]; !slices.ContainsFunc(sets, func(s []string) bool { return slices.Equal(s, prefix) }) {
+				sets = append(sets, slices.Clone(prefix))
+			}
+		}
 	}
 	if sets == nil {
 		sets = [][]string{{}}
 	}
-	definitions := make([]definition, len(e.Metrics))
-	var across []definition
-	for i, m := range e.Metrics {
-		definitions[i] = definition{m.Name, m.Unit}
-		if m.Across {
-			across = append(across, definitions[i])
-		}
-	}
-	directives := []directive{{namespace, sets, definitions}}
-	if len(across) > 0 && len(set) > 1 {
-		directives = append(directives, directive{namespace, [][]string{set[1:2]}, across})
-	}
-	return metadata{e.At.UnixMilli(), directives}
+	return sets
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"log/slog"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -52,6 +53,33 @@ func TestEmit(t *testing.T) {
 				if (line.Requests == 1) != (metrics != nil) || (len(line.AWS.CloudWatchMetrics) == 1) != (metrics != nil) {
 					t.Errorf("%s at %s: the metrics: %s", level, name, out.Bytes())
 				}
+			}
+		}
+	}
+}
+
+// TestSource checks how a request's line names the address that the request came from.
+func TestSource(t *testing.T) {
+	logger := func(stage, how string) *telemetry.Logger {
+		return telemetry.New(&bytes.Buffer{}, telemetry.Config{Stage: stage, SourceIP: how})
+	}
+	hashed := regexp.MustCompile(`^[0-9a-f]{6}$`)
+	for _, c := range []struct{ address, plain string }{
+		{"192.0.2.1", "192.0.2.1"}, {"::ffff:192.0.2.1", "192.0.2.1"}, {"2001:db8::1", "2001:db8::1"}, {"", ""}, {"no address", ""},
+	} {
+		if got := logger("dev", "plain").Source(c.address); got.Key != "source_ip" || got.Value.String() != c.plain {
+			t.Errorf("%q, plain: %v", c.address, got)
+		}
+		for _, how := range []string{"hash", ""} {
+			got := logger("dev", how).Source(c.address).Value.String()
+			if hashed.MatchString(got) != (c.plain != "") {
+				t.Errorf("%q, %q: %q", c.address, how, got)
+			}
+			if same := logger("dev", how).Source(c.plain).Value.String(); got != same {
+				t.Errorf("%q and %q: %q and %q", c.address, c.plain, got, same)
+			}
+			if other := logger("prod", how).Source(c.address).Value.String(); c.plain != "" && got == other {
+				t.Errorf("%q: two stages have the same hash %q", c.address, got)
 			}
 		}
 	}

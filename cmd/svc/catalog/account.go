@@ -31,7 +31,7 @@ func ReadAccount(ctx context.Context, s *app.Stack, o Offer, owner string, env p
 
 // Name returns the name of the secret that holds the fields.
 func (t *Account) Name(s *app.Stack) string {
-	return secret.Name(s.Stage, t.Offer.Kind, t.Owner, t.Environment)
+	return secret.Name(s.Stage, t.Offer.Kind, t.Owner)
 }
 
 // Changed reports whether the fields differ from the stored fields.

@@ -87,7 +87,7 @@ func (d *Diagnosis) environment(ctx context.Context, rec *project.Record, env pr
 		active++
 		if i.Mode == project.BYOK && !checked[i.Kind] {
 			checked[i.Kind] = true
-			d.secret(ctx, i.Kind, rec.ID, env, d.Line("integration set %s %s %s --env %s --ask", rec.ID, i.Kind, i.Vendor, env))
+			d.secret(ctx, i.Kind, rec.ID, d.Line("integration set %s %s %s --env %s --ask", rec.ID, i.Kind, i.Vendor, env))
 		}
 		view, err := catalog.ViewOf(ctx, d.Stack, rec.ID, i)
 		if err != nil {

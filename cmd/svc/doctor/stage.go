@@ -156,7 +156,7 @@ func (d *Diagnosis) otherStages(ctx context.Context) {
 }
 
 func (d *Diagnosis) vaultAccess(ctx context.Context) {
-	name := secret.Name(d.Stage, project.SMS, secret.Managed, project.Production)
+	name := secret.Name(d.Stage, project.SMS, secret.Managed)
 	_, err := d.Vault.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &name})
 	if response, ok := errors.AsType[smithy.APIError](err); err != nil && (!ok || response.ErrorCode() != "ResourceNotFoundException" && response.ErrorCode() != "InvalidRequestException") {
 		d.fail("secrets", "Secrets Manager", err)
@@ -177,15 +177,13 @@ func (d *Diagnosis) managedSecrets(ctx context.Context) {
 			continue
 		}
 		seen[o.Kind] = true
-		for _, env := range project.Environments() {
-			d.secret(ctx, o.Kind, secret.Managed, env, d.Line("vendor account %s %s --env %s", o.Kind, o.Spec.Name, env))
-		}
+		d.secret(ctx, o.Kind, secret.Managed, d.Line("vendor account %s %s --env both", o.Kind, o.Spec.Name))
 	}
 }
 
-func (d *Diagnosis) secret(ctx context.Context, kind project.Kind, owner string, env project.Environment, restore string) {
-	name := secret.Name(d.Stage, kind, owner, env)
-	deleted, err := d.Secrets.Deleted(ctx, kind, owner, env)
+func (d *Diagnosis) secret(ctx context.Context, kind project.Kind, owner, restore string) {
+	name := secret.Name(d.Stage, kind, owner)
+	deleted, err := d.Secrets.Deleted(ctx, kind, owner)
 	switch {
 	case err != nil:
 		d.fail("secret", name, err)

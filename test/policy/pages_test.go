@@ -1,0 +1,585 @@
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// update makes TestCosts and TestScale write the computed sections of their pages: make pages.
+var update = flag.Bool("update", false, "write the computed sections of docs/costs.md and docs/scale.md")
+
+// hoursOfMonth is the length of a month in AWS's own examples.
+const hoursOfMonth = 730
+
+// unit is a measured value or a quota.
+type unit struct {
+	Value             float64
+	Unit, Ask, Source string
+}
+
+// price is what AWS charges for a unit, in each region.
+type price struct {
+	Value        []float64
+	Unit, Source string
+}
+
+// operationUnits are the measured units of one request, and its share of the mix in percent.
+type operationUnits struct {
+	Name          string
+	Share         float64
+	Writes, Reads float64
+	Milliseconds  float64
+	Vendor        float64 `json:"vendor_milliseconds"`
+	Memory        float64 `json:"memory_mb"`
+	X86           bool
+	ResponseBytes float64 `json:"response_bytes"`
+}
+
+// model is docs/units.json, and what the template has.
+type model struct {
+	About      string
+	Operations []operationUnits
+	Units      map[string]unit
+	Regions    []string
+	Prices     map[string]price
+	Quotas     map[string]unit
+
+	alarms, alarmMetrics int
+	metrics, idleMetrics int
+	runs                 map[string]float64 // of the schedules in a month, by function
+	used                 map[string]bool    // the names of units, quotas and prices that a page needs
+}
+
+// readModel returns the model.
+func readModel(s *templateFile) (*model, error) {
+	text, err := os.ReadFile(root("docs", "units.json"))
+	if err != nil {
+		return nil, err
+	}
+	m := &model{runs: map[string]float64{}, used: map[string]bool{}}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(m); err != nil {
+		return nil, fmt.Errorf("docs/units.json: %w", err)
+	}
+	for _, alarm := range s.resources("AWS::CloudWatch::Alarm") {
+		m.alarms++
+		m.alarmMetrics += len(watched(alarm))
+	}
+	for _, function := range s.functions() {
+		for _, event := range function.events("ScheduleV2") {
+			every := period.FindStringSubmatch(event.text("ScheduleExpression"))
+			if every == nil {
+				m.runs[function.folder()] = math.NaN()
+				continue
+			}
+			n, _ := strconv.ParseFloat(every[1], 64)
+			m.runs[function.folder()] = hoursOfMonth / n * map[string]float64{"minute": 60, "hour": 1}[every[2]]
+		}
+	}
+	for _, dimensions := range ownMetrics() {
+		for _, by := range dimensions {
+			switch by {
+			case "":
+				m.metrics, m.idleMetrics = m.metrics+1, m.idleMetrics+1
+			case "outcome":
+				m.metrics += len(outcomes())
+			case "operation": // of Credits only those that have a price; docs, and none for a request without a route
+				for _, paid := range operations() {
+					if paid || !slices.Contains(dimensions, "") {
+						m.metrics++
+					}
+				}
+				if !slices.Contains(dimensions, "") {
+					m.metrics += 2
+				}
+			}
+		}
+	}
+	return m, nil
+}
+
+func (m *model) unit(name string) float64 {
+	m.used[name] = true
+	return m.Units[name].Value
+}
+
+func (m *model) quota(name string) unit {
+	m.used[name] = true
+	return m.Quotas[name]
+}
+
+// price returns the price of one unit in a region.
+func (m *model) price(name string, region int) float64 {
+	m.used[name] = true
+	p := m.Prices[name]
+	if len(p.Value) != len(m.Regions) {
+		return math.NaN()
+	}
+	if strings.HasPrefix(p.Unit, "million ") {
+		return p.Value[region] / 1e6
+	}
+	return p.Value[region]
+}
+
+// gigabyte is the size of a GB on AWS's bills.
+const gigabyte = 1 << 30
+
+// seconds is the time of an operation that its function is billed for.
+func (m *model) seconds(o operationUnits) float64 {
+	return (o.Milliseconds + o.Vendor + m.unit("event_milliseconds")) / 1000
+}
+
+// computing is the price of some seconds of a function.
+func (m *model) computing(o operationUnits, seconds float64, region int) float64 {
+	memory, architecture := o.Memory, "arm_second"
+	if memory == 0 {
+		memory = m.unit("memory_mb")
+	}
+	if o.X86 {
+		architecture = "x86_second"
+	}
+	return seconds * memory / 1024 * m.price(architecture, region)
+}
+
+// request is the price of one request, without the vendor's bill.
+func (m *model) request(o operationUnits, region int) float64 {
+	return m.price("gateway", region) + m.price("invocation", region) + m.computing(o, m.seconds(o), region) +
+		o.Writes*m.price("write", region) + o.Reads*m.price("read", region) +
+		m.unit("log_bytes")/gigabyte*m.price("log", region) + o.ResponseBytes/gigabyte*m.price("data_out", region)
+}
+
+// perSecond sums a quantity over the mix, for that many requests a second.
+func (m *model) perSecond(rate float64, of func(operationUnits) float64) (sum float64) {
+	for _, o := range m.Operations {
+		sum += rate * o.Share / 100 * of(o)
+	}
+	return sum
+}
+
+// The writes of one request by table: a paid request reserves and removes in its wallet, each request counts, and the rest
+// is the ledger's (docs/decisions.md#phases).
+func paid(o operationUnits) bool             { return o.Writes >= 4 }
+func walletWrites(o operationUnits) float64  { return map[bool]float64{true: 2}[paid(o)] }
+func countWrites(operationUnits) float64     { return 1 }
+func ledgerWrites(o operationUnits) float64  { return map[bool]float64{true: o.Writes - 3}[paid(o)] }
+func ledgerEntries(o operationUnits) float64 { return map[bool]float64{true: 1}[paid(o)] }
+
+// table writes a Markdown table.
+func table(head []string, rows [][]string) string {
+	var out strings.Builder
+	line := func(cells []string) { fmt.Fprintf(&out, "| %s |\n", strings.Join(cells, " | ")) }
+	line(head)
+	line(slices.Repeat([]string{"---"}, len(head)))
+	for _, row := range rows {
+		line(row)
+	}
+	return out.String()
+}
+
+// number writes a number with three digits that count, and thousands apart.
+func number(x float64) string {
+	text := strconv.FormatFloat(x, 'f', 0, 64)
+	if x < 100 {
+		text = strconv.FormatFloat(x, 'f', max(0, min(4, 2-int(math.Floor(math.Log10(max(x, 1e-9)))))), 64)
+		if strings.Contains(text, ".") {
+			text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
+		}
+		return text
+	}
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// dollars writes a sum with cents, and without them from a thousand on.
+func dollars(x float64) string {
+	if x >= 1000 {
+		return number(x)
+	}
+	return strconv.FormatFloat(x, 'f', 2, 64)
+}
+
+// section replaces the text between the marks of a computed section.
+func section(t *testing.T, page *string, name, text string) {
+	t.Helper()
+	marks := regexp.MustCompile(`(?s)(<!-- ` + name + `: computed, make pages -->\n).*?(<!-- end -->)`)
+	if len(marks.FindAllString(*page, -1)) != 1 {
+		t.Errorf("the page has not one section %s", name)
+		return
+	}
+	*page = marks.ReplaceAllStringFunc(*page, func(old string) string {
+		parts := marks.FindStringSubmatch(old)
+		return parts[1] + "\n" + text + "\n" + parts[2]
+	})
+}
+
+// computed compares the computed sections of a page with the page, or writes them.
+func computed(t *testing.T, name string, sections map[string]string) {
+	t.Helper()
+	path := root("docs", name)
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(before)
+	for section_, text := range sections {
+		section(t, &page, section_, text)
+	}
+	if strings.Count(page, "computed, make pages") != len(sections) {
+		t.Errorf("%s has other computed sections than %d", name, len(sections))
+	}
+	if page == string(before) {
+		return
+	}
+	if !*update {
+		t.Errorf("docs/%s is not what docs/units.json and template.yaml say: make pages", name)
+		return
+	}
+	if err := os.WriteFile(path, []byte(page), 0o644); err != nil { //nolint:gosec // a page of the repository
+		t.Fatal(err)
+	}
+}
+
+// TestCosts computes the tables of docs/costs.md from the measured units, the prices, and the template's alarms, metrics and
+// schedules.
+func TestCosts(t *testing.T) {
+	m, err := readModel(current(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.metrics >= 60 {
+		t.Errorf("%d custom metrics by default, want fewer than 60", m.metrics)
+	}
+	counted, err := os.ReadFile(root("test", "acceptance", "oneprocess_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range m.Operations {
+		row := "paid: "
+		switch {
+		case !paid(o):
+			row = "free: "
+		case strings.HasPrefix(o.Name, "SMS"):
+			row = "paid SMS: "
+		}
+		found := regexp.MustCompile(`\{"` + row + `.*, 200, \d, (\d), (\d), "`).FindSubmatch(counted)
+		if found == nil || float64(found[1][0]-'0'+found[2][0]-'0') != o.Writes {
+			t.Errorf("%s: %v writes; TestPhasesAndWrites counts %q", o.Name, o.Writes, found)
+		}
+	}
+	var perMillion [][]string
+	for _, o := range m.Operations {
+		row := []string{o.Name, number(o.Writes), number(o.Reads), number(o.Milliseconds) + " ms"}
+		alone := o
+		alone.Vendor = 0
+		for region := range m.Regions {
+			row = append(row, dollars(m.request(alone, region)*1e6))
+		}
+		each := ""
+		if o.Vendor > 0 {
+			each = "+ " + dollars(m.computing(o, 1, 0)*1e6)
+		}
+		perMillion = append(perMillion, append(row, each))
+	}
+	computed(t, "costs.md", map[string]string{
+		"operations": table(slices.Concat([]string{"Operation", "Writes", "Reads", "Own time"}, m.Regions, []string{"Each second of vendor"}), perMillion),
+		"fixed":      m.fixed(), "project": m.project(), "storage": m.storage(),
+	})
+}
+
+// fixed is the table of a month without a request, and of a month in which everything occurs.
+func (m *model) fixed() string {
+	settle, ratesync := m.runs["settle"], m.runs["ratesync"]
+	at := func(region int) (rows [][]string, idle, used float64) {
+		add := func(what string, count float64, price float64, inIdle, inUse float64) {
+			idle, used = idle+inIdle, used+inUse
+			rows = append(rows, []string{what, number(count), number(price), dollars(inIdle), dollars(inUse)})
+		}
+		each := func(what string, count int, name string) {
+			sum := float64(count) * m.price(name, region)
+			add(what, float64(count), m.price(name, region), sum, sum)
+		}
+		each(fmt.Sprintf("%d alarms, by their metrics", m.alarms), m.alarmMetrics, "alarm_metric")
+		metric := m.price("metric", region)
+		add("Custom metrics", float64(m.metrics), metric, float64(m.idleMetrics)*metric, float64(m.metrics)*metric)
+		each("Dashboard", 1, "dashboard")
+		each("Secrets of the service's own vendor accounts", 4, "secret")
+		one := operationUnits{}
+		run := func(what string, runs, milliseconds float64) {
+			price := m.price("schedule", region) + m.price("invocation", region) + m.computing(one, milliseconds/1000, region) +
+				m.unit("log_bytes")/gigabyte*m.price("log", region)
+			add(what, runs, price, runs*price, runs*price)
+		}
+		run("Runs of the settling function", settle, m.unit("settle_milliseconds"))
+		run("Runs of ratesync", ratesync, m.unit("ratesync_milliseconds"))
+		return rows, idle, used
+	}
+	rows, idle, used := at(0)
+	rows = append(rows, []string{"**Total**", "", "", "**" + dollars(idle) + "**", "**" + dollars(used) + "**"})
+	text := table([]string{"A month, " + m.Regions[0], "Number", "$ each", "Nobody sends a request", "Everything occurs"}, rows)
+	for region := 1; region < len(m.Regions); region++ {
+		_, idle, used := at(region)
+		text += fmt.Sprintf("\nIn %s: %s and %s $.", m.Regions[region], dollars(idle), dollars(used))
+	}
+	full := len(operations()) * 3 * 3 // each operation, with one outcome, and that with one vendor
+	return text + fmt.Sprintf(`
+
+At most %d of the custom metrics exist without a request. With `+"`MetricDetail=full`"+` each operation, outcome and vendor that
+occurs is three more metrics: from %d (%s $) with one vendor each to about 400 (%s $), and the gateway's counts by method,
+about 70 metrics more (%s $). Optional: your own KMS key %s $, a web ACL %s $ with %s $ for each of its rules and %s $ for a
+million requests.
+`, m.idleMetrics, m.metrics+full, dollars(float64(m.metrics+full)*m.price("metric", 0)), dollars(400*m.price("metric", 0)),
+		dollars(70*m.price("metric", 0)), dollars(m.price("key", 0)), dollars(m.price("acl", 0)), dollars(m.price("acl_rule", 0)), dollars(m.price("acl_request", 0)*1e6))
+}
+
+// scanned is the price of reading all wallets once, in pages that are rounded up to 4 KB; half of it where a stale read will do.
+func (m *model) scanned(projects float64) (units float64) {
+	return math.Ceil(projects * m.unit("wallet_bytes") / 4096)
+}
+
+// kept is the price of a project's items in a month, and of their recovery.
+func (m *model) kept(projects float64) float64 {
+	return projects * (m.unit("wallet_bytes") + m.unit("project_bytes")) / gigabyte * (m.price("storage", 0) + m.price("recovery", 0))
+}
+
+// settled is the price of a month of the settler's reads, and of the hourly comparison: one stale scan, and the pages of the
+// weeks read and written.
+func (m *model) settled(projects float64) float64 {
+	weeks := projects * m.unit("week_bytes")
+	pages := min(projects, 256)
+	hourly := m.scanned(projects)/2*m.price("read", 0) + math.Max(pages, weeks/4096)*m.price("read", 0) + math.Max(pages, weeks/1024)*m.price("write", 0)
+	return m.scanned(projects)*m.runs["settle"]*m.price("read", 0) + hourly*hoursOfMonth
+}
+
+// project is the table of what a project costs that sends nothing.
+func (m *model) project() string {
+	const projects = 1000
+	return table([]string{"A month, " + m.Regions[0], "$ for 1,000 projects"}, [][]string{
+		{"Items in the tables, and their point-in-time recovery", number(m.kept(projects))},
+		{"The settling function's reads of the wallets, and its hourly comparison", number(m.settled(projects))},
+		{"Each kind of integration with a vendor account of the project's own (BYOK), both environments", dollars(projects * m.price("secret", 0))},
+	})
+}
+
+// storage is the table of data out, storage and backups.
+func (m *model) storage() string {
+	var rows [][]string
+	row := func(what string, of func(region int) float64) {
+		cells := []string{what}
+		for region := range m.Regions {
+			cells = append(cells, dollars(of(region)))
+		}
+		rows = append(rows, cells)
+	}
+	entries := 1e6 * m.unit("ledger_entry_bytes") / gigabyte
+	row("Data out, a GB", func(r int) float64 { return m.price("data_out", r) })
+	row("Ledger of a million charges, a month and every month after", func(r int) float64 { return entries * m.price("storage", r) })
+	row("Its point-in-time recovery", func(r int) float64 { return entries * m.price("recovery", r) })
+	row("Logs of a million requests, kept for a month", func(r int) float64 { return 1e6 * m.unit("log_bytes") / gigabyte * m.price("log_storage", r) })
+	return table(slices.Concat([]string{"$"}, m.Regions), rows)
+}
+
+// TestScale computes the tables of docs/scale.md about the whole stage.
+func TestScale(t *testing.T) {
+	m, err := readModel(current(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	share := 0.0
+	for _, o := range m.Operations {
+		share += o.Share
+	}
+	if math.Abs(share-100) > 1e-9 {
+		t.Errorf("the shares of the mix sum up to %v, want 100", share)
+	}
+	_, _, _ = m.fixed(), m.project(), m.storage()
+	computed(t, "scale.md", map[string]string{"mix": m.mix(), "rates": m.rates(), "projects": m.projects(), "sources": m.sources()})
+	known := slices.Concat(slices.Collect(maps.Keys(m.Units)), slices.Collect(maps.Keys(m.Quotas)), slices.Collect(maps.Keys(m.Prices)))
+	slices.Sort(known)
+	if used := slices.Sorted(maps.Keys(m.used)); !slices.Equal(used, known) {
+		t.Errorf("docs/units.json has %v, and the pages use %v", known, used)
+	}
+}
+
+func (m *model) mix() string {
+	var rows [][]string
+	for _, o := range m.Operations {
+		rows = append(rows, []string{o.Name, number(o.Share) + " %", number(m.seconds(o)*1000) + " ms", number(o.Writes)})
+	}
+	return table([]string{"Operation", "Share", "Billed time, vendor included", "Writes"}, rows)
+}
+
+// demand is what a rate of requests asks of one quota.
+type demand struct {
+	name  string
+	quota unit
+	of    func(rate float64) float64
+}
+
+func (m *model) demands() []demand {
+	concurrency := func(rate float64) float64 { return m.perSecond(rate, m.seconds) }
+	writes := func(of func(operationUnits) float64) func(float64) float64 {
+		return func(rate float64) float64 { return m.perSecond(rate, of) }
+	}
+	asked := func(rate float64) float64 { // each request with a vendor, if no cached secret served it
+		return m.perSecond(rate, func(o operationUnits) float64 { return map[bool]float64{true: 1}[o.Vendor > 0] })
+	}
+	itself := func(rate float64) float64 { return rate }
+	invocations := m.quota("invocations")
+	invocations.Value *= m.quota("concurrency").Value
+	invocations.Unit = "invocations a second, for the concurrency above"
+	return []demand{
+		{"API Gateway", m.quota("gateway_rate"), itself},
+		{"Lambda, executions at once", m.quota("concurrency"), concurrency},
+		{"Lambda, invocations", invocations, itself},
+		{"DynamoDB, a new table: wallets", m.quota("new_table_writes"), writes(walletWrites)},
+		{"DynamoDB, wallets", m.quota("table_writes"), writes(walletWrites)},
+		{"DynamoDB, counters", m.quota("table_writes"), writes(countWrites)},
+		{"DynamoDB, ledger", m.quota("table_writes"), writes(ledgerWrites)},
+		{"CloudWatch Logs, one call for each request at most", m.quota("log_calls"), itself},
+		{"Secrets Manager, if no secret were cached", m.quota("secret_reads"), asked},
+	}
+}
+
+// rates is the table of what each rate asks of each quota, and its price.
+func (m *model) rates() string {
+	all := []float64{100, 1000, 10_000}
+	head := []string{"Quota", "Value"}
+	for _, rate := range all {
+		head = append(head, number(rate)+" a second")
+	}
+	var rows [][]string
+	first, warmed := map[float64]demand{}, map[float64]demand{}
+	for _, d := range m.demands() {
+		row := []string{d.name, number(d.quota.Value)}
+		for _, rate := range all {
+			use := d.of(rate) / d.quota.Value
+			cell := fmt.Sprintf("%s (%.0f %%)", number(d.of(rate)), use*100)
+			if use > 1 {
+				cell = "**" + cell + "**"
+			}
+			row = append(row, cell)
+			most := []map[float64]demand{first, warmed}
+			if d.quota == m.quota("new_table_writes") {
+				most = most[:1]
+			}
+			for _, most := range most {
+				before, ok := most[rate]
+				if !ok || use > before.of(rate)/before.quota.Value {
+					most[rate] = d
+				}
+			}
+		}
+		rows = append(rows, row)
+	}
+	one := func(what string, of func(rate float64) string) {
+		row := []string{what, ""}
+		for _, rate := range all {
+			row = append(row, of(rate))
+		}
+		rows = append(rows, row)
+	}
+	one("First to give out", func(rate float64) string { return first[rate].name })
+	one("First with warmed tables", func(rate float64) string { return warmed[rate].name })
+	one("`ApiRequestsPerSecond`, for the busiest route", func(rate float64) string {
+		return number(m.perSecond(rate, func(o operationUnits) float64 {
+			return map[bool]float64{true: 1}[strings.HasPrefix(o.Name, "SMS send")]
+		}))
+	})
+	one("Projects that one item each carries, at least", func(rate float64) string {
+		return number(math.Ceil(m.perSecond(rate, walletWrites) / m.quota("key_writes").Value))
+	})
+	one("Time to that concurrency, from nothing", func(rate float64) string {
+		return number(math.Ceil(m.perSecond(rate, m.seconds)/m.quota("scaling").Value)*10) + " s at most"
+	})
+	one("SMS, and look-ups a second at the vendors", func(rate float64) string {
+		at := func(sms bool) string {
+			return number(m.perSecond(rate, func(o operationUnits) float64 {
+				return map[bool]float64{true: 1}[o.Vendor > 0 && strings.HasPrefix(o.Name, "SMS") == sms]
+			}))
+		}
+		return at(true) + ", " + at(false)
+	})
+	one("Logs, GB an hour", func(rate float64) string { return number(rate * 3600 * m.unit("log_bytes") / gigabyte) })
+	one("Ledger grows, GB a day", func(rate float64) string {
+		return number(m.perSecond(rate, ledgerEntries) * 86400 * m.unit("ledger_entry_bytes") / gigabyte)
+	})
+	for region, name := range m.Regions {
+		one("**$ an hour**, "+name, func(rate float64) string {
+			return dollars(m.perSecond(rate, func(o operationUnits) float64 { return m.request(o, region) }) * 3600)
+		})
+	}
+	return table(head, rows)
+}
+
+// projects is the table by number of projects.
+func (m *model) projects() string {
+	all := []float64{1000, 100_000, 1_000_000}
+	const own, kinds = 0.1, 2 // the share of projects with accounts of their own, and for how many kinds
+	head := []string{"$ a month, " + m.Regions[0]}
+	var rows [][]string
+	one := func(what string, of func(projects float64) string) {
+		row := []string{what}
+		for _, projects := range all {
+			row = append(row, of(projects))
+		}
+		rows = append(rows, row)
+	}
+	for _, projects := range all {
+		head = append(head, number(projects)+" projects")
+	}
+	scans := func(projects float64) float64 { return m.scanned(projects) * m.runs["settle"] * m.price("read", 0) }
+	secrets := func(projects float64) float64 { return projects * own * kinds }
+	one("Read units of one run of the settling function", func(p float64) string { return number(m.scanned(p)) })
+	one("Time of one run, of 55 s", func(p float64) string {
+		pages := math.Ceil(p * m.unit("wallet_bytes") / (1 << 20))
+		return number(pages*m.unit("scan_page_milliseconds")/1000) + " s"
+	})
+	one("The wallets, read each minute", func(p float64) string { return dollars(scans(p)) })
+	one("The comparison of each hour", func(p float64) string { return dollars(m.settled(p) - scans(p)) })
+	one("Secrets of one in ten projects, two kinds: one for each kind", func(p float64) string { return dollars(secrets(p) * m.price("secret", 0)) })
+	one("… one for each kind and environment, as in release 1.0.0", func(p float64) string { return dollars(2 * secrets(p) * m.price("secret", 0)) })
+	one("… of the quota of secrets", func(p float64) string { return fmt.Sprintf("%.0f %%", secrets(p)/m.quota("secrets").Value*100) })
+	one("Items in the tables, with their recovery", func(p float64) string { return dollars(m.kept(p)) })
+	one("Paid requests a second from which a sparse index costs more than the reads", func(p float64) string {
+		return number(scans(p) / (2 * m.price("write", 0)) / (hoursOfMonth * 3600))
+	})
+	return table(head, rows)
+}
+
+// sources lists the units, prices and quotas with their sources.
+func (m *model) sources() string {
+	var rows [][]string
+	for _, name := range slices.Sorted(maps.Keys(m.Units)) {
+		rows = append(rows, []string{strings.ReplaceAll(name, "_", " "), number(m.Units[name].Value), m.Units[name].Source})
+	}
+	text := table([]string{"Unit", "Value", "Source"}, rows)
+	rows = nil
+	for _, name := range slices.Sorted(maps.Keys(m.Quotas)) {
+		q := m.Quotas[name]
+		rows = append(rows, []string{number(q.Value) + " " + q.Unit, q.Ask, q.Source})
+	}
+	text += "\n" + table([]string{"Quota by default", "More", "Source"}, rows)
+	rows = nil
+	for _, name := range slices.Sorted(maps.Keys(m.Prices)) {
+		p := m.Prices[name]
+		row := []string{p.Unit}
+		for _, value := range p.Value {
+			row = append(row, strconv.FormatFloat(value, 'f', -1, 64))
+		}
+		rows = append(rows, append(row, p.Source))
+	}
+	return text + "\n" + table(slices.Concat([]string{"$ for each"}, m.Regions, []string{"Source"}), rows)
+}

@@ -1,0 +1,161 @@
+package policy
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// manifests are the files that pin dependencies, by the ecosystem that Dependabot calls them.
+var manifests = map[string]string{"go.mod": "gomod", "package-lock.json": "npm", "requirements.txt": "pip"}
+
+// TestDependabot checks that a new release of everything that is pinned is proposed, and that the browser is not left for
+// longer than a day.
+func TestDependabot(t *testing.T) {
+	text, err := os.ReadFile(root(".github", "dependabot.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config struct {
+		Updates []struct {
+			Ecosystem   string `yaml:"package-ecosystem"`
+			Directory   string
+			Directories []string
+			Schedule    struct{ Interval string }
+		}
+	}
+	if err := yaml.Unmarshal(text, &config); err != nil {
+		t.Fatal(err)
+	}
+	watched := map[string]string{} // the interval, by ecosystem and folder
+	for _, u := range config.Updates {
+		for _, folder := range append(u.Directories, u.Directory) {
+			if folder != "" {
+				watched[u.Ecosystem+" "+folder] = u.Schedule.Interval
+			}
+		}
+	}
+	want := []string{"github-actions /"}
+	err = filepath.WalkDir(root(), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && (slices.Contains([]string{".git", ".local", ".aws-sam", "dist", "node_modules"}, entry.Name())) {
+			return filepath.SkipDir
+		}
+		if ecosystem := manifests[entry.Name()]; ecosystem != "" {
+			folder, err := filepath.Rel(root(), filepath.Dir(path))
+			want = append(want, ecosystem+" "+filepath.ToSlash(filepath.Join("/", folder)))
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, need := range want {
+		if watched[need] == "" {
+			t.Errorf("nobody proposes new releases of %s", need)
+		}
+	}
+	if len(watched) != len(want) {
+		t.Errorf("%v are watched, want %v", watched, want)
+	}
+	if watched["npm /layers/chromium"] != "daily" {
+		t.Error("the browser is not looked at every day")
+	}
+}
+
+// rights are the permissions of jobs that may do more than read the repository, by workflow and job.
+var rights = map[string]map[string]string{
+	"ci.yml release":    {"contents": "write", "attestations": "write", "id-token": "write"},
+	"deploy.yml deploy": {"contents": "read", "attestations": "read", "id-token": "write"},
+}
+
+// TestWorkflowRights checks which jobs may do more than read, that no workflow has a stored key of AWS, that releases are
+// attested and that a deployment verifies them.
+func TestWorkflowRights(t *testing.T) {
+	files, err := filepath.Glob(root(".github", "workflows", "*.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var workflow struct {
+			Jobs map[string]struct{ Permissions map[string]string }
+		}
+		if err := yaml.Unmarshal(text, &workflow); err != nil {
+			t.Fatal(err)
+		}
+		for name, job := range workflow.Jobs {
+			want := rights[filepath.Base(file)+" "+name]
+			if want != nil {
+				found++
+			}
+			for right, level := range job.Permissions {
+				if want[right] != level {
+					t.Errorf("%s: %s has %s: %s", file, name, right, level)
+				}
+			}
+		}
+		if regexp.MustCompile(`(?i)aws[_-](secret[_-])?access[_-]key`).Match(text) {
+			t.Errorf("%s: a key of AWS", file)
+		}
+	}
+	if found != len(rights) {
+		t.Errorf("%d of %d jobs with rights", found, len(rights))
+	}
+	for file, steps := range map[string][]string{
+		"ci.yml":              {"make package", "uses: actions/attest@", "gh release create"},
+		"deploy.yml":          {"gh release download", "sha256sum --check --strict SHA256SUMS", "gh attestation verify", "configure-aws-credentials@", "sam deploy"},
+		"vulnerabilities.yml": {"make vulnerabilities", "make browser-age"},
+	} {
+		text, err := os.ReadFile(root(".github", "workflows", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rest := string(text)
+		for _, step := range steps {
+			_, after, ok := strings.Cut(rest, step)
+			if !ok {
+				t.Errorf("%s: no %q, or not after the steps before", file, step)
+			}
+			rest = after
+		}
+	}
+}
+
+// TestCheckovReasons checks that each finding of Checkov that stays has a reason in its line.
+func TestCheckovReasons(t *testing.T) {
+	text, err := os.ReadFile(root("tools", "checkov.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, skipped, ok := strings.Cut(string(text), "skip-check:\n")
+	if !ok {
+		t.Fatal("no skip-check")
+	}
+	reasoned := regexp.MustCompile(`^  - CKV2?_[A-Z]+_\d+ # [A-Z].{20,}\.$`)
+	seen := map[string]bool{}
+	for line := range strings.Lines(skipped) {
+		line = strings.TrimSuffix(line, "\n")
+		id, _, _ := strings.Cut(line, " #")
+		if !reasoned.MatchString(line) || seen[id] {
+			t.Errorf("%q has no reason, or occurs twice", line)
+		}
+		seen[id] = true
+	}
+	if len(seen) == 0 {
+		t.Error("no finding is listed")
+	}
+}
