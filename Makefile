@@ -173,10 +173,8 @@ VERSION ?= $(shell awk '/^## \[?[0-9]/ { gsub(/[][]/, "", $$2); print $$2; exit 
 package: ## zips, template, svc, bill of materials and checksums in dist/; the same source gives the same bytes
 	go run ./tools/release $(VERSION) dist
 
-# sam build calls build-<logical ID> with ARTIFACTS_DIR. The digest makes a change of parameters a new version: SAM
-# counts the names of parameters into a version, not their values.
+# sam build calls build-<logical ID> with ARTIFACTS_DIR.
 build-%Function:
-	cksum samconfig.toml > $(ARTIFACTS_DIR)/samconfig.cksum
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags=-s \
 		-o $(ARTIFACTS_DIR)/bootstrap ./functions/$(shell echo '$*' | tr A-Z a-z)
 

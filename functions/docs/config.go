@@ -1,9 +1,21 @@
 package main
 
-import "svcapi/shared/telemetry"
+import (
+	"fmt"
+
+	"svcapi/shared/telemetry"
+)
 
 // config is what the function reads from the environment, beside the prices.
-type config struct{ Log telemetry.Config }
+type config struct {
+	Docs string `env:"DOCS" envDefault:"on"` // "off": every path is 404
+	Log  telemetry.Config
+}
 
-// Validate returns nil: every configuration of the log is valid.
-func (config) Validate() error { return nil }
+// Validate returns an error unless the page is on or off.
+func (c config) Validate() error {
+	if c.Docs != "on" && c.Docs != "off" {
+		return fmt.Errorf("DOCS is %q, wants on or off", c.Docs)
+	}
+	return nil
+}
