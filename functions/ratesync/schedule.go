@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -18,7 +19,8 @@ type scheduled struct {
 	log       *telemetry.Logger
 }
 
-// handle runs the refresher once and logs one line. Lambda repeats a run that returns an error for lack of rates.
+// handle runs the refresher once and logs one line. Sources without rates are no error of the function: the rates in use
+// stay, an alarm watches their age, and the deployment of an unrelated change goes on.
 func (s *scheduled) handle(ctx context.Context) error {
 	run := ctx
 	if deadline, ok := ctx.Deadline(); ok {
@@ -28,6 +30,9 @@ func (s *scheduled) handle(ctx context.Context) error {
 	}
 	report, err := s.refresher.Run(run, refresh.Options{Actor: "schedule"})
 	s.record(ctx, report, err)
+	if errors.Is(err, refresh.ErrNoRates) {
+		return nil
+	}
 	return err
 }
 
