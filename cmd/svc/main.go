@@ -17,8 +17,10 @@ import (
 	"svcapi/cmd/svc/doctor"
 	"svcapi/cmd/svc/integration"
 	"svcapi/cmd/svc/ledger"
+	"svcapi/cmd/svc/preflight"
 	"svcapi/cmd/svc/price"
 	"svcapi/cmd/svc/project"
+	"svcapi/cmd/svc/protect"
 	"svcapi/cmd/svc/rates"
 	"svcapi/cmd/svc/secrets"
 	"svcapi/cmd/svc/sms"
@@ -46,6 +48,7 @@ region, environment), or with --local on the stack that "make run" started.
 Exit codes: 0 done, 1 failed, 2 wrong use, 3 not found, 4 refused, 130 interrupted.`,
 	}
 	root.AddCommand(project.Command(a), credential.Command(a), integration.Command(a), credit.Command(a), vendor.Command(a),
-		sms.Command(a), burner.Command(a), rates.Command(a), price.Command(a), ledger.Command(a), secrets.Command(a), doctor.Command(a))
+		sms.Command(a), burner.Command(a), rates.Command(a), price.Command(a), ledger.Command(a), secrets.Command(a), doctor.Command(a),
+		preflight.Command(a), protect.Command(a))
 	return a.Run(ctx, root, args)
 }

@@ -67,6 +67,10 @@ func describeWrites(input any) []string {
 			}
 		}
 		return writes
+	case *dynamodb.UpdateTableInput:
+		return []string{"change the table " + aws.ToString(in.TableName)}
+	case *dynamodb.UpdateContinuousBackupsInput:
+		return []string{"change the backups of the table " + aws.ToString(in.TableName)}
 	case *secretsmanager.CreateSecretInput:
 		return secret("make", in.Name)
 	case *secretsmanager.PutSecretValueInput:

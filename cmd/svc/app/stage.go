@@ -111,7 +111,7 @@ func (a *App) Open(ctx context.Context) (*Stack, error) {
 		})
 	s.Secrets = s.Secrets.WithKey(e.KMSKey)
 	s.Deployed = func(ctx context.Context) (Deployed, error) {
-		return describeStack(ctx, cfg, cmp.Or(a.stackName, "svc-"+a.stage))
+		return describeStack(ctx, cfg, a.StackName())
 	}
 	return s, nil
 }
@@ -204,6 +204,12 @@ func secretsWithRetries(o *secretsmanager.Options) {
 	o.HTTPClient = awshttp.NewBuildableClient().WithTimeout(attemptTimeout)
 	o.Retryer = awsclient.Retryer(backoff)
 }
+
+// StageName returns the stage that the flags and the environment name, also where Open has failed.
+func (a *App) StageName() string { return a.stage }
+
+// StackName returns the name of the CloudFormation stack.
+func (a *App) StackName() string { return cmp.Or(a.stackName, "svc-"+a.stage) }
 
 // Table returns the name of one of the stage's tables.
 func (s *Stack) Table(name string) string { return "svc-" + s.Stage + "-" + name }

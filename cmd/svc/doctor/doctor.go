@@ -54,47 +54,22 @@ func (o *options) run(ctx context.Context, s *app.Stack) error {
 		}
 		step()
 	}
-	return o.print(d.Found)
+	return o.PrintFindings(d.Found, o.all)
 }
 
-func (o *options) print(found []Finding) error {
-	count := map[Severity]int{}
-	shown := []Finding{}
-	t := app.Table{Header: []string{"", "CHECK", "SUBJECT", "DETAIL", "ADVICE"}, Empty: "All checks passed."}
-	for _, f := range found {
-		count[f.Severity]++
-		if f.Severity == OK && !o.all {
-			continue
-		}
-		shown = append(shown, f)
-		t.Rows = append(t.Rows, []string{string(f.Severity), f.Check, f.Subject, f.Detail, f.Advice})
-	}
-	if err := o.Print(shown, t); err != nil {
-		return err
-	}
-	o.Note("%d in order, %d warnings, %d broken.", count[OK], count[Warning], count[Broken])
-	return app.Problems(count[Broken])
-}
-
-// Severity is the severity of a finding.
-type Severity string
-
-// The severities.
+// The severities and findings of app, by short names.
 const (
-	OK      Severity = "ok"
-	Warning Severity = "warning"
-	Broken  Severity = "broken"
+	OK      = app.OK
+	Warning = app.Warning
+	Broken  = app.Broken
 )
 
-// Finding is the result of one check.
-type Finding struct {
-	Severity Severity `json:"Severity"`
-	Check    string   `json:"check"`
-	Subject  string   `json:"subject"`
-	Detail   string   `json:"detail"`
-	// Advice is empty where nothing needs to be done.
-	Advice string `json:"advice"`
-}
+type (
+	// Severity is the severity of a finding.
+	Severity = app.Severity
+	// Finding is the result of one check.
+	Finding = app.Finding
+)
 
 // Diagnosis is one run of doctor.
 type Diagnosis struct {
@@ -110,7 +85,7 @@ type Diagnosis struct {
 }
 
 func (d *Diagnosis) add(s Severity, check, subject, detail, advice string) {
-	d.Found = append(d.Found, Finding{s, check, subject, detail, advice})
+	d.Found = append(d.Found, Finding{Severity: s, Check: check, Subject: subject, Detail: detail, Advice: advice})
 }
 
 // fail adds an error of AWS with its hint.

@@ -107,7 +107,7 @@ func (d *Diagnosis) table(ctx context.Context, short, keys string, table *types.
 	}
 	if permanent := short == "projects" || short == "wallets" || short == "ledger"; permanent && !d.local {
 		if !aws.ToBool(table.DeletionProtectionEnabled) {
-			d.add(Warning, "table", name, "it can be deleted", "Switch its deletion protection on: docs/restore.md.")
+			d.add(Warning, "table", name, "it can be deleted", `"svc protect" switches its deletion protection on.`)
 			return
 		}
 		out, err := d.DB.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &name})
@@ -116,7 +116,7 @@ func (d *Diagnosis) table(ctx context.Context, short, keys string, table *types.
 			return
 		}
 		if b := out.ContinuousBackupsDescription; b == nil || b.PointInTimeRecoveryDescription == nil || b.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus != types.PointInTimeRecoveryStatusEnabled {
-			d.add(Warning, "table", name, "it has no point-in-time recovery", "Switch it on: docs/restore.md.")
+			d.add(Warning, "table", name, "it has no point-in-time recovery", `"svc protect" switches it on.`)
 			return
 		}
 	}

@@ -1,0 +1,41 @@
+package app
+
+// Severity is the severity of a finding.
+type Severity string
+
+// The severities.
+const (
+	OK      Severity = "ok"
+	Warning Severity = "warning"
+	Broken  Severity = "broken"
+)
+
+// Finding is the result of one check.
+type Finding struct {
+	Severity Severity `json:"Severity"`
+	Check    string   `json:"check"`
+	Subject  string   `json:"subject"`
+	Detail   string   `json:"detail"`
+	// Advice is empty where nothing needs to be done.
+	Advice string `json:"advice"`
+}
+
+// PrintFindings prints the problems among findings, or all findings, and returns an error where something is broken.
+func (a *App) PrintFindings(found []Finding, all bool) error {
+	count := map[Severity]int{}
+	shown := []Finding{}
+	t := Table{Header: []string{"", "CHECK", "SUBJECT", "DETAIL", "ADVICE"}, Empty: "All checks passed."}
+	for _, f := range found {
+		count[f.Severity]++
+		if f.Severity == OK && !all {
+			continue
+		}
+		shown = append(shown, f)
+		t.Rows = append(t.Rows, []string{string(f.Severity), f.Check, f.Subject, f.Detail, f.Advice})
+	}
+	if err := a.Print(shown, t); err != nil {
+		return err
+	}
+	a.Note("%d in order, %d warnings, %d broken.", count[OK], count[Warning], count[Broken])
+	return Problems(count[Broken])
+}
