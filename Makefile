@@ -168,7 +168,13 @@ $(LINT): tools/go/go.mod
 
 VERSION ?= $(shell awk '/^## \[?[0-9]/ { gsub(/[][]/, "", $$2); print $$2; exit }' CHANGELOG.md)
 
-.PHONY: package
+.PHONY: package redeploy smoke-aws
+
+redeploy: ## a stage again, around the tables that a deleted stack left: STAGE=prod REGION=eu-west-1 (docs/uninstall.md)
+	go run ./tools/deploy redeploy $(STAGE) $(REGION)
+
+smoke-aws: ## the life of a stage "smoke" in your AWS account, an hour, under 1 USD; writes a dated report: REGION=eu-west-1
+	go run ./tools/deploy smoke $(REGION)
 
 package: ## zips, template, svc, bill of materials and checksums in dist/; the same source gives the same bytes
 	go run ./tools/release $(VERSION) dist
