@@ -105,7 +105,7 @@ NPM  := .local/npm/.ready
 export AWS_DEFAULT_REGION ?= eu-west-1
 export SAM_CLI_TELEMETRY  := 0
 
-.PHONY: check format vet lint template openapi swagger-ui sam-build policy
+.PHONY: check format vet lint template openapi swagger-ui sam-build policy emulator
 
 check: format vet template openapi sam-build policy lint ## formatting, vet, linters, template, OpenAPI document, sam build, policies
 
@@ -154,6 +154,16 @@ $(NPM): tools/npm/package-lock.json
 	@mkdir -p $(@D)
 	cp tools/npm/package.json tools/npm/package-lock.json $(@D)
 	cd $(@D) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	touch $@
+
+emulator: $(VENV)/.ready .local/moto/.ready ## the stack on moto, an emulator of AWS: created, deleted and created again; a minute
+	go build -o .local/bin/svc ./cmd/svc
+	$(VENV)/bin/python tools/translate.py template.yaml > .local/translated.yaml
+	.local/moto/bin/python tools/emulator.py .local/bin/svc .local/translated.yaml
+
+.local/moto/.ready: tools/moto.txt
+	python3 -m venv --clear $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement tools/moto.txt
 	touch $@
 
 .local/schemathesis/.ready: tools/schemathesis.txt

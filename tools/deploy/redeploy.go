@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -41,8 +42,11 @@ func readStage(file, name string) (stage, error) {
 		err = meta.PrimitiveDecode(found, &section)
 	}
 	p := section.Deploy.Parameters
-	if err != nil || p.StackName == "" {
-		return stage{}, fmt.Errorf("%s has no stage %s with a stack_name (%v)", file, name, err)
+	if err == nil && p.StackName == "" {
+		err = errors.New("no stack_name")
+	}
+	if err != nil {
+		return stage{}, fmt.Errorf("%s, stage %s: %w", file, name, err)
 	}
 	return stage{name, p.StackName, p.S3Prefix, p.ParameterOverrides, p.Tags}, nil
 }
@@ -112,7 +116,7 @@ func (t *terminal) importTables(ctx context.Context, s stage, region string) err
 		return err
 	}
 	var got []string
-	for _, id := range strings.Fields(imported) {
+	for id := range strings.FieldsSeq(imported) {
 		got = append(got, "svc-"+s.name+"-"+strings.ToLower(id))
 	}
 	slices.Sort(got)
