@@ -117,7 +117,7 @@ NPM  := .local/npm/.ready
 export AWS_DEFAULT_REGION ?= eu-west-1
 export SAM_CLI_TELEMETRY  := 0
 
-.PHONY: check format vet lint template openapi sam-build policy pages checkov vulnerabilities browser-age
+.PHONY: check format vet lint template openapi sam-build policy pages checkov vulnerabilities browser-age emulator
 
 check: format vet template openapi sam-build policy lint ## formatting, vet, linters, template, OpenAPI document, sam build, policies
 
@@ -182,7 +182,12 @@ $(NPM): tools/npm/package-lock.json
 	cd $(@D) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
-.local/schemathesis/.ready .local/checkov/.ready: .local/%/.ready: tools/%.txt
+emulator: $(VENV)/.ready .local/moto/.ready ## the stack on moto, an emulator of AWS: created, deleted and created again; a minute
+	go build -o .local/bin/svc ./cmd/svc
+	$(VENV)/bin/python tools/translate.py template.yaml > .local/translated.yaml
+	.local/moto/bin/python tools/emulator.py .local/bin/svc .local/translated.yaml
+
+.local/schemathesis/.ready .local/checkov/.ready .local/moto/.ready: .local/%/.ready: tools/%.txt
 	python3 -m venv --clear $(@D)
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	touch $@
@@ -194,15 +199,19 @@ $(LINT): tools/go/go.mod
 
 VERSION ?= $(shell awk '/^## \[?[0-9]/ { gsub(/[][]/, "", $$2); print $$2; exit }' CHANGELOG.md)
 
-.PHONY: package
+.PHONY: package redeploy smoke-aws
+
+redeploy: ## a stage again, around the tables that a deleted stack left: STAGE=prod REGION=eu-west-1 (docs/uninstall.md)
+	go run ./tools/deploy redeploy $(STAGE) $(REGION)
+
+smoke-aws: ## the life of a stage "smoke" in your AWS account, an hour, under 1 USD; writes a dated report: REGION=eu-west-1
+	go run ./tools/deploy smoke $(REGION)
 
 package: ## zips, template, svc, bill of materials and checksums in dist/; the same source gives the same bytes
 	go run ./tools/release $(VERSION) dist
 
-# sam build calls build-<logical ID> with ARTIFACTS_DIR. The digest makes a change of parameters a new version: SAM
-# counts the names of parameters into a version, not their values.
+# sam build calls build-<logical ID> with ARTIFACTS_DIR.
 build-%Function:
-	cksum samconfig.toml > $(ARTIFACTS_DIR)/samconfig.cksum
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags=-s \
 		-o $(ARTIFACTS_DIR)/bootstrap ./functions/$(shell echo '$*' | tr A-Z a-z)
 

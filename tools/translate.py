@@ -1,7 +1,7 @@
 """Print template.yaml as CloudFormation, the way AWS expands it at deployment.
 
 Needs neither an account nor a network: managed policies are named by ARN, never by name.
-Usage: translate.py template.yaml > translated.yaml
+Usage: translate.py template.yaml [Parameter=Value ...] > translated.yaml
 """
 
 import sys
@@ -19,5 +19,6 @@ class NoManagedPolicies:
 
 
 template = yaml_parse(Path(sys.argv[1]).read_text(encoding="utf-8"))
-validator = SamTemplateValidator(template, NoManagedPolicies(), region="eu-west-1")
+parameters = dict(argument.split("=", 1) for argument in sys.argv[2:])
+validator = SamTemplateValidator(template, NoManagedPolicies(), region="eu-west-1", parameter_overrides=parameters)
 sys.stdout.write(validator.get_translated_template_if_valid())

@@ -18,8 +18,10 @@ import (
 	"svcapi/cmd/svc/integration"
 	"svcapi/cmd/svc/ledger"
 	"svcapi/cmd/svc/logs"
+	"svcapi/cmd/svc/preflight"
 	"svcapi/cmd/svc/price"
 	"svcapi/cmd/svc/project"
+	"svcapi/cmd/svc/protect"
 	"svcapi/cmd/svc/rates"
 	"svcapi/cmd/svc/secrets"
 	"svcapi/cmd/svc/sms"
@@ -53,6 +55,6 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 3 not found,
 	}
 	root.AddCommand(project.Command(a), credential.Command(a), integration.Command(a), credit.Command(a), vendor.Command(a),
 		sms.Command(a), burner.Command(a), rates.Command(a), price.Command(a), ledger.Command(a), secrets.Command(a), doctor.Command(a),
-		logs.Command(a), version.Command(a, release))
+		logs.Command(a), preflight.Command(a), protect.Command(a), version.Command(a, release))
 	return a.Run(ctx, root, args)
 }

@@ -2,12 +2,14 @@ package main
 
 import (
 	"errors"
+	"fmt"
 
 	"svcapi/shared/telemetry"
 )
 
 // config is what the function reads from the environment, beside the prices.
 type config struct {
+	Docs string `env:"DOCS" envDefault:"on"` // "off": every path is 404
 	Demo demo
 	Log  telemetry.Config
 }
@@ -20,6 +22,9 @@ type demo struct {
 
 // Validate returns the problems of the configuration.
 func (c config) Validate() error {
+	if c.Docs != "on" && c.Docs != "off" {
+		return fmt.Errorf("DOCS is %q, wants on or off", c.Docs)
+	}
 	if (c.Demo.ID == "") != (c.Demo.Secret == "") {
 		return errors.New("DEMO_CLIENT_ID and DEMO_CLIENT_SECRET go together")
 	}

@@ -24,6 +24,9 @@ func main() {
 		telemetry.Exit(fmt.Errorf("configuration: %w", err))
 	}
 	files := sync.OnceValue(func() map[string]*file {
+		if cfg.Docs == "off" {
+			return nil
+		}
 		files, err := newFiles(svcapi.OpenAPI, prices, cfg.Demo)
 		if err != nil {
 			telemetry.Exit(err)

@@ -26,6 +26,7 @@ var headers = map[string]string{
 	"Cross-Origin-Resource-Policy": "same-origin",
 	"Permissions-Policy":           "camera=(), geolocation=(), microphone=(), payment=()",
 	"Referrer-Policy":              "no-referrer",
+	"Strict-Transport-Security":    api.StrictTransport,
 	"Vary":                         "Accept-Encoding",
 	"X-Content-Type-Options":       "nosniff",
 }

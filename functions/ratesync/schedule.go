@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -19,7 +20,8 @@ type scheduled struct {
 	log       *telemetry.Logger
 }
 
-// handle runs the refresher once and logs one line. Lambda repeats a run that returns an error for lack of rates.
+// handle runs the refresher once and logs one line. Sources without rates are no error of the function: the rates in use
+// stay, an alarm watches their age, and the deployment of an unrelated change goes on.
 func (s *scheduled) handle(ctx context.Context) error {
 	run := ctx
 	if deadline, ok := ctx.Deadline(); ok {
@@ -29,6 +31,9 @@ func (s *scheduled) handle(ctx context.Context) error {
 	}
 	report, err := s.refresher.Run(run, refresh.Options{Actor: "schedule", Bank: s.bankHours})
 	s.record(ctx, report, err)
+	if errors.Is(err, refresh.ErrNoRates) {
+		return nil
+	}
 	return err
 }
 

@@ -31,7 +31,7 @@ func (noAccounts) Fields(context.Context, project.Kind, string, project.Environm
 }
 
 // docs/decisions.md#rates-in-use: after a failed or rejected fetch the last good rates stay, and the metrics of the fetch raise
-// an alarm. The function fails where no source returned rates, so that Lambda repeats the run.
+// an alarm. The function fails where it cannot read or write the table, and not where no source returned rates.
 func TestHandle(t *testing.T) {
 	db, tables := enginetest.Client(t)
 	server, err := sandbox.Start()
@@ -52,11 +52,11 @@ func TestHandle(t *testing.T) {
 		Level, Message                                             string
 		RatesRefused, RatesFailed, RatesAge, RatesDateAge, BankAge *float64
 	}
-	run := func(want error) (l line) {
+	run := func() (l line) {
 		t.Helper()
 		log.Reset()
-		if err := s.handle(t.Context()); !errors.Is(err, want) {
-			t.Fatalf("%v, want %v", err, want)
+		if err := s.handle(t.Context()); err != nil {
+			t.Fatal(err)
 		}
 		if err := json.Unmarshal(log.Bytes(), &l); err != nil {
 			t.Fatalf("%s: %v", log.Bytes(), err)
@@ -77,13 +77,13 @@ func TestHandle(t *testing.T) {
 	}
 
 	fail(sandbox.Rule{Outcome: sandbox.ServerError})
-	l := run(refresh.ErrNoRates)
+	l := run()
 	is("nothing held", l.RatesFailed, 2, 2)
 	if l.Level != "ERROR" || l.RatesAge != nil || l.BankAge != nil {
 		t.Errorf("%s", log.Bytes())
 	}
 	fail()
-	l = run(nil)
+	l = run()
 	is("good", l.RatesFailed, 0, 0)
 	is("good", l.RatesRefused, 0, 0)
 	is("good", l.RatesAge, 0, 0)
@@ -94,16 +94,21 @@ func TestHandle(t *testing.T) {
 	}
 	now = now.Add(48 * time.Hour)
 	fail(sandbox.Rule{Outcome: sandbox.Rejected})
-	l = run(refresh.ErrNoRates)
+	l = run()
 	is("failed", l.RatesFailed, 2, 2)
 	is("failed", l.RatesAge, 48*3600, 48*3600+1)
 	is("failed", l.BankAge, 48*3600, 7*86400)
 	fail(sandbox.Rule{Vendor: "cbsl", Outcome: sandbox.Unparseable})
-	l = run(nil)
+	l = run()
 	is("the bank failed", l.RatesFailed, 1, 1)
 	is("the bank failed", l.RatesAge, 0, 0)
 	if l.Level != "WARN" {
 		t.Errorf("%s", log.Bytes())
+	}
+	s.refresher.Store = rates.NewStore(db, "no-such-table")
+	log.Reset()
+	if err := s.handle(t.Context()); err == nil || errors.Is(err, refresh.ErrNoRates) || !bytes.Contains(log.Bytes(), []byte("rates not synced")) {
+		t.Errorf("without a table: %v, %s", err, log.Bytes())
 	}
 }
 

@@ -12,6 +12,10 @@ import (
 
 const jsonType = "application/json"
 
+// StrictTransport is the value of Strict-Transport-Security in every response (RFC 6797): HTTPS alone for a year, for this
+// host alone.
+const StrictTransport = "max-age=31536000"
+
 // response is the HTTP response to a request.
 type response struct {
 	status  int
@@ -85,6 +89,7 @@ func (resp *response) write(w http.ResponseWriter, requestID string) {
 	maps.Copy(w.Header(), resp.header)
 	identify(w, requestID)
 	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Strict-Transport-Security", StrictTransport)
 	w.WriteHeader(resp.status)
 	_, _ = w.Write(resp.body)
 }

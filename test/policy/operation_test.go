@@ -97,6 +97,22 @@ var operationRules = []rule{
 		{"SecurityPolicy: TLS_1_2", "SecurityPolicy: TLS_1_0"},
 		{"    Condition: HasWebAcl\n", ""},
 		{"stages/${Api.Stage}", "stages/${Stage}"},
+		{"DisableExecuteApiEndpoint: !If [HasDomain, true, false]", "DisableExecuteApiEndpoint: !If [HasDomain, false, false]"},
+		{"      Variables: {host: !If [HasDomain, !Ref DomainName, default]}\n", ""},
+		{"    RuleCondition: !Not [!Equals [!Ref CertificateArn, '']]\n", ""},
+		{"{Assert: !Not [!Equals [!Ref CertificateArn, '']]", "{Assert: !Not [!Equals [!Ref HostedZoneId, '']]"},
+		{"{Assert: !Equals [!Ref AddressRequestsPer5Minutes, 0]", "{Assert: !Equals [!Ref AddressRequestsPer5Minutes, 1]"},
+		{"    Condition: HasFirewall\n", ""},
+		{"{Name: CrossSiteScripting_BODY, ActionToUse: {Count: {}}}", "{Name: CrossSiteScripting_BODY, ActionToUse: {Block: {}}}"},
+		{"                - {Name: NoUserAgent_HEADER, ActionToUse: {Count: {}}}\n", ""},
+		{"AggregateKeyType: IP", "AggregateKeyType: FORWARDED_IP"},
+	}},
+	{"access logs hold no payload", accessLogs, []edit{
+		{"$context.resourcePath", "$context.path"},
+		{`"bytes":"$context.responseLength"`, `"bytes":$context.responseLength`},
+		{`"ip":"$context.identity.sourceIp",`, `"ip":"$context.identity.sourceIp","agent":"$context.identity.userAgent",`},
+		{"    Condition: LogsAccess\n", ""},
+		{"        - LogsAccess\n", "        - HasKey\n"},
 	}},
 	{"conditions are defined and used", conditions, []edit{
 		{"  HasZone: !And", "  HasZones: !And"},
@@ -545,6 +561,7 @@ func domains(s *templateFile) (f findings) {
 	all := s.doc.object("Resources")
 	for id, condition := range map[string]string{
 		"Domain": "HasDomain", "DomainMapping": "HasDomain", "DomainRecord": "HasZone", "WebAcl": "HasWebAcl",
+		"Firewall": "HasFirewall", "FirewallAssociation": "HasFirewall",
 	} {
 		if got := all.text(id, "Condition"); got != condition {
 			f.add("%s has the condition %q, want %q", id, got, condition)
@@ -553,10 +570,84 @@ func domains(s *templateFile) (f findings) {
 	if all.text("Domain", "Properties", "SecurityPolicy") != "TLS_1_2" {
 		f.add("Domain takes old TLS")
 	}
-	// By the stage's reference both come after the stage.
-	if ref(all.at("DomainMapping", "Properties", "Stage")) != "Api.Stage" ||
-		!strings.HasSuffix(all.text("WebAcl", "Properties", "ResourceArn", "Fn::Sub"), "/restapis/${Api}/stages/${Api.Stage}") {
-		f.add("host name or web ACL do not refer to the API's stage")
+	// By the stage's reference all come after the stage.
+	if ref(all.at("DomainMapping", "Properties", "Stage")) != "Api.Stage" {
+		f.add("the host name does not refer to the API's stage")
+	}
+	for _, association := range s.resources("AWS::WAFv2::WebACLAssociation") {
+		if !strings.HasSuffix(association.properties.text("ResourceArn", "Fn::Sub"), "/restapis/${Api}/stages/${Api.Stage}") {
+			f.add("%s does not refer to the API's stage", association.id)
+		}
+	}
+	api := all.object("Api", "Properties")
+	if endpoint := fmt.Sprint(api.list("DisableExecuteApiEndpoint", "Fn::If")); endpoint != "[HasDomain true false]" {
+		f.add("with a host name the default endpoint is not switched off: %s", endpoint)
+	}
+	// "Disable the default endpoint for REST APIs" (API Gateway developer guide): a setting of the stage has to change.
+	if !strings.Contains(fmt.Sprint(api["Variables"]), "[HasDomain map[Ref:DomainName] default]") {
+		f.add("the stage does not change with the host name, so that the default endpoint stays: %v", api["Variables"])
+	}
+	for name, needs := range map[string]string{"DomainName": "CertificateArn", "CertificateArn": "DomainName", "HostedZoneId": "DomainName"} {
+		filled := func(name string) string { return "map[Fn::Not:[map[Fn::Equals:[map[Ref:" + name + "] ]]]]" }
+		rule := s.doc.object("Rules", name)
+		if fmt.Sprint(rule["RuleCondition"]) != filled(name) || !strings.Contains(fmt.Sprint(rule["Assertions"]), "Assert:"+filled(needs)) {
+			f.add("%s without %s is not refused: %v", name, needs, rule)
+		}
+	}
+	if own := fmt.Sprint(s.doc.at("Rules", "WebAclArn", "Assertions")); !strings.Contains(own, "[map[Ref:AddressRequestsPer5Minutes] 0]") {
+		f.add("two web ACLs are not refused: %s", own)
+	}
+	return append(f, firewall(all.object("Firewall", "Properties"))...)
+}
+
+// counted are the rules of AWSManagedRulesCommonRuleSet that would block the API's own requests: bodies of up to 4 MiB,
+// HTML in bodies, and programs without a User-Agent (AWS WAF developer guide, "Baseline rule groups").
+var counted = []string{
+	"NoUserAgent_HEADER", "SizeRestrictions_BODY", "CrossSiteScripting_BODY", "GenericLFI_BODY", "GenericRFI_BODY", "EC2MetaDataSSRF_BODY",
+}
+
+// firewall checks the web ACL of the template.
+func firewall(p object) (f findings) {
+	text := fmt.Sprint(p["Rules"])
+	if p.text("Scope") != "REGIONAL" || !strings.Contains(text, "Limit:map[Ref:AddressRequestsPer5Minutes]") || !strings.Contains(text, "AggregateKeyType:IP ") {
+		f.add("the web ACL limits no address: %s", text)
+	}
+	for _, name := range counted {
+		if !strings.Contains(text, "map[ActionToUse:map[Count:map[]] Name:"+name+"]") {
+			f.add("the web ACL blocks by %s", name)
+		}
+	}
+	return f
+}
+
+// loggable are the variables of the gateway that hold nothing that a client chose but its address and the method.
+var loggable = []string{
+	"error.responseType", "httpMethod", "identity.sourceIp", "requestId", "requestTimeEpoch", "resourcePath", "responseLatency",
+	"responseLength", "status", "waf.status",
+}
+
+var contextVariable = regexp.MustCompile(`\$context\.([A-Za-z.]+)`)
+
+func accessLogs(s *templateFile) (f findings) {
+	if s.doc.text("Resources", "AccessLogGroup", "Condition") != "LogsAccess" {
+		f.add("the log group is there without access logs")
+	}
+	setting, _ := branch(s.doc.at("Resources", "Api", "Properties", "AccessLogSetting"), "LogsAccess").(object)
+	format := setting.text("Format")
+	for _, match := range contextVariable.FindAllStringSubmatch(format, -1) {
+		if !slices.Contains(loggable, match[1]) {
+			f.add("access logs hold %s", match[1])
+		}
+	}
+	// A variable without a value is a hyphen, which is JSON between quotes alone.
+	filled := contextVariable.ReplaceAllStringFunc(format, func(name string) string {
+		if name == "$context.requestTimeEpoch" {
+			return "1"
+		}
+		return "-"
+	})
+	if line := (object{}); json.Unmarshal([]byte(filled), &line) != nil || line["request_id"] == nil {
+		f.add("a line of the access log is no JSON with a request ID: %s", format)
 	}
 	return f
 }
@@ -592,10 +683,10 @@ func conditions(s *templateFile) (f findings) {
 	return f
 }
 
-// translated is template.yaml as SAM's own translator expands it at deployment.
-func translated(t *testing.T) *templateFile {
+// translated is template.yaml as SAM's own translator expands it at deployment, with parameters such as PriceSms=1.
+func translated(t *testing.T, parameters ...string) *templateFile {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), ".local/venv/bin/python", "tools/translate.py", "template.yaml")
+	cmd := exec.CommandContext(t.Context(), ".local/venv/bin/python", append([]string{"tools/translate.py", "template.yaml"}, parameters...)...)
 	cmd.Dir = root()
 	text, err := cmd.Output()
 	if err != nil {
@@ -642,6 +733,35 @@ var translatedRules = []rule{
 }
 
 func TestTranslation(t *testing.T) { test(t, translatedRules, translated(t)) }
+
+// TestParameterPublishes: another value of a parameter of functions is another version of each function, which the alias
+// gets, also from a released package. Other parameters, and a default that is given as a value, publish nothing.
+func TestParameterPublishes(t *testing.T) {
+	published := func(parameters ...string) []string {
+		s := translated(t, parameters...)
+		var ids []string
+		for _, version := range s.resources("AWS::Lambda::Version") {
+			function := ref(version.properties["FunctionName"])
+			live := s.doc.list("Resources", function+"Alias"+alias, "Properties", "FunctionVersion", "Fn::GetAtt")
+			if len(live) != 2 || live[0] != version.id || version.attributes.text("DeletionPolicy") != "Retain" {
+				t.Errorf("%v: the alias of %s is %v, not %s, or the version is not kept for a return", parameters, function, live, version.id)
+			}
+			ids = append(ids, version.id)
+		}
+		return ids
+	}
+	before := published()
+	if got := published("PriceSms=10000", "ApiBurst=1", "ExpectedCreditsPerHour=7"); !slices.Equal(got, before) {
+		t.Errorf("versions are %v and were %v", got, before)
+	}
+	for _, changed := range []string{"PriceSms=10001", "LogLevel=WARN", "MmdbLayerArn=arn:aws:lambda:eu-west-1:123456789012:layer:mmdb:2", "PdfImageHosts=a.example"} {
+		for _, id := range published(changed) {
+			if slices.Contains(before, id) {
+				t.Errorf("%s publishes no version: %s", changed, id)
+			}
+		}
+	}
+}
 
 // Every action that any role of the stack may have, of the service authorization reference.
 var rolesActions = slices.Concat(tableActions, secretActions, logActions, []string{

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"testing"
 
 	"svcapi/shared/api"
+	"svcapi/shared/credit"
 )
 
 // current is template.yaml.
@@ -49,6 +51,7 @@ var rules = []rule{
 		{"        DEFAULT_4XX:\n", "        DEFAULT_4XX:\n          StatusCode: '400'\n"},
 		{"X-SVC-Request-ID: context.requestId", "X-SVC-Request-ID: \"'$context.requestId'\""},
 		{`Cache-Control: "'no-store'"`, `Cache-Control: "no-store"`},
+		{`, Strict-Transport-Security: "'max-age=31536000'"`, ""},
 		{`"request_id":"$context.requestId"`, `"request_id":$context.requestId`},
 		{`"success":false,"request_id"`, `"request_id"`},
 		{`,"error":{"code"`, `,"meta":{},"error":{"code"`},
@@ -109,9 +112,10 @@ var rules = []rule{
 	}},
 	{"tables have the keys and the protection of their kind", tables, []edit{
 		{"BillingMode: PAY_PER_REQUEST", "BillingMode: PAY_PER_REQUESTS"},
-		{"DeletionProtectionEnabled: true", "DeletionProtectionEnabled: false"},
+		{"      TableName: !Sub svc-${Stage}-projects\n", "      TableName: !Sub svc-${Stage}-projects\n      DeletionProtectionEnabled: true\n"},
 		{"PointInTimeRecoveryEnabled: true", "PointInTimeRecoveryEnable: true"},
-		{"DeletionPolicy: Retain", "DeletionPolicy: Delete"},
+		{"DeletionPolicy: RetainExceptOnCreate", "DeletionPolicy: Delete"},
+		{"DeletionPolicy: RetainExceptOnCreate", "DeletionPolicy: Retain"},
 		{"UpdateReplacePolicy: Retain", "UpdateReplacePolicy: Snapshot"},
 		{"AttributeName: expires", "AttributeName: expiry"},
 		{"IndexName: uncertain", "IndexName: another"},
@@ -123,10 +127,10 @@ var rules = []rule{
 		{"Name: !Sub ${AWS::StackName}-settle", "Name: settle"},
 	}},
 	{"the settler waits until no request can be alive", settleTimes, []edit{
-		{"    Default: 90\n    MinValue: 90", "    Default: 80\n    MinValue: 90"},
-		{"    Default: 90\n    MinValue: 90", "    Default: 90\n    MinValue: 80"},
-		{"    Default: 90\n    MinValue: 90\n", "    Default: 90\n"},
-		{"Default: 900", "Default: 600"},
+		{"    Default: '90'\n    MinValue: 90", "    Default: '80'\n    MinValue: 90"},
+		{"    Default: '90'\n    MinValue: 90", "    Default: '90'\n    MinValue: 80"},
+		{"    Default: '90'\n    MinValue: 90\n", "    Default: '90'\n"},
+		{"Default: '900'", "Default: '600'"},
 		{"MinValue: 900", "MinValue: 600"},
 		{"    Timeout: 28", "    Timeout: 45"},
 		{"    MaxValue: 20\n", "    MaxValue: 25\n"},
@@ -138,17 +142,32 @@ var rules = []rule{
 		{"AllowedValues: [Active, PassThrough]", "AllowedValues: [ACTIVE, PassThrough]"},
 		{"Method: any}", "Method: any, ResponseTransferMode: STREAM}"},
 		{"      Description: SMS send and balance\n", "      Description: SMS send and balance\n      Tracing: ACTIVE\n"},
+		{"      - - !Ref Tracing\n", "      - - ACTIVE\n"},
 		{"ComparisonOperator: GreaterThanOrEqualToThreshold", "ComparisonOperator: GreaterOrEqualToThreshold"},
 		{"TreatMissingData: notBreaching", "TreatMissingData: notbreaching"},
 		{"Statistic: Sum", "Statistic: Total"},
 		{"SystemLogLevel: WARN", "SystemLogLevel: ERROR"},
+	}},
+	{"a changed parameter publishes a version of every function", versions, []edit{
+		{"    Tracing: !Select\n", "    Trace: !Select\n"},
+		{"${PriceSms} ", ""},
+		{"        PARAMETERS: !Sub\n", "        PARAMETER: !Sub\n"},
+		{"        PARAMETERS: !Sub\n", "        PARAMETERS: !Sub\n          ${PriceSms}\n"},
+		{"          RATES_CACHE_SECONDS: !Ref RatesCacheSeconds\n", "          RATES_CACHE_SECONDS: '1'\n"},
+		{"          PRICE_SMS: !Ref PriceSms\n", "          PRICE_SMS: !Ref ApiBurst\n"},
+		{"    Default: '10'\n", "    Default: 10\n"},
+	}},
+	{"prices are integers", prices, []edit{
+		{"    AllowedPattern: ^[0-9]{1,12}$\n", ""},
+		{"    AllowedPattern: ^[0-9]{1,12}$\n", "    AllowedPattern: ^[0-9.]{1,12}$\n"},
+		{"    Type: String\n    Default: '10000'\n", "    Type: Number\n    Default: '10000'\n"},
 	}},
 	{"every parameter is described, grouped and used", parameters, []edit{
 		{"    Description: Credits for one SMS unit on a Managed integration.\n", ""},
 		{"          - PriceSms\n", ""},
 		{"          - PriceSms\n", "          - PriceSms\n          - PriceSms\n"},
 		{"      PriceSms: {default: 'SMS, per unit'}\n", ""},
-		{"SETTLE_CAPTURED_AFTER_SECONDS: !Ref SettleCapturedAfterSeconds", "SETTLE_CAPTURED_AFTER_SECONDS: '900'"},
+		{"ThrottlingBurstLimit: !Ref ApiBurst", "ThrottlingBurstLimit: 400"},
 	}},
 	{"no environment variable holds a secret", environments, []edit{
 		{"STAGE: !Ref Stage", "STAGE: '{{resolve:secretsmanager:svc/dev/sms}}'"},
@@ -230,14 +249,14 @@ var responsesWanted = map[string]struct{ status, code string }{
 var quotedSeconds = regexp.MustCompile(`^'[1-9][0-9]*'$`)
 
 func gatewayResponses(s *templateFile) (f findings) {
-	api := s.doc.object("Resources", "Api", "Properties", "GatewayResponses")
+	responses := s.doc.object("Resources", "Api", "Properties", "GatewayResponses")
 	for name := range responsesWanted {
-		if api[name] == nil {
+		if responses[name] == nil {
 			f.add("no gateway response %s", name)
 		}
 	}
-	for _, name := range api.names() {
-		response, want := api.object(name), responsesWanted[name]
+	for _, name := range responses.names() {
+		response, want := responses.object(name), responsesWanted[name]
 		if !slices.Contains(responseTypes, name) {
 			f.add("%s is no gateway response", name)
 		}
@@ -247,6 +266,9 @@ func gatewayResponses(s *templateFile) (f findings) {
 		headers := response.object("ResponseParameters", "Headers")
 		if headers.text("X-SVC-Request-ID") != "context.requestId" {
 			f.add("%s: X-SVC-Request-ID is not the mapping context.requestId", name)
+		}
+		if got, want := headers.text("Strict-Transport-Security"), "'"+api.StrictTransport+"'"; got != want {
+			f.add("%s: Strict-Transport-Security is %s, and that of the functions %s", name, got, want)
 		}
 		if headers.text("Cache-Control") != "'no-store'" {
 			f.add("%s: Cache-Control is not the static value no-store", name)
@@ -419,16 +441,14 @@ func logGroups(s *templateFile) (f findings) {
 	groups := map[string]resource{}
 	for _, group := range s.resources("AWS::Logs::LogGroup") {
 		groups[group.id] = group
+		if group.properties["RetentionInDays"] == nil {
+			f.add("%s keeps its logs for ever", group.id)
+		}
 	}
 	for _, function := range s.functions() {
 		config := function.properties.object("LoggingConfig")
-		group, ok := groups[ref(config["LogGroup"])]
-		if !ok {
+		if _, ok := groups[ref(config["LogGroup"])]; !ok {
 			f.add("%s: LogGroup names no log group of the template", function.id)
-			continue
-		}
-		if group.properties["RetentionInDays"] == nil {
-			f.add("%s: %s keeps its logs for ever", function.id, group.id)
 		}
 		if config.text("LogFormat") != "JSON" {
 			f.add("%s: LogFormat is %v, want JSON", function.id, config["LogFormat"])
@@ -561,11 +581,14 @@ func tables(s *templateFile) (f findings) {
 		if got := p.text("TimeToLiveSpecification", "AttributeName"); got != want.ttl {
 			f.add("%s expires by %q, want %q", table.id, got, want.ttl)
 		}
-		kept := p["DeletionProtectionEnabled"] == true &&
-			p.at("PointInTimeRecoverySpecification", "PointInTimeRecoveryEnabled") == true &&
-			table.attributes.text("DeletionPolicy") == "Retain" && table.attributes.text("UpdateReplacePolicy") == "Retain"
+		kept := p.at("PointInTimeRecoverySpecification", "PointInTimeRecoveryEnabled") == true &&
+			table.attributes.text("DeletionPolicy") == "RetainExceptOnCreate" && table.attributes.text("UpdateReplacePolicy") == "Retain"
 		if want.kept && !kept {
-			f.add("%s holds money or configuration and has not all of recovery, deletion protection and Retain", table.id)
+			f.add("%s holds money or configuration and has not both of recovery and RetainExceptOnCreate", table.id)
+		}
+		// A creation that fails could not delete a protected table, and its repetition would find the table.
+		if p["DeletionProtectionEnabled"] != nil {
+			f.add("%s is protected from deletion while it is created: svc protect does so later", table.id)
 		}
 	}
 	return f
@@ -617,7 +640,7 @@ func settleTimes(s *templateFile) (f findings) {
 	}
 	defaults := s.doc.object("Parameters")
 	number := func(parameter, field string) int {
-		value, _ := defaults.at(parameter, field).(int)
+		value, _ := strconv.Atoi(fmt.Sprint(defaults.at(parameter, field)))
 		return value
 	}
 	for _, field := range []string{"Default", "MinValue"} { // no stage can be deployed with less
@@ -667,6 +690,10 @@ func enumerations(s *templateFile) (f findings) {
 			if !strings.HasSuffix("/"+path+"/"+key, "/"+at) {
 				continue
 			}
+			if selected, ok := value.(object); ok && len(selected.list("Fn::Select")) == 2 {
+				from, _ := selected.list("Fn::Select")[1].([]any)
+				value = from[0]
+			}
 			texts := s.doc.list("Parameters", ref(value), "AllowedValues")
 			if text, ok := value.(string); ok {
 				texts = []any{text}
@@ -683,20 +710,91 @@ func enumerations(s *templateFile) (f findings) {
 
 var substitution = regexp.MustCompile(`\$\{([A-Za-z0-9]+)\}`)
 
+// referred returns the names that a value refers to.
+func referred(in any) map[string]bool {
+	used := map[string]bool{}
+	walk(in, "", func(_, key string, value any) {
+		text, _ := value.(string)
+		switch key {
+		case "Ref":
+			used[text] = true
+		case "Fn::Sub":
+			for _, match := range substitution.FindAllStringSubmatch(text, -1) {
+				used[match[1]] = true
+			}
+		}
+	})
+	return used
+}
+
+// versions: SAM resolves the references of Tracing before it names a version by the function's properties. Lambda publishes
+// no version of a function that has not changed, so each function has the same values in a variable.
+func versions(s *templateFile) (f findings) {
+	selected := s.doc.list("Globals", "Function", "Tracing", "Fn::Select")
+	var from []any
+	if len(selected) == 2 {
+		from, _ = selected[1].([]any)
+	}
+	if len(from) != 2 || selected[0] != 0 {
+		f.add("Tracing of all functions is %v, and selects not the first of two", selected)
+		return f
+	}
+	values, _ := from[1].(object)
+	variable := s.doc.text("Globals", "Function", "Environment", "Variables", "PARAMETERS", "Fn::Sub")
+	if variable != values.text("Fn::Sub") || ref(from[0]) != "Tracing" {
+		f.add("the variable PARAMETERS %q has other values than Tracing %v", variable, from)
+	}
+	want := map[string]bool{}
+	defined := s.doc.object("Parameters")
+	for _, function := range s.functions() {
+		p := maps.Clone(function.properties)
+		variables := maps.Clone(p.object("Environment", "Variables"))
+		delete(variables, "PARAMETERS")
+		p["Environment"], p["Tracing"] = variables, from[0]
+		// A version has none of these, and Lambda publishes none for their changes.
+		delete(p, "ReservedConcurrentExecutions")
+		delete(p, "DeploymentPreference")
+		delete(p, "Events")
+		for name := range referred(p) {
+			if defined[name] != nil {
+				want[name] = true
+			}
+		}
+	}
+	if got := referred(values); !maps.Equal(got, want) {
+		f.add("PARAMETERS holds %v, and the functions have %v", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+	}
+	for name := range want {
+		// The same value as number and as text would give two names for one version.
+		if _, ok := defined.at(name, "Default").(string); !ok {
+			f.add("the default of %s is no text: quote it", name)
+		}
+	}
+	return f
+}
+
+// prices: a fraction would fail the start of the functions. CloudFormation has patterns for texts alone.
+func prices(s *templateFile) (f findings) {
+	for _, price := range credit.PriceList() {
+		p := s.doc.object("Parameters", price.Parameter)
+		pattern, err := regexp.Compile(cmp.Or(p.text("AllowedPattern"), "."))
+		if err != nil || p.text("Type") != "String" {
+			f.add("%s is a %v: %v", price.Parameter, p["Type"], err)
+			continue
+		}
+		for text, want := range map[string]bool{"0": true, "10000": true, "1.5": false, "-1": false, "": false, "1e3": false, "1000000000000": false} {
+			if pattern.MatchString(text) != want {
+				f.add("%s may be %q: %v", price.Parameter, text, !want)
+			}
+		}
+	}
+	return f
+}
+
 func parameters(s *templateFile) (f findings) {
 	used := map[string]bool{}
 	for _, section := range []string{"Globals", "Conditions", "Resources", "Outputs"} {
-		walk(s.doc[section], section, func(_, key string, value any) {
-			text, _ := value.(string)
-			switch key {
-			case "Ref":
-				used[text] = true
-			case "Fn::Sub":
-				for _, match := range substitution.FindAllStringSubmatch(text, -1) {
-					used[match[1]] = true
-				}
-			}
-		})
+		maps.Copy(used, referred(s.doc[section]))
 	}
 	shown := s.doc.object("Metadata", "AWS::CloudFormation::Interface")
 	grouped := map[any]int{}
@@ -800,8 +898,12 @@ func outputs(s *templateFile) (f findings) {
 			f.add("the output %s is not described", name)
 		}
 	}
-	if !strings.HasSuffix(all.text("BaseUrl", "Value", "Fn::Sub"), "/${Stage}/api/v1") {
-		f.add("BaseUrl does not end in /api/v1")
+	for name, path := range map[string]string{"BaseUrl": "/api/v1", "DocsUrl": "/docs"} {
+		urls := all.list(name, "Value", "Fn::If")
+		if len(urls) != 3 || urls[0] != "HasDomain" || !strings.HasSuffix(fmt.Sprint(urls[1]), "//${DomainName}"+path+"]") ||
+			!strings.HasSuffix(fmt.Sprint(urls[2]), "/${Stage}"+path+"]") {
+			f.add("%s is %v, neither of the host name nor of the stage", name, urls)
+		}
 	}
 	return f
 }
@@ -822,6 +924,9 @@ func checkOverrides(s *templateFile, overrides []string) (f findings) {
 				f.add("%s: %s is none of %v", name, value, allowed)
 			}
 		}
+		if pattern := parameters.text(name, "AllowedPattern"); !regexp.MustCompile(pattern).MatchString(value) {
+			f.add("%s: %s does not match %s", name, value, pattern)
+		}
 		if number, err := strconv.Atoi(value); err == nil {
 			if least, ok := parameters.at(name, "MinValue").(int); ok && number < least {
 				f.add("%s: %d is less than %d", name, number, least)
@@ -829,7 +934,7 @@ func checkOverrides(s *templateFile, overrides []string) (f findings) {
 			if most, ok := parameters.at(name, "MaxValue").(int); ok && number > most {
 				f.add("%s: %d is more than %d", name, number, most)
 			}
-			text = regexp.MustCompile(`(?m)^(  `+name+`:\n    Type: Number\n    Default: )\d+$`).ReplaceAllString(text, "${1}"+value)
+			text = regexp.MustCompile(`(?m)^(  `+name+`:\n    Type: Number\n    Default: ')\d+'$`).ReplaceAllString(text, "${1}"+value+"'")
 		}
 	}
 	overridden, err := parse(text)

@@ -16,7 +16,7 @@ func TestZips(t *testing.T) {
 	var packed [][]byte
 	for i, umask := range []os.FileMode{0o600, 0o644} {
 		folder := filepath.Join(t.TempDir(), strings.Repeat("x", i+1))
-		for name, mode := range map[string]os.FileMode{"bootstrap": umask | 0o111, "lib/b": umask, "lib/a": umask, "samconfig.cksum": umask} {
+		for name, mode := range map[string]os.FileMode{"bootstrap": umask | 0o111, "lib/b": umask, "lib/a": umask, "names.txt": umask} {
 			path := filepath.Join(folder, name)
 			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 				t.Fatal(err)

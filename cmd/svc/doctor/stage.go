@@ -116,7 +116,7 @@ func (d *Diagnosis) tableProblem(ctx context.Context, short, keys, name string, 
 	case short == "rates" || d.Local:
 		return none, nil
 	case !aws.ToBool(table.DeletionProtectionEnabled):
-		return problem(Warning, "it can be deleted", command("update-table", "--deletion-protection-enabled"))
+		return problem(Warning, "it can be deleted", d.Line("protect"))
 	}
 	out, err := d.DB.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &name})
 	if err != nil {
@@ -124,7 +124,7 @@ func (d *Diagnosis) tableProblem(ctx context.Context, short, keys, name string, 
 	}
 	if b := out.ContinuousBackupsDescription; b == nil || b.PointInTimeRecoveryDescription == nil ||
 		b.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus != types.PointInTimeRecoveryStatusEnabled {
-		return problem(Warning, "it has no point-in-time recovery", command("update-continuous-backups", "--point-in-time-recovery-specification PointInTimeRecoveryEnabled=true"))
+		return problem(Warning, "it has no point-in-time recovery", d.Line("protect"))
 	}
 	return none, nil
 }

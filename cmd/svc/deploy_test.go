@@ -1,0 +1,239 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"svcapi/cmd/svc/app"
+	"svcapi/cmd/svc/protect"
+	"svcapi/local/workdir"
+)
+
+// account is an AWS account as preflight sees it.
+type account struct {
+	stack       string   // status; empty: there is no stack
+	tables      []string // names
+	refuse      string   // a service that refuses access
+	concurrency int      // 0: 1,000
+	rate        int      // 0: 10,000
+	logRole     bool
+}
+
+// ServeHTTP implements http.Handler for the calls of preflight.
+func (a account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	service := strings.Split(r.Header.Get("Authorization"), "/")[3]
+	if service == a.refuse {
+		w.Header().Set("X-Amzn-Errortype", "AccessDeniedException:http://internal")
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, `{"message":"no"}`)
+		return
+	}
+	switch {
+	case service == "sts":
+		fmt.Fprint(w, `<GetCallerIdentityResponse><GetCallerIdentityResult><Arn>arn:aws:iam::123456789012:user/me</Arn></GetCallerIdentityResult></GetCallerIdentityResponse>`)
+	case service == "cloudformation" && a.stack == "":
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(w, `<ErrorResponse><Error><Code>ValidationError</Code><Message>Stack with id svc-prod does not exist</Message></Error></ErrorResponse>`)
+	case service == "cloudformation":
+		fmt.Fprintf(w, `<DescribeStacksResponse><DescribeStacksResult><Stacks><member><StackName>svc-prod</StackName><StackStatus>%s</StackStatus></member></Stacks></DescribeStacksResult></DescribeStacksResponse>`, a.stack)
+	case service == "dynamodb":
+		var asked struct{ TableName string }
+		if json.Unmarshal(body, &asked); slices.Contains(a.tables, asked.TableName) {
+			fmt.Fprintf(w, `{"Table":{"TableName":%q}}`, asked.TableName)
+			return
+		}
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(w, `{"__type":"com.amazonaws.dynamodb.v20120810#ResourceNotFoundException","message":"none"}`)
+	case service == "lambda" && r.URL.Path == "/2016-08-19/account-settings/":
+		n := cmp.Or(a.concurrency, 1000)
+		fmt.Fprintf(w, `{"AccountLimit":{"ConcurrentExecutions":%d,"UnreservedConcurrentExecutions":%d}}`, n, n)
+	case service == "apigateway" && r.URL.Path == "/account":
+		role := map[bool]string{true: `"cloudwatchRoleArn":"arn:aws:iam::123456789012:role/logs",`}[a.logRole]
+		fmt.Fprintf(w, `{%s"throttleSettings":{"rateLimit":%d.0,"burstLimit":5000}}`, role, cmp.Or(a.rate, 10000))
+	default:
+		w.WriteHeader(http.StatusNotFound)
+	}
+}
+
+// TestPreflight: preflight finds what would stop a deployment, and nothing on an account that is ready.
+func TestPreflight(t *testing.T) {
+	root, err := workdir.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs := t.TempDir()
+	for _, name := range []string{"sam", "go", "make", "bash", "node", "npm"} {
+		if err := os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh\necho "+name+" version 1\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", programs)
+	for name, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+		"AWS_REGION": "eu-west-1", "SVC_STAGE": "prod", "AWS_MAX_ATTEMPTS": "1",
+	} {
+		t.Setenv(name, value)
+	}
+	const topic = "--parameter AlarmTopicArn=arn:aws:sns:eu-west-1:123456789012:team "
+	const acm = "CertificateArn=arn:aws:acm:us-east-1:123456789012:certificate/1"
+	for name, c := range map[string]struct {
+		account account
+		args    string
+		exit    int
+		want    []string // patterns, each of one finding
+	}{
+		"ready":                    {args: topic},
+		"a stack to be updated":    {account: account{stack: "UPDATE_COMPLETE", tables: []string{"svc-prod-wallets"}}, args: topic},
+		"no topic":                 {want: []string{"warning parameter AlarmTopicArn: .*notify no one"}},
+		"a table left":             {account{tables: []string{"svc-prod-wallets"}}, topic, 1, []string{"broken table svc-prod-wallets: .*already exists"}},
+		"a failed creation":        {account{stack: "ROLLBACK_COMPLETE"}, topic, 1, []string{"broken stack svc-prod: .*ROLLBACK_COMPLETE"}},
+		"at work":                  {account{stack: "UPDATE_IN_PROGRESS"}, topic, 1, []string{"broken stack svc-prod: .*IN_PROGRESS"}},
+		"a new account":            {account{concurrency: 10}, topic, 1, []string{"broken quota Lambda: .*10 functions at once"}},
+		"too much for PDF":         {account{}, topic + "--parameter PdfConcurrency=901", 1, []string{"broken quota Lambda: .*PdfConcurrency=901"}},
+		"as much as allowed":       {account{}, topic + "--parameter PdfConcurrency=900", 0, nil},
+		"more than Lambda carries": {account{concurrency: 400}, topic, 0, []string{"warning quota Lambda: .*400 functions"}},
+		"more than the gateway's":  {account{rate: 999}, topic, 0, []string{"warning quota API Gateway: .*999 requests"}},
+		"logs without the role":    {account{}, topic + "--parameter AccessLogs=on", 1, []string{"broken account API Gateway: .*log role"}},
+		"logs with the role":       {account{logRole: true}, topic + "--parameter AccessLogs=on", 0, nil},
+		"no permission":            {account{refuse: "lambda"}, topic, 1, []string{"broken quota Lambda: .*HTTP 403"}},
+		"signed out":               {account{refuse: "sts"}, topic, 1, []string{"broken sign-in AWS: .*who you are"}},
+		"a fraction":               {account{}, topic + "--parameter PriceSms=1.5 --parameter ApiBurst=2.5", 1, []string{"broken parameter ApiBurst: .*an integer", "broken parameter PriceSms: .*of the pattern"}},
+		"out of range":             {account{}, topic + "--parameter PdfMaxPages=0", 1, []string{"broken parameter PdfMaxPages: .*at least 1"}},
+		"too much":                 {account{}, topic + "--parameter PdfMaxPages=2001", 1, []string{"broken parameter PdfMaxPages: .*at most 2000"}},
+		"none of the values":       {account{}, topic + "--parameter Docs=false", 1, []string{"broken parameter Docs: .*one of on, off"}},
+		"an unknown parameter":     {account{}, topic + "--parameter PriceFax=1", 1, []string{"broken parameter PriceFax: .*no such parameter"}},
+		"half a host name":         {account{}, topic + "--parameter DomainName=api.example.com", 1, []string{"broken parameters DomainName: .*needs CertificateArn"}},
+		"a certificate elsewhere":  {account{}, topic + "--parameter DomainName=api.example.com --parameter " + acm, 1, []string{"broken parameter CertificateArn: .*us-east-1"}},
+		"two web ACLs": {account{}, topic + "--parameter AddressRequestsPer5Minutes=100 --parameter WebAclArn=arn:aws:wafv2:eu-west-1:123456789012:regional/webacl/a/b", 1,
+			[]string{"broken parameters WebAclArn: .*one web ACL"}},
+		"a limit below that of WAF": {account{}, topic + "--parameter AddressRequestsPer5Minutes=9", 1, []string{"broken parameter AddressRequestsPer5Minutes: .*below 10"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(c.account)
+			defer server.Close()
+			t.Setenv("AWS_ENDPOINT_URL", server.URL)
+			args := "preflight --output json --template " + filepath.Join(root, "template.yaml") + " --config-file " + filepath.Join(root, "samconfig.toml") + " " + c.args
+			var out, errs bytes.Buffer
+			if exit := run(t.Context(), app.Console{Out: &out, Errs: &errs}, strings.Fields(args)); exit != c.exit {
+				t.Errorf("exit %d, want %d: %s", exit, c.exit, errs.String())
+			}
+			var found []app.Finding
+			if err := json.Unmarshal(out.Bytes(), &found); err != nil {
+				t.Fatalf("%v: %s%s", err, out.String(), errs.String())
+			}
+			same := slices.EqualFunc(found, c.want, func(f app.Finding, pattern string) bool {
+				text := fmt.Sprintf("%s %s %s: %s", f.Severity, f.Check, f.Subject, f.Detail)
+				return regexp.MustCompile("^"+pattern).MatchString(text) && (f.Advice != "" || c.account.refuse != "")
+			})
+			if !same {
+				t.Errorf("found %+v\nwant %+v", found, c.want)
+			}
+		})
+	}
+
+	server := httptest.NewServer(account{})
+	defer server.Close()
+	t.Setenv("AWS_ENDPOINT_URL", server.URL)
+	for _, name := range []string{"go", "npm"} {
+		if err := os.Remove(filepath.Join(programs, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inner := t.TempDir()
+	t.Chdir(inner)
+	template := " --template " + filepath.Join(root, "template.yaml")
+	for _, c := range []call{
+		{args: "preflight --config-file " + filepath.Join(root, "samconfig.toml") + template, exit: 1, out: []string{"broken +tool +go ", "broken +tool +npm "}},
+		{args: "preflight --released --all" + template, out: []string{"ok +tool +sam ", "ok +sign-in ", "ok +stack +svc-prod", "ok +quota +Lambda"}, absent: "npm"},
+		{args: "preflight --released", exit: app.ExitUsage, errs: []string{"beside the template"}},
+		{args: "preflight" + template, exit: app.ExitUsage, errs: []string{"samconfig.toml"}},
+		{args: "preflight --released --parameter x" + template, exit: app.ExitUsage, errs: []string{"NAME=VALUE"}},
+		{args: "preflight --local", exit: app.ExitUsage, errs: []string{"not deployed"}},
+	} {
+		var out, errs bytes.Buffer
+		exit := run(t.Context(), app.Console{Out: &out, Errs: &errs}, strings.Fields(c.args))
+		if exit != c.exit {
+			t.Errorf("%s: exit %d, want %d: %s%s", c.args, exit, c.exit, out.String(), errs.String())
+		}
+		for _, part := range []struct {
+			text     string
+			patterns []string
+		}{{out.String(), c.out}, {errs.String(), c.errs}} {
+			for _, pattern := range part.patterns {
+				if !regexp.MustCompile(pattern).MatchString(part.text) {
+					t.Errorf("%s: no %q in\n%s", c.args, pattern, part.text)
+				}
+			}
+		}
+		if c.absent != "" && regexp.MustCompile(c.absent).MatchString(out.String()) {
+			t.Errorf("%s: %q in\n%s", c.args, c.absent, out.String())
+		}
+	}
+}
+
+// TestProtect: the tables cannot be deleted and can be recovered afterwards, and a second run changes nothing.
+func TestProtect(t *testing.T) {
+	p := newDoctorFixture(t)
+	to, err := url.Parse(p.announced["dynamodb_url"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	recovery, proxy := map[string]bool{}, httputil.NewSingleHostReverseProxy(to)
+	// DynamoDB Local has no backups.
+	server := p.serve(func(w http.ResponseWriter, r *http.Request) {
+		_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+		if !strings.HasSuffix(operation, "ContinuousBackups") {
+			proxy.ServeHTTP(w, r)
+			return
+		}
+		var asked struct{ TableName string }
+		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+			t.Error(err)
+		}
+		recovery[asked.TableName] = recovery[asked.TableName] || operation == "UpdateContinuousBackups"
+		status := map[bool]string{true: "ENABLED", false: "DISABLED"}[recovery[asked.TableName]]
+		fmt.Fprintf(w, `{"ContinuousBackupsDescription":{"ContinuousBackupsStatus":"ENABLED","PointInTimeRecoveryDescription":{"PointInTimeRecoveryStatus":%q}}}`, status)
+	})
+	p.writeStackFile(map[string]string{"dynamodb_url": server})
+	p.run(call{args: "protect --dry-run", out: []string{"change the table svc-" + p.stage + "-projects"}})
+	s := p.stack()
+	for _, want := range []string{"switched on", "was on"} {
+		done, err := protect.Tables(t.Context(), s, true)
+		if err != nil || len(done) != 3 || len(recovery) != 3 {
+			t.Fatalf("%v, %v, %v", done, recovery, err)
+		}
+		for _, table := range done {
+			if table.Protection != want || table.Recovery != want {
+				t.Errorf("%+v, want %s", table, want)
+			}
+		}
+	}
+	if _, err := s.DB.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: aws.String(s.Table("ledger"))}); err == nil {
+		t.Error("a protected table was deleted")
+	}
+	p.run(call{args: "protect", out: []string{`svc-` + p.stage + `-ledger +was on +not on this machine`}})
+	for _, short := range []string{"projects", "wallets", "ledger"} { // so that the fixture can delete them
+		if _, err := s.DB.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{TableName: aws.String(s.Table(short)), DeletionProtectionEnabled: aws.Bool(false)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.writeStackFile(map[string]string{"stage": "nowhere"})
+	p.run(call{args: "protect", exit: app.ExitFailed, errs: []string{"svc-nowhere-projects", "do not exist"}})
+}

@@ -1,0 +1,191 @@
+package preflight
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	dynamodbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+
+	"svcapi/cmd/svc/app"
+)
+
+// account checks the AWS account and region.
+func (f *flight) account(ctx context.Context, s *app.Stack, p parameters, stackName string) {
+	actor, err := s.Actor(ctx)
+	if err != nil {
+		f.fail("sign-in", "AWS", err)
+		return
+	}
+	f.add(app.OK, "sign-in", actor, "region "+s.AWS.Region, "")
+	f.regions(p, s.AWS.Region)
+	f.leftovers(ctx, s, stackName)
+	f.concurrency(ctx, s.AWS, p)
+	f.gateway(ctx, s.AWS, p)
+}
+
+// regions checks that what parameters name by ARN is in the stack's region.
+func (f *flight) regions(p parameters, region string) {
+	for _, name := range []string{"AlarmTopicArn", "CertificateArn", "KmsKeyArn", "MmdbLayerArn", "WebAclArn"} {
+		parts := strings.SplitN(p.value(name), ":", 5)
+		if len(parts) == 5 && parts[3] != region {
+			f.add(app.Broken, "parameter", name, "it is in the region "+parts[3]+", the stack in "+region, "Name one of the stack's region, or give --region.")
+		}
+	}
+}
+
+// leftovers checks that the stack can be created or updated.
+func (f *flight) leftovers(ctx context.Context, s *app.Stack, stackName string) {
+	status, err := stackStatus(ctx, s.AWS, stackName)
+	switch {
+	case err != nil:
+		f.fail("stack", stackName, err)
+		return
+	case status == types.StackStatusRollbackComplete || status == types.StackStatusRollbackFailed || status == types.StackStatusDeleteFailed:
+		f.add(app.Broken, "stack", stackName, "it is "+string(status)+": its creation or deletion failed, and no deployment can continue it",
+			"Read its events, then delete it: docs/deploy.md, When the first deployment fails.")
+		return
+	case strings.HasSuffix(string(status), "_IN_PROGRESS") && status != types.StackStatusReviewInProgress:
+		f.add(app.Broken, "stack", stackName, "it is "+string(status), "Wait for the end of that operation.")
+		return
+	case status != "" && status != types.StackStatusReviewInProgress:
+		f.add(app.OK, "stack", stackName, string(status), "")
+		return
+	}
+	f.add(app.OK, "stack", stackName, "it does not exist yet", "")
+	for _, short := range []string{"projects", "wallets", "ledger", "rates", "transient"} {
+		name := s.Table(short)
+		_, err := s.DB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
+		if absent := (*dynamodbtypes.ResourceNotFoundException)(nil); errors.As(err, &absent) {
+			continue
+		}
+		if err != nil {
+			f.fail("table", name, err)
+			return
+		}
+		f.add(app.Broken, "table", name, "a former stack left it, and sam deploy would end in \"already exists\"",
+			"Deploy with the tables, or delete them: docs/uninstall.md, Deploy again.")
+	}
+}
+
+// stackStatus returns the status of a stack, empty where there is none.
+func stackStatus(ctx context.Context, cfg aws.Config, name string) (types.StackStatus, error) {
+	out, err := cloudformation.NewFromConfig(cfg).DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &name})
+	if response, ok := errors.AsType[smithy.APIError](err); ok && response.ErrorCode() == "ValidationError" && strings.Contains(response.ErrorMessage(), "does not exist") {
+		return "", nil
+	}
+	if err != nil || len(out.Stacks) == 0 {
+		return "", err
+	}
+	return out.Stacks[0].StackStatus, nil
+}
+
+// What Lambda keeps for functions without a reservation, and what an account needs for this stack ("Lambda quotas",
+// "Configuring reserved concurrency for a function"). New accounts have 10.
+const (
+	unreservedLeast  = 100
+	concurrencyLeast = 100
+	askConcurrency   = `Ask for 1,000 under Service Quotas, AWS Lambda, "Concurrent executions" (L-B99A9384).`
+)
+
+func (f *flight) concurrency(ctx context.Context, cfg aws.Config, p parameters) {
+	var settings struct {
+		AccountLimit struct{ ConcurrentExecutions, UnreservedConcurrentExecutions int }
+	}
+	if err := get(ctx, cfg, "lambda", "/2016-08-19/account-settings/", &settings); err != nil {
+		f.fail("quota", "Lambda", err)
+		return
+	}
+	limit, free := settings.AccountLimit.ConcurrentExecutions, settings.AccountLimit.UnreservedConcurrentExecutions
+	pdf, rate := int(p.number("PdfConcurrency")), int(p.number("ApiRequestsPerSecond"))
+	switch {
+	case limit < concurrencyLeast:
+		f.add(app.Broken, "quota", "Lambda", fmt.Sprintf("the account runs %d functions at once: a few slow requests stop the whole API", limit), askConcurrency)
+	case pdf > 0 && free-pdf < unreservedLeast:
+		f.add(app.Broken, "quota", "Lambda", fmt.Sprintf("PdfConcurrency=%d leaves less than %d of %d for all other functions, which Lambda refuses", pdf, unreservedLeast, free),
+			"Lower it, or set 0. "+askConcurrency)
+	case limit < rate:
+		f.add(app.Warning, "quota", "Lambda", fmt.Sprintf("the account runs %d functions at once, and ApiRequestsPerSecond lets %d requests a second in per route", limit, rate),
+			"Lower ApiRequestsPerSecond, or ask for more: "+askConcurrency)
+	default:
+		f.add(app.OK, "quota", "Lambda", fmt.Sprintf("%d functions at once", limit), "")
+	}
+}
+
+func (f *flight) gateway(ctx context.Context, cfg aws.Config, p parameters) {
+	var account struct {
+		CloudwatchRoleArn string `json:"cloudwatchRoleArn"`
+		ThrottleSettings  struct {
+			RateLimit  float64 `json:"rateLimit"`
+			BurstLimit float64 `json:"burstLimit"`
+		} `json:"throttleSettings"`
+	}
+	if err := get(ctx, cfg, "apigateway", "/account", &account); err != nil {
+		f.fail("quota", "API Gateway", err)
+		return
+	}
+	if p.value("AccessLogs") == "on" && account.CloudwatchRoleArn == "" {
+		f.add(app.Broken, "account", "API Gateway", "AccessLogs needs the account's log role, and there is none", "Create it once for the account and region: docs/deploy.md, Access logs.")
+	}
+	throttle := account.ThrottleSettings
+	if rate, burst := p.number("ApiRequestsPerSecond"), p.number("ApiBurst"); throttle.RateLimit > 0 && (rate > throttle.RateLimit || burst > throttle.BurstLimit) {
+		f.add(app.Warning, "quota", "API Gateway",
+			fmt.Sprintf("the account takes %.0f requests a second and %.0f at once over all its APIs, less than ApiRequestsPerSecond or ApiBurst", throttle.RateLimit, throttle.BurstLimit),
+			`Lower them, or ask for more under Service Quotas, Amazon API Gateway, "Throttle rate" (L-8A5B8E43).`)
+		return
+	}
+	f.add(app.OK, "quota", "API Gateway", fmt.Sprintf("%.0f requests a second over all APIs", throttle.RateLimit), "")
+}
+
+// get makes a signed GET request to an AWS service with a JSON API, and decodes the response.
+func get(ctx context.Context, cfg aws.Config, service, path string, into any) error {
+	suffix := ".amazonaws.com"
+	if strings.HasPrefix(cfg.Region, "cn-") {
+		suffix += ".cn"
+	}
+	base := "https://" + service + "." + cfg.Region + suffix
+	if cfg.BaseEndpoint != nil {
+		base = *cfg.BaseEndpoint
+	}
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path, http.NoBody)
+	if err != nil {
+		return err
+	}
+	who, err := cfg.Credentials.Retrieve(ctx)
+	if err != nil {
+		return err
+	}
+	none := sha256.Sum256(nil)
+	if err := v4.NewSigner().SignHTTP(ctx, who, r, hex.EncodeToString(none[:]), service, cfg.Region, time.Now()); err != nil {
+		return err
+	}
+	out, err := (&http.Client{}).Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = out.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(out.Body, 1<<20))
+	if err != nil {
+		return err
+	}
+	if out.StatusCode != http.StatusOK {
+		code, _, _ := strings.Cut(out.Header.Get("X-Amzn-Errortype"), ":")
+		return &smithy.GenericAPIError{Code: code, Message: fmt.Sprintf("HTTP %d of %s", out.StatusCode, service)}
+	}
+	return json.Unmarshal(body, into)
+}

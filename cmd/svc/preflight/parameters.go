@@ -1,0 +1,177 @@
+package preflight
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+	"go.yaml.in/yaml/v3"
+
+	"svcapi/cmd/svc/app"
+)
+
+// definition is one parameter of the template.
+type definition struct {
+	Type           string   `yaml:"Type"`
+	Default        string   `yaml:"Default"`
+	AllowedPattern string   `yaml:"AllowedPattern"`
+	Constraint     string   `yaml:"ConstraintDescription"`
+	AllowedValues  []string `yaml:"AllowedValues"`
+	MinValue       *float64 `yaml:"MinValue"`
+	MaxValue       *float64 `yaml:"MaxValue"`
+}
+
+// parameters are the parameters of a deployment.
+type parameters struct {
+	defined map[string]definition
+	set     map[string]string // what the file and the flags set
+	from    string            // where they were read
+}
+
+// value returns what the stack gets.
+func (p parameters) value(name string) string {
+	if v, ok := p.set[name]; ok {
+		return v
+	}
+	return p.defined[name].Default
+}
+
+func (p parameters) number(name string) float64 {
+	n, _ := strconv.ParseFloat(p.value(name), 64)
+	return n
+}
+
+// override is NAME=VALUE in the text form of samconfig.toml, where a value with spaces has quotes.
+var override = regexp.MustCompile(`([A-Za-z0-9]+)=("[^"]*"|'[^']*'|\S*)`)
+
+// parameters reads the definitions of the template, and the values of the stage and of the flags.
+func (o *options) parameters() (parameters, error) {
+	text, err := os.ReadFile(o.template)
+	if err != nil {
+		return parameters{}, app.Usagef("%v: run svc preflight beside the template, or give --template", err)
+	}
+	var template struct {
+		Parameters map[string]definition `yaml:"Parameters"`
+	}
+	if err := yaml.Unmarshal(text, &template); err != nil {
+		return parameters{}, app.Usagef("%s: %v", o.template, err)
+	}
+	p := parameters{defined: template.Parameters, set: map[string]string{}, from: "--parameter"}
+	var config map[string]any
+	_, err = toml.DecodeFile(o.config, &config)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && o.released: // a package need not have the file
+	case err != nil:
+		return parameters{}, app.Usagef("%s: %v", o.config, err)
+	default:
+		p.from = o.config + " [" + o.StageName() + "]"
+		maps.Copy(p.set, stageOverrides(config, o.StageName()))
+	}
+	for _, text := range o.given {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok {
+			return parameters{}, app.Usagef("--parameter is NAME=VALUE, not %q", text)
+		}
+		p.set[name] = value
+	}
+	if p.set["Stage"] == "" {
+		p.set["Stage"] = o.StageName()
+	}
+	return p, nil
+}
+
+// stageOverrides returns parameter_overrides of one environment in the configuration of sam, a list or one text.
+func stageOverrides(config map[string]any, stage string) map[string]string {
+	at := func(of any, key string) any {
+		inner, _ := of.(map[string]any)
+		return inner[key]
+	}
+	set := map[string]string{}
+	switch list := at(at(at(config[stage], "deploy"), "parameters"), "parameter_overrides").(type) {
+	case []any:
+		for _, item := range list {
+			if name, value, ok := strings.Cut(fmt.Sprint(item), "="); ok {
+				set[name] = value
+			}
+		}
+	case string:
+		for _, match := range override.FindAllStringSubmatch(list, -1) {
+			set[match[1]] = strings.Trim(match[2], `"'`)
+		}
+	}
+	return set
+}
+
+// checkParameters checks each value as CloudFormation does, then the combinations.
+func (f *flight) checkParameters(p parameters) {
+	before := len(f.found)
+	for _, name := range slices.Sorted(maps.Keys(p.set)) {
+		d, ok := p.defined[name]
+		if !ok {
+			f.add(app.Broken, "parameter", name, "the template has no such parameter", "Correct the name in "+p.from+".")
+			continue
+		}
+		if problem := d.problem(p.set[name]); problem != "" {
+			f.add(app.Broken, "parameter", name, fmt.Sprintf("it is %q, and has to be %s", p.set[name], problem), "Correct it in "+p.from+".")
+		}
+	}
+	f.combinations(p)
+	if len(f.found) == before {
+		f.add(app.OK, "parameters", p.from, "", "")
+	}
+}
+
+// problem returns what a value has to be, and nothing for a value that the template accepts and the functions can read.
+func (d definition) problem(value string) string {
+	if len(d.AllowedValues) > 0 && !slices.Contains(d.AllowedValues, value) {
+		return "one of " + strings.Join(d.AllowedValues, ", ")
+	}
+	if pattern, err := regexp.Compile(d.AllowedPattern); err != nil || !pattern.MatchString(value) {
+		if d.Constraint != "" {
+			return d.Constraint
+		}
+		return "of the pattern " + d.AllowedPattern
+	}
+	if d.Type != "Number" {
+		return ""
+	}
+	// CloudFormation takes fractions, which no variable of a function is.
+	number, err := strconv.ParseInt(value, 10, 64)
+	switch {
+	case err != nil:
+		return "an integer"
+	case d.MinValue != nil && float64(number) < *d.MinValue:
+		return fmt.Sprintf("at least %.0f", *d.MinValue)
+	case d.MaxValue != nil && float64(number) > *d.MaxValue:
+		return fmt.Sprintf("at most %.0f", *d.MaxValue)
+	}
+	return ""
+}
+
+// combinations checks what one parameter needs of another. The template's Rules refuse the first four as well.
+func (f *flight) combinations(p parameters) {
+	for _, c := range []struct{ name, needs string }{
+		{"DomainName", "CertificateArn"}, {"CertificateArn", "DomainName"}, {"HostedZoneId", "DomainName"},
+	} {
+		if p.value(c.name) != "" && p.value(c.needs) == "" {
+			f.add(app.Broken, "parameters", c.name, "it needs "+c.needs, "Set both, or neither.")
+		}
+	}
+	address := p.number("AddressRequestsPer5Minutes")
+	switch {
+	case address > 0 && p.value("WebAclArn") != "":
+		f.add(app.Broken, "parameters", "WebAclArn", "an API has one web ACL, and AddressRequestsPer5Minutes creates another", "Set one of both.")
+	case address > 0 && address < 10:
+		f.add(app.Broken, "parameter", "AddressRequestsPer5Minutes", "AWS WAF takes no limit below 10", "Set 10 or more, or 0 for no web ACL.")
+	}
+	if p.value("AlarmTopicArn") == "" {
+		f.add(app.Warning, "parameter", "AlarmTopicArn", "without a topic the alarms notify no one", "Set the ARN of an SNS topic that your team reads.")
+	}
+}

@@ -1,0 +1,116 @@
+// Command deploy runs what sam deploy has no flag for: the deployment of a stage whose tables a former stack left, and a
+// rehearsal of the life of a stack on an AWS account. The program calls the AWS CLI and the SAM CLI.
+//
+// Usage:
+//
+//	go run ./tools/deploy redeploy STAGE REGION   # docs/uninstall.md, Deploy again
+//	go run ./tools/deploy smoke REGION [FOLDER]   # docs/deploy.md, A rehearsal; the report goes into FOLDER
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "deploy:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	t := &terminal{run: execute, pause: wait}
+	switch {
+	case len(args) == 3 && args[0] == "redeploy":
+		p, err := readStage("samconfig.toml", args[1])
+		if err != nil {
+			return err
+		}
+		return t.redeploy(ctx, p, args[2])
+	case (len(args) == 2 || len(args) == 3) && args[0] == "smoke":
+		folder := "."
+		if len(args) == 3 {
+			folder = args[2]
+		}
+		return smoke(ctx, t, args[1], folder, time.Now)
+	}
+	return fmt.Errorf("usage: redeploy STAGE REGION, or smoke REGION [FOLDER]")
+}
+
+// command is one call of a program.
+type command struct {
+	name string
+	args []string
+	env  []string
+}
+
+// String returns the command as a shell takes it, for the report.
+func (c command) String() string {
+	words := append([]string{}, c.env...)
+	for _, word := range append([]string{c.name}, c.args...) {
+		if strings.ContainsAny(word, " '\"[]{}?*$&;|<>()`\\") || word == "" {
+			word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, " ")
+}
+
+// terminal runs commands. The tests replace both functions by recorded calls.
+type terminal struct {
+	run   func(ctx context.Context, c command) (output string, err error)
+	pause func(ctx context.Context, d time.Duration) error
+	log   []logged
+}
+
+// logged is a command that was run.
+type logged struct {
+	command command
+	output  string
+	err     error
+	took    time.Duration
+}
+
+// call runs a program and returns what it printed on standard output, without the space around it.
+func (t *terminal) call(ctx context.Context, name string, args ...string) (string, error) {
+	return t.do(ctx, command{name: name, args: args})
+}
+
+func (t *terminal) do(ctx context.Context, c command) (string, error) {
+	began := time.Now()
+	output, err := t.run(ctx, c)
+	output = strings.TrimSpace(output)
+	t.log = append(t.log, logged{c, output, err, time.Since(began)})
+	if err != nil {
+		return output, fmt.Errorf("%s: %w", c, err)
+	}
+	return output, nil
+}
+
+// execute runs a command with its progress on standard error.
+func execute(ctx context.Context, c command) (string, error) {
+	fmt.Fprintln(os.Stderr, "+", c)
+	cmd := exec.CommandContext(ctx, c.name, c.args...)
+	cmd.Env, cmd.Stderr = append(os.Environ(), c.env...), os.Stderr
+	out, err := cmd.Output()
+	return string(out), err
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}

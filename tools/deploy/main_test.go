@@ -1,0 +1,251 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// cloud responds to the calls of the AWS CLI and the SAM CLI as an account with one stack and its tables would. What a real
+// account does is known only where "make smoke-aws" was run.
+type cloud struct {
+	t        *testing.T
+	template []byte
+	status   string // of the stack
+	tables   map[string]bool
+	imports  func(all []string) []string // what a change set would import
+	version  int
+	price    string
+	commands []string
+	refuse   string // a command that fails
+	accept   string // a command that succeeds, whatever it says
+}
+
+func newCloud(t *testing.T) (*cloud, *terminal) {
+	template, err := os.ReadFile("../../template.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cloud{t: t, template: template, tables: map[string]bool{}, price: "10000", imports: func(all []string) []string { return all }}
+	t.Chdir(t.TempDir())
+	if err := os.MkdirAll(filepath.Dir(packaged), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return c, &terminal{run: c.run, pause: func(context.Context, time.Duration) error { return nil }}
+}
+
+var errRefused = errors.New("exit status 255")
+
+func (c *cloud) run(_ context.Context, call command) (string, error) {
+	text := call.String()
+	c.commands = append(c.commands, text)
+	has := func(words ...string) bool {
+		return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(" "+text+" ", word) })
+	}
+	argument := func(name string) string {
+		if i := slices.Index(call.args, name); i >= 0 {
+			return call.args[i+1]
+		}
+		return ""
+	}
+	if c.refuse != "" && has(c.refuse) {
+		return "", errRefused
+	}
+	switch {
+	case has("sam deploy", badBoundary) && (c.accept == "" || !has(c.accept)):
+		c.status = map[bool]string{true: "ROLLBACK_COMPLETE", false: "UPDATE_ROLLBACK_COMPLETE"}[c.status == ""]
+		return "", errRefused
+	case has("sam deploy"):
+		for _, short := range kept {
+			c.tables["svc-smoke-"+short] = true
+		}
+		c.status = "UPDATE_COMPLETE"
+		for _, argument := range call.args {
+			if value, ok := strings.CutPrefix(argument, "PriceSms="); ok {
+				c.price = value
+			}
+		}
+		c.version++
+	case has("sam package"):
+		return "", os.WriteFile(packaged, c.template, 0o600)
+	case has("delete-stack"):
+		c.status = ""
+	case has("StackStatus"):
+		return c.status + "\n", nil
+	case has("list-tables"):
+		return strings.Join(slices.Sorted(maps.Keys(c.tables)), "\t"), nil
+	case has("describe-change-set"):
+		var ids []string
+		for _, name := range c.imports(slices.Sorted(maps.Keys(c.tables))) {
+			short := name[strings.LastIndex(name, "-")+1:]
+			ids = append(ids, strings.ToUpper(short[:1])+short[1:])
+		}
+		return strings.Join(ids, "\t"), nil
+	case has("SourceBucket"):
+		return "bucket", nil
+	case has("BaseUrl"):
+		return "https://api.example.com/api/v1", nil
+	case has("describe-stack-resource"):
+		return "svc-smoke-SmsFunction-1", nil
+	case has("get-function-configuration"):
+		return strings.Repeat("I", c.version) + "\t" + c.price, nil
+	case has("restore-table"):
+		c.tables[argument("--target-table-name")] = true
+	case has("delete-table"):
+		delete(c.tables, argument("--table-name"))
+	case has("create-backup"):
+		return "arn:" + argument("--backup-name"), nil
+	case has("describe-backup"):
+		return "AVAILABLE", nil
+	case has("describe-table"):
+		return "ACTIVE", nil
+	}
+	return "", nil
+}
+
+// golden compares the commands with those of a file, a line for each.
+func (c *cloud) golden(file string) {
+	c.t.Helper()
+	want, err := os.ReadFile(file)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if got := strings.Join(c.commands, "\n") + "\n"; got != string(want) {
+		c.t.Errorf("%s differs from what was called:\n%s", file, got)
+	}
+}
+
+func here(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func noon() time.Time { return time.Date(2026, 3, 31, 12, 0, 0, 0, time.UTC) }
+
+// TestSmoke: the rehearsal calls what testdata/smoke.txt has, leaves nothing, and reports each step.
+func TestSmoke(t *testing.T) {
+	file := here(t, "smoke.txt")
+	c, terminal := newCloud(t)
+	if err := smoke(t.Context(), terminal, "eu-west-1", ".", noon); err != nil {
+		t.Error(err)
+	}
+	c.golden(file)
+	if len(c.tables) != 0 || c.status != "" {
+		t.Errorf("left: %v, %s", c.tables, c.status)
+	}
+	report, err := os.ReadFile("smoke-20260331-1200.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range steps {
+		if !strings.Contains(string(report), ". "+step.title+": done\n") {
+			t.Errorf("the report has no %q done", step.title)
+		}
+	}
+}
+
+// TestSmokeFails: each step notices what it is there to find, and the report says where the rehearsal ended.
+func TestSmokeFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*cloud)
+		step   string
+	}{
+		"a table was left before":              {func(c *cloud) { c.tables["svc-smoke-ledger"] = true }, "The account is ready"},
+		"the build fails":                      {func(c *cloud) { c.refuse = "sam build" }, "The build"},
+		"the bad creation succeeds":            {func(c *cloud) { c.accept = "sam deploy" }, "A creation that fails leaves nothing"},
+		"a wallet differs from the ledger":     {func(c *cloud) { c.refuse = "ledger verify --stage smoke " }, "Its repetition succeeds"},
+		"an acceptance test fails":             {func(c *cloud) { c.refuse = "make acceptance" }, "Acceptance tests, without an SMS"},
+		"a parameter has no effect":            {func(c *cloud) { c.refuse = "PriceSms=12345" }, "A changed parameter takes effect"},
+		"a restored ledger differs":            {func(c *cloud) { c.refuse = "ledger verify --stage smoke-restored" }, "A restore under the old names"},
+		"the change set imports not all":       {func(c *cloud) { c.imports = func(all []string) []string { return all[1:] } }, "It is deployed again with its tables"},
+		"the change set imports another one":   {func(c *cloud) { c.imports = func(all []string) []string { return append(all, "x") } }, "It is deployed again with its tables"},
+		"a table cannot be deleted at the end": {func(c *cloud) { c.refuse = "delete-table --table-name svc-smoke-" }, "A restore under the old names"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cloud, terminal := newCloud(t)
+			c.change(cloud)
+			err := smoke(t.Context(), terminal, "eu-west-1", ".", noon)
+			if err == nil || !strings.HasPrefix(err.Error(), c.step+": ") {
+				t.Errorf("%v, want a failure of %q", err, c.step)
+			}
+			report, err := os.ReadFile("smoke-20260331-1200.md")
+			if err != nil || !strings.Contains(string(report), ". "+c.step+": FAILED\n") || !strings.Contains(string(report), "docs/uninstall.md") {
+				t.Errorf("%v: %s", err, report)
+			}
+			if strings.Contains(name, "change set") && slices.ContainsFunc(cloud.commands, func(s string) bool { return strings.Contains(s, "execute-change-set") }) {
+				t.Error("the change set was executed")
+			}
+		})
+	}
+}
+
+// TestRedeploy: the stage prod of samconfig.toml is deployed with its parameters around its tables.
+func TestRedeploy(t *testing.T) {
+	file := here(t, "redeploy.txt")
+	p, err := readStage("../../samconfig.toml", "prod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readStage("../../samconfig.toml", "nowhere"); err == nil {
+		t.Error("a stage that samconfig.toml does not have")
+	}
+	c, terminal := newCloud(t)
+	if err := terminal.redeploy(t.Context(), p, "eu-west-1"); err == nil || !strings.Contains(err.Error(), "no tables") {
+		t.Errorf("without tables: %v", err)
+	}
+	c.commands = nil
+	for _, name := range []string{"svc-prod-ledger", "svc-prod-projects", "svc-prod-wallets"} {
+		c.tables[name] = true
+	}
+	if err := terminal.redeploy(t.Context(), p, "eu-west-1"); err != nil {
+		t.Fatal(err)
+	}
+	c.golden(file)
+	text, err := os.ReadFile(literal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type table struct {
+		DeletionPolicy string `yaml:"DeletionPolicy"`
+		Properties     struct {
+			TableName yaml.Node `yaml:"TableName"`
+		} `yaml:"Properties"`
+	}
+	var got, was struct {
+		Parameters map[string]any   `yaml:"Parameters"`
+		Resources  map[string]table `yaml:"Resources"`
+	}
+	if err := errors.Join(yaml.Unmarshal(text, &got), yaml.Unmarshal(c.template, &was)); err != nil {
+		t.Fatal(err)
+	}
+	for id, name := range map[string]string{"Projects": "svc-prod-projects", "Wallets": "svc-prod-wallets", "Ledger": "svc-prod-ledger"} {
+		if r := got.Resources[id]; r.Properties.TableName.Value != name || r.Properties.TableName.Tag != "!!str" || r.DeletionPolicy != "Retain" {
+			t.Errorf("%s is %+v", id, r)
+		}
+	}
+	if r := got.Resources["Transient"]; r.Properties.TableName.Tag != "!Sub" || r.DeletionPolicy != "Delete" {
+		t.Errorf("Transient is %+v", r)
+	}
+	if len(got.Resources) != len(was.Resources) || len(got.Parameters) != len(was.Parameters) {
+		t.Errorf("%d resources of %d, %d parameters of %d", len(got.Resources), len(was.Resources), len(got.Parameters), len(was.Parameters))
+	}
+	// YAML 1.1, which AWS reads, takes an unquoted off for false.
+	if !strings.Contains(string(text), "LoggingLevel: 'OFF'") {
+		t.Error("a quoted text has lost its quotes")
+	}
+	if _, err := writeNames([]byte("Resources: {}"), "prod"); err == nil {
+		t.Error("a template without tables")
+	}
+}
