@@ -41,9 +41,11 @@ func TestObjectNamesEveryProblem(t *testing.T) {
 		{"case, hyphens and underscores", `{"name":"n","F-L_ag":true,"Nam_E":"n"}`,
 			"F-L_ag: unknown field; did you mean \"flag\"?\nNam_E: unknown field; did you mean \"name\"?"},
 		{"one edit", `{"name":"n","nam":1,"names":1,"nbme":1,"anme":1,"xname":1,"nema":1,"na":1,"namess":1,"Namex":1}`,
-			"nam: unknown field; did you mean \"name\"?\nnames: unknown field; did you mean \"name\"?\n" +
-				"nbme: unknown field; did you mean \"name\"?\nanme: unknown field; did you mean \"name\"?\n" +
-				"xname: unknown field; did you mean \"name\"?"},
+			strings.Join([]string{
+				`anme: unknown field; did you mean "name"?`, `nam: unknown field; did you mean "name"?`,
+				`names: unknown field; did you mean "name"?`, `nbme: unknown field; did you mean "name"?`,
+				`xname: unknown field; did you mean "name"?`,
+			}, "\n")},
 		{"nearly a nested field", `{"name":"n","margins":{"Top":1},"items":[{"to":"a","TO":1}]}`, ""},
 		{"nearly a field, and null", `{"name":"n","Flag":null}`, ""},
 		{"far too long a name", `{"name":"n","flag` + strings.Repeat("_", 100) + `":1}`, ""},

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -27,33 +26,53 @@ func (o Object) Knows(names ...string) {
 // a known field, but on at most maxListProblems of them (docs/decisions.md#misspelt-fields). All other unknown fields are
 // ignored.
 func (o Object) noteMisspelt() {
-	known, noted := slices.Sorted(maps.Keys(o.known)), 0
-	for _, name := range slices.Sorted(maps.Keys(o.members)) {
-		if o.known[name] || len(name) > maxMisspelt || o.members[name].Kind() == 'n' {
-			continue
-		}
-		if meant := nearest(name, known); meant != "" {
-			quoted, _ := jsontext.AppendQuote(nil, meant) // a known name is valid UTF-8
-			o.Problem(name, "unknown field"+didYouMean(string(quoted)))
-			if noted++; noted == maxListProblems {
-				return
+	var known []knownField
+	for _, name := range slices.Sorted(maps.Keys(o.known)) {
+		known = append(known, knownField{name, bare(name), []rune(name)})
+	}
+	meant := map[string]string{}
+	for name, value := range o.members {
+		if !o.known[name] && len(name) <= maxMisspelt && value.Kind() != 'n' {
+			if proposal := nearest(name, known); proposal != "" {
+				meant[name] = proposal
 			}
 		}
 	}
+	misspelt := slices.Sorted(maps.Keys(meant))
+	for _, name := range misspelt[:min(len(misspelt), maxListProblems)] {
+		quoted, _ := jsontext.AppendQuote(nil, meant[name]) // a known name is valid UTF-8
+		o.Problem(name, "unknown field"+didYouMean(string(quoted)))
+	}
+}
+
+// knownField is the name of a field in the forms that other names are compared with.
+type knownField struct {
+	name, bare string
+	letters    []rune
+}
+
+// bare returns a name without hyphens and underscores.
+func bare(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '-' || r == '_' {
+			return -1
+		}
+		return r
+	}, name)
 }
 
 // nearest returns the known name that differs from a name only in case, hyphens or underscores, or else by one edit; ""
 // where there is none.
-func nearest(name string, known []string) string {
-	bare := strings.NewReplacer("-", "", "_", "")
+func nearest(name string, known []knownField) string {
+	without, letters := bare(name), []rune(name)
 	for _, k := range known {
-		if strings.EqualFold(bare.Replace(name), bare.Replace(k)) {
-			return k
+		if strings.EqualFold(without, k.bare) {
+			return k.name
 		}
 	}
 	for _, k := range known {
-		if utf8.RuneCountInString(k) >= minEditedName && oneEdit([]rune(name), []rune(k)) {
-			return k
+		if len(k.letters) >= minEditedName && oneEdit(letters, k.letters) {
+			return k.name
 		}
 	}
 	return ""
