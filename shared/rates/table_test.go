@@ -205,3 +205,19 @@ func TestJSONKeepsDigits(t *testing.T) {
 		t.Errorf("%+v", back)
 	}
 }
+
+// A day begins at midnight in Colombo, and Monday to Friday are working days.
+func TestDay(t *testing.T) {
+	for day, working := range map[Day]bool{
+		"2026-11-20": true, "2026-11-21": false, "2026-11-22": false, "2026-11-23": true, "2026-11-25": true,
+	} {
+		want, err := time.Parse(time.RFC3339, string(day)+"T00:00:00+05:30")
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := day.Start()
+		if !start.Equal(want) || day.Working() != working || DayOf(start) != day || DayOf(start.Add(-time.Second)) != day.Back(1) {
+			t.Errorf("%s begins at %s, working %v", day, start, day.Working())
+		}
+	}
+}
