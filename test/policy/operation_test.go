@@ -393,7 +393,7 @@ var outcomes = sync.OnceValue(func() (names []string) {
 	text, _ := os.ReadFile(root("shared", "api", "log.go"))
 	_, text, _ = bytes.Cut(text, []byte("var outcomes ="))
 	text, _, _ = bytes.Cut(text, []byte("// maxPayload"))
-	for _, match := range regexp.MustCompile(`(?:: |return )"([a-z_]+)"`).FindAllSubmatch(text, -1) {
+	for _, match := range regexp.MustCompile(`(?:: |return |\boutcome[A-Z]\w* += )"([a-z_]+)"`).FindAllSubmatch(text, -1) {
 		names = append(names, string(match[1]))
 	}
 	slices.Sort(names)

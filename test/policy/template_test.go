@@ -167,7 +167,7 @@ var rules = []rule{
 		{"          - PriceSms\n", ""},
 		{"          - PriceSms\n", "          - PriceSms\n          - PriceSms\n"},
 		{"      PriceSms: {default: 'SMS, per unit'}\n", ""},
-		{"ThrottlingBurstLimit: !Ref ApiBurst", "ThrottlingBurstLimit: 400"},
+		{"ThrottlingRateLimit: !Ref ApiRequestsPerSecond", "ThrottlingRateLimit: 400"},
 	}},
 	{"no environment variable holds a secret", environments, []edit{
 		{"STAGE: !Ref Stage", "STAGE: '{{resolve:secretsmanager:svc/dev/sms}}'"},
