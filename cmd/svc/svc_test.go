@@ -413,7 +413,7 @@ func TestIntegrations(t *testing.T) {
 		{args: "integration disable acme sms textlk --env both", out: []string{`development .*inactive(.|\n)*production .*inactive`}},
 		{args: "integration list acme --env both", out: []string{`development +sms +textlk`, `production +sms +textlk`}},
 		{args: "sms test acme textlk --env both --to 0771234567 --yes", exit: app.ExitUsage, errs: []string{`--env is development \(dev\) or production \(prod\), not "both"`}},
-		{args: "vendor account sms textlk --env both --secrets -", stdin: `{"api_token":"topsecret-6"}`, out: []string{"sms/managed/development(.|\\n)*sms/managed/production"}},
+		{args: "vendor account sms textlk --env both --secrets -", stdin: `{"api_token":"topsecret-6"}`, out: []string{"Environment +development(.|\\n)*Environment +production"}},
 	})
 	// The local stack calls no real vendor by default.
 	for _, o := range catalog.Offers() {

@@ -57,15 +57,16 @@ func PutAll(ctx context.Context, s *app.Stack, accounts []Account) error {
 
 // AccountView is an account in the format for programs, without the values of its fields.
 type AccountView struct {
-	Secret string   `json:"secret"`
-	Vendor string   `json:"vendor"`
-	Fields []string `json:"fields"`
+	Secret      string              `json:"secret"`
+	Environment project.Environment `json:"environment"`
+	Vendor      string              `json:"vendor"`
+	Fields      []string            `json:"fields"`
 }
 
 // View returns the account with its field names, for programs and for people.
 func (t *Account) View(s *app.Stack) (AccountView, [][]string) {
-	v := AccountView{t.Name(s), t.Offer.Spec.Name, t.Fields.Names()}
-	return v, app.Rows("Secret", v.Secret, "Vendor", v.Vendor, "Fields", strings.Join(v.Fields, ", "))
+	v := AccountView{t.Name(s), t.Environment, t.Offer.Spec.Name, t.Fields.Names()}
+	return v, app.Rows("Secret", v.Secret, "Environment", string(v.Environment), "Vendor", v.Vendor, "Fields", strings.Join(v.Fields, ", "))
 }
 
 // Staged are new secret fields of an account that are not yet stored.

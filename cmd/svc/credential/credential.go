@@ -61,6 +61,8 @@ func printIssued(s *app.Stack, request func(Issued) string, issued ...Issued) er
 		rows := app.Rows("Project", i.ProjectID, "Client ID", i.ClientID, "Client secret", i.ClientSecret)
 		if i.Environment != "" {
 			rows = slices.Insert(rows, 1, []string{"Environment", string(i.Environment)})
+		}
+		if request != nil && !s.JSON() {
 			rows = append(rows, []string{"Request", request(i)})
 		}
 		tables = append(tables, app.Table{Rows: rows})

@@ -10,7 +10,6 @@ import (
 
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/catalog"
-	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
@@ -150,10 +149,10 @@ func (d *Diagnosis) money(ctx context.Context, rec *project.Record) error {
 	case wallet.Balance == 0 && pays:
 		d.add(Broken, "wallet", rec.ID, "it has Managed integrations and no credits", grant)
 	case wallet.Balance < wallet.Alert:
-		d.add(Warning, "wallet", rec.ID, credit.Grouped(wallet.Balance)+" credits, below its alert of "+credit.Grouped(wallet.Alert), grant)
+		d.add(Warning, "wallet", rec.ID, app.Credits(wallet.Balance)+", below its alert of "+app.Credits(wallet.Alert), grant)
 	}
 	if wallet != nil && !wallet.Oldest.IsZero() && d.Now().Sub(wallet.Oldest) > maxPending {
-		d.add(Broken, "settler", rec.ID, credit.Grouped(wallet.Reserved)+" credits are reserved by requests that ended long ago", "The settling function does not run: docs/runbook.md, Settle silent.")
+		d.add(Broken, "settler", rec.ID, app.Credits(wallet.Reserved)+" are reserved by requests that ended long ago", "The settling function does not run: docs/runbook.md, Settle silent.")
 	}
 	uncertain, err := d.Credits.Uncertain(ctx, rec.ID)
 	if err != nil {

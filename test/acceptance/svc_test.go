@@ -1,0 +1,66 @@
+package acceptance
+
+import (
+	"bytes"
+	"encoding/json"
+	"image/png"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"svcapi/shared/project"
+)
+
+// TestFirstRequest: the request that "svc credential issue" prints works in a shell, and "svc logs" finds the lines of the
+// request by the ID of its response.
+func TestFirstRequest(t *testing.T) {
+	local(t) // the lines reach CloudWatch some time after the response
+	p := plan{credits: 1_000_000}.make(t).drawing(t, project.Managed)
+	cmd := exec.CommandContext(t.Context(), fixture.svc, slices.Concat([]string{"credential", "issue", p.id}, fixture.flags)...)
+	cmd.Dir = fixture.dir
+	output, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := regexp.MustCompile(`Client secret +(\S+)`).FindSubmatch(output)
+	line := regexp.MustCompile(`(?m)^Request +(curl .*)$`).FindSubmatch(output)
+	if secret == nil || line == nil || !strings.Contains(string(line[1]), "X-ENV: development") {
+		t.Fatalf("the command printed neither a secret nor a request: %d bytes", len(output))
+	}
+	remember(credential{Secret: string(secret[1])})
+
+	shell := exec.CommandContext(t.Context(), "sh", "-c", string(line[1])+" -D headers")
+	shell.Dir = t.TempDir()
+	if err := shell.Run(); err != nil {
+		t.Fatal(err)
+	}
+	picture, err := os.ReadFile(filepath.Join(shell.Dir, "barcode.png"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := png.Decode(bytes.NewReader(picture)); err != nil {
+		t.Fatalf("%v: %.200s", err, picture)
+	}
+	headers, err := os.ReadFile(filepath.Join(shell.Dir, "headers"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := regexp.MustCompile(`(?i)x-svc-request-id: (\S+)`).FindSubmatch(headers)
+	if id == nil {
+		t.Fatalf("no request ID: %s", headers)
+	}
+	type logged struct {
+		Function string          `json:"function"`
+		Line     json.RawMessage `json:"line"`
+	}
+	found := svc[[]logged](t, "", "logs", string(id[1]))
+	for _, function := range []string{"barcode", "gateway"} {
+		if !slices.ContainsFunc(found, func(l logged) bool { return l.Function == function && bytes.Contains(l.Line, id[1]) }) {
+			t.Errorf("no line of %s: %+v", function, found)
+		}
+	}
+}
