@@ -102,9 +102,9 @@ func likelyCause(text []byte, at int, err error) string {
 	case next == utf8.RuneError && size == 1:
 		return "the text is not UTF-8"
 	case next == '\'' || next == '`':
-		return "names and texts need double quotes"
+		return "single quotes; names and texts need double quotes"
 	case unicode.In(next, unicode.Pi, unicode.Pf):
-		return "names and texts need straight double quotes"
+		return "curved quotes; names and texts need straight double quotes"
 	case last == ',' && (next == '}' || next == ']'):
 		return "trailing comma"
 	case next == ',' && strings.ContainsRune(",:[{", last):

@@ -20,8 +20,8 @@ func TestMalformed(t *testing.T) {
 		number    = "a number has no leading 0 or +; a phone number needs double quotes"
 		form      = "the body is form data, such as a=b&c=d; send a JSON object"
 		names     = "names need double quotes"
-		single    = "names and texts need double quotes"
-		straight  = "names and texts need straight double quotes"
+		single    = "single quotes; names and texts need double quotes"
+		straight  = "curved quotes; names and texts need straight double quotes"
 		quote     = `a double quote in a text is written \", or a comma is missing`
 		escape    = `a backslash in a text is written \\`
 		lines     = `a line break or tab in a text is written \n or \t`

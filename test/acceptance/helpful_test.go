@@ -27,7 +27,7 @@ func TestHelpfulErrors(t *testing.T) {
 		{request{path: send, body: "{\n  \"to\": \"0771234567\",\n}"}, 422, "validation_failed",
 			"must be well-formed JSON; line 3, column 1 cannot be read: trailing comma", "body"},
 		{request{path: balance, body: `{'to': 1}`}, 422, "validation_failed",
-			"must be well-formed JSON; line 1, column 2 cannot be read: names and texts need double quotes", "body"},
+			"must be well-formed JSON; line 1, column 2 cannot be read: single quotes; names and texts need double quotes", "body"},
 		{request{path: location, body: "ip=8.8.8.8"}, 422, "validation_failed",
 			"must be well-formed JSON; line 1, column 1 cannot be read: the body is form data, such as a=b&c=d; send a JSON object", "body"},
 		{request{path: send, body: single("077 123 4567", "m")}, 422, "validation_failed",

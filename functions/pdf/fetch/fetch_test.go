@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -242,6 +243,10 @@ func TestGet(t *testing.T) {
 			}
 			if !strings.Contains(got, test.want) || (err == nil) != (len(body) > 0) {
 				t.Errorf("got %q", got)
+			}
+			limited := slices.Contains([]string{"pixels", "bytes", "endless"}, name)
+			if e, failed := errors.AsType[*Error](err); failed && e.ExceedsLimit() != limited {
+				t.Errorf("%v exceeds a limit: %v", err, !limited)
 			}
 		})
 	}
