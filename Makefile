@@ -37,11 +37,12 @@ FAULT_SEED ?= $(shell date +%s)
 TEST_LOGS  := $(CURDIR)/.local/test-logs
 # These packages drive compiled functions or compute for minutes: the race detector sees nothing there, or only slows them.
 SIMULATIONS := ./test/acceptance/faults ./test/acceptance/ceiling
-# Without the race detector as well: test/acceptance drives compiled functions, the fault schedules of settle take one
-# step at a time, and the others start no goroutine and compute much.
-PLAIN := ./test/acceptance ./functions/settle ./functions/barcode ./functions/barcode/qrcode ./functions/pdf/limits ./functions/security/disposable
+# Without the race detector as well: test/acceptance and local drive compiled programs, the others start no goroutine and
+# compute much.
+PLAIN := ./test/acceptance ./local ./functions/barcode ./functions/barcode/draw ./functions/barcode/qrcode ./functions/barcode/symbology \
+	./functions/pdf/limits ./functions/security/disposable
 # The longest packages start first, so that no long test runs alone at the end. make check has run the policies.
-RACE = ./functions/settle ./functions/pdf/browser ./local ./shared/credit \
+RACE = ./functions/pdf/browser ./shared/credit ./cmd/svc ./test/capacity \
 	$$(go list ./... | grep -vxF "$$(go list ./test/policy $(PLAIN) $(SIMULATIONS))")
 
 # The packages' tests share one DynamoDB Local, each with tables of its own.
@@ -55,12 +56,26 @@ test: build ## everything: checks, unit tests, store tests on DynamoDB Local, ac
 	$(MAKE) --jobs=2 check
 	@echo "fault schedules: the fixed seed, and FAULT_SEED=$(FAULT_SEED)"
 	@rm -rf $(TEST_LOGS) && mkdir -p $(TEST_LOGS)
-	{ $(SHARED) go test -race -p 2 -timeout 15m -skip '^TestFaultSchedules$$' $(RACE) && \
-		$(SHARED) go test -p 2 -timeout 15m $(PLAIN) && \
-		go test -p 1 -timeout 15m -v $(SIMULATIONS); } 2>&1 | tee $(TEST_LOGS)/go-test.log
+	{ $(MAKE) --jobs=2 test-race test-simulations && $(MAKE) --jobs=2 test-plain test-schedules; } 2>&1 | tee $(TEST_LOGS)/go-test.log
 	go run ./test/acceptance/leaks $(TEST_LOGS)
 	@echo "the slowest packages, in seconds:"
 	@awk '$$1 == "ok" && $$3 ~ /s$$/ { printf "%8.1f %s\n", $$3, $$2 }' $(TEST_LOGS)/go-test.log | sort -rn | head -15
+
+# The shares of make test. Simulations and acceptance tests wait much, so each runs beside a share that computes.
+.PHONY: test-race test-simulations test-plain test-schedules
+
+test-race:
+	$(SHARED) go test -race -p 2 -timeout 15m -skip '^TestFaultSchedules$$' $(RACE)
+
+test-simulations:
+	go test -p 1 -timeout 15m -v $(SIMULATIONS)
+
+test-plain:
+	$(SHARED) go test -p 2 -timeout 15m $(PLAIN)
+
+# One step at a time: the race detector sees nothing.
+test-schedules:
+	$(SHARED) go test -timeout 15m -run '^TestFaultSchedules$$' ./functions/settle
 
 # The packages that take minutes: simulations, and tests that render.
 QUICK_SKIP   := ^(TestFaultSchedules|TestReplay|TestExactUnderLoad|TestExactInShards|TestTimeout|TestNothingStored)$$
@@ -68,7 +83,8 @@ QUICK_ACCEPT := ^(TestUnitsAndCredits|TestNotRoutable|TestBurnerEmailShield|Test
 
 test-quick: ## the tests between edits, under 90 s: build, unit tests, policy, one acceptance test for each function
 	go build ./...
-	go test -skip '$(QUICK_SKIP)' $$(go list ./cmd/... ./functions/... ./shared/... ./test/policy | grep -v -e '/functions/pdf$$' -e '/functions/pdf/browser')
+	go test -skip '$(QUICK_SKIP)' ./test/policy ./shared/credit ./cmd/svc \
+		$$(go list ./cmd/... ./functions/... ./shared/... | grep -v -e '/functions/pdf$$' -e '/functions/pdf/browser')
 	go test -run '$(QUICK_ACCEPT)' ./test/acceptance
 
 test-faults: ## money under faults: 10,000 random schedules of the compiled functions; SEED= and SCHEDULES= choose others
