@@ -378,7 +378,7 @@ func TestConfig(t *testing.T) {
 		{"soon", "900", false},
 	} {
 		for name, value := range map[string]string{
-			"WALLETS_TABLE": "w", "LEDGER_TABLE": "l", "SETTLE_AFTER_SECONDS": test.after, "SETTLE_CAPTURED_AFTER_SECONDS": test.captured,
+			"WALLETS_TABLE": "w", "LEDGER_TABLE": "l", "TRANSIENT_TABLE": "t", "SETTLE_AFTER_SECONDS": test.after, "SETTLE_CAPTURED_AFTER_SECONDS": test.captured,
 		} {
 			t.Setenv(name, value)
 		}

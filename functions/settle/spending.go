@@ -137,15 +137,15 @@ func (p page) next(hour int64, totals map[string]int64, least int64) (after page
 			after.Weeks[project] = week{Spent: total, Since: hour}
 			continue
 		}
-		// The hour that has ended belongs to the day in which it began.
-		for day := (p.Hour-1)/24 + 1; day <= min((hour-1)/24, (p.Hour-1)/24+7); day++ {
+		// The hour that has ended belongs to the day of the comparison.
+		for day := p.Hour/24 + 1; day <= hour/24; day++ {
 			w.Peaks[day%7] = 0
 		}
 		credits, peak := max(total-w.Spent, 0)/hours, slices.Max(w.Peaks[:])
 		if hour-w.Since > knownAfter && credits >= least && credits > unusualTimes*peak {
 			found = append(found, Unusual{project, credits, peak})
 		}
-		today := &w.Peaks[(hour-1)/24%7]
+		today := &w.Peaks[hour/24%7]
 		*today = max(*today, credits)
 		w.Spent = total
 		after.Weeks[project] = w

@@ -23,7 +23,7 @@ var targets = []target{
 	{folder: "shared/ratelimit"},
 	{folder: "shared/credit", skip: "^TestExact"}, // the same under load: much longer, and no rule of its own
 	{folder: "shared/idempotency"},
-	{folder: "functions/settle", files: []string{"config.go", "settle.go"}, skip: "^(TestFaultSchedules|TestReplay)$"},
+	{folder: "functions/settle", files: []string{"config.go", "settle.go", "spending.go"}, skip: "^(TestFaultSchedules|TestReplay)$"},
 	{folder: "shared/api", files: []string{"pipeline.go", "reservation.go", "idempotency.go", "operation.go"}},
 }
 

@@ -234,8 +234,8 @@ func computed(t *testing.T, name string, sections map[string]string) {
 		t.Fatal(err)
 	}
 	page := string(before)
-	for section_, text := range sections {
-		section(t, &page, section_, text)
+	for part, text := range sections {
+		section(t, &page, part, text)
 	}
 	if strings.Count(page, "computed, make pages") != len(sections) {
 		t.Errorf("%s has other computed sections than %d", name, len(sections))
@@ -247,7 +247,7 @@ func computed(t *testing.T, name string, sections map[string]string) {
 		t.Errorf("docs/%s is not what docs/units.json and template.yaml say: make pages", name)
 		return
 	}
-	if err := os.WriteFile(path, []byte(page), 0o644); err != nil { //nolint:gosec // a page of the repository
+	if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
