@@ -165,3 +165,18 @@ func TestBrokenDocuments(t *testing.T) {
 		}
 	}
 }
+
+// docs/decisions.md#documentation-page: switched off, every path is 404, in the envelope of the API.
+func TestOff(t *testing.T) {
+	off := &site{files: func() map[string]*file { return nil }, log: telemetry.New(io.Discard, telemetry.Config{})}
+	for _, path := range []string{"/docs", "/docs/openapi.json"} {
+		if w := off.get(nil, path); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), `"code":"http_error"`) {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+	for value, want := range map[string]bool{"on": true, "off": true, "false": false, "": false} {
+		if err := (config{Docs: value}).Validate(); (err == nil) != want {
+			t.Errorf("DOCS=%q: %v", value, err)
+		}
+	}
+}

@@ -1,6 +1,9 @@
 package api
 
-import "testing"
+import (
+	"net/http/httptest"
+	"testing"
+)
 
 // TestOutcomeOfResponse checks the outcome that the metrics of a response have. Alarms count failures of the service
 // separately from failures that a client, a vendor or a pause causes.
@@ -27,6 +30,19 @@ func TestOutcomeOfResponse(t *testing.T) {
 		}
 		if got := resp.outcome(); got != c.want {
 			t.Errorf("%+v: %s, want %s", c.failure, got, c.want)
+		}
+	}
+}
+
+// TestStrictTransport (docs/decisions.md#edge): successes, media and refusals have the header.
+func TestStrictTransport(t *testing.T) {
+	for _, resp := range []response{
+		success(&Result{Data: 1}, "1"), success(&Result{Media: &Media{Type: "image/png"}}, "1"), failure(ErrInternal),
+	} {
+		w := httptest.NewRecorder()
+		resp.write(w, "1")
+		if got := w.Header().Values("Strict-Transport-Security"); len(got) != 1 || got[0] != StrictTransport {
+			t.Errorf("%d: %q", resp.status, got)
 		}
 	}
 }

@@ -129,8 +129,8 @@ func TestRoutes(t *testing.T) {
 			r := request{path: path, body: "{}", as: as}
 			if a := r.do(t); a != nil && !a.is(404, "http_error") {
 				t.Errorf("%s: %d %s, want 404 http_error", path, a.status, a.body)
-			} else if a != nil && a.header.Get("Cache-Control") != "no-store" {
-				t.Errorf("%s: Cache-Control %q, want no-store", path, a.header.Get("Cache-Control"))
+			} else if a != nil && (a.header.Get("Cache-Control") != "no-store" || a.header.Get("Strict-Transport-Security") == "") {
+				t.Errorf("%s: %v, want no-store and strict transport", path, a.header)
 			}
 		}
 	}

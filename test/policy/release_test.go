@@ -1,10 +1,12 @@
 package policy
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -101,6 +103,25 @@ func TestVersion(t *testing.T) {
 	}
 }
 
+// TestThrottleGuide: the guide adds the throttles of the routes up as they are.
+func TestThrottleGuide(t *testing.T) {
+	s := current(t)
+	text, err := os.ReadFile(root("docs", "deploy.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	each, err := strconv.Atoi(fmt.Sprint(s.doc.at("Parameters", "ApiRequestsPerSecond", "Default")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := each * len(s.routes())
+	for _, want := range []string{fmt.Sprintf("has %d routes", len(s.routes())), fmt.Sprintf("%d,%03d requests a second into", sum/1000, sum%1000)} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("docs/deploy.md does not say %q", want)
+		}
+	}
+}
+
 var link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
 
 // Guides link to files that are there.
@@ -120,7 +141,7 @@ func TestGuides(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"deploy", "upgrade", "runbook", "restore", "key-compromise", "costs", "threat-model", "decisions"} {
+	for _, name := range []string{"deploy", "upgrade", "runbook", "restore", "uninstall", "key-compromise", "costs", "threat-model", "decisions"} {
 		if _, err := os.Stat(root("docs", name+".md")); err != nil {
 			t.Errorf("no guide: %v", err)
 		}

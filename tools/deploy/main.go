@@ -1,6 +1,8 @@
 // Command deploy runs what sam deploy has no flag for: the deployment of a stage whose tables a former stack left, and a
 // rehearsal of the life of a stack on an AWS account. The program calls the AWS CLI and the SAM CLI.
 //
+// Neither was ever run on AWS: the tests replay the calls of testdata, with responses that this project wrote.
+//
 // Usage:
 //
 //	go run ./tools/deploy redeploy STAGE REGION   # docs/uninstall.md, Deploy again

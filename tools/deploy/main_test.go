@@ -102,7 +102,7 @@ func (c *cloud) run(_ context.Context, call command) (string, error) {
 	case has("delete-table"):
 		delete(c.tables, argument("--table-name"))
 	case has("create-backup"):
-		return "arn:" + argument("--backup-name"), nil
+		return "arn:aws:dynamodb:eu-west-1:123456789012:table/" + argument("--backup-name") + "/backup/1", nil
 	case has("describe-backup"):
 		return "AVAILABLE", nil
 	case has("describe-table"):
