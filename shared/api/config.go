@@ -26,9 +26,9 @@ type Config struct {
 	WalletsTable        string        `env:"WALLETS_TABLE"` // functions with paid operations
 	LedgerTable         string        `env:"LEDGER_TABLE"`  // functions with paid operations
 	ProjectCacheSeconds int           `env:"PROJECT_CACHE_SECONDS" envDefault:"10"`
-	PlaygroundOrigin    string        `env:"PLAYGROUND_ORIGIN"` // of the documentation page; empty: no such origin
+	PlaygroundOrigin    string        `env:"PLAYGROUND_ORIGIN"`                // of the documentation page; empty: no such origin
 	LogPayloads         string        `env:"LOG_PAYLOADS" envDefault:"masked"` // on, off or masked; empty: masked
-	Prices              credit.Prices `env:"-"` // of the paid operations; Main reads them
+	Prices              credit.Prices `env:"-"`                                // of the paid operations; Main reads them
 	Log                 telemetry.Config
 }
 
