@@ -8,14 +8,17 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
 	"svcapi/shared/attr"
+	"svcapi/shared/awsclient"
 	"svcapi/shared/clock"
 	"svcapi/shared/project"
 	"svcapi/test/enginetest"
+	"svcapi/test/faultproxy"
 )
 
 const someone = "+94771234567"
@@ -315,4 +318,59 @@ func clearText(v types.AttributeValue) string {
 		return v.Value
 	}
 	return ""
+}
+
+// TestLostResponses checks that a lost response counts too much rather than too little: a count may be added twice, and is
+// subtracted at most once (docs/decisions.md#recipient-limit, docs/decisions.md#daily-limit).
+func TestLostResponses(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		count       faultproxy.Fate // of the first attempt
+		subtract    faultproxy.Fate
+		added, left int64 // after the count and after the subtraction
+	}{
+		{"none", faultproxy.Deliver, faultproxy.Deliver, 1, 0},
+		{"of the count", faultproxy.DropAnswer, faultproxy.Deliver, 2, 1},
+		{"count without effect", faultproxy.DropRequest, faultproxy.Deliver, 1, 0},
+		{"count failed after its effect", faultproxy.FailApplied, faultproxy.Deliver, 2, 1},
+		{"throttled count", faultproxy.Throttles("UpdateItem")[0], faultproxy.Deliver, 1, 0},
+		{"of the subtraction", faultproxy.Deliver, faultproxy.DropAnswer, 1, 0},
+		{"subtraction without effect", faultproxy.Deliver, faultproxy.DropRequest, 1, 1},
+		{"subtraction failed after its effect", faultproxy.Deliver, faultproxy.FailApplied, 1, 0},
+		{"throttled subtraction", faultproxy.Deliver, faultproxy.Throttles("UpdateItem")[0], 1, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, tables := enginetest.Client(t)
+			first := map[bool]*atomic.Int64{false: {}, true: {}}
+			proxy, err := faultproxy.Start(enginetest.URL(t), func(r *faultproxy.Request) faultproxy.Fate {
+				subtracts := strings.Contains(string(r.Body), "- :by")
+				switch {
+				case first[subtracts].Add(1) > 1:
+					return faultproxy.Deliver
+				case subtracts:
+					return c.subtract
+				}
+				return c.count
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(proxy.Close)
+			client := awsclient.DynamoDB(aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", "")},
+				func(o *dynamodb.Options) { o.BaseEndpoint = aws.String(proxy.URL("test")) })
+			l := at(New(client, tables.Transient), noon)
+			d := Daily{"p", Units, 100}
+			count, _, err := l.CountDaily(t.Context(), d, 1, noon)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n, err := l.Counted(t.Context(), d, noon); n != c.added || err != nil {
+				t.Errorf("%d counted, %v; want %d", n, err, c.added)
+			}
+			_ = l.Subtract(t.Context(), count, 5) // no more than was counted
+			if n, err := l.Counted(t.Context(), d, noon); n != c.left || err != nil {
+				t.Errorf("%d left, %v; want %d", n, err, c.left)
+			}
+		})
+	}
 }

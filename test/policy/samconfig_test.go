@@ -51,6 +51,13 @@ func TestSAMConfig(t *testing.T) {
 		if !slices.Contains(overrides, "Stage="+stage) {
 			t.Errorf("%s: overrides %v do not name the stage", stage, overrides)
 		}
+		// docs/decisions.md#payload-logging: bodies are logged whole on dev alone, and logs are kept for 30 days at most.
+		if whole := slices.Contains(overrides, "LogPayloads=on"); whole != (stage == "dev") {
+			t.Errorf("%s: bodies are logged whole: %t", stage, whole)
+		}
+		if kept := map[string]string{"dev": "7", "staging": "30", "prod": "30"}[stage]; !slices.Contains(overrides, "LogRetentionDays="+kept) {
+			t.Errorf("%s: overrides %v do not keep logs for %s days", stage, overrides, kept)
+		}
 		for _, finding := range checkOverrides(s, overrides) {
 			t.Errorf("%s: %s", stage, finding)
 		}
