@@ -39,9 +39,9 @@ TEST_LOGS  := $(CURDIR)/.local/test-logs
 SIMULATIONS := ./test/acceptance/faults ./test/acceptance/ceiling
 # Without the race detector as well: test/acceptance drives compiled functions, the fault schedules of settle take one
 # step at a time, and the others start no goroutine and compute much.
-PLAIN := ./test/acceptance ./functions/settle ./functions/barcode ./functions/barcode/qrcode ./functions/pdf/limits ./functions/security/disposable
+PLAIN := ./test/acceptance ./functions/settle ./functions/barcode ./functions/barcode/qrcode ./functions/pdf/render/limits ./functions/security/disposable
 # The longest packages start first, so that no long test runs alone at the end. make check has run the policies.
-RACE = ./functions/settle ./functions/pdf/browser ./local ./shared/credit \
+RACE = ./functions/settle ./functions/pdf/render/browser ./local ./shared/credit \
 	$$(go list ./... | grep -vxF "$$(go list ./test/policy $(PLAIN) $(SIMULATIONS))")
 
 # The packages' tests share one DynamoDB Local, each with tables of its own.
@@ -68,7 +68,7 @@ QUICK_ACCEPT := ^(TestUnitsAndCredits|TestNotRoutable|TestBurnerEmailShield|Test
 
 test-quick: ## the tests between edits, under 90 s: build, unit tests, policy, one acceptance test for each function
 	go build ./...
-	go test -skip '$(QUICK_SKIP)' $$(go list ./cmd/... ./functions/... ./shared/... ./test/policy | grep -v -e '/functions/pdf$$' -e '/functions/pdf/browser')
+	go test -skip '$(QUICK_SKIP)' $$(go list ./cmd/... ./functions/... ./shared/... ./test/policy | grep -v -e '/functions/pdf$$' -e '/functions/pdf/render/browser')
 	go test -run '$(QUICK_ACCEPT)' ./test/acceptance
 
 test-faults: ## money under faults: 10,000 random schedules of the compiled functions; SEED= and SCHEDULES= choose others

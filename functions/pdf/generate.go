@@ -3,29 +3,26 @@ package main
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"svcapi/functions/pdf/browser"
+	"svcapi/functions/pdf/render/event"
 	"svcapi/shared/api"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
 )
 
-// maxHTML is the largest document in bytes, after decoding (openapi.yaml#PdfRequest, html).
-const maxHTML = 524_288
+// maxBuffered is the largest PDF in bytes of a response that Lambda buffers. Lambda accepts a response of 6,291,556 bytes,
+// with Base64 and headers.
+const maxBuffered = 4_700_000
 
 // document is a decoded request.
 type document struct {
-	html     string
-	geometry browser.Geometry
-	base64   bool // the response is JSON
+	event  event.Event
+	base64 bool // the response is JSON
 }
 
 type base64Result struct {
@@ -44,31 +41,32 @@ func (r *renderer) generate() api.Route {
 }
 
 func decode(in *api.Input) (document, error) {
-	d := document{html: html(in)}
-	sizes := slices.Sorted(maps.Keys(browser.Sizes))
-	d.geometry.Size = browser.Sizes[in.Text("page_size", api.Text{OneOf: sizes, Default: "A4"})]
-	d.geometry.Landscape = in.Text("orientation", api.Text{OneOf: []string{"portrait", "landscape"}, Default: "portrait"}) == "landscape"
+	d := document{event: event.Event{HTML: html(in)}}
+	d.event.PageSize = in.Text("page_size", api.Text{OneOf: event.PageSizes, Default: "A4"})
+	d.event.Landscape = in.Text("orientation", api.Text{OneOf: []string{"portrait", "landscape"}, Default: "portrait"}) == "landscape"
 	margins := in.Object.Object("margins")
-	side := func(name string) float64 { return margins.Number(name, api.Number{Min: 0, Max: 100, Default: 15}) }
-	d.geometry.Margins = browser.Margins{Top: side("top"), Right: side("right"), Bottom: side("bottom"), Left: side("left")}
+	side := func(name string) float64 {
+		return margins.Number(name, api.Number{Min: 0, Max: event.MaxMargin, Default: 15})
+	}
+	d.event.Margins = event.Margins{Top: side("top"), Right: side("right"), Bottom: side("bottom"), Left: side("left")}
 	d.base64 = in.Text("response_type", api.Text{OneOf: []string{"binary", "base64"}, Default: "binary"}) == "base64"
 	in.Bool("privacy_mode")
 	return d, nil
 }
 
 // html reads the document. The limit of its length is in bytes after decoding.
-func html(in *api.Input) string {
+func html(in *api.Input) []byte {
 	isBase64 := in.Bool("is_base64")
 	text := in.Text("html", api.Text{Required: true, Min: 1})
 	if !in.Has("html") || text == "" {
-		return ""
+		return nil
 	}
 	if isBase64 {
 		plain, err := decodeBase64(text)
 		switch {
 		case err != nil:
 			in.Problem("html", "must be Base64, as is_base64 is true")
-			return ""
+			return nil
 		case len(plain) == 0:
 			in.Problem("html", "must not be empty")
 		case !utf8.Valid(plain):
@@ -76,10 +74,10 @@ func html(in *api.Input) string {
 		}
 		text = string(plain)
 	}
-	if len(text) > maxHTML {
-		in.Problem("html", fmt.Sprintf("must be at most %d bytes", maxHTML))
+	if len(text) > event.MaxHTML {
+		in.Problem("html", fmt.Sprintf("must be at most %d bytes", event.MaxHTML))
 	}
-	return text
+	return []byte(text)
 }
 
 var removeSpace = strings.NewReplacer(" ", "", "\t", "", "\r", "", "\n", "", "\f", "", "\v", "")
@@ -96,6 +94,7 @@ func decodeBase64(text string) ([]byte, error) {
 
 // prepare returns the job. The pipeline runs the job after rate limit and reservation have succeeded.
 func (r *renderer) prepare(_ context.Context, call *api.Call, d document) (*api.Job, error) {
+	d.event.RequestID, d.event.MaxBytes = call.RequestID, maxBuffered
 	vendor := call.Integrations[0].Vendor
 	return &api.Job{
 		Credits: call.Credits(1),
@@ -104,18 +103,19 @@ func (r *renderer) prepare(_ context.Context, call *api.Call, d document) (*api.
 }
 
 func (r *renderer) run(ctx context.Context, vendor string, d document) (*api.Result, error) {
-	pdf, err := r.render(ctx, d.html, d.geometry)
-	if refused, ok := errors.AsType[documentError](err); ok {
-		message := "The PDF was not made: " + refused.ClientMessage() + "."
-		return nil, (&api.Error{Status: 400, Code: api.CodeHTTPError, Message: message, Vendor: vendor}).WithCause(err)
-	}
+	rendered, err := r.render(ctx, d.event)
 	if err != nil {
 		failed := api.ErrInternal.WithCause(err)
 		failed.Vendor = vendor
 		return nil, failed
 	}
+	if rejected := rendered.Rejection; rejected != nil {
+		message := "The PDF was not made: " + rejected.Message + "."
+		return nil, (&api.Error{Status: 400, Code: api.CodeHTTPError, Message: message, Vendor: vendor}).WithCause(rejected)
+	}
+	pdf := rendered.PDF
 	result := &api.Result{Vendor: vendor, Attributes: []slog.Attr{slog.Int("pdf_bytes", len(pdf))}}
-	if browser.MissingGlyphs(pdf) { // docs/decisions.md#pdf-missing-glyphs
+	if rendered.MissingGlyphs {
 		result.Header = http.Header{"X-SVC-Warnings": {"missing-glyphs"}}
 	}
 	if d.base64 {

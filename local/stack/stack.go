@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"maps"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -66,12 +67,13 @@ func OnLaptop(f template.Function) template.Function {
 }
 
 // Overrides returns the template's parameters for functions that use a running stack: the parameters of a laptop, and
-// the addresses of the stack's engine, secrets endpoint and vendor sandbox.
-func Overrides(dynamoDBURL, secretsURL, sandboxURL string) map[string]string {
+// the addresses of the stack's engine, secrets endpoint, vendor sandbox and Lambda API.
+func Overrides(dynamoDBURL, secretsURL, sandboxURL, lambdaURL string) map[string]string {
 	overrides := maps.Clone(laptop)
 	overrides["DynamoDbEndpointUrl"] = dynamoDBURL
 	overrides["SecretsManagerEndpointUrl"] = secretsURL
 	overrides["RatesEndpointUrl"] = sandboxURL
+	overrides["LambdaEndpointUrl"] = lambdaURL
 	return overrides
 }
 
@@ -98,6 +100,7 @@ type Stack struct {
 	SandboxURL  string
 	DynamoDBURL string
 	SecretsURL  string
+	LambdaURL   string // of the Lambda API, with which functions call one another
 	LogDir      string
 	Parameters  map[string]string // the template's overrides in force
 	Prices      credit.Prices
@@ -108,6 +111,7 @@ type Stack struct {
 
 	binaries map[string]string // by logical ID
 	host     *lambda.Host
+	lambda   net.Listener
 	closers  []func() error // the last one is called first
 }
 
@@ -227,6 +231,12 @@ func (s *Stack) backends(ctx context.Context, options *Options) error {
 	}
 	s.onClose(s.Sandbox.Close)
 	s.SandboxURL = s.Sandbox.URL
+	// The functions know the address before the host exists that serves it.
+	if s.lambda, err = net.Listen("tcp", address(0)); err != nil {
+		return err
+	}
+	s.onClose(func() error { _ = s.lambda.Close(); return nil }) // the server may have closed it
+	s.LambdaURL = "http://" + s.lambda.Addr().String()
 
 	if _, err := engine.Java(); err != nil { // before the minutes of a first build
 		return err
@@ -249,7 +259,7 @@ func (s *Stack) backends(ctx context.Context, options *Options) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	s.Parameters = Overrides(s.DynamoDBURL, s.SecretsURL, s.SandboxURL)
+	s.Parameters = Overrides(s.DynamoDBURL, s.SecretsURL, s.SandboxURL, s.LambdaURL)
 	maps.Copy(s.Parameters, options.Parameters)
 	s.Template, err = template.Load(path, s.Parameters)
 	return err
@@ -317,6 +327,7 @@ func (s *Stack) serve(ctx context.Context, options *Options) error {
 	if options.Through != nil {
 		for variable, url := range map[string]string{
 			"AWS_ENDPOINT_URL_DYNAMODB": s.DynamoDBURL, "AWS_ENDPOINT_URL_SECRETS_MANAGER": s.SecretsURL,
+			"AWS_ENDPOINT_URL_LAMBDA": s.LambdaURL,
 		} {
 			var err error
 			if environment[variable], err = options.Through(variable, url); err != nil {
@@ -346,6 +357,9 @@ func (s *Stack) serve(ctx context.Context, options *Options) error {
 			return err
 		}
 	}
+	api := &http.Server{Handler: host.API(), ReadHeaderTimeout: 30 * time.Second}
+	s.onClose(api.Close)
+	go func() { _ = api.Serve(s.lambda) }() // ends by Close
 	access, err := s.openLog("gateway.log")
 	if err != nil {
 		return err
@@ -374,6 +388,7 @@ type demoFile struct {
 	SandboxURL        string                  `json:"sandbox_url"`
 	DynamoDBURL       string                  `json:"dynamodb_url"`
 	SecretsURL        string                  `json:"secrets_url"`
+	LambdaURL         string                  `json:"lambda_url"`
 	LogDir            string                  `json:"log_dir"`
 	LocationProviders []string                `json:"location_providers"`
 	Prices            map[string]int64        `json:"prices"`
@@ -386,7 +401,7 @@ func (s *Stack) announce(_ context.Context, options *Options) error {
 		return nil
 	}
 	content := demoFile{
-		BaseURL: s.BaseURL, DocsURL: s.DocsURL, SandboxURL: s.SandboxURL, DynamoDBURL: s.DynamoDBURL, SecretsURL: s.SecretsURL,
+		BaseURL: s.BaseURL, DocsURL: s.DocsURL, SandboxURL: s.SandboxURL, DynamoDBURL: s.DynamoDBURL, SecretsURL: s.SecretsURL, LambdaURL: s.LambdaURL,
 		LogDir: s.LogDir, LocationProviders: demo.Vendors(project.Location),
 		Prices: s.Prices, Projects: map[string]demo.Project{},
 	}

@@ -63,6 +63,9 @@ func Secrets(cfg aws.Config, options ...func(*secretsmanager.Options)) *secretsm
 	}}, options...)...)
 }
 
+// Streaming returns the HTTP client of calls whose responses are streams. Only the connection has a time limit.
+func Streaming() *awshttp.BuildableClient { return httpClient(AttemptTimeout).WithTimeout(0) }
+
 // Retryer tries a call up to Attempts times. The pause between two attempts is random and grows from a quarter of
 // backoff up to backoff. The retryer has no budget, because an outage would use up the budget and more writes would be
 // uncertain. In addition to the SDK, the retryer repeats calls with a truncated response, and writes that conflict with a

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"svcapi/functions/pdf/browser"
+	"svcapi/functions/pdf/render/browser"
 )
 
 //go:embed documents

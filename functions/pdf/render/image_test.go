@@ -27,10 +27,10 @@ func fileName(name string) string { return strings.ReplaceAll(name, " ", "-") }
 // that the browser cannot draw at all, and one that is too large, is an error.
 func TestImages(t *testing.T) {
 	server := serveFiles(t)
-	r := started(t, settings(t, server))
+	r := started(t, configuration(t, server))
 	const box = "<body style='margin:0'><div style='width:100mm;height:100mm;background:url(ADDRESS) 0 0/100% 100%'>"
 	draw := func(address string) (pdf []byte, err error) {
-		return r.render(t.Context(), strings.Replace(box, "ADDRESS", address, 1), a4)
+		return r.render(t.Context(), "", page(strings.Replace(box, "ADDRESS", address, 1)))
 	}
 	empty, err := draw("")
 	if err != nil {
@@ -87,7 +87,7 @@ func TestImages(t *testing.T) {
 // A broken image is an error wherever the document names it, and a damaged image that the browser draws is none.
 func TestImagesEverywhere(t *testing.T) {
 	server := serveFiles(t)
-	r := started(t, settings(t, server))
+	r := started(t, configuration(t, server))
 	for name, html := range map[string]string{
 		"image":               "<img src=URL>",
 		"invisible image":     "<img src=URL style='visibility:hidden'>",
@@ -116,7 +116,7 @@ func TestImagesEverywhere(t *testing.T) {
 	} {
 		for file, want := range map[string]string{"PNG-without-its-end": "", "PNG-without-data": "decoded", "PNG-without-compressed-data": "decoded"} {
 			t.Run(name+" "+file, func(t *testing.T) {
-				_, err := r.render(t.Context(), strings.ReplaceAll(html, "URL", server.URL+"/"+file), a4)
+				_, err := r.render(t.Context(), "", page(strings.ReplaceAll(html, "URL", server.URL+"/"+file)))
 				if (err == nil) != (want == "") || err != nil && !strings.HasSuffix(err.Error(), file+" cannot be "+want) {
 					t.Errorf("got %v", err)
 				}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-rod/rod/lib/proto"
 
-	"svcapi/functions/pdf/fetch"
+	"svcapi/functions/pdf/render/fetch"
 )
 
 // event happens at most once: fire ends the context.
@@ -102,13 +102,13 @@ func containsFrame(tree *proto.PageFrameTree, frame proto.PageFrameID) bool {
 		slices.ContainsFunc(tree.ChildFrames, func(child *proto.PageFrameTree) bool { return containsFrame(child, frame) })
 }
 
-// render returns the document as a PDF of at most maxPages pages and maxBytes bytes.
-func (p *page) render(d Document, maxPages int, maxBytes int64) ([]byte, error) {
+// render returns the document as a PDF of at most maxPages pages.
+func (p *page) render(d Document, maxPages int) ([]byte, error) {
 	if err := p.load(d.HTML); err != nil {
 		return nil, err
 	}
 	// One page more than allowed: Chromium drops the pages beyond a range without an error.
-	pdf, err := p.print(d.Geometry, maxPages+1, maxBytes)
+	pdf, err := p.print(d.Geometry, maxPages+1, d.Bytes)
 	if err != nil {
 		return nil, err
 	}
@@ -264,7 +264,7 @@ func (p *page) read(stream proto.IOStreamHandle, maxBytes int64) ([]byte, error)
 			continue
 		}
 		if size > maxBytes {
-			return nil, documentErrorf("size", "the PDF has %d bytes; at most %d are allowed", size, maxBytes)
+			return nil, documentErrorf(ReasonSize, "the PDF has %d bytes; at most %d are allowed", size, maxBytes)
 		}
 		return pdf, nil
 	}

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"svcapi/functions/pdf/fetch"
+	"svcapi/functions/pdf/render/fetch"
 	"svcapi/test/pdftest"
 )
 

@@ -12,11 +12,17 @@ type DocumentError struct {
 	Message string // for the client; names the limit, where there is one
 }
 
+// ReasonSize is the reason of a PDF with too many bytes.
+const ReasonSize = "size"
+
 // Error implements error.
 func (e *DocumentError) Error() string { return "browser: " + e.Message }
 
 // ClientMessage returns the text for the client.
 func (e *DocumentError) ClientMessage() string { return e.Message }
+
+// ExceedsLimit reports whether the document exceeds a limit.
+func (e *DocumentError) ExceedsLimit() bool { return e != errUnprintable }
 
 func documentErrorf(reason, format string, values ...any) *DocumentError {
 	return &DocumentError{reason, fmt.Sprintf(format, values...)}

@@ -34,6 +34,9 @@ func (e *Error) Error() string { return "limits: " + e.Message }
 // ClientMessage returns the text for the client.
 func (e *Error) ClientMessage() string { return e.Message }
 
+// ExceedsLimit reports that the document exceeds a limit.
+func (e *Error) ExceedsLimit() bool { return true }
+
 // Check returns an *Error for the first limit that the document exceeds.
 func (l Limits) Check(document string) error {
 	c := counter{Limits: l}

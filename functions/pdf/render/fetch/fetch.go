@@ -71,6 +71,7 @@ var ErrNotPermitted = errors.New("fetch: not permitted")
 type Error struct {
 	URL   string
 	cause clientError
+	limit bool
 }
 
 // Error implements error.
@@ -85,6 +86,9 @@ func (e *Error) ClientMessage() string {
 	return fmt.Sprintf("the image %s %s", address, e.cause)
 }
 
+// ExceedsLimit reports whether the image, or all images together, exceed a limit.
+func (e *Error) ExceedsLimit() bool { return e.limit }
+
 // clientError is a cause in words for the client, which follow the address of the image. A clientError contains no
 // address and no text of a resolver or a server.
 type clientError string
@@ -93,6 +97,15 @@ func (e clientError) Error() string { return string(e) }
 
 func clientErrorf(format string, values ...any) clientError {
 	return clientError(fmt.Sprintf(format, values...))
+}
+
+// limitError is the cause of an image that exceeds a limit.
+type limitError struct{ clientError }
+
+func (e limitError) Unwrap() error { return e.clientError }
+
+func limitErrorf(format string, values ...any) limitError {
+	return limitError{clientErrorf(format, values...)}
 }
 
 const (
@@ -108,7 +121,7 @@ const (
 )
 
 // Broken returns the error of a loaded image that the browser cannot draw.
-func Broken(address string) *Error { return &Error{address, errBroken} }
+func Broken(address string) *Error { return &Error{address, errBroken, false} }
 
 // Client loads images. A Client has no cookies and no cache.
 type Client struct {
@@ -262,7 +275,7 @@ func (i *Images) Get(ctx context.Context, address string) (mediaType string, bod
 	l.once.Do(func() {
 		limits := i.client.options.Limits
 		if number > limits.Images {
-			l.err = &Error{address, clientErrorf("is one too many: at most %d images are allowed", limits.Images)}
+			l.err = &Error{address, clientErrorf("is one too many: at most %d images are allowed", limits.Images), true}
 			return
 		}
 		ctx, cancel := context.WithDeadline(ctx, i.started.Add(limits.Time))
@@ -276,7 +289,8 @@ func (i *Images) Get(ctx context.Context, address string) (mediaType string, bod
 			if ctx.Err() != nil {
 				cause = errTime
 			}
-			l.err = &Error{address, cause}
+			_, limit := errors.AsType[limitError](err)
+			l.err = &Error{address, cause, limit && cause != errTime}
 		}
 	})
 	return l.mediaType, l.body, l.err
@@ -324,10 +338,10 @@ func (i *Images) get(ctx context.Context, address string) (string, []byte, error
 		return "", nil, err
 	}
 	if pixels > limits.Pixels {
-		return "", nil, clientErrorf("has %d pixels; at most %d are allowed", pixels, limits.Pixels)
+		return "", nil, limitErrorf("has %d pixels; at most %d are allowed", pixels, limits.Pixels)
 	}
 	if i.pixels.Add(pixels) > limits.TotalPixels {
-		return "", nil, clientErrorf("is too much: all images together have more than %d pixels", limits.TotalPixels)
+		return "", nil, limitErrorf("is too much: all images together have more than %d pixels", limits.TotalPixels)
 	}
 	return mediaType, body, nil
 }
@@ -337,13 +351,13 @@ func (i *Images) read(r io.Reader) ([]byte, error) {
 	limits := i.client.options.Limits
 	body, err := io.ReadAll(io.LimitReader(r, limits.Bytes+1))
 	if int64(len(body)) > limits.Bytes {
-		return nil, clientErrorf("is larger than %d bytes", limits.Bytes)
+		return nil, limitErrorf("is larger than %d bytes", limits.Bytes)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if i.bytes.Add(int64(len(body))) > limits.TotalBytes {
-		return nil, clientErrorf("is too much: all images together are larger than %d bytes", limits.TotalBytes)
+		return nil, limitErrorf("is too much: all images together are larger than %d bytes", limits.TotalBytes)
 	}
 	return body, nil
 }
