@@ -63,7 +63,7 @@ func (r *renderer) render(ctx context.Context, e event.Event) (event.Result, err
 // another reports whether another call may succeed: the renderer or the connection died, or Lambda itself failed.
 func another(err error) bool {
 	response, ok := errors.AsType[*smithyhttp.ResponseError](err)
-	return !ok || response.HTTPStatusCode() >= 500
+	return !ok || response.HTTPStatusCode() < 400 || response.HTTPStatusCode() >= 500
 }
 
 // call makes one call, and returns when the last byte of the result has come.

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"image"
 	"image/png"
@@ -20,10 +21,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
+	"svcapi/local/demo"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/test/pdftest"
@@ -406,6 +410,59 @@ func TestPDFPrivacy(t *testing.T) {
 		lines := logLines(t, fixture.stack.LogDir, mark)
 		if a.status != c.status || (len(lines) == 0) != c.private {
 			t.Errorf("%v: %d, logged: %q", c, a.status, lines)
+		}
+	}
+}
+
+// docs/decisions.md#pdf-renderer: a renderer that dies is replaced once. Where the next one dies, too, the request is a 500
+// that charges nothing, and the reservation is released before the response, not by the settler.
+func TestPDFRendererDies(t *testing.T) {
+	const price = 2000
+	n := oneProcessStack(t)
+	for kills, status := range []int{200, 200, 500} {
+		if err := errors.Join(n.stack.AwaitIdle(t.Context(), "PdfRenderFunction"), n.stack.AwaitIdle(t.Context(), "PdfFunction")); err != nil {
+			t.Fatal(err)
+		}
+		before, err := n.ledger.Wallet(t.Context(), demo.ID("managed"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range n.stack.Processes("PdfRenderFunction") { // the event has to start a process
+			if err := syscall.Kill(id, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for len(n.stack.Processes("PdfRenderFunction")) > 0 {
+			time.Sleep(time.Millisecond)
+		}
+		ended := make(chan struct{})
+		var killing sync.WaitGroup
+		killing.Go(func() {
+			var dead []int
+			for len(dead) < kills {
+				for _, id := range n.stack.Processes("PdfRenderFunction") {
+					if !slices.Contains(dead, id) && len(dead) < kills && syscall.Kill(id, syscall.SIGKILL) == nil {
+						dead = append(dead, id)
+					}
+				}
+				select {
+				case <-ended:
+					return
+				case <-time.After(time.Millisecond):
+				}
+			}
+		})
+		a := request{path: pdfs, body: `{"html":"<p>x"}`, as: demoProject("managed").dev, base: n.stack.BaseURL}.send(t)
+		close(ended)
+		killing.Wait()
+		after, err := n.ledger.Wallet(t.Context(), demo.ID("managed"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		charged := map[int]int64{200: price}[status]
+		if a.status != status || status == 500 && !strings.Contains(string(a.body), `"code":"internal_error"`) ||
+			before.Balance-after.Balance != charged || status == 500 && after.Reserved != 0 {
+			t.Errorf("%d dead renderers: %d %.200s, %d credits, %d reserved", kills, a.status, a.body, before.Balance-after.Balance, after.Reserved)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -59,12 +60,32 @@ func main() {
 	lambda.Start(p)
 }
 
-func stream(context.Context, json.RawMessage) (*events.APIGatewayProxyStreamingResponse, error) {
+// stream streams 7 MiB. Where the event has a URL, stream requests the URL after the first byte; "exit" and "fail" end the
+// stream then.
+func stream(_ context.Context, event command) (*events.APIGatewayProxyStreamingResponse, error) {
+	body := io.MultiReader(strings.NewReader("x"), readerFunc(func() error {
+		if event.URL != "" {
+			if _, err := http.Get(event.URL); err != nil {
+				return err
+			}
+		}
+		switch event.Do {
+		case "exit":
+			os.Exit(event.N)
+		case "fail":
+			return errors.New("it went wrong")
+		}
+		return io.EOF
+	}), strings.NewReader(strings.Repeat("x", 7<<20-1)))
 	return &events.APIGatewayProxyStreamingResponse{
-		StatusCode: http.StatusCreated, Headers: map[string]string{"Content-Type": "application/pdf"},
-		Body: strings.NewReader(strings.Repeat("x", 7<<20)),
+		StatusCode: http.StatusCreated, Headers: map[string]string{"Content-Type": "application/pdf"}, Body: body,
 	}, nil
 }
+
+// readerFunc is a reader without bytes.
+type readerFunc func() error
+
+func (f readerFunc) Read([]byte) (int, error) { return 0, f() }
 
 // call is a request to the Extensions API.
 type call struct {
