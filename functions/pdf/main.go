@@ -12,7 +12,7 @@ func main() {
 		func(c config) api.Config { return c.API },
 		func(c config, s *api.Service, aws aws.Config) ([]api.Route, error) {
 			r := newRenderer(aws, c.Renderer, s.AfterResponse)
-			return []api.Route{r.generate()}, nil
+			return r.operations(c.ResultBytes), nil
 		},
 	)
 }

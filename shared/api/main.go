@@ -39,8 +39,12 @@ func start[C settings.Validator](base func(C) Config, wire func(C, *Service, aws
 	if err != nil {
 		return err
 	}
+	var streams []string
 	for _, r := range routes {
-		name, _, _ := r.route()
+		name, _, path := r.route()
+		if r.streams() {
+			streams = append(streams, path)
+		}
 		switch _, priced := common.Prices[r.pricedAs()]; {
 		case r.pricedAs() == "":
 		case common.WalletsTable == "":
@@ -50,6 +54,6 @@ func start[C settings.Validator](base func(C) Config, wire func(C, *Service, aws
 		}
 	}
 	go awsclient.Warm(context.Background(), db, common.ProjectsTable) // while init has the whole CPU
-	afterresponse.Start(service.after, registration, Lambda(service.Handler(routes...)))
+	afterresponse.Start(service.after, registration, LambdaStream(service.Handler(routes...), streams))
 	return nil
 }

@@ -2,12 +2,14 @@ package acceptance
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"image"
+	"image/jpeg"
 	"image/png"
 	"io"
 	"log"
@@ -17,6 +19,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,6 +59,8 @@ func (s *system) serveImages() (map[string]string, error) {
 			var n int
 			_, _ = fmt.Sscanf(r.URL.Path, "/noise/%d/", &n)
 			_, _ = w.Write(noise()[n%noises])
+		case strings.HasPrefix(r.URL.Path, "/heavy/"):
+			_, _ = w.Write(heavyPhoto(r.URL.Path))
 		case strings.HasSuffix(r.URL.Path, ".png"):
 			_, _ = w.Write(picture.Bytes())
 		case strings.HasSuffix(r.URL.Path, ".svg"):
@@ -90,6 +95,136 @@ var noise = sync.OnceValue(func() [noises][]byte {
 	}
 	return all
 })
+
+// heavyPhoto is a small photo with comments of four megabytes, which depend on the name. A PDF holds a photo with all its bytes.
+func heavyPhoto(name string) []byte {
+	var photo bytes.Buffer
+	_ = jpeg.Encode(&photo, image.NewGray(image.Rect(0, 0, 64, 64)), nil)
+	all := photo.Bytes()[:2:2] // the start marker
+	for n := range 62 {
+		segment := append([]byte{0xff, 0xfe, 0xff, 0xff}, fmt.Sprintf("%s %d ", name, n)...)
+		all = append(all, append(segment, make([]byte, 0xffff+2-len(segment))...)...)
+	}
+	return append(all, photo.Bytes()[2:]...)
+}
+
+// streamed is the route that streams its response.
+const streamed = "/utilities/pdf/stream"
+
+// twentyMB is a document whose PDF has more than 20,000,000 bytes.
+func twentyMB() string {
+	var html strings.Builder
+	for n := range 5 {
+		fmt.Fprintf(&html, "<img src='%s/heavy/%d.jpg'>", fixture.images.URL, n)
+	}
+	return html.String()
+}
+
+// undated replaces the time stamps of a PDF.
+func undated(pdf []byte) []byte {
+	return regexp.MustCompile(`Date \(D:[^)]*\)`).ReplaceAll(pdf, []byte("Date ()"))
+}
+
+// openapi.yaml#streamPdf: the stream has the same bytes as the other route, and no length. docs/decisions.md#pdf-stream.
+func TestPDFStream(t *testing.T) {
+	t.Parallel()
+	p := plan{}.make(t).printing(t, project.BYOK)
+	fields := map[string]any{"html": "<h1>Invoice</h1><p>𝅾", "page_size": "Letter"}
+	whole := printed(t, fields, p.dev)
+	a := request{path: streamed, body: object(fields), as: p.dev}.send(t)
+	if a == nil {
+		return
+	}
+	if _, length := a.header["Content-Length"]; a.status != 200 || length || a.header.Get("Content-Type") != "application/pdf" ||
+		a.header.Get("Content-Disposition") != `inline; filename="svc-document.pdf"` || a.header.Get("Cache-Control") != "no-store" ||
+		a.header.Get("X-SVC-Request-ID") == "" || a.header.Get("X-RateLimit-Limit") == "" || !bytes.Equal(undated(a.body), undated(whole)) {
+		t.Errorf("%d %v, %d bytes, want %d", a.status, a.header, len(a.body), len(whole))
+	}
+	fields["response_type"] = "base64"
+	b := request{path: streamed, body: object(fields), as: p.dev}.do(t)
+	if b == nil {
+		return
+	}
+	var result struct {
+		Data struct {
+			Format    string
+			MediaType string `json:"media_type"`
+			Data      []byte
+		}
+	}
+	if err := json.Unmarshal(b.body, &result); err != nil || b.status != 200 || !b.Success || result.Data.Format != "base64" ||
+		result.Data.MediaType != "application/pdf" || !bytes.Equal(undated(result.Data.Data), undated(whole)) {
+		t.Errorf("%d %.200s: %v", b.status, b.body, err)
+	}
+	request{path: streamed, body: `{"html":""}`, as: p.dev}.failsOn(t, "html")
+	for _, c := range []struct {
+		r      request
+		status int
+		code   string
+	}{
+		{request{body: "{}", as: credential{p.dev.ID, "wrong"}}, 401, "unauthorized"},
+		{request{body: `{"html":"x"}`, as: p.dev, method: "GET"}, 405, "http_error"},
+		{request{body: object(map[string]any{"html": strings.Repeat("<div>", 251)}), as: p.dev}, 400, "http_error"},
+	} {
+		c.r.path = streamed
+		if a := c.r.do(t); a != nil && !a.is(c.status, c.code) {
+			t.Errorf("%d %s, want %d %s", a.status, a.body, c.status, c.code)
+		}
+	}
+}
+
+// docs/decisions.md#pdf-stream: a PDF of 20 MB arrives whole, binary and as Base64, and is charged once. A client that hangs
+// up is charged. The other route names the limit and this route.
+func TestPDFStreamLarge(t *testing.T) {
+	local(t)
+	t.Parallel()
+	const price, size = 2000, 20_000_000
+	p := plan{credits: 3*price + 1}.make(t).printing(t, project.Managed)
+	body := object(map[string]any{"html": twentyMB()})
+	if a := (request{path: pdfs, body: body, as: p.dev}).do(t); a != nil && (!a.is(400, "http_error") ||
+		!strings.Contains(string(a.body), "at most 4700000 are allowed. POST /api/v1/utilities/pdf/stream returns PDFs of up to 33554432 bytes.")) {
+		t.Errorf("%d %.300s", a.status, a.body)
+	}
+	if a := (request{path: streamed, body: body, as: p.dev}).send(t); a != nil && (a.status != 200 || len(a.body) < size || len(pdftest.Sheets(t, a.body)) == 0) {
+		t.Errorf("%d, %d bytes: %.200s", a.status, len(a.body), a.body)
+	}
+	if a := (request{path: streamed, body: object(map[string]any{"html": twentyMB(), "response_type": "base64"}), as: p.dev}).send(t); a != nil {
+		var result struct{ Data struct{ Data []byte } }
+		if err := json.Unmarshal(a.body, &result); err != nil || a.status != 200 || len(result.Data.Data) < size || len(pdftest.Sheets(t, result.Data.Data)) == 0 {
+			t.Errorf("%d, %d bytes: %v", a.status, len(result.Data.Data), err)
+		}
+	}
+	ctx, hangUp := context.WithCancel(t.Context())
+	in, err := http.NewRequestWithContext(ctx, http.MethodPost, fixture.baseURL+streamed, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Header.Set("X-API-KEY", p.dev.ID)
+	in.Header.Set("X-API-SECRET", p.dev.Secret)
+	out, err := client.Do(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(out.Body, make([]byte, 1<<20)); err != nil || out.StatusCode != 200 {
+		t.Errorf("%d, %v", out.StatusCode, err)
+	}
+	hangUp()
+	_ = out.Body.Close()
+	for _, function := range []string{"PdfFunction", "PdfRenderFunction"} {
+		if err := fixture.stack.AwaitIdle(t.Context(), function); err != nil {
+			t.Errorf("%s still works: %v", function, err)
+		}
+	}
+	captured := 0
+	for _, e := range p.ledger(t) {
+		if e.Operation == credit.PDF && e.Credits == price {
+			captured++
+		}
+	}
+	if b := p.balance(t); b != 1 || captured != 3 {
+		t.Errorf("%d credits are left, %d PDFs are charged", b, captured)
+	}
+}
 
 // printing connects the project to the built-in converter.
 func (p *tenant) printing(t *testing.T, mode project.Mode) *tenant {

@@ -77,6 +77,8 @@ var rules = []rule{
 		{"Architectures: [arm64]", "Architectures: [arm]"},
 		{"  SmsFunction:", "  TextFunction:"},
 		{"Timeout: 28", "Timeout: 30"},
+		{"      Timeout: 60\n", "      Timeout: 61\n"},
+		{", TimeoutInMillis: 60000", ""},
 	}},
 	{"the browser's layer is the renderer's", browserLayer, []edit{
 		{"      Layers: [!Ref ChromiumLayer]\n", ""},
@@ -381,8 +383,19 @@ func functionSettings(s *templateFile) (f findings) {
 		if _, err := os.Stat(root("functions", template.Package(function.id), "main.go")); err != nil {
 			f.add("%s: no code: %v", function.id, err)
 		}
-		if seconds, ok := p["Timeout"].(int); !ok || len(function.events("Api")) > 0 && seconds >= gatewaySeconds {
-			f.add("%s: Timeout is %v: the gateway gives up at %d s", function.id, p["Timeout"], gatewaySeconds)
+		limit := gatewaySeconds - 1
+		for _, event := range function.events("Api") {
+			milliseconds, _ := event["TimeoutInMillis"].(int)
+			streams := event.text("ResponseTransferMode") == "RESPONSE_STREAM"
+			if streams {
+				limit = milliseconds / 1000
+			}
+			if streams != (milliseconds > 0) {
+				f.add("%s: %s gives up after %d ms", function.id, event.text("Path"), milliseconds)
+			}
+		}
+		if seconds, ok := p["Timeout"].(int); !ok || len(function.events("Api")) > 0 && seconds > limit {
+			f.add("%s: Timeout is %v: the gateway gives up after %d s", function.id, p["Timeout"], limit)
 		}
 	}
 	return f
@@ -651,6 +664,12 @@ func settleTimes(s *templateFile) (f findings) {
 	for _, function := range s.functions() {
 		seconds, _ := function.properties["Timeout"].(int)
 		if len(function.events("Api")) > 0 {
+			for _, event := range function.events("Api") {
+				if event.text("ResponseTransferMode") == "RESPONSE_STREAM" {
+					// The time beyond a request's own is that of the stream, which follows the capture (docs/decisions.md#time-budget).
+					seconds = min(seconds, gatewaySeconds)
+				}
+			}
 			longest = max(longest, seconds)
 		} else if function.folder() == "settle" && seconds > 60 {
 			f.add("SettleFunction may run for %d s and starts every 60 s", seconds)

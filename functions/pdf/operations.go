@@ -15,9 +15,22 @@ import (
 	"svcapi/shared/project"
 )
 
-// maxBuffered is the largest PDF in bytes of a response that Lambda buffers. Lambda accepts a response of 6,291,556 bytes,
-// with Base64 and headers.
-const maxBuffered = 4_700_000
+const (
+	// maxBuffered is the largest PDF in bytes of a response that Lambda buffers. Lambda accepts a response of 6,291,556
+	// bytes, with Base64 and headers.
+	maxBuffered = 4_700_000
+	// mostStreamed is the largest PDF in bytes that an operator may permit: it is in the memory of the function before it is
+	// streamed, and Lambda streams two megabytes a second to this function.
+	mostStreamed = 48 << 20
+
+	paths = "/api/v1/utilities/pdf"
+)
+
+// limit is the limit of a route for the bytes of a PDF.
+type limit struct {
+	bytes  int64
+	advice string // what follows the message about a PDF with more bytes
+}
 
 // document is a decoded request.
 type document struct {
@@ -25,18 +38,21 @@ type document struct {
 	base64 bool // the response is JSON
 }
 
-type base64Result struct {
-	Format    string `json:"format"`
-	MediaType string `json:"media_type"`
-	Data      string `json:"data"`
-}
-
-// generate returns the operation openapi.yaml#generatePdf.
-func (r *renderer) generate() api.Route {
-	return &api.Operation[document]{
-		Name: "pdf_generate", Method: "POST", Path: "/api/v1/utilities/pdf/generate", Kind: project.PDF, Price: credit.PDF,
-		Decode:  decode,
-		Prepare: r.prepare,
+// operations returns openapi.yaml#generatePdf and openapi.yaml#streamPdf, which differ in their limit alone.
+func (r *renderer) operations(resultBytes int) []api.Route {
+	stream := limit{bytes: int64(resultBytes)}
+	generate := limit{maxBuffered, fmt.Sprintf(" POST %s/stream returns PDFs of up to %d bytes.", paths, stream.bytes)}
+	return []api.Route{
+		&api.Operation[document]{
+			Name: "pdf_generate", Method: "POST", Path: paths + "/generate", Kind: project.PDF, Price: credit.PDF,
+			Decode:  decode,
+			Prepare: generate.prepare(r),
+		},
+		&api.Operation[document]{
+			Name: "pdf_stream", Method: "POST", Path: paths + "/stream", Streams: true, Kind: project.PDF, Price: credit.PDF,
+			Decode:  decode,
+			Prepare: stream.prepare(r),
+		},
 	}
 }
 
@@ -92,17 +108,20 @@ func decodeBase64(text string) ([]byte, error) {
 	return encoding.DecodeString(text)
 }
 
-// prepare returns the job. The pipeline runs the job after rate limit and reservation have succeeded.
-func (r *renderer) prepare(_ context.Context, call *api.Call, d document) (*api.Job, error) {
-	d.event.RequestID, d.event.MaxBytes = call.RequestID, maxBuffered
-	vendor := call.Integrations[0].Vendor
-	return &api.Job{
-		Credits: call.Credits(1),
-		Run:     func(ctx context.Context) (*api.Result, error) { return r.run(ctx, vendor, d) },
-	}, nil
+// prepare returns a function that returns the job of a request. The pipeline runs the job after rate limit and reservation
+// have succeeded.
+func (l limit) prepare(r *renderer) func(context.Context, *api.Call, document) (*api.Job, error) {
+	return func(_ context.Context, call *api.Call, d document) (*api.Job, error) {
+		d.event.RequestID, d.event.MaxBytes = call.RequestID, l.bytes
+		vendor := call.Integrations[0].Vendor
+		return &api.Job{
+			Credits: call.Credits(1),
+			Run:     func(ctx context.Context) (*api.Result, error) { return l.run(ctx, r, vendor, d) },
+		}, nil
+	}
 }
 
-func (r *renderer) run(ctx context.Context, vendor string, d document) (*api.Result, error) {
+func (l limit) run(ctx context.Context, r *renderer, vendor string, d document) (*api.Result, error) {
 	rendered, err := r.render(ctx, d.event)
 	if err != nil {
 		failed := api.ErrInternal.WithCause(err)
@@ -111,6 +130,9 @@ func (r *renderer) run(ctx context.Context, vendor string, d document) (*api.Res
 	}
 	if rejected := rendered.Rejection; rejected != nil {
 		message := "The PDF was not made: " + rejected.Message + "."
+		if rejected.TooLarge {
+			message += l.advice
+		}
 		return nil, (&api.Error{Status: 400, Code: api.CodeHTTPError, Message: message, Vendor: vendor}).WithCause(rejected)
 	}
 	pdf := rendered.PDF
@@ -118,10 +140,6 @@ func (r *renderer) run(ctx context.Context, vendor string, d document) (*api.Res
 	if rendered.MissingGlyphs {
 		result.Header = http.Header{"X-SVC-Warnings": {"missing-glyphs"}}
 	}
-	if d.base64 {
-		result.Data = base64Result{"base64", "application/pdf", base64.StdEncoding.EncodeToString(pdf)}
-	} else {
-		result.Media = &api.Media{Type: "application/pdf", Disposition: `inline; filename="svc-document.pdf"`, Body: pdf}
-	}
+	result.Media = &api.Media{Type: "application/pdf", Disposition: `inline; filename="svc-document.pdf"`, Body: pdf, Base64: d.base64}
 	return result, nil
 }
