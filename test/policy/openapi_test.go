@@ -189,7 +189,7 @@ func TestDocumentNamesEveryError(t *testing.T) {
 }
 
 // Every operation that can end in 402 names its row of the price list, which the function that serves it and the
-// documentation page read from the row's parameter; no other operation does. Every row has an operation.
+// documentation page read from the row's parameter; no operation of another function does. Every row has an operation.
 func TestDocumentNamesPrices(t *testing.T) {
 	doc, s := document(t), current(t)
 	variables := map[string]object{}

@@ -62,7 +62,11 @@ func main() {
 
 // stream streams 7 MiB. Where the event has a URL, stream requests the URL after the first byte; "exit" and "fail" end the
 // stream then.
-func stream(_ context.Context, event command) (*events.APIGatewayProxyStreamingResponse, error) {
+func stream(_ context.Context, payload json.RawMessage) (*events.APIGatewayProxyStreamingResponse, error) {
+	event, err := commandOf(payload)
+	if err != nil {
+		return nil, err
+	}
 	body := io.MultiReader(strings.NewReader("x"), readerFunc(func() error {
 		if event.URL != "" {
 			if _, err := http.Get(event.URL); err != nil {
@@ -145,20 +149,24 @@ func (p probe) extend() {
 	}()
 }
 
-// Invoke implements lambda.Handler.
-func (p probe) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+// commandOf returns the command of an event.
+func commandOf(payload []byte) (command, error) {
 	var event struct {
 		command
 		Headers map[string]string `json:"headers"`
 	}
-	if err := json.Unmarshal(payload, &event); err != nil {
-		return nil, err
+	err := json.Unmarshal(payload, &event)
+	if header := event.Headers["X-Probe"]; err == nil && header != "" {
+		err = json.Unmarshal([]byte(header), &event.command)
 	}
-	c := event.command
-	if header := event.Headers["X-Probe"]; header != "" {
-		if err := json.Unmarshal([]byte(header), &c); err != nil {
-			return nil, err
-		}
+	return event.command, err
+}
+
+// Invoke implements lambda.Handler.
+func (p probe) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	c, err := commandOf(payload)
+	if err != nil {
+		return nil, err
 	}
 	select {
 	case p.after <- c.URL:
