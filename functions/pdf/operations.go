@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"svcapi/functions/pdf/render/event"
+	"svcapi/functions/pdf/render/ranges"
 	"svcapi/shared/api"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
@@ -57,7 +58,10 @@ func (r *renderer) operations(resultBytes int) []api.Route {
 }
 
 func decode(in *api.Input) (document, error) {
-	d := document{event: event.Event{HTML: html(in)}}
+	isBase64 := in.Bool("is_base64")
+	d := document{event: event.Event{
+		HTML: html(in, "html", true, isBase64), Header: html(in, "header_html", false, isBase64), Footer: html(in, "footer_html", false, isBase64),
+	}}
 	d.event.PageSize = in.Text("page_size", api.Text{OneOf: event.PageSizes, Default: "A4"})
 	d.event.Landscape = in.Text("orientation", api.Text{OneOf: []string{"portrait", "landscape"}, Default: "portrait"}) == "landscape"
 	margins := in.Object.Object("margins")
@@ -65,33 +69,41 @@ func decode(in *api.Input) (document, error) {
 		return margins.Number(name, api.Number{Min: 0, Max: event.MaxMargin, Default: 15})
 	}
 	d.event.Margins = event.Margins{Top: side("top"), Right: side("right"), Bottom: side("bottom"), Left: side("left")}
+	d.event.PageRanges = in.Text("page_ranges", api.Text{Min: 1, Max: ranges.MaxLength})
+	if _, ok := ranges.Parse(d.event.PageRanges); !ok && d.event.PageRanges != "" {
+		in.Problem("page_ranges", "must be page numbers and ranges of them, such as 1-3,5")
+	}
+	d.event.Scale = in.Number("scale", api.Number{Min: event.MinScale, Max: event.MaxScale, Default: 1})
+	metadata := in.Object.Object("metadata")
+	about := func(name string) string { return metadata.Text(name, api.Text{Max: event.MaxMetadata}) }
+	d.event.Metadata = event.Metadata{Title: about("title"), Author: about("author"), Subject: about("subject"), Keywords: about("keywords")}
+	d.event.Tagged = in.Bool("tagged")
 	d.base64 = in.Text("response_type", api.Text{OneOf: []string{"binary", "base64"}, Default: "binary"}) == "base64"
 	in.Bool("privacy_mode")
 	return d, nil
 }
 
-// html reads the document. The limit of its length is in bytes after decoding.
-func html(in *api.Input) []byte {
-	isBase64 := in.Bool("is_base64")
-	text := in.Text("html", api.Text{Required: true, Min: 1})
-	if !in.Has("html") || text == "" {
+// html reads a field with HTML. The limit of its length is in bytes after decoding.
+func html(in *api.Input, name string, required, isBase64 bool) []byte {
+	text := in.Text(name, api.Text{Required: required, Min: 1})
+	if !in.Has(name) || text == "" {
 		return nil
 	}
 	if isBase64 {
 		plain, err := decodeBase64(text)
 		switch {
 		case err != nil:
-			in.Problem("html", "must be Base64, as is_base64 is true")
+			in.Problem(name, "must be Base64, as is_base64 is true")
 			return nil
 		case len(plain) == 0:
-			in.Problem("html", "must not be empty")
+			in.Problem(name, "must not be empty")
 		case !utf8.Valid(plain):
-			in.Problem("html", "must be UTF-8 text, in Base64")
+			in.Problem(name, "must be UTF-8 text, in Base64")
 		}
 		text = string(plain)
 	}
 	if len(text) > event.MaxHTML {
-		in.Problem("html", fmt.Sprintf("must be at most %d bytes", event.MaxHTML))
+		in.Problem(name, fmt.Sprintf("must be at most %d bytes", event.MaxHTML))
 	}
 	return []byte(text)
 }

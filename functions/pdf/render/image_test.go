@@ -124,3 +124,31 @@ func TestImagesEverywhere(t *testing.T) {
 		}
 	}
 }
+
+// A header draws a permitted image by its address, and a broken one is an error of the document.
+func TestHeaderImage(t *testing.T) {
+	server := serveFiles(t)
+	r := started(t, configuration(t, server))
+	draw := func(address string) ([]byte, error) {
+		d := page("<p>x")
+		d.Header = "<img style='height:5mm;width:5mm' src='" + address + "'>"
+		return r.render(t.Context(), "", d)
+	}
+	none, err := draw("http://example.com/a.png")
+	if err != nil {
+		t.Fatal(err)
+	}
+	byAddress, err := draw(server.URL + "/PNG")
+	if err != nil || pdftest.Inked(t, byAddress)[0] > 10 || pdftest.Inked(t, none)[0] < 14 {
+		t.Errorf("%v, without an image %v, %v", pdftest.Inked(t, byAddress), pdftest.Inked(t, none), err)
+	}
+	asData, err := draw("data:image/png;base64," + base64.StdEncoding.EncodeToString(pdftest.Images()[0].Body))
+	if err != nil || !bytes.Equal(pdftest.PNG(t, asData, 1, 72), pdftest.PNG(t, byAddress, 1, 72)) {
+		t.Errorf("in a data URL the image is drawn differently: %v", err)
+	}
+	for _, file := range []string{"PNG-without-data", "absent"} {
+		if _, err := draw(server.URL + "/" + file); err == nil || !strings.Contains(err.Error(), file) {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}

@@ -95,9 +95,11 @@ func (r *renderer) handle(ctx context.Context, text json.RawMessage) (*events.AP
 		defer cancel()
 	}
 	pdf, err := r.render(ctx, e.RequestID, browser.Document{
-		HTML: string(e.HTML), Bytes: e.MaxBytes, Geometry: browser.Geometry{
-			Size: browser.Sizes[e.PageSize], Landscape: e.Landscape, Margins: browser.Margins(e.Margins),
+		HTML: string(e.HTML), Header: string(e.Header), Footer: string(e.Footer), Bytes: e.MaxBytes,
+		Geometry: browser.Geometry{
+			Size: browser.Sizes[e.PageSize], Landscape: e.Landscape, Margins: browser.Margins(e.Margins), Scale: e.Scale,
 		},
+		Ranges: e.PageRanges, Title: e.Metadata.Title, Tagged: e.Tagged,
 	})
 	if rejected, ok := errors.AsType[documentError](err); ok {
 		size, _ := errors.AsType[*browser.DocumentError](err)
@@ -108,12 +110,17 @@ func (r *renderer) handle(ctx context.Context, text json.RawMessage) (*events.AP
 	if err != nil {
 		return nil, err
 	}
-	return event.Result{PDF: pdf, MissingGlyphs: browser.MissingGlyphs(pdf)}.Response(), nil // docs/decisions.md#pdf-missing-glyphs
+	result := event.Result{PDF: pdf, MissingGlyphs: browser.MissingGlyphs(pdf)} // docs/decisions.md#pdf-missing-glyphs
+	m := e.Metadata
+	if result.PDF, err = browser.Describe(pdf, browser.Description{Author: m.Author, Subject: m.Subject, Keywords: m.Keywords}); err != nil {
+		return nil, err
+	}
+	return result.Response(), nil
 }
 
 // render returns the PDF of a document. The document causes every error that wraps a documentError.
 func (r *renderer) render(ctx context.Context, requestID string, d browser.Document) ([]byte, error) {
-	if err := r.limits.Check(d.HTML); err != nil {
+	if err := r.limits.Check(d.HTML, d.Header, d.Footer); err != nil {
 		return nil, err
 	}
 	// The browser gets its next page beside the response. A freeze before that page is ready would delay the next event.

@@ -46,6 +46,11 @@ const watchInterval = 20 * time.Millisecond
 // Document is the input of one render.
 type Document struct {
 	HTML     string // valid UTF-8
+	Header   string // HTML in the top margin of each page; empty: none
+	Footer   string // HTML in the bottom margin of each page; empty: none
+	Title    string // of the PDF; empty: the document's
+	Ranges   string // of the pages, as ranges.Parse takes them; empty: all pages
+	Tagged   bool   // for assistive technology
 	Geometry Geometry
 	Bytes    int64         // of the PDF; 0: those of the Options
 	Images   *fetch.Images // nil: none are loaded
@@ -169,7 +174,7 @@ func (r *Renderer) renderOnce(ctx context.Context, d Document) ([]byte, error) {
 // healthy reports whether the browser can be used again after a render that returned err.
 func healthy(err error) bool {
 	if e, ok := errors.AsType[*DocumentError](err); ok {
-		return e.Reason == ReasonSize || e.Reason == "pages"
+		return e.Reason == ReasonSize || e.Reason == "pages" || e.Reason == reasonRanges
 	}
 	_, image := errors.AsType[*imageError](err)
 	return err == nil || image

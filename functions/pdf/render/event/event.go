@@ -10,14 +10,20 @@ import (
 	"slices"
 	"time"
 	"unicode/utf8"
+
+	"svcapi/functions/pdf/render/ranges"
 )
 
 // Version is the version of the format. The renderer rejects an event of another version.
 const Version = 1
 
 const (
-	// MaxHTML is the largest document in bytes (openapi.yaml#PdfRequest, html).
+	// MaxHTML is the largest document, and the largest header or footer, in bytes (openapi.yaml#PdfRequest, html).
 	MaxHTML = 524_288
+	// MaxMetadata is the longest text of a PDF's metadata in characters.
+	MaxMetadata = 255
+	// MinScale and MaxScale bound the scale of a page's content.
+	MinScale, MaxScale = 0.1, 2
 	// MaxMargin is the widest margin in millimetres.
 	MaxMargin = 100
 )
@@ -33,16 +39,30 @@ type Margins struct {
 	Left   float64 `json:"left"`
 }
 
+// Metadata is what a PDF says of itself. An empty text is not written.
+type Metadata struct {
+	Title    string `json:"title,omitzero"` // overrides the document's title element
+	Author   string `json:"author,omitzero"`
+	Subject  string `json:"subject,omitzero"`
+	Keywords string `json:"keywords,omitzero"`
+}
+
 // Event asks for the PDF of one document. HTML is Base64 in JSON, so that the size of an event has a limit.
 type Event struct {
-	Version   int     `json:"version"`
-	RequestID string  `json:"request_id,omitzero"` // for the log
-	Deadline  int64   `json:"deadline,omitzero"`   // Unix milliseconds, until when a PDF is of use; 0: no such time
-	MaxBytes  int64   `json:"max_bytes"`           // of the PDF
-	HTML      []byte  `json:"html"`
-	PageSize  string  `json:"page_size"`
-	Landscape bool    `json:"landscape,omitzero"`
-	Margins   Margins `json:"margins"`
+	Version    int      `json:"version"`
+	RequestID  string   `json:"request_id,omitzero"` // for the log
+	Deadline   int64    `json:"deadline,omitzero"`   // Unix milliseconds, until when a PDF is of use; 0: no such time
+	MaxBytes   int64    `json:"max_bytes"`           // of the PDF
+	HTML       []byte   `json:"html"`
+	Header     []byte   `json:"header,omitzero"` // HTML that each page shows in its top margin
+	Footer     []byte   `json:"footer,omitzero"` // HTML that each page shows in its bottom margin
+	PageSize   string   `json:"page_size"`
+	Landscape  bool     `json:"landscape,omitzero"`
+	Margins    Margins  `json:"margins"`
+	PageRanges string   `json:"page_ranges,omitzero"` // empty: all pages
+	Scale      float64  `json:"scale,omitzero"`       // 0: 1
+	Metadata   Metadata `json:"metadata,omitzero"`
+	Tagged     bool     `json:"tagged,omitzero"` // an accessible PDF
 }
 
 // Encode returns the event as JSON, in the present version.
@@ -76,6 +96,22 @@ func (e Event) validate() error {
 	var wrong []error
 	if n := len(e.HTML); n < 1 || n > MaxHTML || !utf8.Valid(e.HTML) {
 		wrong = append(wrong, fmt.Errorf("event: html has %d bytes, wants 1 to %d of UTF-8", n, MaxHTML))
+	}
+	for name, part := range map[string][]byte{"header": e.Header, "footer": e.Footer} {
+		if len(part) > MaxHTML || !utf8.Valid(part) {
+			wrong = append(wrong, fmt.Errorf("event: %s has %d bytes, wants up to %d of UTF-8", name, len(part), MaxHTML))
+		}
+	}
+	if _, ok := ranges.Parse(e.PageRanges); e.PageRanges != "" && (!ok || len(e.PageRanges) > ranges.MaxLength) {
+		wrong = append(wrong, errors.New("event: page_ranges is malformed"))
+	}
+	if e.Scale != 0 && (e.Scale < MinScale || e.Scale > MaxScale) {
+		wrong = append(wrong, fmt.Errorf("event: scale is %g, wants %g to %d", e.Scale, MinScale, MaxScale))
+	}
+	for _, text := range []string{e.Metadata.Title, e.Metadata.Author, e.Metadata.Subject, e.Metadata.Keywords} {
+		if utf8.RuneCountInString(text) > MaxMetadata {
+			wrong = append(wrong, fmt.Errorf("event: a text of the metadata has over %d characters", MaxMetadata))
+		}
 	}
 	if e.MaxBytes < 1 {
 		wrong = append(wrong, fmt.Errorf("event: max_bytes is %d", e.MaxBytes))
