@@ -13,6 +13,7 @@ import (
 	"image/png"
 	"io"
 	"log"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -385,11 +386,65 @@ func TestPDFFields(t *testing.T) {
 		{`{"html":"x","margins":15}`, "margins"}, {`{"html":"x","margins":[15]}`, "margins"},
 		{`{"html":"x","margins":{"top":-0.1}}`, "margins.top"}, {`{"html":"x","margins":{"left":100.1}}`, "margins.left"},
 		{`{"html":"x","margins":{"right":"15"}}`, "margins.right"}, {`{"html":"x","margins":{"bottom":1e999}}`, "margins.bottom"},
+		{`{"html":"x","header_html":""}`, "header_html"}, {`{"html":"x","footer_html":1}`, "footer_html"}, {`{"html":"eA==","is_base64":true,"header_html":"%"}`, "header_html"},
+		{object(map[string]any{"html": "x", "footer_html": strings.Repeat("x", 524_289)}), "footer_html"},
+		{`{"html":"x","page_ranges":""}`, "page_ranges"}, {`{"html":"x","page_ranges":"0"}`, "page_ranges"}, {`{"html":"x","page_ranges":"3-1"}`, "page_ranges"},
+		{`{"html":"x","page_ranges":"1,"}`, "page_ranges"}, {`{"html":"x","page_ranges":"1-"}`, "page_ranges"}, {`{"html":"x","page_ranges":"-3"}`, "page_ranges"},
+		{`{"html":"x","page_ranges":"1;2"}`, "page_ranges"}, {`{"html":"x","page_ranges":" 1"}`, "page_ranges"}, {`{"html":"x","page_ranges":1}`, "page_ranges"},
+		{`{"html":"x","page_ranges":"10000"}`, "page_ranges"}, {`{"html":"x","scale":0.09}`, "scale"}, {`{"html":"x","scale":2.01}`, "scale"}, {`{"html":"x","scale":"1"}`, "scale"},
+		{`{"html":"x","metadata":"t"}`, "metadata"}, {`{"html":"x","metadata":{"title":1,"author":[],"subject":true,"keywords":{}}}`, "metadata.author metadata.keywords metadata.subject metadata.title"},
+		{object(map[string]any{"html": "x", "metadata": map[string]any{"title": strings.Repeat("é", 256)}}), "metadata.title"}, {`{"html":"x","tagged":"yes"}`, "tagged"},
 		{`{"html":"x","response_type":"pdf"}`, "response_type"}, {`{"html":"x","privacy_mode":"yes"}`, "privacy_mode"},
 		{`{"html":7,"is_base64":7,"page_size":7,"orientation":7,"margins":{"top":"7","right":"7","bottom":"7","left":"7"},"response_type":7,"privacy_mode":7}`,
 			"html is_base64 margins.bottom margins.left margins.right margins.top orientation page_size privacy_mode response_type"},
 	} {
 		request{path: pdfs, body: c.body, as: p.dev}.failsOn(t, c.fields)
+	}
+}
+
+// openapi.yaml#PdfRequest, docs/decisions.md#pdf-fields: header, footer, page ranges, scale, metadata and tags, plain and as
+// Base64, and 400 for a range without a page.
+func TestPDFExtensionFields(t *testing.T) {
+	t.Parallel()
+	p := plan{}.make(t).printing(t, project.BYOK)
+	const html = "<title>Report</title><p>first<p style='break-before:page'>second<p style='break-before:page'>third"
+	const header, footer = "<b class=title style='font-size:9px'></b>", "<i style='font-size:9px'><span class=pageNumber></span>/<span class=totalPages></span></i>"
+	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+	more := map[string]any{
+		"page_ranges": "3,1", "scale": 0.5, "metadata": map[string]any{"title": "Annual report", "author": "Acme", "subject": "Figures", "keywords": "a, b"}, "tagged": true,
+	}
+	for _, encoded := range []bool{false, true} {
+		fields := map[string]any{"html": html, "header_html": header, "footer_html": footer}
+		if encoded {
+			fields = map[string]any{"html": encode(html), "header_html": encode(header), "footer_html": encode(footer), "is_base64": true}
+		}
+		maps.Copy(fields, more)
+		pdf := printed(t, fields, p.dev)
+		if pdf == nil {
+			return
+		}
+		text := pdftest.Text(t, pdf)
+		for want, shown := range map[string]bool{"Annual report": true, "first": true, "second": false, "third": true, "1/": true, "3/": true} {
+			if strings.Contains(text, want) != shown {
+				t.Errorf("%q is in %q: %v", want, text, !shown)
+			}
+		}
+		if sheets := pdftest.Sheets(t, pdf); len(sheets) != 2 {
+			t.Errorf("%d pages", len(sheets))
+		}
+		for name, want := range map[string]string{"Title": "Annual report", "Author": "Acme", "Subject": "Figures", "Keywords": "a, b", "Tagged": "yes"} {
+			if got := pdftest.Info(t, pdf, name); got != want {
+				t.Errorf("%s is %q, want %q", name, got, want)
+			}
+		}
+	}
+	a := request{path: pdfs, body: object(map[string]any{"html": html, "page_ranges": "1,4"}), as: p.dev}.do(t)
+	if a != nil && (!a.is(400, "http_error") || !strings.Contains(string(a.body), "page_ranges")) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	b := request{path: pdfs, body: object(map[string]any{"html": html, "header_html": strings.Repeat("<div>", 251)}), as: p.dev}.do(t)
+	if b != nil && (!b.is(400, "http_error") || !strings.Contains(string(b.body), "250 deep")) {
+		t.Errorf("%d %s", b.status, b.body)
 	}
 }
 

@@ -74,8 +74,13 @@ func (p *page) template(fragment string) (string, error) {
 		return "", err
 	}
 	var out strings.Builder
-	if err := html.Render(&out, root); err != nil {
-		return "", fmt.Errorf("%w: %w", errUnprintable, err)
+	for node := root.FirstChild; node != nil; node = node.NextSibling { // without the root: widths are those of the page
+		if err := html.Render(&out, node); err != nil {
+			return "", fmt.Errorf("%w: %w", errUnprintable, err)
+		}
+	}
+	if out.Len() == 0 {
+		return emptyTemplate, nil
 	}
 	return out.String(), nil
 }

@@ -2,9 +2,6 @@ package browser
 
 import (
 	"bytes"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,25 +13,6 @@ import (
 
 // fivePages are five pages with a number each.
 const fivePages = `<title>Five</title><style>p{break-after:page;margin:0}p:last-child{break-after:auto}</style><p>one<p>two<p>three<p>four<p>five`
-
-// info returns a line of pdfinfo.
-func info(t *testing.T, pdf []byte, name string) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "a.pdf")
-	if err := os.WriteFile(file, pdf, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	output, err := exec.CommandContext(t.Context(), "pdfinfo", file).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(output)) {
-		if value, ok := strings.CutPrefix(line, name+":"); ok {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
-}
 
 // Headers and footers are drawn within the margins of each page, with the page's numbers, and run nothing.
 func TestHeaderAndFooter(t *testing.T) {
@@ -181,11 +159,11 @@ func TestMetadata(t *testing.T) {
 				want["Title"] = title
 			}
 			for name, value := range want {
-				if got := info(t, pdf, name); got != value {
+				if got := pdftest.Info(t, pdf, name); got != value {
 					t.Errorf("%s is %q, want %q", name, got, value)
 				}
 			}
-			if info(t, pdf, "CreationDate") == "" || strings.Join(strings.Fields(pdftest.Text(t, pdf)), " ") != "one two three four five" {
+			if pdftest.Info(t, pdf, "CreationDate") == "" || strings.Join(strings.Fields(pdftest.Text(t, pdf)), " ") != "one two three four five" {
 				t.Errorf("the update spoils the PDF: %q", pdftest.Text(t, pdf))
 			}
 		}
