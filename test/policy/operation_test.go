@@ -29,7 +29,7 @@ var operationRules = []rule{
 		{"Value: !Sub '${SmsFunction}:live'", "Value: !Sub '${SmsFunction}:dead'"},
 		{"      AlarmName: !Sub ${AWS::StackName}-sms-canary-${SmsFunction.Version.Version}\n", ""},
 		{"Value: !GetAtt SmsFunction.Version.Version", "Value: !GetAtt PdfFunction.Version.Version"},
-		{"        - {Name: ExecutedVersion, Value: !GetAtt SmsFunction.Version.Version}\n", ""},
+		{", {Name: ExecutedVersion, Value: !GetAtt SmsFunction.Version.Version}", ""},
 	}},
 	{"roles take the boundary, traces and the key", roleSettings, []edit{
 		{"      PermissionsBoundary: !If [HasBoundary, !Ref PermissionsBoundaryArn, !Ref AWS::NoValue]\n", ""},
