@@ -3,6 +3,8 @@ package project
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -33,6 +35,40 @@ func (o *pauseOptions) run(ctx context.Context, s *app.Stack) error {
 	}
 	view := viewOf(p)
 	return view.printChange(o.App, "State", view.state()+" (functions follow within seconds)")
+}
+
+type limitOptions struct {
+	*app.App
+	projectID string
+	limit     project.RateLimit
+}
+
+func limit(a *app.App) *cobra.Command {
+	o := &limitOptions{App: a}
+	cmd := a.Command(&cobra.Command{
+		Use:     "limit PROJECT REQUESTS",
+		Short:   `Set how many requests a project may make per window: a part of "svc project limits"`,
+		Example: `  svc project limit acme 1200 --window 1m`,
+	}, o.parse, o.run)
+	cmd.Flags().DurationVar(&o.limit.Window, "window", time.Minute, "window of the limit, in whole seconds")
+	return cmd
+}
+
+func (o *limitOptions) parse(args []string) (err error) {
+	o.projectID = args[0]
+	if o.limit.Requests, err = strconv.Atoi(args[1]); err != nil {
+		return app.Usagef("REQUESTS is a whole number, not %q", args[1])
+	}
+	return nil
+}
+
+func (o *limitOptions) run(ctx context.Context, s *app.Stack) error {
+	p, err := s.Projects.SetLimit(ctx, o.projectID, o.limit)
+	if err != nil {
+		return err
+	}
+	view := viewOf(p)
+	return view.printChange(o.App, "Limit", view.limit()+", in each environment (functions follow within seconds)")
 }
 
 type trialOptions struct {

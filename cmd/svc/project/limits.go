@@ -1,6 +1,7 @@
 package project
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -183,6 +184,16 @@ func (p View) limitRows() [][]string {
 	}
 }
 
+// limits returns the limits of an exported project, which read has validated.
+func (p Settings) limits() project.Limits {
+	recipients, _ := p.recipients()
+	return project.Limits{Recipients: recipients, DailyCredits: p.DailyCredits, DailyUnits: p.DailyUnits}
+}
+
+func (p Settings) recipients() ([]project.RecipientLimit, error) {
+	return parseRecipients(cmp.Or(strings.Join(p.PerRecipient, ","), none))
+}
+
 // recipientTexts are limits in the form of --per-recipient.
 func recipientTexts(limits []project.RecipientLimit) []string {
 	var texts []string
@@ -201,39 +212,4 @@ func short(window time.Duration) string {
 		}
 	}
 	return text
-}
-
-// limit returns the earlier name of the command, which sets the requests alone.
-func limit(a *app.App) *cobra.Command {
-	o := &limitOptions{App: a}
-	cmd := a.Command(&cobra.Command{
-		Use: "limit PROJECT REQUESTS", Hidden: true,
-		Short:   `Set how many requests a project may make per window: the earlier name of "svc project limits"`,
-		Example: `  svc project limit acme 1200 --window 1m`,
-	}, o.parse, o.run)
-	cmd.Flags().DurationVar(&o.limit.Window, "window", time.Minute, "window of the limit, in whole seconds")
-	return cmd
-}
-
-type limitOptions struct {
-	*app.App
-	projectID string
-	limit     project.RateLimit
-}
-
-func (o *limitOptions) parse(args []string) (err error) {
-	o.projectID = args[0]
-	if o.limit.Requests, err = strconv.Atoi(args[1]); err != nil {
-		return app.Usagef("REQUESTS is a whole number, not %q", args[1])
-	}
-	return nil
-}
-
-func (o *limitOptions) run(ctx context.Context, s *app.Stack) error {
-	p, err := s.Projects.SetLimit(ctx, o.projectID, o.limit)
-	if err != nil {
-		return err
-	}
-	view := viewOf(p)
-	return view.printChange(o.App, "Limit", view.limit()+", in each environment (functions follow within seconds)")
 }
