@@ -47,7 +47,7 @@ func limit(a *app.App) *cobra.Command {
 	o := &limitOptions{App: a}
 	cmd := a.Command(&cobra.Command{
 		Use:     "limit PROJECT REQUESTS",
-		Short:   `Set how many requests a project may make per window: a part of "svc project limits"`,
+		Short:   "Set how many requests a project may make per window, in each environment",
 		Example: `  svc project limit acme 1200 --window 1m`,
 	}, o.parse, o.run)
 	cmd.Flags().DurationVar(&o.limit.Window, "window", time.Minute, "window of the limit, in whole seconds")

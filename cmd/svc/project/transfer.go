@@ -104,7 +104,7 @@ func (o *importOptions) run(ctx context.Context, s *app.Stack) error {
 	}
 	created, err := createProject(ctx, s, project.Project{
 		ID: t.ID, Name: t.Name, Paused: t.Paused, Trial: t.Trial, TrialDestinations: t.TrialDestinations,
-		Limit: project.RateLimit{Requests: t.LimitRequests, Window: time.Duration(t.LimitSeconds) * time.Second},
+		Limit:  project.RateLimit{Requests: t.LimitRequests, Window: time.Duration(t.LimitSeconds) * time.Second},
 		Limits: t.limits(),
 	})
 	if err != nil {
