@@ -34,7 +34,11 @@ func status(code int, kind string) answer {
 // that is empty.
 func streamed(result event.Result, bytes int, failure string) answer {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		text, _ := io.ReadAll(result.Response())
+		response, err := result.Response()
+		if err != nil {
+			panic(err)
+		}
+		text, _ := io.ReadAll(response)
 		text = text[:min(len(text), bytes)]
 		complete, _ := json.Marshal(map[string]string{"ErrorCode": failure, "ErrorDetails": "details"})
 		for _, m := range []struct {
