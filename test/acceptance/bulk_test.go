@@ -220,7 +220,7 @@ func TestBulkKeyRefused(t *testing.T) {
 	}
 }
 
-// openapi.yaml#SmsCostEstimate, docs/decisions.md#cost-check: string fields, nothing sent, nothing charged, with any
+// openapi.yaml#SmsProviderResponse, docs/decisions.md#cost-check: string fields, nothing sent, nothing charged, with any
 // vendor.
 func TestCheckCost(t *testing.T) {
 	local(t)

@@ -41,6 +41,7 @@ check('lookUpLocation', $location->lookUpLocation(new Model\LocationRequest(['ip
 $utilities = new Api\UtilitiesApi($http, $configuration);
 check('generateBarcode', str_starts_with($utilities->generateBarcode(new Model\BarcodeRequest(['data' => 'svc-api']))->fread(8), "\x89PNG"));
 check('generatePdf', str_starts_with($utilities->generatePdf(new Model\PdfRequest(['html' => '<h1>Invoice</h1>']))->fread(8), '%PDF-'));
+check('streamPdf', str_starts_with($utilities->streamPdf(new Model\PdfRequest(['html' => '<h1>Invoice</h1>']))->fread(8), '%PDF-'));
 $codes = new Api\QRCodeApi($http, $configuration);
 check('generateQrCode', str_starts_with($codes->generateQrCode(new Model\QrCodeRequest(['data' => 'svc-api']))->fread(8), "\x89PNG"));
 $currency = new Api\CurrencyApi($http, $configuration);
@@ -50,8 +51,8 @@ check('convertPairRate', $currency->convertPairRate('USD', 'LKR', '100')->getDat
 check('listCurrencyCodes', $currency->listCurrencyCodes()->getData()->getCount() > 30);
 
 try {
-    $utilities->generatePdf(new Model\PdfRequest(['html' => '<p>a</p>', 'margins' => new Model\PdfRequestMargins(['top' => 100, 'bottom' => 100, 'left' => 100, 'right' => 100])]));
+    $utilities->generateBarcode(new Model\BarcodeRequest(['data' => 'letters', 'type' => 'EAN13']));
     check('an error', false);
 } catch (SvcApi\ApiException $e) {
-    check('an error', in_array($e->getCode(), [400, 422], true) && $e->getResponseObject()->getError()->getCode() !== '');
+    check('an error', $e->getCode() === 400 && $e->getResponseObject()->getError()->getCode() === 'http_error');
 }

@@ -8,7 +8,7 @@ from svc_api_client.api.location import look_up_location
 from svc_api_client.api.qr_code import generate_qr_code
 from svc_api_client.api.security import check_burner_email, check_vpn
 from svc_api_client.api.sms import get_sms_balance, send_sms
-from svc_api_client.api.utilities import generate_barcode, generate_pdf
+from svc_api_client.api.utilities import generate_barcode, generate_pdf, stream_pdf
 from svc_api_client.models import (
     BarcodeRequest,
     BurnerEmailRequest,
@@ -54,6 +54,8 @@ r = call(generate_pdf, body=PdfRequest(html="<h1>Invoice</h1>"))
 check("generatePdf", r.content.startswith(b"%PDF-"), r)
 r = call(generate_pdf, body=PdfRequest(html="<h1>Invoice</h1>", response_type=PdfResponseType.BASE64))
 check("generatePdf as Base64", b'"JVBERi' in r.content, r)
+r = call(stream_pdf, body=PdfRequest(html="<h1>Invoice</h1>"))
+check("streamPdf", r.content.startswith(b"%PDF-"), r)
 r = call(get_latest_rates, "USD")
 check("getLatestRates", r.parsed.data.rates["LKR"] > 0, r)
 r = call(get_pair_rate, "USD", "LKR")
