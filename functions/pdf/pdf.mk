@@ -1,6 +1,6 @@
 ## PDFs: the browser, hostile documents, the gallery, the benchmark
 
-.PHONY: layer poppler test-hostile gallery-pdf bench-pdf build-PdfRenderFunction
+.PHONY: layer poppler test-hostile gallery-pdf bench-pdf bench-gotenberg build-PdfRenderFunction
 
 test: poppler
 gallery: gallery-pdf
@@ -24,6 +24,9 @@ gallery-pdf: poppler
 # Beside the same browser driven by nothing but the bare protocol calls.
 bench-pdf:
 	go test -run '^$$' -bench . -benchtime 20x ./functions/pdf/render/browser ./functions/pdf
+
+bench-gotenberg: ## PDFs through the whole stack compared with Gotenberg 8; GOTENBERG= names its program gotenberg-chromium
+	@go run ./test/acceptance/bench -gotenberg
 
 # The browser is an x86-64 program, so is the function that starts it.
 build-PdfRenderFunction:

@@ -1,12 +1,14 @@
 // Command bench compares the functions with a hello function in the same run: the time from the start of a process to
 // its first request for an event, the size of the binary, and for SMS the requests a second through the whole local stack. The
-// command also compares the start of the PDF function with and without the processor time that Lambda grants.
+// command also compares the start of the PDF function with and without the processor time that Lambda grants. With
+// -gotenberg the command compares PDFs with Gotenberg instead.
 package main
 
 import (
 	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -42,8 +44,14 @@ const (
 )
 
 func main() {
+	gotenberg := flag.Bool("gotenberg", false, "compare PDFs with Gotenberg instead")
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Stdout)
+	measure := run
+	if *gotenberg {
+		measure = compareGotenberg
+	}
+	err := measure(ctx, os.Stdout)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

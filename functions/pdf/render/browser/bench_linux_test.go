@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -75,21 +73,6 @@ func (d *bare) render(b *testing.B, html string) []byte {
 	return pdf
 }
 
-// invoice is a small document.
-const invoice = `<!DOCTYPE html><meta charset="utf-8"><style>body{font:11pt sans-serif}table{width:100%;border-collapse:collapse}td,th{padding:2mm;border-bottom:1px solid #888;text-align:left}
-</style><h1>Invoice 2026-1042</h1><p>Nimal Perera, Kandy<br>20 November 2026</p><table><tr><th>Item<th>Count<th>Price<tr><td>Domain, one year<td>1<td>4,500.00
-<tr><td>Hosting, one year<td>1<td>18,000.00<tr><td>Support, hours<td>6<td>21,000.00<tr><th>Total<th><th>43,500.00</table><p>ස්තුතියි. நன்றி. Thank you.`
-
-// table is a document of 512 KiB.
-func table() string {
-	var t strings.Builder
-	t.WriteString("<!DOCTYPE html><table>")
-	for i := 0; t.Len() < 524_288-200; i++ {
-		fmt.Fprintf(&t, "<tr><td>%06d<td>A line of a long statement, with some words in it<td>Kandy, Central Province, Sri Lanka<td>%d.00", i, i*37%100_000)
-	}
-	return t.String()
-}
-
 // pass has the document limits of the deployed function.
 var pass = limits.Limits{Elements: 40_000, Depth: 250, Tables: 20, Pixels: 60_000_000, Measure: fetch.Measure}
 
@@ -102,7 +85,7 @@ func middle(times []time.Duration) float64 {
 // BenchmarkRender compares a warm document with the bare calls, in turns. "ms" is a request to an idle function, "back-ms"
 // a request immediately after another one, which waits for its page.
 func BenchmarkRender(b *testing.B) {
-	for name, html := range map[string]string{"invoice": invoice, "table": table()} {
+	for name, html := range map[string]string{"invoice": pdftest.Invoice, "table": pdftest.Table()} {
 		b.Run(name, func(b *testing.B) {
 			o := limitsOf(b)
 			r := New(o)
@@ -171,14 +154,14 @@ func BenchmarkStart(b *testing.B) {
 	for b.Loop() {
 		began := time.Now()
 		r := New(limitsOf(b))
-		if _, err := r.Render(b.Context(), Document{HTML: invoice, Geometry: a4}); err != nil {
+		if _, err := r.Render(b.Context(), Document{HTML: pdftest.Invoice, Geometry: a4}); err != nil {
 			b.Fatal(err)
 		}
 		ours = append(ours, time.Since(began))
 		r.Close()
 		began = time.Now()
 		d := startBare(b)
-		d.render(b, invoice)
+		d.render(b, pdftest.Invoice)
 		bare = append(bare, time.Since(began))
 		d.process.end()
 	}
@@ -192,7 +175,7 @@ func BenchmarkStart(b *testing.B) {
 // start up to the first PDF, and the memory of an idle browser.
 func BenchmarkZygote(b *testing.B) {
 	kinds := []struct{ name, drop string }{{"without", "--none"}, {"with", "--no-zygote"}}
-	document := Document{HTML: invoice, Geometry: a4}
+	document := Document{HTML: pdftest.Invoice, Geometry: a4}
 	type figures struct{ start, rested, back, ended []time.Duration }
 	taken := map[string]*figures{}
 	paths, held := map[string]string{}, map[string][]int64{}
@@ -246,7 +229,7 @@ func BenchmarkZygote(b *testing.B) {
 
 func BenchmarkMissingGlyphs(b *testing.B) {
 	r := run(b, limitsOf(b))
-	pdf := render(b, r, invoice)
+	pdf := render(b, r, pdftest.Invoice)
 	for b.Loop() {
 		MissingGlyphs(pdf)
 	}

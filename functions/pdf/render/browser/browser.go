@@ -267,7 +267,7 @@ func (r *Renderer) renew(ctx context.Context, p prepared) prepared {
 	return p
 }
 
-// start starts a browser, tests it, and opens an empty page.
+// start starts a browser and opens a page.
 func (r *Renderer) start(ctx context.Context) prepared {
 	ctx, cancel := withRunningTime(ctx, startTime, errSlowStart)
 	defer cancel()
@@ -277,10 +277,7 @@ func (r *Renderer) start(ctx context.Context) prepared {
 		return prepared{err: r.startFailure(err)}
 	}
 	p := prepared{session: s}
-	if err = r.selfTest(ctx, p); err == nil {
-		p.page, err = s.newPage(ctx, r.scripts)
-	}
-	if err != nil {
+	if p.page, err = s.newPage(ctx, r.scripts); err != nil {
 		err = s.explain(err)
 		s.end()
 		return prepared{err: r.startFailure(err)}
@@ -309,22 +306,6 @@ var (
 	errSlowStart = fmt.Errorf("browser: not ready after %s", startTime)
 	errNoText    = errors.New("browser: self-test: no text in the PDF; are fonts and their configuration beside the browser?")
 )
-
-// selfTest renders a line and looks for its text: without fonts Chromium prints an empty PDF without an error.
-func (r *Renderer) selfTest(ctx context.Context, p prepared) error {
-	var err error
-	if p.page, err = p.session.newPage(ctx, false); err != nil {
-		return err
-	}
-	pdf, err := r.render(ctx, p, Document{HTML: "<!DOCTYPE html><p>self-test", Geometry: Geometry{Size: Sizes["A4"]}})
-	if err != nil {
-		return err
-	}
-	if !showsText(pdf) {
-		return errNoText
-	}
-	return p.page.dispose(ctx)
-}
 
 // showsText reports whether a PDF maps glyphs to characters (ISO 32000-1, 9.10.3): only text in a real font does.
 func showsText(pdf []byte) bool {

@@ -45,7 +45,7 @@ type page struct {
 	fetched []string // addresses of the images that the page received from this process
 }
 
-// newPage opens an empty page, where scripts run only if scripts is true.
+// newPage opens a page and warms it up. Scripts run there only if scripts is true.
 func (s *session) newPage(ctx context.Context, scripts bool) (*page, error) {
 	root := s.in(ctx, "")
 	created, err := proto.TargetCreateBrowserContext{DisposeOnDetach: true}.Call(root)
@@ -80,7 +80,24 @@ func (s *session) newPage(ctx context.Context, scripts bool) (*page, error) {
 			return nil, err
 		}
 	}
-	return p, nil
+	return p, p.warmUp(ctx)
+}
+
+// warmUp prints a line, so that the renderer process has fonts and printer loaded before a document comes, and looks for the
+// text of the line: without fonts Chromium prints an empty PDF without an error. The document replaces the line.
+func (p *page) warmUp(ctx context.Context) error {
+	p.ctx = ctx
+	pdf, err := p.render(Document{HTML: "<!DOCTYPE html><p>self-test", Geometry: Geometry{Size: Sizes["A4"]}, Bytes: 1 << 20}, 1)
+	if err != nil {
+		return err
+	}
+	if !showsText(pdf) {
+		return errNoText
+	}
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	p.loaded = newEvent()
+	return nil
 }
 
 // dispose closes the browser context of the page with all that the context holds.

@@ -91,9 +91,11 @@ func (s *session) listen() {
 				go s.respond(&paused)
 			}
 		case "Page.loadEventFired":
-			if p := s.current(); p != nil && string(p.id) == event.SessionID {
+			s.mu.Lock()
+			if p := s.pages[event.SessionID]; p != nil {
 				p.loaded.fire()
 			}
+			s.mu.Unlock()
 		case "Inspector.targetCrashed": // also while the page waits for a document, or is not ready yet
 			s.mu.Lock()
 			if p := s.pages[event.SessionID]; p != nil {

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"svcapi/local/chromium"
+	"svcapi/local/demo"
+	"svcapi/local/stack"
+	"svcapi/shared/project"
+	"svcapi/test/pdftest"
+)
+
+const (
+	gotenbergStart = time.Minute            // until Gotenberg responds
+	pause          = 100 * time.Millisecond // after each document, for the work that no client waits for
+)
+
+// documents are compared one after another, each in rounds of several documents. Gotenberg's browser starts anew after 100 of them.
+var documents = []struct {
+	name, html   string
+	rounds, each int
+	goal         float64 // the largest ratio
+}{
+	{"invoice", pdftest.Invoice, 9, 7, 0.5},
+	{"table of 512 KiB", pdftest.Table(), 5, 3, 0.9},
+}
+
+// gotenberg is a running Gotenberg.
+type gotenberg struct {
+	url     string
+	process *exec.Cmd
+}
+
+// errNoGotenberg says why there is nothing to compare with.
+var errNoGotenberg = errors.New("bench-gotenberg was skipped")
+
+// gotenbergTools are the programs that Gotenberg wants to know, by the variable that names the path. No document uses them.
+var gotenbergTools = map[string]string{
+	"QPDF_BIN_PATH": "qpdf", "PDFTK_BIN_PATH": "pdftk", "EXIFTOOL_BIN_PATH": "exiftool", "PDFCPU_BIN_PATH": "true",
+}
+
+// compareGotenberg prints how long a PDF takes through the whole local stack and by Gotenberg over HTTP, with the same browser.
+func compareGotenberg(ctx context.Context, out io.Writer) (err error) {
+	dir, err := os.MkdirTemp("", "bench")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	other, err := startGotenberg(ctx, dir)
+	if errors.Is(err, errNoGotenberg) {
+		fmt.Fprintln(out, err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer other.close()
+	b := &bench{dir: dir}
+	if b.stack, err = stack.Start(ctx, stack.Options{LogDir: filepath.Join(dir, "stack")}); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.stack.Close()) }()
+	if err := b.grant(ctx); err != nil {
+		return err
+	}
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "PDF\tthis stack, median\tGotenberg, median\tratio\tratios of rounds\tgoal\t")
+	for _, d := range documents {
+		ours, theirs, err := b.requestsOf(d.html, other)
+		if err != nil {
+			return err
+		}
+		var all [2][]time.Duration
+		var ratios []string
+		for round := -1; round < d.rounds; round++ { // round -1 warms up
+			var times [2][]time.Duration
+			for range d.each {
+				for side, once := range []func(context.Context) (time.Duration, error){ours, theirs} {
+					took, err := once(ctx)
+					if err != nil {
+						return fmt.Errorf("%s: %w", d.name, err)
+					}
+					times[side] = append(times[side], took)
+				}
+			}
+			if round < 0 {
+				continue
+			}
+			all[0], all[1] = append(all[0], times[0]...), append(all[1], times[1]...)
+			ratios = append(ratios, fmt.Sprintf("%.2f", ratio(quantile(times[0], 0.5), quantile(times[1], 0.5))))
+		}
+		whole := ratio(quantile(all[0], 0.5), quantile(all[1], 0.5))
+		verdict := ""
+		if whole > d.goal {
+			verdict = " (over the goal)"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%.2f%s\t%s\t%.2f\t\n", d.name, ms(quantile(all[0], 0.5)), ms(quantile(all[1], 0.5)), whole, verdict, ratios, d.goal)
+	}
+	return t.Flush()
+}
+
+// requestsOf returns a request for a document to each side. Each waits until its side has no more work.
+func (b *bench) requestsOf(html string, other *gotenberg) (ours, theirs func(context.Context) (time.Duration, error), err error) {
+	body, err := json.Marshal(map[string]any{"html": html, "page_size": "A4"})
+	if err != nil {
+		return nil, nil, err
+	}
+	as := demo.CredentialOf("managed", project.Development)
+	header := http.Header{"X-Api-Key": {as.ClientID}, "X-Api-Secret": {as.ClientSecret}, "Content-Type": {"application/json"}}
+	ours = func(ctx context.Context) (time.Duration, error) {
+		took, err := timed(ctx, b.stack.BaseURL+"/utilities/pdf/generate", header, body)
+		for _, folder := range []string{"pdf", "pdfrender"} {
+			if f, ok := b.stack.Template.Function(folder); ok && err == nil {
+				err = b.stack.AwaitIdle(ctx, f.LogicalID)
+			}
+		}
+		time.Sleep(pause)
+		return took, err
+	}
+	var form bytes.Buffer
+	w := multipart.NewWriter(&form)
+	file, err := w.CreateFormFile("files", "index.html")
+	if err == nil {
+		_, err = io.WriteString(file, html)
+	}
+	if err = errors.Join(err, w.WriteField("printBackground", "true"), w.Close()); err != nil {
+		return nil, nil, err
+	}
+	formHeader := http.Header{"Content-Type": {w.FormDataContentType()}}
+	theirs = func(ctx context.Context) (time.Duration, error) {
+		took, err := timed(ctx, other.url+"/forms/chromium/convert/html", formHeader, form.Bytes())
+		time.Sleep(pause)
+		return took, err
+	}
+	return ours, theirs, nil
+}
+
+// timed returns the time until the last byte of a PDF has come.
+func timed(ctx context.Context, url string, header http.Header, body []byte) (time.Duration, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	r.Header = header
+	began := time.Now()
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	pdf, err := io.ReadAll(response.Body)
+	took := time.Since(began)
+	if err == nil && (response.StatusCode != http.StatusOK || !bytes.HasPrefix(pdf, []byte("%PDF-"))) {
+		err = fmt.Errorf("%s: %d %.200s", url, response.StatusCode, pdf)
+	}
+	return took, err
+}
+
+// startGotenberg starts the program that the variable GOTENBERG names, with the browser of the layer. The result is
+// errNoGotenberg where a program is missing.
+func startGotenberg(ctx context.Context, dir string) (*gotenberg, error) {
+	program, err := exec.LookPath(cmp.Or(os.Getenv("GOTENBERG"), "gotenberg-chromium"))
+	if err != nil {
+		return nil, fmt.Errorf("%w: no program gotenberg-chromium of Gotenberg 8 is in the path, and GOTENBERG names none", errNoGotenberg)
+	}
+	browser, err := chromium.Path(ctx, func(step string) { fmt.Fprintln(os.Stderr, step) })
+	if errors.Is(err, chromium.ErrNone) {
+		return nil, fmt.Errorf("%w: %w", errNoGotenberg, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	beside := filepath.Dir(browser)
+	work := filepath.Join(dir, "gotenberg")
+	environment := append(os.Environ(),
+		"CHROMIUM_BIN_PATH="+browser, "CHROMIUM_HYPHEN_DATA_DIR_PATH="+work, "TMPDIR="+work,
+		"FONTCONFIG_FILE="+filepath.Join(beside, "fonts.conf"), "LD_LIBRARY_PATH="+filepath.Join(beside, "lib"),
+	)
+	for variable, tool := range gotenbergTools {
+		path, err := exec.LookPath(tool)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s is missing (apt-get install qpdf pdftk-java libimage-exiftool-perl)", errNoGotenberg, tool)
+		}
+		environment = append(environment, variable+"="+path)
+	}
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.Create(filepath.Join(dir, "gotenberg.log"))
+	if err = errors.Join(err, os.Mkdir(work, 0o755)); err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	g := &gotenberg{url: "http://127.0.0.1:" + strconv.Itoa(port)}
+	g.process = exec.Command(program, "--api-bind-ip=127.0.0.1", "--api-port="+strconv.Itoa(port), "--chromium-auto-start", //nolint:gosec,noctx // close ends it
+		"--pdfengines-convert-engines=qpdf", "--log-level=error") // the default engine is not in this program
+	g.process.Env, g.process.Dir, g.process.Stdout, g.process.Stderr = environment, work, log, log
+	if err := g.process.Start(); err != nil {
+		return nil, err
+	}
+	for until := time.Now().Add(gotenbergStart); time.Now().Before(until) && ctx.Err() == nil; time.Sleep(pause) {
+		if response, err := http.Get(g.url + "/health"); err == nil { //nolint:noctx // a loop with a limit
+			response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return g, nil
+			}
+		}
+	}
+	g.close()
+	text, _ := os.ReadFile(log.Name())
+	return nil, fmt.Errorf("gotenberg did not start: %w\n%s", context.Cause(ctx), text)
+}
+
+// close ends Gotenberg, which ends its browser.
+func (g *gotenberg) close() {
+	_ = g.process.Process.Signal(os.Interrupt)
+	_ = g.process.Wait()
+}
+
+// freePort returns a port of the loopback interface that no program uses now.
+func freePort() (int, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port, nil
+}
