@@ -40,9 +40,9 @@ SIMULATIONS := ./test/acceptance/faults ./test/acceptance/ceiling
 # Without the race detector as well: test/acceptance and local drive compiled programs, the others start no goroutine and
 # compute much.
 PLAIN := ./test/acceptance ./local ./functions/barcode ./functions/barcode/draw ./functions/barcode/qrcode ./functions/barcode/symbology \
-	./functions/pdf/limits ./functions/security/disposable
+	./functions/pdf/render/limits ./functions/security/disposable
 # The longest packages start first, so that no long test runs alone at the end. make check has run the policies.
-RACE = ./functions/pdf/browser ./shared/credit ./cmd/svc ./test/capacity \
+RACE = ./functions/pdf/render/browser ./shared/credit ./cmd/svc ./test/capacity \
 	$$(go list ./... | grep -vxF "$$(go list ./test/policy $(PLAIN) $(SIMULATIONS))")
 
 # The packages' tests share one DynamoDB Local, each with tables of its own.
@@ -84,7 +84,7 @@ QUICK_ACCEPT := ^(TestUnitsAndCredits|TestNotRoutable|TestBurnerEmailShield|Test
 test-quick: ## the tests between edits, under 90 s: build, unit tests, policy, one acceptance test for each function
 	go build ./...
 	go test -skip '$(QUICK_SKIP)' ./test/policy ./shared/credit ./cmd/svc \
-		$$(go list ./cmd/... ./functions/... ./shared/... | grep -v -e '/functions/pdf$$' -e '/functions/pdf/browser')
+		$$(go list ./cmd/... ./functions/... ./shared/... | grep -v -e '/functions/pdf$$' -e '/functions/pdf/render/browser')
 	go test -run '$(QUICK_ACCEPT)' ./test/acceptance
 
 test-faults: ## money under faults: 10,000 random schedules of the compiled functions; SEED= and SCHEDULES= choose others

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -67,7 +68,7 @@ func prepare(ctx context.Context, functions []template.Function, progress func(s
 	if t.binaries, err = build.Functions(ctx, functions); err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(functions, func(f template.Function) bool { return f.Folder == "pdf" }) {
+	if slices.ContainsFunc(functions, func(f template.Function) bool { return f.Folder == "pdfrender" }) {
 		if t.browser, err = chromium.Environment(ctx, progress); err != nil {
 			return nil, err
 		}
@@ -145,7 +146,13 @@ func (i invocation) invoke(ctx context.Context, product *template.Template, even
 		return err
 	}
 	_, logErr := i.log.Write(log)
-	_, outErr := i.out.Write(append(bytes.TrimRight(result.Payload, "\n"), '\n'))
+	payload := result.Payload
+	if result.Streamed {
+		if payload, err = buffered(payload); err != nil {
+			return err
+		}
+	}
+	_, outErr := i.out.Write(append(bytes.TrimRight(payload, "\n"), '\n'))
 	if err := errors.Join(logErr, outErr); err != nil {
 		return err
 	}
@@ -153,6 +160,19 @@ func (i invocation) invoke(ctx context.Context, product *template.Template, even
 		return fmt.Errorf("function %s failed", function.LogicalID)
 	}
 	return nil
+}
+
+// buffered returns a streamed response in the form of a response that is not streamed.
+func buffered(stream []byte) ([]byte, error) {
+	head, body, found := bytes.Cut(stream, make([]byte, 8))
+	if !found {
+		return nil, errors.New("the stream has no head")
+	}
+	response := map[string]any{"body": base64.StdEncoding.EncodeToString(body), "isBase64Encoded": true}
+	if err := json.Unmarshal(head, &response); err != nil {
+		return nil, fmt.Errorf("the head of the stream: %w", err)
+	}
+	return json.Marshal(response)
 }
 
 // running gives the parameters that point a function at the stack of a demo file; nil where none runs.
@@ -168,6 +188,7 @@ func running(demoFile string) (map[string]string, error) {
 		DynamoDBURL string `json:"dynamodb_url"`
 		SecretsURL  string `json:"secrets_url"`
 		SandboxURL  string `json:"sandbox_url"`
+		LambdaURL   string `json:"lambda_url"`
 	}
 	if err := json.Unmarshal(text, &demo); err != nil {
 		return nil, fmt.Errorf("%s: %w", demoFile, err)
@@ -181,5 +202,5 @@ func running(demoFile string) (map[string]string, error) {
 	if err != nil {
 		return nil, nil //nolint:nilerr // nothing answers: no stack runs
 	}
-	return stack.Overrides(demo.DynamoDBURL, demo.SecretsURL, demo.SandboxURL), conn.Close()
+	return stack.Overrides(demo.DynamoDBURL, demo.SecretsURL, demo.SandboxURL, demo.LambdaURL), conn.Close()
 }

@@ -103,6 +103,7 @@ func greet(out io.Writer, s *stack.Stack) {
 		{"Sent to vendors", s.SandboxURL + "/_sandbox/calls"},
 		{"DynamoDB", s.DynamoDBURL},
 		{"Secrets Manager", s.SecretsURL},
+		{"Lambda", s.LambdaURL},
 		{"Logs", s.LogDir},
 	} {
 		if place[1] != "" {

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"svcapi/shared/api"
+	"svcapi/shared/settings"
 	"svcapi/shared/upstream"
 )
 
@@ -20,7 +21,7 @@ type config struct {
 func (c config) Validate() error {
 	return errors.Join(
 		c.API.Validate(), c.Upstream.Validate(),
-		api.InRange("SECRET_CACHE_SECONDS", c.SecretCacheSeconds, 0, 3600),
-		api.InRange("RATES_CACHE_SECONDS", c.RatesCacheSeconds, 0, 3600),
+		settings.InRange("SECRET_CACHE_SECONDS", c.SecretCacheSeconds, 0, 3600),
+		settings.InRange("RATES_CACHE_SECONDS", c.RatesCacheSeconds, 0, 3600),
 	)
 }

@@ -11,11 +11,12 @@ import (
 	"svcapi"
 	"svcapi/shared/api"
 	"svcapi/shared/credit"
+	"svcapi/shared/settings"
 	"svcapi/shared/telemetry"
 )
 
 func main() {
-	cfg, err := api.ReadConfig[config]()
+	cfg, err := settings.Read[config]()
 	if err != nil {
 		telemetry.Exit(fmt.Errorf("configuration: %w", err))
 	}

@@ -4,12 +4,15 @@ import (
 	"encoding/base64"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
+	"svcapi/functions/pdf/render/event"
 	"svcapi/shared/api"
 )
 
-// A body that decodes without a problem is a document within the limits of openapi.yaml#PdfRequest.
+// maxEvent is the largest event in bytes that Lambda accepts.
+const maxEvent = 6 << 20
+
+// A body that decodes without a problem makes an event that the renderer and Lambda accept.
 func FuzzBody(f *testing.F) {
 	for _, body := range []string{
 		`{"html":"<p>a</p>","page_size":"Letter","orientation":"landscape","margins":{"top":0,"right":1e2,"bottom":99.9999999999999999999999,"left":-0},"response_type":"base64"}`,
@@ -30,17 +33,13 @@ func FuzzBody(f *testing.F) {
 		if len(in.Problems()) > 0 {
 			return
 		}
-		if n := len(d.html); n < 1 || n > maxHTML || !utf8.ValidString(d.html) {
-			t.Errorf("%d bytes", n)
+		d.event.MaxBytes = maxBuffered
+		text, err := d.event.Encode()
+		if err != nil {
+			t.Fatal(err)
 		}
-		g := d.geometry
-		for _, side := range []float64{g.Margins.Top, g.Margins.Right, g.Margins.Bottom, g.Margins.Left} {
-			if side < 0 || side > 100 {
-				t.Errorf("%+v", g)
-			}
-		}
-		if g.Size.Width < 1 || g.Size.Height < g.Size.Width {
-			t.Errorf("%+v", g)
+		if e, err := event.Parse(text); err != nil || len(text) > maxEvent {
+			t.Errorf("%+v: %v, %d bytes", e, err, len(text))
 		}
 	})
 }

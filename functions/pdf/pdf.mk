@@ -1,6 +1,6 @@
 ## PDFs: the browser, hostile documents, the gallery, the benchmark
 
-.PHONY: layer poppler test-hostile gallery-pdf bench-pdf build-PdfFunction
+.PHONY: layer poppler test-hostile gallery-pdf bench-pdf build-PdfRenderFunction
 
 test: poppler
 gallery: gallery-pdf
@@ -23,9 +23,9 @@ gallery-pdf: poppler
 
 # Beside the same browser driven by nothing but the bare protocol calls.
 bench-pdf:
-	go test -run '^$$' -bench . -benchtime 20x ./functions/pdf/browser
+	go test -run '^$$' -bench . -benchtime 20x ./functions/pdf/render/browser
 
-# The browser is an x86-64 program, so is the function.
-build-PdfFunction:
+# The browser is an x86-64 program, so is the function that starts it.
+build-PdfRenderFunction:
 	cksum samconfig.toml > $(ARTIFACTS_DIR)/samconfig.cksum
-	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags=-s -o $(ARTIFACTS_DIR)/bootstrap ./functions/pdf
+	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags=-s -o $(ARTIFACTS_DIR)/bootstrap ./functions/pdf/render

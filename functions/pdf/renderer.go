@@ -2,91 +2,125 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"log/slog"
-	"os"
+	"io"
 	"time"
 
-	"svcapi/functions/pdf/browser"
-	"svcapi/functions/pdf/fetch"
-	"svcapi/functions/pdf/limits"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"svcapi/functions/pdf/render/event"
+	"svcapi/shared/awsclient"
 )
 
-// renderer turns a document into a PDF, within all limits.
+// timeForResult is the end of the time of a render, in which the renderer's response reaches this function.
+const timeForResult = time.Second
+
+// renderer calls the function pdfrender (docs/decisions.md#pdf-renderer).
 type renderer struct {
-	browser *browser.Renderer
-	images  *fetch.Client
-	limits  limits.Limits
-	after   afterResponse
+	client   *lambda.Client
+	function string
+	after    afterResponse
 }
 
 // afterResponse runs work when the response to a request has been sent, as api.Service does.
 type afterResponse func(ctx context.Context, name string, work func(context.Context) error)
 
-// readyTime is how long the init of the function waits for the browser. The first request waits for a slower start.
-const readyTime = 8 * time.Second
-
-// newRenderer starts the browser and waits for the start, because init has the whole processor.
-func newRenderer(c config, protections []browser.Protection, after afterResponse) (*renderer, error) {
-	images, err := c.fetcher()
-	if err != nil {
-		return nil, err
-	}
-	o := c.browserOptions()
-	o.Log = slog.New(slog.NewJSONHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: lambdaKeys}))
-	o.Protections = protections
-	o.Log.Info("browser protections", protectionStates(protections)...)
-	if err := browser.RemoveStale(o.Dir); err != nil {
-		o.Log.Warn("stale folders were not removed", "error", err.Error())
-	}
-	r := &renderer{browser: browser.New(o), images: images, limits: documentLimits, after: after}
-	ctx, cancel := context.WithTimeout(context.Background(), readyTime)
-	defer cancel()
-	// A failed start is not an error of newRenderer: each request tries again.
-	if err := r.browser.Ready(ctx); err != nil {
-		o.Log.Error("browser did not start", "error", err.Error())
-	}
-	return r, nil
+func newRenderer(cfg aws.Config, function string, after afterResponse) *renderer {
+	return &renderer{function: function, after: after, client: lambda.NewFromConfig(cfg, func(o *lambda.Options) {
+		o.HTTPClient = awsclient.Streaming()
+		o.Retryer = aws.NopRetryer{} // render decides what is repeated
+	})}
 }
 
-// protectionStates returns for each protection that it is in force, or why it is not.
-func protectionStates(protections []browser.Protection) []any {
-	var attributes []any
-	for _, p := range protections {
-		state := "in force"
-		if p.Denied != nil {
-			state = p.Denied.Error()
+// render returns the result of an event. A renderer that dies is replaced once, while the time lasts: a render has no effect
+// but its result. A renderer that Lambda has no room for is not asked again, because the next call would need that room, too.
+func (r *renderer) render(ctx context.Context, e event.Event) (event.Result, error) {
+	if until, ok := ctx.Deadline(); ok {
+		e.Deadline = until.Add(-timeForResult).UnixMilli()
+	}
+	payload, err := e.Encode()
+	if err != nil {
+		return event.Result{}, err
+	}
+	result, err := r.call(ctx, payload, e.MaxBytes)
+	if err != nil && ctx.Err() == nil && another(err) {
+		var first error
+		first, err = err, nil
+		if result, err = r.call(ctx, payload, e.MaxBytes); err != nil {
+			err = fmt.Errorf("%w; before that: %w", err, first)
 		}
-		attributes = append(attributes, p.Name, state)
 	}
-	return attributes
-}
-
-// lambdaKeys gives the time and the text of a log entry Lambda's names, because Lambda filters entries by level.
-func lambdaKeys(groups []string, a slog.Attr) slog.Attr {
-	if names := map[string]string{slog.TimeKey: "timestamp", slog.MessageKey: "message"}; len(groups) == 0 && names[a.Key] != "" {
-		a.Key = names[a.Key]
-	}
-	return a
-}
-
-// documentError is an error that the document causes: *browser.DocumentError, *fetch.Error and *limits.Error.
-type documentError interface {
-	error
-	ClientMessage() string
-	ExceedsLimit() bool
-}
-
-// render returns the PDF of a document. The document causes every error that wraps a documentError.
-func (r *renderer) render(ctx context.Context, html string, g browser.Geometry) ([]byte, error) {
-	if err := r.limits.Check(html); err != nil {
-		return nil, err
-	}
-	// The browser gets its next page beside the capture. A freeze before that page is ready would delay the next request.
-	defer r.after(ctx, "renew page", r.browser.Ready)
-	pdf, err := r.browser.Render(ctx, browser.Document{HTML: html, Geometry: g, Images: r.images.Document()})
 	if err != nil {
-		return nil, fmt.Errorf("render: %w", err)
+		return result, fmt.Errorf("renderer: %w", err)
 	}
-	return pdf, nil
+	return result, nil
+}
+
+// another reports whether another call may succeed: the renderer or the connection died, or Lambda itself failed.
+func another(err error) bool {
+	response, ok := errors.AsType[*smithyhttp.ResponseError](err)
+	return !ok || response.HTTPStatusCode() < 400 || response.HTTPStatusCode() >= 500
+}
+
+// call makes one call, and returns when the last byte of the result has come.
+func (r *renderer) call(ctx context.Context, payload []byte, maxBytes int64) (event.Result, error) {
+	// The end of the stream is read after the response, when ctx has ended.
+	streaming, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer context.AfterFunc(ctx, cancel)()
+	out, err := r.client.InvokeWithResponseStream(streaming, &lambda.InvokeWithResponseStreamInput{FunctionName: &r.function, Payload: payload})
+	if err != nil {
+		cancel()
+		return event.Result{}, errors.Join(context.Cause(ctx), err)
+	}
+	stream := out.GetStream()
+	in := &chunks{stream: stream}
+	end := func() error {
+		defer cancel()
+		return stream.Close()
+	}
+	result, err := event.Read(in, maxBytes)
+	if err != nil {
+		return event.Result{}, errors.Join(context.Cause(ctx), in.err, err, end())
+	}
+	r.after(ctx, "end call of the renderer", func(ctx context.Context) error {
+		defer context.AfterFunc(ctx, cancel)()
+		_, err := io.Copy(io.Discard, in) // a connection is used again after the end of its stream
+		return errors.Join(err, end())
+	})
+	return result, nil
+}
+
+// chunks reads the payload of a stream.
+type chunks struct {
+	stream *lambda.InvokeWithResponseStreamEventStream
+	rest   []byte
+	err    error // of the function or of the stream; io.EOF at the end
+}
+
+// Read implements io.Reader.
+func (c *chunks) Read(p []byte) (int, error) {
+	for len(c.rest) == 0 {
+		if c.err != nil {
+			return 0, c.err
+		}
+		switch e := (<-c.stream.Events()).(type) {
+		case *types.InvokeWithResponseStreamResponseEventMemberPayloadChunk:
+			c.rest = e.Value.Payload
+		case *types.InvokeWithResponseStreamResponseEventMemberInvokeComplete:
+			if c.err = io.EOF; aws.ToString(e.Value.ErrorCode) != "" {
+				c.err = fmt.Errorf("the function failed: %s: %s", aws.ToString(e.Value.ErrorCode), aws.ToString(e.Value.ErrorDetails))
+			}
+		case nil: // the channel is closed
+			if c.err = c.stream.Err(); c.err == nil {
+				c.err = io.ErrUnexpectedEOF
+			}
+		}
+	}
+	n := copy(p, c.rest)
+	c.rest = c.rest[n:]
+	return n, nil
 }

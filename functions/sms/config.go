@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"svcapi/shared/api"
+	"svcapi/shared/settings"
 	"svcapi/shared/upstream"
 )
 
@@ -16,5 +17,5 @@ type config struct {
 
 // Validate returns the problems of the configuration.
 func (c config) Validate() error {
-	return errors.Join(c.API.Validate(), c.Upstream.Validate(), api.InRange("SECRET_CACHE_SECONDS", c.SecretCacheSeconds, 0, 3600))
+	return errors.Join(c.API.Validate(), c.Upstream.Validate(), settings.InRange("SECRET_CACHE_SECONDS", c.SecretCacheSeconds, 0, 3600))
 }

@@ -1,5 +1,5 @@
 // Writes a TrueType font to the path of the first argument. The font shows the same box for every character that any
-// font may lack, so that no text vanishes. functions/pdf/browser looks for the font's name in each PDF.
+// font may lack, so that no text vanishes. functions/pdf/render/browser looks for the font's name in each PDF.
 'use strict'
 const fs = require('fs')
 

@@ -39,8 +39,8 @@ func Functions(ctx context.Context, functions []template.Function) (map[string]s
 	}
 	paths, packages := map[string]string{}, []string{}
 	for _, function := range functions {
-		paths[function.LogicalID] = filepath.Join(dir, function.Folder)
-		packages = append(packages, "./functions/"+function.Folder)
+		paths[function.LogicalID] = filepath.Join(dir, filepath.Base(function.Package))
+		packages = append(packages, "./functions/"+function.Package)
 	}
 	return paths, compile(ctx, root, dir, packages...)
 }

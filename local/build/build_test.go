@@ -50,7 +50,7 @@ func TestFunctions(t *testing.T) {
 
 // TestBroken checks that a function that does not build is named, with what the compiler says.
 func TestBroken(t *testing.T) {
-	_, err := build.Functions(context.Background(), []template.Function{{LogicalID: "NoneFunction", Folder: "none"}})
+	_, err := build.Functions(context.Background(), []template.Function{{LogicalID: "NoneFunction", Package: "none"}})
 	if err == nil || !strings.Contains(err.Error(), "build ./functions/none: exit status 1\n") {
 		t.Error(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -493,6 +494,40 @@ func TestFunctionResponses(t *testing.T) {
 	response, text := send(t, url, "POST", "/stream", nil)
 	if response.StatusCode != http.StatusCreated || response.Header.Get("Content-Type") != "application/pdf" || len(text) != 7<<20 {
 		t.Errorf("stream: %d %v, %d bytes", response.StatusCode, response.Header, len(text))
+	}
+}
+
+// TestStream checks that the gateway sends a streamed response in chunks as it comes, and no end of a stream that breaks off.
+func TestStream(t *testing.T) {
+	url, log := start(t)
+	read := make(chan struct{})
+	half := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-read }))
+	defer half.Close()
+	for probe, whole := range map[string]bool{`{"url":"` + half.URL + `"}`: true, `{"do":"fail"}`: false, `{"do":"exit"}`: false} {
+		in, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/stream", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Header.Set("X-Probe", probe)
+		response, err := http.DefaultClient.Do(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := make([]byte, 1)
+		if _, err := io.ReadFull(response.Body, first); err != nil && whole {
+			t.Errorf("%s: %v", probe, err)
+		}
+		if whole {
+			close(read) // the function sends the rest after the client has the first byte
+		}
+		rest, err := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if !slices.Equal(response.TransferEncoding, []string{"chunked"}) || (err == nil) != whole || (len(rest) == 7<<20-1) != whole {
+			t.Errorf("%s: %v, %d bytes, %v", probe, response.TransferEncoding, len(rest), err)
+		}
+	}
+	if n := strings.Count(log.String(), "the stream broke off"); n != 2 {
+		t.Errorf("%d broken streams in the log: %s", n, log.String())
 	}
 }
 

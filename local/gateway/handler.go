@@ -70,8 +70,14 @@ type requestState struct {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	state := h.newState(r)
 	out := h.respond(state, w)
-	out.write(w, state)
+	err := out.write(w, state)
+	if err != nil {
+		state.failure = "the stream broke off: " + err.Error()
+	}
 	h.log(state, out)
+	if err != nil {
+		panic(http.ErrAbortHandler) // the client sees a response without an end
+	}
 }
 
 // newState returns the state of a request that has just arrived.
@@ -114,7 +120,11 @@ func (h *Handler) respond(state *requestState, w http.ResponseWriter) *response 
 	// A client that goes away ends neither the integration nor the function.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(state.request.Context()), state.route.timeout)
 	defer cancel()
-	result, err := h.host.Invoke(ctx, state.route.function, event)
+	invoke := h.host.Invoke
+	if state.route.stream {
+		invoke = h.host.InvokeStream
+	}
+	result, err := invoke(ctx, state.route.function, event)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return h.gatewayResponse(state, "INTEGRATION_TIMEOUT", "the function did not respond in time")
@@ -166,12 +176,12 @@ func (h *Handler) log(state *requestState, out *response) {
 		Resource  string `json:"resource"`
 		Status    int    `json:"status"`
 		BytesIn   int    `json:"bytes_in"`
-		BytesOut  int    `json:"bytes_out"`
+		BytesOut  int64  `json:"bytes_out"`
 		Millis    int64  `json:"latency_ms"`
 		Failure   string `json:"failure,omitempty"`
 	}{
 		state.at.UTC().Format("2006-01-02T15:04:05.000Z"), state.id, sourceIP(state.request), state.request.Method, resource, out.status,
-		len(state.body), len(out.body), time.Since(state.at).Milliseconds(), state.failure,
+		len(state.body), out.size, time.Since(state.at).Milliseconds(), state.failure,
 	})
 	if err != nil {
 		return // texts and numbers always marshal

@@ -1,11 +1,13 @@
 package gateway
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -20,6 +22,8 @@ type response struct {
 	status  int
 	headers http.Header
 	body    []byte
+	stream  io.Reader // in place of body
+	size    int64     // of what was sent
 }
 
 // remapped are the headers of a function that reach the client under another name: x-amzn-Remapped-<name>.
@@ -41,11 +45,13 @@ var separator = make([]byte, 8)
 
 // parse reads a function's result. An error means that the result is malformed.
 func parse(result lambda.Result, state *requestState) (*response, error) {
-	payload, stream, isStream := result.Payload, []byte(nil), false
+	payload, stream := result.Payload, io.Reader(nil)
 	if result.Streamed {
-		if payload, stream, isStream = bytes.Cut(result.Payload, separator); !isStream {
+		buffered := bufio.NewReader(result.Stream)
+		if payload = prelude(buffered); payload == nil {
 			return nil, errors.New("the function's stream has no prelude")
 		}
+		stream = buffered
 	}
 	var p *proxyResponse
 	decoder := json.NewDecoder(bytes.NewReader(payload))
@@ -75,8 +81,8 @@ func parse(result lambda.Result, state *requestState) (*response, error) {
 		}
 	}
 	switch {
-	case isStream:
-		out.body = stream
+	case stream != nil:
+		out.stream = stream
 	case p.Body == nil:
 	case p.IsBase64Encoded && state.binary(accepted(state.request)):
 		if out.body, err = base64.StdEncoding.DecodeString(*p.Body); err != nil {
@@ -89,6 +95,24 @@ func parse(result lambda.Result, state *requestState) (*response, error) {
 		out.headers.Set("Content-Type", "application/json")
 	}
 	return out, nil
+}
+
+// maxPrelude is the most bytes of a prelude that the local stack takes.
+const maxPrelude = 1 << 20
+
+// prelude returns what is before the separator of a stream; nil where the stream has none.
+func prelude(stream *bufio.Reader) []byte {
+	var text []byte
+	for len(text) < maxPrelude {
+		b, err := stream.ReadByte()
+		if err != nil {
+			return nil
+		}
+		if text = append(text, b); bytes.HasSuffix(text, separator) {
+			return bytes.TrimSuffix(text, separator)
+		}
+	}
+	return nil
 }
 
 // scalar is the text of a JSON string, number or boolean.
@@ -106,8 +130,9 @@ func accepted(r *http.Request) string {
 	return first
 }
 
-// write sends the response with the headers that the gateway adds.
-func (out *response) write(w http.ResponseWriter, state *requestState) {
+// write sends the response with the headers that the gateway adds. A stream is sent in chunks as it comes. The error is that
+// of a function whose stream has no end.
+func (out *response) write(w http.ResponseWriter, state *requestState) error {
 	header := w.Header()
 	maps.Copy(header, out.headers)
 	header.Set("X-Amzn-Requestid", state.id)
@@ -116,5 +141,25 @@ func (out *response) write(w http.ResponseWriter, state *requestState) {
 		header.Set("Content-Length", strconv.Itoa(len(out.body))) // of any length: net/http sets the header for short bodies only
 	}
 	w.WriteHeader(out.status)
-	_, _ = w.Write(out.body) // the client may have closed the connection
+	if out.stream == nil {
+		_, _ = w.Write(out.body) // the client may have closed the connection
+		out.size = int64(len(out.body))
+		return nil
+	}
+	flusher, chunk := http.NewResponseController(w), make([]byte, 32<<10)
+	for {
+		n, err := out.stream.Read(chunk)
+		if n > 0 {
+			out.size += int64(n)
+			if _, gone := w.Write(chunk[:n]); gone != nil {
+				return nil // the client has closed the connection; the function goes on
+			}
+			_ = flusher.Flush() // the next Write reports a closed connection
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
 }

@@ -89,6 +89,7 @@ func (c shapedConn) Write(b []byte) (int, error) {
 	}
 	raw.WriteString("\r\n")
 	raw.Write(out.body)
+	out.size = int64(len(out.body))
 	c.handler.log(state, out)
 	if _, err := c.Conn.Write(raw.Bytes()); err != nil {
 		return 0, err

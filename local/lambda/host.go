@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -91,6 +92,7 @@ type Result struct {
 	RequestID string        // Lambda's own, not the gateway's
 	Payload   []byte        // the response; where FunctionError is set, Lambda's error object
 	Streamed  bool          // the function streamed its response: Payload holds prelude, separator and body
+	Stream    io.Reader     // of a response that InvokeStream returns before its end, in place of Payload; ends with a *FunctionError or io.EOF
 	Init      time.Duration // from the process's start until it asked for its first event; 0 for a later event
 
 	// FunctionError is empty for a response; "Unhandled" where the function failed, died or took too long.
@@ -179,6 +181,15 @@ func readable(variables map[string]string) []string {
 // more events than this machine runs processes, an event waits for a free process while ctx lasts. An event that runs
 // continues to its end when ctx ends, as in Lambda.
 func (h *Host) Invoke(ctx context.Context, function string, payload []byte) (Result, error) {
+	return h.invoke(ctx, function, payload, false)
+}
+
+// InvokeStream is Invoke for callers that take a streamed response while the function sends the response.
+func (h *Host) InvokeStream(ctx context.Context, function string, payload []byte) (Result, error) {
+	return h.invoke(ctx, function, payload, true)
+}
+
+func (h *Host) invoke(ctx context.Context, function string, payload []byte, streams bool) (Result, error) {
 	h.mu.Lock()
 	pool, ok := h.pools[function]
 	closed := h.closed
@@ -192,7 +203,7 @@ func (h *Host) Invoke(ctx context.Context, function string, payload []byte) (Res
 	if !pool.room.take() {
 		return Result{}, ErrThrottled
 	}
-	e := &event{id: uuid.NewString(), payload: payload, done: make(chan outcome, 1)}
+	e := &event{id: uuid.NewString(), payload: payload, streams: streams, done: make(chan outcome, 1)}
 	e.leave = sync.OnceFunc(pool.room.give)
 	pool.submit(e)
 	select {

@@ -154,18 +154,38 @@ func (i *instance) response(w http.ResponseWriter, r *http.Request) {
 	if streamed {
 		limit = MaxStream
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	body := http.MaxBytesReader(w, r.Body, limit)
+	result := Result{Streamed: streamed, Init: init}
+	var toCaller *stream
+	var err error
+	if streamed && e.streams {
+		toCaller = newStream()
+		result.Stream = toCaller
+		e.deliver(outcome{result: result})
+		_, err = io.Copy(toCaller, body)
+	} else {
+		result.Payload, err = io.ReadAll(body)
+	}
 	i.pool.output.take(false)
+	var failure *FunctionError
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		failure = &FunctionError{"Function.ResponseSizeTooLarge", fmt.Sprintf("Response payload size exceeded maximum allowed payload size (%d bytes).", limit)}
+	} else if err != nil {
+		failure = &FunctionError{"Runtime.ExitError", "the function ended in the midst of its response"}
+	} else if kind := r.Trailer.Get("Lambda-Runtime-Function-Error-Type"); kind != "" {
+		failure = &FunctionError{kind, "the function failed in the midst of its stream"}
+	}
+	if failure != nil {
+		e.fail(failure.Kind, failure.Message)
+		toCaller.end(failure)
+	} else {
+		e.finish(outcome{result: result})
+		toCaller.end(io.EOF)
+	}
 	if err != nil {
-		message := fmt.Sprintf("Response payload size exceeded maximum allowed payload size (%d bytes).", limit)
-		e.fail("Function.ResponseSizeTooLarge", message)
-		refuse(w, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge", message)
+		refuse(w, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge", failure.Message)
 		return
 	}
-	if kind := r.Trailer.Get("Lambda-Runtime-Function-Error-Type"); kind != "" {
-		e.fail(kind, "the function failed in the midst of its stream")
-	}
-	e.finish(outcome{result: Result{Payload: body, Streamed: streamed, Init: init}})
 	i.responded(e)
 	accepted(w)
 }

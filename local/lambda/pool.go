@@ -18,6 +18,7 @@ type event struct {
 	done    chan outcome // takes the first outcome; later ones are dropped
 	leave   func()       // returns its place in the account's concurrency, once
 
+	streams  bool // the caller takes the response as a stream
 	extended bool // an extension has the event, too
 }
 
@@ -39,6 +40,11 @@ func (e *event) finish(o outcome) {
 	if !e.extended {
 		e.leave()
 	}
+	e.deliver(o)
+}
+
+// deliver gives the outcome to the caller of the event, unless the event has one.
+func (e *event) deliver(o outcome) {
 	select {
 	case e.done <- o:
 	default:

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"maps"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -71,12 +72,13 @@ func OnLaptop(f template.Function) template.Function {
 }
 
 // Overrides returns the template's parameters for functions that use a running stack: the parameters of a laptop, and
-// the addresses of the stack's engine, secrets endpoint and vendor sandbox.
-func Overrides(dynamoDBURL, secretsURL, sandboxURL string) map[string]string {
+// the addresses of the stack's engine, secrets endpoint, vendor sandbox and Lambda API.
+func Overrides(dynamoDBURL, secretsURL, sandboxURL, lambdaURL string) map[string]string {
 	overrides := maps.Clone(laptop)
 	overrides["DynamoDbEndpointUrl"] = dynamoDBURL
 	overrides["SecretsManagerEndpointUrl"] = secretsURL
 	overrides["RatesEndpointUrl"] = sandboxURL
+	overrides["LambdaEndpointUrl"] = lambdaURL
 	return overrides
 }
 
@@ -103,6 +105,7 @@ type Stack struct {
 	SandboxURL  string
 	DynamoDBURL string
 	SecretsURL  string
+	LambdaURL   string // of the Lambda API, with which functions call one another
 	LogDir      string
 	Parameters  map[string]string // the template's overrides in force
 	Prices      credit.Prices
@@ -113,6 +116,7 @@ type Stack struct {
 
 	binaries map[string]string // by logical ID
 	host     *lambda.Host
+	lambda   net.Listener
 	closers  []func() error // the last one is called first
 }
 
@@ -232,6 +236,12 @@ func (s *Stack) backends(ctx context.Context, options *Options) error {
 	}
 	s.onClose(s.Sandbox.Close)
 	s.SandboxURL = s.Sandbox.URL
+	// The functions know the address before the host exists that serves it.
+	if s.lambda, err = net.Listen("tcp", address(0)); err != nil {
+		return err
+	}
+	s.onClose(func() error { _ = s.lambda.Close(); return nil }) // the server may have closed it
+	s.LambdaURL = "http://" + s.lambda.Addr().String()
 
 	if _, err := engine.Java(); err != nil { // before the minutes of a first build
 		return err
@@ -254,7 +264,7 @@ func (s *Stack) backends(ctx context.Context, options *Options) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	s.Parameters = Overrides(s.DynamoDBURL, s.SecretsURL, s.SandboxURL)
+	s.Parameters = Overrides(s.DynamoDBURL, s.SecretsURL, s.SandboxURL, s.LambdaURL)
 	maps.Copy(s.Parameters, options.Parameters)
 	s.Template, err = template.Load(path, s.Parameters)
 	return err
@@ -322,6 +332,7 @@ func (s *Stack) serve(ctx context.Context, options *Options) error {
 	if options.Through != nil {
 		for variable, url := range map[string]string{
 			"AWS_ENDPOINT_URL_DYNAMODB": s.DynamoDBURL, "AWS_ENDPOINT_URL_SECRETS_MANAGER": s.SecretsURL,
+			"AWS_ENDPOINT_URL_LAMBDA": s.LambdaURL,
 		} {
 			var err error
 			if environment[variable], err = options.Through(variable, url); err != nil {
@@ -351,6 +362,9 @@ func (s *Stack) serve(ctx context.Context, options *Options) error {
 			return err
 		}
 	}
+	api := &http.Server{Handler: host.API(), ReadHeaderTimeout: 30 * time.Second}
+	s.onClose(api.Close)
+	go func() { _ = api.Serve(s.lambda) }() // ends by Close
 	access, err := s.openLog("gateway.log")
 	if err != nil {
 		return err
@@ -379,6 +393,7 @@ type demoFile struct {
 	SandboxURL        string                  `json:"sandbox_url"`
 	DynamoDBURL       string                  `json:"dynamodb_url"`
 	SecretsURL        string                  `json:"secrets_url"`
+	LambdaURL         string                  `json:"lambda_url"`
 	LogDir            string                  `json:"log_dir"`
 	LocationProviders []string                `json:"location_providers"`
 	Prices            map[string]int64        `json:"prices"`
@@ -391,7 +406,7 @@ func (s *Stack) announce(_ context.Context, options *Options) error {
 		return nil
 	}
 	content := demoFile{
-		BaseURL: s.BaseURL, DocsURL: s.DocsURL, SandboxURL: s.SandboxURL, DynamoDBURL: s.DynamoDBURL, SecretsURL: s.SecretsURL,
+		BaseURL: s.BaseURL, DocsURL: s.DocsURL, SandboxURL: s.SandboxURL, DynamoDBURL: s.DynamoDBURL, SecretsURL: s.SecretsURL, LambdaURL: s.LambdaURL,
 		LogDir: s.LogDir, LocationProviders: demo.Vendors(project.Location),
 		Prices: s.Prices, Projects: map[string]demo.Project{},
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -29,7 +30,8 @@ type Template struct {
 type Function struct {
 	LogicalID    string
 	Name         string            // FunctionName, or a name generated from the stack's name
-	Folder       string            // below functions/: SmsFunction is built from sms
+	Folder       string            // the name of its log: sms for SmsFunction, pdfrender for PdfRenderFunction
+	Package      string            // below functions/: SmsFunction is built from sms, PdfRenderFunction from pdf/render
 	Handler      string            `cfn:"Handler"`
 	Timeout      time.Duration     `cfn:"Timeout"`
 	MemoryMB     int               `cfn:"MemorySize"`
@@ -192,7 +194,7 @@ func Parse(text []byte, overrides map[string]string) (*Template, error) {
 func (r *resolver) function(id string, properties *yaml.Node) Function {
 	name, stem, path := r.name(id), strings.TrimSuffix(id, "Function"), id+".Properties"
 	f := Function{
-		LogicalID: id, Name: name, Folder: strings.ToLower(stem), Permissions: r.permissions(stem + "Role"),
+		LogicalID: id, Name: name, Folder: strings.ToLower(stem), Package: Package(id), Permissions: r.permissions(stem + "Role"),
 		// The rest is Lambda's defaults.
 		Timeout: 3 * time.Second, MemoryMB: 128, Environment: map[string]string{},
 		LogFormat: "Text", LogLevel: "INFO", LogGroup: "/aws/lambda/" + name,
@@ -228,6 +230,14 @@ func (r *resolver) function(id string, properties *yaml.Node) Function {
 		}
 	}
 	return f
+}
+
+// word is a word of a logical ID after the first.
+var word = regexp.MustCompile(`.[A-Z]`)
+
+// Package returns the folder below functions/ that a function is built from, by the function's logical ID.
+func Package(id string) string {
+	return strings.ToLower(word.ReplaceAllStringFunc(strings.TrimSuffix(id, "Function"), func(at string) string { return at[:1] + "/" + at[1:] }))
 }
 
 func (r *resolver) permissions(role string) []Permission {

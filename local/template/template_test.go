@@ -110,13 +110,13 @@ func TestParse(t *testing.T) {
 			}},
 		},
 		Functions: []template.Function{{
-			LogicalID: "SettleFunction", Name: "local-SettleFunction", Folder: "settle",
+			LogicalID: "SettleFunction", Name: "local-SettleFunction", Folder: "settle", Package: "settle",
 			Timeout: 55 * time.Second, MemoryMB: 128, LogFormat: "JSON", LogLevel: "WARN", LogGroup: "/aws/lambda/local-SettleFunction",
 			Environment: map[string]string{"STAGE": "dev", "SHARED": "globals"},
 			Schedules:   []template.Schedule{{Every: time.Minute, Input: "{}"}},
 			Reserved:    3, Asynchronous: template.Asynchronous{MaxAge: time.Minute},
 		}, {
-			LogicalID: "SmsFunction", Name: "local-sms", Folder: "sms",
+			LogicalID: "SmsFunction", Name: "local-sms", Folder: "sms", Package: "sms",
 			Asynchronous: template.Asynchronous{Retries: 2, MaxAge: 6 * time.Hour},
 			Timeout:      28 * time.Second, MemoryMB: 256, LogFormat: "JSON", LogLevel: "WARN", LogGroup: "/logs/sms",
 			Environment: map[string]string{
@@ -216,5 +216,14 @@ func TestProduct(t *testing.T) {
 	}
 	if len(got.Functions) == 0 || len(got.Tables) == 0 || got.API.Stage == "" {
 		t.Errorf("%d functions, %d tables, stage %q", len(got.Functions), len(got.Tables), got.API.Stage)
+	}
+}
+
+// The folder of a function's code follows from its logical ID.
+func TestPackage(t *testing.T) {
+	for id, want := range map[string]string{"SmsFunction": "sms", "PdfRenderFunction": "pdf/render", "RatesyncFunction": "ratesync"} {
+		if got := template.Package(id); got != want {
+			t.Errorf("%s is built from %s, want %s", id, got, want)
+		}
 	}
 }

@@ -66,7 +66,7 @@ func Register() *Registration {
 }
 
 // Start makes the Runner the registered extension and serves the events of the function with the handler. Start does not
-// return. The handler's result is sent as JSON.
+// return. A result that is a Stream is sent as it is, and any other result as JSON.
 func Start[In, Out any](r *Runner, registration *Registration, handler func(context.Context, In) (Out, error)) {
 	<-registration.done
 	if registration.err != nil {
@@ -83,12 +83,10 @@ func Start[In, Out any](r *Runner, registration *Registration, handler func(cont
 func wrap[In, Out any](r *Runner, handler func(context.Context, In) (Out, error)) func(context.Context, In) (io.Reader, error) {
 	return func(ctx context.Context, event In) (io.Reader, error) {
 		i := &invocation{ctx: ctx}
-		var body bytes.Buffer
+		var body Stream
 		out, err := handler(context.WithValue(ctx, invocationKey{}, i), event)
 		if err == nil {
-			encoder := json.NewEncoder(&body)
-			encoder.SetEscapeHTML(false) // a response has a limit in bytes
-			err = encoder.Encode(out)
+			body, err = encode(out)
 		}
 		posted := func() { r.handled <- i }
 		if r.api == nil {
@@ -99,8 +97,31 @@ func wrap[In, Out any](r *Runner, handler func(context.Context, In) (Out, error)
 			posted() // an error has no Close
 			return nil, err
 		}
-		return &response{body: &body, posted: posted}, nil
+		return &response{body: body, posted: posted}, nil
 	}
+}
+
+// Stream is a result that has its own form, such as events.APIGatewayProxyStreamingResponse.
+type Stream interface {
+	io.Reader
+	ContentType() string
+}
+
+// jsonResult is a result in JSON.
+type jsonResult struct{ bytes.Buffer }
+
+// ContentType returns the type of the result for the Runtime API.
+func (*jsonResult) ContentType() string { return "application/json" }
+
+// encode returns what is sent of a result.
+func encode(out any) (Stream, error) {
+	if stream, ok := out.(Stream); ok {
+		return stream, nil
+	}
+	body := &jsonResult{}
+	encoder := json.NewEncoder(body)
+	encoder.SetEscapeHTML(false) // a response has a limit in bytes
+	return body, encoder.Encode(out)
 }
 
 // extend asks for events as an extension, and for the next one when the work of the last has ended. Without the
@@ -194,17 +215,17 @@ func (i *invocation) take() []Work {
 	return slices.Clone(i.work)
 }
 
-// response is a JSON response that learns when it has been posted. Its fields are unexported: the runtime sends a reader
+// response is a result that learns when it has been posted. Its fields are unexported: the runtime sends a reader
 // that has no JSON of its own as it is.
 type response struct {
-	body   *bytes.Buffer
+	body   Stream
 	posted func()
 }
 
 func (r *response) Read(p []byte) (int, error) { return r.body.Read(p) }
 
 // ContentType returns the type of the response for the Runtime API.
-func (r *response) ContentType() string { return "application/json" }
+func (r *response) ContentType() string { return r.body.ContentType() }
 
 // Close is called by the runtime after the response has been posted, and before the runtime asks for the next event.
 func (r *response) Close() error {

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/caarlos0/env/v11"
 
 	"svcapi/shared/afterresponse"
 	"svcapi/shared/credit"
 	"svcapi/shared/idempotency"
 	"svcapi/shared/project"
 	"svcapi/shared/ratelimit"
+	"svcapi/shared/settings"
 	"svcapi/shared/telemetry"
 )
 
@@ -34,7 +34,7 @@ type Config struct {
 
 // Validate returns the problems of the configuration.
 func (c Config) Validate() error {
-	err := InRange("PROJECT_CACHE_SECONDS", c.ProjectCacheSeconds, 0, 60)
+	err := settings.InRange("PROJECT_CACHE_SECONDS", c.ProjectCacheSeconds, 0, 60)
 	if !slices.Contains([]string{payloadsOn, payloadsOff, payloadsMasked, ""}, c.LogPayloads) {
 		err = errors.Join(err, fmt.Errorf("LOG_PAYLOADS is %q, wants on, off or masked", c.LogPayloads))
 	}
@@ -42,26 +42,6 @@ func (c Config) Validate() error {
 		err = errors.Join(err, errors.New("WALLETS_TABLE and LEDGER_TABLE go together"))
 	}
 	return err
-}
-
-// InRange returns an error unless the value of the variable is from low to high.
-func InRange(variable string, value, low, high int) error {
-	if value < low || value > high {
-		return fmt.Errorf("%s is %d, wants %d to %d", variable, value, low, high)
-	}
-	return nil
-}
-
-// Validator is a configuration that can validate itself.
-type Validator interface{ Validate() error }
-
-// ReadConfig reads a configuration from the environment and validates it.
-func ReadConfig[C Validator]() (C, error) {
-	cfg, err := env.ParseAs[C]()
-	if err != nil {
-		return cfg, err
-	}
-	return cfg, cfg.Validate()
 }
 
 // New returns a service on the tables of the configuration.

@@ -51,7 +51,7 @@ func (s *Service) record(ctx context.Context, state *requestState, resp response
 	vendor, level := state.vendor, slog.LevelInfo
 	attributes := []slog.Attr{
 		slog.String("request_id", state.id), slog.Int("status", resp.status), slog.String("method", state.request.Method),
-		slog.Int("response_bytes", len(resp.body)), s.log.Source(state.request.RemoteAddr),
+		slog.Int("response_bytes", resp.size()), s.log.Source(state.request.RemoteAddr),
 	}
 	if state.record != nil {
 		attributes = append(attributes, slog.String("project", state.record.ID),

@@ -10,20 +10,21 @@ import (
 	"svcapi/shared/afterresponse"
 	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
+	"svcapi/shared/settings"
 	"svcapi/shared/telemetry"
 )
 
 // Main is the main function of every function's program: Main reads the configuration C, lets wire make the routes, and
 // serves them. Main does not return.
-func Main[C Validator](base func(C) Config, wire func(cfg C, s *Service, aws aws.Config) ([]Route, error)) {
+func Main[C settings.Validator](base func(C) Config, wire func(cfg C, s *Service, aws aws.Config) ([]Route, error)) {
 	if err := start(base, wire); err != nil {
 		telemetry.Exit(err)
 	}
 }
 
-func start[C Validator](base func(C) Config, wire func(C, *Service, aws.Config) ([]Route, error)) error {
+func start[C settings.Validator](base func(C) Config, wire func(C, *Service, aws.Config) ([]Route, error)) error {
 	registration := afterresponse.Register()
-	cfg, err := ReadConfig[C]()
+	cfg, err := settings.Read[C]()
 	if err != nil {
 		return fmt.Errorf("configuration: %w", err)
 	}
@@ -38,8 +39,12 @@ func start[C Validator](base func(C) Config, wire func(C, *Service, aws.Config) 
 	if err != nil {
 		return err
 	}
+	var streams []string
 	for _, r := range routes {
-		name, _, _ := r.route()
+		name, _, path := r.route()
+		if r.streams() {
+			streams = append(streams, path)
+		}
 		switch _, priced := common.Prices[r.pricedAs()]; {
 		case r.pricedAs() == "":
 		case common.WalletsTable == "":
@@ -49,6 +54,6 @@ func start[C Validator](base func(C) Config, wire func(C, *Service, aws.Config) 
 		}
 	}
 	go awsclient.Warm(context.Background(), db, common.ProjectsTable) // while init has the whole CPU
-	afterresponse.Start(service.after, registration, Lambda(service.Handler(routes...)))
+	afterresponse.Start(service.after, registration, LambdaStream(service.Handler(routes...), streams))
 	return nil
 }

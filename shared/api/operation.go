@@ -23,6 +23,8 @@ type Operation[T any] struct {
 	Name string
 	// Method and Path are matched exactly; a path segment {name} is a parameter.
 	Method, Path string
+	// Streams reports that the gateway streams the responses of the path, so that these have no limit of size.
+	Streams bool
 	// Kind is the kind of integration that the operation needs.
 	Kind project.Kind
 	// Price is the operation's name in the price list and the ledger; empty: free.
@@ -41,6 +43,7 @@ type Operation[T any] struct {
 // Route is an operation of any request type.
 type Route interface {
 	route() (name, method, path string)
+	streams() bool
 	pricedAs() string
 	decode(state *requestState, parameters map[string]string) (*request, error)
 }
@@ -54,6 +57,8 @@ type request struct {
 }
 
 func (o *Operation[T]) route() (name, method, path string) { return o.Name, o.Method, o.Path }
+
+func (o *Operation[T]) streams() bool { return o.Streams }
 
 func (o *Operation[T]) pricedAs() string { return o.Price }
 
@@ -127,11 +132,12 @@ type Result struct {
 	replayed bool // the response of an earlier request with the same Idempotency-Key
 }
 
-// Media is a response body that is no JSON.
+// Media is a response body that is no JSON, or that is a Base64 text in the envelope.
 type Media struct {
 	Type        string // of the content
 	Disposition string // Content-Disposition
 	Body        []byte
+	Base64      bool // the response is the envelope, with Body in data (openapi.yaml#PdfBase64Result)
 }
 
 // decode reads the body and the path parameters into a request.

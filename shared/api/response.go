@@ -1,6 +1,8 @@
 package api
 
 import (
+	"bytes"
+	"encoding/base64"
 	"errors"
 	"maps"
 	"net/http"
@@ -21,7 +23,14 @@ type response struct {
 	status  int
 	header  http.Header
 	body    []byte
+	base64  []byte // follows body, as Base64
+	end     []byte // follows base64
 	failure *Error // nil: success
+}
+
+// size returns the number of bytes of the whole body.
+func (resp *response) size() int {
+	return len(resp.body) + base64.StdEncoding.EncodedLen(len(resp.base64)) + len(resp.end)
 }
 
 type successEnvelope struct {
@@ -50,7 +59,9 @@ func encode(v any) ([]byte, error) {
 
 // success returns the response to a successful request.
 func success(r *Result, requestID string) response {
-	if m := r.Media; m != nil {
+	if m := r.Media; m != nil && m.Base64 {
+		return base64Success(r, requestID)
+	} else if m != nil {
 		header := http.Header{
 			"Content-Type": {m.Type}, "Content-Disposition": {m.Disposition},
 			"Content-Length": {strconv.Itoa(len(m.Body))},
@@ -68,6 +79,27 @@ func success(r *Result, requestID string) response {
 		header.Set(replayedHeader, "true")
 	}
 	return response{status: 200, header: header, body: body}
+}
+
+// base64Data is the envelope's data of a result in Base64. Data is the last field.
+type base64Data struct {
+	Format    string `json:"format"`
+	MediaType string `json:"media_type"`
+	Data      string `json:"data"`
+}
+
+// base64Success returns the response to a successful request with Base64 in its envelope. The text is not made before it is
+// sent, as it may be longer than the memory allows.
+func base64Success(r *Result, requestID string) response {
+	const empty = `""`
+	envelope, err := encode(successEnvelope{Success: true, RequestID: requestID, Data: base64Data{"base64", r.Media.Type, ""}})
+	if err != nil {
+		return failure(ErrInternal.WithCause(err))
+	}
+	at := bytes.LastIndex(envelope, []byte(empty)) + 1
+	header := http.Header{"Content-Type": {jsonType}}
+	maps.Copy(header, r.Header)
+	return response{status: 200, header: header, body: envelope[:at], base64: r.Media.Body, end: envelope[at:]}
 }
 
 // failure returns the response to an error. An error that is no *Error is internal.
@@ -92,6 +124,14 @@ func (resp *response) write(w http.ResponseWriter, requestID string) {
 	w.Header().Set("Strict-Transport-Security", StrictTransport)
 	w.WriteHeader(resp.status)
 	_, _ = w.Write(resp.body)
+	if stream, ok := w.(*streamWriter); ok && resp.base64 != nil {
+		stream.body = append(stream.body, &base64Reader{bytes: resp.base64})
+	} else if resp.base64 != nil {
+		_, _ = w.Write(base64.StdEncoding.AppendEncode(nil, resp.base64))
+	}
+	if resp.end != nil {
+		_, _ = w.Write(resp.end)
+	}
 }
 
 // announceLimit sets the headers of the project's rate limit on the response to a request that was counted, in the letter

@@ -1,8 +1,16 @@
 package api
 
 import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"io"
 	"net/http/httptest"
+	"slices"
 	"testing"
+
+	"github.com/aws/aws-lambda-go/events"
 )
 
 // TestOutcomeOfResponse checks the outcome that the metrics of a response have. Alarms count failures of the service
@@ -43,6 +51,55 @@ func TestStrictTransport(t *testing.T) {
 		resp.write(w, "1")
 		if got := w.Header().Values("Strict-Transport-Security"); len(got) != 1 || got[0] != StrictTransport {
 			t.Errorf("%d: %q", resp.status, got)
+		}
+	}
+}
+
+// TestStreamedResponse checks that a response of a resource that streams has the bytes of any other response, in Base64 too,
+// and no length. Errors are streamed as well.
+func TestStreamedResponse(t *testing.T) {
+	h := build(t)
+	for _, size := range []int{1, 2, base64Chunk - 1, base64Chunk, base64Chunk + 1, 3 * base64Chunk} {
+		for _, text := range []bool{false, true} {
+			route := operation(false, func(context.Context) (*Result, error) {
+				return &Result{Media: &Media{Type: "a/b", Disposition: "inline", Body: bytes.Repeat([]byte{0xfa}, size), Base64: text}}, nil
+			})
+			event := events.APIGatewayProxyRequest{
+				HTTPMethod: "POST", Path: "/test", Resource: "/test", Body: `{"text":"a"}`,
+				MultiValueHeaders: map[string][]string{"X-API-KEY": {h.client}, "X-API-SECRET": {h.secret}},
+			}
+			event.RequestContext.RequestID = "7b6f3b0e-6d1c-4f0a-9a53-2c1f0d7b8a50"
+			whole, err := Lambda(h.Handler(route))(t.Context(), event)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := []byte(whole.Body)
+			if whole.IsBase64Encoded {
+				if want, err = base64.StdEncoding.DecodeString(whole.Body); err != nil {
+					t.Fatal(err)
+				}
+			}
+			out, err := LambdaStream(h.Handler(route), []string{"/test"})(t.Context(), event)
+			stream, ok := out.(*events.APIGatewayProxyStreamingResponse)
+			if err != nil || !ok {
+				t.Fatalf("%T, %v", out, err)
+			}
+			got, err := io.ReadAll(stream.Body)
+			if header := stream.MultiValueHeaders; err != nil || stream.StatusCode != 200 || !bytes.Equal(got, want) ||
+				header["Content-Length"] != nil || !slices.Equal(header["Content-Type"], whole.MultiValueHeaders["Content-Type"]) {
+				t.Errorf("%d bytes, Base64 %v: %d %v, %d bytes, want %d, %v", size, text, stream.StatusCode, header, len(got), len(want), err)
+			}
+			if text {
+				var envelope struct{ Data struct{ Data []byte } }
+				if err := json.Unmarshal(got, &envelope); err != nil || len(envelope.Data.Data) != size {
+					t.Errorf("%d bytes: %v", len(envelope.Data.Data), err)
+				}
+			}
+			event.Body = "{"
+			out, err = LambdaStream(h.Handler(route), []string{"/test"})(t.Context(), event)
+			if refused, ok := out.(*events.APIGatewayProxyStreamingResponse); err != nil || !ok || refused.StatusCode != 422 {
+				t.Errorf("a refused request: %T, %v", out, err)
+			}
 		}
 	}
 }

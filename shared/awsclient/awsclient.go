@@ -3,6 +3,7 @@
 package awsclient
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -61,6 +62,26 @@ func Secrets(cfg aws.Config, options ...func(*secretsmanager.Options)) *secretsm
 		o.Retryer = Retryer(Backoff)
 		o.RetryMaxAttempts = Attempts
 	}}, options...)...)
+}
+
+// Streaming returns the HTTP client of calls whose responses are streams. Only the connection has a time limit.
+func Streaming() aws.HTTPClient { return wholeBody{httpClient(AttemptTimeout).WithTimeout(0)} }
+
+// wholeBody sends the body of a request from memory. The SDK closes the body of a request when the head of the response has
+// come. A transport that still looks for the end of that body closes the connection then, and with it the stream of the
+// response (aws/aws-sdk-go-v2#2737).
+type wholeBody struct{ client aws.HTTPClient }
+
+// Do implements aws.HTTPClient.
+func (c wholeBody) Do(request *http.Request) (*http.Response, error) {
+	if request.Body != nil {
+		body, err := io.ReadAll(request.Body)
+		if err = errors.Join(err, request.Body.Close()); err != nil {
+			return nil, err
+		}
+		request.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	return c.client.Do(request)
 }
 
 // Retryer tries a call up to Attempts times. The pause between two attempts is random and grows from a quarter of

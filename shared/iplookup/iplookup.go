@@ -10,6 +10,7 @@ import (
 
 	"svcapi/shared/api"
 	"svcapi/shared/ipaddr"
+	"svcapi/shared/settings"
 	"svcapi/shared/upstream"
 )
 
@@ -61,8 +62,8 @@ type Config struct {
 // Validate returns the reasons why the configuration is not valid.
 func (c Config) Validate() error {
 	return errors.Join(
-		api.InRange("LOOKUP_CACHE_SECONDS", c.CacheSeconds, 0, 3600),
-		api.InRange("SECRET_CACHE_SECONDS", c.SecretCacheSeconds, 0, 3600),
+		settings.InRange("LOOKUP_CACHE_SECONDS", c.CacheSeconds, 0, 3600),
+		settings.InRange("SECRET_CACHE_SECONDS", c.SecretCacheSeconds, 0, 3600),
 	)
 }
 

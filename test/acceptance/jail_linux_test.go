@@ -40,7 +40,7 @@ func TestJail(t *testing.T) {
 					checked++
 				}
 			}
-			if want := map[bool]int{false: 1, true: 3}[f.Folder == "pdf"]; checked < want {
+			if want := map[bool]int{false: 1, true: 3}[f.Folder == "pdfrender"]; checked < want {
 				t.Errorf("%s: %d processes, want at least %d", f.Folder, checked, want)
 			}
 		}

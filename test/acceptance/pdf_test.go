@@ -2,28 +2,36 @@ package acceptance
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"image"
+	"image/jpeg"
 	"image/png"
 	"io"
 	"log"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
+	"svcapi/local/demo"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/test/pdftest"
@@ -52,6 +60,8 @@ func (s *system) serveImages() (map[string]string, error) {
 			var n int
 			_, _ = fmt.Sscanf(r.URL.Path, "/noise/%d/", &n)
 			_, _ = w.Write(noise()[n%noises])
+		case strings.HasPrefix(r.URL.Path, "/heavy/"):
+			_, _ = w.Write(heavyPhoto(r.URL.Path))
 		case strings.HasSuffix(r.URL.Path, ".png"):
 			_, _ = w.Write(picture.Bytes())
 		case strings.HasSuffix(r.URL.Path, ".svg"):
@@ -86,6 +96,136 @@ var noise = sync.OnceValue(func() [noises][]byte {
 	}
 	return all
 })
+
+// heavyPhoto is a small photo with comments of four megabytes, which depend on the name. A PDF holds a photo with all its bytes.
+func heavyPhoto(name string) []byte {
+	var photo bytes.Buffer
+	_ = jpeg.Encode(&photo, image.NewGray(image.Rect(0, 0, 64, 64)), nil)
+	all := photo.Bytes()[:2:2] // the start marker
+	for n := range 62 {
+		segment := append([]byte{0xff, 0xfe, 0xff, 0xff}, fmt.Sprintf("%s %d ", name, n)...)
+		all = append(all, append(segment, make([]byte, 0xffff+2-len(segment))...)...)
+	}
+	return append(all, photo.Bytes()[2:]...)
+}
+
+// streamed is the route that streams its response.
+const streamed = "/utilities/pdf/stream"
+
+// twentyMB is a document whose PDF has more than 20,000,000 bytes.
+func twentyMB() string {
+	var html strings.Builder
+	for n := range 5 {
+		fmt.Fprintf(&html, "<img src='%s/heavy/%d.jpg'>", fixture.images.URL, n)
+	}
+	return html.String()
+}
+
+// undated replaces the time stamps of a PDF.
+func undated(pdf []byte) []byte {
+	return regexp.MustCompile(`Date \(D:[^)]*\)`).ReplaceAll(pdf, []byte("Date ()"))
+}
+
+// openapi.yaml#streamPdf: the stream has the same bytes as the other route, and no length. docs/decisions.md#pdf-stream.
+func TestPDFStream(t *testing.T) {
+	t.Parallel()
+	p := plan{}.make(t).printing(t, project.BYOK)
+	fields := map[string]any{"html": "<h1>Invoice</h1><p>𝅾", "page_size": "Letter"}
+	whole := printed(t, fields, p.dev)
+	a := request{path: streamed, body: object(fields), as: p.dev}.send(t)
+	if a == nil {
+		return
+	}
+	if _, length := a.header["Content-Length"]; a.status != 200 || length || a.header.Get("Content-Type") != "application/pdf" ||
+		a.header.Get("Content-Disposition") != `inline; filename="svc-document.pdf"` || a.header.Get("Cache-Control") != "no-store" ||
+		a.header.Get("X-SVC-Request-ID") == "" || a.header.Get("X-RateLimit-Limit") == "" || !bytes.Equal(undated(a.body), undated(whole)) {
+		t.Errorf("%d %v, %d bytes, want %d", a.status, a.header, len(a.body), len(whole))
+	}
+	fields["response_type"] = "base64"
+	b := request{path: streamed, body: object(fields), as: p.dev}.do(t)
+	if b == nil {
+		return
+	}
+	var result struct {
+		Data struct {
+			Format    string
+			MediaType string `json:"media_type"`
+			Data      []byte
+		}
+	}
+	if err := json.Unmarshal(b.body, &result); err != nil || b.status != 200 || !b.Success || result.Data.Format != "base64" ||
+		result.Data.MediaType != "application/pdf" || !bytes.Equal(undated(result.Data.Data), undated(whole)) {
+		t.Errorf("%d %.200s: %v", b.status, b.body, err)
+	}
+	request{path: streamed, body: `{"html":""}`, as: p.dev}.failsOn(t, "html")
+	for _, c := range []struct {
+		r      request
+		status int
+		code   string
+	}{
+		{request{body: "{}", as: credential{p.dev.ID, "wrong"}}, 401, "unauthorized"},
+		{request{body: `{"html":"x"}`, as: p.dev, method: "GET"}, 405, "http_error"},
+		{request{body: object(map[string]any{"html": strings.Repeat("<div>", 251)}), as: p.dev}, 400, "http_error"},
+	} {
+		c.r.path = streamed
+		if a := c.r.do(t); a != nil && !a.is(c.status, c.code) {
+			t.Errorf("%d %s, want %d %s", a.status, a.body, c.status, c.code)
+		}
+	}
+}
+
+// docs/decisions.md#pdf-stream: a PDF of 20 MB arrives whole, binary and as Base64, and is charged once. A client that hangs
+// up is charged. The other route names the limit and this route.
+func TestPDFStreamLarge(t *testing.T) {
+	local(t)
+	t.Parallel()
+	const price, size = 2000, 20_000_000
+	p := plan{credits: 3*price + 1}.make(t).printing(t, project.Managed)
+	body := object(map[string]any{"html": twentyMB()})
+	if a := (request{path: pdfs, body: body, as: p.dev}).do(t); a != nil && (!a.is(400, "http_error") ||
+		!strings.Contains(string(a.body), "at most 4700000 are allowed. POST /api/v1/utilities/pdf/stream returns PDFs of up to 33554432 bytes.")) {
+		t.Errorf("%d %.300s", a.status, a.body)
+	}
+	if a := (request{path: streamed, body: body, as: p.dev}).send(t); a != nil && (a.status != 200 || len(a.body) < size || len(pdftest.Sheets(t, a.body)) == 0) {
+		t.Errorf("%d, %d bytes: %.200s", a.status, len(a.body), a.body)
+	}
+	if a := (request{path: streamed, body: object(map[string]any{"html": twentyMB(), "response_type": "base64"}), as: p.dev}).send(t); a != nil {
+		var result struct{ Data struct{ Data []byte } }
+		if err := json.Unmarshal(a.body, &result); err != nil || a.status != 200 || len(result.Data.Data) < size || len(pdftest.Sheets(t, result.Data.Data)) == 0 {
+			t.Errorf("%d, %d bytes: %v", a.status, len(result.Data.Data), err)
+		}
+	}
+	ctx, hangUp := context.WithCancel(t.Context())
+	in, err := http.NewRequestWithContext(ctx, http.MethodPost, fixture.baseURL+streamed, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Header.Set("X-API-KEY", p.dev.ID)
+	in.Header.Set("X-API-SECRET", p.dev.Secret)
+	out, err := client.Do(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(out.Body, make([]byte, 1<<20)); err != nil || out.StatusCode != 200 {
+		t.Errorf("%d, %v", out.StatusCode, err)
+	}
+	hangUp()
+	_ = out.Body.Close()
+	for _, function := range []string{"PdfFunction", "PdfRenderFunction"} {
+		if err := fixture.stack.AwaitIdle(t.Context(), function); err != nil {
+			t.Errorf("%s still works: %v", function, err)
+		}
+	}
+	captured := 0
+	for _, e := range p.ledger(t) {
+		if e.Operation == credit.PDF && e.Credits == price {
+			captured++
+		}
+	}
+	if b := p.balance(t); b != 1 || captured != 3 {
+		t.Errorf("%d credits are left, %d PDFs are charged", b, captured)
+	}
+}
 
 // printing connects the project to the built-in converter.
 func (p *tenant) printing(t *testing.T, mode project.Mode) *tenant {
@@ -246,11 +386,65 @@ func TestPDFFields(t *testing.T) {
 		{`{"html":"x","margins":15}`, "margins"}, {`{"html":"x","margins":[15]}`, "margins"},
 		{`{"html":"x","margins":{"top":-0.1}}`, "margins.top"}, {`{"html":"x","margins":{"left":100.1}}`, "margins.left"},
 		{`{"html":"x","margins":{"right":"15"}}`, "margins.right"}, {`{"html":"x","margins":{"bottom":1e999}}`, "margins.bottom"},
+		{`{"html":"x","header_html":""}`, "header_html"}, {`{"html":"x","footer_html":1}`, "footer_html"}, {`{"html":"eA==","is_base64":true,"header_html":"%"}`, "header_html"},
+		{object(map[string]any{"html": "x", "footer_html": strings.Repeat("x", 524_289)}), "footer_html"},
+		{`{"html":"x","page_ranges":""}`, "page_ranges"}, {`{"html":"x","page_ranges":"0"}`, "page_ranges"}, {`{"html":"x","page_ranges":"3-1"}`, "page_ranges"},
+		{`{"html":"x","page_ranges":"1,"}`, "page_ranges"}, {`{"html":"x","page_ranges":"1-"}`, "page_ranges"}, {`{"html":"x","page_ranges":"-3"}`, "page_ranges"},
+		{`{"html":"x","page_ranges":"1;2"}`, "page_ranges"}, {`{"html":"x","page_ranges":" 1"}`, "page_ranges"}, {`{"html":"x","page_ranges":1}`, "page_ranges"},
+		{`{"html":"x","page_ranges":"10000"}`, "page_ranges"}, {`{"html":"x","scale":0.09}`, "scale"}, {`{"html":"x","scale":2.01}`, "scale"}, {`{"html":"x","scale":"1"}`, "scale"},
+		{`{"html":"x","metadata":"t"}`, "metadata"}, {`{"html":"x","metadata":{"title":1,"author":[],"subject":true,"keywords":{}}}`, "metadata.author metadata.keywords metadata.subject metadata.title"},
+		{object(map[string]any{"html": "x", "metadata": map[string]any{"title": strings.Repeat("é", 256)}}), "metadata.title"}, {`{"html":"x","tagged":"yes"}`, "tagged"},
 		{`{"html":"x","response_type":"pdf"}`, "response_type"}, {`{"html":"x","privacy_mode":"yes"}`, "privacy_mode"},
 		{`{"html":7,"is_base64":7,"page_size":7,"orientation":7,"margins":{"top":"7","right":"7","bottom":"7","left":"7"},"response_type":7,"privacy_mode":7}`,
 			"html is_base64 margins.bottom margins.left margins.right margins.top orientation page_size privacy_mode response_type"},
 	} {
 		request{path: pdfs, body: c.body, as: p.dev}.failsOn(t, c.fields)
+	}
+}
+
+// openapi.yaml#PdfRequest, docs/decisions.md#pdf-fields: header, footer, page ranges, scale, metadata and tags, plain and as
+// Base64, and 400 for a range without a page.
+func TestPDFExtensionFields(t *testing.T) {
+	t.Parallel()
+	p := plan{}.make(t).printing(t, project.BYOK)
+	const html = "<title>Report</title><p>first<p style='break-before:page'>second<p style='break-before:page'>third"
+	const header, footer = "<b class=title style='font-size:9px'></b>", "<i style='font-size:9px'><span class=pageNumber></span>/<span class=totalPages></span></i>"
+	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+	more := map[string]any{
+		"page_ranges": "3,1", "scale": 0.5, "metadata": map[string]any{"title": "Annual report", "author": "Acme", "subject": "Figures", "keywords": "a, b"}, "tagged": true,
+	}
+	for _, encoded := range []bool{false, true} {
+		fields := map[string]any{"html": html, "header_html": header, "footer_html": footer}
+		if encoded {
+			fields = map[string]any{"html": encode(html), "header_html": encode(header), "footer_html": encode(footer), "is_base64": true}
+		}
+		maps.Copy(fields, more)
+		pdf := printed(t, fields, p.dev)
+		if pdf == nil {
+			return
+		}
+		text := pdftest.Text(t, pdf)
+		for want, shown := range map[string]bool{"Annual report": true, "first": true, "second": false, "third": true, "1/": true, "3/": true} {
+			if strings.Contains(text, want) != shown {
+				t.Errorf("%q is in %q: %v", want, text, !shown)
+			}
+		}
+		if sheets := pdftest.Sheets(t, pdf); len(sheets) != 2 {
+			t.Errorf("%d pages", len(sheets))
+		}
+		for name, want := range map[string]string{"Title": "Annual report", "Author": "Acme", "Subject": "Figures", "Keywords": "a, b", "Tagged": "yes"} {
+			if got := pdftest.Info(t, pdf, name); got != want {
+				t.Errorf("%s is %q, want %q", name, got, want)
+			}
+		}
+	}
+	a := request{path: pdfs, body: object(map[string]any{"html": html, "page_ranges": "1,4"}), as: p.dev}.do(t)
+	if a != nil && (!a.is(400, "http_error") || !strings.Contains(string(a.body), "page_ranges")) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	b := request{path: pdfs, body: object(map[string]any{"html": html, "header_html": strings.Repeat("<div>", 251)}), as: p.dev}.do(t)
+	if b != nil && (!b.is(400, "http_error") || !strings.Contains(string(b.body), "250 deep")) {
+		t.Errorf("%d %s", b.status, b.body)
 	}
 }
 
@@ -406,6 +600,59 @@ func TestPDFPrivacy(t *testing.T) {
 		lines := logLines(t, fixture.stack.LogDir, mark)
 		if a.status != c.status || (len(lines) == 0) != c.private {
 			t.Errorf("%v: %d, logged: %q", c, a.status, lines)
+		}
+	}
+}
+
+// docs/decisions.md#pdf-renderer: a renderer that dies is replaced once. Where the next one dies, too, the request is a 500
+// that charges nothing, and the reservation is released before the response, not by the settler.
+func TestPDFRendererDies(t *testing.T) {
+	const price = 2000
+	n := oneProcessStack(t)
+	for kills, status := range []int{200, 200, 500} {
+		if err := errors.Join(n.stack.AwaitIdle(t.Context(), "PdfRenderFunction"), n.stack.AwaitIdle(t.Context(), "PdfFunction")); err != nil {
+			t.Fatal(err)
+		}
+		before, err := n.ledger.Wallet(t.Context(), demo.ID("managed"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range n.stack.Processes("PdfRenderFunction") { // the event has to start a process
+			if err := syscall.Kill(id, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for len(n.stack.Processes("PdfRenderFunction")) > 0 {
+			time.Sleep(time.Millisecond)
+		}
+		ended := make(chan struct{})
+		var killing sync.WaitGroup
+		killing.Go(func() {
+			var dead []int
+			for len(dead) < kills {
+				for _, id := range n.stack.Processes("PdfRenderFunction") {
+					if !slices.Contains(dead, id) && len(dead) < kills && syscall.Kill(id, syscall.SIGKILL) == nil {
+						dead = append(dead, id)
+					}
+				}
+				select {
+				case <-ended:
+					return
+				case <-time.After(time.Millisecond):
+				}
+			}
+		})
+		a := request{path: pdfs, body: `{"html":"<p>x"}`, as: demoProject("managed").dev, base: n.stack.BaseURL}.send(t)
+		close(ended)
+		killing.Wait()
+		after, err := n.ledger.Wallet(t.Context(), demo.ID("managed"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		charged := map[int]int64{200: price}[status]
+		if a.status != status || status == 500 && !strings.Contains(string(a.body), `"code":"internal_error"`) ||
+			before.Balance-after.Balance != charged || status == 500 && after.Reserved != 0 {
+			t.Errorf("%d dead renderers: %d %.200s, %d credits, %d reserved", kills, a.status, a.body, before.Balance-after.Balance, after.Reserved)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (w *witness) close() {
 	}
 }
 
-var signer = regexp.MustCompile(`Credential=([A-Z0-9]+)/[0-9]+/[a-z0-9-]+/(dynamodb|secretsmanager)/`)
+var signer = regexp.MustCompile(`Credential=([A-Z0-9]+)/[0-9]+/[a-z0-9-]+/(dynamodb|secretsmanager|lambda)/`)
 
 // through is a way to a service that is witnessed.
 func (w *witness) through(_, target string) (string, error) {
@@ -62,8 +62,8 @@ func (w *witness) through(_, target string) (string, error) {
 	}
 	proxy := &httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
-		Transport: &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true},
-		ErrorLog:  log.New(io.Discard, "", 0), // of functions that were killed
+		Transport: &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true}, FlushInterval: -1,
+		ErrorLog: log.New(io.Discard, "", 0), // of functions that were killed
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
 		body, err := io.ReadAll(in.Body)
@@ -73,7 +73,12 @@ func (w *witness) through(_, target string) (string, error) {
 		in.Body = io.NopCloser(bytes.NewReader(body))
 		_, operation, _ := strings.Cut(in.Header.Get("X-Amz-Target"), ".")
 		if match := signer.FindStringSubmatch(in.Header.Get("Authorization")); match != nil {
-			w.note(deeds(match[1], match[2]+":"+operation, body))
+			if function, ok := strings.CutSuffix(in.URL.Path, "/response-streaming-invocations"); ok {
+				// The action that both ways of invocation need.
+				w.note([]deed{{match[1], "lambda:InvokeFunction", path.Base(function), ""}})
+			} else {
+				w.note(deeds(match[1], match[2]+":"+operation, body))
+			}
 		}
 		proxy.ServeHTTP(out, in)
 	}))
@@ -145,6 +150,9 @@ func permits(p template.Permission, d deed) bool {
 	resource := "arn:aws:dynamodb:" + template.Region + ":" + template.AccountID + ":table/" + d.resource
 	if strings.HasPrefix(d.action, "secretsmanager:") {
 		resource = "arn:aws:secretsmanager:" + template.Region + ":" + template.AccountID + ":secret:" + d.resource + "-abcdef"
+	}
+	if strings.HasPrefix(d.action, "lambda:") {
+		resource = "arn:aws:lambda:" + template.Region + ":" + template.AccountID + ":function:" + d.resource
 	}
 	like := func(pattern, value string) bool {
 		quoted := strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*")
@@ -248,6 +256,9 @@ func TestRolesAgainstReality(t *testing.T) {
 			if _, secret, ok := strings.Cut(p.Resource, ":secret:"); ok {
 				d.resource = strings.TrimSuffix(secret, "*") + "x/development"
 			}
+			if _, function, ok := strings.Cut(p.Resource, ":function:"); ok {
+				d.resource = function
+			}
 			d.leading = p.LeadingKey
 			ideal[d] = 1
 		}
@@ -264,6 +275,8 @@ func TestRolesAgainstReality(t *testing.T) {
 		{sms, "dynamodb:Query", "svc-prod-projects", ""},
 		{sms, "secretsmanager:GetSecretValue", "svc/local/security/managed/development", ""},
 		{lambda.AccessKeyID(template.Function{Folder: "settle"}), "secretsmanager:GetSecretValue", "svc/local/sms/managed/development", ""},
+		{lambda.AccessKeyID(template.Function{Folder: "pdf"}), "lambda:InvokeFunction", "svc-local-pdf-render", ""},
+		{lambda.AccessKeyID(template.Function{Folder: "pdfrender"}), "dynamodb:Query", "svc-local-projects", ""},
 		{lambda.AccessKeyID(template.Function{Folder: "currency"}), "dynamodb:PutItem", "svc-local-rates", "held"},
 	} {
 		run := maps.Clone(ideal)

@@ -48,8 +48,8 @@ func (s *system) parts() []part {
 	for _, f := range s.stack.Template.Functions {
 		pids := func() []int { return s.stack.Processes(f.LogicalID) }
 		list = append(list, part{name: f.Folder + " function", judged: true, pids: pids})
-		if f.Folder == "pdf" {
-			list = append(list, part{name: "pdf function with its browser", judged: true, tree: true, pids: pids})
+		if f.Folder == "pdfrender" {
+			list = append(list, part{name: "pdfrender function with its browser", judged: true, tree: true, pids: pids})
 		}
 	}
 	return append(list,

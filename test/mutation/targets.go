@@ -18,7 +18,7 @@ var targets = []target{
 	{folder: "shared/rates", files: []string{"decimal.go", "check.go", "table.go", "bank.go"}, skip: "^Test(CurrentIsReplacedWhole|Sources|History|Claim)$"},
 	{folder: "functions/currency", files: []string{"operations.go"}},
 	{folder: "shared/ipaddr"},
-	{folder: "functions/pdf/fetch", files: []string{"fetch.go"}},
+	{folder: "functions/pdf/render/fetch", files: []string{"fetch.go"}},
 	{folder: "shared/address"},
 	{folder: "shared/ratelimit"},
 	{folder: "shared/credit", skip: "^TestExact"}, // the same under load: much longer, and no rule of its own

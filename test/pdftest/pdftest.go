@@ -183,6 +183,17 @@ func Text(t testing.TB, pdf []byte) string {
 	return strings.Join(strings.Fields(string(tool(t, pdf, "pdftotext", "-raw"))), " ")
 }
 
+// Info returns a property that a PDF has by pdfinfo, such as Title or Tagged; empty where it has none.
+func Info(t testing.TB, pdf []byte, name string) string {
+	t.Helper()
+	for line := range strings.Lines(string(tool(t, pdf, "pdfinfo"))) {
+		if value, ok := strings.CutPrefix(line, name+":"); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
 // Fonts returns the names of the fonts in a PDF.
 func Fonts(t testing.TB, pdf []byte) string {
 	t.Helper()

@@ -78,6 +78,15 @@ func forbidden(from, to string, test bool) string {
 	return ""
 }
 
+// isFunction reports whether a package is the program of a function: one for each folder, and the renderer.
+func isFunction(path string) bool {
+	_, function := layer(path)
+	return function != "" && path == "functions/"+function || path == rendererPath
+}
+
+// rendererPath is the program of the function that runs the browser.
+const rendererPath = "functions/pdf/render"
+
 func TestLayers(t *testing.T) {
 	for path, p := range packages(t) {
 		for _, imports := range []struct {
@@ -142,7 +151,7 @@ func TestSharedIsShared(t *testing.T) {
 		}
 	}
 	for path, p := range all {
-		if _, function := layer(path); path != "cmd/svc" && (function == "" || path != "functions/"+function) {
+		if path != "cmd/svc" && !isFunction(path) {
 			continue // the vendors of a function and such are among the function's own Deps
 		}
 		for _, dep := range p.Deps {
@@ -181,12 +190,19 @@ var excused = map[string]string{"functions/docs": "go.yaml.in/yaml/v3"}
 func TestFunctionsStaySmall(t *testing.T) {
 	for path, p := range packages(t) {
 		// The binary's packages are the Deps of the function's own package; its benchmarks are not in it.
-		if _, function := layer(path); function == "" || path != "functions/"+function {
+		if !isFunction(path) {
 			continue
 		}
 		for _, heavy := range tooHeavy {
 			if slices.Contains(p.Deps, heavy) && excused[path] != heavy {
 				t.Errorf("%s depends on %s", path, heavy)
+			}
+		}
+		// The browser is apart from the money (docs/decisions.md#pdf-renderer).
+		for _, dep := range p.Deps {
+			browser := strings.HasPrefix(dep, "github.com/go-rod/") || strings.HasPrefix(dep, module+rendererPath+"/browser")
+			if browser && path != rendererPath || strings.HasPrefix(dep, "github.com/aws/aws-sdk-go-v2/") && path == rendererPath {
+				t.Errorf("%s depends on %s", path, dep)
 			}
 		}
 	}

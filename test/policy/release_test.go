@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"svcapi/local/template"
 )
 
 // Actions are named by commit, with the tag in a comment: a tag can be moved.
@@ -65,7 +67,7 @@ func TestBuildTargets(t *testing.T) {
 		}
 		for _, want := range []string{
 			architectures[function.properties.list("Architectures")[0]], "CGO_ENABLED=0", "GOOS=linux", "-trimpath", "-buildvcs=false",
-			"-tags lambda.norpc", "-o out/bootstrap ./functions/" + function.folder(),
+			"-tags lambda.norpc", "cksum samconfig.toml > out/samconfig.cksum", "-o out/bootstrap ./functions/" + template.Package(function.id) + "\n",
 		} {
 			if !strings.Contains(string(output), want) {
 				t.Errorf("%s is built without %s:\n%s", function.id, want, output)

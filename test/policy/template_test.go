@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"svcapi/local/template"
 	"svcapi/shared/api"
 	"svcapi/shared/credit"
 )
@@ -79,14 +80,25 @@ var rules = []rule{
 		{"Architectures: [arm64]", "Architectures: [arm]"},
 		{"  SmsFunction:", "  TextFunction:"},
 		{"Timeout: 28", "Timeout: 30"},
+		{"      Timeout: 60\n", "      Timeout: 61\n"},
+		{", TimeoutInMillis: 60000", ""},
 	}},
-	{"the browser's layer is the function's", browserLayer, []edit{
+	{"the browser's layer is the renderer's", browserLayer, []edit{
 		{"      Layers: [!Ref ChromiumLayer]\n", ""},
 		{"      BuildArchitecture: x86_64\n", "      BuildArchitecture: arm64\n"},
 		{"      CompatibleArchitectures: [x86_64]\n", "      CompatibleArchitectures: [arm64]\n"},
 		{"      Architectures: [x86_64]\n", ""},
 		{"      MemorySize: 2048\n", "      MemorySize: 1024\n"},
 		{"ContentUri: layers/chromium", "ContentUri: layers"},
+	}},
+	{"the renderer has no right but to log", rendererRights, []edit{
+		{"      Policies:\n        - PolicyName: pdfrender\n", "      ManagedPolicyArns: [!Ref ChargePolicy]\n      Policies:\n        - PolicyName: pdfrender\n"},
+		{"Resource: !GetAtt PdfRenderLogGroup.Arn}\n", "Resource: !GetAtt PdfRenderLogGroup.Arn}\n              - {Sid: ReadBalance, Effect: Allow, Action: dynamodb:GetItem, Resource: !GetAtt Wallets.Arn}\n"},
+		{"Action: logs:CreateLogStream, Resource: !GetAtt PdfRenderLogGroup.Arn", "Action: kms:Decrypt, Resource: !Ref KmsKeyArn"},
+		{"          WALLETS_TABLE: ''\n", ""},
+		{"          PDF_IMAGE_HOSTS: !Ref PdfImageHosts\n", "          PDF_IMAGE_HOSTS: !Ref PdfImageHosts\n          SECRET_ARN: !Ref KmsKeyArn\n"},
+		{"      Tracing: PassThrough\n", ""},
+		{"Resource: !Sub '${PdfRenderFunction.Arn}:live'", "Resource: !GetAtt PdfRenderFunction.Arn"},
 	}},
 	{"functions log to a group that forgets", logGroups, []edit{
 		{"LogGroup: !Ref SmsLogGroup", "LogGroup: sms"},
@@ -185,6 +197,7 @@ var rules = []rule{
 		{"PROJECTS_TABLE: !Sub svc-${Stage}-projects", "PROJECTS_TABLE: !Sub svc-${Stage}-project"},
 		{"TableName: !Sub svc-${Stage}-wallets", "TableName: !Sub svc-${Stage}-wallet"},
 		{"        LEDGER_TABLE: !Sub svc-${Stage}-ledger\n", ""},
+		{"PDF_RENDERER: !Sub svc-${Stage}-pdf-render:live", "PDF_RENDERER: !Sub svc-${Stage}-pdf-render:dead"},
 	}},
 	{"outputs are described", outputs, []edit{
 		{"    Description: Root of the API\n", ""},
@@ -395,11 +408,22 @@ func functionSettings(s *templateFile) (f findings) {
 		if p.text("Description") == "" {
 			f.add("%s: no Description", function.id)
 		}
-		if _, err := os.Stat(root("functions", function.folder(), "main.go")); err != nil {
+		if _, err := os.Stat(root("functions", template.Package(function.id), "main.go")); err != nil {
 			f.add("%s: no code: %v", function.id, err)
 		}
-		if seconds, ok := p["Timeout"].(int); !ok || len(function.events("Api")) > 0 && seconds >= gatewaySeconds {
-			f.add("%s: Timeout is %v: the gateway gives up at %d s", function.id, p["Timeout"], gatewaySeconds)
+		limit := gatewaySeconds - 1
+		for _, event := range function.events("Api") {
+			milliseconds, _ := event["TimeoutInMillis"].(int)
+			streams := event.text("ResponseTransferMode") == "RESPONSE_STREAM"
+			if streams {
+				limit = milliseconds / 1000
+			}
+			if streams != (milliseconds > 0) {
+				f.add("%s: %s gives up after %d ms", function.id, event.text("Path"), milliseconds)
+			}
+		}
+		if seconds, ok := p["Timeout"].(int); !ok || len(function.events("Api")) > 0 && seconds > limit {
+			f.add("%s: Timeout is %v: the gateway gives up after %d s", function.id, p["Timeout"], limit)
 		}
 	}
 	return f
@@ -420,7 +444,7 @@ func browserLayer(s *templateFile) (f findings) {
 		}
 	}
 	for _, function := range s.functions() {
-		if function.id != "PdfFunction" {
+		if function.id != rendererID {
 			continue
 		}
 		p := function.properties
@@ -432,6 +456,41 @@ func browserLayer(s *templateFile) (f findings) {
 		}
 		if megabytes, ok := p["MemorySize"].(int); !ok || megabytes < 2048 {
 			f.add("%s: MemorySize is %v", function.id, p["MemorySize"])
+		}
+	}
+	return f
+}
+
+// rendererID is the function that runs the browser.
+const rendererID = "PdfRenderFunction"
+
+// rendererRights: strangers' documents run in the renderer, so that its role and its variables are of no use to them
+// (docs/decisions.md#pdf-renderer). The operation may invoke the renderer's alias, and no other function may.
+func rendererRights(s *templateFile) (f findings) {
+	for _, function := range s.functions() {
+		for _, document := range s.policies(function) {
+			for _, item := range document.list("Statement") {
+				statement, _ := item.(object)
+				action, resource := statement.text("Action"), fmt.Sprint(statement["Resource"])
+				if function.id == rendererID && (!slices.Contains(logActions, action) || resource != "map[Fn::GetAtt:[PdfRenderLogGroup Arn]]") {
+					f.add("%s may %s on %s", function.id, action, resource)
+				}
+				if strings.HasPrefix(action, "lambda:") && (function.id != "PdfFunction" || action != "lambda:InvokeFunction" || resource != "map[Fn::Sub:${"+rendererID+".Arn}:"+alias+"]") {
+					f.add("%s may %s on %s", function.id, action, resource)
+				}
+			}
+		}
+		if function.id != rendererID {
+			continue
+		}
+		if managed := s.role(function).properties.list("ManagedPolicyArns"); len(managed) > 0 || function.properties.text("Tracing") != "PassThrough" {
+			f.add("%s has the managed policies %v, and traces %v", function.id, managed, function.properties["Tracing"])
+		}
+		variables := function.properties.object("Environment", "Variables")
+		for _, name := range variables.names() {
+			if variables[name] != "" && !slices.Contains([]string{"STAGE", "PDF_IMAGE_HOSTS", "PDF_MAX_PAGES", "PDF_RENDER_SECONDS"}, name) {
+				f.add("%s knows %s", function.id, name)
+			}
 		}
 	}
 	return f
@@ -518,6 +577,7 @@ func statements(s *templateFile) (f findings) {
 					if !slices.Contains(logActions, action) {
 						f.add("%s/%s: %v is no action on a log", function.id, sid, statement["Action"])
 					}
+				case strings.HasPrefix(action, "lambda:"): // rendererRights has the only one
 				case arn != nil && arn[1] == cmp.Or(secretKinds[function.folder()], function.folder()):
 					if !slices.Contains(secretActions, action) {
 						f.add("%s/%s: %v is no action on a secret", function.id, sid, statement["Action"])
@@ -600,7 +660,7 @@ var scheduleExpression = regexp.MustCompile(`^(rate\((1 (minute|hour|day)|([2-9]
 func schedules(s *templateFile) (f findings) {
 	for _, function := range s.functions() {
 		events := function.events("ScheduleV2")
-		if len(function.events("Api"))+len(events) == 0 {
+		if len(function.events("Api"))+len(events) == 0 && function.id != rendererID {
 			f.add("%s: nothing calls it", function.id)
 		}
 		for _, event := range events {
@@ -633,6 +693,12 @@ func settleTimes(s *templateFile) (f findings) {
 	for _, function := range s.functions() {
 		seconds, _ := function.properties["Timeout"].(int)
 		if len(function.events("Api")) > 0 {
+			for _, event := range function.events("Api") {
+				if event.text("ResponseTransferMode") == "RESPONSE_STREAM" {
+					// The time beyond a request's own is that of the stream, which follows the capture (docs/decisions.md#time-budget).
+					seconds = min(seconds, gatewaySeconds)
+				}
+			}
 			longest = max(longest, seconds)
 		} else if function.folder() == "settle" && seconds > 60 {
 			f.add("SettleFunction may run for %d s and starts every 60 s", seconds)
@@ -857,6 +923,7 @@ func environments(s *templateFile) (f findings) {
 		uses := fmt.Sprint(s.policies(function))
 		for service, variable := range map[string]string{
 			"dynamodb:": "AWS_ENDPOINT_URL_DYNAMODB", "secretsmanager:": "AWS_ENDPOINT_URL_SECRETS_MANAGER",
+			"lambda:InvokeFunction": "AWS_ENDPOINT_URL_LAMBDA",
 		} {
 			if strings.Contains(uses, service) && ref(variables[variable]) == "" {
 				f.add("%s may use %s and cannot be pointed at an emulator by %s", function.id, service, variable)
@@ -875,10 +942,18 @@ func environments(s *templateFile) (f findings) {
 	return f
 }
 
-// Every function has each table's name in a variable. The name is written out, as sam local resolves a Ref to a table to
-// its logical ID.
+// Every function but the renderer has each table's name in a variable, and PdfFunction the renderer's. A name is written
+// out, as sam local resolves a Ref to a resource to its logical ID.
 func tableNames(s *templateFile) (f findings) {
+	name := s.doc.text("Resources", rendererID, "Properties", "FunctionName", "Fn::Sub")
+	caller := s.doc.object("Resources", "PdfFunction", "Properties", "Environment", "Variables")
+	if got, want := caller.text("PDF_RENDERER", "Fn::Sub"), name+":"+alias; got != want || name == "" {
+		f.add("PDF_RENDERER is %q, want %q", got, want)
+	}
 	for _, function := range s.functions() {
+		if function.id == rendererID {
+			continue
+		}
 		variables := function.properties.object("Environment", "Variables")
 		for _, table := range s.resources("AWS::DynamoDB::Table") {
 			variable := strings.ToUpper(table.id) + "_TABLE"

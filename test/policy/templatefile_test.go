@@ -216,7 +216,7 @@ func merge(a, b object) object {
 	return out
 }
 
-// folder is where a function's code lives: functions/ and its logical ID without "Function".
+// folder is the name of a function in events, logs and alarms: its logical ID without "Function".
 func (r resource) folder() string {
 	return strings.ToLower(strings.TrimSuffix(r.id, "Function"))
 }

@@ -35,6 +35,7 @@ export function playground({ spec, operation, path, method, baseURL }) {
 const notes = {
   sendSms: "You are asked before anything is sent.",
   generatePdf: "The playground asks for Base64 and shows the PDF here.",
+  streamPdf: "The playground asks for Base64 and shows the PDF here.",
 };
 
 /** Adds the operation's fields to the section. The result is a function that reads them as a request. */
@@ -108,7 +109,7 @@ function parse(text) {
 /** The body as it is sent: a PDF always as Base64. A text that is no JSON is sent as it is, for the API to judge. */
 function forThePlayground(operation, text) {
   const value = parse(text);
-  if (operation.operationId !== "generatePdf" || value === null || typeof value !== "object" || Array.isArray(value)) return text;
+  if (!["generatePdf", "streamPdf"].includes(operation.operationId) || value === null || typeof value !== "object" || Array.isArray(value)) return text;
   return JSON.stringify({ ...value, response_type: "base64" }, null, 2);
 }
 

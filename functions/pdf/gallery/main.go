@@ -1,4 +1,4 @@
-// The command gallery renders ten documents (see the target gallery-pdf). Its arguments are a folder and the path of the
+// The command gallery renders twelve documents (see the target gallery-pdf). Its arguments are a folder and the path of the
 // browser. The command writes pdfs.md into the folder, and the PDFs with pictures of their first pages into pdfs.
 package main
 
@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"svcapi/functions/pdf/browser"
+	"svcapi/functions/pdf/render/browser"
 )
 
 //go:embed documents
@@ -28,6 +28,8 @@ type example struct {
 	size        string // empty: A4
 	landscape   bool
 	margins     browser.Margins
+
+	header, footer string // HTML in the margins of each page
 }
 
 var even = browser.Margins{Top: 15, Right: 15, Bottom: 15, Left: 15}
@@ -42,6 +44,10 @@ var examples = []example{
 	{name: "letter-tamil", about: "A letter in Tamil", margins: browser.Margins{Top: 25, Right: 25, Bottom: 25, Left: 25}},
 	{name: "wide-table", about: "A wide table in landscape", landscape: true, margins: browser.Margins{Top: 10, Right: 10, Bottom: 10, Left: 10}},
 	{name: "report", about: "A report in two columns with a chart as SVG", margins: even},
+	{name: "margin-boxes", about: "Margin boxes of the document's own style: `@page { @top-left { … } @bottom-center { content: counter(page) \" / \" counter(pages) } }`", margins: browser.Margins{Top: 25, Right: 20, Bottom: 25, Left: 20}},
+	{name: "header-footer", about: "`header_html` and `footer_html` with `title`, `date`, `pageNumber` and `totalPages`", margins: browser.Margins{Top: 25, Right: 20, Bottom: 25, Left: 20},
+		header: `<div style="font-size:9px;width:100%;margin:0 20mm;color:#555;border-bottom:1px solid #aaa"><span class="title"></span></div>`,
+		footer: `<div style="font-size:9px;width:100%;margin:0 20mm;color:#555;text-align:right">Page <span class="pageNumber"></span> of <span class="totalPages"></span></div>`},
 	{name: "agreement", about: "An agreement on Legal with numbered clauses", size: "Legal", margins: browser.Margins{Top: 25, Right: 25, Bottom: 25, Left: 25}},
 }
 
@@ -75,7 +81,7 @@ func draw(ctx context.Context, folder, path string) (err error) {
 	})
 	defer r.Close()
 	var index strings.Builder
-	index.WriteString("# PDFs\n\nTen documents, rendered by `make gallery`. The pictures show the first pages of responses of `POST /utilities/pdf/generate`. " +
+	index.WriteString("# PDFs\n\nTwelve documents, rendered by `make gallery`. The pictures show the first pages of responses of `POST /utilities/pdf/generate`. " +
 		"A picture links to its PDF. The HTML is in [functions/pdf/gallery/documents](../../functions/pdf/gallery/documents).\n\n| Document | Pages | Bytes | First page |\n|---|---|---|---|\n")
 	for _, e := range examples {
 		pdf, err := e.render(ctx, r, templates)
@@ -104,7 +110,7 @@ func (e example) render(ctx context.Context, r *browser.Renderer, templates *tem
 	if e.size != "" {
 		size = browser.Sizes[e.size]
 	}
-	pdf, err := r.Render(ctx, browser.Document{HTML: html.String(), Geometry: browser.Geometry{Size: size, Landscape: e.landscape, Margins: e.margins}})
+	pdf, err := r.Render(ctx, browser.Document{HTML: html.String(), Header: e.header, Footer: e.footer, Geometry: browser.Geometry{Size: size, Landscape: e.landscape, Margins: e.margins}})
 	// The same document gives the same file, so that git shows only real changes.
 	return undated(pdf), err
 }

@@ -85,7 +85,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 }
 
 func (b *bench) build(ctx context.Context) error {
-	for _, folder := range []string{"sms", "barcode", "location", "currency", "docs", "security"} {
+	for _, folder := range []string{"sms", "barcode", "location", "currency", "docs", "security", "pdf"} {
 		f, ok := b.stack.Template.Function(folder)
 		if !ok {
 			return fmt.Errorf("the template has no function %s", folder)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,6 +53,7 @@ type fixture struct {
 	vault    *secrets.Server
 	sandbox  *sandbox.Server
 	closed   string // an address that refuses connections
+	lambda   string // the Lambda API of the renderer, which has no part in money
 	tables   *faultproxy.Proxy
 	vendors  *faultproxy.Proxy
 	clients  sync.Map // name at a proxy: func(*faultproxy.Request) faultproxy.Fate
@@ -112,7 +114,24 @@ func (r *fixture) start(t *testing.T) (err error) {
 		return err
 	}
 	t.Cleanup(r.vendors.Close)
-	return nil
+	return r.startRenderer(t, model)
+}
+
+// startRenderer starts the function that renders PDFs for the instances of all stages.
+func (r *fixture) startRenderer(t *testing.T, model *template.Template) error {
+	f, known := model.Function("pdfrender")
+	if !known {
+		return errors.New("no function pdfrender")
+	}
+	host, err := lambda.NewHost(lambda.Options{LogDir: filepath.Join(r.dir, "renderer"), Jail: r.jail, Concurrency: 2, Environment: r.browser})
+	if err != nil {
+		return err
+	}
+	t.Cleanup(host.Close)
+	server := httptest.NewServer(host.API())
+	t.Cleanup(server.Close)
+	r.lambda = server.URL
+	return host.Add(f, r.binaries[f.LogicalID])
 }
 
 func (r *fixture) template(parameters map[string]string) (*template.Template, error) {
@@ -145,7 +164,7 @@ type stage struct {
 
 func (r *fixture) newStage() (*stage, error) {
 	s := &stage{fixture: r, name: r.name("faults"), copies: map[string][]map[string]types.AttributeValue{}}
-	parameters := stack.Overrides(r.tables.URL("unknown"), r.vault.URL, r.sandbox.URL)
+	parameters := stack.Overrides(r.tables.URL("unknown"), r.vault.URL, r.sandbox.URL, r.lambda)
 	maps.Copy(parameters, map[string]string{"Stage": s.name, "VendorTimeoutSeconds": "2"})
 	var err error
 	if s.model, err = r.template(parameters); err != nil {
@@ -365,7 +384,6 @@ func (s *stage) newInstance(function string, environment map[string]string, deci
 		decide = i.decide
 	}
 	extra := map[string]string{"SVC_LOCAL": "1", "AWS_ENDPOINT_URL_DYNAMODB": s.fixture.tables.URL(i.name)}
-	maps.Copy(extra, s.fixture.browser)
 	var err error
 	if i.host, err = lambda.NewHost(lambda.Options{LogDir: s.logs, Jail: s.fixture.jail, Concurrency: 1, Environment: extra}); err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -59,12 +60,36 @@ func main() {
 	lambda.Start(p)
 }
 
-func stream(context.Context, json.RawMessage) (*events.APIGatewayProxyStreamingResponse, error) {
+// stream streams 7 MiB. Where the event has a URL, stream requests the URL after the first byte; "exit" and "fail" end the
+// stream then.
+func stream(_ context.Context, payload json.RawMessage) (*events.APIGatewayProxyStreamingResponse, error) {
+	event, err := commandOf(payload)
+	if err != nil {
+		return nil, err
+	}
+	body := io.MultiReader(strings.NewReader("x"), readerFunc(func() error {
+		if event.URL != "" {
+			if _, err := http.Get(event.URL); err != nil {
+				return err
+			}
+		}
+		switch event.Do {
+		case "exit":
+			os.Exit(event.N)
+		case "fail":
+			return errors.New("it went wrong")
+		}
+		return io.EOF
+	}), strings.NewReader(strings.Repeat("x", 7<<20-1)))
 	return &events.APIGatewayProxyStreamingResponse{
-		StatusCode: http.StatusCreated, Headers: map[string]string{"Content-Type": "application/pdf"},
-		Body: strings.NewReader(strings.Repeat("x", 7<<20)),
+		StatusCode: http.StatusCreated, Headers: map[string]string{"Content-Type": "application/pdf"}, Body: body,
 	}, nil
 }
+
+// readerFunc is a reader without bytes.
+type readerFunc func() error
+
+func (f readerFunc) Read([]byte) (int, error) { return 0, f() }
 
 // call is a request to the Extensions API.
 type call struct {
@@ -124,20 +149,24 @@ func (p probe) extend() {
 	}()
 }
 
-// Invoke implements lambda.Handler.
-func (p probe) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+// commandOf returns the command of an event.
+func commandOf(payload []byte) (command, error) {
 	var event struct {
 		command
 		Headers map[string]string `json:"headers"`
 	}
-	if err := json.Unmarshal(payload, &event); err != nil {
-		return nil, err
+	err := json.Unmarshal(payload, &event)
+	if header := event.Headers["X-Probe"]; err == nil && header != "" {
+		err = json.Unmarshal([]byte(header), &event.command)
 	}
-	c := event.command
-	if header := event.Headers["X-Probe"]; header != "" {
-		if err := json.Unmarshal([]byte(header), &c); err != nil {
-			return nil, err
-		}
+	return event.command, err
+}
+
+// Invoke implements lambda.Handler.
+func (p probe) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	c, err := commandOf(payload)
+	if err != nil {
+		return nil, err
 	}
 	select {
 	case p.after <- c.URL:

@@ -20,7 +20,7 @@ import (
 
 	"github.com/go-rod/rod/lib/cdp"
 
-	"svcapi/functions/pdf/fetch"
+	"svcapi/functions/pdf/render/fetch"
 )
 
 // Options configure a Renderer. All fields but Protections and Log are required.
@@ -30,7 +30,7 @@ type Options struct {
 	Time          time.Duration // for one render
 	Memory        int64         // bytes, of the browser's processes and this one
 	Pages         int           // of one PDF
-	Bytes         int64         // of one PDF
+	Bytes         int64         // of one PDF, unless the document has fewer
 	RecycleAfter  int           // renders
 	RecycleMemory int64         // bytes that the browser may hold between two renders
 	Protections   []Protection  // returned by Isolate; optional
@@ -46,7 +46,13 @@ const watchInterval = 20 * time.Millisecond
 // Document is the input of one render.
 type Document struct {
 	HTML     string // valid UTF-8
+	Header   string // HTML in the top margin of each page; empty: none
+	Footer   string // HTML in the bottom margin of each page; empty: none
+	Title    string // of the PDF; empty: the document's
+	Ranges   string // of the pages, as ranges.Parse takes them; empty: all pages
+	Tagged   bool   // for assistive technology
 	Geometry Geometry
+	Bytes    int64         // of the PDF; 0: those of the Options
 	Images   *fetch.Images // nil: none are loaded
 }
 
@@ -168,7 +174,7 @@ func (r *Renderer) renderOnce(ctx context.Context, d Document) ([]byte, error) {
 // healthy reports whether the browser can be used again after a render that returned err.
 func healthy(err error) bool {
 	if e, ok := errors.AsType[*DocumentError](err); ok {
-		return e.Reason == "size" || e.Reason == "pages"
+		return e.Reason == ReasonSize || e.Reason == "pages" || e.Reason == reasonRanges
 	}
 	_, image := errors.AsType[*imageError](err)
 	return err == nil || image
@@ -189,7 +195,10 @@ func (r *Renderer) render(ctx context.Context, p prepared, d Document) ([]byte, 
 	go r.watch(ctx, p.session, fail)
 	defer context.AfterFunc(page.crashed, func() { fail(errUnprintable) })()
 
-	pdf, err := page.render(d, r.options.Pages, r.options.Bytes)
+	if d.Bytes == 0 || d.Bytes > r.options.Bytes {
+		d.Bytes = r.options.Bytes
+	}
+	pdf, err := page.render(d, r.options.Pages)
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause // the first failure, not one of its effects
 	}

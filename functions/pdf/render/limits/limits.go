@@ -37,10 +37,16 @@ func (e *Error) ClientMessage() string { return e.Message }
 // ExceedsLimit reports that the document exceeds a limit.
 func (e *Error) ExceedsLimit() bool { return true }
 
-// Check returns an *Error for the first limit that the document exceeds.
-func (l Limits) Check(document string) error {
+// Check returns an *Error for the first limit that a document with its further parts, such as a header, exceeds.
+func (l Limits) Check(document string, parts ...string) error {
 	c := counter{Limits: l}
-	return c.document(document, 0)
+	err := c.document(document, 0)
+	for _, part := range parts {
+		if err == nil {
+			err = c.document(part, 0)
+		}
+	}
+	return err
 }
 
 // counter counts the elements and pixels of a document with its frames.

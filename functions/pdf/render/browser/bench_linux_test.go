@@ -13,8 +13,8 @@ import (
 
 	"github.com/go-rod/rod/lib/cdp"
 
-	"svcapi/functions/pdf/fetch"
-	"svcapi/functions/pdf/limits"
+	"svcapi/functions/pdf/render/fetch"
+	"svcapi/functions/pdf/render/limits"
 	"svcapi/test/pdftest"
 )
 

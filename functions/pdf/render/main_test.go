@@ -17,14 +17,15 @@ import (
 	"strings"
 	"testing"
 
-	"svcapi/functions/pdf/browser"
+	"svcapi/functions/pdf/render/browser"
+	"svcapi/shared/afterresponse"
 	"svcapi/test/pdftest"
 )
 
 func TestMain(m *testing.M) { pdftest.Main(m) }
 
-// settings returns the settings of the deployed function, with the loopback as public network.
-func settings(t testing.TB, images *httptest.Server) config {
+// configuration returns the configuration of the deployed function, with the loopback as public network.
+func configuration(t testing.TB, images *httptest.Server) config {
 	c := config{Browser: pdftest.Browser(), MemoryMB: 2048, RenderSeconds: 20, MaxPages: 500}
 	if images != nil {
 		authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: images.Certificate().Raw})
@@ -38,7 +39,7 @@ func settings(t testing.TB, images *httptest.Server) config {
 func started(t testing.TB, c config) *renderer {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
-	r, err := newRenderer(c, browser.Isolate(), func(context.Context, string, func(context.Context) error) {})
+	r, err := newRenderer(c, browser.Isolate(), func(context.Context, afterresponse.Work) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,16 +84,21 @@ func chequered(width, height int) []byte {
 	return file
 }
 
-var a4 = browser.Geometry{Size: browser.Sizes["A4"], Margins: browser.Margins{Top: 15, Right: 15, Bottom: 15, Left: 15}}
+// page returns a document on A4 with the default margins.
+func page(html string) browser.Document {
+	return browser.Document{HTML: html, Geometry: browser.Geometry{
+		Size: browser.Sizes["A4"], Margins: browser.Margins{Top: 15, Right: 15, Bottom: 15, Left: 15},
+	}}
+}
 
 // TestRenewsPage checks that a document that reached the browser has the browser's next page awaited after the response
 // (docs/decisions.md#after-response).
 func TestRenewsPage(t *testing.T) {
-	r := started(t, settings(t, nil))
+	r := started(t, configuration(t, nil))
 	for html, want := range map[string]int{"<p>x": 1, strings.Repeat("<p>", 1_000_000): 0} {
 		var waits []func(context.Context) error
-		r.after = func(_ context.Context, _ string, work func(context.Context) error) { waits = append(waits, work) }
-		_, err := r.render(t.Context(), html, a4)
+		r.after = func(_ context.Context, w afterresponse.Work) { waits = append(waits, w.Run) }
+		_, err := r.render(t.Context(), "", page(html))
 		if len(waits) != want || (err == nil) != (want == 1) {
 			t.Fatalf("%.10s: %d waits, want %d; %v", html, len(waits), want, err)
 		}

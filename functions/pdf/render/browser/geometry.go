@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 )
@@ -26,6 +27,7 @@ type Geometry struct {
 	Size      Size
 	Landscape bool
 	Margins   Margins
+	Scale     float64 // of the content; 0: 1
 }
 
 // sheet returns the size as printed, in millimetres.
@@ -52,6 +54,12 @@ func (g Geometry) style() string {
 		"padding:0!important;border:none!important;outline:none!important}}",
 		mm(sheet.Width), mm(sheet.Height),
 		mm(g.Margins.Top), mm(g.Margins.Right), mm(g.Margins.Bottom), mm(g.Margins.Left))
+}
+
+// setTitle returns the program that gives the document a title.
+func setTitle(title string) string {
+	text, _ := json.Marshal(title) // a text always marshals
+	return `Object.getOwnPropertyDescriptor(Document.prototype, "title").set.call(document, ` + string(text) + `)`
 }
 
 // insertStyle returns the program that puts the rule before every style sheet of the document. The program calls methods

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"svcapi/functions/pdf/fetch"
+	"svcapi/functions/pdf/render/fetch"
 	"svcapi/test/pdftest"
 )
 
@@ -188,7 +188,7 @@ func linger(t *testing.T, r *Renderer, d Document, open time.Duration) ([]byte, 
 	time.Sleep(open)
 	var pdf []byte
 	if err == nil {
-		pdf, err = p.page.print(d.Geometry, 5, 1<<30)
+		pdf, err = p.page.print(Document{Geometry: d.Geometry, Header: d.Header, Footer: d.Footer, Bytes: 1 << 30}, firstPages("", 5))
 	}
 	p.session.setPage(nil)
 	p.renders++

@@ -11,6 +11,7 @@ var errPDF = errors.New("browser: the output is no PDF of the expected structure
 
 var (
 	startXref = regexp.MustCompile(`startxref\s+(\d+)\s+%%EOF\s*$`)
+	infoEntry = regexp.MustCompile(`/Info\s+(\d+)\s+\d+\s+R`)
 	rootEntry = regexp.MustCompile(`/Root\s+(\d+)\s+\d+\s+R`)
 	pagesRef  = regexp.MustCompile(`/Pages\s+(\d+)\s+\d+\s+R`)
 	count     = regexp.MustCompile(`/Count\s+(\d+)`)

@@ -4,14 +4,17 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/go-rod/rod/lib/cdp"
 	"github.com/go-rod/rod/lib/proto"
 
-	"svcapi/functions/pdf/fetch"
+	"svcapi/functions/pdf/render/fetch"
+	"svcapi/functions/pdf/render/ranges"
 )
 
 // event happens at most once: fire ends the context.
@@ -102,13 +105,14 @@ func containsFrame(tree *proto.PageFrameTree, frame proto.PageFrameID) bool {
 		slices.ContainsFunc(tree.ChildFrames, func(child *proto.PageFrameTree) bool { return containsFrame(child, frame) })
 }
 
-// render returns the document as a PDF of at most maxPages pages and maxBytes bytes.
-func (p *page) render(d Document, maxPages int, maxBytes int64) ([]byte, error) {
+// render returns the document as a PDF of at most maxPages pages.
+func (p *page) render(d Document, maxPages int) ([]byte, error) {
 	if err := p.load(d.HTML); err != nil {
 		return nil, err
 	}
 	// One page more than allowed: Chromium drops the pages beyond a range without an error.
-	pdf, err := p.print(d.Geometry, maxPages+1, maxBytes)
+	wanted := firstPages(d.Ranges, maxPages+1)
+	pdf, err := p.print(d, wanted)
 	if err != nil {
 		return nil, err
 	}
@@ -122,6 +126,9 @@ func (p *page) render(d Document, maxPages int, maxBytes int64) ([]byte, error) 
 	}
 	if pages > maxPages {
 		return nil, documentErrorf("pages", "the document has more than %d pages", maxPages)
+	}
+	if d.Ranges != "" && pages <= pagesBefore(wanted, ranges.LastStart(d.Ranges)) {
+		return nil, errNoPage
 	}
 	return pdf, nil
 }
@@ -209,25 +216,49 @@ const firstBroken = `(async () => {
 	return "";
 })()`
 
-// print returns at most the given number of first pages as a PDF of at most maxBytes.
-func (p *page) print(g Geometry, pages int, maxBytes int64) ([]byte, error) {
-	own := p.s.in(p.ctx, p.id)
-	styled, err := proto.RuntimeEvaluate{Expression: insertStyle(g.style())}.Call(own)
-	if err != nil {
-		return nil, err
+// print returns the wanted pages as a PDF of at most d.Bytes.
+func (p *page) print(d Document, wanted []ranges.Range) ([]byte, error) {
+	own, g := p.s.in(p.ctx, p.id), d.Geometry
+	programs := []string{insertStyle(g.style())}
+	if d.Title != "" {
+		programs = append(programs, setTitle(d.Title))
 	}
-	if styled.ExceptionDetails != nil {
-		return nil, fmt.Errorf("browser: page rule: %s", styled.ExceptionDetails.Text)
+	for _, program := range programs {
+		run, err := proto.RuntimeEvaluate{Expression: program}.Call(own)
+		if err != nil {
+			return nil, err
+		}
+		if run.ExceptionDetails != nil {
+			return nil, fmt.Errorf("browser: page rule or title: %s", run.ExceptionDetails.Text)
+		}
 	}
 	sheet := g.sheet()
 	// The type proto.PagePrintToPDF omits false values, and tags make a table of 512 KiB 25 times as large.
-	response, err := own.Call(p.ctx, string(p.id), "Page.printToPDF", map[string]any{
+	parameters := map[string]any{
 		"paperWidth": sheet.Width / millimetresPerInch, "paperHeight": sheet.Height / millimetresPerInch,
 		"marginTop": g.Margins.Top / millimetresPerInch, "marginRight": g.Margins.Right / millimetresPerInch,
 		"marginBottom": g.Margins.Bottom / millimetresPerInch, "marginLeft": g.Margins.Left / millimetresPerInch,
-		"printBackground": true, "preferCSSPageSize": false, "generateTaggedPDF": false, "generateDocumentOutline": false,
-		"pageRanges": fmt.Sprintf("1-%d", pages), "transferMode": "ReturnAsStream",
-	})
+		"printBackground": true, "preferCSSPageSize": false, "generateTaggedPDF": d.Tagged, "generateDocumentOutline": false,
+		"pageRanges": pageRanges(wanted), "transferMode": "ReturnAsStream",
+	}
+	if g.Scale != 0 {
+		parameters["scale"] = g.Scale
+	}
+	if d.Header != "" || d.Footer != "" {
+		header, err := p.template(d.Header)
+		if err != nil {
+			return nil, err
+		}
+		footer, err := p.template(d.Footer)
+		if err != nil {
+			return nil, err
+		}
+		parameters["displayHeaderFooter"], parameters["headerTemplate"], parameters["footerTemplate"] = true, header, footer
+	}
+	response, err := own.Call(p.ctx, string(p.id), "Page.printToPDF", parameters)
+	if refused, ok := errors.AsType[*cdp.Error](err); ok && d.Ranges != "" && strings.Contains(strings.ToLower(refused.Message), "range") {
+		return nil, errNoPage
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +266,7 @@ func (p *page) print(g Geometry, pages int, maxBytes int64) ([]byte, error) {
 	if err := json.Unmarshal(response, &printed); err != nil {
 		return nil, fmt.Errorf("browser: print: %w", err)
 	}
-	return p.read(printed.Stream, maxBytes)
+	return p.read(printed.Stream, d.Bytes)
 }
 
 // chunkSize is the number of bytes of a PDF that one protocol message carries.
@@ -264,7 +295,7 @@ func (p *page) read(stream proto.IOStreamHandle, maxBytes int64) ([]byte, error)
 			continue
 		}
 		if size > maxBytes {
-			return nil, documentErrorf("size", "the PDF has %d bytes; at most %d are allowed", size, maxBytes)
+			return nil, documentErrorf(ReasonSize, "the PDF has %d bytes; at most %d are allowed", size, maxBytes)
 		}
 		return pdf, nil
 	}

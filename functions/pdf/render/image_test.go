@@ -27,10 +27,10 @@ func fileName(name string) string { return strings.ReplaceAll(name, " ", "-") }
 // that the browser cannot draw at all, and one that is too large, is an error.
 func TestImages(t *testing.T) {
 	server := serveFiles(t)
-	r := started(t, settings(t, server))
+	r := started(t, configuration(t, server))
 	const box = "<body style='margin:0'><div style='width:100mm;height:100mm;background:url(ADDRESS) 0 0/100% 100%'>"
 	draw := func(address string) (pdf []byte, err error) {
-		return r.render(t.Context(), strings.Replace(box, "ADDRESS", address, 1), a4)
+		return r.render(t.Context(), "", page(strings.Replace(box, "ADDRESS", address, 1)))
 	}
 	empty, err := draw("")
 	if err != nil {
@@ -87,7 +87,7 @@ func TestImages(t *testing.T) {
 // A broken image is an error wherever the document names it, and a damaged image that the browser draws is none.
 func TestImagesEverywhere(t *testing.T) {
 	server := serveFiles(t)
-	r := started(t, settings(t, server))
+	r := started(t, configuration(t, server))
 	for name, html := range map[string]string{
 		"image":               "<img src=URL>",
 		"invisible image":     "<img src=URL style='visibility:hidden'>",
@@ -116,11 +116,39 @@ func TestImagesEverywhere(t *testing.T) {
 	} {
 		for file, want := range map[string]string{"PNG-without-its-end": "", "PNG-without-data": "decoded", "PNG-without-compressed-data": "decoded"} {
 			t.Run(name+" "+file, func(t *testing.T) {
-				_, err := r.render(t.Context(), strings.ReplaceAll(html, "URL", server.URL+"/"+file), a4)
+				_, err := r.render(t.Context(), "", page(strings.ReplaceAll(html, "URL", server.URL+"/"+file)))
 				if (err == nil) != (want == "") || err != nil && !strings.HasSuffix(err.Error(), file+" cannot be "+want) {
 					t.Errorf("got %v", err)
 				}
 			})
+		}
+	}
+}
+
+// A header draws a permitted image by its address, and a broken one is an error of the document.
+func TestHeaderImage(t *testing.T) {
+	server := serveFiles(t)
+	r := started(t, configuration(t, server))
+	draw := func(address string) ([]byte, error) {
+		d := page("<p>x")
+		d.Header = "<img style='height:5mm;width:5mm' src='" + address + "'>"
+		return r.render(t.Context(), "", d)
+	}
+	none, err := draw("http://example.com/a.png")
+	if err != nil {
+		t.Fatal(err)
+	}
+	byAddress, err := draw(server.URL + "/PNG")
+	if err != nil || pdftest.Inked(t, byAddress)[0] > 10 || pdftest.Inked(t, none)[0] < 14 {
+		t.Errorf("%v, without an image %v, %v", pdftest.Inked(t, byAddress), pdftest.Inked(t, none), err)
+	}
+	asData, err := draw("data:image/png;base64," + base64.StdEncoding.EncodeToString(pdftest.Images()[0].Body))
+	if err != nil || !bytes.Equal(pdftest.PNG(t, asData, 1, 72), pdftest.PNG(t, byAddress, 1, 72)) {
+		t.Errorf("in a data URL the image is drawn differently: %v", err)
+	}
+	for _, file := range []string{"PNG-without-data", "absent"} {
+		if _, err := draw(server.URL + "/" + file); err == nil || !strings.Contains(err.Error(), file) {
+			t.Errorf("%s: %v", file, err)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/go-rod/rod/lib/cdp"
 	"github.com/go-rod/rod/lib/proto"
 
-	"svcapi/functions/pdf/fetch"
+	"svcapi/functions/pdf/render/fetch"
 )
 
 // session is a running browser and the DevTools connection to that browser. A session renders on one page at a time.

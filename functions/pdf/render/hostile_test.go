@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"svcapi/functions/pdf/render/event"
 	"svcapi/test/pdftest"
 )
 
@@ -34,7 +35,7 @@ func repeat(parts ...string) func(n int) func() string {
 }
 
 // clip truncates a document to the limit of the API.
-func clip(html string) string { return html[:min(len(html), maxHTML)] }
+func clip(html string) string { return html[:min(len(html), event.MaxHTML)] }
 
 func nested(open, within, shut string, depth int) func() string {
 	return func() string { return clip(strings.Repeat(open, depth) + within + strings.Repeat(shut, depth)) }
@@ -121,7 +122,7 @@ var bombs = []bomb{
 		}
 		return b.String() + ">x"
 	}, true},
-	{"one long attribute", repeat("<p title='", "x")(maxHTML), true},
+	{"one long attribute", repeat("<p title='", "x")(event.MaxHTML), true},
 
 	// Tables.
 	{"a plain table", repeat("<table>", "<tr><td>abcdefg")(34_000), true},
@@ -133,11 +134,11 @@ var bombs = []bomb{
 	{"repeated heads", repeat("<table><thead><tr><td><div style='height:200px'>x</div><tbody>", "<tr><td>y")(10_000), false},
 
 	// Text.
-	{"one long word", repeat("", "x")(maxHTML), false},
+	{"one long word", repeat("", "x")(event.MaxHTML), false},
 	{"one long line", repeat("<pre>", "x y ")(131_000), false},
 	{"every character", func() string {
 		var b strings.Builder
-		for r := rune(0x20); r < 0x2ffff && b.Len() < maxHTML-4; r++ {
+		for r := rune(0x20); r < 0x2ffff && b.Len() < event.MaxHTML-4; r++ {
 			if r < 0xd800 || r > 0xdfff {
 				b.WriteRune(r)
 			}
@@ -409,7 +410,7 @@ func TestHostile(t *testing.T) {
 		t.Fatalf("%d hostile documents", len(bombs))
 	}
 	server := serveImages(t, imageServer)
-	c := settings(t, server)
+	c := configuration(t, server)
 	r := started(t, c)
 	ran := 0
 	for _, bomb := range bombs {
@@ -433,7 +434,7 @@ func TestHostile(t *testing.T) {
 				}
 			}()
 			began := time.Now()
-			pdf, err := r.render(t.Context(), html, a4)
+			pdf, err := r.render(t.Context(), "", page(html))
 			took := time.Since(began)
 			close(stop)
 			<-stopped
@@ -452,7 +453,7 @@ func TestHostile(t *testing.T) {
 			if peak.Load() > int64(c.MemoryMB)<<20 {
 				t.Errorf("the tree held %d MiB", peak.Load()>>20)
 			}
-			next, err := r.render(t.Context(), "<p>the next document", a4)
+			next, err := r.render(t.Context(), "", page("<p>the next document"))
 			if err != nil || pdftest.Text(t, next) != "the next document" {
 				t.Errorf("the next document: %v", err)
 			}

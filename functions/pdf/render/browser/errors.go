@@ -12,6 +12,12 @@ type DocumentError struct {
 	Message string // for the client; names the limit, where there is one
 }
 
+// reasonRanges is the reason of a page range without a page.
+const reasonRanges = "ranges"
+
+// ReasonSize is the reason of a PDF with too many bytes.
+const ReasonSize = "size"
+
 // Error implements error.
 func (e *DocumentError) Error() string { return "browser: " + e.Message }
 
@@ -19,7 +25,9 @@ func (e *DocumentError) Error() string { return "browser: " + e.Message }
 func (e *DocumentError) ClientMessage() string { return e.Message }
 
 // ExceedsLimit reports whether the document exceeds a limit.
-func (e *DocumentError) ExceedsLimit() bool { return e != errUnprintable }
+func (e *DocumentError) ExceedsLimit() bool {
+	return e.Reason != errUnprintable.Reason && e.Reason != reasonRanges
+}
 
 func documentErrorf(reason, format string, values ...any) *DocumentError {
 	return &DocumentError{reason, fmt.Sprintf(format, values...)}
@@ -31,6 +39,7 @@ func tooSlow(limit time.Duration) error {
 
 var (
 	errUnprintable = &DocumentError{"unprintable", "the document could not be rendered"}
+	errNoPage      = &DocumentError{reasonRanges, "the document has no page in one of the page_ranges"}
 	errEnded       = errors.New("browser: the browser has ended") // by itself, or by another process
 )
 

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"svcapi/functions/pdf/render/event"
+	"svcapi/functions/pdf/render/ranges"
+	"svcapi/shared/api"
+	"svcapi/shared/credit"
+	"svcapi/shared/project"
+)
+
+const (
+	// maxBuffered is the largest PDF in bytes of a response that Lambda buffers. Lambda accepts a response of 6,291,556
+	// bytes, with Base64 and headers.
+	maxBuffered = 4_700_000
+	// mostStreamed is the largest PDF in bytes that an operator may permit: it is in the memory of the function before it is
+	// streamed, and Lambda streams two megabytes a second to this function.
+	mostStreamed = 48 << 20
+
+	paths = "/api/v1/utilities/pdf"
+)
+
+// limit is the limit of a route for the bytes of a PDF.
+type limit struct {
+	bytes  int64
+	advice string // what follows the message about a PDF with more bytes
+}
+
+// document is a decoded request.
+type document struct {
+	event  event.Event
+	base64 bool // the response is JSON
+}
+
+// operations returns openapi.yaml#generatePdf and openapi.yaml#streamPdf, which differ in their limit alone.
+func (r *renderer) operations(resultBytes int) []api.Route {
+	stream := limit{bytes: int64(resultBytes)}
+	generate := limit{maxBuffered, fmt.Sprintf(" POST %s/stream returns PDFs of up to %d bytes.", paths, stream.bytes)}
+	return []api.Route{
+		&api.Operation[document]{
+			Name: "pdf_generate", Method: "POST", Path: paths + "/generate", Kind: project.PDF, Price: credit.PDF,
+			Decode:  decode,
+			Prepare: generate.prepare(r),
+		},
+		&api.Operation[document]{
+			Name: "pdf_stream", Method: "POST", Path: paths + "/stream", Streams: true, Kind: project.PDF, Price: credit.PDF,
+			Decode:  decode,
+			Prepare: stream.prepare(r),
+		},
+	}
+}
+
+func decode(in *api.Input) (document, error) {
+	isBase64 := in.Bool("is_base64")
+	d := document{event: event.Event{
+		HTML: html(in, "html", true, isBase64), Header: html(in, "header_html", false, isBase64), Footer: html(in, "footer_html", false, isBase64),
+	}}
+	d.event.PageSize = in.Text("page_size", api.Text{OneOf: event.PageSizes, Default: "A4"})
+	d.event.Landscape = in.Text("orientation", api.Text{OneOf: []string{"portrait", "landscape"}, Default: "portrait"}) == "landscape"
+	margins := in.Object.Object("margins")
+	side := func(name string) float64 {
+		return margins.Number(name, api.Number{Min: 0, Max: event.MaxMargin, Default: 15})
+	}
+	d.event.Margins = event.Margins{Top: side("top"), Right: side("right"), Bottom: side("bottom"), Left: side("left")}
+	d.event.PageRanges = in.Text("page_ranges", api.Text{Min: 1, Max: ranges.MaxLength})
+	if _, ok := ranges.Parse(d.event.PageRanges); !ok && d.event.PageRanges != "" {
+		in.Problem("page_ranges", "must be page numbers and ranges of them, such as 1-3,5")
+	}
+	d.event.Scale = in.Number("scale", api.Number{Min: event.MinScale, Max: event.MaxScale, Default: 1})
+	metadata := in.Object.Object("metadata")
+	about := func(name string) string { return metadata.Text(name, api.Text{Max: event.MaxMetadata}) }
+	d.event.Metadata = event.Metadata{Title: about("title"), Author: about("author"), Subject: about("subject"), Keywords: about("keywords")}
+	d.event.Tagged = in.Bool("tagged")
+	d.base64 = in.Text("response_type", api.Text{OneOf: []string{"binary", "base64"}, Default: "binary"}) == "base64"
+	in.Bool("privacy_mode")
+	return d, nil
+}
+
+// html reads a field with HTML. The limit of its length is in bytes after decoding.
+func html(in *api.Input, name string, required, isBase64 bool) []byte {
+	text := in.Text(name, api.Text{Required: required, Min: 1})
+	if !in.Has(name) || text == "" {
+		return nil
+	}
+	if isBase64 {
+		plain, err := decodeBase64(text)
+		switch {
+		case err != nil:
+			in.Problem(name, "must be Base64, as is_base64 is true")
+			return nil
+		case len(plain) == 0:
+			in.Problem(name, "must not be empty")
+		case !utf8.Valid(plain):
+			in.Problem(name, "must be UTF-8 text, in Base64")
+		}
+		text = string(plain)
+	}
+	if len(text) > event.MaxHTML {
+		in.Problem(name, fmt.Sprintf("must be at most %d bytes", event.MaxHTML))
+	}
+	return []byte(text)
+}
+
+var removeSpace = strings.NewReplacer(" ", "", "\t", "", "\r", "", "\n", "", "\f", "", "\v", "")
+
+// decodeBase64 decodes standard Base64, padded or not, and ignores white space in the text.
+func decodeBase64(text string) ([]byte, error) {
+	text = removeSpace.Replace(text)
+	encoding := base64.StdEncoding
+	if !strings.HasSuffix(text, "=") {
+		encoding = base64.RawStdEncoding
+	}
+	return encoding.DecodeString(text)
+}
+
+// prepare returns a function that returns the job of a request. The pipeline runs the job after rate limit and reservation
+// have succeeded.
+func (l limit) prepare(r *renderer) func(context.Context, *api.Call, document) (*api.Job, error) {
+	return func(_ context.Context, call *api.Call, d document) (*api.Job, error) {
+		d.event.RequestID, d.event.MaxBytes = call.RequestID, l.bytes
+		vendor := call.Integrations[0].Vendor
+		return &api.Job{
+			Credits: call.Credits(1),
+			Run:     func(ctx context.Context) (*api.Result, error) { return l.run(ctx, r, vendor, d) },
+		}, nil
+	}
+}
+
+func (l limit) run(ctx context.Context, r *renderer, vendor string, d document) (*api.Result, error) {
+	rendered, err := r.render(ctx, d.event)
+	if err != nil {
+		failed := api.ErrInternal.WithCause(err)
+		failed.Vendor = vendor
+		return nil, failed
+	}
+	if rejected := rendered.Rejection; rejected != nil {
+		message, reason := "The PDF was not made: "+rejected.Message+".", api.ReasonRenderRejected
+		if rejected.ExceedsLimit {
+			reason = api.ReasonLimitExceeded
+		}
+		if rejected.TooLarge {
+			message += l.advice
+		}
+		return nil, (&api.Error{Status: 400, Code: api.CodeHTTPError, Reason: reason, Message: message, Vendor: vendor}).WithCause(rejected)
+	}
+	pdf := rendered.PDF
+	result := &api.Result{Vendor: vendor, Attributes: []slog.Attr{slog.Int("pdf_bytes", len(pdf))}}
+	if rendered.MissingGlyphs {
+		result.Header = http.Header{"X-SVC-Warnings": {"missing-glyphs"}}
+	}
+	result.Media = &api.Media{Type: "application/pdf", Disposition: `inline; filename="svc-document.pdf"`, Body: pdf, Base64: d.base64}
+	return result, nil
+}

@@ -1,0 +1,199 @@
+package browser
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf16"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
+	"svcapi/functions/pdf/render/fetch"
+	"svcapi/functions/pdf/render/ranges"
+)
+
+// firstPages returns the first n pages of the ranges; of all pages where the text is empty.
+func firstPages(text string, n int) []ranges.Range {
+	if text == "" {
+		return []ranges.Range{{First: 1, Last: n}}
+	}
+	list, _ := ranges.Parse(text) // the event has been validated
+	for i := range list {
+		r := &list[i]
+		if r.Last = min(r.Last, r.First+n-1); r.Last-r.First+1 == n {
+			return list[:i+1]
+		}
+		n -= r.Last - r.First + 1
+	}
+	return list
+}
+
+// pagesBefore returns the number of pages of the ranges before a page.
+func pagesBefore(list []ranges.Range, page int) int {
+	n := 0
+	for _, r := range list {
+		n += max(0, min(r.Last, page-1)-r.First+1)
+	}
+	return n
+}
+
+// pageRanges returns the ranges as Chromium reads them.
+func pageRanges(list []ranges.Range) string {
+	var parts []string
+	for _, r := range list {
+		parts = append(parts, fmt.Sprintf("%d-%d", r.First, r.Last))
+	}
+	return strings.Join(parts, ",")
+}
+
+// emptyTemplate is a header or footer without content: Chromium prints one of its own for an empty text.
+const emptyTemplate = "<span></span>"
+
+// template returns the HTML of a header or footer as the browser may draw it.
+//
+// Chromium draws headers and footers in a page of its own, which has no network and where scripts run. So template keeps the
+// elements that show text, tables and images, and no attribute that runs anything. Vector graphics and frames are left out,
+// because another reading of their markup could run. Permitted images by address are written into the HTML.
+func (p *page) template(fragment string) (string, error) {
+	if fragment == "" {
+		return emptyTemplate, nil
+	}
+	nodes, err := html.ParseFragment(strings.NewReader(fragment), &html.Node{Type: html.ElementNode, Data: "div", DataAtom: atom.Div})
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", errUnprintable, err)
+	}
+	root := &html.Node{Type: html.ElementNode, Data: "div", DataAtom: atom.Div}
+	for _, node := range nodes {
+		root.AppendChild(node)
+	}
+	if err := p.clean(root); err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	for node := root.FirstChild; node != nil; node = node.NextSibling { // without the root: widths are those of the page
+		if err := html.Render(&out, node); err != nil {
+			return "", fmt.Errorf("%w: %w", errUnprintable, err)
+		}
+	}
+	if out.Len() == 0 {
+		return emptyTemplate, nil
+	}
+	return out.String(), nil
+}
+
+// templateElements are the elements of a header or footer.
+var templateElements = strings.Fields(`a abbr address article aside b bdi bdo big blockquote br caption center cite code col
+	colgroup dd del dfn div dl dt em figcaption figure font footer h1 h2 h3 h4 h5 h6 header hr i img ins kbd label li main mark
+	nav ol p pre q s samp section small span strike strong style sub sup table tbody td tfoot th thead time tr tt u ul var wbr`)
+
+// templateAttributes are the attributes of a header or footer. Of an image, clean keeps the source, too.
+var templateAttributes = strings.Fields(`align alt bgcolor border cellpadding cellspacing class color colspan dir face height
+	id lang role rowspan size start style title type valign width`)
+
+// clean removes what a template may not have below a node.
+func (p *page) clean(node *html.Node) error {
+	for child := node.FirstChild; child != nil; {
+		next := child.NextSibling
+		switch {
+		case child.Type == html.TextNode:
+		case child.Type != html.ElementNode || child.Namespace != "" || !slices.Contains(templateElements, child.Data):
+			node.RemoveChild(child)
+		default:
+			source := attribute(child, "src")
+			child.Attr = slices.DeleteFunc(child.Attr, func(a html.Attribute) bool {
+				return a.Namespace != "" || !slices.Contains(templateAttributes, a.Key)
+			})
+			if child.Data == "img" && source != "" {
+				data, err := p.source(source)
+				if err != nil {
+					return err
+				}
+				child.Attr = append(child.Attr, html.Attribute{Key: "src", Val: data})
+			}
+			if err := p.clean(child); err != nil {
+				return err
+			}
+		}
+		child = next
+	}
+	return nil
+}
+
+func attribute(node *html.Node, name string) string {
+	for _, a := range node.Attr {
+		if a.Key == name && a.Namespace == "" {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// source returns the source of an image of a template: a data URL, also of a permitted address; "data:," otherwise.
+func (p *page) source(address string) (string, error) {
+	address = strings.TrimSpace(address)
+	if len(address) > 5 && strings.EqualFold(address[:5], "data:") {
+		return address, nil
+	}
+	if p.images == nil {
+		return "data:,", nil
+	}
+	mediaType, body, err := p.images.Get(p.ctx, address)
+	if errors.Is(err, fetch.ErrNotPermitted) {
+		return "data:,", nil
+	}
+	if err != nil {
+		return "", &imageError{err}
+	}
+	p.received(address)
+	return "data:" + mediaType + ";base64," + base64.StdEncoding.EncodeToString(body), nil
+}
+
+// Description is what a PDF says of itself besides its title. An empty text is not written.
+type Description struct{ Author, Subject, Keywords string }
+
+// Describe adds a description to a PDF, as an update at its end (ISO 32000-1, 7.5.6).
+func Describe(pdf []byte, d Description) ([]byte, error) {
+	var entries strings.Builder
+	for _, e := range []struct{ key, text string }{{"Author", d.Author}, {"Subject", d.Subject}, {"Keywords", d.Keywords}} {
+		if e.text != "" {
+			fmt.Fprintf(&entries, "/%s <%s>\n", e.key, textString(e.text))
+		}
+	}
+	if entries.Len() == 0 {
+		return pdf, nil
+	}
+	o, err := readObjects(pdf)
+	if err != nil {
+		return nil, err
+	}
+	n := number(infoEntry, o.trailer)
+	_, info, found := bytes.Cut(o.object(n), []byte(" obj\n"))
+	info, isDictionary := bytes.CutSuffix(bytes.TrimSpace(info), []byte(">>"))
+	dictionary, _, hasEnd := bytes.Cut(o.trailer, []byte("startxref"))
+	dictionary, isTrailer := bytes.CutSuffix(bytes.TrimSpace(dictionary), []byte(">>"))
+	if n < 0 || !found || !isDictionary || !hasEnd || !isTrailer {
+		return nil, errPDF
+	}
+	start := number(startXref, pdf[max(0, len(pdf)-64):])
+	var update bytes.Buffer
+	update.WriteByte('\n')
+	at := len(pdf) + update.Len()
+	fmt.Fprintf(&update, "%d 0 obj\n%s\n%s>>\nendobj\n", n, info, entries.String())
+	table := len(pdf) + update.Len()
+	fmt.Fprintf(&update, "xref\n%d 1\n%010d 00000 n \ntrailer\n%s\n/Prev %d>>\nstartxref\n%d\n%%%%EOF\n", n, at, bytes.TrimSpace(dictionary), start, table)
+	return append(pdf, update.Bytes()...), nil
+}
+
+// textString returns a text string in hexadecimal digits (ISO 32000-1, 7.9.2.2).
+func textString(text string) string {
+	var out strings.Builder
+	out.WriteString("FEFF")
+	for _, unit := range utf16.Encode([]rune(text)) {
+		fmt.Fprintf(&out, "%04X", unit)
+	}
+	return out.String()
+}

@@ -1,0 +1,174 @@
+package browser
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"svcapi/functions/pdf/render/fetch"
+	"svcapi/functions/pdf/render/ranges"
+	"svcapi/test/pdftest"
+)
+
+// fivePages are five pages with a number each.
+const fivePages = `<title>Five</title><style>p{break-after:page;margin:0}p:last-child{break-after:auto}</style><p>one<p>two<p>three<p>four<p>five`
+
+// Headers and footers are drawn within the margins of each page, with the page's numbers, and run nothing.
+func TestHeaderAndFooter(t *testing.T) {
+	r := run(t, limitsOf(t))
+	render := func(header, footer string) ([]byte, error) {
+		return r.Render(t.Context(), Document{HTML: fivePages, Header: header, Footer: footer, Geometry: a4})
+	}
+	pdf, err := render(
+		`<style>div{font-size:9pt}</style><div>Acme <b class="title"></b></div>`,
+		`<div style="font-size:9pt;text-align:right;width:100%">page <span class="pageNumber"></span> of <span class=totalPages></span></div>`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(strings.Fields(pdftest.Text(t, pdf)), " ")
+	for _, want := range []string{"Acme Five", "one", "page 1 of 5", "page 5 of 5"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %q", want, text)
+		}
+	}
+	if got := pdftest.Inked(t, pdf); got[0] > 14 || got[2] > 14 {
+		t.Errorf("the header and the footer are not in the margins: %v", got)
+	}
+	pdf, err = render(`<p style="font-size:9pt">head`, "")
+	if err != nil || strings.Contains(pdftest.Text(t, pdf), "1/5") || !strings.Contains(pdftest.Text(t, pdf), "head") {
+		t.Errorf("a header alone: %q, %v", pdftest.Text(t, pdf), err)
+	}
+	for _, hostile := range []string{
+		`<img src=x onerror="document.body.innerHTML='RAN'">`, `<script>document.body.innerHTML='RAN'</script>`,
+		`<svg onload="document.body.innerHTML='RAN'"></svg>`, `<iframe srcdoc="<p>RAN"></iframe>`, `<div style="animation:x 1ms" onanimationstart="this.innerText='RAN'">`,
+		`<style>@keyframes x{}</style><p style="animation:x 1ms" onanimationend="this.innerText='RAN'">`,
+		`<math><mtext><table><mglyph><style><!--</style><img title="--&gt;&lt;img src=1 onerror=document.body.innerText='RAN'&gt;">`,
+		`<noscript><p title="</noscript><img src=x onerror=document.body.innerText='RAN'>"></noscript>`, `<details open ontoggle="this.innerText='RAN'">`,
+		`<style></style><p title="</style><img src onerror=document.body.innerText='RAN'>">`, `<a href="javascript:document.body.innerText='RAN'" autofocus onfocus="this.click()">`,
+		`<body onload="document.body.innerText='RAN'"><p>`, `<object data="data:text/html,<p>RAN"></object>`, `<template shadowrootmode=open><p>RAN</template>`,
+	} {
+		pdf, err := render(`<div style="font-size:9pt">`+hostile, "")
+		if err != nil || strings.Contains(pdftest.Text(t, pdf), "RAN") {
+			t.Errorf("%s: %q, %v", hostile, pdftest.Text(t, pdf), err)
+		}
+	}
+}
+
+// A header and a footer reach no network, as the document.
+func TestHeaderEgress(t *testing.T) {
+	c := listen(t)
+	options := limitsOf(t)
+	options.Path, options.Time = c.launcher(t, false), 5*time.Second
+	r := run(t, options)
+	images := fetch.New(fetch.Options{Limits: fetch.Limits{Images: 100, Time: time.Second}})
+	documents, names := c.batches()
+	for _, document := range documents {
+		_, _ = linger(t, r, Document{HTML: "<p>x", Header: document, Footer: document, Geometry: a4, Images: images.Document()}, 0)
+	}
+	time.Sleep(300 * time.Millisecond)
+	for _, what := range c.all() {
+		t.Errorf("arrived: %s %s", what, names[what])
+	}
+}
+
+// TestRanges checks which pages are printed, and that a range without a page is an error of the document.
+func TestRanges(t *testing.T) {
+	o := limitsOf(t)
+	o.Pages = 4
+	r := run(t, o)
+	for text, want := range map[string]string{
+		"1": "one", "2-3": "two three", "5": "five", "4,1-2": "one two four", "2-3,3-4": "two three four", "3-99": "three four five", "1,1,1": "one",
+		"6": "page_ranges", "1,6": "page_ranges", "6,1-3": "page_ranges", "1-2,9999": "page_ranges", "1-5": "more than 4 pages", "1-9999": "more than 4 pages", "": "more than 4 pages",
+		"2-5,6": "page_ranges",
+	} {
+		pdf, err := r.Render(t.Context(), Document{HTML: fivePages, Ranges: text, Geometry: a4})
+		if err != nil {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v, want %s", text, err, want)
+			}
+			continue
+		}
+		if got := strings.Join(strings.Fields(pdftest.Text(t, pdf)), " "); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	pdf, err := r.Render(t.Context(), Document{HTML: fivePages, Ranges: "2", Footer: `<p style="font-size:9pt"><span class=pageNumber></span>/<span class=totalPages></span>`, Geometry: a4})
+	if err != nil || !strings.Contains(pdftest.Text(t, pdf), "2/") {
+		t.Errorf("a footer on page 2: %q, %v", pdftest.Text(t, pdf), err)
+	}
+}
+
+func TestFirstPages(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		n    int
+		want string
+	}{
+		{"", 7, "1-7"}, {"1-3,5", 7, "1-3,5-5"}, {"1-3,5", 3, "1-3"}, {"1-3,5", 2, "1-2"}, {"5-9,2", 3, "2-2,5-6"},
+	} {
+		if got := pageRanges(firstPages(c.text, c.n)); got != c.want {
+			t.Errorf("%q, %d: %s, want %s", c.text, c.n, got, c.want)
+		}
+	}
+	if n := pagesBefore([]ranges.Range{{First: 1, Last: 3}, {First: 5, Last: 9}}, 7); n != 5 {
+		t.Errorf("%d pages before the seventh", n)
+	}
+}
+
+// TestScale checks that the content is scaled and the margins are not.
+func TestScale(t *testing.T) {
+	r := run(t, limitsOf(t))
+	var words []int
+	for _, scale := range []float64{0.5, 0, 1, 2} {
+		g := a4
+		g.Scale = scale
+		pdf, err := r.Render(t.Context(), Document{HTML: "<body style=margin:0>" + strings.Repeat("Hword ", 3000), Geometry: g})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := pdftest.Inked(t, pdf); got[3] < 14 || got[3] > 16.5 || got[0] < 14 {
+			t.Errorf("scale %v: %v", scale, got)
+		}
+		words = append(words, len(pdftest.Sheets(t, pdf)))
+	}
+	if words[1] != words[2] || words[0] >= words[1] || words[3] <= words[2] {
+		t.Errorf("pages: %v", words)
+	}
+}
+
+// TestMetadata checks what a PDF says of itself, and that a tagged PDF has tags.
+func TestMetadata(t *testing.T) {
+	r := run(t, limitsOf(t))
+	const odd = `(a) \ <b> ස්තුතියි 😀 "q"`
+	for _, title := range []string{"", odd} {
+		for _, tagged := range []bool{false, true} {
+			pdf, err := r.Render(t.Context(), Document{HTML: fivePages, Title: title, Tagged: tagged, Geometry: a4})
+			if err != nil {
+				t.Fatal(err)
+			}
+			plain := bytes.Clone(pdf)
+			if same, err := Describe(pdf, Description{}); err != nil || !bytes.Equal(same, plain) {
+				t.Errorf("no description: %v", err)
+			}
+			if pdf, err = Describe(pdf, Description{Author: "Nimal (Perera)", Subject: odd, Keywords: "a, b"}); err != nil {
+				t.Fatal(err)
+			}
+			want := map[string]string{"Title": "Five", "Author": "Nimal (Perera)", "Subject": odd, "Keywords": "a, b", "Tagged": map[bool]string{false: "no", true: "yes"}[tagged], "Pages": "5"}
+			if title != "" {
+				want["Title"] = title
+			}
+			for name, value := range want {
+				if got := pdftest.Info(t, pdf, name); got != value {
+					t.Errorf("%s is %q, want %q", name, got, value)
+				}
+			}
+			if pdftest.Info(t, pdf, "CreationDate") == "" || strings.Join(strings.Fields(pdftest.Text(t, pdf)), " ") != "one two three four five" {
+				t.Errorf("the update spoils the PDF: %q", pdftest.Text(t, pdf))
+			}
+		}
+	}
+	if _, err := Describe([]byte("%PDF-"), Description{Author: "a"}); err == nil {
+		t.Error("no PDF is described")
+	}
+}

@@ -1,0 +1,141 @@
+package event
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func valid() Event {
+	return Event{RequestID: "r", MaxBytes: 9, HTML: []byte("<p>\x00é"), PageSize: "Legal", Landscape: true, Margins: Margins{0, 1.5, 100, 15}}
+}
+
+// An event arrives as it was sent, and an event that the operation never sends is rejected.
+func TestParse(t *testing.T) {
+	sent := valid()
+	text, err := sent.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Parse(text)
+	if sent.Version = Version; err != nil || !reflect.DeepEqual(got, sent) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for old, with := range map[string]string{
+		`"version":1`:             `"version":2`,
+		`"version":1,`:            ``,
+		`"max_bytes":9`:           `"max_bytes":0`,
+		`"html":"`:                `"html":"-`,
+		`"html"`:                  `"text"`,
+		`"Legal"`:                 `"A5"`,
+		`"right":1.5`:             `"right":100.1`,
+		`"top":0`:                 `"top":-1`,
+		`"landscape":true`:        `"landscape":1`,
+		`{"version":1`:            `{"table":"wallets","version":1`,
+		`"html":"PHA+AMOp"`:       `"html":"/w=="`,
+		`"html":"PHA+AMOp",`:      `"html":"",`,
+		`"page_size":"Legal",`:    ``,
+		`{"version":1,"request_`:  `["version",1,"request_`,
+		`"margins":{"top":0`:      `"margins":{"inside":0`,
+		`"request_id":"r","max_b`: `"request_id":7,"max_b`,
+	} {
+		broken := strings.Replace(string(text), old, with, 1)
+		if _, err := Parse([]byte(broken)); broken == string(text) || err == nil {
+			t.Errorf("%s for %s in %s: %v", with, old, text, err)
+		}
+	}
+	large := valid()
+	large.HTML = bytes.Repeat([]byte("x"), MaxHTML+1)
+	if text, err := large.Encode(); err == nil {
+		if _, err := Parse(text); err == nil {
+			t.Error("a document of more bytes than allowed")
+		}
+	}
+}
+
+// A deadline holds for the requests of this minute, and not for an event from a file.
+func TestUntil(t *testing.T) {
+	for deadline, want := range map[int64]bool{0: false, time.Now().Add(time.Second).UnixMilli(): true, time.Now().Add(-time.Hour).UnixMilli(): false} {
+		if until, ok := (Event{Deadline: deadline}).Until(); ok != want || ok && until.UnixMilli() != deadline {
+			t.Errorf("%d: %v, %v", deadline, until, ok)
+		}
+	}
+}
+
+// A result arrives as it was sent, in a stream of any pieces, and before the stream ends.
+func TestRead(t *testing.T) {
+	for _, sent := range []Result{
+		{PDF: []byte("%PDF-1.4\x00\x00\x00\x00\x00\x00\x00\x00 …")}, {PDF: bytes.Repeat([]byte{7}, 1<<20), MissingGlyphs: true},
+		{Rejection: &Rejection{Message: "the document has <more> than 5 pages", ExceedsLimit: true}}, {Rejection: &Rejection{Message: "x", TooLarge: true}},
+	} {
+		for _, pieces := range []func(io.Reader) io.Reader{func(r io.Reader) io.Reader { return r }, oneByte} {
+			stream := pieces(io.MultiReader(sent.Response(), failing{}))
+			if got, err := Read(stream, 1<<20); err != nil || !reflect.DeepEqual(got, sent) {
+				t.Errorf("%.60v, %v, want %.60v", got, err, sent)
+			}
+		}
+	}
+}
+
+func oneByte(r io.Reader) io.Reader {
+	return readerFunc(func(p []byte) (int, error) { return r.Read(p[:min(len(p), 1)]) })
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// failing is the end of a stream that must not be awaited.
+type failing struct{}
+
+func (failing) Read([]byte) (int, error) { return 0, errors.New("read beyond the result") }
+
+// A stream that is no complete result is an error.
+func TestReadBroken(t *testing.T) {
+	whole, err := io.ReadAll(Result{PDF: []byte("%PDF-")}.Response())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, stream := range []string{
+		"", "{}", string(whole[:20]), string(whole[:len(whole)-1]), "{}" + string(separator), "x" + string(separator),
+		strings.Replace(string(whole), `"200"`, "", 1)[:10] + string(separator), strings.Repeat(" ", 1<<20),
+		strings.Replace(string(whole), `"5"`, `"6"`, 1), strings.Replace(string(whole), `"5"`, `"-1"`, 1), strings.Replace(string(whole), `"5"`, `"11"`, 1),
+		strings.Replace(string(whole), `200`, `500`, 1), strings.Replace(string(whole), `200`, `400`, 1),
+	} {
+		if got, err := Read(strings.NewReader(stream), 10); !errors.Is(err, errResult) {
+			t.Errorf("%.40q: %v, %v", stream, got, err)
+		}
+	}
+}
+
+// No event and no stream makes the decoders panic, and what Parse accepts is within the limits.
+func FuzzParse(f *testing.F) {
+	text, err := valid().Encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	whole, err := io.ReadAll(Result{PDF: []byte("%PDF-")}.Response())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add(whole)
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if e, err := Parse(text); err == nil {
+			again, err := e.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if same, err := Parse(again); err != nil || !reflect.DeepEqual(same, e) {
+				t.Errorf("%+v, %v, want %+v", same, err, e)
+			}
+		}
+		if result, err := Read(bytes.NewReader(text), 100); err == nil && len(result.PDF) > 100 {
+			t.Errorf("%d bytes", len(result.PDF))
+		}
+	})
+}

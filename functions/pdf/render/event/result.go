@@ -1,0 +1,102 @@
+package event
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+
+	"github.com/aws/aws-lambda-go/events"
+)
+
+// Result is what a renderer returns: a PDF, or the reason in the document why there is none.
+type Result struct {
+	PDF           []byte
+	MissingGlyphs bool // the PDF shows the box of a character that no font has
+	Rejection     *Rejection
+}
+
+// Rejection is the reason in the document why a document was not rendered.
+type Rejection struct {
+	Message      string `json:"message"`                // for the client, without a full stop
+	ExceedsLimit bool   `json:"exceeds_limit,omitzero"` // the document exceeds a limit
+	TooLarge     bool   `json:"too_large,omitzero"`     // that limit is MaxBytes of the event
+}
+
+// Error implements error.
+func (r *Rejection) Error() string { return "render: " + r.Message }
+
+const (
+	lengthHeader  = "Content-Length"
+	missingHeader = "Missing-Glyphs"
+	// maxHead is the largest head of a result, and the largest rejection, in bytes.
+	maxHead = 64 << 10
+)
+
+// separator ends the head of a streamed response (AWS Lambda, HTTP integration responses).
+var separator = make([]byte, 8)
+
+// Response returns the result in the form that Lambda streams: a head in JSON, a separator, and the body as it is.
+func (r Result) Response() *events.APIGatewayProxyStreamingResponse {
+	status, body, headers := http.StatusOK, r.PDF, map[string]string{}
+	if r.MissingGlyphs {
+		headers[missingHeader] = "true"
+	}
+	if r.Rejection != nil {
+		status = http.StatusBadRequest
+		body, _ = json.Marshal(r.Rejection) // texts and booleans always marshal
+	}
+	headers[lengthHeader] = strconv.Itoa(len(body))
+	return &events.APIGatewayProxyStreamingResponse{StatusCode: status, Headers: headers, Body: bytes.NewReader(body)}
+}
+
+// errResult is the error of a stream that is no complete result.
+var errResult = errors.New("result: not of the expected form")
+
+// Read reads a result from the stream of a renderer, with a PDF of at most maxBytes. Read returns when the last byte of the
+// result has come, which may be before the end of the stream.
+func Read(stream io.Reader, maxBytes int64) (Result, error) {
+	in := bufio.NewReaderSize(stream, 32<<10)
+	var head []byte
+	for !bytes.HasSuffix(head, separator) {
+		b, err := in.ReadByte()
+		if err != nil {
+			return Result{}, fmt.Errorf("%w: no head: %w", errResult, err)
+		}
+		if len(head) == maxHead {
+			return Result{}, fmt.Errorf("%w: the head has no end", errResult)
+		}
+		head = append(head, b)
+	}
+	var form struct {
+		StatusCode int               `json:"statusCode"`
+		Headers    map[string]string `json:"headers"`
+	}
+	if err := json.Unmarshal(bytes.TrimSuffix(head, separator), &form); err != nil {
+		return Result{}, fmt.Errorf("%w: %w", errResult, err)
+	}
+	rejected := form.StatusCode == http.StatusBadRequest
+	if rejected {
+		maxBytes = maxHead
+	}
+	length, err := strconv.ParseInt(form.Headers[lengthHeader], 10, 64)
+	if err != nil || length < 0 || length > maxBytes || !rejected && form.StatusCode != http.StatusOK {
+		return Result{}, fmt.Errorf("%w: status %d, %q bytes", errResult, form.StatusCode, form.Headers[lengthHeader])
+	}
+	body := make([]byte, length)
+	if n, err := io.ReadFull(in, body); err != nil {
+		return Result{}, fmt.Errorf("%w: %d of %d bytes: %w", errResult, n, length, err)
+	}
+	if !rejected {
+		return Result{PDF: body, MissingGlyphs: form.Headers[missingHeader] == "true"}, nil
+	}
+	result := Result{Rejection: &Rejection{}}
+	if err := json.Unmarshal(body, result.Rejection); err != nil {
+		return Result{}, fmt.Errorf("%w: %w", errResult, err)
+	}
+	return result, nil
+}

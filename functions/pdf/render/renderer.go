@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"svcapi/functions/pdf/render/browser"
+	"svcapi/functions/pdf/render/event"
+	"svcapi/functions/pdf/render/fetch"
+	"svcapi/functions/pdf/render/limits"
+	"svcapi/shared/afterresponse"
+)
+
+// renderer turns a document into a PDF, within all limits.
+type renderer struct {
+	browser *browser.Renderer
+	images  *fetch.Client
+	limits  limits.Limits
+	after   afterResponse
+}
+
+// afterResponse runs work when the response to an event has been sent.
+type afterResponse func(ctx context.Context, w afterresponse.Work)
+
+// readyTime is how long the init of the function waits for the browser. The first request waits for a slower start.
+const readyTime = 8 * time.Second
+
+// newRenderer starts the browser and waits for the start, because init has the whole processor.
+func newRenderer(c config, protections []browser.Protection, after afterResponse) (*renderer, error) {
+	images, err := c.fetcher()
+	if err != nil {
+		return nil, err
+	}
+	o := c.browserOptions()
+	o.Log = slog.New(slog.NewJSONHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: lambdaKeys}))
+	o.Protections = protections
+	o.Log.Info("browser protections", protectionStates(protections)...)
+	if err := browser.RemoveStale(o.Dir); err != nil {
+		o.Log.Warn("stale folders were not removed", "error", err.Error())
+	}
+	r := &renderer{browser: browser.New(o), images: images, limits: documentLimits, after: after}
+	ctx, cancel := context.WithTimeout(context.Background(), readyTime)
+	defer cancel()
+	// A failed start is not an error of newRenderer: each request tries again.
+	if err := r.browser.Ready(ctx); err != nil {
+		o.Log.Error("browser did not start", "error", err.Error())
+	}
+	return r, nil
+}
+
+// protectionStates returns for each protection that it is in force, or why it is not.
+func protectionStates(protections []browser.Protection) []any {
+	var attributes []any
+	for _, p := range protections {
+		state := "in force"
+		if p.Denied != nil {
+			state = p.Denied.Error()
+		}
+		attributes = append(attributes, p.Name, state)
+	}
+	return attributes
+}
+
+// lambdaKeys gives the time and the text of a log entry Lambda's names, because Lambda filters entries by level.
+func lambdaKeys(groups []string, a slog.Attr) slog.Attr {
+	if names := map[string]string{slog.TimeKey: "timestamp", slog.MessageKey: "message"}; len(groups) == 0 && names[a.Key] != "" {
+		a.Key = names[a.Key]
+	}
+	return a
+}
+
+// documentError is an error that the document causes: *browser.DocumentError, *fetch.Error and *limits.Error.
+type documentError interface {
+	error
+	ClientMessage() string
+	ExceedsLimit() bool
+}
+
+// handle returns the response to an event. An error is a failure of the renderer, or of the operation that sent the event.
+func (r *renderer) handle(ctx context.Context, text json.RawMessage) (*events.APIGatewayProxyStreamingResponse, error) {
+	e, err := event.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	if until, ok := e.Until(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, until)
+		defer cancel()
+	}
+	pdf, err := r.render(ctx, e.RequestID, browser.Document{
+		HTML: string(e.HTML), Header: string(e.Header), Footer: string(e.Footer), Bytes: e.MaxBytes,
+		Geometry: browser.Geometry{
+			Size: browser.Sizes[e.PageSize], Landscape: e.Landscape, Margins: browser.Margins(e.Margins), Scale: e.Scale,
+		},
+		Ranges: e.PageRanges, Title: e.Metadata.Title, Tagged: e.Tagged,
+	})
+	if rejected, ok := errors.AsType[documentError](err); ok {
+		size, _ := errors.AsType[*browser.DocumentError](err)
+		return event.Result{Rejection: &event.Rejection{
+			Message: rejected.ClientMessage(), ExceedsLimit: rejected.ExceedsLimit(), TooLarge: size != nil && size.Reason == browser.ReasonSize,
+		}}.Response(), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	result := event.Result{PDF: pdf, MissingGlyphs: browser.MissingGlyphs(pdf)} // docs/decisions.md#pdf-missing-glyphs
+	m := e.Metadata
+	if result.PDF, err = browser.Describe(pdf, browser.Description{Author: m.Author, Subject: m.Subject, Keywords: m.Keywords}); err != nil {
+		return nil, err
+	}
+	return result.Response(), nil
+}
+
+// render returns the PDF of a document. The document causes every error that wraps a documentError.
+func (r *renderer) render(ctx context.Context, requestID string, d browser.Document) ([]byte, error) {
+	if err := r.limits.Check(d.HTML, d.Header, d.Footer); err != nil {
+		return nil, err
+	}
+	// The browser gets its next page beside the response. A freeze before that page is ready would delay the next event.
+	defer r.after(ctx, afterresponse.Work{Name: "renew page", RequestID: requestID, Run: r.browser.Ready})
+	d.Images = r.images.Document()
+	pdf, err := r.browser.Render(ctx, d)
+	if err != nil {
+		return nil, fmt.Errorf("render: %w", err)
+	}
+	return pdf, nil
+}

@@ -1,0 +1,160 @@
+package lambda
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
+
+	"svcapi/local/template"
+)
+
+// maxPayload is the most bytes that Lambda accepts for an event.
+const maxPayload = 6 * 1024 * 1024
+
+// Alias is the alias of each function, which the template publishes.
+const Alias = "live"
+
+// API serves the Lambda API's Invoke (also with the types Event and DryRun) and InvokeWithResponseStream. A function is named
+// by its name, its logical ID or its ARN.
+func (h *Host) API() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /2015-03-31/functions/{name}/invocations", h.serveInvoke)
+	mux.HandleFunc("POST /2021-11-15/functions/{name}/response-streaming-invocations", h.serveStream)
+	return mux
+}
+
+// called returns the logical ID of the function that a request names, and the event. A request that Lambda refuses has its
+// response, and the result is false.
+func (h *Host) called(w http.ResponseWriter, r *http.Request) (id string, payload []byte, ok bool) {
+	name := r.PathValue("name")
+	if _, after, isARN := strings.Cut(name, ":function:"); isARN {
+		name = after
+	}
+	name, qualifier, _ := strings.Cut(name, ":")
+	if q := r.URL.Query().Get("Qualifier"); q != "" {
+		qualifier = q
+	}
+	h.mu.Lock()
+	for logical, pool := range h.pools {
+		if logical == name || pool.function.Name == name {
+			id = logical
+		}
+	}
+	h.mu.Unlock()
+	if id == "" || qualifier != "" && qualifier != Alias && qualifier != "$LATEST" {
+		refuseCall(w, http.StatusNotFound, "ResourceNotFoundException", "Function not found: arn:aws:lambda:"+template.Region+":"+template.AccountID+":function:"+r.PathValue("name"))
+		return "", nil, false
+	}
+	payload, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPayload))
+	if err != nil {
+		refuseCall(w, http.StatusRequestEntityTooLarge, "RequestTooLargeException", "the event is over 6 MB, or incomplete")
+		return "", nil, false
+	}
+	if len(payload) == 0 {
+		payload = []byte("{}")
+	}
+	if !json.Valid(payload) {
+		refuseCall(w, http.StatusBadRequest, "InvalidRequestContentException", "Could not parse request body into json")
+		return "", nil, false
+	}
+	return id, payload, true
+}
+
+func (h *Host) serveInvoke(w http.ResponseWriter, r *http.Request) {
+	id, payload, ok := h.called(w, r)
+	if !ok {
+		return
+	}
+	switch r.Header.Get("X-Amz-Invocation-Type") {
+	case "DryRun":
+		w.WriteHeader(http.StatusNoContent)
+		return
+	case "Event":
+		if err := h.Enqueue(id, payload, func(Result, error) {}); err != nil {
+			refuseCall(w, http.StatusInternalServerError, "ServiceException", err.Error())
+			return
+		}
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	result, err := h.Invoke(r.Context(), id, payload)
+	if !accepts(w, result, err) {
+		return
+	}
+	if result.FunctionError != "" {
+		w.Header().Set("X-Amz-Function-Error", result.FunctionError)
+	}
+	_, _ = w.Write(result.Payload) // the caller may have gone
+}
+
+func (h *Host) serveStream(w http.ResponseWriter, r *http.Request) {
+	id, payload, ok := h.called(w, r)
+	if !ok {
+		return
+	}
+	result, err := h.InvokeStream(r.Context(), id, payload)
+	if !accepts(w, result, err) {
+		return
+	}
+	w.Header().Set("Content-Type", "application/vnd.amazon.eventstream")
+	encoder, flusher := eventstream.NewEncoder(), http.NewResponseController(w)
+	send := func(kind, contentType string, payload []byte) bool {
+		m := eventstream.Message{Payload: payload}
+		for name, value := range map[string]string{":message-type": "event", ":event-type": kind, ":content-type": contentType} {
+			m.Headers.Set(name, eventstream.StringValue(value))
+		}
+		return encoder.Encode(w, m) == nil && flusher.Flush() == nil
+	}
+	failure := &FunctionError{}
+	switch {
+	case result.FunctionError != "":
+		failure = &FunctionError{result.FunctionError, string(result.Payload)}
+	case result.Stream == nil:
+		send("PayloadChunk", "application/octet-stream", result.Payload)
+	default:
+		chunk := make([]byte, 64<<10)
+		for {
+			n, err := result.Stream.Read(chunk)
+			if n > 0 && !send("PayloadChunk", "application/octet-stream", chunk[:n]) {
+				return // the caller has gone
+			}
+			if err != nil {
+				failure, _ = errors.AsType[*FunctionError](err)
+				break
+			}
+		}
+	}
+	complete := map[string]string{}
+	if failure != nil && failure.Kind != "" {
+		complete["ErrorCode"], complete["ErrorDetails"] = failure.Kind, failure.Message
+	}
+	text, _ := json.Marshal(complete) // texts always marshal
+	send("InvokeComplete", "application/json", text)
+}
+
+// accepts writes the head of the response to a call, or the response to a call that Lambda refuses: then the result is false.
+func accepts(w http.ResponseWriter, result Result, err error) bool {
+	w.Header().Set("X-Amzn-RequestId", result.RequestID)
+	switch {
+	case errors.Is(err, ErrThrottled):
+		refuseCall(w, http.StatusTooManyRequests, "TooManyRequestsException", "Rate Exceeded.")
+	case err != nil:
+		refuseCall(w, http.StatusInternalServerError, "ServiceException", err.Error())
+	default:
+		w.Header().Set("X-Amz-Executed-Version", "$LATEST")
+		w.Header().Set("Content-Type", "application/json")
+	}
+	return err == nil
+}
+
+// refuseCall writes an error of the Lambda API.
+func refuseCall(w http.ResponseWriter, status int, kind, message string) {
+	w.Header().Set("X-Amzn-ErrorType", kind)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"Type": "User", "message": message}) // the caller may have gone
+}

@@ -1,0 +1,185 @@
+package lambda_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	api "github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/smithy-go"
+
+	"svcapi/local/lambda"
+	"svcapi/local/template"
+)
+
+// client returns a client of the host's Lambda API, as the SDK makes it.
+func client(t *testing.T, host *lambda.Host) *api.Client {
+	server := httptest.NewServer(host.API())
+	t.Cleanup(server.Close)
+	return api.New(api.Options{
+		Region: template.Region, BaseEndpoint: &server.URL, Retryer: aws.NopRetryer{},
+		Credentials: credentials.NewStaticCredentialsProvider("LOCALPROBE", "local", ""),
+	})
+}
+
+// TestAPI checks the Lambda API against AWS's own client.
+func TestAPI(t *testing.T) {
+	host, log := start(t, 1, func(f *template.Function) { f.Reserved = 1 })
+	calls := client(t, host)
+	const arn = "arn:aws:lambda:" + template.Region + ":" + template.AccountID + ":function:local-Probe"
+	for _, c := range []struct {
+		name, qualifier, event string
+		kind                   types.InvocationType
+		status                 int32
+		failure                string // of the function
+		refused                string // the code of the API's error
+	}{
+		{name: "local-Probe", event: `{"do":"state"}`, status: 200},
+		{name: "Probe", status: 200},
+		{name: "local-Probe:live", event: `{"do":"state"}`, status: 200},
+		{name: arn + ":live", status: 200},
+		{name: arn, qualifier: "$LATEST", status: 200},
+		{name: "local-Probe", event: `{"do":"error"}`, status: 200, failure: "Unhandled"},
+		{name: "local-Probe", event: `{"do":"exit","n":3}`, status: 200, failure: "Unhandled"},
+		{name: "local-Probe", kind: types.InvocationTypeDryRun, status: 204},
+		{name: "local-Probe", kind: types.InvocationTypeEvent, event: `{"do":"log","line":"in the background"}`, status: 202},
+		{name: "other", refused: "ResourceNotFoundException"},
+		{name: "local-Probe:dead", refused: "ResourceNotFoundException"},
+		{name: "local-Probe", event: "{", refused: "InvalidRequestContentException"},
+		{name: "local-Probe", event: `"` + strings.Repeat("x", 6<<20) + `"`, refused: "RequestTooLargeException"},
+	} {
+		in := &api.InvokeInput{FunctionName: &c.name, Payload: []byte(c.event), InvocationType: c.kind}
+		if c.qualifier != "" {
+			in.Qualifier = &c.qualifier
+		}
+		out, err := calls.Invoke(t.Context(), in)
+		if c.refused != "" {
+			if refused, ok := errors.AsType[smithy.APIError](err); !ok || refused.ErrorCode() != c.refused {
+				t.Errorf("%s %.20s: %v, want %s", c.name, c.event, err, c.refused)
+			}
+			continue
+		}
+		if err != nil || out.StatusCode != c.status || aws.ToString(out.FunctionError) != c.failure {
+			t.Errorf("%s %.20s: %+v, %v", c.name, c.event, out, err)
+		}
+	}
+	for range 500 {
+		if strings.Contains(log(), "in the background") {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := host.AwaitIdle(t.Context(), "Probe"); err != nil || !strings.Contains(log(), "in the background") {
+		t.Errorf("the event without a caller did not run: %v", err)
+	}
+	// One event has the function's only place.
+	busy := make(chan error, 1)
+	go func() {
+		for {
+			_, err := calls.Invoke(t.Context(), &api.InvokeInput{FunctionName: aws.String("Probe"), Payload: []byte(`{"do":"sleep","n":2000}`)})
+			if _, late := errors.AsType[*types.TooManyRequestsException](err); !late {
+				busy <- err
+				return
+			}
+		}
+	}()
+	throttled := false
+	for range 1000 {
+		_, err := calls.InvokeWithResponseStream(t.Context(), &api.InvokeWithResponseStreamInput{FunctionName: aws.String("Probe")})
+		if _, throttled = errors.AsType[*types.TooManyRequestsException](err); throttled {
+			break
+		}
+	}
+	if err := <-busy; err != nil || !throttled {
+		t.Errorf("throttled: %v; %v", throttled, err)
+	}
+}
+
+// collect reads a stream to its end.
+func collect(stream *api.InvokeWithResponseStreamEventStream) (payload []byte, code string, err error) {
+	defer stream.Close()
+	for e := range stream.Events() {
+		switch e := e.(type) {
+		case *types.InvokeWithResponseStreamResponseEventMemberPayloadChunk:
+			payload = append(payload, e.Value.Payload...)
+		case *types.InvokeWithResponseStreamResponseEventMemberInvokeComplete:
+			code = aws.ToString(e.Value.ErrorCode)
+		}
+	}
+	return payload, code, stream.Err()
+}
+
+// TestStreamAPI checks that a response streams while the function sends it, to its end or to the function's, and that a
+// function that does not stream has one chunk.
+func TestStreamAPI(t *testing.T) {
+	host, _ := start(t, 1, func(f *template.Function) { f.Environment["PROBE_STREAM"] = "1" })
+	calls := client(t, host)
+	read := make(chan struct{})
+	half := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-read }))
+	defer half.Close()
+	const prelude = `{"statusCode":201,"headers":{"Content-Type":"application/pdf"}}` + "\x00\x00\x00\x00\x00\x00\x00\x00"
+	for _, c := range []struct {
+		event string
+		whole bool
+		code  string
+	}{
+		{`{"url":"` + half.URL + `"}`, true, ""}, {`{}`, true, ""},
+		{`{"do":"exit","n":3}`, false, "Runtime.ExitError"}, {`{"do":"fail"}`, false, "errorString"}, {`{}`, true, ""},
+	} {
+		out, err := calls.InvokeWithResponseStream(t.Context(), &api.InvokeWithResponseStreamInput{FunctionName: aws.String("Probe:live"), Payload: []byte(c.event)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stream, first := out.GetStream(), []byte(nil)
+		if strings.Contains(c.event, "url") { // the first byte comes before the function sends the rest
+			for !bytes.HasSuffix(first, []byte("\x00x")) {
+				first = append(first, (<-stream.Events()).(*types.InvokeWithResponseStreamResponseEventMemberPayloadChunk).Value.Payload...)
+			}
+			close(read)
+		}
+		payload, code, err := collect(stream)
+		payload = append(first, payload...)
+		if err != nil || code != c.code || !bytes.HasPrefix(payload, []byte(prelude+"x")) || (len(payload) == len(prelude)+7<<20) != c.whole {
+			t.Errorf("%s: %d bytes, %s, %v", c.event, len(payload), code, err)
+		}
+	}
+	buffered, _ := start(t, 1, nil)
+	for event, want := range map[string]string{`{"do":"respond","response":{"a":1}}`: "", `{"do":"error"}`: "Unhandled"} {
+		out, err := client(t, buffered).InvokeWithResponseStream(t.Context(), &api.InvokeWithResponseStreamInput{FunctionName: aws.String("Probe"), Payload: []byte(event)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if payload, code, err := collect(out.GetStream()); err != nil || code != want || want == "" && string(payload) != `{"a":1}` {
+			t.Errorf("%s: %s, %s, %v", event, payload, code, err)
+		}
+	}
+}
+
+// TestStreamWithoutReader checks that a function ends its stream, and takes the next event, where the caller has gone.
+func TestStreamWithoutReader(t *testing.T) {
+	host, _ := start(t, 1, func(f *template.Function) { f.Environment["PROBE_STREAM"] = "1" })
+	for range 2 {
+		result, err := host.InvokeStream(t.Context(), "Probe", []byte("{}"))
+		if err != nil || !result.Streamed || result.Stream == nil || len(result.Payload) > 0 {
+			t.Fatalf("%+v, %v", result, err)
+		}
+		if err := host.AwaitIdle(t.Context(), "Probe"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	result, err := host.InvokeStream(t.Context(), "Probe", []byte("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(result.Stream); err != nil || len(text) < 7<<20 {
+		t.Errorf("%d bytes, %v", len(text), err)
+	}
+}
