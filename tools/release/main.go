@@ -96,6 +96,16 @@ func pack(ctx context.Context, root, version, folder string) error {
 	if err := os.WriteFile(filepath.Join(folder, "template.yaml"), []byte(template), 0o644); err != nil {
 		return err
 	}
+	// The template's metadata name both files: sam deploy refuses a template without them.
+	for _, name := range []string{"README.md", "LICENSE"} {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), text, 0o644); err != nil {
+			return err
+		}
+	}
 	for _, system := range systems {
 		goos, goarch, _ := strings.Cut(system, "/")
 		binary := filepath.Join(folder, "svc-"+goos+"-"+goarch)
