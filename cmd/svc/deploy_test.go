@@ -21,7 +21,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"svcapi/cmd/svc/app"
-	"svcapi/cmd/svc/protect"
 	"svcapi/local/workdir"
 )
 
@@ -211,29 +210,38 @@ func TestProtect(t *testing.T) {
 		status := map[bool]string{true: "ENABLED", false: "DISABLED"}[recovery[asked.TableName]]
 		fmt.Fprintf(w, `{"ContinuousBackupsDescription":{"ContinuousBackupsStatus":"ENABLED","PointInTimeRecoveryDescription":{"PointInTimeRecoveryStatus":%q}}}`, status)
 	})
-	p.writeStackFile(map[string]string{"dynamodb_url": server})
-	p.run(call{args: "protect --dry-run", out: []string{"change the table svc-" + p.stage + "-projects"}})
-	s := p.stack()
-	for _, want := range []string{"switched on", "was on"} {
-		done, err := protect.Tables(t.Context(), s, true)
-		if err != nil || len(done) != 3 || len(recovery) != 3 {
-			t.Fatalf("%v, %v, %v", done, recovery, err)
+	for name, value := range map[string]string{"AWS_ENDPOINT_URL": server, "AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "LOCALSVC", "AWS_SECRET_ACCESS_KEY": "local"} {
+		t.Setenv(name, value)
+	}
+	protect := func(exit int, args ...string) string {
+		t.Helper()
+		var out, errs bytes.Buffer
+		if got := run(t.Context(), app.Console{Out: &out, Errs: &errs}, append([]string{"protect"}, args...)); got != exit {
+			t.Errorf("%v: exit %d, want %d: %s", args, got, exit, errs.String())
 		}
-		for _, table := range done {
-			if table.Protection != want || table.Recovery != want {
-				t.Errorf("%+v, want %s", table, want)
-			}
+		return out.String() + errs.String()
+	}
+	if text := protect(0, "--stage", p.stage, "--dry-run"); !strings.Contains(text, "change the table svc-"+p.stage+"-projects") {
+		t.Errorf("dry run: %s", text)
+	}
+	for _, want := range []string{"switched on +switched on", "was on +was on"} {
+		if text := protect(0, "--stage", p.stage); len(regexp.MustCompile(want).FindAllString(text, -1)) != 3 || len(recovery) != 3 {
+			t.Errorf("no %q for three tables: %s", want, text)
 		}
 	}
+	s := p.stack()
 	if _, err := s.DB.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: aws.String(s.Table("ledger"))}); err == nil {
 		t.Error("a protected table was deleted")
 	}
-	p.run(call{args: "protect", out: []string{`svc-` + p.stage + `-ledger +was on +not on this machine`}})
 	for _, short := range []string{"projects", "wallets", "ledger"} { // so that the fixture can delete them
 		if _, err := s.DB.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{TableName: aws.String(s.Table(short)), DeletionProtectionEnabled: aws.Bool(false)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p.writeStackFile(map[string]string{"stage": "nowhere"})
-	p.run(call{args: "protect", exit: app.ExitFailed, errs: []string{"svc-nowhere-projects", "do not exist"}})
+	if text := protect(app.ExitFailed, "--stage", "nowhere"); !strings.Contains(text, "svc-nowhere-projects") || !strings.Contains(text, "do not exist") {
+		t.Errorf("no such stage: %s", text)
+	}
+	if text := protect(app.ExitUsage, "--local"); !strings.Contains(text, "deletes its tables") {
+		t.Errorf("the local stack: %s", text)
+	}
 }

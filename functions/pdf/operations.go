@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -148,7 +149,7 @@ func (l limit) run(ctx context.Context, r *renderer, vendor string, d document) 
 		if rejected.TooLarge {
 			message += l.advice
 		}
-		return nil, (&api.Error{Status: 400, Code: api.CodeHTTPError, Reason: reason, Message: message, Vendor: vendor}).WithCause(rejected)
+		return nil, (&api.Error{Status: 400, Code: api.CodeHTTPError, Reason: reason, Message: message, Vendor: vendor}).WithCause(errors.New("render: " + rejected.Message))
 	}
 	pdf := rendered.PDF
 	result := &api.Result{Vendor: vendor, Attributes: []slog.Attr{slog.Int("pdf_bytes", len(pdf))}}

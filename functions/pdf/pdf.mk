@@ -23,7 +23,7 @@ gallery-pdf: poppler
 
 # Beside the same browser driven by nothing but the bare protocol calls.
 bench-pdf:
-	go test -run '^$$' -bench . -benchtime 20x ./functions/pdf/render/browser
+	go test -run '^$$' -bench . -benchtime 20x ./functions/pdf/render/browser ./functions/pdf
 
 # The browser is an x86-64 program, so is the function that starts it.
 build-PdfRenderFunction:

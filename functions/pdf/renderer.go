@@ -48,8 +48,7 @@ func (r *renderer) render(ctx context.Context, e event.Event) (event.Result, err
 	}
 	result, err := r.call(ctx, payload, e.MaxBytes)
 	if err != nil && ctx.Err() == nil && another(err) {
-		var first error
-		first, err = err, nil
+		first := err
 		if result, err = r.call(ctx, payload, e.MaxBytes); err != nil {
 			err = fmt.Errorf("%w; before that: %w", err, first)
 		}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -34,7 +35,11 @@ func status(code int, kind string) answer {
 // that is empty.
 func streamed(result event.Result, bytes int, failure string) answer {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		text, _ := io.ReadAll(result.Response())
+		response, err := result.Response()
+		if err != nil {
+			panic(err)
+		}
+		text, _ := io.ReadAll(response)
 		text = text[:min(len(text), bytes)]
 		complete, _ := json.Marshal(map[string]string{"ErrorCode": failure, "ErrorDetails": "details"})
 		for _, m := range []struct {
@@ -132,6 +137,43 @@ func TestRenderer(t *testing.T) {
 			}
 			if int(calls.Load()) != len(c.answers) {
 				t.Errorf("%d calls, want %d", calls.Load(), len(c.answers))
+			}
+		})
+	}
+}
+
+// BenchmarkCall measures what the renderer costs as a function of its own: the time from the event to the result where the
+// renderer itself takes none.
+func BenchmarkCall(b *testing.B) {
+	for name, size := range map[string]int{"invoice": 8 << 10, "20 MB": 20_000_000} {
+		b.Run(name, func(b *testing.B) {
+			result, err := event.Result{PDF: make([]byte, size)}.Response()
+			if err != nil {
+				b.Fatal(err)
+			}
+			text, err := io.ReadAll(result)
+			if err != nil {
+				b.Fatal(err)
+			}
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				for part := range slices.Chunk(text, 64<<10) {
+					message := eventstream.Message{Payload: part}
+					message.Headers.Set(":message-type", eventstream.StringValue("event"))
+					message.Headers.Set(":event-type", eventstream.StringValue("PayloadChunk"))
+					if err := eventstream.NewEncoder().Encode(w, message); err != nil {
+						return
+					}
+				}
+			}))
+			defer server.Close()
+			r := newRenderer(aws.Config{
+				Region: "eu-west-1", BaseEndpoint: &server.URL, Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""),
+			}, "render:live", func(ctx context.Context, _ string, work func(context.Context) error) { _ = work(ctx) })
+			for b.Loop() {
+				if _, err := r.render(b.Context(), event.Event{MaxBytes: 32 << 20, HTML: make([]byte, 4<<10), PageSize: "A4"}); err != nil {
+					b.Fatal(err)
+				}
 			}
 		})
 	}

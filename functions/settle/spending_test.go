@@ -63,6 +63,24 @@ func TestUnusualHour(t *testing.T) {
 	}
 }
 
+// TestLargestHourIsKept checks that the largest hour counts for six days, at whatever hour of the day it was.
+func TestLargestHourIsKept(t *testing.T) {
+	for at := range int64(24) {
+		const start = 24 * 1000
+		p, total := page{Hour: start, Weeks: map[string]week{"acme": {Since: 24 * 900}}}, int64(0)
+		for hour := int64(start + 1); hour <= start+at+6*24; hour++ {
+			if hour == start+1+at {
+				total = 49
+			}
+			p, _ = p.next(hour, map[string]int64{"acme": total}, 50)
+			w := p.Weeks["acme"]
+			if largest := slices.Max(w.Peaks[:]); (largest == 49) != (hour > start+at) {
+				t.Fatalf("spent in hour %d: the largest is %d in hour %d", at, largest, hour-start)
+			}
+		}
+	}
+}
+
 // TestPageSize checks that a page of a million projects fits into an item of 400 KB.
 func TestPageSize(t *testing.T) {
 	p := page{Hour: 500_000, Weeks: map[string]week{}}

@@ -152,7 +152,7 @@ func (out *response) write(w http.ResponseWriter, state *requestState) error {
 		if n > 0 {
 			out.size += int64(n)
 			if _, gone := w.Write(chunk[:n]); gone != nil {
-				return nil // the client has closed the connection; the function goes on
+				return nil //nolint:nilerr // the client has closed the connection; the function goes on
 			}
 			_ = flusher.Flush() // the next Write reports a closed connection
 		}

@@ -85,7 +85,7 @@ func TestStack(t *testing.T) {
 
 	checkFile(t, s, file)
 	checkLogs(t, s)
-	urls := []string{s.BaseURL, s.SandboxURL, s.DynamoDBURL, s.SecretsURL}
+	urls := []string{s.BaseURL, s.SandboxURL, s.DynamoDBURL, s.SecretsURL, s.LambdaURL}
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
@@ -171,6 +171,7 @@ func checkFile(t *testing.T, s *stack.Stack, file string) {
 		SandboxURL        string           `json:"sandbox_url"`
 		DynamoDBURL       string           `json:"dynamodb_url"`
 		SecretsURL        string           `json:"secrets_url"`
+		LambdaURL         string           `json:"lambda_url"`
 		LogDir            string           `json:"log_dir"`
 		LocationProviders []string         `json:"location_providers"`
 		Prices            map[string]int64 `json:"prices"`
@@ -186,7 +187,7 @@ func checkFile(t *testing.T, s *stack.Stack, file string) {
 		t.Fatal(err)
 	}
 	if got.BaseURL != s.BaseURL || got.DocsURL == nil || got.SandboxURL != s.SandboxURL || got.DynamoDBURL != s.DynamoDBURL ||
-		got.SecretsURL != s.SecretsURL || got.LogDir != s.LogDir || got.LocationProviders == nil || len(got.Prices) != 7 || got.Prices["sms"] != 10_000 {
+		got.SecretsURL != s.SecretsURL || got.LambdaURL != s.LambdaURL || got.LogDir != s.LogDir || got.LocationProviders == nil || len(got.Prices) != 7 || got.Prices["sms"] != 10_000 {
 		t.Errorf("demo file: %s", text)
 	}
 	managed := got.Projects["managed"]

@@ -391,6 +391,7 @@ const (
 	maxSetting      = 1024
 	longestName     = 50 // of a vendor or a setting, in bytes
 	maxRecipients   = 5  // windows of messages to one number
+	maxMessages     = 1_000_000
 	maxDaily        = 1_000_000_000_000_000
 
 	// day is the length of which each recipient window is a whole part, so that one item a day counts all windows.
@@ -452,8 +453,8 @@ func (l Limits) validate() error {
 	windows := map[time.Duration]bool{}
 	for _, r := range l.Recipients {
 		switch {
-		case r.Messages < 1 || r.Messages > MaxRequests:
-			return invalid("limit of %d messages to one number (1 to %d)", r.Messages, MaxRequests)
+		case r.Messages < 1 || r.Messages > maxMessages:
+			return invalid("limit of %d messages to one number (1 to %d)", r.Messages, maxMessages)
 		case r.Window < time.Second || r.Window%time.Second != 0 || day%r.Window != 0:
 			return invalid("window of %s (whole seconds that divide 24h, such as 10m, 1h or 24h)", r.Window)
 		case windows[r.Window]:

@@ -223,7 +223,7 @@ func TestLatestAndPairs(t *testing.T) {
 		}
 	}
 	if codes.Count != len(listed) || !slices.IsSorted(listed) || len(slices.Compact(listed)) != codes.Count || !slices.Contains(plain, "USD") {
-		t.Errorf("codes are %v", codes)
+		t.Fatalf("codes are %v", codes)
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	bound := big.NewRat(2, 1_000_000_000)

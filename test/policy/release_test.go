@@ -67,7 +67,7 @@ func TestBuildTargets(t *testing.T) {
 		}
 		for _, want := range []string{
 			architectures[function.properties.list("Architectures")[0]], "CGO_ENABLED=0", "GOOS=linux", "-trimpath", "-buildvcs=false",
-			"-tags lambda.norpc", "cksum samconfig.toml > out/samconfig.cksum", "-o out/bootstrap ./functions/" + template.Package(function.id) + "\n",
+			"-tags lambda.norpc", "-o out/bootstrap ./functions/" + template.Package(function.id) + "\n",
 		} {
 			if !strings.Contains(string(output), want) {
 				t.Errorf("%s is built without %s:\n%s", function.id, want, output)
@@ -127,7 +127,7 @@ func TestThrottleGuide(t *testing.T) {
 	}
 	sum := each * len(s.routes())
 	for _, want := range []string{fmt.Sprintf("has %d routes", len(s.routes())), fmt.Sprintf("%d,%03d requests a second into", sum/1000, sum%1000)} {
-		if !strings.Contains(string(text), want) {
+		if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), want) {
 			t.Errorf("docs/deploy.md does not say %q", want)
 		}
 	}

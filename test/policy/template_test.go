@@ -95,9 +95,9 @@ var rules = []rule{
 		{"      Policies:\n        - PolicyName: pdfrender\n", "      ManagedPolicyArns: [!Ref ChargePolicy]\n      Policies:\n        - PolicyName: pdfrender\n"},
 		{"Resource: !GetAtt PdfRenderLogGroup.Arn}\n", "Resource: !GetAtt PdfRenderLogGroup.Arn}\n              - {Sid: ReadBalance, Effect: Allow, Action: dynamodb:GetItem, Resource: !GetAtt Wallets.Arn}\n"},
 		{"Action: logs:CreateLogStream, Resource: !GetAtt PdfRenderLogGroup.Arn", "Action: kms:Decrypt, Resource: !Ref KmsKeyArn"},
-		{"          WALLETS_TABLE: ''\n", ""},
-		{"          PDF_IMAGE_HOSTS: !Ref PdfImageHosts\n", "          PDF_IMAGE_HOSTS: !Ref PdfImageHosts\n          SECRET_ARN: !Ref KmsKeyArn\n"},
-		{"      Tracing: PassThrough\n", ""},
+		{" WALLETS_TABLE: '',", ""},
+		{"PDF_IMAGE_HOSTS: !Ref PdfImageHosts,", "PDF_IMAGE_HOSTS: !Ref PdfImageHosts, SECRET_ARN: !Ref KmsKeyArn,"},
+		{"[0, [PassThrough,", "[0, [Active,"},
 		{"Resource: !Sub '${PdfRenderFunction.Arn}:live'", "Resource: !GetAtt PdfRenderFunction.Arn"},
 	}},
 	{"functions log to a group that forgets", logGroups, []edit{
@@ -165,8 +165,9 @@ var rules = []rule{
 		{"${PriceSms} ", ""},
 		{"        PARAMETERS: !Sub\n", "        PARAMETER: !Sub\n"},
 		{"        PARAMETERS: !Sub\n", "        PARAMETERS: !Sub\n          ${PriceSms}\n"},
-		{"          RATES_CACHE_SECONDS: !Ref RatesCacheSeconds\n", "          RATES_CACHE_SECONDS: '1'\n"},
-		{"          PRICE_SMS: !Ref PriceSms\n", "          PRICE_SMS: !Ref ApiBurst\n"},
+		{"RATES_CACHE_SECONDS: !Ref RatesCacheSeconds", "RATES_CACHE_SECONDS: '1'"},
+		{"{PRICE_SMS: !Ref PriceSms", "{PRICE_SMS: !Ref ApiBurst"},
+		{"PARAMETERS: !Sub '${LogLevel} ${Stage} ", "PARAMETERS: !Sub '${Stage} "},
 		{"    Default: '10'\n", "    Default: 10\n"},
 	}},
 	{"prices are integers", prices, []edit{
@@ -176,8 +177,8 @@ var rules = []rule{
 	}},
 	{"every parameter is described, grouped and used", parameters, []edit{
 		{"    Description: Credits for one SMS unit on a Managed integration.\n", ""},
-		{"          - PriceSms\n", ""},
-		{"          - PriceSms\n", "          - PriceSms\n          - PriceSms\n"},
+		{"[PriceSms, ", "["},
+		{"[PriceSms, ", "[PriceSms, PriceSms, "},
 		{"      PriceSms: {default: 'SMS, per unit'}\n", ""},
 		{"ThrottlingRateLimit: !Ref ApiRequestsPerSecond", "ThrottlingRateLimit: 400"},
 	}},
@@ -483,17 +484,26 @@ func rendererRights(s *templateFile) (f findings) {
 		if function.id != rendererID {
 			continue
 		}
-		if managed := s.role(function).properties.list("ManagedPolicyArns"); len(managed) > 0 || function.properties.text("Tracing") != "PassThrough" {
+		if managed := s.role(function).properties.list("ManagedPolicyArns"); len(managed) > 0 || !passesThrough(function.properties.list("Tracing", "Fn::Select")) {
 			f.add("%s has the managed policies %v, and traces %v", function.id, managed, function.properties["Tracing"])
 		}
 		variables := function.properties.object("Environment", "Variables")
 		for _, name := range variables.names() {
-			if variables[name] != "" && !slices.Contains([]string{"STAGE", "PDF_IMAGE_HOSTS", "PDF_MAX_PAGES", "PDF_RENDER_SECONDS"}, name) {
+			if variables[name] != "" && !slices.Contains([]string{"STAGE", "PDF_IMAGE_HOSTS", "PDF_MAX_PAGES", "PDF_RENDER_SECONDS", "PARAMETERS"}, name) {
 				f.add("%s knows %s", function.id, name)
 			}
 		}
 	}
 	return f
+}
+
+// passesThrough reports whether a selection, which is the first of its values, traces nothing of its own.
+func passesThrough(selection []any) bool {
+	if len(selection) != 2 || selection[0] != 0 {
+		return false
+	}
+	values, _ := selection[1].([]any)
+	return len(values) > 0 && values[0] == "PassThrough"
 }
 
 func logGroups(s *templateFile) (f findings) {
@@ -795,26 +805,44 @@ func referred(in any) map[string]bool {
 
 // versions: SAM resolves the references of Tracing before it names a version by the function's properties. Lambda publishes
 // no version of a function that has not changed, so each function has the same values in a variable.
+//
+// The renderer, which knows no other parameter, has values of its own.
 func versions(s *templateFile) (f findings) {
-	selected := s.doc.list("Globals", "Function", "Tracing", "Fn::Select")
-	var from []any
-	if len(selected) == 2 {
-		from, _ = selected[1].([]any)
+	var renderer, others []resource
+	for _, function := range s.functions() {
+		if function.id == rendererID {
+			renderer = append(renderer, function)
+		} else {
+			others = append(others, function)
+		}
 	}
-	if len(from) != 2 || selected[0] != 0 {
-		f.add("Tracing of all functions is %v, and selects not the first of two", selected)
-		return f
+	for _, functions := range [][]resource{renderer, others} {
+		f = append(f, sharedVersions(s, functions)...)
 	}
-	values, _ := from[1].(object)
-	variable := s.doc.text("Globals", "Function", "Environment", "Variables", "PARAMETERS", "Fn::Sub")
-	if variable != values.text("Fn::Sub") || ref(from[0]) != "Tracing" {
-		f.add("the variable PARAMETERS %q has other values than Tracing %v", variable, from)
-	}
+	return f
+}
+
+// sharedVersions checks functions with the same values.
+func sharedVersions(s *templateFile, functions []resource) (f findings) {
 	want := map[string]bool{}
 	defined := s.doc.object("Parameters")
-	for _, function := range s.functions() {
+	var values object
+	for _, function := range functions {
 		p := maps.Clone(function.properties)
+		selected := p.list("Tracing", "Fn::Select")
+		var from []any
+		if len(selected) == 2 {
+			from, _ = selected[1].([]any)
+		}
+		if len(from) != 2 || selected[0] != 0 {
+			f.add("Tracing of %s is %v, and selects not the first of two", function.id, selected)
+			return f
+		}
+		values, _ = from[1].(object)
 		variables := maps.Clone(p.object("Environment", "Variables"))
+		if variable := variables.text("PARAMETERS", "Fn::Sub"); variable != values.text("Fn::Sub") {
+			f.add("the variable PARAMETERS %q has other values than Tracing %v", variable, from)
+		}
 		delete(variables, "PARAMETERS")
 		p["Environment"], p["Tracing"] = variables, from[0]
 		// A version has none of these, and Lambda publishes none for their changes.

@@ -3,6 +3,7 @@ package project
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,6 +29,31 @@ func printChange(s *app.Stack, p project.Project, err error, name string, text f
 	}
 	view := viewOf(p)
 	return s.Print(view, app.Table{Rows: app.Rows("Project", p.ID, name, text(view))})
+}
+
+type limitOptions struct{ limit project.RateLimit }
+
+// limit returns the earlier name of "svc project limits", which sets the requests alone.
+func limit(a *app.App) *cobra.Command {
+	o := &limitOptions{}
+	cmd := a.ProjectCommand(&cobra.Command{
+		Use:     "limit PROJECT REQUESTS",
+		Short:   "Set how many requests a project may make per window, in each environment",
+		Example: "  svc project limit acme 1200 --window 1m",
+	}, o.parse, o.run)
+	cmd.Flags().DurationVar(&o.limit.Window, "window", time.Minute, "window of the limit, in whole seconds")
+	return cmd
+}
+
+func (o *limitOptions) parse(args []string) error {
+	requests, err := app.Integer("REQUESTS", args[0], 1, project.MaxRequests)
+	o.limit.Requests = int(requests)
+	return err
+}
+
+func (o *limitOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	p, err := s.Projects.SetLimit(ctx, rec.ID, o.limit)
+	return printChange(s, p, err, "Limit", func(v View) string { return v.limit() + ", in each environment" + soon })
 }
 
 type trialOptions struct {

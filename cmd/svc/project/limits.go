@@ -1,6 +1,7 @@
 package project
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -171,6 +172,16 @@ func (p View) limitRows() [][]string {
 		"Daily credits", daily(p.DailyCredits, "credits"), "Daily units", daily(p.DailyUnits, "SMS units"))
 }
 
+// limits returns the limits of an exported project, which read has validated.
+func (p Settings) limits() project.Limits {
+	recipients, _ := p.recipients()
+	return project.Limits{Recipients: recipients, DailyCredits: p.DailyCredits, DailyUnits: p.DailyUnits}
+}
+
+func (p Settings) recipients() ([]project.RecipientLimit, error) {
+	return parseRecipients(cmp.Or(strings.Join(p.PerRecipient, ","), none))
+}
+
 // recipientTexts are limits in the form of --per-recipient.
 func recipientTexts(limits []project.RecipientLimit) []string {
 	var texts []string
@@ -189,29 +200,4 @@ func short(window time.Duration) string {
 		}
 	}
 	return text
-}
-
-// limit returns the earlier name of the command, which sets the requests alone.
-func limit(a *app.App) *cobra.Command {
-	o := &limitOptions{}
-	cmd := a.ProjectCommand(&cobra.Command{
-		Use: "limit PROJECT REQUESTS", Hidden: true,
-		Short:   `Set how many requests a project may make per window: the earlier name of "svc project limits"`,
-		Example: `  svc project limit acme 1200 --window 1m`,
-	}, o.parse, o.run)
-	cmd.Flags().DurationVar(&o.limit.Window, "window", time.Minute, "window of the limit, in whole seconds")
-	return cmd
-}
-
-type limitOptions struct{ limit project.RateLimit }
-
-func (o *limitOptions) parse(args []string) error {
-	requests, err := app.Integer("REQUESTS", args[0], 1, project.MaxRequests)
-	o.limit.Requests = int(requests)
-	return err
-}
-
-func (o *limitOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
-	p, err := s.Projects.SetLimit(ctx, rec.ID, o.limit)
-	return printChange(s, p, err, "Limit", func(v View) string { return v.limit() + ", in each environment" + soon })
 }

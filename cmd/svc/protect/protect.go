@@ -31,7 +31,10 @@ The command may be repeated; it changes nothing where all is on.`,
 type options struct{ *app.App }
 
 func (o *options) run(ctx context.Context, s *app.Stack) error {
-	tables, err := Tables(ctx, s, !o.Local)
+	if o.Local {
+		return app.Usagef("--local: the local stack deletes its tables when it ends")
+	}
+	tables, err := protect(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -42,8 +45,8 @@ func (o *options) run(ctx context.Context, s *app.Stack) error {
 	return o.Print(tables, t)
 }
 
-// Protected is what was done to one table.
-type Protected struct {
+// protected is what was done to one table.
+type protected struct {
 	Table      string `json:"table"`
 	Protection string `json:"deletion_protection"`
 	Recovery   string `json:"recovery"`
@@ -53,29 +56,26 @@ type Protected struct {
 const (
 	already    = "was on"
 	switchedOn = "switched on"
-	absent     = "not on this machine"
 )
 
-// Tables protects the tables that outlive the stack. DynamoDB Local, which has no backups, is without recovery.
-func Tables(ctx context.Context, s *app.Stack, recovery bool) ([]Protected, error) {
-	var done []Protected
+// protect protects the tables that outlive the stack.
+func protect(ctx context.Context, s *app.Stack) ([]protected, error) {
+	var done []protected
 	for _, short := range []string{"projects", "wallets", "ledger"} {
 		name := s.Table(short)
 		out, err := s.DB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
 		if err != nil {
 			return nil, fmt.Errorf("table %s: %w", name, err)
 		}
-		p := Protected{Table: name, Protection: already, Recovery: absent}
+		p := protected{Table: name, Protection: already}
 		if !aws.ToBool(out.Table.DeletionProtectionEnabled) {
 			p.Protection = switchedOn
 			if _, err := s.DB.UpdateTable(ctx, &dynamodb.UpdateTableInput{TableName: &name, DeletionProtectionEnabled: aws.Bool(true)}); err != nil {
 				return nil, fmt.Errorf("protect %s: %w", name, err)
 			}
 		}
-		if recovery {
-			if p.Recovery, err = switchRecoveryOn(ctx, s.DB, name); err != nil {
-				return nil, fmt.Errorf("recovery of %s: %w", name, err)
-			}
+		if p.Recovery, err = switchRecoveryOn(ctx, s.DB, name); err != nil {
+			return nil, fmt.Errorf("recovery of %s: %w", name, err)
 		}
 		done = append(done, p)
 	}

@@ -105,7 +105,7 @@ func (r *renderer) handle(ctx context.Context, text json.RawMessage) (*events.AP
 		size, _ := errors.AsType[*browser.DocumentError](err)
 		return event.Result{Rejection: &event.Rejection{
 			Message: rejected.ClientMessage(), ExceedsLimit: rejected.ExceedsLimit(), TooLarge: size != nil && size.Reason == browser.ReasonSize,
-		}}.Response(), nil
+		}}.Response()
 	}
 	if err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (r *renderer) handle(ctx context.Context, text json.RawMessage) (*events.AP
 	if result.PDF, err = browser.Describe(pdf, browser.Description{Author: m.Author, Subject: m.Subject, Keywords: m.Keywords}); err != nil {
 		return nil, err
 	}
-	return result.Response(), nil
+	return result.Response()
 }
 
 // render returns the PDF of a document. The document causes every error that wraps a documentError.

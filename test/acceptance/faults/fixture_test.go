@@ -117,11 +117,14 @@ func (r *fixture) start(t *testing.T) (err error) {
 	return r.startRenderer(t, model)
 }
 
+// rendererID is the function that renders PDFs.
+const rendererID = "PdfRenderFunction"
+
 // startRenderer starts the function that renders PDFs for the instances of all stages.
 func (r *fixture) startRenderer(t *testing.T, model *template.Template) error {
-	f, known := model.Function("pdfrender")
+	f, known := model.Function(rendererID)
 	if !known {
-		return errors.New("no function pdfrender")
+		return errors.New("no function " + rendererID)
 	}
 	host, err := lambda.NewHost(lambda.Options{LogDir: filepath.Join(r.dir, "renderer"), Jail: r.jail, Concurrency: 2, Environment: r.browser})
 	if err != nil {
@@ -378,6 +381,7 @@ func (s *stage) newInstance(function string, environment map[string]string, deci
 		return nil, fmt.Errorf("no function %s", function)
 	}
 	f.Environment = maps.Clone(f.Environment)
+	f.Environment["PDF_RENDERER"] = rendererID // by its logical ID: one renderer serves all stages
 	maps.Copy(f.Environment, environment)
 	i := &instance{fixture: s.fixture, name: s.fixture.name(function), function: function}
 	if decide == nil {

@@ -203,11 +203,11 @@ func linger(t *testing.T, r *Renderer, d Document, open time.Duration) ([]byte, 
 // alone matches vectors that leave or end their document. Each of these vectors has a document of its own.
 var alone = regexp.MustCompile(`refresh|frameset|form|declarative|base|csp|speculation|import map|^js (location|history|open|popup|redirect|document|unload|print)`)
 
-// batches returns the documents with all vectors.
-func (c *canary) batches() (documents []string, names map[string]string) {
+// batches returns the documents with all vectors. The IDs of the vectors begin with first.
+func (c *canary) batches(first int) (documents []string, names map[string]string) {
 	names = map[string]string{}
 	var together []string
-	i := 0
+	i := first
 	for name, vector := range vectors {
 		id := fmt.Sprintf("v%03d", i)
 		i++
@@ -226,31 +226,40 @@ func (c *canary) batches() (documents []string, names map[string]string) {
 
 // The browser cannot reach a network, whether scripts run or not.
 func TestEgress(t *testing.T) {
+	t.Parallel()
 	if len(vectors) < 100 {
 		t.Fatalf("%d vectors", len(vectors))
 	}
-	for _, scripts := range []bool{false, true} {
-		t.Run(fmt.Sprintf("scripts %v", scripts), func(t *testing.T) {
-			c := listen(t)
-			options := limitsOf(t)
-			options.Path, options.Time = c.launcher(t, false), 3*time.Second
-			r := start(options, scripts)
-			defer r.Close()
-			images := fetch.New(fetch.Options{Limits: fetch.Limits{Images: 100, Time: time.Second}})
-			documents, names := c.batches()
-			open := 20 * time.Millisecond
+	c, all := listen(t), map[string]string{}
+	t.Run("documents", func(t *testing.T) { // returns when all browsers have ended
+		for first, scripts := range map[int]bool{0: false, 500: true} {
+			documents, names := c.batches(first)
+			t.Logf("scripts %v: %d vectors in %d documents", scripts, len(names), len(documents))
+			for id, name := range names {
+				all[id] = fmt.Sprintf("%s, scripts %v", name, scripts)
+			}
+			open, browsers := 20*time.Millisecond, 1
 			if scripts {
-				open = 200 * time.Millisecond
+				open, browsers = 200*time.Millisecond, 2
 			}
-			for _, document := range documents {
-				_, _ = linger(t, r, Document{HTML: document, Geometry: a4, Images: images.Document()}, open)
+			for share := range browsers {
+				t.Run(fmt.Sprintf("scripts %v, browser %d", scripts, share), func(t *testing.T) {
+					t.Parallel()
+					options := limitsOf(t)
+					options.Path, options.Time = c.launcher(t, false), 3*time.Second
+					r := start(options, scripts)
+					defer r.Close()
+					images := fetch.New(fetch.Options{Limits: fetch.Limits{Images: 100, Time: time.Second}})
+					for i := share; i < len(documents); i += browsers {
+						_, _ = linger(t, r, Document{HTML: documents[i], Geometry: a4, Images: images.Document()}, open)
+					}
+					time.Sleep(300 * time.Millisecond)
+				})
 			}
-			time.Sleep(300 * time.Millisecond)
-			for _, what := range c.all() {
-				t.Errorf("arrived: %s %s", what, names[what])
-			}
-			t.Logf("%d vectors in %d documents", len(names), len(documents))
-		})
+		}
+	})
+	for _, what := range c.all() {
+		t.Errorf("arrived: %s %s", what, all[what])
 	}
 }
 

@@ -103,6 +103,7 @@ func (s *served) freeze(t *testing.T, d time.Duration) {
 // A freeze of the whole process tree between two documents, longer than any limit, ends no browser, neither during the
 // replacement of the page nor during the start of a new browser.
 func TestFreeze(t *testing.T) {
+	t.Parallel()
 	const frozen = 12 * time.Second
 	if frozen <= startTime {
 		t.Fatal("the freeze is too short to show anything")

@@ -57,9 +57,9 @@ func (g Geometry) style() string {
 }
 
 // setTitle returns the program that gives the document a title.
-func setTitle(title string) string {
-	text, _ := json.Marshal(title) // a text always marshals
-	return `Object.getOwnPropertyDescriptor(Document.prototype, "title").set.call(document, ` + string(text) + `)`
+func setTitle(title string) (string, error) {
+	text, err := json.Marshal(title)
+	return `Object.getOwnPropertyDescriptor(Document.prototype, "title").set.call(document, ` + string(text) + `)`, err
 }
 
 // insertStyle returns the program that puts the rule before every style sheet of the document. The program calls methods

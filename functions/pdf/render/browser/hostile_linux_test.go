@@ -22,7 +22,7 @@ func TestEgressUnlocked(t *testing.T) {
 	options.Path, options.Time = c.launcher(t, true), 3*time.Second
 	r := start(options, true)
 	defer r.Close()
-	documents, names := c.batches()
+	documents, names := c.batches(0)
 	for _, document := range documents {
 		p, err := r.take(t.Context())
 		if err != nil || p.err != nil {

@@ -221,7 +221,11 @@ func (p *page) print(d Document, wanted []ranges.Range) ([]byte, error) {
 	own, g := p.s.in(p.ctx, p.id), d.Geometry
 	programs := []string{insertStyle(g.style())}
 	if d.Title != "" {
-		programs = append(programs, setTitle(d.Title))
+		program, err := setTitle(d.Title)
+		if err != nil {
+			return nil, fmt.Errorf("browser: title: %w", err)
+		}
+		programs = append(programs, program)
 	}
 	for _, program := range programs {
 		run, err := proto.RuntimeEvaluate{Expression: program}.Call(own)

@@ -62,7 +62,7 @@ func TestHeaderEgress(t *testing.T) {
 	options.Path, options.Time = c.launcher(t, false), 5*time.Second
 	r := run(t, options)
 	images := fetch.New(fetch.Options{Limits: fetch.Limits{Images: 100, Time: time.Second}})
-	documents, names := c.batches()
+	documents, names := c.batches(0)
 	for _, document := range documents {
 		_, _ = linger(t, r, Document{HTML: "<p>x", Header: document, Footer: document, Geometry: a4, Images: images.Document()}, 0)
 	}

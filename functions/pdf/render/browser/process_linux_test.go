@@ -129,7 +129,7 @@ func storm(t *testing.T, kills int, between time.Duration) {
 	killed := map[string]int{}
 	work.Go(func() {
 		defer close(enough)
-		for deadline := time.Now().Add(time.Minute); killed["renderer"]+killed["other"] < kills && time.Now().Before(deadline); {
+		for deadline := time.Now().Add(10 * time.Minute); killed["renderer"]+killed["other"] < kills && time.Now().Before(deadline); {
 			<-time.After(time.Duration(random.Int64N(int64(between))))
 			kind, wanted := "other", func(pid int) bool { return !renders(pid) }
 			if killed["renderer"] <= killed["other"] {
@@ -245,9 +245,11 @@ func TestKilled(t *testing.T) {
 func TestIdleRendererKilled(t *testing.T) {
 	r := run(t, limitsOf(t))
 	render(t, r, "first")
-	if err := r.Ready(t.Context()); err != nil {
-		t.Fatal(err)
+	p, err := r.take(t.Context())
+	if err != nil || p.err != nil {
+		t.Fatal(err, p.err)
 	}
+	r.ready <- p
 	killed := 0
 	for _, group := range browsers(t) {
 		for _, pid := range groupMembers(group) {
@@ -259,7 +261,11 @@ func TestIdleRendererKilled(t *testing.T) {
 	if killed == 0 {
 		t.Fatal("no renderer was found")
 	}
-	<-time.After(200 * time.Millisecond) // until the browser has noticed
+	select {
+	case <-p.page.crashed.Done():
+	case <-time.After(time.Minute):
+		t.Fatal("the browser does not report the end of the renderer process")
+	}
 	if got := pdftest.Text(t, render(t, r, "next")); got != "next" {
 		t.Error(got)
 	}

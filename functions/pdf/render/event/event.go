@@ -22,8 +22,10 @@ const (
 	MaxHTML = 524_288
 	// MaxMetadata is the longest text of a PDF's metadata in characters.
 	MaxMetadata = 255
-	// MinScale and MaxScale bound the scale of a page's content.
-	MinScale, MaxScale = 0.1, 2
+	// MinScale is the smallest scale of a page's content.
+	MinScale = 0.1
+	// MaxScale is the largest scale of a page's content.
+	MaxScale = 2
 	// MaxMargin is the widest margin in millimetres.
 	MaxMargin = 100
 )

@@ -73,12 +73,21 @@ func TestRead(t *testing.T) {
 		{Rejection: &Rejection{Message: "the document has <more> than 5 pages", ExceedsLimit: true}}, {Rejection: &Rejection{Message: "x", TooLarge: true}},
 	} {
 		for _, pieces := range []func(io.Reader) io.Reader{func(r io.Reader) io.Reader { return r }, oneByte} {
-			stream := pieces(io.MultiReader(sent.Response(), failing{}))
+			stream := pieces(io.MultiReader(response(t, sent), failing{}))
 			if got, err := Read(stream, 1<<20); err != nil || !reflect.DeepEqual(got, sent) {
 				t.Errorf("%.60v, %v, want %.60v", got, err, sent)
 			}
 		}
 	}
+}
+
+func response(t testing.TB, r Result) io.Reader {
+	t.Helper()
+	stream, err := r.Response()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stream
 }
 
 func oneByte(r io.Reader) io.Reader {
@@ -96,7 +105,7 @@ func (failing) Read([]byte) (int, error) { return 0, errors.New("read beyond the
 
 // A stream that is no complete result is an error.
 func TestReadBroken(t *testing.T) {
-	whole, err := io.ReadAll(Result{PDF: []byte("%PDF-")}.Response())
+	whole, err := io.ReadAll(response(t, Result{PDF: []byte("%PDF-")}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +127,7 @@ func FuzzParse(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	whole, err := io.ReadAll(Result{PDF: []byte("%PDF-")}.Response())
+	whole, err := io.ReadAll(response(f, Result{PDF: []byte("%PDF-")}))
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -27,9 +27,6 @@ type Rejection struct {
 	TooLarge     bool   `json:"too_large,omitzero"`     // that limit is MaxBytes of the event
 }
 
-// Error implements error.
-func (r *Rejection) Error() string { return "render: " + r.Message }
-
 const (
 	lengthHeader  = "Content-Length"
 	missingHeader = "Missing-Glyphs"
@@ -41,17 +38,20 @@ const (
 var separator = make([]byte, 8)
 
 // Response returns the result in the form that Lambda streams: a head in JSON, a separator, and the body as it is.
-func (r Result) Response() *events.APIGatewayProxyStreamingResponse {
+func (r Result) Response() (*events.APIGatewayProxyStreamingResponse, error) {
 	status, body, headers := http.StatusOK, r.PDF, map[string]string{}
 	if r.MissingGlyphs {
 		headers[missingHeader] = "true"
 	}
 	if r.Rejection != nil {
 		status = http.StatusBadRequest
-		body, _ = json.Marshal(r.Rejection) // texts and booleans always marshal
+		var err error
+		if body, err = json.Marshal(r.Rejection); err != nil {
+			return nil, fmt.Errorf("result: %w", err)
+		}
 	}
 	headers[lengthHeader] = strconv.Itoa(len(body))
-	return &events.APIGatewayProxyStreamingResponse{StatusCode: status, Headers: headers, Body: bytes.NewReader(body)}
+	return &events.APIGatewayProxyStreamingResponse{StatusCode: status, Headers: headers, Body: bytes.NewReader(body)}, nil
 }
 
 // errResult is the error of a stream that is no complete result.
