@@ -299,8 +299,8 @@ func TestCosts(t *testing.T) {
 		"fixed":      fixed, "project": m.project(), "storage": m.storage(),
 	})
 	computed(t, "README.md", map[string]string{
-		"price": fmt.Sprintf("A month without a request costs %s $ in %s. A million requests of \"%s\" cost %s $, and your vendor's\n"+
-			"bill and response time come on top: [what it costs](docs/costs.md).\n", dollars(idle), m.Regions[0], m.Operations[0].Name, perMillion[0][4]),
+		"price": fmt.Sprintf("A month without a request costs %s $ in %s. A million requests of \"%s\" cost %s $. Your\n"+
+			"vendor's bill and response time come on top: [what it costs](docs/costs.md).\n", dollars(idle), m.Regions[0], m.Operations[0].Name, perMillion[0][4]),
 	})
 }
 
