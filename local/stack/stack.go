@@ -379,8 +379,8 @@ func (s *Stack) serve(ctx context.Context, options *Options) error {
 	}
 	s.onClose(server.Close)
 	s.BaseURL = server.URL + "/api/v1"
-	if docs, ok := s.Template.Function("docs"); ok && len(docs.Routes) > 0 {
-		s.DocsURL = server.URL + docs.Routes[0].Path
+	if _, ok := s.Template.Function("docs"); ok {
+		s.DocsURL = server.URL + "/docs"
 	}
 	s.onClose(schedule(ctx, host, s.Template.Functions, options.Log))
 	return nil

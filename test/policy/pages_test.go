@@ -16,7 +16,7 @@ import (
 )
 
 // update makes TestCosts and TestScale write the computed sections of their pages: make pages.
-var update = flag.Bool("update", false, "write the computed sections of docs/costs.md and docs/scale.md")
+var update = flag.Bool("update", false, "write the computed sections of docs/costs.md, docs/scale.md and README.md")
 
 // hoursOfMonth is the length of a month in AWS's own examples.
 const hoursOfMonth = 730
@@ -228,7 +228,7 @@ func section(t *testing.T, page *string, name, text string) {
 // computed compares the computed sections of a page with the page, or writes them.
 func computed(t *testing.T, name string, sections map[string]string) {
 	t.Helper()
-	path := root("docs", name)
+	path := root(name)
 	before, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -244,7 +244,7 @@ func computed(t *testing.T, name string, sections map[string]string) {
 		return
 	}
 	if !*update {
-		t.Errorf("docs/%s is not what docs/units.json and template.yaml say: make pages", name)
+		t.Errorf("%s is not what docs/units.json and template.yaml say: make pages", name)
 		return
 	}
 	if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
@@ -293,14 +293,19 @@ func TestCosts(t *testing.T) {
 		}
 		perMillion = append(perMillion, append(row, each))
 	}
-	computed(t, "costs.md", map[string]string{
+	fixed, idle := m.fixed()
+	computed(t, "docs/costs.md", map[string]string{
 		"operations": table(slices.Concat([]string{"Operation", "Writes", "Reads", "Own time"}, m.Regions, []string{"Each second of vendor"}), perMillion),
-		"fixed":      m.fixed(), "project": m.project(), "storage": m.storage(),
+		"fixed":      fixed, "project": m.project(), "storage": m.storage(),
+	})
+	computed(t, "README.md", map[string]string{
+		"price": fmt.Sprintf("A month without a request costs %s $ in %s. A million requests of \"%s\" cost %s $. Your\n"+
+			"vendor's bill and response time come on top: [what it costs](docs/costs.md).\n", dollars(idle), m.Regions[0], m.Operations[0].Name, perMillion[0][4]),
 	})
 }
 
-// fixed is the table of a month without a request, and of a month in which everything occurs.
-func (m *model) fixed() string {
+// fixed returns the table of a month without a request and of a month in which everything occurs, and the price of the first.
+func (m *model) fixed() (text string, idle float64) {
 	settle, ratesync := m.runs["settle"], m.runs["ratesync"]
 	at := func(region int) (rows [][]string, idle, used float64) {
 		add := func(what string, count float64, price float64, inIdle, inUse float64) {
@@ -328,10 +333,10 @@ func (m *model) fixed() string {
 	}
 	rows, idle, used := at(0)
 	rows = append(rows, []string{"**Total**", "", "", "**" + dollars(idle) + "**", "**" + dollars(used) + "**"})
-	text := table([]string{"A month, " + m.Regions[0], "Number", "$ each", "Nobody sends a request", "Everything occurs"}, rows)
+	text = table([]string{"A month, " + m.Regions[0], "Number", "$ each", "Nobody sends a request", "Everything occurs"}, rows)
 	for region := 1; region < len(m.Regions); region++ {
-		_, idle, used := at(region)
-		text += fmt.Sprintf("\nIn %s: %s and %s $.", m.Regions[region], dollars(idle), dollars(used))
+		_, unused, used := at(region)
+		text += fmt.Sprintf("\nIn %s: %s and %s $.", m.Regions[region], dollars(unused), dollars(used))
 	}
 	full := len(operations()) * 3 * 3 // each operation, with one outcome, and that with one vendor
 	return text + fmt.Sprintf(`
@@ -341,7 +346,7 @@ occurs is three more metrics: from %d (%s $) with one vendor each to about 400 (
 about 70 metrics more (%s $). Optional: your own KMS key %s $, a web ACL %s $ with %s $ for each of its rules and %s $ for a
 million requests.
 `, m.idleMetrics, m.metrics+full, dollars(float64(m.metrics+full)*m.price("metric", 0)), dollars(400*m.price("metric", 0)),
-		dollars(70*m.price("metric", 0)), dollars(m.price("key", 0)), dollars(m.price("acl", 0)), dollars(m.price("acl_rule", 0)), dollars(m.price("acl_request", 0)*1e6))
+		dollars(70*m.price("metric", 0)), dollars(m.price("key", 0)), dollars(m.price("acl", 0)), dollars(m.price("acl_rule", 0)), dollars(m.price("acl_request", 0)*1e6)), idle
 }
 
 // scanned is the price of reading all wallets once, in pages that are rounded up to 4 KB; half of it where a stale read will do.
@@ -404,8 +409,9 @@ func TestScale(t *testing.T) {
 	if math.Abs(share-100) > 1e-9 {
 		t.Errorf("the shares of the mix sum up to %v, want 100", share)
 	}
-	_, _, _ = m.fixed(), m.project(), m.storage()
-	computed(t, "scale.md", map[string]string{"mix": m.mix(), "rates": m.rates(), "projects": m.projects(), "sources": m.sources()})
+	_, _ = m.fixed()
+	_, _ = m.project(), m.storage()
+	computed(t, "docs/scale.md", map[string]string{"mix": m.mix(), "rates": m.rates(), "projects": m.projects(), "sources": m.sources()})
 	known := slices.Concat(slices.Collect(maps.Keys(m.Units)), slices.Collect(maps.Keys(m.Quotas)), slices.Collect(maps.Keys(m.Prices)))
 	slices.Sort(known)
 	if used := slices.Sorted(maps.Keys(m.used)); !slices.Equal(used, known) {

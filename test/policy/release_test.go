@@ -95,13 +95,22 @@ func TestVersion(t *testing.T) {
 	if !semantic.MatchString(version) || application.text("SemanticVersion") != version {
 		t.Errorf("the changelog's newest version is %q, the application's %q", version, application.text("SemanticVersion"))
 	}
-	for _, name := range []string{"Name", "Description", "Author", "ReadmeUrl"} {
+	for _, name := range []string{"Name", "Description", "Author", "ReadmeUrl", "LicenseUrl"} {
 		if application.text(name) == "" {
 			t.Errorf("the application's metadata has no %s", name)
 		}
 	}
-	if _, err := os.Stat(root(application.text("ReadmeUrl"))); err != nil {
-		t.Error(err)
+	for _, name := range []string{"ReadmeUrl", "LicenseUrl"} {
+		if _, err := os.Stat(root(application.text(name))); err != nil {
+			t.Error(err)
+		}
+	}
+	readme, err := os.ReadFile(root("README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(readme), "\nVersion "+version+" · "+application.text("SpdxLicenseId")+" · ") {
+		t.Errorf("README.md does not name version %s and the licence", version)
 	}
 }
 
@@ -132,7 +141,7 @@ func TestGuides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, guide := range append(guides, root("README.md"), root("CONTRIBUTING.md"), root("CHANGELOG.md")) {
+	for _, guide := range append(guides, root("README.md"), root("CONTRIBUTING.md"), root("CHANGELOG.md"), root("SECURITY.md")) {
 		text, err := os.ReadFile(guide)
 		if err != nil {
 			t.Fatal(err)

@@ -46,6 +46,9 @@ func main() {
 // systems are those that svc is built for.
 var systems = []string{"darwin/amd64", "darwin/arm64", "linux/amd64", "linux/arm64", "windows/amd64"}
 
+// documents are the files that the template's metadata name: sam deploy refuses a template without them.
+var documents = []string{"README.md", "LICENSE"}
+
 // epoch is the time of every file: the earliest that a zip can hold.
 var epoch = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
@@ -95,6 +98,15 @@ func pack(ctx context.Context, root, version, folder string) error {
 	}
 	if err := os.WriteFile(filepath.Join(folder, "template.yaml"), []byte(template), 0o644); err != nil {
 		return err
+	}
+	for _, name := range documents {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), text, 0o644); err != nil {
+			return err
+		}
 	}
 	for _, system := range systems {
 		goos, goarch, _ := strings.Cut(system, "/")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,7 +47,8 @@ func TestZips(t *testing.T) {
 	}
 }
 
-// TestTemplate: every function and layer of the released template points at its zip, and none at make.
+// TestTemplate: every function and layer of the released template points at its zip, and none at make. The release has the
+// files of the metadata.
 func TestTemplate(t *testing.T) {
 	text, err := os.ReadFile("../../template.yaml")
 	if err != nil {
@@ -58,6 +60,7 @@ func TestTemplate(t *testing.T) {
 		template = pointAt(template, at[0], property, strings.ToLower(at[1])+".zip")
 	}
 	var doc struct {
+		Metadata  map[string]map[string]yaml.Node `yaml:"Metadata"`
 		Globals   map[string]map[string]yaml.Node `yaml:"Globals"`
 		Resources map[string]struct {
 			Type       string               `yaml:"Type"`
@@ -77,6 +80,11 @@ func TestTemplate(t *testing.T) {
 		zips++
 		if at := r.Properties[property]; at.Value != strings.ToLower(id)+".zip" || r.Metadata["BuildMethod"] != nil {
 			t.Errorf("%s is at %q, metadata %v", id, at.Value, r.Metadata)
+		}
+	}
+	for _, name := range []string{"ReadmeUrl", "LicenseUrl"} {
+		if file := doc.Metadata["AWS::ServerlessRepo::Application"][name].Value; !slices.Contains(documents, file) {
+			t.Errorf("%s is %q, which no release has", name, file)
 		}
 	}
 	if _, ok := doc.Globals["Function"]["CodeUri"]; ok || zips == 0 {
