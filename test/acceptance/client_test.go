@@ -213,11 +213,34 @@ func (a *response) check(t *testing.T, r request) {
 	if err := content.Schema.Value.VisitJSON(value, openapi3.VisitAsResponse(), openapi3.MultiErrors()); err != nil {
 		wrong("schema:", err)
 	}
-	if result, ok := value.(map[string]any)["data"].(map[string]any); ok && r.path == "/sms/send" {
+	envelope, _ := value.(map[string]any)
+	if result, ok := envelope["data"].(map[string]any); ok && r.path == "/sms/send" {
 		if missing := lacking(result); missing != "" {
 			wrong("provider_response lacks", missing)
 		}
 	}
+	if failure, ok := envelope["error"].(map[string]any); ok && !explained(failure) {
+		wrong("the details do not fit the code")
+	}
+}
+
+// explained reports whether an error has the details of its code: messages by field, or a reason. openapi.yaml describes
+// them for responses with one code alone.
+func explained(failure map[string]any) bool {
+	details, _ := failure["details"].(map[string]any)
+	switch failure["code"] {
+	case "http_error":
+		return slices.Contains(fixture.spec.Components.Schemas["ErrorReason"].Value.Enum, details["reason"])
+	case "validation_failed":
+		for _, value := range details {
+			messages, _ := value.([]any)
+			if len(messages) == 0 || slices.ContainsFunc(messages, func(m any) bool { text, ok := m.(string); return !ok || text == "" }) {
+				return false
+			}
+		}
+		return len(details) > 0
+	}
+	return true
 }
 
 // lacking returns a field that the response of a send lacks. openapi.yaml describes the three forms of provider_response in
