@@ -106,6 +106,7 @@ type view struct {
 	Parts          string // where the page's parts are, relative to the page
 	Groups         []group
 	Common         []response // errors that operations of many groups share
+	Reasons        template.HTML
 	Demo           demo
 	SMS            int64 // credits per unit
 }
@@ -129,10 +130,14 @@ func render(doc *document, prices credit.Prices, credentials demo, version strin
 	if err != nil {
 		return nil, err
 	}
+	reasons, err := r.html(text(at(doc.root, "components", "schemas", "ErrorReason", "description")))
+	if err != nil {
+		return nil, err
+	}
 	var out bytes.Buffer
 	err = t.Execute(&out, view{
 		Title: text(at(doc.root, "info", "title")), Version: text(at(doc.root, "info", "version")),
-		Parts: "docs/" + version, Groups: groups, Common: common, Demo: credentials, SMS: prices.Of(credit.SMS),
+		Parts: "docs/" + version, Groups: groups, Common: common, Reasons: reasons, Demo: credentials, SMS: prices.Of(credit.SMS),
 	})
 	return out.Bytes(), err
 }

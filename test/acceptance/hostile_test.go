@@ -240,6 +240,9 @@ func (h *hostile) note(w *wire, got *http.Response, body []byte, wrong func(stri
 		return
 	}
 	if media != "application/json" {
+		if strings.Contains(w.target, "/pdf/stream") && got.Header.Get("Content-Length") == "" && len(body) > 0 {
+			return // a stream has no length
+		}
 		if n, err := strconv.Atoi(got.Header.Get("Content-Length")); err != nil || n != len(body) || n == 0 {
 			wrong("%d bytes, Content-Length %q", len(body), got.Header.Get("Content-Length"))
 		}
