@@ -83,11 +83,15 @@ func (s *session) newPage(ctx context.Context, scripts bool) (*page, error) {
 	return p, p.warmUp(ctx)
 }
 
-// warmUp prints a line, so that the renderer process has fonts and printer loaded before a document comes, and looks for the
-// text of the line: without fonts Chromium prints an empty PDF without an error. The document replaces the line.
+// warmUpHTML has what most documents have: both kinds of font, bold text, a table, and the scripts of Sri Lanka.
+const warmUpHTML = `<!DOCTYPE html><p>self-test<p style="font-family:sans-serif">self-test <b>self-test</b> ස த<table><tr><td>1</table>`
+
+// warmUp prints a document of this package, so that the renderer process has loaded printer and fonts before a stranger's
+// document comes, and looks for its text: without fonts Chromium prints an empty PDF without an error. The stranger's document
+// replaces this one in the page.
 func (p *page) warmUp(ctx context.Context) error {
 	p.ctx = ctx
-	pdf, err := p.render(Document{HTML: "<!DOCTYPE html><p>self-test", Geometry: Geometry{Size: Sizes["A4"]}, Bytes: 1 << 20}, 1)
+	pdf, err := p.render(Document{HTML: warmUpHTML, Geometry: Geometry{Size: Sizes["A4"]}, Bytes: 1 << 20}, 1)
 	if err != nil {
 		return err
 	}
