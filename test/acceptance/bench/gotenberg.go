@@ -135,14 +135,15 @@ func (b *bench) requestsOf(html string, other *gotenberg) (ours, theirs request,
 	}
 	as := demo.CredentialOf("managed", project.Development)
 	header := http.Header{"X-Api-Key": {as.ClientID}, "X-Api-Secret": {as.ClientSecret}, "Content-Type": {"application/json"}}
+	client := &http.Client{Transport: &http.Transport{}}
 	ours = func(ctx context.Context) (time.Duration, []byte, error) {
-		took, pdf, err := timed(ctx, b.stack.BaseURL+"/utilities/pdf/generate", header, body)
+		took, pdf, err := timed(ctx, client, b.stack.BaseURL+"/utilities/pdf/generate", header, body)
 		for _, folder := range []string{"pdf", "pdfrender"} {
 			if f, ok := b.stack.Template.Function(folder); ok && err == nil {
 				err = b.stack.AwaitIdle(ctx, f.LogicalID)
 			}
 		}
-		time.Sleep(pause)
+		<-time.After(pause)
 		return took, pdf, err
 	}
 	var form bytes.Buffer
@@ -159,22 +160,22 @@ func (b *bench) requestsOf(html string, other *gotenberg) (ours, theirs request,
 	}
 	formHeader := http.Header{"Content-Type": {w.FormDataContentType()}}
 	theirs = func(ctx context.Context) (time.Duration, []byte, error) {
-		took, pdf, err := timed(ctx, other.url+"/forms/chromium/convert/html", formHeader, form.Bytes())
-		time.Sleep(pause)
+		took, pdf, err := timed(ctx, client, other.url+"/forms/chromium/convert/html", formHeader, form.Bytes())
+		<-time.After(pause)
 		return took, pdf, err
 	}
 	return ours, theirs, nil
 }
 
 // timed is a request with these bytes.
-func timed(ctx context.Context, url string, header http.Header, body []byte) (time.Duration, []byte, error) {
+func timed(ctx context.Context, client *http.Client, url string, header http.Header, body []byte) (time.Duration, []byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
 	}
 	r.Header = header
 	began := time.Now()
-	response, err := http.DefaultClient.Do(r)
+	response, err := client.Do(r)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -224,23 +225,34 @@ func startGotenberg(ctx context.Context, dir string) (*gotenberg, error) {
 	}
 	defer log.Close()
 	g := &gotenberg{url: "http://127.0.0.1:" + strconv.Itoa(port)}
-	g.process = exec.Command(program, "--api-bind-ip=127.0.0.1", "--api-port="+strconv.Itoa(port), "--chromium-auto-start", //nolint:gosec,noctx // close ends it
+	g.process = exec.Command(program, "--api-bind-ip=127.0.0.1", "--api-port="+strconv.Itoa(port), "--chromium-auto-start",
 		"--pdfengines-convert-engines=qpdf", "--log-level=error") // the default engine is not in this program
 	g.process.Env, g.process.Dir, g.process.Stdout, g.process.Stderr = environment, work, log, log
 	if err := g.process.Start(); err != nil {
 		return nil, err
 	}
-	for until := time.Now().Add(gotenbergStart); time.Now().Before(until) && ctx.Err() == nil; time.Sleep(pause) {
-		if response, err := http.Get(g.url + "/health"); err == nil { //nolint:noctx // a loop with a limit
-			response.Body.Close()
-			if response.StatusCode == http.StatusOK {
-				return g, nil
-			}
+	for until := time.Now().Add(gotenbergStart); time.Now().Before(until) && ctx.Err() == nil; {
+		if g.healthy(ctx) {
+			return g, nil
 		}
+		<-time.After(pause)
 	}
 	g.close()
 	text, _ := os.ReadFile(log.Name())
 	return nil, fmt.Errorf("gotenberg did not start: %w\n%s", context.Cause(ctx), text)
+}
+
+func (g *gotenberg) healthy(ctx context.Context) bool {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, g.url+"/health", http.NoBody)
+	if err != nil {
+		return false
+	}
+	response, err := new(http.Client).Do(r)
+	if err != nil {
+		return false
+	}
+	response.Body.Close()
+	return response.StatusCode == http.StatusOK
 }
 
 // close ends Gotenberg, which ends its browser.
