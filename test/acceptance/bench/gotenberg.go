@@ -54,6 +54,12 @@ var gotenbergTools = map[string]string{
 	"QPDF_BIN_PATH": "qpdf", "PDFTK_BIN_PATH": "pdftk", "EXIFTOOL_BIN_PATH": "exiftool", "PDFCPU_BIN_PATH": "true",
 }
 
+// sameSheet are the fields that give a PDF of Gotenberg the sheet of openapi.yaml#PdfRequest's defaults.
+var sameSheet = map[string]string{
+	"paperWidth": "210mm", "paperHeight": "297mm", "printBackground": "true",
+	"marginTop": "15mm", "marginRight": "15mm", "marginBottom": "15mm", "marginLeft": "15mm",
+}
+
 // compareGotenberg prints how long a PDF takes through the whole local stack and by Gotenberg over HTTP, with the same browser.
 func compareGotenberg(ctx context.Context, out io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "bench")
@@ -89,13 +95,17 @@ func compareGotenberg(ctx context.Context, out io.Writer) (err error) {
 		var ratios []string
 		for round := -1; round < d.rounds; round++ { // round -1 warms up
 			var times [2][]time.Duration
+			var pages [2]int
 			for range d.each {
-				for side, once := range []func(context.Context) (time.Duration, error){ours, theirs} {
-					took, err := once(ctx)
+				for side, once := range []request{ours, theirs} {
+					took, pdf, err := once(ctx)
 					if err != nil {
 						return fmt.Errorf("%s: %w", d.name, err)
 					}
-					times[side] = append(times[side], took)
+					times[side], pages[side] = append(times[side], took), bytes.Count(pdf, []byte("/Type /Page\n"))
+				}
+				if pages[0] == 0 || pages[0] != pages[1] {
+					return fmt.Errorf("%s: %d pages here, %d of Gotenberg: this is not the same work", d.name, pages[0], pages[1])
 				}
 			}
 			if round < 0 {
@@ -114,23 +124,27 @@ func compareGotenberg(ctx context.Context, out io.Writer) (err error) {
 	return t.Flush()
 }
 
+// request makes one request, and returns the time until the last byte of the PDF has come.
+type request func(context.Context) (time.Duration, []byte, error)
+
 // requestsOf returns a request for a document to each side. Each waits until its side has no more work.
-func (b *bench) requestsOf(html string, other *gotenberg) (ours, theirs func(context.Context) (time.Duration, error), err error) {
+func (b *bench) requestsOf(html string, other *gotenberg) (ours, theirs request, err error) {
 	body, err := json.Marshal(map[string]any{"html": html, "page_size": "A4"})
 	if err != nil {
 		return nil, nil, err
 	}
 	as := demo.CredentialOf("managed", project.Development)
 	header := http.Header{"X-Api-Key": {as.ClientID}, "X-Api-Secret": {as.ClientSecret}, "Content-Type": {"application/json"}}
-	ours = func(ctx context.Context) (time.Duration, error) {
-		took, err := timed(ctx, b.stack.BaseURL+"/utilities/pdf/generate", header, body)
+	client := &http.Client{Transport: &http.Transport{}}
+	ours = func(ctx context.Context) (time.Duration, []byte, error) {
+		took, pdf, err := timed(ctx, client, b.stack.BaseURL+"/utilities/pdf/generate", header, body)
 		for _, folder := range []string{"pdf", "pdfrender"} {
 			if f, ok := b.stack.Template.Function(folder); ok && err == nil {
 				err = b.stack.AwaitIdle(ctx, f.LogicalID)
 			}
 		}
-		time.Sleep(pause)
-		return took, err
+		<-time.After(pause)
+		return took, pdf, err
 	}
 	var form bytes.Buffer
 	w := multipart.NewWriter(&form)
@@ -138,29 +152,32 @@ func (b *bench) requestsOf(html string, other *gotenberg) (ours, theirs func(con
 	if err == nil {
 		_, err = io.WriteString(file, html)
 	}
-	if err = errors.Join(err, w.WriteField("printBackground", "true"), w.Close()); err != nil {
+	for field, value := range sameSheet {
+		err = errors.Join(err, w.WriteField(field, value))
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
 		return nil, nil, err
 	}
 	formHeader := http.Header{"Content-Type": {w.FormDataContentType()}}
-	theirs = func(ctx context.Context) (time.Duration, error) {
-		took, err := timed(ctx, other.url+"/forms/chromium/convert/html", formHeader, form.Bytes())
-		time.Sleep(pause)
-		return took, err
+	theirs = func(ctx context.Context) (time.Duration, []byte, error) {
+		took, pdf, err := timed(ctx, client, other.url+"/forms/chromium/convert/html", formHeader, form.Bytes())
+		<-time.After(pause)
+		return took, pdf, err
 	}
 	return ours, theirs, nil
 }
 
-// timed returns the time until the last byte of a PDF has come.
-func timed(ctx context.Context, url string, header http.Header, body []byte) (time.Duration, error) {
+// timed is a request with these bytes.
+func timed(ctx context.Context, client *http.Client, url string, header http.Header, body []byte) (time.Duration, []byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	r.Header = header
 	began := time.Now()
-	response, err := http.DefaultClient.Do(r)
+	response, err := client.Do(r)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	defer response.Body.Close()
 	pdf, err := io.ReadAll(response.Body)
@@ -168,7 +185,7 @@ func timed(ctx context.Context, url string, header http.Header, body []byte) (ti
 	if err == nil && (response.StatusCode != http.StatusOK || !bytes.HasPrefix(pdf, []byte("%PDF-"))) {
 		err = fmt.Errorf("%s: %d %.200s", url, response.StatusCode, pdf)
 	}
-	return took, err
+	return took, pdf, err
 }
 
 // startGotenberg starts the program that the variable GOTENBERG names, with the browser of the layer. The result is
@@ -208,23 +225,34 @@ func startGotenberg(ctx context.Context, dir string) (*gotenberg, error) {
 	}
 	defer log.Close()
 	g := &gotenberg{url: "http://127.0.0.1:" + strconv.Itoa(port)}
-	g.process = exec.Command(program, "--api-bind-ip=127.0.0.1", "--api-port="+strconv.Itoa(port), "--chromium-auto-start", //nolint:gosec,noctx // close ends it
+	g.process = exec.Command(program, "--api-bind-ip=127.0.0.1", "--api-port="+strconv.Itoa(port), "--chromium-auto-start",
 		"--pdfengines-convert-engines=qpdf", "--log-level=error") // the default engine is not in this program
 	g.process.Env, g.process.Dir, g.process.Stdout, g.process.Stderr = environment, work, log, log
 	if err := g.process.Start(); err != nil {
 		return nil, err
 	}
-	for until := time.Now().Add(gotenbergStart); time.Now().Before(until) && ctx.Err() == nil; time.Sleep(pause) {
-		if response, err := http.Get(g.url + "/health"); err == nil { //nolint:noctx // a loop with a limit
-			response.Body.Close()
-			if response.StatusCode == http.StatusOK {
-				return g, nil
-			}
+	for until := time.Now().Add(gotenbergStart); time.Now().Before(until) && ctx.Err() == nil; {
+		if g.healthy(ctx) {
+			return g, nil
 		}
+		<-time.After(pause)
 	}
 	g.close()
 	text, _ := os.ReadFile(log.Name())
 	return nil, fmt.Errorf("gotenberg did not start: %w\n%s", context.Cause(ctx), text)
+}
+
+func (g *gotenberg) healthy(ctx context.Context) bool {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, g.url+"/health", http.NoBody)
+	if err != nil {
+		return false
+	}
+	response, err := new(http.Client).Do(r)
+	if err != nil {
+		return false
+	}
+	response.Body.Close()
+	return response.StatusCode == http.StatusOK
 }
 
 // close ends Gotenberg, which ends its browser.
