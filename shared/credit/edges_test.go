@@ -195,7 +195,7 @@ func TestSettleBesideAnother(t *testing.T) {
 	} {
 		var ready atomic.Bool
 		var overtake func()
-		behind, direct := lossy(t, 100, func(operation string, _ int64) faultproxy.Fate {
+		behind, direct := lossy(t, 100, func(operation string, _ int64) faultproxy.Fault {
 			if operation == "PutItem" && ready.CompareAndSwap(true, false) {
 				overtake()
 			}
