@@ -279,7 +279,7 @@ func TestDoctorOnStacks(t *testing.T) {
 		{"no secrets endpoint", map[string]string{"secrets_url": "http://127.0.0.1:1"}, "secrets", "connection refused", doctor.Broken},
 		{"no gateway", map[string]string{"base_url": "http://127.0.0.1:1"}, "gateway", "connection refused", doctor.Broken},
 		{"no base URL", map[string]string{"base_url": ""}, "stack", "does not name its base URL", doctor.Broken},
-		{"something else answers", map[string]string{"base_url": p.gateway(http.StatusForbidden, `{"message":"Forbidden"}`, false)}, "gateway", "HTTP 403, which is not a response of the API", doctor.Broken},
+		{"something else responds", map[string]string{"base_url": p.gateway(http.StatusForbidden, `{"message":"Forbidden"}`, false)}, "gateway", "HTTP 403, which is not a response of the API", doctor.Broken},
 		{"the function fails", map[string]string{"base_url": p.gateway(http.StatusInternalServerError, `{"error":{"code":"internal_error"}}`, true)}, "gateway", "HTTP 500 internal_error", doctor.Broken},
 		{"clock far off", map[string]string{"dynamodb_url": p.between(engineURL, never, 10*time.Minute)}, "clock", "(9m5\\ds|10m) ?", doctor.Broken},
 		{"clock off", map[string]string{"dynamodb_url": p.between(engineURL, never, -time.Minute)}, "clock", "off", doctor.Warning},

@@ -208,7 +208,7 @@ type worker struct {
 	fails       bool // the work fails for certain
 	uncertain   bool
 	sent        bool
-	lost        int // attempts without an answer
+	lost        int // attempts without a response
 	outcome     string
 	// of an operator
 	grant *credit.Movement
@@ -693,7 +693,7 @@ func (w *schedule) check() state {
 
 // finish settles to the end without faults and compares every response with its charge.
 func (w *schedule) finish() {
-	for _, g := range w.grants { // an operator who got no answer repeats
+	for _, g := range w.grants { // an operator who got no response repeats
 		w.must(w.direct.Grant(w.t.Context(), *g.grant))
 	}
 	s := w.check()
@@ -720,7 +720,7 @@ func (w *schedule) finish() {
 
 func (w *schedule) judge(r *worker, entry credit.Entry) {
 	charged := entry.State == credit.Captured
-	answered := r.lost < awsclient.Attempts // every call
+	responded := r.lost < awsclient.Attempts // every call
 	sends := r.reservation.Irrevocable
 	refused := r.outcome == "429" || r.outcome == "500" || r.outcome == "failed"
 	switch {
@@ -728,7 +728,7 @@ func (w *schedule) judge(r *worker, entry credit.Entry) {
 		r.outcome == "200" && !charged,
 		r.outcome == "402" && charged,
 		refused && !sends && charged:
-		w.fail("%s answered %s; its entry is %q", r.name, r.outcome, entry.State)
+		w.fail("%s responded %s; its entry is %q", r.name, r.outcome, entry.State)
 	case charged && entry.Credits != r.reservation.Credits:
 		w.fail("%s is charged %d", r.name, entry.Credits)
 	case charged && entry.Actor != "" && !entry.Uncertain:
@@ -737,9 +737,9 @@ func (w *schedule) judge(r *worker, entry credit.Entry) {
 		w.fail("%s: uncertain is %t", r.name, entry.Uncertain)
 	case r.outcome == "crash" && r.sent && !r.fails && !charged:
 		w.fail("%s died with its message sent; its entry is %q", r.name, entry.State)
-	case charged && refused && answered,
-		!charged && r.outcome == "200, capture unknown" && answered:
-		w.fail("%s answered %s, its entry is %q, and no call of it was lost", r.name, r.outcome, entry.State)
+	case charged && refused && responded,
+		!charged && r.outcome == "200, capture unknown" && responded:
+		w.fail("%s responded %s, its entry is %q, and no call of it was lost", r.name, r.outcome, entry.State)
 	case entry.State == credit.Sending:
 		w.fail("%s is left as sending", r.name)
 	}

@@ -126,17 +126,17 @@ func (e *Engine) ready(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if answer, err := client.Do(request); err == nil {
-			if answer.Header.Get("X-Amzn-Requestid") == "" {
+		if response, err := client.Do(request); err == nil {
+			if response.Header.Get("X-Amzn-Requestid") == "" {
 				err = errForeign
 			}
-			return errors.Join(err, answer.Body.Close())
+			return errors.Join(err, response.Body.Close())
 		}
 		select {
 		case <-e.process.Done():
 			return fmt.Errorf("it ended while starting: %w", e.process.Err())
 		case <-ctx.Done():
-			return fmt.Errorf("it did not answer: %w", ctx.Err())
+			return fmt.Errorf("it did not respond: %w", ctx.Err())
 		case <-time.After(25 * time.Millisecond):
 		}
 	}
