@@ -357,7 +357,7 @@ func TestDoctorOnProjects(t *testing.T) {
 	p := newDoctorFixture(t)
 	const account = `{"email":"a@example.com","api_key":"topsecret"}`
 	start := func(id string) { p.run(call{args: "project create Test --id " + id}) }
-	for _, id := range []string{"good", "paused", "nobody", "idle", "no-secret", "no-setting", "gone-secret", "empty", "no-wallet", "low", "stuck", "unsure", "rotating", "on-trial", "unknown"} {
+	for _, id := range []string{"good", "paused", "nobody", "idle", "no-secret", "no-setting", "gone-secret", "empty", "no-wallet", "low", "stuck", "uncertain", "rotating", "on-trial", "unknown"} {
 		start(id)
 		if id != "nobody" && id != "rotating" {
 			p.run(call{args: "credential issue " + id})
@@ -399,10 +399,10 @@ func TestDoctorOnProjects(t *testing.T) {
 		return r
 	}
 	reserve("stuck", time.Now().Add(-time.Hour))
-	unsure := reserve("unsure", time.Now())
-	must(s.Credits.Mark(ctx, unsure))
-	must(s.Credits.Capture(ctx, unsure, credit.Outcome{Uncertain: true}))
-	s.Credits.Remove(ctx, unsure)
+	uncertain := reserve("uncertain", time.Now())
+	must(s.Credits.Mark(ctx, uncertain))
+	must(s.Credits.Capture(ctx, uncertain, credit.Outcome{Uncertain: true}))
+	s.Credits.Remove(ctx, uncertain)
 
 	stored, err := s.DB.Query(ctx, &dynamodb.QueryInput{
 		TableName: new(s.Table("projects")), KeyConditionExpression: new("pk = :id"),
@@ -439,7 +439,7 @@ func TestDoctorOnProjects(t *testing.T) {
 		{"no-wallet", doctor.Broken, "wallet", "no wallet"},
 		{"low", doctor.Warning, "wallet", "below its alert of 101"},
 		{"stuck", doctor.Broken, "settler", "reserved by requests that ended long ago"},
-		{"unsure", doctor.Warning, "uncertain", "1 SMS"},
+		{"uncertain", doctor.Warning, "uncertain", "1 SMS"},
 		{"rotating", doctor.Warning, "rotation", "older secret still works"},
 		{"managed", doctor.Broken, "reserved", "401 unauthorized"},
 		{"on-trial", doctor.Warning, "trial", "no destination"},

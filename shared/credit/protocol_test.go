@@ -130,12 +130,12 @@ func TestTransitions(t *testing.T) {
 			anyPending := false
 			err = store.VisitPending(t.Context(), func(found *credit.Reservation, err error) error {
 				if anyPending = true; !reflect.DeepEqual(found, asStored(r)) {
-					t.Errorf("in flight %+v, want %+v", found, asStored(r))
+					t.Errorf("pending %+v, want %+v", found, asStored(r))
 				}
 				return err
 			}, nil)
 			if err != nil || anyPending != test.anyPending {
-				t.Errorf("in flight: %t, %v", anyPending, err)
+				t.Errorf("pending: %t, %v", anyPending, err)
 			}
 		})
 	}

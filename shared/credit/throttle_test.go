@@ -121,7 +121,7 @@ func TestThrottled(t *testing.T) {
 			}
 			wantBalance(t, direct.Store, test.balance)
 			if calls := f.calls.Load(); anyPending(t, direct.Store) != test.anyPending || test.updates > 0 && calls != test.updates || calls == 0 {
-				t.Errorf("%d updates; in flight: %t", calls, !test.anyPending)
+				t.Errorf("%d updates; pending: %t", calls, !test.anyPending)
 			}
 		})
 	}
