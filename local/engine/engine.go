@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -91,7 +90,7 @@ func Java() (string, error) {
 }
 
 func launch(ctx context.Context, java, lib string, log io.Writer) (*Engine, error) {
-	port, err := freePort()
+	port, err := process.FreePort()
 	if err != nil {
 		return nil, err
 	}
@@ -147,13 +146,4 @@ func (e *Engine) Close() {
 	if e.process != nil {
 		e.process.Kill()
 	}
-}
-
-func freePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port, nil
 }

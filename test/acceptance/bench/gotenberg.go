@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"mime/multipart"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -20,6 +19,7 @@ import (
 
 	"svcapi/local/chromium"
 	"svcapi/local/demo"
+	"svcapi/local/process"
 	"svcapi/local/stack"
 	"svcapi/shared/project"
 	"svcapi/test/pdftest"
@@ -30,7 +30,8 @@ const (
 	pause          = 100 * time.Millisecond // after each document, for the work that no client waits for
 )
 
-// documents are compared one after another, each in rounds of several documents. Gotenberg's browser starts anew after 100 of them.
+// documents are compared one after another, each in rounds of several documents. Gotenberg restarts its
+// browser after 100 of them.
 var documents = []struct {
 	name, html   string
 	rounds, each int
@@ -46,7 +47,7 @@ type gotenberg struct {
 	process *exec.Cmd
 }
 
-// errNoGotenberg says why there is nothing to compare with.
+// errNoGotenberg is the error when no Gotenberg can be started to compare with.
 var errNoGotenberg = errors.New("bench-gotenberg was skipped")
 
 // gotenbergTools are the programs that Gotenberg wants to know, by the variable that names the path. No document uses them.
@@ -129,7 +130,7 @@ func (b *bench) requestsOf(html string, other *gotenberg) (ours, theirs func(con
 				err = b.stack.AwaitIdle(ctx, f.LogicalID)
 			}
 		}
-		time.Sleep(pause)
+		rest(ctx)
 		return took, err
 	}
 	var form bytes.Buffer
@@ -144,7 +145,7 @@ func (b *bench) requestsOf(html string, other *gotenberg) (ours, theirs func(con
 	formHeader := http.Header{"Content-Type": {w.FormDataContentType()}}
 	theirs = func(ctx context.Context) (time.Duration, error) {
 		took, err := timed(ctx, other.url+"/forms/chromium/convert/html", formHeader, form.Bytes())
-		time.Sleep(pause)
+		rest(ctx)
 		return took, err
 	}
 	return ours, theirs, nil
@@ -158,7 +159,7 @@ func timed(ctx context.Context, url string, header http.Header, body []byte) (ti
 	}
 	r.Header = header
 	began := time.Now()
-	response, err := http.DefaultClient.Do(r)
+	response, err := new(http.Client).Do(r)
 	if err != nil {
 		return 0, err
 	}
@@ -185,11 +186,11 @@ func startGotenberg(ctx context.Context, dir string) (*gotenberg, error) {
 	if err != nil {
 		return nil, err
 	}
-	beside := filepath.Dir(browser)
+	layer := filepath.Dir(browser)
 	work := filepath.Join(dir, "gotenberg")
 	environment := append(os.Environ(),
 		"CHROMIUM_BIN_PATH="+browser, "CHROMIUM_HYPHEN_DATA_DIR_PATH="+work, "TMPDIR="+work,
-		"FONTCONFIG_FILE="+filepath.Join(beside, "fonts.conf"), "LD_LIBRARY_PATH="+filepath.Join(beside, "lib"),
+		"FONTCONFIG_FILE="+filepath.Join(layer, "fonts.conf"), "LD_LIBRARY_PATH="+filepath.Join(layer, "lib"),
 	)
 	for variable, tool := range gotenbergTools {
 		path, err := exec.LookPath(tool)
@@ -198,7 +199,7 @@ func startGotenberg(ctx context.Context, dir string) (*gotenberg, error) {
 		}
 		environment = append(environment, variable+"="+path)
 	}
-	port, err := freePort()
+	port, err := process.FreePort()
 	if err != nil {
 		return nil, err
 	}
@@ -208,14 +209,14 @@ func startGotenberg(ctx context.Context, dir string) (*gotenberg, error) {
 	}
 	defer log.Close()
 	g := &gotenberg{url: "http://127.0.0.1:" + strconv.Itoa(port)}
-	g.process = exec.Command(program, "--api-bind-ip=127.0.0.1", "--api-port="+strconv.Itoa(port), "--chromium-auto-start", //nolint:gosec,noctx // close ends it
+	g.process = exec.Command(program, "--api-bind-ip=127.0.0.1", "--api-port="+strconv.Itoa(port), "--chromium-auto-start",
 		"--pdfengines-convert-engines=qpdf", "--log-level=error") // the default engine is not in this program
 	g.process.Env, g.process.Dir, g.process.Stdout, g.process.Stderr = environment, work, log, log
 	if err := g.process.Start(); err != nil {
 		return nil, err
 	}
-	for until := time.Now().Add(gotenbergStart); time.Now().Before(until) && ctx.Err() == nil; time.Sleep(pause) {
-		if response, err := http.Get(g.url + "/health"); err == nil { //nolint:noctx // a loop with a limit
+	for until := time.Now().Add(gotenbergStart); time.Now().Before(until) && ctx.Err() == nil; rest(ctx) {
+		if response, err := new(http.Client).Get(g.url + "/health"); err == nil {
 			response.Body.Close()
 			if response.StatusCode == http.StatusOK {
 				return g, nil
@@ -233,12 +234,10 @@ func (g *gotenberg) close() {
 	_ = g.process.Wait()
 }
 
-// freePort returns a port of the loopback interface that no program uses now.
-func freePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
+// rest waits for a pause.
+func rest(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(pause):
 	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port, nil
 }
