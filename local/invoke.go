@@ -30,7 +30,7 @@ import (
 )
 
 // invoke runs one event through a compiled function: `go run ./local invoke sms events/sms-send-managed.json`. The event is
-// a file, or the name of a case of events/cases.json. The answer goes to standard output, what the function logs to
+// a file, or the name of a case of events/cases.json. The response goes to standard output, what the function logs to
 // standard error.
 func invoke(args []string) error {
 	if len(args) != 2 {
@@ -200,7 +200,7 @@ func running(demoFile string) (map[string]string, error) {
 	}
 	conn, err := net.DialTimeout("tcp", at.Host, time.Second)
 	if err != nil {
-		return nil, nil //nolint:nilerr // nothing answers: no stack runs
+		return nil, nil //nolint:nilerr // nothing responds: no stack runs
 	}
 	return stack.Overrides(demo.DynamoDBURL, demo.SecretsURL, demo.SandboxURL, demo.LambdaURL), conn.Close()
 }

@@ -12,7 +12,7 @@ from samcli.yamlhelper import yaml_parse
 
 
 class NoManagedPolicies:
-    """Stands in for the loader that would ask IAM for the names of managed policies."""
+    """Replaces the loader that would ask IAM for the names of managed policies."""
 
     def load(self):
         return {}

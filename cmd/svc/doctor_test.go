@@ -279,7 +279,7 @@ func TestDoctorOnStacks(t *testing.T) {
 		{"no secrets endpoint", map[string]string{"secrets_url": "http://127.0.0.1:1"}, "secrets", "connection refused", doctor.Broken},
 		{"no gateway", map[string]string{"base_url": "http://127.0.0.1:1"}, "gateway", "connection refused", doctor.Broken},
 		{"no base URL", map[string]string{"base_url": ""}, "stack", "does not name its base URL", doctor.Broken},
-		{"something else answers", map[string]string{"base_url": p.gateway(http.StatusForbidden, `{"message":"Forbidden"}`, false)}, "gateway", "HTTP 403, which is not a response of the API", doctor.Broken},
+		{"something else responds", map[string]string{"base_url": p.gateway(http.StatusForbidden, `{"message":"Forbidden"}`, false)}, "gateway", "HTTP 403, which is not a response of the API", doctor.Broken},
 		{"the function fails", map[string]string{"base_url": p.gateway(http.StatusInternalServerError, `{"error":{"code":"internal_error"}}`, true)}, "gateway", "HTTP 500 internal_error", doctor.Broken},
 		{"clock far off", map[string]string{"dynamodb_url": p.between(engineURL, never, 10*time.Minute)}, "clock", "(9m5\\ds|10m) ?", doctor.Broken},
 		{"clock off", map[string]string{"dynamodb_url": p.between(engineURL, never, -time.Minute)}, "clock", "off", doctor.Warning},
@@ -357,7 +357,7 @@ func TestDoctorOnProjects(t *testing.T) {
 	p := newDoctorFixture(t)
 	const account = `{"email":"a@example.com","api_key":"topsecret"}`
 	start := func(id string) { p.run(call{args: "project create Test --id " + id}) }
-	for _, id := range []string{"good", "paused", "nobody", "idle", "no-secret", "no-setting", "gone-secret", "empty", "no-wallet", "low", "stuck", "unsure", "rotating", "on-trial", "unknown"} {
+	for _, id := range []string{"good", "paused", "nobody", "idle", "no-secret", "no-setting", "gone-secret", "empty", "no-wallet", "low", "stuck", "uncertain", "rotating", "on-trial", "unknown"} {
 		start(id)
 		if id != "nobody" && id != "rotating" {
 			p.run(call{args: "credential issue " + id})
@@ -399,10 +399,10 @@ func TestDoctorOnProjects(t *testing.T) {
 		return r
 	}
 	reserve("stuck", time.Now().Add(-time.Hour))
-	unsure := reserve("unsure", time.Now())
-	must(s.Credits.Mark(ctx, unsure))
-	must(s.Credits.Capture(ctx, unsure, credit.Outcome{Uncertain: true}))
-	s.Credits.Remove(ctx, unsure)
+	uncertain := reserve("uncertain", time.Now())
+	must(s.Credits.Mark(ctx, uncertain))
+	must(s.Credits.Capture(ctx, uncertain, credit.Outcome{Uncertain: true}))
+	s.Credits.Remove(ctx, uncertain)
 
 	stored, err := s.DB.Query(ctx, &dynamodb.QueryInput{
 		TableName: new(s.Table("projects")), KeyConditionExpression: new("pk = :id"),
@@ -439,7 +439,7 @@ func TestDoctorOnProjects(t *testing.T) {
 		{"no-wallet", doctor.Broken, "wallet", "no wallet"},
 		{"low", doctor.Warning, "wallet", "below its alert of 101"},
 		{"stuck", doctor.Broken, "settler", "reserved by requests that ended long ago"},
-		{"unsure", doctor.Warning, "uncertain", "1 SMS"},
+		{"uncertain", doctor.Warning, "uncertain", "1 SMS"},
 		{"rotating", doctor.Warning, "rotation", "older secret still works"},
 		{"managed", doctor.Broken, "reserved", "401 unauthorized"},
 		{"on-trial", doctor.Warning, "trial", "no destination"},

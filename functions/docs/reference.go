@@ -255,7 +255,7 @@ func (r *reference) data(schema *yaml.Node) *yaml.Node {
 	return schema
 }
 
-// variants returns the forms of a body: one for each alternative that a field of one value tells apart, otherwise one.
+// variants returns the forms of a body: one for each alternative that a field of one value selects, otherwise one.
 func (r *reference) variants(prefix string, schema *yaml.Node) ([]variant, error) {
 	schema = r.resolve(schema)
 	var list []variant

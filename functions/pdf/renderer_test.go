@@ -20,10 +20,10 @@ import (
 	"svcapi/functions/pdf/render/event"
 )
 
-// answer is one response of the Lambda API.
-type answer func(w http.ResponseWriter, r *http.Request)
+// reply is one response of the Lambda API.
+type reply func(w http.ResponseWriter, r *http.Request)
 
-func status(code int, kind string) answer {
+func status(code int, kind string) reply {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Amzn-ErrorType", kind)
 		w.WriteHeader(code)
@@ -33,7 +33,7 @@ func status(code int, kind string) answer {
 
 // streamed is a response that streams a result up to a number of bytes, and completes with an error of the function unless
 // that is empty.
-func streamed(result event.Result, bytes int, failure string) answer {
+func streamed(result event.Result, bytes int, failure string) reply {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		response, err := result.Response()
 		if err != nil {
@@ -75,25 +75,25 @@ func TestRenderer(t *testing.T) {
 	rejection := streamed(event.Result{Rejection: &event.Rejection{Message: "no", ExceedsLimit: true}}, 1<<20, "")
 	for _, c := range []struct {
 		name    string
-		answers []answer
+		replies []reply
 		failure string // empty: a result
 	}{
-		{"PDF", []answer{whole}, ""},
-		{"rejection", []answer{rejection}, ""},
-		{"PDF, and an error after it", []answer{streamed(pdf, 1<<20, "Sandbox.Timedout")}, ""},
-		{"throttled", []answer{status(429, "TooManyRequestsException")}, "TooManyRequests"},
-		{"no such function", []answer{status(404, "ResourceNotFoundException")}, "ResourceNotFound"},
-		{"not permitted", []answer{status(403, "AccessDeniedException")}, "AccessDenied"},
-		{"Lambda fails once", []answer{status(500, "ServiceException"), whole}, ""},
-		{"Lambda fails", []answer{status(500, "ServiceException"), status(502, "EC2UnexpectedException")}, "EC2Unexpected"},
-		{"dies once", []answer{streamed(event.Result{}, 0, "Runtime.ExitError"), whole}, ""},
-		{"dies in the midst of its result", []answer{streamed(pdf, 500, "Runtime.ExitError"), whole}, ""},
-		{"ends in the midst of its result", []answer{streamed(pdf, 500, ""), rejection}, ""},
-		{"dies", []answer{streamed(event.Result{}, 0, "Runtime.ExitError"), streamed(pdf, 500, "Sandbox.Timedout")}, "Sandbox.Timedout: details"},
-		{"broken connection", []answer{broken, whole}, ""},
-		{"broken connections", []answer{broken, broken}, "EOF"},
-		{"dies, then no room", []answer{broken, status(429, "TooManyRequestsException")}, "TooManyRequests"},
-		{"silent", []answer{silent}, "deadline"},
+		{"PDF", []reply{whole}, ""},
+		{"rejection", []reply{rejection}, ""},
+		{"PDF, and an error after it", []reply{streamed(pdf, 1<<20, "Sandbox.Timedout")}, ""},
+		{"throttled", []reply{status(429, "TooManyRequestsException")}, "TooManyRequests"},
+		{"no such function", []reply{status(404, "ResourceNotFoundException")}, "ResourceNotFound"},
+		{"not permitted", []reply{status(403, "AccessDeniedException")}, "AccessDenied"},
+		{"Lambda fails once", []reply{status(500, "ServiceException"), whole}, ""},
+		{"Lambda fails", []reply{status(500, "ServiceException"), status(502, "EC2UnexpectedException")}, "EC2Unexpected"},
+		{"dies once", []reply{streamed(event.Result{}, 0, "Runtime.ExitError"), whole}, ""},
+		{"dies in the midst of its result", []reply{streamed(pdf, 500, "Runtime.ExitError"), whole}, ""},
+		{"ends in the midst of its result", []reply{streamed(pdf, 500, ""), rejection}, ""},
+		{"dies", []reply{streamed(event.Result{}, 0, "Runtime.ExitError"), streamed(pdf, 500, "Sandbox.Timedout")}, "Sandbox.Timedout: details"},
+		{"broken connection", []reply{broken, whole}, ""},
+		{"broken connections", []reply{broken, broken}, "EOF"},
+		{"dies, then no room", []reply{broken, status(429, "TooManyRequestsException")}, "TooManyRequests"},
+		{"silent", []reply{silent}, "deadline"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var calls atomic.Int64
@@ -104,11 +104,11 @@ func TestRenderer(t *testing.T) {
 				if until, ok := e.Until(); err != nil || !ok || time.Until(until) > 10*time.Second || r.URL.Path != "/2021-11-15/functions/render%3Alive/response-streaming-invocations" && r.URL.Path != "/2021-11-15/functions/render:live/response-streaming-invocations" {
 					t.Errorf("%s: %+v, %v", r.URL.Path, e, err)
 				}
-				if n > len(c.answers) {
+				if n > len(c.replies) {
 					t.Errorf("call %d", n)
-					n = len(c.answers)
+					n = len(c.replies)
 				}
-				c.answers[n-1](w, r)
+				c.replies[n-1](w, r)
 			}))
 			defer server.Close()
 			ended := 0
@@ -135,8 +135,8 @@ func TestRenderer(t *testing.T) {
 			case c.failure == "deadline" && !errors.Is(err, context.DeadlineExceeded):
 				t.Errorf("got %v", err)
 			}
-			if int(calls.Load()) != len(c.answers) {
-				t.Errorf("%d calls, want %d", calls.Load(), len(c.answers))
+			if int(calls.Load()) != len(c.replies) {
+				t.Errorf("%d calls, want %d", calls.Load(), len(c.replies))
 			}
 		})
 	}

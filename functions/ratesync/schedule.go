@@ -4,14 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 
 	"svcapi/shared/rates/refresh"
 	"svcapi/shared/telemetry"
 )
-
-// timeForLogging is the end of the function's time, in which the function writes its log line.
-const timeForLogging = 2 * time.Second
 
 // scheduled runs the refresher on a schedule.
 type scheduled struct {
@@ -23,12 +19,8 @@ type scheduled struct {
 // handle runs the refresher once and logs one line. Sources without rates are no error of the function: the rates in use
 // stay, an alarm watches their age, and the deployment of an unrelated change goes on.
 func (s *scheduled) handle(ctx context.Context) error {
-	run := ctx
-	if deadline, ok := ctx.Deadline(); ok {
-		var cancel context.CancelFunc
-		run, cancel = context.WithDeadline(ctx, deadline.Add(-timeForLogging))
-		defer cancel()
-	}
+	run, cancel := telemetry.BeforeLogging(ctx)
+	defer cancel()
 	report, err := s.refresher.Run(run, refresh.Options{Actor: "schedule", Bank: s.bankHours})
 	s.record(ctx, report, err)
 	if errors.Is(err, refresh.ErrNoRates) {
@@ -38,8 +30,8 @@ func (s *scheduled) handle(ctx context.Context) error {
 }
 
 // record logs one line with the metrics that alarms use. RatesAge is the age of the last good fetch, RatesDateAge that of the
-// source's own date, and BankAge that of the central bank's oldest value. RatesRefused and RatesFailed count sources; a source whose last fetch failed counts
-// until a fetch succeeds.
+// source's own date, and BankAge that of the central bank's oldest value. RatesRefused and RatesFailed count sources; a
+// source whose last fetch failed counts until a fetch succeeds.
 func (s *scheduled) record(ctx context.Context, report *refresh.Report, err error) {
 	refused, failed := report.Count(refresh.Refused), report.Count(refresh.Failed)+report.Count(refresh.Waiting)
 	event := telemetry.Event{

@@ -139,16 +139,16 @@ func newPool(t *testing.T) *pool {
 	return p
 }
 
-// decide parks a request until its schedule decides the request's fate.
-func (p *pool) decide(r *faultproxy.Request) faultproxy.Fate {
+// decide parks a request until its schedule decides the request's fault.
+func (p *pool) decide(r *faultproxy.Request) faultproxy.Fault {
 	found, ok := p.workers.Load(r.Client)
 	if !ok {
 		return faultproxy.DropRequest // of a worker that died
 	}
 	w := found.(*worker)
-	a := &arrival{request: r, at: w.schedule.clock(), fate: make(chan faultproxy.Fate, 1)}
+	a := &arrival{request: r, at: w.schedule.clock(), fault: make(chan faultproxy.Fault, 1)}
 	w.schedule.events <- event{worker: w, arrival: a}
-	return <-a.fate
+	return <-a.fault
 }
 
 // store returns the real store, as a worker has it, behind the proxy.
@@ -208,7 +208,7 @@ type worker struct {
 	fails       bool // the work fails for certain
 	uncertain   bool
 	sent        bool
-	lost        int // attempts without an answer
+	lost        int // attempts without a response
 	outcome     string
 	// of an operator
 	grant *credit.Movement
@@ -217,7 +217,7 @@ type worker struct {
 type arrival struct {
 	request *faultproxy.Request
 	at      time.Time
-	fate    chan faultproxy.Fate
+	fault   chan faultproxy.Fault
 }
 
 // event is a worker's request at the proxy, or without one its end.
@@ -356,32 +356,32 @@ func (w *schedule) step(worker *worker) {
 	}
 	a := worker.parked
 	worker.parked = nil
-	fate := w.fate(a)
-	if fate != faultproxy.Deliver {
+	fault := w.fault(a)
+	if fault != faultproxy.Deliver {
 		worker.lost++
 	}
-	w.note("%s %s %s", worker.name, a.request.Operation, fate)
-	w.keepLate(worker, a, fate)
-	a.fate <- fate
+	w.note("%s %s %s", worker.name, a.request.Operation, fault)
+	w.keepLate(worker, a, fault)
+	a.fault <- fault
 	w.settleDown(worker)
 }
 
-func (w *schedule) fate(a *arrival) faultproxy.Fate {
-	switch fate := w.rng.Float64(); {
-	case fate < w.loss:
+func (w *schedule) fault(a *arrival) faultproxy.Fault {
+	switch fault := w.rng.Float64(); {
+	case fault < w.loss:
 		return faultproxy.DropRequest
-	case fate < 1.8*w.loss:
-		return faultproxy.DropAnswer
-	case fate < 2*w.loss:
-		return faultproxy.CutAnswer
+	case fault < 1.8*w.loss:
+		return faultproxy.DropResponse
+	case fault < 2*w.loss:
+		return faultproxy.CutResponse
 	}
 	return faultproxy.Deliver
 }
 
 // keepLate keeps half of the writes that were dropped on their way, to arrive later.
-func (w *schedule) keepLate(worker *worker, a *arrival, fate faultproxy.Fate) {
+func (w *schedule) keepLate(worker *worker, a *arrival, fault faultproxy.Fault) {
 	read := slices.Contains([]string{"Scan", "GetItem", "BatchGetItem"}, a.request.Operation)
-	if fate == faultproxy.DropRequest && w.chance(0.5) && !read {
+	if fault == faultproxy.DropRequest && w.chance(0.5) && !read {
 		w.late = append(w.late, late{worker.name + " " + a.request.Operation, a.request, a.at.Add(copyLife)})
 	}
 }
@@ -392,18 +392,18 @@ func (w *schedule) kill(victim *worker, how string) {
 	a := victim.parked
 	victim.parked, victim.dead = nil, true
 	w.alive = slices.DeleteFunc(w.alive, func(x *worker) bool { return x == victim })
-	fate := []faultproxy.Fate{faultproxy.DropRequest, faultproxy.DropAnswer}[w.rng.IntN(2)]
-	w.note("%s %s at %s, %s", victim.name, how, a.request.Operation, fate)
-	w.keepLate(victim, a, fate)
+	fault := []faultproxy.Fault{faultproxy.DropRequest, faultproxy.DropResponse}[w.rng.IntN(2)]
+	w.note("%s %s at %s, %s", victim.name, how, a.request.Operation, fault)
+	w.keepLate(victim, a, fault)
 	w.pool.workers.Delete(victim.client)
 	w.ghosts++
 	victim.outcome = "crash"
-	if fate == faultproxy.DropAnswer { // before any other step
+	if fault == faultproxy.DropResponse { // before any other step
 		if err := a.request.Deliver(w.t.Context()); err != nil {
 			w.fail("deliver: %v", err)
 		}
 	}
-	a.fate <- faultproxy.DropRequest
+	a.fault <- faultproxy.DropRequest
 }
 
 // start lets a worker run to its first step.
@@ -456,7 +456,7 @@ func (w *schedule) next() (event, bool) {
 // ghost handles what a killed worker still does: nothing of it passes.
 func (w *schedule) ghost(e event) {
 	if e.arrival != nil {
-		e.arrival.fate <- faultproxy.DropRequest
+		e.arrival.fault <- faultproxy.DropRequest
 		return
 	}
 	w.ghosts--
@@ -693,7 +693,7 @@ func (w *schedule) check() state {
 
 // finish settles to the end without faults and compares every response with its charge.
 func (w *schedule) finish() {
-	for _, g := range w.grants { // an operator who got no answer repeats
+	for _, g := range w.grants { // an operator who got no response repeats
 		w.must(w.direct.Grant(w.t.Context(), *g.grant))
 	}
 	s := w.check()
@@ -720,7 +720,7 @@ func (w *schedule) finish() {
 
 func (w *schedule) judge(r *worker, entry credit.Entry) {
 	charged := entry.State == credit.Captured
-	answered := r.lost < awsclient.Attempts // every call
+	responded := r.lost < awsclient.Attempts // every call
 	sends := r.reservation.Irrevocable
 	refused := r.outcome == "429" || r.outcome == "500" || r.outcome == "failed"
 	switch {
@@ -728,7 +728,7 @@ func (w *schedule) judge(r *worker, entry credit.Entry) {
 		r.outcome == "200" && !charged,
 		r.outcome == "402" && charged,
 		refused && !sends && charged:
-		w.fail("%s answered %s; its entry is %q", r.name, r.outcome, entry.State)
+		w.fail("%s responded %s; its entry is %q", r.name, r.outcome, entry.State)
 	case charged && entry.Credits != r.reservation.Credits:
 		w.fail("%s is charged %d", r.name, entry.Credits)
 	case charged && entry.Actor != "" && !entry.Uncertain:
@@ -737,9 +737,9 @@ func (w *schedule) judge(r *worker, entry credit.Entry) {
 		w.fail("%s: uncertain is %t", r.name, entry.Uncertain)
 	case r.outcome == "crash" && r.sent && !r.fails && !charged:
 		w.fail("%s died with its message sent; its entry is %q", r.name, entry.State)
-	case charged && refused && answered,
-		!charged && r.outcome == "200, capture unknown" && answered:
-		w.fail("%s answered %s, its entry is %q, and no call of it was lost", r.name, r.outcome, entry.State)
+	case charged && refused && responded,
+		!charged && r.outcome == "200, capture unknown" && responded:
+		w.fail("%s responded %s, its entry is %q, and no call of it was lost", r.name, r.outcome, entry.State)
 	case entry.State == credit.Sending:
 		w.fail("%s is left as sending", r.name)
 	}

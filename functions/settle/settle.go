@@ -10,9 +10,6 @@ import (
 	"svcapi/shared/telemetry"
 )
 
-// timeForLog is the end of a run's time, which the log line needs.
-const timeForLog = 2 * time.Second
-
 // Ages are the ages from which a reservation is settled (docs/decisions.md#settle).
 type Ages struct {
 	Dead     time.Duration // the request cannot be alive any more
@@ -25,7 +22,7 @@ type Settler struct {
 	Ages  Ages
 	Now   func() time.Time
 	Log   *telemetry.Logger
-	// Spending watches what the projects spend; nil: nobody does.
+	// Spending watches the projects' charges, unless it is nil.
 	Spending *Spending
 }
 
@@ -40,12 +37,8 @@ type Report struct {
 // Handle runs once and logs one line. Handle returns no error for a reservation that is left, because the next run tries
 // again, and an error where the run has not seen every wallet.
 func (s *Settler) Handle(ctx context.Context) error {
-	run := ctx
-	if deadline, ok := ctx.Deadline(); ok {
-		var cancel context.CancelFunc
-		run, cancel = context.WithDeadline(ctx, deadline.Add(-timeForLog))
-		defer cancel()
-	}
+	run, cancel := telemetry.BeforeLogging(ctx)
+	defer cancel()
 	report, err := s.Run(run)
 	metrics, spendingErr := s.spending(run)
 	err = errors.Join(err, spendingErr)

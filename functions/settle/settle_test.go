@@ -114,14 +114,14 @@ func TestTwoSettlers(t *testing.T) {
 		}},
 		{name: "one is late", run: func(t *testing.T, settle func(*credit.Store) error, db *dynamodb.Client, tables enginetest.Tables) error {
 			// The run waits before its first call after the read of the wallets.
-			read, goOn := make(chan struct{}), make(chan struct{})
+			read, proceed := make(chan struct{}), make(chan struct{})
 			calls := 0
 			late := dynamodb.New(db.Options(), func(o *dynamodb.Options) {
 				o.APIOptions = append(o.APIOptions, func(s *middleware.Stack) error {
 					return s.Initialize.Add(middleware.InitializeMiddlewareFunc("late", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
 						if calls++; calls == 2 {
 							close(read)
-							<-goOn
+							<-proceed
 						}
 						return next.HandleInitialize(ctx, in)
 					}), middleware.Before)
@@ -133,7 +133,7 @@ func TestTwoSettlers(t *testing.T) {
 			if err := settle(storeOn(db, tables)); err != nil {
 				t.Error(err)
 			}
-			close(goOn)
+			close(proceed)
 			return <-ended
 		}},
 	} {

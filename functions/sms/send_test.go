@@ -41,7 +41,7 @@ func acceptedBy(vendor, id string) outcome {
 // docs/decisions.md#vendor-outcomes: without an accepted message the client gets the error of the first uncertain recipient,
 // else of the first. The outcome is stored where a byte of any message may have reached a vendor.
 func TestFailure(t *testing.T) {
-	const notSent, noAnswer, unusable, rejected, refused = upstream.NotSent, upstream.NoResponse, upstream.Unusable, upstream.Rejected, upstream.CredentialsRefused
+	const notSent, noResponse, unusable, rejected, refused = upstream.NotSent, upstream.NoResponse, upstream.Unusable, upstream.Rejected, upstream.CredentialsRefused
 	at := func(vendor string, o outcome) outcome {
 		o.vendor = vendor
 		return o
@@ -52,9 +52,9 @@ func TestFailure(t *testing.T) {
 		want     string
 	}{
 		{"accepted", []outcome{acceptedBy("a", "1")}, ""},
-		{"one of them accepted", []outcome{of(rejected), of(noAnswer), acceptedBy("a", "1"), of(notSent)}, ""},
+		{"one of them accepted", []outcome{of(rejected), of(noResponse), acceptedBy("a", "1"), of(notSent)}, ""},
 		{"not sent", []outcome{of(notSent)}, "503 not_sent a"},
-		{"no response", []outcome{of(noAnswer)}, "503 no_answer a reached uncertain"},
+		{"no response", []outcome{of(noResponse)}, "503 no_answer a reached uncertain"},
 		{"unusable", []outcome{of(unusable)}, "502 unusable_answer a reached uncertain"},
 		{"rejected", []outcome{of(rejected)}, "502 rejected a reached"},
 		{"refused", []outcome{of(refused)}, "502 credentials_refused a reached"},
@@ -64,8 +64,8 @@ func TestFailure(t *testing.T) {
 		{"the first rejected", []outcome{of(rejected), at("b", of(notSent))}, "502 rejected a reached"},
 		{"refused, and the others not asked about", []outcome{of(refused), notCalled(), notCalled()}, "502 credentials_refused a reached"},
 		{"refused, and the others not sent by the next", []outcome{of(refused), at("b", of(notSent))}, "502 credentials_refused a reached"},
-		{"the first uncertain", []outcome{of(rejected), of(notSent), at("b", of(noAnswer)), at("c", of(unusable))}, "503 no_answer b reached uncertain"},
-		{"the first uncertain, the other way round", []outcome{at("c", of(unusable)), at("b", of(noAnswer))}, "502 unusable_answer c reached uncertain"},
+		{"the first uncertain", []outcome{of(rejected), of(notSent), at("b", of(noResponse)), at("c", of(unusable))}, "503 no_answer b reached uncertain"},
+		{"the first uncertain, the other way round", []outcome{at("c", of(unusable)), at("b", of(noResponse))}, "502 unusable_answer c reached uncertain"},
 		{"uncertain at last", []outcome{of(notSent), of(refused), at("b", of(unusable))}, "502 unusable_answer b reached uncertain"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -91,7 +90,7 @@ func Java() (string, error) {
 }
 
 func launch(ctx context.Context, java, lib string, log io.Writer) (*Engine, error) {
-	port, err := freePort()
+	port, err := process.FreePort()
 	if err != nil {
 		return nil, err
 	}
@@ -126,17 +125,17 @@ func (e *Engine) ready(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if answer, err := client.Do(request); err == nil {
-			if answer.Header.Get("X-Amzn-Requestid") == "" {
+		if response, err := client.Do(request); err == nil {
+			if response.Header.Get("X-Amzn-Requestid") == "" {
 				err = errForeign
 			}
-			return errors.Join(err, answer.Body.Close())
+			return errors.Join(err, response.Body.Close())
 		}
 		select {
 		case <-e.process.Done():
 			return fmt.Errorf("it ended while starting: %w", e.process.Err())
 		case <-ctx.Done():
-			return fmt.Errorf("it did not answer: %w", ctx.Err())
+			return fmt.Errorf("it did not respond: %w", ctx.Err())
 		case <-time.After(25 * time.Millisecond):
 		}
 	}
@@ -147,13 +146,4 @@ func (e *Engine) Close() {
 	if e.process != nil {
 		e.process.Kill()
 	}
-}
-
-func freePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port, nil
 }

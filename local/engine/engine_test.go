@@ -103,7 +103,7 @@ func TestRunning(t *testing.T) {
 	e.Close()
 }
 
-// TestClose checks that the engine answers, and that nothing of it is left after Close.
+// TestClose checks that the engine responds, and that nothing of it is left after Close.
 func TestClose(t *testing.T) {
 	t.Setenv(EndpointVariable, "")
 	e, err := Start(context.Background(), Options{})
@@ -122,7 +122,7 @@ func TestClose(t *testing.T) {
 	e.Close()
 }
 
-// TestForeignServer: a server that answers on the port, but not as DynamoDB does, is not taken for the engine.
+// TestForeignServer: a server that responds on the port, but not as DynamoDB does, is not taken for the engine.
 func TestForeignServer(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()

@@ -545,7 +545,7 @@ func TestResponsesAreChecked(t *testing.T) {
 	}
 }
 
-// TestOddRequests checks that the gateway responds at once to requests that net/http would answer itself or wait for.
+// TestOddRequests checks that the gateway responds at once to requests that net/http would respond to itself or wait for.
 func TestOddRequests(t *testing.T) {
 	url, _ := start(t)
 	for request, want := range map[string]int{

@@ -242,24 +242,24 @@ func TestAccount(t *testing.T) {
 		running.Wait()
 	}
 	// Nor does an event keep one that waited in vain: there are more places than processes.
-	narrow, err := lambda.NewHost(lambda.Options{LogDir: t.TempDir(), Jail: confined, Account: 2, Concurrency: 1})
+	small, err := lambda.NewHost(lambda.Options{LogDir: t.TempDir(), Jail: confined, Account: 2, Concurrency: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(narrow.Close)
-	if err := narrow.Add(template.Function{LogicalID: "A", Folder: "a", Handler: "bootstrap", Timeout: 5 * time.Second}, bootstrap); err != nil {
+	t.Cleanup(small.Close)
+	if err := small.Add(template.Function{LogicalID: "A", Folder: "a", Handler: "bootstrap", Timeout: 5 * time.Second}, bootstrap); err != nil {
 		t.Fatal(err)
 	}
 	var running sync.WaitGroup
 	running.Go(func() {
-		if _, err := narrow.Invoke(context.Background(), "A", []byte(`{"do":"sleep","n":1000}`)); err != nil {
+		if _, err := small.Invoke(context.Background(), "A", []byte(`{"do":"sleep","n":1000}`)); err != nil {
 			t.Error(err)
 		}
 	})
 	time.Sleep(100 * time.Millisecond)
 	for range 3 {
 		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-		if _, err := narrow.Invoke(ctx, "A", []byte(`{}`)); !errors.Is(err, lambda.ErrNoneFree) {
+		if _, err := small.Invoke(ctx, "A", []byte(`{}`)); !errors.Is(err, lambda.ErrNoneFree) {
 			t.Errorf("it waits for a process: %v", err)
 		}
 		cancel()

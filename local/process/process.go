@@ -4,6 +4,7 @@ package process
 
 import (
 	"fmt"
+	"net"
 	"os/exec"
 	"runtime"
 	"sync"
@@ -79,4 +80,14 @@ func (p *Process) Signal(signal syscall.Signal) {
 func (p *Process) Kill() {
 	p.Signal(syscall.SIGKILL)
 	<-p.done
+}
+
+// FreePort returns a port of the loopback interface that no program uses now, for a child.
+func FreePort() (int, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port, nil
 }

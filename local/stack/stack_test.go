@@ -30,17 +30,17 @@ func call(t *testing.T, s *stack.Stack, projectID string, env project.Environmen
 	r.Header.Set("X-API-KEY", c.ClientID)
 	r.Header.Set("X-API-SECRET", c.ClientSecret)
 	r.Header.Set("X-ENV", string(env))
-	answer, err := http.DefaultClient.Do(r)
+	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close()
-	text, _ := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	text, _ := io.ReadAll(response.Body)
 	var envelope map[string]any
 	if err := json.Unmarshal(text, &envelope); err != nil {
 		t.Errorf("%s: %s", path, text)
 	}
-	return answer.StatusCode, envelope
+	return response.StatusCode, envelope
 }
 
 // TestStack starts a stack beside whatever else runs here and sends through gateway, compiled function, engine and
@@ -105,11 +105,11 @@ func TestStack(t *testing.T) {
 // checkLogs checks that at the level WARN the logs hold every metric, and no entry below WARN.
 func checkLogs(t *testing.T, s *stack.Stack) {
 	t.Helper()
-	answer, err := http.Get(s.DocsURL)
+	response, err := http.Get(s.DocsURL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer.Body.Close()
+	response.Body.Close()
 	for function, metrics := range map[string][]string{
 		"sms":    {"Requests", "Duration", "Credits"},
 		"docs":   {"Requests", "Duration"},
@@ -157,7 +157,7 @@ func checkLogs(t *testing.T, s *stack.Stack) {
 	}
 }
 
-// checkFile checks what the stack tells other programs.
+// checkFile checks what the stack reports to other programs.
 func checkFile(t *testing.T, s *stack.Stack, file string) {
 	t.Helper()
 	info, err := os.Stat(file)

@@ -149,7 +149,7 @@ func TestOutcomes(t *testing.T) {
 				t.Errorf("%d uncertain, %v", len(now)-len(uncertain), err)
 			}
 			if strings.Contains(envelopeMessage(envelope), "cause") || strings.Contains(envelopeMessage(envelope), "panic") {
-				t.Errorf("the answer tells the cause: %v", envelope)
+				t.Errorf("the response contains the cause: %v", envelope)
 			}
 		})
 	}

@@ -29,11 +29,11 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 
 // proxied gives a client made from the environment alone, behind a proxy that decides by attempt
 // number, counted from 1.
-func proxied(t *testing.T, decide func(attempt int64, r *faultproxy.Request) faultproxy.Fate) (*dynamodb.Client, string) {
+func proxied(t *testing.T, decide func(attempt int64, r *faultproxy.Request) faultproxy.Fault) (*dynamodb.Client, string) {
 	t.Helper()
 	_, tables := enginetest.Client(t)
 	var count atomic.Int64
-	proxy, err := faultproxy.Start(enginetest.URL(t), func(r *faultproxy.Request) faultproxy.Fate {
+	proxy, err := faultproxy.Start(enginetest.URL(t), func(r *faultproxy.Request) faultproxy.Fault {
 		return decide(count.Add(1), r)
 	})
 	if err != nil {
@@ -57,10 +57,10 @@ func get(ctx context.Context, client *dynamodb.Client, table string) (*dynamodb.
 
 // TestAttempts: whatever is lost, there are three attempts, whose number the caller learns.
 func TestAttempts(t *testing.T) {
-	for _, lost := range []faultproxy.Fate{faultproxy.DropRequest, faultproxy.DropAnswer, faultproxy.CutAnswer} {
+	for _, lost := range []faultproxy.Fault{faultproxy.DropRequest, faultproxy.DropResponse, faultproxy.CutResponse} {
 		for _, losses := range []int64{0, 1, 2, 3} {
 			t.Run(fmt.Sprintf("%s %d times", lost, losses), func(t *testing.T) {
-				client, table := proxied(t, func(attempt int64, _ *faultproxy.Request) faultproxy.Fate {
+				client, table := proxied(t, func(attempt int64, _ *faultproxy.Request) faultproxy.Fault {
 					if attempt <= losses {
 						return lost
 					}
@@ -89,7 +89,7 @@ func TestAttempts(t *testing.T) {
 // TestTimeout: an attempt without a response ends after about a second, and so do three after three.
 func TestTimeout(t *testing.T) {
 	done := make(chan struct{})
-	client, table := proxied(t, func(int64, *faultproxy.Request) faultproxy.Fate {
+	client, table := proxied(t, func(int64, *faultproxy.Request) faultproxy.Fault {
 		<-done
 		return faultproxy.DropRequest
 	})
@@ -104,7 +104,7 @@ func TestTimeout(t *testing.T) {
 // TestWarm: Warm opens connections, and its calls get responses.
 func TestWarm(t *testing.T) {
 	var queries atomic.Int64
-	client, table := proxied(t, func(_ int64, r *faultproxy.Request) faultproxy.Fate {
+	client, table := proxied(t, func(_ int64, r *faultproxy.Request) faultproxy.Fault {
 		if r.Operation == "Query" {
 			queries.Add(1)
 		}
@@ -229,7 +229,7 @@ func (f *failing) put(_ context.Context, _ *dynamodb.PutItemInput, options ...fu
 // that its request may abandon is turned away by a hot key three times.
 func TestWrite(t *testing.T) {
 	for _, test := range []struct {
-		fates            string
+		faults           string
 		ambiguous, calls int
 		fails            bool
 		hotCalls         int // of WriteUnlessHot, which then fails; 0: the same as of Write
@@ -247,15 +247,15 @@ func TestWrite(t *testing.T) {
 		{"x5hh~h", 3, 7, false, 6},
 		{strings.Repeat("a", 30), 0, 31, false, 0},
 	} {
-		f := &failing{list: test.fates}
+		f := &failing{list: test.faults}
 		_, ambiguous, err := awsclient.Write(t.Context(), f.put, &dynamodb.PutItemInput{})
 		if ambiguous != test.ambiguous || f.calls != test.calls || (err != nil) != test.fails {
-			t.Errorf("%q: %d ambiguous after %d calls, %v; want %d after %d", test.fates, ambiguous, f.calls, err, test.ambiguous, test.calls)
+			t.Errorf("%q: %d ambiguous after %d calls, %v; want %d after %d", test.faults, ambiguous, f.calls, err, test.ambiguous, test.calls)
 		}
-		f, calls := &failing{list: test.fates}, cmp.Or(test.hotCalls, test.calls)
+		f, calls := &failing{list: test.faults}, cmp.Or(test.hotCalls, test.calls)
 		_, ambiguous, err = awsclient.WriteUnlessHot(t.Context(), f.put, &dynamodb.PutItemInput{})
 		if ambiguous != test.ambiguous || f.calls != calls || (err != nil) != (test.fails || test.hotCalls > 0) {
-			t.Errorf("%q, unless hot: %d ambiguous after %d calls, %v; want %d after %d", test.fates, ambiguous, f.calls, err, test.ambiguous, calls)
+			t.Errorf("%q, unless hot: %d ambiguous after %d calls, %v; want %d after %d", test.faults, ambiguous, f.calls, err, test.ambiguous, calls)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -269,15 +269,15 @@ func TestWrite(t *testing.T) {
 // TestWriteOnce: a write that must not have its effect twice is repeated only while DynamoDB turns the write away.
 func TestWriteOnce(t *testing.T) {
 	for _, test := range []struct {
-		fates string
-		calls int
-		fails bool
+		faults string
+		calls  int
+		fails  bool
 	}{
 		{"", 1, false}, {strings.Repeat("tch", 20), 61, false}, {"tt5", 3, true}, {"x", 1, true}, {"t~", 2, true}, {"t!", 2, true},
 	} {
-		f := &failing{list: test.fates}
+		f := &failing{list: test.faults}
 		if err := awsclient.WriteOnce(t.Context(), f.put, &dynamodb.PutItemInput{}); f.calls != test.calls || (err != nil) != test.fails {
-			t.Errorf("%q: %d calls, %v; want %d", test.fates, f.calls, err, test.calls)
+			t.Errorf("%q: %d calls, %v; want %d", test.faults, f.calls, err, test.calls)
 		}
 	}
 }

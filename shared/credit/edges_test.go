@@ -60,12 +60,12 @@ func TestCaptureChargesNothingElse(t *testing.T) {
 	}{
 		{"SMS without a mark", true, []string{"reserve"}, credit.ErrSettled, "", 70},
 		{"SMS without a reservation", true, nil, credit.ErrSettled, "", 100},
-		{"SMS that the settler gave back", true, []string{"reserve", "settle"}, credit.ErrSettled, credit.Released, 100},
-		{"SMS that the settler gave back early", true, []string{"reserve", "settle early"}, credit.ErrSettled, credit.Released, 100},
-		{"SMS that its request gave back", true, []string{"reserve", "mark", "release"}, credit.ErrSettled, credit.Released, 100},
+		{"SMS that the settler released", true, []string{"reserve", "settle"}, credit.ErrSettled, credit.Released, 100},
+		{"SMS that the settler released early", true, []string{"reserve", "settle early"}, credit.ErrSettled, credit.Released, 100},
+		{"SMS that its request released", true, []string{"reserve", "mark", "release"}, credit.ErrSettled, credit.Released, 100},
 		{"SMS that was given back without a mark", true, []string{"reserve", "release"}, credit.ErrSettled, credit.Released, 100},
 		{"SMS that the settler charged", true, []string{"reserve", "mark", "settle"}, nil, credit.Captured, 70},
-		{"other work that the settler gave back", false, []string{"reserve", "settle"}, credit.ErrSettled, credit.Released, 100},
+		{"other work that the settler released", false, []string{"reserve", "settle"}, credit.ErrSettled, credit.Released, 100},
 		{"other work with a mark", false, []string{"reserve", "mark"}, credit.ErrSettled, credit.Sending, 70},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestSettleBesideAnother(t *testing.T) {
 	} {
 		var ready atomic.Bool
 		var overtake func()
-		behind, direct := lossy(t, 100, func(operation string, _ int64) faultproxy.Fate {
+		behind, direct := lossy(t, 100, func(operation string, _ int64) faultproxy.Fault {
 			if operation == "PutItem" && ready.CompareAndSwap(true, false) {
 				overtake()
 			}

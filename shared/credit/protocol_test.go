@@ -130,12 +130,12 @@ func TestTransitions(t *testing.T) {
 			anyPending := false
 			err = store.VisitPending(t.Context(), func(found *credit.Reservation, err error) error {
 				if anyPending = true; !reflect.DeepEqual(found, asStored(r)) {
-					t.Errorf("in flight %+v, want %+v", found, asStored(r))
+					t.Errorf("pending %+v, want %+v", found, asStored(r))
 				}
 				return err
 			}, nil)
 			if err != nil || anyPending != test.anyPending {
-				t.Errorf("in flight: %t, %v", anyPending, err)
+				t.Errorf("pending: %t, %v", anyPending, err)
 			}
 		})
 	}
@@ -195,11 +195,11 @@ func TestReserveRefuses(t *testing.T) {
 }
 
 // lossy is a store whose calls are numbered from 1, by operation, and lost as the test says.
-func lossy(t *testing.T, balance int64, decide func(operation string, n int64) faultproxy.Fate) (behind, direct *credit.Store) {
+func lossy(t *testing.T, balance int64, decide func(operation string, n int64) faultproxy.Fault) (behind, direct *credit.Store) {
 	t.Helper()
 	client, tables := enginetest.Client(t)
 	var updates, puts atomic.Int64
-	proxy, err := faultproxy.Start(enginetest.URL(t), func(r *faultproxy.Request) faultproxy.Fate {
+	proxy, err := faultproxy.Start(enginetest.URL(t), func(r *faultproxy.Request) faultproxy.Fault {
 		switch r.Operation {
 		case "UpdateItem":
 			return decide(r.Operation, updates.Add(1))
@@ -228,10 +228,10 @@ func lossy(t *testing.T, balance int64, decide func(operation string, n int64) f
 }
 
 // lose loses the calls of one operation with the numbers from first to last.
-func lose(operation string, first, last int64, fate faultproxy.Fate) func(string, int64) faultproxy.Fate {
-	return func(called string, n int64) faultproxy.Fate {
+func lose(operation string, first, last int64, fault faultproxy.Fault) func(string, int64) faultproxy.Fault {
+	return func(called string, n int64) faultproxy.Fault {
 		if called == operation && n >= first && n <= last {
-			return fate
+			return fault
 		}
 		return faultproxy.Deliver
 	}
@@ -240,10 +240,10 @@ func lose(operation string, first, last int64, fate faultproxy.Fate) func(string
 // TestRetriedReserve checks that Reserve recognises a retried write that took effect, that the project pays once, and that
 // the key stays for the settling function, also for the last credits.
 func TestRetriedReserve(t *testing.T) {
-	for _, fate := range []faultproxy.Fate{faultproxy.DropRequest, faultproxy.DropAnswer, faultproxy.CutAnswer} {
+	for _, fault := range []faultproxy.Fault{faultproxy.DropRequest, faultproxy.DropResponse, faultproxy.CutResponse} {
 		for _, losses := range []int64{1, 2} {
-			t.Run(fmt.Sprint(fate, losses), func(t *testing.T) {
-				store, direct := lossy(t, 30, lose("UpdateItem", 1, losses, fate))
+			t.Run(fmt.Sprint(fault, losses), func(t *testing.T) {
+				store, direct := lossy(t, 30, lose("UpdateItem", 1, losses, fault))
 				r := reservation(30, false)
 				if err := store.Reserve(t.Context(), r); err != nil {
 					t.Fatal(err)
@@ -285,7 +285,7 @@ func TestLostResponses(t *testing.T) {
 		{"capture of an SMS", true, "PutItem", 2, "capture", 70, credit.Captured},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			store, direct := lossy(t, 100, lose(test.operation, test.first, test.first+2, faultproxy.DropAnswer))
+			store, direct := lossy(t, 100, lose(test.operation, test.first, test.first+2, faultproxy.DropResponse))
 			r := reservation(30, test.sms)
 			plan := []string{"reserve", "capture"}
 			if test.sms {

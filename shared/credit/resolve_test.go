@@ -24,14 +24,14 @@ const (
 )
 
 // charge is a project "p" with one uncertain SMS, and the way to its tables, straight or through a
-// proxy that loses what fate says.
+// proxy that causes the faults of lose.
 type charge struct {
 	*credit.Store
 	key    credit.Key
 	faulty *credit.Store
 
 	mu   sync.Mutex
-	lose []faultproxy.Fate // of the next writes, one each; nothing left: delivered
+	lose []faultproxy.Fault // of the next writes, one each; nothing left: delivered
 	lost []*faultproxy.Request
 }
 
@@ -81,18 +81,18 @@ func (c *charge) captured(t *testing.T, requestID string, uncertain bool) credit
 	return r.Key
 }
 
-func (c *charge) decide(r *faultproxy.Request) faultproxy.Fate {
+func (c *charge) decide(r *faultproxy.Request) faultproxy.Fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if r.Operation == "GetItem" || len(c.lose) == 0 {
 		return faultproxy.Deliver
 	}
-	fate := c.lose[0]
+	fault := c.lose[0]
 	c.lose = c.lose[1:]
-	if fate == faultproxy.DropRequest {
+	if fault == faultproxy.DropRequest {
 		c.lost = append(c.lost, r)
 	}
-	return fate
+	return fault
 }
 
 // deliverLate lets every dropped request arrive after all.
@@ -248,20 +248,20 @@ func TestResolveAtOnce(t *testing.T) {
 // nothing.
 func TestResolveLost(t *testing.T) {
 	t.Parallel()
-	const drop, answer, half = faultproxy.DropRequest, faultproxy.DropAnswer, faultproxy.CutAnswer
+	const drop, lost, half = faultproxy.DropRequest, faultproxy.DropResponse, faultproxy.CutResponse
 	for _, verdict := range []credit.Verdict{credit.VerdictConfirmed, credit.VerdictRefunded} {
 		for _, c := range []struct {
 			name  string
-			lose  []faultproxy.Fate
+			lose  []faultproxy.Fault
 			fails bool // the first call does; the second one is undisturbed
 		}{
-			{"the request once", []faultproxy.Fate{drop}, false},
-			{"the answer once", []faultproxy.Fate{answer}, false},
-			{"half of the answer", []faultproxy.Fate{half}, false},
-			{"the answer, then the request", []faultproxy.Fate{answer, drop}, false},
-			{"the request, then the answer", []faultproxy.Fate{drop, answer}, false},
-			{"every answer", []faultproxy.Fate{answer, answer, answer}, false},
-			{"every request", []faultproxy.Fate{drop, drop, drop}, true},
+			{"the request once", []faultproxy.Fault{drop}, false},
+			{"the response once", []faultproxy.Fault{lost}, false},
+			{"half of the response", []faultproxy.Fault{half}, false},
+			{"the response, then the request", []faultproxy.Fault{lost, drop}, false},
+			{"the request, then the response", []faultproxy.Fault{drop, lost}, false},
+			{"every response", []faultproxy.Fault{lost, lost, lost}, false},
+			{"every request", []faultproxy.Fault{drop, drop, drop}, true},
 		} {
 			t.Run(string(verdict)+"/"+c.name, func(t *testing.T) {
 				t.Parallel()

@@ -107,7 +107,7 @@ func TestExactUnderLoad(t *testing.T) {
 		t.Errorf("%d ledger entries, %v; want %d", len(entries), err, can)
 	}
 	err = store.VisitPending(t.Context(), func(r *credit.Reservation, err error) error {
-		t.Errorf("still in flight: %v, %v", r, err)
+		t.Errorf("still pending: %v, %v", r, err)
 		return nil
 	}, nil)
 	if err != nil {

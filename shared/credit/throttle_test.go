@@ -23,9 +23,10 @@ import (
 	"svcapi/shared/credit"
 )
 
-// fates are those of a wallet's updates, or of the calls named, in turn: t, T and r are throttled, h because of the key, C conflicts with a
-// transaction, 5 is answered with 500, c cancelled, x lost before it arrives, any other passes; so do those after the last.
-type fates struct {
+// faults are the network faults of a wallet's updates, or of the named calls, in turn: t, T and r are throttled, h
+// because of the key, C conflicts with a transaction, 5 gets the response 500, c is cancelled, x is lost before it
+// arrives, and any other call passes, as do all calls after the last fault.
+type faults struct {
 	of      string // UpdateItem when empty
 	with    string // what the body of a call must contain to be counted
 	list    string
@@ -33,7 +34,7 @@ type fates struct {
 	calls   atomic.Int64
 }
 
-func (f *fates) Do(r *http.Request) (*http.Response, error) {
+func (f *faults) Do(r *http.Request) (*http.Response, error) {
 	if _, called, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "."); called != cmp.Or(f.of, "UpdateItem") {
 		return f.through.Do(r)
 	}
@@ -41,7 +42,7 @@ func (f *fates) Do(r *http.Request) (*http.Response, error) {
 	if r.Body = io.NopCloser(bytes.NewReader(body)); err != nil || !bytes.Contains(body, []byte(f.with)) {
 		return f.through.Do(r)
 	}
-	answer := func(status int, kind string) *http.Response {
+	respond := func(status int, kind string) *http.Response {
 		kind, reason, _ := strings.Cut(kind, " ")
 		body := `{"__type":"com.amazonaws.dynamodb.v20120810#` + kind + `","message":"m","CancellationReasons":[{"Code":"ConditionalCheckFailed"},{"Code":"None"}],` +
 			`"ThrottlingReasons":[{"reason":"` + reason + `","resource":"table"}]}`
@@ -53,19 +54,19 @@ func (f *fates) Do(r *http.Request) (*http.Response, error) {
 	}
 	switch f.list[n-1] {
 	case 't':
-		return answer(http.StatusBadRequest, "ProvisionedThroughputExceededException"), nil
+		return respond(http.StatusBadRequest, "ProvisionedThroughputExceededException"), nil
 	case 'h':
-		return answer(http.StatusBadRequest, "ProvisionedThroughputExceededException TableWriteKeyRangeThroughputExceeded"), nil
+		return respond(http.StatusBadRequest, "ProvisionedThroughputExceededException TableWriteKeyRangeThroughputExceeded"), nil
 	case 'T':
-		return answer(http.StatusBadRequest, "ThrottlingException"), nil
+		return respond(http.StatusBadRequest, "ThrottlingException"), nil
 	case 'r':
-		return answer(http.StatusBadRequest, "RequestLimitExceeded"), nil
+		return respond(http.StatusBadRequest, "RequestLimitExceeded"), nil
 	case 'C':
-		return answer(http.StatusBadRequest, "TransactionConflictException"), nil
+		return respond(http.StatusBadRequest, "TransactionConflictException"), nil
 	case '5':
-		return answer(http.StatusInternalServerError, "InternalServerError"), nil
+		return respond(http.StatusInternalServerError, "InternalServerError"), nil
 	case 'c':
-		return answer(http.StatusBadRequest, "TransactionCanceledException"), nil
+		return respond(http.StatusBadRequest, "TransactionCanceledException"), nil
 	case 'x':
 		return nil, errors.New("connection lost")
 	}
@@ -81,8 +82,8 @@ func TestThrottled(t *testing.T) {
 	always := strings.Repeat("t", 1000)
 	for _, test := range []struct {
 		name       string
-		with       string // in the calls that the fates are of
-		fates      string
+		with       string // in the calls that the faults are of
+		faults     string
 		fails      bool  // Reserve
 		attempts   int   // that may have taken effect
 		updates    int64 // of those calls, in all; 0: as many as the time allows
@@ -102,7 +103,7 @@ func TestThrottled(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			direct := newTabled(t, 1, had)
-			f := &fates{with: test.with, list: test.fates, through: http.DefaultClient}
+			f := &faults{with: test.with, list: test.faults, through: http.DefaultClient}
 			store := direct.over(f)
 			if test.fails {
 				store = store.WithLimits(credit.Limits{Write: 500 * time.Millisecond})
@@ -120,7 +121,7 @@ func TestThrottled(t *testing.T) {
 			}
 			wantBalance(t, direct.Store, test.balance)
 			if calls := f.calls.Load(); anyPending(t, direct.Store) != test.anyPending || test.updates > 0 && calls != test.updates || calls == 0 {
-				t.Errorf("%d updates; in flight: %t", calls, !test.anyPending)
+				t.Errorf("%d updates; pending: %t", calls, !test.anyPending)
 			}
 		})
 	}
@@ -154,7 +155,7 @@ func TestThrottledTwentyTimes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			direct := newTabled(t, 1, 100)
-			f := &fates{of: step.of, with: step.with, list: strings.Repeat("tTrC", 5), through: http.DefaultClient}
+			f := &faults{of: step.of, with: step.with, list: strings.Repeat("tTrC", 5), through: http.DefaultClient}
 			store := direct.over(f)
 			sent, failed := reservation(30, true), reservation(20, true)
 			failed.Key = credit.NewKey(time.Now(), "failed")
@@ -187,7 +188,7 @@ func TestRemovalEnds(t *testing.T) {
 	if err := errors.Join(direct.Reserve(t.Context(), r), direct.Capture(t.Context(), r, credit.Outcome{})); err != nil {
 		t.Fatal(err)
 	}
-	store := direct.over(&fates{list: strings.Repeat("t", 1000), through: http.DefaultClient}).WithLimits(limits)
+	store := direct.over(&faults{list: strings.Repeat("t", 1000), through: http.DefaultClient}).WithLimits(limits)
 	began := time.Now()
 	store.Remove(context.WithoutCancel(t.Context()), r)
 	if took := time.Since(began); took < limits.Remove/2 || took > 2*limits.Remove {
@@ -249,7 +250,7 @@ func TestLateCopyAfterRebalancing(t *testing.T) {
 	rebalanced := false
 	for i := range 8 {
 		direct := newTabled(t, 2, 100)
-		f := &fates{list: "x", through: http.DefaultClient}
+		f := &faults{list: "x", through: http.DefaultClient}
 		store := direct.over(f)
 		r := inShards(2, 30, fmt.Sprint("request ", i))
 		if err := errors.Join(store.Reserve(t.Context(), r), store.Capture(t.Context(), r, credit.Outcome{})); err != nil {
@@ -276,14 +277,14 @@ func TestLateCopyAfterRebalancing(t *testing.T) {
 func TestRebalancing(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		name, fates string
-		fails       bool
+		name, faults string
+		fails        bool
 	}{
 		{"others were first", "cc", false},
-		{"no answer", "xxx", true},
+		{"no response", "xxx", true},
 	} {
 		direct := newTabled(t, 2, 1000)
-		f := &fates{of: "TransactWriteItems", list: test.fates, through: http.DefaultClient}
+		f := &faults{of: "TransactWriteItems", list: test.faults, through: http.DefaultClient}
 		store := direct.over(f)
 		for i := 0; f.calls.Load() == 0 && i < 30; i++ { // until one comes to the empty shard
 			err := store.Reserve(t.Context(), inShards(2, 10, fmt.Sprint("request ", i)))
@@ -291,7 +292,7 @@ func TestRebalancing(t *testing.T) {
 				t.Errorf("%s: %v after %d calls", test.name, err, f.calls.Load())
 			}
 		}
-		if f.calls.Load() < int64(len(test.fates)) {
+		if f.calls.Load() < int64(len(test.faults)) {
 			t.Errorf("%s: %d calls", test.name, f.calls.Load())
 		}
 	}
@@ -317,7 +318,7 @@ func TestRebalancingEnds(t *testing.T) {
 		through aws.HTTPClient
 		want    error
 	}{
-		{"moved", &fates{of: "TransactWriteItems", list: strings.Repeat("c", 100_000), through: http.DefaultClient}, credit.ErrInsufficientCredits},
+		{"moved", &faults{of: "TransactWriteItems", list: strings.Repeat("c", 100_000), through: http.DefaultClient}, credit.ErrInsufficientCredits},
 		{"no capacity", &unprocessed{1_000_000}, context.DeadlineExceeded},
 	} {
 		for _, limit := range []time.Duration{50 * time.Millisecond, 500 * time.Millisecond} {
@@ -331,7 +332,7 @@ func TestRebalancingEnds(t *testing.T) {
 	wantBalance(t, direct.Store, 1000)
 }
 
-// unprocessed answers the first reads of several items as if there were no capacity for any of them.
+// unprocessed responds to the first reads of several items as if there were no capacity for any of them.
 type unprocessed struct{ times int }
 
 func (u *unprocessed) Do(r *http.Request) (*http.Response, error) {

@@ -76,8 +76,8 @@ func (b *books) fill(project string) {
 	b.store.Remove(ctx, uncertain)
 	_, err = b.store.Resolve(ctx, project, uncertain.Key, credit.Resolution{Verdict: credit.VerdictRefunded, Reason: "lost", Actor: "test"})
 	b.must(err)
-	reserve("in flight", false)
-	b.must(b.store.Capture(ctx, reserve("captured in flight", false), credit.Outcome{}))
+	reserve("pending", false)
+	b.must(b.store.Capture(ctx, reserve("captured and pending", false), credit.Outcome{}))
 }
 
 // wallet updates the wallet of p.
@@ -131,9 +131,9 @@ func TestVerify(t *testing.T) {
 		{"a lost charge", func(b *books) { b.drop("captured") }, []credit.Damage{credit.Unbalanced}},
 		{"a lost grant", func(b *books) { b.drop("grant") }, []credit.Damage{credit.Unbalanced}},
 		{"a changed charge", func(b *books) { b.change("captured", "SET cr = :v", amount(3)) }, []credit.Damage{credit.Unbalanced}},
-		{"a charge of another amount than reserved", func(b *books) { b.change("captured in flight", "SET cr = :v", amount(31)) }, []credit.Damage{credit.Unbalanced, credit.Mismatched}},
+		{"a charge of another amount than reserved", func(b *books) { b.change("captured and pending", "SET cr = :v", amount(31)) }, []credit.Damage{credit.Unbalanced, credit.Mismatched}},
 		{"a lost reservation", func(b *books) {
-			b.wallet("REMOVE pending.#k", nil, map[string]string{"#k": string(b.keys["in flight"])})
+			b.wallet("REMOVE pending.#k", nil, map[string]string{"#k": string(b.keys["pending"])})
 		}, []credit.Damage{credit.Unbalanced}},
 		{"a lost wallet", func(b *books) {
 			_, err := b.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &b.tables.Wallets, Key: attr.Item{"pk": attr.Text("p")}})
@@ -201,7 +201,7 @@ func TestRefundCharge(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, name := range []string{"grant", "uncertain", "in flight"} {
+	for _, name := range []string{"grant", "uncertain", "pending"} {
 		if _, err := b.store.RefundCharge(t.Context(), "p", b.keys[name], "late", "test"); err == nil {
 			t.Errorf("%s was refunded", name)
 		}

@@ -153,13 +153,13 @@ func TestLostClaim(t *testing.T) {
 }
 
 // proxied returns a store whose calls go through a proxy that follows decide. Calls have numbers from 1, by operation.
-func proxied(t *testing.T, decide func(operation string, n int) faultproxy.Fate) (through, direct *Store, clock *time.Time) {
+func proxied(t *testing.T, decide func(operation string, n int) faultproxy.Fault) (through, direct *Store, clock *time.Time) {
 	t.Helper()
 	client, tables := enginetest.Client(t)
 	now := time.Now()
 	var mu sync.Mutex
 	calls := map[string]int{}
-	proxy, err := faultproxy.Start(enginetest.URL(t), func(r *faultproxy.Request) faultproxy.Fate {
+	proxy, err := faultproxy.Start(enginetest.URL(t), func(r *faultproxy.Request) faultproxy.Fault {
 		mu.Lock()
 		calls[r.Operation]++
 		n := calls[r.Operation]
@@ -201,9 +201,9 @@ func TestLostResponses(t *testing.T) {
 		{"all of a release's", "DeleteItem", 3, free, false, true, "free"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s, direct, _ := proxied(t, func(operation string, n int) faultproxy.Fate {
+			s, direct, _ := proxied(t, func(operation string, n int) faultproxy.Fault {
 				if operation == test.operation && n <= test.lost {
-					return faultproxy.DropAnswer
+					return faultproxy.DropResponse
 				}
 				return faultproxy.Deliver
 			})
@@ -237,7 +237,7 @@ func TestDeadClaimChanges(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var first *Claim
-			s, direct, clock := proxied(t, func(operation string, _ int) faultproxy.Fate {
+			s, direct, clock := proxied(t, func(operation string, _ int) faultproxy.Fault {
 				if operation == "UpdateItem" {
 					if err := test.meanwhile(first); err != nil {
 						t.Error(err)
@@ -271,14 +271,14 @@ func TestOneWins(t *testing.T) {
 	rng := mathrand.New(mathrand.NewPCG(4, 36))
 	var mu sync.Mutex
 	var late []*faultproxy.Request
-	proxy, err := faultproxy.Start(enginetest.URL(t), func(r *faultproxy.Request) faultproxy.Fate {
+	proxy, err := faultproxy.Start(enginetest.URL(t), func(r *faultproxy.Request) faultproxy.Fault {
 		mu.Lock()
 		defer mu.Unlock()
 		switch rng.IntN(10) {
 		case 0:
 			return faultproxy.DropRequest
 		case 1:
-			return faultproxy.DropAnswer
+			return faultproxy.DropResponse
 		case 2:
 			late = append(late, r)
 			return faultproxy.DropRequest

@@ -325,16 +325,16 @@ func clearText(v types.AttributeValue) string {
 func TestLostResponses(t *testing.T) {
 	for _, c := range []struct {
 		name        string
-		count       faultproxy.Fate // of the first attempt
-		subtract    faultproxy.Fate
+		count       faultproxy.Fault // of the first attempt
+		subtract    faultproxy.Fault
 		added, left int64 // after the count and after the subtraction
 	}{
 		{"none", faultproxy.Deliver, faultproxy.Deliver, 1, 0},
-		{"of the count", faultproxy.DropAnswer, faultproxy.Deliver, 2, 1},
+		{"of the count", faultproxy.DropResponse, faultproxy.Deliver, 2, 1},
 		{"count without effect", faultproxy.DropRequest, faultproxy.Deliver, 1, 0},
 		{"count failed after its effect", faultproxy.FailApplied, faultproxy.Deliver, 2, 1},
 		{"throttled count", faultproxy.Throttles("UpdateItem")[0], faultproxy.Deliver, 1, 0},
-		{"of the subtraction", faultproxy.Deliver, faultproxy.DropAnswer, 1, 0},
+		{"of the subtraction", faultproxy.Deliver, faultproxy.DropResponse, 1, 0},
 		{"subtraction without effect", faultproxy.Deliver, faultproxy.DropRequest, 1, 1},
 		{"subtraction failed after its effect", faultproxy.Deliver, faultproxy.FailApplied, 1, 0},
 		{"throttled subtraction", faultproxy.Deliver, faultproxy.Throttles("UpdateItem")[0], 1, 0},
@@ -342,7 +342,7 @@ func TestLostResponses(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			_, tables := enginetest.Client(t)
 			first := map[bool]*atomic.Int64{false: {}, true: {}}
-			proxy, err := faultproxy.Start(enginetest.URL(t), func(r *faultproxy.Request) faultproxy.Fate {
+			proxy, err := faultproxy.Start(enginetest.URL(t), func(r *faultproxy.Request) faultproxy.Fault {
 				subtracts := strings.Contains(string(r.Body), "- :by")
 				switch {
 				case first[subtracts].Add(1) > 1:

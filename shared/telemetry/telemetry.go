@@ -242,3 +242,14 @@ func (l *Logger) sets(m Metric, present []string) [][]string {
 	}
 	return sets
 }
+
+// timeForLogging is the end of a scheduled run's time, in which the function writes its log line.
+const timeForLogging = 2 * time.Second
+
+// BeforeLogging returns a context for the work of a scheduled run: its deadline leaves timeForLogging for the log line.
+func BeforeLogging(ctx context.Context) (context.Context, context.CancelFunc) {
+	if deadline, ok := ctx.Deadline(); ok {
+		return context.WithDeadline(ctx, deadline.Add(-timeForLogging))
+	}
+	return context.WithCancel(ctx)
+}

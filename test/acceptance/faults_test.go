@@ -26,11 +26,11 @@ type verdict struct {
 }
 
 var (
-	taken     = verdict{200, "", true, false, 1}
-	refused   = verdict{502, "http_error", false, false, 1}
-	unusable  = verdict{502, "http_error", true, true, 1}
-	noAnswer  = verdict{503, "http_error", true, true, 1}
-	neverLeft = verdict{503, "http_error", false, false, 0}
+	taken      = verdict{200, "", true, false, 1}
+	refused    = verdict{502, "http_error", false, false, 1}
+	unusable   = verdict{502, "http_error", true, true, 1}
+	noResponse = verdict{503, "http_error", true, true, 1}
+	neverLeft  = verdict{503, "http_error", false, false, 0}
 )
 
 // faults is the table of what can happen to a send, for every vendor (docs/decisions.md#vendor-outcomes).
@@ -43,7 +43,7 @@ var faults = []struct {
 	{meets{"credentials refused", sandbox.CredentialsRefused, nil}, refused},
 	{meets{"unparseable", sandbox.Unparseable, nil}, unusable},
 	{meets{"HTTP 500", sandbox.ServerError, nil}, unusable},
-	{meets{"hang", sandbox.Hang, nil}, noAnswer},
+	{meets{"hang", sandbox.Hang, nil}, noResponse},
 	{meets{"refused connection", "", func(t *testing.T, _ string) string { return closedEndpoint(t) }}, neverLeft},
 	{meets{"TLS failure", "", func(_ *testing.T, vendor string) string {
 		return strings.Replace(fixture.stack.SandboxURL, "http:", "https:", 1) + "/" + vendor
@@ -51,7 +51,7 @@ var faults = []struct {
 	{meets{"slow", sandbox.Slow, nil}, taken},
 	{meets{"error with status 200", sandbox.ErrorIn200, nil}, refused},
 	{meets{"truncated body", sandbox.Truncated, nil}, unusable},
-	{meets{"closed after the request was read", sandbox.Closed, nil}, noAnswer},
+	{meets{"closed after the request was read", sandbox.Closed, nil}, noResponse},
 }
 
 // exceptions are the vendors whose result of a row differs. AWS's client takes the status for the outcome, and a
@@ -149,8 +149,8 @@ func TestFailover(t *testing.T) {
 		{meets{"credentials refused", sandbox.CredentialsRefused, nil}, refused, ""},
 		{meets{"unparseable", sandbox.Unparseable, nil}, unusable, "twilio"},
 		{meets{"HTTP 500", sandbox.ServerError, nil}, unusable, "twilio"},
-		{meets{"closed after the request was read", sandbox.Closed, nil}, noAnswer, "twilio"},
-		{meets{"hang", sandbox.Hang, nil}, noAnswer, "twilio"},
+		{meets{"closed after the request was read", sandbox.Closed, nil}, noResponse, "twilio"},
+		{meets{"hang", sandbox.Hang, nil}, noResponse, "twilio"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -62,7 +62,7 @@ func TestHostileRequests(t *testing.T) {
 	forget()
 	host := strings.TrimPrefix(fixture.baseURL, "http://")
 	host, prefix, _ := strings.Cut(host, "/")
-	run := &hostile{t: t, host: host, answered: map[string]int{}, statuses: map[int]int{}}
+	run := &hostile{t: t, host: host, statusOf: map[string]int{}, statuses: map[int]int{}}
 	for _, seed := range seeds {
 		g := &generator{seed: seed, prefix: "/" + prefix, host: host, examples: examples(fixture.spec), tenants: []*tenant{managed, managed, byok}}
 		n := total / len(seeds)
@@ -71,7 +71,7 @@ func TestHostileRequests(t *testing.T) {
 	}
 	t.Logf("%d responses by status: %v; %d connections ended without one", run.total(), run.statuses, run.silent.Load())
 	if run.total() < total/2 && os.Getenv("AT") == "" {
-		t.Errorf("only %d of %d requests were answered", run.total(), total)
+		t.Errorf("only %d of %d requests got a response", run.total(), total)
 	}
 	run.checkMoney(managed, granted)
 	run.checkMoney(byok, 0)
@@ -99,7 +99,7 @@ type hostile struct {
 	errors atomic.Int64
 
 	mu       sync.Mutex
-	answered map[string]int // status by request ID, of those with credentials
+	statusOf map[string]int // status by request ID, of those with credentials
 	statuses map[int]int
 }
 
@@ -192,7 +192,7 @@ func (h *hostile) note(w *wire, got *http.Response, body []byte, wrong func(stri
 	h.mu.Lock()
 	h.statuses[got.StatusCode]++
 	if id != "" {
-		h.answered[id] = got.StatusCode
+		h.statusOf[id] = got.StatusCode
 	}
 	h.mu.Unlock()
 	if got.StatusCode >= 500 {
@@ -275,8 +275,8 @@ func (h *hostile) checkMoney(p *tenant, granted int64) {
 			continue
 		}
 		charged += e.Credits
-		if status := h.answered[id]; status != 200 || e.Uncertain || e.Credits <= 0 {
-			h.t.Errorf("project %s: %+v was answered with %d", p.id, e, status)
+		if status := h.statusOf[id]; status != 200 || e.Uncertain || e.Credits <= 0 {
+			h.t.Errorf("project %s: %+v got the response %d", p.id, e, status)
 		}
 	}
 	h.t.Logf("project %s: %d credits charged", p.id, charged)
@@ -325,7 +325,7 @@ var slowKinds = []struct{ name, first, drip string }{
 	{"half-closed", "POST /api/v1/sms/balance HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{\x00close", ""},
 }
 
-// Slow clients hold their own connections and nothing else: others are answered meanwhile, as fast as before, and no
+// Slow clients hold their own connections and nothing else: other clients get responses as fast as before, and no
 // process of a function waits for a client. In AWS API Gateway is in front; here the local one plays it.
 func TestHostileSlowClients(t *testing.T) {
 	local(t)

@@ -243,7 +243,7 @@ func (d riskData) place() string {
 	return strings.Join([]string{*d.Country, *d.City, *d.ASN, *d.Network}, " ")
 }
 
-// docs/decisions.md#not-routable: addresses that are not globally routable are answered at once: flags false, fields
+// docs/decisions.md#not-routable: addresses that are not globally routable get a response at once: flags false, fields
 // null, no vendor call, no charge, no credits needed. A v4-mapped address is evaluated as v4.
 func TestNotRoutable(t *testing.T) {
 	local(t)
@@ -301,7 +301,7 @@ var lookupCases = []lookupCase{
 	{"2402:d000::7", true, false, "IPv6"},
 	{"45.83.0.7", false, true, "unknown"},
 	{"45.83.0.8", false, false, "quota used up"},
-	{"45.83.0.9", false, false, "never answers"},
+	{"45.83.0.9", false, false, "never responds"},
 	{"45.83.0.10", false, false, "cannot be parsed"},
 	{"45.83.0.11", false, false, "HTTP 500"},
 	{"20.0.0.1", false, false, "credentials refused"},
@@ -340,7 +340,7 @@ func reportedFlags(vendor, flags string) string {
 	return strings.Join(slices.DeleteFunc(all, func(f string) bool { return !slices.Contains(set, f) }), " ")
 }
 
-// lookupFailures are the responses when no vendor could answer (docs/decisions.md#lookup-chain).
+// lookupFailures are the responses when no vendor had a result (docs/decisions.md#lookup-chain).
 var lookupFailures = map[string]struct {
 	status int
 	code   string

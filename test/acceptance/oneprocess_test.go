@@ -413,10 +413,10 @@ func TestFunctionDies(t *testing.T) {
 	died := map[string]*response{}
 	for project, to := range map[string]string{"managed": managed, "byok": byok} {
 		r := n.send(project, single(to, "m"), map[string]string{"Idempotency-Key": "dies"})
-		answered := make(chan *response)
-		go func() { answered <- r.do(t) }()
+		responses := make(chan *response)
+		go func() { responses <- r.do(t) }()
 		n.kill(t, to)
-		a := <-answered
+		a := <-responses
 		if a == nil {
 			t.Fatal("no response")
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 // docs/decisions.md#documentation-page: code samples for every operation. Those of the document are run as a reader
-// runs them, with credentials in place of the placeholders; the API answers every one with success, so every
+// runs them, with credentials in place of the placeholders; the API responds to each with success, so every
 // operation's first example is good.
 func TestSamples(t *testing.T) {
 	local(t) // they send

@@ -418,7 +418,7 @@ var mutations = []mutation{
 			w.framing = byChunks
 		}
 	}},
-	{"a length that lies", func(r *rand.Rand, w *wire) {
+	{"a wrong length", func(r *rand.Rand, w *wire) {
 		n := len(w.body)
 		w.set("Content-Length", pick(r, []string{strconv.Itoa(n + 10), strconv.Itoa(n / 2), "-1", "1e3", "99999999999999999999", "0x10", "", "+5", " 5 5", strconv.Itoa(n) + ", " + strconv.Itoa(n)}))
 		w.framing, w.sound = unframed, false

@@ -20,28 +20,28 @@ import (
 	"time"
 )
 
-// Fate is the network fault of one request. For a loss, the proxy closes the client's connection at once.
-type Fate string
+// Fault is the network fault of one request. For a loss, the proxy closes the client's connection at once.
+type Fault string
 
 // The network faults.
 const (
-	Deliver     Fate = "delivered"
-	DropRequest Fate = "request dropped" // the service never sees it, unless it is delivered later
-	DropAnswer  Fate = "answer dropped"  // it took effect
-	CutAnswer   Fate = "answer cut"      // it took effect, and the client receives half of the response
+	Deliver      Fault = "delivered"
+	DropRequest  Fault = "request dropped"  // the service never sees it, unless it is delivered later
+	DropResponse Fault = "response dropped" // it took effect
+	CutResponse  Fault = "response cut"     // it took effect, and the client receives half of the response
 
-	Throttle        Fate = "throttled"                 // ProvisionedThroughputExceededException; no effect
-	ThrottleTable   Fate = "throttled while it grows"  // ThrottlingException; no effect
-	LimitRate       Fate = "rate limited"              // RequestLimitExceeded; no effect
-	Conflict        Fate = "in conflict"               // TransactionConflictException; no effect
-	CancelThrottled Fate = "canceled, being throttled" // TransactionCanceledException with a ThrottlingError; no effect
-	Fail            Fate = "failed"                    // HTTP 500; no effect
-	FailApplied     Fate = "failed after it acted"     // HTTP 500, and it took effect
+	Throttle        Fault = "throttled"                 // ProvisionedThroughputExceededException; no effect
+	ThrottleTable   Fault = "throttled while it grows"  // ThrottlingException; no effect
+	LimitRate       Fault = "rate limited"              // RequestLimitExceeded; no effect
+	Conflict        Fault = "in conflict"               // TransactionConflictException; no effect
+	CancelThrottled Fault = "canceled, being throttled" // TransactionCanceledException with a ThrottlingError; no effect
+	Fail            Fault = "failed"                    // HTTP 500; no effect
+	FailApplied     Fault = "failed after it acted"     // HTTP 500, and it took effect
 )
 
 // Throttles returns the faults with which DynamoDB throttles an operation.
-func Throttles(operation string) []Fate {
-	all := []Fate{Throttle, ThrottleTable, LimitRate}
+func Throttles(operation string) []Fault {
+	all := []Fault{Throttle, ThrottleTable, LimitRate}
 	switch operation {
 	case "PutItem", "UpdateItem", "DeleteItem":
 		return append(all, Conflict)
@@ -52,11 +52,11 @@ func Throttles(operation string) []Fate {
 }
 
 // Throttled reports that the response says that the request had no effect and may be repeated.
-func (f Fate) Throttled() bool { return refusals[f].status == http.StatusBadRequest }
+func (f Fault) Throttled() bool { return refusals[f].status == http.StatusBadRequest }
 
 // Arrives reports whether the service receives the request.
-func (f Fate) Arrives() bool {
-	return f == Deliver || f == DropAnswer || f == CutAnswer || f == FailApplied
+func (f Fault) Arrives() bool {
+	return f == Deliver || f == DropResponse || f == CutResponse || f == FailApplied
 }
 
 // refusal is a response of the proxy itself.
@@ -72,7 +72,7 @@ type reason struct {
 }
 
 // refusals are DynamoDB's error responses. After a 500 the write may have succeeded.
-var refusals = map[Fate]refusal{
+var refusals = map[Fault]refusal{
 	Throttle:        {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException", "The level of configured provisioned throughput for the table was exceeded. Consider increasing your provisioning level with the UpdateTable API."},
 	ThrottleTable:   {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#ThrottlingException", "Throughput exceeds the current capacity of your table or index. DynamoDB is automatically scaling your table or index so please try again shortly."},
 	LimitRate:       {http.StatusBadRequest, "com.amazon.coral.availability#RequestLimitExceeded", "Throughput exceeds the current throughput limit for your account."},
@@ -86,11 +86,11 @@ var refusals = map[Fate]refusal{
 func (f refusal) write(w http.ResponseWriter, aws bool, reasons []reason) {
 	body, media := []byte("<!doctype html><title>Internal Server Error</title>"), "text/html; charset=utf-8"
 	if aws {
-		answer := map[string]any{"__type": f.kind, "message": f.message}
+		message := map[string]any{"__type": f.kind, "message": f.message}
 		if reasons != nil {
-			answer["CancellationReasons"] = reasons
+			message["CancellationReasons"] = reasons
 		}
-		body, _ = json.Marshal(answer) // texts always marshal
+		body, _ = json.Marshal(message) // texts always marshal
 		media = "application/x-amz-json-1.0"
 		w.Header().Set("X-Amz-Crc32", strconv.FormatUint(uint64(crc32.ChecksumIEEE(body)), 10))
 	}
@@ -124,25 +124,25 @@ const soon = 2 * time.Second
 
 // connection is what the proxy knows of a client's connection.
 type connection struct {
-	mu       sync.Mutex
-	last     *Request // that was answered; nil while another one is under way
-	answered time.Time
+	mu          sync.Mutex
+	last        *Request // with a response; nil while another one is under way
+	respondedAt time.Time
 }
 
 type connectionKey struct{}
 
-// answers records the last request with a response on the connection, nil when a new request arrives.
-func (c *connection) answers(r *Request) {
+// responded records the last request with a response on the connection, nil when a new request arrives.
+func (c *connection) responded(r *Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.last, c.answered = r, time.Now()
+	c.last, c.respondedAt = r, time.Now()
 }
 
-// closed marks the last request as given up if the client closes the connection soon after the answer.
+// closed marks the last request as given up if the client closes the connection soon after the response.
 func (c *connection) closed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.last != nil && time.Since(c.answered) < soon {
+	if c.last != nil && time.Since(c.respondedAt) < soon {
 		c.last.gone.Store(true)
 	}
 }
@@ -163,12 +163,12 @@ func (r *Request) reasons() []reason {
 
 // Deliver sends the late copy of a dropped request to the service and discards the response.
 func (r *Request) Deliver(ctx context.Context) error {
-	answer, err := r.send(ctx)
+	response, err := r.send(ctx)
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
-	_, err = io.Copy(io.Discard, answer.Body)
+	defer response.Body.Close()
+	_, err = io.Copy(io.Discard, response.Body)
 	return err
 }
 
@@ -185,14 +185,14 @@ func (r *Request) send(ctx context.Context) (*http.Response, error) {
 type Proxy struct {
 	target    string
 	url       string
-	decide    func(*Request) Fate
+	decide    func(*Request) Fault
 	server    *http.Server
 	transport *http.Transport
 	passed    atomic.Int64
 }
 
 // Start serves until Close. The proxy calls decide for each request, concurrently, and waits for its return.
-func Start(target string, decide func(*Request) Fate) (*Proxy, error) {
+func Start(target string, decide func(*Request) Fault) (*Proxy, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("faultproxy: %w", err)
@@ -242,7 +242,7 @@ func (p *Proxy) Close() {
 
 func (p *Proxy) serve(w http.ResponseWriter, in *http.Request) {
 	conn := in.Context().Value(connectionKey{}).(*connection)
-	conn.answers(nil)
+	conn.responded(nil)
 	body, err := io.ReadAll(in.Body)
 	if err != nil {
 		panic(http.ErrAbortHandler) // closes the connection
@@ -260,30 +260,30 @@ func (p *Proxy) serve(w http.ResponseWriter, in *http.Request) {
 		r.Operation = operation
 	}
 
-	fate := p.decide(r)
-	refused, refuses := refusals[fate]
+	fault := p.decide(r)
+	refused, refuses := refusals[fault]
 	aws := in.Header.Get("X-Amz-Target") != ""
 	switch {
-	case fate == DropRequest:
+	case fault == DropRequest:
 		panic(http.ErrAbortHandler)
-	case fate == CancelThrottled:
+	case fault == CancelThrottled:
 		refused.write(w, aws, r.reasons())
-		conn.answers(r)
+		conn.responded(r)
 		return
-	case refuses && !fate.Arrives():
+	case refuses && !fault.Arrives():
 		refused.write(w, aws, nil)
-		conn.answers(r)
+		conn.responded(r)
 		return
 	}
 	// Detached: a request that has arrived takes effect, whether or not its client still waits.
-	answer, err := r.send(context.WithoutCancel(in.Context()))
+	response, err := r.send(context.WithoutCancel(in.Context()))
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	defer answer.Body.Close()
+	defer response.Body.Close()
 	p.passed.Add(1)
-	content, err := io.ReadAll(answer.Body)
-	if err != nil || fate == DropAnswer {
+	content, err := io.ReadAll(response.Body)
+	if err != nil || fault == DropResponse {
 		panic(http.ErrAbortHandler)
 	}
 	if in.Context().Err() != nil {
@@ -291,17 +291,17 @@ func (p *Proxy) serve(w http.ResponseWriter, in *http.Request) {
 	}
 	if refuses {
 		refused.write(w, aws, nil)
-		conn.answers(r)
+		conn.responded(r)
 		return
 	}
-	maps.Copy(w.Header(), answer.Header)
+	maps.Copy(w.Header(), response.Header)
 	w.Header().Set("Content-Length", strconv.Itoa(len(content)))
-	w.WriteHeader(answer.StatusCode)
-	if fate == CutAnswer {
+	w.WriteHeader(response.StatusCode)
+	if fault == CutResponse {
 		_, _ = w.Write(content[:len(content)/2])
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}
 	_, _ = w.Write(content)
-	conn.answers(r)
+	conn.responded(r)
 }

@@ -22,10 +22,10 @@ import (
 	"svcapi/test/faultproxy"
 )
 
-// TestRefusals: the AWS SDK understands the proxy's own answers, and they come before or after the request took effect.
+// TestRefusals: the AWS SDK understands the proxy's own responses, and they come before or after the request took effect.
 func TestRefusals(t *testing.T) {
 	for _, test := range []struct {
-		fate    faultproxy.Fate
+		fault   faultproxy.Fault
 		arrives bool
 		code    string
 	}{
@@ -42,55 +42,55 @@ func TestRefusals(t *testing.T) {
 			arrived = true
 			_, _ = io.WriteString(w, "{}")
 		}))
-		proxy, err := faultproxy.Start(service.URL, func(*faultproxy.Request) faultproxy.Fate { return test.fate })
+		proxy, err := faultproxy.Start(service.URL, func(*faultproxy.Request) faultproxy.Fault { return test.fault })
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = client(proxy).ListTables(t.Context(), &dynamodb.ListTablesInput{})
-		var answered smithy.APIError
-		if !errors.As(err, &answered) || answered.ErrorCode() != test.code || arrived != test.arrives {
-			t.Errorf("%s: %v, arrived: %t", test.fate, err, arrived)
+		var apiError smithy.APIError
+		if !errors.As(err, &apiError) || apiError.ErrorCode() != test.code || arrived != test.arrives {
+			t.Errorf("%s: %v, arrived: %t", test.fault, err, arrived)
 		}
-		answer, err := http.Get(proxy.URL("a worker") + "/page")
+		response, err := http.Get(proxy.URL("a worker") + "/page")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := answer.Body.Close(); err != nil || answer.StatusCode < 400 {
-			t.Errorf("%s: a service that is not AWS's answers %d, %v", test.fate, answer.StatusCode, err)
+		if err := response.Body.Close(); err != nil || response.StatusCode < 400 {
+			t.Errorf("%s: a service that is not AWS's responds with %d, %v", test.fault, response.StatusCode, err)
 		}
 		proxy.Close()
 		service.Close()
 	}
 }
 
-// TestFates: what arrives, and what the client sees of it.
-func TestFates(t *testing.T) {
+// TestFaults: what arrives, and what the client sees of it.
+func TestFaults(t *testing.T) {
 	var arrived atomic.Value
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		arrived.Store(r.Method + " " + r.URL.RequestURI() + " " + r.Header.Get("X-Amz-Target") + " " + string(body))
-		w.Header().Set("X-Answer", "yes")
+		w.Header().Set("X-Response", "yes")
 		w.WriteHeader(http.StatusTeapot)
-		_, _ = io.WriteString(w, "the answer")
+		_, _ = io.WriteString(w, "the response")
 	}))
 	defer service.Close()
 	for _, test := range []struct {
-		fate    faultproxy.Fate
-		arrives bool
-		answer  string
-		whole   bool
+		fault    faultproxy.Fault
+		arrives  bool
+		response string
+		whole    bool
 	}{
-		{faultproxy.Deliver, true, "the answer", true},
+		{faultproxy.Deliver, true, "the response", true},
 		{faultproxy.DropRequest, false, "", false},
-		{faultproxy.DropAnswer, true, "", false},
-		{faultproxy.CutAnswer, true, "the a", false},
+		{faultproxy.DropResponse, true, "", false},
+		{faultproxy.CutResponse, true, "the re", false},
 	} {
-		t.Run(string(test.fate), func(t *testing.T) {
+		t.Run(string(test.fault), func(t *testing.T) {
 			arrived.Store("")
 			requests := make(chan *faultproxy.Request, 1)
-			proxy, err := faultproxy.Start(service.URL, func(r *faultproxy.Request) faultproxy.Fate {
+			proxy, err := faultproxy.Start(service.URL, func(r *faultproxy.Request) faultproxy.Fault {
 				requests <- r
-				return test.fate
+				return test.fault
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -102,15 +102,15 @@ func TestFates(t *testing.T) {
 			}
 			request.Header.Set("X-Amz-Target", "DynamoDB_20120810.UpdateItem")
 			var content []byte
-			answer, err := http.DefaultClient.Do(request)
+			response, err := http.DefaultClient.Do(request)
 			if err == nil {
-				if answer.StatusCode != http.StatusTeapot || answer.Header.Get("X-Answer") != "yes" {
-					t.Errorf("answer %v", answer)
+				if response.StatusCode != http.StatusTeapot || response.Header.Get("X-Response") != "yes" {
+					t.Errorf("response %v", response)
 				}
-				content, err = io.ReadAll(answer.Body)
-				_ = answer.Body.Close()
+				content, err = io.ReadAll(response.Body)
+				_ = response.Body.Close()
 			}
-			if (err == nil) != test.whole || string(content) != test.answer {
+			if (err == nil) != test.whole || string(content) != test.response {
 				t.Errorf("the client sees %q, %v", content, err)
 			}
 			const want = "POST /x%2Fy?z=1 DynamoDB_20120810.UpdateItem body"
@@ -131,7 +131,7 @@ func TestFates(t *testing.T) {
 
 // TestThrottledTransaction: a transaction that lacked capacity has one reason for each of its writes.
 func TestThrottledTransaction(t *testing.T) {
-	proxy, err := faultproxy.Start("http://127.0.0.1:1", func(r *faultproxy.Request) faultproxy.Fate {
+	proxy, err := faultproxy.Start("http://127.0.0.1:1", func(r *faultproxy.Request) faultproxy.Fault {
 		all := faultproxy.Throttles(r.Operation)
 		return all[len(all)-1]
 	})
@@ -152,7 +152,7 @@ func TestThrottledTransaction(t *testing.T) {
 	}
 }
 
-// TestGivenUp: the proxy notices a client that does not wait for the answer.
+// TestGivenUp: the proxy notices a client that does not wait for the response.
 func TestGivenUp(t *testing.T) {
 	for name, waits := range map[string]bool{"a client that waits": true, "one that does not": false} {
 		began, gone := make(chan struct{}), make(chan struct{})
@@ -162,7 +162,7 @@ func TestGivenUp(t *testing.T) {
 			time.Sleep(50 * time.Millisecond) // until the proxy sees the connection closed
 		}))
 		requests := make(chan *faultproxy.Request, 1)
-		proxy, err := faultproxy.Start(service.URL, func(r *faultproxy.Request) faultproxy.Fate {
+		proxy, err := faultproxy.Start(service.URL, func(r *faultproxy.Request) faultproxy.Fault {
 			requests <- r
 			return faultproxy.Deliver
 		})
@@ -181,10 +181,10 @@ func TestGivenUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if answer, err := http.DefaultClient.Do(request); err == nil {
-			err = answer.Body.Close()
+		if response, err := http.DefaultClient.Do(request); err == nil {
+			err = response.Body.Close()
 			if err != nil || !waits {
-				t.Errorf("%s: answered, %v", name, err)
+				t.Errorf("%s: a response, %v", name, err)
 			}
 		}
 		sent := <-requests
@@ -200,13 +200,13 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
-// TestUnread: a client that closes its connection after the answer has come, and has not read it, has given it up.
+// TestUnread: a client that closes its connection after the response has come, and has not read it, has given it up.
 func TestUnread(t *testing.T) {
-	answered := make(chan struct{})
-	service := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(answered) }))
+	served := make(chan struct{})
+	service := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(served) }))
 	defer service.Close()
 	requests := make(chan *faultproxy.Request, 1)
-	proxy, err := faultproxy.Start(service.URL, func(r *faultproxy.Request) faultproxy.Fate {
+	proxy, err := faultproxy.Start(service.URL, func(r *faultproxy.Request) faultproxy.Fault {
 		requests <- r
 		return faultproxy.Deliver
 	})
@@ -222,8 +222,8 @@ func TestUnread(t *testing.T) {
 	if _, err := io.WriteString(conn, "GET /a HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	<-answered
-	if _, err := conn.Read(make([]byte, 1)); err != nil { // the answer is here
+	<-served
+	if _, err := conn.Read(make([]byte, 1)); err != nil { // the response is here
 		t.Fatal(err)
 	}
 	sent := <-requests

@@ -218,11 +218,11 @@ func TestReport(t *testing.T) {
 // TestCauses checks that refusals are counted by their errors in the logs.
 func TestCauses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sms.log")
-	text := `{"operation":"sms.send","error":"reserve: no answer"}
+	text := `{"operation":"sms.send","error":"reserve: no response"}
 {"operation":"sms.send","outcome":"ok"}
 no JSON
 {"resource":"/api/v1/sms/send","failure":"THROTTLED: over the stage's rate"}
-{"operation":"sms.send","error":"reserve: no answer"}
+{"operation":"sms.send","error":"reserve: no response"}
 `
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -231,7 +231,7 @@ no JSON
 	if err := count(path, counts); err != nil {
 		t.Fatal(err)
 	}
-	if len(counts) != 2 || counts["sms.send: reserve: no answer"] != 2 || counts["gateway: THROTTLED: over the stage's rate"] != 1 {
+	if len(counts) != 2 || counts["sms.send: reserve: no response"] != 2 || counts["gateway: THROTTLED: over the stage's rate"] != 1 {
 		t.Errorf("%v", counts)
 	}
 }

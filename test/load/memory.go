@@ -54,7 +54,7 @@ func (s *system) parts() []part {
 	}
 	return append(list,
 		part{name: "gateway, function host, secrets, sandbox", judged: true, pids: func() []int { return []int{self} }},
-		part{name: "hello function", pids: s.anchor.Processes},
+		part{name: "hello function", pids: s.baseline.Processes},
 		part{name: "DynamoDB Local", pids: children("java")},
 		part{name: "k6", pids: children("k6")},
 	)

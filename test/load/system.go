@@ -16,7 +16,7 @@ import (
 	"svcapi/local/workdir"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
-	"svcapi/test/acceptance/anchor"
+	"svcapi/test/acceptance/baseline"
 )
 
 // spenders are the demo projects that the operations use. Each stack starts with fresh projects.
@@ -28,7 +28,7 @@ var wide = project.RateLimit{Requests: 10_000_000, Window: time.Minute}
 // system is a stack under load, with the hello function beside the stack.
 type system struct {
 	stack     *stack.Stack
-	anchor    *anchor.Server
+	baseline  *baseline.Server
 	credits   *credit.Store
 	root      string            // of the module
 	dir       string            // for logs, summaries and the hello function
@@ -72,11 +72,11 @@ func (s *system) start(ctx context.Context, with settings) (err error) {
 	if err := s.data(ctx, with.limit); err != nil {
 		return err
 	}
-	hello, err := anchor.Build(ctx, s.stack.Template, s.dir)
+	hello, err := baseline.Build(ctx, s.stack.Template, s.dir)
 	if err != nil {
 		return err
 	}
-	if s.anchor, err = hello.Serve(lambda.Options{LogDir: s.dir, Jail: s.stack.Jail, Concurrency: with.processes}); err != nil {
+	if s.baseline, err = hello.Serve(lambda.Options{LogDir: s.dir, Jail: s.stack.Jail, Concurrency: with.processes}); err != nil {
 		return err
 	}
 	return s.describe()
@@ -112,13 +112,13 @@ func (s *system) describe() error {
 		return err
 	}
 	prices, err := json.Marshal(s.stack.Prices)
-	s.variables = map[string]string{"BASE_URL": s.stack.BaseURL, "ANCHOR_URL": s.anchor.URL, "CREDENTIALS": string(texts), "PRICES": string(prices)}
+	s.variables = map[string]string{"BASE_URL": s.stack.BaseURL, "BASELINE_URL": s.baseline.URL, "CREDENTIALS": string(texts), "PRICES": string(prices)}
 	return err
 }
 
 func (s *system) close() (err error) {
-	if s.anchor != nil {
-		err = s.anchor.Close()
+	if s.baseline != nil {
+		err = s.baseline.Close()
 	}
 	if s.stack != nil {
 		err = errors.Join(err, s.stack.Close())

@@ -119,7 +119,7 @@ var requests = []struct {
 	{project.Currency, `'%s/utility/currency/codes'`},
 }
 
-// request returns a request with the new credential that the project's integrations can answer, for a shell.
+// request returns a request with the new credential that the project's integrations can carry out, for a shell.
 func request(ctx context.Context, s *app.Stack, rec *project.Record, i Issued) string {
 	deployed, err := s.Deployed(ctx)
 	if err != nil || deployed.BaseURL == "" {

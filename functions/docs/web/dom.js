@@ -41,7 +41,7 @@ export function copyable(code) {
   return frame;
 }
 
-/** Waits for a dialog's answer: true for the button marked data-accept. */
+/** Waits for the choice in a dialog: true for the button marked data-accept. */
 export function ask(dialog) {
   return new Promise((resolve) => {
     let accepted = false;

@@ -187,7 +187,7 @@ func body(at time.Time, pairs ...string) string {
 	return text
 }
 
-// Absurd and failed fetches keep the last good set, are noted, and raise an alarm.
+// Rejected and failed fetches keep the last good set, are noted, and raise an alarm.
 func TestAbsurdFetches(t *testing.T) {
 	f := newFixture(t)
 	f.respond("exchangerateapi", `{"result":"error","error-type":"quota-reached"}`)

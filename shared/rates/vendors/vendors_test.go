@@ -154,7 +154,7 @@ var samples = map[string][]sample{
 }
 
 // The vendors classify every response by its body, and no error contains the key.
-func TestAnswers(t *testing.T) {
+func TestResponses(t *testing.T) {
 	for name, list := range samples {
 		v := Find(name)
 		for i, s := range list {

@@ -31,7 +31,7 @@ import (
 	"svcapi/local/template"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
-	"svcapi/test/acceptance/anchor"
+	"svcapi/test/acceptance/baseline"
 )
 
 const (
@@ -63,7 +63,7 @@ func main() {
 type bench struct {
 	stack     *stack.Stack
 	dir       string // for logs and the hello function
-	hello     *anchor.Hello
+	hello     *baseline.Hello
 	functions []template.Function // that start without a browser
 	paths     map[string]string   // binaries by logical ID
 }
@@ -104,7 +104,7 @@ func (b *bench) build(ctx context.Context) error {
 	if b.paths, err = build.Functions(ctx, b.functions); err != nil {
 		return err
 	}
-	if b.hello, err = anchor.Build(ctx, b.stack.Template, b.dir); err != nil {
+	if b.hello, err = baseline.Build(ctx, b.stack.Template, b.dir); err != nil {
 		return err
 	}
 	b.paths[b.hello.Function.LogicalID] = b.hello.Binary

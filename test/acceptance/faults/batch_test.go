@@ -178,7 +178,7 @@ func (b *batch) settle(dead, captured string, disturbed bool) error {
 	var i *instance
 	i, err := b.stage.newInstance("SettleFunction", map[string]string{
 		"SETTLE_AFTER_SECONDS": dead, "SETTLE_CAPTURED_AFTER_SECONDS": captured,
-	}, func(r *faultproxy.Request) faultproxy.Fate {
+	}, func(r *faultproxy.Request) faultproxy.Fault {
 		if i.dead.Load() {
 			return faultproxy.DropRequest
 		}
@@ -193,12 +193,12 @@ func (b *batch) settle(dead, captured string, disturbed bool) error {
 		if sched == nil {
 			return faultproxy.Deliver
 		}
-		fate, killed := sched.visit(c.step, r)
+		fault, killed := sched.visit(c.step, r)
 		if killed {
 			i.dead.Store(true)
 			go i.kill()
 		}
-		return fate
+		return fault
 	})
 	if err != nil {
 		return err
@@ -212,7 +212,7 @@ func (b *batch) settle(dead, captured string, disturbed bool) error {
 }
 
 // visit is a settler's call on this schedule's wallet or ledger. A late copy may come just before it.
-func (sched *schedule) visit(s step, r *faultproxy.Request) (fate faultproxy.Fate, killed bool) {
+func (sched *schedule) visit(s step, r *faultproxy.Request) (fault faultproxy.Fault, killed bool) {
 	sched.mu.Lock()
 	defer sched.mu.Unlock()
 	if sched.settling[s] == nil {
@@ -232,21 +232,21 @@ func (sched *schedule) visit(s step, r *faultproxy.Request) (fate faultproxy.Fat
 			sched.wrong = append(sched.wrong, err.Error())
 		}
 	}
-	fate = sched.fate(p)
+	fault = sched.fault(p)
 	killed = sched.chance(sched.crashAt(s), p.id, "crash")
-	call.attempts = append(call.attempts, attempt{fate, r, p.at})
-	sched.note("%s %s, killed: %t", p.id, fate, killed)
-	sched.tally["settler: "+string(fate)]++
-	if fate == faultproxy.DropRequest {
+	call.attempts = append(call.attempts, attempt{fault, r, p.at})
+	sched.note("%s %s, killed: %t", p.id, fault, killed)
+	sched.tally["settler: "+string(fault)]++
+	if fault == faultproxy.DropRequest {
 		sched.keepLate(p)
 	}
 	if killed {
 		sched.tally["settler killed"]++
-		if fate == faultproxy.Deliver {
-			fate = faultproxy.DropAnswer
+		if fault == faultproxy.Deliver {
+			fault = faultproxy.DropResponse
 		}
 	}
-	return fate, killed
+	return fault, killed
 }
 
 // deliverSome delivers a share of the remaining late copies.
@@ -394,7 +394,7 @@ func (sched *schedule) svc(c *command, disturbed bool) error {
 			running.Kill()
 		}
 	})
-	fixture.clients.Store(client, func(r *faultproxy.Request) faultproxy.Fate {
+	fixture.clients.Store(client, func(r *faultproxy.Request) faultproxy.Fault {
 		if !disturbed {
 			return faultproxy.Deliver
 		}

@@ -56,7 +56,7 @@ type fixture struct {
 	lambda   string // the Lambda API of the renderer, which has no part in money
 	tables   *faultproxy.Proxy
 	vendors  *faultproxy.Proxy
-	clients  sync.Map // name at a proxy: func(*faultproxy.Request) faultproxy.Fate
+	clients  sync.Map // name at a proxy: func(*faultproxy.Request) faultproxy.Fault
 	names    atomic.Int64
 }
 
@@ -142,12 +142,12 @@ func (r *fixture) template(parameters map[string]string) (*template.Template, er
 }
 
 // decide returns the decision of the request's actor. A client that is no longer known is dead.
-func (r *fixture) decide(request *faultproxy.Request) faultproxy.Fate {
+func (r *fixture) decide(request *faultproxy.Request) faultproxy.Fault {
 	found, known := r.clients.Load(request.Client)
 	if !known {
 		return faultproxy.DropRequest
 	}
-	return found.(func(*faultproxy.Request) faultproxy.Fate)(request)
+	return found.(func(*faultproxy.Request) faultproxy.Fault)(request)
 }
 
 // name returns a new client name at the proxies.
@@ -375,7 +375,7 @@ type instance struct {
 }
 
 // newInstance starts no process yet: the process starts with its first event. The environment overrides the template's.
-func (s *stage) newInstance(function string, environment map[string]string, decide func(*faultproxy.Request) faultproxy.Fate) (*instance, error) {
+func (s *stage) newInstance(function string, environment map[string]string, decide func(*faultproxy.Request) faultproxy.Fault) (*instance, error) {
 	f, known := s.model.Function(function)
 	if !known {
 		return nil, fmt.Errorf("no function %s", function)
@@ -402,7 +402,7 @@ func (s *stage) newInstance(function string, environment map[string]string, deci
 	return i, nil
 }
 
-func (i *instance) decide(r *faultproxy.Request) faultproxy.Fate {
+func (i *instance) decide(r *faultproxy.Request) faultproxy.Fault {
 	c, a := decode(r), i.actor.Load()
 	switch {
 	case i.dead.Load():

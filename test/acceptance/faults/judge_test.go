@@ -278,7 +278,7 @@ func (sched *schedule) judgeRequest(r *request, e credit.Entry, sent int) {
 func (c *calls) mayHaveActed() (n int64) {
 	for _, e := range c.exchanges {
 		for _, t := range e.attempts {
-			if t.fate.Arrives() || t.fate == faultproxy.DropRequest {
+			if t.fault.Arrives() || t.fault == faultproxy.DropRequest {
 				n++
 			}
 		}

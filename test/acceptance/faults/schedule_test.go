@@ -52,13 +52,13 @@ type actor struct {
 
 // attempt is one attempt of a call.
 type attempt struct {
-	fate    faultproxy.Fate
+	fault   faultproxy.Fault
 	request *faultproxy.Request
-	at      time.Time // of its fate
+	at      time.Time // of its fault
 }
 
 // responded reports that the client received a response of the service itself.
-func (t attempt) responded() bool { return t.fate == faultproxy.Deliver && !t.request.GivenUp() }
+func (t attempt) responded() bool { return t.fault == faultproxy.Deliver && !t.request.GivenUp() }
 
 // silent reports that the client got no complete response: the request or its response was dropped, or the response was
 // truncated or came too late.
@@ -66,13 +66,13 @@ func (t attempt) silent() bool { return !t.responded() && !t.refused() }
 
 // refused reports that the proxy responded for the service, in time, with a throttle or a 5xx.
 func (t attempt) refused() bool {
-	refusal := t.fate.Throttled() || t.fate == faultproxy.Fail || t.fate == faultproxy.FailApplied
+	refusal := t.fault.Throttled() || t.fault == faultproxy.Fail || t.fault == faultproxy.FailApplied
 	return refusal && !t.request.GivenUp()
 }
 
 // faulty reports that the client cannot know the effect of the attempt. A throttle that the client saw means no effect.
 func (t attempt) faulty() bool {
-	return !t.responded() && (!t.fate.Throttled() || t.request.GivenUp())
+	return !t.responded() && (!t.fault.Throttled() || t.request.GivenUp())
 }
 
 // exchange is one call of a program: attempts with one body, up to a response.
@@ -142,7 +142,7 @@ func (c *calls) exhausted() bool {
 
 // tooLate reports that a copy of an attempt may have arrived after the program had its response.
 func (c *calls) tooLate() bool {
-	return c.some(func(t attempt) bool { return t.fate == faultproxy.DropRequest })
+	return c.some(func(t attempt) bool { return t.fault == faultproxy.DropRequest })
 }
 
 // exchange is the call that an attempt belongs to, a new one where each of that body has a response.
@@ -177,7 +177,7 @@ type arrival struct {
 	id      string
 	at      time.Time
 	request *faultproxy.Request
-	fate    chan faultproxy.Fate
+	fault   chan faultproxy.Fault
 }
 
 // urgent reports that the attempt must not wait any longer.
@@ -365,7 +365,7 @@ func (sched *schedule) killAtWork(a *actor, after time.Duration) {
 }
 
 // arrive parks a call until the loop decides, or decides at once where the loop has ended.
-func (sched *schedule) arrive(a *actor, s step, r *faultproxy.Request) faultproxy.Fate {
+func (sched *schedule) arrive(a *actor, s step, r *faultproxy.Request) faultproxy.Fault {
 	sched.mu.Lock()
 	if a.killed {
 		sched.mu.Unlock()
@@ -377,7 +377,7 @@ func (sched *schedule) arrive(a *actor, s step, r *faultproxy.Request) faultprox
 	call := a.calls[s].exchange(sched.plan, a.name, s, r)
 	p := &arrival{
 		actor: a, step: s, call: call, id: fmt.Sprintf("%s: %s %d", a.name, s, a.calls[s].attempts), at: time.Now(), request: r,
-		fate: make(chan faultproxy.Fate, 1),
+		fault: make(chan faultproxy.Fault, 1),
 	}
 	if len(call.attempts) < call.throttle {
 		defer sched.mu.Unlock()
@@ -390,7 +390,7 @@ func (sched *schedule) arrive(a *actor, s step, r *faultproxy.Request) faultprox
 	}
 	sched.mu.Unlock()
 	sched.poke()
-	return <-p.fate
+	return <-p.fault
 }
 
 // decide returns the fault plan of a call. The lock is held.
@@ -405,46 +405,46 @@ func (sched *schedule) decide(p *arrival) {
 		sched.tally["killed at "+string(p.step)]++
 		if arrives {
 			c.arrived++
-			p.call.attempts = append(p.call.attempts, attempt{faultproxy.DropAnswer, p.request, a.busy})
+			p.call.attempts = append(p.call.attempts, attempt{faultproxy.DropResponse, p.request, a.busy})
 			if err := p.request.Deliver(context.Background()); err != nil {
 				sched.wrong = append(sched.wrong, err.Error())
 			}
-			p.fate <- faultproxy.DropRequest
+			p.fault <- faultproxy.DropRequest
 		} else {
 			sched.drop(p)
 		}
 		sched.end(a)
 		return
 	}
-	fate := sched.fate(p)
-	sched.note("%s %s", p.id, fate)
-	sched.tally[string(fate)]++
-	if fate.Arrives() {
+	fault := sched.fault(p)
+	sched.note("%s %s", p.id, fault)
+	sched.tally[string(fault)]++
+	if fault.Arrives() {
 		c.arrived++
 	}
-	p.call.attempts = append(p.call.attempts, attempt{fate, p.request, a.busy})
-	if fate == faultproxy.DropRequest {
+	p.call.attempts = append(p.call.attempts, attempt{fault, p.request, a.busy})
+	if fault == faultproxy.DropRequest {
 		sched.keepLate(p)
 	}
 	if p.step == reserve && sched.crash > 0 && sched.chance(sched.crash, p.id, "at work") {
 		sched.killAtWork(a, time.Duration(sched.uniform(p.id, "when")*float64(150*time.Millisecond)))
 	}
-	p.fate <- fate
+	p.fault <- fault
 }
 
 // throttle returns the response to an attempt within a burst. The lock is held.
-func (sched *schedule) throttle(p *arrival) faultproxy.Fate {
-	fate := sched.shape(p)
-	p.call.attempts = append(p.call.attempts, attempt{fate, p.request, p.at})
+func (sched *schedule) throttle(p *arrival) faultproxy.Fault {
+	fault := sched.shape(p)
+	p.call.attempts = append(p.call.attempts, attempt{fault, p.request, p.at})
 	if len(p.call.attempts) == 1 {
-		sched.note("%s meets %d throttles, the first %q", p.call.name, p.call.throttle, fate)
+		sched.note("%s meets %d throttles, the first %q", p.call.name, p.call.throttle, fault)
 	}
-	sched.tally[fmt.Sprintf("%s, in a burst", fate)]++
-	return fate
+	sched.tally[fmt.Sprintf("%s, in a burst", fault)]++
+	return fault
 }
 
 // shape draws the error of a throttled attempt.
-func (sched *schedule) shape(p *arrival) faultproxy.Fate {
+func (sched *schedule) shape(p *arrival) faultproxy.Fault {
 	all := faultproxy.Throttles(p.request.Operation)
 	return all[int(sched.uniform(p.id, "shape")*float64(len(all)))]
 }
@@ -457,37 +457,37 @@ func (sched *schedule) crashAt(s step) float64 {
 	return sched.crash
 }
 
-// fate draws the fault plan of a call.
-func (sched *schedule) fate(p *arrival) faultproxy.Fate {
-	x := sched.uniform(p.id, "fate")
+// fault draws the fault plan of a call.
+func (sched *schedule) fault(p *arrival) faultproxy.Fault {
+	x := sched.uniform(p.id, "fate") // another label would change the schedule of every seed
 	if p.step == sched.lossy && p.step != vendor {
 		switch {
 		case x < 0.55:
 			return faultproxy.DropRequest
 		case x < 0.75:
-			return faultproxy.DropAnswer
+			return faultproxy.DropResponse
 		}
 		x = (x - 0.75) * 4
 	}
 	bands := []struct {
-		fate  faultproxy.Fate
+		fault faultproxy.Fault
 		share float64
 	}{
-		{faultproxy.DropRequest, sched.loss}, {faultproxy.DropAnswer, 0.6 * sched.loss}, {faultproxy.CutAnswer, 0.2 * sched.loss},
+		{faultproxy.DropRequest, sched.loss}, {faultproxy.DropResponse, 0.6 * sched.loss}, {faultproxy.CutResponse, 0.2 * sched.loss},
 		{sched.shape(p), sched.refusal / 2}, {faultproxy.Fail, sched.refusal / 4}, {faultproxy.FailApplied, sched.refusal / 4},
 	}
 	if p.step == vendor {
 		bands = bands[:0]
-		for _, f := range []faultproxy.Fate{faultproxy.DropRequest, faultproxy.DropAnswer, faultproxy.CutAnswer, faultproxy.Fail, faultproxy.FailApplied} {
+		for _, f := range []faultproxy.Fault{faultproxy.DropRequest, faultproxy.DropResponse, faultproxy.CutResponse, faultproxy.Fail, faultproxy.FailApplied} {
 			bands = append(bands, struct {
-				fate  faultproxy.Fate
+				fault faultproxy.Fault
 				share float64
 			}{f, sched.outage / 5})
 		}
 	}
 	for _, b := range bands {
 		if x < b.share {
-			return b.fate
+			return b.fault
 		}
 		x -= b.share
 	}
@@ -548,7 +548,7 @@ func (sched *schedule) keyID(key string) string {
 func (sched *schedule) drop(p *arrival) {
 	p.call.attempts = append(p.call.attempts, attempt{faultproxy.DropRequest, p.request, time.Now()})
 	sched.keepLate(p)
-	p.fate <- faultproxy.DropRequest
+	p.fault <- faultproxy.DropRequest
 }
 
 // gone removes an actor from the live actors. The client has given up an attempt that still waits. The lock is
@@ -702,7 +702,7 @@ func (sched *schedule) send(r *request, i *instance) {
 }
 
 // vendor decides about a call to a vendor.
-func (sched *schedule) vendor(r *faultproxy.Request) faultproxy.Fate {
+func (sched *schedule) vendor(r *faultproxy.Request) faultproxy.Fault {
 	token := tokenOf(r.Operation + " " + string(r.Body))
 	sched.mu.Lock()
 	var callers []*request

@@ -24,7 +24,7 @@ type throttler struct {
 	all  []*faultproxy.Request
 }
 
-func (t *throttler) decide(r *faultproxy.Request) faultproxy.Fate {
+func (t *throttler) decide(r *faultproxy.Request) faultproxy.Fault {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.all = append(t.all, r)
@@ -145,7 +145,7 @@ func (s *stage) throttled(t *testing.T, c throttled, attempts int) error {
 			p.shards = 4 // all credits are in the first
 		}
 		project := s.fixture.name("throttled")
-		s.fixture.clients.Store(project, func(*faultproxy.Request) faultproxy.Fate { return faultproxy.Deliver })
+		s.fixture.clients.Store(project, func(*faultproxy.Request) faultproxy.Fault { return faultproxy.Deliver })
 		if err := s.create(project, p); err != nil {
 			return err
 		}

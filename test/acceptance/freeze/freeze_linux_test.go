@@ -171,11 +171,11 @@ func (i *instance) call(t *testing.T, client, secret string) int {
 		log, _ := os.ReadFile(filepath.Join(i.logs, "barcode.log"))
 		t.Fatalf("%v %s\n%s", err, result.Payload, log)
 	}
-	var answer events.APIGatewayProxyResponse
-	if err := json.Unmarshal(result.Payload, &answer); err != nil {
+	var response events.APIGatewayProxyResponse
+	if err := json.Unmarshal(result.Payload, &response); err != nil {
 		t.Fatal(err)
 	}
-	return answer.StatusCode
+	return response.StatusCode
 }
 
 // TestThaw: what was revoked or paused while an instance was frozen for an hour holds at the first request afterwards,

@@ -11,7 +11,7 @@ const prices = JSON.parse(__ENV.PRICES);
 
 export const breaches = new Counter('breaches'); // responses outside the contract
 export const refused = new Counter('refused'); // responses within the contract that are no success
-const anchorTook = new Trend('took_anchor', true);
+const baselineTook = new Trend('took_baseline', true);
 
 for (const o of operations) {
   o.method = o.method || 'POST';
@@ -104,18 +104,18 @@ export function ask(o) {
   return { ok: !wrong && a.status === 200, status: a.status, ms: a.timings.duration };
 }
 
-const anchor = { tags: { name: 'anchor' } };
+const baseline = { tags: { name: 'baseline' } };
 const last = []; // this VU's last times of the hello function
 const kept = 15;
 
 // measureAnchor sends a request to the hello function behind the same kind of gateway.
 export function measureAnchor() {
-  const a = http.post(__ENV.ANCHOR_URL, '{}', anchor);
+  const a = http.post(__ENV.BASELINE_URL, '{}', baseline);
   if (a.status !== 200) {
-    breaches.add(1, { operation: 'anchor' });
+    breaches.add(1, { operation: 'baseline' });
     return;
   }
-  anchorTook.add(a.timings.duration);
+  baselineTook.add(a.timings.duration);
   last.push(a.timings.duration);
   if (last.length > kept) last.shift();
 }
@@ -189,7 +189,7 @@ export function operationsSummary(data, clients) {
     const n = figure(data, `took_${metric}`, 'count');
     return [title, vus, n, (n / Number(__ENV.SECONDS)).toFixed(1), ...['med', 'p(95)', 'p(99)'].map((name) => took(data, `took_${metric}`, name)), ...ratio];
   };
-  const hello = row('hello', 'anchor', '', ['1.0', '']);
+  const hello = row('hello', 'baseline', '', ['1.0', '']);
   if (clients) hello.splice(2, 2, '', ''); // hello was measured beside every operation: a sum has no meaning
   const count = (metric) => figure(data, metric, 'count');
   return summary(data, table([

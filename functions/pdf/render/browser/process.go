@@ -21,7 +21,7 @@ type Protection struct {
 
 // flags start a browser that can only print.
 //
-// The network of the browser is closed twice (no name resolves, no proxy answers, loopback included), and interception
+// The network of the browser is closed twice (no name resolves, no proxy responds, loopback included), and interception
 // sees each request before that. The browser never gets --disable-web-security, and never --single-process: with the
 // latter one endless document blocks the whole browser.
 var flags = []string{

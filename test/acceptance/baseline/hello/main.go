@@ -1,4 +1,4 @@
-// Command hello is the least function that can stand behind the gateway: what others are measured against.
+// Command hello is the smallest function behind the gateway: the baseline of the other functions.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Package anchor serves a hello function behind a gateway of its own, as the stack serves the product's functions. The
+// Package baseline serves a hello function behind a gateway of its own, as the stack serves the product's functions. The
 // hello function's figures are the baseline of the product's figures in the same run.
-package anchor
+package baseline
 
 import (
 	"context"
@@ -35,7 +35,7 @@ func Build(ctx context.Context, t *template.Template, dir string) (*Hello, error
 	}
 	h := &Hello{Function: like, Binary: filepath.Join(dir, "hello"), template: t}
 	h.Function.LogicalID, h.Function.Folder, h.Function.Environment, h.Function.Schedules = "HelloFunction", "hello", nil, nil
-	return h, build.Package(ctx, root, "./test/acceptance/anchor/hello", h.Binary)
+	return h, build.Package(ctx, root, "./test/acceptance/baseline/hello", h.Binary)
 }
 
 // Server responds to every route of the SMS function with hello.
