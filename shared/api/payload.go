@@ -49,9 +49,13 @@ var (
 	// phoneNumbers are the numbers of openapi.yaml#PhoneNumber, in a vendor's spelling, too.
 	phoneNumbers = regexp.MustCompile(`\b(?:94|0)?7\d{8}\b`)
 	phoneNumber  = regexp.MustCompile(`^\+?\d{7,19}$`)
+	choice       = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_+-]{0,31}$`)
+	colour       = regexp.MustCompile(`^#?[0-9A-Fa-f]{3,8}$`)
 	// shown are the fields whose texts are choices of the contract, and no data of a person.
-	shown = []string{
-		"send_method", "type", "format", "error_correction", "page_size", "orientation", "response_type", "color", "background", "provider",
+	shown = map[string][]*regexp.Regexp{
+		"send_method": {choice}, "type": {choice}, "format": {choice}, "error_correction": {choice}, "page_size": {choice},
+		"orientation": {choice}, "response_type": {choice}, "provider": {choice},
+		"color": {choice, colour}, "background": {choice, colour},
 	}
 )
 
@@ -78,7 +82,7 @@ func maskPayload(body []byte) string {
 				if len(text) > longestName || phoneNumber.MatchString(text) {
 					text = mask(text)
 				}
-			case len(text) > longestName || !slices.Contains(shown, name):
+			case kind != '{' || !slices.ContainsFunc(shown[name], func(r *regexp.Regexp) bool { return r.MatchString(text) }):
 				text = mask(text)
 			}
 			token = jsontext.String(text)

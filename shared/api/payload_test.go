@@ -21,6 +21,9 @@ func TestMaskPayload(t *testing.T) {
 		{`{"recipients":["0771234567","0771234568"]}`, `{"recipients":["10 digits, the last 567","10 digits, the last 568"]}`},
 		{`{"data":"12345","type":"C128","height":80,"nic":199012345678}`, `{"data":"5 characters","type":"C128","height":80,"nic":"12 digits, the last 678"}`},
 		{`{"type":"no choice of the contract, but long"}`, `{"type":"35 characters"}`},
+		{`{"type":"0771234567","format":"4711","provider":"my code","color":"#1a2b3c","background":"14213d","error_correction":"H"}`,
+			`{"type":"10 digits, the last 567","format":"4 characters","provider":"7 characters","color":"#1a2b3c","background":"14213d","error_correction":"H"}`},
+		{`{"x":[{"type":"C39+"},"word"],"type":["word"]}`, `{"x":[{"type":"C39+"},"4 characters"],"type":["4 characters"]}`},
 		{`{"0771234567":{"type":null}}`, `{"10 digits, the last 567":{"type":null}}`},
 		{"", ""},
 	} {

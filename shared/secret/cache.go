@@ -14,7 +14,7 @@ import (
 
 const (
 	maxSecrets   = 1000             // in the cache of an instance
-	absentFor    = 10 * time.Second // the life of an absent secret in the cache
+	absentFor    = 10 * time.Second // the life of an absent account in the cache
 	refreshEvery = time.Minute      // the shortest time between two reads after refusals of a vendor
 )
 
@@ -31,7 +31,7 @@ type Cache struct {
 type entry struct {
 	locked    chan struct{}
 	value     accounts
-	expiresAt time.Time
+	readAt    time.Time
 	refreshed time.Time // the last read after a refusal
 }
 
@@ -40,7 +40,8 @@ func New(client *secretsmanager.Client, stage string, ttl time.Duration) *Cache 
 	return &Cache{client: client, stage: stage, ttl: ttl, byName: bounded.New[string, *entry](maxSecrets)}
 }
 
-// Fields returns the secret fields of a vendor account, and empty values for an absent account.
+// Fields returns the secret fields of a vendor account, and empty values for an absent account. Fields looks for an absent
+// account again after absentFor, because an operator may add the account while another environment's account is cached.
 func (c *Cache) Fields(ctx context.Context, kind project.Kind, owner string, env project.Environment, vendor string) (Values, error) {
 	name := Name(c.stage, kind, owner)
 	e, err := c.lock(ctx, name)
@@ -48,7 +49,11 @@ func (c *Cache) Fields(ctx context.Context, kind project.Kind, owner string, env
 		return nil, err
 	}
 	defer e.unlock()
-	if !c.clock.Now().Before(e.expiresAt) {
+	life := c.ttl
+	if len(e.value[env][vendor]) == 0 {
+		life = min(life, absentFor)
+	}
+	if !c.clock.Now().Before(e.readAt.Add(life)) {
 		if err := c.read(ctx, name, e); err != nil {
 			return nil, err
 		}
@@ -81,11 +86,7 @@ func (c *Cache) read(ctx context.Context, name string, e *entry) error {
 	if err != nil {
 		return err
 	}
-	life := c.ttl
-	if len(value) == 0 {
-		life = min(life, absentFor)
-	}
-	e.value, e.expiresAt = value, at.Add(life)
+	e.value, e.readAt = value, at
 	return nil
 }
 

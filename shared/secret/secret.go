@@ -62,24 +62,33 @@ type accounts map[project.Environment]map[string]map[string]string
 var errFormat = errors.New("the value is not a JSON object {environment: {vendor: {field: value}}}")
 
 // read reads a secret. read returns an empty value for a secret that does not exist or is scheduled for deletion. Release 1.0.0
-// wrote a secret for each environment: read returns the values of both where the secret of both is absent.
+// wrote a secret for each environment: read returns the values of both where the secret of both is absent. Where one of these
+// is deleted, a writer may have moved both since the first read, and read looks for the secret again.
 func read(ctx context.Context, client *secretsmanager.Client, name string) (accounts, state, error) {
 	var value accounts
 	found, err := readValue(ctx, client, name, &value)
 	if found != absent || err != nil {
 		return value, found, err
 	}
+	moved := false
 	for _, env := range project.Environments() {
 		var old map[string]map[string]string
 		found, err := readValue(ctx, client, oldName(name, env), &old)
 		if err != nil {
 			return nil, absent, err
 		}
+		moved = moved || found == deleted
 		if found == present && len(old) > 0 {
 			if value == nil {
 				value = accounts{}
 			}
 			value[env] = old
+		}
+	}
+	if moved {
+		var both accounts
+		if found, err := readValue(ctx, client, name, &both); found != absent || err != nil {
+			return both, found, err
 		}
 	}
 	return value, absent, nil

@@ -37,6 +37,7 @@ type fixture struct {
 	client *secretsmanager.Client
 	reads  atomic.Int64
 	fail   atomic.Bool
+	before func(read int64) // each read of the cache; nil: nothing
 	clock  *clocktest.Clock
 }
 
@@ -56,7 +57,9 @@ func newFixture(t *testing.T) *fixture {
 	counted := secretsmanager.New(options, func(o *secretsmanager.Options) {
 		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("count", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
-				b.reads.Add(1)
+				if n := b.reads.Add(1); b.before != nil {
+					b.before(n)
+				}
 				if b.fail.Load() {
 					return middleware.InitializeOutput{}, middleware.Metadata{}, errors.New("no response")
 				}
@@ -124,6 +127,12 @@ func TestFields(t *testing.T) {
 	b.clock.Move(5 * time.Minute)
 	b.expect(t, "after the time to live", "acme", "twilio", map[string]string{"auth_token": "t2"}, 1)
 	b.expect(t, "the other vendor is as it was", "acme", "quicksend", quicksend, 0)
+
+	b.put(t, "acme", "vonage", quicksend)
+	b.expect(t, "an absent account beside others, within its time", "acme", "vonage", nil, 0)
+	b.clock.Move(absentFor)
+	b.expect(t, "an account that was absent", "acme", "vonage", quicksend, 1)
+	b.expect(t, "an account that was absent, again", "acme", "vonage", quicksend, 0)
 }
 
 // TestRefresh: a refused secret is read again at most once a minute, and tried again only if it changed.
@@ -293,7 +302,11 @@ func TestOldSecrets(t *testing.T) {
 			}
 			b.expect(t, "before", "acme", "x", c.wantDev, 3)
 			b.clock.Move(absentFor)
-			b.expect(t, "cached", "acme", "x", c.wantDev, 0)
+			again := int64(0)
+			if c.wantDev == nil {
+				again = 3 // an absent account is looked for again
+			}
+			b.expect(t, "cached", "acme", "x", c.wantDev, again)
 			if err := c.write(b, t); err != nil {
 				t.Fatal(err)
 			}
@@ -311,6 +324,53 @@ func TestOldSecrets(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestMoveBetweenReads checks that a reader which has found no secret finds the accounts that a writer moves meanwhile.
+func TestMoveBetweenReads(t *testing.T) {
+	for read := int64(2); read <= 3; read++ { // the reads of the two old secrets
+		b := newFixture(t)
+		name := Name("test", project.SMS, "acme")
+		for _, env := range project.Environments() {
+			_, err := b.client.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{Name: aws.String(oldName(name, env)), SecretString: aws.String(`{"x":{"k":"old"}}`)})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.before = func(n int64) {
+			if n == read {
+				b.put(t, "acme", "y", map[string]string{"k": "new"})
+			}
+		}
+		b.expect(t, fmt.Sprint("moved before read ", read), "acme", "x", map[string]string{"k": "old"}, 4)
+		if got, err := b.Cache.Fields(t.Context(), project.SMS, "acme", prod, "x"); err != nil || got["k"] != "old" {
+			t.Errorf("moved before read %d: %v, %v", read, got, err)
+		}
+	}
+}
+
+// TestOldSecretsLeft checks that a change removes secrets of release 1.0.0 that an interrupted change has left, so that they
+// never become valid again.
+func TestOldSecretsLeft(t *testing.T) {
+	b := newFixture(t)
+	name := Name("test", project.SMS, "acme")
+	b.put(t, "acme", "x", map[string]string{"k": "new"})
+	for _, env := range project.Environments() {
+		_, err := b.client.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{Name: aws.String(oldName(name, env)), SecretString: aws.String(`{"x":{"k":"old"}}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		b.put(t, "acme", "x", map[string]string{"k": "newer"})
+		for _, env := range project.Environments() {
+			var value accounts
+			if found, err := readValue(t.Context(), b.client, oldName(name, env), &value); found != deleted || err != nil {
+				t.Errorf("the old secret of %s is in the state %d: %v", env, found, err)
+			}
+		}
+	}
+	b.expect(t, "the new secret", "acme", "x", map[string]string{"k": "newer"}, 1)
 }
 
 // TestNothingShows: values appear in no error and in no text.

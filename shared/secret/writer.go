@@ -3,12 +3,13 @@ package secret
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
 
 	"svcapi/shared/project"
 )
@@ -69,10 +70,6 @@ func (w *Writer) change(ctx context.Context, name string, edit func(accounts)) e
 	if err != nil {
 		return err
 	}
-	old := slices.Collect(maps.Keys(value)) // the environments whose secrets of release 1.0.0 the new secret replaces
-	if found != absent {
-		old = nil
-	}
 	if value == nil {
 		value = accounts{}
 	}
@@ -80,8 +77,12 @@ func (w *Writer) change(ctx context.Context, name string, edit func(accounts)) e
 	if err := w.write(ctx, name, value, found); err != nil {
 		return err
 	}
-	for _, env := range old {
-		if err := w.remove(ctx, oldName(name, env)); err != nil {
+	// Every change removes the secrets of release 1.0.0, because an earlier change may have ended before their removal.
+	for _, env := range project.Environments() {
+		err := w.remove(ctx, oldName(name, env))
+		_, missing := errors.AsType[*types.ResourceNotFoundException](err)
+		_, scheduled := errors.AsType[*types.InvalidRequestException](err)
+		if err != nil && !missing && !scheduled {
 			return err
 		}
 	}

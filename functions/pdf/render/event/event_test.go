@@ -112,7 +112,7 @@ func TestReadBroken(t *testing.T) {
 	for _, stream := range []string{
 		"", "{}", string(whole[:20]), string(whole[:len(whole)-1]), "{}" + string(separator), "x" + string(separator),
 		strings.Replace(string(whole), `"200"`, "", 1)[:10] + string(separator), strings.Repeat(" ", 1<<20),
-		strings.Replace(string(whole), `"5"`, `"6"`, 1), strings.Replace(string(whole), `"5"`, `"-1"`, 1), strings.Replace(string(whole), `"5"`, `"11"`, 1),
+		strings.Replace(string(whole), `"5"`, `"6"`, 1), strings.Replace(string(whole), `"5"`, `"-1"`, 1), strings.Replace(string(whole), `"5"`, `"0"`, 1), strings.Replace(string(whole), `"5"`, `"11"`, 1),
 		strings.Replace(string(whole), `200`, `500`, 1), strings.Replace(string(whole), `200`, `400`, 1),
 	} {
 		if got, err := Read(strings.NewReader(stream), 10); !errors.Is(err, errResult) {

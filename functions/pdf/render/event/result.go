@@ -84,7 +84,7 @@ func Read(stream io.Reader, maxBytes int64) (Result, error) {
 		maxBytes = maxHead
 	}
 	length, err := strconv.ParseInt(form.Headers[lengthHeader], 10, 64)
-	if err != nil || length < 0 || length > maxBytes || !rejected && form.StatusCode != http.StatusOK {
+	if err != nil || length < 1 || length > maxBytes || !rejected && form.StatusCode != http.StatusOK {
 		return Result{}, fmt.Errorf("%w: status %d, %q bytes", errResult, form.StatusCode, form.Headers[lengthHeader])
 	}
 	body := make([]byte, length)
