@@ -102,7 +102,7 @@ type Limits struct {
 // RecipientLimit is the number of messages that a project may send to one phone number in a window.
 type RecipientLimit struct {
 	Messages int           // at least 1
-	Window   time.Duration // an integer number of seconds that divides a day
+	Window   time.Duration // a minute or more, an integer number of seconds that divides a day
 }
 
 // RecipientID returns the keyed hash (RFC 2104) that names a phone number in the project's counters

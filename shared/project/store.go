@@ -396,6 +396,9 @@ const (
 
 	// day is the length of which each recipient window is a whole part, so that one item a day counts all windows.
 	day = 24 * time.Hour
+	// leastRecipientWindow bounds the counters of a number's item, one for each window of a day: 1,440 are some 20 KB. A write
+	// costs by the size of its item, which must not reach 400 KB.
+	leastRecipientWindow = time.Minute
 	// recipientKeySize is the length of a recipientKey, that of a SHA-256 (RFC 2104, section 3).
 	recipientKeySize = 32
 )
@@ -455,8 +458,8 @@ func (l Limits) validate() error {
 		switch {
 		case r.Messages < 1 || r.Messages > maxMessages:
 			return invalid("limit of %d messages to one number (1 to %d)", r.Messages, maxMessages)
-		case r.Window < time.Second || r.Window%time.Second != 0 || day%r.Window != 0:
-			return invalid("window of %s (whole seconds that divide 24h, such as 10m, 1h or 24h)", r.Window)
+		case r.Window < leastRecipientWindow || r.Window%time.Second != 0 || day%r.Window != 0:
+			return invalid("window of %s (at least %s, in whole seconds that divide 24h, such as 10m, 1h or 24h)", r.Window, leastRecipientWindow)
 		case windows[r.Window]:
 			return invalid("two limits for a window of %s", r.Window)
 		}
