@@ -1,4 +1,4 @@
-// Command inmate is a function for the tests of the jail: it says what it can do, or starts processes that count.
+// Command inmate is a function for the tests of the jail. The function reports its rights, or starts processes that count.
 package main
 
 import (
@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// Inspection is what a function finds.
+// Inspection holds the rights that a function finds.
 type Inspection struct {
 	Status    map[string]string // of /proc/self/status
 	Calls     map[string]string // errors of system calls, by name
