@@ -35,10 +35,10 @@ import (
 )
 
 const (
-	memory      = 8 << 30 // of each process: a changed loop may never end, and allocate
-	timeLimitFactor    = 10      // mutants may take so many times as long as the unchanged code
-	leastWait   = time.Minute
-	engineTrial = 100 // mutants that share one engine: an engine is slow after thousands of tables
+	memory          = 8 << 30 // of each process: a changed loop may never end, and allocate
+	timeLimitFactor = 10      // mutants may take so many times as long as the unchanged code
+	leastWait       = time.Minute
+	engineTrial     = 100 // mutants that share one engine: an engine is slow after thousands of tables
 )
 
 func main() {

@@ -25,8 +25,8 @@ import (
 	"svcapi/local/workdir"
 )
 
-// MillimetresPerInch converts between the units of paper and of PDF: an inch has 72 points.
-const MillimetresPerInch = 25.4
+// millimetresPerInch converts between the units of paper and of PDF: an inch has 72 points.
+const millimetresPerInch = 25.4
 
 // Main runs a package's tests in the jail of the local stack's functions, with the browser's path in the variable
 // CHROMIUM. The tests with the names of outside run once more without the jail: they check what the jail denies. Where
@@ -242,7 +242,7 @@ func Inked(t testing.TB, pdf []byte) Margins {
 			top, bottom = min(top, y), y
 		}
 	}
-	mm := func(pixels int) float64 { return float64(pixels) / dpi * MillimetresPerInch }
+	mm := func(pixels int) float64 { return float64(pixels) / dpi * millimetresPerInch }
 	return Margins{mm(top), mm(width - 1 - right), mm(height - 1 - bottom), mm(left)}
 }
 
