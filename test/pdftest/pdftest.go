@@ -83,8 +83,8 @@ func run(m *testing.M, outside []string) (int, error) {
 
 func report(line string) { fmt.Fprintln(os.Stderr, line) }
 
-// inmate is the variable that passes a cell to the process in the jail.
-const inmate = "PDFTEST_INMATE"
+// cellVariable is the variable that passes a cell to the process in the jail.
+const cellVariable = "PDFTEST_CELL"
 
 // cell holds the arguments and the folder of the process in the jail.
 type cell struct {
@@ -93,12 +93,12 @@ type cell struct {
 }
 
 // Jailed reports whether this process is in the jail.
-func Jailed() bool { return os.Getenv(inmate) != "" }
+func Jailed() bool { return os.Getenv(cellVariable) != "" }
 
 // restore gives this process in the jail the arguments and the folder of the process outside.
 func restore() error {
 	var c cell
-	if err := json.Unmarshal([]byte(os.Getenv(inmate)), &c); err != nil {
+	if err := json.Unmarshal([]byte(os.Getenv(cellVariable)), &c); err != nil {
 		return err
 	}
 	os.Args = c.Args
@@ -132,7 +132,7 @@ func confined(j *jail.Jail, browser string) error {
 		return err
 	}
 	p, err := j.Start(jail.Command{
-		Binary: self, Env: append(os.Environ(), inmate+"="+string(known)), Output: os.Stdout, Readable: []string{root, browser}, Scratch: scratch,
+		Binary: self, Env: append(os.Environ(), cellVariable+"="+string(known)), Output: os.Stdout, Readable: []string{root, browser}, Scratch: scratch,
 	})
 	if err != nil {
 		return err
