@@ -75,7 +75,7 @@ type media struct {
 // example is a JSON body with its title.
 type example struct{ Title, JSON string }
 
-// reference turns the document into what the page shows.
+// reference turns the document into the content of the page.
 type reference struct {
 	*document
 	markdown goldmark.Markdown

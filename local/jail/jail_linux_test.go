@@ -22,7 +22,7 @@ import (
 // hold makes this test binary a host that starts a function and waits, so that a test can kill the host.
 const hold = "JAIL_TEST_HOST"
 
-var inmate string
+var jailed string
 
 func TestMain(m *testing.M) {
 	if binary := os.Getenv(hold); binary != "" {
@@ -32,10 +32,10 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	dir, err := os.MkdirTemp("", "inmate") // only this user may enter the folder
+	dir, err := os.MkdirTemp("", "jailed") // only this user may enter the folder
 	if err == nil {
-		inmate = filepath.Join(dir, "inmate")
-		build := exec.Command("go", "build", "-o", inmate, "./testdata/inmate")
+		jailed = filepath.Join(dir, "jailed")
+		build := exec.Command("go", "build", "-o", jailed, "./testdata/jailed")
 		build.Env, build.Stderr = append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
 		err = build.Run()
 	}
@@ -85,7 +85,7 @@ func jails(t *testing.T) map[string]*jail.Jail {
 func start(t *testing.T, j *jail.Jail, output *os.File, readable []string, env ...string) *jail.Process {
 	t.Helper()
 	p, err := j.Start(jail.Command{
-		Binary: inmate, Env: append([]string{"PATH=/usr/bin:/bin"}, env...), Output: output, Scratch: 8 << 20,
+		Binary: jailed, Env: append([]string{"PATH=/usr/bin:/bin"}, env...), Output: output, Scratch: 8 << 20,
 		Readable: readable,
 	})
 	if err != nil {
@@ -105,7 +105,7 @@ func output(t *testing.T) *os.File {
 	return file
 }
 
-// inspection is what testdata/inmate finds.
+// inspection is what testdata/jailed finds.
 type inspection struct {
 	Status           map[string]string
 	Calls            map[string]string
@@ -136,7 +136,7 @@ func inspect(t *testing.T, j *jail.Jail, readable []string, env ...string) (foun
 
 // TestJail checks each part of the jail that this machine's kernel permits.
 func TestJail(t *testing.T) {
-	dir := filepath.Dir(inmate)
+	dir := filepath.Dir(jailed)
 	readable, hidden := filepath.Join(dir, "readable"), filepath.Join(dir, "hidden")
 	for _, path := range []string{readable, hidden} {
 		if err := os.WriteFile(path, []byte("x"), 0o644); err != nil {
@@ -212,7 +212,7 @@ func TestJail(t *testing.T) {
 // TestOff checks that JAIL=off leaves nothing of the jail, and that JAIL accepts no other value.
 func TestOff(t *testing.T) {
 	found := inspect(t, jails(t)["off"], nil)
-	if found.Status["Seccomp"] == "2" && !filtered() || found.Dir != filepath.Dir(inmate) {
+	if found.Status["Seccomp"] == "2" && !filtered() || found.Dir != filepath.Dir(jailed) {
 		t.Errorf("Seccomp %s, folder %s", found.Status["Seccomp"], found.Dir)
 	}
 	t.Setenv(jail.Variable, "none")
@@ -231,8 +231,8 @@ func filtered() bool {
 func TestEnd(t *testing.T) {
 	for name, j := range jails(t) {
 		for _, c := range []struct{ binary, mode, want string }{
-			{inmate, "exit", "exit status 7"},
-			{inmate, "none", "<nil>"},
+			{jailed, "exit", "exit status 7"},
+			{jailed, "none", "<nil>"},
 			{"/nonexistent", "", "open /nonexistent: no such file or directory"},
 		} {
 			p, err := j.Start(jail.Command{Binary: c.binary, Env: []string{"MODE=" + c.mode}, Scratch: 1 << 20})
@@ -258,7 +258,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// members are the processes of testdata/inmate's family, by what each of them prints.
+// members are the processes of testdata/jailed's family, by what each of them prints.
 var members = []string{"father", "orphan", "stranger"}
 
 // lines counts what each member of the family has printed.
@@ -376,7 +376,7 @@ func TestHostDies(t *testing.T) {
 				file, family := output(t), t.TempDir()
 				mark := "FAMILY=" + family
 				host := exec.Command(os.Args[0])
-				host.Env = append(os.Environ(), hold+"="+inmate, jail.Variable+"="+name, "HOST_OF="+family)
+				host.Env = append(os.Environ(), hold+"="+jailed, jail.Variable+"="+name, "HOST_OF="+family)
 				host.Stdout, host.Stderr = file, file
 				orders, err := host.StdinPipe()
 				if err != nil {

@@ -187,7 +187,7 @@ func (s *store) find(id string) (*secret, error) {
 	return nil, notFound("Secrets Manager can't find the specified secret.")
 }
 
-// live is find without what is scheduled for deletion.
+// live is find without the secrets that are scheduled for deletion.
 func (s *store) live(id string) (*secret, error) {
 	found, err := s.find(id)
 	if err == nil && !found.deletion.IsZero() {

@@ -18,7 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Template is what the local stack needs to know of a SAM template, with every intrinsic resolved.
+// Template holds the part of a SAM template that the local stack uses, with every intrinsic resolved.
 type Template struct {
 	Parameters map[string]string // by name: the overrides, else the defaults
 	Functions  []Function        // in the order of their logical IDs
@@ -47,7 +47,7 @@ type Function struct {
 	Reserved int `cfn:"ReservedConcurrentExecutions"`
 }
 
-// Asynchronous is what Lambda does with an event that nobody waits for.
+// Asynchronous holds the rules of Lambda for an event whose caller does not wait.
 type Asynchronous struct {
 	Retries int           `cfn:"MaximumRetryAttempts"`     // of a failed run
 	MaxAge  time.Duration `cfn:"MaximumEventAgeInSeconds"` // of an event that could not run, or whose run is to be repeated
@@ -85,7 +85,7 @@ type API struct {
 	Responses        map[string]GatewayResponse `cfn:"GatewayResponses"` // by response type, DEFAULT_4XX for example
 }
 
-// Throttle is what a stage admits of each route, over all clients. The zero value admits everything.
+// Throttle limits the requests of each route of a stage, over all clients. The zero value has no limit.
 type Throttle struct {
 	PerSecond int
 	Burst     int

@@ -34,9 +34,9 @@ func Lambda(handler http.Handler) func(context.Context, events.APIGatewayProxyRe
 	}
 }
 
-// LambdaStream returns a handler as Lambda does, but every response of the resources in streams is streamed, as the gateway
+// lambdaStream returns a handler as Lambda does, but every response of the resources in streams is streamed, as the gateway
 // awaits it there.
-func LambdaStream(handler http.Handler, streams []string) func(context.Context, events.APIGatewayProxyRequest) (any, error) {
+func lambdaStream(handler http.Handler, streams []string) func(context.Context, events.APIGatewayProxyRequest) (any, error) {
 	whole, adapter := Lambda(handler), httpadapter.New(handler)
 	return func(ctx context.Context, event events.APIGatewayProxyRequest) (any, error) {
 		if !slices.Contains(streams, event.Resource) {

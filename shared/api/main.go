@@ -54,6 +54,6 @@ func start[C settings.Validator](base func(C) Config, wire func(C, *Service, aws
 		}
 	}
 	go awsclient.Warm(context.Background(), db, common.ProjectsTable) // while init has the whole CPU
-	afterresponse.Start(service.after, registration, LambdaStream(service.Handler(routes...), streams))
+	afterresponse.Start(service.after, registration, lambdaStream(service.Handler(routes...), streams))
 	return nil
 }

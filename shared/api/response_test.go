@@ -79,7 +79,7 @@ func TestStreamedResponse(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			out, err := LambdaStream(h.Handler(route), []string{"/test"})(t.Context(), event)
+			out, err := lambdaStream(h.Handler(route), []string{"/test"})(t.Context(), event)
 			stream, ok := out.(*events.APIGatewayProxyStreamingResponse)
 			if err != nil || !ok {
 				t.Fatalf("%T, %v", out, err)
@@ -96,7 +96,7 @@ func TestStreamedResponse(t *testing.T) {
 				}
 			}
 			event.Body = "{"
-			out, err = LambdaStream(h.Handler(route), []string{"/test"})(t.Context(), event)
+			out, err = lambdaStream(h.Handler(route), []string{"/test"})(t.Context(), event)
 			if refused, ok := out.(*events.APIGatewayProxyStreamingResponse); err != nil || !ok || refused.StatusCode != 422 {
 				t.Errorf("a refused request: %T, %v", out, err)
 			}

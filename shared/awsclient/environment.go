@@ -23,7 +23,7 @@ func FromEnvironment() aws.Config {
 		Credentials: aws.NewCredentialsCache(credentials.NewStaticCredentialsProvider(
 			os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY"), os.Getenv("AWS_SESSION_TOKEN"))),
 		ConfigSources: []any{environment{}},
-		Logger:        logging.Nop{}, // what the SDK would print is also an error of the call, or a remark
+		Logger:        logging.Nop{}, // each message of the SDK is also an error of the call, or a remark
 	}
 	if url := os.Getenv("AWS_ENDPOINT_URL"); url != "" {
 		cfg.BaseEndpoint = &url

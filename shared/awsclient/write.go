@@ -26,7 +26,7 @@ type call[In, Out any] = func(context.Context, *In, ...func(*dynamodb.Options)) 
 //
 // Write returns the output, and how many failed attempts may have had their effect. The pauses are those of the client's Retryer.
 func Write[In, Out any](ctx context.Context, do call[In, Out], in *In) (out *Out, ambiguous int, err error) {
-	return repeat(ctx, patience{math.MaxInt, math.MaxInt}, do, in)
+	return repeat(ctx, attemptLimits{math.MaxInt, math.MaxInt}, do, in)
 }
 
 // WriteUnlessHot makes one write that a request may still abandon. WriteUnlessHot repeats the write as Write does, but gives
@@ -34,21 +34,22 @@ func Write[In, Out any](ctx context.Context, do call[In, Out], in *In) (out *Out
 // Requests that wait for such an item take its capacity from the writes that make the item smaller: an overloaded wallet
 // would not recover (docs/decisions.md#write-retries).
 func WriteUnlessHot[In, Out any](ctx context.Context, do call[In, Out], in *In) (out *Out, ambiguous int, err error) {
-	return repeat(ctx, patience{Attempts, math.MaxInt}, do, in)
+	return repeat(ctx, attemptLimits{Attempts, math.MaxInt}, do, in)
 }
 
 // WriteOnce makes one write that must not have its effect twice. WriteOnce repeats only the attempts that DynamoDB turned
 // away, and ends with the first attempt that may have had its effect.
 func WriteOnce[In, Out any](ctx context.Context, do call[In, Out], in *In) error {
-	_, _, err := repeat(ctx, patience{math.MaxInt, 1}, do, in)
+	_, _, err := repeat(ctx, attemptLimits{math.MaxInt, 1}, do, in)
 	return err
 }
 
-// patience says after how many attempts a write ends that a hot key turned away, or that may have had their effect.
-type patience struct{ hot, ambiguous int }
+// attemptLimits are the numbers of attempts that a hot key turned away, or that may have had their effect, after which a
+// write ends.
+type attemptLimits struct{ hot, ambiguous int }
 
 // repeat repeats a write, and returns the error of the attempt that is its last.
-func repeat[In, Out any](ctx context.Context, most patience, do call[In, Out], in *In) (out *Out, ambiguous int, err error) {
+func repeat[In, Out any](ctx context.Context, most attemptLimits, do call[In, Out], in *In) (out *Out, ambiguous int, err error) {
 	var retryer aws.Retryer
 	once := func(o *dynamodb.Options) { retryer, o.Retryer = o.Retryer, aws.NopRetryer{} }
 	for attempt, lost, hot := 1, 0, 0; ; attempt++ {

@@ -27,8 +27,8 @@ const (
 	batchPause = 50 * time.Millisecond
 )
 
-// ErrUnfinished reports that DynamoDB left items of a batch unprocessed in every attempt.
-var ErrUnfinished = errors.New("batch left unfinished")
+// errUnfinished reports that DynamoDB left items of a batch unprocessed in every attempt.
+var errUnfinished = errors.New("batch left unfinished")
 
 // Store reads and changes projects' own domains. Domains are lower-case ASCII.
 type Store struct {
@@ -66,7 +66,7 @@ func (s *Store) Lists(ctx context.Context, projectID, domain string) (bool, erro
 		unprocessed := out.UnprocessedKeys[s.table].Keys
 		if len(unprocessed) == len(batch) {
 			if tries++; tries == batchTries {
-				return false, fmt.Errorf("read the project's own domains: %w", ErrUnfinished)
+				return false, fmt.Errorf("read the project's own domains: %w", errUnfinished)
 			}
 			if err := pause(ctx, tries); err != nil {
 				return false, err
@@ -107,7 +107,7 @@ func (s *Store) write(ctx context.Context, domains []string, request func(string
 				break
 			}
 			if tries == batchTries {
-				return fmt.Errorf("change the project's own domains: %w", ErrUnfinished)
+				return fmt.Errorf("change the project's own domains: %w", errUnfinished)
 			}
 			if err := pause(ctx, tries); err != nil {
 				return err

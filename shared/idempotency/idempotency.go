@@ -115,7 +115,7 @@ func (s *Store) outcome(ctx context.Context, pk string, item map[string]types.At
 	switch stored, err := dead.write(ctx, died); {
 	case errors.Is(err, errNotOwned) && stored["n"] != nil: // the dead request ended after all, or another repeat was first
 		return unpack(stored)
-	case errors.Is(err, errNotOwned): // freed or claimed anew meanwhile
+	case errors.Is(err, errNotOwned): // released or claimed again since
 		return nil, ErrRunning
 	default:
 		return died, err

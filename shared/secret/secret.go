@@ -122,6 +122,6 @@ type state int
 
 const (
 	absent  state = iota
-	deleted       // scheduled for deletion: svc can restore the secret, and nobody can read it
+	deleted       // scheduled for deletion: svc can restore the secret, and no program can read it
 	present
 )

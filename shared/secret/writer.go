@@ -59,7 +59,7 @@ func (w *Writer) Fields(ctx context.Context, kind project.Kind, owner string, en
 	return Values(value[env][vendor]), err
 }
 
-// Deleted reports whether a secret is scheduled for deletion, so that nobody can read it.
+// Deleted reports whether a secret is scheduled for deletion and cannot be read.
 func (w *Writer) Deleted(ctx context.Context, kind project.Kind, owner string) (bool, error) {
 	_, found, err := read(ctx, w.client, Name(w.stage, kind, owner))
 	return found == deleted, err

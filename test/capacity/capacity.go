@@ -56,14 +56,14 @@ const Tick = time.Millisecond
 type Options struct {
 	// Seed of the latencies.
 	Seed uint64
-	// Latency of one call; default Typical.
+	// Latency of one call; default 2 to 50 ms, as typicalLatency returns.
 	Latency func(*rand.Rand) time.Duration
 	// Exempt tables are counted and never refuse.
 	Exempt []string
 }
 
-// Typical is how long a call takes: 2 ms and more, 4 ms on average, 1 in 100 more than 11 ms, at most 50 ms.
-func Typical(r *rand.Rand) time.Duration {
+// typicalLatency returns the time of a call: 2 ms and more, 4 ms on average, 1 in 100 more than 11 ms, at most 50 ms.
+func typicalLatency(r *rand.Rand) time.Duration {
 	return min(2*time.Millisecond+time.Duration(r.ExpFloat64()*float64(2*time.Millisecond)), 50*time.Millisecond)
 }
 
@@ -117,7 +117,7 @@ func New(ctx context.Context, client *dynamodb.Client, url string, tables []stri
 		random: rand.New(rand.NewPCG(o.Seed, 0)), loads: map[Key]*Load{}, sizes: map[string]int{},
 	}
 	if m.latency == nil {
-		m.latency = Typical
+		m.latency = typicalLatency
 	}
 	for _, table := range tables {
 		out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})

@@ -35,10 +35,10 @@ import (
 )
 
 const (
-	memory      = 8 << 30 // of each process: a changed loop may never end, and allocate
-	patience    = 10      // mutants may take so many times as long as the unchanged code
-	leastWait   = time.Minute
-	engineTrial = 100 // mutants that share one engine: an engine is slow after thousands of tables
+	memory          = 8 << 30 // of each process: a changed loop may never end, and allocate
+	timeLimitFactor = 10      // mutants may take so many times as long as the unchanged code
+	leastWait       = time.Minute
+	engineTrial     = 100 // mutants that share one engine: an engine is slow after thousands of tables
 )
 
 func main() {
@@ -141,7 +141,7 @@ func (t target) test(ctx context.Context, out io.Writer, root string, workers in
 		if err == nil && result != lived {
 			err = fmt.Errorf("the tests fail without any mutant\n%s", report)
 		}
-		limit = max(leastWait, patience*time.Since(began))
+		limit = max(leastWait, timeLimitFactor*time.Since(began))
 		return err
 	})
 	if err != nil {

@@ -25,8 +25,8 @@ import (
 	"svcapi/local/workdir"
 )
 
-// MillimetresPerInch converts between the units of paper and of PDF: an inch has 72 points.
-const MillimetresPerInch = 25.4
+// millimetresPerInch converts between the units of paper and of PDF: an inch has 72 points.
+const millimetresPerInch = 25.4
 
 // Main runs a package's tests in the jail of the local stack's functions, with the browser's path in the variable
 // CHROMIUM. The tests with the names of outside run once more without the jail: they check what the jail denies. Where
@@ -83,8 +83,8 @@ func run(m *testing.M, outside []string) (int, error) {
 
 func report(line string) { fmt.Fprintln(os.Stderr, line) }
 
-// inmate is the variable that passes a cell to the process in the jail.
-const inmate = "PDFTEST_INMATE"
+// cellVariable is the variable that passes a cell to the process in the jail.
+const cellVariable = "PDFTEST_CELL"
 
 // cell holds the arguments and the folder of the process in the jail.
 type cell struct {
@@ -93,12 +93,12 @@ type cell struct {
 }
 
 // Jailed reports whether this process is in the jail.
-func Jailed() bool { return os.Getenv(inmate) != "" }
+func Jailed() bool { return os.Getenv(cellVariable) != "" }
 
 // restore gives this process in the jail the arguments and the folder of the process outside.
 func restore() error {
 	var c cell
-	if err := json.Unmarshal([]byte(os.Getenv(inmate)), &c); err != nil {
+	if err := json.Unmarshal([]byte(os.Getenv(cellVariable)), &c); err != nil {
 		return err
 	}
 	os.Args = c.Args
@@ -132,7 +132,7 @@ func confined(j *jail.Jail, browser string) error {
 		return err
 	}
 	p, err := j.Start(jail.Command{
-		Binary: self, Env: append(os.Environ(), inmate+"="+string(known)), Output: os.Stdout, Readable: []string{root, browser}, Scratch: scratch,
+		Binary: self, Env: append(os.Environ(), cellVariable+"="+string(known)), Output: os.Stdout, Readable: []string{root, browser}, Scratch: scratch,
 	})
 	if err != nil {
 		return err
@@ -242,7 +242,7 @@ func Inked(t testing.TB, pdf []byte) Margins {
 			top, bottom = min(top, y), y
 		}
 	}
-	mm := func(pixels int) float64 { return float64(pixels) / dpi * MillimetresPerInch }
+	mm := func(pixels int) float64 { return float64(pixels) / dpi * millimetresPerInch }
 	return Margins{mm(top), mm(width - 1 - right), mm(height - 1 - bottom), mm(left)}
 }
 

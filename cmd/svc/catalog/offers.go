@@ -68,6 +68,14 @@ func Find(kind, vendor string) (Offer, error) {
 	return Offer{}, app.Usagef("no vendor %q of kind %s; the vendors are %s", vendor, kind, join(offers, func(o Offer) string { return o.Spec.Name }))
 }
 
+// ParseVendor returns a parser of the arguments KIND and VENDOR, which sets the offer.
+func ParseVendor(o *Offer) func(args []string) error {
+	return func(args []string) (err error) {
+		*o, err = Find(args[0], args[1])
+		return err
+	}
+}
+
 // Settings returns the vendor's settings and the endpoint, which is a setting of every remote vendor.
 func (o Offer) Settings() []upstream.Field {
 	if o.BuiltIn || find(o.Spec.Settings, upstream.EndpointSetting) != nil {

@@ -36,7 +36,7 @@ func alert(a *app.App) *cobra.Command {
 	o := &alertOptions{}
 	return a.ProjectCommand(&cobra.Command{
 		Use:   "alert PROJECT CREDITS",
-		Short: "Set the balance below which the stack's low-wallet alarm rings; 0 removes the alert",
+		Short: "Set the balance below which the stack's low-wallet alarm fires; 0 removes the alert",
 	}, o.parse, o.run)
 }
 

@@ -41,7 +41,7 @@ input with --secrets -. A managed integration uses the service's own account, se
 "svc vendor account".`,
 		Example: `  svc integration set acme sms quicksend --mode byok --setting sender_id=Acme
   svc integration set acme sms twilio --mode managed --env production --priority 2`,
-	}, o.parse, o.run)
+	}, catalog.ParseVendor(&o.offer), o.run)
 	app.EnvironmentsFlag(cmd, &o.environments, false)
 	flags := cmd.Flags()
 	flags.StringVar((*string)(&o.mode), "mode", "", "managed: the service's account, the project pays credits; byok: the project's own account")
@@ -54,11 +54,6 @@ input with --secrets -. A managed integration uses the service's own account, se
 	flags.BoolVar(&o.incomplete, "incomplete", false, "store the integration although a required field is missing")
 	o.hasPriority = func() bool { return flags.Changed("priority") }
 	return cmd
-}
-
-func (o *setOptions) parse(args []string) (err error) {
-	o.offer, err = catalog.Find(args[0], args[1])
-	return err
 }
 
 func (o *setOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {

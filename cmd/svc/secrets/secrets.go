@@ -41,18 +41,13 @@ Without --project the command changes the service's own account, which Managed
 integrations use.`,
 		Example: `  svc secrets rotate sms twilio --env production
   svc secrets rotate sms twilio --env production --project acme --secrets - < twilio.json`,
-	}, o.parse, o.run)
+	}, catalog.ParseVendor(&o.offer), o.run)
 	app.EnvironmentsFlag(cmd, &o.environments, false)
 	flags := cmd.Flags()
 	flags.StringVar(&o.projectID, "project", "", "the project that owns the account")
 	flags.StringVar(&o.file, "secrets", "", "file with a JSON object of the secret fields, - for standard input")
 	flags.BoolVar(&o.untried, "untried", false, "do not test the new key first")
 	return cmd
-}
-
-func (o *rotateOptions) parse(args []string) (err error) {
-	o.offer, err = catalog.Find(args[0], args[1])
-	return err
 }
 
 type triedView struct {

@@ -5,7 +5,7 @@ import { ask, copyable, copyButton, element, grouped, uniqueID } from "./dom.js"
 import { sendPlan } from "./units.js";
 
 const smsPrice = Number(document.body.dataset.smsPrice);
-const patience = 40_000; // milliseconds; the API responds within 29 s
+const responseTimeout = 40_000; // milliseconds; the API responds within 29 s
 
 // Headers that the playground sets by itself.
 const ownHeaders = ["X-ENV", "X-Confirm-Send"];
@@ -170,7 +170,7 @@ async function run(request, operation, baseURL, status, place) {
       body: request.body,
       cache: "no-store",
       credentials: "omit",
-      signal: AbortSignal.timeout(patience),
+      signal: AbortSignal.timeout(responseTimeout),
     });
     content = await response.blob();
   } catch (error) {

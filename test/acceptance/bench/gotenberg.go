@@ -49,7 +49,7 @@ type gotenberg struct {
 // errNoGotenberg says why there is nothing to compare with.
 var errNoGotenberg = errors.New("bench-gotenberg was skipped")
 
-// gotenbergTools are the programs that Gotenberg wants to know, by the variable that names the path. No document uses them.
+// gotenbergTools are the programs that Gotenberg requires, by the variable that names the path. No document uses them.
 var gotenbergTools = map[string]string{
 	"QPDF_BIN_PATH": "qpdf", "PDFTK_BIN_PATH": "pdftk", "EXIFTOOL_BIN_PATH": "exiftool", "PDFCPU_BIN_PATH": "true",
 }

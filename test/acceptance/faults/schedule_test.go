@@ -25,8 +25,8 @@ const (
 	most = 4
 	// grace is how long an actor must have been quiet to count as waiting: calls that the actor sends at once arrive together.
 	grace = 3 * time.Millisecond
-	// patience bounds how long the others wait for an actor that is busy (a render, the pauses of svc).
-	patience = 120 * time.Millisecond
+	// busyWait bounds how long the others wait for an actor that is busy (a render, the pauses of svc).
+	busyWait = 120 * time.Millisecond
 	// longest is how long an attempt waits for its turn: a client gives it one second. A call that has been under way for
 	// overdue goes first, too: a client gives a write a few seconds with all its pauses.
 	longest = 450 * time.Millisecond
@@ -303,7 +303,7 @@ func (sched *schedule) unsettled() time.Duration {
 		quiet := now.Sub(a.busy)
 		need := grace
 		if len(a.parked) == 0 || a.expected(now) {
-			need = patience
+			need = busyWait
 		}
 		wait = max(wait, need-quiet)
 	}
@@ -314,7 +314,7 @@ func (sched *schedule) unsettled() time.Duration {
 func (a *actor) expected(now time.Time) bool {
 	for s, c := range a.calls {
 		for _, e := range c.exchanges {
-			if n := len(e.attempts); s != vendor && n > 0 && e.attempts[n-1].faulty() && now.Sub(e.attempts[n-1].at) < patience {
+			if n := len(e.attempts); s != vendor && n > 0 && e.attempts[n-1].faulty() && now.Sub(e.attempts[n-1].at) < busyWait {
 				return true
 			}
 		}

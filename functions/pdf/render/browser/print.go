@@ -152,7 +152,7 @@ func (p *page) source(address string) (string, error) {
 	return "data:" + mediaType + ";base64," + base64.StdEncoding.EncodeToString(body), nil
 }
 
-// Description is what a PDF says of itself besides its title. An empty text is not written.
+// Description describes a PDF inside the file, besides its title. An empty text is not written.
 type Description struct{ Author, Subject, Keywords string }
 
 // Describe adds a description to a PDF, as an update at its end (ISO 32000-1, 7.5.6).

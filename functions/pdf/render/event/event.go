@@ -41,7 +41,7 @@ type Margins struct {
 	Left   float64 `json:"left"`
 }
 
-// Metadata is what a PDF says of itself. An empty text is not written.
+// Metadata describes a PDF inside the file. An empty text is not written.
 type Metadata struct {
 	Title    string `json:"title,omitzero"` // overrides the document's title element
 	Author   string `json:"author,omitzero"`

@@ -1,4 +1,4 @@
-// Command thief runs in the place of a browser that was taken over. It reads all of /proc that it may, and writes to
+// Command procreader runs in the place of a browser that was taken over. It reads all of /proc that it may, and writes to
 // standard error which access keys and names of tables it found, with the number of processes that it saw.
 package main
 
@@ -17,7 +17,7 @@ import (
 // wanted are an access key of the local stack, which names its function, and the name of a table.
 var wanted = regexp.MustCompile(`AWS_ACCESS_KEY_ID=LOCAL[A-Z]+|[A-Z]+_TABLE=[a-z-]+|PRICE_[A-Z]+=[0-9]+`)
 
-// most is the number of bytes that thief reads of one file.
+// most is the number of bytes that procreader reads of one file.
 const most = 16 << 20
 
 func main() {
@@ -49,7 +49,7 @@ func main() {
 		})
 		look(memory(pid))
 	}
-	fmt.Fprintf(os.Stderr, "thief: %d processes;%s;end", processes, strings.Join(sorted(found), ";"))
+	fmt.Fprintf(os.Stderr, "procreader: %d processes;%s;end", processes, strings.Join(sorted(found), ";"))
 	os.Exit(1)
 }
 

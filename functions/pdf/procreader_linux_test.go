@@ -19,7 +19,7 @@ import (
 
 // docs/decisions.md#pdf-renderer: a program in the place of the browser finds no credential but the renderer's, and no name
 // of a table, while the function with the money runs on the same machine.
-func TestThief(t *testing.T) {
+func TestReplacedBrowser(t *testing.T) {
 	confined, err := jail.New(t.Context(), func(line string) { t.Log(line) })
 	if err != nil {
 		t.Fatal(err)
@@ -41,14 +41,14 @@ func TestThief(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	thief := filepath.Join(t.TempDir(), "thief", "headless_shell")
-	compile := exec.CommandContext(t.Context(), "go", "build", "-o", thief, "./testdata/thief")
+	reader := filepath.Join(t.TempDir(), "procreader", "headless_shell")
+	compile := exec.CommandContext(t.Context(), "go", "build", "-o", reader, "./testdata/procreader")
 	compile.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := compile.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
 	host, err := lambda.NewHost(lambda.Options{
-		LogDir: t.TempDir(), Jail: confined, Concurrency: 1, Environment: map[string]string{"CHROMIUM": thief, "SVC_LOCAL": "1"},
+		LogDir: t.TempDir(), Jail: confined, Concurrency: 1, Environment: map[string]string{"CHROMIUM": reader, "SVC_LOCAL": "1"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -74,12 +74,12 @@ func TestThief(t *testing.T) {
 	if err := json.Unmarshal(result.Payload, &failure); err != nil {
 		t.Fatal(err)
 	}
-	report := regexp.MustCompile(`thief: (\d+) processes;(.*);end`).FindStringSubmatch(failure.ErrorMessage)
+	report := regexp.MustCompile(`procreader: (\d+) processes;(.*);end`).FindStringSubmatch(failure.ErrorMessage)
 	if report == nil {
 		t.Fatalf("no report: %s", failure.ErrorMessage)
 	}
 	t.Logf("%s processes, %s", report[1], report[2])
-	// The filter denies what would close the renderer's memory, as Lambda does: its own key shows that the thief reads well.
+	// The filter denies what would close the renderer's memory, as Lambda does: its own key shows that procreader can read.
 	if report[2] == "" && confined.Has(spec.Filter) {
 		t.Error("found nothing")
 	}

@@ -1,4 +1,4 @@
-// Command inmate is a function for the tests of the jail: it says what it can do, or starts processes that count.
+// Command jailed is a function for the tests of the jail. The function reports its rights, or starts processes that count.
 package main
 
 import (
@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// Inspection is what a function finds.
+// Inspection holds the rights that a function finds.
 type Inspection struct {
 	Status    map[string]string // of /proc/self/status
 	Calls     map[string]string // errors of system calls, by name
@@ -79,7 +79,7 @@ func inspect() error {
 	}
 	for _, dir := range []string{"/", "/dev", "/dev/shm", "/etc", "/home", "/mnt", "/opt", "/root", "/run", "/sys", "/tmp", "/usr", "/usr/lib",
 		"/var", "/var/log", "/var/run", "/var/runtime", "/var/task", "/var/tmp", "/proc/sys/kernel", os.Getenv("OUTSIDE")} {
-		if file, err := os.CreateTemp(dir, "inmate"); err == nil {
+		if file, err := os.CreateTemp(dir, "jailed"); err == nil {
 			found.Written = append(found.Written, dir)
 			_ = os.Remove(file.Name())
 		} else if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.EROFS) {
