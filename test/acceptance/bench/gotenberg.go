@@ -82,7 +82,7 @@ func compareGotenberg(ctx context.Context, out io.Writer) (err error) {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "PDF\tthis stack, median\tGotenberg, median\tratio\tratios of rounds\tgoal\t")
 	for _, d := range documents {
-		ours, theirs, err := b.requestsOf(d.html, other)
+		own, others, err := b.requestsOf(d.html, other)
 		if err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func compareGotenberg(ctx context.Context, out io.Writer) (err error) {
 		for round := -1; round < d.rounds; round++ { // round -1 warms up
 			var times [2][]time.Duration
 			for range d.each {
-				for side, once := range []func(context.Context) (time.Duration, error){ours, theirs} {
+				for side, once := range []func(context.Context) (time.Duration, error){own, others} {
 					took, err := once(ctx)
 					if err != nil {
 						return fmt.Errorf("%s: %w", d.name, err)
@@ -116,14 +116,14 @@ func compareGotenberg(ctx context.Context, out io.Writer) (err error) {
 }
 
 // requestsOf returns a request for a document to each side. Each waits until its side has no more work.
-func (b *bench) requestsOf(html string, other *gotenberg) (ours, theirs func(context.Context) (time.Duration, error), err error) {
+func (b *bench) requestsOf(html string, other *gotenberg) (own, others func(context.Context) (time.Duration, error), err error) {
 	body, err := json.Marshal(map[string]any{"html": html, "page_size": "A4"})
 	if err != nil {
 		return nil, nil, err
 	}
 	as := demo.CredentialOf("managed", project.Development)
 	header := http.Header{"X-Api-Key": {as.ClientID}, "X-Api-Secret": {as.ClientSecret}, "Content-Type": {"application/json"}}
-	ours = func(ctx context.Context) (time.Duration, error) {
+	own = func(ctx context.Context) (time.Duration, error) {
 		took, err := timed(ctx, b.stack.BaseURL+"/utilities/pdf/generate", header, body)
 		for _, folder := range []string{"pdf", "pdfrender"} {
 			if f, ok := b.stack.Template.Function(folder); ok && err == nil {
@@ -143,12 +143,12 @@ func (b *bench) requestsOf(html string, other *gotenberg) (ours, theirs func(con
 		return nil, nil, err
 	}
 	formHeader := http.Header{"Content-Type": {w.FormDataContentType()}}
-	theirs = func(ctx context.Context) (time.Duration, error) {
+	others = func(ctx context.Context) (time.Duration, error) {
 		took, err := timed(ctx, other.url+"/forms/chromium/convert/html", formHeader, form.Bytes())
 		rest(ctx)
 		return took, err
 	}
-	return ours, theirs, nil
+	return own, others, nil
 }
 
 // timed returns the time until the last byte of a PDF has come.
