@@ -205,11 +205,11 @@ func (to Target) integrations(p plan, env project.Environment) []project.Integra
 	var list []project.Integration
 	place := map[project.Kind]int{}
 	for _, v := range table {
-		if p.mode == "" || v.spare && !p.all {
+		if p.mode == "" || v.inactive && !p.all {
 			continue
 		}
 		i := project.Integration{
-			Kind: v.kind, Environment: env, Vendor: v.name, Mode: p.mode, Active: !v.spare,
+			Kind: v.kind, Environment: env, Vendor: v.name, Mode: p.mode, Active: !v.inactive,
 			Priority: 10 * (place[v.kind] + 1), Settings: map[string]string{},
 		}
 		if !p.bare {
@@ -246,7 +246,7 @@ func (to Target) accounts(ctx context.Context, owner string) error {
 func Vendors(kind project.Kind) []string {
 	names := []string{}
 	for _, v := range table {
-		if v.kind == kind && !v.spare {
+		if v.kind == kind && !v.inactive {
 			names = append(names, v.name)
 		}
 	}

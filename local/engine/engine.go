@@ -20,7 +20,7 @@ import (
 // EndpointVariable names an engine that already runs. Start uses it instead of starting one.
 const EndpointVariable = "AWS_ENDPOINT_URL_DYNAMODB"
 
-// readyWithin bounds the start of the engine. It is up in under a second on an idle machine.
+// readyWithin bounds the start of the engine. The engine starts in under a second on an idle machine.
 const readyWithin = 60 * time.Second
 
 // Options of Start. The zero value is good.

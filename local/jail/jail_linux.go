@@ -267,5 +267,5 @@ func (p *Process) Kill() {
 // Done is closed when the function and all that it has started have ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err returns how the function ended: nil for exit status 0. It is valid once Done is closed.
+// Err returns how the function ended: nil for exit status 0. The result is valid once Done is closed.
 func (p *Process) Err() error { return p.err }

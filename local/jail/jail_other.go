@@ -48,5 +48,5 @@ func (p *Process) Kill() { p.child.Signal(syscall.SIGKILL) }
 // Done is closed when the function has ended.
 func (p *Process) Done() <-chan struct{} { return p.child.Done() }
 
-// Err returns how the function ended: nil for exit status 0. It is valid once Done is closed.
+// Err returns how the function ended: nil for exit status 0. The result is valid once Done is closed.
 func (p *Process) Err() error { return p.child.Err() }

@@ -53,7 +53,7 @@ var DefaultLimits = Limits{Write: awsclient.WriteTimeout, Remove: time.Second, R
 // Tables names the tables of the wallets and of the ledger.
 type Tables struct{ Wallets, Ledger string }
 
-// Store reads and writes wallets and their ledger. It is safe for concurrent use.
+// Store reads and writes wallets and their ledger. A Store is safe for concurrent use.
 type Store struct {
 	client *dynamodb.Client
 	tables Tables

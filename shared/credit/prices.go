@@ -27,8 +27,8 @@ type Price struct {
 	Unit      string // a call costs the price of each of its units; empty: the price is for the call
 }
 
-// PriceList returns the rows of the price list in the order in which people read them. What is not on the list is free,
-// and so is every operation on a Manual integration.
+// PriceList returns the rows of the price list in the order in which people read them. Every other operation is
+// free, and so is every operation on a Manual integration.
 func PriceList() []Price {
 	return []Price{
 		{SMS, "PriceSms", "unit"},

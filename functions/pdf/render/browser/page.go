@@ -86,8 +86,8 @@ func (s *session) newPage(ctx context.Context, scripts bool) (*page, error) {
 // warmUpHTML has what most documents have: both kinds of font, bold text, a table, and the scripts of Sri Lanka.
 const warmUpHTML = `<!DOCTYPE html><p>self-test<p style="font-family:sans-serif">self-test <b>self-test</b> ස த<table><tr><td>1</table>`
 
-// warmUp prints a document of this package, so that the renderer process has loaded printer and fonts before a stranger's
-// document comes, and looks for its text: without fonts Chromium prints an empty PDF without an error. The stranger's document
+// warmUp prints a document of this package, so that the renderer process has loaded printer and fonts before a client's
+// document comes, and looks for its text: without fonts Chromium prints an empty PDF without an error. The client's document
 // replaces this one in the page.
 func (p *page) warmUp(ctx context.Context) error {
 	p.ctx = ctx
