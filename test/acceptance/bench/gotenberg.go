@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"mime/multipart"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -19,7 +20,6 @@ import (
 
 	"svcapi/local/chromium"
 	"svcapi/local/demo"
-	"svcapi/local/process"
 	"svcapi/local/stack"
 	"svcapi/shared/project"
 	"svcapi/test/pdftest"
@@ -30,8 +30,7 @@ const (
 	pause          = 100 * time.Millisecond // after each document, for the work that no client waits for
 )
 
-// documents are compared one after another, each in rounds of several documents. Gotenberg restarts its
-// browser after 100 of them.
+// documents are compared one after another, each in rounds of several documents. Gotenberg's browser starts anew after 100 of them.
 var documents = []struct {
 	name, html   string
 	rounds, each int
@@ -47,12 +46,18 @@ type gotenberg struct {
 	process *exec.Cmd
 }
 
-// errNoGotenberg is the error when no Gotenberg can be started to compare with.
+// errNoGotenberg says why there is nothing to compare with.
 var errNoGotenberg = errors.New("bench-gotenberg was skipped")
 
-// gotenbergTools are the programs that Gotenberg requires, by the variable that names the path. No document uses them.
+// gotenbergTools are the programs that Gotenberg wants to know, by the variable that names the path. No document uses them.
 var gotenbergTools = map[string]string{
 	"QPDF_BIN_PATH": "qpdf", "PDFTK_BIN_PATH": "pdftk", "EXIFTOOL_BIN_PATH": "exiftool", "PDFCPU_BIN_PATH": "true",
+}
+
+// sameSheet are the fields that give a PDF of Gotenberg the sheet of openapi.yaml#PdfRequest's defaults.
+var sameSheet = map[string]string{
+	"paperWidth": "210mm", "paperHeight": "297mm", "printBackground": "true",
+	"marginTop": "15mm", "marginRight": "15mm", "marginBottom": "15mm", "marginLeft": "15mm",
 }
 
 // compareGotenberg prints how long a PDF takes through the whole local stack and by Gotenberg over HTTP, with the same browser.
@@ -82,7 +87,7 @@ func compareGotenberg(ctx context.Context, out io.Writer) (err error) {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "PDF\tthis stack, median\tGotenberg, median\tratio\tratios of rounds\tgoal\t")
 	for _, d := range documents {
-		own, others, err := b.requestsOf(d.html, other)
+		ours, theirs, err := b.requestsOf(d.html, other)
 		if err != nil {
 			return err
 		}
@@ -90,13 +95,17 @@ func compareGotenberg(ctx context.Context, out io.Writer) (err error) {
 		var ratios []string
 		for round := -1; round < d.rounds; round++ { // round -1 warms up
 			var times [2][]time.Duration
+			var pages [2]int
 			for range d.each {
-				for side, once := range []func(context.Context) (time.Duration, error){own, others} {
-					took, err := once(ctx)
+				for side, once := range []request{ours, theirs} {
+					took, pdf, err := once(ctx)
 					if err != nil {
 						return fmt.Errorf("%s: %w", d.name, err)
 					}
-					times[side] = append(times[side], took)
+					times[side], pages[side] = append(times[side], took), bytes.Count(pdf, []byte("/Type /Page\n"))
+				}
+				if pages[0] == 0 || pages[0] != pages[1] {
+					return fmt.Errorf("%s: %d pages here, %d of Gotenberg: this is not the same work", d.name, pages[0], pages[1])
 				}
 			}
 			if round < 0 {
@@ -115,23 +124,27 @@ func compareGotenberg(ctx context.Context, out io.Writer) (err error) {
 	return t.Flush()
 }
 
+// request makes one request, and returns the time until the last byte of the PDF has come.
+type request func(context.Context) (time.Duration, []byte, error)
+
 // requestsOf returns a request for a document to each side. Each waits until its side has no more work.
-func (b *bench) requestsOf(html string, other *gotenberg) (own, others func(context.Context) (time.Duration, error), err error) {
+func (b *bench) requestsOf(html string, other *gotenberg) (ours, theirs request, err error) {
 	body, err := json.Marshal(map[string]any{"html": html, "page_size": "A4"})
 	if err != nil {
 		return nil, nil, err
 	}
 	as := demo.CredentialOf("managed", project.Development)
 	header := http.Header{"X-Api-Key": {as.ClientID}, "X-Api-Secret": {as.ClientSecret}, "Content-Type": {"application/json"}}
-	own = func(ctx context.Context) (time.Duration, error) {
-		took, err := timed(ctx, b.stack.BaseURL+"/utilities/pdf/generate", header, body)
+	client := &http.Client{Transport: &http.Transport{}}
+	ours = func(ctx context.Context) (time.Duration, []byte, error) {
+		took, pdf, err := timed(ctx, client, b.stack.BaseURL+"/utilities/pdf/generate", header, body)
 		for _, folder := range []string{"pdf", "pdfrender"} {
 			if f, ok := b.stack.Template.Function(folder); ok && err == nil {
 				err = b.stack.AwaitIdle(ctx, f.LogicalID)
 			}
 		}
-		rest(ctx)
-		return took, err
+		<-time.After(pause)
+		return took, pdf, err
 	}
 	var form bytes.Buffer
 	w := multipart.NewWriter(&form)
@@ -139,29 +152,32 @@ func (b *bench) requestsOf(html string, other *gotenberg) (own, others func(cont
 	if err == nil {
 		_, err = io.WriteString(file, html)
 	}
-	if err = errors.Join(err, w.WriteField("printBackground", "true"), w.Close()); err != nil {
+	for field, value := range sameSheet {
+		err = errors.Join(err, w.WriteField(field, value))
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
 		return nil, nil, err
 	}
 	formHeader := http.Header{"Content-Type": {w.FormDataContentType()}}
-	others = func(ctx context.Context) (time.Duration, error) {
-		took, err := timed(ctx, other.url+"/forms/chromium/convert/html", formHeader, form.Bytes())
-		rest(ctx)
-		return took, err
+	theirs = func(ctx context.Context) (time.Duration, []byte, error) {
+		took, pdf, err := timed(ctx, client, other.url+"/forms/chromium/convert/html", formHeader, form.Bytes())
+		<-time.After(pause)
+		return took, pdf, err
 	}
-	return own, others, nil
+	return ours, theirs, nil
 }
 
-// timed returns the time until the last byte of a PDF has come.
-func timed(ctx context.Context, url string, header http.Header, body []byte) (time.Duration, error) {
+// timed is a request with these bytes.
+func timed(ctx context.Context, client *http.Client, url string, header http.Header, body []byte) (time.Duration, []byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	r.Header = header
 	began := time.Now()
-	response, err := new(http.Client).Do(r)
+	response, err := client.Do(r)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	defer response.Body.Close()
 	pdf, err := io.ReadAll(response.Body)
@@ -169,7 +185,7 @@ func timed(ctx context.Context, url string, header http.Header, body []byte) (ti
 	if err == nil && (response.StatusCode != http.StatusOK || !bytes.HasPrefix(pdf, []byte("%PDF-"))) {
 		err = fmt.Errorf("%s: %d %.200s", url, response.StatusCode, pdf)
 	}
-	return took, err
+	return took, pdf, err
 }
 
 // startGotenberg starts the program that the variable GOTENBERG names, with the browser of the layer. The result is
@@ -186,11 +202,11 @@ func startGotenberg(ctx context.Context, dir string) (*gotenberg, error) {
 	if err != nil {
 		return nil, err
 	}
-	layer := filepath.Dir(browser)
+	beside := filepath.Dir(browser)
 	work := filepath.Join(dir, "gotenberg")
 	environment := append(os.Environ(),
 		"CHROMIUM_BIN_PATH="+browser, "CHROMIUM_HYPHEN_DATA_DIR_PATH="+work, "TMPDIR="+work,
-		"FONTCONFIG_FILE="+filepath.Join(layer, "fonts.conf"), "LD_LIBRARY_PATH="+filepath.Join(layer, "lib"),
+		"FONTCONFIG_FILE="+filepath.Join(beside, "fonts.conf"), "LD_LIBRARY_PATH="+filepath.Join(beside, "lib"),
 	)
 	for variable, tool := range gotenbergTools {
 		path, err := exec.LookPath(tool)
@@ -199,7 +215,7 @@ func startGotenberg(ctx context.Context, dir string) (*gotenberg, error) {
 		}
 		environment = append(environment, variable+"="+path)
 	}
-	port, err := process.FreePort()
+	port, err := freePort()
 	if err != nil {
 		return nil, err
 	}
@@ -215,17 +231,28 @@ func startGotenberg(ctx context.Context, dir string) (*gotenberg, error) {
 	if err := g.process.Start(); err != nil {
 		return nil, err
 	}
-	for until := time.Now().Add(gotenbergStart); time.Now().Before(until) && ctx.Err() == nil; rest(ctx) {
-		if response, err := new(http.Client).Get(g.url + "/health"); err == nil {
-			response.Body.Close()
-			if response.StatusCode == http.StatusOK {
-				return g, nil
-			}
+	for until := time.Now().Add(gotenbergStart); time.Now().Before(until) && ctx.Err() == nil; {
+		if g.healthy(ctx) {
+			return g, nil
 		}
+		<-time.After(pause)
 	}
 	g.close()
 	text, _ := os.ReadFile(log.Name())
 	return nil, fmt.Errorf("gotenberg did not start: %w\n%s", context.Cause(ctx), text)
+}
+
+func (g *gotenberg) healthy(ctx context.Context) bool {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, g.url+"/health", http.NoBody)
+	if err != nil {
+		return false
+	}
+	response, err := new(http.Client).Do(r)
+	if err != nil {
+		return false
+	}
+	response.Body.Close()
+	return response.StatusCode == http.StatusOK
 }
 
 // close ends Gotenberg, which ends its browser.
@@ -234,10 +261,12 @@ func (g *gotenberg) close() {
 	_ = g.process.Wait()
 }
 
-// rest waits for a pause.
-func rest(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(pause):
+// freePort returns a port of the loopback interface that no program uses now.
+func freePort() (int, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
 	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port, nil
 }
