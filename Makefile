@@ -170,7 +170,7 @@ checkov: .local/checkov/.ready ## known weaknesses of the template and the workf
 		|| { cat .local/checkov/report.txt; exit 1; }
 	@for file in .github/workflows/*.yml; do grep -q "File: /$$file:" .local/checkov/report.txt || { echo "Checkov did not read $$file" >&2; exit 1; }; done
 
-vulnerabilities: ## known vulnerabilities of Go and of the modules, in functions that the product calls; asks vuln.go.dev
+vulnerabilities: ## known vulnerabilities of Go and of the modules, in functions that the product calls; asks Go's vulnerability database
 	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
 
 browser-age: ## fails while a newer browser for PDFs is released, or the one in use has known vulnerabilities; asks npm's registry
