@@ -56,13 +56,13 @@ test: build ## everything: checks, unit tests, store tests on DynamoDB Local, ac
 	$(MAKE) --jobs=2 check
 	@echo "fault schedules: the fixed seed, and FAULT_SEED=$(FAULT_SEED)"
 	@rm -rf $(TEST_LOGS) && mkdir -p $(TEST_LOGS)
-	{ $(MAKE) test-race && $(MAKE) --jobs=2 test-plain test-schedules && $(MAKE) test-simulations; } 2>&1 | tee $(TEST_LOGS)/go-test.log
+	{ $(MAKE) test-race && $(MAKE) test-plain && $(MAKE) test-schedules && $(MAKE) test-simulations; } 2>&1 | tee $(TEST_LOGS)/go-test.log
 	go run ./test/acceptance/leaks $(TEST_LOGS)
 	@echo "the slowest packages, in seconds:"
 	@awk '$$1 == "ok" && $$3 ~ /s$$/ { printf "%8.1f %s\n", $$3, $$2 }' $(TEST_LOGS)/go-test.log | sort -rn | head -15
 
-# The shares of make test. Acceptance tests wait much, so they run beside a share that computes. Fault schedules run alone:
-# on a busy machine a request lives longer than their settler assumes.
+# The shares of make test, one after another: on a busy machine a request lives longer than the settler of the fault
+# schedules assumes, and repeated writes make counters count twice.
 .PHONY: test-race test-simulations test-plain test-schedules
 
 test-race:

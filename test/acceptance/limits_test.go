@@ -180,12 +180,35 @@ func TestBulkRecipientLimit(t *testing.T) {
 		t.Errorf("all over their limit: %d %s", r.status, r.body)
 	}
 	idle(t, "SmsFunction") // what was refused counts in no day
-	used := svc[struct {
-		Units int64 `json:"units_today"`
-	}](t, "", "project", "limits", p.id)
-	if used.Units != 122 {
+	if used := p.daily(t); used.Units != 122 {
 		t.Errorf("%d units of the day, want 122", used.Units)
 	}
+}
+
+// exactly repeats a race on a new project where a write of the day's counter was counted twice, because its response was
+// lost and DynamoDB took the repetition, too (docs/decisions.md#daily-limit). A race reports whether that happened: fewer
+// requests succeeded than the limit permits, although the counter is full. Nothing else fills a counter.
+func exactly(t *testing.T, race func() (countedTwice bool)) {
+	t.Helper()
+	for range 3 {
+		if !race() {
+			return
+		}
+		t.Log("a repeated write was counted twice; once more")
+	}
+	t.Error("three races in turn had a write that was counted twice")
+}
+
+// daily returns what the limits of a project have counted today.
+func (p *tenant) daily(t *testing.T) (counts struct {
+	Credits int64 `json:"credits_today"`
+	Units   int64 `json:"units_today"`
+}) {
+	t.Helper()
+	return svc[struct {
+		Credits int64 `json:"credits_today"`
+		Units   int64 `json:"units_today"`
+	}](t, "", "project", "limits", p.id)
 }
 
 // docs/decisions.md#daily-limit: of 64 requests at once, over two operations, exactly as many are charged
@@ -193,6 +216,10 @@ func TestBulkRecipientLimit(t *testing.T) {
 func TestDailyCredits(t *testing.T) {
 	local(t)
 	t.Parallel()
+	exactly(t, func() bool { return raceForCredits(t) })
+}
+
+func raceForCredits(t *testing.T) (countedTwice bool) {
 	unit := price(credit.Barcode)
 	p := plan{credits: 1_000_000}.make(t).drawing(t, project.Managed).
 		limits(t, "--daily-credits", fmt.Sprint(20*unit))
@@ -202,18 +229,25 @@ func TestDailyCredits(t *testing.T) {
 	ends := "which ends at " + time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1).Format(time.RFC3339)
 	succeeded, refused := counted(t, race(ask), 402, "insufficient_funds", "daily limit of "+credit.Grouped(20*unit)+" credits, "+ends)
 	several(t, "BarcodeFunction")
+	p.alerted(t, "BarcodeFunction", 1)
+	if succeeded < 20 && p.daily(t).Credits == 20*unit {
+		return true
+	}
 	if got := p.balance(t); succeeded != 20 || refused != racers-20 || got != 1_000_000-20*unit {
 		t.Errorf("%d requests succeeded, %d were refused, balance %d; want 20", succeeded, refused, got)
 	}
-	p.alerted(t, "BarcodeFunction", 1)
 	// The operator raises the limit: what the day has counted stays counted.
 	p.limits(t, "--daily-credits", fmt.Sprint(23*unit))
 	forget()
 	succeeded, _ = counted(t, race(ask), 402, "insufficient_funds", "daily limit")
+	p.alerted(t, "BarcodeFunction", 2)
+	if succeeded < 3 && p.daily(t).Credits == 23*unit {
+		return true
+	}
 	if succeeded != 3 {
 		t.Errorf("%d requests more succeeded, want 3", succeeded)
 	}
-	p.alerted(t, "BarcodeFunction", 2)
+	return false
 }
 
 // idle waits until a function has ended its work after its responses.
@@ -246,6 +280,10 @@ func (p *tenant) alerted(t *testing.T, function string, want int) {
 func TestDailyUnits(t *testing.T) {
 	local(t)
 	t.Parallel()
+	exactly(t, func() bool { return raceForUnits(t) })
+}
+
+func raceForUnits(t *testing.T) (countedTwice bool) {
 	p := plan{integrations: []integration{{vendor: "twilio", mode: project.BYOK}}}.make(t).limits(t, "--daily-units", "41")
 	to := numberBlock(racers)
 	responses := race(func(i int) *response {
@@ -255,6 +293,9 @@ func TestDailyUnits(t *testing.T) {
 	messages := 0
 	for _, n := range to {
 		messages += len(sent(n))
+	}
+	if idle(t, "SmsFunction"); succeeded < 20 && messages == succeeded && p.daily(t).Units == 40 {
+		return true
 	}
 	if succeeded != 20 || refused != racers-20 || messages != 20 {
 		t.Errorf("%d requests succeeded, %d were refused, %d messages were sent; want 20", succeeded, refused, messages)
@@ -269,6 +310,7 @@ func TestDailyUnits(t *testing.T) {
 	if a := (request{path: send, body: single(to[0], "m"), as: p.dev}).do(t); a != nil && a.status != 200 {
 		t.Errorf("the last unit: %d %s", a.status, a.body)
 	}
+	return false
 }
 
 // docs/decisions.md#guessing: a process refuses wrong secrets for one client ID after a hundred, and never the right secret.
