@@ -80,14 +80,19 @@ type reference struct {
 	*document
 	markdown goldmark.Markdown
 	users    map[string]map[string]bool // tags that use a shared response, by its name
+	statuses map[string]string          // of shared responses, by name
 }
 
 // newReference returns the reference of a document.
 func newReference(d *document) *reference {
-	r := &reference{document: d, markdown: goldmark.New(goldmark.WithExtensions(extension.Table)), users: map[string]map[string]bool{}}
+	r := &reference{
+		document: d, markdown: goldmark.New(goldmark.WithExtensions(extension.Table)),
+		users: map[string]map[string]bool{}, statuses: map[string]string{},
+	}
 	for _, o := range d.operations() {
-		for _, node := range pairs(at(o.node, "responses")) {
+		for status, node := range pairs(at(o.node, "responses")) {
 			name := last(text(at(node, "$ref")))
+			r.statuses[name] = status
 			if r.users[name] == nil {
 				r.users[name] = map[string]bool{}
 			}
@@ -166,27 +171,15 @@ func (r *reference) entry(o operation, g group) (e entry, err error) {
 // common returns the responses that operations of many groups share, in the document's order.
 func (r *reference) common() ([]response, error) {
 	var list []response
-	for name := range pairs(at(r.root, "components", "responses")) {
+	for name, node := range pairs(at(r.root, "components", "responses")) {
 		if !r.shared(name) {
 			continue
 		}
-		for _, o := range r.operations() {
-			status := ""
-			for s, node := range pairs(at(o.node, "responses")) {
-				if last(text(at(node, "$ref"))) == name {
-					status = s
-				}
-			}
-			if status == "" {
-				continue
-			}
-			shown, err := r.response("error."+name, status, at(r.root, "components", "responses", name))
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, shown)
-			break
+		shown, err := r.response("error."+name, r.statuses[name], node)
+		if err != nil {
+			return nil, err
 		}
+		list = append(list, shown)
 	}
 	return list, nil
 }

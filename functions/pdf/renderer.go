@@ -36,7 +36,7 @@ func newRenderer(cfg aws.Config, function string, after afterResponse) *renderer
 	return &renderer{function: function, after: after, client: func() *lambda.Client {
 		return lambda.NewFromConfig(cfg, func(o *lambda.Options) {
 			o.HTTPClient = http
-			o.Retryer = aws.NopRetryer{} // render decides what is repeated
+			o.Retryer = aws.NopRetryer{} // the method render decides which calls are repeated
 		})
 	}}
 }

@@ -100,7 +100,7 @@ func parse(result lambda.Result, state *requestState) (*response, error) {
 // maxPrelude is the most bytes of a prelude that the local stack takes.
 const maxPrelude = 1 << 20
 
-// prelude returns what is before the separator of a stream; nil where the stream has none.
+// prelude returns the bytes before the separator of a stream, and nil for a stream without a separator.
 func prelude(stream *bufio.Reader) []byte {
 	var text []byte
 	for len(text) < maxPrelude {

@@ -113,7 +113,7 @@ type jsonResult struct{ bytes.Buffer }
 // ContentType returns the type of the result for the Runtime API.
 func (*jsonResult) ContentType() string { return "application/json" }
 
-// encode returns what is sent of a result.
+// encode returns the bytes of a result that are sent.
 func encode(out any) (Stream, error) {
 	if stream, ok := out.(Stream); ok {
 		return stream, nil

@@ -73,7 +73,7 @@ func failed(uncertain bool) func([]*Message) error {
 	}
 }
 
-// counted returns what is counted today.
+// counted returns the value of today's counter.
 func (h *fixture) counted(t *testing.T, unit ratelimit.Unit) int64 {
 	t.Helper()
 	n, err := h.limiter.Counted(t.Context(), ratelimit.Daily{Project: "acme", Unit: unit}, time.Now())
@@ -95,7 +95,7 @@ type step struct {
 func (h *fixture) steps(t *testing.T, unit ratelimit.Unit, steps []step) {
 	t.Helper()
 	for _, s := range steps {
-		for _, restarted := range []bool{false, s.status == 429 || s.status == 402} { // what is refused from memory, other instances refuse, too
+		for _, restarted := range []bool{false, s.status == 429 || s.status == 402} { // a request that one instance refuses from memory is refused by other instances, too
 			if restarted {
 				h.restart()
 			}

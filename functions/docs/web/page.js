@@ -11,12 +11,9 @@ for (const code of document.querySelectorAll("main pre")) copyable(code);
 for (const code of document.querySelectorAll(".text code")) code.classList.toggle("phrase", code.textContent.includes(" ")); // may break at spaces
 for (const table of document.querySelectorAll(".about > table:not(.stacked)")) table.tabIndex = 0; // a narrow page scrolls it
 
-/** The element that the address names, if there is one. */
-const target = () => document.getElementById(location.hash.slice(1)) ?? document.getElementById(decodeURIComponent(location.hash.slice(1)));
-
 /** Brings the element that the address names into view, with everything that hides it opened. */
 function land() {
-  const element = target();
+  const element = document.querySelector(":target");
   for (let part = element?.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
   element?.scrollIntoView({ behavior: "instant" });
 }

@@ -12,7 +12,7 @@ function entries() {
   }
   for (const operation of document.querySelectorAll(".operation")) {
     const summary = operation.querySelector("h4").textContent;
-    list.push({ kind: "Operation", title: summary, id: operation.id, words: `${summary} ${operation.dataset.words ?? ""} ${operation.querySelector(".path").textContent}` });
+    list.push({ kind: "Operation", title: summary, id: operation.id, words: `${summary} ${operation.querySelector(".path").textContent}` });
     for (const row of operation.querySelectorAll("tr[id]")) {
       const name = row.querySelector("code")?.textContent ?? "";
       const kind = row.closest(".fields") ? "Field" : "Error";
