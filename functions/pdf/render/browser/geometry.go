@@ -62,19 +62,31 @@ func setTitle(title string) (string, error) {
 	return `Object.getOwnPropertyDescriptor(Document.prototype, "title").set.call(document, ` + string(text) + `)`, err
 }
 
-// insertStyle returns the program that puts the rule before every style sheet of the document. The program calls methods
-// through their prototypes, because a document can name an element "documentElement". The rule goes into the sheet
-// without text, because a document can display its style elements.
+// hideOnScreen hides the body on the screen, where nobody sees the body, and keeps the layout of its content. Chromium
+// otherwise lays the whole document out for the screen again when its pages are printed.
+const hideOnScreen = "@media screen{:root>body{content-visibility:hidden!important}}"
+
+// insertStyle returns the program that puts the page rule before every style sheet of the document, and hideOnScreen after
+// the page rule. The program calls methods through their prototypes, because a document can name an element
+// "documentElement". Each rule goes into a sheet without text, because a document can display its style elements, and
+// hideOnScreen into a sheet of its own, because Chromium reads a sheet again when one of its media rules changes. The second
+// style element is within the first, so that the positions of the root's other children change once.
 //
 // The zoom of the root element scales the margins of the page, too. An important declaration of the element itself
 // overrides all sheets and layers; only a running transition overrides that, so the program forbids both.
 func insertStyle(rule string) string {
 	return `(() => {
 	const get = (object, of, name) => Object.getOwnPropertyDescriptor(of.prototype, name).get.call(object);
-	const style = Document.prototype.createElementNS.call(document, "http://www.w3.org/1999/xhtml", "style");
 	const root = get(document, Document, "documentElement");
-	Element.prototype.prepend.call(root, style);
-	get(style, HTMLStyleElement, "sheet").insertRule(` + strconv.Quote(rule) + `);
+	const prepend = (parent) => {
+		const style = Document.prototype.createElementNS.call(document, "http://www.w3.org/1999/xhtml", "style");
+		Element.prototype.prepend.call(parent, style);
+		return style;
+	};
+	const insert = (style, rule) => get(style, HTMLStyleElement, "sheet").insertRule(rule);
+	const page = prepend(root), screen = prepend(page);
+	insert(page, ` + strconv.Quote(rule) + `);
+	insert(screen, ` + strconv.Quote(hideOnScreen) + `);
 	const own = get(root, HTMLElement, "style");
 	own.setProperty("transition", "none", "important");
 	own.setProperty("zoom", "1", "important");
