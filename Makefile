@@ -37,13 +37,17 @@ FAULT_SEED ?= $(shell date +%s)
 TEST_LOGS  := $(CURDIR)/.local/test-logs
 # These packages drive compiled functions or compute for minutes: the race detector sees nothing there, or only slows them.
 SIMULATIONS := ./test/acceptance/faults ./test/acceptance/ceiling
-# Without the race detector as well: test/acceptance and local drive compiled programs, the others start no goroutine and
-# compute much.
-PLAIN := ./test/acceptance ./local ./functions/barcode ./functions/barcode/draw ./functions/barcode/qrcode ./functions/barcode/symbology \
+# Without the race detector as well: these start no goroutine and compute much.
+PLAIN := ./functions/barcode ./functions/barcode/draw ./functions/barcode/qrcode ./functions/barcode/symbology \
 	./functions/pdf/render/limits ./functions/security/disposable
+# These always run, because they depend on more than Go's cache of test results knows: they compile the programs that they
+# run, or run in the jail as a whole. Another package runs again when its code, a file that it reads or a variable changes.
+STACKS := ./test/acceptance ./local
+HOSTS  := ./functions/pdf/render ./local/lambda ./local/gateway ./local/jail ./local/stack ./local/build ./functions/pdf \
+	./test/acceptance/freeze
 # The longest packages start first, so that no long test runs alone at the end. make check has run the policies.
 RACE = ./functions/pdf/render/browser ./shared/credit ./cmd/svc ./test/capacity \
-	$$(go list ./... | grep -vxF "$$(go list ./test/policy $(PLAIN) $(SIMULATIONS))")
+	$$(go list ./... | grep -vxF "$$(go list ./test/policy $(PLAIN) $(SIMULATIONS) $(STACKS) $(HOSTS))")
 
 # The packages' tests share one DynamoDB Local, each with tables of its own.
 SHARED := go run ./test/enginetest/shared
@@ -67,16 +71,19 @@ test: build ## everything: checks, unit tests, store tests on DynamoDB Local, ac
 
 test-race:
 	$(SHARED) go test -race -p 2 -timeout 15m -skip '^TestFaultSchedules$$' $(RACE)
+	$(SHARED) go test -race -count=1 -p 2 -timeout 15m $(HOSTS)
 
 test-simulations:
-	go test -p 1 -timeout 15m -v $(SIMULATIONS)
+	go test -count=1 -p 1 -timeout 15m -v $(SIMULATIONS)
 
 test-plain:
-	$(SHARED) go test -p 2 -timeout 15m $(PLAIN)
+	go test -p 2 -timeout 15m $(PLAIN)
+	go test -count=1 -p 2 -timeout 15m $(STACKS)
 
-# One step at a time: the race detector sees nothing.
+# One step at a time: the race detector sees nothing. The result on the fixed seeds depends on the code alone.
 test-schedules:
-	$(SHARED) go test -timeout 15m -run '^TestFaultSchedules$$' ./functions/settle
+	$(SHARED) go test -timeout 15m -run '^TestFaultSchedules$$/^fixed$$' ./functions/settle
+	$(SHARED) go test -timeout 15m -run '^TestFaultSchedules$$/^random$$' ./functions/settle
 
 # The packages that take minutes: simulations, and tests that render.
 QUICK_SKIP   := ^(TestFaultSchedules|TestReplay|TestExactUnderLoad|TestExactInShards|TestTimeout|TestNothingStored)$$

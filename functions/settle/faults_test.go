@@ -63,18 +63,18 @@ func TestFaultSchedules(t *testing.T) {
 		t.Log(strings.Join(result.trace, "\n"))
 		return
 	}
-	random := randomSeed(t)
 	for _, batch := range []struct {
 		name  string
-		first uint64
+		first func(*testing.T) uint64
 		count int
 	}{
-		{"fixed", 0, *scheduleCount},
-		{"random", random, *scheduleCount / 10},
+		{"fixed", func(*testing.T) uint64 { return 0 }, *scheduleCount},
+		{"random", randomSeed, *scheduleCount / 10},
 	} {
 		t.Run(batch.name, func(t *testing.T) {
-			t.Logf("%d schedules from seed %d", batch.count, batch.first)
-			pool.runAll(t, batch.first, batch.count)
+			first := batch.first(t)
+			t.Logf("%d schedules from seed %d", batch.count, first)
+			pool.runAll(t, first, batch.count)
 		})
 	}
 }

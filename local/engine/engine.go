@@ -28,6 +28,7 @@ type Options struct {
 	CacheDir string       // where the engine's jars are kept; default .local/dynamodb of the module
 	Log      io.Writer    // what the engine prints; default nowhere
 	Progress func(string) // receives a short text for each slow step
+	Port     int          // preferred; another one where this is 0 or taken
 }
 
 // Engine is a running engine.
@@ -65,9 +66,10 @@ func Start(ctx context.Context, options Options) (*Engine, error) {
 	// Another program may take the free port first: then the engine ends at once, and Start tries another port.
 	for range 3 {
 		var e *Engine
-		if e, err = launch(ctx, java, lib, options.Log); err == nil {
+		if e, err = launch(ctx, java, lib, options); err == nil {
 			return e, nil
 		}
+		options.Port = 0
 		if ctx.Err() != nil {
 			break
 		}
@@ -89,17 +91,18 @@ func Java() (string, error) {
 	return path, nil
 }
 
-func launch(ctx context.Context, java, lib string, log io.Writer) (*Engine, error) {
-	port, err := process.FreePort()
+func launch(ctx context.Context, java, lib string, options Options) (*Engine, error) {
+	port, err := process.FreePort(options.Port)
 	if err != nil {
 		return nil, err
 	}
+	// A large young generation: the engine keeps the items outside the heap, and nearly all of its objects die young.
 	// -sharedDb: without it every access key has tables of its own.
-	cmd := exec.Command(java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.library.path="+lib,
+	cmd := exec.Command(java, "-Xmx512m", "-Xmn384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.library.path="+lib,
 		"-cp", filepath.Join(lib, "*"), "software.amazon.dynamodb.services.local.main.ServerRunner",
 		"-inMemory", "-sharedDb", "-disableTelemetry", "-port", strconv.Itoa(port))
 	cmd.Dir = filepath.Dir(lib)
-	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Stdout, cmd.Stderr = options.Log, options.Log
 	child, err := process.Start(cmd)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -82,9 +83,13 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
-// FreePort returns a port of the loopback interface that no program uses now, for a child.
-func FreePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+// FreePort returns a port of the loopback interface that no program uses now, for a child: the preferred port where that
+// one is free.
+func FreePort(preferred int) (int, error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(preferred)))
+	if err != nil && preferred != 0 {
+		return FreePort(0)
+	}
 	if err != nil {
 		return 0, err
 	}

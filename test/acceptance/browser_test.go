@@ -28,19 +28,42 @@ type tab struct {
 	sent       []map[string]string // the headers of each request to the API, by lower-case name
 }
 
-// oneBrowser is held by the test that has a browser: several at once would wait for one another's processor time.
-var oneBrowser sync.Mutex
+// browser is the project's Chromium. The first test that needs the browser starts it, and close ends it.
+type browser struct {
+	once sync.Once
+	held sync.Mutex // by the test with an open page: several pages would wait for one another's processor time
+	end  func()
+	rod  *rod.Browser
+	err  error
+}
 
-// newBrowser starts the project's Chromium and ends it with the test.
+// newBrowser returns a browser without cookies and storage for one test, whose pages are closed with the test.
 func newBrowser(t *testing.T) *rod.Browser {
 	t.Helper()
-	oneBrowser.Lock()
-	t.Cleanup(oneBrowser.Unlock)
-	path, err := chromium.Path(t.Context(), func(step string) { t.Log(step) })
+	b := &fixture.browser
+	b.held.Lock()
+	t.Cleanup(b.held.Unlock)
+	b.once.Do(func() { b.rod, b.end, b.err = startBrowser(filepath.Join(fixture.dir, "browser")) })
+	if b.err != nil {
+		t.Fatal(b.err)
+	}
+	own, err := b.rod.Incognito()
 	if err != nil {
 		t.Fatal(err)
 	}
-	home := t.TempDir()
+	t.Cleanup(func() {
+		if err := own.Close(); err != nil { // of its context alone
+			t.Error(err)
+		}
+	})
+	return own
+}
+
+func startBrowser(home string) (*rod.Browser, func(), error) {
+	path, err := chromium.Path(context.Background(), func(string) {})
+	if err != nil {
+		return nil, nil, err
+	}
 	env := append(os.Environ(), "HOME="+home)
 	if fonts := filepath.Join(filepath.Dir(path), "fonts.conf"); exists(fonts) { // the layer's own fonts and libraries
 		env = append(env, "FONTCONFIG_FILE="+fonts, "LD_LIBRARY_PATH="+filepath.Join(filepath.Dir(path), "lib"))
@@ -49,33 +72,28 @@ func newBrowser(t *testing.T) *rod.Browser {
 		Set("disable-gpu").Set("no-zygote").Set("disable-dev-shm-usage").Env(env...)
 	address, err := start.Launch()
 	if err != nil {
-		t.Fatal(err)
+		return nil, nil, err
 	}
-	t.Cleanup(func() { start.Kill(); <-exited(start) })
-	connection, err := cdp.StartWithURL(t.Context(), address, nil)
+	end := func() {
+		start.Kill()
+		start.Cleanup() // returns when the profile folder is removed
+	}
+	connection, err := cdp.StartWithURL(context.Background(), address, nil)
 	if err != nil {
-		t.Fatal(err)
+		end()
+		return nil, nil, err
 	}
-	browser := rod.New().Context(context.WithoutCancel(t.Context())).Client(connection).NoDefaultDevice()
-	if err := browser.Connect(); err != nil {
-		t.Fatal(err)
+	b := rod.New().Client(connection).NoDefaultDevice()
+	if err := b.Connect(); err != nil {
+		end()
+		return nil, nil, err
 	}
-	return browser
+	return b, end, nil
 }
 
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
-}
-
-// exited is closed when the browser's profile folder can be removed.
-func exited(l *launcher.Launcher) chan struct{} {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		l.Cleanup()
-	}()
-	return done
 }
 
 // newTab opens an empty page of a size.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,15 +22,9 @@ import (
 // racers is how many requests a test of a limit sends at once, to several processes of each function.
 const racers = 64
 
-var racing sync.Mutex
-
-// race sends the requests of one test at once, and those of other tests at another time: a machine that is too busy loses
-// responses of DynamoDB, and a count without a response counts twice.
-func race(do func(i int) *response) []*response {
-	racing.Lock()
-	defer racing.Unlock()
-	return atOnce(racers, racers, do)
-}
+// race sends the requests of one test at once. Tests with a race run alone: a machine that is too busy loses responses of
+// DynamoDB, and a count without a response counts twice.
+func race(do func(i int) *response) []*response { return atOnce(racers, racers, do) }
 
 // limits sets the limits of a project before its first request.
 func (p *tenant) limits(t *testing.T, flags ...string) *tenant {
@@ -69,10 +62,8 @@ func several(t *testing.T, function string) {
 // permits, over both environments. Another number is not concerned.
 func TestRecipientLimit(t *testing.T) {
 	local(t)
-	t.Parallel()
 	for mode, charged := range map[project.Mode]int64{project.Managed: perUnit(), project.BYOK: 0} {
 		t.Run(string(mode), func(t *testing.T) {
-			t.Parallel()
 			p := plan{prod: true, credits: 1_000_000, integrations: []integration{
 				{vendor: "twilio", mode: mode}, {vendor: "twilio", mode: mode, env: project.Production},
 			}}.make(t).limits(t, "--per-recipient", "7/12h,30/24h")
@@ -215,7 +206,6 @@ func (p *tenant) daily(t *testing.T) (counts struct {
 // as the day's credits suffice for. The operator is alerted once.
 func TestDailyCredits(t *testing.T) {
 	local(t)
-	t.Parallel()
 	exactly(t, func() bool { return raceForCredits(t) })
 }
 
@@ -279,7 +269,6 @@ func (p *tenant) alerted(t *testing.T, function string, want int) {
 // the day permits.
 func TestDailyUnits(t *testing.T) {
 	local(t)
-	t.Parallel()
 	exactly(t, func() bool { return raceForUnits(t) })
 }
 

@@ -42,6 +42,7 @@ type system struct {
 	stack      *stack.Stack  // nil: a deployed one
 	oneProcess *oneProcess
 	witness    *witness
+	browser    browser
 
 	mu       sync.Mutex
 	secrets  []string         // client secrets that svc has printed
@@ -153,6 +154,9 @@ func (s *system) close() error {
 	s.oneProcess.recorder.server.Close()
 	s.witness.close()
 	s.images.Close()
+	if s.browser.end != nil {
+		s.browser.end()
+	}
 	return errors.Join(errs...)
 }
 

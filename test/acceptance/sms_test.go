@@ -461,7 +461,6 @@ func TestUnreachable(t *testing.T) {
 // balance is 0 and the ledger has 100 entries.
 func TestRace(t *testing.T) {
 	local(t)
-	t.Parallel()
 	p := plan{credits: 100 * perUnit(), integrations: []integration{{vendor: "twilio", mode: project.Managed}}}.make(t)
 	to := numberBlock(300)
 	succeeded, messages := 0, 0

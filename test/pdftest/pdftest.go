@@ -42,7 +42,7 @@ func Main(m *testing.M, outside ...string) {
 
 func run(m *testing.M, outside []string) (int, error) {
 	if Jailed() {
-		if err := restore(); err != nil {
+		if err := errors.Join(restore(), parse()); err != nil {
 			return 0, err
 		}
 		return m.Run(), nil
@@ -54,7 +54,9 @@ func run(m *testing.M, outside []string) (int, error) {
 	if err := os.Setenv(chromium.Variable, path); err != nil {
 		return 0, err
 	}
-	flag.Parse()
+	if err := parse(); err != nil {
+		return 0, err
+	}
 	// A fuzzing process talks with those that it starts.
 	if os.Getenv(jail.Variable) == "off" || value("test.fuzz") != "" || value("test.fuzzworker") == "true" || value("test.list") != "" {
 		return m.Run(), nil
@@ -79,6 +81,12 @@ func run(m *testing.M, outside []string) (int, error) {
 		}
 	}
 	return m.Run(), nil
+}
+
+// parse reads the flags. The parallel tests wait more than they compute.
+func parse() error {
+	flag.Parse()
+	return flag.Set("test.parallel", "6")
 }
 
 func report(line string) { fmt.Fprintln(os.Stderr, line) }

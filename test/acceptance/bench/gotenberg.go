@@ -10,7 +10,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"mime/multipart"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -21,6 +20,7 @@ import (
 
 	"svcapi/local/chromium"
 	"svcapi/local/demo"
+	"svcapi/local/process"
 	"svcapi/local/stack"
 	"svcapi/shared/project"
 	"svcapi/test/pdftest"
@@ -216,7 +216,7 @@ func startGotenberg(ctx context.Context, dir string) (*gotenberg, error) {
 		}
 		environment = append(environment, variable+"="+path)
 	}
-	port, err := freePort()
+	port, err := process.FreePort(0)
 	if err != nil {
 		return nil, err
 	}
@@ -260,14 +260,4 @@ func (g *gotenberg) healthy(ctx context.Context) bool {
 func (g *gotenberg) close() {
 	_ = g.process.Process.Signal(os.Interrupt)
 	_ = g.process.Wait()
-}
-
-// freePort returns a port of the loopback interface that no program uses now.
-func freePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port, nil
 }

@@ -100,7 +100,7 @@ func (r *fixture) newBatch(seeds []uint64) (*batch, error) {
 }
 
 // atWork is how many schedules of a batch run at the same time.
-const atWork = 12
+const atWork = 16
 
 // live runs the schedules, with a settler among them.
 func (b *batch) live() error {

@@ -240,7 +240,7 @@ func TestEgress(t *testing.T) {
 			}
 			open, browsers := 20*time.Millisecond, 1
 			if scripts {
-				open, browsers = 200*time.Millisecond, 2
+				open, browsers = 200*time.Millisecond, 4
 			}
 			for share := range browsers {
 				t.Run(fmt.Sprintf("scripts %v, browser %d", scripts, share), func(t *testing.T) {
