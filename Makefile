@@ -71,10 +71,11 @@ test: build ## everything: checks, unit tests, store tests on DynamoDB Local, ac
 
 test-race:
 	$(SHARED) go test -race -p 2 -timeout 15m -skip '^TestFaultSchedules$$' $(RACE)
-	$(SHARED) go test -race -count=1 -p 2 -timeout 15m $(HOSTS)
+	$(SHARED) go test -race -count=1 -p 3 -timeout 15m $(HOSTS)
 
 test-simulations:
-	go test -count=1 -p 1 -timeout 15m -v $(SIMULATIONS)
+	go test -count=1 -timeout 15m -v ./test/acceptance/faults
+	go test -timeout 15m -v ./test/acceptance/ceiling
 
 test-plain:
 	go test -p 2 -timeout 15m $(PLAIN)
