@@ -23,8 +23,11 @@ $(LOCAL):
 	@echo "compiling the local stack" >&2
 	@go build -o $@ ./local
 
-build: ## every package; the operator's svc and the local stack in .local/bin
+build: programs ## every package; the operator's svc and the local stack in .local/bin
 	go build ./...
+
+.PHONY: programs
+programs:
 	go build -o .local/bin/ ./cmd/svc ./local
 
 lists: ## the table of disposable mail domains, from the published lists that its sources.json pins
@@ -42,8 +45,8 @@ PLAIN := ./functions/barcode ./functions/barcode/draw ./functions/barcode/qrcode
 	./functions/pdf/render/limits ./functions/security/disposable
 # These always run, because they depend on more than Go's cache of test results knows: they compile the programs that they
 # run, or run in the jail as a whole. Another package runs again when its code, a file that it reads or a variable changes.
-STACKS := ./test/acceptance ./local
-HOSTS  := ./functions/pdf/render ./local/lambda ./local/gateway ./local/jail ./local/stack ./local/build ./functions/pdf \
+STACKS := ./test/acceptance
+HOSTS  := ./functions/pdf/render ./local ./local/lambda ./local/gateway ./local/jail ./local/stack ./local/build ./functions/pdf \
 	./test/acceptance/freeze
 # The longest packages start first, so that no long test runs alone at the end. make check has run the policies.
 RACE = ./functions/pdf/render/browser ./shared/credit ./cmd/svc ./test/capacity \
@@ -56,7 +59,7 @@ SHARED := go run ./test/enginetest/shared
 test: export GORACE := atexit_sleep_ms=0
 test: export TEST_LOGS := $(TEST_LOGS)
 test: export FAULT_SEED := $(FAULT_SEED)
-test: build ## everything: checks, unit tests, store tests on DynamoDB Local, acceptance tests
+test: programs ## everything: checks, unit tests, store tests on DynamoDB Local, acceptance tests
 	$(MAKE) --jobs=2 check
 	@echo "fault schedules: the fixed seed, and FAULT_SEED=$(FAULT_SEED)"
 	@rm -rf $(TEST_LOGS) && mkdir -p $(TEST_LOGS)
@@ -71,15 +74,15 @@ test: build ## everything: checks, unit tests, store tests on DynamoDB Local, ac
 
 test-race:
 	$(SHARED) go test -race -p 2 -timeout 15m -skip '^TestFaultSchedules$$' $(RACE)
-	$(SHARED) go test -race -count=1 -p 3 -timeout 15m $(HOSTS)
+	$(SHARED) go test -race -count=1 -p 4 -timeout 15m $(HOSTS)
 
 test-simulations:
 	go test -count=1 -timeout 15m -v ./test/acceptance/faults
-	go test -timeout 15m -v ./test/acceptance/ceiling
+	$(SHARED) go test -timeout 15m -v ./test/acceptance/ceiling
 
 test-plain:
 	go test -p 2 -timeout 15m $(PLAIN)
-	go test -count=1 -p 2 -timeout 15m $(STACKS)
+	go test -count=1 -timeout 15m $(STACKS)
 
 # One step at a time: the race detector sees nothing. The result on the fixed seeds depends on the code alone.
 test-schedules:
@@ -144,7 +147,7 @@ export SAM_CLI_TELEMETRY  := 0
 
 .PHONY: check format vet lint template openapi sam-build policy pages checkov vulnerabilities browser-age emulator
 
-check: format vet template openapi sam-build policy lint ## formatting, vet, linters, template, OpenAPI document, sam build, policies
+check: format policy vet template openapi sam-build lint ## formatting, vet, linters, template, OpenAPI document, sam build, policies
 
 format:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -d $$(git ls-files '*.go'); exit 1; }
