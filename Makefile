@@ -45,8 +45,8 @@ PLAIN := ./functions/barcode ./functions/barcode/draw ./functions/barcode/qrcode
 	./functions/pdf/render/limits ./functions/security/disposable
 # These always run, because they depend on more than Go's cache of test results knows: they compile the programs that they
 # run, or run in the jail as a whole. Another package runs again when its code, a file that it reads or a variable changes.
-STACKS := ./test/acceptance
-HOSTS  := ./functions/pdf/render ./local ./local/lambda ./local/gateway ./local/jail ./local/stack ./local/build ./functions/pdf \
+STACKS := ./test/acceptance ./local
+HOSTS  := ./functions/pdf/render ./local/lambda ./local/gateway ./local/jail ./local/stack ./local/build ./functions/pdf \
 	./test/acceptance/freeze
 # The longest packages start first, so that no long test runs alone at the end. make check has run the policies.
 RACE = ./functions/pdf/render/browser ./shared/credit ./cmd/svc ./test/capacity \
@@ -74,7 +74,7 @@ test: programs ## everything: checks, unit tests, store tests on DynamoDB Local,
 
 test-race:
 	$(SHARED) go test -race -p 2 -timeout 15m -skip '^TestFaultSchedules$$' $(RACE)
-	$(SHARED) go test -race -count=1 -p 4 -timeout 15m $(HOSTS)
+	$(SHARED) go test -race -count=1 -p 2 -timeout 15m $(HOSTS)
 
 test-simulations:
 	go test -count=1 -timeout 15m -v ./test/acceptance/faults
@@ -82,7 +82,7 @@ test-simulations:
 
 test-plain:
 	go test -p 2 -timeout 15m $(PLAIN)
-	go test -count=1 -timeout 15m $(STACKS)
+	go test -count=1 -p 2 -timeout 15m $(STACKS)
 
 # One step at a time: the race detector sees nothing. The result on the fixed seeds depends on the code alone.
 test-schedules:
