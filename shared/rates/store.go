@@ -2,6 +2,7 @@ package rates
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -172,8 +173,9 @@ func (s *Store) ClaimFetch(ctx context.Context, name string, before Source, at t
 	if DayOf(before.Tried) == DayOf(at) {
 		claimed.FetchesToday += before.FetchesToday
 	}
+	claim := rand.Text() // two runs may begin in the same millisecond
 	values := item{
-		":at": attr.Text(stamp(at)), ":failures": attr.Number(int64(claimed.Failures)), ":fetches": attr.Number(int64(claimed.FetchesToday)),
+		":at": attr.Text(stamp(at)), ":claim": attr.Text(claim), ":failures": attr.Number(int64(claimed.Failures)), ":fetches": attr.Number(int64(claimed.FetchesToday)),
 	}
 	condition := "attribute_not_exists(tried)"
 	if !before.Tried.IsZero() {
@@ -182,11 +184,11 @@ func (s *Store) ClaimFetch(ctx context.Context, name string, before Source, at t
 	}
 	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: key(storedKey, sourceKey+name), ConditionExpression: &condition, ExpressionAttributeValues: values,
-		UpdateExpression:                    aws.String("SET tried = :at, failures = :failures, fetches_today = :fetches"),
+		UpdateExpression:                    aws.String("SET tried = :at, claim = :claim, failures = :failures, fetches_today = :fetches"),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
 	if stored, refused := attr.Refused(err); refused {
-		if attr.TextOf(stored["tried"]) == stamp(at) {
+		if attr.TextOf(stored["claim"]) == claim {
 			return claimed, nil // an earlier attempt of this write took effect
 		}
 		return claimed, ErrChanged
