@@ -22,6 +22,7 @@ import (
 
 	"svcapi/cmd/svc/app"
 	"svcapi/local/workdir"
+	"svcapi/test/proxytest"
 )
 
 // account is an AWS account as preflight sees it.
@@ -194,7 +195,7 @@ func TestProtect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	recovery, proxy := map[string]bool{}, httputil.NewSingleHostReverseProxy(to)
+	recovery, proxy := map[string]bool{}, proxytest.Buffer(httputil.NewSingleHostReverseProxy(to))
 	// DynamoDB Local has no backups.
 	server := p.serve(func(w http.ResponseWriter, r *http.Request) {
 		_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")

@@ -29,6 +29,7 @@ import (
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/test/enginetest"
+	"svcapi/test/proxytest"
 )
 
 // doctorFixture is a fixture with a test server in place of the gateway.
@@ -94,13 +95,13 @@ func (p *doctorFixture) between(target string, refuse func(operation string) str
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	proxy := &httputil.ReverseProxy{
+	proxy := proxytest.Buffer(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
 		ModifyResponse: func(r *http.Response) error {
 			r.Header.Set("Date", time.Now().Add(clock).UTC().Format(http.TimeFormat))
 			return nil
 		},
-	}
+	})
 	return p.serve(func(w http.ResponseWriter, r *http.Request) {
 		_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 		if code := refuse(operation); code != "" {

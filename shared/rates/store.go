@@ -175,7 +175,8 @@ func (s *Store) ClaimFetch(ctx context.Context, name string, before Source, at t
 	}
 	claim := rand.Text() // two runs may begin in the same millisecond
 	values := item{
-		":at": attr.Text(stamp(at)), ":claim": attr.Text(claim), ":failures": attr.Number(int64(claimed.Failures)), ":fetches": attr.Number(int64(claimed.FetchesToday)),
+		":at": attr.Text(stamp(at)), ":claim": attr.Text(claim),
+		":failures": attr.Number(int64(claimed.Failures)), ":fetches": attr.Number(int64(claimed.FetchesToday)),
 	}
 	condition := "attribute_not_exists(tried)"
 	if !before.Tried.IsZero() {

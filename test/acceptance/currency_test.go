@@ -296,7 +296,7 @@ func TestOwnRates(t *testing.T) {
 		t.Fatal(err)
 	}
 	var fetches atomic.Int64
-	through := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(at) }, Transport: &http.Transport{DisableKeepAlives: true}}
+	through := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(at) }}
 	source := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fetches.Add(1)
 		through.ServeHTTP(w, r)

@@ -27,6 +27,7 @@ import (
 	"svcapi/local/sandbox"
 	"svcapi/local/stack"
 	"svcapi/shared/credit"
+	"svcapi/test/proxytest"
 )
 
 // oneProcess is a second stack with one process per function, to test the caches of a process and its death. A recorder
@@ -113,10 +114,10 @@ func startRecorder(target string) (*recorder, error) {
 		return nil, err
 	}
 	rec := &recorder{}
-	proxy := &httputil.ReverseProxy{
+	proxy := proxytest.Buffer(&httputil.ReverseProxy{
 		Rewrite:  func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
 		ErrorLog: log.New(io.Discard, "", 0), // of killed functions
-	}
+	})
 	recorded := regexp.MustCompile("Credential=LOCAL(SMS|BARCODE)/")
 	rec.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !recorded.MatchString(r.Header.Get("Authorization")) { // the settler, and the stack that creates the demo projects

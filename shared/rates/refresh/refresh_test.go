@@ -22,6 +22,7 @@ import (
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 	"svcapi/test/enginetest"
+	"svcapi/test/proxytest"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -60,7 +61,7 @@ func newFixture(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	through := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(at) }, Transport: &http.Transport{DisableKeepAlives: true}}
+	through := proxytest.Buffer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(at) }})
 	proxy := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 		f.mu.Lock()
