@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,6 +39,22 @@ func (h *fixture) limit(t *testing.T, limits project.Limits, mode project.Mode) 
 
 // restart replaces the service by an instance that has cached nothing.
 func (h *fixture) restart() { h.Service = New(h.cfg, h.db, h.logger()) }
+
+// limitToOneMore lowers the rate limit, so that the window has one request left, and returns the limit.
+func (h *fixture) limitToOneMore(t *testing.T) string {
+	t.Helper()
+	_, _, header := h.call(t, pricedOperation(0, Job{Run: done}), "/test", `{"text":"a"}`, nil)
+	remaining, err := strconv.Atoi(sent(header, "X-RateLimit-Remaining"))
+	limit := project.RateLimit{Requests: 1000 - remaining + 1, Window: 24 * time.Hour}
+	if err == nil {
+		_, err = project.NewStore(h.db, h.cfg.ProjectsTable).SetLimit(t.Context(), "acme", limit)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.restart()
+	return strconv.Itoa(limit.Requests)
+}
 
 // sending returns an operation that sends one message of a unit to each number. Its work sets which messages did not leave.
 func sending(run func([]*Message) error, to ...string) Route {
@@ -154,9 +171,7 @@ func TestDailyCredits(t *testing.T) {
 	h.limit(t, project.Limits{DailyCredits: 100_000}, project.Managed)
 	h.steps(t, ratelimit.Credits, []step{{"no credits", pricedOperation(5000, Job{Run: done}), 402, errNoCredits.Message, 50}})
 	// The rate limit is named first of all.
-	if _, err := project.NewStore(h.db, h.cfg.ProjectsTable).SetLimit(t.Context(), "acme", project.RateLimit{Requests: 1, Window: 24 * time.Hour}); err != nil {
-		t.Fatal(err)
-	}
+	h.limitToOneMore(t)
 	for range 2 {
 		h.restart()
 		h.call(t, pricedOperation(1, Job{Run: done}), "/test", `{"text":"a"}`, nil)

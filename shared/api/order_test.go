@@ -113,17 +113,14 @@ func TestOrderOfChecks(t *testing.T) {
 		}
 	}
 
-	// With a limit of one request, the second response has Retry-After, which is the window's reset, and no other refusal comes first.
-	if _, err := projects.SetLimit(t.Context(), "acme", project.RateLimit{Requests: 1, Window: time.Hour}); err != nil {
-		t.Fatal(err)
-	}
-	h.Service = New(h.cfg, h.db, h.logger()) // without the record that it remembers
+	// The response after the last request has Retry-After, which is the window's reset, and no other refusal comes first.
+	limit := h.limitToOneMore(t)
 	for i, want := range []int{200, 429, 429} {
 		status, _, header := h.call(t, pricedOperation(0, work), "/test", `{"text":"a"}`, nil)
 		if status != want || (header.Get("Retry-After") != "") != (want == 429) {
 			t.Errorf("request %d: %d, %v; want %d", i, status, header, want)
 		}
-		wantLimit(t, fmt.Sprint("request ", i), header, "1", "0")
+		wantLimit(t, fmt.Sprint("request ", i), header, limit, "0")
 		if retry := header.Get("Retry-After"); retry != "" && retry != sent(header, "X-RateLimit-Reset") {
 			t.Errorf("request %d: %v", i, header)
 		}

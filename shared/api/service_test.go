@@ -20,6 +20,7 @@ import (
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/shared/telemetry"
+	"svcapi/test/clocktest"
 	"svcapi/test/enginetest"
 )
 
@@ -34,6 +35,7 @@ type fixture struct {
 
 func build(t *testing.T) *fixture {
 	t.Helper()
+	clocktest.AwayFromWindowEnd(t)
 	db, tables := enginetest.Client(t)
 	h := &fixture{}
 	cfg := Config{
@@ -43,7 +45,7 @@ func build(t *testing.T) *fixture {
 	}
 	h.Service = New(cfg, db, telemetry.New(&h.log, telemetry.Config{Level: "INFO"}))
 	ctx, store := t.Context(), project.NewStore(db, tables.Projects)
-	_, err := store.CreateProject(ctx, project.Project{ID: "acme", Name: "Acme", Limit: project.RateLimit{Requests: 1000, Window: time.Minute}})
+	_, err := store.CreateProject(ctx, project.Project{ID: "acme", Name: "Acme", Limit: project.RateLimit{Requests: 1000, Window: 24 * time.Hour}})
 	if err == nil {
 		err = store.PutIntegration(ctx, "acme", project.Integration{Kind: project.SMS, Environment: project.Development, Vendor: "v", Mode: project.Managed, Active: true})
 	}

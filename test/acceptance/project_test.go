@@ -14,6 +14,7 @@ import (
 	"svcapi/local/demo"
 	"svcapi/local/sandbox"
 	"svcapi/shared/project"
+	"svcapi/test/clocktest"
 )
 
 // credential is what a client authenticates with.
@@ -41,7 +42,7 @@ type integration struct {
 
 // plan is a project as a test wants it. The zero value has neither integrations nor credits.
 type plan struct {
-	limit        int // requests an hour; 0: no limit that a test meets
+	limit        int // requests a day; 0: no limit that a test meets
 	credits      int64
 	trial        []string
 	prod         bool // a credential for production too
@@ -53,12 +54,13 @@ var tenants atomic.Int64
 // make makes a project.
 func (p plan) make(t *testing.T) *tenant {
 	t.Helper()
+	clocktest.AwayFromWindowEnd(t)
 	made := &tenant{id: fmt.Sprintf("accept-%d-%d", time.Now().Unix(), tenants.Add(1))}
 	limit := "1000000"
 	if p.limit > 0 {
 		limit = strconv.Itoa(p.limit)
 	}
-	args := []string{"project", "create", "Acceptance: " + t.Name(), "--id", made.id, "--limit", limit, "--window", "1h"}
+	args := []string{"project", "create", "Acceptance: " + t.Name(), "--id", made.id, "--limit", limit, "--window", "24h"}
 	for i, to := range p.trial {
 		if i == 0 {
 			args = append(args, "--trial")

@@ -1,9 +1,10 @@
 // Package clocktest simulates the clock of an execution environment that Lambda has frozen: the wall time moves, the
-// monotonic clock stops.
+// monotonic clock stops. AwayFromWindowEnd keeps a test that counts requests out of the last minute of a window.
 package clocktest
 
 import (
 	"sync/atomic"
+	"testing"
 	"time"
 	"unsafe"
 )
@@ -33,4 +34,14 @@ func (c *Clock) Now() time.Time {
 		panic("package time keeps its readings in another way than this test knows")
 	}
 	return now
+}
+
+// AwayFromWindowEnd waits while a window of 12 or 24 hours ends within a minute: the windows begin at 00:00 and 12:00 UTC, and
+// a test that counts in one window must not end in the next.
+func AwayFromWindowEnd(t testing.TB) {
+	t.Helper()
+	const window = 12 * time.Hour
+	if now := time.Now(); now.Add(time.Minute).Truncate(window).After(now) {
+		time.Sleep(now.Add(time.Minute).Truncate(window).Sub(now))
+	}
 }
