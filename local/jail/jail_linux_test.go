@@ -3,7 +3,9 @@ package jail_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -15,9 +17,14 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"svcapi/local/jail"
 	"svcapi/local/jail/spec"
 )
+
+// mode is the variable that makes this test binary a function of a test.
+const mode = "JAIL_TEST_MODE"
 
 // hold makes this test binary a host that starts a function and waits, so that a test can kill the host.
 const hold = "JAIL_TEST_HOST"
@@ -25,27 +32,59 @@ const hold = "JAIL_TEST_HOST"
 var jailed string
 
 func TestMain(m *testing.M) {
+	if os.Getenv(mode) != "" {
+		end(function(os.Getenv(mode)))
+	}
 	if binary := os.Getenv(hold); binary != "" {
-		if err := host(binary); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
+		end(host(binary))
 	}
 	dir, err := os.MkdirTemp("", "jailed") // only this user may enter the folder
+	if err != nil {
+		end(err)
+	}
+	jailed = filepath.Join(dir, "jailed")
+	program, err := os.ReadFile("/proc/self/exe")
 	if err == nil {
-		jailed = filepath.Join(dir, "jailed")
-		build := exec.Command("go", "build", "-o", jailed, "./testdata/jailed")
-		build.Env, build.Stderr = append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
-		err = build.Run()
+		err = os.WriteFile(jailed, program, 0o755)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		end(err)
 	}
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)
+}
+
+// end ends this process.
+func end(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// family are a process and two that have lost their parent, one of these in a session of its own. Each starts a process
+// for each of its lines: a shell within the shell, which does not hold its parent up as vfork does.
+const family = `
+loop='while :; do echo $0; (:); done'
+(sh -c "$loop" orphan &)
+(setsid sh -c "$loop" stranger &)
+exec sh -c "$loop" father`
+
+// function reports its rights, or starts processes that count.
+func function(mode string) error {
+	switch mode {
+	case "inspect":
+		return printInspection()
+	case "exit":
+		os.Exit(7)
+	case "family":
+		cmd := exec.Command("/bin/sh", "-c", family)
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		return cmd.Run()
+	}
+	return nil
 }
 
 // host stops the function when it gets a byte, and waits for the function's end.
@@ -54,7 +93,7 @@ func host(binary string) error {
 	if err != nil {
 		return err
 	}
-	env := []string{"MODE=family", "PATH=/usr/bin:/bin", "FAMILY=" + os.Getenv("HOST_OF")}
+	env := []string{mode + "=family", "PATH=/usr/bin:/bin", "FAMILY=" + os.Getenv("HOST_OF")}
 	p, err := j.Start(jail.Command{Binary: binary, Env: env, Output: os.Stdout, Scratch: 1 << 20})
 	if err != nil {
 		return err
@@ -105,24 +144,103 @@ func output(t *testing.T) *os.File {
 	return file
 }
 
-// inspection is what testdata/jailed finds.
+// inspection holds the rights that a function finds.
 type inspection struct {
-	Status           map[string]string
-	Calls            map[string]string
-	Written, Seen    []string
-	Dir              string
-	Files, Processes uint64
-	Threads          int
-	PIDs             []string
-	Init             string
-	Env              []string
-	Groups           []int
+	Status    map[string]string // of /proc/self/status
+	Calls     map[string]string // errors of system calls, by name
+	Written   []string          // folders in which a file could be made
+	Seen      []string          // paths, of those in SEE, that can be read
+	Dir       string
+	Files     uint64 // limits
+	Processes uint64
+	Threads   int // of a process that starts threads until the kernel refuses one
+	PIDs      []string
+	Init      string // why the environment of the first process cannot be read
+	Env       []string
+	Groups    []int
+}
+
+func printInspection() error {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return err
+	}
+	found := inspection{Status: map[string]string{}, Calls: map[string]string{}, Env: os.Environ()}
+	for line := range strings.Lines(string(status)) {
+		name, value, _ := strings.Cut(line, ":")
+		found.Status[name] = strings.TrimSpace(value)
+	}
+	for name, number := range map[string]uintptr{
+		"prctl": unix.SYS_PRCTL, "ptrace": unix.SYS_PTRACE, "personality": unix.SYS_PERSONALITY, "unshare": unix.SYS_UNSHARE,
+		"fallocate": unix.SYS_FALLOCATE, "perf_event_open": unix.SYS_PERF_EVENT_OPEN, "setns": unix.SYS_SETNS,
+		"process_vm_readv": unix.SYS_PROCESS_VM_READV, "process_vm_writev": unix.SYS_PROCESS_VM_WRITEV,
+		"kcmp": unix.SYS_KCMP, "bpf": unix.SYS_BPF, "clone3": unix.SYS_CLONE3,
+	} {
+		// No argument makes sense: where the call is permitted, its error is another one, or none.
+		_, _, errno := unix.RawSyscall6(number, ^uintptr(0), 0, 0, 0, 0, 0)
+		found.Calls[name] = errno.Error()
+	}
+	for _, dir := range []string{"/", "/dev", "/dev/shm", "/etc", "/home", "/mnt", "/opt", "/root", "/run", "/sys", "/tmp", "/usr", "/usr/lib",
+		"/var", "/var/log", "/var/run", "/var/runtime", "/var/task", "/var/tmp", "/proc/sys/kernel", os.Getenv("OUTSIDE")} {
+		if file, err := os.CreateTemp(dir, "jailed"); err == nil {
+			found.Written = append(found.Written, dir)
+			_ = os.Remove(file.Name())
+		} else if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.EROFS) {
+			return err
+		}
+	}
+	for path := range strings.SplitSeq(os.Getenv("SEE"), ":") {
+		if _, err := os.ReadFile(path); err == nil {
+			found.Seen = append(found.Seen, path)
+		}
+	}
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &limit); err != nil {
+		return err
+	}
+	found.Processes = limit.Max
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return err
+	}
+	found.Files = limit.Max
+	if found.Dir, err = os.Getwd(); err != nil {
+		return err
+	}
+	found.PIDs, _ = filepath.Glob("/proc/[0-9]*")
+	if _, err := os.ReadFile("/proc/1/environ"); err != nil {
+		found.Init = err.Error()
+	}
+	if found.Groups, err = os.Getgroups(); err != nil {
+		return err
+	}
+	found.Threads = sleepers()
+	return json.NewEncoder(os.Stdout).Encode(found)
+}
+
+// sleepers starts processes until the kernel refuses one, and returns how many processes and threads there are then.
+func sleepers() int {
+	var all []*exec.Cmd
+	defer func() {
+		for _, cmd := range all {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+	}()
+	for range 1200 {
+		cmd := exec.Command("/bin/sleep", "60")
+		if cmd.Start() != nil {
+			break
+		}
+		all = append(all, cmd)
+	}
+	own, _ := os.ReadDir("/proc/self/task")
+	return len(all) + len(own)
 }
 
 func inspect(t *testing.T, j *jail.Jail, readable []string, env ...string) (found inspection) {
 	t.Helper()
 	file := output(t)
-	p := start(t, j, file, readable, append(env, "MODE=inspect")...)
+	p := start(t, j, file, readable, append(env, mode+"=inspect")...)
 	<-p.Done()
 	text, err := os.ReadFile(file.Name())
 	if err != nil {
@@ -151,7 +269,7 @@ func TestJail(t *testing.T) {
 	env := []string{"SEE=" + strings.Join([]string{readable, hidden, "/etc/passwd"}, ":"), "OUTSIDE=" + open}
 	j := jails(t)["on"]
 	found := inspect(t, j, []string{readable}, env...)
-	wantEnv := append([]string{"PATH=/usr/bin:/bin"}, append(env, "MODE=inspect")...)
+	wantEnv := append([]string{"PATH=/usr/bin:/bin"}, append(env, mode+"=inspect")...)
 	if !slices.Equal(found.Env, wantEnv) {
 		t.Errorf("environment %q, want %q", found.Env, wantEnv)
 	}
@@ -235,7 +353,7 @@ func TestEnd(t *testing.T) {
 			{jailed, "none", "<nil>"},
 			{"/nonexistent", "", "open /nonexistent: no such file or directory"},
 		} {
-			p, err := j.Start(jail.Command{Binary: c.binary, Env: []string{"MODE=" + c.mode}, Scratch: 1 << 20})
+			p, err := j.Start(jail.Command{Binary: c.binary, Env: []string{mode + "=" + c.mode}, Scratch: 1 << 20})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -245,7 +363,7 @@ func TestEnd(t *testing.T) {
 			p.Stop() // neither does harm any more
 			p.Kill()
 		}
-		p := start(t, j, output(t), nil, "MODE=family")
+		p := start(t, j, output(t), nil, mode+"=family")
 		for p.ID() == 0 {
 			time.Sleep(time.Millisecond)
 		}
@@ -258,7 +376,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// members are the processes of testdata/jailed's family, by what each of them prints.
+// members are the processes of the family, by what each of them prints.
 var members = []string{"father", "orphan", "stranger"}
 
 // lines counts what each member of the family has printed.
@@ -345,7 +463,7 @@ func TestStop(t *testing.T) {
 	for name, j := range jails(t) {
 		t.Run(name, func(t *testing.T) {
 			file, mark := output(t), "FAMILY="+t.TempDir()
-			p := start(t, j, file, nil, "MODE=family", mark)
+			p := start(t, j, file, nil, mode+"=family", mark)
 			for round := range 20 {
 				grow(t, file.Name())
 				p.Stop()
