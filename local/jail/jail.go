@@ -19,6 +19,7 @@ const Variable = "JAIL"
 // Command is the function that Start starts.
 type Command struct {
 	Binary   string
+	Args     []string // after the name of the binary
 	Env      []string
 	Output   io.Writer // receives standard output and standard error
 	Readable []string  // absolute paths that the function reads besides its binary and the system's folders

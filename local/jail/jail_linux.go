@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,8 +43,9 @@ func open(ctx context.Context, wanted bool, report func(string)) (*Jail, error) 
 		report("jail: no user for each function, nor a limit of its processes: that needs root")
 	}
 	for {
-		refused := (*refusedError)(nil)
-		if err := j.probe(); !errors.As(err, &refused) {
+		err := j.probe()
+		refused, ok := errors.AsType[*spec.Refused](err)
+		if !ok {
 			return j, err
 		}
 		j.drop(refused.Part)
@@ -77,22 +77,13 @@ func (j *Jail) drop(part string) {
 
 // probe starts a function that ends at once.
 func (j *Jail) probe() error {
-	p, err := j.start(Command{Binary: j.supervisor, Scratch: 1 << 20}, spec.Probe)
+	p, err := j.Start(Command{Binary: j.supervisor, Args: []string{spec.Probe}, Scratch: 1 << 20})
 	if err != nil {
 		return err
 	}
 	<-p.Done()
 	return p.Err()
 }
-
-// refusedError is the error of a function that was not started because the kernel refuses a part of the jail.
-type refusedError struct {
-	Part string
-	Err  error
-}
-
-func (r *refusedError) Error() string { return r.Part + ": " + r.Err.Error() }
-func (r *refusedError) Unwrap() error { return r.Err }
 
 // TaskRoot is the folder of a binary as the function sees it.
 func (j *Jail) TaskRoot(binary string) string {
@@ -115,9 +106,7 @@ type Process struct {
 }
 
 // Start starts a function. An error before the function runs is the error that the function ends with.
-func (j *Jail) Start(c Command) (*Process, error) { return j.start(c) }
-
-func (j *Jail) start(c Command, args ...string) (*Process, error) {
+func (j *Jail) Start(c Command) (*Process, error) {
 	p := &Process{kernel: j.Has(spec.Namespaces), done: make(chan struct{})}
 	orders, control, err := os.Pipe()
 	if err != nil {
@@ -139,14 +128,13 @@ func (j *Jail) start(c Command, args ...string) (*Process, error) {
 		control.Close()
 		reports.Close()
 		if errno := syscall.Errno(0); j.Has(spec.Namespaces) && errors.As(err, &errno) {
-			err = &refusedError{spec.Namespaces, errno}
+			err = &spec.Refused{Part: spec.Namespaces, Reason: errno.Error()}
 		}
 		return nil, err
 	}
 	p.control = control
 	setup := spec.Setup{
-		Parts: j.parts, Binary: c.Binary, Args: append([]string{c.Binary}, args...), Env: c.Env, Readable: c.Readable, Scratch: c.Scratch,
-		ID: os.Getuid(),
+		Parts: j.parts, Binary: c.Binary, Args: c.Args, Env: c.Env, Readable: c.Readable, Scratch: c.Scratch, ID: os.Getuid(),
 	}
 	if j.Has(spec.User) {
 		setup.ID = firstID + p.supervisor.ID%ids // ids of processes are unique on this machine, so these nearly are
@@ -177,45 +165,25 @@ func (j *Jail) attributes() *syscall.SysProcAttr {
 // listen reads the supervisor's reports until its end.
 func (p *Process) listen(reports *os.File) {
 	defer reports.Close()
-	var err error
-	known := false
-	for lines := json.NewDecoder(reports); ; {
-		var r spec.Report
-		if lines.Decode(&r) != nil {
-			break // the supervisor has ended
-		}
-		switch {
-		case r.Part != "":
-			err, known = &refusedError{r.Part, errors.New(r.Error)}, true
-		case r.Error != "":
-			err, known = errors.New(r.Error), true
-		case r.Status != nil:
-			err, known = ended(syscall.WaitStatus(*r.Status)), true
-		default:
-			p.mu.Lock()
-			p.pid = r.PID
-			p.mu.Unlock()
-		}
+	var last spec.Report
+	for lines := json.NewDecoder(reports); lines.Decode(&last) == nil; { // until the supervisor has ended
+		p.mu.Lock()
+		p.pid = last.PID
+		p.mu.Unlock()
 	}
 	<-p.supervisor.Done()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.control.Close()
-	if p.err = err; !known {
+	switch {
+	case last.Refused != nil:
+		p.err = last.Refused
+	case last.Error != "":
+		p.err = errors.New(last.Error)
+	case !last.Ended:
 		p.err = p.supervisor.Err()
 	}
 	close(p.done)
-}
-
-// ended is the error of a process that has ended, as package os words it; nil for exit status 0.
-func ended(status syscall.WaitStatus) error {
-	switch {
-	case status.Signaled():
-		return fmt.Errorf("signal: %s", status.Signal())
-	case status.ExitStatus() != 0:
-		return fmt.Errorf("exit status %d", status.ExitStatus())
-	}
-	return nil
 }
 
 // ID is the function's process id on this machine; 0 where the function does not run yet, or no more.

@@ -27,7 +27,7 @@ type Process struct{ child *process.Process }
 
 // Start starts a function in a new process group.
 func (*Jail) Start(c Command) (*Process, error) {
-	cmd := exec.Command(c.Binary)
+	cmd := exec.Command(c.Binary, c.Args...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = filepath.Dir(c.Binary), c.Env, c.Output, c.Output
 	child, err := process.Start(cmd)
 	return &Process{child}, err

@@ -4,7 +4,6 @@ package pdftest
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -42,7 +41,8 @@ func Main(m *testing.M, outside ...string) {
 
 func run(m *testing.M, outside []string) (int, error) {
 	if Jailed() {
-		if err := errors.Join(restore(), parse()); err != nil {
+		err := errors.Join(os.Chdir(os.Getenv(dirVariable)), os.Setenv("TMPDIR", "/tmp"), parse())
+		if err != nil {
 			return 0, err
 		}
 		return m.Run(), nil
@@ -91,27 +91,11 @@ func parse() error {
 
 func report(line string) { fmt.Fprintln(os.Stderr, line) }
 
-// cellVariable is the variable that passes a cell to the process in the jail.
-const cellVariable = "PDFTEST_CELL"
-
-// cell holds the arguments and the folder of the process in the jail.
-type cell struct {
-	Args []string
-	Dir  string // of the package
-}
+// dirVariable is the variable that passes the folder of the package to the process in the jail.
+const dirVariable = "PDFTEST_DIR"
 
 // Jailed reports whether this process is in the jail.
-func Jailed() bool { return os.Getenv(cellVariable) != "" }
-
-// restore gives this process in the jail the arguments and the folder of the process outside.
-func restore() error {
-	var c cell
-	if err := json.Unmarshal([]byte(os.Getenv(cellVariable)), &c); err != nil {
-		return err
-	}
-	os.Args = c.Args
-	return errors.Join(os.Chdir(c.Dir), os.Setenv("TMPDIR", "/tmp"))
-}
+func Jailed() bool { return os.Getenv(dirVariable) != "" }
 
 // scratch limits the temporary files of the tests, in bytes.
 const scratch = 1 << 30
@@ -130,17 +114,13 @@ func confined(j *jail.Jail, browser string) error {
 	if err != nil {
 		return err
 	}
-	c := cell{Dir: here}
-	c.Args = slices.DeleteFunc(slices.Clone(os.Args), func(argument string) bool {
+	args := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(argument string) bool {
 		name, _, _ := strings.Cut(argument, "=")
 		return slices.Contains([]string{"-test.testlogfile", "-test.outputdir", "-test.gocoverdir", "-test.trace"}, name) || strings.HasSuffix(name, "profile")
 	})
-	known, err := json.Marshal(c)
-	if err != nil {
-		return err
-	}
 	p, err := j.Start(jail.Command{
-		Binary: self, Env: append(os.Environ(), cellVariable+"="+string(known)), Output: os.Stdout, Readable: []string{root, browser}, Scratch: scratch,
+		Binary: self, Args: args, Env: append(os.Environ(), dirVariable+"="+here), Output: os.Stdout,
+		Readable: []string{root, browser}, Scratch: scratch,
 	})
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ const (
 type Setup struct {
 	Parts    []string // the parts of the jail that the function gets
 	Binary   string   // the function's program
-	Args     []string
+	Args     []string // after the program's name
 	Env      []string
 	Readable []string // absolute paths that the function may read besides its program and the system's folders
 	Scratch  int64    // bytes that /tmp can hold
@@ -41,8 +41,14 @@ type Setup struct {
 
 // Report is the supervisor's report about a function.
 type Report struct {
-	PID    int     // the function's process, in the supervisor's process namespace; 0 where it was not started
-	Status *uint32 // how the process ended, as wait4 encodes it
-	Part   string  // the part of the jail that the kernel refused
-	Error  string  // why the function was not started
+	PID     int      // the function's process, in the supervisor's process namespace; 0 where it was not started
+	Ended   bool     // the process has ended, or was not started
+	Error   string   // how the process ended, as package os words it, or why it was not started; empty for exit status 0
+	Refused *Refused // why the process was not started, where the kernel refuses a part of the jail
 }
+
+// Refused is the error of a function that was not started because the kernel refuses a part of the jail.
+type Refused struct{ Part, Reason string }
+
+// Error implements error.
+func (r *Refused) Error() string { return r.Part + ": " + r.Reason }

@@ -17,7 +17,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"svcapi/local/jail/filter"
 	"svcapi/local/jail/spec"
 )
 
@@ -42,11 +41,8 @@ func main() {
 	s := &supervisor{setup: setup}
 	function, err := s.start()
 	if err != nil {
-		report := spec.Report{Error: err.Error()}
-		if refused := (*refusedError)(nil); errors.As(err, &refused) {
-			report.Part = refused.part
-		}
-		_ = reports.Encode(report) // a host that has ended reads no report
+		refused, _ := errors.AsType[*spec.Refused](err)
+		_ = reports.Encode(spec.Report{Ended: true, Error: err.Error(), Refused: refused}) // a host that has ended reads no report
 		os.Exit(1)
 	}
 	_ = reports.Encode(spec.Report{PID: function})
@@ -57,19 +53,9 @@ func main() {
 		s.end()
 	}()
 	go s.obey(control)
-	status := uint32(s.wait(function))
-	_ = reports.Encode(spec.Report{PID: function, Status: &status})
+	_ = reports.Encode(spec.Report{PID: function, Ended: true, Error: s.wait(function)})
 	s.end()
 }
-
-// refusedError is the error of a part of the jail that the kernel refuses.
-type refusedError struct {
-	part string
-	err  error
-}
-
-func (r *refusedError) Error() string { return r.err.Error() }
-func (r *refusedError) Unwrap() error { return r.err }
 
 // supervisor holds one function.
 type supervisor struct {
@@ -113,20 +99,20 @@ func (s *supervisor) start() (int, error) {
 			return nil
 		}},
 		{spec.Limits, func() error { return limit(s.has(spec.User)) }},
-		{spec.Filter, filter.Install},
+		{spec.Filter, installFilter},
 	} {
 		if !s.has(part.name) {
 			continue
 		}
 		if err := part.build(); err != nil {
-			return 0, &refusedError{part.name, err}
+			return 0, &spec.Refused{Part: part.name, Reason: err.Error()}
 		}
 	}
-	pid, err := syscall.ForkExec(program, s.setup.Args, attributes)
+	pid, err := syscall.ForkExec(program, append([]string{s.setup.Binary}, s.setup.Args...), attributes)
 	if err != nil {
 		err = fmt.Errorf("start %s: %w", s.setup.Binary, err)
 		if s.has(spec.User) {
-			err = &refusedError{spec.User, err}
+			err = &spec.Refused{Part: spec.User, Reason: err.Error()}
 		}
 	}
 	return pid, err
@@ -165,14 +151,21 @@ func (s *supervisor) obey(control *bufio.Reader) {
 	}
 }
 
-// wait reaps processes until the function has ended.
-func (s *supervisor) wait(function int) syscall.WaitStatus {
+// wait reaps processes until the function has ended, and returns how the function ended; empty for exit status 0.
+func (s *supervisor) wait(function int) string {
 	for {
 		var status syscall.WaitStatus
-		if pid, err := syscall.Wait4(-1, &status, 0, nil); err == nil && pid == function {
-			return status
-		} else if errors.Is(err, syscall.ECHILD) { // another thread ends everything
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		switch {
+		case errors.Is(err, syscall.ECHILD): // another thread ends everything
 			select {}
+		case err != nil || pid != function:
+		case status.Signaled():
+			return fmt.Sprintf("signal: %s", status.Signal())
+		case status.ExitStatus() != 0:
+			return fmt.Sprintf("exit status %d", status.ExitStatus())
+		default:
+			return ""
 		}
 	}
 }

@@ -1,5 +1,4 @@
-// Package filter denies the system calls that AWS Lambda denies.
-package filter
+package main
 
 import (
 	"fmt"
@@ -42,9 +41,9 @@ const (
 	atArchitecture = 4
 )
 
-// program is the filter: EPERM for the denied calls, and ENOSYS for those of another interface of the same kernel. All
+// filterProgram is the filter: EPERM for the denied calls, and ENOSYS for those of another interface of the same kernel. All
 // other calls are allowed, also clone3: glibc takes ENOSYS for a kernel without clone3, but ends a program on EPERM.
-func program(architecture uint32) []unix.SockFilter {
+func filterProgram(architecture uint32) []unix.SockFilter {
 	const load, equal, atLeast, ret = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K,
 		unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, unix.BPF_RET | unix.BPF_K
 	filter := []unix.SockFilter{
@@ -63,16 +62,15 @@ func program(architecture uint32) []unix.SockFilter {
 	return append(filter, unix.SockFilter{Code: ret, K: unix.SECCOMP_RET_ALLOW})
 }
 
-// Install binds this process and all processes that it starts to the filter, irrevocably.
-func Install() error {
+// installFilter binds this process and all processes that it starts to the filter, irrevocably.
+func installFilter() error {
 	architecture, ok := architectures[runtime.GOARCH]
 	if !ok {
 		return fmt.Errorf("no table of system calls for %s", runtime.GOARCH)
 	}
-	filter := program(architecture)
-	runtime.LockOSThread() // the kernel takes a filter from a thread that can gain no privileges
-	defer runtime.UnlockOSThread()
+	filter := filterProgram(architecture)
 	code := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	// The kernel takes a filter from a thread that can gain no privileges; main has locked this one.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
 	}
