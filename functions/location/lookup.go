@@ -21,17 +21,6 @@ type lookupRequest struct {
 	provider *string // the hint in the request; nil: none
 }
 
-// place is openapi.yaml#LocationResult.
-type place struct {
-	Country     *string  `json:"country"`
-	CountryCode *string  `json:"country_code"`
-	City        *string  `json:"city"`
-	ISP         *string  `json:"isp"`
-	Latitude    *float64 `json:"latitude"`
-	Longitude   *float64 `json:"longitude"`
-	Timezone    *string  `json:"timezone"`
-}
-
 // meta is the meta object of the envelope.
 type meta struct {
 	Override *string `json:"provider_override"`
@@ -78,7 +67,7 @@ func prepareLookup(ctx context.Context, chain *iplookup.Chain[vendors.Place], ca
 	meta := meta{r.provider}
 	if !ipaddr.Global(r.addr) {
 		return &api.Job{Run: func(context.Context) (*api.Result, error) {
-			return &api.Result{Data: place{}, Meta: meta}, nil
+			return &api.Result{Data: vendors.Place{}, Meta: meta}, nil
 		}}, nil
 	}
 	return &api.Job{
@@ -91,7 +80,7 @@ func prepareLookup(ctx context.Context, chain *iplookup.Chain[vendors.Place], ca
 				e.Vendor = a.Vendor
 				return nil, e
 			}
-			return &api.Result{Data: place(a.Value), Meta: meta, Vendor: a.Vendor, NotCharged: unknown, Attributes: a.Attributes()}, nil
+			return &api.Result{Data: a.Value, Meta: meta, Vendor: a.Vendor, NotCharged: unknown, Attributes: a.Attributes()}, nil
 		},
 	}, nil
 }

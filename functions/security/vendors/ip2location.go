@@ -12,11 +12,9 @@ import (
 )
 
 // ip2LocationSpec is IP2Location.io's geolocation API (the vendor's SDKs, such as ip2location-io-go of 2025-09).
-func ip2LocationSpec() upstream.Spec {
-	return upstream.Spec{
-		Name: "ip2location", Title: "IP2Location.io", Endpoint: "https://api.ip2location.io",
-		Secrets: []upstream.Field{{Name: "api_key", Description: "API key of a Security plan", Required: true}},
-	}
+var ip2LocationSpec = upstream.Spec{
+	Name: "ip2location", Title: "IP2Location.io", Endpoint: "https://api.ip2location.io",
+	Secrets: []upstream.Field{{Name: "api_key", Description: "API key of a Security plan", Required: true}},
 }
 
 // ip2LocationResponse is the used part of a response. Absent texts are "-".

@@ -14,11 +14,9 @@ import (
 )
 
 // proxyCheckSpec is proxycheck.io, API v3 (the vendor's PHP client 1.0.3 of 2026-06).
-func proxyCheckSpec() upstream.Spec {
-	return upstream.Spec{
-		Name: "proxycheck", Title: "proxycheck.io", Endpoint: "https://proxycheck.io",
-		Secrets: []upstream.Field{{Name: "api_key", Description: "API key", Required: true}},
-	}
+var proxyCheckSpec = upstream.Spec{
+	Name: "proxycheck", Title: "proxycheck.io", Endpoint: "https://proxycheck.io",
+	Secrets: []upstream.Field{{Name: "api_key", Description: "API key", Required: true}},
 }
 
 // proxyCheckVersion pins the format of the responses (proxycheck.io/api: a query without ver has the newest version).

@@ -12,11 +12,9 @@ import (
 )
 
 // vpnAPISpec is vpnapi.io (the vendor's API documentation for the path; clients for the rest).
-func vpnAPISpec() upstream.Spec {
-	return upstream.Spec{
-		Name: "vpnapi", Title: "vpnapi.io", Endpoint: "https://vpnapi.io",
-		Secrets: []upstream.Field{{Name: "api_key", Description: "API key", Required: true}},
-	}
+var vpnAPISpec = upstream.Spec{
+	Name: "vpnapi", Title: "vpnapi.io", Endpoint: "https://vpnapi.io",
+	Secrets: []upstream.Field{{Name: "api_key", Description: "API key", Required: true}},
 }
 
 // vpnAPIResponse is the used part of a response.
