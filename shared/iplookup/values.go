@@ -82,7 +82,7 @@ func (n *Number) UnmarshalMaxMindDBCursor(c mmdbdata.Cursor) (mmdbdata.Cursor, e
 }
 
 // Within returns the number, or nil for an absent number or an absolute value above most.
-func (n Number) Within(most float64) *float64 {
+func (n *Number) Within(most float64) *float64 {
 	f, err := strconv.ParseFloat(strings.TrimSpace(string(n.text)), 64)
 	if err != nil || math.IsNaN(f) || math.Abs(f) > most {
 		return nil
