@@ -267,14 +267,6 @@ type bulkResult struct {
 // recipientLimit is the reason of a message that was not attempted because of the limit of messages to its number.
 const recipientLimit = "recipient_limit"
 
-// reason returns why the message was not attempted, where the project's limits are the reason.
-func (p recipient) reason() string {
-	if p.limited {
-		return recipientLimit
-	}
-	return ""
-}
-
 // bulkCounts holds the number of recipients by status.
 type bulkCounts struct {
 	Accepted     int `json:"accepted"`
@@ -303,7 +295,11 @@ func bulkAcceptance(recipients []recipient) bulkResponse {
 		if p.receipt.ID != first.receipt.ID {
 			response.ID = ""
 		}
-		response.Results = append(response.Results, bulkResult{p.given, p.status(), p.receipt.ID, p.vendor, p.units, p.reason()})
+		result := bulkResult{To: p.given, Status: p.status(), ID: p.receipt.ID, Vendor: p.vendor, Units: p.units}
+		if p.limited {
+			result.Reason = recipientLimit
+		}
+		response.Results = append(response.Results, result)
 	}
 	return response
 }
