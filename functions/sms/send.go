@@ -166,7 +166,10 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 		return g.estimate(accounts[0], r)
 	}
 	credits := call.Credits(total(r.recipients))
-	messages := r.messages()
+	messages := make([]*api.Message, len(r.recipients)) // for the limits of the project
+	for i, p := range r.recipients {
+		messages[i] = &api.Message{To: p.message.To, Units: p.units}
+	}
 	return &api.Job{
 		Credits: credits, Irrevocable: true, Messages: messages,
 		Run: func(ctx context.Context) (*api.Result, error) {
@@ -192,15 +195,6 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 			}, nil
 		},
 	}, nil
-}
-
-// messages returns the messages of a send in their order, for the limits of the project.
-func (r *sendRequest) messages() []*api.Message {
-	all := make([]*api.Message, len(r.recipients))
-	for i, p := range r.recipients {
-		all[i] = &api.Message{To: p.message.To, Units: p.units}
-	}
-	return all
 }
 
 // total returns the units of the accepted messages, and before a delivery those of all messages.

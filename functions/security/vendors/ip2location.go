@@ -48,7 +48,8 @@ func ip2Location(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Risk,
 	if _, err := c.GetJSON(ctx, "/", query, nil, nil, &a); err != nil {
 		return Risk{}, err
 	}
-	switch p := a.Proxy; {
+	p := a.Proxy
+	switch {
 	case a.Error != nil && strings.Contains(strings.ToLower(string(a.Error.Message)), "key"):
 		return Risk{}, c.Fail(iplookup.Credentials, string(a.Error.Message))
 	case a.Error != nil:
@@ -60,7 +61,6 @@ func ip2Location(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Risk,
 	case p.Bogon || a.CountryCode.Country() == nil && a.ASN.ASN() == nil && !a.IsProxy:
 		return Risk{}, iplookup.ErrUnknown
 	}
-	p := a.Proxy
 	risk := Risk{
 		VPN: *p.VPN, Proxy: p.Public || p.Web || p.Residential, Tor: *p.Tor, Relay: p.PrivacyNetwork, Hosting: p.DataCenter,
 		CountryCode: a.CountryCode.Country(), City: a.City.Pointer(),
