@@ -94,8 +94,7 @@ type CityRecord struct {
 	} `maxminddb:"location" json:"location"`
 }
 
-// AnonymousRecord holds the flags of GeoIP Insights, and of a record of GeoIP Anonymous Plus and GeoIP2 Anonymous IP, which
-// contain only true keys.
+// AnonymousRecord holds the flags of GeoIP Insights, Anonymous Plus and GeoIP2 Anonymous IP, which contain only true keys.
 type AnonymousRecord struct {
 	Anonymous        bool `maxminddb:"is_anonymous" json:"is_anonymous"`
 	VPN              bool `maxminddb:"is_anonymous_vpn" json:"is_anonymous_vpn"`

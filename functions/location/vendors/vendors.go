@@ -38,17 +38,21 @@ func Table() []Vendor {
 	}
 }
 
+// at returns the place with its coordinates.
+func (p Place) at(latitude, longitude iplookup.Number) Place {
+	p.Latitude, p.Longitude = iplookup.Coordinates(latitude, longitude)
+	return p
+}
+
 func ipAPI(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Place, error) {
 	a, err := c.IPAPI(ctx, addr, "country,countryCode,city,isp,lat,lon,timezone")
 	if err != nil {
 		return Place{}, err
 	}
-	p := Place{
+	return Place{
 		Country: a.Country.Pointer(), CountryCode: a.CountryCode.Country(), City: a.City.Pointer(),
 		ISP: a.ISP.Pointer(), Timezone: a.Timezone.Pointer(),
-	}
-	p.Latitude, p.Longitude = iplookup.Coordinates(a.Latitude, a.Longitude)
-	return p, nil
+	}.at(a.Latitude, a.Longitude), nil
 }
 
 func ipInfo(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Place, error) {
@@ -56,12 +60,10 @@ func ipInfo(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Place, err
 	if err != nil {
 		return Place{}, err
 	}
-	p := Place{
+	return Place{
 		Country: a.Geo.Country.Pointer(), CountryCode: a.Geo.CountryCode.Country(), City: a.Geo.City.Pointer(),
 		ISP: a.AS.Name.Pointer(), Timezone: a.Geo.Timezone.Pointer(),
-	}
-	p.Latitude, p.Longitude = iplookup.Coordinates(a.Geo.Latitude, a.Geo.Longitude)
-	return p, nil
+	}.at(a.Geo.Latitude, a.Geo.Longitude), nil
 }
 
 // ipGeolocation returns the organization of the network as the ISP, because the vendor has no field for the ISP.
@@ -70,12 +72,10 @@ func ipGeolocation(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Pla
 	if err != nil {
 		return Place{}, err
 	}
-	p := Place{
+	return Place{
 		Country: a.Location.Country.Pointer(), CountryCode: a.Location.CountryCode.Country(), City: a.Location.City.Pointer(),
 		ISP: a.ASN.Organization.Pointer(), Timezone: a.Timezone.Name.Pointer(),
-	}
-	p.Latitude, p.Longitude = iplookup.Coordinates(a.Location.Latitude, a.Location.Longitude)
-	return p, nil
+	}.at(a.Location.Latitude, a.Location.Longitude), nil
 }
 
 // maxMind calls GeoIP City.
@@ -103,11 +103,9 @@ func maxMindDatabase(_ context.Context, c iplookup.Caller, addr netip.Addr) (Pla
 }
 
 func maxMindPlace(r iplookup.CityRecord, isp, organization iplookup.Text) Place {
-	p := Place{
+	return Place{
 		Country: iplookup.Text(r.Country.Names.English).Pointer(), CountryCode: r.Country.Code.Country(),
 		City: iplookup.Text(r.City.Names.English).Pointer(), Timezone: r.Location.Timezone.Pointer(),
 		ISP: cmp.Or(isp.Pointer(), organization.Pointer()),
-	}
-	p.Latitude, p.Longitude = iplookup.Coordinates(r.Location.Latitude, r.Location.Longitude)
-	return p
+	}.at(r.Location.Latitude, r.Location.Longitude)
 }

@@ -11,8 +11,7 @@ import (
 	"svcapi/shared/iplookup"
 )
 
-// Risk holds the fields of openapi.yaml#VpnResult about an address. A flag or a text that the vendor does not report is false
-// or nil.
+// Risk holds the fields of openapi.yaml#VpnResult about an address. A field that the vendor does not report is false or nil.
 type Risk struct {
 	VPN         bool    `json:"is_vpn"`
 	Proxy       bool    `json:"is_proxy"`

@@ -37,8 +37,7 @@ type vpnAPIResponse struct {
 	} `json:"network"`
 }
 
-// vpnAPIWords are the meanings of messages by their words, in the order in which they are looked for. The vendor sends such
-// messages with HTTP 200, too.
+// vpnAPIWords are the meanings of messages, also with HTTP 200, by their words, in the order in which they are looked for.
 var vpnAPIWords = []struct {
 	words   *regexp.Regexp
 	meaning iplookup.Meaning

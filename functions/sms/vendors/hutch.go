@@ -88,8 +88,7 @@ func (a *hutchAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 	return a.SendSame(ctx, []string{m.To}, m.Text, m.Unicode)
 }
 
-// SendSame implements SameSender. A response without the reference of the server does not show that the vendor has accepted
-// the message.
+// SendSame implements SameSender. A response without serverRef does not show that the vendor has accepted the message.
 func (a *hutchAdapter) SendSame(ctx context.Context, to []string, message string, _ bool) (Receipt, error) {
 	settings := a.account.Settings
 	request := hutchSend{cmp.Or(settings["campaign_name"], "SMS"), settings["sender_id"], strings.Join(each(to, international), ","), message}

@@ -103,12 +103,13 @@ func keep(joined, allowed map[string]bool, r *report) []string {
 	listed := map[string]bool{}
 	for d := range joined {
 		ascii, err := idna.Lookup.ToASCII(d)
+		suffix, _ := publicsuffix.PublicSuffix(ascii)
 		switch {
 		case err != nil || len(ascii) > 253 || !strings.Contains(ascii, "."):
 			r.Malformed++
 		case allowed[ascii]:
 			r.Allowed++
-		case isSuffix(ascii):
+		case suffix == ascii: // the public may register names below, and one registrant must not affect the others
 			r.Suffixes++
 		default:
 			listed[ascii] = true
@@ -124,12 +125,6 @@ func keep(joined, allowed map[string]bool, r *report) []string {
 	}
 	slices.Sort(kept)
 	return kept
-}
-
-// isSuffix reports whether the public may register names below the domain. One registrant must not affect the others.
-func isSuffix(domain string) bool {
-	suffix, _ := publicsuffix.PublicSuffix(domain)
-	return suffix == domain
 }
 
 func hasListedParent(domain string, listed map[string]bool) bool {
