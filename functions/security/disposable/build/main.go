@@ -30,13 +30,14 @@ type source struct {
 	Version   string   `json:"version"`
 	Published string   `json:"published"` // day, UTC
 	Licence   string   `json:"licence"`
-	Reads     []string `json:"reads"` // format:path in the package
+	Reads     []string `json:"reads"`   // format:path in the package
+	Domains   int      `json:"domains"` // of the report: different domains in the package
 }
 
 // report describes the table, beside which it is stored.
 type report struct {
-	Sources []counted `json:"sources"`
-	Joined  int       `json:"joined"` // different domains of all lists
+	Sources []source `json:"sources"`
+	Joined  int      `json:"joined"` // different domains of all lists
 	// Domains of the lists that are not in the table, by reason.
 	Malformed int `json:"malformed"`
 	Allowed   int `json:"allowed"` // ordinary mail providers and their parents
@@ -44,11 +45,6 @@ type report struct {
 	Covered   int `json:"covered_by_parent"`
 	Table     int `json:"table"` // domains in the table
 	Bytes     int `json:"bytes"`
-}
-
-type counted struct {
-	source
-	Domains int `json:"domains"`
 }
 
 func main() {
@@ -78,7 +74,8 @@ func run() error {
 		if err != nil {
 			return fmt.Errorf("%s of %s: %w", s.Package, s.Registry, err)
 		}
-		r.Sources = append(r.Sources, counted{s, len(domains)})
+		s.Domains = len(domains)
+		r.Sources = append(r.Sources, s)
 		for _, d := range domains {
 			joined[d] = true
 		}
