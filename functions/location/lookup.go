@@ -21,17 +21,6 @@ type lookupRequest struct {
 	provider *string // the hint in the request; nil: none
 }
 
-// place is openapi.yaml#LocationResult.
-type place struct {
-	Country     *string  `json:"country"`
-	CountryCode *string  `json:"country_code"`
-	City        *string  `json:"city"`
-	ISP         *string  `json:"isp"`
-	Latitude    *float64 `json:"latitude"`
-	Longitude   *float64 `json:"longitude"`
-	Timezone    *string  `json:"timezone"`
-}
-
 // meta is the meta object of the envelope.
 type meta struct {
 	Override *string `json:"provider_override"`
@@ -52,7 +41,35 @@ func lookup(chain *iplookup.Chain[vendors.Place]) api.Route {
 		Kind: project.Location, Price: credit.Location,
 		Decode: decodeLookup,
 		Prepare: func(ctx context.Context, call *api.Call, r lookupRequest) (*api.Job, error) {
-			return prepareLookup(ctx, chain, call, r)
+			integrations := call.Integrations
+			if r.provider != nil {
+				integrations = slices.DeleteFunc(slices.Clone(integrations), func(in project.Integration) bool {
+					return in.Vendor != *r.provider
+				})
+			}
+			accounts, err := chain.Accounts(ctx, call.Project.ID, integrations)
+			if err != nil {
+				return nil, err
+			}
+			meta := meta{r.provider}
+			if !ipaddr.Global(r.addr) {
+				return &api.Job{Run: func(context.Context) (*api.Result, error) {
+					return &api.Result{Data: vendors.Place{}, Meta: meta}, nil
+				}}, nil
+			}
+			return &api.Job{
+				Credits: call.Credits(1),
+				Run: func(ctx context.Context) (*api.Result, error) {
+					a, err := chain.Ask(ctx, accounts, r.addr)
+					unknown := errors.Is(err, iplookup.ErrUnknown)
+					if err != nil && !unknown {
+						e := errUnavailable.WithCause(err)
+						e.Vendor = a.Vendor
+						return nil, e
+					}
+					return &api.Result{Data: a.Value, Meta: meta, Vendor: a.Vendor, NotCharged: unknown, Attributes: a.Attributes()}, nil
+				},
+			}, nil
 		},
 	}
 }
@@ -64,34 +81,4 @@ func decodeLookup(in *api.Input) (lookupRequest, error) {
 		r.provider = &provider
 	}
 	return r, nil
-}
-
-func prepareLookup(ctx context.Context, chain *iplookup.Chain[vendors.Place], call *api.Call, r lookupRequest) (*api.Job, error) {
-	integrations := call.Integrations
-	if r.provider != nil {
-		integrations = slices.DeleteFunc(slices.Clone(integrations), func(in project.Integration) bool { return in.Vendor != *r.provider })
-	}
-	accounts, err := chain.Accounts(ctx, call.Project.ID, integrations)
-	if err != nil {
-		return nil, err
-	}
-	meta := meta{r.provider}
-	if !ipaddr.Global(r.addr) {
-		return &api.Job{Run: func(context.Context) (*api.Result, error) {
-			return &api.Result{Data: place{}, Meta: meta}, nil
-		}}, nil
-	}
-	return &api.Job{
-		Credits: call.Credits(1),
-		Run: func(ctx context.Context) (*api.Result, error) {
-			a, err := chain.Ask(ctx, accounts, r.addr)
-			unknown := errors.Is(err, iplookup.ErrUnknown)
-			if err != nil && !unknown {
-				e := errUnavailable.WithCause(err)
-				e.Vendor = a.Vendor
-				return nil, e
-			}
-			return &api.Result{Data: place(a.Value), Meta: meta, Vendor: a.Vendor, NotCharged: unknown, Attributes: a.Attributes()}, nil
-		},
-	}, nil
 }

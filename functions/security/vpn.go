@@ -19,17 +19,9 @@ var errUnavailable = &api.Error{
 
 // riskResult is openapi.yaml#VpnResult.
 type riskResult struct {
-	Address     string  `json:"ip_address"`
-	VPN         bool    `json:"is_vpn"`
-	Proxy       bool    `json:"is_proxy"`
-	Tor         bool    `json:"is_tor"`
-	Relay       bool    `json:"is_relay"`
-	Hosting     bool    `json:"is_hosting"`
-	CountryCode *string `json:"country_code"`
-	City        *string `json:"city"`
-	ASN         *string `json:"asn"`
-	Network     *string `json:"network_name"`
-	Provider    string  `json:"provider_name"`
+	Address string `json:"ip_address"`
+	vendors.Risk
+	Provider string `json:"provider_name"`
 }
 
 // vpnShield returns the operation openapi.yaml#checkVpn.
@@ -57,17 +49,9 @@ func vpnShield(chain *iplookup.Chain[vendors.Risk]) api.Route {
 						e.Vendor = a.Vendor
 						return nil, e
 					}
-					return &api.Result{Data: riskOf(addr, a), Vendor: a.Vendor, Attributes: a.Attributes()}, nil
+					return &api.Result{Data: riskResult{addr.String(), a.Value, a.Vendor}, Vendor: a.Vendor, Attributes: a.Attributes()}, nil
 				},
 			}, nil
 		},
-	}
-}
-
-func riskOf(addr netip.Addr, a iplookup.Result[vendors.Risk]) riskResult {
-	r := a.Value
-	return riskResult{
-		Address: addr.String(), VPN: r.VPN, Proxy: r.Proxy, Tor: r.Tor, Relay: r.Relay, Hosting: r.Hosting,
-		CountryCode: r.CountryCode, City: r.City, ASN: r.ASN, Network: r.Network, Provider: a.Vendor,
 	}
 }

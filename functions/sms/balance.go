@@ -48,22 +48,18 @@ func (g *group) prepareBalance(ctx context.Context, call *api.Call, _ struct{}) 
 		return nil, err
 	}
 	if call.Mode == project.Managed {
-		return g.walletBalance(call.Project.ID), nil
+		var credits int64
+		return &api.Job{
+			Prefetch: func(ctx context.Context) (err error) {
+				credits, err = g.wallet.Balance(ctx, call.Project.ID)
+				return err
+			},
+			Run: func(context.Context) (*api.Result, error) {
+				return &api.Result{Data: balanceResult{Source: "service_wallet", Balance: credit.Grouped(credits) + " credits"}}, nil
+			},
+		}, nil
 	}
 	return &api.Job{Run: func(ctx context.Context) (*api.Result, error) { return g.vendorBalance(ctx, accounts[0]) }}, nil
-}
-
-func (g *group) walletBalance(projectID string) *api.Job {
-	var credits int64
-	return &api.Job{
-		Prefetch: func(ctx context.Context) (err error) {
-			credits, err = g.wallet.Balance(ctx, projectID)
-			return err
-		},
-		Run: func(context.Context) (*api.Result, error) {
-			return &api.Result{Data: balanceResult{Source: "service_wallet", Balance: credit.Grouped(credits) + " credits"}}, nil
-		},
-	}
 }
 
 func (g *group) vendorBalance(ctx context.Context, account upstream.Account) (*api.Result, error) {

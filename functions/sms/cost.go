@@ -35,35 +35,30 @@ type costResponse struct {
 // estimate returns the job of a cost check, which sends nothing and costs nothing. The job calls the vendor only where the
 // integration permits that, because no vendor documents that its estimate never sends.
 func (g *group) estimate(account upstream.Account, r sendRequest) (*api.Job, error) {
-	if checker, ok := g.adapter(account).(vendors.CostChecker); ok && account.Settings[vendors.NativeCheckCost] == "true" {
-		return g.vendorEstimate(account, checker, r), nil
+	checker, native := g.adapter(account).(vendors.CostChecker)
+	native = native && account.Settings[vendors.NativeCheckCost] == "true"
+	var campaign vendors.Campaign
+	var err error
+	if !native {
+		if campaign, err = computeCost(account, r); err != nil {
+			return nil, err
+		}
 	}
-	campaign, err := computeCost(account, r)
-	if err != nil {
-		return nil, err
-	}
-	return &api.Job{Run: func(context.Context) (*api.Result, error) { return costResult(account, r, campaign), nil }}, nil
-}
-
-func (g *group) vendorEstimate(account upstream.Account, checker vendors.CostChecker, r sendRequest) *api.Job {
 	return &api.Job{Run: func(ctx context.Context) (*api.Result, error) {
-		var to []string
-		for _, p := range r.recipients {
-			to = append(to, p.message.To)
+		if native {
+			var to []string
+			for _, p := range r.recipients {
+				to = append(to, p.message.To)
+			}
+			if campaign, err = checker.CheckCost(ctx, to, r.recipients[0].message.Text); err != nil {
+				return nil, vendorError(costErrors, account.Integration.Vendor, err)
+			}
 		}
-		campaign, err := checker.CheckCost(ctx, to, r.recipients[0].message.Text)
-		if err != nil {
-			return nil, vendorError(costErrors, account.Integration.Vendor, err)
-		}
-		return costResult(account, r, campaign), nil
-	}}
-}
-
-func costResult(account upstream.Account, r sendRequest, campaign vendors.Campaign) *api.Result {
-	return &api.Result{
-		Data:   sendResult{Method: bulkSame, Units: total(r.recipients), Provider: costResponse{"success", campaign}},
-		Vendor: account.Integration.Vendor,
-	}
+		return &api.Result{
+			Data:   sendResult{Method: bulkSame, Units: total(r.recipients), Provider: costResponse{"success", campaign}},
+			Vendor: account.Integration.Vendor,
+		}, nil
+	}}, nil
 }
 
 // computeCost multiplies the units of the message, the unit price of the integration and the number of recipients.

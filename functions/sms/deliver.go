@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,10 +105,7 @@ func (d *delivery) sendThrough(ctx context.Context, account upstream.Account, le
 	if size > 1 {
 		atOnce = min(atOnce, batchesAtOnce)
 	}
-	pace := rate.Inf
-	if vendor.Pace > 0 {
-		pace = rate.Limit(vendor.Pace)
-	}
+	pace := cmp.Or(rate.Limit(vendor.Pace), rate.Inf)
 	// The context begin ends when no further send may begin. The running sends keep the context of the request.
 	begin, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -188,9 +186,7 @@ func (s *sender) ready(ctx, begin context.Context) error {
 	if err == nil {
 		return nil
 	}
-	if cause := context.Cause(begin); cause != nil {
-		err = cause
-	}
+	err = cmp.Or(context.Cause(begin), err)
 	return &upstream.Error{Class: upstream.NotSent, Vendor: s.account.Integration.Vendor, Detail: "not attempted: " + err.Error()}
 }
 

@@ -166,7 +166,10 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 		return g.estimate(accounts[0], r)
 	}
 	credits := call.Credits(total(r.recipients))
-	messages := r.messages()
+	messages := make([]*api.Message, len(r.recipients)) // for the limits of the project
+	for i, p := range r.recipients {
+		messages[i] = &api.Message{To: p.message.To, Units: p.units}
+	}
 	return &api.Job{
 		Credits: credits, Irrevocable: true, Messages: messages,
 		Run: func(ctx context.Context) (*api.Result, error) {
@@ -192,15 +195,6 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 			}, nil
 		},
 	}, nil
-}
-
-// messages returns the messages of a send in their order, for the limits of the project.
-func (r *sendRequest) messages() []*api.Message {
-	all := make([]*api.Message, len(r.recipients))
-	for i, p := range r.recipients {
-		all[i] = &api.Message{To: p.message.To, Units: p.units}
-	}
-	return all
 }
 
 // total returns the units of the accepted messages, and before a delivery those of all messages.
@@ -267,14 +261,6 @@ type bulkResult struct {
 // recipientLimit is the reason of a message that was not attempted because of the limit of messages to its number.
 const recipientLimit = "recipient_limit"
 
-// reason returns why the message was not attempted, where the project's limits are the reason.
-func (p recipient) reason() string {
-	if p.limited {
-		return recipientLimit
-	}
-	return ""
-}
-
 // bulkCounts holds the number of recipients by status.
 type bulkCounts struct {
 	Accepted     int `json:"accepted"`
@@ -303,7 +289,11 @@ func bulkAcceptance(recipients []recipient) bulkResponse {
 		if p.receipt.ID != first.receipt.ID {
 			response.ID = ""
 		}
-		response.Results = append(response.Results, bulkResult{p.given, p.status(), p.receipt.ID, p.vendor, p.units, p.reason()})
+		result := bulkResult{To: p.given, Status: p.status(), ID: p.receipt.ID, Vendor: p.vendor, Units: p.units}
+		if p.limited {
+			result.Reason = recipientLimit
+		}
+		response.Results = append(response.Results, result)
 	}
 	return response
 }

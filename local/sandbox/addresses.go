@@ -1,15 +1,20 @@
 package sandbox
 
 import (
+	"cmp"
 	"net/netip"
 	"strconv"
 )
 
-// facts are what every IP vendor of the sandbox knows of an address.
-type facts struct {
+// flags are the kinds of network that an address belongs to.
+type flags struct {
 	vpn, proxy, tor, relay, hosting bool
 	residential                     bool // the proxy is a residential one
+}
 
+// facts are what every IP vendor of the sandbox knows of an address.
+type facts struct {
+	flags
 	country, code, city, timezone string
 	latitude, longitude           float64
 	network                       string
@@ -35,7 +40,7 @@ var (
 )
 
 // flagged are the addresses of networks that hide their users.
-var flagged = map[string]facts{
+var flagged = map[string]flags{
 	"45.83.0.1":  {vpn: true},
 	"45.83.0.2":  {proxy: true},
 	"45.83.0.3":  {tor: true},
@@ -45,19 +50,33 @@ var flagged = map[string]facts{
 	"45.83.0.12": {proxy: true, residential: true},
 }
 
-// lookUp returns the result for an address: its facts as found formats them, or one of the vendor's failures, which are
-// CredentialsRefused, invalidAddress, Rejected, UnknownAddress and QuotaUsed.
-func lookUp(ip string, authorized bool, failures responses, found func(facts) object) result {
-	addr, err := netip.ParseAddr(ip)
-	f := ashburn
-	if sriLankaTelecom.Contains(addr) {
-		f = colombo
+// keyed returns an IP vendor with one path. The key is a parameter of the query or of the path.
+func keyed(name, parameter, key, pattern string, unknown response, serve lookUp) vendor {
+	authorized := func(r *request) bool { return cmp.Or(r.PathValue(parameter), r.URL.Query().Get(parameter)) == key }
+	return vendor{
+		name: name, secrets: []string{parameter}, accepted: []string{key}, unknown: unknown,
+		routes: []route{{pattern, serve.authorizedBy(authorized)}},
 	}
-	flags := flagged[ip]
-	f.vpn, f.proxy, f.tor, f.relay, f.hosting, f.residential = flags.vpn, flags.proxy, flags.tor, flags.relay, flags.hosting, flags.residential
-	failures[Accepted] = success(found(f))
-	return result{
-		operation: "lookup", to: []string{ip}, responses: failures,
-		problems: []problem{{!authorized, failures[CredentialsRefused]}, {err != nil, failures[invalidAddress]}},
+}
+
+// lookUp returns an IP vendor's responses about an address: Accepted with the facts, and the vendor's failures, which are
+// CredentialsRefused, invalidAddress, Rejected, UnknownAddress and QuotaUsed.
+type lookUp func(r *request, ip string, f facts) responses
+
+// authorizedBy returns a route's function. The address is a parameter of the query or of the path.
+func (l lookUp) authorizedBy(authorized func(*request) bool) func(*request) result {
+	return func(r *request) result {
+		ip := cmp.Or(r.PathValue("ip"), r.URL.Query().Get("ip"))
+		addr, err := netip.ParseAddr(ip)
+		f := ashburn
+		if sriLankaTelecom.Contains(addr) {
+			f = colombo
+		}
+		f.flags = flagged[ip]
+		all := l(r, ip, f)
+		return result{
+			operation: "lookup", to: []string{ip}, responses: all,
+			problems: []problem{{!authorized(r), all[CredentialsRefused]}, {err != nil, all[invalidAddress]}},
+		}
 	}
 }

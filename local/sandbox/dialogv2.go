@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"net/http"
 	"regexp"
-	"strings"
 	"sync"
 	"time"
 )
@@ -30,14 +29,13 @@ var nineDigits = regexp.MustCompile(`^7\d{8}$`)
 
 // dialogState holds the tokens and transaction IDs that the vendor has seen.
 type dialogState struct {
-	mu           sync.Mutex
-	tokens       map[string]time.Time // the end of each token's life
-	transactions map[int64]bool
+	tokens
+	transactions sync.Map
 }
 
 // dialogv2 simulates Dialog eSMS's v2 interface: a login for a token, then JSON with an array of recipients.
 func dialogv2() vendor {
-	d := &dialogState{tokens: map[string]time.Time{}, transactions: map[int64]bool{}}
+	var d dialogState
 	return vendor{
 		name:     "dialogv2",
 		secrets:  []string{"username", "password", "token", "refreshToken"},
@@ -52,21 +50,14 @@ func dialogFailed(status, code int, comment string) response {
 }
 
 func (d *dialogState) login(r *request) result {
-	var in struct{ Username, Password string }
-	valid := r.json(&in) && in.Username == DialogUsername && in.Password == DialogPassword
 	refusal := jsonResponse(http.StatusUnauthorized, object{
 		"status": "failed", "comment": "Invalid username or password", "token": nil, "remainingCount": 2, "data": "",
 		"errCode": dialogAccountRefused,
 	})
-	token := "sandbox." + rand.Text()
-	if valid {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.tokens[token] = time.Now().Add(dialogTokenLife)
-	}
+	token := d.logIn(r, DialogUsername, DialogPassword, dialogTokenLife)
 	return result{
 		operation: "login",
-		problems:  []problem{{!valid, refusal}},
+		problems:  []problem{{token == "", refusal}},
 		responses: responses{
 			Accepted: success(object{
 				"status": "success", "comment": "User logged in", "token": token, "remainingCount": nil,
@@ -81,23 +72,6 @@ func (d *dialogState) login(r *request) result {
 			CredentialsRefused: refusal,
 		},
 	}
-}
-
-// authorized reports whether the request has a token in force.
-func (d *dialogState) authorized(r *request) bool {
-	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return time.Now().Before(d.tokens[token])
-}
-
-// repeated records a transaction ID and reports whether an earlier request had the ID.
-func (d *dialogState) repeated(id int64) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	used := d.transactions[id]
-	d.transactions[id] = true
-	return used
 }
 
 func (d *dialogState) send(r *request) result {
@@ -121,7 +95,7 @@ func (d *dialogState) send(r *request) result {
 	res := result{
 		operation: "send", to: to,
 		problems: []problem{
-			{!d.authorized(r), tokenRefused},
+			{!d.accept(r), tokenRefused},
 			{!valid || len(to) == 0 || in.Message == "", invalid("Invalid request")},
 			{wrong != "", invalid("Invalid mobile number " + wrong)},
 			{len(in.SourceAddress) > 11, maskRefused},
@@ -142,7 +116,8 @@ func (d *dialogState) send(r *request) result {
 		},
 	}
 	if res.refusal() == nil { // a refused request uses up no transaction ID
-		res.problems = []problem{{d.repeated(in.TransactionID), invalid("transaction_id was used before")}}
+		_, used := d.transactions.LoadOrStore(in.TransactionID, true)
+		res.problems = []problem{{used, invalid("transaction_id was used before")}}
 	}
 	return res
 }

@@ -16,7 +16,7 @@ func frankfurter() vendor {
 	return vendor{
 		name:    "frankfurter",
 		routes:  []route{{"GET /v2/rates", frankfurterRates}},
-		unknown: jsonResponse(http.StatusNotFound, object{"message": "not found"}),
+		unknown: messageResponse(http.StatusNotFound, "not found"),
 	}
 }
 
@@ -26,12 +26,9 @@ func frankfurterRates(r *request) result {
 	for _, code := range frankfurterCodes {
 		rows = append(rows, object{"date": date, "base": "USD", "quote": code, "rate": usdRates[code]})
 	}
-	invalid := func(message string) response {
-		return jsonResponse(http.StatusUnprocessableEntity, object{"message": message})
-	}
 	return result{
 		operation: "rates",
-		problems:  []problem{{r.URL.Query().Get("base") != "USD", invalid("the sandbox has only the base USD")}},
-		responses: responses{Accepted: success(rows), Rejected: invalid("invalid date")},
+		problems:  []problem{{r.URL.Query().Get("base") != "USD", messageResponse(http.StatusUnprocessableEntity, "the sandbox has only the base USD")}},
+		responses: responses{Accepted: success(rows), Rejected: messageResponse(http.StatusUnprocessableEntity, "invalid date")},
 	}
 }

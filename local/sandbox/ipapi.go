@@ -7,31 +7,23 @@ const IPAPIKey = "ip-api-sandbox-key"
 
 // ipAPI simulates ip-api.com's pro API, whose failures have status 200.
 func ipAPI() vendor {
-	return vendor{
-		name:     "ip-api",
-		secrets:  []string{"key"},
-		accepted: []string{IPAPIKey},
-		routes:   []route{{"GET /json/{ip}", ipAPILookup}},
-		unknown:  textResponse(http.StatusNotFound, "404 Not Found"),
-	}
+	return keyed("ip-api", "key", IPAPIKey, "GET /json/{ip}", textResponse(http.StatusNotFound, "404 Not Found"), ipAPILookup)
 }
 
-func ipAPILookup(r *request) result {
-	ip := r.PathValue("ip")
+func ipAPILookup(_ *request, ip string, f facts) responses {
 	fail := func(message string) response {
 		return success(object{"status": "fail", "message": message, "query": ip})
 	}
-	return lookUp(ip, r.URL.Query().Get("key") == IPAPIKey, responses{
+	return responses{
+		Accepted: success(object{
+			"status": "success", "country": f.country, "countryCode": f.code, "region": "", "regionName": "", "city": f.city, "zip": "",
+			"lat": f.latitude, "lon": f.longitude, "timezone": f.timezone, "isp": f.network, "org": f.network,
+			"as": f.as() + " " + f.network, "asname": "", "query": ip, "proxy": f.proxy || f.vpn || f.tor, "hosting": f.hosting,
+		}),
 		CredentialsRefused: textResponse(http.StatusForbidden, "invalid key"),
 		invalidAddress:     fail("invalid query"),
 		Rejected:           fail("invalid query"),
 		UnknownAddress:     fail("reserved range"),
 		QuotaUsed:          textResponse(http.StatusTooManyRequests, ""),
-	}, func(f facts) object {
-		return object{
-			"status": "success", "country": f.country, "countryCode": f.code, "region": "", "regionName": "", "city": f.city, "zip": "",
-			"lat": f.latitude, "lon": f.longitude, "timezone": f.timezone, "isp": f.network, "org": f.network,
-			"as": f.as() + " " + f.network, "asname": "", "query": ip, "proxy": f.proxy || f.vpn || f.tor, "hosting": f.hosting,
-		}
-	})
+	}
 }

@@ -14,7 +14,7 @@ const (
 
 var (
 	elevenDigits  = regexp.MustCompile(`^94\d{9}$`)
-	notifyRefusal = notifyError(http.StatusUnauthorized, "Invalid user ID or API key")
+	notifyRefusal = errorResponse(http.StatusUnauthorized, "Invalid user ID or API key")
 	notifyFunds   = success(object{"status": "success", "data": object{"active": true, "acc_balance": 3500.00}})
 )
 
@@ -29,12 +29,8 @@ func notifylk() vendor {
 			{"POST /api/v1/send", notifySend},
 			{"GET /api/v1/status", balance(notifyAuthorized, notifyFunds, notifyRefusal)},
 		},
-		unknown: notifyError(http.StatusNotFound, "Not found"),
+		unknown: errorResponse(http.StatusNotFound, "Not found"),
 	}
-}
-
-func notifyError(status int, message string) response {
-	return jsonResponse(status, object{"status": "error", "message": message})
 }
 
 func notifyAuthorized(r *request) bool {
@@ -50,14 +46,14 @@ func notifySend(r *request) result {
 		operation: "send", to: to,
 		problems: []problem{
 			{!notifyAuthorized(r), notifyRefusal},
-			{absent != "", notifyError(http.StatusOK, "The "+absent+" field is required")},
-			{mismatch(elevenDigits, to) != "", notifyError(http.StatusOK, "Invalid number")},
-			{utf8.RuneCountInString(message) > 621, notifyError(http.StatusOK, "The message is too long")},
-			{!gsm(message) && in.Get("type") != "unicode", notifyError(http.StatusOK, "Unicode messages need type=unicode")},
+			{absent != "", errorResponse(http.StatusOK, "The "+absent+" field is required")},
+			{mismatch(elevenDigits, to) != "", errorResponse(http.StatusOK, "Invalid number")},
+			{utf8.RuneCountInString(message) > 621, errorResponse(http.StatusOK, "The message is too long")},
+			{!gsm(message) && in.Get("type") != "unicode", errorResponse(http.StatusOK, "Unicode messages need type=unicode")},
 		},
 		responses: responses{
 			Accepted:           success(object{"status": "success", "data": "Sent"}),
-			Rejected:           notifyError(http.StatusOK, "The number is blocked"),
+			Rejected:           errorResponse(http.StatusOK, "The number is blocked"),
 			CredentialsRefused: notifyRefusal,
 		},
 	}

@@ -7,33 +7,21 @@ const ProxyCheckKey = "proxycheck-sandbox-api-key"
 
 // proxyCheck simulates proxycheck.io's API v3 for one address a request.
 func proxyCheck() vendor {
-	return vendor{
-		name:     "proxycheck",
-		secrets:  []string{"key"},
-		accepted: []string{ProxyCheckKey},
-		routes:   []route{{"GET /v3/{ip}", proxyCheckLookup}},
-		unknown:  proxyCheckError(http.StatusBadRequest, "error", "No IP address was supplied."),
-	}
+	return keyed("proxycheck", "key", ProxyCheckKey, "GET /v3/{ip}",
+		proxyCheckError(http.StatusBadRequest, "error", "No IP address was supplied."), proxyCheckLookup)
 }
 
 func proxyCheckError(status int, word, message string) response {
 	return jsonResponse(status, object{"status": word, "message": message})
 }
 
-func proxyCheckLookup(r *request) result {
-	ip := r.PathValue("ip")
-	return lookUp(ip, r.URL.Query().Get("key") == ProxyCheckKey, responses{
-		CredentialsRefused: proxyCheckError(http.StatusForbidden, "denied", "The API key that was supplied is not valid."),
-		invalidAddress:     proxyCheckError(http.StatusBadRequest, "error", "No valid IP address was supplied."),
-		Rejected:           proxyCheckError(http.StatusBadRequest, "error", "The request cannot be served."),
-		UnknownAddress:     success(object{"status": "ok", "query_time": 5}),
-		QuotaUsed:          proxyCheckError(http.StatusTooManyRequests, "denied", "1,000 free queries exhausted. Please try again tomorrow."),
-	}, func(f facts) object {
-		kind := "Residential"
-		if f.hosting {
-			kind = "Hosting"
-		}
-		return object{
+func proxyCheckLookup(_ *request, ip string, f facts) responses {
+	kind := "Residential"
+	if f.hosting {
+		kind = "Hosting"
+	}
+	return responses{
+		Accepted: success(object{
 			"status": "ok",
 			ip: object{
 				"network": object{"asn": f.as(), "range": nil, "hostname": nil, "provider": f.network, "organisation": f.network, "type": kind},
@@ -49,6 +37,11 @@ func proxyCheckLookup(r *request) result {
 				"operator": nil, "last_updated": "2026-01-01T00:00:00Z",
 			},
 			"query_time": 5,
-		}
-	})
+		}),
+		CredentialsRefused: proxyCheckError(http.StatusForbidden, "denied", "The API key that was supplied is not valid."),
+		invalidAddress:     proxyCheckError(http.StatusBadRequest, "error", "No valid IP address was supplied."),
+		Rejected:           proxyCheckError(http.StatusBadRequest, "error", "The request cannot be served."),
+		UnknownAddress:     success(object{"status": "ok", "query_time": 5}),
+		QuotaUsed:          proxyCheckError(http.StatusTooManyRequests, "denied", "1,000 free queries exhausted. Please try again tomorrow."),
+	}
 }

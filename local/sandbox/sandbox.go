@@ -11,6 +11,7 @@ package sandbox
 
 import (
 	"cmp"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -131,6 +132,16 @@ func jsonResponse(status int, value any) response {
 
 // success is a JSON response with status 200.
 func success(value any) response { return jsonResponse(http.StatusOK, value) }
+
+// messageResponse is a failure that is a JSON object with the message alone.
+func messageResponse(status int, message string) response {
+	return jsonResponse(status, object{"message": message})
+}
+
+// errorResponse is a failure that is a JSON object with the status "error" and the message.
+func errorResponse(status int, message string) response {
+	return jsonResponse(status, object{"status": "error", "message": message})
+}
 
 func textResponse(status int, text string) response {
 	return response{status, "text/plain; charset=utf-8", []byte(text)}
@@ -273,4 +284,25 @@ func mismatch(pattern *regexp.Regexp, texts []string) string {
 		}
 	}
 	return ""
+}
+
+// tokens holds the tokens that a vendor has issued, with the end of their lives.
+type tokens struct{ ends sync.Map }
+
+// logIn returns a new token, or "" for a body without these credentials.
+func (t *tokens) logIn(r *request, user, password string, life time.Duration) string {
+	var in struct{ Username, Password string }
+	if !r.json(&in) || in.Username != user || in.Password != password {
+		return ""
+	}
+	token := "sandbox." + rand.Text()
+	t.ends.Store(token, time.Now().Add(life))
+	return token
+}
+
+// accept reports whether the request has a token in force.
+func (t *tokens) accept(r *request) bool {
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	end, ok := t.ends.Load(token)
+	return ok && time.Now().Before(end.(time.Time))
 }

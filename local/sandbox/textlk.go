@@ -15,7 +15,7 @@ const (
 )
 
 var (
-	textlkRefusal = textlkError(http.StatusUnauthorized, "Unauthenticated.")
+	textlkRefusal = errorResponse(http.StatusUnauthorized, "Unauthenticated.")
 	textlkFunds   = success(object{"status": "success", "data": object{"remaining_balance": "950", "expired_on": "8th Sep 30, 4:44 PM"}})
 )
 
@@ -35,12 +35,8 @@ func ultimate(name, token, path string) vendor {
 			{"POST " + path + "/sms/send", func(r *request) result { return ultimateSend(r, authorized(r)) }},
 			{"GET " + path + "/balance", balance(authorized, textlkFunds, textlkRefusal)},
 		},
-		unknown: textlkError(http.StatusNotFound, "Not found"),
+		unknown: errorResponse(http.StatusNotFound, "Not found"),
 	}
-}
-
-func textlkError(status int, message string) response {
-	return jsonResponse(status, object{"status": "error", "message": message})
 }
 
 func ultimateSend(r *request, authorized bool) result {
@@ -57,12 +53,12 @@ func ultimateSend(r *request, authorized bool) result {
 		operation: "send", to: to,
 		problems: []problem{
 			{!authorized, textlkRefusal},
-			{!valid, textlkError(http.StatusBadRequest, "The request is no valid JSON")},
-			{len(to) == 0, textlkError(http.StatusOK, "The recipient field is required.")},
-			{wrong != "", textlkError(http.StatusOK, "Invalid phone number: "+wrong)},
-			{in.SenderID == "" || len(in.SenderID) > 11, textlkError(http.StatusOK, "The sender id must be 1 to 11 characters.")},
-			{in.Type != "plain" && in.Type != "unicode", textlkError(http.StatusOK, "The selected type is invalid.")},
-			{in.Message == "", textlkError(http.StatusOK, "The message field is required.")},
+			{!valid, errorResponse(http.StatusBadRequest, "The request is no valid JSON")},
+			{len(to) == 0, errorResponse(http.StatusOK, "The recipient field is required.")},
+			{wrong != "", errorResponse(http.StatusOK, "Invalid phone number: "+wrong)},
+			{in.SenderID == "" || len(in.SenderID) > 11, errorResponse(http.StatusOK, "The sender id must be 1 to 11 characters.")},
+			{in.Type != "plain" && in.Type != "unicode", errorResponse(http.StatusOK, "The selected type is invalid.")},
+			{in.Message == "", errorResponse(http.StatusOK, "The message field is required.")},
 		},
 		responses: responses{
 			Accepted: success(object{
@@ -72,7 +68,7 @@ func ultimateSend(r *request, authorized bool) result {
 					"status": "Delivered", "cost": strconv.Itoa(size * len(to)), "sms_count": size,
 				},
 			}),
-			Rejected:           textlkError(http.StatusOK, "Sender ID is not authorised"),
+			Rejected:           errorResponse(http.StatusOK, "Sender ID is not authorised"),
 			CredentialsRefused: textlkRefusal,
 		},
 	}

@@ -1,14 +1,15 @@
 package sandbox
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/google/uuid"
 )
 
 // The account that the sandbox's Twilio accepts.
@@ -58,9 +59,7 @@ func twilioSend(r *request) result {
 	bad := func(holds bool, code int, message string) problem {
 		return problem{holds, twilioError(http.StatusBadRequest, code, message)}
 	}
-	sid := make([]byte, 16)
-	_, _ = rand.Read(sid)
-	id := "SM" + hex.EncodeToString(sid)
+	id := "SM" + strings.ReplaceAll(uuid.NewString(), "-", "")
 	message := object{
 		"sid": id, "account_sid": TwilioAccountSID, "status": "queued", "to": in.Get("To"), "from": nil, "body": body,
 		"messaging_service_sid": nil, "num_segments": strconv.Itoa(segments(body)), "num_media": "0", "price": nil,

@@ -7,29 +7,12 @@ const VPNAPIKey = "vpnapi-sandbox-api-key"
 
 // vpnAPI simulates vpnapi.io's API.
 func vpnAPI() vendor {
-	return vendor{
-		name:     "vpnapi",
-		secrets:  []string{"key"},
-		accepted: []string{VPNAPIKey},
-		routes:   []route{{"GET /api/{ip}", vpnAPILookup}},
-		unknown:  vpnAPIError(http.StatusNotFound, "Not found"),
-	}
+	return keyed("vpnapi", "key", VPNAPIKey, "GET /api/{ip}", messageResponse(http.StatusNotFound, "Not found"), vpnAPILookup)
 }
 
-func vpnAPIError(status int, message string) response {
-	return jsonResponse(status, object{"message": message})
-}
-
-func vpnAPILookup(r *request) result {
-	ip := r.PathValue("ip")
-	return lookUp(ip, r.URL.Query().Get("key") == VPNAPIKey, responses{
-		CredentialsRefused: vpnAPIError(http.StatusForbidden, "Invalid API key"),
-		invalidAddress:     vpnAPIError(http.StatusBadRequest, ip+" is an invalid IP address"),
-		Rejected:           vpnAPIError(http.StatusBadRequest, "The request cannot be served."),
-		UnknownAddress:     success(object{"ip": ip, "message": "IP address is not in the database"}),
-		QuotaUsed:          vpnAPIError(http.StatusTooManyRequests, "Daily rate limit exceeded"),
-	}, func(f facts) object {
-		return object{
+func vpnAPILookup(_ *request, ip string, f facts) responses {
+	return responses{
+		Accepted: success(object{
 			"ip":       ip,
 			"security": object{"vpn": f.vpn, "proxy": f.proxy, "tor": f.tor, "relay": f.relay},
 			"location": object{
@@ -38,6 +21,11 @@ func vpnAPILookup(r *request) result {
 				"is_in_european_union": false,
 			},
 			"network": object{"network": "", "autonomous_system_number": f.as(), "autonomous_system_organization": f.network},
-		}
-	})
+		}),
+		CredentialsRefused: messageResponse(http.StatusForbidden, "Invalid API key"),
+		invalidAddress:     messageResponse(http.StatusBadRequest, ip+" is an invalid IP address"),
+		Rejected:           messageResponse(http.StatusBadRequest, "The request cannot be served."),
+		UnknownAddress:     success(object{"ip": ip, "message": "IP address is not in the database"}),
+		QuotaUsed:          messageResponse(http.StatusTooManyRequests, "Daily rate limit exceeded"),
+	}
 }

@@ -74,7 +74,11 @@ func find(text string, signs []sign, otherwise error) error {
 // Domain parses one RFC 5322 addr-spec without obsolete forms, comments, folding white space and domain literals. Domain
 // returns the domain as lower-case ASCII with at least two labels. The error is the fault.
 func Domain(address string) (string, error) {
-	local := localPart(address)
+	parse := dotAtom
+	if strings.HasPrefix(address, `"`) {
+		parse = quotedString
+	}
+	local := parse(address) // the length of the local part at the beginning, or 0
 	domain, ok := strings.CutPrefix(address[local:], "@")
 	switch {
 	case local == 0 || !ok:
@@ -110,14 +114,6 @@ func localFault(address string) error {
 		otherwise = errDots
 	}
 	return find(before, localSigns, otherwise)
-}
-
-// localPart returns the length of the local part at the beginning of the text, or 0.
-func localPart(s string) int {
-	if strings.HasPrefix(s, `"`) {
-		return quotedString(s)
-	}
-	return dotAtom(s)
 }
 
 // quotedString parses RFC 5322, section 3.2.4, with the space as the only white space, as in RFC 5321, section 4.1.2.

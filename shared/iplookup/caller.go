@@ -18,16 +18,16 @@ type Caller struct {
 	Account   upstream.Account
 }
 
-// Meaning is the meaning of a vendor's error.
-type Meaning int
+// Meaning is the meaning of a vendor's error: a class, Quota or Unknown.
+type Meaning = upstream.Class
 
 // The meanings.
 const (
-	Unusable    Meaning = iota // the response is not valid, or an HTTP 5xx
-	Rejected                   // the vendor refuses the request
-	Credentials                // the vendor refuses the key, the account or its plan
-	Quota                      // the account has used its quota
-	Unknown                    // the vendor does not know the address
+	Unusable            = upstream.Unusable           // the response is not valid, or an HTTP 5xx
+	Rejected            = upstream.Rejected           // the vendor refuses the request
+	Credentials         = upstream.CredentialsRefused // the vendor refuses the key, the account or its plan
+	Quota       Meaning = "quota"                     // the account has used its quota
+	Unknown     Meaning = "unknown"                   // the vendor does not know the address
 )
 
 // statuses are the default meanings of HTTP statuses.
@@ -69,8 +69,12 @@ func (c Caller) ByStatus(r *upstream.Response, own map[int]Meaning) error {
 	if !ok {
 		meaning, ok = statuses[r.Status]
 	}
-	if !ok && r.Status >= 400 && r.Status < 500 {
+	switch {
+	case ok:
+	case r.Status >= 400 && r.Status < 500:
 		meaning = Rejected
+	default:
+		meaning = Unusable
 	}
 	return c.Fail(meaning, http.StatusText(r.Status)+": "+string(r.Body))
 }
@@ -89,16 +93,11 @@ func (c Caller) GetJSON(ctx context.Context, path string, query url.Values, head
 
 // Fail returns the error of a meaning, with a detail for the operator.
 func (c Caller) Fail(meaning Meaning, detail string) error {
-	class := upstream.Rejected
 	switch meaning {
 	case Unknown:
 		return ErrUnknown
-	case Credentials:
-		class = upstream.CredentialsRefused
-	case Unusable:
-		class = upstream.Unusable
 	case Quota:
-		detail = "quota used up: " + detail
+		meaning, detail = Rejected, "quota used up: "+detail
 	}
-	return upstream.Failure(class, c.Account.Integration.Vendor, detail, c.Account.Redact())
+	return upstream.Failure(meaning, c.Account.Integration.Vendor, detail, c.Account.Redact())
 }

@@ -11,11 +11,9 @@ import (
 )
 
 // IPAPI is ip-api.com's pro service (ip-api.com/docs/api:json). The free service has no TLS and no commercial use.
-func IPAPI() upstream.Spec {
-	return upstream.Spec{
-		Name: "ip-api", Title: "ip-api.com (pro)", Endpoint: "https://pro.ip-api.com",
-		Secrets: []upstream.Field{{Name: "api_key", Description: "key of a pro subscription", Required: true}},
-	}
+var IPAPI = upstream.Spec{
+	Name: "ip-api", Title: "ip-api.com (pro)", Endpoint: "https://pro.ip-api.com",
+	Secrets: []upstream.Field{{Name: "api_key", Description: "key of a pro subscription", Required: true}},
 }
 
 // IPAPIResponse holds the used fields of a response. The vendor sends the fields that the request names.

@@ -10,11 +10,9 @@ import (
 )
 
 // IPGeolocation is ipgeolocation.io, API v3 (the vendor's OpenAPI document of 2026-04-30).
-func IPGeolocation() upstream.Spec {
-	return upstream.Spec{
-		Name: "ipgeolocation", Title: "ipgeolocation.io", Endpoint: "https://api.ipgeolocation.io",
-		Secrets: []upstream.Field{{Name: "api_key", Description: "API key; IP risk needs a plan with the security module", Required: true}},
-	}
+var IPGeolocation = upstream.Spec{
+	Name: "ipgeolocation", Title: "ipgeolocation.io", Endpoint: "https://api.ipgeolocation.io",
+	Secrets: []upstream.Field{{Name: "api_key", Description: "API key; IP risk needs a plan with the security module", Required: true}},
 }
 
 // IPGeolocationResponse holds the used fields of a response of /v3/ipgeo.

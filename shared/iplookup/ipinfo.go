@@ -12,11 +12,9 @@ import (
 )
 
 // IPInfo is ipinfo.io's Core and Plus API (the vendor's Go client of 2026-01 and OpenAPI document).
-func IPInfo() upstream.Spec {
-	return upstream.Spec{
-		Name: "ipinfo", Title: "ipinfo.io", Endpoint: "https://api.ipinfo.io",
-		Secrets: []upstream.Field{{Name: "token", Description: "access token of a Core plan, for IP risk of a Plus plan", Required: true}},
-	}
+var IPInfo = upstream.Spec{
+	Name: "ipinfo", Title: "ipinfo.io", Endpoint: "https://api.ipinfo.io",
+	Secrets: []upstream.Field{{Name: "token", Description: "access token of a Core plan, for IP risk of a Plus plan", Required: true}},
 }
 
 // IPInfoStatus holds the fields of every response that show its meaning.

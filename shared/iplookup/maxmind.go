@@ -14,30 +14,17 @@ import (
 )
 
 // MaxMind is MaxMind's GeoIP web service (dev.maxmind.com, version 2.1).
-func MaxMind() upstream.Spec {
-	return upstream.Spec{
-		Name: "maxmind", Title: "MaxMind GeoIP web service", Endpoint: "https://geoip.maxmind.com",
-		Secrets: []upstream.Field{
-			{Name: "account_id", Description: "account ID", Required: true},
-			{Name: "license_key", Description: "license key; IP risk uses GeoIP Insights, location GeoIP City", Required: true},
-		},
-	}
+var MaxMind = upstream.Spec{
+	Name: "maxmind", Title: "MaxMind GeoIP web service", Endpoint: "https://geoip.maxmind.com",
+	Secrets: []upstream.Field{
+		{Name: "account_id", Description: "account ID", Required: true},
+		{Name: "license_key", Description: "license key; IP risk uses GeoIP Insights, location GeoIP City", Required: true},
+	},
 }
 
 // MaxMindResponse holds the used fields of a response of City and Insights, which omit booleans that are false.
 type MaxMindResponse struct {
-	City struct {
-		Names Names `json:"names"`
-	} `json:"city"`
-	Country struct {
-		Code  Text  `json:"iso_code"`
-		Names Names `json:"names"`
-	} `json:"country"`
-	Location struct {
-		Latitude  Number `json:"latitude"`
-		Longitude Number `json:"longitude"`
-		Timezone  Text   `json:"time_zone"`
-	} `json:"location"`
+	CityRecord
 	Traits *struct {
 		IP           Text `json:"ip_address"`
 		ASN          Text `json:"autonomous_system_number"`
@@ -45,13 +32,8 @@ type MaxMindResponse struct {
 		ISP          Text `json:"isp"`
 	} `json:"traits"`
 	Anonymizer struct { // Insights
-		Anonymous        bool `json:"is_anonymous"`
-		VPN              bool `json:"is_anonymous_vpn"`
-		PublicProxy      bool `json:"is_public_proxy"`
-		ResidentialProxy bool `json:"is_residential_proxy"`
-		Residential      Feed `json:"residential"`
-		Tor              bool `json:"is_tor_exit_node"`
-		Hosting          bool `json:"is_hosting_provider"`
+		AnonymousRecord
+		Residential Feed `json:"residential"`
 	} `json:"anonymizer"`
 	Code  Text `json:"code"`  // of an error
 	Error Text `json:"error"` // of an error

@@ -28,18 +28,6 @@ func NewDatabases(directory string) *Databases {
 	return &Databases{directory: directory, open: map[string]*maxminddb.Reader{}}
 }
 
-// Close closes the files.
-func (d *Databases) Close() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var failures []error
-	for name, r := range d.open {
-		failures = append(failures, r.Close())
-		delete(d.open, name)
-	}
-	return errors.Join(failures...)
-}
-
 // The file names of MaxMind by content, the more precise file first.
 var (
 	CityFiles        = []string{"GeoIP2-City.mmdb", "GeoLite2-City.mmdb"}
@@ -83,44 +71,44 @@ func (d *Databases) first(files []string) (*maxminddb.Reader, error) {
 }
 
 // MaxMindDatabase is the specification of MaxMind's database files.
-func MaxMindDatabase() upstream.Spec {
-	return upstream.Spec{Name: "maxmind-mmdb", Title: "MaxMind database files (.mmdb), in the function's MMDB_DIRECTORY"}
-}
+var MaxMindDatabase = upstream.Spec{Name: "maxmind-mmdb", Title: "MaxMind database files (.mmdb), in the function's MMDB_DIRECTORY"}
 
 // Names holds the English name of a record.
 type Names struct {
 	English string `maxminddb:"en" json:"en"`
 }
 
-// CityRecord holds the used fields of the City databases (MaxMind, GeoIP2 City).
+// CityRecord holds the used fields of the City databases (MaxMind, GeoIP2 City), and of the web service's responses.
 type CityRecord struct {
 	City struct {
-		Names Names `maxminddb:"names"`
-	} `maxminddb:"city"`
+		Names Names `maxminddb:"names" json:"names"`
+	} `maxminddb:"city" json:"city"`
 	Country struct {
-		Code  string `maxminddb:"iso_code"`
-		Names Names  `maxminddb:"names"`
-	} `maxminddb:"country"`
+		Code  Text  `maxminddb:"iso_code" json:"iso_code"`
+		Names Names `maxminddb:"names" json:"names"`
+	} `maxminddb:"country" json:"country"`
 	Location struct {
-		Latitude  *float64 `maxminddb:"latitude"`
-		Longitude *float64 `maxminddb:"longitude"`
-		Timezone  string   `maxminddb:"time_zone"`
-	} `maxminddb:"location"`
+		Latitude  Number `maxminddb:"latitude" json:"latitude"`
+		Longitude Number `maxminddb:"longitude" json:"longitude"`
+		Timezone  Text   `maxminddb:"time_zone" json:"time_zone"`
+	} `maxminddb:"location" json:"location"`
 }
 
-// Coordinates returns the coordinates of the record, or nil for both.
-func (r *CityRecord) Coordinates() (*float64, *float64) {
-	if r.Location.Latitude == nil || r.Location.Longitude == nil {
-		return nil, nil
-	}
-	return bothOrNone(within(*r.Location.Latitude, true, MaxLatitude), within(*r.Location.Longitude, true, MaxLongitude))
+// AnonymousRecord holds the flags of GeoIP Insights, Anonymous Plus and GeoIP2 Anonymous IP, which contain only true keys.
+type AnonymousRecord struct {
+	Anonymous        bool `maxminddb:"is_anonymous" json:"is_anonymous"`
+	VPN              bool `maxminddb:"is_anonymous_vpn" json:"is_anonymous_vpn"`
+	PublicProxy      bool `maxminddb:"is_public_proxy" json:"is_public_proxy"`
+	ResidentialProxy bool `maxminddb:"is_residential_proxy" json:"is_residential_proxy"`
+	Tor              bool `maxminddb:"is_tor_exit_node" json:"is_tor_exit_node"`
+	Hosting          bool `maxminddb:"is_hosting_provider" json:"is_hosting_provider"`
 }
 
 // NetworkRecord holds the used fields of the ASN and ISP databases.
 type NetworkRecord struct {
 	Number       uint32 `maxminddb:"autonomous_system_number"`
-	Organization string `maxminddb:"autonomous_system_organization"`
-	ISP          string `maxminddb:"isp"`
+	Organization Text   `maxminddb:"autonomous_system_organization"`
+	ISP          Text   `maxminddb:"isp"`
 }
 
 // ASN returns the number as text, or nil for a record without a number.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/oschwald/maxminddb-golang/v2/mmdbdata"
 )
 
 // Text is a vendor's text of any JSON type, because vendors change the types of fields.
@@ -67,20 +68,23 @@ func (t Text) ASN() *string {
 	return &s
 }
 
-// Number is a vendor's number in a JSON number or string.
+// Number is a vendor's number in a JSON number or string, or in a database.
 type Number struct{ text Text }
 
 // UnmarshalJSONFrom accepts the values of Text.
 func (n *Number) UnmarshalJSONFrom(d *jsontext.Decoder) error { return n.text.UnmarshalJSONFrom(d) }
 
-// Within returns the number, or nil for an absent number or an absolute value above most.
-func (n Number) Within(most float64) *float64 {
-	f, err := strconv.ParseFloat(strings.TrimSpace(string(n.text)), 64)
-	return within(f, err == nil, most)
+// UnmarshalMaxMindDBCursor accepts a floating-point number.
+func (n *Number) UnmarshalMaxMindDBCursor(c mmdbdata.Cursor) (mmdbdata.Cursor, error) {
+	f, next, err := c.ReadFloat()
+	n.text = Text(strconv.FormatFloat(f, 'g', -1, 64))
+	return next, err
 }
 
-func within(f float64, ok bool, most float64) *float64 {
-	if !ok || math.IsNaN(f) || math.Abs(f) > most {
+// Within returns the number, or nil for an absent number or an absolute value above most.
+func (n *Number) Within(most float64) *float64 {
+	f, err := strconv.ParseFloat(strings.TrimSpace(string(n.text)), 64)
+	if err != nil || math.IsNaN(f) || math.Abs(f) > most {
 		return nil
 	}
 	f += 0 // no negative zero
@@ -95,10 +99,7 @@ const (
 
 // Coordinates returns a latitude and a longitude in degrees, or nil for both where one is absent.
 func Coordinates(latitude, longitude Number) (*float64, *float64) {
-	return bothOrNone(latitude.Within(MaxLatitude), longitude.Within(MaxLongitude))
-}
-
-func bothOrNone(lat, lon *float64) (*float64, *float64) {
+	lat, lon := latitude.Within(MaxLatitude), longitude.Within(MaxLongitude)
 	if lat == nil || lon == nil {
 		return nil, nil
 	}

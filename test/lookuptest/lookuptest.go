@@ -146,9 +146,7 @@ func Transport[T any](t *testing.T, table []iplookup.Vendor[T]) {
 // Database compares the result for an address in the databases of a folder.
 func Database[T any](t *testing.T, table []iplookup.Vendor[T], folder, addr string, fails upstream.Class, want T) {
 	t.Helper()
-	databases := iplookup.NewDatabases(folder)
-	t.Cleanup(func() { _ = databases.Close() })
-	c := iplookup.Caller{Databases: databases, Account: upstream.Account{Integration: project.Integration{Vendor: "maxmind-mmdb"}}}
+	c := iplookup.Caller{Databases: iplookup.NewDatabases(folder), Account: upstream.Account{Integration: project.Integration{Vendor: "maxmind-mmdb"}}}
 	value, err := iplookup.Find(table, "maxmind-mmdb").Ask(t.Context(), c, netip.MustParseAddr(addr))
 	check(t, value, err, fails, want)
 }

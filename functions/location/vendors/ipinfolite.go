@@ -10,11 +10,9 @@ import (
 )
 
 // ipInfoLiteSpec is ipinfo.io's Lite API (the vendor's OpenAPI document and Go client of 2026-01): country and network only.
-func ipInfoLiteSpec() upstream.Spec {
-	return upstream.Spec{
-		Name: "ipinfo-lite", Title: "ipinfo.io Lite", Endpoint: "https://api.ipinfo.io",
-		Secrets: []upstream.Field{{Name: "token", Description: "access token of any plan, also the free one", Required: true}},
-	}
+var ipInfoLiteSpec = upstream.Spec{
+	Name: "ipinfo-lite", Title: "ipinfo.io Lite", Endpoint: "https://api.ipinfo.io",
+	Secrets: []upstream.Field{{Name: "token", Description: "access token of any plan, also the free one", Required: true}},
 }
 
 // ipInfoLiteResponse holds the used fields of a response of /lite.

@@ -71,12 +71,3 @@ func offset(b int) int {
 	o := table[4*b : 4*b+4]
 	return int(o[0]) | int(o[1])<<8 | int(o[2])<<16 | int(o[3])<<24
 }
-
-// All iterates over the listed domains in the order of the table.
-func All(yield func(domain string) bool) {
-	for at, end := offset(0), offset(Buckets); at < end; at += 1 + int(table[at]) {
-		if !yield(table[at+1 : at+1+int(table[at])]) {
-			return
-		}
-	}
-}

@@ -8,10 +8,19 @@ import (
 	"testing"
 )
 
+// all iterates over the listed domains in the order of the table.
+func all(yield func(domain string) bool) {
+	for at, end := offset(0), offset(Buckets); at < end; at += 1 + int(table[at]) {
+		if !yield(table[at+1 : at+1+int(table[at])]) {
+			return
+		}
+	}
+}
+
 // naive is the list as a map, and naiveFind the simplest search, with which the table must agree.
 var naive = sync.OnceValue(func() map[string]bool {
 	m := map[string]bool{}
-	All(func(domain string) bool {
+	all(func(domain string) bool {
 		m[domain] = true
 		return true
 	})
@@ -57,7 +66,7 @@ func TestFind(t *testing.T) {
 // Find finds every listed domain and its children, and no listed domain is a child of another.
 func TestFindAll(t *testing.T) {
 	n := 0
-	All(func(domain string) bool {
+	all(func(domain string) bool {
 		n++
 		for _, d := range []string{domain, "x." + domain, "x.y." + domain} {
 			if listed, ok := Find(d); !ok || listed != domain {
@@ -96,7 +105,7 @@ func TestOrdinaryProviders(t *testing.T) {
 func randomDomains(seed uint64, n int) []string {
 	r := rand.New(rand.NewPCG(seed, seed))
 	var listed []string
-	All(func(domain string) bool {
+	all(func(domain string) bool {
 		listed = append(listed, domain)
 		return true
 	})
@@ -208,7 +217,7 @@ func BenchmarkStart(b *testing.B) {
 		b.ReportAllocs()
 		for range b.N {
 			m := map[string]bool{}
-			All(func(domain string) bool {
+			all(func(domain string) bool {
 				m[domain] = true
 				return true
 			})

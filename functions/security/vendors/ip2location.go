@@ -12,11 +12,9 @@ import (
 )
 
 // ip2LocationSpec is IP2Location.io's geolocation API (the vendor's SDKs, such as ip2location-io-go of 2025-09).
-func ip2LocationSpec() upstream.Spec {
-	return upstream.Spec{
-		Name: "ip2location", Title: "IP2Location.io", Endpoint: "https://api.ip2location.io",
-		Secrets: []upstream.Field{{Name: "api_key", Description: "API key of a Security plan", Required: true}},
-	}
+var ip2LocationSpec = upstream.Spec{
+	Name: "ip2location", Title: "IP2Location.io", Endpoint: "https://api.ip2location.io",
+	Secrets: []upstream.Field{{Name: "api_key", Description: "API key of a Security plan", Required: true}},
 }
 
 // ip2LocationResponse is the used part of a response. Absent texts are "-".
@@ -50,7 +48,8 @@ func ip2Location(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Risk,
 	if _, err := c.GetJSON(ctx, "/", query, nil, nil, &a); err != nil {
 		return Risk{}, err
 	}
-	switch p := a.Proxy; {
+	p := a.Proxy
+	switch {
 	case a.Error != nil && strings.Contains(strings.ToLower(string(a.Error.Message)), "key"):
 		return Risk{}, c.Fail(iplookup.Credentials, string(a.Error.Message))
 	case a.Error != nil:
@@ -62,7 +61,6 @@ func ip2Location(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Risk,
 	case p.Bogon || a.CountryCode.Country() == nil && a.ASN.ASN() == nil && !a.IsProxy:
 		return Risk{}, iplookup.ErrUnknown
 	}
-	p := a.Proxy
 	risk := Risk{
 		VPN: *p.VPN, Proxy: p.Public || p.Web || p.Residential, Tor: *p.Tor, Relay: p.PrivacyNetwork, Hosting: p.DataCenter,
 		CountryCode: a.CountryCode.Country(), City: a.City.Pointer(),

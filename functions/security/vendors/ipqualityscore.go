@@ -11,13 +11,10 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// ipQualityScoreSpec is IPQualityScore's proxy detection API (fixtures and client of the Ruby gem geocoder). The key is in
-// the path.
-func ipQualityScoreSpec() upstream.Spec {
-	return upstream.Spec{
-		Name: "ipqualityscore", Title: "IPQualityScore", Endpoint: "https://www.ipqualityscore.com",
-		Secrets: []upstream.Field{{Name: "api_key", Description: "private key", Required: true}},
-	}
+// ipQualityScoreSpec is IPQualityScore's proxy detection API (fixtures and client of the Ruby gem geocoder).
+var ipQualityScoreSpec = upstream.Spec{
+	Name: "ipqualityscore", Title: "IPQualityScore", Endpoint: "https://www.ipqualityscore.com",
+	Secrets: []upstream.Field{{Name: "api_key", Description: "private key", Required: true}},
 }
 
 // ipQualityScoreResponse is the used part of a response.

@@ -15,28 +15,16 @@ func maxMind(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Risk, err
 	if err != nil {
 		return Risk{}, err
 	}
-	s := a.Anonymizer
-	flags := anonymousRecord{s.Anonymous, s.VPN, s.PublicProxy, s.ResidentialProxy || bool(s.Residential), s.Tor, s.Hosting}
-	risk := flags.risk()
+	flags := a.Anonymizer.AnonymousRecord
+	flags.ResidentialProxy = flags.ResidentialProxy || bool(a.Anonymizer.Residential)
+	risk := anonymousRisk(flags)
 	risk.CountryCode, risk.City = a.Country.Code.Country(), iplookup.Text(a.City.Names.English).Pointer()
 	risk.ASN, risk.Network = a.Traits.ASN.ASN(), cmp.Or(a.Traits.Organization.Pointer(), a.Traits.ISP.Pointer())
 	return risk, nil
 }
 
-// anonymousRecord holds the flags of GeoIP Insights, and of a record of GeoIP Anonymous Plus and GeoIP2 Anonymous IP, which
-// contain only true keys.
-type anonymousRecord struct {
-	Anonymous        bool `maxminddb:"is_anonymous"`
-	VPN              bool `maxminddb:"is_anonymous_vpn"`
-	PublicProxy      bool `maxminddb:"is_public_proxy"`
-	ResidentialProxy bool `maxminddb:"is_residential_proxy"`
-	Tor              bool `maxminddb:"is_tor_exit_node"`
-	Hosting          bool `maxminddb:"is_hosting_provider"`
-}
-
-// risk returns the flags of the contract. A residential proxy counts as a proxy, and so does an anonymous address of no named
-// kind, which is not clean.
-func (r anonymousRecord) risk() Risk {
+// anonymousRisk returns the flags of the contract. Residential and anonymous addresses of no named kind count as proxies.
+func anonymousRisk(r iplookup.AnonymousRecord) Risk {
 	risk := Risk{VPN: r.VPN, Proxy: r.PublicProxy || r.ResidentialProxy, Tor: r.Tor, Hosting: r.Hosting}
 	if r.Anonymous && risk == (Risk{}) {
 		risk.Proxy = true
@@ -45,10 +33,9 @@ func (r anonymousRecord) risk() Risk {
 }
 
 // maxMindDatabase reads the Anonymous Plus or the Anonymous IP database, and the Residential Proxy, City and ASN databases
-// where they exist. The databases of anonymous addresses list those alone, so an address that is in none of several databases
-// is unknown.
+// where they exist. The first ones list anonymous addresses alone, so an address in none of several databases is unknown.
 func maxMindDatabase(_ context.Context, c iplookup.Caller, addr netip.Addr) (Risk, error) {
-	var anonymous anonymousRecord
+	var anonymous iplookup.AnonymousRecord
 	var residential struct{}
 	var city iplookup.CityRecord
 	var network iplookup.NetworkRecord
@@ -63,8 +50,8 @@ func maxMindDatabase(_ context.Context, c iplookup.Caller, addr netip.Addr) (Ris
 		return Risk{}, iplookup.ErrUnknown
 	}
 	anonymous.ResidentialProxy = anonymous.ResidentialProxy || inResidential
-	risk := anonymous.risk()
-	risk.CountryCode, risk.City = iplookup.Text(city.Country.Code).Country(), iplookup.Text(city.City.Names.English).Pointer()
-	risk.ASN, risk.Network = network.ASN(), iplookup.Text(network.Organization).Pointer()
+	risk := anonymousRisk(anonymous)
+	risk.CountryCode, risk.City = city.Country.Code.Country(), iplookup.Text(city.City.Names.English).Pointer()
+	risk.ASN, risk.Network = network.ASN(), network.Organization.Pointer()
 	return risk, nil
 }

@@ -1,6 +1,7 @@
 package vendors
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/netip"
@@ -14,11 +15,9 @@ import (
 )
 
 // proxyCheckSpec is proxycheck.io, API v3 (the vendor's PHP client 1.0.3 of 2026-06).
-func proxyCheckSpec() upstream.Spec {
-	return upstream.Spec{
-		Name: "proxycheck", Title: "proxycheck.io", Endpoint: "https://proxycheck.io",
-		Secrets: []upstream.Field{{Name: "api_key", Description: "API key", Required: true}},
-	}
+var proxyCheckSpec = upstream.Spec{
+	Name: "proxycheck", Title: "proxycheck.io", Endpoint: "https://proxycheck.io",
+	Secrets: []upstream.Field{{Name: "api_key", Description: "API key", Required: true}},
 }
 
 // proxyCheckVersion pins the format of the responses (proxycheck.io/api: a query without ver has the newest version).
@@ -43,25 +42,32 @@ type proxyCheckAddress struct {
 	} `json:"detections"`
 }
 
-// proxyCheck returns no relays. The response has "status", and a member named by the address in any of its spellings.
+// proxyCheckResponse is a response. A member is named by the address in any of its spellings.
+type proxyCheckResponse struct {
+	Status  iplookup.Text             `json:"status"`
+	Message iplookup.Text             `json:"message"`
+	Members map[string]jsontext.Value `json:",embed"`
+}
+
+// proxyCheck returns no relays.
 func proxyCheck(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Risk, error) {
 	r, err := c.Get(ctx, "/v3/"+url.PathEscape(addr.String()), url.Values{"key": {c.Account.Secrets["api_key"]}, "ver": {proxyCheckVersion}}, nil)
 	if err != nil {
 		return Risk{}, err
 	}
-	var members map[string]jsontext.Value
-	if err := c.Decode(r.Body, &members); err != nil {
+	var a proxyCheckResponse
+	if err := c.Decode(r.Body, &a); err != nil {
 		if failed := c.ByStatus(r, nil); failed != nil {
 			return Risk{}, failed
 		}
 		return Risk{}, err
 	}
-	if err := proxyCheckStatus(c, r); err != nil {
+	if err := a.failure(c, r); err != nil {
 		return Risk{}, err
 	}
 	var found *proxyCheckAddress
-	for name, value := range members {
-		if a, err := netip.ParseAddr(name); err == nil && a.Unmap() == addr && value.Kind() == '{' {
+	for name, value := range a.Members {
+		if named, err := netip.ParseAddr(name); err == nil && named.Unmap() == addr && value.Kind() == '{' {
 			found = new(proxyCheckAddress)
 			if err := c.Decode(value, found); err != nil {
 				return Risk{}, err
@@ -72,29 +78,18 @@ func proxyCheck(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Risk, 
 		return Risk{}, iplookup.ErrUnknown
 	}
 	d := found.Detections
-	network := found.Network.Provider.Pointer()
-	if network == nil {
-		network = found.Network.Organisation.Pointer()
-	}
 	return Risk{
 		VPN: d.VPN, Proxy: d.Proxy, Tor: d.Tor, Hosting: d.Hosting,
 		CountryCode: found.Location.CountryCode.Country(), City: found.Location.City.Pointer(),
-		ASN: found.Network.ASN.ASN(), Network: network,
+		ASN: found.Network.ASN.ASN(), Network: cmp.Or(found.Network.Provider.Pointer(), found.Network.Organisation.Pointer()),
 	}, nil
 }
 
-// proxyCheckStatus returns the error of the response. The body decides before the HTTP status: ok and warning are successes,
+// failure returns the error of the response. The body decides before the HTTP status: ok and warning are successes,
 // denied is about the account, error about the request.
-func proxyCheckStatus(c iplookup.Caller, r *upstream.Response) error {
-	var envelope struct {
-		Status  iplookup.Text `json:"status"`
-		Message iplookup.Text `json:"message"`
-	}
-	if err := c.Decode(r.Body, &envelope); err != nil {
-		return err
-	}
-	detail := string(envelope.Status + ": " + envelope.Message)
-	switch envelope.Status {
+func (a *proxyCheckResponse) failure(c iplookup.Caller, r *upstream.Response) error {
+	detail := string(a.Status + ": " + a.Message)
+	switch a.Status {
 	case "ok", "warning":
 		return nil
 	case "denied":

@@ -12,11 +12,9 @@ import (
 )
 
 // vpnAPISpec is vpnapi.io (the vendor's API documentation for the path; clients for the rest).
-func vpnAPISpec() upstream.Spec {
-	return upstream.Spec{
-		Name: "vpnapi", Title: "vpnapi.io", Endpoint: "https://vpnapi.io",
-		Secrets: []upstream.Field{{Name: "api_key", Description: "API key", Required: true}},
-	}
+var vpnAPISpec = upstream.Spec{
+	Name: "vpnapi", Title: "vpnapi.io", Endpoint: "https://vpnapi.io",
+	Secrets: []upstream.Field{{Name: "api_key", Description: "API key", Required: true}},
 }
 
 // vpnAPIResponse is the used part of a response.
@@ -39,8 +37,7 @@ type vpnAPIResponse struct {
 	} `json:"network"`
 }
 
-// vpnAPIWords are the meanings of messages by their words, in the order in which they are looked for. The vendor sends such
-// messages with HTTP 200, too.
+// vpnAPIWords are the meanings of messages, also with HTTP 200, by their words, in the order in which they are looked for.
 var vpnAPIWords = []struct {
 	words   *regexp.Regexp
 	meaning iplookup.Meaning

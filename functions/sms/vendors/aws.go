@@ -1,6 +1,7 @@
 package vendors
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -68,9 +69,7 @@ func (a *awsAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 	client := pinpointsmsvoicev2.NewFromConfig(a.cfg, func(o *pinpointsmsvoicev2.Options) {
 		o.HTTPClient = sender
 		o.Retryer = aws.NopRetryer{}
-		if settings["region"] != "" {
-			o.Region = settings["region"]
-		}
+		o.Region = cmp.Or(settings["region"], o.Region)
 		if a.account.Endpoint != "" {
 			o.BaseEndpoint = &a.account.Endpoint
 		}
@@ -78,10 +77,7 @@ func (a *awsAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 			o.Credentials = credentials.NewStaticCredentialsProvider(secrets["access_key_id"], secrets["secret_access_key"], "")
 		}
 	})
-	kind := types.MessageTypeTransactional
-	if settings["message_type"] != "" {
-		kind = types.MessageType(settings["message_type"])
-	}
+	kind := cmp.Or(types.MessageType(settings["message_type"]), types.MessageTypeTransactional)
 	out, err := client.SendTextMessage(ctx, &pinpointsmsvoicev2.SendTextMessageInput{
 		DestinationPhoneNumber: &m.To, OriginationIdentity: aws.String(settings["sender_id"]), MessageBody: &m.Text, MessageType: kind,
 	})
@@ -110,8 +106,6 @@ func (a *awsAdapter) classify(sender *upstream.Sender, err error) error {
 	case !errors.As(err, &response):
 		return a.fail(upstream.Unusable, err.Error())
 	}
-	if byStatus := a.byStatus(&upstream.Response{Status: response.HTTPStatusCode(), Body: []byte(err.Error())}); byStatus != nil {
-		return byStatus
-	}
-	return a.fail(upstream.Unusable, err.Error())
+	byStatus := a.byStatus(&upstream.Response{Status: response.HTTPStatusCode(), Body: []byte(err.Error())})
+	return cmp.Or(byStatus, a.fail(upstream.Unusable, err.Error()))
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"svcapi/shared/clock"
@@ -29,9 +28,7 @@ func dialogV2() Vendor {
 		},
 		Concurrency: unpublished, Batch: 100,
 		New: func(c *upstream.Client, a upstream.Account) Adapter {
-			adapter := &dialogV2Adapter{session{caller: caller{"dialogv2", c, a}, tokens: tokens}}
-			adapter.login = adapter.logIn
-			return adapter
+			return &dialogV2Adapter{session{caller{"dialogv2", c, a}, tokens}}
 		},
 	}
 }
@@ -56,22 +53,9 @@ type dialogSend struct {
 	PaymentMethod int            `json:"payment_method"` // 0: wallet
 }
 
-type dialogLogin struct {
-	Username string `json:"username"`
-	Password string `json:"password"`
-}
-
 // post returns the members of a successful response.
 func (a *dialogV2Adapter) post(ctx context.Context, path, token string, body any, send bool) (map[string]jsontext.Value, error) {
-	content, err := json.Marshal(body)
-	if err != nil {
-		return nil, a.fail(upstream.NotSent, err.Error())
-	}
-	header := http.Header{"Content-Type": {"application/json"}}
-	if token != "" {
-		header.Set("Authorization", "Bearer "+token)
-	}
-	response, err := a.do(ctx, &upstream.Request{Method: http.MethodPost, URL: a.account.Endpoint + path, Header: header, Body: content, Send: send})
+	response, err := a.postJSON(ctx, a.account.Endpoint+path, token, http.Header{}, body, send)
 	if err != nil {
 		return nil, err
 	}
@@ -98,8 +82,8 @@ func (a *dialogV2Adapter) post(ctx context.Context, path, token string, body any
 }
 
 // logIn returns a new token and its life.
-func (a *dialogV2Adapter) logIn(ctx context.Context, user, password string) (string, time.Duration, error) {
-	response, err := a.post(ctx, "/api/v2/user/login", "", dialogLogin{user, password}, false)
+func (a *dialogV2Adapter) logIn(ctx context.Context, l login) (string, time.Duration, error) {
+	response, err := a.post(ctx, "/api/v2/user/login", "", l, false)
 	if err != nil {
 		return "", 0, err
 	}
@@ -126,17 +110,12 @@ func (a *dialogV2Adapter) SendSame(ctx context.Context, to []string, message str
 	for _, number := range each(to, bare) {
 		request.Recipients = append(request.Recipients, dialogMobile{number})
 	}
-	return a.send(ctx, func(token string) (Receipt, error) {
+	return a.send(ctx, a.logIn, func(token string) (Receipt, error) {
 		response, err := a.post(ctx, "/api/v2/sms", token, request, true)
 		if err != nil {
 			return Receipt{}, err
 		}
-		return dialogReceipt(response), nil
+		data, _ := members(response["data"]) // an error changes nothing: the vendor has accepted the message
+		return Receipt{Status: text(response["status"]), ID: text(data["campaignId"])}, nil
 	})
-}
-
-func dialogReceipt(response map[string]jsontext.Value) Receipt {
-	var data map[string]jsontext.Value
-	_ = json.Unmarshal(response["data"], &data) // an error changes nothing: the vendor has accepted the message
-	return Receipt{Status: text(response["status"]), ID: text(data["campaignId"])}
 }

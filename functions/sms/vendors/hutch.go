@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"svcapi/shared/clock"
@@ -29,9 +28,7 @@ func hutch() Vendor {
 		},
 		Concurrency: unpublished, Batch: 100,
 		New: func(c *upstream.Client, a upstream.Account) Adapter {
-			adapter := &hutchAdapter{session{caller: caller{"hutch", c, a}, tokens: tokens}}
-			adapter.login = adapter.logIn
-			return adapter
+			return &hutchAdapter{session{caller{"hutch", c, a}, tokens}}
 		},
 	}
 }
@@ -40,11 +37,6 @@ func hutch() Vendor {
 const hutchTokenLife = time.Hour
 
 type hutchAdapter struct{ session }
-
-type hutchLogin struct {
-	Username string `json:"username"`
-	Password string `json:"password"`
-}
 
 type hutchSend struct {
 	Campaign string `json:"campaignName"`
@@ -55,15 +47,8 @@ type hutchSend struct {
 
 // post returns the members of a response with the HTTP status of success.
 func (a *hutchAdapter) post(ctx context.Context, path, token string, body any, send bool) (map[string]jsontext.Value, error) {
-	content, err := json.Marshal(body)
-	if err != nil {
-		return nil, a.fail(upstream.NotSent, err.Error())
-	}
-	header := http.Header{"Content-Type": {"application/json"}, "Accept": {"*/*"}, "X-API-VERSION": {"v1"}}
-	if token != "" {
-		header.Set("Authorization", "Bearer "+token)
-	}
-	response, err := a.do(ctx, &upstream.Request{Method: http.MethodPost, URL: a.account.Endpoint + path, Header: header, Body: content, Send: send})
+	header := http.Header{"Accept": {"*/*"}, "X-API-VERSION": {"v1"}}
+	response, err := a.postJSON(ctx, a.account.Endpoint+path, token, header, body, send)
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +67,8 @@ func (a *hutchAdapter) post(ctx context.Context, path, token string, body any, s
 }
 
 // logIn returns a new token and its life.
-func (a *hutchAdapter) logIn(ctx context.Context, user, password string) (string, time.Duration, error) {
-	response, err := a.post(ctx, "/api/login", "", hutchLogin{user, password}, false)
+func (a *hutchAdapter) logIn(ctx context.Context, l login) (string, time.Duration, error) {
+	response, err := a.post(ctx, "/api/login", "", l, false)
 	if err != nil {
 		return "", 0, err
 	}
@@ -103,12 +88,11 @@ func (a *hutchAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 	return a.SendSame(ctx, []string{m.To}, m.Text, m.Unicode)
 }
 
-// SendSame implements SameSender. A response without the reference of the server does not show that the vendor has accepted
-// the message.
+// SendSame implements SameSender. A response without serverRef does not show that the vendor has accepted the message.
 func (a *hutchAdapter) SendSame(ctx context.Context, to []string, message string, _ bool) (Receipt, error) {
 	settings := a.account.Settings
 	request := hutchSend{cmp.Or(settings["campaign_name"], "SMS"), settings["sender_id"], strings.Join(each(to, international), ","), message}
-	return a.send(ctx, func(token string) (Receipt, error) {
+	return a.send(ctx, a.logIn, func(token string) (Receipt, error) {
 		response, err := a.post(ctx, "/api/sendsms", token, request, true)
 		if err != nil {
 			return Receipt{}, err

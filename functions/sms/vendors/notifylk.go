@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"svcapi/shared/upstream"
@@ -31,12 +30,15 @@ func notifyLK() Vendor {
 
 type notifyAdapter struct{ caller }
 
-func (a *notifyAdapter) account() url.Values {
-	return url.Values{"user_id": {a.caller.account.Secrets["user_id"]}, "api_key": {a.caller.account.Secrets["api_key"]}}
+func (a *notifyAdapter) credentials() url.Values {
+	return url.Values{"user_id": {a.account.Secrets["user_id"]}, "api_key": {a.account.Secrets["api_key"]}}
 }
 
-// read returns the data of a successful response.
-func (a *notifyAdapter) read(response *upstream.Response) (jsontext.Value, error) {
+// read returns the data of a successful response to a call.
+func (a *notifyAdapter) read(response *upstream.Response, err error) (jsontext.Value, error) {
+	if err != nil {
+		return nil, err
+	}
 	if err := a.byStatus(response); err != nil {
 		return nil, err
 	}
@@ -52,21 +54,17 @@ func (a *notifyAdapter) read(response *upstream.Response) (jsontext.Value, error
 
 // Send implements Adapter. Send posts a form, so that the key is not in the URL.
 func (a *notifyAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
-	form := a.account()
-	form.Set("sender_id", a.caller.account.Settings["sender_id"])
+	form := a.credentials()
+	form.Set("sender_id", a.account.Settings["sender_id"])
 	form.Set("to", international(m.To))
 	form.Set("message", m.Text)
 	if m.Unicode {
 		form.Set("type", "unicode")
 	}
-	response, err := a.do(ctx, &upstream.Request{
-		Method: http.MethodPost, URL: a.caller.account.Endpoint + "/api/v1/send", Send: true,
+	data, err := a.read(a.do(ctx, &upstream.Request{
+		Method: http.MethodPost, URL: a.account.Endpoint + "/api/v1/send", Send: true,
 		Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, Body: []byte(form.Encode()),
-	})
-	if err != nil {
-		return Receipt{}, err
-	}
-	data, err := a.read(response)
+	}))
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -75,17 +73,15 @@ func (a *notifyAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 
 // Balance implements Balancer.
 func (a *notifyAdapter) Balance(ctx context.Context) (string, error) {
-	response, err := a.do(ctx, &upstream.Request{Method: http.MethodGet, URL: a.caller.account.Endpoint + "/api/v1/status?" + a.account().Encode()})
+	response, err := a.do(ctx, &upstream.Request{Method: http.MethodGet, URL: a.account.Endpoint + "/api/v1/status?" + a.credentials().Encode()})
+	data, err := a.read(response, err)
 	if err != nil {
 		return "", err
 	}
-	data, err := a.read(response)
-	if err != nil {
-		return "", err
-	}
-	var account map[string]jsontext.Value
-	if json.Unmarshal(data, &account) != nil || !isNumber(text(account["acc_balance"])) {
+	account, _ := members(data)
+	balance := text(account["acc_balance"])
+	if !isNumber(balance) {
 		return "", a.fail(upstream.Unusable, string(response.Body))
 	}
-	return text(account["acc_balance"]), nil
+	return balance, nil
 }

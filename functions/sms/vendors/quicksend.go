@@ -52,37 +52,22 @@ func (a *quickSendAdapter) url() string {
 }
 
 func (a *quickSendAdapter) call(ctx context.Context, function string, body any, send bool) (*upstream.Response, error) {
-	text, err := json.Marshal(body)
-	if err != nil {
-		return nil, a.fail(upstream.NotSent, err.Error())
-	}
 	key := base64.StdEncoding.EncodeToString([]byte(a.account.Secrets["email"] + ":" + a.account.Secrets["api_key"]))
-	response, err := a.do(ctx, &upstream.Request{
-		Method: http.MethodPost, URL: a.url() + "?FUN=" + function, Body: text, Send: send,
-		Header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}, "Authorization": {"Basic " + key}},
-	})
+	header := http.Header{"Accept": {"application/json"}, "Authorization": {"Basic " + key}}
+	response, err := a.postJSON(ctx, a.url()+"?FUN="+function, "", header, body, send)
 	if err != nil {
 		return nil, err
 	}
 	return response, a.byStatus(response)
 }
 
-type quickSendSingle struct {
-	SenderID string `json:"senderID"`
-	To       string `json:"to"`
-	Message  string `json:"msg"`
-}
-
-type quickSendSame struct {
-	SenderID  string   `json:"senderID"`
-	To        []string `json:"to"`
-	Message   string   `json:"msg"`
-	CheckCost bool     `json:"check_cost,omitzero"`
-}
-
-type quickSendDifferent struct {
-	SenderID string             `json:"senderID"`
-	Messages []quickSendMessage `json:"msg_list"`
+// quickSendRequest is the union of the calls' bodies.
+type quickSendRequest struct {
+	SenderID  string             `json:"senderID"`
+	To        any                `json:"to,omitzero"` // a number, or a list of numbers
+	Message   string             `json:"msg,omitzero"`
+	CheckCost bool               `json:"check_cost,omitzero"`
+	Messages  []quickSendMessage `json:"msg_list,omitzero"`
 }
 
 type quickSendMessage struct {
@@ -92,12 +77,12 @@ type quickSendMessage struct {
 
 // Send implements Adapter.
 func (a *quickSendAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
-	return a.send(ctx, "SEND_SINGLE", quickSendSingle{a.account.Settings["sender_id"], local(m.To), m.Text})
+	return a.send(ctx, "SEND_SINGLE", quickSendRequest{To: local(m.To), Message: m.Text})
 }
 
 // SendSame implements SameSender.
 func (a *quickSendAdapter) SendSame(ctx context.Context, to []string, text string, _ bool) (Receipt, error) {
-	return a.send(ctx, "SEND_BULK_SAME", quickSendSame{SenderID: a.account.Settings["sender_id"], To: each(to, local), Message: text})
+	return a.send(ctx, "SEND_BULK_SAME", quickSendRequest{To: each(to, local), Message: text})
 }
 
 // SendDifferent implements DifferentSender.
@@ -106,16 +91,13 @@ func (a *quickSendAdapter) SendDifferent(ctx context.Context, messages []Message
 	for i, m := range messages {
 		list[i] = quickSendMessage{local(m.To), m.Text}
 	}
-	return a.send(ctx, "SEND_BULK_DIFFERENT", quickSendDifferent{a.account.Settings["sender_id"], list})
+	return a.send(ctx, "SEND_BULK_DIFFERENT", quickSendRequest{Messages: list})
 }
 
 // send makes a call that sends. The vendor is known to accept without an ID and not to send: that is unusable.
-func (a *quickSendAdapter) send(ctx context.Context, function string, body any) (Receipt, error) {
-	response, err := a.call(ctx, function, body, true)
-	if err != nil {
-		return Receipt{}, err
-	}
-	values, err := a.read(response.Body)
+func (a *quickSendAdapter) send(ctx context.Context, function string, request quickSendRequest) (Receipt, error) {
+	request.SenderID = a.account.Settings["sender_id"]
+	values, err := a.read(a.call(ctx, function, request, true))
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -129,11 +111,14 @@ func (a *quickSendAdapter) send(ctx context.Context, function string, body any) 
 // refusalWords are the words of a refusal in plain text, known from clients of the vendor.
 var refusalWords = regexp.MustCompile(`(?i)\b(error|fail(ed|ure)?|invalid|insufficient)\b`)
 
-// read returns the members of a success. A failure can have HTTP status 200, as JSON or as plain text.
-func (a *quickSendAdapter) read(body []byte) (map[string]jsontext.Value, error) {
+// read returns the members of a successful response. A failure can have HTTP status 200, as JSON or as plain text.
+func (a *quickSendAdapter) read(response *upstream.Response, err error) (map[string]jsontext.Value, error) {
+	if err != nil {
+		return nil, err
+	}
 	var values map[string]jsontext.Value
-	words := string(body)
-	parsed := json.Unmarshal(body, &values) == nil
+	words := string(response.Body)
+	parsed := json.Unmarshal(response.Body, &values) == nil
 	if parsed {
 		if strings.EqualFold(text(values["status"]), "success") {
 			return values, nil
@@ -144,17 +129,14 @@ func (a *quickSendAdapter) read(body []byte) (map[string]jsontext.Value, error) 
 	if !page && (refusalWords.MatchString(words) || keyWords.MatchString(words)) {
 		return nil, a.byText(words)
 	}
-	return nil, a.fail(upstream.Unusable, string(body))
+	return nil, a.fail(upstream.Unusable, string(response.Body))
 }
 
 // CheckCost implements CostChecker. The vendor does not document the types of the values, so all are read as text.
 func (a *quickSendAdapter) CheckCost(ctx context.Context, to []string, message string) (Campaign, error) {
-	request := quickSendSame{SenderID: a.account.Settings["sender_id"], To: each(to, local), Message: message, CheckCost: true}
+	request := quickSendRequest{SenderID: a.account.Settings["sender_id"], To: each(to, local), Message: message, CheckCost: true}
 	response, err := a.call(ctx, "SEND_BULK_SAME", request, true)
-	if err != nil {
-		return Campaign{}, err
-	}
-	values, err := a.read(response.Body)
+	values, err := a.read(response, err)
 	if err != nil {
 		return Campaign{}, err
 	}
@@ -197,7 +179,7 @@ func (a *quickSendAdapter) Balance(ctx context.Context) (string, error) {
 			}
 		}
 	}
-	if _, err := a.read(response.Body); err != nil {
+	if _, err := a.read(response, nil); err != nil {
 		return "", err
 	}
 	return "", a.fail(upstream.Unusable, body)

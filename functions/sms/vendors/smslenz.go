@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"svcapi/shared/upstream"
@@ -43,14 +42,7 @@ type smsLenzRequest struct {
 // call returns the data of a successful response. A failure has "success": false, with a message and the errors by field.
 func (a *smsLenzAdapter) call(ctx context.Context, path string, request smsLenzRequest, send bool) (map[string]jsontext.Value, error) {
 	request.UserID, request.APIKey = a.account.Secrets["user_id"], a.account.Secrets["api_key"]
-	body, err := json.Marshal(request)
-	if err != nil {
-		return nil, a.fail(upstream.NotSent, err.Error())
-	}
-	response, err := a.do(ctx, &upstream.Request{
-		Method: http.MethodPost, URL: a.account.Endpoint + path, Body: body, Send: send,
-		Header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}},
-	})
+	response, err := a.postJSON(ctx, a.account.Endpoint+path, "", http.Header{"Accept": {"application/json"}}, request, send)
 	if err != nil {
 		return nil, err
 	}

@@ -59,21 +59,29 @@ var loginClasses = map[upstream.Class]upstream.Class{
 	tokenRefused:                upstream.CredentialsRefused,
 }
 
+// login is the body of a login.
+type login struct {
+	Username string `json:"username"`
+	Password string `json:"password"`
+}
+
+// logIn returns a new token of a vendor and its life.
+type logIn func(context.Context, login) (token string, life time.Duration, err error)
+
 // session is an account at a vendor with a login by user and password.
 type session struct {
 	caller
 	tokens *tokenCache
-	login  func(ctx context.Context, user, password string) (token string, life time.Duration, err error)
 }
 
 // token returns a cached or a new token, and its key in the cache.
-func (s session) token(ctx context.Context) (key, token string, err error) {
-	user, password := s.account.Secrets["username"], s.account.Secrets["password"]
-	key = s.account.Endpoint + " " + user + " " + password
+func (s session) token(ctx context.Context, logIn logIn) (key, token string, err error) {
+	l := login{s.account.Secrets["username"], s.account.Secrets["password"]}
+	key = s.account.Endpoint + " " + l.Username + " " + l.Password
 	if token = s.tokens.get(key); token != "" {
 		return key, token, nil
 	}
-	token, life, err := s.login(ctx, user, password)
+	token, life, err := logIn(ctx, l)
 	if err != nil {
 		return "", "", s.withCode(s.fail(loginClasses[upstream.ClassOf(err)], "login: "+err.Error()), upstream.CodeOf(err))
 	}
@@ -82,10 +90,10 @@ func (s session) token(ctx context.Context) (key, token string, err error) {
 }
 
 // send sends with a token. After a refused token nothing was sent, so send logs in and sends once more.
-func (s session) send(ctx context.Context, send func(token string) (Receipt, error)) (Receipt, error) {
+func (s session) send(ctx context.Context, logIn logIn, send func(token string) (Receipt, error)) (Receipt, error) {
 	var refused error
 	for range 2 {
-		key, token, err := s.token(ctx)
+		key, token, err := s.token(ctx, logIn)
 		if err != nil {
 			return Receipt{}, err
 		}

@@ -6,29 +6,36 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"svcapi/shared/upstream"
 )
 
-// ultimateToken is the secret of every installation of Ultimate SMS.
-var ultimateToken = upstream.Field{Name: "api_token", Description: "API token of the account", Required: true}
-
 // ultimateSMS is the API v3 of Ultimate SMS, the software of several gateways (text.lk/docs/send-sms; clients of
 // dashboard.smsapi.lk and other installations). Each gateway has its own endpoint.
 func ultimateSMS() Vendor {
+	return ultimateVendor("", upstream.Spec{
+		Name: "ultimatesms", Title: "Ultimate SMS (gateway of your choice)",
+		Settings: []upstream.Field{senderID, unitPrice, {
+			Name: upstream.EndpointSetting, Description: "URL of the gateway's API, https, such as https://app.gateway.example/api/v3", Required: true,
+		}},
+	})
+}
+
+// textLK is Text.lk's API v3 (text.lk/docs), an installation of Ultimate SMS.
+func textLK() Vendor {
+	return ultimateVendor("/api/v3", upstream.Spec{
+		Name: "textlk", Title: "Text.lk", Endpoint: "https://app.text.lk", Settings: []upstream.Field{senderID, unitPrice},
+	})
+}
+
+// ultimateVendor returns an installation, whose API has a path below the endpoint.
+func ultimateVendor(path string, spec upstream.Spec) Vendor {
+	spec.Secrets = []upstream.Field{{Name: "api_token", Description: "API token of the account", Required: true}}
 	return Vendor{
-		Spec: upstream.Spec{
-			Name: "ultimatesms", Title: "Ultimate SMS (gateway of your choice)",
-			Settings: []upstream.Field{senderID, unitPrice, {
-				Name: upstream.EndpointSetting, Description: "URL of the gateway's API, https, such as https://app.gateway.example/api/v3", Required: true,
-			}},
-			Secrets: []upstream.Field{ultimateToken},
-		},
-		Concurrency: unpublished, Batch: 100,
+		Spec: spec, Concurrency: unpublished, Batch: 100,
 		New: func(c *upstream.Client, a upstream.Account) Adapter {
-			return &ultimateAdapter{caller{"ultimatesms", c, a}, a.Endpoint}
+			return &ultimateAdapter{caller{spec.Name, c, a}, a.Endpoint + path}
 		},
 	}
 }
@@ -45,15 +52,8 @@ type ultimateSend struct {
 	Message   string `json:"message"`
 }
 
-// call returns the data of a successful response.
-func (a *ultimateAdapter) call(ctx context.Context, method, path string, body []byte, send bool) (map[string]jsontext.Value, error) {
-	response, err := a.do(ctx, &upstream.Request{
-		Method: method, URL: a.base + "/" + path, Body: body, Send: send,
-		Header: http.Header{
-			"Authorization": {"Bearer " + a.account.Secrets["api_token"]},
-			"Content-Type":  {"application/json"}, "Accept": {"application/json"},
-		},
-	})
+// read returns the data of a successful response to a call.
+func (a *ultimateAdapter) read(response *upstream.Response, err error) (map[string]jsontext.Value, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -82,11 +82,9 @@ func (a *ultimateAdapter) SendSame(ctx context.Context, to []string, message str
 	if unicode {
 		kind = "unicode"
 	}
-	body, err := json.Marshal(ultimateSend{strings.Join(each(to, international), ","), a.account.Settings["sender_id"], kind, message})
-	if err != nil {
-		return Receipt{}, a.fail(upstream.NotSent, err.Error())
-	}
-	data, err := a.call(ctx, http.MethodPost, "sms/send", body, true)
+	body := ultimateSend{strings.Join(each(to, international), ","), a.account.Settings["sender_id"], kind, message}
+	header := http.Header{"Accept": {"application/json"}}
+	data, err := a.read(a.postJSON(ctx, a.base+"/sms/send", a.account.Secrets["api_token"], header, body, true))
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -95,7 +93,10 @@ func (a *ultimateAdapter) SendSame(ctx context.Context, to []string, message str
 
 // Balance implements Balancer.
 func (a *ultimateAdapter) Balance(ctx context.Context) (string, error) {
-	data, err := a.call(ctx, http.MethodGet, "balance", nil, false)
+	data, err := a.read(a.do(ctx, &upstream.Request{Method: http.MethodGet, URL: a.base + "/balance", Header: http.Header{
+		"Authorization": {"Bearer " + a.account.Secrets["api_token"]},
+		"Content-Type":  {"application/json"}, "Accept": {"application/json"},
+	}}))
 	if err != nil {
 		return "", err
 	}

@@ -9,6 +9,7 @@ import (
 	"regexp"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/go-json-experiment/json"
 
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
@@ -145,6 +146,19 @@ type caller struct {
 func (c caller) do(ctx context.Context, r *upstream.Request) (*upstream.Response, error) {
 	r.Redact = c.account.Redact()
 	return c.client.Do(ctx, c.name, r)
+}
+
+// postJSON makes a POST request with a JSON body, and with a bearer token unless the token is empty.
+func (c caller) postJSON(ctx context.Context, url, token string, header http.Header, body any, send bool) (*upstream.Response, error) {
+	content, err := json.Marshal(body)
+	if err != nil {
+		return nil, c.fail(upstream.NotSent, err.Error())
+	}
+	header.Set("Content-Type", "application/json")
+	if token != "" {
+		header.Set("Authorization", "Bearer "+token)
+	}
+	return c.do(ctx, &upstream.Request{Method: http.MethodPost, URL: url, Header: header, Body: content, Send: send})
 }
 
 func (c caller) fail(class upstream.Class, detail string) error {

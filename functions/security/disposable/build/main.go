@@ -30,13 +30,14 @@ type source struct {
 	Version   string   `json:"version"`
 	Published string   `json:"published"` // day, UTC
 	Licence   string   `json:"licence"`
-	Reads     []string `json:"reads"` // format:path in the package
+	Reads     []string `json:"reads"`   // format:path in the package
+	Domains   int      `json:"domains"` // of the report: different domains in the package
 }
 
 // report describes the table, beside which it is stored.
 type report struct {
-	Sources []counted `json:"sources"`
-	Joined  int       `json:"joined"` // different domains of all lists
+	Sources []source `json:"sources"`
+	Joined  int      `json:"joined"` // different domains of all lists
 	// Domains of the lists that are not in the table, by reason.
 	Malformed int `json:"malformed"`
 	Allowed   int `json:"allowed"` // ordinary mail providers and their parents
@@ -44,11 +45,6 @@ type report struct {
 	Covered   int `json:"covered_by_parent"`
 	Table     int `json:"table"` // domains in the table
 	Bytes     int `json:"bytes"`
-}
-
-type counted struct {
-	source
-	Domains int `json:"domains"`
 }
 
 func main() {
@@ -78,7 +74,8 @@ func run() error {
 		if err != nil {
 			return fmt.Errorf("%s of %s: %w", s.Package, s.Registry, err)
 		}
-		r.Sources = append(r.Sources, counted{s, len(domains)})
+		s.Domains = len(domains)
+		r.Sources = append(r.Sources, s)
 		for _, d := range domains {
 			joined[d] = true
 		}
@@ -103,12 +100,13 @@ func keep(joined, allowed map[string]bool, r *report) []string {
 	listed := map[string]bool{}
 	for d := range joined {
 		ascii, err := idna.Lookup.ToASCII(d)
+		suffix, _ := publicsuffix.PublicSuffix(ascii)
 		switch {
 		case err != nil || len(ascii) > 253 || !strings.Contains(ascii, "."):
 			r.Malformed++
 		case allowed[ascii]:
 			r.Allowed++
-		case isSuffix(ascii):
+		case suffix == ascii: // the public may register names below, and one registrant must not affect the others
 			r.Suffixes++
 		default:
 			listed[ascii] = true
@@ -124,12 +122,6 @@ func keep(joined, allowed map[string]bool, r *report) []string {
 	}
 	slices.Sort(kept)
 	return kept
-}
-
-// isSuffix reports whether the public may register names below the domain. One registrant must not affect the others.
-func isSuffix(domain string) bool {
-	suffix, _ := publicsuffix.PublicSuffix(domain)
-	return suffix == domain
 }
 
 func hasListedParent(domain string, listed map[string]bool) bool {
@@ -208,33 +200,25 @@ func (s source) domains() ([]string, error) {
 	return slices.Compact(all), nil
 }
 
-var (
-	pythonSet     = regexp.MustCompile(`(?s)blocklist = \{(.*?)\}`)
-	pythonText    = regexp.MustCompile(`'([^']+)'`)
-	javascriptSet = regexp.MustCompile(`(?s)new Set\((\[.*?\])\)`)
-)
+// lists match the part of a file with the domains, by the format of the file.
+var lists = map[string]*regexp.Regexp{
+	"json":       regexp.MustCompile(`(?s)^\s*\[(.*)\]\s*$`),
+	"python":     regexp.MustCompile(`(?s)blocklist = \{(.*?)\}`),
+	"javascript": regexp.MustCompile(`(?s)new Set\(\[(.*?)\]\)`),
+}
+
+var quoted = regexp.MustCompile(`'([^']+)'|"([^"\\]+)"`)
 
 // parse returns the list of a file.
 func parse(format string, text []byte) (domains []string, err error) {
-	switch format {
-	case "python":
-		set := pythonSet.FindSubmatch(text)
-		if set == nil {
-			return nil, errors.New("no blocklist")
-		}
-		for _, m := range pythonText.FindAllSubmatch(set[1], -1) {
-			domains = append(domains, string(m[1]))
-		}
-		return domains, nil
-	case "javascript":
-		set := javascriptSet.FindSubmatch(text)
-		if set == nil {
-			return nil, errors.New("no set")
-		}
-		text = set[1]
+	list := lists[format].FindSubmatch(text)
+	if list == nil {
+		return nil, fmt.Errorf("no %s list", format)
 	}
-	err = json.Unmarshal(text, &domains)
-	return domains, err
+	for _, m := range quoted.FindAllSubmatch(list[1], -1) {
+		domains = append(domains, string(m[1])+string(m[2]))
+	}
+	return domains, nil
 }
 
 // install unpacks the package, without its dependencies, into the folder, and returns the root of the package's files.
