@@ -67,8 +67,8 @@ func newFile(name string, content []byte) *file {
 	return &file{kind: kind, plain: content, gzipped: compress(content), etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
 }
 
-// readParts returns the parts of the page by name, and a digest of all parts. The digest is in their paths, so that clients
-// may cache them for ever.
+// readParts returns the parts of the page by name, and a digest of all parts. The digest is in their paths, so that
+// clients may cache them for ever.
 func readParts() (parts map[string]*file, version string, err error) {
 	entries, err := web.ReadDir("web")
 	if err != nil {
