@@ -22,8 +22,11 @@ type block struct {
 	rows   [][]string
 }
 
+// noResults is the page's text in place of rows.
+var noResults = []byte("0 results")
+
 // blocks returns the page's tables of rates in the order of the page. The page is not well-formed, so that a table may be
-// at any place in the tree.
+// at any place in the tree. A page without a table, or without rows and the text noResults, is an error.
 func blocks(page []byte) ([]block, error) {
 	document, err := html.Parse(bytes.NewReader(page))
 	if err != nil {
@@ -40,9 +43,15 @@ func blocks(page []byte) ([]block, error) {
 			if err != nil {
 				return nil, err
 			}
+			if len(b.rows) == 0 && !bytes.Contains(page, noResults) {
+				return nil, fmt.Errorf("the table %q has no rows", title)
+			}
 			b.title, title = title, ""
 			found = append(found, b)
 		}
+	}
+	if len(found) == 0 {
+		return nil, errors.New("no table of rates on the page")
 	}
 	return found, nil
 }
@@ -178,28 +187,9 @@ func (b *block) newest(columns ...int) (rates.Day, []rates.Decimal, error) {
 	return newest, values, nil
 }
 
-// noResults is the page's text in place of rows.
-var noResults = []byte("0 results")
-
-// validatePage returns an error for a page without a table, or without rows and the text noResults.
-func validatePage(page []byte, found []block) error {
-	if len(found) == 0 {
-		return errors.New("no table of rates on the page")
-	}
-	for _, b := range found {
-		if len(b.rows) == 0 && !bytes.Contains(page, noResults) {
-			return fmt.Errorf("the table %q has no rows", b.title)
-		}
-	}
-	return nil
-}
-
 // indicative parses the page of indicative rates: LKR for one unit, by currency. One unknown table makes the page invalid.
 func indicative(page []byte) (map[string]rates.Quote, error) {
 	found, err := blocks(page)
-	if err == nil {
-		err = validatePage(page, found)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -230,9 +220,6 @@ type transferQuotes struct{ buy, sell rates.Quote }
 // currencies. transfers returns no quotes for a currency without rates.
 func transfers(page []byte, labels map[string]string) (map[string]transferQuotes, error) {
 	found, err := blocks(page)
-	if err == nil {
-		err = validatePage(page, found)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -240,7 +227,7 @@ func transfers(page []byte, labels map[string]string) (map[string]transferQuotes
 	for _, b := range found {
 		code := ""
 		for c, label := range labels {
-			if sameWords(b.title, label) {
+			if strings.EqualFold(b.title, strings.Join(strings.Fields(label), " ")) {
 				code = c
 			}
 		}
@@ -266,10 +253,6 @@ func transfers(page []byte, labels map[string]string) (map[string]transferQuotes
 		}
 	}
 	return quotes, errors.Join(errs...)
-}
-
-func sameWords(a, b string) bool {
-	return strings.EqualFold(strings.Join(strings.Fields(a), " "), strings.Join(strings.Fields(b), " "))
 }
 
 // choices returns the value of the form field for each currency. The values change and contain significant white space.
