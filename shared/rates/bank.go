@@ -1,6 +1,7 @@
 package rates
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -35,10 +36,11 @@ type Day string
 
 const dayFormat = time.DateOnly
 
-var colombo = time.FixedZone("Asia/Colombo", 5*60*60+30*60)
+// colombo is how far the clocks in Colombo are ahead of UTC, all the year.
+const colombo = 5*time.Hour + 30*time.Minute
 
 // DayOf returns the day in Colombo at a time.
-func DayOf(t time.Time) Day { return Day(t.In(colombo).Format(dayFormat)) }
+func DayOf(t time.Time) Day { return Day(t.UTC().Add(colombo).Format(dayFormat)) }
 
 // utc returns midnight UTC of the day, so that the printed date is the day.
 func (d Day) utc() time.Time {
@@ -50,10 +52,7 @@ func (d Day) utc() time.Time {
 func (d Day) Valid() bool { return !d.utc().IsZero() }
 
 // Start returns midnight in Colombo, at which the day begins.
-func (d Day) Start() time.Time {
-	t, _ := time.ParseInLocation(dayFormat, string(d), colombo)
-	return t
-}
+func (d Day) Start() time.Time { return d.utc().Add(-colombo) }
 
 // Working reports whether the day is Monday to Friday. The calendar of bank holidays is not known.
 func (d Day) Working() bool {
@@ -110,32 +109,28 @@ func (b Bank) Update(fetched Bank, reference *Table, now time.Time, acceptMoves 
 	updated := Bank{}
 	for _, base := range BankBases() {
 		stored, offered := b[base], fetched[base]
-		refuse := func(what string, err error) {
-			if err != nil {
-				refused = append(refused, fmt.Errorf("%s %s: %w", base, what, err))
-			}
-		}
 		// The bank updates the buying and the selling rate together.
-		err := offered.Buy.validate(stored.Buy, base, reference, now, acceptMoves)
-		if err == nil {
-			err = offered.Sell.validate(stored.Sell, base, reference, now, acceptMoves)
-		}
+		err := cmp.Or(
+			offered.Buy.validate(stored.Buy, base, reference, now, acceptMoves),
+			offered.Sell.validate(stored.Sell, base, reference, now, acceptMoves),
+		)
 		if err == nil && (offered.Buy.Date != offered.Sell.Date || offered.Buy.Rate.Cmp(offered.Sell.Rate) > 0) {
 			err = fmt.Errorf("buying %s of %s, selling %s of %s", offered.Buy.Rate, offered.Buy.Date, offered.Sell.Rate, offered.Sell.Date)
 		}
 		switch {
 		case offered.Buy.absent() && offered.Sell.absent():
 		case err != nil:
-			refuse("telegraphic transfer", err)
+			refused = append(refused, fmt.Errorf("%s telegraphic transfer: %w", base, err))
 		default:
 			stored.Buy, stored.Sell = offered.Buy, offered.Sell
 		}
-		if !offered.Central.absent() {
-			if err := offered.Central.validate(stored.Central, base, reference, now, acceptMoves); err != nil {
-				refuse("indicative", err)
-			} else {
-				stored.Central = offered.Central
-			}
+		err = offered.Central.validate(stored.Central, base, reference, now, acceptMoves)
+		switch {
+		case offered.Central.absent():
+		case err != nil:
+			refused = append(refused, fmt.Errorf("%s indicative: %w", base, err))
+		default:
+			stored.Central = offered.Central
 		}
 		if stored != (Record{}) {
 			updated[base] = stored

@@ -3,6 +3,7 @@
 package rates
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -38,14 +39,7 @@ func (t *Table) Rate(base, target string) Decimal {
 
 // Codes returns the active codes, sorted.
 func (t *Table) Codes() []string {
-	codes := make([]string, 0, len(t.Rates))
-	for code := range t.Rates {
-		if t.Active(code) {
-			codes = append(codes, code)
-		}
-	}
-	slices.Sort(codes)
-	return codes
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(t.Rates)), func(code string) bool { return !t.Active(code) })
 }
 
 // Set is the source of responses: one source's table and the central bank's values.
