@@ -39,10 +39,6 @@ func newGroup(store *rates.Store, client *upstream.Client, secrets *secret.Cache
 	}
 }
 
-func (g *group) routes() []api.Route {
-	return []api.Route{g.latest(), g.pair(), g.convert(), g.codes()}
-}
-
 // resultData returns the data of a response from the set that the project uses. An error is an *api.Error.
 type resultData func(set *rates.Set, now time.Time) (any, error)
 
