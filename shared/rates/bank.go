@@ -3,6 +3,7 @@ package rates
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -14,21 +15,14 @@ const BankSource = "cbsl"
 // BankBases returns the currencies with values of the central bank (docs/decisions.md#central-bank).
 func BankBases() []string { return []string{"USD", "GBP", "EUR", "JPY", "CNY", "AUD"} }
 
-// Kind is one of the central bank's values for a currency.
-type Kind int
-
-// The central bank's values.
-const (
-	Buy     Kind = iota // telegraphic transfer, buying
-	Sell                // telegraphic transfer, selling
-	Central             // indicative
-)
-
-// bankCodes are the target codes of the values.
-var bankCodes = map[string]Kind{"LKR-BUY": Buy, "LKR-SELL": Sell, "LKR-CENTRAL": Central}
-
-func (k Kind) name() string {
-	return names()[lkr] + []string{" (telegraphic transfer buying rate)", " (telegraphic transfer selling rate)", " (central bank indicative rate)"}[k]
+// bankCodes are the target codes of the central bank's values, with the kind of a value in the name of a code.
+var bankCodes = map[string]struct {
+	kind  string
+	quote func(Record) Quote
+}{
+	"LKR-BUY":     {"telegraphic transfer buying rate", func(r Record) Quote { return r.Buy }},
+	"LKR-SELL":    {"telegraphic transfer selling rate", func(r Record) Quote { return r.Sell }},
+	"LKR-CENTRAL": {"central bank indicative rate", func(r Record) Quote { return r.Central }},
 }
 
 // Day is a calendar day in Colombo, 2006-01-02.
@@ -88,16 +82,12 @@ type Record struct {
 
 // Equal reports whether both records have the same values.
 func (r Record) Equal(other Record) bool {
-	for _, kind := range []Kind{Buy, Sell, Central} {
-		a, b := r.quote(kind), other.quote(kind)
-		if a.Date != b.Date || a.Rate.String() != b.Rate.String() {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(r.quotes(), other.quotes(), func(a, b Quote) bool {
+		return a.Date == b.Date && a.Rate.String() == b.Rate.String()
+	})
 }
 
-func (r Record) quote(kind Kind) Quote { return []Quote{r.Buy, r.Sell, r.Central}[kind] }
+func (r Record) quotes() []Quote { return []Quote{r.Buy, r.Sell, r.Central} }
 
 // Bank is the central bank's records by currency.
 type Bank map[string]Record
@@ -160,8 +150,8 @@ func (q Quote) validate(stored Quote, base string, reference *Table, now time.Ti
 // Age returns the age of the oldest value by the bank's dates, and false where there is no value.
 func (b Bank) Age(now time.Time) (age time.Duration, found bool) {
 	for _, record := range b {
-		for _, kind := range []Kind{Buy, Sell, Central} {
-			if quote := record.quote(kind); !quote.absent() {
+		for _, quote := range record.quotes() {
+			if !quote.absent() {
 				age, found = max(age, DayOf(now).utc().Sub(quote.Date.utc())), true
 			}
 		}

@@ -61,8 +61,8 @@ func (s *Set) Pair(base, target string, now time.Time) (Pair, bool) {
 	if !s.Active(base) {
 		return Pair{}, false
 	}
-	if kind, ok := bankCodes[target]; ok {
-		if quote := s.Bank[base].quote(kind); quote.Usable(now) {
+	if value, ok := bankCodes[target]; ok {
+		if quote := value.quote(s.Bank[base]); quote.Usable(now) {
 			return Pair{quote.Rate, quote.Date.utc(), BankSource}, true
 		}
 		target = lkr
@@ -86,10 +86,10 @@ func (s *Set) List(now time.Time) []Code {
 	for _, code := range codes {
 		list = append(list, Code{code, names()[code]})
 	}
-	for code, kind := range bankCodes {
+	for code, value := range bankCodes {
 		for _, record := range s.Bank {
-			if record.quote(kind).Usable(now) {
-				list = append(list, Code{code, kind.name()})
+			if value.quote(record).Usable(now) {
+				list = append(list, Code{code, names()[lkr] + " (" + value.kind + ")"})
 				break
 			}
 		}

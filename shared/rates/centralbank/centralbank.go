@@ -74,7 +74,7 @@ func readTransfers(page []byte, labels map[string]string, bank rates.Bank) error
 	quotes, err := transfers(page, labels)
 	for code, quote := range quotes {
 		record := bank[code]
-		record.Buy, record.Sell = quote.buy, quote.sell
+		record.Buy, record.Sell = quote.Buy, quote.Sell
 		bank[code] = record
 	}
 	return err
