@@ -28,6 +28,14 @@ func Table() []Vendor {
 	return []Vendor{openExchangeRates(), exchangeRateAPI(), frankfurter()}
 }
 
+// Names returns the names of the vendors in the order of Table.
+func Names() (names []string) {
+	for _, v := range Table() {
+		names = append(names, v.Name)
+	}
+	return names
+}
+
 // Find returns the vendor with that name, or nil.
 func Find(name string) *Vendor {
 	for _, v := range Table() {
