@@ -73,23 +73,32 @@ const currencyPath = "/api/v1/utility/currency"
 // openapi.yaml#listCurrencyCodes.
 func (g *group) routes() []api.Route {
 	return []api.Route{
-		operation(g, "latest", "/latest/{base}", decodeBase, latest),
-		operation(g, "pair", "/pair/{base}/{target}", decodePair, pair),
-		operation(g, "convert", "/pair/{base}/{target}/{amount}", decodeConversion, convert),
-		operation(g, "codes", "/codes", func(*api.Input) (struct{}, error) { return struct{}{}, nil }, codes),
+		&api.Operation[string]{
+			Name: "currency_latest", Method: "GET", Path: currencyPath + "/latest/{base}", Kind: project.Currency,
+			Decode: decodeBase, Prepare: prepare(g, latest),
+		},
+		&api.Operation[pairRequest]{
+			Name: "currency_pair", Method: "GET", Path: currencyPath + "/pair/{base}/{target}", Kind: project.Currency,
+			Decode: decodePair, Prepare: prepare(g, pair),
+		},
+		&api.Operation[pairRequest]{
+			Name: "currency_convert", Method: "GET", Path: currencyPath + "/pair/{base}/{target}/{amount}", Kind: project.Currency,
+			Decode: decodeConversion, Prepare: prepare(g, convert),
+		},
+		&api.Operation[struct{}]{
+			Name: "currency_codes", Method: "GET", Path: currencyPath + "/codes", Kind: project.Currency,
+			Decode: func(*api.Input) (struct{}, error) { return struct{}{}, nil }, Prepare: prepare(g, codes),
+		},
 	}
 }
 
-// operation returns an operation with the data of a response from the set that the project uses. The error of data is an
-// *api.Error.
-func operation[R any](
-	g *group, name, path string, decode func(*api.Input) (R, error), data func(r R, set *rates.Set, now time.Time) (any, error),
-) api.Route {
-	return &api.Operation[R]{
-		Name: "currency_" + name, Method: "GET", Path: currencyPath + path, Kind: project.Currency, Decode: decode,
-		Prepare: func(ctx context.Context, call *api.Call, r R) (*api.Job, error) {
-			return g.job(ctx, call, func(set *rates.Set, now time.Time) (any, error) { return data(r, set, now) })
-		},
+// prepare returns the function that makes the job of a request. The function data returns the data of the response from
+// the set that the project uses, or an *api.Error.
+func prepare[R any](
+	g *group, data func(r R, set *rates.Set, now time.Time) (any, error),
+) func(context.Context, *api.Call, R) (*api.Job, error) {
+	return func(ctx context.Context, call *api.Call, r R) (*api.Job, error) {
+		return g.job(ctx, call, func(set *rates.Set, now time.Time) (any, error) { return data(r, set, now) })
 	}
 }
 
