@@ -33,11 +33,11 @@ barcode-vectors: barcode-tools zint
 	cd $(BARCODE_TOOLS) && node $(CURDIR)/$(BARCODE)/testdata/vectors.mjs
 
 gallery-barcode:
-	go run ./$(BARCODE)/gallery docs/gallery
+	go test -count=1 -run '^TestGalleryIsCurrent$$' ./$(BARCODE) -update
 
 # Code 128 as PNG and QR codes beside libzint in the same run; then requests through the compiled function.
 bench-barcode: zint
 	mkdir -p $(BARCODE_TOOLS)
-	cc -O2 -Wall -o $(BARCODE_TOOLS)/zint $(BARCODE)/bench/zint/zint.c -lzint
-	go run ./$(BARCODE)/bench $(BARCODE_TOOLS)/zint
+	cc -O2 -Wall -o $(BARCODE_TOOLS)/zint $(BARCODE)/testdata/zint.c -lzint
+	go test -run '^$$' -bench '^BenchmarkLibzint$$' -benchtime 1x ./$(BARCODE)
 	go test -run '^$$' -bench '^BenchmarkBarcode$$' ./test/acceptance

@@ -180,7 +180,7 @@ func TestQRCodesReadBack(t *testing.T) {
 	var all []sample
 	versions := map[string]bool{}
 	add := func(data, level string) {
-		l, _ := qrcode.ParseLevel(level)
+		l := qrcode.ParseLevel(level)
 		code, err := qrcode.Encode(data, l)
 		if err != nil {
 			t.Fatalf("%d bytes at %s: %v", len(data), level, err)
@@ -200,7 +200,7 @@ func TestQRCodesReadBack(t *testing.T) {
 	}
 	for _, level := range []string{"L", "M", "Q", "H"} {
 		// The smallest step between two versions is 7 bytes.
-		l, _ := qrcode.ParseLevel(level)
+		l := qrcode.ParseLevel(level)
 		for n, side := 1, 0; ; n += 7 {
 			data := random(r, "abcdefghijklmnopqrstuvwxyz0123456789", n)
 			code, err := qrcode.Encode(data, l)

@@ -53,8 +53,7 @@ func decodeQRCode(in *api.Input) (qrRequest, error) {
 
 // picture draws the QR code. The error is a client message: the data or the symbol does not fit.
 func (r *qrRequest) picture() (*draw.Picture, error) {
-	level, _ := qrcode.ParseLevel(r.level)
-	code, err := qrcode.Encode(r.data, level)
+	code, err := qrcode.Encode(r.data, qrcode.ParseLevel(r.level))
 	if err != nil {
 		return nil, fmt.Errorf("QR code: %w", err)
 	}

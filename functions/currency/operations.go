@@ -69,25 +69,54 @@ type codesResult struct {
 
 const currencyPath = "/api/v1/utility/currency"
 
-// latest returns the operation openapi.yaml#getLatestRates.
-func (g *group) latest() api.Route {
-	return &api.Operation[string]{
-		Name: "currency_latest", Method: "GET", Path: currencyPath + "/latest/{base}", Kind: project.Currency,
-		Decode: func(in *api.Input) (string, error) { return code(in, "base", basePattern, baseMalformed) },
-		Prepare: func(ctx context.Context, call *api.Call, base string) (*api.Job, error) {
-			return g.job(ctx, call, func(set *rates.Set, _ time.Time) (any, error) {
-				if !set.Active(base) {
-					return nil, errCode(base, codeInactive)
-				}
-				codes := set.Codes()
-				all := make(map[string]rates.Decimal, len(codes))
-				for _, target := range codes {
-					all[target] = set.Rate(base, target)
-				}
-				return latestResult{base, set.Date.Format(updateFormat), all}, nil
-			})
+// routes returns the operations openapi.yaml#getLatestRates, openapi.yaml#getPairRate, openapi.yaml#convertPairRate and
+// openapi.yaml#listCurrencyCodes.
+func (g *group) routes() []api.Route {
+	return []api.Route{
+		&api.Operation[string]{
+			Name: "currency_latest", Method: "GET", Path: currencyPath + "/latest/{base}", Kind: project.Currency,
+			Decode: decodeBase, Prepare: prepare(g, latest),
+		},
+		&api.Operation[pairRequest]{
+			Name: "currency_pair", Method: "GET", Path: currencyPath + "/pair/{base}/{target}", Kind: project.Currency,
+			Decode: decodePair, Prepare: prepare(g, pair),
+		},
+		&api.Operation[pairRequest]{
+			Name: "currency_convert", Method: "GET", Path: currencyPath + "/pair/{base}/{target}/{amount}", Kind: project.Currency,
+			Decode: decodeConversion, Prepare: prepare(g, convert),
+		},
+		&api.Operation[struct{}]{
+			Name: "currency_codes", Method: "GET", Path: currencyPath + "/codes", Kind: project.Currency,
+			Decode: func(*api.Input) (struct{}, error) { return struct{}{}, nil }, Prepare: prepare(g, codes),
 		},
 	}
+}
+
+// prepare returns the function that makes the job of a request. The function data returns the data of the response from
+// the set that the project uses, or an *api.Error.
+func prepare[R any](
+	g *group, data func(r R, set *rates.Set, now time.Time) (any, error),
+) func(context.Context, *api.Call, R) (*api.Job, error) {
+	return func(ctx context.Context, call *api.Call, r R) (*api.Job, error) {
+		return g.job(ctx, call, func(set *rates.Set, now time.Time) (any, error) { return data(r, set, now) })
+	}
+}
+
+func latest(base string, set *rates.Set, _ time.Time) (any, error) {
+	if !set.Active(base) {
+		return nil, errCode(base, codeInactive)
+	}
+	targets := set.Codes()
+	all := make(map[string]rates.Decimal, len(targets))
+	for _, target := range targets {
+		all[target] = set.Rate(base, target)
+	}
+	return latestResult{base, set.Date.Format(updateFormat), all}, nil
+}
+
+func codes(_ struct{}, set *rates.Set, now time.Time) (any, error) {
+	list := set.List(now)
+	return codesResult{len(list), list}, nil
 }
 
 type pairRequest struct {
@@ -95,46 +124,14 @@ type pairRequest struct {
 	amount       rates.Decimal
 }
 
-// pair returns the operation openapi.yaml#getPairRate.
-func (g *group) pair() api.Route {
-	return &api.Operation[pairRequest]{
-		Name: "currency_pair", Method: "GET", Path: currencyPath + "/pair/{base}/{target}", Kind: project.Currency,
-		Decode: decodePair,
-		Prepare: func(ctx context.Context, call *api.Call, r pairRequest) (*api.Job, error) {
-			return g.job(ctx, call, func(set *rates.Set, now time.Time) (any, error) { return r.rate(set, now) })
-		},
-	}
-}
+func pair(r pairRequest, set *rates.Set, now time.Time) (any, error) { return r.rate(set, now) }
 
-// convert returns the operation openapi.yaml#convertPairRate.
-func (g *group) convert() api.Route {
-	return &api.Operation[pairRequest]{
-		Name: "currency_convert", Method: "GET", Path: currencyPath + "/pair/{base}/{target}/{amount}", Kind: project.Currency,
-		Decode: decodeConversion,
-		Prepare: func(ctx context.Context, call *api.Call, r pairRequest) (*api.Job, error) {
-			return g.job(ctx, call, func(set *rates.Set, now time.Time) (any, error) {
-				pair, err := r.rate(set, now)
-				if err != nil {
-					return nil, err
-				}
-				return convertResult{pair, r.amount, rates.Convert(r.amount, pair.Rate)}, nil
-			})
-		},
+func convert(r pairRequest, set *rates.Set, now time.Time) (any, error) {
+	pair, err := r.rate(set, now)
+	if err != nil {
+		return nil, err
 	}
-}
-
-// codes returns the operation openapi.yaml#listCurrencyCodes.
-func (g *group) codes() api.Route {
-	return &api.Operation[struct{}]{
-		Name: "currency_codes", Method: "GET", Path: currencyPath + "/codes", Kind: project.Currency,
-		Decode: func(*api.Input) (struct{}, error) { return struct{}{}, nil },
-		Prepare: func(ctx context.Context, call *api.Call, _ struct{}) (*api.Job, error) {
-			return g.job(ctx, call, func(set *rates.Set, now time.Time) (any, error) {
-				list := set.List(now)
-				return codesResult{len(list), list}, nil
-			})
-		},
-	}
+	return convertResult{pair, r.amount, rates.Convert(r.amount, pair.Rate)}, nil
 }
 
 func (r pairRequest) rate(set *rates.Set, now time.Time) (pairResult, error) {
@@ -158,8 +155,10 @@ func code(in *api.Input, name string, pattern *regexp.Regexp, malformed string) 
 	return strings.ToUpper(value), nil
 }
 
+func decodeBase(in *api.Input) (string, error) { return code(in, "base", basePattern, baseMalformed) }
+
 func decodePair(in *api.Input) (r pairRequest, err error) {
-	if r.base, err = code(in, "base", basePattern, baseMalformed); err == nil {
+	if r.base, err = decodeBase(in); err == nil {
 		r.target, err = code(in, "target", targetPattern, targetMalformed)
 	}
 	return r, err

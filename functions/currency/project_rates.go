@@ -134,11 +134,8 @@ func (p *projectRates) refresh(ctx context.Context) error {
 // wait waits for the fetch of another request while the project has no rates.
 func (p *projectRates) wait(ctx context.Context) error {
 	for p.own.Set == nil {
-		if err := p.reload(ctx, true); err != nil {
+		if err := p.reload(ctx, true); err != nil || p.own.Set != nil {
 			return err
-		}
-		if p.own.Set != nil {
-			break
 		}
 		if !p.own.Failed.Before(p.own.Tried) {
 			return errors.New("the fetch of another request has just failed")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"iter"
 	"strings"
@@ -103,10 +104,7 @@ func (d *document) example(of *yaml.Node) *yaml.Node {
 	for _, first := range pairs(at(of, "examples")) {
 		return at(d.resolve(first), "value")
 	}
-	if example := at(of, "example"); example != nil {
-		return example
-	}
-	return at(d.resolve(at(of, "schema")), "example")
+	return cmp.Or(at(of, "example"), at(d.resolve(at(of, "schema")), "example"))
 }
 
 // resolve follows a reference within the document.

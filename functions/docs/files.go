@@ -9,11 +9,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"html/template"
-	"io/fs"
-	"maps"
 	"path"
-	"slices"
-	"strings"
 
 	"svcapi/shared/credit"
 )
@@ -24,7 +20,7 @@ import (
 var web embed.FS
 
 // page is the name of the page's template in web.
-const page = "web/index.html"
+const page = "index.html"
 
 // kinds are content types by extension.
 var kinds = map[string]string{
@@ -46,11 +42,10 @@ func newFiles(openAPI []byte, prices credit.Prices, credentials demo) (map[strin
 	if err != nil {
 		return nil, err
 	}
-	parts, err := readParts()
+	parts, version, err := readParts()
 	if err != nil {
 		return nil, err
 	}
-	version := versionOf(parts)
 	index, err := render(doc, prices, credentials, version)
 	if err != nil {
 		return nil, err
@@ -69,35 +64,32 @@ func newFiles(openAPI []byte, prices credit.Prices, credentials demo) (map[strin
 func newFile(name string, content []byte) *file {
 	sum := sha256.Sum256(content)
 	kind := kinds[cmp.Or(path.Ext(name), ".html")] // the page itself has no extension
-	return &file{kind: kind, gzipped: compress(content), etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
+	return &file{kind: kind, plain: content, gzipped: compress(content), etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
 }
 
-// readParts returns the parts of the page by name.
-func readParts() (map[string]*file, error) {
-	parts := map[string]*file{}
-	err := fs.WalkDir(web, "web", func(source string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || source == page {
-			return err
+// readParts returns the parts of the page by name, and a digest of all parts. The digest is in their paths, so that
+// clients may cache them for ever.
+func readParts() (parts map[string]*file, version string, err error) {
+	entries, err := web.ReadDir("web")
+	if err != nil {
+		return nil, "", err
+	}
+	parts = map[string]*file{}
+	sum := sha256.New()
+	for _, entry := range entries {
+		name := entry.Name()
+		if name == page {
+			continue
 		}
-		content, err := web.ReadFile(source)
+		content, err := web.ReadFile("web/" + name)
 		if err != nil {
-			return err
+			return nil, "", err
 		}
-		name := strings.TrimPrefix(source, "web/")
 		parts[name] = newFile(name, content)
 		parts[name].lasting = true
-		return nil
-	})
-	return parts, err
-}
-
-// versionOf returns a digest of all parts. The digest is in their paths, so that clients may cache them for ever.
-func versionOf(parts map[string]*file) string {
-	sum := sha256.New()
-	for _, name := range slices.Sorted(maps.Keys(parts)) {
 		fmt.Fprintln(sum, name, parts[name].etag)
 	}
-	return hex.EncodeToString(sum.Sum(nil))[:12]
+	return parts, hex.EncodeToString(sum.Sum(nil))[:12], nil
 }
 
 // view is the data of the template.
@@ -113,31 +105,20 @@ type view struct {
 
 // render returns the page.
 func render(doc *document, prices credit.Prices, credentials demo, version string) ([]byte, error) {
-	source, err := web.ReadFile(page)
-	if err != nil {
-		return nil, err
-	}
-	t, err := template.New("page").Parse(string(source))
+	t, err := template.ParseFS(web, "web/"+page)
 	if err != nil {
 		return nil, err
 	}
 	r := newReference(doc)
-	groups, err := r.groups()
-	if err != nil {
-		return nil, err
+	v := view{
+		Title: text(at(doc.root, "info", "title")), Version: text(at(doc.root, "info", "version")),
+		Parts: "docs/" + version, Groups: r.groups(), Common: r.common(),
+		Reasons: r.html(at(doc.root, "components", "schemas", "ErrorReason")), Demo: credentials, SMS: prices.Of(credit.SMS),
 	}
-	common, err := r.common()
-	if err != nil {
-		return nil, err
-	}
-	reasons, err := r.html(text(at(doc.root, "components", "schemas", "ErrorReason", "description")))
-	if err != nil {
-		return nil, err
+	if r.err != nil {
+		return nil, r.err
 	}
 	var out bytes.Buffer
-	err = t.Execute(&out, view{
-		Title: text(at(doc.root, "info", "title")), Version: text(at(doc.root, "info", "version")),
-		Parts: "docs/" + version, Groups: groups, Common: common, Reasons: reasons, Demo: credentials, SMS: prices.Of(credit.SMS),
-	})
+	err = t.Execute(&out, v)
 	return out.Bytes(), err
 }

@@ -2,8 +2,9 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"html/template"
 	"net/url"
 	"slices"
@@ -81,6 +82,7 @@ type reference struct {
 	markdown goldmark.Markdown
 	users    map[string]map[string]bool // tags that use a shared response, by its name
 	statuses map[string]string          // of shared responses, by name
+	err      error                      // of descriptions
 }
 
 // newReference returns the reference of a document.
@@ -106,118 +108,82 @@ func newReference(d *document) *reference {
 func (r *reference) shared(name string) bool { return name != "" && len(r.users[name]) > 2 }
 
 // groups returns the operations under their tags, in the document's order of tags.
-func (r *reference) groups() ([]group, error) {
+func (r *reference) groups() []group {
 	var list []group
 	for _, t := range children(at(r.root, "tags")) {
 		g := group{Name: text(at(t, "name"))}
 		g.ID = url.PathEscape(g.Name)
 		for _, o := range r.operations() {
-			if tag(o) != g.Name {
-				continue
+			if tag(o) == g.Name {
+				g.Operations = append(g.Operations, r.entry(o, g))
 			}
-			e, err := r.entry(o, g)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", e.ID, err)
-			}
-			g.Operations = append(g.Operations, e)
 		}
 		list = append(list, g)
 	}
-	return list, nil
+	return list
 }
 
-func (r *reference) entry(o operation, g group) (e entry, err error) {
+func (r *reference) entry(o operation, g group) entry {
 	id := text(at(o.node, "operationId"))
-	e = entry{
+	e := entry{
 		ID: id, Anchor: template.URL("/" + g.ID + "/" + id), //nolint:gosec // the names are those of openapi.yaml
 		Method: o.method, Path: o.path, Summary: text(at(o.node, "summary")), Price: price(o),
-		Extension: marked(o.node) || marked(o.item), Parameters: map[string][]field{},
-	}
-	if e.Description, err = r.html(text(at(o.node, "description"))); err != nil {
-		return e, err
+		Extension: marked(o.node) || marked(o.item), Parameters: map[string][]field{}, Description: r.html(o.node),
 	}
 	for _, list := range []*yaml.Node{at(o.item, "parameters"), at(o.node, "parameters")} {
 		for _, node := range children(list) {
 			node = r.resolve(node)
-			f, err := r.field(id+".", text(at(node, "name")), node, at(node, "schema"), text(at(node, "required")) == "true")
-			if err != nil {
-				return e, err
-			}
 			place := text(at(node, "in"))
-			e.Parameters[place] = append(e.Parameters[place], f)
+			e.Parameters[place] = append(e.Parameters[place], r.parameter(id+".", text(at(node, "name")), node))
 		}
 	}
-	body := at(r.resolve(at(o.node, "requestBody")), "content", "application/json", "schema")
-	if e.Bodies, err = r.variants(id+".", body); err != nil {
-		return e, err
-	}
+	e.Bodies = r.variants(id+".", at(r.resolve(at(o.node, "requestBody")), "content", "application/json", "schema"))
 	for status, node := range pairs(at(o.node, "responses")) {
 		if r.shared(last(text(at(node, "$ref")))) {
 			continue
 		}
-		shown, err := r.response(id+"."+status, status, node)
-		switch {
-		case err != nil:
-			return e, err
-		case status == "200":
+		if shown := r.response(id+"."+status, status, node); status == "200" {
 			e.Success = shown
-		default:
+		} else {
 			e.Errors = append(e.Errors, shown)
 		}
 	}
-	return e, nil
+	return e
 }
 
 // common returns the responses that operations of many groups share, in the document's order.
-func (r *reference) common() ([]response, error) {
-	var list []response
+func (r *reference) common() (list []response) {
 	for name, node := range pairs(at(r.root, "components", "responses")) {
-		if !r.shared(name) {
-			continue
+		if r.shared(name) {
+			list = append(list, r.response("error."+name, r.statuses[name], node))
 		}
-		shown, err := r.response("error."+name, r.statuses[name], node)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, shown)
 	}
-	return list, nil
+	return list
 }
 
 // response describes one response. The fields of an error's envelope are the same everywhere, so errors have none.
-func (r *reference) response(id, status string, node *yaml.Node) (response, error) {
+func (r *reference) response(id, status string, node *yaml.Node) response {
 	node = r.resolve(node)
-	code, _ := strconv.Atoi(status)
-	shown := response{ID: id, Status: status, Extension: marked(node)}
-	var err error
-	if shown.Description, err = r.html(text(at(node, "description"))); err != nil {
-		return shown, err
-	}
+	shown := response{ID: id, Status: status, Extension: marked(node), Description: r.html(node)}
 	for name, header := range pairs(at(node, "headers")) {
-		header = r.resolve(header)
-		f, err := r.field(id+".", name, header, at(header, "schema"), text(at(header, "required")) == "true")
-		if err != nil {
-			return shown, err
-		}
-		shown.Headers = append(shown.Headers, f)
+		shown.Headers = append(shown.Headers, r.parameter(id+".", name, r.resolve(header)))
 	}
 	for kind, m := range pairs(at(node, "content")) {
 		form := media{Type: kind}
-		if code < 400 {
-			if form.Variants, err = r.variants(id+".", r.data(at(m, "schema"))); err != nil {
-				return shown, err
-			}
+		if status < "400" {
+			// The fields of a success are those of its envelope's field data.
+			schema := at(m, "schema")
+			form.Variants = r.variants(id+".", cmp.Or(at(r.resolve(schema), "properties", "data"), schema))
 		}
 		shown.Media = append(shown.Media, form)
 		shown.Examples = append(shown.Examples, r.examples(m)...)
 	}
 	shown.Codes = codes(shown.Examples)
-	return shown, nil
+	return shown
 }
 
 // codes returns the error codes of a response's examples.
-func codes(examples []example) []string {
-	var list []string
+func codes(examples []example) (list []string) {
 	for _, e := range examples {
 		var envelope struct{ Error struct{ Code string } }
 		if json.Unmarshal([]byte(e.JSON), &envelope) == nil && envelope.Error.Code != "" && !slices.Contains(list, envelope.Error.Code) {
@@ -228,8 +194,7 @@ func codes(examples []example) []string {
 }
 
 // examples returns the examples of a media type.
-func (r *reference) examples(m *yaml.Node) []example {
-	var list []example
+func (r *reference) examples(m *yaml.Node) (list []example) {
 	for _, e := range pairs(at(m, "examples")) {
 		e = r.resolve(e)
 		list = append(list, example{text(at(e, "summary")), samples.Pretty(at(e, "value"))})
@@ -240,100 +205,68 @@ func (r *reference) examples(m *yaml.Node) []example {
 	return list
 }
 
-// data returns the schema of the field data where a schema is the envelope of success.
-func (r *reference) data(schema *yaml.Node) *yaml.Node {
-	if inner := at(r.resolve(schema), "properties", "data"); inner != nil {
-		return inner
-	}
-	return schema
-}
-
 // variants returns the forms of a body: one for each alternative that a field of one value selects, otherwise one.
-func (r *reference) variants(prefix string, schema *yaml.Node) ([]variant, error) {
+func (r *reference) variants(prefix string, schema *yaml.Node) (list []variant) {
 	schema = r.resolve(schema)
-	var list []variant
 	for _, alternative := range children(at(schema, "oneOf")) {
 		for name, property := range pairs(at(r.resolve(alternative), "properties")) {
-			values := children(at(r.resolve(property), "enum"))
-			if len(values) != 1 {
-				continue
+			if values := children(at(r.resolve(property), "enum")); len(values) == 1 {
+				value := values[0].Value
+				list = append(list, variant{name + ": " + value, r.fields(prefix+value+".", "", alternative)})
+				break
 			}
-			fields, err := r.fields(prefix+values[0].Value+".", "", alternative)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, variant{name + ": " + values[0].Value, fields})
-			break
 		}
 	}
 	if len(list) > 0 {
-		return list, nil
+		return list
 	}
-	fields, err := r.fields(prefix, "", schema)
-	if err != nil || len(fields) == 0 {
-		return nil, err
+	if fields := r.fields(prefix, "", schema); len(fields) > 0 {
+		list = []variant{{Fields: fields}}
 	}
-	return []variant{{Fields: fields}}, nil
+	return list
 }
 
 // fields returns the fields of a schema and of the objects within it; path is the name of the object, empty for the body.
-func (r *reference) fields(prefix, path string, schema *yaml.Node) ([]field, error) {
+func (r *reference) fields(prefix, path string, schema *yaml.Node) (list []field) {
 	schema = r.resolve(schema)
-	var list []field
-	add := func(more []field, err error) error {
+	add := func(more ...field) {
 		for _, f := range more {
 			if !slices.ContainsFunc(list, func(known field) bool { return known.Name == f.Name }) {
 				list = append(list, f)
 			}
 		}
-		return err
 	}
-	for _, key := range []string{"allOf", "oneOf"} {
-		for _, part := range children(at(schema, key)) {
-			if err := add(r.fields(prefix, path, part)); err != nil {
-				return nil, err
-			}
-		}
+	for _, part := range slices.Concat(children(at(schema, "allOf")), children(at(schema, "oneOf"))) {
+		add(r.fields(prefix, path, part)...)
 	}
 	if items := at(schema, "items"); items != nil {
-		if err := add(r.fields(prefix, path+"[]", items)); err != nil {
-			return nil, err
-		}
+		add(r.fields(prefix, path+"[]", items)...)
 	}
 	for name, property := range pairs(at(schema, "properties")) {
 		required := slices.ContainsFunc(children(at(schema, "required")), func(n *yaml.Node) bool { return n.Value == name })
 		name = strings.TrimPrefix(path+"."+name, ".")
-		f, err := r.field(prefix, name, r.resolve(property), property, required)
-		if err := add([]field{f}, err); err != nil {
-			return nil, err
-		}
-		if err := add(r.fields(prefix, name, property)); err != nil {
-			return nil, err
-		}
+		add(r.field(prefix, name, r.resolve(property), property, required))
+		add(r.fields(prefix, name, property)...)
 	}
-	return list, nil
+	return list
+}
+
+// parameter describes a parameter or header.
+func (r *reference) parameter(prefix, name string, node *yaml.Node) field {
+	return r.field(prefix, name, node, at(node, "schema"), text(at(node, "required")) == "true")
 }
 
 // field describes a field or parameter; described is the node that has the description.
-func (r *reference) field(prefix, name string, described, schema *yaml.Node, required bool) (field, error) {
+func (r *reference) field(prefix, name string, described, schema *yaml.Node, required bool) field {
 	schema = r.resolve(schema)
 	typed := schema
 	for at(typed, "type") == nil && len(children(at(typed, "allOf"))) > 0 { // a schema that gives another one a default
 		typed = r.resolve(children(at(typed, "allOf"))[0])
 	}
-	f := field{
+	return field{
 		ID: prefix + name, Name: name, Type: r.kind(typed), Rule: rule(typed, r.resolve(at(typed, "items"))), Default: text(at(schema, "default")),
-		Required: required, Extension: marked(described),
+		Required: required, Extension: marked(described), Description: r.html(described, schema, typed),
 	}
-	var err error
-	for _, node := range []*yaml.Node{described, schema, typed} {
-		if f.Description == "" {
-			if f.Description, err = r.html(text(at(node, "description"))); err != nil {
-				return f, err
-			}
-		}
-	}
-	return f, nil
 }
 
 // kind names the type of a schema.
@@ -371,8 +304,10 @@ func rule(schema, items *yaml.Node) string {
 		switch {
 		case least != "" && most != "":
 			rules = append(rules, least+" to "+most+limit.unit)
+		case least == "1":
+			rules = append(rules, "at least 1"+strings.TrimSuffix(limit.unit, "s"))
 		case least != "":
-			rules = append(rules, "at least "+least+strings.TrimSuffix(limit.unit, plural(least)))
+			rules = append(rules, "at least "+least+limit.unit)
 		case most != "":
 			rules = append(rules, "at most "+most+limit.unit)
 		}
@@ -388,14 +323,6 @@ func rule(schema, items *yaml.Node) string {
 	return strings.Join(rules, "; ")
 }
 
-// plural returns the ending that a unit loses after the number one.
-func plural(number string) string {
-	if number == "1" {
-		return "s"
-	}
-	return ""
-}
-
 // grouped returns a number with its digits in groups of three, or the text of another scalar.
 func grouped(node *yaml.Node) string {
 	if n, err := strconv.ParseInt(text(node), 10, 64); err == nil {
@@ -404,11 +331,15 @@ func grouped(node *yaml.Node) string {
 	return text(node)
 }
 
-// html renders a description, which is CommonMark with tables.
-func (r *reference) html(source string) (template.HTML, error) {
+// html renders the first description of the nodes, which is CommonMark with tables.
+func (r *reference) html(nodes ...*yaml.Node) template.HTML {
+	source := ""
+	for _, node := range nodes {
+		source = cmp.Or(source, text(at(node, "description")))
+	}
 	var out bytes.Buffer
-	err := r.markdown.Convert([]byte(source), &out)
-	return template.HTML(out.String()), err //nolint:gosec // the text is that of openapi.yaml, and goldmark drops raw HTML
+	r.err = errors.Join(r.err, r.markdown.Convert([]byte(source), &out))
+	return template.HTML(out.String()) //nolint:gosec // the text is that of openapi.yaml, and goldmark drops raw HTML
 }
 
 // tag is the first tag of an operation.

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
-	"io"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -41,18 +40,18 @@ type site struct {
 	log   *telemetry.Logger
 }
 
-// file is one file, compressed.
+// file is one file.
 type file struct {
-	kind    string // Content-Type
-	gzipped []byte
-	etag    string
-	lasting bool // the path changes with the content
+	kind           string // Content-Type
+	plain, gzipped []byte
+	etag           string
+	lasting        bool // the path changes with the content
 }
 
 // ServeHTTP implements http.Handler.
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
-	counted := &counter{ResponseWriter: w}
+	counted := &counter{ResponseWriter: w, status: http.StatusOK}
 	s.serve(counted, r)
 	s.log.Emit(r.Context(), telemetry.Event{
 		Message:    "request",
@@ -101,16 +100,10 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.Set("Content-Type", f.kind)
-	body := f.gzipped
+	body := f.plain
 	if acceptsGzip(r.Header.Values("Accept-Encoding")) {
 		h.Set("Content-Encoding", "gzip")
-	} else {
-		plain, err := decompress(body)
-		if err != nil {
-			api.Refuse(w, r, err)
-			return
-		}
-		body = plain
+		body = f.gzipped
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	_, _ = w.Write(body) // a write into memory cannot fail
@@ -119,6 +112,7 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 // matches reports whether If-None-Match names an entity (RFC 9110, section 13.1.2).
 func matches(values []string, etag string) bool {
 	return slices.ContainsFunc(items(values), func(item string) bool {
+		item = strings.TrimSpace(item)
 		return item == "*" || strings.TrimPrefix(item, "W/") == etag
 	})
 }
@@ -126,22 +120,14 @@ func matches(values []string, etag string) bool {
 // acceptsGzip reports whether Accept-Encoding permits gzip (RFC 9110, section 12.5.3).
 func acceptsGzip(values []string) bool {
 	return slices.ContainsFunc(items(values), func(item string) bool {
-		coding, weight, weighted := strings.Cut(strings.ReplaceAll(strings.ToLower(item), " ", ""), ";q=")
+		coding, weight, weighted := strings.Cut(strings.ReplaceAll(strings.ToLower(strings.TrimSpace(item)), " ", ""), ";q=")
 		q, err := strconv.ParseFloat(weight, 64)
 		return (coding == "gzip" || coding == "*") && (!weighted || err == nil && q > 0)
 	})
 }
 
 // items returns the items of a header's list.
-func items(values []string) []string {
-	var list []string
-	for item := range strings.SplitSeq(strings.Join(values, ","), ",") {
-		if item = strings.TrimSpace(item); item != "" {
-			list = append(list, item)
-		}
-	}
-	return list
-}
+func items(values []string) []string { return strings.Split(strings.Join(values, ","), ",") }
 
 func compress(content []byte) []byte {
 	var out bytes.Buffer
@@ -149,14 +135,6 @@ func compress(content []byte) []byte {
 	_, _ = w.Write(content)                                 // a write into memory cannot fail
 	_ = w.Close()
 	return out.Bytes()
-}
-
-func decompress(gzipped []byte) ([]byte, error) {
-	r, err := gzip.NewReader(bytes.NewReader(gzipped))
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(r)
 }
 
 // counter counts the bytes of a response and keeps its status.
@@ -173,9 +151,6 @@ func (c *counter) WriteHeader(status int) {
 
 // Write implements http.ResponseWriter.
 func (c *counter) Write(b []byte) (int, error) {
-	if c.status == 0 {
-		c.status = http.StatusOK
-	}
 	n, err := c.ResponseWriter.Write(b)
 	c.bytes += n
 	return n, err

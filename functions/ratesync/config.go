@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 
-	"github.com/caarlos0/env/v11"
-
 	"svcapi/shared/rates/refresh"
 	"svcapi/shared/telemetry"
 	"svcapi/shared/upstream"
@@ -22,10 +20,5 @@ type config struct {
 	Log       telemetry.Config
 }
 
-func loadConfig() (config, error) {
-	cfg, err := env.ParseAs[config]()
-	if err != nil {
-		return cfg, err
-	}
-	return cfg, errors.Join(cfg.Upstream.Validate(), cfg.BankHours.Validate())
-}
+// Validate returns the problems of the configuration.
+func (c config) Validate() error { return errors.Join(c.Upstream.Validate(), c.BankHours.Validate()) }

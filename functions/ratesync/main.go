@@ -11,12 +11,13 @@ import (
 	"svcapi/shared/rates"
 	"svcapi/shared/rates/refresh"
 	"svcapi/shared/secret"
+	"svcapi/shared/settings"
 	"svcapi/shared/telemetry"
 	"svcapi/shared/upstream"
 )
 
 func main() {
-	cfg, err := loadConfig()
+	cfg, err := settings.Read[config]()
 	if err != nil {
 		telemetry.Exit(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"svcapi/shared/rates"
 	"svcapi/shared/rates/refresh"
 	"svcapi/shared/secret"
+	"svcapi/shared/settings"
 	"svcapi/shared/telemetry"
 	"svcapi/shared/upstream"
 	"svcapi/test/enginetest"
@@ -194,23 +195,23 @@ func TestBankRequests(t *testing.T) {
 func TestConfig(t *testing.T) {
 	t.Setenv("STAGE", "test")
 	t.Setenv("RATES_TABLE", "")
-	if _, err := loadConfig(); err == nil {
+	if _, err := settings.Read[config](); err == nil {
 		t.Error("no table, no error")
 	}
 	t.Setenv("RATES_TABLE", "rates")
 	t.Setenv("VENDOR_TIMEOUT_SECONDS", "0")
-	if _, err := loadConfig(); err == nil {
+	if _, err := settings.Read[config](); err == nil {
 		t.Error("no time, no error")
 	}
 	t.Setenv("VENDOR_TIMEOUT_SECONDS", "5")
-	if c, err := loadConfig(); err != nil || c.RatesTable != "rates" || c.Endpoint != "" || !slices.Equal(c.BankHours, []int{12, 16}) {
+	if c, err := settings.Read[config](); err != nil || c.RatesTable != "rates" || c.Endpoint != "" || !slices.Equal(c.BankHours, []int{12, 16}) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for hours, valid := range map[string]bool{
 		"0": true, "0,6,12,23": true, "": true, "24": false, "-1,3": false, "16,12": false, "12,12": false, "1,2,3,4,5": false, "noon": false,
 	} {
 		t.Setenv("CENTRAL_BANK_HOURS", hours)
-		if c, err := loadConfig(); (err == nil) != valid {
+		if c, err := settings.Read[config](); (err == nil) != valid {
 			t.Errorf("%q: %v, %v", hours, c.BankHours, err)
 		}
 	}

@@ -1,7 +1,9 @@
 package rates
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -13,21 +15,14 @@ const BankSource = "cbsl"
 // BankBases returns the currencies with values of the central bank (docs/decisions.md#central-bank).
 func BankBases() []string { return []string{"USD", "GBP", "EUR", "JPY", "CNY", "AUD"} }
 
-// Kind is one of the central bank's values for a currency.
-type Kind int
-
-// The central bank's values.
-const (
-	Buy     Kind = iota // telegraphic transfer, buying
-	Sell                // telegraphic transfer, selling
-	Central             // indicative
-)
-
-// bankCodes are the target codes of the values.
-var bankCodes = map[string]Kind{"LKR-BUY": Buy, "LKR-SELL": Sell, "LKR-CENTRAL": Central}
-
-func (k Kind) name() string {
-	return names()[lkr] + []string{" (telegraphic transfer buying rate)", " (telegraphic transfer selling rate)", " (central bank indicative rate)"}[k]
+// bankCodes are the target codes of the central bank's values, with the kind of a value in the name of a code.
+var bankCodes = map[string]struct {
+	kind  string
+	quote func(Record) Quote
+}{
+	"LKR-BUY":     {"telegraphic transfer buying rate", func(r Record) Quote { return r.Buy }},
+	"LKR-SELL":    {"telegraphic transfer selling rate", func(r Record) Quote { return r.Sell }},
+	"LKR-CENTRAL": {"central bank indicative rate", func(r Record) Quote { return r.Central }},
 }
 
 // Day is a calendar day in Colombo, 2006-01-02.
@@ -35,10 +30,11 @@ type Day string
 
 const dayFormat = time.DateOnly
 
-var colombo = time.FixedZone("Asia/Colombo", 5*60*60+30*60)
+// colombo is how far the clocks in Colombo are ahead of UTC, all the year.
+const colombo = 5*time.Hour + 30*time.Minute
 
 // DayOf returns the day in Colombo at a time.
-func DayOf(t time.Time) Day { return Day(t.In(colombo).Format(dayFormat)) }
+func DayOf(t time.Time) Day { return Day(t.UTC().Add(colombo).Format(dayFormat)) }
 
 // utc returns midnight UTC of the day, so that the printed date is the day.
 func (d Day) utc() time.Time {
@@ -50,10 +46,7 @@ func (d Day) utc() time.Time {
 func (d Day) Valid() bool { return !d.utc().IsZero() }
 
 // Start returns midnight in Colombo, at which the day begins.
-func (d Day) Start() time.Time {
-	t, _ := time.ParseInLocation(dayFormat, string(d), colombo)
-	return t
-}
+func (d Day) Start() time.Time { return d.utc().Add(-colombo) }
 
 // Working reports whether the day is Monday to Friday. The calendar of bank holidays is not known.
 func (d Day) Working() bool {
@@ -89,16 +82,12 @@ type Record struct {
 
 // Equal reports whether both records have the same values.
 func (r Record) Equal(other Record) bool {
-	for _, kind := range []Kind{Buy, Sell, Central} {
-		a, b := r.quote(kind), other.quote(kind)
-		if a.Date != b.Date || a.Rate.String() != b.Rate.String() {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(r.quotes(), other.quotes(), func(a, b Quote) bool {
+		return a.Date == b.Date && a.Rate.String() == b.Rate.String()
+	})
 }
 
-func (r Record) quote(kind Kind) Quote { return []Quote{r.Buy, r.Sell, r.Central}[kind] }
+func (r Record) quotes() []Quote { return []Quote{r.Buy, r.Sell, r.Central} }
 
 // Bank is the central bank's records by currency.
 type Bank map[string]Record
@@ -110,32 +99,28 @@ func (b Bank) Update(fetched Bank, reference *Table, now time.Time, acceptMoves 
 	updated := Bank{}
 	for _, base := range BankBases() {
 		stored, offered := b[base], fetched[base]
-		refuse := func(what string, err error) {
-			if err != nil {
-				refused = append(refused, fmt.Errorf("%s %s: %w", base, what, err))
-			}
-		}
 		// The bank updates the buying and the selling rate together.
-		err := offered.Buy.validate(stored.Buy, base, reference, now, acceptMoves)
-		if err == nil {
-			err = offered.Sell.validate(stored.Sell, base, reference, now, acceptMoves)
-		}
+		err := cmp.Or(
+			offered.Buy.validate(stored.Buy, base, reference, now, acceptMoves),
+			offered.Sell.validate(stored.Sell, base, reference, now, acceptMoves),
+		)
 		if err == nil && (offered.Buy.Date != offered.Sell.Date || offered.Buy.Rate.Cmp(offered.Sell.Rate) > 0) {
 			err = fmt.Errorf("buying %s of %s, selling %s of %s", offered.Buy.Rate, offered.Buy.Date, offered.Sell.Rate, offered.Sell.Date)
 		}
 		switch {
 		case offered.Buy.absent() && offered.Sell.absent():
 		case err != nil:
-			refuse("telegraphic transfer", err)
+			refused = append(refused, fmt.Errorf("%s telegraphic transfer: %w", base, err))
 		default:
 			stored.Buy, stored.Sell = offered.Buy, offered.Sell
 		}
-		if !offered.Central.absent() {
-			if err := offered.Central.validate(stored.Central, base, reference, now, acceptMoves); err != nil {
-				refuse("indicative", err)
-			} else {
-				stored.Central = offered.Central
-			}
+		err = offered.Central.validate(stored.Central, base, reference, now, acceptMoves)
+		switch {
+		case offered.Central.absent():
+		case err != nil:
+			refused = append(refused, fmt.Errorf("%s indicative: %w", base, err))
+		default:
+			stored.Central = offered.Central
 		}
 		if stored != (Record{}) {
 			updated[base] = stored
@@ -165,8 +150,8 @@ func (q Quote) validate(stored Quote, base string, reference *Table, now time.Ti
 // Age returns the age of the oldest value by the bank's dates, and false where there is no value.
 func (b Bank) Age(now time.Time) (age time.Duration, found bool) {
 	for _, record := range b {
-		for _, kind := range []Kind{Buy, Sell, Central} {
-			if quote := record.quote(kind); !quote.absent() {
+		for _, quote := range record.quotes() {
+			if !quote.absent() {
 				age, found = max(age, DayOf(now).utc().Sub(quote.Date.utc())), true
 			}
 		}

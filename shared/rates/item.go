@@ -15,15 +15,21 @@ import (
 // map costs more to read.
 type item = map[string]types.AttributeValue
 
-func encodeTable(t *Table) (item, error) {
-	rates, err := json.Marshal(t.Rates, json.Deterministic(true))
+// jsonText returns an attribute with the JSON of rates or of records. Their codes are those of ISO 4217, and their numbers
+// and days are valid, so that JSON can always be written.
+func jsonText(v any) types.AttributeValue {
+	text, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {
-		return nil, err
+		panic(fmt.Errorf("JSON of rates: %w", err))
 	}
+	return attr.Text(string(text))
+}
+
+func encodeTable(t *Table) item {
 	return item{
 		"source": attr.Text(t.Source), "base": attr.Text(t.Base), "date": attr.Text(stamp(t.Date)),
-		"fetched": attr.Text(stamp(t.Fetched)), "rates": attr.Text(string(rates)),
-	}, nil
+		"fetched": attr.Text(stamp(t.Fetched)), "rates": jsonText(t.Rates),
+	}
 }
 
 func decodeTable(i item) (*Table, error) {
@@ -37,14 +43,10 @@ func decodeTable(i item) (*Table, error) {
 	return t, nil
 }
 
-func encodeSet(s *Set) (item, error) {
-	i, err := encodeTable(&s.Table)
-	if err != nil {
-		return nil, err
-	}
-	bank, err := json.Marshal(s.Bank, json.Deterministic(true))
-	i["bank"] = attr.Text(string(bank))
-	return i, err
+func encodeSet(s *Set) item {
+	i := encodeTable(&s.Table)
+	i["bank"] = jsonText(s.Bank)
+	return i
 }
 
 func decodeSet(i item) (*Set, error) {

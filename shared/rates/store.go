@@ -13,7 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/go-json-experiment/json"
 
 	"svcapi/shared/attr"
 	"svcapi/shared/project"
@@ -118,10 +117,7 @@ func (s *Store) Stored(ctx context.Context) (*Stored, error) {
 
 // PutCurrent replaces the set in use. PutCurrent returns ErrChanged where the set was replaced after the read of stored.
 func (s *Store) PutCurrent(ctx context.Context, stored *Stored, set *Set) error {
-	i, err := encodeSet(set)
-	if err != nil {
-		return err
-	}
+	i := encodeSet(set)
 	i["version"] = attr.Number(stored.version + 1)
 	in := dynamodb.PutItemInput{ConditionExpression: aws.String("attribute_not_exists(pk)")}
 	if stored.version > 0 {
@@ -135,17 +131,10 @@ func (s *Store) PutCurrent(ctx context.Context, stored *Stored, set *Set) error 
 func (s *Store) PutSource(ctx context.Context, name string, source Source) error {
 	i := item{}
 	if source.Table != nil {
-		var err error
-		if i, err = encodeTable(source.Table); err != nil {
-			return err
-		}
+		i = encodeTable(source.Table)
 	}
 	if source.Bank != nil {
-		bank, err := json.Marshal(source.Bank, json.Deterministic(true))
-		if err != nil {
-			return err
-		}
-		i["bank"] = attr.Text(string(bank))
+		i["bank"] = jsonText(source.Bank)
 	}
 	i["fetched"], i["tried"] = attr.Text(stamp(source.Fetched)), attr.Text(stamp(source.Tried))
 	if source.FetchesToday > 0 {
@@ -228,10 +217,7 @@ type Event struct {
 func (s *Store) PutEvent(ctx context.Context, e Event, place int) error {
 	i := item{}
 	if e.Set != nil {
-		var err error
-		if i, err = encodeSet(e.Set); err != nil {
-			return err
-		}
+		i = encodeSet(e.Set)
 	}
 	i["by"], i["what"], i["detail"], i["actor"] = attr.Text(e.Source), attr.Text(e.Outcome), attr.Text(e.Detail), attr.Text(e.Actor)
 	i["expires"] = attr.Number(e.At.Add(historyLife).Unix())
@@ -300,10 +286,7 @@ func (s *Store) Claim(ctx context.Context, projectID string, env project.Environ
 
 // PutProjectRates stores a set that was fetched with a project's own key under a claim.
 func (s *Store) PutProjectRates(ctx context.Context, projectID string, env project.Environment, set *Set, tried time.Time) error {
-	i, err := encodeSet(set)
-	if err != nil {
-		return err
-	}
+	i := encodeSet(set)
 	i["tried"] = attr.Text(stamp(tried))
 	return s.put(ctx, projectKey+projectID, string(env), i, dynamodb.PutItemInput{})
 }

@@ -3,6 +3,7 @@
 package rates
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -38,14 +39,7 @@ func (t *Table) Rate(base, target string) Decimal {
 
 // Codes returns the active codes, sorted.
 func (t *Table) Codes() []string {
-	codes := make([]string, 0, len(t.Rates))
-	for code := range t.Rates {
-		if t.Active(code) {
-			codes = append(codes, code)
-		}
-	}
-	slices.Sort(codes)
-	return codes
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(t.Rates)), func(code string) bool { return !t.Active(code) })
 }
 
 // Set is the source of responses: one source's table and the central bank's values.
@@ -67,8 +61,8 @@ func (s *Set) Pair(base, target string, now time.Time) (Pair, bool) {
 	if !s.Active(base) {
 		return Pair{}, false
 	}
-	if kind, ok := bankCodes[target]; ok {
-		if quote := s.Bank[base].quote(kind); quote.Usable(now) {
+	if value, ok := bankCodes[target]; ok {
+		if quote := value.quote(s.Bank[base]); quote.Usable(now) {
 			return Pair{quote.Rate, quote.Date.utc(), BankSource}, true
 		}
 		target = lkr
@@ -92,10 +86,10 @@ func (s *Set) List(now time.Time) []Code {
 	for _, code := range codes {
 		list = append(list, Code{code, names()[code]})
 	}
-	for code, kind := range bankCodes {
+	for code, value := range bankCodes {
 		for _, record := range s.Bank {
-			if record.quote(kind).Usable(now) {
-				list = append(list, Code{code, kind.name()})
+			if value.quote(record).Usable(now) {
+				list = append(list, Code{code, names()[lkr] + " (" + value.kind + ")"})
 				break
 			}
 		}

@@ -188,11 +188,7 @@ func TestJSONKeepsDigits(t *testing.T) {
 	if err != nil || string(text) != `{"buy":{"rate":300.1250,"date":"2026-11-20"},"sell":{"rate":310.2500,"date":"2026-11-20"},"central":{"rate":300.5000,"date":"2026-11-20"}}` {
 		t.Errorf("%s, %v", text, err)
 	}
-	i, err := encodeSet(set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	back, err := decodeSet(i)
+	back, err := decodeSet(encodeSet(set))
 	if err != nil {
 		t.Fatal(err)
 	}

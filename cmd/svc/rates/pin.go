@@ -43,7 +43,7 @@ func (o *pinOptions) parse(args []string) error {
 		return nil
 	}
 	if o.source = args[0]; vendors.Find(o.source) == nil {
-		return app.Usagef("no source %q; the sources are %s", o.source, strings.Join(vendorNames(), ", "))
+		return app.Usagef("no source %q; the sources are %s", o.source, strings.Join(vendors.Names(), ", "))
 	}
 	return nil
 }

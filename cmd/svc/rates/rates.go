@@ -95,15 +95,6 @@ func pinText(p *rates.Pin) string {
 	return fmt.Sprintf("to %s since %s by %s: %s", p.Source, app.Second(p.At), p.Actor, p.Reason)
 }
 
-// vendorNames returns the names of the sources without the central bank, in the order of the fetches.
-func vendorNames() []string {
-	var list []string
-	for _, v := range vendors.Table() {
-		list = append(list, v.Name)
-	}
-	return list
-}
-
 func bankTable(bank rates.Bank, now time.Time) app.Table {
 	t := app.Table{
 		Header: []string{"CENTRAL BANK", "LKR-BUY", "LKR-SELL", "OF", "LKR-CENTRAL", "OF", "USABLE"},
@@ -187,7 +178,7 @@ func (o *showOptions) set(ctx context.Context, s *app.Stack) (*rates.Set, error)
 
 // viewSources returns the state of each source in the order of the fetches.
 func viewSources(stored *rates.Stored) ([]sourceView, app.Table) {
-	views, rows := app.List(append(vendorNames(), rates.BankSource), func(name string) (sourceView, []string) {
+	views, rows := app.List(append(vendors.Names(), rates.BankSource), func(name string) (sourceView, []string) {
 		source := stored.Sources[name]
 		v := sourceView{Source: name, Fetched: source.Fetched, Tried: source.Tried, Failure: source.Failure}
 		if source.Table != nil {

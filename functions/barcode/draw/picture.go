@@ -23,13 +23,11 @@ var (
 
 // ParseColor reads six hexadecimal digits, with or without # before them.
 func ParseColor(text string) (Color, error) {
-	var c Color
-	digits := strings.TrimPrefix(text, "#")
-	if len(digits) != 6 {
-		return c, fmt.Errorf("%q is not six hexadecimal digits", text)
+	digits, err := hex.DecodeString(strings.TrimPrefix(text, "#"))
+	if err != nil || len(digits) != len(Color{}) {
+		return Color{}, fmt.Errorf("%q is not six hexadecimal digits", text)
 	}
-	_, err := hex.Decode(c[:], []byte(digits))
-	return c, err
+	return Color(digits), nil
 }
 
 // Picture is a barcode laid out in pixels.

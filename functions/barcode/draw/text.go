@@ -115,35 +115,26 @@ func (t *typesetter) each(text string, do func(sfnt.GlyphIndex) error) error {
 	return nil
 }
 
+// commands are the commands of an SVG path for the segments of an outline, and how many points they have.
+var commands = [...]struct {
+	command string
+	points  int
+}{sfnt.SegmentOpMoveTo: {"M", 1}, sfnt.SegmentOpLineTo: {"L", 1}, sfnt.SegmentOpQuadTo: {"Q", 2}, sfnt.SegmentOpCubeTo: {"C", 3}}
+
 // appendText writes the text as the data of a path in units of 1/64 pixel.
 func (p *Picture) appendText(out []byte) []byte {
 	for i, s := range p.text {
 		if i > 0 && s.Op == sfnt.SegmentOpMoveTo {
 			out = append(out, 'z')
 		}
-		command, points := segmentOf(s)
-		separator := command
-		for _, point := range points {
+		separator := commands[s.Op].command
+		for _, point := range s.Args[:commands[s.Op].points] {
 			out = strconv.AppendInt(append(out, separator...), int64(point.X), 10)
 			out = strconv.AppendInt(append(out, ' '), int64(point.Y), 10)
 			separator = " "
 		}
 	}
 	return append(out, 'z')
-}
-
-// segmentOf returns the command of an SVG path for a segment, and the points of the segment.
-func segmentOf(s sfnt.Segment) (command string, points []fixed.Point26_6) {
-	switch s.Op {
-	case sfnt.SegmentOpMoveTo:
-		return "M", s.Args[:1]
-	case sfnt.SegmentOpLineTo:
-		return "L", s.Args[:1]
-	case sfnt.SegmentOpQuadTo:
-		return "Q", s.Args[:2]
-	default:
-		return "C", s.Args[:3]
-	}
 }
 
 // coverage returns how much of each pixel below the bars the text covers.

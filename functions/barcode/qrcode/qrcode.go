@@ -26,11 +26,8 @@ const (
 
 const levelNames = "LMQH"
 
-// ParseLevel parses L, M, Q or H.
-func ParseLevel(name string) (Level, bool) {
-	level := strings.Index(levelNames, name)
-	return Level(level), level >= 0 && len(name) == 1
-}
+// ParseLevel returns the level of L, M, Q or H.
+func ParseLevel(name string) Level { return Level(strings.Index(levelNames, name)) }
 
 // String returns the level's letter.
 func (l Level) String() string { return levelNames[l : l+1] }

@@ -39,7 +39,7 @@ func TestVectors(t *testing.T) {
 		name := fmt.Sprint(v.Version, v.Level)
 		seen[name] = true
 		data := strings.Repeat(v.Repeat, v.Length/len(v.Repeat)+1)[:v.Length]
-		level, _ := ParseLevel(v.Level)
+		level := ParseLevel(v.Level)
 		if version, _ := smallest(data, level); version > v.Version {
 			t.Errorf("%s: %d characters need version %d", name, v.Length, version)
 			continue

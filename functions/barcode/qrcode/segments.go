@@ -25,15 +25,7 @@ var (
 )
 
 // class returns the index into lengthBits: 0 for versions 1 to 9, 1 for 10 to 26, 2 for 27 to 40.
-func class(version int) int {
-	switch {
-	case version < 10:
-		return 0
-	case version < 27:
-		return 1
-	}
-	return 2
-}
+func class(version int) int { return (version + 7) / 17 }
 
 // narrowest returns the first mode that has the character.
 func narrowest(c byte) mode {

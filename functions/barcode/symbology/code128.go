@@ -24,46 +24,20 @@ const (
 
 // code128 returns the shortest symbol for data: 11n+35 modules, where n counts the symbol characters between
 // start and check.
-func code128(data string) (barcode.Barcode, error) {
-	err := onlyCharacters(data, "takes ASCII characters 0 to 127 only", func(r rune) bool { return r < 128 })
-	if err != nil {
-		return nil, err
-	}
-	return drawCode128(data, shortest(data)), nil
-}
+func code128(data string) (barcode.Barcode, error) { return drawCode128(data, shortest(data)), nil }
 
-func code128A(data string) (barcode.Barcode, error) {
-	return code128In(setA, data, "takes ASCII characters 0 to 95 only")
-}
-
-func code128B(data string) (barcode.Barcode, error) {
-	return code128In(setB, data, "takes ASCII characters 32 to 127 only")
-}
-
-func code128In(set int, data, rule string) (barcode.Barcode, error) {
-	if err := onlyCharacters(data, rule, func(r rune) bool { return r < 128 && holds(set, string(r)) }); err != nil {
-		return nil, err
+// code128In returns the encoder that stays in one set.
+func code128In(set int) encoder {
+	return func(data string) (barcode.Barcode, error) {
+		if len(data)%width(set) != 0 {
+			return nil, fmt.Errorf("takes an even count of digits; found %d", len(data))
+		}
+		symbols := append(make([]byte, 0, len(data)+1), byte(startA+set))
+		for i := 0; i < len(data); i += width(set) {
+			symbols = append(symbols, value(set, data[i:]))
+		}
+		return drawCode128(data, symbols), nil
 	}
-	return drawCode128(data, inSet(set, data)), nil
-}
-
-func code128C(data string) (barcode.Barcode, error) {
-	if err := onlyDigits(data); err != nil {
-		return nil, err
-	}
-	if len(data)%2 == 1 {
-		return nil, fmt.Errorf("takes an even count of digits; found %d", len(data))
-	}
-	return drawCode128(data, inSet(setC, data)), nil
-}
-
-// inSet returns the symbol characters of data with its start, all in one set.
-func inSet(set int, data string) []byte {
-	symbols := append(make([]byte, 0, len(data)+1), byte(startA+set))
-	for i := 0; i < len(data); i += width(set) {
-		symbols = append(symbols, value(set, data[i:]))
-	}
-	return symbols
 }
 
 // width returns how many characters of data one symbol character of set holds.

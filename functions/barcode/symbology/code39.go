@@ -24,35 +24,31 @@ var code39Elements = [44]int{
 	0b010010100, // start and stop
 }
 
-// code39 has wide elements of 3 modules and gaps of 1: 16(n+2)-1 modules.
-func code39(data string) (barcode.Barcode, error) { return encodeCode39(data, false) }
+var code39Takes = characters{"takes 0-9, A-Z, - . $ / + % and space only", oneOf(code39Characters[:43])}
 
-// code39Checked appends the modulo 43 check character.
-func code39Checked(data string) (barcode.Barcode, error) { return encodeCode39(data, true) }
-
-func encodeCode39(data string, checked bool) (barcode.Barcode, error) {
-	err := onlyCharacters(data, "takes 0-9, A-Z, - . $ / + % and space only", oneOf(code39Characters[:43]))
-	if err != nil {
-		return nil, err
-	}
-	text, sum := "*"+data, 0
-	for i := range data {
-		sum += strings.IndexByte(code39Characters, data[i])
-	}
-	if checked {
-		text += code39Characters[sum%43:][:1]
-	}
-	bars := new(utils.BitList)
-	for i, character := range text + "*" {
-		if i > 0 {
-			bars.AddBit(false)
+// code39 returns the encoder with or without the modulo 43 check character. Wide elements have 3 modules and gaps 1:
+// 16(n+2)-1 modules.
+func code39(checked bool) encoder {
+	return func(data string) (barcode.Barcode, error) {
+		text, sum := "*"+data, 0
+		for i := range data {
+			sum += strings.IndexByte(code39Characters, data[i])
 		}
-		for element := 8; element >= 0; element-- {
-			width := 1 + code39Elements[strings.IndexRune(code39Characters, character)]>>element&1*2
-			for range width {
-				bars.AddBit(element%2 == 0)
+		if checked {
+			text += code39Characters[sum%43:][:1]
+		}
+		bars := new(utils.BitList)
+		for i, character := range text + "*" {
+			if i > 0 {
+				bars.AddBit(false)
+			}
+			for element := 8; element >= 0; element-- {
+				width := 1 + code39Elements[strings.IndexRune(code39Characters, character)]>>element&1*2
+				for range width {
+					bars.AddBit(element%2 == 0)
+				}
 			}
 		}
+		return utils.New1DCode(barcode.TypeCode39, data, bars), nil
 	}
-	return utils.New1DCode(barcode.TypeCode39, data, bars), nil
 }

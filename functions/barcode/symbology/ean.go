@@ -7,31 +7,13 @@ import (
 	"github.com/boombuler/barcode/ean"
 )
 
-// ean13 follows GS1 General Specifications, 5.2.1: 95 modules.
-func ean13(data string) (barcode.Barcode, error) { return eanOf(13, data) }
-
-// ean8 follows GS1 General Specifications, 5.2.1: 67 modules.
-func ean8(data string) (barcode.Barcode, error) { return eanOf(8, data) }
-
-func eanOf(length int, data string) (barcode.Barcode, error) {
-	number, err := withCheckDigit(data, length)
-	if err != nil {
-		return nil, err
-	}
-	return ean.Encode(number)
-}
+// eanCode follows GS1 General Specifications, 5.2.1: EAN-13 has 95 modules, EAN-8 has 67.
+func eanCode(number string) (barcode.Barcode, error) { return ean.Encode(number) }
 
 // upcA returns the EAN-13 of 0 and the number: the same 95 modules, read as 12 digits.
-func upcA(data string) (barcode.Barcode, error) {
-	number, err := withCheckDigit(data, 12)
-	if err != nil {
-		return nil, err
-	}
+func upcA(number string) (barcode.Barcode, error) {
 	code, err := ean.Encode("0" + number)
-	if err != nil {
-		return nil, err
-	}
-	return readAs{code, number}, nil
+	return readAs{code, number}, err
 }
 
 // readAs is a symbol that is read as another text than its encoder was given.
@@ -54,12 +36,20 @@ func checkDigit(digits string) byte {
 	return '0' + byte((10-sum%10)%10)
 }
 
+// checked returns the encoder of a number of length digits, the last of which is the check digit.
+func checked(length int, encode encoder) encoder {
+	return func(data string) (barcode.Barcode, error) {
+		number, err := withCheckDigit(data, length)
+		if err != nil {
+			return nil, err
+		}
+		return encode(number)
+	}
+}
+
 // withCheckDigit completes a number of length digits: a missing check digit is added, a wrong one is an
 // error. Shorter numbers are not padded, since padding hides typing errors.
 func withCheckDigit(data string, length int) (string, error) {
-	if err := onlyDigits(data); err != nil {
-		return "", err
-	}
 	switch len(data) {
 	case length - 1:
 		return data + string(checkDigit(data)), nil

@@ -8,9 +8,6 @@ import (
 // msi writes each digit as four bits, most significant first: 0 is a narrow bar and a wide space, 1 the
 // opposite. There is no check digit in this type: 12n+7 modules.
 func msi(data string) (barcode.Barcode, error) {
-	if err := onlyDigits(data); err != nil {
-		return nil, err
-	}
 	bars := new(utils.BitList)
 	bars.AddBits(0b110, 3)
 	for i := range data {

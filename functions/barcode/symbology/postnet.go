@@ -15,13 +15,11 @@ var postnetDigits = [10]int{
 	0b11000, 0b00011, 0b00101, 0b00110, 0b01001, 0b01010, 0b01100, 0b10001, 0b10010, 0b10100,
 }
 
+var postnetTakes = characters{"takes digits, - and space only", oneOf("0123456789- ")}
+
 // postnet takes a ZIP, ZIP+4 or delivery point code and always adds the check digit, which completes the sum of
 // the digits to a multiple of ten. Tall start and stop bars: 5n+7 bars, 10n+13 modules.
 func postnet(data string) (barcode.Barcode, error) {
-	err := onlyCharacters(data, "takes digits, - and space only", oneOf("0123456789- "))
-	if err != nil {
-		return nil, err
-	}
 	digits := strings.NewReplacer("-", "", " ", "").Replace(data)
 	if n := len(digits); n != 5 && n != 9 && n != 11 {
 		return nil, fmt.Errorf("takes 5, 9 or 11 digits, not counting - and space; found %d", n)

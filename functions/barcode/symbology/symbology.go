@@ -16,25 +16,50 @@ type Type struct {
 	Name string
 	// QuietLeft and QuietRight are the light margins that the symbology's standard asks for, in modules.
 	QuietLeft, QuietRight int
-	encode                func(data string) (barcode.Barcode, error)
+	takes                 characters
+	encode                encoder
+}
+
+// encoder draws data that has only characters of its type.
+type encoder func(data string) (barcode.Barcode, error)
+
+// characters is the rule of the characters that a type takes.
+type characters struct {
+	rule    string
+	allowed func(rune) bool
+}
+
+var digits = characters{"takes digits only", isDigit}
+
+func isDigit(r rune) bool { return '0' <= r && r <= '9' }
+
+// ascii is the rule of a type that takes a range of ASCII.
+func ascii(from, to rune) characters {
+	rule := fmt.Sprintf("takes ASCII characters %d to %d only", from, to)
+	return characters{rule, func(r rune) bool { return from <= r && r <= to }}
+}
+
+// oneOf returns a test for membership in a set of characters.
+func oneOf(set string) func(rune) bool {
+	return func(r rune) bool { return strings.ContainsRune(set, r) }
 }
 
 // types has all types, in the order of openapi.yaml#BarcodeRequest.
 var types = [...]Type{
-	{"C128", 10, 10, code128},
-	{"C128A", 10, 10, code128A},
-	{"C128B", 10, 10, code128B},
-	{"C128C", 10, 10, code128C},
-	{"EAN13", 11, 7, ean13},
-	{"EAN8", 7, 7, ean8},
-	{"UPCA", 9, 9, upcA},
-	{"UPCE", 9, 7, upcE},
-	{"C39", 10, 10, code39},
-	{"C39+", 10, 10, code39Checked},
-	{"I25", 10, 10, interleaved},
-	{"ITF14", 10, 10, itf14},
-	{"MSI", 12, 12, msi},
-	{"POSTNET", 10, 10, postnet},
+	{"C128", 10, 10, ascii(0, 127), code128},
+	{"C128A", 10, 10, ascii(0, 95), code128In(setA)},
+	{"C128B", 10, 10, ascii(32, 127), code128In(setB)},
+	{"C128C", 10, 10, digits, code128In(setC)},
+	{"EAN13", 11, 7, digits, checked(13, eanCode)},
+	{"EAN8", 7, 7, digits, checked(8, eanCode)},
+	{"UPCA", 9, 9, digits, checked(12, upcA)},
+	{"UPCE", 9, 7, digits, upcE},
+	{"C39", 10, 10, code39Takes, code39(false)},
+	{"C39+", 10, 10, code39Takes, code39(true)},
+	{"I25", 10, 10, digits, interleaved},
+	{"ITF14", 10, 10, digits, checked(14, interleaved)},
+	{"MSI", 12, 12, digits, msi},
+	{"POSTNET", 10, 10, postnetTakes, postnet},
 }
 
 // Names lists the names of all types, in the order of openapi.yaml#BarcodeRequest.
@@ -62,6 +87,9 @@ func Lookup(name string) (*Type, bool) {
 // The error is a client message: the type, the rule, and the offending character with its position (from 1, in
 // characters) or the expected check digit.
 func (t *Type) Encode(data string) (barcode.Barcode, error) {
+	if err := t.takes.validate(data); err != nil {
+		return nil, fmt.Errorf("%s: %w", t.Name, err)
+	}
 	code, err := t.encode(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.Name, err)
@@ -69,28 +97,17 @@ func (t *Type) Encode(data string) (barcode.Barcode, error) {
 	return code, nil
 }
 
-// onlyCharacters rejects empty data and the first character that is not allowed.
-func onlyCharacters(data, rule string, allowed func(rune) bool) error {
+// validate rejects empty data and the first character that is not allowed.
+func (c characters) validate(data string) error {
 	if data == "" {
-		return fmt.Errorf("%s; the data is empty", rule)
+		return fmt.Errorf("%s; the data is empty", c.rule)
 	}
 	position := 0
 	for _, r := range data {
 		position++
-		if !allowed(r) {
-			return fmt.Errorf("%s; found %q at position %d", rule, r, position)
+		if !c.allowed(r) {
+			return fmt.Errorf("%s; found %q at position %d", c.rule, r, position)
 		}
 	}
 	return nil
-}
-
-func onlyDigits(data string) error {
-	return onlyCharacters(data, "takes digits only", isDigit)
-}
-
-func isDigit(r rune) bool { return '0' <= r && r <= '9' }
-
-// oneOf returns a test for membership in a set of characters.
-func oneOf(set string) func(rune) bool {
-	return func(r rune) bool { return strings.ContainsRune(set, r) }
 }

@@ -24,9 +24,6 @@ var upceParities = [10]int{
 // number system), 8 (with the check digit as well), or 11 or 12 digits of a UPC-A that compresses. The check digit is
 // that of the UPC-A.
 func upcE(data string) (barcode.Barcode, error) {
-	if err := onlyDigits(data); err != nil {
-		return nil, err
-	}
 	number := data // number system, six digits, perhaps the check digit
 	switch len(data) {
 	case 6:
@@ -75,25 +72,22 @@ func upcE(data string) (barcode.Barcode, error) {
 // expandUPCE returns the 11 digits of the UPC-A that system and six encode. Six digits are forbidden where
 // a shorter suppression encodes the same number.
 func expandUPCE(system byte, six string) (string, error) {
-	last := six[5]
+	s, last := string(system), six[5]
 	switch {
+	case last <= '2':
+		return s + six[:2] + six[5:] + "0000" + six[2:5], nil
 	case last == '3' && six[2] <= '2':
 		return "", fmt.Errorf("where the sixth digit is 3, the third must be 3 to 9; found %c", six[2])
+	case last == '3':
+		return s + six[:3] + "00000" + six[3:5], nil
 	case last == '4' && six[3] == '0':
 		return "", errors.New("where the sixth digit is 4, the fourth must be 1 to 9; found 0")
-	case last >= '5' && six[4] == '0':
+	case last == '4':
+		return s + six[:4] + "00000" + six[4:5], nil
+	case six[4] == '0':
 		return "", fmt.Errorf("where the sixth digit is %c, the fifth must be 1 to 9; found 0", last)
 	}
-	s := string(system)
-	switch last {
-	case '0', '1', '2':
-		return s + six[:2] + string(last) + "0000" + six[2:5], nil
-	case '3':
-		return s + six[:3] + "00000" + six[3:5], nil
-	case '4':
-		return s + six[:4] + "00000" + six[4:5], nil
-	}
-	return s + six[:5] + "0000" + string(last), nil
+	return s + six[:5] + "0000" + six[5:], nil
 }
 
 // compressUPCA returns number system and six digits of the UPC-E that encodes the 12 digits of full.

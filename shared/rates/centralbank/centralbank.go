@@ -23,13 +23,19 @@ const (
 	window        = 10 // days of a request, because weekends and holidays have no rates
 )
 
-// pages are the paths of a form and of its results.
-type pages struct{ form, results, lookup string }
+// pages are the paths of a form and of its results, and the reader of the results. labels are those of the currencies.
+type pages struct {
+	title, form, results string
+	read                 func(page []byte, labels map[string]string, bank rates.Bank) error
+}
 
-var (
-	indicativePages = pages{"/cbsl_custom/exrates/exrates.php", "/cbsl_custom/exrates/exrates_results.php", "lookup_daily_exchange_rates.php"}
-	transferPages   = pages{"/cbsl_custom/exratestt/exratestt.php", "/cbsl_custom/exratestt/exrates_resultstt.php", "lookup_daily_exchange_rates.php"}
-)
+// allPages request all currencies at once, because the tables name their currencies: in a heading of a column, or in a
+// heading before the table.
+var allPages = []pages{
+	{"indicative rates", "/cbsl_custom/exrates/exrates.php", "/cbsl_custom/exrates/exrates_results.php", readIndicative},
+	{"telegraphic transfer", "/cbsl_custom/exratestt/exratestt.php", "/cbsl_custom/exratestt/exrates_resultstt.php",
+		readTransfers},
+}
 
 // Client reads the bank's pages.
 type Client struct {
@@ -41,31 +47,19 @@ type Client struct {
 // product is the name of this service in the User-Agent (RFC 9110, section 10.1.5).
 const product = "SVC-API"
 
-func (c *Client) userAgent() string {
-	if c.Contact == "" {
-		return product
-	}
-	return product + " (" + c.Contact + ")"
-}
-
 // Fetch reads the newest values of rates.BankBases from the last days before now, with at most four requests. Fetch returns
 // the values of readable tables also with an error.
 func (c *Client) Fetch(ctx context.Context, now time.Time) (rates.Bank, error) {
 	bank := rates.Bank{}
-	errs := []error{c.indicative(ctx, now, bank), c.transfer(ctx, now, bank)}
+	var errs []error
+	for _, p := range allPages {
+		errs = append(errs, c.submit(ctx, p, now, bank))
+	}
 	return bank, errors.Join(errs...)
 }
 
-// indicative requests all currencies at once, because the tables name their currencies.
-func (c *Client) indicative(ctx context.Context, now time.Time, bank rates.Bank) error {
-	_, page, absent, err := c.submit(ctx, indicativePages, now)
-	if err != nil {
-		return errors.Join(absent, err)
-	}
+func readIndicative(page []byte, _ map[string]string, bank rates.Bank) error {
 	quotes, err := indicative(page)
-	if err != nil {
-		return errors.Join(absent, c.unusable("indicative rates: %w", err))
-	}
 	for _, code := range rates.BankBases() {
 		if quote := quotes[code]; quote.Date != "" {
 			record := bank[code]
@@ -73,82 +67,66 @@ func (c *Client) indicative(ctx context.Context, now time.Time, bank rates.Bank)
 			bank[code] = record
 		}
 	}
-	return absent
+	return err
 }
 
-// transfer requests all currencies at once, because a heading before each table has the label of the currency's choice.
-func (c *Client) transfer(ctx context.Context, now time.Time, bank rates.Bank) error {
-	choice, page, absent, err := c.submit(ctx, transferPages, now)
-	if err != nil {
-		return errors.Join(absent, err)
-	}
-	labels := map[string]string{}
-	for code, value := range choice {
-		_, labels[code], _ = strings.Cut(value, "~")
-	}
+func readTransfers(page []byte, labels map[string]string, bank rates.Bank) error {
 	quotes, err := transfers(page, labels)
 	for code, quote := range quotes {
 		record := bank[code]
-		record.Buy, record.Sell = quote.buy, quote.sell
+		record.Buy, record.Sell = quote.Buy, quote.Sell
 		bank[code] = record
 	}
-	if err != nil {
-		return errors.Join(absent, c.unusable("telegraphic transfer: %w", err))
-	}
-	return absent
+	return err
 }
 
-// submit reads the form and submits it with the choices of rates.BankBases, which submit returns with the page of results.
-// absent is the error for currencies that are not on the form.
-func (c *Client) submit(ctx context.Context, p pages, now time.Time) (choice map[string]string, page []byte, absent, err error) {
-	all, err := c.choices(ctx, p)
+// submit reads the form, submits it with the choices of rates.BankBases, and reads the results into the bank. The error
+// also names the currencies that are not on the form.
+func (c *Client) submit(ctx context.Context, p pages, now time.Time, bank rates.Bank) error {
+	page, err := c.do(ctx, &upstream.Request{Method: http.MethodGet, URL: c.Endpoint + p.form, Header: http.Header{}})
 	if err != nil {
-		return nil, nil, nil, err
+		return err
 	}
-	choice = map[string]string{}
-	var texts []string
+	all, err := choices(page)
+	if err != nil {
+		return c.unusable("%s: %w", p.form, err)
+	}
+	today := rates.DayOf(now)
+	form := url.Values{
+		"lookupPage": {"lookup_daily_exchange_rates.php"}, "rangeType": {"dates"},
+		"txtStart": {string(today.Back(window))}, "txtEnd": {string(today)}, "submit_button": {"Submit"},
+	}
+	labels := map[string]string{}
 	var errs []error
 	for _, code := range rates.BankBases() {
 		if all[code] == "" {
 			errs = append(errs, c.unusable("%s is not on the form %s", code, p.form))
 			continue
 		}
-		choice[code] = all[code]
-		texts = append(texts, all[code])
+		_, labels[code], _ = strings.Cut(all[code], "~")
+		form.Add(currencyField, all[code])
 	}
-	if len(texts) > 0 {
-		page, err = c.post(ctx, p, now, texts...)
+	var results []byte
+	if len(labels) > 0 {
+		results, err = c.do(ctx, &upstream.Request{
+			Method: http.MethodPost, URL: c.Endpoint + p.results, Body: []byte(form.Encode()),
+			Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}},
+		})
 	}
-	return choice, page, errors.Join(errs...), err
-}
-
-func (c *Client) choices(ctx context.Context, p pages) (map[string]string, error) {
-	page, err := c.do(ctx, &upstream.Request{Method: http.MethodGet, URL: c.Endpoint + p.form, Header: http.Header{}})
 	if err != nil {
-		return nil, err
+		errs = append(errs, err)
+	} else if err := p.read(results, labels, bank); err != nil {
+		errs = append(errs, c.unusable("%s: %w", p.title, err))
 	}
-	choice, err := choices(page)
-	if err != nil {
-		return nil, c.unusable("%s: %w", p.form, err)
-	}
-	return choice, nil
-}
-
-func (c *Client) post(ctx context.Context, p pages, now time.Time, currencies ...string) ([]byte, error) {
-	today := rates.DayOf(now)
-	form := url.Values{
-		"lookupPage": {p.lookup}, "rangeType": {"dates"}, "txtStart": {string(today.Back(window))}, "txtEnd": {string(today)},
-		currencyField: currencies, "submit_button": {"Submit"},
-	}
-	return c.do(ctx, &upstream.Request{
-		Method: http.MethodPost, URL: c.Endpoint + p.results, Body: []byte(form.Encode()),
-		Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}},
-	})
+	return errors.Join(errs...)
 }
 
 func (c *Client) do(ctx context.Context, r *upstream.Request) ([]byte, error) {
 	r.Header.Set("Accept", "text/html")
-	r.Header.Set("User-Agent", c.userAgent())
+	r.Header.Set("User-Agent", product)
+	if c.Contact != "" {
+		r.Header.Set("User-Agent", product+" ("+c.Contact+")")
+	}
 	response, err := c.Upstream.Do(ctx, rates.BankSource, r)
 	if err != nil {
 		return nil, err

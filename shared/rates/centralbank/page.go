@@ -22,8 +22,11 @@ type block struct {
 	rows   [][]string
 }
 
+// noResults is the page's text in place of rows.
+var noResults = []byte("0 results")
+
 // blocks returns the page's tables of rates in the order of the page. The page is not well-formed, so that a table may be
-// at any place in the tree.
+// at any place in the tree. A page without a table, or without rows and the text noResults, is an error.
 func blocks(page []byte) ([]block, error) {
 	document, err := html.Parse(bytes.NewReader(page))
 	if err != nil {
@@ -40,9 +43,15 @@ func blocks(page []byte) ([]block, error) {
 			if err != nil {
 				return nil, err
 			}
+			if len(b.rows) == 0 && !bytes.Contains(page, noResults) {
+				return nil, fmt.Errorf("the table %q has no rows", title)
+			}
 			b.title, title = title, ""
 			found = append(found, b)
 		}
+	}
+	if len(found) == 0 {
+		return nil, errors.New("no table of rates on the page")
 	}
 	return found, nil
 }
@@ -133,80 +142,57 @@ var (
 	amountPattern = regexp.MustCompile(`^(\d+|\d{1,3}(,\d{3})+)(\.\d+)?$`)
 )
 
-// newest returns the newest date with its value in each of the columns. newest ignores rows of zeros, and returns an empty
-// day where no row is left.
-func (b *block) newest(columns ...int) (rates.Day, []rates.Decimal, error) {
+// newest returns the value of the newest date in each of the columns. newest ignores rows of zeros, and returns nil where
+// no row is left.
+func (b *block) newest(columns ...int) ([]rates.Quote, error) {
 	date := b.column(dateHeading)
 	if date < 0 || slices.Contains(columns, -1) {
-		return "", nil, fmt.Errorf("the headings are %q", b.header)
+		return nil, fmt.Errorf("the headings are %q", b.header)
 	}
 	seen := map[rates.Day]string{}
-	var newest rates.Day
-	var values []rates.Decimal
+	var newest []rates.Quote
 	for _, row := range b.rows {
 		if len(row) == 1 && len(b.header) > 1 {
 			continue // a remark over all columns
 		}
 		if len(row) != len(b.header) {
-			return "", nil, fmt.Errorf("a row has %d cells under %d headings", len(row), len(b.header))
+			return nil, fmt.Errorf("a row has %d cells under %d headings", len(row), len(b.header))
 		}
 		day := rates.Day(row[date])
 		if !day.Valid() {
-			return "", nil, fmt.Errorf("the date is %q", row[date])
+			return nil, fmt.Errorf("the date is %q", row[date])
 		}
-		of, all := make([]rates.Decimal, len(columns)), ""
+		quotes, all := make([]rates.Quote, len(columns)), ""
 		none := true
 		for i, c := range columns {
-			if !amountPattern.MatchString(row[c]) {
-				return "", nil, fmt.Errorf("the rate of %s is %q", day, row[c])
-			}
 			rate, err := rates.Parse(strings.ReplaceAll(row[c], ",", ""))
-			if err != nil {
-				return "", nil, fmt.Errorf("the rate of %s is %q", day, row[c])
+			if err != nil || !amountPattern.MatchString(row[c]) {
+				return nil, fmt.Errorf("the rate of %s is %q", day, row[c])
 			}
-			of[i], all = rate, all+" "+rate.String()
+			quotes[i], all = rates.Quote{Rate: rate, Date: day}, all+" "+rate.String()
 			none = none && rate.Sign() == 0
 		}
 		if other, twice := seen[day]; twice && other != all {
-			return "", nil, fmt.Errorf("two rows for %s, with%s and%s", day, other, all)
+			return nil, fmt.Errorf("two rows for %s, with%s and%s", day, other, all)
 		}
 		seen[day] = all
-		if !none && day > newest {
-			newest, values = day, of
+		if !none && (newest == nil || day > newest[0].Date) {
+			newest = quotes
 		}
 	}
-	return newest, values, nil
-}
-
-// noResults is the page's text in place of rows.
-var noResults = []byte("0 results")
-
-// validatePage returns an error for a page without a table, or without rows and the text noResults.
-func validatePage(page []byte, found []block) error {
-	if len(found) == 0 {
-		return errors.New("no table of rates on the page")
-	}
-	for _, b := range found {
-		if len(b.rows) == 0 && !bytes.Contains(page, noResults) {
-			return fmt.Errorf("the table %q has no rows", b.title)
-		}
-	}
-	return nil
+	return newest, nil
 }
 
 // indicative parses the page of indicative rates: LKR for one unit, by currency. One unknown table makes the page invalid.
 func indicative(page []byte) (map[string]rates.Quote, error) {
 	found, err := blocks(page)
-	if err == nil {
-		err = validatePage(page, found)
-	}
 	if err != nil {
 		return nil, err
 	}
 	quotes := map[string]rates.Quote{}
 	for _, b := range found {
 		at := b.column(lkrHeading)
-		day, values, err := b.newest(at)
+		values, err := b.newest(at)
 		if err != nil {
 			return nil, fmt.Errorf("table %q: %w", b.title, err)
 		}
@@ -215,24 +201,18 @@ func indicative(page []byte) (map[string]rates.Quote, error) {
 			return nil, fmt.Errorf("%s has two tables", code)
 		}
 		quotes[code] = rates.Quote{}
-		if day != "" {
-			quotes[code] = rates.Quote{Rate: values[0], Date: day}
+		if values != nil {
+			quotes[code] = values[0]
 		}
 	}
 	return quotes, nil
 }
 
-// transferQuotes are the telegraphic transfer rates of one currency.
-type transferQuotes struct{ buy, sell rates.Quote }
-
 // transfers parses the page of telegraphic transfer rates: each table follows a heading with the label of its currency. A
 // heading that is no label, or one with two tables, makes the page invalid. The error for a table alone leaves the other
 // currencies. transfers returns no quotes for a currency without rates.
-func transfers(page []byte, labels map[string]string) (map[string]transferQuotes, error) {
+func transfers(page []byte, labels map[string]string) (rates.Bank, error) {
 	found, err := blocks(page)
-	if err == nil {
-		err = validatePage(page, found)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -240,7 +220,7 @@ func transfers(page []byte, labels map[string]string) (map[string]transferQuotes
 	for _, b := range found {
 		code := ""
 		for c, label := range labels {
-			if sameWords(b.title, label) {
+			if strings.EqualFold(b.title, strings.Join(strings.Fields(label), " ")) {
 				code = c
 			}
 		}
@@ -249,7 +229,7 @@ func transfers(page []byte, labels map[string]string) (map[string]transferQuotes
 		}
 		tables[code] = b
 	}
-	quotes := map[string]transferQuotes{}
+	quotes := rates.Bank{}
 	var errs []error
 	for _, code := range slices.Sorted(maps.Keys(labels)) {
 		b, ok := tables[code]
@@ -257,19 +237,15 @@ func transfers(page []byte, labels map[string]string) (map[string]transferQuotes
 			errs = append(errs, fmt.Errorf("no table of %s", code))
 			continue
 		}
-		day, values, err := b.newest(b.column(buyHeading), b.column(sellHeading))
+		values, err := b.newest(b.column(buyHeading), b.column(sellHeading))
 		switch {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("table of %s: %w", code, err))
-		case day != "":
-			quotes[code] = transferQuotes{rates.Quote{Rate: values[0], Date: day}, rates.Quote{Rate: values[1], Date: day}}
+		case values != nil:
+			quotes[code] = rates.Record{Buy: values[0], Sell: values[1]}
 		}
 	}
 	return quotes, errors.Join(errs...)
-}
-
-func sameWords(a, b string) bool {
-	return strings.EqualFold(strings.Join(strings.Fields(a), " "), strings.Join(strings.Fields(b), " "))
 }
 
 // choices returns the value of the form field for each currency. The values change and contain significant white space.

@@ -120,9 +120,9 @@ func TestTransfer(t *testing.T) {
 		case err == nil && !found:
 			got = "none"
 		case err == nil:
-			got = fmt.Sprint(q.buy.Rate, " ", q.sell.Rate, " ", q.sell.Date)
+			got = fmt.Sprint(q.Buy.Rate, " ", q.Sell.Rate, " ", q.Sell.Date)
 		}
-		if got != c.want || q.buy.Date != q.sell.Date || err != nil && found {
+		if got != c.want || q.Buy.Date != q.Sell.Date || err != nil && found {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, c.want)
 		}
 	}
@@ -152,7 +152,7 @@ func TestTransfers(t *testing.T) {
 		var list []string
 		for _, code := range []string{"EUR", "USD"} {
 			if q, ok := quotes[code]; ok {
-				list = append(list, fmt.Sprint(code, " ", q.buy.Rate, " ", q.sell.Rate, " ", q.sell.Date))
+				list = append(list, fmt.Sprint(code, " ", q.Buy.Rate, " ", q.Sell.Rate, " ", q.Sell.Date))
 			}
 		}
 		got := strings.Join(list, ", ")
@@ -185,7 +185,7 @@ func FuzzPages(f *testing.F) {
 		}
 		transferred, err := transfers(page, map[string]string{"USD": "United States Dollar"})
 		for code, q := range transferred {
-			if err != nil || q.buy.Date != q.sell.Date || !q.buy.Date.Valid() {
+			if err != nil || q.Buy.Date != q.Sell.Date || !q.Buy.Date.Valid() {
 				t.Errorf("%s: %+v, %v", code, q, err)
 			}
 		}

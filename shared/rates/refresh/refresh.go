@@ -17,24 +17,19 @@ import (
 
 // Refresher fetches rates for all projects.
 type Refresher struct {
-	Store   *rates.Store
-	Client  *upstream.Client
-	Secrets upstream.Secrets
-	// Endpoint is the base URL of an emulator with a path for each source; empty for the real sources.
-	Endpoint string
-	// Contact is the address that requests to the central bank name; empty for none.
-	Contact string
-	Now     func() time.Time
+	Store    *rates.Store
+	Client   *upstream.Client
+	Secrets  upstream.Secrets
+	Endpoint string // the base URL of an emulator with a path for each source; empty for the real sources
+	Contact  string // the address that requests to the central bank name; empty for none
+	Now      func() time.Time
 }
 
 // Options of one run.
 type Options struct {
-	// Actor is the name in the history: schedule, or an operator's ARN.
-	Actor string
-	// AcceptMoves makes moves of over 50 % valid, after an operator has confirmed them.
-	AcceptMoves bool
-	// Bank is when to ask the central bank. Without a schedule the run asks.
-	Bank BankSchedule
+	Actor       string       // the name in the history: schedule, or an operator's ARN
+	AcceptMoves bool         // moves of over 50 % are valid, after an operator has confirmed them
+	Bank        BankSchedule // when to ask the central bank; without a schedule the run asks
 }
 
 // Outcome is the outcome of a fetch.
@@ -112,21 +107,13 @@ func (r *Refresher) Run(ctx context.Context, o Options) (*Report, error) {
 	return report, nil
 }
 
-// order returns the sources of a run: the operator's choice alone, or all vendors.
-func order(stored *rates.Stored) []string {
-	if stored.Pin != nil {
-		return []string{stored.Pin.Source}
-	}
-	var names []string
-	for _, v := range vendors.Table() {
-		names = append(names, v.Name)
-	}
-	return names
-}
-
-// table returns the first valid table, or nil.
+// table returns the first valid table of the operator's choice alone, or of all vendors in their order, or nil.
 func (r *Refresher) table(ctx context.Context, stored *rates.Stored, o Options, report *Report) (*rates.Table, error) {
-	for _, name := range order(stored) {
+	names := vendors.Names()
+	if stored.Pin != nil {
+		names = []string{stored.Pin.Source}
+	}
+	for _, name := range names {
 		outcome, table, err := r.fetch(ctx, name, stored, o)
 		report.add(name, outcome, err)
 		if outcome == Skipped {

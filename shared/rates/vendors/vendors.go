@@ -28,6 +28,14 @@ func Table() []Vendor {
 	return []Vendor{openExchangeRates(), exchangeRateAPI(), frankfurter()}
 }
 
+// Names returns the names of the vendors in the order of Table.
+func Names() (names []string) {
+	for _, v := range Table() {
+		names = append(names, v.Name)
+	}
+	return names
+}
+
 // Find returns the vendor with that name, or nil.
 func Find(name string) *Vendor {
 	for _, v := range Table() {
@@ -60,12 +68,7 @@ func (v *Vendor) Fetch(ctx context.Context, client *upstream.Client, account ups
 	if err != nil {
 		return nil, err
 	}
-	table, err := v.read(c, response)
-	if err != nil {
-		return nil, err
-	}
-	table.Source = v.Name
-	return table, nil
+	return v.read(c, response)
 }
 
 // caller creates a vendor's errors.
@@ -74,21 +77,18 @@ type caller struct {
 	secrets []string
 }
 
-func (c caller) fail(class upstream.Class, detail string) error {
-	return upstream.Failure(class, c.name, detail, c.secrets)
-}
-
 // unusable returns the error of a response that does not have the vendor's format.
 func (c caller) unusable(r *upstream.Response, why string) error {
-	return c.fail(upstream.Unusable, fmt.Sprintf("%s: HTTP %d: %s", why, r.Status, r.Body))
+	return upstream.Failure(upstream.Unusable, c.name, fmt.Sprintf("%s: HTTP %d: %s", why, r.Status, r.Body), c.secrets)
 }
 
 // refuse returns the error for a vendor's error message, which refuses the account or else the request.
 func (c caller) refuse(message string, accountMessages []string) error {
+	class := upstream.Rejected
 	if slices.Contains(accountMessages, message) {
-		return c.fail(upstream.CredentialsRefused, message)
+		class = upstream.CredentialsRefused
 	}
-	return c.fail(upstream.Rejected, message)
+	return upstream.Failure(class, c.name, message, c.secrets)
 }
 
 // decode parses a JSON response strictly, and reports false for another structure or a duplicate name.
@@ -99,7 +99,7 @@ func decode(body []byte, into any) bool {
 // table returns the table of a JSON object of numbers. A name that is no code of ISO 4217 is dropped before its number is
 // read, so that a number such as 0 of a former currency does not make the table invalid.
 func (c caller) table(r *upstream.Response, date time.Time, numbers map[string]jsontext.Value) (*rates.Table, error) {
-	t := &rates.Table{Base: base, Date: date.UTC(), Rates: map[string]rates.Decimal{}}
+	t := &rates.Table{Source: c.name, Base: base, Date: date.UTC(), Rates: map[string]rates.Decimal{}}
 	for code, value := range numbers {
 		if _, named := rates.Name(code); !named {
 			continue

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"svcapi/functions/barcode/draw"
+	"svcapi/shared/api"
+)
+
+// update makes TestGalleryIsCurrent write docs/gallery: make gallery.
+var update = flag.Bool("update", false, "write the barcodes of docs/gallery")
+
+// example is one row of a table of the gallery: the body of a request and what the request shows.
+type example struct{ body, about string }
+
+// gallery has an example of every type, every option and every mode.
+var gallery = []struct {
+	title, prefix, first string
+	draw                 func(body string) (drawing, error)
+	examples             []example
+}{
+	{"Types", "type", "Type", drawBarcode, []example{
+		{`{"type": "C128", "data": "SVC-2026/11 00481516"}`, "ASCII 0 to 127; the shortest symbol over the sets A, B and C"},
+		{`{"type": "C128A", "data": "PJJ123C"}`, "characters 0 to 95, set A only"},
+		{`{"type": "C128B", "data": "Hello, world"}`, "characters 32 to 127, set B only"},
+		{`{"type": "C128C", "data": "0123456789"}`, "an even count of digits, set C only"},
+		{`{"type": "EAN13", "data": "400638133393"}`, "12 digits, or 13 with the check digit"},
+		{`{"type": "EAN8", "data": "7351353"}`, "7 digits, or 8 with the check digit"},
+		{`{"type": "UPCA", "data": "03600029145"}`, "11 digits, or 12 with the check digit"},
+		{`{"type": "UPCE", "data": "654321"}`, "6, 7 or 8 digits, or a UPC-A that compresses"},
+		{`{"type": "C39", "data": "CODE-39"}`, "0-9, A-Z, - . $ / + % and space"},
+		{`{"type": "C39+", "data": "CODE-39"}`, "as C39, with the modulo 43 check character"},
+		{`{"type": "I25", "data": "0123456789"}`, "digits; an odd count gets a leading 0"},
+		{`{"type": "ITF14", "data": "1540014128876"}`, "13 digits, or 14 with the check digit"},
+		{`{"type": "MSI", "data": "1234567"}`, "digits, no check digit"},
+		{`{"type": "POSTNET", "data": "12345-6789", "height": 30}`, "5, 9 or 11 digits; the check digit is added"},
+	}},
+	{"Options", "options", "Type", drawBarcode, []example{
+		{`{"data": "Option"}`, "the defaults: width_factor 2, height 80, black, PNG"},
+		{`{"data": "Option", "width_factor": 1}`, "width_factor 1"},
+		{`{"data": "Option", "width_factor": 3}`, "width_factor 3"},
+		{`{"data": "Option", "width_factor": 4}`, "width_factor 4"},
+		{`{"data": "Option", "height": 20}`, "height 20"},
+		{`{"data": "Option", "height": 300}`, "height 300"},
+		{`{"data": "Option", "color": "#b00020"}`, "color #b00020"},
+		{`{"data": "Option", "quiet_zone": true}`, "quiet_zone true"},
+		{`{"data": "Option", "format": "svg"}`, "format svg"},
+		{`{"data": "Option", "text": true}`, "text true"},
+		{`{"type": "EAN13", "data": "590123412345", "quiet_zone": true, "text": true}`, "text and quiet_zone true"},
+		{`{"type": "EAN13", "data": "590123412345", "text": true, "format": "svg"}`, "text true, format svg"},
+		{`{"type": "EAN8", "data": "7351353", "quiet_zone": true, "text": true}`, "text and quiet_zone true"},
+		{`{"type": "UPCA", "data": "03600029145", "quiet_zone": true, "text": true}`, "text and quiet_zone true"},
+		{`{"type": "UPCE", "data": "654321", "quiet_zone": true, "text": true}`, "text and quiet_zone true"},
+	}},
+	{"QR codes", "qr", "Level", drawQRCode, []example{
+		{`{"data": "https://example.com/"}`, "the defaults: error_correction M, size 256, margin 4, black on white, PNG"},
+		{`{"data": "https://example.com/", "error_correction": "L"}`, "error_correction L"},
+		{`{"data": "https://example.com/", "error_correction": "Q"}`, "error_correction Q"},
+		{`{"data": "https://example.com/", "error_correction": "H"}`, "error_correction H"},
+		{`{"data": "https://example.com/", "size": 64}`, "size 64"},
+		{`{"data": "https://example.com/", "size": 512}`, "size 512"},
+		{`{"data": "https://example.com/", "margin": 0}`, "margin 0: pixels that integer modules leave over remain"},
+		{`{"data": "https://example.com/", "margin": 10}`, "margin 10"},
+		{`{"data": "https://example.com/", "color": "14213d", "background": "fca311"}`, "color 14213d, background fca311"},
+		{`{"data": "https://example.com/", "format": "svg"}`, "format svg"},
+		{`{"data": "00481516234200481516"}`, "digits only: numeric mode"},
+		{`{"data": "PAY 1250.00 LKR"}`, "capital letters: alphanumeric mode"},
+		{`{"data": "Zoë · ශ්\u200dරී ලංකා · 日本"}`, "UTF-8: byte mode"},
+		{`{"data": "` + strings.Repeat("0123456789abcdef", 184) + `", "error_correction": "L", "size": 1024}`, "2,944 bytes: the largest symbol, version 40"},
+	}},
+}
+
+// drawing is a picture with the fields of its request that a row shows.
+type drawing struct {
+	*draw.Picture
+	first, data, format string
+}
+
+func drawBarcode(body string) (drawing, error) {
+	r, err := read(body, decodeBarcode)
+	if err != nil {
+		return drawing{}, err
+	}
+	picture, err := r.picture()
+	return drawing{picture, r.kind, r.data, r.format}, err
+}
+
+func drawQRCode(body string) (drawing, error) {
+	r, err := read(body, decodeQRCode)
+	if err != nil {
+		return drawing{}, err
+	}
+	picture, err := r.picture()
+	return drawing{picture, r.level, r.data, r.format}, err
+}
+
+// read decodes a body as the operation does.
+func read[R any](body string, decode func(*api.Input) (R, error)) (r R, err error) {
+	in, err := api.ReadInput([]byte(body), nil)
+	if err != nil {
+		return r, err
+	}
+	if r, err = decode(in); err == nil && len(in.Problems()) > 0 {
+		err = fmt.Errorf("%s: %v", body, in.Problems())
+	}
+	return r, err
+}
+
+// drawGallery returns the files of the gallery by their path in docs/gallery.
+func drawGallery(t *testing.T) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	var page bytes.Buffer
+	page.WriteString("# Barcodes and QR codes\n\nEvery type and option, drawn by `make gallery`. " +
+		"The pictures are responses of `POST /utilities/barcode/generate` and `POST /utilities/qrcode/generate`.\n")
+	for _, table := range gallery {
+		fmt.Fprintf(&page, "\n## %s\n\n| %s | Data | What | Size | Picture |\n|---|---|---|---|---|\n", table.title, table.first)
+		for i, e := range table.examples {
+			d, err := table.draw(e.body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := fmt.Sprintf("barcodes/%s-%02d.%s", table.prefix, i+1, d.format)
+			if files[file] = d.PNG(); d.format == "svg" {
+				files[file] = d.SVG()
+			}
+			if len(d.data) > 60 {
+				d.data = d.data[:30] + "…"
+			}
+			fmt.Fprintf(&page, "| %s | `%s` | %s | %d × %d | ![%[1]s](%[6]s) |\n", d.first, d.data, e.about, d.Width, d.Height, file)
+		}
+	}
+	files["barcodes.md"] = page.Bytes()
+	return files
+}
+
+// The gallery in docs/ has the pictures that the code draws: same request, same bytes, on any machine.
+func TestGalleryIsCurrent(t *testing.T) {
+	folder := filepath.Join("..", "..", "docs", "gallery")
+	files := drawGallery(t)
+	for name, want := range files {
+		path := filepath.Join(folder, name)
+		if *update {
+			if err := os.WriteFile(path, want, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("docs/gallery/%s differs from the code's picture: run make gallery (%v)", name, err)
+		}
+	}
+	if n, _ := filepath.Glob(filepath.Join(folder, "barcodes", "*")); len(n) != len(files)-1 {
+		t.Errorf("docs/gallery has %d pictures, want %d", len(n), len(files)-1)
+	}
+}
