@@ -385,7 +385,7 @@ const (
 	maxName         = 100
 	maxDestinations = 100
 	MaxRequests     = 10_000_000 // in a window
-	maxWindow       = 24 * time.Hour
+	maxWindow       = Day
 	maxPriority     = 1000
 	maxSettings     = 32
 	maxSetting      = 1024
@@ -394,8 +394,8 @@ const (
 	maxMessages     = 1_000_000
 	maxDaily        = 1_000_000_000_000_000
 
-	// day is the length of which each recipient window is a whole part, so that one item a day counts all windows.
-	day = 24 * time.Hour
+	// Day is the window of the daily limits. Each recipient window divides a day, so that one item a day counts all windows.
+	Day = 24 * time.Hour
 	// leastRecipientWindow bounds the counters of a number's item, one for each window of a day: 1,440 are some 20 KB. A write
 	// costs by the size of its item, which must not reach 400 KB.
 	leastRecipientWindow = time.Minute
@@ -458,7 +458,7 @@ func (l Limits) validate() error {
 		switch {
 		case r.Messages < 1 || r.Messages > maxMessages:
 			return invalid("limit of %d messages to one number (1 to %d)", r.Messages, maxMessages)
-		case r.Window < leastRecipientWindow || r.Window%time.Second != 0 || day%r.Window != 0:
+		case r.Window < leastRecipientWindow || r.Window%time.Second != 0 || Day%r.Window != 0:
 			return invalid("window of %s (at least %s, in whole seconds that divide 24h, such as 10m, 1h or 24h)", r.Window, leastRecipientWindow)
 		case windows[r.Window]:
 			return invalid("two limits for a window of %s", r.Window)
