@@ -143,12 +143,8 @@ func identify(w http.ResponseWriter, requestID string) {
 	w.Header()["X-SVC-Request-ID"] = []string{requestID} // in the letter case of openapi.yaml#RequestID
 }
 
-// Identify sets the request's ID on a response that no Service makes, and returns that ID.
-func Identify(w http.ResponseWriter, r *http.Request) string {
-	id := requestID(r.Context())
-	identify(w, id)
-	return id
-}
+// Identify sets the request's ID on a response that no Service makes.
+func Identify(w http.ResponseWriter, r *http.Request) { identify(w, requestID(r.Context())) }
 
 // Refuse writes an error in the envelope where no Service does.
 func Refuse(w http.ResponseWriter, r *http.Request, err error) {

@@ -152,16 +152,13 @@ type Sender struct {
 	client *Client
 	vendor string
 	redact []string
-	last   atomic.Pointer[sent]
+	last   atomic.Pointer[error] // of the last request that has ended; nil before
 }
-
-// sent is a request that has ended, with a response where the error is nil.
-type sent struct{ err error }
 
 // Do makes one call and reads the complete body of the response.
 func (s *Sender) Do(r *http.Request) (*http.Response, error) {
 	response, err := s.client.call(r, s.vendor, s.redact, true)
-	s.last.Store(&sent{err})
+	s.last.Store(&err)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +172,7 @@ func (s *Sender) Do(r *http.Request) (*http.Response, error) {
 // error when the context has ended; only the Sender's error proves whether a byte was sent.
 func (s *Sender) Last() (made bool, err error) {
 	if last := s.last.Load(); last != nil {
-		return true, last.err
+		return true, *last
 	}
 	return false, nil
 }
