@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/caarlos0/env/v11"
-
 	"svcapi/shared/telemetry"
 )
 
@@ -26,16 +24,12 @@ type Config struct {
 	Log           telemetry.Config
 }
 
-// loadConfig reads the configuration from the environment and validates it.
-func loadConfig() (Config, error) {
-	cfg, err := env.ParseAs[Config]()
-	if err != nil {
-		return Config{}, err
+// Validate returns the reason why the configuration is not valid.
+func (c Config) Validate() error {
+	if c.After < 1 || c.CapturedAfter < c.After {
+		return fmt.Errorf("SETTLE_AFTER_SECONDS %d must be at least 1 and at most SETTLE_CAPTURED_AFTER_SECONDS %d", c.After, c.CapturedAfter)
 	}
-	if cfg.After < 1 || cfg.CapturedAfter < cfg.After {
-		return Config{}, fmt.Errorf("SETTLE_AFTER_SECONDS %d must be at least 1 and at most SETTLE_CAPTURED_AFTER_SECONDS %d", cfg.After, cfg.CapturedAfter)
-	}
-	return cfg, nil
+	return nil
 }
 
 // Ages returns the configured ages.

@@ -9,11 +9,12 @@ import (
 	"svcapi/shared/awsclient"
 	"svcapi/shared/clock"
 	"svcapi/shared/credit"
+	"svcapi/shared/settings"
 	"svcapi/shared/telemetry"
 )
 
 func main() {
-	cfg, err := loadConfig()
+	cfg, err := settings.Read[Config]()
 	if err != nil {
 		telemetry.Exit(err)
 	}

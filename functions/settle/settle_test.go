@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"svcapi/shared/credit"
+	"svcapi/shared/settings"
 	"svcapi/shared/telemetry"
 	"svcapi/test/enginetest"
 )
@@ -382,7 +383,7 @@ func TestConfig(t *testing.T) {
 		} {
 			t.Setenv(name, value)
 		}
-		cfg, err := loadConfig()
+		cfg, err := settings.Read[Config]()
 		if (err == nil) != test.valid {
 			t.Errorf("%s, %s: %v", test.after, test.captured, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // The values of error.code (openapi.yaml#Error).
@@ -138,7 +139,12 @@ func ErrMethod(allow string) *Error {
 		Header: http.Header{"Allow": {allow}}}
 }
 
-func errRateLimited(seconds int) *Error {
-	return &Error{Status: 429, Code: CodeRateLimitExceeded, Message: "The project's request limit is reached.",
-		Header: http.Header{"Retry-After": {strconv.Itoa(max(1, seconds))}}}
+func errRateLimited(rest time.Duration) *Error {
+	return errLimited("", rest, "The project's request limit is reached.")
+}
+
+// errLimited returns the error for a limit that ends after the rest of a window.
+func errLimited(outcome string, rest time.Duration, message string) *Error {
+	return &Error{Status: 429, Code: CodeRateLimitExceeded, outcome: outcome, Message: message,
+		Header: http.Header{"Retry-After": {strconv.Itoa(max(1, seconds(rest)))}}}
 }

@@ -2,9 +2,7 @@ package api
 
 import (
 	"log/slog"
-	"net/http"
 	"net/netip"
-	"strconv"
 	"sync"
 	"time"
 
@@ -60,11 +58,7 @@ func (s *Service) wrongSecret(state *requestState, clientID string) error {
 		return errUnauthorized
 	}
 	state.attributes = append(state.attributes, slog.String("client_id", who.clientID), slog.String("source", who.source))
-	return &Error{
-		Status: http.StatusTooManyRequests, Code: CodeRateLimitExceeded, outcome: outcomeGuessed,
-		Message: "Too many wrong secrets were sent for this client ID.",
-		Header:  http.Header{"Retry-After": {strconv.Itoa(max(1, seconds(rest)))}},
-	}
+	return errLimited(outcomeGuessed, rest, "Too many wrong secrets were sent for this client ID.")
 }
 
 // source returns whom an address belongs to: an IPv4 address, or the /64 network of an IPv6 address, which one customer of a

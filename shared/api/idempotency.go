@@ -47,65 +47,56 @@ func idempotencyKey(h http.Header, problems Problems) string {
 	return key
 }
 
-// claim is the Idempotency-Key that a request has won. The zero claim belongs to a request without a key.
-type claim struct{ won *idempotency.Claim }
-
 // claim wins the request's key while the count is under way, or returns the outcome of the key's first request. Nothing is
 // prepared or reserved before the request has won the key. If the request dies afterwards, no other request with the key
 // gets this far: only a request from which nothing reached a provider frees its claim.
-func (s *Service) claim(ctx context.Context, state *requestState, key string, counted func() error) (claim, *Result, error) {
+func (s *Service) claim(ctx context.Context, state *requestState, key string, counted func() error) (*Result, error) {
 	if key == "" {
-		return claim{}, nil, nil
+		return nil, nil
 	}
-	died, err := encodeOutcome(nil, errDied)
-	if err != nil {
-		return claim{}, nil, first(counted(), ErrInternal.WithCause(err))
-	}
+	died, _ := encodeOutcome(nil, errDied) // texts alone cannot fail
 	until := s.now().Add(longestRequest)
 	if deadline, ok := ctx.Deadline(); ok {
 		until = deadline
 	}
 	won, outcome, err := s.keys.Claim(ctx, state.record.ID, string(state.environment), key, state.body, until, died)
-	c := claim{won}
+	state.claim = won
 	if limited := counted(); limited != nil {
-		return claim{}, nil, c.end(ctx, state, nil, limited)
+		return nil, state.endClaim(ctx, nil, limited)
 	}
 	switch {
 	case errors.Is(err, idempotency.ErrOtherBody):
-		return claim{}, nil, errOtherBody
+		return nil, errOtherBody
 	case errors.Is(err, idempotency.ErrRunning):
-		return claim{}, nil, errRunning
+		return nil, errRunning
 	case err != nil:
-		return claim{}, nil, ErrInternal.WithCause(err)
+		return nil, ErrInternal.WithCause(err)
 	case won == nil:
-		kept, err := replay(outcome)
-		return claim{}, kept, err
+		return replay(outcome)
 	}
-	return c, nil, nil
+	return nil, nil
 }
 
-// end stores the outcome of a request that may have reached a provider, and frees the key of any other request. end
-// returns the request's error (docs/decisions.md#idempotency-outcomes).
-func (c claim) end(ctx context.Context, state *requestState, result *Result, failed error) error {
-	if c.won == nil {
+// endClaim stores the outcome of a request that may have reached a provider, and frees the key of any other request.
+// endClaim returns the request's error (docs/decisions.md#idempotency-outcomes).
+func (state *requestState) endClaim(ctx context.Context, result *Result, failed error) error {
+	if state.claim == nil {
 		return failed
 	}
 	var e *Error
-	reached := failed == nil || errors.As(failed, &e) && e.Reached
-	if !reached {
-		if err := c.won.Free(ctx); err != nil {
+	if reached := failed == nil || errors.As(failed, &e) && e.Reached; !reached {
+		if err := state.claim.Free(ctx); err != nil {
 			state.note("key_not_freed", err)
 		}
 		return failed
 	}
 	outcome, err := encodeOutcome(result, e)
 	if err == nil {
-		err = c.won.Keep(ctx, outcome)
+		err = state.claim.Keep(ctx, outcome)
 	}
 	if errors.Is(err, idempotency.ErrTooLarge) {
-		if outcome, failed := encodeOutcome(nil, errNotKept); failed == nil {
-			err = errors.Join(err, c.won.Keep(ctx, outcome))
-		}
+		outcome, _ = encodeOutcome(nil, errNotKept) // texts alone cannot fail
+		err = errors.Join(err, state.claim.Keep(ctx, outcome))
 	}
 	if err != nil {
 		state.note("outcome_not_kept", err)

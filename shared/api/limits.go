@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -219,11 +218,8 @@ func each[T any](items []T, do func(T) error) error {
 
 // errRecipient returns the response to a request whose messages all exceed the limit of messages to one number.
 func errRecipient(r *ratelimit.RecipientRefusal) *Error {
-	return &Error{
-		Status: http.StatusTooManyRequests, Code: CodeRateLimitExceeded, outcome: outcomeRecipient,
-		Message: fmt.Sprintf("The project's limit of %d messages to one number in %s is reached.", r.Limit.Messages, inWords(r.Limit.Window)),
-		Header:  http.Header{"Retry-After": {strconv.Itoa(seconds(r.Reset))}},
-	}
+	const message = "The project's limit of %d messages to one number in %s is reached."
+	return errLimited(outcomeRecipient, r.Reset, fmt.Sprintf(message, r.Limit.Messages, inWords(r.Limit.Window)))
 }
 
 // errDaily returns the response to a request that would exceed a daily limit.

@@ -47,7 +47,7 @@ func (h *fixture) limitToOneMore(t *testing.T) string {
 	remaining, err := strconv.Atoi(sent(header, "X-RateLimit-Remaining"))
 	limit := project.RateLimit{Requests: 1000 - remaining + 1, Window: 24 * time.Hour}
 	if err == nil {
-		_, err = project.NewStore(h.db, h.cfg.ProjectsTable).SetLimit(t.Context(), "acme", limit)
+		_, err = project.NewStore(h.db, h.cfg.ProjectsTable).SetLimits(t.Context(), "acme", func(l *project.RateLimit, _ *project.Limits) { *l = limit })
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"unicode/utf8"
@@ -75,10 +76,6 @@ func (s *Service) record(ctx context.Context, state *requestState, resp response
 			attributes = append(attributes, slog.String("payload", payload))
 		}
 	}
-	operation := state.operation
-	if operation == "" {
-		operation = "none"
-	}
 	metrics := []telemetry.Metric{
 		{Name: "Requests", Unit: telemetry.Count, Value: 1, By: []string{"outcome"}},
 		{Name: "Duration", Unit: telemetry.Milliseconds, Value: float64(elapsed.Microseconds()) / 1000, By: []string{"operation"}},
@@ -88,7 +85,7 @@ func (s *Service) record(ctx context.Context, state *requestState, resp response
 	}
 	s.log.Emit(ctx, telemetry.Event{
 		Level: level, Message: "request",
-		Dimensions: []telemetry.Dimension{{Name: "operation", Value: operation}, {Name: "outcome", Value: resp.outcome()}, {Name: "vendor", Value: vendor}},
+		Dimensions: []telemetry.Dimension{{Name: "operation", Value: cmp.Or(state.operation, "none")}, {Name: "outcome", Value: resp.outcome()}, {Name: "vendor", Value: vendor}},
 		Metrics:    append(metrics, state.metrics...),
 		Attributes: append(attributes, state.attributes...),
 	})
@@ -96,10 +93,8 @@ func (s *Service) record(ctx context.Context, state *requestState, resp response
 
 // truncate shortens a text to at most n bytes and splits no character.
 func truncate(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
+	n = min(n, len(s))
+	for n > 0 && n < len(s) && !utf8.RuneStart(s[n]) {
 		n--
 	}
 	return s[:n]

@@ -16,6 +16,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,38 +128,28 @@ func (s *Service) serve(ctx context.Context, state *requestState, route Route, p
 	counted := s.count(ctx, state) // 429, while the next steps run; its error comes before theirs
 	request, err := route.decode(state, parameters)
 	if err != nil { // 422, or 400 for a currency code
-		return nil, first(counted(), err)
+		return nil, cmp.Or(counted(), err)
 	}
 	if err := request.confirm(state); err != nil { // 428, then 422 for the Idempotency-Key
-		return nil, first(counted(), err)
+		return nil, cmp.Or(counted(), err)
 	}
-	claim, kept, err := s.claim(ctx, state, request.key, counted)
+	kept, err := s.claim(ctx, state, request.key, counted)
 	if err != nil || kept != nil { // 422, 409, or the outcome of the key's first request
 		return kept, err
 	}
 	job, err := request.prepare(ctx, s.cfg.Prices)
 	if err != nil { // 422 for the integration, then the operation's own refusals
-		return nil, claim.end(ctx, state, nil, first(counted(), err))
+		return nil, state.endClaim(ctx, nil, cmp.Or(counted(), err))
 	}
 	reservation, err := s.reserve(ctx, state, job, counted)
 	if err != nil { // 429 for the recipients, 402
-		return nil, claim.end(ctx, state, nil, err)
+		return nil, state.endClaim(ctx, nil, err)
 	}
 	if err := s.mark(ctx, state, job, reservation); err != nil { // 500
-		return nil, claim.end(ctx, state, nil, err)
+		return nil, state.endClaim(ctx, nil, err)
 	}
 	result, err := work(ctx, job)
-	return result, s.finish(ctx, state, claim, reservation, result, err)
-}
-
-// first returns the first error that is not nil.
-func first(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return result, s.finish(ctx, state, reservation, result, err)
 }
 
 // readBody reads the request's body, and the header that asks for privacy.
@@ -188,10 +179,7 @@ func (s *Service) authenticate(ctx context.Context, state *requestState) error {
 	case errors.Is(err, project.ErrUnauthorized):
 		return errUnauthorized
 	}
-	if err != nil {
-		return ErrInternal.WithCause(fmt.Errorf("authenticate: %w", err))
-	}
-	return nil
+	return internal("authenticate", err)
 }
 
 // credentials returns the headers that authenticate. A header that was sent twice with different values matches no
@@ -210,7 +198,7 @@ func credentials(header http.Header) (clientID, secret, env string, ok bool) {
 func (s *Service) exhausted(state *requestState) error {
 	if d, exhausted := s.limiter.Exhausted(&state.record.Project, string(state.environment)); exhausted {
 		state.rate.Store(&d)
-		return errRateLimited(seconds(d.Reset))
+		return errRateLimited(d.Reset)
 	}
 	return nil
 }
@@ -220,11 +208,11 @@ func (s *Service) count(ctx context.Context, state *requestState) (wait func() e
 	return async(func() error {
 		decision, err := s.limiter.Count(ctx, &state.record.Project, string(state.environment))
 		if err != nil {
-			return ErrInternal.WithCause(fmt.Errorf("count request: %w", err))
+			return internal("count request", err)
 		}
 		state.rate.Store(&decision)
 		if !decision.Allowed {
-			return errRateLimited(seconds(decision.Reset))
+			return errRateLimited(decision.Reset)
 		}
 		return nil
 	})

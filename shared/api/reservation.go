@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,7 @@ func (s *Service) reserve(ctx context.Context, state *requestState, job *Job, co
 	now := s.now()
 	state.used = usageOf(state, job, now)
 	if err := s.limitsReached(state, state.used); err != nil {
-		return nil, first(counted(), err)
+		return nil, cmp.Or(counted(), err)
 	}
 	var reservation *credit.Reservation
 	reserved, prefetched := nothing, nothing
@@ -33,7 +34,7 @@ func (s *Service) reserve(ctx context.Context, state *requestState, job *Job, co
 	}
 	messages, daily := s.countUsage(ctx, state, state.used)
 	limited, reserveErr, prefetchErr, messagesErr, dailyErr := counted(), reserved(), prefetched(), messages(), daily()
-	err := first(limited, messagesErr, reserveError(reserveErr), dailyErr, internal("", prefetchErr))
+	err := cmp.Or(limited, messagesErr, reserveError(reserveErr), dailyErr, internal("", prefetchErr))
 	if err == nil {
 		return reservation, nil
 	}
@@ -72,8 +73,8 @@ func (s *Service) mark(ctx context.Context, state *requestState, job *Job, r *cr
 
 // finish captures or releases the reservation, and stores the outcome for the claimed Idempotency-Key at the same time.
 // finish returns the error of the work.
-func (s *Service) finish(ctx context.Context, state *requestState, c claim, r *credit.Reservation, result *Result, failed error) error {
-	kept := async(func() error { _ = c.end(ctx, state, result, failed); return nil })
+func (s *Service) finish(ctx context.Context, state *requestState, r *credit.Reservation, result *Result, failed error) error {
+	kept := async(func() error { _ = state.endClaim(ctx, result, failed); return nil })
 	released := r != nil && s.captureOrRelease(ctx, state, r, result, failed)
 	s.subtractUsage(ctx, state.used, func(m *Message) bool { return m.Unsent }, released)
 	if panicked := kept(); panicked != nil {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/base64"
 	"errors"
@@ -59,26 +60,30 @@ func encode(v any) ([]byte, error) {
 
 // success returns the response to a successful request.
 func success(r *Result, requestID string) response {
-	if m := r.Media; m != nil && m.Base64 {
-		return base64Success(r, requestID)
-	} else if m != nil {
-		header := http.Header{
-			"Content-Type": {m.Type}, "Content-Disposition": {m.Disposition},
-			"Content-Length": {strconv.Itoa(len(m.Body))},
+	resp := response{status: 200, header: http.Header{"Content-Type": {jsonType}}}
+	var err error
+	switch m := r.Media; {
+	case m == nil:
+		resp.body, err = encode(successEnvelope{true, requestID, r.Data, r.Meta})
+	case m.Base64:
+		// The text is not made before it is sent, as it may be longer than the memory allows.
+		resp.body, err = encode(successEnvelope{Success: true, RequestID: requestID, Data: base64Data{"base64", m.Type, ""}})
+		at := bytes.LastIndex(resp.body, []byte(`""`)) + 1
+		resp.body, resp.base64, resp.end = resp.body[:at], m.Body, resp.body[at:]
+	default:
+		resp.body = m.Body
+		resp.header = http.Header{
+			"Content-Type": {m.Type}, "Content-Disposition": {m.Disposition}, "Content-Length": {strconv.Itoa(len(m.Body))},
 		}
-		maps.Copy(header, r.Header)
-		return response{status: 200, body: m.Body, header: header}
 	}
-	body, err := encode(successEnvelope{true, requestID, r.Data, r.Meta})
 	if err != nil {
 		return failure(ErrInternal.WithCause(err))
 	}
-	header := http.Header{"Content-Type": {jsonType}}
-	maps.Copy(header, r.Header)
+	maps.Copy(resp.header, r.Header)
 	if r.replayed {
-		header.Set(replayedHeader, "true")
+		resp.header.Set(replayedHeader, "true")
 	}
-	return response{status: 200, header: header, body: body}
+	return resp
 }
 
 // base64Data is the envelope's data of a result in Base64. Data is the last field.
@@ -86,20 +91,6 @@ type base64Data struct {
 	Format    string `json:"format"`
 	MediaType string `json:"media_type"`
 	Data      string `json:"data"`
-}
-
-// base64Success returns the response to a successful request with Base64 in its envelope. The text is not made before it is
-// sent, as it may be longer than the memory allows.
-func base64Success(r *Result, requestID string) response {
-	const empty = `""`
-	envelope, err := encode(successEnvelope{Success: true, RequestID: requestID, Data: base64Data{"base64", r.Media.Type, ""}})
-	if err != nil {
-		return failure(ErrInternal.WithCause(err))
-	}
-	at := bytes.LastIndex(envelope, []byte(empty)) + 1
-	header := http.Header{"Content-Type": {jsonType}}
-	maps.Copy(header, r.Header)
-	return response{status: 200, header: header, body: envelope[:at], base64: r.Media.Body, end: envelope[at:]}
 }
 
 // failure returns the response to an error. An error that is no *Error is internal.
@@ -125,7 +116,7 @@ func (resp *response) write(w http.ResponseWriter, requestID string) {
 	w.WriteHeader(resp.status)
 	_, _ = w.Write(resp.body)
 	if stream, ok := w.(*streamWriter); ok && resp.base64 != nil {
-		stream.body = append(stream.body, &base64Reader{bytes: resp.base64})
+		stream.body = append(stream.body, bufio.NewReader(&base64Reader{resp.base64}))
 	} else if resp.base64 != nil {
 		_, _ = w.Write(base64.StdEncoding.AppendEncode(nil, resp.base64))
 	}
@@ -152,12 +143,8 @@ func identify(w http.ResponseWriter, requestID string) {
 	w.Header()["X-SVC-Request-ID"] = []string{requestID} // in the letter case of openapi.yaml#RequestID
 }
 
-// Identify sets the request's ID on a response that no Service makes, and returns that ID.
-func Identify(w http.ResponseWriter, r *http.Request) string {
-	id := requestID(r.Context())
-	identify(w, id)
-	return id
-}
+// Identify sets the request's ID on a response that no Service makes.
+func Identify(w http.ResponseWriter, r *http.Request) { identify(w, requestID(r.Context())) }
 
 // Refuse writes an error in the envelope where no Service does.
 func Refuse(w http.ResponseWriter, r *http.Request, err error) {

@@ -59,7 +59,8 @@ func TestStrictTransport(t *testing.T) {
 // and no length. Errors are streamed as well.
 func TestStreamedResponse(t *testing.T) {
 	h := build(t)
-	for _, size := range []int{1, 2, base64Chunk - 1, base64Chunk, base64Chunk + 1, 3 * base64Chunk} {
+	const buffered, large = 4096 / 4 * 3, 48 << 10 // what the buffer of a bufio.Reader holds in Base64, and more
+	for _, size := range []int{1, 2, buffered - 1, buffered, buffered + 1, large - 1, large, large + 1, 3 * large} {
 		for _, text := range []bool{false, true} {
 			route := operation(false, func(context.Context) (*Result, error) {
 				return &Result{Media: &Media{Type: "a/b", Disposition: "inline", Body: bytes.Repeat([]byte{0xfa}, size), Base64: text}}, nil

@@ -79,30 +79,28 @@ func (c *Cache) Authenticate(ctx context.Context, clientID, secret, env string) 
 	}
 	digest, arrived := DigestSecret(secret), c.clock.Now()
 
-	rec, at, found := c.cached(projectID, c.ttl)
-	if !found {
+	maxAge := c.ttl
+	read, found := c.cached(projectID, maxAge)
+	if found {
+		if read.rec.authenticates(clientID, digest, environment) {
+			return read.rec, environment, nil
+		}
+		maxAge = reread
+	}
+	if !found || c.clock.Now().Sub(read.at) >= maxAge {
 		var err error
-		if rec, at, err = c.read(ctx, projectID, c.ttl); err != nil {
+		if read, err = c.read(ctx, projectID, maxAge); err != nil {
 			return nil, "", err
 		}
-	}
-	if rec.authenticates(clientID, digest, environment) {
-		return rec, environment, nil
-	}
-	if found && c.clock.Now().Sub(at) >= reread {
-		var err error
-		if rec, at, err = c.read(ctx, projectID, reread); err != nil {
-			return nil, "", err
-		}
-		if rec.authenticates(clientID, digest, environment) {
-			return rec, environment, nil
+		if read.rec.authenticates(clientID, digest, environment) {
+			return read.rec, environment, nil
 		}
 	}
 	// Only a read that began after the request arrived proves that the client ID is unknown.
-	if !at.Before(arrived) && (rec == nil || rec.Credential(clientID) == nil) {
-		c.unknown.Put(clientID, at)
+	if !read.at.Before(arrived) && (read.rec == nil || read.rec.Credential(clientID) == nil) {
+		c.unknown.Put(clientID, read.at)
 	}
-	return nil, "", rec.refusal(clientID, digest)
+	return nil, "", read.rec.refusal(clientID, digest)
 }
 
 // refusal returns the error for credentials that do not authenticate.
@@ -134,41 +132,38 @@ func (c *Cache) isUnknown(clientID string) bool {
 }
 
 // cached returns the record of a project when the cache has one younger than maxAge.
-func (c *Cache) cached(projectID string, maxAge time.Duration) (rec *Record, at time.Time, found bool) {
-	read, ok := c.records.Get(projectID)
-	return read.rec, read.at, ok && c.clock.Now().Sub(read.at) < maxAge
+func (c *Cache) cached(projectID string, maxAge time.Duration) (read readRecord, found bool) {
+	read, found = c.records.Get(projectID)
+	return read, found && c.clock.Now().Sub(read.at) < maxAge
 }
 
 // read reads a project, once for all requests whose record is as old as maxAge. A waiting request may give up; the read
 // goes on for the others.
-func (c *Cache) read(ctx context.Context, projectID string, maxAge time.Duration) (*Record, time.Time, error) {
+func (c *Cache) read(ctx context.Context, projectID string, maxAge time.Duration) (readRecord, error) {
 	flight := c.flights.DoChan(projectID, func() (any, error) {
 		// The read of another request may have ended since this request looked.
-		if rec, at, found := c.cached(projectID, maxAge); found {
-			return readRecord{rec, at}, nil
+		if read, found := c.cached(projectID, maxAge); found {
+			return read, nil
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 		defer cancel()
-		at := c.clock.Now()
-		rec, err := c.store.Load(ctx, projectID)
-		if err != nil {
+		read := readRecord{at: c.clock.Now()}
+		var err error
+		if read.rec, err = c.store.Load(ctx, projectID); err != nil {
 			return nil, err
 		}
-		if rec == nil {
+		if read.rec == nil {
 			c.records.DeleteFunc(projectID, func(readRecord) bool { return true })
 		} else {
-			c.records.Put(projectID, readRecord{rec, at})
+			c.records.Put(projectID, read)
 		}
-		return readRecord{rec, at}, nil
+		return read, nil
 	})
 	select {
 	case done := <-flight:
-		if done.Err != nil {
-			return nil, time.Time{}, done.Err
-		}
-		r := done.Val.(readRecord)
-		return r.rec, r.at, nil
+		read, _ := done.Val.(readRecord)
+		return read, done.Err
 	case <-ctx.Done():
-		return nil, time.Time{}, ctx.Err()
+		return readRecord{}, ctx.Err()
 	}
 }

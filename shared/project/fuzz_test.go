@@ -27,7 +27,7 @@ func FuzzItems(f *testing.F) {
 			Project: Project{ID: id, Name: name, Paused: yes, Limit: RateLimit{int(number), time.Duration(seconds) * time.Second}, Trial: !yes,
 				TrialDestinations: []string{destination, name}, Created: at, version: number,
 				Shards: Shards{Count: 1 + int(seconds), Before: int(seconds), Since: at},
-				Limits: Limits{[]RecipientLimit{{int(number), time.Duration(seconds) * time.Second}, {1, day}}, number, int64(seconds)}, recipientKey: []byte(name)},
+				Limits: Limits{[]RecipientLimit{{int(number), time.Duration(seconds) * time.Second}, {1, Day}}, number, int64(seconds)}, recipientKey: []byte(name)},
 			Credentials: []Credential{{ClientID: name, Environment: Production, Active: yes, Secrets: []SecretDigest{{DigestSecret(name), at}, {DigestSecret(id), at}}}},
 			Integrations: []Integration{{ID: IntegrationID(Development, SMS, destination), Kind: SMS, Environment: Development, Vendor: destination, Mode: BYOK, Active: yes,
 				Priority: int(seconds), Settings: map[string]string{name: id}, Updated: at}},

@@ -2,7 +2,6 @@ package project
 
 import (
 	"fmt"
-	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -31,11 +30,15 @@ func boolean(b bool) types.AttributeValue { return &types.AttributeValueMemberBO
 
 func instant(t time.Time) types.AttributeValue { return attr.Text(t.UTC().Format(time.RFC3339)) }
 
-func projectItem(p *Project) item {
-	destinations := make([]types.AttributeValue, len(p.TrialDestinations))
-	for i, d := range p.TrialDestinations {
-		destinations[i] = attr.Text(d)
+func listOf[T any](values []T, encode func(T) types.AttributeValue) types.AttributeValue {
+	list := make([]types.AttributeValue, len(values))
+	for i, v := range values {
+		list[i] = encode(v)
 	}
+	return &types.AttributeValueMemberL{Value: list}
+}
+
+func projectItem(p *Project) item {
 	it := item{
 		"pk":                 attr.Text(p.ID),
 		"sk":                 attr.Text(sortProject),
@@ -44,7 +47,7 @@ func projectItem(p *Project) item {
 		"limit_requests":     attr.Number(int64(p.Limit.Requests)),
 		"limit_seconds":      attr.Number(int64(p.Limit.Window / time.Second)),
 		"trial":              boolean(p.Trial),
-		"trial_destinations": &types.AttributeValueMemberL{Value: destinations},
+		"trial_destinations": listOf(p.TrialDestinations, attr.Text),
 		"created":            instant(p.Created),
 		"version":            attr.Number(p.version),
 	}
@@ -63,13 +66,11 @@ func projectItem(p *Project) item {
 // encode adds the limits that are set to a project's item. A project without limits has the item of release 1.0.0.
 func (l Limits) encode(it item) {
 	if len(l.Recipients) > 0 {
-		recipients := make([]types.AttributeValue, len(l.Recipients))
-		for i, r := range l.Recipients {
-			recipients[i] = &types.AttributeValueMemberM{Value: item{
+		it["recipient_limits"] = listOf(l.Recipients, func(r RecipientLimit) types.AttributeValue {
+			return &types.AttributeValueMemberM{Value: item{
 				"messages": attr.Number(int64(r.Messages)), "seconds": attr.Number(int64(r.Window / time.Second)),
 			}}
-		}
-		it["recipient_limits"] = &types.AttributeValueMemberL{Value: recipients}
+		})
 	}
 	for name, most := range map[string]int64{"daily_credits": l.DailyCredits, "daily_units": l.DailyUnits} {
 		if most != 0 {
@@ -79,20 +80,15 @@ func (l Limits) encode(it item) {
 }
 
 func credentialItem(projectID string, c *Credential) item {
-	secrets := make([]types.AttributeValue, len(c.Secrets))
-	for i, s := range c.Secrets {
-		secrets[i] = &types.AttributeValueMemberM{Value: item{
-			"digest":  attr.Bytes(s.Digest[:]),
-			"created": instant(s.Created),
-		}}
-	}
 	return item{
 		"pk":          attr.Text(projectID),
 		"sk":          attr.Text(sortCredential + c.ClientID),
 		"client_id":   attr.Text(c.ClientID),
 		"environment": attr.Text(string(c.Environment)),
 		"active":      boolean(c.Active),
-		"secrets":     &types.AttributeValueMemberL{Value: secrets},
+		"secrets": listOf(c.Secrets, func(s SecretDigest) types.AttributeValue {
+			return &types.AttributeValueMemberM{Value: item{"digest": attr.Bytes(s.Digest[:]), "created": instant(s.Created)}}
+		}),
 	}
 }
 
@@ -120,7 +116,8 @@ func decode(items []item) (*Record, error) {
 	var rec Record
 	found := false
 	for _, it := range items {
-		r := reader{item: it}
+		var err error
+		r := reader{it, &err}
 		switch sort := r.text("sk"); {
 		case sort == sortProject:
 			rec.Project, found = r.project(), true
@@ -129,8 +126,8 @@ func decode(items []item) (*Record, error) {
 		case strings.HasPrefix(sort, sortIntegration):
 			rec.Integrations = append(rec.Integrations, r.integration())
 		}
-		if r.err != nil {
-			return nil, fmt.Errorf("item %s of project %s: %w", attr.TextOf(it["sk"]), attr.TextOf(it["pk"]), r.err)
+		if err != nil {
+			return nil, fmt.Errorf("item %s of project %s: %w", attr.TextOf(it["sk"]), attr.TextOf(it["pk"]), err)
 		}
 	}
 	if !found {
@@ -139,13 +136,13 @@ func decode(items []item) (*Record, error) {
 	return &rec, nil
 }
 
-// reader reads attributes of an item and keeps the first error.
+// reader reads attributes of an item, or of a map within the item, and keeps the first error of all readers of the item.
 type reader struct {
 	item item
-	err  error
+	err  *error
 }
 
-func (r *reader) project() Project {
+func (r reader) project() Project {
 	p := Project{
 		ID:     r.text("pk"),
 		Name:   r.text("name"),
@@ -166,59 +163,50 @@ func (r *reader) project() Project {
 		p.recipientKey = member[types.AttributeValueMemberB](r, "recipient_key").Value
 	}
 	for _, d := range r.list("trial_destinations") {
-		one := reader{item: item{"destination": d}}
-		p.TrialDestinations = append(p.TrialDestinations, one.text("destination"))
-		r.fail(one.err)
+		p.TrialDestinations = append(p.TrialDestinations, reader{item{"destination": d}, r.err}.text("destination"))
 	}
 	return p
 }
 
-func (r *reader) limits() (l Limits) {
+func (r reader) limits() (l Limits) {
 	for name, into := range map[string]*int64{"daily_credits": &l.DailyCredits, "daily_units": &l.DailyUnits} {
 		if r.item[name] != nil {
 			*into = r.number(name)
 		}
 	}
-	if r.item["recipient_limits"] == nil {
-		return l
-	}
-	for one := range r.maps("recipient_limits") {
-		l.Recipients = append(l.Recipients, RecipientLimit{int(one.number("messages")), time.Duration(one.number("seconds")) * time.Second})
+	if r.item["recipient_limits"] != nil {
+		l.Recipients = entries(r, "recipient_limits", func(one reader) RecipientLimit {
+			return RecipientLimit{int(one.number("messages")), time.Duration(one.number("seconds")) * time.Second}
+		})
 	}
 	return l
 }
 
-// maps returns a reader for each map of a list. An item of another type is an error, and ends the list.
-func (r *reader) maps(name string) iter.Seq[*reader] {
-	return func(yield func(*reader) bool) {
-		for _, v := range r.list(name) {
-			m, ok := v.(*types.AttributeValueMemberM)
-			if !ok {
-				r.fail(fmt.Errorf("attribute %s holds %T", name, v))
-				return
-			}
-			one := &reader{item: m.Value}
-			more := yield(one)
-			if r.fail(one.err); !more {
-				return
-			}
+// entries returns the values of a list of maps. An item of another type is an error, and ends the list.
+func entries[T any](r reader, name string, read func(reader) T) (values []T) {
+	for _, v := range r.list(name) {
+		m, ok := v.(*types.AttributeValueMemberM)
+		if !ok {
+			r.fail(fmt.Errorf("attribute %s holds %T", name, v))
+			break
 		}
+		values = append(values, read(reader{m.Value, r.err}))
 	}
+	return values
 }
 
-func (r *reader) credential() Credential {
-	c := Credential{
+func (r reader) credential() Credential {
+	return Credential{
 		ClientID:    r.text("client_id"),
 		Environment: Environment(r.text("environment")),
 		Active:      r.boolean("active"),
+		Secrets: entries(r, "secrets", func(one reader) SecretDigest {
+			return SecretDigest{Digest: one.digest("digest"), Created: one.instant("created")}
+		}),
 	}
-	for one := range r.maps("secrets") {
-		c.Secrets = append(c.Secrets, SecretDigest{Digest: one.digest("digest"), Created: one.instant("created")})
-	}
-	return c
 }
 
-func (r *reader) integration() Integration {
+func (r reader) integration() Integration {
 	i := Integration{
 		Kind:        Kind(r.text("kind")),
 		Environment: Environment(r.text("environment")),
@@ -229,25 +217,24 @@ func (r *reader) integration() Integration {
 		Updated:     r.instant("updated"),
 	}
 	i.ID = IntegrationID(i.Environment, i.Kind, i.Vendor)
-	one := reader{item: member[types.AttributeValueMemberM](r, "settings").Value}
+	one := reader{member[types.AttributeValueMemberM](r, "settings").Value, r.err}
 	i.Settings = make(map[string]string, len(one.item))
 	for name := range one.item {
 		i.Settings[name] = one.text(name)
 	}
-	r.fail(one.err)
 	return i
 }
 
-func (r *reader) fail(err error) {
-	if r.err == nil {
-		r.err = err
+func (r reader) fail(err error) {
+	if *r.err == nil {
+		*r.err = err
 	}
 }
 
-func (r *reader) wrong(name string) { r.fail(fmt.Errorf("attribute %s is %T", name, r.item[name])) }
+func (r reader) wrong(name string) { r.fail(fmt.Errorf("attribute %s is %T", name, r.item[name])) }
 
 // member returns the attribute in the SDK's type for it. For another type member notes an error and returns a zero value.
-func member[M any](r *reader, name string) *M {
+func member[M any](r reader, name string) *M {
 	if m, ok := any(r.item[name]).(*M); ok {
 		return m
 	}
@@ -255,28 +242,28 @@ func member[M any](r *reader, name string) *M {
 	return new(M)
 }
 
-func (r *reader) text(name string) string { return member[types.AttributeValueMemberS](r, name).Value }
-func (r *reader) boolean(name string) bool {
+func (r reader) text(name string) string { return member[types.AttributeValueMemberS](r, name).Value }
+func (r reader) boolean(name string) bool {
 	return member[types.AttributeValueMemberBOOL](r, name).Value
 }
 
-func (r *reader) list(name string) []types.AttributeValue {
+func (r reader) list(name string) []types.AttributeValue {
 	return member[types.AttributeValueMemberL](r, name).Value
 }
 
-func (r *reader) number(name string) int64 {
+func (r reader) number(name string) int64 {
 	n, err := strconv.ParseInt(member[types.AttributeValueMemberN](r, name).Value, 10, 64)
 	r.fail(err)
 	return n
 }
 
-func (r *reader) instant(name string) time.Time {
+func (r reader) instant(name string) time.Time {
 	t, err := time.Parse(time.RFC3339, r.text(name))
 	r.fail(err)
 	return t
 }
 
-func (r *reader) digest(name string) (digest [32]byte) {
+func (r reader) digest(name string) (digest [32]byte) {
 	value := member[types.AttributeValueMemberB](r, name).Value
 	if len(value) != len(digest) {
 		r.wrong(name)

@@ -121,17 +121,12 @@ func (s *Store) CreateProject(ctx context.Context, p Project) (Project, error) {
 
 // SetPaused pauses a project or ends its pause.
 func (s *Store) SetPaused(ctx context.Context, projectID string, paused bool) (Project, error) {
-	return s.update(ctx, projectID, func(p *Project) { p.Paused = paused })
-}
-
-// SetLimit sets the number of requests that a project may make in a window.
-func (s *Store) SetLimit(ctx context.Context, projectID string, limit RateLimit) (Project, error) {
-	return s.update(ctx, projectID, func(p *Project) { p.Limit = limit })
+	return s.update(ctx, projectID, func(p *Project) error { p.Paused = paused; return nil })
 }
 
 // SetLimits changes the limits of a project: the requests of a window, and the limits against abuse.
 func (s *Store) SetLimits(ctx context.Context, projectID string, edit func(*RateLimit, *Limits)) (Project, error) {
-	return s.update(ctx, projectID, func(p *Project) { edit(&p.Limit, &p.Limits) })
+	return s.update(ctx, projectID, func(p *Project) error { edit(&p.Limit, &p.Limits); return nil })
 }
 
 // shardsDelay is the time until a change of the shards takes effect. By then every instance has read the record again,
@@ -142,7 +137,14 @@ const shardsDelay = 90 * time.Second
 // have these shards already. SetShards changes nothing where the number is set already, and returns ErrShardsSet while
 // windows of the rate limit are still counted with the number before an earlier change.
 func (s *Store) SetShards(ctx context.Context, projectID string, count int) (Project, error) {
-	return s.update(ctx, projectID, func(p *Project) { p.Shards = p.Shards.next(count, now()) }, func(p *Project) error { return p.ValidateShards(count) })
+	return s.update(ctx, projectID, func(p *Project) error {
+		if err := p.ValidateShards(count); err != nil || count == max(p.Shards.Count, 1) {
+			return err
+		}
+		now := now()
+		p.Shards = Shards{Count: count, Before: p.Shards.At(now), Since: now.Add(shardsDelay)}
+		return nil
+	})
 }
 
 // ValidateShards returns the reason why the number of shards cannot be set now.
@@ -156,16 +158,9 @@ func (p *Project) ValidateShards(count int) error {
 	return nil
 }
 
-func (p Shards) next(count int, now time.Time) Shards {
-	if count == max(p.Count, 1) {
-		return p
-	}
-	return Shards{Count: count, Before: p.At(now), Since: now.Add(shardsDelay)}
-}
-
 // SetTrial puts a project on trial or ends its trial, and sets the destinations that the trial allows.
 func (s *Store) SetTrial(ctx context.Context, projectID string, trial bool, destinations []string) (Project, error) {
-	return s.update(ctx, projectID, func(p *Project) { p.Trial, p.TrialDestinations = trial, destinations })
+	return s.update(ctx, projectID, func(p *Project) error { p.Trial, p.TrialDestinations = trial, destinations; return nil })
 }
 
 // AddCredential stores a credential whose client ID and secrets the caller has chosen. IssueCredential is the usual way.
@@ -288,17 +283,13 @@ func (r *Record) validateModes(i *Integration) error {
 	return nil
 }
 
-func (s *Store) update(ctx context.Context, projectID string, edit func(*Project), may ...func(*Project) error) (Project, error) {
-	var changed Project
-	err := s.change(ctx, projectID, func(rec *Record) (item, error) {
-		for _, allowed := range may {
-			if err := allowed(&rec.Project); err != nil {
-				return nil, err
-			}
+func (s *Store) update(ctx context.Context, projectID string, edit func(*Project) error) (changed Project, err error) {
+	err = s.change(ctx, projectID, func(rec *Record) (item, error) {
+		if err := edit(&rec.Project); err != nil {
+			return nil, err
 		}
-		edit(&rec.Project)
-		p, err := validated(rec.Project)
-		rec.Project, changed = p, p
+		changed, err = validated(rec.Project)
+		rec.Project = changed
 		return nil, err
 	})
 	return changed, err
@@ -385,7 +376,7 @@ const (
 	maxName         = 100
 	maxDestinations = 100
 	MaxRequests     = 10_000_000 // in a window
-	maxWindow       = 24 * time.Hour
+	maxWindow       = Day
 	maxPriority     = 1000
 	maxSettings     = 32
 	maxSetting      = 1024
@@ -394,8 +385,8 @@ const (
 	maxMessages     = 1_000_000
 	maxDaily        = 1_000_000_000_000_000
 
-	// day is the length of which each recipient window is a whole part, so that one item a day counts all windows.
-	day = 24 * time.Hour
+	// Day is the window of the daily limits. Each recipient window divides a day, so that one item a day counts all windows.
+	Day = 24 * time.Hour
 	// leastRecipientWindow bounds the counters of a number's item, one for each window of a day: 1,440 are some 20 KB. A write
 	// costs by the size of its item, which must not reach 400 KB.
 	leastRecipientWindow = time.Minute
@@ -458,7 +449,7 @@ func (l Limits) validate() error {
 		switch {
 		case r.Messages < 1 || r.Messages > maxMessages:
 			return invalid("limit of %d messages to one number (1 to %d)", r.Messages, maxMessages)
-		case r.Window < leastRecipientWindow || r.Window%time.Second != 0 || day%r.Window != 0:
+		case r.Window < leastRecipientWindow || r.Window%time.Second != 0 || Day%r.Window != 0:
 			return invalid("window of %s (at least %s, in whole seconds that divide 24h, such as 10m, 1h or 24h)", r.Window, leastRecipientWindow)
 		case windows[r.Window]:
 			return invalid("two limits for a window of %s", r.Window)

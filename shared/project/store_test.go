@@ -98,8 +98,10 @@ func TestRecord(t *testing.T) {
 
 	for name, change := range map[string]func() (Project, error){
 		"paused": func() (Project, error) { return s.SetPaused(ctx, "acme", true) },
-		"limit":  func() (Project, error) { return s.SetLimit(ctx, "acme", RateLimit{7, time.Hour}) },
-		"trial":  func() (Project, error) { return s.SetTrial(ctx, "acme", false, nil) },
+		"limit": func() (Project, error) {
+			return s.SetLimits(ctx, "acme", func(l *RateLimit, _ *Limits) { *l = RateLimit{7, time.Hour} })
+		},
+		"trial": func() (Project, error) { return s.SetTrial(ctx, "acme", false, nil) },
 	} {
 		if _, err := change(); err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -16,8 +16,6 @@ import (
 )
 
 const (
-	// day is the length of the windows of the daily limits, and the part of each recipient window (project.RecipientLimit).
-	day = 24 * time.Hour
 	// maxReached bounds the numbers and the days whose limits an instance caches as reached.
 	maxReached = 10_000
 	// cacheReached is how long an instance refuses from memory. Other instances may subtract counts meanwhile.
@@ -26,9 +24,15 @@ const (
 
 // Count is what one write has added to counters. The zero Count has added nothing.
 type Count struct {
-	pk         string
-	attributes []string // the counters of the item
-	By         int64    // added to each counter
+	pk       string
+	counters []counterLimit // of the item
+	By       int64          // added to each counter
+}
+
+// counterLimit is a counter with its limit.
+type counterLimit struct {
+	name string
+	most int64
 }
 
 // reached is a cached refusal.
@@ -49,13 +53,13 @@ type RecipientRefusal struct {
 func slot(l project.RecipientLimit, now time.Time) (counter string, end time.Time) {
 	start, end := window(project.RateLimit{Window: l.Window}, now)
 	length := max(1, int64(l.Window/time.Second))
-	return fmt.Sprintf("w%d.%d", length, start%int64(day/time.Second)/length), end
+	return fmt.Sprintf("w%d.%d", length, start%int64(project.Day/time.Second)/length), end
 }
 
 // midnight returns the start and the end of the UTC day that holds the time.
 func midnight(now time.Time) (start, end time.Time) {
-	start = now.UTC().Truncate(day)
-	return start, start.Add(day)
+	start = now.UTC().Truncate(project.Day)
+	return start, start.Add(project.Day)
 }
 
 // counterOf returns the key of the item that counts the messages to a number on one UTC day.
@@ -82,32 +86,26 @@ func (l *Limiter) CountMessage(ctx context.Context, p *project.Project, number s
 	now := l.clock.Now()
 	_, end := midnight(now)
 	c := Count{pk: counterOf(p, number, now), By: 1}
-	var conditions []string
-	update := c.update(&l.table, end)
-	for i, limit := range p.Limits.Recipients {
+	for _, limit := range p.Limits.Recipients {
 		counter, _ := slot(limit, now)
-		c.attributes = append(c.attributes, counter)
-		most := fmt.Sprintf(":most%d", i)
-		conditions = append(conditions, fmt.Sprintf("(attribute_not_exists(#n%d) OR #n%d < %s)", i, i, most))
-		update.ExpressionAttributeValues[most] = attr.Number(int64(limit.Messages))
+		c.counters = append(c.counters, counterLimit{counter, int64(limit.Messages)})
 	}
-	c.add(update, conditions...)
-	_, stored, err := l.write(ctx, update)
+	added, item, err := l.add(ctx, c, end, types.ReturnValueNone)
 	switch {
 	case err != nil:
 		return Count{}, nil, fmt.Errorf("ratelimit: count message: %w", err)
-	case stored == nil:
+	case added:
 		return c, nil, nil
 	}
 	refusal := &RecipientRefusal{}
 	var last time.Time
-	for i, limit := range p.Limits.Recipients {
-		n, _ := attr.NumberOf(stored[c.attributes[i]]) // absent: 0
-		if _, end := slot(limit, now); n >= int64(limit.Messages) && end.After(last) {
+	for _, limit := range p.Limits.Recipients {
+		counter, end := slot(limit, now)
+		if n, _ := attr.NumberOf(item[counter]); n >= int64(limit.Messages) && end.After(last) { // absent: 0
 			last, refusal.Limit, refusal.Reset = end, limit, rest(end, now)
 		}
 	}
-	l.reached.Put(c.pk, reached{until: earlier(last, now.Add(cacheReached)), limits: fmt.Sprint(p.Limits.Recipients), limit: refusal.Limit})
+	l.cache(c.pk, last, reached{limits: fmt.Sprint(p.Limits.Recipients), limit: refusal.Limit})
 	return Count{}, refusal, nil
 }
 
@@ -141,7 +139,7 @@ func (d Daily) key(start time.Time) string {
 }
 
 // End returns when the day ends.
-func (s Day) End() time.Time { return s.Start.Add(day) }
+func (s Day) End() time.Time { return s.Start.Add(project.Day) }
 
 // DailyReached reports from the cache that an amount does not fit into the day that holds the time.
 func (l *Limiter) DailyReached(d Daily, amount int64, at time.Time) (Day, bool) {
@@ -159,18 +157,14 @@ func (l *Limiter) CountDaily(ctx context.Context, d Daily, amount int64, at time
 	if amount > d.Most {
 		return Count{}, state, nil
 	}
-	c := Count{pk: d.key(start), attributes: []string{"n"}, By: amount}
-	update := c.update(&l.table, end)
-	update.ExpressionAttributeValues[":room"] = attr.Number(d.Most - amount)
-	update.ReturnValues = types.ReturnValueAllNew
-	c.add(update, "(attribute_not_exists(#n0) OR #n0 <= :room)")
-	item, stored, err := l.write(ctx, update)
+	c := Count{pk: d.key(start), counters: []counterLimit{{"n", d.Most}}, By: amount}
+	added, item, err := l.add(ctx, c, end, types.ReturnValueAllNew)
 	if err != nil {
 		return Count{}, Day{}, fmt.Errorf("ratelimit: count %s of the day: %w", d.Unit, err)
 	}
-	if stored != nil {
-		n, _ := attr.NumberOf(stored["n"])
-		l.reached.Put(c.pk, reached{until: earlier(end, l.clock.Now().Add(cacheReached)), room: d.Most - n, limits: fmt.Sprint(d.Most)})
+	if !added {
+		n, _ := attr.NumberOf(item["n"])
+		l.cache(c.pk, end, reached{room: d.Most - n, limits: fmt.Sprint(d.Most)})
 		return Count{}, state, nil
 	}
 	state.pk = c.pk
@@ -221,8 +215,8 @@ func (l *Limiter) Subtract(ctx context.Context, c Count, amount int64) error {
 	}
 	l.reached.DeleteFunc(c.pk, func(reached) bool { return true })
 	names, assignments, conditions := map[string]string{}, []string{}, []string{}
-	for i, counter := range c.attributes {
-		names[fmt.Sprintf("#n%d", i)] = counter
+	for i, counter := range c.counters {
+		names[fmt.Sprintf("#n%d", i)] = counter.name
 		assignments = append(assignments, fmt.Sprintf("#n%d = #n%d - :by", i, i))
 		conditions = append(conditions, fmt.Sprintf("#n%d >= :by", i))
 	}
@@ -242,57 +236,47 @@ func (l *Limiter) Subtract(ctx context.Context, c Count, amount int64) error {
 	return err
 }
 
-// update returns the write of the count's item, still without counters and conditions.
-func (c Count) update(table *string, end time.Time) *dynamodb.UpdateItemInput {
-	return &dynamodb.UpdateItemInput{
-		TableName:                table,
-		Key:                      map[string]types.AttributeValue{"pk": attr.Text(c.pk)},
-		ExpressionAttributeNames: map[string]string{},
-		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":by": attr.Number(c.By), ":expires": attr.Number(end.Add(keepAfterWindow).Unix()),
-		},
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+// cache caches a refusal for cacheReached, but not beyond the end of its window.
+func (l *Limiter) cache(pk string, end time.Time, r reached) {
+	if r.until = l.clock.Now().Add(cacheReached); end.Before(r.until) {
+		r.until = end
 	}
+	l.reached.Put(pk, r)
 }
 
-// add completes the write: it adds to each counter under all conditions.
-func (c Count) add(update *dynamodb.UpdateItemInput, conditions ...string) {
-	var sums []string
-	for i, counter := range c.attributes {
-		name := fmt.Sprintf("#n%d", i)
-		update.ExpressionAttributeNames[name] = counter
+// add adds the count to all of its counters, or to none where one of them would exceed its limit. add returns the item: after
+// an addition the new attributes that returns names, otherwise the stored item.
+func (l *Limiter) add(ctx context.Context, c Count, end time.Time, returns types.ReturnValue) (added bool, item attr.Item, err error) {
+	names, sums, conditions := map[string]string{}, []string{}, []string{}
+	values := attr.Item{":by": attr.Number(c.By), ":expires": attr.Number(end.Add(keepAfterWindow).Unix())}
+	for i, counter := range c.counters {
+		name, room := fmt.Sprintf("#n%d", i), fmt.Sprintf(":room%d", i)
+		names[name], values[room] = counter.name, attr.Number(counter.most-c.By)
 		sums = append(sums, name+" :by")
+		conditions = append(conditions, fmt.Sprintf("(attribute_not_exists(%s) OR %s <= %s)", name, name, room))
 	}
-	update.UpdateExpression = aws.String("ADD " + strings.Join(sums, ", ") + " SET expires = :expires")
-	update.ConditionExpression = aws.String(strings.Join(conditions, " AND "))
-}
-
-// write makes a conditional write, and returns the new item where the write asks for it, or the stored item where the
-// condition failed.
-func (l *Limiter) write(ctx context.Context, update *dynamodb.UpdateItemInput) (item, stored attr.Item, err error) {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.WriteTimeout)
 	defer cancel()
-	out, _, err := awsclient.Write(ctx, l.client.UpdateItem, update)
+	out, _, err := awsclient.Write(ctx, l.client.UpdateItem, &dynamodb.UpdateItemInput{
+		TableName:                           &l.table,
+		Key:                                 attr.Item{"pk": attr.Text(c.pk)},
+		UpdateExpression:                    aws.String("ADD " + strings.Join(sums, ", ") + " SET expires = :expires"),
+		ConditionExpression:                 aws.String(strings.Join(conditions, " AND ")),
+		ExpressionAttributeNames:            names,
+		ExpressionAttributeValues:           values,
+		ReturnValues:                        returns,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
 	if stored, refused := attr.Refused(err); refused {
-		if stored == nil {
-			stored = attr.Item{}
-		}
-		return nil, stored, nil
+		return false, stored, nil
 	}
 	if err != nil {
-		return nil, nil, err
+		return false, nil, err
 	}
-	return out.Attributes, nil, nil
+	return true, out.Attributes, nil
 }
 
 // rest returns the time until the end of a window in whole seconds, at least 1.
 func rest(end, now time.Time) time.Duration {
 	return max(time.Second, (end.Sub(now) + time.Second - 1).Truncate(time.Second))
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }

@@ -11,12 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"svcapi/shared/attr"
-	"svcapi/shared/awsclient"
 	"svcapi/shared/bounded"
 	"svcapi/shared/clock"
 	"svcapi/shared/project"
@@ -79,13 +77,15 @@ func (l *Limiter) Count(ctx context.Context, p *project.Project, env string) (De
 		if exhausted[shard] {
 			continue
 		}
-		n, err := l.count(ctx, counter(owner, start, shard), quotas[shard], end)
+		c := Count{pk: counter(owner, start, shard), counters: []counterLimit{{"n", int64(quotas[shard])}}, By: 1}
+		added, item, err := l.add(ctx, c, end, types.ReturnValueUpdatedNew)
+		n, _ := attr.NumberOf(item["n"])
 		if err != nil {
 			return Decision{}, fmt.Errorf("ratelimit: %w", err)
 		}
-		if n > 0 {
+		if added {
 			d := decide(p, end, now)
-			d.Allowed, d.Remaining = true, max(0, quotas[shard]-n)*len(quotas)
+			d.Allowed, d.Remaining = true, max(0, quotas[shard]-int(n))*len(quotas)
 			return d, nil
 		}
 		l.cacheExhausted(owner, exhaustion{until: end, limit: p.Limit}, shard, now)
@@ -128,32 +128,6 @@ func counter(owner string, start int64, shard int) string {
 		return fmt.Sprintf("rl#%s#%d", owner, start)
 	}
 	return fmt.Sprintf("rl#%s#%d#%d", owner, start, shard)
-}
-
-// count adds one to a counter that is below its quota, and returns the new value, or 0 where the quota is reached.
-func (l *Limiter) count(ctx context.Context, counter string, quota int, end time.Time) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, awsclient.WriteTimeout)
-	defer cancel()
-	out, _, err := awsclient.Write(ctx, l.client.UpdateItem, &dynamodb.UpdateItemInput{
-		TableName:           &l.table,
-		Key:                 map[string]types.AttributeValue{"pk": attr.Text(counter)},
-		UpdateExpression:    aws.String("ADD n :one SET expires = :expires"),
-		ConditionExpression: aws.String("attribute_not_exists(n) OR n < :limit"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":one":     attr.Number(1),
-			":limit":   attr.Number(int64(quota)),
-			":expires": attr.Number(end.Add(keepAfterWindow).Unix()),
-		},
-		ReturnValues: types.ReturnValueUpdatedNew,
-	})
-	if _, refused := attr.Refused(err); refused {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	n, err := attr.NumberOf(out.Attributes["n"])
-	return int(n), err
 }
 
 // exhausted returns the shards in which this instance has seen the window exhausted.

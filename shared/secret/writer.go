@@ -19,19 +19,12 @@ import (
 type Writer struct {
 	client *secretsmanager.Client
 	stage  string
-	key    string
+	Key    string // the KMS key that encrypts new secrets; empty: the key of AWS
 }
 
 // NewWriter returns a writer of a stage's secrets.
 func NewWriter(client *secretsmanager.Client, stage string) *Writer {
 	return &Writer{client: client, stage: stage}
-}
-
-// WithKey returns a writer that encrypts new secrets with a KMS key; empty means the key of AWS.
-func (w *Writer) WithKey(arn string) *Writer {
-	other := *w
-	other.key = arn
-	return &other
 }
 
 // Put replaces all secret fields of a vendor account, and does not change the other accounts of the secret.
@@ -114,8 +107,8 @@ func (w *Writer) write(ctx context.Context, name string, value accounts, found s
 		in := &secretsmanager.CreateSecretInput{
 			Name: &name, Description: aws.String("Accounts at vendors, written by svc."), SecretString: aws.String(string(encoded)),
 		}
-		if w.key != "" {
-			in.KmsKeyId = &w.key
+		if w.Key != "" {
+			in.KmsKeyId = &w.Key
 		}
 		_, err = w.client.CreateSecret(ctx, in)
 	case deleted:

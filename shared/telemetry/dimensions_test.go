@@ -38,7 +38,7 @@ func TestDimensions(t *testing.T) {
 		var out bytes.Buffer
 		New(&out, Config{Stage: "test", Detail: c.detail}).Emit(t.Context(), Event{Dimensions: c.dimensions, Metrics: c.metrics})
 		var line struct {
-			AWS metadata `json:"_aws"`
+			AWS struct{ CloudWatchMetrics []directive } `json:"_aws"`
 		}
 		if err := json.Unmarshal(out.Bytes(), &line); err != nil {
 			t.Fatalf("%s: %v", out.Bytes(), err)

@@ -46,10 +46,10 @@ const (
 type Metric struct {
 	Name  string
 	Unit  Unit
-	Value float64
+	Value float64 `json:"-"`
 	// By names the dimensions that count the value, each for itself; ByStage counts the value without a dimension, and so
 	// does an empty By.
-	By []string
+	By []string `json:"-"`
 }
 
 // ByStage in Metric.By counts a value for the whole stage.
@@ -66,7 +66,6 @@ type Event struct {
 	Dimensions []Dimension // of the metrics and of the log entry
 	Metrics    []Metric    // printed at every level
 	Attributes []slog.Attr // of the log entry, printed from the configured level on
-	At         time.Time   // zero for the current time
 }
 
 // Logger writes events. A Logger is safe for concurrent use.
@@ -126,19 +125,16 @@ func (l *Logger) Emit(ctx context.Context, e Event) {
 	if !entry && len(e.Metrics) == 0 {
 		return
 	}
-	if e.At.IsZero() {
-		e.At = time.Now()
-	}
-	level, message := e.Level, e.Message
+	now, level, message := time.Now(), e.Level, e.Message
 	if !entry {
 		level, message = fatal, "metrics"
 	}
-	record := slog.NewRecord(e.At, level, message, 0)
+	record := slog.NewRecord(now, level, message, 0)
 	for _, d := range e.Dimensions {
 		record.AddAttrs(slog.String(d.Name, d.Value))
 	}
 	if len(e.Metrics) > 0 {
-		record.AddAttrs(slog.Any("_aws", l.embedded(e)))
+		record.AddAttrs(slog.Group("_aws", slog.Int64("Timestamp", now.UnixMilli()), slog.Any("CloudWatchMetrics", l.embedded(e))))
 		for _, m := range e.Metrics {
 			record.AddAttrs(slog.Float64(m.Name, m.Value))
 		}
@@ -147,11 +143,6 @@ func (l *Logger) Emit(ctx context.Context, e Event) {
 		record.AddAttrs(e.Attributes...)
 	}
 	_ = l.handler.Handle(ctx, record) // a broken log cannot be reported
-}
-
-// Info writes an entry without metrics.
-func (l *Logger) Info(ctx context.Context, message string, attributes ...slog.Attr) {
-	l.Emit(ctx, Event{Level: slog.LevelInfo, Message: message, Attributes: attributes})
 }
 
 // sourceDigits is the length of a hashed address. Six hexadecimal digits distinguish the clients of an attack, and each
@@ -181,25 +172,15 @@ func Exit(err error) {
 	os.Exit(1)
 }
 
-type metadata struct {
-	Timestamp         int64
-	CloudWatchMetrics []directive
-}
-
 type directive struct {
 	Namespace  string
 	Dimensions [][]string
-	Metrics    []definition
+	Metrics    []Metric // names and units
 }
 
-type definition struct {
-	Name string
-	Unit Unit
-}
-
-// embedded returns the _aws member of the CloudWatch embedded metric format: one directive for the metrics that share their
-// sets of dimensions.
-func (l *Logger) embedded(e Event) metadata {
+// embedded returns the directives of the CloudWatch embedded metric format: one for the metrics that share their sets of
+// dimensions.
+func (l *Logger) embedded(e Event) []directive {
 	var present []string
 	for _, d := range e.Dimensions {
 		if d.Value != "" {
@@ -209,14 +190,13 @@ func (l *Logger) embedded(e Event) metadata {
 	var directives []directive
 	for _, m := range e.Metrics {
 		sets := l.sets(m, present)
-		same := func(d directive) bool { return slices.EqualFunc(d.Dimensions, sets, slices.Equal) }
-		i := slices.IndexFunc(directives, same)
+		i := slices.IndexFunc(directives, func(d directive) bool { return slices.EqualFunc(d.Dimensions, sets, slices.Equal) })
 		if i < 0 {
 			i, directives = len(directives), append(directives, directive{Namespace: l.namespace, Dimensions: sets})
 		}
-		directives[i].Metrics = append(directives[i].Metrics, definition{m.Name, m.Unit})
+		directives[i].Metrics = append(directives[i].Metrics, m)
 	}
-	return metadata{e.At.UnixMilli(), directives}
+	return directives
 }
 
 // sets returns the sets of dimensions that count a metric. The present dimensions are those with a value.

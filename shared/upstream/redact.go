@@ -33,7 +33,11 @@ func Redact(text string, secrets []string) string {
 		return text
 	}
 	secret := make([]bool, len(text)) // by byte of the text
-	mark(secret, view{text: []byte(text)}, needles, depth)
+	original := view{[]byte(text), make([]int32, len(text)+1)}
+	for i := range original.at {
+		original.at[i] = int32(i)
+	}
+	mark(secret, original, needles, depth)
 	var kept strings.Builder
 	for i := range len(text) {
 		switch {
@@ -91,22 +95,15 @@ func needlesOf(secret string) []needle {
 // view is a text with some escapes decoded.
 type view struct {
 	text []byte
-	at   []int32 // the position of each byte in the original, and its length; nil for the original
-}
-
-func (v view) original(i int) int {
-	if v.at == nil {
-		return i
-	}
-	return int(v.at[i])
+	at   []int32 // the position of each byte in the original, and the original's length
 }
 
 // end returns the end of the original of the bytes before i. The bytes of one escape have the same start.
-func (v view) end(i int) int {
-	for i < len(v.text) && v.original(i) == v.original(i-1) {
+func (v view) end(i int) int32 {
+	for i < len(v.text) && v.at[i] == v.at[i-1] {
 		i++
 	}
-	return v.original(i)
+	return v.at[i]
 }
 
 // mark marks the needles in a view, and in its views with up to depth more escapes decoded.
@@ -122,7 +119,7 @@ func mark(secret []bool, v view, needles []needle, depth int) {
 			if n.word && (from > 0 && isWord(v.text[from-1]) || to < len(v.text) && isWord(v.text[to])) {
 				continue
 			}
-			begin, end := v.original(max(from-n.lead, 0)), v.end(min(to+n.tail, len(v.text)))
+			begin, end := v.at[max(from-n.lead, 0)], v.end(min(to+n.tail, len(v.text)))
 			for i := begin; i < end; i++ {
 				secret[i] = true
 			}
@@ -153,30 +150,21 @@ type unescape func(text []byte) (plain []byte, length int)
 
 // undone returns the view with one kind of escape decoded, and whether there was such an escape.
 func (v view) undone(undo unescape) (inner view, changed bool) {
+	inner = view{make([]byte, 0, len(v.text)), make([]int32, 0, len(v.at))}
 	for i := 0; i < len(v.text); {
 		plain, length := undo(v.text[i:])
-		if length > 0 && !changed {
-			changed = true
-			inner.text = append(make([]byte, 0, len(v.text)), v.text[:i]...)
-			inner.at = make([]int32, 0, len(v.text)+1)
-			for j := range i {
-				inner.at = append(inner.at, int32(v.original(j))) //nolint:gosec // no response is longer than maxResponse
-			}
-		}
 		if length == 0 {
 			plain, length = v.text[i:i+1], 1
+		} else {
+			changed = true
 		}
-		if changed {
-			inner.text = append(inner.text, plain...)
-			for range plain {
-				inner.at = append(inner.at, int32(v.original(i))) //nolint:gosec // no response is longer than maxResponse
-			}
+		inner.text = append(inner.text, plain...)
+		for range plain {
+			inner.at = append(inner.at, v.at[i])
 		}
 		i += length
 	}
-	if changed {
-		inner.at = append(inner.at, int32(v.original(len(v.text)))) //nolint:gosec // no response is longer than maxResponse
-	}
+	inner.at = append(inner.at, v.at[len(v.text)])
 	return inner, changed
 }
 

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"svcapi/shared/settings"
 )
 
 // Config is read once from the environment.
@@ -27,10 +29,7 @@ type Config struct {
 
 // Validate returns the reason why the configuration is not valid.
 func (c Config) Validate() error {
-	if c.TimeoutSeconds < 1 || c.TimeoutSeconds > 25 {
-		return fmt.Errorf("VENDOR_TIMEOUT_SECONDS is %d, wants 1 to 25", c.TimeoutSeconds)
-	}
-	return nil
+	return settings.InRange("VENDOR_TIMEOUT_SECONDS", c.TimeoutSeconds, 1, 25)
 }
 
 // Timeout returns TimeoutSeconds as a duration.
@@ -153,16 +152,13 @@ type Sender struct {
 	client *Client
 	vendor string
 	redact []string
-	last   atomic.Pointer[sent]
+	last   atomic.Pointer[error] // of the last request that has ended; nil before
 }
-
-// sent is a request that has ended, with a response where the error is nil.
-type sent struct{ err error }
 
 // Do makes one call and reads the complete body of the response.
 func (s *Sender) Do(r *http.Request) (*http.Response, error) {
 	response, err := s.client.call(r, s.vendor, s.redact, true)
-	s.last.Store(&sent{err})
+	s.last.Store(&err)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +172,7 @@ func (s *Sender) Do(r *http.Request) (*http.Response, error) {
 // error when the context has ended; only the Sender's error proves whether a byte was sent.
 func (s *Sender) Last() (made bool, err error) {
 	if last := s.last.Load(); last != nil {
-		return true, last.err
+		return true, *last
 	}
 	return false, nil
 }
@@ -256,33 +252,26 @@ func guardConn(ctx context.Context, conn net.Conn) net.Conn {
 
 func transport(keepAlive bool) *http.Transport {
 	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}
-	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := dialer.DialContext(ctx, network, address)
-		if err != nil {
-			return nil, dialError{err}
+	dial := func(secure bool) func(context.Context, string, string) (net.Conn, error) {
+		return func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := dialer.DialContext(ctx, network, address)
+			if err == nil && secure {
+				host, _, _ := net.SplitHostPort(address) // the dialer has read the address
+				raw, client := conn, tls.Client(conn, &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12})
+				if conn, err = client, client.HandshakeContext(ctx); err != nil {
+					raw.Close()
+				}
+			}
+			if err != nil {
+				return nil, dialError{err}
+			}
+			return guardConn(ctx, conn), nil
 		}
-		return guardConn(ctx, conn), nil
-	}
-	dialTLS := func(ctx context.Context, network, address string) (net.Conn, error) {
-		host, _, err := net.SplitHostPort(address)
-		if err != nil {
-			return nil, dialError{err}
-		}
-		raw, err := dialer.DialContext(ctx, network, address)
-		if err != nil {
-			return nil, dialError{err}
-		}
-		conn := tls.Client(raw, &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12})
-		if err := conn.HandshakeContext(ctx); err != nil {
-			raw.Close()
-			return nil, dialError{err}
-		}
-		return guardConn(ctx, conn), nil
 	}
 	return &http.Transport{
 		Proxy:               nil, // URLs contain keys, which a proxy of the environment must not see
-		DialContext:         dial,
-		DialTLSContext:      dialTLS,
+		DialContext:         dial(false),
+		DialTLSContext:      dial(true),
 		DisableKeepAlives:   !keepAlive,
 		MaxIdleConnsPerHost: 16,
 		IdleConnTimeout:     60 * time.Second,

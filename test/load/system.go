@@ -92,7 +92,7 @@ func (s *system) data(ctx context.Context, limit project.RateLimit) error {
 	s.credits = credit.NewStore(db, credit.Tables{Wallets: table["Wallets"], Ledger: table["Ledger"]})
 	projects := project.NewStore(db, table["Projects"])
 	for _, name := range spenders {
-		if _, err := projects.SetLimit(ctx, demo.ID(name), limit); err != nil {
+		if _, err := projects.SetLimits(ctx, demo.ID(name), func(l *project.RateLimit, _ *project.Limits) { *l = limit }); err != nil {
 			return err
 		}
 	}

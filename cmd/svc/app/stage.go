@@ -111,7 +111,7 @@ func (a *App) Open(ctx context.Context) (*Stack, error) {
 		}
 		return *who.Arn, nil
 	}
-	s.Secrets = s.Secrets.WithKey(e.KMSKey)
+	s.Secrets.Key = e.KMSKey
 	s.Deployed = func(ctx context.Context) (Deployed, error) { return describeStack(ctx, cfg, a.StackName()) }
 	return s, nil
 }

@@ -52,7 +52,7 @@ func (o *limitOptions) parse(args []string) error {
 }
 
 func (o *limitOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
-	p, err := s.Projects.SetLimit(ctx, rec.ID, o.limit)
+	p, err := s.Projects.SetLimits(ctx, rec.ID, func(l *project.RateLimit, _ *project.Limits) { *l = o.limit })
 	return printChange(s, p, err, "Limit", func(v View) string { return v.limit() + ", in each environment" + soon })
 }
 

@@ -308,7 +308,9 @@ func (s *stage) create(id string, p *plan) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.projects.SetLimit(ctx, id, project.RateLimit{Requests: p.limit, Window: time.Hour}); err != nil {
+	if _, err := s.projects.SetLimits(ctx, id, func(l *project.RateLimit, _ *project.Limits) {
+		*l = project.RateLimit{Requests: p.limit, Window: time.Hour}
+	}); err != nil {
 		return err
 	}
 	if p.perNumber > 0 || p.daily > 0 {
