@@ -12,10 +12,10 @@ import (
 	"regexp"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/semaphore"
 
 	"svcapi/local/chromium"
 	"svcapi/local/jail"
@@ -61,31 +61,14 @@ type Host struct {
 	options Options
 
 	mu     sync.Mutex
-	pools  map[string]*pool // by logical ID
-	room   room             // of the functions without a reservation
+	pools  map[string]*pool    // by logical ID
+	room   *semaphore.Weighted // the events that may still begin, of the functions without a reservation
 	closed bool
 
 	ending context.Context // ends when the host is closed
 	end    context.CancelFunc
 	queued sync.WaitGroup // asynchronous events
 }
-
-// room counts the events that may still begin.
-type room struct{ atomic.Int64 }
-
-func (r *room) take() bool {
-	for {
-		n := r.Load()
-		if n <= 0 {
-			return false
-		}
-		if r.CompareAndSwap(n, n-1) {
-			return true
-		}
-	}
-}
-
-func (r *room) give() { r.Add(1) }
 
 // Result is the result of an event.
 type Result struct {
@@ -118,9 +101,8 @@ func NewHost(options Options) (*Host, error) {
 	if err := os.MkdirAll(options.LogDir, 0o755); err != nil {
 		return nil, err
 	}
-	h := &Host{options: options, pools: map[string]*pool{}}
+	h := &Host{options: options, pools: map[string]*pool{}, room: semaphore.NewWeighted(int64(options.Account))}
 	h.ending, h.end = context.WithCancel(context.Background())
-	h.room.Store(int64(options.Account))
 	return h, nil
 }
 
@@ -139,14 +121,12 @@ func (h *Host) Add(function template.Function, bootstrap string) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if _, ok := h.pools[function.LogicalID]; ok || h.closed {
+	places, reserved := h.room, int64(function.Reserved)
+	if _, ok := h.pools[function.LogicalID]; ok || h.closed || !places.TryAcquire(reserved) {
 		return errors.Join(fmt.Errorf("function %s cannot be added now", function.LogicalID), output.close())
 	}
-	places := &h.room
-	if reserved := int64(function.Reserved); reserved > 0 {
-		places = &room{}
-		places.Store(reserved)
-		h.room.Add(-reserved)
+	if reserved > 0 {
+		places = semaphore.NewWeighted(reserved)
 	}
 	variables := environment(function, h.options.Jail.TaskRoot(binary), h.options.Environment)
 	h.pools[function.LogicalID] = &pool{
@@ -200,11 +180,11 @@ func (h *Host) invoke(ctx context.Context, function string, payload []byte, stre
 	if !ok {
 		return Result{}, fmt.Errorf("there is no function %s", function)
 	}
-	if !pool.room.take() {
+	if !pool.room.TryAcquire(1) {
 		return Result{}, ErrThrottled
 	}
 	e := &event{id: uuid.NewString(), payload: payload, streams: streams, done: make(chan outcome, 1)}
-	e.leave = sync.OnceFunc(pool.room.give)
+	e.leave = sync.OnceFunc(func() { pool.room.Release(1) })
 	pool.submit(e)
 	select {
 	case o := <-e.done:

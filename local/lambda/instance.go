@@ -105,7 +105,7 @@ func (i *instance) runtimeAPI() http.Handler {
 	mux.HandleFunc("POST "+root+"invocation/{id}/error", i.failure)
 	mux.HandleFunc("POST "+root+"init/error", func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(io.LimitReader(r.Body, 64<<10)) // an incomplete body is used as far as it was read
-		i.pool.note("platform.initReport", string(body))
+		i.pool.output.note("platform.initReport", string(body))
 		accepted(w)
 	})
 	i.addExtensionsAPI(mux)
@@ -258,9 +258,8 @@ func environment(f template.Function, taskRoot string, extra map[string]string) 
 		variables["AWS_LAMBDA_LOG_FORMAT"] = f.LogFormat
 		variables["AWS_LAMBDA_LOG_LEVEL"] = f.LogLevel
 	}
-	for _, layer := range []map[string]string{f.Environment, extra} {
-		maps.Copy(variables, layer)
-	}
+	maps.Copy(variables, f.Environment)
+	maps.Copy(variables, extra)
 	return variables
 }
 

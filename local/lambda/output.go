@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"svcapi/local/logfile"
 	"svcapi/local/template"
@@ -86,8 +87,12 @@ func (o *output) passes(line []byte) bool {
 	return level >= o.least
 }
 
-// note writes a line of the platform.
-func (o *output) note(line []byte) {
+// note writes a line of the platform, in Lambda's JSON form.
+func (o *output) note(kind, message string) {
+	line, _ := json.Marshal(map[string]any{ // strings always marshal
+		"time": time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), "type": kind,
+		"record": map[string]string{"status": "error", "error": message},
+	})
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	_, _ = o.log.Write(append(line, '\n'))

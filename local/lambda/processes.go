@@ -5,11 +5,16 @@ import (
 	"time"
 )
 
+// pool returns a function's processes; nil for a function that the host does not have.
+func (h *Host) pool(function string) *pool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.pools[function]
+}
+
 // Processes are the IDs of a function's processes at this moment, by its logical ID: busy, frozen and starting ones.
 func (h *Host) Processes(function string) []int {
-	h.mu.Lock()
-	p := h.pools[function]
-	h.mu.Unlock()
+	p := h.pool(function)
 	if p == nil {
 		return nil
 	}
@@ -27,10 +32,7 @@ func (h *Host) Processes(function string) []int {
 // AwaitIdle waits until the function has no event left, and each of its processes is frozen or has ended. The response of
 // an event comes before that where an extension works after the response.
 func (h *Host) AwaitIdle(ctx context.Context, function string) error {
-	h.mu.Lock()
-	p := h.pools[function]
-	h.mu.Unlock()
-	for p != nil && !p.isIdle() {
+	for p := h.pool(function); p != nil && !p.isIdle(); {
 		select {
 		case <-time.After(time.Millisecond):
 		case <-ctx.Done():

@@ -114,8 +114,9 @@ type Stack struct {
 	Sandbox     *sandbox.Server
 	Jail        *jail.Jail // in which the functions run
 
+	*lambda.Host // runs the functions, which its methods name by their logical IDs
+
 	binaries map[string]string // by logical ID
-	host     *lambda.Host
 	lambda   net.Listener
 	closers  []func() error // the last one is called first
 }
@@ -150,19 +151,6 @@ func (s *Stack) Close() error {
 		errs = append(errs, closer())
 	}
 	return errors.Join(errs...)
-}
-
-// Invoke runs one event through a function, by its logical ID, as a schedule or an operator would.
-func (s *Stack) Invoke(ctx context.Context, function string, event []byte) (lambda.Result, error) {
-	return s.host.Invoke(ctx, function, event)
-}
-
-// Processes returns the IDs of a function's processes at this moment, by its logical ID.
-func (s *Stack) Processes(function string) []int { return s.host.Processes(function) }
-
-// AwaitIdle waits until a function, by its logical ID, has ended its events and the work after their responses.
-func (s *Stack) AwaitIdle(ctx context.Context, function string) error {
-	return s.host.AwaitIdle(ctx, function)
 }
 
 func (s *Stack) onClose(f func() error) { s.closers = append(s.closers, f) }
@@ -355,7 +343,7 @@ func (s *Stack) serve(ctx context.Context, options *Options) error {
 	if err != nil {
 		return err
 	}
-	s.host = host
+	s.Host = host
 	s.onClose(func() error { host.Close(); return nil })
 	for _, f := range s.Template.Functions {
 		if err := host.Add(OnLaptop(f), s.binaries[f.LogicalID]); err != nil {
