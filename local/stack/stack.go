@@ -18,7 +18,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
@@ -110,6 +109,8 @@ type Stack struct {
 	Parameters  map[string]string // the template's overrides in force
 	Prices      credit.Prices
 	Projects    []demo.Project
+	Store       *project.Store
+	Credit      *credit.Store
 	Template    *template.Template
 	Sandbox     *sandbox.Server
 	Jail        *jail.Jail // in which the functions run
@@ -287,17 +288,14 @@ func (s *Stack) data(ctx context.Context, options *Options) error {
 	for _, t := range s.Template.Tables {
 		table[t.LogicalID] = t.Name
 	}
+	s.Store = project.NewStore(db, table["Projects"])
+	s.Credit = credit.NewStore(db, credit.Tables{Wallets: table["Wallets"], Ledger: table["Ledger"]})
 	vault := secretsmanager.New(secretsmanager.Options{
-		Region: template.Region, BaseEndpoint: &s.SecretsURL,
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "local", SecretAccessKey: "local"}, nil
-		}),
+		Region: template.Region, BaseEndpoint: &s.SecretsURL, Credentials: db.Options().Credentials,
 	})
 	s.Projects, err = demo.Create(ctx, demo.Target{
-		Projects: project.NewStore(db, table["Projects"]),
-		Credit:   credit.NewStore(db, credit.Tables{Wallets: table["Wallets"], Ledger: table["Ledger"]}),
-		Secrets:  secret.NewWriter(vault, s.Parameters["Stage"]),
-		Prices:   s.Prices, Sandbox: s.SandboxURL, Closed: closed,
+		Projects: s.Store, Credit: s.Credit, Secrets: secret.NewWriter(vault, s.Parameters["Stage"]),
+		Prices: s.Prices, Sandbox: s.SandboxURL, Closed: closed,
 	})
 	return err
 }

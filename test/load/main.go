@@ -89,11 +89,12 @@ func (s *system) measure(ctx context.Context, m mode, length time.Duration) ([]s
 
 // within runs a load on a stack of its own.
 func within(ctx context.Context, out io.Writer, with settings, run func(*system) ([]string, error)) error {
-	s, err := start(ctx, out, with)
-	if err != nil {
-		return err
+	s := &system{out: out, began: time.Now()}
+	var wrong []string
+	err := s.start(ctx, with)
+	if err == nil {
+		wrong, err = run(s)
 	}
-	wrong, err := run(s)
 	if err = errors.Join(err, s.close()); err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"svcapi/local/demo"
-	"svcapi/local/engine"
 	"svcapi/local/lambda"
 	"svcapi/local/stack"
 	"svcapi/local/workdir"
@@ -29,7 +28,6 @@ var wide = project.RateLimit{Requests: 10_000_000, Window: time.Minute}
 type system struct {
 	stack     *stack.Stack
 	baseline  *baseline.Server
-	credits   *credit.Store
 	root      string            // of the module
 	dir       string            // for logs, summaries and the hello function
 	variables map[string]string // of every script
@@ -46,15 +44,6 @@ type settings struct {
 }
 
 // start starts a stack whose projects have more credits than can be spent, and the hello function.
-func start(ctx context.Context, out io.Writer, with settings) (*system, error) {
-	s := &system{out: out, began: time.Now()}
-	err := s.start(ctx, with)
-	if err != nil {
-		return nil, errors.Join(err, s.close())
-	}
-	return s, nil
-}
-
 func (s *system) start(ctx context.Context, with settings) (err error) {
 	if s.root, err = workdir.Root(); err != nil {
 		return err
@@ -84,19 +73,12 @@ func (s *system) start(ctx context.Context, with settings) (err error) {
 
 // data gives the projects credits and a limit, before any function reads the projects.
 func (s *system) data(ctx context.Context, limit project.RateLimit) error {
-	table := map[string]string{}
-	for _, t := range s.stack.Template.Tables {
-		table[t.LogicalID] = t.Name
-	}
-	db := engine.Client(s.stack.DynamoDBURL)
-	s.credits = credit.NewStore(db, credit.Tables{Wallets: table["Wallets"], Ledger: table["Ledger"]})
-	projects := project.NewStore(db, table["Projects"])
 	for _, name := range spenders {
-		if _, err := projects.SetLimit(ctx, demo.ID(name), limit); err != nil {
+		if _, err := s.stack.Store.SetLimit(ctx, demo.ID(name), limit); err != nil {
 			return err
 		}
 	}
-	return s.credits.Grant(ctx, credit.Movement{
+	return s.stack.Credit.Grant(ctx, credit.Movement{
 		Project: demo.ID("managed"), ID: credit.NewKey(time.Now(), "load"), Credits: 1_000_000_000_000, Reason: "load", Actor: "local",
 	})
 }
