@@ -129,11 +129,12 @@ func (i *instance) next(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(e.payload) // the process's end reports a process that is gone
 }
 
-// current returns the running event where it has this ID.
-func (i *instance) current(id string) (*event, time.Duration) {
+// current returns the running event where the request names this event, and else refuses the request.
+func (i *instance) current(w http.ResponseWriter, r *http.Request) (*event, time.Duration) {
 	i.pool.mu.Lock()
 	defer i.pool.mu.Unlock()
-	if i.running == nil || i.running.id != id {
+	if i.running == nil || i.running.id != r.PathValue("id") {
+		refuse(w, http.StatusBadRequest, "InvalidRequestID", "this event does not run here")
 		return nil, 0
 	}
 	init := i.init
@@ -142,9 +143,8 @@ func (i *instance) current(id string) (*event, time.Duration) {
 }
 
 func (i *instance) response(w http.ResponseWriter, r *http.Request) {
-	e, init := i.current(r.PathValue("id"))
+	e, init := i.current(w, r)
 	if e == nil {
-		refuse(w, http.StatusBadRequest, "InvalidRequestID", "this event does not run here")
 		return
 	}
 	// Runtimes announce a stream by the mode; Go's by the media type alone.
@@ -191,9 +191,8 @@ func (i *instance) response(w http.ResponseWriter, r *http.Request) {
 }
 
 func (i *instance) failure(w http.ResponseWriter, r *http.Request) {
-	e, init := i.current(r.PathValue("id"))
+	e, init := i.current(w, r)
 	if e == nil {
-		refuse(w, http.StatusBadRequest, "InvalidRequestID", "this event does not run here")
 		return
 	}
 	body, _ := io.ReadAll(io.LimitReader(r.Body, MaxResponse)) // an incomplete body is used as far as it was read

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/signal"
 	"runtime"
@@ -103,13 +102,4 @@ func within(ctx context.Context, out io.Writer, with settings, run func(*system)
 	}
 	fmt.Fprintln(out, "passed")
 	return nil
-}
-
-// merged returns the entries of all maps.
-func merged(all ...map[string]string) map[string]string {
-	sum := map[string]string{}
-	for _, m := range all {
-		maps.Copy(sum, m)
-	}
-	return sum
 }

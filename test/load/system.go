@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -51,9 +52,11 @@ func (s *system) start(ctx context.Context, with settings) (err error) {
 	if s.dir, err = os.MkdirTemp("", "load"); err != nil {
 		return err
 	}
+	parameters := map[string]string{"ApiRequestsPerSecond": "100000", "ApiBurst": "100000"}
+	maps.Copy(parameters, with.parameters)
 	s.stack, err = stack.Start(ctx, stack.Options{
 		LogDir: filepath.Join(s.dir, "stack"), Concurrency: with.processes, Account: with.account,
-		Parameters: merged(map[string]string{"ApiRequestsPerSecond": "100000", "ApiBurst": "100000"}, with.parameters),
+		Parameters: parameters,
 	})
 	if err != nil {
 		return err

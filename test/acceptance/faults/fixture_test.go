@@ -82,7 +82,7 @@ func (r *fixture) start(t *testing.T) (err error) {
 		return err
 	}
 	r.svc = filepath.Join(r.dir, "svc")
-	if err := build.Package(ctx, r.root, "./cmd/svc", r.svc); err != nil {
+	if err := build.Packages(ctx, r.root, r.svc, "./cmd/svc"); err != nil {
 		return err
 	}
 	if r.browser, err = chromium.Environment(ctx, func(string) {}); err != nil {
