@@ -296,13 +296,14 @@ func (r *resolver) decode(path string, n *yaml.Node, into any) {
 	r.set(path, n, reflect.ValueOf(into).Elem())
 }
 
-func (r *resolver) set(path string, n *yaml.Node, into reflect.Value) {
+// set is decode for a value of the target. The result is false for a value that is absent.
+func (r *resolver) set(path string, n *yaml.Node, into reflect.Value) (present bool) {
 	n, err := r.resolve(n)
 	if err != nil {
 		r.problem(path, err)
 	}
 	if err != nil || n == nil {
-		return
+		return false
 	}
 	switch into.Kind() {
 	case reflect.Struct:
@@ -317,18 +318,18 @@ func (r *resolver) set(path string, n *yaml.Node, into reflect.Value) {
 		}
 		fields := r.fields(path, n)
 		for _, key := range slices.Sorted(maps.Keys(fields)) {
-			if element, present := r.element(path+"."+key, fields[key], into); present {
+			if element := reflect.New(into.Type().Elem()).Elem(); r.set(path+"."+key, fields[key], element) {
 				into.SetMapIndex(reflect.ValueOf(key), element)
 			}
 		}
 	case reflect.Slice:
 		if n.Kind != yaml.SequenceNode {
 			r.problem(path, errors.New("a list is wanted here"))
-			return
+			return false
 		}
 		into.SetZero()
 		for i, item := range n.Content {
-			if element, present := r.element(fmt.Sprintf("%s[%d]", path, i), item, into); present {
+			if element := reflect.New(into.Type().Elem()).Elem(); r.set(fmt.Sprintf("%s[%d]", path, i), item, element) {
 				into.Set(reflect.Append(into, element))
 			}
 		}
@@ -349,20 +350,7 @@ func (r *resolver) set(path string, n *yaml.Node, into reflect.Value) {
 			r.problem(path, err)
 		}
 	}
-}
-
-// element decodes an element of a map or a slice, unless the element is absent.
-func (r *resolver) element(path string, n *yaml.Node, of reflect.Value) (element reflect.Value, present bool) {
-	element = reflect.New(of.Type().Elem()).Elem()
-	resolved, err := r.resolve(n)
-	if err != nil {
-		r.problem(path, err)
-	}
-	if err != nil || resolved == nil {
-		return element, false
-	}
-	r.set(path, resolved, element)
-	return element, true
+	return true
 }
 
 // unit returns what 1 in a property is: a duration's unit is seconds, unless the property's name has another.

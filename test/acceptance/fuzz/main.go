@@ -11,9 +11,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"io"
 	"io/fs"
 	"maps"
@@ -119,6 +116,9 @@ func run(ctx context.Context, out io.Writer, inputs int64, only string, list boo
 	return errors.Join(append(failed, ctx.Err())...)
 }
 
+// declared matches the declaration of a target.
+var declared = regexp.MustCompile(`(?m)^func (Fuzz\w*)\(\w+ \*testing\.F\)`)
+
 // find lists the targets of all packages.
 func find(ctx context.Context, root string) ([]*target, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-json=ImportPath,Dir,TestGoFiles,XTestGoFiles", "./...")
@@ -137,15 +137,12 @@ func find(ctx context.Context, root string) ([]*target, error) {
 			return nil, err
 		}
 		for _, file := range slices.Concat(p.TestGoFiles, p.XTestGoFiles) {
-			parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, file), nil, parser.SkipObjectResolution)
+			text, err := os.ReadFile(filepath.Join(p.Dir, file))
 			if err != nil {
 				return nil, err
 			}
-			for _, declared := range parsed.Decls {
-				f, ok := declared.(*ast.FuncDecl)
-				if ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Fuzz") && f.Type.Params.NumFields() == 1 {
-					targets = append(targets, &target{pkg: p.ImportPath, dir: p.Dir, name: f.Name.Name})
-				}
+			for _, m := range declared.FindAllSubmatch(text, -1) {
+				targets = append(targets, &target{pkg: p.ImportPath, dir: p.Dir, name: string(m[1])})
 			}
 		}
 	}
