@@ -18,8 +18,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"golang.org/x/sync/errgroup"
 
@@ -263,14 +261,18 @@ func (s *Stack) backends(ctx context.Context, options *Options) error {
 func (s *Stack) data(ctx context.Context, options *Options) error {
 	options.Progress("creating tables and demo projects")
 	db := engine.Client(s.DynamoDBURL)
+	table := map[string]string{}
+	for _, t := range s.Template.Tables {
+		table[t.LogicalID] = t.Name
+	}
 	// An engine that another program runs may hold the tables of an earlier stack.
-	if err := s.dropTables(ctx, db); err != nil {
+	if err := engine.DropTables(ctx, db, table); err != nil {
 		return err
 	}
 	s.onClose(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		defer cancel()
-		return s.dropTables(ctx, db)
+		return engine.DropTables(ctx, db, table)
 	})
 	if err := engine.CreateTables(ctx, db, s.Template, nil); err != nil {
 		return err
@@ -284,10 +286,6 @@ func (s *Stack) data(ctx context.Context, options *Options) error {
 		return err
 	}
 	s.onClose(release)
-	table := map[string]string{}
-	for _, t := range s.Template.Tables {
-		table[t.LogicalID] = t.Name
-	}
 	s.Store = project.NewStore(db, table["Projects"])
 	s.Credit = credit.NewStore(db, credit.Tables{Wallets: table["Wallets"], Ledger: table["Ledger"]})
 	vault := secretsmanager.New(secretsmanager.Options{
@@ -298,17 +296,6 @@ func (s *Stack) data(ctx context.Context, options *Options) error {
 		Prices: s.Prices, Sandbox: s.SandboxURL, Closed: closed,
 	})
 	return err
-}
-
-func (s *Stack) dropTables(ctx context.Context, db *dynamodb.Client) error {
-	var errs []error
-	for _, t := range s.Template.Tables {
-		_, err := db.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &t.Name})
-		if absent := (*types.ResourceNotFoundException)(nil); !errors.As(err, &absent) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // serve starts the functions' host, the gateway and the schedules.

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -182,22 +181,18 @@ func (t *target) fuzz(ctx context.Context, out io.Writer, root string, inputs in
 func (t *target) folder() string { return filepath.Join(t.dir, "testdata", "fuzz", t.name) }
 
 // crashers are the inputs that the package keeps of the target.
-func (t *target) crashers() map[string]bool {
-	kept := map[string]bool{}
+func (t *target) crashers() []string {
 	files, _ := filepath.Glob(filepath.Join(t.folder(), "*")) // none, where there is no such folder
-	for _, file := range files {
-		kept[file] = true
-	}
-	return kept
+	return files
 }
 
 // moveCrashers moves the new inputs to .local/fuzz and returns their names.
-func (t *target) moveCrashers(root string, before map[string]bool) (string, error) {
+func (t *target) moveCrashers(root string, before []string) (string, error) {
 	var said strings.Builder
 	var errs []error
 	to := filepath.Join(root, ".local", "fuzz", strings.ReplaceAll(t.String(), "/", "."))
-	for _, file := range slices.Sorted(maps.Keys(t.crashers())) {
-		if before[file] {
+	for _, file := range t.crashers() {
+		if slices.Contains(before, file) {
 			continue
 		}
 		content, err := os.ReadFile(file)
