@@ -81,7 +81,7 @@ func (i *instance) register(w http.ResponseWriter, r *http.Request) {
 	i.extensions[id] = e
 	w.Header().Set("Lambda-Extension-Identifier", id)
 	f := i.pool.function
-	sendJSON(w, map[string]string{
+	sendJSON(w, http.StatusOK, map[string]string{
 		"functionName": f.Name, "functionVersion": "$LATEST", "handler": f.Handler, "accountId": template.AccountID,
 	})
 }
@@ -116,7 +116,7 @@ func (i *instance) extensionNext(w http.ResponseWriter, r *http.Request) {
 	case <-r.Context().Done(): // the process has ended
 		return
 	}
-	sendJSON(w, map[string]any{
+	sendJSON(w, http.StatusOK, map[string]any{
 		"eventType": "INVOKE", "deadlineMs": next.deadline.UnixMilli(), "requestId": next.id, "invokedFunctionArn": arn(i.pool.function),
 		"tracing": map[string]string{"type": "X-Amzn-Trace-Id", "value": next.trace},
 	})
@@ -132,7 +132,8 @@ func (i *instance) atWork() bool {
 	return false
 }
 
-func sendJSON(w http.ResponseWriter, body any) {
+func sendJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(body) // the process's end reports a process that is gone
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // the process, or the caller, may be gone
 }

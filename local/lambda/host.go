@@ -3,6 +3,7 @@
 package lambda
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,12 +93,8 @@ func NewHost(options Options) (*Host, error) {
 	if options.Jail == nil {
 		return nil, errors.New("a Lambda host needs a jail")
 	}
-	if options.Concurrency <= 0 {
-		options.Concurrency = defaultConcurrency
-	}
-	if options.Account <= 0 {
-		options.Account = defaultAccount
-	}
+	options.Concurrency = cmp.Or(options.Concurrency, defaultConcurrency)
+	options.Account = cmp.Or(options.Account, defaultAccount)
 	if err := os.MkdirAll(options.LogDir, 0o755); err != nil {
 		return nil, err
 	}

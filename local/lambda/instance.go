@@ -106,7 +106,7 @@ func (i *instance) runtimeAPI() http.Handler {
 	mux.HandleFunc("POST "+root+"init/error", func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(io.LimitReader(r.Body, 64<<10)) // an incomplete body is used as far as it was read
 		i.pool.output.note("platform.initReport", string(body))
-		accepted(w)
+		sendJSON(w, http.StatusAccepted, map[string]string{"status": "OK"})
 	})
 	i.addExtensionsAPI(mux)
 	return mux
@@ -187,7 +187,7 @@ func (i *instance) response(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	i.responded(e)
-	accepted(w)
+	sendJSON(w, http.StatusAccepted, map[string]string{"status": "OK"})
 }
 
 func (i *instance) failure(w http.ResponseWriter, r *http.Request) {
@@ -199,7 +199,7 @@ func (i *instance) failure(w http.ResponseWriter, r *http.Request) {
 	i.pool.output.take(false)
 	e.finish(outcome{result: Result{Payload: body, FunctionError: "Unhandled", Init: init}})
 	i.responded(e)
-	accepted(w)
+	sendJSON(w, http.StatusAccepted, map[string]string{"status": "OK"})
 }
 
 // responded stops the event's clock unless an extension is at work: the function's timeout includes that work. The event
@@ -212,16 +212,8 @@ func (i *instance) responded(e *event) {
 	}
 }
 
-func accepted(w http.ResponseWriter) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusAccepted)
-	_, _ = io.WriteString(w, `{"status":"OK"}`)
-}
-
 func refuse(w http.ResponseWriter, status int, kind, message string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	fmt.Fprintf(w, `{"errorType":%q,"errorMessage":%q}`, kind, message)
+	sendJSON(w, status, map[string]string{"errorType": kind, "errorMessage": message})
 }
 
 func arn(f template.Function) string {
