@@ -68,14 +68,25 @@ func OnLaptop(f template.Function) template.Function {
 	return f
 }
 
+// Addresses are where a running stack, its parts and its logs are.
+type Addresses struct {
+	BaseURL     string `json:"base_url"` // the API's root, up to /api/v1
+	DocsURL     string `json:"docs_url"` // empty while no function serves the documentation
+	SandboxURL  string `json:"sandbox_url"`
+	DynamoDBURL string `json:"dynamodb_url"`
+	SecretsURL  string `json:"secrets_url"`
+	LambdaURL   string `json:"lambda_url"` // of the Lambda API, with which functions call one another
+	LogDir      string `json:"log_dir"`
+}
+
 // Overrides returns the template's parameters for functions that use a running stack: the parameters of a laptop, and
 // the addresses of the stack's engine, secrets endpoint, vendor sandbox and Lambda API.
-func Overrides(dynamoDBURL, secretsURL, sandboxURL, lambdaURL string) map[string]string {
+func (a Addresses) Overrides() map[string]string {
 	overrides := maps.Clone(laptop)
-	overrides["DynamoDbEndpointUrl"] = dynamoDBURL
-	overrides["SecretsManagerEndpointUrl"] = secretsURL
-	overrides["RatesEndpointUrl"] = sandboxURL
-	overrides["LambdaEndpointUrl"] = lambdaURL
+	overrides["DynamoDbEndpointUrl"] = a.DynamoDBURL
+	overrides["SecretsManagerEndpointUrl"] = a.SecretsURL
+	overrides["RatesEndpointUrl"] = a.SandboxURL
+	overrides["LambdaEndpointUrl"] = a.LambdaURL
 	return overrides
 }
 
@@ -97,21 +108,15 @@ type Options struct {
 
 // Stack is a running local stack.
 type Stack struct {
-	BaseURL     string // the API's root, up to /api/v1
-	DocsURL     string // empty while no function serves the documentation
-	SandboxURL  string
-	DynamoDBURL string
-	SecretsURL  string
-	LambdaURL   string // of the Lambda API, with which functions call one another
-	LogDir      string
-	Parameters  map[string]string // the template's overrides in force
-	Prices      credit.Prices
-	Projects    []demo.Project
-	Store       *project.Store
-	Credit      *credit.Store
-	Template    *template.Template
-	Sandbox     *sandbox.Server
-	Jail        *jail.Jail // in which the functions run
+	Addresses
+	Parameters map[string]string // the template's overrides in force
+	Prices     credit.Prices
+	Projects   []demo.Project
+	Store      *project.Store
+	Credit     *credit.Store
+	Template   *template.Template
+	Sandbox    *sandbox.Server
+	Jail       *jail.Jail // in which the functions run
 
 	*lambda.Host // runs the functions, which its methods name by their logical IDs
 
@@ -125,7 +130,7 @@ func Start(ctx context.Context, options Options) (_ *Stack, err error) {
 	if options.Progress == nil {
 		options.Progress = func(string) {}
 	}
-	s := &Stack{LogDir: options.LogDir, Parameters: maps.Clone(laptop)}
+	s := &Stack{Addresses: Addresses{LogDir: options.LogDir}, Parameters: maps.Clone(laptop)}
 	maps.Copy(s.Parameters, options.Parameters)
 	defer func() {
 		if err != nil {
@@ -251,7 +256,7 @@ func (s *Stack) backends(ctx context.Context, options *Options) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	s.Parameters = Overrides(s.DynamoDBURL, s.SecretsURL, s.SandboxURL, s.LambdaURL)
+	s.Parameters = s.Overrides()
 	maps.Copy(s.Parameters, options.Parameters)
 	s.Template, err = template.Load(path, s.Parameters)
 	return err
@@ -359,30 +364,17 @@ func (s *Stack) serve(ctx context.Context, options *Options) error {
 	return nil
 }
 
-// demoFile is the content of the demo file.
-type demoFile struct {
-	BaseURL           string                  `json:"base_url"`
-	DocsURL           string                  `json:"docs_url"`
-	SandboxURL        string                  `json:"sandbox_url"`
-	DynamoDBURL       string                  `json:"dynamodb_url"`
-	SecretsURL        string                  `json:"secrets_url"`
-	LambdaURL         string                  `json:"lambda_url"`
-	LogDir            string                  `json:"log_dir"`
-	LocationProviders []string                `json:"location_providers"`
-	Prices            map[string]int64        `json:"prices"`
-	Projects          map[string]demo.Project `json:"projects"`
-}
-
 // announce writes the demo file, which only this user may read, because the file holds credentials.
 func (s *Stack) announce(_ context.Context, options *Options) error {
 	if options.DemoFile == "" {
 		return nil
 	}
-	content := demoFile{
-		BaseURL: s.BaseURL, DocsURL: s.DocsURL, SandboxURL: s.SandboxURL, DynamoDBURL: s.DynamoDBURL, SecretsURL: s.SecretsURL, LambdaURL: s.LambdaURL,
-		LogDir: s.LogDir, LocationProviders: demo.Vendors(project.Location),
-		Prices: s.Prices, Projects: map[string]demo.Project{},
-	}
+	content := struct {
+		Addresses
+		LocationProviders []string                `json:"location_providers"`
+		Prices            map[string]int64        `json:"prices"`
+		Projects          map[string]demo.Project `json:"projects"`
+	}{s.Addresses, demo.Vendors(project.Location), s.Prices, map[string]demo.Project{}}
 	if root, err := workdir.Root(); err == nil {
 		if within, err := filepath.Rel(root, s.LogDir); err == nil && filepath.IsLocal(within) {
 			content.LogDir = within

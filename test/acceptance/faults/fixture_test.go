@@ -167,7 +167,9 @@ type stage struct {
 
 func (r *fixture) newStage() (*stage, error) {
 	s := &stage{fixture: r, name: r.name("faults"), copies: map[string][]map[string]types.AttributeValue{}}
-	parameters := stack.Overrides(r.tables.URL("unknown"), r.vault.URL, r.sandbox.URL, r.lambda)
+	parameters := stack.Addresses{
+		DynamoDBURL: r.tables.URL("unknown"), SecretsURL: r.vault.URL, SandboxURL: r.sandbox.URL, LambdaURL: r.lambda,
+	}.Overrides()
 	maps.Copy(parameters, map[string]string{"Stage": s.name, "VendorTimeoutSeconds": "2"})
 	var err error
 	if s.model, err = r.template(parameters); err != nil {
