@@ -125,10 +125,14 @@ func (h *Host) Add(function template.Function, bootstrap string) error {
 	if reserved > 0 {
 		places = semaphore.NewWeighted(reserved)
 	}
+	var list []string
 	variables := environment(function, h.options.Jail.TaskRoot(binary), h.options.Environment)
+	for name, v := range variables {
+		list = append(list, name+"="+v)
+	}
 	h.pools[function.LogicalID] = &pool{
 		function: function, output: output, limit: h.options.Concurrency, room: places, jail: h.options.Jail,
-		command:   jail.Command{Binary: binary, Env: list(variables), Output: output.raw, Readable: readable(variables), Scratch: scratch},
+		command:   jail.Command{Binary: binary, Env: list, Output: output.raw, Readable: readable(variables), Scratch: scratch},
 		instances: map[*instance]bool{},
 	}
 	return nil
@@ -167,14 +171,8 @@ func (h *Host) InvokeStream(ctx context.Context, function string, payload []byte
 }
 
 func (h *Host) invoke(ctx context.Context, function string, payload []byte, streams bool) (Result, error) {
-	h.mu.Lock()
-	pool, ok := h.pools[function]
-	closed := h.closed
-	h.mu.Unlock()
-	if closed {
-		return Result{}, ErrClosed
-	}
-	if !ok {
+	pool := h.pool(function)
+	if pool == nil {
 		return Result{}, fmt.Errorf("there is no function %s", function)
 	}
 	if !pool.room.TryAcquire(1) {
@@ -194,6 +192,49 @@ func (h *Host) invoke(ctx context.Context, function string, payload []byte, stre
 		}
 		return Result{RequestID: e.id}, ctx.Err()
 	}
+}
+
+// pool returns a function's processes; nil for a function that the host does not have.
+func (h *Host) pool(function string) *pool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.pools[function]
+}
+
+// Processes are the IDs of a function's processes at this moment, by its logical ID: busy, frozen and starting ones.
+func (h *Host) Processes(function string) []int {
+	p := h.pool(function)
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ids := make([]int, 0, len(p.instances))
+	for i := range p.instances {
+		if id := i.process.ID(); id != 0 {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// AwaitIdle waits until the function has no event left, and each of its processes is frozen or has ended. The response of
+// an event comes before that where an extension works after the response.
+func (h *Host) AwaitIdle(ctx context.Context, function string) error {
+	for p := h.pool(function); p != nil && !p.isIdle(); {
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+func (p *pool) isIdle() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.queue) == 0 && len(p.idle) == len(p.instances)
 }
 
 // Close ends every process. Events that run or wait end with an error.

@@ -254,14 +254,6 @@ func environment(f template.Function, taskRoot string, extra map[string]string) 
 	return variables
 }
 
-func list(variables map[string]string) []string {
-	var list []string
-	for name, v := range variables {
-		list = append(list, name+"="+v)
-	}
-	return list
-}
-
 func random(bytes int) string {
 	b := make([]byte, bytes)
 	_, _ = rand.Read(b) // never fails
