@@ -39,7 +39,7 @@ FAULT_SEED ?= $(shell date +%s)
 # Every log of a test run, for one search through all of them for secrets.
 TEST_LOGS  := $(CURDIR)/.local/test-logs
 # These packages drive compiled functions or compute for minutes: the race detector sees nothing there, or only slows them.
-SIMULATIONS := ./test/acceptance/faults ./test/acceptance/ceiling
+SIMULATIONS := ./test/acceptance/faults ./test/acceptance/ceiling ./test/acceptance/bench
 # Without the race detector as well: these start no goroutine and compute much.
 PLAIN := ./functions/barcode ./functions/barcode/draw ./functions/barcode/qrcode ./functions/barcode/symbology \
 	./functions/pdf/render/limits ./functions/security/disposable
@@ -48,8 +48,10 @@ PLAIN := ./functions/barcode ./functions/barcode/draw ./functions/barcode/qrcode
 STACKS := ./test/acceptance ./local
 HOSTS  := ./functions/pdf/render ./local/lambda ./local/gateway ./local/jail ./local/stack ./local/build ./functions/pdf \
 	./test/acceptance/freeze
+# The tests of the model that the ceilings are found with. These do run under the race detector.
+MODEL := ^(TestLimit|TestVirtualTime|TestUnits|TestSizes)$$
 # The longest packages start first, so that no long test runs alone at the end. make check has run the policies.
-RACE = ./functions/pdf/render/browser ./shared/credit ./cmd/svc ./test/capacity \
+RACE = ./functions/pdf/render/browser ./shared/credit ./cmd/svc \
 	$$(go list ./... | grep -vxF "$$(go list ./test/policy $(PLAIN) $(SIMULATIONS) $(STACKS) $(HOSTS))")
 
 # The packages' tests share one DynamoDB Local, each with tables of its own.
@@ -74,11 +76,12 @@ test: programs ## everything: checks, unit tests, store tests on DynamoDB Local,
 
 test-race:
 	$(SHARED) go test -race -p 2 -timeout 15m -skip '^TestFaultSchedules$$' $(RACE)
+	$(SHARED) go test -race -timeout 15m -run '$(MODEL)' ./test/acceptance/ceiling
 	$(SHARED) go test -race -count=1 -p 2 -timeout 15m $(HOSTS)
 
 test-simulations:
 	go test -count=1 -timeout 15m -v ./test/acceptance/faults
-	$(SHARED) go test -timeout 15m -v ./test/acceptance/ceiling
+	$(SHARED) go test -timeout 15m -v -skip '$(MODEL)' ./test/acceptance/ceiling
 
 test-plain:
 	go test -p 2 -timeout 15m $(PLAIN)
@@ -126,7 +129,7 @@ fuzz: ## every decoder with INPUTS=10000000 in all, at least 1,000 each, then RE
 	REQUESTS=$(or $(REQUESTS),100000) SEED=$(SEED) nice go test -count=1 -timeout 90m -v -run '^TestHostile' ./test/acceptance
 
 bench: ## cold start, size and throughput compared with a hello function; look-ups compared with a plain map; warm requests
-	@go run ./test/acceptance/bench
+	@go test -run '^$$' -bench '^BenchmarkFunctions$$' -benchtime 1x -timeout 30m ./test/acceptance/bench
 	go test -run '^$$' -bench . ./functions/security/disposable
 	go test -run '^$$' -bench '^BenchmarkLookups$$' ./test/acceptance
 

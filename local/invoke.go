@@ -184,12 +184,7 @@ func running(demoFile string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var demo struct {
-		DynamoDBURL string `json:"dynamodb_url"`
-		SecretsURL  string `json:"secrets_url"`
-		SandboxURL  string `json:"sandbox_url"`
-		LambdaURL   string `json:"lambda_url"`
-	}
+	var demo stack.Addresses
 	if err := json.Unmarshal(text, &demo); err != nil {
 		return nil, fmt.Errorf("%s: %w", demoFile, err)
 	}
@@ -202,5 +197,5 @@ func running(demoFile string) (map[string]string, error) {
 	if err != nil {
 		return nil, nil //nolint:nilerr // nothing responds: no stack runs
 	}
-	return stack.Overrides(demo.DynamoDBURL, demo.SecretsURL, demo.SandboxURL, demo.LambdaURL), conn.Close()
+	return demo.Overrides(), conn.Close()
 }

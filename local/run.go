@@ -53,10 +53,11 @@ func run(args []string) error {
 		if s != nil {
 			err = s.Close()
 		}
-		if err = withoutCancel(err); err == nil {
-			fmt.Println("stopped")
+		if err != nil && !errors.Is(err, context.Canceled) {
+			return err
 		}
-		return err
+		fmt.Println("stopped")
+		return nil
 	}
 	if err != nil {
 		return err
@@ -66,14 +67,6 @@ func run(args []string) error {
 	<-ctx.Done()
 	fmt.Println("\nstopping")
 	return s.Close()
-}
-
-// withoutCancel drops an error that only says that the start was interrupted.
-func withoutCancel(err error) error {
-	if errors.Is(err, context.Canceled) {
-		return nil
-	}
-	return err
 }
 
 // watchParent ends the stack when the process that started it dies without passing a signal on, as `go run` does.

@@ -42,16 +42,12 @@ func Functions(ctx context.Context, functions []template.Function) (map[string]s
 		paths[function.LogicalID] = filepath.Join(dir, filepath.Base(function.Package))
 		packages = append(packages, "./functions/"+function.Package)
 	}
-	return paths, compile(ctx, root, dir, packages...)
+	return paths, Packages(ctx, root, dir, packages...)
 }
 
-// Package builds one package of the module at root into a binary, with the functions' flags.
-func Package(ctx context.Context, root, pkg, binary string) error {
-	return compile(ctx, root, binary, pkg)
-}
-
-// compile builds packages of the module at root into a binary, or into binaries of their names in a folder that exists.
-func compile(ctx context.Context, root, output string, packages ...string) error {
+// Packages builds packages of the module at root, with the functions' flags, into a binary, or into binaries of their names
+// in a folder that exists.
+func Packages(ctx context.Context, root, output string, packages ...string) error {
 	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"build"}, flags, []string{"-o", output}, packages)...)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -63,9 +63,9 @@ const plenty = 10_000_000 // credits
 type plan struct {
 	name, about string
 	mode        project.Mode // of every integration; empty: there are none
-	vendors     reach
-	bare        bool // its integrations have neither secrets nor settings
-	all         bool // the project has the inactive integrations, too
+	closed      int          // the vendors of each chain that refuse connections, from the first one
+	bare        bool         // its integrations have neither secrets nor settings
+	all         bool         // the project has the inactive integrations, too
 	paused      bool
 	trial       []string                  // destinations; nil: not on trial
 	limit       project.RateLimit         // zero: wide
@@ -75,32 +75,25 @@ type plan struct {
 
 var noCredits = []Fault{{"wallet", "it has Managed integrations and no credits"}}
 
-// reach reports whether a chain's vendor refuses connections; the place is 0 for the first vendor of the chain.
-type reach func(place int) (closed bool)
-
-func reachable(int) bool   { return false }
-func unreachable(int) bool { return true }
-func first(place int) bool { return place == 0 }
-
 func rich(credit.Prices) int64 { return plenty }
 
 // plans is the table of projects.
 var plans = []plan{
-	{name: "managed", about: "every integration Managed, 10,000,000 credits", mode: project.Managed, vendors: reachable, all: true, credits: rich},
-	{name: "byok", about: "every integration Manual (BYOK), no credits", mode: project.BYOK, vendors: reachable, all: true},
-	{name: "broke", about: "as managed, no credits", mode: project.Managed, vendors: reachable, faults: noCredits},
-	{name: "race", about: "as managed, credits for exactly 100 barcodes", mode: project.Managed, vendors: reachable,
+	{name: "managed", about: "every integration Managed, 10,000,000 credits", mode: project.Managed, all: true, credits: rich},
+	{name: "byok", about: "every integration Manual (BYOK), no credits", mode: project.BYOK, all: true},
+	{name: "broke", about: "as managed, no credits", mode: project.Managed, faults: noCredits},
+	{name: "race", about: "as managed, credits for exactly 100 barcodes", mode: project.Managed,
 		credits: func(p credit.Prices) int64 { return 100 * p.Of(credit.Barcode) }, faults: noCredits},
-	{name: "paused", about: "as managed, paused", mode: project.Managed, vendors: reachable, credits: rich, paused: true,
+	{name: "paused", about: "as managed, paused", mode: project.Managed, credits: rich, paused: true,
 		faults: []Fault{{"paused", "every request gets 503 project_paused"}}},
-	{name: "trial", about: "as managed, SMS to 0771234567 only", mode: project.Managed, vendors: reachable, credits: rich, trial: []string{"0771234567"}},
-	{name: "limited", about: "as managed, 5 requests in 60 s", mode: project.Managed, vendors: reachable, credits: rich, limit: narrow},
+	{name: "trial", about: "as managed, SMS to 0771234567 only", mode: project.Managed, credits: rich, trial: []string{"0771234567"}},
+	{name: "limited", about: "as managed, 5 requests in 60 s", mode: project.Managed, credits: rich, limit: narrow},
 	{name: "bare", about: "no integrations", credits: rich,
 		faults: []Fault{{"integrations", "it has credentials and no active integration"}}},
-	{name: "incomplete", about: "Manual integrations without secrets or settings", mode: project.BYOK, vendors: reachable, bare: true,
+	{name: "incomplete", about: "Manual integrations without secrets or settings", mode: project.BYOK, bare: true,
 		faults: []Fault{{"integration", " lacks settings ["}, {"integration", " lacks secret fields ["}}},
-	{name: "unreachable", about: "Managed, vendors on a closed port", mode: project.Managed, vendors: unreachable, credits: rich},
-	{name: "failover", about: "Managed, each chain's first vendor on a closed port", mode: project.Managed, vendors: first, credits: rich},
+	{name: "unreachable", about: "Managed, vendors on a closed port", mode: project.Managed, closed: len(table), credits: rich},
+	{name: "failover", about: "Managed, each chain's first vendor on a closed port", mode: project.Managed, closed: 1, credits: rich},
 }
 
 // suffixes end the client IDs.
@@ -217,7 +210,7 @@ func (to Target) integrations(p plan, env project.Environment) []project.Integra
 		}
 		if !v.builtIn {
 			i.Settings["endpoint"] = to.Sandbox + "/" + v.name
-			if p.vendors(place[v.kind]) {
+			if place[v.kind] < p.closed {
 				i.Settings["endpoint"] = to.Closed
 			}
 		}

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"svcapi/local/process"
-	"svcapi/local/workdir"
 )
 
 // EndpointVariable names an engine that already runs. Start uses it instead of starting one.
@@ -25,7 +24,6 @@ const readyWithin = 60 * time.Second
 
 // Options of Start. The zero value is good.
 type Options struct {
-	CacheDir string       // where the engine's jars are kept; default .local/dynamodb of the module
 	Log      io.Writer    // what the engine prints; default nowhere
 	Progress func(string) // receives a short text for each slow step
 	Port     int          // preferred; another one where this is 0 or taken
@@ -47,18 +45,11 @@ func Start(ctx context.Context, options Options) (*Engine, error) {
 	if options.Progress == nil {
 		options.Progress = func(string) {}
 	}
-	if options.CacheDir == "" {
-		dir, err := workdir.Local("dynamodb")
-		if err != nil {
-			return nil, err
-		}
-		options.CacheDir = dir
-	}
 	java, err := Java()
 	if err != nil {
 		return nil, err
 	}
-	lib, err := fetch(ctx, options)
+	lib, err := fetch(ctx, options.Progress)
 	if err != nil {
 		return nil, err
 	}

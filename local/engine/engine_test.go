@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// tools gives a PATH that holds only the named scripts, and links to those programs that have no script.
+// tools gives a PATH that holds only the named scripts, and links to those programs that have no script. The current folder
+// is a new module.
 func tools(t *testing.T, scripts map[string]string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -37,6 +38,10 @@ func tools(t *testing.T, scripts map[string]string) {
 	}
 	t.Setenv("PATH", dir)
 	t.Setenv(EndpointVariable, "")
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("go.mod", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestMissing checks that what is missing is said plainly.
@@ -53,7 +58,7 @@ func TestMissing(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tools(t, c.scripts)
-			_, err := Start(context.Background(), Options{CacheDir: t.TempDir()})
+			_, err := Start(context.Background(), Options{})
 			if err == nil || !strings.Contains(err.Error(), c.message) {
 				t.Errorf("%v, want %q", err, c.message)
 			}
@@ -68,8 +73,7 @@ const copies = `for a; do case $a in -DoutputDirectory=*) mkdir "${a#-DoutputDir
 // left is not taken for it.
 func TestFetchOnce(t *testing.T) {
 	tools(t, map[string]string{"mvn": copies, "mkdir": ""})
-	cache := t.TempDir()
-	if err := os.Mkdir(filepath.Join(cache, version+".partial"), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(".local", "dynamodb", version+".partial"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	var steps []string
@@ -77,11 +81,11 @@ func TestFetchOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for range 4 {
 		group.Go(func() {
-			lib, err := fetch(context.Background(), Options{CacheDir: cache, Progress: func(step string) {
+			lib, err := fetch(context.Background(), func(step string) {
 				mu.Lock()
 				defer mu.Unlock()
 				steps = append(steps, step)
-			}})
+			})
 			if err != nil || !exists(lib) {
 				t.Errorf("%s: %v", lib, err)
 			}

@@ -42,19 +42,14 @@ const appleSilicon = `
       <type>dylib</type>
     </dependency>`
 
-// fetch returns the folder of the engine's libraries. Processes that need it at once wait for the first one's download.
-func fetch(ctx context.Context, options Options) (string, error) {
-	if err := os.MkdirAll(options.CacheDir, 0o755); err != nil {
-		return "", err
+// fetch returns the folder of the engine's libraries below .local/dynamodb of the module. Processes that need the folder at
+// once wait for the first one's download.
+func fetch(ctx context.Context, progress func(string)) (string, error) {
+	lib, err := workdir.Local("dynamodb", version)
+	if err != nil || exists(lib) {
+		return lib, err
 	}
-	cache, err := filepath.Abs(options.CacheDir)
-	if err != nil {
-		return "", err
-	}
-	lib := filepath.Join(cache, version)
-	if exists(lib) {
-		return lib, nil
-	}
+	cache := filepath.Dir(lib)
 	unlock, err := workdir.Lock(filepath.Join(cache, "lock"))
 	if err != nil {
 		return "", err
@@ -68,7 +63,7 @@ func fetch(ctx context.Context, options Options) (string, error) {
 		return "", errors.New("DynamoDB Local is fetched with Maven, and there is no `mvn` on the PATH. " +
 			"Install Maven, or set " + EndpointVariable + " to an engine that runs already")
 	}
-	options.Progress("fetching DynamoDB Local " + version + " (48 MB, once)")
+	progress("fetching DynamoDB Local " + version + " (48 MB, once)")
 	extra := ""
 	if runtime.GOOS == "darwin" && runtime.GOARCH == "arm64" {
 		extra = appleSilicon

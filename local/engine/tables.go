@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -35,6 +36,18 @@ func CreateTables(ctx context.Context, client *dynamodb.Client, from *template.T
 		}
 	}
 	return nil
+}
+
+// DropTables deletes the named tables, of which some may be absent.
+func DropTables(ctx context.Context, client *dynamodb.Client, names map[string]string) error {
+	var failed []error
+	for _, name := range names {
+		_, err := client.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &name})
+		if _, absent := errors.AsType[*types.ResourceNotFoundException](err); err != nil && !absent {
+			failed = append(failed, fmt.Errorf("delete %s: %w", name, err))
+		}
+	}
+	return errors.Join(failed...)
 }
 
 func create(ctx context.Context, client *dynamodb.Client, table template.Table, name string) error {

@@ -57,7 +57,7 @@ func newEvent(state *requestState) event {
 	headers.Set("X-Forwarded-Proto", "http")
 	query := query(r.URL.RawQuery)
 	e := event{
-		Resource:                        state.route.path,
+		Resource:                        state.route.Path,
 		Path:                            state.path,
 		HTTPMethod:                      r.Method,
 		Headers:                         last(headers),
@@ -79,7 +79,7 @@ func newEvent(state *requestState) event {
 			"requestTime":       state.at.UTC().Format("02/Jan/2006:15:04:05 +0000"),
 			"requestTimeEpoch":  state.at.UnixMilli(),
 			"resourceId":        "local",
-			"resourcePath":      state.route.path,
+			"resourcePath":      state.route.Path,
 			"stage":             state.api.Stage,
 		},
 	}

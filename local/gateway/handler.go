@@ -27,10 +27,9 @@ const (
 
 // Handler serves the template's API.
 type Handler struct {
-	api       template.API
-	routes    []route
-	responses map[string]shape
-	host      *lambda.Host
+	api    template.API
+	routes []route
+	host   *lambda.Host
 
 	mu        sync.Mutex
 	accessLog io.Writer
@@ -39,11 +38,10 @@ type Handler struct {
 // New returns the handler of a template's API. The handler writes one JSON line per request to accessLog, with the route
 // and without path and query, which may be payload.
 func New(t *template.Template, host *lambda.Host, accessLog io.Writer) (*Handler, error) {
-	responses, err := newResponses(t.API)
-	if err != nil {
+	if err := validateResponses(t.API.Responses); err != nil {
 		return nil, err
 	}
-	h := &Handler{api: t.API, responses: responses, host: host, accessLog: accessLog}
+	h := &Handler{api: t.API, host: host, accessLog: accessLog}
 	for _, function := range t.Functions {
 		for _, r := range function.Routes {
 			h.routes = append(h.routes, newRoute(function.LogicalID, r, t.API.Throttle))
@@ -118,7 +116,7 @@ func (h *Handler) respond(state *requestState, w http.ResponseWriter) *response 
 		return h.gatewayResponse(state, "REQUEST_TOO_LARGE", "event over 6 MB")
 	}
 	// A client that goes away ends neither the integration nor the function.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(state.request.Context()), state.route.timeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(state.request.Context()), state.route.Timeout)
 	defer cancel()
 	invoke := h.host.Invoke
 	if state.route.stream {
@@ -166,7 +164,7 @@ func Event(t *template.Template, r *http.Request) (function string, event []byte
 func (h *Handler) log(state *requestState, out *response) {
 	resource := ""
 	if state.route != nil {
-		resource = state.route.path
+		resource = state.route.Path
 	}
 	line, err := json.Marshal(struct {
 		Time      string `json:"time"`

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"maps"
 	"net/http"
 	"regexp"
 	"strings"
@@ -30,13 +29,12 @@ var types = map[string]struct {
 	"INTEGRATION_TIMEOUT":          {http.StatusGatewayTimeout, "DEFAULT_5XX", "Endpoint request timed out"},
 }
 
-const messageTemplate = `{"message":$context.error.messageString}`
-
-// shape is the form of a gateway response, as the template declares it.
-type shape struct {
-	status  int // 0: the type's
-	headers map[string]string
-	body    string
+// bodyOf returns the template of a gateway response's body: AWS's own where the template declares none.
+func bodyOf(declared template.GatewayResponse) string {
+	if body, ok := declared.Templates["application/json"]; ok {
+		return body
+	}
+	return `{"message":$context.error.messageString}`
 }
 
 var variable = regexp.MustCompile(`\$context\.([A-Za-z.]*[A-Za-z])`)
@@ -50,58 +48,49 @@ func (state *requestState) variables(kind string) map[string]string {
 	}
 }
 
-// newResponses reads the template's gateway responses. A variable that the local stack does not know is an error: AWS
-// would replace the variable with an empty text.
-func newResponses(api template.API) (map[string]shape, error) {
+// validateResponses validates the template's gateway responses. A variable that the local stack does not know is an error:
+// AWS would replace the variable with an empty text.
+func validateResponses(responses map[string]template.GatewayResponse) error {
 	known := (&requestState{}).variables("")
-	responses := map[string]shape{}
-	for kind, declared := range api.Responses {
-		body, ok := declared.Templates["application/json"]
-		if !ok {
-			body = messageTemplate
-		}
-		used := variable.FindAllStringSubmatch(body, -1)
+	for kind, declared := range responses {
+		used := variable.FindAllStringSubmatch(bodyOf(declared), -1)
 		for name, v := range declared.Headers {
 			if static := len(v) >= 2 && strings.HasPrefix(v, "'") && strings.HasSuffix(v, "'"); static {
 				continue
 			}
 			source, ok := strings.CutPrefix(v, "context.")
 			if !ok {
-				return nil, fmt.Errorf("gateway response %s: header %s is %q: neither in single quotes nor context.<variable>", kind, name, v)
+				return fmt.Errorf("gateway response %s: header %s is %q: neither in single quotes nor context.<variable>", kind, name, v)
 			}
 			used = append(used, []string{v, source})
 		}
 		for _, u := range used {
 			if _, ok := known[u[1]]; !ok {
-				return nil, fmt.Errorf("gateway response %s: the local stack does not know the variable %s", kind, u[0])
+				return fmt.Errorf("gateway response %s: the local stack does not know the variable %s", kind, u[0])
 			}
 		}
-		responses[kind] = shape{declared.Status, maps.Clone(declared.Headers), body}
 	}
-	return responses, nil
+	return nil
 }
 
 // gatewayResponse returns the gateway's own response of a kind. The cause is for the log.
 func (h *Handler) gatewayResponse(state *requestState, kind, cause string) *response {
 	state.failure = kind + ": " + cause
-	form, declared := h.responses[kind]
+	form, declared := h.api.Responses[kind]
 	if !declared {
-		form, declared = h.responses[types[kind].family]
-	}
-	if !declared {
-		form.body = messageTemplate
+		form = h.api.Responses[types[kind].family]
 	}
 	variables := state.variables(kind)
-	out := &response{status: cmp.Or(form.status, types[kind].status), headers: http.Header{}}
+	out := &response{status: cmp.Or(form.Status, types[kind].status), headers: http.Header{}}
 	out.headers.Set("Content-Type", "application/json")
-	for name, v := range form.headers {
+	for name, v := range form.Headers {
 		if source, ok := strings.CutPrefix(v, "context."); ok {
 			out.headers.Set(name, variables[source])
 		} else {
 			out.headers.Set(name, strings.Trim(v, "'"))
 		}
 	}
-	out.body = variable.ReplaceAllFunc([]byte(form.body), func(found []byte) []byte {
+	out.body = variable.ReplaceAllFunc([]byte(bodyOf(form)), func(found []byte) []byte {
 		return []byte(variables[string(bytes.TrimPrefix(found, []byte("$context.")))])
 	})
 	return out
@@ -111,7 +100,7 @@ func (h *Handler) gatewayResponse(state *requestState, kind, cause string) *resp
 // DEFAULT_5XX.
 func (h *Handler) malformed(state *requestState, cause string) *response {
 	out := h.gatewayResponse(state, "DEFAULT_5XX", cause)
-	if h.responses["DEFAULT_5XX"].status == 0 {
+	if h.api.Responses["DEFAULT_5XX"].Status == 0 {
 		out.status = http.StatusBadGateway
 	}
 	return out

@@ -3,7 +3,6 @@ package gateway
 import (
 	"net/http"
 	"strings"
-	"time"
 
 	"golang.org/x/time/rate"
 
@@ -11,11 +10,9 @@ import (
 )
 
 type route struct {
-	function string // logical ID
-	method   string // ANY for every method
-	path     string // the resource path, as declared
-	segments []string
-	timeout  time.Duration
+	template.Route
+	function string   // logical ID
+	segments []string // of the resource path
 	stream   bool
 	bucket   *rate.Limiter // the stage's throttle: a token bucket, as API Gateway's
 }
@@ -25,7 +22,7 @@ func newRoute(function string, r template.Route, throttle template.Throttle) rou
 	if throttle != (template.Throttle{}) {
 		bucket = rate.NewLimiter(rate.Limit(throttle.PerSecond), throttle.Burst)
 	}
-	return route{function, r.Method, r.Path, strings.Split(r.Path, "/"), r.Timeout, r.TransferMode == "RESPONSE_STREAM", bucket}
+	return route{r, function, strings.Split(r.Path, "/"), r.TransferMode == "RESPONSE_STREAM", bucket}
 }
 
 // sentPath returns the path as the client sent the path, from the request line: net/http decodes r.URL.
@@ -49,7 +46,7 @@ func (h *Handler) match(state *requestState) bool {
 	best := ""
 	for i := range h.routes {
 		r := &h.routes[i]
-		if r.method != "ANY" && r.method != state.request.Method {
+		if r.Method != "ANY" && r.Method != state.request.Method {
 			continue
 		}
 		if parameters, rank, ok := r.take(sent); ok && rank > best {
@@ -81,7 +78,7 @@ func (r *route) take(sent []string) (parameters map[string]string, rank string, 
 			return nil, "", false
 		}
 	}
-	if r.method != "ANY" {
+	if r.Method != "ANY" {
 		rank += "0"
 	}
 	return parameters, rank, len(r.segments) == len(sent)

@@ -68,7 +68,7 @@ func program(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer unlock()
-	return path, build.Package(ctx, root, "./local/jail/supervisor", path)
+	return path, build.Packages(ctx, root, path, "./local/jail/supervisor")
 }
 
 func (j *Jail) drop(part string) {

@@ -154,7 +154,5 @@ func accepts(w http.ResponseWriter, result Result, err error) bool {
 // refuseCall writes an error of the Lambda API.
 func refuseCall(w http.ResponseWriter, status int, kind, message string) {
 	w.Header().Set("X-Amzn-ErrorType", kind)
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"Type": "User", "message": message}) // the caller may have gone
+	sendJSON(w, status, map[string]string{"Type": "User", "message": message})
 }

@@ -59,36 +59,31 @@ func (i *instance) register(w http.ResponseWriter, r *http.Request) {
 		}
 		e.invoke = true
 	}
-	id, kind, problem := i.pool.register(i, e)
+	i.pool.mu.Lock()
+	defer i.pool.mu.Unlock()
+	kind, problem := "", ""
+	switch {
+	case i.asked || i.ready:
+		kind, problem = "Extension.RegistrationClosed", "Extension registration closed already"
+	case len(i.extensions) == maxExtensions:
+		kind, problem = "Extension.TooManyExtensions", "Extension limit (10) reached"
+	}
+	for _, other := range i.extensions {
+		if kind == "" && other.name == name {
+			kind, problem = "Extension.InvalidExtensionState", "Extension with this name already registered"
+		}
+	}
 	if kind != "" {
 		refuse(w, http.StatusForbidden, kind, problem)
 		return
 	}
+	id := uuid.NewString()
+	i.extensions[id] = e
 	w.Header().Set("Lambda-Extension-Identifier", id)
 	f := i.pool.function
-	sendJSON(w, map[string]string{
+	sendJSON(w, http.StatusOK, map[string]string{
 		"functionName": f.Name, "functionVersion": "$LATEST", "handler": f.Handler, "accountId": template.AccountID,
 	})
-}
-
-// register adds an extension to an instance, or returns the type and the message of the error.
-func (p *pool) register(i *instance, e *extension) (id, kind, problem string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch {
-	case i.asked || i.ready:
-		return "", "Extension.RegistrationClosed", "Extension registration closed already"
-	case len(i.extensions) == maxExtensions:
-		return "", "Extension.TooManyExtensions", "Extension limit (10) reached"
-	}
-	for _, other := range i.extensions {
-		if other.name == e.name {
-			return "", "Extension.InvalidExtensionState", "Extension with this name already registered"
-		}
-	}
-	id = uuid.NewString()
-	i.extensions[id] = e
-	return id, "", ""
 }
 
 // extensionNext gives an extension its next event. An extension without INVOKE waits until the process ends.
@@ -98,9 +93,21 @@ func (i *instance) extensionNext(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden, "Extension.MissingHeader", "Missing Lambda-Extension-Identifier header")
 		return
 	}
-	e, kind, problem := i.pool.extensionNext(i, id)
-	if kind != "" {
-		refuse(w, http.StatusForbidden, kind, problem)
+	i.pool.output.take(false)
+	i.pool.mu.Lock()
+	e := i.extensions[id]
+	waits := e != nil && e.asked
+	if e != nil && !waits {
+		e.asked = true
+		i.pool.rest(i)
+	}
+	i.pool.mu.Unlock()
+	if e == nil {
+		refuse(w, http.StatusForbidden, "Extension.UnknownExtensionIdentifier", "Unknown extension "+id)
+		return
+	}
+	if waits {
+		refuse(w, http.StatusForbidden, "Extension.InvalidExtensionState", "The extension waits for its next event already")
 		return
 	}
 	var next delivery
@@ -109,27 +116,10 @@ func (i *instance) extensionNext(w http.ResponseWriter, r *http.Request) {
 	case <-r.Context().Done(): // the process has ended
 		return
 	}
-	sendJSON(w, map[string]any{
+	sendJSON(w, http.StatusOK, map[string]any{
 		"eventType": "INVOKE", "deadlineMs": next.deadline.UnixMilli(), "requestId": next.id, "invokedFunctionArn": arn(i.pool.function),
 		"tracing": map[string]string{"type": "X-Amzn-Trace-Id", "value": next.trace},
 	})
-}
-
-// extensionNext notes that an extension asks for its next event, or returns the type and the message of the error.
-func (p *pool) extensionNext(i *instance, id string) (e *extension, kind, problem string) {
-	p.output.take(false)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	e = i.extensions[id]
-	switch {
-	case e == nil:
-		return nil, "Extension.UnknownExtensionIdentifier", "Unknown extension " + id
-	case e.asked:
-		return nil, "Extension.InvalidExtensionState", "The extension waits for its next event already"
-	}
-	e.asked = true
-	p.rest(i)
-	return e, "", ""
 }
 
 // atWork reports that an extension has not asked for its next event. The pool's lock is held.
@@ -142,7 +132,8 @@ func (i *instance) atWork() bool {
 	return false
 }
 
-func sendJSON(w http.ResponseWriter, body any) {
+func sendJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(body) // the process's end reports a process that is gone
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // the process, or the caller, may be gone
 }

@@ -3,6 +3,7 @@
 package lambda
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,10 +13,10 @@ import (
 	"regexp"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/semaphore"
 
 	"svcapi/local/chromium"
 	"svcapi/local/jail"
@@ -61,31 +62,14 @@ type Host struct {
 	options Options
 
 	mu     sync.Mutex
-	pools  map[string]*pool // by logical ID
-	room   room             // of the functions without a reservation
+	pools  map[string]*pool    // by logical ID
+	room   *semaphore.Weighted // the events that may still begin, of the functions without a reservation
 	closed bool
 
 	ending context.Context // ends when the host is closed
 	end    context.CancelFunc
 	queued sync.WaitGroup // asynchronous events
 }
-
-// room counts the events that may still begin.
-type room struct{ atomic.Int64 }
-
-func (r *room) take() bool {
-	for {
-		n := r.Load()
-		if n <= 0 {
-			return false
-		}
-		if r.CompareAndSwap(n, n-1) {
-			return true
-		}
-	}
-}
-
-func (r *room) give() { r.Add(1) }
 
 // Result is the result of an event.
 type Result struct {
@@ -109,18 +93,13 @@ func NewHost(options Options) (*Host, error) {
 	if options.Jail == nil {
 		return nil, errors.New("a Lambda host needs a jail")
 	}
-	if options.Concurrency <= 0 {
-		options.Concurrency = defaultConcurrency
-	}
-	if options.Account <= 0 {
-		options.Account = defaultAccount
-	}
+	options.Concurrency = cmp.Or(options.Concurrency, defaultConcurrency)
+	options.Account = cmp.Or(options.Account, defaultAccount)
 	if err := os.MkdirAll(options.LogDir, 0o755); err != nil {
 		return nil, err
 	}
-	h := &Host{options: options, pools: map[string]*pool{}}
+	h := &Host{options: options, pools: map[string]*pool{}, room: semaphore.NewWeighted(int64(options.Account))}
 	h.ending, h.end = context.WithCancel(context.Background())
-	h.room.Store(int64(options.Account))
 	return h, nil
 }
 
@@ -139,19 +118,21 @@ func (h *Host) Add(function template.Function, bootstrap string) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if _, ok := h.pools[function.LogicalID]; ok || h.closed {
+	places, reserved := h.room, int64(function.Reserved)
+	if _, ok := h.pools[function.LogicalID]; ok || h.closed || !places.TryAcquire(reserved) {
 		return errors.Join(fmt.Errorf("function %s cannot be added now", function.LogicalID), output.close())
 	}
-	places := &h.room
-	if reserved := int64(function.Reserved); reserved > 0 {
-		places = &room{}
-		places.Store(reserved)
-		h.room.Add(-reserved)
+	if reserved > 0 {
+		places = semaphore.NewWeighted(reserved)
 	}
+	var list []string
 	variables := environment(function, h.options.Jail.TaskRoot(binary), h.options.Environment)
+	for name, v := range variables {
+		list = append(list, name+"="+v)
+	}
 	h.pools[function.LogicalID] = &pool{
 		function: function, output: output, limit: h.options.Concurrency, room: places, jail: h.options.Jail,
-		command:   jail.Command{Binary: binary, Env: list(variables), Output: output.raw, Readable: readable(variables), Scratch: scratch},
+		command:   jail.Command{Binary: binary, Env: list, Output: output.raw, Readable: readable(variables), Scratch: scratch},
 		instances: map[*instance]bool{},
 	}
 	return nil
@@ -190,21 +171,15 @@ func (h *Host) InvokeStream(ctx context.Context, function string, payload []byte
 }
 
 func (h *Host) invoke(ctx context.Context, function string, payload []byte, streams bool) (Result, error) {
-	h.mu.Lock()
-	pool, ok := h.pools[function]
-	closed := h.closed
-	h.mu.Unlock()
-	if closed {
-		return Result{}, ErrClosed
-	}
-	if !ok {
+	pool := h.pool(function)
+	if pool == nil {
 		return Result{}, fmt.Errorf("there is no function %s", function)
 	}
-	if !pool.room.take() {
+	if !pool.room.TryAcquire(1) {
 		return Result{}, ErrThrottled
 	}
 	e := &event{id: uuid.NewString(), payload: payload, streams: streams, done: make(chan outcome, 1)}
-	e.leave = sync.OnceFunc(pool.room.give)
+	e.leave = sync.OnceFunc(func() { pool.room.Release(1) })
 	pool.submit(e)
 	select {
 	case o := <-e.done:
@@ -217,6 +192,49 @@ func (h *Host) invoke(ctx context.Context, function string, payload []byte, stre
 		}
 		return Result{RequestID: e.id}, ctx.Err()
 	}
+}
+
+// pool returns a function's processes; nil for a function that the host does not have.
+func (h *Host) pool(function string) *pool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.pools[function]
+}
+
+// Processes are the IDs of a function's processes at this moment, by its logical ID: busy, frozen and starting ones.
+func (h *Host) Processes(function string) []int {
+	p := h.pool(function)
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ids := make([]int, 0, len(p.instances))
+	for i := range p.instances {
+		if id := i.process.ID(); id != 0 {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// AwaitIdle waits until the function has no event left, and each of its processes is frozen or has ended. The response of
+// an event comes before that where an extension works after the response.
+func (h *Host) AwaitIdle(ctx context.Context, function string) error {
+	for p := h.pool(function); p != nil && !p.isIdle(); {
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+func (p *pool) isIdle() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.queue) == 0 && len(p.idle) == len(p.instances)
 }
 
 // Close ends every process. Events that run or wait end with an error.

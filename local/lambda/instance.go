@@ -105,8 +105,8 @@ func (i *instance) runtimeAPI() http.Handler {
 	mux.HandleFunc("POST "+root+"invocation/{id}/error", i.failure)
 	mux.HandleFunc("POST "+root+"init/error", func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(io.LimitReader(r.Body, 64<<10)) // an incomplete body is used as far as it was read
-		i.pool.note("platform.initReport", string(body))
-		accepted(w)
+		i.pool.output.note("platform.initReport", string(body))
+		sendJSON(w, http.StatusAccepted, map[string]string{"status": "OK"})
 	})
 	i.addExtensionsAPI(mux)
 	return mux
@@ -129,11 +129,12 @@ func (i *instance) next(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(e.payload) // the process's end reports a process that is gone
 }
 
-// current returns the running event where it has this ID.
-func (i *instance) current(id string) (*event, time.Duration) {
+// current returns the running event where the request names this event, and else refuses the request.
+func (i *instance) current(w http.ResponseWriter, r *http.Request) (*event, time.Duration) {
 	i.pool.mu.Lock()
 	defer i.pool.mu.Unlock()
-	if i.running == nil || i.running.id != id {
+	if i.running == nil || i.running.id != r.PathValue("id") {
+		refuse(w, http.StatusBadRequest, "InvalidRequestID", "this event does not run here")
 		return nil, 0
 	}
 	init := i.init
@@ -142,9 +143,8 @@ func (i *instance) current(id string) (*event, time.Duration) {
 }
 
 func (i *instance) response(w http.ResponseWriter, r *http.Request) {
-	e, init := i.current(r.PathValue("id"))
+	e, init := i.current(w, r)
 	if e == nil {
-		refuse(w, http.StatusBadRequest, "InvalidRequestID", "this event does not run here")
 		return
 	}
 	// Runtimes announce a stream by the mode; Go's by the media type alone.
@@ -187,20 +187,19 @@ func (i *instance) response(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	i.responded(e)
-	accepted(w)
+	sendJSON(w, http.StatusAccepted, map[string]string{"status": "OK"})
 }
 
 func (i *instance) failure(w http.ResponseWriter, r *http.Request) {
-	e, init := i.current(r.PathValue("id"))
+	e, init := i.current(w, r)
 	if e == nil {
-		refuse(w, http.StatusBadRequest, "InvalidRequestID", "this event does not run here")
 		return
 	}
 	body, _ := io.ReadAll(io.LimitReader(r.Body, MaxResponse)) // an incomplete body is used as far as it was read
 	i.pool.output.take(false)
 	e.finish(outcome{result: Result{Payload: body, FunctionError: "Unhandled", Init: init}})
 	i.responded(e)
-	accepted(w)
+	sendJSON(w, http.StatusAccepted, map[string]string{"status": "OK"})
 }
 
 // responded stops the event's clock unless an extension is at work: the function's timeout includes that work. The event
@@ -213,16 +212,8 @@ func (i *instance) responded(e *event) {
 	}
 }
 
-func accepted(w http.ResponseWriter) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusAccepted)
-	_, _ = io.WriteString(w, `{"status":"OK"}`)
-}
-
 func refuse(w http.ResponseWriter, status int, kind, message string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	fmt.Fprintf(w, `{"errorType":%q,"errorMessage":%q}`, kind, message)
+	sendJSON(w, status, map[string]string{"errorType": kind, "errorMessage": message})
 }
 
 func arn(f template.Function) string {
@@ -258,18 +249,9 @@ func environment(f template.Function, taskRoot string, extra map[string]string) 
 		variables["AWS_LAMBDA_LOG_FORMAT"] = f.LogFormat
 		variables["AWS_LAMBDA_LOG_LEVEL"] = f.LogLevel
 	}
-	for _, layer := range []map[string]string{f.Environment, extra} {
-		maps.Copy(variables, layer)
-	}
+	maps.Copy(variables, f.Environment)
+	maps.Copy(variables, extra)
 	return variables
-}
-
-func list(variables map[string]string) []string {
-	var list []string
-	for name, v := range variables {
-		list = append(list, name+"="+v)
-	}
-	return list
 }
 
 func random(bytes int) string {

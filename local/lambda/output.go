@@ -2,6 +2,7 @@ package lambda
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"svcapi/local/logfile"
 	"svcapi/local/template"
@@ -34,18 +36,12 @@ func newOutput(path string, function template.Function) (*output, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := os.CreateTemp(filepath.Dir(path), ".raw-*")
-	if err == nil {
-		err = errors.Join(raw.Close(), err)
-	}
-	o := &output{log: log, least: -1}
-	if err == nil {
-		o.raw, err = os.OpenFile(raw.Name(), os.O_RDWR|os.O_APPEND, 0)
-		err = errors.Join(err, os.Remove(raw.Name()))
-	}
-	if err != nil {
+	name := filepath.Join(filepath.Dir(path), ".raw-"+rand.Text())
+	raw, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_RDWR|os.O_APPEND, 0o600)
+	if err = errors.Join(err, os.Remove(name)); err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
+	o := &output{raw: raw, log: log, least: -1}
 	if function.LogFormat == "JSON" {
 		o.least = slices.Index(levels, function.LogLevel)
 	}
@@ -86,8 +82,12 @@ func (o *output) passes(line []byte) bool {
 	return level >= o.least
 }
 
-// note writes a line of the platform.
-func (o *output) note(line []byte) {
+// note writes a line of the platform, in Lambda's JSON form.
+func (o *output) note(kind, message string) {
+	line, _ := json.Marshal(map[string]any{ // strings always marshal
+		"time": time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), "type": kind,
+		"record": map[string]string{"status": "error", "error": message},
+	})
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	_, _ = o.log.Write(append(line, '\n'))

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"svcapi/local/jail"
 	"svcapi/local/template"
 )
@@ -52,12 +54,9 @@ func (e *event) deliver(o outcome) {
 }
 
 // fail finishes an event as Lambda does when a function dies or takes too long.
-func (e *event) fail(kind, message string) { e.finish(failed(kind, message)) }
-
-// failed returns the outcome of an event whose function has failed.
-func failed(kind, message string) outcome {
+func (e *event) fail(kind, message string) {
 	payload, _ := json.Marshal(map[string]string{"errorType": kind, "errorMessage": message}) // strings always marshal
-	return outcome{result: Result{Payload: payload, FunctionError: "Unhandled"}}
+	e.finish(outcome{result: Result{Payload: payload, FunctionError: "Unhandled"}})
 }
 
 // pool is one function's processes and the events that wait for them.
@@ -65,8 +64,8 @@ type pool struct {
 	function template.Function
 	jail     *jail.Jail
 	command  jail.Command
-	limit    int   // processes
-	room     *room // events at once, often together with other functions
+	limit    int                 // processes
+	room     *semaphore.Weighted // events at once, often together with other functions
 
 	mu        sync.Mutex
 	output    *output
@@ -103,7 +102,7 @@ func (p *pool) grow() {
 		if err != nil {
 			first := p.queue[0]
 			p.queue = p.queue[1:]
-			p.note("platform.initReport", err.Error())
+			p.output.note("platform.initReport", err.Error())
 			first.fail("Runtime.InvalidEntrypoint", err.Error())
 			continue
 		}
@@ -118,7 +117,7 @@ func (p *pool) next(i *instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if i.running != nil && !i.asked { // the runtime asks again without a response; after a response this outcome is dropped
-		i.running.finish(failed("Runtime.NoResponse", "the function asked for its next event without a response to this one"))
+		i.running.fail("Runtime.NoResponse", "the function asked for its next event without a response to this one")
 	}
 	i.asked = true
 	p.rest(i)
@@ -203,19 +202,10 @@ func (p *pool) ended(i *instance) {
 			kind, message = "Sandbox.Timedout", fmt.Sprintf("Error: init took longer than %s", initTimeout)
 		}
 		message = "RequestId: " + e.id + " " + message
-		p.note("platform.report", message)
+		p.output.note("platform.report", message)
 		e.fail(kind, message)
 	}
 	p.grow()
-}
-
-// note writes a line of the platform into the function's log, in Lambda's JSON form.
-func (p *pool) note(kind, message string) {
-	line, _ := json.Marshal(map[string]any{ // strings always marshal
-		"time": time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), "type": kind,
-		"record": map[string]string{"status": "error", "error": message},
-	})
-	p.output.note(line)
 }
 
 func (p *pool) close() {

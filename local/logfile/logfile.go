@@ -2,6 +2,7 @@
 package logfile
 
 import (
+	"crypto/rand"
 	"errors"
 	"io/fs"
 	"os"
@@ -11,26 +12,16 @@ import (
 // Variable names a folder that keeps every log of a test run, so that one search goes through all of them.
 const Variable = "TEST_LOGS"
 
-// Open opens a log for appending. Where Variable names a folder, Open creates the file in that folder, under a name of
-// its own, and makes path a link to the file: removing path removes only the link.
+// Open opens a log for appending. Where Variable names a folder, Open makes path a link to a file in that folder
+// under a name of its own: removing path removes only the link.
 func Open(path string) (*os.File, error) {
 	const flags = os.O_CREATE | os.O_APPEND | os.O_WRONLY
 	kept := os.Getenv(Variable)
-	if _, err := os.Lstat(path); kept == "" || !errors.Is(err, fs.ErrNotExist) {
+	if kept == "" {
 		return os.OpenFile(path, flags, 0o644)
 	}
-	file, err := os.CreateTemp(kept, "*-"+filepath.Base(path)) // mode 0600, by its documentation
-	if err != nil {
-		return nil, err
-	}
-	if err := file.Close(); err != nil {
-		return nil, err
-	}
-	err = os.Symlink(file.Name(), path)
-	if errors.Is(err, fs.ErrExist) { // another process of the same function was first
-		err = os.Remove(file.Name())
-	}
-	if err != nil {
+	err := os.Symlink(filepath.Join(kept, rand.Text()+"-"+filepath.Base(path)), path)
+	if err != nil && !errors.Is(err, fs.ErrExist) { // it may be there already
 		return nil, err
 	}
 	return os.OpenFile(path, flags, 0o600)

@@ -18,9 +18,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"golang.org/x/sync/errgroup"
 
@@ -71,14 +68,25 @@ func OnLaptop(f template.Function) template.Function {
 	return f
 }
 
+// Addresses are where a running stack, its parts and its logs are.
+type Addresses struct {
+	BaseURL     string `json:"base_url"` // the API's root, up to /api/v1
+	DocsURL     string `json:"docs_url"` // empty while no function serves the documentation
+	SandboxURL  string `json:"sandbox_url"`
+	DynamoDBURL string `json:"dynamodb_url"`
+	SecretsURL  string `json:"secrets_url"`
+	LambdaURL   string `json:"lambda_url"` // of the Lambda API, with which functions call one another
+	LogDir      string `json:"log_dir"`
+}
+
 // Overrides returns the template's parameters for functions that use a running stack: the parameters of a laptop, and
 // the addresses of the stack's engine, secrets endpoint, vendor sandbox and Lambda API.
-func Overrides(dynamoDBURL, secretsURL, sandboxURL, lambdaURL string) map[string]string {
+func (a Addresses) Overrides() map[string]string {
 	overrides := maps.Clone(laptop)
-	overrides["DynamoDbEndpointUrl"] = dynamoDBURL
-	overrides["SecretsManagerEndpointUrl"] = secretsURL
-	overrides["RatesEndpointUrl"] = sandboxURL
-	overrides["LambdaEndpointUrl"] = lambdaURL
+	overrides["DynamoDbEndpointUrl"] = a.DynamoDBURL
+	overrides["SecretsManagerEndpointUrl"] = a.SecretsURL
+	overrides["RatesEndpointUrl"] = a.SandboxURL
+	overrides["LambdaEndpointUrl"] = a.LambdaURL
 	return overrides
 }
 
@@ -100,22 +108,19 @@ type Options struct {
 
 // Stack is a running local stack.
 type Stack struct {
-	BaseURL     string // the API's root, up to /api/v1
-	DocsURL     string // empty while no function serves the documentation
-	SandboxURL  string
-	DynamoDBURL string
-	SecretsURL  string
-	LambdaURL   string // of the Lambda API, with which functions call one another
-	LogDir      string
-	Parameters  map[string]string // the template's overrides in force
-	Prices      credit.Prices
-	Projects    []demo.Project
-	Template    *template.Template
-	Sandbox     *sandbox.Server
-	Jail        *jail.Jail // in which the functions run
+	Addresses
+	Parameters map[string]string // the template's overrides in force
+	Prices     credit.Prices
+	Projects   []demo.Project
+	Store      *project.Store
+	Credit     *credit.Store
+	Template   *template.Template
+	Sandbox    *sandbox.Server
+	Jail       *jail.Jail // in which the functions run
+
+	*lambda.Host // runs the functions, which its methods name by their logical IDs
 
 	binaries map[string]string // by logical ID
-	host     *lambda.Host
 	lambda   net.Listener
 	closers  []func() error // the last one is called first
 }
@@ -125,7 +130,7 @@ func Start(ctx context.Context, options Options) (_ *Stack, err error) {
 	if options.Progress == nil {
 		options.Progress = func(string) {}
 	}
-	s := &Stack{LogDir: options.LogDir, Parameters: maps.Clone(laptop)}
+	s := &Stack{Addresses: Addresses{LogDir: options.LogDir}, Parameters: maps.Clone(laptop)}
 	maps.Copy(s.Parameters, options.Parameters)
 	defer func() {
 		if err != nil {
@@ -150,19 +155,6 @@ func (s *Stack) Close() error {
 		errs = append(errs, closer())
 	}
 	return errors.Join(errs...)
-}
-
-// Invoke runs one event through a function, by its logical ID, as a schedule or an operator would.
-func (s *Stack) Invoke(ctx context.Context, function string, event []byte) (lambda.Result, error) {
-	return s.host.Invoke(ctx, function, event)
-}
-
-// Processes returns the IDs of a function's processes at this moment, by its logical ID.
-func (s *Stack) Processes(function string) []int { return s.host.Processes(function) }
-
-// AwaitIdle waits until a function, by its logical ID, has ended its events and the work after their responses.
-func (s *Stack) AwaitIdle(ctx context.Context, function string) error {
-	return s.host.AwaitIdle(ctx, function)
 }
 
 func (s *Stack) onClose(f func() error) { s.closers = append(s.closers, f) }
@@ -264,7 +256,7 @@ func (s *Stack) backends(ctx context.Context, options *Options) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	s.Parameters = Overrides(s.DynamoDBURL, s.SecretsURL, s.SandboxURL, s.LambdaURL)
+	s.Parameters = s.Overrides()
 	maps.Copy(s.Parameters, options.Parameters)
 	s.Template, err = template.Load(path, s.Parameters)
 	return err
@@ -274,14 +266,18 @@ func (s *Stack) backends(ctx context.Context, options *Options) error {
 func (s *Stack) data(ctx context.Context, options *Options) error {
 	options.Progress("creating tables and demo projects")
 	db := engine.Client(s.DynamoDBURL)
+	table := map[string]string{}
+	for _, t := range s.Template.Tables {
+		table[t.LogicalID] = t.Name
+	}
 	// An engine that another program runs may hold the tables of an earlier stack.
-	if err := s.dropTables(ctx, db); err != nil {
+	if err := engine.DropTables(ctx, db, table); err != nil {
 		return err
 	}
 	s.onClose(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		defer cancel()
-		return s.dropTables(ctx, db)
+		return engine.DropTables(ctx, db, table)
 	})
 	if err := engine.CreateTables(ctx, db, s.Template, nil); err != nil {
 		return err
@@ -295,34 +291,16 @@ func (s *Stack) data(ctx context.Context, options *Options) error {
 		return err
 	}
 	s.onClose(release)
-	table := map[string]string{}
-	for _, t := range s.Template.Tables {
-		table[t.LogicalID] = t.Name
-	}
+	s.Store = project.NewStore(db, table["Projects"])
+	s.Credit = credit.NewStore(db, credit.Tables{Wallets: table["Wallets"], Ledger: table["Ledger"]})
 	vault := secretsmanager.New(secretsmanager.Options{
-		Region: template.Region, BaseEndpoint: &s.SecretsURL,
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "local", SecretAccessKey: "local"}, nil
-		}),
+		Region: template.Region, BaseEndpoint: &s.SecretsURL, Credentials: db.Options().Credentials,
 	})
 	s.Projects, err = demo.Create(ctx, demo.Target{
-		Projects: project.NewStore(db, table["Projects"]),
-		Credit:   credit.NewStore(db, credit.Tables{Wallets: table["Wallets"], Ledger: table["Ledger"]}),
-		Secrets:  secret.NewWriter(vault, s.Parameters["Stage"]),
-		Prices:   s.Prices, Sandbox: s.SandboxURL, Closed: closed,
+		Projects: s.Store, Credit: s.Credit, Secrets: secret.NewWriter(vault, s.Parameters["Stage"]),
+		Prices: s.Prices, Sandbox: s.SandboxURL, Closed: closed,
 	})
 	return err
-}
-
-func (s *Stack) dropTables(ctx context.Context, db *dynamodb.Client) error {
-	var errs []error
-	for _, t := range s.Template.Tables {
-		_, err := db.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &t.Name})
-		if absent := (*types.ResourceNotFoundException)(nil); !errors.As(err, &absent) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // serve starts the functions' host, the gateway and the schedules.
@@ -355,7 +333,7 @@ func (s *Stack) serve(ctx context.Context, options *Options) error {
 	if err != nil {
 		return err
 	}
-	s.host = host
+	s.Host = host
 	s.onClose(func() error { host.Close(); return nil })
 	for _, f := range s.Template.Functions {
 		if err := host.Add(OnLaptop(f), s.binaries[f.LogicalID]); err != nil {
@@ -386,30 +364,17 @@ func (s *Stack) serve(ctx context.Context, options *Options) error {
 	return nil
 }
 
-// demoFile is the content of the demo file.
-type demoFile struct {
-	BaseURL           string                  `json:"base_url"`
-	DocsURL           string                  `json:"docs_url"`
-	SandboxURL        string                  `json:"sandbox_url"`
-	DynamoDBURL       string                  `json:"dynamodb_url"`
-	SecretsURL        string                  `json:"secrets_url"`
-	LambdaURL         string                  `json:"lambda_url"`
-	LogDir            string                  `json:"log_dir"`
-	LocationProviders []string                `json:"location_providers"`
-	Prices            map[string]int64        `json:"prices"`
-	Projects          map[string]demo.Project `json:"projects"`
-}
-
 // announce writes the demo file, which only this user may read, because the file holds credentials.
 func (s *Stack) announce(_ context.Context, options *Options) error {
 	if options.DemoFile == "" {
 		return nil
 	}
-	content := demoFile{
-		BaseURL: s.BaseURL, DocsURL: s.DocsURL, SandboxURL: s.SandboxURL, DynamoDBURL: s.DynamoDBURL, SecretsURL: s.SecretsURL, LambdaURL: s.LambdaURL,
-		LogDir: s.LogDir, LocationProviders: demo.Vendors(project.Location),
-		Prices: s.Prices, Projects: map[string]demo.Project{},
-	}
+	content := struct {
+		Addresses
+		LocationProviders []string                `json:"location_providers"`
+		Prices            map[string]int64        `json:"prices"`
+		Projects          map[string]demo.Project `json:"projects"`
+	}{s.Addresses, demo.Vendors(project.Location), s.Prices, map[string]demo.Project{}}
 	if root, err := workdir.Root(); err == nil {
 		if within, err := filepath.Rel(root, s.LogDir); err == nil && filepath.IsLocal(within) {
 			content.LogDir = within

@@ -221,7 +221,7 @@ func TestOnLaptop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	product, err := template.Load(filepath.Join(root, "template.yaml"), stack.Overrides("", "", "", ""))
+	product, err := template.Load(filepath.Join(root, "template.yaml"), stack.Addresses{}.Overrides())
 	if err != nil {
 		t.Fatal(err)
 	}

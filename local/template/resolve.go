@@ -70,23 +70,19 @@ type resolver struct {
 func newResolver(from document, overrides map[string]string) (*resolver, error) {
 	r := &resolver{document: from, parameters: map[string]string{}}
 	r.intrinsics = map[string]func(*yaml.Node) (*yaml.Node, error){
-		"!Ref":       func(n *yaml.Node) (*yaml.Node, error) { return r.ref(n.Value) },
-		"!GetAtt":    func(n *yaml.Node) (*yaml.Node, error) { return r.attribute(n.Value) },
-		"!Sub":       r.substitute,
-		"!If":        r.branch,
-		"!Condition": func(n *yaml.Node) (*yaml.Node, error) { return r.truth(r.condition(n.Value)) },
-		"!Equals": func(n *yaml.Node) (*yaml.Node, error) {
-			texts, err := r.texts(n, 2)
-			return r.truth(err == nil && texts[0] == texts[1], err)
+		"!Ref":    func(n *yaml.Node) (*yaml.Node, error) { return r.ref(n.Value) },
+		"!GetAtt": func(n *yaml.Node) (*yaml.Node, error) { return r.attribute(n.Value) },
+		"!Sub":    r.substitute,
+		"!If":     r.branch,
+		"!Condition": func(n *yaml.Node) (*yaml.Node, error) {
+			holds, err := r.condition(n.Value)
+			return scalar(strconv.FormatBool(holds)), err
 		},
-		"!Not": func(n *yaml.Node) (*yaml.Node, error) {
-			texts, err := r.texts(n, 1)
-			return r.truth(err == nil && texts[0] != "true", err)
-		},
-		"!And": func(n *yaml.Node) (*yaml.Node, error) {
-			texts, err := r.texts(n, len(n.Content))
-			return r.truth(!slices.ContainsFunc(texts, func(text string) bool { return text != "true" }), err)
-		},
+		"!Equals": r.logical(2, func(texts []string) bool { return texts[0] == texts[1] }),
+		"!Not":    r.logical(1, func(texts []string) bool { return texts[0] != "true" }),
+		"!And": r.logical(0, func(texts []string) bool {
+			return !slices.ContainsFunc(texts, func(text string) bool { return text != "true" })
+		}),
 	}
 	for name, parameter := range from.Parameters {
 		switch override, ok := overrides[name]; {
@@ -155,27 +151,22 @@ func (r *resolver) text(n *yaml.Node) (string, error) {
 	return n.Value, nil // numbers and dates stay as they are written
 }
 
-// texts resolves the arguments of an intrinsic that takes n of them.
-func (r *resolver) texts(arguments *yaml.Node, n int) ([]string, error) {
-	if arguments.Kind != yaml.SequenceNode || len(arguments.Content) != n {
-		return nil, fmt.Errorf("%d arguments are wanted in a list", n)
+// logical returns an intrinsic of n arguments, or of any number where n is 0, whose value is true or false.
+func (r *resolver) logical(n int, holds func(texts []string) bool) func(*yaml.Node) (*yaml.Node, error) {
+	return func(arguments *yaml.Node) (*yaml.Node, error) {
+		if arguments.Kind != yaml.SequenceNode || n > 0 && len(arguments.Content) != n {
+			return nil, fmt.Errorf("%d arguments are wanted in a list", n)
+		}
+		texts, errs := make([]string, len(arguments.Content)), make([]error, len(arguments.Content))
+		for i, argument := range arguments.Content {
+			texts[i], errs[i] = r.text(argument)
+		}
+		return scalar(strconv.FormatBool(holds(texts))), errors.Join(errs...)
 	}
-	texts := make([]string, n)
-	var errs []error
-	for i, argument := range arguments.Content {
-		var err error
-		texts[i], err = r.text(argument)
-		errs = append(errs, err)
-	}
-	return texts, errors.Join(errs...)
 }
 
 func scalar(text string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
-}
-
-func (r *resolver) truth(is bool, err error) (*yaml.Node, error) {
-	return scalar(strconv.FormatBool(is)), err
 }
 
 func (r *resolver) ref(name string) (*yaml.Node, error) {
@@ -305,13 +296,14 @@ func (r *resolver) decode(path string, n *yaml.Node, into any) {
 	r.set(path, n, reflect.ValueOf(into).Elem())
 }
 
-func (r *resolver) set(path string, n *yaml.Node, into reflect.Value) {
+// set is decode for a value of the target. The result is false for a value that is absent.
+func (r *resolver) set(path string, n *yaml.Node, into reflect.Value) (present bool) {
 	n, err := r.resolve(n)
 	if err != nil {
 		r.problem(path, err)
 	}
 	if err != nil || n == nil {
-		return
+		return false
 	}
 	switch into.Kind() {
 	case reflect.Struct:
@@ -326,18 +318,18 @@ func (r *resolver) set(path string, n *yaml.Node, into reflect.Value) {
 		}
 		fields := r.fields(path, n)
 		for _, key := range slices.Sorted(maps.Keys(fields)) {
-			if element, present := r.element(path+"."+key, fields[key], into); present {
+			if element := reflect.New(into.Type().Elem()).Elem(); r.set(path+"."+key, fields[key], element) {
 				into.SetMapIndex(reflect.ValueOf(key), element)
 			}
 		}
 	case reflect.Slice:
 		if n.Kind != yaml.SequenceNode {
 			r.problem(path, errors.New("a list is wanted here"))
-			return
+			return false
 		}
 		into.SetZero()
 		for i, item := range n.Content {
-			if element, present := r.element(fmt.Sprintf("%s[%d]", path, i), item, into); present {
+			if element := reflect.New(into.Type().Elem()).Elem(); r.set(fmt.Sprintf("%s[%d]", path, i), item, element) {
 				into.Set(reflect.Append(into, element))
 			}
 		}
@@ -358,20 +350,7 @@ func (r *resolver) set(path string, n *yaml.Node, into reflect.Value) {
 			r.problem(path, err)
 		}
 	}
-}
-
-// element decodes an element of a map or a slice, unless the element is absent.
-func (r *resolver) element(path string, n *yaml.Node, of reflect.Value) (element reflect.Value, present bool) {
-	element = reflect.New(of.Type().Elem()).Elem()
-	resolved, err := r.resolve(n)
-	if err != nil {
-		r.problem(path, err)
-	}
-	if err != nil || resolved == nil {
-		return element, false
-	}
-	r.set(path, resolved, element)
-	return element, true
+	return true
 }
 
 // unit returns what 1 in a property is: a duration's unit is seconds, unless the property's name has another.

@@ -41,7 +41,5 @@ func (c *Clock) Now() time.Time {
 func AwayFromWindowEnd(t testing.TB) {
 	t.Helper()
 	const window = 12 * time.Hour
-	if now := time.Now(); now.Add(time.Minute).Truncate(window).After(now) {
-		time.Sleep(now.Add(time.Minute).Truncate(window).Sub(now))
-	}
+	<-time.After(time.Until(time.Now().Add(time.Minute).Truncate(window)))
 }

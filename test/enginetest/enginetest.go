@@ -4,7 +4,6 @@ package enginetest
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -42,7 +41,7 @@ func Main(m *testing.M) {
 	code := m.Run()
 	if running.engine != nil {
 		for _, names := range running.free { // another program may run the engine
-			if err := drop(engine.Client(running.engine.URL), names); err != nil {
+			if err := engine.DropTables(context.Background(), engine.Client(running.engine.URL), names); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 			}
 		}
@@ -91,7 +90,7 @@ func Client(t testing.TB) (*dynamodb.Client, Tables) {
 	t.Cleanup(func() {
 		for _, table := range from.Tables {
 			if !empty(client, table, names[table.LogicalID]) {
-				if err := drop(client, names); err != nil {
+				if err := engine.DropTables(context.Background(), client, names); err != nil {
 					t.Error(err)
 				}
 				return
@@ -139,17 +138,6 @@ func empty(client *dynamodb.Client, table template.Table, name string) bool {
 		}
 	}
 	return true
-}
-
-func drop(client *dynamodb.Client, names map[string]string) error {
-	var failed []error
-	for _, name := range names {
-		_, err := client.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: &name})
-		if gone := new(types.ResourceNotFoundException); err != nil && !errors.As(err, &gone) {
-			failed = append(failed, fmt.Errorf("delete %s: %w", name, err))
-		}
-	}
-	return errors.Join(failed...)
 }
 
 // load reads template.yaml, once in a test process.

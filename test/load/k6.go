@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,10 +37,12 @@ func (s *system) k6(ctx context.Context, script string, variables map[string]str
 	cmd := exec.Command(filepath.Join(s.root, ".local", "bin", "k6"), "run", "--quiet", "--no-color", "--no-usage-report", "--address", "",
 		"--block-hostnames", "*", filepath.Join(s.root, "test", "load", "scripts", script))
 	cmd.Dir, cmd.Stdout, cmd.Stderr = home, s.out, s.out
-	for name, value := range merged(s.variables, variables, map[string]string{
-		"HOME": home, "XDG_CONFIG_HOME": home, "PATH": os.Getenv("PATH"), "SUMMARY": summary,
-		"K6_NO_USAGE_REPORT": "true", "K6_AUTO_EXTENSION_RESOLUTION": "false",
-	}) {
+	cmd.Env = []string{
+		"HOME=" + home, "XDG_CONFIG_HOME=" + home, "PATH=" + os.Getenv("PATH"), "SUMMARY=" + summary,
+		"K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false",
+	}
+	maps.Copy(variables, s.variables)
+	for name, value := range variables {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
 	child, err := process.Start(cmd)

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/signal"
 	"runtime"
@@ -89,11 +88,12 @@ func (s *system) measure(ctx context.Context, m mode, length time.Duration) ([]s
 
 // within runs a load on a stack of its own.
 func within(ctx context.Context, out io.Writer, with settings, run func(*system) ([]string, error)) error {
-	s, err := start(ctx, out, with)
-	if err != nil {
-		return err
+	s := &system{out: out, began: time.Now()}
+	var wrong []string
+	err := s.start(ctx, with)
+	if err == nil {
+		wrong, err = run(s)
 	}
-	wrong, err := run(s)
 	if err = errors.Join(err, s.close()); err != nil {
 		return err
 	}
@@ -102,13 +102,4 @@ func within(ctx context.Context, out io.Writer, with settings, run func(*system)
 	}
 	fmt.Fprintln(out, "passed")
 	return nil
-}
-
-// merged returns the entries of all maps.
-func merged(all ...map[string]string) map[string]string {
-	sum := map[string]string{}
-	for _, m := range all {
-		maps.Copy(sum, m)
-	}
-	return sum
 }

@@ -22,7 +22,7 @@ func (s *system) ledger(ctx context.Context) (map[string]charged, error) {
 	sums := map[string]charged{}
 	for _, name := range spenders {
 		for at := s.began.UTC().Truncate(24 * time.Hour); at.Before(time.Now()); at = at.AddDate(0, 0, 1) {
-			entries, err := s.credits.Entries(ctx, demo.ID(name), at.Format(time.DateOnly))
+			entries, err := s.stack.Credit.Entries(ctx, demo.ID(name), at.Format(time.DateOnly))
 			if err != nil {
 				return nil, err
 			}
@@ -53,7 +53,7 @@ func (s *system) money(ctx context.Context, reports ...*report) (wrong []string,
 	if err != nil {
 		return nil, err
 	}
-	verified, err := s.credits.Verify(ctx, nil)
+	verified, err := s.stack.Credit.Verify(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (s *system) money(ctx context.Context, reports ...*report) (wrong []string,
 func (s *system) settle(ctx context.Context) error {
 	open := int64(0)
 	for _, name := range spenders {
-		w, err := s.credits.Wallet(ctx, demo.ID(name))
+		w, err := s.stack.Credit.Wallet(ctx, demo.ID(name))
 		if err != nil {
 			return err
 		}

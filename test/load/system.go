@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
 
 	"svcapi/local/demo"
-	"svcapi/local/engine"
 	"svcapi/local/lambda"
 	"svcapi/local/stack"
 	"svcapi/local/workdir"
@@ -29,7 +29,6 @@ var wide = project.RateLimit{Requests: 10_000_000, Window: time.Minute}
 type system struct {
 	stack     *stack.Stack
 	baseline  *baseline.Server
-	credits   *credit.Store
 	root      string            // of the module
 	dir       string            // for logs, summaries and the hello function
 	variables map[string]string // of every script
@@ -46,15 +45,6 @@ type settings struct {
 }
 
 // start starts a stack whose projects have more credits than can be spent, and the hello function.
-func start(ctx context.Context, out io.Writer, with settings) (*system, error) {
-	s := &system{out: out, began: time.Now()}
-	err := s.start(ctx, with)
-	if err != nil {
-		return nil, errors.Join(err, s.close())
-	}
-	return s, nil
-}
-
 func (s *system) start(ctx context.Context, with settings) (err error) {
 	if s.root, err = workdir.Root(); err != nil {
 		return err
@@ -62,9 +52,11 @@ func (s *system) start(ctx context.Context, with settings) (err error) {
 	if s.dir, err = os.MkdirTemp("", "load"); err != nil {
 		return err
 	}
+	parameters := map[string]string{"ApiRequestsPerSecond": "100000", "ApiBurst": "100000"}
+	maps.Copy(parameters, with.parameters)
 	s.stack, err = stack.Start(ctx, stack.Options{
 		LogDir: filepath.Join(s.dir, "stack"), Concurrency: with.processes, Account: with.account,
-		Parameters: merged(map[string]string{"ApiRequestsPerSecond": "100000", "ApiBurst": "100000"}, with.parameters),
+		Parameters: parameters,
 	})
 	if err != nil {
 		return err
@@ -84,19 +76,12 @@ func (s *system) start(ctx context.Context, with settings) (err error) {
 
 // data gives the projects credits and a limit, before any function reads the projects.
 func (s *system) data(ctx context.Context, limit project.RateLimit) error {
-	table := map[string]string{}
-	for _, t := range s.stack.Template.Tables {
-		table[t.LogicalID] = t.Name
-	}
-	db := engine.Client(s.stack.DynamoDBURL)
-	s.credits = credit.NewStore(db, credit.Tables{Wallets: table["Wallets"], Ledger: table["Ledger"]})
-	projects := project.NewStore(db, table["Projects"])
 	for _, name := range spenders {
-		if _, err := projects.SetLimits(ctx, demo.ID(name), func(l *project.RateLimit, _ *project.Limits) { *l = limit }); err != nil {
+		if _, err := s.stack.Store.SetLimits(ctx, demo.ID(name), func(l *project.RateLimit, _ *project.Limits) { *l = limit }); err != nil {
 			return err
 		}
 	}
-	return s.credits.Grant(ctx, credit.Movement{
+	return s.stack.Credit.Grant(ctx, credit.Movement{
 		Project: demo.ID("managed"), ID: credit.NewKey(time.Now(), "load"), Credits: 1_000_000_000_000, Reason: "load", Actor: "local",
 	})
 }

@@ -16,7 +16,7 @@ import (
 // Record is a database's record of a network.
 type Record = mmdbtype.Map
 
-// The networks of the databases that All writes.
+// The networks of the databases.
 const (
 	Colombo = "112.134.0.0/16"  // Sri Lanka Telecom
 	Bare    = "112.135.0.0/16"  // in the databases, with an empty record
@@ -46,7 +46,7 @@ var telecom = Record{
 	"autonomous_system_organization": mmdbtype.String("Sri Lanka Telecom"),
 }
 
-// common are the databases that All writes.
+// common are the databases that are written where none is named.
 var common = []string{"GeoLite2-City.mmdb", "GeoLite2-ASN.mmdb", "GeoIP2-Anonymous-IP.mmdb"}
 
 // files are the databases by their names.
@@ -80,10 +80,7 @@ var files = map[string]map[string]Record{
 	},
 }
 
-// All writes the common databases into a new folder and returns the folder.
-func All(t testing.TB) string { return Some(t) }
-
-// Some writes some of the databases into a new folder and returns the folder.
+// Some writes the named databases into a new folder, the common ones where none is named, and returns the folder.
 func Some(t testing.TB, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -186,12 +187,6 @@ func functionName(decl ast.Decl) string {
 	if f.Recv == nil {
 		return f.Name.Name
 	}
-	receiver := f.Recv.List[0].Type
-	if pointer, ok := receiver.(*ast.StarExpr); ok {
-		receiver = pointer.X
-	}
-	if generic, ok := receiver.(*ast.IndexExpr); ok {
-		receiver = generic.X
-	}
-	return receiver.(*ast.Ident).Name + "." + f.Name.Name
+	receiver, _, _ := strings.Cut(types.ExprString(f.Recv.List[0].Type), "[") // without parameters
+	return strings.TrimPrefix(receiver, "*") + "." + f.Name.Name
 }

@@ -41,7 +41,10 @@ func TestSAMLocalReachesTheLocalStack(t *testing.T) {
 	for name, overrides := range map[string]map[string]string{
 		"defaults": {},
 		// What make run prints.
-		"a running stack": stack.Overrides("http://127.0.0.1:18000", "http://127.0.0.1:19000", "http://127.0.0.1:20000", "http://127.0.0.1:21000"),
+		"a running stack": stack.Addresses{
+			DynamoDBURL: "http://127.0.0.1:18000", SecretsURL: "http://127.0.0.1:19000",
+			SandboxURL: "http://127.0.0.1:20000", LambdaURL: "http://127.0.0.1:21000",
+		}.Overrides(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			local, err := template.Load(root("template.yaml"), overrides)

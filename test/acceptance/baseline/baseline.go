@@ -35,7 +35,7 @@ func Build(ctx context.Context, t *template.Template, dir string) (*Hello, error
 	}
 	h := &Hello{Function: like, Binary: filepath.Join(dir, "hello"), template: t}
 	h.Function.LogicalID, h.Function.Folder, h.Function.Environment, h.Function.Schedules = "HelloFunction", "hello", nil, nil
-	return h, build.Package(ctx, root, "./test/acceptance/baseline/hello", h.Binary)
+	return h, build.Packages(ctx, root, h.Binary, "./test/acceptance/baseline/hello")
 }
 
 // Server responds to every route of the SMS function with hello.
@@ -53,29 +53,21 @@ func (h *Hello) Serve(options lambda.Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{host: host}
-	if err := s.listen(h); err != nil {
+	api := *h.template
+	api.Functions, api.API.Throttle = []template.Function{h.Function}, template.Throttle{}
+	handler, err := gateway.New(&api, host, io.Discard)
+	if err == nil {
+		err = host.Add(h.Function, h.Binary)
+	}
+	var server *gateway.Server
+	if err == nil {
+		server, err = gateway.Serve("127.0.0.1:0", handler)
+	}
+	if err != nil {
 		host.Close()
 		return nil, err
 	}
-	return s, nil
-}
-
-func (s *Server) listen(h *Hello) error {
-	if err := s.host.Add(h.Function, h.Binary); err != nil {
-		return err
-	}
-	api := *h.template
-	api.Functions, api.API.Throttle = []template.Function{h.Function}, template.Throttle{}
-	handler, err := gateway.New(&api, s.host, io.Discard)
-	if err != nil {
-		return err
-	}
-	if s.server, err = gateway.Serve("127.0.0.1:0", handler); err != nil {
-		return err
-	}
-	s.URL = s.server.URL + "/api/v1/sms/balance"
-	return nil
+	return &Server{server.URL + "/api/v1/sms/balance", host, server}, nil
 }
 
 // Processes returns the IDs of the function's running processes.

@@ -82,7 +82,7 @@ func (r *fixture) start(t *testing.T) (err error) {
 		return err
 	}
 	r.svc = filepath.Join(r.dir, "svc")
-	if err := build.Package(ctx, r.root, "./cmd/svc", r.svc); err != nil {
+	if err := build.Packages(ctx, r.root, r.svc, "./cmd/svc"); err != nil {
 		return err
 	}
 	if r.browser, err = chromium.Environment(ctx, func(string) {}); err != nil {
@@ -167,7 +167,9 @@ type stage struct {
 
 func (r *fixture) newStage() (*stage, error) {
 	s := &stage{fixture: r, name: r.name("faults"), copies: map[string][]map[string]types.AttributeValue{}}
-	parameters := stack.Overrides(r.tables.URL("unknown"), r.vault.URL, r.sandbox.URL, r.lambda)
+	parameters := stack.Addresses{
+		DynamoDBURL: r.tables.URL("unknown"), SecretsURL: r.vault.URL, SandboxURL: r.sandbox.URL, LambdaURL: r.lambda,
+	}.Overrides()
 	maps.Copy(parameters, map[string]string{"Stage": s.name, "VendorTimeoutSeconds": "2"})
 	var err error
 	if s.model, err = r.template(parameters); err != nil {

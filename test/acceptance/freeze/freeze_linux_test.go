@@ -124,7 +124,7 @@ func start(t *testing.T) *instance {
 	i.move(t, "0")
 	overlay(t)
 	binary := filepath.Join(t.TempDir(), "bootstrap")
-	if err := build.Package(ctx, root, "./functions/barcode", binary); err != nil {
+	if err := build.Packages(ctx, root, binary, "./functions/barcode"); err != nil {
 		t.Fatal(err)
 	}
 	confined, err := jail.New(ctx, func(line string) { t.Log(line) })

@@ -11,12 +11,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -119,6 +115,9 @@ func run(ctx context.Context, out io.Writer, inputs int64, only string, list boo
 	return errors.Join(append(failed, ctx.Err())...)
 }
 
+// declared matches the declaration of a target.
+var declared = regexp.MustCompile(`(?m)^func (Fuzz\w*)\(\w+ \*testing\.F\)`)
+
 // find lists the targets of all packages.
 func find(ctx context.Context, root string) ([]*target, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-json=ImportPath,Dir,TestGoFiles,XTestGoFiles", "./...")
@@ -137,15 +136,12 @@ func find(ctx context.Context, root string) ([]*target, error) {
 			return nil, err
 		}
 		for _, file := range slices.Concat(p.TestGoFiles, p.XTestGoFiles) {
-			parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, file), nil, parser.SkipObjectResolution)
+			text, err := os.ReadFile(filepath.Join(p.Dir, file))
 			if err != nil {
 				return nil, err
 			}
-			for _, declared := range parsed.Decls {
-				f, ok := declared.(*ast.FuncDecl)
-				if ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Fuzz") && f.Type.Params.NumFields() == 1 {
-					targets = append(targets, &target{pkg: p.ImportPath, dir: p.Dir, name: f.Name.Name})
-				}
+			for _, m := range declared.FindAllSubmatch(text, -1) {
+				targets = append(targets, &target{pkg: p.ImportPath, dir: p.Dir, name: string(m[1])})
 			}
 		}
 	}
@@ -185,22 +181,18 @@ func (t *target) fuzz(ctx context.Context, out io.Writer, root string, inputs in
 func (t *target) folder() string { return filepath.Join(t.dir, "testdata", "fuzz", t.name) }
 
 // crashers are the inputs that the package keeps of the target.
-func (t *target) crashers() map[string]bool {
-	kept := map[string]bool{}
+func (t *target) crashers() []string {
 	files, _ := filepath.Glob(filepath.Join(t.folder(), "*")) // none, where there is no such folder
-	for _, file := range files {
-		kept[file] = true
-	}
-	return kept
+	return files
 }
 
 // moveCrashers moves the new inputs to .local/fuzz and returns their names.
-func (t *target) moveCrashers(root string, before map[string]bool) (string, error) {
+func (t *target) moveCrashers(root string, before []string) (string, error) {
 	var said strings.Builder
 	var errs []error
 	to := filepath.Join(root, ".local", "fuzz", strings.ReplaceAll(t.String(), "/", "."))
-	for _, file := range slices.Sorted(maps.Keys(t.crashers())) {
-		if before[file] {
+	for _, file := range t.crashers() {
+		if slices.Contains(before, file) {
 			continue
 		}
 		content, err := os.ReadFile(file)

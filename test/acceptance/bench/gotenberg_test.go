@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"bytes"
@@ -62,12 +62,7 @@ var sameSheet = map[string]string{
 }
 
 // compareGotenberg prints how long a PDF takes through the whole local stack and by Gotenberg over HTTP, with the same browser.
-func compareGotenberg(ctx context.Context, out io.Writer) (err error) {
-	dir, err := os.MkdirTemp("", "bench")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+func compareGotenberg(ctx context.Context, dir string, out io.Writer) (err error) {
 	other, err := startGotenberg(ctx, dir)
 	if errors.Is(err, errNoGotenberg) {
 		fmt.Fprintln(out, err)

@@ -1,14 +1,10 @@
-// Command bench compares the functions with a hello function in the same run: the time from the start of a process to
-// its first request for an event, the size of the binary, and for SMS the requests a second through the whole local stack. The
-// command also compares the start of the PDF function with and without the processor time that Lambda grants. With
-// -gotenberg the command compares PDFs with Gotenberg instead.
-package main
+// Package bench has the benchmarks that compare programs with one another in the same run, and print tables of their own.
+package bench
 
 import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,12 +16,12 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"testing"
 	"text/tabwriter"
 	"time"
 
 	"svcapi/local/build"
 	"svcapi/local/demo"
-	"svcapi/local/engine"
 	"svcapi/local/lambda"
 	"svcapi/local/stack"
 	"svcapi/local/template"
@@ -43,19 +39,20 @@ const (
 	mostRatio = 1.75
 )
 
-func main() {
-	gotenberg := flag.Bool("gotenberg", false, "compare PDFs with Gotenberg instead")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	measure := run
-	if *gotenberg {
-		measure = compareGotenberg
-	}
-	err := measure(ctx, os.Stdout)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+// BenchmarkFunctions compares the functions with a hello function: the time from the start of a process to its first
+// request for an event, the size of the binary, and for SMS the requests a second through the whole local stack. The
+// benchmark also compares the start of the PDF function with and without the processor time that Lambda grants.
+func BenchmarkFunctions(b *testing.B) { benchmark(b, compareFunctions) }
+
+// BenchmarkGotenberg compares PDFs with Gotenberg's.
+func BenchmarkGotenberg(b *testing.B) { benchmark(b, compareGotenberg) }
+
+// benchmark runs one comparison, which an interrupt ends in order.
+func benchmark(b *testing.B, compare func(ctx context.Context, dir string, out io.Writer) error) {
+	ctx, stop := signal.NotifyContext(b.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := compare(ctx, b.TempDir(), os.Stdout); err != nil {
+		b.Fatal(err)
 	}
 }
 
@@ -68,12 +65,7 @@ type bench struct {
 	paths     map[string]string   // binaries by logical ID
 }
 
-func run(ctx context.Context, out io.Writer) (err error) {
-	dir, err := os.MkdirTemp("", "bench")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+func compareFunctions(ctx context.Context, dir string, out io.Writer) (err error) {
 	b := &bench{dir: dir}
 	if b.stack, err = stack.Start(ctx, stack.Options{LogDir: filepath.Join(dir, "stack"), Concurrency: clients}); err != nil {
 		return err
@@ -201,12 +193,7 @@ func (b *bench) requests(ctx context.Context, out io.Writer) (err error) {
 
 // grant gives the demo project more credits than a run can spend.
 func (b *bench) grant(ctx context.Context) error {
-	tables := map[string]string{}
-	for _, t := range b.stack.Template.Tables {
-		tables[t.LogicalID] = t.Name
-	}
-	store := credit.NewStore(engine.Client(b.stack.DynamoDBURL), credit.Tables{Wallets: tables["Wallets"], Ledger: tables["Ledger"]})
-	return store.Grant(ctx, credit.Movement{
+	return b.stack.Credit.Grant(ctx, credit.Movement{
 		Project: demo.ID("managed"), ID: credit.NewKey(time.Now(), "bench"), Credits: 1_000_000_000_000, Reason: "bench", Actor: "local",
 	})
 }
