@@ -73,6 +73,7 @@ type terminal struct {
 	run   func(ctx context.Context, c command) (output string, err error)
 	pause func(ctx context.Context, d time.Duration) error
 	log   []logged
+	err   error // the first failure, after which call runs no command
 }
 
 // logged is a command that was run.
@@ -83,11 +84,22 @@ type logged struct {
 	took    time.Duration
 }
 
-// call runs a program and returns what it printed on standard output, without the space around it.
-func (t *terminal) call(ctx context.Context, name string, args ...string) (string, error) {
-	return t.do(ctx, command{name: name, args: args})
+// fail keeps the first error.
+func (t *terminal) fail(err error) {
+	if t.err == nil {
+		t.err = err
+	}
 }
 
+// call runs a program and returns its standard output. After a failure call runs nothing and returns an empty text.
+func (t *terminal) call(ctx context.Context, name string, args ...string) (output string) {
+	if t.err == nil {
+		output, t.err = t.do(ctx, command{name: name, args: args})
+	}
+	return output
+}
+
+// do runs a command and returns its standard output, without the space around it.
 func (t *terminal) do(ctx context.Context, c command) (string, error) {
 	began := time.Now()
 	output, err := t.run(ctx, c)

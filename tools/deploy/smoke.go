@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -30,10 +31,10 @@ var errExpected = errors.New("succeeded, and should have failed")
 // steps are in their order; the first failure ends the run.
 var steps = []struct {
 	title string
-	run   func(*rehearsal, context.Context) error
+	run   func(*rehearsal, context.Context)
 }{
 	{"The account is ready", (*rehearsal).preflight},
-	{"The build", (*rehearsal).build},
+	{"The build", func(r *rehearsal, ctx context.Context) { r.call(ctx, "sam", "build") }},
 	{"A creation that fails leaves nothing", (*rehearsal).failedCreation},
 	{"Its repetition succeeds", (*rehearsal).creation},
 	{"Acceptance tests, without an SMS", (*rehearsal).acceptance},
@@ -52,13 +53,10 @@ func smoke(ctx context.Context, t *terminal, region, folder string, now func() t
 	began := now()
 	var report strings.Builder
 	fmt.Fprintf(&report, "# Rehearsal of %s in %s\n\n", began.UTC().Format("2006-01-02 15:04 UTC"), region)
-	var failed error
 	for i, step := range steps {
 		from := len(t.log)
-		if failed = step.run(r, ctx); failed != nil {
-			failed = fmt.Errorf("%s: %w", step.title, failed)
-		}
-		fmt.Fprintf(&report, "## %d. %s: %s\n\n", i+1, step.title, map[bool]string{true: "done", false: "FAILED"}[failed == nil])
+		step.run(r, ctx)
+		fmt.Fprintf(&report, "## %d. %s: %s\n\n", i+1, step.title, map[bool]string{true: "done", false: "FAILED"}[r.err == nil])
 		for _, l := range t.log[from:] {
 			fmt.Fprintf(&report, "    $ %s\n", l.command)
 			for line := range strings.Lines(tail(l.output, 12)) {
@@ -67,13 +65,14 @@ func smoke(ctx context.Context, t *terminal, region, folder string, now func() t
 			fmt.Fprintf(&report, "    [%s, %v]\n", l.took.Round(time.Second), l.err)
 		}
 		report.WriteString("\n")
-		if failed != nil {
-			fmt.Fprintf(&report, "%v\n\nThe stage %s is left as it is: docs/uninstall.md removes it.\n", failed, smokeStage)
+		if r.err != nil {
+			r.err = fmt.Errorf("%s: %w", step.title, r.err)
+			fmt.Fprintf(&report, "%v\n\nThe stage %s is left as it is: docs/uninstall.md removes it.\n", r.err, smokeStage)
 			break
 		}
 	}
 	file := filepath.Join(folder, "smoke-"+began.UTC().Format("20060102-1504")+".md")
-	return errors.Join(failed, os.WriteFile(file, []byte(report.String()), 0o600))
+	return errors.Join(r.err, os.WriteFile(file, []byte(report.String()), 0o600))
 }
 
 // tail returns the last lines of a text.
@@ -82,272 +81,189 @@ func tail(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-func (r *rehearsal) aws(ctx context.Context, args ...string) (string, error) {
+func (r *rehearsal) aws(ctx context.Context, args ...string) string {
 	return r.call(ctx, "aws", append(args, "--region", r.region)...)
 }
 
-func (r *rehearsal) operate(ctx context.Context, stage string, args ...string) (string, error) {
-	return r.call(ctx, r.svc, append(args, "--stage", stage, "--region", r.region)...)
+func (r *rehearsal) operate(ctx context.Context, stage string, args ...string) {
+	r.call(ctx, r.svc, append(args, "--stage", stage, "--region", r.region)...)
 }
 
-func (r *rehearsal) deploy(ctx context.Context, parameters ...string) error {
+// deployment returns the arguments of "sam deploy".
+func (r *rehearsal) deployment(parameters ...string) []string {
 	args := []string{"deploy", "--stack-name", smokeStack, "--region", r.region, "--resolve-s3", "--s3-prefix", smokeStack, "--capabilities", "CAPABILITY_IAM",
 		"--no-confirm-changeset", "--no-fail-on-empty-changeset", "--parameter-overrides", "Stage=" + smokeStage, "LogRetentionDays=1"}
-	_, err := r.call(ctx, "sam", append(args, parameters...)...)
-	return err
+	return append(args, parameters...)
+}
+
+func (r *rehearsal) deploy(ctx context.Context, parameters ...string) {
+	r.call(ctx, "sam", r.deployment(parameters...)...)
 }
 
 // badBoundary is a policy that does not exist: IAM refuses the roles, so that a creation or an update fails.
 const badBoundary = "PermissionsBoundaryArn=arn:aws:iam::aws:policy/svc-no-such-policy"
 
-// fails deploys what cannot be deployed, and returns an error unless the stack has the status afterwards.
-func (r *rehearsal) fails(ctx context.Context, status string) error {
-	if err := r.deploy(ctx, badBoundary); err == nil {
-		return fmt.Errorf("deployment with %s: %w", badBoundary, errExpected)
+// fails deploys what cannot be deployed. The stack must then have the status.
+func (r *rehearsal) fails(ctx context.Context, status string) {
+	if _, err := r.do(ctx, command{name: "sam", args: r.deployment(badBoundary)}); err == nil {
+		r.fail(fmt.Errorf("deployment with %s: %w", badBoundary, errExpected))
 	}
-	return r.want(ctx, status, "cloudformation", "describe-stacks", "--stack-name", smokeStack, "--query", "Stacks[0].StackStatus", "--output", "text")
+	got := r.aws(ctx, "cloudformation", "describe-stacks", "--stack-name", smokeStack, "--query", "Stacks[0].StackStatus", "--output", "text")
+	if got != status {
+		r.fail(fmt.Errorf("%q, want %q", got, status))
+	}
 }
 
-// want runs the AWS CLI and compares what it prints.
-func (r *rehearsal) want(ctx context.Context, want string, args ...string) error {
-	got, err := r.aws(ctx, args...)
-	if err == nil && got != want {
-		err = fmt.Errorf("%q, want %q", got, want)
+// tablesAre checks how many of the tables that outlive a stack exist.
+func (r *rehearsal) tablesAre(ctx context.Context, want int) {
+	if there := r.existing(ctx, smokeStage, r.region); len(there) != want {
+		r.fail(fmt.Errorf("tables %v, want %d", there, want))
 	}
-	return err
 }
 
-// tablesAre checks which of the tables that outlive a stack exist.
-func (r *rehearsal) tablesAre(ctx context.Context, want int) error {
-	there, err := r.existing(ctx, smokeStage, r.region)
-	if err == nil && len(there) != want {
-		err = fmt.Errorf("tables %v, want %d", there, want)
-	}
-	return err
-}
-
-func (r *rehearsal) deleteStack(ctx context.Context) error {
-	if _, err := r.aws(ctx, "cloudformation", "delete-stack", "--stack-name", smokeStack); err != nil {
-		return err
-	}
-	_, err := r.aws(ctx, "cloudformation", "wait", "stack-delete-complete", "--stack-name", smokeStack)
-	return err
+func (r *rehearsal) deleteStack(ctx context.Context) {
+	r.aws(ctx, "cloudformation", "delete-stack", "--stack-name", smokeStack)
+	r.aws(ctx, "cloudformation", "wait", "stack-delete-complete", "--stack-name", smokeStack)
 }
 
 // healthy protects the tables, and checks money and the stage.
-func (r *rehearsal) healthy(ctx context.Context) error {
-	for _, args := range [][]string{{"protect"}, {"ledger", "verify"}, {"doctor"}} {
-		if _, err := r.operate(ctx, smokeStage, args...); err != nil {
-			return err
-		}
-	}
-	return nil
+func (r *rehearsal) healthy(ctx context.Context) {
+	r.operate(ctx, smokeStage, "protect")
+	r.operate(ctx, smokeStage, "ledger", "verify")
+	r.operate(ctx, smokeStage, "doctor")
 }
 
-func (r *rehearsal) preflight(ctx context.Context) error {
-	if _, err := r.call(ctx, "go", "build", "-o", r.svc, "./cmd/svc"); err != nil {
-		return err
-	}
-	if err := r.tablesAre(ctx, 0); err != nil {
-		return err
-	}
-	_, err := r.operate(ctx, smokeStage, "preflight")
-	return err
+func (r *rehearsal) preflight(ctx context.Context) {
+	r.call(ctx, "go", "build", "-o", r.svc, "./cmd/svc")
+	r.tablesAre(ctx, 0)
+	r.operate(ctx, smokeStage, "preflight")
 }
 
-func (r *rehearsal) build(ctx context.Context) error {
-	_, err := r.call(ctx, "sam", "build")
-	return err
+func (r *rehearsal) failedCreation(ctx context.Context) {
+	r.fails(ctx, "ROLLBACK_COMPLETE")
+	r.tablesAre(ctx, 0)
+	r.deleteStack(ctx)
 }
 
-func (r *rehearsal) failedCreation(ctx context.Context) error {
-	if err := r.fails(ctx, "ROLLBACK_COMPLETE"); err != nil {
-		return err
-	}
-	if err := r.tablesAre(ctx, 0); err != nil {
-		return err
-	}
-	return r.deleteStack(ctx)
+func (r *rehearsal) creation(ctx context.Context) {
+	r.deploy(ctx)
+	r.operate(ctx, smokeStage, "project", "create", "Rehearsal", "--id", "rehearsal")
+	r.operate(ctx, smokeStage, "credit", "grant", "rehearsal", "1000000", "--reason", "rehearsal", "--id", "rehearsal")
+	r.operate(ctx, smokeStage, "rates", "sync")
+	r.healthy(ctx)
 }
 
-func (r *rehearsal) creation(ctx context.Context) error {
-	if err := r.deploy(ctx); err != nil {
-		return err
+func (r *rehearsal) acceptance(ctx context.Context) {
+	url := r.aws(ctx, "cloudformation", "describe-stacks", "--stack-name", smokeStack, "--query", "Stacks[0].Outputs[?OutputKey=='BaseUrl'].OutputValue", "--output", "text")
+	if r.err == nil { // ACCEPT_SENDS is empty: no test sends an SMS.
+		_, r.err = r.do(ctx, command{name: "make", args: []string{"acceptance"}, env: []string{"BASE_URL=" + url, "STAGE=" + smokeStage, "ACCEPT_SENDS=", "AWS_REGION=" + r.region}})
 	}
-	for _, args := range [][]string{
-		{"project", "create", "Rehearsal", "--id", "rehearsal"}, {"credit", "grant", "rehearsal", "1000000", "--reason", "rehearsal", "--id", "rehearsal"}, {"rates", "sync"},
-	} {
-		if _, err := r.operate(ctx, smokeStage, args...); err != nil {
-			return err
-		}
-	}
-	return r.healthy(ctx)
-}
-
-func (r *rehearsal) acceptance(ctx context.Context) error {
-	url, err := r.aws(ctx, "cloudformation", "describe-stacks", "--stack-name", smokeStack, "--query", "Stacks[0].Outputs[?OutputKey=='BaseUrl'].OutputValue", "--output", "text")
-	if err != nil {
-		return err
-	}
-	// ACCEPT_SENDS is empty: no test sends an SMS.
-	_, err = r.do(ctx, command{name: "make", args: []string{"acceptance"}, env: []string{"BASE_URL=" + url, "STAGE=" + smokeStage, "ACCEPT_SENDS=", "AWS_REGION=" + r.region}})
-	return err
 }
 
 // live returns the version of the SMS function that requests reach, and its price.
-func (r *rehearsal) live(ctx context.Context) (string, error) {
-	name, err := r.aws(ctx, "cloudformation", "describe-stack-resource", "--stack-name", smokeStack, "--logical-resource-id", "SmsFunction",
+func (r *rehearsal) live(ctx context.Context) string {
+	name := r.aws(ctx, "cloudformation", "describe-stack-resource", "--stack-name", smokeStack, "--logical-resource-id", "SmsFunction",
 		"--query", "StackResourceDetail.PhysicalResourceId", "--output", "text")
-	if err != nil {
-		return "", err
-	}
 	return r.aws(ctx, "lambda", "get-function-configuration", "--function-name", name, "--qualifier", "live", "--query", "[Version,Environment.Variables.PRICE_SMS]", "--output", "text")
 }
 
-func (r *rehearsal) changedParameter(ctx context.Context) error {
-	before, err := r.live(ctx)
-	if err != nil {
-		return err
+func (r *rehearsal) changedParameter(ctx context.Context) {
+	before := r.live(ctx)
+	r.deploy(ctx, "PriceSms=12345")
+	after := r.live(ctx)
+	if r.err == nil && (strings.Fields(before)[0] == strings.Fields(after)[0] || !strings.HasSuffix(after, "12345")) {
+		r.fail(fmt.Errorf("version and price are %q after %q", after, before))
 	}
-	if err := r.deploy(ctx, "PriceSms=12345"); err != nil {
-		return err
-	}
-	after, err := r.live(ctx)
-	if err == nil && (strings.Fields(before)[0] == strings.Fields(after)[0] || !strings.HasSuffix(after, "12345")) {
-		err = fmt.Errorf("version and price are %q after %q", after, before)
-	}
-	return err
 }
 
-func (r *rehearsal) failedUpdate(ctx context.Context) error {
-	if err := r.fails(ctx, "UPDATE_ROLLBACK_COMPLETE"); err != nil {
-		return err
-	}
-	return r.healthy(ctx)
+func (r *rehearsal) failedUpdate(ctx context.Context) {
+	r.fails(ctx, "UPDATE_ROLLBACK_COMPLETE")
+	r.healthy(ctx)
 }
 
-func (r *rehearsal) repeatedUpdate(ctx context.Context) error {
-	if err := r.deploy(ctx, "PriceSms=23456"); err != nil {
-		return err
-	}
-	return r.healthy(ctx)
+func (r *rehearsal) repeatedUpdate(ctx context.Context) {
+	r.deploy(ctx, "PriceSms=23456")
+	r.healthy(ctx)
 }
 
 // restore follows docs/restore.md.
-func (r *rehearsal) restore(ctx context.Context) error {
+func (r *rehearsal) restore(ctx context.Context) {
+	const table, restored = smokeStack + "-", "svc-" + smokeRestored + "-"
 	for _, short := range kept {
-		if _, err := r.aws(ctx, "dynamodb", "restore-table-to-point-in-time", "--source-table-name", smokeStack+"-"+short,
-			"--target-table-name", "svc-"+smokeRestored+"-"+short, "--use-latest-restorable-time"); err != nil {
-			return err
-		}
+		r.aws(ctx, "dynamodb", "restore-table-to-point-in-time", "--source-table-name", table+short,
+			"--target-table-name", restored+short, "--use-latest-restorable-time")
 	}
 	for _, short := range kept {
-		if err := r.awaitTable(ctx, "svc-"+smokeRestored+"-"+short); err != nil {
-			return err
-		}
+		r.awaitTable(ctx, restored+short)
 	}
-	if _, err := r.operate(ctx, smokeRestored, "ledger", "verify"); err != nil {
-		return err
-	}
+	r.operate(ctx, smokeRestored, "ledger", "verify")
 	backups := map[string]string{}
 	for _, short := range kept {
-		arn, err := r.aws(ctx, "dynamodb", "create-backup", "--table-name", "svc-"+smokeRestored+"-"+short, "--backup-name", "svc-"+smokeRestored+"-"+short,
+		backups[short] = r.aws(ctx, "dynamodb", "create-backup", "--table-name", restored+short, "--backup-name", restored+short,
 			"--query", "BackupDetails.BackupArn", "--output", "text")
-		if err != nil {
-			return err
-		}
-		backups[short] = arn
-		if err := r.until(ctx, "AVAILABLE", "dynamodb", "describe-backup", "--backup-arn", arn, "--query", "BackupDescription.BackupDetails.BackupStatus", "--output", "text"); err != nil {
-			return err
-		}
+		r.until(ctx, "AVAILABLE", "dynamodb", "describe-backup", "--backup-arn", backups[short],
+			"--query", "BackupDescription.BackupDetails.BackupStatus", "--output", "text")
 	}
 	for _, short := range kept {
-		if err := r.deleteTable(ctx, smokeStack+"-"+short, true); err != nil {
-			return err
-		}
-		if _, err := r.aws(ctx, "dynamodb", "restore-table-from-backup", "--target-table-name", smokeStack+"-"+short, "--backup-arn", backups[short]); err != nil {
-			return err
-		}
+		r.deleteTable(ctx, table+short, true)
+		r.aws(ctx, "dynamodb", "restore-table-from-backup", "--target-table-name", table+short, "--backup-arn", backups[short])
 	}
 	for _, short := range kept {
-		if err := r.awaitTable(ctx, smokeStack+"-"+short); err != nil {
-			return err
-		}
+		r.awaitTable(ctx, table+short)
 	}
-	if err := r.healthy(ctx); err != nil {
-		return err
-	}
+	r.healthy(ctx)
 	for _, short := range kept {
-		if err := r.deleteTable(ctx, "svc-"+smokeRestored+"-"+short, false); err != nil {
-			return err
-		}
-		if _, err := r.aws(ctx, "dynamodb", "delete-backup", "--backup-arn", backups[short]); err != nil {
-			return err
-		}
+		r.deleteTable(ctx, restored+short, false)
+		r.aws(ctx, "dynamodb", "delete-backup", "--backup-arn", backups[short])
 	}
-	return nil
 }
 
 // awaitTable waits until a restored table is active, up to an hour; the waiter of the CLI gives up after eight minutes.
-func (r *rehearsal) awaitTable(ctx context.Context, name string) error {
-	return r.until(ctx, "ACTIVE", "dynamodb", "describe-table", "--table-name", name, "--query", "Table.TableStatus", "--output", "text")
+func (r *rehearsal) awaitTable(ctx context.Context, name string) {
+	r.until(ctx, "ACTIVE", "dynamodb", "describe-table", "--table-name", name, "--query", "Table.TableStatus", "--output", "text")
 }
 
-func (r *rehearsal) until(ctx context.Context, want string, args ...string) error {
+// until repeats a call of the AWS CLI until it prints the wanted text. A call that fails is repeated, too.
+func (r *rehearsal) until(ctx context.Context, want string, args ...string) {
 	for range 120 {
-		if r.want(ctx, want, args...) == nil {
-			return nil
+		if r.err != nil {
+			return
 		}
-		if err := r.pause(ctx, 30*time.Second); err != nil {
-			return err
+		got, err := r.do(ctx, command{name: "aws", args: append(slices.Clip(args), "--region", r.region)})
+		if err == nil && got == want {
+			return
 		}
+		r.err = r.pause(ctx, 30*time.Second)
 	}
-	return fmt.Errorf("not %s after an hour: aws %s", want, strings.Join(args, " "))
+	r.fail(fmt.Errorf("not %s after an hour: aws %s", want, strings.Join(args, " ")))
 }
 
-func (r *rehearsal) deleteTable(ctx context.Context, name string, protected bool) error {
+func (r *rehearsal) deleteTable(ctx context.Context, name string, protected bool) {
 	if protected {
-		if _, err := r.aws(ctx, "dynamodb", "update-table", "--table-name", name, "--no-deletion-protection-enabled"); err != nil {
-			return err
-		}
-		if err := r.awaitTable(ctx, name); err != nil {
-			return err
-		}
+		r.aws(ctx, "dynamodb", "update-table", "--table-name", name, "--no-deletion-protection-enabled")
+		r.awaitTable(ctx, name)
 	}
-	if _, err := r.aws(ctx, "dynamodb", "delete-table", "--table-name", name); err != nil {
-		return err
-	}
-	_, err := r.aws(ctx, "dynamodb", "wait", "table-not-exists", "--table-name", name)
-	return err
+	r.aws(ctx, "dynamodb", "delete-table", "--table-name", name)
+	r.aws(ctx, "dynamodb", "wait", "table-not-exists", "--table-name", name)
 }
 
-func (r *rehearsal) deletion(ctx context.Context) error {
-	if err := r.deleteStack(ctx); err != nil {
-		return err
-	}
-	return r.tablesAre(ctx, len(kept))
+func (r *rehearsal) deletion(ctx context.Context) {
+	r.deleteStack(ctx)
+	r.tablesAre(ctx, len(kept))
 }
 
-func (r *rehearsal) again(ctx context.Context) error {
+func (r *rehearsal) again(ctx context.Context) {
 	s := stage{name: smokeStage, stack: smokeStack, prefix: smokeStack, parameters: []string{"Stage=" + smokeStage, "LogRetentionDays=1"}}
-	if err := r.importTables(ctx, s, r.region); err != nil {
-		return err
-	}
-	if err := r.deploy(ctx); err != nil {
-		return err
-	}
-	return r.healthy(ctx)
+	r.fail(r.importTables(ctx, s, r.region))
+	r.deploy(ctx)
+	r.healthy(ctx)
 }
 
 // removal follows docs/uninstall.md.
-func (r *rehearsal) removal(ctx context.Context) error {
-	if err := r.deleteStack(ctx); err != nil {
-		return err
-	}
+func (r *rehearsal) removal(ctx context.Context) {
+	r.deleteStack(ctx)
 	for _, short := range kept {
-		if err := r.deleteTable(ctx, smokeStack+"-"+short, true); err != nil {
-			return err
-		}
+		r.deleteTable(ctx, smokeStack+"-"+short, true)
 	}
-	return r.tablesAre(ctx, 0)
+	r.tablesAre(ctx, 0)
 }
