@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -84,6 +85,9 @@ func pack(ctx context.Context, root, version, folder string) error {
 	for _, at := range resource.FindAllStringSubmatch(template, -1) {
 		id, property := at[1], map[string]string{"Function": "CodeUri", "LayerVersion": "ContentUri"}[at[2]]
 		artifacts := filepath.Join(work, id)
+		if err := os.Mkdir(artifacts, 0o755); err != nil {
+			return err
+		}
 		if err := run(ctx, filepath.Join(root, source(template, at[0])), []string{"ARTIFACTS_DIR=" + artifacts}, "make", "--silent", "build-"+id); err != nil {
 			return fmt.Errorf("%s: %w", id, err)
 		}
@@ -157,13 +161,6 @@ func pointAt(template, start, property, name string) string {
 }
 
 func run(ctx context.Context, root string, environment []string, name string, args ...string) error {
-	for _, entry := range environment {
-		if dir, ok := strings.CutPrefix(entry, "ARTIFACTS_DIR="); ok {
-			if err := os.MkdirAll(dir, 0o755); err != nil {
-				return err
-			}
-		}
-	}
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = root, append(os.Environ(), environment...)
 	output, err := cmd.CombinedOutput()
@@ -241,14 +238,17 @@ func materials(version string, binaries []string) ([]byte, error) {
 	bom.Metadata = &cdx.Metadata{Component: &cdx.Component{
 		Type: cdx.ComponentTypeApplication, BOMRef: "svcapi", Name: "svcapi", Version: version,
 	}}
-	modules := map[string]cdx.Component{}
-	toolchain := ""
+	modules := map[string]cdx.Component{} // and the standard library
 	for _, binary := range binaries {
 		info, err := buildinfo.ReadFile(binary)
 		if err != nil {
 			return nil, err
 		}
-		toolchain = info.GoVersion
+		standard := "pkg:golang/std@" + info.GoVersion
+		modules[standard] = cdx.Component{
+			Type: cdx.ComponentTypeLibrary, BOMRef: standard, Name: "std", Version: info.GoVersion,
+			PackageURL: "pkg:golang/std@" + strings.TrimPrefix(info.GoVersion, "go"),
+		}
 		for _, m := range info.Deps {
 			c, err := component(m)
 			if err != nil {
@@ -257,20 +257,12 @@ func materials(version string, binaries []string) ([]byte, error) {
 			modules[c.BOMRef] = c
 		}
 	}
-	standard := cdx.Component{
-		Type: cdx.ComponentTypeLibrary, BOMRef: "pkg:golang/std@" + toolchain, Name: "std", Version: toolchain,
-		PackageURL: "pkg:golang/std@" + strings.TrimPrefix(toolchain, "go"),
+	refs := slices.Sorted(maps.Keys(modules))
+	components := make([]cdx.Component, len(refs))
+	for i, ref := range refs {
+		components[i] = modules[ref]
 	}
-	components := []cdx.Component{standard}
-	for _, c := range modules {
-		components = append(components, c)
-	}
-	slices.SortFunc(components, func(a, b cdx.Component) int { return strings.Compare(a.BOMRef, b.BOMRef) })
 	bom.Components = &components
-	var refs []string
-	for _, c := range components {
-		refs = append(refs, c.BOMRef)
-	}
 	bom.Dependencies = &[]cdx.Dependency{{Ref: "svcapi", Dependencies: &refs}}
 	var out bytes.Buffer
 	err := cdx.NewBOMEncoder(&out, cdx.BOMFileFormatJSON).SetPretty(true).Encode(bom)
