@@ -53,10 +53,9 @@ var documents = []string{"README.md", "LICENSE"}
 // epoch is the time of every file: the earliest that a zip can hold.
 var epoch = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// built are the functions and layers of a template that make builds, by the properties that name their content.
+// resource matches the functions and layers of a template that make builds; the others, the properties of their content.
 var (
-	resource = regexp.MustCompile(`(?m)^  ([A-Za-z0-9]+):\n    Type: AWS::Serverless::(Function|LayerVersion)\n`)
-	next     = regexp.MustCompile(`(?m)^  \S`)
+	resource = regexp.MustCompile(`(?m)^  ([A-Za-z0-9]+):\n    Type: AWS::Serverless::(Function|LayerVersion)\n(?:(?:    .*)?\n)*`)
 	metadata = regexp.MustCompile(`(?m)^    Metadata:(?: \{.*\}\n|\n(?:      .*\n)+)`)
 	content  = regexp.MustCompile(`(?m)^      (CodeUri|ContentUri): (.*)\n`)
 	global   = regexp.MustCompile(`(?m)^    CodeUri: \.\n`)
@@ -88,7 +87,7 @@ func pack(ctx context.Context, root, version, folder string) error {
 		if err := os.Mkdir(artifacts, 0o755); err != nil {
 			return err
 		}
-		if err := run(ctx, filepath.Join(root, source(template, at[0])), []string{"ARTIFACTS_DIR=" + artifacts}, "make", "--silent", "build-"+id); err != nil {
+		if err := run(ctx, filepath.Join(root, source(at[0])), []string{"ARTIFACTS_DIR=" + artifacts}, "make", "--silent", "build-"+id); err != nil {
 			return fmt.Errorf("%s: %w", id, err)
 		}
 		name := strings.ToLower(id) + ".zip"
@@ -134,30 +133,19 @@ func pack(ctx context.Context, root, version, folder string) error {
 	return checksums(folder)
 }
 
-// body returns the range of a resource's text in the template, without the first two lines.
-func body(template, start string) (from, to int) {
-	from = strings.Index(template, start) + len(start)
-	if at := next.FindStringIndex(template[from:]); at != nil {
-		return from, from + at[0]
-	}
-	return from, len(template)
-}
-
-// source returns the folder in which make builds a resource.
-func source(template, start string) string {
-	from, to := body(template, start)
-	if match := content.FindStringSubmatch(template[from:to]); match != nil {
+// source returns the folder in which make builds the resource of a block.
+func source(block string) string {
+	if match := content.FindStringSubmatch(block); match != nil {
 		return match[2]
 	}
 	return "."
 }
 
 // pointAt replaces the content of a resource that make builds with a zip.
-func pointAt(template, start, property, name string) string {
-	from, to := body(template, start)
-	changed := content.ReplaceAllString(metadata.ReplaceAllString(template[from:to], ""), "")
+func pointAt(template, block, property, name string) string {
+	changed := content.ReplaceAllString(metadata.ReplaceAllString(block, ""), "")
 	changed = strings.Replace(changed, "    Properties:\n", "    Properties:\n      "+property+": "+name+"\n", 1)
-	return template[:from] + changed + template[to:]
+	return strings.Replace(template, block, changed, 1)
 }
 
 func run(ctx context.Context, root string, environment []string, name string, args ...string) error {
