@@ -11,7 +11,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"debug/buildinfo"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -167,35 +166,31 @@ func zipFolder(folder, file string) (err error) {
 	defer func() { err = errors.Join(err, out.Close()) }()
 	z := zip.NewWriter(out)
 	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestCompression) })
-	var files []string
-	err = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+	var names []string
+	err = fs.WalkDir(os.DirFS(folder), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
-			files = append(files, path)
+			names = append(names, name)
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	slices.Sort(files)
-	for _, path := range files {
-		if err := zipFile(z, folder, path); err != nil {
+	slices.Sort(names)
+	for _, name := range names {
+		if err := zipFile(z, name, filepath.Join(folder, name)); err != nil {
 			return err
 		}
 	}
 	return z.Close()
 }
 
-func zipFile(z *zip.Writer, folder, path string) error {
+func zipFile(z *zip.Writer, name, path string) error {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return err
 	}
-	name, err := filepath.Rel(folder, path)
-	if err != nil {
-		return err
-	}
-	header := &zip.FileHeader{Name: filepath.ToSlash(name), Method: zip.Deflate, Modified: epoch}
+	header := &zip.FileHeader{Name: name, Method: zip.Deflate, Modified: epoch}
 	mode := fs.FileMode(0o644)
 	if info.Mode()&0o111 != 0 {
 		mode = 0o755
@@ -283,8 +278,7 @@ func checksums(folder string) error {
 		if err != nil {
 			return err
 		}
-		sum := sha256.Sum256(data)
-		fmt.Fprintf(&list, "%s  %s\n", hex.EncodeToString(sum[:]), entry.Name())
+		fmt.Fprintf(&list, "%x  %s\n", sha256.Sum256(data), entry.Name())
 	}
 	return os.WriteFile(filepath.Join(folder, "SHA256SUMS"), []byte(list.String()), 0o644)
 }

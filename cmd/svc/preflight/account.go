@@ -3,7 +3,6 @@ package preflight
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -170,8 +169,7 @@ func get(ctx context.Context, cfg aws.Config, service, path string, into any) er
 	if err != nil {
 		return err
 	}
-	none := sha256.Sum256(nil)
-	if err := v4.NewSigner().SignHTTP(ctx, who, r, hex.EncodeToString(none[:]), service, cfg.Region, time.Now()); err != nil {
+	if err := v4.NewSigner().SignHTTP(ctx, who, r, fmt.Sprintf("%x", sha256.Sum256(nil)), service, cfg.Region, time.Now()); err != nil {
 		return err
 	}
 	out, err := (&http.Client{}).Do(r)
