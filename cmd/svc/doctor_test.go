@@ -126,10 +126,10 @@ func refusing(operation, code string) func(string) string {
 }
 
 // diagnose runs doctor, expects an exit code and returns the findings.
-func (p *doctorFixture) diagnose(args string, exit int) []doctor.Finding {
+func (p *doctorFixture) diagnose(args string, exit int) []app.Finding {
 	p.t.Helper()
 	out := p.run(call{args: "doctor --output json " + args, exit: exit, reports: true})
-	var found []doctor.Finding
+	var found []app.Finding
 	if err := json.Unmarshal([]byte(out), &found); err != nil {
 		p.t.Fatalf("%v: %s", err, out)
 	}
@@ -137,7 +137,7 @@ func (p *doctorFixture) diagnose(args string, exit int) []doctor.Finding {
 }
 
 // expect looks for a finding. Every finding must have advice.
-func expect(t *testing.T, found []doctor.Finding, s doctor.Severity, check, pattern string) {
+func expect(t *testing.T, found []app.Finding, s app.Severity, check, pattern string) {
 	t.Helper()
 	for _, f := range found {
 		if f.Severity == s && f.Check == check && regexp.MustCompile(pattern).MatchString(f.Subject+": "+f.Detail) {
@@ -151,7 +151,7 @@ func expect(t *testing.T, found []doctor.Finding, s doctor.Severity, check, patt
 }
 
 // follow runs the command that a finding advises.
-func (p *doctorFixture) follow(f doctor.Finding) {
+func (p *doctorFixture) follow(f app.Finding) {
 	p.t.Helper()
 	args, isCommand := strings.CutPrefix(f.Advice, "svc ")
 	args, local := strings.CutSuffix(args, " --local")
@@ -202,9 +202,9 @@ func TestDoctorOnDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := p.diagnose("", app.ExitFailed)
-	expect(t, found, doctor.Warning, "paused", "^broke: ")
-	expect(t, found, doctor.Warning, "wallet", "^paused: .*below its alert")
-	expect(t, found, doctor.Broken, "wallet", "^race: .*no wallet")
+	expect(t, found, app.Warning, "paused", "^broke: ")
+	expect(t, found, app.Warning, "wallet", "^paused: .*below its alert")
+	expect(t, found, app.Broken, "wallet", "^race: .*no wallet")
 	if len(found) != 3 {
 		t.Errorf("%+v", found)
 	}
@@ -216,12 +216,12 @@ func TestProbe(t *testing.T) {
 	p.run(call{args: "project create Good --id good"})
 	for _, c := range []struct {
 		unknown, status, asked int
-		want                   doctor.Severity
+		want                   app.Severity
 	}{
-		{0, http.StatusOK, 1, doctor.OK},
-		{2, http.StatusOK, 3, doctor.OK},
-		{2, http.StatusInternalServerError, 3, doctor.Broken},
-		{doctor.ProbeAttempts, http.StatusOK, doctor.ProbeAttempts, doctor.Broken},
+		{0, http.StatusOK, 1, app.OK},
+		{2, http.StatusOK, 3, app.OK},
+		{2, http.StatusInternalServerError, 3, app.Broken},
+		{doctor.ProbeAttempts, http.StatusOK, doctor.ProbeAttempts, app.Broken},
 	} {
 		asked := 0
 		url := p.serve(func(w http.ResponseWriter, _ *http.Request) {
@@ -273,26 +273,26 @@ func TestDoctorOnStacks(t *testing.T) {
 		name           string
 		changes        map[string]string
 		check, pattern string
-		severity       doctor.Severity
+		severity       app.Severity
 	}{
-		{"wrong stage", map[string]string{"stage": "nowhere"}, "stage", "no stage nowhere, only .*" + p.stage, doctor.Broken},
-		{"no engine", map[string]string{"dynamodb_url": "http://127.0.0.1:1"}, "table", "connection refused", doctor.Broken},
-		{"no secrets endpoint", map[string]string{"secrets_url": "http://127.0.0.1:1"}, "secrets", "connection refused", doctor.Broken},
-		{"no gateway", map[string]string{"base_url": "http://127.0.0.1:1"}, "gateway", "connection refused", doctor.Broken},
-		{"no base URL", map[string]string{"base_url": ""}, "stack", "does not name its base URL", doctor.Broken},
-		{"something else responds", map[string]string{"base_url": p.gateway(http.StatusForbidden, `{"message":"Forbidden"}`, false)}, "gateway", "HTTP 403, which is not a response of the API", doctor.Broken},
-		{"the function fails", map[string]string{"base_url": p.gateway(http.StatusInternalServerError, `{"error":{"code":"internal_error"}}`, true)}, "gateway", "HTTP 500 internal_error", doctor.Broken},
-		{"clock far off", map[string]string{"dynamodb_url": p.between(engineURL, never, 10*time.Minute)}, "clock", "(9m5\\ds|10m) ?", doctor.Broken},
-		{"clock off", map[string]string{"dynamodb_url": p.between(engineURL, never, -time.Minute)}, "clock", "off", doctor.Warning},
-		{"no permission on tables", map[string]string{"dynamodb_url": p.between(engineURL, refusing("DescribeTable", "AccessDeniedException"), 0)}, "table", "AccessDenied", doctor.Broken},
-		{"no permission to query", map[string]string{"dynamodb_url": p.between(engineURL, refusing("Query", "AccessDeniedException"), 0)}, "project", "good: .*AccessDenied", doctor.Broken},
-		{"no permission on secrets", map[string]string{"secrets_url": p.between(p.announced["secrets_url"], refusing("GetSecretValue", "AccessDeniedException"), 0)}, "secrets", "AccessDenied", doctor.Broken},
-		{"expired session", map[string]string{"dynamodb_url": p.between(engineURL, refusing("DescribeTable", "ExpiredTokenException"), 0)}, "table", "ExpiredToken", doctor.Broken},
+		{"wrong stage", map[string]string{"stage": "nowhere"}, "stage", "no stage nowhere, only .*" + p.stage, app.Broken},
+		{"no engine", map[string]string{"dynamodb_url": "http://127.0.0.1:1"}, "table", "connection refused", app.Broken},
+		{"no secrets endpoint", map[string]string{"secrets_url": "http://127.0.0.1:1"}, "secrets", "connection refused", app.Broken},
+		{"no gateway", map[string]string{"base_url": "http://127.0.0.1:1"}, "gateway", "connection refused", app.Broken},
+		{"no base URL", map[string]string{"base_url": ""}, "stack", "does not name its base URL", app.Broken},
+		{"something else responds", map[string]string{"base_url": p.gateway(http.StatusForbidden, `{"message":"Forbidden"}`, false)}, "gateway", "HTTP 403, which is not a response of the API", app.Broken},
+		{"the function fails", map[string]string{"base_url": p.gateway(http.StatusInternalServerError, `{"error":{"code":"internal_error"}}`, true)}, "gateway", "HTTP 500 internal_error", app.Broken},
+		{"clock far off", map[string]string{"dynamodb_url": p.between(engineURL, never, 10*time.Minute)}, "clock", "(9m5\\ds|10m) ?", app.Broken},
+		{"clock off", map[string]string{"dynamodb_url": p.between(engineURL, never, -time.Minute)}, "clock", "off", app.Warning},
+		{"no permission on tables", map[string]string{"dynamodb_url": p.between(engineURL, refusing("DescribeTable", "AccessDeniedException"), 0)}, "table", "AccessDenied", app.Broken},
+		{"no permission to query", map[string]string{"dynamodb_url": p.between(engineURL, refusing("Query", "AccessDeniedException"), 0)}, "project", "good: .*AccessDenied", app.Broken},
+		{"no permission on secrets", map[string]string{"secrets_url": p.between(p.announced["secrets_url"], refusing("GetSecretValue", "AccessDeniedException"), 0)}, "secrets", "AccessDenied", app.Broken},
+		{"expired session", map[string]string{"dynamodb_url": p.between(engineURL, refusing("DescribeTable", "ExpiredTokenException"), 0)}, "table", "ExpiredToken", app.Broken},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p.writeStackFile(c.changes)
 			exit := app.ExitFailed
-			if c.severity == doctor.Warning {
+			if c.severity == app.Warning {
 				exit = 0
 			}
 			expect(t, p.diagnose("", exit), c.severity, c.check, c.pattern)
@@ -309,7 +309,7 @@ func TestDoctorOnStacks(t *testing.T) {
 	if err := s.Rates.PutCurrent(t.Context(), held, held.Current); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, p.diagnose("", app.ExitFailed), doctor.Broken, "rates", "fetched 7h0m0s ago")
+	expect(t, p.diagnose("", app.ExitFailed), app.Broken, "rates", "fetched 7h0m0s ago")
 	p.run(call{args: "rates sync", out: []string{"taken"}})
 
 	// Tables with wrong properties. The test creates them again for the end of the fixture.
@@ -330,7 +330,7 @@ func TestDoctorOnStacks(t *testing.T) {
 			}
 		}
 		drop()
-		expect(t, p.diagnose("", app.ExitFailed), doctor.Broken, "table", table.Name+": the table does not exist")
+		expect(t, p.diagnose("", app.ExitFailed), app.Broken, "table", table.Name+": the table does not exist")
 		table.TTL, table.Indexes = "", nil
 		delete(table.Attributes, "uncertain")
 		only := &template.Template{Tables: tables.Tables[i : i+1]}
@@ -338,9 +338,9 @@ func TestDoctorOnStacks(t *testing.T) {
 			t.Fatal(err)
 		}
 		if table.LogicalID == "Transient" {
-			expect(t, p.diagnose("", 0), doctor.Warning, "table", "nothing in it expires")
+			expect(t, p.diagnose("", 0), app.Warning, "table", "nothing in it expires")
 		} else {
-			expect(t, p.diagnose("", app.ExitFailed), doctor.Broken, "table", "lacks its index")
+			expect(t, p.diagnose("", app.ExitFailed), app.Broken, "table", "lacks its index")
 		}
 		drop()
 		*table = whole
@@ -424,35 +424,35 @@ func TestDoctorOnProjects(t *testing.T) {
 	found := p.diagnose("--all", app.ExitFailed)
 	for _, c := range []struct {
 		project  string
-		severity doctor.Severity
+		severity app.Severity
 		check    string
 		pattern  string
 	}{
-		{"paused", doctor.Warning, "paused", "project_paused"},
-		{"nobody", doctor.Broken, "credential", "no live credential"},
-		{"idle", doctor.Broken, "integrations", "no active integration"},
-		{"bare", doctor.Warning, "integrations", "neither credentials nor integrations"},
-		{"no-secret", doctor.Broken, "integration", "lacks secret fields"},
-		{"no-setting", doctor.Broken, "integration", "lacks settings"},
-		{"gone-secret", doctor.Broken, "secret", "scheduled for deletion"},
-		{"unknown", doctor.Broken, "integration", "carrierpigeon"},
-		{"empty", doctor.Broken, "wallet", "no credits"},
-		{"no-wallet", doctor.Broken, "wallet", "no wallet"},
-		{"low", doctor.Warning, "wallet", "below its alert of 101"},
-		{"stuck", doctor.Broken, "settler", "reserved by requests that ended long ago"},
-		{"uncertain", doctor.Warning, "uncertain", "1 SMS"},
-		{"rotating", doctor.Warning, "rotation", "older secret still works"},
-		{"managed", doctor.Broken, "reserved", "401 unauthorized"},
-		{"on-trial", doctor.Warning, "trial", "no destination"},
+		{"paused", app.Warning, "paused", "project_paused"},
+		{"nobody", app.Broken, "credential", "no live credential"},
+		{"idle", app.Broken, "integrations", "no active integration"},
+		{"bare", app.Warning, "integrations", "neither credentials nor integrations"},
+		{"no-secret", app.Broken, "integration", "lacks secret fields"},
+		{"no-setting", app.Broken, "integration", "lacks settings"},
+		{"gone-secret", app.Broken, "secret", "scheduled for deletion"},
+		{"unknown", app.Broken, "integration", "carrierpigeon"},
+		{"empty", app.Broken, "wallet", "no credits"},
+		{"no-wallet", app.Broken, "wallet", "no wallet"},
+		{"low", app.Warning, "wallet", "below its alert of 101"},
+		{"stuck", app.Broken, "settler", "reserved by requests that ended long ago"},
+		{"uncertain", app.Warning, "uncertain", "1 SMS"},
+		{"rotating", app.Warning, "rotation", "older secret still works"},
+		{"managed", app.Broken, "reserved", "401 unauthorized"},
+		{"on-trial", app.Warning, "trial", "no destination"},
 	} {
 		expect(t, found, c.severity, c.check, c.project+`.*`+c.pattern)
 		for _, f := range found {
 			about := regexp.MustCompile(`(^|[ /_])` + c.project + `($|[ /_])`).MatchString(f.Subject)
-			if about && f.Severity == doctor.OK && f.Check == "project" {
+			if about && f.Severity == app.OK && f.Check == "project" {
 				t.Errorf("%s is said to be in order", c.project)
 			}
 		}
-		if got := p.diagnose("--project "+c.project, map[doctor.Severity]int{doctor.Broken: app.ExitFailed, doctor.Warning: 0}[c.severity]); len(got) == 0 {
+		if got := p.diagnose("--project "+c.project, map[app.Severity]int{app.Broken: app.ExitFailed, app.Warning: 0}[c.severity]); len(got) == 0 {
 			t.Errorf("%s alone: nothing found", c.project)
 		}
 	}

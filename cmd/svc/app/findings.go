@@ -20,6 +20,19 @@ type Finding struct {
 	Advice string `json:"advice"`
 }
 
+// Findings are the results of a run's checks, in their order.
+type Findings struct{ Found []Finding }
+
+// Add adds a finding.
+func (f *Findings) Add(s Severity, check, subject, detail, advice string) {
+	f.Found = append(f.Found, Finding{s, check, subject, detail, advice})
+}
+
+// Fail adds an error of AWS with its hint.
+func (f *Findings) Fail(check, subject string, err error) {
+	f.Add(Broken, check, subject, err.Error(), Hint(err))
+}
+
 // PrintFindings prints the problems among findings, or all findings, and returns an error where something is broken.
 func (a *App) PrintFindings(found []Finding, all bool) error {
 	count := map[Severity]int{}

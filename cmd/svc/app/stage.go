@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go/logging"
@@ -229,6 +230,17 @@ func (a *App) StackName() string { return cmp.Or(a.stackName, "svc-"+a.stage) }
 
 // Table returns the name of one of the stage's tables.
 func (s *Stack) Table(name string) string { return "svc-" + s.Stage + "-" + name }
+
+// HasRecovery reports whether point-in-time recovery of a table is on.
+func (s *Stack) HasRecovery(ctx context.Context, table string) (bool, error) {
+	out, err := s.DB.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &table})
+	if err != nil {
+		return false, err
+	}
+	b := out.ContinuousBackupsDescription
+	return b != nil && b.PointInTimeRecoveryDescription != nil &&
+		b.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus == types.PointInTimeRecoveryStatusEnabled, nil
+}
 
 // Load reads a project, and returns an error for a project that does not exist.
 func (s *Stack) Load(ctx context.Context, projectID string) (*project.Record, error) {

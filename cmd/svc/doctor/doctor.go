@@ -72,45 +72,22 @@ func (d *Diagnosis) intended() (n int) {
 			return id == fault.Project && f.Check == fault.Check && strings.Contains(f.Detail, fault.Detail)
 		}) {
 			n++
-			f.Severity, f.Detail, f.Advice = OK, f.Detail+": a fault that the demo has on purpose", ""
+			f.Severity, f.Detail, f.Advice = app.OK, f.Detail+": a fault that the demo has on purpose", ""
 		}
 	}
 	return n
 }
 
-// The severities and findings of app, by short names.
-const (
-	OK      = app.OK
-	Warning = app.Warning
-	Broken  = app.Broken
-)
-
-type (
-	// Severity is the severity of a finding.
-	Severity = app.Severity
-	// Finding is the result of one check.
-	Finding = app.Finding
-)
-
 // Diagnosis is one run of doctor.
 type Diagnosis struct {
 	*app.Stack
+	app.Findings
 	Only  string // the only project to check; empty for all projects
 	probe bool
 	// Pause is the time between the probe's attempts.
 	Pause             time.Duration
 	Now               func() time.Time
-	Found             []Finding
 	noTables, noVault bool // later checks skip what cannot be reached
-}
-
-func (d *Diagnosis) add(s Severity, check, subject, detail, advice string) {
-	d.Found = append(d.Found, Finding{Severity: s, Check: check, Subject: subject, Detail: detail, Advice: advice})
-}
-
-// fail adds an error of AWS with its hint.
-func (d *Diagnosis) fail(check, subject string, err error) {
-	d.add(Broken, check, subject, err.Error(), app.Hint(err))
 }
 
 // checks are in the order of their run, because later checks depend on earlier ones.
@@ -122,8 +99,8 @@ var checks = []func(*Diagnosis, context.Context){
 func (d *Diagnosis) identity(ctx context.Context) {
 	actor, err := d.Actor(ctx)
 	if err != nil {
-		d.fail("identity", "", err)
+		d.Fail("identity", "", err)
 		return
 	}
-	d.add(OK, "identity", actor, "", "")
+	d.Add(app.OK, "identity", actor, "", "")
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"svcapi/cmd/svc/app"
 	"svcapi/shared/project"
 )
 
@@ -55,22 +56,22 @@ const balancePath = "/sms/balance"
 func (d *Diagnosis) gateway(ctx context.Context) {
 	known, err := d.Deployed(ctx)
 	if err != nil {
-		d.fail("stack", d.StackName(), err)
+		d.Fail("stack", d.StackName(), err)
 		return
 	}
 	if known.BaseURL == "" {
-		d.add(Broken, "stack", d.StackName(), "the stack does not name its base URL", "aws cloudformation describe-stacks --region "+d.AWS.Region+" --query 'Stacks[?Outputs[?OutputKey==`BaseUrl`]].StackName'")
+		d.Add(app.Broken, "stack", d.StackName(), "the stack does not name its base URL", "aws cloudformation describe-stacks --region "+d.AWS.Region+" --query 'Stacks[?Outputs[?OutputKey==`BaseUrl`]].StackName'")
 		return
 	}
 	key := map[string]string{"X-API-KEY": "svc_doctor_aaaaaaaa", "X-API-SECRET": "svcs_none"}
 	a, err := d.request(ctx, known.BaseURL+balancePath, key)
 	switch {
 	case err != nil:
-		d.add(Broken, "gateway", known.BaseURL, err.Error(), "Is the stack deployed, and does the base URL belong to it? A web ACL or the DNS may block the request.")
+		d.Add(app.Broken, "gateway", known.BaseURL, err.Error(), "Is the stack deployed, and does the base URL belong to it? A web ACL or the DNS may block the request.")
 	case a.status != http.StatusUnauthorized:
-		d.add(Broken, "gateway", known.BaseURL, fmt.Sprintf("HTTP %d %s without credentials, not 401", a.status, a.Error.Code), d.Line("logs %s", a.requestID))
+		d.Add(app.Broken, "gateway", known.BaseURL, fmt.Sprintf("HTTP %d %s without credentials, not 401", a.status, a.Error.Code), d.Line("logs %s", a.requestID))
 	default:
-		d.add(OK, "gateway", known.BaseURL, "", "")
+		d.Add(app.OK, "gateway", known.BaseURL, "", "")
 	}
 	if d.probe && err == nil {
 		d.Probe(ctx, known.BaseURL)
@@ -103,19 +104,19 @@ func (d *Diagnosis) requestNew(ctx context.Context, url string, header map[strin
 func (d *Diagnosis) Probe(ctx context.Context, baseURL string) {
 	clientID, clientSecret, err := d.Projects.IssueCredential(ctx, d.Only, project.Development)
 	if err != nil {
-		d.fail("probe", d.Only, err)
+		d.Fail("probe", d.Only, err)
 		return
 	}
 	a, err := d.requestNew(ctx, baseURL+balancePath, map[string]string{"X-API-KEY": clientID, "X-API-SECRET": clientSecret})
 	if revokeErr := d.Projects.RevokeCredential(context.WithoutCancel(ctx), clientID); revokeErr != nil {
-		d.fail("probe", clientID, revokeErr)
+		d.Fail("probe", clientID, revokeErr)
 	}
 	switch {
 	case err != nil:
-		d.add(Broken, "probe", d.Only, err.Error(), d.Line("doctor"))
+		d.Add(app.Broken, "probe", d.Only, err.Error(), d.Line("doctor"))
 	case a.status == http.StatusUnauthorized || a.status == http.StatusInternalServerError:
-		d.add(Broken, "probe", d.Only, fmt.Sprintf("HTTP %d %s with a valid credential", a.status, a.Error.Code), d.Line("logs %s", a.requestID))
+		d.Add(app.Broken, "probe", d.Only, fmt.Sprintf("HTTP %d %s with a valid credential", a.status, a.Error.Code), d.Line("logs %s", a.requestID))
 	default:
-		d.add(OK, "probe", d.Only, fmt.Sprintf("HTTP %d %s", a.status, a.Error.Code), "")
+		d.Add(app.OK, "probe", d.Only, fmt.Sprintf("HTTP %d %s", a.status, a.Error.Code), "")
 	}
 }

@@ -21,19 +21,19 @@ func (d *Diagnosis) projects(ctx context.Context) {
 	}
 	ids, err := d.ProjectIDs(ctx, d.Only)
 	if err != nil {
-		d.fail("projects", d.Only, err)
+		d.Fail("projects", d.Only, err)
 		return
 	}
 	if len(ids) == 0 {
-		d.add(Warning, "projects", "", "there are no projects", d.Line("project create Acme"))
+		d.Add(app.Warning, "projects", "", "there are no projects", d.Line("project create Acme"))
 	}
 	for _, id := range ids {
 		before := len(d.Found)
 		if err := d.project(ctx, id); err != nil {
-			d.fail("project", id, err)
+			d.Fail("project", id, err)
 		}
 		if len(d.Found) == before {
-			d.add(OK, "project", id, "", "")
+			d.Add(app.OK, "project", id, "", "")
 		}
 	}
 }
@@ -49,13 +49,13 @@ func (d *Diagnosis) project(ctx context.Context, id string) error {
 		return err
 	}
 	if !project.ValidID(id) {
-		d.add(Broken, "reserved", id, "its ID is a reserved word: its credentials get 401 unauthorized", "docs/upgrade.md says how its client moves to another ID.")
+		d.Add(app.Broken, "reserved", id, "its ID is a reserved word: its credentials get 401 unauthorized", "docs/upgrade.md says how its client moves to another ID.")
 	}
 	if rec.Paused {
-		d.add(Warning, "paused", id, "every request gets 503 project_paused", d.Line("project resume %s", id))
+		d.Add(app.Warning, "paused", id, "every request gets 503 project_paused", d.Line("project resume %s", id))
 	}
 	if rec.Trial && len(rec.TrialDestinations) == 0 {
-		d.add(Warning, "trial", id, "it is on trial, and no destination is allowed", d.Line("project trial %s on --allow 0771234567", id))
+		d.Add(app.Warning, "trial", id, "it is on trial, and no destination is allowed", d.Line("project trial %s on --allow 0771234567", id))
 	}
 	for _, env := range project.Environments() {
 		if err := d.environment(ctx, rec, env); err != nil {
@@ -64,7 +64,7 @@ func (d *Diagnosis) project(ctx context.Context, id string) error {
 	}
 	for _, c := range rec.Credentials {
 		if len(c.Secrets) > 1 && d.Now().Sub(c.Secrets[len(c.Secrets)-1].Created) > maxRotation {
-			d.add(Warning, "rotation", c.ClientID, "its older secret still works, a week after the newer one", d.Line("credential rotate %s --finish", c.ClientID))
+			d.Add(app.Warning, "rotation", c.ClientID, "its older secret still works, a week after the newer one", d.Line("credential rotate %s --finish", c.ClientID))
 		}
 	}
 	return d.money(ctx, rec)
@@ -90,18 +90,18 @@ func (d *Diagnosis) environment(ctx context.Context, rec *project.Record, env pr
 		}
 		view, err := catalog.ViewOf(ctx, d.Stack, rec.ID, i)
 		if err != nil {
-			d.fail("integration", rec.ID+" "+i.ID, err)
+			d.Fail("integration", rec.ID+" "+i.ID, err)
 		} else if view.Incomplete != "" {
-			d.add(Broken, "integration", rec.ID+" "+i.ID, view.Incomplete, d.completion(ctx, rec.ID, i))
+			d.Add(app.Broken, "integration", rec.ID+" "+i.ID, view.Incomplete, d.completion(ctx, rec.ID, i))
 		}
 	}
 	switch {
 	case active > 0 && !credentials:
-		d.add(Broken, "credential", subject, "it has integrations and no live credential", d.Line("credential issue %s --env %s", rec.ID, env))
+		d.Add(app.Broken, "credential", subject, "it has integrations and no live credential", d.Line("credential issue %s --env %s", rec.ID, env))
 	case credentials && active == 0:
-		d.add(Broken, "integrations", subject, "it has credentials and no active integration", connect)
+		d.Add(app.Broken, "integrations", subject, "it has credentials and no active integration", connect)
 	case active == 0 && env == project.Development && len(rec.Integrations) == 0 && len(rec.Credentials) == 0:
-		d.add(Warning, "integrations", rec.ID, "it has neither credentials nor integrations", d.Line("credential issue %s", rec.ID))
+		d.Add(app.Warning, "integrations", rec.ID, "it has neither credentials nor integrations", d.Line("credential issue %s", rec.ID))
 	}
 	return nil
 }
@@ -142,24 +142,24 @@ func (d *Diagnosis) money(ctx context.Context, rec *project.Record) error {
 	grant := d.Line("credit grant %s 1000000 --reason top-up", rec.ID)
 	switch {
 	case wallet == nil && pays:
-		d.add(Broken, "wallet", rec.ID, "it has Managed integrations and no wallet", grant)
+		d.Add(app.Broken, "wallet", rec.ID, "it has Managed integrations and no wallet", grant)
 	case wallet == nil:
 	case wallet.Balance < 0:
-		d.add(Broken, "wallet", rec.ID, "its balance is below 0, which is a bug of the service", d.Line("ledger verify"))
+		d.Add(app.Broken, "wallet", rec.ID, "its balance is below 0, which is a bug of the service", d.Line("ledger verify"))
 	case wallet.Balance == 0 && pays:
-		d.add(Broken, "wallet", rec.ID, "it has Managed integrations and no credits", grant)
+		d.Add(app.Broken, "wallet", rec.ID, "it has Managed integrations and no credits", grant)
 	case wallet.Balance < wallet.Alert:
-		d.add(Warning, "wallet", rec.ID, app.Credits(wallet.Balance)+", below its alert of "+app.Credits(wallet.Alert), grant)
+		d.Add(app.Warning, "wallet", rec.ID, app.Credits(wallet.Balance)+", below its alert of "+app.Credits(wallet.Alert), grant)
 	}
 	if wallet != nil && !wallet.Oldest.IsZero() && d.Now().Sub(wallet.Oldest) > maxPending {
-		d.add(Broken, "settler", rec.ID, app.Credits(wallet.Reserved)+" are reserved by requests that ended long ago", "The settling function does not run: docs/runbook.md, Settle silent.")
+		d.Add(app.Broken, "settler", rec.ID, app.Credits(wallet.Reserved)+" are reserved by requests that ended long ago", "The settling function does not run: docs/runbook.md, Settle silent.")
 	}
 	uncertain, err := d.Credits.Uncertain(ctx, rec.ID)
 	if err != nil {
 		return err
 	}
 	if len(uncertain) > 0 {
-		d.add(Warning, "uncertain", rec.ID, fmt.Sprintf("%d SMS were charged with an unknown outcome", len(uncertain)), d.Line("sms uncertain list %s", rec.ID))
+		d.Add(app.Warning, "uncertain", rec.ID, fmt.Sprintf("%d SMS were charged with an unknown outcome", len(uncertain)), d.Line("sms uncertain list %s", rec.ID))
 	}
 	return nil
 }

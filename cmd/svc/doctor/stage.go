@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/smithy-go"
 
+	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/catalog"
 	"svcapi/shared/project"
 	"svcapi/shared/secret"
@@ -40,11 +40,11 @@ func (d *Diagnosis) tables(ctx context.Context) {
 		out, err := d.DB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
 		if absent := (*types.ResourceNotFoundException)(nil); errors.As(err, &absent) {
 			missing++
-			d.add(Broken, "table", name, "the table does not exist", "Deploy the stack again, or restore a deleted table from its backup: docs/restore.md.")
+			d.Add(app.Broken, "table", name, "the table does not exist", "Deploy the stack again, or restore a deleted table from its backup: docs/restore.md.")
 			continue
 		}
 		if err != nil {
-			d.fail("table", name, err)
+			d.Fail("table", name, err)
 			d.noTables = true
 			if _, responded := errors.AsType[smithy.APIError](err); !responded {
 				return // DynamoDB cannot be reached
@@ -55,7 +55,12 @@ func (d *Diagnosis) tables(ctx context.Context) {
 			skewKnown = true
 			d.clock(d.Now().Sub(at))
 		}
-		d.table(ctx, want.name, want.keys, out.Table)
+		severity, detail, advice, err := d.table(ctx, want.name, want.keys, out.Table)
+		if err != nil {
+			d.Fail("table", name, err)
+			continue
+		}
+		d.Add(severity, "table", name, detail, advice)
 	}
 	if missing > 0 {
 		d.noTables = true
@@ -69,64 +74,45 @@ func (d *Diagnosis) clock(skew time.Duration) {
 	detail := fmt.Sprintf("this machine is %s off", skew.Abs().Round(time.Second))
 	switch {
 	case skew.Abs() >= skewBroken:
-		d.add(Broken, "clock", "", detail, "Set the clock (NTP): AWS refuses signatures that are five minutes off.")
+		d.Add(app.Broken, "clock", "", detail, "Set the clock (NTP): AWS refuses signatures that are five minutes off.")
 	case skew.Abs() >= skewWarning:
-		d.add(Warning, "clock", "", detail, "Set the clock (NTP).")
+		d.Add(app.Warning, "clock", "", detail, "Set the clock (NTP).")
 	default:
-		d.add(OK, "clock", "", "", "")
+		d.Add(app.OK, "clock", "", "", "")
 	}
 }
 
-func (d *Diagnosis) table(ctx context.Context, short, keys string, table *types.TableDescription) {
-	name := aws.ToString(table.TableName)
-	problem, err := d.tableProblem(ctx, short, keys, name, table)
-	if err != nil {
-		d.fail("table", name, err)
-		return
-	}
-	d.add(cmp.Or(problem.Severity, OK), "table", name, problem.Detail, problem.Advice)
-}
-
-// tableProblem returns severity, detail and advice of the first problem of a table, or an empty finding.
-func (d *Diagnosis) tableProblem(ctx context.Context, short, keys, name string, table *types.TableDescription) (none Finding, err error) {
+// table returns severity, detail and advice of the first problem of a table, or OK.
+func (d *Diagnosis) table(ctx context.Context, short, keys string, table *types.TableDescription) (s app.Severity, detail, advice string, err error) {
+	name := d.Table(short)
 	var got []string
 	for _, k := range table.KeySchema {
 		got = append(got, aws.ToString(k.AttributeName))
 	}
-	problem := func(s Severity, detail, advice string) (Finding, error) {
-		return Finding{Severity: s, Detail: detail, Advice: advice}, nil
-	}
-	command := func(verb, options string) string {
-		return fmt.Sprintf("aws dynamodb %s --region %s --table-name %s %s", verb, d.AWS.Region, name, options)
-	}
 	uncertain := func(i types.GlobalSecondaryIndexDescription) bool { return aws.ToString(i.IndexName) == "uncertain" }
 	switch {
 	case strings.Join(got, " ") != keys:
-		return problem(Broken, "its keys are "+strings.Join(got, " ")+", not "+keys, "It is not a table of this product. Deploy under another stage.")
+		return app.Broken, "its keys are " + strings.Join(got, " ") + ", not " + keys, "It is not a table of this product. Deploy under another stage.", nil
 	case table.TableStatus != types.TableStatusActive:
-		return problem(Warning, "it is "+string(table.TableStatus), "Wait until it is ACTIVE.")
+		return app.Warning, "it is " + string(table.TableStatus), "Wait until it is ACTIVE.", nil
 	case short == "ledger" && !slices.ContainsFunc(table.GlobalSecondaryIndexes, uncertain):
-		return problem(Broken, `it lacks its index "uncertain"`, "A restored table needs it: docs/restore.md.")
+		return app.Broken, `it lacks its index "uncertain"`, "A restored table needs it: docs/restore.md.", nil
 	case short == "transient":
 		out, err := d.DB.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &name})
 		if err == nil && (out.TimeToLiveDescription == nil || aws.ToString(out.TimeToLiveDescription.AttributeName) != "expires") {
-			return problem(Warning, "nothing in it expires", command("update-time-to-live", "--time-to-live-specification Enabled=true,AttributeName=expires"))
+			return app.Warning, "nothing in it expires", "aws dynamodb update-time-to-live --region " + d.AWS.Region + " --table-name " + name +
+				" --time-to-live-specification Enabled=true,AttributeName=expires", nil
 		}
-		return none, err
+		return app.OK, "", "", err
 	case short == "rates" || d.Local:
-		return none, nil
+		return app.OK, "", "", nil
 	case !aws.ToBool(table.DeletionProtectionEnabled):
-		return problem(Warning, "it can be deleted", d.Line("protect"))
+		return app.Warning, "it can be deleted", d.Line("protect"), nil
 	}
-	out, err := d.DB.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &name})
-	if err != nil {
-		return none, err
+	if on, err := d.HasRecovery(ctx, name); on || err != nil {
+		return app.OK, "", "", err
 	}
-	if b := out.ContinuousBackupsDescription; b == nil || b.PointInTimeRecoveryDescription == nil ||
-		b.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus != types.PointInTimeRecoveryStatusEnabled {
-		return problem(Warning, "it has no point-in-time recovery", d.Line("protect"))
-	}
-	return none, nil
+	return app.Warning, "it has no point-in-time recovery", d.Line("protect"), nil
 }
 
 // otherStages reports the stages of the account in place of a stage that does not exist.
@@ -152,18 +138,18 @@ func (d *Diagnosis) otherStages(ctx context.Context) {
 	if len(stages) > 0 && !d.Local {
 		advice = "svc doctor --stage " + stages[0]
 	}
-	d.add(Broken, "stage", d.Stage, detail, advice)
+	d.Add(app.Broken, "stage", d.Stage, detail, advice)
 }
 
 func (d *Diagnosis) vaultAccess(ctx context.Context) {
 	name := secret.Name(d.Stage, project.SMS, secret.Managed)
 	_, err := d.Vault.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &name})
 	if response, ok := errors.AsType[smithy.APIError](err); err != nil && (!ok || response.ErrorCode() != "ResourceNotFoundException" && response.ErrorCode() != "InvalidRequestException") {
-		d.fail("secrets", "Secrets Manager", err)
+		d.Fail("secrets", "Secrets Manager", err)
 		d.noVault = true
 		return
 	}
-	d.add(OK, "secrets", "Secrets Manager", "", "")
+	d.Add(app.OK, "secrets", "Secrets Manager", "", "")
 }
 
 // managedSecrets checks the service's own vendor accounts.
@@ -186,9 +172,9 @@ func (d *Diagnosis) secret(ctx context.Context, kind project.Kind, owner, restor
 	deleted, err := d.Secrets.Deleted(ctx, kind, owner)
 	switch {
 	case err != nil:
-		d.fail("secret", name, err)
+		d.Fail("secret", name, err)
 	case deleted:
-		d.add(Broken, "secret", name, "it is scheduled for deletion: no function can read it", restore)
+		d.Add(app.Broken, "secret", name, "it is scheduled for deletion: no function can read it", restore)
 	}
 }
 
@@ -202,12 +188,12 @@ func (d *Diagnosis) exchangeRates(ctx context.Context) {
 	current, err := d.Rates.Current(ctx)
 	switch {
 	case err != nil:
-		d.fail("rates", "", err)
+		d.Fail("rates", "", err)
 	case current == nil:
-		d.add(Warning, "rates", "", "there are no exchange rates: currency operations return 422", d.Line("rates sync"))
+		d.Add(app.Warning, "rates", "", "there are no exchange rates: currency operations return 422", d.Line("rates sync"))
 	case d.Now().Sub(current.Fetched) > ratesStale:
-		d.add(Broken, "rates", current.Source, fmt.Sprintf("the exchange rates in use were fetched %s ago", d.Now().Sub(current.Fetched).Round(time.Minute)), d.Line("rates show"))
+		d.Add(app.Broken, "rates", current.Source, fmt.Sprintf("the exchange rates in use were fetched %s ago", d.Now().Sub(current.Fetched).Round(time.Minute)), d.Line("rates show"))
 	default:
-		d.add(OK, "rates", current.Source, "", "")
+		d.Add(app.OK, "rates", current.Source, "", "")
 	}
 }

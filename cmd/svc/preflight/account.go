@@ -26,10 +26,10 @@ import (
 func (f *flight) account(ctx context.Context, s *app.Stack, p parameters, stackName string) {
 	actor, err := s.Actor(ctx)
 	if err != nil {
-		f.fail("sign-in", "AWS", err)
+		f.Fail("sign-in", "AWS", err)
 		return
 	}
-	f.add(app.OK, "sign-in", actor, "region "+s.AWS.Region, "")
+	f.Add(app.OK, "sign-in", actor, "region "+s.AWS.Region, "")
 	f.regions(p, s.AWS.Region)
 	f.leftovers(ctx, s, stackName)
 	f.concurrency(ctx, s.AWS, p)
@@ -41,7 +41,7 @@ func (f *flight) regions(p parameters, region string) {
 	for _, name := range []string{"AlarmTopicArn", "CertificateArn", "KmsKeyArn", "MmdbLayerArn", "WebAclArn"} {
 		parts := strings.SplitN(p.value(name), ":", 5)
 		if len(parts) == 5 && parts[3] != region {
-			f.add(app.Broken, "parameter", name, "it is in the region "+parts[3]+", the stack in "+region, "Name one of the stack's region, or give --region.")
+			f.Add(app.Broken, "parameter", name, "it is in the region "+parts[3]+", the stack in "+region, "Name one of the stack's region, or give --region.")
 		}
 	}
 }
@@ -51,20 +51,20 @@ func (f *flight) leftovers(ctx context.Context, s *app.Stack, stackName string) 
 	status, err := stackStatus(ctx, s.AWS, stackName)
 	switch {
 	case err != nil:
-		f.fail("stack", stackName, err)
+		f.Fail("stack", stackName, err)
 		return
 	case status == types.StackStatusRollbackComplete || status == types.StackStatusRollbackFailed || status == types.StackStatusDeleteFailed:
-		f.add(app.Broken, "stack", stackName, "it is "+string(status)+": its creation or deletion failed, and no deployment can continue it",
+		f.Add(app.Broken, "stack", stackName, "it is "+string(status)+": its creation or deletion failed, and no deployment can continue it",
 			"Read its events, then delete it: docs/deploy.md, When the first deployment fails.")
 		return
 	case strings.HasSuffix(string(status), "_IN_PROGRESS") && status != types.StackStatusReviewInProgress:
-		f.add(app.Broken, "stack", stackName, "it is "+string(status), "Wait for the end of that operation.")
+		f.Add(app.Broken, "stack", stackName, "it is "+string(status), "Wait for the end of that operation.")
 		return
 	case status != "" && status != types.StackStatusReviewInProgress:
-		f.add(app.OK, "stack", stackName, string(status), "")
+		f.Add(app.OK, "stack", stackName, string(status), "")
 		return
 	}
-	f.add(app.OK, "stack", stackName, "it does not exist yet", "")
+	f.Add(app.OK, "stack", stackName, "it does not exist yet", "")
 	for _, short := range []string{"projects", "wallets", "ledger", "rates", "transient"} {
 		name := s.Table(short)
 		_, err := s.DB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
@@ -72,10 +72,10 @@ func (f *flight) leftovers(ctx context.Context, s *app.Stack, stackName string) 
 			continue
 		}
 		if err != nil {
-			f.fail("table", name, err)
+			f.Fail("table", name, err)
 			return
 		}
-		f.add(app.Broken, "table", name, "a former stack left it, and sam deploy would end in \"already exists\"",
+		f.Add(app.Broken, "table", name, "a former stack left it, and sam deploy would end in \"already exists\"",
 			"Deploy with the tables, or delete them: docs/uninstall.md, Deploy again.")
 	}
 }
@@ -105,22 +105,22 @@ func (f *flight) concurrency(ctx context.Context, cfg aws.Config, p parameters) 
 		AccountLimit struct{ ConcurrentExecutions, UnreservedConcurrentExecutions int }
 	}
 	if err := get(ctx, cfg, "lambda", "/2016-08-19/account-settings/", &settings); err != nil {
-		f.fail("quota", "Lambda", err)
+		f.Fail("quota", "Lambda", err)
 		return
 	}
 	limit, free := settings.AccountLimit.ConcurrentExecutions, settings.AccountLimit.UnreservedConcurrentExecutions
 	pdf, rate := int(p.number("PdfConcurrency")), int(p.number("ApiRequestsPerSecond"))
 	switch {
 	case limit < concurrencyLeast:
-		f.add(app.Broken, "quota", "Lambda", fmt.Sprintf("the account runs %d functions at once: a few slow requests stop the whole API", limit), askConcurrency)
+		f.Add(app.Broken, "quota", "Lambda", fmt.Sprintf("the account runs %d functions at once: a few slow requests stop the whole API", limit), askConcurrency)
 	case pdf > 0 && free-pdf < unreservedLeast:
-		f.add(app.Broken, "quota", "Lambda", fmt.Sprintf("PdfConcurrency=%d leaves less than %d of %d for all other functions, which Lambda refuses", pdf, unreservedLeast, free),
+		f.Add(app.Broken, "quota", "Lambda", fmt.Sprintf("PdfConcurrency=%d leaves less than %d of %d for all other functions, which Lambda refuses", pdf, unreservedLeast, free),
 			"Lower it, or set 0. "+askConcurrency)
 	case limit < rate:
-		f.add(app.Warning, "quota", "Lambda", fmt.Sprintf("the account runs %d functions at once, and ApiRequestsPerSecond lets %d requests a second in per route", limit, rate),
+		f.Add(app.Warning, "quota", "Lambda", fmt.Sprintf("the account runs %d functions at once, and ApiRequestsPerSecond lets %d requests a second in per route", limit, rate),
 			"Lower ApiRequestsPerSecond, or ask for more: "+askConcurrency)
 	default:
-		f.add(app.OK, "quota", "Lambda", fmt.Sprintf("%d functions at once", limit), "")
+		f.Add(app.OK, "quota", "Lambda", fmt.Sprintf("%d functions at once", limit), "")
 	}
 }
 
@@ -133,20 +133,20 @@ func (f *flight) gateway(ctx context.Context, cfg aws.Config, p parameters) {
 		} `json:"throttleSettings"`
 	}
 	if err := get(ctx, cfg, "apigateway", "/account", &account); err != nil {
-		f.fail("quota", "API Gateway", err)
+		f.Fail("quota", "API Gateway", err)
 		return
 	}
 	if p.value("AccessLogs") == "on" && account.CloudwatchRoleArn == "" {
-		f.add(app.Broken, "account", "API Gateway", "AccessLogs needs the account's log role, and there is none", "Create it once for the account and region: docs/deploy.md, Access logs.")
+		f.Add(app.Broken, "account", "API Gateway", "AccessLogs needs the account's log role, and there is none", "Create it once for the account and region: docs/deploy.md, Access logs.")
 	}
 	throttle := account.ThrottleSettings
 	if rate, burst := p.number("ApiRequestsPerSecond"), p.number("ApiBurst"); throttle.RateLimit > 0 && (rate > throttle.RateLimit || burst > throttle.BurstLimit) {
-		f.add(app.Warning, "quota", "API Gateway",
+		f.Add(app.Warning, "quota", "API Gateway",
 			fmt.Sprintf("the account takes %.0f requests a second and %.0f at once over all its APIs, less than ApiRequestsPerSecond or ApiBurst", throttle.RateLimit, throttle.BurstLimit),
 			`Lower them, or ask for more under Service Quotas, Amazon API Gateway, "Throttle rate" (L-8A5B8E43).`)
 		return
 	}
-	f.add(app.OK, "quota", "API Gateway", fmt.Sprintf("%.0f requests a second over all APIs", throttle.RateLimit), "")
+	f.Add(app.OK, "quota", "API Gateway", fmt.Sprintf("%.0f requests a second over all APIs", throttle.RateLimit), "")
 }
 
 // get makes a signed GET request to an AWS service with a JSON API, and decodes the response.

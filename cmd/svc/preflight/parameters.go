@@ -111,20 +111,20 @@ func stageOverrides(config map[string]any, stage string) map[string]string {
 
 // checkParameters checks each value as CloudFormation does, then the combinations.
 func (f *flight) checkParameters(p parameters) {
-	before := len(f.found)
+	before := len(f.Found)
 	for _, name := range slices.Sorted(maps.Keys(p.set)) {
 		d, ok := p.defined[name]
 		if !ok {
-			f.add(app.Broken, "parameter", name, "the template has no such parameter", "Correct the name in "+p.from+".")
+			f.Add(app.Broken, "parameter", name, "the template has no such parameter", "Correct the name in "+p.from+".")
 			continue
 		}
 		if problem := d.problem(p.set[name]); problem != "" {
-			f.add(app.Broken, "parameter", name, fmt.Sprintf("it is %q, and has to be %s", p.set[name], problem), "Correct it in "+p.from+".")
+			f.Add(app.Broken, "parameter", name, fmt.Sprintf("it is %q, and has to be %s", p.set[name], problem), "Correct it in "+p.from+".")
 		}
 	}
 	f.combinations(p)
-	if len(f.found) == before {
-		f.add(app.OK, "parameters", p.from, "", "")
+	if len(f.Found) == before {
+		f.Add(app.OK, "parameters", p.from, "", "")
 	}
 }
 
@@ -161,17 +161,17 @@ func (f *flight) combinations(p parameters) {
 		{"DomainName", "CertificateArn"}, {"CertificateArn", "DomainName"}, {"HostedZoneId", "DomainName"},
 	} {
 		if p.value(c.name) != "" && p.value(c.needs) == "" {
-			f.add(app.Broken, "parameters", c.name, "it needs "+c.needs, "Set both, or neither.")
+			f.Add(app.Broken, "parameters", c.name, "it needs "+c.needs, "Set both, or neither.")
 		}
 	}
 	address := p.number("AddressRequestsPer5Minutes")
 	switch {
 	case address > 0 && p.value("WebAclArn") != "":
-		f.add(app.Broken, "parameters", "WebAclArn", "an API has one web ACL, and AddressRequestsPer5Minutes creates another", "Set one of both.")
+		f.Add(app.Broken, "parameters", "WebAclArn", "an API has one web ACL, and AddressRequestsPer5Minutes creates another", "Set one of both.")
 	case address > 0 && address < 10:
-		f.add(app.Broken, "parameter", "AddressRequestsPer5Minutes", "AWS WAF takes no limit below 10", "Set 10 or more, or 0 for no web ACL.")
+		f.Add(app.Broken, "parameter", "AddressRequestsPer5Minutes", "AWS WAF takes no limit below 10", "Set 10 or more, or 0 for no web ACL.")
 	}
 	if p.value("AlarmTopicArn") == "" {
-		f.add(app.Warning, "parameter", "AlarmTopicArn", "without a topic the alarms notify no one", "Set the ARN of an SNS topic that your team reads.")
+		f.Add(app.Warning, "parameter", "AlarmTopicArn", "without a topic the alarms notify no one", "Set the ARN of an SNS topic that your team reads.")
 	}
 }

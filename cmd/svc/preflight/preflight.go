@@ -55,24 +55,15 @@ func (o *options) run(ctx context.Context) error {
 	}
 	f.checkParameters(p)
 	if signInErr != nil {
-		f.fail("sign-in", "AWS", signInErr)
+		f.Fail("sign-in", "AWS", signInErr)
 	} else {
 		f.account(ctx, s, p, o.StackName())
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return o.PrintFindings(f.found, o.all)
+	return o.PrintFindings(f.Found, o.all)
 }
 
 // flight is one run of preflight.
-type flight struct{ found []app.Finding }
-
-func (f *flight) add(s app.Severity, check, subject, detail, advice string) {
-	f.found = append(f.found, app.Finding{Severity: s, Check: check, Subject: subject, Detail: detail, Advice: advice})
-}
-
-// fail adds an error of AWS with its hint.
-func (f *flight) fail(check, subject string, err error) {
-	f.add(app.Broken, check, subject, err.Error(), app.Hint(err))
-}
+type flight struct{ app.Findings }

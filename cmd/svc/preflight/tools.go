@@ -34,18 +34,18 @@ func (f *flight) tools(ctx context.Context, released bool) {
 		}
 		out, err := exec.CommandContext(ctx, t.name, t.version).Output()
 		if err != nil {
-			f.add(app.Broken, "tool", t.name, "it does not run: "+err.Error(), "Install it: "+t.why+".")
+			f.Add(app.Broken, "tool", t.name, "it does not run: "+err.Error(), "Install it: "+t.why+".")
 			continue
 		}
 		version, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-		f.add(app.OK, "tool", t.name, version, "")
+		f.Add(app.OK, "tool", t.name, version, "")
 	}
 }
 
 func (f *flight) system(goos string, released bool) {
 	if goos == "windows" && !released {
-		f.add(app.Broken, "system", goos, "the build needs make and bash with Linux paths", "Build inside WSL, or deploy a released package.")
+		f.Add(app.Broken, "system", goos, "the build needs make and bash with Linux paths", "Build inside WSL, or deploy a released package.")
 		return
 	}
-	f.add(app.OK, "system", goos, "", "")
+	f.Add(app.OK, "system", goos, "", "")
 }

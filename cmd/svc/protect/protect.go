@@ -34,15 +34,17 @@ func (o *options) run(ctx context.Context, s *app.Stack) error {
 	if o.Local {
 		return app.Usagef("--local: the local stack deletes its tables when it ends")
 	}
-	tables, err := protect(ctx, s)
-	if err != nil {
-		return err
-	}
+	var done []protected
 	t := app.Table{Header: []string{"TABLE", "DELETION PROTECTION", "RECOVERY"}}
-	for _, p := range tables {
+	for _, short := range []string{"projects", "wallets", "ledger"} { // the tables that outlive the stack
+		p, err := protect(ctx, s, s.Table(short))
+		if err != nil {
+			return err
+		}
+		done = append(done, p)
 		t.Rows = append(t.Rows, []string{p.Table, p.Protection, p.Recovery})
 	}
-	return o.Print(tables, t)
+	return o.Print(done, t)
 }
 
 // protected is what was done to one table.
@@ -58,42 +60,28 @@ const (
 	switchedOn = "switched on"
 )
 
-// protect protects the tables that outlive the stack.
-func protect(ctx context.Context, s *app.Stack) ([]protected, error) {
-	var done []protected
-	for _, short := range []string{"projects", "wallets", "ledger"} {
-		name := s.Table(short)
-		out, err := s.DB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
-		if err != nil {
-			return nil, fmt.Errorf("table %s: %w", name, err)
-		}
-		p := protected{Table: name, Protection: already}
-		if !aws.ToBool(out.Table.DeletionProtectionEnabled) {
-			p.Protection = switchedOn
-			if _, err := s.DB.UpdateTable(ctx, &dynamodb.UpdateTableInput{TableName: &name, DeletionProtectionEnabled: aws.Bool(true)}); err != nil {
-				return nil, fmt.Errorf("protect %s: %w", name, err)
-			}
-		}
-		if p.Recovery, err = switchRecoveryOn(ctx, s.DB, name); err != nil {
-			return nil, fmt.Errorf("recovery of %s: %w", name, err)
-		}
-		done = append(done, p)
-	}
-	return done, nil
-}
-
-// switchRecoveryOn switches point-in-time recovery on.
-func switchRecoveryOn(ctx context.Context, db *dynamodb.Client, name string) (string, error) {
-	out, err := db.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &name})
+// protect protects one table.
+func protect(ctx context.Context, s *app.Stack, name string) (protected, error) {
+	p := protected{name, already, already}
+	out, err := s.DB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
 	if err != nil {
-		return "", err
+		return p, fmt.Errorf("table %s: %w", name, err)
 	}
-	if b := out.ContinuousBackupsDescription; b != nil && b.PointInTimeRecoveryDescription != nil &&
-		b.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus == types.PointInTimeRecoveryStatusEnabled {
-		return already, nil
+	if !aws.ToBool(out.Table.DeletionProtectionEnabled) {
+		p.Protection = switchedOn
+		if _, err := s.DB.UpdateTable(ctx, &dynamodb.UpdateTableInput{TableName: &name, DeletionProtectionEnabled: aws.Bool(true)}); err != nil {
+			return p, fmt.Errorf("protect %s: %w", name, err)
+		}
 	}
-	_, err = db.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
-		TableName: &name, PointInTimeRecoverySpecification: &types.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)},
-	})
-	return switchedOn, err
+	on, err := s.HasRecovery(ctx, name)
+	if err == nil && !on {
+		p.Recovery = switchedOn
+		_, err = s.DB.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
+			TableName: &name, PointInTimeRecoverySpecification: &types.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)},
+		})
+	}
+	if err != nil {
+		err = fmt.Errorf("recovery of %s: %w", name, err)
+	}
+	return p, err
 }
