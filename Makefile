@@ -48,10 +48,8 @@ PLAIN := ./functions/barcode ./functions/barcode/draw ./functions/barcode/qrcode
 STACKS := ./test/acceptance ./local
 HOSTS  := ./functions/pdf/render ./local/lambda ./local/gateway ./local/jail ./local/stack ./local/build ./functions/pdf \
 	./test/acceptance/freeze
-# The tests of the model that the ceilings are found with. These do run under the race detector.
-MODEL := ^(TestLimit|TestVirtualTime|TestUnits|TestSizes)$$
 # The longest packages start first, so that no long test runs alone at the end. make check has run the policies.
-RACE = ./functions/pdf/render/browser ./shared/credit ./cmd/svc \
+RACE = ./functions/pdf/render/browser ./shared/credit ./cmd/svc ./test/capacity \
 	$$(go list ./... | grep -vxF "$$(go list ./test/policy $(PLAIN) $(SIMULATIONS) $(STACKS) $(HOSTS))")
 
 # The packages' tests share one DynamoDB Local, each with tables of its own.
@@ -76,12 +74,11 @@ test: programs ## everything: checks, unit tests, store tests on DynamoDB Local,
 
 test-race:
 	$(SHARED) go test -race -p 2 -timeout 15m -skip '^TestFaultSchedules$$' $(RACE)
-	$(SHARED) go test -race -timeout 15m -run '$(MODEL)' ./test/acceptance/ceiling
 	$(SHARED) go test -race -count=1 -p 2 -timeout 15m $(HOSTS)
 
 test-simulations:
 	go test -count=1 -timeout 15m -v ./test/acceptance/faults
-	$(SHARED) go test -timeout 15m -v -skip '$(MODEL)' ./test/acceptance/ceiling
+	$(SHARED) go test -timeout 15m -v ./test/acceptance/ceiling
 
 test-plain:
 	go test -p 2 -timeout 15m $(PLAIN)

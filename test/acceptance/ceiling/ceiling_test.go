@@ -11,6 +11,8 @@ import (
 	"testing"
 	"text/tabwriter"
 	"time"
+
+	"svcapi/test/capacity"
 )
 
 var (
@@ -98,7 +100,7 @@ func ceiling(t *testing.T, o offer) (carried, over *outcome) {
 			rate /= 1.5
 		case over == nil:
 			// A wallet's write costs the more, the more is pending: its load grows with up to the square of the rate.
-			rate *= max(math.Sqrt(WriteLimit/max(out.busiest(), 1)), 1.08)
+			rate *= max(math.Sqrt(capacity.WriteLimit/max(out.busiest(), 1)), 1.08)
 		case over.rate/carried.rate <= precision:
 			return carried, over
 		default:

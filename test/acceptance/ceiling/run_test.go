@@ -1,5 +1,5 @@
 // Package ceiling finds how many paid requests a second one project can make: the product's own pipeline, stores and
-// limiter on DynamoDB Local, behind a model of what DynamoDB gives to one key (Model), in virtual time.
+// limiter on DynamoDB Local, behind a model of what DynamoDB gives to one key (test/capacity), in virtual time.
 package ceiling
 
 import (
@@ -26,6 +26,7 @@ import (
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/shared/telemetry"
+	"svcapi/test/capacity"
 	"svcapi/test/enginetest"
 )
 
@@ -206,14 +207,14 @@ func run(t *testing.T, o offer) *outcome {
 		exempt = append(exempt, s.names()[one])
 	}
 	tables := []string{s.tables.Projects, s.tables.Wallets, s.tables.Ledger, s.tables.Transient}
-	model, err := NewModel(t.Context(), s.db, enginetest.URL(t), tables, Options{Seed: o.seed, Exempt: exempt})
+	model, err := capacity.New(t.Context(), s.db, enginetest.URL(t), tables, capacity.Options{Seed: o.seed, Exempt: exempt})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer model.Close()
 	out := &outcome{offer: o, statuses: map[int]int{}}
 	var requests []*request
-	var loads []Load
+	var loads []capacity.Load
 	synctest.Test(t, func(t *testing.T) {
 		requests, loads, out.instances = s.play(t, model)
 	})
@@ -231,7 +232,7 @@ func (s *fixture) names() map[table]string {
 }
 
 // play makes the requests, and returns them with the loads of the measured span.
-func (s *fixture) play(t *testing.T, model *Model) (requests []*request, loads []Load, instances int) {
+func (s *fixture) play(t *testing.T, model *capacity.Model) (requests []*request, loads []capacity.Load, instances int) {
 	// The bubble begins in the year 2000. The engine's clock is the machine's: what expires must be in the engine's future too.
 	time.Sleep(time.Until(noon()))
 	db := awsclient.DynamoDB(aws.Config{Region: s.db.Options().Region, Credentials: s.db.Options().Credentials}, func(o *dynamodb.Options) {
@@ -303,7 +304,7 @@ func (s *fixture) call(t *testing.T, i instance, r *request) {
 }
 
 // summary returns the work of the most loaded key of each table.
-func (s *fixture) summary(loads []Load) map[table]load {
+func (s *fixture) summary(loads []capacity.Load) map[table]load {
 	found := map[table]load{}
 	for role, name := range s.names() {
 		var most load

@@ -1,4 +1,29 @@
-package ceiling
+// Package capacity is a model of what DynamoDB gives to one key: an HTTP client for the AWS SDK between the product and
+// DynamoDB Local. The model lets the engine do the work, counts what AWS would charge for the work, and refuses calls
+// beyond the limits that AWS publishes. The model runs in the virtual time of testing/synctest, so that no result depends
+// on the speed of the machine or of the engine.
+//
+// The package is as large as it is because it finds the keys of each kind of call that a paid request makes, and because
+// the engine does not report the costs of failed conditions and of a transaction's items, which need sizes of its own.
+//
+// Modelled, from the Amazon DynamoDB developer guide ("Read and write operations", "Partitions and data distribution",
+// "Throttling", "Item sizes and formats"):
+//
+//   - A partition serves 1,000 write units and 3,000 read units a second, and nothing splits one partition key whose
+//     sort keys ascend, let alone one item. Each value of a table's and of an index's partition key gets that much. An
+//     item is under one such value, so that the limit of an item is never reached before.
+//   - A write costs the larger of the item before and after it in units of 1 KB, rounded up: the engine's own
+//     ConsumedCapacity. In a transaction it costs twice that. A failed condition costs the stored item, at
+//     least one unit. An index is charged for its own copy, on its own partition key, and refuses the table's write.
+//   - A consistent read costs one unit for each 4 KB, another one half.
+//   - A refused call has no effect and costs nothing. The units of a write are known only afterwards: the one that
+//     takes a key over its limit passes, and what it took too much is missing in the next second.
+//   - Each call takes a while, drawn from a distribution with a seed; it takes effect halfway.
+//
+// Not modelled: burst capacity (up to 300 seconds of unused capacity, not promised); partitions that several keys share
+// until AWS has split them; the limits of a table and of an account, and how fast a new on-demand table grows; conflicts
+// of transactions; delayed indexes.
+package capacity
 
 import (
 	"bytes"
@@ -27,7 +52,7 @@ const (
 // together, which makes a run fast.
 const Tick = time.Millisecond
 
-// Options of NewModel. The zero value is valid.
+// Options of New. The zero value is valid.
 type Options struct {
 	// Seed of the latencies.
 	Seed uint64
@@ -71,31 +96,7 @@ func (u *usage) in(second int64, limit float64) *usage {
 	return u
 }
 
-// Model models what DynamoDB gives to one key: an HTTP client for the AWS SDK between the product and DynamoDB Local. The
-// model lets the engine do the work, counts what AWS would charge for the work, and refuses calls beyond the limits that
-// AWS publishes. The model runs in the virtual time of testing/synctest, so that no result depends on the speed of the
-// machine or of the engine. NewModel makes a model outside the synctest bubble in which the model is used.
-//
-// The model is as large as it is because it finds the keys of each kind of call that a paid request makes, and because
-// the engine does not report the costs of failed conditions and of a transaction's items, which need sizes of its own.
-//
-// Modelled, from the Amazon DynamoDB developer guide ("Read and write operations", "Partitions and data distribution",
-// "Throttling", "Item sizes and formats"):
-//
-//   - A partition serves 1,000 write units and 3,000 read units a second, and nothing splits one partition key whose
-//     sort keys ascend, let alone one item. Each value of a table's and of an index's partition key gets that much. An
-//     item is under one such value, so that the limit of an item is never reached before.
-//   - A write costs the larger of the item before and after it in units of 1 KB, rounded up: the engine's own
-//     ConsumedCapacity. In a transaction it costs twice that. A failed condition costs the stored item, at
-//     least one unit. An index is charged for its own copy, on its own partition key, and refuses the table's write.
-//   - A consistent read costs one unit for each 4 KB, another one half.
-//   - A refused call has no effect and costs nothing. The units of a write are known only afterwards: the one that
-//     takes a key over its limit passes, and what it took too much is missing in the next second.
-//   - Each call takes a while, drawn from a distribution with a seed; it takes effect halfway.
-//
-// Not modelled: burst capacity (up to 300 seconds of unused capacity, not promised); partitions that several keys share
-// until AWS has split them; the limits of a table and of an account, and how fast a new on-demand table grows; conflicts
-// of transactions; delayed indexes.
+// Model is an HTTP client for the AWS SDK. New makes a model outside the synctest bubble in which the model is used.
 type Model struct {
 	engine  *engine
 	schemas map[string]*schema
@@ -109,8 +110,8 @@ type Model struct {
 	err    error
 }
 
-// NewModel makes a model over the tables that an engine holds now.
-func NewModel(ctx context.Context, client *dynamodb.Client, url string, tables []string, o Options) (*Model, error) {
+// New makes a model over the tables that an engine holds now.
+func New(ctx context.Context, client *dynamodb.Client, url string, tables []string, o Options) (*Model, error) {
 	m := &Model{
 		schemas: map[string]*schema{}, exempt: o.Exempt, latency: o.Latency,
 		random: rand.New(rand.NewPCG(o.Seed, 0)), loads: map[Key]*Load{}, sizes: map[string]int{},

@@ -1,4 +1,4 @@
-package ceiling
+package capacity
 
 import (
 	"errors"
@@ -102,14 +102,14 @@ func (c *call) throttled(refused []*charge) []byte {
 
 type fields = map[string]jsontext.Value
 
-// input is what the model reads of a call's body, or of one action of a transaction.
-type input struct {
+// request is what the model reads of a call's body, or of one action of a transaction.
+type request struct {
 	TableName, IndexName, KeyConditionExpression string
 	Key, Item, ExpressionAttributeValues         item
 	ExpressionAttributeNames                     map[string]string
 	ReturnValues                                 string
 	ReturnValuesOnConditionCheckFailure          string
-	TransactItems                                []map[string]input
+	TransactItems                                []map[string]request
 	RequestItems                                 map[string]struct {
 		Keys           []item
 		ConsistentRead bool
@@ -118,7 +118,7 @@ type input struct {
 
 // parse finds out which keys a call touches.
 func (m *Model) parse(operation string, body []byte) (*call, error) {
-	var in input
+	var in request
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (m *Model) schema(table string) (*schema, error) {
 
 // one returns the charges of writing one item: the table's first, then one for each index whose key the item is known to
 // have.
-func (m *Model) one(in input) ([]charge, error) {
+func (m *Model) one(in request) ([]charge, error) {
 	s, err := m.schema(in.TableName)
 	if err != nil {
 		return nil, err
@@ -200,7 +200,7 @@ type consumed struct {
 
 // write asks for more than the client did, to know what the write has cost: the consumed capacity, the item after an
 // update, and the stored item that failed a condition.
-func (m *Model) write(operation string, in input, body []byte) (*call, error) {
+func (m *Model) write(operation string, in request, body []byte) (*call, error) {
 	charges, err := m.one(in)
 	if err != nil {
 		return nil, err
@@ -274,7 +274,7 @@ func (c *call) refused(status int, out fields, wantsOld bool) ([]byte, error) {
 
 // transaction charges each item twice, by its size as far as the size is known: the engine reports only the sum of a table.
 // A cancelled transaction costs as much.
-func (m *Model) transaction(in input, body []byte) (*call, error) {
+func (m *Model) transaction(in request, body []byte) (*call, error) {
 	c := &call{forward: body, costs: unchanged, actions: len(in.TransactItems)}
 	for i, action := range in.TransactItems {
 		for _, write := range action {
@@ -296,7 +296,7 @@ func (m *Model) transaction(in input, body []byte) (*call, error) {
 func unchanged(_ int, response []byte) ([]byte, error) { return response, nil }
 
 // read charges a read of one partition key value.
-func (m *Model) read(operation string, in input, body []byte) (*call, error) {
+func (m *Model) read(operation string, in request, body []byte) (*call, error) {
 	s, err := m.schema(in.TableName)
 	if err != nil {
 		return nil, err
@@ -332,7 +332,7 @@ func (m *Model) read(operation string, in input, body []byte) (*call, error) {
 }
 
 // queried finds the partition key value in a key condition: "name = :placeholder", and maybe more after AND.
-func queried(in input, s *schema) (Key, error) {
+func queried(in request, s *schema) (Key, error) {
 	hash := s.hash
 	if in.IndexName != "" {
 		hash = s.indexes[in.IndexName]
@@ -350,7 +350,7 @@ func queried(in input, s *schema) (Key, error) {
 }
 
 // batch charges each key of a batch one unit, or a half: the engine reports only the sum of a table.
-func (m *Model) batch(in input, body []byte) (*call, error) {
+func (m *Model) batch(in request, body []byte) (*call, error) {
 	c := &call{forward: body, costs: unchanged}
 	for table, request := range in.RequestItems {
 		s, err := m.schema(table)

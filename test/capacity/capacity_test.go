@@ -1,4 +1,4 @@
-package ceiling
+package capacity
 
 import (
 	"context"
@@ -20,6 +20,8 @@ import (
 	"svcapi/test/enginetest"
 )
 
+func TestMain(m *testing.M) { enginetest.Main(m) }
+
 const latency = 4 * time.Millisecond
 
 // bench is a model over tables of its own, with a client through it that tries once.
@@ -29,7 +31,7 @@ type bench struct {
 	tables     enginetest.Tables
 }
 
-func buildModel(t *testing.T, o Options) *bench {
+func build(t *testing.T, o Options) *bench {
 	t.Helper()
 	b := &bench{}
 	b.direct, b.tables = enginetest.Client(t)
@@ -38,7 +40,7 @@ func buildModel(t *testing.T, o Options) *bench {
 	}
 	var err error
 	url := enginetest.URL(t)
-	if b.Model, err = NewModel(t.Context(), b.direct, url, []string{b.tables.Wallets, b.tables.Ledger}, o); err != nil {
+	if b.Model, err = New(t.Context(), b.direct, url, []string{b.tables.Wallets, b.tables.Ledger}, o); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -54,8 +56,8 @@ func buildModel(t *testing.T, o Options) *bench {
 // at the next whole second, so that the seconds of a test are those of the model.
 func onTheSecond() { time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) }
 
-// spread makes so many calls, spread evenly over a span, and counts their outcomes.
-func spread(calls int, span time.Duration, call func(i int) error) (done, failed, refused int) {
+// offer makes so many calls, spread evenly over a span, and counts their outcomes.
+func offer(calls int, span time.Duration, call func(i int) error) (done, failed, refused int) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for i := range calls {
@@ -99,7 +101,7 @@ func TestLimit(t *testing.T) {
 		{"two items under one partition key share", 2500, []string{"a#1", "a#2"}, "", 400, 1, 334, 0, 66},
 	} {
 		t.Run(c.about, func(t *testing.T) {
-			b := buildModel(t, Options{})
+			b := build(t, Options{})
 			key := func(i int) attr.Item {
 				pk, sk, _ := strings.Cut(c.items[i%len(c.items)], "#")
 				return attr.Item{"pk": attr.Text(pk), "sk": attr.Text(sk + "-")}
@@ -117,7 +119,7 @@ func TestLimit(t *testing.T) {
 			var done, failed, refused int
 			synctest.Test(t, func(t *testing.T) {
 				onTheSecond()
-				done, failed, refused = spread(c.rate*c.seconds, time.Duration(c.seconds)*time.Second-2*latency, func(i int) error {
+				done, failed, refused = offer(c.rate*c.seconds, time.Duration(c.seconds)*time.Second-2*latency, func(i int) error {
 					in := &dynamodb.UpdateItemInput{
 						TableName: &b.tables.Ledger, Key: key(i), UpdateExpression: aws.String("ADD n :one"),
 						ExpressionAttributeValues: attr.Item{":one": attr.Number(1)},
@@ -152,7 +154,7 @@ func TestLimit(t *testing.T) {
 
 // A call takes its latency in virtual time, to the nanosecond, however long the engine takes.
 func TestVirtualTime(t *testing.T) {
-	b := buildModel(t, Options{})
+	b := build(t, Options{})
 	synctest.Test(t, func(t *testing.T) {
 		onTheSecond()
 		for range 20 {
@@ -186,7 +188,7 @@ func (b *bench) put(ctx context.Context, pk string, bytes int, more attr.Item) e
 
 // What calls cost, and which keys.
 func TestUnits(t *testing.T) {
-	b := buildModel(t, Options{})
+	b := build(t, Options{})
 	pk := func(s string) attr.Item { return attr.Item{"pk": attr.Text(s)} }
 	entry := func(s string, more attr.Item) *dynamodb.PutItemInput {
 		item := attr.Item{"pk": attr.Text(s), "sk": attr.Text("1"), "pad": attr.Text(strings.Repeat("x", 1500))}
@@ -254,7 +256,7 @@ func TestUnits(t *testing.T) {
 
 // The model's own sizes, which failed conditions cost, are the engine's.
 func TestSizes(t *testing.T) {
-	b := buildModel(t, Options{})
+	b := build(t, Options{})
 	r := rand.New(rand.NewPCG(1, 1))
 	synctest.Test(t, func(t *testing.T) {
 		for i := range 150 {
