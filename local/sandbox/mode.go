@@ -58,7 +58,7 @@ type delivery struct {
 	like   Outcome // the outcome whose response is used; empty: the outcome itself
 	delay  time.Duration
 	change func(response) response
-	send   func(s *Server, w http.ResponseWriter, r *http.Request, a response)
+	send   func(w http.ResponseWriter, r *http.Request, a response)
 }
 
 var deliveries = map[Outcome]delivery{
@@ -67,7 +67,7 @@ var deliveries = map[Outcome]delivery{
 	Unparseable: {change: page(http.StatusOK, "We are back soon")},
 	ServerError: {change: page(http.StatusInternalServerError, "Internal Server Error")},
 	Truncated:   {like: Accepted, send: truncate},
-	Closed:      {send: func(*Server, http.ResponseWriter, *http.Request, response) { panic(http.ErrAbortHandler) }},
+	Closed:      {send: func(http.ResponseWriter, *http.Request, response) { panic(http.ErrAbortHandler) }},
 	Hang:        {send: hang},
 }
 
@@ -78,7 +78,7 @@ func page(status int, title string) func(response) response {
 }
 
 // truncate announces the whole body, sends half of it and ends the connection.
-func truncate(_ *Server, w http.ResponseWriter, _ *http.Request, a response) {
+func truncate(w http.ResponseWriter, _ *http.Request, a response) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(a.body)))
 	a.body = a.body[:len(a.body)/2]
 	a.write(w)
@@ -87,15 +87,12 @@ func truncate(_ *Server, w http.ResponseWriter, _ *http.Request, a response) {
 }
 
 // hang waits until the client closes the connection or the sandbox stops.
-func hang(s *Server, _ http.ResponseWriter, r *http.Request, _ response) {
-	select {
-	case <-r.Context().Done():
-	case <-s.done:
-	}
+func hang(_ http.ResponseWriter, r *http.Request, _ response) {
+	<-r.Context().Done()
 	panic(http.ErrAbortHandler)
 }
 
-func (s *Server) deliver(w http.ResponseWriter, r *http.Request, res result, outcome Outcome, delay time.Duration) {
+func deliver(w http.ResponseWriter, r *http.Request, res result, outcome Outcome, delay time.Duration) {
 	how := deliveries[outcome]
 	response, ok := res.responses[cmp.Or(how.like, outcome)]
 	if !ok {
@@ -109,12 +106,10 @@ func (s *Server) deliver(w http.ResponseWriter, r *http.Request, res result, out
 		case <-time.After(delay):
 		case <-r.Context().Done():
 			panic(http.ErrAbortHandler)
-		case <-s.done:
-			panic(http.ErrAbortHandler)
 		}
 	}
 	if how.send != nil {
-		how.send(s, w, r, response)
+		how.send(w, r, response)
 		return
 	}
 	response.write(w)

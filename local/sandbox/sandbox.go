@@ -167,8 +167,6 @@ type Server struct {
 	URL string
 
 	http *http.Server
-	done chan struct{} // closed when the sandbox stops: ends the requests that hang
-	stop sync.Once
 
 	mu    sync.Mutex
 	calls []Call
@@ -181,7 +179,7 @@ func Start() (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("vendor sandbox: %w", err)
 	}
-	s := &Server{URL: "http://" + listener.Addr().String(), done: make(chan struct{})}
+	s := &Server{URL: "http://" + listener.Addr().String()}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /_sandbox/calls", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.Calls()) })
 	mux.HandleFunc("DELETE /_sandbox/calls", func(http.ResponseWriter, *http.Request) { s.Forget() })
@@ -202,11 +200,8 @@ func Start() (*Server, error) {
 	return s, nil
 }
 
-// Close ends the server, its connections and the requests that hang.
-func (s *Server) Close() error {
-	s.stop.Do(func() { close(s.done) })
-	return s.http.Close()
-}
+// Close ends the server and its connections, and so the contexts of the requests that hang.
+func (s *Server) Close() error { return s.http.Close() }
 
 // handler reads a vendor's request to its end, records it as a call and responds.
 func (s *Server) handler(v vendor, mask *mask, serve func(*request) result) http.HandlerFunc {
@@ -223,7 +218,7 @@ func (s *Server) handler(v vendor, mask *mask, serve func(*request) result) http
 			return
 		}
 		outcome, delay := s.decide(v.name, res.operation, res.to)
-		s.deliver(w, r, res, outcome, delay)
+		deliver(w, r, res, outcome, delay)
 	}
 }
 
