@@ -22,13 +22,6 @@ func ultimateSMS() Vendor {
 	})
 }
 
-// textLK is Text.lk's API v3 (text.lk/docs), an installation of Ultimate SMS.
-func textLK() Vendor {
-	return ultimateVendor("/api/v3", upstream.Spec{
-		Name: "textlk", Title: "Text.lk", Endpoint: "https://app.text.lk", Settings: []upstream.Field{senderID, unitPrice},
-	})
-}
-
 // ultimateVendor returns an installation, whose API has a path below the endpoint.
 func ultimateVendor(path string, spec upstream.Spec) Vendor {
 	spec.Secrets = []upstream.Field{{Name: "api_token", Description: "API token of the account", Required: true}}

@@ -148,7 +148,8 @@ func (c caller) do(ctx context.Context, r *upstream.Request) (*upstream.Response
 	return c.client.Do(ctx, c.name, r)
 }
 
-// postJSON makes a POST request with a JSON body, and with a bearer token unless the token is empty.
+// postJSON makes a POST request with a JSON body, and with a bearer token unless the token is empty. The header is not nil;
+// send says whether the request sends a message (upstream.Request).
 func (c caller) postJSON(ctx context.Context, url, token string, header http.Header, body any, send bool) (*upstream.Response, error) {
 	content, err := json.Marshal(body)
 	if err != nil {
