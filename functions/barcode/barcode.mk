@@ -39,5 +39,5 @@ gallery-barcode:
 bench-barcode: zint
 	mkdir -p $(BARCODE_TOOLS)
 	cc -O2 -Wall -o $(BARCODE_TOOLS)/zint $(BARCODE)/testdata/zint.c -lzint
-	go test -run '^$$' -bench '^BenchmarkLibzint$$' -benchtime 1x ./$(BARCODE)
+	ZINT=$(abspath $(BARCODE_TOOLS))/zint go test -run '^$$' -bench '^BenchmarkLibzint$$' -benchtime 1x ./$(BARCODE)
 	go test -run '^$$' -bench '^BenchmarkBarcode$$' ./test/acceptance

@@ -27,7 +27,7 @@ type group struct {
 	clock    clock.Clock
 	cached   *bounded.Map[string, rates.ProjectRates] // rates of projects with their own key, by project and environment
 
-	mu      sync.Mutex // guards the fields below, also while one request reads the set
+	mu      sync.Mutex
 	current *rates.Set // in use; nil: none so far
 	read    time.Time  // when current was read; zero: never
 }
@@ -73,16 +73,22 @@ func (g *group) result(set *rates.Set, data resultData) (*api.Result, error) {
 // inUse returns the set of the service, from the cache while the cached set is young.
 func (g *group) inUse(ctx context.Context) (*rates.Set, error) {
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	now := g.clock.Now()
-	if g.current != nil && now.Sub(g.read) < g.life {
-		return g.current, nil
+	set, read := g.current, g.read
+	g.mu.Unlock()
+	at := g.clock.Now()
+	if set != nil && at.Sub(read) < g.life {
+		return set, nil
 	}
 	set, err := g.store.Current(ctx)
-	if err == nil {
-		g.current, g.read = set, now
+	if err != nil {
+		return nil, err
 	}
-	return set, err
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.current == nil || !at.Before(g.read) {
+		g.current, g.read = set, at
+	}
+	return set, nil
 }
 
 // accounts returns the complete integrations of a call by priority (docs/decisions.md#modes).

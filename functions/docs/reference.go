@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"html/template"
 	"net/url"
 	"slices"
@@ -338,7 +339,9 @@ func (r *reference) html(nodes ...*yaml.Node) template.HTML {
 		source = cmp.Or(source, text(at(node, "description")))
 	}
 	var out bytes.Buffer
-	r.err = errors.Join(r.err, r.markdown.Convert([]byte(source), &out))
+	if err := r.markdown.Convert([]byte(source), &out); err != nil {
+		r.err = errors.Join(r.err, fmt.Errorf("%.40q: %w", source, err))
+	}
 	return template.HTML(out.String()) //nolint:gosec // the text is that of openapi.yaml, and goldmark drops raw HTML
 }
 

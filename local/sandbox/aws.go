@@ -37,7 +37,8 @@ var (
 	awsUnknownOperation = awsError(http.StatusNotFound, "UnknownOperationException", "", nil)
 )
 
-// awsSecret returns the secret key of a project's own access key, or of a function's access key of the local Lambda host.
+// awsSecret returns the secret key of a project's own access key, or of a key that the local Lambda host gives a function
+// in place of a role.
 func awsSecret(accessKeyID string) (string, bool) {
 	if strings.HasPrefix(accessKeyID, "LOCAL") {
 		return "local", true

@@ -2,8 +2,8 @@ package sandbox
 
 import (
 	"crypto/rand"
+	"math"
 	"net/http"
-	"time"
 )
 
 // The API user that the sandbox's Hutch BSMS accepts.
@@ -29,7 +29,7 @@ func hutch() vendor {
 
 func hutchLogin(r *request, issued *tokens) result {
 	refusal := messageResponse(http.StatusUnauthorized, "Bad credentials")
-	token := issued.logIn(r, HutchUsername, HutchPassword, 24*time.Hour) // the vendor publishes no life
+	token := issued.logIn(r, HutchUsername, HutchPassword, math.MaxInt64) // the vendor publishes no life
 	return result{
 		operation: "login",
 		problems:  []problem{{token == "" || r.Header.Get("X-API-VERSION") != "v1", refusal}},

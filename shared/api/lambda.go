@@ -93,18 +93,28 @@ func (w *streamWriter) response() *events.APIGatewayProxyStreamingResponse {
 	return &events.APIGatewayProxyStreamingResponse{StatusCode: w.status, MultiValueHeaders: w.header, Body: io.MultiReader(w.body...)}
 }
 
-// base64Reader reads bytes as Base64. A Read needs room for four characters, which bufio.Reader provides.
-type base64Reader struct{ bytes []byte }
+// base64Reader reads bytes as Base64.
+type base64Reader struct {
+	bytes []byte
+	text  []byte // that is read before bytes
+}
+
+// base64Chunk is the number of bytes that a base64Reader encodes at once, a multiple of three.
+const base64Chunk = 48 << 10
 
 // Read implements io.Reader.
 func (r *base64Reader) Read(p []byte) (int, error) {
-	if len(r.bytes) == 0 {
-		return 0, io.EOF
+	if len(r.text) == 0 {
+		if len(r.bytes) == 0 {
+			return 0, io.EOF
+		}
+		n := min(len(r.bytes), base64Chunk)
+		r.text = base64.StdEncoding.AppendEncode(nil, r.bytes[:n])
+		r.bytes = r.bytes[n:]
 	}
-	n := min(len(r.bytes), len(p)/4*3)
-	base64.StdEncoding.Encode(p, r.bytes[:n])
-	r.bytes = r.bytes[n:]
-	return base64.StdEncoding.EncodedLen(n), nil
+	n := copy(p, r.text)
+	r.text = r.text[n:]
+	return n, nil
 }
 
 // withDeadline returns a context that ends at the earlier of the function's and the gateway's limits. The stream of a

@@ -245,7 +245,7 @@ func (l *Limiter) cache(pk string, end time.Time, r reached) {
 }
 
 // add adds the count to all of its counters, or to none where one of them would exceed its limit. add returns the item: after
-// an addition the new attributes that returns names, otherwise the stored item.
+// an addition the attributes that the parameter returns asks for, otherwise the stored item.
 func (l *Limiter) add(ctx context.Context, c Count, end time.Time, returns types.ReturnValue) (added bool, item attr.Item, err error) {
 	names, sums, conditions := map[string]string{}, []string{}, []string{}
 	values := attr.Item{":by": attr.Number(c.By), ":expires": attr.Number(end.Add(keepAfterWindow).Unix())}

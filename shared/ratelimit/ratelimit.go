@@ -79,7 +79,10 @@ func (l *Limiter) Count(ctx context.Context, p *project.Project, env string) (De
 		}
 		c := Count{pk: counter(owner, start, shard), counters: []counterLimit{{"n", int64(quotas[shard])}}, By: 1}
 		added, item, err := l.add(ctx, c, end, types.ReturnValueUpdatedNew)
-		n, _ := attr.NumberOf(item["n"])
+		n := int64(0)
+		if err == nil && added {
+			n, err = attr.NumberOf(item["n"])
+		}
 		if err != nil {
 			return Decision{}, fmt.Errorf("ratelimit: %w", err)
 		}

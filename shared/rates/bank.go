@@ -45,7 +45,7 @@ func (d Day) utc() time.Time {
 // Valid reports whether the text is a day.
 func (d Day) Valid() bool { return !d.utc().IsZero() }
 
-// Start returns midnight in Colombo, at which the day begins.
+// Start returns midnight in Colombo, at which a valid day begins, in UTC.
 func (d Day) Start() time.Time { return d.utc().Add(-colombo) }
 
 // Working reports whether the day is Monday to Friday. The calendar of bank holidays is not known.

@@ -54,7 +54,7 @@ var epoch = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // resource matches the functions and layers of a template that make builds; the others, the properties of their content.
 var (
-	resource = regexp.MustCompile(`(?m)^  ([A-Za-z0-9]+):\n    Type: AWS::Serverless::(Function|LayerVersion)\n(?:(?:    .*)?\n)*`)
+	resource = regexp.MustCompile(`(?m)^  ([A-Za-z0-9]+):\n    Type: AWS::Serverless::(Function|LayerVersion)\n(?:(?:    .*|#.*)?\n)*`)
 	metadata = regexp.MustCompile(`(?m)^    Metadata:(?: \{.*\}\n|\n(?:      .*\n)+)`)
 	content  = regexp.MustCompile(`(?m)^      (CodeUri|ContentUri): (.*)\n`)
 	global   = regexp.MustCompile(`(?m)^    CodeUri: \.\n`)

@@ -23,7 +23,7 @@ type Type struct {
 // encoder draws data that has only characters of its type.
 type encoder func(data string) (barcode.Barcode, error)
 
-// characters is the rule of the characters that a type takes.
+// characters says which characters a type takes, as the text of an error and as a test.
 type characters struct {
 	rule    string
 	allowed func(rune) bool

@@ -23,7 +23,8 @@ func maxMind(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Risk, err
 	return risk, nil
 }
 
-// anonymousRisk returns the flags of the contract. Residential and anonymous addresses of no named kind count as proxies.
+// anonymousRisk returns the flags of the contract. A residential proxy counts as a proxy, and so does an anonymous address of
+// no named kind, which is not clean.
 func anonymousRisk(r iplookup.AnonymousRecord) Risk {
 	risk := Risk{VPN: r.VPN, Proxy: r.PublicProxy || r.ResidentialProxy, Tor: r.Tor, Hosting: r.Hosting}
 	if r.Anonymous && risk == (Risk{}) {
@@ -33,7 +34,8 @@ func anonymousRisk(r iplookup.AnonymousRecord) Risk {
 }
 
 // maxMindDatabase reads the Anonymous Plus or the Anonymous IP database, and the Residential Proxy, City and ASN databases
-// where they exist. The first ones list anonymous addresses alone, so an address in none of several databases is unknown.
+// where they exist. The databases of anonymous addresses list those alone, so an address that is in none of several databases
+// is unknown.
 func maxMindDatabase(_ context.Context, c iplookup.Caller, addr netip.Addr) (Risk, error) {
 	var anonymous iplookup.AnonymousRecord
 	var residential struct{}

@@ -107,7 +107,7 @@ func (r *Refresher) Run(ctx context.Context, o Options) (*Report, error) {
 	return report, nil
 }
 
-// table returns the first valid table of the operator's choice alone, or of all vendors in their order, or nil.
+// table asks the pinned source alone, or all vendors in their order, and returns the first valid table, or nil.
 func (r *Refresher) table(ctx context.Context, stored *rates.Stored, o Options, report *Report) (*rates.Table, error) {
 	names := vendors.Names()
 	if stored.Pin != nil {

@@ -200,25 +200,33 @@ func (s source) domains() ([]string, error) {
 	return slices.Compact(all), nil
 }
 
-// lists match the part of a file with the domains, by the format of the file.
-var lists = map[string]*regexp.Regexp{
-	"json":       regexp.MustCompile(`(?s)^\s*\[(.*)\]\s*$`),
-	"python":     regexp.MustCompile(`(?s)blocklist = \{(.*?)\}`),
-	"javascript": regexp.MustCompile(`(?s)new Set\(\[(.*?)\]\)`),
-}
-
-var quoted = regexp.MustCompile(`'([^']+)'|"([^"\\]+)"`)
+var (
+	pythonSet     = regexp.MustCompile(`(?s)blocklist = \{(.*?)\}`)
+	pythonText    = regexp.MustCompile(`'([^']+)'`)
+	javascriptSet = regexp.MustCompile(`(?s)new Set\((\[.*?\])\)`)
+)
 
 // parse returns the list of a file.
 func parse(format string, text []byte) (domains []string, err error) {
-	list := lists[format].FindSubmatch(text)
-	if list == nil {
-		return nil, fmt.Errorf("no %s list", format)
+	switch format {
+	case "python":
+		set := pythonSet.FindSubmatch(text)
+		if set == nil {
+			return nil, errors.New("no blocklist")
+		}
+		for _, m := range pythonText.FindAllSubmatch(set[1], -1) {
+			domains = append(domains, string(m[1]))
+		}
+		return domains, nil
+	case "javascript":
+		set := javascriptSet.FindSubmatch(text)
+		if set == nil {
+			return nil, errors.New("no set")
+		}
+		text = set[1]
 	}
-	for _, m := range quoted.FindAllSubmatch(list[1], -1) {
-		domains = append(domains, string(m[1])+string(m[2]))
-	}
-	return domains, nil
+	err = json.Unmarshal(text, &domains)
+	return domains, err
 }
 
 // install unpacks the package, without its dependencies, into the folder, and returns the root of the package's files.
