@@ -19,8 +19,8 @@ import (
 )
 
 // BenchmarkLibzint compares barcodes with libzint in the same run, turn by turn, by the least processor time that both need
-// for a symbol. The goal is a ratio of 0.50. The variable ZINT
-// names the program of testdata/zint.c: make bench-barcode sets it.
+// for a symbol. The goal is a ratio of 0.50. The variable ZINT names the program of testdata/zint.c: make bench-barcode sets
+// the variable.
 func BenchmarkLibzint(b *testing.B) {
 	if os.Getenv("ZINT") == "" {
 		b.Skip("ZINT is not set")
