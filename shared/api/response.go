@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/base64"
 	"errors"
@@ -116,7 +115,7 @@ func (resp *response) write(w http.ResponseWriter, requestID string) {
 	w.WriteHeader(resp.status)
 	_, _ = w.Write(resp.body)
 	if stream, ok := w.(*streamWriter); ok && resp.base64 != nil {
-		stream.body = append(stream.body, bufio.NewReader(&base64Reader{bytes: resp.base64}))
+		stream.body = append(stream.body, &base64Reader{bytes: resp.base64})
 	} else if resp.base64 != nil {
 		_, _ = w.Write(base64.StdEncoding.AppendEncode(nil, resp.base64))
 	}
