@@ -47,9 +47,8 @@ func idempotencyKey(h http.Header, problems Problems) string {
 	return key
 }
 
-// claim wins the request's key while the count is under way, or returns the outcome of the key's first request. Nothing is
-// prepared or reserved before the request has won the key. If the request dies afterwards, no other request with the key
-// gets this far: only a request from which nothing reached a provider frees its claim.
+// claim wins the request's key while the count is under way, or returns the outcome of the key's first request. If the
+// request dies afterwards, its claim stays: only a request from which nothing reached a provider frees its claim.
 func (s *Service) claim(ctx context.Context, state *requestState, key string, counted func() error) (*Result, error) {
 	if key == "" {
 		return nil, nil

@@ -52,8 +52,7 @@ func NewBreakersOn(fails func(error) bool) *Breakers {
 	return &Breakers{fails: fails, circuits: bounded.New[string, *circuit](maxCircuits)}
 }
 
-// Call makes a call unless the account's circuit is open. The error for an open circuit wraps ErrOpen and an *Error of class
-// NotSent.
+// Call makes a call, or returns ErrOpen joined with an *Error of class NotSent where the account's circuit is open.
 func Call[T any](b *Breakers, account Account, call func() (T, error)) (result T, err error) {
 	c, epoch := b.begin(account)
 	if c == nil {
