@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -37,11 +38,8 @@ func idempotencyKey(h http.Header, problems Problems) string {
 		return ""
 	}
 	key := values[0]
-	valid := len(values) == 1 && key != "" && len(key) <= maxKey
-	for i := range len(key) {
-		valid = valid && key[i] > ' ' && key[i] < 0x7f
-	}
-	if !valid {
+	invisible := func(r rune) bool { return r <= ' ' || r >= 0x7f }
+	if len(values) != 1 || key == "" || len(key) > maxKey || strings.ContainsFunc(key, invisible) {
 		problems.Add(keyHeader, "must be 1 to 128 visible ASCII characters, once")
 	}
 	return key

@@ -188,10 +188,7 @@ func (s *Store) IssueCredential(ctx context.Context, projectID string, env Envir
 		Active:      true,
 		Secrets:     []SecretDigest{{Digest: DigestSecret(secret), Created: now()}},
 	})
-	if err != nil {
-		return "", "", err
-	}
-	return clientID, secret, nil
+	return clientID, secret, err
 }
 
 // RotateCredential adds a second live secret to a credential and returns that secret. RotateCredential returns ErrRotating
@@ -213,10 +210,7 @@ func (s *Store) RotateCredential(ctx context.Context, clientID string, replace b
 		c.Secrets = append(slices.Clone(c.Secrets), added)
 		return nil
 	})
-	if err != nil {
-		return "", err
-	}
-	return secret, nil
+	return secret, err
 }
 
 // FinishRotation ends all live secrets of a credential but the newest.

@@ -58,11 +58,9 @@ func Call[T any](b *Breakers, account Account, call func() (T, error)) (result T
 	if c == nil {
 		return result, fmt.Errorf("%w: %w", ErrOpen, &Error{Class: NotSent, Vendor: account.Integration.Vendor, Detail: "not called after consecutive failures"})
 	}
-	outcome := errPanicked
-	defer func() { b.end(c, epoch, outcome != nil && b.fails(outcome)) }()
-	result, err = call()
-	outcome = err
-	return result, err
+	err = errPanicked // until the call returns
+	defer func() { b.end(c, epoch, err != nil && b.fails(err)) }()
+	return call()
 }
 
 // Closed reports whether the account's circuit is closed. A caller with many calls makes one call first while the circuit is
@@ -107,7 +105,6 @@ func (b *Breakers) end(c *circuit, epoch int, failed bool) {
 	}
 }
 
-// circuit returns the account's circuit.
 func (b *Breakers) circuit(account Account) *circuit {
 	// A corrected endpoint has a new circuit.
 	key := account.Project + "/" + account.Integration.ID + " " + account.Endpoint
