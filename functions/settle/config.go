@@ -15,11 +15,10 @@ type Config struct {
 	TransientTable string `env:"TRANSIENT_TABLE,required,notEmpty"`
 	// UnusualSpending is the number of credits below which an hour of one project is never unusual.
 	UnusualSpending int64 `env:"UNUSUAL_SPENDING_CREDITS" envDefault:"5000000"`
-	// After is the age, in seconds, from which the request of a reservation is dead: longer than any function can live, time-outs
-	// and start included.
+	// After is the age, in seconds, from which the request of a reservation is dead: longer than any function can live.
 	After int `env:"SETTLE_AFTER_SECONDS,required"`
-	// CapturedAfter is the age, in seconds, from which a captured reservation is removed: longer than a signed request stays valid
-	// (15 minutes at most), so that no late copy can follow.
+	// CapturedAfter is the age, in seconds, from which a captured reservation is removed: no late copy can follow then,
+	// because a signed request stays valid for 15 minutes at most.
 	CapturedAfter int `env:"SETTLE_CAPTURED_AFTER_SECONDS,required"`
 	Log           telemetry.Config
 }

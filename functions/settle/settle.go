@@ -34,8 +34,7 @@ type Report struct {
 	Low     []credit.LowBalance // wallets below their alert
 }
 
-// Handle runs once and logs one line. Handle returns no error for a reservation that is left, because the next run tries
-// again, and an error where the run has not seen every wallet.
+// Handle runs once and logs one line. Handle returns an error where the run has not seen every wallet.
 func (s *Settler) Handle(ctx context.Context) error {
 	run, cancel := telemetry.BeforeLogging(ctx)
 	defer cancel()
@@ -47,8 +46,7 @@ func (s *Settler) Handle(ctx context.Context) error {
 }
 
 // Run settles every reservation that is old enough. A reservation or a wallet that cannot be read or settled is logged,
-// counted and left, and Run goes on with the others. Run returns an error if it could not read the table, or had no time
-// for all.
+// counted and left to the next run. Run returns an error if it could not read the table, or had no time for all.
 func (s *Settler) Run(ctx context.Context) (Report, error) {
 	report := Report{Settled: map[credit.Settled]int{}}
 	err := s.Store.VisitPending(ctx, func(r *credit.Reservation, err error) error {
@@ -77,8 +75,7 @@ func (s *Settler) Run(ctx context.Context) (Report, error) {
 	return report, err
 }
 
-// failed logs a reservation that an operator may have to look at. Where the reservation cannot be read, the error names the
-// reservation or its wallet.
+// failed logs a reservation for an operator. The error names a reservation or a wallet that cannot be read.
 func (s *Settler) failed(ctx context.Context, r *credit.Reservation, err error) {
 	message, attributes := "reservation or wallet not read", []slog.Attr{slog.String("error", err.Error())}
 	if r != nil {

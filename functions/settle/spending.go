@@ -25,8 +25,7 @@ const (
 	unusualTimes = 2
 	// knownAfter is the number of hours after which a project has a week to be compared with.
 	knownAfter = 24
-	// spendingPages is the number of items that hold the weeks of all projects. A page of a million projects is well below
-	// the largest item.
+	// spendingPages is the number of items with all weeks. A page of a million projects is well below the largest item.
 	spendingPages = 256
 	// spendingLife is how long a page outlives its last hour.
 	spendingLife = 8 * 24 * time.Hour
@@ -59,8 +58,8 @@ type Unusual struct {
 	Credits, Peak int64 // of the hour, and of the largest hour of the week before
 }
 
-// Compare compares the hour that has ended, once. Compare reports whether this call has done so. A page that is of this hour
-// already, because an earlier call did not reach the others, is left as it is.
+// Compare compares the hour that has ended, once, and reports whether this call has done so. A page that an earlier
+// call of this hour has stored is left as it is.
 func (s *Spending) Compare(ctx context.Context, now time.Time, spent func(context.Context) (map[string]int64, error)) (found []Unusual, compared bool, err error) {
 	hour := now.Unix() / 3600
 	if hour <= s.done {
@@ -126,8 +125,7 @@ func (s *Spending) page(ctx context.Context, name string, hour int64, totals map
 	return unusual, nil
 }
 
-// next returns the page of an hour, and the projects whose hour was unusual. Where no run compared
-// some hours, all of them count the average.
+// next returns the page of an hour, and the unusual projects. Hours that no run compared count their average.
 func (p page) next(hour int64, totals map[string]int64, least int64) (after page, found []Unusual) {
 	after = page{Hour: hour, Weeks: make(map[string]week, len(totals))}
 	hours := max(hour-p.Hour, 1)

@@ -13,8 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Problems collects the messages about a request's fields by field path: a list item has its index in the path, a nested
-// field a dot (docs/decisions.md#error-details).
+// Problems collects messages by field path, such as to.0 and margin.top (docs/decisions.md#error-details).
 type Problems map[string][]string
 
 // Add adds a message on a field.
@@ -23,8 +22,8 @@ func (p Problems) Add(path, message string) { p[path] = append(p[path], message)
 // maxListProblems is the number of bad items of one list that a response reports.
 const maxListProblems = 20
 
-// Object is a JSON object of a request. An operation reads the fields one by one. Each read validates the field and notes
-// its problems, so that one response names all failing fields. Fields that the operation does not read are ignored.
+// Object is a JSON object of a request. Each read of a field validates the field and notes its problems, so that one
+// response names all failing fields. Fields that the operation does not read are ignored.
 type Object struct {
 	members map[string]jsontext.Value
 	path    string // with a trailing dot, or empty
@@ -174,8 +173,7 @@ func (o Object) Bool(name string) bool {
 	return ok && v.Kind() == 't'
 }
 
-// Number is the validation rule of a number field. The rule compares the text that was sent, because a float64 is only near
-// that number (docs/decisions.md#numbers-in-bodies).
+// Number is the validation rule of a number field, exact to the last digit (docs/decisions.md#numbers-in-bodies).
 type Number struct {
 	Required bool
 	Min, Max float64

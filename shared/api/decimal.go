@@ -10,9 +10,9 @@ import (
 // decimal is a JSON number as it was sent, to the last digit: ±0.digits × 10^point. Digits neither begin nor end with 0;
 // zero has no digits.
 type decimal struct {
-	negative bool
-	digits   string
-	point    int
+	sign   int // -1, 0 or 1
+	digits string
+	point  int
 }
 
 // farPoint is the exponent for all larger ones: a body has too few digits to bring such a number back into range.
@@ -29,31 +29,24 @@ func decimalOf(number string) decimal {
 	}
 	whole, fraction, _ := strings.Cut(text, ".")
 	digits := strings.TrimLeft(whole+fraction, "0")
-	d := decimal{negative, strings.TrimRight(digits, "0"), exponent + len(digits) - len(fraction)}
-	if d.digits == "" {
+	d := decimal{1, strings.TrimRight(digits, "0"), exponent + len(digits) - len(fraction)}
+	switch {
+	case d.digits == "":
 		return decimal{}
+	case negative:
+		d.sign = -1
 	}
 	return d
 }
 
 func decimalOfFloat(f float64) decimal { return decimalOf(strconv.FormatFloat(f, 'f', -1, 64)) }
 
-func (d decimal) sign() int {
-	switch {
-	case d.digits == "":
-		return 0
-	case d.negative:
-		return -1
-	}
-	return 1
-}
-
 // compare returns -1 where d is the lesser number, 1 where d is the greater, and 0 where both are equal.
 func (d decimal) compare(e decimal) int {
-	if d.sign() != e.sign() || d.sign() == 0 {
-		return cmp.Compare(d.sign(), e.sign())
+	if d.sign != e.sign {
+		return cmp.Compare(d.sign, e.sign)
 	}
-	return d.sign() * cmp.Or(cmp.Compare(d.point, e.point), cmp.Compare(d.digits, e.digits))
+	return d.sign * cmp.Or(cmp.Compare(d.point, e.point), cmp.Compare(d.digits, e.digits))
 }
 
 // isInteger reports whether the number has no fraction.
@@ -68,13 +61,13 @@ func (d decimal) truncate() decimal {
 	if kept == "" {
 		return decimal{}
 	}
-	return decimal{d.negative, kept, d.point}
+	return decimal{d.sign, kept, d.point}
 }
 
 // float returns the nearest float64, infinite beyond the greatest one.
 func (d decimal) float() float64 {
 	text := "0." + d.digits + "e" + strconv.Itoa(d.point)
-	if d.negative {
+	if d.sign < 0 {
 		text = "-" + text
 	}
 	f, _ := strconv.ParseFloat(text, 64) // out of range: infinite, or zero

@@ -24,8 +24,7 @@ const (
 	CodeInvalidCurrency     = "invalid_currency_code"
 )
 
-// Reason is the value of error.details.reason, by which a program distinguishes errors with one code. Every http_error has
-// a reason (docs/decisions.md#error-reasons).
+// Reason is the value of error.details.reason, which every http_error has (docs/decisions.md#error-reasons).
 type Reason string
 
 // The reasons (openapi.yaml#ErrorReason).

@@ -22,9 +22,8 @@ func (o Object) Knows(names ...string) {
 	}
 }
 
-// noteMisspelt notes a problem on every field of the body that the operation does not know and whose name is nearly that of
-// a known field, but on at most maxListProblems of them (docs/decisions.md#misspelt-fields). All other unknown fields are
-// ignored.
+// noteMisspelt notes a problem on unknown fields of the body whose name is nearly that of a known field, on at most
+// maxListProblems of them (docs/decisions.md#misspelt-fields). All other unknown fields are ignored.
 func (o Object) noteMisspelt() {
 	var known []knownField
 	for _, name := range slices.Sorted(maps.Keys(o.known)) {
@@ -61,8 +60,7 @@ func bare(name string) string {
 	}, name)
 }
 
-// nearest returns the known name that differs from a name only in case, hyphens or underscores, or else by one edit; ""
-// where there is none.
+// nearest returns the known name that differs only in case, hyphens or underscores, else by one edit; "" for none.
 func nearest(name string, known []knownField) string {
 	without, letters := bare(name), []rune(name)
 	for _, k := range known {

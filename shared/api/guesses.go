@@ -49,8 +49,7 @@ func (g *guesses) count(who guesser) (rest time.Duration, tooMany bool) {
 	return seen.since.Add(guessesWindow).Sub(now), seen.n > mostGuesses
 }
 
-// wrongSecret returns the response to a wrong secret of a known client ID. The secret has been compared before, so that the
-// right one is never refused.
+// wrongSecret returns the response to a wrong secret of a known client ID. The right secret is compared before.
 func (s *Service) wrongSecret(state *requestState, clientID string) error {
 	who := guesser{source(state.request.RemoteAddr), clientID}
 	rest, tooMany := s.guesses.count(who)
@@ -61,8 +60,7 @@ func (s *Service) wrongSecret(state *requestState, clientID string) error {
 	return errLimited(outcomeGuessed, rest, "Too many wrong secrets were sent for this client ID.")
 }
 
-// source returns whom an address belongs to: an IPv4 address, or the /64 network of an IPv6 address, which one customer of a
-// network has (RFC 6177).
+// source returns an IPv4 address, or the /64 network of an IPv6 address, which one customer has (RFC 6177).
 func source(address string) string {
 	if pair, err := netip.ParseAddrPort(address); err == nil {
 		address = pair.Addr().String()

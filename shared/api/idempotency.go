@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -37,19 +38,15 @@ func idempotencyKey(h http.Header, problems Problems) string {
 		return ""
 	}
 	key := values[0]
-	valid := len(values) == 1 && key != "" && len(key) <= maxKey
-	for i := range len(key) {
-		valid = valid && key[i] > ' ' && key[i] < 0x7f
-	}
-	if !valid {
+	invisible := func(r rune) bool { return r <= ' ' || r >= 0x7f }
+	if len(values) != 1 || key == "" || len(key) > maxKey || strings.ContainsFunc(key, invisible) {
 		problems.Add(keyHeader, "must be 1 to 128 visible ASCII characters, once")
 	}
 	return key
 }
 
-// claim wins the request's key while the count is under way, or returns the outcome of the key's first request. Nothing is
-// prepared or reserved before the request has won the key. If the request dies afterwards, no other request with the key
-// gets this far: only a request from which nothing reached a provider frees its claim.
+// claim wins the request's key while the count is under way, or returns the outcome of the key's first request. If the
+// request dies afterwards, its claim stays: only a request from which nothing reached a provider frees its claim.
 func (s *Service) claim(ctx context.Context, state *requestState, key string, counted func() error) (*Result, error) {
 	if key == "" {
 		return nil, nil

@@ -34,8 +34,7 @@ func Lambda(handler http.Handler) func(context.Context, events.APIGatewayProxyRe
 	}
 }
 
-// lambdaStream returns a handler as Lambda does, but every response of the resources in streams is streamed, as the gateway
-// awaits it there.
+// lambdaStream returns a handler as Lambda does, which streams every response of the resources in streams.
 func lambdaStream(handler http.Handler, streams []string) func(context.Context, events.APIGatewayProxyRequest) (any, error) {
 	whole, adapter := Lambda(handler), httpadapter.New(handler)
 	return func(ctx context.Context, event events.APIGatewayProxyRequest) (any, error) {
@@ -56,8 +55,7 @@ func lambdaStream(handler http.Handler, streams []string) func(context.Context, 
 
 // begin prepares an event for the adapter, and returns the context of its request.
 func begin(ctx context.Context, event *events.APIGatewayProxyRequest) (context.Context, context.CancelFunc) {
-	// The adapter fails on an invalid host or path (a malformed escape, a control character), and the gateway would
-	// return its own 500.
+	// The adapter fails on an invalid host or path, such as a malformed escape: the gateway would return its own 500.
 	if _, err := url.Parse("https://" + event.RequestContext.DomainName); err != nil {
 		event.RequestContext.DomainName = ""
 	}
@@ -117,8 +115,7 @@ func (r *base64Reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// withDeadline returns a context that ends at the earlier of the function's and the gateway's limits. The stream of a
-// response, which follows the capture, may take longer.
+// withDeadline returns a context that ends at the gateway's limit or before. The stream of a response may take longer.
 func withDeadline(ctx context.Context, epochMilliseconds int64) (context.Context, context.CancelFunc) {
 	received := time.UnixMilli(epochMilliseconds)
 	if time.Since(received).Abs() > staleAfter {

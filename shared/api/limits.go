@@ -81,8 +81,7 @@ func (s *Service) limitsReached(state *requestState, u *usage) error {
 	return nil
 }
 
-// countUsage starts to count the request against the limits of its project, and returns functions that wait for the results
-// (docs/decisions.md#phases).
+// countUsage starts the counts of the limits, and returns functions that await them (docs/decisions.md#phases).
 func (s *Service) countUsage(ctx context.Context, state *requestState, u *usage) (messages, daily func() error) {
 	messages, daily = nothing, nothing
 	if u.recipients && len(u.messages) > 0 {
@@ -94,8 +93,7 @@ func (s *Service) countUsage(ctx context.Context, state *requestState, u *usage)
 	return messages, daily
 }
 
-// countMessages counts each message to its number, and refuses the request where all messages are refused. The messages to
-// one number are counted one after another in their order.
+// countMessages counts messages, those to one number in order, and refuses a request whose messages are all refused.
 func (s *Service) countMessages(ctx context.Context, state *requestState, messages []*Message) error {
 	var order []string
 	byNumber := map[string][]*Message{}

@@ -14,8 +14,7 @@ import (
 	"svcapi/shared/telemetry"
 )
 
-// Main is the main function of every function's program: Main reads the configuration C, lets wire make the routes, and
-// serves them. Main does not return.
+// Main reads the configuration C of a function, lets wire make the routes, and serves them. Main does not return.
 func Main[C settings.Validator](base func(C) Config, wire func(cfg C, s *Service, aws aws.Config) ([]Route, error)) {
 	if err := start(base, wire); err != nil {
 		telemetry.Exit(err)

@@ -50,9 +50,8 @@ func malformedAt(text []byte, at int, err error) error {
 	return &malformedError{bytes.Count(read, []byte("\n")) + 1, utf8.RuneCount(read[start:]) + 1, likelyCause(text, at, err)}
 }
 
-// firstUnreadable returns the offset of the first character that cannot be read. jsontext has the start of the comma, word
-// or escape with the fault, and encoding/json has the character itself, but accepts duplicate names, invalid UTF-8 and half
-// of a surrogate pair.
+// firstUnreadable returns the offset of the first unreadable character. jsontext has the start of the faulty comma,
+// word or escape. encoding/json has the character, but accepts duplicate names, invalid UTF-8 and half surrogate pairs.
 func firstUnreadable(text []byte, at int, err error) int {
 	// A text with a zero at its end always has a character that cannot be read.
 	ended := append(bytes.Clone(text), 0)

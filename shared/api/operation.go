@@ -17,8 +17,7 @@ import (
 	"svcapi/shared/telemetry"
 )
 
-// Operation is one operation of the API: the differences between operations. T is the decoded request. The pipeline does
-// the rest.
+// Operation holds the differences between the operations of the API. T is the decoded request.
 type Operation[T any] struct {
 	// Name is the operation's name in logs and metrics.
 	Name string
@@ -30,14 +29,12 @@ type Operation[T any] struct {
 	Kind project.Kind
 	// Price is the operation's name in the price list and the ledger; empty: free.
 	Price string
-	// Decode reads the fields of the request and notes invalid ones in the input. An error that Decode returns comes before
-	// these.
+	// Decode reads the fields and notes invalid ones in the input. An error that Decode returns comes before these.
 	Decode func(in *Input) (T, error)
 	// Sends reports whether a request has an effect outside that cannot be taken back. Such a request needs the playground's
 	// confirmation and heeds an Idempotency-Key; nil: no request has.
 	Sends func(T) bool
-	// Prepare refuses a request for reasons that need no reservation, and returns the work. Prepare changes nothing outside
-	// this process.
+	// Prepare refuses a request before a reservation, or returns the work. Prepare has no effect outside the process.
 	Prepare func(ctx context.Context, call *Call, in T) (*Job, error)
 }
 
@@ -69,8 +66,7 @@ type Input struct {
 	parameters map[string]string // of the path
 }
 
-// ReadInput reads a body with the parameters of its path. The error is the reason why the body is no object; the input then
-// holds the fields before the fault.
+// ReadInput reads a body. Where the body is no object, ReadInput returns the fields before the fault and the reason.
 func ReadInput(body []byte, parameters map[string]string) (*Input, error) {
 	object, err := parseObject(body, "", newNotes())
 	return &Input{object, parameters}, err
@@ -105,8 +101,7 @@ func (c *Call) Credits(units int) int64 {
 type Job struct {
 	// Credits are reserved before Run and captured when Run succeeds; 0: nothing to pay.
 	Credits int64
-	// Irrevocable marks work that cannot be taken back (a sent SMS). The ledger marks such work before Run, and the project
-	// stays charged if the request dies.
+	// Irrevocable work (a sent SMS) is marked in the ledger before Run, and stays charged if the request dies.
 	Irrevocable bool
 	// Messages are the messages of a send, which the project's limits count; nil: no send.
 	Messages []*Message
@@ -234,8 +229,7 @@ func (state *requestState) metric(name string) {
 	state.metrics = append(state.metrics, telemetry.Metric{Name: name, Unit: telemetry.Count, Value: 1})
 }
 
-// pathParameters matches an encoded path against a pattern and returns the parameters. Segments compare as they were sent,
-// and only parameters are decoded (docs/decisions.md#routes).
+// pathParameters matches a path as sent against a pattern, and returns decoded parameters (docs/decisions.md#routes).
 func pathParameters(pattern, escaped []string) (map[string]string, bool) {
 	if len(pattern) != len(escaped) {
 		return nil, false

@@ -1,18 +1,11 @@
 // Package api is the pipeline that every request of every operation takes, from the Lambda event to the response and the
-// log line.
-//
-// An operation is a value, Operation, with the differences between operations: route, integration kind, how the body
-// decodes, what the request costs, what the operation refuses, how the work runs. Service.serve does the rest and shows the
-// order of all steps (docs/decisions.md#order-of-checks).
+// log line. Service.serve shows the order of all steps (docs/decisions.md#order-of-checks).
 //
 // Service decides every step up to the credits in memory once Service has the project's record. The count of the rate limit,
 // the reservation of credits and the counts of further limits then go out together, and no work begins before all of them
-// have succeeded. A request with an
-// Idempotency-Key claims the key first and reserves nothing before the request has won the key. Service captures the credits
-// of work that succeeds, releases those of work that fails, and captures as uncertain those of work whose outcome is unknown
-// (an SMS without a response). The response to a panic is a 500.
-//
-// An error holds the public text apart from its cause, which only the log line names.
+// have succeeded. A request with an Idempotency-Key reserves nothing before the request has won the key. Service
+// captures the credits of work that succeeds, releases those of work that fails, and captures as uncertain those of
+// work whose outcome is unknown (an SMS without a response). The response to a panic is a 500.
 package api
 
 import (
@@ -218,8 +211,7 @@ func (s *Service) count(ctx context.Context, state *requestState) (wait func() e
 	})
 }
 
-// confirm refuses a send from the documentation playground without a confirmation, and an invalid Idempotency-Key
-// (docs/decisions.md#playground).
+// confirm refuses unconfirmed sends from the playground (docs/decisions.md#playground), and an invalid Idempotency-Key.
 func (r *request) confirm(state *requestState) error {
 	if r.sends && state.playground && !isTrue(state.request.Header.Get("X-Confirm-Send")) {
 		return errUnconfirmed
@@ -230,8 +222,7 @@ func (r *request) confirm(state *requestState) error {
 	return nil
 }
 
-// async starts f and returns a function that waits for the result of f. A panic of f becomes an error, as the panic would
-// otherwise end the process.
+// async starts f and returns a function that awaits its result. A panic of f becomes an error, and so ends no process.
 func async(f func() error) (wait func() error) {
 	done := make(chan error, 1)
 	go func() {

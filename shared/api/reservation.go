@@ -71,8 +71,7 @@ func (s *Service) mark(ctx context.Context, state *requestState, job *Job, r *cr
 	return internal("mark reservation", err)
 }
 
-// finish captures or releases the reservation, and stores the outcome for the claimed Idempotency-Key at the same time.
-// finish returns the error of the work.
+// finish captures or releases the reservation while it stores the claim's outcome, and returns the error of the work.
 func (s *Service) finish(ctx context.Context, state *requestState, r *credit.Reservation, result *Result, failed error) error {
 	kept := async(func() error { _ = state.endClaim(ctx, result, failed); return nil })
 	released := r != nil && s.captureOrRelease(ctx, state, r, result, failed)

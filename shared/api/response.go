@@ -14,8 +14,7 @@ import (
 
 const jsonType = "application/json"
 
-// StrictTransport is the value of Strict-Transport-Security in every response (RFC 6797): HTTPS alone for a year, for this
-// host alone.
+// StrictTransport is the Strict-Transport-Security of every response (RFC 6797): HTTPS for a year, for this host alone.
 const StrictTransport = "max-age=31536000"
 
 // response is the HTTP response to a request.
@@ -124,8 +123,7 @@ func (resp *response) write(w http.ResponseWriter, requestID string) {
 	}
 }
 
-// announceLimit sets the headers of the project's rate limit on the response to a request that was counted, in the letter
-// case of openapi.yaml.
+// announceLimit sets the headers of the rate limit for a counted request, in the letter case of openapi.yaml.
 func (state *requestState) announceLimit(header http.Header) {
 	rate := state.rate.Load()
 	if rate == nil {

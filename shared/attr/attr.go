@@ -1,5 +1,4 @@
-// Package attr creates and reads DynamoDB attribute values. The SDK's package attributevalue would add the types of DynamoDB
-// Streams and 127 KB to every function.
+// Package attr creates and reads DynamoDB attribute values. The SDK's attributevalue would add 127 KB to a function.
 package attr
 
 import (

@@ -1,5 +1,4 @@
-// Package awsclient creates the AWS clients of the product, with settings for conditional writes from a process that Lambda
-// freezes between requests.
+// Package awsclient creates AWS clients for conditional writes from a process that Lambda freezes between requests.
 package awsclient
 
 import (
@@ -31,16 +30,14 @@ const (
 	// Attempts is how often the SDK tries one call, and how often Write tries a write without getting a response.
 	// Three attempts of a second each fit into WriteTimeout.
 	Attempts = 3
-	// AttemptTimeout bounds one attempt, from the connection to the last byte of the response. DynamoDB responds in
-	// milliseconds, so that a response after a second is lost.
+	// AttemptTimeout bounds one attempt, from the connection to the last byte. DynamoDB responds in milliseconds.
 	AttemptTimeout = time.Second
 	// WriteTimeout is the time for one write of a request, attempts and pauses together: the longest that fits
 	// between the end of the work and the response.
 	WriteTimeout = 3500 * time.Millisecond
 	// Backoff is the longest pause between two attempts.
 	Backoff = 100 * time.Millisecond
-	// idleTimeout closes a connection before the server does, after a minute and more. The timeout counts wall time, so that
-	// no connection is used again after a freeze.
+	// idleTimeout closes a connection before the server does, and counts wall time: none is used again after a freeze.
 	idleTimeout = 45 * time.Second
 	// warmConnections is the number of simultaneous calls of a request: the count and the reservation.
 	warmConnections = 2
@@ -67,9 +64,8 @@ func Secrets(cfg aws.Config, options ...func(*secretsmanager.Options)) *secretsm
 // Streaming returns the HTTP client of calls whose responses are streams. Only the connection has a time limit.
 func Streaming() aws.HTTPClient { return wholeBody{httpClient(AttemptTimeout).WithTimeout(0)} }
 
-// wholeBody sends the body of a request from memory. The SDK closes the body of a request when the head of the response has
-// come. A transport that still looks for the end of that body closes the connection then, and with it the stream of the
-// response (aws/aws-sdk-go-v2#2737).
+// wholeBody sends the body of a request from memory. The SDK closes the body when the head of the response has come,
+// and a transport that still looks for the body's end then closes the response's stream, too (aws/aws-sdk-go-v2#2737).
 type wholeBody struct{ client aws.HTTPClient }
 
 // Do implements aws.HTTPClient.
@@ -138,8 +134,7 @@ func httpClient(timeout time.Duration) *awshttp.BuildableClient {
 		})
 }
 
-// Warm opens the connections to DynamoDB for the first request, with reads of a key that does not exist. A function calls
-// Warm in the background while it initialises. Warm ignores the results.
+// Warm opens the connections to DynamoDB for the first request, with reads of a key that does not exist.
 func Warm(ctx context.Context, client *dynamodb.Client, table string) {
 	ctx, cancel := context.WithTimeout(ctx, AttemptTimeout)
 	defer cancel()

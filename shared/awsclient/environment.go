@@ -11,12 +11,9 @@ import (
 	"github.com/aws/smithy-go/logging"
 )
 
-// FromEnvironment returns the configuration that Lambda gives to a function: the region and the credentials of the
-// function's role are environment variables, and stay the same as long as the process lives. AWS_ENDPOINT_URL and
-// AWS_ENDPOINT_URL_<SERVICE> name other endpoints, as for every AWS tool.
-//
-// The SDK's config package would read the same variables. It links the clients of SSO, STS and the instance metadata,
-// which no function needs: 2 MB of each program, and a part of the time of each start.
+// FromEnvironment returns the configuration that Lambda gives to a function: the region and the role's credentials,
+// which stay the same as long as the process lives. AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_<SERVICE> name other
+// endpoints. The SDK's config package reads the same variables, but adds 2 MB of unneeded clients to each program.
 func FromEnvironment() aws.Config {
 	cfg := aws.Config{
 		Region: cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION")),

@@ -37,15 +37,13 @@ func WriteUnlessHot[In, Out any](ctx context.Context, do call[In, Out], in *In) 
 	return repeat(ctx, attemptLimits{Attempts, math.MaxInt}, do, in)
 }
 
-// WriteOnce makes one write that must not have its effect twice. WriteOnce repeats only the attempts that DynamoDB turned
-// away, and ends with the first attempt that may have had its effect.
+// WriteOnce makes one write that must not have its effect twice: only attempts that DynamoDB turned away are repeated.
 func WriteOnce[In, Out any](ctx context.Context, do call[In, Out], in *In) error {
 	_, _, err := repeat(ctx, attemptLimits{math.MaxInt, 1}, do, in)
 	return err
 }
 
-// attemptLimits are the numbers of attempts that a hot key turned away, or that may have had their effect, after which a
-// write ends.
+// attemptLimits end a write after so many attempts that a hot key turned away, or that may have had their effect.
 type attemptLimits struct{ hot, ambiguous int }
 
 // repeat repeats a write, and returns the error of the attempt that is its last.
@@ -73,8 +71,7 @@ func repeat[In, Out any](ctx context.Context, most attemptLimits, do call[In, Ou
 	}
 }
 
-// hotKey reports a throttle whose reason is the rate of requests at the item's own key. DynamoDB's API reference lists the
-// reasons under ThrottlingReason; a table that lacks capacity as a whole has other ones.
+// hotKey reports a throttle by the rate of requests at the item's own key (DynamoDB API reference, ThrottlingReason).
 func hotKey(err error) bool {
 	var reasons []types.ThrottlingReason
 	if e, ok := errors.AsType[*types.ProvisionedThroughputExceededException](err); ok {

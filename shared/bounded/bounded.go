@@ -1,5 +1,4 @@
-// Package bounded bounds the caches of an instance. A library of LRU caches adds more: hashicorp/golang-lru adds 230 KB to a
-// function, and this package 40.
+// Package bounded bounds an instance's caches. hashicorp/golang-lru would add 230 KB to a function, this package 40.
 package bounded
 
 import "sync"

@@ -64,9 +64,8 @@ type Claim struct {
 	owner string // distinguishes this claim from all others of the key
 }
 
-// Claim wins the key, or returns the outcome of the request that won the key before. Until is the latest end of this request.
-// Died is the outcome that Claim stores for an earlier request that died without an outcome
-// (docs/decisions.md#idempotency-dead-claims).
+// Claim wins the key, or returns the outcome of the request that won the key before. This request ends at until. Claim
+// stores died for an earlier request that died without an outcome (docs/decisions.md#idempotency-dead-claims).
 func (s *Store) Claim(ctx context.Context, projectID, env, key string, body []byte, until time.Time, died []byte) (*Claim, []byte, error) {
 	now, digest := s.now(), sha256.Sum256(body)
 	c := &Claim{store: s, pk: "idem#" + projectID + "#" + env + "#" + key, owner: rand.Text()}
@@ -122,8 +121,7 @@ func (s *Store) outcome(ctx context.Context, pk string, item map[string]types.At
 	}
 }
 
-// Keep stores the outcome for the rest of the key's life. Keep returns ErrTooLarge, and stores nothing, where the outcome does
-// not fit into an item.
+// Keep stores the outcome for the rest of the key's life, or returns ErrTooLarge where it does not fit into an item.
 func (c *Claim) Keep(ctx context.Context, outcome []byte) error {
 	stored, err := c.write(ctx, outcome)
 	if errors.Is(err, errNotOwned) && attr.TextOf(stored["o"]) == c.owner { // an earlier attempt took effect

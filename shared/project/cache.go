@@ -49,9 +49,8 @@ type readRecord struct {
 	at  time.Time
 }
 
-// NewCache returns a cache that uses a record for ttl after the read. A change of a project takes effect within ttl; a new
-// credential or secret within about a second, because a record that has just been read is not read again
-// (docs/decisions.md#project-records).
+// NewCache returns a cache that uses a record for ttl after the read. A change of a project takes effect within ttl, a
+// new credential or secret within about a second (docs/decisions.md#project-records).
 func NewCache(store *Store, ttl time.Duration) *Cache {
 	return &Cache{
 		store:   store,
@@ -62,12 +61,11 @@ func NewCache(store *Store, ttl time.Duration) *Cache {
 }
 
 // Authenticate finds the project and environment of a request from its headers: X-API-KEY, X-API-SECRET and X-ENV as the
-// client sent them. Authenticate returns ErrUnauthorized, ErrWrongSecret or the failure of a read. Callers share the record and do not
-// change it.
+// client sent them. Authenticate returns ErrUnauthorized, ErrWrongSecret or the failure of a read. Callers share the
+// record and do not change it.
 //
 // Before a refusal Authenticate reads a record older than a second again, so that a new secret works within about a second.
-// A text that cannot be a client ID is refused without a read. An unknown client ID costs at most one read while it is
-// cached.
+// A text that cannot be a client ID costs no read, and an unknown client ID at most one while it is cached.
 func (c *Cache) Authenticate(ctx context.Context, clientID, secret, env string) (*Record, Environment, error) {
 	environment, ok := ParseEnvironment(env)
 	if !ok || secret == "" {
@@ -113,8 +111,7 @@ func (r *Record) refusal(clientID string, digest [32]byte) error {
 	return ErrUnauthorized
 }
 
-// authenticates reports whether these are live credentials of the environment. authenticates also compares a digest where
-// no credential is known, so that both cases take the same time.
+// authenticates reports whether these are live credentials of the environment. Unknown ones take the same time.
 func (r *Record) authenticates(clientID string, digest [32]byte, env Environment) bool {
 	c := &Credential{Secrets: make([]SecretDigest, 1)}
 	if r != nil {

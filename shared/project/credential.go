@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"regexp"
 	"slices"
+	"strings"
 )
 
 var (
@@ -39,10 +40,13 @@ func ParseClientID(clientID string) (projectID string, ok bool) {
 }
 
 // newID returns a project ID of 12 characters, 60 random bits.
-func newID() string { return randomBase32(12) }
+func newID() string { return randomText(12) }
+
+// randomText returns up to 26 letters and digits of base32Lower.
+func randomText(length int) string { return strings.ToLower(rand.Text()[:length]) }
 
 func newClientID(projectID string) string {
-	return "svc_" + projectID + "_" + randomBase32(clientIDTail)
+	return "svc_" + projectID + "_" + randomText(clientIDTail)
 }
 
 // newSecret returns a client secret with 256 random bits.
@@ -50,12 +54,6 @@ func newSecret() string {
 	b := make([]byte, 32)
 	rand.Read(b) // documented never to fail
 	return "svcs_" + base64.RawURLEncoding.EncodeToString(b)
-}
-
-func randomBase32(n int) string {
-	b := make([]byte, n)
-	rand.Read(b)
-	return base32Lower.EncodeToString(b)[:n]
 }
 
 // DigestSecret returns the SHA-256 of a client secret, which is stored in the secret's place.

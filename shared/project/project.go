@@ -1,5 +1,4 @@
-// Package project holds what the service knows of its clients: projects, their credentials and their integrations.
-// The package stores them, and finds the project that a request belongs to.
+// Package project stores projects, their credentials and their integrations, and finds the project of a request.
 package project
 
 import (
@@ -105,16 +104,14 @@ type RecipientLimit struct {
 	Window   time.Duration // a minute or more, an integer number of seconds that divides a day
 }
 
-// RecipientID returns the keyed hash (RFC 2104) that names a phone number in the project's counters
-// (docs/decisions.md#recipient-limit).
+// RecipientID returns the keyed hash (RFC 2104) of a phone number for counters (docs/decisions.md#recipient-limit).
 func (p *Project) RecipientID(number string) string {
 	mac := hmac.New(sha256.New, p.recipientKey)
 	mac.Write([]byte(number))
 	return base32Lower.EncodeToString(mac.Sum(nil)[:20])
 }
 
-// Shards is the number of shards of a project's wallet, of its ledger's partitions and of its rate limit's counters
-// (docs/decisions.md#shards).
+// Shards is the number of shards of a project's wallet, ledger partitions and counters (docs/decisions.md#shards).
 type Shards struct {
 	Count  int // 0 for a number that was never set
 	Before int // the number of shards until Since
@@ -133,8 +130,7 @@ func (p Shards) At(t time.Time) int {
 
 var numberPattern = regexp.MustCompile(`^(?:0|\+94)(7\d{8})$`)
 
-// NormalNumber converts a phone number, 07XXXXXXXX or +947XXXXXXXX, to its normal format +947XXXXXXXX. NormalNumber
-// returns false for any other text.
+// NormalNumber converts 07XXXXXXXX or +947XXXXXXXX to +947XXXXXXXX, and returns false for any other text.
 func NormalNumber(number string) (string, bool) {
 	m := numberPattern.FindStringSubmatch(number)
 	if m == nil {
@@ -143,8 +139,7 @@ func NormalNumber(number string) (string, bool) {
 	return "+94" + m[1], true
 }
 
-// TrialAllows reports whether an SMS may go to a number: to any number when the project is not on trial, else to its
-// trial destinations.
+// TrialAllows reports whether an SMS may go to a number: without a trial to any number, else to a trial destination.
 func (p *Project) TrialAllows(number string) bool {
 	if !p.Trial {
 		return true
@@ -155,21 +150,16 @@ func (p *Project) TrialAllows(number string) bool {
 
 // SecretDigest is the stored digest of a client secret.
 type SecretDigest struct {
-	// Digest is the SHA-256 of the secret's text.
-	Digest [32]byte
-	// Created is in UTC, to the second.
-	Created time.Time
+	Digest  [32]byte  // the SHA-256 of the secret's text
+	Created time.Time // in UTC, to the second
 }
 
 // Credential is one client ID with its live secrets (docs/decisions.md#credentials).
 type Credential struct {
-	// ClientID names its project: svc_<project ID>_<8 characters>.
-	ClientID    string
+	ClientID    string // svc_<project ID>_<8 characters>
 	Environment Environment
-	// Active is false once the credential is revoked.
-	Active bool
-	// Secrets are the live ones, the oldest first: one secret, or two during a rotation.
-	Secrets []SecretDigest
+	Active      bool           // false once the credential is revoked
+	Secrets     []SecretDigest // the live ones, the oldest first: one secret, or two during a rotation
 }
 
 // Integration connects a project's environment to a vendor. A project has at most one integration for each environment,
@@ -191,8 +181,7 @@ func IntegrationID(env Environment, kind Kind, vendor string) string {
 	return string(env) + "/" + string(kind) + "/" + vendor
 }
 
-// Record is a project with its credentials and integrations, read in one query. Requests share a record, and readers do
-// not change it.
+// Record is a project with its credentials and integrations. Requests share a record, and readers do not change it.
 type Record struct {
 	Project
 	Credentials  []Credential

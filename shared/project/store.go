@@ -46,8 +46,7 @@ func NewStore(db *dynamodb.Client, table string) *Store {
 	return &Store{db: db, table: table}
 }
 
-// Load reads a project with its credentials and integrations in one consistent query. Load returns nil without an error
-// for a project that does not exist.
+// Load reads a project with its credentials and integrations, consistently, and returns nil where none exists.
 func (s *Store) Load(ctx context.Context, projectID string) (*Record, error) {
 	pages := dynamodb.NewQueryPaginator(s.db, &dynamodb.QueryInput{
 		TableName:                 &s.table,
@@ -91,8 +90,7 @@ func (s *Store) ListProjects(ctx context.Context) ([]Project, error) {
 	return projects, nil
 }
 
-// CreateProject stores a new project and returns the stored project. CreateProject chooses an ID where the ID is empty,
-// and sets Created to the current time.
+// CreateProject stores a new project as of now, with a random ID where the ID is empty, and returns what is stored.
 func (s *Store) CreateProject(ctx context.Context, p Project) (Project, error) {
 	if p.ID == "" {
 		p.ID = newID()
@@ -129,8 +127,7 @@ func (s *Store) SetLimits(ctx context.Context, projectID string, edit func(*Rate
 	return s.update(ctx, projectID, func(p *Project) error { edit(&p.Limit, &p.Limits); return nil })
 }
 
-// shardsDelay is the time until a change of the shards takes effect. By then every instance has read the record again,
-// with a clock that may be off by half a minute.
+// shardsDelay is the time until every instance has read a change of the shards, with a clock off by half a minute.
 const shardsDelay = 90 * time.Second
 
 // SetShards sets the number of shards of a project's wallet, ledger and counters, from shardsDelay on. The wallet must
@@ -191,10 +188,7 @@ func (s *Store) IssueCredential(ctx context.Context, projectID string, env Envir
 		Active:      true,
 		Secrets:     []SecretDigest{{Digest: DigestSecret(secret), Created: now()}},
 	})
-	if err != nil {
-		return "", "", err
-	}
-	return clientID, secret, nil
+	return clientID, secret, err
 }
 
 // RotateCredential adds a second live secret to a credential and returns that secret. RotateCredential returns ErrRotating
@@ -216,10 +210,7 @@ func (s *Store) RotateCredential(ctx context.Context, clientID string, replace b
 		c.Secrets = append(slices.Clone(c.Secrets), added)
 		return nil
 	})
-	if err != nil {
-		return "", err
-	}
-	return secret, nil
+	return secret, err
 }
 
 // FinishRotation ends all live secrets of a credential but the newest.
@@ -238,8 +229,7 @@ func (s *Store) RevokeCredential(ctx context.Context, clientID string) error {
 	})
 }
 
-// PutIntegration stores a complete integration, in the place of an integration of the same environment, kind and vendor.
-// The caller validates the vendor's settings.
+// PutIntegration stores or replaces a complete integration. The caller validates the vendor's settings.
 func (s *Store) PutIntegration(ctx context.Context, projectID string, i Integration) error {
 	i.ID = IntegrationID(i.Environment, i.Kind, i.Vendor)
 	i.Updated = now()
@@ -313,8 +303,7 @@ func (s *Store) changeCredential(ctx context.Context, clientID string, edit func
 }
 
 // change edits a project's record. The function edit sees the whole record, may change rec.Project, and returns one more
-// item to put, or nil. Every change increments the project's version under the condition that the version is still the one
-// that edit saw; rules over several items therefore hold, although the items are separate.
+// item to put, or nil. The version must be the one that edit saw, so that rules over several items hold.
 func (s *Store) change(ctx context.Context, projectID string, edit func(rec *Record) (item, error)) error {
 	const tries = 5
 	for range tries {

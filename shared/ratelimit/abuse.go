@@ -80,8 +80,7 @@ func (l *Limiter) RecipientReached(p *project.Project, number string) *Recipient
 }
 
 // CountMessage counts one message to a number in all recipient windows of the project, or in none where one window has
-// reached its limit: all windows of a number are counters of one item, so that one conditional write decides. A count whose
-// response was lost may count twice, and never too little (docs/decisions.md#recipient-limit).
+// reached its limit. A lost response may mean two counts, and never too few (docs/decisions.md#recipient-limit).
 func (l *Limiter) CountMessage(ctx context.Context, p *project.Project, number string) (Count, *RecipientRefusal, error) {
 	now := l.clock.Now()
 	_, end := midnight(now)
@@ -148,9 +147,8 @@ func (l *Limiter) DailyReached(d Daily, amount int64, at time.Time) (Day, bool) 
 	return Day{Limit: d, Start: start}, amount > d.Most || ok && l.clock.Now().Before(r.until) && r.limits == fmt.Sprint(d.Most) && amount > r.room
 }
 
-// CountDaily adds an amount to the day that holds the time, where the day's sum stays within the limit. Otherwise CountDaily
-// adds nothing and returns the zero Count. A count whose response was lost may count twice, and never too little
-// (docs/decisions.md#daily-limit).
+// CountDaily adds an amount to the day that holds the time, or returns the zero Count where the sum would exceed the
+// limit. A count whose response was lost may count twice, and never too little (docs/decisions.md#daily-limit).
 func (l *Limiter) CountDaily(ctx context.Context, d Daily, amount int64, at time.Time) (Count, Day, error) {
 	start, end := midnight(at)
 	state := Day{Limit: d, Start: start}

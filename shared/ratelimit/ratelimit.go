@@ -20,16 +20,14 @@ import (
 	"svcapi/shared/project"
 )
 
-// keepAfterWindow is how long a window's item outlives the window, so that an instance whose clock is behind does not find
-// the item deleted and count from 0 again.
+// keepAfterWindow is how long an item outlives its window, so that no instance with a late clock counts from 0 again.
 const keepAfterWindow = time.Hour
 
 // Decision is the result of the count of one request.
 type Decision struct {
 	Allowed bool
 	Limit   int // requests in a window
-	// Remaining is the number of requests that the window has left. Of a project with several shards it is an estimate from
-	// the shard that counted the request.
+	// Remaining is the number of requests that the window has left; of a project with several shards, an estimate.
 	Remaining int
 	Reset     time.Duration // the rest of the window, in whole seconds, at least 1
 }
@@ -62,8 +60,7 @@ func New(client *dynamodb.Client, table string) *Limiter {
 	return &Limiter{client: client, table: table, windows: map[string]exhaustion{}, reached: bounded.New[string, reached](maxReached)}
 }
 
-// Count counts one request and reports whether the request is within the limit. A count whose response was lost may count
-// twice, and never too little.
+// Count counts one request against the limit. A count whose response was lost may count twice, and never too little.
 func (l *Limiter) Count(ctx context.Context, p *project.Project, env string) (Decision, error) {
 	now := l.clock.Now()
 	start, end := window(p.Limit, now)
@@ -96,8 +93,7 @@ func (l *Limiter) Count(ctx context.Context, p *project.Project, env string) (De
 	return decide(p, end, now), nil
 }
 
-// Exhausted reports from the cache that the window's limit is reached, so that a request which will be refused need not
-// write anything. A limit below one request is always reached.
+// Exhausted reports from the cache that the window's limit is reached. A limit below one request is always reached.
 func (l *Limiter) Exhausted(p *project.Project, env string) (Decision, bool) {
 	now := l.clock.Now()
 	start, end := window(p.Limit, now)

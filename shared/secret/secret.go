@@ -36,8 +36,7 @@ func Name(stage string, kind project.Kind, owner string) string {
 	return strings.Join([]string{"svc", stage, string(kind), owner, "accounts"}, "/")
 }
 
-// Values are the secret fields of one vendor account by name. Printed, logged or encoded values show only the names. Readers
-// do not change Values.
+// Values are the secret fields of a vendor account by name, read-only. Printed, logged or encoded, they show names.
 type Values map[string]string
 
 // Names returns the sorted names of the fields.

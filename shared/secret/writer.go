@@ -14,8 +14,7 @@ import (
 	"svcapi/shared/project"
 )
 
-// Writer changes the secrets of a stage for operators. Two writers of the same secret at the same time may overwrite each
-// other's account.
+// Writer changes the secrets of a stage for operators. Simultaneous writers may overwrite each other's account.
 type Writer struct {
 	client *secretsmanager.Client
 	stage  string

@@ -1,5 +1,4 @@
-// Package telemetry prints one JSON line for each event. The line is the log entry and contains the metrics in CloudWatch's
-// embedded metric format.
+// Package telemetry prints one JSON line for each event: the log entry, with metrics in CloudWatch's embedded format.
 package telemetry
 
 import (
@@ -15,8 +14,7 @@ import (
 	"time"
 )
 
-// Namespace is the CloudWatch namespace of every metric. A known stage follows, as in SVC/prod, so that the stages of an
-// account have separate alarms.
+// Namespace is the CloudWatch namespace of every metric. A known stage follows, for alarms of its own: SVC/prod.
 const Namespace = "SVC"
 
 // Config is read from the variables of Lambda.
@@ -55,8 +53,7 @@ type Metric struct {
 // ByStage in Metric.By counts a value for the whole stage.
 const ByStage = ""
 
-// Dimension is one name and value that distinguishes metrics. A project is never a dimension, because each project would be a
-// metric with a price.
+// Dimension distinguishes metrics. A project is never a dimension, because each would be a metric with a price.
 type Dimension struct{ Name, Value string }
 
 // Event is one line.
@@ -149,8 +146,7 @@ func (l *Logger) Emit(ctx context.Context, e Event) {
 // value is shared by some 250 IPv4 addresses, so that no table of all addresses turns a value back into one.
 const sourceDigits = 6
 
-// Source returns the attribute that names where a request came from: the address itself, or a hash of the address and the
-// stage (docs/decisions.md#log-lines).
+// Source returns an attribute with an address, or with a hash of address and stage (docs/decisions.md#log-lines).
 func (l *Logger) Source(address string) slog.Attr {
 	const name = "source_ip"
 	ip, err := netip.ParseAddr(address)
@@ -178,8 +174,7 @@ type directive struct {
 	Metrics    []Metric // names and units
 }
 
-// embedded returns the directives of the CloudWatch embedded metric format: one for the metrics that share their sets of
-// dimensions.
+// embedded returns the directives of the embedded metric format: one for the metrics that share their dimensions.
 func (l *Logger) embedded(e Event) []directive {
 	var present []string
 	for _, d := range e.Dimensions {

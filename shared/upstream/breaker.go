@@ -52,18 +52,15 @@ func NewBreakersOn(fails func(error) bool) *Breakers {
 	return &Breakers{fails: fails, circuits: bounded.New[string, *circuit](maxCircuits)}
 }
 
-// Call makes a call unless the account's circuit is open. The error for an open circuit wraps ErrOpen and an *Error of class
-// NotSent.
+// Call makes a call, or returns ErrOpen joined with an *Error of class NotSent where the account's circuit is open.
 func Call[T any](b *Breakers, account Account, call func() (T, error)) (result T, err error) {
 	c, epoch := b.begin(account)
 	if c == nil {
 		return result, fmt.Errorf("%w: %w", ErrOpen, &Error{Class: NotSent, Vendor: account.Integration.Vendor, Detail: "not called after consecutive failures"})
 	}
-	outcome := errPanicked
-	defer func() { b.end(c, epoch, outcome != nil && b.fails(outcome)) }()
-	result, err = call()
-	outcome = err
-	return result, err
+	err = errPanicked // until the call returns
+	defer func() { b.end(c, epoch, err != nil && b.fails(err)) }()
+	return call()
 }
 
 // Closed reports whether the account's circuit is closed. A caller with many calls makes one call first while the circuit is
@@ -108,7 +105,6 @@ func (b *Breakers) end(c *circuit, epoch int, failed bool) {
 	}
 }
 
-// circuit returns the account's circuit.
 func (b *Breakers) circuit(account Account) *circuit {
 	// A corrected endpoint has a new circuit.
 	key := account.Project + "/" + account.Integration.ID + " " + account.Endpoint

@@ -14,16 +14,14 @@ import (
 )
 
 const (
-	// shortest is the length in bytes from which a secret is replaced also within words. A shorter secret, such as the user
-	// ID 27, occurs in many numbers and words.
+	// shortest is the length in bytes from which a secret is replaced within words, too: many numbers contain 27.
 	shortest = 4
 	depth    = 2 // nested escapes, such as JSON within a query
 	mask     = "***"
 )
 
 // Redact replaces the secrets in a text by ***: plain, escaped for a query, a path or JSON (also nested), and in Base64,
-// alone or within a longer text. Redact finds all occurrences before the first replacement, so that overlapping secrets leave
-// no rest.
+// alone or within a longer text. Overlapping secrets leave no rest.
 func Redact(text string, secrets []string) string {
 	var needles []needle
 	for _, s := range secrets {

@@ -131,8 +131,7 @@ func New(cfg Config) *Client {
 	return &Client{cfg: cfg, pooled: client(true), single: client(false)}
 }
 
-// Do makes the call. Every error is an *Error of class NotSent, NoResponse or Unusable. Do returns a Response for every HTTP
-// status.
+// Do makes the call and accepts every HTTP status. Every error is an *Error of class NotSent, NoResponse or Unusable.
 func (c *Client) Do(ctx context.Context, vendor string, r *Request) (*Response, error) {
 	request, err := http.NewRequestWithContext(ctx, r.Method, r.URL, bytes.NewReader(r.Body))
 	if err != nil {
@@ -208,8 +207,7 @@ func (c *Client) call(r *http.Request, vendor string, redact []string, send bool
 	return &Response{response.StatusCode, response.Header, body}, nil
 }
 
-// firstByteGuard decides once whether the first byte of a send may leave. The failure of a send is certain only after the
-// guard has blocked the byte.
+// firstByteGuard decides once whether the first byte of a send may leave. Only a blocked byte makes a failure certain.
 type firstByteGuard struct{ decision atomic.Int32 }
 
 const (

@@ -49,8 +49,7 @@ type Account struct {
 // Redact returns the account's secret values, which no text may contain.
 func (a Account) Redact() []string { return slices.Collect(maps.Values(a.Secrets)) }
 
-// ErrIncomplete reports an integration with an unknown vendor, or with a setting or secret field that is missing or not
-// valid.
+// ErrIncomplete reports an integration with an unknown vendor, or with a missing or invalid setting or secret field.
 var ErrIncomplete = errors.New("incomplete integration")
 
 // Secrets reads the secret fields of a vendor. The functions use a cache, and svc uses the writer.
@@ -108,8 +107,7 @@ func (c *Client) validateEndpoint(endpoint string) error {
 	return errors.New("endpoint is not https")
 }
 
-// Accounts returns the accounts of the complete integrations in their order. find returns the specification of a vendor.
-// The error wraps ErrIncomplete when no integration is complete.
+// Accounts returns the accounts of the complete integrations in their order, and ErrIncomplete where there is none.
 func (c *Client) Accounts(ctx context.Context, projectID string, integrations []project.Integration, find func(vendor string) *Spec, secrets Secrets) ([]Account, error) {
 	var accounts []Account
 	var incomplete []error
