@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"encoding/base64"
@@ -107,10 +108,7 @@ func (e example) render(ctx context.Context, r *browser.Renderer, templates *tem
 	if err := templates.ExecuteTemplate(&html, e.name+".html", nil); err != nil {
 		return nil, err
 	}
-	size := browser.Sizes["A4"]
-	if e.size != "" {
-		size = browser.Sizes[e.size]
-	}
+	size := browser.Sizes[cmp.Or(e.size, "A4")]
 	pdf, err := r.Render(ctx, browser.Document{HTML: html.String(), Header: e.header, Footer: e.footer, Geometry: browser.Geometry{Size: size, Landscape: e.landscape, Margins: e.margins}})
 	// The same document gives the same file, so that git shows only real changes.
 	return undated(pdf), err
@@ -145,8 +143,7 @@ func picture(ctx context.Context, name string) (pages string, err error) {
 // helpers returns the functions that the documents use.
 func helpers(folder string) template.FuncMap {
 	return template.FuncMap{
-		"count": func(n int) []int {
-			var numbers []int
+		"count": func(n int) (numbers []int) {
 			for i := range n {
 				numbers = append(numbers, i+1)
 			}
