@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -28,10 +27,11 @@ const (
 	paths = "/api/v1/utilities/pdf"
 )
 
-// limit is the limit of a route for the bytes of a PDF.
-type limit struct {
-	bytes  int64
-	advice string // what follows the message about a PDF with more bytes
+// route renders for one route, which limits the bytes of a PDF.
+type route struct {
+	renderer *renderer
+	bytes    int64
+	advice   string // what follows the message about a PDF with more bytes
 }
 
 // document is a decoded request.
@@ -42,18 +42,18 @@ type document struct {
 
 // operations returns openapi.yaml#generatePdf and openapi.yaml#streamPdf, which differ in their limit alone.
 func (r *renderer) operations(resultBytes int) []api.Route {
-	stream := limit{bytes: int64(resultBytes)}
-	generate := limit{maxBuffered, fmt.Sprintf(" POST %s/stream returns PDFs of up to %d bytes.", paths, stream.bytes)}
+	stream := route{renderer: r, bytes: int64(resultBytes)}
+	generate := route{r, maxBuffered, fmt.Sprintf(" POST %s/stream returns PDFs of up to %d bytes.", paths, stream.bytes)}
 	return []api.Route{
 		&api.Operation[document]{
 			Name: "pdf_generate", Method: "POST", Path: paths + "/generate", Kind: project.PDF, Price: credit.PDF,
 			Decode:  decode,
-			Prepare: generate.prepare(r),
+			Prepare: generate.prepare,
 		},
 		&api.Operation[document]{
 			Name: "pdf_stream", Method: "POST", Path: paths + "/stream", Streams: true, Kind: project.PDF, Price: credit.PDF,
 			Decode:  decode,
-			Prepare: stream.prepare(r),
+			Prepare: stream.prepare,
 		},
 	}
 }
@@ -71,7 +71,7 @@ func decode(in *api.Input) (document, error) {
 	}
 	d.event.Margins = event.Margins{Top: side("top"), Right: side("right"), Bottom: side("bottom"), Left: side("left")}
 	d.event.PageRanges = in.Text("page_ranges", api.Text{Min: 1, Max: ranges.MaxLength})
-	if _, ok := ranges.Parse(d.event.PageRanges); !ok && d.event.PageRanges != "" {
+	if _, _, ok := ranges.Parse(d.event.PageRanges); !ok && d.event.PageRanges != "" {
 		in.Problem("page_ranges", "must be page numbers and ranges of them, such as 1-3,5")
 	}
 	d.event.Scale = in.Number("scale", api.Number{Min: event.MinScale, Max: event.MaxScale, Default: 1})
@@ -121,21 +121,18 @@ func decodeBase64(text string) ([]byte, error) {
 	return encoding.DecodeString(text)
 }
 
-// prepare returns a function that returns the job of a request. The pipeline runs the job after rate limit and reservation
-// have succeeded.
-func (l limit) prepare(r *renderer) func(context.Context, *api.Call, document) (*api.Job, error) {
-	return func(_ context.Context, call *api.Call, d document) (*api.Job, error) {
-		d.event.RequestID, d.event.MaxBytes = call.RequestID, l.bytes
-		vendor := call.Integrations[0].Vendor
-		return &api.Job{
-			Credits: call.Credits(1),
-			Run:     func(ctx context.Context) (*api.Result, error) { return l.run(ctx, r, vendor, d) },
-		}, nil
-	}
+// prepare returns the job of a request. The pipeline runs the job after rate limit and reservation have succeeded.
+func (r route) prepare(_ context.Context, call *api.Call, d document) (*api.Job, error) {
+	d.event.RequestID, d.event.MaxBytes = call.RequestID, r.bytes
+	vendor := call.Integrations[0].Vendor
+	return &api.Job{
+		Credits: call.Credits(1),
+		Run:     func(ctx context.Context) (*api.Result, error) { return r.run(ctx, vendor, d) },
+	}, nil
 }
 
-func (l limit) run(ctx context.Context, r *renderer, vendor string, d document) (*api.Result, error) {
-	rendered, err := r.render(ctx, d.event)
+func (r route) run(ctx context.Context, vendor string, d document) (*api.Result, error) {
+	rendered, err := r.renderer.render(ctx, d.event)
 	if err != nil {
 		failed := api.ErrInternal.WithCause(err)
 		failed.Vendor = vendor
@@ -147,15 +144,16 @@ func (l limit) run(ctx context.Context, r *renderer, vendor string, d document) 
 			reason = api.ReasonLimitExceeded
 		}
 		if rejected.TooLarge {
-			message += l.advice
+			message += r.advice
 		}
-		return nil, (&api.Error{Status: 400, Code: api.CodeHTTPError, Reason: reason, Message: message, Vendor: vendor}).WithCause(errors.New("render: " + rejected.Message))
+		return nil, (&api.Error{Status: 400, Code: api.CodeHTTPError, Reason: reason, Message: message, Vendor: vendor}).WithCause(fmt.Errorf("render: %w", rejected))
 	}
-	pdf := rendered.PDF
-	result := &api.Result{Vendor: vendor, Attributes: []slog.Attr{slog.Int("pdf_bytes", len(pdf))}}
+	result := &api.Result{
+		Vendor: vendor, Attributes: []slog.Attr{slog.Int("pdf_bytes", len(rendered.PDF))},
+		Media: &api.Media{Type: "application/pdf", Disposition: `inline; filename="svc-document.pdf"`, Body: rendered.PDF, Base64: d.base64},
+	}
 	if rendered.MissingGlyphs {
 		result.Header = http.Header{"X-SVC-Warnings": {"missing-glyphs"}}
 	}
-	result.Media = &api.Media{Type: "application/pdf", Disposition: `inline; filename="svc-document.pdf"`, Body: pdf, Base64: d.base64}
 	return result, nil
 }

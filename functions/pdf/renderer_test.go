@@ -72,7 +72,7 @@ func silent(w http.ResponseWriter, r *http.Request) {
 func TestRenderer(t *testing.T) {
 	pdf := event.Result{PDF: []byte(strings.Repeat("%PDF-1.4 ", 1000))}
 	whole := streamed(pdf, 1<<20, "")
-	rejection := streamed(event.Result{Rejection: &event.Rejection{Message: "no", ExceedsLimit: true}}, 1<<20, "")
+	rejection := streamed(event.Result{Rejection: &event.RejectionError{Message: "no", ExceedsLimit: true}}, 1<<20, "")
 	for _, c := range []struct {
 		name    string
 		replies []reply

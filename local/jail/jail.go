@@ -8,23 +8,17 @@ package jail
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"slices"
+
+	"svcapi/local/jail/spec"
 )
 
 // Variable turns the jail off with the value "off".
 const Variable = "JAIL"
 
 // Command is the function that Start starts.
-type Command struct {
-	Binary   string
-	Args     []string // after the name of the binary
-	Env      []string
-	Output   io.Writer // receives standard output and standard error
-	Readable []string  // absolute paths that the function reads besides its binary and the system's folders
-	Scratch  int64     // bytes that /tmp can hold
-}
+type Command = spec.Command
 
 // Jail starts functions. It holds nothing that must be closed.
 type Jail struct {

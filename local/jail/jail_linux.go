@@ -44,7 +44,7 @@ func open(ctx context.Context, wanted bool, report func(string)) (*Jail, error) 
 	}
 	for {
 		err := j.probe()
-		refused, ok := errors.AsType[*spec.Refused](err)
+		refused, ok := errors.AsType[*spec.RefusedError](err)
 		if !ok {
 			return j, err
 		}
@@ -128,14 +128,12 @@ func (j *Jail) Start(c Command) (*Process, error) {
 		control.Close()
 		reports.Close()
 		if errno := syscall.Errno(0); j.Has(spec.Namespaces) && errors.As(err, &errno) {
-			err = &spec.Refused{Part: spec.Namespaces, Reason: errno.Error()}
+			err = &spec.RefusedError{Part: spec.Namespaces, Reason: errno.Error()}
 		}
 		return nil, err
 	}
 	p.control = control
-	setup := spec.Setup{
-		Parts: j.parts, Binary: c.Binary, Args: c.Args, Env: c.Env, Readable: c.Readable, Scratch: c.Scratch, ID: os.Getuid(),
-	}
+	setup := spec.Setup{Command: c, Parts: j.parts, ID: os.Getuid()}
 	if j.Has(spec.User) {
 		setup.ID = firstID + p.supervisor.ID%ids // ids of processes are unique on this machine, so these nearly are
 	}

@@ -15,7 +15,7 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
-	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -46,33 +46,24 @@ func New(log *telemetry.Logger) *Runner {
 	return &Runner{log: log, handled: make(chan *invocation, 1)}
 }
 
-// Registration is a registration of the extension that is under way.
-type Registration struct {
-	done chan struct{} // closed when api and err are set
-	api  *extensionsAPI
-	err  error
-}
+// Registration waits for the registration of the extension, and returns nil where no Runtime API exists.
+type Registration func() (*extensionsAPI, error)
 
 // Register begins to register the extension. The function initialises meanwhile.
-func Register() *Registration {
-	registration := &Registration{done: make(chan struct{})}
-	go func() {
-		defer close(registration.done)
-		if address := os.Getenv("AWS_LAMBDA_RUNTIME_API"); address != "" {
-			registration.api, registration.err = register(address)
-		}
-	}()
+func Register() Registration {
+	registration := sync.OnceValues(func() (*extensionsAPI, error) { return register(os.Getenv("AWS_LAMBDA_RUNTIME_API")) })
+	go func() { _, _ = registration() }() // Start returns the error
 	return registration
 }
 
 // Start makes the Runner the registered extension and serves the events of the function with the handler. Start does not
-// return. A result that is a Stream is sent as it is, and any other result as JSON.
-func Start[In, Out any](r *Runner, registration *Registration, handler func(context.Context, In) (Out, error)) {
-	<-registration.done
-	if registration.err != nil {
-		r.report(slog.LevelWarn, Work{Name: "register extension"}, registration.err)
-	} else if registration.api != nil {
-		r.api = registration.api
+// return. A result that is a stream is sent as it is, and any other result as JSON.
+func Start[In, Out any](r *Runner, registration Registration, handler func(context.Context, In) (Out, error)) {
+	api, err := registration()
+	if err != nil {
+		r.report(slog.LevelWarn, Work{Name: "register extension"}, err)
+	} else if api != nil {
+		r.api = api
 		go r.extend()
 	}
 	lambda.Start(wrap(r, handler))
@@ -83,7 +74,7 @@ func Start[In, Out any](r *Runner, registration *Registration, handler func(cont
 func wrap[In, Out any](r *Runner, handler func(context.Context, In) (Out, error)) func(context.Context, In) (io.Reader, error) {
 	return func(ctx context.Context, event In) (io.Reader, error) {
 		i := &invocation{ctx: ctx}
-		var body Stream
+		var body stream
 		out, err := handler(context.WithValue(ctx, invocationKey{}, i), event)
 		if err == nil {
 			body, err = encode(out)
@@ -97,12 +88,12 @@ func wrap[In, Out any](r *Runner, handler func(context.Context, In) (Out, error)
 			posted() // an error has no Close
 			return nil, err
 		}
-		return &response{body: body, posted: posted}, nil
+		return &response{body, posted}, nil
 	}
 }
 
-// Stream is a result that has its own form, such as events.APIGatewayProxyStreamingResponse.
-type Stream interface {
+// stream is a result that has its own form, such as events.APIGatewayProxyStreamingResponse.
+type stream interface {
 	io.Reader
 	ContentType() string
 }
@@ -114,9 +105,9 @@ type jsonResult struct{ bytes.Buffer }
 func (*jsonResult) ContentType() string { return "application/json" }
 
 // encode returns the bytes of a result that are sent.
-func encode(out any) (Stream, error) {
-	if stream, ok := out.(Stream); ok {
-		return stream, nil
+func encode(out any) (stream, error) {
+	if body, ok := out.(stream); ok {
+		return body, nil
 	}
 	body := &jsonResult{}
 	encoder := json.NewEncoder(body)
@@ -212,20 +203,15 @@ func (i *invocation) add(w Work) {
 func (i *invocation) take() []Work {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return slices.Clone(i.work)
+	return i.work
 }
 
 // response is a result that learns when it has been posted. Its fields are unexported: the runtime sends a reader
 // that has no JSON of its own as it is.
 type response struct {
-	body   Stream
+	stream
 	posted func()
 }
-
-func (r *response) Read(p []byte) (int, error) { return r.body.Read(p) }
-
-// ContentType returns the type of the response for the Runtime API.
-func (r *response) ContentType() string { return r.body.ContentType() }
 
 // Close is called by the runtime after the response has been posted, and before the runtime asks for the next event.
 func (r *response) Close() error {
@@ -242,8 +228,12 @@ type extensionsAPI struct {
 
 const identifier = "Lambda-Extension-Identifier"
 
-// register registers an internal extension for INVOKE events. Lambda refuses SHUTDOWN to internal extensions.
+// register registers an internal extension for INVOKE events at an address, or nothing without an address. Lambda refuses
+// SHUTDOWN to internal extensions.
 func register(address string) (*extensionsAPI, error) {
+	if address == "" {
+		return nil, nil
+	}
 	// A transport of its own has no proxy: a proxy of the environment does not reach the API.
 	api := &extensionsAPI{client: &http.Client{Transport: &http.Transport{}}, root: "http://" + address + "/2020-01-01/extension/"}
 	header, err := api.call(http.MethodPost, "register", `{"events":["INVOKE"]}`, "Lambda-Extension-Name", "after-response")
@@ -262,7 +252,7 @@ func (api *extensionsAPI) next() error {
 
 // call returns the header of a successful response. The call has no time-out, as an event may be long in coming.
 func (api *extensionsAPI) call(method, path, body, name, value string) (http.Header, error) {
-	request, err := http.NewRequestWithContext(context.Background(), method, api.root+path, bytes.NewReader([]byte(body)))
+	request, err := http.NewRequestWithContext(context.Background(), method, api.root+path, strings.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

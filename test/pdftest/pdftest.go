@@ -51,10 +51,7 @@ func run(m *testing.M, outside []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := os.Setenv(chromium.Variable, path); err != nil {
-		return 0, err
-	}
-	if err := parse(); err != nil {
+	if err := errors.Join(os.Setenv(chromium.Variable, path), parse()); err != nil {
 		return 0, err
 	}
 	// A fuzzing process talks with those that it starts.
@@ -75,10 +72,8 @@ func run(m *testing.M, outside []string) (int, error) {
 	if again == "" {
 		return 0, nil
 	}
-	for name, value := range map[string]string{"test.run": again, "test.bench": ""} {
-		if err := flag.Set(name, value); err != nil {
-			return 0, err
-		}
+	if err := errors.Join(flag.Set("test.run", again), flag.Set("test.bench", "")); err != nil {
+		return 0, err
 	}
 	return m.Run(), nil
 }
@@ -147,8 +142,8 @@ func among(names []string, pattern string) string {
 // Browser is the path of the browser, within Main.
 func Browser() string { return os.Getenv(chromium.Variable) }
 
-// tool runs one of the tools on a PDF.
-func tool(t testing.TB, pdf []byte, name string, args ...string) []byte {
+// Tool runs one of the tools of poppler-utils on a PDF and returns its output.
+func Tool(t testing.TB, pdf []byte, name string, args ...string) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "document.pdf")
 	if err := os.WriteFile(path, pdf, 0o600); err != nil {
@@ -168,24 +163,18 @@ func tool(t testing.TB, pdf []byte, name string, args ...string) []byte {
 // Text returns the text of a PDF in the order of the PDF, with single spaces.
 func Text(t testing.TB, pdf []byte) string {
 	t.Helper()
-	return strings.Join(strings.Fields(string(tool(t, pdf, "pdftotext", "-raw"))), " ")
+	return strings.Join(strings.Fields(string(Tool(t, pdf, "pdftotext", "-raw"))), " ")
 }
 
 // Info returns a property that a PDF has by pdfinfo, such as Title or Tagged; empty where it has none.
 func Info(t testing.TB, pdf []byte, name string) string {
 	t.Helper()
-	for line := range strings.Lines(string(tool(t, pdf, "pdfinfo"))) {
+	for line := range strings.Lines(string(Tool(t, pdf, "pdfinfo"))) {
 		if value, ok := strings.CutPrefix(line, name+":"); ok {
 			return strings.TrimSpace(value)
 		}
 	}
 	return ""
-}
-
-// Fonts returns the names of the fonts in a PDF.
-func Fonts(t testing.TB, pdf []byte) string {
-	t.Helper()
-	return string(tool(t, pdf, "pdffonts"))
 }
 
 var sheet = regexp.MustCompile(`Page +\d+ size: +([\d.]+) x ([\d.]+) pts`)
@@ -194,7 +183,7 @@ var sheet = regexp.MustCompile(`Page +\d+ size: +([\d.]+) x ([\d.]+) pts`)
 func Sheets(t testing.TB, pdf []byte) [][2]float64 {
 	t.Helper()
 	var all [][2]float64
-	for _, m := range sheet.FindAllSubmatch(tool(t, pdf, "pdfinfo", "-f", "1", "-l", "100000"), -1) {
+	for _, m := range sheet.FindAllSubmatch(Tool(t, pdf, "pdfinfo", "-f", "1", "-l", "100000"), -1) {
 		width, _ := strconv.ParseFloat(string(m[1]), 64)
 		height, _ := strconv.ParseFloat(string(m[2]), 64)
 		all = append(all, [2]float64{width, height})
@@ -219,7 +208,7 @@ func (m Margins) Near(other Margins, by float64) bool {
 func Inked(t testing.TB, pdf []byte) Margins {
 	t.Helper()
 	const dpi = 72
-	sheet := grayPage(t, pdf, dpi, "-aa", "no", "-aaVector", "no")
+	sheet := Gray(t, pdf, dpi, "-aa", "no", "-aaVector", "no")
 	width, height := sheet.Rect.Dx(), sheet.Rect.Dy()
 	left, top, right, bottom := width, height, -1, -1
 	dark := func(r rune) bool { return r < 100 }
@@ -234,15 +223,10 @@ func Inked(t testing.TB, pdf []byte) Margins {
 	return Margins{mm(top), mm(width - 1 - right), mm(height - 1 - bottom), mm(left)}
 }
 
-// Gray draws the first page of a PDF in shades of grey.
-func Gray(t testing.TB, pdf []byte, dpi int) *image.Gray {
+// Gray draws the first page of a PDF in shades of grey, with options of pdftoppm.
+func Gray(t testing.TB, pdf []byte, dpi int, options ...string) *image.Gray {
 	t.Helper()
-	return grayPage(t, pdf, dpi)
-}
-
-func grayPage(t testing.TB, pdf []byte, dpi int, options ...string) *image.Gray {
-	t.Helper()
-	pgm := tool(t, pdf, "pdftoppm", append(options, "-r", strconv.Itoa(dpi), "-gray", "-f", "1", "-l", "1", "-singlefile")...)
+	pgm := Tool(t, pdf, "pdftoppm", append(options, "-r", strconv.Itoa(dpi), "-gray", "-f", "1", "-l", "1", "-singlefile")...)
 	var width, height, depth int
 	if _, err := fmt.Sscanf(string(pgm[:min(len(pgm), 30)]), "P5\n%d %d\n%d\n", &width, &height, &depth); err != nil {
 		t.Fatal(err)
@@ -253,11 +237,20 @@ func grayPage(t testing.TB, pdf []byte, dpi int, options ...string) *image.Gray 
 // PNG draws one page of a PDF.
 func PNG(t testing.TB, pdf []byte, page, dpi int) []byte {
 	t.Helper()
-	return tool(t, pdf, "pdftoppm", "-png", "-r", strconv.Itoa(dpi), "-f", strconv.Itoa(page), "-l", strconv.Itoa(page), "-singlefile")
+	return Tool(t, pdf, "pdftoppm", "-png", "-r", strconv.Itoa(dpi), "-f", strconv.Itoa(page), "-l", strconv.Itoa(page), "-singlefile")
 }
 
-// Boxes returns the words of a PDF with their boxes in points, as the XHTML of pdftotext.
-func Boxes(t testing.TB, pdf []byte) []byte {
-	t.Helper()
-	return tool(t, pdf, "pdftotext", "-bbox")
+// Invoice is a small document.
+const Invoice = `<!DOCTYPE html><meta charset="utf-8"><style>body{font:11pt sans-serif}table{width:100%;border-collapse:collapse}td,th{padding:2mm;border-bottom:1px solid #888;text-align:left}
+</style><h1>Invoice 2026-1042</h1><p>Nimal Perera, Kandy<br>20 November 2026</p><table><tr><th>Item<th>Count<th>Price<tr><td>Domain, one year<td>1<td>4,500.00
+<tr><td>Hosting, one year<td>1<td>18,000.00<tr><td>Support, hours<td>6<td>21,000.00<tr><th>Total<th><th>43,500.00</table><p>ස්තුතියි. நன்றி. Thank you.`
+
+// Table returns a document of 512 KiB. Each row has one line, so that the number of pages does not depend on a pixel.
+func Table() string {
+	var t strings.Builder
+	t.WriteString("<!DOCTYPE html><table>")
+	for i := 0; t.Len() < 524_288-200; i++ {
+		fmt.Fprintf(&t, "<tr><td>%06d<td>A line of a long statement, with some words<td>Kandy, Central Province<td>%d.00", i, i*37%100_000)
+	}
+	return t.String()
 }

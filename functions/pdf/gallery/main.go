@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"encoding/base64"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"svcapi/functions/pdf/render/browser"
+	"svcapi/functions/pdf/render/event"
 )
 
 //go:embed documents
@@ -27,28 +29,28 @@ type example struct {
 	name, about string
 	size        string // empty: A4
 	landscape   bool
-	margins     browser.Margins
+	margins     event.Margins
 
 	header, footer string // HTML in the margins of each page
 }
 
-var even = browser.Margins{Top: 15, Right: 15, Bottom: 15, Left: 15}
+var even = event.Margins{Top: 15, Right: 15, Bottom: 15, Left: 15}
 
 var examples = []example{
 	{name: "invoice", about: "An invoice with its logo as a data image", margins: even},
-	{name: "statement", about: "A statement of 40 pages: repeated table heads, page numbers in a margin box", margins: browser.Margins{Top: 15, Right: 12, Bottom: 20, Left: 12}},
+	{name: "statement", about: "A statement of 40 pages: repeated table heads, page numbers in a margin box", margins: event.Margins{Top: 15, Right: 12, Bottom: 20, Left: 12}},
 	{name: "certificate", about: "A certificate in landscape, drawn to the edge of the sheet", landscape: true},
-	{name: "labels", about: "A sheet of 24 address labels on Letter", size: "Letter", margins: browser.Margins{Top: 12, Right: 6, Bottom: 12, Left: 6}},
+	{name: "labels", about: "A sheet of 24 address labels on Letter", size: "Letter", margins: event.Margins{Top: 12, Right: 6, Bottom: 12, Left: 6}},
 	{name: "tickets", about: "Tickets with barcodes as data images", margins: even},
-	{name: "letter-sinhala", about: "A letter in Sinhala", margins: browser.Margins{Top: 25, Right: 25, Bottom: 25, Left: 25}},
-	{name: "letter-tamil", about: "A letter in Tamil", margins: browser.Margins{Top: 25, Right: 25, Bottom: 25, Left: 25}},
-	{name: "wide-table", about: "A wide table in landscape", landscape: true, margins: browser.Margins{Top: 10, Right: 10, Bottom: 10, Left: 10}},
+	{name: "letter-sinhala", about: "A letter in Sinhala", margins: event.Margins{Top: 25, Right: 25, Bottom: 25, Left: 25}},
+	{name: "letter-tamil", about: "A letter in Tamil", margins: event.Margins{Top: 25, Right: 25, Bottom: 25, Left: 25}},
+	{name: "wide-table", about: "A wide table in landscape", landscape: true, margins: event.Margins{Top: 10, Right: 10, Bottom: 10, Left: 10}},
 	{name: "report", about: "A report in two columns with a chart as SVG", margins: even},
-	{name: "margin-boxes", about: "Margin boxes of the document's own style: `@page { @top-left { … } @bottom-center { content: counter(page) \" / \" counter(pages) } }`", margins: browser.Margins{Top: 25, Right: 20, Bottom: 25, Left: 20}},
-	{name: "header-footer", about: "`header_html` and `footer_html` with `title`, `date`, `pageNumber` and `totalPages`", margins: browser.Margins{Top: 25, Right: 20, Bottom: 25, Left: 20},
+	{name: "margin-boxes", about: "Margin boxes of the document's own style: `@page { @top-left { … } @bottom-center { content: counter(page) \" / \" counter(pages) } }`", margins: event.Margins{Top: 25, Right: 20, Bottom: 25, Left: 20}},
+	{name: "header-footer", about: "`header_html` and `footer_html` with `title`, `date`, `pageNumber` and `totalPages`", margins: event.Margins{Top: 25, Right: 20, Bottom: 25, Left: 20},
 		header: `<div style="font-size:9px;width:100%;margin:0 20mm;color:#555;border-bottom:1px solid #aaa"><span class="title"></span></div>`,
 		footer: `<div style="font-size:9px;width:100%;margin:0 20mm;color:#555;text-align:right">Page <span class="pageNumber"></span> of <span class="totalPages"></span></div>`},
-	{name: "agreement", about: "An agreement on Legal with numbered clauses", size: "Legal", margins: browser.Margins{Top: 25, Right: 25, Bottom: 25, Left: 25}},
+	{name: "agreement", about: "An agreement on Legal with numbered clauses", size: "Legal", margins: event.Margins{Top: 25, Right: 25, Bottom: 25, Left: 25}},
 }
 
 func main() {
@@ -106,10 +108,7 @@ func (e example) render(ctx context.Context, r *browser.Renderer, templates *tem
 	if err := templates.ExecuteTemplate(&html, e.name+".html", nil); err != nil {
 		return nil, err
 	}
-	size := browser.Sizes["A4"]
-	if e.size != "" {
-		size = browser.Sizes[e.size]
-	}
+	size := browser.Sizes[cmp.Or(e.size, "A4")]
 	pdf, err := r.Render(ctx, browser.Document{HTML: html.String(), Header: e.header, Footer: e.footer, Geometry: browser.Geometry{Size: size, Landscape: e.landscape, Margins: e.margins}})
 	// The same document gives the same file, so that git shows only real changes.
 	return undated(pdf), err
@@ -144,8 +143,7 @@ func picture(ctx context.Context, name string) (pages string, err error) {
 // helpers returns the functions that the documents use.
 func helpers(folder string) template.FuncMap {
 	return template.FuncMap{
-		"count": func(n int) []int {
-			var numbers []int
+		"count": func(n int) (numbers []int) {
 			for i := range n {
 				numbers = append(numbers, i+1)
 			}

@@ -440,11 +440,11 @@ func TestHostile(t *testing.T) {
 			<-stopped
 			outcome := fmt.Sprintf("%d bytes of PDF", len(pdf))
 			if err != nil {
-				refused, ok := errors.AsType[documentError](err)
+				refused, ok := errors.AsType[*event.RejectionError](err)
 				if !ok {
 					t.Fatalf("neither a PDF nor an error of the document: %v", err)
 				}
-				outcome = refused.ClientMessage()
+				outcome = refused.Message
 			}
 			t.Logf("%s after %v, %d MiB", outcome, took.Round(10*time.Millisecond), peak.Load()>>20)
 			if limit := time.Duration(c.RenderSeconds)*time.Second + 3*time.Second; took > limit {

@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"svcapi/functions/pdf/render/browser"
+	"svcapi/functions/pdf/render/event"
 	"svcapi/shared/afterresponse"
 	"svcapi/test/pdftest"
 )
@@ -87,7 +88,7 @@ func chequered(width, height int) []byte {
 // page returns a document on A4 with the default margins.
 func page(html string) browser.Document {
 	return browser.Document{HTML: html, Geometry: browser.Geometry{
-		Size: browser.Sizes["A4"], Margins: browser.Margins{Top: 15, Right: 15, Bottom: 15, Left: 15},
+		Size: browser.Sizes["A4"], Margins: event.Margins{Top: 15, Right: 15, Bottom: 15, Left: 15},
 	}}
 }
 

@@ -76,13 +76,6 @@ func lambdaKeys(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// documentError is an error that the document causes: *browser.DocumentError, *fetch.Error and *limits.Error.
-type documentError interface {
-	error
-	ClientMessage() string
-	ExceedsLimit() bool
-}
-
 // handle returns the response to an event. An error is a failure of the renderer, or of the operation that sent the event.
 func (r *renderer) handle(ctx context.Context, text json.RawMessage) (*events.APIGatewayProxyStreamingResponse, error) {
 	e, err := event.Parse(text)
@@ -96,29 +89,23 @@ func (r *renderer) handle(ctx context.Context, text json.RawMessage) (*events.AP
 	}
 	pdf, err := r.render(ctx, e.RequestID, browser.Document{
 		HTML: string(e.HTML), Header: string(e.Header), Footer: string(e.Footer), Bytes: e.MaxBytes,
-		Geometry: browser.Geometry{
-			Size: browser.Sizes[e.PageSize], Landscape: e.Landscape, Margins: browser.Margins(e.Margins), Scale: e.Scale,
-		},
-		Ranges: e.PageRanges, Title: e.Metadata.Title, Tagged: e.Tagged,
+		Geometry: browser.Geometry{Size: browser.Sizes[e.PageSize], Landscape: e.Landscape, Margins: e.Margins, Scale: e.Scale},
+		Ranges:   e.PageRanges, Title: e.Metadata.Title, Tagged: e.Tagged,
 	})
-	if rejected, ok := errors.AsType[documentError](err); ok {
-		size, _ := errors.AsType[*browser.DocumentError](err)
-		return event.Result{Rejection: &event.Rejection{
-			Message: rejected.ClientMessage(), ExceedsLimit: rejected.ExceedsLimit(), TooLarge: size != nil && size.Reason == browser.ReasonSize,
-		}}.Response()
+	if rejection, ok := errors.AsType[*event.RejectionError](err); ok {
+		return event.Result{Rejection: rejection}.Response()
 	}
 	if err != nil {
 		return nil, err
 	}
 	result := event.Result{PDF: pdf, MissingGlyphs: browser.MissingGlyphs(pdf)} // docs/decisions.md#pdf-missing-glyphs
-	m := e.Metadata
-	if result.PDF, err = browser.Describe(pdf, browser.Description{Author: m.Author, Subject: m.Subject, Keywords: m.Keywords}); err != nil {
+	if result.PDF, err = browser.Describe(pdf, e.Metadata); err != nil {
 		return nil, err
 	}
 	return result.Response()
 }
 
-// render returns the PDF of a document. The document causes every error that wraps a documentError.
+// render returns the PDF of a document. The document causes every error that wraps an *event.RejectionError.
 func (r *renderer) render(ctx context.Context, requestID string, d browser.Document) ([]byte, error) {
 	if err := r.limits.Check(d.HTML, d.Header, d.Footer); err != nil {
 		return nil, err

@@ -2,6 +2,8 @@
 // pipes.
 package spec
 
+import "io"
+
 const (
 	// ControlFD is the descriptor from which the supervisor reads one Setup as a line of JSON, and commands then.
 	ControlFD = 3
@@ -28,27 +30,33 @@ const (
 	Limits     = "limits of open files and processes"
 )
 
+// Command is a function to start.
+type Command struct {
+	Binary   string
+	Args     []string // after the name of the binary
+	Env      []string
+	Output   io.Writer `json:"-"` // receives standard output and standard error
+	Readable []string  // absolute paths that the function reads besides its binary and the system's folders
+	Scratch  int64     // bytes that /tmp can hold
+}
+
 // Setup describes to the supervisor how it starts a function.
 type Setup struct {
-	Parts    []string // the parts of the jail that the function gets
-	Binary   string   // the function's program
-	Args     []string // after the program's name
-	Env      []string
-	Readable []string // absolute paths that the function may read besides its program and the system's folders
-	Scratch  int64    // bytes that /tmp can hold
-	ID       int      // user and group, where the function gets its own
+	Command
+	Parts []string // the parts of the jail that the function gets
+	ID    int      // user and group, where the function gets its own
 }
 
 // Report is the supervisor's report about a function.
 type Report struct {
-	PID     int      // the function's process, in the supervisor's process namespace; 0 where it was not started
-	Ended   bool     // the process has ended, or was not started
-	Error   string   // how the process ended, as package os words it, or why it was not started; empty for exit status 0
-	Refused *Refused // why the process was not started, where the kernel refuses a part of the jail
+	PID     int           // the function's process, in the supervisor's process namespace; 0 where it was not started
+	Ended   bool          // the process has ended, or was not started
+	Error   string        // how the process ended, as package os words it, or why it was not started; empty for exit status 0
+	Refused *RefusedError // why the process was not started, where the kernel refuses a part of the jail
 }
 
-// Refused is the error of a function that was not started because the kernel refuses a part of the jail.
-type Refused struct{ Part, Reason string }
+// RefusedError is the error of a function that was not started because the kernel refuses a part of the jail.
+type RefusedError struct{ Part, Reason string }
 
 // Error implements error.
-func (r *Refused) Error() string { return r.Part + ": " + r.Reason }
+func (r *RefusedError) Error() string { return r.Part + ": " + r.Reason }

@@ -41,7 +41,7 @@ func main() {
 	s := &supervisor{setup: setup}
 	function, err := s.start()
 	if err != nil {
-		refused, _ := errors.AsType[*spec.Refused](err)
+		refused, _ := errors.AsType[*spec.RefusedError](err)
 		_ = reports.Encode(spec.Report{Ended: true, Error: err.Error(), Refused: refused}) // a host that has ended reads no report
 		os.Exit(1)
 	}
@@ -105,14 +105,14 @@ func (s *supervisor) start() (int, error) {
 			continue
 		}
 		if err := part.build(); err != nil {
-			return 0, &spec.Refused{Part: part.name, Reason: err.Error()}
+			return 0, &spec.RefusedError{Part: part.name, Reason: err.Error()}
 		}
 	}
 	pid, err := syscall.ForkExec(program, append([]string{s.setup.Binary}, s.setup.Args...), attributes)
 	if err != nil {
 		err = fmt.Errorf("start %s: %w", s.setup.Binary, err)
 		if s.has(spec.User) {
-			err = &spec.Refused{Part: spec.User, Reason: err.Error()}
+			err = &spec.RefusedError{Part: spec.User, Reason: err.Error()}
 		}
 	}
 	return pid, err

@@ -14,16 +14,17 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-rod/rod/lib/cdp"
 
+	"svcapi/functions/pdf/render/event"
 	"svcapi/functions/pdf/render/fetch"
 )
 
-// Options configure a Renderer. All fields but Protections and Log are required.
+// Options configure a Renderer. All fields but the last three are required.
 type Options struct {
 	Path          string        // of the Chromium to start
 	Dir           string        // parent of the profile folders
@@ -35,6 +36,7 @@ type Options struct {
 	RecycleMemory int64         // bytes that the browser may hold between two renders
 	Protections   []Protection  // returned by Isolate; optional
 	Log           *slog.Logger  // receives starts and ends of browsers; nil: nothing is logged
+	scripts       bool          // tests only: the containment must hold with scripts, too
 }
 
 // startTime bounds the start of a browser with its self-test.
@@ -59,13 +61,10 @@ type Document struct {
 // Renderer renders one document at a time.
 type Renderer struct {
 	options Options
-	scripts bool // tests only: the containment must hold with scripts, too
 
 	// ready holds the page for the next document, or the error of the start. The goroutine that takes the page has the
-	// browser for itself, and must put the next page into ready.
-	ready   chan prepared
-	closing sync.Once
-	closed  chan struct{}
+	// browser for itself, and must put the next page into ready. Close closes ready instead.
+	ready chan prepared
 }
 
 // prepared is a running browser with an empty page.
@@ -77,13 +76,11 @@ type prepared struct {
 }
 
 // New starts a browser in the background. After a failed start each Render tries again.
-func New(o Options) *Renderer { return start(o, false) }
-
-func start(o Options, scripts bool) *Renderer {
+func New(o Options) *Renderer {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	r := &Renderer{options: o, scripts: scripts, ready: make(chan prepared, 1), closed: make(chan struct{})}
+	r := &Renderer{options: o, ready: make(chan prepared, 1)}
 	go r.replace(context.Background(), prepared{})
 	return r
 }
@@ -100,42 +97,36 @@ func (r *Renderer) Ready(ctx context.Context) error {
 
 // Close ends the browser. Render fails from then on.
 func (r *Renderer) Close() {
-	r.closing.Do(func() {
-		p := <-r.ready
-		close(r.closed)
-		r.ready <- prepared{err: errEnded}
-		if p.session != nil {
-			p.session.end()
-		}
-	})
-}
-
-func (r *Renderer) isClosed() bool {
-	select {
-	case <-r.closed:
-		return true
-	default:
-		return false
+	p, open := <-r.ready
+	if !open {
+		return
+	}
+	close(r.ready)
+	if p.session != nil {
+		p.session.end()
 	}
 }
 
 func (r *Renderer) take(ctx context.Context) (prepared, error) {
 	select {
-	case p := <-r.ready:
+	case p, open := <-r.ready:
+		if !open {
+			return prepared{}, errClosed
+		}
 		return p, nil
 	case <-ctx.Done():
 		return prepared{}, context.Cause(ctx)
 	}
 }
 
-// Render returns the document as a PDF. The document causes every *DocumentError and *fetch.Error. Render repeats a
+// Render returns the document as a PDF. The document causes every *event.RejectionError. Render repeats a
 // render once whose browser ended without a limit reached: another process may have ended the browser.
 func (r *Renderer) Render(ctx context.Context, d Document) ([]byte, error) {
 	pdf, err := r.renderOnce(ctx, d)
 	if errors.Is(err, errEnded) {
 		pdf, err = r.renderOnce(ctx, d)
 	}
-	if errors.Is(err, errEnded) && !r.isClosed() {
+	if errors.Is(err, errEnded) {
 		err = errUnprintable
 	}
 	return pdf, err
@@ -145,10 +136,6 @@ func (r *Renderer) renderOnce(ctx context.Context, d Document) ([]byte, error) {
 	p, err := r.take(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("browser: not ready: %w", err)
-	}
-	if r.isClosed() {
-		r.ready <- p
-		return nil, errEnded
 	}
 	if p.err == nil && (p.session.ended.Err() != nil || p.page.crashed.Err() != nil) { // without a document to blame
 		p.session.end()
@@ -173,11 +160,8 @@ func (r *Renderer) renderOnce(ctx context.Context, d Document) ([]byte, error) {
 
 // healthy reports whether the browser can be used again after a render that returned err.
 func healthy(err error) bool {
-	if e, ok := errors.AsType[*DocumentError](err); ok {
-		return e.Reason == ReasonSize || e.Reason == "pages" || e.Reason == reasonRanges
-	}
-	_, image := errors.AsType[*imageError](err)
-	return err == nil || image
+	e, _ := errors.AsType[*event.RejectionError](err)
+	return err == nil || e != nil && slices.Contains([]string{event.ReasonSize, reasonPages, reasonRanges, fetch.Reason}, e.Reason)
 }
 
 // render renders one document within the limits. After an error that is not healthy the caller ends the browser.
@@ -190,8 +174,8 @@ func (r *Renderer) render(ctx context.Context, p prepared, d Document) ([]byte, 
 
 	page := p.page
 	page.ctx, page.fail, page.images = ctx, fail, d.Images
-	p.session.setPage(page)
-	defer p.session.setPage(nil)
+	p.session.page.Store(page)
+	defer p.session.page.Store(nil)
 	go r.watch(ctx, p.session, fail)
 	defer context.AfterFunc(page.crashed, func() { fail(errUnprintable) })()
 
@@ -228,7 +212,7 @@ func (r *Renderer) watch(ctx context.Context, s *session, fail context.CancelCau
 			pids = append(groupMembers(s.group), os.Getpid())
 		}
 		if memory(pids) > r.options.Memory {
-			fail(documentErrorf("memory", "rendering needs more than %d MiB of memory", r.options.Memory>>20))
+			fail(exceeded("memory", "rendering needs more than %d MiB of memory", r.options.Memory>>20))
 			s.end()
 			return
 		}
@@ -257,7 +241,7 @@ func (r *Renderer) renew(ctx context.Context, p prepared) prepared {
 		err = fmt.Errorf("recycled: %d MiB held", held>>20)
 	}
 	if err == nil {
-		p.page, err = p.session.newPage(ctx, r.scripts)
+		p.page, err = p.session.newPage(ctx, r.options.scripts)
 	}
 	if err != nil {
 		r.options.Log.Info("browser ended", "cause", err.Error(), "renders", p.renders)
@@ -277,7 +261,7 @@ func (r *Renderer) start(ctx context.Context) prepared {
 		return prepared{err: r.startFailure(err)}
 	}
 	p := prepared{session: s}
-	if p.page, err = s.newPage(ctx, r.scripts); err != nil {
+	if p.page, err = s.newPage(ctx, r.options.scripts); err != nil {
 		err = s.explain(err)
 		s.end()
 		return prepared{err: r.startFailure(err)}

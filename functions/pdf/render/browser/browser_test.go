@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"svcapi/functions/pdf/render/event"
 	"svcapi/test/pdftest"
 )
 
@@ -55,7 +56,7 @@ func TestText(t *testing.T) {
 		}
 		if path := filepath.Join(filepath.Dir(pdftest.Browser()), "fonts"); exists(path) {
 			for _, font := range []string{"Tinos", "NotoSansSinhala", "NotoSansTamil", "NotoSansDevanagari", "NotoSansThai", "NotoSansSC", "NotoSansKR", "NotoSansSymbols2"} {
-				if fonts := pdftest.Fonts(t, pdf); !strings.Contains(fonts, font) && style == "" {
+				if fonts := pdftest.Tool(t, pdf, "pdffonts"); !strings.Contains(string(fonts), font) && style == "" {
 					t.Errorf("%s is not among the fonts: %s", font, fonts)
 				}
 			}
@@ -89,7 +90,9 @@ func TestContent(t *testing.T) {
 
 // A document reaches no data of an earlier document, because each has its own browser context.
 func TestContextsAreApart(t *testing.T) {
-	r := start(limitsOf(t), true)
+	o := limitsOf(t)
+	o.scripts = true
+	r := New(o)
 	defer r.Close()
 	first := "<script>try{document.cookie='secret=1';localStorage.s='secret'}catch(e){}name='secret'</script>first"
 	second := "<p id=p>second</p><script>p.textContent=document.cookie+name;try{p.textContent+=localStorage.s}catch(e){}</script>"
@@ -125,11 +128,11 @@ func TestLimits(t *testing.T) {
 			}
 			r := run(t, o)
 			_, err := r.Render(t.Context(), Document{HTML: test.html, Geometry: a4})
-			var refused *DocumentError
+			var refused *event.RejectionError
 			switch {
 			case test.reason == "" && err != nil:
 				t.Error(err)
-			case test.reason != "" && (!errors.As(err, &refused) || refused.Reason != test.reason || !strings.Contains(refused.ClientMessage(), test.says)):
+			case test.reason != "" && (!errors.As(err, &refused) || refused.Reason != test.reason || !strings.Contains(refused.Message, test.says)):
 				t.Errorf("got %v, want %s", err, test.reason)
 			}
 			render(t, r, "next")
@@ -160,7 +163,7 @@ func TestSelfTest(t *testing.T) {
 			if err := r.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v", err)
 			}
-			if _, err := r.Render(t.Context(), Document{HTML: "x", Geometry: a4}); err == nil || errors.As(err, new(*DocumentError)) {
+			if _, err := r.Render(t.Context(), Document{HTML: "x", Geometry: a4}); err == nil || errors.As(err, new(*event.RejectionError)) {
 				t.Errorf("rendered: %v", err)
 			}
 			write(t, path+".new", "#!/bin/sh\nFONTCONFIG_FILE="+filepath.Join(filepath.Dir(pdftest.Browser()), "fonts.conf")+" LD_LIBRARY_PATH="+lib+" exec "+pdftest.Browser()+` "$@"`+"\n", 0o755)
@@ -239,4 +242,9 @@ func TestPipe(t *testing.T) {
 			t.Errorf("%.20q: %.20q, %v", input, got, err)
 		}
 	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }

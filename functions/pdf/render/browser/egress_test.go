@@ -175,22 +175,26 @@ func write(t testing.TB, path, content string, mode os.FileMode) {
 func linger(t *testing.T, r *Renderer, d Document, open time.Duration) ([]byte, error) {
 	t.Helper()
 	p, err := r.take(t.Context())
-	if err != nil || p.err != nil {
-		t.Fatal(err, p.err)
+	if err == nil && p.err != nil {
+		err = p.err
+		r.ready <- p // for Close
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), r.options.Time)
 	defer cancel()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	p.page.ctx, p.page.fail, p.page.images = ctx, fail, d.Images
-	p.session.setPage(p.page)
+	p.session.page.Store(p.page)
 	err = p.page.load(d.HTML)
 	time.Sleep(open)
 	var pdf []byte
 	if err == nil {
 		pdf, err = p.page.print(Document{Geometry: d.Geometry, Header: d.Header, Footer: d.Footer, Bytes: 1 << 30}, firstPages("", 5))
 	}
-	p.session.setPage(nil)
+	p.session.page.Store(nil)
 	p.renders++
 	if err != nil {
 		p.session.end()
@@ -246,8 +250,8 @@ func TestEgress(t *testing.T) {
 				t.Run(fmt.Sprintf("scripts %v, browser %d", scripts, share), func(t *testing.T) {
 					t.Parallel()
 					options := limitsOf(t)
-					options.Path, options.Time = c.launcher(t, false), 3*time.Second
-					r := start(options, scripts)
+					options.Path, options.Time, options.scripts = c.launcher(t, false), 3*time.Second, scripts
+					r := New(options)
 					defer r.Close()
 					images := fetch.New(fetch.Options{Limits: fetch.Limits{Images: 100, Time: time.Second}})
 					for i := share; i < len(documents); i += browsers {
@@ -272,8 +276,8 @@ func TestSecrets(t *testing.T) {
 			break
 		}
 		options := limitsOf(t)
-		options.Time = 5 * time.Second
-		r := start(options, scripts)
+		options.Time, options.scripts = 5*time.Second, scripts
+		r := New(options)
 		for name, document := range secretsWithin {
 			t.Run(fmt.Sprintf("%s, scripts %v", name, scripts), func(t *testing.T) {
 				pdf, err := linger(t, r, Document{HTML: "<!DOCTYPE html><body>before " + c.aim(document, "v000"), Geometry: a4}, 50*time.Millisecond)

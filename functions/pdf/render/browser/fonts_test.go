@@ -201,7 +201,7 @@ func TestMetrics(t *testing.T) {
 	} {
 		for c, want := range test.widths {
 			pdf := render(t, r, fmt.Sprintf("<!DOCTYPE html><body style='font-family:%s;font-size:%vpt;white-space:nowrap'>%s", test.style, size, strings.Repeat(string(c), repeats)))
-			match := word.FindSubmatch(pdftest.Boxes(t, pdf))
+			match := word.FindSubmatch(pdftest.Tool(t, pdf, "pdftotext", "-bbox"))
 			if match == nil {
 				t.Fatalf("%s: no word", test.style)
 			}
@@ -245,7 +245,7 @@ func TestHanShapes(t *testing.T) {
 	hasFonts(t)
 	r := run(t, limitsOf(t))
 	for lang, want := range map[string]string{"": "NotoSansSC", "en": "NotoSansSC", "zh": "NotoSansSC", "ja": "NotoSansJP", "ko": "NotoSansKR"} {
-		if fonts := pdftest.Fonts(t, render(t, r, "<!DOCTYPE html><meta charset=utf-8><p lang='"+lang+"'>直")); !strings.Contains(fonts, want) {
+		if fonts := pdftest.Tool(t, render(t, r, "<!DOCTYPE html><meta charset=utf-8><p lang='"+lang+"'>直"), "pdffonts"); !strings.Contains(string(fonts), want) {
 			t.Errorf("%q: %s", lang, fonts)
 		}
 	}

@@ -1,9 +1,12 @@
 package browser
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
+
+	"github.com/go-rod/rod/lib/utils"
+
+	"svcapi/functions/pdf/render/event"
 )
 
 // millimetresPerInch converts the request's margins to the protocol's unit.
@@ -19,14 +22,11 @@ var Sizes = map[string]Size{
 	"Legal":  {215.9, 355.6},
 }
 
-// Margins are in millimetres.
-type Margins struct{ Top, Right, Bottom, Left float64 }
-
 // Geometry is the page that the request asks for. A Geometry overrides the page rules of the document.
 type Geometry struct {
 	Size      Size
 	Landscape bool
-	Margins   Margins
+	Margins   event.Margins
 	Scale     float64 // of the content; 0: 1
 }
 
@@ -57,9 +57,8 @@ func (g Geometry) style() string {
 }
 
 // setTitle returns the program that gives the document a title.
-func setTitle(title string) (string, error) {
-	text, err := json.Marshal(title)
-	return `Object.getOwnPropertyDescriptor(Document.prototype, "title").set.call(document, ` + string(text) + `)`, err
+func setTitle(title string) string {
+	return `Object.getOwnPropertyDescriptor(Document.prototype, "title").set.call(document, ` + utils.MustToJSON(title) + `)`
 }
 
 // hideOnScreen hides the body on the screen, where nobody sees the body, and keeps the layout of its content. Chromium

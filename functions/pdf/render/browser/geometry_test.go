@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"svcapi/functions/pdf/render/event"
 	"svcapi/test/pdftest"
 )
 
@@ -32,9 +33,9 @@ func TestGeometry(t *testing.T) {
 	r := run(t, limitsOf(t))
 	for name, size := range Sizes {
 		for _, landscape := range []bool{false, true} {
-			several := []Margins{{15, 15, 15, 15}, {5, 12.5, 30, 60}}
+			several := []event.Margins{margins(15, 15, 15, 15), margins(5, 12.5, 30, 60)}
 			if name == "A4" {
-				several = append(several, Margins{}, Margins{100, 100, 100, 100})
+				several = append(several, event.Margins{}, margins(100, 100, 100, 100))
 			}
 			for _, margins := range several {
 				g := Geometry{Size: size, Landscape: landscape, Margins: margins}
@@ -139,7 +140,7 @@ func TestGeometryOverridesDocument(t *testing.T) {
 	r := run(t, limitsOf(t))
 	n := 0
 	for name, css := range forms {
-		g := Geometry{Size: Sizes["A4"], Landscape: n%2 == 1, Margins: Margins{15, 20, 25, 30}}
+		g := Geometry{Size: Sizes["A4"], Landscape: n%2 == 1, Margins: margins(15, 20, 25, 30)}
 		head := strings.NewReplacer("CSS", css, "LINK", sheet(css)).Replace(places[n%len(places)])
 		n++
 		t.Run(name, func(t *testing.T) {

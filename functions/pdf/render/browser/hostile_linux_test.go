@@ -19,8 +19,8 @@ import (
 func TestEgressUnlocked(t *testing.T) {
 	c := listen(t)
 	options := limitsOf(t)
-	options.Path, options.Time = c.launcher(t, true), 3*time.Second
-	r := start(options, true)
+	options.Path, options.Time, options.scripts = c.launcher(t, true), 3*time.Second, true
+	r := New(options)
 	defer r.Close()
 	documents, names := c.batches(0)
 	for _, document := range documents {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"svcapi/functions/pdf/render/event"
 	"svcapi/test/pdftest"
 )
 
@@ -73,4 +74,8 @@ func run(t testing.TB, o Options) *Renderer {
 	return r
 }
 
-var a4 = Geometry{Size: Sizes["A4"], Margins: Margins{15, 15, 15, 15}}
+var a4 = Geometry{Size: Sizes["A4"], Margins: margins(15, 15, 15, 15)}
+
+func margins(top, right, bottom, left float64) event.Margins {
+	return event.Margins{Top: top, Right: right, Bottom: bottom, Left: left}
+}

@@ -12,20 +12,22 @@ import (
 
 	"github.com/go-rod/rod/lib/cdp"
 	"github.com/go-rod/rod/lib/proto"
+	"github.com/go-rod/rod/lib/utils"
 
+	"svcapi/functions/pdf/render/event"
 	"svcapi/functions/pdf/render/fetch"
 	"svcapi/functions/pdf/render/ranges"
 )
 
-// event happens at most once: fire ends the context.
-type event struct {
+// signal happens at most once: fire ends the context.
+type signal struct {
 	context.Context
 	fire context.CancelFunc
 }
 
-func newEvent() event {
+func newSignal() signal {
 	ctx, fire := context.WithCancel(context.Background())
-	return event{ctx, fire}
+	return signal{ctx, fire}
 }
 
 // page is one empty page in a browser context of its own, used for one document.
@@ -34,10 +36,10 @@ type page struct {
 	context proto.BrowserBrowserContextID
 	target  proto.TargetTargetID
 	id      proto.TargetSessionID
-	loaded  event
-	crashed event // the renderer process of the page has ended
+	loaded  signal
+	crashed signal // the renderer process of the page has ended
 
-	ctx    context.Context // of the render; set before setPage
+	ctx    context.Context // of the render; set before the page is that of the session
 	fail   context.CancelCauseFunc
 	images *fetch.Images
 
@@ -61,7 +63,7 @@ func (s *session) newPage(ctx context.Context, scripts bool) (*page, error) {
 		return nil, err
 	}
 	p := &page{
-		s: s, context: created.BrowserContextID, target: target.TargetID, id: attached.SessionID, loaded: newEvent(), crashed: newEvent(),
+		s: s, context: created.BrowserContextID, target: target.TargetID, id: attached.SessionID, loaded: newSignal(), crashed: newSignal(),
 	}
 	s.mu.Lock()
 	s.pages[string(p.id)] = p
@@ -100,7 +102,7 @@ func (p *page) warmUp(ctx context.Context) error {
 	}
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
-	p.loaded = newEvent()
+	p.loaded = newSignal()
 	return nil
 }
 
@@ -146,9 +148,9 @@ func (p *page) render(d Document, maxPages int) ([]byte, error) {
 		return nil, err
 	}
 	if pages > maxPages {
-		return nil, documentErrorf("pages", "the document has more than %d pages", maxPages)
+		return nil, exceeded(reasonPages, "the document has more than %d pages", maxPages)
 	}
-	if d.Ranges != "" && pages <= pagesBefore(wanted, ranges.LastStart(d.Ranges)) {
+	if _, lastStart, ok := ranges.Parse(d.Ranges); ok && pages <= pagesBefore(wanted, lastStart) {
 		return nil, errNoPage
 	}
 	return pdf, nil
@@ -180,7 +182,7 @@ func (p *page) received(address string) {
 	}
 }
 
-// checkImages returns an *imageError for the first received image that the browser cannot draw.
+// checkImages returns an *event.RejectionError for the first received image that the browser cannot draw.
 func (p *page) checkImages() error {
 	p.mu.Lock()
 	addresses := slices.Clone(p.fetched)
@@ -188,22 +190,25 @@ func (p *page) checkImages() error {
 	if len(addresses) == 0 {
 		return nil
 	}
-	list, err := json.Marshal(addresses)
+	program := strings.Replace(firstBroken, "ADDRESSES", utils.MustToJSON(addresses), 1)
+	broken, err := p.evaluate("images", proto.RuntimeEvaluate{Expression: program, AwaitPromise: true, ReturnByValue: true})
+	if err == nil && broken != "" {
+		err = fetch.Broken(broken)
+	}
+	return err
+}
+
+// evaluate runs a program of this package in the page and returns the text that the program returns. An error of the program
+// names its purpose.
+func (p *page) evaluate(purpose string, program proto.RuntimeEvaluate) (string, error) {
+	run, err := program.Call(p.s.in(p.ctx, p.id))
 	if err != nil {
-		return fmt.Errorf("browser: images: %w", err)
+		return "", err
 	}
-	call := proto.RuntimeEvaluate{Expression: strings.Replace(firstBroken, "ADDRESSES", string(list), 1), AwaitPromise: true, ReturnByValue: true}
-	checked, err := call.Call(p.s.in(p.ctx, p.id))
-	if err != nil {
-		return err
+	if run.ExceptionDetails != nil {
+		return "", fmt.Errorf("browser: %s: %s", purpose, run.ExceptionDetails.Text)
 	}
-	if checked.ExceptionDetails != nil {
-		return fmt.Errorf("browser: images: %s", checked.ExceptionDetails.Text)
-	}
-	if broken := checked.Result.Value.Str(); broken != "" {
-		return &imageError{fetch.Broken(broken)}
-	}
-	return nil
+	return run.Result.Value.Str(), nil
 }
 
 // firstBroken is the program that returns the first of the addresses whose image the browser cannot draw, or "".
@@ -239,22 +244,14 @@ const firstBroken = `(async () => {
 
 // print returns the wanted pages as a PDF of at most d.Bytes.
 func (p *page) print(d Document, wanted []ranges.Range) ([]byte, error) {
-	own, g := p.s.in(p.ctx, p.id), d.Geometry
+	g := d.Geometry
 	programs := []string{insertStyle(g.style())}
 	if d.Title != "" {
-		program, err := setTitle(d.Title)
-		if err != nil {
-			return nil, fmt.Errorf("browser: title: %w", err)
-		}
-		programs = append(programs, program)
+		programs = append(programs, setTitle(d.Title))
 	}
 	for _, program := range programs {
-		run, err := proto.RuntimeEvaluate{Expression: program}.Call(own)
-		if err != nil {
+		if _, err := p.evaluate("page rule or title", proto.RuntimeEvaluate{Expression: program}); err != nil {
 			return nil, err
-		}
-		if run.ExceptionDetails != nil {
-			return nil, fmt.Errorf("browser: page rule or title: %s", run.ExceptionDetails.Text)
 		}
 	}
 	sheet := g.sheet()
@@ -280,7 +277,7 @@ func (p *page) print(d Document, wanted []ranges.Range) ([]byte, error) {
 		}
 		parameters["displayHeaderFooter"], parameters["headerTemplate"], parameters["footerTemplate"] = true, header, footer
 	}
-	response, err := own.Call(p.ctx, string(p.id), "Page.printToPDF", parameters)
+	response, err := p.s.in(p.ctx, p.id).Call(p.ctx, string(p.id), "Page.printToPDF", parameters)
 	if refused, ok := errors.AsType[*cdp.Error](err); ok && d.Ranges != "" && strings.Contains(strings.ToLower(refused.Message), "range") {
 		return nil, errNoPage
 	}
@@ -320,7 +317,7 @@ func (p *page) read(stream proto.IOStreamHandle, maxBytes int64) ([]byte, error)
 			continue
 		}
 		if size > maxBytes {
-			return nil, documentErrorf(ReasonSize, "the PDF has %d bytes; at most %d are allowed", size, maxBytes)
+			return nil, exceeded(event.ReasonSize, "the PDF has %d bytes; at most %d are allowed", size, maxBytes)
 		}
 		return pdf, nil
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
+	"svcapi/functions/pdf/render/event"
 	"svcapi/functions/pdf/render/fetch"
 	"svcapi/functions/pdf/render/ranges"
 )
@@ -21,7 +22,7 @@ func firstPages(text string, n int) []ranges.Range {
 	if text == "" {
 		return []ranges.Range{{First: 1, Last: n}}
 	}
-	list, _ := ranges.Parse(text) // the event has been validated
+	list, _, _ := ranges.Parse(text) // the event has been validated
 	for i := range list {
 		r := &list[i]
 		if r.Last = min(r.Last, r.First+n-1); r.Last-r.First+1 == n {
@@ -74,7 +75,7 @@ func (p *page) template(fragment string) (string, error) {
 		return "", err
 	}
 	var out strings.Builder
-	for node := root.FirstChild; node != nil; node = node.NextSibling { // without the root: widths are those of the page
+	for node := range root.ChildNodes() { // without the root: widths are those of the page
 		if err := html.Render(&out, node); err != nil {
 			return "", fmt.Errorf("%w: %w", errUnprintable, err)
 		}
@@ -96,40 +97,33 @@ var templateAttributes = strings.Fields(`align alt bgcolor border cellpadding ce
 
 // clean removes what a template may not have below a node.
 func (p *page) clean(node *html.Node) error {
-	for child := node.FirstChild; child != nil; {
-		next := child.NextSibling
+	for _, child := range slices.Collect(node.ChildNodes()) {
 		switch {
 		case child.Type == html.TextNode:
 		case child.Type != html.ElementNode || child.Namespace != "" || !slices.Contains(templateElements, child.Data):
 			node.RemoveChild(child)
 		default:
-			source := attribute(child, "src")
-			child.Attr = slices.DeleteFunc(child.Attr, func(a html.Attribute) bool {
-				return a.Namespace != "" || !slices.Contains(templateAttributes, a.Key)
-			})
-			if child.Data == "img" && source != "" {
-				data, err := p.source(source)
-				if err != nil {
-					return err
+			all := child.Attr
+			child.Attr = nil
+			for _, a := range all {
+				switch {
+				case a.Namespace != "":
+				case slices.Contains(templateAttributes, a.Key):
+					child.Attr = append(child.Attr, a)
+				case child.Data == "img" && a.Key == "src" && a.Val != "":
+					data, err := p.source(a.Val)
+					if err != nil {
+						return err
+					}
+					child.Attr = append(child.Attr, html.Attribute{Key: "src", Val: data})
 				}
-				child.Attr = append(child.Attr, html.Attribute{Key: "src", Val: data})
 			}
 			if err := p.clean(child); err != nil {
 				return err
 			}
 		}
-		child = next
 	}
 	return nil
-}
-
-func attribute(node *html.Node, name string) string {
-	for _, a := range node.Attr {
-		if a.Key == name && a.Namespace == "" {
-			return a.Val
-		}
-	}
-	return ""
 }
 
 // source returns the source of an image of a template: a data URL, also of a permitted address; "data:," otherwise.
@@ -146,19 +140,16 @@ func (p *page) source(address string) (string, error) {
 		return "data:,", nil
 	}
 	if err != nil {
-		return "", &imageError{err}
+		return "", err
 	}
 	p.received(address)
 	return "data:" + mediaType + ";base64," + base64.StdEncoding.EncodeToString(body), nil
 }
 
-// Description describes a PDF inside the file, besides its title. An empty text is not written.
-type Description struct{ Author, Subject, Keywords string }
-
-// Describe adds a description to a PDF, as an update at its end (ISO 32000-1, 7.5.6).
-func Describe(pdf []byte, d Description) ([]byte, error) {
+// Describe adds metadata but the title to a PDF, as an update at its end (ISO 32000-1, 7.5.6). An empty text is not written.
+func Describe(pdf []byte, m event.Metadata) ([]byte, error) {
 	var entries strings.Builder
-	for _, e := range []struct{ key, text string }{{"Author", d.Author}, {"Subject", d.Subject}, {"Keywords", d.Keywords}} {
+	for _, e := range []struct{ key, text string }{{"Author", m.Author}, {"Subject", m.Subject}, {"Keywords", m.Keywords}} {
 		if e.text != "" {
 			fmt.Fprintf(&entries, "/%s <%s>\n", e.key, textString(e.text))
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"svcapi/functions/pdf/render/event"
 	"svcapi/functions/pdf/render/fetch"
 	"svcapi/functions/pdf/render/ranges"
 	"svcapi/test/pdftest"
@@ -148,10 +149,10 @@ func TestMetadata(t *testing.T) {
 				t.Fatal(err)
 			}
 			plain := bytes.Clone(pdf)
-			if same, err := Describe(pdf, Description{}); err != nil || !bytes.Equal(same, plain) {
+			if same, err := Describe(pdf, event.Metadata{}); err != nil || !bytes.Equal(same, plain) {
 				t.Errorf("no description: %v", err)
 			}
-			if pdf, err = Describe(pdf, Description{Author: "Nimal (Perera)", Subject: odd, Keywords: "a, b"}); err != nil {
+			if pdf, err = Describe(pdf, event.Metadata{Author: "Nimal (Perera)", Subject: odd, Keywords: "a, b"}); err != nil {
 				t.Fatal(err)
 			}
 			want := map[string]string{"Title": "Five", "Author": "Nimal (Perera)", "Subject": odd, "Keywords": "a, b", "Tagged": map[bool]string{false: "no", true: "yes"}[tagged], "Pages": "5"}
@@ -168,7 +169,7 @@ func TestMetadata(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Describe([]byte("%PDF-"), Description{Author: "a"}); err == nil {
+	if _, err := Describe([]byte("%PDF-"), event.Metadata{Author: "a"}); err == nil {
 		t.Error("no PDF is described")
 	}
 }

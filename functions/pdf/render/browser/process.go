@@ -51,9 +51,8 @@ type process struct {
 	stderr                 tail             // of the browser, until its self-test has passed
 	exited                 chan struct{}    // closed when the browser itself has been reaped and its standard error read
 	state                  *os.ProcessState // valid once exited is closed
-	kill                   sync.Once
-	killed                 chan struct{} // closed when all processes of the browser have ended
-	orphans                int           // children of the browser that this process had to reap; valid once killed is closed
+	ending                 sync.Once
+	orphans                int // children of the browser that this process had to reap; valid after end
 }
 
 // launch starts the browser at path with a new profile folder in dir.
@@ -62,7 +61,7 @@ func launch(path, dir string) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("browser: profile folder: %w", err)
 	}
-	p := &process{profile: profile, exited: make(chan struct{}), killed: make(chan struct{})}
+	p := &process{profile: profile, exited: make(chan struct{})}
 	if err := p.start(path); err != nil {
 		p.toBrowser.Close()
 		p.fromBrowser.Close()
@@ -120,18 +119,20 @@ const (
 // the pipe of its commands. A browser that is killed before its children leaves them to this process (where this process
 // is a subreaper) or to the first process of the system, which may never reap them. A browser that hangs is killed.
 func (p *process) end() {
-	p.kill.Do(func() {
-		defer close(p.killed)
+	p.ending.Do(func() {
 		p.toBrowser.Close()
-		killChildren(p.group)
+		for _, pid := range groupMembers(p.group) {
+			if pid != p.group {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
 		waitFor(p.exited, collectTime)
-		killGroup(p.group)
+		_ = syscall.Kill(-p.group, syscall.SIGKILL)
 		waitFor(p.exited, exitTime)
 		p.orphans = reap(p.group, p.profile)
 		p.fromBrowser.Close()
 		removeProfile(p.profile)
 	})
-	<-p.killed
 }
 
 // explain adds to an error of the start the browser's standard error, and the exit status of a browser that ended.
@@ -158,24 +159,14 @@ func environment(path, profile string) []string {
 		"LANG=C.UTF-8", "TZ=UTC",
 	}
 	// The browser of the layer has its libraries and fonts beside it; another browser uses those of the system.
-	dir := filepath.Dir(path)
-	if conf := filepath.Join(dir, "fonts.conf"); exists(conf) {
-		env = append(env, "FONTCONFIG_FILE="+conf)
-	}
-	if lib := filepath.Join(dir, "lib"); exists(lib) {
-		env = append(env, "LD_LIBRARY_PATH="+lib)
+	for variable, name := range map[string]string{"FONTCONFIG_FILE": "fonts.conf", "LD_LIBRARY_PATH": "lib"} {
+		beside := filepath.Join(filepath.Dir(path), name)
+		if _, err := os.Stat(beside); err == nil {
+			env = append(env, variable+"="+beside)
+		}
 	}
 	return env
 }
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
-func killGroup(group int) { _ = syscall.Kill(-group, syscall.SIGKILL) }
-
-func alive(pid int) bool { return syscall.Kill(pid, 0) != syscall.ESRCH }
 
 // removeProfile removes a profile folder, with retries: a dying process may still write to the folder.
 func removeProfile(profile string) {
@@ -202,7 +193,7 @@ func RemoveStale(dir string) error {
 		}
 		owner, _, _ := strings.Cut(rest, "-")
 		pid, err := strconv.Atoi(owner)
-		if err != nil || (pid != os.Getpid() && alive(pid)) {
+		if err != nil || (pid != os.Getpid() && syscall.Kill(pid, 0) != syscall.ESRCH) {
 			continue
 		}
 		profile := filepath.Join(dir, entry.Name())

@@ -69,15 +69,6 @@ func fallocate(dir string) error {
 	return errors.Join(err, file.Close(), os.Remove(file.Name()))
 }
 
-// killChildren kills every process of a group except the leader.
-func killChildren(group int) {
-	for _, pid := range groupMembers(group) {
-		if pid != group {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-		}
-	}
-}
-
 // reap kills the remaining processes of a browser until none is alive, reaps those that are children of this process,
 // and returns their number. A remaining process is in the browser's group, or has left the group and still works in the
 // profile folder. A dead process that another process has to reap does no harm.
@@ -115,46 +106,18 @@ func reap(group int, profile string) (reaped int) {
 	return reaped
 }
 
-// task is a process in /proc.
-type task struct {
-	pid, parent, group int
-	zombie             bool
-	name               string
-}
-
-func tasks() []task {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	var all []task
-	for _, name := range stats {
-		stat, err := os.ReadFile(name) //nolint:gosec // a name below /proc
-		if err != nil {
-			continue
-		}
-		// "pid (name) state ppid pgrp …"; the name may contain spaces and brackets.
-		open, shut := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
-		if open < 0 || shut < open {
-			continue
-		}
-		fields := bytes.Fields(stat[shut+1:])
-		if len(fields) < 3 {
-			continue
-		}
-		t := task{zombie: fields[0][0] == 'Z' || fields[0][0] == 'X', name: string(stat[open+1 : shut])}
-		t.pid, _ = strconv.Atoi(filepath.Base(filepath.Dir(name)))
-		t.parent, _ = strconv.Atoi(string(fields[1]))
-		t.group, _ = strconv.Atoi(string(fields[2]))
-		all = append(all, t)
-	}
-	return all
-}
-
 // groupMembers returns the living processes of a group.
-func groupMembers(group int) []int {
-	var pids []int
-	for _, t := range tasks() {
-		if t.group == group && !t.zombie {
-			pids = append(pids, t.pid)
+func groupMembers(group int) (pids []int) {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, name := range stats {
+		stat, _ := os.ReadFile(name) //nolint:gosec // a name below /proc; empty where the process has ended
+		// "pid (name) state ppid pgrp …"; the name may contain spaces and brackets.
+		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+		if len(fields) < 3 || bytes.ContainsAny(fields[0], "ZX") || string(fields[2]) != strconv.Itoa(group) {
+			continue
 		}
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		pids = append(pids, pid)
 	}
 	return pids
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-rod/rod/lib/cdp"
 	"github.com/go-rod/rod/lib/proto"
@@ -19,10 +20,11 @@ import (
 type session struct {
 	*process
 	client *cdp.Client
-	ended  event // the browser sends no more messages
+	ended  signal // the browser sends no more messages
+
+	page atomic.Pointer[page] // whose requests are fulfilled; nil between two documents
 
 	mu    sync.Mutex
-	page  *page            // whose requests are fulfilled; nil between two documents
 	pages map[string]*page // all open pages, by session ID
 }
 
@@ -35,7 +37,7 @@ func open(ctx context.Context, path, dir string) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{process: p, client: cdp.New().Start(p.transport), ended: newEvent(), pages: map[string]*page{}}
+	s := &session{process: p, client: cdp.New().Start(p.transport), ended: newSignal(), pages: map[string]*page{}}
 	go s.listen()
 	everything := []*proto.FetchRequestPattern{{URLPattern: "*"}}
 	if err := (proto.FetchEnable{Patterns: everything}).Call(s.in(ctx, "")); err != nil {
@@ -90,15 +92,11 @@ func (s *session) listen() {
 			if json.Unmarshal(event.Params, &paused) == nil {
 				go s.respond(&paused)
 			}
-		case "Page.loadEventFired":
+		case "Page.loadEventFired", "Inspector.targetCrashed": // the latter also while the page waits for a document
 			s.mu.Lock()
-			if p := s.pages[event.SessionID]; p != nil {
+			if p := s.pages[event.SessionID]; p != nil && event.Method == "Page.loadEventFired" {
 				p.loaded.fire()
-			}
-			s.mu.Unlock()
-		case "Inspector.targetCrashed": // also while the page waits for a document, or is not ready yet
-			s.mu.Lock()
-			if p := s.pages[event.SessionID]; p != nil {
+			} else if p != nil {
 				p.crashed.fire()
 			}
 			s.mu.Unlock()
@@ -106,24 +104,10 @@ func (s *session) listen() {
 	}
 }
 
-// current returns the page whose requests are fulfilled, or nil.
-func (s *session) current() *page {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.page
-}
-
-// setPage makes p the page whose requests are fulfilled; nil ends that.
-func (s *session) setPage(p *page) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.page = p
-}
-
 // respond decides about one request of the browser. A permitted image is fulfilled from this process, a data URL is
 // continued, and every other request fails.
 func (s *session) respond(r *proto.FetchRequestPaused) {
-	p, ctx := s.current(), context.Background()
+	p, ctx := s.page.Load(), context.Background()
 	if p != nil {
 		ctx = p.ctx
 	}
@@ -141,7 +125,7 @@ func (s *session) respond(r *proto.FetchRequestPaused) {
 		case errors.Is(err, fetch.ErrNotPermitted):
 			fail(proto.NetworkErrorReasonBlockedByClient)
 		case err != nil:
-			p.fail(&imageError{err})
+			p.fail(err)
 		default:
 			p.received(r.Request.URL)
 			_ = proto.FetchFulfillRequest{RequestID: r.RequestID, ResponseCode: 200, Body: body, ResponseHeaders: []*proto.FetchHeaderEntry{

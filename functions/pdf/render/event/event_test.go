@@ -70,7 +70,7 @@ func TestUntil(t *testing.T) {
 func TestRead(t *testing.T) {
 	for _, sent := range []Result{
 		{PDF: []byte("%PDF-1.4\x00\x00\x00\x00\x00\x00\x00\x00 …")}, {PDF: bytes.Repeat([]byte{7}, 1<<20), MissingGlyphs: true},
-		{Rejection: &Rejection{Message: "the document has <more> than 5 pages", ExceedsLimit: true}}, {Rejection: &Rejection{Message: "x", TooLarge: true}},
+		{Rejection: &RejectionError{Message: "the document has <more> than 5 pages", ExceedsLimit: true}}, {Rejection: &RejectionError{Message: "x", TooLarge: true}},
 	} {
 		for _, pieces := range []func(io.Reader) io.Reader{func(r io.Reader) io.Reader { return r }, oneByte} {
 			stream := pieces(io.MultiReader(response(t, sent), failing{}))

@@ -17,15 +17,27 @@ import (
 type Result struct {
 	PDF           []byte
 	MissingGlyphs bool // the PDF shows the box of a character that no font has
-	Rejection     *Rejection
+	Rejection     *RejectionError
 }
 
-// Rejection is the reason in the document why a document was not rendered.
-type Rejection struct {
+// RejectionError is the error of a document that was not rendered for a reason in the document.
+type RejectionError struct {
+	Reason       string `json:"-"`                      // short and fixed, such as ReasonSize
 	Message      string `json:"message"`                // for the client, without a full stop
 	ExceedsLimit bool   `json:"exceeds_limit,omitzero"` // the document exceeds a limit
 	TooLarge     bool   `json:"too_large,omitzero"`     // that limit is MaxBytes of the event
 }
+
+// ReasonSize is the reason of a PDF with too many bytes.
+const ReasonSize = "size"
+
+// Exceeded returns the rejection of a document that exceeds a limit.
+func Exceeded(reason, format string, values ...any) *RejectionError {
+	return &RejectionError{Reason: reason, Message: fmt.Sprintf(format, values...), ExceedsLimit: true, TooLarge: reason == ReasonSize}
+}
+
+// Error implements error.
+func (r *RejectionError) Error() string { return r.Message }
 
 const (
 	lengthHeader  = "Content-Length"
@@ -94,7 +106,7 @@ func Read(stream io.Reader, maxBytes int64) (Result, error) {
 	if !rejected {
 		return Result{PDF: body, MissingGlyphs: form.Headers[missingHeader] == "true"}, nil
 	}
-	result := Result{Rejection: &Rejection{}}
+	result := Result{Rejection: &RejectionError{}}
 	if err := json.Unmarshal(body, result.Rejection); err != nil {
 		return Result{}, fmt.Errorf("%w: %w", errResult, err)
 	}

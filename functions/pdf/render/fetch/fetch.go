@@ -23,6 +23,7 @@ import (
 	"syscall"
 	"time"
 
+	"svcapi/functions/pdf/render/event"
 	"svcapi/shared/ipaddr"
 )
 
@@ -67,61 +68,44 @@ func ParseHosts(text string) ([]string, error) {
 // ErrNotPermitted is the error for an address that must not be requested. The document is rendered without the image.
 var ErrNotPermitted = errors.New("fetch: not permitted")
 
-// Error is the failure of a permitted image. The document causes an Error.
-type Error struct {
-	URL   string
-	cause clientError
-	limit bool
+// failure is the cause why a permitted image was not loaded. The text follows the address of the image, and contains no
+// address and no text of a resolver or a server.
+type failure struct {
+	text  string
+	limit bool // the image, or all images together, exceed a limit
 }
 
-// Error implements error.
-func (e *Error) Error() string { return "fetch: " + e.ClientMessage() }
+func (f *failure) Error() string { return f.text }
 
-// ClientMessage returns the text for the client.
-func (e *Error) ClientMessage() string {
-	address := e.URL
+// of returns the rejection of a document with this image.
+func (f *failure) of(address string) *event.RejectionError {
 	if len(address) > 200 {
 		address = strings.ToValidUTF8(address[:200], "") + "…"
 	}
-	return fmt.Sprintf("the image %s %s", address, e.cause)
+	return &event.RejectionError{Reason: Reason, Message: "the image " + address + " " + f.text, ExceedsLimit: f.limit}
 }
 
-// ExceedsLimit reports whether the image, or all images together, exceed a limit.
-func (e *Error) ExceedsLimit() bool { return e.limit }
-
-// clientError is a cause in words for the client, which follow the address of the image. A clientError contains no
-// address and no text of a resolver or a server.
-type clientError string
-
-func (e clientError) Error() string { return string(e) }
-
-func clientErrorf(format string, values ...any) clientError {
-	return clientError(fmt.Sprintf(format, values...))
+func exceeded(format string, values ...any) *failure {
+	return &failure{fmt.Sprintf(format, values...), true}
 }
 
-// limitError is the cause of an image that exceeds a limit.
-type limitError struct{ clientError }
-
-func (e limitError) Unwrap() error { return e.clientError }
-
-func limitErrorf(format string, values ...any) limitError {
-	return limitError{clientErrorf(format, values...)}
-}
-
-const (
-	errPrivate   clientError = "does not resolve to public addresses alone"
-	errName      clientError = "has a host name that does not resolve"
-	errConnect   clientError = "could not be loaded: no connection"
-	errResponse  clientError = "could not be loaded: its server did not answer as an https server should"
-	errTime      clientError = "took too long to load"
-	errRedirect  clientError = "redirects to an address that is not permitted"
-	errRedirects clientError = "redirects too often"
-	errNoImage   clientError = "is no PNG, JPEG, GIF or WebP image"
-	errBroken    clientError = "cannot be decoded"
+var (
+	errPrivate   = &failure{text: "does not resolve to public addresses alone"}
+	errName      = &failure{text: "has a host name that does not resolve"}
+	errConnect   = &failure{text: "could not be loaded: no connection"}
+	errResponse  = &failure{text: "could not be loaded: its server did not answer as an https server should"}
+	errTime      = &failure{text: "took too long to load"}
+	errRedirect  = &failure{text: "redirects to an address that is not permitted"}
+	errRedirects = &failure{text: "redirects too often"}
+	errNoImage   = &failure{text: "is no PNG, JPEG, GIF or WebP image"}
+	errBroken    = &failure{text: "cannot be decoded"}
 )
 
-// Broken returns the error of a loaded image that the browser cannot draw.
-func Broken(address string) *Error { return &Error{address, errBroken, false} }
+// Reason is the reason of a document with an image that was not loaded.
+const Reason = "image"
+
+// Broken returns the rejection of a document with a loaded image that the browser cannot draw.
+func Broken(address string) error { return errBroken.of(address) }
 
 // Client loads images. A Client has no cookies and no cache.
 type Client struct {
@@ -264,7 +248,7 @@ type load struct {
 // Document returns an empty set of images for a new document.
 func (c *Client) Document() *Images { return &Images{client: c, loads: map[string]*load{}} }
 
-// Get returns the image at an address with the media type of its bytes. The error is ErrNotPermitted or an *Error.
+// Get returns the image at an address with the media type of its bytes. The error is ErrNotPermitted or an *event.RejectionError.
 func (i *Images) Get(ctx context.Context, address string) (mediaType string, body []byte, err error) {
 	u, err := url.Parse(address)
 	if err != nil || !i.client.permitted(u) {
@@ -275,22 +259,21 @@ func (i *Images) Get(ctx context.Context, address string) (mediaType string, bod
 	l.once.Do(func() {
 		limits := i.client.options.Limits
 		if number > limits.Images {
-			l.err = &Error{address, clientErrorf("is one too many: at most %d images are allowed", limits.Images), true}
+			l.err = exceeded("is one too many: at most %d images are allowed", limits.Images).of(address)
 			return
 		}
 		ctx, cancel := context.WithDeadline(ctx, i.started.Add(limits.Time))
 		defer cancel()
 		var err error
 		if l.mediaType, l.body, err = i.get(ctx, u.String()); err != nil {
-			cause, known := errors.AsType[clientError](err)
+			cause, known := errors.AsType[*failure](err)
 			if !known {
 				cause = errResponse
 			}
 			if ctx.Err() != nil {
 				cause = errTime
 			}
-			_, limit := errors.AsType[limitError](err)
-			l.err = &Error{address, cause, limit && cause != errTime}
+			l.err = cause.of(address)
 		}
 	})
 	return l.mediaType, l.body, l.err
@@ -324,7 +307,7 @@ func (i *Images) get(ctx context.Context, address string) (string, []byte, error
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return "", nil, clientErrorf("could not be loaded: status %d", response.StatusCode)
+		return "", nil, &failure{text: fmt.Sprintf("could not be loaded: status %d", response.StatusCode)}
 	}
 	if encoding := response.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return "", nil, errNoImage
@@ -338,10 +321,10 @@ func (i *Images) get(ctx context.Context, address string) (string, []byte, error
 		return "", nil, err
 	}
 	if pixels > limits.Pixels {
-		return "", nil, limitErrorf("has %d pixels; at most %d are allowed", pixels, limits.Pixels)
+		return "", nil, exceeded("has %d pixels; at most %d are allowed", pixels, limits.Pixels)
 	}
 	if i.pixels.Add(pixels) > limits.TotalPixels {
-		return "", nil, limitErrorf("is too much: all images together have more than %d pixels", limits.TotalPixels)
+		return "", nil, exceeded("is too much: all images together have more than %d pixels", limits.TotalPixels)
 	}
 	return mediaType, body, nil
 }
@@ -351,13 +334,13 @@ func (i *Images) read(r io.Reader) ([]byte, error) {
 	limits := i.client.options.Limits
 	body, err := io.ReadAll(io.LimitReader(r, limits.Bytes+1))
 	if int64(len(body)) > limits.Bytes {
-		return nil, limitErrorf("is larger than %d bytes", limits.Bytes)
+		return nil, exceeded("is larger than %d bytes", limits.Bytes)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if i.bytes.Add(int64(len(body))) > limits.TotalBytes {
-		return nil, limitErrorf("is too much: all images together are larger than %d bytes", limits.TotalBytes)
+		return nil, exceeded("is too much: all images together are larger than %d bytes", limits.TotalBytes)
 	}
 	return body, nil
 }

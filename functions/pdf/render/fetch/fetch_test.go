@@ -24,6 +24,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"svcapi/functions/pdf/render/event"
 )
 
 var testLimits = Limits{Images: 4, Bytes: 64 << 10, TotalBytes: 100 << 10, Pixels: 10_000, TotalPixels: 25_000, Redirects: 2, Time: 2 * time.Second}
@@ -73,14 +75,14 @@ func gifOf(width, height int) []byte {
 var webp1, _ = base64.StdEncoding.DecodeString("UklGRhoAAABXRUJQVlA4TA0AAAAvAAAAEAcQERGIiP4HAA==")
 
 func messageOf(err error) string {
-	var e *Error
+	var e *event.RejectionError
 	switch {
 	case err == nil:
 		return "loaded"
 	case errors.Is(err, ErrNotPermitted):
 		return "not permitted"
 	case errors.As(err, &e):
-		return e.ClientMessage()
+		return e.Message
 	}
 	return "unexpected: " + err.Error()
 }
@@ -241,7 +243,7 @@ func TestGet(t *testing.T) {
 				t.Errorf("got %q", got)
 			}
 			limited := slices.Contains([]string{"pixels", "bytes", "endless"}, name)
-			if e, failed := errors.AsType[*Error](err); failed && e.ExceedsLimit() != limited {
+			if e, failed := errors.AsType[*event.RejectionError](err); failed && e.ExceedsLimit != limited {
 				t.Errorf("%v exceeds a limit: %v", err, !limited)
 			}
 		})

@@ -6,11 +6,12 @@ package limits
 
 import (
 	"encoding/base64"
-	"fmt"
 	"net/url"
 	"strings"
 
 	"golang.org/x/net/html"
+
+	"svcapi/functions/pdf/render/event"
 )
 
 // Limits bound a document. Each is a maximum.
@@ -22,31 +23,15 @@ type Limits struct {
 	Measure  func(image []byte) (mediaType string, pixels int64, ok bool)
 }
 
-// Error is the first limit that a document exceeds.
-type Error struct {
-	Limit   string // "elements", "depth", "tables" or "pixels"
-	Message string
-}
-
-// Error implements error.
-func (e *Error) Error() string { return "limits: " + e.Message }
-
-// ClientMessage returns the text for the client.
-func (e *Error) ClientMessage() string { return e.Message }
-
-// ExceedsLimit reports that the document exceeds a limit.
-func (e *Error) ExceedsLimit() bool { return true }
-
-// Check returns an *Error for the first limit that a document with its further parts, such as a header, exceeds.
-func (l Limits) Check(document string, parts ...string) error {
+// Check returns an *event.RejectionError for the first limit that the texts of a document, such as its body and its header, exceed.
+func (l Limits) Check(texts ...string) error {
 	c := counter{Limits: l}
-	err := c.document(document, 0)
-	for _, part := range parts {
-		if err == nil {
-			err = c.document(part, 0)
+	for _, text := range texts {
+		if err := c.document(text, 0); err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
 }
 
 // counter counts the elements and pixels of a document with its frames.
@@ -88,17 +73,17 @@ func (c *counter) start(tokens *html.Tokenizer, kind html.TokenType, open *stack
 	raw, more := tokens.TagName()
 	name := string(raw)
 	if c.elements++; c.elements > c.Elements {
-		return &Error{"elements", fmt.Sprintf("the document has more than %d elements", c.Elements)}
+		return event.Exceeded("elements", "the document has more than %d elements", c.Elements)
 	}
 	open.open(name)
 	if kind == html.SelfClosingTagToken && open.foreign > 0 {
 		open.truncate(len(open.names) - 1) // outside SVG and MathML the slash has no meaning
 	}
 	if len(open.names) > c.Depth {
-		return &Error{"depth", fmt.Sprintf("elements of the document are nested more than %d deep", c.Depth)}
+		return event.Exceeded("depth", "elements of the document are nested more than %d deep", c.Depth)
 	}
 	if open.tables > c.Tables {
-		return &Error{"tables", fmt.Sprintf("tables of the document are nested more than %d deep", c.Tables)}
+		return event.Exceeded("tables", "tables of the document are nested more than %d deep", c.Tables)
 	}
 	for more {
 		var key, value []byte
@@ -144,7 +129,7 @@ func (c *counter) images(text string) error {
 		}
 		if _, pixels, ok := c.Measure(dataBody(rest[:end], isBase64)); ok {
 			if c.pixels += pixels; c.pixels > c.Pixels {
-				return &Error{"pixels", fmt.Sprintf("the images written into the document have more than %d pixels", c.Pixels)}
+				return event.Exceeded("pixels", "the images written into the document have more than %d pixels", c.Pixels)
 			}
 		}
 		text = rest[end:]

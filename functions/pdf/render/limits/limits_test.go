@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"svcapi/functions/pdf/render/event"
 )
 
 // size reads the size of a PNG.
@@ -80,11 +82,11 @@ func TestCheck(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			err := limits.Check(test.html)
-			var refused *Error
+			var refused *event.RejectionError
 			switch {
 			case errors.As(err, &refused):
-				if refused.Limit != test.want || refused.ClientMessage() == "" {
-					t.Errorf("got %q, want %q", refused.Limit, test.want)
+				if refused.Reason != test.want || refused.Message == "" {
+					t.Errorf("got %q, want %q", refused.Reason, test.want)
 				}
 			case err != nil || test.want != "":
 				t.Errorf("got %v, want %q", err, test.want)

@@ -13,11 +13,11 @@ type stack struct {
 }
 
 // void elements have no content (HTML, 13.1.2).
-var void = set("area base br col embed hr img input link meta param source track wbr")
+var void = strings.Fields("area base br col embed hr img input link meta param source track wbr")
 
 // implied describes a start tag that closes elements without an end tag (HTML, 13.1.2.4). The tag closes the innermost
 // open element of ends, unless an element of boundary is nearer.
-type implied struct{ ends, boundary map[string]bool }
+type implied struct{ ends, boundary []string }
 
 var implies = func() map[string]implied {
 	const blocks = "address article aside blockquote center details dialog dir div dl fieldset figcaption figure footer form h1 h2 h3 h4 h5 " +
@@ -35,19 +35,11 @@ var implies = func() map[string]implied {
 		{blocks, "p", "table td th caption button object marquee template foreignobject"},
 	} {
 		for tag := range strings.FieldsSeq(rule.tags) {
-			m[tag] = implied{set(rule.ends), set(rule.boundary)}
+			m[tag] = implied{strings.Fields(rule.ends), strings.Fields(rule.boundary)}
 		}
 	}
 	return m
 }()
-
-func set(names string) map[string]bool {
-	m := map[string]bool{}
-	for name := range strings.FieldsSeq(names) {
-		m[name] = true
-	}
-	return m
-}
 
 func (s *stack) top() string {
 	if len(s.names) == 0 {
@@ -59,16 +51,16 @@ func (s *stack) top() string {
 func (s *stack) open(name string) {
 	if i, ok := implies[name]; ok {
 		for at, open := range slices.Backward(s.names) {
-			if i.boundary[open] {
+			if slices.Contains(i.boundary, open) {
 				break
 			}
-			if i.ends[open] {
+			if slices.Contains(i.ends, open) {
 				s.truncate(at)
 				break
 			}
 		}
 	}
-	if void[name] {
+	if slices.Contains(void, name) {
 		return
 	}
 	s.names = append(s.names, name)

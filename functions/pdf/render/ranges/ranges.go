@@ -18,23 +18,23 @@ var rangeForm = regexp.MustCompile(`^([1-9][0-9]{0,3})(?:-([1-9][0-9]{0,3}))?$`)
 // MaxLength is the longest text in characters.
 const MaxLength = 255
 
-// Parse reads page ranges such as 1-3,5. The result is in ascending order, and each page is in one range. The result is
-// false for a text of another form.
-func Parse(text string) ([]Range, bool) {
-	var list []Range
+// Parse reads page ranges such as 1-3,5. The list is in ascending order, and each page is in one range. A document with the
+// page lastStart has pages in each range of the text. The result is false for a text of another form.
+func Parse(text string) (list []Range, lastStart int, ok bool) {
 	for part := range strings.SplitSeq(text, ",") {
 		match := rangeForm.FindStringSubmatch(part)
 		if match == nil {
-			return nil, false
+			return nil, 0, false
 		}
 		first, _ := strconv.Atoi(match[1]) // the form has digits only
 		last, _ := strconv.Atoi(cmp.Or(match[2], match[1]))
 		if first > last {
-			return nil, false
+			return nil, 0, false
 		}
 		list = append(list, Range{first, last})
 	}
 	slices.SortFunc(list, func(a, b Range) int { return a.First - b.First })
+	lastStart = list[len(list)-1].First
 	merged := list[:1]
 	for _, r := range list[1:] {
 		if before := &merged[len(merged)-1]; r.First <= before.Last {
@@ -43,17 +43,5 @@ func Parse(text string) ([]Range, bool) {
 			merged = append(merged, r)
 		}
 	}
-	return merged, true
-}
-
-// LastStart returns the greatest first page of the ranges in a text that Parse accepts: a document with that page has
-// pages in each range.
-func LastStart(text string) int {
-	last := 0
-	for part := range strings.SplitSeq(text, ",") {
-		first, _, _ := strings.Cut(part, "-")
-		n, _ := strconv.Atoi(first)
-		last = max(last, n)
-	}
-	return last
+	return merged, lastStart, true
 }
