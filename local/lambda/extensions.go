@@ -22,16 +22,9 @@ type extension struct {
 	events chan delivery // at most one waits
 }
 
-// addExtensionsAPI adds the Lambda Extensions API, version 2020-01-01, for this process. An error is a 403 with the type
-// that Lambda gives it (AWS Lambda Developer Guide, Extensions API reference).
-func (i *instance) addExtensionsAPI(mux *http.ServeMux) {
-	const root = "/2020-01-01/extension/"
-	mux.HandleFunc("POST "+root+"register", i.register)
-	mux.HandleFunc("GET "+root+"event/next", i.extensionNext)
-}
-
-// register registers an internal extension. Lambda refuses SHUTDOWN to internal extensions, and a
-// registration after the runtime has asked for its first event.
+// register registers an internal extension. Lambda refuses SHUTDOWN to internal extensions, and a registration after the
+// runtime has asked for its first event. An error of the Extensions API is a 403 with the type that Lambda gives it (AWS
+// Lambda Developer Guide, Extensions API reference).
 func (i *instance) register(w http.ResponseWriter, r *http.Request) {
 	name := r.Header.Get("Lambda-Extension-Name")
 	if name == "" {

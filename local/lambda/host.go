@@ -61,10 +61,9 @@ type Options struct {
 type Host struct {
 	options Options
 
-	mu     sync.Mutex
-	pools  map[string]*pool    // by logical ID
-	room   *semaphore.Weighted // the events that may still begin, of the functions without a reservation
-	closed bool
+	mu    sync.Mutex
+	pools map[string]*pool    // by logical ID
+	room  *semaphore.Weighted // the events that may still begin, of the functions without a reservation
 
 	ending context.Context // ends when the host is closed
 	end    context.CancelFunc
@@ -119,7 +118,7 @@ func (h *Host) Add(function template.Function, bootstrap string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	places, reserved := h.room, int64(function.Reserved)
-	if _, ok := h.pools[function.LogicalID]; ok || h.closed || !places.TryAcquire(reserved) {
+	if _, ok := h.pools[function.LogicalID]; ok || h.ending.Err() != nil || !places.TryAcquire(reserved) {
 		return errors.Join(fmt.Errorf("function %s cannot be added now", function.LogicalID), output.close())
 	}
 	if reserved > 0 {
@@ -240,9 +239,8 @@ func (p *pool) isIdle() bool {
 // Close ends every process. Events that run or wait end with an error.
 func (h *Host) Close() {
 	h.mu.Lock()
-	h.closed = true
-	h.mu.Unlock()
 	h.end()
+	h.mu.Unlock()
 	h.queued.Wait()
 	for _, pool := range h.pools { // the pools no longer change
 		pool.close()

@@ -96,7 +96,8 @@ func (i *instance) begin(e *event) {
 	i.events <- d
 }
 
-// runtimeAPI is the Lambda Runtime API, version 2018-06-01, for this process.
+// runtimeAPI is the Lambda Runtime API, version 2018-06-01, and the Lambda Extensions API, version 2020-01-01, for this
+// process.
 func (i *instance) runtimeAPI() http.Handler {
 	const root = "/2018-06-01/runtime/"
 	mux := http.NewServeMux()
@@ -108,7 +109,8 @@ func (i *instance) runtimeAPI() http.Handler {
 		i.pool.output.note("platform.initReport", string(body))
 		sendJSON(w, http.StatusAccepted, map[string]string{"status": "OK"})
 	})
-	i.addExtensionsAPI(mux)
+	mux.HandleFunc("POST /2020-01-01/extension/register", i.register)
+	mux.HandleFunc("GET /2020-01-01/extension/event/next", i.extensionNext)
 	return mux
 }
 

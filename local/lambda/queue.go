@@ -26,7 +26,7 @@ const (
 func (h *Host) Enqueue(function string, payload []byte, report func(Result, error)) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed {
+	if h.ending.Err() != nil {
 		return ErrClosed
 	}
 	pool, ok := h.pools[function]

@@ -105,12 +105,23 @@ func newStore() *store {
 	s := &store{secrets: map[string]*secret{}}
 	s.calls = map[string]func(*request) (any, error){
 		"CreateSecret":   s.create,
-		"GetSecretValue": s.get,
-		"PutSecretValue": s.put,
-		"RestoreSecret":  s.restore,
-		"DeleteSecret":   s.delete,
+		"GetSecretValue": on(s.live, (*secret).get),
+		"PutSecretValue": on(s.live, (*secret).put),
+		"RestoreSecret":  on(s.find, (*secret).restore),
+		"DeleteSecret":   on(s.find, (*secret).delete),
 	}
 	return s
+}
+
+// on returns a call that concerns the secret that find finds.
+func on(find func(id string) (*secret, error), call func(*secret, *request) (any, error)) func(*request) (any, error) {
+	return func(in *request) (any, error) {
+		found, err := find(in.SecretID)
+		if err != nil {
+			return nil, err
+		}
+		return call(found, in)
+	}
 }
 
 // request is the union of the calls' inputs. The emulator stores no description, and encrypts nothing with the key.
@@ -129,10 +140,7 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Amzn-Requestid", uuid.NewString())
 	out, err := s.call(r)
 	if err != nil {
-		var failure smithy.APIError
-		if !errors.As(err, &failure) {
-			failure = fail("InternalServiceError", "An error occurred on the server side.")
-		}
+		failure, _ := errors.AsType[smithy.APIError](err) // every error of a call is one of fail
 		w.Header().Set("X-Amzn-Errortype", failure.ErrorCode())
 		w.WriteHeader(http.StatusBadRequest) // the status of every error here
 		out = map[string]any{"__type": failure.ErrorCode(), "Message": failure.ErrorMessage()}
@@ -220,53 +228,37 @@ func (s *store) create(in *request) (any, error) {
 	return out, err
 }
 
-func (s *store) put(in *request) (any, error) {
-	found, err := s.live(in.SecretID)
-	if err != nil {
-		return nil, err
-	}
+func (s *secret) put(in *request) (any, error) {
 	if in.SecretString == nil {
 		return nil, badRequest("You must provide either SecretString or SecretBinary.")
 	}
-	return found.add(in)
+	return s.add(in)
 }
 
-func (s *store) get(in *request) (any, error) {
-	found, err := s.live(in.SecretID)
-	if err != nil {
-		return nil, err
-	}
-	v, asked := found.version(in.VersionID, cmp.Or(in.VersionStage, current)), cmp.Or(in.VersionID, in.VersionStage, current)
+func (s *secret) get(in *request) (any, error) {
+	v, asked := s.version(in.VersionID, cmp.Or(in.VersionStage, current)), cmp.Or(in.VersionID, in.VersionStage, current)
 	if v == nil {
 		return nil, notFound("Secrets Manager can't find the specified secret value for " + asked)
 	}
-	if in.VersionStage != "" && found.version("", in.VersionStage) != v {
+	if in.VersionStage != "" && s.version("", in.VersionStage) != v {
 		return nil, badRequest("You provided a VersionStage that is not associated to the provided VersionId.")
 	}
-	out := found.result(v)
+	out := s.result(v)
 	out["CreatedDate"], out["SecretString"] = epoch(v.created), v.value
 	return out, nil
 }
 
-func (s *store) delete(in *request) (any, error) {
-	found, err := s.find(in.SecretID)
-	if err != nil {
-		return nil, err
-	}
-	if !found.deletion.IsZero() {
+func (s *secret) delete(*request) (any, error) {
+	if !s.deletion.IsZero() {
 		return nil, badRequest("You tried to perform the operation on a secret that's currently marked deleted.")
 	}
-	found.deletion = time.Now().AddDate(0, 0, recoveryWindow)
-	return map[string]any{"ARN": found.arn, "Name": found.name, "DeletionDate": epoch(found.deletion)}, nil
+	s.deletion = time.Now().AddDate(0, 0, recoveryWindow)
+	return map[string]any{"ARN": s.arn, "Name": s.name, "DeletionDate": epoch(s.deletion)}, nil
 }
 
-func (s *store) restore(in *request) (any, error) {
-	found, err := s.find(in.SecretID)
-	if err != nil {
-		return nil, err
-	}
-	found.deletion = time.Time{}
-	return map[string]string{"ARN": found.arn, "Name": found.name}, nil
+func (s *secret) restore(*request) (any, error) {
+	s.deletion = time.Time{}
+	return map[string]string{"ARN": s.arn, "Name": s.name}, nil
 }
 
 // add makes a version of the request's value the current one. A repeat with the same token and value changes nothing.
