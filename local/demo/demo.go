@@ -63,7 +63,7 @@ const plenty = 10_000_000 // credits
 type plan struct {
 	name, about string
 	mode        project.Mode // of every integration; empty: there are none
-	closed      int          // the vendors of each chain that refuse connections, from the first one
+	closed      int          // how many vendors of each chain refuse connections, counted from the first
 	bare        bool         // its integrations have neither secrets nor settings
 	all         bool         // the project has the inactive integrations, too
 	paused      bool

@@ -118,8 +118,11 @@ func (h *Host) Add(function template.Function, bootstrap string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	places, reserved := h.room, int64(function.Reserved)
-	if _, ok := h.pools[function.LogicalID]; ok || h.ending.Err() != nil || !places.TryAcquire(reserved) {
+	if _, ok := h.pools[function.LogicalID]; ok || h.ending.Err() != nil {
 		return errors.Join(fmt.Errorf("function %s cannot be added now", function.LogicalID), output.close())
+	}
+	if !places.TryAcquire(reserved) {
+		return errors.Join(fmt.Errorf("function %s reserves %d events at once, and the account has no room for them", function.LogicalID, reserved), output.close())
 	}
 	if reserved > 0 {
 		places = semaphore.NewWeighted(reserved)
@@ -171,6 +174,9 @@ func (h *Host) InvokeStream(ctx context.Context, function string, payload []byte
 
 func (h *Host) invoke(ctx context.Context, function string, payload []byte, streams bool) (Result, error) {
 	pool := h.pool(function)
+	if h.ending.Err() != nil {
+		return Result{}, ErrClosed
+	}
 	if pool == nil {
 		return Result{}, fmt.Errorf("there is no function %s", function)
 	}

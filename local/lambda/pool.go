@@ -81,6 +81,7 @@ func (p *pool) submit(e *event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
+		e.leave()
 		e.finish(outcome{err: ErrClosed})
 		return
 	}

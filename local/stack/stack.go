@@ -68,7 +68,7 @@ func OnLaptop(f template.Function) template.Function {
 	return f
 }
 
-// Addresses are where a running stack, its parts and its logs are.
+// Addresses holds the URLs of a running stack and its parts, and the folder of its logs.
 type Addresses struct {
 	BaseURL     string `json:"base_url"` // the API's root, up to /api/v1
 	DocsURL     string `json:"docs_url"` // empty while no function serves the documentation
@@ -112,7 +112,7 @@ type Stack struct {
 	Parameters map[string]string // the template's overrides in force
 	Prices     credit.Prices
 	Projects   []demo.Project
-	Store      *project.Store
+	Store      *project.Store // of the projects
 	Credit     *credit.Store
 	Template   *template.Template
 	Sandbox    *sandbox.Server

@@ -296,7 +296,8 @@ func (r *resolver) decode(path string, n *yaml.Node, into any) {
 	r.set(path, n, reflect.ValueOf(into).Elem())
 }
 
-// set is decode for a value of the target. The result is false for a value that is absent.
+// set is decode for a value of the target. The result is false where there is no value to decode: the value is absent, cannot
+// be resolved, or is no list where a list is wanted.
 func (r *resolver) set(path string, n *yaml.Node, into reflect.Value) (present bool) {
 	n, err := r.resolve(n)
 	if err != nil {

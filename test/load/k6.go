@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,9 +40,10 @@ func (s *system) k6(ctx context.Context, script string, variables map[string]str
 		"HOME=" + home, "XDG_CONFIG_HOME=" + home, "PATH=" + os.Getenv("PATH"), "SUMMARY=" + summary,
 		"K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false",
 	}
-	maps.Copy(variables, s.variables)
-	for name, value := range variables {
-		cmd.Env = append(cmd.Env, name+"="+value)
+	for _, more := range []map[string]string{s.variables, variables} {
+		for name, value := range more {
+			cmd.Env = append(cmd.Env, name+"="+value)
+		}
 	}
 	child, err := process.Start(cmd)
 	if err != nil {
