@@ -15,8 +15,8 @@ import (
 // serveFiles serves images by their names, with "-" for a space.
 func serveFiles(t *testing.T) *httptest.Server {
 	files := map[string][]byte{}
-	for _, i := range imageFiles() {
-		files["/"+fileName(i.name)] = i.body
+	for _, i := range pdftest.Images() {
+		files["/"+fileName(i.Name)] = i.Body
 	}
 	return serveImages(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write(files[r.URL.Path]) })
 }
@@ -37,21 +37,21 @@ func TestImages(t *testing.T) {
 		t.Fatal(err)
 	}
 	blank, intact := pdftest.PNG(t, empty, 1, 72), map[string]pdftest.Margins{}
-	for _, i := range imageFiles() {
-		t.Run(i.name, func(t *testing.T) {
-			byAddress, err := draw(server.URL + "/" + fileName(i.name))
-			asData, dataErr := draw("data:image/png;base64," + base64.StdEncoding.EncodeToString(i.body))
-			switch i.drawn {
-			case refused:
-				if want := fmt.Sprintf("has %d pixels; at most 20000000", i.pixels); err == nil || !strings.Contains(err.Error(), want) {
+	for _, i := range pdftest.Images() {
+		t.Run(i.Name, func(t *testing.T) {
+			byAddress, err := draw(server.URL + "/" + fileName(i.Name))
+			asData, dataErr := draw("data:image/png;base64," + base64.StdEncoding.EncodeToString(i.Body))
+			switch i.Drawn {
+			case pdftest.Refused:
+				if want := fmt.Sprintf("has %d pixels; at most 20000000", i.Pixels); err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("got %v, want %s", err, want)
 				}
 				if dataErr == nil || !strings.Contains(dataErr.Error(), "more than 60000000 pixels") {
 					t.Errorf("as data: %v", dataErr)
 				}
 				return
-			case drawnNothing:
-				if err == nil || !strings.HasSuffix(err.Error(), fileName(i.name)+" cannot be decoded") {
+			case pdftest.Nothing:
+				if err == nil || !strings.HasSuffix(err.Error(), fileName(i.Name)+" cannot be decoded") {
 					t.Errorf("got %v", err)
 				}
 				if dataErr != nil || !bytes.Equal(pdftest.PNG(t, asData, 1, 72), blank) {
@@ -66,17 +66,18 @@ func TestImages(t *testing.T) {
 			if !bytes.Equal(got, pdftest.PNG(t, asData, 1, 72)) {
 				t.Error("by its address the image is drawn differently")
 			}
-			if bytes.Equal(got, blank) != (i.drawn == drawnClear) {
+			if bytes.Equal(got, blank) != (i.Drawn == pdftest.Clear) {
 				t.Errorf("blank: %v", bytes.Equal(got, blank))
 			}
-			if i.drawn == drawnClear {
+			if i.Drawn == pdftest.Clear {
 				return
 			}
-			format, ink := i.format(), pdftest.Inked(t, byAddress)
+			format, _, _ := strings.Cut(strings.ReplaceAll(i.Name, ",", ""), " ")
+			ink := pdftest.Inked(t, byAddress)
 			if _, ok := intact[format]; !ok {
 				intact[format] = ink
 			}
-			if all := ink.Near(intact[format], 2); all != (i.drawn == drawnWhole) {
+			if all := ink.Near(intact[format], 2); all != (i.Drawn == pdftest.Whole) {
 				t.Errorf("the ink is %v, that of an intact image %v", ink, intact[format])
 			}
 		})
@@ -141,7 +142,7 @@ func TestHeaderImage(t *testing.T) {
 	if err != nil || pdftest.Inked(t, byAddress)[0] > 10 || pdftest.Inked(t, none)[0] < 14 {
 		t.Errorf("%v, without an image %v, %v", pdftest.Inked(t, byAddress), pdftest.Inked(t, none), err)
 	}
-	asData, err := draw("data:image/png;base64," + base64.StdEncoding.EncodeToString(imageFiles()[0].body))
+	asData, err := draw("data:image/png;base64," + base64.StdEncoding.EncodeToString(pdftest.Images()[0].Body))
 	if err != nil || !bytes.Equal(pdftest.PNG(t, asData, 1, 72), pdftest.PNG(t, byAddress, 1, 72)) {
 		t.Errorf("in a data URL the image is drawn differently: %v", err)
 	}

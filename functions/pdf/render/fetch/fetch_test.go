@@ -25,7 +25,10 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/image/webp"
+
 	"svcapi/functions/pdf/render/event"
+	"svcapi/test/pdftest"
 )
 
 var testLimits = Limits{Images: 4, Bytes: 64 << 10, TotalBytes: 100 << 10, Pixels: 10_000, TotalPixels: 25_000, Redirects: 2, Time: 2 * time.Second}
@@ -383,6 +386,45 @@ func TestMessageHidesTheNetwork(t *testing.T) {
 	if got := messageOf(err); strings.Contains(got, "10.0.0.2") || len(got) > 300 {
 		t.Error(got)
 	}
+}
+
+// docs/decisions.md#pdf-images: the header alone is read, whatever is damaged behind it.
+func TestMeasure(t *testing.T) {
+	for _, i := range pdftest.Images() {
+		format, _, _ := strings.Cut(strings.ReplaceAll(i.Name, ",", ""), " ")
+		want := "image/" + strings.ToLower(format)
+		if mediaType, pixels, ok := Measure(i.Body); mediaType != want || pixels != i.Pixels || ok != (i.Pixels > 0) {
+			t.Errorf("%s: %s, %d pixels, %v", i.Name, mediaType, pixels, ok)
+		}
+	}
+}
+
+// Measure returns as many pixels as the decoders of the standard library and of golang.org/x/image see.
+func FuzzMeasure(f *testing.F) {
+	for _, i := range pdftest.Images() {
+		f.Add(i.Body)
+	}
+	decoders := map[string]func(io.Reader) (image.Config, error){
+		"image/png": png.DecodeConfig, "image/jpeg": jpeg.DecodeConfig, "image/gif": gif.DecodeConfig, "image/webp": webp.DecodeConfig,
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		mediaType, pixels, ok := Measure(body)
+		decode := decoders[mediaType]
+		if decode == nil {
+			if ok {
+				t.Errorf("%d pixels of no format", pixels)
+			}
+			return
+		}
+		size, err := decode(bytes.NewReader(body))
+		seen := int64(size.Width) * int64(size.Height)
+		if err != nil {
+			return
+		}
+		if ok != (pixels > 0) || pixels < seen || mediaType != "image/gif" && pixels != seen { // a GIF's first image may be larger
+			t.Errorf("%s: %d pixels, want %d", mediaType, pixels, seen)
+		}
+	})
 }
 
 func FuzzPermitted(f *testing.F) {
