@@ -451,6 +451,12 @@ func TestVerifyEdges(t *testing.T) {
 		{"a reservation of nothing", func(b *books) { b.wallet("SET pending.#k = :v", pending(0), named(young)) }, []credit.Damage{credit.Unreadable}},
 		{"a reservation of one credit", func(b *books) { b.wallet("SET pending.#k = :v", pending(1), named(young)) }, []credit.Damage{credit.Unbalanced}},
 		{"a charge in a shard that the wallet does not name", func(b *books) { b.put(item("p#5", young, credit.Captured, 1, nil)) }, []credit.Damage{credit.Unbalanced}},
+		{"credits in a shard that the wallet does not name", func(b *books) {
+			_, err := b.client.PutItem(b.t.Context(), &dynamodb.PutItemInput{TableName: &b.tables.Wallets, Item: attr.Item{
+				"pk": text("p#5"), "balance": attr.Number(5), "pending": &types.AttributeValueMemberM{Value: attr.Item{}},
+			}})
+			b.must(err)
+		}, []credit.Damage{credit.Unbalanced}},
 		{"a charge of the day after tomorrow", func(b *books) {
 			b.put(item("p", credit.NewKey(now.Add(48*time.Hour), "late"), credit.Captured, 1, nil))
 		}, []credit.Damage{credit.Unbalanced}},

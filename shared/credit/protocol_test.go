@@ -406,6 +406,9 @@ func TestMovements(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			wantBalance(t, store, test.balance)
+			if spent, err := store.Spent(t.Context()); err != nil || spent["p"] != 0 {
+				t.Errorf("%v spent by movements of the operator, %v", spent, err)
+			}
 		})
 	}
 	var sum int64

@@ -277,3 +277,25 @@ func TestAssess(t *testing.T) {
 		}
 	}
 }
+
+// TestUntil checks that Verify reads every day from the first day seen, of every wallet, and each partition that was seen.
+func TestUntil(t *testing.T) {
+	now := time.Date(2026, 3, 3, 13, 0, 0, 0, time.FixedZone("", 14*60*60)) // 2 March, 23:00 UTC
+	for _, test := range []struct{ seen, want []string }{
+		{nil, []string{"p#2026-03-02", "p#1#2026-03-02"}},
+		{[]string{"p#2026-03-02", "p#2026-02-28", "p#2026-03-01", "p#unreadable", "p#5#2026-03-09"}, []string{
+			"p#2026-02-28", "p#2026-03-01", "p#2026-03-02", "p#1#2026-02-28", "p#1#2026-03-01", "p#1#2026-03-02", "p#unreadable", "p#5#2026-03-09",
+		}},
+	} {
+		for range 50 { // the order of a map
+			a := newAccount()
+			for _, pk := range test.seen {
+				a.partitions[pk] = true
+			}
+			slices.Sort(test.want)
+			if got := slices.Sorted(maps.Keys(a.until(now, []string{"p", "p#1"}))); !slices.Equal(got, test.want) {
+				t.Fatalf("seen %q: %q, want %q", test.seen, got, test.want)
+			}
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package credit_test
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"testing"
@@ -46,6 +47,25 @@ func TestVisitUnreadable(t *testing.T) {
 	for i, name := range []string{"alert", "balance", "pending"} {
 		if prefix := "credit: wallet " + name + ": "; len(reported[i]) <= len(prefix) || reported[i][:len(prefix)] != prefix {
 			t.Errorf("%q, want %q…", reported[i], prefix)
+		}
+	}
+}
+
+// TestVisitStops checks that an error of visit about an unreadable wallet ends the walk.
+func TestVisitStops(t *testing.T) {
+	t.Parallel()
+	client, tables := enginetest.Client(t)
+	store := credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger})
+	unreadable := attr.Item{"pk": attr.Text("p"), "pending": attr.Number(1), "balance": attr.Number(0), "alert": attr.Number(1)}
+	if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &tables.Wallets, Item: unreadable}); err != nil {
+		t.Fatal(err)
+	}
+	stop := errors.New("stop")
+	for _, want := range []error{stop, nil} {
+		low := 0
+		err := store.VisitPending(t.Context(), func(*credit.Reservation, error) error { return want }, func(credit.LowBalance) { low++ })
+		if !errors.Is(err, want) || (low == 1) != (want == nil) {
+			t.Errorf("visit returns %v: %v, %d low balances", want, err, low)
 		}
 	}
 }

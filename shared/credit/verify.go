@@ -138,7 +138,7 @@ func (s *Store) scan(ctx context.Context, table string, visit func(attr.Item)) e
 // each wallet and each partition that the first pass saw.
 func (s *Store) verifyAgain(ctx context.Context, project string, seen *account) ([]Finding, error) {
 	const tries = 3
-	wallets := slices.Collect(maps.Keys(seen.shards))
+	wallets := slices.Sorted(maps.Keys(seen.shards))
 	for range tries {
 		a := newAccount()
 		start, err := s.shardItems(ctx, project, wallets...)
@@ -181,7 +181,7 @@ func (s *Store) walletItem(ctx context.Context, project string) (attr.Item, erro
 // until returns the partitions of the ledger that may hold entries: those that the account has seen, and every day of the
 // wallets from the first day that the account has seen.
 func (a *account) until(now time.Time, wallets []string) map[string]bool {
-	all, from := maps.Clone(a.partitions), now.UTC().Truncate(24*time.Hour)
+	all, from := maps.Clone(a.partitions), now.UTC()
 	for pk := range a.partitions {
 		_, text := splitPartition(pk)
 		if day, err := time.Parse(time.DateOnly, text); err == nil && day.Before(from) {
