@@ -38,7 +38,7 @@ const (
 var (
 	// ErrNoneFree means that no process of the function became free in time.
 	ErrNoneFree = errors.New("every process of the function is busy")
-	// ErrThrottled means that the account, or what the function reserves of it, has no room for one more event at once.
+	// ErrThrottled means that the account's concurrency quota, or the function's reserved concurrency, is used up.
 	// Lambda calls it TooManyRequestsException.
 	ErrThrottled = errors.New("no concurrency is left for the function")
 	// ErrClosed means that the host has ended.
@@ -160,8 +160,8 @@ func readable(variables map[string]string) []string {
 	return paths
 }
 
-// Invoke runs one event through a function, by its logical ID, and waits for the result. Where the account has room for
-// more events than this machine runs processes, an event waits for a free process while ctx lasts. An event that runs
+// Invoke runs one event through a function, by its logical ID, and waits for the result. If the
+// concurrency quota permits the event but every process is busy, the event waits until a process is free or ctx ends. An event that runs
 // continues to its end when ctx ends, as in Lambda.
 func (h *Host) Invoke(ctx context.Context, function string, payload []byte) (Result, error) {
 	return h.invoke(ctx, function, payload, false)
@@ -223,8 +223,8 @@ func (h *Host) Processes(function string) []int {
 	return ids
 }
 
-// AwaitIdle waits until the function has no event left, and each of its processes is frozen or has ended. The response of
-// an event comes before that where an extension works after the response.
+// AwaitIdle waits until the function has no event left, and each of its processes is frozen or has ended. The caller
+// may get the response earlier, if an extension still works.
 func (h *Host) AwaitIdle(ctx context.Context, function string) error {
 	for p := h.pool(function); p != nil && !p.isIdle(); {
 		select {

@@ -1,7 +1,9 @@
 package api
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -146,4 +148,34 @@ func errRateLimited(rest time.Duration) *Error {
 func errLimited(outcome string, rest time.Duration, message string) *Error {
 	return &Error{Status: 429, Code: CodeRateLimitExceeded, outcome: outcome, Message: message,
 		Header: http.Header{"Retry-After": {strconv.Itoa(max(1, seconds(rest)))}}}
+}
+
+type errorEnvelope struct {
+	Success   bool      `json:"success"`
+	RequestID string    `json:"request_id"`
+	Error     errorBody `json:"error"`
+}
+
+type errorBody struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Details any    `json:"details,omitzero"`
+}
+
+// envelope returns the body of the response to a failed request. The body holds only strings and lists of strings, so
+// encode cannot fail.
+func (e *Error) envelope(requestID string) []byte {
+	body, _ := encode(errorEnvelope{false, requestID, errorBody{e.Code, e.Message, e.details()}})
+	return body
+}
+
+// failure returns the response to an error. An error that is no *Error is internal.
+func failure(err error) response {
+	var e *Error
+	if !errors.As(err, &e) {
+		e = ErrInternal.WithCause(err)
+	}
+	header := http.Header{"Content-Type": {jsonType}}
+	maps.Copy(header, e.Header)
+	return response{status: e.Status, header: header, failure: e}
 }

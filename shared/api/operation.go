@@ -29,10 +29,10 @@ type Operation[T any] struct {
 	Kind project.Kind
 	// Price is the operation's name in the price list and the ledger; empty: free.
 	Price string
-	// Decode reads the fields and notes invalid ones in the input. An error that Decode returns comes before these.
+	// Decode reads the fields and notes invalid ones in the input. An error that Decode returns replaces them.
 	Decode func(in *Input) (T, error)
-	// Sends reports whether a request has an effect outside that cannot be taken back. Such a request needs the playground's
-	// confirmation and heeds an Idempotency-Key; nil: no request has.
+	// Sends reports whether a request has an external effect that cannot be undone. Such a request needs the playground's
+	// confirmation, and its Idempotency-Key is used. nil: no request has such an effect.
 	Sends func(T) bool
 	// Prepare refuses a request before a reservation, or returns the work. Prepare has no effect outside the process.
 	Prepare func(ctx context.Context, call *Call, in T) (*Job, error)

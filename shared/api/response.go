@@ -3,7 +3,6 @@ package api
 import (
 	"bytes"
 	"encoding/base64"
-	"errors"
 	"maps"
 	"net/http"
 	"strconv"
@@ -37,18 +36,6 @@ type successEnvelope struct {
 	RequestID string `json:"request_id"`
 	Data      any    `json:"data"`
 	Meta      any    `json:"meta,omitzero"`
-}
-
-type errorEnvelope struct {
-	Success   bool      `json:"success"`
-	RequestID string    `json:"request_id"`
-	Error     errorBody `json:"error"`
-}
-
-type errorBody struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-	Details any    `json:"details,omitzero"`
 }
 
 // encode writes JSON as the API does: deterministic, and with a replacement character for each invalid byte of vendor text.
@@ -91,21 +78,9 @@ type base64Data struct {
 	Data      string `json:"data"`
 }
 
-// failure returns the response to an error. An error that is no *Error is internal.
-func failure(err error) response {
-	var e *Error
-	if !errors.As(err, &e) {
-		e = ErrInternal.WithCause(err)
-	}
-	header := http.Header{"Content-Type": {jsonType}}
-	maps.Copy(header, e.Header)
-	return response{status: e.Status, header: header, failure: e}
-}
-
 func (resp *response) write(w http.ResponseWriter, requestID string) {
 	if resp.failure != nil {
-		// The envelope holds only strings and lists of strings, so encode cannot fail.
-		resp.body, _ = encode(errorEnvelope{false, requestID, errorBody{resp.failure.Code, resp.failure.Message, resp.failure.details()}})
+		resp.body = resp.failure.envelope(requestID)
 	}
 	maps.Copy(w.Header(), resp.header)
 	identify(w, requestID)

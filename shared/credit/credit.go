@@ -31,11 +31,11 @@ var (
 	// ErrInvalidReservation refuses a reservation of no credits, for no project or with a key that NewKey does not produce.
 	ErrInvalidReservation = errors.New("credit: invalid reservation")
 	// ErrSettled reports that the reservation was settled while its request was alive. The error means that
-	// the settling function's ages are below the longest life of a function.
+	// the settling function treats requests as dead before the longest run time of a function has passed.
 	ErrSettled = errors.New("credit: reservation settled while its request was alive")
 )
 
-// Limits bound the writes of a request, so that its response is out before its client gives up.
+// Limits bound the writes of a request, so that the response is sent before the client times out.
 type Limits struct {
 	// Write bounds Reserve, Mark, Capture, and each write of Release, with all attempts and pauses.
 	Write time.Duration

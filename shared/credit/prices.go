@@ -58,8 +58,8 @@ func FromParameters(parameters map[string]string) func(Price) (text string, ok b
 // Prices are the credits of one call or unit, by operation. One US dollar is 1,000,000 credits.
 type Prices map[string]int64
 
-// ReadPrices reads the prices of which the function text has a text. The error names a price that is no number, is below
-// 0, or is so high that the price of a message of many units would overflow.
+// ReadPrices parses the price of each operation for which the function text returns a value. The error names a price that
+// is no number, is below 0, or is so high that the price of a message of many units would overflow.
 func ReadPrices(text func(Price) (string, bool)) (Prices, error) {
 	const most = 1_000_000_000_000 // a million dollars
 	prices := Prices{}

@@ -29,24 +29,16 @@ type Reservation struct {
 	// Irrevocable marks work that cannot be taken back once begun (SMS). Mark writes a ledger entry before the
 	// first byte leaves, and Release writes an entry that forbids every later capture.
 	Irrevocable bool
-	// Vendor is about to be called; the entry of an uncertain charge names the vendor if the request dies.
+	// Vendor names the vendor that the request is about to call. If the request dies, the ledger entry of the uncertain
+	// charge names this vendor.
 	Vendor string
 	// Attempts counts the attempts of Reserve that may have taken effect: the successful attempt, and each failed
-	// attempt that DynamoDB did not turn away. After more than one, a late copy may still arrive. Reserve sets the
-	// field.
+	// attempt that DynamoDB did not turn away. If Attempts is above 1, a late copy of an earlier attempt may still
+	// arrive: a delayed duplicate, which takes effect after its client has given up. Reserve sets the field.
 	Attempts int
 
 	ambiguous int // failed attempts of Reserve that may have taken effect, in any shard of the wallet
 	captured  bool
-}
-
-// Outcome describes how successful work ended.
-type Outcome struct {
-	// Uncertain means that the vendor was reached and no usable response came. The project is charged, and the
-	// charge is listed for the operator to resolve.
-	Uncertain bool
-	// Vendor did the work, if any vendor did.
-	Vendor string
 }
 
 // insufficientError is ErrInsufficientCredits with the item that lacks the credits, nil where there is none.
@@ -101,88 +93,6 @@ func (s *Store) reserve(ctx context.Context, r *Reservation) error {
 	}
 	r.Attempts = 2
 	return errors.Join(err, s.Release(ctx, r))
-}
-
-// Mark writes the ledger entry which says that irrevocable work is about to begin. The project is charged for a
-// request that dies after Mark. On any error nothing may be sent; Mark has then released the reservation.
-func (s *Store) Mark(ctx context.Context, r *Reservation) error {
-	timed, cancel := context.WithTimeout(ctx, s.limits.Write)
-	defer cancel()
-	stored, err := s.put(timed, r.Wallet, newEntry(r, Sending), "")
-	switch {
-	case err == nil, stored == Sending: // an earlier attempt took effect
-		return nil
-	case stored != "":
-		return fmt.Errorf("%w: mark found it %s", ErrSettled, stored)
-	}
-	return errors.Join(fmt.Errorf("credit: mark: %w", err), s.Release(ctx, r))
-}
-
-// Capture writes the ledger entry that charges the project. After an error that is not ErrSettled the charge
-// is unknown, although the request has succeeded. The context's deadline is the deadline of the request and not
-// of the work.
-func (s *Store) Capture(ctx context.Context, r *Reservation, o Outcome) error {
-	ctx, cancel := within(ctx, s.limits.Write)
-	defer cancel()
-	entry := newEntry(r, Captured)
-	entry.Uncertain = o.Uncertain
-	if o.Vendor != "" {
-		entry.Vendor = o.Vendor
-	}
-	allowed := State("")
-	if r.Irrevocable {
-		allowed = Sending
-	}
-	stored, err := s.put(ctx, r.Wallet, entry, allowed)
-	switch {
-	case err == nil, stored == Captured: // an earlier attempt took effect
-		r.captured = true
-		return nil
-	case errors.Is(err, errRefused):
-		return fmt.Errorf("%w: capture found it %q", ErrSettled, stored)
-	}
-	return fmt.Errorf("credit: capture: %w", err)
-}
-
-// Remove takes the key of a captured reservation out of the wallet. Remove returns no error, because nothing
-// depends on the removal: the settling function removes a key that is left. Remove does nothing unless Capture
-// succeeded, after a reservation whose Attempts are more than one (a late copy of the first attempt must still find
-// its key), and when there is no time.
-func (s *Store) Remove(ctx context.Context, r *Reservation) {
-	if !r.captured || r.Attempts > 1 {
-		return
-	}
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < s.limits.Remove {
-		return
-	}
-	ctx, cancel := within(ctx, s.limits.Remove)
-	defer cancel()
-	_ = s.remove(ctx, r.Wallet, r.Key)
-}
-
-// Release returns the credits of failed work to the balance. For irrevocable work Release forbids the capture
-// first; where that write is refused or gets no response, the settling function decides. An error is for the log:
-// the credits return to the balance when the reservation is settled.
-func (s *Store) Release(ctx context.Context, r *Reservation) error {
-	if r.Irrevocable {
-		if err := s.forbidCapture(ctx, r); err != nil {
-			return fmt.Errorf("credit: release: %w", err)
-		}
-	}
-	ctx, cancel := within(ctx, s.limits.Write)
-	defer cancel()
-	if err := s.returnCredits(ctx, r.Wallet, r.Key, r.Credits); err != nil {
-		return fmt.Errorf("credit: release: %w", err)
-	}
-	return nil
-}
-
-// forbidCapture writes the entry "released", so that a capture which arrives later fails.
-func (s *Store) forbidCapture(ctx context.Context, r *Reservation) error {
-	ctx, cancel := within(ctx, s.limits.Write)
-	defer cancel()
-	_, err := s.put(ctx, r.Wallet, newEntry(r, Released), "", Sending, Released)
-	return err
 }
 
 // remove takes the key out of the wallet. A key that is absent is no error.

@@ -33,7 +33,7 @@ const (
 	Busy        Damage = "busy"        // the wallet changed during all reads: verify the project again
 )
 
-// Finding is one damage that Verify found.
+// Finding is a damage that Verify found in one place.
 type Finding struct {
 	Project string
 	Damage  Damage

@@ -68,7 +68,7 @@ func counterOf(p *project.Project, number string, now time.Time) string {
 	return "to#" + p.ID + "#" + p.RecipientID(number) + "#" + start.Format(time.DateOnly)
 }
 
-// RecipientReached returns the refusal of a message that this instance has seen refused a moment ago, nil without one.
+// RecipientReached returns the refusal that this instance has cached for the number, or nil where there is none.
 func (l *Limiter) RecipientReached(p *project.Project, number string) *RecipientRefusal {
 	now := l.clock.Now()
 	r, ok := l.reached.Get(counterOf(p, number, now))
@@ -124,7 +124,7 @@ type Daily struct {
 	Most    int64
 }
 
-// Day is the state of a daily limit after a count that was not refused. After a refusal only Limit and Start are set.
+// Day is the state of a daily limit after a count. If the count was refused, only Limit and Start are set.
 type Day struct {
 	Limit   Daily
 	Start   time.Time

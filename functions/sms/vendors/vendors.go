@@ -81,7 +81,7 @@ type Vendor struct {
 	New         func(*upstream.Client, upstream.Account) Adapter
 }
 
-// unpublished is the concurrency of the vendors that publish no number, half of a vendor that is known to take more.
+// unpublished is the concurrency of the vendors that publish no number, half of the largest number that a row sets.
 const unpublished = 16
 
 // MaxDifferent is the maximum of messages of one SendDifferent (openapi.yaml#sendSms, msg_list).

@@ -119,8 +119,9 @@ func (r *Renderer) take(ctx context.Context) (prepared, error) {
 	}
 }
 
-// Render returns the document as a PDF. The document causes every *event.RejectionError. Render repeats a
-// render once whose browser ended without a limit reached: another process may have ended the browser.
+// Render returns the document as a PDF. An *event.RejectionError means that the document is at fault. If the
+// browser ends although no limit was reached, Render renders the document once more: another process may have ended the
+// browser.
 func (r *Renderer) Render(ctx context.Context, d Document) ([]byte, error) {
 	pdf, err := r.renderOnce(ctx, d)
 	if errors.Is(err, errEnded) {

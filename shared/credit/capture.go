@@ -1,0 +1,99 @@
+package credit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Outcome describes how successful work ended.
+type Outcome struct {
+	// Uncertain means that the vendor was reached and no usable response came. The project is charged, and the
+	// charge is listed for the operator to resolve.
+	Uncertain bool
+	// Vendor did the work, if any vendor did.
+	Vendor string
+}
+
+// Mark writes the ledger entry which says that irrevocable work is about to begin. The project is charged for a
+// request that dies after Mark. On any error nothing may be sent; Mark has then released the reservation.
+func (s *Store) Mark(ctx context.Context, r *Reservation) error {
+	timed, cancel := context.WithTimeout(ctx, s.limits.Write)
+	defer cancel()
+	stored, err := s.put(timed, r.Wallet, newEntry(r, Sending), "")
+	switch {
+	case err == nil, stored == Sending: // an earlier attempt took effect
+		return nil
+	case stored != "":
+		return fmt.Errorf("%w: mark found it %s", ErrSettled, stored)
+	}
+	return errors.Join(fmt.Errorf("credit: mark: %w", err), s.Release(ctx, r))
+}
+
+// Capture writes the ledger entry that charges the project. After an error that is not ErrSettled the charge
+// is unknown, although the request has succeeded. The context's deadline is the deadline of the request and not
+// of the work.
+func (s *Store) Capture(ctx context.Context, r *Reservation, o Outcome) error {
+	ctx, cancel := within(ctx, s.limits.Write)
+	defer cancel()
+	entry := newEntry(r, Captured)
+	entry.Uncertain = o.Uncertain
+	if o.Vendor != "" {
+		entry.Vendor = o.Vendor
+	}
+	allowed := State("")
+	if r.Irrevocable {
+		allowed = Sending
+	}
+	stored, err := s.put(ctx, r.Wallet, entry, allowed)
+	switch {
+	case err == nil, stored == Captured: // an earlier attempt took effect
+		r.captured = true
+		return nil
+	case errors.Is(err, errRefused):
+		return fmt.Errorf("%w: capture found it %q", ErrSettled, stored)
+	}
+	return fmt.Errorf("credit: capture: %w", err)
+}
+
+// Remove takes the key of a captured reservation out of the wallet. Remove returns no error, because nothing
+// depends on the removal: the settling function removes a key that is left. Remove does nothing in three cases: Capture
+// has not succeeded; Attempts is above 1, because a late copy of the first attempt must still find the key; or less than
+// Limits.Remove is left before the deadline.
+func (s *Store) Remove(ctx context.Context, r *Reservation) {
+	if !r.captured || r.Attempts > 1 {
+		return
+	}
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < s.limits.Remove {
+		return
+	}
+	ctx, cancel := within(ctx, s.limits.Remove)
+	defer cancel()
+	_ = s.remove(ctx, r.Wallet, r.Key)
+}
+
+// Release returns the credits of failed work to the balance. For irrevocable work Release forbids the capture
+// first; where that write is refused or gets no response, the settling function decides. An error is for the log:
+// the credits return to the balance when the reservation is settled.
+func (s *Store) Release(ctx context.Context, r *Reservation) error {
+	if r.Irrevocable {
+		if err := s.forbidCapture(ctx, r); err != nil {
+			return fmt.Errorf("credit: release: %w", err)
+		}
+	}
+	ctx, cancel := within(ctx, s.limits.Write)
+	defer cancel()
+	if err := s.returnCredits(ctx, r.Wallet, r.Key, r.Credits); err != nil {
+		return fmt.Errorf("credit: release: %w", err)
+	}
+	return nil
+}
+
+// forbidCapture writes the entry "released", so that a capture which arrives later fails.
+func (s *Store) forbidCapture(ctx context.Context, r *Reservation) error {
+	ctx, cancel := within(ctx, s.limits.Write)
+	defer cancel()
+	_, err := s.put(ctx, r.Wallet, newEntry(r, Released), "", Sending, Released)
+	return err
+}
