@@ -63,18 +63,17 @@ test: programs ## everything: checks, unit tests, store tests on DynamoDB Local,
 	$(MAKE) --jobs=2 check
 	@echo "fault schedules: the fixed seed, and FAULT_SEED=$(FAULT_SEED)"
 	@rm -rf $(TEST_LOGS) && mkdir -p $(TEST_LOGS)
-	{ $(MAKE) test-race && $(MAKE) test-plain && $(MAKE) test-schedules && $(MAKE) test-simulations; } 2>&1 | tee $(TEST_LOGS)/go-test.log
+	{ $(MAKE) test-race && $(MAKE) test-plain && $(MAKE) test-stacks && $(MAKE) test-schedules && $(MAKE) test-simulations; } 2>&1 | tee $(TEST_LOGS)/go-test.log
 	go run ./test/acceptance/leaks $(TEST_LOGS)
 	@echo "the slowest packages, in seconds:"
 	@awk '$$1 == "ok" && $$3 ~ /s$$/ { printf "%8.1f %s\n", $$3, $$2 }' $(TEST_LOGS)/go-test.log | sort -rn | head -15
 
 # The shares of make test, one after another: on a busy machine a request lives longer than the settler of the fault
 # schedules assumes, and repeated writes make counters count twice.
-.PHONY: test-race test-simulations test-plain test-schedules
+.PHONY: test-race test-simulations test-plain test-stacks test-contract test-hosts test-schedules
 
 test-race:
 	$(SHARED) go test -race -p 2 -timeout 15m -skip '^TestFaultSchedules$$' $(RACE)
-	$(SHARED) go test -race -count=1 -p 2 -timeout 15m $(HOSTS)
 
 test-simulations:
 	go test -count=1 -timeout 15m -v ./test/acceptance/faults
@@ -82,7 +81,17 @@ test-simulations:
 
 test-plain:
 	go test -p 2 -timeout 15m $(PLAIN)
-	go test -count=1 -p 2 -timeout 15m $(STACKS)
+
+# Two packages at a time, as everywhere: the acceptance tests take as long as all others together.
+test-stacks:
+	$(MAKE) --jobs=2 test-contract test-hosts
+
+test-contract:
+	go test -count=1 -timeout 15m ./test/acceptance
+
+test-hosts:
+	$(SHARED) go test -race -count=1 -p 1 -timeout 15m $(HOSTS)
+	go test -count=1 -timeout 15m ./local
 
 # One step at a time: the race detector sees nothing. The result on the fixed seeds depends on the code alone.
 test-schedules:

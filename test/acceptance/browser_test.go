@@ -69,7 +69,7 @@ func startBrowser(home string) (*rod.Browser, func(), error) {
 		env = append(env, "FONTCONFIG_FILE="+fonts, "LD_LIBRARY_PATH="+filepath.Join(filepath.Dir(path), "lib"))
 	}
 	start := launcher.New().Bin(path).Leakless(false).NoSandbox(true).Headless(true).UserDataDir(home).
-		Set("disable-gpu").Set("no-zygote").Set("disable-dev-shm-usage").Env(env...)
+		Set("disable-gpu").Set("disable-dev-shm-usage").Env(env...)
 	address, err := start.Launch()
 	if err != nil {
 		return nil, nil, err
