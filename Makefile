@@ -45,8 +45,8 @@ PLAIN := ./functions/barcode ./functions/barcode/draw ./functions/barcode/qrcode
 	./functions/pdf/render/limits ./functions/security/disposable
 # These always run, because they depend on more than Go's cache of test results knows: they compile the programs that they
 # run, or run in the jail as a whole. Another package runs again when its code, a file that it reads or a variable changes.
-STACKS := ./test/acceptance ./local
-HOSTS  := ./functions/pdf/render ./local/lambda ./local/gateway ./local/jail ./local/stack ./local/build ./functions/pdf \
+STACKS := ./test/acceptance ./local ./functions/pdf/render
+HOSTS  := ./local/lambda ./local/gateway ./local/jail ./local/stack ./local/build ./functions/pdf \
 	./test/acceptance/freeze
 # The longest packages start first, so that no long test runs alone at the end. make check has run the policies.
 RACE = ./functions/pdf/render/browser ./shared/credit ./cmd/svc ./test/capacity \
@@ -70,10 +70,11 @@ test: programs ## everything: checks, unit tests, store tests on DynamoDB Local,
 
 # The shares of make test, one after another: on a busy machine a request lives longer than the settler of the fault
 # schedules assumes, and repeated writes make counters count twice.
-.PHONY: test-race test-simulations test-plain test-stacks test-contract test-hosts test-schedules
+.PHONY: test-race test-simulations test-plain test-stacks test-contract test-local test-schedules
 
 test-race:
 	$(SHARED) go test -race -p 2 -timeout 15m -skip '^TestFaultSchedules$$' $(RACE)
+	$(SHARED) go test -race -count=1 -p 2 -timeout 15m $(HOSTS)
 
 test-simulations:
 	go test -count=1 -timeout 15m -v ./test/acceptance/faults
@@ -82,15 +83,15 @@ test-simulations:
 test-plain:
 	go test -p 2 -timeout 15m $(PLAIN)
 
-# Two packages at a time, as everywhere: the acceptance tests take as long as all others together.
+# Two packages at a time, as everywhere: the acceptance tests take longer than the two others together.
 test-stacks:
-	$(MAKE) --jobs=2 test-contract test-hosts
+	$(MAKE) --jobs=2 test-contract test-local
 
 test-contract:
 	go test -count=1 -timeout 15m ./test/acceptance
 
-test-hosts:
-	$(SHARED) go test -race -count=1 -p 1 -timeout 15m $(HOSTS)
+test-local:
+	go test -race -count=1 -timeout 15m ./functions/pdf/render
 	go test -count=1 -timeout 15m ./local
 
 # One step at a time: the race detector sees nothing. The result on the fixed seeds depends on the code alone.
