@@ -160,8 +160,8 @@ func readable(variables map[string]string) []string {
 	return paths
 }
 
-// Invoke runs one event through a function, by its logical ID, and waits for the result. If the
-// concurrency quota permits the event but every process is busy, the event waits until a process is free or ctx ends. An event that runs
+// Invoke runs one event through a function, by its logical ID, and waits for the result. If the concurrency quota
+// permits the event but every process is busy, the event waits until a process is free or ctx ends. An event that runs
 // continues to its end when ctx ends, as in Lambda.
 func (h *Host) Invoke(ctx context.Context, function string, payload []byte) (Result, error) {
 	return h.invoke(ctx, function, payload, false)

@@ -90,7 +90,8 @@ func (s *Store) ListProjects(ctx context.Context) ([]Project, error) {
 	return projects, nil
 }
 
-// CreateProject stores a new project as of now, with a random ID where the ID is empty, and returns what is stored.
+// CreateProject stores a new project with the current time, and with a random ID where the ID is empty. CreateProject
+// returns the stored project.
 func (s *Store) CreateProject(ctx context.Context, p Project) (Project, error) {
 	if p.ID == "" {
 		p.ID = newID()

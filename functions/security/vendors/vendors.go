@@ -27,8 +27,8 @@ type Risk struct {
 // Vendor is one row of the table.
 type Vendor = iplookup.Vendor[Risk]
 
-// Table returns the vendors. Responses of ipinfo, proxycheck and ip-api are cached: their published terms do not forbid caching, but
-// no contract was read. A database file is as quick as the cache.
+// Table returns the vendors. Responses of ipinfo, proxycheck and ip-api are cached: their published terms do not forbid
+// caching, but no contract was read. A database file is as quick as the cache.
 func Table() []Vendor {
 	return []Vendor{
 		{Spec: iplookup.IPGeolocation, Ask: ipGeolocation, Uncached: true},

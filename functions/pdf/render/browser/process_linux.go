@@ -14,9 +14,9 @@ import (
 )
 
 // Isolate asks the kernel for two protections, and must be called first thing. Undumpable (PR_SET_DUMPABLE 0) keeps the
-// browser from reading this process: without a sandbox, a child of the same user could read the memory and the environment of its parent under
-// /proc, credentials included. Subreaper lets this process reap the children of a killed browser. Lambda denies both, so
-// no other code relies on them.
+// browser from reading this process: without a sandbox, a child of the same user could read the memory and the
+// environment of its parent under /proc, credentials included. Subreaper lets this process reap the children of a
+// killed browser. Lambda denies both, so no other code relies on them.
 func Isolate() []Protection {
 	return []Protection{
 		{"undumpable", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)},
