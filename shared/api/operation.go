@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"svcapi/shared/credit"
-	"svcapi/shared/idempotency"
 	"svcapi/shared/project"
 	"svcapi/shared/ratelimit"
 	"svcapi/shared/telemetry"
@@ -207,7 +206,7 @@ type requestState struct {
 	credits     int64
 	vendor      string
 	used        *usage
-	claim       *idempotency.Claim                 // of the Idempotency-Key that the request has won; nil: none
+	claim       *claim                             // of the Idempotency-Key that the request has won; nil: none
 	rate        atomic.Pointer[ratelimit.Decision] // of the count; nil: the request was not counted
 
 	mu         sync.Mutex // guards the fields below, which concurrent steps change

@@ -1,5 +1,6 @@
-// Package burner stores the disposable domains that a project has added for itself. The domains are in the Projects table
-// under their own keys, so that the project's record stays small: pk "burner#<project ID>", sk the domain.
+// Package burner parses e-mail addresses, and stores the disposable domains that a project has added for itself. The domains
+// are in the Projects table under their own keys, so that the project's record stays small: pk "burner#<project ID>", sk the
+// domain.
 package burner
 
 import (
@@ -10,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"svcapi/shared/attr"
+	"svcapi/shared/dynamo"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -39,10 +40,10 @@ type Store struct {
 // NewStore returns a store on the Projects table.
 func NewStore(db *dynamodb.Client, table string) *Store { return &Store{db, table} }
 
-type key = attr.Item
+type key = dynamo.Item
 
 func keyOf(projectID, domain string) key {
-	return key{"pk": attr.Text(partition + projectID), "sk": attr.Text(domain)}
+	return key{"pk": dynamo.Text(partition + projectID), "sk": dynamo.Text(domain)}
 }
 
 // Lists reports whether a project lists a domain or one of its parents with at least two labels. Lists makes one read for up
@@ -131,7 +132,7 @@ func (s *Store) List(ctx context.Context, projectID string) ([]string, error) {
 	pages := dynamodb.NewQueryPaginator(s.db, &dynamodb.QueryInput{
 		TableName: &s.table, ConsistentRead: aws.Bool(true), ProjectionExpression: aws.String("sk"),
 		KeyConditionExpression:    aws.String("pk = :pk"),
-		ExpressionAttributeValues: key{":pk": attr.Text(partition + projectID)},
+		ExpressionAttributeValues: key{":pk": dynamo.Text(partition + projectID)},
 	})
 	domains := []string{}
 	for pages.HasMorePages() {
@@ -140,7 +141,7 @@ func (s *Store) List(ctx context.Context, projectID string) ([]string, error) {
 			return nil, fmt.Errorf("list the project's own domains: %w", err)
 		}
 		for _, item := range page.Items {
-			domains = append(domains, attr.TextOf(item["sk"]))
+			domains = append(domains, dynamo.TextOf(item["sk"]))
 		}
 	}
 	return domains, nil

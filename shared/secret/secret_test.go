@@ -19,7 +19,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"svcapi/local/secrets"
-	"svcapi/shared/clock"
+	"svcapi/shared/cache"
 	"svcapi/shared/project"
 	"svcapi/test/clocktest"
 )
@@ -69,7 +69,7 @@ func newFixture(t *testing.T) *fixture {
 	})
 	b.Writer = NewWriter(b.client, "test")
 	b.Cache = New(counted, "test", 5*time.Minute)
-	b.Cache.clock = clock.Of(b.clock.Now)
+	b.Cache.clock = cache.ClockOf(b.clock.Now)
 	return b
 }
 
