@@ -44,12 +44,12 @@ func start[C settings.Validator](base func(C) Config, wire func(C, *Service, aws
 		if r.streams() {
 			streams = append(streams, path)
 		}
-		switch _, priced := common.Prices[r.pricedAs()]; {
-		case r.pricedAs() == "":
+		switch _, priced := common.Prices[r.price()]; {
+		case r.price() == "":
 		case common.WalletsTable == "":
 			return fmt.Errorf("operation %s is paid, but WALLETS_TABLE is not set", name)
 		case !priced:
-			return fmt.Errorf("operation %s is paid, but the environment has no price of %s", name, r.pricedAs())
+			return fmt.Errorf("operation %s is paid, but the environment has no price of %s", name, r.price())
 		}
 	}
 	go dynamo.Warm(context.Background(), db, common.ProjectsTable) // while init has the whole CPU

@@ -41,7 +41,7 @@ type Operation[T any] struct {
 type Route interface {
 	route() (name, method, path string)
 	streams() bool
-	pricedAs() string
+	price() string
 	decode(state *requestState, parameters map[string]string) (*request, error)
 }
 
@@ -57,7 +57,7 @@ func (o *Operation[T]) route() (name, method, path string) { return o.Name, o.Me
 
 func (o *Operation[T]) streams() bool { return o.Streams }
 
-func (o *Operation[T]) pricedAs() string { return o.Price }
+func (o *Operation[T]) price() string { return o.Price }
 
 // Input is the request that Decode reads.
 type Input struct {

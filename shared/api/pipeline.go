@@ -73,7 +73,7 @@ func (s *Service) respond(ctx context.Context, state *requestState, routes []Rou
 		return failure(err)
 	}
 	state.operation, _, _ = route.route()
-	state.price = route.pricedAs()
+	state.price = route.price()
 	result, err := s.serve(ctx, state, route, parameters)
 	if err != nil {
 		return failure(err)

@@ -57,16 +57,6 @@ func describeWrites(input any) (writes []string) {
 				add("delete", w.Delete.TableName, w.Delete.Key)
 			}
 		}
-	case *dynamodb.BatchWriteItemInput:
-		for table, requests := range in.RequestItems {
-			for _, r := range requests {
-				if r.PutRequest != nil {
-					add("write", &table, r.PutRequest.Item)
-				} else if r.DeleteRequest != nil {
-					add("delete", &table, r.DeleteRequest.Key)
-				}
-			}
-		}
 	case *dynamodb.UpdateTableInput:
 		writes = append(writes, "change the table "+aws.ToString(in.TableName))
 	case *dynamodb.UpdateContinuousBackupsInput:
