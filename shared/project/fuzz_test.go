@@ -16,7 +16,7 @@ func FuzzItems(f *testing.F) {
 	f.Add([]byte("project"), "acme", "Acme", "0771234567", int64(60), uint32(5), true)
 	f.Add(bytes.Repeat([]byte{3, 'a', 'b', 'c', 9, 7, 1, 0}, 20), "a", "\xff", "", int64(-1), uint32(0), false)
 	names := []string{"pk", "sk", "name", "paused", "limit_requests", "limit_seconds", "trial", "trial_destinations", "created", "version",
-		"client_id", "environment", "active", "secrets", "digest", "kind", "vendor", "mode", "priority", "settings", "updated", "parts", "parts_before", "parts_since",
+		"client_id", "environment", "active", "secrets", "digest", "kind", "vendor", "mode", "priority", "settings", "updated", "shards", "shards_before", "shards_since",
 		"recipient_limits", "recipient_key", "messages", "seconds", "daily_credits", "daily_units"}
 	f.Fuzz(func(t *testing.T, data []byte, id, name, destination string, number int64, seconds uint32, yes bool) {
 		if r, err := decode([]item{itemtest.Item(data, names...)}); r != nil && (err != nil || r.ID == "" && !bytes.Contains(data, []byte{0})) {
