@@ -28,7 +28,6 @@ import (
 	"svcapi/local/gateway"
 	"svcapi/local/jail"
 	"svcapi/local/lambda"
-	"svcapi/local/logfile"
 	"svcapi/local/sandbox"
 	"svcapi/local/secrets"
 	"svcapi/local/template"
@@ -188,7 +187,7 @@ func (s *Stack) prepare(_ context.Context, options *Options) error {
 }
 
 func (s *Stack) openLog(name string) (*os.File, error) {
-	log, err := logfile.Open(filepath.Join(s.LogDir, name))
+	log, err := workdir.OpenLog(filepath.Join(s.LogDir, name))
 	if err == nil {
 		s.onClose(log.Close)
 	}

@@ -1,4 +1,4 @@
-package logfile_test
+package workdir_test
 
 import (
 	"errors"
@@ -9,20 +9,20 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"svcapi/local/logfile"
+	"svcapi/local/workdir"
 )
 
-// TestOpen checks that a log which several processes open at the same time has the lines of all, and that the log stays
+// TestOpenLog checks that a log which several processes open at the same time has the lines of all, and that the log stays
 // in the folder of all logs when its own folder is gone; without such a folder the log is a plain file.
-func TestOpen(t *testing.T) {
+func TestOpenLog(t *testing.T) {
 	want := strings.Repeat("line\n", 64)
 	for _, kept := range []string{"", t.TempDir()} {
-		t.Setenv(logfile.Variable, kept)
+		t.Setenv(workdir.LogsVariable, kept)
 		path := filepath.Join(t.TempDir(), "sms.log")
 		var group errgroup.Group
 		for range 64 {
 			group.Go(func() error {
-				file, err := logfile.Open(path)
+				file, err := workdir.OpenLog(path)
 				if err != nil {
 					return err
 				}
