@@ -53,7 +53,7 @@ func (s *supervisor) end() {
 			break
 		}
 		if pid == 0 {
-			time.Sleep(time.Millisecond)
+			<-time.After(time.Millisecond) // the kernel is ending them
 		}
 	}
 	os.Exit(0)
