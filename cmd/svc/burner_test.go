@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,11 +11,7 @@ import (
 // TestBurner: svc normalises a project's own disposable domains as the operation does.
 func TestBurner(t *testing.T) {
 	f := newFixture(t)
-	file := filepath.Join(t.TempDir(), "domains.txt")
-	if err := os.WriteFile(file, []byte("# ours\n\nfile.example\r\n  Other.Example  # twice\nother.example\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	file = strings.ReplaceAll(file, "_", "~")
+	file := f.write("# ours\n\nfile.example\r\n  Other.Example  # twice\nother.example\n")
 	f.runAll([]call{
 		{args: "project create Acme --id acme"},
 		{args: "project create Two --id two"},

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -43,9 +41,7 @@ func TestMoves(t *testing.T) {
 		{args: "credit alert acme 0", out: []string{"none"}},
 		{args: "credit alert acme few", exit: app.ExitUsage},
 		{args: "credit alert nobody 5", exit: app.ExitNotFound},
-		{args: "project limit acme 1200 --window 10s", out: []string{"1200 per 10s"}},
-		{args: "project limit acme none", exit: app.ExitUsage},
-		{args: "project limit acme 0", exit: app.ExitUsage},
+		{args: "project limits acme --requests 1200 --window 10s", out: []string{"1200 per 10s"}},
 		{args: "project limits acme", out: []string{"1200 per 10s", "Per recipient +none", "Daily credits +none", "Daily units +none", "Today +0 credits, 0 SMS units"}},
 		{args: "project limits acme --requests 60 --per-recipient 20/24h,5/10m --daily-credits 5000000 --daily-units 2000",
 			out: []string{"60 per 10s", "Per recipient +5/10m, 20/24h", `Daily credits +5,000,000 credits a day`, "Daily units +2,000 SMS units a day"}},
@@ -97,9 +93,7 @@ func TestLedgerVerify(t *testing.T) {
 		TableName: new(s.Table("wallets")), Key: walletKey("acme"), UpdateExpression: &update,
 		ExpressionAttributeValues: attr.Item{":b": attr.Number(1001)},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f.must(err)
 	f.run(call{args: "ledger verify", exit: app.ExitFailed, reports: true, out: []string{`acme +unbalanced .*holds 1001 credits, the ledger says 1000: \+1`}, errs: []string{"svc: 1 problem"}})
 }
 
@@ -146,11 +140,7 @@ func TestTransfer(t *testing.T) {
 		{args: "project export nobody", exit: app.ExitNotFound},
 	})
 	exported := f.run(call{args: "project export acme", absent: "topsecret"})
-	file := filepath.Join(t.TempDir(), "acme.json")
-	if err := os.WriteFile(file, []byte(exported), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	file = strings.ReplaceAll(file, "_", "~")
+	file := f.write(exported)
 	f.runAll([]call{
 		{args: "project import " + file, exit: app.ExitRefused, errs: []string{"exists"}},
 		{args: "project import " + file + " --id copy --dry-run", out: []string{"write copy / project"}},
@@ -200,7 +190,6 @@ func TestDryRun(t *testing.T) {
 	for _, c := range []call{
 		{args: "project create New --id new", out: []string{"write new / project in svc-" + f.stage + "-projects"}},
 		{args: "project pause acme", out: []string{"write acme / project"}},
-		{args: "project limit acme 5", out: []string{"write acme / project"}},
 		{args: "project limits acme --daily-units 5", out: []string{"write acme / project"}},
 		{args: "project trial acme on", out: []string{"write acme / project"}},
 		{args: "credential issue acme", out: []string{"write acme / credential#"}},
@@ -237,11 +226,7 @@ func TestDryRun(t *testing.T) {
 func TestPrices(t *testing.T) {
 	f := newFixture(t)
 	f.run(call{args: "price list", exit: app.ExitFailed, errs: []string{"no prices"}})
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	writeStackFile(t, dir, map[string]any{"stage": f.stage, "dynamodb_url": "x", "secrets_url": "x", "sandbox_url": "x", "prices": map[string]int64{"sms": 12_345, "barcode": 100}})
+	f.announce(map[string]any{"prices": map[string]int64{"sms": 12_345, "barcode": 100}})
 	f.run(call{args: "price list", out: []string{`sms +12,345 +0.012345 +PriceSms`, `barcode +100 +0.0001 +PriceBarcode`}, absent: "pdf"})
 	for credits, want := range map[int64]string{0: "0.00", 1_000_000: "1.00", 2_500_000: "2.50", 10: "0.00001"} {
 		if got := app.Dollars(credits); got != want {
@@ -252,30 +237,18 @@ func TestPrices(t *testing.T) {
 
 // TestVersion: svc names its version without a stack.
 func TestVersion(t *testing.T) {
-	newFixture(t)
 	t.Chdir(t.TempDir())
-	var out, errs strings.Builder
-	if exit := run(t.Context(), app.Console{In: strings.NewReader(""), Out: &out, Errs: &errs}, []string{"version", "--output", "json"}); exit != 0 {
-		t.Fatalf("exit %d: %s", exit, errs.String())
-	}
+	out, _ := call{args: "version --output json"}.run(t)
 	var got struct{ Version, Commit, Go, System string }
-	if err := json.Unmarshal([]byte(out.String()), &got); err != nil || got.Version == "" || got.Go != runtime.Version() || got.System == "" {
-		t.Errorf("%+v, %v: %s", got, err, out.String())
+	if err := json.Unmarshal([]byte(out), &got); err != nil || got.Version == "" || got.Go != runtime.Version() || got.System == "" {
+		t.Errorf("%+v, %v: %s", got, err, out)
 	}
 }
 
 // TestCompletion: shells get a script and the values of flags.
 func TestCompletion(t *testing.T) {
-	newFixture(t)
-	for _, args := range [][]string{{"completion", "bash"}, {"__complete", "credential", "issue", "acme", "--env", ""}} {
-		var out, errs strings.Builder
-		if exit := run(t.Context(), app.Console{In: strings.NewReader(""), Out: &out, Errs: &errs}, args); exit != 0 || out.Len() == 0 {
-			t.Errorf("%v: exit %d, %s", args, exit, errs.String())
-		}
-		if args[0] == "__complete" && !strings.Contains(out.String(), "production") {
-			t.Errorf("%v: %s", args, out.String())
-		}
-	}
+	call{args: "completion bash", out: []string{"complete"}}.run(t)
+	call{args: "~~complete credential issue acme --env=", out: []string{"production"}}.run(t)
 }
 
 // TestCheckAndRotate: svc tests an account at its vendor; a key that does not work replaces no working key.

@@ -101,9 +101,7 @@ func TestUncertain(t *testing.T) {
 func TestSMSTest(t *testing.T) {
 	f := newFixture(t)
 	vendors := f.sandbox
-	if err := vendors.SetRules(sandbox.Rule{To: "0770000009", Outcome: sandbox.Closed}); err != nil {
-		t.Fatal(err)
-	}
+	f.must(vendors.SetRules(sandbox.Rule{To: "0770000009", Outcome: sandbox.Closed}))
 	f.runAll([]call{
 		{args: "project create Acme --id acme"},
 		{args: "integration set acme sms quicksend --mode byok --setting sender~id=Acme --secrets -",

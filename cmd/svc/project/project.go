@@ -2,6 +2,7 @@
 package project
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -20,7 +21,7 @@ func Command(a *app.App) *cobra.Command {
 		a.Command(&cobra.Command{Use: "list", Short: "List all projects"}, nil, list),
 		a.ProjectCommand(&cobra.Command{Use: "show PROJECT", Short: "Show a project with its balance, credentials and integrations"}, nil, show),
 		pause(a, "pause", "Refuse every request of a project with 503 project_paused", true), pause(a, "resume", "End the pause of a project", false),
-		limits(a), limit(a), trial(a), scale(a), export(a), importFile(a))
+		limits(a), trial(a), scale(a), export(a), importFile(a))
 }
 
 // Settings are the properties of a project that an operator sets.
@@ -46,14 +47,24 @@ func settingsOf(p project.Project) Settings {
 	}
 }
 
+// project returns the project with these settings, or an error for limits that cannot be read.
+func (p Settings) project() (project.Project, error) {
+	recipients, err := parseRecipients(cmp.Or(strings.Join(p.PerRecipient, ","), none))
+	return project.Project{
+		ID: p.ID, Name: p.Name, Paused: p.Paused, Trial: p.Trial, TrialDestinations: p.TrialDestinations,
+		Limit:  project.RateLimit{Requests: p.LimitRequests, Window: time.Duration(p.LimitSeconds) * time.Second},
+		Limits: project.Limits{Recipients: recipients, DailyCredits: p.DailyCredits, DailyUnits: p.DailyUnits},
+	}, err
+}
+
 // View is a project in the format for programs.
 type View struct {
 	Settings
 	Created time.Time `json:"created"`
-	Shards  int       `json:"parts"`
+	Shards  int       `json:"shards"`
 	// ShardsNext is the number of shards from ShardsSince on.
-	ShardsNext  int        `json:"parts_next,omitempty"`
-	ShardsSince *time.Time `json:"parts_since,omitempty"`
+	ShardsNext  int        `json:"shards_next,omitempty"`
+	ShardsSince *time.Time `json:"shards_since,omitempty"`
 }
 
 func viewOf(p project.Project) View {

@@ -26,7 +26,7 @@ func printReport(s *app.Stack, report *refresh.Report) error {
 	results, rows := app.List(report.Results, func(r refresh.Result) (refresh.Result, []string) {
 		return r, []string{r.Source, string(r.Outcome), r.Detail}
 	})
-	return s.Print(results, app.Table{Header: []string{"SOURCE", "WHAT", "WHY"}, Rows: rows})
+	return s.Print(results, app.Table{Header: []string{"SOURCE", "OUTCOME", "WHY"}, Rows: rows})
 }
 
 type syncOptions struct{ acceptMoves bool }
@@ -59,12 +59,12 @@ func (o *syncOptions) run(ctx context.Context, s *app.Stack) error {
 
 // eventView is an entry of the history in the format for programs.
 type eventView struct {
-	At     time.Time `json:"at"`
-	Source string    `json:"source"`
-	What   string    `json:"what"`
-	Detail string    `json:"detail"`
-	Actor  string    `json:"actor"`
-	Pair   *pairView `json:"pair,omitempty"`
+	At      time.Time `json:"at"`
+	Source  string    `json:"source"`
+	Outcome string    `json:"outcome"`
+	Detail  string    `json:"detail"`
+	Actor   string    `json:"actor"`
+	Pair    *pairView `json:"pair,omitempty"`
 }
 
 type historyOptions struct {
@@ -94,7 +94,7 @@ func (o *historyOptions) run(ctx context.Context, s *app.Stack) error {
 	if err != nil {
 		return err
 	}
-	header := []string{"AT", "SOURCE", "WHAT", "BY", "WHY"}
+	header := []string{"AT", "SOURCE", "OUTCOME", "BY", "WHY"}
 	if o.base != "" {
 		header = append(header, "RATE", "FROM")
 	}
