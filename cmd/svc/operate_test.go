@@ -14,7 +14,6 @@ import (
 	"svcapi/cmd/svc/credential"
 	creditcmd "svcapi/cmd/svc/credit"
 
-	projectcmd "svcapi/cmd/svc/project"
 	"svcapi/local/sandbox"
 	"svcapi/shared/credit"
 	"svcapi/shared/dynamo"
@@ -31,7 +30,6 @@ func TestMoves(t *testing.T) {
 		{args: "credit grant acme 1000 --reason invoice"},
 		{args: "credit adjust acme --by 0 --reason x", exit: app.ExitUsage},
 		{args: "credit adjust acme --by 5", exit: app.ExitUsage, errs: []string{"--reason"}},
-		{args: "credit adjust nobody --by 5 --reason x", exit: app.ExitNotFound},
 		{args: "credit adjust acme --reason x --by -1001", exit: app.ExitRefused, errs: []string{"credit balance"}},
 		{args: "credit adjust acme --reason booked_twice --by -100", out: []string{"Balance +900 credits"}},
 		{args: "credit ledger acme", out: []string{"adjustment +-100 .* booked twice, by local"}},
@@ -39,8 +37,6 @@ func TestMoves(t *testing.T) {
 		{args: "credit refund acme 1767225600000000-abcdefgh --reason x", exit: app.ExitNotFound},
 		{args: "credit alert acme 950", out: []string{"below 950 credits"}},
 		{args: "credit alert acme 0", out: []string{"none"}},
-		{args: "credit alert acme few", exit: app.ExitUsage},
-		{args: "credit alert nobody 5", exit: app.ExitNotFound},
 		{args: "project limits acme --requests 1200 --window 10s", out: []string{"1200 per 10s"}},
 		{args: "project limits acme", out: []string{"1200 per 10s", "Per recipient +none", "Daily credits +none", "Daily units +none", "Today +0 credits, 0 SMS units"}},
 		{args: "project limits acme --requests 60 --per-recipient 20/24h,5/10m --daily-credits 5000000 --daily-units 2000",
@@ -54,9 +50,6 @@ func TestMoves(t *testing.T) {
 		{args: "project limits acme --per-recipient five/1h", exit: app.ExitUsage, errs: []string{"such as 5/10m"}},
 		{args: "project limits acme --per-recipient 5/7m", exit: app.ExitUsage, errs: []string{"divide 24h"}},
 		{args: "project limits acme --daily-credits 0", exit: app.ExitUsage, errs: []string{`above 0 or "none"`}},
-		{args: "project limits acme --daily-units -1", exit: app.ExitUsage},
-		{args: "project limits nobody", exit: app.ExitNotFound},
-		{args: "project limits nobody --daily-units 1", exit: app.ExitNotFound},
 		{args: "project trial acme on --allow 0771234567", out: []string{`yes, to: \+94771234567`}},
 		{args: "project trial acme maybe", exit: app.ExitUsage},
 		{args: "project trial acme off --allow 0771234567", exit: app.ExitUsage},
@@ -66,13 +59,9 @@ func TestMoves(t *testing.T) {
 	f.run(call{args: "credit adjust acme --by 7 --reason more --id " + string(id), out: []string{"Balance +907 credits"}})
 
 	s := f.stack()
-	r := &credit.Reservation{Project: "acme", Key: id, Credits: 30, Operation: credit.Barcode, Environment: "production", RequestID: "r"}
-	r.Key = credit.NewKey(id.Time(), "charge")
-	for _, step := range []error{s.Credits.Reserve(t.Context(), r), s.Credits.Capture(t.Context(), r, credit.Outcome{})} {
-		if step != nil {
-			t.Fatal(step)
-		}
-	}
+	r := &credit.Reservation{Project: "acme", Key: credit.NewKey(id.Time(), "charge"), Credits: 30, Operation: credit.Barcode, Environment: "production", RequestID: "r"}
+	f.must(s.Credits.Reserve(t.Context(), r))
+	f.must(s.Credits.Capture(t.Context(), r, credit.Outcome{}))
 	s.Credits.Remove(t.Context(), r)
 	f.runAll([]call{
 		{args: "credit refund acme " + string(r.Key), exit: app.ExitUsage, errs: []string{"--reason"}},
@@ -137,7 +126,6 @@ func TestTransfer(t *testing.T) {
 		{args: "integration set acme sms quicksend --mode byok --setting sender~id=Acme --setting unit~price=0.64 --secrets -", stdin: `{"email":"a@example.com","api_key":"topsecret"}`},
 		{args: "integration set acme barcode builtin --mode managed --priority 3"},
 		{args: "project limits acme --per-recipient 5/10m,20/24h --daily-credits 5000 --daily-units 20", out: []string{"5/10m"}},
-		{args: "project export nobody", exit: app.ExitNotFound},
 	})
 	exported := f.run(call{args: "project export acme", absent: "topsecret"})
 	file := f.write(exported)
@@ -162,17 +150,10 @@ func TestTransfer(t *testing.T) {
 		{args: "credit balance globex", out: []string{"Balance +0 credits"}},
 		{args: "credential list globex", out: []string{"No credentials"}},
 	})
-	var copied struct {
-		projectcmd.Settings
-		Integrations []project.Integration `json:"integrations"`
-	}
-	if err := json.Unmarshal([]byte(f.run(call{args: "project export copy"})), &copied); err != nil || copied.TrialDestinations[0] != "+94771234567" {
-		t.Errorf("%+v, %v", copied, err)
-	}
-	for _, i := range copied.Integrations {
-		if i.Vendor == "quicksend" && (i.Settings["unit_price"] != "0.64" || i.Settings["sender_id"] != "Acme") {
-			t.Errorf("settings became %v", i.Settings)
-		}
+	// Only the ID and the integration without its secret differ.
+	want := strings.Replace(strings.Replace(exported, `"acme"`, `"copy"`, 1), "\"byok\",\n      \"active\": true", "\"byok\",\n      \"active\": false", 1)
+	if copied := f.run(call{args: "project export copy"}); copied != want {
+		t.Errorf("%s\nwant\n%s", copied, want)
 	}
 }
 

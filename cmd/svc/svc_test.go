@@ -20,8 +20,6 @@ import (
 	"svcapi/cmd/svc/catalog"
 	"svcapi/cmd/svc/credential"
 	creditcmd "svcapi/cmd/svc/credit"
-	projectcmd "svcapi/cmd/svc/project"
-	"svcapi/cmd/svc/vendor"
 	"svcapi/local/engine"
 	"svcapi/local/sandbox"
 	"svcapi/local/secrets"
@@ -235,7 +233,6 @@ func TestProjects(t *testing.T) {
 		{args: "project show acme", out: []string{"Shards +1\\n"}},
 		{args: "project scale acme", exit: app.ExitUsage, errs: []string{"--shards is 1 to 64, not 0"}},
 		{args: "project scale acme --shards 65", exit: app.ExitUsage, errs: []string{"--shards is 1 to 64, not 65"}},
-		{args: "project scale nobody --shards 2", exit: app.ExitNotFound, errs: []string{"project nobody: not found"}},
 		{args: "project scale acme --shards 16", out: []string{`Shards +1 \(16 from \d\d:\d\d:\d\d UTC\)\n`}},
 		{args: "project scale acme --shards 4", exit: app.ExitRefused, errs: []string{"the shards were changed a short while ago; they can be changed again from .* UTC"}},
 		{args: "project scale acme --shards 4 --dry-run", exit: app.ExitRefused, errs: []string{"a short while ago"}},
@@ -244,7 +241,6 @@ func TestProjects(t *testing.T) {
 		{args: "project scale two --shards 1", out: []string{"Shards +1\n"}},
 		{args: "project show acme --output json", out: []string{`"shards": 1`, `"shards_next": 16`, `"shards_since": "20`}},
 		{args: "project show nobody", exit: app.ExitNotFound, errs: []string{"project nobody: not found", "svc project list"}},
-		{args: "project pause nobody", exit: app.ExitNotFound},
 		{args: "project", out: []string{"Usage:", "resume"}},
 		{args: "project stop acme", exit: app.ExitUsage, errs: []string{`unknown command "stop"`}},
 		{args: "project limit acme 5", exit: app.ExitUsage, errs: []string{`unknown command "limit" for "svc project"; did you mean "svc project limits"`}},
@@ -253,16 +249,7 @@ func TestProjects(t *testing.T) {
 		{args: "project list --colour", exit: app.ExitUsage, errs: []string{"unknown flag"}},
 		{args: "project list --stage prod", exit: app.ExitUsage, errs: []string{"--local goes without"}},
 	})
-	type shown struct {
-		projectcmd.View
-		Balance      int64
-		Credentials  []credential.View
-		Integrations []catalog.View
-	}
-	got := decode[shown](f, "project show two")
-	if got.ID != "two" || !got.Trial || len(got.TrialDestinations) != 2 || got.Credentials == nil || got.Integrations == nil {
-		t.Errorf("%+v", got)
-	}
+	f.run(call{args: "project show two --output json", out: []string{`"trial": true,\n +"trial_destinations": \[`, `"balance": 0,\n +"credentials": \[\],\n +"integrations": \[\]`}})
 }
 
 // TestCredentials: a secret is shown once and works; two can be live during a rotation.
@@ -270,22 +257,15 @@ func TestCredentials(t *testing.T) {
 	f := newFixture(t)
 	f.runAll([]call{
 		{args: "project create Acme --id acme"},
-		{args: "credential issue nobody", exit: app.ExitNotFound, errs: []string{"project nobody: not found"}},
 		{args: "credential issue zz", exit: app.ExitNotFound, errs: []string{"project zz: not found"}},
 		{args: "credential issue acme --env staging", exit: app.ExitUsage, errs: []string{`--env is development \(dev\), production \(prod\) or both, not "staging"`}},
 		{args: "credential issue acme --env=", exit: app.ExitUsage, errs: []string{"--env is development"}},
 		{args: "credential issue acme --env prod", out: []string{"Environment +production", `Client ID +svc_acme_[a-z2-7]{8}`, `Client secret +svcs_\S{43}`}, errs: []string{"shown this once"}},
-	})
-	f.runAll([]call{
 		{args: "credential issue acme --env prod", out: []string{`Request +curl -sS -H 'X-API-KEY: svc_acme_\S+' -H 'X-API-SECRET: svcs_\S+' -H 'X-ENV: production' .*'BASE_URL/utilities/barcode/generate'`}},
-		{args: "credential list nobody", exit: app.ExitNotFound},
 		{args: "credential list acme", out: []string{`CLIENT ID +ENVIRONMENT +STATE +LIVE SECRETS\nsvc_acme_\S+ +production +active +1\nsvc_acme_\S+ +production +active +1\n$`}, absent: "svcs_"},
 	})
 	if both := decode[[]credential.Issued](f, "credential issue acme --env both"); len(both) != 2 || both[0].Environment != project.Development || both[1].Environment != project.Production {
 		t.Errorf("--env both issued %d credentials", len(both))
-	}
-	if list := decode[[]credential.View](f, "credential list acme"); len(list) != 4 {
-		t.Errorf("%+v", list)
 	}
 	first := decode[credential.Issued](f, "credential issue acme")
 	clientID := strings.ReplaceAll(first.ClientID, "_", "~")
@@ -295,15 +275,11 @@ func TestCredentials(t *testing.T) {
 	}
 	live := func(want ...bool) {
 		t.Helper()
-		rec, err := f.stack().Load(t.Context(), "acme")
-		if err != nil {
-			t.Fatal(err)
-		}
 		cache := project.NewCache(f.stack().Projects, 0)
 		for i, s := range []string{first.ClientSecret, second.ClientSecret} {
 			_, env, err := cache.Authenticate(t.Context(), first.ClientID, s, "")
 			if (err == nil) != want[i] || err == nil && env != project.Development {
-				t.Errorf("secret %d of %d credentials: %v", i+1, len(rec.Credentials), err)
+				t.Errorf("secret %d: %v", i+1, err)
 			}
 		}
 	}
@@ -351,11 +327,7 @@ func TestCredentials(t *testing.T) {
 func TestIntegrations(t *testing.T) {
 	f := newFixture(t)
 	const key = "topsecret-1"
-	file := filepath.Join(t.TempDir(), "secret.json")
-	if err := os.WriteFile(file, []byte(`{"email":"file@example.com","api_key":"topsecret-2"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	file = strings.ReplaceAll(file, "_", "~")
+	file := f.write(`{"email":"file@example.com","api_key":"topsecret-2"}`)
 	const set = "integration set acme sms quicksend --mode byok --setting sender~id=Acme"
 	f.runAll([]call{
 		{args: "project create Acme --id acme"},
@@ -409,16 +381,16 @@ func TestIntegrations(t *testing.T) {
 	})
 
 	for _, c := range []struct {
-		owner string
-		env   project.Environment
-		want  map[string]string
+		owner         string
+		env           project.Environment
+		email, apiKey string
 	}{
-		{"acme", project.Development, map[string]string{"email": "a@example.com", "api_key": key}},
-		{"acme", project.Production, map[string]string{"email": "file@example.com", "api_key": "topsecret-2"}},
-		{secret.Managed, project.Production, map[string]string{"email": "m@example.com", "api_key": "topsecret-4"}},
+		{"acme", project.Development, "a@example.com", key},
+		{"acme", project.Production, "file@example.com", "topsecret-2"},
+		{secret.Managed, project.Production, "m@example.com", "topsecret-4"},
 	} {
 		got, err := f.stack().Secrets.Fields(t.Context(), project.SMS, c.owner, c.env, "quicksend")
-		if err != nil || len(got) != 2 || got["email"] != c.want["email"] || got["api_key"] != c.want["api_key"] {
+		if err != nil || !maps.Equal(got, secret.Values{"email": c.email, "api_key": c.apiKey}) {
 			t.Errorf("%s %s: %v, %v", c.owner, c.env, got, err)
 		}
 	}
@@ -441,14 +413,8 @@ func TestIntegrations(t *testing.T) {
 		if o.BuiltIn {
 			continue
 		}
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.sandbox.URL+"/"+o.Spec.Name+"/", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		response, err := http.Get(f.sandbox.URL + "/" + o.Spec.Name + "/")
+		f.must(err)
 		_ = response.Body.Close()
 		if calls := f.sandbox.Calls(); len(calls) == 0 || calls[len(calls)-1].Vendor != o.Spec.Name {
 			t.Errorf("the sandbox does not play %s", o.Spec.Name)
@@ -479,38 +445,27 @@ func TestCredits(t *testing.T) {
 		{args: "credit balance acme acme", exit: app.ExitUsage, errs: []string{`svc: one argument too many: "acme"`}},
 		{args: "credit grant acme 5", exit: app.ExitUsage, errs: []string{"--reason"}},
 		{args: "credit grant acme 5 --reason x --id 7", exit: app.ExitUsage, errs: []string{"--id"}},
-		{args: "credit grant nobody 5 --reason x", exit: app.ExitNotFound},
-		{args: "credit balance nobody", exit: app.ExitNotFound},
-		{args: "credit ledger nobody", exit: app.ExitNotFound},
 		{args: "credit ledger acme --day yesterday", exit: app.ExitUsage, errs: []string{"2026-03-31"}},
 		{args: "credit ledger acme --days 0", exit: app.ExitUsage},
 	})
-	type grant struct {
-		ProjectID string `json:"project_id"`
-		ID        string `json:"id"`
-		Credits   int64  `json:"credits"`
-		Actor     string `json:"actor"`
-		Balance   int64  `json:"balance"`
-	}
-	g := decode[grant](f, "credit grant acme 10000000 --reason invoice_2031")
+	g := decode[creditcmd.Moved](f, "credit grant acme 10000000 --reason invoice_2031")
 	if g.Balance != 10_000_000 || g.Actor != "local" {
 		t.Errorf("%+v", g)
 	}
+	id := string(g.ID)
 	f.runAll([]call{
-		{args: "credit grant acme 10000000 --reason again --id " + g.ID, out: []string{"Balance +10,000,000 credits"}},
-		{args: "credit grant acme 7 --reason again --id " + g.ID, exit: app.ExitRefused, errs: []string{"^svc: .*another movement.*\n +Omit --id"}},
+		{args: "credit grant acme 10000000 --reason again --id " + id, out: []string{"Balance +10,000,000 credits"}},
+		{args: "credit grant acme 7 --reason again --id " + id, exit: app.ExitRefused, errs: []string{"^svc: .*another movement.*\n +Omit --id"}},
 		{args: "credit grant acme 7 --reason more", out: []string{"Balance +10,000,007 credits"}},
 		{args: "credit balance acme", out: []string{`10,000,007 credits \(10.000007 USD\)`}},
 		{args: "project show acme", out: []string{`Balance +10,000,007 credits \(10.000007 USD\)`}},
-		{args: "credit ledger acme", out: []string{`^ID +TIME +STATE +CREDITS +USD +OPERATION .*\n` + g.ID + ` .*\+10,000,000 +\+10.00 `}},
-		{args: "credit ledger acme --output csv", out: []string{`^ID,TIME,STATE,CREDITS,USD,OPERATION,ENVIRONMENT,VENDOR,REQUEST,NOTE\n` + g.ID + `,20\S+Z,grant,10000000,10.00,,,,[0-9a-f-]+,"invoice 2031, by local"\n`}},
+		{args: "credit ledger acme", out: []string{`^ID +TIME +STATE +CREDITS +USD +OPERATION .*\n` + id + ` .*\+10,000,000 +\+10.00 `}},
+		{args: "credit ledger acme --output csv", out: []string{`^ID,TIME,STATE,CREDITS,USD,OPERATION,ENVIRONMENT,VENDOR,REQUEST,NOTE\n` + id + `,20\S+Z,grant,10000000,10.00,,,,[0-9a-f-]+,"invoice 2031, by local"\n`}},
 		{args: "credit ledger acme --days 2", out: []string{`:\d\d UTC +grant +\+10,000,000 .* invoice 2031, by local`, `grant +\+7 .* more, by local`}, absent: "again"},
+		{args: "credit ledger acme --days 2 --output json", out: []string{`"id": "` + id + `",\n +"state": "grant",\n +"credits": 10000000`, `"actor": "local"`}},
 		{args: "credit ledger acme --day 2020-01-01", out: []string{"No entries"}},
 		{args: "credit ledger acme --uncertain", out: []string{"No entries"}},
 	})
-	if entries := decode[[]creditcmd.EntryView](f, "credit ledger acme --days 2"); len(entries) != 2 || entries[0].Credits != 10_000_000 || entries[0].Actor != "local" || string(entries[0].ID) != g.ID {
-		t.Errorf("%+v", entries)
-	}
 }
 
 // TestVendors: svc lists each vendor with its settings and secret fields.
@@ -535,9 +490,6 @@ func TestVendors(t *testing.T) {
 				t.Errorf("%s %s: %v", o.Spec.Name, f.Name, err)
 			}
 		}
-	}
-	if list := decode[[]vendor.View](f, "vendor list sms"); len(list) == 0 || list[0].Settings == nil || list[0].Secrets == nil {
-		t.Errorf("%+v", list)
 	}
 }
 

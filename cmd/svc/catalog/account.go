@@ -3,12 +3,18 @@ package catalog
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
 	"svcapi/cmd/svc/app"
+	location "svcapi/functions/location/vendors"
+	security "svcapi/functions/security/vendors"
+	sms "svcapi/functions/sms/vendors"
+	"svcapi/shared/iplookup"
 	"svcapi/shared/project"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
@@ -163,4 +169,45 @@ func askSecrets(ctx context.Context, s *app.Stack, spec upstream.Spec, accounts 
 		}
 	}
 	return given, nil
+}
+
+// anyAddress is the address of a test look-up: a public resolver.
+var anyAddress = netip.MustParseAddr("9.9.9.9")
+
+// ErrNoTest reports that a vendor has no call that tests an account without an effect.
+var ErrNoTest = errors.New("the vendor has no call that tests an account without sending anything")
+
+// TestAccount makes one call with an account that sends and changes nothing, and returns its result for the operator.
+func TestAccount(ctx context.Context, s *app.Stack, account upstream.Account) (string, error) {
+	switch account.Integration.Kind {
+	case project.SMS:
+		vendor := sms.NewTable(s.AWS).Find(account.Integration.Vendor)
+		if vendor == nil {
+			return "", ErrNoTest
+		}
+		balancer, ok := vendor.New(s.Vendors, account).(sms.Balancer)
+		if !ok {
+			return "", ErrNoTest
+		}
+		balance, err := balancer.Balance(ctx)
+		return "balance at the vendor: " + balance, err
+	case project.Security:
+		return lookUp(ctx, s, security.Table(), account)
+	case project.Location:
+		return lookUp(ctx, s, location.Table(), account)
+	}
+	return "", ErrNoTest
+}
+
+// lookUp makes one look-up at a vendor.
+func lookUp[T any](ctx context.Context, s *app.Stack, rows []iplookup.Vendor[T], account upstream.Account) (string, error) {
+	vendor := iplookup.Find(rows, account.Integration.Vendor)
+	if vendor == nil || vendor.OnDisk() {
+		return "", ErrNoTest
+	}
+	_, err := vendor.Ask(ctx, iplookup.Caller{Client: s.Vendors, Account: account}, anyAddress)
+	if errors.Is(err, iplookup.ErrUnknown) {
+		err = nil
+	}
+	return "the vendor responds to look-ups", err
 }
