@@ -3,7 +3,6 @@ package catalog
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -45,14 +44,6 @@ func ViewOf(ctx context.Context, s *app.Stack, projectID string, i project.Integ
 		v.Incomplete, err = strings.TrimPrefix(err.Error(), upstream.ErrIncomplete.Error()+": "), nil
 	}
 	return v, err
-}
-
-// Integration returns an integration of a project, or an error for an integration that does not exist.
-func Integration(rec *project.Record, env project.Environment, kind project.Kind, vendor string) (project.Integration, error) {
-	if i := rec.Integration(env, kind, vendor); i != nil {
-		return *i, nil
-	}
-	return project.Integration{}, fmt.Errorf("integration %s: %w", project.IntegrationID(env, kind, vendor), project.ErrNotFound)
 }
 
 // Resolve returns the account of an integration, with its stored secret fields.

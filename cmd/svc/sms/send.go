@@ -83,11 +83,12 @@ func (o *testOptions) run(ctx context.Context, s *app.Stack, rec *project.Record
 	if _, err := catalog.Find(string(project.SMS), o.vendor); err != nil {
 		return err
 	}
-	i, err := catalog.Integration(rec, o.environment[0], project.SMS, o.vendor)
-	if err != nil {
-		return err
+	i := rec.Integration(o.environment[0], project.SMS, o.vendor)
+	if i == nil {
+		id := project.IntegrationID(o.environment[0], project.SMS, o.vendor)
+		return fmt.Errorf("integration %s: %w", id, project.ErrNotFound)
 	}
-	account, err := catalog.Resolve(ctx, s, rec.ID, i)
+	account, err := catalog.Resolve(ctx, s, rec.ID, *i)
 	if err != nil {
 		return err
 	}
