@@ -10,7 +10,7 @@ import (
 	"svcapi/cmd/svc/app"
 	"svcapi/shared/rates"
 	"svcapi/shared/rates/refresh"
-	"svcapi/shared/rates/vendors"
+	"svcapi/shared/rates/sources"
 )
 
 // fetch fetches rates as the scheduled function does.
@@ -147,8 +147,8 @@ func (o *pinOptions) parse(args []string) error {
 	if o.off {
 		return nil
 	}
-	if o.source = args[0]; vendors.Find(o.source) == nil {
-		return app.Usagef("no source %q; the sources are %s", o.source, strings.Join(vendors.Names(), ", "))
+	if o.source = args[0]; sources.Find(o.source) == nil {
+		return app.Usagef("no source %q; the sources are %s", o.source, strings.Join(sources.Names(), ", "))
 	}
 	return nil
 }
