@@ -3,19 +3,20 @@ package api
 import (
 	"errors"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"svcapi/shared/pattern"
 )
 
 // read reads one field of every kind, as an operation would.
 func read(o Object) {
 	o.Text("name", Text{Required: true, Min: 1, Max: 5})
-	o.Text("code", Text{Pattern: regexp.MustCompile(`^[a-z]+$`), Message: "must be lower case"})
+	o.Text("code", Text{Pattern: pattern.New(`^[a-z]+$`), Message: "must be lower case"})
 	o.Text("type", Text{OneOf: []string{"a", "b"}, Default: "a"})
 	o.Bool("flag")
 	o.Number("height", Number{Min: 20, Max: 300, Integer: true, Default: 80})

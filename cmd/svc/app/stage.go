@@ -199,7 +199,7 @@ func (a *App) newStack(stage string, cfg aws.Config, dynamoDBURL, secretsURL str
 			o.BaseEndpoint = &dynamoDBURL
 		}
 	})
-	s.Vault = dynamo.SecretsManager(cfg, func(o *secretsmanager.Options) {
+	s.Vault = secret.NewClient(cfg, func(o *secretsmanager.Options) {
 		if o.HTTPClient, o.Retryer = cfg.HTTPClient, retryer; secretsURL != "" {
 			o.BaseEndpoint = &secretsURL
 		}
