@@ -8,7 +8,6 @@ import (
 
 	"svcapi/functions/pdf/render/event"
 	"svcapi/functions/pdf/render/fetch"
-	"svcapi/functions/pdf/render/ranges"
 	"svcapi/test/pdftest"
 )
 
@@ -112,7 +111,7 @@ func TestFirstPages(t *testing.T) {
 			t.Errorf("%q, %d: %s, want %s", c.text, c.n, got, c.want)
 		}
 	}
-	if n := pagesBefore([]ranges.Range{{First: 1, Last: 3}, {First: 5, Last: 9}}, 7); n != 5 {
+	if n := pagesBefore([]event.Range{{First: 1, Last: 3}, {First: 5, Last: 9}}, 7); n != 5 {
 		t.Errorf("%d pages before the seventh", n)
 	}
 }
