@@ -171,62 +171,6 @@ func BenchmarkStart(b *testing.B) {
 	b.ReportMetric(middle(ours)/middle(bare), "ratio")
 }
 
-// BenchmarkZygote compares the browser with and without --no-zygote, in turns: idle, immediately after another document, the
-// start up to the first PDF, and the memory of an idle browser.
-func BenchmarkZygote(b *testing.B) {
-	kinds := []struct{ name, drop string }{{"without", "--none"}, {"with", "--no-zygote"}}
-	document := Document{HTML: pdftest.Invoice, Geometry: a4}
-	type figures struct{ start, rested, back, ended []time.Duration }
-	taken := map[string]*figures{}
-	paths, held := map[string]string{}, map[string][]int64{}
-	for _, kind := range kinds {
-		taken[kind.name] = &figures{}
-		paths[kind.name] = wrapper(b, kind.drop, `exec "$browser" "$@"`)
-	}
-	timed := func(into *[]time.Duration, f func()) {
-		began := time.Now()
-		f()
-		*into = append(*into, time.Since(began))
-	}
-	for b.Loop() {
-		for _, kind := range kinds {
-			o := limitsOf(b)
-			o.Path = paths[kind.name]
-			into := taken[kind.name]
-			var r *Renderer
-			once := func() {
-				if _, err := r.Render(b.Context(), document); err != nil {
-					b.Fatal(err)
-				}
-			}
-			timed(&into.start, func() { r = New(o); once() })
-			for range 5 {
-				if err := r.Ready(b.Context()); err != nil {
-					b.Fatal(err)
-				}
-				timed(&into.rested, once)
-				timed(&into.back, once)
-			}
-			if err := r.Ready(b.Context()); err != nil {
-				b.Fatal(err)
-			}
-			for _, group := range browsers(b) {
-				held[kind.name] = append(held[kind.name], memory(groupMembers(group))>>20)
-			}
-			timed(&into.ended, r.Close)
-		}
-	}
-	b.ReportMetric(0, "ns/op")
-	for name, f := range taken {
-		b.ReportMetric(middle(f.start), name+"-start-ms")
-		b.ReportMetric(middle(f.rested), name+"-ms")
-		b.ReportMetric(middle(f.back), name+"-back-ms")
-		b.ReportMetric(middle(f.ended), name+"-end-ms")
-		slices.Sort(held[name])
-		b.ReportMetric(float64(held[name][len(held[name])/2]), name+"-MiB")
-	}
-}
-
 func BenchmarkMissingGlyphs(b *testing.B) {
 	r := run(b, limitsOf(b))
 	pdf := render(b, r, pdftest.Invoice)

@@ -19,10 +19,11 @@ import (
 func TestEgressUnlocked(t *testing.T) {
 	c := listen(t)
 	options := limitsOf(t)
-	options.Path, options.Time, options.scripts = c.launcher(t, true), 3*time.Second, true
+	options.Path = c.launcher(t, "--host-resolver-rules*|--proxy-*|*webrtc-ip-handling*")
+	options.Time, options.scripts = 3*time.Second, true
 	r := New(options)
 	defer r.Close()
-	documents, names := c.batches(0)
+	documents, names := c.batches(0, "")
 	for _, document := range documents {
 		p, err := r.take(t.Context())
 		if err != nil || p.err != nil {
