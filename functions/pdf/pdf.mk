@@ -19,7 +19,7 @@ test-hostile: poppler ## every hostile document, a storm of kills, 500 renders: 
 	go test -tags hostile -count=1 -p 1 -timeout 60m -v ./functions/pdf/...
 
 gallery-pdf: poppler
-	go run ./functions/pdf/gallery docs/gallery "$$(go run ./local layer | tail -n 1)"
+	JAIL=off go test -count=1 -run '^TestGallery$$' ./functions/pdf/render -update
 
 # Beside the same browser driven by nothing but the bare protocol calls.
 bench-pdf:
