@@ -23,7 +23,7 @@ gallery-pdf: poppler
 
 # Beside the same browser driven by nothing but the bare protocol calls.
 bench-pdf:
-	go test -run '^$$' -bench . -benchtime 20x ./functions/pdf/render/browser ./functions/pdf
+	go test -run '^$$' -bench . -benchtime 20x ./functions/pdf/render/browser
 
 bench-gotenberg: ## PDFs through the whole stack compared with Gotenberg 8; GOTENBERG= names its program gotenberg-chromium
 	@[ -n "$(GOTENBERG)" ] || GOBIN=$(CURDIR)/.local/bin go install github.com/gotenberg/gotenberg/v8/cmd/gotenberg-chromium@v8.36.0 2>/dev/null || true

@@ -170,11 +170,3 @@ func BenchmarkStart(b *testing.B) {
 	b.ReportMetric(middle(bare), "bare-ms")
 	b.ReportMetric(middle(ours)/middle(bare), "ratio")
 }
-
-func BenchmarkMissingGlyphs(b *testing.B) {
-	r := run(b, limitsOf(b))
-	pdf := render(b, r, pdftest.Invoice)
-	for b.Loop() {
-		MissingGlyphs(pdf)
-	}
-}
