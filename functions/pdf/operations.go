@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"svcapi/functions/pdf/render/event"
-	"svcapi/functions/pdf/render/ranges"
 	"svcapi/shared/api"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
@@ -70,8 +69,8 @@ func decode(in *api.Input) (document, error) {
 		return margins.Number(name, api.Number{Min: 0, Max: event.MaxMargin, Default: 15})
 	}
 	d.event.Margins = event.Margins{Top: side("top"), Right: side("right"), Bottom: side("bottom"), Left: side("left")}
-	d.event.PageRanges = in.Text("page_ranges", api.Text{Min: 1, Max: ranges.MaxLength})
-	if _, _, ok := ranges.Parse(d.event.PageRanges); !ok && d.event.PageRanges != "" {
+	d.event.PageRanges = in.Text("page_ranges", api.Text{Min: 1, Max: event.MaxRanges})
+	if _, _, ok := event.ParseRanges(d.event.PageRanges); !ok && d.event.PageRanges != "" {
 		in.Problem("page_ranges", "must be page numbers and ranges of them, such as 1-3,5")
 	}
 	d.event.Scale = in.Number("scale", api.Number{Min: event.MinScale, Max: event.MaxScale, Default: 1})

@@ -19,11 +19,11 @@ test-hostile: poppler ## every hostile document, a storm of kills, 500 renders: 
 	go test -tags hostile -count=1 -p 1 -timeout 60m -v ./functions/pdf/...
 
 gallery-pdf: poppler
-	go run ./functions/pdf/gallery docs/gallery "$$(go run ./local layer | tail -n 1)"
+	JAIL=off go test -count=1 -run '^TestGallery$$' ./functions/pdf/render -update
 
 # Beside the same browser driven by nothing but the bare protocol calls.
 bench-pdf:
-	go test -run '^$$' -bench . -benchtime 20x ./functions/pdf/render/browser ./functions/pdf
+	go test -run '^$$' -bench . -benchtime 20x ./functions/pdf/render/browser
 
 bench-gotenberg: ## PDFs through the whole stack compared with Gotenberg 8; GOTENBERG= names its program gotenberg-chromium
 	@[ -n "$(GOTENBERG)" ] || GOBIN=$(CURDIR)/.local/bin go install github.com/gotenberg/gotenberg/v8/cmd/gotenberg-chromium@v8.36.0 2>/dev/null || true

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -137,43 +136,6 @@ func TestRenderer(t *testing.T) {
 			}
 			if int(calls.Load()) != len(c.replies) {
 				t.Errorf("%d calls, want %d", calls.Load(), len(c.replies))
-			}
-		})
-	}
-}
-
-// BenchmarkCall measures what the renderer costs as a function of its own: the time from the event to the result where the
-// renderer itself takes none.
-func BenchmarkCall(b *testing.B) {
-	for name, size := range map[string]int{"invoice": 8 << 10, "20 MB": 20_000_000} {
-		b.Run(name, func(b *testing.B) {
-			result, err := event.Result{PDF: make([]byte, size)}.Response()
-			if err != nil {
-				b.Fatal(err)
-			}
-			text, err := io.ReadAll(result)
-			if err != nil {
-				b.Fatal(err)
-			}
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				_, _ = io.Copy(io.Discard, r.Body)
-				for part := range slices.Chunk(text, 64<<10) {
-					message := eventstream.Message{Payload: part}
-					message.Headers.Set(":message-type", eventstream.StringValue("event"))
-					message.Headers.Set(":event-type", eventstream.StringValue("PayloadChunk"))
-					if err := eventstream.NewEncoder().Encode(w, message); err != nil {
-						return
-					}
-				}
-			}))
-			defer server.Close()
-			r := newRenderer(aws.Config{
-				Region: "eu-west-1", BaseEndpoint: &server.URL, Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""),
-			}, "render:live", func(ctx context.Context, _ string, work func(context.Context) error) { _ = work(ctx) })
-			for b.Loop() {
-				if _, err := r.render(b.Context(), event.Event{MaxBytes: 32 << 20, HTML: make([]byte, 4<<10), PageSize: "A4"}); err != nil {
-					b.Fatal(err)
-				}
 			}
 		})
 	}

@@ -228,34 +228,6 @@ func TestSVGText(t *testing.T) {
 	}
 }
 
-// Same request, same bytes.
-func TestSameBytes(t *testing.T) {
-	kind, _ := symbology.Lookup("C128")
-	draw := func() *Picture {
-		code, err := kind.Encode("Same bytes 123456")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return Linear("C128", code, 2, 80, 10, 10)
-	}
-	if !bytes.Equal(draw().PNG(), draw().PNG()) || !bytes.Equal(draw().SVG(), draw().SVG()) {
-		t.Error("other bytes the second time")
-	}
-}
-
-func TestParseColor(t *testing.T) {
-	for text, want := range map[string]Color{"000000": Black, "#FFFFFF": White, "1a2B3c": {0x1a, 0x2b, 0x3c}} {
-		if got, err := ParseColor(text); err != nil || got != want {
-			t.Errorf("%s: %v, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"", "#", "fff", "12345g", "#1234567", "##12345"} {
-		if c, err := ParseColor(text); err == nil {
-			t.Errorf("%q is %v", text, c)
-		}
-	}
-}
-
 // Rows and their repetitions come out of any zlib reader as they went in, with the right checksum.
 func FuzzRowDeflater(f *testing.F) {
 	f.Add([]byte("\x00\x00\x00\x00\x00\xff\xff\xff\xff\xff\xffabc"), uint16(3), uint16(300))
@@ -286,16 +258,4 @@ func FuzzRowDeflater(f *testing.F) {
 			t.Fatalf("%d bytes, want %d (%v)", len(got), len(want), err)
 		}
 	})
-}
-
-func BenchmarkPNG(b *testing.B) {
-	kind, _ := symbology.Lookup("C128")
-	code, err := kind.Encode("SVC-2026/11 00481516")
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		Linear("C128", code, 2, 80, 0, 0).PNG()
-	}
 }

@@ -3,12 +3,13 @@ package draw
 import (
 	"bytes"
 	"encoding/xml"
+	"fmt"
 	"image"
 	"image/color"
-	"image/draw"
 	"image/png"
 	"math/rand/v2"
-	"strconv"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,7 +17,6 @@ import (
 	"golang.org/x/image/font/gofont/goregular"
 	"golang.org/x/image/font/opentype"
 	"golang.org/x/image/math/fixed"
-	"golang.org/x/image/vector"
 
 	"svcapi/functions/barcode/internal/samples"
 	"svcapi/functions/barcode/symbology"
@@ -138,7 +138,7 @@ func newFace(t *testing.T, parsed *opentype.Font, size float64) font.Face {
 	return face
 }
 
-// The outlines of the SVG cover the pixels of the PNG.
+// The SVG has the outlines from which the pixels of the PNG are computed, in units of 1/64 pixel.
 func TestTextOfSVG(t *testing.T) {
 	everyType(t, func(t *testing.T, p printed) {
 		t.Helper()
@@ -158,75 +158,16 @@ func TestTextOfSVG(t *testing.T) {
 		if len(doc.Path) != 2 || doc.Path[1].Fill != "#123456" || doc.Path[1].Transform != "scale(.015625)" {
 			t.Fatalf("%s: %+v", p.with.Title, doc.Path)
 		}
-		decoded, err := png.Decode(bytes.NewReader(p.with.PNG()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		covered := rasterize(t, doc.Path[1].D, p.with.Width, p.with.Height)
-		for y := p.without.Height; y < p.with.Height; y++ {
-			for x := range p.with.Width {
-				got, want := int(decoded.(*image.Paletted).ColorIndexAt(x, y))*17, int(covered.AlphaAt(x, y).A)
-				if got-want > 17 || want-got > 17 {
-					t.Fatalf("%s (%d, %d): PNG %d, SVG %d", p.with.Title, x, y, got, want)
-				}
+		var want []string
+		for _, s := range p.with.text {
+			want = append(want, []string{"M", "L", "Q", "C"}[s.Op])
+			for _, point := range s.Args[:[]int{1, 1, 2, 3}[s.Op]] {
+				want = append(want, fmt.Sprint(int(point.X)), fmt.Sprint(int(point.Y)))
 			}
+		}
+		got := regexp.MustCompile(`[A-Y]|-?\d+`).FindAllString(doc.Path[1].D, -1)
+		if !slices.Equal(got, want) || strings.Count(doc.Path[1].D, "z") != strings.Count(doc.Path[1].D, "M") {
+			t.Errorf("%s: the path is %s, want %s", p.with.Title, doc.Path[1].D, want)
 		}
 	})
-}
-
-// rasterize draws the data of a path in units of 1/64 pixel.
-func rasterize(t *testing.T, data string, width, height int) *image.Alpha {
-	t.Helper()
-	z := vector.NewRasterizer(width, height)
-	for contour := range strings.SplitSeq(strings.TrimSuffix(data, "z"), "z") {
-		for contour != "" {
-			end := 1 + strings.IndexAny(contour[1:]+"M", "MLQ")
-			var n []float32
-			for field := range strings.FieldsSeq(contour[1:end]) {
-				v, err := strconv.Atoi(field)
-				if err != nil {
-					t.Fatalf("path: %v", err)
-				}
-				n = append(n, float32(v)/64)
-			}
-			switch command := contour[0]; {
-			case command == 'M' && len(n) == 2:
-				z.MoveTo(n[0], n[1])
-			case command == 'L' && len(n) == 2:
-				z.LineTo(n[0], n[1])
-			case command == 'Q' && len(n) == 4:
-				z.QuadTo(n[0], n[1], n[2], n[3])
-			default:
-				t.Fatalf("path: %s", contour[:end])
-			}
-			contour = contour[end:]
-		}
-		z.ClosePath()
-	}
-	mask := image.NewAlpha(image.Rect(0, 0, width, height))
-	z.DrawOp = draw.Src
-	z.Draw(mask, mask.Rect, image.Opaque, image.Point{})
-	return mask
-}
-
-// BenchmarkText compares a picture with text with the same picture without.
-func BenchmarkText(b *testing.B) {
-	kind, _ := symbology.Lookup("EAN13")
-	code, err := kind.Encode("400638133393")
-	if err != nil {
-		b.Fatal(err)
-	}
-	for name, text := range map[string]bool{"without": false, "with": true} {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				p := Linear("EAN13", code, 2, 80, 0, 0)
-				if text {
-					if err := p.Print(kind.Labels(code, false)); err != nil {
-						b.Fatal(err)
-					}
-				}
-				p.PNG()
-			}
-		})
-	}
 }

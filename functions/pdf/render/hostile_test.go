@@ -21,7 +21,7 @@ import (
 type bomb struct {
 	name  string
 	html  func() string
-	short bool // runs also in the short test
+	short bool // runs also without the tag hostile: one of each kind
 }
 
 func fixed(html string) func() string { return func() string { return html } }
@@ -89,10 +89,10 @@ var bombs = []bomb{
 	// Depth and number of elements.
 	{"deep blocks", nested("<div>", "x", "</div>", 90_000), true},
 	{"as deep as allowed", nested("<div>", "x", "</div>", documentLimits.Depth), true},
-	{"deep inline elements", nested("<b>", "x", "</b>", 60_000), true},
-	{"unclosed formatting", repeat("", "<b><i><u><a href=x>")(20_000), true},
-	{"deep lists", nested("<ul><li>", "x", "", 40_000), true},
-	{"deep tables", nested("<table><tr><td>", "x", "", 30_000), true},
+	{"deep inline elements", nested("<b>", "x", "</b>", 60_000), false},
+	{"unclosed formatting", repeat("", "<b><i><u><a href=x>")(20_000), false},
+	{"deep lists", nested("<ul><li>", "x", "", 40_000), false},
+	{"deep tables", nested("<table><tr><td>", "x", "", 30_000), false},
 	{"tables as deep as allowed", nested("<table><tr><td>", "x", "", documentLimits.Tables), true},
 	{"tables in tables, wide", func() string {
 		inner := "x"
@@ -100,20 +100,20 @@ var bombs = []bomb{
 			inner = "<table><tr>" + strings.Repeat("<td>"+inner, 4) + "</table>"
 		}
 		return clip(inner)
-	}, true},
-	{"deep fieldsets", nested("<fieldset><legend>x</legend>", "x", "", documentLimits.Depth-2), true},
-	{"deep flexboxes", nested("<div style='display:flex'>", "x", "", documentLimits.Depth), true},
+	}, false},
+	{"deep fieldsets", nested("<fieldset><legend>x</legend>", "x", "", documentLimits.Depth-2), false},
+	{"deep flexboxes", nested("<div style='display:flex'>", "x", "", documentLimits.Depth), false},
 	{"deep grids", nested("<div style='display:grid'>", "x", "", documentLimits.Depth), true},
-	{"deep inline blocks", nested("<div style='display:inline-block;padding:1%'>", "x", "", documentLimits.Depth), true},
+	{"deep inline blocks", nested("<div style='display:inline-block;padding:1%'>", "x", "", documentLimits.Depth), false},
 	{"deep columns", nested("<div style='columns:2'>", "x y z", "", 60), false},
-	{"deep floats", nested("<div style='float:left'>", "x", "", documentLimits.Depth), true},
+	{"deep floats", nested("<div style='float:left'>", "x", "", documentLimits.Depth), false},
 	{"deep shadow trees", nested("<div><template shadowrootmode=open>", "x", "</template></div>", 120), true},
 	{"a million elements", repeat("", "<p>")(1_000_000), true},
 	{"as many elements as allowed", repeat("", "<b>x</b>")(documentLimits.Elements), false},
 	{"as many blocks as allowed", repeat("", "<div>x</div>")(documentLimits.Elements), false},
 	{"as many boxes on one page", repeat("<div style='font-size:1px;line-height:1px'>", "<div></div>")(documentLimits.Elements - 1), false},
-	{"line breaks", repeat("", "<br>")(100_000), true},
-	{"attributes", repeat("<p ", "a ")(250_000), true},
+	{"line breaks", repeat("", "<br>")(100_000), false},
+	{"attributes", repeat("<p ", "a ")(250_000), false},
 	{"many attributes", func() string {
 		var b strings.Builder
 		b.WriteString("<p")
@@ -122,7 +122,7 @@ var bombs = []bomb{
 		}
 		return b.String() + ">x"
 	}, true},
-	{"one long attribute", repeat("<p title='", "x")(event.MaxHTML), true},
+	{"one long attribute", repeat("<p title='", "x")(event.MaxHTML), false},
 
 	// Tables.
 	{"a plain table", repeat("<table>", "<tr><td>abcdefg")(34_000), true},
@@ -147,14 +147,14 @@ var bombs = []bomb{
 	}, false},
 	{"combining marks", repeat("x", "̂")(200_000), true},
 	{"directions", repeat("", "\u202eא\u202da")(40_000), false},
-	{"joined Sinhala", repeat("", "ක්\u200dෂ්\u200dර්\u200dය")(15_000), true},
+	{"joined Sinhala", repeat("", "ක්\u200dෂ්\u200dර්\u200dය")(15_000), false},
 	{"soft hyphens", repeat("<p style='width:1px;hyphens:manual'>", "x\u00ad")(60_000), false},
 	{"broken encodings", noise(400_000), true},
 	{"null characters", repeat("", "\x00<\x00p\x00>")(60_000), false},
-	{"entities", repeat("", "&CounterClockwiseContourIntegral;&#x10ffff;")(12_000), true},
+	{"entities", repeat("", "&CounterClockwiseContourIntegral;&#x10ffff;")(12_000), false},
 	{"random tags", tags(60_000), true},
-	{"a truncated tag", fixed("<p>x<div class='"), true},
-	{"a large font", fixed("<p style='font-size:1000000px'>x"), true},
+	{"a truncated tag", fixed("<p>x<div class='"), false},
+	{"a large font", fixed("<p style='font-size:1000000px'>x"), false},
 	{"a small font", repeat("<p style='font-size:0.001px'>", "x ")(200_000), false},
 	{"shadows of text", repeat("<p style='text-shadow:", "0 0 99px red,", "0 0 9px blue'>xxxxxxxx")(1_000), false},
 
@@ -165,11 +165,11 @@ var bombs = []bomb{
 	{"endless breaks", repeat("", "<p style='break-after:page'>x")(17_000), false},
 	{"as many pages as allowed", repeat("", "<p style='break-after:page'>x")(499), true},
 	{"zero page", fixed("<style>@page{size:0 0!important;margin:0!important}</style>x"), true},
-	{"negative margins", fixed("<style>@page{margin:-9999mm!important}</style><p style='margin:-99999px'>x"), true},
-	{"a giant page", fixed("<style>@page{size:100000mm 100000mm!important}</style>x"), true},
+	{"negative margins", fixed("<style>@page{margin:-9999mm!important}</style><p style='margin:-99999px'>x"), false},
+	{"a giant page", fixed("<style>@page{size:100000mm 100000mm!important}</style>x"), false},
 	{"orphans", repeat("<div style='orphans:100000;widows:100000'>", "x<br>")(20_000), false},
 	{"unbreakable", repeat("", "<div style='break-inside:avoid;height:99cm'>x</div>")(300), false},
-	{"margin boxes", repeat("<style>@page{", "@top-left{content:counter(page) counter(pages)}", "}</style>")(10_000), true},
+	{"margin boxes", repeat("<style>@page{", "@top-left{content:counter(page) counter(pages)}", "}</style>")(10_000), false},
 	{"fixed on each page", fixed("<div style='position:fixed;inset:0;background:conic-gradient(red,blue)'></div><div style='height:400000mm'>"), false},
 
 	// Images.
@@ -199,11 +199,11 @@ var bombs = []bomb{
 		}
 		return b.String()
 	}, true},
-	{"endless redirects", fixed("<img src=https://IMAGES/redirect>"), true},
+	{"endless redirects", fixed("<img src=https://IMAGES/redirect>"), false},
 	{"an endless image", fixed("<img src=https://IMAGES/endless>"), true},
 	{"an image that never comes", fixed("<img src=https://IMAGES/never>"), false},
 	{"an image that drips", fixed("<img src=https://IMAGES/drip>"), false},
-	{"a broken image", fixed("<img src=https://IMAGES/broken>"), true},
+	{"a broken image", fixed("<img src=https://IMAGES/broken>"), false},
 	{"a tiled image", func() string {
 		return "<body style='background:url(" + dataPNG(1, 1) + ") 0 0/1px 1px'><div style='height:3000mm'>"
 	}, false},
@@ -252,7 +252,7 @@ var bombs = []bomb{
 	{"counters in counters", nested("<ol style='counter-reset:x'><li style='counter-increment:x'>", "<style>li::before{content:counters(x,'.........')}</style>", "", documentLimits.Depth/2-2), true},
 	{"a large grid", fixed("<div style='display:grid;grid-template:repeat(100000,1px)/repeat(100000,1px)'><p>x"), false},
 	{"a grid with far cells", repeat("<div style='display:grid'>", "<p style='grid-area:99999/99999'>x")(2_000), false},
-	{"a grid of lines", fixed("<div style='display:grid;grid-template-columns:repeat(auto-fill,minmax(1px,1fr));grid-template-rows:repeat(9999,1px)'><p>x"), true},
+	{"a grid of lines", fixed("<div style='display:grid;grid-template-columns:repeat(auto-fill,minmax(1px,1fr));grid-template-rows:repeat(9999,1px)'><p>x"), false},
 	{"columns", fixed("<div style='columns:1000000;height:1px'>" + strings.Repeat("x ", 9_000)), false},
 	{"columns in columns", repeat("", "<div style='columns:999;column-fill:auto;height:1px'>x y z")(100), false},
 	{"rules", func() string {
@@ -264,7 +264,7 @@ var bombs = []bomb{
 		return b.String() + "</style>" + strings.Repeat("<p>x", 3_000)
 	}, false},
 	{"has", repeat("<style>:has(:has(*)) *:has(~*:has(+*)){color:red}</style>", "<p><b>x</b>")(4_000), false},
-	{"has, within has", repeat("<style>"+strings.Repeat(":is(", 50)+"*"+strings.Repeat(")", 50)+"{color:red}</style>", "<p>x")(5_000), true},
+	{"has, within has", repeat("<style>"+strings.Repeat(":is(", 50)+"*"+strings.Repeat(")", 50)+"{color:red}</style>", "<p>x")(5_000), false},
 	{"variables", func() string {
 		var b strings.Builder
 		b.WriteString("<style>p{--a0:xxxxxxxxxx;")
@@ -273,7 +273,7 @@ var bombs = []bomb{
 		}
 		return b.String() + "}p::before{content:var(--a11)}</style><p>x"
 	}, true},
-	{"calc", fixed("<p style='width:" + strings.Repeat("calc(1px + ", 9_000) + "1px" + strings.Repeat(")", 9_000) + "'>x"), true},
+	{"calc", fixed("<p style='width:" + strings.Repeat("calc(1px + ", 9_000) + "1px" + strings.Repeat(")", 9_000) + "'>x"), false},
 	{"nested rules", fixed("<style>" + strings.Repeat("p{&:not(x){", 5_000) + "color:red" + strings.Repeat("}}", 5_000) + "</style><p>x"), true},
 	{"imports of itself", fixed("<style>@import 'data:text/css,@import \"data:text/css,p{color:red}\"';</style><p>x"), true},
 	{"gradients", repeat("<p style='height:200mm;background:", "radial-gradient(red,blue 1px,green 2px),", "red'>x")(2_000), false},
@@ -284,7 +284,7 @@ var bombs = []bomb{
 	{"blend modes", repeat("", "<div style='mix-blend-mode:difference;position:absolute;inset:0;background:red;opacity:.5'>x</div>")(1_500), false},
 	{"transforms", repeat("<div style='perspective:1px'>", "<div style='transform:rotate3d(1,1,1,9deg) scale(99999)'>x</div>")(3_000), false},
 	{"masks and clips", repeat("", "<div style='mask:linear-gradient(#000,transparent);clip-path:polygon(0 0,99% 0,50% 99%)'>x")(200), false},
-	{"zoom", nested("<div style='zoom:10'>", "x", "", 60), true},
+	{"zoom", nested("<div style='zoom:10'>", "x", "", 60), false},
 	{"large content", fixed("<style>p::before{content:'" + strings.Repeat("x", 200_000) + "'}</style><p><p><p><p>"), false},
 	{"fonts", func() string {
 		var b strings.Builder
@@ -295,8 +295,8 @@ var bombs = []bomb{
 		return clip(b.String() + "</style>" + strings.Repeat("<p style='font-family:f1,f2,f3'>x", 500))
 	}, false},
 	{"animations of style", repeat("<style>@keyframes a{to{transform:rotate(360deg)}}p{animation:a .001s infinite}</style>", "<p>x")(3_000), false},
-	{"sticky", repeat("", "<div style='position:sticky;top:0'>x")(240), true},
-	{"subgrids", nested("<div style='display:grid;grid-template:subgrid/subgrid'>", "x", "", 100), true},
+	{"sticky", repeat("", "<div style='position:sticky;top:0'>x")(240), false},
+	{"subgrids", nested("<div style='display:grid;grid-template:subgrid/subgrid'>", "x", "", 100), false},
 	{"anchors", repeat("", "<p style='anchor-name:--a;position:absolute;position-anchor:--a;top:anchor(bottom)'>x")(1_500), false},
 
 	// Nested documents, and attributes that need scripts.
@@ -312,17 +312,17 @@ var bombs = []bomb{
 	{"objects", repeat("", "<object data='data:image/svg+xml,<svg/>'></object>")(1_500), false},
 	{"an endless script", fixed("<script>for(;;);</script>x"), true},
 	{"a history flood", fixed("<script>for(;;)history.pushState({},'')</script><body onload='for(;;)history.pushState({},0)'>x"), true},
-	{"a script of memory", fixed("<script>a=[];for(;;)a.push(new ArrayBuffer(1e8))</script>x"), true},
-	{"dialogs", fixed("<script>for(;;)alert(1)</script><dialog open>x</dialog>"), true},
-	{"refreshes", fixed("<meta http-equiv=refresh content=0>x"), true},
+	{"a script of memory", fixed("<script>a=[];for(;;)a.push(new ArrayBuffer(1e8))</script>x"), false},
+	{"dialogs", fixed("<script>for(;;)alert(1)</script><dialog open>x</dialog>"), false},
+	{"refreshes", fixed("<meta http-equiv=refresh content=0>x"), false},
 	{"refreshes to data", fixed("<meta http-equiv=refresh content='0;url=data:text/html,x'><meta http-equiv=refresh content='0;url=about:blank'>x"), true},
 	{"forms", repeat("<form action=x>", "<input autofocus><select><option>x</select><textarea>x</textarea>")(3_000), false},
 	{"media", repeat("", "<video autoplay src=data:video/mp4;base64,AAAA></video><audio autoplay controls src=data:,></audio>")(1_000), false},
 	{"canvases", repeat("", "<canvas width=32767 height=32767></canvas>")(2_000), true},
-	{"mathematics", nested("<math><mfrac><mi>x</mi>", "<mi>x", "", 100), true},
+	{"mathematics", nested("<math><mfrac><mi>x</mi>", "<mi>x", "", 100), false},
 	{"mathematics, wide", repeat("<math>", "<msubsup><mi>x</mi><mi>y</mi><mi>z</mi></msubsup>")(5_000), false},
 	{"ruby", repeat("<ruby>", "x<rt>y")(15_000), false},
-	{"details", repeat("", "<details open><summary>x</summary>")(120), true},
+	{"details", repeat("", "<details open><summary>x</summary>")(120), false},
 }
 
 // imageServer serves the images of all hosts.

@@ -51,7 +51,7 @@ type Document struct {
 	Header   string // HTML in the top margin of each page; empty: none
 	Footer   string // HTML in the bottom margin of each page; empty: none
 	Title    string // of the PDF; empty: the document's
-	Ranges   string // of the pages, as ranges.Parse takes them; empty: all pages
+	Ranges   string // of the pages, as event.ParseRanges takes them; empty: all pages
 	Tagged   bool   // for assistive technology
 	Geometry Geometry
 	Bytes    int64         // of the PDF; 0: those of the Options

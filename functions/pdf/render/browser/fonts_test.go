@@ -30,10 +30,10 @@ const (
 )
 
 // cells draws each text in the middle of a cell of its own, and returns the pixels of the cells.
-func cells(t *testing.T, r *Renderer, style string, texts []string) []string {
+func cells(t *testing.T, r *Renderer, style string, texts []string) (all []string) {
 	t.Helper()
-	if len(texts) > columns*rows {
-		t.Fatalf("%d texts for %d cells", len(texts), columns*rows)
+	if len(texts) > columns*rows { // of one sheet
+		return append(cells(t, r, style, texts[:columns*rows]), cells(t, r, style, texts[columns*rows:])...)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "<!DOCTYPE html><meta charset=utf-8><style>body{margin:0;width:%dpt;font:14pt/30pt %s}", columns*cellPoints, style)
@@ -46,14 +46,13 @@ func cells(t *testing.T, r *Renderer, style string, texts []string) []string {
 		t.Fatal(err)
 	}
 	sheet := pdftest.Gray(t, pdf, 72*cellPixels/cellPoints)
-	all := make([]string, len(texts))
 	for i := range texts {
 		x, y := i%columns*cellPixels, i/columns*cellPixels
 		cell := make([]byte, 0, cellPixels*cellPixels)
 		for dy := range cellPixels {
 			cell = append(cell, sheet.Pix[sheet.PixOffset(x, y+dy):sheet.PixOffset(x+cellPixels, y+dy)]...)
 		}
-		all[i] = string(cell)
+		all = append(all, string(cell))
 	}
 	return all
 }
@@ -96,10 +95,11 @@ func sample(first, last, every rune) []string {
 // Every character of the covered scripts has ink of its own, is not the box of a missing character, and looks like no
 // other character of its block (docs/decisions.md#pdf-fonts).
 func TestFonts(t *testing.T) {
+	t.Parallel()
 	hasFonts(t)
 	r := run(t, limitsOf(t))
 	const missing = "\u0378" // never assigned
-	for _, block := range []struct {
+	blocks := []struct {
 		name   string
 		texts  []string
 		absent string // characters that no font of the layer has
@@ -145,31 +145,38 @@ func TestFonts(t *testing.T) {
 		{"transport", letters(0x1f680, 0x1f6ff), "", ""},
 		{"more pictographs", letters(0x1f900, 0x1f9ff), "", ""},
 		{"sequences", []string{"👨\u200d👩\u200d👧", "🇱🇰", "🇮🇳", "👍", "1️⃣", "ක්\u200dෂ", "ශ්\u200dරී", "क्ष", "الله"}, "", ""},
-	} {
-		families := []string{"sans-serif"}
-		if slices.Contains([]string{"ASCII", "Latin-1", "Latin Extended-A", "Greek", "Cyrillic", "Hebrew", "currency"}, block.name) {
-			families = []string{"sans-serif", "serif", "monospace"} // each has the block in a font of its own
+	}
+	severalFonts := []string{"ASCII", "Latin-1", "Latin Extended-A", "Greek", "Cyrillic", "Hebrew", "currency"}
+	for _, family := range []string{"sans-serif", "serif", "monospace"} {
+		texts := []string{missing, missing}
+		for _, block := range blocks {
+			if family == "sans-serif" || slices.Contains(severalFonts, block.name) {
+				texts = append(texts, block.texts...)
+			}
 		}
-		for _, family := range families {
-			t.Run(block.name+" "+family, func(t *testing.T) {
-				drawn := cells(t, r, family, append(block.texts, missing, missing))
-				box := drawn[len(block.texts)]
-				if !inked(box) || drawn[len(block.texts)+1] != box {
-					t.Fatal("a missing character does not show the same box twice")
+		drawn := cells(t, r, family, texts)
+		box := drawn[0]
+		if !inked(box) || drawn[1] != box {
+			t.Fatal("a missing character does not show the same box twice")
+		}
+		drawn = drawn[2:]
+		for _, block := range blocks {
+			if family != "sans-serif" && !slices.Contains(severalFonts, block.name) {
+				continue
+			}
+			seen := map[string]string{}
+			for i, text := range block.texts {
+				switch other, known := seen[drawn[i]]; {
+				case !inked(drawn[i]):
+					t.Errorf("%s, %s: %q (%+q) has no ink", family, block.name, text, text)
+				case (drawn[i] == box) != strings.Contains(block.absent, text):
+					t.Errorf("%s, %s: %q (%+q) is a box: %v", family, block.name, text, text, drawn[i] == box)
+				case drawn[i] != box && known != strings.Contains(block.same, text):
+					t.Errorf("%s, %s: %q (%+q) looks like %q (%+q)", family, block.name, text, text, other, other)
 				}
-				seen := map[string]string{}
-				for i, text := range block.texts {
-					switch other, known := seen[drawn[i]]; {
-					case !inked(drawn[i]):
-						t.Errorf("%q (%+q) has no ink", text, text)
-					case (drawn[i] == box) != strings.Contains(block.absent, text):
-						t.Errorf("%q (%+q) is a box: %v", text, text, drawn[i] == box)
-					case drawn[i] != box && known != strings.Contains(block.same, text):
-						t.Errorf("%q (%+q) looks like %q (%+q)", text, text, other, other)
-					}
-					seen[drawn[i]] = text
-				}
-			})
+				seen[drawn[i]] = text
+			}
+			drawn = drawn[len(block.texts):]
 		}
 	}
 }
@@ -178,6 +185,7 @@ var word = regexp.MustCompile(`<word xMin="([\d.]+)" yMin="[\d.]+" xMax="([\d.]+
 
 // Text in Arial, Times New Roman and Courier New has their widths, in 1/2048 of the font size.
 func TestMetrics(t *testing.T) {
+	t.Parallel()
 	hasFonts(t)
 	r := run(t, limitsOf(t))
 	const repeats, size = 20, 20.48
@@ -199,15 +207,19 @@ func TestMetrics(t *testing.T) {
 		{"monospace", map[rune]float64{'A': 1229, 'W': 1229, 'i': 1229, '.': 1229}},
 		{"Courier New;font-weight:bold", map[rune]float64{'A': 1229, 'W': 1229, 'i': 1229, '.': 1229}},
 	} {
-		for c, want := range test.widths {
-			pdf := render(t, r, fmt.Sprintf("<!DOCTYPE html><body style='font-family:%s;font-size:%vpt;white-space:nowrap'>%s", test.style, size, strings.Repeat(string(c), repeats)))
-			match := word.FindSubmatch(pdftest.Tool(t, pdf, "pdftotext", "-bbox"))
-			if match == nil {
-				t.Fatalf("%s: no word", test.style)
-			}
-			left, _ := strconv.ParseFloat(string(match[1]), 64)
-			right, _ := strconv.ParseFloat(string(match[2]), 64)
-			if got := (right - left) / repeats / size * 2048; got < want-1 || got > want+1 {
+		characters := slices.Sorted(maps.Keys(test.widths))
+		html := fmt.Sprintf("<!DOCTYPE html><body style='font-family:%s;font-size:%vpt;white-space:nowrap'>", test.style, size)
+		for _, c := range characters {
+			html += "<p>" + strings.Repeat(string(c), repeats)
+		}
+		words := word.FindAllSubmatch(pdftest.Tool(t, render(t, r, html), "pdftotext", "-bbox"), -1)
+		if len(words) != len(characters) {
+			t.Fatalf("%s: %d words", test.style, len(words))
+		}
+		for i, c := range characters {
+			left, _ := strconv.ParseFloat(string(words[i][1]), 64)
+			right, _ := strconv.ParseFloat(string(words[i][2]), 64)
+			if got, want := (right-left)/repeats/size*2048, test.widths[c]; got < want-1 || got > want+1 {
 				t.Errorf("%s: %q is %.1f wide, want %v", test.style, c, got, want)
 			}
 		}
@@ -216,6 +228,7 @@ func TestMetrics(t *testing.T) {
 
 // The columns of monospace text are aligned: a bar after as many characters is in the same column of pixels.
 func TestMonospace(t *testing.T) {
+	t.Parallel()
 	hasFonts(t)
 	r := run(t, limitsOf(t))
 	for _, style := range []string{"monospace", "'Courier New'", "monospace;font-weight:bold", "monospace;font-style:normal;font-size:13.3px"} {
@@ -254,6 +267,7 @@ func TestHanShapes(t *testing.T) {
 // MissingGlyphs reports a shown character that no font has, and no text that is not shown
 // (docs/decisions.md#pdf-missing-glyphs).
 func TestMissingGlyphs(t *testing.T) {
+	t.Parallel()
 	hasFonts(t)
 	r := run(t, limitsOf(t))
 	for html, want := range map[string]bool{

@@ -30,6 +30,7 @@ func wantSheet(t *testing.T, pdf []byte, g Geometry) {
 
 // openapi.yaml#PdfRequest: page_size A4, Letter, Legal; orientation portrait, landscape; margins 0 to 100 mm.
 func TestGeometry(t *testing.T) {
+	t.Parallel()
 	r := run(t, limitsOf(t))
 	for name, size := range Sizes {
 		for _, landscape := range []bool{false, true} {
@@ -53,6 +54,7 @@ func TestGeometry(t *testing.T) {
 
 // Page size, orientation and margins of the request override every form of @page in the document.
 func TestGeometryOverridesDocument(t *testing.T) {
+	t.Parallel()
 	const evil = "margin:3mm!important;margin-left:70mm!important;size:A5 landscape!important;page-orientation:rotate-left!important"
 	sheet := func(css string) string {
 		return "data:text/css;base64," + base64.StdEncoding.EncodeToString([]byte(css))

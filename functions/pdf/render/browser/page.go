@@ -16,7 +16,6 @@ import (
 
 	"svcapi/functions/pdf/render/event"
 	"svcapi/functions/pdf/render/fetch"
-	"svcapi/functions/pdf/render/ranges"
 )
 
 // signal happens at most once: fire ends the context.
@@ -150,7 +149,7 @@ func (p *page) render(d Document, maxPages int) ([]byte, error) {
 	if pages > maxPages {
 		return nil, exceeded(reasonPages, "the document has more than %d pages", maxPages)
 	}
-	if _, lastStart, ok := ranges.Parse(d.Ranges); ok && pages <= pagesBefore(wanted, lastStart) {
+	if _, lastStart, ok := event.ParseRanges(d.Ranges); ok && pages <= pagesBefore(wanted, lastStart) {
 		return nil, errNoPage
 	}
 	return pdf, nil
@@ -243,7 +242,7 @@ const firstBroken = `(async () => {
 })()`
 
 // print returns the wanted pages as a PDF of at most d.Bytes.
-func (p *page) print(d Document, wanted []ranges.Range) ([]byte, error) {
+func (p *page) print(d Document, wanted []event.Range) ([]byte, error) {
 	g := d.Geometry
 	programs := []string{insertStyle(g.style())}
 	if d.Title != "" {

@@ -14,15 +14,14 @@ import (
 
 	"svcapi/functions/pdf/render/event"
 	"svcapi/functions/pdf/render/fetch"
-	"svcapi/functions/pdf/render/ranges"
 )
 
 // firstPages returns the first n pages of the ranges; of all pages where the text is empty.
-func firstPages(text string, n int) []ranges.Range {
+func firstPages(text string, n int) []event.Range {
 	if text == "" {
-		return []ranges.Range{{First: 1, Last: n}}
+		return []event.Range{{First: 1, Last: n}}
 	}
-	list, _, _ := ranges.Parse(text) // the event has been validated
+	list, _, _ := event.ParseRanges(text) // the event has been validated
 	for i := range list {
 		r := &list[i]
 		if r.Last = min(r.Last, r.First+n-1); r.Last-r.First+1 == n {
@@ -34,7 +33,7 @@ func firstPages(text string, n int) []ranges.Range {
 }
 
 // pagesBefore returns the number of pages of the ranges before a page.
-func pagesBefore(list []ranges.Range, page int) int {
+func pagesBefore(list []event.Range, page int) int {
 	n := 0
 	for _, r := range list {
 		n += max(0, min(r.Last, page-1)-r.First+1)
@@ -43,7 +42,7 @@ func pagesBefore(list []ranges.Range, page int) int {
 }
 
 // pageRanges returns the ranges as Chromium reads them.
-func pageRanges(list []ranges.Range) string {
+func pageRanges(list []event.Range) string {
 	var parts []string
 	for _, r := range list {
 		parts = append(parts, fmt.Sprintf("%d-%d", r.First, r.Last))

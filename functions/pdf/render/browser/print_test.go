@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
-	"time"
 
 	"svcapi/functions/pdf/render/event"
-	"svcapi/functions/pdf/render/fetch"
-	"svcapi/functions/pdf/render/ranges"
 	"svcapi/test/pdftest"
 )
 
@@ -17,6 +14,7 @@ const fivePages = `<title>Five</title><style>p{break-after:page;margin:0}p:last-
 
 // Headers and footers are drawn within the margins of each page, with the page's numbers, and run nothing.
 func TestHeaderAndFooter(t *testing.T) {
+	t.Parallel()
 	r := run(t, limitsOf(t))
 	render := func(header, footer string) ([]byte, error) {
 		return r.Render(t.Context(), Document{HTML: fivePages, Header: header, Footer: footer, Geometry: a4})
@@ -56,25 +54,9 @@ func TestHeaderAndFooter(t *testing.T) {
 	}
 }
 
-// A header and a footer reach no network, as the document.
-func TestHeaderEgress(t *testing.T) {
-	c := listen(t)
-	options := limitsOf(t)
-	options.Path, options.Time = c.launcher(t, false), 5*time.Second
-	r := run(t, options)
-	images := fetch.New(fetch.Options{Limits: fetch.Limits{Images: 100, Time: time.Second}})
-	documents, names := c.batches(0)
-	for _, document := range documents {
-		_, _ = linger(t, r, Document{HTML: "<p>x", Header: document, Footer: document, Geometry: a4, Images: images.Document()}, 0)
-	}
-	time.Sleep(300 * time.Millisecond)
-	for _, what := range c.all() {
-		t.Errorf("arrived: %s %s", what, names[what])
-	}
-}
-
 // TestRanges checks which pages are printed, and that a range without a page is an error of the document.
 func TestRanges(t *testing.T) {
+	t.Parallel()
 	o := limitsOf(t)
 	o.Pages = 4
 	r := run(t, o)
@@ -112,7 +94,7 @@ func TestFirstPages(t *testing.T) {
 			t.Errorf("%q, %d: %s, want %s", c.text, c.n, got, c.want)
 		}
 	}
-	if n := pagesBefore([]ranges.Range{{First: 1, Last: 3}, {First: 5, Last: 9}}, 7); n != 5 {
+	if n := pagesBefore([]event.Range{{First: 1, Last: 3}, {First: 5, Last: 9}}, 7); n != 5 {
 		t.Errorf("%d pages before the seventh", n)
 	}
 }
@@ -140,6 +122,7 @@ func TestScale(t *testing.T) {
 
 // TestMetadata checks what a PDF says of itself, and that a tagged PDF has tags.
 func TestMetadata(t *testing.T) {
+	t.Parallel()
 	r := run(t, limitsOf(t))
 	const odd = `(a) \ <b> ස්තුතියි 😀 "q"`
 	for _, title := range []string{"", odd} {

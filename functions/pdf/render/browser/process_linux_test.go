@@ -272,7 +272,7 @@ func TestKilled(t *testing.T) {
 		storm(t, 60, 500*time.Millisecond)
 		return
 	}
-	storm(t, 8, 200*time.Millisecond)
+	storm(t, 2, 200*time.Millisecond)
 }
 
 // The end of a renderer process between two documents fails no document: the next one has another renderer process.

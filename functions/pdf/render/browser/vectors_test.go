@@ -1,7 +1,7 @@
 package browser
 
-// vectors are the known ways by which a document could reach a network. Each is a document or a part of a document. HTTP,
-// WS, TCP, UDP and NAME are placeholders for addresses of the canary with the name of the vector.
+// vectors are the known ways by which a document could reach a network or show data of this machine. Each is a document or
+// a part of a document. HTTP, WS, TCP, UDP, NAME and RUNTIME are placeholders for addresses of the canary.
 var vectors = map[string]string{
 	// Elements that load.
 	"img":                 `<img src="HTTP">`,
@@ -190,28 +190,26 @@ var vectors = map[string]string{
 	"js direct socket":  `<script>window.TCPSocket&&new TCPSocket("127.0.0.1",TCPPORT)</script>`,
 	"js payment":        `<script>new PaymentRequest([{supportedMethods:"HTTP"}],{total:{label:"",amount:{currency:"EUR",value:"1"}}}).canMakePayment()</script>`,
 	"js credential":     `<script>navigator.credentials?.get({identity:{providers:[{configURL:"HTTP",clientId:"1"}]}})</script>`,
-}
 
-// secretsWithin are documents that try to show data of this machine.
-var secretsWithin = map[string]string{
-	"iframe file":      `<iframe src="file:///etc/passwd" width="600" height="600"></iframe>`,
-	"iframe FILE":      `<iframe src="FILE:///etc/passwd"></iframe>`,
-	"iframe slashes":   `<iframe src="\\localhost/etc/passwd"></iframe><iframe src="file://localhost/etc/passwd"></iframe><iframe src="file:etc/passwd"></iframe>`,
-	"object file":      `<object data="file:///etc/passwd" type="text/plain" width="600" height="600"></object>`,
-	"embed file":       `<embed src="file:///etc/passwd" type="text/plain">`,
-	"link file":        `<link rel="stylesheet" href="file:///etc/passwd"><link rel="import" href="file:///etc/passwd">`,
-	"environment":      `<iframe src="file:///proc/self/environ"></iframe><iframe src="file:///proc/PARENT/environ"></iframe>`,
-	"view source":      `<iframe src="view-source:file:///etc/passwd"></iframe>`,
-	"refresh file":     `<meta http-equiv="refresh" content="0;url=file:///etc/passwd">`,
-	"metadata":         `<iframe src="http://169.254.169.254/latest/meta-data/"></iframe><iframe src="http://[fd00:ec2::254]/"></iframe>`,
-	"runtime api":      `<iframe src="http://RUNTIME/2018-06-01/runtime/invocation/next"></iframe><object data="http://RUNTIME/2018-06-01/runtime/invocation/next" type="text/plain"></object>`,
-	"chrome pages":     `<iframe src="chrome://version"></iframe><iframe src="chrome://gpu"></iframe><iframe src="about:version"></iframe><iframe src="devtools://devtools/bundled/inspector.html"></iframe>`,
-	"xml entity":       `<iframe src="data:text/xml,<!DOCTYPE a [<!ENTITY x SYSTEM 'file:///etc/passwd'>]><a>&x;</a>"></iframe>`,
-	"svg image":        `<svg><image href="file:///etc/passwd" width="600" height="600"/></svg>`,
-	"css":              `<style>@import "file:///etc/passwd";@font-face{font-family:f;src:url(file:///etc/passwd)}</style>`,
-	"script reads":     `<script>x=new XMLHttpRequest;x.open("GET","file:///etc/passwd",false);try{x.send();document.write(x.responseText)}catch(e){}</script>`,
-	"script environ":   `<script>fetch("file:///proc/self/environ").then(r=>r.text()).then(t=>document.body.append(t))</script>`,
-	"script runtime":   `<script>x=new XMLHttpRequest;x.open("GET","http://RUNTIME/2018-06-01/runtime/invocation/next",false);try{x.send();document.write(x.responseText)}catch(e){}</script>`,
-	"script frame":     `<iframe id="f" src="file:///etc/passwd"></iframe><script>f.onload=()=>document.body.append(f.contentDocument.body.innerText)</script>`,
-	"script file pick": `<input type="file" id="i" value="/etc/passwd"><script>try{i.value="/etc/passwd"}catch(e){}</script>`,
+	// Data of this machine.
+	"secret iframe file":    `<iframe src="file:///etc/passwd" width="600" height="600"></iframe>`,
+	"secret iframe FILE":    `<iframe src="FILE:///etc/passwd"></iframe>`,
+	"secret iframe slashes": `<iframe src="\\localhost/etc/passwd"></iframe><iframe src="file://localhost/etc/passwd"></iframe><iframe src="file:etc/passwd"></iframe>`,
+	"secret object file":    `<object data="file:///etc/passwd" type="text/plain" width="600" height="600"></object>`,
+	"secret embed file":     `<embed src="file:///etc/passwd" type="text/plain">`,
+	"secret link file":      `<link rel="stylesheet" href="file:///etc/passwd"><link rel="import" href="file:///etc/passwd">`,
+	"secret environment":    `<iframe src="file:///proc/self/environ"></iframe><iframe src="file:///proc/PARENT/environ"></iframe>`,
+	"secret view source":    `<iframe src="view-source:file:///etc/passwd"></iframe>`,
+	"secret refresh file":   `<meta http-equiv="refresh" content="0;url=file:///etc/passwd">`,
+	"secret metadata":       `<iframe src="http://169.254.169.254/latest/meta-data/"></iframe><iframe src="http://[fd00:ec2::254]/"></iframe>`,
+	"secret runtime api":    `<iframe src="http://RUNTIME/2018-06-01/runtime/invocation/next"></iframe><object data="http://RUNTIME/2018-06-01/runtime/invocation/next" type="text/plain"></object>`,
+	"secret chrome pages":   `<iframe src="chrome://version"></iframe><iframe src="chrome://gpu"></iframe><iframe src="about:version"></iframe><iframe src="devtools://devtools/bundled/inspector.html"></iframe>`,
+	"secret xml entity":     `<iframe src="data:text/xml,<!DOCTYPE a [<!ENTITY x SYSTEM 'file:///etc/passwd'>]><a>&x;</a>"></iframe>`,
+	"secret svg image":      `<svg><image href="file:///etc/passwd" width="600" height="600"/></svg>`,
+	"secret css":            `<style>@import "file:///etc/passwd";@font-face{font-family:f;src:url(file:///etc/passwd)}</style>`,
+	"js secret reads":       `<script>x=new XMLHttpRequest;x.open("GET","file:///etc/passwd",false);try{x.send();document.write(x.responseText)}catch(e){}</script>`,
+	"js secret environ":     `<script>fetch("file:///proc/self/environ").then(r=>r.text()).then(t=>document.body.append(t))</script>`,
+	"js secret runtime":     `<script>x=new XMLHttpRequest;x.open("GET","http://RUNTIME/2018-06-01/runtime/invocation/next",false);try{x.send();document.write(x.responseText)}catch(e){}</script>`,
+	"js secret frame":       `<iframe id="f" src="file:///etc/passwd"></iframe><script>f.onload=()=>document.body.append(f.contentDocument.body.innerText)</script>`,
+	"js secret file pick":   `<input type="file" id="i" value="/etc/passwd"><script>try{i.value="/etc/passwd"}catch(e){}</script>`,
 }

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"time"
 	"unicode/utf8"
-
-	"svcapi/functions/pdf/render/ranges"
 )
 
 // Version is the version of the format. The renderer rejects an event of another version.
@@ -104,7 +102,7 @@ func (e Event) validate() error {
 			wrong = append(wrong, fmt.Errorf("event: %s has %d bytes, wants up to %d of UTF-8", name, len(part), MaxHTML))
 		}
 	}
-	if _, _, ok := ranges.Parse(e.PageRanges); e.PageRanges != "" && (!ok || len(e.PageRanges) > ranges.MaxLength) {
+	if _, _, ok := ParseRanges(e.PageRanges); e.PageRanges != "" && (!ok || len(e.PageRanges) > MaxRanges) {
 		wrong = append(wrong, errors.New("event: page_ranges is malformed"))
 	}
 	if e.Scale != 0 && (e.Scale < MinScale || e.Scale > MaxScale) {

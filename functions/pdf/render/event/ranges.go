@@ -1,5 +1,4 @@
-// Package ranges reads the ranges of pages that a request may ask for.
-package ranges
+package event
 
 import (
 	"cmp"
@@ -15,12 +14,12 @@ type Range struct{ First, Last int }
 // rangeForm is a page number, or a range of page numbers, from 1 to 9999.
 var rangeForm = regexp.MustCompile(`^([1-9][0-9]{0,3})(?:-([1-9][0-9]{0,3}))?$`)
 
-// MaxLength is the longest text in characters.
-const MaxLength = 255
+// MaxRanges is the longest text of page ranges in characters.
+const MaxRanges = 255
 
-// Parse reads page ranges such as 1-3,5. The list is in ascending order, and each page is in one range. A document with the
+// ParseRanges reads page ranges such as 1-3,5. The list is in ascending order, and each page is in one range. A document with the
 // page lastStart has pages in each range of the text. The result is false for a text of another form.
-func Parse(text string) (list []Range, lastStart int, ok bool) {
+func ParseRanges(text string) (list []Range, lastStart int, ok bool) {
 	for part := range strings.SplitSeq(text, ",") {
 		match := rangeForm.FindStringSubmatch(part)
 		if match == nil {

@@ -1,28 +1,24 @@
-// The command gallery renders twelve documents (see the target gallery-pdf). Its arguments are a folder and the path of the
-// browser. The command writes pdfs.md into the folder, and the PDFs with pictures of their first pages into pdfs.
 package main
 
 import (
 	"bytes"
 	"cmp"
-	"context"
-	"embed"
 	"encoding/base64"
-	"errors"
+	"flag"
 	"fmt"
 	"html/template"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
+	"testing"
 
 	"svcapi/functions/pdf/render/browser"
 	"svcapi/functions/pdf/render/event"
+	"svcapi/test/pdftest"
 )
 
-//go:embed documents
-var documents embed.FS
+// update makes TestGallery write docs/gallery: make gallery-pdf.
+var update = flag.Bool("update", false, "write the PDFs of docs/gallery")
 
 // example is one document of the gallery.
 type example struct {
@@ -53,68 +49,55 @@ var examples = []example{
 	{name: "agreement", about: "An agreement on Legal with numbered clauses", size: "Legal", margins: event.Margins{Top: 25, Right: 25, Bottom: 25, Left: 25}},
 }
 
-func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: gallery <folder> <browser>")
-		os.Exit(2)
-	}
-	if err := draw(context.Background(), os.Args[1], os.Args[2]); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-func draw(ctx context.Context, folder, path string) (err error) {
-	pictures := filepath.Join(folder, "pdfs")
-	if err := os.MkdirAll(pictures, 0o755); err != nil {
-		return err
-	}
-	profiles, err := os.MkdirTemp("", "gallery")
+// The documents of the gallery are rendered, with the pages that docs/gallery lists and without a missing glyph.
+func TestGallery(t *testing.T) {
+	folder := filepath.Join("..", "..", "..", "docs", "gallery")
+	templates, err := template.New("").Funcs(helpers(folder)).ParseGlob("../gallery/*.html")
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(profiles)) }()
-	templates, err := template.New("").Funcs(helpers(folder)).ParseFS(documents, "documents/*.html")
-	if err != nil {
-		return err
-	}
-	r := browser.New(browser.Options{
-		Path: path, Dir: profiles, Time: 20 * time.Second, Memory: 1 << 31, Pages: 500, Bytes: 4_700_000, RecycleAfter: 100, RecycleMemory: 1 << 30,
-	})
-	defer r.Close()
+	r := started(t, configuration(t, nil))
 	var index strings.Builder
 	index.WriteString("# PDFs\n\nTwelve documents, rendered by `make gallery`. The pictures show the first pages of responses of `POST /utilities/pdf/generate`. " +
-		"A picture links to its PDF. The HTML is in [functions/pdf/gallery/documents](../../functions/pdf/gallery/documents).\n\n| Document | Pages | Bytes | First page |\n|---|---|---|---|\n")
+		"A picture links to its PDF. The HTML is in [functions/pdf/gallery](../../functions/pdf/gallery).\n\n| Document | Pages | Bytes | First page |\n|---|---|---|---|\n")
+	listed, err := os.ReadFile(filepath.Join(folder, "pdfs.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name string, content []byte) {
+		if err := os.WriteFile(filepath.Join(folder, name), content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, e := range examples {
-		pdf, err := e.render(ctx, r, templates)
+		var html bytes.Buffer
+		if err := templates.ExecuteTemplate(&html, e.name+".html", nil); err != nil {
+			t.Fatal(err)
+		}
+		d := page(html.String())
+		d.Header, d.Footer = e.header, e.footer
+		d.Geometry = browser.Geometry{Size: browser.Sizes[cmp.Or(e.size, "A4")], Landscape: e.landscape, Margins: e.margins}
+		pdf, err := r.render(t.Context(), "", d)
 		if err != nil {
-			return fmt.Errorf("%s: %w", e.name, err)
+			t.Fatalf("%s: %v", e.name, err)
 		}
-		name := filepath.Join(pictures, e.name)
-		if err := os.WriteFile(name+".pdf", pdf, 0o644); err != nil {
-			return err
+		row := fmt.Sprintf("| %s | %s | ", e.about, pdftest.Info(t, pdf, "Pages"))
+		if browser.MissingGlyphs(pdf) || !*update && !bytes.Contains(listed, []byte(row)) {
+			t.Errorf("%s: missing glyphs %v, and docs/gallery/pdfs.md wants %q", e.name, browser.MissingGlyphs(pdf), row)
 		}
-		pages, err := picture(ctx, name)
-		if err != nil {
-			return fmt.Errorf("%s: %w", e.name, err)
+		if *update {
+			name := "pdfs/" + e.name
+			write(name+".pdf", undated(pdf))
+			write(name+".png", pdftest.PNG(t, pdf, 1, 50))
+			fmt.Fprintf(&index, "%s%d | [![%s](%s.png)](%[4]s.pdf) |\n", row, len(pdf), e.name, name)
 		}
-		fmt.Fprintf(&index, "| %s | %s | %d | [![%s](pdfs/%s.png)](pdfs/%s.pdf) |\n", e.about, pages, len(pdf), e.name, e.name, e.name)
 	}
-	return os.WriteFile(filepath.Join(folder, "pdfs.md"), []byte(index.String()), 0o644)
+	if *update {
+		write("pdfs.md", []byte(index.String()))
+	}
 }
 
-func (e example) render(ctx context.Context, r *browser.Renderer, templates *template.Template) ([]byte, error) {
-	var html bytes.Buffer
-	if err := templates.ExecuteTemplate(&html, e.name+".html", nil); err != nil {
-		return nil, err
-	}
-	size := browser.Sizes[cmp.Or(e.size, "A4")]
-	pdf, err := r.Render(ctx, browser.Document{HTML: html.String(), Header: e.header, Footer: e.footer, Geometry: browser.Geometry{Size: size, Landscape: e.landscape, Margins: e.margins}})
-	// The same document gives the same file, so that git shows only real changes.
-	return undated(pdf), err
-}
-
-// undated replaces the time stamps of a PDF by a fixed time.
+// undated replaces the time stamps of a PDF by a fixed time: the same document gives the same file.
 func undated(pdf []byte) []byte {
 	for _, key := range []string{"/CreationDate (D:", "/ModDate (D:"} {
 		if at := bytes.Index(pdf, []byte(key)); at >= 0 {
@@ -122,22 +105,6 @@ func undated(pdf []byte) []byte {
 		}
 	}
 	return pdf
-}
-
-// picture draws the first page of a PDF, and returns the number of pages.
-func picture(ctx context.Context, name string) (pages string, err error) {
-	if err := exec.CommandContext(ctx, "pdftoppm", "-png", "-r", "50", "-singlefile", "-f", "1", "-l", "1", name+".pdf", name).Run(); err != nil {
-		return "", fmt.Errorf("pdftoppm (of poppler-utils): %w", err)
-	}
-	info, err := exec.CommandContext(ctx, "pdfinfo", name+".pdf").Output()
-	if err != nil {
-		return "", fmt.Errorf("pdfinfo (of poppler-utils): %w", err)
-	}
-	_, rest, found := strings.Cut(string(info), "Pages:")
-	if !found {
-		return "", errors.New("pdfinfo reports no pages")
-	}
-	return strings.Fields(rest)[0], nil
 }
 
 // helpers returns the functions that the documents use.
