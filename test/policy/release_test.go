@@ -121,7 +121,7 @@ func TestThrottleGuide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	each, err := strconv.Atoi(fmt.Sprint(s.doc.at("Parameters", "ApiRequestsPerSecond", "Default")))
+	each, err := strconv.Atoi(s.doc.text("Parameters", "ApiRequestsPerSecond", "Default"))
 	if err != nil {
 		t.Fatal(err)
 	}
