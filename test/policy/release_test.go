@@ -86,8 +86,8 @@ func TestVersion(t *testing.T) {
 	}
 	version := ""
 	for line := range strings.Lines(string(text)) {
-		if title, ok := strings.CutPrefix(strings.TrimSpace(line), "## "); ok && title != "Unreleased" {
-			version = title
+		if title, ok := strings.CutPrefix(strings.TrimSpace(line), "## "); ok {
+			version, _, _ = strings.Cut(title, " ")
 			break
 		}
 	}

@@ -29,10 +29,7 @@ func root(elements ...string) string {
 type object map[string]any
 
 // templateFile is template.yaml as SAM's own translator expands it at deployment.
-type templateFile struct {
-	text string
-	doc  object
-}
+type templateFile struct{ doc object }
 
 // resource is one resource of a stack.
 type resource struct {
@@ -59,7 +56,7 @@ func translate(parameters ...string) (string, error) {
 
 // parse reads a translated template.
 func parse(text string) (*templateFile, error) {
-	s := &templateFile{text: text}
+	s := &templateFile{}
 	return s, yaml.Unmarshal([]byte(text), &s.doc)
 }
 
