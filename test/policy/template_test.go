@@ -128,6 +128,7 @@ var facts = []fact{
 	{"AWS::DynamoDB::Table", "PointInTimeRecoverySpecification", "{PointInTimeRecoveryEnabled: true}"},
 	{"AWS::DynamoDB::Table", "/DeletionPolicy", "RetainExceptOnCreate"},
 	{"AWS::DynamoDB::Table", "/UpdateReplacePolicy", "Retain"},
+	{"Ledger", "GlobalSecondaryIndexes.0.Projection", "{ProjectionType: ALL}"},
 	{"Rates|Transient", "TimeToLiveSpecification", "{AttributeName: expires, Enabled: true}"},
 	{"Rates|Transient", "PointInTimeRecoverySpecification", ""},
 	{"Rates|Transient", "/DeletionPolicy", "Delete"},
