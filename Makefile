@@ -205,7 +205,7 @@ policy test-quick: $(VENV)/.ready $(NPM)
 policy:
 	go test ./test/policy
 
-pages: ## the computed sections of docs/costs.md, docs/scale.md and README.md, from docs/units.json and template.yaml
+pages: $(VENV)/.ready ## the computed sections of docs/costs.md, docs/scale.md and README.md, from docs/units.json and template.yaml
 	go test -count=1 -run '^(TestCosts|TestScale)$$' ./test/policy -update
 
 $(VENV)/.ready: tools/requirements.txt

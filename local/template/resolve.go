@@ -283,9 +283,18 @@ func (r *resolver) fields(path string, n *yaml.Node) map[string]*yaml.Node {
 	if err != nil || n == nil {
 		return nil
 	}
-	fields := map[string]*yaml.Node{}
+	fields, merged := map[string]*yaml.Node{}, map[string]*yaml.Node{}
 	for pair := range slices.Chunk(n.Content, 2) {
+		if pair[0].ShortTag() == "!!merge" {
+			merged = r.fields(path, pair[1])
+			continue
+		}
 		fields[pair[0].Value] = pair[1]
+	}
+	for key, value := range merged {
+		if fields[key] == nil {
+			fields[key] = value
+		}
 	}
 	return fields
 }

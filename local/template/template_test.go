@@ -64,12 +64,14 @@ Resources:
     Properties:
       Timeout: 55
       ReservedConcurrentExecutions: 3
+      LoggingConfig: {LogGroup: !Ref SettleLogGroup}
       EventInvokeConfig: {MaximumRetryAttempts: 0, MaximumEventAgeInSeconds: 60}
       Events:
         Often: {Type: ScheduleV2, Properties: {ScheduleExpression: rate(1 minute), Input: '{}'}}
   ProdFunction:
     Type: AWS::Serverless::Function
     Condition: IsProd
+    Properties: {LoggingConfig: {LogGroup: !Ref ProdLogGroup}}
   SmsRole:
     Type: AWS::IAM::Role
     Properties:
@@ -79,7 +81,9 @@ Resources:
   Reading: {Type: AWS::IAM::ManagedPolicy, Properties: {PolicyDocument: {Statement: [{Sid: Read, Action: dynamodb:GetItem, Resource: !GetAtt Wallets.Arn}]}}}
   Tracing: {Type: AWS::IAM::ManagedPolicy, Condition: IsProd, Properties: {PolicyDocument: {Statement: [{Sid: Trace, Action: xray:PutTraceSegments, Resource: '*'}]}}}
   Unused: {Type: AWS::IAM::ManagedPolicy, Properties: {PolicyDocument: {Statement: [{Sid: Unused, Action: dynamodb:Scan, Resource: !GetAtt Wallets.Arn}]}}}
-  SmsLogGroup: {Type: AWS::Logs::LogGroup, Properties: {LogGroupName: /logs/sms}}
+  SmsLogGroup: {Type: AWS::Logs::LogGroup, Properties: &log {LogGroupName: /logs/sms}}
+  SettleLogGroup: {Type: AWS::Logs::LogGroup, Properties: {<<: *log, LogGroupName: /logs/settle}}
+  ProdLogGroup: {Type: AWS::Logs::LogGroup, Properties: {RetentionInDays: 1, <<: *log}}
   Wallets:
     Type: AWS::DynamoDB::Table
     Properties:
@@ -111,7 +115,7 @@ func TestParse(t *testing.T) {
 		},
 		Functions: []template.Function{{
 			LogicalID: "SettleFunction", Name: "local-SettleFunction", Folder: "settle", Package: "settle",
-			Timeout: 55 * time.Second, MemoryMB: 128, LogFormat: "JSON", LogLevel: "WARN", LogGroup: "/aws/lambda/local-SettleFunction",
+			Timeout: 55 * time.Second, MemoryMB: 128, LogFormat: "JSON", LogLevel: "WARN", LogGroup: "/logs/settle",
 			Environment: map[string]string{"STAGE": "dev", "SHARED": "globals"},
 			Schedules:   []template.Schedule{{Every: time.Minute, Input: "{}"}},
 			Reserved:    3, Asynchronous: template.Asynchronous{MaxAge: time.Minute},
@@ -151,7 +155,7 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f, ok := prod.Function("ProdFunction"); !ok || f.Timeout != 28*time.Second {
+	if f, ok := prod.Function("ProdFunction"); !ok || f.Timeout != 28*time.Second || f.LogGroup != "/logs/sms" {
 		t.Errorf("function under a condition that holds: %+v", f)
 	}
 	if f, _ := prod.Function("sms"); f.MemoryMB != 1024 || f.Environment["IF"] != "yes" || f.Environment["GONE"] != "x" || len(f.Permissions) != 3 {

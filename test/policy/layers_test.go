@@ -137,9 +137,6 @@ func TestForbiddenImports(t *testing.T) {
 	}
 }
 
-// Packages of shared/ that were laid for functions still to come. An entry leaves when a second program uses it.
-var awaited = []string{}
-
 // A package that only one program uses belongs into that program's folder. The programs are the functions and the
 // operator's command line; the local stack is not a program.
 func TestSharedIsShared(t *testing.T) {
@@ -163,12 +160,8 @@ func TestSharedIsShared(t *testing.T) {
 		}
 	}
 	for path, by := range users {
-		waits := slices.Contains(awaited, strings.TrimPrefix(path, "shared/"))
-		switch {
-		case len(by) == 0 || len(by) == 1 && !waits:
+		if len(by) < 2 {
 			t.Errorf("%s is used by %v only: shared/ is for what two or more programs use", path, by)
-		case len(by) > 1 && waits:
-			t.Errorf("%s is used by %v: take it off the list of awaited ones", path, by)
 		}
 	}
 }

@@ -76,16 +76,15 @@ func readModel(s *templateFile) (*model, error) {
 		m.alarms++
 		m.alarmMetrics += len(watched(alarm))
 	}
-	for _, function := range s.functions() {
-		for _, event := range function.events("ScheduleV2") {
-			every := period.FindStringSubmatch(event.text("ScheduleExpression"))
-			if every == nil {
-				m.runs[function.folder()] = math.NaN()
-				continue
-			}
-			n, _ := strconv.ParseFloat(every[1], 64)
-			m.runs[function.folder()] = hoursOfMonth / n * map[string]float64{"minute": 60, "hour": 1}[every[2]]
+	period := regexp.MustCompile(`^rate\((\d+) (minute|hour)s?\)$`)
+	for _, schedule := range s.resources("AWS::Scheduler::Schedule") {
+		every := period.FindStringSubmatch(schedule.properties.text("ScheduleExpression"))
+		if every == nil {
+			return nil, fmt.Errorf("%s: %q", schedule.id, schedule.properties.text("ScheduleExpression"))
 		}
+		n, _ := strconv.ParseFloat(every[1], 64)
+		folder, _, _ := strings.Cut(strings.ToLower(schedule.id), "function")
+		m.runs[folder] = hoursOfMonth / n * map[string]float64{"minute": 60, "hour": 1}[every[2]]
 	}
 	for _, dimensions := range ownMetrics() {
 		for _, by := range dimensions {
@@ -556,7 +555,6 @@ func (m *model) projects() string {
 	one("The wallets, read each minute", func(p float64) string { return dollars(scans(p)) })
 	one("The comparison of each hour", func(p float64) string { return dollars(m.settled(p) - scans(p)) })
 	one("Secrets of one in ten projects, two kinds: one for each kind", func(p float64) string { return dollars(secrets(p) * m.price("secret", 0)) })
-	one("… one for each kind and environment", func(p float64) string { return dollars(2 * secrets(p) * m.price("secret", 0)) })
 	one("… of the quota of secrets", func(p float64) string { return fmt.Sprintf("%.0f %%", secrets(p)/m.quota("secrets").Value*100) })
 	one("Items in the tables, with their recovery", func(p float64) string { return dollars(m.kept(p)) })
 	one("Paid requests a second from which a sparse index costs more than the reads", func(p float64) string {

@@ -86,8 +86,8 @@ func TestVersion(t *testing.T) {
 	}
 	version := ""
 	for line := range strings.Lines(string(text)) {
-		if title, ok := strings.CutPrefix(strings.TrimSpace(line), "## "); ok && title != "Unreleased" {
-			version = title
+		if title, ok := strings.CutPrefix(strings.TrimSpace(line), "## "); ok {
+			version, _, _ = strings.Cut(title, " ")
 			break
 		}
 	}
@@ -121,7 +121,7 @@ func TestThrottleGuide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	each, err := strconv.Atoi(fmt.Sprint(s.doc.at("Parameters", "ApiRequestsPerSecond", "Default")))
+	each, err := strconv.Atoi(s.doc.text("Parameters", "ApiRequestsPerSecond", "Default"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,8 +72,8 @@ func TestDependabot(t *testing.T) {
 	}
 }
 
-// rights are the permissions of jobs that may do more than read the repository, by workflow and job.
-var rights = map[string]map[string]string{
+// jobRights are the permissions of jobs that may do more than read the repository, by workflow and job.
+var jobRights = map[string]map[string]string{
 	"ci.yml release":    {"contents": "write", "attestations": "write", "id-token": "write"},
 	"deploy.yml deploy": {"contents": "read", "attestations": "read", "id-token": "write"},
 }
@@ -98,7 +98,7 @@ func TestWorkflowRights(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, job := range workflow.Jobs {
-			want := rights[filepath.Base(file)+" "+name]
+			want := jobRights[filepath.Base(file)+" "+name]
 			if want != nil {
 				found++
 			}
@@ -112,8 +112,8 @@ func TestWorkflowRights(t *testing.T) {
 			t.Errorf("%s: a key of AWS", file)
 		}
 	}
-	if found != len(rights) {
-		t.Errorf("%d of %d jobs with rights", found, len(rights))
+	if found != len(jobRights) {
+		t.Errorf("%d of %d jobs with rights", found, len(jobRights))
 	}
 	for file, steps := range map[string][]string{
 		"ci.yml":              {"make package", "uses: actions/attest@", "gh release create"},

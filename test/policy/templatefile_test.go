@@ -1,16 +1,21 @@
-// Package policy holds the rules that the compiler, sam validate and cfn-lint do not check: over
-// template.yaml, openapi.yaml, the events, and which package may import which. It has tests only;
+// Package policy holds the rules that the compiler, sam validate, cfn-lint, Redocly and the acceptance tests do not check:
+// over template.yaml as SAM translates it, openapi.yaml, the events, and which package may import which. It has tests only;
 // this file reads the files that they check.
 package policy
 
 import (
-	"errors"
+	"bytes"
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"testing"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -20,132 +25,106 @@ func root(elements ...string) string {
 	return filepath.Join(append([]string{"..", ".."}, elements...)...)
 }
 
-// object is a YAML mapping. An intrinsic in short form, such as !Ref Stage, is one too:
-// {"Ref": "Stage"}.
+// object is a YAML mapping. An intrinsic is one too: {"Ref": "Stage"}.
 type object map[string]any
 
-// templateFile is a CloudFormation template as written, intrinsics unresolved.
-type templateFile struct {
-	text string
-	doc  object
-}
+// templateFile is template.yaml as SAM's own translator expands it at deployment.
+type templateFile struct{ doc object }
 
 // resource is one resource of a stack.
 type resource struct {
 	id         string
 	kind       string
 	attributes object // DeletionPolicy, Metadata and their like
-	properties object // with what Globals gives a function
+	properties object
 }
 
-// parse reads a template.
+// rendererID is the function that runs the browser.
+const rendererID = "PdfRenderFunction"
+
+// translate runs SAM's translator with parameters such as PriceSms=1.
+func translate(parameters ...string) (string, error) {
+	cmd := exec.Command(".local/venv/bin/python", append([]string{"tools/translate.py", "template.yaml"}, parameters...)...)
+	var failure bytes.Buffer
+	cmd.Dir, cmd.Stderr = root(), &failure
+	text, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("SAM's translator (make policy installs it): %w\n%s", err, failure.String())
+	}
+	return string(text), err
+}
+
+// parse reads a translated template.
 func parse(text string) (*templateFile, error) {
-	var node yaml.Node
-	if err := yaml.Unmarshal([]byte(text), &node); err != nil {
-		return nil, fmt.Errorf("template: %w", err)
-	}
-	if len(node.Content) == 0 {
-		return nil, errors.New("template: empty")
-	}
-	value, err := plain(node.Content[0])
-	if err != nil {
-		return nil, err
-	}
-	doc, ok := value.(object)
-	if !ok {
-		return nil, errors.New("template: no mapping")
-	}
-	return &templateFile{text: text, doc: doc}, nil
+	s := &templateFile{}
+	return s, yaml.Unmarshal([]byte(text), &s.doc)
 }
 
-// readTemplate reads template.yaml.
-func readTemplate() (*templateFile, error) {
+// hashed is the logical ID of a version or a layer: a hash of its content is its end.
+var hashed = regexp.MustCompile(`\b(\w+FunctionVersion|ChromiumLayer)[0-9a-f]{10}\b`)
+
+// translation is the template with "@NAME@" as the value of each parameter, where SAM resolves one, and logical IDs
+// without hashes.
+var translation = sync.OnceValues(func() (*templateFile, error) {
+	var written struct {
+		Parameters map[string]yaml.Node `yaml:"Parameters"`
+	}
 	text, err := os.ReadFile(root("template.yaml"))
+	if err == nil {
+		err = yaml.Unmarshal(text, &written)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return parse(string(text))
+	var values []string
+	for _, name := range slices.Sorted(maps.Keys(written.Parameters)) {
+		values = append(values, name+"=@"+name+"@")
+	}
+	translated, err := translate(values...)
+	if err != nil {
+		return nil, err
+	}
+	return parse(hashed.ReplaceAllString(translated, "$1"))
+})
+
+// current is template.yaml, translated.
+func current(t *testing.T) *templateFile {
+	t.Helper()
+	s, err := translation()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
-// plain turns a YAML node into objects, []any and scalars.
-func plain(node *yaml.Node) (any, error) {
-	value, err := bare(node)
-	if err != nil || !strings.HasPrefix(node.Tag, "!") || strings.HasPrefix(node.Tag, "!!") {
-		return value, err
-	}
-	name := strings.TrimPrefix(node.Tag, "!")
-	if text, ok := value.(string); ok && name == "GetAtt" {
-		id, attribute, _ := strings.Cut(text, ".")
-		value = []any{id, attribute}
-	}
-	if name != "Ref" && name != "Condition" {
-		name = "Fn::" + name
-	}
-	return object{name: value}, nil
-}
-
-func bare(node *yaml.Node) (any, error) {
-	switch node.Kind {
-	case yaml.MappingNode:
-		out := object{}
-		for i := 0; i < len(node.Content); i += 2 {
-			key := node.Content[i].Value
-			if _, twice := out[key]; twice {
-				return nil, fmt.Errorf("line %d: %s occurs twice", node.Content[i].Line, key)
-			}
-			value, err := plain(node.Content[i+1])
-			if err != nil {
-				return nil, err
-			}
-			out[key] = value
-		}
-		return out, nil
-	case yaml.SequenceNode:
-		out := []any{}
-		for _, item := range node.Content {
-			value, err := plain(item)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, value)
-		}
-		return out, nil
-	case yaml.ScalarNode:
-		if strings.HasPrefix(node.Tag, "!") && !strings.HasPrefix(node.Tag, "!!") {
-			return node.Value, nil
-		}
-		var value any
-		if err := node.Decode(&value); err != nil {
-			return nil, fmt.Errorf("line %d: %w", node.Line, err)
-		}
-		return value, nil
-	default:
-		return nil, fmt.Errorf("line %d: anchors and aliases are not used here", node.Line)
-	}
-}
-
-// at follows keys into nested objects; nil where one is absent.
-func (o object) at(keys ...string) any {
-	var value any = o
+// at follows keys into nested mappings and lists; nil where one is absent.
+func at(value any, keys ...string) any {
 	for _, key := range keys {
-		inner, ok := value.(object)
-		if !ok {
+		switch inner := value.(type) {
+		case object:
+			value = inner[key]
+		case []any:
+			i, err := strconv.Atoi(key)
+			if err != nil || i >= len(inner) {
+				return nil
+			}
+			value = inner[i]
+		default:
 			return nil
 		}
-		value = inner[key]
 	}
 	return value
 }
 
-// object is the object at keys, empty where there is none.
+// object is the mapping at keys, empty where there is none.
 func (o object) object(keys ...string) object {
-	value, _ := o.at(keys...).(object)
+	value, _ := at(o, keys...).(object)
 	return value
 }
 
 // list is the list at keys. One value counts as a list of itself.
 func (o object) list(keys ...string) []any {
-	switch value := o.at(keys...).(type) {
+	switch value := at(o, keys...).(type) {
 	case nil:
 		return nil
 	case []any:
@@ -155,134 +134,125 @@ func (o object) list(keys ...string) []any {
 	}
 }
 
-// text is the string at keys, empty where there is none.
-func (o object) text(keys ...string) string {
-	value, _ := o.at(keys...).(string)
-	return value
-}
+// text is the value at keys as show writes it, empty where there is none.
+func (o object) text(keys ...string) string { return show(at(o, keys...)) }
 
-// ref is the name that {"Ref": name} holds, else empty.
-func ref(value any) string {
-	inner, _ := value.(object)
-	return inner.text("Ref")
-}
+// names are a mapping's keys in order.
+func (o object) names() []string { return slices.Sorted(maps.Keys(o)) }
 
-// names are an object's keys in order.
-func (o object) names() []string {
-	out := make([]string, 0, len(o))
-	for name := range o {
-		out = append(out, name)
+// show writes a value in one line: ${NAME} and ${ID.ATTRIBUTE} for references, "CONDITION ? THEN : ELSE" for Fn::If, "-" for
+// AWS::NoValue.
+func show(value any) string {
+	texts := func(list []any) (out []string) {
+		for _, item := range list {
+			out = append(out, show(item))
+		}
+		return out
 	}
-	slices.Sort(out)
-	return out
+	switch value := value.(type) {
+	case nil:
+		return ""
+	case []any:
+		return "[" + strings.Join(texts(value), ", ") + "]"
+	case object:
+		for name, inner := range value {
+			list, _ := inner.([]any)
+			switch {
+			case len(value) > 1:
+			case name == "Ref" && inner == "AWS::NoValue":
+				return "-"
+			case name == "Ref":
+				return "${" + show(inner) + "}"
+			case name == "Fn::GetAtt":
+				return "${" + strings.Join(texts(list), ".") + "}"
+			case name == "Fn::If":
+				return fmt.Sprintf("%s ? %s : %s", list[0], show(list[1]), show(list[2]))
+			case name == "Fn::Sub" && list == nil:
+				return show(inner)
+			case name == "Fn::Sub":
+				text, _ := list[0].(string)
+				for variable, with := range list[1].(object) {
+					text = strings.ReplaceAll(text, "${"+variable+"}", show(with))
+				}
+				return text
+			}
+		}
+		var out []string
+		for _, name := range value.names() {
+			out = append(out, name+": "+show(value[name]))
+		}
+		return "{" + strings.Join(out, ", ") + "}"
+	}
+	return fmt.Sprint(value)
 }
 
-// resources are the resources of one type, by logical ID.
-func (s *templateFile) resources(kind string) []resource {
-	var out []resource
+// resources are the resources of one type, of all types where kind is empty, by logical ID.
+func (s *templateFile) resources(kind string) (out []resource) {
 	all := s.doc.object("Resources")
 	for _, id := range all.names() {
-		attributes := all.object(id)
-		if attributes.text("Type") != kind {
-			continue
+		if r := all.object(id); kind == "" || r.text("Type") == kind {
+			out = append(out, resource{id, r.text("Type"), r, r.object("Properties")})
 		}
-		properties := object{}
-		if kind == "AWS::Serverless::Function" {
-			properties = merge(properties, s.doc.object("Globals", "Function"))
-		}
-		properties = merge(properties, attributes.object("Properties"))
-		out = append(out, resource{id: id, kind: kind, attributes: attributes, properties: properties})
 	}
 	return out
 }
 
 // functions are the stack's functions.
-func (s *templateFile) functions() []resource { return s.resources("AWS::Serverless::Function") }
+func (s *templateFile) functions() []resource { return s.resources("AWS::Lambda::Function") }
 
-// merge lays b over a. Objects merge, all else replaces, as SAM does with Globals.
-func merge(a, b object) object {
-	out := maps.Clone(a)
-	if out == nil {
-		out = object{}
-	}
-	for key, value := range b {
-		below, isBelow := out[key].(object)
-		above, isAbove := value.(object)
-		if isBelow && isAbove && ref(value) == "" {
-			value = merge(below, above)
-		}
-		out[key] = value
-	}
-	return out
-}
+// ends are the ends of logical IDs that name what a function has.
+var ends = regexp.MustCompile(`(Function(DeploymentGroup|Aliaslive|Version|EventInvokeConfig)?|LogGroup|Role|CanaryAlarm)$`)
 
-// folder is the name of a function in events, logs and alarms: its logical ID without "Function".
-func (r resource) folder() string {
-	return strings.ToLower(strings.TrimSuffix(r.id, "Function"))
-}
+// stem is the logical ID of a function without "Function", also for its role, log group, alarm and deployment.
+func (r resource) stem() string { return ends.ReplaceAllString(r.id, "") }
 
-// events are a function's events of one type.
-func (r resource) events(kind string) []object {
-	var out []object
-	events := r.properties.object("Events")
-	for _, name := range events.names() {
-		if events.text(name, "Type") == kind {
-			out = append(out, events.object(name, "Properties"))
-		}
-	}
-	return out
-}
+// folder is the name of a function in events, logs and alarms.
+func (r resource) folder() string { return strings.ToLower(r.stem()) }
 
-// routes maps the path of every Api event to the function that serves it.
+// served matches the function that a route is integrated with.
+var served = regexp.MustCompile(`\$\{(\w+)Aliaslive\}`)
+
+// routes maps the path of every route to the function that serves its alias.
 func (s *templateFile) routes() map[string]string {
 	out := map[string]string{}
-	for _, function := range s.functions() {
-		for _, event := range function.events("Api") {
-			out[event.text("Path")] = function.id
+	paths := s.doc.object("Resources", "Api", "Properties", "Body", "paths")
+	for path := range paths {
+		uri := paths.text(path, "x-amazon-apigateway-any-method", "x-amazon-apigateway-integration", "uri")
+		if match := served.FindStringSubmatch(uri); match != nil {
+			out[path] = match[1]
 		}
 	}
 	return out
 }
 
-// walk calls visit for every key of every object in value, with the path to it.
-func walk(value any, path string, visit func(path, key string, value any)) {
-	switch value := value.(type) {
-	case object:
-		for _, key := range value.names() {
-			visit(path, key, value[key])
-			walk(value[key], path+"/"+key, visit)
-		}
-	case []any:
-		for i, item := range value {
-			walk(item, fmt.Sprintf("%s/%d", path, i), visit)
-		}
+var substitution = regexp.MustCompile(`\$\{([A-Za-z0-9]+)\}`)
+
+// referred returns the names that a value refers to.
+func referred(in any) map[string]bool {
+	used := map[string]bool{}
+	for _, match := range substitution.FindAllStringSubmatch(show(in), -1) {
+		used[match[1]] = true
 	}
+	return used
 }
 
-// role is the role that a function names, the zero resource where it names none of the template.
-func (s *templateFile) role(function resource) resource {
-	parts := function.properties.list("Role", "Fn::GetAtt")
-	for _, role := range s.resources("AWS::IAM::Role") {
-		if len(parts) == 2 && parts[0] == role.id && parts[1] == "Arn" {
-			return role
+// watched lists the metrics of an alarm as namespace, name, statistic and dimensions.
+func watched(alarm resource) (metrics []string) {
+	one := func(m object, statistic string) {
+		words := []string{m.text("Namespace"), m.text("MetricName"), statistic}
+		for _, d := range m.list("Dimensions") {
+			words = append(words, show(at(d, "Name"))+"="+show(at(d, "Value")))
+		}
+		metrics = append(metrics, strings.Join(words, " "))
+	}
+	if p := alarm.properties; p["MetricName"] != nil {
+		one(p, p.text("Statistic")+p.text("ExtendedStatistic"))
+	}
+	for _, item := range alarm.properties.list("Metrics") {
+		if stat, ok := at(item, "MetricStat").(object); ok {
+			one(stat.object("Metric"), stat.text("Stat"))
 		}
 	}
-	return resource{}
-}
-
-// policies are the documents of the policies that a function's role has under any parameters: its own, and the managed
-// policies of the template that it names without a condition.
-func (s *templateFile) policies(function resource) []object {
-	role := s.role(function).properties
-	var out []object
-	for _, item := range role.list("Policies") {
-		policy, _ := item.(object)
-		out = append(out, policy.object("PolicyDocument"))
-	}
-	for _, item := range role.list("ManagedPolicyArns") {
-		if id := ref(item); id != "" {
-			out = append(out, s.doc.object("Resources", id, "Properties", "PolicyDocument"))
-		}
-	}
-	return out
+	slices.Sort(metrics)
+	return metrics
 }

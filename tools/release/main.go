@@ -103,10 +103,7 @@ func pack(ctx context.Context, root, version, folder string) error {
 	}
 	for _, name := range documents {
 		text, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(folder, name), text, 0o644); err != nil {
+		if err = errors.Join(err, os.WriteFile(filepath.Join(folder, name), text, 0o644)); err != nil {
 			return err
 		}
 	}
@@ -166,23 +163,13 @@ func zipFolder(folder, file string) (err error) {
 	defer func() { err = errors.Join(err, out.Close()) }()
 	z := zip.NewWriter(out)
 	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestCompression) })
-	var names []string
-	err = fs.WalkDir(os.DirFS(folder), ".", func(name string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() {
-			names = append(names, name)
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		if err := zipFile(z, name, filepath.Join(folder, name)); err != nil {
+	err = fs.WalkDir(os.DirFS(folder), ".", func(name string, entry fs.DirEntry, err error) error { // in lexical order
+		if err != nil || entry.IsDir() {
 			return err
 		}
-	}
-	return z.Close()
+		return zipFile(z, name, filepath.Join(folder, name))
+	})
+	return errors.Join(err, z.Close())
 }
 
 func zipFile(z *zip.Writer, name, path string) error {
@@ -207,12 +194,11 @@ func zipFile(z *zip.Writer, name, path string) error {
 		}
 		return err
 	}
-	in, err := os.Open(path)
-	if err != nil {
-		return err
+	data, err := os.ReadFile(path)
+	if err == nil {
+		_, err = w.Write(data)
 	}
-	_, err = io.Copy(w, in)
-	return errors.Join(err, in.Close())
+	return err
 }
 
 // materials returns the bill of materials: the modules in the build information of the binaries.
@@ -241,9 +227,9 @@ func materials(version string, binaries []string) ([]byte, error) {
 		}
 	}
 	refs := slices.Sorted(maps.Keys(modules))
-	components := make([]cdx.Component, len(refs))
-	for i, ref := range refs {
-		components[i] = modules[ref]
+	var components []cdx.Component
+	for _, ref := range refs {
+		components = append(components, modules[ref])
 	}
 	bom.Components = &components
 	bom.Dependencies = &[]cdx.Dependency{{Ref: "svcapi", Dependencies: &refs}}

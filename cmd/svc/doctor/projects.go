@@ -49,7 +49,7 @@ func (d *Diagnosis) project(ctx context.Context, id string) error {
 		return err
 	}
 	if !project.ValidID(id) {
-		d.Add(app.Broken, "reserved", id, "its ID is a reserved word: its credentials get 401 unauthorized", "docs/upgrade.md says how its client moves to another ID.")
+		d.Add(app.Broken, "reserved", id, "its ID is a reserved word: its credentials get 401 unauthorized", "Move its client: svc project export, then svc project import FILE --id ID.")
 	}
 	if rec.Paused {
 		d.Add(app.Warning, "paused", id, "every request gets 503 project_paused", d.Line("project resume %s", id))

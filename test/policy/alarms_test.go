@@ -1,0 +1,226 @@
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// canary ends the names of the alarms that deployments alone watch.
+const canary = "CanaryAlarm"
+
+// declaredOperation is an operation in a function's code, from its name to its decoder.
+var declaredOperation = regexp.MustCompile(`(?s)Name:\s*"([a-z_]+)",\s*Method:.*?Decode:`)
+
+// operations returns the operations by their names, as metrics carry them, and whether each has a price.
+var operations = sync.OnceValue(func() map[string]bool {
+	paid := map[string]bool{}
+	files, _ := filepath.Glob(root("functions", "*", "*.go"))
+	for _, file := range files {
+		text, _ := os.ReadFile(file)
+		for _, match := range declaredOperation.FindAllSubmatch(text, -1) {
+			if !strings.HasSuffix(file, "_test.go") {
+				paid[string(match[1])] = strings.Contains(string(match[0]), "Price: ")
+			}
+		}
+	}
+	return paid
+})
+
+// awsMetrics are the namespaces of AWS's own metrics that alarms use, with the metrics.
+var awsMetrics = map[string][]string{
+	"AWS/ApiGateway": {"4XXError", "5XXError", "Count"},
+	"AWS/DynamoDB":   {"ReadThrottleEvents", "WriteThrottleEvents"},
+	"AWS/Lambda":     {"Duration", "Errors", "Throttles"},
+}
+
+var (
+	chapter       = regexp.MustCompile(`Runbook: ([a-z-]+)$`)
+	mathID        = regexp.MustCompile(`\b[a-z]\w*\b`)
+	printedMetric = regexp.MustCompile(`Name: "([A-Za-z_]+)", Unit:[^\n]*?(?:By: \[\]string\{([^}]*)\}[^\n]*)?\n|state\.metric\("([A-Za-z]+)"\)`)
+	quotedName    = regexp.MustCompile(`"([a-z_]+)"`)
+)
+
+// ownMetrics returns the metrics that the functions print, each with the dimensions that count it; "" is the stage.
+var ownMetrics = sync.OnceValue(func() map[string][]string {
+	metrics := map[string][]string{}
+	for _, folder := range []string{"functions", "shared"} {
+		_ = filepath.WalkDir(root(folder), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, match := range printedMetric.FindAllSubmatch(text, -1) {
+				by, names := string(match[2]), string(match[1])+string(match[3])
+				var dimensions []string
+				if by == "" || strings.Contains(by, "telemetry.ByStage") {
+					dimensions = []string{""}
+				}
+				for _, name := range quotedName.FindAllStringSubmatch(by, -1) {
+					dimensions = append(dimensions, name[1])
+				}
+				metrics[names] = dimensions
+			}
+			return err
+		})
+	}
+	return metrics
+})
+
+// outcomes are the values of the dimension "outcome": the texts of its file that no other purpose has.
+var outcomes = sync.OnceValue(func() (names []string) {
+	text, _ := os.ReadFile(root("shared", "api", "log.go"))
+	_, text, _ = bytes.Cut(text, []byte("var outcomes ="))
+	text, _, _ = bytes.Cut(text, []byte("// maxPayload"))
+	for _, match := range regexp.MustCompile(`(?:: |return |\boutcome[A-Z]\w* += )"([a-z_]+)"`).FindAllSubmatch(text, -1) {
+		names = append(names, string(match[1]))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+})
+
+// alarms: those of all functions and tables watch each of them, metrics exist, and the runbook has a chapter for each alarm.
+func alarms(s *templateFile) (f findings) {
+	every := map[string][]string{}
+	for _, function := range s.functions() {
+		for alarm, metric := range map[string]string{"ErrorsAlarm": "Errors Sum", "ThrottlesAlarm": "Throttles Sum", "SlowAlarm": "Duration p99"} {
+			every[alarm] = append(every[alarm], "AWS/Lambda "+metric+" FunctionName=${"+function.id+"}")
+		}
+	}
+	for _, metric := range []string{"Read", "Write"} {
+		for _, table := range s.resources("AWS::DynamoDB::Table") {
+			every["TablesThrottledAlarm"] = append(every["TablesThrottledAlarm"], "AWS/DynamoDB "+metric+"ThrottleEvents Sum TableName=${"+table.id+"}")
+		}
+	}
+	runbook, err := os.ReadFile(root("docs", "runbook.md"))
+	if err != nil {
+		f.add("%v", err)
+	}
+	chapters, explained := map[string]bool{}, map[string]bool{}
+	for line := range strings.Lines(string(runbook)) {
+		if title, ok := strings.CutPrefix(strings.TrimSpace(line), "## "); ok {
+			chapters[strings.ReplaceAll(strings.ToLower(title), " ", "-")] = true // as its link
+		}
+	}
+	own := ownMetrics()
+	for _, alarm := range s.resources("AWS::CloudWatch::Alarm") {
+		metrics, want := watched(alarm), every[alarm.id]
+		slices.Sort(want)
+		if want != nil && !slices.Equal(metrics, want) {
+			f.add("%s watches %q, want %q", alarm.id, metrics, want)
+		}
+		if len(metrics) == 0 || len(metrics) > 10 {
+			f.add("%s watches %d metrics, want 1 to 10", alarm.id, len(metrics))
+		}
+		if match := chapter.FindStringSubmatch(alarm.properties.text("AlarmDescription")); match != nil {
+			explained[match[1]] = true
+			if !chapters[match[1]] {
+				f.add("%s: docs/runbook.md has no chapter %s", alarm.id, match[1])
+			}
+		}
+		f = append(f, mathematics(alarm)...)
+		for _, metric := range metrics {
+			namespace, rest, _ := strings.Cut(metric, " ")
+			name, rest, _ := strings.Cut(rest, " ")
+			_, dimensions, _ := strings.Cut(rest, " ")
+			by, outcome, _ := strings.Cut(dimensions, "=")
+			switch {
+			case namespace != "SVC/${Stage}" && !slices.Contains(awsMetrics[namespace], name),
+				namespace == "SVC/${Stage}" && !slices.Contains(own[name], by):
+				f.add("%s watches %s, which nothing prints", alarm.id, metric)
+			case by == "outcome" && !slices.Contains(outcomes(), outcome):
+				f.add("%s watches %s, which no response has", alarm.id, metric)
+			}
+		}
+	}
+	for title := range chapters {
+		if !explained[title] {
+			f.add("docs/runbook.md has the chapter %s, which no alarm names", title)
+		}
+	}
+	return f
+}
+
+// mathematics checks that an alarm takes one value from its metrics and uses each metric.
+func mathematics(alarm resource) (f findings) {
+	ids, used, returned, all := map[string]bool{}, map[string]bool{}, 0, false
+	for _, item := range alarm.properties.list("Metrics") {
+		id := show(at(item, "Id"))
+		ids[id] = true
+		if at(item, "ReturnData") != false {
+			returned++
+			used[id] = true
+		}
+		expression := show(at(item, "Expression"))
+		for _, id := range mathID.FindAllString(expression, -1) {
+			used[id] = true
+		}
+		all = all || strings.Contains(expression, "METRICS()")
+	}
+	if len(ids) > 0 && returned != 1 {
+		f.add("%s returns %d values", alarm.id, returned)
+	}
+	if !all && !maps.Equal(ids, used) {
+		f.add("%s has the metrics %v and uses %v", alarm.id, ids, used)
+	}
+	return f
+}
+
+// The questions of the dashboard, each a heading.
+var questions = []string{"Is it up?", "Is it fast?", "Is money right?", "Which vendor fails?"}
+
+var searched = regexp.MustCompile(`MetricName=\\"([A-Za-z_]+)\\"`)
+
+func dashboard(s *templateFile) (f findings) {
+	text := s.doc.text("Resources", "Dashboard", "Properties", "DashboardBody")
+	var body struct {
+		Widgets []struct {
+			X, Y, Width, Height int
+			Properties          struct{ Markdown string }
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &body); err != nil {
+		f.add("the dashboard is no JSON: %v", err)
+	}
+	taken, asked := map[[2]int]bool{}, map[string]bool{}
+	for _, w := range body.Widgets {
+		asked[w.Properties.Markdown] = true
+		for x := w.X; x < w.X+w.Width; x++ {
+			for y := w.Y; y < w.Y+w.Height; y++ {
+				if taken[[2]int{x, y}] || x >= 24 {
+					f.add("a widget at %d, %d overlaps another or is outside", w.X, w.Y)
+				}
+				taken[[2]int{x, y}] = true
+			}
+		}
+	}
+	for _, question := range questions {
+		if !asked["## "+question] {
+			f.add("the dashboard does not ask %q", question)
+		}
+	}
+	// Each widget by function shows every function, and the dashboard shows each alarm of the stage.
+	for _, function := range s.functions() {
+		if strings.Count(text, "FunctionName=(") != strings.Count(text, "\"${"+function.id+"}\\\"") {
+			f.add("a widget by function does not show %s", function.id)
+		}
+	}
+	for _, alarm := range s.resources("AWS::CloudWatch::Alarm") {
+		if shown := strings.Count(text, "\"${"+alarm.id+".Arn}\"") == 1; shown == strings.HasSuffix(alarm.id, canary) {
+			f.add("the dashboard shows %s: %v", alarm.id, shown)
+		}
+	}
+	for _, match := range searched.FindAllStringSubmatch(text, -1) {
+		if ownMetrics()[match[1]] == nil && !slices.Contains(awsMetrics["AWS/Lambda"], match[1]) {
+			f.add("the dashboard shows %s, which nothing prints", match[1])
+		}
+	}
+	return f
+}
