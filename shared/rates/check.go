@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cockroachdb/apd/v3"
+	"github.com/shopspring/decimal"
 )
 
 // required are the currencies that every complete table has.
@@ -15,8 +15,8 @@ var majors = []string{"USD", "EUR", "GBP", "JPY", "CHF", "CAD", "AUD", "NZD", "C
 
 // The bounds of a valid rate.
 var (
-	least = Decimal{apd.New(1, -12)}
-	most  = Decimal{apd.New(1, 12)}
+	least = Decimal{decimal.New(1, -12)}
+	most  = Decimal{decimal.New(1, 12)}
 )
 
 // ahead is how far a source's date may be in the future, because clocks and time zones differ.

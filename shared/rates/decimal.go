@@ -2,16 +2,14 @@ package rates
 
 import (
 	"errors"
-	"fmt"
 
-	"github.com/cockroachdb/apd/v3"
+	"github.com/shopspring/decimal"
 
 	"svcapi/shared/pattern"
 )
 
-// Decimal is an immutable exact decimal number. The zero value is 0. The package apd rounds to significant digits half to
-// even, as cross rates need, and has no silent default precision.
-type Decimal struct{ v *apd.Decimal }
+// Decimal is an immutable exact decimal number. The zero value is 0.
+type Decimal struct{ v decimal.Decimal }
 
 const (
 	crossDigits  = 10 // significant digits of a cross rate
@@ -20,7 +18,7 @@ const (
 )
 
 // One returns the rate of a currency to itself.
-func One() Decimal { return Decimal{apd.New(1, 0)} }
+func One() Decimal { return Decimal{decimal.New(1, 0)} }
 
 // numberPattern matches a JSON number (RFC 8259), also with leading zeros.
 var numberPattern = pattern.New(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?$`)
@@ -32,78 +30,43 @@ func Parse(text string) (Decimal, error) {
 	if len(text) > 2*maxDigits || !numberPattern().MatchString(text) {
 		return Decimal{}, errNumber
 	}
-	v, _, err := apd.NewFromString(text)
-	if err != nil || v.NumDigits() > maxDigits || v.Exponent > maxDigits || v.Exponent < -maxDigits {
+	v, err := decimal.NewFromString(text)
+	if err != nil || v.NumDigits() > maxDigits || v.Exponent() > maxDigits || v.Exponent() < -maxDigits {
 		return Decimal{}, errNumber
-	}
-	if v.IsZero() {
-		v.Exponent = min(v.Exponent, 0) // 0e1 is 0, not 00
 	}
 	return Decimal{v}, nil
 }
 
-func (d Decimal) value() *apd.Decimal {
-	if d.v == nil {
-		return new(apd.Decimal)
-	}
-	return d.v
-}
-
 // String returns the number without an exponent.
-func (d Decimal) String() string { return d.value().Text('f') }
+func (d Decimal) String() string { return d.v.StringFixed(max(0, -d.v.Exponent())) }
 
 // Sign returns -1, 0 or 1.
-func (d Decimal) Sign() int { return d.value().Sign() }
+func (d Decimal) Sign() int { return d.v.Sign() }
 
 // Cmp returns -1 when d is less than e, 0 when they are equal, and 1 when d is more than e.
-func (d Decimal) Cmp(e Decimal) int { return d.value().Cmp(e.value()) }
+func (d Decimal) Cmp(e Decimal) int { return d.v.Cmp(e.v) }
 
 // Reduced returns the number without trailing zeros after the point.
-func (d Decimal) Reduced() Decimal {
-	reduced, _ := new(apd.Decimal).Reduce(d.value())
-	return Decimal{reduced}
-}
+func (d Decimal) Reduced() Decimal { return Decimal{decimal.RequireFromString(d.v.String())} }
 
-// rounding returns a context that rounds half to even to a number of significant digits.
-func rounding(digits uint32) *apd.Context {
-	c := apd.BaseContext.WithPrecision(digits)
-	c.Rounding = apd.RoundHalfEven
-	return c
-}
+// digits returns the number of digits before the point, which is negative where zeros follow the point.
+func digits(v decimal.Decimal) int32 { return int32(v.NumDigits()) + v.Exponent() }
 
-// over divides d by e, which is not 0, to 10 significant digits, half to even.
+// over divides d by e, both above 0, to 10 significant digits, half to even.
 func (d Decimal) over(e Decimal) Decimal {
-	quotient := new(apd.Decimal)
-	if _, err := rounding(crossDigits).Quo(quotient, d.value(), e.value()); err != nil {
-		panic(fmt.Errorf("%s over %s: %w", d, e, err)) // rates are positive and bounded
+	places := crossDigits + 1 - digits(d.v) + digits(e.v) // at least one digit more than the result has
+	quotient, rest := d.v.QuoRem(e.v, places)
+	if !rest.IsZero() {
+		quotient = quotient.Add(decimal.New(1, -places-1)) // the digits that follow, so that no truncated quotient is a tie
 	}
-	return Decimal{quotient}.Reduced()
+	return Decimal{quotient.RoundBank(crossDigits - digits(quotient))}.Reduced()
 }
 
 // Convert multiplies an amount by a rate, and rounds the exact product half to even to at most 6 decimals.
-func Convert(amount, rate Decimal) Decimal {
-	exact := rounding(4 * maxDigits)
-	product := new(apd.Decimal)
-	_, err := exact.Mul(product, amount.value(), rate.value())
-	if err == nil && product.Exponent < -resultPlaces {
-		_, err = exact.Quantize(product, product, -resultPlaces)
-	}
-	if err != nil {
-		panic(fmt.Errorf("%s times %s: %w", amount, rate, err)) // both are bounded by Parse
-	}
-	return Decimal{product}.Reduced()
-}
+func Convert(amount, rate Decimal) Decimal { return Decimal{amount.v.Mul(rate.v).RoundBank(resultPlaces)}.Reduced() }
 
 // moved reports whether a number differs from an earlier number by more than half of the earlier number.
-func moved(from, to Decimal) bool {
-	var difference, half apd.Decimal
-	c := rounding(4 * maxDigits)
-	_, err := c.Sub(&difference, to.value(), from.value())
-	if err == nil {
-		_, err = c.Mul(&half, from.value(), apd.New(5, -1))
-	}
-	return err != nil || difference.Abs(&difference).Cmp(&half) > 0
-}
+func moved(from, to Decimal) bool { return to.v.Sub(from.v).Abs().Cmp(from.v.Mul(decimal.New(5, -1))) > 0 }
 
 // MarshalJSON writes a JSON number with the decimal's own digits.
 func (d Decimal) MarshalJSON() ([]byte, error) { return []byte(d.String()), nil }
