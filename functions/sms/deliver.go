@@ -201,11 +201,9 @@ func (s *sender) call(ctx context.Context, batch []*recipient) (o outcome) {
 		}
 	}()
 	started := time.Now()
-	o.receipt, o.err = upstream.Call(s.breakers, s.account, func() (vendors.Receipt, error) {
-		return upstream.WithSecretRefresh(ctx, s.secrets, s.account, func(a upstream.Account) (vendors.Receipt, error) {
-			used = a
-			return s.send(ctx, s.adapter(a), batch)
-		})
+	o.receipt, o.err = upstream.Call(ctx, s.breakers, s.secrets, s.account, func(a upstream.Account) (vendors.Receipt, error) {
+		used = a
+		return s.send(ctx, s.adapter(a), batch)
 	})
 	switch {
 	case o.err == nil:
