@@ -23,7 +23,7 @@ type Chain[T any] struct {
 	secrets   *secret.Cache
 	databases *vendors.Databases
 	breakers  *upstream.Breakers
-	cache     *cache[T]
+	cache     *results[T]
 }
 
 // OnUnknown decides whether a chain calls the next vendor after a vendor that does not know the address.
@@ -41,7 +41,7 @@ func NewChain[T any](cfg Config, table []vendors.Vendor[T], onUnknown OnUnknown,
 		table: table, onUnknown: onUnknown, client: client, secrets: secrets,
 		databases: vendors.NewDatabases(cfg.DatabaseDirectory),
 		breakers:  upstream.NewBreakersOn(func(err error) bool { return !errors.Is(err, vendors.ErrUnknown) }),
-		cache:     newCache[T](time.Duration(cfg.CacheSeconds) * time.Second),
+		cache:     newResults[T](time.Duration(cfg.CacheSeconds) * time.Second),
 	}
 }
 
