@@ -14,7 +14,7 @@ import (
 func FuzzItems(f *testing.F) {
 	f.Add([]byte("rates"), "1.50", "301.25", "2026-01-02")
 	f.Add(bytes.Repeat([]byte{1, 2, 0, 10, 4, 3, 0, 1}, 20), "1e-40", "99999999999999999999", "no day")
-	names := []string{"pk", "sk", "source", "base", "date", "fetched", "rates", "bank", "trouble", "tried"}
+	names := []string{"pk", "sk", "source", "base", "date", "fetched", "rates", "bank", "failure", "tried"}
 	now := time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, data []byte, usd, bank, day string) {
 		strange := itemtest.Item(data, names...)

@@ -85,7 +85,7 @@ type sourceView struct {
 	Fetched time.Time `json:"fetched"`
 	Date    time.Time `json:"date"`
 	Tried   time.Time `json:"tried"`
-	Failure string    `json:"trouble"`
+	Failure string    `json:"failure"`
 }
 
 func pinText(p *rates.Pin) string {

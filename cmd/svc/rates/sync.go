@@ -61,7 +61,7 @@ func (o *syncOptions) run(ctx context.Context, s *app.Stack) error {
 type eventView struct {
 	At     time.Time `json:"at"`
 	Source string    `json:"source"`
-	What   string    `json:"what"`
+	What   string    `json:"outcome"`
 	Detail string    `json:"detail"`
 	Actor  string    `json:"actor"`
 	Pair   *pairView `json:"pair,omitempty"`
