@@ -166,10 +166,8 @@ func (p *projectRates) fetch(ctx context.Context) (*rates.Set, error) {
 	var failed []error
 	for _, account := range p.accounts {
 		vendor := sources.Find(account.Integration.Vendor) // accounts has found the vendor in the table
-		table, err := upstream.Call(p.breakers, account, func() (*rates.Table, error) {
-			return upstream.WithSecretRefresh(ctx, p.secrets, account, func(a upstream.Account) (*rates.Table, error) {
-				return vendor.Fetch(ctx, p.client, a)
-			})
+		table, err := upstream.Call(ctx, p.breakers, p.secrets, account, func(a upstream.Account) (*rates.Table, error) {
+			return vendor.Fetch(ctx, p.client, a)
 		})
 		if err == nil {
 			table.Fetched = p.clock.Now().UTC()

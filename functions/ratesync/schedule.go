@@ -56,7 +56,7 @@ func (s *scheduled) record(ctx context.Context, report *refresh.Report, err erro
 		}
 	}
 	for _, o := range report.Results {
-		event.Attributes = append(event.Attributes, slog.Group(o.Source, slog.String("what", string(o.Outcome)), slog.String("detail", o.Detail)))
+		event.Attributes = append(event.Attributes, slog.Group(o.Source, slog.String("outcome", string(o.Outcome)), slog.String("detail", o.Detail)))
 	}
 	if err != nil {
 		event.Level, event.Message = slog.LevelError, "rates not synced"

@@ -67,7 +67,7 @@ func (g *group) vendorBalance(ctx context.Context, account upstream.Account) (*a
 	if _, ok := g.adapter(account).(vendors.Balancer); !ok {
 		return nil, errNoBalance.WithCause(fmt.Errorf("%s has no balance call", name))
 	}
-	text, err := upstream.WithSecretRefresh(ctx, g.secrets, account, func(a upstream.Account) (string, error) {
+	text, err := upstream.Call(ctx, nil, g.secrets, account, func(a upstream.Account) (string, error) {
 		return g.adapter(a).(vendors.Balancer).Balance(ctx)
 	})
 	if err != nil {

@@ -49,14 +49,14 @@ func (g *group) estimate(account upstream.Account, r sendRequest) (*api.Job, err
 		if native {
 			var to []string
 			for _, p := range r.recipients {
-				to = append(to, p.message.To)
+				to = append(to, p.To)
 			}
-			if campaign, err = checker.CheckCost(ctx, to, r.recipients[0].message.Text); err != nil {
+			if campaign, err = checker.CheckCost(ctx, to, r.recipients[0].text); err != nil {
 				return nil, vendorError(costErrors, account.Integration.Vendor, err)
 			}
 		}
 		return &api.Result{
-			Data:   sendResult{Method: bulkSame, Units: total(r.recipients), Provider: costResponse{"success", campaign}},
+			Data:   sendResult{Method: bulkSame, Units: requestedUnits(r.recipients), Provider: costResponse{"success", campaign}},
 			Vendor: account.Integration.Vendor,
 		}, nil
 	}}, nil
@@ -73,17 +73,17 @@ func computeCost(account upstream.Account, r sendRequest) (vendors.Campaign, err
 	places := max(2, len(fraction))
 	times := func(amount *big.Rat, n int) *big.Rat { return new(big.Rat).Mul(amount, big.NewRat(int64(n), 1)) }
 
-	message, units, numbers := r.recipients[0].message, r.recipients[0].units, len(r.recipients)
+	message, numbers := r.recipients[0], len(r.recipients)
 	unicode := "0"
-	if message.Unicode {
+	if message.unicode {
 		unicode = "1"
 	}
-	cost := times(price, units)
+	cost := times(price, message.Units)
 	return vendors.Campaign{
 		Method: bulkSame, Type: "sms", Sender: account.Settings["sender_id"],
 		Cost: times(cost, numbers).FloatString(places), Numbers: strconv.Itoa(numbers),
 		Parts: []vendors.CampaignMessage{{
-			Message: message.Text, Unicode: unicode, Size: strconv.Itoa(units),
+			Message: message.text, Unicode: unicode, Size: strconv.Itoa(message.Units),
 			PerSMS: price.FloatString(places), Cost: cost.FloatString(places),
 		}},
 	}, nil

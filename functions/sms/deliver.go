@@ -21,6 +21,7 @@ import (
 type status string
 
 const (
+	undecided    status = "" // before the delivery; nothing is charged for it
 	accepted     status = "accepted"
 	rejected     status = "rejected"
 	uncertain    status = "uncertain"     // possibly sent
@@ -36,17 +37,21 @@ var statuses = map[upstream.Class]status{
 	upstream.CredentialsRefused: rejected,
 }
 
-// outcome is the result of the message to one recipient.
+// outcome is the result of the message to one recipient. The zero outcome is undecided.
 type outcome struct {
-	receipt vendors.Receipt
-	vendor  string
-	called  bool  // a call to the vendor began
-	err     error // nil: accepted
+	receipt  vendors.Receipt
+	vendor   string
+	called   bool  // a call to the vendor began
+	accepted bool  // by the vendor
+	err      error // why the message is not accepted
 }
 
 func (o outcome) status() status {
-	if o.err == nil {
+	switch {
+	case o.accepted:
 		return accepted
+	case o.err == nil:
+		return undecided
 	}
 	return statuses[upstream.ClassOf(o.err)]
 }
@@ -77,14 +82,13 @@ type delivery struct {
 	slowest atomic.Int64 // response of a vendor so far, in nanoseconds
 }
 
-// deliver sends the messages along the chain of accounts, and returns the recipients with their outcomes. The next account
+// deliver sends the messages along the chain of accounts, and decides the outcomes of the recipients. The next account
 // receives only the messages that certainly did not leave through the previous account.
-func (g *group) deliver(ctx context.Context, accounts []upstream.Account, r sendRequest) []recipient {
+func (g *group) deliver(ctx context.Context, accounts []upstream.Account, r sendRequest) {
 	d := &delivery{group: g, same: r.method == bulkSame}
-	recipients := slices.Clone(r.recipients)
 	var left []*recipient
-	for i := range recipients {
-		if p := &recipients[i]; p.limited {
+	for i := range r.recipients {
+		if p := &r.recipients[i]; p.Refused {
 			p.err = errLimited
 		} else {
 			left = append(left, p)
@@ -95,7 +99,6 @@ func (g *group) deliver(ctx context.Context, accounts []upstream.Account, r send
 			break
 		}
 	}
-	return recipients
 }
 
 // sendThrough sends messages through one account in their order, and returns those that certainly did not leave.
@@ -201,14 +204,13 @@ func (s *sender) call(ctx context.Context, batch []*recipient) (o outcome) {
 		}
 	}()
 	started := time.Now()
-	o.receipt, o.err = upstream.Call(s.breakers, s.account, func() (vendors.Receipt, error) {
-		return upstream.WithSecretRefresh(ctx, s.secrets, s.account, func(a upstream.Account) (vendors.Receipt, error) {
-			used = a
-			return s.send(ctx, s.adapter(a), batch)
-		})
+	o.receipt, o.err = upstream.Call(ctx, s.breakers, s.secrets, s.account, func(a upstream.Account) (vendors.Receipt, error) {
+		used = a
+		return s.send(ctx, s.adapter(a), batch)
 	})
+	o.accepted = o.err == nil
 	switch {
-	case o.err == nil:
+	case o.accepted:
 	case errors.Is(o.err, upstream.ErrOpen):
 		o.called = false
 		s.stop(upstream.ErrOpen)
@@ -225,20 +227,17 @@ func (s *sender) call(ctx context.Context, batch []*recipient) (o outcome) {
 }
 
 func (d *delivery) send(ctx context.Context, adapter vendors.Adapter, batch []*recipient) (vendors.Receipt, error) {
-	first := batch[0].message
-	if len(batch) == 1 {
-		return adapter.Send(ctx, first)
-	}
-	if d.same {
-		var to []string
-		for _, p := range batch {
-			to = append(to, p.message.To)
-		}
-		return adapter.(vendors.SameSender).SendSame(ctx, to, first.Text, first.Unicode)
-	}
 	var messages []vendors.Message
+	var to []string
 	for _, p := range batch {
-		messages = append(messages, p.message)
+		messages = append(messages, vendors.Message{To: p.To, Text: p.text, Unicode: p.unicode})
+		to = append(to, p.To)
+	}
+	switch {
+	case len(batch) == 1:
+		return adapter.Send(ctx, messages[0])
+	case d.same:
+		return adapter.(vendors.SameSender).SendSame(ctx, to, messages[0].Text, messages[0].Unicode)
 	}
 	return adapter.(vendors.DifferentSender).SendDifferent(ctx, messages)
 }

@@ -204,7 +204,8 @@ func bulk(method string, messages int) sendRequest {
 func (b *fixture) send(ctx context.Context, t *testing.T, method string, messages int) []recipient {
 	t.Helper()
 	r := bulk(method, messages)
-	recipients := b.deliver(ctx, b.accounts, r)
+	b.deliver(ctx, b.accounts, r)
+	recipients := r.recipients
 	left := map[string]string{} // the vendor through which a message may have left
 	for _, p := range b.vendors {
 		for _, to := range p.left {
@@ -216,7 +217,7 @@ func (b *fixture) send(ctx context.Context, t *testing.T, method string, message
 		p.left = nil
 	}
 	for i, o := range recipients {
-		through, certain := left[o.message.To], o.status() == notAttempted
+		through, certain := left[o.To], o.status() == notAttempted
 		if through != "" && (certain || through != o.vendor) {
 			t.Errorf("message %d left through %s, the outcome is %s of %s", i, through, o.status(), o.vendor)
 		}

@@ -45,17 +45,16 @@ func FuzzSendBody(f *testing.F) {
 		}
 		sum := 0
 		for _, p := range r.recipients {
-			m := p.message
-			count, unicode := units.Count(m.Text)
+			count, unicode := units.Count(p.text)
 			sum += count
-			if !normal.MatchString(m.To) || len(p.given) > 20 || count != p.units || unicode != m.Unicode || count < 1 || !utf8.ValidString(m.Text) {
-				t.Errorf("%+v, %d units", m, p.units)
+			if !normal.MatchString(p.To) || len(p.given) > 20 || count != p.Units || unicode != p.unicode || count < 1 || !utf8.ValidString(p.text) {
+				t.Errorf("%+v", p)
 			}
-			if r.method != bulkDifferent && utf8.RuneCountInString(m.Text) > 4096 {
-				t.Errorf("%d characters", utf8.RuneCountInString(m.Text))
+			if r.method != bulkDifferent && utf8.RuneCountInString(p.text) > 4096 {
+				t.Errorf("%d characters", utf8.RuneCountInString(p.text))
 			}
 		}
-		if got := total(r.recipients); got != sum {
+		if got := requestedUnits(r.recipients); got != sum {
 			t.Errorf("%d units, want %d", got, sum)
 		}
 	})

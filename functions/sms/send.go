@@ -9,7 +9,6 @@ import (
 	"unicode"
 
 	"svcapi/functions/sms/units"
-	"svcapi/functions/sms/vendors"
 	"svcapi/shared/api"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
@@ -49,11 +48,11 @@ type sendRequest struct {
 
 // recipient is one message of a request with its outcome.
 type recipient struct {
-	given   string // the number in the request
-	message vendors.Message
-	units   int
-	limited bool // the project's limit of messages to the number is reached
-	outcome      // the zero outcome until the message is delivered
+	given       string // the number in the request
+	text        string
+	unicode     bool
+	api.Message // the normal number and the units, for the limits of the project
+	outcome     // undecided until the delivery
 }
 
 type sendResult struct {
@@ -127,17 +126,14 @@ func decodeSend(in *api.Input) (sendRequest, error) {
 
 // add appends one message. An invalid number is not normalised, because its request fails anyway.
 func (r *sendRequest) add(to, text string) {
-	normal, _ := project.NormalNumber(to)
-	var count int
-	var unicode bool
-	if n := len(r.recipients); n > 0 && r.recipients[n-1].message.Text == text {
-		count, unicode = r.recipients[n-1].units, r.recipients[n-1].message.Unicode
+	p := recipient{given: to, text: text}
+	p.To, _ = project.NormalNumber(to)
+	if n := len(r.recipients); n > 0 && r.recipients[n-1].text == text {
+		p.Units, p.unicode = r.recipients[n-1].Units, r.recipients[n-1].unicode
 	} else {
-		count, unicode = units.Count(text)
+		p.Units, p.unicode = units.Count(text)
 	}
-	r.recipients = append(r.recipients, recipient{
-		given: to, message: vendors.Message{To: normal, Text: text, Unicode: unicode}, units: count,
-	})
+	r.recipients = append(r.recipients, p)
 }
 
 // permit returns the error of a request that the operation refuses. Bulk and trial come before the length.
@@ -146,9 +142,9 @@ func (r *sendRequest) permit(call *api.Call) error {
 		return errBulk
 	}
 	switch {
-	case slices.ContainsFunc(r.recipients, func(p recipient) bool { return !call.Project.TrialAllows(p.message.To) }):
+	case slices.ContainsFunc(r.recipients, func(p recipient) bool { return !call.Project.TrialAllows(p.To) }):
 		return errTrial
-	case slices.ContainsFunc(r.recipients, func(p recipient) bool { return p.units > units.Most }):
+	case slices.ContainsFunc(r.recipients, func(p recipient) bool { return p.Units > units.Most }):
 		return errTooLong
 	}
 	return nil
@@ -165,25 +161,23 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 	if r.checkCost {
 		return g.estimate(accounts[0], r)
 	}
-	credits := call.Credits(total(r.recipients))
-	messages := make([]*api.Message, len(r.recipients)) // for the limits of the project
-	for i, p := range r.recipients {
-		messages[i] = &api.Message{To: p.message.To, Units: p.units}
+	recipients := r.recipients
+	credits := call.Credits(requestedUnits(recipients))
+	messages := make([]*api.Message, len(recipients))
+	for i := range recipients {
+		messages[i] = &recipients[i].Message
 	}
 	return &api.Job{
 		Credits: credits, Irrevocable: true, Messages: messages,
 		Run: func(ctx context.Context) (*api.Result, error) {
-			for i, m := range messages {
-				r.recipients[i].limited = m.Refused
-			}
-			recipients := g.deliver(ctx, accounts, r)
+			g.deliver(ctx, accounts, r)
 			for i, m := range messages {
 				m.Unsent = recipients[i].status() == rejected || recipients[i].status() == notAttempted
 			}
 			if err := failure(recipients); err != nil {
 				return nil, err
 			}
-			result := sendResult{Method: r.method, Units: total(recipients), Credits: credits}
+			result := sendResult{Method: r.method, Units: acceptedUnits(recipients), Credits: credits}
 			first := recipients[firstAccepted(recipients)]
 			if r.method == single {
 				result.Provider = acceptance{first.receipt.Status, first.receipt.ID, first.vendor}
@@ -197,20 +191,33 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 	}, nil
 }
 
-// total returns the units of the accepted messages, and before a delivery those of all messages.
-func total(recipients []recipient) int {
-	sum := 0
+// requestedUnits returns the units of all messages.
+func requestedUnits(recipients []recipient) (sum int) {
+	for _, p := range recipients {
+		sum += p.Units
+	}
+	return sum
+}
+
+// acceptedUnits returns the units of the accepted messages.
+func acceptedUnits(recipients []recipient) (sum int) {
 	for _, p := range recipients {
 		if p.status() == accepted {
-			sum += p.units
+			sum += p.Units
 		}
 	}
 	return sum
 }
 
+// errUndecided reports a delivery that has left a recipient without an outcome. Such a request is not charged.
+var errUndecided = errors.New("a recipient is undecided after the delivery")
+
 // failure returns the error of a request without an accepted message: the error of the decisive outcome.
 func failure(recipients []recipient) error {
-	if firstAccepted(recipients) >= 0 {
+	switch {
+	case slices.ContainsFunc(recipients, func(p recipient) bool { return p.status() == undecided }):
+		return api.ErrInternal.WithCause(errUndecided)
+	case firstAccepted(recipients) >= 0:
 		return nil
 	}
 	o := decisive(recipients)
@@ -226,7 +233,7 @@ func failure(recipients []recipient) error {
 func decisive(recipients []recipient) outcome {
 	i := slices.IndexFunc(recipients, func(p recipient) bool { return p.status() == uncertain })
 	if i < 0 {
-		i = slices.IndexFunc(recipients, func(p recipient) bool { return p.status() != accepted && !p.limited })
+		i = slices.IndexFunc(recipients, func(p recipient) bool { return p.status() != accepted && !p.Refused })
 	}
 	if i < 0 {
 		return outcome{}
@@ -289,8 +296,8 @@ func bulkAcceptance(recipients []recipient) bulkResponse {
 		if p.receipt.ID != first.receipt.ID {
 			response.ID = ""
 		}
-		result := bulkResult{To: p.given, Status: p.status(), ID: p.receipt.ID, Vendor: p.vendor, Units: p.units}
-		if p.limited {
+		result := bulkResult{To: p.given, Status: p.status(), ID: p.receipt.ID, Vendor: p.vendor, Units: p.Units}
+		if p.Refused {
 			result.Reason = recipientLimit
 		}
 		response.Results = append(response.Results, result)
@@ -302,7 +309,7 @@ func countByStatus(recipients []recipient) map[status]int {
 	counts := map[status]int{}
 	for _, p := range recipients {
 		counts[p.status()]++
-		if p.limited {
+		if p.Refused {
 			counts[recipientLimit]++
 		}
 	}

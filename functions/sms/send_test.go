@@ -35,7 +35,7 @@ func delivered(outcomes []outcome) []recipient {
 }
 
 func acceptedBy(vendor, id string) outcome {
-	return outcome{receipt: vendors.Receipt{Status: "queued", ID: id}, vendor: vendor, called: true}
+	return outcome{receipt: vendors.Receipt{Status: "queued", ID: id}, vendor: vendor, called: true, accepted: true}
 }
 
 // docs/decisions.md#vendor-outcomes: without an accepted message the client gets the error of the first uncertain recipient,
@@ -73,6 +73,25 @@ func TestFailure(t *testing.T) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// A recipient without an outcome is not charged: the pipeline charges for a result and for an uncertain error alone.
+func TestUndecided(t *testing.T) {
+	b := newFixture(one(accepts))
+	call := b.caller(project.Managed, nil)
+	call.Integrations = nil // so that the delivery decides nothing
+	_, err := b.run(t.Context(), call, bulk(single, 1))
+	for name, err := range map[string]error{
+		"no delivery": err, "beside an accepted one": failure(delivered([]outcome{acceptedBy("a", "1"), {}})),
+	} {
+		var e *api.Error
+		if !isError(err, api.ErrInternal) || !errors.Is(err, errUndecided) || !errors.As(err, &e) || e.Uncertain || e.Reached {
+			t.Errorf("%s: %+v", name, err)
+		}
+	}
+	if n := acceptedUnits(bulk(bulkSame, 2).recipients); n != 0 {
+		t.Errorf("%d units of undecided recipients are accepted", n)
 	}
 }
 
@@ -131,7 +150,7 @@ func TestBulkAcceptance(t *testing.T) {
 			if !reflect.DeepEqual(got.Counts, want) {
 				t.Errorf("counts %+v, want %+v", got.Counts, want)
 			}
-			if got := total(r.recipients); got != units {
+			if got := acceptedUnits(r.recipients); got != units {
 				t.Errorf("%d units of the accepted, want %d", got, units)
 			}
 		})
@@ -268,7 +287,7 @@ func TestRecipientLimit(t *testing.T) {
 func TestPrepareSend(t *testing.T) {
 	trial := &project.Project{ID: "p", Trial: true, TrialDestinations: []string{"+94770000000"}}
 	long := bulk(single, 1)
-	long.recipients[0].units = 4
+	long.recipients[0].Units = 4
 	for _, c := range []struct {
 		name    string
 		project *project.Project
@@ -392,7 +411,7 @@ func TestCheckCost(t *testing.T) {
 	check.add("0771234567", strings.Repeat("අ", 68))
 	check.add("0771234568", strings.Repeat("අ", 68))
 	computed := vendors.Campaign{Method: bulkSame, Type: "sms", Sender: "Me", Cost: "2.580", Numbers: "2", Parts: []vendors.CampaignMessage{
-		{Message: check.recipients[0].message.Text, Unicode: "1", Size: "2", PerSMS: "0.645", Cost: "1.290"},
+		{Message: check.recipients[0].text, Unicode: "1", Size: "2", PerSMS: "0.645", Cost: "1.290"},
 	}}
 	whole := bulk(bulkSame, 3)
 	whole.checkCost = true
@@ -413,7 +432,7 @@ func TestCheckCost(t *testing.T) {
 		}},
 		{"without a price", nil, false, panics, check, 0, errNoUnitPrice},
 		{"with a price that is none", map[string]string{vendors.UnitPrice: "1,5"}, true, panics, check, 0, errNoUnitPrice},
-		{"the vendor's", native, true, accepts, check, 1, vendors.Campaign{Cost: "1.00", Numbers: "2", Type: check.recipients[0].message.Text}},
+		{"the vendor's", native, true, accepts, check, 1, vendors.Campaign{Cost: "1.00", Numbers: "2", Type: check.recipients[0].text}},
 		{"the vendor rejects", native, true, failsWith(upstream.Rejected), check, 1, costErrors[upstream.Rejected]},
 		{"the vendor refuses", native, true, failsWith(upstream.CredentialsRefused), check, 1, costErrors[upstream.CredentialsRefused]},
 		{"the vendor hangs", native, true, hangs, check, 1, costErrors[upstream.NoResponse]},
@@ -441,7 +460,7 @@ func TestCheckCost(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				want := sendResult{Method: bulkSame, Units: total(c.request.recipients), Provider: costResponse{"success", c.want.(vendors.Campaign)}}
+				want := sendResult{Method: bulkSame, Units: requestedUnits(c.request.recipients), Provider: costResponse{"success", c.want.(vendors.Campaign)}}
 				if !reflect.DeepEqual(result.Data, want) || result.Vendor != "a" {
 					t.Errorf("%+v of %s, want %+v", result.Data, result.Vendor, want)
 				}

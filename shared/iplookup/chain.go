@@ -126,16 +126,18 @@ func (l *lookUp[T]) key(a upstream.Account) cacheKey {
 	return cacheKey{a.Project, a.Integration.ID, a.Integration.Updated.Unix(), l.addr}
 }
 
-// try calls one of the remaining vendors. try reports whether the look-up is done, and whether the circuit is open, so that
-// the vendor was not called.
+// try calls one of the remaining vendors within its share of the remaining time. try reports whether the look-up is done, and
+// whether the circuit is open, so that the vendor was not called. Without breakers try ignores the circuit.
 func (l *lookUp[T]) try(ctx context.Context, account upstream.Account, remaining int, breakers *upstream.Breakers) (done, open bool) {
 	vendor := vendors.Find(l.chain.table, account.Integration.Vendor)
-	call := func() (T, error) { return l.call(ctx, vendor, account, remaining) }
-	if breakers != nil {
-		inner := call
-		call = func() (T, error) { return upstream.Call(breakers, account, inner) }
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(remaining))
+		defer cancel()
 	}
-	value, err := call()
+	value, err := upstream.Call(ctx, breakers, l.chain.secrets, account, func(a upstream.Account) (T, error) {
+		return vendor.Ask(ctx, vendors.Caller{Client: l.chain.client, Databases: l.chain.databases, Account: a}, l.addr)
+	})
 	if errors.Is(err, upstream.ErrOpen) {
 		return false, true
 	}
@@ -157,16 +159,4 @@ func (l *lookUp[T]) try(ctx context.Context, account upstream.Account, remaining
 	}
 	l.err = errors.Join(l.err, fmt.Errorf("%s: %w", vendor.Name, err))
 	return false, false
-}
-
-// call makes one look-up within its share of the remaining time.
-func (l *lookUp[T]) call(ctx context.Context, vendor *vendors.Vendor[T], account upstream.Account, remaining int) (T, error) {
-	if deadline, ok := ctx.Deadline(); ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(remaining))
-		defer cancel()
-	}
-	return upstream.WithSecretRefresh(ctx, l.chain.secrets, account, func(a upstream.Account) (T, error) {
-		return vendor.Ask(ctx, vendors.Caller{Client: l.chain.client, Databases: l.chain.databases, Account: a}, l.addr)
-	})
 }

@@ -60,7 +60,7 @@ func decodeSet(i item) (*Set, error) {
 
 func decodeSource(i item) (s Source, err error) {
 	s = Source{
-		Fetched: timeOf(i["fetched"]), Failure: dynamo.TextOf(i["trouble"]), Tried: timeOf(i["tried"]),
+		Fetched: timeOf(i["fetched"]), Failure: dynamo.TextOf(i["failure"]), Tried: timeOf(i["tried"]),
 		Failures: int(numberOf(i["failures"])), FetchesToday: int(numberOf(i["fetches_today"])),
 	}
 	if i["rates"] != nil {

@@ -20,9 +20,9 @@ import (
 
 // Store stores rates in one table. Readers see one item as a whole, whatever happens to a writer.
 //
-//	held       current          the set in use
-//	held       source#<name>    the last valid fetch of a source, and its last failure
-//	held       pin              an operator's choice of the source
+//	stored     current          the set in use
+//	stored     source#<name>    the last valid fetch of a source, and its last failure
+//	stored     pin              an operator's choice of the source
 //	history    <time>#<number>  the outcome of a fetch
 //	project#<ID>  <environment>  the set fetched with a project's own key
 type Store struct {
@@ -34,7 +34,7 @@ type Store struct {
 func NewStore(client *dynamodb.Client, table string) *Store { return &Store{client, table} }
 
 const (
-	storedKey   = "held"
+	storedKey   = "stored"
 	currentKey  = "current"
 	pinKey      = "pin"
 	sourceKey   = "source#"
@@ -141,7 +141,7 @@ func (s *Store) PutSource(ctx context.Context, name string, source Source) error
 		i["failures"], i["fetches_today"] = dynamo.Number(int64(source.Failures)), dynamo.Number(int64(source.FetchesToday))
 	}
 	if source.Failure != "" {
-		i["trouble"] = dynamo.Text(source.Failure)
+		i["failure"] = dynamo.Text(source.Failure)
 	}
 	newest := "fetched"
 	if i["date"] != nil {
@@ -188,7 +188,7 @@ func (s *Store) ClaimFetch(ctx context.Context, name string, before Source, at t
 
 // PutFailure stores the failure of a source's last fetch, beside its last valid fetch.
 func (s *Store) PutFailure(ctx context.Context, name, failure string, at time.Time) error {
-	return s.update(ctx, storedKey, sourceKey+name, "SET trouble = :failure, tried = :at",
+	return s.update(ctx, storedKey, sourceKey+name, "SET failure = :failure, tried = :at",
 		item{":failure": dynamo.Text(failure), ":at": dynamo.Text(stamp(at))})
 }
 
@@ -219,7 +219,7 @@ func (s *Store) PutEvent(ctx context.Context, e Event, place int) error {
 	if e.Set != nil {
 		i = encodeSet(e.Set)
 	}
-	i["by"], i["what"], i["detail"], i["actor"] = dynamo.Text(e.Source), dynamo.Text(e.Outcome), dynamo.Text(e.Detail), dynamo.Text(e.Actor)
+	i["by"], i["outcome"], i["detail"], i["actor"] = dynamo.Text(e.Source), dynamo.Text(e.Outcome), dynamo.Text(e.Detail), dynamo.Text(e.Actor)
 	i["expires"] = dynamo.Number(e.At.Add(historyLife).Unix())
 	at := e.At.UTC().Format("2006-01-02T15:04:05.000000000Z")
 	return s.put(ctx, historyKey, at+"#"+strconv.Itoa(place), i, dynamodb.PutItemInput{})
@@ -234,7 +234,7 @@ func (s *Store) History(ctx context.Context, most int) ([]Event, error) {
 	}, most, func(i item) (err error) {
 		at, _, _ := strings.Cut(dynamo.TextOf(i["sk"]), "#")
 		e := Event{
-			At: parseTime(at), Source: dynamo.TextOf(i["by"]), Outcome: dynamo.TextOf(i["what"]), Detail: dynamo.TextOf(i["detail"]), Actor: dynamo.TextOf(i["actor"]),
+			At: parseTime(at), Source: dynamo.TextOf(i["by"]), Outcome: dynamo.TextOf(i["outcome"]), Detail: dynamo.TextOf(i["detail"]), Actor: dynamo.TextOf(i["actor"]),
 		}
 		if i["rates"] != nil {
 			e.Set, err = decodeSet(i)

@@ -3,8 +3,6 @@ package rates
 import (
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,83 +18,28 @@ func testStore(t *testing.T) *Store {
 	return NewStore(db, tables.Rates)
 }
 
-// TestCurrentIsReplacedWhole: of several writers with the same read one wins, and readers see whole sets only.
+// TestCurrentIsReplacedWhole: of two writers with the same read one wins, and the other one wins after another read.
 func TestCurrentIsReplacedWhole(t *testing.T) {
 	s := testStore(t)
 	if set, err := s.Current(t.Context()); set != nil || err != nil {
 		t.Fatalf("%v, %v", set, err)
 	}
-	// Set n has every rate and value equal to n, and so has no mixture.
-	uniform := func(n int64) *Set {
-		set := sample(t)
-		value := dec(t, fmt.Sprint(n))
-		for code := range set.Rates {
-			if code != set.Base {
-				set.Rates[code] = value
-			}
+	for version := range int64(3) {
+		stored, err := s.Stored(t.Context())
+		if err != nil || stored.version != version {
+			t.Fatalf("version %d, %v", stored.version, err)
 		}
-		for base := range set.Bank {
-			set.Bank[base] = Record{Quote{value, "2026-11-20"}, Quote{value, "2026-11-20"}, Quote{value, "2026-11-20"}}
+		winner, loser := sample(t), sample(t)
+		winner.Rates["LKR"], loser.Source = dec(t, fmt.Sprint(300+version)), "loser"
+		if err := s.PutCurrent(t.Context(), stored, winner); err != nil {
+			t.Fatal(err)
 		}
-		return set
-	}
-	const writers, rounds = 4, 15
-	var wins, losses, number atomic.Int64
-	done := make(chan struct{})
-	var reading, writing sync.WaitGroup
-	for range 2 {
-		reading.Go(func() {
-			for {
-				select {
-				case <-done:
-					return
-				default:
-				}
-				set, err := s.Current(t.Context())
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if set == nil {
-					continue
-				}
-				want := set.Rates["LKR"].String()
-				for code, rate := range set.Rates {
-					if code != set.Base && rate.String() != want {
-						t.Errorf("%s is %s in the set %s", code, rate, want)
-					}
-				}
-				if got := set.Bank["JPY"].Sell.Rate.String(); got != want {
-					t.Errorf("the bank's value is %s in the set %s", got, want)
-				}
-			}
-		})
-	}
-	for range writers {
-		writing.Go(func() {
-			for range rounds {
-				stored, err := s.Stored(t.Context())
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				switch err := s.PutCurrent(t.Context(), stored, uniform(number.Add(1))); {
-				case err == nil:
-					wins.Add(1)
-				case errors.Is(err, ErrChanged):
-					losses.Add(1)
-				default:
-					t.Error(err)
-				}
-			}
-		})
-	}
-	writing.Wait()
-	close(done)
-	reading.Wait()
-	stored, err := s.Stored(t.Context())
-	if err != nil || stored.version != wins.Load() || wins.Load()+losses.Load() != writers*rounds {
-		t.Errorf("version %d after %d wins and %d losses, %v", stored.version, wins.Load(), losses.Load(), err)
+		if err := s.PutCurrent(t.Context(), stored, loser); !errors.Is(err, ErrChanged) {
+			t.Errorf("the second writer: %v", err)
+		}
+		if set, err := s.Current(t.Context()); err != nil || set.Source != winner.Source || set.Rates["LKR"].Cmp(winner.Rates["LKR"]) != 0 {
+			t.Errorf("%+v, %v", set, err)
+		}
 	}
 }
 
@@ -189,20 +132,8 @@ func TestClaim(t *testing.T) {
 		}
 		return claimed
 	}
-	var claimed atomic.Int64
-	var all sync.WaitGroup
-	for n := range 50 {
-		all.Go(func() {
-			if ok, err := s.Claim(t.Context(), id, env, fmt.Sprint(n), saturday, time.Minute, 10*time.Second); err != nil {
-				t.Error(err)
-			} else if ok {
-				claimed.Add(1)
-			}
-		})
-	}
-	all.Wait()
-	if claimed.Load() != 1 {
-		t.Errorf("%d claims, want 1", claimed.Load())
+	if !claim("first", saturday) || claim("second", saturday) {
+		t.Error("not one claim of two")
 	}
 	at := func(seconds int) time.Time { return saturday.Add(time.Duration(seconds) * time.Second) }
 	if claim("late", at(59)) || !claim("later", at(60)) || !claim("later", at(61)) {

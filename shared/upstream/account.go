@@ -132,19 +132,3 @@ func (c *Client) Accounts(ctx context.Context, projectID string, integrations []
 	}
 	return accounts, nil
 }
-
-// WithSecretRefresh makes a call with an account. Where the vendor refuses a secret that has changed since it was read,
-// because of a rotation, WithSecretRefresh repeats the call once with the new secret.
-func WithSecretRefresh[T any](ctx context.Context, secrets *secret.Cache, account Account, call func(Account) (T, error)) (T, error) {
-	result, err := call(account)
-	if err == nil || ClassOf(err) != CredentialsRefused || len(account.Secrets) == 0 {
-		return result, err
-	}
-	in := account.Integration
-	fresh, changed, readErr := secrets.Refresh(ctx, in.Kind, account.Owner, in.Environment, in.Vendor, account.Secrets)
-	if readErr != nil || !changed {
-		return result, err
-	}
-	account.Secrets = fresh
-	return call(account)
-}

@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -49,17 +48,6 @@ func NewBreakers() *Breakers {
 // NewBreakersOn returns closed circuits that count the errors for which fails returns true.
 func NewBreakersOn(fails func(error) bool) *Breakers {
 	return &Breakers{fails: fails, circuits: cache.New[string, *circuit](maxCircuits)}
-}
-
-// Call makes a call, or returns ErrOpen joined with an *Error of class NotSent where the account's circuit is open.
-func Call[T any](b *Breakers, account Account, call func() (T, error)) (result T, err error) {
-	c, epoch := b.begin(account)
-	if c == nil {
-		return result, fmt.Errorf("%w: %w", ErrOpen, &Error{Class: NotSent, Vendor: account.Integration.Vendor, Detail: "not called after consecutive failures"})
-	}
-	err = errPanicked // until the call returns
-	defer func() { b.end(c, epoch, err != nil && b.fails(err)) }()
-	return call()
 }
 
 // Closed reports whether the account's circuit is closed. A caller with many calls makes one call first while the circuit is

@@ -41,7 +41,7 @@ func TestBreakers(t *testing.T) {
 						t.Errorf("step %d: closed %t", i, got)
 					}
 					made := false
-					_, err := Call(b, account, func() (int, error) {
+					_, err := Call(t.Context(), b, nil, account, func(Account) (int, error) {
 						made = true
 						if s.class != "" {
 							return 0, &Error{Class: s.class, Vendor: "v"}
@@ -69,7 +69,7 @@ func TestOneProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, account := NewBreakers(), Account{Project: "p", Integration: project.Integration{ID: "i", Vendor: "v"}}
 		call := func(err error) error {
-			_, err = Call(b, account, func() (int, error) {
+			_, err = Call(t.Context(), b, nil, account, func(Account) (int, error) {
 				time.Sleep(time.Second)
 				return 0, err
 			})
@@ -99,7 +99,7 @@ func TestBreakersFreeze(t *testing.T) {
 	refused := &Error{Class: NotSent}
 	asked := func(err error) bool {
 		made := false
-		_, _ = Call(b, Account{Project: "p"}, func() (int, error) {
+		_, _ = Call(t.Context(), b, nil, Account{Project: "p"}, func(Account) (int, error) {
 			made = true
 			return 0, err
 		})
@@ -138,10 +138,10 @@ func TestBreakersFreeze(t *testing.T) {
 // A call that began before a change of the circuit has no effect, and a panic is an error without a class.
 func TestBreakersLate(t *testing.T) {
 	b, account := NewBreakers(), Account{Project: "p"}
-	fail := func() (int, error) { return 0, &Error{Class: NotSent} }
-	_, _ = Call(b, account, func() (int, error) { // a success that ends after the circuit has opened
+	fail := func(Account) (int, error) { return 0, &Error{Class: NotSent} }
+	_, _ = Call(t.Context(), b, nil, account, func(Account) (int, error) { // a success that ends after the circuit has opened
 		for range tripAfter {
-			_, _ = Call(b, account, fail)
+			_, _ = Call(t.Context(), b, nil, account, fail)
 		}
 		return 1, nil
 	})
@@ -154,7 +154,7 @@ func TestBreakersLate(t *testing.T) {
 		for range tripAfter {
 			func() {
 				defer func() { _ = recover() }()
-				_, _ = Call(breakers, account, func() (int, error) { panic("broken") })
+				_, _ = Call(t.Context(), breakers, nil, account, func(Account) (int, error) { panic("broken") })
 			}()
 		}
 		if breakers.Closed(account) != closed {

@@ -277,7 +277,7 @@ func TestRolesAgainstReality(t *testing.T) {
 		{lambda.AccessKeyID(template.Function{Folder: "settle"}), "secretsmanager:GetSecretValue", "svc/local/sms/managed/development", ""},
 		{lambda.AccessKeyID(template.Function{Folder: "pdf"}), "lambda:InvokeFunction", "svc-local-pdf-render", ""},
 		{lambda.AccessKeyID(template.Function{Folder: "pdfrender"}), "dynamodb:Query", "svc-local-projects", ""},
-		{lambda.AccessKeyID(template.Function{Folder: "currency"}), "dynamodb:PutItem", "svc-local-rates", "held"},
+		{lambda.AccessKeyID(template.Function{Folder: "currency"}), "dynamodb:PutItem", "svc-local-rates", "stored"},
 	} {
 		run := maps.Clone(ideal)
 		run[more] = 1

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"regexp"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -100,4 +101,20 @@ func (c Caller) fail(meaning meaning, detail string) error {
 		meaning, detail = rejected, "quota used up: "+detail
 	}
 	return upstream.Failure(meaning, c.Account.Integration.Vendor, detail, c.Account.Redact())
+}
+
+// phrase is a pattern of a vendor's messages with their meaning.
+type phrase struct {
+	pattern string
+	meaning meaning
+}
+
+// byMessage returns the error of a message by the first phrase that matches, or else a rejection.
+func (c Caller) byMessage(message string, phrases []phrase) error {
+	for _, p := range phrases {
+		if regexp.MustCompile(p.pattern).MatchString(message) {
+			return c.fail(p.meaning, message)
+		}
+	}
+	return c.fail(rejected, message)
 }

@@ -5,11 +5,8 @@ import (
 	"context"
 	"net/netip"
 	"net/url"
-	"regexp"
 
 	"svcapi/shared/upstream"
-
-	"svcapi/shared/pattern"
 )
 
 // ipQualityScoreSpec is IPQualityScore's proxy detection API (fixtures and client of the Ruby gem geocoder).
@@ -33,13 +30,10 @@ type ipQualityScoreResponse struct {
 	Organization   text  `json:"organization"`
 }
 
-// ipQualityScoreWords are the meanings of a failure by the words of its message, in the order in which they are looked for.
-var ipQualityScoreWords = []struct {
-	words   func() *regexp.Regexp
-	meaning meaning
-}{
-	{pattern.New(`(?i)insufficient credits|exceeded your request quota`), quota},
-	{pattern.New(`(?i)\b(invalid|unauthorized)\b.*\bkey\b`), credentials},
+// ipQualityScorePhrases are those of a failure, in the order in which they are looked for.
+var ipQualityScorePhrases = []phrase{
+	{`(?i)insufficient credits|exceeded your request quota`, quota},
+	{`(?i)\b(invalid|unauthorized)\b.*\bkey\b`, credentials},
 }
 
 // ipQualityScore returns no relays. The body decides, because failures have HTTP status 200. The strictness is the least, and
@@ -55,12 +49,7 @@ func ipQualityScore(ctx context.Context, c Caller, addr netip.Addr) (Risk, error
 	case a.Success == nil:
 		return Risk{}, c.fail(unusable, "response without success")
 	case !*a.Success:
-		for _, w := range ipQualityScoreWords {
-			if w.words().MatchString(string(a.Message)) {
-				return Risk{}, c.fail(w.meaning, string(a.Message))
-			}
-		}
-		return Risk{}, c.fail(rejected, string(a.Message))
+		return Risk{}, c.byMessage(string(a.Message), ipQualityScorePhrases)
 	case a.VPN == nil || a.Proxy == nil || a.Tor == nil:
 		return Risk{}, c.fail(unusable, "response without vpn, proxy or tor")
 	}

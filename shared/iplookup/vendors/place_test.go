@@ -77,8 +77,6 @@ func colombo(latitude, longitude float64) Place {
 
 func TestPlaceResponses(t *testing.T) { testResponses(t, Places(), placeResponses) }
 
-func TestPlaceTransport(t *testing.T) { testTransport(t, Places()) }
-
 func FuzzPlaceResponses(f *testing.F) { fuzz(f, Places(), placeResponses) }
 
 func TestPlaceRequests(t *testing.T) {

@@ -172,8 +172,6 @@ var riskResponses = map[string][]recorded[Risk]{
 
 func TestRiskResponses(t *testing.T) { testResponses(t, Risks(), riskResponses) }
 
-func TestRiskTransport(t *testing.T) { testTransport(t, Risks()) }
-
 func FuzzRiskResponses(f *testing.F) { fuzz(f, Risks(), riskResponses, "proxycheck") }
 
 func TestRiskRequests(t *testing.T) {

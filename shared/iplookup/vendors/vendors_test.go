@@ -72,15 +72,14 @@ func testResponses[T any](t *testing.T, table []Vendor[T], rows map[string][]rec
 			{Name: "forbidden", Status: 403, Body: `s3cret-key is no key`, Fails: upstream.CredentialsRefused},
 			{Name: "too many", Status: 429, Body: `too many`, Fails: upstream.Rejected},
 		}
-		for _, row := range rows[v.Name] {
-			cases = append(cases, row)
-		}
-		for _, c := range cases {
+		for _, c := range append(cases, rows[v.Name]...) {
 			t.Run(v.Name+"/"+c.Name, func(t *testing.T) {
 				value, err := ask(t, table, v.Name, respond(c.Status, c.Body), address)
 				check(t, value, err, c.Fails, c.Want)
 			})
 		}
+		value, err := ask(t, table, v.Name, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, address)
+		check(t, value, err, upstream.NoResponse, value)
 	}
 }
 
@@ -113,17 +112,6 @@ func testRequests[T any](t *testing.T, table []Vendor[T], requests map[string]st
 		if got != want {
 			t.Errorf("%s receives %q, wants %q", vendor, got, want)
 		}
-	}
-}
-
-// testTransport tests vendors that do not respond or that close the connection.
-func testTransport[T any](t *testing.T, table []Vendor[T]) {
-	var zero T
-	for _, v := range overNetwork(table) {
-		_, err := ask(t, table, v.Name, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, address)
-		check(t, zero, err, upstream.NoResponse, zero)
-		_, err = ask(t, table, v.Name, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, address)
-		check(t, zero, err, upstream.NoResponse, zero)
 	}
 }
 

@@ -5,11 +5,8 @@ import (
 	"context"
 	"net/netip"
 	"net/url"
-	"regexp"
 
 	"svcapi/shared/upstream"
-
-	"svcapi/shared/pattern"
 )
 
 // vpnAPISpec is vpnapi.io (the vendor's API documentation for the path; clients for the rest).
@@ -38,14 +35,11 @@ type vpnAPIResponse struct {
 	} `json:"network"`
 }
 
-// vpnAPIWords are the meanings of messages, also with HTTP 200, by their words, in the order in which they are looked for.
-var vpnAPIWords = []struct {
-	words   func() *regexp.Regexp
-	meaning meaning
-}{
-	{pattern.New(`(?i)\b(limit|quota|exceeded|too many|rate)\b`), quota},
-	{pattern.New(`(?i)\b(api[ _-]?key|key|unauthori[sz]ed|account|subscription|plan)\b`), credentials},
-	{pattern.New(`(?i)\b(private|reserved|bogon|not in (the|our) database|not found)\b`), unknown},
+// vpnAPIPhrases are those of messages, also with HTTP 200, in the order in which they are looked for.
+var vpnAPIPhrases = []phrase{
+	{`(?i)\b(limit|quota|exceeded|too many|rate)\b`, quota},
+	{`(?i)\b(api[ _-]?key|key|unauthori[sz]ed|account|subscription|plan)\b`, credentials},
+	{`(?i)\b(private|reserved|bogon|not in (the|our) database|not found)\b`, unknown},
 }
 
 // vpnAPI returns no hosting. A response without security is about an address that the vendor does not serve, unless the
@@ -57,12 +51,7 @@ func vpnAPI(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
 		return Risk{}, err
 	}
 	if message := string(cmp.Or(a.Message, a.Error)); a.Security == nil && message != "" {
-		for _, w := range vpnAPIWords {
-			if w.words().MatchString(message) {
-				return Risk{}, c.fail(w.meaning, message)
-			}
-		}
-		return Risk{}, c.fail(rejected, message)
+		return Risk{}, c.byMessage(message, vpnAPIPhrases)
 	}
 	if a.Security == nil {
 		return Risk{}, ErrUnknown

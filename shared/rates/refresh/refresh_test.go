@@ -206,24 +206,12 @@ func TestAbsurdFetches(t *testing.T) {
 		body    string
 		outcome Outcome
 	}{
-		"empty":                    {"", Failed},
-		"no rates":                 {fmt.Sprintf(`{"timestamp":%d,"base":"USD","rates":{}}`, at.Unix()), Failed},
-		"zero":                     {body(at, "16698", "0"), Refused},
-		"negative":                 {body(at, "16698", "-16698"), Refused},
-		"NaN":                      {body(at, "16698", "NaN"), Failed},
-		"a number in quotes":       {body(at, "16698", `"16698"`), Failed},
-		"a digit lost":             {body(at, "304.718462", "30.4718462"), Refused},
-		"a jump":                   {body(at, "154.8315", "240"), Refused},
-		"HTML instead of JSON":     {"<!doctype html><title>We are back soon</title>", Failed},
-		"truncated":                {body(at)[:120], Failed},
-		"truncated, but well made": {body(at, `"LKR":304.718462,`, ""), Refused},
-		"huge":                     {`{"rates":"` + strings.Repeat("9", 2<<20) + `"}`, Failed},
-		"huge numbers":             {body(at, "16698", "1e80"), Failed},
-		"wrong base":               {body(at, `"base":"USD"`, `"base":"EUR"`), Failed},
-		"wrong base, unnamed":      {body(at, `"USD":1,`, `"USD":1.157,`), Refused},
-		"older than stored":        {body(at.Add(-time.Second)), Refused},
-		"of the future":            {body(at.Add(30 * time.Hour)), Refused},
-		"an error with HTTP 200":   {`{"error":true,"status":429,"message":"not_allowed"}`, Failed},
+		"negative":               {body(at, "16698", "-16698"), Refused},
+		"a jump":                 {body(at, "154.8315", "240"), Refused},
+		"HTML instead of JSON":   {"<!doctype html><title>We are back soon</title>", Failed},
+		"huge":                   {`{"rates":"` + strings.Repeat("9", 2<<20) + `"}`, Failed},
+		"older than stored":      {body(at.Add(-time.Second)), Refused},
+		"an error with HTTP 200": {`{"error":true,"status":429,"message":"not_allowed"}`, Failed},
 	} {
 		f.respond("openexchangerates", c.body)
 		report := f.run(Options{Actor: "schedule"}, ErrNoRates, append([]string{"openexchangerates " + string(c.outcome)}, rest...)...)
@@ -238,7 +226,7 @@ func TestAbsurdFetches(t *testing.T) {
 			t.Errorf("%s: %+v", name, report.Results)
 		}
 	}
-	if history := f.history(); strings.Count(history, "openexchangerates refused schedule") != 8 || strings.Count(history, "openexchangerates failed schedule") != 10 {
+	if history := f.history(); strings.Count(history, "openexchangerates refused schedule") != 3 || strings.Count(history, "openexchangerates failed schedule") != 3 {
 		t.Errorf("history: %s", history)
 	}
 	// A move that an operator accepts is taken, and becomes the reference of the next fetch.

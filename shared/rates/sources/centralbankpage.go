@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
@@ -134,18 +135,23 @@ func (b *block) column(pattern *regexp.Regexp) int {
 }
 
 var (
-	dateHeading = regexp.MustCompile(`(?i)^date$`)
-	buyHeading  = regexp.MustCompile(`(?i)\bbuy(ing)?\b`)
-	sellHeading = regexp.MustCompile(`(?i)\bsell(ing)?\b`)
+	dateHeading = lazy(`(?i)^date$`)
+	buyHeading  = lazy(`(?i)\bbuy(ing)?\b`)
+	sellHeading = lazy(`(?i)\bsell(ing)?\b`)
 	// The heading of a column names the currency: 1 USD -> LKR.
-	lkrHeading    = regexp.MustCompile(`^1\s*([A-Z]{3})\s*-\s*>\s*LKR$`)
-	amountPattern = regexp.MustCompile(`^(\d+|\d{1,3}(,\d{3})+)(\.\d+)?$`)
+	lkrHeading    = lazy(`^1\s*([A-Z]{3})\s*-\s*>\s*LKR$`)
+	amountPattern = lazy(`^(\d+|\d{1,3}(,\d{3})+)(\.\d+)?$`)
 )
+
+// lazy compiles a pattern at its first use, because most programs that contain this package never read the pages.
+func lazy(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
 
 // newest returns the value of the newest date in each of the columns. newest ignores rows of zeros, and returns nil where
 // no row is left.
 func (b *block) newest(columns ...int) ([]rates.Quote, error) {
-	date := b.column(dateHeading)
+	date := b.column(dateHeading())
 	if date < 0 || slices.Contains(columns, -1) {
 		return nil, fmt.Errorf("the headings are %q", b.header)
 	}
@@ -166,7 +172,7 @@ func (b *block) newest(columns ...int) ([]rates.Quote, error) {
 		none := true
 		for i, c := range columns {
 			rate, err := rates.Parse(strings.ReplaceAll(row[c], ",", ""))
-			if err != nil || !amountPattern.MatchString(row[c]) {
+			if err != nil || !amountPattern().MatchString(row[c]) {
 				return nil, fmt.Errorf("the rate of %s is %q", day, row[c])
 			}
 			quotes[i], all = rates.Quote{Rate: rate, Date: day}, all+" "+rate.String()
@@ -191,12 +197,12 @@ func indicative(page []byte) (map[string]rates.Quote, error) {
 	}
 	quotes := map[string]rates.Quote{}
 	for _, b := range found {
-		at := b.column(lkrHeading)
+		at := b.column(lkrHeading())
 		values, err := b.newest(at)
 		if err != nil {
 			return nil, fmt.Errorf("table %q: %w", b.title, err)
 		}
-		code := lkrHeading.FindStringSubmatch(b.header[at])[1]
+		code := lkrHeading().FindStringSubmatch(b.header[at])[1]
 		if _, twice := quotes[code]; twice {
 			return nil, fmt.Errorf("%s has two tables", code)
 		}
@@ -237,7 +243,7 @@ func transfers(page []byte, labels map[string]string) (rates.Bank, error) {
 			errs = append(errs, fmt.Errorf("no table of %s", code))
 			continue
 		}
-		values, err := b.newest(b.column(buyHeading), b.column(sellHeading))
+		values, err := b.newest(b.column(buyHeading()), b.column(sellHeading()))
 		switch {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("table of %s: %w", code, err))

@@ -1,0 +1,37 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+
+	"svcapi/shared/secret"
+)
+
+// Call makes a call with an account, through the circuit of the account. The error wraps ErrOpen and an *Error of class NotSent
+// where the circuit is open. Where the vendor refuses a secret that has changed since it was read, because of a rotation, Call
+// repeats the call once with the new secret. Call ignores the circuit where breakers is nil.
+func Call[T any](
+	ctx context.Context, breakers *Breakers, secrets *secret.Cache, account Account, call func(Account) (T, error),
+) (result T, err error) {
+	if breakers != nil {
+		c, epoch := breakers.begin(account)
+		if c == nil {
+			return result, fmt.Errorf("%w: %w", ErrOpen, &Error{
+				Class: NotSent, Vendor: account.Integration.Vendor, Detail: "not called after consecutive failures",
+			})
+		}
+		err = errPanicked // until the call returns
+		defer func() { breakers.end(c, epoch, err != nil && breakers.fails(err)) }()
+	}
+	result, err = call(account)
+	if err == nil || ClassOf(err) != CredentialsRefused || len(account.Secrets) == 0 {
+		return result, err
+	}
+	in := account.Integration
+	fresh, changed, readErr := secrets.Refresh(ctx, in.Kind, account.Owner, in.Environment, in.Vendor, account.Secrets)
+	if readErr != nil || !changed {
+		return result, err
+	}
+	account.Secrets = fresh
+	return call(account)
+}
