@@ -70,7 +70,7 @@ func TestMoves(t *testing.T) {
 	f.run(call{args: "credit adjust acme --by 7 --reason more --id " + string(id), out: []string{"Balance +907 credits"}})
 
 	s := f.stack()
-	r := &credit.Reservation{Project: "acme", Key: id, Credits: 30, Operation: credit.Barcode, Environment: "production", RequestID: "r"}
+	r := &credit.Reservation{Project: "acme", Key: id, Credits: 30, Price: credit.Barcode, Environment: "production", RequestID: "r"}
 	r.Key = credit.NewKey(id.Time(), "charge")
 	for _, step := range []error{s.Credits.Reserve(t.Context(), r), s.Credits.Capture(t.Context(), r, credit.Outcome{})} {
 		if step != nil {

@@ -33,8 +33,8 @@ const (
 type Entry struct {
 	Key         Key
 	State       State
-	Credits     int64 // signed for an adjustment, above 0 otherwise
-	Operation   string
+	Credits     int64  // signed for an adjustment, above 0 otherwise
+	Price       string // of the operation, as the price list names it
 	RequestID   string
 	Environment string
 	Vendor      string
@@ -53,7 +53,7 @@ var errRefused = errors.New("the ledger entry was refused")
 // newEntry returns an entry for the reservation in the given state, with the current time.
 func newEntry(r *Reservation, state State) Entry {
 	return Entry{
-		Key: r.Key, State: state, Credits: r.Credits, Operation: r.Operation,
+		Key: r.Key, State: state, Credits: r.Credits, Price: r.Price,
 		RequestID: r.RequestID, Environment: r.Environment, Vendor: r.Vendor, At: time.Now(),
 	}
 }

@@ -1,7 +1,6 @@
 package credit
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -82,7 +81,7 @@ func TestGatherIfFew(t *testing.T) {
 
 func TestUnchanged(t *testing.T) {
 	one, other := balancesOf(1, 2), balancesOf(3, 4)
-	if !one.unchanged(other) || one.total() != 3 || other.total() != 7 {
+	if !one.unchanged(other) || one.sum() != 3 || other.sum() != 7 {
 		t.Errorf("%v and %v", one, other)
 	}
 	if other[1].moves++; one.unchanged(other) {
@@ -138,11 +137,11 @@ func TestShardOfKey(t *testing.T) {
 		t.Errorf("shards %v of 4", used)
 	}
 	for shards, want := range map[int64]int{-1: 1, 0: 1, 1: 1, 2: 2, 64: 64, 65: 64} {
-		if got := shardsIn(attr.Item{"parts": attr.Number(shards)}); got != want {
+		if got := shardsIn(attr.Item{"shards": attr.Number(shards)}); got != want {
 			t.Errorf("%d shards count as %d", shards, got)
 		}
 	}
-	if shardsIn(nil) != 1 || shardsIn(attr.Item{"parts": attr.Text("x")}) != 1 {
+	if shardsIn(nil) != 1 || shardsIn(attr.Item{"shards": attr.Text("x")}) != 1 {
 		t.Error("a wallet of one item has one shard")
 	}
 }
@@ -179,31 +178,11 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// TestResolved checks that only an uncertain charge can be resolved, and only once.
-func TestResolved(t *testing.T) {
-	for _, test := range []struct {
-		entry *Entry
-		done  bool
-		err   error
-	}{
-		{nil, false, ErrNotUncertain},
-		{&Entry{}, false, ErrNotUncertain},
-		{&Entry{Uncertain: true}, false, nil},
-		{&Entry{Resolution: Resolution{Verdict: VerdictConfirmed}}, true, nil},
-		{&Entry{Resolution: Resolution{Verdict: VerdictRefunded}}, false, ErrResolved},
-		{&Entry{Uncertain: true, Resolution: Resolution{Verdict: VerdictConfirmed}}, true, nil},
-	} {
-		if done, err := test.entry.resolved("k", VerdictConfirmed); done != test.done || !errors.Is(err, test.err) {
-			t.Errorf("%+v: %t, %v", test.entry, done, err)
-		}
-	}
-}
-
 // TestDecode checks that items which no version wrote give errors, and that an entry reads as it was written.
 func TestDecode(t *testing.T) {
 	at := time.Date(2026, 11, 21, 1, 2, 3, 4, time.UTC)
 	entry := Entry{
-		Key: NewKey(at, "r"), State: Captured, Credits: 5, Operation: SMS, RequestID: "r", Environment: "e", Vendor: "v", At: at, Wallet: "p",
+		Key: NewKey(at, "r"), State: Captured, Credits: 5, Price: SMS, RequestID: "r", Environment: "e", Vendor: "v", At: at, Wallet: "p",
 		Actor: "a", Reason: "w", Uncertain: true, Refunds: "of", Resolution: Resolution{Verdict: VerdictConfirmed, Actor: "b", Reason: "x", At: at},
 	}
 	item := encodeEntry("p", entry)
@@ -229,7 +208,7 @@ func TestDecode(t *testing.T) {
 		t.Error("a resolution without its time")
 	}
 	for name, value := range map[string]types.AttributeValue{
-		"no number": attr.Text("x"), "no credits": &types.AttributeValueMemberM{}, "text": &types.AttributeValueMemberM{Value: attr.Item{"c": attr.Text("x")}},
+		"text": attr.Text("x"), "map": &types.AttributeValueMemberM{Value: attr.Item{"c": attr.Number(7)}},
 	} {
 		if _, err := decodePending("p", string(entry.Key), value); err == nil {
 			t.Errorf("%s is a reservation", name)
@@ -238,9 +217,7 @@ func TestDecode(t *testing.T) {
 	if _, err := decodePending("p", "no key", attr.Number(1)); err == nil {
 		t.Error("no key is a reservation's")
 	}
-	// Release 1.0.0 stored more for each reservation.
-	former := &types.AttributeValueMemberM{Value: attr.Item{"c": attr.Number(7), "o": attr.Text("sms"), "e": attr.Text("production"), "r": attr.Text("r")}}
-	if r, err := decodePending("p#2", string(entry.Key), former); err != nil || *r != (Reservation{Project: "p", Wallet: "p#2", Key: entry.Key, Credits: 7}) {
+	if r, err := decodePending("p#2", string(entry.Key), attr.Number(7)); err != nil || *r != (Reservation{Project: "p", Wallet: "p#2", Key: entry.Key, Credits: 7}) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -54,18 +54,6 @@ func TestShuffled(t *testing.T) {
 	}
 }
 
-// TestReset checks that the rest of the window is in whole seconds, rounded up, and at least 1.
-func TestReset(t *testing.T) {
-	for left, want := range map[time.Duration]time.Duration{
-		-time.Second: time.Second, 0: time.Second, 1: time.Second, time.Second: time.Second,
-		time.Second + 1: 2 * time.Second, 2*time.Second - 1: 2 * time.Second, 2 * time.Second: 2 * time.Second, time.Hour: time.Hour,
-	} {
-		if got := decide(&project.Project{}, noon.Add(left), noon); got.Allowed || got.Reset != want {
-			t.Errorf("%s before the end: %+v", left, got)
-		}
-	}
-}
-
 // TestWindow checks that windows follow one another without gap or overlap, from 1970 on. A window of less than a second
 // lasts a second.
 func TestWindow(t *testing.T) {

@@ -35,11 +35,11 @@ func list(ctx context.Context, s *app.Stack) error {
 	views := []view{}
 	t := app.Table{Header: []string{"OPERATION", "CREDITS", "USD", "PARAMETER"}}
 	for _, p := range credit.PriceList() {
-		price, known := d.Prices[p.Operation]
+		price, known := d.Prices[p.Name]
 		if !known {
 			continue
 		}
-		v := view{p.Operation, price, app.Dollars(price), p.Parameter}
+		v := view{p.Name, price, app.Dollars(price), p.Parameter}
 		views = append(views, v)
 		t.Rows = append(t.Rows, []string{v.Operation, s.Number(price), v.USD, v.Parameter})
 	}
