@@ -6,8 +6,8 @@ import (
 
 	"svcapi/functions/security/vendors"
 	"svcapi/shared/api"
-	"svcapi/shared/awsclient"
 	"svcapi/shared/burner"
+	"svcapi/shared/dynamo"
 	"svcapi/shared/iplookup"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
@@ -17,7 +17,7 @@ func main() {
 	api.Main(
 		func(c iplookup.FunctionConfig) api.Config { return c.API },
 		func(c iplookup.FunctionConfig, s *api.Service, cfg aws.Config) ([]api.Route, error) {
-			secrets := secret.New(awsclient.Secrets(cfg), c.API.Stage, c.Lookup.SecretLife())
+			secrets := secret.New(dynamo.SecretsManager(cfg), c.API.Stage, c.Lookup.SecretLife())
 			// The chain continues with the next vendor after one that does not know the address.
 			chain := iplookup.NewChain(c.Lookup, vendors.Table(), iplookup.ContinueOnUnknown, upstream.New(c.Upstream), secrets)
 			return []api.Route{

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"svcapi/shared/attr"
 	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
 )
 
 const (
@@ -213,7 +213,7 @@ func TestResolveKeepsTheBooks(t *testing.T) {
 		c.project(project, 1, most)
 		key := c.captured(project, "request", "capture uncertain")
 		if project == "gone" {
-			c.drop(c.names.Wallets, attr.Item{"pk": attr.Text(project)})
+			c.drop(c.names.Wallets, dynamo.Item{"pk": dynamo.Text(project)})
 		} else {
 			c.must(c.Grant(t.Context(), movementOf(project, time.Now(), "more", 1)))
 		}

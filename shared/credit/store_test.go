@@ -15,9 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"svcapi/shared/attr"
-	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
 	"svcapi/test/enginetest"
 )
 
@@ -76,14 +75,14 @@ func movementOf(project string, at time.Time, name string, credits int64) credit
 }
 
 // put writes an item past the store.
-func (f *fixture) put(table string, item attr.Item) {
+func (f *fixture) put(table string, item dynamo.Item) {
 	f.t.Helper()
 	_, err := f.client.PutItem(f.t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: item})
 	f.must(err)
 }
 
 // drop deletes an item past the store.
-func (f *fixture) drop(table string, key attr.Item) {
+func (f *fixture) drop(table string, key dynamo.Item) {
 	f.t.Helper()
 	_, err := f.client.DeleteItem(f.t.Context(), &dynamodb.DeleteItemInput{TableName: &table, Key: key})
 	f.must(err)
@@ -92,7 +91,7 @@ func (f *fixture) drop(table string, key attr.Item) {
 // over returns the same store, whose calls go through another HTTP client.
 func (f *fixture) over(through aws.HTTPClient) *credit.Store {
 	o := f.client.Options()
-	return credit.NewStore(awsclient.DynamoDB(aws.Config{Region: o.Region, Credentials: o.Credentials, BaseEndpoint: o.BaseEndpoint},
+	return credit.NewStore(dynamo.NewClient(aws.Config{Region: o.Region, Credentials: o.Credentials, BaseEndpoint: o.BaseEndpoint},
 		func(o *dynamodb.Options) { o.HTTPClient = through }), f.names)
 }
 

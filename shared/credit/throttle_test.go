@@ -16,8 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/shared/attr"
 	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
 )
 
 // TestThrottled checks that a write which DynamoDB turned away for lack of capacity takes no effect, so that it is not
@@ -320,7 +320,7 @@ func TestRebalancingTakesNoMore(t *testing.T) {
 	}
 	moves := func() (counts [2]string) {
 		for shard, wallet := range []string{"p", "p#1"} {
-			out, err := direct.client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &direct.names.Wallets, Key: attr.Item{"pk": attr.Text(wallet)}})
+			out, err := direct.client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &direct.names.Wallets, Key: dynamo.Item{"pk": dynamo.Text(wallet)}})
 			if err != nil {
 				t.Fatal(err)
 			}

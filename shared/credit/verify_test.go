@@ -11,8 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/shared/attr"
 	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
 )
 
 // books is a fixture with two projects that have every kind of movement, to plant damage in them.
@@ -74,16 +74,16 @@ func (b *books) uncertain(project, name string, verdict credit.Verdict) {
 }
 
 // wallet updates the wallet of p.
-func (b *books) wallet(expression string, values attr.Item, names map[string]string) {
+func (b *books) wallet(expression string, values dynamo.Item, names map[string]string) {
 	b.t.Helper()
 	b.update(&dynamodb.UpdateItemInput{
-		TableName: &b.names.Wallets, Key: attr.Item{"pk": attr.Text("p")},
+		TableName: &b.names.Wallets, Key: dynamo.Item{"pk": dynamo.Text("p")},
 		UpdateExpression: &expression, ExpressionAttributeValues: values, ExpressionAttributeNames: names,
 	})
 }
 
 // change updates an entry of p.
-func (b *books) change(name, expression string, values attr.Item) {
+func (b *books) change(name, expression string, values dynamo.Item) {
 	b.t.Helper()
 	b.update(&dynamodb.UpdateItemInput{TableName: &b.names.Ledger, Key: b.entry(name), UpdateExpression: &expression, ExpressionAttributeValues: values})
 }
@@ -94,28 +94,28 @@ func (b *books) update(in *dynamodb.UpdateItemInput) {
 	b.must(err)
 }
 
-func (b *books) entry(name string) attr.Item {
+func (b *books) entry(name string) dynamo.Item {
 	k := b.keys[name]
-	return attr.Item{"pk": attr.Text("p#" + k.Day()), "sk": attr.Text(string(k))}
+	return dynamo.Item{"pk": dynamo.Text("p#" + k.Day()), "sk": dynamo.Text(string(k))}
 }
 
 // TestVerify checks that sound wallets have no finding, that each planted damage is found in its project and in no other, that
 // the smallest damage is found, and that values at the limits are no damage.
 func TestVerify(t *testing.T) {
 	t.Parallel()
-	text, now := attr.Text, time.Now()
-	amount := func(n int64) attr.Item { return attr.Item{":v": attr.Number(n)} }
+	text, now := dynamo.Text, time.Now()
+	amount := func(n int64) dynamo.Item { return dynamo.Item{":v": dynamo.Number(n)} }
 	old, young := credit.NewKey(now.Add(-31*time.Minute), "old"), credit.NewKey(now.Add(-20*time.Minute), "young")
-	item := func(project string, key credit.Key, state credit.State, credits int64, more attr.Item) attr.Item {
-		made := attr.Item{
-			"pk": text(project + "#" + key.Day()), "sk": text(string(key)), "st": text(string(state)), "cr": attr.Number(credits),
+	item := func(project string, key credit.Key, state credit.State, credits int64, more dynamo.Item) dynamo.Item {
+		made := dynamo.Item{
+			"pk": text(project + "#" + key.Day()), "sk": text(string(key)), "st": text(string(state)), "cr": dynamo.Number(credits),
 			"ts": text(now.UTC().Format(time.RFC3339Nano)), "by": text("test"), "why": text("test"),
 		}
 		maps.Copy(made, more)
 		return made
 	}
-	verdict := func(v credit.Verdict, actor string) attr.Item {
-		return attr.Item{"res": &types.AttributeValueMemberM{Value: attr.Item{
+	verdict := func(v credit.Verdict, actor string) dynamo.Item {
+		return dynamo.Item{"res": &types.AttributeValueMemberM{Value: dynamo.Item{
 			"v": text(string(v)), "by": text(actor), "why": text("test"), "ts": text(now.UTC().Format(time.RFC3339Nano)),
 		}}}
 	}
@@ -136,13 +136,13 @@ func TestVerify(t *testing.T) {
 			b.wallet("REMOVE pending.#k", nil, map[string]string{"#k": string(b.keys["pending"])})
 		}, []credit.Damage{credit.Unbalanced}},
 		{"a lost wallet", func(b *books) {
-			b.drop(b.names.Wallets, attr.Item{"pk": text("p")})
+			b.drop(b.names.Wallets, dynamo.Item{"pk": text("p")})
 		}, []credit.Damage{credit.NoWallet}},
 		{"an entry that cannot be read", func(b *books) {
-			b.put(b.names.Ledger, attr.Item{"pk": text("p#2026-01-01"), "sk": text("x"), "st": text("captured")})
+			b.put(b.names.Ledger, dynamo.Item{"pk": text("p#2026-01-01"), "sk": text("x"), "st": text("captured")})
 		}, []credit.Damage{credit.Unreadable}},
 		{"a reservation that cannot be read", func(b *books) {
-			b.wallet("SET pending.#k = :v", attr.Item{":v": text("x")}, map[string]string{"#k": "0"}) // the first one
+			b.wallet("SET pending.#k = :v", dynamo.Item{":v": text("x")}, map[string]string{"#k": "0"}) // the first one
 		}, []credit.Damage{credit.Unreadable}},
 		{"an entry under another day", func(b *books) {
 			item := b.entry("grant")
@@ -158,7 +158,7 @@ func TestVerify(t *testing.T) {
 			again.Refunds = b.keys["to refund"]
 			b.must(b.Refund(t.Context(), again))
 		}, []credit.Damage{credit.Overpaid}},
-		{"an uncertain grant", func(b *books) { b.change("grant", "SET uncertain = :v", attr.Item{":v": text("p")}) }, []credit.Damage{credit.Unexplained}},
+		{"an uncertain grant", func(b *books) { b.change("grant", "SET uncertain = :v", dynamo.Item{":v": text("p")}) }, []credit.Damage{credit.Unexplained}},
 		{"a young mark", func(b *books) { b.put(b.names.Ledger, item("p", young, credit.Sending, 1, nil)) }, nil},
 		{"an old mark", func(b *books) { b.put(b.names.Ledger, item("p", old, credit.Sending, 1, nil)) }, []credit.Damage{credit.Stuck}},
 		{"an old mark with its reservation", func(b *books) {
@@ -169,7 +169,7 @@ func TestVerify(t *testing.T) {
 		{"a reservation of one credit", func(b *books) { b.wallet("SET pending.#k = :v", amount(1), named(young)) }, []credit.Damage{credit.Unbalanced}},
 		{"a charge in a shard that the wallet does not name", func(b *books) { b.put(b.names.Ledger, item("p#5", young, credit.Captured, 1, nil)) }, []credit.Damage{credit.Unbalanced}},
 		{"credits in a shard that the wallet does not name", func(b *books) {
-			b.put(b.names.Wallets, attr.Item{"pk": text("p#5"), "balance": attr.Number(5), "pending": &types.AttributeValueMemberM{Value: attr.Item{}}})
+			b.put(b.names.Wallets, dynamo.Item{"pk": text("p#5"), "balance": dynamo.Number(5), "pending": &types.AttributeValueMemberM{Value: dynamo.Item{}}})
 		}, []credit.Damage{credit.Unbalanced}},
 		{"a charge of the day after tomorrow", func(b *books) {
 			b.put(b.names.Ledger, item("p", credit.NewKey(now.Add(48*time.Hour), "late"), credit.Captured, 1, nil))
@@ -188,14 +188,14 @@ func TestVerify(t *testing.T) {
 		{"a state of no version", func(b *books) { b.put(b.names.Ledger, item("p", young, "lent", 1, nil)) }, []credit.Damage{credit.Unreadable}},
 		{"a release", func(b *books) { b.put(b.names.Ledger, item("p", young, credit.Released, 1, nil)) }, nil},
 		{"an uncertain release", func(b *books) {
-			b.put(b.names.Ledger, item("p", young, credit.Released, 1, attr.Item{"uncertain": text("p")}))
+			b.put(b.names.Ledger, item("p", young, credit.Released, 1, dynamo.Item{"uncertain": text("p")}))
 		}, []credit.Damage{credit.Unexplained}},
 		{"a release with a verdict", func(b *books) {
 			b.put(b.names.Ledger, item("p", young, credit.Released, 1, verdict(credit.VerdictConfirmed, "test")))
 		}, []credit.Damage{credit.Unexplained}},
 		{"no balance", func(b *books) { b.wallet("REMOVE balance", nil, nil) }, []credit.Damage{credit.Unreadable}},
 		{"no reservations at all", func(b *books) { b.wallet("REMOVE pending", nil, nil) }, []credit.Damage{credit.Unbalanced}},
-		{"reservations that are no map", func(b *books) { b.wallet("SET pending = :v", attr.Item{":v": text("x")}, nil) }, []credit.Damage{credit.Unreadable, credit.Unbalanced}},
+		{"reservations that are no map", func(b *books) { b.wallet("SET pending = :v", dynamo.Item{":v": text("x")}, nil) }, []credit.Damage{credit.Unreadable, credit.Unbalanced}},
 		{"an adjustment without its actor", func(b *books) {
 			anonymous := item("p", young, credit.Adjustment, 0, nil)
 			delete(anonymous, "by")
@@ -203,7 +203,7 @@ func TestVerify(t *testing.T) {
 		}, []credit.Damage{credit.Unexplained}},
 		{"a verdict without its actor", func(b *books) { b.change("captured", "SET res = :res", values(verdict(credit.VerdictConfirmed, ""))) }, []credit.Damage{credit.Unexplained}},
 		{"a verdict on what is uncertain", func(b *books) {
-			b.change("uncertain", "SET uncertain = :v", attr.Item{":v": text("p")})
+			b.change("uncertain", "SET uncertain = :v", dynamo.Item{":v": text("p")})
 		}, []credit.Damage{credit.Unexplained}},
 		{"a verdict with its actor", func(b *books) {
 			b.change("captured", "SET res = :res", values(verdict(credit.VerdictConfirmed, "test")))
@@ -211,9 +211,9 @@ func TestVerify(t *testing.T) {
 		{"a refund that is gone", func(b *books) {
 			b.change("captured", "SET res = :res", values(verdict(credit.VerdictRefunded, "test")))
 		}, []credit.Damage{credit.Overpaid}},
-		{"a refund of one credit too many", func(b *books) { b.change("to refund", "SET cr = :v", attr.Item{":v": attr.Number(29)}) }, []credit.Damage{credit.Overpaid, credit.Unbalanced}},
+		{"a refund of one credit too many", func(b *books) { b.change("to refund", "SET cr = :v", dynamo.Item{":v": dynamo.Number(29)}) }, []credit.Damage{credit.Overpaid, credit.Unbalanced}},
 		{"a refund of nothing that was charged", func(b *books) {
-			b.put(b.names.Ledger, item("p", young, credit.Refunded, 1, attr.Item{"of": text(string(old))}))
+			b.put(b.names.Ledger, item("p", young, credit.Refunded, 1, dynamo.Item{"of": text(string(old))}))
 		}, []credit.Damage{credit.Overpaid, credit.Unbalanced}},
 		{"a refund of no certain charge", func(b *books) { b.put(b.names.Ledger, item("p", young, credit.Refunded, 1, nil)) }, []credit.Damage{credit.Unbalanced}},
 		{"a ledger of 0 without a wallet", func(b *books) { b.put(b.names.Ledger, item("nobody", young, credit.Released, 1, nil)) }, nil},
@@ -252,8 +252,8 @@ func TestVerify(t *testing.T) {
 }
 
 // values returns an item's attributes under the names that an expression gives its values.
-func values(item attr.Item) attr.Item {
-	named := attr.Item{}
+func values(item dynamo.Item) dynamo.Item {
+	named := dynamo.Item{}
 	for name, value := range item {
 		named[":"+name] = value
 	}

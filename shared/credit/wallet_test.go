@@ -13,8 +13,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/shared/attr"
 	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
 )
 
 // most is the largest balance.
@@ -153,12 +153,12 @@ func TestVisitPending(t *testing.T) {
 func TestVisitUnreadable(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 1, 100)
-	none, text, number := &types.AttributeValueMemberM{Value: attr.Item{}}, attr.Text("nonsense"), attr.Number(1)
+	none, text, number := &types.AttributeValueMemberM{Value: dynamo.Item{}}, dynamo.Text("nonsense"), dynamo.Number(1)
 	r := reservation(30, false)
 	if err := errors.Join(take(t, f.Store, r, "reserve"), f.SetAlert(t.Context(), "p", 71)); err != nil {
 		t.Fatal(err)
 	}
-	broken := map[string]attr.Item{
+	broken := map[string]dynamo.Item{
 		"balance-text":    {"pending": none, "balance": text, "alert": number},
 		"balance-plain":   {"pending": none, "balance": text},
 		"balance-missing": {"pending": none},
@@ -167,12 +167,12 @@ func TestVisitUnreadable(t *testing.T) {
 		"pending-text":    {"pending": text, "balance": number},
 		"pending-number":  {"pending": number, "balance": number},
 		"pending-missing": {"balance": number},
-		"no-key":          {"pending": &types.AttributeValueMemberM{Value: attr.Item{"nonsense": none}}, "balance": number},
-		"shard":           {"pending": none, "balance": attr.Number(0), "alert": number, "shards": attr.Number(2)},
+		"no-key":          {"pending": &types.AttributeValueMemberM{Value: dynamo.Item{"nonsense": none}}, "balance": number},
+		"shard":           {"pending": none, "balance": dynamo.Number(0), "alert": number, "shards": dynamo.Number(2)},
 		"shard#1":         {"pending": none, "balance": text},
 	}
 	for id, item := range broken {
-		item["pk"] = attr.Text(id)
+		item["pk"] = dynamo.Text(id)
 		f.put(f.names.Wallets, item)
 	}
 	var named, lows []string
@@ -190,7 +190,7 @@ func TestVisitUnreadable(t *testing.T) {
 	if want := slices.Sorted(maps.Keys(broken)); err != nil || !slices.Equal(named, want) || visited != 1 || !slices.Equal(lows, []string{"p"}) {
 		t.Errorf("%q, %v; want %q; %d reservations, low %q", named, err, want, visited, lows)
 	}
-	f.drop(f.names.Wallets, attr.Item{"pk": attr.Text("p")})
+	f.drop(f.names.Wallets, dynamo.Item{"pk": dynamo.Text("p")})
 	stop := errors.New("stop")
 	if err := f.VisitPending(t.Context(), func(*credit.Reservation, error) error { return stop }, nil); !errors.Is(err, stop) {
 		t.Errorf("an error of visit: %v", err)
@@ -202,18 +202,18 @@ func TestVisitUnreadable(t *testing.T) {
 func TestSpent(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 1, 0)
-	for name, item := range map[string]attr.Item{
-		"one":      {"balance": attr.Number(70), "granted": attr.Number(100)},
-		"three":    {"balance": attr.Number(10), "granted": attr.Number(100)},
-		"three#1":  {"balance": attr.Number(20)},
-		"three#2":  {"balance": attr.Number(5)},
-		"balance":  {"balance": attr.Text("9"), "granted": attr.Number(100)},
-		"shard":    {"balance": attr.Number(9), "granted": attr.Number(100)},
-		"shard#1":  {"balance": attr.Text("9")},
-		"granted":  {"balance": attr.Number(9), "granted": attr.Text("100")},
-		"named#01": {"balance": attr.Number(9)},
+	for name, item := range map[string]dynamo.Item{
+		"one":      {"balance": dynamo.Number(70), "granted": dynamo.Number(100)},
+		"three":    {"balance": dynamo.Number(10), "granted": dynamo.Number(100)},
+		"three#1":  {"balance": dynamo.Number(20)},
+		"three#2":  {"balance": dynamo.Number(5)},
+		"balance":  {"balance": dynamo.Text("9"), "granted": dynamo.Number(100)},
+		"shard":    {"balance": dynamo.Number(9), "granted": dynamo.Number(100)},
+		"shard#1":  {"balance": dynamo.Text("9")},
+		"granted":  {"balance": dynamo.Number(9), "granted": dynamo.Text("100")},
+		"named#01": {"balance": dynamo.Number(9)},
 	} {
-		item["pk"] = attr.Text(name)
+		item["pk"] = dynamo.Text(name)
 		f.put(f.names.Wallets, item)
 	}
 	got, err := f.Spent(t.Context())

@@ -22,7 +22,7 @@ type Chain[T any] struct {
 	secrets   *secret.Cache
 	databases *Databases
 	breakers  *upstream.Breakers
-	cache     *cache[T]
+	cache     *results[T]
 }
 
 // OnUnknown decides whether a chain calls the next vendor after a vendor that does not know the address.
@@ -40,7 +40,7 @@ func NewChain[T any](cfg Config, table []Vendor[T], onUnknown OnUnknown, client 
 		table: table, onUnknown: onUnknown, client: client, secrets: secrets,
 		databases: NewDatabases(cfg.DatabaseDirectory),
 		breakers:  upstream.NewBreakersOn(func(err error) bool { return !errors.Is(err, ErrUnknown) }),
-		cache:     newCache[T](time.Duration(cfg.CacheSeconds) * time.Second),
+		cache:     newResults[T](time.Duration(cfg.CacheSeconds) * time.Second),
 	}
 }
 

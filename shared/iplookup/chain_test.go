@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"svcapi/shared/api"
-	"svcapi/shared/clock"
+	"svcapi/shared/cache"
 	"svcapi/shared/project"
 	"svcapi/shared/upstream"
 	"svcapi/test/clocktest"
@@ -157,7 +157,7 @@ func TestNoTimeLeft(t *testing.T) {
 func TestFreeze(t *testing.T) {
 	frozen := clocktest.New()
 	b := newFixture(true, 60)
-	b.cache.clock = clock.Of(frozen.Now)
+	b.cache.clock = cache.ClockOf(frozen.Now)
 	for _, step := range []struct {
 		frozen time.Duration
 		cached bool

@@ -10,8 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/shared/attr"
-	"svcapi/shared/awsclient"
+	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 )
 
@@ -37,20 +36,20 @@ type counterLimit struct {
 
 // add adds the count to all of its counters, or to none where one of them would exceed its limit. add returns the item: after
 // an addition the attributes that the parameter returns asks for, otherwise the stored item.
-func (l *Limiter) add(ctx context.Context, c Count, end time.Time, returns types.ReturnValue) (added bool, item attr.Item, err error) {
+func (l *Limiter) add(ctx context.Context, c Count, end time.Time, returns types.ReturnValue) (added bool, item dynamo.Item, err error) {
 	names, sums, conditions := map[string]string{}, []string{}, []string{}
-	values := attr.Item{":by": attr.Number(c.By), ":expires": attr.Number(end.Add(keepAfterWindow).Unix())}
+	values := dynamo.Item{":by": dynamo.Number(c.By), ":expires": dynamo.Number(end.Add(keepAfterWindow).Unix())}
 	for i, counter := range c.counters {
 		name, room := fmt.Sprintf("#n%d", i), fmt.Sprintf(":room%d", i)
-		names[name], values[room] = counter.name, attr.Number(counter.most-c.By)
+		names[name], values[room] = counter.name, dynamo.Number(counter.most-c.By)
 		sums = append(sums, name+" :by")
 		conditions = append(conditions, fmt.Sprintf("(attribute_not_exists(%s) OR %s <= %s)", name, name, room))
 	}
-	ctx, cancel := context.WithTimeout(ctx, awsclient.WriteTimeout)
+	ctx, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
 	defer cancel()
-	out, _, err := awsclient.Write(ctx, l.client.UpdateItem, &dynamodb.UpdateItemInput{
+	out, _, err := dynamo.Write(ctx, l.client.UpdateItem, &dynamodb.UpdateItemInput{
 		TableName:                           &l.table,
-		Key:                                 attr.Item{"pk": attr.Text(c.pk)},
+		Key:                                 dynamo.Item{"pk": dynamo.Text(c.pk)},
 		UpdateExpression:                    aws.String("ADD " + strings.Join(sums, ", ") + " SET expires = :expires"),
 		ConditionExpression:                 aws.String(strings.Join(conditions, " AND ")),
 		ExpressionAttributeNames:            names,
@@ -58,7 +57,7 @@ func (l *Limiter) add(ctx context.Context, c Count, end time.Time, returns types
 		ReturnValues:                        returns,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	if stored, refused := attr.Refused(err); refused {
+	if stored, refused := dynamo.Refused(err); refused {
 		return false, stored, nil
 	}
 	if err != nil {
@@ -80,17 +79,17 @@ func (l *Limiter) Subtract(ctx context.Context, c Count, amount int64) error {
 		assignments = append(assignments, fmt.Sprintf("#n%d = #n%d - :by", i, i))
 		conditions = append(conditions, fmt.Sprintf("#n%d >= :by", i))
 	}
-	ctx, cancel := context.WithTimeout(ctx, awsclient.WriteTimeout)
+	ctx, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
 	defer cancel()
-	err := awsclient.WriteOnce(ctx, l.client.UpdateItem, &dynamodb.UpdateItemInput{
+	err := dynamo.WriteOnce(ctx, l.client.UpdateItem, &dynamodb.UpdateItemInput{
 		TableName:                 &l.table,
-		Key:                       map[string]types.AttributeValue{"pk": attr.Text(c.pk)},
+		Key:                       map[string]types.AttributeValue{"pk": dynamo.Text(c.pk)},
 		UpdateExpression:          aws.String("SET " + strings.Join(assignments, ", ")),
 		ConditionExpression:       aws.String(strings.Join(conditions, " AND ")),
 		ExpressionAttributeNames:  names,
-		ExpressionAttributeValues: map[string]types.AttributeValue{":by": attr.Number(min(amount, c.By))},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":by": dynamo.Number(min(amount, c.By))},
 	})
-	if _, refused := attr.Refused(err); refused {
+	if _, refused := dynamo.Refused(err); refused {
 		return nil // the item has expired
 	}
 	return err

@@ -14,8 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"golang.org/x/sync/errgroup"
 
-	"svcapi/shared/attr"
-	"svcapi/shared/awsclient"
+	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 	"svcapi/test/enginetest"
 	"svcapi/test/faultproxy"
@@ -78,7 +77,7 @@ func TestMessagesAtOnce(t *testing.T) {
 		t.Fatalf("%+v, %v", out.Items, err)
 	}
 	for name, v := range out.Items[0] {
-		if text := fmt.Sprint(name, attr.TextOf(v)); strings.Contains(text, "771234567") {
+		if text := fmt.Sprint(name, dynamo.TextOf(v)); strings.Contains(text, "771234567") {
 			t.Errorf("the item holds the number: %s", text)
 		}
 	}
@@ -299,13 +298,13 @@ func TestExpires(t *testing.T) {
 		"rl#p#production#4107844800": noon.Add(time.Minute + time.Hour), message.pk: noon.Add(13 * time.Hour), daily.pk: noon.Add(13 * time.Hour),
 	} {
 		out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: itemKey(pk), ConsistentRead: aws.Bool(true)})
-		if expires, _ := attr.NumberOf(out.Item["expires"]); err != nil || expires != want.Unix() {
+		if expires, _ := dynamo.NumberOf(out.Item["expires"]); err != nil || expires != want.Unix() {
 			t.Errorf("%s expires at %v, want %s; %v", pk, out.Item["expires"], want, err)
 		}
 	}
 }
 
-func itemKey(pk string) attr.Item { return attr.Item{"pk": attr.Text(pk)} }
+func itemKey(pk string) dynamo.Item { return dynamo.Item{"pk": dynamo.Text(pk)} }
 
 // TestLostResponses checks that a lost response counts too much rather than too little: a count may be added twice, and is
 // subtracted at most once (docs/decisions.md#recipient-limit, docs/decisions.md#daily-limit).
@@ -343,7 +342,7 @@ func TestLostResponses(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(proxy.Close)
-			client := awsclient.DynamoDB(aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", "")},
+			client := dynamo.NewClient(aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", "")},
 				func(o *dynamodb.Options) { o.BaseEndpoint = aws.String(proxy.URL("test")) })
 			l := at(New(client, tables.Transient), noon)
 			d := Daily{"p", Units, 100}

@@ -9,8 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/shared/attr"
-	"svcapi/shared/awsclient"
+	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 )
 
@@ -73,13 +72,13 @@ func (l *Limiter) CountDaily(ctx context.Context, d Daily, amount int64, at time
 		return Count{}, Day{}, fmt.Errorf("ratelimit: count %s of the day: %w", d.Unit, err)
 	}
 	if !added {
-		n, _ := attr.NumberOf(item["n"])
+		n, _ := dynamo.NumberOf(item["n"])
 		l.cache(c.pk, end, reached{room: d.Most - n, limits: fmt.Sprint(d.Most)})
 		return Count{}, state, nil
 	}
 	state.pk = c.pk
-	state.alerted, _ = attr.NumberOf(item["alerted"]) // absent: 0
-	state.Counted, err = attr.NumberOf(item["n"])
+	state.alerted, _ = dynamo.NumberOf(item["alerted"]) // absent: 0
+	state.Counted, err = dynamo.NumberOf(item["n"])
 	return c, state, err
 }
 
@@ -90,16 +89,16 @@ func (s Day) Near() bool {
 
 // ClaimAlert reports whether the caller is the one that alerts of this day's limit.
 func (l *Limiter) ClaimAlert(ctx context.Context, s Day) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, awsclient.WriteTimeout)
+	ctx, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
 	defer cancel()
-	_, ambiguous, err := awsclient.Write(ctx, l.client.UpdateItem, &dynamodb.UpdateItemInput{
+	_, ambiguous, err := dynamo.Write(ctx, l.client.UpdateItem, &dynamodb.UpdateItemInput{
 		TableName:                 &l.table,
-		Key:                       map[string]types.AttributeValue{"pk": attr.Text(s.pk)},
+		Key:                       map[string]types.AttributeValue{"pk": dynamo.Text(s.pk)},
 		UpdateExpression:          aws.String("SET alerted = :most"),
 		ConditionExpression:       aws.String("attribute_exists(n) AND (attribute_not_exists(alerted) OR alerted <> :most)"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":most": attr.Number(s.Limit.Most)},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":most": dynamo.Number(s.Limit.Most)},
 	})
-	if _, refused := attr.Refused(err); refused {
+	if _, refused := dynamo.Refused(err); refused {
 		return ambiguous > 0, nil // an earlier attempt may have taken effect: two alerts are better than none
 	}
 	return err == nil, err
@@ -109,10 +108,10 @@ func (l *Limiter) ClaimAlert(ctx context.Context, s Day) (bool, error) {
 func (l *Limiter) Counted(ctx context.Context, d Daily, at time.Time) (int64, error) {
 	start, _ := midnight(at)
 	out, err := l.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &l.table, Key: map[string]types.AttributeValue{"pk": attr.Text(d.key(start))}, ConsistentRead: aws.Bool(true),
+		TableName: &l.table, Key: map[string]types.AttributeValue{"pk": dynamo.Text(d.key(start))}, ConsistentRead: aws.Bool(true),
 	})
 	if err != nil || out.Item == nil {
 		return 0, err
 	}
-	return attr.NumberOf(out.Item["n"])
+	return dynamo.NumberOf(out.Item["n"])
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/shared/attr"
+	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 )
 
@@ -62,7 +62,7 @@ func (l *Limiter) CountMessage(ctx context.Context, p *project.Project, number s
 	var last time.Time
 	for _, limit := range p.Limits.Recipients {
 		counter, end := slot(limit, now)
-		if n, _ := attr.NumberOf(item[counter]); n >= int64(limit.Messages) && end.After(last) { // absent: 0
+		if n, _ := dynamo.NumberOf(item[counter]); n >= int64(limit.Messages) && end.After(last) { // absent: 0
 			last, refusal.Limit, refusal.Reset = end, limit, rest(end, now)
 		}
 	}

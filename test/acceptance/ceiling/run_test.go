@@ -20,8 +20,8 @@ import (
 	"github.com/google/uuid"
 
 	"svcapi/shared/api"
-	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 	"svcapi/shared/telemetry"
 	"svcapi/test/capacity"
@@ -232,7 +232,7 @@ func (s *fixture) names() map[table]string {
 func (s *fixture) play(t *testing.T, model *capacity.Model) (requests []*request, loads []capacity.Load, instances int) {
 	// The bubble begins in the year 2000. The engine's clock is the machine's: what expires must be in the engine's future too.
 	time.Sleep(time.Until(noon()))
-	db := awsclient.DynamoDB(aws.Config{Region: s.db.Options().Region, Credentials: s.db.Options().Credentials}, func(o *dynamodb.Options) {
+	db := dynamo.NewClient(aws.Config{Region: s.db.Options().Region, Credentials: s.db.Options().Credentials}, func(o *dynamodb.Options) {
 		o.BaseEndpoint, o.HTTPClient = s.db.Options().BaseEndpoint, model
 	})
 	f := &fleet{start: func() instance {

@@ -1,5 +1,6 @@
-// Package awsclient creates AWS clients for conditional writes from a process that Lambda freezes between requests.
-package awsclient
+// Package dynamo creates the clients of DynamoDB and of the other AWS services, reads and creates items, and repeats writes.
+// The clients serve conditional writes from a process that Lambda freezes between requests.
+package dynamo
 
 import (
 	"bytes"
@@ -22,8 +23,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/smithy-go"
-
-	"svcapi/shared/attr"
 )
 
 const (
@@ -43,8 +42,8 @@ const (
 	warmConnections = 2
 )
 
-// DynamoDB returns a client whose calls may move money: few short attempts, and no refusal to retry.
-func DynamoDB(cfg aws.Config, options ...func(*dynamodb.Options)) *dynamodb.Client {
+// NewClient returns a client of DynamoDB whose calls may move money: few short attempts, and no refusal to retry.
+func NewClient(cfg aws.Config, options ...func(*dynamodb.Options)) *dynamodb.Client {
 	return dynamodb.NewFromConfig(cfg, append([]func(*dynamodb.Options){func(o *dynamodb.Options) {
 		o.HTTPClient = httpClient(AttemptTimeout)
 		o.Retryer = Retryer(Backoff)
@@ -52,8 +51,8 @@ func DynamoDB(cfg aws.Config, options ...func(*dynamodb.Options)) *dynamodb.Clie
 	}}, options...)...)
 }
 
-// Secrets returns a client for Secrets Manager, which responds more slowly than DynamoDB.
-func Secrets(cfg aws.Config, options ...func(*secretsmanager.Options)) *secretsmanager.Client {
+// SecretsManager returns a client for Secrets Manager, which responds more slowly than DynamoDB.
+func SecretsManager(cfg aws.Config, options ...func(*secretsmanager.Options)) *secretsmanager.Client {
 	return secretsmanager.NewFromConfig(cfg, append([]func(*secretsmanager.Options){func(o *secretsmanager.Options) {
 		o.HTTPClient = httpClient(2 * AttemptTimeout)
 		o.Retryer = Retryer(Backoff)
@@ -144,7 +143,7 @@ func Warm(ctx context.Context, client *dynamodb.Client, table string) {
 			_, _ = client.Query(ctx, &dynamodb.QueryInput{
 				TableName:                 &table,
 				KeyConditionExpression:    aws.String("pk = :pk"),
-				ExpressionAttributeValues: attr.Item{":pk": attr.Text("#warm")},
+				ExpressionAttributeValues: Item{":pk": Text("#warm")},
 				Limit:                     aws.Int32(1),
 			})
 		})

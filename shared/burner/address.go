@@ -1,5 +1,4 @@
-// Package address parses e-mail addresses and domain names.
-package address
+package burner
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package idempotency
+package api
 
 import (
 	"bytes"
@@ -14,15 +14,12 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"svcapi/shared/awsclient"
+	"svcapi/shared/dynamo"
 	"svcapi/test/enginetest"
 	"svcapi/test/faultproxy"
 )
-
-func TestMain(m *testing.M) { enginetest.Main(m) }
 
 var (
 	body = []byte(`{"to":"x"}`)
@@ -30,23 +27,21 @@ var (
 )
 
 // testStore returns a store with a clock that the test moves.
-func testStore(t *testing.T) (*Store, *time.Time) {
+func testStore(t *testing.T) (*keyStore, *time.Time) {
 	t.Helper()
 	client, tables := enginetest.Client(t)
-	s := New(client, tables.Transient)
 	clock := time.Now()
-	s.now = func() time.Time { return clock }
-	return s, &clock
+	return &keyStore{client, tables.Transient, func() time.Time { return clock }}, &clock
 }
 
-func claim(t *testing.T, s *Store, key string, body []byte) (*Claim, []byte, error) {
+func claimKey(t *testing.T, s *keyStore, key string, body []byte) (*claim, []byte, error) {
 	t.Helper()
-	return s.Claim(t.Context(), "acme", "development", key, body, s.now().Add(28*time.Second), died)
+	return s.claim(t.Context(), "acme", "development", key, body, s.now().Add(28*time.Second), died)
 }
 
-func win(t *testing.T, s *Store, key string) *Claim {
+func win(t *testing.T, s *keyStore, key string) *claim {
 	t.Helper()
-	c, _, err := claim(t, s, key, body)
+	c, _, err := claimKey(t, s, key, body)
 	if err != nil || c == nil {
 		t.Fatalf("claim %v, %v", c, err)
 	}
@@ -59,36 +54,36 @@ func TestRepeat(t *testing.T) {
 	start := *clock
 	big := make([]byte, maxPacked-1000) // random bytes do not compress, and need some more when packed
 	_, _ = rand.Read(big)
-	tooLarge := func(c *Claim) error {
-		if err := c.Keep(context.Background(), slices.Concat(big, big[:1000])); !errors.Is(err, ErrTooLarge) {
+	tooLarge := func(c *claim) error {
+		if err := c.keep(context.Background(), slices.Concat(big, big[:1000])); !errors.Is(err, errOutcomeTooLarge) {
 			return fmt.Errorf("too large an outcome: %w", err)
 		}
 		return nil
 	}
 	cases := []struct {
 		name  string
-		first func(*Claim) error
+		first func(*claim) error
 		after time.Duration
 		body  []byte
 		want  []byte // the outcome
 		err   error
 		wins  bool
 	}{
-		{"while the first runs", nil, 0, body, nil, ErrRunning, false},
-		{"until it must be dead", nil, 87 * time.Second, body, nil, ErrRunning, false},
+		{"while the first runs", nil, 0, body, nil, errRunning, false},
+		{"until it must be dead", nil, 87 * time.Second, body, nil, errRunning, false},
 		{"the moment that it must be dead", nil, 88 * time.Second, body, died, nil, false},
 		{"once it must be dead", nil, 89 * time.Second, body, died, nil, false},
-		{"with another body, while the first runs", nil, 0, []byte("other"), nil, ErrOtherBody, false},
-		{"with another body, afterwards", func(c *Claim) error { return c.Keep(context.Background(), []byte("done")) }, 0, []byte("other"), nil, ErrOtherBody, false},
-		{"of what was kept", func(c *Claim) error { return c.Keep(context.Background(), []byte("done")) }, 0, body, []byte("done"), nil, false},
-		{"of what was kept, a day later", func(c *Claim) error { return c.Keep(context.Background(), []byte("done")) }, 24*time.Hour - 2*time.Second, body, []byte("done"), nil, false},
-		{"of the most that is kept", func(c *Claim) error { return c.Keep(context.Background(), big) }, time.Hour, body, big, nil, false},
-		{"of too much, which is not kept", tooLarge, 0, body, nil, ErrRunning, false},
-		{"of nothing", func(c *Claim) error { return c.Keep(context.Background(), nil) }, 0, body, []byte{}, nil, false},
-		{"after it was freed", func(c *Claim) error { return c.Free(context.Background()) }, 0, body, nil, nil, true},
-		{"after it was freed, with another body", func(c *Claim) error { return c.Free(context.Background()) }, 0, []byte("other"), nil, nil, true},
-		{"the second of its expiry", func(c *Claim) error { return c.Keep(context.Background(), []byte("done")) }, 24 * time.Hour, body, nil, nil, true},
-		{"after its expiry, whether the table has deleted it or not", func(c *Claim) error { return c.Keep(context.Background(), []byte("done")) }, 24*time.Hour + time.Second, body, nil, nil, true},
+		{"with another body, while the first runs", nil, 0, []byte("other"), nil, errOtherBody, false},
+		{"with another body, afterwards", func(c *claim) error { return c.keep(context.Background(), []byte("done")) }, 0, []byte("other"), nil, errOtherBody, false},
+		{"of what was kept", func(c *claim) error { return c.keep(context.Background(), []byte("done")) }, 0, body, []byte("done"), nil, false},
+		{"of what was kept, a day later", func(c *claim) error { return c.keep(context.Background(), []byte("done")) }, 24*time.Hour - 2*time.Second, body, []byte("done"), nil, false},
+		{"of the most that is kept", func(c *claim) error { return c.keep(context.Background(), big) }, time.Hour, body, big, nil, false},
+		{"of too much, which is not kept", tooLarge, 0, body, nil, errRunning, false},
+		{"of nothing", func(c *claim) error { return c.keep(context.Background(), nil) }, 0, body, []byte{}, nil, false},
+		{"after it was freed", func(c *claim) error { return c.free(context.Background()) }, 0, body, nil, nil, true},
+		{"after it was freed, with another body", func(c *claim) error { return c.free(context.Background()) }, 0, []byte("other"), nil, nil, true},
+		{"the second of its expiry", func(c *claim) error { return c.keep(context.Background(), []byte("done")) }, 24 * time.Hour, body, nil, nil, true},
+		{"after its expiry, whether the table has deleted it or not", func(c *claim) error { return c.keep(context.Background(), []byte("done")) }, 24*time.Hour + time.Second, body, nil, nil, true},
 		{"after the expiry of a dead one", nil, 24*time.Hour + time.Second, body, nil, nil, true},
 	}
 	for i, c := range cases {
@@ -102,7 +97,7 @@ func TestRepeat(t *testing.T) {
 				}
 			}
 			*clock = start.Add(c.after)
-			won, outcome, err := claim(t, s, key, c.body)
+			won, outcome, err := claimKey(t, s, key, c.body)
 			if (won != nil) != c.wins || !errors.Is(err, c.err) || !bytes.Equal(outcome, c.want) {
 				t.Errorf("won %v, %d bytes, %v; want %v, %d bytes, %v", won != nil, len(outcome), err, c.wins, len(c.want), c.err)
 			}
@@ -115,16 +110,16 @@ func TestDeadClaimsAreFinal(t *testing.T) {
 	s, clock := testStore(t)
 	first := win(t, s, "k")
 	*clock = clock.Add(2 * time.Minute)
-	if _, outcome, err := claim(t, s, "k", body); err != nil || !bytes.Equal(outcome, died) {
+	if _, outcome, err := claimKey(t, s, "k", body); err != nil || !bytes.Equal(outcome, died) {
 		t.Fatalf("%q, %v", outcome, err)
 	}
-	if err := first.Keep(t.Context(), []byte("late")); !errors.Is(err, errNotOwned) && err != nil {
+	if err := first.keep(t.Context(), []byte("late")); !errors.Is(err, errNotOwned) && err != nil {
 		t.Fatal(err)
 	}
-	if err := first.Free(t.Context()); err != nil {
+	if err := first.free(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, outcome, err := claim(t, s, "k", body); err != nil || !bytes.Equal(outcome, died) {
+	if _, outcome, err := claimKey(t, s, "k", body); err != nil || !bytes.Equal(outcome, died) {
 		t.Errorf("then %q, %v", outcome, err)
 	}
 }
@@ -135,25 +130,25 @@ func TestLostClaim(t *testing.T) {
 	first := win(t, s, "k")
 	*clock = clock.Add(25 * time.Hour)
 	second := win(t, s, "k")
-	if err := first.Keep(t.Context(), []byte("late")); !errors.Is(err, errNotOwned) {
+	if err := first.keep(t.Context(), []byte("late")); !errors.Is(err, errNotOwned) {
 		t.Errorf("an outcome of the first: %v", err)
 	}
-	if err := first.Free(t.Context()); err != nil {
+	if err := first.free(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := claim(t, s, "k", body); !errors.Is(err, ErrRunning) {
+	if _, _, err := claimKey(t, s, "k", body); !errors.Is(err, errRunning) {
 		t.Errorf("the second's key is gone: %v", err)
 	}
-	if err := second.Keep(t.Context(), []byte("done")); err != nil {
+	if err := second.keep(t.Context(), []byte("done")); err != nil {
 		t.Error(err)
 	}
-	if _, outcome, err := claim(t, s, "k", body); err != nil || string(outcome) != "done" {
+	if _, outcome, err := claimKey(t, s, "k", body); err != nil || string(outcome) != "done" {
 		t.Errorf("%q, %v", outcome, err)
 	}
 }
 
 // proxied returns a store whose calls go through a proxy that follows decide. Calls have numbers from 1, by operation.
-func proxied(t *testing.T, decide func(operation string, n int) faultproxy.Fault) (through, direct *Store, clock *time.Time) {
+func proxied(t *testing.T, decide func(operation string, n int) faultproxy.Fault) (through, direct *keyStore, clock *time.Time) {
 	t.Helper()
 	client, tables := enginetest.Client(t)
 	now := time.Now()
@@ -171,24 +166,22 @@ func proxied(t *testing.T, decide func(operation string, n int) faultproxy.Fault
 	}
 	t.Cleanup(proxy.Close)
 	o := client.Options()
-	through = New(awsclient.DynamoDB(aws.Config{Region: o.Region, Credentials: o.Credentials},
-		func(o *dynamodb.Options) { o.BaseEndpoint = aws.String(proxy.URL("test")) }), tables.Transient)
-	direct = New(client, tables.Transient)
-	through.now = func() time.Time { return now }
-	direct.now = through.now
-	return through, direct, &now
+	faulty := dynamo.NewClient(aws.Config{Region: o.Region, Credentials: o.Credentials},
+		func(o *dynamodb.Options) { o.BaseEndpoint = aws.String(proxy.URL("test")) })
+	read := func() time.Time { return now }
+	return &keyStore{faulty, tables.Transient, read}, &keyStore{client, tables.Transient, read}, &now
 }
 
 // TestLostResponses checks that an attempt whose response is lost is recognised, and that a claim without a response leaves
 // the key free.
 func TestLostResponses(t *testing.T) {
-	keepFor := func(c *Claim) error { return c.Keep(context.Background(), []byte("done")) }
-	free := func(c *Claim) error { return c.Free(context.Background()) }
+	keepFor := func(c *claim) error { return c.keep(context.Background(), []byte("done")) }
+	free := func(c *claim) error { return c.free(context.Background()) }
 	for _, test := range []struct {
 		name       string
 		operation  string
 		lost       int // how many of its first attempts
-		then       func(*Claim) error
+		then       func(*claim) error
 		claimFails bool
 		thenFails  bool
 		want       string // what a repeat finds: an outcome, "free" or "running"
@@ -207,7 +200,7 @@ func TestLostResponses(t *testing.T) {
 				}
 				return faultproxy.Deliver
 			})
-			c, _, err := claim(t, s, "k", body)
+			c, _, err := claimKey(t, s, "k", body)
 			if (err != nil) != test.claimFails || (c == nil) != test.claimFails {
 				t.Fatalf("claim %v, %v", c, err)
 			}
@@ -216,7 +209,7 @@ func TestLostResponses(t *testing.T) {
 					t.Errorf("then %v", err)
 				}
 			}
-			again, outcome, err := claim(t, direct, "k", body)
+			again, outcome, err := claimKey(t, direct, "k", body)
 			if err != nil || (again != nil) != (test.want == "free") || again == nil && string(outcome) != test.want {
 				t.Errorf("a repeat: won %t, %q, %v; want %s", again != nil, outcome, err, test.want)
 			}
@@ -228,15 +221,15 @@ func TestLostResponses(t *testing.T) {
 func TestDeadClaimChanges(t *testing.T) {
 	for _, test := range []struct {
 		name      string
-		meanwhile func(*Claim) error
+		meanwhile func(*claim) error
 		outcome   string
 		err       error
 	}{
-		{"it ends after all", func(c *Claim) error { return c.Keep(context.Background(), []byte("done")) }, "done", nil},
-		{"it is freed", func(c *Claim) error { return c.Free(context.Background()) }, "", ErrRunning},
+		{"it ends after all", func(c *claim) error { return c.keep(context.Background(), []byte("done")) }, "done", nil},
+		{"it is freed", func(c *claim) error { return c.free(context.Background()) }, "", errRunning},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var first *Claim
+			var first *claim
 			s, direct, clock := proxied(t, func(operation string, _ int) faultproxy.Fault {
 				if operation == "UpdateItem" {
 					if err := test.meanwhile(first); err != nil {
@@ -247,7 +240,7 @@ func TestDeadClaimChanges(t *testing.T) {
 			})
 			first = win(t, direct, "k")
 			*clock = clock.Add(2 * time.Minute)
-			if _, outcome, err := claim(t, s, "k", body); !errors.Is(err, test.err) || string(outcome) != test.outcome {
+			if _, outcome, err := claimKey(t, s, "k", body); !errors.Is(err, test.err) || string(outcome) != test.outcome {
 				t.Errorf("%q, %v; want %q, %v", outcome, err, test.outcome, test.err)
 			}
 		})
@@ -259,7 +252,7 @@ func TestScope(t *testing.T) {
 	s, _ := testStore(t)
 	until := time.Now().Add(time.Minute)
 	for _, scope := range [][2]string{{"acme", "development"}, {"acme", "production"}, {"other", "development"}} {
-		if c, _, err := s.Claim(t.Context(), scope[0], scope[1], "k", body, until, died); c == nil || err != nil {
+		if c, _, err := s.claim(t.Context(), scope[0], scope[1], "k", body, until, died); c == nil || err != nil {
 			t.Errorf("%v: %v, %v", scope, c, err)
 		}
 	}
@@ -267,7 +260,7 @@ func TestScope(t *testing.T) {
 
 // TestOneWins checks that one of many requests wins, also with lost requests and responses and with late copies.
 func TestOneWins(t *testing.T) {
-	_, tables := enginetest.Client(t)
+	client, tables := enginetest.Client(t)
 	rng := mathrand.New(mathrand.NewPCG(4, 36))
 	var mu sync.Mutex
 	var late []*faultproxy.Request
@@ -289,13 +282,13 @@ func TestOneWins(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer proxy.Close()
-	cfg := aws.Config{Region: "eu-west-1", Credentials: credentials.NewStaticCredentialsProvider("local", "local", "")}
-	workers := make([]*Store, 8)
+	cfg := aws.Config{Region: client.Options().Region, Credentials: client.Options().Credentials}
+	workers := make([]*keyStore, 8)
 	for i := range workers {
-		workers[i] = New(awsclient.DynamoDB(cfg, func(o *dynamodb.Options) {
+		workers[i] = &keyStore{dynamo.NewClient(cfg, func(o *dynamodb.Options) {
 			o.BaseEndpoint = aws.String(proxy.URL(fmt.Sprintf("w%d", i)))
-			o.Retryer = awsclient.Retryer(0)
-		}), tables.Transient)
+			o.Retryer = dynamo.Retryer(0)
+		}), tables.Transient, time.Now}
 	}
 	for round := range 40 {
 		key := fmt.Sprintf("round-%d", round)
@@ -303,7 +296,7 @@ func TestOneWins(t *testing.T) {
 		var all sync.WaitGroup
 		for _, s := range workers {
 			all.Go(func() {
-				c, _, err := s.Claim(context.Background(), "acme", "development", key, body, time.Now().Add(time.Minute), died)
+				c, _, err := s.claim(context.Background(), "acme", "development", key, body, time.Now().Add(time.Minute), died)
 				if err == nil && c != nil {
 					winners.Add(1)
 				}

@@ -1,4 +1,4 @@
-package awsclient_test
+package dynamo_test
 
 import (
 	"cmp"
@@ -20,7 +20,7 @@ import (
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"svcapi/shared/awsclient"
+	"svcapi/shared/dynamo"
 	"svcapi/test/enginetest"
 	"svcapi/test/faultproxy"
 )
@@ -46,7 +46,7 @@ func proxied(t *testing.T, decide func(attempt int64, r *faultproxy.Request) fau
 	} {
 		t.Setenv(name, value)
 	}
-	return awsclient.DynamoDB(awsclient.FromEnvironment()), tables.Wallets
+	return dynamo.NewClient(dynamo.FromEnvironment()), tables.Wallets
 }
 
 func get(ctx context.Context, client *dynamodb.Client, table string) (*dynamodb.GetItemOutput, error) {
@@ -67,9 +67,9 @@ func TestAttempts(t *testing.T) {
 					return faultproxy.Deliver
 				})
 				out, err := get(t.Context(), client, table)
-				if losses == awsclient.Attempts {
+				if losses == dynamo.Attempts {
 					var last *retry.MaxAttemptsError
-					if !errors.As(err, &last) || last.Attempt != awsclient.Attempts {
+					if !errors.As(err, &last) || last.Attempt != dynamo.Attempts {
 						t.Fatalf("got %v", err)
 					}
 					return
@@ -96,7 +96,7 @@ func TestTimeout(t *testing.T) {
 	defer close(done)
 	began := time.Now()
 	_, err := get(t.Context(), client, table)
-	if took := time.Since(began); err == nil || took < 3*awsclient.AttemptTimeout || took > 4*awsclient.AttemptTimeout {
+	if took := time.Since(began); err == nil || took < 3*dynamo.AttemptTimeout || took > 4*dynamo.AttemptTimeout {
 		t.Errorf("took %s: %v", took, err)
 	}
 }
@@ -110,7 +110,7 @@ func TestWarm(t *testing.T) {
 		}
 		return faultproxy.Deliver
 	})
-	awsclient.Warm(t.Context(), client, table)
+	dynamo.Warm(t.Context(), client, table)
 	if queries.Load() != 2 {
 		t.Errorf("%d queries", queries.Load())
 	}
@@ -139,15 +139,15 @@ func TestEndpoints(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, cfg := range map[string]aws.Config{"the SDK's": loaded, "ours": awsclient.FromEnvironment()} {
+		for name, cfg := range map[string]aws.Config{"the SDK's": loaded, "ours": dynamo.FromEnvironment()} {
 			who, err := cfg.Credentials.Retrieve(t.Context())
 			if err != nil || who.AccessKeyID != "id" || who.SecretAccessKey != "secret" || who.SessionToken != "token" || cfg.Region != "eu-west-1" {
 				t.Errorf("%s: %+v in %s, %v", name, who, cfg.Region, err)
 			}
-			if url := aws.ToString(awsclient.DynamoDB(cfg).Options().BaseEndpoint); url != test.wantDynamoDB {
+			if url := aws.ToString(dynamo.NewClient(cfg).Options().BaseEndpoint); url != test.wantDynamoDB {
 				t.Errorf("%+v, %s: DynamoDB at %q", test, name, url)
 			}
-			if url := aws.ToString(awsclient.Secrets(cfg).Options().BaseEndpoint); url != test.wantSecrets {
+			if url := aws.ToString(dynamo.SecretsManager(cfg).Options().BaseEndpoint); url != test.wantSecrets {
 				t.Errorf("%+v, %s: Secrets Manager at %q", test, name, url)
 			}
 		}
@@ -182,7 +182,7 @@ func TestRetryable(t *testing.T) {
 		{"cancelled", &aws.RequestCanceledError{Err: context.Canceled}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := awsclient.Retryer(0).IsErrorRetryable(test.err); got != test.want {
+			if got := dynamo.Retryer(0).IsErrorRetryable(test.err); got != test.want {
 				t.Errorf("retryable: %t", got)
 			}
 		})
@@ -197,7 +197,7 @@ type failing struct {
 }
 
 func (f *failing) put(_ context.Context, _ *dynamodb.PutItemInput, options ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
-	o := dynamodb.Options{Retryer: awsclient.Retryer(time.Microsecond)}
+	o := dynamodb.Options{Retryer: dynamo.Retryer(time.Microsecond)}
 	for _, option := range options {
 		option(&o)
 	}
@@ -248,12 +248,12 @@ func TestWrite(t *testing.T) {
 		{strings.Repeat("a", 30), 0, 31, false, 0},
 	} {
 		f := &failing{list: test.faults}
-		_, ambiguous, err := awsclient.Write(t.Context(), f.put, &dynamodb.PutItemInput{})
+		_, ambiguous, err := dynamo.Write(t.Context(), f.put, &dynamodb.PutItemInput{})
 		if ambiguous != test.ambiguous || f.calls != test.calls || (err != nil) != test.fails {
 			t.Errorf("%q: %d ambiguous after %d calls, %v; want %d after %d", test.faults, ambiguous, f.calls, err, test.ambiguous, test.calls)
 		}
 		f, calls := &failing{list: test.faults}, cmp.Or(test.hotCalls, test.calls)
-		_, ambiguous, err = awsclient.WriteUnlessHot(t.Context(), f.put, &dynamodb.PutItemInput{})
+		_, ambiguous, err = dynamo.WriteUnlessHot(t.Context(), f.put, &dynamodb.PutItemInput{})
 		if ambiguous != test.ambiguous || f.calls != calls || (err != nil) != (test.fails || test.hotCalls > 0) {
 			t.Errorf("%q, unless hot: %d ambiguous after %d calls, %v; want %d after %d", test.faults, ambiguous, f.calls, err, test.ambiguous, calls)
 		}
@@ -261,7 +261,7 @@ func TestWrite(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	var throttled *types.ProvisionedThroughputExceededException
-	if _, ambiguous, err := awsclient.Write(ctx, (&failing{list: strings.Repeat("t", 1_000_000)}).put, nil); ambiguous != 0 || !errors.As(err, &throttled) {
+	if _, ambiguous, err := dynamo.Write(ctx, (&failing{list: strings.Repeat("t", 1_000_000)}).put, nil); ambiguous != 0 || !errors.As(err, &throttled) {
 		t.Errorf("without end: %d ambiguous, %v", ambiguous, err)
 	}
 }
@@ -276,7 +276,7 @@ func TestWriteOnce(t *testing.T) {
 		{"", 1, false}, {strings.Repeat("tch", 20), 61, false}, {"tt5", 3, true}, {"x", 1, true}, {"t~", 2, true}, {"t!", 2, true},
 	} {
 		f := &failing{list: test.faults}
-		if err := awsclient.WriteOnce(t.Context(), f.put, &dynamodb.PutItemInput{}); f.calls != test.calls || (err != nil) != test.fails {
+		if err := dynamo.WriteOnce(t.Context(), f.put, &dynamodb.PutItemInput{}); f.calls != test.calls || (err != nil) != test.fails {
 			t.Errorf("%q: %d calls, %v; want %d", test.faults, f.calls, err, test.calls)
 		}
 	}
@@ -284,13 +284,13 @@ func TestWriteOnce(t *testing.T) {
 
 // TestRetryer: no number of failures uses the retries up, and no pause exceeds the configured one.
 func TestRetryer(t *testing.T) {
-	retryer := awsclient.Retryer(awsclient.Backoff)
+	retryer := dynamo.Retryer(dynamo.Backoff)
 	for range 1000 {
 		if _, err := retryer.GetRetryToken(t.Context(), &types.InternalServerError{}); err != nil {
 			t.Fatal(err)
 		}
 		for attempt, part := range map[int]time.Duration{0: 4, 1: 4, 2: 2, 3: 1, 4: 1, 90: 1} {
-			longest := awsclient.Backoff / part
+			longest := dynamo.Backoff / part
 			if pause, err := retryer.RetryDelay(attempt, nil); err != nil || pause < longest/2 || pause > longest {
 				t.Fatalf("pause %s after attempt %d, %v", pause, attempt, err)
 			}

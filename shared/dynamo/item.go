@@ -1,5 +1,4 @@
-// Package attr creates and reads DynamoDB attribute values. The SDK's attributevalue would add 127 KB to a function.
-package attr
+package dynamo
 
 import (
 	"errors"
@@ -9,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Item is a DynamoDB item, its key, or a map within it.
+// Item is a DynamoDB item, its key, or a map within it. The SDK's attributevalue would add 127 KB to a function.
 type Item = map[string]types.AttributeValue
 
 // Text returns a string attribute.

@@ -1,16 +1,16 @@
-package clock_test
+package cache_test
 
 import (
 	"testing"
 	"time"
 
-	"svcapi/shared/clock"
+	"svcapi/shared/cache"
 	"svcapi/test/clocktest"
 )
 
 // An age by a Clock follows the wall time, also while the monotonic clock stops; an age by time.Now does not.
 func TestNow(t *testing.T) {
-	var machine clock.Clock
+	var machine cache.Clock
 	if before, now, after := time.Now(), machine.Now(), time.Now(); now.Before(before.Round(0)) || now.After(after.Round(0)) {
 		t.Errorf("%s is not between %s and %s", now, before, after)
 	}
@@ -19,7 +19,7 @@ func TestNow(t *testing.T) {
 	}
 
 	frozen := clocktest.New()
-	c := clock.Of(frozen.Now)
+	c := cache.ClockOf(frozen.Now)
 	raw, wall := frozen.Now(), c.Now()
 	frozen.Move(time.Hour)
 	if age := frozen.Now().Sub(raw); age != 0 {
