@@ -190,10 +190,17 @@ func TestVisitUnreadable(t *testing.T) {
 	if want := slices.Sorted(maps.Keys(broken)); err != nil || !slices.Equal(named, want) || visited != 1 || !slices.Equal(lows, []string{"p"}) {
 		t.Errorf("%q, %v; want %q; %d reservations, low %q", named, err, want, visited, lows)
 	}
-	f.drop(f.names.Wallets, dynamo.Item{"pk": dynamo.Text("p")})
+	for id := range broken {
+		f.drop(f.names.Wallets, dynamo.Item{"pk": dynamo.Text(id)})
+	}
+	f.put(f.names.Wallets, dynamo.Item{"pk": dynamo.Text("p"), "pending": number, "balance": dynamo.Number(0), "alert": number})
 	stop := errors.New("stop")
-	if err := f.VisitPending(t.Context(), func(*credit.Reservation, error) error { return stop }, nil); !errors.Is(err, stop) {
-		t.Errorf("an error of visit: %v", err)
+	for _, want := range []error{stop, nil} {
+		low := 0
+		err := f.VisitPending(t.Context(), func(*credit.Reservation, error) error { return want }, func(credit.LowBalance) { low++ })
+		if !errors.Is(err, want) || (low == 1) != (want == nil) {
+			t.Errorf("visit returns %v: %v, %d low balances", want, err, low)
+		}
 	}
 }
 

@@ -68,8 +68,6 @@ type offer struct {
 	seed       uint64
 	shards     int     // of the project
 	exempt     []table // that never refuse
-	limit      int     // requests in a minute; 0: as many as a project can have
-	affordable int     // requests that the wallet can pay; 0: more than are offered
 }
 
 // table is the role of a table.
@@ -106,7 +104,6 @@ type outcome struct {
 	median, p99   time.Duration
 	loads         map[table]load
 	instances     int
-	captured      int // of all requests
 }
 
 // fixture is a project on tables of its own.
@@ -136,27 +133,20 @@ func build(t *testing.T, o offer) *fixture {
 		WalletsTable: s.tables.Wallets, LedgerTable: s.tables.Ledger, ProjectCacheSeconds: 10, Prices: prices,
 	}
 	s.store = credit.NewStore(s.db, credit.Tables{Wallets: s.tables.Wallets, Ledger: s.tables.Ledger})
-	if s.limit == 0 {
-		s.limit = mostLimit
-	}
-	granted := prices.Of(o.price) * int64(s.affordable)
-	if s.affordable == 0 {
-		granted = 1e15
-	}
 	ctx, projects := t.Context(), project.NewStore(s.db, s.tables.Projects)
 	try := func(_ any, err error) {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	try(projects.CreateProject(ctx, project.Project{ID: projectID, Name: "Busy", Limit: project.RateLimit{Requests: s.limit, Window: time.Minute}}))
+	try(projects.CreateProject(ctx, project.Project{ID: projectID, Name: "Busy", Limit: project.RateLimit{Requests: mostLimit, Window: time.Minute}}))
 	try(nil, projects.PutIntegration(ctx, projectID, project.Integration{Kind: o.kind, Environment: environment, Vendor: "v", Mode: project.Managed, Active: true}))
 	var err error
 	s.client, s.secret, err = projects.IssueCredential(ctx, projectID, environment)
 	try(nil, err)
 	try(nil, s.store.CreateWallet(ctx, projectID))
 	try(nil, s.store.Grant(ctx, credit.Movement{
-		Project: projectID, ID: credit.NewKey(time.Now(), "grant"), Credits: granted, Reason: "for the run", Actor: "test",
+		Project: projectID, ID: credit.NewKey(time.Now(), "grant"), Credits: 1e15, Reason: "for the run", Actor: "test",
 	}))
 	if s.shards > 1 {
 		try(nil, s.store.AddShards(ctx, projectID, s.shards))
@@ -321,7 +311,7 @@ func (s *fixture) summary(loads []capacity.Load) map[table]load {
 }
 
 // examine counts the paid requests and checks what must be true under any load: the ledger explains the wallet; no request is
-// charged without a response of 200; the rate limit holds.
+// charged without a response of 200.
 func (s *fixture) examine(t *testing.T, out *outcome, requests []*request) {
 	t.Helper()
 	verified, err := s.store.Verify(t.Context(), nil)
@@ -338,13 +328,10 @@ func (s *fixture) examine(t *testing.T, out *outcome, requests []*request) {
 			charged[e.RequestID] = true
 		}
 	}
-	successes := 0
 	var took []time.Duration
 	for _, r := range requests {
 		out.statuses[r.status]++
-		if r.status == 200 {
-			successes++
-		} else if charged[r.id] {
+		if r.status != 200 && charged[r.id] {
 			t.Errorf("request %s was charged and has the response %d", r.id, r.status)
 		}
 		if r.measured {
@@ -355,10 +342,6 @@ func (s *fixture) examine(t *testing.T, out *outcome, requests []*request) {
 			}
 		}
 	}
-	if successes > s.limit {
-		t.Errorf("%d requests passed a limit of %d", successes, s.limit)
-	}
-	out.captured = len(charged)
 	slices.Sort(took)
 	if n := len(took); n > 0 {
 		out.median, out.p99 = took[n/2], took[n*99/100]
