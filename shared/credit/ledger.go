@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -60,18 +61,13 @@ func newEntry(r *Reservation, state State) Entry {
 // put writes the entry if the state of the stored entry is among those allowed; "" means no stored entry. Where DynamoDB
 // refuses the write, put returns errRefused and the stored state. put repeats the write until ctx ends.
 func (s *Store) put(ctx context.Context, wallet string, e Entry, allowed ...State) (stored State, err error) {
-	condition, values := "", map[string]types.AttributeValue{}
+	conditions, values := make([]string, len(allowed)), map[string]types.AttributeValue{}
 	for i, state := range allowed {
-		if i > 0 {
-			condition += " OR "
+		conditions[i] = "attribute_not_exists(pk)"
+		if state != "" {
+			name := fmt.Sprintf(":s%d", i)
+			conditions[i], values[name] = "st = "+name, dynamo.Text(string(state))
 		}
-		if state == "" {
-			condition += "attribute_not_exists(pk)"
-			continue
-		}
-		name := fmt.Sprintf(":s%d", i)
-		condition += "st = " + name
-		values[name] = dynamo.Text(string(state))
 	}
 	if len(values) == 0 {
 		values = nil
@@ -79,7 +75,7 @@ func (s *Store) put(ctx context.Context, wallet string, e Entry, allowed ...Stat
 	_, _, err = dynamo.Write(ctx, s.client.PutItem, &dynamodb.PutItemInput{
 		TableName:                           &s.tables.Ledger,
 		Item:                                encodeEntry(wallet, e),
-		ConditionExpression:                 &condition,
+		ConditionExpression:                 aws.String(strings.Join(conditions, " OR ")),
 		ExpressionAttributeValues:           values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})

@@ -146,38 +146,6 @@ func TestShardOfKey(t *testing.T) {
 	}
 }
 
-// TestSame checks that two reads of a wallet are the same where no reservation or credit came or went between them.
-func TestSame(t *testing.T) {
-	wallet := func(balance int64, keys ...string) dynamo.Item {
-		pending := map[string]types.AttributeValue{}
-		for _, key := range keys {
-			pending[key] = dynamo.Number(1)
-		}
-		return dynamo.Item{"balance": dynamo.Number(balance), "pending": &types.AttributeValueMemberM{Value: pending}}
-	}
-	unread := dynamo.Item{"balance": dynamo.Text("x"), "pending": wallet(0)["pending"]}
-	for i, test := range []struct {
-		a, b dynamo.Item
-		want bool
-	}{
-		{wallet(1, "k"), wallet(1, "k"), true},
-		{wallet(1, "k"), wallet(2, "k"), false},
-		{wallet(1, "k"), wallet(1, "l"), false},
-		{wallet(1, "k"), wallet(1), false},
-		{wallet(1), wallet(1, "k"), false},
-		{wallet(1), nil, false},
-		{nil, wallet(1), false},
-		{nil, nil, true},
-		{unread, unread, true},
-		{unread, wallet(0), false},
-		{wallet(0), unread, false},
-	} {
-		if got := sameState(test.a, test.b); got != test.want {
-			t.Errorf("case %d: %t", i, got)
-		}
-	}
-}
-
 // TestDecode checks that items which no version wrote give errors, and that an entry reads as it was written.
 func TestDecode(t *testing.T) {
 	at := time.Date(2026, 11, 21, 1, 2, 3, 4, time.UTC)
