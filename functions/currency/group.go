@@ -11,7 +11,7 @@ import (
 	"svcapi/shared/cache"
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
-	"svcapi/shared/rates/vendors"
+	"svcapi/shared/rates/sources"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
@@ -92,7 +92,7 @@ func (g *group) inUse(ctx context.Context) (*rates.Set, error) {
 
 // accounts returns the complete integrations of a call by priority (docs/decisions.md#modes).
 func (g *group) accounts(ctx context.Context, call *api.Call) ([]upstream.Account, error) {
-	accounts, err := g.client.Accounts(ctx, call.Project.ID, call.Integrations, vendors.Spec, g.secrets)
+	accounts, err := g.client.Accounts(ctx, call.Project.ID, call.Integrations, sources.Spec, g.secrets)
 	switch {
 	case errors.Is(err, upstream.ErrIncomplete):
 		return nil, api.ErrNoIntegration.WithCause(err)

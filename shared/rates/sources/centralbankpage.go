@@ -1,4 +1,4 @@
-package centralbank
+package sources
 
 import (
 	"bytes"

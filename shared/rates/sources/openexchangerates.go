@@ -1,4 +1,4 @@
-package vendors
+package sources
 
 import (
 	"net/url"

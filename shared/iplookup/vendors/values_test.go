@@ -1,4 +1,4 @@
-package iplookup
+package vendors
 
 import (
 	"testing"
@@ -50,15 +50,15 @@ func TestValues(t *testing.T) {
 		{`{}`, nil, nil, nil, nil},
 		{`["Colombo"]`, nil, nil, nil, nil},
 	} {
-		var text Text
-		var number Number
-		if err := json.Unmarshal([]byte(c.in), &text); err != nil {
+		var parsed text
+		var value number
+		if err := json.Unmarshal([]byte(c.in), &parsed); err != nil {
 			t.Errorf("%s: %v", c.in, err)
 		}
-		if err := json.Unmarshal([]byte(c.in), &number); err != nil {
+		if err := json.Unmarshal([]byte(c.in), &value); err != nil {
 			t.Errorf("%s: %v", c.in, err)
 		}
-		got := []any{deref(text.Pointer()), deref(text.Country()), deref(text.ASN()), deref(number.Within(MaxLatitude))}
+		got := []any{deref(parsed.pointer()), deref(parsed.country()), deref(parsed.asn()), deref(value.within(maxLatitude))}
 		for i, want := range []any{c.text, c.country, c.asn, c.number} {
 			if got[i] != want {
 				t.Errorf("%s: reading %d is %v, wants %v", c.in, i, got[i], want)

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"net/url"
 
-	"svcapi/shared/iplookup"
 	"svcapi/shared/upstream"
 )
 
@@ -17,21 +16,21 @@ var ipInfoLiteSpec = upstream.Spec{
 
 // ipInfoLiteResponse holds the used fields of a response of /lite.
 type ipInfoLiteResponse struct {
-	iplookup.IPInfoStatus
-	ASN         iplookup.Text `json:"asn"`
-	Network     iplookup.Text `json:"as_name"`
-	Country     iplookup.Text `json:"country"`
-	CountryCode iplookup.Text `json:"country_code"`
+	ipInfoStatus
+	ASN         text `json:"asn"`
+	Network     text `json:"as_name"`
+	Country     text `json:"country"`
+	CountryCode text `json:"country_code"`
 }
 
-func ipInfoLite(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Place, error) {
+func ipInfoLite(ctx context.Context, c Caller, addr netip.Addr) (Place, error) {
 	var a ipInfoLiteResponse
-	if err := c.IPInfoGet(ctx, "/lite/"+url.PathEscape(addr.String()), &a, &a.IPInfoStatus); err != nil {
+	if err := c.ipInfoGet(ctx, "/lite/"+url.PathEscape(addr.String()), &a, &a.ipInfoStatus); err != nil {
 		return Place{}, err
 	}
-	p := Place{Country: a.Country.Pointer(), CountryCode: a.CountryCode.Country(), ISP: a.Network.Pointer()}
-	if p == (Place{}) && a.ASN.ASN() == nil {
-		return Place{}, iplookup.ErrUnknown
+	p := Place{Country: a.Country.pointer(), CountryCode: a.CountryCode.country(), ISP: a.Network.pointer()}
+	if p == (Place{}) && a.ASN.asn() == nil {
+		return Place{}, ErrUnknown
 	}
 	return p, nil
 }

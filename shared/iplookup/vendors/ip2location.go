@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"strings"
 
-	"svcapi/shared/iplookup"
 	"svcapi/shared/upstream"
 )
 
@@ -19,13 +18,13 @@ var ip2LocationSpec = upstream.Spec{
 
 // ip2LocationResponse is the used part of a response. Absent texts are "-".
 type ip2LocationResponse struct {
-	IP          iplookup.Text `json:"ip"`
-	CountryCode iplookup.Text `json:"country_code"`
-	City        iplookup.Text `json:"city_name"`
-	ASN         iplookup.Text `json:"asn"`
-	AS          iplookup.Text `json:"as"`
-	ISP         iplookup.Text `json:"isp"`
-	IsProxy     bool          `json:"is_proxy"` // of any kind but a data center and a crawler
+	IP          text `json:"ip"`
+	CountryCode text `json:"country_code"`
+	City        text `json:"city_name"`
+	ASN         text `json:"asn"`
+	AS          text `json:"as"`
+	ISP         text `json:"isp"`
+	IsProxy     bool `json:"is_proxy"` // of any kind but a data center and a crawler
 	Proxy       *struct {
 		VPN            *bool `json:"is_vpn"`
 		Tor            *bool `json:"is_tor"`
@@ -37,34 +36,34 @@ type ip2LocationResponse struct {
 		Bogon          bool  `json:"is_bogon"`
 	} `json:"proxy"`
 	Error *struct {
-		Message iplookup.Text `json:"error_message"`
+		Message text `json:"error_message"`
 	} `json:"error"`
 }
 
 // ip2Location returns all five flags. A consumer privacy network is a relay. A proxy of no named kind is a proxy.
-func ip2Location(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Risk, error) {
+func ip2Location(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
 	var a ip2LocationResponse
 	query := url.Values{"key": {c.Account.Secrets["api_key"]}, "ip": {addr.String()}, "format": {"json"}}
-	if _, err := c.GetJSON(ctx, "/", query, nil, nil, &a); err != nil {
+	if _, err := c.getJSON(ctx, "/", query, nil, nil, &a); err != nil {
 		return Risk{}, err
 	}
 	p := a.Proxy
 	switch {
 	case a.Error != nil && strings.Contains(strings.ToLower(string(a.Error.Message)), "key"):
-		return Risk{}, c.Fail(iplookup.Credentials, string(a.Error.Message))
+		return Risk{}, c.fail(credentials, string(a.Error.Message))
 	case a.Error != nil:
-		return Risk{}, c.Fail(iplookup.Rejected, string(a.Error.Message))
+		return Risk{}, c.fail(rejected, string(a.Error.Message))
 	case a.IP == "":
-		return Risk{}, c.Fail(iplookup.Unusable, "response without ip")
+		return Risk{}, c.fail(unusable, "response without ip")
 	case p == nil || p.VPN == nil || p.Tor == nil:
-		return Risk{}, c.Fail(iplookup.Credentials, "response without the kinds of proxy: not in the key's plan")
-	case p.Bogon || a.CountryCode.Country() == nil && a.ASN.ASN() == nil && !a.IsProxy:
-		return Risk{}, iplookup.ErrUnknown
+		return Risk{}, c.fail(credentials, "response without the kinds of proxy: not in the key's plan")
+	case p.Bogon || a.CountryCode.country() == nil && a.ASN.asn() == nil && !a.IsProxy:
+		return Risk{}, ErrUnknown
 	}
 	risk := Risk{
 		VPN: *p.VPN, Proxy: p.Public || p.Web || p.Residential, Tor: *p.Tor, Relay: p.PrivacyNetwork, Hosting: p.DataCenter,
-		CountryCode: a.CountryCode.Country(), City: a.City.Pointer(),
-		ASN: a.ASN.ASN(), Network: cmp.Or(a.AS.Pointer(), a.ISP.Pointer()),
+		CountryCode: a.CountryCode.country(), City: a.City.pointer(),
+		ASN: a.ASN.asn(), Network: cmp.Or(a.AS.pointer(), a.ISP.pointer()),
 	}
 	risk.Proxy = risk.Proxy || a.IsProxy && !risk.VPN && !risk.Tor && !risk.Relay
 	return risk, nil

@@ -1,4 +1,4 @@
-package iplookup
+package vendors
 
 import (
 	"math"
@@ -18,27 +18,27 @@ func FuzzValues(f *testing.F) {
 	country, asn := regexp.MustCompile(`\A[A-Z]{2}\z`), regexp.MustCompile(`\AAS[1-9][0-9]{0,9}\z`)
 	f.Fuzz(func(t *testing.T, value []byte) {
 		options := []json.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
-		var text Text
-		var number Number
-		if err, bad := json.Unmarshal(value, &text, options...), json.Unmarshal(value, &number, options...); (err == nil) != (bad == nil) || err != nil {
+		var parsed text
+		var numeric number
+		if err, bad := json.Unmarshal(value, &parsed, options...), json.Unmarshal(value, &numeric, options...); (err == nil) != (bad == nil) || err != nil {
 			if err == nil || bad == nil {
 				t.Errorf("%q: %v, %v", value, err, bad)
 			}
 			return
 		}
-		if c := text.Country(); c != nil && !country.MatchString(*c) {
+		if c := parsed.country(); c != nil && !country.MatchString(*c) {
 			t.Errorf("%q is the country %q", value, *c)
 		}
-		if a := text.ASN(); a != nil && !asn.MatchString(*a) {
+		if a := parsed.asn(); a != nil && !asn.MatchString(*a) {
 			t.Errorf("%q is the number %q", value, *a)
 		}
-		if p := text.Pointer(); p != nil && (*p == "" || !utf8.ValidString(*p)) {
+		if p := parsed.pointer(); p != nil && (*p == "" || !utf8.ValidString(*p)) {
 			t.Errorf("%q is the text %q", value, *p)
 		}
-		if n := number.Within(MaxLongitude); n != nil && (math.Abs(*n) > MaxLongitude || math.IsNaN(*n) || math.Signbit(*n) && *n == 0) {
+		if n := numeric.within(maxLongitude); n != nil && (math.Abs(*n) > maxLongitude || math.IsNaN(*n) || math.Signbit(*n) && *n == 0) {
 			t.Errorf("%q is the number %v", value, *n)
 		}
-		if lat, lon := Coordinates(number, number); (lat == nil) != (lon == nil) || lat != nil && math.Abs(*lat) > MaxLatitude {
+		if p := (Place{}).at(numeric, numeric); (p.Latitude == nil) != (p.Longitude == nil) || p.Latitude != nil && math.Abs(*p.Latitude) > maxLatitude {
 			t.Errorf("%q is a place", value)
 		}
 	})

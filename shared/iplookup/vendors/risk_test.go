@@ -4,13 +4,10 @@ import (
 	"testing"
 
 	"svcapi/shared/upstream"
-	"svcapi/test/lookuptest"
 	"svcapi/test/mmdbtest"
 )
 
-type recorded lookuptest.Recorded[Risk]
-
-var responses = map[string][]recorded{
+var riskResponses = map[string][]recorded[Risk]{
 	"ipgeolocation": {
 		{"security and location", "V", 200, `{"ip":"185.233.0.1","security":{"threat_score":80,"is_tor":false,"is_proxy":true,"proxy_provider_names":["Zyte Proxy"],"proxy_confidence_score":80,
 			"is_residential_proxy":true,"is_vpn":true,"vpn_provider_names":["Nord VPN"],"is_relay":false,"relay_provider_name":"","is_anonymous":true,"is_known_attacker":true,"is_bot":false,
@@ -26,8 +23,8 @@ var responses = map[string][]recorded{
 		{"nothing with 200", "made", 200, `{}`, upstream.Unusable, Risk{}},
 		{"flag that is no boolean", "made", 200, `{"location":{},"security":{"is_vpn":"yes"}}`, upstream.Unusable, Risk{}},
 		{"key", "V", 401, `{"message":"Provided API key is not valid."}`, upstream.CredentialsRefused, Risk{}},
-		{"not in the database", "V", 404, `{"message":"not in our database"}`, lookuptest.Unknown, Risk{}},
-		{"bogon", "V", 423, `{"message":"'10.0.0.0' is a bogon IP address."}`, lookuptest.Unknown, Risk{}},
+		{"not in the database", "V", 404, `{"message":"not in our database"}`, unknown, Risk{}},
+		{"bogon", "V", 423, `{"message":"'10.0.0.0' is a bogon IP address."}`, unknown, Risk{}},
 		{"plan limit", "V", 429, `{"message":"limit reached"}`, upstream.Rejected, Risk{}},
 		{"bad address", "V", 400, `{"message":"not a valid IP address"}`, upstream.Rejected, Risk{}},
 		{"too big, from the web server", "V", 413, `<html>413</html>`, upstream.Rejected, Risk{}},
@@ -39,11 +36,11 @@ var responses = map[string][]recorded{
 			"is_anonymous":true,"is_anycast":true,"is_hosting":true,"is_mobile":false,"is_satellite":false}`,
 			"", Risk{VPN: true, Tor: true, Relay: true, Hosting: true, CountryCode: new("US"), City: new("Mountain View"), ASN: new("AS15169"), Network: new("Google LLC")}},
 		{"core plan, without anonymous", "V", 200, `{"ip":"8.8.8.8","geo":{"country_code":"US"},"as":{"asn":"AS15169"},"is_hosting":true}`, upstream.CredentialsRefused, Risk{}},
-		{"bogon", "V", 200, `{"ip":"10.0.0.1","bogon":true}`, lookuptest.Unknown, Risk{}},
-		{"nothing known", "made", 200, `{"ip":"46.0.0.1","geo":{"country_code":""},"as":{"asn":""},"anonymous":{}}`, lookuptest.Unknown, Risk{}},
+		{"bogon", "V", 200, `{"ip":"10.0.0.1","bogon":true}`, unknown, Risk{}},
+		{"nothing known", "made", 200, `{"ip":"46.0.0.1","geo":{"country_code":""},"as":{"asn":""},"anonymous":{}}`, unknown, Risk{}},
 		{"token", "V", 403, `{"status":403,"error":{"title":"Unknown token","message":"Please ensure you've entered your token correctly."}}`, upstream.CredentialsRefused, Risk{}},
 		{"token, flat", "V", 403, `{"title":"Token disabled","message":"disabled"}`, upstream.CredentialsRefused, Risk{}},
-		{"bad address", "V", 404, `{"status":404,"error":{"title":"Wrong ip","message":"Please provide a valid IP address"}}`, lookuptest.Unknown, Risk{}},
+		{"bad address", "V", 404, `{"status":404,"error":{"title":"Wrong ip","message":"Please provide a valid IP address"}}`, unknown, Risk{}},
 		{"wrong module", "V", 400, `{"error":"wrong module"}`, upstream.Rejected, Risk{}},
 		{"quota", "V", 429, `{"status":429,"error":{"title":"Rate limit exceeded"}}`, upstream.Rejected, Risk{}},
 		{"server error in plain text", "V", 500, `oops`, upstream.Unusable, Risk{}},
@@ -62,9 +59,9 @@ var responses = map[string][]recorded{
 		{"warning, with data", "V", 200, `{"status":"warning","message":"95% of your queries","185.59.221.75":{"network":{"asn":null,"provider":null,"organisation":"CDN77"},
 			"location":{"country_code":"Unknown","city_name":"Unknown"},"detections":{"proxy":true,"tor":true}}}`,
 			"", Risk{Proxy: true, Tor: true, Network: new("CDN77")}},
-		{"warning, without data", "V", 200, `{"status":"warning","message":"x"}`, lookuptest.Unknown, Risk{}},
-		{"no member for the address", "V", 200, `{"status":"ok","1.1.1.1":{"detections":{}}}`, lookuptest.Unknown, Risk{}},
-		{"no detections", "made", 200, `{"status":"ok","185.59.221.75":{"network":{}}}`, lookuptest.Unknown, Risk{}},
+		{"warning, without data", "V", 200, `{"status":"warning","message":"x"}`, unknown, Risk{}},
+		{"no member for the address", "V", 200, `{"status":"ok","1.1.1.1":{"detections":{}}}`, unknown, Risk{}},
+		{"no detections", "made", 200, `{"status":"ok","185.59.221.75":{"network":{}}}`, unknown, Risk{}},
 		{"denied key", "V", 200, `{"status":"denied","message":"API Key invalid"}`, upstream.CredentialsRefused, Risk{}},
 		{"denied, queries used up", "V", 200, `{"status":"denied","message":"1,000 Free queries exhausted."}`, upstream.Rejected, Risk{}},
 		{"denied by status", "made", 429, `{"status":"denied","message":"slow down"}`, upstream.Rejected, Risk{}},
@@ -78,10 +75,10 @@ var responses = map[string][]recorded{
 			"network":{"network":"185.59.220.0/22","autonomous_system_number":"AS60068","autonomous_system_organization":"Datacamp Limited"}}`,
 			"", Risk{VPN: true, Relay: true, CountryCode: new("NL"), City: new("Amsterdam"), ASN: new("AS60068"), Network: new("Datacamp Limited")}},
 		{"number for text", "made", 200, `{"security":{"tor":true,"proxy":true},"network":{"autonomous_system_number":60068}}`, "", Risk{Tor: true, Proxy: true, ASN: new("AS60068")}},
-		{"no security", "made", 200, `{"ip":"10.0.0.1","message":"IP address is a private IP address"}`, lookuptest.Unknown, Risk{}},
-		{"no security, no message", "made", 200, `{"ip":"10.0.0.1"}`, lookuptest.Unknown, Risk{}},
-		{"security is null", "made", 200, `{"ip":"10.0.0.1","security":null}`, lookuptest.Unknown, Risk{}},
-		{"not in the database", "made", 200, `{"message":"IP address is not in the database"}`, lookuptest.Unknown, Risk{}},
+		{"no security", "made", 200, `{"ip":"10.0.0.1","message":"IP address is a private IP address"}`, unknown, Risk{}},
+		{"no security, no message", "made", 200, `{"ip":"10.0.0.1"}`, unknown, Risk{}},
+		{"security is null", "made", 200, `{"ip":"10.0.0.1","security":null}`, unknown, Risk{}},
+		{"not in the database", "made", 200, `{"message":"IP address is not in the database"}`, unknown, Risk{}},
 		{"key with 200", "made", 200, `{"message":"Invalid API Key."}`, upstream.CredentialsRefused, Risk{}},
 		{"account with 200", "made", 200, `{"message":"Your account is unauthorized."}`, upstream.CredentialsRefused, Risk{}},
 		{"quota with 200", "made", 200, `{"message":"You have exceeded your daily limit with this API key"}`, upstream.Rejected, Risk{}},
@@ -99,7 +96,7 @@ var responses = map[string][]recorded{
 		{"without proxy", "made", 200, `{"status":"success","hosting":false}`, upstream.Unusable, Risk{}},
 		{"without hosting", "made", 200, `{"status":"success","proxy":false}`, upstream.Unusable, Risk{}},
 		{"flag that is no boolean", "made", 200, `{"status":"success","proxy":"no","hosting":false}`, upstream.Unusable, Risk{}},
-		{"private range", "V", 200, `{"status":"fail","message":"private range","query":"192.168.0.1"}`, lookuptest.Unknown, Risk{}},
+		{"private range", "V", 200, `{"status":"fail","message":"private range","query":"192.168.0.1"}`, unknown, Risk{}},
 		{"invalid query", "V", 200, `{"status":"fail","message":"invalid query","query":"x"}`, upstream.Rejected, Risk{}},
 		{"key, in plain text with 200", "T", 200, `invalid key`, upstream.CredentialsRefused, Risk{}},
 		{"no status", "made", 200, `{"proxy":false,"hosting":false}`, upstream.Unusable, Risk{}},
@@ -134,8 +131,8 @@ var responses = map[string][]recorded{
 		{"private network of an enterprise", "made", 200, `{"ip":"1.2.3.4","country_code":"DE","is_proxy":true,"proxy":{"is_vpn":false,"is_tor":false,"is_enterprise_private_network":true}}`, "", Risk{Proxy: true, CountryCode: new("DE")}},
 		{"plan without proxy", "V (README: proxy.* by plan)", 200, `{"ip":"1.2.3.4","country_code":"DE","is_proxy":false}`, upstream.CredentialsRefused, Risk{}},
 		{"plan with the type alone", "V (ip2location-io-php, README)", 200, `{"ip":"1.2.3.4","country_code":"DE","is_proxy":true,"proxy":{"last_seen":18,"proxy_type":"VPN","threat":"-","provider":"-"}}`, upstream.CredentialsRefused, Risk{}},
-		{"bogon", "V (ip2location-io-go, is_bogon)", 200, `{"ip":"10.0.0.1","country_code":"-","asn":"-","is_proxy":false,"proxy":{"is_vpn":false,"is_tor":false,"is_bogon":true}}`, lookuptest.Unknown, Risk{}},
-		{"nothing known", "T (a recorded response of 2026-10 for a reserved address)", 200, `{"ip":"0.0.0.0","country_code":"-","city_name":"-","asn":"-","as":"-","is_proxy":false,"proxy":{"is_vpn":false,"is_tor":false,"is_bogon":false}}`, lookuptest.Unknown, Risk{}},
+		{"bogon", "V (ip2location-io-go, is_bogon)", 200, `{"ip":"10.0.0.1","country_code":"-","asn":"-","is_proxy":false,"proxy":{"is_vpn":false,"is_tor":false,"is_bogon":true}}`, unknown, Risk{}},
+		{"nothing known", "T (a recorded response of 2026-10 for a reserved address)", 200, `{"ip":"0.0.0.0","country_code":"-","city_name":"-","asn":"-","as":"-","is_proxy":false,"proxy":{"is_vpn":false,"is_tor":false,"is_bogon":false}}`, unknown, Risk{}},
 		{"key", "V (ip2location-io-go: error_message with 400 and 401)", 401, `{"error":{"error_code":10001,"error_message":"Invalid API key or insufficient credit."}}`, upstream.CredentialsRefused, Risk{}},
 		{"bad address", "V (format), made", 400, `{"error":{"error_code":10006,"error_message":"Invalid IP address."}}`, upstream.Rejected, Risk{}},
 		{"error with 200", "made", 200, `{"error":{"error_code":10001,"error_message":"API key not found."}}`, upstream.CredentialsRefused, Risk{}},
@@ -160,8 +157,8 @@ var responses = map[string][]recorded{
 		{"anonymous and hosting", "V", 200, `{"anonymizer":{"is_anonymous":true,"is_hosting_provider":true},"traits":{}}`, "", Risk{Hosting: true}},
 		{"public proxy", "V", 200, `{"anonymizer":{"is_public_proxy":true},"traits":{}}`, "", Risk{Proxy: true}},
 		{"nothing against it", "V", 200, `{"country":{"iso_code":"LK"},"traits":{"ip_address":"1.2.3.4"}}`, "", Risk{CountryCode: new("LK")}},
-		{"not found", "V", 404, `{"code":"IP_ADDRESS_NOT_FOUND","error":"The address is not in our database."}`, lookuptest.Unknown, Risk{}},
-		{"reserved", "V", 400, `{"code":"IP_ADDRESS_RESERVED","error":"reserved"}`, lookuptest.Unknown, Risk{}},
+		{"not found", "V", 404, `{"code":"IP_ADDRESS_NOT_FOUND","error":"The address is not in our database."}`, unknown, Risk{}},
+		{"reserved", "V", 400, `{"code":"IP_ADDRESS_RESERVED","error":"reserved"}`, unknown, Risk{}},
 		{"key", "V", 401, `{"code":"AUTHORIZATION_INVALID","error":"invalid"}`, upstream.CredentialsRefused, Risk{}},
 		{"plan", "V", 402, `{"code":"PERMISSION_REQUIRED","error":"no permission"}`, upstream.CredentialsRefused, Risk{}},
 		{"funds", "V", 402, `{"code":"INSUFFICIENT_FUNDS","error":"out of queries"}`, upstream.Rejected, Risk{}},
@@ -173,14 +170,14 @@ var responses = map[string][]recorded{
 	},
 }
 
-func TestResponses(t *testing.T) { lookuptest.Responses(t, Table(), responses) }
+func TestRiskResponses(t *testing.T) { testResponses(t, Risks(), riskResponses) }
 
-func TestTransport(t *testing.T) { lookuptest.Transport(t, Table()) }
+func TestRiskTransport(t *testing.T) { testTransport(t, Risks()) }
 
-func FuzzResponses(f *testing.F) { lookuptest.Fuzz(f, Table(), responses, "proxycheck") }
+func FuzzRiskResponses(f *testing.F) { fuzz(f, Risks(), riskResponses, "proxycheck") }
 
-func TestRequests(t *testing.T) {
-	lookuptest.Requests(t, Table(), map[string]string{
+func TestRiskRequests(t *testing.T) {
+	testRequests(t, Risks(), map[string]string{
 		"ipgeolocation":  "GET /v3/ipgeo?apiKey=s3cret-key&include=security&ip=2001%3A470%3A%3A1 ",
 		"ipinfo":         "GET /lookup/2001:470::1 Bearer s3cret-key",
 		"proxycheck":     "GET /v3/2001:470::1?key=s3cret-key&ver=10-October-2025 ",
@@ -194,13 +191,13 @@ func TestRequests(t *testing.T) {
 
 // The response of proxycheck may have another spelling of the address.
 func TestIPv6Member(t *testing.T) {
-	risk, err := lookuptest.Ask(t, Table(), "proxycheck", lookuptest.Respond(200, `{"status":"ok","2001:0470:0:0::1":{"detections":{"vpn":true}}}`), "2001:470::1")
+	risk, err := ask(t, Risks(), "proxycheck", respond(200, `{"status":"ok","2001:0470:0:0::1":{"detections":{"vpn":true}}}`), "2001:470::1")
 	if err != nil || !risk.VPN {
 		t.Errorf("%+v, %v", risk, err)
 	}
 }
 
-func TestDatabase(t *testing.T) {
+func TestRiskDatabase(t *testing.T) {
 	all := mmdbtest.Some(t)
 	for _, c := range []struct {
 		name, folder, addr string
@@ -212,7 +209,7 @@ func TestDatabase(t *testing.T) {
 		{"vpn", all, "45.83.0.1", "", Risk{VPN: true}},
 		{"every flag", all, "2001:470:1::5", "", Risk{VPN: true, Proxy: true, Tor: true, Hosting: true}},
 		{"empty records", all, "112.135.0.1", "", Risk{}},
-		{"in no database", all, "46.0.0.1", lookuptest.Unknown, Risk{}},
+		{"in no database", all, "46.0.0.1", unknown, Risk{}},
 		{"anonymous, of no named kind", all, "45.83.0.14", "", Risk{Proxy: true}},
 		{"vpn of Anonymous Plus", mmdbtest.Some(t, "GeoIP-Anonymous-Plus.mmdb"), "45.83.0.1", "", Risk{VPN: true}},
 		{"residential proxy of Anonymous Plus", mmdbtest.Some(t, "GeoIP-Anonymous-Plus.mmdb"), "45.83.0.12", "", Risk{Proxy: true}},
@@ -223,7 +220,7 @@ func TestDatabase(t *testing.T) {
 		{"no database at all", t.TempDir(), "112.134.0.1", upstream.Unusable, Risk{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			lookuptest.Database(t, Table(), c.folder, c.addr, c.fails, c.want)
+			testDatabase(t, Risks(), c.folder, c.addr, c.fails, c.want)
 		})
 	}
 }

@@ -1,5 +1,6 @@
-// Package vendors fetches tables of rates. Each vendor has one file and one row of Table.
-package vendors
+// Package sources fetches rates: the tables of the vendors, and the values of the central bank. Each vendor has one file and
+// one row of Table.
+package sources
 
 import (
 	"bytes"

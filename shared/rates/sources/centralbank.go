@@ -1,6 +1,4 @@
-// Package centralbank reads the rates of the Central Bank of Sri Lanka from its web pages, because the bank has no API. The
-// package submits the forms of the pages, and refuses a page with an unknown structure.
-package centralbank
+package sources
 
 import (
 	"context"
@@ -15,8 +13,8 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// Endpoint is the bank's web site.
-const Endpoint = "https://www.cbsl.gov.lk"
+// CentralBankEndpoint is the bank's web site.
+const CentralBankEndpoint = "https://www.cbsl.gov.lk"
 
 const (
 	currencyField = "chk_cur[]"
@@ -37,8 +35,9 @@ var allPages = []pages{
 		readTransfers},
 }
 
-// Client reads the bank's pages.
-type Client struct {
+// CentralBank reads the rates of the Central Bank of Sri Lanka from its web pages, because the bank has no API. CentralBank
+// submits the forms of the pages, and refuses a page with an unknown structure.
+type CentralBank struct {
 	Upstream *upstream.Client
 	Endpoint string // without a trailing slash
 	Contact  string // the address in the User-Agent at which the bank can reach the operator; empty for none
@@ -49,7 +48,7 @@ const product = "SVC-API"
 
 // Fetch reads the newest values of rates.BankBases from the last days before now, with at most four requests. Fetch returns
 // the values of readable tables also with an error.
-func (c *Client) Fetch(ctx context.Context, now time.Time) (rates.Bank, error) {
+func (c *CentralBank) Fetch(ctx context.Context, now time.Time) (rates.Bank, error) {
 	bank := rates.Bank{}
 	var errs []error
 	for _, p := range allPages {
@@ -82,7 +81,7 @@ func readTransfers(page []byte, labels map[string]string, bank rates.Bank) error
 
 // submit reads the form, submits it with the choices of rates.BankBases, and reads the results into the bank. The error
 // also names the currencies that are not on the form.
-func (c *Client) submit(ctx context.Context, p pages, now time.Time, bank rates.Bank) error {
+func (c *CentralBank) submit(ctx context.Context, p pages, now time.Time, bank rates.Bank) error {
 	page, err := c.do(ctx, &upstream.Request{Method: http.MethodGet, URL: c.Endpoint + p.form, Header: http.Header{}})
 	if err != nil {
 		return err
@@ -121,7 +120,7 @@ func (c *Client) submit(ctx context.Context, p pages, now time.Time, bank rates.
 	return errors.Join(errs...)
 }
 
-func (c *Client) do(ctx context.Context, r *upstream.Request) ([]byte, error) {
+func (c *CentralBank) do(ctx context.Context, r *upstream.Request) ([]byte, error) {
 	r.Header.Set("Accept", "text/html")
 	r.Header.Set("User-Agent", product)
 	if c.Contact != "" {
@@ -137,6 +136,6 @@ func (c *Client) do(ctx context.Context, r *upstream.Request) ([]byte, error) {
 	return response.Body, nil
 }
 
-func (c *Client) unusable(format string, args ...any) error {
+func (c *CentralBank) unusable(format string, args ...any) error {
 	return &upstream.Error{Class: upstream.Unusable, Vendor: rates.BankSource, Detail: fmt.Errorf(format, args...).Error()}
 }

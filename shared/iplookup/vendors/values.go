@@ -1,4 +1,4 @@
-package iplookup
+package vendors
 
 import (
 	"math"
@@ -10,11 +10,11 @@ import (
 	"github.com/oschwald/maxminddb-golang/v2/mmdbdata"
 )
 
-// Text is a vendor's text of any JSON type, because vendors change the types of fields.
-type Text string
+// text is a vendor's text of any JSON type, because vendors change the types of fields.
+type text string
 
 // UnmarshalJSONFrom accepts strings, numbers and booleans. Any other value is an empty text.
-func (t *Text) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+func (t *text) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	v, err := d.ReadValue()
 	if err != nil {
 		return err
@@ -26,9 +26,9 @@ func (t *Text) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 		if err != nil {
 			return err
 		}
-		*t = Text(b)
+		*t = text(b)
 	case '0', 't', 'f':
-		*t = Text(v)
+		*t = text(v)
 	}
 	return nil
 }
@@ -36,8 +36,8 @@ func (t *Text) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 // absentTexts are the texts of vendors for an absent value.
 var absentTexts = map[string]bool{"": true, "-": true, "unknown": true, "n/a": true, "na": true, "none": true, "null": true, "not found": true}
 
-// Pointer returns the text, or nil for an absent text.
-func (t Text) Pointer() *string {
+// pointer returns the text, or nil for an absent text.
+func (t text) pointer() *string {
 	s := strings.TrimSpace(strings.ToValidUTF8(string(t), "\uFFFD"))
 	if absentTexts[strings.ToLower(s)] {
 		return nil
@@ -47,8 +47,8 @@ func (t Text) Pointer() *string {
 
 var countryPattern = regexp.MustCompile(`^[A-Z]{2}$`)
 
-// Country returns a country code of two capital letters (ISO 3166-1 alpha-2), or nil.
-func (t Text) Country() *string {
+// country returns a country code of two capital letters (ISO 3166-1 alpha-2), or nil.
+func (t text) country() *string {
 	s := strings.ToUpper(strings.TrimSpace(string(t)))
 	if !countryPattern.MatchString(s) {
 		return nil
@@ -58,8 +58,8 @@ func (t Text) Country() *string {
 
 var asnPattern = regexp.MustCompile(`^(?:AS)?0*([1-9][0-9]{0,9})$`)
 
-// ASN returns an autonomous-system number as "AS" and digits, or nil.
-func (t Text) ASN() *string {
+// asn returns an autonomous-system number as "AS" and digits, or nil.
+func (t text) asn() *string {
 	m := asnPattern.FindStringSubmatch(strings.ToUpper(strings.TrimSpace(string(t))))
 	if m == nil {
 		return nil
@@ -68,21 +68,21 @@ func (t Text) ASN() *string {
 	return &s
 }
 
-// Number is a vendor's number in a JSON number or string, or in a database.
-type Number struct{ text Text }
+// number is a vendor's number in a JSON number or string, or in a database.
+type number struct{ text text }
 
-// UnmarshalJSONFrom accepts the values of Text.
-func (n *Number) UnmarshalJSONFrom(d *jsontext.Decoder) error { return n.text.UnmarshalJSONFrom(d) }
+// UnmarshalJSONFrom accepts the values of text.
+func (n *number) UnmarshalJSONFrom(d *jsontext.Decoder) error { return n.text.UnmarshalJSONFrom(d) }
 
 // UnmarshalMaxMindDBCursor accepts a floating-point number.
-func (n *Number) UnmarshalMaxMindDBCursor(c mmdbdata.Cursor) (mmdbdata.Cursor, error) {
+func (n *number) UnmarshalMaxMindDBCursor(c mmdbdata.Cursor) (mmdbdata.Cursor, error) {
 	f, next, err := c.ReadFloat()
-	n.text = Text(strconv.FormatFloat(f, 'g', -1, 64))
+	n.text = text(strconv.FormatFloat(f, 'g', -1, 64))
 	return next, err
 }
 
-// Within returns the number, or nil for an absent number or an absolute value above most.
-func (n *Number) Within(most float64) *float64 {
+// within returns the number, or nil for an absent number or an absolute value above most.
+func (n *number) within(most float64) *float64 {
 	f, err := strconv.ParseFloat(strings.TrimSpace(string(n.text)), 64)
 	if err != nil || math.IsNaN(f) || math.Abs(f) > most {
 		return nil
@@ -93,15 +93,14 @@ func (n *Number) Within(most float64) *float64 {
 
 // The bounds of coordinates, in degrees.
 const (
-	MaxLatitude  = 90
-	MaxLongitude = 180
+	maxLatitude  = 90
+	maxLongitude = 180
 )
 
-// Coordinates returns a latitude and a longitude in degrees, or nil for both where one is absent.
-func Coordinates(latitude, longitude Number) (*float64, *float64) {
-	lat, lon := latitude.Within(MaxLatitude), longitude.Within(MaxLongitude)
-	if lat == nil || lon == nil {
-		return nil, nil
+// at returns the place with its coordinates in degrees, or without both where one is absent.
+func (p Place) at(latitude, longitude number) Place {
+	if lat, lon := latitude.within(maxLatitude), longitude.within(maxLongitude); lat != nil && lon != nil {
+		p.Latitude, p.Longitude = lat, lon
 	}
-	return lat, lon
+	return p
 }

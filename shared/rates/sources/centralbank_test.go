@@ -1,4 +1,4 @@
-package centralbank
+package sources
 
 import (
 	"net/url"
@@ -12,14 +12,14 @@ import (
 	"svcapi/shared/upstream"
 )
 
-func bank(t *testing.T) (*Client, *sandbox.Server) {
+func bank(t *testing.T) (*CentralBank, *sandbox.Server) {
 	t.Helper()
 	server, err := sandbox.Start()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
-	return &Client{upstream.New(upstream.Config{TimeoutSeconds: 1, Local: true}), server.URL + "/cbsl", "ops@example.com"}, server
+	return &CentralBank{upstream.New(upstream.Config{TimeoutSeconds: 1, Local: true}), server.URL + "/cbsl", "ops@example.com"}, server
 }
 
 // The newest row counts, with its own date: weekends have none.

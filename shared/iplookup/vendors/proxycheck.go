@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"svcapi/shared/iplookup"
 	"svcapi/shared/upstream"
 )
 
@@ -26,13 +25,13 @@ const proxyCheckVersion = "10-October-2025"
 // proxyCheckAddress is the used part of a response's member for the address.
 type proxyCheckAddress struct {
 	Network struct {
-		ASN          iplookup.Text `json:"asn"`
-		Provider     iplookup.Text `json:"provider"`
-		Organisation iplookup.Text `json:"organisation"`
+		ASN          text `json:"asn"`
+		Provider     text `json:"provider"`
+		Organisation text `json:"organisation"`
 	} `json:"network"`
 	Location struct {
-		CountryCode iplookup.Text `json:"country_code"`
-		City        iplookup.Text `json:"city_name"`
+		CountryCode text `json:"country_code"`
+		City        text `json:"city_name"`
 	} `json:"location"`
 	Detections *struct {
 		Proxy   bool `json:"proxy"`
@@ -44,20 +43,20 @@ type proxyCheckAddress struct {
 
 // proxyCheckResponse is a response. A member is named by the address in any of its spellings.
 type proxyCheckResponse struct {
-	Status  iplookup.Text             `json:"status"`
-	Message iplookup.Text             `json:"message"`
+	Status  text                      `json:"status"`
+	Message text                      `json:"message"`
 	Members map[string]jsontext.Value `json:",embed"`
 }
 
 // proxyCheck returns no relays.
-func proxyCheck(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Risk, error) {
-	r, err := c.Get(ctx, "/v3/"+url.PathEscape(addr.String()), url.Values{"key": {c.Account.Secrets["api_key"]}, "ver": {proxyCheckVersion}}, nil)
+func proxyCheck(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
+	r, err := c.get(ctx, "/v3/"+url.PathEscape(addr.String()), url.Values{"key": {c.Account.Secrets["api_key"]}, "ver": {proxyCheckVersion}}, nil)
 	if err != nil {
 		return Risk{}, err
 	}
 	var a proxyCheckResponse
-	if err := c.Decode(r.Body, &a); err != nil {
-		if failed := c.ByStatus(r, nil); failed != nil {
+	if err := c.decode(r.Body, &a); err != nil {
+		if failed := c.byStatus(r, nil); failed != nil {
 			return Risk{}, failed
 		}
 		return Risk{}, err
@@ -69,39 +68,39 @@ func proxyCheck(ctx context.Context, c iplookup.Caller, addr netip.Addr) (Risk, 
 	for name, value := range a.Members {
 		if named, err := netip.ParseAddr(name); err == nil && named.Unmap() == addr && value.Kind() == '{' {
 			found = new(proxyCheckAddress)
-			if err := c.Decode(value, found); err != nil {
+			if err := c.decode(value, found); err != nil {
 				return Risk{}, err
 			}
 		}
 	}
 	if found == nil || found.Detections == nil {
-		return Risk{}, iplookup.ErrUnknown
+		return Risk{}, ErrUnknown
 	}
 	d := found.Detections
 	return Risk{
 		VPN: d.VPN, Proxy: d.Proxy, Tor: d.Tor, Hosting: d.Hosting,
-		CountryCode: found.Location.CountryCode.Country(), City: found.Location.City.Pointer(),
-		ASN: found.Network.ASN.ASN(), Network: cmp.Or(found.Network.Provider.Pointer(), found.Network.Organisation.Pointer()),
+		CountryCode: found.Location.CountryCode.country(), City: found.Location.City.pointer(),
+		ASN: found.Network.ASN.asn(), Network: cmp.Or(found.Network.Provider.pointer(), found.Network.Organisation.pointer()),
 	}, nil
 }
 
 // failure returns the error of the response. The body decides before the HTTP status: ok and warning are successes,
 // denied is about the account, error about the request.
-func (a *proxyCheckResponse) failure(c iplookup.Caller, r *upstream.Response) error {
+func (a *proxyCheckResponse) failure(c Caller, r *upstream.Response) error {
 	detail := string(a.Status + ": " + a.Message)
 	switch a.Status {
 	case "ok", "warning":
 		return nil
 	case "denied":
 		if r.Status == http.StatusTooManyRequests || strings.Contains(strings.ToLower(detail), "quer") {
-			return c.Fail(iplookup.Quota, detail)
+			return c.fail(quota, detail)
 		}
-		return c.Fail(iplookup.Credentials, detail)
+		return c.fail(credentials, detail)
 	case "error":
-		return c.Fail(iplookup.Rejected, detail)
+		return c.fail(rejected, detail)
 	}
-	if err := c.ByStatus(r, nil); err != nil {
+	if err := c.byStatus(r, nil); err != nil {
 		return err
 	}
-	return c.Fail(iplookup.Unusable, "response without a known status")
+	return c.fail(unusable, "response without a known status")
 }
