@@ -104,8 +104,8 @@ func wallet(project string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: project}}
 }
 
-// TestHandle checks that a run writes one line with its metrics, and one for each wallet below its alert. A reservation that cannot be read is named and does not keep
-// the others from being settled.
+// TestHandle checks that a run writes one line with its metrics, and one for each wallet below its alert. A reservation that
+// cannot be read is named and does not keep the others from being settled.
 func TestHandle(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	store := credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger})
@@ -128,7 +128,8 @@ func TestHandle(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
-	if len(lines) != 3 || !strings.Contains(lines[0], "nonsense of broken") || !strings.Contains(lines[1], `"project":"low","balance":100,"alert":1000`) {
+	const low = `"project":"low","balance":100,"alert":1000`
+	if len(lines) != 3 || !strings.Contains(lines[0], "nonsense of broken") || !strings.Contains(lines[1], low) {
 		t.Fatalf("log\n%s", log.String())
 	}
 	var line map[string]any
@@ -186,7 +187,8 @@ func TestNotSettled(t *testing.T) {
 func TestOutOfTime(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	var log bytes.Buffer
-	settler := newSettler(credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}), time.Now(), time.Hour, &log)
+	store := credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger})
+	settler := newSettler(store, time.Now(), time.Hour, &log)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // what a run keeps back for its log line
 	defer cancel()
 	if err := settler.Handle(ctx); err == nil || !strings.Contains(log.String(), `"out_of_time":true`) {

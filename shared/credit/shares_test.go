@@ -185,7 +185,8 @@ func TestDecode(t *testing.T) {
 	if _, err := decodePending("p", "no key", dynamo.Number(1)); err == nil {
 		t.Error("no key is a reservation's")
 	}
-	if r, err := decodePending("p#2", string(entry.Key), dynamo.Number(7)); err != nil || *r != (Reservation{Project: "p", Wallet: "p#2", Key: entry.Key, Credits: 7}) {
+	want := Reservation{Project: "p", Wallet: "p#2", Key: entry.Key, Credits: 7}
+	if r, err := decodePending("p#2", string(entry.Key), dynamo.Number(7)); err != nil || *r != want {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
