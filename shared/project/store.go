@@ -389,8 +389,7 @@ var (
 	settingPattern = regexp.MustCompile(`^[a-z0-9_]+$`)
 )
 
-// validated validates a project and returns it with its destinations in their normal format. The ID is not validated: an
-// operator may change a project that was stored before its ID was reserved.
+// validated validates a project, except for its ID, and returns the project with its destinations in their normal format.
 func validated(p Project) (Project, error) {
 	switch {
 	case p.Name == "" || len(p.Name) > maxName || strings.ContainsFunc(p.Name, unprintable):
