@@ -100,7 +100,7 @@ test-schedules:
 	$(SHARED) go test -timeout 15m -run '^TestFaultSchedules$$/^random$$' ./functions/settle
 
 # The packages that take minutes: simulations, and tests that render.
-QUICK_SKIP   := ^(TestFaultSchedules|TestReplay|TestExactUnderLoad|TestExactInShards|TestTimeout|TestNothingStored)$$
+QUICK_SKIP   := ^(TestFaultSchedules|TestReplay|TestExactUnderLoad|TestTimeout|TestNothingStored)$$
 QUICK_ACCEPT := ^(TestUnitsAndCredits|TestNotRoutable|TestBurnerEmailShield|TestLocationProvider|TestBarcode|TestQRCode|TestPDFBase64|TestAmounts|TestDocs|TestScheduledFunctions)$$
 
 test-quick: ## the tests between edits, under 90 s: build, unit tests, policy, one acceptance test for each function

@@ -322,7 +322,7 @@ func TestDoctorOnProjects(t *testing.T) {
 	_, err := s.DB.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: new(s.Table("wallets")), Key: walletKey("no-wallet")})
 	p.must(err)
 	reserve := func(id string, at time.Time) *credit.Reservation {
-		r := &credit.Reservation{Project: id, Key: credit.NewKey(at, "r"), Credits: 1, Operation: credit.SMS, Environment: "development", RequestID: "r", Irrevocable: true}
+		r := &credit.Reservation{Project: id, Key: credit.NewKey(at, "r"), Credits: 1, Price: credit.SMS, Environment: "development", RequestID: "r", Irrevocable: true}
 		p.must(s.Credits.Reserve(ctx, r))
 		return r
 	}

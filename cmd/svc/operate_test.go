@@ -59,7 +59,7 @@ func TestMoves(t *testing.T) {
 	f.run(call{args: "credit adjust acme --by 7 --reason more --id " + string(id), out: []string{"Balance +907 credits"}})
 
 	s := f.stack()
-	r := &credit.Reservation{Project: "acme", Key: credit.NewKey(id.Time(), "charge"), Credits: 30, Operation: credit.Barcode, Environment: "production", RequestID: "r"}
+	r := &credit.Reservation{Project: "acme", Key: credit.NewKey(id.Time(), "charge"), Credits: 30, Price: credit.Barcode, Environment: "production", RequestID: "r"}
 	f.must(s.Credits.Reserve(t.Context(), r))
 	f.must(s.Credits.Capture(t.Context(), r, credit.Outcome{}))
 	s.Credits.Remove(t.Context(), r)

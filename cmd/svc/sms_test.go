@@ -16,7 +16,7 @@ func (f *fixture) uncertainSMS(projectID, requestID string) string {
 	f.t.Helper()
 	credits := f.stack().Credits
 	r := &credit.Reservation{
-		Project: projectID, Key: credit.NewKey(time.Now(), requestID), Credits: 10_000, Operation: credit.SMS,
+		Project: projectID, Key: credit.NewKey(time.Now(), requestID), Credits: 10_000, Price: credit.SMS,
 		Environment: "production", RequestID: requestID, Irrevocable: true,
 	}
 	f.must(credits.Reserve(f.t.Context(), r))

@@ -367,7 +367,7 @@ func price(o operation) string {
 	}
 	cost := credit.Grouped(credits) + " credits"
 	name, rows := text(at(o.node, "x-svc-price")), credit.PriceList()
-	if i := slices.IndexFunc(rows, func(p credit.Price) bool { return p.Operation == name }); i >= 0 && rows[i].Unit != "" {
+	if i := slices.IndexFunc(rows, func(p credit.Price) bool { return p.Name == name }); i >= 0 && rows[i].Unit != "" {
 		cost += " a " + rows[i].Unit
 	}
 	return cost

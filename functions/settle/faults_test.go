@@ -516,12 +516,12 @@ func (w *schedule) startRequest() {
 		name: fmt.Sprintf("request %d", n), life: functionLife,
 		reservation: credit.Reservation{
 			Project: w.project, Shards: w.shards, Key: w.key(id), RequestID: id, Credits: 1 + w.rng.Int64N(20),
-			Operation: credit.Barcode, Environment: "production",
+			Price: credit.Barcode, Environment: "production",
 		},
 		limited: w.chance(0.1), fails: w.chance(0.2),
 	}
 	if sends {
-		worker.reservation.Operation, worker.reservation.Irrevocable = credit.SMS, true
+		worker.reservation.Price, worker.reservation.Irrevocable = credit.SMS, true
 		worker.uncertain = w.chance(0.1)
 	}
 	worker.run = worker.request

@@ -5,17 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"regexp"
-	"slices"
+	"io"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go/middleware"
-	"golang.org/x/sync/errgroup"
 
 	"svcapi/shared/credit"
 	"svcapi/shared/settings"
@@ -29,7 +25,6 @@ func TestAges(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	store := credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger})
 	now := time.Now().Truncate(time.Microsecond) // as keys hold it: the ages are exact
-	ages := Ages{Dead: time.Minute, Captured: 15 * time.Minute}
 	for i, test := range []struct {
 		name    string
 		age     time.Duration
@@ -49,8 +44,7 @@ func TestAges(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			project := fmt.Sprintf("p%d", i)
 			prepare(t, store, project, now.Add(-test.age), test.reached)
-			settler := &Settler{Store: store, Ages: ages, Now: func() time.Time { return now }, Log: telemetry.New(&bytes.Buffer{}, telemetry.Config{})}
-			report, err := settler.Run(t.Context())
+			report, err := newSettler(store, now, 15*time.Minute, io.Discard).Run(t.Context())
 			if err != nil || report.Failed > 0 {
 				t.Fatalf("%+v, %v", report, err)
 			}
@@ -72,7 +66,7 @@ func prepare(t *testing.T, store *credit.Store, project string, at time.Time, re
 	t.Helper()
 	ctx := t.Context()
 	r := &credit.Reservation{
-		Project: project, Key: credit.NewKey(at, "r"), Credits: 30, Operation: credit.SMS,
+		Project: project, Key: credit.NewKey(at, "r"), Credits: 30, Price: credit.SMS,
 		Environment: "production", RequestID: "r", Irrevocable: true,
 	}
 	steps := []struct {
@@ -98,99 +92,20 @@ func prepare(t *testing.T, store *credit.Store, project string, at time.Time, re
 	}
 }
 
-// TestTwoSettlers checks runs at the same time, one of which has read the wallets and continues after others have settled
-// them: every reservation is settled once, and no run fails.
-func TestTwoSettlers(t *testing.T) {
-	reached := map[string]int64{"reserve": 100, "mark": 70, "capture": 70} // the balance that each comes to
-	for _, test := range []struct {
-		name string
-		run  func(t *testing.T, settle func(*credit.Store) error, db *dynamodb.Client, tables enginetest.Tables) error
-	}{
-		{name: "three at once", run: func(_ *testing.T, settle func(*credit.Store) error, db *dynamodb.Client, tables enginetest.Tables) error {
-			var group errgroup.Group
-			for range 3 {
-				group.Go(func() error { return settle(storeOn(db, tables)) })
-			}
-			return group.Wait()
-		}},
-		{name: "one is late", run: func(t *testing.T, settle func(*credit.Store) error, db *dynamodb.Client, tables enginetest.Tables) error {
-			// The run waits before its first call after the read of the wallets.
-			read, proceed := make(chan struct{}), make(chan struct{})
-			calls := 0
-			late := dynamodb.New(db.Options(), func(o *dynamodb.Options) {
-				o.APIOptions = append(o.APIOptions, func(s *middleware.Stack) error {
-					return s.Initialize.Add(middleware.InitializeMiddlewareFunc("late", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
-						if calls++; calls == 2 {
-							close(read)
-							<-proceed
-						}
-						return next.HandleInitialize(ctx, in)
-					}), middleware.Before)
-				})
-			})
-			ended := make(chan error, 1)
-			go func() { ended <- settle(storeOn(late, tables)) }()
-			<-read
-			if err := settle(storeOn(db, tables)); err != nil {
-				t.Error(err)
-			}
-			close(proceed)
-			return <-ended
-		}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			client, tables := enginetest.Client(t)
-			store, now := storeOn(client, tables), time.Now()
-			for step := range reached {
-				for i := range 8 {
-					prepare(t, store, fmt.Sprintf("%s%d", step, i), now.Add(-time.Hour), step)
-				}
-			}
-			err := test.run(t, func(store *credit.Store) error {
-				settler := &Settler{
-					Store: store, Ages: Ages{Dead: time.Minute, Captured: 15 * time.Minute},
-					Now: func() time.Time { return now }, Log: telemetry.New(t.Output(), telemetry.Config{}),
-				}
-				report, err := settler.Run(t.Context())
-				if report.Failed > 0 {
-					t.Errorf("a settler failed: %+v", report)
-				}
-				return err
-			}, client, tables)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for step, want := range reached {
-				for i := range 8 {
-					project := fmt.Sprintf("%s%d", step, i)
-					if balance, err := store.Balance(t.Context(), project); err != nil || balance != want {
-						t.Errorf("%s: balance %d, %v; want %d", project, balance, err, want)
-					}
-				}
-			}
-			left := 0
-			err = store.VisitPending(t.Context(), func(*credit.Reservation, error) error { left++; return nil }, func(credit.LowBalance) {})
-			if err != nil || left > 0 {
-				t.Errorf("%d reservations are left, %v", left, err)
-			}
-			verified, err := store.Verify(t.Context(), func(int) {})
-			if err != nil || len(verified.Findings) > 0 {
-				t.Errorf("the ledger: %+v, %v", verified, err)
-			}
-		})
+// newSettler returns a settler over the store at one time.
+func newSettler(store *credit.Store, now time.Time, captured time.Duration, log io.Writer) *Settler {
+	return &Settler{
+		Store: store, Ages: Ages{Dead: time.Minute, Captured: captured}, Now: func() time.Time { return now },
+		Log: telemetry.New(log, telemetry.Config{}),
 	}
-}
-
-func storeOn(db *dynamodb.Client, tables enginetest.Tables) *credit.Store {
-	return credit.NewStore(db, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger})
 }
 
 func wallet(project string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: project}}
 }
 
-// TestHandle checks that a run writes one line with its metrics. A reservation that cannot be read is named and does not keep
-// the others from being settled.
+// TestHandle checks that a run writes one line with its metrics, and one for each wallet below its alert. A reservation that
+// cannot be read is named and does not keep the others from being settled.
 func TestHandle(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	store := credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger})
@@ -204,24 +119,25 @@ func TestHandle(t *testing.T) {
 	if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &tables.Wallets, Item: broken}); err != nil {
 		t.Fatal(err)
 	}
-	var log bytes.Buffer
-	settler := &Settler{
-		Store: store, Ages: Ages{Dead: time.Minute, Captured: time.Hour}, Now: func() time.Time { return now },
-		Log: telemetry.New(&log, telemetry.Config{}),
+	prepare(t, store, "low", now, "grant")
+	if err := store.SetAlert(t.Context(), "low", 1000); err != nil {
+		t.Fatal(err)
 	}
-	if err := settler.Handle(t.Context()); err != nil {
+	var log bytes.Buffer
+	if err := newSettler(store, now, time.Hour, &log).Handle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
-	if len(lines) != 2 || !strings.Contains(lines[0], "nonsense of broken") {
+	const low = `"project":"low","balance":100,"alert":1000`
+	if len(lines) != 3 || !strings.Contains(lines[0], "nonsense of broken") || !strings.Contains(lines[1], low) {
 		t.Fatalf("log\n%s", log.String())
 	}
 	var line map[string]any
-	if err := json.Unmarshal([]byte(lines[1]), &line); err != nil {
+	if err := json.Unmarshal([]byte(lines[2]), &line); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]float64{
-		"SettledReleased": 40, "SettledUncertain": 0, "SettledRemoved": 0, "SettleFailed": 1, "SettleOldest": 3600,
+		"SettledReleased": 40, "SettledUncertain": 0, "SettledRemoved": 0, "SettleFailed": 1, "SettleOldest": 3600, "LowWallets": 1,
 	} {
 		if got := line[name].(float64); got < want || got > want+1 {
 			t.Errorf("%s is %v, want %v", name, got, want)
@@ -251,11 +167,7 @@ func TestNotSettled(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	settler := &Settler{
-		Store: store, Ages: Ages{Dead: time.Minute, Captured: time.Hour}, Now: func() time.Time { return now },
-		Log: telemetry.New(&log, telemetry.Config{}),
-	}
-	report, err := settler.Run(t.Context())
+	report, err := newSettler(store, now, time.Hour, &log).Run(t.Context())
 	if err != nil || report.Failed != 1 || report.Settled[credit.SettledReleased] != 2 {
 		t.Errorf("%+v, %v", report, err)
 	}
@@ -271,92 +183,12 @@ func TestNotSettled(t *testing.T) {
 	}
 }
 
-// TestUnreadableWallets checks that wallets which cannot be read, whatever is wrong with them, are named and counted, and
-// do not keep the settler from the wallets behind them.
-func TestUnreadableWallets(t *testing.T) {
-	client, tables := enginetest.Client(t)
-	store := credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger})
-	now, text, number := time.Now(), &types.AttributeValueMemberS{Value: "nonsense"}, &types.AttributeValueMemberN{Value: "1"}
-	empty := &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{}}
-	put := func(id string, attributes map[string]types.AttributeValue) {
-		item := wallet(id)
-		maps.Copy(item, attributes)
-		if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &tables.Wallets, Item: item}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	broken := map[string]map[string]types.AttributeValue{
-		"balance-text":    {"balance": text, "pending": empty, "alert": number},
-		"balance-missing": {"pending": empty},
-		"balance-half":    {"balance": &types.AttributeValueMemberN{Value: "0.5"}, "pending": empty, "alert": number},
-		"alert-text":      {"balance": number, "pending": empty, "alert": text},
-		"pending-text":    {"balance": number, "pending": text},
-		"pending-number":  {"balance": number, "pending": number},
-		"pending-missing": {"balance": number},
-		"part-text":       {"balance": &types.AttributeValueMemberN{Value: "0"}, "pending": empty, "alert": number, "parts": &types.AttributeValueMemberN{Value: "2"}},
-		"no-key": {"balance": number, "pending": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{
-			"nonsense": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{}},
-		}}},
-	}
-	for id, attributes := range broken {
-		put(id, attributes)
-	}
-	put("part-text#1", map[string]types.AttributeValue{"balance": text, "pending": empty})
-	const good = 40
-	for i := range good {
-		prepare(t, store, fmt.Sprintf("good%d", i), now.Add(-time.Hour), "reserve")
-	}
-	prepare(t, store, "low", now.Add(-time.Hour), "grant")
-	if err := store.SetAlert(t.Context(), "low", 1000); err != nil {
-		t.Fatal(err)
-	}
-	scan, err := client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &tables.Wallets})
-	if err != nil {
-		t.Fatal(err)
-	}
-	id := func(item map[string]types.AttributeValue) string {
-		return item["pk"].(*types.AttributeValueMemberS).Value
-	}
-	first := slices.IndexFunc(scan.Items, func(item map[string]types.AttributeValue) bool { return broken[id(item)] != nil })
-	if !slices.ContainsFunc(scan.Items[first:], func(item map[string]types.AttributeValue) bool { return strings.HasPrefix(id(item), "good") }) {
-		t.Fatal("no good wallet is behind a broken one")
-	}
-
-	var log bytes.Buffer
-	settler := &Settler{
-		Store: store, Ages: Ages{Dead: time.Minute, Captured: time.Hour}, Now: func() time.Time { return now },
-		Log: telemetry.New(&log, telemetry.Config{}),
-	}
-	if err := settler.Handle(t.Context()); err != nil {
-		t.Error(err)
-	}
-	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
-	for id := range broken {
-		named := slices.ContainsFunc(lines, func(line string) bool {
-			return strings.Contains(line, `"WARN"`) && regexp.MustCompile(`\b(wallet|of) `+id+`\b`).MatchString(line)
-		})
-		if !named {
-			t.Errorf("no line names %s", id)
-		}
-	}
-	var line map[string]any
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &line); err != nil {
-		t.Fatal(err)
-	}
-	// The second shard of parts-text cannot be read either.
-	if line["SettledReleased"] != float64(good) || line["SettleFailed"] != float64(len(broken)+1) || line["LowWallets"] != 1.0 {
-		t.Errorf("released %v, failed %v, low %v\n%s", line["SettledReleased"], line["SettleFailed"], line["LowWallets"], log.String())
-	}
-}
-
 // TestOutOfTime checks that a run without time left reports that in its log line and to its caller.
 func TestOutOfTime(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	var log bytes.Buffer
-	settler := &Settler{
-		Store: credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}),
-		Now:   time.Now, Log: telemetry.New(&log, telemetry.Config{}),
-	}
+	store := credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger})
+	settler := newSettler(store, time.Now(), time.Hour, &log)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // what a run keeps back for its log line
 	defer cancel()
 	if err := settler.Handle(ctx); err == nil || !strings.Contains(log.String(), `"out_of_time":true`) {

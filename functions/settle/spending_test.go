@@ -210,7 +210,7 @@ func TestSpendingOfWallets(t *testing.T) {
 	move("spends", 5, store.Refund)
 	reserve := func(project, id string) *credit.Reservation {
 		t.Helper()
-		r := &credit.Reservation{Project: project, Key: credit.NewKey(now, id), Credits: 40, Operation: credit.SMS}
+		r := &credit.Reservation{Project: project, Key: credit.NewKey(now, id), Credits: 40, Price: credit.SMS}
 		if err := store.Reserve(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}

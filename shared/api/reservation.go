@@ -24,7 +24,7 @@ func (s *Service) reserve(ctx context.Context, state *requestState, job *Job, co
 	if job.Credits > 0 {
 		state.credits = job.Credits
 		reservation = &credit.Reservation{
-			Project: state.record.ID, Shards: state.record.Shards.At(now), Key: credit.NewKey(now, state.id), Credits: job.Credits, Operation: state.price,
+			Project: state.record.ID, Shards: state.record.Shards.At(now), Key: credit.NewKey(now, state.id), Credits: job.Credits, Price: state.price,
 			Environment: string(state.environment), RequestID: state.id, Irrevocable: job.Irrevocable,
 		}
 		reserved = async(func() error { return s.wallet.Reserve(ctx, reservation) })

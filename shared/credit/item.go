@@ -14,7 +14,7 @@ import (
 //
 //	wallet   pk wallet; balance; pending {key: credits}, about 29 bytes for each reservation;
 //	         moves, the number of moves of credits between this shard and others;
-//	         on the first shard: alert credits, where an operator set an alert; parts, the number of shards;
+//	         on the first shard: alert credits, where an operator set an alert; shards, the number of shards;
 //	         granted, the sum of all operators' movements, signed
 //	ledger   pk wallet#day; sk key; st state; cr credits; op; rid; env; ven; ts; by actor; why;
 //	         uncertain wallet, on uncertain entries only: the hash key of a sparse index;
@@ -57,9 +57,6 @@ func pendingOf(wallet map[string]types.AttributeValue) map[string]types.Attribut
 
 // decodePending returns the reservation that a wallet holds under a key, without what only its request knows.
 func decodePending(wallet, key string, v types.AttributeValue) (*Reservation, error) {
-	if m, ok := v.(*types.AttributeValueMemberM); ok {
-		v = m.Value["c"] // as release 1.0.0 stored a reservation
-	}
 	k, err := ParseKey(key)
 	if err != nil {
 		return nil, fmt.Errorf("credit: reservation %s of %s: %w", key, wallet, err)
@@ -81,7 +78,7 @@ func encodeEntry(wallet string, e Entry) map[string]types.AttributeValue {
 	item["cr"] = dynamo.Number(e.Credits)
 	item["ts"] = dynamo.Text(e.At.UTC().Format(time.RFC3339Nano))
 	for name, value := range map[string]string{
-		"op": e.Operation, "rid": e.RequestID, "env": e.Environment, "ven": e.Vendor, "by": e.Actor, "why": e.Reason, "of": string(e.Refunds),
+		"op": e.Price, "rid": e.RequestID, "env": e.Environment, "ven": e.Vendor, "by": e.Actor, "why": e.Reason, "of": string(e.Refunds),
 	} {
 		if value != "" {
 			item[name] = dynamo.Text(value)
@@ -114,7 +111,7 @@ func decodeResolution(v types.AttributeValue) (Resolution, error) {
 func decodeEntry(item map[string]types.AttributeValue) (Entry, error) {
 	e := Entry{
 		Key: Key(dynamo.TextOf(item["sk"])), State: State(dynamo.TextOf(item["st"])),
-		Operation: dynamo.TextOf(item["op"]), RequestID: dynamo.TextOf(item["rid"]), Environment: dynamo.TextOf(item["env"]),
+		Price: dynamo.TextOf(item["op"]), RequestID: dynamo.TextOf(item["rid"]), Environment: dynamo.TextOf(item["env"]),
 		Vendor: dynamo.TextOf(item["ven"]), Actor: dynamo.TextOf(item["by"]), Reason: dynamo.TextOf(item["why"]),
 		Uncertain: item["uncertain"] != nil, Refunds: Key(dynamo.TextOf(item["of"])),
 	}

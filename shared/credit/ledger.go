@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -32,8 +33,8 @@ const (
 type Entry struct {
 	Key         Key
 	State       State
-	Credits     int64 // signed for an adjustment, above 0 otherwise
-	Operation   string
+	Credits     int64  // signed for an adjustment, above 0 otherwise
+	Price       string // of the operation, as the price list names it
 	RequestID   string
 	Environment string
 	Vendor      string
@@ -52,7 +53,7 @@ var errRefused = errors.New("the ledger entry was refused")
 // newEntry returns an entry for the reservation in the given state, with the current time.
 func newEntry(r *Reservation, state State) Entry {
 	return Entry{
-		Key: r.Key, State: state, Credits: r.Credits, Operation: r.Operation,
+		Key: r.Key, State: state, Credits: r.Credits, Price: r.Price,
 		RequestID: r.RequestID, Environment: r.Environment, Vendor: r.Vendor, At: time.Now(),
 	}
 }
@@ -60,18 +61,13 @@ func newEntry(r *Reservation, state State) Entry {
 // put writes the entry if the state of the stored entry is among those allowed; "" means no stored entry. Where DynamoDB
 // refuses the write, put returns errRefused and the stored state. put repeats the write until ctx ends.
 func (s *Store) put(ctx context.Context, wallet string, e Entry, allowed ...State) (stored State, err error) {
-	condition, values := "", map[string]types.AttributeValue{}
+	conditions, values := make([]string, len(allowed)), map[string]types.AttributeValue{}
 	for i, state := range allowed {
-		if i > 0 {
-			condition += " OR "
+		conditions[i] = "attribute_not_exists(pk)"
+		if state != "" {
+			name := fmt.Sprintf(":s%d", i)
+			conditions[i], values[name] = "st = "+name, dynamo.Text(string(state))
 		}
-		if state == "" {
-			condition += "attribute_not_exists(pk)"
-			continue
-		}
-		name := fmt.Sprintf(":s%d", i)
-		condition += "st = " + name
-		values[name] = dynamo.Text(string(state))
 	}
 	if len(values) == 0 {
 		values = nil
@@ -79,7 +75,7 @@ func (s *Store) put(ctx context.Context, wallet string, e Entry, allowed ...Stat
 	_, _, err = dynamo.Write(ctx, s.client.PutItem, &dynamodb.PutItemInput{
 		TableName:                           &s.tables.Ledger,
 		Item:                                encodeEntry(wallet, e),
-		ConditionExpression:                 &condition,
+		ConditionExpression:                 aws.String(strings.Join(conditions, " OR ")),
 		ExpressionAttributeValues:           values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})

@@ -22,7 +22,7 @@ const (
 
 // Price is one row of the price list.
 type Price struct {
-	Operation string
+	Name      string // as reservations and ledger entries name it
 	Parameter string // of template.yaml; the parameter holds the credits
 	Unit      string // a call costs the price of each of its units; empty: the price is for the call
 }
@@ -42,7 +42,7 @@ func PriceList() []Price {
 }
 
 // Variable returns the name of the environment variable that holds the price for a function: PRICE_SMS.
-func (p Price) Variable() string { return "PRICE_" + strings.ToUpper(p.Operation) }
+func (p Price) Variable() string { return "PRICE_" + strings.ToUpper(p.Name) }
 
 // FromEnvironment returns the text of a price in the function's environment, and whether there is one.
 func FromEnvironment(p Price) (text string, ok bool) { return os.LookupEnv(p.Variable()) }
@@ -70,9 +70,9 @@ func ReadPrices(text func(Price) (string, bool)) (Prices, error) {
 		}
 		credits, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || credits < 0 || credits > most {
-			return nil, fmt.Errorf("the price of %s is %q, not a whole number within 0 and %d", p.Operation, text, int64(most))
+			return nil, fmt.Errorf("the price of %s is %q, not a whole number within 0 and %d", p.Name, text, int64(most))
 		}
-		prices[p.Operation] = credits
+		prices[p.Name] = credits
 	}
 	return prices, nil
 }

@@ -5,44 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"svcapi/shared/credit"
-	"svcapi/shared/dynamo"
-	"svcapi/test/enginetest"
-	"svcapi/test/faultproxy"
 )
 
-// The steps of a reservation. A test names them in the order in which they are taken.
-var steps = map[string]func(ctx context.Context, s *credit.Store, r *credit.Reservation) error{
-	"reserve": func(ctx context.Context, s *credit.Store, r *credit.Reservation) error { return s.Reserve(ctx, r) },
-	"mark":    func(ctx context.Context, s *credit.Store, r *credit.Reservation) error { return s.Mark(ctx, r) },
-	"capture": func(ctx context.Context, s *credit.Store, r *credit.Reservation) error {
-		return s.Capture(ctx, r, credit.Outcome{Vendor: "vendor"})
-	},
-	"capture uncertain": func(ctx context.Context, s *credit.Store, r *credit.Reservation) error {
-		return s.Capture(ctx, r, credit.Outcome{Uncertain: true})
-	},
-	"remove": func(ctx context.Context, s *credit.Store, r *credit.Reservation) error {
-		s.Remove(ctx, r)
-		return nil
-	},
-	"release": func(ctx context.Context, s *credit.Store, r *credit.Reservation) error { return s.Release(ctx, r) },
-	"settle": func(ctx context.Context, s *credit.Store, r *credit.Reservation) error {
-		_, err := s.Settle(ctx, asStored(r), false)
-		return err
-	},
-	"settle early": func(ctx context.Context, s *credit.Store, r *credit.Reservation) error {
-		_, err := s.Settle(ctx, asStored(r), true)
-		return err
-	},
-}
+// anyError represents an error that has no exported value.
+var anyError = errors.New("any error")
 
 // TestTransitions checks every step from every state: released work costs nothing, captured work its price, whether
 // the request or the settling function ends the work, and each step may be repeated.
@@ -66,6 +36,12 @@ func TestTransitions(t *testing.T) {
 		{steps: []string{"reserve", "capture", "remove"}, state: credit.Captured, balance: charged},
 		{steps: []string{"reserve", "capture", "remove", "remove"}, state: credit.Captured, balance: charged},
 		{steps: []string{"reserve", "remove"}, balance: held, anyPending: true},
+		{steps: []string{"reserve", "reserve"}, balance: held, anyPending: true},
+		{steps: []string{"reserve", "reserve", "release"}, balance: had},
+		{steps: []string{"reserve", "release after the work was cancelled"}, balance: had},
+		{steps: []string{"reserve", "capture after the work was cancelled"}, state: credit.Captured, balance: charged, anyPending: true},
+		{steps: []string{"reserve", "capture", "remove in under a second"}, state: credit.Captured, balance: charged, anyPending: true},
+		{steps: []string{"reserve", "mark", "capture"}, err: credit.ErrSettled, state: credit.Sending, balance: held, anyPending: true},
 		{steps: []string{"reserve", "release"}, balance: had},
 		{steps: []string{"reserve", "release", "release"}, balance: had},
 		{steps: []string{"reserve", "settle"}, state: credit.Released, actor: "settle", balance: had},
@@ -95,75 +71,57 @@ func TestTransitions(t *testing.T) {
 		{sms: true, steps: []string{"reserve", "mark", "settle early"}, state: credit.Captured, uncertain: true, actor: "settle", balance: charged, anyPending: true},
 		{sms: true, steps: []string{"reserve", "mark", "settle early", "settle"}, state: credit.Captured, uncertain: true, actor: "settle", balance: charged},
 		{sms: true, steps: []string{"reserve", "mark", "capture", "settle"}, state: credit.Captured, balance: charged},
+
+		// A capture replaces a mark of its own work, and no other entry. A late release returns no credits of a charge.
+		{sms: true, steps: []string{"capture"}, err: credit.ErrSettled, balance: had},
+		{sms: true, steps: []string{"reserve", "release", "capture"}, err: credit.ErrSettled, state: credit.Released, balance: had},
+		{sms: true, steps: []string{"reserve", "settle", "capture"}, err: credit.ErrSettled, state: credit.Released, actor: "settle", balance: had},
+		{sms: true, steps: []string{"reserve", "settle early", "capture"}, err: credit.ErrSettled, state: credit.Released, actor: "settle", balance: had},
+		{sms: true, steps: []string{"reserve", "mark", "settle", "capture"}, state: credit.Captured, uncertain: true, actor: "settle", balance: charged},
+		{sms: true, steps: []string{"reserve", "mark", "capture", "release"}, err: anyError, state: credit.Captured, balance: charged, anyPending: true},
+		{sms: true, steps: []string{"reserve", "mark", "capture uncertain", "release"}, err: anyError, state: credit.Captured, uncertain: true, balance: charged, anyPending: true},
+		{sms: true, steps: []string{"reserve", "mark", "settle", "release"}, err: anyError, state: credit.Captured, uncertain: true, actor: "settle", balance: charged},
+		{sms: true, steps: []string{"reserve", "mark", "settle early", "release"}, err: anyError, state: credit.Captured, uncertain: true, actor: "settle", balance: charged, anyPending: true},
 	} {
 		t.Run(fmt.Sprint(test.steps, test.sms), func(t *testing.T) {
+			t.Parallel()
 			store := newStore(t, had)
 			r := reservation(price, test.sms)
-			for i, step := range test.steps {
-				err := steps[step](t.Context(), store, r)
-				if last := i == len(test.steps)-1; !last && err != nil || last && !errors.Is(err, test.err) {
-					t.Fatalf("%s: %v", step, err)
-				}
+			switch err := take(t, store, r, test.steps...); {
+			case test.err == anyError && err == nil, test.err != anyError && !errors.Is(err, test.err):
+				t.Fatal(err)
+			case errors.Is(err, credit.ErrSettled):
+				store.Remove(t.Context(), r) // does nothing, because nothing was captured
 			}
 			wantBalance(t, store, test.balance)
-			var got credit.Entry
-			for _, e := range entries(t, store, r.Key) {
-				got = e
-			}
+			got := entry(t, store, r)
 			if got.State != test.state || got.Uncertain != test.uncertain || got.Actor != test.actor {
 				t.Errorf("entry %+v", got)
 			}
-			if test.state != "" && (got.Key != r.Key || got.Credits != price || time.Since(got.At) > time.Minute) {
+			if test.state != "" && (got.Credits != price || time.Since(got.At) > time.Minute) {
 				t.Errorf("entry %+v", got)
 			}
-			request := [3]string{r.Operation, "request", "production"}
+			request := [3]string{r.Price, "request", "production"}
 			if test.state == "" || test.state == credit.Released && test.actor != "" { // the settler knows only the wallet's amount
 				request = [3]string{}
 			}
-			if [3]string{got.Operation, got.RequestID, got.Environment} != request {
+			if [3]string{got.Price, got.RequestID, got.Environment} != request {
 				t.Errorf("entry %+v", got)
 			}
 			uncertain, err := store.Uncertain(t.Context(), "p")
 			if err != nil || (len(uncertain) == 1) != test.uncertain || len(uncertain) > 1 {
 				t.Errorf("uncertain %v, %v", uncertain, err)
 			}
-			anyPending := false
-			err = store.VisitPending(t.Context(), func(found *credit.Reservation, err error) error {
-				if anyPending = true; !reflect.DeepEqual(found, asStored(r)) {
-					t.Errorf("pending %+v, want %+v", found, asStored(r))
-				}
-				return err
-			}, nil)
-			if err != nil || anyPending != test.anyPending {
-				t.Errorf("pending: %t, %v", anyPending, err)
+			found := pending(t, store)
+			var want []*credit.Reservation
+			if test.anyPending {
+				want = append(want, asStored(r))
+			}
+			if !reflect.DeepEqual(found, want) {
+				t.Errorf("%d pending: %+v", len(found), found)
 			}
 		})
 	}
-}
-
-// asStored returns the reservation as the settling function finds it in the wallet.
-func asStored(r *credit.Reservation) *credit.Reservation {
-	return &credit.Reservation{Project: r.Project, Wallet: r.Wallet, Key: r.Key, Credits: r.Credits}
-}
-
-func reservation(price int64, sms bool) *credit.Reservation {
-	r := &credit.Reservation{
-		Project: "p", Key: credit.NewKey(time.Now(), "request"), Credits: price,
-		Operation: credit.Barcode, Environment: "production", RequestID: "request",
-	}
-	if sms {
-		r.Operation, r.Irrevocable = credit.SMS, true
-	}
-	return r
-}
-
-func entries(t *testing.T, store *credit.Store, key credit.Key) []credit.Entry {
-	t.Helper()
-	found, err := store.Entries(t.Context(), "p", key.Day())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
 }
 
 // TestReserveRefuses checks that Reserve takes no credits that are missing, and accepts no invalid reservation.
@@ -181,6 +139,8 @@ func TestReserveRefuses(t *testing.T) {
 		{"negative", "p", reservation(1, false).Key, -1, credit.ErrInvalidReservation},
 		{"no project", "", reservation(1, false).Key, 1, credit.ErrInvalidReservation},
 		{"no key", "p", "", 1, credit.ErrInvalidReservation},
+		{"no time in the key", "p", "x", 1, credit.ErrInvalidReservation},
+		{"a short key", "p", "5-x", 1, credit.ErrInvalidReservation},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			store := newStore(t, 100)
@@ -194,74 +154,19 @@ func TestReserveRefuses(t *testing.T) {
 	}
 }
 
-// lossy is a store whose calls are numbered from 1, by operation, and lost as the test says.
-func lossy(t *testing.T, balance int64, decide func(operation string, n int64) faultproxy.Fault) (behind, direct *credit.Store) {
-	t.Helper()
-	client, tables := enginetest.Client(t)
-	var updates, puts atomic.Int64
-	proxy, err := faultproxy.Start(enginetest.URL(t), func(r *faultproxy.Request) faultproxy.Fault {
-		switch r.Operation {
-		case "UpdateItem":
-			return decide(r.Operation, updates.Add(1))
-		case "PutItem":
-			return decide(r.Operation, puts.Add(1))
-		}
-		return decide(r.Operation, 1)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(proxy.Close)
-	names := credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}
-	direct = credit.NewStore(client, names)
-	if err := direct.CreateWallet(t.Context(), "p"); err != nil {
-		t.Fatal(err)
-	}
-	grant := credit.Movement{Project: "p", ID: credit.NewKey(time.Now().AddDate(0, 0, -3), "grant"), Credits: balance}
-	if err := direct.Grant(t.Context(), grant); err != nil {
-		t.Fatal(err)
-	}
-	db := dynamo.NewClient(aws.Config{
-		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
-	}, func(o *dynamodb.Options) { o.BaseEndpoint = aws.String(proxy.URL("test")) })
-	return credit.NewStore(db, names), direct
-}
-
-// lose loses the calls of one operation with the numbers from first to last.
-func lose(operation string, first, last int64, fault faultproxy.Fault) func(string, int64) faultproxy.Fault {
-	return func(called string, n int64) faultproxy.Fault {
-		if called == operation && n >= first && n <= last {
-			return fault
-		}
-		return faultproxy.Deliver
-	}
-}
-
 // TestRetriedReserve checks that Reserve recognises a retried write that took effect, that the project pays once, and that
 // the key stays for the settling function, also for the last credits.
 func TestRetriedReserve(t *testing.T) {
-	for _, fault := range []faultproxy.Fault{faultproxy.DropRequest, faultproxy.DropResponse, faultproxy.CutResponse} {
-		for _, losses := range []int64{1, 2} {
-			t.Run(fmt.Sprint(fault, losses), func(t *testing.T) {
-				store, direct := lossy(t, 30, lose("UpdateItem", 1, losses, fault))
-				r := reservation(30, false)
-				if err := store.Reserve(t.Context(), r); err != nil {
-					t.Fatal(err)
-				}
-				if r.Attempts < 2 {
-					t.Errorf("%d attempts", r.Attempts)
-				}
-				if err := store.Capture(t.Context(), r, credit.Outcome{}); err != nil {
-					t.Fatal(err)
-				}
-				store.Remove(t.Context(), r)
-				wantBalance(t, direct, 0)
-				left := 0
-				err := direct.VisitPending(t.Context(), func(*credit.Reservation, error) error { left++; return nil }, nil)
-				if err != nil || left != 1 {
-					t.Errorf("%d left for the settling function, %v", left, err)
-				}
-			})
+	t.Parallel()
+	for _, list := range []string{"x", "xx", "d", "dd", "u", "uu"} {
+		direct := newFixture(t, 1, 30)
+		store, r := direct.over(&faults{of: "UpdateItem", list: list}), reservation(30, false)
+		if err := take(t, store, r, "reserve", "capture", "remove"); err != nil {
+			t.Fatal(err)
+		}
+		wantBalance(t, direct.Store, 0)
+		if left := pending(t, direct.Store); len(left) != 1 || r.Attempts < 2 {
+			t.Errorf("%s: %d left for the settling function after %d attempts", list, len(left), r.Attempts)
 		}
 	}
 }
@@ -269,95 +174,114 @@ func TestRetriedReserve(t *testing.T) {
 // TestLostResponses checks that a request whose write loses every response returns its credits at once, that an entry forbids
 // a later capture of an SMS, and that a capture without a response leaves its reservation in place.
 func TestLostResponses(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name      string
 		sms       bool
 		operation string
-		first     int64
-		fail      string
+		list      string
+		steps     []string // the last one fails
 		balance   int64
 		state     credit.State
 	}{
-		{"reserve", false, "UpdateItem", 1, "reserve", 100, ""},
-		{"reserve of an SMS", true, "UpdateItem", 1, "reserve", 100, credit.Released},
-		{"mark", true, "PutItem", 1, "mark", 100, credit.Released},
-		{"capture", false, "PutItem", 1, "capture", 70, credit.Captured},
-		{"capture of an SMS", true, "PutItem", 2, "capture", 70, credit.Captured},
+		{"reserve", false, "UpdateItem", "ddd", []string{"reserve"}, 100, ""},
+		{"reserve of an SMS", true, "UpdateItem", "ddd", []string{"reserve"}, 100, credit.Released},
+		{"mark", true, "PutItem", "ddd", []string{"reserve", "mark"}, 100, credit.Released},
+		{"capture", false, "PutItem", "ddd", []string{"reserve", "capture"}, 70, credit.Captured},
+		{"capture of an SMS", true, "PutItem", ".ddd", []string{"reserve", "mark", "capture"}, 70, credit.Captured},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			store, direct := lossy(t, 100, lose(test.operation, test.first, test.first+2, faultproxy.DropResponse))
-			r := reservation(30, test.sms)
-			plan := []string{"reserve", "capture"}
-			if test.sms {
-				plan = []string{"reserve", "mark", "capture"}
-			}
-			for _, step := range plan {
-				err := steps[step](t.Context(), store, r)
-				if (err != nil) != (step == test.fail) || errors.Is(err, credit.ErrSettled) || errors.Is(err, credit.ErrInsufficientCredits) {
-					t.Fatalf("%s: %v", step, err)
-				}
-				if err != nil {
-					break
-				}
-			}
-			store.Remove(t.Context(), r) // does nothing
-			wantBalance(t, direct, test.balance)
-			var state credit.State
-			for _, e := range entries(t, direct, r.Key) {
-				state = e.State
-			}
-			if state != test.state {
-				t.Errorf("entry %q, want %q", state, test.state)
-			}
-		})
+		direct := newFixture(t, 1, 100)
+		store, r := direct.over(&faults{of: test.operation, list: test.list}), reservation(30, test.sms)
+		err := take(t, store, r, test.steps...)
+		if err == nil || errors.Is(err, credit.ErrSettled) || errors.Is(err, credit.ErrInsufficientCredits) {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		store.Remove(t.Context(), r) // does nothing
+		wantBalance(t, direct.Store, test.balance)
+		if got := entry(t, direct.Store, r); got.State != test.state {
+			t.Errorf("%s: entry %q, want %q", test.name, got.State, test.state)
+		}
 	}
 }
 
-// TestCancelledWork checks that a request whose work was cancelled still releases or captures its credits.
-func TestCancelledWork(t *testing.T) {
-	for _, test := range []struct {
-		step    string
-		balance int64
-	}{{"release", 100}, {"capture", 70}} {
-		t.Run(test.step, func(t *testing.T) {
-			store := newStore(t, 100)
-			r := reservation(30, false)
-			if err := store.Reserve(t.Context(), r); err != nil {
-				t.Fatal(err)
-			}
-			ctx, cancel := context.WithCancel(t.Context())
-			cancel()
-			if err := steps[test.step](ctx, store, r); err != nil {
-				t.Error(err)
-			}
-			wantBalance(t, store, test.balance)
-		})
+// TestVendorOfEntry checks that an entry names the vendor that did the work, else the vendor that was about to be called.
+func TestVendorOfEntry(t *testing.T) {
+	t.Parallel()
+	store := newStore(t, 100)
+	for _, test := range []struct{ about, did, want string }{
+		{"quicksend", "twilio", "twilio"}, {"quicksend", "", "quicksend"}, {"", "twilio", "twilio"}, {"", "", ""},
+	} {
+		r := reservation(1, true)
+		r.Vendor = test.about
+		if err := take(t, store, r, "reserve", "mark"); err != nil {
+			t.Fatal(err)
+		}
+		if got := entry(t, store, r); got.Vendor != test.about {
+			t.Errorf("the mark names %q, want %q", got.Vendor, test.about)
+		}
+		if err := store.Capture(t.Context(), r, credit.Outcome{Vendor: test.did}); err != nil {
+			t.Fatal(err)
+		}
+		if got := entry(t, store, r); got.Vendor != test.want {
+			t.Errorf("the charge names %q, want %q", got.Vendor, test.want)
+		}
 	}
 }
 
-// TestRemoveWithoutTime checks that Remove leaves the key to the settling function with under a second left.
-func TestRemoveWithoutTime(t *testing.T) {
+// TestSettle checks what Settle returns, and that a settler which another one overtakes between read and write follows the
+// entry of the other one.
+func TestSettle(t *testing.T) {
+	t.Parallel()
+	const (
+		waiting, removed    = credit.SettledWaiting, credit.SettledRemoved
+		uncertain, released = credit.SettledUncertain, credit.SettledReleased
+	)
 	for _, test := range []struct {
-		remains time.Duration
-		left    int
-	}{{900 * time.Millisecond, 1}, {20 * time.Second, 0}} {
-		t.Run(test.remains.String(), func(t *testing.T) {
-			store := newStore(t, 100)
-			r := reservation(30, false)
-			for _, step := range []string{"reserve", "capture"} {
-				if err := steps[step](t.Context(), store, r); err != nil {
-					t.Fatal(err)
+		before, overtakes []string
+		lateCopies        bool
+		want              credit.Settled // empty: an error
+		state             credit.State
+		uncertain         bool
+		balance           int64
+	}{
+		{[]string{"reserve"}, nil, false, released, credit.Released, false, 100},
+		{[]string{"reserve"}, nil, true, released, credit.Released, false, 100},
+		{[]string{"reserve", "mark"}, nil, false, uncertain, credit.Captured, true, 70},
+		{[]string{"reserve", "mark"}, nil, true, uncertain, credit.Captured, true, 70},
+		{[]string{"reserve", "mark", "capture"}, nil, true, waiting, credit.Captured, false, 70},
+		{[]string{"reserve", "mark", "capture"}, nil, false, removed, credit.Captured, false, 70},
+		{[]string{"reserve", "mark", "settle early"}, nil, true, waiting, credit.Captured, true, 70},
+		{[]string{"reserve", "mark", "settle early"}, nil, false, removed, credit.Captured, true, 70},
+		{[]string{"reserve", "mark", "release"}, nil, false, released, credit.Released, false, 100},
+
+		{[]string{"reserve"}, []string{"settle"}, false, released, credit.Released, false, 100},
+		{[]string{"reserve"}, []string{"mark"}, false, "", credit.Sending, false, 70}, // neither charged nor returned yet
+		{[]string{"reserve", "mark"}, []string{"settle"}, false, uncertain, credit.Captured, true, 70},
+		{[]string{"reserve", "mark"}, []string{"capture"}, false, uncertain, credit.Captured, false, 70},
+		{[]string{"reserve", "mark"}, []string{"release"}, false, released, credit.Released, false, 100},
+	} {
+		direct := newFixture(t, 1, 100)
+		r := reservation(30, true)
+		if err := take(t, direct.Store, r, test.before...); err != nil {
+			t.Fatal(err)
+		}
+		overtaken := len(test.overtakes) == 0
+		store := direct.over(&faults{before: func(operation string) {
+			if operation == "PutItem" && !overtaken {
+				overtaken = true
+				if err := take(t, direct.Store, r, test.overtakes...); err != nil {
+					t.Error(err)
 				}
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), test.remains)
-			defer cancel()
-			store.Remove(ctx, r)
-			left := 0
-			err := store.VisitPending(t.Context(), func(*credit.Reservation, error) error { left++; return nil }, nil)
-			if err != nil || left != test.left {
-				t.Errorf("%d left, %v", left, err)
-			}
-		})
+		}})
+		got, err := store.Settle(t.Context(), asStored(r), test.lateCopies)
+		if got != test.want || (err != nil) != (test.want == "") || !overtaken {
+			t.Errorf("%v, then %v, late copies %t: %q, %v; want %q", test.before, test.overtakes, test.lateCopies, got, err, test.want)
+		}
+		if e := entry(t, direct.Store, r); e.State != test.state || e.Uncertain != test.uncertain {
+			t.Errorf("%v, then %v: %+v", test.before, test.overtakes, e)
+		}
+		wantBalance(t, direct.Store, test.balance)
 	}
 }
 
@@ -380,7 +304,7 @@ func TestMovements(t *testing.T) {
 		{"its ID with another amount", store.Grant, credit.Movement{ID: id("1"), Credits: 101}, credit.ErrOtherMovement, false, 100},
 		{"its ID as a refund", store.Refund, credit.Movement{ID: id("1"), Credits: 100}, credit.ErrOtherMovement, false, 100},
 		{"another grant of the same amount", store.Grant, credit.Movement{ID: id("2"), Credits: 100}, nil, false, 200},
-		{"refund", store.Refund, credit.Movement{ID: id("3"), Credits: 5, RequestID: "request", Operation: credit.SMS}, nil, false, 205},
+		{"refund", store.Refund, credit.Movement{ID: id("3"), Credits: 5, RequestID: "request", Price: credit.SMS}, nil, false, 205},
 		{"refund again", store.Refund, credit.Movement{ID: id("3"), Credits: 5}, nil, false, 205},
 		{"its ID for another charge", store.Refund, credit.Movement{ID: id("3"), Credits: 5, Refunds: id("x")}, credit.ErrOtherMovement, false, 205},
 		{"adjustment down", store.Adjust, credit.Movement{ID: id("4"), Credits: -200}, nil, false, 5},
@@ -391,8 +315,6 @@ func TestMovements(t *testing.T) {
 		{"nothing", store.Adjust, credit.Movement{ID: id("8")}, credit.ErrOutOfRange, false, 7},
 		{"negative grant", store.Grant, credit.Movement{ID: id("8"), Credits: -1}, credit.ErrOutOfRange, false, 7},
 		{"negative refund", store.Refund, credit.Movement{ID: id("8"), Credits: -1}, credit.ErrOutOfRange, false, 7},
-		{"beyond what fits", store.Grant, credit.Movement{ID: id("8"), Credits: 1 << 62}, credit.ErrOutOfRange, false, 7},
-		{"beyond what fits with the balance", store.Grant, credit.Movement{ID: id("8"), Credits: 1<<61 - 1}, credit.ErrOutOfRange, false, 7},
 		{"no wallet", store.Grant, credit.Movement{Project: "q", ID: id("9"), Credits: 1}, credit.ErrNoWallet, false, 7},
 		{"no ID", store.Grant, credit.Movement{Credits: 1}, nil, true, 7},
 	} {

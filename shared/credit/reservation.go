@@ -22,7 +22,7 @@ type Reservation struct {
 	Wallet      string
 	Key         Key
 	Credits     int64  // above 0
-	Operation   string // as the price list names it
+	Price       string // of the operation, as the price list names it
 	Environment string
 	RequestID   string
 	// Irrevocable marks work that cannot be taken back once begun (SMS). Mark writes a ledger entry before the

@@ -115,7 +115,7 @@ func (s *Store) confirm(ctx context.Context, e Entry, r Resolution) error {
 func (s *Store) refund(ctx context.Context, e Entry, r Resolution) error {
 	project := projectOf(e.Wallet)
 	back := Entry{
-		Key: NewKey(r.At, "refund "+string(e.Key)), State: Refunded, Credits: e.Credits, Operation: e.Operation,
+		Key: NewKey(r.At, "refund "+string(e.Key)), State: Refunded, Credits: e.Credits, Price: e.Price,
 		RequestID: e.RequestID, Environment: e.Environment, Vendor: e.Vendor,
 		At: r.At, Actor: r.Actor, Reason: r.Reason, Refunds: e.Key,
 	}
@@ -154,6 +154,6 @@ func (s *Store) RefundCharge(ctx context.Context, project string, charge Key, re
 	}
 	return e, s.Refund(ctx, Movement{
 		Project: project, ID: NewKey(charge.Time(), "refund "+string(charge)), Credits: e.Credits, Reason: reason,
-		Actor: actor, RequestID: e.RequestID, Operation: e.Operation, Refunds: charge,
+		Actor: actor, RequestID: e.RequestID, Price: e.Price, Refunds: charge,
 	})
 }

@@ -8,14 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"svcapi/shared/credit"
 	"svcapi/shared/dynamo"
-	"svcapi/test/enginetest"
-	"svcapi/test/faultproxy"
 )
 
 const (
@@ -23,99 +17,37 @@ const (
 	granted  = 50_000
 )
 
-// charge is a project "p" with one uncertain SMS, and the way to its tables, straight or through a
-// proxy that causes the faults of lose.
+// charge is a project "p" with one uncertain SMS.
 type charge struct {
-	*credit.Store
-	key    credit.Key
-	faulty *credit.Store
-
-	mu   sync.Mutex
-	lose []faultproxy.Fault // of the next writes, one each; nothing left: delivered
-	lost []*faultproxy.Request
+	*fixture
+	key credit.Key
 }
 
 func newCharge(t *testing.T) *charge {
 	t.Helper()
-	client, tables := enginetest.Client(t)
-	names := credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}
-	c := &charge{Store: credit.NewStore(client, names)}
-	proxy, err := faultproxy.Start(enginetest.URL(t), c.decide)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(proxy.Close)
-	c.faulty = credit.NewStore(dynamo.NewClient(aws.Config{
-		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
-	}, func(o *dynamodb.Options) { o.BaseEndpoint = aws.String(proxy.URL("operator")) }), names)
-
-	ctx := t.Context()
-	if err := c.CreateWallet(ctx, "p"); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Grant(ctx, credit.Movement{Project: "p", ID: credit.NewKey(time.Now().AddDate(0, 0, -3), "grant"), Credits: granted, Actor: "test"}); err != nil {
-		t.Fatal(err)
-	}
-	c.key = c.captured(t, "uncertain", true)
+	c := &charge{fixture: newFixture(t, 1, granted)}
+	c.key = c.captured("p", "uncertain", "capture uncertain")
 	return c
 }
 
-// captured is the key of one SMS that was charged.
-func (c *charge) captured(t *testing.T, requestID string, uncertain bool) credit.Key {
-	t.Helper()
-	r := &credit.Reservation{
-		Project: "p", Key: credit.NewKey(time.Now(), requestID), Credits: smsPrice, Operation: credit.SMS,
-		Environment: "production", RequestID: requestID, Irrevocable: true,
+// captured charges one SMS of a project and returns the key of the charge.
+func (c *charge) captured(project, requestID, capture string) credit.Key {
+	r := reservation(smsPrice, true)
+	r.Project, r.RequestID, r.Key = project, requestID, credit.NewKey(time.Now(), requestID)
+	for _, step := range []string{"reserve", "mark", capture, "remove"} {
+		c.must(steps[step](c.t.Context(), c.Store, r))
 	}
-	err := c.Reserve(t.Context(), r)
-	if err == nil {
-		err = c.Mark(t.Context(), r)
-	}
-	if err == nil {
-		err = c.Capture(t.Context(), r, credit.Outcome{Uncertain: uncertain, Vendor: "quicksend"})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Remove(t.Context(), r)
 	return r.Key
 }
 
-func (c *charge) decide(r *faultproxy.Request) faultproxy.Fault {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if r.Operation == "GetItem" || len(c.lose) == 0 {
-		return faultproxy.Deliver
-	}
-	fault := c.lose[0]
-	c.lose = c.lose[1:]
-	if fault == faultproxy.DropRequest {
-		c.lost = append(c.lost, r)
-	}
-	return fault
-}
-
-// deliverLate lets every dropped request arrive after all.
-func (c *charge) deliverLate(t *testing.T) {
-	t.Helper()
-	for _, r := range c.lost {
-		if err := r.Deliver(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}
-	c.lost = nil
-}
-
-// want checks the wallet, the list of uncertain charges, and what the ledger says of the charge.
+// want checks the wallet, the list of uncertain charges, and what the ledger holds of the charge.
 func (c *charge) want(t *testing.T, verdict credit.Verdict, actor string) {
 	t.Helper()
 	balance, refunds := int64(granted-smsPrice), 0
 	if verdict == credit.VerdictRefunded {
 		balance, refunds = granted, 1
 	}
-	if got, err := c.Balance(t.Context(), "p"); err != nil || got != balance {
-		t.Errorf("balance %d, %v; want %d", got, err, balance)
-	}
+	wantBalance(t, c.Store, balance)
 	open, err := c.Uncertain(t.Context(), "p")
 	if err != nil || (len(open) == 0) == (verdict == "") {
 		t.Errorf("%d uncertain charges, %v, after the verdict %q", len(open), err, verdict)
@@ -139,7 +71,7 @@ func (c *charge) want(t *testing.T, verdict credit.Verdict, actor string) {
 			}
 		case e.State == credit.Refunded:
 			refunds--
-			if e.Refunds != c.key || e.Credits != smsPrice || e.Actor != actor || e.Reason != "because" || e.RequestID != "uncertain" || e.Operation != credit.SMS {
+			if e.Refunds != c.key || e.Credits != smsPrice || e.Actor != actor || e.Reason != "because" || e.RequestID != "uncertain" || e.Price != credit.SMS {
 				t.Errorf("the refund's entry is %+v", e)
 			}
 		}
@@ -161,6 +93,7 @@ func TestResolve(t *testing.T) {
 		{credit.VerdictRefunded, credit.VerdictConfirmed},
 	} {
 		t.Run(string(c.first), func(t *testing.T) {
+			t.Parallel()
 			charge := newCharge(t)
 			charge.want(t, "", "")
 			for _, actor := range []string{"anne", "ben"} { // the second one finds it done
@@ -180,8 +113,9 @@ func TestResolve(t *testing.T) {
 
 // TestResolveRefuses checks that only an uncertain charge can be resolved, and only within its wallet.
 func TestResolveRefuses(t *testing.T) {
+	t.Parallel()
 	c := newCharge(t)
-	certain := c.captured(t, "certain", false)
+	certain := c.captured("p", "certain", "capture")
 	for _, r := range []struct {
 		name    string
 		project string
@@ -200,14 +134,13 @@ func TestResolveRefuses(t *testing.T) {
 			t.Errorf("%s: %v, want %v", r.name, err, r.want)
 		}
 	}
-	if got, err := c.Balance(t.Context(), "p"); err != nil || got != granted-2*smsPrice {
-		t.Errorf("balance %d, %v", got, err)
-	}
+	wantBalance(t, c.Store, granted-2*smsPrice)
 }
 
 // TestResolveAtOnce checks that operators who resolve one charge at the same time refund it once, and that all of them get
 // the final verdict.
 func TestResolveAtOnce(t *testing.T) {
+	t.Parallel()
 	const operators = 8
 	for round := range 5 {
 		c := newCharge(t)
@@ -248,38 +181,83 @@ func TestResolveAtOnce(t *testing.T) {
 // nothing.
 func TestResolveLost(t *testing.T) {
 	t.Parallel()
-	const drop, lost, half = faultproxy.DropRequest, faultproxy.DropResponse, faultproxy.CutResponse
 	for _, verdict := range []credit.Verdict{credit.VerdictConfirmed, credit.VerdictRefunded} {
-		for _, c := range []struct {
-			name  string
-			lose  []faultproxy.Fault
-			fails bool // the first call does; the second one is undisturbed
-		}{
-			{"the request once", []faultproxy.Fault{drop}, false},
-			{"the response once", []faultproxy.Fault{lost}, false},
-			{"half of the response", []faultproxy.Fault{half}, false},
-			{"the response, then the request", []faultproxy.Fault{lost, drop}, false},
-			{"the request, then the response", []faultproxy.Fault{drop, lost}, false},
-			{"every response", []faultproxy.Fault{lost, lost, lost}, false},
-			{"every request", []faultproxy.Fault{drop, drop, drop}, true},
-		} {
-			t.Run(string(verdict)+"/"+c.name, func(t *testing.T) {
+		for _, list := range []string{"x", "d", "u", "dx", "xd", "ddd", "xxx"} {
+			t.Run(string(verdict)+"/"+list, func(t *testing.T) {
 				t.Parallel()
-				charge := newCharge(t)
-				charge.lose = c.lose
-				if _, err := charge.faulty.Resolve(t.Context(), "p", charge.key, by("anne", verdict)); (err != nil) != c.fails {
+				c, fails := newCharge(t), list == "xxx" // only the first call fails
+				lost := &faults{of: "UpdateItem TransactWriteItems", list: list}
+				store := c.over(lost)
+				if _, err := store.Resolve(t.Context(), "p", c.key, by("anne", verdict)); (err != nil) != fails {
 					t.Fatalf("the first call: %v", err)
 				}
-				if c.fails {
-					charge.want(t, "", "")
+				if fails {
+					c.want(t, "", "")
 				}
-				if _, err := charge.faulty.Resolve(t.Context(), "p", charge.key, by("anne", verdict)); err != nil {
+				if _, err := store.Resolve(t.Context(), "p", c.key, by("anne", verdict)); err != nil {
 					t.Fatalf("the second call: %v", err)
 				}
-				charge.want(t, verdict, "anne")
-				charge.deliverLate(t)
-				charge.want(t, verdict, "anne")
+				c.want(t, verdict, "anne")
+				lost.deliverLate(t)
+				c.want(t, verdict, "anne")
 			})
 		}
+	}
+}
+
+// TestResolveKeepsTheBooks checks that a charge is not resolved as refunded where its credits cannot be returned.
+func TestResolveKeepsTheBooks(t *testing.T) {
+	t.Parallel()
+	c := &charge{fixture: newFixture(t, 1, 0)}
+	for project, want := range map[string]error{"full": credit.ErrOutOfRange, "gone": credit.ErrNoWallet} {
+		c.project(project, 1, most)
+		key := c.captured(project, "request", "capture uncertain")
+		if project == "gone" {
+			c.drop(c.names.Wallets, dynamo.Item{"pk": dynamo.Text(project)})
+		} else {
+			c.must(c.Grant(t.Context(), movementOf(project, time.Now(), "more", 1)))
+		}
+		if _, err := c.Resolve(t.Context(), project, key, by("anne", credit.VerdictRefunded)); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", project, err, want)
+		}
+		if open, err := c.Uncertain(t.Context(), project); err != nil || len(open) != 1 || open[0].Key != key {
+			t.Errorf("%s: open %v, %v", project, open, err)
+		}
+	}
+}
+
+// TestRefundCharge checks that a charge is refunded once, however often the refund is repeated. An uncertain charge is
+// resolved and not refunded; a charge that its resolution refunded, or a missing charge, is not refunded either.
+func TestRefundCharge(t *testing.T) {
+	t.Parallel()
+	b := newBooks(t)
+	b.uncertain("p", "open", "")
+	b.uncertain("p", "confirmed", credit.VerdictConfirmed)
+	b.must(b.Mark(t.Context(), b.reserve("p", "marked", true)))
+	b.keys["missing"] = credit.NewKey(time.Now(), "missing")
+	balance, err := b.Balance(t.Context(), "p")
+	b.must(err)
+	for _, test := range []struct {
+		name     string
+		want     error
+		returned int64
+	}{
+		{"captured", nil, 30},
+		{"confirmed", nil, 30},
+		{"to refund", nil, 0}, // refunded before
+		{"uncertain", credit.ErrResolved, 0},
+		{"open", credit.ErrUncertain, 0},
+		{"marked", credit.ErrNotCharged, 0},
+		{"pending", credit.ErrNotCharged, 0},
+		{"grant", credit.ErrNotCharged, 0},
+		{"missing", credit.ErrNotCharged, 0},
+	} {
+		balance += test.returned
+		for range 2 {
+			if _, err := b.RefundCharge(t.Context(), "p", b.keys[test.name], "late", "anne"); !errors.Is(err, test.want) {
+				t.Errorf("%s: %v", test.name, err)
+			}
+		}
+		wantBalance(t, b.Store, balance)
 	}
 }

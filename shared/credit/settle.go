@@ -36,7 +36,7 @@ func (s *Store) VisitPending(ctx context.Context, visit func(*Reservation, error
 		TableName:            &s.tables.Wallets,
 		ConsistentRead:       aws.Bool(true),
 		FilterExpression:     aws.String(pendingFilter),
-		ProjectionExpression: aws.String("pk, pending, balance, alert, parts"),
+		ProjectionExpression: aws.String("pk, pending, balance, alert, shards"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
 			":none": dynamo.Number(0), ":map": dynamo.Text("M"), ":number": dynamo.Text("N"),
 		},
@@ -89,13 +89,12 @@ func (s *Store) readLowBalance(ctx context.Context, wallet string, item dynamo.I
 	if err != nil {
 		return LowBalance{}, err
 	}
-	balance, err = s.total(ctx, wallet, item)
+	balance, err = s.sumOfShards(ctx, wallet, item)
 	return LowBalance{wallet, balance, alert}, err
 }
 
 // Spent returns what each project has spent since its wallet was created, reservations included: all that operators moved to
-// the wallet, less what the wallet still holds. Only the difference of two results has a meaning, because a wallet of an older
-// release does not know its first movements. Spent omits a wallet that cannot be read; VisitPending names it.
+// the wallet, less what the wallet still holds. Spent omits a wallet that cannot be read; VisitPending names it.
 func (s *Store) Spent(ctx context.Context) (map[string]int64, error) {
 	spent, unreadable := map[string]int64{}, map[string]bool{}
 	pages := dynamodb.NewScanPaginator(s.client, &dynamodb.ScanInput{

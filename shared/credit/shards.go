@@ -63,7 +63,7 @@ func (r *Reservation) shard() string {
 
 // shardsIn returns the number of shards that a wallet's first shard names.
 func shardsIn(wallet dynamo.Item) int {
-	n, err := dynamo.NumberOf(wallet["parts"])
+	n, err := dynamo.NumberOf(wallet["shards"])
 	if err != nil {
 		return 1
 	}
@@ -88,8 +88,8 @@ func (s *Store) AddShards(ctx context.Context, project string, shards int) error
 	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                 &s.tables.Wallets,
 		Key:                       walletKey(project),
-		UpdateExpression:          aws.String("SET parts = :n"),
-		ConditionExpression:       aws.String("attribute_exists(pk) AND (attribute_not_exists(parts) OR parts < :n)"),
+		UpdateExpression:          aws.String("SET shards = :n"),
+		ConditionExpression:       aws.String("attribute_exists(pk) AND (attribute_not_exists(shards) OR shards < :n)"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":n": dynamo.Number(int64(shards))},
 
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
@@ -141,26 +141,23 @@ func (s *Store) shardItems(ctx context.Context, project string, further ...strin
 	return items, nil
 }
 
-// total returns the credits of a wallet whose first shard was read.
-func (s *Store) total(ctx context.Context, project string, first dynamo.Item) (int64, error) {
-	if shards := shardsIn(first); shards > 1 {
-		return s.balanceOf(ctx, project, shards)
-	}
-	return dynamo.NumberOf(first["balance"])
-}
-
-// balanceOf returns the sum of the shards' balances, from the first two reads in a row without a move in between.
-func (s *Store) balanceOf(ctx context.Context, project string, shards int) (int64, error) {
+// sumOfShards returns the credits of a wallet whose first shard was read: the sum of the shards' balances, from the first
+// two reads in a row without a move in between.
+func (s *Store) sumOfShards(ctx context.Context, project string, first dynamo.Item) (int64, error) {
 	const looks = 4
+	shards := shardsIn(first)
+	if shards == 1 {
+		return dynamo.NumberOf(first["balance"])
+	}
 	var before shardBalances
 	for range looks {
 		now, err := s.readBalances(ctx, project, shards)
 		if err != nil || before.unchanged(now) {
-			return now.total(), err
+			return now.sum(), err
 		}
 		before = now
 	}
-	return before.total(), nil
+	return before.sum(), nil
 }
 
 // shardBalances are the balances of a wallet's shards, in the shards' order.
@@ -169,12 +166,12 @@ type shardBalances []shardBalance
 // shardBalance is the balance of one shard, with the number of moves between this shard and others.
 type shardBalance struct{ balance, moves int64 }
 
-// total returns the sum of the balances. The project can spend that sum, unless credits moved during the read.
-func (b shardBalances) total() (sum int64) {
+// sum returns the sum of the balances. The project can spend that sum, unless credits moved during the read.
+func (b shardBalances) sum() (credits int64) {
 	for _, shard := range b {
-		sum += shard.balance
+		credits += shard.balance
 	}
-	return sum
+	return credits
 }
 
 // unchanged reports that no credits moved between shards from the read of b to the read of later. Each shard
@@ -217,7 +214,7 @@ func (s *Store) readShards(ctx context.Context, project string, from, to int) (m
 	items := map[string]dynamo.Item{}
 	for {
 		out, err := s.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{s.tables.Wallets: {
-			Keys: keys, ConsistentRead: aws.Bool(true), ProjectionExpression: aws.String("pk, balance, moves, parts"),
+			Keys: keys, ConsistentRead: aws.Bool(true), ProjectionExpression: aws.String("pk, balance, moves, shards"),
 		}}})
 		if err != nil {
 			return nil, err
@@ -278,7 +275,7 @@ type rebalancing struct {
 // gatherIfFew changes the rebalancing where an even share for each shard is less than wanted: all credits then go
 // to the richest shard, so that requests for the last credits do not take them from one another.
 func (m rebalancing) gatherIfFew(b shardBalances) rebalancing {
-	if !m.anyShard || b.total()/int64(m.used) >= m.want {
+	if !m.anyShard || b.sum()/int64(m.used) >= m.want {
 		return m
 	}
 	for shard := range b {
@@ -286,7 +283,7 @@ func (m rebalancing) gatherIfFew(b shardBalances) rebalancing {
 			m.to = shard
 		}
 	}
-	m.want = b.total()
+	m.want = b.sum()
 	return m
 }
 
@@ -302,7 +299,7 @@ func (s *Store) rebalanced(
 		if err != nil {
 			return err
 		}
-		if now.total() < m.want {
+		if now.sum() < m.want {
 			if before.unchanged(now) {
 				return lacking
 			}
@@ -369,7 +366,7 @@ func (s *Store) rebalance(ctx context.Context, project string, b shardBalances, 
 // first, and the richest shard's credits before others'. Credits below an even share follow where the first ones do
 // not suffice.
 func (m rebalancing) amounts(b shardBalances) map[int]int64 {
-	even := b.total() / int64(min(m.used, len(b)))
+	even := b.sum() / int64(min(m.used, len(b)))
 	needs := max(m.want, even) - b[m.to].balance
 	order := make([]int, 0, len(b))
 	for shard := range b {

@@ -13,69 +13,33 @@ import (
 	"svcapi/shared/credit"
 )
 
-// newSharded returns a store with a project "p" of that balance and that number of shards.
-func newSharded(t testing.TB, shards int, balance int64) *credit.Store {
-	t.Helper()
-	return newTabled(t, shards, balance).Store
-}
-
-func inShards(shards int, credits int64, id string) *credit.Reservation {
-	return &credit.Reservation{
-		Project: "p", Shards: shards, Key: credit.NewKey(time.Now(), id), Credits: credits,
-		Operation: credit.Barcode, Environment: "production", RequestID: id,
-	}
-}
-
-// spread reserves and releases until half of a project's credits in shard 0, of 2, has moved to shard 1.
-func spread(t testing.TB, store *credit.Store, project string) {
-	t.Helper()
-	for shard, i := project, 0; shard == project; i++ {
-		r := inShards(2, 10, fmt.Sprint(i))
-		r.Project = project
-		if err := errors.Join(store.Reserve(t.Context(), r), store.Release(t.Context(), r)); err != nil {
-			t.Fatal(err)
-		}
-		shard = r.Wallet
-	}
-}
-
-// wantSound checks that the ledger explains the balance of every shard.
-func wantSound(t testing.TB, store *credit.Store) {
-	t.Helper()
-	verified, err := store.Verify(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, finding := range verified.Findings {
-		t.Errorf("%+v", finding)
-	}
-}
-
-// TestExactInShards checks that a wallet with shards pays for exactly as many requests as its total suffices for: no request
-// is refused while the total suffices, and none is paid beyond it.
-func TestExactInShards(t *testing.T) {
+// TestExactUnderLoad checks that a wallet pays for exactly as many requests as its shards together suffice for: no request is
+// refused while the total suffices, none is paid beyond it, and the balance is never negative.
+func TestExactUnderLoad(t *testing.T) {
 	for _, test := range []struct {
-		shards   int
-		balance  int64
-		price    int64
-		requests int
+		shards, atOnce int
+		balance        int64
+		price          int64
+		requests       int
 	}{
-		{2, 100 * 100, 100, 150},
-		{16, 100*100 + 99, 100, 150}, // what is left over buys nothing
-		{16, 50 * 700, 700, 100},     // more than an even share at the end
-		{64, 10 * 100, 100, 40},      // fewer requests than shards
-		{64, 99, 100, 20},
+		{1, 64, 100 * 100, 100, 300},
+		{2, 24, 100 * 100, 100, 150},
+		{16, 24, 100*100 + 99, 100, 150}, // what is left over buys nothing
+		{16, 24, 50 * 700, 700, 100},     // more than an even share at the end
+		{64, 24, 10 * 100, 100, 40},      // fewer requests than shards
+		{64, 24, 99, 100, 20},
 	} {
 		t.Run(fmt.Sprintf("%d credits in %d shards", test.balance, test.shards), func(t *testing.T) {
 			limits := credit.DefaultLimits
 			limits.Rebalance = time.Minute // a busy machine may take long over what is exact all the same
-			store := newSharded(t, test.shards, test.balance).WithLimits(limits)
+			store, at := newSharded(t, test.shards, test.balance).WithLimits(limits), time.Now()
 			var paid, refused atomic.Int64
 			var group errgroup.Group
-			group.SetLimit(24)
+			group.SetLimit(test.atOnce)
 			for i := range test.requests {
 				group.Go(func() error {
 					r := inShards(test.shards, test.price, fmt.Sprint(i))
+					r.Key = credit.NewKey(at, r.RequestID)
 					err := store.Reserve(context.Background(), r)
 					if errors.Is(err, credit.ErrInsufficientCredits) {
 						refused.Add(1)
@@ -98,6 +62,9 @@ func TestExactInShards(t *testing.T) {
 			}
 			wantBalance(t, store, test.balance-can*test.price)
 			wantSound(t, store)
+			if all, left := entries(t, store, credit.NewKey(at, "")), pending(t, store); len(all) != int(can) || len(left) > 0 {
+				t.Errorf("%d ledger entries, want %d; %d pending", len(all), can, len(left))
+			}
 		})
 	}
 }
@@ -184,8 +151,8 @@ func TestEvenShares(t *testing.T) {
 	wantSound(t, store)
 }
 
-// TestOperatorsInShards checks that operators' commands count for all shards: lists, refunds, resolutions, adjustments and
-// the alert.
+// TestOperatorsInShards checks that operators' commands count for all shards: lists, refunds, resolutions and
+// adjustments.
 func TestOperatorsInShards(t *testing.T) {
 	ctx := t.Context()
 	store := newSharded(t, 8, 8000)
@@ -227,7 +194,7 @@ func TestOperatorsInShards(t *testing.T) {
 	wantBalance(t, store, 8000-14*100)
 
 	adjust := func(credits int64, id string) error {
-		return store.Adjust(ctx, credit.Movement{Project: "p", ID: credit.NewKey(time.Now(), id), Credits: credits, Actor: "operator", Reason: "moved"})
+		return store.Adjust(ctx, movementOf("p", time.Now(), id, credits))
 	}
 	if err := adjust(-6600, "beyond the first shard"); err != nil {
 		t.Error(err)
@@ -239,62 +206,6 @@ func TestOperatorsInShards(t *testing.T) {
 	if err := adjust(50, "back"); err != nil {
 		t.Error(err)
 	}
-
-	low := func() (lows []credit.LowBalance) {
-		t.Helper()
-		err := store.VisitPending(ctx, func(*credit.Reservation, error) error { return nil }, func(l credit.LowBalance) { lows = append(lows, l) })
-		if err != nil {
-			t.Fatal(err)
-		}
-		return lows
-	}
-	for alert, want := range map[int64]int{50: 0, 51: 1} {
-		if err := store.SetAlert(ctx, "p", alert); err != nil {
-			t.Fatal(err)
-		}
-		if got := low(); len(got) != want || want == 1 && got[0] != (credit.LowBalance{Project: "p", Balance: 50, Alert: 51}) {
-			t.Errorf("alert at %d: %v", alert, got)
-		}
-	}
-	wantSound(t, store)
-}
-
-// TestSettleInShards checks that the reservations of dead requests in any shard are settled as in a wallet with one shard.
-func TestSettleInShards(t *testing.T) {
-	ctx := t.Context()
-	store := newSharded(t, 8, 8000)
-	for i := range 24 {
-		r := inShards(8, 100, fmt.Sprint(i))
-		r.Irrevocable = i%3 == 2
-		err := store.Reserve(ctx, r)
-		switch i % 3 {
-		case 1:
-			err = errors.Join(err, store.Capture(ctx, r, credit.Outcome{}))
-		case 2:
-			err = errors.Join(err, store.Mark(ctx, r))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	did := map[credit.Settled]int{}
-	for range 2 {
-		err := store.VisitPending(ctx, func(r *credit.Reservation, err error) error {
-			if err != nil {
-				return err
-			}
-			settled, err := store.Settle(ctx, r, false)
-			did[settled]++
-			return err
-		}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if did[credit.SettledReleased] != 8 || did[credit.SettledRemoved] != 8 || did[credit.SettledUncertain] != 8 {
-		t.Errorf("settled %v", did)
-	}
-	wantBalance(t, store, 8000-16*100)
 	wantSound(t, store)
 }
 

@@ -1,7 +1,6 @@
 package credit
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -82,7 +81,7 @@ func TestGatherIfFew(t *testing.T) {
 
 func TestUnchanged(t *testing.T) {
 	one, other := balancesOf(1, 2), balancesOf(3, 4)
-	if !one.unchanged(other) || one.total() != 3 || other.total() != 7 {
+	if !one.unchanged(other) || one.sum() != 3 || other.sum() != 7 {
 		t.Errorf("%v and %v", one, other)
 	}
 	if other[1].moves++; one.unchanged(other) {
@@ -138,64 +137,12 @@ func TestShardOfKey(t *testing.T) {
 		t.Errorf("shards %v of 4", used)
 	}
 	for shards, want := range map[int64]int{-1: 1, 0: 1, 1: 1, 2: 2, 64: 64, 65: 64} {
-		if got := shardsIn(dynamo.Item{"parts": dynamo.Number(shards)}); got != want {
+		if got := shardsIn(dynamo.Item{"shards": dynamo.Number(shards)}); got != want {
 			t.Errorf("%d shards count as %d", shards, got)
 		}
 	}
-	if shardsIn(nil) != 1 || shardsIn(dynamo.Item{"parts": dynamo.Text("x")}) != 1 {
+	if shardsIn(nil) != 1 || shardsIn(dynamo.Item{"shards": dynamo.Text("x")}) != 1 {
 		t.Error("a wallet of one item has one shard")
-	}
-}
-
-// TestSame checks that two reads of a wallet are the same where no reservation or credit came or went between them.
-func TestSame(t *testing.T) {
-	wallet := func(balance int64, keys ...string) dynamo.Item {
-		pending := map[string]types.AttributeValue{}
-		for _, key := range keys {
-			pending[key] = dynamo.Number(1)
-		}
-		return dynamo.Item{"balance": dynamo.Number(balance), "pending": &types.AttributeValueMemberM{Value: pending}}
-	}
-	unread := dynamo.Item{"balance": dynamo.Text("x"), "pending": wallet(0)["pending"]}
-	for i, test := range []struct {
-		a, b dynamo.Item
-		want bool
-	}{
-		{wallet(1, "k"), wallet(1, "k"), true},
-		{wallet(1, "k"), wallet(2, "k"), false},
-		{wallet(1, "k"), wallet(1, "l"), false},
-		{wallet(1, "k"), wallet(1), false},
-		{wallet(1), wallet(1, "k"), false},
-		{wallet(1), nil, false},
-		{nil, wallet(1), false},
-		{nil, nil, true},
-		{unread, unread, true},
-		{unread, wallet(0), false},
-		{wallet(0), unread, false},
-	} {
-		if got := sameState(test.a, test.b); got != test.want {
-			t.Errorf("case %d: %t", i, got)
-		}
-	}
-}
-
-// TestResolved checks that only an uncertain charge can be resolved, and only once.
-func TestResolved(t *testing.T) {
-	for _, test := range []struct {
-		entry *Entry
-		done  bool
-		err   error
-	}{
-		{nil, false, ErrNotUncertain},
-		{&Entry{}, false, ErrNotUncertain},
-		{&Entry{Uncertain: true}, false, nil},
-		{&Entry{Resolution: Resolution{Verdict: VerdictConfirmed}}, true, nil},
-		{&Entry{Resolution: Resolution{Verdict: VerdictRefunded}}, false, ErrResolved},
-		{&Entry{Uncertain: true, Resolution: Resolution{Verdict: VerdictConfirmed}}, true, nil},
-	} {
-		if done, err := test.entry.resolved("k", VerdictConfirmed); done != test.done || !errors.Is(err, test.err) {
-			t.Errorf("%+v: %t, %v", test.entry, done, err)
-		}
 	}
 }
 
@@ -203,7 +150,7 @@ func TestResolved(t *testing.T) {
 func TestDecode(t *testing.T) {
 	at := time.Date(2026, 11, 21, 1, 2, 3, 4, time.UTC)
 	entry := Entry{
-		Key: NewKey(at, "r"), State: Captured, Credits: 5, Operation: SMS, RequestID: "r", Environment: "e", Vendor: "v", At: at, Wallet: "p",
+		Key: NewKey(at, "r"), State: Captured, Credits: 5, Price: SMS, RequestID: "r", Environment: "e", Vendor: "v", At: at, Wallet: "p",
 		Actor: "a", Reason: "w", Uncertain: true, Refunds: "of", Resolution: Resolution{Verdict: VerdictConfirmed, Actor: "b", Reason: "x", At: at},
 	}
 	item := encodeEntry("p", entry)
@@ -229,7 +176,7 @@ func TestDecode(t *testing.T) {
 		t.Error("a resolution without its time")
 	}
 	for name, value := range map[string]types.AttributeValue{
-		"no number": dynamo.Text("x"), "no credits": &types.AttributeValueMemberM{}, "text": &types.AttributeValueMemberM{Value: dynamo.Item{"c": dynamo.Text("x")}},
+		"text": dynamo.Text("x"), "map": &types.AttributeValueMemberM{Value: dynamo.Item{"c": dynamo.Number(7)}},
 	} {
 		if _, err := decodePending("p", string(entry.Key), value); err == nil {
 			t.Errorf("%s is a reservation", name)
@@ -238,9 +185,8 @@ func TestDecode(t *testing.T) {
 	if _, err := decodePending("p", "no key", dynamo.Number(1)); err == nil {
 		t.Error("no key is a reservation's")
 	}
-	// Release 1.0.0 stored more for each reservation.
-	former := &types.AttributeValueMemberM{Value: dynamo.Item{"c": dynamo.Number(7), "o": dynamo.Text("sms"), "e": dynamo.Text("production"), "r": dynamo.Text("r")}}
-	if r, err := decodePending("p#2", string(entry.Key), former); err != nil || *r != (Reservation{Project: "p", Wallet: "p#2", Key: entry.Key, Credits: 7}) {
+	want := Reservation{Project: "p", Wallet: "p#2", Key: entry.Key, Credits: 7}
+	if r, err := decodePending("p#2", string(entry.Key), dynamo.Number(7)); err != nil || *r != want {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -15,7 +15,7 @@ func TestKeys(t *testing.T) {
 	keys := []credit.Key{
 		credit.NewKey(time.UnixMicro(1), "z"),
 		credit.NewKey(at, "a"),
-		credit.NewKey(at.Add(time.Microsecond), "a"), // the sameState event replayed
+		credit.NewKey(at.Add(time.Microsecond), "a"), // the same event replayed
 		credit.NewKey(at.AddDate(200, 0, 0), "a"),
 	}
 	if !sort.SliceIsSorted(keys, func(i, j int) bool { return keys[i] < keys[j] }) {
@@ -64,8 +64,8 @@ func TestPrices(t *testing.T) {
 	} {
 		for _, row := range credit.PriceList() {
 			prices, err := credit.ReadPrices(func(p credit.Price) (string, bool) { return text, p == row })
-			if (err == nil) != valid || valid && len(prices) != 1 || err != nil && !strings.Contains(err.Error(), row.Operation) {
-				t.Errorf("price %q of %s: %v %v", text, row.Operation, prices, err)
+			if (err == nil) != valid || valid && len(prices) != 1 || err != nil && !strings.Contains(err.Error(), row.Name) {
+				t.Errorf("price %q of %s: %v %v", text, row.Name, prices, err)
 			}
 		}
 	}

@@ -5,12 +5,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"svcapi/shared/dynamo"
 )
@@ -162,7 +162,7 @@ func (s *Store) verifyAgain(ctx context.Context, project string, seen *account) 
 		if err != nil {
 			return nil, err
 		}
-		if maps.EqualFunc(start, end, sameState) {
+		if reflect.DeepEqual(start, end) {
 			return a.assess(project, time.Now()), nil
 		}
 	}
@@ -194,21 +194,6 @@ func (a *account) until(now time.Time, wallets []string) map[string]bool {
 		}
 	}
 	return all
-}
-
-// sameState reports whether two reads of a wallet show the same balance and pending keys.
-func sameState(a, b dynamo.Item) bool {
-	if len(a) != len(b) || len(pendingOf(a)) != len(pendingOf(b)) {
-		return false
-	}
-	for key := range pendingOf(a) {
-		if pendingOf(b)[key] == nil {
-			return false
-		}
-	}
-	before, _ := a["balance"].(*types.AttributeValueMemberN)
-	after, _ := b["balance"].(*types.AttributeValueMemberN)
-	return before == nil && after == nil || before != nil && after != nil && before.Value == after.Value
 }
 
 func newAccount() *account {

@@ -24,7 +24,7 @@ type Movement struct {
 	Actor   string // the caller's ARN
 	// RequestID names the request that a refund is for, or the operator's own call.
 	RequestID string
-	Operation string // of the refunded request, else empty
+	Price     string // of the refunded request, else empty
 	Refunds   Key    // the charge that a refund returns; empty where the refund names no charge
 }
 
@@ -68,7 +68,7 @@ func (s *Store) Balance(ctx context.Context, project string) (int64, error) {
 	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:            &s.tables.Wallets,
 		Key:                  walletKey(project),
-		ProjectionExpression: aws.String("balance, parts"),
+		ProjectionExpression: aws.String("balance, shards"),
 		ConsistentRead:       aws.Bool(true),
 	})
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *Store) Balance(ctx context.Context, project string) (int64, error) {
 	if out.Item == nil {
 		return 0, nil
 	}
-	return s.total(ctx, project, out.Item)
+	return s.sumOfShards(ctx, project, out.Item)
 }
 
 // Wallet is the state of a project's wallet over all its shards.
@@ -144,7 +144,7 @@ func (s *Store) move(ctx context.Context, m Movement, state State) error {
 		return fmt.Errorf("%w: %s of %d credits", ErrOutOfRange, state, m.Credits)
 	}
 	entry := Entry{
-		Key: m.ID, State: state, Credits: m.Credits, Operation: m.Operation,
+		Key: m.ID, State: state, Credits: m.Credits, Price: m.Price,
 		RequestID: m.RequestID, At: time.Now(), Actor: m.Actor, Reason: m.Reason, Refunds: m.Refunds,
 	}
 	err := s.post(ctx, m, entry)

@@ -25,47 +25,6 @@ func TestQuotas(t *testing.T) {
 	}
 }
 
-// TestShuffled checks that every number comes once, from any number on, until the caller stops.
-func TestShuffled(t *testing.T) {
-	firsts := map[int]bool{}
-	for range 200 {
-		seen := map[int]int{}
-		for i := range shuffled(4) {
-			if len(seen) == 0 {
-				firsts[i] = true
-			}
-			seen[i]++
-		}
-		if !maps.Equal(seen, map[int]int{0: 1, 1: 1, 2: 1, 3: 1}) {
-			t.Fatalf("numbers below 4: %v", seen)
-		}
-		n := 0
-		for range shuffled(4) {
-			if n++; n == 2 {
-				break
-			}
-		}
-		if n != 2 {
-			t.Fatalf("%d numbers, 2 were wanted", n)
-		}
-	}
-	if len(firsts) != 4 {
-		t.Errorf("they begin with %v only", firsts)
-	}
-}
-
-// TestReset checks that the rest of the window is in whole seconds, rounded up, and at least 1.
-func TestReset(t *testing.T) {
-	for left, want := range map[time.Duration]time.Duration{
-		-time.Second: time.Second, 0: time.Second, 1: time.Second, time.Second: time.Second,
-		time.Second + 1: 2 * time.Second, 2*time.Second - 1: 2 * time.Second, 2 * time.Second: 2 * time.Second, time.Hour: time.Hour,
-	} {
-		if got := decide(&project.Project{}, noon.Add(left), noon); got.Allowed || got.Reset != want {
-			t.Errorf("%s before the end: %+v", left, got)
-		}
-	}
-}
-
 // TestWindow checks that windows follow one another without gap or overlap, from 1970 on. A window of less than a second
 // lasts a second.
 func TestWindow(t *testing.T) {

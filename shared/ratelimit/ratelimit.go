@@ -5,7 +5,6 @@ package ratelimit
 import (
 	"context"
 	"fmt"
-	"iter"
 	"maps"
 	"math/rand/v2"
 	"sync"
@@ -69,7 +68,7 @@ func (l *Limiter) Count(ctx context.Context, p *project.Project, env string) (De
 	if len(quotas) == len(exhausted) {
 		return decide(p, end, now), nil
 	}
-	for shard := range shuffled(len(quotas)) {
+	for _, shard := range rand.Perm(len(quotas)) {
 		if exhausted[shard] {
 			continue
 		}
@@ -110,14 +109,6 @@ func quotas(p *project.Project, start int64) []int {
 		all[shard] = (p.Limit.Requests + shard) / shards
 	}
 	return all
-}
-
-// shuffled returns the numbers below n in a cheap random order: all numbers in turn, from a random one on.
-func shuffled(n int) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		for first, i := rand.IntN(n), 0; i < n && yield((first+i)%n); i++ {
-		}
-	}
 }
 
 // counter returns the key of a shard's counter. The first shard's key is that of a window with a single counter.

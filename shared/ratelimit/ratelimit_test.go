@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
 	"svcapi/shared/cache"
@@ -218,23 +216,5 @@ func TestChangeOfShards(t *testing.T) {
 				t.Errorf("%s, window at %s: %d allowed, want %d", test.name, window, allowed, limit.Requests)
 			}
 		}
-	}
-}
-
-// TestExpires checks that the time to live deletes the item after its window.
-func TestExpires(t *testing.T) {
-	client, tables := enginetest.Client(t)
-	if _, err := at(New(client, tables.Transient), noon).Count(t.Context(), limited("p", project.RateLimit{Requests: 1, Window: time.Minute}, 1), "production"); err != nil {
-		t.Fatal(err)
-	}
-	out, err := client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &tables.Transient})
-	if err != nil || len(out.Items) != 1 {
-		t.Fatalf("%d items, %v", len(out.Items), err)
-	}
-	item := out.Items[0]
-	pk, _ := item["pk"].(*types.AttributeValueMemberS)
-	expires, _ := item["expires"].(*types.AttributeValueMemberN)
-	if pk == nil || pk.Value != "rl#p#production#4107844800" || expires == nil || expires.Value != "4107848460" {
-		t.Errorf("item %v", item)
 	}
 }

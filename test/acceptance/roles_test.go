@@ -218,7 +218,7 @@ func TestScheduledFunctions(t *testing.T) {
 	p := plan{credits: 100}.make(t)
 	store := credit.NewStore(engine.Client(fixture.stack.DynamoDBURL), credit.Tables{Wallets: "svc-local-wallets", Ledger: "svc-local-ledger"})
 	dead := &credit.Reservation{
-		Project: p.id, Key: credit.NewKey(time.Now().Add(-time.Minute), p.id), Credits: 30, Operation: credit.Barcode,
+		Project: p.id, Key: credit.NewKey(time.Now().Add(-time.Minute), p.id), Credits: 30, Price: credit.Barcode,
 		Environment: "development", RequestID: p.id,
 	}
 	if err := store.Reserve(t.Context(), dead); err != nil {

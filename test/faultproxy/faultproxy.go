@@ -82,13 +82,14 @@ var refusals = map[Fault]refusal{
 	FailApplied:     {http.StatusInternalServerError, "com.amazonaws.dynamodb.v20120810#InternalServerError", "The request processing has failed because of an unknown error."},
 }
 
-// write responds as an AWS service, or with a page as any other service.
-func (f refusal) write(w http.ResponseWriter, aws bool, reasons []reason) {
+// refuse responds in place of the service: as an AWS service, or with a page as any other service.
+func (r *Request) refuse(w http.ResponseWriter, fault Fault) {
+	refused := refusals[fault]
 	body, media := []byte("<!doctype html><title>Internal Server Error</title>"), "text/html; charset=utf-8"
-	if aws {
-		message := map[string]any{"__type": f.kind, "message": f.message}
-		if reasons != nil {
-			message["CancellationReasons"] = reasons
+	if r.header.Get("X-Amz-Target") != "" {
+		message := map[string]any{"__type": refused.kind, "message": refused.message}
+		if fault == CancelThrottled {
+			message["CancellationReasons"] = r.reasons()
 		}
 		body, _ = json.Marshal(message) // texts always marshal
 		media = "application/x-amz-json-1.0"
@@ -96,7 +97,7 @@ func (f refusal) write(w http.ResponseWriter, aws bool, reasons []reason) {
 	}
 	w.Header().Set("Content-Type", media)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(f.status)
+	w.WriteHeader(refused.status)
 	_, _ = w.Write(body)
 }
 
@@ -261,17 +262,12 @@ func (p *Proxy) serve(w http.ResponseWriter, in *http.Request) {
 	}
 
 	fault := p.decide(r)
-	refused, refuses := refusals[fault]
-	aws := in.Header.Get("X-Amz-Target") != ""
+	_, refuses := refusals[fault]
 	switch {
 	case fault == DropRequest:
 		panic(http.ErrAbortHandler)
-	case fault == CancelThrottled:
-		refused.write(w, aws, r.reasons())
-		conn.responded(r)
-		return
 	case refuses && !fault.Arrives():
-		refused.write(w, aws, nil)
+		r.refuse(w, fault)
 		conn.responded(r)
 		return
 	}
@@ -290,7 +286,7 @@ func (p *Proxy) serve(w http.ResponseWriter, in *http.Request) {
 		r.gone.Store(true)
 	}
 	if refuses {
-		refused.write(w, aws, nil)
+		r.refuse(w, fault)
 		conn.responded(r)
 		return
 	}

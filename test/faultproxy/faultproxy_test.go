@@ -1,7 +1,6 @@
 package faultproxy_test
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net"
@@ -9,7 +8,6 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,34 +20,63 @@ import (
 	"svcapi/test/faultproxy"
 )
 
-// TestRefusals: the AWS SDK understands the proxy's own responses, and they come before or after the request took effect.
+// start starts a proxy in front of a service. The proxy has one fault for all requests, which come out of the channel.
+func start(t *testing.T, fault faultproxy.Fault, service http.HandlerFunc) (*faultproxy.Proxy, <-chan *faultproxy.Request) {
+	t.Helper()
+	server := httptest.NewServer(service)
+	t.Cleanup(server.Close)
+	requests := make(chan *faultproxy.Request, 10)
+	proxy, err := faultproxy.Start(server.URL, func(r *faultproxy.Request) faultproxy.Fault {
+		requests <- r
+		return fault
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Close)
+	return proxy, requests
+}
+
+func client(p *faultproxy.Proxy) *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{
+		Region: "us-east-1", BaseEndpoint: aws.String(p.URL("a worker")), Retryer: aws.NopRetryer{},
+		Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
+	})
+}
+
+// TestRefusals checks that the AWS SDK understands the proxy's own responses, that they come before or after the request took
+// effect, and that a cancelled transaction has one reason for each of its writes.
 func TestRefusals(t *testing.T) {
 	for _, test := range []struct {
 		fault   faultproxy.Fault
 		arrives bool
 		code    string
+		reasons []string
 	}{
-		{faultproxy.Throttle, false, "ProvisionedThroughputExceededException"},
-		{faultproxy.ThrottleTable, false, "ThrottlingException"},
-		{faultproxy.LimitRate, false, "RequestLimitExceeded"},
-		{faultproxy.Conflict, false, "TransactionConflictException"},
-		{faultproxy.CancelThrottled, false, "TransactionCanceledException"},
-		{faultproxy.Fail, false, "InternalServerError"},
-		{faultproxy.FailApplied, true, "InternalServerError"},
+		{faultproxy.Throttle, false, "ProvisionedThroughputExceededException", nil},
+		{faultproxy.ThrottleTable, false, "ThrottlingException", nil},
+		{faultproxy.LimitRate, false, "RequestLimitExceeded", nil},
+		{faultproxy.Conflict, false, "TransactionConflictException", nil},
+		{faultproxy.CancelThrottled, false, "TransactionCanceledException", []string{"None", "ThrottlingError"}},
+		{faultproxy.Fail, false, "InternalServerError", nil},
+		{faultproxy.FailApplied, true, "InternalServerError", nil},
 	} {
 		arrived := false
-		service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		proxy, _ := start(t, test.fault, func(w http.ResponseWriter, _ *http.Request) {
 			arrived = true
 			_, _ = io.WriteString(w, "{}")
-		}))
-		proxy, err := faultproxy.Start(service.URL, func(*faultproxy.Request) faultproxy.Fault { return test.fault })
-		if err != nil {
-			t.Fatal(err)
+		})
+		put := types.TransactWriteItem{Put: &types.Put{TableName: aws.String("t"), Item: map[string]types.AttributeValue{}}}
+		_, err := client(proxy).TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{put, put}})
+		var reasons []string
+		if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
+			for _, reason := range cancelled.CancellationReasons {
+				reasons = append(reasons, aws.ToString(reason.Code))
+			}
 		}
-		_, err = client(proxy).ListTables(t.Context(), &dynamodb.ListTablesInput{})
-		var apiError smithy.APIError
-		if !errors.As(err, &apiError) || apiError.ErrorCode() != test.code || arrived != test.arrives {
-			t.Errorf("%s: %v, arrived: %t", test.fault, err, arrived)
+		failed, ok := errors.AsType[smithy.APIError](err)
+		if !ok || failed.ErrorCode() != test.code || arrived != test.arrives || !slices.Equal(reasons, test.reasons) {
+			t.Errorf("%s: %v, reasons %q, arrived: %t", test.fault, err, reasons, arrived)
 		}
 		response, err := http.Get(proxy.URL("a worker") + "/page")
 		if err != nil {
@@ -58,27 +85,23 @@ func TestRefusals(t *testing.T) {
 		if err := response.Body.Close(); err != nil || response.StatusCode < 400 {
 			t.Errorf("%s: a service that is not AWS's responds with %d, %v", test.fault, response.StatusCode, err)
 		}
-		proxy.Close()
-		service.Close()
+	}
+	for operation, want := range map[string]faultproxy.Fault{
+		"Query": faultproxy.LimitRate, "PutItem": faultproxy.Conflict, "TransactWriteItems": faultproxy.CancelThrottled,
+	} {
+		if all := faultproxy.Throttles(operation); all[len(all)-1] != want || len(all) < 3 {
+			t.Errorf("%s is throttled with %q", operation, all)
+		}
 	}
 }
 
-// TestFaults: what arrives, and what the client sees of it.
+// TestFaults checks what arrives, and what the client receives.
 func TestFaults(t *testing.T) {
-	var arrived atomic.Value
-	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		arrived.Store(r.Method + " " + r.URL.RequestURI() + " " + r.Header.Get("X-Amz-Target") + " " + string(body))
-		w.Header().Set("X-Response", "yes")
-		w.WriteHeader(http.StatusTeapot)
-		_, _ = io.WriteString(w, "the response")
-	}))
-	defer service.Close()
 	for _, test := range []struct {
 		fault    faultproxy.Fault
 		arrives  bool
 		response string
-		whole    bool
+		complete bool
 	}{
 		{faultproxy.Deliver, true, "the response", true},
 		{faultproxy.DropRequest, false, "", false},
@@ -86,16 +109,14 @@ func TestFaults(t *testing.T) {
 		{faultproxy.CutResponse, true, "the re", false},
 	} {
 		t.Run(string(test.fault), func(t *testing.T) {
-			arrived.Store("")
-			requests := make(chan *faultproxy.Request, 1)
-			proxy, err := faultproxy.Start(service.URL, func(r *faultproxy.Request) faultproxy.Fault {
-				requests <- r
-				return test.fault
+			arrived := ""
+			proxy, requests := start(t, test.fault, func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				arrived += r.Method + " " + r.URL.RequestURI() + " " + r.Header.Get("X-Amz-Target") + " " + string(body)
+				w.Header().Set("X-Response", "yes")
+				w.WriteHeader(http.StatusTeapot)
+				_, _ = io.WriteString(w, "the response")
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer proxy.Close()
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, proxy.URL("a worker")+"/x%2Fy?z=1", strings.NewReader("body"))
 			if err != nil {
 				t.Fatal(err)
@@ -110,140 +131,69 @@ func TestFaults(t *testing.T) {
 				content, err = io.ReadAll(response.Body)
 				_ = response.Body.Close()
 			}
-			if (err == nil) != test.whole || string(content) != test.response {
-				t.Errorf("the client sees %q, %v", content, err)
+			if (err == nil) != test.complete || string(content) != test.response {
+				t.Errorf("the client receives %q, %v", content, err)
 			}
 			const want = "POST /x%2Fy?z=1 DynamoDB_20120810.UpdateItem body"
-			if got := arrived.Load(); (got == want) != test.arrives || !test.arrives && got != "" {
-				t.Errorf("arrived: %q", got)
+			if arrived != map[bool]string{true: want}[test.arrives] {
+				t.Errorf("arrived: %q", arrived)
 			}
 			kept := <-requests
 			if kept.Client != "a worker" || kept.Operation != "UpdateItem" {
 				t.Errorf("request %+v", kept)
 			}
-			arrived.Store("")
-			if err := kept.Deliver(t.Context()); err != nil || arrived.Load() != want {
-				t.Errorf("late: %q, %v", arrived.Load(), err)
+			arrived = ""
+			if err := kept.Deliver(t.Context()); err != nil || arrived != want {
+				t.Errorf("late: %q, %v", arrived, err)
 			}
 		})
 	}
 }
 
-// TestThrottledTransaction: a transaction that lacked capacity has one reason for each of its writes.
-func TestThrottledTransaction(t *testing.T) {
-	proxy, err := faultproxy.Start("http://127.0.0.1:1", func(r *faultproxy.Request) faultproxy.Fault {
-		all := faultproxy.Throttles(r.Operation)
-		return all[len(all)-1]
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer proxy.Close()
-	put := types.TransactWriteItem{Put: &types.Put{TableName: aws.String("t"), Item: map[string]types.AttributeValue{}}}
-	_, err = client(proxy).TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{put, put}})
-	var codes []string
-	if canceled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
-		for _, reason := range canceled.CancellationReasons {
-			codes = append(codes, aws.ToString(reason.Code))
-		}
-	}
-	if !slices.Equal(codes, []string{"None", "ThrottlingError"}) {
-		t.Errorf("%v: reasons %v", err, codes)
-	}
-}
-
-// TestGivenUp: the proxy notices a client that does not wait for the response.
+// TestGivenUp checks that the proxy notices a client that closes its connection before the response, or after the response and
+// without reading it.
 func TestGivenUp(t *testing.T) {
-	for name, waits := range map[string]bool{"a client that waits": true, "one that does not": false} {
-		began, gone := make(chan struct{}), make(chan struct{})
-		service := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-			close(began)
-			<-gone
-			time.Sleep(50 * time.Millisecond) // until the proxy sees the connection closed
-		}))
-		requests := make(chan *faultproxy.Request, 1)
-		proxy, err := faultproxy.Start(service.URL, func(r *faultproxy.Request) faultproxy.Fault {
-			requests <- r
-			return faultproxy.Deliver
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() {
+	for _, test := range []struct {
+		name          string
+		before, after bool // the client closes its connection
+	}{{name: "a client that waits"}, {name: "before the response", before: true}, {name: "after the response", after: true}} {
+		t.Run(test.name, func(t *testing.T) {
+			began, proceed := make(chan struct{}), make(chan struct{})
+			proxy, requests := start(t, faultproxy.Deliver, func(http.ResponseWriter, *http.Request) {
+				close(began)
+				<-proceed
+				time.Sleep(50 * time.Millisecond) // until the proxy sees the connection closed
+			})
+			address, _ := strings.CutPrefix(proxy.URL(""), "http://")
+			conn, err := net.Dial("tcp", strings.TrimSuffix(address, "/"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := io.WriteString(conn, "GET /a HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
 			<-began
-			if !waits {
-				cancel()
+			if test.before {
+				_ = conn.Close()
 			}
-			close(gone)
-		}()
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, proxy.URL("a worker"), http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if response, err := http.DefaultClient.Do(request); err == nil {
-			err = response.Body.Close()
-			if err != nil || !waits {
-				t.Errorf("%s: a response, %v", name, err)
+			close(proceed)
+			sent := <-requests
+			if !test.before {
+				if _, err := conn.Read(make([]byte, 1)); err != nil || sent.GivenUp() { // the response is here
+					t.Fatalf("%v, given up %t", err, sent.GivenUp())
+				}
 			}
-		}
-		sent := <-requests
-		for i := 0; sent.GivenUp() == waits && i < 100; i++ {
-			time.Sleep(10 * time.Millisecond)
-		}
-		if sent.GivenUp() == waits {
-			t.Errorf("%s: given up %t", name, sent.GivenUp())
-		}
-		cancel()
-		proxy.Close()
-		service.Close()
+			if test.after {
+				_ = conn.Close()
+			}
+			want := test.before || test.after
+			for i := 0; sent.GivenUp() != want && i < 100; i++ {
+				time.Sleep(10 * time.Millisecond)
+			}
+			if sent.GivenUp() != want {
+				t.Errorf("given up: %t", sent.GivenUp())
+			}
+		})
 	}
-}
-
-// TestUnread: a client that closes its connection after the response has come, and has not read it, has given it up.
-func TestUnread(t *testing.T) {
-	served := make(chan struct{})
-	service := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(served) }))
-	defer service.Close()
-	requests := make(chan *faultproxy.Request, 1)
-	proxy, err := faultproxy.Start(service.URL, func(r *faultproxy.Request) faultproxy.Fault {
-		requests <- r
-		return faultproxy.Deliver
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer proxy.Close()
-	address, _ := strings.CutPrefix(proxy.URL(""), "http://")
-	conn, err := net.Dial("tcp", strings.TrimSuffix(address, "/"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(conn, "GET /a HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	<-served
-	if _, err := conn.Read(make([]byte, 1)); err != nil { // the response is here
-		t.Fatal(err)
-	}
-	sent := <-requests
-	if sent.GivenUp() {
-		t.Error("given up before the client closes")
-	}
-	if err := conn.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; !sent.GivenUp() && i < 100; i++ {
-		time.Sleep(10 * time.Millisecond)
-	}
-	if !sent.GivenUp() {
-		t.Error("not given up")
-	}
-}
-
-func client(p *faultproxy.Proxy) *dynamodb.Client {
-	return dynamodb.New(dynamodb.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String(p.URL("a worker")), Retryer: aws.NopRetryer{},
-		Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
-	})
 }

@@ -78,7 +78,7 @@ func TestOperations(t *testing.T) {
 		if !found || seen[o.Name] || o.Title == "" || o.VUs < 1 || o.Weight < 1 || o.Most.Median <= 0 || o.Most.P95 < o.Most.Median {
 			t.Errorf("row %+v", o)
 		}
-		if o.Charges != "" && !slices.ContainsFunc(credit.PriceList(), func(p credit.Price) bool { return p.Operation == o.Charges }) {
+		if o.Charges != "" && !slices.ContainsFunc(credit.PriceList(), func(p credit.Price) bool { return p.Name == o.Charges }) {
 			t.Errorf("%s: no price %s", o.Name, o.Charges)
 		}
 		if o.Project != "" && demo.CredentialOf(o.Project, project.Development).ClientID == "" {

@@ -30,13 +30,13 @@ func (s *system) ledger(ctx context.Context) (map[string]charged, error) {
 				if e.State != credit.Captured {
 					continue
 				}
-				sum := sums[e.Operation]
+				sum := sums[e.Price]
 				sum.entries++
 				sum.credits += e.Credits
 				if e.Uncertain {
 					sum.uncertain++
 				}
-				sums[e.Operation] = sum
+				sums[e.Price] = sum
 			}
 		}
 	}

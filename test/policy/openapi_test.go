@@ -110,7 +110,7 @@ func TestDocumentNamesPrices(t *testing.T) {
 			if !named {
 				continue
 			}
-			row := slices.IndexFunc(prices, func(p credit.Price) bool { return p.Operation == price })
+			row := slices.IndexFunc(prices, func(p credit.Price) bool { return p.Name == price })
 			function := routes[apiRoot+path]
 			if before, shared := served[price]; row < 0 || shared && before != function {
 				t.Errorf("%s %s: %s is not on the price list, or is another function's", method, path, price)
@@ -125,7 +125,7 @@ func TestDocumentNamesPrices(t *testing.T) {
 		}
 	}
 	for _, p := range prices {
-		if served[p.Operation] == "" {
+		if served[p.Name] == "" {
 			t.Errorf("no operation has the price %v", p)
 		}
 	}

@@ -40,7 +40,7 @@ type ResolutionView struct {
 }
 
 func viewEntry(e credit.Entry) EntryView {
-	v := EntryView{e.Key, e.State, e.Credits, e.Operation, e.Environment, e.Vendor, e.RequestID, e.At.UTC(), e.Uncertain, e.Actor, e.Reason, e.Refunds, nil}
+	v := EntryView{e.Key, e.State, e.Credits, e.Price, e.Environment, e.Vendor, e.RequestID, e.At.UTC(), e.Uncertain, e.Actor, e.Reason, e.Refunds, nil}
 	if e.Resolution.Verdict != "" {
 		r := ResolutionView(e.Resolution)
 		v.Resolution = &r

@@ -82,11 +82,11 @@ func prices(ctx context.Context, s *app.Stack) error {
 	views := []priceView{}
 	t := app.Table{Header: []string{"OPERATION", "CREDITS", "USD", "PARAMETER"}}
 	for _, p := range credit.PriceList() {
-		price, known := d.Prices[p.Operation]
+		price, known := d.Prices[p.Name]
 		if !known {
 			continue
 		}
-		v := priceView{p.Operation, price, app.Dollars(price), p.Parameter}
+		v := priceView{p.Name, price, app.Dollars(price), p.Parameter}
 		views = append(views, v)
 		t.Rows = append(t.Rows, []string{v.Operation, s.Number(price), v.USD, v.Parameter})
 	}

@@ -176,29 +176,6 @@ func TestCeiling(t *testing.T) {
 	out.Flush()
 }
 
-// TestExact loads a project beyond its limit and beyond its credits: no request too many is paid. In one shard, no request
-// too few is paid either.
-func TestExact(t *testing.T) {
-	for _, c := range []struct {
-		about             string
-		limit, affordable int
-		statuses          map[int]int
-	}{
-		{"the limit first", 120, 200, map[int]int{200: 120}},
-		{"the credits first", 200, 120, map[int]int{200: 120, 402: 80}},
-	} {
-		out := run(t, offer{work: barcode(0), rate: 150, span: 2 * time.Second, seed: *seed, shards: *shards, limit: c.limit, affordable: c.affordable})
-		for status, want := range c.statuses {
-			if got := out.statuses[status]; got > want || *shards == 1 && got != want {
-				t.Errorf("%s: responses %v, want %v and 429", c.about, out.statuses, c.statuses)
-			}
-		}
-		if out.captured != out.statuses[200] || out.statuses[500] > 0 {
-			t.Errorf("%s: %d charged, responses %v", c.about, out.captured, out.statuses)
-		}
-	}
-}
-
 // TestRecovery asks for almost twice what one shard can carry, then for half of it: the project recovers at once.
 // Reservations that overload leaves in the wallet would make every write of the wallet dearer until the settling function runs.
 func TestRecovery(t *testing.T) {

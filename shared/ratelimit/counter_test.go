@@ -2,6 +2,8 @@ package ratelimit
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -10,10 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
-	"svcapi/shared/cache"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 	"svcapi/test/enginetest"
@@ -77,8 +77,8 @@ func TestMessagesAtOnce(t *testing.T) {
 		t.Fatalf("%+v, %v", out.Items, err)
 	}
 	for name, v := range out.Items[0] {
-		if text := clearText(v); strings.Contains(text, "771234567") {
-			t.Errorf("%s holds the number: %s", name, text)
+		if text := fmt.Sprint(name, dynamo.TextOf(v)); strings.Contains(text, "771234567") {
+			t.Errorf("the item holds the number: %s", text)
 		}
 	}
 }
@@ -283,41 +283,28 @@ func TestSubtract(t *testing.T) {
 	}
 }
 
-// TestAbuseExpires checks that an item outlives its day by an hour, so that an instance with a late clock finds it.
-func TestAbuseExpires(t *testing.T) {
+// TestExpires checks the keys of the items, and that an item outlives its window or day by an hour, so that an instance with
+// a late clock finds it.
+func TestExpires(t *testing.T) {
 	all, client, table := instances(t, 1)
-	l := all[0]
-	l.clock = cache.ClockOf(func() time.Time { return noon })
-	count, _, err := l.CountMessage(t.Context(), limitedTo(per(1, time.Second)), someone)
-	if err != nil {
+	l := at(all[0], noon)
+	_, err := l.Count(t.Context(), limited("p", project.RateLimit{Requests: 1, Window: time.Minute}, 1), "production")
+	message, _, counted := l.CountMessage(t.Context(), limitedTo(per(1, time.Second)), someone)
+	daily, _, summed := l.CountDaily(t.Context(), Daily{"p", Credits, 1}, 1, noon)
+	if err := errors.Join(err, counted, summed); err != nil {
 		t.Fatal(err)
 	}
-	daily, _, err := l.CountDaily(t.Context(), Daily{"p", Credits, 1}, 1, noon)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []Count{count, daily} {
-		out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: itemKey(c.pk), ConsistentRead: aws.Bool(true)})
-		if want := noon.Add(13 * time.Hour); err != nil || clearText(out.Item["expires"]) != clearText(seconds(want)) {
-			t.Errorf("%s expires at %v, want %s; %v", c.pk, out.Item["expires"], want, err)
+	for pk, want := range map[string]time.Time{
+		"rl#p#production#4107844800": noon.Add(time.Minute + time.Hour), message.pk: noon.Add(13 * time.Hour), daily.pk: noon.Add(13 * time.Hour),
+	} {
+		out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: itemKey(pk), ConsistentRead: aws.Bool(true)})
+		if expires, _ := dynamo.NumberOf(out.Item["expires"]); err != nil || expires != want.Unix() {
+			t.Errorf("%s expires at %v, want %s; %v", pk, out.Item["expires"], want, err)
 		}
 	}
 }
 
 func itemKey(pk string) dynamo.Item { return dynamo.Item{"pk": dynamo.Text(pk)} }
-
-func seconds(t time.Time) types.AttributeValue { return dynamo.Number(t.Unix()) }
-
-// clearText returns the text of an attribute.
-func clearText(v types.AttributeValue) string {
-	switch v := v.(type) {
-	case *types.AttributeValueMemberS:
-		return v.Value
-	case *types.AttributeValueMemberN:
-		return v.Value
-	}
-	return ""
-}
 
 // TestLostResponses checks that a lost response counts too much rather than too little: a count may be added twice, and is
 // subtracted at most once (docs/decisions.md#recipient-limit, docs/decisions.md#daily-limit).

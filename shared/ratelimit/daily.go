@@ -1,0 +1,117 @@
+package ratelimit
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"svcapi/shared/dynamo"
+	"svcapi/shared/project"
+)
+
+// midnight returns the start and the end of the UTC day that holds the time.
+func midnight(now time.Time) (start, end time.Time) {
+	start = now.UTC().Truncate(project.Day)
+	return start, start.Add(project.Day)
+}
+
+// Unit is the unit of a daily limit.
+type Unit string
+
+// The units of daily limits.
+const (
+	Credits Unit = "credits"
+	Units   Unit = "units"
+)
+
+// Daily is a project's limit of credits or SMS units in a UTC day.
+type Daily struct {
+	Project string
+	Unit    Unit
+	Most    int64
+}
+
+// Day is the state of a daily limit after a count. If the count was refused, only Limit and Start are set.
+type Day struct {
+	Limit   Daily
+	Start   time.Time
+	Counted int64
+	alerted int64 // the limit that an alert was claimed for; 0: none
+	pk      string
+}
+
+func (d Daily) key(start time.Time) string {
+	return "day#" + d.Project + "#" + string(d.Unit) + "#" + start.Format(time.DateOnly)
+}
+
+// End returns when the day ends.
+func (s Day) End() time.Time { return s.Start.Add(project.Day) }
+
+// DailyReached reports from the cache that an amount does not fit into the day that holds the time.
+func (l *Limiter) DailyReached(d Daily, amount int64, at time.Time) (Day, bool) {
+	start, _ := midnight(at)
+	r, ok := l.reached.Get(d.key(start))
+	return Day{Limit: d, Start: start}, amount > d.Most || ok && l.clock.Now().Before(r.until) && r.limits == fmt.Sprint(d.Most) && amount > r.room
+}
+
+// CountDaily adds an amount to the day that holds the time, or returns the zero Count where the sum would exceed the
+// limit. A count whose response was lost may count twice, and never too little (docs/decisions.md#daily-limit).
+func (l *Limiter) CountDaily(ctx context.Context, d Daily, amount int64, at time.Time) (Count, Day, error) {
+	start, end := midnight(at)
+	state := Day{Limit: d, Start: start}
+	if amount > d.Most {
+		return Count{}, state, nil
+	}
+	c := Count{pk: d.key(start), counters: []counterLimit{{"n", d.Most}}, By: amount}
+	added, item, err := l.add(ctx, c, end, types.ReturnValueAllNew)
+	if err != nil {
+		return Count{}, Day{}, fmt.Errorf("ratelimit: count %s of the day: %w", d.Unit, err)
+	}
+	if !added {
+		n, _ := dynamo.NumberOf(item["n"])
+		l.cache(c.pk, end, reached{room: d.Most - n, limits: fmt.Sprint(d.Most)})
+		return Count{}, state, nil
+	}
+	state.pk = c.pk
+	state.alerted, _ = dynamo.NumberOf(item["alerted"]) // absent: 0
+	state.Counted, err = dynamo.NumberOf(item["n"])
+	return c, state, err
+}
+
+// Near reports that the day's sum has reached 80 % of the limit, and that no request has claimed the alert.
+func (s Day) Near() bool {
+	return s.Counted >= s.Limit.Most-s.Limit.Most/5 && s.alerted != s.Limit.Most
+}
+
+// ClaimAlert reports whether the caller is the one that alerts of this day's limit.
+func (l *Limiter) ClaimAlert(ctx context.Context, s Day) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
+	defer cancel()
+	_, ambiguous, err := dynamo.Write(ctx, l.client.UpdateItem, &dynamodb.UpdateItemInput{
+		TableName:                 &l.table,
+		Key:                       map[string]types.AttributeValue{"pk": dynamo.Text(s.pk)},
+		UpdateExpression:          aws.String("SET alerted = :most"),
+		ConditionExpression:       aws.String("attribute_exists(n) AND (attribute_not_exists(alerted) OR alerted <> :most)"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":most": dynamo.Number(s.Limit.Most)},
+	})
+	if _, refused := dynamo.Refused(err); refused {
+		return ambiguous > 0, nil // an earlier attempt may have taken effect: two alerts are better than none
+	}
+	return err == nil, err
+}
+
+// Counted returns what has been counted in the day that holds the time.
+func (l *Limiter) Counted(ctx context.Context, d Daily, at time.Time) (int64, error) {
+	start, _ := midnight(at)
+	out, err := l.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: &l.table, Key: map[string]types.AttributeValue{"pk": dynamo.Text(d.key(start))}, ConsistentRead: aws.Bool(true),
+	})
+	if err != nil || out.Item == nil {
+		return 0, err
+	}
+	return dynamo.NumberOf(out.Item["n"])
+}

@@ -1,0 +1,71 @@
+package ratelimit
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"svcapi/shared/dynamo"
+	"svcapi/shared/project"
+)
+
+// RecipientRefusal is the refusal of a message to a number that has got as many messages as the project may send.
+type RecipientRefusal struct {
+	Limit project.RecipientLimit
+	Reset time.Duration // the rest of the window, in whole seconds, at least 1
+}
+
+// slot returns the counter of a recipient window at a time, and the end of the window.
+func slot(l project.RecipientLimit, now time.Time) (counter string, end time.Time) {
+	start, end := window(project.RateLimit{Window: l.Window}, now)
+	length := max(1, int64(l.Window/time.Second))
+	return fmt.Sprintf("w%d.%d", length, start%int64(project.Day/time.Second)/length), end
+}
+
+// counterOf returns the key of the item that counts the messages to a number on one UTC day.
+func counterOf(p *project.Project, number string, now time.Time) string {
+	start, _ := midnight(now)
+	return "to#" + p.ID + "#" + p.RecipientID(number) + "#" + start.Format(time.DateOnly)
+}
+
+// RecipientReached returns the refusal that this instance has cached for the number, or nil where there is none.
+func (l *Limiter) RecipientReached(p *project.Project, number string) *RecipientRefusal {
+	now := l.clock.Now()
+	r, ok := l.reached.Get(counterOf(p, number, now))
+	if !ok || !now.Before(r.until) || r.limits != fmt.Sprint(p.Limits.Recipients) {
+		return nil
+	}
+	_, end := slot(r.limit, now)
+	return &RecipientRefusal{r.limit, rest(end, now)}
+}
+
+// CountMessage counts one message to a number in all recipient windows of the project, or in none where one window has
+// reached its limit. A lost response may mean two counts, and never too few (docs/decisions.md#recipient-limit).
+func (l *Limiter) CountMessage(ctx context.Context, p *project.Project, number string) (Count, *RecipientRefusal, error) {
+	now := l.clock.Now()
+	_, end := midnight(now)
+	c := Count{pk: counterOf(p, number, now), By: 1}
+	for _, limit := range p.Limits.Recipients {
+		counter, _ := slot(limit, now)
+		c.counters = append(c.counters, counterLimit{counter, int64(limit.Messages)})
+	}
+	added, item, err := l.add(ctx, c, end, types.ReturnValueNone)
+	switch {
+	case err != nil:
+		return Count{}, nil, fmt.Errorf("ratelimit: count message: %w", err)
+	case added:
+		return c, nil, nil
+	}
+	refusal := &RecipientRefusal{}
+	var last time.Time
+	for _, limit := range p.Limits.Recipients {
+		counter, end := slot(limit, now)
+		if n, _ := dynamo.NumberOf(item[counter]); n >= int64(limit.Messages) && end.After(last) { // absent: 0
+			last, refusal.Limit, refusal.Reset = end, limit, rest(end, now)
+		}
+	}
+	l.cache(c.pk, last, reached{limits: fmt.Sprint(p.Limits.Recipients), limit: refusal.Limit})
+	return Count{}, refusal, nil
+}
