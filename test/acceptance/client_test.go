@@ -36,6 +36,7 @@ type request struct {
 	as     credential
 	header map[string]string // in addition to the credentials
 	base   string            // another base URL than that of the system under test
+	about  string            // what a generator did, for messages
 }
 
 // response is an HTTP response, with the envelope of a JSON body.
@@ -174,7 +175,7 @@ func (a *response) check(t *testing.T, r request) {
 	t.Helper()
 	wrong := func(what string, details ...any) {
 		t.Helper()
-		t.Errorf("%s %s: response %d %.300s: %s %v", r.method, r.path, a.status, a.body, what, details)
+		t.Errorf("%s%s %s: response %d %.300s: %s %v", r.about, r.method, r.path, a.status, a.body, what, details)
 	}
 	ids := a.header.Values("X-SVC-Request-ID")
 	if _, err := uuid.Parse(a.RequestID); err != nil || len(ids) != 1 || ids[0] != a.RequestID {
