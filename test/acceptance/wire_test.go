@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
