@@ -186,9 +186,10 @@ func (s *system) money(ctx context.Context, before int64) error {
 
 // causes prints the most frequent errors in the logs of the functions and the gateway.
 func (s *system) causes(ctx context.Context) error {
-	fmt.Println("\nWhy requests were refused, by the logs:")
 	const count = `cd "$0" && grep -oE '"(error|failure)":"[^"]{1,200}' *.log | sort | uniq -c | sort -rn | head -8`
-	cmd := exec.CommandContext(ctx, "sh", "-c", count, s.stack.LogDir)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stdout
-	return cmd.Run()
+	text, err := exec.CommandContext(ctx, "sh", "-c", count, s.stack.LogDir).Output()
+	if len(text) > 0 {
+		fmt.Printf("\nWhy requests were refused, by the logs:\n%s", text)
+	}
+	return err
 }
