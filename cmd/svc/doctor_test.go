@@ -25,8 +25,8 @@ import (
 	"svcapi/local/engine"
 	"svcapi/local/template"
 	"svcapi/local/workdir"
-	"svcapi/shared/attr"
 	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 	"svcapi/test/enginetest"
 	"svcapi/test/proxytest"
@@ -407,7 +407,7 @@ func TestDoctorOnProjects(t *testing.T) {
 
 	stored, err := s.DB.Query(ctx, &dynamodb.QueryInput{
 		TableName: new(s.Table("projects")), KeyConditionExpression: new("pk = :id"),
-		ExpressionAttributeValues: attr.Item{":id": attr.Text("good")},
+		ExpressionAttributeValues: dynamo.Item{":id": dynamo.Text("good")},
 	})
 	must(err)
 	p.run(call{args: "integration set managed sms quicksend --mode byok", exit: app.ExitNotFound})

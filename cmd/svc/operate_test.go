@@ -18,12 +18,12 @@ import (
 
 	projectcmd "svcapi/cmd/svc/project"
 	"svcapi/local/sandbox"
-	"svcapi/shared/attr"
 	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 )
 
-func walletKey(id string) attr.Item { return attr.Item{"pk": attr.Text(id)} }
+func walletKey(id string) dynamo.Item { return dynamo.Item{"pk": dynamo.Text(id)} }
 
 // TestMoves: adjustments and refunds count once, an alert is stored, limits and trials change.
 func TestMoves(t *testing.T) {
@@ -95,7 +95,7 @@ func TestLedgerVerify(t *testing.T) {
 	update := "SET balance = :b"
 	_, err := s.DB.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
 		TableName: new(s.Table("wallets")), Key: walletKey("acme"), UpdateExpression: &update,
-		ExpressionAttributeValues: attr.Item{":b": attr.Number(1001)},
+		ExpressionAttributeValues: dynamo.Item{":b": dynamo.Number(1001)},
 	})
 	if err != nil {
 		t.Fatal(err)

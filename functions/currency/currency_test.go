@@ -22,7 +22,7 @@ import (
 	"svcapi/local/sandbox"
 	"svcapi/local/secrets"
 	"svcapi/shared/api"
-	"svcapi/shared/clock"
+	"svcapi/shared/cache"
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
 	"svcapi/shared/secret"
@@ -93,7 +93,7 @@ func newFixture(t *testing.T) *fixture {
 	})
 	w.store, w.projects, w.writer = rates.NewStore(plain, tables.Rates), project.NewStore(plain, tables.Projects), secret.NewWriter(manager, "test")
 	w.newOne = func() http.Handler {
-		g := newGroup(rates.NewStore(db, tables.Rates), upstream.New(upstream.Config{TimeoutSeconds: 3, Local: true}), secret.New(manager, "test", 0), lifetime, clock.Of(w.clock.Now))
+		g := newGroup(rates.NewStore(db, tables.Rates), upstream.New(upstream.Config{TimeoutSeconds: 3, Local: true}), secret.New(manager, "test", 0), lifetime, cache.ClockOf(w.clock.Now))
 		service := api.New(api.Config{Stage: "test", ProjectsTable: tables.Projects, TransientTable: tables.Transient, ProjectCacheSeconds: 60}, db, telemetry.New(&w.log, telemetry.Config{}))
 		return service.Handler(g.routes()...)
 	}

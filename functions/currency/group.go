@@ -8,11 +8,10 @@ import (
 	"time"
 
 	"svcapi/shared/api"
-	"svcapi/shared/bounded"
-	"svcapi/shared/clock"
+	"svcapi/shared/cache"
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
-	"svcapi/shared/rates/vendors"
+	"svcapi/shared/rates/sources"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
@@ -24,18 +23,18 @@ type group struct {
 	secrets  *secret.Cache
 	breakers *upstream.Breakers
 	life     time.Duration // of the set in use in this instance
-	clock    clock.Clock
-	cached   *bounded.Map[string, rates.ProjectRates] // rates of projects with their own key, by project and environment
+	clock    cache.Clock
+	cached   *cache.Map[string, rates.ProjectRates] // rates of projects with their own key, by project and environment
 
 	mu      sync.Mutex
 	current *rates.Set // in use; nil: none so far
 	read    time.Time  // when current was read; zero: never
 }
 
-func newGroup(store *rates.Store, client *upstream.Client, secrets *secret.Cache, life time.Duration, clock clock.Clock) *group {
+func newGroup(store *rates.Store, client *upstream.Client, secrets *secret.Cache, life time.Duration, clock cache.Clock) *group {
 	return &group{
 		store: store, client: client, secrets: secrets, breakers: upstream.NewBreakers(), life: life, clock: clock,
-		cached: bounded.New[string, rates.ProjectRates](maxCachedProjects),
+		cached: cache.New[string, rates.ProjectRates](maxCachedProjects),
 	}
 }
 
@@ -93,7 +92,7 @@ func (g *group) inUse(ctx context.Context) (*rates.Set, error) {
 
 // accounts returns the complete integrations of a call by priority (docs/decisions.md#modes).
 func (g *group) accounts(ctx context.Context, call *api.Call) ([]upstream.Account, error) {
-	accounts, err := g.client.Accounts(ctx, call.Project.ID, call.Integrations, vendors.Spec, g.secrets)
+	accounts, err := g.client.Accounts(ctx, call.Project.ID, call.Integrations, sources.Spec, g.secrets)
 	switch {
 	case errors.Is(err, upstream.ErrIncomplete):
 		return nil, api.ErrNoIntegration.WithCause(err)

@@ -7,8 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"svcapi/shared/api"
-	"svcapi/shared/awsclient"
-	"svcapi/shared/clock"
+	"svcapi/shared/cache"
+	"svcapi/shared/dynamo"
 	"svcapi/shared/rates"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
@@ -19,10 +19,10 @@ func main() {
 		func(c config) api.Config { return c.API },
 		func(c config, _ *api.Service, cfg aws.Config) ([]api.Route, error) {
 			g := newGroup(
-				rates.NewStore(awsclient.DynamoDB(cfg), c.RatesTable),
+				rates.NewStore(dynamo.NewClient(cfg), c.RatesTable),
 				upstream.New(c.Upstream),
-				secret.New(awsclient.Secrets(cfg), c.API.Stage, time.Duration(c.SecretCacheSeconds)*time.Second),
-				time.Duration(c.RatesCacheSeconds)*time.Second, clock.Clock{},
+				secret.New(dynamo.SecretsManager(cfg), c.API.Stage, time.Duration(c.SecretCacheSeconds)*time.Second),
+				time.Duration(c.RatesCacheSeconds)*time.Second, cache.Clock{},
 			)
 			return g.routes(), nil
 		},

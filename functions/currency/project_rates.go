@@ -11,7 +11,7 @@ import (
 	"svcapi/shared/api"
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
-	"svcapi/shared/rates/vendors"
+	"svcapi/shared/rates/sources"
 	"svcapi/shared/telemetry"
 	"svcapi/shared/upstream"
 )
@@ -165,7 +165,7 @@ func (p *projectRates) fetch(ctx context.Context) (*rates.Set, error) {
 	}
 	var failed []error
 	for _, account := range p.accounts {
-		vendor := vendors.Find(account.Integration.Vendor) // accounts has found the vendor in the table
+		vendor := sources.Find(account.Integration.Vendor) // accounts has found the vendor in the table
 		table, err := upstream.Call(p.breakers, account, func() (*rates.Table, error) {
 			return upstream.WithSecretRefresh(ctx, p.secrets, account, func(a upstream.Account) (*rates.Table, error) {
 				return vendor.Fetch(ctx, p.client, a)

@@ -7,11 +7,11 @@ import (
 	"regexp"
 	"slices"
 
-	"svcapi/functions/location/vendors"
 	"svcapi/shared/api"
 	"svcapi/shared/credit"
 	"svcapi/shared/ipaddr"
 	"svcapi/shared/iplookup"
+	"svcapi/shared/iplookup/vendors"
 	"svcapi/shared/project"
 )
 
@@ -61,7 +61,7 @@ func lookup(chain *iplookup.Chain[vendors.Place]) api.Route {
 				Credits: call.Credits(1),
 				Run: func(ctx context.Context) (*api.Result, error) {
 					a, err := chain.Ask(ctx, accounts, r.addr)
-					unknown := errors.Is(err, iplookup.ErrUnknown)
+					unknown := errors.Is(err, vendors.ErrUnknown)
 					if err != nil && !unknown {
 						e := errUnavailable.WithCause(err)
 						e.Vendor = a.Vendor

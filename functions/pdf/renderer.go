@@ -13,7 +13,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"svcapi/functions/pdf/render/event"
-	"svcapi/shared/awsclient"
+	"svcapi/shared/dynamo"
 )
 
 // timeForResult is the end of the time of a render, in which the renderer's response reaches this function.
@@ -30,7 +30,7 @@ type renderer struct {
 type afterResponse func(ctx context.Context, name string, work func(context.Context) error)
 
 func newRenderer(cfg aws.Config, function string, after afterResponse) *renderer {
-	http := awsclient.Streaming()
+	http := dynamo.Streaming()
 	// Each call has a client of its own: two streams of one client share the state of a decoder (smithy-go 1.28.8,
 	// internal/eventstream), and the end of a failed stream may be read beside the next call.
 	return &renderer{function: function, after: after, client: func() *lambda.Client {

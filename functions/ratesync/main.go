@@ -6,8 +6,8 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambda"
 
-	"svcapi/shared/awsclient"
-	"svcapi/shared/clock"
+	"svcapi/shared/cache"
+	"svcapi/shared/dynamo"
 	"svcapi/shared/rates"
 	"svcapi/shared/rates/refresh"
 	"svcapi/shared/secret"
@@ -21,15 +21,15 @@ func main() {
 	if err != nil {
 		telemetry.Exit(err)
 	}
-	awsConfig := awsclient.FromEnvironment()
+	awsConfig := dynamo.FromEnvironment()
 	s := &scheduled{
 		refresher: &refresh.Refresher{
-			Store:    rates.NewStore(awsclient.DynamoDB(awsConfig), cfg.RatesTable),
+			Store:    rates.NewStore(dynamo.NewClient(awsConfig), cfg.RatesTable),
 			Client:   upstream.New(cfg.Upstream),
-			Secrets:  secret.New(awsclient.Secrets(awsConfig), cfg.Stage, 0), // no cache, because runs are far apart
+			Secrets:  secret.New(dynamo.SecretsManager(awsConfig), cfg.Stage, 0), // no cache, because runs are far apart
 			Endpoint: cfg.Endpoint,
 			Contact:  cfg.Contact,
-			Now:      clock.Clock{}.Now,
+			Now:      cache.Clock{}.Now,
 		},
 		bankHours: cfg.BankHours,
 		log:       telemetry.New(os.Stdout, cfg.Log),

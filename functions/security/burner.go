@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"svcapi/functions/security/disposable"
-	"svcapi/shared/address"
 	"svcapi/shared/api"
 	"svcapi/shared/burner"
 	"svcapi/shared/credit"
@@ -55,7 +54,7 @@ func decodeEmail(in *api.Input) (emailRequest, error) {
 	if r.email == "" || len([]rune(r.email)) > maxEmail {
 		return r, nil // the problem is noted
 	}
-	domain, err := address.Domain(r.email)
+	domain, err := burner.Domain(r.email)
 	if err != nil {
 		in.Problem("email", err.Error())
 	}

@@ -4,11 +4,11 @@ package main
 import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"svcapi/functions/security/vendors"
 	"svcapi/shared/api"
-	"svcapi/shared/awsclient"
 	"svcapi/shared/burner"
+	"svcapi/shared/dynamo"
 	"svcapi/shared/iplookup"
+	"svcapi/shared/iplookup/vendors"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
@@ -17,9 +17,9 @@ func main() {
 	api.Main(
 		func(c iplookup.FunctionConfig) api.Config { return c.API },
 		func(c iplookup.FunctionConfig, s *api.Service, cfg aws.Config) ([]api.Route, error) {
-			secrets := secret.New(awsclient.Secrets(cfg), c.API.Stage, c.Lookup.SecretLife())
+			secrets := secret.New(dynamo.SecretsManager(cfg), c.API.Stage, c.Lookup.SecretLife())
 			// The chain continues with the next vendor after one that does not know the address.
-			chain := iplookup.NewChain(c.Lookup, vendors.Table(), iplookup.ContinueOnUnknown, upstream.New(c.Upstream), secrets)
+			chain := iplookup.NewChain(c.Lookup, vendors.Risks(), iplookup.ContinueOnUnknown, upstream.New(c.Upstream), secrets)
 			return []api.Route{
 				burnerEmailShield(burner.NewStore(s.DB(), c.API.ProjectsTable)),
 				vpnShield(chain),

@@ -4,11 +4,11 @@ import (
 	"context"
 	"net/netip"
 
-	"svcapi/functions/security/vendors"
 	"svcapi/shared/api"
 	"svcapi/shared/credit"
 	"svcapi/shared/ipaddr"
 	"svcapi/shared/iplookup"
+	"svcapi/shared/iplookup/vendors"
 	"svcapi/shared/project"
 )
 

@@ -22,8 +22,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
 	"svcapi/shared/telemetry"
 	"svcapi/test/enginetest"
 	"svcapi/test/faultproxy"
@@ -153,13 +153,13 @@ func (p *pool) decide(r *faultproxy.Request) faultproxy.Fault {
 
 // store returns the real store, as a worker has it, behind the proxy.
 func (p *pool) store(l *lane, client string) *credit.Store {
-	db := awsclient.DynamoDB(aws.Config{
+	db := dynamo.NewClient(aws.Config{
 		Region:      "us-east-1",
 		Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
 	}, func(o *dynamodb.Options) {
 		o.BaseEndpoint = aws.String(p.proxy.URL(client))
 		o.HTTPClient = p.http // no time-out: a parked request waits for its turn
-		o.Retryer = awsclient.Retryer(0)
+		o.Retryer = dynamo.Retryer(0)
 	})
 	return credit.NewStore(db, l.tables).WithLimits(credit.Limits{Write: time.Hour, Remove: time.Hour, Rebalance: time.Hour})
 }
@@ -720,7 +720,7 @@ func (w *schedule) finish() {
 
 func (w *schedule) judge(r *worker, entry credit.Entry) {
 	charged := entry.State == credit.Captured
-	responded := r.lost < awsclient.Attempts // every call
+	responded := r.lost < dynamo.Attempts // every call
 	sends := r.reservation.Irrevocable
 	refused := r.outcome == "429" || r.outcome == "500" || r.outcome == "failed"
 	switch {

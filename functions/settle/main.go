@@ -6,9 +6,9 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambda"
 
-	"svcapi/shared/awsclient"
-	"svcapi/shared/clock"
+	"svcapi/shared/cache"
 	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
 	"svcapi/shared/settings"
 	"svcapi/shared/telemetry"
 )
@@ -18,11 +18,11 @@ func main() {
 	if err != nil {
 		telemetry.Exit(err)
 	}
-	db := awsclient.DynamoDB(awsclient.FromEnvironment())
+	db := dynamo.NewClient(dynamo.FromEnvironment())
 	settler := &Settler{
 		Store: credit.NewStore(db, credit.Tables{Wallets: cfg.WalletsTable, Ledger: cfg.LedgerTable}),
 		Ages:  cfg.Ages(),
-		Now:   clock.Clock{}.Now,
+		Now:   cache.Clock{}.Now,
 		Log:   telemetry.New(os.Stdout, cfg.Log),
 
 		Spending: &Spending{DB: db, Table: cfg.TransientTable, Least: cfg.UnusualSpending},

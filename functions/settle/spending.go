@@ -16,7 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"svcapi/shared/attr"
+	"svcapi/shared/dynamo"
 	"svcapi/shared/telemetry"
 )
 
@@ -98,13 +98,13 @@ func pageOf(project string) string {
 
 // page compares the projects of one page, and stores the page.
 func (s *Spending) page(ctx context.Context, name string, hour int64, totals map[string]int64) ([]Unusual, error) {
-	key := attr.Item{"pk": attr.Text(name)}
+	key := dynamo.Item{"pk": dynamo.Text(name)}
 	out, err := s.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.Table, Key: key, ConsistentRead: aws.Bool(true)})
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	var before page
-	if stored := attr.BytesOf(out.Item["v"]); stored != nil {
+	if stored := dynamo.BytesOf(out.Item["v"]); stored != nil {
 		if before, err = decodePage(stored); err != nil {
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
@@ -117,8 +117,8 @@ func (s *Spending) page(ctx context.Context, name string, hour int64, totals map
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", name, err)
 	}
-	key["v"] = attr.Bytes(value)
-	key["expires"] = attr.Number(hour*3600 + int64(spendingLife/time.Second))
+	key["v"] = dynamo.Bytes(value)
+	key["expires"] = dynamo.Number(hour*3600 + int64(spendingLife/time.Second))
 	if _, err := s.DB.PutItem(ctx, &dynamodb.PutItemInput{TableName: &s.Table, Item: key}); err != nil {
 		return nil, fmt.Errorf("write %s: %w", name, err)
 	}

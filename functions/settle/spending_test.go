@@ -13,8 +13,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"svcapi/shared/attr"
 	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
 	"svcapi/shared/telemetry"
 	"svcapi/test/enginetest"
 )
@@ -146,8 +146,8 @@ func TestSpending(t *testing.T) {
 	compare(instance(), "[] true <nil>") // another instance finds every page compared
 	now = now.Add(time.Hour)
 	compare(instance(), "[{p7 1300 600}] true <nil>")
-	out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &tables.Transient, Key: attr.Item{"pk": attr.Text(pageOf("p7"))}})
-	if expires, _ := attr.NumberOf(out.Item["expires"]); err != nil || expires < now.Add(7*24*time.Hour).Unix() {
+	out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &tables.Transient, Key: dynamo.Item{"pk": dynamo.Text(pageOf("p7"))}})
+	if expires, _ := dynamo.NumberOf(out.Item["expires"]); err != nil || expires < now.Add(7*24*time.Hour).Unix() {
 		t.Errorf("expires %d, %v", expires, err)
 	}
 }

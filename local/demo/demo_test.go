@@ -9,14 +9,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
-	location "svcapi/functions/location/vendors"
-	security "svcapi/functions/security/vendors"
 	sms "svcapi/functions/sms/vendors"
 	"svcapi/local/secrets"
 	"svcapi/shared/credit"
-	"svcapi/shared/iplookup"
+	lookup "svcapi/shared/iplookup/vendors"
 	"svcapi/shared/project"
-	currency "svcapi/shared/rates/vendors"
+	"svcapi/shared/rates/sources"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 	"svcapi/test/enginetest"
@@ -26,13 +24,13 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 
 // specs are the vendors of each kind as the functions know them.
 var specs = map[project.Kind]func(string) *upstream.Spec{
-	project.SMS: sms.NewTable(aws.Config{}).Spec, project.Currency: currency.Spec,
-	project.Security: specIn(security.Table()), project.Location: specIn(location.Table()),
+	project.SMS: sms.NewTable(aws.Config{}).Spec, project.Currency: sources.Spec,
+	project.Security: specIn(lookup.Risks()), project.Location: specIn(lookup.Places()),
 }
 
-func specIn[T any](table []iplookup.Vendor[T]) func(string) *upstream.Spec {
+func specIn[T any](table []lookup.Vendor[T]) func(string) *upstream.Spec {
 	return func(name string) *upstream.Spec {
-		if v := iplookup.Find(table, name); v != nil {
+		if v := lookup.Find(table, name); v != nil {
 			return &v.Spec
 		}
 		return nil

@@ -11,7 +11,6 @@ import (
 
 	"svcapi/shared/afterresponse"
 	"svcapi/shared/credit"
-	"svcapi/shared/idempotency"
 	"svcapi/shared/project"
 	"svcapi/shared/ratelimit"
 	"svcapi/shared/settings"
@@ -53,7 +52,7 @@ func New(cfg Config, db *dynamodb.Client, log *telemetry.Logger) *Service {
 		limiter:  ratelimit.New(db, cfg.TransientTable),
 		guesses:  newGuesses(),
 		wallet:   credit.NewStore(db, credit.Tables{Wallets: cfg.WalletsTable, Ledger: cfg.LedgerTable}),
-		keys:     idempotency.New(db, cfg.TransientTable),
+		keys:     &keyStore{db, cfg.TransientTable, time.Now},
 		log:      log,
 		after:    afterresponse.New(log),
 		now:      time.Now,

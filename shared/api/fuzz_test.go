@@ -17,8 +17,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
+	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 	"svcapi/shared/telemetry"
+	"svcapi/test/itemtest"
 )
 
 // A path matches its pattern in one way: the same segments, and parameters that are the decoded segments.
@@ -152,6 +154,30 @@ func FuzzCut(f *testing.F) {
 		got := truncate(s, n)
 		if len(got) > n || !strings.HasPrefix(s, got) || len(got) < n-3 && len(got) < len(s) && strings.ToValidUTF8(s, "") == s {
 			t.Errorf("%q at %d: %q", s, n, got)
+		}
+	})
+}
+
+// An outcome unpacks as it was packed. Bytes that the product never packed give an error, and take no memory.
+func FuzzPackedOutcome(f *testing.F) {
+	f.Add([]byte(`{"status":200}`), []byte("n"))
+	f.Add(bytes.Repeat([]byte{0}, 1000), []byte{0xed, 0xc1, 0x01, 0x01, 0, 0, 0, 0x80})
+	f.Add([]byte{}, []byte{0, 0, 4, 1, 5, 200, 1, 2, 3})
+	s := &keyStore{now: func() time.Time { return time.Unix(0, 0) }}
+	f.Fuzz(func(t *testing.T, outcome, data []byte) {
+		got, err := unpack(dynamo.Item{"n": dynamo.Number(1), "d": dynamo.Bytes(pack(outcome))})
+		if err != nil || !bytes.Equal(got, outcome) {
+			t.Errorf("%q, %v; want %q", got, err, outcome)
+		}
+		if got, err := unpack(dynamo.Item{"n": dynamo.Number(1), "d": dynamo.Bytes(data)}); len(got) > maxOutcome || err != nil && got != nil {
+			t.Errorf("%d bytes, %v", len(got), err)
+		}
+		strange := itemtest.Item(data, "pk", "o", "h", "dead", "expires", "d", "n")
+		if until, none := dynamo.NumberOf(strange["dead"]); strange["n"] == nil && none == nil && until <= 0 {
+			return // the outcome of a dead request would be written
+		}
+		if outcome, err := s.outcome(t.Context(), "idem#a", strange, nil); err != nil && outcome != nil {
+			t.Errorf("%q beside %v", outcome, err)
 		}
 	})
 }

@@ -6,8 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"svcapi/shared/bounded"
-	"svcapi/shared/clock"
+	"svcapi/shared/cache"
 )
 
 const (
@@ -20,9 +19,9 @@ const (
 
 // guesses counts wrong secrets by source and client ID, in the memory of this instance (docs/decisions.md#guessing).
 type guesses struct {
-	clock clock.Clock
+	clock cache.Clock
 	mu    sync.Mutex
-	pairs *bounded.Map[guesser, guessed]
+	pairs *cache.Map[guesser, guessed]
 }
 
 type guesser struct{ source, clientID string }
@@ -33,7 +32,7 @@ type guessed struct {
 	n     int
 }
 
-func newGuesses() *guesses { return &guesses{pairs: bounded.New[guesser, guessed](maxGuessers)} }
+func newGuesses() *guesses { return &guesses{pairs: cache.New[guesser, guessed](maxGuessers)} }
 
 // count counts a wrong secret, and returns the rest of the minute where the pair has sent too many.
 func (g *guesses) count(who guesser) (rest time.Duration, tooMany bool) {

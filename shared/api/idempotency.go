@@ -10,8 +10,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-
-	"svcapi/shared/idempotency"
 )
 
 const (
@@ -56,16 +54,14 @@ func (s *Service) claim(ctx context.Context, state *requestState, key string, co
 	if deadline, ok := ctx.Deadline(); ok {
 		until = deadline
 	}
-	won, outcome, err := s.keys.Claim(ctx, state.record.ID, string(state.environment), key, state.body, until, died)
+	won, outcome, err := s.keys.claim(ctx, state.record.ID, string(state.environment), key, state.body, until, died)
 	state.claim = won
 	if limited := counted(); limited != nil {
 		return nil, state.endClaim(ctx, nil, limited)
 	}
 	switch {
-	case errors.Is(err, idempotency.ErrOtherBody):
-		return nil, errOtherBody
-	case errors.Is(err, idempotency.ErrRunning):
-		return nil, errRunning
+	case errors.Is(err, errOtherBody), errors.Is(err, errRunning):
+		return nil, err
 	case err != nil:
 		return nil, ErrInternal.WithCause(err)
 	case won == nil:
@@ -82,18 +78,18 @@ func (state *requestState) endClaim(ctx context.Context, result *Result, failed 
 	}
 	var e *Error
 	if reached := failed == nil || errors.As(failed, &e) && e.Reached; !reached {
-		if err := state.claim.Free(ctx); err != nil {
+		if err := state.claim.free(ctx); err != nil {
 			state.note("key_not_freed", err)
 		}
 		return failed
 	}
 	outcome, err := encodeOutcome(result, e)
 	if err == nil {
-		err = state.claim.Keep(ctx, outcome)
+		err = state.claim.keep(ctx, outcome)
 	}
-	if errors.Is(err, idempotency.ErrTooLarge) {
+	if errors.Is(err, errOutcomeTooLarge) {
 		outcome, _ = encodeOutcome(nil, errNotKept) // texts alone cannot fail
-		err = errors.Join(err, state.claim.Keep(ctx, outcome))
+		err = errors.Join(err, state.claim.keep(ctx, outcome))
 	}
 	if err != nil {
 		state.note("outcome_not_kept", err)

@@ -15,9 +15,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/shared/attr"
-	"svcapi/shared/clock"
+	"svcapi/shared/cache"
 	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 	"svcapi/shared/ratelimit"
 	"svcapi/test/clocktest"
@@ -259,7 +259,7 @@ func TestRecipientLimit(t *testing.T) {
 		h.steps(t, ratelimit.Units, []step{{"no credits", sending(expect(""), "e"), 402, errNoCredits.Message, 6}})
 	}
 	out, err := h.db.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &h.cfg.TransientTable, ConsistentRead: aws.Bool(true),
-		Key: map[string]types.AttributeValue{"pk": attr.Text(h.counterOf(t, "e"))}})
+		Key: map[string]types.AttributeValue{"pk": dynamo.Text(h.counterOf(t, "e"))}})
 	if n, ok := out.Item["w86400.0"].(*types.AttributeValueMemberN); err != nil || !ok || n.Value != "0" {
 		t.Errorf("messages that were not sent are counted: %v, %v", out.Item, err)
 	}
@@ -290,7 +290,7 @@ func TestInWords(t *testing.T) {
 func TestGuessing(t *testing.T) {
 	h := build(t)
 	now := clocktest.New()
-	h.guesses.clock = clock.Of(now.Now)
+	h.guesses.clock = cache.ClockOf(now.Now)
 	handler := Lambda(h.Handler(operation(false, done)))
 	ask := func(source, clientID, secret string) (int, string) {
 		t.Helper()

@@ -8,8 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"svcapi/shared/afterresponse"
-	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
 	"svcapi/shared/settings"
 	"svcapi/shared/telemetry"
 )
@@ -27,12 +27,12 @@ func start[C settings.Validator](base func(C) Config, wire func(C, *Service, aws
 	if err != nil {
 		return fmt.Errorf("configuration: %w", err)
 	}
-	awsConfig := awsclient.FromEnvironment()
+	awsConfig := dynamo.FromEnvironment()
 	common := base(cfg)
 	if common.Prices, err = credit.ReadPrices(credit.FromEnvironment); err != nil {
 		return fmt.Errorf("configuration: %w", err)
 	}
-	db := awsclient.DynamoDB(awsConfig)
+	db := dynamo.NewClient(awsConfig)
 	service := New(common, db, telemetry.New(os.Stdout, common.Log))
 	routes, err := wire(cfg, service, awsConfig)
 	if err != nil {
@@ -44,15 +44,15 @@ func start[C settings.Validator](base func(C) Config, wire func(C, *Service, aws
 		if r.streams() {
 			streams = append(streams, path)
 		}
-		switch _, priced := common.Prices[r.pricedAs()]; {
-		case r.pricedAs() == "":
+		switch _, priced := common.Prices[r.price()]; {
+		case r.price() == "":
 		case common.WalletsTable == "":
 			return fmt.Errorf("operation %s is paid, but WALLETS_TABLE is not set", name)
 		case !priced:
-			return fmt.Errorf("operation %s is paid, but the environment has no price of %s", name, r.pricedAs())
+			return fmt.Errorf("operation %s is paid, but the environment has no price of %s", name, r.price())
 		}
 	}
-	go awsclient.Warm(context.Background(), db, common.ProjectsTable) // while init has the whole CPU
+	go dynamo.Warm(context.Background(), db, common.ProjectsTable) // while init has the whole CPU
 	afterresponse.Start(service.after, registration, lambdaStream(service.Handler(routes...), streams))
 	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"svcapi/shared/credit"
-	"svcapi/shared/idempotency"
 	"svcapi/shared/project"
 	"svcapi/shared/ratelimit"
 	"svcapi/shared/telemetry"
@@ -42,7 +41,7 @@ type Operation[T any] struct {
 type Route interface {
 	route() (name, method, path string)
 	streams() bool
-	pricedAs() string
+	price() string
 	decode(state *requestState, parameters map[string]string) (*request, error)
 }
 
@@ -58,7 +57,7 @@ func (o *Operation[T]) route() (name, method, path string) { return o.Name, o.Me
 
 func (o *Operation[T]) streams() bool { return o.Streams }
 
-func (o *Operation[T]) pricedAs() string { return o.Price }
+func (o *Operation[T]) price() string { return o.Price }
 
 // Input is the request that Decode reads.
 type Input struct {
@@ -207,7 +206,7 @@ type requestState struct {
 	credits     int64
 	vendor      string
 	used        *usage
-	claim       *idempotency.Claim                 // of the Idempotency-Key that the request has won; nil: none
+	claim       *claim                             // of the Idempotency-Key that the request has won; nil: none
 	rate        atomic.Pointer[ratelimit.Decision] // of the count; nil: the request was not counted
 
 	mu         sync.Mutex // guards the fields below, which concurrent steps change

@@ -25,7 +25,6 @@ import (
 
 	"svcapi/shared/afterresponse"
 	"svcapi/shared/credit"
-	"svcapi/shared/idempotency"
 	"svcapi/shared/project"
 	"svcapi/shared/ratelimit"
 	"svcapi/shared/telemetry"
@@ -45,7 +44,7 @@ type Service struct {
 	limiter  *ratelimit.Limiter
 	guesses  *guesses
 	wallet   *credit.Store
-	keys     *idempotency.Store
+	keys     *keyStore
 	log      *telemetry.Logger
 	after    *afterresponse.Runner
 	now      func() time.Time
@@ -74,7 +73,7 @@ func (s *Service) respond(ctx context.Context, state *requestState, routes []Rou
 		return failure(err)
 	}
 	state.operation, _, _ = route.route()
-	state.price = route.pricedAs()
+	state.price = route.price()
 	result, err := s.serve(ctx, state, route, parameters)
 	if err != nil {
 		return failure(err)

@@ -1,5 +1,6 @@
-// Package burner stores the disposable domains that a project has added for itself. The domains are in the Projects table
-// under their own keys, so that the project's record stays small: pk "burner#<project ID>", sk the domain.
+// Package burner parses e-mail addresses, and stores the disposable domains that a project has added for itself. The domains
+// are in the Projects table under their own keys, so that the project's record stays small: pk "burner#<project ID>", sk the
+// domain.
 package burner
 
 import (
@@ -10,18 +11,17 @@ import (
 	"strings"
 	"time"
 
-	"svcapi/shared/attr"
-
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"svcapi/shared/dynamo"
 )
 
 const (
 	partition = "burner#"
-	// DynamoDB's limits for one batch.
-	maxBatchGet   = 100
-	maxBatchWrite = 25
+	// maxBatch is DynamoDB's limit for the items of a BatchGetItem and of a transaction.
+	maxBatch = 100
 	// batchTries bounds the requests for items that DynamoDB leaves unprocessed.
 	batchTries = 4
 	batchPause = 50 * time.Millisecond
@@ -39,10 +39,10 @@ type Store struct {
 // NewStore returns a store on the Projects table.
 func NewStore(db *dynamodb.Client, table string) *Store { return &Store{db, table} }
 
-type key = attr.Item
+type key = dynamo.Item
 
 func keyOf(projectID, domain string) key {
-	return key{"pk": attr.Text(partition + projectID), "sk": attr.Text(domain)}
+	return key{"pk": dynamo.Text(partition + projectID), "sk": dynamo.Text(domain)}
 }
 
 // Lists reports whether a project lists a domain or one of its parents with at least two labels. Lists makes one read for up
@@ -53,7 +53,7 @@ func (s *Store) Lists(ctx context.Context, projectID, domain string) (bool, erro
 		keys = append(keys, keyOf(projectID, d))
 	}
 	for tries := 0; len(keys) > 0; {
-		batch := keys[:min(maxBatchGet, len(keys))]
+		batch := keys[:min(maxBatch, len(keys))]
 		out, err := s.db.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
 			s.table: {Keys: batch, ProjectionExpression: aws.String("sk"), ConsistentRead: aws.Bool(true)},
 		}})
@@ -68,8 +68,10 @@ func (s *Store) Lists(ctx context.Context, projectID, domain string) (bool, erro
 			if tries++; tries == batchTries {
 				return false, fmt.Errorf("read the project's own domains: %w", errUnfinished)
 			}
-			if err := pause(ctx, tries); err != nil {
-				return false, err
+			select {
+			case <-time.After(batchPause << tries):
+			case <-ctx.Done():
+				return false, ctx.Err()
 			}
 		}
 		keys = append(unprocessed, keys[len(batch):]...)
@@ -79,51 +81,31 @@ func (s *Store) Lists(ctx context.Context, projectID, domain string) (bool, erro
 
 // Add adds domains to the list. Listed domains stay.
 func (s *Store) Add(ctx context.Context, projectID string, domains ...string) error {
-	return s.write(ctx, domains, func(domain string) types.WriteRequest {
-		return types.WriteRequest{PutRequest: &types.PutRequest{Item: keyOf(projectID, domain)}}
+	return s.write(ctx, domains, func(domain string) types.TransactWriteItem {
+		return types.TransactWriteItem{Put: &types.Put{TableName: &s.table, Item: keyOf(projectID, domain)}}
 	})
 }
 
 // Remove removes domains from the list, and ignores domains that are not on the list.
 func (s *Store) Remove(ctx context.Context, projectID string, domains ...string) error {
-	return s.write(ctx, domains, func(domain string) types.WriteRequest {
-		return types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: keyOf(projectID, domain)}}
+	return s.write(ctx, domains, func(domain string) types.TransactWriteItem {
+		return types.TransactWriteItem{Delete: &types.Delete{TableName: &s.table, Key: keyOf(projectID, domain)}}
 	})
 }
 
-// write changes the items of different domains in batches.
-func (s *Store) write(ctx context.Context, domains []string, request func(string) types.WriteRequest) error {
-	for batch := range slices.Chunk(domains, maxBatchWrite) {
-		requests := make([]types.WriteRequest, len(batch))
-		for i, d := range batch {
-			requests[i] = request(d)
+// write changes the items of different domains, in transactions, which leave no item unprocessed.
+func (s *Store) write(ctx context.Context, domains []string, change func(string) types.TransactWriteItem) error {
+	for batch := range slices.Chunk(domains, maxBatch) {
+		changes := make([]types.TransactWriteItem, len(batch))
+		for i, domain := range batch {
+			changes[i] = change(domain)
 		}
-		for tries := 1; len(requests) > 0; tries++ {
-			out, err := s.db.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{s.table: requests}})
-			if err != nil {
-				return fmt.Errorf("change the project's own domains: %w", err)
-			}
-			if requests = out.UnprocessedItems[s.table]; len(requests) == 0 {
-				break
-			}
-			if tries == batchTries {
-				return fmt.Errorf("change the project's own domains: %w", errUnfinished)
-			}
-			if err := pause(ctx, tries); err != nil {
-				return err
-			}
+		_, err := s.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: changes})
+		if err != nil {
+			return fmt.Errorf("change the project's own domains: %w", err)
 		}
 	}
 	return nil
-}
-
-func pause(ctx context.Context, tries int) error {
-	select {
-	case <-time.After(batchPause << tries):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // List returns a project's own domains in alphabetical order.
@@ -131,7 +113,7 @@ func (s *Store) List(ctx context.Context, projectID string) ([]string, error) {
 	pages := dynamodb.NewQueryPaginator(s.db, &dynamodb.QueryInput{
 		TableName: &s.table, ConsistentRead: aws.Bool(true), ProjectionExpression: aws.String("sk"),
 		KeyConditionExpression:    aws.String("pk = :pk"),
-		ExpressionAttributeValues: key{":pk": attr.Text(partition + projectID)},
+		ExpressionAttributeValues: key{":pk": dynamo.Text(partition + projectID)},
 	})
 	domains := []string{}
 	for pages.HasMorePages() {
@@ -140,7 +122,7 @@ func (s *Store) List(ctx context.Context, projectID string) ([]string, error) {
 			return nil, fmt.Errorf("list the project's own domains: %w", err)
 		}
 		for _, item := range page.Items {
-			domains = append(domains, attr.TextOf(item["sk"]))
+			domains = append(domains, dynamo.TextOf(item["sk"]))
 		}
 	}
 	return domains, nil

@@ -18,9 +18,9 @@ func TestStore(t *testing.T) {
 	ctx := t.Context()
 	deep := strings.Repeat("a.", 118) + "deep.example"
 
-	many := make([]string, 60)
+	many := make([]string, 120)
 	for i := range many {
-		many[i] = fmt.Sprintf("many-%02d.example", i)
+		many[i] = fmt.Sprintf("many-%03d.example", i)
 	}
 	for _, change := range []error{
 		s.Add(ctx, "one", "a.example", "b.c.example"),
@@ -44,7 +44,7 @@ func TestStore(t *testing.T) {
 		{"one", "b.c.example", true},
 		{"one", "ba.example", false},
 		{"one", "example", false},
-		{"one", "many-59.example", true},
+		{"one", "many-119.example", true},
 		{"one", "deep.example", false},
 		{"two", "a.example", false},
 		{"two", "gone.example", false},

@@ -22,7 +22,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"svcapi/shared/awsclient"
+	"svcapi/shared/dynamo"
 )
 
 var (
@@ -48,7 +48,7 @@ type Limits struct {
 }
 
 // DefaultLimits bound a request's writes. The last writes fit into the 5 seconds that the request keeps back for them.
-var DefaultLimits = Limits{Write: awsclient.WriteTimeout, Remove: time.Second, Rebalance: 2 * time.Second}
+var DefaultLimits = Limits{Write: dynamo.WriteTimeout, Remove: time.Second, Rebalance: 2 * time.Second}
 
 // Tables names the tables of the wallets and of the ledger.
 type Tables struct{ Wallets, Ledger string }
@@ -60,7 +60,7 @@ type Store struct {
 	limits Limits
 }
 
-// NewStore returns a store. The client comes from awsclient.DynamoDB, because the protocol counts its attempts.
+// NewStore returns a store. The client comes from dynamo.NewClient, because the protocol counts its attempts.
 func NewStore(client *dynamodb.Client, tables Tables) *Store {
 	return &Store{client: client, tables: tables, limits: DefaultLimits}
 }

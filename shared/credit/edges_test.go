@@ -13,8 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/shared/attr"
 	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
 	"svcapi/test/enginetest"
 	"svcapi/test/faultproxy"
 )
@@ -323,7 +323,7 @@ func TestResolveKeepsTheBooks(t *testing.T) {
 			err = store.Grant(t.Context(), credit.Movement{Project: project, ID: credit.NewKey(time.Now(), "more"), Credits: 1})
 		}
 		if err == nil && project == "gone" {
-			_, err = client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &tables.Wallets, Key: attr.Item{"pk": attr.Text(project)}})
+			_, err = client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &tables.Wallets, Key: dynamo.Item{"pk": dynamo.Text(project)}})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -418,23 +418,23 @@ func TestPendingInOrder(t *testing.T) {
 // TestVerifyEdges checks the limits of Verify: the smallest damage is found, and values at the limits are no damage.
 func TestVerifyEdges(t *testing.T) {
 	t.Parallel()
-	text, now := attr.Text, time.Now()
+	text, now := dynamo.Text, time.Now()
 	old, young := credit.NewKey(now.Add(-31*time.Minute), "old"), credit.NewKey(now.Add(-20*time.Minute), "young")
-	item := func(project string, key credit.Key, state credit.State, credits int64, more attr.Item) attr.Item {
-		made := attr.Item{
-			"pk": text(project + "#" + key.Day()), "sk": text(string(key)), "st": text(string(state)), "cr": attr.Number(credits),
+	item := func(project string, key credit.Key, state credit.State, credits int64, more dynamo.Item) dynamo.Item {
+		made := dynamo.Item{
+			"pk": text(project + "#" + key.Day()), "sk": text(string(key)), "st": text(string(state)), "cr": dynamo.Number(credits),
 			"ts": text(now.UTC().Format(time.RFC3339Nano)), "by": text("test"), "why": text("test"),
 		}
 		maps.Copy(made, more)
 		return made
 	}
-	verdict := func(v credit.Verdict, actor string) attr.Item {
-		return attr.Item{"res": &types.AttributeValueMemberM{Value: attr.Item{
+	verdict := func(v credit.Verdict, actor string) dynamo.Item {
+		return dynamo.Item{"res": &types.AttributeValueMemberM{Value: dynamo.Item{
 			"v": text(string(v)), "by": text(actor), "why": text("test"), "ts": text(now.UTC().Format(time.RFC3339Nano)),
 		}}}
 	}
-	pending := func(credits int64) attr.Item {
-		return attr.Item{":v": attr.Number(credits)}
+	pending := func(credits int64) dynamo.Item {
+		return dynamo.Item{":v": dynamo.Number(credits)}
 	}
 	named := func(key credit.Key) map[string]string { return map[string]string{"#k": string(key)} }
 	for _, c := range []struct {
@@ -452,8 +452,8 @@ func TestVerifyEdges(t *testing.T) {
 		{"a reservation of one credit", func(b *books) { b.wallet("SET pending.#k = :v", pending(1), named(young)) }, []credit.Damage{credit.Unbalanced}},
 		{"a charge in a shard that the wallet does not name", func(b *books) { b.put(item("p#5", young, credit.Captured, 1, nil)) }, []credit.Damage{credit.Unbalanced}},
 		{"credits in a shard that the wallet does not name", func(b *books) {
-			_, err := b.client.PutItem(b.t.Context(), &dynamodb.PutItemInput{TableName: &b.tables.Wallets, Item: attr.Item{
-				"pk": text("p#5"), "balance": attr.Number(5), "pending": &types.AttributeValueMemberM{Value: attr.Item{}},
+			_, err := b.client.PutItem(b.t.Context(), &dynamodb.PutItemInput{TableName: &b.tables.Wallets, Item: dynamo.Item{
+				"pk": text("p#5"), "balance": dynamo.Number(5), "pending": &types.AttributeValueMemberM{Value: dynamo.Item{}},
 			}})
 			b.must(err)
 		}, []credit.Damage{credit.Unbalanced}},
@@ -473,11 +473,11 @@ func TestVerifyEdges(t *testing.T) {
 		}, []credit.Damage{credit.Unreadable}},
 		{"a state of no version", func(b *books) { b.put(item("p", young, "lent", 1, nil)) }, []credit.Damage{credit.Unreadable}},
 		{"a release", func(b *books) { b.put(item("p", young, credit.Released, 1, nil)) }, nil},
-		{"an uncertain release", func(b *books) { b.put(item("p", young, credit.Released, 1, attr.Item{"uncertain": text("p")})) }, []credit.Damage{credit.Unexplained}},
+		{"an uncertain release", func(b *books) { b.put(item("p", young, credit.Released, 1, dynamo.Item{"uncertain": text("p")})) }, []credit.Damage{credit.Unexplained}},
 		{"a release with a verdict", func(b *books) { b.put(item("p", young, credit.Released, 1, verdict(credit.VerdictConfirmed, "test"))) }, []credit.Damage{credit.Unexplained}},
 		{"no balance", func(b *books) { b.wallet("REMOVE balance", nil, nil) }, []credit.Damage{credit.Unreadable}},
 		{"no reservations at all", func(b *books) { b.wallet("REMOVE pending", nil, nil) }, []credit.Damage{credit.Unbalanced}},
-		{"reservations that are no map", func(b *books) { b.wallet("SET pending = :v", attr.Item{":v": text("x")}, nil) }, []credit.Damage{credit.Unreadable, credit.Unbalanced}},
+		{"reservations that are no map", func(b *books) { b.wallet("SET pending = :v", dynamo.Item{":v": text("x")}, nil) }, []credit.Damage{credit.Unreadable, credit.Unbalanced}},
 		{"an adjustment without its actor", func(b *books) {
 			nobodys := item("p", young, credit.Adjustment, 0, nil)
 			delete(nobodys, "by")
@@ -486,7 +486,7 @@ func TestVerifyEdges(t *testing.T) {
 		{"an adjustment without its reason", func(b *books) { b.change("adjustment", "REMOVE why", nil) }, []credit.Damage{credit.Unexplained}},
 		{"a verdict without its actor", func(b *books) { b.change("captured", "SET res = :res", values(verdict(credit.VerdictConfirmed, ""))) }, []credit.Damage{credit.Unexplained}},
 		{"a verdict on what is uncertain", func(b *books) {
-			b.change("uncertain", "SET uncertain = :v", attr.Item{":v": text("p")})
+			b.change("uncertain", "SET uncertain = :v", dynamo.Item{":v": text("p")})
 		}, []credit.Damage{credit.Unexplained}},
 		{"a verdict with its actor", func(b *books) {
 			b.change("captured", "SET res = :res", values(verdict(credit.VerdictConfirmed, "test")))
@@ -494,9 +494,9 @@ func TestVerifyEdges(t *testing.T) {
 		{"a refund that is gone", func(b *books) {
 			b.change("captured", "SET res = :res", values(verdict(credit.VerdictRefunded, "test")))
 		}, []credit.Damage{credit.Overpaid}},
-		{"a refund of one credit too many", func(b *books) { b.change("to refund", "SET cr = :v", attr.Item{":v": attr.Number(29)}) }, []credit.Damage{credit.Overpaid, credit.Unbalanced}},
+		{"a refund of one credit too many", func(b *books) { b.change("to refund", "SET cr = :v", dynamo.Item{":v": dynamo.Number(29)}) }, []credit.Damage{credit.Overpaid, credit.Unbalanced}},
 		{"a refund of nothing that was charged", func(b *books) {
-			b.put(item("p", young, credit.Refunded, 1, attr.Item{"of": text(string(old))}))
+			b.put(item("p", young, credit.Refunded, 1, dynamo.Item{"of": text(string(old))}))
 		}, []credit.Damage{credit.Overpaid, credit.Unbalanced}},
 		{"a refund of no certain charge", func(b *books) { b.put(item("p", young, credit.Refunded, 1, nil)) }, []credit.Damage{credit.Unbalanced}},
 		{"a ledger of 0 without a wallet", func(b *books) { b.put(item("nobody", young, credit.Released, 1, nil)) }, nil},
@@ -533,8 +533,8 @@ func TestVerifyEdges(t *testing.T) {
 }
 
 // values are an item's attributes under the names that an expression gives its values.
-func values(item attr.Item) attr.Item {
-	named := attr.Item{}
+func values(item dynamo.Item) dynamo.Item {
+	named := dynamo.Item{}
 	for name, value := range item {
 		named[":"+name] = value
 	}

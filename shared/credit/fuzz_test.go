@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"svcapi/shared/attr"
+	"svcapi/shared/dynamo"
 	"svcapi/test/itemtest"
 )
 
@@ -66,10 +66,10 @@ func FuzzItems(f *testing.F) {
 		shardsIn(strange)
 		walletOf(strange)
 		r := &Reservation{Project: "acme", Wallet: "acme", Key: want.Key, Credits: credits}
-		if got, err := decodePending("acme", string(r.Key), attr.Number(credits)); err != nil || !reflect.DeepEqual(got, r) {
+		if got, err := decodePending("acme", string(r.Key), dynamo.Number(credits)); err != nil || !reflect.DeepEqual(got, r) {
 			t.Errorf("%+v, %v; want %+v", got, err, r)
 		}
-		if n, err := attr.NumberOf(attr.Number(credits)); err != nil || n != credits {
+		if n, err := dynamo.NumberOf(dynamo.Number(credits)); err != nil || n != credits {
 			t.Errorf("%d, %v; want %d", n, err, credits)
 		}
 	})

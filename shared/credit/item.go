@@ -7,7 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/shared/attr"
+	"svcapi/shared/dynamo"
 )
 
 // The stored items. Attribute names are short, because every write pays for the whole item.
@@ -23,11 +23,11 @@ import (
 // A wallet has the name of its project (shards.go names the shards of a wallet that has several).
 
 func walletKey(wallet string) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{"pk": attr.Text(wallet)}
+	return map[string]types.AttributeValue{"pk": dynamo.Text(wallet)}
 }
 
 func entryKey(wallet string, key Key) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{"pk": attr.Text(partition(wallet, key.Day())), "sk": attr.Text(string(key))}
+	return map[string]types.AttributeValue{"pk": dynamo.Text(partition(wallet, key.Day())), "sk": dynamo.Text(string(key))}
 }
 
 // partition returns the partition key of a wallet's entries of one UTC day.
@@ -42,8 +42,8 @@ func splitPartition(pk string) (wallet, day string) {
 }
 
 // walletOf splits the partition key of an entry into the name of the wallet and the day.
-func walletOf(entry attr.Item) (wallet, day string) {
-	return splitPartition(attr.TextOf(entry["pk"]))
+func walletOf(entry dynamo.Item) (wallet, day string) {
+	return splitPartition(dynamo.TextOf(entry["pk"]))
 }
 
 // pendingOf returns a wallet's map of pending reservations; nil where the attribute is no map.
@@ -64,7 +64,7 @@ func decodePending(wallet, key string, v types.AttributeValue) (*Reservation, er
 	if err != nil {
 		return nil, fmt.Errorf("credit: reservation %s of %s: %w", key, wallet, err)
 	}
-	credits, err := attr.NumberOf(v)
+	credits, err := dynamo.NumberOf(v)
 	if err != nil {
 		return nil, fmt.Errorf("credit: reservation %s of %s: %w", key, wallet, err)
 	}
@@ -77,18 +77,18 @@ func decodePending(wallet, key string, v types.AttributeValue) (*Reservation, er
 
 func encodeEntry(wallet string, e Entry) map[string]types.AttributeValue {
 	item := entryKey(wallet, e.Key)
-	item["st"] = attr.Text(string(e.State))
-	item["cr"] = attr.Number(e.Credits)
-	item["ts"] = attr.Text(e.At.UTC().Format(time.RFC3339Nano))
+	item["st"] = dynamo.Text(string(e.State))
+	item["cr"] = dynamo.Number(e.Credits)
+	item["ts"] = dynamo.Text(e.At.UTC().Format(time.RFC3339Nano))
 	for name, value := range map[string]string{
 		"op": e.Operation, "rid": e.RequestID, "env": e.Environment, "ven": e.Vendor, "by": e.Actor, "why": e.Reason, "of": string(e.Refunds),
 	} {
 		if value != "" {
-			item[name] = attr.Text(value)
+			item[name] = dynamo.Text(value)
 		}
 	}
 	if e.Uncertain {
-		item["uncertain"] = attr.Text(wallet)
+		item["uncertain"] = dynamo.Text(wallet)
 	}
 	if e.Resolution.Verdict != unresolved {
 		item["res"] = encodeResolution(e.Resolution)
@@ -98,7 +98,7 @@ func encodeEntry(wallet string, e Entry) map[string]types.AttributeValue {
 
 func encodeResolution(r Resolution) types.AttributeValue {
 	return &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{
-		"v": attr.Text(string(r.Verdict)), "by": attr.Text(r.Actor), "why": attr.Text(r.Reason), "ts": attr.Text(r.At.UTC().Format(time.RFC3339Nano)),
+		"v": dynamo.Text(string(r.Verdict)), "by": dynamo.Text(r.Actor), "why": dynamo.Text(r.Reason), "ts": dynamo.Text(r.At.UTC().Format(time.RFC3339Nano)),
 	}}
 }
 
@@ -107,24 +107,24 @@ func decodeResolution(v types.AttributeValue) (Resolution, error) {
 	if m == nil {
 		return Resolution{}, nil
 	}
-	at, err := time.Parse(time.RFC3339Nano, attr.TextOf(m.Value["ts"]))
-	return Resolution{Verdict: Verdict(attr.TextOf(m.Value["v"])), Actor: attr.TextOf(m.Value["by"]), Reason: attr.TextOf(m.Value["why"]), At: at}, err
+	at, err := time.Parse(time.RFC3339Nano, dynamo.TextOf(m.Value["ts"]))
+	return Resolution{Verdict: Verdict(dynamo.TextOf(m.Value["v"])), Actor: dynamo.TextOf(m.Value["by"]), Reason: dynamo.TextOf(m.Value["why"]), At: at}, err
 }
 
 func decodeEntry(item map[string]types.AttributeValue) (Entry, error) {
 	e := Entry{
-		Key: Key(attr.TextOf(item["sk"])), State: State(attr.TextOf(item["st"])),
-		Operation: attr.TextOf(item["op"]), RequestID: attr.TextOf(item["rid"]), Environment: attr.TextOf(item["env"]),
-		Vendor: attr.TextOf(item["ven"]), Actor: attr.TextOf(item["by"]), Reason: attr.TextOf(item["why"]),
-		Uncertain: item["uncertain"] != nil, Refunds: Key(attr.TextOf(item["of"])),
+		Key: Key(dynamo.TextOf(item["sk"])), State: State(dynamo.TextOf(item["st"])),
+		Operation: dynamo.TextOf(item["op"]), RequestID: dynamo.TextOf(item["rid"]), Environment: dynamo.TextOf(item["env"]),
+		Vendor: dynamo.TextOf(item["ven"]), Actor: dynamo.TextOf(item["by"]), Reason: dynamo.TextOf(item["why"]),
+		Uncertain: item["uncertain"] != nil, Refunds: Key(dynamo.TextOf(item["of"])),
 	}
 	e.Wallet, _ = walletOf(item)
 	_, _, err := parseWallet(e.Wallet)
 	if err == nil {
-		e.Credits, err = attr.NumberOf(item["cr"])
+		e.Credits, err = dynamo.NumberOf(item["cr"])
 	}
 	if err == nil {
-		e.At, err = time.Parse(time.RFC3339Nano, attr.TextOf(item["ts"]))
+		e.At, err = time.Parse(time.RFC3339Nano, dynamo.TextOf(item["ts"]))
 	}
 	if err == nil {
 		e.Resolution, err = decodeResolution(item["res"])

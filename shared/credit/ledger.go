@@ -12,8 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/shared/attr"
-	"svcapi/shared/awsclient"
+	"svcapi/shared/dynamo"
 )
 
 // State is the state of a reservation, or the kind of a movement, in a ledger entry.
@@ -72,20 +71,20 @@ func (s *Store) put(ctx context.Context, wallet string, e Entry, allowed ...Stat
 		}
 		name := fmt.Sprintf(":s%d", i)
 		condition += "st = " + name
-		values[name] = attr.Text(string(state))
+		values[name] = dynamo.Text(string(state))
 	}
 	if len(values) == 0 {
 		values = nil
 	}
-	_, _, err = awsclient.Write(ctx, s.client.PutItem, &dynamodb.PutItemInput{
+	_, _, err = dynamo.Write(ctx, s.client.PutItem, &dynamodb.PutItemInput{
 		TableName:                           &s.tables.Ledger,
 		Item:                                encodeEntry(wallet, e),
 		ConditionExpression:                 &condition,
 		ExpressionAttributeValues:           values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	if item, refused := attr.Refused(err); refused {
-		return State(attr.TextOf(item["st"])), errRefused
+	if item, refused := dynamo.Refused(err); refused {
+		return State(dynamo.TextOf(item["st"])), errRefused
 	}
 	return "", err
 }
@@ -129,7 +128,7 @@ func (s *Store) Entries(ctx context.Context, project, day string) ([]Entry, erro
 func entriesOf(pk string) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
 		KeyConditionExpression:    aws.String("pk = :p"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":p": attr.Text(pk)},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":p": dynamo.Text(pk)},
 		ConsistentRead:            aws.Bool(true),
 	}
 }
@@ -141,7 +140,7 @@ func (s *Store) Uncertain(ctx context.Context, project string) ([]Entry, error) 
 		return &dynamodb.QueryInput{
 			IndexName:                 aws.String("uncertain"),
 			KeyConditionExpression:    aws.String("uncertain = :p"),
-			ExpressionAttributeValues: map[string]types.AttributeValue{":p": attr.Text(wallet)},
+			ExpressionAttributeValues: map[string]types.AttributeValue{":p": dynamo.Text(wallet)},
 		}
 	})
 }
@@ -154,7 +153,7 @@ func (s *Store) queries(ctx context.Context, project string, of func(wallet stri
 	}
 	var entries []Entry
 	for _, wallet := range wallets {
-		err := s.query(ctx, of(wallet), func(item attr.Item) error {
+		err := s.query(ctx, of(wallet), func(item dynamo.Item) error {
 			e, err := decodeEntry(item)
 			entries = append(entries, e)
 			return err
@@ -168,7 +167,7 @@ func (s *Store) queries(ctx context.Context, project string, of func(wallet stri
 }
 
 // query calls visit for each ledger item that a query finds.
-func (s *Store) query(ctx context.Context, in *dynamodb.QueryInput, visit func(attr.Item) error) error {
+func (s *Store) query(ctx context.Context, in *dynamodb.QueryInput, visit func(dynamo.Item) error) error {
 	in.TableName = &s.tables.Ledger
 	for pages := dynamodb.NewQueryPaginator(s.client, in); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)

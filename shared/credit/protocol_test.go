@@ -13,8 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
 	"svcapi/test/enginetest"
 	"svcapi/test/faultproxy"
 )
@@ -221,7 +221,7 @@ func lossy(t *testing.T, balance int64, decide func(operation string, n int64) f
 	if err := direct.Grant(t.Context(), grant); err != nil {
 		t.Fatal(err)
 	}
-	db := awsclient.DynamoDB(aws.Config{
+	db := dynamo.NewClient(aws.Config{
 		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
 	}, func(o *dynamodb.Options) { o.BaseEndpoint = aws.String(proxy.URL("test")) })
 	return credit.NewStore(db, names), direct

@@ -10,8 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/shared/attr"
-	"svcapi/shared/awsclient"
+	"svcapi/shared/dynamo"
 )
 
 // Reservation describes the credits that are reserved for one request.
@@ -42,7 +41,7 @@ type Reservation struct {
 }
 
 // insufficientError is ErrInsufficientCredits with the item that lacks the credits, nil where there is none.
-type insufficientError struct{ wallet attr.Item }
+type insufficientError struct{ wallet dynamo.Item }
 
 func (*insufficientError) Error() string { return ErrInsufficientCredits.Error() }
 
@@ -66,13 +65,13 @@ func (s *Store) Reserve(ctx context.Context, r *Reservation) error {
 func (s *Store) reserve(ctx context.Context, r *Reservation) error {
 	timed, cancel := context.WithTimeout(ctx, s.limits.Write)
 	defer cancel()
-	_, ambiguous, err := awsclient.WriteUnlessHot(timed, s.client.UpdateItem, &dynamodb.UpdateItemInput{
+	_, ambiguous, err := dynamo.WriteUnlessHot(timed, s.client.UpdateItem, &dynamodb.UpdateItemInput{
 		TableName:                           &s.tables.Wallets,
 		Key:                                 walletKey(r.Wallet),
 		UpdateExpression:                    aws.String("SET balance = balance - :c, pending.#k = :c"),
 		ConditionExpression:                 aws.String("balance >= :c AND attribute_not_exists(pending.#k)"),
 		ExpressionAttributeNames:            map[string]string{"#k": string(r.Key)},
-		ExpressionAttributeValues:           map[string]types.AttributeValue{":c": attr.Number(r.Credits)},
+		ExpressionAttributeValues:           map[string]types.AttributeValue{":c": dynamo.Number(r.Credits)},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
 	r.ambiguous += ambiguous
@@ -80,7 +79,7 @@ func (s *Store) reserve(ctx context.Context, r *Reservation) error {
 		r.Attempts = 1 + r.ambiguous
 		return nil
 	}
-	if wallet, refused := attr.Refused(err); refused {
+	if wallet, refused := dynamo.Refused(err); refused {
 		if _, mine := pendingOf(wallet)[string(r.Key)]; mine { // an earlier attempt took effect
 			r.Attempts = 2 // at least
 			return nil
@@ -106,7 +105,7 @@ func (s *Store) remove(ctx context.Context, wallet string, key Key) error {
 func (s *Store) returnCredits(ctx context.Context, wallet string, key Key, credits int64) error {
 	return s.updatePending(ctx, &dynamodb.UpdateItemInput{
 		UpdateExpression:          aws.String("SET balance = balance + :c REMOVE pending.#k"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":c": attr.Number(credits)},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":c": dynamo.Number(credits)},
 	}, wallet, key)
 }
 
@@ -116,8 +115,8 @@ func (s *Store) updatePending(ctx context.Context, update *dynamodb.UpdateItemIn
 	update.Key = walletKey(wallet)
 	update.ConditionExpression = aws.String("attribute_exists(pending.#k)")
 	update.ExpressionAttributeNames = map[string]string{"#k": string(key)}
-	_, _, err := awsclient.Write(ctx, s.client.UpdateItem, update)
-	if _, refused := attr.Refused(err); refused {
+	_, _, err := dynamo.Write(ctx, s.client.UpdateItem, update)
+	if _, refused := dynamo.Refused(err); refused {
 		return nil
 	}
 	return err

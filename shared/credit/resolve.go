@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/shared/attr"
+	"svcapi/shared/dynamo"
 )
 
 // Verdict is an operator's decision about an uncertain charge.
@@ -96,7 +96,7 @@ func (s *Store) resolutionUpdate(e Entry, r Resolution) types.Update {
 		UpdateExpression:    aws.String("SET res = :r REMOVE uncertain"),
 		ConditionExpression: aws.String("uncertain = :p AND cr = :c"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":r": encodeResolution(r), ":p": attr.Text(e.Wallet), ":c": attr.Number(e.Credits),
+			":r": encodeResolution(r), ":p": dynamo.Text(e.Wallet), ":c": dynamo.Number(e.Credits),
 		},
 	}
 }

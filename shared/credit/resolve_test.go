@@ -12,8 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
 	"svcapi/test/enginetest"
 	"svcapi/test/faultproxy"
 )
@@ -45,7 +45,7 @@ func newCharge(t *testing.T) *charge {
 		t.Fatal(err)
 	}
 	t.Cleanup(proxy.Close)
-	c.faulty = credit.NewStore(awsclient.DynamoDB(aws.Config{
+	c.faulty = credit.NewStore(dynamo.NewClient(aws.Config{
 		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
 	}, func(o *dynamodb.Options) { o.BaseEndpoint = aws.String(proxy.URL("operator")) }), names)
 

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/shared/attr"
+	"svcapi/shared/dynamo"
 )
 
 // settler is the actor of the entries that Settle writes.
@@ -38,7 +38,7 @@ func (s *Store) VisitPending(ctx context.Context, visit func(*Reservation, error
 		FilterExpression:     aws.String(pendingFilter),
 		ProjectionExpression: aws.String("pk, pending, balance, alert, parts"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":none": attr.Number(0), ":map": attr.Text("M"), ":number": attr.Text("N"),
+			":none": dynamo.Number(0), ":map": dynamo.Text("M"), ":number": dynamo.Text("N"),
 		},
 	})
 	for pages.HasMorePages() {
@@ -56,8 +56,8 @@ func (s *Store) VisitPending(ctx context.Context, visit func(*Reservation, error
 }
 
 // visitWallet calls visit and low for one wallet, and returns the error of visit.
-func (s *Store) visitWallet(ctx context.Context, item attr.Item, visit func(*Reservation, error) error, low func(LowBalance)) error {
-	wallet := attr.TextOf(item["pk"])
+func (s *Store) visitWallet(ctx context.Context, item dynamo.Item, visit func(*Reservation, error) error, low func(LowBalance)) error {
+	wallet := dynamo.TextOf(item["pk"])
 	if _, ok := item["pending"].(*types.AttributeValueMemberM); !ok {
 		if err := visit(nil, fmt.Errorf("credit: wallet %s: pending is of type %T, no map", wallet, item["pending"])); err != nil {
 			return err
@@ -80,12 +80,12 @@ func (s *Store) visitWallet(ctx context.Context, item attr.Item, visit func(*Res
 }
 
 // readLowBalance returns the balance and the alert of a wallet. Where no alert was set, the alert is the least number.
-func (s *Store) readLowBalance(ctx context.Context, wallet string, item attr.Item) (LowBalance, error) {
-	balance, err := attr.NumberOf(item["balance"])
+func (s *Store) readLowBalance(ctx context.Context, wallet string, item dynamo.Item) (LowBalance, error) {
+	balance, err := dynamo.NumberOf(item["balance"])
 	if err != nil || item["alert"] == nil {
 		return LowBalance{wallet, balance, math.MinInt64}, err
 	}
-	alert, err := attr.NumberOf(item["alert"])
+	alert, err := dynamo.NumberOf(item["alert"])
 	if err != nil {
 		return LowBalance{}, err
 	}
@@ -119,14 +119,14 @@ func (s *Store) Spent(ctx context.Context) (map[string]int64, error) {
 }
 
 // readSpent returns the project of a wallet's shard, its balance and what operators moved to the shard.
-func readSpent(item attr.Item) (project string, balance, granted int64, err error) {
-	if project, _, err = parseWallet(attr.TextOf(item["pk"])); err != nil {
-		return projectOf(attr.TextOf(item["pk"])), 0, 0, err
+func readSpent(item dynamo.Item) (project string, balance, granted int64, err error) {
+	if project, _, err = parseWallet(dynamo.TextOf(item["pk"])); err != nil {
+		return projectOf(dynamo.TextOf(item["pk"])), 0, 0, err
 	}
-	if balance, err = attr.NumberOf(item["balance"]); err != nil || item["granted"] == nil {
+	if balance, err = dynamo.NumberOf(item["balance"]); err != nil || item["granted"] == nil {
 		return project, balance, 0, err
 	}
-	granted, err = attr.NumberOf(item["granted"])
+	granted, err = dynamo.NumberOf(item["granted"])
 	return project, balance, granted, err
 }
 

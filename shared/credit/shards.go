@@ -17,8 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/shared/attr"
-	"svcapi/shared/awsclient"
+	"svcapi/shared/dynamo"
 )
 
 // MaxShards is the largest number of shards of a wallet. One transaction moves credits between any of
@@ -63,8 +62,8 @@ func (r *Reservation) shard() string {
 }
 
 // shardsIn returns the number of shards that a wallet's first shard names.
-func shardsIn(wallet attr.Item) int {
-	n, err := attr.NumberOf(wallet["parts"])
+func shardsIn(wallet dynamo.Item) int {
+	n, err := dynamo.NumberOf(wallet["parts"])
 	if err != nil {
 		return 1
 	}
@@ -91,11 +90,11 @@ func (s *Store) AddShards(ctx context.Context, project string, shards int) error
 		Key:                       walletKey(project),
 		UpdateExpression:          aws.String("SET parts = :n"),
 		ConditionExpression:       aws.String("attribute_exists(pk) AND (attribute_not_exists(parts) OR parts < :n)"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":n": attr.Number(int64(shards))},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":n": dynamo.Number(int64(shards))},
 
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	if wallet, refused := attr.Refused(err); refused {
+	if wallet, refused := dynamo.Refused(err); refused {
 		if wallet == nil {
 			return fmt.Errorf("%w: %s", ErrNoWallet, project)
 		}
@@ -121,12 +120,12 @@ func (s *Store) wallets(ctx context.Context, project string) ([]string, error) {
 }
 
 // shardItems reads every existing shard of a project's wallet, and the further items that are named.
-func (s *Store) shardItems(ctx context.Context, project string, further ...string) (map[string]attr.Item, error) {
+func (s *Store) shardItems(ctx context.Context, project string, further ...string) (map[string]dynamo.Item, error) {
 	wallets, err := s.wallets(ctx, project)
 	if err != nil {
 		return nil, err
 	}
-	items := map[string]attr.Item{}
+	items := map[string]dynamo.Item{}
 	for _, wallet := range append(wallets, further...) {
 		if items[wallet] != nil {
 			continue
@@ -143,11 +142,11 @@ func (s *Store) shardItems(ctx context.Context, project string, further ...strin
 }
 
 // total returns the credits of a wallet whose first shard was read.
-func (s *Store) total(ctx context.Context, project string, first attr.Item) (int64, error) {
+func (s *Store) total(ctx context.Context, project string, first dynamo.Item) (int64, error) {
 	if shards := shardsIn(first); shards > 1 {
 		return s.balanceOf(ctx, project, shards)
 	}
-	return attr.NumberOf(first["balance"])
+	return dynamo.NumberOf(first["balance"])
 }
 
 // balanceOf returns the sum of the shards' balances, from the first two reads in a row without a move in between.
@@ -195,10 +194,10 @@ func (s *Store) readBalances(ctx context.Context, project string, shards int) (s
 		for shard := len(b); shard < shards; shard++ {
 			var read shardBalance
 			if item := items[walletID(project, shard)]; item != nil {
-				if read.balance, err = attr.NumberOf(item["balance"]); err != nil {
+				if read.balance, err = dynamo.NumberOf(item["balance"]); err != nil {
 					return nil, fmt.Errorf("credit: wallet %s: %w", walletID(project, shard), err)
 				}
-				read.moves, _ = attr.NumberOf(item["moves"]) // absent until the first move
+				read.moves, _ = dynamo.NumberOf(item["moves"]) // absent until the first move
 			}
 			b = append(b, read)
 		}
@@ -208,14 +207,14 @@ func (s *Store) readBalances(ctx context.Context, project string, shards int) (s
 }
 
 // readShards returns the items of the shards from one number up to and without another, by their names.
-func (s *Store) readShards(ctx context.Context, project string, from, to int) (map[string]attr.Item, error) {
+func (s *Store) readShards(ctx context.Context, project string, from, to int) (map[string]dynamo.Item, error) {
 	var keys []map[string]types.AttributeValue
 	for shard := from; shard < to; shard++ {
 		keys = append(keys, walletKey(walletID(project, shard)))
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.limits.Write)
 	defer cancel()
-	items := map[string]attr.Item{}
+	items := map[string]dynamo.Item{}
 	for {
 		out, err := s.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{s.tables.Wallets: {
 			Keys: keys, ConsistentRead: aws.Bool(true), ProjectionExpression: aws.String("pk, balance, moves, parts"),
@@ -224,7 +223,7 @@ func (s *Store) readShards(ctx context.Context, project string, from, to int) (m
 			return nil, err
 		}
 		for _, item := range out.Responses[s.tables.Wallets] {
-			items[attr.TextOf(item["pk"])] = item
+			items[dynamo.TextOf(item["pk"])] = item
 		}
 		if keys = out.UnprocessedKeys[s.tables.Wallets].Keys; len(keys) == 0 {
 			return items, nil
@@ -353,11 +352,11 @@ func (s *Store) rebalance(ctx context.Context, project string, b shardBalances, 
 		*receiver.ConditionExpression += " AND attribute_not_exists(moves)"
 	} else {
 		*receiver.ConditionExpression += " AND moves = :seen"
-		receiver.ExpressionAttributeValues[":seen"] = attr.Number(seen)
+		receiver.ExpressionAttributeValues[":seen"] = dynamo.Number(seen)
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.limits.Write)
 	defer cancel()
-	_, _, err := awsclient.Write(ctx, s.client.TransactWriteItems, &dynamodb.TransactWriteItemsInput{
+	_, _, err := dynamo.Write(ctx, s.client.TransactWriteItems, &dynamodb.TransactWriteItemsInput{
 		TransactItems: append(writes, types.TransactWriteItem{Update: receiver}),
 	})
 	if err != nil && !slices.ContainsFunc(cancellationReasons(err), conditionFailed) {
@@ -404,7 +403,7 @@ func (s *Store) moveUpdate(wallet string, credits int64) *types.Update {
 		UpdateExpression:    aws.String("SET balance = balance + :c ADD moves :one"),
 		ConditionExpression: aws.String("balance >= :least"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":c": attr.Number(credits), ":least": attr.Number(max(0, -credits)), ":one": attr.Number(1),
+			":c": dynamo.Number(credits), ":least": dynamo.Number(max(0, -credits)), ":one": dynamo.Number(1),
 		},
 	}
 }

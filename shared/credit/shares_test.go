@@ -11,7 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/shared/attr"
+	"svcapi/shared/dynamo"
 )
 
 func balancesOf(balances ...int64) shardBalances {
@@ -112,7 +112,7 @@ func TestWalletNames(t *testing.T) {
 	for pk, want := range map[string][2]string{
 		"acme#2026-11-21": {"acme", "2026-11-21"}, "acme#1#2026-11-21": {"acme#1", "2026-11-21"}, "acme": {"acme", ""}, "#2026-11-21": {"", "2026-11-21"},
 	} {
-		if wallet, day := walletOf(attr.Item{"pk": attr.Text(pk)}); wallet != want[0] || day != want[1] {
+		if wallet, day := walletOf(dynamo.Item{"pk": dynamo.Text(pk)}); wallet != want[0] || day != want[1] {
 			t.Errorf("%s: %s, %s", pk, wallet, day)
 		}
 	}
@@ -138,27 +138,27 @@ func TestShardOfKey(t *testing.T) {
 		t.Errorf("shards %v of 4", used)
 	}
 	for shards, want := range map[int64]int{-1: 1, 0: 1, 1: 1, 2: 2, 64: 64, 65: 64} {
-		if got := shardsIn(attr.Item{"parts": attr.Number(shards)}); got != want {
+		if got := shardsIn(dynamo.Item{"parts": dynamo.Number(shards)}); got != want {
 			t.Errorf("%d shards count as %d", shards, got)
 		}
 	}
-	if shardsIn(nil) != 1 || shardsIn(attr.Item{"parts": attr.Text("x")}) != 1 {
+	if shardsIn(nil) != 1 || shardsIn(dynamo.Item{"parts": dynamo.Text("x")}) != 1 {
 		t.Error("a wallet of one item has one shard")
 	}
 }
 
 // TestSame checks that two reads of a wallet are the same where no reservation or credit came or went between them.
 func TestSame(t *testing.T) {
-	wallet := func(balance int64, keys ...string) attr.Item {
+	wallet := func(balance int64, keys ...string) dynamo.Item {
 		pending := map[string]types.AttributeValue{}
 		for _, key := range keys {
-			pending[key] = attr.Number(1)
+			pending[key] = dynamo.Number(1)
 		}
-		return attr.Item{"balance": attr.Number(balance), "pending": &types.AttributeValueMemberM{Value: pending}}
+		return dynamo.Item{"balance": dynamo.Number(balance), "pending": &types.AttributeValueMemberM{Value: pending}}
 	}
-	unread := attr.Item{"balance": attr.Text("x"), "pending": wallet(0)["pending"]}
+	unread := dynamo.Item{"balance": dynamo.Text("x"), "pending": wallet(0)["pending"]}
 	for i, test := range []struct {
-		a, b attr.Item
+		a, b dynamo.Item
 		want bool
 	}{
 		{wallet(1, "k"), wallet(1, "k"), true},
@@ -218,28 +218,28 @@ func TestDecode(t *testing.T) {
 	}
 	for _, name := range []string{"cr", "ts"} {
 		broken := maps.Clone(item)
-		broken[name] = attr.Text("x")
+		broken[name] = dynamo.Text("x")
 		if _, err := decodeEntry(broken); err == nil || !strings.Contains(err.Error(), string(entry.Key)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	broken := maps.Clone(item)
-	broken["res"] = &types.AttributeValueMemberM{Value: attr.Item{"ts": attr.Text("x")}}
+	broken["res"] = &types.AttributeValueMemberM{Value: dynamo.Item{"ts": dynamo.Text("x")}}
 	if _, err := decodeEntry(broken); err == nil {
 		t.Error("a resolution without its time")
 	}
 	for name, value := range map[string]types.AttributeValue{
-		"no number": attr.Text("x"), "no credits": &types.AttributeValueMemberM{}, "text": &types.AttributeValueMemberM{Value: attr.Item{"c": attr.Text("x")}},
+		"no number": dynamo.Text("x"), "no credits": &types.AttributeValueMemberM{}, "text": &types.AttributeValueMemberM{Value: dynamo.Item{"c": dynamo.Text("x")}},
 	} {
 		if _, err := decodePending("p", string(entry.Key), value); err == nil {
 			t.Errorf("%s is a reservation", name)
 		}
 	}
-	if _, err := decodePending("p", "no key", attr.Number(1)); err == nil {
+	if _, err := decodePending("p", "no key", dynamo.Number(1)); err == nil {
 		t.Error("no key is a reservation's")
 	}
 	// Release 1.0.0 stored more for each reservation.
-	former := &types.AttributeValueMemberM{Value: attr.Item{"c": attr.Number(7), "o": attr.Text("sms"), "e": attr.Text("production"), "r": attr.Text("r")}}
+	former := &types.AttributeValueMemberM{Value: dynamo.Item{"c": dynamo.Number(7), "o": dynamo.Text("sms"), "e": dynamo.Text("production"), "r": dynamo.Text("r")}}
 	if r, err := decodePending("p#2", string(entry.Key), former); err != nil || *r != (Reservation{Project: "p", Wallet: "p#2", Key: entry.Key, Credits: 7}) {
 		t.Errorf("%+v, %v", r, err)
 	}

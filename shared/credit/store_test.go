@@ -11,8 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"golang.org/x/sync/errgroup"
 
-	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
 	"svcapi/test/enginetest"
 )
 
@@ -46,7 +46,7 @@ func newTabled(t testing.TB, shards int, balance int64) *tabled {
 // over is the same store when its calls go by another way.
 func (s *tabled) over(way aws.HTTPClient) *credit.Store {
 	o := s.client.Options()
-	return credit.NewStore(awsclient.DynamoDB(aws.Config{Region: o.Region, Credentials: o.Credentials, BaseEndpoint: o.BaseEndpoint},
+	return credit.NewStore(dynamo.NewClient(aws.Config{Region: o.Region, Credentials: o.Credentials, BaseEndpoint: o.BaseEndpoint},
 		func(o *dynamodb.Options) { o.HTTPClient = way }), s.names)
 }
 

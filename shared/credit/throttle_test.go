@@ -18,9 +18,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/shared/attr"
-	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
 )
 
 // faults are the network faults of a wallet's updates, or of the named calls, in turn: t, T and r are throttled, h
@@ -168,7 +167,7 @@ func TestThrottledTwentyTimes(t *testing.T) {
 				t.Error(err)
 			}
 			// The last write of a request has a second, which 20 pauses exceed: the settling function does what is left.
-			store.WithLimits(credit.Limits{Remove: awsclient.WriteTimeout}).Remove(t.Context(), sent)
+			store.WithLimits(credit.Limits{Remove: dynamo.WriteTimeout}).Remove(t.Context(), sent)
 			wantBalance(t, direct.Store, 70)
 			if uncertain, err := direct.Uncertain(t.Context(), "p"); len(uncertain) != 0 || err != nil || anyPending(t, direct.Store) {
 				t.Errorf("uncertain: %v, %v", uncertain, err)
@@ -439,7 +438,7 @@ func TestRebalancingTakesNoMore(t *testing.T) {
 	}
 	moves := func() (counts [2]string) {
 		for shard, wallet := range []string{"p", "p#1"} {
-			out, err := direct.client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &direct.names.Wallets, Key: attr.Item{"pk": attr.Text(wallet)}})
+			out, err := direct.client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &direct.names.Wallets, Key: dynamo.Item{"pk": dynamo.Text(wallet)}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/shared/attr"
 	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
 	"svcapi/test/enginetest"
 )
 
@@ -19,14 +19,14 @@ func TestVisitUnreadable(t *testing.T) {
 	t.Parallel()
 	client, tables := enginetest.Client(t)
 	store := credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger})
-	none := &types.AttributeValueMemberM{Value: attr.Item{}}
-	for name, item := range map[string]attr.Item{
-		"sound":   {"pending": none, "balance": attr.Number(9), "alert": attr.Number(1)},
-		"pending": {"pending": attr.Number(1), "balance": attr.Number(9)},
-		"balance": {"pending": none, "balance": attr.Text("9")},
-		"alert":   {"pending": none, "balance": attr.Number(9), "alert": attr.Text("1")},
+	none := &types.AttributeValueMemberM{Value: dynamo.Item{}}
+	for name, item := range map[string]dynamo.Item{
+		"sound":   {"pending": none, "balance": dynamo.Number(9), "alert": dynamo.Number(1)},
+		"pending": {"pending": dynamo.Number(1), "balance": dynamo.Number(9)},
+		"balance": {"pending": none, "balance": dynamo.Text("9")},
+		"alert":   {"pending": none, "balance": dynamo.Number(9), "alert": dynamo.Text("1")},
 	} {
-		item["pk"] = attr.Text(name)
+		item["pk"] = dynamo.Text(name)
 		if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &tables.Wallets, Item: item}); err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func TestVisitStops(t *testing.T) {
 	t.Parallel()
 	client, tables := enginetest.Client(t)
 	store := credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger})
-	unreadable := attr.Item{"pk": attr.Text("p"), "pending": attr.Number(1), "balance": attr.Number(0), "alert": attr.Number(1)}
+	unreadable := dynamo.Item{"pk": dynamo.Text("p"), "pending": dynamo.Number(1), "balance": dynamo.Number(0), "alert": dynamo.Number(1)}
 	if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &tables.Wallets, Item: unreadable}); err != nil {
 		t.Fatal(err)
 	}
@@ -76,19 +76,19 @@ func TestSpent(t *testing.T) {
 	t.Parallel()
 	client, tables := enginetest.Client(t)
 	store := credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger})
-	for name, item := range map[string]attr.Item{
-		"one":      {"balance": attr.Number(70), "granted": attr.Number(100)},
-		"three":    {"balance": attr.Number(10), "granted": attr.Number(100)},
-		"three#1":  {"balance": attr.Number(20)},
-		"three#2":  {"balance": attr.Number(5)},
-		"old":      {"balance": attr.Number(40)}, // a wallet of release 1.0.0, before an operator's next movement
-		"balance":  {"balance": attr.Text("9"), "granted": attr.Number(100)},
-		"shard":    {"balance": attr.Number(9), "granted": attr.Number(100)},
-		"shard#1":  {"balance": attr.Text("9")},
-		"granted":  {"balance": attr.Number(9), "granted": attr.Text("100")},
-		"named#01": {"balance": attr.Number(9)},
+	for name, item := range map[string]dynamo.Item{
+		"one":      {"balance": dynamo.Number(70), "granted": dynamo.Number(100)},
+		"three":    {"balance": dynamo.Number(10), "granted": dynamo.Number(100)},
+		"three#1":  {"balance": dynamo.Number(20)},
+		"three#2":  {"balance": dynamo.Number(5)},
+		"old":      {"balance": dynamo.Number(40)}, // a wallet of release 1.0.0, before an operator's next movement
+		"balance":  {"balance": dynamo.Text("9"), "granted": dynamo.Number(100)},
+		"shard":    {"balance": dynamo.Number(9), "granted": dynamo.Number(100)},
+		"shard#1":  {"balance": dynamo.Text("9")},
+		"granted":  {"balance": dynamo.Number(9), "granted": dynamo.Text("100")},
+		"named#01": {"balance": dynamo.Number(9)},
 	} {
-		item["pk"] = attr.Text(name)
+		item["pk"] = dynamo.Text(name)
 		if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &tables.Wallets, Item: item}); err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/shared/attr"
+	"svcapi/shared/dynamo"
 )
 
 // Damage is a kind of damage to the money of a project.
@@ -88,16 +88,16 @@ func (s *Store) Verify(ctx context.Context, progress func(items int)) (*Verified
 			progress(result.Wallets + result.Entries)
 		}
 	}
-	err := s.scan(ctx, s.tables.Wallets, func(item attr.Item) {
+	err := s.scan(ctx, s.tables.Wallets, func(item dynamo.Item) {
 		result.Wallets++
-		wallet := attr.TextOf(item["pk"])
+		wallet := dynamo.TextOf(item["pk"])
 		of(projectOf(wallet)).addWallet(wallet, item)
 		read()
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = s.scan(ctx, s.tables.Ledger, func(item attr.Item) {
+	err = s.scan(ctx, s.tables.Ledger, func(item dynamo.Item) {
 		result.Entries++
 		wallet, day := walletOf(item)
 		of(projectOf(wallet)).addEntry(wallet, day, item)
@@ -120,7 +120,7 @@ func (s *Store) Verify(ctx context.Context, progress func(items int)) (*Verified
 }
 
 // scan calls visit for every item of a table.
-func (s *Store) scan(ctx context.Context, table string, visit func(attr.Item)) error {
+func (s *Store) scan(ctx context.Context, table string, visit func(dynamo.Item)) error {
 	pages := dynamodb.NewScanPaginator(s.client, &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -149,7 +149,7 @@ func (s *Store) verifyAgain(ctx context.Context, project string, seen *account) 
 			a.addWallet(wallet, item)
 		}
 		for pk := range seen.until(time.Now(), append(slices.Collect(maps.Keys(start)), project)) {
-			err := s.query(ctx, entriesOf(pk), func(item attr.Item) error {
+			err := s.query(ctx, entriesOf(pk), func(item dynamo.Item) error {
 				wallet, day := walletOf(item)
 				a.addEntry(wallet, day, item)
 				return nil
@@ -170,7 +170,7 @@ func (s *Store) verifyAgain(ctx context.Context, project string, seen *account) 
 }
 
 // walletItem reads one shard of a wallet, and returns nil where there is no such shard.
-func (s *Store) walletItem(ctx context.Context, project string) (attr.Item, error) {
+func (s *Store) walletItem(ctx context.Context, project string) (dynamo.Item, error) {
 	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.tables.Wallets, Key: walletKey(project), ConsistentRead: aws.Bool(true)})
 	if err != nil {
 		return nil, fmt.Errorf("credit: read the wallet: %w", err)
@@ -197,7 +197,7 @@ func (a *account) until(now time.Time, wallets []string) map[string]bool {
 }
 
 // sameState reports whether two reads of a wallet show the same balance and pending keys.
-func sameState(a, b attr.Item) bool {
+func sameState(a, b dynamo.Item) bool {
 	if len(a) != len(b) || len(pendingOf(a)) != len(pendingOf(b)) {
 		return false
 	}
@@ -224,8 +224,8 @@ func (a *account) report(wallet string, damage Damage, key Key, format string, a
 }
 
 // addWallet adds one shard of a wallet to the account.
-func (a *account) addWallet(wallet string, item attr.Item) {
-	balance, err := attr.NumberOf(item["balance"])
+func (a *account) addWallet(wallet string, item dynamo.Item) {
+	balance, err := dynamo.NumberOf(item["balance"])
 	if err != nil || item["pending"] != nil && pendingOf(item) == nil {
 		a.report(wallet, Unreadable, "", "the wallet has no balance, or no reservations that can be read")
 	}
@@ -249,12 +249,12 @@ func (a *account) addWallet(wallet string, item attr.Item) {
 var effects = map[State]int64{Sending: 0, Captured: -1, Released: 0, Granted: 1, Refunded: 1, Adjustment: 1}
 
 // addEntry adds a ledger entry to the account.
-func (a *account) addEntry(wallet, day string, item attr.Item) {
-	a.partitions[attr.TextOf(item["pk"])] = true
+func (a *account) addEntry(wallet, day string, item dynamo.Item) {
+	a.partitions[dynamo.TextOf(item["pk"])] = true
 	e, err := decodeEntry(item)
 	effect, known := effects[e.State]
 	if _, keyErr := ParseKey(string(e.Key)); err != nil || keyErr != nil || !known || e.State != Adjustment && e.Credits <= 0 {
-		a.report(wallet, Unreadable, Key(attr.TextOf(item["sk"])), "the entry cannot be read")
+		a.report(wallet, Unreadable, Key(dynamo.TextOf(item["sk"])), "the entry cannot be read")
 		return
 	}
 	if e.Key.Day() != day {

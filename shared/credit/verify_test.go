@@ -13,8 +13,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"svcapi/shared/attr"
 	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
 	"svcapi/test/enginetest"
 )
 
@@ -81,22 +81,22 @@ func (b *books) fill(project string) {
 }
 
 // wallet updates the wallet of p.
-func (b *books) wallet(expression string, values attr.Item, names map[string]string) {
+func (b *books) wallet(expression string, values dynamo.Item, names map[string]string) {
 	b.t.Helper()
 	_, err := b.client.UpdateItem(b.t.Context(), &dynamodb.UpdateItemInput{
-		TableName: &b.tables.Wallets, Key: attr.Item{"pk": attr.Text("p")},
+		TableName: &b.tables.Wallets, Key: dynamo.Item{"pk": dynamo.Text("p")},
 		UpdateExpression: &expression, ExpressionAttributeValues: values, ExpressionAttributeNames: names,
 	})
 	b.must(err)
 }
 
-func (b *books) entry(name string) attr.Item {
+func (b *books) entry(name string) dynamo.Item {
 	k := b.keys[name]
-	return attr.Item{"pk": attr.Text("p#" + k.Day()), "sk": attr.Text(string(k))}
+	return dynamo.Item{"pk": dynamo.Text("p#" + k.Day()), "sk": dynamo.Text(string(k))}
 }
 
 // change updates an entry of p.
-func (b *books) change(name, expression string, values attr.Item) {
+func (b *books) change(name, expression string, values dynamo.Item) {
 	b.t.Helper()
 	_, err := b.client.UpdateItem(b.t.Context(), &dynamodb.UpdateItemInput{
 		TableName: &b.tables.Ledger, Key: b.entry(name), UpdateExpression: &expression, ExpressionAttributeValues: values,
@@ -110,7 +110,7 @@ func (b *books) drop(name string) {
 	b.must(err)
 }
 
-func (b *books) put(item attr.Item) {
+func (b *books) put(item dynamo.Item) {
 	b.t.Helper()
 	_, err := b.client.PutItem(b.t.Context(), &dynamodb.PutItemInput{TableName: &b.tables.Ledger, Item: item})
 	b.must(err)
@@ -119,7 +119,7 @@ func (b *books) put(item attr.Item) {
 // TestVerify checks that sound wallets have no finding, and that each planted damage is found in its project and in no other.
 func TestVerify(t *testing.T) {
 	t.Parallel()
-	amount := func(n int64) attr.Item { return attr.Item{":v": attr.Number(n)} }
+	amount := func(n int64) dynamo.Item { return dynamo.Item{":v": dynamo.Number(n)} }
 	for _, c := range []struct {
 		name  string
 		plant func(*books)
@@ -136,21 +136,21 @@ func TestVerify(t *testing.T) {
 			b.wallet("REMOVE pending.#k", nil, map[string]string{"#k": string(b.keys["pending"])})
 		}, []credit.Damage{credit.Unbalanced}},
 		{"a lost wallet", func(b *books) {
-			_, err := b.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &b.tables.Wallets, Key: attr.Item{"pk": attr.Text("p")}})
+			_, err := b.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &b.tables.Wallets, Key: dynamo.Item{"pk": dynamo.Text("p")}})
 			b.must(err)
 		}, []credit.Damage{credit.NoWallet}},
 		{"an entry that cannot be read", func(b *books) {
-			b.put(attr.Item{"pk": attr.Text("p#2026-01-01"), "sk": attr.Text("x"), "st": attr.Text("captured")})
+			b.put(dynamo.Item{"pk": dynamo.Text("p#2026-01-01"), "sk": dynamo.Text("x"), "st": dynamo.Text("captured")})
 		}, []credit.Damage{credit.Unreadable}},
 		{"a reservation that cannot be read", func(b *books) {
-			b.wallet("SET pending.#k = :v", attr.Item{":v": attr.Text("x")}, map[string]string{"#k": "0"}) // the first one
+			b.wallet("SET pending.#k = :v", dynamo.Item{":v": dynamo.Text("x")}, map[string]string{"#k": "0"}) // the first one
 		}, []credit.Damage{credit.Unreadable}},
 		{"an entry under another day", func(b *books) {
 			item := b.entry("grant")
 			got, err := b.client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &b.tables.Ledger, Key: item})
 			b.must(err)
 			b.drop("grant")
-			got.Item["pk"] = attr.Text("p#" + time.Now().UTC().Format(time.DateOnly))
+			got.Item["pk"] = dynamo.Text("p#" + time.Now().UTC().Format(time.DateOnly))
 			b.put(got.Item)
 		}, []credit.Damage{credit.Misplaced}},
 		{"a grant without its reason", func(b *books) { b.change("grant", "REMOVE why", nil) }, []credit.Damage{credit.Unexplained}},
@@ -161,7 +161,7 @@ func TestVerify(t *testing.T) {
 			old := credit.NewKey(time.Now().Add(-time.Hour), "old")
 			b.must(b.store.Reserve(t.Context(), &credit.Reservation{Project: "p", Key: old, Credits: 1, Operation: credit.SMS, Environment: "production", RequestID: "old"}))
 		}, []credit.Damage{credit.Stuck}},
-		{"an uncertain grant", func(b *books) { b.change("grant", "SET uncertain = :v", attr.Item{":v": attr.Text("p")}) }, []credit.Damage{credit.Unexplained}},
+		{"an uncertain grant", func(b *books) { b.change("grant", "SET uncertain = :v", dynamo.Item{":v": dynamo.Text("p")}) }, []credit.Damage{credit.Unexplained}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/shared/attr"
+	"svcapi/shared/dynamo"
 )
 
 // Movement describes credits that an operator moves. A movement takes effect once, however often it is repeated with the
@@ -48,14 +48,14 @@ func (s *Store) CreateWallet(ctx context.Context, project string) error {
 // create creates one shard of a wallet.
 func (s *Store) create(ctx context.Context, wallet string) error {
 	item := walletKey(wallet)
-	item["balance"] = attr.Number(0)
+	item["balance"] = dynamo.Number(0)
 	item["pending"] = &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{}}
 	_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName:           &s.tables.Wallets,
 		Item:                item,
 		ConditionExpression: aws.String("attribute_not_exists(pk)"),
 	})
-	if _, exists := attr.Refused(err); exists || err == nil {
+	if _, exists := dynamo.Refused(err); exists || err == nil {
 		return nil
 	}
 	return fmt.Errorf("credit: create the wallet: %w", err)
@@ -96,7 +96,7 @@ func (s *Store) Wallet(ctx context.Context, project string) (*Wallet, error) {
 	}
 	w := Wallet{Shards: shardsIn(items[project])}
 	if alert := items[project]["alert"]; alert != nil {
-		if w.Alert, err = attr.NumberOf(alert); err != nil {
+		if w.Alert, err = dynamo.NumberOf(alert); err != nil {
 			return nil, fmt.Errorf("credit: wallet of %s: %w", project, err)
 		}
 	}
@@ -111,7 +111,7 @@ func (s *Store) Wallet(ctx context.Context, project string) (*Wallet, error) {
 }
 
 // add adds the pending reservations of one shard to the totals.
-func (w *Wallet) add(wallet string, item attr.Item) error {
+func (w *Wallet) add(wallet string, item dynamo.Item) error {
 	for key, value := range pendingOf(item) {
 		r, err := decodePending(wallet, key, value)
 		if err != nil {
@@ -198,7 +198,7 @@ func (s *Store) creditUpdate(project string, credits int64) *types.Update {
 		UpdateExpression:    aws.String("SET balance = balance + :c, granted = if_not_exists(granted, :none) + :c"),
 		ConditionExpression: aws.String("balance BETWEEN :least AND :most"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":c": attr.Number(credits), ":none": attr.Number(0), ":least": attr.Number(least), ":most": attr.Number(most),
+			":c": dynamo.Number(credits), ":none": dynamo.Number(0), ":least": dynamo.Number(least), ":most": dynamo.Number(most),
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
@@ -238,10 +238,10 @@ func (s *Store) SetAlert(ctx context.Context, project string, credits int64) err
 	}
 	if credits > 0 {
 		update.UpdateExpression = aws.String("SET alert = :c")
-		update.ExpressionAttributeValues = map[string]types.AttributeValue{":c": attr.Number(credits)}
+		update.ExpressionAttributeValues = map[string]types.AttributeValue{":c": dynamo.Number(credits)}
 	}
 	_, err := s.client.UpdateItem(ctx, update)
-	if _, absent := attr.Refused(err); absent {
+	if _, absent := dynamo.Refused(err); absent {
 		return fmt.Errorf("%w: %s", ErrNoWallet, project)
 	}
 	if err != nil {

@@ -4,8 +4,7 @@ import (
 	"net/netip"
 	"time"
 
-	"svcapi/shared/bounded"
-	"svcapi/shared/clock"
+	"svcapi/shared/cache"
 )
 
 // maxResults bounds the results in an instance's cache.
@@ -18,11 +17,11 @@ type cacheKey struct {
 	addr                 netip.Addr
 }
 
-// cache stores results for a short time.
-type cache[T any] struct {
+// results stores results for a short time.
+type results[T any] struct {
 	life  time.Duration
-	clock clock.Clock
-	byKey *bounded.Map[cacheKey, cached[T]]
+	clock cache.Clock
+	byKey *cache.Map[cacheKey, cached[T]]
 }
 
 type cached[T any] struct {
@@ -30,11 +29,11 @@ type cached[T any] struct {
 	expiresAt time.Time
 }
 
-func newCache[T any](life time.Duration) *cache[T] {
-	return &cache[T]{life: life, byKey: bounded.New[cacheKey, cached[T]](maxResults)}
+func newResults[T any](life time.Duration) *results[T] {
+	return &results[T]{life: life, byKey: cache.New[cacheKey, cached[T]](maxResults)}
 }
 
-func (c *cache[T]) get(key cacheKey) (value T, ok bool) {
+func (c *results[T]) get(key cacheKey) (value T, ok bool) {
 	entry, ok := c.byKey.Get(key)
 	if !ok || !c.clock.Now().Before(entry.expiresAt) {
 		return value, false
@@ -42,7 +41,7 @@ func (c *cache[T]) get(key cacheKey) (value T, ok bool) {
 	return entry.value, true
 }
 
-func (c *cache[T]) put(key cacheKey, value T) {
+func (c *results[T]) put(key cacheKey, value T) {
 	if c.life > 0 {
 		c.byKey.Put(key, cached[T]{value, c.clock.Now().Add(c.life)})
 	}

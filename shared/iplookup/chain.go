@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"svcapi/shared/api"
+	"svcapi/shared/iplookup/vendors"
 	"svcapi/shared/project"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
@@ -16,13 +17,13 @@ import (
 
 // Chain calls a project's vendors in their order until one returns a result. A Chain is safe for concurrent use.
 type Chain[T any] struct {
-	table     []Vendor[T]
+	table     []vendors.Vendor[T]
 	onUnknown OnUnknown
 	client    *upstream.Client
 	secrets   *secret.Cache
-	databases *Databases
+	databases *vendors.Databases
 	breakers  *upstream.Breakers
-	cache     *cache[T]
+	cache     *results[T]
 }
 
 // OnUnknown decides whether a chain calls the next vendor after a vendor that does not know the address.
@@ -35,12 +36,12 @@ const (
 )
 
 // NewChain returns a chain of the vendors of a table.
-func NewChain[T any](cfg Config, table []Vendor[T], onUnknown OnUnknown, client *upstream.Client, secrets *secret.Cache) *Chain[T] {
+func NewChain[T any](cfg Config, table []vendors.Vendor[T], onUnknown OnUnknown, client *upstream.Client, secrets *secret.Cache) *Chain[T] {
 	return &Chain[T]{
 		table: table, onUnknown: onUnknown, client: client, secrets: secrets,
-		databases: NewDatabases(cfg.DatabaseDirectory),
-		breakers:  upstream.NewBreakersOn(func(err error) bool { return !errors.Is(err, ErrUnknown) }),
-		cache:     newCache[T](time.Duration(cfg.CacheSeconds) * time.Second),
+		databases: vendors.NewDatabases(cfg.DatabaseDirectory),
+		breakers:  upstream.NewBreakersOn(func(err error) bool { return !errors.Is(err, vendors.ErrUnknown) }),
+		cache:     newResults[T](time.Duration(cfg.CacheSeconds) * time.Second),
 	}
 }
 
@@ -48,7 +49,7 @@ func NewChain[T any](cfg Config, table []Vendor[T], onUnknown OnUnknown, client 
 // without a complete integration gets a 422.
 func (c *Chain[T]) Accounts(ctx context.Context, projectID string, integrations []project.Integration) ([]upstream.Account, error) {
 	spec := func(vendor string) *upstream.Spec {
-		if v := Find(c.table, vendor); v != nil {
+		if v := vendors.Find(c.table, vendor); v != nil {
 			return &v.Spec
 		}
 		return nil
@@ -83,7 +84,7 @@ func (r Result[T]) Attributes() []slog.Attr {
 }
 
 // Ask looks an address up along the accounts. Ask calls vendors with an open circuit last, and only when the other vendors
-// have failed. The error joins the errors of all vendors; it is ErrUnknown where the chain stops at a vendor that does not
+// have failed. The error joins the errors of all vendors; it is vendors.ErrUnknown where the chain stops at a vendor that does not
 // know the address.
 func (c *Chain[T]) Ask(ctx context.Context, accounts []upstream.Account, addr netip.Addr) (Result[T], error) {
 	l := lookUp[T]{chain: c, addr: addr}
@@ -128,7 +129,7 @@ func (l *lookUp[T]) key(a upstream.Account) cacheKey {
 // try calls one of the remaining vendors. try reports whether the look-up is done, and whether the circuit is open, so that
 // the vendor was not called.
 func (l *lookUp[T]) try(ctx context.Context, account upstream.Account, remaining int, breakers *upstream.Breakers) (done, open bool) {
-	vendor := Find(l.chain.table, account.Integration.Vendor)
+	vendor := vendors.Find(l.chain.table, account.Integration.Vendor)
 	call := func() (T, error) { return l.call(ctx, vendor, account, remaining) }
 	if breakers != nil {
 		inner := call
@@ -146,10 +147,10 @@ func (l *lookUp[T]) try(ctx context.Context, account upstream.Account, remaining
 		}
 		l.result.Value, l.err = value, nil
 		return true, false
-	case errors.Is(err, ErrUnknown) && l.chain.onUnknown == StopOnUnknown:
-		l.err = ErrUnknown
+	case errors.Is(err, vendors.ErrUnknown) && l.chain.onUnknown == StopOnUnknown:
+		l.err = vendors.ErrUnknown
 		return true, false
-	case errors.Is(err, ErrUnknown):
+	case errors.Is(err, vendors.ErrUnknown):
 		l.result.Failed = append(l.result.Failed, vendor.Name+":unknown")
 	default:
 		l.result.Failed = append(l.result.Failed, vendor.Name+":"+string(upstream.ClassOf(err)))
@@ -159,13 +160,13 @@ func (l *lookUp[T]) try(ctx context.Context, account upstream.Account, remaining
 }
 
 // call makes one look-up within its share of the remaining time.
-func (l *lookUp[T]) call(ctx context.Context, vendor *Vendor[T], account upstream.Account, remaining int) (T, error) {
+func (l *lookUp[T]) call(ctx context.Context, vendor *vendors.Vendor[T], account upstream.Account, remaining int) (T, error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(remaining))
 		defer cancel()
 	}
 	return upstream.WithSecretRefresh(ctx, l.chain.secrets, account, func(a upstream.Account) (T, error) {
-		return vendor.Ask(ctx, Caller{l.chain.client, l.chain.databases, a}, l.addr)
+		return vendor.Ask(ctx, vendors.Caller{Client: l.chain.client, Databases: l.chain.databases, Account: a}, l.addr)
 	})
 }

@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"svcapi/shared/api"
-	"svcapi/shared/clock"
+	"svcapi/shared/cache"
+	"svcapi/shared/iplookup/vendors"
 	"svcapi/shared/project"
 	"svcapi/shared/upstream"
 	"svcapi/test/clocktest"
@@ -25,7 +26,7 @@ type fakeVendor struct {
 	waits bool            // for the end of its time
 }
 
-func (p *fakeVendor) ask(ctx context.Context, _ Caller, _ netip.Addr) (string, error) {
+func (p *fakeVendor) ask(ctx context.Context, _ vendors.Caller, _ netip.Addr) (string, error) {
 	p.asked++
 	if deadline, ok := ctx.Deadline(); ok {
 		p.given = append(p.given, time.Until(deadline).Round(time.Millisecond))
@@ -46,10 +47,10 @@ type fixture struct {
 
 func newFixture(onUnknown OnUnknown, seconds int) *fixture {
 	t := &fixture{a: &fakeVendor{}, b: &fakeVendor{}, c: &fakeVendor{}}
-	var table []Vendor[string]
+	var table []vendors.Vendor[string]
 	for i, p := range []*fakeVendor{t.a, t.b, t.c} {
 		name := string(rune('a' + i))
-		table = append(table, Vendor[string]{Spec: upstream.Spec{Name: name, Endpoint: "https://" + name}, Ask: p.ask, Uncached: name == "c"})
+		table = append(table, vendors.Vendor[string]{Spec: upstream.Spec{Name: name, Endpoint: "https://" + name}, Ask: p.ask, Uncached: name == "c"})
 		t.accounts = append(t.accounts, upstream.Account{Project: "p", Integration: project.Integration{ID: name, Vendor: name}})
 	}
 	t.Chain = NewChain(Config{CacheSeconds: seconds}, table, onUnknown, upstream.New(upstream.Config{}), nil)
@@ -76,10 +77,10 @@ func TestChain(t *testing.T) {
 		{"the second has a result", true, refused, nil, nil, "b", "a:not_sent", nil},
 		{"the third has a result", true, refused, broken, nil, "c", "a:not_sent b:unusable_answer", nil},
 		{"none has a result", true, refused, broken, refused, "c", "a:not_sent b:unusable_answer c:not_sent", broken},
-		{"unknown to the first, asked on", true, ErrUnknown, nil, nil, "b", "a:unknown", nil},
-		{"unknown to all", true, ErrUnknown, ErrUnknown, ErrUnknown, "c", "a:unknown b:unknown c:unknown", ErrUnknown},
-		{"unknown to the first, not asked on", false, ErrUnknown, nil, nil, "a", "", ErrUnknown},
-		{"unknown to the second", false, refused, ErrUnknown, nil, "b", "a:not_sent", ErrUnknown},
+		{"unknown to the first, asked on", true, vendors.ErrUnknown, nil, nil, "b", "a:unknown", nil},
+		{"unknown to all", true, vendors.ErrUnknown, vendors.ErrUnknown, vendors.ErrUnknown, "c", "a:unknown b:unknown c:unknown", vendors.ErrUnknown},
+		{"unknown to the first, not asked on", false, vendors.ErrUnknown, nil, nil, "a", "", vendors.ErrUnknown},
+		{"unknown to the second", false, refused, vendors.ErrUnknown, nil, "b", "a:not_sent", vendors.ErrUnknown},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newFixture(c.onUnknown, 0)
@@ -128,7 +129,7 @@ func TestBreakers(t *testing.T) {
 			}
 		}
 
-		b.a.err, b.b.asked = ErrUnknown, 0
+		b.a.err, b.b.asked = vendors.ErrUnknown, 0
 		for range 20 {
 			_, _ = look("1.1.1.2")
 		}
@@ -157,7 +158,7 @@ func TestNoTimeLeft(t *testing.T) {
 func TestFreeze(t *testing.T) {
 	frozen := clocktest.New()
 	b := newFixture(true, 60)
-	b.cache.clock = clock.Of(frozen.Now)
+	b.cache.clock = cache.ClockOf(frozen.Now)
 	for _, step := range []struct {
 		frozen time.Duration
 		cached bool

@@ -1,9 +1,7 @@
-// Package iplookup looks up IP addresses at vendors: the chain of a project's integrations, its cache, and the calls of the
-// vendors that serve both IP risk and location.
+// Package iplookup looks up IP addresses along the chain of a project's integrations, with a cache of results.
 package iplookup
 
 import (
-	"context"
 	"errors"
 	"net/netip"
 	"time"
@@ -22,31 +20,6 @@ func Address(in *api.Input, name string) netip.Addr {
 		in.Problem(name, "must be an IPv4 or IPv6 address")
 	}
 	return addr
-}
-
-// ErrUnknown reports that a vendor does not know the address.
-var ErrUnknown = errors.New("the vendor does not know the address")
-
-// Vendor is one row of a function's vendor table. T is the result of a look-up.
-type Vendor[T any] struct {
-	upstream.Spec
-	// Ask makes one look-up. The errors are ErrUnknown and *upstream.Error.
-	Ask func(ctx context.Context, c Caller, addr netip.Addr) (T, error)
-	// Uncached means that results are not cached: the vendor's terms do not clearly permit a cache, or a look-up is free.
-	Uncached bool
-}
-
-// OnDisk reports whether the vendor is a database file, without an account and a network address.
-func (v Vendor[T]) OnDisk() bool { return v.Endpoint == "" }
-
-// Find returns the row with that name, or nil.
-func Find[T any](table []Vendor[T], name string) *Vendor[T] {
-	for i := range table {
-		if table[i].Name == name {
-			return &table[i]
-		}
-	}
-	return nil
 }
 
 // Config is read once from the environment.

@@ -8,8 +8,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"svcapi/shared/bounded"
-	"svcapi/shared/clock"
+	"svcapi/shared/cache"
 )
 
 var (
@@ -35,12 +34,12 @@ const (
 type Cache struct {
 	store *Store
 	ttl   time.Duration
-	clock clock.Clock
+	clock cache.Clock
 
 	flights singleflight.Group
 
-	records *bounded.Map[string, readRecord]
-	unknown *bounded.Map[string, time.Time] // when the read began that proved it
+	records *cache.Map[string, readRecord]
+	unknown *cache.Map[string, time.Time] // when the read began that proved it
 }
 
 // readRecord is a record with the time at which its read began; rec is nil where no such project exists.
@@ -55,8 +54,8 @@ func NewCache(store *Store, ttl time.Duration) *Cache {
 	return &Cache{
 		store:   store,
 		ttl:     ttl,
-		records: bounded.New[string, readRecord](maxRecords),
-		unknown: bounded.New[string, time.Time](maxUnknown),
+		records: cache.New[string, readRecord](maxRecords),
+		unknown: cache.New[string, time.Time](maxUnknown),
 	}
 }
 

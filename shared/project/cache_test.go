@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go/middleware"
 
-	"svcapi/shared/clock"
+	"svcapi/shared/cache"
 	"svcapi/test/clocktest"
 	"svcapi/test/enginetest"
 )
@@ -42,7 +42,7 @@ func newFixture(t *testing.T) *fixture {
 	})
 	b.store = NewStore(client, tables.Projects)
 	b.Cache = NewCache(NewStore(counted, tables.Projects), 10*time.Second)
-	b.Cache.clock = clock.Of(b.clock.Now)
+	b.Cache.clock = cache.ClockOf(b.clock.Now)
 	return b
 }
 

@@ -8,10 +8,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/shared/attr"
+	"svcapi/shared/dynamo"
 )
 
-// The SDK's attributevalue reads a missing attribute as a zero, and this code as an error; see also package attr.
+// The SDK's attributevalue reads a missing attribute as a zero, and this code as an error; see also package dynamo.
 
 // The items of a project's partition. The partition key is the project ID, and the sort key is one of:
 //
@@ -24,11 +24,11 @@ const (
 	sortIntegration = "integration#"
 )
 
-type item = attr.Item
+type item = dynamo.Item
 
 func boolean(b bool) types.AttributeValue { return &types.AttributeValueMemberBOOL{Value: b} }
 
-func instant(t time.Time) types.AttributeValue { return attr.Text(t.UTC().Format(time.RFC3339)) }
+func instant(t time.Time) types.AttributeValue { return dynamo.Text(t.UTC().Format(time.RFC3339)) }
 
 func listOf[T any](values []T, encode func(T) types.AttributeValue) types.AttributeValue {
 	list := make([]types.AttributeValue, len(values))
@@ -40,25 +40,25 @@ func listOf[T any](values []T, encode func(T) types.AttributeValue) types.Attrib
 
 func projectItem(p *Project) item {
 	it := item{
-		"pk":                 attr.Text(p.ID),
-		"sk":                 attr.Text(sortProject),
-		"name":               attr.Text(p.Name),
+		"pk":                 dynamo.Text(p.ID),
+		"sk":                 dynamo.Text(sortProject),
+		"name":               dynamo.Text(p.Name),
 		"paused":             boolean(p.Paused),
-		"limit_requests":     attr.Number(int64(p.Limit.Requests)),
-		"limit_seconds":      attr.Number(int64(p.Limit.Window / time.Second)),
+		"limit_requests":     dynamo.Number(int64(p.Limit.Requests)),
+		"limit_seconds":      dynamo.Number(int64(p.Limit.Window / time.Second)),
 		"trial":              boolean(p.Trial),
-		"trial_destinations": listOf(p.TrialDestinations, attr.Text),
+		"trial_destinations": listOf(p.TrialDestinations, dynamo.Text),
 		"created":            instant(p.Created),
-		"version":            attr.Number(p.version),
+		"version":            dynamo.Number(p.version),
 	}
 	if p.Shards.Count > 0 {
-		it["parts"] = attr.Number(int64(p.Shards.Count))
-		it["parts_before"] = attr.Number(int64(p.Shards.Before))
+		it["parts"] = dynamo.Number(int64(p.Shards.Count))
+		it["parts_before"] = dynamo.Number(int64(p.Shards.Before))
 		it["parts_since"] = instant(p.Shards.Since)
 	}
 	p.Limits.encode(it)
 	if p.recipientKey != nil {
-		it["recipient_key"] = attr.Bytes(p.recipientKey)
+		it["recipient_key"] = dynamo.Bytes(p.recipientKey)
 	}
 	return it
 }
@@ -68,26 +68,26 @@ func (l Limits) encode(it item) {
 	if len(l.Recipients) > 0 {
 		it["recipient_limits"] = listOf(l.Recipients, func(r RecipientLimit) types.AttributeValue {
 			return &types.AttributeValueMemberM{Value: item{
-				"messages": attr.Number(int64(r.Messages)), "seconds": attr.Number(int64(r.Window / time.Second)),
+				"messages": dynamo.Number(int64(r.Messages)), "seconds": dynamo.Number(int64(r.Window / time.Second)),
 			}}
 		})
 	}
 	for name, most := range map[string]int64{"daily_credits": l.DailyCredits, "daily_units": l.DailyUnits} {
 		if most != 0 {
-			it[name] = attr.Number(most)
+			it[name] = dynamo.Number(most)
 		}
 	}
 }
 
 func credentialItem(projectID string, c *Credential) item {
 	return item{
-		"pk":          attr.Text(projectID),
-		"sk":          attr.Text(sortCredential + c.ClientID),
-		"client_id":   attr.Text(c.ClientID),
-		"environment": attr.Text(string(c.Environment)),
+		"pk":          dynamo.Text(projectID),
+		"sk":          dynamo.Text(sortCredential + c.ClientID),
+		"client_id":   dynamo.Text(c.ClientID),
+		"environment": dynamo.Text(string(c.Environment)),
 		"active":      boolean(c.Active),
 		"secrets": listOf(c.Secrets, func(s SecretDigest) types.AttributeValue {
-			return &types.AttributeValueMemberM{Value: item{"digest": attr.Bytes(s.Digest[:]), "created": instant(s.Created)}}
+			return &types.AttributeValueMemberM{Value: item{"digest": dynamo.Bytes(s.Digest[:]), "created": instant(s.Created)}}
 		}),
 	}
 }
@@ -95,17 +95,17 @@ func credentialItem(projectID string, c *Credential) item {
 func integrationItem(projectID string, i *Integration) item {
 	settings := make(item, len(i.Settings))
 	for name, value := range i.Settings {
-		settings[name] = attr.Text(value)
+		settings[name] = dynamo.Text(value)
 	}
 	return item{
-		"pk":          attr.Text(projectID),
-		"sk":          attr.Text(sortIntegration + string(i.Environment) + "#" + string(i.Kind) + "#" + i.Vendor),
-		"environment": attr.Text(string(i.Environment)),
-		"kind":        attr.Text(string(i.Kind)),
-		"vendor":      attr.Text(i.Vendor),
-		"mode":        attr.Text(string(i.Mode)),
+		"pk":          dynamo.Text(projectID),
+		"sk":          dynamo.Text(sortIntegration + string(i.Environment) + "#" + string(i.Kind) + "#" + i.Vendor),
+		"environment": dynamo.Text(string(i.Environment)),
+		"kind":        dynamo.Text(string(i.Kind)),
+		"vendor":      dynamo.Text(i.Vendor),
+		"mode":        dynamo.Text(string(i.Mode)),
 		"active":      boolean(i.Active),
-		"priority":    attr.Number(int64(i.Priority)),
+		"priority":    dynamo.Number(int64(i.Priority)),
 		"settings":    &types.AttributeValueMemberM{Value: settings},
 		"updated":     instant(i.Updated),
 	}
@@ -127,7 +127,7 @@ func decode(items []item) (*Record, error) {
 			rec.Integrations = append(rec.Integrations, r.integration())
 		}
 		if err != nil {
-			return nil, fmt.Errorf("item %s of project %s: %w", attr.TextOf(it["sk"]), attr.TextOf(it["pk"]), err)
+			return nil, fmt.Errorf("item %s of project %s: %w", dynamo.TextOf(it["sk"]), dynamo.TextOf(it["pk"]), err)
 		}
 	}
 	if !found {

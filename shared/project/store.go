@@ -18,7 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/shared/attr"
+	"svcapi/shared/dynamo"
 )
 
 // The reasons to refuse a change. The errors of a Store wrap one of them where it applies, with a text for the operator.
@@ -52,7 +52,7 @@ func (s *Store) Load(ctx context.Context, projectID string) (*Record, error) {
 		TableName:                 &s.table,
 		ConsistentRead:            aws.Bool(true),
 		KeyConditionExpression:    aws.String("pk = :project"),
-		ExpressionAttributeValues: item{":project": attr.Text(projectID)},
+		ExpressionAttributeValues: item{":project": dynamo.Text(projectID)},
 	})
 	var items []item
 	for pages.HasMorePages() {
@@ -70,7 +70,7 @@ func (s *Store) ListProjects(ctx context.Context) ([]Project, error) {
 	pages := dynamodb.NewScanPaginator(s.db, &dynamodb.ScanInput{
 		TableName:                 &s.table,
 		FilterExpression:          aws.String("sk = :project"),
-		ExpressionAttributeValues: item{":project": attr.Text(sortProject)},
+		ExpressionAttributeValues: item{":project": dynamo.Text(sortProject)},
 	})
 	var projects []Project
 	for pages.HasMorePages() {
@@ -324,7 +324,7 @@ func (s *Store) change(ctx context.Context, projectID string, edit func(rec *Rec
 		writes := []types.Put{{
 			Item:                      projectItem(&rec.Project),
 			ConditionExpression:       aws.String("version = :seen"),
-			ExpressionAttributeValues: item{":seen": attr.Number(seen)},
+			ExpressionAttributeValues: item{":seen": dynamo.Number(seen)},
 		}}
 		if more != nil {
 			writes = append(writes, types.Put{Item: more})

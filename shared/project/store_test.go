@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/shared/attr"
+	"svcapi/shared/dynamo"
 	"svcapi/test/enginetest"
 )
 
@@ -356,7 +356,7 @@ func TestDamagedItems(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := s.db.Query(ctx, &dynamodb.QueryInput{
-		TableName: &s.table, KeyConditionExpression: aws.String("pk = :p"), ExpressionAttributeValues: item{":p": attr.Text("acme")},
+		TableName: &s.table, KeyConditionExpression: aws.String("pk = :p"), ExpressionAttributeValues: item{":p": dynamo.Text("acme")},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -366,13 +366,13 @@ func TestDamagedItems(t *testing.T) {
 	}
 	for _, whole := range out.Items {
 		for name := range whole {
-			if name == "pk" && attr.TextOf(whole["sk"]) != sortProject {
+			if name == "pk" && dynamo.TextOf(whole["sk"]) != sortProject {
 				continue // the project's own item contains its ID
 			}
 			broken := maps.Clone(whole)
 			broken[name] = &types.AttributeValueMemberNULL{Value: true}
 			if _, err := decode([]item{broken}); err == nil {
-				t.Errorf("%s without %s is read", attr.TextOf(whole["sk"]), name)
+				t.Errorf("%s without %s is read", dynamo.TextOf(whole["sk"]), name)
 			}
 		}
 	}

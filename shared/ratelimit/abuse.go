@@ -10,8 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/shared/attr"
-	"svcapi/shared/awsclient"
+	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 )
 
@@ -100,7 +99,7 @@ func (l *Limiter) CountMessage(ctx context.Context, p *project.Project, number s
 	var last time.Time
 	for _, limit := range p.Limits.Recipients {
 		counter, end := slot(limit, now)
-		if n, _ := attr.NumberOf(item[counter]); n >= int64(limit.Messages) && end.After(last) { // absent: 0
+		if n, _ := dynamo.NumberOf(item[counter]); n >= int64(limit.Messages) && end.After(last) { // absent: 0
 			last, refusal.Limit, refusal.Reset = end, limit, rest(end, now)
 		}
 	}
@@ -161,13 +160,13 @@ func (l *Limiter) CountDaily(ctx context.Context, d Daily, amount int64, at time
 		return Count{}, Day{}, fmt.Errorf("ratelimit: count %s of the day: %w", d.Unit, err)
 	}
 	if !added {
-		n, _ := attr.NumberOf(item["n"])
+		n, _ := dynamo.NumberOf(item["n"])
 		l.cache(c.pk, end, reached{room: d.Most - n, limits: fmt.Sprint(d.Most)})
 		return Count{}, state, nil
 	}
 	state.pk = c.pk
-	state.alerted, _ = attr.NumberOf(item["alerted"]) // absent: 0
-	state.Counted, err = attr.NumberOf(item["n"])
+	state.alerted, _ = dynamo.NumberOf(item["alerted"]) // absent: 0
+	state.Counted, err = dynamo.NumberOf(item["n"])
 	return c, state, err
 }
 
@@ -178,16 +177,16 @@ func (s Day) Near() bool {
 
 // ClaimAlert reports whether the caller is the one that alerts of this day's limit.
 func (l *Limiter) ClaimAlert(ctx context.Context, s Day) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, awsclient.WriteTimeout)
+	ctx, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
 	defer cancel()
-	_, ambiguous, err := awsclient.Write(ctx, l.client.UpdateItem, &dynamodb.UpdateItemInput{
+	_, ambiguous, err := dynamo.Write(ctx, l.client.UpdateItem, &dynamodb.UpdateItemInput{
 		TableName:                 &l.table,
-		Key:                       map[string]types.AttributeValue{"pk": attr.Text(s.pk)},
+		Key:                       map[string]types.AttributeValue{"pk": dynamo.Text(s.pk)},
 		UpdateExpression:          aws.String("SET alerted = :most"),
 		ConditionExpression:       aws.String("attribute_exists(n) AND (attribute_not_exists(alerted) OR alerted <> :most)"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":most": attr.Number(s.Limit.Most)},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":most": dynamo.Number(s.Limit.Most)},
 	})
-	if _, refused := attr.Refused(err); refused {
+	if _, refused := dynamo.Refused(err); refused {
 		return ambiguous > 0, nil // an earlier attempt may have taken effect: two alerts are better than none
 	}
 	return err == nil, err
@@ -197,12 +196,12 @@ func (l *Limiter) ClaimAlert(ctx context.Context, s Day) (bool, error) {
 func (l *Limiter) Counted(ctx context.Context, d Daily, at time.Time) (int64, error) {
 	start, _ := midnight(at)
 	out, err := l.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &l.table, Key: map[string]types.AttributeValue{"pk": attr.Text(d.key(start))}, ConsistentRead: aws.Bool(true),
+		TableName: &l.table, Key: map[string]types.AttributeValue{"pk": dynamo.Text(d.key(start))}, ConsistentRead: aws.Bool(true),
 	})
 	if err != nil || out.Item == nil {
 		return 0, err
 	}
-	return attr.NumberOf(out.Item["n"])
+	return dynamo.NumberOf(out.Item["n"])
 }
 
 // Subtract subtracts an amount of a count from its counters. Subtract takes effect once or not at all, so that a lost response
@@ -218,17 +217,17 @@ func (l *Limiter) Subtract(ctx context.Context, c Count, amount int64) error {
 		assignments = append(assignments, fmt.Sprintf("#n%d = #n%d - :by", i, i))
 		conditions = append(conditions, fmt.Sprintf("#n%d >= :by", i))
 	}
-	ctx, cancel := context.WithTimeout(ctx, awsclient.WriteTimeout)
+	ctx, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
 	defer cancel()
-	err := awsclient.WriteOnce(ctx, l.client.UpdateItem, &dynamodb.UpdateItemInput{
+	err := dynamo.WriteOnce(ctx, l.client.UpdateItem, &dynamodb.UpdateItemInput{
 		TableName:                 &l.table,
-		Key:                       map[string]types.AttributeValue{"pk": attr.Text(c.pk)},
+		Key:                       map[string]types.AttributeValue{"pk": dynamo.Text(c.pk)},
 		UpdateExpression:          aws.String("SET " + strings.Join(assignments, ", ")),
 		ConditionExpression:       aws.String(strings.Join(conditions, " AND ")),
 		ExpressionAttributeNames:  names,
-		ExpressionAttributeValues: map[string]types.AttributeValue{":by": attr.Number(min(amount, c.By))},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":by": dynamo.Number(min(amount, c.By))},
 	})
-	if _, refused := attr.Refused(err); refused {
+	if _, refused := dynamo.Refused(err); refused {
 		return nil // the item has expired
 	}
 	return err
@@ -244,20 +243,20 @@ func (l *Limiter) cache(pk string, end time.Time, r reached) {
 
 // add adds the count to all of its counters, or to none where one of them would exceed its limit. add returns the item: after
 // an addition the attributes that the parameter returns asks for, otherwise the stored item.
-func (l *Limiter) add(ctx context.Context, c Count, end time.Time, returns types.ReturnValue) (added bool, item attr.Item, err error) {
+func (l *Limiter) add(ctx context.Context, c Count, end time.Time, returns types.ReturnValue) (added bool, item dynamo.Item, err error) {
 	names, sums, conditions := map[string]string{}, []string{}, []string{}
-	values := attr.Item{":by": attr.Number(c.By), ":expires": attr.Number(end.Add(keepAfterWindow).Unix())}
+	values := dynamo.Item{":by": dynamo.Number(c.By), ":expires": dynamo.Number(end.Add(keepAfterWindow).Unix())}
 	for i, counter := range c.counters {
 		name, room := fmt.Sprintf("#n%d", i), fmt.Sprintf(":room%d", i)
-		names[name], values[room] = counter.name, attr.Number(counter.most-c.By)
+		names[name], values[room] = counter.name, dynamo.Number(counter.most-c.By)
 		sums = append(sums, name+" :by")
 		conditions = append(conditions, fmt.Sprintf("(attribute_not_exists(%s) OR %s <= %s)", name, name, room))
 	}
-	ctx, cancel := context.WithTimeout(ctx, awsclient.WriteTimeout)
+	ctx, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
 	defer cancel()
-	out, _, err := awsclient.Write(ctx, l.client.UpdateItem, &dynamodb.UpdateItemInput{
+	out, _, err := dynamo.Write(ctx, l.client.UpdateItem, &dynamodb.UpdateItemInput{
 		TableName:                           &l.table,
-		Key:                                 attr.Item{"pk": attr.Text(c.pk)},
+		Key:                                 dynamo.Item{"pk": dynamo.Text(c.pk)},
 		UpdateExpression:                    aws.String("ADD " + strings.Join(sums, ", ") + " SET expires = :expires"),
 		ConditionExpression:                 aws.String(strings.Join(conditions, " AND ")),
 		ExpressionAttributeNames:            names,
@@ -265,7 +264,7 @@ func (l *Limiter) add(ctx context.Context, c Count, end time.Time, returns types
 		ReturnValues:                        returns,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	if stored, refused := attr.Refused(err); refused {
+	if stored, refused := dynamo.Refused(err); refused {
 		return false, stored, nil
 	}
 	if err != nil {

@@ -13,9 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
-	"svcapi/shared/attr"
-	"svcapi/shared/awsclient"
-	"svcapi/shared/clock"
+	"svcapi/shared/cache"
+	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 	"svcapi/test/enginetest"
 	"svcapi/test/faultproxy"
@@ -288,7 +287,7 @@ func TestSubtract(t *testing.T) {
 func TestAbuseExpires(t *testing.T) {
 	all, client, table := instances(t, 1)
 	l := all[0]
-	l.clock = clock.Of(func() time.Time { return noon })
+	l.clock = cache.ClockOf(func() time.Time { return noon })
 	count, _, err := l.CountMessage(t.Context(), limitedTo(per(1, time.Second)), someone)
 	if err != nil {
 		t.Fatal(err)
@@ -305,9 +304,9 @@ func TestAbuseExpires(t *testing.T) {
 	}
 }
 
-func itemKey(pk string) attr.Item { return attr.Item{"pk": attr.Text(pk)} }
+func itemKey(pk string) dynamo.Item { return dynamo.Item{"pk": dynamo.Text(pk)} }
 
-func seconds(t time.Time) types.AttributeValue { return attr.Number(t.Unix()) }
+func seconds(t time.Time) types.AttributeValue { return dynamo.Number(t.Unix()) }
 
 // clearText returns the text of an attribute.
 func clearText(v types.AttributeValue) string {
@@ -356,7 +355,7 @@ func TestLostResponses(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(proxy.Close)
-			client := awsclient.DynamoDB(aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", "")},
+			client := dynamo.NewClient(aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", "")},
 				func(o *dynamodb.Options) { o.BaseEndpoint = aws.String(proxy.URL("test")) })
 			l := at(New(client, tables.Transient), noon)
 			d := Daily{"p", Units, 100}

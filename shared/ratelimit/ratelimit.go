@@ -14,9 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/shared/attr"
-	"svcapi/shared/bounded"
-	"svcapi/shared/clock"
+	"svcapi/shared/cache"
+	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 )
 
@@ -40,12 +39,12 @@ type Decision struct {
 type Limiter struct {
 	client *dynamodb.Client
 	table  string
-	clock  clock.Clock
+	clock  cache.Clock
 
 	mu      sync.Mutex
 	windows map[string]exhaustion // by project and environment
 
-	reached *bounded.Map[string, reached] // by counter
+	reached *cache.Map[string, reached] // by counter
 }
 
 // exhaustion says which shards of a window are exhausted, until the window ends or the operator changes the limit.
@@ -57,7 +56,7 @@ type exhaustion struct {
 
 // New returns a limiter on the table of transient items.
 func New(client *dynamodb.Client, table string) *Limiter {
-	return &Limiter{client: client, table: table, windows: map[string]exhaustion{}, reached: bounded.New[string, reached](maxReached)}
+	return &Limiter{client: client, table: table, windows: map[string]exhaustion{}, reached: cache.New[string, reached](maxReached)}
 }
 
 // Count counts one request against the limit. A count whose response was lost may count twice, and never too little.
@@ -78,7 +77,7 @@ func (l *Limiter) Count(ctx context.Context, p *project.Project, env string) (De
 		added, item, err := l.add(ctx, c, end, types.ReturnValueUpdatedNew)
 		n := int64(0)
 		if err == nil && added {
-			n, err = attr.NumberOf(item["n"])
+			n, err = dynamo.NumberOf(item["n"])
 		}
 		if err != nil {
 			return Decision{}, fmt.Errorf("ratelimit: %w", err)

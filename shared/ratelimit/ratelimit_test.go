@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
-	"svcapi/shared/clock"
+	"svcapi/shared/cache"
 	"svcapi/shared/project"
 	"svcapi/test/clocktest"
 	"svcapi/test/enginetest"
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 var noon = time.Date(2100, 3, 4, 12, 0, 0, 0, time.UTC)
 
 func at(l *Limiter, now time.Time) *Limiter {
-	l.clock = clock.Of(func() time.Time { return now })
+	l.clock = cache.ClockOf(func() time.Time { return now })
 	return l
 }
 
@@ -114,7 +114,7 @@ func TestFreeze(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	frozen := clocktest.New()
 	l := New(client, tables.Transient)
-	l.clock = clock.Of(frozen.Now)
+	l.clock = cache.ClockOf(frozen.Now)
 	p := limited("p", project.RateLimit{Requests: 1, Window: time.Hour}, 1)
 	for _, step := range []struct {
 		frozen     time.Duration

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"svcapi/shared/attr"
+	"svcapi/shared/dynamo"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/go-json-experiment/json"
@@ -22,19 +22,19 @@ func jsonText(v any) types.AttributeValue {
 	if err != nil {
 		panic(fmt.Errorf("JSON of rates: %w", err))
 	}
-	return attr.Text(string(text))
+	return dynamo.Text(string(text))
 }
 
 func encodeTable(t *Table) item {
 	return item{
-		"source": attr.Text(t.Source), "base": attr.Text(t.Base), "date": attr.Text(stamp(t.Date)),
-		"fetched": attr.Text(stamp(t.Fetched)), "rates": jsonText(t.Rates),
+		"source": dynamo.Text(t.Source), "base": dynamo.Text(t.Base), "date": dynamo.Text(stamp(t.Date)),
+		"fetched": dynamo.Text(stamp(t.Fetched)), "rates": jsonText(t.Rates),
 	}
 }
 
 func decodeTable(i item) (*Table, error) {
-	t := &Table{Source: attr.TextOf(i["source"]), Base: attr.TextOf(i["base"]), Date: timeOf(i["date"]), Fetched: timeOf(i["fetched"])}
-	if err := json.Unmarshal([]byte(attr.TextOf(i["rates"])), &t.Rates); err != nil {
+	t := &Table{Source: dynamo.TextOf(i["source"]), Base: dynamo.TextOf(i["base"]), Date: timeOf(i["date"]), Fetched: timeOf(i["fetched"])}
+	if err := json.Unmarshal([]byte(dynamo.TextOf(i["rates"])), &t.Rates); err != nil {
 		return nil, err
 	}
 	if t.Rates[t.Base].Cmp(One()) != 0 || t.Date.IsZero() {
@@ -55,18 +55,18 @@ func decodeSet(i item) (*Set, error) {
 		return nil, err
 	}
 	s := &Set{Table: *t}
-	return s, json.Unmarshal([]byte(attr.TextOf(i["bank"])), &s.Bank)
+	return s, json.Unmarshal([]byte(dynamo.TextOf(i["bank"])), &s.Bank)
 }
 
 func decodeSource(i item) (s Source, err error) {
 	s = Source{
-		Fetched: timeOf(i["fetched"]), Failure: attr.TextOf(i["trouble"]), Tried: timeOf(i["tried"]),
+		Fetched: timeOf(i["fetched"]), Failure: dynamo.TextOf(i["trouble"]), Tried: timeOf(i["tried"]),
 		Failures: int(numberOf(i["failures"])), FetchesToday: int(numberOf(i["fetches_today"])),
 	}
 	if i["rates"] != nil {
 		s.Table, err = decodeTable(i)
 	}
-	if bank := attr.TextOf(i["bank"]); bank != "" {
+	if bank := dynamo.TextOf(i["bank"]); bank != "" {
 		err = errors.Join(err, json.Unmarshal([]byte(bank), &s.Bank))
 	}
 	return s, err
@@ -80,12 +80,12 @@ func parseTime(s string) time.Time {
 	return t
 }
 
-func timeOf(v types.AttributeValue) time.Time { return parseTime(attr.TextOf(v)) }
+func timeOf(v types.AttributeValue) time.Time { return parseTime(dynamo.TextOf(v)) }
 
-func key(pk, sk string) item { return item{"pk": attr.Text(pk), "sk": attr.Text(sk)} }
+func key(pk, sk string) item { return item{"pk": dynamo.Text(pk), "sk": dynamo.Text(sk)} }
 
 // numberOf returns a number, or 0 for any other value.
 func numberOf(v types.AttributeValue) int64 {
-	n, _ := attr.NumberOf(v)
+	n, _ := dynamo.NumberOf(v)
 	return n
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/shared/attr"
+	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 )
 
@@ -97,16 +97,16 @@ func (s *Store) Stored(ctx context.Context) (*Stored, error) {
 	stored := &Stored{Sources: map[string]Source{}}
 	err := s.query(ctx, &dynamodb.QueryInput{
 		KeyConditionExpression: aws.String("pk = :pk"), ConsistentRead: aws.Bool(true),
-		ExpressionAttributeValues: item{":pk": attr.Text(storedKey)},
+		ExpressionAttributeValues: item{":pk": dynamo.Text(storedKey)},
 	}, 0, func(i item) (err error) {
-		key := attr.TextOf(i["sk"])
+		key := dynamo.TextOf(i["sk"])
 		name, isSource := strings.CutPrefix(key, sourceKey)
 		switch {
 		case key == currentKey:
 			stored.version = numberOf(i["version"])
 			stored.Current, err = decodeSet(i)
 		case key == pinKey:
-			stored.Pin = &Pin{attr.TextOf(i["source"]), attr.TextOf(i["reason"]), attr.TextOf(i["actor"]), timeOf(i["at"])}
+			stored.Pin = &Pin{dynamo.TextOf(i["source"]), dynamo.TextOf(i["reason"]), dynamo.TextOf(i["actor"]), timeOf(i["at"])}
 		case isSource:
 			stored.Sources[name], err = decodeSource(i)
 		}
@@ -118,11 +118,11 @@ func (s *Store) Stored(ctx context.Context) (*Stored, error) {
 // PutCurrent replaces the set in use. PutCurrent returns ErrChanged where the set was replaced after the read of stored.
 func (s *Store) PutCurrent(ctx context.Context, stored *Stored, set *Set) error {
 	i := encodeSet(set)
-	i["version"] = attr.Number(stored.version + 1)
+	i["version"] = dynamo.Number(stored.version + 1)
 	in := dynamodb.PutItemInput{ConditionExpression: aws.String("attribute_not_exists(pk)")}
 	if stored.version > 0 {
 		in.ConditionExpression = aws.String("version = :v")
-		in.ExpressionAttributeValues = item{":v": attr.Number(stored.version)}
+		in.ExpressionAttributeValues = item{":v": dynamo.Number(stored.version)}
 	}
 	return s.put(ctx, storedKey, currentKey, i, in)
 }
@@ -136,12 +136,12 @@ func (s *Store) PutSource(ctx context.Context, name string, source Source) error
 	if source.Bank != nil {
 		i["bank"] = jsonText(source.Bank)
 	}
-	i["fetched"], i["tried"] = attr.Text(stamp(source.Fetched)), attr.Text(stamp(source.Tried))
+	i["fetched"], i["tried"] = dynamo.Text(stamp(source.Fetched)), dynamo.Text(stamp(source.Tried))
 	if source.FetchesToday > 0 {
-		i["failures"], i["fetches_today"] = attr.Number(int64(source.Failures)), attr.Number(int64(source.FetchesToday))
+		i["failures"], i["fetches_today"] = dynamo.Number(int64(source.Failures)), dynamo.Number(int64(source.FetchesToday))
 	}
 	if source.Failure != "" {
-		i["trouble"] = attr.Text(source.Failure)
+		i["trouble"] = dynamo.Text(source.Failure)
 	}
 	newest := "fetched"
 	if i["date"] != nil {
@@ -164,21 +164,21 @@ func (s *Store) ClaimFetch(ctx context.Context, name string, before Source, at t
 	}
 	claim := rand.Text() // two runs may begin in the same millisecond
 	values := item{
-		":at": attr.Text(stamp(at)), ":claim": attr.Text(claim),
-		":failures": attr.Number(int64(claimed.Failures)), ":fetches": attr.Number(int64(claimed.FetchesToday)),
+		":at": dynamo.Text(stamp(at)), ":claim": dynamo.Text(claim),
+		":failures": dynamo.Number(int64(claimed.Failures)), ":fetches": dynamo.Number(int64(claimed.FetchesToday)),
 	}
 	condition := "attribute_not_exists(tried)"
 	if !before.Tried.IsZero() {
 		condition = "tried = :before"
-		values[":before"] = attr.Text(stamp(before.Tried))
+		values[":before"] = dynamo.Text(stamp(before.Tried))
 	}
 	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: key(storedKey, sourceKey+name), ConditionExpression: &condition, ExpressionAttributeValues: values,
 		UpdateExpression:                    aws.String("SET tried = :at, claim = :claim, failures = :failures, fetches_today = :fetches"),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	if stored, refused := attr.Refused(err); refused {
-		if attr.TextOf(stored["claim"]) == claim {
+	if stored, refused := dynamo.Refused(err); refused {
+		if dynamo.TextOf(stored["claim"]) == claim {
 			return claimed, nil // an earlier attempt of this write took effect
 		}
 		return claimed, ErrChanged
@@ -189,7 +189,7 @@ func (s *Store) ClaimFetch(ctx context.Context, name string, before Source, at t
 // PutFailure stores the failure of a source's last fetch, beside its last valid fetch.
 func (s *Store) PutFailure(ctx context.Context, name, failure string, at time.Time) error {
 	return s.update(ctx, storedKey, sourceKey+name, "SET trouble = :failure, tried = :at",
-		item{":failure": attr.Text(failure), ":at": attr.Text(stamp(at))})
+		item{":failure": dynamo.Text(failure), ":at": dynamo.Text(stamp(at))})
 }
 
 // PutPin stores the operator's choice of the source, or removes the choice when pin is nil.
@@ -199,7 +199,7 @@ func (s *Store) PutPin(ctx context.Context, pin *Pin) error {
 		return err
 	}
 	return s.put(ctx, storedKey, pinKey, item{
-		"source": attr.Text(pin.Source), "reason": attr.Text(pin.Reason), "actor": attr.Text(pin.Actor), "at": attr.Text(stamp(pin.At)),
+		"source": dynamo.Text(pin.Source), "reason": dynamo.Text(pin.Reason), "actor": dynamo.Text(pin.Actor), "at": dynamo.Text(stamp(pin.At)),
 	}, dynamodb.PutItemInput{})
 }
 
@@ -219,8 +219,8 @@ func (s *Store) PutEvent(ctx context.Context, e Event, place int) error {
 	if e.Set != nil {
 		i = encodeSet(e.Set)
 	}
-	i["by"], i["what"], i["detail"], i["actor"] = attr.Text(e.Source), attr.Text(e.Outcome), attr.Text(e.Detail), attr.Text(e.Actor)
-	i["expires"] = attr.Number(e.At.Add(historyLife).Unix())
+	i["by"], i["what"], i["detail"], i["actor"] = dynamo.Text(e.Source), dynamo.Text(e.Outcome), dynamo.Text(e.Detail), dynamo.Text(e.Actor)
+	i["expires"] = dynamo.Number(e.At.Add(historyLife).Unix())
 	at := e.At.UTC().Format("2006-01-02T15:04:05.000000000Z")
 	return s.put(ctx, historyKey, at+"#"+strconv.Itoa(place), i, dynamodb.PutItemInput{})
 }
@@ -230,11 +230,11 @@ func (s *Store) History(ctx context.Context, most int) ([]Event, error) {
 	var events []Event
 	err := s.query(ctx, &dynamodb.QueryInput{
 		KeyConditionExpression: aws.String("pk = :pk"), ScanIndexForward: aws.Bool(false), ConsistentRead: aws.Bool(true),
-		ExpressionAttributeValues: item{":pk": attr.Text(historyKey)}, Limit: aws.Int32(100),
+		ExpressionAttributeValues: item{":pk": dynamo.Text(historyKey)}, Limit: aws.Int32(100),
 	}, most, func(i item) (err error) {
-		at, _, _ := strings.Cut(attr.TextOf(i["sk"]), "#")
+		at, _, _ := strings.Cut(dynamo.TextOf(i["sk"]), "#")
 		e := Event{
-			At: parseTime(at), Source: attr.TextOf(i["by"]), Outcome: attr.TextOf(i["what"]), Detail: attr.TextOf(i["detail"]), Actor: attr.TextOf(i["actor"]),
+			At: parseTime(at), Source: dynamo.TextOf(i["by"]), Outcome: dynamo.TextOf(i["what"]), Detail: dynamo.TextOf(i["detail"]), Actor: dynamo.TextOf(i["actor"]),
 		}
 		if i["rates"] != nil {
 			e.Set, err = decodeSet(i)
@@ -274,12 +274,12 @@ func (s *Store) Claim(ctx context.Context, projectID string, env project.Environ
 		UpdateExpression:    aws.String("SET tried = :now, claimant = :me"),
 		ConditionExpression: aws.String("attribute_not_exists(tried) OR tried <= :pause OR (failed >= tried AND failed <= :again)"),
 		ExpressionAttributeValues: item{
-			":now": attr.Text(stamp(now)), ":me": attr.Text(claimant), ":pause": attr.Text(stamp(now.Add(-pause))), ":again": attr.Text(stamp(now.Add(-again))),
+			":now": dynamo.Text(stamp(now)), ":me": dynamo.Text(claimant), ":pause": dynamo.Text(stamp(now.Add(-pause))), ":again": dynamo.Text(stamp(now.Add(-again))),
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	if stored, refused := attr.Refused(err); refused {
-		return attr.TextOf(stored["claimant"]) == claimant, nil // an earlier attempt of this write took effect
+	if stored, refused := dynamo.Refused(err); refused {
+		return dynamo.TextOf(stored["claimant"]) == claimant, nil // an earlier attempt of this write took effect
 	}
 	return err == nil, err
 }
@@ -287,13 +287,13 @@ func (s *Store) Claim(ctx context.Context, projectID string, env project.Environ
 // PutProjectRates stores a set that was fetched with a project's own key under a claim.
 func (s *Store) PutProjectRates(ctx context.Context, projectID string, env project.Environment, set *Set, tried time.Time) error {
 	i := encodeSet(set)
-	i["tried"] = attr.Text(stamp(tried))
+	i["tried"] = dynamo.Text(stamp(tried))
 	return s.put(ctx, projectKey+projectID, string(env), i, dynamodb.PutItemInput{})
 }
 
 // FailProjectRates stores the time of a failed attempt under a claim.
 func (s *Store) FailProjectRates(ctx context.Context, projectID string, env project.Environment, at time.Time) error {
-	return s.update(ctx, projectKey+projectID, string(env), "SET failed = :at", item{":at": attr.Text(stamp(at))})
+	return s.update(ctx, projectKey+projectID, string(env), "SET failed = :at", item{":at": dynamo.Text(stamp(at))})
 }
 
 // put stores an item with the condition of the input. put returns ErrChanged where the condition fails.
@@ -301,7 +301,7 @@ func (s *Store) put(ctx context.Context, pk, sk string, i item, in dynamodb.PutI
 	maps.Copy(i, key(pk, sk))
 	in.TableName, in.Item = &s.table, i
 	_, err := s.client.PutItem(ctx, &in)
-	if _, refused := attr.Refused(err); refused {
+	if _, refused := dynamo.Refused(err); refused {
 		return ErrChanged
 	}
 	return err
@@ -337,7 +337,7 @@ func (s *Store) query(ctx context.Context, in *dynamodb.QueryInput, most int, us
 			}
 			seen++
 			if err := use(i); err != nil {
-				return fmt.Errorf("rates item %s/%s: %w", attr.TextOf(i["pk"]), attr.TextOf(i["sk"]), err)
+				return fmt.Errorf("rates item %s/%s: %w", dynamo.TextOf(i["pk"]), dynamo.TextOf(i["sk"]), err)
 			}
 		}
 	}

@@ -7,8 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
-	"svcapi/shared/bounded"
-	"svcapi/shared/clock"
+	"svcapi/shared/cache"
 	"svcapi/shared/project"
 )
 
@@ -23,8 +22,8 @@ type Cache struct {
 	client *secretsmanager.Client
 	stage  string
 	ttl    time.Duration
-	clock  clock.Clock
-	byName *bounded.Map[string, *entry]
+	clock  cache.Clock
+	byName *cache.Map[string, *entry]
 }
 
 // entry is one cached secret. The lock guards the other fields.
@@ -37,7 +36,7 @@ type entry struct {
 
 // New returns a cache of a stage's secrets that uses a secret for ttl after its read.
 func New(client *secretsmanager.Client, stage string, ttl time.Duration) *Cache {
-	return &Cache{client: client, stage: stage, ttl: ttl, byName: bounded.New[string, *entry](maxSecrets)}
+	return &Cache{client: client, stage: stage, ttl: ttl, byName: cache.New[string, *entry](maxSecrets)}
 }
 
 // Fields returns the secret fields of a vendor account, and empty values for an absent account. Fields looks for an absent

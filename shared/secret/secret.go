@@ -60,60 +60,22 @@ type accounts map[project.Environment]map[string]map[string]string
 // errFormat has no cause, because an error of the decoder may contain a piece of the value.
 var errFormat = errors.New("the value is not a JSON object {environment: {vendor: {field: value}}}")
 
-// read reads a secret. read returns an empty value for a secret that does not exist or is scheduled for deletion. Release 1.0.0
-// wrote a secret for each environment: read returns the values of both where the secret of both is absent. Where one of these
-// is deleted, a writer may have moved both since the first read, and read looks for the secret again.
-func read(ctx context.Context, client *secretsmanager.Client, name string) (accounts, state, error) {
-	var value accounts
-	found, err := readValue(ctx, client, name, &value)
-	if found != absent || err != nil {
-		return value, found, err
-	}
-	moved := false
-	for _, env := range project.Environments() {
-		var old map[string]map[string]string
-		found, err := readValue(ctx, client, oldName(name, env), &old)
-		if err != nil {
-			return nil, absent, err
-		}
-		moved = moved || found == deleted
-		if found == present && len(old) > 0 {
-			if value == nil {
-				value = accounts{}
-			}
-			value[env] = old
-		}
-	}
-	if moved {
-		var both accounts
-		if found, err := readValue(ctx, client, name, &both); found != absent || err != nil {
-			return both, found, err
-		}
-	}
-	return value, absent, nil
-}
-
-// oldName returns the name under which release 1.0.0 stored one environment of a secret.
-func oldName(name string, env project.Environment) string {
-	return strings.TrimSuffix(name, "accounts") + string(env)
-}
-
-// readValue decodes the value of the secret with that name, where the secret is present.
-func readValue(ctx context.Context, client *secretsmanager.Client, name string, value any) (state, error) {
+// read reads a secret. read returns an empty value for a secret that does not exist or is scheduled for deletion.
+func read(ctx context.Context, client *secretsmanager.Client, name string) (value accounts, found state, err error) {
 	out, err := client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &name})
 	if _, missing := errors.AsType[*types.ResourceNotFoundException](err); missing {
-		return absent, nil
+		return nil, absent, nil
 	}
 	if _, scheduled := errors.AsType[*types.InvalidRequestException](err); scheduled {
-		return deleted, nil
+		return nil, deleted, nil
 	}
 	if err != nil {
-		return absent, fmt.Errorf("read secret %s: %w", name, err)
+		return nil, absent, fmt.Errorf("read secret %s: %w", name, err)
 	}
-	if json.Unmarshal([]byte(aws.ToString(out.SecretString)), value) != nil {
-		return present, fmt.Errorf("secret %s: %w", name, errFormat)
+	if json.Unmarshal([]byte(aws.ToString(out.SecretString)), &value) != nil {
+		return nil, present, fmt.Errorf("secret %s: %w", name, errFormat)
 	}
-	return present, nil
+	return value, present, nil
 }
 
 // state is the state of a secret in Secrets Manager.

@@ -19,7 +19,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"svcapi/local/secrets"
-	"svcapi/shared/clock"
+	"svcapi/shared/cache"
 	"svcapi/shared/project"
 	"svcapi/test/clocktest"
 )
@@ -37,7 +37,6 @@ type fixture struct {
 	client *secretsmanager.Client
 	reads  atomic.Int64
 	fail   atomic.Bool
-	before func(read int64) // each read of the cache; nil: nothing
 	clock  *clocktest.Clock
 }
 
@@ -57,9 +56,7 @@ func newFixture(t *testing.T) *fixture {
 	counted := secretsmanager.New(options, func(o *secretsmanager.Options) {
 		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("count", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
-				if n := b.reads.Add(1); b.before != nil {
-					b.before(n)
-				}
+				b.reads.Add(1)
 				if b.fail.Load() {
 					return middleware.InitializeOutput{}, middleware.Metadata{}, errors.New("no response")
 				}
@@ -69,7 +66,7 @@ func newFixture(t *testing.T) *fixture {
 	})
 	b.Writer = NewWriter(b.client, "test")
 	b.Cache = New(counted, "test", 5*time.Minute)
-	b.Cache.clock = clock.Of(b.clock.Now)
+	b.Cache.clock = cache.ClockOf(b.clock.Now)
 	return b
 }
 
@@ -115,7 +112,7 @@ func TestFields(t *testing.T) {
 	b.expect(t, "first", "acme", "quicksend", quicksend, 1)
 	b.expect(t, "the same secret", "acme", "twilio", twilio, 0)
 	b.expect(t, "a vendor that is not there", "acme", "vonage", nil, 0)
-	b.expect(t, "no secret", "nobody", "quicksend", nil, 3) // nor those of release 1.0.0
+	b.expect(t, "no secret", "nobody", "quicksend", nil, 1)
 	b.expect(t, "no secret again", "nobody", "quicksend", nil, 0)
 
 	b.put(t, "nobody", "quicksend", quicksend)
@@ -268,111 +265,6 @@ func TestWriter(t *testing.T) {
 	check("what was removed does not come back", "y", nil)
 }
 
-// TestOldSecrets checks the secrets of release 1.0.0, one for each environment: the cache reads both, and the first write of
-// an account moves all accounts into one secret and deletes the old ones.
-func TestOldSecrets(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		old     map[project.Environment]string
-		write   func(*fixture, *testing.T) error
-		wantDev map[string]string
-		want    map[string]string // of production, after the write
-	}{
-		{
-			"an account is added", map[project.Environment]string{dev: `{"x":{"k":"d"}}`, prod: `{"x":{"k":"p"},"y":{"k":"q"}}`},
-			func(b *fixture, t *testing.T) error {
-				return b.Put(t.Context(), project.SMS, "acme", dev, "z", map[string]string{"k": "new"})
-			},
-			map[string]string{"k": "d"}, map[string]string{"k": "p"},
-		},
-		{
-			"the last account is removed", map[project.Environment]string{prod: `{"x":{"k":"p"}}`},
-			func(b *fixture, t *testing.T) error { return b.Delete(t.Context(), project.SMS, "acme", prod, "x") },
-			nil, nil,
-		},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			b := newFixture(t)
-			name := Name("test", project.SMS, "acme")
-			for env, value := range c.old {
-				_, err := b.client.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{Name: aws.String(oldName(name, env)), SecretString: &value})
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-			b.expect(t, "before", "acme", "x", c.wantDev, 3)
-			b.clock.Move(absentFor)
-			again := int64(0)
-			if c.wantDev == nil {
-				again = 3 // an absent account is looked for again
-			}
-			b.expect(t, "cached", "acme", "x", c.wantDev, again)
-			if err := c.write(b, t); err != nil {
-				t.Fatal(err)
-			}
-			for env, want := range map[project.Environment]map[string]string{dev: c.wantDev, prod: c.want} {
-				got, err := b.Writer.Fields(t.Context(), project.SMS, "acme", env, "x")
-				if err != nil || !maps.Equal(got, want) {
-					t.Errorf("%s after the write: %v, %v", env, got, err)
-				}
-			}
-			for env := range c.old {
-				var value accounts
-				if found, err := readValue(t.Context(), b.client, oldName(name, env), &value); found != deleted || err != nil {
-					t.Errorf("the old secret of %s is in the state %d: %v", env, found, err)
-				}
-			}
-		})
-	}
-}
-
-// TestMoveBetweenReads checks that a reader which has found no secret finds the accounts that a writer moves meanwhile.
-func TestMoveBetweenReads(t *testing.T) {
-	for read := int64(2); read <= 3; read++ { // the reads of the two old secrets
-		b := newFixture(t)
-		name := Name("test", project.SMS, "acme")
-		for _, env := range project.Environments() {
-			_, err := b.client.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{Name: aws.String(oldName(name, env)), SecretString: aws.String(`{"x":{"k":"old"}}`)})
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		b.before = func(n int64) {
-			if n == read {
-				b.put(t, "acme", "y", map[string]string{"k": "new"})
-			}
-		}
-		b.expect(t, fmt.Sprint("moved before read ", read), "acme", "x", map[string]string{"k": "old"}, 4)
-		if got, err := b.Cache.Fields(t.Context(), project.SMS, "acme", prod, "x"); err != nil || got["k"] != "old" {
-			t.Errorf("moved before read %d: %v, %v", read, got, err)
-		}
-	}
-}
-
-// TestOldSecretsLeft checks that a change removes secrets of release 1.0.0 that an interrupted change has left, so that they
-// never become valid again.
-func TestOldSecretsLeft(t *testing.T) {
-	b := newFixture(t)
-	name := Name("test", project.SMS, "acme")
-	b.put(t, "acme", "x", map[string]string{"k": "new"})
-	for _, env := range project.Environments() {
-		_, err := b.client.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{Name: aws.String(oldName(name, env)), SecretString: aws.String(`{"x":{"k":"old"}}`)})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	for range 2 {
-		b.put(t, "acme", "x", map[string]string{"k": "newer"})
-		for _, env := range project.Environments() {
-			var value accounts
-			if found, err := readValue(t.Context(), b.client, oldName(name, env), &value); found != deleted || err != nil {
-				t.Errorf("the old secret of %s is in the state %d: %v", env, found, err)
-			}
-		}
-	}
-	b.expect(t, "the new secret", "acme", "x", map[string]string{"k": "newer"}, 1)
-}
-
 // TestNothingShows: values appear in no error and in no text.
 func TestNothingShows(t *testing.T) {
 	b := newFixture(t)
@@ -422,5 +314,5 @@ func TestNothingShows(t *testing.T) {
 		t.Error("a failed read is no error")
 	}
 	b.fail.Store(false)
-	b.expect(t, "after the failure", "acme", "v", nil, 3)
+	b.expect(t, "after the failure", "acme", "v", nil, 1)
 }

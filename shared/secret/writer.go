@@ -3,13 +3,11 @@ package secret
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
-	"github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
 
 	"svcapi/shared/project"
 )
@@ -66,36 +64,20 @@ func (w *Writer) change(ctx context.Context, name string, edit func(accounts)) e
 		value = accounts{}
 	}
 	edit(value)
-	if err := w.write(ctx, name, value, found); err != nil {
-		return err
-	}
-	// Every change removes the secrets of release 1.0.0, because an earlier change may have ended before their removal.
-	for _, env := range project.Environments() {
-		err := w.remove(ctx, oldName(name, env))
-		_, missing := errors.AsType[*types.ResourceNotFoundException](err)
-		_, scheduled := errors.AsType[*types.InvalidRequestException](err)
-		if err != nil && !missing && !scheduled {
-			return err
-		}
-	}
-	return nil
+	return w.write(ctx, name, value, found)
 }
 
-// remove deletes a secret, with the default recovery time of AWS.
-func (w *Writer) remove(ctx context.Context, name string) error {
-	if _, err := w.client.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: &name}); err != nil {
-		return fmt.Errorf("delete secret %s: %w", name, err)
-	}
-	return nil
-}
-
-// write writes the value of a secret in that state. A secret without accounts is removed.
+// write writes the value of a secret in that state. A secret without accounts is deleted, with the default
+// recovery time of AWS.
 func (w *Writer) write(ctx context.Context, name string, value accounts, found state) error {
 	if len(value) == 0 {
 		if found != present {
 			return nil
 		}
-		return w.remove(ctx, name)
+		if _, err := w.client.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: &name}); err != nil {
+			return fmt.Errorf("delete secret %s: %w", name, err)
+		}
+		return nil
 	}
 	encoded, err := json.Marshal(value)
 	if err != nil {

@@ -6,8 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"svcapi/shared/bounded"
-	"svcapi/shared/clock"
+	"svcapi/shared/cache"
 )
 
 const (
@@ -25,10 +24,10 @@ var errPanicked = errors.New("panic")
 // Breakers hold one circuit for each integration, so that a project's failures open no circuit of another project.
 type Breakers struct {
 	fails func(error) bool
-	clock clock.Clock
+	clock cache.Clock
 
 	mu       sync.Mutex // guards the fields of the circuits
-	circuits *bounded.Map[string, *circuit]
+	circuits *cache.Map[string, *circuit]
 }
 
 // circuit is closed, open or half-open. A half-open circuit permits one call, which closes or reopens the circuit.
@@ -49,7 +48,7 @@ func NewBreakers() *Breakers {
 
 // NewBreakersOn returns closed circuits that count the errors for which fails returns true.
 func NewBreakersOn(fails func(error) bool) *Breakers {
-	return &Breakers{fails: fails, circuits: bounded.New[string, *circuit](maxCircuits)}
+	return &Breakers{fails: fails, circuits: cache.New[string, *circuit](maxCircuits)}
 }
 
 // Call makes a call, or returns ErrOpen joined with an *Error of class NotSent where the account's circuit is open.

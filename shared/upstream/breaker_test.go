@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"svcapi/shared/clock"
+	"svcapi/shared/cache"
 	"svcapi/shared/project"
 	"svcapi/test/clocktest"
 )
@@ -95,7 +95,7 @@ func TestOneProbe(t *testing.T) {
 func TestBreakersFreeze(t *testing.T) {
 	frozen := clocktest.New()
 	b := NewBreakers()
-	b.clock = clock.Of(frozen.Now)
+	b.clock = cache.ClockOf(frozen.Now)
 	refused := &Error{Class: NotSent}
 	asked := func(err error) bool {
 		made := false

@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"svcapi/local/engine"
-	"svcapi/shared/attr"
 	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 )
 
@@ -27,9 +27,9 @@ func (p *tenant) scale(t *testing.T, shards int) *credit.Store {
 	db := engine.Client(fixture.stack.DynamoDBURL)
 	_, err := db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
 		TableName:                 aws.String("svc-local-projects"),
-		Key:                       attr.Item{"pk": attr.Text(p.id), "sk": attr.Text("project")},
+		Key:                       dynamo.Item{"pk": dynamo.Text(p.id), "sk": dynamo.Text("project")},
 		UpdateExpression:          aws.String("SET parts_since = :past"),
-		ExpressionAttributeValues: attr.Item{":past": attr.Text(time.Now().Add(-2 * time.Hour).UTC().Format(time.RFC3339))},
+		ExpressionAttributeValues: dynamo.Item{":past": dynamo.Text(time.Now().Add(-2 * time.Hour).UTC().Format(time.RFC3339))},
 	})
 	if err != nil {
 		t.Fatal(err)

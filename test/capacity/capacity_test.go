@@ -16,7 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/shared/attr"
+	"svcapi/shared/dynamo"
 	"svcapi/test/enginetest"
 )
 
@@ -83,7 +83,7 @@ func offer(calls int, span time.Duration, call func(i int) error) (done, failed,
 
 // What is within the limit of a key passes, the rest is refused and has no effect.
 func TestLimit(t *testing.T) {
-	text := func(bytes int) types.AttributeValue { return attr.Text(strings.Repeat("x", bytes)) }
+	text := func(bytes int) types.AttributeValue { return dynamo.Text(strings.Repeat("x", bytes)) }
 	for _, c := range []struct {
 		about                 string
 		bytes                 int // of the item
@@ -102,16 +102,16 @@ func TestLimit(t *testing.T) {
 	} {
 		t.Run(c.about, func(t *testing.T) {
 			b := build(t, Options{})
-			key := func(i int) attr.Item {
+			key := func(i int) dynamo.Item {
 				pk, sk, _ := strings.Cut(c.items[i%len(c.items)], "#")
-				return attr.Item{"pk": attr.Text(pk), "sk": attr.Text(sk + "-")}
+				return dynamo.Item{"pk": dynamo.Text(pk), "sk": dynamo.Text(sk + "-")}
 			}
 			for i := range c.items {
 				if c.bytes == 0 {
 					continue
 				}
 				item := key(i)
-				item["n"], item["pad"] = attr.Number(0), text(c.bytes-20)
+				item["n"], item["pad"] = dynamo.Number(0), text(c.bytes-20)
 				if _, err := b.direct.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &b.tables.Ledger, Item: item}); err != nil {
 					t.Fatal(err)
 				}
@@ -122,7 +122,7 @@ func TestLimit(t *testing.T) {
 				done, failed, refused = offer(c.rate*c.seconds, time.Duration(c.seconds)*time.Second-2*latency, func(i int) error {
 					in := &dynamodb.UpdateItemInput{
 						TableName: &b.tables.Ledger, Key: key(i), UpdateExpression: aws.String("ADD n :one"),
-						ExpressionAttributeValues: attr.Item{":one": attr.Number(1)},
+						ExpressionAttributeValues: dynamo.Item{":one": dynamo.Number(1)},
 					}
 					if c.condition != "" {
 						in.ConditionExpression = &c.condition
@@ -141,7 +141,7 @@ func TestLimit(t *testing.T) {
 					t.Fatal(err)
 				}
 				if out.Item != nil {
-					n, _ := attr.NumberOf(out.Item["n"])
+					n, _ := dynamo.NumberOf(out.Item["n"])
 					effects += n
 				}
 			}
@@ -172,15 +172,15 @@ func TestVirtualTime(t *testing.T) {
 			t.Errorf("a call that was given up has %v", err)
 		}
 	})
-	out, err := b.direct.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &b.tables.Wallets, Key: attr.Item{"pk": attr.Text("late")}})
+	out, err := b.direct.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &b.tables.Wallets, Key: dynamo.Item{"pk": dynamo.Text("late")}})
 	if err != nil || out.Item == nil {
 		t.Errorf("a call that was given up after it had arrived took no effect: %v", err)
 	}
 }
 
 // put writes a wallet's item with a text of so many bytes.
-func (b *bench) put(ctx context.Context, pk string, bytes int, more attr.Item) error {
-	item := attr.Item{"pk": attr.Text(pk), "pad": attr.Text(strings.Repeat("x", bytes))}
+func (b *bench) put(ctx context.Context, pk string, bytes int, more dynamo.Item) error {
+	item := dynamo.Item{"pk": dynamo.Text(pk), "pad": dynamo.Text(strings.Repeat("x", bytes))}
 	maps.Copy(item, more)
 	_, err := b.db.PutItem(ctx, &dynamodb.PutItemInput{TableName: &b.tables.Wallets, Item: item})
 	return err
@@ -189,9 +189,9 @@ func (b *bench) put(ctx context.Context, pk string, bytes int, more attr.Item) e
 // What calls cost, and which keys.
 func TestUnits(t *testing.T) {
 	b := build(t, Options{})
-	pk := func(s string) attr.Item { return attr.Item{"pk": attr.Text(s)} }
-	entry := func(s string, more attr.Item) *dynamodb.PutItemInput {
-		item := attr.Item{"pk": attr.Text(s), "sk": attr.Text("1"), "pad": attr.Text(strings.Repeat("x", 1500))}
+	pk := func(s string) dynamo.Item { return dynamo.Item{"pk": dynamo.Text(s)} }
+	entry := func(s string, more dynamo.Item) *dynamodb.PutItemInput {
+		item := dynamo.Item{"pk": dynamo.Text(s), "sk": dynamo.Text("1"), "pad": dynamo.Text(strings.Repeat("x", 1500))}
 		maps.Copy(item, more)
 		return &dynamodb.PutItemInput{TableName: &b.tables.Ledger, Item: item}
 	}
@@ -214,14 +214,14 @@ func TestUnits(t *testing.T) {
 					{Put: &types.Put{TableName: &b.tables.Wallets, Item: pk("t")}},
 					{Update: &types.Update{
 						TableName: &b.tables.Wallets, Key: pk("a"), UpdateExpression: aws.String("SET n = :n"),
-						ExpressionAttributeValues: attr.Item{":n": attr.Number(1)},
+						ExpressionAttributeValues: dynamo.Item{":n": dynamo.Number(1)},
 					}},
 				}})
 				return err
 			}, "Wallets", "", "t", 2},
 			{"an entry without the index's key", func() error { _, err := b.db.PutItem(ctx, entry("e", nil)); return err }, "Ledger", "", "e", 2},
 			{"an entry with it", func() error {
-				_, err := b.db.PutItem(ctx, entry("f", attr.Item{"uncertain": attr.Text("acme")}))
+				_, err := b.db.PutItem(ctx, entry("f", dynamo.Item{"uncertain": dynamo.Text("acme")}))
 				return err
 			}, "Ledger", "uncertain", "acme", 2},
 			{"a consistent read of 1 KB", func() error {
@@ -231,7 +231,7 @@ func TestUnits(t *testing.T) {
 			{"a query that is not consistent", func() error {
 				_, err := b.db.Query(ctx, &dynamodb.QueryInput{
 					TableName: &b.tables.Ledger, KeyConditionExpression: aws.String("pk = :p AND sk > :s"),
-					ExpressionAttributeValues: attr.Item{":p": attr.Text("e"), ":s": attr.Text("0")},
+					ExpressionAttributeValues: dynamo.Item{":p": dynamo.Text("e"), ":s": dynamo.Text("0")},
 				})
 				return err
 			}, "Ledger", "", "e", 0.5},
@@ -263,8 +263,8 @@ func TestSizes(t *testing.T) {
 			item := map[string]types.AttributeValue{}
 			for j := range 1 + r.IntN(20) {
 				number := &types.AttributeValueMemberN{Value: fmt.Sprint((r.Int64() - r.Int64()) >> r.IntN(60))}
-				item[fmt.Sprint("name", j)] = &types.AttributeValueMemberM{Value: attr.Item{
-					"c": number, "o": attr.Text(strings.Repeat("x", r.IntN(100))), "b": attr.Bytes(make([]byte, r.IntN(30))),
+				item[fmt.Sprint("name", j)] = &types.AttributeValueMemberM{Value: dynamo.Item{
+					"c": number, "o": dynamo.Text(strings.Repeat("x", r.IntN(100))), "b": dynamo.Bytes(make([]byte, r.IntN(30))),
 					"l": &types.AttributeValueMemberL{Value: []types.AttributeValue{number, &types.AttributeValueMemberBOOL{Value: true}}},
 				}}
 			}

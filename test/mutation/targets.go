@@ -19,12 +19,11 @@ var targets = []target{
 	{folder: "functions/currency", files: []string{"operations.go"}},
 	{folder: "shared/ipaddr"},
 	{folder: "functions/pdf/render/fetch", files: []string{"fetch.go"}},
-	{folder: "shared/address"},
+	{folder: "shared/burner", files: []string{"address.go"}},
 	{folder: "shared/ratelimit"},
 	{folder: "shared/credit", skip: "^TestExact"}, // the same under load: much longer, and no rule of its own
-	{folder: "shared/idempotency"},
 	{folder: "functions/settle", files: []string{"config.go", "settle.go", "spending.go"}, skip: "^(TestFaultSchedules|TestReplay)$"},
-	{folder: "shared/api", files: []string{"pipeline.go", "reservation.go", "idempotency.go", "operation.go"}},
+	{folder: "shared/api", files: []string{"pipeline.go", "reservation.go", "idempotency.go", "claim.go", "operation.go"}},
 }
 
 func (t target) mutates(file string) bool { return len(t.files) == 0 || slices.Contains(t.files, file) }

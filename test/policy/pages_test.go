@@ -556,7 +556,7 @@ func (m *model) projects() string {
 	one("The wallets, read each minute", func(p float64) string { return dollars(scans(p)) })
 	one("The comparison of each hour", func(p float64) string { return dollars(m.settled(p) - scans(p)) })
 	one("Secrets of one in ten projects, two kinds: one for each kind", func(p float64) string { return dollars(secrets(p) * m.price("secret", 0)) })
-	one("… one for each kind and environment, as in release 1.0.0", func(p float64) string { return dollars(2 * secrets(p) * m.price("secret", 0)) })
+	one("… one for each kind and environment", func(p float64) string { return dollars(2 * secrets(p) * m.price("secret", 0)) })
 	one("… of the quota of secrets", func(p float64) string { return fmt.Sprintf("%.0f %%", secrets(p)/m.quota("secrets").Value*100) })
 	one("Items in the tables, with their recovery", func(p float64) string { return dollars(m.kept(p)) })
 	one("Paid requests a second from which a sparse index costs more than the reads", func(p float64) string {

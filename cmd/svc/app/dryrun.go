@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/smithy-go/middleware"
 
-	"svcapi/shared/attr"
+	"svcapi/shared/dynamo"
 )
 
 // dryRunError ends a command with --dry-run at its first write. Everything before that write was validated.
@@ -31,9 +31,9 @@ func refuseWrites(stack *middleware.Stack) error {
 
 // describeWrites describes the changes of a call, and returns nothing for a call that reads.
 func describeWrites(input any) (writes []string) {
-	add := func(verb string, table *string, item attr.Item) {
-		key := attr.TextOf(item["pk"])
-		if sort := attr.TextOf(item["sk"]); sort != "" {
+	add := func(verb string, table *string, item dynamo.Item) {
+		key := dynamo.TextOf(item["pk"])
+		if sort := dynamo.TextOf(item["sk"]); sort != "" {
 			key += " / " + sort
 		}
 		writes = append(writes, fmt.Sprintf("%s %s in %s", verb, key, aws.ToString(table)))
@@ -55,16 +55,6 @@ func describeWrites(input any) (writes []string) {
 				add("change", w.Update.TableName, w.Update.Key)
 			case w.Delete != nil:
 				add("delete", w.Delete.TableName, w.Delete.Key)
-			}
-		}
-	case *dynamodb.BatchWriteItemInput:
-		for table, requests := range in.RequestItems {
-			for _, r := range requests {
-				if r.PutRequest != nil {
-					add("write", &table, r.PutRequest.Item)
-				} else if r.DeleteRequest != nil {
-					add("delete", &table, r.DeleteRequest.Key)
-				}
 			}
 		}
 	case *dynamodb.UpdateTableInput:

@@ -22,9 +22,9 @@ import (
 	"github.com/aws/smithy-go/logging"
 	"github.com/caarlos0/env/v11"
 
-	"svcapi/shared/awsclient"
 	"svcapi/shared/burner"
 	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
 	"svcapi/shared/secret"
@@ -202,14 +202,14 @@ func readLocalStack(into *localStack) error {
 
 // newStack makes the clients of a stage. An empty endpoint is the endpoint of AWS.
 func (a *App) newStack(stage string, cfg aws.Config, dynamoDBURL, secretsURL string) *Stack {
-	client, retryer := awshttp.NewBuildableClient().WithTimeout(attemptTimeout), awsclient.Retryer(backoff)
+	client, retryer := awshttp.NewBuildableClient().WithTimeout(attemptTimeout), dynamo.Retryer(backoff)
 	s := &Stack{App: a, Stage: stage, AWS: cfg, Vendors: upstream.New(upstream.Config{TimeoutSeconds: vendorTimeoutSeconds, Local: a.Local})}
-	s.DB = awsclient.DynamoDB(cfg, func(o *dynamodb.Options) {
+	s.DB = dynamo.NewClient(cfg, func(o *dynamodb.Options) {
 		if o.HTTPClient, o.Retryer = client, retryer; dynamoDBURL != "" {
 			o.BaseEndpoint = &dynamoDBURL
 		}
 	})
-	s.Vault = awsclient.Secrets(cfg, func(o *secretsmanager.Options) {
+	s.Vault = dynamo.SecretsManager(cfg, func(o *secretsmanager.Options) {
 		if o.HTTPClient, o.Retryer = client, retryer; secretsURL != "" {
 			o.BaseEndpoint = &secretsURL
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"svcapi/cmd/svc/app"
-	"svcapi/shared/address"
+	"svcapi/shared/burner"
 	"svcapi/shared/project"
 )
 
@@ -31,10 +31,10 @@ type change struct {
 func normalDomains(texts []string) ([]string, error) {
 	var domains []string
 	for _, text := range texts {
-		domain, err := address.ASCII(text)
+		domain, err := burner.ASCII(text)
 		if err != nil {
 			if bare := strings.TrimLeft(text, "*.@"); bare != text {
-				if _, err := address.ASCII(bare); err == nil {
+				if _, err := burner.ASCII(bare); err == nil {
 					return nil, app.Usagef("%q is not a domain: write %s, which includes its subdomains", text, bare)
 				}
 			}

@@ -11,11 +11,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"svcapi/cmd/svc/app"
-	location "svcapi/functions/location/vendors"
-	security "svcapi/functions/security/vendors"
 	sms "svcapi/functions/sms/vendors"
+	lookup "svcapi/shared/iplookup/vendors"
 	"svcapi/shared/project"
-	currency "svcapi/shared/rates/vendors"
+	"svcapi/shared/rates/sources"
 	"svcapi/shared/upstream"
 )
 
@@ -33,13 +32,13 @@ func Offers() []Offer {
 	for _, v := range sms.NewTable(aws.Config{}) {
 		all = append(all, Offer{Kind: project.SMS, Spec: v.Spec})
 	}
-	for _, v := range security.Table() {
+	for _, v := range lookup.Risks() {
 		all = append(all, Offer{Kind: project.Security, Spec: v.Spec, BuiltIn: v.OnDisk()})
 	}
-	for _, v := range location.Table() {
+	for _, v := range lookup.Places() {
 		all = append(all, Offer{Kind: project.Location, Spec: v.Spec, BuiltIn: v.OnDisk()})
 	}
-	for _, v := range currency.Table() {
+	for _, v := range sources.Table() {
 		all = append(all, Offer{Kind: project.Currency, Spec: v.Spec})
 	}
 	for _, kind := range []project.Kind{project.Barcode, project.PDF} {

@@ -6,10 +6,8 @@ import (
 	"net/netip"
 
 	"svcapi/cmd/svc/app"
-	location "svcapi/functions/location/vendors"
-	security "svcapi/functions/security/vendors"
 	sms "svcapi/functions/sms/vendors"
-	"svcapi/shared/iplookup"
+	lookup "svcapi/shared/iplookup/vendors"
 	"svcapi/shared/project"
 	"svcapi/shared/upstream"
 )
@@ -35,21 +33,21 @@ func TestAccount(ctx context.Context, s *app.Stack, account upstream.Account) (s
 		balance, err := balancer.Balance(ctx)
 		return "balance at the vendor: " + balance, err
 	case project.Security:
-		return lookUp(ctx, s, security.Table(), account)
+		return lookUp(ctx, s, lookup.Risks(), account)
 	case project.Location:
-		return lookUp(ctx, s, location.Table(), account)
+		return lookUp(ctx, s, lookup.Places(), account)
 	}
 	return "", ErrNoTest
 }
 
 // lookUp makes one look-up at a vendor.
-func lookUp[T any](ctx context.Context, s *app.Stack, rows []iplookup.Vendor[T], account upstream.Account) (string, error) {
-	vendor := iplookup.Find(rows, account.Integration.Vendor)
+func lookUp[T any](ctx context.Context, s *app.Stack, rows []lookup.Vendor[T], account upstream.Account) (string, error) {
+	vendor := lookup.Find(rows, account.Integration.Vendor)
 	if vendor == nil || vendor.OnDisk() {
 		return "", ErrNoTest
 	}
-	_, err := vendor.Ask(ctx, iplookup.Caller{Client: s.Vendors, Account: account}, anyAddress)
-	if errors.Is(err, iplookup.ErrUnknown) {
+	_, err := vendor.Ask(ctx, lookup.Caller{Client: s.Vendors, Account: account}, anyAddress)
+	if errors.Is(err, lookup.ErrUnknown) {
 		err = nil
 	}
 	return "the vendor responds to look-ups", err

@@ -9,7 +9,7 @@ import (
 
 	"svcapi/cmd/svc/app"
 	"svcapi/shared/rates"
-	"svcapi/shared/rates/vendors"
+	"svcapi/shared/rates/sources"
 )
 
 type pinOptions struct {
@@ -42,8 +42,8 @@ func (o *pinOptions) parse(args []string) error {
 	if o.off {
 		return nil
 	}
-	if o.source = args[0]; vendors.Find(o.source) == nil {
-		return app.Usagef("no source %q; the sources are %s", o.source, strings.Join(vendors.Names(), ", "))
+	if o.source = args[0]; sources.Find(o.source) == nil {
+		return app.Usagef("no source %q; the sources are %s", o.source, strings.Join(sources.Names(), ", "))
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 	"svcapi/cmd/svc/app"
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
-	"svcapi/shared/rates/vendors"
+	"svcapi/shared/rates/sources"
 )
 
 // Command returns "svc rates".
@@ -178,7 +178,7 @@ func (o *showOptions) set(ctx context.Context, s *app.Stack) (*rates.Set, error)
 
 // viewSources returns the state of each source in the order of the fetches.
 func viewSources(stored *rates.Stored) ([]sourceView, app.Table) {
-	views, rows := app.List(append(vendors.Names(), rates.BankSource), func(name string) (sourceView, []string) {
+	views, rows := app.List(append(sources.Names(), rates.BankSource), func(name string) (sourceView, []string) {
 		source := stored.Sources[name]
 		v := sourceView{Source: name, Fetched: source.Fetched, Tried: source.Tried, Failure: source.Failure}
 		if source.Table != nil {

@@ -9,14 +9,14 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"svcapi/shared/clock"
+	"svcapi/shared/cache"
 	"svcapi/shared/upstream"
 )
 
 // dialogV2 is Dialog eSMS's v2 JSON interface. A login returns a token, which the adapter caches until shortly before its
 // end, or until the vendor refuses the token.
 func dialogV2() Vendor {
-	tokens := newTokenCache(clock.Clock{})
+	tokens := newTokenCache(cache.Clock{})
 	return Vendor{
 		Spec: upstream.Spec{
 			Name: "dialogv2", Title: "Dialog eSMS, v2", Endpoint: "https://e-sms.dialog.lk",

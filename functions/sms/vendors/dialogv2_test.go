@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"svcapi/shared/clock"
+	"svcapi/shared/cache"
 	"svcapi/shared/upstream"
 	"svcapi/test/clocktest"
 )
@@ -81,7 +81,7 @@ func TestDialogV2Token(t *testing.T) {
 // A token is cached until shortly before its end by the wall time, also over a freeze.
 func TestDialogV2Freeze(t *testing.T) {
 	frozen := clocktest.New()
-	tokens := newTokenCache(clock.Of(frozen.Now))
+	tokens := newTokenCache(cache.ClockOf(frozen.Now))
 	tokens.put("account", "token", time.Hour)
 	for _, step := range []struct {
 		frozen time.Duration

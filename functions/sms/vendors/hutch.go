@@ -9,14 +9,14 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"svcapi/shared/clock"
+	"svcapi/shared/cache"
 	"svcapi/shared/upstream"
 )
 
 // hutch is Hutch BSMS' API v1 (bsms.hutch.lk), as the Laravel package sureshhemal/laravel-sms-sri-lanka and other clients use
 // it. The vendor publishes no document. A login returns a token.
 func hutch() Vendor {
-	tokens := newTokenCache(clock.Clock{})
+	tokens := newTokenCache(cache.Clock{})
 	return Vendor{
 		Spec: upstream.Spec{
 			Name: "hutch", Title: "Hutch BSMS", Endpoint: "https://bsms.hutch.lk",

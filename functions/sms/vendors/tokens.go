@@ -4,19 +4,18 @@ import (
 	"context"
 	"time"
 
-	"svcapi/shared/bounded"
-	"svcapi/shared/clock"
+	"svcapi/shared/cache"
 	"svcapi/shared/upstream"
 )
 
 // tokenCache caches the tokens of an instance by account, for vendors with a login.
 type tokenCache struct {
-	clock  clock.Clock
-	cached *bounded.Map[string, cachedToken]
+	clock  cache.Clock
+	cached *cache.Map[string, cachedToken]
 }
 
-func newTokenCache(clock clock.Clock) *tokenCache {
-	return &tokenCache{clock, bounded.New[string, cachedToken](maxTokens)}
+func newTokenCache(clock cache.Clock) *tokenCache {
+	return &tokenCache{clock, cache.New[string, cachedToken](maxTokens)}
 }
 
 type cachedToken struct {

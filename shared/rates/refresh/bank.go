@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"svcapi/shared/rates"
-	"svcapi/shared/rates/centralbank"
+	"svcapi/shared/rates/sources"
 )
 
 // BankSchedule holds the full hours, in Colombo, at which runs ask the central bank on a working day. Without hours every
@@ -76,7 +76,7 @@ func (r *Refresher) bank(ctx context.Context, stored *rates.Stored, table *rates
 	if err != nil && !errors.Is(err, rates.ErrChanged) {
 		return nil, err
 	}
-	client := centralbank.Client{Upstream: r.Client, Endpoint: centralbank.Endpoint, Contact: r.Contact}
+	client := sources.CentralBank{Upstream: r.Client, Endpoint: sources.CentralBankEndpoint, Contact: r.Contact}
 	if r.Endpoint != "" {
 		client.Endpoint = r.Endpoint + "/" + rates.BankSource
 	}

@@ -11,7 +11,7 @@ import (
 
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
-	"svcapi/shared/rates/vendors"
+	"svcapi/shared/rates/sources"
 	"svcapi/shared/upstream"
 )
 
@@ -109,7 +109,7 @@ func (r *Refresher) Run(ctx context.Context, o Options) (*Report, error) {
 
 // table asks the pinned source alone, or all vendors in their order, and returns the first valid table, or nil.
 func (r *Refresher) table(ctx context.Context, stored *rates.Stored, o Options, report *Report) (*rates.Table, error) {
-	names := vendors.Names()
+	names := sources.Names()
 	if stored.Pin != nil {
 		names = []string{stored.Pin.Source}
 	}
@@ -135,7 +135,7 @@ func (r *Refresher) table(ctx context.Context, stored *rates.Stored, o Options, 
 
 // fetch fetches and validates one source's table.
 func (r *Refresher) fetch(ctx context.Context, name string, stored *rates.Stored, o Options) (Outcome, *rates.Table, error) {
-	vendor := vendors.Find(name)
+	vendor := sources.Find(name)
 	if vendor == nil {
 		return Failed, nil, fmt.Errorf("%s is not a source of rates", name)
 	}
@@ -159,7 +159,7 @@ func (r *Refresher) fetch(ctx context.Context, name string, stored *rates.Stored
 
 // account returns the service's own account at a vendor. The environments share the rates: the account is that of
 // production, or else that of development.
-func (r *Refresher) account(ctx context.Context, vendor *vendors.Vendor) (account upstream.Account, err error) {
+func (r *Refresher) account(ctx context.Context, vendor *sources.Vendor) (account upstream.Account, err error) {
 	settings := map[string]string{}
 	if r.Endpoint != "" {
 		settings[upstream.EndpointSetting] = r.Endpoint + "/" + vendor.Name

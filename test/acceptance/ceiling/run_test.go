@@ -21,9 +21,8 @@ import (
 	"github.com/google/uuid"
 
 	"svcapi/shared/api"
-	"svcapi/shared/attr"
-	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 	"svcapi/shared/telemetry"
 	"svcapi/test/capacity"
@@ -235,7 +234,7 @@ func (s *fixture) names() map[table]string {
 func (s *fixture) play(t *testing.T, model *capacity.Model) (requests []*request, loads []capacity.Load, instances int) {
 	// The bubble begins in the year 2000. The engine's clock is the machine's: what expires must be in the engine's future too.
 	time.Sleep(time.Until(noon()))
-	db := awsclient.DynamoDB(aws.Config{Region: s.db.Options().Region, Credentials: s.db.Options().Credentials}, func(o *dynamodb.Options) {
+	db := dynamo.NewClient(aws.Config{Region: s.db.Options().Region, Credentials: s.db.Options().Credentials}, func(o *dynamodb.Options) {
 		o.BaseEndpoint, o.HTTPClient = s.db.Options().BaseEndpoint, model
 	})
 	f := &fleet{start: func() instance {
@@ -328,15 +327,15 @@ func (s *fixture) summary(loads []capacity.Load) map[table]load {
 func (s *fixture) examine(t *testing.T, out *outcome, requests []*request) {
 	t.Helper()
 	charged, captured, sum := map[string]bool{}, map[string]bool{}, int64(0) // by request ID, by key
-	s.scan(t, s.tables.Ledger, func(item attr.Item) {
-		if attr.TextOf(item["st"]) == string(credit.Captured) {
-			charged[attr.TextOf(item["rid"])] = true
-			captured[attr.TextOf(item["sk"])] = true
+	s.scan(t, s.tables.Ledger, func(item dynamo.Item) {
+		if dynamo.TextOf(item["st"]) == string(credit.Captured) {
+			charged[dynamo.TextOf(item["rid"])] = true
+			captured[dynamo.TextOf(item["sk"])] = true
 			sum += number(t, item["cr"])
 		}
 	})
 	left := int64(0)
-	s.scan(t, s.tables.Wallets, func(item attr.Item) {
+	s.scan(t, s.tables.Wallets, func(item dynamo.Item) {
 		balance := number(t, item["balance"])
 		if balance < 0 {
 			t.Errorf("a balance of %d", balance)
@@ -382,7 +381,7 @@ func (s *fixture) examine(t *testing.T, out *outcome, requests []*request) {
 	}
 }
 
-func (s *fixture) scan(t *testing.T, table string, visit func(attr.Item)) {
+func (s *fixture) scan(t *testing.T, table string, visit func(dynamo.Item)) {
 	t.Helper()
 	pages := dynamodb.NewScanPaginator(s.db, &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)})
 	for pages.HasMorePages() {
@@ -396,7 +395,7 @@ func (s *fixture) scan(t *testing.T, table string, visit func(attr.Item)) {
 	}
 }
 
-func members(v types.AttributeValue) attr.Item {
+func members(v types.AttributeValue) dynamo.Item {
 	m, _ := v.(*types.AttributeValueMemberM)
 	if m == nil {
 		return nil
@@ -406,7 +405,7 @@ func members(v types.AttributeValue) attr.Item {
 
 func number(t *testing.T, v types.AttributeValue) int64 {
 	t.Helper()
-	n, err := attr.NumberOf(v)
+	n, err := dynamo.NumberOf(v)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,13 +19,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"svcapi/local/process"
-	"svcapi/shared/awsclient"
 	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
 	"svcapi/test/faultproxy"
 )
 
 // attempts is how often a function repeats a read, or a write without a response.
-const attempts = awsclient.Attempts
+const attempts = dynamo.Attempts
 
 // Ages of a reservation at which a settler takes it up, in seconds. While requests live, dead is more than any lives. When
 // all are dead and nothing is under way any more, a second is enough: a longer wait has the same result.

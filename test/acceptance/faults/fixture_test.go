@@ -32,8 +32,8 @@ import (
 	"svcapi/local/stack"
 	"svcapi/local/template"
 	"svcapi/local/workdir"
-	"svcapi/shared/attr"
 	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 	"svcapi/shared/secret"
 	"svcapi/test/enginetest"
@@ -344,10 +344,10 @@ func (s *stage) setShards(ctx context.Context, id string, shards int) error {
 	}
 	_, err := s.fixture.direct.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:        aws.String(s.table("projects")),
-		Key:              attr.Item{"pk": attr.Text(id), "sk": attr.Text("project")},
+		Key:              dynamo.Item{"pk": dynamo.Text(id), "sk": dynamo.Text("project")},
 		UpdateExpression: aws.String("SET parts = :n, parts_before = :n, parts_since = :past"),
-		ExpressionAttributeValues: attr.Item{
-			":n": attr.Number(int64(shards)), ":past": attr.Text(time.Now().AddDate(0, 0, -1).UTC().Format(time.RFC3339)),
+		ExpressionAttributeValues: dynamo.Item{
+			":n": dynamo.Number(int64(shards)), ":past": dynamo.Text(time.Now().AddDate(0, 0, -1).UTC().Format(time.RFC3339)),
 		},
 	})
 	return err

@@ -15,8 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/shared/attr"
-	"svcapi/shared/awsclient"
+	"svcapi/shared/dynamo"
 	"svcapi/test/faultproxy"
 )
 
@@ -102,7 +101,7 @@ func (e *exchange) lost() bool {
 		slow = slow || t.request.GivenUp()
 	}
 	took := e.attempts[len(e.attempts)-1].at.Sub(e.began)
-	return silent >= attempts || slow && took > awsclient.WriteTimeout-awsclient.AttemptTimeout-awsclient.Backoff
+	return silent >= attempts || slow && took > dynamo.WriteTimeout-dynamo.AttemptTimeout-dynamo.Backoff
 }
 
 // calls is the outcome of an actor's calls of one step.
@@ -536,7 +535,7 @@ func (sched *schedule) owner(key string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return attr.TextOf(out.Item["o"]), nil
+	return dynamo.TextOf(out.Item["o"]), nil
 }
 
 // keyID returns the partition key of an Idempotency-Key's item.

@@ -1,0 +1,180 @@
+package api
+
+import (
+	"bytes"
+	"compress/flate"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"svcapi/shared/dynamo"
+)
+
+const (
+	// keyLife is the life of a key. The expiry is part of every condition, because the table deletes late.
+	keyLife = 24 * time.Hour
+	// claimSlack is the time after its deadline in which a request may still write.
+	claimSlack = 60 * time.Second
+	// maxPacked is the largest compressed outcome that is stored, in bytes, below the 400 KB of a DynamoDB item. 10,000
+	// recipients with the longest vendor IDs take 273 KB (docs/decisions.md#idempotency-size).
+	maxPacked = 380_000
+	// maxOutcome bounds an unpacked outcome, in bytes.
+	maxOutcome = 32 << 20
+)
+
+var (
+	// errOutcomeTooLarge reports that the outcome does not fit into an item.
+	errOutcomeTooLarge = errors.New("the outcome is too large to be kept")
+
+	errNotOwned = errors.New("idempotency: the key is another claim's, or has its outcome")
+)
+
+// keyStore stores Idempotency-Keys in the table of transient items: the first request with a key claims the key, later
+// requests get the stored outcome of the first (docs/decisions.md#idempotency-key). A keyStore is safe for concurrent use.
+type keyStore struct {
+	client *dynamodb.Client
+	table  string
+	now    func() time.Time
+}
+
+// claim is a key that this request has won.
+type claim struct {
+	store *keyStore
+	pk    string
+	owner string // distinguishes this claim from all others of the key
+}
+
+// claim wins the key, or returns the outcome of the request that won the key before. This request ends at until. claim
+// stores died for an earlier request that died without an outcome (docs/decisions.md#idempotency-dead-claims).
+func (s *keyStore) claim(ctx context.Context, projectID, env, key string, body []byte, until time.Time, died []byte) (*claim, []byte, error) {
+	now, digest := s.now(), sha256.Sum256(body)
+	c := &claim{store: s, pk: "idem#" + projectID + "#" + env + "#" + key, owner: rand.Text()}
+	timed, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
+	defer cancel()
+	_, ambiguous, err := dynamo.Write(timed, s.client.PutItem, &dynamodb.PutItemInput{
+		TableName: &s.table,
+		Item: map[string]types.AttributeValue{
+			"pk": dynamo.Text(c.pk), "o": dynamo.Text(c.owner), "h": dynamo.Bytes(digest[:]),
+			"dead": dynamo.Number(until.Add(claimSlack).UnixMilli()), "expires": dynamo.Number(now.Add(keyLife).Unix()),
+		},
+		ConditionExpression:                 aws.String("attribute_not_exists(pk) OR expires <= :now"),
+		ExpressionAttributeValues:           map[string]types.AttributeValue{":now": dynamo.Number(now.Unix())},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	stored, refused := dynamo.Refused(err)
+	switch {
+	case err == nil, refused && dynamo.TextOf(stored["o"]) == c.owner: // an earlier attempt took effect
+		return c, nil, nil
+	case !refused && ambiguous == 0:
+		return nil, nil, fmt.Errorf("idempotency: claim: %w", err)
+	case !refused:
+		// An attempt without a response may have taken effect: without free the key would stay claimed until it is dead.
+		return nil, nil, errors.Join(fmt.Errorf("idempotency: claim: %w", err), c.free(ctx))
+	}
+	if h, _ := stored["h"].(*types.AttributeValueMemberB); h == nil || !bytes.Equal(h.Value, digest[:]) {
+		return nil, nil, errOtherBody
+	}
+	outcome, err := s.outcome(ctx, c.pk, stored, died)
+	return nil, outcome, err
+}
+
+// outcome returns the outcome of the request that the stored item belongs to.
+func (s *keyStore) outcome(ctx context.Context, pk string, item map[string]types.AttributeValue, died []byte) ([]byte, error) {
+	if item["n"] != nil {
+		return unpack(item)
+	}
+	until, err := dynamo.NumberOf(item["dead"])
+	if err != nil {
+		return nil, fmt.Errorf("idempotency: read: %w", err)
+	}
+	if s.now().UnixMilli() < until {
+		return nil, errRunning
+	}
+	dead := &claim{store: s, pk: pk, owner: dynamo.TextOf(item["o"])}
+	switch stored, err := dead.write(ctx, died); {
+	case errors.Is(err, errNotOwned) && stored["n"] != nil: // the dead request ended after all, or another repeat was first
+		return unpack(stored)
+	case errors.Is(err, errNotOwned): // released or claimed again since
+		return nil, errRunning
+	default:
+		return died, err
+	}
+}
+
+// keep stores the outcome for the rest of the key's life, or returns errOutcomeTooLarge where it does not fit into an item.
+func (c *claim) keep(ctx context.Context, outcome []byte) error {
+	stored, err := c.write(ctx, outcome)
+	if errors.Is(err, errNotOwned) && dynamo.TextOf(stored["o"]) == c.owner { // an earlier attempt took effect
+		return nil
+	}
+	return err
+}
+
+// write packs the outcome into the claim's item. Where the item belongs to another claim or has an outcome, write returns
+// errNotOwned and the stored item.
+func (c *claim) write(ctx context.Context, outcome []byte) (map[string]types.AttributeValue, error) {
+	packed := pack(outcome)
+	if len(packed) > maxPacked {
+		return nil, fmt.Errorf("%w: %d bytes", errOutcomeTooLarge, len(packed))
+	}
+	ctx, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
+	defer cancel()
+	_, _, err := dynamo.Write(ctx, c.store.client.UpdateItem, &dynamodb.UpdateItemInput{
+		TableName:           &c.store.table,
+		Key:                 map[string]types.AttributeValue{"pk": dynamo.Text(c.pk)},
+		UpdateExpression:    aws.String("SET d = :d, n = :n"),
+		ConditionExpression: aws.String("o = :o AND attribute_not_exists(n)"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":o": dynamo.Text(c.owner), ":d": dynamo.Bytes(packed), ":n": dynamo.Number(1),
+		},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if stored, refused := dynamo.Refused(err); refused {
+		return stored, errNotOwned
+	}
+	if err != nil {
+		return nil, fmt.Errorf("idempotency: keep: %w", err)
+	}
+	return nil, nil
+}
+
+// free deletes the claim of a request from which nothing reached a provider, so that the key can be used again.
+func (c *claim) free(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
+	defer cancel()
+	_, _, err := dynamo.Write(ctx, c.store.client.DeleteItem, &dynamodb.DeleteItemInput{
+		TableName:                 &c.store.table,
+		Key:                       map[string]types.AttributeValue{"pk": dynamo.Text(c.pk)},
+		ConditionExpression:       aws.String("o = :o AND attribute_not_exists(n)"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":o": dynamo.Text(c.owner)},
+	})
+	if _, refused := dynamo.Refused(err); refused || err == nil {
+		return nil
+	}
+	return fmt.Errorf("idempotency: free: %w", err)
+}
+
+func pack(outcome []byte) []byte {
+	var b bytes.Buffer
+	w, _ := flate.NewWriter(&b, flate.DefaultCompression) // the level is valid
+	_, _ = w.Write(outcome)                               // a buffer takes everything
+	_ = w.Close()
+	return b.Bytes()
+}
+
+func unpack(item map[string]types.AttributeValue) ([]byte, error) {
+	packed := flate.NewReader(bytes.NewReader(dynamo.BytesOf(item["d"])))
+	outcome, err := io.ReadAll(io.LimitReader(packed, maxOutcome))
+	if err != nil {
+		return nil, fmt.Errorf("idempotency: unpack: %w", err)
+	}
+	return outcome, nil
+}

@@ -1,0 +1,317 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"svcapi/shared/dynamo"
+	"svcapi/test/enginetest"
+	"svcapi/test/faultproxy"
+)
+
+var (
+	body = []byte(`{"to":"x"}`)
+	died = []byte("died")
+)
+
+// testStore returns a store with a clock that the test moves.
+func testStore(t *testing.T) (*keyStore, *time.Time) {
+	t.Helper()
+	client, tables := enginetest.Client(t)
+	clock := time.Now()
+	return &keyStore{client, tables.Transient, func() time.Time { return clock }}, &clock
+}
+
+func claimKey(t *testing.T, s *keyStore, key string, body []byte) (*claim, []byte, error) {
+	t.Helper()
+	return s.claim(t.Context(), "acme", "development", key, body, s.now().Add(28*time.Second), died)
+}
+
+func win(t *testing.T, s *keyStore, key string) *claim {
+	t.Helper()
+	c, _, err := claimKey(t, s, key, body)
+	if err != nil || c == nil {
+		t.Fatalf("claim %v, %v", c, err)
+	}
+	return c
+}
+
+// TestRepeat checks which outcome a repeat of a key gets (docs/decisions.md#idempotency-repeats).
+func TestRepeat(t *testing.T) {
+	s, clock := testStore(t)
+	start := *clock
+	big := make([]byte, maxPacked-1000) // random bytes do not compress, and need some more when packed
+	_, _ = rand.Read(big)
+	tooLarge := func(c *claim) error {
+		if err := c.keep(context.Background(), slices.Concat(big, big[:1000])); !errors.Is(err, errOutcomeTooLarge) {
+			return fmt.Errorf("too large an outcome: %w", err)
+		}
+		return nil
+	}
+	cases := []struct {
+		name  string
+		first func(*claim) error
+		after time.Duration
+		body  []byte
+		want  []byte // the outcome
+		err   error
+		wins  bool
+	}{
+		{"while the first runs", nil, 0, body, nil, errRunning, false},
+		{"until it must be dead", nil, 87 * time.Second, body, nil, errRunning, false},
+		{"the moment that it must be dead", nil, 88 * time.Second, body, died, nil, false},
+		{"once it must be dead", nil, 89 * time.Second, body, died, nil, false},
+		{"with another body, while the first runs", nil, 0, []byte("other"), nil, errOtherBody, false},
+		{"with another body, afterwards", func(c *claim) error { return c.keep(context.Background(), []byte("done")) }, 0, []byte("other"), nil, errOtherBody, false},
+		{"of what was kept", func(c *claim) error { return c.keep(context.Background(), []byte("done")) }, 0, body, []byte("done"), nil, false},
+		{"of what was kept, a day later", func(c *claim) error { return c.keep(context.Background(), []byte("done")) }, 24*time.Hour - 2*time.Second, body, []byte("done"), nil, false},
+		{"of the most that is kept", func(c *claim) error { return c.keep(context.Background(), big) }, time.Hour, body, big, nil, false},
+		{"of too much, which is not kept", tooLarge, 0, body, nil, errRunning, false},
+		{"of nothing", func(c *claim) error { return c.keep(context.Background(), nil) }, 0, body, []byte{}, nil, false},
+		{"after it was freed", func(c *claim) error { return c.free(context.Background()) }, 0, body, nil, nil, true},
+		{"after it was freed, with another body", func(c *claim) error { return c.free(context.Background()) }, 0, []byte("other"), nil, nil, true},
+		{"the second of its expiry", func(c *claim) error { return c.keep(context.Background(), []byte("done")) }, 24 * time.Hour, body, nil, nil, true},
+		{"after its expiry, whether the table has deleted it or not", func(c *claim) error { return c.keep(context.Background(), []byte("done")) }, 24*time.Hour + time.Second, body, nil, nil, true},
+		{"after the expiry of a dead one", nil, 24*time.Hour + time.Second, body, nil, nil, true},
+	}
+	for i, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			*clock = start
+			key := fmt.Sprintf("key-%d", i)
+			first := win(t, s, key)
+			if c.first != nil {
+				if err := c.first(first); err != nil {
+					t.Fatal(err)
+				}
+			}
+			*clock = start.Add(c.after)
+			won, outcome, err := claimKey(t, s, key, c.body)
+			if (won != nil) != c.wins || !errors.Is(err, c.err) || !bytes.Equal(outcome, c.want) {
+				t.Errorf("won %v, %d bytes, %v; want %v, %d bytes, %v", won != nil, len(outcome), err, c.wins, len(c.want), c.err)
+			}
+		})
+	}
+}
+
+// TestDeadClaimsAreFinal checks that a claim which counts as dead and lives on changes nothing any more.
+func TestDeadClaimsAreFinal(t *testing.T) {
+	s, clock := testStore(t)
+	first := win(t, s, "k")
+	*clock = clock.Add(2 * time.Minute)
+	if _, outcome, err := claimKey(t, s, "k", body); err != nil || !bytes.Equal(outcome, died) {
+		t.Fatalf("%q, %v", outcome, err)
+	}
+	if err := first.keep(t.Context(), []byte("late")); !errors.Is(err, errNotOwned) && err != nil {
+		t.Fatal(err)
+	}
+	if err := first.free(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, outcome, err := claimKey(t, s, "k", body); err != nil || !bytes.Equal(outcome, died) {
+		t.Errorf("then %q, %v", outcome, err)
+	}
+}
+
+// TestLostClaim checks that a claim which has lost its key to a later claim does not change the later one.
+func TestLostClaim(t *testing.T) {
+	s, clock := testStore(t)
+	first := win(t, s, "k")
+	*clock = clock.Add(25 * time.Hour)
+	second := win(t, s, "k")
+	if err := first.keep(t.Context(), []byte("late")); !errors.Is(err, errNotOwned) {
+		t.Errorf("an outcome of the first: %v", err)
+	}
+	if err := first.free(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := claimKey(t, s, "k", body); !errors.Is(err, errRunning) {
+		t.Errorf("the second's key is gone: %v", err)
+	}
+	if err := second.keep(t.Context(), []byte("done")); err != nil {
+		t.Error(err)
+	}
+	if _, outcome, err := claimKey(t, s, "k", body); err != nil || string(outcome) != "done" {
+		t.Errorf("%q, %v", outcome, err)
+	}
+}
+
+// proxied returns a store whose calls go through a proxy that follows decide. Calls have numbers from 1, by operation.
+func proxied(t *testing.T, decide func(operation string, n int) faultproxy.Fault) (through, direct *keyStore, clock *time.Time) {
+	t.Helper()
+	client, tables := enginetest.Client(t)
+	now := time.Now()
+	var mu sync.Mutex
+	calls := map[string]int{}
+	proxy, err := faultproxy.Start(enginetest.URL(t), func(r *faultproxy.Request) faultproxy.Fault {
+		mu.Lock()
+		calls[r.Operation]++
+		n := calls[r.Operation]
+		mu.Unlock()
+		return decide(r.Operation, n)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Close)
+	o := client.Options()
+	faulty := dynamo.NewClient(aws.Config{Region: o.Region, Credentials: o.Credentials},
+		func(o *dynamodb.Options) { o.BaseEndpoint = aws.String(proxy.URL("test")) })
+	read := func() time.Time { return now }
+	return &keyStore{faulty, tables.Transient, read}, &keyStore{client, tables.Transient, read}, &now
+}
+
+// TestLostResponses checks that an attempt whose response is lost is recognised, and that a claim without a response leaves
+// the key free.
+func TestLostResponses(t *testing.T) {
+	keepFor := func(c *claim) error { return c.keep(context.Background(), []byte("done")) }
+	free := func(c *claim) error { return c.free(context.Background()) }
+	for _, test := range []struct {
+		name       string
+		operation  string
+		lost       int // how many of its first attempts
+		then       func(*claim) error
+		claimFails bool
+		thenFails  bool
+		want       string // what a repeat finds: an outcome, "free" or "running"
+	}{
+		{"a claim's", "PutItem", 1, keepFor, false, false, "done"},
+		{"all of a claim's", "PutItem", 3, nil, true, false, "free"},
+		{"an outcome's", "UpdateItem", 1, keepFor, false, false, "done"},
+		{"all of an outcome's", "UpdateItem", 3, keepFor, false, true, "done"},
+		{"a release's", "DeleteItem", 1, free, false, false, "free"},
+		{"all of a release's", "DeleteItem", 3, free, false, true, "free"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s, direct, _ := proxied(t, func(operation string, n int) faultproxy.Fault {
+				if operation == test.operation && n <= test.lost {
+					return faultproxy.DropResponse
+				}
+				return faultproxy.Deliver
+			})
+			c, _, err := claimKey(t, s, "k", body)
+			if (err != nil) != test.claimFails || (c == nil) != test.claimFails {
+				t.Fatalf("claim %v, %v", c, err)
+			}
+			if test.then != nil {
+				if err := test.then(c); (err != nil) != test.thenFails {
+					t.Errorf("then %v", err)
+				}
+			}
+			again, outcome, err := claimKey(t, direct, "k", body)
+			if err != nil || (again != nil) != (test.want == "free") || again == nil && string(outcome) != test.want {
+				t.Errorf("a repeat: won %t, %q, %v; want %s", again != nil, outcome, err, test.want)
+			}
+		})
+	}
+}
+
+// TestDeadClaimChanges checks the result of a repeat that finds a dead claim while that claim, or another, changes.
+func TestDeadClaimChanges(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		meanwhile func(*claim) error
+		outcome   string
+		err       error
+	}{
+		{"it ends after all", func(c *claim) error { return c.keep(context.Background(), []byte("done")) }, "done", nil},
+		{"it is freed", func(c *claim) error { return c.free(context.Background()) }, "", errRunning},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var first *claim
+			s, direct, clock := proxied(t, func(operation string, _ int) faultproxy.Fault {
+				if operation == "UpdateItem" {
+					if err := test.meanwhile(first); err != nil {
+						t.Error(err)
+					}
+				}
+				return faultproxy.Deliver
+			})
+			first = win(t, direct, "k")
+			*clock = clock.Add(2 * time.Minute)
+			if _, outcome, err := claimKey(t, s, "k", body); !errors.Is(err, test.err) || string(outcome) != test.outcome {
+				t.Errorf("%q, %v; want %q, %v", outcome, err, test.outcome, test.err)
+			}
+		})
+	}
+}
+
+// TestScope checks that projects and environments have separate keys.
+func TestScope(t *testing.T) {
+	s, _ := testStore(t)
+	until := time.Now().Add(time.Minute)
+	for _, scope := range [][2]string{{"acme", "development"}, {"acme", "production"}, {"other", "development"}} {
+		if c, _, err := s.claim(t.Context(), scope[0], scope[1], "k", body, until, died); c == nil || err != nil {
+			t.Errorf("%v: %v, %v", scope, c, err)
+		}
+	}
+}
+
+// TestOneWins checks that one of many requests wins, also with lost requests and responses and with late copies.
+func TestOneWins(t *testing.T) {
+	client, tables := enginetest.Client(t)
+	rng := mathrand.New(mathrand.NewPCG(4, 36))
+	var mu sync.Mutex
+	var late []*faultproxy.Request
+	proxy, err := faultproxy.Start(enginetest.URL(t), func(r *faultproxy.Request) faultproxy.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		switch rng.IntN(10) {
+		case 0:
+			return faultproxy.DropRequest
+		case 1:
+			return faultproxy.DropResponse
+		case 2:
+			late = append(late, r)
+			return faultproxy.DropRequest
+		}
+		return faultproxy.Deliver
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer proxy.Close()
+	cfg := aws.Config{Region: client.Options().Region, Credentials: client.Options().Credentials}
+	workers := make([]*keyStore, 8)
+	for i := range workers {
+		workers[i] = &keyStore{dynamo.NewClient(cfg, func(o *dynamodb.Options) {
+			o.BaseEndpoint = aws.String(proxy.URL(fmt.Sprintf("w%d", i)))
+			o.Retryer = dynamo.Retryer(0)
+		}), tables.Transient, time.Now}
+	}
+	for round := range 40 {
+		key := fmt.Sprintf("round-%d", round)
+		var winners atomic.Int32
+		var all sync.WaitGroup
+		for _, s := range workers {
+			all.Go(func() {
+				c, _, err := s.claim(context.Background(), "acme", "development", key, body, time.Now().Add(time.Minute), died)
+				if err == nil && c != nil {
+					winners.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		mu.Lock()
+		copies := late
+		late = nil
+		mu.Unlock()
+		for _, r := range copies {
+			_ = r.Deliver(context.Background())
+		}
+		if n := winners.Load(); n > 1 {
+			t.Fatalf("round %d: %d winners", round, n)
+		}
+	}
+}

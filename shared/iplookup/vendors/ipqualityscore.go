@@ -1,0 +1,70 @@
+package vendors
+
+import (
+	"cmp"
+	"context"
+	"net/netip"
+	"net/url"
+	"regexp"
+
+	"svcapi/shared/upstream"
+)
+
+// ipQualityScoreSpec is IPQualityScore's proxy detection API (fixtures and client of the Ruby gem geocoder).
+var ipQualityScoreSpec = upstream.Spec{
+	Name: "ipqualityscore", Title: "IPQualityScore", Endpoint: "https://www.ipqualityscore.com",
+	Secrets: []upstream.Field{{Name: "api_key", Description: "private key", Required: true}},
+}
+
+// ipQualityScoreResponse is the used part of a response.
+type ipQualityScoreResponse struct {
+	Success        *bool `json:"success"`
+	Message        text  `json:"message"`
+	VPN            *bool `json:"vpn"`
+	Proxy          *bool `json:"proxy"` // also true for a VPN and a Tor exit
+	Tor            *bool `json:"tor"`
+	ConnectionType text  `json:"connection_type"`
+	CountryCode    text  `json:"country_code"`
+	City           text  `json:"city"`
+	ASN            text  `json:"ASN"`
+	ISP            text  `json:"ISP"`
+	Organization   text  `json:"organization"`
+}
+
+// ipQualityScoreWords are the meanings of a failure by the words of its message, in the order in which they are looked for.
+var ipQualityScoreWords = []struct {
+	words   *regexp.Regexp
+	meaning meaning
+}{
+	{regexp.MustCompile(`(?i)insufficient credits|exceeded your request quota`), quota},
+	{regexp.MustCompile(`(?i)\b(invalid|unauthorized)\b.*\bkey\b`), credentials},
+}
+
+// ipQualityScore returns no relays. The body decides, because failures have HTTP status 200. The strictness is the least, and
+// public access points are not proxies, as the vendor recommends for a start.
+func ipQualityScore(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
+	var a ipQualityScoreResponse
+	path := "/api/json/ip/" + url.PathEscape(c.Account.Secrets["api_key"]) + "/" + url.PathEscape(addr.String())
+	query := url.Values{"strictness": {"0"}, "allow_public_access_points": {"true"}}
+	if _, err := c.getJSON(ctx, path, query, nil, nil, &a); err != nil {
+		return Risk{}, err
+	}
+	switch {
+	case a.Success == nil:
+		return Risk{}, c.fail(unusable, "response without success")
+	case !*a.Success:
+		for _, w := range ipQualityScoreWords {
+			if w.words.MatchString(string(a.Message)) {
+				return Risk{}, c.fail(w.meaning, string(a.Message))
+			}
+		}
+		return Risk{}, c.fail(rejected, string(a.Message))
+	case a.VPN == nil || a.Proxy == nil || a.Tor == nil:
+		return Risk{}, c.fail(unusable, "response without vpn, proxy or tor")
+	}
+	return Risk{
+		VPN: *a.VPN, Proxy: *a.Proxy, Tor: *a.Tor, Hosting: a.ConnectionType == "Data Center",
+		CountryCode: a.CountryCode.country(), City: a.City.pointer(),
+		ASN: a.ASN.asn(), Network: cmp.Or(a.Organization.pointer(), a.ISP.pointer()),
+	}, nil
+}

@@ -1,0 +1,120 @@
+package vendors
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"net/http"
+	"net/netip"
+	"net/url"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"svcapi/shared/upstream"
+)
+
+// maxMindSpec is MaxMind's GeoIP web service (dev.maxmind.com, version 2.1).
+var maxMindSpec = upstream.Spec{
+	Name: "maxmind", Title: "MaxMind GeoIP web service", Endpoint: "https://geoip.maxmind.com",
+	Secrets: []upstream.Field{
+		{Name: "account_id", Description: "account ID", Required: true},
+		{Name: "license_key", Description: "license key; IP risk uses GeoIP Insights, location GeoIP City", Required: true},
+	},
+}
+
+// maxMindResponse holds the used fields of a response of City and Insights, which omit booleans that are false.
+type maxMindResponse struct {
+	cityRecord
+	Traits *struct {
+		IP           text `json:"ip_address"`
+		ASN          text `json:"autonomous_system_number"`
+		Organization text `json:"autonomous_system_organization"`
+		ISP          text `json:"isp"`
+	} `json:"traits"`
+	Anonymizer struct { // Insights
+		anonymousRecord
+		Residential feed `json:"residential"`
+	} `json:"anonymizer"`
+	Code  text `json:"code"`  // of an error
+	Error text `json:"error"` // of an error
+}
+
+// feed reports whether an anonymizer feed knows the address. The vendor sends an object with the fields of the feed, also
+// where every other flag is false (GeoIP2-dotnet 6.1.0, geoip2-node 7.1.0).
+type feed bool
+
+// UnmarshalJSONFrom accepts an object with members, and true.
+func (f *feed) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	v, err := d.ReadValue()
+	if err != nil {
+		return err
+	}
+	var members map[string]jsontext.Value
+	*f = v.Kind() == 't' || v.Kind() == '{' && json.Unmarshal(v, &members, laxJSON) == nil && len(members) > 0
+	return nil
+}
+
+// maxMindCodes are the vendor's error codes.
+var maxMindCodes = map[text]meaning{
+	"IP_ADDRESS_NOT_FOUND":  unknown,
+	"IP_ADDRESS_RESERVED":   unknown,
+	"IP_ADDRESS_INVALID":    rejected,
+	"IP_ADDRESS_REQUIRED":   rejected,
+	"AUTHORIZATION_INVALID": credentials,
+	"LICENSE_KEY_REQUIRED":  credentials,
+	"ACCOUNT_ID_REQUIRED":   credentials,
+	"PERMISSION_REQUIRED":   credentials,
+	"INSUFFICIENT_FUNDS":    quota,
+}
+
+// maxMind makes a look-up with a product of MaxMind's web service: city or insights.
+func (c Caller) maxMind(ctx context.Context, product string, addr netip.Addr) (a maxMindResponse, err error) {
+	user := c.Account.Secrets["account_id"] + ":" + c.Account.Secrets["license_key"]
+	r, err := c.get(ctx, "/geoip/v2.1/"+product+"/"+url.PathEscape(addr.String()), nil, http.Header{
+		"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte(user))},
+		"Accept":        {"application/json"},
+	})
+	if err != nil {
+		return a, err
+	}
+	decoded := c.decode(r.Body, &a)
+	if meaning, ok := maxMindCodes[a.Code]; ok && decoded == nil {
+		return a, c.fail(meaning, string(a.Code+": "+a.Error))
+	}
+	if err := c.byStatus(r, nil); err != nil {
+		return a, err
+	}
+	switch {
+	case decoded != nil:
+		return a, decoded
+	case a.Code != "":
+		return a, c.fail(rejected, string(a.Code+": "+a.Error))
+	case a.Traits == nil:
+		return a, c.fail(unusable, "response without traits")
+	}
+	return a, nil
+}
+
+// maxMindRisk calls GeoIP Insights, which reports no relays.
+func maxMindRisk(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
+	a, err := c.maxMind(ctx, "insights", addr)
+	if err != nil {
+		return Risk{}, err
+	}
+	flags := a.Anonymizer.anonymousRecord
+	flags.ResidentialProxy = flags.ResidentialProxy || bool(a.Anonymizer.Residential)
+	risk := anonymousRisk(flags)
+	risk.CountryCode, risk.City = a.Country.Code.country(), text(a.City.Names.English).pointer()
+	risk.ASN, risk.Network = a.Traits.ASN.asn(), cmp.Or(a.Traits.Organization.pointer(), a.Traits.ISP.pointer())
+	return risk, nil
+}
+
+// maxMindPlace calls GeoIP City.
+func maxMindPlace(ctx context.Context, c Caller, addr netip.Addr) (Place, error) {
+	a, err := c.maxMind(ctx, "city", addr)
+	if err != nil {
+		return Place{}, err
+	}
+	return cityPlace(a.cityRecord, a.Traits.ISP, a.Traits.Organization), nil
+}

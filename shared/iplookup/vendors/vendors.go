@@ -1,0 +1,88 @@
+// Package vendors looks up the risk and the location of IP addresses. A new vendor is a file, and a row of Risks, of Places
+// or of both.
+package vendors
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+
+	"svcapi/shared/upstream"
+)
+
+// Vendor is one row of a table. T is the result of a look-up.
+type Vendor[T any] struct {
+	upstream.Spec
+	// Ask makes one look-up. The errors are ErrUnknown and *upstream.Error.
+	Ask func(ctx context.Context, c Caller, addr netip.Addr) (T, error)
+	// Uncached means that results are not cached: the vendor's terms do not clearly permit a cache, or a look-up is free.
+	Uncached bool
+}
+
+// Risks returns the vendors that report the risk of an address. Responses of ipinfo, proxycheck and ip-api are cached: their
+// published terms do not forbid caching, but no contract was read. A database file is as quick as the cache.
+func Risks() []Vendor[Risk] {
+	return []Vendor[Risk]{
+		{Spec: ipGeolocationSpec, Ask: ipGeolocationRisk, Uncached: true},
+		{Spec: ipInfoSpec, Ask: ipInfoRisk},
+		{Spec: proxyCheckSpec, Ask: proxyCheck},
+		{Spec: vpnAPISpec, Ask: vpnAPI, Uncached: true},
+		{Spec: ipAPISpec, Ask: ipAPIRisk},
+		{Spec: ipQualityScoreSpec, Ask: ipQualityScore, Uncached: true},
+		{Spec: ip2LocationSpec, Ask: ip2Location, Uncached: true},
+		{Spec: maxMindSpec, Ask: maxMindRisk, Uncached: true},
+		{Spec: databaseSpec, Ask: databaseRisk, Uncached: true},
+	}
+}
+
+// Places returns the vendors that report the location of an address.
+func Places() []Vendor[Place] {
+	return []Vendor[Place]{
+		{Spec: ipAPISpec, Ask: ipAPIPlace},
+		{Spec: ipInfoSpec, Ask: ipInfoPlace},
+		{Spec: ipInfoLiteSpec, Ask: ipInfoLite},
+		{Spec: ipGeolocationSpec, Ask: ipGeolocationPlace, Uncached: true},
+		{Spec: maxMindSpec, Ask: maxMindPlace, Uncached: true},
+		{Spec: databaseSpec, Ask: databasePlace, Uncached: true},
+	}
+}
+
+// Risk holds the fields of openapi.yaml#VpnResult about an address. A field that the vendor does not report is false or nil.
+type Risk struct {
+	VPN         bool    `json:"is_vpn"`
+	Proxy       bool    `json:"is_proxy"`
+	Tor         bool    `json:"is_tor"`
+	Relay       bool    `json:"is_relay"`
+	Hosting     bool    `json:"is_hosting"`
+	CountryCode *string `json:"country_code"` // two capitals
+	City        *string `json:"city"`
+	ASN         *string `json:"asn"`          // "AS" and the number
+	Network     *string `json:"network_name"` // operator of the network
+}
+
+// Place is openapi.yaml#LocationResult. A field that the vendor does not report is nil.
+type Place struct {
+	Country     *string  `json:"country"`      // English name
+	CountryCode *string  `json:"country_code"` // two capitals
+	City        *string  `json:"city"`
+	ISP         *string  `json:"isp"`
+	Latitude    *float64 `json:"latitude"`  // degrees, with Longitude or not at all
+	Longitude   *float64 `json:"longitude"` // degrees
+	Timezone    *string  `json:"timezone"`  // IANA name
+}
+
+// ErrUnknown reports that a vendor does not know the address.
+var ErrUnknown = errors.New("the vendor does not know the address")
+
+// OnDisk reports whether the vendor is a database file, without an account and a network address.
+func (v Vendor[T]) OnDisk() bool { return v.Endpoint == "" }
+
+// Find returns the row with that name, or nil.
+func Find[T any](table []Vendor[T], name string) *Vendor[T] {
+	for i := range table {
+		if table[i].Name == name {
+			return &table[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+package vendors
+
+import (
+	"cmp"
+	"context"
+	"net/netip"
+	"net/url"
+	"regexp"
+
+	"svcapi/shared/upstream"
+)
+
+// vpnAPISpec is vpnapi.io (the vendor's API documentation for the path; clients for the rest).
+var vpnAPISpec = upstream.Spec{
+	Name: "vpnapi", Title: "vpnapi.io", Endpoint: "https://vpnapi.io",
+	Secrets: []upstream.Field{{Name: "api_key", Description: "API key", Required: true}},
+}
+
+// vpnAPIResponse is the used part of a response.
+type vpnAPIResponse struct {
+	Message  text `json:"message"` // of an error, or about an address that the vendor does not serve
+	Error    text `json:"error"`   // of an error
+	Security *struct {
+		VPN   bool `json:"vpn"`
+		Proxy bool `json:"proxy"`
+		Tor   bool `json:"tor"`
+		Relay bool `json:"relay"`
+	} `json:"security"`
+	Location struct {
+		CountryCode text `json:"country_code"`
+		City        text `json:"city"`
+	} `json:"location"`
+	Network struct {
+		ASN          text `json:"autonomous_system_number"`
+		Organization text `json:"autonomous_system_organization"`
+	} `json:"network"`
+}
+
+// vpnAPIWords are the meanings of messages, also with HTTP 200, by their words, in the order in which they are looked for.
+var vpnAPIWords = []struct {
+	words   *regexp.Regexp
+	meaning meaning
+}{
+	{regexp.MustCompile(`(?i)\b(limit|quota|exceeded|too many|rate)\b`), quota},
+	{regexp.MustCompile(`(?i)\b(api[ _-]?key|key|unauthori[sz]ed|account|subscription|plan)\b`), credentials},
+	{regexp.MustCompile(`(?i)\b(private|reserved|bogon|not in (the|our) database|not found)\b`), unknown},
+}
+
+// vpnAPI returns no hosting. A response without security is about an address that the vendor does not serve, unless the
+// response names an error.
+func vpnAPI(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
+	var a vpnAPIResponse
+	query := url.Values{"key": {c.Account.Secrets["api_key"]}}
+	if _, err := c.getJSON(ctx, "/api/"+url.PathEscape(addr.String()), query, nil, nil, &a); err != nil {
+		return Risk{}, err
+	}
+	if message := string(cmp.Or(a.Message, a.Error)); a.Security == nil && message != "" {
+		for _, w := range vpnAPIWords {
+			if w.words.MatchString(message) {
+				return Risk{}, c.fail(w.meaning, message)
+			}
+		}
+		return Risk{}, c.fail(rejected, message)
+	}
+	if a.Security == nil {
+		return Risk{}, ErrUnknown
+	}
+	return Risk{
+		VPN: a.Security.VPN, Proxy: a.Security.Proxy, Tor: a.Security.Tor, Relay: a.Security.Relay,
+		CountryCode: a.Location.CountryCode.country(), City: a.Location.City.pointer(),
+		ASN: a.Network.ASN.asn(), Network: a.Network.Organization.pointer(),
+	}, nil
+}
