@@ -111,20 +111,25 @@ func size(pid int, tree bool) (sum int64) {
 	return sum + kilobytes<<10
 }
 
-// median returns the middle of a process's sizes in a quarter of the run, and whether the process ran for most of the quarter.
-func (p *part) median(pid, quarter int) (bytes int64, ran bool) {
-	ticks := p.sizes[len(p.sizes)*(quarter-1)/4 : len(p.sizes)*quarter/4]
+// median returns the middle of a process's sizes in a quarter of the run; 0: the process did not run in that quarter.
+func (p *part) median(pid, quarter int) int64 {
 	var list []int64
-	for _, sizes := range ticks {
+	for _, sizes := range p.sizes[len(p.sizes)*(quarter-1)/4 : len(p.sizes)*quarter/4] {
 		if bytes, ok := sizes[pid]; ok {
 			list = append(list, bytes)
 		}
 	}
-	slices.Sort(list)
 	if len(list) == 0 {
-		return 0, false
+		return 0
 	}
-	return list[len(list)/2], 5*len(list) >= 4*len(ticks)
+	slices.Sort(list)
+	return list[len(list)/2]
+}
+
+// early reports whether a process ran before the second quarter of the run, or soon after its beginning.
+func (p *part) early(pid int) bool {
+	first := slices.IndexFunc(p.sizes, func(sizes map[int]int64) bool { return sizes[pid] > 0 })
+	return first <= len(p.sizes)*3/10
 }
 
 // reportMemory prints the growth of the process of each part that grew most, and returns which product's parts grow.
@@ -141,9 +146,8 @@ func reportMemory(parts []part) error {
 		}
 		var from, to int64
 		for pid := range pids {
-			before, early := p.median(pid, 2)
-			after, late := p.median(pid, 4)
-			if early && late && (from == 0 || after-before > to-from) {
+			before, after := p.median(pid, 2), p.median(pid, 4)
+			if before > 0 && after > 0 && p.early(pid) && (from == 0 || after-before > to-from) {
 				from, to = before, after
 			}
 		}
