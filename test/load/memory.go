@@ -59,8 +59,8 @@ func (s *system) parts() []part {
 	return list
 }
 
-// watchMemory measures every part at each tick of a clock, until the returned function is called. That function prints
-// the sizes and returns what grows.
+// watchMemory measures every part at each tick of a clock, from the first tick with a process of every judged part until the
+// returned function is called. That function prints the sizes and returns what grows.
 func watchMemory(ctx context.Context, parts []part, every time.Duration, tick func()) (end func() error) {
 	if runtime.GOOS != "linux" {
 		fmt.Println("\nMemory is not measured: the size of processes is read from Linux's /proc.")
@@ -70,7 +70,8 @@ func watchMemory(ctx context.Context, parts []part, every time.Duration, tick fu
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for ctx.Err() == nil {
+		for running := false; ctx.Err() == nil; {
+			all := true
 			for i := range parts {
 				sizes := map[int]int64{}
 				for _, pid := range parts[i].pids() {
@@ -78,7 +79,14 @@ func watchMemory(ctx context.Context, parts []part, every time.Duration, tick fu
 						sizes[pid] = bytes
 					}
 				}
+				all = all && (len(sizes) > 0 || !parts[i].judged)
 				parts[i].sizes = append(parts[i].sizes, sizes)
+			}
+			if !running { // k6 still starts the processes: the run begins with the last of them
+				running = all
+				for i := range parts {
+					parts[i].sizes = parts[i].sizes[:0:0]
+				}
 			}
 			tick()
 			select {
