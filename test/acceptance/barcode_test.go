@@ -74,8 +74,8 @@ func pictures(t *testing.T, path string, rows map[string][2]int) {
 	}
 }
 
-// openapi.yaml#generateBarcode, docs/decisions.md#barcode-pictures: width is modules times width_factor, height is height.
-// functions/barcode has the tests of every type.
+// openapi.yaml#generateBarcode, docs/decisions.md#barcode-pictures: width is modules times width_factor, height is
+// height. functions/barcode has the tests of every type.
 func TestBarcode(t *testing.T) {
 	pictures(t, barcodes, map[string][2]int{
 		`"data":"Hello"`: {180, 80}, // 90 modules

@@ -10,7 +10,8 @@ import (
 // benchmarked is a request on a demo project.
 type benchmarked struct{ name, project, path, body string }
 
-// measure measures one request after the other through gateway, compiled function and DynamoDB Local, or from several clients.
+// measure measures one request after the other through gateway, compiled function and DynamoDB Local, or from several
+// clients.
 func (c benchmarked) measure(b *testing.B, parallel bool) {
 	if fixture.stack == nil {
 		b.Skip("a deployed stack is not for measuring")

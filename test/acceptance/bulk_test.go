@@ -149,8 +149,8 @@ func TestLongBulk(t *testing.T) {
 	checkMemory(t)
 }
 
-// docs/decisions.md#partial-failure: if something was accepted, 200 with every recipient's outcome and the accepted units; if
-// nothing was, the error of the first uncertain recipient. functions/sms TestDeliver has every combination.
+// docs/decisions.md#partial-failure: if something was accepted, 200 with every recipient's outcome and the accepted
+// units; if nothing was, the error of the first uncertain recipient. functions/sms TestDeliver has every combination.
 func TestBulkPartialFailure(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -172,8 +172,8 @@ func TestBulkPartialFailure(t *testing.T) {
 	}
 }
 
-// openapi.yaml#SmsProviderResponse, docs/decisions.md#cost-check: computed in string fields with nothing sent or charged, or
-// QuickSend's own estimate where the operator's setting demands it.
+// openapi.yaml#SmsProviderResponse, docs/decisions.md#cost-check: computed in string fields with nothing sent or
+// charged, or QuickSend's own estimate where the operator's setting demands it.
 func TestCheckCost(t *testing.T) {
 	local(t)
 	t.Parallel()

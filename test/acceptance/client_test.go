@@ -225,8 +225,8 @@ func (a *response) check(t *testing.T, r request) {
 	}
 }
 
-// explained reports whether an error has the details of its code: messages by field, or a reason. openapi.yaml describes
-// them for responses with one code alone.
+// explained reports whether an error has the details of its code: messages by field, or a reason. openapi.yaml
+// describes them for responses with one code alone.
 func explained(failure map[string]any) bool {
 	details, _ := failure["details"].(map[string]any)
 	switch failure["code"] {
@@ -244,8 +244,8 @@ func explained(failure map[string]any) bool {
 	return true
 }
 
-// lacking returns a field that the response of a send lacks. openapi.yaml describes the three forms of provider_response in
-// one schema, because generators of clients know no alternatives.
+// lacking returns a field that the response of a send lacks. openapi.yaml describes the three forms of
+// provider_response in one schema, because generators of clients know no alternatives.
 func lacking(result map[string]any) string {
 	response, _ := result["provider_response"].(map[string]any)
 	needed := []string{"status", "id", "vendor"}

@@ -144,8 +144,8 @@ func TestUnauthorized(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#routes: an unknown route is 404 in the envelope, with and without credentials. Paths stay as they were
-// sent, and a query is no part of a path. shared/api TestRoutes has further paths.
+// docs/decisions.md#routes: an unknown route is 404 in the envelope, with and without credentials. Paths stay as they
+// were sent, and a query is no part of a path. shared/api TestRoutes has further paths.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	p := plainProject(t)

@@ -100,8 +100,9 @@ func TestOwnRates(t *testing.T) {
 	}
 }
 
-// openapi.yaml#CurrencyBase, docs/decisions.md#currency-codes, docs/decisions.md#amounts, docs/decisions.md#central-bank: rates
-// of the sandbox's source and of its central bank. functions/currency has the tests of every code, amount and rounding.
+// openapi.yaml#CurrencyBase, docs/decisions.md#currency-codes, docs/decisions.md#amounts,
+// docs/decisions.md#central-bank: rates of the sandbox's source and of its central bank. functions/currency has the
+// tests of every code, amount and rounding.
 func TestAmounts(t *testing.T) {
 	local(t)
 	t.Parallel()

@@ -37,8 +37,9 @@ func operations(t *testing.T, to, image string) []operation {
 	return all
 }
 
-// TestErrorsOfEveryOperation checks the responses of the pipeline for every operation. Each row has a second reason to refuse
-// the request, which comes later (docs/decisions.md#order-of-checks; shared/api TestOrderOfChecks has the whole order).
+// TestErrorsOfEveryOperation checks the responses of the pipeline for every operation. Each row has a second reason to
+// refuse the request, which comes later (docs/decisions.md#order-of-checks; shared/api TestOrderOfChecks has the whole
+// order).
 func TestErrorsOfEveryOperation(t *testing.T) {
 	t.Parallel()
 	bare := plainProject(t)

@@ -58,8 +58,8 @@ var faults = []struct {
 }
 
 // exceptions are the vendors whose result of a row differs. AWS's client takes the status for the outcome, and a
-// success without a message ID is no usable response. Hutch's failures with status 200 are not known, so that a response
-// without the ID of the message leaves a doubt.
+// success without a message ID is no usable response. Hutch's failures with status 200 are not known, so that a
+// response without the ID of the message leaves a doubt.
 var exceptions = map[string]map[string]verdict{"aws": {"error with status 200": unusable}, "hutch": {"error with status 200": unusable}}
 
 // TestFaults runs the table for every vendor: status, code, credits moved, the ledger's outcome, and how many sends the
@@ -133,9 +133,9 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#fail-over: the next integration by priority is tried after a certain failure only, and one that is incomplete
-// is passed over. The response, the ledger and the log name the vendor that took the message. functions/sms TestDeliver has every
-// failure.
+// docs/decisions.md#fail-over: the next integration by priority is tried after a certain failure only, and one that is
+// incomplete is passed over. The response, the ledger and the log name the vendor that took the message. functions/sms
+// TestDeliver has every failure.
 func TestFailover(t *testing.T) {
 	local(t)
 	t.Parallel()

@@ -21,8 +21,8 @@ import (
 // racers is how many requests a test of a limit sends at once, to several processes of each function.
 const racers = 64
 
-// race sends the requests of one test at once. Tests with a race run alone: a machine that is too busy loses responses of
-// DynamoDB, and a count without a response counts twice.
+// race sends the requests of one test at once. Tests with a race run alone: a machine that is too busy loses responses
+// of DynamoDB, and a count without a response counts twice.
 func race(do func(i int) *response) []*response { return atOnce(racers, racers, do) }
 
 // limits sets the limits of a project before its first request.
@@ -57,9 +57,9 @@ func several(t *testing.T, function string) {
 	}
 }
 
-// exactly repeats a race on a new project where a write of the day's counter was counted twice, because its response was
-// lost and DynamoDB took the repetition, too (docs/decisions.md#daily-limit). A race reports whether that happened: fewer
-// requests succeeded than the limit permits, although the counter is full. Nothing else fills a counter.
+// exactly repeats a race on a new project where a write of the day's counter was counted twice, because its response
+// was lost and DynamoDB took the repetition, too (docs/decisions.md#daily-limit). A race reports whether that happened:
+// fewer requests succeeded than the limit permits, although the counter is full. Nothing else fills a counter.
 func exactly(t *testing.T, race func() (countedTwice bool)) {
 	t.Helper()
 	for range 3 {
@@ -83,8 +83,9 @@ func (p *tenant) daily(t *testing.T) (counts struct {
 	}](t, "", "project", "limits", p.id)
 }
 
-// docs/decisions.md#recipient-limit: of 64 requests at once to one number exactly as many are sent as the limit permits, over both
-// environments. In a bulk the recipients over their limit are not attempted, with the reason (openapi.yaml#SmsRecipientResult).
+// docs/decisions.md#recipient-limit: of 64 requests at once to one number exactly as many are sent as the limit
+// permits, over both environments. In a bulk the recipients over their limit are not attempted, with the reason
+// (openapi.yaml#SmsRecipientResult).
 func TestRecipientLimit(t *testing.T) {
 	local(t)
 	p := plan{prod: true, integrations: []integration{
@@ -232,8 +233,8 @@ func (n *oneProcess) limited(t *testing.T, mode project.Mode) *tenant {
 	return &tenant{id: name, dev: remember(credential{clientID, clientSecret})}
 }
 
-// TestPhasesOfLimits checks that the limits add a write each and no phase, and that a refusal from memory costs one write
-// (docs/decisions.md#phases). TestPhasesAndWrites holds the same for a project without limits.
+// TestPhasesOfLimits checks that the limits add a write each and no phase, and that a refusal from memory costs one
+// write (docs/decisions.md#phases). TestPhasesAndWrites holds the same for a project without limits.
 func TestPhasesOfLimits(t *testing.T) {
 	n := oneProcessStack(t)
 	byok, managed := n.limited(t, project.BYOK), n.limited(t, project.Managed)

@@ -126,8 +126,8 @@ func TestNotRoutable(t *testing.T) {
 	}
 }
 
-// TestLookupVendors checks every vendor beside the sandbox, and that only a success is charged. The vendors' packages have the
-// tests of what each vendor reports and of each way to fail.
+// TestLookupVendors checks every vendor beside the sandbox, and that only a success is charged. The vendors' packages
+// have the tests of what each vendor reports and of each way to fail.
 func TestLookupVendors(t *testing.T) {
 	local(t)
 	t.Parallel()

@@ -71,7 +71,8 @@ func (s *system) serveImages() (map[string]string, error) {
 	return map[string]string{"SVC_TEST_PUBLIC_NETS": "127.0.0.1/32", "SVC_TEST_CA": authority}, os.WriteFile(authority, certificate, 0o644)
 }
 
-// heavyPhoto is a small photo with comments of four megabytes, which depend on the name. A PDF holds a photo with all its bytes.
+// heavyPhoto is a small photo with comments of four megabytes, which depend on the name. A PDF holds a photo with all
+// its bytes.
 func heavyPhoto(name string) []byte {
 	var photo bytes.Buffer
 	_ = jpeg.Encode(&photo, image.NewGray(image.Rect(0, 0, 64, 64)), nil)
@@ -100,7 +101,8 @@ func undated(pdf []byte) []byte {
 	return regexp.MustCompile(`Date \(D:[^)]*\)`).ReplaceAll(pdf, []byte("Date ()"))
 }
 
-// openapi.yaml#streamPdf: the stream has the same bytes as the other route, and no length. docs/decisions.md#pdf-stream.
+// openapi.yaml#streamPdf: the stream has the same bytes as the other route, and no length.
+// docs/decisions.md#pdf-stream.
 func TestPDFStream(t *testing.T) {
 	t.Parallel()
 	p := plan{}.make(t).printing(t, project.BYOK)
@@ -121,8 +123,8 @@ func TestPDFStream(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#pdf-stream: a PDF of 20 MB arrives whole, binary and as Base64, and is charged once. A client that hangs
-// up is charged. The other route names the limit and this route.
+// docs/decisions.md#pdf-stream: a PDF of 20 MB arrives whole, binary and as Base64, and is charged once. A client that
+// hangs up is charged. The other route names the limit and this route.
 func TestPDFStreamLarge(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -240,7 +242,8 @@ func TestPDF(t *testing.T) {
 	}
 }
 
-// The response names a character that no font has, in both types of the response (docs/decisions.md#pdf-missing-glyphs).
+// The response names a character that no font has, in both types of the response
+// (docs/decisions.md#pdf-missing-glyphs).
 func TestPDFMissingGlyphs(t *testing.T) {
 	t.Parallel()
 	p := plan{}.make(t).printing(t, project.BYOK)
@@ -257,8 +260,8 @@ func TestPDFMissingGlyphs(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#pdf-renderer: a renderer that dies is replaced once. Where the next one dies, too, the request is a 500
-// that charges nothing, and the reservation is released before the response, not by the settler.
+// docs/decisions.md#pdf-renderer: a renderer that dies is replaced once. Where the next one dies, too, the request is a
+// 500 that charges nothing, and the reservation is released before the response, not by the settler.
 func TestPDFRendererDies(t *testing.T) {
 	const price = 2000
 	n := oneProcessStack(t)
@@ -310,7 +313,8 @@ func TestPDFRendererDies(t *testing.T) {
 	}
 }
 
-// openapi.yaml#PdfRequest, docs/decisions.md#pdf-fields: header, footer, page ranges, scale, metadata and tags, as Base64.
+// openapi.yaml#PdfRequest, docs/decisions.md#pdf-fields: header, footer, page ranges, scale, metadata and tags, as
+// Base64.
 func TestPDFExtensionFields(t *testing.T) {
 	t.Parallel()
 	p := plan{}.make(t).printing(t, project.BYOK)
@@ -341,8 +345,8 @@ func TestPDFExtensionFields(t *testing.T) {
 	}
 }
 
-// openapi.yaml#PdfRejected, docs/decisions.md#pdf-loads: the compiled functions load an image from a public host, and nothing
-// else. functions/pdf/render has the table of addresses and documents.
+// openapi.yaml#PdfRejected, docs/decisions.md#pdf-loads: the compiled functions load an image from a public host, and
+// nothing else. functions/pdf/render has the table of addresses and documents.
 func TestPDFDocuments(t *testing.T) {
 	local(t)
 	t.Parallel()

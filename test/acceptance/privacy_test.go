@@ -40,8 +40,8 @@ func logLines(t *testing.T, dir, text string) map[string][]string {
 	return found
 }
 
-// docs/decisions.md#privacy-mode: without it the request's line holds its payload once it is authenticated and decoded; with it
-// nothing of the payload, of the error's message or of the vendor's response is in any log of the stack.
+// docs/decisions.md#privacy-mode: without it the request's line holds its payload once it is authenticated and decoded;
+// with it nothing of the payload, of the error's message or of the vendor's response is in any log of the stack.
 func TestPrivacy(t *testing.T) {
 	local(t)
 	t.Parallel()

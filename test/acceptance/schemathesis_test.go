@@ -16,9 +16,9 @@ import (
 // not fit it are taken.
 const unfit = "positive_data_acceptance,negative_data_rejection"
 
-// Schemathesis runs openapi.yaml against the local stack: no server error, no undocumented status, no schema violation. Without
-// API_EXAMPLES it sends the document's examples and two random requests for each operation; `make test-api` runs all phases
-// with both kinds of projects.
+// Schemathesis runs openapi.yaml against the local stack: no server error, no undocumented status, no schema violation.
+// Without API_EXAMPLES it sends the document's examples and two random requests for each operation; `make test-api`
+// runs all phases with both kinds of projects.
 func TestSchemathesis(t *testing.T) {
 	local(t)
 	t.Parallel()

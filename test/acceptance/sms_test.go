@@ -130,7 +130,8 @@ func TestClientGoesAway(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#units, docs/decisions.md#prices: units, and what a Managed send costs. The unit counter has a test of its own.
+// docs/decisions.md#units, docs/decisions.md#prices: units, and what a Managed send costs. The unit counter has a test
+// of its own.
 func TestUnitsAndCredits(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -155,8 +156,8 @@ func TestUnitsAndCredits(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#sms-balance: the wallet of a Managed project, without a call to the provider; else the provider's own, for
-// every vendor that has a balance call.
+// docs/decisions.md#sms-balance: the wallet of a Managed project, without a call to the provider; else the provider's
+// own, for every vendor that has a balance call.
 func TestBalance(t *testing.T) {
 	local(t)
 	t.Parallel()

@@ -35,7 +35,8 @@ type operation struct {
 	} `json:"most"`
 }
 
-// TestOperations checks that the table holds every operation of the API and no other, and that each row can be measured.
+// TestOperations checks that the table holds every operation of the API and no other, and that each row can be
+// measured.
 func TestOperations(t *testing.T) {
 	root, err := workdir.Root()
 	if err != nil {

@@ -1,8 +1,9 @@
 // Command load puts the whole local stack under load with k6: each operation beside a hello function, all operations at
 // once, for long, and ten times more than the stack can do. Scenarios, thresholds and tables are k6's, in scripts.
 //
-// The command does what k6 cannot: it starts the stack, compares the wallets with the successes that k6 has counted and with
-// their ledgers, and watches the memory of every process. Status 1 means that one of these or a threshold has failed.
+// The command does what k6 cannot: it starts the stack, compares the wallets with the successes that k6 has counted and
+// with their ledgers, and watches the memory of every process. Status 1 means that one of these or a threshold has
+// failed.
 package main
 
 import (

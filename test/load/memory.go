@@ -17,8 +17,8 @@ import (
 
 const mib = 1 << 20
 
-// A process grows when the median of its size in the last quarter of a run is above that of the second quarter by both of
-// these. The first quarter is for warming up. A Go heap takes 4 MiB before the first collection.
+// A process grows when the median of its size in the last quarter of a run is above that of the second quarter by both
+// of these. The first quarter is for warming up. A Go heap takes 4 MiB before the first collection.
 const (
 	flatShare = 0.10
 	flatBytes = 4 * mib
@@ -59,8 +59,8 @@ func (s *system) parts() []part {
 	return list
 }
 
-// watchMemory measures every part at each tick of a clock, from the first tick with a process of every judged part until the
-// returned function is called. That function prints the sizes and returns what grows.
+// watchMemory measures every part at each tick of a clock, from the first tick with a process of every judged part
+// until the returned function is called. That function prints the sizes and returns what grows.
 func watchMemory(ctx context.Context, parts []part, every time.Duration, tick func()) (end func() error) {
 	if runtime.GOOS != "linux" {
 		fmt.Println("\nMemory is not measured: the size of processes is read from Linux's /proc.")
@@ -102,8 +102,8 @@ func watchMemory(ctx context.Context, parts []part, every time.Duration, tick fu
 	}
 }
 
-// size returns the memory that a process has in use, in bytes; 0: the process has ended. The size of a tree is the sum of
-// proportional shares.
+// size returns the memory that a process has in use, in bytes; 0: the process has ended. The size of a tree is the sum
+// of proportional shares.
 func size(pid int, tree bool) (sum int64) {
 	file, field := "status", "\nVmRSS:"
 	if tree {

@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	// room is how many events the account has at once, and how many processes a function. Few: the clients need this machine,
-	// too. Each of the calm clients needs four: a PDF takes two functions, and the next request may begin while both still end.
+	// room is how many events the account has at once, and how many processes a function. Few: the clients need this
+	// machine, too. Each of the calm clients needs four: a PDF takes two functions, and the next request may begin
+	// while both still end.
 	room    = 8
 	clients = 2
 	times   = 10              // requests of a flood, in multiples of what is not too much
@@ -35,8 +36,8 @@ type wall struct {
 // walls returns the three walls for a stack of a capacity in requests a second.
 func walls(capacity int) []wall {
 	perRoute := max(capacity/2/routes, 5)
-	// The functions refuse here: ten times what passes the limits must not be more than the stack can do, and some may wait
-	// for a process.
+	// The functions refuse here: ten times what passes the limits must not be more than the stack can do, and some may
+	// wait for a process.
 	limited := max(capacity/times, 2*len(spenders))
 	each := limited / len(spenders)
 	return []wall{

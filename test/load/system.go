@@ -21,8 +21,8 @@ import (
 	"svcapi/test/acceptance/baseline"
 )
 
-// spenders are the demo projects that the operations use. Each stack starts with fresh projects. Operations on managed cost
-// credits, those on byok are free.
+// spenders are the demo projects that the operations use. Each stack starts with fresh projects. Operations on managed
+// cost credits, those on byok are free.
 var spenders = []string{"managed", "byok"}
 
 // wide is a limit that no load reaches.
@@ -105,8 +105,9 @@ func (s *system) start(ctx context.Context, with settings) (err error) {
 	return err
 }
 
-// k6 runs a script and returns the figures that the script hands over. A threshold that does not hold is an error. k6 sends
-// nothing but the script's requests: no usage report, no look-up of extensions, no host names, no port of its own.
+// k6 runs a script and returns the figures that the script hands over. A threshold that does not hold is an error. k6
+// sends nothing but the script's requests: no usage report, no look-up of extensions, no host names, no port of its
+// own.
 func (s *system) k6(ctx context.Context, script string, variables map[string]any) (figures map[string]float64, err error) {
 	home, err := os.MkdirTemp(s.dir, "k6")
 	if err != nil {
@@ -154,8 +155,9 @@ func (s *system) balances(ctx context.Context) (sum int64) {
 	return sum
 }
 
-// money checks that the wallets paid exactly for the successes that k6 has counted, and compares every wallet with its ledger,
-// as "svc ledger verify" does. Requests that died leave reservations: the settler of the stack's schedule returns them first.
+// money checks that the wallets paid exactly for the successes that k6 has counted, and compares every wallet with its
+// ledger, as "svc ledger verify" does. Requests that died leave reservations: the settler of the stack's schedule
+// returns them first.
 func (s *system) money(ctx context.Context, before int64) error {
 	for until := time.Now().Add(3 * time.Minute); ctx.Err() == nil && time.Now().Before(until); {
 		w, err := s.stack.Credit.Wallet(ctx, demo.ID("managed"))
