@@ -69,7 +69,10 @@ func overload(ctx context.Context) error {
 				"PHASE": "flood", "OVERLOAD": 1, "SECONDS": floodSeconds, "WALL": w.name, "STATUS": w.status,
 				"CARRIES": w.carries, "TIMES": times, "SLOW_MS": calm["slow_ms"], "PAUSE": w.pause,
 			})
-			return errors.Join(err, s.causes(ctx))
+			if err == nil { // else the causes are printed for the failure
+				err = s.causes(ctx)
+			}
+			return err
 		}))
 	}
 	return errors.Join(errs...)
