@@ -54,8 +54,7 @@ func TestRun(t *testing.T) {
 		signal syscall.Signal
 		at     string // the line at which the signal comes
 	}{
-		"Ctrl-C": {syscall.SIGINT, "Ctrl-C ends everything"}, "SIGTERM": {syscall.SIGTERM, "Ctrl-C ends everything"},
-		"Ctrl-C while starting": {syscall.SIGINT, "creating tables"},
+		"Ctrl-C": {syscall.SIGINT, "Ctrl-C ends everything"}, "SIGTERM while starting": {syscall.SIGTERM, "creating tables"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

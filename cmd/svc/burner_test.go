@@ -1,10 +1,7 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"svcapi/cmd/svc/app"
@@ -13,19 +10,11 @@ import (
 // TestBurner: svc normalises a project's own disposable domains as the operation does.
 func TestBurner(t *testing.T) {
 	f := newFixture(t)
-	file := filepath.Join(t.TempDir(), "domains.txt")
-	if err := os.WriteFile(file, []byte("# ours\n\nfile.example\r\n  Other.Example  # twice\nother.example\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	file = strings.ReplaceAll(file, "_", "~")
+	file := f.write("# ours\n\nfile.example\r\n  Other.Example  # twice\nother.example\n")
 	f.runAll([]call{
 		{args: "project create Acme --id acme"},
-		{args: "project create Two --id two"},
 		{args: "burner list acme", out: []string{"The project has no own domains"}},
-		{args: "burner list nobody", exit: app.ExitNotFound},
 		{args: "burner add nobody a.example", exit: app.ExitNotFound},
-		{args: "burner remove nobody a.example", exit: app.ExitNotFound},
-		{args: "burner import nobody -", stdin: "a.example", exit: app.ExitNotFound},
 		{args: "burner add acme", exit: app.ExitUsage},
 		{args: "burner add acme example", exit: app.ExitUsage, errs: []string{`"example" is not a domain`, "two labels"}},
 		{args: "burner add acme a.example me@b.example", exit: app.ExitUsage, errs: []string{`"me@b.example" is not a domain`}},
@@ -35,10 +24,7 @@ func TestBurner(t *testing.T) {
 		{args: "burner add acme c.example a.example --output json", out: []string{`"domains": \[\n +"c.example"\n +\],\n +"unchanged": \[\n +"a.example"\n +\]`}},
 		{args: "burner remove acme c.example"},
 		{args: "burner add acme *.x.example", exit: app.ExitUsage, errs: []string{`write x.example, which includes its subdomains`}},
-		{args: "burner add acme @x.example", exit: app.ExitUsage, errs: []string{`write x.example, which includes its subdomains`}},
-		{args: "burner add acme 192.0.2.1", exit: app.ExitUsage, errs: []string{`digits only`}},
 		{args: "burner list acme", out: []string{`DOMAIN\na.example\nb.example\nxn--bcher-kva.example\n`}},
-		{args: "burner list two", out: []string{"The project has no own domains"}},
 		{args: "burner remove acme B.EXAMPLE never.example", out: []string{`b.example +removed\nnever.example +not on the list`}},
 		{args: "burner list acme", out: []string{`DOMAIN\na.example\nxn--bcher-kva.example\n`}},
 		{args: "burner import acme " + file, out: []string{`file.example +added\nother.example +added\n`}},
@@ -46,23 +32,11 @@ func TestBurner(t *testing.T) {
 		{args: "burner import acme -", stdin: "# none\n", out: []string{"Nothing was changed"}},
 		{args: "burner import acme /nowhere", exit: app.ExitUsage, errs: []string{"no such file"}},
 	})
-	var many strings.Builder
-	for i := range 300 {
-		many.WriteString("many" + strings.Repeat("x", i%50) + string(rune('a'+i%26)) + ".example\n")
-	}
-	f.run(call{args: "burner import two -", stdin: many.String()})
 	got := decode[struct {
 		ProjectID string   `json:"project_id"`
 		Domains   []string `json:"domains"`
-	}](f, "burner list two")
-	if got.ProjectID != "two" || len(got.Domains) < 200 || !slices.IsSorted(got.Domains) {
-		t.Errorf("%s has %d domains", got.ProjectID, len(got.Domains))
-	}
-	own := decode[struct {
-		ProjectID string   `json:"project_id"`
-		Domains   []string `json:"domains"`
 	}](f, "burner list acme")
-	if want := []string{"a.example", "file.example", "other.example", "xn--bcher-kva.example"}; !slices.Equal(own.Domains, want) {
-		t.Errorf("acme has %v", own.Domains)
+	if want := []string{"a.example", "file.example", "other.example", "xn--bcher-kva.example"}; !slices.Equal(got.Domains, want) {
+		t.Errorf("%s has %v", got.ProjectID, got.Domains)
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -22,6 +21,7 @@ import (
 
 	"svcapi/cmd/svc/app"
 	"svcapi/local/workdir"
+	"svcapi/test/enginetest"
 	"svcapi/test/proxytest"
 )
 
@@ -61,7 +61,7 @@ func (a account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		w.WriteHeader(http.StatusBadRequest)
 		fmt.Fprint(w, `{"__type":"com.amazonaws.dynamodb.v20120810#ResourceNotFoundException","message":"none"}`)
-	case service == "lambda" && r.URL.Path == "/2016-08-19/account-settings/":
+	case service == "lambda" && strings.TrimSuffix(r.URL.Path, "/") == "/2016-08-19/account-settings":
 		n := cmp.Or(a.concurrency, 1000)
 		fmt.Fprintf(w, `{"AccountLimit":{"ConcurrentExecutions":%d,"UnreservedConcurrentExecutions":%d}}`, n, n)
 	case service == "apigateway" && r.URL.Path == "/account":
@@ -85,12 +85,7 @@ func TestPreflight(t *testing.T) {
 		}
 	}
 	t.Setenv("PATH", programs)
-	for name, value := range map[string]string{
-		"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
-		"AWS_REGION": "eu-west-1", "SVC_STAGE": "prod", "AWS_MAX_ATTEMPTS": "1",
-	} {
-		t.Setenv(name, value)
-	}
+	t.Setenv("SVC_STAGE", "prod")
 	const topic = "--parameter AlarmTopicArn=arn:aws:sns:eu-west-1:123456789012:team "
 	const acm = "CertificateArn=arn:aws:acm:us-east-1:123456789012:certificate/1"
 	for name, c := range map[string]struct {
@@ -112,7 +107,7 @@ func TestPreflight(t *testing.T) {
 		"more than the gateway's":  {account{rate: 999}, topic, 0, []string{"warning quota API Gateway: .*999 requests"}},
 		"logs without the role":    {account{}, topic + "--parameter AccessLogs=on", 1, []string{"broken account API Gateway: .*log role"}},
 		"logs with the role":       {account{logRole: true}, topic + "--parameter AccessLogs=on", 0, nil},
-		"no permission":            {account{refuse: "lambda"}, topic, 1, []string{"broken quota Lambda: .*HTTP 403"}},
+		"no permission":            {account{refuse: "lambda"}, topic, 1, []string{"broken quota Lambda: .*AccessDenied"}},
 		"signed out":               {account{refuse: "sts"}, topic, 1, []string{"broken sign-in AWS: .*who you are"}},
 		"a fraction":               {account{}, topic + "--parameter PriceSms=1.5 --parameter ApiBurst=2.5", 1, []string{"broken parameter ApiBurst: .*an integer", "broken parameter PriceSms: .*of the pattern"}},
 		"out of range":             {account{}, topic + "--parameter PdfMaxPages=0", 1, []string{"broken parameter PdfMaxPages: .*at least 1"}},
@@ -128,15 +123,12 @@ func TestPreflight(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(c.account)
 			defer server.Close()
-			t.Setenv("AWS_ENDPOINT_URL", server.URL)
+			signIn(t, server.URL)
 			args := "preflight --output json --template " + filepath.Join(root, "template.yaml") + " --config-file " + filepath.Join(root, "samconfig.toml") + " " + c.args
-			var out, errs bytes.Buffer
-			if exit := run(t.Context(), app.Console{Out: &out, Errs: &errs}, strings.Fields(args)); exit != c.exit {
-				t.Errorf("exit %d, want %d: %s", exit, c.exit, errs.String())
-			}
+			out, _ := call{args: args, exit: c.exit, reports: true}.run(t)
 			var found []app.Finding
-			if err := json.Unmarshal(out.Bytes(), &found); err != nil {
-				t.Fatalf("%v: %s%s", err, out.String(), errs.String())
+			if err := json.Unmarshal([]byte(out), &found); err != nil {
+				t.Fatalf("%v: %s", err, out)
 			}
 			same := slices.EqualFunc(found, c.want, func(f app.Finding, pattern string) bool {
 				text := fmt.Sprintf("%s %s %s: %s", f.Severity, f.Check, f.Subject, f.Detail)
@@ -150,51 +142,31 @@ func TestPreflight(t *testing.T) {
 
 	server := httptest.NewServer(account{})
 	defer server.Close()
-	t.Setenv("AWS_ENDPOINT_URL", server.URL)
+	signIn(t, server.URL)
 	for _, name := range []string{"go", "npm"} {
 		if err := os.Remove(filepath.Join(programs, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	inner := t.TempDir()
-	t.Chdir(inner)
+	t.Chdir(t.TempDir())
 	template := " --template " + filepath.Join(root, "template.yaml")
 	for _, c := range []call{
-		{args: "preflight --config-file " + filepath.Join(root, "samconfig.toml") + template, exit: 1, out: []string{"broken +tool +go ", "broken +tool +npm "}},
+		{args: "preflight --config-file " + filepath.Join(root, "samconfig.toml") + template, exit: 1, reports: true, out: []string{"broken +tool +go ", "broken +tool +npm "}},
 		{args: "preflight --released --all" + template, out: []string{"ok +tool +sam ", "ok +sign-in ", "ok +stack +svc-prod", "ok +quota +Lambda"}, absent: "npm"},
 		{args: "preflight --released", exit: app.ExitUsage, errs: []string{"beside the template"}},
 		{args: "preflight" + template, exit: app.ExitUsage, errs: []string{"samconfig.toml"}},
 		{args: "preflight --released --parameter x" + template, exit: app.ExitUsage, errs: []string{"NAME=VALUE"}},
 		{args: "preflight --local", exit: app.ExitUsage, errs: []string{"not deployed"}},
 	} {
-		var out, errs bytes.Buffer
-		exit := run(t.Context(), app.Console{Out: &out, Errs: &errs}, strings.Fields(c.args))
-		if exit != c.exit {
-			t.Errorf("%s: exit %d, want %d: %s%s", c.args, exit, c.exit, out.String(), errs.String())
-		}
-		for _, part := range []struct {
-			text     string
-			patterns []string
-		}{{out.String(), c.out}, {errs.String(), c.errs}} {
-			for _, pattern := range part.patterns {
-				if !regexp.MustCompile(pattern).MatchString(part.text) {
-					t.Errorf("%s: no %q in\n%s", c.args, pattern, part.text)
-				}
-			}
-		}
-		if c.absent != "" && regexp.MustCompile(c.absent).MatchString(out.String()) {
-			t.Errorf("%s: %q in\n%s", c.args, c.absent, out.String())
-		}
+		c.run(t)
 	}
 }
 
 // TestProtect: the tables cannot be deleted and can be recovered afterwards, and a second run changes nothing.
 func TestProtect(t *testing.T) {
-	p := newDoctorFixture(t)
-	to, err := url.Parse(p.announced["dynamodb_url"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := newFixture(t)
+	to, err := url.Parse(enginetest.URL(t))
+	p.must(err)
 	recovery, proxy := map[string]bool{}, proxytest.Buffer(httputil.NewSingleHostReverseProxy(to))
 	// DynamoDB Local has no backups.
 	server := p.serve(func(w http.ResponseWriter, r *http.Request) {
@@ -211,38 +183,22 @@ func TestProtect(t *testing.T) {
 		status := map[bool]string{true: "ENABLED", false: "DISABLED"}[recovery[asked.TableName]]
 		fmt.Fprintf(w, `{"ContinuousBackupsDescription":{"ContinuousBackupsStatus":"ENABLED","PointInTimeRecoveryDescription":{"PointInTimeRecoveryStatus":%q}}}`, status)
 	})
-	for name, value := range map[string]string{"AWS_ENDPOINT_URL": server, "AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "LOCALSVC", "AWS_SECRET_ACCESS_KEY": "local"} {
-		t.Setenv(name, value)
-	}
-	protect := func(exit int, args ...string) string {
-		t.Helper()
-		var out, errs bytes.Buffer
-		if got := run(t.Context(), app.Console{Out: &out, Errs: &errs}, append([]string{"protect"}, args...)); got != exit {
-			t.Errorf("%v: exit %d, want %d: %s", args, got, exit, errs.String())
-		}
-		return out.String() + errs.String()
-	}
-	if text := protect(0, "--stage", p.stage, "--dry-run"); !strings.Contains(text, "change the table svc-"+p.stage+"-projects") {
-		t.Errorf("dry run: %s", text)
-	}
+	signIn(t, server)
+	call{args: "protect --dry-run --stage " + p.stage, out: []string{"change the table svc-" + p.stage + "-projects"}}.run(t)
 	for _, want := range []string{"switched on +switched on", "was on +was on"} {
-		if text := protect(0, "--stage", p.stage); len(regexp.MustCompile(want).FindAllString(text, -1)) != 3 || len(recovery) != 3 {
-			t.Errorf("no %q for three tables: %s", want, text)
-		}
+		call{args: "protect --stage " + p.stage, out: []string{"(.*" + want + "\n){3}$"}}.run(t)
+	}
+	if len(recovery) != 3 {
+		t.Errorf("recovery of %v", recovery)
 	}
 	s := p.stack()
 	if _, err := s.DB.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: aws.String(s.Table("ledger"))}); err == nil {
 		t.Error("a protected table was deleted")
 	}
 	for _, short := range []string{"projects", "wallets", "ledger"} { // so that the fixture can delete them
-		if _, err := s.DB.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{TableName: aws.String(s.Table(short)), DeletionProtectionEnabled: aws.Bool(false)}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.DB.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{TableName: aws.String(s.Table(short)), DeletionProtectionEnabled: aws.Bool(false)})
+		p.must(err)
 	}
-	if text := protect(app.ExitFailed, "--stage", "nowhere"); !strings.Contains(text, "svc-nowhere-projects") || !strings.Contains(text, "do not exist") {
-		t.Errorf("no such stage: %s", text)
-	}
-	if text := protect(app.ExitUsage, "--local"); !strings.Contains(text, "deletes its tables") {
-		t.Errorf("the local stack: %s", text)
-	}
+	call{args: "protect --stage nowhere", exit: app.ExitFailed, errs: []string{"svc-nowhere-projects", "do not exist"}}.run(t)
+	call{args: "protect --local", exit: app.ExitUsage, errs: []string{"deletes its tables"}}.run(t)
 }

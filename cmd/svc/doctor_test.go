@@ -10,8 +10,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -24,7 +22,6 @@ import (
 	"svcapi/local/demo"
 	"svcapi/local/engine"
 	"svcapi/local/template"
-	"svcapi/local/workdir"
 	"svcapi/shared/credit"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
@@ -32,54 +29,22 @@ import (
 	"svcapi/test/proxytest"
 )
 
-// doctorFixture is a fixture with a test server in place of the gateway.
-type doctorFixture struct {
-	*fixture
-	announced map[string]string
-	file      string
-}
-
-func newDoctorFixture(t *testing.T) *doctorFixture {
-	p := &doctorFixture{fixture: newFixture(t)}
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.file = filepath.Join(dir, "..", "..", ".local", "demo.json")
-	text, err := os.ReadFile(p.file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &p.announced); err != nil {
-		t.Fatal(err)
-	}
+// newDoctorFixture returns a fixture with a test server in place of the gateway.
+func newDoctorFixture(t *testing.T) *fixture {
+	p := newFixture(t)
 	p.announced["base_url"] = p.gateway(http.StatusUnauthorized, `{"error":{"code":"unauthorized"}}`, true)
-	p.writeStackFile(nil)
+	p.announce(nil)
 	return p
 }
 
-// writeStackFile writes the stack's file with some changed addresses.
-func (p *doctorFixture) writeStackFile(changes map[string]string) {
-	p.t.Helper()
-	content := maps.Clone(p.announced)
-	maps.Copy(content, changes)
-	text, err := json.Marshal(content)
-	if err == nil {
-		err = os.WriteFile(p.file, text, 0o600)
-	}
-	if err != nil {
-		p.t.Fatal(err)
-	}
-}
-
-func (p *doctorFixture) serve(handler http.HandlerFunc) string {
+func (p *fixture) serve(handler http.HandlerFunc) string {
 	server := httptest.NewServer(handler)
 	p.t.Cleanup(server.Close)
 	return server.URL
 }
 
 // gateway returns the URL of a server with the same response to every request.
-func (p *doctorFixture) gateway(status int, body string, withRequestID bool) string {
+func (p *fixture) gateway(status int, body string, withRequestID bool) string {
 	return p.serve(func(w http.ResponseWriter, _ *http.Request) {
 		if withRequestID {
 			w.Header().Set("X-SVC-Request-ID", "1")
@@ -90,11 +55,9 @@ func (p *doctorFixture) gateway(status int, body string, withRequestID bool) str
 }
 
 // between proxies requests to an AWS endpoint, and returns the error codes of refuse.
-func (p *doctorFixture) between(target string, refuse func(operation string) string, clock time.Duration) string {
+func (p *fixture) between(target string, refuse func(operation string) string, clock time.Duration) string {
 	to, err := url.Parse(target)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	p.must(err)
 	proxy := proxytest.Buffer(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
 		ModifyResponse: func(r *http.Response) error {
@@ -126,7 +89,7 @@ func refusing(operation, code string) func(string) string {
 }
 
 // diagnose runs doctor, expects an exit code and returns the findings.
-func (p *doctorFixture) diagnose(args string, exit int) []app.Finding {
+func (p *fixture) diagnose(args string, exit int) []app.Finding {
 	p.t.Helper()
 	out := p.run(call{args: "doctor --output json " + args, exit: exit, reports: true})
 	var found []app.Finding
@@ -151,7 +114,7 @@ func expect(t *testing.T, found []app.Finding, s app.Severity, check, pattern st
 }
 
 // follow runs the command that a finding advises.
-func (p *doctorFixture) follow(f app.Finding) {
+func (p *fixture) follow(f app.Finding) {
 	p.t.Helper()
 	args, isCommand := strings.CutPrefix(f.Advice, "svc ")
 	args, local := strings.CutSuffix(args, " --local")
@@ -172,23 +135,12 @@ func TestDoctorOnDemo(t *testing.T) {
 	projects, err := demo.Create(t.Context(), demo.Target{
 		Projects: s.Projects, Credit: s.Credits, Secrets: s.Secrets, Prices: credit.Prices{credit.Barcode: 100}, Sandbox: s.Sandbox, Closed: "http://127.0.0.1:1",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p.must(err)
 	byName := map[string]demo.Project{}
 	for _, project := range projects {
 		byName[project.Name] = project
 	}
-	text, err := json.Marshal(map[string]any{
-		"stage": p.stage, "dynamodb_url": p.announced["dynamodb_url"], "secrets_url": p.announced["secrets_url"],
-		"sandbox_url": p.announced["sandbox_url"], "base_url": p.announced["base_url"], "projects": byName,
-	})
-	if err == nil {
-		err = os.WriteFile(p.file, text, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	p.announce(map[string]any{"projects": byName})
 	p.runAll([]call{
 		{args: "rates sync", out: []string{"taken"}},
 		{args: "doctor", out: []string{"All checks passed"}, errs: []string{"0 warnings, 0 broken", "are faults that the demo has on purpose"}},
@@ -198,9 +150,8 @@ func TestDoctorOnDemo(t *testing.T) {
 		{args: "integration disable incomplete pdf builtin --env both"},
 		{args: "credit alert paused 20000000"},
 	})
-	if _, err := s.DB.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: new(s.Table("wallets")), Key: walletKey("race")}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = s.DB.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: new(s.Table("wallets")), Key: walletKey("race")})
+	p.must(err)
 	found := p.diagnose("", app.ExitFailed)
 	expect(t, found, app.Warning, "paused", "^broke: ")
 	expect(t, found, app.Warning, "wallet", "^paused: .*below its alert")
@@ -240,9 +191,7 @@ func TestProbe(t *testing.T) {
 		}
 	}
 	rec, err := p.stack().Projects.Load(t.Context(), "good")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p.must(err)
 	for _, c := range rec.Credentials {
 		if c.Active {
 			t.Errorf("%s stays active", c.ClientID)
@@ -252,10 +201,6 @@ func TestProbe(t *testing.T) {
 
 // TestDoctorOnStacks: doctor reports each broken stage, and nothing on a complete one.
 func TestDoctorOnStacks(t *testing.T) {
-	root, err := workdir.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
 	p := newDoctorFixture(t)
 	p.runAll([]call{
 		{args: "project create Good --id good"},
@@ -268,29 +213,29 @@ func TestDoctorOnStacks(t *testing.T) {
 		{args: "doctor --probe", exit: app.ExitUsage},
 		{args: "doctor --project nobody", exit: app.ExitFailed, reports: true, out: []string{"not found"}},
 	})
-	engineURL := p.announced["dynamodb_url"]
+	engineURL := enginetest.URL(t)
 	for _, c := range []struct {
 		name           string
-		changes        map[string]string
+		changes        map[string]any
 		check, pattern string
 		severity       app.Severity
 	}{
-		{"wrong stage", map[string]string{"stage": "nowhere"}, "stage", "no stage nowhere, only .*" + p.stage, app.Broken},
-		{"no engine", map[string]string{"dynamodb_url": "http://127.0.0.1:1"}, "table", "connection refused", app.Broken},
-		{"no secrets endpoint", map[string]string{"secrets_url": "http://127.0.0.1:1"}, "secrets", "connection refused", app.Broken},
-		{"no gateway", map[string]string{"base_url": "http://127.0.0.1:1"}, "gateway", "connection refused", app.Broken},
-		{"no base URL", map[string]string{"base_url": ""}, "stack", "does not name its base URL", app.Broken},
-		{"something else responds", map[string]string{"base_url": p.gateway(http.StatusForbidden, `{"message":"Forbidden"}`, false)}, "gateway", "HTTP 403, which is not a response of the API", app.Broken},
-		{"the function fails", map[string]string{"base_url": p.gateway(http.StatusInternalServerError, `{"error":{"code":"internal_error"}}`, true)}, "gateway", "HTTP 500 internal_error", app.Broken},
-		{"clock far off", map[string]string{"dynamodb_url": p.between(engineURL, never, 10*time.Minute)}, "clock", "(9m5\\ds|10m) ?", app.Broken},
-		{"clock off", map[string]string{"dynamodb_url": p.between(engineURL, never, -time.Minute)}, "clock", "off", app.Warning},
-		{"no permission on tables", map[string]string{"dynamodb_url": p.between(engineURL, refusing("DescribeTable", "AccessDeniedException"), 0)}, "table", "AccessDenied", app.Broken},
-		{"no permission to query", map[string]string{"dynamodb_url": p.between(engineURL, refusing("Query", "AccessDeniedException"), 0)}, "project", "good: .*AccessDenied", app.Broken},
-		{"no permission on secrets", map[string]string{"secrets_url": p.between(p.announced["secrets_url"], refusing("GetSecretValue", "AccessDeniedException"), 0)}, "secrets", "AccessDenied", app.Broken},
-		{"expired session", map[string]string{"dynamodb_url": p.between(engineURL, refusing("DescribeTable", "ExpiredTokenException"), 0)}, "table", "ExpiredToken", app.Broken},
+		{"wrong stage", map[string]any{"stage": "nowhere"}, "stage", "no stage nowhere, only .*" + p.stage, app.Broken},
+		{"no engine", map[string]any{"dynamodb_url": "http://127.0.0.1:1"}, "table", "connection refused", app.Broken},
+		{"no secrets endpoint", map[string]any{"secrets_url": "http://127.0.0.1:1"}, "secrets", "connection refused", app.Broken},
+		{"no gateway", map[string]any{"base_url": "http://127.0.0.1:1"}, "gateway", "connection refused", app.Broken},
+		{"no base URL", map[string]any{"base_url": ""}, "stack", "does not name its base URL", app.Broken},
+		{"something else responds", map[string]any{"base_url": p.gateway(http.StatusForbidden, `{"message":"Forbidden"}`, false)}, "gateway", "HTTP 403, which is not a response of the API", app.Broken},
+		{"the function fails", map[string]any{"base_url": p.gateway(http.StatusInternalServerError, `{"error":{"code":"internal_error"}}`, true)}, "gateway", "HTTP 500 internal_error", app.Broken},
+		{"clock far off", map[string]any{"dynamodb_url": p.between(engineURL, never, 10*time.Minute)}, "clock", "(9m5\\ds|10m) ?", app.Broken},
+		{"clock off", map[string]any{"dynamodb_url": p.between(engineURL, never, -time.Minute)}, "clock", "off", app.Warning},
+		{"no permission on tables", map[string]any{"dynamodb_url": p.between(engineURL, refusing("DescribeTable", "AccessDeniedException"), 0)}, "table", "AccessDenied", app.Broken},
+		{"no permission to query", map[string]any{"dynamodb_url": p.between(engineURL, refusing("Query", "AccessDeniedException"), 0)}, "project", "good: .*AccessDenied", app.Broken},
+		{"no permission on secrets", map[string]any{"secrets_url": p.between(p.announced["secrets_url"].(string), refusing("GetSecretValue", "AccessDeniedException"), 0)}, "secrets", "AccessDenied", app.Broken},
+		{"expired session", map[string]any{"dynamodb_url": p.between(engineURL, refusing("DescribeTable", "ExpiredTokenException"), 0)}, "table", "ExpiredToken", app.Broken},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p.writeStackFile(c.changes)
+			p.announce(c.changes)
 			exit := app.ExitFailed
 			if c.severity == app.Warning {
 				exit = 0
@@ -298,25 +243,18 @@ func TestDoctorOnStacks(t *testing.T) {
 			expect(t, p.diagnose("", exit), c.severity, c.check, c.pattern)
 		})
 	}
-	p.writeStackFile(nil)
+	p.announce(nil)
 
 	s := p.stack()
 	held, err := s.Rates.Stored(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p.must(err)
 	held.Current.Fetched = time.Now().Add(-7 * time.Hour)
-	if err := s.Rates.PutCurrent(t.Context(), held, held.Current); err != nil {
-		t.Fatal(err)
-	}
+	p.must(s.Rates.PutCurrent(t.Context(), held, held.Current))
 	expect(t, p.diagnose("", app.ExitFailed), app.Broken, "rates", "fetched 7h0m0s ago")
 	p.run(call{args: "rates sync", out: []string{"taken"}})
 
 	// Tables with wrong properties. The test creates them again for the end of the fixture.
-	tables, err := template.Load(filepath.Join(root, "template.yaml"), map[string]string{"Stage": p.stage})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tables := p.tables()
 	db := engine.Client(enginetest.URL(t))
 	for i := range tables.Tables {
 		table := &tables.Tables[i]
@@ -325,18 +263,15 @@ func TestDoctorOnStacks(t *testing.T) {
 			continue
 		}
 		drop := func() {
-			if _, err := db.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: &table.Name}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := db.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: &table.Name})
+			p.must(err)
 		}
 		drop()
 		expect(t, p.diagnose("", app.ExitFailed), app.Broken, "table", table.Name+": the table does not exist")
 		table.TTL, table.Indexes = "", nil
 		delete(table.Attributes, "uncertain")
 		only := &template.Template{Tables: tables.Tables[i : i+1]}
-		if err := engine.CreateTables(t.Context(), db, only, nil); err != nil {
-			t.Fatal(err)
-		}
+		p.must(engine.CreateTables(t.Context(), db, only, nil))
 		if table.LogicalID == "Transient" {
 			expect(t, p.diagnose("", 0), app.Warning, "table", "nothing in it expires")
 		} else {
@@ -347,9 +282,7 @@ func TestDoctorOnStacks(t *testing.T) {
 		if whole.LogicalID == "Ledger" {
 			table.Attributes["uncertain"] = "S"
 		}
-		if err := engine.CreateTables(t.Context(), db, only, nil); err != nil {
-			t.Fatal(err)
-		}
+		p.must(engine.CreateTables(t.Context(), db, only, nil))
 	}
 }
 
@@ -380,41 +313,35 @@ func TestDoctorOnProjects(t *testing.T) {
 		{args: "credit alert low 101"},
 	})
 	ctx, s := context.Background(), p.stack()
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(s.Secrets.Delete(ctx, project.SMS, "gone-secret", project.Development, "quicksend"))
-	must(s.Projects.PutIntegration(ctx, "unknown", project.Integration{Kind: project.SMS, Environment: project.Development, Vendor: "carrierpigeon", Mode: project.BYOK, Active: true}))
+	p.must(s.Secrets.Delete(ctx, project.SMS, "gone-secret", project.Development, "quicksend"))
+	p.must(s.Projects.PutIntegration(ctx, "unknown", project.Integration{Kind: project.SMS, Environment: project.Development, Vendor: "carrierpigeon", Mode: project.BYOK, Active: true}))
 	old := project.SecretDigest{Created: time.Now().AddDate(0, 0, -30)}
-	must(s.Projects.AddCredential(ctx, "rotating", project.Credential{
+	p.must(s.Projects.AddCredential(ctx, "rotating", project.Credential{
 		ClientID: "svc_rotating_aaaaaaaa", Environment: project.Development, Active: true, Secrets: []project.SecretDigest{old, old},
 	}))
 	_, err := s.DB.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: new(s.Table("wallets")), Key: walletKey("no-wallet")})
-	must(err)
+	p.must(err)
 	reserve := func(id string, at time.Time) *credit.Reservation {
 		r := &credit.Reservation{Project: id, Key: credit.NewKey(at, "r"), Credits: 1, Operation: credit.SMS, Environment: "development", RequestID: "r", Irrevocable: true}
-		must(s.Credits.Reserve(ctx, r))
+		p.must(s.Credits.Reserve(ctx, r))
 		return r
 	}
 	reserve("stuck", time.Now().Add(-time.Hour))
 	uncertain := reserve("uncertain", time.Now())
-	must(s.Credits.Mark(ctx, uncertain))
-	must(s.Credits.Capture(ctx, uncertain, credit.Outcome{Uncertain: true}))
+	p.must(s.Credits.Mark(ctx, uncertain))
+	p.must(s.Credits.Capture(ctx, uncertain, credit.Outcome{Uncertain: true}))
 	s.Credits.Remove(ctx, uncertain)
 
 	stored, err := s.DB.Query(ctx, &dynamodb.QueryInput{
 		TableName: new(s.Table("projects")), KeyConditionExpression: new("pk = :id"),
 		ExpressionAttributeValues: dynamo.Item{":id": dynamo.Text("good")},
 	})
-	must(err)
+	p.must(err)
 	p.run(call{args: "integration set managed sms quicksend --mode byok", exit: app.ExitNotFound})
 	for _, item := range stored.Items { // a project from before its ID was reserved
 		maps.Copy(item, walletKey("managed"))
 		_, err := s.DB.PutItem(ctx, &dynamodb.PutItemInput{TableName: new(s.Table("projects")), Item: item})
-		must(err)
+		p.must(err)
 	}
 	p.runAll([]call{
 		{args: "integration set managed sms quicksend --mode byok --setting sender~id=A --secrets -", stdin: account, exit: app.ExitRefused, errs: []string{"service's own vendor accounts"}},

@@ -33,16 +33,9 @@ func TestLogs(t *testing.T) {
 		"gateway.log": `{"request_id":"` + loggedID + `","latency_ms":37}`,
 		"settle.log":  "",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		f.must(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	s := f.stack()
-	work, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	writeStackFile(t, work, map[string]string{"stage": f.stage, "dynamodb_url": "x", "secrets_url": "x", "sandbox_url": s.Sandbox, "log_dir": dir})
+	f.announce(map[string]any{"log_dir": dir})
 	f.runAll([]call{
 		{args: "logs", exit: app.ExitUsage, errs: []string{"missing REQUEST_ID"}},
 		{args: "logs 7", exit: app.ExitUsage, errs: []string{"REQUEST_ID is the request_id of a response"}},
@@ -55,7 +48,6 @@ func TestLogs(t *testing.T) {
 
 // TestLogsOfStage: svc searches the log group of each function of the stack in CloudWatch, page by page.
 func TestLogsOfStage(t *testing.T) {
-	newFixture(t)
 	var searched []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var in struct {
@@ -86,18 +78,9 @@ func TestLogsOfStage(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	for name, value := range map[string]string{
-		"AWS_ENDPOINT_URL_CLOUDWATCH_LOGS": server.URL, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
-		"AWS_PROFILE": "", "AWS_CONFIG_FILE": os.DevNull,
-	} {
-		t.Setenv(name, value)
-	}
-	var out, errs strings.Builder
-	args := []string{"logs", loggedID, "--since", "72h", "--stage", "blue", "--region", "us-east-1"}
-	if exit := run(t.Context(), app.Console{In: strings.NewReader(""), Out: &out, Errs: &errs}, args); exit != 0 {
-		t.Fatalf("exit %d: %s", exit, errs.String())
-	}
-	if len(searched) != 1 || searched[0] != "/aws/lambda/svc-blue-sms" || !strings.HasPrefix(out.String(), "function    sms\n") {
-		t.Errorf("searched %v:\n%s", searched, out.String())
+	signIn(t, server.URL)
+	call{args: "logs " + loggedID + " --since 72h --stage blue", out: []string{"^function +sms\n"}}.run(t)
+	if len(searched) != 1 || searched[0] != "/aws/lambda/svc-blue-sms" {
+		t.Errorf("searched %v", searched)
 	}
 }

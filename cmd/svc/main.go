@@ -3,9 +3,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"os/signal"
+	"runtime"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -16,17 +19,14 @@ import (
 	"svcapi/cmd/svc/credit"
 	"svcapi/cmd/svc/doctor"
 	"svcapi/cmd/svc/integration"
-	"svcapi/cmd/svc/ledger"
 	"svcapi/cmd/svc/logs"
 	"svcapi/cmd/svc/preflight"
-	"svcapi/cmd/svc/price"
 	"svcapi/cmd/svc/project"
 	"svcapi/cmd/svc/protect"
 	"svcapi/cmd/svc/rates"
 	"svcapi/cmd/svc/secrets"
 	"svcapi/cmd/svc/sms"
 	"svcapi/cmd/svc/vendor"
-	"svcapi/cmd/svc/version"
 )
 
 // release is the version of a released binary, which the linker sets.
@@ -54,7 +54,35 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 3 not found,
 4 refused or not confirmed, 130 interrupted.`,
 	}
 	root.AddCommand(project.Command(a), credential.Command(a), integration.Command(a), credit.Command(a), vendor.Command(a),
-		sms.Command(a), burner.Command(a), rates.Command(a), price.Command(a), ledger.Command(a), secrets.Command(a), doctor.Command(a),
-		logs.Command(a), preflight.Command(a), protect.Command(a), version.Command(a, release))
+		sms.Command(a), burner.Command(a), rates.Command(a), credit.PriceCommand(a), credit.LedgerCommand(a), secrets.Command(a), doctor.Command(a),
+		logs.Command(a), preflight.Command(a), protect.Command(a), version(a))
 	return a.Run(ctx, root, args)
+}
+
+// build describes a build of svc.
+type build struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit"`
+	Go      string `json:"go"`
+	System  string `json:"system"`
+}
+
+// version returns "svc version". A release names its version; another build has the version that Go derives from the
+// commit.
+func version(a *app.App) *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Show the version of svc", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			v := build{Version: release, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
+			if info, ok := debug.ReadBuildInfo(); ok {
+				v.Version = cmp.Or(v.Version, info.Main.Version)
+				for _, s := range info.Settings {
+					if s.Key == "vcs.revision" {
+						v.Commit = s.Value
+					}
+				}
+			}
+			return a.Print(v, app.Table{Rows: app.Rows("Version", v.Version, "Commit", v.Commit, "Go", v.Go, "System", v.System)})
+		},
+	}
 }

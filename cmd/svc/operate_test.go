@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -16,7 +14,6 @@ import (
 	"svcapi/cmd/svc/credential"
 	creditcmd "svcapi/cmd/svc/credit"
 
-	projectcmd "svcapi/cmd/svc/project"
 	"svcapi/local/sandbox"
 	"svcapi/shared/credit"
 	"svcapi/shared/dynamo"
@@ -33,7 +30,6 @@ func TestMoves(t *testing.T) {
 		{args: "credit grant acme 1000 --reason invoice"},
 		{args: "credit adjust acme --by 0 --reason x", exit: app.ExitUsage},
 		{args: "credit adjust acme --by 5", exit: app.ExitUsage, errs: []string{"--reason"}},
-		{args: "credit adjust nobody --by 5 --reason x", exit: app.ExitNotFound},
 		{args: "credit adjust acme --reason x --by -1001", exit: app.ExitRefused, errs: []string{"credit balance"}},
 		{args: "credit adjust acme --reason booked_twice --by -100", out: []string{"Balance +900 credits"}},
 		{args: "credit ledger acme", out: []string{"adjustment +-100 .* booked twice, by local"}},
@@ -41,11 +37,7 @@ func TestMoves(t *testing.T) {
 		{args: "credit refund acme 1767225600000000-abcdefgh --reason x", exit: app.ExitNotFound},
 		{args: "credit alert acme 950", out: []string{"below 950 credits"}},
 		{args: "credit alert acme 0", out: []string{"none"}},
-		{args: "credit alert acme few", exit: app.ExitUsage},
-		{args: "credit alert nobody 5", exit: app.ExitNotFound},
-		{args: "project limit acme 1200 --window 10s", out: []string{"1200 per 10s"}},
-		{args: "project limit acme none", exit: app.ExitUsage},
-		{args: "project limit acme 0", exit: app.ExitUsage},
+		{args: "project limits acme --requests 1200 --window 10s", out: []string{"1200 per 10s"}},
 		{args: "project limits acme", out: []string{"1200 per 10s", "Per recipient +none", "Daily credits +none", "Daily units +none", "Today +0 credits, 0 SMS units"}},
 		{args: "project limits acme --requests 60 --per-recipient 20/24h,5/10m --daily-credits 5000000 --daily-units 2000",
 			out: []string{"60 per 10s", "Per recipient +5/10m, 20/24h", `Daily credits +5,000,000 credits a day`, "Daily units +2,000 SMS units a day"}},
@@ -58,9 +50,6 @@ func TestMoves(t *testing.T) {
 		{args: "project limits acme --per-recipient five/1h", exit: app.ExitUsage, errs: []string{"such as 5/10m"}},
 		{args: "project limits acme --per-recipient 5/7m", exit: app.ExitUsage, errs: []string{"divide 24h"}},
 		{args: "project limits acme --daily-credits 0", exit: app.ExitUsage, errs: []string{`above 0 or "none"`}},
-		{args: "project limits acme --daily-units -1", exit: app.ExitUsage},
-		{args: "project limits nobody", exit: app.ExitNotFound},
-		{args: "project limits nobody --daily-units 1", exit: app.ExitNotFound},
 		{args: "project trial acme on --allow 0771234567", out: []string{`yes, to: \+94771234567`}},
 		{args: "project trial acme maybe", exit: app.ExitUsage},
 		{args: "project trial acme off --allow 0771234567", exit: app.ExitUsage},
@@ -70,13 +59,9 @@ func TestMoves(t *testing.T) {
 	f.run(call{args: "credit adjust acme --by 7 --reason more --id " + string(id), out: []string{"Balance +907 credits"}})
 
 	s := f.stack()
-	r := &credit.Reservation{Project: "acme", Key: id, Credits: 30, Operation: credit.Barcode, Environment: "production", RequestID: "r"}
-	r.Key = credit.NewKey(id.Time(), "charge")
-	for _, step := range []error{s.Credits.Reserve(t.Context(), r), s.Credits.Capture(t.Context(), r, credit.Outcome{})} {
-		if step != nil {
-			t.Fatal(step)
-		}
-	}
+	r := &credit.Reservation{Project: "acme", Key: credit.NewKey(id.Time(), "charge"), Credits: 30, Operation: credit.Barcode, Environment: "production", RequestID: "r"}
+	f.must(s.Credits.Reserve(t.Context(), r))
+	f.must(s.Credits.Capture(t.Context(), r, credit.Outcome{}))
 	s.Credits.Remove(t.Context(), r)
 	f.runAll([]call{
 		{args: "credit refund acme " + string(r.Key), exit: app.ExitUsage, errs: []string{"--reason"}},
@@ -97,9 +82,7 @@ func TestLedgerVerify(t *testing.T) {
 		TableName: new(s.Table("wallets")), Key: walletKey("acme"), UpdateExpression: &update,
 		ExpressionAttributeValues: dynamo.Item{":b": dynamo.Number(1001)},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f.must(err)
 	f.run(call{args: "ledger verify", exit: app.ExitFailed, reports: true, out: []string{`acme +unbalanced .*holds 1001 credits, the ledger says 1000: \+1`}, errs: []string{"svc: 1 problem"}})
 }
 
@@ -143,14 +126,9 @@ func TestTransfer(t *testing.T) {
 		{args: "integration set acme sms quicksend --mode byok --setting sender~id=Acme --setting unit~price=0.64 --secrets -", stdin: `{"email":"a@example.com","api_key":"topsecret"}`},
 		{args: "integration set acme barcode builtin --mode managed --priority 3"},
 		{args: "project limits acme --per-recipient 5/10m,20/24h --daily-credits 5000 --daily-units 20", out: []string{"5/10m"}},
-		{args: "project export nobody", exit: app.ExitNotFound},
 	})
 	exported := f.run(call{args: "project export acme", absent: "topsecret"})
-	file := filepath.Join(t.TempDir(), "acme.json")
-	if err := os.WriteFile(file, []byte(exported), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	file = strings.ReplaceAll(file, "_", "~")
+	file := f.write(exported)
 	f.runAll([]call{
 		{args: "project import " + file, exit: app.ExitRefused, errs: []string{"exists"}},
 		{args: "project import " + file + " --id copy --dry-run", out: []string{"write copy / project"}},
@@ -172,17 +150,10 @@ func TestTransfer(t *testing.T) {
 		{args: "credit balance globex", out: []string{"Balance +0 credits"}},
 		{args: "credential list globex", out: []string{"No credentials"}},
 	})
-	var copied struct {
-		projectcmd.Settings
-		Integrations []project.Integration `json:"integrations"`
-	}
-	if err := json.Unmarshal([]byte(f.run(call{args: "project export copy"})), &copied); err != nil || copied.TrialDestinations[0] != "+94771234567" {
-		t.Errorf("%+v, %v", copied, err)
-	}
-	for _, i := range copied.Integrations {
-		if i.Vendor == "quicksend" && (i.Settings["unit_price"] != "0.64" || i.Settings["sender_id"] != "Acme") {
-			t.Errorf("settings became %v", i.Settings)
-		}
+	// Only the ID and the integration without its secret differ.
+	want := strings.Replace(strings.Replace(exported, `"acme"`, `"copy"`, 1), "\"byok\",\n      \"active\": true", "\"byok\",\n      \"active\": false", 1)
+	if copied := f.run(call{args: "project export copy"}); copied != want {
+		t.Errorf("%s\nwant\n%s", copied, want)
 	}
 }
 
@@ -200,7 +171,6 @@ func TestDryRun(t *testing.T) {
 	for _, c := range []call{
 		{args: "project create New --id new", out: []string{"write new / project in svc-" + f.stage + "-projects"}},
 		{args: "project pause acme", out: []string{"write acme / project"}},
-		{args: "project limit acme 5", out: []string{"write acme / project"}},
 		{args: "project limits acme --daily-units 5", out: []string{"write acme / project"}},
 		{args: "project trial acme on", out: []string{"write acme / project"}},
 		{args: "credential issue acme", out: []string{"write acme / credential#"}},
@@ -237,11 +207,7 @@ func TestDryRun(t *testing.T) {
 func TestPrices(t *testing.T) {
 	f := newFixture(t)
 	f.run(call{args: "price list", exit: app.ExitFailed, errs: []string{"no prices"}})
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	writeStackFile(t, dir, map[string]any{"stage": f.stage, "dynamodb_url": "x", "secrets_url": "x", "sandbox_url": "x", "prices": map[string]int64{"sms": 12_345, "barcode": 100}})
+	f.announce(map[string]any{"prices": map[string]int64{"sms": 12_345, "barcode": 100}})
 	f.run(call{args: "price list", out: []string{`sms +12,345 +0.012345 +PriceSms`, `barcode +100 +0.0001 +PriceBarcode`}, absent: "pdf"})
 	for credits, want := range map[int64]string{0: "0.00", 1_000_000: "1.00", 2_500_000: "2.50", 10: "0.00001"} {
 		if got := app.Dollars(credits); got != want {
@@ -252,30 +218,18 @@ func TestPrices(t *testing.T) {
 
 // TestVersion: svc names its version without a stack.
 func TestVersion(t *testing.T) {
-	newFixture(t)
 	t.Chdir(t.TempDir())
-	var out, errs strings.Builder
-	if exit := run(t.Context(), app.Console{In: strings.NewReader(""), Out: &out, Errs: &errs}, []string{"version", "--output", "json"}); exit != 0 {
-		t.Fatalf("exit %d: %s", exit, errs.String())
-	}
+	out, _ := call{args: "version --output json"}.run(t)
 	var got struct{ Version, Commit, Go, System string }
-	if err := json.Unmarshal([]byte(out.String()), &got); err != nil || got.Version == "" || got.Go != runtime.Version() || got.System == "" {
-		t.Errorf("%+v, %v: %s", got, err, out.String())
+	if err := json.Unmarshal([]byte(out), &got); err != nil || got.Version == "" || got.Go != runtime.Version() || got.System == "" {
+		t.Errorf("%+v, %v: %s", got, err, out)
 	}
 }
 
 // TestCompletion: shells get a script and the values of flags.
 func TestCompletion(t *testing.T) {
-	newFixture(t)
-	for _, args := range [][]string{{"completion", "bash"}, {"__complete", "credential", "issue", "acme", "--env", ""}} {
-		var out, errs strings.Builder
-		if exit := run(t.Context(), app.Console{In: strings.NewReader(""), Out: &out, Errs: &errs}, args); exit != 0 || out.Len() == 0 {
-			t.Errorf("%v: exit %d, %s", args, exit, errs.String())
-		}
-		if args[0] == "__complete" && !strings.Contains(out.String(), "production") {
-			t.Errorf("%v: %s", args, out.String())
-		}
-	}
+	call{args: "completion bash", out: []string{"complete"}}.run(t)
+	call{args: "~~complete credential issue acme --env=", out: []string{"production"}}.run(t)
 }
 
 // TestCheckAndRotate: svc tests an account at its vendor; a key that does not work replaces no working key.

@@ -44,9 +44,7 @@ func TestRates(t *testing.T) {
 		{args: "rates history --limit 2", out: []string{`openexchangerates +taken`, `unpinned`}, absent: "frankfurter"},
 	})
 	// After a failure the rates in use stay, and svc shows the failure.
-	if err := f.sandbox.SetRules(sandbox.Rule{Outcome: sandbox.ServerError}); err != nil {
-		t.Fatal(err)
-	}
+	f.must(f.sandbox.SetRules(sandbox.Rule{Outcome: sandbox.ServerError}))
 	f.runAll([]call{
 		{args: "rates sync", exit: app.ExitFailed, errs: []string{"openexchangerates failed: .*HTTP 500", "no source returned valid rates", "The rates in use stay"}},
 		{args: "rates show", out: []string{`Source +openexchangerates`, `openexchangerates .*HTTP 500`}},

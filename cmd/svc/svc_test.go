@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -19,8 +20,6 @@ import (
 	"svcapi/cmd/svc/catalog"
 	"svcapi/cmd/svc/credential"
 	creditcmd "svcapi/cmd/svc/credit"
-	projectcmd "svcapi/cmd/svc/project"
-	"svcapi/cmd/svc/vendor"
 	"svcapi/local/engine"
 	"svcapi/local/sandbox"
 	"svcapi/local/secrets"
@@ -36,27 +35,23 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 // fixture is a stage with the template's tables and a secrets endpoint, in the file of the local stack, with the output of
 // all commands.
 type fixture struct {
-	t       *testing.T
-	stage   string
-	sandbox *sandbox.Server
+	t         *testing.T
+	root      string // of the repository
+	stage     string
+	sandbox   *sandbox.Server
+	dir       string         // with the file of the local stack
+	announced map[string]any // the content of that file
 	// printed is the output of all commands without the outputs that show a client secret.
 	printed strings.Builder
 }
 
 func newFixture(t *testing.T) *fixture {
 	root, err := workdir.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stage := "t" + strings.ToLower(rand.Text()[:8])
-	tables, err := template.Load(filepath.Join(root, "template.yaml"), map[string]string{"Stage": stage})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := &fixture{t: t, root: root, stage: "t" + strings.ToLower(rand.Text()[:8]), dir: t.TempDir()}
+	f.must(err)
+	tables := f.tables()
 	db := engine.Client(enginetest.URL(t))
-	if err := engine.CreateTables(t.Context(), db, tables, nil); err != nil {
-		t.Fatal(err)
-	}
+	f.must(engine.CreateTables(t.Context(), db, tables, nil))
 	t.Cleanup(func() {
 		for _, table := range tables.Tables {
 			if _, err := db.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: &table.Name}); err != nil {
@@ -65,37 +60,59 @@ func newFixture(t *testing.T) *fixture {
 		}
 	})
 	server, err := secrets.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f.must(err)
 	t.Cleanup(func() { _ = server.Close() })
-
-	dir := t.TempDir()
-	vendors, err := sandbox.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = vendors.Close() })
-	writeStackFile(t, dir, map[string]string{"stage": stage, "dynamodb_url": enginetest.URL(t), "secrets_url": server.URL, "sandbox_url": vendors.URL})
-	inner := filepath.Join(dir, "a", "b")
-	if err := os.MkdirAll(inner, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	f.sandbox, err = sandbox.Start()
+	f.must(err)
+	t.Cleanup(func() { _ = f.sandbox.Close() })
+	f.announced = map[string]any{"stage": f.stage, "dynamodb_url": enginetest.URL(t), "secrets_url": server.URL, "sandbox_url": f.sandbox.URL}
+	f.announce(nil)
+	inner := filepath.Join(f.dir, "a", "b")
+	f.must(os.MkdirAll(inner, 0o755))
 	t.Chdir(inner) // the file is found from below
-	return &fixture{t: t, stage: stage, sandbox: vendors}
+	return f
 }
 
-func writeStackFile(t *testing.T, dir string, content any) {
-	t.Helper()
-	text, err := json.Marshal(content)
+// tables returns the tables of the template for the stage.
+func (f *fixture) tables() *template.Template {
+	f.t.Helper()
+	tables, err := template.Load(filepath.Join(f.root, "template.yaml"), map[string]string{"Stage": f.stage})
+	f.must(err)
+	return tables
+}
+
+func (f *fixture) must(err error) {
+	f.t.Helper()
 	if err != nil {
-		t.Fatal(err)
+		f.t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Join(dir, ".local"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, ".local", "demo.json"), text, 0o600); err != nil {
-		t.Fatal(err)
+}
+
+// announce writes the file of the local stack with some changed values.
+func (f *fixture) announce(changes map[string]any) {
+	f.t.Helper()
+	content := maps.Clone(f.announced)
+	maps.Copy(content, changes)
+	text, err := json.Marshal(content)
+	f.must(err)
+	f.must(os.MkdirAll(filepath.Join(f.dir, ".local"), 0o755))
+	f.must(os.WriteFile(filepath.Join(f.dir, ".local", "demo.json"), text, 0o600))
+}
+
+// write returns the name of a new file in the form of an argument.
+func (f *fixture) write(text string) string {
+	file := filepath.Join(f.t.TempDir(), "file")
+	f.must(os.WriteFile(file, []byte(text), 0o600))
+	return strings.ReplaceAll(file, "_", "~")
+}
+
+// signIn sets the environment of an operator at AWS whose endpoints are at url.
+func signIn(t *testing.T, url string) {
+	for name, value := range map[string]string{
+		"AWS_ENDPOINT_URL": url, "AWS_ACCESS_KEY_ID": "LOCALSVC", "AWS_SECRET_ACCESS_KEY": "local", "AWS_PROFILE": "", "AWS_REGION": "eu-west-1",
+		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true", "AWS_MAX_ATTEMPTS": "1",
+	} {
+		t.Setenv(name, value)
 	}
 }
 
@@ -113,13 +130,12 @@ type call struct {
 	reports bool
 }
 
-// run runs a command line with --local and checks the outputs and the exit code.
-func (f *fixture) run(c call) string {
-	f.t.Helper()
+// run runs a command line, checks the outputs and the exit code, and returns the outputs.
+func (c call) run(t *testing.T, flags ...string) (string, string) {
+	t.Helper()
 	var out, errs bytes.Buffer
 	k := app.Console{In: strings.NewReader(c.stdin), Out: &out, Errs: &errs}
-	if c.typed != nil {
-		typed := c.typed
+	if typed := c.typed; typed != nil {
 		k.Hidden = func(context.Context) (string, error) {
 			if len(typed) == 0 {
 				return "", errors.New("asked more often than expected")
@@ -131,33 +147,38 @@ func (f *fixture) run(c call) string {
 	}
 	args := strings.Fields(c.args)
 	for i := range args {
-		args[i] = strings.ReplaceAll(args[i], "_", " ")
-		args[i] = strings.ReplaceAll(args[i], "~", "_")
+		args[i] = strings.NewReplacer("_", " ", "~", "_").Replace(args[i])
 	}
-	exit := run(f.t.Context(), k, append(args, "--local"))
-	if exit != c.exit {
-		f.t.Errorf("%s: exit %d, want %d\n%s%s", c.args, exit, c.exit, out.String(), errs.String())
+	if exit := run(t.Context(), k, append(args, flags...)); exit != c.exit {
+		t.Errorf("%s: exit %d, want %d\n%s%s", c.args, exit, c.exit, out.String(), errs.String())
 	}
 	check := func(what, text string, patterns []string) {
 		for _, p := range patterns {
 			if !regexp.MustCompile(p).MatchString(text) {
-				f.t.Errorf("%s: %s has no %q:\n%s", c.args, what, p, text)
+				t.Errorf("%s: %s has no %q:\n%s", c.args, what, p, text)
 			}
 		}
 	}
 	check("output", out.String(), c.out)
 	check("standard error", errs.String(), c.errs)
 	if c.absent != "" && regexp.MustCompile(c.absent).MatchString(out.String()) {
-		f.t.Errorf("%s: output has %q:\n%s", c.args, c.absent, out.String())
+		t.Errorf("%s: output has %q:\n%s", c.args, c.absent, out.String())
 	}
-	if exit != 0 && out.Len() > 0 && !c.reports {
-		f.t.Errorf("%s: failed, but printed\n%s", c.args, out.String())
+	if c.exit != 0 && out.Len() > 0 && !c.reports {
+		t.Errorf("%s: failed, but printed\n%s", c.args, out.String())
 	}
-	f.printed.WriteString(errs.String())
+	return out.String(), errs.String()
+}
+
+// run runs a command line on the local stack.
+func (f *fixture) run(c call) string {
+	f.t.Helper()
+	out, errs := c.run(f.t, "--local")
+	f.printed.WriteString(errs)
 	if !strings.HasPrefix(c.args, "credential issue") && !strings.HasPrefix(c.args, "credential rotate") {
-		f.printed.WriteString(out.String())
+		f.printed.WriteString(out)
 	}
-	return out.String()
+	return out
 }
 
 func (f *fixture) runAll(calls []call) {
@@ -183,9 +204,7 @@ func decode[T any](f *fixture, args string) (v T) {
 func (f *fixture) stack() *app.Stack {
 	f.t.Helper()
 	s, err := (&app.App{Local: true}).Open(f.t.Context())
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	f.must(err)
 	return s
 }
 
@@ -214,34 +233,23 @@ func TestProjects(t *testing.T) {
 		{args: "project show acme", out: []string{"Shards +1\\n"}},
 		{args: "project scale acme", exit: app.ExitUsage, errs: []string{"--shards is 1 to 64, not 0"}},
 		{args: "project scale acme --shards 65", exit: app.ExitUsage, errs: []string{"--shards is 1 to 64, not 65"}},
-		{args: "project scale nobody --shards 2", exit: app.ExitNotFound, errs: []string{"project nobody: not found"}},
 		{args: "project scale acme --shards 16", out: []string{`Shards +1 \(16 from \d\d:\d\d:\d\d UTC\)\n`}},
 		{args: "project scale acme --shards 4", exit: app.ExitRefused, errs: []string{"the shards were changed a short while ago; they can be changed again from .* UTC"}},
 		{args: "project scale acme --shards 4 --dry-run", exit: app.ExitRefused, errs: []string{"a short while ago"}},
 		{args: "project scale acme --shards 16", out: []string{`Shards +1 \(16 from`}}, // as it is
 		{args: "project show two", out: []string{"Shards +1\n"}},
 		{args: "project scale two --shards 1", out: []string{"Shards +1\n"}},
-		{args: "project scale two --parts 2", out: []string{`Shards +1 \(2 from`}},
-		{args: "project show acme --output json", out: []string{`"parts": 1`, `"parts_next": 16`, `"parts_since": "20`}},
+		{args: "project show acme --output json", out: []string{`"shards": 1`, `"shards_next": 16`, `"shards_since": "20`}},
 		{args: "project show nobody", exit: app.ExitNotFound, errs: []string{"project nobody: not found", "svc project list"}},
-		{args: "project pause nobody", exit: app.ExitNotFound},
 		{args: "project", out: []string{"Usage:", "resume"}},
 		{args: "project stop acme", exit: app.ExitUsage, errs: []string{`unknown command "stop"`}},
+		{args: "project limit acme 5", exit: app.ExitUsage, errs: []string{`unknown command "limit" for "svc project"; did you mean "svc project limits"`}},
 		{args: "projects", exit: app.ExitUsage},
 		{args: "project list --output yaml", exit: app.ExitUsage, errs: []string{`"table", "json" or "csv"`}},
 		{args: "project list --colour", exit: app.ExitUsage, errs: []string{"unknown flag"}},
 		{args: "project list --stage prod", exit: app.ExitUsage, errs: []string{"--local goes without"}},
 	})
-	type shown struct {
-		projectcmd.View
-		Balance      int64
-		Credentials  []credential.View
-		Integrations []catalog.View
-	}
-	got := decode[shown](f, "project show two")
-	if got.ID != "two" || !got.Trial || len(got.TrialDestinations) != 2 || got.Credentials == nil || got.Integrations == nil {
-		t.Errorf("%+v", got)
-	}
+	f.run(call{args: "project show two --output json", out: []string{`"trial": true,\n +"trial_destinations": \[`, `"balance": 0,\n +"credentials": \[\],\n +"integrations": \[\]`}})
 }
 
 // TestCredentials: a secret is shown once and works; two can be live during a rotation.
@@ -249,22 +257,15 @@ func TestCredentials(t *testing.T) {
 	f := newFixture(t)
 	f.runAll([]call{
 		{args: "project create Acme --id acme"},
-		{args: "credential issue nobody", exit: app.ExitNotFound, errs: []string{"project nobody: not found"}},
 		{args: "credential issue zz", exit: app.ExitNotFound, errs: []string{"project zz: not found"}},
 		{args: "credential issue acme --env staging", exit: app.ExitUsage, errs: []string{`--env is development \(dev\), production \(prod\) or both, not "staging"`}},
 		{args: "credential issue acme --env=", exit: app.ExitUsage, errs: []string{"--env is development"}},
 		{args: "credential issue acme --env prod", out: []string{"Environment +production", `Client ID +svc_acme_[a-z2-7]{8}`, `Client secret +svcs_\S{43}`}, errs: []string{"shown this once"}},
-	})
-	f.runAll([]call{
 		{args: "credential issue acme --env prod", out: []string{`Request +curl -sS -H 'X-API-KEY: svc_acme_\S+' -H 'X-API-SECRET: svcs_\S+' -H 'X-ENV: production' .*'BASE_URL/utilities/barcode/generate'`}},
-		{args: "credential list nobody", exit: app.ExitNotFound},
 		{args: "credential list acme", out: []string{`CLIENT ID +ENVIRONMENT +STATE +LIVE SECRETS\nsvc_acme_\S+ +production +active +1\nsvc_acme_\S+ +production +active +1\n$`}, absent: "svcs_"},
 	})
 	if both := decode[[]credential.Issued](f, "credential issue acme --env both"); len(both) != 2 || both[0].Environment != project.Development || both[1].Environment != project.Production {
 		t.Errorf("--env both issued %d credentials", len(both))
-	}
-	if list := decode[[]credential.View](f, "credential list acme"); len(list) != 4 {
-		t.Errorf("%+v", list)
 	}
 	first := decode[credential.Issued](f, "credential issue acme")
 	clientID := strings.ReplaceAll(first.ClientID, "_", "~")
@@ -274,15 +275,11 @@ func TestCredentials(t *testing.T) {
 	}
 	live := func(want ...bool) {
 		t.Helper()
-		rec, err := f.stack().Load(t.Context(), "acme")
-		if err != nil {
-			t.Fatal(err)
-		}
 		cache := project.NewCache(f.stack().Projects, 0)
 		for i, s := range []string{first.ClientSecret, second.ClientSecret} {
 			_, env, err := cache.Authenticate(t.Context(), first.ClientID, s, "")
 			if (err == nil) != want[i] || err == nil && env != project.Development {
-				t.Errorf("secret %d of %d credentials: %v", i+1, len(rec.Credentials), err)
+				t.Errorf("secret %d: %v", i+1, err)
 			}
 		}
 	}
@@ -330,11 +327,7 @@ func TestCredentials(t *testing.T) {
 func TestIntegrations(t *testing.T) {
 	f := newFixture(t)
 	const key = "topsecret-1"
-	file := filepath.Join(t.TempDir(), "secret.json")
-	if err := os.WriteFile(file, []byte(`{"email":"file@example.com","api_key":"topsecret-2"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	file = strings.ReplaceAll(file, "_", "~")
+	file := f.write(`{"email":"file@example.com","api_key":"topsecret-2"}`)
 	const set = "integration set acme sms quicksend --mode byok --setting sender~id=Acme"
 	f.runAll([]call{
 		{args: "project create Acme --id acme"},
@@ -388,16 +381,16 @@ func TestIntegrations(t *testing.T) {
 	})
 
 	for _, c := range []struct {
-		owner string
-		env   project.Environment
-		want  map[string]string
+		owner         string
+		env           project.Environment
+		email, apiKey string
 	}{
-		{"acme", project.Development, map[string]string{"email": "a@example.com", "api_key": key}},
-		{"acme", project.Production, map[string]string{"email": "file@example.com", "api_key": "topsecret-2"}},
-		{secret.Managed, project.Production, map[string]string{"email": "m@example.com", "api_key": "topsecret-4"}},
+		{"acme", project.Development, "a@example.com", key},
+		{"acme", project.Production, "file@example.com", "topsecret-2"},
+		{secret.Managed, project.Production, "m@example.com", "topsecret-4"},
 	} {
 		got, err := f.stack().Secrets.Fields(t.Context(), project.SMS, c.owner, c.env, "quicksend")
-		if err != nil || len(got) != 2 || got["email"] != c.want["email"] || got["api_key"] != c.want["api_key"] {
+		if err != nil || !maps.Equal(got, secret.Values{"email": c.email, "api_key": c.apiKey}) {
 			t.Errorf("%s %s: %v, %v", c.owner, c.env, got, err)
 		}
 	}
@@ -420,14 +413,8 @@ func TestIntegrations(t *testing.T) {
 		if o.BuiltIn {
 			continue
 		}
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.sandbox.URL+"/"+o.Spec.Name+"/", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		response, err := http.Get(f.sandbox.URL + "/" + o.Spec.Name + "/")
+		f.must(err)
 		_ = response.Body.Close()
 		if calls := f.sandbox.Calls(); len(calls) == 0 || calls[len(calls)-1].Vendor != o.Spec.Name {
 			t.Errorf("the sandbox does not play %s", o.Spec.Name)
@@ -452,45 +439,33 @@ func TestCredits(t *testing.T) {
 		{args: "credit alert acme -1", exit: app.ExitUsage, errs: []string{`CREDITS is a whole number from 0 to 2,305,843,009,213,693,951, not "-1"`}},
 		{args: "credit adjust acme --by 99999999999999999999 --reason x", exit: app.ExitUsage, errs: []string{`--by is a whole number from -2,305,843,009,213,693,951 to 2,305,843,009,213,693,951, not "9{20}"`}},
 		{args: "credit adjust acme --by much --reason x", exit: app.ExitUsage, errs: []string{`--by is a whole number from`}},
-		{args: "project limit acme -5", exit: app.ExitUsage, errs: []string{`REQUESTS is a whole number from 1 to 10,000,000, not "-5"`}},
 		{args: "credit grant", exit: app.ExitUsage, errs: []string{"svc: missing PROJECT and CREDITS\n"}},
 		{args: "credit grant acme --reason x", exit: app.ExitUsage, errs: []string{"svc: missing CREDITS\n"}},
 		{args: "credit balance", exit: app.ExitUsage, errs: []string{"svc: missing PROJECT\n"}},
 		{args: "credit balance acme acme", exit: app.ExitUsage, errs: []string{`svc: one argument too many: "acme"`}},
 		{args: "credit grant acme 5", exit: app.ExitUsage, errs: []string{"--reason"}},
 		{args: "credit grant acme 5 --reason x --id 7", exit: app.ExitUsage, errs: []string{"--id"}},
-		{args: "credit grant nobody 5 --reason x", exit: app.ExitNotFound},
-		{args: "credit balance nobody", exit: app.ExitNotFound},
-		{args: "credit ledger nobody", exit: app.ExitNotFound},
 		{args: "credit ledger acme --day yesterday", exit: app.ExitUsage, errs: []string{"2026-03-31"}},
 		{args: "credit ledger acme --days 0", exit: app.ExitUsage},
 	})
-	type grant struct {
-		ProjectID string `json:"project_id"`
-		ID        string `json:"id"`
-		Credits   int64  `json:"credits"`
-		Actor     string `json:"actor"`
-		Balance   int64  `json:"balance"`
-	}
-	g := decode[grant](f, "credit grant acme 10000000 --reason invoice_2031")
+	g := decode[creditcmd.Moved](f, "credit grant acme 10000000 --reason invoice_2031")
 	if g.Balance != 10_000_000 || g.Actor != "local" {
 		t.Errorf("%+v", g)
 	}
+	id := string(g.ID)
 	f.runAll([]call{
-		{args: "credit grant acme 10000000 --reason again --id " + g.ID, out: []string{"Balance +10,000,000 credits"}},
-		{args: "credit grant acme 7 --reason again --id " + g.ID, exit: app.ExitRefused, errs: []string{"^svc: .*another movement.*\n +Omit --id"}},
+		{args: "credit grant acme 10000000 --reason again --id " + id, out: []string{"Balance +10,000,000 credits"}},
+		{args: "credit grant acme 7 --reason again --id " + id, exit: app.ExitRefused, errs: []string{"^svc: .*another movement.*\n +Omit --id"}},
 		{args: "credit grant acme 7 --reason more", out: []string{"Balance +10,000,007 credits"}},
 		{args: "credit balance acme", out: []string{`10,000,007 credits \(10.000007 USD\)`}},
 		{args: "project show acme", out: []string{`Balance +10,000,007 credits \(10.000007 USD\)`}},
-		{args: "credit ledger acme", out: []string{`^ID +TIME +STATE +CREDITS +USD +OPERATION .*\n` + g.ID + ` .*\+10,000,000 +\+10.00 `}},
-		{args: "credit ledger acme --output csv", out: []string{`^ID,TIME,STATE,CREDITS,USD,OPERATION,ENVIRONMENT,VENDOR,REQUEST,NOTE\n` + g.ID + `,20\S+Z,grant,10000000,10.00,,,,[0-9a-f-]+,"invoice 2031, by local"\n`}},
+		{args: "credit ledger acme", out: []string{`^ID +TIME +STATE +CREDITS +USD +OPERATION .*\n` + id + ` .*\+10,000,000 +\+10.00 `}},
+		{args: "credit ledger acme --output csv", out: []string{`^ID,TIME,STATE,CREDITS,USD,OPERATION,ENVIRONMENT,VENDOR,REQUEST,NOTE\n` + id + `,20\S+Z,grant,10000000,10.00,,,,[0-9a-f-]+,"invoice 2031, by local"\n`}},
 		{args: "credit ledger acme --days 2", out: []string{`:\d\d UTC +grant +\+10,000,000 .* invoice 2031, by local`, `grant +\+7 .* more, by local`}, absent: "again"},
+		{args: "credit ledger acme --days 2 --output json", out: []string{`"id": "` + id + `",\n +"state": "grant",\n +"credits": 10000000`, `"actor": "local"`}},
 		{args: "credit ledger acme --day 2020-01-01", out: []string{"No entries"}},
 		{args: "credit ledger acme --uncertain", out: []string{"No entries"}},
 	})
-	if entries := decode[[]creditcmd.EntryView](f, "credit ledger acme --days 2"); len(entries) != 2 || entries[0].Credits != 10_000_000 || entries[0].Actor != "local" || string(entries[0].ID) != g.ID {
-		t.Errorf("%+v", entries)
-	}
 }
 
 // TestVendors: svc lists each vendor with its settings and secret fields.
@@ -516,50 +491,42 @@ func TestVendors(t *testing.T) {
 			}
 		}
 	}
-	if list := decode[[]vendor.View](f, "vendor list sms"); len(list) == 0 || list[0].Settings == nil || list[0].Secrets == nil {
-		t.Errorf("%+v", list)
-	}
 }
 
 // TestNoStack: the error of a command that cannot reach a stack.
 func TestNoStack(t *testing.T) {
 	f := newFixture(t)
-	dir := t.TempDir()
-	t.Chdir(dir)
+	const nowhere = "http://127.0.0.1:1"
+	t.Chdir(t.TempDir())
 	f.run(call{args: "project list", exit: app.ExitFailed, errs: []string{"no local stack", "make run"}})
-	writeStackFile(t, dir, map[string]int{"dynamodb_url": 5})
-	f.run(call{args: "project list", exit: app.ExitFailed, errs: []string{"make run"}})
-	writeStackFile(t, dir, map[string]string{"stage": "nowhere", "dynamodb_url": enginetest.URL(t), "secrets_url": "http://127.0.0.1:1", "sandbox_url": "http://127.0.0.1:1"})
-	f.run(call{args: "project list", exit: app.ExitFailed, errs: []string{"tables of the stage do not exist"}})
-	writeStackFile(t, dir, map[string]string{"dynamodb_url": "http://127.0.0.1:1", "secrets_url": "http://127.0.0.1:1", "sandbox_url": "http://127.0.0.1:1"})
-	f.run(call{args: "project list", exit: app.ExitFailed, errs: []string{"connection was refused"}})
-
-	for name, value := range map[string]string{
-		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true",
-		"AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_PROFILE": "", "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "",
-	} {
-		t.Setenv(name, value)
-	}
+	t.Chdir(f.dir)
 	for _, c := range []struct {
-		args []string
-		exit int
-		errs string
+		changes map[string]any
+		errs    string
 	}{
-		{[]string{"project", "list"}, app.ExitUsage, "--region"},
-		{[]string{"project", "list", "--region", "us-east-1"}, app.ExitFailed, "no AWS credentials.*\n.*aws sso login"},
-		{[]string{"project", "list", "--region", "us-east-1", "--profile", "nobody"}, app.ExitFailed, "no AWS credentials"},
+		{map[string]any{"dynamodb_url": 5}, "make run"},
+		{map[string]any{"stage": "nowhere"}, "tables of the stage do not exist"},
+		{map[string]any{"dynamodb_url": nowhere, "secrets_url": nowhere}, "connection was refused"},
 	} {
-		var out, errs bytes.Buffer
-		exit := run(t.Context(), app.Console{In: strings.NewReader(""), Out: &out, Errs: &errs}, c.args)
-		if exit != c.exit || !regexp.MustCompile(c.errs).MatchString(errs.String()) || out.Len() > 0 {
-			t.Errorf("%v: exit %d\n%s%s", c.args, exit, out.String(), errs.String())
-		}
+		f.announce(c.changes)
+		f.run(call{args: "project list", exit: app.ExitFailed, errs: []string{c.errs}})
 	}
-
+	signIn(t, "")
+	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
+		t.Setenv(name, "")
+	}
+	for _, c := range []call{
+		{args: "project list", exit: app.ExitUsage, errs: []string{"--region"}},
+		{args: "project list --region us-east-1", exit: app.ExitFailed, errs: []string{"no AWS credentials.*\n.*aws sso login"}},
+		{args: "project list --region us-east-1 --profile nobody", exit: app.ExitFailed, errs: []string{"no AWS credentials"}},
+	} {
+		c.run(t)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out, errs bytes.Buffer
-	if exit := run(ctx, app.Console{In: strings.NewReader(""), Out: &out, Errs: &errs}, []string{"project", "list", "--local"}); exit != app.ExitInterrupted {
+	k := app.Console{In: strings.NewReader(""), Out: &out, Errs: &errs}
+	if exit := run(ctx, k, []string{"project", "list", "--local"}); exit != app.ExitInterrupted {
 		t.Errorf("interrupted: exit %d, %s", exit, errs.String())
 	}
 }
@@ -568,26 +535,17 @@ func TestNoStack(t *testing.T) {
 func TestStage(t *testing.T) {
 	f := newFixture(t)
 	f.run(call{args: "project create Acme --id acme"})
-	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", enginetest.URL(t))
-	t.Setenv("AWS_ACCESS_KEY_ID", "test")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
-	t.Setenv("AWS_PROFILE", "")
-	t.Setenv("AWS_CONFIG_FILE", os.DevNull)
+	signIn(t, enginetest.URL(t))
 	for _, c := range []struct {
-		args  []string
 		stage string
-		exit  int
+		call
 	}{
-		{[]string{"--stage", f.stage}, "", 0},
-		{nil, f.stage, 0},
-		{[]string{"--stage", "other"}, f.stage, app.ExitFailed},
-		{nil, "", app.ExitFailed},
+		{"", call{args: "project list --stage " + f.stage, out: []string{"acme"}}},
+		{f.stage, call{args: "project list", out: []string{"acme"}}},
+		{f.stage, call{args: "project list --stage other", exit: app.ExitFailed}},
+		{"", call{args: "project list", exit: app.ExitFailed}},
 	} {
 		t.Setenv("SVC_STAGE", c.stage)
-		var out, errs bytes.Buffer
-		exit := run(t.Context(), app.Console{In: strings.NewReader(""), Out: &out, Errs: &errs}, append([]string{"project", "list", "--region", "us-east-1"}, c.args...))
-		if exit != c.exit || (exit == 0) != strings.Contains(out.String(), "acme") {
-			t.Errorf("%v with stage %q: exit %d\n%s%s", c.args, c.stage, exit, out.String(), errs.String())
-		}
+		c.run(t)
 	}
 }

@@ -4,12 +4,13 @@ package main
 import (
 	"context"
 	"errors"
-	"regexp"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"svcapi/functions/barcode/draw"
 	"svcapi/shared/api"
+
+	"svcapi/shared/pattern"
 )
 
 func main() {
@@ -24,7 +25,7 @@ func main() {
 // Rules of fields that both operations have.
 var (
 	formatField  = api.Text{OneOf: []string{"png", "svg"}, Default: "png"}
-	colorPattern = regexp.MustCompile(`^#?[0-9a-fA-F]{6}$`)
+	colorPattern = pattern.New(`^#?[0-9a-fA-F]{6}$`)
 )
 
 // colorField is the rule of a field for a colour.

@@ -21,7 +21,7 @@ func main() {
 			g := newGroup(
 				rates.NewStore(dynamo.NewClient(cfg), c.RatesTable),
 				upstream.New(c.Upstream),
-				secret.New(dynamo.SecretsManager(cfg), c.API.Stage, time.Duration(c.SecretCacheSeconds)*time.Second),
+				secret.New(secret.NewClient(cfg), c.API.Stage, time.Duration(c.SecretCacheSeconds)*time.Second),
 				time.Duration(c.RatesCacheSeconds)*time.Second, cache.Clock{},
 			)
 			return g.routes(), nil

@@ -10,14 +10,16 @@ import (
 	"svcapi/shared/api"
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
+
+	"svcapi/shared/pattern"
 )
 
 // The patterns of the path parameters (openapi.yaml#CurrencyBase, openapi.yaml#CurrencyTarget,
 // docs/decisions.md#amounts). A code of the central bank is always a target and in upper case.
 var (
-	basePattern   = regexp.MustCompile(`^[A-Za-z]{3}$`)
-	targetPattern = regexp.MustCompile(`^(?:[A-Za-z]{3}|LKR-(?:SELL|BUY|CENTRAL))$`)
-	amountPattern = regexp.MustCompile(`^\d{1,15}(\.\d{1,8})?$`)
+	basePattern   = pattern.New(`^[A-Za-z]{3}$`)
+	targetPattern = pattern.New(`^(?:[A-Za-z]{3}|LKR-(?:SELL|BUY|CENTRAL))$`)
+	amountPattern = pattern.New(`^\d{1,15}(\.\d{1,8})?$`)
 )
 
 // maxCodeShown bounds the text of a code in a message, in bytes.
@@ -147,9 +149,9 @@ func (r pairRequest) rate(set *rates.Set, now time.Time) (pairResult, error) {
 }
 
 // code returns a path parameter in upper case.
-func code(in *api.Input, name string, pattern *regexp.Regexp, malformed string) (string, error) {
+func code(in *api.Input, name string, matches func() *regexp.Regexp, malformed string) (string, error) {
 	value := in.Parameter(name)
-	if !pattern.MatchString(value) {
+	if !matches().MatchString(value) {
 		return "", errCode(value, malformed)
 	}
 	return strings.ToUpper(value), nil
@@ -172,7 +174,7 @@ func decodeConversion(in *api.Input) (pairRequest, error) {
 	}
 	text := in.Parameter("amount")
 	amount, err := rates.Parse(text)
-	if !amountPattern.MatchString(text) || err != nil || amount.Sign() == 0 {
+	if !amountPattern().MatchString(text) || err != nil || amount.Sign() == 0 {
 		in.Problem("amount", amountRule)
 	}
 	r.amount = amount.Reduced()

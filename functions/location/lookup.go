@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/netip"
-	"regexp"
 	"slices"
 
 	"svcapi/shared/api"
@@ -13,6 +12,8 @@ import (
 	"svcapi/shared/iplookup"
 	"svcapi/shared/iplookup/vendors"
 	"svcapi/shared/project"
+
+	"svcapi/shared/pattern"
 )
 
 // lookupRequest is the decoded body of POST /location/lookup.
@@ -26,7 +27,7 @@ type meta struct {
 	Override *string `json:"provider_override"`
 }
 
-var providerPattern = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+var providerPattern = pattern.New(`^[A-Za-z0-9_-]+$`)
 
 // errUnavailable is the error for a chain whose vendors all failed. The contract has only 500 for that failure, and the
 // reason distinguishes the failure from one of the service (docs/decisions.md#lookup-chain).

@@ -5,7 +5,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"svcapi/shared/api"
-	"svcapi/shared/dynamo"
 	"svcapi/shared/iplookup"
 	"svcapi/shared/iplookup/vendors"
 	"svcapi/shared/secret"
@@ -16,7 +15,7 @@ func main() {
 	api.Main(
 		func(c iplookup.FunctionConfig) api.Config { return c.API },
 		func(c iplookup.FunctionConfig, _ *api.Service, cfg aws.Config) ([]api.Route, error) {
-			secrets := secret.New(dynamo.SecretsManager(cfg), c.API.Stage, c.Lookup.SecretLife())
+			secrets := secret.New(secret.NewClient(cfg), c.API.Stage, c.Lookup.SecretLife())
 			// The chain ends at a vendor that does not know the address, because unknown is a result.
 			chain := iplookup.NewChain(c.Lookup, vendors.Places(), iplookup.StopOnUnknown, upstream.New(c.Upstream), secrets)
 			return []api.Route{lookup(chain)}, nil

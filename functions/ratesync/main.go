@@ -26,7 +26,7 @@ func main() {
 		refresher: &refresh.Refresher{
 			Store:    rates.NewStore(dynamo.NewClient(awsConfig), cfg.RatesTable),
 			Client:   upstream.New(cfg.Upstream),
-			Secrets:  secret.New(dynamo.SecretsManager(awsConfig), cfg.Stage, 0), // no cache, because runs are far apart
+			Secrets:  secret.New(secret.NewClient(awsConfig), cfg.Stage, 0), // no cache, because runs are far apart
 			Endpoint: cfg.Endpoint,
 			Contact:  cfg.Contact,
 			Now:      cache.Clock{}.Now,

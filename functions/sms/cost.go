@@ -4,13 +4,14 @@ import (
 	"context"
 	"fmt"
 	"math/big"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/api"
 	"svcapi/shared/upstream"
+
+	"svcapi/shared/pattern"
 )
 
 // costErrors are the responses to a failed cost check of a vendor.
@@ -24,7 +25,7 @@ var costErrors = map[upstream.Class]*api.Error{
 
 var errNoUnitPrice = httpError(422, api.ReasonUnitPriceMissing, "The SMS integration has no usable unit price to estimate costs with.")
 
-var unitPricePattern = regexp.MustCompile(vendors.UnitPricePattern)
+var unitPricePattern = pattern.New(vendors.UnitPricePattern)
 
 // costResponse is provider_response of a cost check.
 type costResponse struct {
@@ -64,7 +65,7 @@ func (g *group) estimate(account upstream.Account, r sendRequest) (*api.Job, err
 // computeCost multiplies the units of the message, the unit price of the integration and the number of recipients.
 func computeCost(account upstream.Account, r sendRequest) (vendors.Campaign, error) {
 	text := account.Settings[vendors.UnitPrice]
-	if !unitPricePattern.MatchString(text) {
+	if !unitPricePattern().MatchString(text) {
 		return vendors.Campaign{}, errNoUnitPrice.WithCause(fmt.Errorf("setting %s is %q", vendors.UnitPrice, text))
 	}
 	price, _ := new(big.Rat).SetString(text) // the pattern permits decimals only

@@ -8,7 +8,6 @@ import (
 
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/api"
-	"svcapi/shared/dynamo"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
@@ -19,7 +18,7 @@ func main() {
 		func(c config, s *api.Service, cfg aws.Config) ([]api.Route, error) {
 			g := &group{
 				client:   upstream.New(c.Upstream),
-				secrets:  secret.New(dynamo.SecretsManager(cfg), c.API.Stage, time.Duration(c.SecretCacheSeconds)*time.Second),
+				secrets:  secret.New(secret.NewClient(cfg), c.API.Stage, time.Duration(c.SecretCacheSeconds)*time.Second),
 				breakers: upstream.NewBreakers(),
 				vendors:  vendors.NewTable(cfg),
 				wallet:   s.Wallet(),

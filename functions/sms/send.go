@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"unicode"
 
 	"svcapi/functions/sms/units"
@@ -16,6 +14,8 @@ import (
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/shared/upstream"
+
+	"svcapi/shared/pattern"
 )
 
 // sendErrors are the responses to a failed send (docs/decisions.md#vendor-outcomes).
@@ -81,12 +81,12 @@ func (g *group) send() api.Route {
 }
 
 var number = api.Text{
-	Required: true, Max: 20, Pattern: regexp.MustCompile(`^(07\d{8}|\+947\d{8})$`), Message: "must be 07XXXXXXXX or +947XXXXXXXX",
+	Required: true, Max: 20, Pattern: pattern.New(`^(07\d{8}|\+947\d{8})$`), Message: "must be 07XXXXXXXX or +947XXXXXXXX",
 	Propose: proposeNumber,
 }
 
 // otherForms matches a mobile number in the forms that people and other services write, without the separators.
-var otherForms = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:(?:\+|00)?940?|0)?(7\d{8})$`) })
+var otherForms = pattern.New(`^(?:(?:\+|00)?940?|0)?(7\d{8})$`)
 
 // proposeNumber returns the E.164 form of a mobile number in another form, and "" for any other text.
 func proposeNumber(text string) string {

@@ -463,7 +463,7 @@ func TestProposeNumber(t *testing.T) {
 		if got := proposeNumber(given); got != want {
 			t.Errorf("%q: %q, want %q", given, got, want)
 		}
-		if want != "" && !number.Pattern.MatchString(want) {
+		if want != "" && !number.Pattern().MatchString(want) {
 			t.Errorf("%q is no number of the contract", want)
 		}
 	}

@@ -3,7 +3,6 @@ package build
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,17 +23,8 @@ func Functions(ctx context.Context, functions []template.Function) (map[string]s
 	if err != nil {
 		return nil, err
 	}
-	lock, err := workdir.Local("functions", "lock") // two processes must not write one binary
+	dir, err := workdir.Local("functions", "bin")
 	if err != nil {
-		return nil, err
-	}
-	unlock, err := workdir.Lock(lock)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	dir := filepath.Join(filepath.Dir(lock), "bin")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
 	paths, packages := map[string]string{}, []string{}
@@ -42,17 +32,17 @@ func Functions(ctx context.Context, functions []template.Function) (map[string]s
 		paths[function.LogicalID] = filepath.Join(dir, filepath.Base(function.Package))
 		packages = append(packages, "./functions/"+function.Package)
 	}
-	return paths, Packages(ctx, root, dir, packages...)
+	return paths, Packages(ctx, root, dir+string(filepath.Separator), packages...)
 }
 
-// Packages builds packages of the module at root, with the functions' flags, into a binary, or into binaries of their names
-// in a folder that exists.
+// Packages builds packages of the module at root, with the functions' flags, into a binary, or into a folder whose name
+// ends with a slash. Two processes do not write one output at a time.
 func Packages(ctx context.Context, root, output string, packages ...string) error {
 	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"build"}, flags, []string{"-o", output}, packages)...)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if output, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w\n%s", strings.Join(packages, " "), err, strings.TrimSpace(string(output)))
-	}
-	return nil
+	return workdir.Locked(filepath.Clean(output)+".lock", func() error {
+		_, err := workdir.Run(cmd, "build "+strings.Join(packages, " "))
+		return err
+	})
 }

@@ -23,8 +23,7 @@ const Variable = "CHROMIUM"
 // ErrNone reports that this machine has no browser for the PDF function.
 var ErrNone = errors.New("no browser for PDFs: the layer's runs on x86-64 Linux only; set " + Variable + " to the path of Chrome or Chromium")
 
-// Path returns the browser's path, after unpacking the layer if the layer has changed. Concurrent processes wait for the
-// first one.
+// Path returns the browser's path, after unpacking the layer if the layer has changed.
 func Path(ctx context.Context, progress func(string)) (string, error) {
 	if path := os.Getenv(Variable); path != "" {
 		if _, err := os.Stat(path); err != nil {
@@ -63,30 +62,15 @@ func unpack(ctx context.Context, progress func(string)) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	browser := filepath.Join(layer, "chromium", "headless_shell")
-	unlock, err := workdir.Lock(filepath.Join(filepath.Dir(layer), "lock"))
-	if err != nil {
-		return "", err
-	}
-	defer unlock()
-	if _, err := os.Stat(browser); err == nil {
-		return browser, nil
-	}
-	progress("unpacking the browser for PDFs (77 MB, once)")
-	partial := layer + ".partial" // renamed when complete: an interrupted one is never taken for the layer
-	if err := os.RemoveAll(partial); err != nil {
-		return "", err
-	}
-	output, err := exec.CommandContext(ctx, filepath.Join(source, "build.sh"), partial).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("unpacking the browser with npm and node failed (are they installed, and is their registry reachable?): %w\n%s", err, strings.TrimSpace(string(output)))
-	}
-	for line := range strings.Lines(string(output)) {
-		if size, found := strings.CutPrefix(line, "layer: "); found {
-			progress("browser: " + strings.TrimSpace(size))
+	return filepath.Join(layer, "chromium", "headless_shell"), workdir.Once(layer, func(partial string) error {
+		progress("unpacking the browser for PDFs (77 MB, once)")
+		output, err := workdir.Run(exec.CommandContext(ctx, filepath.Join(source, "build.sh"), partial),
+			"unpacking the browser with npm and node failed (are they installed, and is their registry reachable?)")
+		if _, size, found := strings.Cut(output, "layer: "); found && err == nil {
+			progress("browser: " + size)
 		}
-	}
-	return browser, os.Rename(partial, layer)
+		return err
+	})
 }
 
 // digest returns a text that differs for each version of the layer.

@@ -1,12 +1,12 @@
 package demo
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
 	sms "svcapi/functions/sms/vendors"
@@ -77,9 +77,7 @@ func TestCreate(t *testing.T) {
 	t.Cleanup(func() { _ = endpoint.Close() })
 	manager := secretsmanager.New(secretsmanager.Options{
 		Region: "eu-west-1", BaseEndpoint: &endpoint.URL,
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "local", SecretAccessKey: "local"}, nil
-		}),
+		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
 	})
 	to := Target{
 		Projects: project.NewStore(db, tables.Projects),

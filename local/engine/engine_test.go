@@ -86,8 +86,8 @@ func TestFetchOnce(t *testing.T) {
 				defer mu.Unlock()
 				steps = append(steps, step)
 			})
-			if err != nil || !exists(lib) {
-				t.Errorf("%s: %v", lib, err)
+			if _, missing := os.Stat(lib); err != nil || missing != nil {
+				t.Errorf("%s: %v, %v", lib, err, missing)
 			}
 		})
 	}

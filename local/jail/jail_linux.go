@@ -63,11 +63,6 @@ func program(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	unlock, err := workdir.Lock(path + ".lock") // two processes must not write one binary
-	if err != nil {
-		return "", err
-	}
-	defer unlock()
 	return path, build.Packages(ctx, root, path, "./local/jail/supervisor")
 }
 

@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 }
 
 // start gives a host with the function Probe, and its log.
-func start(t *testing.T, concurrency int, change func(*template.Function)) (*lambda.Host, func() string) {
+func start(t testing.TB, concurrency int, change func(*template.Function)) (*lambda.Host, func() string) {
 	t.Helper()
 	logs := t.TempDir()
 	host, err := lambda.NewHost(lambda.Options{
@@ -79,7 +79,7 @@ func start(t *testing.T, concurrency int, change func(*template.Function)) (*lam
 	}
 }
 
-func invoke(t *testing.T, host *lambda.Host, event string) lambda.Result {
+func invoke(t testing.TB, host *lambda.Host, event string) lambda.Result {
 	t.Helper()
 	result, err := host.Invoke(context.Background(), "Probe", []byte(event))
 	if err != nil {
@@ -101,7 +101,7 @@ func process(t *testing.T, host *lambda.Host) int {
 	return 0
 }
 
-func decode[T any](t *testing.T, result lambda.Result) T {
+func decode[T any](t testing.TB, result lambda.Result) T {
 	t.Helper()
 	var v T
 	if err := json.Unmarshal(result.Payload, &v); err != nil || result.FunctionError != "" {

@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
-	"svcapi/local/logfile"
 	"svcapi/local/template"
+	"svcapi/local/workdir"
 )
 
 // levels are Lambda's application log levels, the one of the most detail first.
@@ -32,7 +32,7 @@ type output struct {
 }
 
 func newOutput(path string, function template.Function) (*output, error) {
-	log, err := logfile.Open(path)
+	log, err := workdir.OpenLog(path)
 	if err != nil {
 		return nil, err
 	}

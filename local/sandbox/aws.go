@@ -17,17 +17,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// The keys of a project's own AWS account that the sandbox accepts.
-const (
-	AWSAccessKeyID     = "AKIASANDBOX000000001"
-	AWSSecretAccessKey = "aws-sandbox-secret-access-key"
-)
-
 // Error codes of AWS.
-const (
-	awsUnknownClient    = "UnrecognizedClientException"
-	awsInvalidSignature = "InvalidSignatureException"
-)
+const awsUnknownClient, awsInvalidSignature = "UnrecognizedClientException", "InvalidSignatureException"
 
 var (
 	awsNumber    = regexp.MustCompile(`^\+?[1-9][0-9]{1,18}$`)
@@ -49,10 +40,8 @@ func awsSecret(accessKeyID string) (string, bool) {
 // endUserMessaging simulates AWS End User Messaging (pinpoint-sms-voice-v2): AWS JSON 1.0, signed requests.
 func endUserMessaging() vendor {
 	return vendor{
-		name:     "aws",
-		accepted: []string{AWSAccessKeyID, AWSSecretAccessKey},
-		routes:   []route{{"POST /{$}", awsCall}, {"POST ", awsCall}},
-		unknown:  awsUnknownOperation,
+		name: "aws", accepted: []string{AWSAccessKeyID, AWSSecretAccessKey},
+		routes: []route{{"POST /{$}", awsCall}, {"POST ", awsCall}}, unknown: awsUnknownOperation,
 	}
 }
 

@@ -8,22 +8,8 @@ import (
 	"time"
 )
 
-// The login that the v2 interface of the sandbox's Dialog eSMS accepts.
-const (
-	DialogUsername = "dialog-sandbox-user"
-	DialogPassword = "dialog-sandbox-password"
-)
-
 // dialogTokenLife is the vendor's documented life of a token.
 const dialogTokenLife = 43_200 * time.Second
-
-// Error codes seen in responses of the v2 interface.
-const (
-	dialogTokenRefused   = 100
-	dialogAccountRefused = 101
-	dialogInvalid        = 102
-	dialogMaskRefused    = 108
-)
 
 var nineDigits = regexp.MustCompile(`^7\d{8}$`)
 
@@ -37,11 +23,10 @@ type dialogState struct {
 func dialogv2() vendor {
 	var d dialogState
 	return vendor{
-		name:     "dialogv2",
-		secrets:  []string{"username", "password", "token", "refreshToken"},
+		name: "dialogv2", secrets: []string{"username", "password", "token", "refreshToken"},
 		accepted: []string{DialogUsername, DialogPassword},
 		routes:   []route{{"POST /api/v2/user/login", d.login}, {"POST /api/v2/sms", d.send}},
-		unknown:  jsonResponse(http.StatusNotFound, object{"status": "failed", "comment": "Not Found"}),
+		unknown:  reply(`404 {"status":"failed","comment":"Not Found"}`),
 	}
 }
 
@@ -50,10 +35,7 @@ func dialogFailed(status, code int, comment string) response {
 }
 
 func (d *dialogState) login(r *request) result {
-	refusal := jsonResponse(http.StatusUnauthorized, object{
-		"status": "failed", "comment": "Invalid username or password", "token": nil, "remainingCount": 2, "data": "",
-		"errCode": dialogAccountRefused,
-	})
+	refusal := reply(`401 {"status":"failed","comment":"Invalid username or password","token":null,"remainingCount":2,"data":"","errCode":101}`)
 	token := d.logIn(r, DialogUsername, DialogPassword, dialogTokenLife)
 	return result{
 		operation: "login",
@@ -68,8 +50,7 @@ func (d *dialogState) login(r *request) result {
 				},
 				"errCode": "",
 			}),
-			Rejected:           refusal,
-			CredentialsRefused: refusal,
+			Rejected: refusal, CredentialsRefused: refusal,
 		},
 	}
 }
@@ -88,9 +69,9 @@ func (d *dialogState) send(r *request) result {
 	for _, m := range in.MSISDN {
 		to = append(to, m.Mobile)
 	}
-	invalid := func(comment string) response { return dialogFailed(http.StatusBadRequest, dialogInvalid, comment) }
-	tokenRefused := dialogFailed(http.StatusUnauthorized, dialogTokenRefused, "Token is invalid or has expired")
-	maskRefused := dialogFailed(http.StatusOK, dialogMaskRefused, "Mask is not approved")
+	invalid := func(comment string) response { return dialogFailed(http.StatusBadRequest, 102, comment) }
+	tokenRefused := dialogFailed(http.StatusUnauthorized, 100, "Token is invalid or has expired")
+	maskRefused := dialogFailed(http.StatusOK, 108, "Mask is not approved")
 	wrong := mismatch(nineDigits, to)
 	res := result{
 		operation: "send", to: to,
@@ -111,7 +92,7 @@ func (d *dialogState) send(r *request) result {
 				"errCode": "",
 			}),
 			Rejected:           maskRefused,
-			CredentialsRefused: dialogFailed(http.StatusUnauthorized, dialogAccountRefused, "Account is not allowed to send"),
+			CredentialsRefused: dialogFailed(http.StatusUnauthorized, 101, "Account is not allowed to send"),
 			TokenRefused:       tokenRefused,
 		},
 	}

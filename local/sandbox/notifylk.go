@@ -6,24 +6,16 @@ import (
 	"unicode/utf8"
 )
 
-// The account that the sandbox's Notify.lk accepts.
-const (
-	NotifyUserID = "10001"
-	NotifyAPIKey = "notifylk-sandbox-api-key"
-)
-
 var (
 	elevenDigits  = regexp.MustCompile(`^94\d{9}$`)
 	notifyRefusal = errorResponse(http.StatusUnauthorized, "Invalid user ID or API key")
-	notifyFunds   = success(object{"status": "success", "data": object{"active": true, "acc_balance": 3500.00}})
+	notifyFunds   = reply(`200 {"data":{"acc_balance":3500,"active":true},"status":"success"}`)
 )
 
 // notifylk simulates Notify.lk's API: parameters in the query, a form or JSON; one recipient a call; no message IDs.
 func notifylk() vendor {
 	return vendor{
-		name:     "notifylk",
-		secrets:  []string{"user_id", "api_key"},
-		accepted: []string{NotifyAPIKey},
+		name: "notifylk", secrets: []string{"user_id", "api_key"}, accepted: []string{NotifyAPIKey},
 		routes: []route{
 			{"GET /api/v1/send", notifySend},
 			{"POST /api/v1/send", notifySend},

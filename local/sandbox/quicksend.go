@@ -7,23 +7,14 @@ import (
 	"slices"
 )
 
-// The account that the sandbox's QuickSend accepts.
-const (
-	QuickSendEmail  = "account@quicksend.example"
-	QuickSendAPIKey = "quicksend-sandbox-api-key"
-)
-
 var tenDigits = regexp.MustCompile(`^0\d{9}$`)
 
 // quicksend simulates QuickSend.lk's API: one path, or the root as a white label has it, the function in the query, Basic
 // credentials, JSON.
 func quicksend() vendor {
 	return vendor{
-		name:     "quicksend",
-		secrets:  []string{"un", "up"},
-		accepted: []string{QuickSendEmail, QuickSendAPIKey},
-		routes:   []route{{"POST /Client/api.php", quicksendCall}, {"POST ", quicksendCall}},
-		unknown:  textResponse(http.StatusNotFound, "Not Found"),
+		name: "quicksend", secrets: []string{"un", "up"}, accepted: []string{QuickSendEmail, QuickSendAPIKey},
+		routes: []route{{"POST /Client/api.php", quicksendCall}, {"POST ", quicksendCall}}, unknown: reply("404 Not Found"),
 	}
 }
 
@@ -70,14 +61,14 @@ func quicksendCall(r *request) result {
 		problems: []problem{{!r.basic(QuickSendEmail, QuickSendAPIKey), unauthorized}},
 		responses: responses{
 			Accepted:           success(object{"status": "success", "id": messageID()}),
-			WithoutID:          success(object{"status": "success"}),
+			WithoutID:          reply(`200 {"status":"success"}`),
 			Rejected:           quicksendError(http.StatusOK, "Message was rejected"),
 			CredentialsRefused: unauthorized,
 		},
 	}
 	switch {
 	case function == "CHECK_BALANCE":
-		res.operation, res.responses[Accepted] = "balance", textResponse(http.StatusOK, "1250.50")
+		res.operation, res.responses[Accepted] = "balance", reply("200 1250.50")
 		return res
 	case function == "SEND_BULK_SAME" && in.CheckCost:
 		res.operation = "check_cost"
@@ -86,7 +77,7 @@ func quicksendCall(r *request) result {
 	known := slices.Contains([]string{"SEND_SINGLE", "SEND_BULK_SAME", "SEND_BULK_DIFFERENT"}, function)
 	wrong := mismatch(tenDigits, recipients)
 	res.problems = append(res.problems,
-		problem{!known, textResponse(http.StatusOK, "Invalid function")},
+		problem{!known, reply("200 Invalid function")},
 		problem{!valid || len(recipients) == 0, quicksendError(http.StatusOK, "Invalid request")},
 		problem{in.SenderID == "", quicksendError(http.StatusOK, "Invalid sender ID")},
 		problem{wrong != "", quicksendError(http.StatusOK, "Invalid number "+wrong)},

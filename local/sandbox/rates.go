@@ -2,7 +2,9 @@ package sandbox
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
+	"net/http"
 	"time"
 )
 
@@ -16,6 +18,12 @@ var usdRates = map[string]json.Number{
 	"OMR": "0.384503", "PHP": "58.845", "PKR": "281.117325", "PLN": "3.66104", "QAR": "3.640838", "RUB": "80.9515",
 	"SAR": "3.7502", "SEK": "9.48305", "SGD": "1.302985", "THB": "32.4125", "TRY": "42.3011", "TWD": "31.074",
 	"USD": "1", "VND": "26345.75", "XAU": "0.000247935401", "ZAR": "17.1285",
+}
+
+// frankfurterCodes are the currencies of usdRates that Frankfurter has.
+var frankfurterCodes = []string{
+	"AUD", "BRL", "CAD", "CHF", "CNY", "CZK", "DKK", "EUR", "GBP", "HKD", "HUF", "IDR", "ILS", "INR", "JPY", "KRW", "LKR", "MXN",
+	"MYR", "NOK", "NZD", "PHP", "PLN", "SEK", "SGD", "THB", "TRY", "ZAR",
 }
 
 // ratesWith returns the table with a source's additional rates.
@@ -35,4 +43,93 @@ func workingDays(until time.Time, before int) []string {
 		}
 	}
 	return days
+}
+
+// openExchangeRates simulates latest.json of Open Exchange Rates' free plan: only base USD, hourly data.
+func openExchangeRates() vendor {
+	fail := func(status int, message, description string) response {
+		return reply(fmt.Sprintf(`%d {"error":true,"status":%[1]d,"message":%q,"description":%q}`, status, message, description))
+	}
+	refusal := fail(http.StatusUnauthorized, "invalid_app_id", "Invalid App ID provided. Please sign up.")
+	latest := func(r *request) result {
+		in := r.URL.Query()
+		id, base := in.Get("app_id"), in.Get("base")
+		return result{
+			operation: "rates",
+			problems: []problem{
+				{id == "", fail(http.StatusUnauthorized, "missing_app_id", "No App ID provided.")},
+				{id != OpenExchangeRatesAppID, refusal},
+				{base != "" && base != "USD", fail(http.StatusForbidden, "not_allowed", "Changing the API `base` currency is not available for your plan.")},
+			},
+			responses: responses{
+				Accepted: success(object{
+					"disclaimer": "Usage subject to terms", "license": "Sandbox", "base": "USD",
+					"timestamp": time.Now().Truncate(time.Hour).Unix(),
+					"rates":     ratesWith(map[string]json.Number{"BTC": "0.000010563217", "CNH": "7.10935"}),
+				}),
+				Rejected:           fail(http.StatusTooManyRequests, "too_many_requests", "Your plan's requests are used up."),
+				CredentialsRefused: refusal,
+			},
+		}
+	}
+	return vendor{
+		name: "openexchangerates", secrets: []string{"app_id"}, accepted: []string{OpenExchangeRatesAppID},
+		routes:  []route{{"GET /api/latest.json", latest}},
+		unknown: fail(http.StatusNotFound, "not_found", "Client requested a non-existent resource/route."),
+	}
+}
+
+// exchangeRateAPI simulates ExchangeRate-API's version 6: the key in the path, daily data.
+func exchangeRateAPI() vendor {
+	fail := func(status int, kind string) response {
+		return jsonResponse(status, object{
+			"result": "error", "documentation": "https://www.exchangerate-api.com/docs",
+			"terms-of-use": "https://www.exchangerate-api.com/terms", "error-type": kind,
+		})
+	}
+	latest := func(r *request) result {
+		day := time.Now().UTC().Truncate(24 * time.Hour)
+		next := day.AddDate(0, 0, 1)
+		return result{
+			operation: "rates",
+			problems: []problem{
+				{r.PathValue("key") != ExchangeRateAPIKey, fail(http.StatusForbidden, "invalid-key")},
+				{r.PathValue("base") != "USD", fail(http.StatusNotFound, "unsupported-code")},
+			},
+			responses: responses{
+				Accepted: success(object{
+					"result": "success", "documentation": "https://www.exchangerate-api.com/docs",
+					"terms_of_use":          "https://www.exchangerate-api.com/terms",
+					"time_last_update_unix": day.Unix(), "time_last_update_utc": day.Format(time.RFC1123Z),
+					"time_next_update_unix": next.Unix(), "time_next_update_utc": next.Format(time.RFC1123Z),
+					"base_code": "USD", "conversion_rates": ratesWith(map[string]json.Number{"FOK": "6.4542", "KID": "1.5273"}),
+				}),
+				Rejected:           fail(http.StatusOK, "quota-reached"),
+				CredentialsRefused: fail(http.StatusForbidden, "inactive-account"),
+			},
+		}
+	}
+	return vendor{
+		name: "exchangerateapi", secrets: []string{"key"}, accepted: []string{ExchangeRateAPIKey},
+		routes: []route{{"GET /v6/{key}/latest/{base}", latest}}, unknown: fail(http.StatusNotFound, "malformed-request"),
+	}
+}
+
+// frankfurter simulates Frankfurter's version 2: no key, one row per currency, the last working day's rates.
+func frankfurter() vendor {
+	return vendor{
+		name: "frankfurter", unknown: reply(`404 {"message":"not found"}`),
+		routes: []route{{"GET /v2/rates", func(r *request) result {
+			var rows []object
+			date := workingDays(time.Now().UTC(), 3)[0]
+			for _, code := range frankfurterCodes {
+				rows = append(rows, object{"date": date, "base": "USD", "quote": code, "rate": usdRates[code]})
+			}
+			return result{
+				operation: "rates",
+				problems:  []problem{{r.URL.Query().Get("base") != "USD", reply(`422 {"message":"the sandbox has only the base USD"}`)}},
+				responses: responses{Accepted: success(rows), Rejected: reply(`422 {"message":"invalid date"}`)},
+			}
+		}}},
+	}
 }

@@ -1,6 +1,7 @@
-// Package sandbox simulates the vendors on this machine. Each vendor has a file of its own that implements the vendor's
-// wire format: the file validates credentials and requests, and writes the vendor's responses. The destination of a
-// request (magic numbers) or the rules that a test sets choose the outcome.
+// Package sandbox simulates the vendors on this machine: an SMS vendor and the central bank have a file each, the look-up
+// vendors a row each in lookups.go, the other sources of rates a function in rates.go. They validate credentials and
+// requests, and write the vendor's responses. The destination of a request (magic numbers) or the rules that a test sets
+// choose the outcome.
 //
 // A vendor's API has the address <URL>/<vendor>, followed by the vendor's own path. The sandbox has these paths besides:
 //
@@ -19,6 +20,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -27,33 +29,16 @@ import (
 // maxBody is the most that the sandbox reads of a request, in bytes.
 const maxBody = 16 << 20
 
-// vendors returns the table of the vendors. A further vendor is one file and one row.
+// vendors returns the table of the vendors.
 func vendors() []vendor {
-	return []vendor{
-		quicksend(),
-		notifylk(),
-		textlk(),
-		ultimateSMS(),
-		smslenz(),
-		dialog(),
-		dialogv2(),
-		hutch(),
-		twilio(),
-		endUserMessaging(),
-		ipGeolocation(),
-		ipInfo(),
-		ipInfoLite(),
-		proxyCheck(),
-		vpnAPI(),
-		maxMind(),
-		ipAPI(),
-		ipQualityScore(),
-		ip2Location(),
-		openExchangeRates(),
-		exchangeRateAPI(),
-		frankfurter(),
-		cbsl(),
+	all := []vendor{
+		quicksend(), notifylk(), textlk(), ultimateSMS(), smslenz(), dialog(), dialogv2(), hutch(), twilio(), endUserMessaging(),
+		openExchangeRates(), exchangeRateAPI(), frankfurter(), cbsl(),
 	}
+	for _, l := range lookUps() {
+		all = append(all, l.vendor())
+	}
+	return all
 }
 
 // Secrets returns the credentials that the sandbox accepts. No log may hold them.
@@ -133,18 +118,25 @@ func jsonResponse(status int, value any) response {
 // success is a JSON response with status 200.
 func success(value any) response { return jsonResponse(http.StatusOK, value) }
 
-// messageResponse is a failure that is a JSON object with the message alone.
-func messageResponse(status int, message string) response {
-	return jsonResponse(status, object{"message": message})
-}
-
 // errorResponse is a failure that is a JSON object with the status "error" and the message.
 func errorResponse(status int, message string) response {
 	return jsonResponse(status, object{"status": "error", "message": message})
 }
 
-func textResponse(status int, text string) response {
-	return response{status, "text/plain; charset=utf-8", []byte(text)}
+const plainText = "text/plain; charset=utf-8"
+
+// reply is a response as its status and its body: an object of JSON, or a text.
+func reply(sample string) response {
+	number, body, _ := strings.Cut(sample, " ")
+	status, err := strconv.Atoi(number)
+	if err != nil {
+		panic(err) // the vendors' samples are constants
+	}
+	media := plainText
+	if strings.HasPrefix(body, "{") {
+		media = "application/json"
+	}
+	return response{status, media, []byte(body)}
 }
 
 // balance returns a route's function for the account's balance.

@@ -62,26 +62,21 @@ func (s *Server) send(ctx context.Context, in sample) (status int, body string, 
 	return response.StatusCode, string(text), err
 }
 
-// hutchToken logs in to Hutch BSMS.
-func (s *Server) hutchToken(t *testing.T) string {
+// login logs in and returns the token as a bearer. The path is Hutch BSMS' or Dialog's.
+func (s *Server) login(t *testing.T, path, username, password string) string {
 	t.Helper()
-	_, body, err := s.send(t.Context(), sample{"POST", "/hutch/api/login", "", fmt.Sprintf(`{"username":%q,"password":%q}`, HutchUsername, HutchPassword)})
-	var login struct{ AccessToken string }
-	if err != nil || json.Unmarshal([]byte(body), &login) != nil || login.AccessToken == "" {
+	_, body, err := s.send(t.Context(), sample{"POST", path, "", fmt.Sprintf(`{"username":%q,"password":%q}`, username, password)})
+	var login struct{ Token, AccessToken string }
+	if err != nil || json.Unmarshal([]byte(body), &login) != nil || login.Token+login.AccessToken == "" {
 		t.Fatalf("login: %s, %v", body, err)
 	}
-	return "Bearer " + login.AccessToken
+	return "Bearer " + login.Token + login.AccessToken
 }
 
 // token logs in to Dialog's v2 interface.
 func (s *Server) token(t *testing.T) string {
 	t.Helper()
-	_, body, err := s.send(t.Context(), sample{"POST", "/dialogv2/api/v2/user/login", "", fmt.Sprintf(`{"username":%q,"password":%q}`, DialogUsername, DialogPassword)})
-	var login struct{ Token string }
-	if err != nil || json.Unmarshal([]byte(body), &login) != nil || login.Token == "" {
-		t.Fatalf("login: %s, %v", body, err)
-	}
-	return "Bearer " + login.Token
+	return s.login(t, "/dialogv2/api/v2/user/login", DialogUsername, DialogPassword)
 }
 
 const (
@@ -102,7 +97,7 @@ func (s *Server) sends(t *testing.T, good bool) map[string]func(nine string) sam
 	bad := "x"
 	token, hutchToken := "Bearer none", "Bearer none"
 	if good {
-		bad, token, hutchToken = "", s.token(t), s.hutchToken(t)
+		bad, token, hutchToken = "", s.token(t), s.login(t, "/hutch/api/login", HutchUsername, HutchPassword)
 	}
 	return map[string]func(nine string) sample{
 		"quicksend": func(n string) sample {
@@ -189,8 +184,8 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// TestMalformed checks that each vendor refuses malformed requests with its own responses.
-func TestMalformed(t *testing.T) {
+// TestRequests checks each vendor's own responses: its refusals of malformed requests, its balance, a cost check.
+func TestRequests(t *testing.T) {
 	s := start(t)
 	token := s.token(t)
 	const quick, text, sms = quicksendPath, "/textlk/api/v3/sms/send", "/dialogv2/api/v2/sms"
@@ -229,60 +224,38 @@ func TestMalformed(t *testing.T) {
 		{sample{"POST", twilioPath + "/Messages.json", twilioAuth, "To=%2B94771234567&Body=m"}, 400, "21603"},
 		{sample{"POST", twilioPath + "/Messages.json", twilioAuth, "To=%2B94771234567&From=D"}, 400, "21602"},
 		{sample{"GET", "/twilio/2010-04-01/Accounts/ACother/Balance.json", twilioAuth, ""}, 404, "20404"},
+		{sample{"POST", sms, token, `{"msisdn":[{"mobile":"771234567"}],"message":"m","transaction_id":7}`}, 200, "success"},
+		{sample{"POST", sms, token, `{"msisdn":[{"mobile":"771234567"}],"message":"m","transaction_id":7}`}, 400, "used before"},
+		{sample{"GET", "/maxmind/geoip/v2.1/city/8.8.8.8", basicAuth(MaxMindAccountID, "wrong"), ""}, 401, "AUTHORIZATION_INVALID"},
+		{sample{"POST", quick + "CHECK_BALANCE", quicksendAuth, "{}"}, 200, `1250.50`},
+		{sample{"GET", strings.Replace(notify, "send", "status", 1), "", ""}, 200, `{"data":{"acc_balance":3500,"active":true},"status":"success"}`},
+		{sample{"GET", "/textlk/api/v3/balance", bearer, ""}, 200, `{"data":{"expired_on":"8th Sep 30, 4:44 PM","remaining_balance":"950"}`},
+		{sample{"GET", "/ultimatesms/balance", "Bearer " + UltimateSMSToken, ""}, 200, `"remaining_balance":"950"`},
+		{sample{"POST", "/smslenz/account-status", "", `{"user_id":"` + SMSLenzUserID + `","api_key":"` + SMSLenzAPIKey + `"}`}, 200, `{"data":{"sms_credit_balance":"1450.00"}`},
+		{sample{"GET", "/dialog/api/v1/message-via-url/check/balance?esmsqk=" + DialogKey, "", ""}, 200, `1|4500.00`},
+		{sample{"GET", twilioPath + "/Balance.json", twilioAuth, ""}, 200, `"balance":"12.05","currency":"USD"}`},
+		{sample{"POST", quick + "SEND_BULK_SAME", quicksendAuth, `{"senderID":"Demo","to":["0771234567","0712345678"],"msg":"Hi","check_cost":true}`}, 200,
+			`"campaign_total_cost":1.28,"campaign_total_numbers":2`},
 	} {
 		status, body, err := s.send(t.Context(), c.sample)
 		if err != nil || status != c.status || !strings.Contains(body, c.part) {
 			t.Errorf("%v: %d %s %v, want %d with %s", c.sample, status, body, err, c.status, c.part)
 		}
-	}
-}
-
-func TestTransactionIDsAreUnique(t *testing.T) {
-	s := start(t)
-	in := sample{"POST", "/dialogv2/api/v2/sms", s.token(t), `{"msisdn":[{"mobile":"771234567"}],"message":"m","transaction_id":7}`}
-	for i, want := range []int{200, 400} {
-		if status, body, err := s.send(t.Context(), in); err != nil || status != want {
-			t.Errorf("send %d: %d %s %v, want %d", i, status, body, err, want)
+		want := "send"
+		switch {
+		case strings.Contains(c.path, "maxmind"):
+			want = "lookup"
+		case strings.Contains(strings.ToLower(c.path), "balance") || strings.Contains(c.path, "status"):
+			want = "balance"
+		case strings.Contains(c.path, "login"):
+			want = "login"
+		case strings.Contains(c.body, "check_cost"):
+			want = "check_cost"
 		}
-	}
-}
-
-func TestBalances(t *testing.T) {
-	s := start(t)
-	for _, c := range []struct {
-		sample
-		want string
-	}{
-		{sample{"POST", quicksendPath + "CHECK_BALANCE", quicksendAuth, "{}"}, `1250.50`},
-		{sample{"GET", "/notifylk/api/v1/status?user_id=" + NotifyUserID + "&api_key=" + NotifyAPIKey, "", ""}, `{"data":{"acc_balance":3500,"active":true},"status":"success"}`},
-		{sample{"GET", "/textlk/api/v3/balance", "Bearer " + TextLKToken, ""}, `{"data":{"expired_on":"8th Sep 30, 4:44 PM","remaining_balance":"950"},"status":"success"}`},
-		{sample{"GET", "/ultimatesms/balance", "Bearer " + UltimateSMSToken, ""}, `{"data":{"expired_on":"8th Sep 30, 4:44 PM","remaining_balance":"950"},"status":"success"}`},
-		{sample{"POST", "/smslenz/account-status", "", `{"user_id":"` + SMSLenzUserID + `","api_key":"` + SMSLenzAPIKey + `"}`}, `{"data":{"sms_credit_balance":"1450.00"},"message":"Account status","success":true}`},
-		{sample{"GET", "/dialog/api/v1/message-via-url/check/balance?esmsqk=" + DialogKey, "", ""}, `1|4500.00`},
-		{sample{"GET", twilioPath + "/Balance.json", twilioAuth, ""}, `{"account_sid":"` + TwilioAccountSID + `","balance":"12.05","currency":"USD"}`},
-	} {
-		status, body, err := s.send(t.Context(), c.sample)
-		if err != nil || status != http.StatusOK || body != c.want {
-			t.Errorf("%s: %d %s %v, want %s", c.path, status, body, err, c.want)
+		all := s.Calls()
+		if got := all[len(all)-1]; got.Operation != want && c.status != 404 || got.To == nil {
+			t.Errorf("noted as %+v, want %s", got, want)
 		}
-	}
-	for _, call := range s.Calls() {
-		if call.Operation != "balance" || call.To == nil {
-			t.Errorf("noted as %+v", call)
-		}
-	}
-}
-
-func TestCostCheckSendsNothing(t *testing.T) {
-	s := start(t)
-	status, body, err := s.send(t.Context(), sample{"POST", quicksendPath + "SEND_BULK_SAME", quicksendAuth,
-		`{"senderID":"Demo","to":["0771234567","0712345678"],"msg":"Hi","check_cost":true}`})
-	if err != nil || status != 200 || !strings.Contains(body, `"campaign_total_cost":1.28`) || !strings.Contains(body, `"msg_size":1`) {
-		t.Errorf("%d %s %v", status, body, err)
-	}
-	calls := s.Calls()
-	if len(calls) != 1 || calls[0].Operation != "check_cost" || len(calls[0].To) != 2 {
-		t.Errorf("calls = %+v", calls)
 	}
 }
 

@@ -5,40 +5,25 @@ import (
 	"regexp"
 )
 
-// The account that the sandbox's SMSlenz accepts.
-const (
-	SMSLenzUserID = "20002"
-	SMSLenzAPIKey = "smslenz-sandbox-api-key"
-)
-
 var lkE164 = regexp.MustCompile(`^\+947\d{8}$`)
 
 // smslenz simulates SMSlenz.lk's API: the account in the JSON body, one recipient or an array of them.
 func smslenz() vendor {
 	return vendor{
-		name:     "smslenz",
-		secrets:  []string{"user_id", "api_key"},
-		accepted: []string{SMSLenzAPIKey},
+		name: "smslenz", secrets: []string{"user_id", "api_key"}, accepted: []string{SMSLenzAPIKey},
 		routes: []route{
 			{"POST /send-sms", smslenzSend},
 			{"POST /send-bulk-sms", smslenzSend},
-			{"POST /account-status", balance(smslenzAuthorized, success(object{
-				"success": true, "message": "Account status", "data": object{"sms_credit_balance": "1450.00"},
-			}), smslenzRefusal)},
+			{"POST /account-status", balance(smslenzAuthorized, smslenzFunds, smslenzRefusal)},
 		},
-		unknown: smslenzError(http.StatusNotFound, "Not found", nil),
+		unknown: reply(`404 {"success":false,"message":"Not found"}`),
 	}
 }
 
-var smslenzRefusal = smslenzError(http.StatusUnauthorized, "Invalid user ID or API key", nil)
-
-func smslenzError(status int, message string, errors object) response {
-	body := object{"success": false, "message": message}
-	if errors != nil {
-		body["errors"] = errors
-	}
-	return jsonResponse(status, body)
-}
+var (
+	smslenzFunds   = reply(`200 {"data":{"sms_credit_balance":"1450.00"},"message":"Account status","success":true}`)
+	smslenzRefusal = reply(`401 {"success":false,"message":"Invalid user ID or API key"}`)
+)
 
 func smslenzAuthorized(r *request) bool {
 	in := r.parameters()
@@ -58,7 +43,9 @@ func smslenzSend(r *request) result {
 		to = []string{in.Contact}
 	}
 	invalid := func(field, message string) response {
-		return smslenzError(http.StatusUnprocessableEntity, "Validation failed", object{field: []string{message}})
+		return jsonResponse(http.StatusUnprocessableEntity, object{
+			"success": false, "message": "Validation failed", "errors": object{field: []string{message}},
+		})
 	}
 	wrong := mismatch(lkE164, to)
 	return result{
@@ -74,7 +61,7 @@ func smslenzSend(r *request) result {
 			Accepted: success(object{
 				"success": true, "message": "SMS sent successfully", "data": object{"campaign_id": messageID(), "sms_credit_balance": "1449.00"},
 			}),
-			Rejected:           smslenzError(http.StatusOK, "Sender ID is not approved", nil),
+			Rejected:           reply(`200 {"success":false,"message":"Sender ID is not approved"}`),
 			CredentialsRefused: smslenzRefusal,
 		},
 	}

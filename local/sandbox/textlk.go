@@ -8,15 +8,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// The tokens that the sandbox's installations of Ultimate SMS accept.
-const (
-	TextLKToken      = "1000|textlk-sandbox-token"
-	UltimateSMSToken = "2000|ultimatesms-sandbox-token"
-)
-
 var (
 	textlkRefusal = errorResponse(http.StatusUnauthorized, "Unauthenticated.")
-	textlkFunds   = success(object{"status": "success", "data": object{"remaining_balance": "950", "expired_on": "8th Sep 30, 4:44 PM"}})
+	textlkFunds   = reply(`200 {"data":{"expired_on":"8th Sep 30, 4:44 PM","remaining_balance":"950"},"status":"success"}`)
 )
 
 // textlk simulates Text.lk's API v3: a bearer token, JSON, several recipients joined by commas.
@@ -28,9 +22,7 @@ func ultimateSMS() vendor { return ultimate("ultimatesms", UltimateSMSToken, "")
 func ultimate(name, token, path string) vendor {
 	authorized := func(r *request) bool { return r.Header.Get("Authorization") == "Bearer "+token }
 	return vendor{
-		name:     name,
-		secrets:  []string{"api_token"},
-		accepted: []string{token},
+		name: name, secrets: []string{"api_token"}, accepted: []string{token},
 		routes: []route{
 			{"POST " + path + "/sms/send", func(r *request) result { return ultimateSend(r, authorized(r)) }},
 			{"GET " + path + "/balance", balance(authorized, textlkFunds, textlkRefusal)},

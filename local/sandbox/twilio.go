@@ -12,15 +12,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// The account that the sandbox's Twilio accepts.
-const (
-	TwilioAccountSID = "AC00000000000000000000000000000001"
-	TwilioAuthToken  = "twilio-sandbox-auth-token"
-)
-
 var (
 	e164           = regexp.MustCompile(`^\+[1-9]\d{6,14}$`)
 	twilioRefusal  = twilioError(http.StatusUnauthorized, 20003, "Authenticate")
+	twilioFunds    = reply(`200 {"account_sid":"` + TwilioAccountSID + `","balance":"12.05","currency":"USD"}`)
 	twilioNotFound = twilioError(http.StatusNotFound, 20404, "The requested resource was not found")
 )
 
@@ -28,12 +23,14 @@ var (
 func twilio() vendor {
 	const account = "/2010-04-01/Accounts/{account}"
 	return vendor{
-		name:     "twilio",
-		secrets:  []string{"account", "account_sid"},
-		accepted: []string{TwilioAccountSID, TwilioAuthToken},
+		name: "twilio", secrets: []string{"account", "account_sid"}, accepted: []string{TwilioAccountSID, TwilioAuthToken},
 		routes: []route{
 			{"POST " + account + "/Messages.json", twilioSend},
-			{"GET " + account + "/Balance.json", twilioBalance},
+			{"GET " + account + "/Balance.json", func(r *request) result {
+				return result{operation: "balance", problems: twilioProblems(r), responses: responses{
+					Accepted: twilioFunds, CredentialsRefused: twilioRefusal,
+				}}
+			}},
 		},
 		unknown: twilioNotFound,
 	}
@@ -82,16 +79,6 @@ func twilioSend(r *request) result {
 		responses: responses{
 			Accepted:           jsonResponse(http.StatusCreated, message),
 			Rejected:           twilioError(http.StatusBadRequest, 21610, "Attempt to send to unsubscribed recipient"),
-			CredentialsRefused: twilioRefusal,
-		},
-	}
-}
-
-func twilioBalance(r *request) result {
-	return result{
-		operation: "balance", problems: twilioProblems(r),
-		responses: responses{
-			Accepted:           success(object{"account_sid": TwilioAccountSID, "balance": "12.05", "currency": "USD"}),
 			CredentialsRefused: twilioRefusal,
 		},
 	}

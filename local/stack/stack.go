@@ -28,7 +28,6 @@ import (
 	"svcapi/local/gateway"
 	"svcapi/local/jail"
 	"svcapi/local/lambda"
-	"svcapi/local/logfile"
 	"svcapi/local/sandbox"
 	"svcapi/local/secrets"
 	"svcapi/local/template"
@@ -188,7 +187,7 @@ func (s *Stack) prepare(_ context.Context, options *Options) error {
 }
 
 func (s *Stack) openLog(name string) (*os.File, error) {
-	log, err := logfile.Open(filepath.Join(s.LogDir, name))
+	log, err := workdir.OpenLog(filepath.Join(s.LogDir, name))
 	if err == nil {
 		s.onClose(log.Close)
 	}
@@ -388,16 +387,13 @@ func (s *Stack) announce(_ context.Context, options *Options) error {
 		return err
 	}
 	text = append(text, '\n')
-	draft, err := os.CreateTemp(filepath.Dir(options.DemoFile), ".demo-*") // mode 0600, by its documentation
+	draft := options.DemoFile + "." + strconv.Itoa(os.Getpid())
+	if err = os.WriteFile(draft, text, 0o600); err == nil {
+		err = os.Rename(draft, options.DemoFile)
+	}
 	if err != nil {
+		_ = os.Remove(draft)
 		return err
-	}
-	_, err = draft.Write(text)
-	if err = errors.Join(err, draft.Close()); err == nil {
-		err = os.Rename(draft.Name(), options.DemoFile)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(draft.Name()))
 	}
 	s.onClose(func() error {
 		if now, err := os.ReadFile(options.DemoFile); err != nil || !bytes.Equal(now, text) {

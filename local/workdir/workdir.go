@@ -1,11 +1,14 @@
-// Package workdir finds the module and its .local folder of caches, logs and builds.
+// Package workdir finds the module and its .local folder of caches, logs and builds, and fills the folder: one process at
+// a time, and never with an incomplete file.
 package workdir
 
 import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -37,14 +40,44 @@ func Local(name ...string) (string, error) {
 	return path, os.MkdirAll(filepath.Dir(path), 0o755)
 }
 
-// Lock waits for an exclusive lock on a file and holds the lock until the returned function is called or this process ends.
-func Lock(path string) (unlock func(), err error) {
+// Locked calls f while this process holds an exclusive lock on a file.
+func Locked(path string, f func() error) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	defer file.Close()
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
+		return fmt.Errorf("lock %s: %w", path, err)
 	}
-	return func() { file.Close() }, nil
+	return f()
+}
+
+// Once lets create make a folder, unless the folder exists. Concurrent processes wait for the first one. create gets
+// another path, which Once renames when the folder is complete.
+func Once(path string, create func(partial string) error) error {
+	return Locked(filepath.Join(filepath.Dir(path), "lock"), func() error {
+		if _, err := os.Stat(path); err == nil {
+			return nil
+		}
+		partial := path + ".partial"
+		err := os.RemoveAll(partial)
+		if err == nil {
+			err = create(partial)
+		}
+		if err == nil {
+			err = os.Rename(partial, path)
+		}
+		return err
+	})
+}
+
+// Run runs a command and returns its output. The error names the step that failed and has the output, too.
+func Run(cmd *exec.Cmd, step string) (output string, err error) {
+	text, err := cmd.CombinedOutput()
+	output = strings.TrimSpace(string(text))
+	if err != nil {
+		err = fmt.Errorf("%s: %w\n%s", step, err, output)
+	}
+	return output, err
 }

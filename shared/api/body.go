@@ -117,11 +117,11 @@ func (o Object) take(name string, required bool, what string, kinds ...jsontext.
 // Text is the validation rule of a string field. Lengths are in Unicode code points.
 type Text struct {
 	Required bool
-	Min, Max int                 // 0: no maximum
-	Pattern  *regexp.Regexp      // nil: any text
-	Message  string              // the message for a text that Pattern does not match
-	Propose  func(string) string // the valid text that such a text probably means, "" for none; nil: no proposals
-	OneOf    []string            // nil: any text
+	Min, Max int                   // 0: no maximum
+	Pattern  func() *regexp.Regexp // nil: any text
+	Message  string                // the message for a text that Pattern does not match
+	Propose  func(string) string   // the valid text that such a text probably means, "" for none; nil: no proposals
+	OneOf    []string              // nil: any text
 	Default  string
 }
 
@@ -137,7 +137,7 @@ func (r Text) validate(s string) string {
 		return fmt.Sprintf("must be at most %d characters", r.Max)
 	case r.OneOf != nil && !slices.Contains(r.OneOf, s):
 		return "must be one of " + strings.Join(r.OneOf, ", ")
-	case r.Pattern != nil && !r.Pattern.MatchString(s):
+	case r.Pattern != nil && !r.Pattern().MatchString(s):
 		if r.Propose != nil {
 			return r.Message + didYouMean(r.Propose(s))
 		}

@@ -3,19 +3,20 @@ package api
 import (
 	"errors"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"svcapi/shared/pattern"
 )
 
 // read reads one field of every kind, as an operation would.
 func read(o Object) {
 	o.Text("name", Text{Required: true, Min: 1, Max: 5})
-	o.Text("code", Text{Pattern: regexp.MustCompile(`^[a-z]+$`), Message: "must be lower case"})
+	o.Text("code", Text{Pattern: pattern.New(`^[a-z]+$`), Message: "must be lower case"})
 	o.Text("type", Text{OneOf: []string{"a", "b"}, Default: "a"})
 	o.Bool("flag")
 	o.Number("height", Number{Min: 20, Max: 300, Integer: true, Default: 80})
@@ -149,8 +150,8 @@ func (p Problems) text() string {
 	return strings.Join(lines, "\n")
 }
 
-// TestParseObjectRefuses checks that malformed JSON, or a body that is no object, is named under body
-// (docs/decisions.md#json-bodies).
+// TestParseObjectRefuses checks the bodies that are no object or too deep (docs/decisions.md#json-bodies). TestMalformed has
+// the bodies that are no JSON.
 func TestParseObjectRefuses(t *testing.T) {
 	cases := []struct {
 		name, body string
@@ -160,27 +161,12 @@ func TestParseObjectRefuses(t *testing.T) {
 		{"string", `"a"`, errNoObject},
 		{"null", `null`, errNoObject},
 		{"number", `1`, errNoObject},
-		{"cut off", `{"a":1`, errNoJSON},
 		{"too deep", `{"a":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + "}", errTooDeep},
 		{"too deep, objects", strings.Repeat(`{"a":`, 20_000) + "1" + strings.Repeat("}", 20_000), errTooDeep},
 		{"too deep, no object", strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000), errTooDeep},
 		{"one too deep", `{"a":` + strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000) + "}", errTooDeep},
 		{"deep, and duplicate names", `{"a":` + strings.Repeat("[", 9_000) + `{"a":1,"a":2}` + strings.Repeat("]", 9_000) + "}", errNoJSON},
-		{"cut off in a name", `{"a`, errNoJSON},
-		{"two values", `{} {}`, errNoJSON},
-		{"rest", `{}x`, errNoJSON},
-		{"trailing comma", `{"a":1,}`, errNoJSON},
-		{"single quotes", `{'a':1}`, errNoJSON},
-		{"comment", `{/**/}`, errNoJSON},
-		{"duplicate names", `{"a":1,"a":2}`, errNoJSON},
-		{"duplicate names, escaped", `{"a":1,"\u0061":2}`, errNoJSON},
-		{"duplicate names, deeper", `{"x":[{"a":1,"a":2}]}`, errNoJSON},
-		{"invalid UTF-8", "{\"a\":\"\xff\"}", errNoJSON},
 		{"invalid UTF-8 in a name", "{\"\xff\":1}", errNoJSON},
-		{"lone surrogate", `{"a":"\ud800"}`, errNoJSON},
-		{"NaN", `{"a":NaN}`, errNoJSON},
-		{"leading zero", `{"a":01}`, errNoJSON},
-		{"byte order mark", "\ufeff{}", errNoJSON},
 		{"garbage", "\x00", errNoJSON},
 	}
 	for _, c := range cases {

@@ -53,20 +53,20 @@ type claim struct {
 }
 
 // claim wins the key, or returns the outcome of the request that won the key before. This request ends at until. claim
-// stores died for an earlier request that died without an outcome (docs/decisions.md#idempotency-dead-claims).
-func (s *keyStore) claim(ctx context.Context, projectID, env, key string, body []byte, until time.Time, died []byte) (*claim, []byte, error) {
+// stores errDied for an earlier request that died without an outcome (docs/decisions.md#idempotency-dead-claims).
+func (s *keyStore) claim(ctx context.Context, projectID, env, key string, body []byte, until time.Time) (*claim, []byte, error) {
 	now, digest := s.now(), sha256.Sum256(body)
 	c := &claim{store: s, pk: "idem#" + projectID + "#" + env + "#" + key, owner: rand.Text()}
 	timed, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
 	defer cancel()
 	_, ambiguous, err := dynamo.Write(timed, s.client.PutItem, &dynamodb.PutItemInput{
 		TableName: &s.table,
-		Item: map[string]types.AttributeValue{
+		Item: dynamo.Item{
 			"pk": dynamo.Text(c.pk), "o": dynamo.Text(c.owner), "h": dynamo.Bytes(digest[:]),
 			"dead": dynamo.Number(until.Add(claimSlack).UnixMilli()), "expires": dynamo.Number(now.Add(keyLife).Unix()),
 		},
 		ConditionExpression:                 aws.String("attribute_not_exists(pk) OR expires <= :now"),
-		ExpressionAttributeValues:           map[string]types.AttributeValue{":now": dynamo.Number(now.Unix())},
+		ExpressionAttributeValues:           dynamo.Item{":now": dynamo.Number(now.Unix())},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
 	stored, refused := dynamo.Refused(err)
@@ -82,12 +82,12 @@ func (s *keyStore) claim(ctx context.Context, projectID, env, key string, body [
 	if h, _ := stored["h"].(*types.AttributeValueMemberB); h == nil || !bytes.Equal(h.Value, digest[:]) {
 		return nil, nil, errOtherBody
 	}
-	outcome, err := s.outcome(ctx, c.pk, stored, died)
+	outcome, err := s.outcome(ctx, c.pk, stored)
 	return nil, outcome, err
 }
 
 // outcome returns the outcome of the request that the stored item belongs to.
-func (s *keyStore) outcome(ctx context.Context, pk string, item map[string]types.AttributeValue, died []byte) ([]byte, error) {
+func (s *keyStore) outcome(ctx context.Context, pk string, item dynamo.Item) ([]byte, error) {
 	if item["n"] != nil {
 		return unpack(item)
 	}
@@ -98,6 +98,7 @@ func (s *keyStore) outcome(ctx context.Context, pk string, item map[string]types
 	if s.now().UnixMilli() < until {
 		return nil, errRunning
 	}
+	died, _ := encodeOutcome(nil, errDied) // texts alone cannot fail
 	dead := &claim{store: s, pk: pk, owner: dynamo.TextOf(item["o"])}
 	switch stored, err := dead.write(ctx, died); {
 	case errors.Is(err, errNotOwned) && stored["n"] != nil: // the dead request ended after all, or another repeat was first
@@ -120,7 +121,7 @@ func (c *claim) keep(ctx context.Context, outcome []byte) error {
 
 // write packs the outcome into the claim's item. Where the item belongs to another claim or has an outcome, write returns
 // errNotOwned and the stored item.
-func (c *claim) write(ctx context.Context, outcome []byte) (map[string]types.AttributeValue, error) {
+func (c *claim) write(ctx context.Context, outcome []byte) (dynamo.Item, error) {
 	packed := pack(outcome)
 	if len(packed) > maxPacked {
 		return nil, fmt.Errorf("%w: %d bytes", errOutcomeTooLarge, len(packed))
@@ -129,10 +130,10 @@ func (c *claim) write(ctx context.Context, outcome []byte) (map[string]types.Att
 	defer cancel()
 	_, _, err := dynamo.Write(ctx, c.store.client.UpdateItem, &dynamodb.UpdateItemInput{
 		TableName:           &c.store.table,
-		Key:                 map[string]types.AttributeValue{"pk": dynamo.Text(c.pk)},
+		Key:                 dynamo.Item{"pk": dynamo.Text(c.pk)},
 		UpdateExpression:    aws.String("SET d = :d, n = :n"),
 		ConditionExpression: aws.String("o = :o AND attribute_not_exists(n)"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{
+		ExpressionAttributeValues: dynamo.Item{
 			":o": dynamo.Text(c.owner), ":d": dynamo.Bytes(packed), ":n": dynamo.Number(1),
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
@@ -152,9 +153,9 @@ func (c *claim) free(ctx context.Context) error {
 	defer cancel()
 	_, _, err := dynamo.Write(ctx, c.store.client.DeleteItem, &dynamodb.DeleteItemInput{
 		TableName:                 &c.store.table,
-		Key:                       map[string]types.AttributeValue{"pk": dynamo.Text(c.pk)},
+		Key:                       dynamo.Item{"pk": dynamo.Text(c.pk)},
 		ConditionExpression:       aws.String("o = :o AND attribute_not_exists(n)"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":o": dynamo.Text(c.owner)},
+		ExpressionAttributeValues: dynamo.Item{":o": dynamo.Text(c.owner)},
 	})
 	if _, refused := dynamo.Refused(err); refused || err == nil {
 		return nil
@@ -170,7 +171,7 @@ func pack(outcome []byte) []byte {
 	return b.Bytes()
 }
 
-func unpack(item map[string]types.AttributeValue) ([]byte, error) {
+func unpack(item dynamo.Item) ([]byte, error) {
 	packed := flate.NewReader(bytes.NewReader(dynamo.BytesOf(item["d"])))
 	outcome, err := io.ReadAll(io.LimitReader(packed, maxOutcome))
 	if err != nil {

@@ -22,9 +22,13 @@ import (
 )
 
 var (
-	body = []byte(`{"to":"x"}`)
-	died = []byte("died")
+	body, doneOutcome = []byte(`{"to":"x"}`), []byte("done")
+	died, _           = encodeOutcome(nil, errDied)
 )
+
+// keepDone and freeKey end a request with its key.
+func keepDone(c *claim) error { return c.keep(context.Background(), doneOutcome) }
+func freeKey(c *claim) error  { return c.free(context.Background()) }
 
 // testStore returns a store with a clock that the test moves.
 func testStore(t *testing.T) (*keyStore, *time.Time) {
@@ -36,7 +40,7 @@ func testStore(t *testing.T) (*keyStore, *time.Time) {
 
 func claimKey(t *testing.T, s *keyStore, key string, body []byte) (*claim, []byte, error) {
 	t.Helper()
-	return s.claim(t.Context(), "acme", "development", key, body, s.now().Add(28*time.Second), died)
+	return s.claim(t.Context(), "acme", "development", key, body, s.now().Add(28*time.Second))
 }
 
 func win(t *testing.T, s *keyStore, key string) *claim {
@@ -74,16 +78,16 @@ func TestRepeat(t *testing.T) {
 		{"the moment that it must be dead", nil, 88 * time.Second, body, died, nil, false},
 		{"once it must be dead", nil, 89 * time.Second, body, died, nil, false},
 		{"with another body, while the first runs", nil, 0, []byte("other"), nil, errOtherBody, false},
-		{"with another body, afterwards", func(c *claim) error { return c.keep(context.Background(), []byte("done")) }, 0, []byte("other"), nil, errOtherBody, false},
-		{"of what was kept", func(c *claim) error { return c.keep(context.Background(), []byte("done")) }, 0, body, []byte("done"), nil, false},
-		{"of what was kept, a day later", func(c *claim) error { return c.keep(context.Background(), []byte("done")) }, 24*time.Hour - 2*time.Second, body, []byte("done"), nil, false},
+		{"with another body, afterwards", keepDone, 0, []byte("other"), nil, errOtherBody, false},
+		{"of what was kept", keepDone, 0, body, doneOutcome, nil, false},
+		{"of what was kept, a day later", keepDone, 24*time.Hour - 2*time.Second, body, doneOutcome, nil, false},
 		{"of the most that is kept", func(c *claim) error { return c.keep(context.Background(), big) }, time.Hour, body, big, nil, false},
 		{"of too much, which is not kept", tooLarge, 0, body, nil, errRunning, false},
 		{"of nothing", func(c *claim) error { return c.keep(context.Background(), nil) }, 0, body, []byte{}, nil, false},
-		{"after it was freed", func(c *claim) error { return c.free(context.Background()) }, 0, body, nil, nil, true},
-		{"after it was freed, with another body", func(c *claim) error { return c.free(context.Background()) }, 0, []byte("other"), nil, nil, true},
-		{"the second of its expiry", func(c *claim) error { return c.keep(context.Background(), []byte("done")) }, 24 * time.Hour, body, nil, nil, true},
-		{"after its expiry, whether the table has deleted it or not", func(c *claim) error { return c.keep(context.Background(), []byte("done")) }, 24*time.Hour + time.Second, body, nil, nil, true},
+		{"after it was freed", freeKey, 0, body, nil, nil, true},
+		{"after it was freed, with another body", freeKey, 0, []byte("other"), nil, nil, true},
+		{"the second of its expiry", keepDone, 24 * time.Hour, body, nil, nil, true},
+		{"after its expiry, whether the table has deleted it or not", keepDone, 24*time.Hour + time.Second, body, nil, nil, true},
 		{"after the expiry of a dead one", nil, 24*time.Hour + time.Second, body, nil, nil, true},
 	}
 	for i, c := range cases {
@@ -175,8 +179,6 @@ func proxied(t *testing.T, decide func(operation string, n int) faultproxy.Fault
 // TestLostResponses checks that an attempt whose response is lost is recognised, and that a claim without a response leaves
 // the key free.
 func TestLostResponses(t *testing.T) {
-	keepFor := func(c *claim) error { return c.keep(context.Background(), []byte("done")) }
-	free := func(c *claim) error { return c.free(context.Background()) }
 	for _, test := range []struct {
 		name       string
 		operation  string
@@ -186,12 +188,12 @@ func TestLostResponses(t *testing.T) {
 		thenFails  bool
 		want       string // what a repeat finds: an outcome, "free" or "running"
 	}{
-		{"a claim's", "PutItem", 1, keepFor, false, false, "done"},
+		{"a claim's", "PutItem", 1, keepDone, false, false, "done"},
 		{"all of a claim's", "PutItem", 3, nil, true, false, "free"},
-		{"an outcome's", "UpdateItem", 1, keepFor, false, false, "done"},
-		{"all of an outcome's", "UpdateItem", 3, keepFor, false, true, "done"},
-		{"a release's", "DeleteItem", 1, free, false, false, "free"},
-		{"all of a release's", "DeleteItem", 3, free, false, true, "free"},
+		{"an outcome's", "UpdateItem", 1, keepDone, false, false, "done"},
+		{"all of an outcome's", "UpdateItem", 3, keepDone, false, true, "done"},
+		{"a release's", "DeleteItem", 1, freeKey, false, false, "free"},
+		{"all of a release's", "DeleteItem", 3, freeKey, false, true, "free"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s, direct, _ := proxied(t, func(operation string, n int) faultproxy.Fault {
@@ -225,8 +227,8 @@ func TestDeadClaimChanges(t *testing.T) {
 		outcome   string
 		err       error
 	}{
-		{"it ends after all", func(c *claim) error { return c.keep(context.Background(), []byte("done")) }, "done", nil},
-		{"it is freed", func(c *claim) error { return c.free(context.Background()) }, "", errRunning},
+		{"it ends after all", keepDone, "done", nil},
+		{"it is freed", freeKey, "", errRunning},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var first *claim
@@ -252,7 +254,7 @@ func TestScope(t *testing.T) {
 	s, _ := testStore(t)
 	until := time.Now().Add(time.Minute)
 	for _, scope := range [][2]string{{"acme", "development"}, {"acme", "production"}, {"other", "development"}} {
-		if c, _, err := s.claim(t.Context(), scope[0], scope[1], "k", body, until, died); c == nil || err != nil {
+		if c, _, err := s.claim(t.Context(), scope[0], scope[1], "k", body, until); c == nil || err != nil {
 			t.Errorf("%v: %v, %v", scope, c, err)
 		}
 	}
@@ -296,7 +298,7 @@ func TestOneWins(t *testing.T) {
 		var all sync.WaitGroup
 		for _, s := range workers {
 			all.Go(func() {
-				c, _, err := s.claim(context.Background(), "acme", "development", key, body, time.Now().Add(time.Minute), died)
+				c, _, err := s.claim(context.Background(), "acme", "development", key, body, time.Now().Add(time.Minute))
 				if err == nil && c != nil {
 					winners.Add(1)
 				}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/go-json-experiment/json"
@@ -143,16 +144,19 @@ func FuzzKeptOutcome(f *testing.F) {
 // sameText compares texts of which one has been through JSON, where a replacement character takes the place of broken UTF-8.
 func sameText(a, b string) bool { return slices.Equal([]rune(a), []rune(b)) }
 
-// A text that is truncated for the log has no split character.
-func FuzzCut(f *testing.F) {
+// A text that is truncated for the log has no split character, and as many as fit.
+func FuzzTruncate(f *testing.F) {
 	f.Add("aé😀", 3)
+	f.Add("ab😀", 4)
+	f.Add("ab", 2)
 	f.Add("\x80\x80\x80", 2)
 	f.Fuzz(func(t *testing.T, s string, n int) {
 		if n < 0 {
 			return
 		}
 		got := truncate(s, n)
-		if len(got) > n || !strings.HasPrefix(s, got) || len(got) < n-3 && len(got) < len(s) && strings.ToValidUTF8(s, "") == s {
+		_, next := utf8.DecodeRuneInString(s[min(len(got), len(s)):])
+		if len(got) > n || !strings.HasPrefix(s, got) || utf8.ValidString(s) && (!utf8.ValidString(got) || next > 0 && len(got)+next <= n) {
 			t.Errorf("%q at %d: %q", s, n, got)
 		}
 	})
@@ -176,7 +180,7 @@ func FuzzPackedOutcome(f *testing.F) {
 		if until, none := dynamo.NumberOf(strange["dead"]); strange["n"] == nil && none == nil && until <= 0 {
 			return // the outcome of a dead request would be written
 		}
-		if outcome, err := s.outcome(t.Context(), "idem#a", strange, nil); err != nil && outcome != nil {
+		if outcome, err := s.outcome(t.Context(), "idem#a", strange); err != nil && outcome != nil {
 			t.Errorf("%q beside %v", outcome, err)
 		}
 	})

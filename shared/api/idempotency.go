@@ -49,25 +49,19 @@ func (s *Service) claim(ctx context.Context, state *requestState, key string, co
 	if key == "" {
 		return nil, nil
 	}
-	died, _ := encodeOutcome(nil, errDied) // texts alone cannot fail
 	until := s.now().Add(longestRequest)
 	if deadline, ok := ctx.Deadline(); ok {
 		until = deadline
 	}
-	won, outcome, err := s.keys.claim(ctx, state.record.ID, string(state.environment), key, state.body, until, died)
+	won, outcome, err := s.keys.claim(ctx, state.record.ID, string(state.environment), key, state.body, until)
 	state.claim = won
 	if limited := counted(); limited != nil {
 		return nil, state.endClaim(ctx, nil, limited)
 	}
-	switch {
-	case errors.Is(err, errOtherBody), errors.Is(err, errRunning):
+	if err != nil || won != nil {
 		return nil, err
-	case err != nil:
-		return nil, ErrInternal.WithCause(err)
-	case won == nil:
-		return replay(outcome)
 	}
-	return nil, nil
+	return replay(outcome)
 }
 
 // endClaim stores the outcome of a request that may have reached a provider, and frees the key of any other request.

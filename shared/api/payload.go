@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"svcapi/shared/pattern"
 )
 
 // The values of LOG_PAYLOADS (docs/decisions.md#payload-logging).
@@ -34,7 +36,7 @@ func (c Config) errorText(text string) string {
 	if c.LogPayloads == payloadsOn {
 		return text
 	}
-	return phoneNumbers.ReplaceAllStringFunc(text, mask)
+	return phoneNumbers().ReplaceAllStringFunc(text, mask)
 }
 
 const (
@@ -47,12 +49,12 @@ const (
 
 var (
 	// phoneNumbers are the numbers of openapi.yaml#PhoneNumber, in a vendor's spelling, too.
-	phoneNumbers = regexp.MustCompile(`\b(?:94|0)?7\d{8}\b`)
-	phoneNumber  = regexp.MustCompile(`^\+?\d{7,19}$`)
-	choice       = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_+-]{0,31}$`)
-	colour       = regexp.MustCompile(`^#?[0-9A-Fa-f]{3,8}$`)
+	phoneNumbers = pattern.New(`\b(?:94|0)?7\d{8}\b`)
+	phoneNumber  = pattern.New(`^\+?\d{7,19}$`)
+	choice       = pattern.New(`^[A-Za-z][A-Za-z0-9_+-]{0,31}$`)
+	colour       = pattern.New(`^#?[0-9A-Fa-f]{3,8}$`)
 	// shown are the fields whose texts are choices of the contract, and no data of a person.
-	shown = map[string][]*regexp.Regexp{
+	shown = map[string][]func() *regexp.Regexp{
 		"send_method": {choice}, "type": {choice}, "format": {choice}, "error_correction": {choice}, "page_size": {choice},
 		"orientation": {choice}, "response_type": {choice}, "provider": {choice},
 		"color": {choice, colour}, "background": {choice, colour},
@@ -79,10 +81,10 @@ func maskPayload(body []byte) string {
 			switch {
 			case isName:
 				name = text
-				if len(text) > longestName || phoneNumber.MatchString(text) {
+				if len(text) > longestName || phoneNumber().MatchString(text) {
 					text = mask(text)
 				}
-			case kind != '{' || !slices.ContainsFunc(shown[name], func(r *regexp.Regexp) bool { return r.MatchString(text) }):
+			case kind != '{' || !slices.ContainsFunc(shown[name], func(r func() *regexp.Regexp) bool { return r().MatchString(text) }):
 				text = mask(text)
 			}
 			token = jsontext.String(text)
@@ -100,7 +102,7 @@ func maskPayload(body []byte) string {
 
 // mask returns the length of a text, and the last digits of a phone number.
 func mask(text string) string {
-	if phoneNumber.MatchString(text) {
+	if phoneNumber().MatchString(text) {
 		return fmt.Sprintf("%d digits, the last %s", len(strings.TrimPrefix(text, "+")), text[len(text)-keptDigits:])
 	}
 	return fmt.Sprintf("%d characters", utf8.RuneCountInString(text))

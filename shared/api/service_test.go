@@ -331,15 +331,6 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-func TestTruncate(t *testing.T) {
-	if got := truncate("ab😀", 4); got != "ab" {
-		t.Errorf("%q", got)
-	}
-	if got := truncate("ab", 2); got != "ab" {
-		t.Errorf("%q", got)
-	}
-}
-
 // TestLogLine checks that a request prints one line with its metrics, none of them with a project as its dimension
 // (docs/decisions.md#log-lines).
 func TestLogLine(t *testing.T) {

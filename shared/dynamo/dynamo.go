@@ -21,7 +21,6 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/smithy-go"
 )
 
@@ -45,23 +44,14 @@ const (
 // NewClient returns a client of DynamoDB whose calls may move money: few short attempts, and no refusal to retry.
 func NewClient(cfg aws.Config, options ...func(*dynamodb.Options)) *dynamodb.Client {
 	return dynamodb.NewFromConfig(cfg, append([]func(*dynamodb.Options){func(o *dynamodb.Options) {
-		o.HTTPClient = httpClient(AttemptTimeout)
+		o.HTTPClient = HTTPClient(AttemptTimeout)
 		o.Retryer = Retryer(Backoff)
 		o.RetryMaxAttempts = Attempts // AWS_MAX_ATTEMPTS must not change the duration of a request
 	}}, options...)...)
 }
 
-// SecretsManager returns a client for Secrets Manager, which responds more slowly than DynamoDB.
-func SecretsManager(cfg aws.Config, options ...func(*secretsmanager.Options)) *secretsmanager.Client {
-	return secretsmanager.NewFromConfig(cfg, append([]func(*secretsmanager.Options){func(o *secretsmanager.Options) {
-		o.HTTPClient = httpClient(2 * AttemptTimeout)
-		o.Retryer = Retryer(Backoff)
-		o.RetryMaxAttempts = Attempts
-	}}, options...)...)
-}
-
 // Streaming returns the HTTP client of calls whose responses are streams. Only the connection has a time limit.
-func Streaming() aws.HTTPClient { return wholeBody{httpClient(AttemptTimeout).WithTimeout(0)} }
+func Streaming() aws.HTTPClient { return wholeBody{HTTPClient(AttemptTimeout).WithTimeout(0)} }
 
 // wholeBody sends the body of a request from memory. The SDK closes the body when the head of the response has come,
 // and a transport that still looks for the body's end then closes the response's stream, too (aws/aws-sdk-go-v2#2737).
@@ -121,8 +111,8 @@ func retryable(err error) aws.Ternary {
 	return aws.UnknownTernary
 }
 
-// httpClient returns a new client, so that each AWS client has its own connections.
-func httpClient(timeout time.Duration) *awshttp.BuildableClient {
+// HTTPClient returns a new client whose attempts have a time limit. Each AWS client has its own connections.
+func HTTPClient(timeout time.Duration) *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().
 		WithTimeout(timeout).
 		WithDialerOptions(func(d *net.Dialer) { d.Timeout = timeout }).

@@ -46,31 +46,6 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Addresses that are not globally routable get a response without a vendor call:
-// every block's first and last address, where no more specific block holds them.
-func TestGlobalHoldsForEveryBlock(t *testing.T) {
-	for _, b := range blocks {
-		for _, addr := range []netip.Addr{b.prefix.Addr(), last(b.prefix)} {
-			if other := find(addr); other != b {
-				t.Logf("%s of %s belongs to %s", addr, b.prefix, other.prefix)
-				continue
-			}
-			if Global(addr) != (b.reach != none) && !addr.Is4In6() {
-				t.Errorf("Global(%s) is %v in %s (%s)", addr, Global(addr), b.prefix, b.name)
-			}
-		}
-	}
-}
-
-func last(p netip.Prefix) netip.Addr {
-	b := p.Addr().AsSlice()
-	for i := p.Bits(); i < len(b)*8; i++ {
-		b[i/8] |= 0x80 >> (i % 8)
-	}
-	addr, _ := netip.AddrFromSlice(b)
-	return addr
-}
-
 func TestGlobal(t *testing.T) {
 	for text, want := range map[string]bool{
 		"1.1.1.1": true, "8.8.8.8": true, "112.134.0.1": true, "45.83.0.1": true, "223.255.255.255": true,
@@ -91,6 +66,20 @@ func TestGlobal(t *testing.T) {
 	}
 	if Global(netip.Addr{}) {
 		t.Error("no address is global")
+	}
+}
+
+// TestPublic checks that Public accepts the addresses of hosts alone, and no address with a zone.
+func TestPublic(t *testing.T) {
+	for text, want := range map[string]bool{
+		"1.1.1.1": true, "::ffff:1.1.1.1": true, "2606:4700:4700::1111": true,
+		"10.0.0.1": false, "::ffff:10.0.0.1": false, "::1": false, "fe80::1": false,
+		"192.0.0.9": false, "2001:1::1": false, // global, and a protocol's
+		"2606:4700:4700::1111%eth0": false, "fe80::1%eth0": false,
+	} {
+		if got := Public(netip.MustParseAddr(text)); got != want {
+			t.Errorf("Public(%s) is %t, want %t", text, got, want)
+		}
 	}
 }
 

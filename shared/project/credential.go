@@ -6,15 +6,16 @@ import (
 	"crypto/subtle"
 	"encoding/base32"
 	"encoding/base64"
-	"regexp"
 	"slices"
 	"strings"
+
+	"svcapi/shared/pattern"
 )
 
 var (
 	// The patterns have no bounded repeats, which would slow the start: the code checks the lengths.
-	idPattern       = regexp.MustCompile(`^[a-z0-9-]+$`)
-	clientIDPattern = regexp.MustCompile(`^svc_([a-z0-9-]+)_([a-z2-7]+)$`)
+	idPattern       = pattern.New(`^[a-z0-9-]+$`)
+	clientIDPattern = pattern.New(`^svc_([a-z0-9-]+)_([a-z2-7]+)$`)
 	base32Lower     = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 )
 
@@ -27,12 +28,12 @@ var reserved = []string{string(Managed), "all", "*"}
 
 // ValidID reports whether a text can be a project ID: the text matches the pattern of an ID and is no reserved word.
 func ValidID(id string) bool {
-	return len(id) >= 3 && len(id) <= 32 && idPattern.MatchString(id) && !slices.Contains(reserved, id)
+	return len(id) >= 3 && len(id) <= 32 && idPattern().MatchString(id) && !slices.Contains(reserved, id)
 }
 
 // ParseClientID returns the project that a client ID names, and false for a text that is no client ID.
 func ParseClientID(clientID string) (projectID string, ok bool) {
-	m := clientIDPattern.FindStringSubmatch(clientID)
+	m := clientIDPattern().FindStringSubmatch(clientID)
 	if m == nil || !ValidID(m[1]) || len(m[2]) != clientIDTail {
 		return "", false
 	}

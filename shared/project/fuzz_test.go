@@ -16,7 +16,7 @@ func FuzzItems(f *testing.F) {
 	f.Add([]byte("project"), "acme", "Acme", "0771234567", int64(60), uint32(5), true)
 	f.Add(bytes.Repeat([]byte{3, 'a', 'b', 'c', 9, 7, 1, 0}, 20), "a", "\xff", "", int64(-1), uint32(0), false)
 	names := []string{"pk", "sk", "name", "paused", "limit_requests", "limit_seconds", "trial", "trial_destinations", "created", "version",
-		"client_id", "environment", "active", "secrets", "digest", "kind", "vendor", "mode", "priority", "settings", "updated", "parts", "parts_before", "parts_since",
+		"client_id", "environment", "active", "secrets", "digest", "kind", "vendor", "mode", "priority", "settings", "updated", "shards", "shards_before", "shards_since",
 		"recipient_limits", "recipient_key", "messages", "seconds", "daily_credits", "daily_units"}
 	f.Fuzz(func(t *testing.T, data []byte, id, name, destination string, number int64, seconds uint32, yes bool) {
 		if r, err := decode([]item{itemtest.Item(data, names...)}); r != nil && (err != nil || r.ID == "" && !bytes.Contains(data, []byte{0})) {
@@ -41,7 +41,12 @@ func FuzzItems(f *testing.F) {
 
 // A client ID matches one pattern and names one project.
 func FuzzClientID(f *testing.F) {
-	for _, id := range []string{"svc_acme_aaaaaaaa", "svc_acme_localdev", "svc_a_aaaaaaaa", "svc_acme_aaaaaaa1", "svc_acme_aaaaaaaa\n", "SVC_acme_aaaaaaaa", "svc__aaaaaaaa", "svc_acmé_aaaaaaaa", "svc_managed_aaaaaaaa", "svc_all_aaaaaaaa", "svc_managed-1_aaaaaaaa"} {
+	for _, id := range []string{
+		"svc_acme_aaaaaaaa", "svc_acme-2_a2345672", "svc_acme_localdev", "svc_a_aaaaaaaa", "svc_ab_abcdefgh", "svc_acme_aaaaaaa1",
+		"svc_acme_abcdefg", "svc_acme_aaaaaaaa\n", "SVC_acme_aaaaaaaa", "svc__aaaaaaaa", "svc_acmé_aaaaaaaa", "svc_ac#e_abcdefgh", "",
+		"svc_managed_aaaaaaaa", "svc_all_aaaaaaaa", "svc_managed-1_aaaaaaaa",
+		"svc_" + strings.Repeat("a", 32) + "_abcdefgh", "svc_" + strings.Repeat("a", 33) + "_abcdefgh",
+	} {
 		f.Add(id)
 	}
 	form := regexp.MustCompile(`\Asvc_([a-z0-9-]{3,32})_[a-z2-7]{8}\z`)
@@ -57,9 +62,13 @@ func FuzzClientID(f *testing.F) {
 	})
 }
 
-// A phone number has two formats and one normal format. An environment has some names, and no others.
+// A phone number has two formats and one normal format. An environment has some names, and no others
+// (docs/decisions.md#environments).
 func FuzzNames(f *testing.F) {
-	for _, s := range []string{"0771234567", "+94771234567", "0771234567\n", "٠٧٧١٢٣٤٥٦٧", "94771234567", "dev", "PRODUCTION", "", "ſ", "prod\x00", "K"} {
+	for _, s := range []string{
+		"0771234567", "+94771234567", "0771234567\n", "٠٧٧١٢٣٤٥٦٧", "94771234567", "", "dev", "development", "DEV", "prod", "production",
+		"PRODUCTION", "staging", " dev", "developmen", "prod\x00", "ſ", "K",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

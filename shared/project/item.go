@@ -52,9 +52,9 @@ func projectItem(p *Project) item {
 		"version":            dynamo.Number(p.version),
 	}
 	if p.Shards.Count > 0 {
-		it["parts"] = dynamo.Number(int64(p.Shards.Count))
-		it["parts_before"] = dynamo.Number(int64(p.Shards.Before))
-		it["parts_since"] = instant(p.Shards.Since)
+		it["shards"] = dynamo.Number(int64(p.Shards.Count))
+		it["shards_before"] = dynamo.Number(int64(p.Shards.Before))
+		it["shards_since"] = instant(p.Shards.Since)
 	}
 	p.Limits.encode(it)
 	if p.recipientKey != nil {
@@ -63,7 +63,7 @@ func projectItem(p *Project) item {
 	return it
 }
 
-// encode adds the limits that are set to a project's item. A project without limits has the item of release 1.0.0.
+// encode adds the limits that are set to a project's item.
 func (l Limits) encode(it item) {
 	if len(l.Recipients) > 0 {
 		it["recipient_limits"] = listOf(l.Recipients, func(r RecipientLimit) types.AttributeValue {
@@ -155,8 +155,8 @@ func (r reader) project() Project {
 		Created: r.instant("created"),
 		version: r.number("version"),
 	}
-	if r.item["parts"] != nil {
-		p.Shards = Shards{Count: int(r.number("parts")), Before: int(r.number("parts_before")), Since: r.instant("parts_since")}
+	if r.item["shards"] != nil {
+		p.Shards = Shards{Count: int(r.number("shards")), Before: int(r.number("shards_before")), Since: r.instant("shards_since")}
 	}
 	p.Limits = r.limits()
 	if r.item["recipient_key"] != nil || len(p.Limits.Recipients) > 0 {

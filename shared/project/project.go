@@ -5,10 +5,11 @@ import (
 	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"svcapi/shared/pattern"
 )
 
 // Environment is one of a project's two environments. A credential or an integration belongs to one environment; both
@@ -128,11 +129,11 @@ func (p Shards) At(t time.Time) int {
 	return max(p.Count, 1)
 }
 
-var numberPattern = regexp.MustCompile(`^(?:0|\+94)(7\d{8})$`)
+var numberPattern = pattern.New(`^(?:0|\+94)(7\d{8})$`)
 
 // NormalNumber converts 07XXXXXXXX or +947XXXXXXXX to +947XXXXXXXX, and returns false for any other text.
 func NormalNumber(number string) (string, bool) {
-	m := numberPattern.FindStringSubmatch(number)
+	m := numberPattern().FindStringSubmatch(number)
 	if m == nil {
 		return "", false
 	}

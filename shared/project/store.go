@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +18,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"svcapi/shared/dynamo"
+
+	"svcapi/shared/pattern"
 )
 
 // The reasons to refuse a change. The errors of a Store wrap one of them where it applies, with a text for the operator.
@@ -385,12 +386,11 @@ const (
 )
 
 var (
-	vendorPattern  = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
-	settingPattern = regexp.MustCompile(`^[a-z0-9_]+$`)
+	vendorPattern  = pattern.New(`^[A-Za-z0-9_-]+$`)
+	settingPattern = pattern.New(`^[a-z0-9_]+$`)
 )
 
-// validated validates a project and returns it with its destinations in their normal format. The ID is not validated: an
-// operator may change a project that was stored before its ID was reserved.
+// validated validates a project, except for its ID, and returns the project with its destinations in their normal format.
 func validated(p Project) (Project, error) {
 	switch {
 	case p.Name == "" || len(p.Name) > maxName || strings.ContainsFunc(p.Name, unprintable):
@@ -460,7 +460,7 @@ func validateIntegration(i *Integration) error {
 		return invalid("kind %q", i.Kind)
 	case i.Mode != Managed && i.Mode != BYOK:
 		return invalid("mode %q", i.Mode)
-	case len(i.Vendor) > longestName || !vendorPattern.MatchString(i.Vendor):
+	case len(i.Vendor) > longestName || !vendorPattern().MatchString(i.Vendor):
 		return invalid("vendor %q", i.Vendor)
 	case i.Priority < 0 || i.Priority > maxPriority:
 		return invalid("priority %d (0 to %d)", i.Priority, maxPriority)
@@ -468,7 +468,7 @@ func validateIntegration(i *Integration) error {
 		return invalid("%d settings (at most %d)", len(i.Settings), maxSettings)
 	}
 	for name, value := range i.Settings {
-		if len(name) > longestName || !settingPattern.MatchString(name) || len(value) > maxSetting {
+		if len(name) > longestName || !settingPattern().MatchString(name) || len(value) > maxSetting {
 			return invalid("setting %q (a name of a-z, 0-9 and _, a value of at most %d bytes)", name, maxSetting)
 		}
 	}

@@ -3,9 +3,10 @@ package rates
 import (
 	"errors"
 	"fmt"
-	"regexp"
 
 	"github.com/cockroachdb/apd/v3"
+
+	"svcapi/shared/pattern"
 )
 
 // Decimal is an immutable exact decimal number. The zero value is 0. The package apd rounds to significant digits half to
@@ -22,13 +23,13 @@ const (
 func One() Decimal { return Decimal{apd.New(1, 0)} }
 
 // numberPattern matches a JSON number (RFC 8259), also with leading zeros.
-var numberPattern = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?$`)
+var numberPattern = pattern.New(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?$`)
 
 var errNumber = errors.New("not a decimal number")
 
 // Parse parses a JSON number with up to 40 digits on either side of the point. Parse keeps the decimals: 1.50 stays 1.50.
 func Parse(text string) (Decimal, error) {
-	if len(text) > 2*maxDigits || !numberPattern.MatchString(text) {
+	if len(text) > 2*maxDigits || !numberPattern().MatchString(text) {
 		return Decimal{}, errNumber
 	}
 	v, _, err := apd.NewFromString(text)

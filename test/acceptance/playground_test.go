@@ -11,7 +11,7 @@ import (
 	"github.com/go-rod/rod/lib/proto"
 
 	"svcapi/functions/sms/units"
-	"svcapi/local/tools"
+	"svcapi/local/workdir"
 )
 
 // openDocs loads the documentation page.
@@ -217,7 +217,7 @@ func TestPlaygroundCountsUnits(t *testing.T) {
 func TestPageIsAccessible(t *testing.T) {
 	local(t)
 	t.Parallel()
-	modules, err := tools.NodeModules(t.Context())
+	modules, err := workdir.NodeModules(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

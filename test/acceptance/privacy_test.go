@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"svcapi/local/demo"
-	"svcapi/local/logfile"
 	"svcapi/local/sandbox"
+	"svcapi/local/workdir"
 	"svcapi/shared/project"
 	"svcapi/test/leaks"
 )
@@ -109,7 +109,7 @@ func vendorKeys() []string {
 // leaks searches a stack's logs for secrets, after all tests, and notes the secrets for the search through the logs of
 // the whole run.
 func (s *system) leaks(dir string) (found []string, err error) {
-	if kept := os.Getenv(logfile.Variable); kept != "" {
+	if kept := os.Getenv(workdir.LogsVariable); kept != "" {
 		if err := os.WriteFile(filepath.Join(kept, leaks.KnownFile), []byte(strings.Join(s.secrets, "\n")+"\n"), 0o600); err != nil {
 			return nil, err
 		}

@@ -28,7 +28,7 @@ func (p *tenant) scale(t *testing.T, shards int) *credit.Store {
 	_, err := db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
 		TableName:                 aws.String("svc-local-projects"),
 		Key:                       dynamo.Item{"pk": dynamo.Text(p.id), "sk": dynamo.Text("project")},
-		UpdateExpression:          aws.String("SET parts_since = :past"),
+		UpdateExpression:          aws.String("SET shards_since = :past"),
 		ExpressionAttributeValues: dynamo.Item{":past": dynamo.Text(time.Now().Add(-2 * time.Hour).UTC().Format(time.RFC3339))},
 	})
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"svcapi/local/tools"
 	"svcapi/local/workdir"
 )
 
@@ -22,7 +21,7 @@ const unfit = "positive_data_acceptance,negative_data_rejection"
 func TestSchemathesis(t *testing.T) {
 	local(t)
 	t.Parallel()
-	program, err := tools.Schemathesis(t.Context())
+	program, err := workdir.Schemathesis(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

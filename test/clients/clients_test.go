@@ -13,7 +13,6 @@ import (
 
 	"svcapi/local/demo"
 	"svcapi/local/stack"
-	"svcapi/local/tools"
 	"svcapi/local/workdir"
 	"svcapi/shared/project"
 )
@@ -84,7 +83,7 @@ func TestGeneratedClients(t *testing.T) {
 			filepath.Join(bin, "python"), append([]string{filepath.Join(here, "call.py")}, caller...)...))
 	})
 	t.Run("TypeScript", func(t *testing.T) {
-		modules, err := tools.NodeModules(t.Context())
+		modules, err := workdir.NodeModules(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

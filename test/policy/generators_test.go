@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"svcapi/local/tools"
+	"svcapi/local/workdir"
 )
 
 // absolute is a path inside the repository that holds from any folder.
@@ -60,7 +60,7 @@ export const wrong: Body<"sendSms"> = { send_method: "none", to: "0771234567", m
 
 // A client that is generated from openapi.yaml compiles: TypeScript.
 func TestTypeScriptClient(t *testing.T) {
-	modules, err := tools.NodeModules(t.Context())
+	modules, err := workdir.NodeModules(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,24 +44,14 @@ func (a *App) Run(ctx context.Context, root *cobra.Command, args []string) int {
 
 var negative = regexp.MustCompile(`^-[0-9]+$`)
 
-// negativeNumbers moves negative numbers behind "--", so that the command names its rule for the number: the parser of
+// negativeNumbers moves a negative number behind "--", so that the command names its rule for the number: the parser of
 // flags would report an unknown flag "5" for "-5". A number after a flag stays, as the value of the flag.
 func negativeNumbers(args []string) []string {
-	if slices.Contains(args, "--") {
+	at := slices.IndexFunc(args, negative.MatchString)
+	if at < 1 || strings.HasPrefix(args[at-1], "--") {
 		return args
 	}
-	var before, numbers []string
-	for i, arg := range args {
-		if negative.MatchString(arg) && i > 0 && !strings.HasPrefix(args[i-1], "--") {
-			numbers = append(numbers, arg)
-		} else {
-			before = append(before, arg)
-		}
-	}
-	if numbers == nil {
-		return args
-	}
-	return slices.Concat(before, []string{"--"}, numbers)
+	return slices.Concat(args[:at], args[at+1:], []string{"--", args[at]})
 }
 
 func (a *App) addFlags(root *cobra.Command) {
@@ -128,8 +118,17 @@ func Group(name, short string, commands ...*cobra.Command) *cobra.Command {
 	g := &cobra.Command{
 		Use:   name,
 		Short: short,
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			text := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+			for _, meant := range cmd.SuggestionsFor(args[0]) {
+				text += fmt.Sprintf("; did you mean %q?", cmd.CommandPath()+" "+meant)
+			}
+			return errors.New(text)
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	g.AddCommand(commands...)
 	return g
@@ -210,10 +209,10 @@ func Integer(name, text string, least, most int64) (int64, error) {
 
 // environmentFlag is the value of --env.
 type environmentFlag struct {
-	text  string
-	both  bool // both environments are a value
-	empty bool // an empty text means both environments
-	set   func([]project.Environment)
+	text     string
+	both     bool // both environments are a value
+	optional bool // an empty text means both environments
+	into     *[]project.Environment
 }
 
 func (f *environmentFlag) String() string { return f.text }
@@ -229,32 +228,32 @@ func (f *environmentFlag) Type() string {
 func (f *environmentFlag) Set(text string) error {
 	env, ok := project.ParseEnvironment(text)
 	switch {
-	case f.both && text == "both", f.empty && text == "":
-		f.set(project.Environments())
+	case f.both && text == "both", f.optional && text == "":
+		*f.into = project.Environments()
 	case text == "" || !ok:
 		return errors.New("not an environment")
 	default:
-		f.set([]project.Environment{env})
+		*f.into = []project.Environment{env}
 	}
 	f.text = text
 	return nil
 }
 
+func (f *environmentFlag) add(cmd *cobra.Command, initial, usage string, values ...string) {
+	_ = f.Set(initial) // the text is valid
+	cmd.Flags().Var(f, "env", usage)
+	Complete(cmd, "env", values...)
+}
+
 // EnvironmentFlag adds --env for one environment, with the default development.
-func EnvironmentFlag(cmd *cobra.Command, env *project.Environment) {
-	*env = project.Development
-	f := &environmentFlag{text: string(*env), set: func(envs []project.Environment) { *env = envs[0] }}
-	cmd.Flags().Var(f, "env", "development or production")
-	Complete(cmd, "env", string(project.Development), string(project.Production))
+func EnvironmentFlag(cmd *cobra.Command, env *[]project.Environment) {
+	f := &environmentFlag{into: env}
+	f.add(cmd, "development", "development or production", "development", "production")
 }
 
 // EnvironmentsFlag adds --env for one environment or both. The default is development, or both where optional is set.
 func EnvironmentsFlag(cmd *cobra.Command, envs *[]project.Environment, optional bool) {
-	f := &environmentFlag{text: string(project.Development), both: true, empty: optional, set: func(given []project.Environment) { *envs = given }}
-	if optional {
-		f.text = "both"
-	}
-	_ = f.Set(f.text) // the text is valid
-	cmd.Flags().Var(f, "env", "development, production or both")
-	Complete(cmd, "env", string(project.Development), string(project.Production), "both")
+	f := &environmentFlag{both: true, optional: optional, into: envs}
+	initial := map[bool]string{true: "both", false: "development"}[optional]
+	f.add(cmd, initial, "development, production or both", "development", "production", "both")
 }

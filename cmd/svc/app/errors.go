@@ -24,13 +24,10 @@ const (
 	ExitInterrupted = 130
 )
 
-// UsageError reports a command line that is not valid.
-type UsageError struct{ text string }
-
-func (e *UsageError) Error() string { return e.text }
-
-// Usagef returns a UsageError.
-func Usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
+// Usagef returns the error of a command line that is not valid.
+func Usagef(format string, args ...any) error {
+	return &FailureError{fmt.Sprintf(format, args...), ExitUsage, `"svc help", or --help after any command, shows the usage.`}
+}
 
 // Problems returns an error for a number of problems above 0 that a check has found and printed.
 func Problems(n int) error {
@@ -109,9 +106,6 @@ var hintByCode = map[string]string{
 
 // explain returns the exit code of an error and a hint for the operator.
 func explain(err error) (exit int, hint string) {
-	if _, ok := errors.AsType[*UsageError](err); ok {
-		return ExitUsage, `"svc help", or --help after any command, shows the usage.`
-	}
 	if failure, ok := errors.AsType[*FailureError](err); ok && !errors.Is(err, context.Canceled) {
 		return failure.Exit, failure.Hint
 	}

@@ -12,7 +12,7 @@ const (
 
 // Finding is the result of one check.
 type Finding struct {
-	Severity Severity `json:"Severity"`
+	Severity Severity `json:"severity"`
 	Check    string   `json:"check"`
 	Subject  string   `json:"subject"`
 	Detail   string   `json:"detail"`

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -15,12 +16,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	cloudformationtypes "github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/logging"
-	"github.com/caarlos0/env/v11"
 
 	"svcapi/shared/burner"
 	"svcapi/shared/credit"
@@ -59,13 +61,6 @@ type Stack struct {
 	Vault *secretsmanager.Client
 }
 
-// environment holds the variables that svc reads; the AWS SDK reads others.
-type environment struct {
-	Stage string `env:"SVC_STAGE" envDefault:"dev"`
-	// KMSKey encrypts the secrets that svc creates; empty means the key of AWS.
-	KMSKey string `env:"SVC_KMS_KEY"`
-}
-
 // The operator may be far from the region, so that the limits are larger than in a function.
 const (
 	attemptTimeout = 15 * time.Second
@@ -77,7 +72,8 @@ const (
 // loadAWS reads region, credentials and endpoints as every AWS tool does. The SDK's own log is off: without a
 // ClientLogMode the log holds only remarks on bodies that could not be closed and on odd headers.
 func (a *App) loadAWS(ctx context.Context, options ...func(*config.LoadOptions) error) (aws.Config, error) {
-	cfg, err := config.LoadDefaultConfig(ctx, append(options, config.WithLogger(logging.Nop{}))...)
+	options = append(options, config.WithLogger(logging.Nop{}), config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(attemptTimeout)))
+	cfg, err := config.LoadDefaultConfig(ctx, options...)
 	if a.DryRun {
 		cfg.APIOptions = append(cfg.APIOptions, refuseWrites)
 	}
@@ -89,11 +85,7 @@ func (a *App) Open(ctx context.Context) (*Stack, error) {
 	if a.Local {
 		return a.openLocal(ctx)
 	}
-	e, err := env.ParseAs[environment]()
-	if err != nil {
-		return nil, err
-	}
-	a.stage = cmp.Or(a.stage, e.Stage)
+	a.stage = cmp.Or(a.stage, os.Getenv("SVC_STAGE"), "dev")
 	cfg, err := a.loadAWS(ctx, config.WithRegion(a.region), config.WithSharedConfigProfile(a.profile))
 	if err != nil {
 		return nil, signInError(err)
@@ -112,7 +104,7 @@ func (a *App) Open(ctx context.Context) (*Stack, error) {
 		}
 		return *who.Arn, nil
 	}
-	s.Secrets.Key = e.KMSKey
+	s.Secrets.Key = os.Getenv("SVC_KMS_KEY") // empty: the key of AWS
 	s.Deployed = func(ctx context.Context) (Deployed, error) { return describeStack(ctx, cfg, a.StackName()) }
 	return s, nil
 }
@@ -178,39 +170,37 @@ func readLocalStack(into *localStack) error {
 	if err != nil {
 		return err
 	}
-	for {
-		content, err := os.ReadFile(filepath.Join(dir, ".local", "demo.json"))
-		if err == nil {
-			if err := json.Unmarshal(content, into); err != nil || into.DynamoDBURL == "" || into.SecretsURL == "" || into.SandboxURL == "" {
-				return errors.New(".local/demo.json does not come from the local stack; start it again with: make run")
-			}
-			if into.LogDir != "" && !filepath.IsAbs(into.LogDir) {
-				into.LogDir = filepath.Join(dir, into.LogDir)
-			}
-			return nil
-		}
-		if !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
+	content, err := os.ReadFile(filepath.Join(dir, ".local", "demo.json"))
+	for errors.Is(err, os.ErrNotExist) {
+		if dir == filepath.Dir(dir) {
 			return errNoLocalStack
 		}
-		dir = parent
+		dir = filepath.Dir(dir)
+		content, err = os.ReadFile(filepath.Join(dir, ".local", "demo.json"))
 	}
+	if err != nil {
+		return err
+	}
+	if json.Unmarshal(content, into) != nil || into.DynamoDBURL == "" || into.SecretsURL == "" || into.SandboxURL == "" {
+		return errors.New(".local/demo.json does not come from the local stack; start it again with: make run")
+	}
+	if into.LogDir != "" && !filepath.IsAbs(into.LogDir) {
+		into.LogDir = filepath.Join(dir, into.LogDir)
+	}
+	return nil
 }
 
 // newStack makes the clients of a stage. An empty endpoint is the endpoint of AWS.
 func (a *App) newStack(stage string, cfg aws.Config, dynamoDBURL, secretsURL string) *Stack {
-	client, retryer := awshttp.NewBuildableClient().WithTimeout(attemptTimeout), dynamo.Retryer(backoff)
+	retryer := dynamo.Retryer(backoff)
 	s := &Stack{App: a, Stage: stage, AWS: cfg, Vendors: upstream.New(upstream.Config{TimeoutSeconds: vendorTimeoutSeconds, Local: a.Local})}
 	s.DB = dynamo.NewClient(cfg, func(o *dynamodb.Options) {
-		if o.HTTPClient, o.Retryer = client, retryer; dynamoDBURL != "" {
+		if o.HTTPClient, o.Retryer = cfg.HTTPClient, retryer; dynamoDBURL != "" {
 			o.BaseEndpoint = &dynamoDBURL
 		}
 	})
-	s.Vault = dynamo.SecretsManager(cfg, func(o *secretsmanager.Options) {
-		if o.HTTPClient, o.Retryer = client, retryer; secretsURL != "" {
+	s.Vault = secret.NewClient(cfg, func(o *secretsmanager.Options) {
+		if o.HTTPClient, o.Retryer = cfg.HTTPClient, retryer; secretsURL != "" {
 			o.BaseEndpoint = &secretsURL
 		}
 	})
@@ -277,22 +267,35 @@ type Deployed struct {
 	Prices  credit.Prices
 }
 
+// DescribeStack reads a stack from CloudFormation, and returns nil for a stack that does not exist.
+func DescribeStack(ctx context.Context, cfg aws.Config, name string) (*cloudformationtypes.Stack, error) {
+	out, err := cloudformation.NewFromConfig(cfg).DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &name})
+	response, ok := errors.AsType[smithy.APIError](err)
+	if ok && response.ErrorCode() == "ValidationError" && strings.Contains(response.ErrorMessage(), "does not exist") {
+		return nil, nil
+	}
+	if err != nil || len(out.Stacks) == 0 {
+		return nil, err
+	}
+	return &out.Stacks[0], nil
+}
+
 // describeStack reads the base URL and the prices of a stack from CloudFormation.
 func describeStack(ctx context.Context, cfg aws.Config, name string) (Deployed, error) {
-	out, err := cloudformation.NewFromConfig(cfg).DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &name})
+	stack, err := DescribeStack(ctx, cfg, name)
 	if err != nil {
-		return Deployed{}, fmt.Errorf("read the stack %s (--stack names another): %w", name, err)
+		return Deployed{}, fmt.Errorf("read the stack %s: %w", name, err)
 	}
-	if len(out.Stacks) == 0 {
-		return Deployed{}, fmt.Errorf("there is no stack %s", name)
+	if stack == nil {
+		return Deployed{}, fmt.Errorf("there is no stack %s (--stack names another)", name)
 	}
 	d, parameters := Deployed{}, map[string]string{}
-	for _, o := range out.Stacks[0].Outputs {
+	for _, o := range stack.Outputs {
 		if aws.ToString(o.OutputKey) == "BaseUrl" {
 			d.BaseURL = aws.ToString(o.OutputValue)
 		}
 	}
-	for _, p := range out.Stacks[0].Parameters {
+	for _, p := range stack.Parameters {
 		parameters[aws.ToString(p.ParameterKey)] = aws.ToString(p.ParameterValue)
 	}
 	d.Prices, err = credit.ReadPrices(credit.FromParameters(parameters))

@@ -140,16 +140,14 @@ func (o *options) importFile(ctx context.Context, s *app.Stack, rec *project.Rec
 	if err != nil {
 		return err
 	}
-	n := 0
-	for line := range strings.Lines(string(text)) {
-		n++
+	for n, line := range strings.Split(string(text), "\n") {
 		line, _, _ = strings.Cut(line, "#")
 		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
 		normal, err := normalDomains([]string{line})
 		if err != nil {
-			return app.Usagef("line %d: %s", n, err)
+			return app.Usagef("line %d: %s", n+1, err)
 		}
 		o.domains = append(o.domains, normal...)
 	}

@@ -3,12 +3,16 @@ package catalog
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
 	"svcapi/cmd/svc/app"
+	sms "svcapi/functions/sms/vendors"
+	lookup "svcapi/shared/iplookup/vendors"
 	"svcapi/shared/project"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
@@ -21,12 +25,26 @@ type Account struct {
 	Environment project.Environment
 	// Stored are the fields before a change, and Fields after it.
 	Stored, Fields secret.Values
+	// Tried is the result of a test of the fields; empty where the command tests no account.
+	Tried string
 }
 
 // ReadAccount reads the stored fields of an owner's account.
 func ReadAccount(ctx context.Context, s *app.Stack, o Offer, owner string, env project.Environment) (Account, error) {
 	stored, err := s.Secrets.Fields(ctx, o.Kind, owner, env, o.Spec.Name)
-	return Account{o, owner, env, stored, stored}, err
+	return Account{o, owner, env, stored, stored, ""}, err
+}
+
+// ReadAccounts reads the stored fields of an owner's account in each environment.
+func ReadAccounts(ctx context.Context, s *app.Stack, o Offer, owner string, envs []project.Environment) (all []Account, err error) {
+	for _, env := range envs {
+		t, err := ReadAccount(ctx, s, o, owner, env)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, t)
+	}
+	return all, nil
 }
 
 // Name returns the name of the secret that holds the fields.
@@ -45,28 +63,34 @@ func (t *Account) Put(ctx context.Context, s *app.Stack) error {
 	return s.Secrets.Put(ctx, t.Offer.Kind, t.Owner, t.Environment, t.Offer.Spec.Name, t.Fields)
 }
 
-// PutAll stores the fields of several accounts.
-func PutAll(ctx context.Context, s *app.Stack, accounts []Account) error {
-	for _, t := range accounts {
-		if err := t.Put(ctx, s); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// AccountView is an account in the format for programs, without the values of its fields.
-type AccountView struct {
+// accountView is an account in the format for programs, without the values of its fields.
+type accountView struct {
 	Secret      string              `json:"secret"`
 	Environment project.Environment `json:"environment"`
 	Vendor      string              `json:"vendor"`
 	Fields      []string            `json:"fields"`
+	Changed     *bool               `json:"changed,omitempty"` // nil where the fields were tried
+	Tried       string              `json:"tried,omitempty"`
 }
 
-// View returns the account with its field names, for programs and for people.
-func (t *Account) View(s *app.Stack) (AccountView, [][]string) {
-	v := AccountView{t.Name(s), t.Environment, t.Offer.Spec.Name, t.Fields.Names()}
-	return v, app.Rows("Secret", v.Secret, "Environment", string(v.Environment), "Vendor", v.Vendor, "Fields", strings.Join(v.Fields, ", "))
+// Store stores the fields of several accounts, and prints the accounts with the names of their fields.
+func Store(ctx context.Context, s *app.Stack, accounts []Account) error {
+	var views []accountView
+	var tables []app.Table
+	for _, t := range accounts {
+		if err := t.Put(ctx, s); err != nil {
+			return err
+		}
+		v := accountView{t.Name(s), t.Environment, t.Offer.Spec.Name, t.Fields.Names(), nil, t.Tried}
+		rows := app.Rows("Secret", v.Secret, "Environment", string(v.Environment), "Vendor", v.Vendor, "Fields", strings.Join(v.Fields, ", "))
+		if t.Tried != "" {
+			rows = append(rows, []string{"Tried", t.Tried})
+		} else {
+			v.Changed = new(t.Changed())
+		}
+		views, tables = append(views, v), append(tables, app.Table{Rows: rows})
+	}
+	return s.Print(app.OneOrAll(views), tables...)
 }
 
 // Staged are new secret fields of an account that are not yet stored.
@@ -143,4 +167,45 @@ func askSecrets(ctx context.Context, s *app.Stack, spec upstream.Spec, accounts 
 		}
 	}
 	return given, nil
+}
+
+// anyAddress is the address of a test look-up: a public resolver.
+var anyAddress = netip.MustParseAddr("9.9.9.9")
+
+// ErrNoTest reports that a vendor has no call that tests an account without an effect.
+var ErrNoTest = errors.New("the vendor has no call that tests an account without sending anything")
+
+// TestAccount makes one call with an account that sends and changes nothing, and returns its result for the operator.
+func TestAccount(ctx context.Context, s *app.Stack, account upstream.Account) (string, error) {
+	switch account.Integration.Kind {
+	case project.SMS:
+		vendor := sms.NewTable(s.AWS).Find(account.Integration.Vendor)
+		if vendor == nil {
+			return "", ErrNoTest
+		}
+		balancer, ok := vendor.New(s.Vendors, account).(sms.Balancer)
+		if !ok {
+			return "", ErrNoTest
+		}
+		balance, err := balancer.Balance(ctx)
+		return "balance at the vendor: " + balance, err
+	case project.Security:
+		return lookUp(ctx, s, lookup.Risks(), account)
+	case project.Location:
+		return lookUp(ctx, s, lookup.Places(), account)
+	}
+	return "", ErrNoTest
+}
+
+// lookUp makes one look-up at a vendor.
+func lookUp[T any](ctx context.Context, s *app.Stack, rows []lookup.Vendor[T], account upstream.Account) (string, error) {
+	vendor := lookup.Find(rows, account.Integration.Vendor)
+	if vendor == nil || vendor.OnDisk() {
+		return "", ErrNoTest
+	}
+	_, err := vendor.Ask(ctx, lookup.Caller{Client: s.Vendors, Account: account}, anyAddress)
+	if errors.Is(err, lookup.ErrUnknown) {
+		err = nil
+	}
+	return "the vendor responds to look-ups", err
 }

@@ -3,7 +3,6 @@ package catalog
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -40,24 +39,11 @@ func ViewAll(ctx context.Context, s *app.Stack, rec *project.Record) ([]View, er
 func ViewOf(ctx context.Context, s *app.Stack, projectID string, i project.Integration) (View, error) {
 	v := View{Integration: i, Updated: i.Updated}
 	_, err := Resolve(ctx, s, projectID, i)
-	unknown, isUnknown := errors.AsType[*app.UsageError](err)
-	switch {
-	case errors.Is(err, upstream.ErrIncomplete):
-		v.Incomplete = strings.TrimPrefix(err.Error(), upstream.ErrIncomplete.Error()+": ")
-	case isUnknown:
-		v.Incomplete = unknown.Error()
-	case err != nil:
-		return v, err
+	_, unknown := errors.AsType[*app.FailureError](err) // the kind or the vendor
+	if unknown || errors.Is(err, upstream.ErrIncomplete) {
+		v.Incomplete, err = strings.TrimPrefix(err.Error(), upstream.ErrIncomplete.Error()+": "), nil
 	}
-	return v, nil
-}
-
-// Integration returns an integration of a project, or an error for an integration that does not exist.
-func Integration(rec *project.Record, env project.Environment, kind project.Kind, vendor string) (project.Integration, error) {
-	if i := rec.Integration(env, kind, vendor); i != nil {
-		return *i, nil
-	}
-	return project.Integration{}, fmt.Errorf("integration %s: %w", project.IntegrationID(env, kind, vendor), project.ErrNotFound)
+	return v, err
 }
 
 // Resolve returns the account of an integration, with its stored secret fields.

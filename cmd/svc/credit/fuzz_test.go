@@ -16,7 +16,7 @@ func FuzzGrants(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, batch, reason string) {
 		grants, err := readGrants(text, batch, reason)
 		if err != nil {
-			var usage *app.UsageError
+			var usage *app.FailureError
 			if !errors.As(err, &usage) || grants != nil {
 				t.Errorf("%v beside %v", grants, err)
 			}

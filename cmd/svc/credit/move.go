@@ -78,22 +78,20 @@ func (o *moveOptions) move(ctx context.Context, s *app.Stack, rec *project.Recor
 	return Moved{m.Project, m.ID, m.Credits, m.Actor, 0}.show(ctx, s, strings.ToUpper(o.name[:1])+o.name[1:])
 }
 
-type grantOptions struct{ moveOptions }
-
 func grant(a *app.App) *cobra.Command {
-	o := &grantOptions{moveOptions{name: "grant", article: "a"}}
+	o := &moveOptions{name: "grant", article: "a"}
 	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "grant PROJECT CREDITS",
 		Short: "Add credits to a project's wallet",
 		Long: `Add credits to a project's wallet. A grant has an ID and takes effect once: if
 the result is lost, repeat the command with the --id that was printed.`,
 		Example: `  svc credit grant acme 10000000 --reason "invoice 2031"`,
-	}, o.parse, o.run)
+	}, o.parseGrant, o.grant)
 	o.addFlags(cmd)
 	return cmd
 }
 
-func (o *grantOptions) parse(args []string) (err error) {
+func (o *moveOptions) parseGrant(args []string) (err error) {
 	if strings.HasPrefix(args[0], "-") {
 		return app.Usagef(`a grant cannot be negative: "svc credit adjust PROJECT --by %s" removes credits`, args[0])
 	}
@@ -103,7 +101,7 @@ func (o *grantOptions) parse(args []string) (err error) {
 	return o.identify()
 }
 
-func (o *grantOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
+func (o *moveOptions) grant(ctx context.Context, s *app.Stack, rec *project.Record) error {
 	if err := s.Credits.CreateWallet(ctx, rec.ID); err != nil {
 		return err
 	}

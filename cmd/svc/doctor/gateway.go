@@ -1,12 +1,12 @@
 package doctor
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"svcapi/cmd/svc/app"
@@ -23,16 +23,15 @@ type response struct {
 	Error     struct{ Code string }
 }
 
-func (d *Diagnosis) request(ctx context.Context, url string, header map[string]string) (response, error) {
+func (d *Diagnosis) request(ctx context.Context, url, clientID, clientSecret string) (response, error) {
 	ctx, cancel := context.WithTimeout(ctx, gatewayTimeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader([]byte("{}")))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader("{}"))
 	if err != nil {
 		return response{}, err
 	}
-	for name, value := range header {
-		r.Header.Set(name, value)
-	}
+	r.Header.Set("X-API-KEY", clientID)
+	r.Header.Set("X-API-SECRET", clientSecret)
 	out, err := (&http.Client{}).Do(r) // the stack itself, no vendor
 	if err != nil {
 		return response{}, err
@@ -63,8 +62,7 @@ func (d *Diagnosis) gateway(ctx context.Context) {
 		d.Add(app.Broken, "stack", d.StackName(), "the stack does not name its base URL", "aws cloudformation describe-stacks --region "+d.AWS.Region+" --query 'Stacks[?Outputs[?OutputKey==`BaseUrl`]].StackName'")
 		return
 	}
-	key := map[string]string{"X-API-KEY": "svc_doctor_aaaaaaaa", "X-API-SECRET": "svcs_none"}
-	a, err := d.request(ctx, known.BaseURL+balancePath, key)
+	a, err := d.request(ctx, known.BaseURL+balancePath, "svc_doctor_aaaaaaaa", "svcs_none")
 	switch {
 	case err != nil:
 		d.Add(app.Broken, "gateway", known.BaseURL, err.Error(), "Is the stack deployed, and does the base URL belong to it? A web ACL or the DNS may block the request.")
@@ -86,9 +84,9 @@ const (
 )
 
 // requestNew makes a request with a new credential, and repeats the request while a function may not know the credential.
-func (d *Diagnosis) requestNew(ctx context.Context, url string, header map[string]string) (a response, err error) {
+func (d *Diagnosis) requestNew(ctx context.Context, url, clientID, clientSecret string) (response, error) {
 	for attempt := 1; ; attempt++ {
-		a, err = d.request(ctx, url, header)
+		a, err := d.request(ctx, url, clientID, clientSecret)
 		if err != nil || a.status != http.StatusUnauthorized || attempt == ProbeAttempts {
 			return a, err
 		}
@@ -107,7 +105,7 @@ func (d *Diagnosis) Probe(ctx context.Context, baseURL string) {
 		d.Fail("probe", d.Only, err)
 		return
 	}
-	a, err := d.requestNew(ctx, baseURL+balancePath, map[string]string{"X-API-KEY": clientID, "X-API-SECRET": clientSecret})
+	a, err := d.requestNew(ctx, baseURL+balancePath, clientID, clientSecret)
 	if revokeErr := d.Projects.RevokeCredential(context.WithoutCancel(ctx), clientID); revokeErr != nil {
 		d.Fail("probe", clientID, revokeErr)
 	}

@@ -61,21 +61,15 @@ type view struct {
 }
 
 func (o *options) run(ctx context.Context, s *app.Stack) error {
-	var found []view
-	var err error
+	search, hint := o.cloud, "--since looks back further than "+o.since.String()+". Functions log no requests at a LogLevel above INFO."
 	if s.Local {
-		found, err = o.local(s.LogDir)
-	} else {
-		found, err = o.cloud(ctx, s)
+		search, hint = o.local, "Functions log no requests at a LogLevel above INFO, and the local stack removes its logs when it starts."
 	}
+	found, err := search(ctx, s)
 	if err != nil {
 		return err
 	}
 	if len(found) == 0 {
-		hint := "Functions log no requests at a LogLevel above INFO, and the local stack removes its logs when it starts."
-		if !s.Local {
-			hint = "--since looks back further than " + o.since.String() + ". Functions log no requests at a LogLevel above INFO."
-		}
 		return &app.FailureError{Text: "no log lines of request " + o.id, Exit: app.ExitNotFound, Hint: hint}
 	}
 	slices.SortStableFunc(found, func(a, b view) int { return strings.Compare(a.Function, b.Function) })
@@ -103,8 +97,8 @@ func (o *options) about(line []byte) bool {
 }
 
 // local searches the log of each function of the local stack.
-func (o *options) local(dir string) (found []view, err error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.log"))
+func (o *options) local(_ context.Context, s *app.Stack) (found []view, err error) {
+	files, err := filepath.Glob(filepath.Join(s.LogDir, "*.log"))
 	if err != nil {
 		return nil, err
 	}

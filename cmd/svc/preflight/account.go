@@ -1,23 +1,19 @@
 package preflight
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
-	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/apigateway"
+	gatewaytypes "github.com/aws/aws-sdk-go-v2/service/apigateway/types"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	dynamodbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
 	"svcapi/cmd/svc/app"
 )
@@ -48,11 +44,16 @@ func (f *flight) regions(p parameters, region string) {
 
 // leftovers checks that the stack can be created or updated.
 func (f *flight) leftovers(ctx context.Context, s *app.Stack, stackName string) {
-	status, err := stackStatus(ctx, s.AWS, stackName)
-	switch {
-	case err != nil:
+	stack, err := app.DescribeStack(ctx, s.AWS, stackName)
+	if err != nil {
 		f.Fail("stack", stackName, err)
 		return
+	}
+	var status types.StackStatus // empty: there is no stack
+	if stack != nil {
+		status = stack.StackStatus
+	}
+	switch {
 	case status == types.StackStatusRollbackComplete || status == types.StackStatusRollbackFailed || status == types.StackStatusDeleteFailed:
 		f.Add(app.Broken, "stack", stackName, "it is "+string(status)+": its creation or deletion failed, and no deployment can continue it",
 			"Read its events, then delete it: docs/deploy.md, When the first deployment fails.")
@@ -80,18 +81,6 @@ func (f *flight) leftovers(ctx context.Context, s *app.Stack, stackName string) 
 	}
 }
 
-// stackStatus returns the status of a stack, empty where there is none.
-func stackStatus(ctx context.Context, cfg aws.Config, name string) (types.StackStatus, error) {
-	out, err := cloudformation.NewFromConfig(cfg).DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &name})
-	if response, ok := errors.AsType[smithy.APIError](err); ok && response.ErrorCode() == "ValidationError" && strings.Contains(response.ErrorMessage(), "does not exist") {
-		return "", nil
-	}
-	if err != nil || len(out.Stacks) == 0 {
-		return "", err
-	}
-	return out.Stacks[0].StackStatus, nil
-}
-
 // What Lambda keeps for functions without a reservation, and what an account needs for this stack ("Lambda quotas",
 // "Configuring reserved concurrency for a function"). New accounts have 10.
 const (
@@ -101,14 +90,12 @@ const (
 )
 
 func (f *flight) concurrency(ctx context.Context, cfg aws.Config, p parameters) {
-	var settings struct {
-		AccountLimit struct{ ConcurrentExecutions, UnreservedConcurrentExecutions int }
-	}
-	if err := get(ctx, cfg, "lambda", "/2016-08-19/account-settings/", &settings); err != nil {
+	settings, err := lambda.NewFromConfig(cfg).GetAccountSettings(ctx, &lambda.GetAccountSettingsInput{})
+	if err != nil {
 		f.Fail("quota", "Lambda", err)
 		return
 	}
-	limit, free := settings.AccountLimit.ConcurrentExecutions, settings.AccountLimit.UnreservedConcurrentExecutions
+	limit, free := int(settings.AccountLimit.ConcurrentExecutions), int(aws.ToInt32(settings.AccountLimit.UnreservedConcurrentExecutions))
 	pdf, rate := int(p.number("PdfConcurrency")), int(p.number("ApiRequestsPerSecond"))
 	switch {
 	case limit < concurrencyLeast:
@@ -125,65 +112,21 @@ func (f *flight) concurrency(ctx context.Context, cfg aws.Config, p parameters) 
 }
 
 func (f *flight) gateway(ctx context.Context, cfg aws.Config, p parameters) {
-	var account struct {
-		CloudwatchRoleArn string `json:"cloudwatchRoleArn"`
-		ThrottleSettings  struct {
-			RateLimit  float64 `json:"rateLimit"`
-			BurstLimit float64 `json:"burstLimit"`
-		} `json:"throttleSettings"`
-	}
-	if err := get(ctx, cfg, "apigateway", "/account", &account); err != nil {
+	account, err := apigateway.NewFromConfig(cfg).GetAccount(ctx, &apigateway.GetAccountInput{})
+	if err != nil {
 		f.Fail("quota", "API Gateway", err)
 		return
 	}
-	if p.value("AccessLogs") == "on" && account.CloudwatchRoleArn == "" {
+	if p.value("AccessLogs") == "on" && aws.ToString(account.CloudwatchRoleArn) == "" {
 		f.Add(app.Broken, "account", "API Gateway", "AccessLogs needs the account's log role, and there is none", "Create it once for the account and region: docs/deploy.md, Access logs.")
 	}
-	throttle := account.ThrottleSettings
-	if rate, burst := p.number("ApiRequestsPerSecond"), p.number("ApiBurst"); throttle.RateLimit > 0 && (rate > throttle.RateLimit || burst > throttle.BurstLimit) {
+	throttle := cmp.Or(account.ThrottleSettings, &gatewaytypes.ThrottleSettings{})
+	rate, burst := p.number("ApiRequestsPerSecond"), p.number("ApiBurst")
+	if throttle.RateLimit > 0 && (rate > throttle.RateLimit || burst > float64(throttle.BurstLimit)) {
 		f.Add(app.Warning, "quota", "API Gateway",
-			fmt.Sprintf("the account takes %.0f requests a second and %.0f at once over all its APIs, less than ApiRequestsPerSecond or ApiBurst", throttle.RateLimit, throttle.BurstLimit),
+			fmt.Sprintf("the account takes %.0f requests a second and %d at once over all its APIs, less than ApiRequestsPerSecond or ApiBurst", throttle.RateLimit, throttle.BurstLimit),
 			`Lower them, or ask for more under Service Quotas, Amazon API Gateway, "Throttle rate" (L-8A5B8E43).`)
 		return
 	}
 	f.Add(app.OK, "quota", "API Gateway", fmt.Sprintf("%.0f requests a second over all APIs", throttle.RateLimit), "")
-}
-
-// get makes a signed GET request to an AWS service with a JSON API, and decodes the response.
-func get(ctx context.Context, cfg aws.Config, service, path string, into any) error {
-	suffix := ".amazonaws.com"
-	if strings.HasPrefix(cfg.Region, "cn-") {
-		suffix += ".cn"
-	}
-	base := "https://" + service + "." + cfg.Region + suffix
-	if cfg.BaseEndpoint != nil {
-		base = *cfg.BaseEndpoint
-	}
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path, http.NoBody)
-	if err != nil {
-		return err
-	}
-	who, err := cfg.Credentials.Retrieve(ctx)
-	if err != nil {
-		return err
-	}
-	if err := v4.NewSigner().SignHTTP(ctx, who, r, fmt.Sprintf("%x", sha256.Sum256(nil)), service, cfg.Region, time.Now()); err != nil {
-		return err
-	}
-	out, err := (&http.Client{}).Do(r)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = out.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(out.Body, 1<<20))
-	if err != nil {
-		return err
-	}
-	if out.StatusCode != http.StatusOK {
-		code, _, _ := strings.Cut(out.Header.Get("X-Amzn-Errortype"), ":")
-		return &smithy.GenericAPIError{Code: code, Message: fmt.Sprintf("HTTP %d of %s", out.StatusCode, service)}
-	}
-	return json.Unmarshal(body, into)
 }

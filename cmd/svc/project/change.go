@@ -3,7 +3,6 @@ package project
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,31 +28,6 @@ func printChange(s *app.Stack, p project.Project, err error, name string, text f
 	}
 	view := viewOf(p)
 	return s.Print(view, app.Table{Rows: app.Rows("Project", p.ID, name, text(view))})
-}
-
-type limitOptions struct{ limit project.RateLimit }
-
-// limit returns the earlier name of "svc project limits", which sets the requests alone.
-func limit(a *app.App) *cobra.Command {
-	o := &limitOptions{}
-	cmd := a.ProjectCommand(&cobra.Command{
-		Use:     "limit PROJECT REQUESTS",
-		Short:   "Set how many requests a project may make per window, in each environment",
-		Example: "  svc project limit acme 1200 --window 1m",
-	}, o.parse, o.run)
-	cmd.Flags().DurationVar(&o.limit.Window, "window", time.Minute, "window of the limit, in whole seconds")
-	return cmd
-}
-
-func (o *limitOptions) parse(args []string) error {
-	requests, err := app.Integer("REQUESTS", args[0], 1, project.MaxRequests)
-	o.limit.Requests = int(requests)
-	return err
-}
-
-func (o *limitOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
-	p, err := s.Projects.SetLimits(ctx, rec.ID, func(l *project.RateLimit, _ *project.Limits) { *l = o.limit })
-	return printChange(s, p, err, "Limit", func(v View) string { return v.limit() + ", in each environment" + soon })
 }
 
 type trialOptions struct {
@@ -105,8 +79,6 @@ lacks credits, and the rate limit stays the same. The change takes effect 90 sec
   svc project scale acme --shards 1`,
 	}, o.parse, o.run)
 	cmd.Flags().IntVar(&o.shards, "shards", 0, fmt.Sprintf("1 to %d; 1 ends the sharding", credit.MaxShards))
-	cmd.Flags().IntVar(&o.shards, "parts", 0, "the earlier name of --shards")
-	_ = cmd.Flags().MarkHidden("parts") // the flag exists
 	return cmd
 }
 

@@ -1,7 +1,6 @@
 package project
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -170,16 +169,6 @@ func (p View) limitRows() [][]string {
 	}
 	return app.Rows("Limit", p.limit()+", in each environment", "Per recipient", perRecipient,
 		"Daily credits", daily(p.DailyCredits, "credits"), "Daily units", daily(p.DailyUnits, "SMS units"))
-}
-
-// limits returns the limits of an exported project, which read has validated.
-func (p Settings) limits() project.Limits {
-	recipients, _ := p.recipients()
-	return project.Limits{Recipients: recipients, DailyCredits: p.DailyCredits, DailyUnits: p.DailyUnits}
-}
-
-func (p Settings) recipients() ([]project.RecipientLimit, error) {
-	return parseRecipients(cmp.Or(strings.Join(p.PerRecipient, ","), none))
 }
 
 // recipientTexts are limits in the form of --per-recipient.

@@ -2,6 +2,8 @@
 package project
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"svcapi/cmd/svc/app"
+	"svcapi/cmd/svc/catalog"
+	"svcapi/cmd/svc/credential"
 	"svcapi/shared/project"
 )
 
@@ -20,7 +24,7 @@ func Command(a *app.App) *cobra.Command {
 		a.Command(&cobra.Command{Use: "list", Short: "List all projects"}, nil, list),
 		a.ProjectCommand(&cobra.Command{Use: "show PROJECT", Short: "Show a project with its balance, credentials and integrations"}, nil, show),
 		pause(a, "pause", "Refuse every request of a project with 503 project_paused", true), pause(a, "resume", "End the pause of a project", false),
-		limits(a), limit(a), trial(a), scale(a), export(a), importFile(a))
+		limits(a), trial(a), scale(a), export(a), importFile(a))
 }
 
 // Settings are the properties of a project that an operator sets.
@@ -46,14 +50,24 @@ func settingsOf(p project.Project) Settings {
 	}
 }
 
+// project returns the project with these settings, or an error for limits that cannot be read.
+func (p Settings) project() (project.Project, error) {
+	recipients, err := parseRecipients(cmp.Or(strings.Join(p.PerRecipient, ","), none))
+	return project.Project{
+		ID: p.ID, Name: p.Name, Paused: p.Paused, Trial: p.Trial, TrialDestinations: p.TrialDestinations,
+		Limit:  project.RateLimit{Requests: p.LimitRequests, Window: time.Duration(p.LimitSeconds) * time.Second},
+		Limits: project.Limits{Recipients: recipients, DailyCredits: p.DailyCredits, DailyUnits: p.DailyUnits},
+	}, err
+}
+
 // View is a project in the format for programs.
 type View struct {
 	Settings
 	Created time.Time `json:"created"`
-	Shards  int       `json:"parts"`
+	Shards  int       `json:"shards"`
 	// ShardsNext is the number of shards from ShardsSince on.
-	ShardsNext  int        `json:"parts_next,omitempty"`
-	ShardsSince *time.Time `json:"parts_since,omitempty"`
+	ShardsNext  int        `json:"shards_next,omitempty"`
+	ShardsSince *time.Time `json:"shards_since,omitempty"`
 }
 
 func viewOf(p project.Project) View {
@@ -95,4 +109,37 @@ func (p View) created() string { return p.Created.UTC().Format("2006-01-02 15:04
 func (p View) rows() [][]string {
 	rows := append(app.Rows("Project", p.ID, "Name", p.Name, "State", p.state()), p.limitRows()...)
 	return append(rows, app.Rows("Trial", p.trial(), "Shards", p.shards(), "Created", p.created())...)
+}
+
+func list(ctx context.Context, s *app.Stack) error {
+	projects, err := s.Projects.ListProjects(ctx)
+	if err != nil {
+		return err
+	}
+	views, rows := app.List(projects, func(p project.Project) (View, []string) {
+		v := viewOf(p)
+		return v, []string{v.ID, v.Name, v.state(), v.limit(), v.trial(), v.created()}
+	})
+	header := []string{"PROJECT", "NAME", "STATE", "LIMIT", "TRIAL", "CREATED"}
+	return s.Print(views, app.Table{Header: header, Rows: rows, Empty: `No projects yet. "svc project create" creates one.`})
+}
+
+func show(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	balance, err := s.Credits.Balance(ctx, rec.ID)
+	if err != nil {
+		return err
+	}
+	integrations, err := catalog.ViewAll(ctx, s, rec)
+	if err != nil {
+		return err
+	}
+	credentials, credentialTable := credential.ViewAll(rec)
+	view := struct {
+		View
+		Balance      int64             `json:"balance"`
+		Credentials  []credential.View `json:"credentials"`
+		Integrations []catalog.View    `json:"integrations"`
+	}{viewOf(rec.Project), balance, credentials, integrations}
+	rows := append(view.rows(), []string{"Balance", app.Credits(balance)})
+	return s.Print(view, app.Table{Rows: rows}, credentialTable, catalog.Table(integrations))
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -72,9 +71,6 @@ func (o *importOptions) read(s *app.Stack) (t transfer, err error) {
 	if t.Format != transferFormat {
 		return t, app.Usagef("this version cannot read format %d", t.Format)
 	}
-	if _, err := t.recipients(); err != nil {
-		return t, err
-	}
 	for _, i := range t.Integrations {
 		offer, err := catalog.Find(string(i.Kind), i.Vendor)
 		if err != nil {
@@ -100,11 +96,11 @@ func (o *importOptions) run(ctx context.Context, s *app.Stack) error {
 
 // create creates the project with its integrations. An integration without a stored secret is inactive.
 func (t transfer) create(ctx context.Context, s *app.Stack) error {
-	created, err := createProject(ctx, s, project.Project{
-		ID: t.ID, Name: t.Name, Paused: t.Paused, Trial: t.Trial, TrialDestinations: t.TrialDestinations,
-		Limit:  project.RateLimit{Requests: t.LimitRequests, Window: time.Duration(t.LimitSeconds) * time.Second},
-		Limits: t.limits(),
-	})
+	p, err := t.project()
+	if err != nil {
+		return err
+	}
+	created, err := createProject(ctx, s, p)
 	if err != nil {
 		return err
 	}

@@ -37,9 +37,9 @@ func (o *options) run(ctx context.Context, s *app.Stack) error {
 	var done []protected
 	t := app.Table{Header: []string{"TABLE", "DELETION PROTECTION", "RECOVERY"}}
 	for _, short := range []string{"projects", "wallets", "ledger"} { // the tables that outlive the stack
-		p, err := protect(ctx, s, s.Table(short))
-		if err != nil {
-			return err
+		p := protected{Table: s.Table(short)}
+		if err := p.protect(ctx, s); err != nil {
+			return fmt.Errorf("protect %s: %w", p.Table, err)
 		}
 		done = append(done, p)
 		t.Rows = append(t.Rows, []string{p.Table, p.Protection, p.Recovery})
@@ -54,34 +54,27 @@ type protected struct {
 	Recovery   string `json:"recovery"`
 }
 
-// The results of one protection.
-const (
-	already    = "was on"
-	switchedOn = "switched on"
-)
+// outcomes are the texts of a protection that was on before, or was not.
+var outcomes = map[bool]string{true: "was on", false: "switched on"}
 
-// protect protects one table.
-func protect(ctx context.Context, s *app.Stack, name string) (protected, error) {
-	p := protected{name, already, already}
-	out, err := s.DB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
+// protect switches on what is off, and notes the outcomes.
+func (p *protected) protect(ctx context.Context, s *app.Stack) error {
+	out, err := s.DB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &p.Table})
 	if err != nil {
-		return p, fmt.Errorf("table %s: %w", name, err)
+		return err
 	}
-	if !aws.ToBool(out.Table.DeletionProtectionEnabled) {
-		p.Protection = switchedOn
-		if _, err := s.DB.UpdateTable(ctx, &dynamodb.UpdateTableInput{TableName: &name, DeletionProtectionEnabled: aws.Bool(true)}); err != nil {
-			return p, fmt.Errorf("protect %s: %w", name, err)
+	on := aws.ToBool(out.Table.DeletionProtectionEnabled)
+	if p.Protection = outcomes[on]; !on {
+		_, err = s.DB.UpdateTable(ctx, &dynamodb.UpdateTableInput{TableName: &p.Table, DeletionProtectionEnabled: aws.Bool(true)})
+		if err != nil {
+			return err
 		}
 	}
-	on, err := s.HasRecovery(ctx, name)
-	if err == nil && !on {
-		p.Recovery = switchedOn
+	on, err = s.HasRecovery(ctx, p.Table)
+	if p.Recovery = outcomes[on]; err == nil && !on {
 		_, err = s.DB.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
-			TableName: &name, PointInTimeRecoverySpecification: &types.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)},
+			TableName: &p.Table, PointInTimeRecoverySpecification: &types.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)},
 		})
 	}
-	if err != nil {
-		err = fmt.Errorf("recovery of %s: %w", name, err)
-	}
-	return p, err
+	return err
 }

@@ -85,7 +85,7 @@ type sourceView struct {
 	Fetched time.Time `json:"fetched"`
 	Date    time.Time `json:"date"`
 	Tried   time.Time `json:"tried"`
-	Failure string    `json:"trouble"`
+	Failure string    `json:"failure"`
 }
 
 func pinText(p *rates.Pin) string {
@@ -122,7 +122,7 @@ func bankTable(bank rates.Bank, now time.Time) app.Table {
 type showOptions struct {
 	codes
 	projectID   string
-	environment project.Environment
+	environment []project.Environment // one
 }
 
 func show(a *app.App) *cobra.Command {
@@ -169,7 +169,7 @@ func (o *showOptions) set(ctx context.Context, s *app.Stack) (*rates.Set, error)
 		}
 		return stored.Current, nil
 	}
-	r, err := s.Rates.ProjectRates(ctx, o.projectID, o.environment, true)
+	r, err := s.Rates.ProjectRates(ctx, o.projectID, o.environment[0], true)
 	if err == nil && r.Set == nil {
 		err = fmt.Errorf("rates of %s with its own key: %w", o.projectID, project.ErrNotFound)
 	}

@@ -50,27 +50,21 @@ integrations use.`,
 	return cmd
 }
 
-type triedView struct {
-	catalog.AccountView
-	Tried string `json:"tried"`
-}
-
 func (o *rotateOptions) run(ctx context.Context, s *app.Stack) error {
 	var integrations []project.Integration
-	var accounts []catalog.Account
 	for _, env := range o.environments {
 		i, err := o.integration(ctx, s, env)
 		if err != nil {
 			return err
 		}
-		t, err := catalog.ReadAccount(ctx, s, o.offer, secret.Owner(i.Mode, o.projectID), env)
-		if err != nil {
-			return err
-		}
-		if len(t.Stored) == 0 {
-			return fmt.Errorf("%w: %s has no key to rotate", app.ErrRefused, t.Name(s))
-		}
-		integrations, accounts = append(integrations, i), append(accounts, t)
+		integrations = append(integrations, i)
+	}
+	accounts, err := catalog.ReadAccounts(ctx, s, o.offer, secret.Owner(integrations[0].Mode, o.projectID), o.environments)
+	if err != nil {
+		return err
+	}
+	if at := slices.IndexFunc(accounts, func(t catalog.Account) bool { return len(t.Stored) == 0 }); at >= 0 {
+		return fmt.Errorf("%w: %s has no key to rotate", app.ErrRefused, accounts[at].Name(s))
 	}
 	if err := catalog.ReadSecrets(ctx, s, accounts, o.file, true); err != nil {
 		return err
@@ -78,20 +72,12 @@ func (o *rotateOptions) run(ctx context.Context, s *app.Stack) error {
 	if !slices.ContainsFunc(accounts, func(t catalog.Account) bool { return t.Changed() }) {
 		return app.Usagef("no field has a new value")
 	}
-	var views []triedView
-	var tables []app.Table
-	for n, t := range accounts {
-		tried, err := o.try(ctx, s, integrations[n], t)
-		if err != nil {
+	for n, i := range integrations {
+		if accounts[n].Tried, err = o.try(ctx, s, i, accounts[n]); err != nil {
 			return err
 		}
-		view, rows := t.View(s)
-		views, tables = append(views, triedView{view, tried}), append(tables, app.Table{Rows: append(rows, []string{"Tried", tried})})
 	}
-	if err := catalog.PutAll(ctx, s, accounts); err != nil {
-		return err
-	}
-	return s.Print(app.OneOrAll(views), tables...)
+	return catalog.Store(ctx, s, accounts)
 }
 
 // integration returns an integration with the account: the project's, or a temporary one for the service's own account.

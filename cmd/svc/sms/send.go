@@ -39,7 +39,7 @@ var payers = map[project.Mode]string{
 
 type testOptions struct {
 	vendor      string
-	environment project.Environment
+	environment []project.Environment // one
 	message     vendors.Message
 	units       int
 	yes         bool
@@ -83,16 +83,17 @@ func (o *testOptions) run(ctx context.Context, s *app.Stack, rec *project.Record
 	if _, err := catalog.Find(string(project.SMS), o.vendor); err != nil {
 		return err
 	}
-	i, err := catalog.Integration(rec, o.environment, project.SMS, o.vendor)
-	if err != nil {
-		return err
+	i := rec.Integration(o.environment[0], project.SMS, o.vendor)
+	if i == nil {
+		id := project.IntegrationID(o.environment[0], project.SMS, o.vendor)
+		return fmt.Errorf("integration %s: %w", id, project.ErrNotFound)
 	}
-	account, err := catalog.Resolve(ctx, s, rec.ID, i)
+	account, err := catalog.Resolve(ctx, s, rec.ID, *i)
 	if err != nil {
 		return err
 	}
 	vendor, mode := vendors.NewTable(s.AWS).Find(o.vendor), account.Integration.Mode
-	s.Note("From     %s (%s) through %s, sender %s", rec.ID, o.environment, vendor.Title, app.Cell(account.Settings["sender_id"]))
+	s.Note("From     %s (%s) through %s, sender %s", rec.ID, i.Environment, vendor.Title, app.Cell(account.Settings["sender_id"]))
 	if account.Endpoint != "" {
 		s.Note("Endpoint %s", account.Endpoint)
 	}
@@ -119,6 +120,6 @@ func (o *testOptions) run(ctx context.Context, s *app.Stack, rec *project.Record
 		Outcome     string              `json:"outcome"`
 		Status      string              `json:"status"`
 		ID          string              `json:"id"`
-	}{rec.ID, o.environment, vendor.Name, mode, o.message.To, o.units, "accepted", receipt.Status, receipt.ID},
+	}{rec.ID, i.Environment, vendor.Name, mode, o.message.To, o.units, "accepted", receipt.Status, receipt.ID},
 		app.Table{Rows: app.Rows("Outcome", "accepted by "+vendor.Title, "Status", receipt.Status, "ID", receipt.ID)})
 }

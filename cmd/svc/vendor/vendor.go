@@ -4,7 +4,6 @@ package vendor
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,10 +39,7 @@ type View struct {
 }
 
 func viewFields(fields []upstream.Field) []fieldView {
-	views := make([]fieldView, 0, len(fields))
-	for _, f := range fields {
-		views = append(views, fieldView{f.Name, f.Required, f.Description})
-	}
+	views, _ := app.List(fields, func(f upstream.Field) (fieldView, []string) { return fieldView{f.Name, f.Required, f.Description}, nil })
 	return views
 }
 
@@ -54,49 +50,48 @@ func list(a *app.App) *cobra.Command {
 		Short: "List the vendors by kind, with the settings and secret fields that each needs",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			offers := catalog.Offers()
 			if len(args) > 0 {
 				if err := catalog.ValidateKind(args[0]); err != nil {
 					return err
 				}
-				offers = slices.DeleteFunc(offers, func(o catalog.Offer) bool { return string(o.Kind) != args[0] })
 			}
+			var views []View
 			var tables []app.Table
-			kind := project.Kind("")
-			views, _ := app.List(offers, func(o catalog.Offer) (View, []string) {
-				v := View{o.Kind, o.Spec.Name, o.Spec.Title, o.Spec.Endpoint, viewFields(o.Settings()), viewFields(o.Spec.Secrets), o.Spec.ManagedWithoutSecret}
-				if o.Kind != kind {
-					kind = o.Kind
+			for _, o := range catalog.Offers() {
+				if len(args) > 0 && string(o.Kind) != args[0] {
+					continue
+				}
+				if len(views) == 0 || o.Kind != views[len(views)-1].Kind {
 					tables = append(tables, app.Table{Header: []string{"KIND", "VENDOR", "TITLE", "FIELD", "IS", "REQUIRED", "DESCRIPTION"}})
 				}
+				v := View{o.Kind, o.Spec.Name, o.Spec.Title, o.Spec.Endpoint, viewFields(o.Settings()), viewFields(o.Spec.Secrets), o.Spec.ManagedWithoutSecret}
 				t := &tables[len(tables)-1]
-				t.Rows = append(t.Rows, v.rows()...)
-				return v, nil
-			})
+				views, t.Rows = append(views, v), append(t.Rows, v.rows()...)
+			}
 			return a.Print(views, tables...)
 		},
 	}
 }
 
-func (v View) rows() [][]string {
-	if len(v.Settings)+len(v.Secrets) == 0 {
-		return [][]string{{string(v.Kind), v.Name, v.Title, "", "", "", ""}}
+// rows returns a row for each field, or one row for a vendor without fields.
+func (v View) rows() (rows [][]string) {
+	add := func(name, is, required, description string) {
+		rows = append(rows, []string{string(v.Kind), v.Name, v.Title, name, is, required, description})
 	}
-	var rows [][]string
-	add := func(is string, fields []fieldView) {
-		for _, f := range fields {
-			required := "no"
-			switch {
-			case f.Required && is == "secret" && v.ManagedWithoutSecret:
-				required = "byok only"
-			case f.Required:
-				required = "yes"
-			}
-			rows = append(rows, []string{string(v.Kind), v.Name, v.Title, f.Name, is, required, f.Description})
+	answer := map[bool]string{true: "yes", false: "no"}
+	for _, f := range v.Settings {
+		add(f.Name, "setting", answer[f.Required], f.Description)
+	}
+	for _, f := range v.Secrets {
+		required := answer[f.Required]
+		if f.Required && v.ManagedWithoutSecret {
+			required = "byok only"
 		}
+		add(f.Name, "secret", required, f.Description)
 	}
-	add("setting", v.Settings)
-	add("secret", v.Secrets)
+	if rows == nil {
+		add("", "", "", "")
+	}
 	return rows
 }
 
@@ -136,34 +131,18 @@ func (o *accountOptions) parse(args []string) (err error) {
 	return nil
 }
 
-type changedView struct {
-	catalog.AccountView
-	Changed bool `json:"changed"`
-}
-
 func (o *accountOptions) run(ctx context.Context, s *app.Stack) error {
-	var accounts []catalog.Account
-	for _, env := range o.environments {
-		t, err := catalog.ReadAccount(ctx, s, o.offer, secret.Managed, env)
-		if err != nil {
-			return err
-		}
-		accounts = append(accounts, t)
+	accounts, err := catalog.ReadAccounts(ctx, s, o.offer, secret.Managed, o.environments)
+	if err != nil {
+		return err
 	}
 	if err := catalog.ReadSecrets(ctx, s, accounts, o.file, true); err != nil {
 		return err
 	}
-	var views []changedView
-	var tables []app.Table
 	for _, t := range accounts {
 		if missing := upstream.Missing(o.offer.Spec.Secrets, t.Fields); len(missing) > 0 {
 			return fmt.Errorf("%w: %s needs %s", app.ErrRefused, o.offer.Spec.Title, strings.Join(missing, ", "))
 		}
-		view, rows := t.View(s)
-		views, tables = append(views, changedView{view, t.Changed()}), append(tables, app.Table{Rows: rows})
 	}
-	if err := catalog.PutAll(ctx, s, accounts); err != nil {
-		return err
-	}
-	return s.Print(app.OneOrAll(views), tables...)
+	return catalog.Store(ctx, s, accounts)
 }

@@ -16,7 +16,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"svcapi/local/tools"
+	"svcapi/local/workdir"
 )
 
 // awkward holds values that a language may read with another meaning.
@@ -178,7 +178,7 @@ func run(t *testing.T, dir string, s Sample) string {
 	cmd := exec.CommandContext(t.Context(), l.command[0], append(l.command[1:], file)...)
 	cmd.Dir = dir
 	if s.Lang == "PHP" {
-		modules, err := tools.NodeModules(t.Context())
+		modules, err := workdir.NodeModules(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

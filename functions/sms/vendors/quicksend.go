@@ -5,13 +5,14 @@ import (
 	"encoding/base64"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"svcapi/shared/upstream"
+
+	"svcapi/shared/pattern"
 )
 
 // quickSendPath is the path of the vendor's own API. White labels have other paths.
@@ -109,7 +110,7 @@ func (a *quickSendAdapter) send(ctx context.Context, function string, request qu
 }
 
 // refusalWords are the words of a refusal in plain text, known from clients of the vendor.
-var refusalWords = regexp.MustCompile(`(?i)\b(error|fail(ed|ure)?|invalid|insufficient)\b`)
+var refusalWords = pattern.New(`(?i)\b(error|fail(ed|ure)?|invalid|insufficient)\b`)
 
 // read returns the members of a successful response. A failure can have HTTP status 200, as JSON or as plain text.
 func (a *quickSendAdapter) read(response *upstream.Response, err error) (map[string]jsontext.Value, error) {
@@ -126,7 +127,7 @@ func (a *quickSendAdapter) read(response *upstream.Response, err error) (map[str
 		words = strings.Join([]string{text(values["status"]), text(values["error"]), text(values["message"])}, " ")
 	}
 	page := !parsed && strings.HasPrefix(strings.TrimSpace(words), "<")
-	if !page && (refusalWords.MatchString(words) || keyWords.MatchString(words)) {
+	if !page && (refusalWords().MatchString(words) || keyWords().MatchString(words)) {
 		return nil, a.byText(words)
 	}
 	return nil, a.fail(upstream.Unusable, string(response.Body))

@@ -1,11 +1,12 @@
 package vendors
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"svcapi/shared/pattern"
 )
 
 // text returns a string, number or boolean as text, because vendors change types without notice. Any other value is "".
@@ -46,9 +47,9 @@ func each(numbers []string, format func(string) string) []string {
 	return formatted
 }
 
-var numberPattern = regexp.MustCompile(`^-?\d[\d,]*(\.\d+)?$`)
+var numberPattern = pattern.New(`^-?\d[\d,]*(\.\d+)?$`)
 
-func isNumber(s string) bool { return numberPattern.MatchString(s) }
+func isNumber(s string) bool { return numberPattern().MatchString(s) }
 
 // Formats of a number +947XXXXXXXX for vendors.
 

@@ -6,13 +6,14 @@ import (
 	"errors"
 	"maps"
 	"net/http"
-	"regexp"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/go-json-experiment/json"
 
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
+
+	"svcapi/shared/pattern"
 )
 
 // Message is one SMS to one recipient.
@@ -134,7 +135,7 @@ var unitPrice = upstream.Field{
 var senderID = upstream.Field{Name: "sender_id", Description: "sender shown on the handset, as the vendor approved it", Required: true}
 
 // keyWords are the refusals of an account by vendors without error codes, known from third-party clients.
-var keyWords = regexp.MustCompile(`(?i)\b(unauthori[sz]ed|unauthenticated|not allowed|invalid (api[ _]?key|key|token|user|credentials|login))\b`)
+var keyWords = pattern.New(`(?i)\b(unauthori[sz]ed|unauthenticated|not allowed|invalid (api[ _]?key|key|token|user|credentials|login))\b`)
 
 // caller is the common part of the adapters: the account and the HTTP client.
 type caller struct {
@@ -167,12 +168,12 @@ func (c caller) fail(class upstream.Class, detail string) error {
 }
 
 // codePattern matches the codes of vendors. No other text of a vendor reaches a client as a code.
-var codePattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+var codePattern = pattern.New(`^[A-Za-z0-9._-]{1,64}$`)
 
 // withCode returns the error of a call with the vendor's own code, unless the code is empty or holds a secret.
 func (c caller) withCode(err error, code string) error {
 	e, ok := errors.AsType[*upstream.Error](err)
-	if ok && codePattern.MatchString(code) && upstream.Redact(code, c.account.Redact()) == code {
+	if ok && codePattern().MatchString(code) && upstream.Redact(code, c.account.Redact()) == code {
 		e.Code = code
 	}
 	return err
@@ -188,7 +189,7 @@ func (c caller) redacting(more secret.Values) caller {
 
 // byText returns the error for a refusal whose text alone shows the class.
 func (c caller) byText(text string) error {
-	if keyWords.MatchString(text) {
+	if keyWords().MatchString(text) {
 		return c.fail(upstream.CredentialsRefused, text)
 	}
 	return c.fail(upstream.Rejected, text)

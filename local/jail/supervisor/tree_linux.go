@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"syscall"
+	"time"
 
 	"svcapi/local/jail/spec"
 	"svcapi/local/process"
@@ -41,12 +43,17 @@ func (s *supervisor) proceed() {
 	s.stopped = nil
 }
 
-// end ends every process of the function, and the supervisor.
+// end ends every process of the function, and the supervisor. The list of a process's children can lack some while others
+// end (proc_tid_children(5)): only the kernel's ECHILD says that none is left.
 func (s *supervisor) end() {
-	if !s.has(spec.Namespaces) { // else the kernel ends the namespace with its first process
-		for left := descendants(); len(left) > 0; left = descendants() {
-			signalAll(left, syscall.SIGKILL)
-			_, _ = syscall.Wait4(-1, nil, 0, nil) // for one of them; where another thread reaps the last, there is none
+	for !s.has(spec.Namespaces) { // else the kernel ends the namespace with its first process
+		signalAll(descendants(), syscall.SIGKILL)
+		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
+		if errors.Is(err, syscall.ECHILD) {
+			break
+		}
+		if pid == 0 {
+			<-time.After(time.Millisecond) // the kernel is ending them
 		}
 	}
 	os.Exit(0)

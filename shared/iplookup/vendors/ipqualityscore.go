@@ -8,6 +8,8 @@ import (
 	"regexp"
 
 	"svcapi/shared/upstream"
+
+	"svcapi/shared/pattern"
 )
 
 // ipQualityScoreSpec is IPQualityScore's proxy detection API (fixtures and client of the Ruby gem geocoder).
@@ -33,11 +35,11 @@ type ipQualityScoreResponse struct {
 
 // ipQualityScoreWords are the meanings of a failure by the words of its message, in the order in which they are looked for.
 var ipQualityScoreWords = []struct {
-	words   *regexp.Regexp
+	words   func() *regexp.Regexp
 	meaning meaning
 }{
-	{regexp.MustCompile(`(?i)insufficient credits|exceeded your request quota`), quota},
-	{regexp.MustCompile(`(?i)\b(invalid|unauthorized)\b.*\bkey\b`), credentials},
+	{pattern.New(`(?i)insufficient credits|exceeded your request quota`), quota},
+	{pattern.New(`(?i)\b(invalid|unauthorized)\b.*\bkey\b`), credentials},
 }
 
 // ipQualityScore returns no relays. The body decides, because failures have HTTP status 200. The strictness is the least, and
@@ -54,7 +56,7 @@ func ipQualityScore(ctx context.Context, c Caller, addr netip.Addr) (Risk, error
 		return Risk{}, c.fail(unusable, "response without success")
 	case !*a.Success:
 		for _, w := range ipQualityScoreWords {
-			if w.words.MatchString(string(a.Message)) {
+			if w.words().MatchString(string(a.Message)) {
 				return Risk{}, c.fail(w.meaning, string(a.Message))
 			}
 		}

@@ -2,12 +2,13 @@ package vendors
 
 import (
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/oschwald/maxminddb-golang/v2/mmdbdata"
+
+	"svcapi/shared/pattern"
 )
 
 // text is a vendor's text of any JSON type, because vendors change the types of fields.
@@ -45,22 +46,22 @@ func (t text) pointer() *string {
 	return &s
 }
 
-var countryPattern = regexp.MustCompile(`^[A-Z]{2}$`)
+var countryPattern = pattern.New(`^[A-Z]{2}$`)
 
 // country returns a country code of two capital letters (ISO 3166-1 alpha-2), or nil.
 func (t text) country() *string {
 	s := strings.ToUpper(strings.TrimSpace(string(t)))
-	if !countryPattern.MatchString(s) {
+	if !countryPattern().MatchString(s) {
 		return nil
 	}
 	return &s
 }
 
-var asnPattern = regexp.MustCompile(`^(?:AS)?0*([1-9][0-9]{0,9})$`)
+var asnPattern = pattern.New(`^(?:AS)?0*([1-9][0-9]{0,9})$`)
 
 // asn returns an autonomous-system number as "AS" and digits, or nil.
 func (t text) asn() *string {
-	m := asnPattern.FindStringSubmatch(strings.ToUpper(strings.TrimSpace(string(t))))
+	m := asnPattern().FindStringSubmatch(strings.ToUpper(strings.TrimSpace(string(t))))
 	if m == nil {
 		return nil
 	}

@@ -8,6 +8,8 @@ import (
 	"regexp"
 
 	"svcapi/shared/upstream"
+
+	"svcapi/shared/pattern"
 )
 
 // vpnAPISpec is vpnapi.io (the vendor's API documentation for the path; clients for the rest).
@@ -38,12 +40,12 @@ type vpnAPIResponse struct {
 
 // vpnAPIWords are the meanings of messages, also with HTTP 200, by their words, in the order in which they are looked for.
 var vpnAPIWords = []struct {
-	words   *regexp.Regexp
+	words   func() *regexp.Regexp
 	meaning meaning
 }{
-	{regexp.MustCompile(`(?i)\b(limit|quota|exceeded|too many|rate)\b`), quota},
-	{regexp.MustCompile(`(?i)\b(api[ _-]?key|key|unauthori[sz]ed|account|subscription|plan)\b`), credentials},
-	{regexp.MustCompile(`(?i)\b(private|reserved|bogon|not in (the|our) database|not found)\b`), unknown},
+	{pattern.New(`(?i)\b(limit|quota|exceeded|too many|rate)\b`), quota},
+	{pattern.New(`(?i)\b(api[ _-]?key|key|unauthori[sz]ed|account|subscription|plan)\b`), credentials},
+	{pattern.New(`(?i)\b(private|reserved|bogon|not in (the|our) database|not found)\b`), unknown},
 }
 
 // vpnAPI returns no hosting. A response without security is about an address that the vendor does not serve, unless the
@@ -56,7 +58,7 @@ func vpnAPI(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
 	}
 	if message := string(cmp.Or(a.Message, a.Error)); a.Security == nil && message != "" {
 		for _, w := range vpnAPIWords {
-			if w.words.MatchString(message) {
+			if w.words().MatchString(message) {
 				return Risk{}, c.fail(w.meaning, message)
 			}
 		}

@@ -47,7 +47,7 @@ const (
 // Result is the outcome of the fetch from one source. The JSON form is the output of "svc rates sync".
 type Result struct {
 	Source  string  `json:"source"`
-	Outcome Outcome `json:"what"`
+	Outcome Outcome `json:"outcome"`
 	Detail  string  `json:"detail"` // the reason, for people
 }
 

@@ -345,7 +345,7 @@ func (s *stage) setShards(ctx context.Context, id string, shards int) error {
 	_, err := s.fixture.direct.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:        aws.String(s.table("projects")),
 		Key:              dynamo.Item{"pk": dynamo.Text(id), "sk": dynamo.Text("project")},
-		UpdateExpression: aws.String("SET parts = :n, parts_before = :n, parts_since = :past"),
+		UpdateExpression: aws.String("SET shards = :n, shards_before = :n, shards_since = :past"),
 		ExpressionAttributeValues: dynamo.Item{
 			":n": dynamo.Number(int64(shards)), ":past": dynamo.Text(time.Now().AddDate(0, 0, -1).UTC().Format(time.RFC3339)),
 		},

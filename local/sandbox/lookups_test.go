@@ -8,37 +8,17 @@ import (
 	"time"
 )
 
-// lookUpRequests returns, for each IP vendor, a function that builds a look-up; bad is appended to the credentials.
-func lookUpRequests(bad string) map[string]func(ip string) sample {
-	return map[string]func(ip string) sample{
-		"ipgeolocation": func(ip string) sample {
-			return sample{"GET", "/ipgeolocation/v3/ipgeo?include=security&apiKey=" + IPGeolocationKey + bad + "&ip=" + ip, "", ""}
-		},
-		"ipinfo": func(ip string) sample {
-			return sample{"GET", "/ipinfo/lookup/" + ip, "Bearer " + IPInfoToken + bad, ""}
-		},
-		"proxycheck": func(ip string) sample {
-			return sample{"GET", "/proxycheck/v3/" + ip + "?key=" + ProxyCheckKey + bad, "", ""}
-		},
-		"vpnapi": func(ip string) sample {
-			return sample{"GET", "/vpnapi/api/" + ip + "?key=" + VPNAPIKey + bad, "", ""}
-		},
-		"maxmind": func(ip string) sample {
-			return sample{"GET", "/maxmind/geoip/v2.1/insights/" + ip, basicAuth(MaxMindAccountID, MaxMindLicenseKey+bad), ""}
-		},
-		"ip-api": func(ip string) sample {
-			return sample{"GET", "/ip-api/json/" + ip + "?key=" + IPAPIKey + bad, "", ""}
-		},
-		"ipinfo-lite": func(ip string) sample {
-			return sample{"GET", "/ipinfo-lite/lite/" + ip, "Bearer " + IPInfoToken + bad, ""}
-		},
-		"ipqualityscore": func(ip string) sample {
-			return sample{"GET", "/ipqualityscore/api/json/ip/" + IPQualityScoreKey + bad + "/" + ip, "", ""}
-		},
-		"ip2location": func(ip string) sample {
-			return sample{"GET", "/ip2location/?key=" + IP2LocationKey + bad + "&ip=" + ip, "", ""}
-		},
-	}
+// lookUpRequests are a look-up at each IP vendor: IP is the address, and BAD is empty, or makes the credentials wrong.
+var lookUpRequests = map[string]sample{
+	"ipgeolocation":  {"GET", "/ipgeolocation/v3/ipgeo?include=security&apiKey=" + IPGeolocationKey + "BAD&ip=IP", "", ""},
+	"ipinfo":         {"GET", "/ipinfo/lookup/IP", "Bearer " + IPInfoToken + "BAD", ""},
+	"proxycheck":     {"GET", "/proxycheck/v3/IP?key=" + ProxyCheckKey + "BAD", "", ""},
+	"vpnapi":         {"GET", "/vpnapi/api/IP?key=" + VPNAPIKey + "BAD", "", ""},
+	"maxmind":        {"GET", "/maxmind/geoip/v2.1/insights/IP", basicAuth(MaxMindAccountID, MaxMindLicenseKey) + "BAD", ""},
+	"ip-api":         {"GET", "/ip-api/json/IP?key=" + IPAPIKey + "BAD", "", ""},
+	"ipinfo-lite":    {"GET", "/ipinfo-lite/lite/IP", "Bearer " + IPInfoToken + "BAD", ""},
+	"ipqualityscore": {"GET", "/ipqualityscore/api/json/ip/" + IPQualityScoreKey + "BAD/IP", "", ""},
+	"ip2location":    {"GET", "/ip2location/?key=" + IP2LocationKey + "BAD&ip=IP", "", ""},
 }
 
 // TestAddresses checks the table of magic addresses for every IP vendor: the status and a part of the body.
@@ -84,24 +64,29 @@ func TestAddresses(t *testing.T) {
 			"45.83.0.7": `200 "is_bogon":true`, "45.83.0.8": `429 `, "x": `400 "error_code":10006`,
 		},
 	}
-	for name, ask := range lookUpRequests("") {
+	ask := func(ctx context.Context, in sample, ip, bad string) (int, string, error) {
+		fill := strings.NewReplacer("IP", ip, "BAD", bad)
+		in.path, in.authorization = fill.Replace(in.path), fill.Replace(in.authorization)
+		return s.send(ctx, in)
+	}
+	for name, in := range lookUpRequests {
 		want := wants[name]
 		want["45.83.0.10"], want["45.83.0.11"] = "200 <!doctype html>", "500 Internal Server Error"
 		for address, expected := range want {
 			status, part, _ := strings.Cut(expected, " ")
-			got, body, err := s.send(t.Context(), ask(address))
+			got, body, err := ask(t.Context(), in, address, "")
 			if err != nil || fmt.Sprint(got) != status || !strings.Contains(body, part) {
 				t.Errorf("%s about %s: %d %s %v, want %s", name, address, got, body, err, expected)
 			}
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		if _, body, err := s.send(ctx, ask("45.83.0.9")); err == nil {
+		if _, body, err := ask(ctx, in, "45.83.0.9", ""); err == nil {
 			t.Errorf("%s responds to a request that should hang: %s", name, body)
 		}
 		cancel()
 	}
-	for name, ask := range lookUpRequests("x") {
-		got, body, err := s.send(t.Context(), ask("112.134.0.1"))
+	for name, in := range lookUpRequests {
+		got, body, err := ask(t.Context(), in, "112.134.0.1", "x")
 		if refused := got == 401 || got == 403 || name == "ipqualityscore" && strings.Contains(body, "Invalid or unauthorized key"); err != nil || !refused {
 			t.Errorf("%s accepts wrong credentials: %d %s %v", name, got, body, err)
 		}

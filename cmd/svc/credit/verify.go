@@ -1,9 +1,8 @@
-// Package ledger holds the command "svc ledger".
-package ledger
+package credit
 
 import (
 	"context"
-	"fmt"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -11,8 +10,8 @@ import (
 	"svcapi/shared/credit"
 )
 
-// Command returns "svc ledger".
-func Command(a *app.App) *cobra.Command {
+// LedgerCommand returns "svc ledger".
+func LedgerCommand(a *app.App) *cobra.Command {
 	return app.Group("ledger", "Audit the wallets against the ledger", verify(a))
 }
 
@@ -33,14 +32,14 @@ func verify(a *app.App) *cobra.Command {
 
 The command reads both tables, changes nothing, and may run while the service runs.
 Exit code 1 means that the command has found a difference.`,
-	}, nil, run)
+	}, nil, runVerify)
 }
 
-func run(ctx context.Context, s *app.Stack) error {
+func runVerify(ctx context.Context, s *app.Stack) error {
 	step := s.Progress("reading", 0)
 	verified, err := s.Credits.Verify(ctx, func(int) { step() })
 	if s.Hidden != nil {
-		fmt.Fprintln(s.Errs)
+		s.Note("") // ends the line of the progress
 	}
 	if err != nil {
 		return err
@@ -59,4 +58,40 @@ func run(ctx context.Context, s *app.Stack) error {
 		return err
 	}
 	return app.Problems(len(views))
+}
+
+// PriceCommand returns "svc price".
+func PriceCommand(a *app.App) *cobra.Command {
+	return app.Group("price", "Show what operations cost", a.Command(&cobra.Command{
+		Use: "list", Short: "List the prices of Managed operations; Manual operations, balance and currency are free",
+	}, nil, prices))
+}
+
+type priceView struct {
+	Operation string `json:"operation"`
+	Credits   int64  `json:"credits"`
+	USD       string `json:"usd"`
+	Parameter string `json:"parameter"`
+}
+
+func prices(ctx context.Context, s *app.Stack) error {
+	d, err := s.Deployed(ctx)
+	if err != nil {
+		return err
+	}
+	views := []priceView{}
+	t := app.Table{Header: []string{"OPERATION", "CREDITS", "USD", "PARAMETER"}}
+	for _, p := range credit.PriceList() {
+		price, known := d.Prices[p.Operation]
+		if !known {
+			continue
+		}
+		v := priceView{p.Operation, price, app.Dollars(price), p.Parameter}
+		views = append(views, v)
+		t.Rows = append(t.Rows, []string{v.Operation, s.Number(price), v.USD, v.Parameter})
+	}
+	if len(views) == 0 {
+		return errors.New("the stack has no prices")
+	}
+	return s.Print(views, t)
 }

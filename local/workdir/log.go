@@ -1,5 +1,4 @@
-// Package logfile opens the logs of the local stack's components.
-package logfile
+package workdir
 
 import (
 	"crypto/rand"
@@ -9,14 +8,14 @@ import (
 	"path/filepath"
 )
 
-// Variable names a folder that keeps every log of a test run, so that one search goes through all of them.
-const Variable = "TEST_LOGS"
+// LogsVariable names a folder that keeps every log of a test run, so that one search goes through all of them.
+const LogsVariable = "TEST_LOGS"
 
-// Open opens a log for appending. Where Variable names a folder, Open makes path a link to a file in that folder
+// OpenLog opens a log for appending. Where LogsVariable names a folder, OpenLog makes path a link to a file in that folder
 // under a name of its own: removing path removes only the link.
-func Open(path string) (*os.File, error) {
+func OpenLog(path string) (*os.File, error) {
 	const flags = os.O_CREATE | os.O_APPEND | os.O_WRONLY
-	kept := os.Getenv(Variable)
+	kept := os.Getenv(LogsVariable)
 	if kept == "" {
 		return os.OpenFile(path, flags, 0o644)
 	}

@@ -1,0 +1,33 @@
+package sandbox
+
+// The credentials that the sandbox accepts, by vendor. The AWS keys are those of a project's own account.
+const (
+	AWSAccessKeyID         = "AKIASANDBOX000000001"
+	AWSSecretAccessKey     = "aws-sandbox-secret-access-key"
+	DialogKey              = "dialog-sandbox-esmsqk"
+	DialogUsername         = "dialog-sandbox-user"
+	DialogPassword         = "dialog-sandbox-password"
+	ExchangeRateAPIKey     = "exchangerateapi-sandbox-key"
+	HutchUsername          = "hutch-sandbox-user"
+	HutchPassword          = "hutch-sandbox-password"
+	IP2LocationKey         = "ip2location-sandbox-key"
+	IPAPIKey               = "ip-api-sandbox-key"
+	IPGeolocationKey       = "ipgeolocation-sandbox-api-key"
+	IPInfoToken            = "ipinfo-sandbox-token"
+	IPQualityScoreKey      = "ipqualityscore-sandbox-key"
+	MaxMindAccountID       = "100001"
+	MaxMindLicenseKey      = "maxmind-sandbox-license-key"
+	NotifyUserID           = "10001"
+	NotifyAPIKey           = "notifylk-sandbox-api-key"
+	OpenExchangeRatesAppID = "openexchangerates-sandbox-app-id"
+	ProxyCheckKey          = "proxycheck-sandbox-api-key"
+	QuickSendEmail         = "account@quicksend.example"
+	QuickSendAPIKey        = "quicksend-sandbox-api-key"
+	SMSLenzUserID          = "20002"
+	SMSLenzAPIKey          = "smslenz-sandbox-api-key"
+	TextLKToken            = "1000|textlk-sandbox-token"
+	TwilioAccountSID       = "AC00000000000000000000000000000001"
+	TwilioAuthToken        = "twilio-sandbox-auth-token"
+	UltimateSMSToken       = "2000|ultimatesms-sandbox-token"
+	VPNAPIKey              = "vpnapi-sandbox-api-key"
+)
