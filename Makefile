@@ -46,8 +46,7 @@ PLAIN := ./functions/barcode ./functions/barcode/draw ./functions/barcode/qrcode
 # These always run, because they depend on more than Go's cache of test results knows: they compile the programs that they
 # run, or run in the jail as a whole. Another package runs again when its code, a file that it reads or a variable changes.
 STACKS := ./test/acceptance ./local ./functions/pdf/render
-HOSTS  := ./local/lambda ./local/gateway ./local/jail ./local/stack ./local/build ./functions/pdf \
-	./test/acceptance/freeze
+HOSTS  := ./local/lambda ./local/gateway ./local/jail ./local/stack ./local/build ./functions/pdf
 # The longest packages start first, so that no long test runs alone at the end. make check has run the policies.
 RACE = ./functions/pdf/render/browser ./shared/credit ./cmd/svc ./test/capacity \
 	$$(go list ./... | grep -vxF "$$(go list ./test/policy $(PLAIN) $(SIMULATIONS) $(STACKS) $(HOSTS))")

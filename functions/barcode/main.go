@@ -9,7 +9,6 @@ import (
 
 	"svcapi/functions/barcode/draw"
 	"svcapi/shared/api"
-
 	"svcapi/shared/pattern"
 )
 

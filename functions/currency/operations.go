@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"svcapi/shared/api"
+	"svcapi/shared/pattern"
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
-
-	"svcapi/shared/pattern"
 )
 
 // The patterns of the path parameters (openapi.yaml#CurrencyBase, openapi.yaml#CurrencyTarget,

@@ -11,9 +11,8 @@ import (
 	"svcapi/shared/ipaddr"
 	"svcapi/shared/iplookup"
 	"svcapi/shared/iplookup/vendors"
-	"svcapi/shared/project"
-
 	"svcapi/shared/pattern"
+	"svcapi/shared/project"
 )
 
 // lookupRequest is the decoded body of POST /location/lookup.

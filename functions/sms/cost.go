@@ -9,9 +9,8 @@ import (
 
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/api"
-	"svcapi/shared/upstream"
-
 	"svcapi/shared/pattern"
+	"svcapi/shared/upstream"
 )
 
 // costErrors are the responses to a failed cost check of a vendor.

@@ -11,10 +11,9 @@ import (
 	"svcapi/functions/sms/units"
 	"svcapi/shared/api"
 	"svcapi/shared/credit"
+	"svcapi/shared/pattern"
 	"svcapi/shared/project"
 	"svcapi/shared/upstream"
-
-	"svcapi/shared/pattern"
 )
 
 // sendErrors are the responses to a failed send (docs/decisions.md#vendor-outcomes).

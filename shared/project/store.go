@@ -18,7 +18,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"svcapi/shared/dynamo"
-
 	"svcapi/shared/pattern"
 )
 

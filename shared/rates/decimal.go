@@ -63,10 +63,14 @@ func (d Decimal) over(e Decimal) Decimal {
 }
 
 // Convert multiplies an amount by a rate, and rounds the exact product half to even to at most 6 decimals.
-func Convert(amount, rate Decimal) Decimal { return Decimal{amount.v.Mul(rate.v).RoundBank(resultPlaces)}.Reduced() }
+func Convert(amount, rate Decimal) Decimal {
+	return Decimal{amount.v.Mul(rate.v).RoundBank(resultPlaces)}.Reduced()
+}
 
 // moved reports whether a number differs from an earlier number by more than half of the earlier number.
-func moved(from, to Decimal) bool { return to.v.Sub(from.v).Abs().Cmp(from.v.Mul(decimal.New(5, -1))) > 0 }
+func moved(from, to Decimal) bool {
+	return to.v.Sub(from.v).Abs().Cmp(from.v.Mul(decimal.New(5, -1))) > 0
+}
 
 // MarshalJSON writes a JSON number with the decimal's own digits.
 func (d Decimal) MarshalJSON() ([]byte, error) { return []byte(d.String()), nil }

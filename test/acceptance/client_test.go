@@ -36,6 +36,7 @@ type request struct {
 	as     credential
 	header map[string]string // in addition to the credentials
 	base   string            // another base URL than that of the system under test
+	about  string            // what a generator did, for messages
 }
 
 // response is an HTTP response, with the envelope of a JSON body.
@@ -174,7 +175,7 @@ func (a *response) check(t *testing.T, r request) {
 	t.Helper()
 	wrong := func(what string, details ...any) {
 		t.Helper()
-		t.Errorf("%s %s: response %d %.300s: %s %v", r.method, r.path, a.status, a.body, what, details)
+		t.Errorf("%s%s %s: response %d %.300s: %s %v", r.about, r.method, r.path, a.status, a.body, what, details)
 	}
 	ids := a.header.Values("X-SVC-Request-ID")
 	if _, err := uuid.Parse(a.RequestID); err != nil || len(ids) != 1 || ids[0] != a.RequestID {
@@ -224,8 +225,8 @@ func (a *response) check(t *testing.T, r request) {
 	}
 }
 
-// explained reports whether an error has the details of its code: messages by field, or a reason. openapi.yaml describes
-// them for responses with one code alone.
+// explained reports whether an error has the details of its code: messages by field, or a reason. openapi.yaml
+// describes them for responses with one code alone.
 func explained(failure map[string]any) bool {
 	details, _ := failure["details"].(map[string]any)
 	switch failure["code"] {
@@ -243,8 +244,8 @@ func explained(failure map[string]any) bool {
 	return true
 }
 
-// lacking returns a field that the response of a send lacks. openapi.yaml describes the three forms of provider_response in
-// one schema, because generators of clients know no alternatives.
+// lacking returns a field that the response of a send lacks. openapi.yaml describes the three forms of
+// provider_response in one schema, because generators of clients know no alternatives.
 func lacking(result map[string]any) string {
 	response, _ := result["provider_response"].(map[string]any)
 	needed := []string{"status", "id", "vendor"}

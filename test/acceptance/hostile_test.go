@@ -1,28 +1,18 @@
 package acceptance
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/getkin/kin-openapi/openapi3"
-	"github.com/google/uuid"
 
 	"svcapi/shared/project"
 )
@@ -41,14 +31,11 @@ func everything(mode project.Mode) []integration {
 	}
 }
 
-// Every response to hostile bytes is in openapi.yaml, is no 5xx and contains no internals. A refused request is not
+// Every response to a hostile request is in openapi.yaml, is no 5xx and contains no internals. A refused request is not
 // charged, and each charge has a response. REQUESTS and SEED choose other requests, and AT chooses the one of an index.
-//
-// The local gateway is net/http, which refuses by itself what is no HTTP; API Gateway refuses more, and in words of its
-// own. What reaches a function is the same.
 func TestHostileRequests(t *testing.T) {
 	local(t)
-	total := number64(t, "REQUESTS", 2000)
+	total := number64(t, "REQUESTS", 600)
 	seeds := []uint64{fixedSeed, uint64(time.Now().UnixNano() % 1_000_000)}
 	if text := os.Getenv("SEED"); text != "" {
 		seeds = []uint64{uint64(number64(t, "SEED", 0))}
@@ -56,25 +43,35 @@ func TestHostileRequests(t *testing.T) {
 		seeds = seeds[1:]
 	}
 	const granted = int64(1_000_000_000_000)
-	managed := plan{credits: granted, integrations: everything(project.Managed)}.make(t).drawing(t, project.Managed)
-	svc[any](t, "", "integration", "set", managed.id, "pdf", "builtin", "--env", "development", "--mode", "managed")
+	managed := plan{credits: granted, integrations: everything(project.Managed)}.make(t).drawing(t, project.Managed).printing(t, project.Managed)
 	byok := plan{integrations: everything(project.BYOK)}.make(t).drawing(t, project.BYOK)
-	forget()
-	host := strings.TrimPrefix(fixture.baseURL, "http://")
-	host, prefix, _ := strings.Cut(host, "/")
-	run := &hostile{t: t, host: host, statusOf: map[string]int{}, statuses: map[int]int{}}
+	var mu sync.Mutex
+	statusOf, statuses := map[string]int{}, map[int]int{} // by request ID; the responses of each
 	for _, seed := range seeds {
-		g := &generator{seed: seed, prefix: "/" + prefix, host: host, examples: examples(fixture.spec), tenants: []*tenant{managed, managed, byok}}
-		n := total / len(seeds)
+		g := &generator{seed: seed, examples: examples(fixture.spec), tenants: []*tenant{managed, managed, byok}}
+		first, n := 0, total/len(seeds)
 		t.Logf("%d requests, SEED=%d", n, seed)
-		run.all(g, n)
+		if os.Getenv("AT") != "" {
+			first, n = number64(t, "AT", 0), 1
+			t.Logf("%.4096q", fmt.Sprint(g.request(first)))
+		}
+		atOnce(n, hostileAtOnce, func(i int) *response {
+			r := g.request(first + i)
+			a := r.send(t)
+			if a == nil {
+				return nil
+			}
+			mu.Lock()
+			statusOf[a.header.Get("X-SVC-Request-ID")] = a.status
+			statuses[a.status]++
+			mu.Unlock()
+			checkHostile(t, r, a)
+			return nil
+		})
 	}
-	t.Logf("%d responses by status: %v; %d connections ended without one", run.total(), run.statuses, run.silent.Load())
-	if run.total() < total/2 && os.Getenv("AT") == "" {
-		t.Errorf("only %d of %d requests got a response", run.total(), total)
-	}
-	run.checkMoney(managed, granted)
-	run.checkMoney(byok, 0)
+	t.Logf("responses by status: %v", statuses)
+	checkMoney(t, managed, granted, statusOf)
+	checkMoney(t, byok, 0, statusOf)
 	checkProcesses(t)
 	// The stack is as it was.
 	if a := (request{path: balance, as: managed.dev, body: "{}"}).do(t); a != nil && a.status != 200 {
@@ -91,197 +88,43 @@ func number64(t *testing.T, variable string, otherwise int) int {
 	return n
 }
 
-// hostile sends requests and checks the responses.
-type hostile struct {
-	t      *testing.T
-	host   string
-	silent atomic.Int64
-	errors atomic.Int64
-
-	mu       sync.Mutex
-	statusOf map[string]int // status by request ID, of those with credentials
-	statuses map[int]int
-}
-
-func (h *hostile) total() int {
-	sum := 0
-	for _, n := range h.statuses {
-		sum += n
-	}
-	return sum
-}
-
-func (h *hostile) all(g *generator, n int) {
-	if at := os.Getenv("AT"); at != "" {
-		index := number64(h.t, "AT", 0)
-		h.t.Logf("request %d, %q:\n%.4096q", index, g.request(index).how, g.request(index).bytes())
-		h.one(g, index)
-		return
-	}
-	next := make(chan int)
-	var running sync.WaitGroup
-	for range hostileAtOnce {
-		running.Go(func() {
-			for i := range next {
-				h.one(g, i)
-			}
-		})
-	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	running.Wait()
-}
-
-// one sends the request of an index and reads all that comes back.
-func (h *hostile) one(g *generator, index int) {
-	w := g.request(index)
-	wrong := func(format string, arguments ...any) {
-		if h.errors.Add(1) <= 20 {
-			h.t.Errorf("SEED=%d AT=%d, %s %.100q %q: %s", g.seed, index, w.method, w.target, w.how, fmt.Sprintf(format, arguments...))
-		}
-	}
-	conn, err := net.Dial("tcp", h.host)
-	if err != nil {
-		wrong("%v", err)
-		return
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(45 * time.Second)) // a connection has one
-	sent, data, sound := make(chan struct{}), w.bytes(), w.sound
-	go func() {
-		defer close(sent)
-		_, _ = conn.Write(data) // refused midway is refused
-		if !sound {
-			_ = conn.(*net.TCPConn).CloseWrite() // what was announced and does not come, does not come
-		}
-	}()
-	defer func() { conn.Close(); <-sent }()
-	in := bufio.NewReader(conn)
-	for responses := range 3 {
-		got, err := http.ReadResponse(in, &http.Request{Method: w.method})
-		if err != nil {
-			if netErr := net.Error(nil); errors.As(err, &netErr) && netErr.Timeout() {
-				wrong("no response in 45 s")
-			} else if responses == 0 && w.sound {
-				wrong("no response: %v", err)
-			} else if responses == 0 {
-				h.silent.Add(1)
-			}
-			return
-		}
-		body, err := io.ReadAll(got.Body)
-		if err != nil && w.sound {
-			wrong("cut off: %v", err)
-		}
-		if got.StatusCode == http.StatusContinue {
-			continue
-		}
-		h.note(w, got, body, wrong)
-		w = &wire{method: http.MethodGet, how: append(w.how, "what came next"), free: true} // a response to the bytes after the request
-	}
-}
-
 // inside matches internals that a response never contains.
 var inside = regexp.MustCompile(`goroutine \d|runtime error|panic:|\.go:\d+|/(tmp|root|home|var|usr|proc)/|127\.0\.0\.1|localhost|dynamodb|secretsmanager|svcs_|AKIA|ResourceNotFound|github\.com`)
 
-// note checks one response and counts its status.
-func (h *hostile) note(w *wire, got *http.Response, body []byte, wrong func(string, ...any)) {
-	id := got.Header.Get("X-SVC-Request-ID")
-	h.mu.Lock()
-	h.statuses[got.StatusCode]++
-	if id != "" {
-		h.statusOf[id] = got.StatusCode
+// checkHostile checks one response.
+func checkHostile(t *testing.T, r request, a *response) {
+	t.Helper()
+	media := a.header.Get("Content-Type")
+	found := inside.FindString(string(a.body))
+	switch {
+	case a.status >= 500:
+		t.Errorf("%s: %s %.100q: %d %.300s", r.about, r.method, r.path, a.status, a.body)
+	case found != "" && !strings.Contains(r.body, found) && !strings.HasPrefix(media, "image/"):
+		t.Errorf("%s: %s %.100q: the response contains internals: %q in %.300s", r.about, r.method, r.path, found, a.body)
+	case r.method == http.MethodHead || strings.EqualFold(r.method, "post") && r.method != "POST": // the adapter reads post as POST
+	case strings.HasPrefix(media, "application/json"):
+		a.check(t, r)
+	case a.status != 200 || len(a.body) == 0 || a.header.Get("Content-Length") != strconv.Itoa(len(a.body)) && !strings.Contains(r.path, "/pdf/stream"):
+		t.Errorf("%s: %s %.100q: %d %v, %d bytes", r.about, r.method, r.path, a.status, a.header, len(a.body))
 	}
-	h.mu.Unlock()
-	if got.StatusCode >= 500 {
-		wrong("%d %.300s", got.StatusCode, body)
-		return
-	}
-	if _, err := uuid.Parse(id); err != nil {
-		wrong("%d without a request ID: %v, %.300s", got.StatusCode, got.Header, body)
-		return
-	}
-	isPage := strings.HasPrefix(w.target, "/docs") || strings.Contains(got.Header.Get("Content-Security-Policy"), "default-src")
-	if got.StatusCode == 304 || isPage || w.method == http.MethodHead || len(body) == 0 && w.method == "" {
-		return
-	}
-	echoes := got.StatusCode == 200 || len(w.body) == 0
-	if found := inside.Find(body); found != nil && !bytes.Contains(w.body, found) && (!echoes || !strings.Contains(got.Header.Get("Content-Type"), "image")) {
-		wrong("the response contains internals: %q in %.300s", found, body)
-	}
-	media, _, _ := strings.Cut(got.Header.Get("Content-Type"), ";")
-	var value any
-	if media == "application/json" {
-		if err := json.Unmarshal(body, &value); err != nil {
-			wrong("%d is no JSON: %v", got.StatusCode, err)
-			return
-		}
-		var a response
-		if err := json.Unmarshal(body, &a); err != nil || a.RequestID != id || a.Success != (got.StatusCode == 200) || a.Success != (a.Error.Code == "") {
-			wrong("%d is no envelope: %.300s", got.StatusCode, body)
-		}
-	}
-	// What is no HTTP ends at the gateway, in the same shape.
-	if !w.sound && slices.Contains([]int{400, 413, 417, 431}, got.StatusCode) && bytes.Contains(body, []byte(`"http_error"`)) {
-		return
-	}
-	documented := h.documented(w, got.StatusCode)
-	if documented == nil {
-		if w.sound || !slices.Contains([]int{401, 403, 404, 405, 413}, got.StatusCode) {
-			wrong("%d is not documented: %.300s", got.StatusCode, body)
-		}
-		return
-	}
-	content := documented.Content[media]
-	if content == nil {
-		wrong("%d with media type %q", got.StatusCode, media)
-		return
-	}
-	if media != "application/json" {
-		if strings.Contains(w.target, "/pdf/stream") && got.Header.Get("Content-Length") == "" && len(body) > 0 {
-			return // a stream has no length
-		}
-		if n, err := strconv.Atoi(got.Header.Get("Content-Length")); err != nil || n != len(body) || n == 0 {
-			wrong("%d bytes, Content-Length %q", len(body), got.Header.Get("Content-Length"))
-		}
-		return
-	}
-	if err := content.Schema.Value.VisitJSON(value, openapi3.VisitAsResponse()); err != nil {
-		wrong("%d, schema: %v", got.StatusCode, err)
-	}
-}
-
-// documented finds the response in openapi.yaml, by the example's path or by the changed target.
-func (h *hostile) documented(w *wire, status int) *openapi3.Response {
-	path := w.path
-	if path == "" {
-		target := strings.TrimPrefix(w.target, "http://evil.example") // the host makes no difference
-		path, _, _ = strings.Cut(strings.TrimPrefix(target, "/api/v1"), "?")
-		if !strings.HasPrefix(target, "/api/v1/") {
-			path = "/nothing"
-		}
-	}
-	return fixture.documented(request{method: cmp.Or(strings.ToUpper(w.method), http.MethodGet), path: path}, status) // the adapter reads post as POST
 }
 
 // checkMoney compares the project's wallet with its ledger, and the ledger with the responses.
-func (h *hostile) checkMoney(p *tenant, granted int64) {
-	h.t.Helper()
+func checkMoney(t *testing.T, p *tenant, granted int64, statusOf map[string]int) {
+	t.Helper()
 	charged := int64(0)
-	for id, e := range p.ledger(h.t) {
+	for id, e := range p.ledger(t) {
 		if e.State != "captured" {
 			continue
 		}
 		charged += e.Credits
-		if status := h.statusOf[id]; status != 200 || e.Uncertain || e.Credits <= 0 {
-			h.t.Errorf("project %s: %+v got the response %d", p.id, e, status)
+		if status := statusOf[id]; status != 200 || e.Uncertain || e.Credits <= 0 {
+			t.Errorf("project %s: %+v got the response %d", p.id, e, status)
 		}
 	}
-	h.t.Logf("project %s: %d credits charged", p.id, charged)
-	if left := p.balance(h.t); left != granted-charged || granted > 0 && charged == 0 {
-		h.t.Errorf("project %s: %d credits of %d are left, %d were charged", p.id, left, granted, charged)
+	t.Logf("project %s: %d credits charged", p.id, charged)
+	if left := p.balance(t); left != granted-charged || granted > 0 && charged == 0 {
+		t.Errorf("project %s: %d credits of %d are left, %d were charged", p.id, left, granted, charged)
 	}
 }
 
@@ -309,91 +152,5 @@ func checkProcesses(t *testing.T) {
 				t.Errorf("%s: %.600s", filepath.Base(file), content[max(0, at-200):])
 			}
 		}
-	}
-}
-
-// slowKinds are ways to hold a connection: what is sent at once, and what drips after it.
-var slowKinds = []struct{ name, first, drip string }{
-	{"idle", "", ""},
-	{"half a request line", "POST /api/v1/sms/bal", "a"},
-	{"header lines without end", "POST /api/v1/sms/balance HTTP/1.1\r\nHost: x\r\n", "X-A: b\r\n"},
-	{"a header line without end", "GET /api/v1/utility/currency/codes HTTP/1.1\r\nHost: x\r\nX-A: ", "a"},
-	{"a body that does not come", "POST /api/v1/sms/balance HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n", ""},
-	{"a body byte by byte", "POST /api/v1/sms/balance HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n{", " "},
-	{"chunks byte by byte", "POST /api/v1/sms/balance HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", "1\r\n \r\n"},
-	{"requests whose responses are not read", strings.Repeat("GET /docs/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n", 20), ""},
-	{"half-closed", "POST /api/v1/sms/balance HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{\x00close", ""},
-}
-
-// Slow clients hold their own connections and nothing else: other clients get responses as fast as before, and no
-// process of a function waits for a client. In AWS API Gateway is in front; here the local one plays it.
-func TestHostileSlowClients(t *testing.T) {
-	local(t)
-	p := plan{}.make(t).drawing(t, project.BYOK)
-	forget()
-	host, _, _ := strings.Cut(strings.TrimPrefix(fixture.baseURL, "http://"), "/")
-	good := request{path: "/utilities/barcode/generate", body: `{"data":"1"}`, as: p.dev}
-	// slowest is the longest that one of n good requests took.
-	slowest := func(n int) (longest time.Duration) {
-		for range n {
-			began := time.Now()
-			if a := good.send(t); a == nil || a.status != 200 {
-				t.Fatalf("a good request: %+v", a)
-			}
-			longest = max(longest, time.Since(began))
-		}
-		return longest
-	}
-	alone := slowest(20)
-	before := len(fixture.stack.Processes("SmsFunction"))
-
-	const each = 40
-	var conns []net.Conn
-	defer func() {
-		for _, c := range conns {
-			c.Close()
-		}
-	}()
-	stop := make(chan struct{})
-	var dripping sync.WaitGroup
-	defer func() { close(stop); dripping.Wait() }()
-	for _, kind := range slowKinds {
-		var mine []net.Conn
-		for range each {
-			conn, err := net.Dial("tcp", host)
-			if err != nil {
-				t.Fatal(err)
-			}
-			conns, mine = append(conns, conn), append(mine, conn)
-			first, half := strings.CutSuffix(kind.first, "\x00close")
-			_, _ = io.WriteString(conn, first)
-			if half {
-				_ = conn.(*net.TCPConn).CloseWrite() // a connection has one
-			}
-		}
-		if kind.drip == "" {
-			continue
-		}
-		dripping.Go(func() {
-			for tick := time.NewTicker(200 * time.Millisecond); ; {
-				select {
-				case <-stop:
-					tick.Stop()
-					return
-				case <-tick.C:
-					for _, conn := range mine {
-						_, _ = io.WriteString(conn, kind.drip) // one that was closed has been refused
-					}
-				}
-			}
-		})
-	}
-	beside := slowest(60)
-	t.Logf("with %d slow clients the slowest of 60 responses took %v, without them that of 20 %v", len(conns), beside, alone)
-	if beside > max(5*time.Second, 20*alone) {
-		t.Errorf("with %d slow clients a response took %v, without them %v", len(conns), beside, alone)
-	}
-	if now := len(fixture.stack.Processes("SmsFunction")); now > before+hostileAtOnce {
-		t.Errorf("%d processes of a function, %d before: they wait for clients", now, before)
 	}
 }

@@ -2,7 +2,6 @@ package acceptance
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,8 +21,8 @@ import (
 // racers is how many requests a test of a limit sends at once, to several processes of each function.
 const racers = 64
 
-// race sends the requests of one test at once. Tests with a race run alone: a machine that is too busy loses responses of
-// DynamoDB, and a count without a response counts twice.
+// race sends the requests of one test at once. Tests with a race run alone: a machine that is too busy loses responses
+// of DynamoDB, and a count without a response counts twice.
 func race(do func(i int) *response) []*response { return atOnce(racers, racers, do) }
 
 // limits sets the limits of a project before its first request.
@@ -58,127 +57,9 @@ func several(t *testing.T, function string) {
 	}
 }
 
-// docs/decisions.md#recipient-limit: of 64 requests at once to one number exactly as many are sent and charged as the limit
-// permits, over both environments. Another number is not concerned.
-func TestRecipientLimit(t *testing.T) {
-	local(t)
-	for mode, charged := range map[project.Mode]int64{project.Managed: perUnit(), project.BYOK: 0} {
-		t.Run(string(mode), func(t *testing.T) {
-			p := plan{prod: true, credits: 1_000_000, integrations: []integration{
-				{vendor: "twilio", mode: mode}, {vendor: "twilio", mode: mode, env: project.Production},
-			}}.make(t).limits(t, "--per-recipient", "7/12h,30/24h")
-			to, other := number(), number()
-			ask := func(i int) *response {
-				r := request{path: send, body: single([]string{to, "+94" + to[1:]}[i%2], "m"), as: p.dev}
-				if i%3 == 0 {
-					r.as, r.header = p.prod, map[string]string{"X-ENV": "prod"}
-				}
-				return r.do(t)
-			}
-			succeeded, refused := counted(t, race(ask), 429, "rate_limit_exceeded", "limit of 7 messages to one number in 12 hours")
-			several(t, "SmsFunction")
-			if n := len(sent(to)); succeeded != 7 || refused != racers-7 || n != 7 {
-				t.Errorf("%d requests succeeded, %d were refused, %d messages were sent; want 7", succeeded, refused, n)
-			}
-			if got := p.balance(t); got != 1_000_000-7*charged {
-				t.Errorf("balance %d after 7 messages", got)
-			}
-			if a := (request{path: send, body: single(other, "m"), as: p.dev}).do(t); a != nil && !a.is(200, "") {
-				t.Errorf("another number: %d %s", a.status, a.body)
-			}
-		})
-	}
-}
-
-// docs/decisions.md#recipient-limit: a message that is not sent for another reason counts in no window, and one that a window
-// refuses counts in no other.
-func TestRecipientLimitCountsWhatIsSent(t *testing.T) {
-	local(t)
-	t.Parallel()
-	p := plan{integrations: []integration{{vendor: "twilio", mode: project.Managed}}}.make(t).limits(t, "--per-recipient", "2/12h,3/24h")
-	to := number()
-	for range 5 {
-		if a := (request{path: send, body: single(to, "m"), as: p.dev}).do(t); a != nil && !a.is(402, "insufficient_funds") {
-			t.Errorf("without credits: %d %s", a.status, a.body)
-		}
-		idle(t, "SmsFunction")
-	}
-	p.grant(t, 1_000_000)
-	for range 5 {
-		if a := (request{path: send, body: single("0770000001", "m"), as: p.dev}).do(t); a != nil && a.status != 502 {
-			t.Errorf("rejected by the vendor: %d %s", a.status, a.body)
-		}
-		idle(t, "SmsFunction")
-	}
-	for i, want := range []int{200, 200, 429, 429} {
-		if a := (request{path: send, body: single(to, "m"), as: p.dev}).do(t); a != nil && a.status != want {
-			t.Errorf("message %d: %d %s, want %d", i, a.status, a.body, want)
-		}
-	}
-	// The day has room for one more: the refused messages do not count in it.
-	p.limits(t, "--per-recipient", "3/24h")
-	forget()
-	for i, want := range []int{200, 429} {
-		if a := (request{path: send, body: single(to, "m"), as: p.dev}).do(t); a != nil && a.status != want {
-			t.Errorf("after the change, message %d: %d %s, want %d", i, a.status, a.body, want)
-		}
-	}
-	// A repeat of an Idempotency-Key sends nothing and counts nothing.
-	key, next := map[string]string{"Idempotency-Key": "limits"}, number()
-	for range 6 {
-		if a := (request{path: send, body: single(next, "m"), as: p.dev, header: key}).do(t); a != nil && a.status != 200 {
-			t.Errorf("repeat: %d %s", a.status, a.body)
-		}
-	}
-	if n := len(sent(to)) + len(sent(next)); n != 4 {
-		t.Errorf("%d messages were sent, want 4", n)
-	}
-}
-
-// openapi.yaml#SmsRecipientResult: in a bulk, the recipients over their limit are not attempted, with the reason. A bulk of
-// such recipients alone is refused.
-func TestBulkRecipientLimit(t *testing.T) {
-	local(t)
-	t.Parallel()
-	p := plan{integrations: []integration{{vendor: "quicksend", mode: project.BYOK}}}.make(t).limits(t, "--per-recipient", "2/24h", "--daily-units", "1000")
-	to := numberBlock(120)
-	body := bulkSame(append(slices.Clone(to), to[0], to[0], to[1]), "m")
-	r := request{path: send, body: body, as: p.dev}.do(t)
-	if r == nil {
-		return
-	}
-	if r.status != 200 {
-		t.Fatalf("%d %.300s", r.status, r.body)
-	}
-	results := r.provider(t)
-	if r.Data.MessageCount != 122 || results.Status != "partial" || len(results.Results) != 123 {
-		t.Fatalf("%.300s", r.body)
-	}
-	for i, result := range results.Results {
-		want := "accepted  quicksend"
-		if i == 121 { // the third message to the first number
-			want = "not_attempted recipient_limit "
-		}
-		if got := result.Status + " " + result.Reason + " " + result.Vendor; got != want {
-			t.Errorf("recipient %d: %q, want %q", i, got, want)
-		}
-	}
-	if n := len(sent(to[0])); n != 2 {
-		t.Errorf("%d messages to one number", n)
-	}
-	r = request{path: send, body: bulkSame([]string{to[0], to[1], to[0]}, "m"), as: p.dev}.do(t)
-	if r != nil && (!r.is(429, "rate_limit_exceeded") || r.header.Get("Retry-After") == "") {
-		t.Errorf("all over their limit: %d %s", r.status, r.body)
-	}
-	idle(t, "SmsFunction") // what was refused counts in no day
-	if used := p.daily(t); used.Units != 122 {
-		t.Errorf("%d units of the day, want 122", used.Units)
-	}
-}
-
-// exactly repeats a race on a new project where a write of the day's counter was counted twice, because its response was
-// lost and DynamoDB took the repetition, too (docs/decisions.md#daily-limit). A race reports whether that happened: fewer
-// requests succeeded than the limit permits, although the counter is full. Nothing else fills a counter.
+// exactly repeats a race on a new project where a write of the day's counter was counted twice, because its response
+// was lost and DynamoDB took the repetition, too (docs/decisions.md#daily-limit). A race reports whether that happened:
+// fewer requests succeeded than the limit permits, although the counter is full. Nothing else fills a counter.
 func exactly(t *testing.T, race func() (countedTwice bool)) {
 	t.Helper()
 	for range 3 {
@@ -200,6 +81,32 @@ func (p *tenant) daily(t *testing.T) (counts struct {
 		Credits int64 `json:"credits_today"`
 		Units   int64 `json:"units_today"`
 	}](t, "", "project", "limits", p.id)
+}
+
+// docs/decisions.md#recipient-limit: of 64 requests at once to one number exactly as many are sent as the limit
+// permits, over both environments. In a bulk the recipients over their limit are not attempted, with the reason
+// (openapi.yaml#SmsRecipientResult).
+func TestRecipientLimit(t *testing.T) {
+	local(t)
+	p := plan{prod: true, integrations: []integration{
+		{vendor: "twilio", mode: project.BYOK}, {vendor: "twilio", mode: project.BYOK, env: project.Production},
+	}}.make(t).limits(t, "--per-recipient", "7/12h,30/24h")
+	to, other := number(), number()
+	ask := func(i int) *response {
+		r := request{path: send, body: single([]string{to, "+94" + to[1:]}[i%2], "m"), as: p.dev}
+		if i%3 == 0 {
+			r.as, r.header = p.prod, map[string]string{"X-ENV": "prod"}
+		}
+		return r.do(t)
+	}
+	succeeded, refused := counted(t, race(ask), 429, "rate_limit_exceeded", "limit of 7 messages to one number in 12 hours")
+	several(t, "SmsFunction")
+	if n := len(sent(to)); succeeded != 7 || refused != racers-7 || n != 7 {
+		t.Errorf("%d requests succeeded, %d were refused, %d messages were sent; want 7", succeeded, refused, n)
+	}
+	if a := (request{path: send, body: bulkSame([]string{to, other}, "m"), as: p.dev}).do(t); a != nil {
+		a.has(t, "bulk", `"status":"not_attempted","id":"","vendor":"","units":1,"reason":"recipient_limit"`, `"status":"partial"`, `"message_count":1`)
+	}
 }
 
 // docs/decisions.md#daily-limit: of 64 requests at once, over two operations, exactly as many are charged
@@ -265,74 +172,6 @@ func (p *tenant) alerted(t *testing.T, function string, want int) {
 	}
 }
 
-// docs/decisions.md#daily-limit: of 64 requests at once through the project's own account exactly as many units are sent as
-// the day permits.
-func TestDailyUnits(t *testing.T) {
-	local(t)
-	exactly(t, func() bool { return raceForUnits(t) })
-}
-
-func raceForUnits(t *testing.T) (countedTwice bool) {
-	p := plan{integrations: []integration{{vendor: "twilio", mode: project.BYOK}}}.make(t).limits(t, "--daily-units", "41")
-	to := numberBlock(racers)
-	responses := race(func(i int) *response {
-		return request{path: send, body: single(to[i], strings.Repeat("x", 200)), as: p.dev}.do(t) // two units
-	})
-	succeeded, refused := counted(t, responses, 402, "insufficient_funds", "daily limit of 41 SMS units")
-	messages := 0
-	for _, n := range to {
-		messages += len(sent(n))
-	}
-	if idle(t, "SmsFunction"); succeeded < 20 && messages == succeeded && p.daily(t).Units == 40 {
-		return true
-	}
-	if succeeded != 20 || refused != racers-20 || messages != 20 {
-		t.Errorf("%d requests succeeded, %d were refused, %d messages were sent; want 20", succeeded, refused, messages)
-	}
-	// What the vendor rejects is no unit of the day.
-	for range 3 {
-		if a := (request{path: send, body: single("0770000001", "m"), as: p.dev}).do(t); a != nil && a.status != 502 {
-			t.Errorf("rejected: %d %s", a.status, a.body)
-		}
-		idle(t, "SmsFunction")
-	}
-	if a := (request{path: send, body: single(to[0], "m"), as: p.dev}).do(t); a != nil && a.status != 200 {
-		t.Errorf("the last unit: %d %s", a.status, a.body)
-	}
-	return false
-}
-
-// docs/decisions.md#guessing: a process refuses wrong secrets for one client ID after a hundred, and never the right secret.
-func TestGuessing(t *testing.T) {
-	n := oneProcessStack(t)
-	known := demoProject("byok").prod
-	ask := func(as credential) *response {
-		return request{path: balance, body: "{}", as: as, header: map[string]string{"X-ENV": "prod"}, base: n.stack.BaseURL}.do(t)
-	}
-	statuses := map[int]int{}
-	for i := range 110 {
-		if a := ask(credential{known.ID, fmt.Sprint("svcs_guess", i)}); a != nil {
-			statuses[a.status]++
-			if (a.header.Get("Retry-After") != "") != (a.status == 429) || a.header.Get("X-RateLimit-Limit") != "" {
-				t.Errorf("guess %d: %d %v", i, a.status, a.header)
-			}
-		}
-	}
-	if !maps.Equal(statuses, map[int]int{401: 100, 429: 10}) {
-		t.Errorf("%v, want 100 times 401 and 10 times 429", statuses)
-	}
-	for as, want := range map[credential]int{
-		known: 200, {known.ID, ""}: 401, {"svc_byok_aaaaaaaa", "svcs_guess"}: 401, {known.ID, "svcs_guess"}: 429, {demoProject("managed").prod.ID, "svcs_guess"}: 401,
-	} {
-		if a := ask(as); a != nil && a.status != want {
-			t.Errorf("%s: %d %s, want %d", as.ID, a.status, a.body, want)
-		}
-	}
-	if lines := logLines(t, n.stack.LogDir, `"outcome":"guessed"`)["sms.log"]; len(lines) != 11 || !strings.Contains(lines[0], known.ID) || !strings.Contains(lines[0], `"source":"127.0.0.1"`) {
-		t.Errorf("%d lines: %.500s", len(lines), strings.Join(lines, ""))
-	}
-}
-
 // openapi.yaml#InsufficientFunds: the playground shows why a limit refused a request.
 func TestPlaygroundShowsRefusals(t *testing.T) {
 	local(t)
@@ -394,8 +233,8 @@ func (n *oneProcess) limited(t *testing.T, mode project.Mode) *tenant {
 	return &tenant{id: name, dev: remember(credential{clientID, clientSecret})}
 }
 
-// TestPhasesOfLimits checks that the limits add a write each and no phase, and that a refusal from memory costs one write
-// (docs/decisions.md#phases). TestPhasesAndWrites holds the same for a project without limits.
+// TestPhasesOfLimits checks that the limits add a write each and no phase, and that a refusal from memory costs one
+// write (docs/decisions.md#phases). TestPhasesAndWrites holds the same for a project without limits.
 func TestPhasesOfLimits(t *testing.T) {
 	n := oneProcessStack(t)
 	byok, managed := n.limited(t, project.BYOK), n.limited(t, project.Managed)

@@ -2,7 +2,6 @@ package acceptance
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log"
@@ -261,51 +260,6 @@ func TestPhasesAndWrites(t *testing.T) {
 	}
 }
 
-// TestResponseTime holds every call to DynamoDB for 50 ms, and checks that each response comes as much later as the phases
-// before the response predict (docs/decisions.md#phases). The fastest of several responses counts, as this machine may be
-// busy.
-func TestResponseTime(t *testing.T) {
-	const hold, least, most = 50 * time.Millisecond, 5, 40
-	n := oneProcessStack(t)
-	t.Cleanup(func() { n.recorder.delay(0) })
-	for _, c := range []struct {
-		name, project, path, body string
-		phases                    int
-	}{
-		{"free", "byok", send, single(number(), "m"), 1},
-		{"paid", "managed", barcodes, `{"data":"1"}`, 2},
-		{"paid SMS", "managed", send, single(number(), "m"), 3},
-	} {
-		fastest := map[time.Duration]time.Duration{}
-		respond := func(held time.Duration) {
-			n.awaitIdle(t)
-			n.recorder.delay(held)
-			began := time.Now()
-			a := n.ask(t, c.project, c.path, c.body, nil)
-			took := time.Since(began)
-			if a == nil || a.status != 200 {
-				t.Fatalf("%s: %+v", c.name, a)
-			}
-			if before, ok := fastest[held]; !ok || took < before {
-				fastest[held] = took
-			}
-		}
-		respond(0)
-		clear(fastest) // that one was cold
-		predicted := func() bool {
-			return (fastest[hold] - fastest[0]).Round(hold) == time.Duration(c.phases)*hold
-		}
-		for try := 0; try < least || try < most && !predicted(); try++ {
-			respond(0)
-			respond(hold)
-		}
-		t.Logf("%s: %s, with calls held %s", c.name, fastest[0], fastest[hold])
-		if !predicted() {
-			t.Errorf("%s: %s, and %s where each call takes %s longer: not %d phases", c.name, fastest[0], fastest[hold], hold, c.phases)
-		}
-	}
-}
-
 // kill ends the function's process, by its id, once a vendor has got what is sent to a number.
 func (n *oneProcess) kill(t *testing.T, to string) {
 	t.Helper()
@@ -459,17 +413,4 @@ func TestFunctionDies(t *testing.T) {
 	if a := n.send("managed", single(number(), "m"), nil).do(t); a != nil && !a.is(200, "") {
 		t.Errorf("afterwards: %d %s", a.status, a.body)
 	}
-}
-
-// lineOf is the log line of a request.
-func (n *oneProcess) lineOf(t *testing.T, requestID string) (line struct{ Vendor, Error, Outcome string }) {
-	t.Helper()
-	lines := logLines(t, n.stack.LogDir, requestID)["sms.log"]
-	if len(lines) != 1 {
-		t.Fatalf("%d log lines of request %s", len(lines), requestID)
-	}
-	if err := json.Unmarshal([]byte(lines[0]), &line); err != nil {
-		t.Fatal(err)
-	}
-	return line
 }

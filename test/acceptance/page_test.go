@@ -15,8 +15,8 @@ var sizes = []struct {
 	width, height int
 }{{"laptop", 1366, 768}, {"phone", 390, 844}}
 
-// Enter in the dialog keeps what was typed, and does not open the dialog again. On the local stack the playground starts
-// with a demo project's credentials.
+// Enter in the dialog keeps what was typed, and does not open the dialog again. On the local stack the playground
+// starts with a demo project's credentials.
 func TestPageCredentials(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -136,8 +136,8 @@ func TestPageSearch(t *testing.T) {
 	v.check(t)
 }
 
-// An operation shows its fields without a click, its samples and playground beside them or directly below, and what most
-// operations share once. No code is cut within a word, no two cells meet, and every sample can be copied.
+// An operation shows its fields without a click, its samples and playground beside them or directly below, and what
+// most operations share once. No code is cut within a word, no two cells meet, and every sample can be copied.
 func TestPageLayout(t *testing.T) {
 	local(t)
 	t.Parallel()

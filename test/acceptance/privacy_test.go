@@ -3,6 +3,7 @@ package acceptance
 import (
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -39,66 +40,53 @@ func logLines(t *testing.T, dir, text string) map[string][]string {
 	return found
 }
 
-// docs/decisions.md#privacy-mode: without it the request's line holds its payload, cut at 4 KB, once it is
-// authenticated and decoded; with it nothing of the payload, of the error's message or of the vendor's response.
+// docs/decisions.md#privacy-mode: without it the request's line holds its payload once it is authenticated and decoded;
+// with it nothing of the payload, of the error's message or of the vendor's response is in any log of the stack.
 func TestPrivacy(t *testing.T) {
 	local(t)
 	t.Parallel()
-	p := plan{integrations: []integration{{vendor: "twilio", mode: project.BYOK}}}.make(t)
+	p := plan{integrations: []integration{{vendor: "twilio", mode: project.BYOK}}}.make(t).drawing(t, project.BYOK).printing(t, project.BYOK)
 	const rejected, vendorSays = "0770000001", "unsubscribed"
-	for name, c := range map[string]struct {
-		r       request
-		private string // X-Privacy-Mode
-		logged  bool   // the payload
-		says    bool   // the vendor's words
+	header := map[string]string{"X-Privacy-Mode": "TRUE"}
+	missing := "<img src='" + fixture.images.URL + "/TEXT.gif'>"
+	for i, c := range []struct {
+		path, body string
+		header     map[string]string
+		status     int
+		logged     bool // the payload
 	}{
-		"accepted":                {r: request{as: p.dev, body: single(number(), "TEXT")}, logged: true},
-		"accepted, 1":             {r: request{as: p.dev, body: single(number(), "TEXT")}, private: "1"},
-		"accepted, true":          {r: request{as: p.dev, body: single(number(), "TEXT")}, private: "true"},
-		"accepted, TRUE":          {r: request{as: p.dev, body: single(number(), "TEXT")}, private: "TRUE"},
-		"accepted, 0":             {r: request{as: p.dev, body: single(number(), "TEXT")}, private: "0", logged: true},
-		"accepted, yes":           {r: request{as: p.dev, body: single(number(), "TEXT")}, private: "yes", logged: true},
-		"rejected":                {r: request{as: p.dev, body: single(rejected, "TEXT")}, logged: true, says: true},
-		"rejected, 1":             {r: request{as: p.dev, body: single(rejected, "TEXT")}, private: "1"},
-		"not authenticated":       {r: request{as: credential{p.dev.ID, "wrong"}, body: single(number(), "TEXT")}},
-		"malformed":               {r: request{as: p.dev, body: `{"message":"TEXT"`}},
-		"a field wrong":           {r: request{as: p.dev, body: `{"send_method":"single","to":"TEXT","message":"TEXT"}`}},
-		"duplicate name":          {r: request{as: p.dev, body: `{"TEXT":1,"TEXT":2}`}},
-		"too long":                {r: request{as: p.dev, body: single(number(), "TEXT"+strings.Repeat("x", 460))}, logged: true},
-		"too long, 1":             {r: request{as: p.dev, body: single(number(), "TEXT"+strings.Repeat("x", 460))}, private: "1"},
-		"no integration, by path": {r: request{as: plainProject(t).dev, body: single(number(), "TEXT")}, logged: true},
+		{send, single(number(), "TEXT"), nil, 200, true},
+		{send, single(number(), "TEXT"), header, 200, false},
+		{send, single(number(), "TEXT"), map[string]string{"X-Privacy-Mode": "0"}, 200, true},
+		{send, single(rejected, "TEXT"), nil, 502, true},
+		{send, single(rejected, "TEXT"), header, 502, false},
+		{send, `{"send_method":"single","to":"TEXT","message":"TEXT"}`, nil, 422, false},
+		{send, `{"message":"TEXT"`, nil, 422, false},
+		{send, single(number(), "TEXT"), map[string]string{"X-API-SECRET": "wrong"}, 401, false},
+		{barcodes, `{"data":"TEXT","type":"EAN13"}`, nil, 400, true},
+		{barcodes, `{"data":"TEXT","type":"EAN13","privacy_mode":true}`, nil, 400, false},
+		{qrcodes, `{"data":"TEXT","privacy_mode":"TEXT"}`, nil, 422, false},
+		{pdfs, object(map[string]any{"html": missing}), nil, 400, true},
+		{pdfs, object(map[string]any{"html": missing, "privacy_mode": true}), nil, 400, false},
+		{streamed, object(map[string]any{"html": "<p>TEXT"}), header, 200, false},
 	} {
-		marker := "marker" + strings.NewReplacer(" ", "", ",", "").Replace(name)
-		c.r.path, c.r.body = send, strings.ReplaceAll(c.r.body, "TEXT", marker)
-		if c.private != "" {
-			c.r.header = map[string]string{"X-Privacy-Mode": c.private}
-		}
-		a := c.r.do(t)
+		marker := fmt.Sprintf("confidential%d", i)
+		a := request{path: c.path, body: strings.ReplaceAll(c.body, "TEXT", marker), as: p.dev, header: c.header}.send(t)
 		if a == nil {
 			continue
 		}
-		lines := logLines(t, fixture.stack.LogDir, a.RequestID)["sms.log"]
-		if len(lines) != 1 {
-			t.Errorf("%s: %d log lines, want one: %q", name, len(lines), lines)
+		if err := fixture.stack.AwaitIdle(t.Context(), "PdfFunction"); err != nil {
+			t.Fatal(err)
+		}
+		if lines := logLines(t, fixture.stack.LogDir, marker); a.status != c.status || (len(lines) > 0) != c.logged {
+			t.Errorf("%s %s: %d, want %d, logged: %v", c.path, c.body, a.status, c.status, lines)
+		}
+		if c.path != send {
 			continue
 		}
-		if logged := strings.Contains(lines[0], marker); logged != c.logged {
-			t.Errorf("%s: payload logged is %v, want %v: %s", name, logged, c.logged, lines[0])
-		}
-		if says := strings.Contains(lines[0], vendorSays); says != c.says {
-			t.Errorf("%s: the vendor's words logged is %v, want %v: %s", name, says, c.says, lines[0])
-		}
-		if elsewhere := logLines(t, fixture.stack.LogDir, marker); len(elsewhere) > 1 || !c.logged && len(elsewhere) > 0 {
-			t.Errorf("%s: payload logged in %v", name, elsewhere)
-		}
-	}
-
-	// The payload is cut at 4 KB.
-	const tail = "endofmarker"
-	body := `{"send_method":"single","to":"` + number() + `","message":"m","x":"` + strings.Repeat("y", 4096) + tail + `"}`
-	if a := (request{path: send, as: p.dev, body: body}).do(t); a != nil {
-		if line := strings.Join(logLines(t, fixture.stack.LogDir, a.RequestID)["sms.log"], ""); !strings.Contains(line, "yyyy") || strings.Contains(line, tail) {
-			t.Errorf("the payload is not cut: %d bytes", len(line))
+		lines := logLines(t, fixture.stack.LogDir, a.RequestID)["sms.log"]
+		if len(lines) != 1 || strings.Contains(lines[0], vendorSays) != (c.status == 502 && c.logged) {
+			t.Errorf("%s: %d lines, want one: %q", c.body, len(lines), lines)
 		}
 	}
 }

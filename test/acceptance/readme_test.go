@@ -11,8 +11,8 @@ import (
 	"svcapi/local/workdir"
 )
 
-// TestReadme runs the commands of README.md's section "Every operation" as a reader runs them, in one shell. Each request
-// succeeds.
+// TestReadme runs the commands of README.md's section "Every operation" as a reader runs them, in one shell. Each
+// request succeeds.
 func TestReadme(t *testing.T) {
 	local(t) // the commands send
 	t.Parallel()

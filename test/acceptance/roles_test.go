@@ -28,8 +28,8 @@ import (
 	"svcapi/shared/credit"
 )
 
-// witness is a proxy between the functions and AWS's services that records the calls of each function. Each function signs with an access
-// key of its own, as it has a role of its own.
+// witness is a proxy between the functions and AWS's services that records the calls of each function. Each function
+// signs with an access key of its own, as it has a role of its own.
 type witness struct {
 	mu      sync.Mutex
 	seen    map[deed]int

@@ -2,13 +2,11 @@ package acceptance
 
 import (
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"golang.org/x/sync/errgroup"
 
 	"svcapi/local/engine"
 	"svcapi/shared/credit"
@@ -40,9 +38,9 @@ func (p *tenant) scale(t *testing.T, shards int) *credit.Store {
 	return credit.NewStore(db, credit.Tables{Wallets: "svc-local-wallets", Ledger: "svc-local-ledger"})
 }
 
-// TestWalletInShards checks docs/decisions.md#shards: a wallet with several shards pays for exactly the requests that its
-// total suffices for, whichever function charges it. The balance is the sum of the shards, and an operator's alert compares
-// with the sum.
+// TestWalletInShards checks docs/decisions.md#shards: a wallet with several shards pays for exactly the requests that
+// its total suffices for, whichever function charges it. The balance is the sum of the shards, and an operator's alert
+// compares with the sum.
 func TestWalletInShards(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -89,36 +87,5 @@ func TestWalletInShards(t *testing.T) {
 				t.Errorf("the settler: %v %s", err, result.Payload)
 			}
 		})
-	}
-}
-
-// TestLimitInShards checks docs/decisions.md#shards: a window never has more requests than the limit, and the whole limit
-// can be used, also where the counter has several shards.
-func TestLimitInShards(t *testing.T) {
-	local(t)
-	t.Parallel()
-	const limit, requests = 40, 60
-	p := plan{limit: limit, credits: 1_000_000}.make(t).drawing(t, project.Managed)
-	p.scale(t, 16)
-	var mu sync.Mutex
-	var group errgroup.Group
-	group.SetLimit(8)
-	statuses := map[int]int{}
-	for range requests {
-		group.Go(func() error {
-			if a := (request{path: barcodes, body: `{"data":"12345","type":"C128"}`, as: p.dev}).send(t); a != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				statuses[a.status]++
-			}
-			return nil
-		})
-	}
-	_ = group.Wait()
-	if statuses[200] != limit || statuses[429] != requests-limit {
-		t.Errorf("%v, want %d successes and %d refused", statuses, limit, requests-limit)
-	}
-	if got, want := p.balance(t), 1_000_000-limit*price(credit.Barcode); got != want {
-		t.Errorf("balance %d, want %d", got, want)
 	}
 }

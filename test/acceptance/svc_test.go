@@ -15,8 +15,8 @@ import (
 	"svcapi/shared/project"
 )
 
-// TestFirstRequest: the request that "svc credential issue" prints works in a shell, and "svc logs" finds the lines of the
-// request by the ID of its response.
+// TestFirstRequest: the request that "svc credential issue" prints works in a shell, and "svc logs" finds the lines of
+// the request by the ID of its response.
 func TestFirstRequest(t *testing.T) {
 	local(t) // the lines reach CloudWatch some time after the response
 	p := plan{credits: 1_000_000}.make(t).drawing(t, project.Managed)

@@ -2,13 +2,12 @@ package main
 
 import (
 	"encoding/json"
-	"io"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 
@@ -36,7 +35,8 @@ type operation struct {
 	} `json:"most"`
 }
 
-// TestOperations checks that the table holds every operation of the API and no other, and that each row can be measured.
+// TestOperations checks that the table holds every operation of the API and no other, and that each row can be
+// measured.
 func TestOperations(t *testing.T) {
 	root, err := workdir.Root()
 	if err != nil {
@@ -115,123 +115,44 @@ func fits(template, path string) bool {
 	return true
 }
 
-// played returns a part with one process for each function, which gives the size in MiB at an hour of a run; 0: no
-// process. The run takes an hour, with a tick every ten seconds.
-func played(judged bool, mebibytes ...func(hours float64) float64) part {
-	p := part{name: "part", judged: judged}
-	for at := time.Duration(0); at <= time.Hour; at += 10 * time.Second {
-		sizes := map[int]int64{}
-		for pid, of := range mebibytes {
-			if bytes := int64(of(at.Hours()) * mib); bytes > 0 {
-				sizes[pid+1] = bytes
-			}
+// TestReportMemory checks that a process of the product which grows fails a run, and that no other growth does.
+func TestReportMemory(t *testing.T) {
+	steady := func(float64) float64 { return 20 }
+	leak := func(at float64) float64 { return 20 + 10*at }
+	late := func(at float64) float64 {
+		if at < 0.8 {
+			return 0 // no process
 		}
-		p.sizes = append(p.sizes, sizes)
+		return 20
 	}
-	return p
-}
-
-func since(hours float64, size func(float64) float64) func(float64) float64 {
-	return func(h float64) float64 {
-		if h < hours {
-			return 0
-		}
-		return size(h)
-	}
-}
-
-func steady(float64) float64 { return 20 }
-
-func leak(h float64) float64 { return 20 + 10*h }
-
-// TestFlat checks which growth counts as flat.
-func TestFlat(t *testing.T) {
-	for _, c := range []struct {
-		name       string
-		mebibytes  func(hours float64) float64
-		throughout bool
-		flat       bool
-		perHour    float64
-	}{
-		{"constant", steady, true, true, 0},
-		{"warms up, then is flat", func(h float64) float64 { return min(20, 5+80*h) }, true, true, 0},
-		{"a small one leaks", leak, true, false, 10},
-		{"a large one moves a little", func(h float64) float64 { return 200 + 16*h }, true, true, 16},
-		{"a large one leaks", func(h float64) float64 { return 200 + 60*h }, true, false, 60},
-		{"shrinks", func(h float64) float64 { return 200 - 60*h }, true, true, -60},
-		{"one peak", func(h float64) float64 {
-			if h > 0.9 && h < 0.92 {
-				return 100
-			}
-			return 20
-		}, true, true, 0},
-		{"came later", since(0.5, steady), false, false, 0},
-	} {
-		p := played(true, c.mebibytes)
-		g, throughout := p.grown(1)
-		if throughout != c.throughout || throughout && g.flat() != c.flat {
-			t.Errorf("%s: %+v, throughout %t, flat %t", c.name, g, throughout, g.flat())
-		}
-		if off := g.perHour(time.Hour) - c.perHour; c.throughout && (off > 0.01 || off < -0.01) {
-			t.Errorf("%s: %.3f MiB an hour, want %.3f", c.name, g.perHour(time.Hour), c.perHour)
-		}
-	}
-}
-
-// TestMemoryReport checks that growth of the product fails a run, and that growth of other programs does not.
-func TestMemoryReport(t *testing.T) {
-	late := since(5.0/6, steady)
 	for _, c := range []struct {
 		name  string
-		part  part
+		other bool                       // not the product
+		sizes []func(at float64) float64 // in MiB at a share of the run, one for each process
 		wrong string
 	}{
-		{"leaks", played(true, steady, leak), "part: one process grew from 23."},
-		{"another's", played(false, leak), ""},
-		{"steady", played(true, steady, late), ""},
-		{"nothing to judge", played(true, late), "part: no process ran"},
-		{"no process at all", played(true), "part: no process ran"},
+		{"steady", false, []func(float64) float64{steady, late}, ""},
+		{"warms up", false, []func(float64) float64{func(at float64) float64 { return min(20, 5+80*at) }}, ""},
+		{"a small one leaks", false, []func(float64) float64{steady, leak}, "part: one process grew from 23.8 to 28.8 MiB"},
+		{"a large one moves a little", false, []func(float64) float64{func(at float64) float64 { return 200 + 16*at }}, ""},
+		{"a large one leaks", false, []func(float64) float64{func(at float64) float64 { return 200 + 60*at }}, "part: one process grew"},
+		{"shrinks", false, []func(float64) float64{func(at float64) float64 { return 200 - 60*at }}, ""},
+		{"another's leaks", true, []func(float64) float64{leak}, ""},
+		{"nothing to judge", false, []func(float64) float64{late}, "part: no process ran"},
+		{"no process", false, nil, "part: no process ran"},
 	} {
-		wrong := strings.Join(reportMemory(io.Discard, []part{c.part}, time.Hour), "\n")
-		if c.wrong == "" && wrong != "" || !strings.HasPrefix(wrong, c.wrong) {
-			t.Errorf("%s: %q, want %q", c.name, wrong, c.wrong)
+		p := part{name: "part", judged: !c.other}
+		for tick := range 400 {
+			sizes := map[int]int64{}
+			for pid, of := range c.sizes {
+				if bytes := int64(of(float64(tick)/400) * mib); bytes > 0 {
+					sizes[pid] = bytes
+				}
+			}
+			p.sizes = append(p.sizes, sizes)
 		}
-	}
-}
-
-// TestReport checks how k6's summary is read.
-func TestReport(t *testing.T) {
-	const text = `{"failed": ["breaches: count==0"], "paid": {"pdf": 7}, "values": {
-		"breaches": {"count": 2, "rate": 0.1}, "served_pdf": {"count": 7}, "took_pdf": {"med": 1.5, "p(95)": 3}}}`
-	r := &report{}
-	if err := json.Unmarshal([]byte(text), r); err != nil {
-		t.Fatal(err)
-	}
-	if len(r.Failed) != 1 || r.Failed[0] != "breaches: count==0" {
-		t.Errorf("failures %v", r.Failed)
-	}
-	if r.count("served_pdf") != 7 || r.Paid["pdf"] != 7 || r.Values["took_pdf"]["p(95)"] != 3 || r.count("refused") != 0 {
-		t.Errorf("%+v", r)
-	}
-}
-
-// TestCauses checks that refusals are counted by their errors in the logs.
-func TestCauses(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "sms.log")
-	text := `{"operation":"sms.send","error":"reserve: no response"}
-{"operation":"sms.send","outcome":"ok"}
-no JSON
-{"resource":"/api/v1/sms/send","failure":"THROTTLED: over the stage's rate"}
-{"operation":"sms.send","error":"reserve: no response"}
-`
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	counts := map[string]int{}
-	if err := count(path, counts); err != nil {
-		t.Fatal(err)
-	}
-	if len(counts) != 2 || counts["sms.send: reserve: no response"] != 2 || counts["gateway: THROTTLED: over the stage's rate"] != 1 {
-		t.Errorf("%v", counts)
+		if wrong := fmt.Sprint(reportMemory([]part{p})); (wrong == "<nil>") != (c.wrong == "") || !strings.HasPrefix(wrong, c.wrong) && c.wrong != "" {
+			t.Errorf("%s: %s, want %s", c.name, wrong, c.wrong)
+		}
 	}
 }

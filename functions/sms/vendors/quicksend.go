@@ -10,9 +10,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"svcapi/shared/upstream"
-
 	"svcapi/shared/pattern"
+	"svcapi/shared/upstream"
 )
 
 // quickSendPath is the path of the vendor's own API. White labels have other paths.

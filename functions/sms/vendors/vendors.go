@@ -10,10 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/go-json-experiment/json"
 
+	"svcapi/shared/pattern"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
-
-	"svcapi/shared/pattern"
 )
 
 // Message is one SMS to one recipient.

@@ -6,11 +6,11 @@ import { Counter, Trend } from 'k6/metrics';
 export const operations = JSON.parse(open('../operations.json'));
 
 const baseURL = __ENV.BASE_URL;
-const credentials = JSON.parse(__ENV.CREDENTIALS);
-const prices = JSON.parse(__ENV.PRICES);
+const { credentials, prices } = JSON.parse(__ENV.PROJECTS);
 
 export const breaches = new Counter('breaches'); // responses outside the contract
 export const refused = new Counter('refused'); // responses within the contract that are no success
+const charged = new Counter('charged'); // credits for the successes
 const baselineTook = new Trend('took_baseline', true);
 
 for (const o of operations) {
@@ -28,7 +28,11 @@ for (const o of operations) {
       : {},
   };
   o.expected = Object.entries(o.expect || {}).map(([path, value]) => [path.split('.'), JSON.stringify(value)]);
-  o.served = new Counter('served_' + o.name);
+  const served = new Counter('served_' + o.name);
+  o.succeeded = () => {
+    served.add(1);
+    charged.add(o.price);
+  };
   o.took = new Trend('took_' + o.name, true);
   o.times = new Trend('times_' + o.name); // in multiples of the hello function's time at that moment
 }
@@ -97,7 +101,7 @@ export function ask(o) {
     breaches.add(1, { operation: o.name });
     if (complaints-- > 0) console.error(`${o.name}: ${a.status} ${wrong.slice(0, 500)}`);
   } else if (a.status === 200) {
-    o.served.add(1);
+    o.succeeded();
   } else {
     refused.add(1, { operation: o.name, status: String(a.status) });
     if (!__ENV.OVERLOAD && complaints-- > 0) console.error(`${o.name}: ${a.status} ${text(a.body).slice(0, 500)}`);
@@ -140,7 +144,7 @@ export function warm(processes) {
         breaches.add(1, { operation: o.name });
         console.error(`${o.name}: ${a.status} ${wrong.slice(0, 500)}`);
       } else {
-        o.served.add(1);
+        o.succeeded();
       }
     }
   }
@@ -170,17 +174,11 @@ export function table(rows) {
   return `\n${rows.map((cells) => cells.map((cell, i) => `${cell}`.padStart(widths[i])).join('  ')).join('\n')}\n`;
 }
 
-// summary prints the text. It writes figures, failed thresholds and the successes by the price list's names for the program
-// that started k6.
-export function summary(data, text) {
-  const paid = {};
-  for (const o of operations.filter((each) => each.charges)) {
-    paid[o.charges] = (paid[o.charges] || 0) + figure(data, `served_${o.name}`, 'count');
-  }
-  const metrics = Object.entries(data.metrics);
-  const failed = metrics.flatMap(([metric, m]) => Object.entries(m.thresholds || {}).filter(([, result]) => !result.ok)
-    .map(([threshold]) => `${__ENV.WALL ? `${__ENV.WALL}: ` : ''}${metric}: ${threshold}, ${JSON.stringify(m.values)}`));
-  return { stdout: text, [__ENV.SUMMARY]: JSON.stringify({ values: Object.fromEntries(metrics.map(([name, m]) => [name, m.values])), failed, paid }) };
+// summary prints the text and the thresholds that did not hold, and hands figures over to the program that started k6.
+export function summary(data, text, figures) {
+  const failed = Object.entries(data.metrics).flatMap(([metric, m]) => Object.entries(m.thresholds || {}).filter(([, result]) => !result.ok)
+    .map(([threshold]) => `NOT MET: ${metric}: ${threshold}, ${JSON.stringify(m.values)}\n`));
+  return { stdout: text + failed.join(''), [__ENV.SUMMARY]: JSON.stringify({ ...figures, charged: figure(data, 'charged', 'count') }) };
 }
 
 // operationsSummary prints the figures of each operation beside the hello function's. clients returns how many clients an

@@ -82,7 +82,10 @@ export function handleSummary(data) {
   const count = (metric) => figure(data, metric, 'count');
   if (!flooding) {
     return summary(data, `\nOne client: p95 ${printed(data, 'took_calm', 'p(95)')}. ${__ENV.VUS} clients: ${Math.floor(count('busy') / seconds)} responses a second, `
-      + `median ${printed(data, 'took_full', 'med')}, p95 ${printed(data, 'took_full', 'p(95)')}.\n`);
+      + `median ${printed(data, 'took_full', 'med')}, p95 ${printed(data, 'took_full', 'p(95)')}.\n`, {
+      capacity: count('busy') / seconds, // successes a second
+      slow_ms: Math.max(3 * figure(data, 'took_calm', 'p(95)'), 250), // a response of the flood that takes longer is slow
+    });
   }
   return summary(data, table([
     ['first in the way', 'sent a second', '× what it carries', ...statuses, 'refused: median', 'p95', 'served: median', 'p95', 'slowest', 'back after'],

@@ -1,0 +1,225 @@
+package acceptance
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"svcapi/local/sandbox"
+	"svcapi/shared/project"
+)
+
+// operation is a request of an operation that a Managed project with credits may send.
+type operation struct {
+	method, path, body string
+	paid               bool
+}
+
+// operations returns a request of every operation of openapi.yaml. The documents of PDFs load an image.
+func operations(t *testing.T, to, image string) []operation {
+	t.Helper()
+	document := object(map[string]any{"html": "<img src='" + image + "'>"})
+	all := []operation{
+		{"POST", send, single(to, "m"), true}, {"POST", balance, "{}", false}, {"POST", burner, email("a@example.com"), true},
+		{"POST", vpn, ip("112.134.0.1"), true}, {"POST", location, ip("112.134.0.1"), true}, {"POST", barcodes, `{"data":"12345"}`, true},
+		{"POST", qrcodes, `{"data":"12345"}`, true}, {"POST", pdfs, document, true}, {"POST", streamed, document, true},
+		{"GET", currencies + "/latest/USD", "", false}, {"GET", currencies + "/pair/USD/LKR", "", false},
+		{"GET", currencies + "/pair/USD/LKR/1", "", false}, {"GET", currencies + "/codes", "", false},
+	}
+	for path, item := range fixture.spec.Paths.Map() {
+		for method := range item.Operations() {
+			if !slices.ContainsFunc(all, func(o operation) bool { return o.method == method && fixture.item(o.path) == item }) {
+				t.Errorf("no request of %s %s", method, path)
+			}
+		}
+	}
+	return all
+}
+
+// TestErrorsOfEveryOperation checks the responses of the pipeline for every operation. Each row has a second reason to
+// refuse the request, which comes later (docs/decisions.md#order-of-checks; shared/api TestOrderOfChecks has the whole
+// order).
+func TestErrorsOfEveryOperation(t *testing.T) {
+	t.Parallel()
+	bare := plainProject(t)
+	poor := plan{prod: true, integrations: everything(project.Managed)}.make(t).drawing(t, project.Managed).printing(t, project.Managed)
+	paused, exhausted := plan{}.make(t), plan{limit: 1}.make(t)
+	svc[any](t, "", "project", "pause", paused.id)
+	if a := (request{path: balance, as: exhausted.dev}).do(t); a == nil || a.status != 422 {
+		t.Fatal("the limit of one request is not there")
+	}
+	to, image := number(), "https://images.example/refused.png"
+	if fixture.images != nil {
+		image = fixture.images.URL + "/refused.png"
+	}
+	for _, o := range operations(t, to, image) {
+		get := o.method == "GET"
+		other := map[bool]string{true: "POST", false: "GET"}[get]
+		for _, c := range []struct {
+			name   string
+			left   bool // the operation has no such error
+			r      request
+			status int
+			code   string
+		}{
+			{"method before size", false, request{method: other, body: large}, 405, "http_error"},
+			{"size before credentials", get, request{body: large}, 413, "http_error"},
+			{"credentials before pause", false, request{body: o.body, as: credential{paused.dev.ID, "wrong"}}, 401, "unauthorized"},
+			{"environment before body", false, request{body: "[]", as: poor.prod}, 401, "unauthorized"},
+			{"pause before body", false, request{body: "[]", as: paused.dev}, 503, "project_paused"},
+			{"limit before body", false, request{body: "[]", as: exhausted.dev}, 429, "rate_limit_exceeded"},
+			{"body before integration", get, request{body: "[]", as: bare.dev}, 422, "validation_failed"},
+			{"integration before credits", false, request{body: o.body, as: bare.dev}, 422, "provider_selection_failed"},
+			{"credits before work", !o.paid, request{body: o.body, as: poor.dev}, 402, "insufficient_funds"},
+		} {
+			if c.left {
+				continue
+			}
+			c.r.path = o.path
+			if c.r.method == "" {
+				c.r.method = o.method
+			}
+			if get && c.r.method == "GET" {
+				c.r.body = ""
+			}
+			a := c.r.do(t)
+			if a != nil && (!a.is(c.status, c.code) || c.status == 405 && a.header.Get("Allow") != o.method) {
+				t.Errorf("%s %s, %s: %d %v %s, want %d %s", o.method, o.path, c.name, a.status, a.header, a.body, c.status, c.code)
+			}
+		}
+	}
+	if fixture.stack == nil {
+		return
+	}
+	asked.Lock()
+	defer asked.Unlock()
+	if len(sent(to)) != 0 || slices.Contains(asked.paths, "/refused.png") {
+		t.Error("a refused request was sent, or rendered")
+	}
+}
+
+var large = strings.Repeat(" ", 4<<20) + " "
+
+// TestErrors checks the errors of single operations: status, code, error.details and message
+// (docs/decisions.md#error-reasons, openapi.yaml's responses).
+func TestErrors(t *testing.T) {
+	local(t)
+	t.Parallel()
+	byok := func(vendor string, settings integration) *tenant {
+		settings.vendor, settings.mode = vendor, project.BYOK
+		return plan{integrations: []integration{settings}}.make(t)
+	}
+	refusing := newSandbox(t)
+	if err := refusing.SetRules(sandbox.Rule{Outcome: sandbox.CredentialsRefused}); err != nil {
+		t.Fatal(err)
+	}
+	twilio, dialog, hutch := byok("twilio", integration{}), byok("dialog", integration{}), byok("hutch", integration{})
+	unreachable := byok("textlk", integration{endpoint: closedEndpoint(t)})
+	keyless := byok("notifylk", integration{endpoint: refusing.URL + "/notifylk"})
+	place := byok("ip-api", integration{kind: project.Location, endpoint: closedEndpoint(t)})
+	risk := byok("vpnapi", integration{kind: project.Security, endpoint: closedEndpoint(t)})
+	to := numberBlock(5)
+	for i, outcome := range []sandbox.Outcome{sandbox.Rejected, sandbox.CredentialsRefused, sandbox.Unparseable, sandbox.Closed, sandbox.Rejected} {
+		addRules(t, sandbox.Rule{To: to[i], Outcome: outcome})
+	}
+	p := plainProject(t)
+	built := plan{}.make(t).drawing(t, project.BYOK).printing(t, project.BYOK).exchange(t, "openexchangerates", project.Managed)
+	wrongKey := plan{}.make(t).exchange(t, "openexchangerates", project.BYOK)
+	svc[any](t, `{"app_id":"wrong"}`, "integration", "set", wrongKey.id, "currency", "openexchangerates", "--secrets", "-")
+	disabled := plan{}.make(t).exchange(t, "openexchangerates", project.Managed)
+	svc[any](t, "", "integration", "disable", disabled.id, "currency", "openexchangerates")
+	trial := plan{trial: []string{"0771234567"}, integrations: []integration{{vendor: "twilio", mode: project.BYOK}}}.make(t)
+	managed, incomplete := demoProject("managed"), demoProject("incomplete")
+	long := strings.Repeat("m", 460)
+	key := keyed(twilio, "errors", single(to[3], "m"))
+	other := key
+	other.body += " "
+	playground := map[string]string{"X-SVC-Client": "playground"}
+	at := func(path, body string, as *tenant) request { return request{path: path, body: body, as: as.dev} }
+	get := func(path string, as *tenant) request {
+		return request{method: "GET", path: currencies + path, as: as.dev}
+	}
+	for _, c := range []struct {
+		name    string
+		r       request
+		want    string // status, code, and of error.details reason, vendor and vendor code
+		message string // a part of it
+	}{
+		{"no route", request{path: "/nothing"}, "404 http_error route_not_found", ""},
+		{"nearly a route", request{method: "GET", path: "/utilities/currency/latest/USD"},
+			"404 http_error route_not_found", "Currency operations are under /api/v1/utility/currency"},
+		{"no such method", request{method: "GET", path: send}, "405 http_error method_not_allowed", ""},
+		{"large body", request{path: send, body: large}, "413 http_error body_too_large", ""},
+		{"not confirmed", request{path: send, body: single(number(), "m"), as: p.dev, header: playground},
+			"428 send_confirmation_required", ""},
+		{"check_cost of a single send", request{path: send, body: `{"send_method":"single","to":"0771234567","message":"m","check_cost":true}`, as: p.dev, header: playground},
+			"428 send_confirmation_required", ""},
+		{"confirmed", request{path: send, body: single(number(), "m"), as: p.dev, header: with(playground, "X-Confirm-Send", "TRUE")},
+			"422 provider_selection_failed", ""},
+		{"bulk on Managed", at(send, bulkSame(to[:1], "m"), managed), "403 forbidden", ""},
+		{"another number on trial", at(send, single(to[0], "m"), trial), "403 forbidden", ""},
+		{"incomplete", at(send, single(to[0], "m"), incomplete), "422 http_error integration_incomplete", ""},
+		{"balance, incomplete", at(balance, "", incomplete), "422 http_error integration_incomplete", ""},
+		{"IP risk, incomplete", at(vpn, ip("112.134.0.1"), incomplete), "422 provider_selection_failed", ""},
+		{"long message", at(send, single(number(), long), twilio), "422 http_error message_too_long", ""},
+		{"rejected", at(send, single(to[0], "m"), twilio), "502 http_error vendor_rejected twilio 21610", ""},
+		{"credentials", at(send, single(to[1], "m"), twilio),
+			"502 http_error vendor_credentials_refused twilio 20003", ""},
+		{"unusable", at(send, single(to[2], "m"), twilio), "502 http_error vendor_answer_unusable twilio", ""},
+		{"uncertain", key, "503 http_error outcome_uncertain twilio", ""},
+		{"uncertain, again", key, "503 http_error outcome_uncertain twilio", ""},
+		{"another body", other, "422 http_error idempotency_key_reused", ""},
+		{"rejected with a code as body", at(send, single(to[4], "m"), dialog),
+			"502 http_error vendor_rejected dialog 2009", ""},
+		{"unreachable", at(send, single(number(), "m"), unreachable), "503 http_error vendor_unreachable textlk", ""},
+		{"balance of an unreachable vendor", at(balance, "{}", unreachable),
+			"503 http_error vendor_unreachable textlk", ""},
+		{"no balance", at(balance, "", hutch), "422 http_error balance_unavailable", ""},
+		{"balance, credentials", at(balance, "", keyless), "422 http_error vendor_credentials_refused notifylk", ""},
+		{"location", at(location, ip("20.0.0.9"), place), "500 internal_error vendor_unreachable", ""},
+		{"IP risk", at(vpn, ip("20.0.0.9"), risk), "503 service_unavailable", ""},
+		{"unknown vendor", at(location, `{"ip":"112.134.0.1","provider":"nobody"}`, place),
+			"422 provider_selection_failed", ""},
+		{"barcode", at(barcodes, `{"data":"4006381333932","type":"EAN13"}`, built),
+			"400 http_error render_rejected", "EAN13: the check digit of 400638133393 must be 1; found 2."},
+		{"QR code that does not fit", at(qrcodes, `{"data":"`+strings.Repeat("x", 2953)+`","size":184,"error_correction":"L"}`, built),
+			"400 http_error render_rejected", "QR code: 177 modules and margins of 4 do not fit 184 pixels; size must be at least 185."},
+		{"PDF image", at(pdfs, `{"html":"<img src=https://nothing.invalid/x.png>"}`, built),
+			"400 http_error render_rejected", ""},
+		{"PDF limit", at(pdfs, `{"html":"`+strings.Repeat("<b>", 300)+`"}`, built),
+			"400 http_error limit_exceeded", "250 deep"},
+		{"PDF stream, limit", at(streamed, `{"html":"`+strings.Repeat("<b>", 300)+`"}`, built),
+			"400 http_error limit_exceeded", ""},
+		{"PDF header, limit", at(pdfs, `{"html":"x","header_html":"`+strings.Repeat("<b>", 300)+`"}`, built),
+			"400 http_error limit_exceeded", ""},
+		{"PDF page", at(pdfs, `{"html":"x","page_ranges":"1,4"}`, built),
+			"400 http_error render_rejected", "page_ranges"},
+		{"malformed base", get("/pair/LKR-SELL/USD", built),
+			"400 invalid_currency_code", `"LKR-SELL" is invalid: a base is three letters.`},
+		{"unknown base", get("/latest/XYZ", built),
+			"400 invalid_currency_code", `The currency code "XYZ" is unknown or inactive.`},
+		{"unknown target", get("/pair/USD/XYZ/5", built),
+			"400 invalid_currency_code", `The currency code "XYZ" is unknown or inactive.`},
+		{"code before amount", get("/pair/US1/LKR/0", p), "400 invalid_currency_code", ""},
+		{"amount before integration", get("/pair/USD/LKR/0", p), "422 validation_failed", ""},
+		{"inactive source of rates", get("/codes", disabled), "422 provider_selection_failed", ""},
+		{"refused key of rates", get("/latest/USD", wrongKey), "422 provider_selection_failed", ""},
+	} {
+		a := c.r.do(t)
+		if a == nil {
+			continue
+		}
+		if c.name == "location" { // a failure of the vendor in the metrics (docs/decisions.md#lookup-chain)
+			lines := logLines(t, fixture.stack.LogDir, a.RequestID)["location.log"]
+			if len(lines) != 1 || !strings.Contains(lines[0], `"outcome":"vendor_failed"`) || !strings.Contains(lines[0], `"vendor":"ip-api"`) {
+				t.Errorf("%s: %s", c.name, lines)
+			}
+		}
+		d := a.Error.Details
+		got := strings.Join(strings.Fields(fmt.Sprint(a.status, " ", a.Error.Code, " ", d.Reason, " ", d.Vendor, " ", d.VendorCode)), " ")
+		if got != c.want || a.Success || !strings.Contains(a.Error.Message, c.message) {
+			t.Errorf("%s: %d %s, want %s: %s", c.name, a.status, a.body, c.want, c.message)
+		}
+	}
+}
