@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"html/template"
 	"path"
+	"strings"
 
 	"svcapi/shared/credit"
 )
@@ -92,33 +93,20 @@ func readParts() (parts map[string]*file, version string, err error) {
 	return parts, hex.EncodeToString(sum.Sum(nil))[:12], nil
 }
 
-// view is the data of the template.
-type view struct {
-	Title, Version string
-	Parts          string // where the page's parts are, relative to the page
-	Groups         []group
-	Common         []response // errors that operations of many groups share
-	Reasons        template.HTML
-	Demo           demo
-	SMS            int64 // credits per unit
-}
-
 // render returns the page.
 func render(doc *document, prices credit.Prices, credentials demo, version string) ([]byte, error) {
-	t, err := template.ParseFS(web, "web/"+page)
+	// A narrow page may break a path after each slash, and a name after each dot.
+	t, err := template.New(page).Funcs(template.FuncMap{"splitAfter": strings.SplitAfter}).ParseFS(web, "web/"+page)
 	if err != nil {
 		return nil, err
 	}
 	r := newReference(doc)
-	v := view{
-		Title: text(at(doc.root, "info", "title")), Version: text(at(doc.root, "info", "version")),
-		Parts: "docs/" + version, Groups: r.groups(), Common: r.common(),
-		Reasons: r.html(at(doc.root, "components", "schemas", "ErrorReason")), Demo: credentials, SMS: prices.Of(credit.SMS),
-	}
-	if r.err != nil {
-		return nil, r.err
-	}
 	var out bytes.Buffer
-	err = t.Execute(&out, v)
+	err = t.Execute(&out, map[string]any{
+		"Title": text(at(doc.root, "info", "title")), "Version": text(at(doc.root, "info", "version")),
+		"Parts":  "docs/" + version, // where the page's parts are, relative to the page
+		"Groups": r.groups(), "Common": r.common(), "Reasons": r.html(at(doc.root, "components", "schemas", "ErrorReason")),
+		"Demo": credentials, "SMS": prices.Of(credit.SMS),
+	})
 	return out.Bytes(), err
 }
