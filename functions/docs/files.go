@@ -43,10 +43,7 @@ func newFiles(openAPI []byte, prices credit.Prices, credentials demo) (map[strin
 	if err != nil {
 		return nil, err
 	}
-	parts, version, err := readParts()
-	if err != nil {
-		return nil, err
-	}
+	parts, version := readParts()
 	index, err := render(doc, prices, credentials, version)
 	if err != nil {
 		return nil, err
@@ -70,27 +67,18 @@ func newFile(name string, content []byte) *file {
 
 // readParts returns the parts of the page by name, and a digest of all parts. The digest is in their paths, so that
 // clients may cache them for ever.
-func readParts() (parts map[string]*file, version string, err error) {
-	entries, err := web.ReadDir("web")
-	if err != nil {
-		return nil, "", err
-	}
-	parts = map[string]*file{}
-	sum := sha256.New()
+func readParts() (parts map[string]*file, version string) {
+	parts, sum := map[string]*file{}, sha256.New()
+	entries, _ := web.ReadDir("web") // the program contains the folder and its files
 	for _, entry := range entries {
-		name := entry.Name()
-		if name == page {
-			continue
+		if name := entry.Name(); name != page {
+			content, _ := web.ReadFile("web/" + name)
+			parts[name] = newFile(name, content)
+			parts[name].lasting = true
+			fmt.Fprintln(sum, name, parts[name].etag)
 		}
-		content, err := web.ReadFile("web/" + name)
-		if err != nil {
-			return nil, "", err
-		}
-		parts[name] = newFile(name, content)
-		parts[name].lasting = true
-		fmt.Fprintln(sum, name, parts[name].etag)
 	}
-	return parts, hex.EncodeToString(sum.Sum(nil))[:12], nil
+	return parts, hex.EncodeToString(sum.Sum(nil))[:12]
 }
 
 // render returns the page.
