@@ -84,13 +84,10 @@ func readParts() (parts map[string]*file, version string) {
 // render returns the page.
 func render(doc *document, prices credit.Prices, credentials demo, version string) ([]byte, error) {
 	// A narrow page may break a path after each slash, and a name after each dot.
-	t, err := template.New(page).Funcs(template.FuncMap{"splitAfter": strings.SplitAfter}).ParseFS(web, "web/"+page)
-	if err != nil {
-		return nil, err
-	}
+	t := template.Must(template.New(page).Funcs(template.FuncMap{"splitAfter": strings.SplitAfter}).ParseFS(web, "web/"+page))
 	r := newReference(doc)
 	var out bytes.Buffer
-	err = t.Execute(&out, map[string]any{
+	err := t.Execute(&out, map[string]any{
 		"Title": text(at(doc.root, "info", "title")), "Version": text(at(doc.root, "info", "version")),
 		"Parts":  "docs/" + version, // where the page's parts are, relative to the page
 		"Groups": r.groups(), "Common": r.common(), "Reasons": r.html(at(doc.root, "components", "schemas", "ErrorReason")),

@@ -8,9 +8,6 @@ import (
 	"sync"
 )
 
-// ContentTypePNG is the media type of the bytes that PNG returns.
-const ContentTypePNG = "image/png"
-
 // compressors are used again, because a new one takes 0.8 MB.
 var compressors = sync.Pool{New: func() any {
 	z, _ := zlib.NewWriterLevel(nil, zlib.BestSpeed) // a valid level
