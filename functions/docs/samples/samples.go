@@ -6,6 +6,7 @@ import (
 	"embed"
 	"fmt"
 	"strings"
+	"sync"
 	"text/template"
 
 	"go.yaml.in/yaml/v3"
@@ -41,17 +42,20 @@ var languages = []struct{ lang, label, template string }{
 //go:embed templates
 var files embed.FS
 
-var templates = template.Must(template.New("samples").Funcs(template.FuncMap{
-	"indent": indent, "json": Pretty, "lower": strings.ToLower, "php": phpSyntax.literal, "phpQuoted": phpQuoted,
-	"python": pythonSyntax.literal, "quoted": quoted, "raw": raw, "shell": shell,
-}).ParseFS(files, "templates/*.tmpl"))
+// templates parses the templates at its first call, and not before the function asks for its first event.
+var templates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("samples").Funcs(template.FuncMap{
+		"indent": indent, "json": Pretty, "lower": strings.ToLower, "php": phpSyntax.literal, "phpQuoted": phpQuoted,
+		"python": pythonSyntax.literal, "quoted": quoted, "raw": raw, "shell": shell,
+	}).ParseFS(files, "templates/*.tmpl"))
+})
 
 // All returns the request in every language.
 func All(r Request) ([]Sample, error) {
 	var list []Sample
 	for _, l := range languages {
 		var source bytes.Buffer
-		if err := templates.ExecuteTemplate(&source, l.template, r); err != nil {
+		if err := templates().ExecuteTemplate(&source, l.template, r); err != nil {
 			return nil, fmt.Errorf("code sample: %w", err)
 		}
 		list = append(list, Sample{l.lang, l.label, strings.TrimRight(source.String(), "\n")})
