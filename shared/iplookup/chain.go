@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"svcapi/shared/api"
+	"svcapi/shared/cache"
 	"svcapi/shared/iplookup/vendors"
 	"svcapi/shared/project"
 	"svcapi/shared/secret"
@@ -23,7 +24,18 @@ type Chain[T any] struct {
 	secrets   *secret.Cache
 	databases *vendors.Databases
 	breakers  *upstream.Breakers
-	cache     *results[T]
+	cache     *cache.Expiring[cacheKey, T]
+	life      time.Duration // of a result in the cache
+}
+
+// maxResults bounds the results in an instance's cache.
+const maxResults = 4096
+
+// cacheKey identifies a result. Projects share no results, and a changed integration has new keys.
+type cacheKey struct {
+	project, integration string
+	updated              int64 // Unix seconds
+	addr                 netip.Addr
 }
 
 // OnUnknown decides whether a chain calls the next vendor after a vendor that does not know the address.
@@ -41,7 +53,8 @@ func NewChain[T any](cfg Config, table []vendors.Vendor[T], onUnknown OnUnknown,
 		table: table, onUnknown: onUnknown, client: client, secrets: secrets,
 		databases: vendors.NewDatabases(cfg.DatabaseDirectory),
 		breakers:  upstream.NewBreakersOn(func(err error) bool { return !errors.Is(err, vendors.ErrUnknown) }),
-		cache:     newResults[T](time.Duration(cfg.CacheSeconds) * time.Second),
+		cache:     cache.NewExpiring[cacheKey, T](maxResults),
+		life:      time.Duration(cfg.CacheSeconds) * time.Second,
 	}
 }
 
@@ -90,7 +103,7 @@ func (c *Chain[T]) Ask(ctx context.Context, accounts []upstream.Account, addr ne
 	l := lookUp[T]{chain: c, addr: addr}
 	var deferred []upstream.Account
 	for i, account := range accounts {
-		if value, ok := c.cache.get(l.key(account)); ok {
+		if value, ok := c.cache.Get(l.key(account)); ok {
 			l.result.Value, l.result.Vendor, l.result.Cached = value, account.Integration.Vendor, true
 			return l.result, nil
 		}
@@ -145,7 +158,7 @@ func (l *lookUp[T]) try(ctx context.Context, account upstream.Account, remaining
 	switch {
 	case err == nil:
 		if !vendor.Uncached {
-			l.chain.cache.put(l.key(account), value)
+			l.chain.cache.Put(l.key(account), value, l.chain.life)
 		}
 		l.result.Value, l.err = value, nil
 		return true, false
