@@ -10,6 +10,7 @@ import (
 
 	"svcapi/shared/api"
 	"svcapi/shared/cache"
+	"svcapi/shared/ipaddr"
 	"svcapi/shared/iplookup/vendors"
 	"svcapi/shared/project"
 	"svcapi/shared/secret"
@@ -87,13 +88,36 @@ type Result[T any] struct {
 	Failed []string // the vendors that failed before, as vendor:class
 }
 
-// Attributes returns the attributes of the result for the log entry.
-func (r Result[T]) Attributes() []slog.Attr {
-	attributes := []slog.Attr{slog.Bool("cached", r.Cached)}
-	if len(r.Failed) > 0 {
-		attributes = append(attributes, slog.Any("vendors_failed", r.Failed))
+// Job returns the job that looks an address up along the integrations. The function respond returns data and meta of the
+// response. An address that is not global needs no vendor: its result is the zero Result, and costs nothing. A chain that
+// stops at a vendor that does not know the address has a zero value, too. For any other failure the response is unavailable.
+func (c *Chain[T]) Job(
+	ctx context.Context, call *api.Call, integrations []project.Integration, addr netip.Addr, unavailable *api.Error,
+	respond func(Result[T]) *api.Result,
+) (*api.Job, error) {
+	accounts, err := c.Accounts(ctx, call.Project.ID, integrations)
+	if err != nil {
+		return nil, err
 	}
-	return attributes
+	if !ipaddr.Global(addr) {
+		return &api.Job{Run: func(context.Context) (*api.Result, error) { return respond(Result[T]{}), nil }}, nil
+	}
+	return &api.Job{Credits: call.Credits(1), Run: func(ctx context.Context) (*api.Result, error) {
+		found, err := c.Ask(ctx, accounts, addr)
+		unknown := c.onUnknown == StopOnUnknown && errors.Is(err, vendors.ErrUnknown)
+		if err != nil && !unknown {
+			e := unavailable.WithCause(err)
+			e.Vendor = found.Vendor
+			return nil, e
+		}
+		result := respond(found)
+		result.Vendor, result.NotCharged = found.Vendor, unknown
+		result.Attributes = []slog.Attr{slog.Bool("cached", found.Cached)}
+		if len(found.Failed) > 0 {
+			result.Attributes = append(result.Attributes, slog.Any("vendors_failed", found.Failed))
+		}
+		return result, nil
+	}}, nil
 }
 
 // Ask looks an address up along the accounts. Ask calls vendors with an open circuit last, and only when the other vendors
