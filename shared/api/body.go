@@ -62,15 +62,15 @@ func parseObject(text []byte, path string, notes *notes) (Object, error) {
 		}
 		return o, errNoObject
 	}
-	token, err := d.ReadToken()
+	_, err := d.ReadToken()
 	for err == nil && d.PeekKind() == '"' {
-		if token, err = d.ReadToken(); err != nil {
+		var name, value jsontext.Value
+		if name, err = d.ReadValue(); err != nil {
 			break
 		}
-		name := token.String()
-		var value jsontext.Value
+		key := unquote(name)
 		if value, err = d.ReadValue(); err == nil {
-			o.members[name] = value.Clone()
+			o.members[key] = value.Clone()
 		}
 	}
 	if err == nil {
