@@ -160,6 +160,18 @@ func (a *App) Print(value any, tables ...Table) error {
 	return nil
 }
 
+// PrintRows prints a value for programs, and its names and texts in turn for people.
+func (a *App) PrintRows(value any, texts ...string) error {
+	return a.Print(value, Table{Rows: Rows(texts...)})
+}
+
+// PrintList prints a list: the view of each value for programs, and its row of the table for people.
+func PrintList[V, W any](a *App, t Table, values []V, view func(V) (W, []string)) error {
+	views, rows := List(values, view)
+	t.Rows = rows
+	return a.Print(views, t)
+}
+
 func (a *App) printTable(t Table) error {
 	if a.CSV() {
 		return csv.NewWriter(a.Out).WriteAll(t.lines())

@@ -116,12 +116,12 @@ func list(ctx context.Context, s *app.Stack) error {
 	if err != nil {
 		return err
 	}
-	views, rows := app.List(projects, func(p project.Project) (View, []string) {
+	header := []string{"PROJECT", "NAME", "STATE", "LIMIT", "TRIAL", "CREATED"}
+	t := app.Table{Header: header, Empty: `No projects yet. "svc project create" creates one.`}
+	return app.PrintList(s.App, t, projects, func(p project.Project) (View, []string) {
 		v := viewOf(p)
 		return v, []string{v.ID, v.Name, v.state(), v.limit(), v.trial(), v.created()}
 	})
-	header := []string{"PROJECT", "NAME", "STATE", "LIMIT", "TRIAL", "CREATED"}
-	return s.Print(views, app.Table{Header: header, Rows: rows, Empty: `No projects yet. "svc project create" creates one.`})
 }
 
 func show(ctx context.Context, s *app.Stack, rec *project.Record) error {

@@ -69,11 +69,6 @@ func viewPair(set *rates.Set, base, target string, now time.Time) (pairView, boo
 	return v, true
 }
 
-func (p pairView) rows() [][]string {
-	return app.Rows("Rate", "1 "+p.Base+" = "+p.Rate.String()+" "+p.Target,
-		"Source", p.Source, "Source's date", app.Second(p.Date), "Derivation", p.Made)
-}
-
 func setRows(s *rates.Set) [][]string {
 	return app.Rows("Source", s.Source, "Source's date", app.Second(s.Date), "Fetched", app.Second(s.Fetched),
 		"Currencies", strconv.Itoa(len(s.Rates))+", for 1 "+s.Base)
@@ -119,59 +114,54 @@ func bankTable(bank rates.Bank, now time.Time) app.Table {
 	return t
 }
 
-type showOptions struct {
-	codes
-	projectID   string
-	environment []project.Environment // one
-}
-
 func show(a *app.App) *cobra.Command {
-	o := &showOptions{}
+	var c codes
+	var projectID string
+	var env []project.Environment // one
 	cmd := a.Command(&cobra.Command{
 		Use:   "show [BASE TARGET]",
 		Short: "Show the rates in use, or one rate with its derivation",
 		Example: `  svc rates show
   svc rates show USD LKR-SELL
   svc rates show EUR LKR --project acme --env production`,
-	}, o.parse, o.run)
-	cmd.Flags().StringVar(&o.projectID, "project", "", "the rates of this project's own key, in the environment of --env")
-	app.EnvironmentFlag(cmd, &o.environment)
+	}, c.parse, func(ctx context.Context, s *app.Stack) error {
+		if c.base == "" && projectID == "" {
+			return showAll(ctx, s)
+		}
+		set, err := readSet(ctx, s, projectID, env[0])
+		if err != nil {
+			return err
+		}
+		if c.base == "" {
+			return s.Print(set, app.Table{Rows: setRows(set)})
+		}
+		v, ok := viewPair(set, c.base, c.target, time.Now())
+		if !ok {
+			return fmt.Errorf("rate of %s to %s: %w", c.base, c.target, project.ErrNotFound)
+		}
+		return s.PrintRows(v, "Rate", "1 "+v.Base+" = "+v.Rate.String()+" "+v.Target,
+			"Source", v.Source, "Source's date", app.Second(v.Date), "Derivation", v.Made)
+	})
+	cmd.Flags().StringVar(&projectID, "project", "", "the rates of this project's own key, in the environment of --env")
+	app.EnvironmentFlag(cmd, &env)
 	return cmd
 }
 
-func (o *showOptions) run(ctx context.Context, s *app.Stack) error {
-	if o.base == "" && o.projectID == "" {
-		return showAll(ctx, s)
-	}
-	set, err := o.set(ctx, s)
-	if err != nil {
-		return err
-	}
-	if o.base == "" {
-		return s.Print(set, app.Table{Rows: setRows(set)})
-	}
-	v, ok := viewPair(set, o.base, o.target, time.Now())
-	if !ok {
-		return fmt.Errorf("rate of %s to %s: %w", o.base, o.target, project.ErrNotFound)
-	}
-	return s.Print(v, app.Table{Rows: v.rows()})
-}
-
-// set returns the service's rates, or the rates of a project's own key.
-func (o *showOptions) set(ctx context.Context, s *app.Stack) (*rates.Set, error) {
-	if o.projectID == "" {
+// readSet returns the service's rates, or the rates of a project's own key.
+func readSet(ctx context.Context, s *app.Stack, projectID string, env project.Environment) (*rates.Set, error) {
+	if projectID == "" {
 		stored, err := s.Rates.Stored(ctx)
-		if err == nil && stored.Current == nil {
-			err = fmt.Errorf(`rates: %w; "svc rates sync" fetches them`, project.ErrNotFound)
-		}
 		if err != nil {
 			return nil, err
 		}
+		if stored.Current == nil {
+			return nil, fmt.Errorf(`rates: %w; "svc rates sync" fetches them`, project.ErrNotFound)
+		}
 		return stored.Current, nil
 	}
-	r, err := s.Rates.ProjectRates(ctx, o.projectID, o.environment[0], true)
+	r, err := s.Rates.ProjectRates(ctx, projectID, env, true)
 	if err == nil && r.Set == nil {
-		err = fmt.Errorf("rates of %s with its own key: %w", o.projectID, project.ErrNotFound)
+		err = fmt.Errorf("rates of %s with its own key: %w", projectID, project.ErrNotFound)
 	}
 	return r.Set, err
 }
@@ -201,9 +191,5 @@ func showAll(ctx context.Context, s *app.Stack) error {
 		tables[0].Rows = append(setRows(stored.Current), []string{"Pinned", pinText(stored.Pin)})
 		tables = append(tables, bankTable(stored.Current.Bank, time.Now()))
 	}
-	return s.Print(struct {
-		Current *rates.Set   `json:"current"`
-		Pinned  *rates.Pin   `json:"pinned"`
-		Sources []sourceView `json:"sources"`
-	}{stored.Current, stored.Pin, sources}, tables...)
+	return s.Print(map[string]any{"current": stored.Current, "pinned": stored.Pin, "sources": sources}, tables...)
 }
