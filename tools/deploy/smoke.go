@@ -66,7 +66,8 @@ var steps = []struct {
 		r.tablesAre(ctx, len(kept))
 	}},
 	{"It is deployed again with its tables", func(r *rehearsal, ctx context.Context) {
-		r.importTables(ctx, stage{smokeStage, smokeStack, smokeStack, []string{"Stage=" + smokeStage, "LogRetentionDays=1"}, nil}, r.region)
+		parameters := []string{"Stage=" + smokeStage, "LogRetentionDays=1"}
+		r.importTables(ctx, stage{smokeStage, smokeStack, smokeStack, parameters, nil}, r.region)
 		r.deploy(ctx)
 		r.healthy(ctx)
 	}},
@@ -128,9 +129,9 @@ func (r *rehearsal) operate(ctx context.Context, stage, text string) {
 
 // deployment returns the arguments of "sam deploy".
 func (r *rehearsal) deployment(parameters ...string) []string {
-	args := []string{"deploy", "--stack-name", smokeStack, "--region", r.region, "--resolve-s3", "--s3-prefix", smokeStack, "--capabilities", "CAPABILITY_IAM",
-		"--no-confirm-changeset", "--no-fail-on-empty-changeset", "--parameter-overrides", "Stage=" + smokeStage, "LogRetentionDays=1"}
-	return append(args, parameters...)
+	return append(strings.Fields(fmt.Sprintf("deploy --stack-name %s --region %s --resolve-s3 --s3-prefix %[1]s"+
+		" --capabilities CAPABILITY_IAM --no-confirm-changeset --no-fail-on-empty-changeset"+
+		" --parameter-overrides Stage=%[3]s LogRetentionDays=1", smokeStack, r.region, smokeStage)), parameters...)
 }
 
 func (r *rehearsal) deploy(ctx context.Context, parameters ...string) {
@@ -212,8 +213,10 @@ func (r *rehearsal) restore(ctx context.Context) {
 	r.operate(ctx, smokeRestored, "ledger verify")
 	backups := map[string]string{}
 	for _, short := range kept {
-		backups[short] = r.aws(ctx, "dynamodb create-backup --table-name %s --backup-name %[1]s --query BackupDetails.BackupArn --output text", restored+short)
-		r.until(ctx, "AVAILABLE", "dynamodb describe-backup --backup-arn %s --query BackupDescription.BackupDetails.BackupStatus --output text", backups[short])
+		backups[short] = r.aws(ctx, "dynamodb create-backup --table-name %s --backup-name %[1]s"+
+			" --query BackupDetails.BackupArn --output text", restored+short)
+		r.until(ctx, "AVAILABLE", "dynamodb describe-backup --backup-arn %s"+
+			" --query BackupDescription.BackupDetails.BackupStatus --output text", backups[short])
 	}
 	for _, short := range kept {
 		r.deleteTable(ctx, table+short, true)

@@ -32,7 +32,6 @@ type App struct {
 func (a *App) Run(ctx context.Context, root *cobra.Command, args []string) int {
 	a.addFlags(root)
 	root.SetArgs(negativeNumbers(args))
-	root.SetIn(a.In)
 	root.SetOut(a.Out)
 	root.SetErr(a.Errs)
 	err := root.ExecuteContext(ctx)

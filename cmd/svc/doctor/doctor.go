@@ -14,7 +14,8 @@ import (
 
 // Command returns "svc doctor".
 func Command(a *app.App) *cobra.Command {
-	o := &options{}
+	var only string
+	var probe, all bool
 	cmd := a.Command(&cobra.Command{
 		Use:   "doctor",
 		Short: "Check a stage end to end and report problems",
@@ -26,28 +27,21 @@ credential that it issues and revokes.
 Exit code 1 means that something is broken. Warnings alone have exit code 0.`,
 		Example: `  svc doctor --stage prod
   svc doctor --local --project acme --probe`,
-	}, o.parse, o.run)
-	cmd.Flags().StringVar(&o.projectID, "project", "", "check this project alone")
-	cmd.Flags().BoolVar(&o.probe, "probe", false, "also make a request")
-	cmd.Flags().BoolVar(&o.all, "all", false, "also show checks without a problem")
+	}, nil, func(ctx context.Context, s *app.Stack) error {
+		if probe && only == "" {
+			return app.Usagef("--probe needs --project")
+		}
+		d := &Diagnosis{Stack: s, Only: only, probe: probe, Pause: probePause, Now: time.Now}
+		return d.run(ctx, all)
+	})
+	cmd.Flags().StringVar(&only, "project", "", "check this project alone")
+	cmd.Flags().BoolVar(&probe, "probe", false, "also make a request")
+	cmd.Flags().BoolVar(&all, "all", false, "also show checks without a problem")
 	return cmd
 }
 
-type options struct {
-	projectID  string
-	probe, all bool
-}
-
-func (o *options) parse([]string) error {
-	if o.probe && o.projectID == "" {
-		return app.Usagef("--probe needs --project")
-	}
-	return nil
-}
-
-func (o *options) run(ctx context.Context, s *app.Stack) error {
-	d := &Diagnosis{Stack: s, Only: o.projectID, probe: o.probe, Pause: probePause, Now: time.Now}
-	step := s.Progress("checking", len(checks))
+func (d *Diagnosis) run(ctx context.Context, all bool) error {
+	step := d.Progress("checking", len(checks))
 	for _, check := range checks {
 		check(d, ctx)
 		if err := ctx.Err(); err != nil {
@@ -56,9 +50,9 @@ func (o *options) run(ctx context.Context, s *app.Stack) error {
 		step()
 	}
 	intended := d.intended()
-	err := s.PrintFindings(d.Found, o.all)
+	err := d.PrintFindings(d.Found, all)
 	if intended > 0 {
-		s.Note("%d of those in order are faults that the demo has on purpose; --all shows them.", intended)
+		d.Note("%d of those in order are faults that the demo has on purpose; --all shows them.", intended)
 	}
 	return err
 }

@@ -37,12 +37,8 @@ func (d *Diagnosis) request(ctx context.Context, url, clientID, clientSecret str
 		return response{}, err
 	}
 	defer func() { _ = out.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(out.Body, 1<<20))
-	if err != nil {
-		return response{}, err
-	}
 	a := response{status: out.StatusCode, requestID: out.Header.Get("X-SVC-Request-ID")}
-	if json.Unmarshal(body, &a) != nil || a.requestID == "" {
+	if json.NewDecoder(io.LimitReader(out.Body, 1<<20)).Decode(&a) != nil || a.requestID == "" {
 		return a, fmt.Errorf("HTTP %d, which is not a response of the API", out.StatusCode)
 	}
 	return a, nil
