@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -23,9 +24,6 @@ const (
 	smokeStack    = "svc-" + smokeStage
 	smokeRestored = "smoke-restored"
 )
-
-// errExpected reports that a step which has to fail succeeded.
-var errExpected = errors.New("succeeded, and should have failed")
 
 // steps are in their order; the first failure ends the run.
 var steps = []struct {
@@ -92,7 +90,8 @@ func smoke(ctx context.Context, t *terminal, region, folder string, now func() t
 		fmt.Fprintf(&report, "## %d. %s: %s\n\n", i+1, step.title, map[bool]string{true: "done", false: "FAILED"}[r.err == nil])
 		for _, l := range t.log[from:] {
 			fmt.Fprintf(&report, "    $ %s\n", l.command)
-			for line := range strings.Lines(tail(l.output, 12)) {
+			lines := slices.Collect(strings.Lines(l.output))
+			for _, line := range lines[max(0, len(lines)-12):] {
 				fmt.Fprintf(&report, "    %s\n", strings.TrimRight(line, "\n"))
 			}
 			fmt.Fprintf(&report, "    [%s, %v]\n", l.took.Round(time.Second), l.err)
@@ -106,12 +105,6 @@ func smoke(ctx context.Context, t *terminal, region, folder string, now func() t
 	}
 	file := filepath.Join(folder, "smoke-"+began.UTC().Format("20060102-1504")+".md")
 	return errors.Join(r.err, os.WriteFile(file, []byte(report.String()), 0o600))
-}
-
-// tail returns the last lines of a text.
-func tail(text string, n int) string {
-	lines := strings.Split(text, "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
 // aws calls the AWS CLI with the words of a text.
@@ -149,7 +142,7 @@ const badBoundary = "PermissionsBoundaryArn=arn:aws:iam::aws:policy/svc-no-such-
 // fails deploys what cannot be deployed. The stack must then have the status.
 func (r *rehearsal) fails(ctx context.Context, status string) {
 	if _, err := r.do(ctx, command{name: "sam", args: r.deployment(badBoundary)}); err == nil {
-		r.fail(fmt.Errorf("deployment with %s: %w", badBoundary, errExpected))
+		r.fail(fmt.Errorf("the deployment with %s succeeded, and should have failed", badBoundary))
 	}
 	if got := r.describe(ctx, "StackStatus"); got != status {
 		r.fail(fmt.Errorf("%q, want %q", got, status))

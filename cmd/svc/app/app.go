@@ -70,7 +70,7 @@ func (a *App) addFlags(root *cobra.Command) {
 	flags.StringVar(&a.profile, "profile", "", "AWS profile")
 	flags.StringVar(&a.stackName, "stack", "", "name of the CloudFormation stack (default: svc-STAGE)")
 	flags.BoolVar(&a.DryRun, "dry-run", false, "change nothing: validate everything, and print the first write of a real run")
-	flags.StringVar(&a.output, "output", outputTable, `"table" for people, "json" for programs, "csv" for spreadsheets`)
+	flags.StringVar(&a.output, "output", outputs[0], `"table" for people, "json" for programs, "csv" for spreadsheets`)
 	Complete(root, "output", outputs...)
 }
 

@@ -205,19 +205,17 @@ func prices(ctx context.Context, s *app.Stack) error {
 	if err != nil {
 		return err
 	}
-	views := []priceView{}
-	t := app.Table{Header: []string{"OPERATION", "CREDITS", "USD", "PARAMETER"}}
+	var known []priceView
 	for _, p := range credit.PriceList() {
-		price, known := d.Prices[p.Name]
-		if !known {
-			continue
+		if price, ok := d.Prices[p.Name]; ok {
+			known = append(known, priceView{p.Name, price, app.Dollars(price), p.Parameter})
 		}
-		v := priceView{p.Name, price, app.Dollars(price), p.Parameter}
-		views = append(views, v)
-		t.Rows = append(t.Rows, []string{v.Operation, s.Number(price), v.USD, v.Parameter})
 	}
-	if len(views) == 0 {
+	if len(known) == 0 {
 		return errors.New("the stack has no prices")
 	}
-	return s.Print(views, t)
+	t := app.Table{Header: []string{"OPERATION", "CREDITS", "USD", "PARAMETER"}}
+	return app.PrintList(s.App, t, known, func(v priceView) (priceView, []string) {
+		return v, []string{v.Operation, s.Number(v.Credits), v.USD, v.Parameter}
+	})
 }
