@@ -97,8 +97,7 @@ var checks = []func(*Diagnosis, context.Context){
 
 func (d *Diagnosis) identity(ctx context.Context) {
 	actor, err := d.Actor(ctx)
-	if err != nil {
-		d.Fail("identity", "", err)
+	if d.Failed("identity", "", err) {
 		return
 	}
 	d.Add(app.OK, "identity", actor, "", "")
@@ -141,8 +140,7 @@ const balancePath = "/sms/balance"
 // gateway makes a request without valid credentials: a 401 proves that the gateway, the function and the table work.
 func (d *Diagnosis) gateway(ctx context.Context) {
 	known, err := d.Deployed(ctx)
-	if err != nil {
-		d.Fail("stack", d.StackName(), err)
+	if d.Failed("stack", d.StackName(), err) {
 		return
 	}
 	if known.BaseURL == "" {
@@ -188,14 +186,11 @@ func (d *Diagnosis) requestNew(ctx context.Context, url, clientID, clientSecret 
 // Probe makes a request with a credential that Probe issues and revokes.
 func (d *Diagnosis) Probe(ctx context.Context, baseURL string) {
 	clientID, clientSecret, err := d.Projects.IssueCredential(ctx, d.Only, project.Development)
-	if err != nil {
-		d.Fail("probe", d.Only, err)
+	if d.Failed("probe", d.Only, err) {
 		return
 	}
 	a, err := d.requestNew(ctx, baseURL+balancePath, clientID, clientSecret)
-	if revokeErr := d.Projects.RevokeCredential(context.WithoutCancel(ctx), clientID); revokeErr != nil {
-		d.Fail("probe", clientID, revokeErr)
-	}
+	d.Failed("probe", clientID, d.Projects.RevokeCredential(context.WithoutCancel(ctx), clientID))
 	switch {
 	case err != nil:
 		d.Add(app.Broken, "probe", d.Only, err.Error(), d.Line("doctor"))

@@ -68,9 +68,7 @@ func (o *options) run(ctx context.Context) error {
 		return err
 	}
 	f.checkParameters(p)
-	if signInErr != nil {
-		f.Fail("sign-in", "AWS", signInErr)
-	} else {
+	if !f.Failed("sign-in", "AWS", signInErr) {
 		f.account(ctx, s, p, o.StackName())
 	}
 	if err := ctx.Err(); err != nil {
@@ -122,8 +120,7 @@ func (f *flight) tools(ctx context.Context, released bool) {
 // account checks the AWS account and region.
 func (f *flight) account(ctx context.Context, s *app.Stack, p parameters, stackName string) {
 	actor, err := s.Actor(ctx)
-	if err != nil {
-		f.Fail("sign-in", "AWS", err)
+	if f.Failed("sign-in", "AWS", err) {
 		return
 	}
 	f.Add(app.OK, "sign-in", actor, "region "+s.AWS.Region, "")
@@ -146,8 +143,7 @@ func (f *flight) regions(p parameters, region string) {
 // leftovers checks that the stack can be created or updated.
 func (f *flight) leftovers(ctx context.Context, s *app.Stack, stackName string) {
 	stack, err := app.DescribeStack(ctx, s.AWS, stackName)
-	if err != nil {
-		f.Fail("stack", stackName, err)
+	if f.Failed("stack", stackName, err) {
 		return
 	}
 	var status types.StackStatus // empty: there is no stack
@@ -174,8 +170,7 @@ func (f *flight) leftovers(ctx context.Context, s *app.Stack, stackName string) 
 		if absent := (*dynamodbtypes.ResourceNotFoundException)(nil); errors.As(err, &absent) {
 			continue
 		}
-		if err != nil {
-			f.Fail("table", name, err)
+		if f.Failed("table", name, err) {
 			return
 		}
 		f.Add(app.Broken, "table", name, "a former stack left it, and sam deploy would end in \"already exists\"",
@@ -193,8 +188,7 @@ const (
 
 func (f *flight) concurrency(ctx context.Context, cfg aws.Config, p parameters) {
 	settings, err := lambda.NewFromConfig(cfg).GetAccountSettings(ctx, &lambda.GetAccountSettingsInput{})
-	if err != nil {
-		f.Fail("quota", "Lambda", err)
+	if f.Failed("quota", "Lambda", err) {
 		return
 	}
 	limit, free := int(settings.AccountLimit.ConcurrentExecutions), int(aws.ToInt32(settings.AccountLimit.UnreservedConcurrentExecutions))
@@ -215,13 +209,11 @@ func (f *flight) concurrency(ctx context.Context, cfg aws.Config, p parameters) 
 
 func (f *flight) gateway(ctx context.Context, cfg aws.Config, p parameters) {
 	account, err := apigateway.NewFromConfig(cfg).GetAccount(ctx, &apigateway.GetAccountInput{})
-	if err != nil {
-		f.Fail("quota", "API Gateway", err)
+	if f.Failed("quota", "API Gateway", err) {
 		return
 	}
-	if p.value("AccessLogs") == "on" && aws.ToString(account.CloudwatchRoleArn) == "" {
-		f.Add(app.Broken, "account", "API Gateway", "AccessLogs needs the account's log role, and there is none", "Create it once for the account and region: docs/deploy.md, Access logs.")
-	}
+	f.AddIf(p.value("AccessLogs") == "on" && aws.ToString(account.CloudwatchRoleArn) == "", app.Broken, "account", "API Gateway",
+		"AccessLogs needs the account's log role, and there is none", "Create it once for the account and region: docs/deploy.md, Access logs.")
 	throttle := cmp.Or(account.ThrottleSettings, &gatewaytypes.ThrottleSettings{})
 	rate, burst := p.number("ApiRequestsPerSecond"), p.number("ApiBurst")
 	if throttle.RateLimit > 0 && (rate > throttle.RateLimit || burst > float64(throttle.BurstLimit)) {

@@ -162,11 +162,5 @@ func recipientTexts(limits []project.RecipientLimit) []string {
 
 // short returns a window without zeros at its end: 1m for 1m0s.
 func short(window time.Duration) string {
-	text := window.String()
-	for _, zero := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(text, zero) {
-			text = strings.TrimSuffix(text, zero[1:])
-		}
-	}
-	return text
+	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(window.String())
 }
