@@ -47,9 +47,11 @@ type Target struct {
 	Credit   *credit.Store
 	Secrets  *secret.Writer
 	Prices   credit.Prices
-	// Sandbox is the vendor sandbox's base URL; Closed is a URL where connections are refused.
-	Sandbox, Closed string
+	Sandbox  string // the vendor sandbox's base URL
 }
+
+// ClosedURL is an address that refuses connections: no program can listen on port 0, which is reserved (RFC 6335).
+const ClosedURL = "http://127.0.0.1:0"
 
 // limits of the projects' requests.
 var (
@@ -211,7 +213,7 @@ func (to Target) integrations(p plan, env project.Environment) []project.Integra
 		if !v.builtIn {
 			i.Settings["endpoint"] = to.Sandbox + "/" + v.name
 			if place[v.kind] < p.closed {
-				i.Settings["endpoint"] = to.Closed
+				i.Settings["endpoint"] = ClosedURL
 			}
 		}
 		place[v.kind]++

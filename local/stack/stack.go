@@ -285,11 +285,6 @@ func (s *Stack) data(ctx context.Context, options *Options) error {
 	if s.Prices, err = credit.ReadPrices(credit.FromParameters(s.Template.Parameters)); err != nil {
 		return err
 	}
-	closed, release, err := ClosedPort()
-	if err != nil {
-		return err
-	}
-	s.onClose(release)
 	s.Store = project.NewStore(db, table["Projects"])
 	s.Credit = credit.NewStore(db, credit.Tables{Wallets: table["Wallets"], Ledger: table["Ledger"]})
 	vault := secretsmanager.New(secretsmanager.Options{
@@ -297,7 +292,7 @@ func (s *Stack) data(ctx context.Context, options *Options) error {
 	})
 	s.Projects, err = demo.Create(ctx, demo.Target{
 		Projects: s.Store, Credit: s.Credit, Secrets: secret.NewWriter(vault, s.Parameters["Stage"]),
-		Prices: s.Prices, Sandbox: s.SandboxURL, Closed: closed,
+		Prices: s.Prices, Sandbox: s.SandboxURL,
 	})
 	return err
 }

@@ -213,8 +213,8 @@ func (r *resolver) function(id string, properties *yaml.Node) Function {
 			Schedule   Schedule `cfn:"Properties"`
 		}
 		event.Route = Route{TransferMode: "BUFFERED", Timeout: integrationTimeout}
-		r.decode(path+"."+name, events[name], &event)
-		var err error
+		declared, err := events[name], error(nil)
+		r.decode(path+"."+name, &declared, &event)
 		switch {
 		case event.Type == "Api":
 			event.Route.Method = strings.ToUpper(event.Route.Method)

@@ -23,6 +23,7 @@ import (
 
 	"svcapi/local/build"
 	"svcapi/local/chromium"
+	"svcapi/local/demo"
 	"svcapi/local/engine"
 	"svcapi/local/gateway"
 	"svcapi/local/jail"
@@ -52,7 +53,6 @@ type fixture struct {
 	direct   *dynamodb.Client // past the proxy
 	vault    *secrets.Server
 	sandbox  *sandbox.Server
-	closed   string // an address that refuses connections
 	lambda   string // the Lambda API of the renderer, which has no part in money
 	tables   *faultproxy.Proxy
 	vendors  *faultproxy.Proxy
@@ -100,12 +100,6 @@ func (r *fixture) start(t *testing.T) (err error) {
 		return err
 	}
 	t.Cleanup(func() { _ = r.sandbox.Close() })
-	closed, release, err := stack.ClosedPort()
-	if err != nil {
-		return err
-	}
-	r.closed = closed
-	t.Cleanup(func() { _ = release() })
 	if r.tables, err = faultproxy.Start(r.engine, r.decide); err != nil {
 		return err
 	}
@@ -249,7 +243,7 @@ func (s *stage) models() error {
 		for i, v := range accounts {
 			settings := map[string]string{"endpoint": s.fixture.vendors.URL(id) + "/" + v.vendor}
 			if id == closed && !seen[v.kind] {
-				settings["endpoint"] = s.fixture.closed
+				settings["endpoint"] = demo.ClosedURL
 			}
 			seen[v.kind] = true
 			if v.kind == project.SMS {
