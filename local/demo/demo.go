@@ -3,6 +3,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -152,13 +153,9 @@ func Create(ctx context.Context, to Target) ([]Project, error) {
 }
 
 func (to Target) create(ctx context.Context, p plan) error {
-	limit := p.limit
-	if limit.Requests == 0 {
-		limit = wide
-	}
 	id := ID(p.name)
 	if _, err := to.Projects.CreateProject(ctx, project.Project{
-		ID: id, Name: "Demo: " + p.name, Paused: p.paused, Limit: limit, Trial: p.trial != nil, TrialDestinations: p.trial,
+		ID: id, Name: "Demo: " + p.name, Paused: p.paused, Limit: cmp.Or(p.limit, wide), Trial: p.trial != nil, TrialDestinations: p.trial,
 	}); err != nil {
 		return err
 	}
@@ -235,15 +232,4 @@ func (to Target) accounts(ctx context.Context, owner string) error {
 		}
 	}
 	return nil
-}
-
-// Vendors names the vendors of a kind that the projects use, in the order in which they are asked.
-func Vendors(kind project.Kind) []string {
-	names := []string{}
-	for _, v := range table {
-		if v.kind == kind && !v.inactive {
-			names = append(names, v.name)
-		}
-	}
-	return names
 }

@@ -3,11 +3,8 @@
 // requests, and write the vendor's responses. The destination of a request (magic numbers) or the rules that a test sets
 // choose the outcome.
 //
-// A vendor's API has the address <URL>/<vendor>, followed by the vendor's own path. The sandbox has these paths besides:
-//
-//	GET    /_sandbox/calls  returns the requests received, oldest first, a JSON array of Call
-//	DELETE /_sandbox/calls  empties that list
-//	PUT    /_sandbox/mode   sets the rules, a JSON array of Rule; GET returns them, DELETE removes them
+// A vendor's API has the address <URL>/<vendor>, followed by the vendor's own path. GET /_sandbox/calls returns the
+// requests received, oldest first, as a JSON array of Call.
 package sandbox
 
 import (
@@ -173,11 +170,7 @@ func Start() (*Server, error) {
 	}
 	s := &Server{URL: "http://" + listener.Addr().String()}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /_sandbox/calls", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.Calls()) })
-	mux.HandleFunc("DELETE /_sandbox/calls", func(http.ResponseWriter, *http.Request) { s.Forget() })
-	mux.HandleFunc("GET /_sandbox/mode", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.Rules()) })
-	mux.HandleFunc("PUT /_sandbox/mode", s.putMode)
-	mux.HandleFunc("DELETE /_sandbox/mode", func(http.ResponseWriter, *http.Request) { _ = s.SetRules() })
+	mux.HandleFunc("GET /_sandbox/calls", func(w http.ResponseWriter, _ *http.Request) { success(s.Calls()).write(w) })
 	for _, v := range vendors() {
 		mask := newMask(v)
 		for _, r := range v.routes {
@@ -218,13 +211,6 @@ func (r response) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", r.media)
 	w.WriteHeader(r.status)
 	_, _ = w.Write(r.body)
-}
-
-func writeJSON(w http.ResponseWriter, value any) {
-	w.Header().Set("Content-Type", "application/json")
-	out := json.NewEncoder(w)
-	out.SetEscapeHTML(false)
-	_ = out.Encode(value)
 }
 
 // json decodes the body and reports whether the body is JSON of that shape.

@@ -165,24 +165,19 @@ func (s *Stack) prepare(_ context.Context, options *Options) error {
 		if err != nil {
 			return fmt.Errorf("port %d is taken: choose another one with PORT=…: %w", options.Port, err)
 		}
-		if err := listener.Close(); err != nil {
-			return err
-		}
+		listener.Close()
 	}
+	var err error
 	if s.LogDir == "" {
-		dir, err := workdir.Local("logs")
-		if err != nil {
+		if s.LogDir, err = workdir.Local("logs"); err != nil {
 			return err
 		}
-		s.LogDir = dir
 	}
 	s.onClose(s.removeLogs)
-	err := errors.Join(os.MkdirAll(s.LogDir, 0o755), s.removeLogs())
-	if err != nil || options.Log != nil {
-		return err
+	err = errors.Join(os.MkdirAll(s.LogDir, 0o755), s.removeLogs())
+	if err == nil && options.Log == nil {
+		options.Log, err = s.openLog("stack.log")
 	}
-	log, err := s.openLog("stack.log")
-	options.Log = log
 	return err
 }
 
@@ -365,10 +360,9 @@ func (s *Stack) announce(_ context.Context, options *Options) error {
 	}
 	content := struct {
 		Addresses
-		LocationProviders []string                `json:"location_providers"`
-		Prices            map[string]int64        `json:"prices"`
-		Projects          map[string]demo.Project `json:"projects"`
-	}{s.Addresses, demo.Vendors(project.Location), s.Prices, map[string]demo.Project{}}
+		Prices   map[string]int64        `json:"prices"`
+		Projects map[string]demo.Project `json:"projects"`
+	}{s.Addresses, s.Prices, map[string]demo.Project{}}
 	if root, err := workdir.Root(); err == nil {
 		if within, err := filepath.Rel(root, s.LogDir); err == nil && filepath.IsLocal(within) {
 			content.LogDir = within
