@@ -133,7 +133,7 @@ func TestDoctorOnDemo(t *testing.T) {
 	p := newDoctorFixture(t)
 	s := p.stack()
 	projects, err := demo.Create(t.Context(), demo.Target{
-		Projects: s.Projects, Credit: s.Credits, Secrets: s.Secrets, Prices: credit.Prices{credit.Barcode: 100}, Sandbox: s.Sandbox, Closed: "http://127.0.0.1:1",
+		Projects: s.Projects, Credit: s.Credits, Secrets: s.Secrets, Prices: credit.Prices{credit.Barcode: 100}, Sandbox: s.Sandbox,
 	})
 	p.must(err)
 	byName := map[string]demo.Project{}

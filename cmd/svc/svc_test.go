@@ -76,7 +76,7 @@ func newFixture(t *testing.T) *fixture {
 // tables returns the tables of the template for the stage.
 func (f *fixture) tables() *template.Template {
 	f.t.Helper()
-	tables, err := template.Load(filepath.Join(f.root, "template.yaml"), map[string]string{"Stage": f.stage})
+	tables, err := template.Load(map[string]string{"Stage": f.stage})
 	f.must(err)
 	return tables
 }

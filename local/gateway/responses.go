@@ -93,8 +93,7 @@ func (h *Handler) gatewayResponse(state *requestState, kind, cause string) *resp
 	return out
 }
 
-// malformed returns the gateway's response where a function failed or returned no proxy response: 502, in the shape of
-// DEFAULT_5XX.
+// malformed returns the gateway's 502, in the shape of DEFAULT_5XX, to a function's failure or malformed response.
 func (h *Handler) malformed(state *requestState, cause string) *response {
 	out := h.gatewayResponse(state, "DEFAULT_5XX", cause)
 	if h.api.Responses["DEFAULT_5XX"].Status == 0 {

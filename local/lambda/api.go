@@ -27,8 +27,7 @@ func (h *Host) API() http.Handler {
 	return mux
 }
 
-// called returns the logical ID of the function that a request names, and the event. A request that Lambda refuses has its
-// response, and the result is false.
+// called returns the named function's logical ID and the event, or writes Lambda's refusal and returns false.
 func (h *Host) called(w http.ResponseWriter, r *http.Request) (id string, payload []byte, ok bool) {
 	name := r.PathValue("name")
 	if _, after, isARN := strings.Cut(name, ":function:"); isARN {

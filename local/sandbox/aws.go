@@ -27,8 +27,7 @@ var (
 	awsUnknownOperation = awsError(http.StatusNotFound, "UnknownOperationException", "", nil)
 )
 
-// awsSecret returns the secret key of a project's own access key, or of a key that the local Lambda host gives a function
-// in place of a role.
+// awsSecret returns the secret key of a project's access key, or of a key that the Lambda host gives a function.
 func awsSecret(accessKeyID string) (string, bool) {
 	if strings.HasPrefix(accessKeyID, "LOCAL") {
 		return "local", true

@@ -1,7 +1,5 @@
-// Package sandbox simulates the vendors on this machine: an SMS vendor and the central bank have a file each, the look-up
-// vendors a row each in lookups.go, the other sources of rates a function in rates.go. They validate credentials and
-// requests, and write the vendor's responses. The destination of a request (magic numbers) or the rules that a test sets
-// choose the outcome.
+// Package sandbox simulates the vendors on this machine, which validate credentials and requests and write the vendor's
+// responses. The destination of a request (magic numbers) or the rules that a test sets choose the outcome.
 //
 // A vendor's API has the address <URL>/<vendor>, followed by the vendor's own path. GET /_sandbox/calls returns the
 // requests received, oldest first, as a JSON array of Call.

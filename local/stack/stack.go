@@ -202,13 +202,8 @@ func (s *Stack) removeLogs() error {
 }
 
 // backends starts the functions' dependencies, builds the functions, and reads the template with the addresses.
-func (s *Stack) backends(ctx context.Context, options *Options) error {
-	root, err := workdir.Root()
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(root, "template.yaml")
-	if s.Template, err = template.Load(path, s.Parameters); err != nil {
+func (s *Stack) backends(ctx context.Context, options *Options) (err error) {
+	if s.Template, err = template.Load(s.Parameters); err != nil {
 		return err
 	}
 	vault, err := secrets.Start()
@@ -252,7 +247,7 @@ func (s *Stack) backends(ctx context.Context, options *Options) error {
 	}
 	s.Parameters = s.Overrides()
 	maps.Copy(s.Parameters, options.Parameters)
-	s.Template, err = template.Load(path, s.Parameters)
+	s.Template, err = template.Load(s.Parameters)
 	return err
 }
 

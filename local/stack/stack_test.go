@@ -16,7 +16,6 @@ import (
 	"svcapi/local/demo"
 	"svcapi/local/stack"
 	"svcapi/local/template"
-	"svcapi/local/workdir"
 	"svcapi/shared/project"
 )
 
@@ -145,11 +144,7 @@ func TestPortTaken(t *testing.T) {
 // TestOnLaptop checks that the local settler waits for seconds although the template permits none so short, that the
 // documentation page gets a demo project's credentials, and that nothing else of a function changes.
 func TestOnLaptop(t *testing.T) {
-	root, err := workdir.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	product, err := template.Load(filepath.Join(root, "template.yaml"), stack.Addresses{}.Overrides())
+	product, err := template.Load(stack.Addresses{}.Overrides())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,8 +103,7 @@ func watchMemory(ctx context.Context, out io.Writer, parts []part, every time.Du
 	}
 }
 
-// size returns the memory that a process has in use, in bytes; 0: the process has ended. The size of a tree is the sum
-// of proportional shares.
+// size returns the bytes that a process uses, of a tree the sum of proportional shares; 0: the process has ended.
 func size(pid int, tree bool) (sum int64) {
 	file, field := "status", "\nVmRSS:"
 	if tree {

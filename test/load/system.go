@@ -108,8 +108,7 @@ func (s *system) start(ctx context.Context, with settings) (err error) {
 }
 
 // k6 runs a script and returns the figures that the script hands over. A threshold that does not hold is an error. k6
-// sends nothing but the script's requests: no usage report, no look-up of extensions, no host names, no port of its
-// own.
+// sends nothing but the script's requests, and opens no port.
 func (s *system) k6(ctx context.Context, script string, variables map[string]any) (figures map[string]float64, err error) {
 	home, err := os.MkdirTemp(s.dir, "k6")
 	if err != nil {
@@ -158,8 +157,7 @@ func (s *system) balances(ctx context.Context) (sum int64) {
 }
 
 // money checks that the wallets paid exactly for the successes that k6 has counted, and compares every wallet with its
-// ledger, as "svc ledger verify" does. Requests that died leave reservations: the settler of the stack's schedule
-// returns them first.
+// ledger, as "svc ledger verify" does, after the stack's settler has returned what died requests had reserved.
 func (s *system) money(ctx context.Context, before int64) error {
 	settled, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()

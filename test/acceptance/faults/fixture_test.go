@@ -32,7 +32,6 @@ import (
 	"svcapi/local/secrets"
 	"svcapi/local/stack"
 	"svcapi/local/template"
-	"svcapi/local/workdir"
 	"svcapi/shared/credit"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
@@ -43,7 +42,6 @@ import (
 
 // fixture is the fixture of all batches: engine, secrets, vendors, the proxies in front of them, and the binaries.
 type fixture struct {
-	root     string
 	dir      string
 	svc      string // the compiled command line
 	binaries map[string]string
@@ -71,9 +69,6 @@ func newFixture(t *testing.T) *fixture {
 
 func (r *fixture) start(t *testing.T) (err error) {
 	ctx := context.Background()
-	if r.root, err = workdir.Root(); err != nil {
-		return err
-	}
 	model, err := r.template(nil)
 	if err != nil {
 		return err
@@ -82,7 +77,7 @@ func (r *fixture) start(t *testing.T) (err error) {
 		return err
 	}
 	r.svc = filepath.Join(r.dir, "svc")
-	if err := build.Packages(ctx, r.root, r.svc, "./cmd/svc"); err != nil {
+	if err := build.Packages(ctx, r.svc, "./cmd/svc"); err != nil {
 		return err
 	}
 	if r.browser, err = chromium.Environment(ctx, func(string) {}); err != nil {
@@ -132,7 +127,7 @@ func (r *fixture) startRenderer(t *testing.T, model *template.Template) error {
 }
 
 func (r *fixture) template(parameters map[string]string) (*template.Template, error) {
-	return template.Load(filepath.Join(r.root, "template.yaml"), parameters)
+	return template.Load(parameters)
 }
 
 // decide returns the decision of the request's actor. A client that is no longer known is dead.
