@@ -10,8 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -27,12 +27,10 @@ const (
 
 // Handler serves the template's API.
 type Handler struct {
-	api    template.API
-	routes []route
-	host   *lambda.Host
-
-	mu        sync.Mutex
-	accessLog io.Writer
+	api       template.API
+	routes    []route
+	host      *lambda.Host
+	accessLog *log.Logger
 }
 
 // New returns the handler of a template's API. The handler writes one JSON line per request to accessLog, with the route
@@ -41,7 +39,7 @@ func New(t *template.Template, host *lambda.Host, accessLog io.Writer) (*Handler
 	if err := validateResponses(t.API.Responses); err != nil {
 		return nil, err
 	}
-	h := &Handler{api: t.API, host: host, accessLog: accessLog}
+	h := &Handler{api: t.API, host: host, accessLog: log.New(accessLog, "", 0)}
 	for _, function := range t.Functions {
 		for _, r := range function.Routes {
 			h.routes = append(h.routes, newRoute(function.LogicalID, r, t.API.Throttle))
@@ -181,7 +179,5 @@ func (h *Handler) log(state *requestState, out *response) {
 		state.at.UTC().Format("2006-01-02T15:04:05.000Z"), state.id, sourceIP(state.request), state.request.Method, resource, out.status,
 		len(state.body), out.size, time.Since(state.at).Milliseconds(), state.failure,
 	})
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	_, _ = h.accessLog.Write(append(line, '\n')) // a failing log can report nothing
+	h.accessLog.Print(string(line))
 }

@@ -1,8 +1,6 @@
 package lambda
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"svcapi/local/jail"
 	"svcapi/local/template"
@@ -46,7 +46,7 @@ func start(p *pool) (*instance, error) {
 	command := p.command
 	command.Env = slices.Concat(command.Env, []string{
 		"AWS_LAMBDA_RUNTIME_API=" + listener.Addr().String(),
-		"AWS_LAMBDA_LOG_STREAM_NAME=" + i.started.UTC().Format("2006/01/02") + "/[$LATEST]" + random(16),
+		"AWS_LAMBDA_LOG_STREAM_NAME=" + i.started.UTC().Format("2006/01/02") + "/[$LATEST]" + random(32),
 	})
 	i.process, err = p.jail.Start(command)
 	if err != nil {
@@ -83,7 +83,7 @@ func (i *instance) begin(e *event) {
 	i.running, i.asked = e, false
 	d := delivery{
 		event: e, deadline: time.Now().Add(i.pool.function.Timeout),
-		trace: fmt.Sprintf("Root=1-%08x-%s;Parent=%s;Sampled=0", time.Now().Unix(), random(12), random(8)),
+		trace: fmt.Sprintf("Root=1-%08x-%s;Parent=%s;Sampled=0", time.Now().Unix(), random(24), random(16)),
 	}
 	i.limit(i.pool.function.Timeout)
 	for _, x := range i.extensions {
@@ -253,8 +253,4 @@ func environment(f template.Function, taskRoot string, extra map[string]string) 
 	return variables
 }
 
-func random(bytes int) string {
-	b := make([]byte, bytes)
-	_, _ = rand.Read(b) // never fails
-	return hex.EncodeToString(b)
-}
+func random(digits int) string { return strings.ReplaceAll(uuid.NewString(), "-", "")[:digits] }

@@ -148,12 +148,10 @@ func balance(authorized func(*request) bool, accepted, refused response) func(*r
 // object is a JSON object.
 type object = map[string]any
 
-// Server is a running sandbox.
+// Server is a running sandbox. Its Close ends its connections, and so the contexts of the requests that hang.
 type Server struct {
-	// URL is its base address.
-	URL string
-
-	http *http.Server
+	*http.Server
+	URL string // the base address
 
 	mu    sync.Mutex
 	calls []Call
@@ -166,8 +164,9 @@ func Start() (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("vendor sandbox: %w", err)
 	}
-	s := &Server{URL: "http://" + listener.Addr().String()}
 	mux := http.NewServeMux()
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	s := &Server{Server: server, URL: "http://" + listener.Addr().String()}
 	mux.HandleFunc("GET /_sandbox/calls", func(w http.ResponseWriter, _ *http.Request) { success(s.Calls()).write(w) })
 	for _, v := range vendors() {
 		mask := newMask(v)
@@ -178,13 +177,9 @@ func Start() (*Server, error) {
 		unknown := result{problems: []problem{{true, v.unknown}}}
 		mux.HandleFunc("/"+v.name+"/", s.handler(v, mask, func(*request) result { return unknown }))
 	}
-	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = s.http.Serve(listener) }()
+	go func() { _ = s.Serve(listener) }()
 	return s, nil
 }
-
-// Close ends the server and its connections, and so the contexts of the requests that hang.
-func (s *Server) Close() error { return s.http.Close() }
 
 // handler reads a vendor's request to its end, records it as a call and responds.
 func (s *Server) handler(v vendor, mask *mask, serve func(*request) result) http.HandlerFunc {

@@ -104,15 +104,12 @@ func Client(t testing.TB) (*dynamodb.Client, Tables) {
 	}
 }
 
-func reuse() map[string]string {
+func reuse() (names map[string]string) {
 	running.Lock()
 	defer running.Unlock()
-	if len(running.free) == 0 {
-		return nil
+	if last := len(running.free) - 1; last >= 0 {
+		names, running.free = running.free[last], running.free[:last]
 	}
-	last := len(running.free) - 1
-	names := running.free[last]
-	running.free = running.free[:last]
 	return names
 }
 

@@ -36,10 +36,7 @@ func run(out io.Writer, dir string) error {
 	if r.Files == 0 {
 		return errors.New("there is no log in " + dir)
 	}
-	for i, found := range r.Found {
-		if i == 20 {
-			break
-		}
+	for _, found := range r.Found[:min(20, len(r.Found))] {
 		fmt.Fprintln(out, found)
 	}
 	if len(r.Found) > 0 {
