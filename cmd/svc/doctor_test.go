@@ -254,7 +254,7 @@ func TestDoctorOnStacks(t *testing.T) {
 	p.run(call{args: "rates sync", out: []string{"taken"}})
 
 	// Tables with wrong properties. The test creates them again for the end of the fixture.
-	tables := p.tables()
+	tables := p.tables
 	db := engine.Client(enginetest.URL(t))
 	for i := range tables.Tables {
 		table := &tables.Tables[i]
