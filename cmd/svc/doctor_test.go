@@ -128,7 +128,7 @@ func TestDoctorOnDemo(t *testing.T) {
 	p := newDoctorFixture(t)
 	s := p.stack()
 	projects, err := demo.Create(t.Context(), demo.Target{
-		Projects: s.Projects, Credit: s.Credits, Secrets: s.Secrets, Prices: credit.Prices{credit.Barcode: 100}, Sandbox: s.Sandbox, Closed: "http://127.0.0.1:1",
+		Projects: s.Projects, Credit: s.Credits, Secrets: s.Secrets, Prices: credit.Prices{credit.Barcode: 100}, Sandbox: s.Sandbox,
 	})
 	p.must(err)
 	byName := map[string]demo.Project{}
@@ -249,7 +249,7 @@ func TestDoctorOnStacks(t *testing.T) {
 	p.run(call{args: "rates sync", out: []string{"taken"}})
 
 	// Tables with wrong properties. The test creates them again for the end of the fixture.
-	tables := p.tables()
+	tables := p.tables
 	db := engine.Client(enginetest.URL(t))
 	for i := range tables.Tables {
 		table := &tables.Tables[i]
