@@ -137,18 +137,19 @@ func split(runs []run, version int) (segments []segment, bits int) {
 // pack writes segments, terminator and padding into the symbol's data bytes (section 7.4).
 func pack(data string, segments []segment, version int, level Level) []byte {
 	bits, capacity := new(utils.BitList), 8*dataBytes(version, level)
+	add := func(value, count int) { bits.AddBits(value, byte(count)) } //nolint:gosec // at most 16 bits
 	for _, s := range segments {
-		bits.AddBits(indicators[s.mode], 4)
-		bits.AddBits(s.length, byte(lengthBits[s.mode][class(version)]))
+		add(indicators[s.mode], 4)
+		add(s.length, lengthBits[s.mode][class(version)])
 		for text := range slices.Chunk([]byte(data[:s.length]), groupSizes[s.mode]) {
-			bits.AddBits(group(s.mode, text), byte(groupBits[s.mode][len(text)]))
+			add(group(s.mode, text), groupBits[s.mode][len(text)])
 		}
 		data = data[s.length:]
 	}
-	bits.AddBits(0, byte(min(4, capacity-bits.Len())))
-	bits.AddBits(0, byte(-bits.Len()&7))
+	add(0, min(4, capacity-bits.Len()))
+	add(0, -bits.Len()&7)
 	for pad := 0xec; bits.Len() < capacity; pad ^= 0xec ^ 0x11 {
-		bits.AddBits(pad, 8)
+		add(pad, 8)
 	}
 	return bits.GetBytes()
 }
