@@ -116,7 +116,6 @@ func (d *delivery) sendThrough(ctx context.Context, account upstream.Account, le
 	// While the circuit is not closed, one send goes first, and its outcome decides whether the circuit permits the others.
 	probing := !d.breakers.Closed(account)
 
-	var calls sync.WaitGroup
 	slots := make(chan struct{}, atOnce)
 	for batch := range slices.Chunk(left, size) {
 		slots <- struct{}{}
@@ -125,16 +124,16 @@ func (d *delivery) sendThrough(ctx context.Context, account upstream.Account, le
 			<-slots
 			continue
 		}
-		calls.Go(func() {
+		s.calls.Go(func() {
 			record(batch, s.call(ctx, batch))
 			<-slots
 		})
 		if probing {
-			calls.Wait()
+			s.calls.Wait()
 			probing = false
 		}
 	}
-	calls.Wait()
+	s.calls.Wait()
 	return slices.DeleteFunc(left, func(p *recipient) bool { return p.status() != notAttempted })
 }
 
@@ -177,11 +176,22 @@ type sender struct {
 	account upstream.Account
 	limiter *rate.Limiter
 	stop    context.CancelCauseFunc // no further send begins
+	calls   sync.WaitGroup          // the sends that are running
+
+	accepted atomic.Bool // the vendor has accepted a message of the delivery
+	doubted  atomic.Bool // the vendor has refused the account, by words alone
 }
 
 // ready waits until the vendor's pace permits a send. The returned error is the reason why no send may begin.
 func (s *sender) ready(ctx, begin context.Context) error {
 	err := s.limiter.Wait(begin)
+	if s.doubted.Swap(false) && !s.accepted.Load() {
+		s.calls.Wait() // a running send may be accepted
+		if !s.accepted.Load() {
+			s.stop(errRefused)
+			err = errRefused
+		}
+	}
 	if err == nil && !s.hasTimeForSend(ctx) {
 		err = errNoTime
 		s.stop(err)
@@ -209,14 +219,18 @@ func (s *sender) call(ctx context.Context, batch []*recipient) (o outcome) {
 		return s.send(ctx, s.adapter(a), batch)
 	})
 	o.accepted = o.err == nil
+	refusal, refused := errors.AsType[*upstream.Error](o.err)
 	switch {
 	case o.accepted:
+		s.accepted.Store(true)
 	case errors.Is(o.err, upstream.ErrOpen):
 		o.called = false
 		s.stop(upstream.ErrOpen)
 		return o
 	case upstream.ClassOf(o.err) == upstream.NotSent: // there is no response whose time counts
 		return o
+	case refused && refusal.ByWords:
+		s.doubted.Store(true)
 	case upstream.ClassOf(o.err) == upstream.CredentialsRefused:
 		s.stop(errRefused)
 	}

@@ -46,6 +46,11 @@ func failsWith(class upstream.Class) behaviour {
 	return func(ctx context.Context) error { return respond(ctx, responseTime, fault(class)) }
 }
 
+// refusesByWords is a refusal of the account that only the words of the vendor show.
+func refusesByWords(ctx context.Context) error {
+	return respond(ctx, responseTime, &upstream.Error{Class: upstream.CredentialsRefused, Vendor: "fake", ByWords: true, Detail: "not allowed"})
+}
+
 func slow(response time.Duration) behaviour {
 	return func(ctx context.Context) error { return respond(ctx, response, nil) }
 }
@@ -299,6 +304,13 @@ func TestDeliver(t *testing.T) {
 		{"refuses without a next one", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused))}, bulkSame, 1000, 0, "a not_attempted 999, a rejected 1", []int{1}, responseTime, "502 credentials_refused a reached"},
 		{"refuses, then down", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), many(down)}, bulkSame, 100, 0, "a rejected 1, b not_attempted 99", []int{1, 1}, 2 * responseTime, "502 credentials_refused a reached"},
 		{"refuses, then hangs", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), many(hangs)}, bulkSame, 100, 0, "a rejected 1, b uncertain 99", []int{1, 1}, responseTime + callTimeout, "503 no_answer b reached uncertain"},
+
+		// A refusal by words is the message's own once the account has accepted another message, also one that is under way.
+		{"words after an acceptance", []*fakeVendor{one(inTurn(50, accepts, inTurn(1, refusesByWords, accepts))), one(accepts)}, bulkSame, 1000, 0, "a accepted 999, a rejected 1", []int{1000, 0}, 32 * responseTime, ""},
+		{"words before an acceptance", []*fakeVendor{one(inTurn(1, refusesByWords, accepts)), one(accepts)}, bulkSame, 1000, 0, "a accepted 999, a rejected 1", []int{1000, 0}, 32 * responseTime, ""},
+		{"words of a batch", []*fakeVendor{many(inTurn(1, accepts, inTurn(1, refusesByWords, accepts)))}, bulkSame, 1000, 0, "a accepted 900, a rejected 100", []int{10}, 3 * responseTime, ""},
+		{"words for every message", []*fakeVendor{one(refusesByWords), one(accepts)}, bulkSame, 100, 0, "a rejected 32, b accepted 68", []int{32, 68}, 4 * responseTime, ""},
+		{"words at a pace", []*fakeVendor{paced(refusesByWords), one(accepts)}, bulkSame, 100, 0, "a rejected 1, b accepted 99", []int{1, 99}, 9 * responseTime, ""},
 
 		// A context that has ended, or ends too soon for a send to begin.
 		{"no time", []*fakeVendor{one(accepts), one(accepts)}, bulkSame, 100, leastTime - 1, "b not_attempted 100", []int{0, 0}, 0, "503 not_sent b"},
