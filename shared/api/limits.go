@@ -127,6 +127,7 @@ func (s *Service) countMessages(ctx context.Context, state *requestState, messag
 func (s *Service) countNumber(ctx context.Context, state *requestState, messages []*Message) (*ratelimit.RecipientRefusal, error) {
 	for i, m := range messages {
 		count, refusal, err := s.limiter.CountMessage(ctx, &state.record.Project, m.To)
+		m.count = count
 		if err != nil {
 			return nil, err
 		}
@@ -136,7 +137,6 @@ func (s *Service) countNumber(ctx context.Context, state *requestState, messages
 			}
 			return refusal, nil
 		}
-		m.count = count
 	}
 	return nil, nil
 }
@@ -144,10 +144,11 @@ func (s *Service) countNumber(ctx context.Context, state *requestState, messages
 // countDaily counts the request's credits or SMS units of the day, and alerts once where the day's limit is near.
 func (s *Service) countDaily(ctx context.Context, state *requestState, u *usage) error {
 	count, day, err := s.limiter.CountDaily(ctx, u.daily, u.amount, u.at)
+	u.day = count
 	if err != nil {
 		return internal("", err)
 	}
-	if u.day = count; count.By == 0 {
+	if count.By == 0 {
 		return errDaily(day)
 	}
 	if day.Near() {
