@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"svcapi/shared/credit"
+	"svcapi/shared/ratelimit"
 	"svcapi/shared/telemetry"
 )
 
@@ -22,6 +23,8 @@ type Settler struct {
 	Ages  Ages
 	Now   func() time.Time
 	Log   *telemetry.Logger
+	// Limiter subtracts counts that requests have queued, unless it is nil.
+	Limiter *ratelimit.Limiter
 	// Spending watches the projects' charges, unless it is nil.
 	Spending *Spending
 }
@@ -40,7 +43,8 @@ func (s *Settler) Handle(ctx context.Context) error {
 	defer cancel()
 	report, err := s.Run(run)
 	metrics, spendingErr := s.spending(run)
-	err = errors.Join(err, spendingErr)
+	subtracted, countsErr := s.counts(run)
+	metrics, err = append(metrics, subtracted...), errors.Join(err, spendingErr, countsErr)
 	s.log(ctx, report, metrics, err)
 	return err
 }
@@ -106,7 +110,7 @@ func (s *Settler) log(ctx context.Context, report Report, metrics []telemetry.Me
 		}, metrics...),
 	}
 	if err != nil {
-		event.Level, event.Message = slog.LevelError, "not every wallet was settled or compared"
+		event.Level, event.Message = slog.LevelError, "not everything was settled, compared or subtracted"
 		event.Attributes = []slog.Attr{slog.String("error", err.Error()), slog.Bool("out_of_time", errors.Is(err, context.DeadlineExceeded))}
 	}
 	s.Log.Emit(ctx, event)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"svcapi/functions/sms/vendors"
+	"svcapi/shared/api"
 	"svcapi/shared/upstream"
 )
 
@@ -75,24 +77,24 @@ var errLimited = &upstream.Error{Class: upstream.NotSent, Detail: "the limit of 
 // errPanicked marks a panic of an adapter.
 var errPanicked = errors.New("panic")
 
+// errUncounted is the outcome of a message whose count failed.
+var errUncounted = &upstream.Error{Class: upstream.NotSent, Detail: "the message could not be counted"}
+
 // delivery is the sending of one request's messages.
 type delivery struct {
 	*group
-	same    bool         // all messages have one text
-	slowest atomic.Int64 // response of a vendor so far, in nanoseconds
+	count   func(context.Context, []*api.Message) // api.Job.Count
+	same    bool                                  // all messages have one text
+	slowest atomic.Int64                          // response of a vendor so far, in nanoseconds
 }
 
 // deliver sends the messages along the chain of accounts, and decides the outcomes of the recipients. The next account
 // receives only the messages that certainly did not leave through the previous account.
-func (g *group) deliver(ctx context.Context, accounts []upstream.Account, r sendRequest) {
-	d := &delivery{group: g, same: r.method == bulkSame}
-	var left []*recipient
+func (g *group) deliver(ctx context.Context, accounts []upstream.Account, r sendRequest, count func(context.Context, []*api.Message)) {
+	d := &delivery{group: g, count: count, same: r.method == bulkSame}
+	left := make([]*recipient, len(r.recipients))
 	for i := range r.recipients {
-		if p := &r.recipients[i]; p.Refused {
-			p.err = errLimited
-		} else {
-			left = append(left, p)
-		}
+		left[i] = &r.recipients[i]
 	}
 	for _, account := range accounts {
 		if left = d.sendThrough(ctx, account, left); len(left) == 0 {
@@ -117,7 +119,7 @@ func (d *delivery) sendThrough(ctx context.Context, account upstream.Account, le
 	probing := !d.breakers.Closed(account)
 
 	slots := make(chan struct{}, atOnce)
-	for batch := range slices.Chunk(left, size) {
+	for batch := range s.batches(ctx, begin, left, size, atOnce) {
 		slots <- struct{}{}
 		if err := s.ready(ctx, begin); err != nil {
 			record(batch, outcome{vendor: vendor.Name, err: err})
@@ -134,7 +136,44 @@ func (d *delivery) sendThrough(ctx context.Context, account upstream.Account, le
 		}
 	}
 	s.calls.Wait()
-	return slices.DeleteFunc(left, func(p *recipient) bool { return p.status() != notAttempted })
+	return slices.DeleteFunc(left, func(p *recipient) bool { return p.status() != notAttempted || !p.Sendable() })
+}
+
+// batches yields messages in batches for one call each. While the sends of the batches before are running, batches counts as
+// many messages as are sent at once, and excludes those that must not be sent.
+func (s *sender) batches(ctx, begin context.Context, left []*recipient, size, atOnce int) iter.Seq[[]*recipient] {
+	return func(yield func([]*recipient) bool) {
+		for next := range slices.Chunk(left, max(size, atOnce)) {
+			if begin.Err() == nil && s.hasTimeForSend(ctx) { // otherwise no send begins any more
+				next = s.counted(ctx, next)
+			}
+			for batch := range slices.Chunk(next, size) {
+				if !yield(batch) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// counted counts messages and returns those that may be sent.
+func (s *sender) counted(ctx context.Context, next []*recipient) (sendable []*recipient) {
+	messages := make([]*api.Message, len(next))
+	for i, p := range next {
+		messages[i] = &p.Message
+	}
+	s.count(ctx, messages)
+	for _, p := range next {
+		switch {
+		case p.Refused:
+			record([]*recipient{p}, outcome{err: errLimited})
+		case p.Uncounted != nil:
+			record([]*recipient{p}, outcome{err: errUncounted})
+		default:
+			sendable = append(sendable, p)
+		}
+	}
+	return sendable
 }
 
 // record sets the outcome of messages. The outcome without a call never replaces that of a call.
