@@ -25,6 +25,8 @@ func main() {
 		Now:   cache.Clock{}.Now,
 		Log:   telemetry.New(os.Stdout, cfg.Log),
 
+		AtOnce: 8,
+
 		Spending: &Spending{DB: db, Table: cfg.TransientTable, Least: cfg.UnusualSpending},
 	}
 	lambda.Start(settler.Handle)
