@@ -84,7 +84,7 @@ func (c *Cache) Authenticate(ctx context.Context, clientID, secret, env string) 
 		}
 		maxAge = reread
 	}
-	if !found || c.clock.Now().Sub(read.at) >= maxAge {
+	if !c.clock.Fresh(read.at, maxAge) {
 		var err error
 		if read, err = c.read(ctx, projectID, maxAge); err != nil {
 			return nil, "", err
@@ -124,13 +124,13 @@ func (r *Record) authenticates(clientID string, digest [32]byte, env Environment
 
 func (c *Cache) isUnknown(clientID string) bool {
 	at, ok := c.unknown.Get(clientID)
-	return ok && c.clock.Now().Sub(at) < c.ttl
+	return ok && c.clock.Fresh(at, c.ttl)
 }
 
 // cached returns the record of a project when the cache has one younger than maxAge.
 func (c *Cache) cached(projectID string, maxAge time.Duration) (read readRecord, found bool) {
 	read, found = c.records.Get(projectID)
-	return read, found && c.clock.Now().Sub(read.at) < maxAge
+	return read, found && c.clock.Fresh(read.at, maxAge)
 }
 
 // read reads a project, once for all requests whose record is as old as maxAge. A waiting request may give up; the read

@@ -52,7 +52,7 @@ func (c *Cache) Fields(ctx context.Context, kind project.Kind, owner string, env
 	if len(e.value[env][vendor]) == 0 {
 		life = min(life, absentFor)
 	}
-	if !c.clock.Now().Before(e.readAt.Add(life)) {
+	if !c.clock.Fresh(e.readAt, life) {
 		if err := c.read(ctx, name, e); err != nil {
 			return nil, err
 		}
@@ -70,7 +70,7 @@ func (c *Cache) Refresh(ctx context.Context, kind project.Kind, owner string, en
 	}
 	defer e.unlock()
 	same := func() bool { return maps.Equal(e.value[env][vendor], refused) }
-	if same() && c.clock.Now().Sub(e.refreshed) >= refreshEvery {
+	if same() && !c.clock.Fresh(e.refreshed, refreshEvery) {
 		e.refreshed = c.clock.Now()
 		if err := c.read(ctx, name, e); err != nil {
 			return nil, false, err
