@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -33,12 +35,34 @@ func TestThrottledWallet(t *testing.T) {
 	}
 	reserveMore(t, direct, "hot", now.Add(-time.Hour), 12, false)
 	store := proxied.WithLimits(credit.Limits{Write: time.Minute, Remove: time.Second, Rebalance: time.Second})
-	report, err := newSettler(store, now, time.Hour, io.Discard).Run(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // for a run without end
+	defer cancel()
+	report, err := newSettler(store, now, time.Hour, io.Discard).Run(ctx)
 	if err != nil || report.Settled[credit.SettledReleased] != 30 || report.Failed != 1 {
 		t.Errorf("%+v, %v", report, err)
 	}
 	if n := calls.most; n < 2 || n > 8 {
 		t.Errorf("%d wallets at once", n)
+	}
+}
+
+// TestTimeEnds checks that a run whose time ends says so, and visits no further wallets.
+func TestTimeEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	direct, proxied, _ := counting(t, func(r *faultproxy.Request) faultproxy.Fault {
+		if r.Operation == "PutItem" {
+			cancel()
+		}
+		return faultproxy.Deliver
+	})
+	now := time.Now()
+	for i := range 20 {
+		prepare(t, direct, fmt.Sprintf("p%d", i), now.Add(-time.Hour), "reserve")
+	}
+	settler := newSettler(proxied, now, time.Hour, io.Discard)
+	settler.AtOnce = 1
+	if report, err := settler.Run(ctx); !errors.Is(err, context.Canceled) || report.Failed > 3 {
+		t.Errorf("%+v, %v", report, err)
 	}
 }
 
