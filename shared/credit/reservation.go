@@ -36,7 +36,7 @@ type Reservation struct {
 	// arrive: a delayed duplicate, which takes effect after its client has given up. Reserve sets the field.
 	Attempts int
 
-	ambiguous int // failed attempts of Reserve that may have taken effect, in any shard of the wallet
+	ambiguous int  // failed attempts of Reserve that may have taken effect, in any shard of the wallet
 	marked    bool // Mark was called: the ledger may hold the entry "sending"
 	captured  bool
 }
