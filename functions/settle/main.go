@@ -26,6 +26,8 @@ func main() {
 		Now:   cache.Clock{}.Now,
 		Log:   telemetry.New(os.Stdout, cfg.Log),
 
+		AtOnce: 8,
+
 		Limiter:  ratelimit.New(db, cfg.TransientTable),
 		Spending: &Spending{DB: db, Table: cfg.TransientTable, Least: cfg.UnusualSpending},
 	}

@@ -129,6 +129,21 @@ func TestMessageWindows(t *testing.T) {
 	}
 }
 
+// TestLongestWindow checks that a refusal by two windows names the window that ends last.
+func TestLongestWindow(t *testing.T) {
+	all, _, _ := instances(t, 1)
+	short, long := per(1, 10*time.Minute), per(1, 24*time.Hour)
+	for i, limits := range [][]project.RecipientLimit{{short, long}, {long, short}} {
+		p, number := limitedTo(limits...), fmt.Sprint(someone, i)
+		for _, want := range []time.Duration{0, long.Window} {
+			_, refusal, err := all[0].CountMessage(t.Context(), p, number)
+			if err != nil || (refusal != nil) != (want > 0) || refusal != nil && refusal.Limit.Window != want {
+				t.Errorf("%v: %+v, %v; want %s", limits, refusal, err, want)
+			}
+		}
+	}
+}
+
 // docs/decisions.md#daily-limit: the sum of a day is exact whatever runs at once, and one request claims the alert.
 func TestDailyAtOnce(t *testing.T) {
 	all, _, _ := instances(t, 8)

@@ -81,7 +81,7 @@ func (c *Cache) Fields(ctx context.Context, kind project.Kind, owner string, env
 	if len(e.value[env][vendor]) == 0 {
 		life = min(life, absentFor)
 	}
-	if !c.clock.Now().Before(e.readAt.Add(life)) {
+	if !c.clock.Fresh(e.readAt, life) {
 		if err := c.renew(ctx, name, e, life == c.ttl); err != nil {
 			return nil, err
 		}
@@ -93,13 +93,13 @@ func (c *Cache) Fields(ctx context.Context, kind project.Kind, owner string, env
 // stale value in place for a bounded time, counts the metric StaleSecrets, and reads no sooner again than after retryAfter
 // (docs/decisions.md#vendor-secrets).
 func (c *Cache) renew(ctx context.Context, name string, e *entry, known bool) error {
-	now := c.clock.Now()
-	if !known || !now.Before(e.readAt.Add(c.ttl+c.stale)) {
+	if !known || !c.clock.Fresh(e.readAt, c.ttl+c.stale) {
 		return c.read(ctx, name, e)
 	}
-	if since := now.Sub(e.failedAt); 0 <= since && since < retryAfter {
+	if c.clock.Fresh(e.failedAt, retryAfter) {
 		return nil
 	}
+	now := c.clock.Now()
 	short, cancel := context.WithTimeout(ctx, staleTimeout)
 	defer cancel()
 	err := c.read(short, name, e)
@@ -125,7 +125,7 @@ func (c *Cache) Refresh(ctx context.Context, kind project.Kind, owner string, en
 	}
 	defer e.unlock()
 	same := func() bool { return maps.Equal(e.value[env][vendor], refused) }
-	if same() && c.clock.Now().Sub(e.refreshed) >= refreshEvery {
+	if same() && !c.clock.Fresh(e.refreshed, refreshEvery) {
 		e.refreshed = c.clock.Now()
 		if err := c.read(ctx, name, e); err != nil {
 			return nil, false, err

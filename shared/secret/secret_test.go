@@ -133,6 +133,10 @@ func TestFields(t *testing.T) {
 	b.clock.Move(absentFor)
 	b.expect(t, "an account that was absent", "acme", "vonage", quicksend, 1)
 	b.expect(t, "an account that was absent, again", "acme", "vonage", quicksend, 0)
+
+	b.put(t, "acme", "vonage", twilio)
+	b.clock.Move(-time.Hour)
+	b.expect(t, "after the clock was set back", "acme", "vonage", twilio, 1)
 }
 
 // TestStale checks that a known account outlives its time while Secrets Manager does not respond, for a bounded time, with few
@@ -201,6 +205,7 @@ func TestRefresh(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, rotated, nil, false, 1},
+		{"after the clock was set back", -time.Hour, func() { b.put(t, "acme", "v", old) }, nil, old, true, 1},
 	} {
 		b.clock.Move(c.wait)
 		if c.before != nil {
