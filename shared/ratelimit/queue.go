@@ -50,10 +50,15 @@ type queued struct {
 func (l *Limiter) SubtractAll(ctx context.Context, parts []Part) error {
 	first, cancel := ctx, context.CancelFunc(func() {})
 	if deadline, ok := ctx.Deadline(); ok {
-		first, cancel = context.WithDeadline(ctx, deadline.Add(-timeToQueue))
+		first, cancel = context.WithDeadline(ctx, deadline.Add(-l.queueTime))
 	}
 	defer cancel()
 	left, _ := l.subtract(first, parts)
+	return l.Queue(ctx, left)
+}
+
+// Queue stores parts for SubtractQueued.
+func (l *Limiter) Queue(ctx context.Context, left []Part) error {
 	var names []string
 	for chunk := range slices.Chunk(left, partsInItem) {
 		stored := make([]queued, len(chunk))

@@ -46,6 +46,8 @@ type Limiter struct {
 	reached *cache.Map[string, reached] // by counter
 
 	shift, recent string // parts of each write's expressions
+
+	queueTime time.Duration // the end of the time of SubtractAll
 }
 
 // exhaustion says which shards of a window are exhausted, until the window ends or the operator changes the limit.
@@ -57,7 +59,7 @@ type exhaustion struct {
 
 // New returns a limiter on the table of transient items.
 func New(client *dynamodb.Client, table string) *Limiter {
-	l := &Limiter{client: client, table: table, windows: map[string]exhaustion{}, reached: cache.New[string, reached](maxReached)}
+	l := &Limiter{client: client, table: table, windows: map[string]exhaustion{}, reached: cache.New[string, reached](maxReached), queueTime: timeToQueue}
 	l.shift, l.recent = shift()
 	return l
 }
