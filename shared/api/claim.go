@@ -65,8 +65,8 @@ func (s *keyStore) claim(ctx context.Context, projectID, env, key string, body [
 			"pk": dynamo.Text(c.pk), "o": dynamo.Text(c.owner), "h": dynamo.Bytes(digest[:]),
 			"dead": dynamo.Number(until.Add(claimSlack).UnixMilli()), "expires": dynamo.Number(now.Add(keyLife).Unix()),
 		},
-		ConditionExpression:                 aws.String("attribute_not_exists(pk) OR expires <= :now"),
-		ExpressionAttributeValues:           dynamo.Item{":now": dynamo.Number(now.Unix())},
+		ConditionExpression:                 aws.String("attribute_not_exists(pk) OR expires <= :now OR attribute_exists(freed) AND o <> :o"),
+		ExpressionAttributeValues:           dynamo.Item{":now": dynamo.Number(now.Unix()), ":o": dynamo.Text(c.owner)},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
 	stored, refused := dynamo.Refused(err)
@@ -132,7 +132,7 @@ func (c *claim) write(ctx context.Context, outcome []byte) (dynamo.Item, error) 
 		TableName:           &c.store.table,
 		Key:                 dynamo.Item{"pk": dynamo.Text(c.pk)},
 		UpdateExpression:    aws.String("SET d = :d, n = :n"),
-		ConditionExpression: aws.String("o = :o AND attribute_not_exists(n)"),
+		ConditionExpression: aws.String("o = :o AND attribute_not_exists(n) AND attribute_not_exists(freed)"),
 		ExpressionAttributeValues: dynamo.Item{
 			":o": dynamo.Text(c.owner), ":d": dynamo.Bytes(packed), ":n": dynamo.Number(1),
 		},
@@ -147,15 +147,19 @@ func (c *claim) write(ctx context.Context, outcome []byte) (dynamo.Item, error) 
 	return nil, nil
 }
 
-// free deletes the claim of a request from which nothing reached a provider, so that the key can be used again.
+// free marks the key as free, after a request from which nothing reached a provider. Every request but this one can claim
+// the key then: a late copy of this claim, which no request would end, finds its own mark.
 func (c *claim) free(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
 	defer cancel()
-	_, _, err := dynamo.Write(ctx, c.store.client.DeleteItem, &dynamodb.DeleteItemInput{
-		TableName:                 &c.store.table,
-		Key:                       dynamo.Item{"pk": dynamo.Text(c.pk)},
-		ConditionExpression:       aws.String("o = :o AND attribute_not_exists(n)"),
-		ExpressionAttributeValues: dynamo.Item{":o": dynamo.Text(c.owner)},
+	now := c.store.now()
+	_, _, err := dynamo.Write(ctx, c.store.client.PutItem, &dynamodb.PutItemInput{
+		TableName: &c.store.table,
+		Item: dynamo.Item{
+			"pk": dynamo.Text(c.pk), "o": dynamo.Text(c.owner), "freed": dynamo.Number(1), "expires": dynamo.Number(now.Add(keyLife).Unix()),
+		},
+		ConditionExpression:       aws.String("attribute_not_exists(pk) OR expires <= :now OR o = :o AND attribute_not_exists(n)"),
+		ExpressionAttributeValues: dynamo.Item{":o": dynamo.Text(c.owner), ":now": dynamo.Number(now.Unix())},
 	})
 	if _, refused := dynamo.Refused(err); refused || err == nil {
 		return nil
