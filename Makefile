@@ -1,6 +1,10 @@
 SHELL := /bin/bash -o pipefail
 .DEFAULT_GOAL := help
 
+# Tests, tools and functions share compiled packages: the functions ship without paths and without C.
+export GOFLAGS     := $(GOFLAGS) -trimpath
+export CGO_ENABLED ?= 0
+
 ## Run: on this machine, without an AWS account and without containers
 
 LOCAL := .local/bin/local
@@ -38,71 +42,72 @@ lists: ## the table of disposable mail domains, from the published lists that it
 FAULT_SEED ?= $(shell date +%s)
 # Every log of a test run, for one search through all of them for secrets.
 TEST_LOGS  := $(CURDIR)/.local/test-logs
-# These packages drive compiled functions or compute for minutes: the race detector sees nothing there, or only slows them.
-SIMULATIONS := ./test/acceptance/faults ./test/acceptance/ceiling
-# Without the race detector as well: these start no goroutine and compute much.
-PLAIN := ./functions/barcode ./functions/barcode/draw ./functions/barcode/qrcode ./functions/barcode/symbology \
-	./functions/pdf/render/limits ./functions/security/disposable
 # These always run, because they depend on more than Go's cache of test results knows: they compile the programs that they
 # run, or run in the jail as a whole. Another package runs again when its code, a file that it reads or a variable changes.
-STACKS := ./test/acceptance ./local ./functions/pdf/render
-HOSTS  := ./local/lambda ./local/gateway ./local/jail ./local/stack ./local/build ./functions/pdf
+STACKS   := ./test/acceptance ./local ./functions/pdf/render
+HOSTS    := ./local/lambda ./local/gateway ./local/jail ./local/stack ./local/build ./functions/pdf
+SCHEDULE := ./test/acceptance/faults ./test/acceptance/ceiling ./functions/settle
 # The longest packages start first, so that no long test runs alone at the end. make check has run the policies.
-RACE = ./functions/pdf/render/browser ./shared/credit ./cmd/svc ./test/capacity \
-	$$(go list ./... | grep -vxF "$$(go list ./test/policy $(PLAIN) $(SIMULATIONS) $(STACKS) $(HOSTS))")
+UNITS = ./functions/pdf/render/browser ./shared/credit ./cmd/svc \
+	$$(go list ./... | grep -vxF "$$(go list ./test/policy ./functions/pdf/render/browser ./shared/credit ./cmd/svc $(SCHEDULE) $(STACKS) $(HOSTS))")
 
 # The packages' tests share one DynamoDB Local, each with tables of its own.
 SHARED := go run ./test/enginetest/shared
 
-# The race detector sleeps a second at the end of each package unless it is set otherwise.
-test: export GORACE := atexit_sleep_ms=0
 test: export TEST_LOGS := $(TEST_LOGS)
 test: export FAULT_SEED := $(FAULT_SEED)
-test: programs ## everything: checks, unit tests, store tests on DynamoDB Local, acceptance tests
+test: programs ## everything but what make test-nightly has: checks, unit tests, store tests on DynamoDB Local, acceptance tests
 	$(MAKE) --jobs=2 check
 	@echo "fault schedules: the fixed seed, and FAULT_SEED=$(FAULT_SEED)"
 	@rm -rf $(TEST_LOGS) && mkdir -p $(TEST_LOGS)
-	{ $(MAKE) test-race && $(MAKE) test-plain && $(MAKE) test-stacks && $(MAKE) test-schedules && $(MAKE) test-simulations; } 2>&1 | tee $(TEST_LOGS)/go-test.log
+	{ $(MAKE) test-units && $(MAKE) --jobs=2 test-contract test-local && $(MAKE) test-schedules; } 2>&1 | tee $(TEST_LOGS)/go-test.log
 	go run ./test/acceptance/leaks $(TEST_LOGS)
 	@echo "the slowest packages, in seconds:"
 	@awk '$$1 == "ok" && $$3 ~ /s$$/ { printf "%8.1f %s\n", $$3, $$2 }' $(TEST_LOGS)/go-test.log | sort -rn | head -15
 
 # The shares of make test, one after another: on a busy machine a request lives longer than the settler of the fault
-# schedules assumes, and repeated writes make counters count twice.
-.PHONY: test-race test-simulations test-plain test-stacks test-contract test-local test-schedules
+# schedules assumes.
+.PHONY: test-units test-contract test-local test-schedules test-race test-nightly
 
-test-race:
-	$(SHARED) go test -race -p 2 -timeout 15m -skip '^TestFaultSchedules$$' $(RACE)
-	$(SHARED) go test -race -count=1 -p 2 -timeout 15m $(HOSTS)
-
-test-simulations:
-	go test -count=1 -timeout 15m -v ./test/acceptance/faults
-	$(SHARED) go test -timeout 15m -v ./test/acceptance/ceiling
-
-test-plain:
-	go test -p 2 -timeout 15m $(PLAIN)
-
-# Two packages at a time, as everywhere: the acceptance tests take longer than the two others together.
-test-stacks:
-	$(MAKE) --jobs=2 test-contract test-local
+# make check has vetted every package.
+test-units:
+	$(SHARED) go test -vet=off -p 2 -timeout 15m $(UNITS)
+	$(SHARED) go test -vet=off -count=1 -p 2 -timeout 15m $(HOSTS)
 
 test-contract:
-	go test -count=1 -timeout 15m ./test/acceptance
+	go test -vet=off -count=1 -timeout 15m ./test/acceptance
 
 test-local:
-	go test -race -count=1 -timeout 15m ./functions/pdf/render
-	go test -count=1 -timeout 15m ./local
+	go test -vet=off -count=1 -timeout 15m ./functions/pdf/render ./local
 
-# One step at a time: the race detector sees nothing. The result on the fixed seeds depends on the code alone.
+# The result on the fixed seeds depends on the code alone.
 test-schedules:
-	$(SHARED) go test -timeout 15m -run '^TestFaultSchedules$$/^fixed$$' ./functions/settle
-	$(SHARED) go test -timeout 15m -run '^TestFaultSchedules$$/^random$$' ./functions/settle
+	$(SHARED) go test -timeout 15m ./functions/settle
+	go test -count=1 -timeout 15m -v ./test/acceptance/faults
+
+# The race detector sees nothing in programs that a test compiles and starts.
+test-race: export GORACE := atexit_sleep_ms=0
+test-race: export CGO_ENABLED := 1
+test-race: ## the unit tests and the local hosts' under the race detector
+	$(SHARED) go test -race -count=1 -p 2 -timeout 30m $(UNITS)
+	$(SHARED) go test -race -count=1 -p 2 -timeout 30m ./functions/pdf/render $(HOSTS)
+
+test-nightly: poppler programs ## what takes too long for make test: race detector, hostile documents, schedules, load model, more examples
+	$(MAKE) test-race
+	$(MAKE) test-hostile
+	$(SHARED) go test -count=1 -timeout 30m -v ./test/acceptance/ceiling
+	$(SHARED) go test -count=1 -timeout 30m ./functions/settle -schedules 2000
+	$(MAKE) test-faults SEED=1 SCHEDULES=450
+	$(MAKE) test-api
+	REQUESTS=2000 go test -count=1 -timeout 30m -run '^TestHostile' ./test/acceptance
+	$(MAKE) lint sam-build checkov emulator
+	$(MAKE) test-clients
 
 # The packages that take minutes: simulations, and tests that render.
 QUICK_SKIP   := ^(TestFaultSchedules|TestReplay|TestExactUnderLoad|TestTimeout|TestNothingStored)$$
 QUICK_ACCEPT := ^(TestUnitsAndCredits|TestNotRoutable|TestBurnerEmailShield|TestLocationProvider|TestBarcode|TestQRCode|TestPDFBase64|TestAmounts|TestDocs|TestScheduledFunctions)$$
 
-test-quick: ## the tests between edits, under 90 s: build, unit tests, policy, one acceptance test for each function
+test-quick: ## the tests between edits, under 60 s: build, unit tests, policy, one acceptance test for each function
 	go build ./...
 	go test -skip '$(QUICK_SKIP)' ./test/policy ./shared/credit ./cmd/svc \
 		$$(go list ./cmd/... ./functions/... ./shared/... | grep -v -e '/functions/pdf$$' -e '/functions/pdf/render/browser')
@@ -156,7 +161,7 @@ export SAM_CLI_TELEMETRY  := 0
 
 .PHONY: check format vet lint template openapi sam-build policy pages checkov vulnerabilities browser-age emulator
 
-check: format policy vet template openapi sam-build lint ## formatting, vet, linters, template, OpenAPI document, sam build, policies
+check: format vet policy template openapi ## formatting, vet, template, OpenAPI document, policies; make lint sam-build checkov are jobs of their own
 
 format:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -d $$(git ls-files '*.go'); exit 1; }

@@ -86,7 +86,7 @@ func (i invocation) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	product, err := template.Load(filepath.Join(root, "template.yaml"), overrides)
+	product, err := template.Load(overrides)
 	if err != nil {
 		return err
 	}

@@ -37,15 +37,15 @@ func newDoctorFixture(t *testing.T) *fixture {
 	return p
 }
 
-func (p *fixture) serve(handler http.HandlerFunc) string {
+func (f *fixture) serve(handler http.HandlerFunc) string {
 	server := httptest.NewServer(handler)
-	p.t.Cleanup(server.Close)
+	f.t.Cleanup(server.Close)
 	return server.URL
 }
 
 // gateway returns the URL of a server with the same response to every request.
-func (p *fixture) gateway(status int, body string, withRequestID bool) string {
-	return p.serve(func(w http.ResponseWriter, _ *http.Request) {
+func (f *fixture) gateway(status int, body string, withRequestID bool) string {
+	return f.serve(func(w http.ResponseWriter, _ *http.Request) {
 		if withRequestID {
 			w.Header().Set("X-SVC-Request-ID", "1")
 		}
@@ -55,9 +55,9 @@ func (p *fixture) gateway(status int, body string, withRequestID bool) string {
 }
 
 // between proxies requests to an AWS endpoint, and returns the error codes of refuse.
-func (p *fixture) between(target string, refuse func(operation string) string, clock time.Duration) string {
+func (f *fixture) between(target string, refuse func(operation string) string, clock time.Duration) string {
 	to, err := url.Parse(target)
-	p.must(err)
+	f.must(err)
 	proxy := proxytest.Buffer(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
 		ModifyResponse: func(r *http.Response) error {
@@ -65,7 +65,7 @@ func (p *fixture) between(target string, refuse func(operation string) string, c
 			return nil
 		},
 	})
-	return p.serve(func(w http.ResponseWriter, r *http.Request) {
+	return f.serve(func(w http.ResponseWriter, r *http.Request) {
 		_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 		if code := refuse(operation); code != "" {
 			w.Header().Set("X-Amzn-Errortype", code)
@@ -80,21 +80,16 @@ func (p *fixture) between(target string, refuse func(operation string) string, c
 func never(string) string { return "" }
 
 func refusing(operation, code string) func(string) string {
-	return func(asked string) string {
-		if asked == operation {
-			return code
-		}
-		return ""
-	}
+	return func(asked string) string { return map[bool]string{true: code}[asked == operation] }
 }
 
 // diagnose runs doctor, expects an exit code and returns the findings.
-func (p *fixture) diagnose(args string, exit int) []app.Finding {
-	p.t.Helper()
-	out := p.run(call{args: "doctor --output json " + args, exit: exit, reports: true})
+func (f *fixture) diagnose(args string, exit int) []app.Finding {
+	f.t.Helper()
+	out := f.run(call{args: "doctor --output json " + args, exit: exit, reports: true})
 	var found []app.Finding
 	if err := json.Unmarshal([]byte(out), &found); err != nil {
-		p.t.Fatalf("%v: %s", err, out)
+		f.t.Fatalf("%v: %s", err, out)
 	}
 	return found
 }
@@ -114,16 +109,16 @@ func expect(t *testing.T, found []app.Finding, s app.Severity, check, pattern st
 }
 
 // follow runs the command that a finding advises.
-func (p *fixture) follow(f app.Finding) {
-	p.t.Helper()
-	args, isCommand := strings.CutPrefix(f.Advice, "svc ")
+func (f *fixture) follow(found app.Finding) {
+	f.t.Helper()
+	args, isCommand := strings.CutPrefix(found.Advice, "svc ")
 	args, local := strings.CutSuffix(args, " --local")
 	switch {
-	case f.Advice == "" || f.Check == "settler" || f.Check == "reserved":
+	case found.Advice == "" || found.Check == "settler" || found.Check == "reserved":
 	case !isCommand || !local:
-		p.t.Errorf("%s %s: the advice is no command for the local stack: %q", f.Check, f.Subject, f.Advice)
+		f.t.Errorf("%s %s: the advice is no command for the local stack: %q", found.Check, found.Subject, found.Advice)
 	default:
-		p.run(call{args: strings.ReplaceAll(args, "_", "~"), typed: []string{"value-1", "value-2"}})
+		f.run(call{args: strings.ReplaceAll(args, "_", "~"), typed: []string{"value-1", "value-2"}})
 	}
 }
 
@@ -133,7 +128,7 @@ func TestDoctorOnDemo(t *testing.T) {
 	p := newDoctorFixture(t)
 	s := p.stack()
 	projects, err := demo.Create(t.Context(), demo.Target{
-		Projects: s.Projects, Credit: s.Credits, Secrets: s.Secrets, Prices: credit.Prices{credit.Barcode: 100}, Sandbox: s.Sandbox, Closed: "http://127.0.0.1:1",
+		Projects: s.Projects, Credit: s.Credits, Secrets: s.Secrets, Prices: credit.Prices{credit.Barcode: 100}, Sandbox: s.Sandbox,
 	})
 	p.must(err)
 	byName := map[string]demo.Project{}
@@ -254,7 +249,7 @@ func TestDoctorOnStacks(t *testing.T) {
 	p.run(call{args: "rates sync", out: []string{"taken"}})
 
 	// Tables with wrong properties. The test creates them again for the end of the fixture.
-	tables := p.tables()
+	tables := p.tables
 	db := engine.Client(enginetest.URL(t))
 	for i := range tables.Tables {
 		table := &tables.Tables[i]

@@ -54,17 +54,9 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 3 not found,
 4 refused or not confirmed, 130 interrupted.`,
 	}
 	root.AddCommand(project.Command(a), credential.Command(a), integration.Command(a), credit.Command(a), vendor.Command(a),
-		sms.Command(a), burner.Command(a), rates.Command(a), credit.PriceCommand(a), credit.LedgerCommand(a), secrets.Command(a), doctor.Command(a),
-		logs.Command(a), preflight.Command(a), protect.Command(a), version(a))
+		sms.Command(a), burner.Command(a), rates.Command(a), credit.PriceCommand(a), credit.LedgerCommand(a), secrets.Command(a),
+		doctor.Command(a), logs.Command(a), preflight.Command(a), protect.Command(a), version(a))
 	return a.Run(ctx, root, args)
-}
-
-// build describes a build of svc.
-type build struct {
-	Version string `json:"version"`
-	Commit  string `json:"commit"`
-	Go      string `json:"go"`
-	System  string `json:"system"`
 }
 
 // version returns "svc version". A release names its version; another build has the version that Go derives from the
@@ -73,16 +65,17 @@ func version(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Show the version of svc", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			v := build{Version: release, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
+			version, commit, system := release, "", runtime.GOOS+"/"+runtime.GOARCH
 			if info, ok := debug.ReadBuildInfo(); ok {
-				v.Version = cmp.Or(v.Version, info.Main.Version)
+				version = cmp.Or(version, info.Main.Version)
 				for _, s := range info.Settings {
 					if s.Key == "vcs.revision" {
-						v.Commit = s.Value
+						commit = s.Value
 					}
 				}
 			}
-			return a.Print(v, app.Table{Rows: app.Rows("Version", v.Version, "Commit", v.Commit, "Go", v.Go, "System", v.System)})
+			return a.PrintRows(map[string]any{"version": version, "commit": commit, "go": runtime.Version(), "system": system},
+				"Version", version, "Commit", commit, "Go", runtime.Version(), "System", system)
 		},
 	}
 }

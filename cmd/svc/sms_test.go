@@ -112,6 +112,7 @@ func TestSMSTest(t *testing.T) {
 		{args: test + "0770000001 --yes", exit: app.ExitRefused, errs: []string{"rejected: the vendor refused the message", "Nothing was sent"}},
 		{args: test + "0770000002 --yes", exit: app.ExitRefused, errs: []string{"rejected: the vendor refused the account or its key", "integration set --ask"}},
 		{args: test + "0770000003 --yes", exit: app.ExitFailed, errs: []string{"uncertain: the vendor's response is not valid", "may have been sent"}},
+		{args: test + "0770000005 --yes", exit: app.ExitFailed, errs: []string{"uncertain: the vendor's response is not valid"}},
 		{args: test + "0770000009 --yes", exit: app.ExitFailed, errs: []string{"uncertain: the request was sent, and no response came", "may have been sent"}},
 		{args: "sms test acme twilio --to 0771234567 --yes", exit: app.ExitFailed, errs: []string{"not sent: the vendor could not be reached"}},
 		{args: "sms test acme textlk --env prod --to 0771234567 --yes", out: []string{"accepted by Text.lk"}, errs: []string{"Paid by +the service's own account at Text.lk"}},
@@ -119,8 +120,8 @@ func TestSMSTest(t *testing.T) {
 		{args: "sms test acme aws --env prod --to 0771234567 --yes", out: []string{"accepted by AWS"}, errs: []string{"your own AWS credentials"}},
 		{args: "credit ledger acme", out: []string{"No entries"}},
 	})
-	if calls := vendors.Calls(); len(calls) != 9 {
-		t.Errorf("%d calls reached a vendor, want one for each message: 9", len(calls))
+	if calls := vendors.Calls(); len(calls) != 10 {
+		t.Errorf("%d calls reached a vendor, want one for each message: 10", len(calls))
 	}
 	for _, s := range []string{sandbox.QuickSendAPIKey, sandbox.TextLKToken} {
 		if strings.Contains(f.printed.String(), s) {

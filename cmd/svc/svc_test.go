@@ -24,7 +24,6 @@ import (
 	"svcapi/local/sandbox"
 	"svcapi/local/secrets"
 	"svcapi/local/template"
-	"svcapi/local/workdir"
 	"svcapi/shared/project"
 	"svcapi/shared/secret"
 	"svcapi/test/enginetest"
@@ -36,8 +35,8 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 // all commands.
 type fixture struct {
 	t         *testing.T
-	root      string // of the repository
 	stage     string
+	tables    *template.Template // for the stage
 	sandbox   *sandbox.Server
 	dir       string         // with the file of the local stack
 	announced map[string]any // the content of that file
@@ -46,14 +45,14 @@ type fixture struct {
 }
 
 func newFixture(t *testing.T) *fixture {
-	root, err := workdir.Root()
-	f := &fixture{t: t, root: root, stage: "t" + strings.ToLower(rand.Text()[:8]), dir: t.TempDir()}
+	f := &fixture{t: t, stage: "t" + strings.ToLower(rand.Text()[:8]), dir: t.TempDir()}
+	var err error
+	f.tables, err = template.Load(map[string]string{"Stage": f.stage})
 	f.must(err)
-	tables := f.tables()
 	db := engine.Client(enginetest.URL(t))
-	f.must(engine.CreateTables(t.Context(), db, tables, nil))
+	f.must(engine.CreateTables(t.Context(), db, f.tables, nil))
 	t.Cleanup(func() {
-		for _, table := range tables.Tables {
+		for _, table := range f.tables.Tables {
 			if _, err := db.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: &table.Name}); err != nil {
 				t.Error(err)
 			}
@@ -71,14 +70,6 @@ func newFixture(t *testing.T) *fixture {
 	f.must(os.MkdirAll(inner, 0o755))
 	t.Chdir(inner) // the file is found from below
 	return f
-}
-
-// tables returns the tables of the template for the stage.
-func (f *fixture) tables() *template.Template {
-	f.t.Helper()
-	tables, err := template.Load(filepath.Join(f.root, "template.yaml"), map[string]string{"Stage": f.stage})
-	f.must(err)
-	return tables
 }
 
 func (f *fixture) must(err error) {

@@ -40,9 +40,9 @@ func drawn(call *api.Call, picture *draw.Picture, format string, err error) (*ap
 	if err != nil {
 		return nil, &api.Error{Status: 400, Code: api.CodeHTTPError, Reason: api.ReasonRenderRejected, Message: err.Error() + "."}
 	}
-	media := &api.Media{Type: draw.ContentTypePNG, Disposition: "inline"}
+	media := &api.Media{Type: "image/png", Disposition: "inline"}
 	if format == "svg" {
-		media.Type, media.Body = draw.ContentTypeSVG, picture.SVG()
+		media.Type, media.Body = "image/svg+xml", picture.SVG()
 	} else {
 		media.Body = picture.PNG()
 	}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -37,14 +38,11 @@ func parse(text []byte) (*document, error) {
 	return &document{node.Content[0]}, nil
 }
 
-// methods are the keys of a path item that are operations (OpenAPI 3.0, "Path Item Object").
-var methods = map[string]bool{"get": true, "put": true, "post": true, "delete": true, "options": true, "head": true, "patch": true, "trace": true}
-
 func (d *document) operations() []operation {
 	var list []operation
 	for path, item := range pairs(at(d.root, "paths")) {
 		for method, node := range pairs(item) {
-			if methods[method] {
+			if at(node, "responses") != nil { // only an operation has responses (OpenAPI 3.0, "Path Item Object")
 				list = append(list, operation{node, item, strings.ToUpper(method), path})
 			}
 		}
@@ -54,27 +52,20 @@ func (d *document) operations() []operation {
 
 // complete adds to the document the address of the API, the price of each operation on this stack, and code samples.
 func (d *document) complete(prices credit.Prices) error {
-	servers := []map[string]string{{"url": "../api/v1", "description": "The stack that serves this document."}}
-	if err := set(d.root, "servers", servers); err != nil {
-		return err
-	}
+	set(d.root, "servers", []map[string]string{{"url": "../api/v1", "description": "The stack that serves this document."}})
 	for _, o := range d.operations() {
 		if name := text(at(o.node, "x-svc-price")); name != "" {
 			price, ok := prices[name]
 			if !ok {
 				return fmt.Errorf("the environment has no price of %s", name)
 			}
-			if err := set(o.node, "x-svc-credits", price); err != nil {
-				return err
-			}
+			set(o.node, "x-svc-credits", price)
 		}
 		list, err := samples.All(d.request(o))
 		if err != nil {
 			return err
 		}
-		if err := set(o.node, "x-codeSamples", list); err != nil {
-			return err
-		}
+		set(o.node, "x-codeSamples", list)
 	}
 	return nil
 }
@@ -82,12 +73,8 @@ func (d *document) complete(prices credit.Prices) error {
 // request returns the first example of an operation.
 func (d *document) request(o operation) samples.Request {
 	r := samples.Request{Method: o.method, URL: placeholder + o.path}
-	for _, list := range []*yaml.Node{at(o.item, "parameters"), at(o.node, "parameters")} {
-		for _, parameter := range children(list) {
-			parameter = d.resolve(parameter)
-			if text(at(parameter, "in")) != "path" {
-				continue
-			}
+	for _, parameter := range d.parameters(o) {
+		if text(at(parameter, "in")) == "path" {
 			r.URL = strings.ReplaceAll(r.URL, "{"+text(at(parameter, "name"))+"}", text(d.example(parameter)))
 		}
 	}
@@ -97,6 +84,15 @@ func (d *document) request(o operation) samples.Request {
 		break
 	}
 	return r
+}
+
+// parameters returns the parameters of an operation, first those of its path.
+func (d *document) parameters(o operation) []*yaml.Node {
+	list := slices.Concat(children(at(o.item, "parameters")), children(at(o.node, "parameters")))
+	for i, parameter := range list {
+		list[i] = d.resolve(parameter)
+	}
+	return list
 }
 
 // example returns the first example of a parameter or media type, or of its schema.
@@ -148,15 +144,23 @@ func children(node *yaml.Node) []*yaml.Node {
 // at follows keys into nested mappings and returns the value, nil where a key is absent.
 func at(node *yaml.Node, keys ...string) *yaml.Node {
 	for _, key := range keys {
-		var next *yaml.Node
-		for name, value := range pairs(node) {
+		mapping := node
+		node = nil
+		for name, value := range pairs(mapping) {
 			if name == key {
-				next = value
+				node = value
 			}
 		}
-		node = next
 	}
 	return node
+}
+
+// values returns the values of a list of scalars.
+func values(list *yaml.Node) (values []string) {
+	for _, node := range children(list) {
+		values = append(values, node.Value)
+	}
+	return values
 }
 
 // text returns the value of a scalar, empty for nil.
@@ -168,15 +172,12 @@ func text(node *yaml.Node) string {
 }
 
 // set replaces or adds a value of a mapping.
-func set(mapping *yaml.Node, key string, value any) error {
+func set(mapping *yaml.Node, key string, value any) {
 	var node yaml.Node
-	if err := node.Encode(value); err != nil {
-		return fmt.Errorf("openapi document: %s: %w", key, err)
-	}
+	_ = node.Encode(value) // the values of this package have a form in YAML
 	if existing := at(mapping, key); existing != nil {
 		*existing = node
 	} else {
 		mapping.Content = append(mapping.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key}, &node)
 	}
-	return nil
 }

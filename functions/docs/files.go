@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"html/template"
 	"path"
+	"strings"
 
 	"svcapi/shared/credit"
 )
@@ -42,10 +43,7 @@ func newFiles(openAPI []byte, prices credit.Prices, credentials demo) (map[strin
 	if err != nil {
 		return nil, err
 	}
-	parts, version, err := readParts()
-	if err != nil {
-		return nil, err
-	}
+	parts, version := readParts()
 	index, err := render(doc, prices, credentials, version)
 	if err != nil {
 		return nil, err
@@ -69,56 +67,31 @@ func newFile(name string, content []byte) *file {
 
 // readParts returns the parts of the page by name, and a digest of all parts. The digest is in their paths, so that
 // clients may cache them for ever.
-func readParts() (parts map[string]*file, version string, err error) {
-	entries, err := web.ReadDir("web")
-	if err != nil {
-		return nil, "", err
-	}
-	parts = map[string]*file{}
-	sum := sha256.New()
+func readParts() (parts map[string]*file, version string) {
+	parts, sum := map[string]*file{}, sha256.New()
+	entries, _ := web.ReadDir("web") // the program contains the folder and its files
 	for _, entry := range entries {
-		name := entry.Name()
-		if name == page {
-			continue
+		if name := entry.Name(); name != page {
+			content, _ := web.ReadFile("web/" + name)
+			parts[name] = newFile(name, content)
+			parts[name].lasting = true
+			fmt.Fprintln(sum, name, parts[name].etag)
 		}
-		content, err := web.ReadFile("web/" + name)
-		if err != nil {
-			return nil, "", err
-		}
-		parts[name] = newFile(name, content)
-		parts[name].lasting = true
-		fmt.Fprintln(sum, name, parts[name].etag)
 	}
-	return parts, hex.EncodeToString(sum.Sum(nil))[:12], nil
-}
-
-// view is the data of the template.
-type view struct {
-	Title, Version string
-	Parts          string // where the page's parts are, relative to the page
-	Groups         []group
-	Common         []response // errors that operations of many groups share
-	Reasons        template.HTML
-	Demo           demo
-	SMS            int64 // credits per unit
+	return parts, hex.EncodeToString(sum.Sum(nil))[:12]
 }
 
 // render returns the page.
 func render(doc *document, prices credit.Prices, credentials demo, version string) ([]byte, error) {
-	t, err := template.ParseFS(web, "web/"+page)
-	if err != nil {
-		return nil, err
-	}
+	// A narrow page may break a path after each slash, and a name after each dot.
+	t := template.Must(template.New(page).Funcs(template.FuncMap{"splitAfter": strings.SplitAfter}).ParseFS(web, "web/"+page))
 	r := newReference(doc)
-	v := view{
-		Title: text(at(doc.root, "info", "title")), Version: text(at(doc.root, "info", "version")),
-		Parts: "docs/" + version, Groups: r.groups(), Common: r.common(),
-		Reasons: r.html(at(doc.root, "components", "schemas", "ErrorReason")), Demo: credentials, SMS: prices.Of(credit.SMS),
-	}
-	if r.err != nil {
-		return nil, r.err
-	}
 	var out bytes.Buffer
-	err = t.Execute(&out, v)
+	err := t.Execute(&out, map[string]any{
+		"Title": text(at(doc.root, "info", "title")), "Version": text(at(doc.root, "info", "version")),
+		"Parts":  "docs/" + version, // where the page's parts are, relative to the page
+		"Groups": r.groups(), "Common": r.common(), "Reasons": r.html(at(doc.root, "components", "schemas", "ErrorReason")),
+		"Demo": credentials, "SMS": prices.Of(credit.SMS),
+	})
 	return out.Bytes(), err
 }

@@ -3,9 +3,6 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"html/template"
 	"net/url"
 	"slices"
@@ -22,7 +19,7 @@ import (
 
 // group is one tag of the document with its operations.
 type group struct {
-	Name, ID   string
+	Name       string
 	Operations []entry
 }
 
@@ -44,12 +41,6 @@ type field struct {
 	Required, Extension           bool
 	Description                   template.HTML
 }
-
-// Parts returns the path cut after each slash, where a narrow page may break it.
-func (e entry) Parts() []string { return strings.SplitAfter(e.Path, "/") }
-
-// Parts returns the name cut after each dot, where a narrow page may break it.
-func (f field) Parts() []string { return strings.SplitAfter(f.Name, ".") }
 
 // variant is one form of a body, such as that of one send_method.
 type variant struct {
@@ -81,25 +72,23 @@ type example struct{ Title, JSON string }
 type reference struct {
 	*document
 	markdown goldmark.Markdown
-	users    map[string]map[string]bool // tags that use a shared response, by its name
-	statuses map[string]string          // of shared responses, by name
-	err      error                      // of descriptions
+	users    map[string][]string // tags that use a shared response, by its name
+	statuses map[string]string   // of shared responses, by name
 }
 
 // newReference returns the reference of a document.
 func newReference(d *document) *reference {
 	r := &reference{
 		document: d, markdown: goldmark.New(goldmark.WithExtensions(extension.Table)),
-		users: map[string]map[string]bool{}, statuses: map[string]string{},
+		users: map[string][]string{}, statuses: map[string]string{},
 	}
 	for _, o := range d.operations() {
 		for status, node := range pairs(at(o.node, "responses")) {
 			name := last(text(at(node, "$ref")))
 			r.statuses[name] = status
-			if r.users[name] == nil {
-				r.users[name] = map[string]bool{}
+			if !slices.Contains(r.users[name], tag(o)) {
+				r.users[name] = append(r.users[name], tag(o))
 			}
-			r.users[name][tag(o)] = true
 		}
 	}
 	return r
@@ -113,10 +102,9 @@ func (r *reference) groups() []group {
 	var list []group
 	for _, t := range children(at(r.root, "tags")) {
 		g := group{Name: text(at(t, "name"))}
-		g.ID = url.PathEscape(g.Name)
 		for _, o := range r.operations() {
 			if tag(o) == g.Name {
-				g.Operations = append(g.Operations, r.entry(o, g))
+				g.Operations = append(g.Operations, r.entry(o))
 			}
 		}
 		list = append(list, g)
@@ -124,19 +112,16 @@ func (r *reference) groups() []group {
 	return list
 }
 
-func (r *reference) entry(o operation, g group) entry {
+func (r *reference) entry(o operation) entry {
 	id := text(at(o.node, "operationId"))
 	e := entry{
-		ID: id, Anchor: template.URL("/" + g.ID + "/" + id), //nolint:gosec // the names are those of openapi.yaml
+		ID: id, Anchor: template.URL("/" + url.PathEscape(tag(o)) + "/" + id), //nolint:gosec // the names are those of openapi.yaml
 		Method: o.method, Path: o.path, Summary: text(at(o.node, "summary")), Price: price(o),
 		Extension: marked(o.node) || marked(o.item), Parameters: map[string][]field{}, Description: r.html(o.node),
 	}
-	for _, list := range []*yaml.Node{at(o.item, "parameters"), at(o.node, "parameters")} {
-		for _, node := range children(list) {
-			node = r.resolve(node)
-			place := text(at(node, "in"))
-			e.Parameters[place] = append(e.Parameters[place], r.parameter(id+".", text(at(node, "name")), node))
-		}
+	for _, node := range r.parameters(o) {
+		place := text(at(node, "in"))
+		e.Parameters[place] = append(e.Parameters[place], r.parameter(id+".", text(at(node, "name")), node))
 	}
 	e.Bodies = r.variants(id+".", at(r.resolve(at(o.node, "requestBody")), "content", "application/json", "schema"))
 	for status, node := range pairs(at(o.node, "responses")) {
@@ -177,33 +162,23 @@ func (r *reference) response(id, status string, node *yaml.Node) response {
 			form.Variants = r.variants(id+".", cmp.Or(at(r.resolve(schema), "properties", "data"), schema))
 		}
 		shown.Media = append(shown.Media, form)
-		shown.Examples = append(shown.Examples, r.examples(m)...)
+		for _, e := range pairs(at(m, "examples")) {
+			e = r.resolve(e)
+			shown.add(text(at(e, "summary")), at(e, "value"))
+		}
+		if value := at(m, "example"); value != nil {
+			shown.add("Example", value)
+		}
 	}
-	shown.Codes = codes(shown.Examples)
 	return shown
 }
 
-// codes returns the error codes of a response's examples.
-func codes(examples []example) (list []string) {
-	for _, e := range examples {
-		var envelope struct{ Error struct{ Code string } }
-		if json.Unmarshal([]byte(e.JSON), &envelope) == nil && envelope.Error.Code != "" && !slices.Contains(list, envelope.Error.Code) {
-			list = append(list, envelope.Error.Code)
-		}
+// add adds an example, and the error code of the example.
+func (r *response) add(title string, value *yaml.Node) {
+	r.Examples = append(r.Examples, example{title, samples.Pretty(value)})
+	if code := text(at(value, "error", "code")); code != "" && !slices.Contains(r.Codes, code) {
+		r.Codes = append(r.Codes, code)
 	}
-	return list
-}
-
-// examples returns the examples of a media type.
-func (r *reference) examples(m *yaml.Node) (list []example) {
-	for _, e := range pairs(at(m, "examples")) {
-		e = r.resolve(e)
-		list = append(list, example{text(at(e, "summary")), samples.Pretty(at(e, "value"))})
-	}
-	if value := at(m, "example"); value != nil {
-		list = append(list, example{"Example", samples.Pretty(value)})
-	}
-	return list
 }
 
 // variants returns the forms of a body: one for each alternative that a field of one value selects, otherwise one.
@@ -211,9 +186,8 @@ func (r *reference) variants(prefix string, schema *yaml.Node) (list []variant) 
 	schema = r.resolve(schema)
 	for _, alternative := range children(at(schema, "oneOf")) {
 		for name, property := range pairs(at(r.resolve(alternative), "properties")) {
-			if values := children(at(r.resolve(property), "enum")); len(values) == 1 {
-				value := values[0].Value
-				list = append(list, variant{name + ": " + value, r.fields(prefix+value+".", "", alternative)})
+			if values := values(at(r.resolve(property), "enum")); len(values) == 1 {
+				list = append(list, variant{name + ": " + values[0], r.fields(prefix+values[0]+".", "", alternative)})
 				break
 			}
 		}
@@ -244,7 +218,7 @@ func (r *reference) fields(prefix, path string, schema *yaml.Node) (list []field
 		add(r.fields(prefix, path+"[]", items)...)
 	}
 	for name, property := range pairs(at(schema, "properties")) {
-		required := slices.ContainsFunc(children(at(schema, "required")), func(n *yaml.Node) bool { return n.Value == name })
+		required := slices.Contains(values(at(schema, "required")), name)
 		name = strings.TrimPrefix(path+"."+name, ".")
 		add(r.field(prefix, name, r.resolve(property), property, required))
 		add(r.fields(prefix, name, property)...)
@@ -288,15 +262,10 @@ func (r *reference) kind(schema *yaml.Node) string {
 // rule says which values a schema permits; items is the schema of an array's items, nil otherwise.
 func rule(schema, items *yaml.Node) string {
 	var rules []string
-	if values := children(at(schema, "enum")); len(values) > 0 {
-		var names []string
-		for _, v := range values {
-			names = append(names, v.Value)
-		}
-		if len(names) > 1 {
-			names[0] = "one of " + names[0]
-		}
-		rules = append(rules, strings.Join(names, ", "))
+	if names := values(at(schema, "enum")); len(names) == 1 {
+		rules = names
+	} else if len(names) > 1 {
+		rules = []string{"one of " + strings.Join(names, ", ")}
 	}
 	for _, limit := range []struct{ least, most, unit string }{
 		{"minimum", "maximum", ""}, {"minLength", "maxLength", " characters"}, {"minItems", "maxItems", " items"},
@@ -339,19 +308,12 @@ func (r *reference) html(nodes ...*yaml.Node) template.HTML {
 		source = cmp.Or(source, text(at(node, "description")))
 	}
 	var out bytes.Buffer
-	if err := r.markdown.Convert([]byte(source), &out); err != nil {
-		r.err = errors.Join(r.err, fmt.Errorf("%.40q: %w", source, err))
-	}
-	return template.HTML(out.String()) //nolint:gosec // the text is that of openapi.yaml, and goldmark drops raw HTML
+	_ = r.markdown.Convert([]byte(source), &out) // a write into memory cannot fail
+	return template.HTML(out.String())           //nolint:gosec // the text is that of openapi.yaml, and goldmark drops raw HTML
 }
 
-// tag is the first tag of an operation.
-func tag(o operation) string {
-	for _, t := range children(at(o.node, "tags")) {
-		return t.Value
-	}
-	return ""
-}
+// tag is the first tag of an operation, empty for none.
+func tag(o operation) string { return append(values(at(o.node, "tags")), "")[0] }
 
 // marked reports whether a part of the document is an extension of version 1.0.0 of the contract.
 func marked(node *yaml.Node) bool { return text(at(node, "x-svc-extension")) == "true" }

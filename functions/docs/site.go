@@ -53,9 +53,13 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	counted := &counter{ResponseWriter: w, status: http.StatusOK}
 	s.serve(counted, r)
+	outcome := "success"
+	if counted.status >= 400 {
+		outcome = "refused"
+	}
 	s.log.Emit(r.Context(), telemetry.Event{
 		Message:    "request",
-		Dimensions: []telemetry.Dimension{{Name: "operation", Value: "docs"}, {Name: "outcome", Value: counted.outcome()}, {Name: "vendor", Value: ""}},
+		Dimensions: []telemetry.Dimension{{Name: "operation", Value: "docs"}, {Name: "outcome", Value: outcome}, {Name: "vendor", Value: ""}},
 		Metrics: []telemetry.Metric{
 			{Name: "Requests", Unit: telemetry.Count, Value: 1, By: []string{"outcome"}},
 			{Name: "Duration", Unit: telemetry.Milliseconds, Value: float64(time.Since(began).Microseconds()) / 1000, By: []string{"operation"}},
@@ -154,14 +158,4 @@ func (c *counter) Write(b []byte) (int, error) {
 	n, err := c.ResponseWriter.Write(b)
 	c.bytes += n
 	return n, err
-}
-
-func (c *counter) outcome() string {
-	switch {
-	case c.status >= 500:
-		return "error"
-	case c.status >= 400:
-		return "refused"
-	}
-	return "success"
 }

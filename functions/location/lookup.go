@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"net/netip"
 	"slices"
 
 	"svcapi/shared/api"
 	"svcapi/shared/credit"
-	"svcapi/shared/ipaddr"
 	"svcapi/shared/iplookup"
 	"svcapi/shared/iplookup/vendors"
 	"svcapi/shared/pattern"
@@ -47,29 +45,9 @@ func lookup(chain *iplookup.Chain[vendors.Place]) api.Route {
 					return in.Vendor != *r.provider
 				})
 			}
-			accounts, err := chain.Accounts(ctx, call.Project.ID, integrations)
-			if err != nil {
-				return nil, err
-			}
-			meta := meta{r.provider}
-			if !ipaddr.Global(r.addr) {
-				return &api.Job{Run: func(context.Context) (*api.Result, error) {
-					return &api.Result{Data: vendors.Place{}, Meta: meta}, nil
-				}}, nil
-			}
-			return &api.Job{
-				Credits: call.Credits(1),
-				Run: func(ctx context.Context) (*api.Result, error) {
-					a, err := chain.Ask(ctx, accounts, r.addr)
-					unknown := errors.Is(err, vendors.ErrUnknown)
-					if err != nil && !unknown {
-						e := errUnavailable.WithCause(err)
-						e.Vendor = a.Vendor
-						return nil, e
-					}
-					return &api.Result{Data: a.Value, Meta: meta, Vendor: a.Vendor, NotCharged: unknown, Attributes: a.Attributes()}, nil
-				},
-			}, nil
+			return chain.Job(ctx, call, integrations, r.addr, errUnavailable, func(found iplookup.Result[vendors.Place]) *api.Result {
+				return &api.Result{Data: found.Value, Meta: meta{r.provider}}
+			})
 		},
 	}
 }

@@ -31,7 +31,7 @@ func TestReplacedBrowser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	product, err := template.Load(filepath.Join(root, "template.yaml"), map[string]string{"DynamoDbEndpointUrl": "http://127.0.0.1:1"})
+	product, err := template.Load(map[string]string{"DynamoDbEndpointUrl": "http://127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)
 	}

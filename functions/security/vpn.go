@@ -1,12 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 
 	"svcapi/shared/api"
 	"svcapi/shared/credit"
-	"svcapi/shared/ipaddr"
 	"svcapi/shared/iplookup"
 	"svcapi/shared/iplookup/vendors"
 	"svcapi/shared/project"
@@ -31,27 +31,9 @@ func vpnShield(chain *iplookup.Chain[vendors.Risk]) api.Route {
 		Kind: project.Security, Price: credit.VPNShield,
 		Decode: func(in *api.Input) (netip.Addr, error) { return iplookup.Address(in, "ip"), nil },
 		Prepare: func(ctx context.Context, call *api.Call, addr netip.Addr) (*api.Job, error) {
-			accounts, err := chain.Accounts(ctx, call.Project.ID, call.Integrations)
-			if err != nil {
-				return nil, err
-			}
-			if !ipaddr.Global(addr) {
-				return &api.Job{Run: func(context.Context) (*api.Result, error) {
-					return &api.Result{Data: riskResult{Address: addr.String(), Provider: "none"}}, nil
-				}}, nil
-			}
-			return &api.Job{
-				Credits: call.Credits(1),
-				Run: func(ctx context.Context) (*api.Result, error) {
-					a, err := chain.Ask(ctx, accounts, addr)
-					if err != nil {
-						e := errUnavailable.WithCause(err)
-						e.Vendor = a.Vendor
-						return nil, e
-					}
-					return &api.Result{Data: riskResult{addr.String(), a.Value, a.Vendor}, Vendor: a.Vendor, Attributes: a.Attributes()}, nil
-				},
-			}, nil
+			return chain.Job(ctx, call, call.Integrations, addr, errUnavailable, func(found iplookup.Result[vendors.Risk]) *api.Result {
+				return &api.Result{Data: riskResult{addr.String(), found.Value, cmp.Or(found.Vendor, "none")}}
+			})
 		},
 	}
 }

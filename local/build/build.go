@@ -19,10 +19,6 @@ var flags = []string{"-trimpath", "-tags", "lambda.norpc", "-ldflags=-s"}
 // Functions compiles functions into .local/functions/bin of the module and returns the paths by logical ID. One call of
 // the compiler builds them all: that costs next to nothing where they are up to date.
 func Functions(ctx context.Context, functions []template.Function) (map[string]string, error) {
-	root, err := workdir.Root()
-	if err != nil {
-		return nil, err
-	}
 	dir, err := workdir.Local("functions", "bin")
 	if err != nil {
 		return nil, err
@@ -32,12 +28,16 @@ func Functions(ctx context.Context, functions []template.Function) (map[string]s
 		paths[function.LogicalID] = filepath.Join(dir, filepath.Base(function.Package))
 		packages = append(packages, "./functions/"+function.Package)
 	}
-	return paths, Packages(ctx, root, dir+string(filepath.Separator), packages...)
+	return paths, Packages(ctx, dir+string(filepath.Separator), packages...)
 }
 
-// Packages builds packages of the module at root, with the functions' flags, into a binary, or into a folder whose name
-// ends with a slash. Two processes do not write one output at a time.
-func Packages(ctx context.Context, root, output string, packages ...string) error {
+// Packages builds packages of the module, with the functions' flags, into a binary, or into a folder whose name ends with
+// a slash. Two processes do not write one output at a time.
+func Packages(ctx context.Context, output string, packages ...string) error {
+	root, err := workdir.Root()
+	if err != nil {
+		return err
+	}
 	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"build"}, flags, []string{"-o", output}, packages)...)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

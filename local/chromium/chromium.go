@@ -1,5 +1,4 @@
-// Package chromium finds the browser of the PDF function: the one of its layer, unpacked below .local, or the one that
-// the variable CHROMIUM names.
+// Package chromium finds the PDF function's browser: the variable CHROMIUM's, or its layer's, unpacked below .local.
 package chromium
 
 import (
@@ -37,8 +36,7 @@ func Path(ctx context.Context, progress func(string)) (string, error) {
 	return unpack(ctx, progress)
 }
 
-// Environment returns the PDF function's additional variables: the browser's path, or nothing on a machine without a
-// browser, where the function fails at its start.
+// Environment returns the variable that names the browser to the PDF function, or nothing where there is no browser.
 func Environment(ctx context.Context, progress func(string)) (map[string]string, error) {
 	path, err := Path(ctx, progress)
 	if errors.Is(err, ErrNone) {

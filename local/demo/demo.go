@@ -3,6 +3,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -47,9 +48,11 @@ type Target struct {
 	Credit   *credit.Store
 	Secrets  *secret.Writer
 	Prices   credit.Prices
-	// Sandbox is the vendor sandbox's base URL; Closed is a URL where connections are refused.
-	Sandbox, Closed string
+	Sandbox  string // the vendor sandbox's base URL
 }
+
+// ClosedURL is an address that refuses connections: no program can listen on port 0, which is reserved (RFC 6335).
+const ClosedURL = "http://127.0.0.1:0"
 
 // limits of the projects' requests.
 var (
@@ -150,13 +153,9 @@ func Create(ctx context.Context, to Target) ([]Project, error) {
 }
 
 func (to Target) create(ctx context.Context, p plan) error {
-	limit := p.limit
-	if limit.Requests == 0 {
-		limit = wide
-	}
 	id := ID(p.name)
 	if _, err := to.Projects.CreateProject(ctx, project.Project{
-		ID: id, Name: "Demo: " + p.name, Paused: p.paused, Limit: limit, Trial: p.trial != nil, TrialDestinations: p.trial,
+		ID: id, Name: "Demo: " + p.name, Paused: p.paused, Limit: cmp.Or(p.limit, wide), Trial: p.trial != nil, TrialDestinations: p.trial,
 	}); err != nil {
 		return err
 	}
@@ -211,7 +210,7 @@ func (to Target) integrations(p plan, env project.Environment) []project.Integra
 		if !v.builtIn {
 			i.Settings["endpoint"] = to.Sandbox + "/" + v.name
 			if place[v.kind] < p.closed {
-				i.Settings["endpoint"] = to.Closed
+				i.Settings["endpoint"] = ClosedURL
 			}
 		}
 		place[v.kind]++
@@ -233,15 +232,4 @@ func (to Target) accounts(ctx context.Context, owner string) error {
 		}
 	}
 	return nil
-}
-
-// Vendors names the vendors of a kind that the projects use, in the order in which they are asked.
-func Vendors(kind project.Kind) []string {
-	names := []string{}
-	for _, v := range table {
-		if v.kind == kind && !v.inactive {
-			names = append(names, v.name)
-		}
-	}
-	return names
 }

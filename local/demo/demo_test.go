@@ -84,7 +84,7 @@ func TestCreate(t *testing.T) {
 		Credit:   credit.NewStore(db, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}),
 		Secrets:  secret.NewWriter(manager, "local"),
 		Prices:   credit.Prices{credit.Barcode: 7},
-		Sandbox:  "http://sandbox", Closed: "http://closed",
+		Sandbox:  "http://sandbox",
 	}
 	created, err := Create(t.Context(), to)
 	if err != nil {
@@ -109,8 +109,8 @@ func TestCreate(t *testing.T) {
 		"limited":     {project.Managed, plenty, good, false, false, 5, true},
 		"bare":        {"", plenty, "", false, false, 100_000, false},
 		"incomplete":  {project.BYOK, 0, good, false, false, 100_000, false},
-		"unreachable": {project.Managed, plenty, "http://closed,http://closed", false, false, 100_000, true},
-		"failover":    {project.Managed, plenty, "http://closed,http://sandbox/twilio", false, false, 100_000, true},
+		"unreachable": {project.Managed, plenty, ClosedURL + "," + ClosedURL, false, false, 100_000, true},
+		"failover":    {project.Managed, plenty, ClosedURL + ",http://sandbox/twilio", false, false, 100_000, true},
 	}
 	if len(created) != len(wants) {
 		t.Errorf("%d projects, want %d", len(created), len(wants))

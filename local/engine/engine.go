@@ -19,9 +19,6 @@ import (
 // EndpointVariable names an engine that already runs. Start uses it instead of starting one.
 const EndpointVariable = "AWS_ENDPOINT_URL_DYNAMODB"
 
-// readyWithin bounds the start of the engine. The engine starts in under a second on an idle machine.
-const readyWithin = 60 * time.Second
-
 // Options of Start. The zero value is good.
 type Options struct {
 	Log      io.Writer    // what the engine prints; default nowhere
@@ -111,7 +108,7 @@ var errForeign = errors.New("another server has taken its port")
 
 // ready waits until the engine responds. DynamoDB's refusal of a request without a signature is response enough.
 func (e *Engine) ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute) // on an idle machine the engine takes less than a second
 	defer cancel()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for {

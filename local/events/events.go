@@ -1,5 +1,4 @@
-// Package events reads the folder events: the files, and the cases of cases.json, which the gateway converts into
-// events.
+// Package events reads the folder events: files, and the cases of cases.json, which the gateway converts into events.
 package events
 
 import (
@@ -61,8 +60,7 @@ func Read(folder string) (map[string]Case, error) {
 	return all, nil
 }
 
-// Event returns the event that a template's gateway sends for the case's request, and the logical ID of the function that
-// receives the event.
+// Event returns the event that a template's gateway sends for the case's request, and the called function's logical ID.
 func (c Case) Event(t *template.Template) (function string, event []byte, err error) {
 	var body bytes.Buffer
 	headers := map[string]string{"Accept": "application/json", "User-Agent": "curl/8.7.1"}

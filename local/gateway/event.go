@@ -9,27 +9,21 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/aws/aws-lambda-go/events"
 
 	"svcapi/local/template"
 )
 
 const apiID = "local"
 
-// event is the input of a Lambda function for proxy integration, as AWS documents it for REST APIs.
+// event is the input of a Lambda function for proxy integration. Its own fields are those that AWS sends as null or
+// false, where package events leaves them out.
 type event struct {
-	Resource                        string              `json:"resource"`
-	Path                            string              `json:"path"`
-	HTTPMethod                      string              `json:"httpMethod"`
-	Headers                         map[string]string   `json:"headers"`
-	MultiValueHeaders               map[string][]string `json:"multiValueHeaders"`
-	QueryStringParameters           map[string]string   `json:"queryStringParameters"`
-	MultiValueQueryStringParameters map[string][]string `json:"multiValueQueryStringParameters"`
-	PathParameters                  map[string]string   `json:"pathParameters"`
-	StageVariables                  map[string]string   `json:"stageVariables"`
-	RequestContext                  map[string]any      `json:"requestContext"`
-	Body                            *string             `json:"body"`
-	IsBase64Encoded                 bool                `json:"isBase64Encoded"`
+	events.APIGatewayProxyRequest
+	RequestContext  map[string]any `json:"requestContext"`
+	Body            *string        `json:"body"`
+	IsBase64Encoded bool           `json:"isBase64Encoded"`
 }
 
 // notPassed are the headers that the gateway does not pass on.
@@ -57,14 +51,11 @@ func newEvent(state *requestState) event {
 	headers.Set("X-Forwarded-Proto", "http")
 	query := query(r.URL.RawQuery)
 	e := event{
-		Resource:                        state.route.Path,
-		Path:                            state.path,
-		HTTPMethod:                      r.Method,
-		Headers:                         last(headers),
-		MultiValueHeaders:               headers,
-		QueryStringParameters:           last(query),
-		MultiValueQueryStringParameters: query,
-		PathParameters:                  state.parameters,
+		APIGatewayProxyRequest: events.APIGatewayProxyRequest{
+			Resource: state.route.Path, Path: state.path, HTTPMethod: r.Method,
+			Headers: last(headers), MultiValueHeaders: headers,
+			QueryStringParameters: last(query), MultiValueQueryStringParameters: query,
+		},
 		RequestContext: map[string]any{
 			"accountId":         template.AccountID,
 			"apiId":             apiID,
@@ -83,14 +74,14 @@ func newEvent(state *requestState) event {
 			"stage":             state.api.Stage,
 		},
 	}
-	if len(state.parameters) == 0 {
-		e.PathParameters = nil
+	if len(state.parameters) > 0 {
+		e.PathParameters = state.parameters
 	}
 	if len(state.body) > 0 {
 		body := string(state.body)
 		if e.IsBase64Encoded = state.binary(r.Header.Get("Content-Type")); e.IsBase64Encoded {
 			body = base64.StdEncoding.EncodeToString(state.body)
-		} else if !utf8.ValidString(body) {
+		} else {
 			body = strings.ToValidUTF8(body, "\uFFFD")
 		}
 		e.Body = &body
@@ -124,17 +115,14 @@ func (state *requestState) binary(contentType string) bool {
 
 // query decodes a query once. What cannot be decoded stays as it is; nil where there is none.
 func query(raw string) map[string][]string {
-	var values map[string][]string
+	values := url.Values{}
 	for pair := range strings.SplitSeq(raw, "&") {
-		if pair == "" {
-			continue
+		if name, v, _ := strings.Cut(pair, "="); pair != "" {
+			values.Add(unescape(name), unescape(v))
 		}
-		name, v, _ := strings.Cut(pair, "=")
-		if values == nil {
-			values = map[string][]string{}
-		}
-		name = unescape(name)
-		values[name] = append(values[name], unescape(v))
+	}
+	if len(values) == 0 {
+		return nil
 	}
 	return values
 }

@@ -80,11 +80,12 @@ func parse(result lambda.Result, state *requestState) (*response, error) {
 			out.headers.Del(name)
 		}
 	}
+	accepted, _, _ := strings.Cut(state.request.Header.Get("Accept"), ",") // the gateway looks at the first type alone
 	switch {
 	case stream != nil:
 		out.stream = stream
 	case p.Body == nil:
-	case p.IsBase64Encoded && state.binary(accepted(state.request)):
+	case p.IsBase64Encoded && state.binary(accepted):
 		if out.body, err = base64.StdEncoding.DecodeString(*p.Body); err != nil {
 			return nil, errors.New("the function's response has a body that is not Base64")
 		}
@@ -122,12 +123,6 @@ func scalar(raw json.RawMessage) string {
 		return s
 	}
 	return string(raw)
-}
-
-// accepted is the first media type that a client accepts: the gateway looks at no other.
-func accepted(r *http.Request) string {
-	first, _, _ := strings.Cut(r.Header.Get("Accept"), ",")
-	return first
 }
 
 // write sends the response with the headers that the gateway adds. A stream is sent in chunks as it comes. The error is that

@@ -55,14 +55,11 @@ func validateResponses(responses map[string]template.GatewayResponse) error {
 	for kind, declared := range responses {
 		used := variable.FindAllStringSubmatch(bodyOf(declared), -1)
 		for name, v := range declared.Headers {
-			if static := len(v) >= 2 && strings.HasPrefix(v, "'") && strings.HasSuffix(v, "'"); static {
-				continue
-			}
-			source, ok := strings.CutPrefix(v, "context.")
-			if !ok {
+			if source, ok := strings.CutPrefix(v, "context."); ok {
+				used = append(used, []string{v, source})
+			} else if len(v) < 2 || !strings.HasPrefix(v, "'") || !strings.HasSuffix(v, "'") {
 				return fmt.Errorf("gateway response %s: header %s is %q: neither in single quotes nor context.<variable>", kind, name, v)
 			}
-			used = append(used, []string{v, source})
 		}
 		for _, u := range used {
 			if _, ok := known[u[1]]; !ok {
@@ -96,8 +93,7 @@ func (h *Handler) gatewayResponse(state *requestState, kind, cause string) *resp
 	return out
 }
 
-// malformed returns the gateway's response where a function failed or returned no proxy response: 502, in the shape of
-// DEFAULT_5XX.
+// malformed returns the gateway's 502, in the shape of DEFAULT_5XX, to a function's failure or malformed response.
 func (h *Handler) malformed(state *requestState, cause string) *response {
 	out := h.gatewayResponse(state, "DEFAULT_5XX", cause)
 	if h.api.Responses["DEFAULT_5XX"].Status == 0 {

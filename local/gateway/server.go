@@ -10,12 +10,10 @@ import (
 	"time"
 )
 
-// Server serves a handler.
+// Server serves a handler. Its Close ends the server and its connections.
 type Server struct {
-	// URL is the server's root, without a slash at the end.
-	URL string
-
-	server *http.Server
+	*http.Server
+	URL string // the server's root, without a slash at the end
 }
 
 // Serve serves an address of this machine, 127.0.0.1:0 for example, until Close.
@@ -24,18 +22,14 @@ func Serve(address string, h *Handler) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{
-		URL: "http://" + listener.Addr().String(),
-		server: &http.Server{Handler: h, MaxHeaderBytes: 10 << 10, ReadHeaderTimeout: 30 * time.Second,
-			// OPTIONS * is a request like any other: without this option the server responds by itself.
-			DisableGeneralOptionsHandler: true},
+	server := &http.Server{
+		Handler: h, MaxHeaderBytes: 10 << 10, ReadHeaderTimeout: 30 * time.Second,
+		// OPTIONS * is a request like any other: without this option the server responds by itself.
+		DisableGeneralOptionsHandler: true,
 	}
-	go func() { _ = s.server.Serve(shapedListener{listener, h}) }() // ends by Close
-	return s, nil
+	go func() { _ = server.Serve(shapedListener{listener, h}) }() // ends by Close
+	return &Server{server, "http://" + listener.Addr().String()}, nil
 }
-
-// Close ends the server and its connections.
-func (s *Server) Close() error { return s.server.Close() }
 
 // shapedListener writes the gateway's response to requests that net/http refuses before a handler: malformed escapes in
 // the path, no Host, too many headers, an unknown Expect.

@@ -55,15 +55,11 @@ func open(ctx context.Context, wanted bool, report func(string)) (*Jail, error) 
 
 // program builds the supervisor.
 func program(ctx context.Context) (string, error) {
-	root, err := workdir.Root()
-	if err != nil {
-		return "", err
-	}
 	path, err := workdir.Local("jail", "supervisor")
 	if err != nil {
 		return "", err
 	}
-	return path, build.Packages(ctx, root, path, "./local/jail/supervisor")
+	return path, build.Packages(ctx, path, "./local/jail/supervisor")
 }
 
 func (j *Jail) drop(part string) {

@@ -18,8 +18,8 @@ const maxPayload = 6 * 1024 * 1024
 // Alias is the alias of each function, which the template publishes.
 const Alias = "live"
 
-// API serves the Lambda API's Invoke (also with the types Event and DryRun) and InvokeWithResponseStream. A function is named
-// by its name, its logical ID or its ARN.
+// API serves the Lambda API's Invoke of type RequestResponse, and InvokeWithResponseStream. A function is named by its
+// name, its logical ID or its ARN.
 func (h *Host) API() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /2015-03-31/functions/{name}/invocations", h.serveInvoke)
@@ -27,8 +27,7 @@ func (h *Host) API() http.Handler {
 	return mux
 }
 
-// called returns the logical ID of the function that a request names, and the event. A request that Lambda refuses has its
-// response, and the result is false.
+// called returns the named function's logical ID and the event, or writes Lambda's refusal and returns false.
 func (h *Host) called(w http.ResponseWriter, r *http.Request) (id string, payload []byte, ok bool) {
 	name := r.PathValue("name")
 	if _, after, isARN := strings.Cut(name, ":function:"); isARN {
@@ -69,16 +68,8 @@ func (h *Host) serveInvoke(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	switch r.Header.Get("X-Amz-Invocation-Type") {
-	case "DryRun":
-		w.WriteHeader(http.StatusNoContent)
-		return
-	case "Event":
-		if err := h.Enqueue(id, payload, func(Result, error) {}); err != nil {
-			refuseCall(w, http.StatusInternalServerError, "ServiceException", err.Error())
-			return
-		}
-		w.WriteHeader(http.StatusAccepted)
+	if kind := r.Header.Get("X-Amz-Invocation-Type"); kind != "" && kind != "RequestResponse" {
+		refuseCall(w, http.StatusBadRequest, "InvalidParameterValueException", "the local stack plays no invocation of type "+kind)
 		return
 	}
 	result, err := h.Invoke(r.Context(), id, payload)

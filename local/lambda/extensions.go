@@ -3,7 +3,9 @@ package lambda
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -27,51 +29,38 @@ type extension struct {
 // Lambda Developer Guide, Extensions API reference).
 func (i *instance) register(w http.ResponseWriter, r *http.Request) {
 	name := r.Header.Get("Lambda-Extension-Name")
-	if name == "" {
-		refuse(w, http.StatusForbidden, "Extension.InvalidExtensionName", "Empty extension name")
-		return
-	}
 	var body struct{ Events []string }
 	text, err := io.ReadAll(io.LimitReader(r.Body, 64<<10))
 	if err == nil {
 		err = json.Unmarshal(text, &body)
 	}
-	if err != nil {
-		refuse(w, http.StatusForbidden, "InvalidRequestFormat", err.Error())
-		return
-	}
-	e := &extension{name: name, events: make(chan delivery, 1)}
-	for _, kind := range body.Events {
-		if kind != "INVOKE" {
-			problem := ": InvalidEventType"
-			if kind == "SHUTDOWN" {
-				problem = ": ShutdownEventNotSupportedForInternalExtension"
-			}
-			refuse(w, http.StatusForbidden, "Extension.InvalidEventType", kind+problem)
-			return
-		}
-		e.invoke = true
-	}
+	refused := slices.DeleteFunc(slices.Clone(body.Events), func(kind string) bool { return kind == "INVOKE" })
 	i.pool.mu.Lock()
 	defer i.pool.mu.Unlock()
+	others := slices.Collect(maps.Values(i.extensions))
 	kind, problem := "", ""
 	switch {
+	case name == "":
+		kind, problem = "Extension.InvalidExtensionName", "Empty extension name"
+	case err != nil:
+		kind, problem = "InvalidRequestFormat", err.Error()
+	case len(refused) > 0 && refused[0] == "SHUTDOWN":
+		kind, problem = "Extension.InvalidEventType", "SHUTDOWN: ShutdownEventNotSupportedForInternalExtension"
+	case len(refused) > 0:
+		kind, problem = "Extension.InvalidEventType", refused[0]+": InvalidEventType"
 	case i.asked || i.ready:
 		kind, problem = "Extension.RegistrationClosed", "Extension registration closed already"
-	case len(i.extensions) == maxExtensions:
+	case len(others) == maxExtensions:
 		kind, problem = "Extension.TooManyExtensions", "Extension limit (10) reached"
-	}
-	for _, other := range i.extensions {
-		if kind == "" && other.name == name {
-			kind, problem = "Extension.InvalidExtensionState", "Extension with this name already registered"
-		}
+	case slices.ContainsFunc(others, func(other *extension) bool { return other.name == name }):
+		kind, problem = "Extension.InvalidExtensionState", "Extension with this name already registered"
 	}
 	if kind != "" {
 		refuse(w, http.StatusForbidden, kind, problem)
 		return
 	}
 	id := uuid.NewString()
-	i.extensions[id] = e
+	i.extensions[id] = &extension{name: name, invoke: len(body.Events) > 0, events: make(chan delivery, 1)}
 	w.Header().Set("Lambda-Extension-Identifier", id)
 	f := i.pool.function
 	sendJSON(w, http.StatusOK, map[string]string{

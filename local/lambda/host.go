@@ -38,8 +38,7 @@ const (
 var (
 	// ErrNoneFree means that no process of the function became free in time.
 	ErrNoneFree = errors.New("every process of the function is busy")
-	// ErrThrottled means that the account's concurrency quota, or the function's reserved concurrency, is used up.
-	// Lambda calls it TooManyRequestsException.
+	// ErrThrottled is Lambda's TooManyRequestsException: the account's or the function's concurrency is used up.
 	ErrThrottled = errors.New("no concurrency is left for the function")
 	// ErrClosed means that the host has ended.
 	ErrClosed = errors.New("the Lambda host has ended")
@@ -140,8 +139,7 @@ func (h *Host) Add(function template.Function, bootstrap string) error {
 	return nil
 }
 
-// readable are the files and folders that a function's variables name: in the jail they are where they are on this
-// machine.
+// readable are the files and folders that a function's variables name, which the jail shows at the same paths.
 func readable(variables map[string]string) []string {
 	var paths []string
 	for name, path := range variables {

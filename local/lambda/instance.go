@@ -1,8 +1,6 @@
 package lambda
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"svcapi/local/jail"
 	"svcapi/local/template"
@@ -46,7 +46,7 @@ func start(p *pool) (*instance, error) {
 	command := p.command
 	command.Env = slices.Concat(command.Env, []string{
 		"AWS_LAMBDA_RUNTIME_API=" + listener.Addr().String(),
-		"AWS_LAMBDA_LOG_STREAM_NAME=" + i.started.UTC().Format("2006/01/02") + "/[$LATEST]" + random(16),
+		"AWS_LAMBDA_LOG_STREAM_NAME=" + i.started.UTC().Format("2006/01/02") + "/[$LATEST]" + random(32),
 	})
 	i.process, err = p.jail.Start(command)
 	if err != nil {
@@ -78,13 +78,12 @@ func (i *instance) limit(d time.Duration) {
 	i.timer = timer
 }
 
-// begin hands an event to the runtime, and to the extensions that get INVOKE events. All of these wait for the event. The
-// pool's lock is held.
+// begin hands an event to the waiting runtime and to the waiting extensions. The pool's lock is held.
 func (i *instance) begin(e *event) {
 	i.running, i.asked = e, false
 	d := delivery{
 		event: e, deadline: time.Now().Add(i.pool.function.Timeout),
-		trace: fmt.Sprintf("Root=1-%08x-%s;Parent=%s;Sampled=0", time.Now().Unix(), random(12), random(8)),
+		trace: fmt.Sprintf("Root=1-%08x-%s;Parent=%s;Sampled=0", time.Now().Unix(), random(24), random(16)),
 	}
 	i.limit(i.pool.function.Timeout)
 	for _, x := range i.extensions {
@@ -96,8 +95,7 @@ func (i *instance) begin(e *event) {
 	i.events <- d
 }
 
-// runtimeAPI is the Lambda Runtime API, version 2018-06-01, and the Lambda Extensions API, version 2020-01-01, for this
-// process.
+// runtimeAPI serves the Runtime API, version 2018-06-01, and the Extensions API, version 2020-01-01, to this process.
 func (i *instance) runtimeAPI() http.Handler {
 	const root = "/2018-06-01/runtime/"
 	mux := http.NewServeMux()
@@ -225,8 +223,7 @@ func arn(f template.Function) string {
 // AccessKeyID is the test access key that a function's processes sign with: emulators distinguish functions by the key.
 func AccessKeyID(f template.Function) string { return "LOCAL" + strings.ToUpper(f.Folder) }
 
-// environment returns the variables of every process of a function: Lambda's, the template's and the extra ones. Later
-// variables override earlier ones.
+// environment returns the variables of a function's processes: extra's before the template's before Lambda's.
 func environment(f template.Function, taskRoot string, extra map[string]string) map[string]string {
 	variables := map[string]string{
 		"_HANDLER":                        f.Handler,
@@ -256,8 +253,4 @@ func environment(f template.Function, taskRoot string, extra map[string]string) 
 	return variables
 }
 
-func random(bytes int) string {
-	b := make([]byte, bytes)
-	_, _ = rand.Read(b) // never fails
-	return hex.EncodeToString(b)
-}
+func random(digits int) string { return strings.ReplaceAll(uuid.NewString(), "-", "")[:digits] }

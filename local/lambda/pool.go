@@ -3,6 +3,7 @@ package lambda
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -154,12 +155,9 @@ func (p *pool) rest(i *instance) {
 func (p *pool) withdraw(e *event) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := slices.Index(p.queue, e)
-	if at < 0 {
-		return false
-	}
-	p.queue = slices.Delete(p.queue, at, at+1)
-	return true
+	waiting := len(p.queue)
+	p.queue = slices.DeleteFunc(p.queue, func(other *event) bool { return other == e })
+	return len(p.queue) < waiting
 }
 
 // ended removes an instance whose process has ended.
@@ -212,9 +210,8 @@ func (p *pool) ended(i *instance) {
 func (p *pool) close() {
 	p.mu.Lock()
 	p.closed = true
-	var instances []*instance
-	for i := range p.instances {
-		instances = append(instances, i)
+	instances := slices.Collect(maps.Keys(p.instances))
+	for _, i := range instances {
 		i.process.Kill()
 	}
 	for _, e := range p.queue {

@@ -83,8 +83,7 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
-// FreePort returns a port of the loopback interface that no program uses now, for a child: the preferred port where that
-// one is free.
+// FreePort returns a free port of the loopback interface for a child: the preferred port, or another where it is taken.
 func FreePort(preferred int) (int, error) {
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(preferred)))
 	if err != nil && preferred != 0 {

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -28,8 +27,7 @@ var (
 	awsUnknownOperation = awsError(http.StatusNotFound, "UnknownOperationException", "", nil)
 )
 
-// awsSecret returns the secret key of a project's own access key, or of a key that the local Lambda host gives a function
-// in place of a role.
+// awsSecret returns the secret key of a project's access key, or of a key that the Lambda host gives a function.
 func awsSecret(accessKeyID string) (string, bool) {
 	if strings.HasPrefix(accessKeyID, "LOCAL") {
 		return "local", true
@@ -73,14 +71,10 @@ func awsCall(r *request) result {
 	if in.DryRun {
 		operation = "check_cost"
 	}
-	var to []string
-	if in.DestinationPhoneNumber != "" {
-		to = []string{in.DestinationPhoneNumber}
-	}
 	refused := awsError(http.StatusForbidden, awsUnknownClient, "The security token included in the request is invalid.", nil)
 	code := awsSignatureError(r)
 	return result{
-		operation: operation, to: to,
+		operation: operation, to: split(in.DestinationPhoneNumber),
 		problems: []problem{
 			{r.Header.Get("X-Amz-Target") != "PinpointSMSVoiceV2.SendTextMessage", awsUnknownOperation},
 			{code == awsUnknownClient, refused},
@@ -119,15 +113,11 @@ func awsSignatureError(r *request) string {
 	if err != nil {
 		return awsInvalidSignature
 	}
+	again.ContentLength = r.ContentLength
 	for name := range strings.SplitSeq(m[3], ";") {
-		if name == "content-length" {
-			again.ContentLength, _ = strconv.ParseInt(r.Header.Get(name), 10, 64)
-		} else if name != "host" {
+		if name != "host" && name != "content-length" { // the signer reads these two from the request
 			again.Header[http.CanonicalHeaderKey(name)] = r.Header.Values(name)
 		}
-	}
-	if again.ContentLength == 0 {
-		again.ContentLength = r.ContentLength
 	}
 	credentials := aws.Credentials{AccessKeyID: key, SecretAccessKey: secret, SessionToken: r.Header.Get("X-Amz-Security-Token")}
 	sum := sha256.Sum256(r.body)

@@ -56,14 +56,13 @@ func cbslPage(status int, content string) response {
 
 // choice returns the value of a currency's box in a form, or "" for a form without the currency.
 func (c cbslCurrency) choice(transfer bool) string {
-	label := c.indicative
-	if transfer {
-		label = c.transfer
+	switch {
+	case !transfer:
+		return c.code + "~" + c.indicative
+	case c.transfer != "":
+		return c.code + "~" + c.transfer
 	}
-	if label == "" {
-		return ""
-	}
-	return c.code + "~" + label
+	return ""
 }
 
 func cbslForm(transfer bool) func(*request) result {
@@ -107,16 +106,14 @@ func cbslResults(transfer bool) func(*request) result {
 // block writes a currency's table with the bank's errors: identifiers repeat, and not every element is closed.
 func (c cbslCurrency) block(out *strings.Builder, transfer bool, days []string) {
 	title, header := c.indicative, fmt.Sprintf("<th>Date</th><th>1  %s  -&gt; LKR</th><th>1 LKR -&gt;  %s </th>", c.code, c.code)
+	first, second := c.central, "0.0033"
 	if transfer {
 		title, header = c.transfer, "<th>Date</th><th>Buy Rate (LKR)</th><th>Sell Rate (LKR)</th>"
+		first, second = c.buy, c.sell
 	}
 	fmt.Fprintf(out, "<div class=\"row\"><div class=\"col\"><h2 id=\"LOOKUPS_IEXE0101\"> %s </h2>\n", html.EscapeString(title))
 	fmt.Fprintf(out, "<table class=\"table table-bordered table-striped table-hover rates sortable series\"><thead><tr>\n %s</tr></thead>\n<tbody>", header)
 	for _, day := range days {
-		first, second := c.central, "0.0033"
-		if transfer {
-			first, second = c.buy, c.sell
-		}
 		fmt.Fprintf(out, "<tr class=\"odd\"><td> %s </td><td> %s </td><td> %s </td></tr>\n", day, first, second)
 	}
 	if len(days) == 0 {

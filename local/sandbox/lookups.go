@@ -27,6 +27,14 @@ type facts struct {
 // as returns the autonomous-system number as text.
 func (f facts) as() string { return "AS" + strconv.Itoa(f.asn) }
 
+// kind returns the vendor's word for the kind of network.
+func (f facts) kind(hosting, other string) string {
+	if f.hosting {
+		return hosting
+	}
+	return other
+}
+
 // anonymous reports whether the network hides its users.
 func (f facts) anonymous() bool { return f.vpn || f.proxy || f.tor || f.relay }
 
@@ -66,7 +74,7 @@ type lookUp struct {
 	basic func(*request) bool
 	found func(r *request, ip string, f facts) object
 	// failures are responses as reply reads them, with $IP for the address: to a path that the vendor does not have,
-	// CredentialsRefused, invalidAddress, UnknownAddress, QuotaUsed, and Rejected where it is not invalidAddress.
+	// CredentialsRefused, invalidAddress, QuotaUsed, and UnknownAddress and Rejected where they are not invalidAddress.
 	failures map[Outcome]string
 }
 
@@ -149,8 +157,8 @@ func lookUps() []lookUp {
 			failures: map[Outcome]string{
 				unknownPath:        `404 Not Found`,
 				CredentialsRefused: `200 {"success":false,"message":"Invalid or unauthorized key. Please check the API key and try again.","request_id":"4DT1"}`,
-				invalidAddress:     ipQualityScoreInvalid,
-				UnknownAddress:     ipQualityScoreInvalid,
+				invalidAddress: `200 {"success":false,"message":"Invalid IPv4 address, IPv6 address or hostname. Please check the input and try ` +
+					`again.","request_id":"4DT3"}`,
 				QuotaUsed: `200 {"success":false,"message":"You have exceeded your request quota of 35 per day. Please upgrade to increase ` +
 					`your request quota.","request_id":"4DT2"}`,
 			},
@@ -168,9 +176,6 @@ func lookUps() []lookUp {
 		},
 	}
 }
-
-const ipQualityScoreInvalid = `200 {"success":false,"message":"Invalid IPv4 address, IPv6 address or hostname. Please check the input and try again.",` +
-	`"request_id":"4DT3"}`
 
 // vendor returns the row of the look-up in the table of the vendors.
 func (l lookUp) vendor() vendor {
@@ -195,7 +200,7 @@ func (l lookUp) serve(r *request) result {
 	f.flags = flagged[ip]
 	quoted, _ := json.Marshal(ip) // a text always marshals
 	all := responses{Accepted: success(l.found(r, ip, f))}
-	texts := map[Outcome]string{Rejected: l.failures[invalidAddress]}
+	texts := map[Outcome]string{Rejected: l.failures[invalidAddress], UnknownAddress: l.failures[invalidAddress]}
 	maps.Copy(texts, l.failures)
 	for outcome, text := range texts {
 		all[outcome] = reply(strings.ReplaceAll(text, "$IP", strings.Trim(string(quoted), `"`)))
@@ -229,17 +234,13 @@ func ipGeolocation(r *request, ip string, f facts) object {
 }
 
 func ipInfoPlus(_ *request, ip string, f facts) object {
-	kind := "isp"
-	if f.hosting {
-		kind = "hosting"
-	}
 	return object{
 		"ip": ip,
 		"geo": object{
 			"city": f.city, "region": "", "region_code": "", "country": f.country, "country_code": f.code, "continent": "",
 			"continent_code": "", "latitude": f.latitude, "longitude": f.longitude, "timezone": f.timezone, "postal_code": "",
 		},
-		"as":           object{"asn": f.as(), "name": f.network, "domain": "", "type": kind},
+		"as":           object{"asn": f.as(), "name": f.network, "domain": "", "type": f.kind("hosting", "isp")},
 		"anonymous":    object{"name": "", "is_proxy": f.proxy, "is_relay": f.relay, "is_tor": f.tor, "is_vpn": f.vpn},
 		"is_anonymous": f.anonymous(), "is_anycast": false, "is_hosting": f.hosting,
 		"is_mobile": false, "is_satellite": false,
@@ -254,14 +255,13 @@ func ipInfoLite(_ *request, ip string, f facts) object {
 }
 
 func proxyCheck(_ *request, ip string, f facts) object {
-	kind := "Residential"
-	if f.hosting {
-		kind = "Hosting"
-	}
 	return object{
 		"status": "ok",
 		ip: object{
-			"network": object{"asn": f.as(), "range": nil, "hostname": nil, "provider": f.network, "organisation": f.network, "type": kind},
+			"network": object{
+				"asn": f.as(), "range": nil, "hostname": nil, "provider": f.network, "organisation": f.network,
+				"type": f.kind("Hosting", "Residential"),
+			},
 			"location": object{
 				"continent_name": nil, "continent_code": nil, "country_name": f.country, "country_code": f.code, "region_name": nil,
 				"region_code": nil, "city_name": f.city, "postal_code": nil, "latitude": f.latitude, "longitude": f.longitude, "timezone": f.timezone,
@@ -301,17 +301,13 @@ func maxMind(r *request, ip string, f facts) object {
 		},
 		"maxmind": object{"queries_remaining": 54321},
 	}
-	anonymizer := object{} // the vendor omits false members
 	public := f.proxy && !f.residential
-	for name, is := range map[string]bool{
+	anonymizer := object{
 		"is_anonymous": f.vpn || public || f.tor, "is_anonymous_vpn": f.vpn, "is_public_proxy": public,
 		"is_tor_exit_node": f.tor, "is_hosting_provider": f.hosting,
-	} {
-		if is {
-			anonymizer[name] = true
-		}
 	}
-	if f.residential { // known to the feed alone
+	maps.DeleteFunc(anonymizer, func(_ string, is any) bool { return is == false }) // the vendor omits false members
+	if f.residential {                                                              // known to the feed alone
 		anonymizer["residential"] = object{"confidence": 80, "network_last_seen": "2026-01-01", "provider_name": "Example"}
 	}
 	if strings.HasPrefix(r.URL.Path, "/maxmind/geoip/v2.1/insights/") && len(anonymizer) > 0 {
@@ -329,16 +325,12 @@ func ipAPI(_ *request, ip string, f facts) object {
 }
 
 func ipQualityScore(_ *request, ip string, f facts) object {
-	kind := "Residential"
-	if f.hosting {
-		kind = "Data Center"
-	}
 	return object{
 		"success": true, "message": "Success", "fraud_score": 0, "country_code": f.code, "region": "", "city": f.city, "ISP": f.network,
 		"ASN": f.asn, "organization": f.network, "latitude": f.latitude, "longitude": f.longitude, "is_crawler": false,
 		"timezone": f.timezone, "mobile": false, "host": ip, "proxy": f.proxy || f.vpn || f.tor, "vpn": f.vpn, "tor": f.tor,
-		"active_vpn": false, "active_tor": false, "recent_abuse": false, "bot_status": false, "connection_type": kind,
-		"abuse_velocity": "none", "request_id": messageID(),
+		"active_vpn": false, "active_tor": false, "recent_abuse": false, "bot_status": false,
+		"connection_type": f.kind("Data Center", "Residential"), "abuse_velocity": "none", "request_id": messageID(),
 	}
 }
 

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -118,15 +117,11 @@ func deliver(w http.ResponseWriter, r *http.Request, res result, outcome Outcome
 // Rule sets the outcome of the requests that match the rule. The first matching rule comes before the magic numbers.
 type Rule struct {
 	// Vendor, Operation and To restrict the rule; an empty field matches everything. To matches all forms of a number.
-	Vendor    string `json:"vendor,omitempty"`
-	Operation string `json:"operation,omitempty"`
-	To        string `json:"to,omitempty"`
-	// Outcome, if empty, is the outcome without the rule, after the delay.
-	Outcome Outcome `json:"outcome,omitempty"`
-	// DelayMS is the delay before the response, in milliseconds.
-	DelayMS int `json:"delay_ms,omitempty"`
-	// Times limits how often the rule is used; 0: no limit.
-	Times int `json:"times,omitempty"`
+	Vendor, Operation, To string
+
+	Outcome Outcome // empty: the outcome without the rule, after the delay
+	DelayMS int     // the delay before the response, in milliseconds
+	Times   int     // how often the rule is used at most; 0: no limit
 
 	used int
 }
@@ -150,19 +145,6 @@ func (s *Server) SetRules(rules ...Rule) error {
 	defer s.mu.Unlock()
 	s.rules = slices.Clone(rules)
 	return nil
-}
-
-func (s *Server) putMode(w http.ResponseWriter, r *http.Request) {
-	var rules []Rule
-	in := json.NewDecoder(r.Body)
-	in.DisallowUnknownFields()
-	err := in.Decode(&rules)
-	if err == nil {
-		err = s.SetRules(rules...)
-	}
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-	}
 }
 
 // decide returns a request's outcome. Of several destinations, the first one that chooses an outcome counts.

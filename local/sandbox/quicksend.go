@@ -9,8 +9,7 @@ import (
 
 var tenDigits = regexp.MustCompile(`^0\d{9}$`)
 
-// quicksend simulates QuickSend.lk's API: one path, or the root as a white label has it, the function in the query, Basic
-// credentials, JSON.
+// quicksend simulates QuickSend.lk's API: one path, or a white label's root, functions in the query, Basic, JSON.
 func quicksend() vendor {
 	return vendor{
 		name: "quicksend", secrets: []string{"un", "up"}, accepted: []string{QuickSendEmail, QuickSendAPIKey},

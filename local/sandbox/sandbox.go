@@ -1,13 +1,8 @@
-// Package sandbox simulates the vendors on this machine: an SMS vendor and the central bank have a file each, the look-up
-// vendors a row each in lookups.go, the other sources of rates a function in rates.go. They validate credentials and
-// requests, and write the vendor's responses. The destination of a request (magic numbers) or the rules that a test sets
-// choose the outcome.
+// Package sandbox simulates the vendors on this machine, which validate credentials and requests and write the vendor's
+// responses. The destination of a request (magic numbers) or the rules that a test sets choose the outcome.
 //
-// A vendor's API has the address <URL>/<vendor>, followed by the vendor's own path. The sandbox has these paths besides:
-//
-//	GET    /_sandbox/calls  returns the requests received, oldest first, a JSON array of Call
-//	DELETE /_sandbox/calls  empties that list
-//	PUT    /_sandbox/mode   sets the rules, a JSON array of Rule; GET returns them, DELETE removes them
+// A vendor's API has the address <URL>/<vendor>, followed by the vendor's own path. GET /_sandbox/calls returns the
+// requests received, oldest first, as a JSON array of Call.
 package sandbox
 
 import (
@@ -153,12 +148,10 @@ func balance(authorized func(*request) bool, accepted, refused response) func(*r
 // object is a JSON object.
 type object = map[string]any
 
-// Server is a running sandbox.
+// Server is a running sandbox. Its Close ends its connections, and so the contexts of the requests that hang.
 type Server struct {
-	// URL is its base address.
-	URL string
-
-	http *http.Server
+	*http.Server
+	URL string // the base address
 
 	mu    sync.Mutex
 	calls []Call
@@ -171,13 +164,10 @@ func Start() (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("vendor sandbox: %w", err)
 	}
-	s := &Server{URL: "http://" + listener.Addr().String()}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /_sandbox/calls", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.Calls()) })
-	mux.HandleFunc("DELETE /_sandbox/calls", func(http.ResponseWriter, *http.Request) { s.Forget() })
-	mux.HandleFunc("GET /_sandbox/mode", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.Rules()) })
-	mux.HandleFunc("PUT /_sandbox/mode", s.putMode)
-	mux.HandleFunc("DELETE /_sandbox/mode", func(http.ResponseWriter, *http.Request) { _ = s.SetRules() })
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	s := &Server{Server: server, URL: "http://" + listener.Addr().String()}
+	mux.HandleFunc("GET /_sandbox/calls", func(w http.ResponseWriter, _ *http.Request) { success(s.Calls()).write(w) })
 	for _, v := range vendors() {
 		mask := newMask(v)
 		for _, r := range v.routes {
@@ -187,13 +177,9 @@ func Start() (*Server, error) {
 		unknown := result{problems: []problem{{true, v.unknown}}}
 		mux.HandleFunc("/"+v.name+"/", s.handler(v, mask, func(*request) result { return unknown }))
 	}
-	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = s.http.Serve(listener) }()
+	go func() { _ = s.Serve(listener) }()
 	return s, nil
 }
-
-// Close ends the server and its connections, and so the contexts of the requests that hang.
-func (s *Server) Close() error { return s.http.Close() }
 
 // handler reads a vendor's request to its end, records it as a call and responds.
 func (s *Server) handler(v vendor, mask *mask, serve func(*request) result) http.HandlerFunc {
@@ -218,13 +204,6 @@ func (r response) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", r.media)
 	w.WriteHeader(r.status)
 	_, _ = w.Write(r.body)
-}
-
-func writeJSON(w http.ResponseWriter, value any) {
-	w.Header().Set("Content-Type", "application/json")
-	out := json.NewEncoder(w)
-	out.SetEscapeHTML(false)
-	_ = out.Encode(value)
 }
 
 // json decodes the body and reports whether the body is JSON of that shape.

@@ -299,11 +299,9 @@ func TestCalls(t *testing.T) {
 			t.Errorf("the calls show %s: %s", secret, body)
 		}
 	}
-	if _, _, err := s.send(t.Context(), sample{"DELETE", "/_sandbox/calls", "", ""}); err != nil {
-		t.Fatal(err)
-	}
+	s.Forget()
 	if _, body, err := s.send(t.Context(), sample{"GET", "/_sandbox/calls", "", ""}); err != nil || strings.TrimSpace(body) != "[]" {
-		t.Errorf("after DELETE: %s %v", body, err)
+		t.Errorf("after Forget: %s %v", body, err)
 	}
 }
 
@@ -311,11 +309,12 @@ func TestCalls(t *testing.T) {
 func TestRules(t *testing.T) {
 	s := start(t)
 	send := s.sends(t, true)
-	rules := `[{"to":"0771111111","outcome":"truncated"},{"to":"+94772222222","outcome":"closed"},
-		{"vendor":"twilio","outcome":"error_in_200"},{"vendor":"quicksend","operation":"send","outcome":"without_id"},
-		{"vendor":"dialogv2","outcome":"token_refused","times":1},{"vendor":"textlk","delay_ms":80}]`
-	if status, body, err := s.send(t.Context(), sample{"PUT", "/_sandbox/mode", "", rules}); err != nil || status != 200 {
-		t.Fatalf("%d %s %v", status, body, err)
+	if err := s.SetRules(
+		Rule{To: "0771111111", Outcome: Truncated}, Rule{To: "+94772222222", Outcome: Closed},
+		Rule{Vendor: "twilio", Outcome: ErrorIn200}, Rule{Vendor: "quicksend", Operation: "send", Outcome: WithoutID},
+		Rule{Vendor: "dialogv2", Outcome: TokenRefused, Times: 1}, Rule{Vendor: "textlk", DelayMS: 80},
+	); err != nil {
+		t.Fatal(err)
 	}
 	for vendor := range send {
 		for _, number := range []string{"771111111", "772222222"} {
@@ -345,10 +344,10 @@ func TestRules(t *testing.T) {
 			t.Errorf("send %d: no delay", i)
 		}
 	}
-	if status, _, _ := s.send(t.Context(), sample{"PUT", "/_sandbox/mode", "", `[{"outcome":"fireworks"}]`}); status != 400 {
-		t.Errorf("an unknown outcome gives status %d", status)
+	if err := s.SetRules(Rule{Outcome: "fireworks"}); err == nil {
+		t.Error("an unknown outcome is accepted")
 	}
-	if _, _, err := s.send(t.Context(), sample{"DELETE", "/_sandbox/mode", "", ""}); err != nil || len(s.Rules()) != 0 {
+	if err := s.SetRules(); err != nil || len(s.Rules()) != 0 {
 		t.Errorf("rules = %v, %v", s.Rules(), err)
 	}
 }

@@ -39,12 +39,10 @@ var (
 	scopePattern = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=[^/]+/\d{8}/([^/]+)/secretsmanager/aws4_request`)
 )
 
-// Server is a running endpoint.
+// Server is a running endpoint. Its Close ends the server and its connections. The secrets are gone.
 type Server struct {
-	// URL is its base address.
-	URL string
-
-	http *http.Server
+	*http.Server
+	URL string // the base address
 }
 
 // Start listens on a free port of 127.0.0.1.
@@ -53,16 +51,10 @@ func Start() (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("secrets endpoint: %w", err)
 	}
-	s := &Server{
-		URL:  "http://" + listener.Addr().String(),
-		http: &http.Server{Handler: newStore(), ReadHeaderTimeout: 10 * time.Second},
-	}
-	go func() { _ = s.http.Serve(listener) }()
-	return s, nil
+	server := &http.Server{Handler: newStore(), ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = server.Serve(listener) }()
+	return &Server{server, "http://" + listener.Addr().String()}, nil
 }
-
-// Close ends the server and its connections. The secrets are gone.
-func (s *Server) Close() error { return s.http.Close() }
 
 type version struct {
 	id, value string

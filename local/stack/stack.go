@@ -165,24 +165,19 @@ func (s *Stack) prepare(_ context.Context, options *Options) error {
 		if err != nil {
 			return fmt.Errorf("port %d is taken: choose another one with PORT=…: %w", options.Port, err)
 		}
-		if err := listener.Close(); err != nil {
-			return err
-		}
+		listener.Close()
 	}
+	var err error
 	if s.LogDir == "" {
-		dir, err := workdir.Local("logs")
-		if err != nil {
+		if s.LogDir, err = workdir.Local("logs"); err != nil {
 			return err
 		}
-		s.LogDir = dir
 	}
 	s.onClose(s.removeLogs)
-	err := errors.Join(os.MkdirAll(s.LogDir, 0o755), s.removeLogs())
-	if err != nil || options.Log != nil {
-		return err
+	err = errors.Join(os.MkdirAll(s.LogDir, 0o755), s.removeLogs())
+	if err == nil && options.Log == nil {
+		options.Log, err = s.openLog("stack.log")
 	}
-	log, err := s.openLog("stack.log")
-	options.Log = log
 	return err
 }
 
@@ -207,13 +202,8 @@ func (s *Stack) removeLogs() error {
 }
 
 // backends starts the functions' dependencies, builds the functions, and reads the template with the addresses.
-func (s *Stack) backends(ctx context.Context, options *Options) error {
-	root, err := workdir.Root()
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(root, "template.yaml")
-	if s.Template, err = template.Load(path, s.Parameters); err != nil {
+func (s *Stack) backends(ctx context.Context, options *Options) (err error) {
+	if s.Template, err = template.Load(s.Parameters); err != nil {
 		return err
 	}
 	vault, err := secrets.Start()
@@ -257,7 +247,7 @@ func (s *Stack) backends(ctx context.Context, options *Options) error {
 	}
 	s.Parameters = s.Overrides()
 	maps.Copy(s.Parameters, options.Parameters)
-	s.Template, err = template.Load(path, s.Parameters)
+	s.Template, err = template.Load(s.Parameters)
 	return err
 }
 
@@ -285,11 +275,6 @@ func (s *Stack) data(ctx context.Context, options *Options) error {
 	if s.Prices, err = credit.ReadPrices(credit.FromParameters(s.Template.Parameters)); err != nil {
 		return err
 	}
-	closed, release, err := ClosedPort()
-	if err != nil {
-		return err
-	}
-	s.onClose(release)
 	s.Store = project.NewStore(db, table["Projects"])
 	s.Credit = credit.NewStore(db, credit.Tables{Wallets: table["Wallets"], Ledger: table["Ledger"]})
 	vault := secretsmanager.New(secretsmanager.Options{
@@ -297,7 +282,7 @@ func (s *Stack) data(ctx context.Context, options *Options) error {
 	})
 	s.Projects, err = demo.Create(ctx, demo.Target{
 		Projects: s.Store, Credit: s.Credit, Secrets: secret.NewWriter(vault, s.Parameters["Stage"]),
-		Prices: s.Prices, Sandbox: s.SandboxURL, Closed: closed,
+		Prices: s.Prices, Sandbox: s.SandboxURL,
 	})
 	return err
 }
@@ -370,10 +355,9 @@ func (s *Stack) announce(_ context.Context, options *Options) error {
 	}
 	content := struct {
 		Addresses
-		LocationProviders []string                `json:"location_providers"`
-		Prices            map[string]int64        `json:"prices"`
-		Projects          map[string]demo.Project `json:"projects"`
-	}{s.Addresses, demo.Vendors(project.Location), s.Prices, map[string]demo.Project{}}
+		Prices   map[string]int64        `json:"prices"`
+		Projects map[string]demo.Project `json:"projects"`
+	}{s.Addresses, s.Prices, map[string]demo.Project{}}
 	if root, err := workdir.Root(); err == nil {
 		if within, err := filepath.Rel(root, s.LogDir); err == nil && filepath.IsLocal(within) {
 			content.LogDir = within

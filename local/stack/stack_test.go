@@ -16,7 +16,6 @@ import (
 	"svcapi/local/demo"
 	"svcapi/local/stack"
 	"svcapi/local/template"
-	"svcapi/local/workdir"
 	"svcapi/shared/project"
 )
 
@@ -98,9 +97,8 @@ func checkFile(t *testing.T, s *stack.Stack, file string) {
 	text, _ := os.ReadFile(file)
 	var got struct {
 		stack.Addresses
-		LocationProviders []string         `json:"location_providers"`
-		Prices            map[string]int64 `json:"prices"`
-		Projects          map[string]struct {
+		Prices   map[string]int64 `json:"prices"`
+		Projects map[string]struct {
 			ProjectID   string                       `json:"project_id"`
 			Credentials map[string]map[string]string `json:"credentials"`
 			Faults      []demo.Fault                 `json:"faults"`
@@ -116,7 +114,7 @@ func checkFile(t *testing.T, s *stack.Stack, file string) {
 			t.Errorf("the demo file lacks %s: %s", name, text)
 		}
 	}
-	if got.Addresses != s.Addresses || got.LocationProviders == nil || len(got.Prices) != 7 || got.Prices["sms"] != 10_000 {
+	if got.Addresses != s.Addresses || len(got.Prices) != 7 || got.Prices["sms"] != 10_000 {
 		t.Errorf("demo file: %s", text)
 	}
 	managed := got.Projects["managed"]
@@ -146,11 +144,7 @@ func TestPortTaken(t *testing.T) {
 // TestOnLaptop checks that the local settler waits for seconds although the template permits none so short, that the
 // documentation page gets a demo project's credentials, and that nothing else of a function changes.
 func TestOnLaptop(t *testing.T) {
-	root, err := workdir.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	product, err := template.Load(filepath.Join(root, "template.yaml"), stack.Addresses{}.Overrides())
+	product, err := template.Load(stack.Addresses{}.Overrides())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,16 +49,14 @@ type document struct {
 	Resources map[string]yaml.Node `yaml:"Resources"`
 }
 
-// resource returns the declaration of a resource; nil when the template has none.
+// resource returns the declaration of a resource, or an absent node.
 func (d *document) resource(id string) *yaml.Node {
-	if n, ok := d.Resources[id]; ok {
-		return &n
-	}
-	return nil
+	n := d.Resources[id]
+	return &n
 }
 
 // resolver resolves a value when decode or an intrinsic needs the value, so that properties that the local stack does
-// not read may use any intrinsic. A node that is nil is absent.
+// not read may use any intrinsic. A node that is nil or zero is absent.
 type resolver struct {
 	document
 	parameters map[string]string
@@ -265,36 +263,25 @@ func (r *resolver) condition(name string) (bool, error) {
 // at returns the value below a mapping at a path of keys such as Properties.Timeout.
 func (r *resolver) at(path string, n *yaml.Node, keys string) *yaml.Node {
 	for key := range strings.SplitSeq(keys, ".") {
-		n = r.fields(path, n)[key]
+		field := r.fields(path, n)[key]
+		n = &field
 		path += "." + key
 	}
 	return n
 }
 
 // fields returns the values of a mapping by key.
-func (r *resolver) fields(path string, n *yaml.Node) map[string]*yaml.Node {
+func (r *resolver) fields(path string, n *yaml.Node) (fields map[string]yaml.Node) {
 	n, err := r.resolve(n)
-	if err == nil && n != nil && n.Kind != yaml.MappingNode {
+	switch {
+	case err != nil || n == nil:
+	case n.Kind != yaml.MappingNode:
 		err = errors.New("a mapping is wanted here")
+	default:
+		err = n.Decode(&fields)
 	}
 	if err != nil {
 		r.problem(path, err)
-	}
-	if err != nil || n == nil {
-		return nil
-	}
-	fields, merged := map[string]*yaml.Node{}, map[string]*yaml.Node{}
-	for pair := range slices.Chunk(n.Content, 2) {
-		if pair[0].ShortTag() == "!!merge" {
-			merged = r.fields(path, pair[1])
-			continue
-		}
-		fields[pair[0].Value] = pair[1]
-	}
-	for key, value := range merged {
-		if fields[key] == nil {
-			fields[key] = value
-		}
 	}
 	return fields
 }
@@ -328,7 +315,8 @@ func (r *resolver) set(path string, n *yaml.Node, into reflect.Value) (present b
 		}
 		fields := r.fields(path, n)
 		for _, key := range slices.Sorted(maps.Keys(fields)) {
-			if element := reflect.New(into.Type().Elem()).Elem(); r.set(path+"."+key, fields[key], element) {
+			field, element := fields[key], reflect.New(into.Type().Elem()).Elem()
+			if r.set(path+"."+key, &field, element) {
 				into.SetMapIndex(reflect.ValueOf(key), element)
 			}
 		}

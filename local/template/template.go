@@ -10,12 +10,15 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"svcapi/local/workdir"
 )
 
 // Template holds the part of a SAM template that the local stack uses, with every intrinsic resolved.
@@ -134,18 +137,23 @@ func (t *Template) Function(name string) (Function, bool) {
 	return t.Functions[i], true
 }
 
-// Load reads a template and resolves its values with parameter overrides. An override that names no parameter is an
-// error, as is an intrinsic that the local stack does not know where the local stack needs the value.
-func Load(path string, overrides map[string]string) (*Template, error) {
+// Load reads the module's template.yaml and resolves its values with parameter overrides. An override that names no
+// parameter is an error, as is an intrinsic that the local stack does not know where the local stack needs the value.
+func Load(overrides map[string]string) (*Template, error) {
+	root, err := workdir.Root()
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(root, "template.yaml")
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	t, err := Parse(text, overrides)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		err = fmt.Errorf("%s: %w", path, err)
 	}
-	return t, nil
+	return t, err
 }
 
 // Parse is Load for a template in memory.
@@ -213,8 +221,8 @@ func (r *resolver) function(id string, properties *yaml.Node) Function {
 			Schedule   Schedule `cfn:"Properties"`
 		}
 		event.Route = Route{TransferMode: "BUFFERED", Timeout: integrationTimeout}
-		r.decode(path+"."+name, events[name], &event)
-		var err error
+		declared, err := events[name], error(nil)
+		r.decode(path+"."+name, &declared, &event)
 		switch {
 		case event.Type == "Api":
 			event.Route.Method = strings.ToUpper(event.Route.Method)

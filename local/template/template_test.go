@@ -1,14 +1,12 @@
 package template_test
 
 import (
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"svcapi/local/template"
-	"svcapi/local/workdir"
 )
 
 const sample = `
@@ -210,11 +208,7 @@ func TestMistakes(t *testing.T) {
 
 // TestProduct checks that the product's template can be played.
 func TestProduct(t *testing.T) {
-	root, err := workdir.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := template.Load(filepath.Join(root, "template.yaml"), nil)
+	got, err := template.Load(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

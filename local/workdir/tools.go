@@ -16,8 +16,7 @@ func Schemathesis(ctx context.Context) (string, error) {
 	return install(ctx, "schemathesis", filepath.Join("bin", "schemathesis"))
 }
 
-// install lets make update .local/<name>, and returns the path of a file within. Concurrent processes wait for the first
-// one.
+// install lets make update .local/<name>, one process at a time, and returns the path of a file within.
 func install(ctx context.Context, name, within string) (string, error) {
 	lock, err := Local(name + ".lock")
 	if err != nil {

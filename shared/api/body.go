@@ -62,22 +62,21 @@ func parseObject(text []byte, path string, notes *notes) (Object, error) {
 		}
 		return o, errNoObject
 	}
-	if _, err := d.ReadToken(); err != nil {
-		return o, malformed(text, err)
-	}
-	for d.PeekKind() == '"' {
-		name, err := d.ReadToken()
-		if err != nil {
-			return o, malformed(text, err)
+	_, err := d.ReadToken()
+	for err == nil && d.PeekKind() == '"' {
+		var name, value jsontext.Value
+		if name, err = d.ReadValue(); err != nil {
+			break
 		}
-		key := name.String()
-		value, err := d.ReadValue()
-		if err != nil {
-			return o, malformed(text, err)
+		key := unquote(name)
+		if value, err = d.ReadValue(); err == nil {
+			o.members[key] = value.Clone()
 		}
-		o.members[key] = value.Clone()
 	}
-	if _, err := d.ReadToken(); err != nil {
+	if err == nil {
+		_, err = d.ReadToken()
+	}
+	if err != nil {
 		return o, malformed(text, err)
 	}
 	if rest := bytes.TrimLeft(text[d.InputOffset():], space); len(rest) > 0 {

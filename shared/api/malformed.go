@@ -145,16 +145,10 @@ var otherLiterals = map[string]bool{
 
 // wordAt returns the word around an offset.
 func wordAt(text []byte, at int) string {
-	isLetter := func(b byte) bool {
-		return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '_' || b == '-'
+	inWord := func(r rune) bool {
+		return r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) || r == '_' || r == '-'
 	}
-	begin, end := at, at
-	for begin > 0 && isLetter(text[begin-1]) {
-		begin--
-	}
-	for end < len(text) && isLetter(text[end]) {
-		end++
-	}
+	begin, end := len(bytes.TrimRightFunc(text[:at], inWord)), len(text)-len(bytes.TrimLeftFunc(text[at:], inWord))
 	return string(text[begin:end])
 }
 

@@ -11,8 +11,8 @@ import (
 	"svcapi/shared/credit"
 )
 
-// anyError represents an error that has no exported value.
-var anyError = errors.New("any error")
+// errAny represents an error that has no exported value.
+var errAny = errors.New("any error")
 
 // TestTransitions checks every step from every state: released work costs nothing, captured work its price, whether
 // the request or the settling function ends the work, and each step may be repeated.
@@ -78,17 +78,17 @@ func TestTransitions(t *testing.T) {
 		{sms: true, steps: []string{"reserve", "settle", "capture"}, err: credit.ErrSettled, state: credit.Released, actor: "settle", balance: had},
 		{sms: true, steps: []string{"reserve", "settle early", "capture"}, err: credit.ErrSettled, state: credit.Released, actor: "settle", balance: had},
 		{sms: true, steps: []string{"reserve", "mark", "settle", "capture"}, state: credit.Captured, uncertain: true, actor: "settle", balance: charged},
-		{sms: true, steps: []string{"reserve", "mark", "capture", "release"}, err: anyError, state: credit.Captured, balance: charged, anyPending: true},
-		{sms: true, steps: []string{"reserve", "mark", "capture uncertain", "release"}, err: anyError, state: credit.Captured, uncertain: true, balance: charged, anyPending: true},
-		{sms: true, steps: []string{"reserve", "mark", "settle", "release"}, err: anyError, state: credit.Captured, uncertain: true, actor: "settle", balance: charged},
-		{sms: true, steps: []string{"reserve", "mark", "settle early", "release"}, err: anyError, state: credit.Captured, uncertain: true, actor: "settle", balance: charged, anyPending: true},
+		{sms: true, steps: []string{"reserve", "mark", "capture", "release"}, err: errAny, state: credit.Captured, balance: charged, anyPending: true},
+		{sms: true, steps: []string{"reserve", "mark", "capture uncertain", "release"}, err: errAny, state: credit.Captured, uncertain: true, balance: charged, anyPending: true},
+		{sms: true, steps: []string{"reserve", "mark", "settle", "release"}, err: errAny, state: credit.Captured, uncertain: true, actor: "settle", balance: charged},
+		{sms: true, steps: []string{"reserve", "mark", "settle early", "release"}, err: errAny, state: credit.Captured, uncertain: true, actor: "settle", balance: charged, anyPending: true},
 	} {
 		t.Run(fmt.Sprint(test.steps, test.sms), func(t *testing.T) {
 			t.Parallel()
 			store := newStore(t, had)
 			r := reservation(price, test.sms)
 			switch err := take(t, store, r, test.steps...); {
-			case test.err == anyError && err == nil, test.err != anyError && !errors.Is(err, test.err):
+			case errors.Is(test.err, errAny) && err == nil, !errors.Is(test.err, errAny) && !errors.Is(err, test.err):
 				t.Fatal(err)
 			case errors.Is(err, credit.ErrSettled):
 				store.Remove(t.Context(), r) // does nothing, because nothing was captured

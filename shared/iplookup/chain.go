@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"svcapi/shared/api"
+	"svcapi/shared/cache"
+	"svcapi/shared/ipaddr"
 	"svcapi/shared/iplookup/vendors"
 	"svcapi/shared/project"
 	"svcapi/shared/secret"
@@ -23,7 +25,18 @@ type Chain[T any] struct {
 	secrets   *secret.Cache
 	databases *vendors.Databases
 	breakers  *upstream.Breakers
-	cache     *results[T]
+	cache     *cache.Expiring[cacheKey, T]
+	life      time.Duration // of a result in the cache
+}
+
+// maxResults bounds the results in an instance's cache.
+const maxResults = 4096
+
+// cacheKey identifies a result. Projects share no results, and a changed integration has new keys.
+type cacheKey struct {
+	project, integration string
+	updated              int64 // Unix seconds
+	addr                 netip.Addr
 }
 
 // OnUnknown decides whether a chain calls the next vendor after a vendor that does not know the address.
@@ -41,7 +54,8 @@ func NewChain[T any](cfg Config, table []vendors.Vendor[T], onUnknown OnUnknown,
 		table: table, onUnknown: onUnknown, client: client, secrets: secrets,
 		databases: vendors.NewDatabases(cfg.DatabaseDirectory),
 		breakers:  upstream.NewBreakersOn(func(err error) bool { return !errors.Is(err, vendors.ErrUnknown) }),
-		cache:     newResults[T](time.Duration(cfg.CacheSeconds) * time.Second),
+		cache:     cache.NewExpiring[cacheKey, T](maxResults),
+		life:      time.Duration(cfg.CacheSeconds) * time.Second,
 	}
 }
 
@@ -74,13 +88,36 @@ type Result[T any] struct {
 	Failed []string // the vendors that failed before, as vendor:class
 }
 
-// Attributes returns the attributes of the result for the log entry.
-func (r Result[T]) Attributes() []slog.Attr {
-	attributes := []slog.Attr{slog.Bool("cached", r.Cached)}
-	if len(r.Failed) > 0 {
-		attributes = append(attributes, slog.Any("vendors_failed", r.Failed))
+// Job returns the job that looks an address up along the integrations. The function respond returns data and meta of the
+// response. An address that is not global needs no vendor: its result is the zero Result, and costs nothing. A chain that
+// stops at a vendor that does not know the address has a zero value, too. For any other failure the response is unavailable.
+func (c *Chain[T]) Job(
+	ctx context.Context, call *api.Call, integrations []project.Integration, addr netip.Addr, unavailable *api.Error,
+	respond func(Result[T]) *api.Result,
+) (*api.Job, error) {
+	accounts, err := c.Accounts(ctx, call.Project.ID, integrations)
+	if err != nil {
+		return nil, err
 	}
-	return attributes
+	if !ipaddr.Global(addr) {
+		return &api.Job{Run: func(context.Context) (*api.Result, error) { return respond(Result[T]{}), nil }}, nil
+	}
+	return &api.Job{Credits: call.Credits(1), Run: func(ctx context.Context) (*api.Result, error) {
+		found, err := c.Ask(ctx, accounts, addr)
+		unknown := c.onUnknown == StopOnUnknown && errors.Is(err, vendors.ErrUnknown)
+		if err != nil && !unknown {
+			e := unavailable.WithCause(err)
+			e.Vendor = found.Vendor
+			return nil, e
+		}
+		result := respond(found)
+		result.Vendor, result.NotCharged = found.Vendor, unknown
+		result.Attributes = []slog.Attr{slog.Bool("cached", found.Cached)}
+		if len(found.Failed) > 0 {
+			result.Attributes = append(result.Attributes, slog.Any("vendors_failed", found.Failed))
+		}
+		return result, nil
+	}}, nil
 }
 
 // Ask looks an address up along the accounts. Ask calls vendors with an open circuit last, and only when the other vendors
@@ -90,7 +127,7 @@ func (c *Chain[T]) Ask(ctx context.Context, accounts []upstream.Account, addr ne
 	l := lookUp[T]{chain: c, addr: addr}
 	var deferred []upstream.Account
 	for i, account := range accounts {
-		if value, ok := c.cache.get(l.key(account)); ok {
+		if value, ok := c.cache.Get(l.key(account)); ok {
 			l.result.Value, l.result.Vendor, l.result.Cached = value, account.Integration.Vendor, true
 			return l.result, nil
 		}
@@ -145,7 +182,7 @@ func (l *lookUp[T]) try(ctx context.Context, account upstream.Account, remaining
 	switch {
 	case err == nil:
 		if !vendor.Uncached {
-			l.chain.cache.put(l.key(account), value)
+			l.chain.cache.Put(l.key(account), value, l.chain.life)
 		}
 		l.result.Value, l.err = value, nil
 		return true, false

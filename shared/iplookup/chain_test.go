@@ -158,7 +158,7 @@ func TestNoTimeLeft(t *testing.T) {
 func TestFreeze(t *testing.T) {
 	frozen := clocktest.New()
 	b := newFixture(true, 60)
-	b.cache.clock = cache.ClockOf(frozen.Now)
+	b.cache.Clock = cache.ClockOf(frozen.Now)
 	for _, step := range []struct {
 		frozen time.Duration
 		cached bool

@@ -71,7 +71,8 @@ func (c *Cache) Authenticate(ctx context.Context, clientID, secret, env string) 
 		return nil, "", ErrUnauthorized
 	}
 	projectID, ok := ParseClientID(clientID)
-	if !ok || c.isUnknown(clientID) {
+	unknown, known := c.unknown.Get(clientID)
+	if !ok || known && c.clock.Fresh(unknown, c.ttl) {
 		return nil, "", ErrUnauthorized
 	}
 	digest, arrived := DigestSecret(secret), c.clock.Now()
@@ -120,11 +121,6 @@ func (r *Record) authenticates(clientID string, digest [32]byte, env Environment
 	}
 	matches := c.accepts(digest)
 	return matches && c.Active && c.Environment == env
-}
-
-func (c *Cache) isUnknown(clientID string) bool {
-	at, ok := c.unknown.Get(clientID)
-	return ok && c.clock.Fresh(at, c.ttl)
 }
 
 // cached returns the record of a project when the cache has one younger than maxAge.

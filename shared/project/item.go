@@ -1,6 +1,8 @@
 package project
 
 import (
+	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"strconv"
 	"strings"
@@ -26,89 +28,64 @@ const (
 
 type item = dynamo.Item
 
-func boolean(b bool) types.AttributeValue { return &types.AttributeValueMemberBOOL{Value: b} }
+// fields maps the attributes of an item, or of a map within an item, to pointers to their values.
+type fields map[string]any
 
-func instant(t time.Time) types.AttributeValue { return dynamo.Text(t.UTC().Format(time.RFC3339)) }
+// structure is a value with attributes of its own.
+type structure interface{ fields() fields }
 
-func listOf[T any](values []T, encode func(T) types.AttributeValue) types.AttributeValue {
-	list := make([]types.AttributeValue, len(values))
-	for i, v := range values {
-		list[i] = encode(v)
+// projectFields returns the fields of a project that has a value, or that has an attribute in the item, which may be nil.
+func projectFields(p *Project, it item) fields {
+	f := fields{
+		"pk": &p.ID, "name": &p.Name, "paused": &p.Paused, "created": &p.Created, "version": &p.version,
+		"limit_requests": &p.Limit.Requests, "limit_seconds": &p.Limit.Window,
+		"trial": &p.Trial, "trial_destinations": &p.TrialDestinations,
 	}
-	return &types.AttributeValueMemberL{Value: list}
+	if p.Shards.Count > 0 || it["shards"] != nil {
+		f["shards"], f["shards_before"], f["shards_since"] = &p.Shards.Count, &p.Shards.Before, &p.Shards.Since
+	}
+	if len(p.Limits.Recipients) > 0 || it["recipient_limits"] != nil {
+		f["recipient_limits"] = &p.Limits.Recipients
+	}
+	if p.recipientKey != nil || it["recipient_key"] != nil || it["recipient_limits"] != nil {
+		f["recipient_key"] = &p.recipientKey
+	}
+	for name, most := range map[string]*int64{"daily_credits": &p.Limits.DailyCredits, "daily_units": &p.Limits.DailyUnits} {
+		if *most != 0 || it[name] != nil {
+			f[name] = most
+		}
+	}
+	return f
+}
+
+func (r *RecipientLimit) fields() fields {
+	return fields{"messages": &r.Messages, "seconds": &r.Window}
+}
+
+func (c *Credential) fields() fields {
+	return fields{"client_id": &c.ClientID, "environment": (*string)(&c.Environment), "active": &c.Active, "secrets": &c.Secrets}
+}
+
+func (s *SecretDigest) fields() fields { return fields{"digest": &s.Digest, "created": &s.Created} }
+
+func (i *Integration) fields() fields {
+	return fields{
+		"environment": (*string)(&i.Environment), "kind": (*string)(&i.Kind), "vendor": &i.Vendor, "mode": (*string)(&i.Mode),
+		"active": &i.Active, "priority": &i.Priority, "settings": &i.Settings, "updated": &i.Updated,
+	}
 }
 
 func projectItem(p *Project) item {
-	it := item{
-		"pk":                 dynamo.Text(p.ID),
-		"sk":                 dynamo.Text(sortProject),
-		"name":               dynamo.Text(p.Name),
-		"paused":             boolean(p.Paused),
-		"limit_requests":     dynamo.Number(int64(p.Limit.Requests)),
-		"limit_seconds":      dynamo.Number(int64(p.Limit.Window / time.Second)),
-		"trial":              boolean(p.Trial),
-		"trial_destinations": listOf(p.TrialDestinations, dynamo.Text),
-		"created":            instant(p.Created),
-		"version":            dynamo.Number(p.version),
-	}
-	if p.Shards.Count > 0 {
-		it["shards"] = dynamo.Number(int64(p.Shards.Count))
-		it["shards_before"] = dynamo.Number(int64(p.Shards.Before))
-		it["shards_since"] = instant(p.Shards.Since)
-	}
-	p.Limits.encode(it)
-	if p.recipientKey != nil {
-		it["recipient_key"] = dynamo.Bytes(p.recipientKey)
-	}
-	return it
-}
-
-// encode adds the limits that are set to a project's item.
-func (l Limits) encode(it item) {
-	if len(l.Recipients) > 0 {
-		it["recipient_limits"] = listOf(l.Recipients, func(r RecipientLimit) types.AttributeValue {
-			return &types.AttributeValueMemberM{Value: item{
-				"messages": dynamo.Number(int64(r.Messages)), "seconds": dynamo.Number(int64(r.Window / time.Second)),
-			}}
-		})
-	}
-	for name, most := range map[string]int64{"daily_credits": l.DailyCredits, "daily_units": l.DailyUnits} {
-		if most != 0 {
-			it[name] = dynamo.Number(most)
-		}
-	}
+	return projectFields(p, nil).encode(item{"sk": dynamo.Text(sortProject)})
 }
 
 func credentialItem(projectID string, c *Credential) item {
-	return item{
-		"pk":          dynamo.Text(projectID),
-		"sk":          dynamo.Text(sortCredential + c.ClientID),
-		"client_id":   dynamo.Text(c.ClientID),
-		"environment": dynamo.Text(string(c.Environment)),
-		"active":      boolean(c.Active),
-		"secrets": listOf(c.Secrets, func(s SecretDigest) types.AttributeValue {
-			return &types.AttributeValueMemberM{Value: item{"digest": dynamo.Bytes(s.Digest[:]), "created": instant(s.Created)}}
-		}),
-	}
+	return c.fields().encode(item{"pk": dynamo.Text(projectID), "sk": dynamo.Text(sortCredential + c.ClientID)})
 }
 
 func integrationItem(projectID string, i *Integration) item {
-	settings := make(item, len(i.Settings))
-	for name, value := range i.Settings {
-		settings[name] = dynamo.Text(value)
-	}
-	return item{
-		"pk":          dynamo.Text(projectID),
-		"sk":          dynamo.Text(sortIntegration + string(i.Environment) + "#" + string(i.Kind) + "#" + i.Vendor),
-		"environment": dynamo.Text(string(i.Environment)),
-		"kind":        dynamo.Text(string(i.Kind)),
-		"vendor":      dynamo.Text(i.Vendor),
-		"mode":        dynamo.Text(string(i.Mode)),
-		"active":      boolean(i.Active),
-		"priority":    dynamo.Number(int64(i.Priority)),
-		"settings":    &types.AttributeValueMemberM{Value: settings},
-		"updated":     instant(i.Updated),
-	}
+	sort := sortIntegration + string(i.Environment) + "#" + string(i.Kind) + "#" + i.Vendor
+	return i.fields().encode(item{"pk": dynamo.Text(projectID), "sk": dynamo.Text(sort)})
 }
 
 // decode returns the record that the items of a project's partition form, or nil where the project's own item is missing.
@@ -116,18 +93,23 @@ func decode(items []item) (*Record, error) {
 	var rec Record
 	found := false
 	for _, it := range items {
-		var err error
-		r := reader{it, &err}
-		switch sort := r.text("sk"); {
+		var sort string
+		err := read(it["sk"], &sort)
+		switch {
 		case sort == sortProject:
-			rec.Project, found = r.project(), true
+			err, found = projectFields(&rec.Project, it).decode(it), true
 		case strings.HasPrefix(sort, sortCredential):
-			rec.Credentials = append(rec.Credentials, r.credential())
+			var c Credential
+			err = c.fields().decode(it)
+			rec.Credentials = append(rec.Credentials, c)
 		case strings.HasPrefix(sort, sortIntegration):
-			rec.Integrations = append(rec.Integrations, r.integration())
+			var i Integration
+			err = i.fields().decode(it)
+			i.ID = IntegrationID(i.Environment, i.Kind, i.Vendor)
+			rec.Integrations = append(rec.Integrations, i)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("item %s of project %s: %w", dynamo.TextOf(it["sk"]), dynamo.TextOf(it["pk"]), err)
+			return nil, fmt.Errorf("item %s of project %s: %w", sort, dynamo.TextOf(it["pk"]), err)
 		}
 	}
 	if !found {
@@ -136,138 +118,130 @@ func decode(items []item) (*Record, error) {
 	return &rec, nil
 }
 
-// reader reads attributes of an item, or of a map within the item, and keeps the first error of all readers of the item.
-type reader struct {
-	item item
-	err  *error
+// encode adds the attributes of the fields to an item.
+func (f fields) encode(it item) item {
+	for name, pointer := range f {
+		it[name] = attribute(pointer)
+	}
+	return it
 }
 
-func (r reader) project() Project {
-	p := Project{
-		ID:     r.text("pk"),
-		Name:   r.text("name"),
-		Paused: r.boolean("paused"),
-		Limit: RateLimit{
-			Requests: int(r.number("limit_requests")),
-			Window:   time.Duration(r.number("limit_seconds")) * time.Second,
-		},
-		Trial:   r.boolean("trial"),
-		Created: r.instant("created"),
-		version: r.number("version"),
-	}
-	if r.item["shards"] != nil {
-		p.Shards = Shards{Count: int(r.number("shards")), Before: int(r.number("shards_before")), Since: r.instant("shards_since")}
-	}
-	p.Limits = r.limits()
-	if r.item["recipient_key"] != nil || len(p.Limits.Recipients) > 0 {
-		p.recipientKey = member[types.AttributeValueMemberB](r, "recipient_key").Value
-	}
-	for _, d := range r.list("trial_destinations") {
-		p.TrialDestinations = append(p.TrialDestinations, reader{item{"destination": d}, r.err}.text("destination"))
-	}
-	return p
-}
-
-func (r reader) limits() (l Limits) {
-	for name, into := range map[string]*int64{"daily_credits": &l.DailyCredits, "daily_units": &l.DailyUnits} {
-		if r.item[name] != nil {
-			*into = r.number(name)
+// decode reads all fields from an item. A missing attribute is an error.
+func (f fields) decode(it item) error {
+	for name, pointer := range f {
+		if err := read(it[name], pointer); err != nil {
+			return fmt.Errorf("attribute %s: %w", name, err)
 		}
 	}
-	if r.item["recipient_limits"] != nil {
-		l.Recipients = entries(r, "recipient_limits", func(one reader) RecipientLimit {
-			return RecipientLimit{int(one.number("messages")), time.Duration(one.number("seconds")) * time.Second}
-		})
-	}
-	return l
+	return nil
 }
 
-// entries returns the values of a list of maps. An item of another type is an error, and ends the list.
-func entries[T any](r reader, name string, read func(reader) T) (values []T) {
-	for _, v := range r.list(name) {
-		m, ok := v.(*types.AttributeValueMemberM)
-		if !ok {
-			r.fail(fmt.Errorf("attribute %s holds %T", name, v))
-			break
+// attribute returns the attribute with the value of a field. A duration is a number of seconds.
+func attribute(pointer any) types.AttributeValue {
+	switch p := pointer.(type) {
+	case *string:
+		return dynamo.Text(*p)
+	case *time.Time:
+		return dynamo.Text(p.UTC().Format(time.RFC3339))
+	case *int:
+		return dynamo.Number(int64(*p))
+	case *int64:
+		return dynamo.Number(*p)
+	case *time.Duration:
+		return dynamo.Number(int64(*p / time.Second))
+	case *bool:
+		return &types.AttributeValueMemberBOOL{Value: *p}
+	case *[]byte:
+		return dynamo.Bytes(*p)
+	case *[sha256.Size]byte:
+		return dynamo.Bytes(p[:])
+	case *[]string:
+		return listOf(*p)
+	case *[]RecipientLimit:
+		return listOf(*p)
+	case *[]SecretDigest:
+		return listOf(*p)
+	case *map[string]string:
+		texts := make(item, len(*p))
+		for name, text := range *p {
+			texts[name] = dynamo.Text(text)
 		}
-		values = append(values, read(reader{m.Value, r.err}))
+		return &types.AttributeValueMemberM{Value: texts}
+	case structure:
+		return &types.AttributeValueMemberM{Value: p.fields().encode(item{})}
 	}
-	return values
+	panic(fmt.Sprintf("no attribute has the type %T", pointer))
 }
 
-func (r reader) credential() Credential {
-	return Credential{
-		ClientID:    r.text("client_id"),
-		Environment: Environment(r.text("environment")),
-		Active:      r.boolean("active"),
-		Secrets: entries(r, "secrets", func(one reader) SecretDigest {
-			return SecretDigest{Digest: one.digest("digest"), Created: one.instant("created")}
-		}),
+func listOf[T any](values []T) types.AttributeValue {
+	list := make([]types.AttributeValue, len(values))
+	for i := range values {
+		list[i] = attribute(&values[i])
 	}
+	return &types.AttributeValueMemberL{Value: list}
 }
 
-func (r reader) integration() Integration {
-	i := Integration{
-		Kind:        Kind(r.text("kind")),
-		Environment: Environment(r.text("environment")),
-		Vendor:      r.text("vendor"),
-		Mode:        Mode(r.text("mode")),
-		Active:      r.boolean("active"),
-		Priority:    int(r.number("priority")),
-		Updated:     r.instant("updated"),
+// read reads a field from the attribute that attribute returns for the field. Any other attribute is an error.
+func read(from types.AttributeValue, pointer any) (err error) {
+	ok := false
+	switch v := from.(type) {
+	case *types.AttributeValueMemberS:
+		if ok = set(pointer, v.Value); !ok {
+			var t time.Time
+			t, err = time.Parse(time.RFC3339, v.Value)
+			ok = set(pointer, t)
+		}
+	case *types.AttributeValueMemberN:
+		var n int64
+		n, err = strconv.ParseInt(v.Value, 10, 64)
+		ok = set(pointer, n) || set(pointer, int(n)) || set(pointer, time.Duration(n)*time.Second)
+	case *types.AttributeValueMemberBOOL:
+		ok = set(pointer, v.Value)
+	case *types.AttributeValueMemberB:
+		ok = set(pointer, v.Value) || len(v.Value) == sha256.Size && set(pointer, [sha256.Size]byte(v.Value))
+	case *types.AttributeValueMemberL:
+		switch p := pointer.(type) {
+		case *[]string:
+			return readList(v.Value, p)
+		case *[]RecipientLimit:
+			return readList(v.Value, p)
+		case *[]SecretDigest:
+			return readList(v.Value, p)
+		}
+	case *types.AttributeValueMemberM:
+		if p, ok := pointer.(structure); ok {
+			return p.fields().decode(v.Value)
+		}
+		texts := make(map[string]string, len(v.Value))
+		for name, value := range v.Value {
+			var text string
+			err = cmp.Or(err, read(value, &text))
+			texts[name] = text
+		}
+		ok = set(pointer, texts)
 	}
-	i.ID = IntegrationID(i.Environment, i.Kind, i.Vendor)
-	one := reader{member[types.AttributeValueMemberM](r, "settings").Value, r.err}
-	i.Settings = make(map[string]string, len(one.item))
-	for name := range one.item {
-		i.Settings[name] = one.text(name)
+	if !ok {
+		return fmt.Errorf("is %T", from)
 	}
-	return i
+	return err
 }
 
-func (r reader) fail(err error) {
-	if *r.err == nil {
-		*r.err = err
+// set sets the value that a pointer points to, and reports whether the pointer has the type for the value.
+func set[T any](pointer any, value T) bool {
+	p, ok := pointer.(*T)
+	if ok {
+		*p = value
 	}
+	return ok
 }
 
-func (r reader) wrong(name string) { r.fail(fmt.Errorf("attribute %s is %T", name, r.item[name])) }
-
-// member returns the attribute in the SDK's type for it. For another type member notes an error and returns a zero value.
-func member[M any](r reader, name string) *M {
-	if m, ok := any(r.item[name]).(*M); ok {
-		return m
+func readList[T any](list []types.AttributeValue, into *[]T) error {
+	for _, v := range list {
+		var one T
+		if err := read(v, &one); err != nil {
+			return err
+		}
+		*into = append(*into, one)
 	}
-	r.wrong(name)
-	return new(M)
-}
-
-func (r reader) text(name string) string { return member[types.AttributeValueMemberS](r, name).Value }
-func (r reader) boolean(name string) bool {
-	return member[types.AttributeValueMemberBOOL](r, name).Value
-}
-
-func (r reader) list(name string) []types.AttributeValue {
-	return member[types.AttributeValueMemberL](r, name).Value
-}
-
-func (r reader) number(name string) int64 {
-	n, err := strconv.ParseInt(member[types.AttributeValueMemberN](r, name).Value, 10, 64)
-	r.fail(err)
-	return n
-}
-
-func (r reader) instant(name string) time.Time {
-	t, err := time.Parse(time.RFC3339, r.text(name))
-	r.fail(err)
-	return t
-}
-
-func (r reader) digest(name string) (digest [32]byte) {
-	value := member[types.AttributeValueMemberB](r, name).Value
-	if len(value) != len(digest) {
-		r.wrong(name)
-		return digest
-	}
-	return [32]byte(value)
+	return nil
 }

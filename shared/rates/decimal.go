@@ -50,7 +50,9 @@ func (d Decimal) Cmp(e Decimal) int { return d.v.Cmp(e.v) }
 func (d Decimal) Reduced() Decimal { return Decimal{decimal.RequireFromString(d.v.String())} }
 
 // digits returns the number of digits before the point, which is negative where zeros follow the point.
-func digits(v decimal.Decimal) int32 { return int32(v.NumDigits()) + v.Exponent() }
+func digits(v decimal.Decimal) int32 {
+	return int32(v.NumDigits()) + v.Exponent() //nolint:gosec // Parse bounds the digits
+}
 
 // over divides d by e, both above 0, to 10 significant digits, half to even.
 func (d Decimal) over(e Decimal) Decimal {

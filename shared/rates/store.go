@@ -172,11 +172,8 @@ func (s *Store) ClaimFetch(ctx context.Context, name string, before Source, at t
 		condition = "tried = :before"
 		values[":before"] = dynamo.Text(stamp(before.Tried))
 	}
-	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: &s.table, Key: key(storedKey, sourceKey+name), ConditionExpression: &condition, ExpressionAttributeValues: values,
-		UpdateExpression:                    aws.String("SET tried = :at, claim = :claim, failures = :failures, fetches_today = :fetches"),
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	})
+	const change = "SET tried = :at, claim = :claim, failures = :failures, fetches_today = :fetches"
+	err := s.update(ctx, storedKey, sourceKey+name, change, &condition, values)
 	if stored, refused := dynamo.Refused(err); refused {
 		if dynamo.TextOf(stored["claim"]) == claim {
 			return claimed, nil // an earlier attempt of this write took effect
@@ -188,7 +185,7 @@ func (s *Store) ClaimFetch(ctx context.Context, name string, before Source, at t
 
 // PutFailure stores the failure of a source's last fetch, beside its last valid fetch.
 func (s *Store) PutFailure(ctx context.Context, name, failure string, at time.Time) error {
-	return s.update(ctx, storedKey, sourceKey+name, "SET failure = :failure, tried = :at",
+	return s.update(ctx, storedKey, sourceKey+name, "SET failure = :failure, tried = :at", nil,
 		item{":failure": dynamo.Text(failure), ":at": dynamo.Text(stamp(at))})
 }
 
@@ -269,14 +266,10 @@ func (s *Store) ProjectRates(ctx context.Context, projectID string, env project.
 // claimants, and none while the last attempt is younger than pause, or than again after a failure. The name of a claimant
 // is unique.
 func (s *Store) Claim(ctx context.Context, projectID string, env project.Environment, claimant string, now time.Time, pause, again time.Duration) (bool, error) {
-	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: &s.table, Key: key(projectKey+projectID, string(env)),
-		UpdateExpression:    aws.String("SET tried = :now, claimant = :me"),
-		ConditionExpression: aws.String("attribute_not_exists(tried) OR tried <= :pause OR (failed >= tried AND failed <= :again)"),
-		ExpressionAttributeValues: item{
-			":now": dynamo.Text(stamp(now)), ":me": dynamo.Text(claimant), ":pause": dynamo.Text(stamp(now.Add(-pause))), ":again": dynamo.Text(stamp(now.Add(-again))),
-		},
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	condition := "attribute_not_exists(tried) OR tried <= :pause OR (failed >= tried AND failed <= :again)"
+	err := s.update(ctx, projectKey+projectID, string(env), "SET tried = :now, claimant = :me", &condition, item{
+		":now": dynamo.Text(stamp(now)), ":me": dynamo.Text(claimant),
+		":pause": dynamo.Text(stamp(now.Add(-pause))), ":again": dynamo.Text(stamp(now.Add(-again))),
 	})
 	if stored, refused := dynamo.Refused(err); refused {
 		return dynamo.TextOf(stored["claimant"]) == claimant, nil // an earlier attempt of this write took effect
@@ -293,7 +286,7 @@ func (s *Store) PutProjectRates(ctx context.Context, projectID string, env proje
 
 // FailProjectRates stores the time of a failed attempt under a claim.
 func (s *Store) FailProjectRates(ctx context.Context, projectID string, env project.Environment, at time.Time) error {
-	return s.update(ctx, projectKey+projectID, string(env), "SET failed = :at", item{":at": dynamo.Text(stamp(at))})
+	return s.update(ctx, projectKey+projectID, string(env), "SET failed = :at", nil, item{":at": dynamo.Text(stamp(at))})
 }
 
 // put stores an item with the condition of the input. put returns ErrChanged where the condition fails.
@@ -307,9 +300,12 @@ func (s *Store) put(ctx context.Context, pk, sk string, i item, in dynamodb.PutI
 	return err
 }
 
-func (s *Store) update(ctx context.Context, pk, sk, expression string, values item) error {
+// update changes an item on a condition, nil for none. The error of a failed condition has the stored item.
+func (s *Store) update(ctx context.Context, pk, sk, expression string, condition *string, values item) error {
 	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: &s.table, Key: key(pk, sk), UpdateExpression: &expression, ExpressionAttributeValues: values,
+		TableName: &s.table, Key: key(pk, sk),
+		UpdateExpression: &expression, ConditionExpression: condition, ExpressionAttributeValues: values,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
 	return err
 }

@@ -55,6 +55,7 @@ func (w *Writer) Deleted(ctx context.Context, kind project.Kind, owner string) (
 	return found == deleted, err
 }
 
+// change edits the value of a secret. A secret without accounts is deleted, with the default recovery time of AWS.
 func (w *Writer) change(ctx context.Context, name string, edit func(accounts)) error {
 	value, found, err := read(ctx, w.client, name)
 	if err != nil {
@@ -64,41 +65,28 @@ func (w *Writer) change(ctx context.Context, name string, edit func(accounts)) e
 		value = accounts{}
 	}
 	edit(value)
-	return w.write(ctx, name, value, found)
-}
-
-// write writes the value of a secret in that state. A secret without accounts is deleted, with the default
-// recovery time of AWS.
-func (w *Writer) write(ctx context.Context, name string, value accounts, found state) error {
-	if len(value) == 0 {
-		if found != present {
-			return nil
-		}
-		if _, err := w.client.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: &name}); err != nil {
-			return fmt.Errorf("delete secret %s: %w", name, err)
-		}
-		return nil
-	}
 	encoded, err := json.Marshal(value)
 	if err != nil {
 		return fmt.Errorf("secret %s: %w", name, errFormat)
 	}
-	switch found {
-	case absent:
-		in := &secretsmanager.CreateSecretInput{
-			Name: &name, Description: aws.String("Accounts at vendors, written by svc."), SecretString: aws.String(string(encoded)),
-		}
+	text := aws.String(string(encoded))
+	switch {
+	case len(value) == 0 && found != present:
+	case len(value) == 0:
+		_, err = w.client.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: &name})
+	case found == absent:
+		in := &secretsmanager.CreateSecretInput{Name: &name, Description: aws.String("Accounts at vendors, written by svc."), SecretString: text}
 		if w.Key != "" {
 			in.KmsKeyId = &w.Key
 		}
 		_, err = w.client.CreateSecret(ctx, in)
-	case deleted:
-		if _, err = w.client.RestoreSecret(ctx, &secretsmanager.RestoreSecretInput{SecretId: &name}); err != nil {
-			return fmt.Errorf("restore secret %s: %w", name, err)
+	default:
+		if found == deleted {
+			_, err = w.client.RestoreSecret(ctx, &secretsmanager.RestoreSecretInput{SecretId: &name})
 		}
-		fallthrough
-	case present:
-		_, err = w.client.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: &name, SecretString: aws.String(string(encoded))})
+		if err == nil {
+			_, err = w.client.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: &name, SecretString: text})
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("write secret %s: %w", name, err)

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -182,42 +181,25 @@ func ofQuery(text []byte) ([]byte, int) {
 	return ofPath(text)
 }
 
-// simple are the escapes with one letter of JSON and of Go's quoted strings.
-var simple = map[byte]byte{
-	'"': '"', '\'': '\'', '\\': '\\', '/': '/', 'a': '\a', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v',
-}
-
-// ofJSON decodes the escapes of JSON and of Go's quoted strings.
+// ofJSON decodes the escapes of JSON and of Go's quoted strings. UnquoteChar has no slash and no surrogate pairs.
 func ofJSON(text []byte) ([]byte, int) {
+	const pair = len(`\ud83d\ude00`)
 	if len(text) < 2 || text[0] != '\\' {
 		return nil, 0
 	}
-	if plain, ok := simple[text[1]]; ok {
-		return []byte{plain}, 2
+	if text[1] == '/' {
+		return text[1:2], 2
 	}
-	if n, ok := hexadecimal(text, 'x', 2); ok {
-		return []byte{byte(n)}, 4 //nolint:gosec // two digits are a byte
+	escape := string(text[:min(pair, len(text))])
+	if plain, err := jsontext.AppendUnquote(nil, `"`+escape+`"`); err == nil && len(escape) == pair && utf8.RuneCount(plain) == 1 {
+		return plain, pair
 	}
-	if n, ok := hexadecimal(text, 'U', 8); ok {
-		return utf8.AppendRune(nil, n), 10
-	}
-	unit, ok := hexadecimal(text, 'u', 4)
-	if !ok {
+	char, multibyte, rest, err := strconv.UnquoteChar(escape, text[1])
+	switch {
+	case err != nil:
 		return nil, 0
+	case multibyte:
+		return utf8.AppendRune(nil, char), len(escape) - len(rest)
 	}
-	if low, ok := hexadecimal(text[6:], 'u', 4); ok && utf16.IsSurrogate(unit) {
-		if r := utf16.DecodeRune(unit, low); r != utf8.RuneError {
-			return utf8.AppendRune(nil, r), 12
-		}
-	}
-	return utf8.AppendRune(nil, unit), 6
-}
-
-// hexadecimal parses the digits after a backslash and a letter.
-func hexadecimal(text []byte, letter byte, digits int) (rune, bool) {
-	if len(text) < 2+digits || text[0] != '\\' || text[1] != letter {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(string(text[2:2+digits]), 16, 31)
-	return rune(n), err == nil
+	return []byte{byte(char)}, len(escape) - len(rest) //nolint:gosec // a byte or ASCII, because it is not multibyte
 }

@@ -189,7 +189,7 @@ func (c *Client) call(r *http.Request, vendor string, redact []string, send bool
 	}
 	response, err := client.Do(r.WithContext(ctx))
 	if err != nil {
-		if isDial(err) || guard != nil && guard.block() {
+		if _, dial := errors.AsType[dialError](err); dial || guard != nil && guard.block() {
 			return fail(NotSent, err)
 		}
 		return fail(NoResponse, err)
@@ -241,13 +241,6 @@ func (c *guardedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-func guardConn(ctx context.Context, conn net.Conn) net.Conn {
-	if g, ok := ctx.Value(guardKey{}).(*firstByteGuard); ok {
-		return &guardedConn{conn, g}
-	}
-	return conn
-}
-
 func transport(keepAlive bool) *http.Transport {
 	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}
 	dial := func(secure bool) func(context.Context, string, string) (net.Conn, error) {
@@ -263,7 +256,10 @@ func transport(keepAlive bool) *http.Transport {
 			if err != nil {
 				return nil, dialError{err}
 			}
-			return guardConn(ctx, conn), nil
+			if guard, ok := ctx.Value(guardKey{}).(*firstByteGuard); ok {
+				conn = &guardedConn{conn, guard}
+			}
+			return conn, nil
 		}
 	}
 	return &http.Transport{
@@ -280,11 +276,6 @@ func transport(keepAlive bool) *http.Transport {
 type dialError struct{ error }
 
 func (e dialError) Unwrap() error { return e.error }
-
-func isDial(err error) bool {
-	_, ok := errors.AsType[dialError](err)
-	return ok
-}
 
 // plain returns the text of an error without the URL of net/http.
 func plain(err error) string {

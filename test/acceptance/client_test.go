@@ -273,7 +273,9 @@ func (s *system) fits(r request) error {
 		return nil
 	}
 	var body any
-	if err := json.Unmarshal([]byte(r.body), &body); err != nil {
+	decoder := json.NewDecoder(strings.NewReader(r.body))
+	decoder.UseNumber() // an unknown field may hold a number that no float64 holds
+	if err := decoder.Decode(&body); err != nil {
 		return err
 	}
 	return item.Post.RequestBody.Value.Content["application/json"].Schema.Value.VisitJSON(withoutNull(body), openapi3.VisitAsRequest())

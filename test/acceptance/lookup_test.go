@@ -1,7 +1,6 @@
 package acceptance
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,17 +19,6 @@ const (
 
 // price is what an operation costs on the local stack.
 func price(operation string) int64 { return fixture.stack.Prices.Of(operation) }
-
-// data decodes the data of a success.
-func data[T any](t *testing.T, a *response) (d T) {
-	t.Helper()
-	var envelope struct{ Data *T }
-	if err := json.Unmarshal(a.body, &envelope); err != nil || envelope.Data == nil {
-		t.Errorf("no data in %s: %v", a.body, err)
-		return d
-	}
-	return *envelope.Data
-}
 
 func email(address string) string { return object(map[string]any{"email": address}) }
 

@@ -106,7 +106,7 @@ func (s *system) start(ctx context.Context) error {
 		return err
 	}
 	s.svc = filepath.Join(s.dir, "svc")
-	if err := build.Packages(ctx, root, s.svc, "./cmd/svc"); err != nil {
+	if err := build.Packages(ctx, s.svc, "./cmd/svc"); err != nil {
 		return err
 	}
 	if deployed := os.Getenv("BASE_URL"); deployed != "" {

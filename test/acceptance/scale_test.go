@@ -18,8 +18,8 @@ import (
 func (p *tenant) scale(t *testing.T, shards int) *credit.Store {
 	t.Helper()
 	made := svc[struct {
-		Shards     int `json:"parts"`
-		ShardsNext int `json:"parts_next"`
+		Shards     int `json:"shards"`
+		ShardsNext int `json:"shards_next"`
 	}](t, "", "project", "scale", p.id, "--shards", fmt.Sprint(shards))
 	if made.Shards != 1 || made.ShardsNext != shards {
 		t.Errorf("svc project scale: %+v", made)

@@ -62,13 +62,6 @@ type charge struct {
 	size   int // of the item after the write, in bytes; 0: not known
 }
 
-func (c *charge) factor() float64 {
-	if c.action > 0 {
-		return 2
-	}
-	return 1
-}
-
 // call is one operation with the keys that it touches.
 type call struct {
 	charges []charge
@@ -104,16 +97,11 @@ type fields = map[string]jsontext.Value
 
 // request is what the model reads of a call's body, or of one action of a transaction.
 type request struct {
-	TableName, IndexName, KeyConditionExpression string
-	Key, Item, ExpressionAttributeValues         item
-	ExpressionAttributeNames                     map[string]string
-	ReturnValues                                 string
-	ReturnValuesOnConditionCheckFailure          string
-	TransactItems                                []map[string]request
-	RequestItems                                 map[string]struct {
-		Keys           []item
-		ConsistentRead bool
-	}
+	TableName, KeyConditionExpression    string
+	Key, Item, ExpressionAttributeValues item
+	ReturnValues                         string
+	ReturnValuesOnConditionCheckFailure  string
+	TransactItems                        []map[string]request
 }
 
 // parse finds out which keys a call touches.
@@ -123,36 +111,12 @@ func (m *Model) parse(operation string, body []byte) (*call, error) {
 		return nil, err
 	}
 	switch operation {
-	case "PutItem", "UpdateItem", "DeleteItem":
-		return m.write(operation, in, body)
+	case "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem":
+		return m.single(operation, in, body)
 	case "TransactWriteItems":
 		return m.transaction(in, body)
-	case "GetItem", "Query":
-		return m.read(operation, in, body)
-	case "BatchGetItem":
-		return m.batch(in, body)
 	}
 	return nil, errors.New("is not modelled")
-}
-
-// asking returns a body with more fields.
-func asking(body []byte, more map[string]string) ([]byte, error) {
-	var in fields
-	if err := json.Unmarshal(body, &in); err != nil {
-		return nil, err
-	}
-	for name, value := range more {
-		in[name] = jsontext.Value(`"` + value + `"`)
-	}
-	return json.Marshal(in)
-}
-
-// get decodes one field; one that is absent is the zero value.
-func get[T any](in fields, name string) (out T, err error) {
-	if raw, ok := in[name]; ok {
-		err = json.Unmarshal(raw, &out)
-	}
-	return out, err
 }
 
 func (m *Model) schema(table string) (*schema, error) {
@@ -162,9 +126,9 @@ func (m *Model) schema(table string) (*schema, error) {
 	return m.schemas[table], nil
 }
 
-// one returns the charges of writing one item: the table's first, then one for each index whose key the item is known to
-// have.
-func (m *Model) one(in request) ([]charge, error) {
+// written returns the charges of writing one item: the table's first, then one for each index whose key the item is known
+// to have.
+func (m *Model) written(in request) ([]charge, error) {
 	s, err := m.schema(in.TableName)
 	if err != nil {
 		return nil, err
@@ -180,6 +144,23 @@ func (m *Model) one(in request) ([]charge, error) {
 	return append([]charge{first}, m.indexed(in.TableName, in.Item)...), nil
 }
 
+// read returns the charge of reading one partition key value: that of a key, or that of a condition "pk = :p AND …".
+func (m *Model) read(in request) ([]charge, error) {
+	s, err := m.schema(in.TableName)
+	if err != nil {
+		return nil, err
+	}
+	hash, ok := in.Key[s.hash]
+	if !ok {
+		clause, _, _ := strings.Cut(in.KeyConditionExpression, " AND ")
+		name, placeholder, _ := strings.Cut(clause, " = ")
+		if hash, ok = in.ExpressionAttributeValues[placeholder]; !ok || name != s.hash {
+			return nil, fmt.Errorf("no partition key in %q", in.KeyConditionExpression)
+		}
+	}
+	return []charge{{key: Key{Table: in.TableName, Value: value(hash)}, read: true, least: 0.5, cost: unknown}}, nil
+}
+
 // indexed returns the charges of the indexes that hold the item.
 func (m *Model) indexed(table string, it item) []charge {
 	var charges []charge
@@ -191,94 +172,97 @@ func (m *Model) indexed(table string, it item) []charge {
 	return charges
 }
 
-// consumed is the cost of a call in one table, as the engine reports it.
-type consumed struct {
-	CapacityUnits          float64
-	Table                  struct{ CapacityUnits float64 }
-	GlobalSecondaryIndexes map[string]struct{ CapacityUnits float64 }
+// reply is what the model reads of the engine's response.
+type reply struct {
+	Kind             string `json:"__type"` // of a failure
+	ConsumedCapacity struct {
+		Table                  struct{ CapacityUnits float64 }
+		GlobalSecondaryIndexes map[string]struct{ CapacityUnits float64 }
+	}
+	Attributes, Item item
 }
 
-// write asks for more than the client did, to know what the write has cost: the consumed capacity, the item after an
-// update, and the stored item that failed a condition.
-func (m *Model) write(operation string, in request, body []byte) (*call, error) {
-	charges, err := m.one(in)
+// single asks for more than the client did, to know what a call has cost: the consumed capacity, the item after an update,
+// and the stored item that failed a condition.
+func (m *Model) single(operation string, in request, body []byte) (*call, error) {
+	charges, more := m.written, map[string]string{"ReturnConsumedCapacity": "INDEXES"}
+	after := operation == "UpdateItem" && in.ReturnValues == ""
+	switch {
+	case operation == "GetItem", operation == "Query":
+		charges = m.read
+	case after:
+		more["ReturnValues"] = "ALL_NEW"
+		fallthrough
+	default:
+		more["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
+	}
+	c := &call{}
+	var asked fields
+	var err error
+	if c.charges, err = charges(in); err == nil {
+		err = json.Unmarshal(body, &asked)
+	}
 	if err != nil {
 		return nil, err
 	}
-	c := &call{charges: charges}
-	after := operation == "UpdateItem" && in.ReturnValues == ""
-	more := map[string]string{"ReturnConsumedCapacity": "INDEXES", "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
-	if after {
-		more["ReturnValues"] = "ALL_NEW"
-	}
-	if c.forward, err = asking(body, more); err != nil {
-		return nil, err
+	for name, value := range more {
+		asked[name] = jsontext.Value(`"` + value + `"`)
 	}
 	c.costs = func(status int, response []byte) ([]byte, error) {
 		var out fields
-		if err := json.Unmarshal(response, &out); err != nil {
+		var known reply
+		if err := errors.Join(json.Unmarshal(response, &out), json.Unmarshal(response, &known)); err != nil {
 			return nil, err
 		}
 		if status != http.StatusOK {
-			return c.refused(status, out, in.ReturnValuesOnConditionCheckFailure == "ALL_OLD")
-		}
-		spent, err := get[consumed](out, "ConsumedCapacity")
-		if err != nil {
-			return nil, err
-		}
-		delete(out, "ConsumedCapacity")
-		c.charges[0].cost = spent.Table.CapacityUnits
-		if after {
-			stored, err := get[item](out, "Attributes")
-			if err != nil {
+			if in.ReturnValuesOnConditionCheckFailure != "ALL_OLD" {
+				delete(out, "Item")
+			}
+			if err := c.refused(status, known); err != nil {
 				return nil, err
 			}
-			c.charges[0].size = sizeOf(stored)
-			c.charges = append(c.charges[:1], m.indexed(in.TableName, stored)...)
+			return json.Marshal(out)
+		}
+		delete(out, "ConsumedCapacity")
+		c.charges[0].cost = known.ConsumedCapacity.Table.CapacityUnits
+		if after {
+			c.charges[0].size = sizeOf(known.Attributes)
+			c.charges = append(c.charges[:1], m.indexed(in.TableName, known.Attributes)...)
 			delete(out, "Attributes")
 		}
 		for i := range c.charges[1:] {
 			ch := &c.charges[1+i]
-			ch.cost = spent.GlobalSecondaryIndexes[ch.key.Index].CapacityUnits
+			ch.cost = known.ConsumedCapacity.GlobalSecondaryIndexes[ch.key.Index].CapacityUnits
 		}
 		return json.Marshal(out)
 	}
-	return c, nil
+	c.forward, err = json.Marshal(asked)
+	return c, err
 }
 
-// refused sets the costs of a write that the engine did not do: a failed condition costs the stored item, any other
-// failure nothing.
-func (c *call) refused(status int, out fields, wantsOld bool) ([]byte, error) {
+// refused sets the costs of a call that the engine did not do: a failed condition costs the stored item, any other failure
+// nothing.
+func (c *call) refused(status int, known reply) error {
 	for i := range c.charges {
 		c.charges[i].cost = 0
 	}
-	kind, err := get[string](out, "__type")
-	if err != nil {
-		return nil, err
+	if strings.HasSuffix(known.Kind, "#ConditionalCheckFailedException") {
+		c.charges[0].cost = units(sizeOf(known.Item))
 	}
 	if status >= http.StatusInternalServerError {
-		return nil, fmt.Errorf("the engine returned %d: %s", status, kind)
+		return fmt.Errorf("the engine returned %d: %s", status, known.Kind)
 	}
-	if strings.HasSuffix(kind, "#ConditionalCheckFailedException") {
-		stored, err := get[item](out, "Item")
-		if err != nil {
-			return nil, err
-		}
-		c.charges[0].cost = units(sizeOf(stored))
-	}
-	if !wantsOld {
-		delete(out, "Item")
-	}
-	return json.Marshal(out)
+	return nil
 }
 
 // transaction charges each item twice, by its size as far as the size is known: the engine reports only the sum of a table.
 // A cancelled transaction costs as much.
 func (m *Model) transaction(in request, body []byte) (*call, error) {
+	unchanged := func(_ int, response []byte) ([]byte, error) { return response, nil }
 	c := &call{forward: body, costs: unchanged, actions: len(in.TransactItems)}
 	for i, action := range in.TransactItems {
 		for _, write := range action {
-			charges, err := m.one(write)
+			charges, err := m.written(write)
 			if err != nil {
 				return nil, err
 			}
@@ -287,82 +271,6 @@ func (m *Model) transaction(in request, body []byte) (*call, error) {
 				ch.action = i + 1
 				c.charges = append(c.charges, ch)
 			}
-		}
-	}
-	return c, nil
-}
-
-// unchanged leaves the costs as expected and the response as the engine gave it.
-func unchanged(_ int, response []byte) ([]byte, error) { return response, nil }
-
-// read charges a read of one partition key value.
-func (m *Model) read(operation string, in request, body []byte) (*call, error) {
-	s, err := m.schema(in.TableName)
-	if err != nil {
-		return nil, err
-	}
-	key := Key{Table: in.TableName, Value: value(in.Key[s.hash])}
-	if operation == "Query" {
-		if key, err = queried(in, s); err != nil {
-			return nil, err
-		}
-	}
-	c := &call{charges: []charge{{key: key, read: true, least: 0.5, cost: unknown}}}
-	if c.forward, err = asking(body, map[string]string{"ReturnConsumedCapacity": "TOTAL"}); err != nil {
-		return nil, err
-	}
-	c.costs = func(status int, response []byte) ([]byte, error) {
-		if status != http.StatusOK {
-			c.charges[0].cost = 0
-			return response, nil
-		}
-		var out fields
-		if err := json.Unmarshal(response, &out); err != nil {
-			return nil, err
-		}
-		spent, err := get[consumed](out, "ConsumedCapacity")
-		if err != nil {
-			return nil, err
-		}
-		c.charges[0].cost = spent.CapacityUnits
-		delete(out, "ConsumedCapacity")
-		return json.Marshal(out)
-	}
-	return c, nil
-}
-
-// queried finds the partition key value in a key condition: "name = :placeholder", and maybe more after AND.
-func queried(in request, s *schema) (Key, error) {
-	hash := s.hash
-	if in.IndexName != "" {
-		hash = s.indexes[in.IndexName]
-	}
-	for clause := range strings.SplitSeq(in.KeyConditionExpression, " AND ") {
-		name, placeholder, _ := strings.Cut(clause, " = ")
-		if given, ok := in.ExpressionAttributeNames[name]; ok {
-			name = given
-		}
-		if v, ok := in.ExpressionAttributeValues[placeholder]; ok && name == hash {
-			return Key{in.TableName, in.IndexName, value(v)}, nil
-		}
-	}
-	return Key{}, fmt.Errorf("no partition key in %q", in.KeyConditionExpression)
-}
-
-// batch charges each key of a batch one unit, or a half: the engine reports only the sum of a table.
-func (m *Model) batch(in request, body []byte) (*call, error) {
-	c := &call{forward: body, costs: unchanged}
-	for table, request := range in.RequestItems {
-		s, err := m.schema(table)
-		if err != nil {
-			return nil, err
-		}
-		cost := 0.5
-		if request.ConsistentRead {
-			cost = 1
-		}
-		for _, key := range request.Keys {
-			c.charges = append(c.charges, charge{key: Key{Table: table, Value: value(key[s.hash])}, read: true, least: cost, cost: unknown})
 		}
 	}
 	return c, nil

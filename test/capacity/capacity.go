@@ -3,9 +3,6 @@
 // beyond the limits that AWS publishes. The model runs in the virtual time of testing/synctest, so that no result depends
 // on the speed of the machine or of the engine.
 //
-// The package is as large as it is because it finds the keys of each kind of call that a paid request makes, and because
-// the engine does not report the costs of failed conditions and of a transaction's items, which need sizes of its own.
-//
 // Modelled, from the Amazon DynamoDB developer guide ("Read and write operations", "Partitions and data distribution",
 // "Throttling", "Item sizes and formats"):
 //
@@ -85,15 +82,6 @@ type Load struct {
 type usage struct {
 	second int64
 	units  float64
-}
-
-// in moves the usage on to a second and carries over the units beyond the limit of earlier seconds.
-func (u *usage) in(second int64, limit float64) *usage {
-	if u.second != second {
-		u.units = max(0, u.units-limit*float64(second-u.second))
-		u.second = second
-	}
-	return u
 }
 
 // Model is an HTTP client for the AWS SDK. New makes a model outside the synctest bubble in which the model is used.
@@ -218,12 +206,7 @@ func (m *Model) fail(err error) error {
 }
 
 // ceil returns the first tick that is not before t.
-func ceil(t time.Time) time.Time {
-	if whole := t.Truncate(Tick); whole.Before(t) {
-		return whole.Add(Tick)
-	}
-	return t
-}
+func ceil(t time.Time) time.Time { return t.Add(Tick - 1).Truncate(Tick) }
 
 func wait(ctx context.Context, until time.Time) error {
 	timer := time.NewTimer(time.Until(until))
@@ -252,7 +235,7 @@ func (m *Model) admit(c *call, at time.Time) (refused []*charge) {
 	for i := range c.charges {
 		ch := &c.charges[i]
 		l := m.load(ch.key)
-		if !slices.Contains(m.exempt, ch.key.Table) && l.usage(ch.read, at).units >= limit(ch.read) {
+		if used, limit := l.usage(ch.read, at); used.units >= limit && !slices.Contains(m.exempt, ch.key.Table) {
 			l.Refused++
 			refused = append(refused, ch)
 		}
@@ -263,27 +246,29 @@ func (m *Model) admit(c *call, at time.Time) (refused []*charge) {
 	for i := range c.charges {
 		ch := &c.charges[i]
 		ch.taken = ch.least
-		if size, known := m.sizes[ch.item]; known && !ch.read {
-			ch.taken = max(ch.taken, ch.factor()*units(size))
+		if size, known := m.sizes[ch.item]; known && ch.action > 0 {
+			ch.taken = max(ch.taken, 2*units(size))
+		} else if known && !ch.read {
+			ch.taken = max(ch.taken, units(size))
 		}
-		m.load(ch.key).usage(ch.read, at).units += ch.taken
+		used, _ := m.load(ch.key).usage(ch.read, at)
+		used.units += ch.taken
 	}
 	return nil
 }
 
-// usage returns the usage of the second; the caller holds the lock.
-func (l *Load) usage(read bool, at time.Time) *usage {
+// usage returns the usage of the second, with the units beyond the limit of earlier seconds, and the limit of a second. The
+// caller holds the lock.
+func (l *Load) usage(read bool, at time.Time) (u *usage, limit float64) {
+	u, limit = &l.writeUsage, WriteLimit
 	if read {
-		return l.readUsage.in(at.Unix(), ReadLimit)
+		u, limit = &l.readUsage, ReadLimit
 	}
-	return l.writeUsage.in(at.Unix(), WriteLimit)
-}
-
-func limit(read bool) float64 {
-	if read {
-		return ReadLimit
+	if second := at.Unix(); u.second != second {
+		u.units = max(0, u.units-limit*float64(second-u.second))
+		u.second = second
 	}
-	return WriteLimit
+	return u, limit
 }
 
 // settle corrects what admit took by what the call has cost, and returns the response that the client asked for.
@@ -300,7 +285,8 @@ func (m *Model) settle(c *call, at time.Time, status int, response []byte) ([]by
 		if ch.cost == unknown {
 			ch.cost = ch.taken
 		}
-		l.usage(ch.read, at).units += ch.cost - ch.taken
+		used, _ := l.usage(ch.read, at)
+		used.units += ch.cost - ch.taken
 		switch {
 		case ch.read:
 			l.Reads += ch.cost

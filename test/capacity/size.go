@@ -35,11 +35,7 @@ func (a *attribute) size() int {
 	case a.B != nil:
 		return len(*a.B)
 	case a.M != nil:
-		sum := 3 + len(a.M)
-		for name, value := range a.M {
-			sum += len(name) + value.size()
-		}
-		return sum
+		return 3 + len(a.M) + sizeOf(a.M)
 	case a.L != nil:
 		sum := 3 + len(a.L)
 		for _, value := range a.L {

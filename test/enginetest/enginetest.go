@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 
@@ -16,7 +15,6 @@ import (
 
 	"svcapi/local/engine"
 	"svcapi/local/template"
-	"svcapi/local/workdir"
 )
 
 // Variable names an engine that several test processes share. The tests' own programs and stacks do not use that engine,
@@ -106,15 +104,12 @@ func Client(t testing.TB) (*dynamodb.Client, Tables) {
 	}
 }
 
-func reuse() map[string]string {
+func reuse() (names map[string]string) {
 	running.Lock()
 	defer running.Unlock()
-	if len(running.free) == 0 {
-		return nil
+	if last := len(running.free) - 1; last >= 0 {
+		names, running.free = running.free[last], running.free[:last]
 	}
-	last := len(running.free) - 1
-	names := running.free[last]
-	running.free = running.free[:last]
 	return names
 }
 
@@ -141,10 +136,4 @@ func empty(client *dynamodb.Client, table template.Table, name string) bool {
 }
 
 // load reads template.yaml, once in a test process.
-var load = sync.OnceValues(func() (*template.Template, error) {
-	root, err := workdir.Root()
-	if err != nil {
-		return nil, err
-	}
-	return template.Load(filepath.Join(root, "template.yaml"), nil)
-})
+var load = sync.OnceValues(func() (*template.Template, error) { return template.Load(nil) })

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -59,20 +60,11 @@ func (f Fault) Arrives() bool {
 	return f == Deliver || f == DropResponse || f == CutResponse || f == FailApplied
 }
 
-// refusal is a response of the proxy itself.
-type refusal struct {
+// refusals are DynamoDB's error responses. After a 500 the write may have succeeded.
+var refusals = map[Fault]struct {
 	status        int
 	kind, message string
-}
-
-// reason is why a transaction did not take one of its writes.
-type reason struct {
-	Code    string
-	Message string `json:",omitempty"`
-}
-
-// refusals are DynamoDB's error responses. After a 500 the write may have succeeded.
-var refusals = map[Fault]refusal{
+}{
 	Throttle:        {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException", "The level of configured provisioned throughput for the table was exceeded. Consider increasing your provisioning level with the UpdateTable API."},
 	ThrottleTable:   {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#ThrottlingException", "Throughput exceeds the current capacity of your table or index. DynamoDB is automatically scaling your table or index so please try again shortly."},
 	LimitRate:       {http.StatusBadRequest, "com.amazon.coral.availability#RequestLimitExceeded", "Throughput exceeds the current throughput limit for your account."},
@@ -148,17 +140,16 @@ func (c *connection) closed() {
 	}
 }
 
-// reasons are those of a transaction that lacked the capacity for the last of its writes.
-func (r *Request) reasons() []reason {
+// reasons are those of a transaction that lacked the capacity for the last of its writes, one for each write.
+func (r *Request) reasons() []map[string]string {
 	var body struct{ TransactItems []json.RawMessage }
 	if json.Unmarshal(r.Body, &body) != nil || len(body.TransactItems) == 0 {
 		return nil
 	}
-	all := make([]reason, len(body.TransactItems))
-	for i := range all {
-		all[i].Code = "None"
+	all := slices.Repeat([]map[string]string{{"Code": "None"}}, len(body.TransactItems))
+	all[len(all)-1] = map[string]string{
+		"Code": "ThrottlingError", "Message": "Throughput exceeds the current capacity of your table or index.",
 	}
-	all[len(all)-1] = reason{"ThrottlingError", "Throughput exceeds the current capacity of your table or index."}
 	return all
 }
 

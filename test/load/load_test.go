@@ -151,7 +151,7 @@ func TestReportMemory(t *testing.T) {
 			}
 			p.sizes = append(p.sizes, sizes)
 		}
-		if wrong := fmt.Sprint(reportMemory([]part{p})); (wrong == "<nil>") != (c.wrong == "") || !strings.HasPrefix(wrong, c.wrong) && c.wrong != "" {
+		if wrong := fmt.Sprint(reportMemory(t.Output(), []part{p})); (wrong == "<nil>") != (c.wrong == "") || !strings.HasPrefix(wrong, c.wrong) && c.wrong != "" {
 			t.Errorf("%s: %s, want %s", c.name, wrong, c.wrong)
 		}
 	}

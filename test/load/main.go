@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime"
@@ -38,33 +39,33 @@ var modes = map[string]mode{
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := command(ctx, strings.Join(os.Args[1:], " "))
+	err := command(ctx, os.Stdout, strings.Join(os.Args[1:], " "))
 	stop()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "\nfailed:\n%v\n", err)
 		os.Exit(1)
 	}
-	fmt.Println("passed")
+	fmt.Fprintln(os.Stdout, "passed")
 }
 
-func command(ctx context.Context, name string) error {
+func command(ctx context.Context, out io.Writer, name string) error {
 	m, known := modes[name]
 	if !known && name != "overload" {
 		return errors.New("usage: load each | mix | soak | overload")
 	}
-	fmt.Printf("%s: %s/%s, %d CPUs, for the stack and k6 together\n", name, runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	fmt.Fprintf(out, "%s: %s/%s, %d CPUs, for the stack and k6 together\n", name, runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	if !known {
-		return overload(ctx)
+		return overload(ctx, out)
 	}
 	length, err := time.ParseDuration(cmp.Or(os.Getenv(m.variable), m.length))
 	if err != nil || length <= 0 {
 		return fmt.Errorf("%s=%s is no duration, such as 90s or 20m", m.variable, os.Getenv(m.variable))
 	}
-	return within(ctx, settings{processes: processes, limit: wide}, func(s *system) error {
+	return within(ctx, out, settings{processes: processes, limit: wide}, func(s *system) error {
 		memory := func() error { return nil }
 		if m.watched {
 			// The sandbox's list of calls is for tests. The list is emptied here, so that growth is a leak.
-			memory = watchMemory(ctx, s.parts(), max(length/400, 500*time.Millisecond), s.stack.Sandbox.Forget)
+			memory = watchMemory(ctx, out, s.parts(), max(length/400, 500*time.Millisecond), s.stack.Sandbox.Forget)
 		}
 		_, err := s.k6(ctx, m.script, map[string]any{"SECONDS": length.Seconds(), "VUS": mixClients})
 		return errors.Join(err, memory())

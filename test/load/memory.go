@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"slices"
@@ -61,9 +62,9 @@ func (s *system) parts() []part {
 
 // watchMemory measures every part at each tick of a clock, from the first tick with a process of every judged part
 // until the returned function is called. That function prints the sizes and returns what grows.
-func watchMemory(ctx context.Context, parts []part, every time.Duration, tick func()) (end func() error) {
+func watchMemory(ctx context.Context, out io.Writer, parts []part, every time.Duration, tick func()) (end func() error) {
 	if runtime.GOOS != "linux" {
-		fmt.Println("\nMemory is not measured: the size of processes is read from Linux's /proc.")
+		fmt.Fprintln(out, "\nMemory is not measured: the size of processes is read from Linux's /proc.")
 		return func() error { return nil }
 	}
 	ctx, stop := context.WithCancel(ctx)
@@ -98,12 +99,11 @@ func watchMemory(ctx context.Context, parts []part, every time.Duration, tick fu
 	return func() error {
 		stop()
 		<-done
-		return reportMemory(parts)
+		return reportMemory(out, parts)
 	}
 }
 
-// size returns the memory that a process has in use, in bytes; 0: the process has ended. The size of a tree is the sum
-// of proportional shares.
+// size returns the bytes that a process uses, of a tree the sum of proportional shares; 0: the process has ended.
 func size(pid int, tree bool) (sum int64) {
 	file, field := "status", "\nVmRSS:"
 	if tree {
@@ -141,8 +141,8 @@ func (p *part) early(pid int) bool {
 }
 
 // reportMemory prints the growth of the process of each part that grew most, and returns which product's parts grow.
-func reportMemory(parts []part) error {
-	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+func reportMemory(out io.Writer, parts []part) error {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "\nLargest growth of a process\tprocesses\tMiB, second quarter\tlast quarter\t\t\n")
 	var wrong []error
 	for _, p := range parts {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"time"
 
@@ -52,9 +53,9 @@ func walls(capacity int) []wall {
 }
 
 // overload measures what the stack can do, and offers ten times as much, once for each wall.
-func overload(ctx context.Context) error {
+func overload(ctx context.Context, out io.Writer) error {
 	var calm map[string]float64
-	err := within(ctx, settings{processes: room, account: room, limit: wide}, func(s *system) (err error) {
+	err := within(ctx, out, settings{processes: room, account: room, limit: wide}, func(s *system) (err error) {
 		calm, err = s.k6(ctx, "overload.js", map[string]any{"PHASE": "calm", "SECONDS": busySeconds, "VUS": clients})
 		return err
 	})
@@ -64,7 +65,7 @@ func overload(ctx context.Context) error {
 	var errs []error
 	for _, w := range walls(int(calm["capacity"])) {
 		w.with.processes = room
-		errs = append(errs, within(ctx, w.with, func(s *system) error {
+		errs = append(errs, within(ctx, out, w.with, func(s *system) error {
 			_, err := s.k6(ctx, "overload.js", map[string]any{
 				"PHASE": "flood", "OVERLOAD": 1, "SECONDS": floodSeconds, "WALL": w.name, "STATUS": w.status,
 				"CARRIES": w.carries, "TIMES": times, "SLOW_MS": calm["slow_ms"], "PAUSE": w.pause,

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -30,6 +31,7 @@ var wide = project.RateLimit{Requests: 10_000_000, Window: time.Minute}
 
 // system is a stack under load, with the hello function beside the stack.
 type system struct {
+	out       io.Writer // for the person who reads the figures
 	stack     *stack.Stack
 	baseline  *baseline.Server
 	root, dir string         // of the module; for logs, summaries and the hello function
@@ -46,8 +48,8 @@ type settings struct {
 }
 
 // within runs a load on a stack of its own, and compares the money afterwards.
-func within(ctx context.Context, with settings, run func(*system) error) error {
-	s := &system{}
+func within(ctx context.Context, out io.Writer, with settings, run func(*system) error) error {
+	s := &system{out: out}
 	err := s.start(ctx, with)
 	if err == nil {
 		before := s.balances(ctx)
@@ -106,8 +108,7 @@ func (s *system) start(ctx context.Context, with settings) (err error) {
 }
 
 // k6 runs a script and returns the figures that the script hands over. A threshold that does not hold is an error. k6
-// sends nothing but the script's requests: no usage report, no look-up of extensions, no host names, no port of its
-// own.
+// sends nothing but the script's requests, and opens no port.
 func (s *system) k6(ctx context.Context, script string, variables map[string]any) (figures map[string]float64, err error) {
 	home, err := os.MkdirTemp(s.dir, "k6")
 	if err != nil {
@@ -116,7 +117,7 @@ func (s *system) k6(ctx context.Context, script string, variables map[string]any
 	summary := filepath.Join(home, "summary.json")
 	cmd := exec.Command(filepath.Join(s.root, ".local", "bin", "k6"), "run", "--quiet", "--no-color", "--no-usage-report",
 		"--address", "", "--block-hostnames", "*", filepath.Join(s.root, "test", "load", "scripts", script))
-	cmd.Dir, cmd.Stdout, cmd.Stderr = home, os.Stdout, os.Stdout
+	cmd.Dir, cmd.Stdout, cmd.Stderr = home, s.out, s.out
 	cmd.Env = []string{
 		"HOME=" + home, "XDG_CONFIG_HOME=" + home, "PATH=" + os.Getenv("PATH"), "SUMMARY=" + summary,
 		"K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false",
@@ -156,18 +157,18 @@ func (s *system) balances(ctx context.Context) (sum int64) {
 }
 
 // money checks that the wallets paid exactly for the successes that k6 has counted, and compares every wallet with its
-// ledger, as "svc ledger verify" does. Requests that died leave reservations: the settler of the stack's schedule
-// returns them first.
+// ledger, as "svc ledger verify" does, after the stack's settler has returned what died requests had reserved.
 func (s *system) money(ctx context.Context, before int64) error {
-	for until := time.Now().Add(3 * time.Minute); ctx.Err() == nil && time.Now().Before(until); {
-		w, err := s.stack.Credit.Wallet(ctx, demo.ID("managed"))
-		if err != nil {
-			return err
+	settled, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
+	for settled.Err() == nil {
+		if w, err := s.stack.Credit.Wallet(ctx, demo.ID("managed")); err != nil || w.Reserved == 0 {
+			break // Verify reports the error, too
 		}
-		if w.Reserved == 0 {
-			break
+		select {
+		case <-time.After(time.Second):
+		case <-settled.Done():
 		}
-		time.Sleep(time.Second)
 	}
 	verified, err := s.stack.Credit.Verify(ctx, nil)
 	if err != nil {
@@ -181,7 +182,7 @@ func (s *system) money(ctx context.Context, before int64) error {
 	if paid != s.charged {
 		wrong = append(wrong, fmt.Errorf("the wallets paid %d credits, k6 counted successes for %d", paid, s.charged))
 	}
-	fmt.Printf("\nMoney: %d credits for the successes on paid operations; %d wallets with %d ledger entries; %d errors.\n",
+	fmt.Fprintf(s.out, "\nMoney: %d credits for the successes on paid operations; %d wallets with %d ledger entries; %d errors.\n",
 		paid, verified.Wallets, verified.Entries, len(wrong))
 	return errors.Join(wrong...)
 }
@@ -191,7 +192,7 @@ func (s *system) causes(ctx context.Context) error {
 	const count = `cd "$0" && grep -oE '"(error|failure)":"[^"]{1,200}' *.log | sort | uniq -c | sort -rn | head -8`
 	text, err := exec.CommandContext(ctx, "sh", "-c", count, s.stack.LogDir).Output()
 	if len(text) > 0 {
-		fmt.Printf("\nWhy requests were refused, by the logs:\n%s", text)
+		fmt.Fprintf(s.out, "\nWhy requests were refused, by the logs:\n%s", text)
 	}
 	return err
 }

@@ -41,7 +41,7 @@ func TestEvents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	product, err := template.Load(root("template.yaml"), nil)
+	product, err := template.Load(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

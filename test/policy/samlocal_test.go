@@ -47,7 +47,7 @@ func TestSAMLocalReachesTheLocalStack(t *testing.T) {
 		}.Overrides(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			local, err := template.Load(root("template.yaml"), overrides)
+			local, err := template.Load(overrides)
 			if err != nil {
 				t.Fatal(err)
 			}

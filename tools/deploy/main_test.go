@@ -205,7 +205,7 @@ func TestRedeploy(t *testing.T) {
 	if err := terminal.redeploy(t.Context(), p, "eu-west-1"); err == nil || !strings.Contains(err.Error(), "no tables") {
 		t.Errorf("without tables: %v", err)
 	}
-	c.commands = nil
+	c.commands, terminal.err = nil, nil
 	for _, name := range []string{"svc-prod-ledger", "svc-prod-projects", "svc-prod-wallets"} {
 		c.tables[name] = true
 	}

@@ -63,9 +63,7 @@ const changeSet = "import-tables"
 // redeploy deploys a stage again around the tables that a former stack left.
 func (t *terminal) redeploy(ctx context.Context, s stage, region string) error {
 	t.call(ctx, "sam", "build", "--config-env", s.name)
-	if err := t.importTables(ctx, s, region); err != nil {
-		return err
-	}
+	t.importTables(ctx, s, region)
 	// The template of later deployments has names with !Sub, which are the same.
 	t.call(ctx, "sam", "deploy", "--config-env", s.name, "--region", region, "--no-confirm-changeset")
 	return t.err
@@ -74,10 +72,10 @@ func (t *terminal) redeploy(ctx context.Context, s stage, region string) error {
 // importTables creates the stack around the tables that exist. CloudFormation imports a resource by a literal name alone
 // ("Import AWS resources into a CloudFormation stack automatically", CloudFormation user guide), so the names are written
 // out first. Nothing is executed unless every table that exists would be imported.
-func (t *terminal) importTables(ctx context.Context, s stage, region string) error {
+func (t *terminal) importTables(ctx context.Context, s stage, region string) {
 	there := t.existing(ctx, s.name, region)
-	if t.err == nil && len(there) == 0 {
-		return fmt.Errorf("there are no tables of the stage %s in %s: deploy with sam deploy", s.name, region)
+	if len(there) == 0 {
+		t.fail(fmt.Errorf("there are no tables of the stage %s in %s: deploy with sam deploy", s.name, region))
 	}
 	t.call(ctx, "sam", "package", "--resolve-s3", "--s3-prefix", s.prefix, "--region", region, "--output-template-file", packaged)
 	if t.err == nil {
@@ -96,12 +94,12 @@ func (t *terminal) importTables(ctx context.Context, s stage, region string) err
 		got = append(got, "svc-"+s.name+"-"+strings.ToLower(id))
 	}
 	slices.Sort(got)
-	if t.err == nil && !slices.Equal(got, there) {
-		return fmt.Errorf("the change set imports %v, and the tables are %v: nothing was executed; read the change set %s, then delete the stack %s", got, there, changeSet, s.stack)
+	if !slices.Equal(got, there) {
+		t.fail(fmt.Errorf("the change set imports %v, and the tables are %v: nothing was executed; read the change set %s, then delete the stack %s",
+			got, there, changeSet, s.stack))
 	}
 	t.call(ctx, "aws", "cloudformation", "execute-change-set", "--change-set-name", changeSet, "--stack-name", s.stack, "--region", region)
 	t.call(ctx, "aws", "cloudformation", "wait", "stack-create-complete", "--stack-name", s.stack, "--region", region)
-	return t.err
 }
 
 // writeLiteral writes the packaged template with the names of a stage's kept tables.

@@ -25,26 +25,57 @@ const (
 	smokeRestored = "smoke-restored"
 )
 
-// errExpected reports that a step which has to fail succeeded.
-var errExpected = errors.New("succeeded, and should have failed")
-
 // steps are in their order; the first failure ends the run.
 var steps = []struct {
 	title string
 	run   func(*rehearsal, context.Context)
 }{
-	{"The account is ready", (*rehearsal).preflight},
+	{"The account is ready", func(r *rehearsal, ctx context.Context) {
+		r.call(ctx, "go", "build", "-o", r.svc, "./cmd/svc")
+		r.tablesAre(ctx, 0)
+		r.operate(ctx, smokeStage, "preflight")
+	}},
 	{"The build", func(r *rehearsal, ctx context.Context) { r.call(ctx, "sam", "build") }},
-	{"A creation that fails leaves nothing", (*rehearsal).failedCreation},
-	{"Its repetition succeeds", (*rehearsal).creation},
+	{"A creation that fails leaves nothing", func(r *rehearsal, ctx context.Context) {
+		r.fails(ctx, "ROLLBACK_COMPLETE")
+		r.tablesAre(ctx, 0)
+		r.deleteStack(ctx)
+	}},
+	{"Its repetition succeeds", func(r *rehearsal, ctx context.Context) {
+		r.deploy(ctx)
+		r.operate(ctx, smokeStage, "project create Rehearsal --id rehearsal")
+		r.operate(ctx, smokeStage, "credit grant rehearsal 1000000 --reason rehearsal --id rehearsal")
+		r.operate(ctx, smokeStage, "rates sync")
+		r.healthy(ctx)
+	}},
 	{"Acceptance tests, without an SMS", (*rehearsal).acceptance},
 	{"A changed parameter takes effect", (*rehearsal).changedParameter},
-	{"An update that fails goes back", (*rehearsal).failedUpdate},
-	{"Its repetition succeeds", (*rehearsal).repeatedUpdate},
+	{"An update that fails goes back", func(r *rehearsal, ctx context.Context) {
+		r.fails(ctx, "UPDATE_ROLLBACK_COMPLETE")
+		r.healthy(ctx)
+	}},
+	{"Its repetition succeeds", func(r *rehearsal, ctx context.Context) {
+		r.deploy(ctx, "PriceSms=23456")
+		r.healthy(ctx)
+	}},
 	{"A restore under the old names", (*rehearsal).restore},
-	{"The stack is deleted and its tables stay", (*rehearsal).deletion},
-	{"It is deployed again with its tables", (*rehearsal).again},
-	{"All is removed", (*rehearsal).removal},
+	{"The stack is deleted and its tables stay", func(r *rehearsal, ctx context.Context) {
+		r.deleteStack(ctx)
+		r.tablesAre(ctx, len(kept))
+	}},
+	{"It is deployed again with its tables", func(r *rehearsal, ctx context.Context) {
+		parameters := []string{"Stage=" + smokeStage, "LogRetentionDays=1"}
+		r.importTables(ctx, stage{smokeStage, smokeStack, smokeStack, parameters, nil}, r.region)
+		r.deploy(ctx)
+		r.healthy(ctx)
+	}},
+	{"All is removed", func(r *rehearsal, ctx context.Context) { // docs/uninstall.md
+		r.deleteStack(ctx)
+		for _, short := range kept {
+			r.deleteTable(ctx, smokeStack+"-"+short, true)
+		}
+		r.tablesAre(ctx, 0)
+	}},
 }
 
 // smoke runs the steps and writes the report.
@@ -59,7 +90,8 @@ func smoke(ctx context.Context, t *terminal, region, folder string, now func() t
 		fmt.Fprintf(&report, "## %d. %s: %s\n\n", i+1, step.title, map[bool]string{true: "done", false: "FAILED"}[r.err == nil])
 		for _, l := range t.log[from:] {
 			fmt.Fprintf(&report, "    $ %s\n", l.command)
-			for line := range strings.Lines(tail(l.output, 12)) {
+			lines := slices.Collect(strings.Lines(l.output))
+			for _, line := range lines[max(0, len(lines)-12):] {
 				fmt.Fprintf(&report, "    %s\n", strings.TrimRight(line, "\n"))
 			}
 			fmt.Fprintf(&report, "    [%s, %v]\n", l.took.Round(time.Second), l.err)
@@ -75,29 +107,33 @@ func smoke(ctx context.Context, t *terminal, region, folder string, now func() t
 	return errors.Join(r.err, os.WriteFile(file, []byte(report.String()), 0o600))
 }
 
-// tail returns the last lines of a text.
-func tail(text string, n int) string {
-	lines := strings.Split(text, "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+// aws calls the AWS CLI with the words of a text.
+func (r *rehearsal) aws(ctx context.Context, format string, names ...any) string {
+	return r.call(ctx, "aws", r.words(format, names...)...)
 }
 
-func (r *rehearsal) aws(ctx context.Context, args ...string) string {
-	return r.call(ctx, "aws", append(args, "--region", r.region)...)
+func (r *rehearsal) words(format string, names ...any) []string {
+	return append(strings.Fields(fmt.Sprintf(format, names...)), "--region", r.region)
 }
 
-func (r *rehearsal) operate(ctx context.Context, stage string, args ...string) {
-	r.call(ctx, r.svc, append(args, "--stage", stage, "--region", r.region)...)
+func (r *rehearsal) operate(ctx context.Context, stage, text string) {
+	r.call(ctx, r.svc, r.words("%s --stage %s", text, stage)...)
 }
 
 // deployment returns the arguments of "sam deploy".
 func (r *rehearsal) deployment(parameters ...string) []string {
-	args := []string{"deploy", "--stack-name", smokeStack, "--region", r.region, "--resolve-s3", "--s3-prefix", smokeStack, "--capabilities", "CAPABILITY_IAM",
-		"--no-confirm-changeset", "--no-fail-on-empty-changeset", "--parameter-overrides", "Stage=" + smokeStage, "LogRetentionDays=1"}
-	return append(args, parameters...)
+	return append(strings.Fields(fmt.Sprintf("deploy --stack-name %s --region %s --resolve-s3 --s3-prefix %[1]s"+
+		" --capabilities CAPABILITY_IAM --no-confirm-changeset --no-fail-on-empty-changeset"+
+		" --parameter-overrides Stage=%[3]s LogRetentionDays=1", smokeStack, r.region, smokeStage)), parameters...)
 }
 
 func (r *rehearsal) deploy(ctx context.Context, parameters ...string) {
 	r.call(ctx, "sam", r.deployment(parameters...)...)
+}
+
+// describe returns a value of the stack.
+func (r *rehearsal) describe(ctx context.Context, query string) string {
+	return r.aws(ctx, "cloudformation describe-stacks --stack-name %s --query Stacks[0].%s --output text", smokeStack, query)
 }
 
 // badBoundary is a policy that does not exist: IAM refuses the roles, so that a creation or an update fails.
@@ -106,10 +142,9 @@ const badBoundary = "PermissionsBoundaryArn=arn:aws:iam::aws:policy/svc-no-such-
 // fails deploys what cannot be deployed. The stack must then have the status.
 func (r *rehearsal) fails(ctx context.Context, status string) {
 	if _, err := r.do(ctx, command{name: "sam", args: r.deployment(badBoundary)}); err == nil {
-		r.fail(fmt.Errorf("deployment with %s: %w", badBoundary, errExpected))
+		r.fail(fmt.Errorf("the deployment with %s succeeded, and should have failed", badBoundary))
 	}
-	got := r.aws(ctx, "cloudformation", "describe-stacks", "--stack-name", smokeStack, "--query", "Stacks[0].StackStatus", "--output", "text")
-	if got != status {
+	if got := r.describe(ctx, "StackStatus"); got != status {
 		r.fail(fmt.Errorf("%q, want %q", got, status))
 	}
 }
@@ -122,49 +157,31 @@ func (r *rehearsal) tablesAre(ctx context.Context, want int) {
 }
 
 func (r *rehearsal) deleteStack(ctx context.Context) {
-	r.aws(ctx, "cloudformation", "delete-stack", "--stack-name", smokeStack)
-	r.aws(ctx, "cloudformation", "wait", "stack-delete-complete", "--stack-name", smokeStack)
+	r.aws(ctx, "cloudformation delete-stack --stack-name %s", smokeStack)
+	r.aws(ctx, "cloudformation wait stack-delete-complete --stack-name %s", smokeStack)
 }
 
 // healthy protects the tables, and checks money and the stage.
 func (r *rehearsal) healthy(ctx context.Context) {
-	r.operate(ctx, smokeStage, "protect")
-	r.operate(ctx, smokeStage, "ledger", "verify")
-	r.operate(ctx, smokeStage, "doctor")
-}
-
-func (r *rehearsal) preflight(ctx context.Context) {
-	r.call(ctx, "go", "build", "-o", r.svc, "./cmd/svc")
-	r.tablesAre(ctx, 0)
-	r.operate(ctx, smokeStage, "preflight")
-}
-
-func (r *rehearsal) failedCreation(ctx context.Context) {
-	r.fails(ctx, "ROLLBACK_COMPLETE")
-	r.tablesAre(ctx, 0)
-	r.deleteStack(ctx)
-}
-
-func (r *rehearsal) creation(ctx context.Context) {
-	r.deploy(ctx)
-	r.operate(ctx, smokeStage, "project", "create", "Rehearsal", "--id", "rehearsal")
-	r.operate(ctx, smokeStage, "credit", "grant", "rehearsal", "1000000", "--reason", "rehearsal", "--id", "rehearsal")
-	r.operate(ctx, smokeStage, "rates", "sync")
-	r.healthy(ctx)
+	for _, command := range []string{"protect", "ledger verify", "doctor"} {
+		r.operate(ctx, smokeStage, command)
+	}
 }
 
 func (r *rehearsal) acceptance(ctx context.Context) {
-	url := r.aws(ctx, "cloudformation", "describe-stacks", "--stack-name", smokeStack, "--query", "Stacks[0].Outputs[?OutputKey=='BaseUrl'].OutputValue", "--output", "text")
+	url := r.describe(ctx, "Outputs[?OutputKey=='BaseUrl'].OutputValue")
 	if r.err == nil { // ACCEPT_SENDS is empty: no test sends an SMS.
-		_, r.err = r.do(ctx, command{name: "make", args: []string{"acceptance"}, env: []string{"BASE_URL=" + url, "STAGE=" + smokeStage, "ACCEPT_SENDS=", "AWS_REGION=" + r.region}})
+		env := []string{"BASE_URL=" + url, "STAGE=" + smokeStage, "ACCEPT_SENDS=", "AWS_REGION=" + r.region}
+		_, r.err = r.do(ctx, command{"make", []string{"acceptance"}, env})
 	}
 }
 
 // live returns the version of the SMS function that requests reach, and its price.
 func (r *rehearsal) live(ctx context.Context) string {
-	name := r.aws(ctx, "cloudformation", "describe-stack-resource", "--stack-name", smokeStack, "--logical-resource-id", "SmsFunction",
-		"--query", "StackResourceDetail.PhysicalResourceId", "--output", "text")
-	return r.aws(ctx, "lambda", "get-function-configuration", "--function-name", name, "--qualifier", "live", "--query", "[Version,Environment.Variables.PRICE_SMS]", "--output", "text")
+	name := r.aws(ctx, "cloudformation describe-stack-resource --stack-name %s --logical-resource-id SmsFunction"+
+		" --query StackResourceDetail.PhysicalResourceId --output text", smokeStack)
+	return r.aws(ctx, "lambda get-function-configuration --function-name %s --qualifier live"+
+		" --query [Version,Environment.Variables.PRICE_SMS] --output text", name)
 }
 
 func (r *rehearsal) changedParameter(ctx context.Context) {
@@ -176,37 +193,27 @@ func (r *rehearsal) changedParameter(ctx context.Context) {
 	}
 }
 
-func (r *rehearsal) failedUpdate(ctx context.Context) {
-	r.fails(ctx, "UPDATE_ROLLBACK_COMPLETE")
-	r.healthy(ctx)
-}
-
-func (r *rehearsal) repeatedUpdate(ctx context.Context) {
-	r.deploy(ctx, "PriceSms=23456")
-	r.healthy(ctx)
-}
-
 // restore follows docs/restore.md.
 func (r *rehearsal) restore(ctx context.Context) {
 	const table, restored = smokeStack + "-", "svc-" + smokeRestored + "-"
 	for _, short := range kept {
-		r.aws(ctx, "dynamodb", "restore-table-to-point-in-time", "--source-table-name", table+short,
-			"--target-table-name", restored+short, "--use-latest-restorable-time")
+		r.aws(ctx, "dynamodb restore-table-to-point-in-time --source-table-name %s --target-table-name %s --use-latest-restorable-time",
+			table+short, restored+short)
 	}
 	for _, short := range kept {
 		r.awaitTable(ctx, restored+short)
 	}
-	r.operate(ctx, smokeRestored, "ledger", "verify")
+	r.operate(ctx, smokeRestored, "ledger verify")
 	backups := map[string]string{}
 	for _, short := range kept {
-		backups[short] = r.aws(ctx, "dynamodb", "create-backup", "--table-name", restored+short, "--backup-name", restored+short,
-			"--query", "BackupDetails.BackupArn", "--output", "text")
-		r.until(ctx, "AVAILABLE", "dynamodb", "describe-backup", "--backup-arn", backups[short],
-			"--query", "BackupDescription.BackupDetails.BackupStatus", "--output", "text")
+		backups[short] = r.aws(ctx, "dynamodb create-backup --table-name %s --backup-name %[1]s"+
+			" --query BackupDetails.BackupArn --output text", restored+short)
+		r.until(ctx, "AVAILABLE", "dynamodb describe-backup --backup-arn %s"+
+			" --query BackupDescription.BackupDetails.BackupStatus --output text", backups[short])
 	}
 	for _, short := range kept {
 		r.deleteTable(ctx, table+short, true)
-		r.aws(ctx, "dynamodb", "restore-table-from-backup", "--target-table-name", table+short, "--backup-arn", backups[short])
+		r.aws(ctx, "dynamodb restore-table-from-backup --target-table-name %s --backup-arn %s", table+short, backups[short])
 	}
 	for _, short := range kept {
 		r.awaitTable(ctx, table+short)
@@ -214,56 +221,35 @@ func (r *rehearsal) restore(ctx context.Context) {
 	r.healthy(ctx)
 	for _, short := range kept {
 		r.deleteTable(ctx, restored+short, false)
-		r.aws(ctx, "dynamodb", "delete-backup", "--backup-arn", backups[short])
+		r.aws(ctx, "dynamodb delete-backup --backup-arn %s", backups[short])
 	}
 }
 
 // awaitTable waits until a restored table is active, up to an hour; the waiter of the CLI gives up after eight minutes.
 func (r *rehearsal) awaitTable(ctx context.Context, name string) {
-	r.until(ctx, "ACTIVE", "dynamodb", "describe-table", "--table-name", name, "--query", "Table.TableStatus", "--output", "text")
+	r.until(ctx, "ACTIVE", "dynamodb describe-table --table-name %s --query Table.TableStatus --output text", name)
 }
 
 // until repeats a call of the AWS CLI until it prints the wanted text. A call that fails is repeated, too.
-func (r *rehearsal) until(ctx context.Context, want string, args ...string) {
+func (r *rehearsal) until(ctx context.Context, want, format string, name string) {
+	c := command{name: "aws", args: r.words(format, name)}
 	for range 120 {
 		if r.err != nil {
 			return
 		}
-		got, err := r.do(ctx, command{name: "aws", args: append(slices.Clip(args), "--region", r.region)})
-		if err == nil && got == want {
+		if got, err := r.do(ctx, c); err == nil && got == want {
 			return
 		}
 		r.err = r.pause(ctx, 30*time.Second)
 	}
-	r.fail(fmt.Errorf("not %s after an hour: aws %s", want, strings.Join(args, " ")))
+	r.fail(fmt.Errorf("not %s after an hour: %s", want, c))
 }
 
 func (r *rehearsal) deleteTable(ctx context.Context, name string, protected bool) {
 	if protected {
-		r.aws(ctx, "dynamodb", "update-table", "--table-name", name, "--no-deletion-protection-enabled")
+		r.aws(ctx, "dynamodb update-table --table-name %s --no-deletion-protection-enabled", name)
 		r.awaitTable(ctx, name)
 	}
-	r.aws(ctx, "dynamodb", "delete-table", "--table-name", name)
-	r.aws(ctx, "dynamodb", "wait", "table-not-exists", "--table-name", name)
-}
-
-func (r *rehearsal) deletion(ctx context.Context) {
-	r.deleteStack(ctx)
-	r.tablesAre(ctx, len(kept))
-}
-
-func (r *rehearsal) again(ctx context.Context) {
-	s := stage{name: smokeStage, stack: smokeStack, prefix: smokeStack, parameters: []string{"Stage=" + smokeStage, "LogRetentionDays=1"}}
-	r.fail(r.importTables(ctx, s, r.region))
-	r.deploy(ctx)
-	r.healthy(ctx)
-}
-
-// removal follows docs/uninstall.md.
-func (r *rehearsal) removal(ctx context.Context) {
-	r.deleteStack(ctx)
-	for _, short := range kept {
-		r.deleteTable(ctx, smokeStack+"-"+short, true)
-	}
-	r.tablesAre(ctx, 0)
+	r.aws(ctx, "dynamodb delete-table --table-name %s", name)
+	r.aws(ctx, "dynamodb wait table-not-exists --table-name %s", name)
 }

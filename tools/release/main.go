@@ -21,7 +21,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -93,8 +92,8 @@ func pack(ctx context.Context, root, version, folder string) error {
 		if err := zipFolder(artifacts, filepath.Join(folder, name)); err != nil {
 			return fmt.Errorf("%s: %w", id, err)
 		}
-		if binary := filepath.Join(artifacts, "bootstrap"); at[2] == "Function" {
-			binaries = append(binaries, binary)
+		if at[2] == "Function" {
+			binaries = append(binaries, filepath.Join(artifacts, "bootstrap"))
 		}
 		template = pointAt(template, at[0], property, name)
 	}
@@ -187,14 +186,11 @@ func zipFile(z *zip.Writer, name, path string) error {
 	if err != nil {
 		return err
 	}
+	read := os.ReadFile
 	if info.Mode()&fs.ModeSymlink != 0 {
-		target, err := os.Readlink(path)
-		if err == nil {
-			_, err = io.WriteString(w, target)
-		}
-		return err
+		read = func(path string) ([]byte, error) { target, err := os.Readlink(path); return []byte(target), err }
 	}
-	data, err := os.ReadFile(path)
+	data, err := read(path)
 	if err == nil {
 		_, err = w.Write(data)
 	}
@@ -213,16 +209,19 @@ func materials(version string, binaries []string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		standard := "pkg:golang/std@" + info.GoVersion
-		modules[standard] = cdx.Component{
-			Type: cdx.ComponentTypeLibrary, BOMRef: standard, Name: "std", Version: info.GoVersion,
-			PackageURL: "pkg:golang/std@" + strings.TrimPrefix(info.GoVersion, "go"),
-		}
+		standard := library("std", info.GoVersion)
+		standard.PackageURL = "pkg:golang/std@" + strings.TrimPrefix(info.GoVersion, "go")
+		modules[standard.BOMRef] = standard
 		for _, m := range info.Deps {
-			c, err := component(m)
-			if err != nil {
-				return nil, err
+			if m.Replace != nil {
+				m = m.Replace
 			}
+			if m.Sum == "" {
+				return nil, fmt.Errorf("module %s has no checksum", m.Path)
+			}
+			c := library(m.Path, m.Version)
+			// The sum that go.sum holds: of the module's files, so a property and no hash of one file.
+			c.Properties = &[]cdx.Property{{Name: "go:sum", Value: m.Sum}}
 			modules[c.BOMRef] = c
 		}
 	}
@@ -238,18 +237,9 @@ func materials(version string, binaries []string) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-func component(m *debug.Module) (cdx.Component, error) {
-	if m.Replace != nil {
-		m = m.Replace
-	}
-	url := "pkg:golang/" + m.Path + "@" + m.Version
-	c := cdx.Component{Type: cdx.ComponentTypeLibrary, BOMRef: url, Name: m.Path, Version: m.Version, PackageURL: url}
-	if m.Sum == "" {
-		return c, fmt.Errorf("module %s has no checksum", m.Path)
-	}
-	// The sum that go.sum holds: of the module's files, so a property and no hash of one file.
-	c.Properties = &[]cdx.Property{{Name: "go:sum", Value: m.Sum}}
-	return c, nil
+func library(name, version string) cdx.Component {
+	url := "pkg:golang/" + name + "@" + version
+	return cdx.Component{Type: cdx.ComponentTypeLibrary, BOMRef: url, Name: name, Version: version, PackageURL: url}
 }
 
 // checksums writes SHA256SUMS, as sha256sum checks it.

@@ -32,7 +32,6 @@ type App struct {
 func (a *App) Run(ctx context.Context, root *cobra.Command, args []string) int {
 	a.addFlags(root)
 	root.SetArgs(negativeNumbers(args))
-	root.SetIn(a.In)
 	root.SetOut(a.Out)
 	root.SetErr(a.Errs)
 	err := root.ExecuteContext(ctx)
@@ -71,7 +70,7 @@ func (a *App) addFlags(root *cobra.Command) {
 	flags.StringVar(&a.profile, "profile", "", "AWS profile")
 	flags.StringVar(&a.stackName, "stack", "", "name of the CloudFormation stack (default: svc-STAGE)")
 	flags.BoolVar(&a.DryRun, "dry-run", false, "change nothing: validate everything, and print the first write of a real run")
-	flags.StringVar(&a.output, "output", outputTable, `"table" for people, "json" for programs, "csv" for spreadsheets`)
+	flags.StringVar(&a.output, "output", outputs[0], `"table" for people, "json" for programs, "csv" for spreadsheets`)
 	Complete(root, "output", outputs...)
 }
 
@@ -82,16 +81,16 @@ func Complete(cmd *cobra.Command, flag string, values ...string) {
 
 // Line returns a command line of svc for the stage of this run.
 func (a *App) Line(format string, args ...any) string {
-	line := "svc " + fmt.Sprintf(format, args...)
+	words := []string{"svc", fmt.Sprintf(format, args...)}
 	if a.Local {
-		return line + " --local"
+		return strings.Join(append(words, "--local"), " ")
 	}
 	for _, flag := range [][2]string{{"stage", a.stage}, {"region", a.region}, {"profile", a.profile}, {"stack", a.stackName}} {
 		if flag[1] != "" {
-			line += " --" + flag[0] + " " + flag[1]
+			words = append(words, "--"+flag[0], flag[1])
 		}
 	}
-	return line
+	return strings.Join(words, " ")
 }
 
 // flagValues describes the values of each type of flag.
@@ -122,11 +121,11 @@ func Group(name, short string, commands ...*cobra.Command) *cobra.Command {
 			if len(args) == 0 {
 				return nil
 			}
-			text := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+			texts := []string{fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())}
 			for _, meant := range cmd.SuggestionsFor(args[0]) {
-				text += fmt.Sprintf("; did you mean %q?", cmd.CommandPath()+" "+meant)
+				texts = append(texts, fmt.Sprintf("did you mean %q?", cmd.CommandPath()+" "+meant))
 			}
-			return errors.New(text)
+			return errors.New(strings.Join(texts, "; "))
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -209,26 +208,18 @@ func Integer(name, text string, least, most int64) (int64, error) {
 
 // environmentFlag is the value of --env.
 type environmentFlag struct {
-	text     string
-	both     bool // both environments are a value
-	optional bool // an empty text means both environments
-	into     *[]project.Environment
+	text, kind string // the kind is environment, or environments where both are a value
+	into       *[]project.Environment
 }
 
 func (f *environmentFlag) String() string { return f.text }
-
-func (f *environmentFlag) Type() string {
-	if f.both {
-		return "environments"
-	}
-	return "environment"
-}
+func (f *environmentFlag) Type() string   { return f.kind }
 
 // Set stores the environments that the text names.
 func (f *environmentFlag) Set(text string) error {
 	env, ok := project.ParseEnvironment(text)
 	switch {
-	case f.both && text == "both", f.optional && text == "":
+	case text == "both" && f.kind == "environments":
 		*f.into = project.Environments()
 	case text == "" || !ok:
 		return errors.New("not an environment")
@@ -247,13 +238,12 @@ func (f *environmentFlag) add(cmd *cobra.Command, initial, usage string, values 
 
 // EnvironmentFlag adds --env for one environment, with the default development.
 func EnvironmentFlag(cmd *cobra.Command, env *[]project.Environment) {
-	f := &environmentFlag{into: env}
+	f := &environmentFlag{kind: "environment", into: env}
 	f.add(cmd, "development", "development or production", "development", "production")
 }
 
-// EnvironmentsFlag adds --env for one environment or both. The default is development, or both where optional is set.
-func EnvironmentsFlag(cmd *cobra.Command, envs *[]project.Environment, optional bool) {
-	f := &environmentFlag{both: true, optional: optional, into: envs}
-	initial := map[bool]string{true: "both", false: "development"}[optional]
+// EnvironmentsFlag adds --env for one environment or both, with the default initial.
+func EnvironmentsFlag(cmd *cobra.Command, envs *[]project.Environment, initial string) {
+	f := &environmentFlag{kind: "environments", into: envs}
 	f.add(cmd, initial, "development, production or both", "development", "production", "both")
 }

@@ -93,14 +93,8 @@ func (a *App) Confirm(ctx context.Context, yes bool, question string) error {
 	return err
 }
 
-// The output formats.
-const (
-	outputTable = "table"
-	outputJSON  = "json"
-	outputCSV   = "csv"
-)
-
-var outputs = []string{outputTable, outputJSON, outputCSV}
+// outputs are the formats of --output: for people, for programs and for spreadsheets.
+var outputs = []string{"table", "json", "csv"}
 
 // Table is a result for people. The rows of a table without a header are names and values.
 type Table struct {
@@ -131,10 +125,10 @@ func OneOrAll[V any](values []V) any {
 }
 
 // JSON reports whether the output is for programs.
-func (a *App) JSON() bool { return a.output == outputJSON }
+func (a *App) JSON() bool { return a.output == "json" }
 
 // CSV reports whether the output is for spreadsheets.
-func (a *App) CSV() bool { return a.output == outputCSV }
+func (a *App) CSV() bool { return a.output == "csv" }
 
 // PrintJSON prints a value for programs.
 func (a *App) PrintJSON(value any) error {
@@ -158,6 +152,18 @@ func (a *App) Print(value any, tables ...Table) error {
 		}
 	}
 	return nil
+}
+
+// PrintRows prints a value for programs, and its names and texts in turn for people.
+func (a *App) PrintRows(value any, texts ...string) error {
+	return a.Print(value, Table{Rows: Rows(texts...)})
+}
+
+// PrintList prints a list: the view of each value for programs, and its row of the table for people.
+func PrintList[V, W any](a *App, t Table, values []V, view func(V) (W, []string)) error {
+	views, rows := List(values, view)
+	t.Rows = rows
+	return a.Print(views, t)
 }
 
 func (a *App) printTable(t Table) error {

@@ -75,14 +75,8 @@ func describeWrites(input any) (writes []string) {
 
 // printDryRun prints the first write of a command.
 func (a *App) printDryRun(e *dryRunError) error {
-	t := Table{Header: []string{"WOULD"}}
-	for _, w := range e.writes {
-		t.Rows = append(t.Rows, []string{w})
-	}
-	err := a.Print(struct {
-		DryRun bool     `json:"dry_run"`
-		Writes []string `json:"writes"`
-	}{true, e.writes}, t)
+	writes, rows := List(e.writes, func(w string) (string, []string) { return w, []string{w} })
+	err := a.Print(map[string]any{"dry_run": true, "writes": writes}, Table{Header: []string{"WOULD"}, Rows: rows})
 	a.Note("Dry run: nothing was changed. A real run begins with the above.")
 	return err
 }

@@ -28,9 +28,19 @@ func (f *Findings) Add(s Severity, check, subject, detail, advice string) {
 	f.Found = append(f.Found, Finding{s, check, subject, detail, advice})
 }
 
-// Fail adds an error of AWS with its hint.
-func (f *Findings) Fail(check, subject string, err error) {
-	f.Add(Broken, check, subject, err.Error(), Hint(err))
+// AddIf adds a finding where the check has found the problem.
+func (f *Findings) AddIf(found bool, s Severity, check, subject, detail, advice string) {
+	if found {
+		f.Add(s, check, subject, detail, advice)
+	}
+}
+
+// Failed adds an error of AWS with its hint, and reports whether there is an error.
+func (f *Findings) Failed(check, subject string, err error) bool {
+	if err != nil {
+		f.Add(Broken, check, subject, err.Error(), Hint(err))
+	}
+	return err != nil
 }
 
 // PrintFindings prints the problems among findings, or all findings, and returns an error where something is broken.

@@ -131,24 +131,19 @@ type Fault struct {
 	Detail  string `json:"detail"` // a part of the finding's detail
 }
 
-// localAccessKey is an access key that the sandbox accepts as a function's role.
-const localAccessKey = "LOCALSVC"
-
-// localStage is the default stage of the local stack.
-const localStage = "local"
-
 // openLocal connects to the local stack.
 func (a *App) openLocal(ctx context.Context) (*Stack, error) {
 	if a.stage != "" || a.region != "" || a.profile != "" {
 		return nil, Usagef("--local goes without --stage, --region and --profile")
 	}
-	running := localStack{Stage: localStage}
+	running := localStack{Stage: "local"}
 	if err := readLocalStack(&running); err != nil {
 		return nil, err
 	}
 	a.stage = running.Stage
 	cfg, err := a.loadAWS(ctx, config.WithRegion("us-east-1"),
-		config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(localAccessKey, "local", "")))
+		// The sandbox accepts the key as a function's role.
+		config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider("LOCALSVC", "local", "")))
 	if err != nil {
 		return nil, err
 	}

@@ -46,55 +46,54 @@ func normalDomains(texts []string) ([]string, error) {
 	return slices.Compact(domains), nil
 }
 
-type options struct {
-	file    string
-	domains []string
-	removes bool
-}
-
-func (o *options) parseDomains(args []string) (err error) {
-	o.domains, err = normalDomains(args)
-	return err
-}
-
 func add(a *app.App) *cobra.Command {
-	o := &options{}
-	return a.ProjectCommand(&cobra.Command{
+	return changing(a, false, &cobra.Command{
 		Use:   "add PROJECT DOMAIN...",
 		Short: "Add domains and their subdomains to a project's own list",
 		Long: `Add domains and their subdomains to a project's own list of disposable domains. The
 service reads the project's own list before the global list.`,
 		Example: "  svc burner add acme throwaway.example",
-	}, o.parseDomains, o.run)
+	})
 }
 
 func remove(a *app.App) *cobra.Command {
-	o := &options{removes: true}
-	return a.ProjectCommand(&cobra.Command{
+	return changing(a, true, &cobra.Command{
 		Use:     "remove PROJECT DOMAIN...",
 		Short:   "Remove domains from a project's own list; the global list does not change",
 		Example: "  svc burner remove acme throwaway.example",
-	}, o.parseDomains, o.run)
+	})
 }
 
-func (o *options) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
-	listed, err := s.Burners.List(ctx, rec.ID)
+// changing completes a command that adds or removes the domains of its arguments.
+func changing(a *app.App, removes bool, cmd *cobra.Command) *cobra.Command {
+	var domains []string
+	return a.ProjectCommand(cmd, func(args []string) (err error) {
+		domains, err = normalDomains(args)
+		return err
+	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		return write(ctx, s, rec.ID, domains, removes)
+	})
+}
+
+// write adds domains to the list of a project, or removes them, and prints the change.
+func write(ctx context.Context, s *app.Stack, projectID string, domains []string, removes bool) error {
+	listed, err := s.Burners.List(ctx, projectID)
 	if err != nil {
 		return err
 	}
 	on, off := []string{}, []string{}
-	for _, d := range o.domains {
+	for _, d := range domains {
 		if _, found := slices.BinarySearch(listed, d); found {
 			on = append(on, d)
 		} else {
 			off = append(off, d)
 		}
 	}
-	c, unchanged, write := change{rec.ID, "added", off, on}, "there already", s.Burners.Add
-	if o.removes {
-		c, unchanged, write = change{rec.ID, "removed", on, off}, "not on the list", s.Burners.Remove
+	c, unchanged, write := change{projectID, "added", off, on}, "there already", s.Burners.Add
+	if removes {
+		c, unchanged, write = change{projectID, "removed", on, off}, "not on the list", s.Burners.Remove
 	}
-	if err := write(ctx, rec.ID, c.Domains...); err != nil {
+	if err := write(ctx, projectID, c.Domains...); err != nil {
 		return err
 	}
 	t := app.Table{Header: []string{"DOMAIN", "IS"}, Empty: "Nothing was changed."}
@@ -114,17 +113,14 @@ func list(ctx context.Context, s *app.Stack, rec *project.Record) error {
 	}
 	domains, rows := app.List(domains, func(d string) (string, []string) { return d, []string{d} })
 	t := app.Table{Header: []string{"DOMAIN"}, Rows: rows, Empty: `The project has no own domains. "svc burner add" adds one.`}
-	return s.Print(struct {
-		ProjectID string   `json:"project_id"`
-		Domains   []string `json:"domains"`
-	}{rec.ID, domains}, t)
+	return s.Print(map[string]any{"project_id": rec.ID, "domains": domains}, t)
 }
 
 // maxDomainFile bounds an imported file, in bytes.
 const maxDomainFile = 16 << 20
 
 func importFile(a *app.App) *cobra.Command {
-	o := &options{}
+	var file string
 	return a.ProjectCommand(&cobra.Command{
 		Use:   "import PROJECT FILE",
 		Short: "Add the domains of a file, one a line, to a project's own list",
@@ -132,26 +128,24 @@ func importFile(a *app.App) *cobra.Command {
 empty lines and the text after a #; "-" is standard input. One line that is not a
 domain makes the command refuse the file. Listed domains stay on the list.`,
 		Example: "  svc burner import acme domains.txt",
-	}, app.Bind(&o.file), o.importFile)
-}
-
-func (o *options) importFile(ctx context.Context, s *app.Stack, rec *project.Record) error {
-	text, err := s.Read(o.file, maxDomainFile)
-	if err != nil {
-		return err
-	}
-	for n, line := range strings.Split(string(text), "\n") {
-		line, _, _ = strings.Cut(line, "#")
-		if line = strings.TrimSpace(line); line == "" {
-			continue
-		}
-		normal, err := normalDomains([]string{line})
+	}, app.Bind(&file), func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		text, err := s.Read(file, maxDomainFile)
 		if err != nil {
-			return app.Usagef("line %d: %s", n+1, err)
+			return err
 		}
-		o.domains = append(o.domains, normal...)
-	}
-	slices.Sort(o.domains)
-	o.domains = slices.Compact(o.domains)
-	return o.run(ctx, s, rec)
+		var domains []string
+		for n, line := range strings.Split(string(text), "\n") {
+			line, _, _ = strings.Cut(line, "#")
+			if line = strings.TrimSpace(line); line == "" {
+				continue
+			}
+			normal, err := normalDomains([]string{line})
+			if err != nil {
+				return app.Usagef("line %d: %s", n+1, err)
+			}
+			domains = append(domains, normal...)
+		}
+		slices.Sort(domains)
+		return write(ctx, s, rec.ID, slices.Compact(domains), false)
+	})
 }

@@ -63,30 +63,21 @@ func (t *Account) Put(ctx context.Context, s *app.Stack) error {
 	return s.Secrets.Put(ctx, t.Offer.Kind, t.Owner, t.Environment, t.Offer.Spec.Name, t.Fields)
 }
 
-// accountView is an account in the format for programs, without the values of its fields.
-type accountView struct {
-	Secret      string              `json:"secret"`
-	Environment project.Environment `json:"environment"`
-	Vendor      string              `json:"vendor"`
-	Fields      []string            `json:"fields"`
-	Changed     *bool               `json:"changed,omitempty"` // nil where the fields were tried
-	Tried       string              `json:"tried,omitempty"`
-}
-
 // Store stores the fields of several accounts, and prints the accounts with the names of their fields.
 func Store(ctx context.Context, s *app.Stack, accounts []Account) error {
-	var views []accountView
+	var views []map[string]any
 	var tables []app.Table
 	for _, t := range accounts {
 		if err := t.Put(ctx, s); err != nil {
 			return err
 		}
-		v := accountView{t.Name(s), t.Environment, t.Offer.Spec.Name, t.Fields.Names(), nil, t.Tried}
-		rows := app.Rows("Secret", v.Secret, "Environment", string(v.Environment), "Vendor", v.Vendor, "Fields", strings.Join(v.Fields, ", "))
+		name, vendor, fields := t.Name(s), t.Offer.Spec.Name, t.Fields.Names()
+		v := map[string]any{"secret": name, "environment": t.Environment, "vendor": vendor, "fields": fields}
+		rows := app.Rows("Secret", name, "Environment", string(t.Environment), "Vendor", vendor, "Fields", strings.Join(fields, ", "))
 		if t.Tried != "" {
-			rows = append(rows, []string{"Tried", t.Tried})
+			v["tried"], rows = t.Tried, append(rows, []string{"Tried", t.Tried})
 		} else {
-			v.Changed = new(t.Changed())
+			v["changed"] = t.Changed()
 		}
 		views, tables = append(views, v), append(tables, app.Table{Rows: rows})
 	}

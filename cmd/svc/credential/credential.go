@@ -74,36 +74,33 @@ func printIssued(s *app.Stack, request func(Issued) string, issued ...Issued) er
 	return nil
 }
 
-func printState(s *app.Stack, clientID, state string) error {
-	return s.Print(struct {
-		ClientID string `json:"client_id"`
-		State    string `json:"state"`
-	}{clientID, state}, app.Table{Rows: app.Rows("Client ID", clientID, "State", state)})
+// printState prints the new state of a client ID, or returns the error of the change.
+func printState(s *app.Stack, clientID, state string, err error) error {
+	if err != nil {
+		return err
+	}
+	return s.PrintRows(map[string]any{"client_id": clientID, "state": state}, "Client ID", clientID, "State", state)
 }
 
-type issueOptions struct{ environments []project.Environment }
-
 func issue(a *app.App) *cobra.Command {
-	o := &issueOptions{}
+	var envs []project.Environment
 	cmd := a.ProjectCommand(&cobra.Command{
 		Use:     "issue PROJECT",
 		Short:   "Create a client ID and its secret",
 		Example: "  svc credential issue acme --env production",
-	}, nil, o.run)
-	app.EnvironmentsFlag(cmd, &o.environments, false)
-	return cmd
-}
-
-func (o *issueOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
-	var issued []Issued
-	for _, env := range o.environments {
-		clientID, clientSecret, err := s.Projects.IssueCredential(ctx, rec.ID, env)
-		if err != nil {
-			return err
+	}, nil, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		var issued []Issued
+		for _, env := range envs {
+			clientID, clientSecret, err := s.Projects.IssueCredential(ctx, rec.ID, env)
+			if err != nil {
+				return err
+			}
+			issued = append(issued, Issued{rec.ID, env, clientID, clientSecret})
 		}
-		issued = append(issued, Issued{rec.ID, env, clientID, clientSecret})
-	}
-	return printIssued(s, func(i Issued) string { return request(ctx, s, rec, i) }, issued...)
+		return printIssued(s, func(i Issued) string { return request(ctx, s, rec, i) }, issued...)
+	})
+	app.EnvironmentsFlag(cmd, &envs, "development")
+	return cmd
 }
 
 // requests are a method, a path and a body of each kind, the most convenient first request first.
@@ -135,13 +132,9 @@ func request(ctx context.Context, s *app.Stack, rec *project.Record, i Issued) s
 		fmt.Sprintf(call, deployed.BaseURL)
 }
 
-type rotateOptions struct {
-	clientID        string
-	finish, replace bool
-}
-
 func rotate(a *app.App) *cobra.Command {
-	o := &rotateOptions{}
+	var clientID string
+	var finish, replace bool
 	cmd := a.Command(&cobra.Command{
 		Use:   "rotate CLIENT_ID",
 		Short: "Add a second secret to a client ID, or end the older secret",
@@ -153,50 +146,37 @@ func rotate(a *app.App) *cobra.Command {
 
 A client ID has at most two live secrets. If the newer secret is lost before the
 client has it, --replace creates another in its place; the older secret stays.`,
-	}, app.Bind(&o.clientID), o.run)
-	cmd.Flags().BoolVar(&o.finish, "finish", false, "end all secrets but the newest, and create none")
-	cmd.Flags().BoolVar(&o.replace, "replace", false, "replace the newer of two live secrets")
-	return cmd
-}
-
-func (o *rotateOptions) run(ctx context.Context, s *app.Stack) error {
-	if o.finish && o.replace {
-		return app.Usagef("give --finish or --replace, not both")
-	}
-	if o.finish {
-		if err := s.Projects.FinishRotation(ctx, o.clientID); err != nil {
+	}, app.Bind(&clientID), func(ctx context.Context, s *app.Stack) error {
+		if finish && replace {
+			return app.Usagef("give --finish or --replace, not both")
+		}
+		if finish {
+			return printState(s, clientID, "one live secret, the newest", s.Projects.FinishRotation(ctx, clientID))
+		}
+		clientSecret, err := s.Projects.RotateCredential(ctx, clientID, replace)
+		if err != nil {
 			return err
 		}
-		return printState(s, o.clientID, "one live secret, the newest")
-	}
-	clientSecret, err := s.Projects.RotateCredential(ctx, o.clientID, o.replace)
-	if err != nil {
-		return err
-	}
-	projectID, _ := project.ParseClientID(o.clientID)
-	return printIssued(s, nil, Issued{ProjectID: projectID, ClientID: o.clientID, ClientSecret: clientSecret})
-}
-
-type revokeOptions struct {
-	clientID string
-	yes      bool
+		projectID, _ := project.ParseClientID(clientID)
+		return printIssued(s, nil, Issued{ProjectID: projectID, ClientID: clientID, ClientSecret: clientSecret})
+	})
+	cmd.Flags().BoolVar(&finish, "finish", false, "end all secrets but the newest, and create none")
+	cmd.Flags().BoolVar(&replace, "replace", false, "replace the newer of two live secrets")
+	return cmd
 }
 
 func revoke(a *app.App) *cobra.Command {
-	o := &revokeOptions{}
-	short := "End a client ID and its secrets permanently"
-	cmd := a.Command(&cobra.Command{Use: "revoke CLIENT_ID", Short: short}, app.Bind(&o.clientID), o.run)
-	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
+	var clientID string
+	var yes bool
+	cmd := a.Command(&cobra.Command{
+		Use: "revoke CLIENT_ID", Short: "End a client ID and its secrets permanently",
+	}, app.Bind(&clientID), func(ctx context.Context, s *app.Stack) error {
+		question := fmt.Sprintf("Revoke %s on stage %s? Its requests will be refused permanently.", clientID, s.Stage)
+		if err := s.Confirm(ctx, yes, question); err != nil {
+			return err
+		}
+		return printState(s, clientID, "revoked (functions follow within seconds)", s.Projects.RevokeCredential(ctx, clientID))
+	})
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return cmd
-}
-
-func (o *revokeOptions) run(ctx context.Context, s *app.Stack) error {
-	question := fmt.Sprintf("Revoke %s on stage %s? Its requests will be refused permanently.", o.clientID, s.Stage)
-	if err := s.Confirm(ctx, o.yes, question); err != nil {
-		return err
-	}
-	if err := s.Projects.RevokeCredential(ctx, o.clientID); err != nil {
-		return err
-	}
-	return printState(s, o.clientID, "revoked (functions follow within seconds)")
 }

@@ -3,7 +3,11 @@ package credit
 
 import (
 	"context"
+	"fmt"
+	"strings"
+	"time"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"svcapi/cmd/svc/app"
@@ -24,37 +28,191 @@ func balance(ctx context.Context, s *app.Stack, rec *project.Record) error {
 	if err != nil {
 		return err
 	}
-	return s.Print(struct {
-		ProjectID string `json:"project_id"`
-		Balance   int64  `json:"balance"`
-	}{rec.ID, balance}, app.Table{Rows: app.Rows("Project", rec.ID, "Balance", app.Credits(balance))})
+	return s.PrintRows(map[string]any{"project_id": rec.ID, "balance": balance}, "Project", rec.ID, "Balance", app.Credits(balance))
 }
 
-type alertOptions struct{ credits int64 }
-
 func alert(a *app.App) *cobra.Command {
-	o := &alertOptions{}
+	var credits int64
 	return a.ProjectCommand(&cobra.Command{
 		Use:   "alert PROJECT CREDITS",
 		Short: "Set the balance below which the stack's low-wallet alarm fires; 0 removes the alert",
-	}, o.parse, o.run)
+	}, func(args []string) (err error) {
+		credits, err = app.Integer("CREDITS", args[0], 0, credit.MaxBalance)
+		return err
+	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		if err := s.Credits.SetAlert(ctx, rec.ID, credits); err != nil {
+			return err
+		}
+		text := "none"
+		if credits > 0 {
+			text = "below " + app.Credits(credits)
+		}
+		return s.PrintRows(map[string]any{"project_id": rec.ID, "alert": credits}, "Project", rec.ID, "Alert", text)
+	})
 }
 
-func (o *alertOptions) parse(args []string) (err error) {
-	o.credits, err = app.Integer("CREDITS", args[0], 0, credit.MaxBalance)
-	return err
+// Moved is the result of a movement, with the new balance.
+type Moved struct {
+	ProjectID string     `json:"project_id"`
+	ID        credit.Key `json:"id"`
+	Credits   int64      `json:"credits"`
+	Actor     string     `json:"actor"`
+	Balance   int64      `json:"balance"`
 }
 
-func (o *alertOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
-	if err := s.Credits.SetAlert(ctx, rec.ID, o.credits); err != nil {
+func (m Moved) show(ctx context.Context, s *app.Stack, name string) (err error) {
+	if m.Balance, err = s.Credits.Balance(ctx, m.ProjectID); err != nil {
 		return err
 	}
-	text := "none"
-	if o.credits > 0 {
-		text = "below " + app.Credits(o.credits)
+	return s.PrintRows(m, "Project", m.ProjectID, name, string(m.ID), "Credits", app.Credits(m.Credits), "By", m.Actor,
+		"Balance", app.Credits(m.Balance))
+}
+
+var errNoReason = app.Usagef("give a --reason for the ledger")
+
+// movement is an operator's movement: a new one, or a repeat with --id.
+type movement struct {
+	credit.Movement
+	name, id string
+}
+
+func (m *movement) addFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&m.id, "id", "", "repeat the "+m.name+" of this ID")
+	cmd.Flags().StringVar(&m.Reason, "reason", "", "reason for the ledger")
+}
+
+// identify validates the reason and sets the movement's ID: a new ID, or the value of --id.
+func (m *movement) identify() (err error) {
+	if m.Reason == "" {
+		return errNoReason
 	}
-	return s.Print(struct {
-		ProjectID string `json:"project_id"`
-		Alert     int64  `json:"alert"`
-	}{rec.ID, o.credits}, app.Table{Rows: app.Rows("Project", rec.ID, "Alert", text)})
+	m.RequestID = uuid.NewString()
+	if m.id == "" {
+		m.ID = credit.NewKey(time.Now(), m.RequestID)
+		return nil
+	}
+	if m.ID, err = credit.ParseKey(m.id); err != nil {
+		return app.Usagef("--id is an ID that this command printed, not %q", m.id)
+	}
+	return validateDay("--id", m.ID.Time())
+}
+
+// move writes and prints the movement. After a failure that may hide a success, move prints the command's --id.
+func (m *movement) move(ctx context.Context, s *app.Stack, rec *project.Record, write func(context.Context, credit.Movement) error) (err error) {
+	m.Project = rec.ID
+	if m.Actor, err = s.Actor(ctx); err != nil {
+		return err
+	}
+	if err := write(ctx, m.Movement); err != nil {
+		if !app.CertainlyRefused(err) {
+			s.Note("The %s may have taken effect. Repeat the command with --id %s: the repeat counts once.", m.name, m.ID)
+		}
+		return err
+	}
+	return Moved{m.Project, m.ID, m.Credits, m.Actor, 0}.show(ctx, s, strings.ToUpper(m.name[:1])+m.name[1:])
+}
+
+func grant(a *app.App) *cobra.Command {
+	m := &movement{name: "grant"}
+	cmd := a.ProjectCommand(&cobra.Command{
+		Use:   "grant PROJECT CREDITS",
+		Short: "Add credits to a project's wallet",
+		Long: `Add credits to a project's wallet. A grant has an ID and takes effect once: if
+the result is lost, repeat the command with the --id that was printed.`,
+		Example: `  svc credit grant acme 10000000 --reason "invoice 2031"`,
+	}, func(args []string) (err error) {
+		if strings.HasPrefix(args[0], "-") {
+			return app.Usagef(`a grant cannot be negative: "svc credit adjust PROJECT --by %s" removes credits`, args[0])
+		}
+		if m.Credits, err = app.Integer("CREDITS", args[0], 1, credit.MaxBalance); err != nil {
+			return err
+		}
+		return m.identify()
+	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		if err := s.Credits.CreateWallet(ctx, rec.ID); err != nil {
+			return err
+		}
+		return m.move(ctx, s, rec, s.Credits.Grant)
+	})
+	m.addFlags(cmd)
+	return cmd
+}
+
+func adjust(a *app.App) *cobra.Command {
+	m, by := &movement{name: "adjustment"}, ""
+	cmd := a.ProjectCommand(&cobra.Command{
+		Use:   "adjust PROJECT --by CREDITS",
+		Short: "Correct a balance in either direction",
+		Long: `Correct a balance in either direction. An adjustment has an ID and takes effect
+once: if the result is lost, repeat the command with the --id that was printed.`,
+		Example: `  svc credit adjust acme --by 5000 --reason "ticket 812"
+  svc credit adjust acme --by -5000 --reason "booked twice"`,
+	}, func([]string) (err error) {
+		if m.Credits, err = app.Integer("--by", by, -credit.MaxBalance, credit.MaxBalance); err != nil {
+			return err
+		}
+		if m.Credits == 0 {
+			return app.Usagef("--by is a whole number other than 0")
+		}
+		return m.identify()
+	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		if s.DryRun && m.id == "" { // the store validates the balance only as it writes
+			balance, err := s.Credits.Balance(ctx, rec.ID)
+			if err != nil {
+				return err
+			}
+			if balance+m.Credits < 0 {
+				return fmt.Errorf("%w: %s credits of %s", credit.ErrOutOfRange, credit.Grouped(m.Credits), credit.Grouped(balance))
+			}
+		}
+		return m.move(ctx, s, rec, s.Credits.Adjust)
+	})
+	cmd.Flags().StringVar(&by, "by", "0", "`credits` to add; a negative number removes credits")
+	m.addFlags(cmd)
+	return cmd
+}
+
+func refund(a *app.App) *cobra.Command {
+	var charge credit.Key
+	var reason string
+	cmd := a.ProjectCommand(&cobra.Command{
+		Use:   "refund PROJECT CHARGE",
+		Short: "Refund all credits of a charge, once",
+		Long: `Refund all credits of a charge. Repeating the command has no effect. CHARGE is
+the ID of the charge in "svc credit ledger". To refund an uncertain SMS, use
+"svc sms uncertain resolve".`,
+		Example: `  svc credit refund acme 1767225600000000-abcdefgh --reason "ticket 812"`,
+	}, func(args []string) (err error) {
+		if charge, err = credit.ParseKey(args[0]); err != nil {
+			return app.Usagef(`CHARGE is an ID of "svc credit ledger", not %q`, args[0])
+		}
+		if reason == "" {
+			return errNoReason
+		}
+		return nil
+	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		actor, err := s.Actor(ctx)
+		if err != nil {
+			return err
+		}
+		entry, err := s.Credits.RefundCharge(ctx, rec.ID, charge, reason, actor)
+		if err != nil {
+			return err
+		}
+		return Moved{rec.ID, charge, entry.Credits, actor, 0}.show(ctx, s, "Refund of")
+	})
+	cmd.Flags().StringVar(&reason, "reason", "", "reason for the ledger")
+	return cmd
+}
+
+// firstDay is before the first entry of every ledger.
+var firstDay = time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// validateDay refuses days that no ledger entry can have.
+func validateDay(flag string, at time.Time) error {
+	today := time.Now().UTC().Truncate(24 * time.Hour)
+	if at.Before(firstDay) || !at.Before(today.AddDate(0, 0, 1)) {
+		return app.Usagef("%s is of %s; it can be of %s to today, %s (UTC)", flag, at.UTC().Format(time.DateOnly), firstDay.Format(time.DateOnly), today.Format(time.DateOnly))
+	}
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -120,10 +121,8 @@ func parseGrant(fields []string, reason string, seen map[string]bool) (g bulkGra
 
 var errNotAll = errors.New("some grants failed: correct the file and run the command again; grants that were made are not repeated")
 
-type grantsOptions struct{ file, batch, reason string }
-
 func grants(a *app.App) *cobra.Command {
-	o := &grantsOptions{}
+	var file, batch, reason string
 	cmd := a.Command(&cobra.Command{
 		Use:   "grants FILE.csv",
 		Short: "Grant credits to many projects",
@@ -134,32 +133,32 @@ column "project" or "project_id", and lines that begin with #. "-" reads standar
 The command grants nothing unless every line is valid and every project exists.
 A grant counts once for its batch and project, so the command may be repeated.`,
 		Example: `  svc credit grants march.csv --batch 2026-03-31-invoices --reason invoice --dry-run`,
-	}, app.Bind(&o.file), o.run)
-	cmd.Flags().StringVar(&o.batch, "batch", "", "name of the grants, beginning with their date: 2026-03-31-invoices")
-	cmd.Flags().StringVar(&o.reason, "reason", "", "reason for the ledger, for lines without one")
+	}, app.Bind(&file), func(ctx context.Context, s *app.Stack) error {
+		text, err := s.Read(file, maxFile)
+		if err != nil {
+			return err
+		}
+		grants, err := readGrants(string(text), batch, reason)
+		if err != nil {
+			return err
+		}
+		return grantAll(ctx, s, grants)
+	})
+	cmd.Flags().StringVar(&batch, "batch", "", "name of the grants, beginning with their date: 2026-03-31-invoices")
+	cmd.Flags().StringVar(&reason, "reason", "", "reason for the ledger, for lines without one")
 	return cmd
 }
 
-func (o *grantsOptions) run(ctx context.Context, s *app.Stack) error {
-	text, err := s.Read(o.file, maxFile)
+// grantAll makes the grants where all projects exist.
+func grantAll(ctx context.Context, s *app.Stack, grants []bulkGrant) error {
+	known, err := s.ProjectIDs(ctx, "")
 	if err != nil {
 		return err
 	}
-	grants, err := readGrants(string(text), o.batch, o.reason)
-	if err != nil {
-		return err
-	}
-	projects, err := s.Projects.ListProjects(ctx)
-	if err != nil {
-		return err
-	}
-	known := map[string]bool{}
-	for _, p := range projects {
-		known[p.ID] = true
-	}
+	slices.Sort(known)
 	var absent []string
 	for _, g := range grants {
-		if !known[g.ProjectID] {
+		if _, found := slices.BinarySearch(known, g.ProjectID); !found {
 			absent = append(absent, g.ProjectID)
 		}
 	}
@@ -170,10 +169,6 @@ func (o *grantsOptions) run(ctx context.Context, s *app.Stack) error {
 	if err != nil {
 		return err
 	}
-	return grantAll(ctx, s, grants, actor)
-}
-
-func grantAll(ctx context.Context, s *app.Stack, grants []bulkGrant, actor string) error {
 	failed, total := 0, int64(0)
 	t := app.Table{Header: []string{"PROJECT", "CREDITS", "REASON", "ID", "OUTCOME"}}
 	step := s.Progress("granting", len(grants))

@@ -1,7 +1,9 @@
 package credit
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -82,48 +84,53 @@ func (e EntryView) note() string {
 	return text + "by " + actor
 }
 
-type ledgerOptions struct {
-	date      string
-	last      time.Time
-	days      int
-	uncertain bool
-}
-
 func ledger(a *app.App) *cobra.Command {
-	o := &ledgerOptions{}
+	var date string
+	var last time.Time
+	var days int
+	var uncertain bool
 	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "ledger PROJECT",
 		Short: "Show the ledger entries of a project",
 		Example: `  svc credit ledger acme
   svc credit ledger acme --day 2026-03-31 --days 31 --output csv
   svc credit ledger acme --uncertain`,
-	}, o.parse, o.run)
+	}, func([]string) (err error) {
+		if last, err = time.Parse(time.DateOnly, cmp.Or(date, time.Now().UTC().Format(time.DateOnly))); err != nil {
+			return app.Usagef("--day is a UTC date such as 2026-03-31, not %q", date)
+		}
+		if days < 1 || days > maxDays {
+			return app.Usagef("--days is 1 to %d", maxDays)
+		}
+		return nil
+	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		if uncertain {
+			entries, err := s.Credits.Uncertain(ctx, rec.ID)
+			if err != nil {
+				return err
+			}
+			return printEntries(s, entries)
+		}
+		var all []credit.Entry // the oldest first
+		for back := days - 1; back >= 0; back-- {
+			entries, err := s.Credits.Entries(ctx, rec.ID, last.AddDate(0, 0, -back).Format(time.DateOnly))
+			if err != nil {
+				return err
+			}
+			all = append(all, entries...)
+		}
+		return printEntries(s, all)
+	})
 	flags := cmd.Flags()
-	flags.StringVar(&o.date, "day", "", "UTC date (default: today)")
-	flags.IntVar(&o.days, "days", 1, "number of days, the last one included")
-	flags.BoolVar(&o.uncertain, "uncertain", false, "show the uncertain charges of all days: a vendor may have carried out the request")
+	flags.StringVar(&date, "day", "", "UTC date (default: today)")
+	flags.IntVar(&days, "days", 1, "number of days, the last one included")
+	flags.BoolVar(&uncertain, "uncertain", false, "show the uncertain charges of all days: a vendor may have carried out the request")
 	return cmd
 }
 
-func (o *ledgerOptions) parse([]string) (err error) {
-	o.last = time.Now().UTC()
-	if o.date != "" {
-		if o.last, err = time.Parse(time.DateOnly, o.date); err != nil {
-			return app.Usagef("--day is a UTC date such as 2026-03-31, not %q", o.date)
-		}
-	}
-	if o.days < 1 || o.days > maxDays {
-		return app.Usagef("--days is 1 to %d", maxDays)
-	}
-	return nil
-}
-
-func (o *ledgerOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
-	entries, err := o.entries(ctx, s, rec.ID)
-	if err != nil {
-		return err
-	}
-	views, rows := app.List(entries, func(e credit.Entry) (EntryView, []string) {
+func printEntries(s *app.Stack, entries []credit.Entry) error {
+	header := []string{"ID", "TIME", "STATE", "CREDITS", "USD", "OPERATION", "ENVIRONMENT", "VENDOR", "REQUEST", "NOTE"}
+	return app.PrintList(s.App, app.Table{Header: header, Empty: "No entries."}, entries, func(e credit.Entry) (EntryView, []string) {
 		v := viewEntry(e)
 		credits, dollars := s.Number(v.effect()), app.Dollars(v.effect())
 		if v.effect() > 0 && !s.CSV() {
@@ -131,22 +138,84 @@ func (o *ledgerOptions) run(ctx context.Context, s *app.Stack, rec *project.Reco
 		}
 		return v, []string{string(v.ID), s.Time(v.At), string(v.State), credits, dollars, v.Operation, v.Environment, v.Vendor, v.RequestID, v.note()}
 	})
-	header := []string{"ID", "TIME", "STATE", "CREDITS", "USD", "OPERATION", "ENVIRONMENT", "VENDOR", "REQUEST", "NOTE"}
-	return s.Print(views, app.Table{Header: header, Rows: rows, Empty: "No entries."})
 }
 
-// entries reads the entries of the days, the oldest first, or the uncertain charges.
-func (o *ledgerOptions) entries(ctx context.Context, s *app.Stack, projectID string) ([]credit.Entry, error) {
-	if o.uncertain {
-		return s.Credits.Uncertain(ctx, projectID)
+// LedgerCommand returns "svc ledger".
+func LedgerCommand(a *app.App) *cobra.Command {
+	return app.Group("ledger", "Audit the wallets against the ledger", verify(a))
+}
+
+type damageView struct {
+	ProjectID string        `json:"project_id"`
+	Damage    credit.Damage `json:"damage"`
+	ID        credit.Key    `json:"id"`
+	Detail    string        `json:"detail"`
+}
+
+func verify(a *app.App) *cobra.Command {
+	return a.Command(&cobra.Command{
+		Use:   "verify",
+		Short: "Recompute every wallet from the ledger and report what differs",
+		Long: `Recompute every wallet from the ledger and report what differs:
+
+  balance + pending without a capture + captures - refunds - adjustments = grants
+
+The command reads both tables, changes nothing, and may run while the service runs.
+Exit code 1 means that the command has found a difference.`,
+	}, nil, runVerify)
+}
+
+func runVerify(ctx context.Context, s *app.Stack) error {
+	step := s.Progress("reading", 0)
+	verified, err := s.Credits.Verify(ctx, func(int) { step() })
+	if s.Hidden != nil {
+		s.Note("") // ends the line of the progress
 	}
-	var all []credit.Entry
-	for back := o.days - 1; back >= 0; back-- {
-		entries, err := s.Credits.Entries(ctx, projectID, o.last.AddDate(0, 0, -back).Format(time.DateOnly))
-		if err != nil {
-			return nil, err
+	if err != nil {
+		return err
+	}
+	views, rows := app.List(verified.Findings, func(f credit.Finding) (damageView, []string) {
+		return damageView{f.Project, f.Damage, f.Key, f.Detail}, []string{f.Project, string(f.Damage), string(f.Key), f.Detail}
+	})
+	t := app.Table{Header: []string{"PROJECT", "DAMAGE", "ID", "DETAIL"}, Rows: rows, Empty: "Every wallet agrees with its ledger."}
+	err = s.Print(map[string]any{"wallets": verified.Wallets, "entries": verified.Entries, "findings": views}, t)
+	s.Note("%d wallets, %d ledger entries.", verified.Wallets, verified.Entries)
+	if err != nil {
+		return err
+	}
+	return app.Problems(len(views))
+}
+
+// PriceCommand returns "svc price".
+func PriceCommand(a *app.App) *cobra.Command {
+	return app.Group("price", "Show what operations cost", a.Command(&cobra.Command{
+		Use: "list", Short: "List the prices of Managed operations; Manual operations, balance and currency are free",
+	}, nil, prices))
+}
+
+type priceView struct {
+	Operation string `json:"operation"`
+	Credits   int64  `json:"credits"`
+	USD       string `json:"usd"`
+	Parameter string `json:"parameter"`
+}
+
+func prices(ctx context.Context, s *app.Stack) error {
+	d, err := s.Deployed(ctx)
+	if err != nil {
+		return err
+	}
+	var known []priceView
+	for _, p := range credit.PriceList() {
+		if price, ok := d.Prices[p.Name]; ok {
+			known = append(known, priceView{p.Name, price, app.Dollars(price), p.Parameter})
 		}
-		all = append(all, entries...)
 	}
-	return all, nil
+	if len(known) == 0 {
+		return errors.New("the stack has no prices")
+	}
+	t := app.Table{Header: []string{"OPERATION", "CREDITS", "USD", "PARAMETER"}}
+	return app.PrintList(s.App, t, known, func(v priceView) (priceView, []string) {
+		return v, []string{v.Operation, s.Number(v.Credits), v.USD, v.Parameter}
+	})
 }

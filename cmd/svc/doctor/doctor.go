@@ -3,6 +3,10 @@ package doctor
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -10,11 +14,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"svcapi/cmd/svc/app"
+	"svcapi/shared/project"
 )
 
 // Command returns "svc doctor".
 func Command(a *app.App) *cobra.Command {
-	o := &options{}
+	var only string
+	var probe, all bool
 	cmd := a.Command(&cobra.Command{
 		Use:   "doctor",
 		Short: "Check a stage end to end and report problems",
@@ -26,28 +32,21 @@ credential that it issues and revokes.
 Exit code 1 means that something is broken. Warnings alone have exit code 0.`,
 		Example: `  svc doctor --stage prod
   svc doctor --local --project acme --probe`,
-	}, o.parse, o.run)
-	cmd.Flags().StringVar(&o.projectID, "project", "", "check this project alone")
-	cmd.Flags().BoolVar(&o.probe, "probe", false, "also make a request")
-	cmd.Flags().BoolVar(&o.all, "all", false, "also show checks without a problem")
+	}, nil, func(ctx context.Context, s *app.Stack) error {
+		if probe && only == "" {
+			return app.Usagef("--probe needs --project")
+		}
+		d := &Diagnosis{Stack: s, Only: only, probe: probe, Pause: probePause, Now: time.Now}
+		return d.run(ctx, all)
+	})
+	cmd.Flags().StringVar(&only, "project", "", "check this project alone")
+	cmd.Flags().BoolVar(&probe, "probe", false, "also make a request")
+	cmd.Flags().BoolVar(&all, "all", false, "also show checks without a problem")
 	return cmd
 }
 
-type options struct {
-	projectID  string
-	probe, all bool
-}
-
-func (o *options) parse([]string) error {
-	if o.probe && o.projectID == "" {
-		return app.Usagef("--probe needs --project")
-	}
-	return nil
-}
-
-func (o *options) run(ctx context.Context, s *app.Stack) error {
-	d := &Diagnosis{Stack: s, Only: o.projectID, probe: o.probe, Pause: probePause, Now: time.Now}
-	step := s.Progress("checking", len(checks))
+func (d *Diagnosis) run(ctx context.Context, all bool) error {
+	step := d.Progress("checking", len(checks))
 	for _, check := range checks {
 		check(d, ctx)
 		if err := ctx.Err(); err != nil {
@@ -56,9 +55,9 @@ func (o *options) run(ctx context.Context, s *app.Stack) error {
 		step()
 	}
 	intended := d.intended()
-	err := s.PrintFindings(d.Found, o.all)
+	err := d.PrintFindings(d.Found, all)
 	if intended > 0 {
-		s.Note("%d of those in order are faults that the demo has on purpose; --all shows them.", intended)
+		d.Note("%d of those in order are faults that the demo has on purpose; --all shows them.", intended)
 	}
 	return err
 }
@@ -98,9 +97,106 @@ var checks = []func(*Diagnosis, context.Context){
 
 func (d *Diagnosis) identity(ctx context.Context) {
 	actor, err := d.Actor(ctx)
-	if err != nil {
-		d.Fail("identity", "", err)
+	if d.Failed("identity", "", err) {
 		return
 	}
 	d.Add(app.OK, "identity", actor, "", "")
+}
+
+// gatewayTimeout bounds a request to the API, with a cold start.
+const gatewayTimeout = 30 * time.Second
+
+// response holds the fields of an API response that doctor uses.
+type response struct {
+	status    int
+	requestID string
+	Error     struct{ Code string }
+}
+
+func (d *Diagnosis) request(ctx context.Context, url, clientID, clientSecret string) (response, error) {
+	ctx, cancel := context.WithTimeout(ctx, gatewayTimeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader("{}"))
+	if err != nil {
+		return response{}, err
+	}
+	r.Header.Set("X-API-KEY", clientID)
+	r.Header.Set("X-API-SECRET", clientSecret)
+	out, err := (&http.Client{}).Do(r) // the stack itself, no vendor
+	if err != nil {
+		return response{}, err
+	}
+	defer func() { _ = out.Body.Close() }()
+	a := response{status: out.StatusCode, requestID: out.Header.Get("X-SVC-Request-ID")}
+	if json.NewDecoder(io.LimitReader(out.Body, 1<<20)).Decode(&a) != nil || a.requestID == "" {
+		return a, fmt.Errorf("HTTP %d, which is not a response of the API", out.StatusCode)
+	}
+	return a, nil
+}
+
+// balancePath is an operation without a price.
+const balancePath = "/sms/balance"
+
+// gateway makes a request without valid credentials: a 401 proves that the gateway, the function and the table work.
+func (d *Diagnosis) gateway(ctx context.Context) {
+	known, err := d.Deployed(ctx)
+	if d.Failed("stack", d.StackName(), err) {
+		return
+	}
+	if known.BaseURL == "" {
+		d.Add(app.Broken, "stack", d.StackName(), "the stack does not name its base URL", "aws cloudformation describe-stacks --region "+d.AWS.Region+" --query 'Stacks[?Outputs[?OutputKey==`BaseUrl`]].StackName'")
+		return
+	}
+	a, err := d.request(ctx, known.BaseURL+balancePath, "svc_doctor_aaaaaaaa", "svcs_none")
+	switch {
+	case err != nil:
+		d.Add(app.Broken, "gateway", known.BaseURL, err.Error(), "Is the stack deployed, and does the base URL belong to it? A web ACL or the DNS may block the request.")
+	case a.status != http.StatusUnauthorized:
+		d.Add(app.Broken, "gateway", known.BaseURL, fmt.Sprintf("HTTP %d %s without credentials, not 401", a.status, a.Error.Code), d.Line("logs %s", a.requestID))
+	default:
+		d.Add(app.OK, "gateway", known.BaseURL, "", "")
+	}
+	if d.probe && err == nil {
+		d.Probe(ctx, known.BaseURL)
+	}
+}
+
+const (
+	// probePause exceeds the second for which a function may refuse a new credential (docs/decisions.md#project-records).
+	probePause = 1500 * time.Millisecond
+	// ProbeAttempts last longer than the ten seconds for which functions cache a record.
+	ProbeAttempts = 8
+)
+
+// requestNew makes a request with a new credential, and repeats the request while a function may not know the credential.
+func (d *Diagnosis) requestNew(ctx context.Context, url, clientID, clientSecret string) (response, error) {
+	for attempt := 1; ; attempt++ {
+		a, err := d.request(ctx, url, clientID, clientSecret)
+		if err != nil || a.status != http.StatusUnauthorized || attempt == ProbeAttempts {
+			return a, err
+		}
+		select {
+		case <-ctx.Done():
+			return a, ctx.Err()
+		case <-time.After(d.Pause):
+		}
+	}
+}
+
+// Probe makes a request with a credential that Probe issues and revokes.
+func (d *Diagnosis) Probe(ctx context.Context, baseURL string) {
+	clientID, clientSecret, err := d.Projects.IssueCredential(ctx, d.Only, project.Development)
+	if d.Failed("probe", d.Only, err) {
+		return
+	}
+	a, err := d.requestNew(ctx, baseURL+balancePath, clientID, clientSecret)
+	d.Failed("probe", clientID, d.Projects.RevokeCredential(context.WithoutCancel(ctx), clientID))
+	switch {
+	case err != nil:
+		d.Add(app.Broken, "probe", d.Only, err.Error(), d.Line("doctor"))
+	case a.status == http.StatusUnauthorized || a.status == http.StatusInternalServerError:
+		d.Add(app.Broken, "probe", d.Only, fmt.Sprintf("HTTP %d %s with a valid credential", a.status, a.Error.Code), d.Line("logs %s", a.requestID))
+	default:
+		d.Add(app.OK, "probe", d.Only, fmt.Sprintf("HTTP %d %s", a.status, a.Error.Code), "")
+	}
 }

@@ -20,21 +20,14 @@ func (d *Diagnosis) projects(ctx context.Context) {
 		return
 	}
 	ids, err := d.ProjectIDs(ctx, d.Only)
-	if err != nil {
-		d.Fail("projects", d.Only, err)
+	if d.Failed("projects", d.Only, err) {
 		return
 	}
-	if len(ids) == 0 {
-		d.Add(app.Warning, "projects", "", "there are no projects", d.Line("project create Acme"))
-	}
+	d.AddIf(len(ids) == 0, app.Warning, "projects", "", "there are no projects", d.Line("project create Acme"))
 	for _, id := range ids {
 		before := len(d.Found)
-		if err := d.project(ctx, id); err != nil {
-			d.Fail("project", id, err)
-		}
-		if len(d.Found) == before {
-			d.Add(app.OK, "project", id, "", "")
-		}
+		d.Failed("project", id, d.project(ctx, id))
+		d.AddIf(len(d.Found) == before, app.OK, "project", id, "", "")
 	}
 }
 
@@ -48,24 +41,20 @@ func (d *Diagnosis) project(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if !project.ValidID(id) {
-		d.Add(app.Broken, "reserved", id, "its ID is a reserved word: its credentials get 401 unauthorized", "Move its client: svc project export, then svc project import FILE --id ID.")
-	}
-	if rec.Paused {
-		d.Add(app.Warning, "paused", id, "every request gets 503 project_paused", d.Line("project resume %s", id))
-	}
-	if rec.Trial && len(rec.TrialDestinations) == 0 {
-		d.Add(app.Warning, "trial", id, "it is on trial, and no destination is allowed", d.Line("project trial %s on --allow 0771234567", id))
-	}
+	d.AddIf(!project.ValidID(id), app.Broken, "reserved", id, "its ID is a reserved word: its credentials get 401 unauthorized",
+		"Move its client: svc project export, then svc project import FILE --id ID.")
+	d.AddIf(rec.Paused, app.Warning, "paused", id, "every request gets 503 project_paused", d.Line("project resume %s", id))
+	d.AddIf(rec.Trial && len(rec.TrialDestinations) == 0, app.Warning, "trial", id, "it is on trial, and no destination is allowed",
+		d.Line("project trial %s on --allow 0771234567", id))
 	for _, env := range project.Environments() {
 		if err := d.environment(ctx, rec, env); err != nil {
 			return err
 		}
 	}
 	for _, c := range rec.Credentials {
-		if len(c.Secrets) > 1 && d.Now().Sub(c.Secrets[len(c.Secrets)-1].Created) > maxRotation {
-			d.Add(app.Warning, "rotation", c.ClientID, "its older secret still works, a week after the newer one", d.Line("credential rotate %s --finish", c.ClientID))
-		}
+		long := len(c.Secrets) > 1 && d.Now().Sub(c.Secrets[len(c.Secrets)-1].Created) > maxRotation
+		d.AddIf(long, app.Warning, "rotation", c.ClientID, "its older secret still works, a week after the newer one",
+			d.Line("credential rotate %s --finish", c.ClientID))
 	}
 	return d.money(ctx, rec)
 }
@@ -89,9 +78,7 @@ func (d *Diagnosis) environment(ctx context.Context, rec *project.Record, env pr
 			d.secret(ctx, i.Kind, rec.ID, d.Line("integration set %s %s %s --env %s --ask", rec.ID, i.Kind, i.Vendor, env))
 		}
 		view, err := catalog.ViewOf(ctx, d.Stack, rec.ID, i)
-		if err != nil {
-			d.Fail("integration", rec.ID+" "+i.ID, err)
-		} else if view.Incomplete != "" {
+		if !d.Failed("integration", rec.ID+" "+i.ID, err) && view.Incomplete != "" {
 			d.Add(app.Broken, "integration", rec.ID+" "+i.ID, view.Incomplete, d.completion(ctx, rec.ID, i))
 		}
 	}
@@ -155,11 +142,7 @@ func (d *Diagnosis) money(ctx context.Context, rec *project.Record) error {
 		d.Add(app.Broken, "settler", rec.ID, app.Credits(wallet.Reserved)+" are reserved by requests that ended long ago", "The settling function does not run: docs/runbook.md, Settle silent.")
 	}
 	uncertain, err := d.Credits.Uncertain(ctx, rec.ID)
-	if err != nil {
-		return err
-	}
-	if len(uncertain) > 0 {
-		d.Add(app.Warning, "uncertain", rec.ID, fmt.Sprintf("%d SMS were charged with an unknown outcome", len(uncertain)), d.Line("sms uncertain list %s", rec.ID))
-	}
-	return nil
+	d.AddIf(len(uncertain) > 0, app.Warning, "uncertain", rec.ID, fmt.Sprintf("%d SMS were charged with an unknown outcome", len(uncertain)),
+		d.Line("sms uncertain list %s", rec.ID))
+	return err
 }

@@ -44,7 +44,7 @@ func (d *Diagnosis) tables(ctx context.Context) {
 			continue
 		}
 		if err != nil {
-			d.Fail("table", name, err)
+			d.Failed("table", name, err)
 			d.noTables = true
 			if _, responded := errors.AsType[smithy.APIError](err); !responded {
 				return // DynamoDB cannot be reached
@@ -56,8 +56,7 @@ func (d *Diagnosis) tables(ctx context.Context) {
 			d.clock(d.Now().Sub(at))
 		}
 		severity, detail, advice, err := d.table(ctx, want.name, want.keys, out.Table)
-		if err != nil {
-			d.Fail("table", name, err)
+		if d.Failed("table", name, err) {
 			continue
 		}
 		d.Add(severity, "table", name, detail, advice)
@@ -145,7 +144,7 @@ func (d *Diagnosis) vaultAccess(ctx context.Context) {
 	name := secret.Name(d.Stage, project.SMS, secret.Managed)
 	_, err := d.Vault.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &name})
 	if response, ok := errors.AsType[smithy.APIError](err); err != nil && (!ok || response.ErrorCode() != "ResourceNotFoundException" && response.ErrorCode() != "InvalidRequestException") {
-		d.Fail("secrets", "Secrets Manager", err)
+		d.Failed("secrets", "Secrets Manager", err)
 		d.noVault = true
 		return
 	}
@@ -172,7 +171,7 @@ func (d *Diagnosis) secret(ctx context.Context, kind project.Kind, owner, restor
 	deleted, err := d.Secrets.Deleted(ctx, kind, owner)
 	switch {
 	case err != nil:
-		d.Fail("secret", name, err)
+		d.Failed("secret", name, err)
 	case deleted:
 		d.Add(app.Broken, "secret", name, "it is scheduled for deletion: no function can read it", restore)
 	}
@@ -188,7 +187,7 @@ func (d *Diagnosis) exchangeRates(ctx context.Context) {
 	current, err := d.Rates.Current(ctx)
 	switch {
 	case err != nil:
-		d.Fail("rates", "", err)
+		d.Failed("rates", "", err)
 	case current == nil:
 		d.Add(app.Warning, "rates", "", "there are no exchange rates: currency operations return 422", d.Line("rates sync"))
 	case d.Now().Sub(current.Fetched) > ratesStale:

@@ -2,6 +2,7 @@
 package integration
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/catalog"
 	"svcapi/shared/project"
+	"svcapi/shared/secret"
+	"svcapi/shared/upstream"
 )
 
 // Command returns "svc integration".
@@ -37,46 +40,35 @@ func show(ctx context.Context, s *app.Stack, projectID string, envs []project.En
 	return s.Print(app.OneOrAll(views), catalog.Table(views))
 }
 
-type listOptions struct{ environments []project.Environment }
-
 func list(a *app.App) *cobra.Command {
-	o := &listOptions{}
-	short := "List a project's integrations with their missing fields"
-	cmd := a.ProjectCommand(&cobra.Command{Use: "list PROJECT", Short: short}, nil, o.run)
-	app.EnvironmentsFlag(cmd, &o.environments, true)
+	var envs []project.Environment
+	cmd := a.ProjectCommand(&cobra.Command{
+		Use: "list PROJECT", Short: "List a project's integrations with their missing fields",
+	}, nil, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		views, err := catalog.ViewAll(ctx, s, rec)
+		if err != nil {
+			return err
+		}
+		views = slices.DeleteFunc(views, func(v catalog.View) bool { return !slices.Contains(envs, v.Environment) })
+		return s.Print(views, catalog.Table(views))
+	})
+	app.EnvironmentsFlag(cmd, &envs, "both")
 	return cmd
 }
 
-func (o *listOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
-	views, err := catalog.ViewAll(ctx, s, rec)
-	if err != nil {
-		return err
-	}
-	views = slices.DeleteFunc(views, func(v catalog.View) bool { return !slices.Contains(o.environments, v.Environment) })
-	return s.Print(views, catalog.Table(views))
-}
-
-type enableOptions struct {
-	active       bool
-	kind         project.Kind
-	vendor       string
-	environments []project.Environment
-}
-
 func enable(a *app.App, name, short string, active bool) *cobra.Command {
-	o := &enableOptions{active: active}
+	var kind, vendor string
+	var envs []project.Environment
 	cmd := &cobra.Command{Use: name + " PROJECT KIND VENDOR", Short: short}
-	app.EnvironmentsFlag(cmd, &o.environments, false)
-	return a.ProjectCommand(cmd, app.Bind((*string)(&o.kind), &o.vendor), o.run)
-}
-
-func (o *enableOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
-	for _, env := range o.environments {
-		if err := s.Projects.EnableIntegration(ctx, rec.ID, env, o.kind, o.vendor, o.active); err != nil {
-			return err
+	app.EnvironmentsFlag(cmd, &envs, "development")
+	return a.ProjectCommand(cmd, app.Bind(&kind, &vendor), func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		for _, env := range envs {
+			if err := s.Projects.EnableIntegration(ctx, rec.ID, env, project.Kind(kind), vendor, active); err != nil {
+				return err
+			}
 		}
-	}
-	return show(ctx, s, rec.ID, o.environments, o.kind, o.vendor)
+		return show(ctx, s, rec.ID, envs, project.Kind(kind), vendor)
+	})
 }
 
 // checkView is the result of the check of one integration.
@@ -88,48 +80,44 @@ type checkView struct {
 	Detail      string              `json:"detail"`
 }
 
-type checkOptions struct {
-	kind, vendor string // empty for all
-	environments []project.Environment
-}
-
 func check(a *app.App) *cobra.Command {
-	o := &checkOptions{}
+	var kind, vendor string // empty for all
+	var envs []project.Environment
 	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "check PROJECT [KIND [VENDOR]]",
 		Short: "Check a project's integrations: settings, secret, endpoint, and the account where the vendor permits a test",
 		Long: `Check a project's integrations. The command sends no SMS and charges no credits. A
 vendor may count a look-up of the command.`,
-	}, app.Bind(&o.kind, &o.vendor), o.run)
-	app.EnvironmentsFlag(cmd, &o.environments, true)
-	return cmd
-}
-
-func (o *checkOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
-	integrations := slices.DeleteFunc(slices.Clone(rec.Integrations), func(i project.Integration) bool {
-		return !slices.Contains(o.environments, i.Environment) || o.kind != "" && string(i.Kind) != o.kind || o.vendor != "" && i.Vendor != o.vendor
-	})
-	if len(integrations) == 0 {
-		if o.kind != "" { // a name that this version does not know
-			if _, err := catalog.Find(o.kind, o.vendor); err != nil && (o.vendor != "" || catalog.ValidateKind(o.kind) != nil) {
+	}, app.Bind(&kind, &vendor), func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		integrations := slices.DeleteFunc(slices.Clone(rec.Integrations), func(i project.Integration) bool {
+			return !slices.Contains(envs, i.Environment) || kind != "" && string(i.Kind) != kind || vendor != "" && i.Vendor != vendor
+		})
+		if len(integrations) > 0 {
+			return checkAll(ctx, s, rec.ID, integrations)
+		}
+		if kind != "" { // a name that this version does not know
+			if _, err := catalog.Find(kind, vendor); err != nil && (vendor != "" || catalog.ValidateKind(kind) != nil) {
 				return err
 			}
 		}
 		return fmt.Errorf("no such integrations of project %s: %w", rec.ID, project.ErrNotFound)
-	}
+	})
+	app.EnvironmentsFlag(cmd, &envs, "both")
+	return cmd
+}
+
+func checkAll(ctx context.Context, s *app.Stack, projectID string, integrations []project.Integration) error {
 	failed := 0
-	views, rows := app.List(integrations, func(i project.Integration) (checkView, []string) {
-		v, ok := checkOne(ctx, s, rec.ID, i), "yes"
+	t := app.Table{Header: []string{"ENVIRONMENT", "KIND", "VENDOR", "OK", "DETAIL"}}
+	err := app.PrintList(s.App, t, integrations, func(i project.Integration) (checkView, []string) {
+		v, ok := checkOne(ctx, s, projectID, i), "yes"
 		if !v.OK {
 			ok = "no"
 			failed++
 		}
 		return v, []string{string(v.Environment), string(v.Kind), v.Vendor, ok, v.Detail}
 	})
-	if err := s.Print(views, app.Table{Header: []string{"ENVIRONMENT", "KIND", "VENDOR", "OK", "DETAIL"}, Rows: rows}); err != nil {
-		return err
-	}
-	return app.Problems(failed)
+	return cmp.Or(err, app.Problems(failed))
 }
 
 // checkOne checks one integration.
@@ -146,4 +134,125 @@ func checkOne(ctx context.Context, s *app.Stack, projectID string, i project.Int
 		v.Detail = err.Error()
 	}
 	return v
+}
+
+type setOptions struct {
+	offer                     catalog.Offer
+	environments              []project.Environment
+	mode                      project.Mode
+	file                      string
+	settings                  []string
+	priority                  int
+	hasPriority               func() bool
+	inactive, incomplete, ask bool
+}
+
+func set(a *app.App) *cobra.Command {
+	o := &setOptions{}
+	cmd := a.ProjectCommand(&cobra.Command{
+		Use:   "set PROJECT KIND VENDOR",
+		Short: "Create or change the integration of a project with a vendor",
+		Long: `Create or change the integration of a project with a vendor. Omitted settings stay
+unchanged; an empty value removes a setting. A new integration is active.
+
+A byok integration uses the project's own vendor account. At a terminal the command
+asks for the secret fields while one is missing, or with --ask (Enter keeps the
+stored value). Programs pass the fields as a JSON object in a file, or on standard
+input with --secrets -. A managed integration uses the service's own account, see
+"svc vendor account".`,
+		Example: `  svc integration set acme sms quicksend --mode byok --setting sender_id=Acme
+  svc integration set acme sms twilio --mode managed --env production --priority 2`,
+	}, catalog.ParseVendor(&o.offer), o.run)
+	app.EnvironmentsFlag(cmd, &o.environments, "development")
+	flags := cmd.Flags()
+	flags.StringVar((*string)(&o.mode), "mode", "", "managed: the service's account, the project pays credits; byok: the project's own account")
+	app.Complete(cmd, "mode", string(project.Managed), string(project.BYOK))
+	flags.StringArrayVar(&o.settings, "setting", nil, "NAME=VALUE, a setting of the vendor (repeat for more)")
+	flags.StringVar(&o.file, "secrets", "", "file with a JSON object of the secret fields, - for standard input")
+	flags.BoolVar(&o.ask, "ask", false, "ask for secret fields that are already stored")
+	flags.IntVar(&o.priority, "priority", 0, "order of the active integrations, the lowest first")
+	flags.BoolVar(&o.inactive, "inactive", false, "do not use the integration yet")
+	flags.BoolVar(&o.incomplete, "incomplete", false, "store the integration although a required field is missing")
+	o.hasPriority = func() bool { return flags.Changed("priority") }
+	return cmd
+}
+
+func (o *setOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	var integrations []project.Integration
+	var accounts []catalog.Account
+	for _, env := range o.environments {
+		i, err := o.integration(s, rec, env)
+		if err != nil {
+			return err
+		}
+		if i.Mode == project.BYOK && !project.ValidID(rec.ID) {
+			return fmt.Errorf("%w: project %s has a reserved ID, its secrets would have the names of the service's own vendor accounts", app.ErrRefused, rec.ID)
+		}
+		account, err := catalog.ReadAccount(ctx, s, o.offer, secret.Owner(i.Mode, rec.ID), env)
+		if err != nil {
+			return err
+		}
+		integrations, accounts = append(integrations, i), append(accounts, account)
+	}
+	if err := o.readSecrets(ctx, s, integrations, accounts); err != nil {
+		return err
+	}
+	for n, i := range integrations {
+		_, err := s.Vendors.Resolve(ctx, rec.ID, i, &o.offer.Spec, catalog.Staged(accounts[n].Fields))
+		if err != nil && (!o.incomplete || !errors.Is(err, upstream.ErrIncomplete)) {
+			return err
+		}
+	}
+	for n, i := range integrations {
+		// The secret is written first, so that an active integration always has a secret.
+		if err := accounts[n].Put(ctx, s); err != nil {
+			return err
+		}
+		if err := s.Projects.PutIntegration(ctx, rec.ID, i); err != nil {
+			return err
+		}
+	}
+	return show(ctx, s, rec.ID, o.environments, o.offer.Kind, o.offer.Spec.Name)
+}
+
+// integration returns the project's integration with the changes of the options, or a new integration.
+func (o *setOptions) integration(s *app.Stack, rec *project.Record, env project.Environment) (i project.Integration, err error) {
+	i = project.Integration{Kind: o.offer.Kind, Environment: env, Vendor: o.offer.Spec.Name, Active: !o.inactive}
+	if before := rec.Integration(env, o.offer.Kind, o.offer.Spec.Name); before != nil {
+		i = *before
+	} else if o.mode == "" {
+		return i, app.Usagef(`a new integration needs --mode, "managed" or "byok"`)
+	}
+	if o.mode != "" {
+		i.Mode = o.mode
+	}
+	if i.Mode != project.Managed && i.Mode != project.BYOK {
+		return i, app.Usagef(`--mode is "managed" or "byok", not %q`, string(o.mode))
+	}
+	if o.hasPriority() {
+		i.Priority = o.priority
+	}
+	if o.inactive {
+		i.Active = false
+	}
+	if i.Settings, err = o.offer.Apply(i.Settings, o.settings); err != nil {
+		return i, err
+	}
+	var usesSandbox bool
+	if i.Settings, usesSandbox = o.offer.WithSandbox(s, i.Settings); usesSandbox {
+		s.Note("Endpoint: the sandbox, %s. The local stack calls a real vendor only with --setting endpoint=URL.", i.Settings[upstream.EndpointSetting])
+	}
+	return i, nil
+}
+
+// readSecrets sets the secret fields of the accounts of byok integrations.
+func (o *setOptions) readSecrets(ctx context.Context, s *app.Stack, integrations []project.Integration, accounts []catalog.Account) error {
+	managed := slices.ContainsFunc(integrations, func(i project.Integration) bool { return i.Mode == project.Managed })
+	if !managed && len(o.offer.Spec.Secrets) > 0 {
+		return catalog.ReadSecrets(ctx, s, accounts, o.file, o.ask)
+	}
+	if o.file != "" {
+		return app.Usagef(`--secrets is for byok integrations; "svc vendor account" sets the account that managed ones use`)
+	}
+	return nil
 }

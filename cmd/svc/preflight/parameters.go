@@ -123,9 +123,7 @@ func (f *flight) checkParameters(p parameters) {
 		}
 	}
 	f.combinations(p)
-	if len(f.Found) == before {
-		f.Add(app.OK, "parameters", p.from, "", "")
-	}
+	f.AddIf(len(f.Found) == before, app.OK, "parameters", p.from, "", "")
 }
 
 // problem returns what a value has to be, and nothing for a value that the template accepts and the functions can read.
@@ -160,9 +158,8 @@ func (f *flight) combinations(p parameters) {
 	for _, c := range []struct{ name, needs string }{
 		{"DomainName", "CertificateArn"}, {"CertificateArn", "DomainName"}, {"HostedZoneId", "DomainName"},
 	} {
-		if p.value(c.name) != "" && p.value(c.needs) == "" {
-			f.Add(app.Broken, "parameters", c.name, "it needs "+c.needs, "Set both, or neither.")
-		}
+		lacks := p.value(c.name) != "" && p.value(c.needs) == ""
+		f.AddIf(lacks, app.Broken, "parameters", c.name, "it needs "+c.needs, "Set both, or neither.")
 	}
 	address := p.number("AddressRequestsPer5Minutes")
 	switch {
@@ -171,7 +168,6 @@ func (f *flight) combinations(p parameters) {
 	case address > 0 && address < 10:
 		f.Add(app.Broken, "parameter", "AddressRequestsPer5Minutes", "AWS WAF takes no limit below 10", "Set 10 or more, or 0 for no web ACL.")
 	}
-	if p.value("AlarmTopicArn") == "" {
-		f.Add(app.Warning, "parameter", "AlarmTopicArn", "without a topic the alarms notify no one", "Set the ARN of an SNS topic that your team reads.")
-	}
+	f.AddIf(p.value("AlarmTopicArn") == "", app.Warning, "parameter", "AlarmTopicArn", "without a topic the alarms notify no one",
+		"Set the ARN of an SNS topic that your team reads.")
 }

@@ -3,13 +3,13 @@ package project
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"svcapi/cmd/svc/app"
 	"svcapi/shared/credit"
@@ -17,25 +17,22 @@ import (
 	"svcapi/shared/ratelimit"
 )
 
-// limitFlags are the flags that change a limit.
-var limitFlags = []string{"requests", "window", "per-recipient", "daily-credits", "daily-units"}
-
 // none removes a limit, and shows one that is not set.
 const none = "none"
 
-type limitsOptions struct {
-	flags                    *pflag.FlagSet
-	requests                 int
-	window                   time.Duration
-	perRecipient             string
-	dailyCredits, dailyUnits string
-	recipients               []project.RecipientLimit // of perRecipient
-	creditsOfDay, unitsOfDay int64                    // of dailyCredits and dailyUnits
-}
-
 func limits(a *app.App) *cobra.Command {
-	o := &limitsOptions{}
-	cmd := a.ProjectCommand(&cobra.Command{
+	var requests project.RateLimit
+	var others project.Limits
+	var perRecipient, dailyCredits, dailyUnits string
+	type edit = func(*project.RateLimit, *project.Limits)
+	edits := map[string]edit{ // by flag
+		"requests":      func(r *project.RateLimit, _ *project.Limits) { r.Requests = requests.Requests },
+		"window":        func(r *project.RateLimit, _ *project.Limits) { r.Window = requests.Window },
+		"per-recipient": func(_ *project.RateLimit, l *project.Limits) { l.Recipients = others.Recipients },
+		"daily-credits": func(_ *project.RateLimit, l *project.Limits) { l.DailyCredits = others.DailyCredits },
+		"daily-units":   func(_ *project.RateLimit, l *project.Limits) { l.DailyUnits = others.DailyUnits },
+	}
+	cmd := &cobra.Command{
 		Use:   "limits PROJECT",
 		Short: "Show, set and remove the limits of a project: requests, messages to one number, a day's credits and SMS units",
 		Long: `Show, set and remove the limits of a project. A limit that no flag names stays as it is, and
@@ -47,34 +44,52 @@ docs/abuse.md says what each limit stops and what to do when it fires.`,
   svc project limits acme --requests 1200 --window 1m
   svc project limits acme --per-recipient 5/10m,20/24h --daily-credits 5000000
   svc project limits acme --per-recipient none --daily-units 2000`,
-	}, o.parse, o.run)
-	o.flags = cmd.Flags()
-	o.flags.IntVar(&o.requests, "requests", 0, "requests per window, in each environment")
-	o.flags.DurationVar(&o.window, "window", time.Minute, "window of the requests, in whole seconds")
-	o.flags.StringVar(&o.perRecipient, "per-recipient", "", `messages to one number in windows, such as 5/10m,20/24h, or "none"`)
-	o.flags.StringVar(&o.dailyCredits, "daily-credits", "", `credits of a UTC day, or "none"`)
-	o.flags.StringVar(&o.dailyUnits, "daily-units", "", `SMS units of a UTC day through Manual (BYOK) integrations, or "none"`)
-	return cmd
-}
-
-func (o *limitsOptions) parse([]string) (err error) {
-	if o.flags.Changed("per-recipient") {
-		if o.recipients, err = parseRecipients(o.perRecipient); err != nil {
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&requests.Requests, "requests", 0, "requests per window, in each environment")
+	flags.DurationVar(&requests.Window, "window", time.Minute, "window of the requests, in whole seconds")
+	flags.StringVar(&perRecipient, "per-recipient", "", `messages to one number in windows, such as 5/10m,20/24h, or "none"`)
+	flags.StringVar(&dailyCredits, "daily-credits", "", `credits of a UTC day, or "none"`)
+	flags.StringVar(&dailyUnits, "daily-units", "", `SMS units of a UTC day through Manual (BYOK) integrations, or "none"`)
+	perRecipient, dailyCredits, dailyUnits = none, none, none // until they are given; an empty text is an error
+	return a.ProjectCommand(cmd, func([]string) (err error) {
+		if others.Recipients, err = parseRecipients(perRecipient); err != nil {
 			return err
 		}
-	}
-	for _, daily := range []struct {
-		flag, text string
-		into       *int64
-	}{{"daily-credits", o.dailyCredits, &o.creditsOfDay}, {"daily-units", o.dailyUnits, &o.unitsOfDay}} {
-		if !o.flags.Changed(daily.flag) || daily.text == none {
-			continue
+		if others.DailyCredits, err = parseDaily("daily-credits", dailyCredits); err != nil {
+			return err
 		}
-		if *daily.into, err = strconv.ParseInt(daily.text, 10, 64); err != nil || *daily.into < 1 {
-			return app.Usagef(`--%s is a whole number above 0 or "none", not %q`, daily.flag, daily.text)
+		others.DailyUnits, err = parseDaily("daily-units", dailyUnits)
+		return err
+	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		maps.DeleteFunc(edits, func(flag string, _ edit) bool { return !flags.Changed(flag) })
+		if len(edits) == 0 {
+			return showLimits(ctx, s, rec)
 		}
+		p, err := s.Projects.SetLimits(ctx, rec.ID, func(r *project.RateLimit, l *project.Limits) {
+			for _, edit := range edits {
+				edit(r, l)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		s.Note("functions follow within seconds")
+		view := viewOf(p)
+		return s.Print(view, app.Table{Rows: append(app.Rows("Project", p.ID), view.limitRows()...)})
+	})
+}
+
+// parseDaily reads the limit of a day. A result of 0 means that there is none.
+func parseDaily(flag, text string) (int64, error) {
+	if text == none {
+		return 0, nil
 	}
-	return nil
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 {
+		return 0, app.Usagef(`--%s is a whole number above 0 or "none", not %q`, flag, text)
+	}
+	return n, nil
 }
 
 // parseRecipients reads limits such as 5/10m,20/24h.
@@ -98,61 +113,26 @@ func parseRecipients(text string) ([]project.RecipientLimit, error) {
 	return all, nil
 }
 
-// edit changes the limits that a flag names.
-func (o *limitsOptions) edit(requests *project.RateLimit, l *project.Limits) {
-	for name, set := range map[string]func(){
-		"requests":      func() { requests.Requests = o.requests },
-		"window":        func() { requests.Window = o.window },
-		"per-recipient": func() { l.Recipients = o.recipients },
-		"daily-credits": func() { l.DailyCredits = o.creditsOfDay },
-		"daily-units":   func() { l.DailyUnits = o.unitsOfDay },
-	} {
-		if o.flags.Changed(name) {
-			set()
-		}
+// showLimits prints the limits of a project, and what the daily limits have counted since 00:00 UTC. A limit that is not
+// set counts nothing.
+func showLimits(ctx context.Context, s *app.Stack, rec *project.Record) (err error) {
+	counters, now := ratelimit.New(s.DB, s.Table("transient")), time.Now()
+	view := struct {
+		View
+		Credits int64 `json:"credits_today"`
+		Units   int64 `json:"units_today"`
+	}{View: viewOf(rec.Project)}
+	if rec.Limits.DailyCredits > 0 {
+		view.Credits, err = counters.Counted(ctx, ratelimit.Daily{Project: rec.ID, Unit: ratelimit.Credits}, now)
 	}
-}
-
-func (o *limitsOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
-	if slices.ContainsFunc(limitFlags, o.flags.Changed) {
-		p, err := s.Projects.SetLimits(ctx, rec.ID, o.edit)
-		if err != nil {
-			return err
-		}
-		s.Note("functions follow within seconds")
-		view := viewOf(p)
-		return s.Print(view, app.Table{Rows: append(app.Rows("Project", p.ID), view.limitRows()...)})
+	if err == nil && rec.Limits.DailyUnits > 0 {
+		view.Units, err = counters.Counted(ctx, ratelimit.Daily{Project: rec.ID, Unit: ratelimit.Units}, now)
 	}
-	used, err := usedToday(ctx, s, &rec.Project)
 	if err != nil {
 		return err
 	}
-	view := struct {
-		View
-		today
-	}{viewOf(rec.Project), used}
-	return s.Print(view, app.Table{Rows: slices.Concat(app.Rows("Project", rec.ID), view.limitRows(), used.rows())})
-}
-
-// today is what the daily limits of a project have counted since 00:00 UTC. A limit that is not set counts nothing.
-type today struct {
-	Credits int64 `json:"credits_today"`
-	Units   int64 `json:"units_today"`
-}
-
-func usedToday(ctx context.Context, s *app.Stack, p *project.Project) (used today, err error) {
-	counters, now := ratelimit.New(s.DB, s.Table("transient")), time.Now()
-	if p.Limits.DailyCredits > 0 {
-		used.Credits, err = counters.Counted(ctx, ratelimit.Daily{Project: p.ID, Unit: ratelimit.Credits}, now)
-	}
-	if err == nil && p.Limits.DailyUnits > 0 {
-		used.Units, err = counters.Counted(ctx, ratelimit.Daily{Project: p.ID, Unit: ratelimit.Units}, now)
-	}
-	return used, err
-}
-
-func (t today) rows() [][]string {
-	return app.Rows("Today", fmt.Sprintf("%s credits, %s SMS units counted", credit.Grouped(t.Credits), credit.Grouped(t.Units)))
+	today := fmt.Sprintf("%s credits, %s SMS units counted", credit.Grouped(view.Credits), credit.Grouped(view.Units))
+	return s.Print(view, app.Table{Rows: slices.Concat(app.Rows("Project", rec.ID), view.limitRows(), app.Rows("Today", today))})
 }
 
 // limitRows are the limits in force.
@@ -182,11 +162,5 @@ func recipientTexts(limits []project.RecipientLimit) []string {
 
 // short returns a window without zeros at its end: 1m for 1m0s.
 func short(window time.Duration) string {
-	text := window.String()
-	for _, zero := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(text, zero) {
-			text = strings.TrimSuffix(text, zero[1:])
-		}
-	}
-	return text
+	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(window.String())
 }

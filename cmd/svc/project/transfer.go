@@ -43,30 +43,35 @@ func transferOf(rec *project.Record) transfer {
 	return transfer{Format: transferFormat, Settings: settingsOf(rec.Project), Integrations: append([]project.Integration{}, rec.Integrations...)}
 }
 
-type importOptions struct{ file, id string }
-
 func importFile(a *app.App) *cobra.Command {
-	o := &importOptions{}
+	var file, id string
 	cmd := a.Command(&cobra.Command{
 		Use:   "import FILE",
 		Short: "Create a project from an export; secrets, credentials and credits are new",
 		Long: `Create a project from the output of "svc project export". The command imports an
 integration without a stored secret as inactive: "svc integration set" stores the
 secret and activates the integration. Issue new credentials. "-" reads standard input.`,
-	}, app.Bind(&o.file), o.run)
-	cmd.Flags().StringVar(&o.id, "id", "", "project ID in place of the exported one")
+	}, app.Bind(&file), func(ctx context.Context, s *app.Stack) error {
+		t, err := readTransfer(s, file)
+		if err != nil {
+			return err
+		}
+		t.ID = cmp.Or(id, t.ID)
+		return t.create(ctx, s)
+	})
+	cmd.Flags().StringVar(&id, "id", "", "project ID in place of the exported one")
 	return cmd
 }
 
-func (o *importOptions) read(s *app.Stack) (t transfer, err error) {
-	content, err := s.Read(o.file, maxTransfer)
+func readTransfer(s *app.Stack, file string) (t transfer, err error) {
+	content, err := s.Read(file, maxTransfer)
 	if err != nil {
 		return t, err
 	}
 	d := json.NewDecoder(bytes.NewReader(content))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&t); err != nil {
-		return t, app.Usagef(`%s is not an output of "svc project export": %v`, o.file, err)
+		return t, app.Usagef(`%s is not an output of "svc project export": %v`, file, err)
 	}
 	if t.Format != transferFormat {
 		return t, app.Usagef("this version cannot read format %d", t.Format)
@@ -82,16 +87,7 @@ func (o *importOptions) read(s *app.Stack) (t transfer, err error) {
 			}
 		}
 	}
-	t.ID = cmp.Or(o.id, t.ID)
 	return t, nil
-}
-
-func (o *importOptions) run(ctx context.Context, s *app.Stack) error {
-	t, err := o.read(s)
-	if err != nil {
-		return err
-	}
-	return t.create(ctx, s)
 }
 
 // create creates the project with its integrations. An integration without a stored secret is inactive.

@@ -15,7 +15,6 @@ import (
 
 // Command returns "svc protect".
 func Command(a *app.App) *cobra.Command {
-	o := &options{App: a}
 	return a.Command(&cobra.Command{
 		Use:   "protect",
 		Short: "Protect the tables of projects and money from deletion, after a deployment or a restore",
@@ -25,13 +24,11 @@ that fails could not delete a protected table, and its repetition would find it.
 
 The command may be repeated; it changes nothing where all is on.`,
 		Example: `  svc protect --stage prod`,
-	}, nil, o.run)
+	}, nil, run)
 }
 
-type options struct{ *app.App }
-
-func (o *options) run(ctx context.Context, s *app.Stack) error {
-	if o.Local {
+func run(ctx context.Context, s *app.Stack) error {
+	if s.Local {
 		return app.Usagef("--local: the local stack deletes its tables when it ends")
 	}
 	var done []protected
@@ -44,7 +41,7 @@ func (o *options) run(ctx context.Context, s *app.Stack) error {
 		done = append(done, p)
 		t.Rows = append(t.Rows, []string{p.Table, p.Protection, p.Recovery})
 	}
-	return o.Print(done, t)
+	return s.Print(done, t)
 }
 
 // protected is what was done to one table.

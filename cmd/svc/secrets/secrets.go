@@ -42,7 +42,7 @@ integrations use.`,
 		Example: `  svc secrets rotate sms twilio --env production
   svc secrets rotate sms twilio --env production --project acme --secrets - < twilio.json`,
 	}, catalog.ParseVendor(&o.offer), o.run)
-	app.EnvironmentsFlag(cmd, &o.environments, false)
+	app.EnvironmentsFlag(cmd, &o.environments, "development")
 	flags := cmd.Flags()
 	flags.StringVar(&o.projectID, "project", "", "the project that owns the account")
 	flags.StringVar(&o.file, "secrets", "", "file with a JSON object of the secret fields, - for standard input")

@@ -95,14 +95,10 @@ func (v View) rows() (rows [][]string) {
 	return rows
 }
 
-type accountOptions struct {
-	offer        catalog.Offer
-	environments []project.Environment
-	file         string
-}
-
 func account(a *app.App) *cobra.Command {
-	o := &accountOptions{}
+	var offer catalog.Offer
+	var envs []project.Environment
+	var file string
 	cmd := a.Command(&cobra.Command{
 		Use:   "account KIND VENDOR",
 		Short: "Set the service's own account at a vendor, for Managed integrations",
@@ -113,36 +109,29 @@ At a terminal the command asks for the secret fields. Programs pass the fields a
 JSON object in a file, or on standard input with --secrets -.`,
 		Example: `  svc vendor account sms quicksend --env production
   svc vendor account sms quicksend --env both --secrets - < quicksend.json`,
-	}, o.parse, o.run)
-	app.EnvironmentsFlag(cmd, &o.environments, false)
-	cmd.Flags().StringVar(&o.file, "secrets", "", "file with a JSON object of the secret fields, - for standard input")
-	return cmd
-}
-
-func (o *accountOptions) parse(args []string) (err error) {
-	if o.offer, err = catalog.Find(args[0], args[1]); err != nil {
-		return err
-	}
-	if spec := o.offer.Spec; len(spec.Secrets) == 0 {
-		return app.Usagef("%s needs no account", spec.Title)
-	} else if spec.ManagedWithoutSecret {
-		return app.Usagef("%s needs no account: Managed integrations use the function's own role", spec.Title)
-	}
-	return nil
-}
-
-func (o *accountOptions) run(ctx context.Context, s *app.Stack) error {
-	accounts, err := catalog.ReadAccounts(ctx, s, o.offer, secret.Managed, o.environments)
-	if err != nil {
-		return err
-	}
-	if err := catalog.ReadSecrets(ctx, s, accounts, o.file, true); err != nil {
-		return err
-	}
-	for _, t := range accounts {
-		if missing := upstream.Missing(o.offer.Spec.Secrets, t.Fields); len(missing) > 0 {
-			return fmt.Errorf("%w: %s needs %s", app.ErrRefused, o.offer.Spec.Title, strings.Join(missing, ", "))
+	}, catalog.ParseVendor(&offer), func(ctx context.Context, s *app.Stack) error {
+		spec := offer.Spec
+		if len(spec.Secrets) == 0 {
+			return app.Usagef("%s needs no account", spec.Title)
 		}
-	}
-	return catalog.Store(ctx, s, accounts)
+		if spec.ManagedWithoutSecret {
+			return app.Usagef("%s needs no account: Managed integrations use the function's own role", spec.Title)
+		}
+		accounts, err := catalog.ReadAccounts(ctx, s, offer, secret.Managed, envs)
+		if err != nil {
+			return err
+		}
+		if err := catalog.ReadSecrets(ctx, s, accounts, file, true); err != nil {
+			return err
+		}
+		for _, t := range accounts {
+			if missing := upstream.Missing(spec.Secrets, t.Fields); len(missing) > 0 {
+				return fmt.Errorf("%w: %s needs %s", app.ErrRefused, spec.Title, strings.Join(missing, ", "))
+			}
+		}
+		return catalog.Store(ctx, s, accounts)
+	})
+	app.EnvironmentsFlag(cmd, &envs, "development")
+	cmd.Flags().StringVar(&file, "secrets", "", "file with a JSON object of the secret fields, - for standard input")
+	return cmd
 }

@@ -2,13 +2,11 @@ package draw
 
 import (
 	"bytes"
-	"compress/zlib"
 	"encoding/xml"
 	"fmt"
 	"image"
 	"image/color"
 	"image/png"
-	"io"
 	"math/rand/v2"
 	"regexp"
 	"strconv"
@@ -226,36 +224,4 @@ func TestSVGText(t *testing.T) {
 			t.Errorf("%q: title %q, desc %q, colours %s on %s", data, doc.Title, doc.Desc, doc.Path[0].Fill, doc.Rect[0].Fill)
 		}
 	}
-}
-
-// Rows and their repetitions come out of any zlib reader as they went in, with the right checksum.
-func FuzzRowDeflater(f *testing.F) {
-	f.Add([]byte("\x00\x00\x00\x00\x00\xff\xff\xff\xff\xff\xffabc"), uint16(3), uint16(300))
-	f.Add(bytes.Repeat([]byte{0x90}, 2000), uint16(678), uint16(2))
-	f.Fuzz(func(t *testing.T, data []byte, stride, count uint16) {
-		if len(data) > 5000 {
-			data = data[:5000]
-		}
-		length := 3 + int(stride)%700
-		z := newRowDeflater(nil)
-		var want []byte
-		var last []byte
-		for n := int(count) % 400; len(data) >= length; n = n*7%401 + 1 {
-			last, data = data[:length], data[length:]
-			z.add(last, n)
-			want = append(want, bytes.Repeat(last, n)...)
-			if n > 0 {
-				z.add(last, n%5)
-				want = append(want, bytes.Repeat(last, n%5)...)
-			}
-		}
-		r, err := zlib.NewReader(bytes.NewReader(z.close()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := io.ReadAll(r)
-		if err != nil || !bytes.Equal(got, want) {
-			t.Fatalf("%d bytes, want %d (%v)", len(got), len(want), err)
-		}
-	})
 }

@@ -12,14 +12,8 @@ import (
 	"golang.org/x/image/font/sfnt"
 )
 
-// Color has red, green and blue.
+// Color has red, green and blue. The zero value is black.
 type Color [3]byte
-
-// The default colours.
-var (
-	Black = Color{}
-	White = Color{255, 255, 255}
-)
 
 // ParseColor reads six hexadecimal digits, with or without # before them.
 func ParseColor(text string) (Color, error) {
@@ -55,8 +49,7 @@ func Linear(title string, code barcode.Barcode, factor, height, quietLeft, quiet
 		tops[row] = (2*height*row + size.Y) / (2 * size.Y) // rounded
 	}
 	return &Picture{
-		Width: (quietLeft + size.X + quietRight) * factor, Height: height,
-		Foreground: Black, Background: White, Title: title,
+		Width: (quietLeft + size.X + quietRight) * factor, Height: height, Background: Color{255, 255, 255}, Title: title,
 		code: code, module: factor, left: quietLeft * factor, tops: tops,
 	}
 }
@@ -77,8 +70,7 @@ func Square(title string, code barcode.Barcode, size, margin int) (*Picture, err
 		tops[row] = start + row*module
 	}
 	return &Picture{
-		Width: size, Height: size,
-		Foreground: Black, Background: White, Title: title,
+		Width: size, Height: size, Background: Color{255, 255, 255}, Title: title,
 		code: code, module: module, left: start, tops: tops,
 	}, nil
 }

@@ -7,9 +7,6 @@ import (
 	"unicode"
 )
 
-// ContentTypeSVG is the media type of the bytes that SVG returns.
-const ContentTypeSVG = "image/svg+xml"
-
 // SVG returns the picture as one path on a background, in units of pixels. A run of dark modules that the row below has
 // as well grows downwards, so that a tall bar is one rectangle.
 func (p *Picture) SVG() []byte {

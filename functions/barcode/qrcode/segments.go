@@ -1,6 +1,11 @@
 package qrcode
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	"github.com/boombuler/barcode/utils"
+)
 
 // mode is an encoding of characters. Each mode has all characters of the modes before it.
 type mode uint8
@@ -18,7 +23,7 @@ const alphanumericSet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ $%*+-./:"
 // Per mode: its indicator, the bits of a segment's length by version class, and the bits of a group
 // of characters by how many are left for it (a group has 3 digits, 2 alphanumeric characters or 1 byte).
 var (
-	indicators = [modes]uint{1, 2, 4}
+	indicators = [modes]int{1, 2, 4}
 	lengthBits = [modes][3]int{{10, 12, 14}, {9, 11, 13}, {8, 16, 16}}
 	groupBits  = [modes][4]int{{0, 4, 7, 10}, {0, 6, 11}, {0, 8}}
 	groupSizes = [modes]int{3, 2, 1}
@@ -131,49 +136,31 @@ func split(runs []run, version int) (segments []segment, bits int) {
 
 // pack writes segments, terminator and padding into the symbol's data bytes (section 7.4).
 func pack(data string, segments []segment, version int, level Level) []byte {
-	w := bitWriter{bytes: make([]byte, 0, dataBytes(version, level))}
+	bits, capacity := new(utils.BitList), 8*dataBytes(version, level)
 	for _, s := range segments {
-		w.write(indicators[s.mode], 4)
-		w.write(uint(s.length), lengthBits[s.mode][class(version)])
-		text := data[:s.length]
-		data = data[s.length:]
-		for len(text) > 0 {
-			n := min(groupSizes[s.mode], len(text))
-			w.write(group(s.mode, text[:n]), groupBits[s.mode][n])
-			text = text[n:]
+		bits.AddBits(indicators[s.mode], 4)
+		bits.AddBits(s.length, byte(lengthBits[s.mode][class(version)]))
+		for text := range slices.Chunk([]byte(data[:s.length]), groupSizes[s.mode]) {
+			bits.AddBits(group(s.mode, text), byte(groupBits[s.mode][len(text)]))
 		}
+		data = data[s.length:]
 	}
-	w.write(0, min(4, 8*(cap(w.bytes)-len(w.bytes))-w.count))
-	w.write(0, -w.count&7)
-	for pad := byte(0xec); len(w.bytes) < cap(w.bytes); pad ^= 0xec ^ 0x11 {
-		w.bytes = append(w.bytes, pad)
+	bits.AddBits(0, byte(min(4, capacity-bits.Len())))
+	bits.AddBits(0, byte(-bits.Len()&7))
+	for pad := 0xec; bits.Len() < capacity; pad ^= 0xec ^ 0x11 {
+		bits.AddBits(pad, 8)
 	}
-	return w.bytes
+	return bits.GetBytes()
 }
 
 // group returns the number that encodes a group of characters.
-func group(m mode, text string) uint {
-	base, value := [modes]uint{10, 45, 256}[m], uint(0)
-	for i := range text {
-		digit := uint(text[i])
+func group(m mode, text []byte) (value int) {
+	for _, c := range text {
+		digit := int(c)
 		if m != byteMode {
-			digit = uint(strings.IndexByte(alphanumericSet, text[i]))
+			digit = strings.IndexByte(alphanumericSet, c)
 		}
-		value = value*base + digit
+		value = value*[modes]int{10, 45, 256}[m] + digit
 	}
 	return value
-}
-
-// bitWriter appends numbers, most significant bit first.
-type bitWriter struct {
-	bytes   []byte
-	pending uint // the lowest count bits are not yet in bytes
-	count   int
-}
-
-func (w *bitWriter) write(value uint, count int) {
-	w.pending = w.pending<<count | value
-	for w.count += count; w.count >= 8; w.count -= 8 {
-		w.bytes = append(w.bytes, byte(w.pending>>(w.count-8)&0xff))
-	}
 }

@@ -3,6 +3,7 @@ package symbology
 import (
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -16,16 +17,16 @@ func read(code barcode.Barcode) (text string, symbols []int, err error) {
 		return "", nil, fmt.Errorf("%d modules", width)
 	}
 	for x := 0; x+13 < width; x += 11 {
-		pattern := 0
-		for i := range 11 {
-			pattern <<= 1
-			if dark(code, x+i, 0) {
-				pattern |= 1
+		widths := ""
+		for i, first := 0, 0; i < 11; first = i {
+			for i < 11 && dark(code, x+i, 0) == (len(widths)%2 == 0) {
+				i++
 			}
+			widths += fmt.Sprint(i - first)
 		}
-		symbol := slices.Index(code128Patterns[:], pattern)
+		symbol := slices.Index(regexp.MustCompile(`.{6}`).FindAllString(code128Widths, -1), widths)
 		if symbol < 0 {
-			return "", nil, fmt.Errorf("no symbol character %011b", pattern)
+			return "", nil, fmt.Errorf("no symbol character %s", widths)
 		}
 		symbols = append(symbols, symbol)
 	}

@@ -66,24 +66,20 @@ func Pretty(node *yaml.Node) string {
 
 // quoted returns a string literal in double quotes, which is the same in JSON, JavaScript, Python and Go.
 func quoted(s string) string {
-	out, err := jsontext.AppendQuote(nil, s)
-	if err != nil {
-		return `""` // s is not valid UTF-8, which no YAML document contains
-	}
+	out, _ := jsontext.AppendQuote(nil, s) // a YAML document contains valid UTF-8 alone
 	return string(out)
 }
 
 // syntax holds the literals of a language.
 type syntax struct {
-	null, yes, no                      string
-	openObject, closeObject, separator string
-	openList, closeList                string
-	quote                              func(string) string
+	null, yes, no       string
+	brackets, separator string // of an object; a list is in square brackets
+	quote               func(string) string
 }
 
 var (
-	pythonSyntax = syntax{"None", "True", "False", "{", "}", ": ", "[", "]", quoted}
-	phpSyntax    = syntax{"null", "true", "false", "[", "]", " => ", "[", "]", phpQuoted}
+	pythonSyntax = syntax{"None", "True", "False", "{}", ": ", quoted}
+	phpSyntax    = syntax{"null", "true", "false", "[]", " => ", phpQuoted}
 )
 
 // phpQuoted returns a literal in single quotes, where PHP replaces nothing, or in double quotes for several lines.
@@ -96,21 +92,20 @@ func phpQuoted(s string) string {
 
 // literal returns a value in the syntax over several lines.
 func (s syntax) literal(node *yaml.Node) string {
-	open, closing := s.openObject, s.closeObject
-	switch node.Kind {
-	case yaml.SequenceNode:
-		open, closing = s.openList, s.closeList
-	case yaml.ScalarNode:
+	brackets := s.brackets
+	switch {
+	case node.Kind == yaml.ScalarNode:
 		return s.scalar(node)
+	case node.Kind == yaml.SequenceNode:
+		brackets = "[]"
+	case len(node.Content) == 0 && brackets == "[]":
+		return "new stdClass()" // an empty array would be a JSON list
 	}
 	if len(node.Content) == 0 {
-		if node.Kind == yaml.MappingNode && s.separator == " => " {
-			return "new stdClass()" // an empty array would be a JSON list
-		}
-		return open + closing
+		return brackets
 	}
 	var out strings.Builder
-	out.WriteString(open + "\n")
+	out.WriteString(brackets[:1] + "\n")
 	for i := 0; i < len(node.Content); i++ {
 		out.WriteString("    ")
 		if node.Kind == yaml.MappingNode {
@@ -119,7 +114,7 @@ func (s syntax) literal(node *yaml.Node) string {
 		}
 		out.WriteString(indent("    ", s.literal(node.Content[i])) + ",\n")
 	}
-	return out.String() + closing
+	return out.String() + brackets[1:]
 }
 
 func (s syntax) scalar(node *yaml.Node) string {

@@ -14,22 +14,16 @@ import (
 
 func main() {
 	// Before anything else, because no process started later may read the memory of this one.
-	if err := start(browser.Isolate()); err != nil {
-		telemetry.Exit(err)
-	}
-}
-
-func start(protections []browser.Protection) error {
+	protections := browser.Isolate()
 	registration := afterresponse.Register()
 	cfg, err := settings.Read[config]()
 	if err != nil {
-		return fmt.Errorf("configuration: %w", err)
+		telemetry.Exit(fmt.Errorf("configuration: %w", err))
 	}
 	after := afterresponse.New(telemetry.New(os.Stdout, cfg.Log))
 	r, err := newRenderer(cfg, protections, after.Do)
 	if err != nil {
-		return err
+		telemetry.Exit(err)
 	}
 	afterresponse.Start(after, registration, r.handle)
-	return nil
 }

@@ -84,12 +84,5 @@ func (a *dialogAdapter) SendSame(ctx context.Context, to []string, message strin
 
 // Balance implements Balancer.
 func (a *dialogAdapter) Balance(ctx context.Context) (string, error) {
-	balance, err := a.call(ctx, "check/balance", url.Values{}, false)
-	if err != nil {
-		return "", err
-	}
-	if !isNumber(balance) {
-		return "", a.fail(upstream.Unusable, "response without a balance")
-	}
-	return balance, nil
+	return a.balance(a.call(ctx, "check/balance", url.Values{}, false))
 }

@@ -16,7 +16,7 @@ import (
 // dialogV2 is Dialog eSMS's v2 JSON interface. A login returns a token, which the adapter caches until shortly before its
 // end, or until the vendor refuses the token.
 func dialogV2() Vendor {
-	tokens := newTokenCache(cache.Clock{})
+	tokens := cache.NewExpiring[string, string](maxTokens)
 	return Vendor{
 		Spec: upstream.Spec{
 			Name: "dialogv2", Title: "Dialog eSMS, v2", Endpoint: "https://e-sms.dialog.lk",

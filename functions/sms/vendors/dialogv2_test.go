@@ -81,15 +81,16 @@ func TestDialogV2Token(t *testing.T) {
 // A token is cached until shortly before its end by the wall time, also over a freeze.
 func TestDialogV2Freeze(t *testing.T) {
 	frozen := clocktest.New()
-	tokens := newTokenCache(cache.ClockOf(frozen.Now))
-	tokens.put("account", "token", time.Hour)
+	s, logins := session{tokens: cache.NewExpiring[string, string](maxTokens)}, 0
+	s.tokens.Clock = cache.ClockOf(frozen.Now)
+	logIn := func(context.Context, login) (string, time.Duration, error) { logins++; return "token", time.Hour, nil }
 	for _, step := range []struct {
 		frozen time.Duration
-		token  string
-	}{{0, "token"}, {54 * time.Minute, "token"}, {2 * time.Minute, ""}} {
+		logins int
+	}{{0, 1}, {54 * time.Minute, 1}, {2 * time.Minute, 2}} {
 		frozen.Move(step.frozen)
-		if token := tokens.get("account"); token != step.token {
-			t.Errorf("%v: %q", step, token)
+		if _, token, err := s.token(t.Context(), logIn); token != "token" || err != nil || logins != step.logins {
+			t.Errorf("%v: %q, %v, %d logins", step, token, err, logins)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 // hutch is Hutch BSMS' API v1 (bsms.hutch.lk), as the Laravel package sureshhemal/laravel-sms-sri-lanka and other clients use
 // it. The vendor publishes no document. A login returns a token.
 func hutch() Vendor {
-	tokens := newTokenCache(cache.Clock{})
+	tokens := cache.NewExpiring[string, string](maxTokens)
 	return Vendor{
 		Spec: upstream.Spec{
 			Name: "hutch", Title: "Hutch BSMS", Endpoint: "https://bsms.hutch.lk",

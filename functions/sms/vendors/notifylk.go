@@ -73,15 +73,8 @@ func (a *notifyAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 
 // Balance implements Balancer.
 func (a *notifyAdapter) Balance(ctx context.Context) (string, error) {
-	response, err := a.do(ctx, &upstream.Request{Method: http.MethodGet, URL: a.account.Endpoint + "/api/v1/status?" + a.credentials().Encode()})
-	data, err := a.read(response, err)
-	if err != nil {
-		return "", err
-	}
+	url := a.account.Endpoint + "/api/v1/status?" + a.credentials().Encode()
+	data, err := a.read(a.do(ctx, &upstream.Request{Method: http.MethodGet, URL: url}))
 	account, _ := members(data)
-	balance := text(account["acc_balance"])
-	if !isNumber(balance) {
-		return "", a.fail(upstream.Unusable, string(response.Body))
-	}
-	return balance, nil
+	return a.balance(text(account["acc_balance"]), err)
 }

@@ -164,19 +164,14 @@ func (a *quickSendAdapter) Balance(ctx context.Context) (string, error) {
 		return "", err
 	}
 	body := strings.TrimSpace(string(response.Body))
-	if isNumber(body) {
-		return body, nil
+	var value jsontext.Value
+	if json.Unmarshal(response.Body, &value) != nil {
+		value = nil
 	}
-	var bare string
-	if json.Unmarshal(response.Body, &bare) == nil && isNumber(bare) {
-		return bare, nil
-	}
-	var values map[string]jsontext.Value
-	if json.Unmarshal(response.Body, &values) == nil {
-		for _, name := range []string{"balance", "Balance", "credit"} {
-			if b := text(values[name]); isNumber(b) {
-				return b, nil
-			}
+	values, _ := members(response.Body)
+	for _, b := range []string{body, text(value), text(values["balance"]), text(values["Balance"]), text(values["credit"])} {
+		if isNumber(b) {
+			return b, nil
 		}
 	}
 	if _, err := a.read(response, nil); err != nil {

@@ -82,12 +82,5 @@ func (a *smsLenzAdapter) send(ctx context.Context, path string, request smsLenzR
 // Balance implements Balancer.
 func (a *smsLenzAdapter) Balance(ctx context.Context) (string, error) {
 	data, err := a.call(ctx, "/account-status", smsLenzRequest{}, false)
-	if err != nil {
-		return "", err
-	}
-	balance := text(data["sms_credit_balance"])
-	if !isNumber(balance) {
-		return "", a.fail(upstream.Unusable, "response without sms_credit_balance")
-	}
-	return balance, nil
+	return a.balance(text(data["sms_credit_balance"]), err)
 }

@@ -9,41 +9,12 @@ import (
 )
 
 // tokenCache caches the tokens of an instance by account, for vendors with a login.
-type tokenCache struct {
-	clock  cache.Clock
-	cached *cache.Map[string, cachedToken]
-}
-
-func newTokenCache(clock cache.Clock) *tokenCache {
-	return &tokenCache{clock, cache.New[string, cachedToken](maxTokens)}
-}
-
-type cachedToken struct {
-	token   string
-	expires time.Time
-}
+type tokenCache = cache.Expiring[string, string]
 
 const (
 	tokenMargin = 5 * time.Minute // before its end a token is renewed
 	maxTokens   = 1000
 )
-
-func (t *tokenCache) get(key string) string {
-	cached, _ := t.cached.Get(key)
-	if t.clock.Now().After(cached.expires) {
-		return ""
-	}
-	return cached.token
-}
-
-func (t *tokenCache) put(key, token string, life time.Duration) {
-	t.cached.Put(key, cachedToken{token, t.clock.Now().Add(life - tokenMargin)})
-}
-
-// drop deletes a refused token, unless another request has renewed the token.
-func (t *tokenCache) drop(key, token string) {
-	t.cached.DeleteFunc(key, func(cached cachedToken) bool { return cached.token == token })
-}
 
 // tokenRefused is a class within this package only, because session.send logs in again.
 const tokenRefused upstream.Class = "token_refused"
@@ -77,14 +48,14 @@ type session struct {
 func (s session) token(ctx context.Context, logIn logIn) (key, token string, err error) {
 	l := login{s.account.Secrets["username"], s.account.Secrets["password"]}
 	key = s.account.Endpoint + " " + l.Username + " " + l.Password
-	if token = s.tokens.get(key); token != "" {
+	if token, ok := s.tokens.Get(key); ok {
 		return key, token, nil
 	}
 	token, life, err := logIn(ctx, l)
 	if err != nil {
 		return "", "", s.withCode(s.fail(loginClasses[upstream.ClassOf(err)], "login: "+err.Error()), upstream.CodeOf(err))
 	}
-	s.tokens.put(key, token, life)
+	s.tokens.Put(key, token, life-tokenMargin)
 	return key, token, nil
 }
 
@@ -100,7 +71,7 @@ func (s session) send(ctx context.Context, logIn logIn, send func(token string) 
 		if err == nil || upstream.ClassOf(err) != tokenRefused {
 			return receipt, err
 		}
-		s.tokens.drop(key, token)
+		s.tokens.DeleteFunc(key, func(cached string) bool { return cached == token }) // another request may have a new one
 		refused = err
 	}
 	return Receipt{}, s.withCode(s.fail(upstream.CredentialsRefused, refused.Error()), upstream.CodeOf(refused))

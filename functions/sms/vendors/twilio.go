@@ -123,11 +123,6 @@ func (a *twilioAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 // Balance implements Balancer.
 func (a *twilioAdapter) Balance(ctx context.Context) (string, error) {
 	response, err := a.call(ctx, http.MethodGet, "/Balance.json", nil)
-	if err != nil {
-		return "", err
-	}
-	if !isNumber(response.Balance) {
-		return "", a.fail(upstream.Unusable, "response without a balance")
-	}
-	return strings.TrimSpace(response.Balance + " " + response.Currency), nil
+	balance, err := a.balance(response.Balance, err)
+	return strings.TrimSpace(balance + " " + response.Currency), err
 }

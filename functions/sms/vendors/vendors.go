@@ -186,6 +186,17 @@ func (c caller) redacting(more secret.Values) caller {
 	return c
 }
 
+// balance returns a number that the vendor reports as the balance, or the error of the call or of another text.
+func (c caller) balance(number string, err error) (string, error) {
+	switch {
+	case err != nil:
+		return "", err
+	case !isNumber(number):
+		return "", c.fail(upstream.Unusable, "response without a balance")
+	}
+	return number, nil
+}
+
 // byText returns the error for a refusal whose text alone shows the class.
 func (c caller) byText(text string) error {
 	if keyWords().MatchString(text) {

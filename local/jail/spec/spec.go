@@ -1,5 +1,4 @@
-// Package spec defines the messages between the local Lambda host and the supervisor of a jailed function, over two
-// pipes.
+// Package spec defines the messages between the Lambda host and the supervisor of a jailed function, over two pipes.
 package spec
 
 import "io"

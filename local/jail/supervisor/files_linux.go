@@ -12,8 +12,7 @@ import (
 	"svcapi/local/jail/spec"
 )
 
-// root is the folder where the new file system is built before it becomes the root: every system has the folder, and
-// the jail takes no file from it.
+// root is where the new file system is built: every system has the folder, and the jail takes no file from it.
 const root = "/sys"
 
 // system are the folders of this machine that a function can read; other folders, such as home folders, are missing.

@@ -1,6 +1,5 @@
 // Command supervisor starts one function of the local stack in its jail and stays its parent: the supervisor stops and
 // continues all processes that the function has started, reaps orphans, and ends every process when the host ends.
-// The local Lambda host starts it, see package jail.
 package main
 
 import (
@@ -124,8 +123,7 @@ const (
 	processes = 1024
 )
 
-// limit sets the limits of open files and, for a user of its own, of processes and threads: the kernel counts these by
-// user.
+// limit sets the limits of open files and, for a user of its own, of that user's processes and threads.
 func limit(user bool) error {
 	// Package syscall notes that the limit of open files was set, and leaves it to the function as it is.
 	err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: openFiles, Max: openFiles})

@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,15 +25,15 @@ const (
 // pages are the paths of a form and of its results, and the reader of the results. labels are those of the currencies.
 type pages struct {
 	title, form, results string
-	read                 func(page []byte, labels map[string]string, bank rates.Bank) error
+	read                 func(page []byte, labels map[string]string) (rates.Bank, error)
 }
 
 // allPages request all currencies at once, because the tables name their currencies: in a heading of a column, or in a
 // heading before the table.
 var allPages = []pages{
-	{"indicative rates", "/cbsl_custom/exrates/exrates.php", "/cbsl_custom/exrates/exrates_results.php", readIndicative},
+	{"indicative rates", "/cbsl_custom/exrates/exrates.php", "/cbsl_custom/exrates/exrates_results.php", indicative},
 	{"telegraphic transfer", "/cbsl_custom/exratestt/exratestt.php", "/cbsl_custom/exratestt/exrates_resultstt.php",
-		readTransfers},
+		transfers},
 }
 
 // CentralBank reads the rates of the Central Bank of Sri Lanka from its web pages, because the bank has no API. CentralBank
@@ -55,28 +56,6 @@ func (c *CentralBank) Fetch(ctx context.Context, now time.Time) (rates.Bank, err
 		errs = append(errs, c.submit(ctx, p, now, bank))
 	}
 	return bank, errors.Join(errs...)
-}
-
-func readIndicative(page []byte, _ map[string]string, bank rates.Bank) error {
-	quotes, err := indicative(page)
-	for _, code := range rates.BankBases() {
-		if quote := quotes[code]; quote.Date != "" {
-			record := bank[code]
-			record.Central = quote
-			bank[code] = record
-		}
-	}
-	return err
-}
-
-func readTransfers(page []byte, labels map[string]string, bank rates.Bank) error {
-	quotes, err := transfers(page, labels)
-	for code, quote := range quotes {
-		record := bank[code]
-		record.Buy, record.Sell = quote.Buy, quote.Sell
-		bank[code] = record
-	}
-	return err
 }
 
 // submit reads the form, submits it with the choices of rates.BankBases, and reads the results into the bank. The error
@@ -113,8 +92,15 @@ func (c *CentralBank) submit(ctx context.Context, p pages, now time.Time, bank r
 		})
 	}
 	if err != nil {
-		errs = append(errs, err)
-	} else if err := p.read(results, labels, bank); err != nil {
+		return errors.Join(append(errs, err)...)
+	}
+	found, err := p.read(results, labels)
+	for _, code := range rates.BankBases() {
+		if r, old := found[code], bank[code]; r != (rates.Record{}) {
+			bank[code] = rates.Record{Buy: cmp.Or(r.Buy, old.Buy), Sell: cmp.Or(r.Sell, old.Sell), Central: cmp.Or(r.Central, old.Central)}
+		}
+	}
+	if err != nil {
 		errs = append(errs, c.unusable("%s: %w", p.title, err))
 	}
 	return errors.Join(errs...)

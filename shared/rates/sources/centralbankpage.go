@@ -190,12 +190,12 @@ func (b *block) newest(columns ...int) ([]rates.Quote, error) {
 }
 
 // indicative parses the page of indicative rates: LKR for one unit, by currency. One unknown table makes the page invalid.
-func indicative(page []byte) (map[string]rates.Quote, error) {
+func indicative(page []byte, _ map[string]string) (rates.Bank, error) {
 	found, err := blocks(page)
 	if err != nil {
 		return nil, err
 	}
-	quotes := map[string]rates.Quote{}
+	bank := rates.Bank{}
 	for _, b := range found {
 		at := b.column(lkrHeading())
 		values, err := b.newest(at)
@@ -203,15 +203,15 @@ func indicative(page []byte) (map[string]rates.Quote, error) {
 			return nil, fmt.Errorf("table %q: %w", b.title, err)
 		}
 		code := lkrHeading().FindStringSubmatch(b.header[at])[1]
-		if _, twice := quotes[code]; twice {
+		if _, twice := bank[code]; twice {
 			return nil, fmt.Errorf("%s has two tables", code)
 		}
-		quotes[code] = rates.Quote{}
+		bank[code] = rates.Record{}
 		if values != nil {
-			quotes[code] = values[0]
+			bank[code] = rates.Record{Central: values[0]}
 		}
 	}
-	return quotes, nil
+	return bank, nil
 }
 
 // transfers parses the page of telegraphic transfer rates: each table follows a heading with the label of its currency. A

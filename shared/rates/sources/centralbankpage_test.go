@@ -76,10 +76,11 @@ func TestIndicative(t *testing.T) {
 		"a currency twice":         {edited(indicativePage, "AUD", "USD"), ""},
 		"cells that span":          {edited(indicativePage, "<th>1  USD", "<th colspan=2>1  USD"), ""},
 	} {
-		quotes, err := indicative([]byte(c.page))
+		quotes, err := indicative([]byte(c.page), nil)
 		var list []string
 		for _, code := range []string{"AUD", "USD"} {
-			quote, ok := quotes[code]
+			record, ok := quotes[code]
+			quote := record.Central
 			switch {
 			case ok && quote.Date == "":
 				list = append(list, code+" none")
@@ -177,8 +178,9 @@ func FuzzPages(f *testing.F) {
 	f.Add([]byte(indicativePage))
 	f.Add([]byte(transferPage))
 	f.Fuzz(func(t *testing.T, page []byte) {
-		quotes, err := indicative(page)
-		for code, q := range quotes {
+		quotes, err := indicative(page, nil)
+		for code, r := range quotes {
+			q := r.Central
 			if err != nil || q.Date != "" && (!q.Date.Valid() || q.Rate.Sign() <= 0) {
 				t.Errorf("%s: %+v, %v", code, q, err)
 			}

@@ -12,7 +12,6 @@ import (
 	"svcapi/local/gateway"
 	"svcapi/local/lambda"
 	"svcapi/local/template"
-	"svcapi/local/workdir"
 )
 
 // Hello is the smallest function for the gateway. Hello has the SMS function's routes and settings.
@@ -25,17 +24,13 @@ type Hello struct {
 
 // Build compiles the hello function into a folder.
 func Build(ctx context.Context, t *template.Template, dir string) (*Hello, error) {
-	root, err := workdir.Root()
-	if err != nil {
-		return nil, err
-	}
 	like, ok := t.Function("sms")
 	if !ok {
 		return nil, errors.New("the template has no function sms")
 	}
 	h := &Hello{Function: like, Binary: filepath.Join(dir, "hello"), template: t}
 	h.Function.LogicalID, h.Function.Folder, h.Function.Environment, h.Function.Schedules = "HelloFunction", "hello", nil, nil
-	return h, build.Packages(ctx, root, h.Binary, "./test/acceptance/baseline/hello")
+	return h, build.Packages(ctx, h.Binary, "./test/acceptance/baseline/hello")
 }
 
 // Server responds to every route of the SMS function with hello.

@@ -42,10 +42,10 @@ import (
 )
 
 const (
-	// fixedSeed is the first of the seeds that make test always runs.
+	// fixedSeed is the first of the seeds that make test always runs. make test-nightly runs 450 from it.
 	fixedSeed = 1
-	fixed     = 450
-	random    = 50
+	fixed     = 20
+	random    = 30
 	// together is the number of schedules of a batch, and overlap how many batches are at work at once: while one waits for its
 	// settlers, requests of the other run.
 	together = 150

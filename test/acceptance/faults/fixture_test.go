@@ -23,6 +23,7 @@ import (
 
 	"svcapi/local/build"
 	"svcapi/local/chromium"
+	"svcapi/local/demo"
 	"svcapi/local/engine"
 	"svcapi/local/gateway"
 	"svcapi/local/jail"
@@ -31,7 +32,6 @@ import (
 	"svcapi/local/secrets"
 	"svcapi/local/stack"
 	"svcapi/local/template"
-	"svcapi/local/workdir"
 	"svcapi/shared/credit"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
@@ -42,7 +42,6 @@ import (
 
 // fixture is the fixture of all batches: engine, secrets, vendors, the proxies in front of them, and the binaries.
 type fixture struct {
-	root     string
 	dir      string
 	svc      string // the compiled command line
 	binaries map[string]string
@@ -52,7 +51,6 @@ type fixture struct {
 	direct   *dynamodb.Client // past the proxy
 	vault    *secrets.Server
 	sandbox  *sandbox.Server
-	closed   string // an address that refuses connections
 	lambda   string // the Lambda API of the renderer, which has no part in money
 	tables   *faultproxy.Proxy
 	vendors  *faultproxy.Proxy
@@ -71,9 +69,6 @@ func newFixture(t *testing.T) *fixture {
 
 func (r *fixture) start(t *testing.T) (err error) {
 	ctx := context.Background()
-	if r.root, err = workdir.Root(); err != nil {
-		return err
-	}
 	model, err := r.template(nil)
 	if err != nil {
 		return err
@@ -82,7 +77,7 @@ func (r *fixture) start(t *testing.T) (err error) {
 		return err
 	}
 	r.svc = filepath.Join(r.dir, "svc")
-	if err := build.Packages(ctx, r.root, r.svc, "./cmd/svc"); err != nil {
+	if err := build.Packages(ctx, r.svc, "./cmd/svc"); err != nil {
 		return err
 	}
 	if r.browser, err = chromium.Environment(ctx, func(string) {}); err != nil {
@@ -100,12 +95,6 @@ func (r *fixture) start(t *testing.T) (err error) {
 		return err
 	}
 	t.Cleanup(func() { _ = r.sandbox.Close() })
-	closed, release, err := stack.ClosedPort()
-	if err != nil {
-		return err
-	}
-	r.closed = closed
-	t.Cleanup(func() { _ = release() })
 	if r.tables, err = faultproxy.Start(r.engine, r.decide); err != nil {
 		return err
 	}
@@ -138,7 +127,7 @@ func (r *fixture) startRenderer(t *testing.T, model *template.Template) error {
 }
 
 func (r *fixture) template(parameters map[string]string) (*template.Template, error) {
-	return template.Load(filepath.Join(r.root, "template.yaml"), parameters)
+	return template.Load(parameters)
 }
 
 // decide returns the decision of the request's actor. A client that is no longer known is dead.
@@ -249,7 +238,7 @@ func (s *stage) models() error {
 		for i, v := range accounts {
 			settings := map[string]string{"endpoint": s.fixture.vendors.URL(id) + "/" + v.vendor}
 			if id == closed && !seen[v.kind] {
-				settings["endpoint"] = s.fixture.closed
+				settings["endpoint"] = demo.ClosedURL
 			}
 			seen[v.kind] = true
 			if v.kind == project.SMS {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -23,7 +24,7 @@ func main() {
 	inputs := flag.Int64("inputs", 1_000_000, "of all targets together")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *inputs)
+	err := run(ctx, os.Stdout, *inputs)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -31,12 +32,8 @@ func main() {
 	}
 }
 
-// leastTried and mostTried are the inputs that a target is tried with. Go counts what it has in its cache among them,
-// which can be hundreds.
-const (
-	leastTried = 1000
-	mostTried  = 5000
-)
+// The inputs that a target is tried with. Go counts what it has in its cache among them, which can be hundreds.
+const leastTried, mostTried = 1000, 5000
 
 // target is one fuzz target and what came of it.
 type target struct {
@@ -46,7 +43,7 @@ type target struct {
 	rate      float64 // inputs a second, the last time
 }
 
-func run(ctx context.Context, inputs int64) error {
+func run(ctx context.Context, out io.Writer, inputs int64) error {
 	targets, err := find(ctx)
 	if err != nil {
 		return err
@@ -55,28 +52,28 @@ func run(ctx context.Context, inputs int64) error {
 		return fmt.Errorf("%d inputs are too few for %d targets: at least %d", inputs, len(targets), least)
 	}
 	trial := min(mostTried, max(leastTried, inputs/int64(20*len(targets))))
-	fmt.Printf("%d targets, each tried with %d inputs\n", len(targets), trial)
+	fmt.Fprintf(out, "%d targets, each tried with %d inputs\n", len(targets), trial)
 	var failed []error
 	var done int64
 	var rates float64
 	for _, t := range targets {
-		failed = append(failed, t.fuzz(ctx, trial))
+		failed = append(failed, t.fuzz(ctx, out, trial))
 		done += t.inputs
 		rates += t.rate
 	}
 	left := float64(max(0, inputs-done))
-	fmt.Printf("%d inputs tried, %.0f to go\n", done, left)
+	fmt.Fprintf(out, "%d inputs tried, %.0f to go\n", done, left)
 	for _, t := range targets {
 		if t.rate > 0 && left > 0 && ctx.Err() == nil {
-			failed = append(failed, t.fuzz(ctx, int64(left*t.rate/rates)+1))
+			failed = append(failed, t.fuzz(ctx, out, int64(left*t.rate/rates)+1))
 		}
 	}
 	var sum int64
 	for _, t := range targets {
 		sum += t.inputs
-		fmt.Printf("%12d inputs %7.0f s  %s %s\n", t.inputs, t.took.Seconds(), t.dir, t.name)
+		fmt.Fprintf(out, "%12d inputs %7.0f s  %s %s\n", t.inputs, t.took.Seconds(), t.dir, t.name)
 	}
-	fmt.Printf("%12d inputs in all, %d targets\n", sum, len(targets))
+	fmt.Fprintf(out, "%12d inputs in all, %d targets\n", sum, len(targets))
 	if err = errors.Join(append(failed, ctx.Err())...); err == nil && sum < inputs {
 		err = fmt.Errorf("only %d of %d inputs were run", sum, inputs)
 	}
@@ -106,7 +103,7 @@ func find(ctx context.Context) (targets []*target, err error) {
 var execs = regexp.MustCompile(`elapsed: (\S+), execs: (\d+) `)
 
 // fuzz runs the target with so many inputs, and adds what was run.
-func (t *target) fuzz(ctx context.Context, inputs int64) error {
+func (t *target) fuzz(ctx context.Context, out io.Writer, inputs int64) error {
 	began := time.Now()
 	cmd := exec.CommandContext(ctx, "go", "test", t.dir, "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", strconv.FormatInt(inputs, 10)+"x")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it ends its workers itself
@@ -124,6 +121,6 @@ func (t *target) fuzz(ctx context.Context, inputs int64) error {
 		return fmt.Errorf("%s %s: %w\n%s", t.dir, t.name, err, output[max(0, len(output)-4096):])
 	}
 	t.rate = float64(ran) / max(elapsed, time.Second/2).Seconds()
-	fmt.Printf("%-60s %10d inputs  %s\n", t.dir+" "+t.name, ran, time.Since(began).Round(time.Second/10))
+	fmt.Fprintf(out, "%-60s %10d inputs  %s\n", t.dir+" "+t.name, ran, time.Since(began).Round(time.Second/10))
 	return nil
 }

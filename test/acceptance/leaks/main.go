@@ -1,6 +1,5 @@
-// Command leaks searches the logs of a test run for secrets: the client secrets that it issued, the accounts of the
-// sandbox and of the demo projects, whatever looks like a secret, and the payload of requests that asked for privacy. It
-// first proves that it sees.
+// Command leaks searches the logs of a test run for secrets: those of the run, the sandbox and the demo projects, what
+// looks like a secret, and the payload of requests that asked for privacy. First, the search finds planted secrets.
 package main
 
 import (
@@ -37,10 +36,7 @@ func run(out io.Writer, dir string) error {
 	if r.Files == 0 {
 		return errors.New("there is no log in " + dir)
 	}
-	for i, found := range r.Found {
-		if i == 20 {
-			break
-		}
+	for _, found := range r.Found[:min(20, len(r.Found))] {
 		fmt.Fprintln(out, found)
 	}
 	if len(r.Found) > 0 {

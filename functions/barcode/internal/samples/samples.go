@@ -16,18 +16,6 @@ func Random(r *rand.Rand, name string) string {
 			data = append(data, text(r, 1+r.IntN(12), kind[0], kind[1])...)
 		}
 		return string(data)
-	case "C128A":
-		return text(r, 1+r.IntN(80), 0, 96)
-	case "C128B":
-		return text(r, 1+r.IntN(80), 32, 128)
-	case "C128C":
-		return Digits(r, 2+2*r.IntN(39))
-	case "EAN13":
-		return Digits(r, 12)
-	case "EAN8":
-		return Digits(r, 7)
-	case "UPCA":
-		return Digits(r, 11)
 	case "UPCE":
 		// Last digits 0 to 2 are free of forbidden forms; the others have no 0 in the third to fifth place.
 		if r.IntN(2) == 0 {
@@ -41,15 +29,19 @@ func Random(r *rand.Rand, name string) string {
 			data[i] = characters[r.IntN(len(characters))]
 		}
 		return string(data)
-	case "I25", "MSI":
-		return Digits(r, 1+r.IntN(40))
-	case "ITF14":
-		return Digits(r, 13)
 	case "POSTNET":
 		zip := Digits(r, 5)
 		return [...]string{zip, zip + "-" + Digits(r, 4), Digits(r, 9), zip + " " + Digits(r, 4) + " " + Digits(r, 2)}[r.IntN(4)]
 	}
-	panic("samples: no type " + name)
+	form := forms[name]
+	return text(r, form.least+form.step*r.IntN(form.lengths), form.from, form.to)
+}
+
+// forms are the lengths (the least, in steps, and how many) and the characters of types that accept every such text.
+var forms = map[string]struct{ least, step, lengths, from, to int }{
+	"C128A": {1, 1, 80, 0, 96}, "C128B": {1, 1, 80, 32, 128}, "C128C": {2, 2, 39, '0', '9' + 1}, "EAN13": {12, 0, 1, '0', '9' + 1},
+	"EAN8": {7, 0, 1, '0', '9' + 1}, "UPCA": {11, 0, 1, '0', '9' + 1}, "ITF14": {13, 0, 1, '0', '9' + 1},
+	"I25": {1, 1, 40, '0', '9' + 1}, "MSI": {1, 1, 40, '0', '9' + 1},
 }
 
 // Digits returns n random digits.

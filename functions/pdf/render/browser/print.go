@@ -3,6 +3,7 @@ package browser
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -150,7 +151,7 @@ func Describe(pdf []byte, m event.Metadata) ([]byte, error) {
 	var entries strings.Builder
 	for _, e := range []struct{ key, text string }{{"Author", m.Author}, {"Subject", m.Subject}, {"Keywords", m.Keywords}} {
 		if e.text != "" {
-			fmt.Fprintf(&entries, "/%s <%s>\n", e.key, textString(e.text))
+			fmt.Fprintf(&entries, "/%s <%X>\n", e.key, textString(e.text))
 		}
 	}
 	if entries.Len() == 0 {
@@ -178,12 +179,8 @@ func Describe(pdf []byte, m event.Metadata) ([]byte, error) {
 	return append(pdf, update.Bytes()...), nil
 }
 
-// textString returns a text string in hexadecimal digits (ISO 32000-1, 7.9.2.2).
-func textString(text string) string {
-	var out strings.Builder
-	out.WriteString("FEFF")
-	for _, unit := range utf16.Encode([]rune(text)) {
-		fmt.Fprintf(&out, "%04X", unit)
-	}
-	return out.String()
+// textString returns a text string (ISO 32000-1, 7.9.2.2).
+func textString(text string) []byte {
+	out, _ := binary.Append([]byte{0xfe, 0xff}, binary.BigEndian, utf16.Encode([]rune(text))) // numbers of a fixed size
+	return out
 }

@@ -75,53 +75,39 @@ func (e Event) Encode() ([]byte, error) {
 // operation never sends.
 func Parse(text []byte) (Event, error) {
 	var e Event
-	var of struct {
-		Version int `json:"version"`
-	}
-	if err := json.Unmarshal(text, &of); err != nil {
-		return e, fmt.Errorf("event: %w", err)
-	}
-	if of.Version != Version {
-		return e, fmt.Errorf("event: version %d, wants %d", of.Version, Version)
-	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&e); err != nil {
+	err := decoder.Decode(&e)
+	if err = errors.Join(err, e.validate()); err != nil {
 		return e, fmt.Errorf("event: %w", err)
 	}
-	return e, e.validate()
+	return e, nil
 }
 
 func (e Event) validate() error {
+	text := func(html []byte) bool { return len(html) <= MaxHTML && utf8.Valid(html) }
+	short := func(text string) bool { return utf8.RuneCountInString(text) <= MaxMetadata }
+	_, _, ranges := ParseRanges(e.PageRanges)
+	about, sides := e.Metadata, e.Margins
 	var wrong []error
-	if n := len(e.HTML); n < 1 || n > MaxHTML || !utf8.Valid(e.HTML) {
-		wrong = append(wrong, fmt.Errorf("event: html has %d bytes, wants 1 to %d of UTF-8", n, MaxHTML))
-	}
-	for name, part := range map[string][]byte{"header": e.Header, "footer": e.Footer} {
-		if len(part) > MaxHTML || !utf8.Valid(part) {
-			wrong = append(wrong, fmt.Errorf("event: %s has %d bytes, wants up to %d of UTF-8", name, len(part), MaxHTML))
-		}
-	}
-	if _, _, ok := ParseRanges(e.PageRanges); e.PageRanges != "" && (!ok || len(e.PageRanges) > MaxRanges) {
-		wrong = append(wrong, errors.New("event: page_ranges is malformed"))
-	}
-	if e.Scale != 0 && (e.Scale < MinScale || e.Scale > MaxScale) {
-		wrong = append(wrong, fmt.Errorf("event: scale is %g, wants %g to %d", e.Scale, MinScale, MaxScale))
-	}
-	for _, text := range []string{e.Metadata.Title, e.Metadata.Author, e.Metadata.Subject, e.Metadata.Keywords} {
-		if utf8.RuneCountInString(text) > MaxMetadata {
-			wrong = append(wrong, fmt.Errorf("event: a text of the metadata has over %d characters", MaxMetadata))
-		}
-	}
-	if e.MaxBytes < 1 {
-		wrong = append(wrong, fmt.Errorf("event: max_bytes is %d", e.MaxBytes))
-	}
-	if !slices.Contains(PageSizes, e.PageSize) {
-		wrong = append(wrong, fmt.Errorf("event: page_size is none of %q", PageSizes))
-	}
-	for _, side := range []float64{e.Margins.Top, e.Margins.Right, e.Margins.Bottom, e.Margins.Left} {
-		if side < 0 || side > MaxMargin {
-			wrong = append(wrong, fmt.Errorf("event: a margin is %g mm, wants 0 to %d", side, MaxMargin))
+	for _, field := range []struct {
+		name  string
+		valid bool
+	}{
+		{"version", e.Version == Version},
+		{"html", len(e.HTML) > 0 && text(e.HTML)},
+		{"header", text(e.Header)},
+		{"footer", text(e.Footer)},
+		{"page_ranges", e.PageRanges == "" || ranges && len(e.PageRanges) <= MaxRanges},
+		{"scale", e.Scale == 0 || e.Scale >= MinScale && e.Scale <= MaxScale},
+		{"metadata", short(about.Title) && short(about.Author) && short(about.Subject) && short(about.Keywords)},
+		{"max_bytes", e.MaxBytes > 0},
+		{"page_size", slices.Contains(PageSizes, e.PageSize)},
+		{"margins", min(sides.Top, sides.Right, sides.Bottom, sides.Left) >= 0 &&
+			max(sides.Top, sides.Right, sides.Bottom, sides.Left) <= MaxMargin},
+	} {
+		if !field.valid {
+			wrong = append(wrong, fmt.Errorf("the value of %s is not permitted", field.name))
 		}
 	}
 	return errors.Join(wrong...)

@@ -316,7 +316,7 @@ func (i *Images) get(ctx context.Context, address string) (string, []byte, error
 	if err != nil {
 		return "", nil, err
 	}
-	mediaType, pixels, err := measure(body)
+	mediaType, pixels, err := Measure(body)
 	if err != nil {
 		return "", nil, err
 	}

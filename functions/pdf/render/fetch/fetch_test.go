@@ -393,8 +393,8 @@ func TestMeasure(t *testing.T) {
 	for _, i := range pdftest.Images() {
 		format, _, _ := strings.Cut(strings.ReplaceAll(i.Name, ",", ""), " ")
 		want := "image/" + strings.ToLower(format)
-		if mediaType, pixels, ok := Measure(i.Body); mediaType != want || pixels != i.Pixels || ok != (i.Pixels > 0) {
-			t.Errorf("%s: %s, %d pixels, %v", i.Name, mediaType, pixels, ok)
+		if mediaType, pixels, err := Measure(i.Body); mediaType != want || pixels != i.Pixels || (err == nil) != (i.Pixels > 0) {
+			t.Errorf("%s: %s, %d pixels, %v", i.Name, mediaType, pixels, err)
 		}
 	}
 }
@@ -408,10 +408,10 @@ func FuzzMeasure(f *testing.F) {
 		"image/png": png.DecodeConfig, "image/jpeg": jpeg.DecodeConfig, "image/gif": gif.DecodeConfig, "image/webp": webp.DecodeConfig,
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		mediaType, pixels, ok := Measure(body)
+		mediaType, pixels, failed := Measure(body)
 		decode := decoders[mediaType]
 		if decode == nil {
-			if ok {
+			if failed == nil {
 				t.Errorf("%d pixels of no format", pixels)
 			}
 			return
@@ -421,7 +421,7 @@ func FuzzMeasure(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if ok != (pixels > 0) || pixels < seen || mediaType != "image/gif" && pixels != seen { // a GIF's first image may be larger
+		if (failed == nil) != (pixels > 0) || pixels < seen || mediaType != "image/gif" && pixels != seen { // a GIF's first image may be larger
 			t.Errorf("%s: %d pixels, want %d", mediaType, pixels, seen)
 		}
 	})

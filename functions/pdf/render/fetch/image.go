@@ -32,14 +32,9 @@ func isWebP(body []byte) bool {
 	return len(body) >= 16 && string(body[:4]) == "RIFF" && string(body[8:12]) == "WEBP"
 }
 
-// Measure returns the media type and the pixels of an image. ok is false for an image of no permitted format, and for
-// an image without a size. Measure reads the size alone, because only the browser knows which images it can draw.
-func Measure(body []byte) (mediaType string, pixels int64, ok bool) {
-	mediaType, pixels, err := measure(body)
-	return mediaType, pixels, err == nil
-}
-
-func measure(body []byte) (mediaType string, pixels int64, err error) {
+// Measure returns the media type and the pixels of an image, and an error for an image of no permitted format or without a
+// size. Measure reads the size alone, because only the browser knows which images it can draw.
+func Measure(body []byte) (mediaType string, pixels int64, err error) {
 	for _, f := range formats {
 		if f.matches(body) {
 			width, height := f.size(body)

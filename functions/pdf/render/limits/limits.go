@@ -20,7 +20,7 @@ type Limits struct {
 	Depth    int   // elements within elements
 	Tables   int   // tables within tables
 	Pixels   int64 // of all images in data URLs
-	Measure  func(image []byte) (mediaType string, pixels int64, ok bool)
+	Measure  func(image []byte) (mediaType string, pixels int64, err error)
 }
 
 // Check returns an *event.RejectionError for the first limit that the texts of a document, such as its body and its header, exceed.
@@ -127,7 +127,7 @@ func (c *counter) images(text string) error {
 		if end < 0 {
 			end = len(rest)
 		}
-		if _, pixels, ok := c.Measure(dataBody(rest[:end], isBase64)); ok {
+		if _, pixels, err := c.Measure(dataBody(rest[:end], isBase64)); err == nil {
 			if c.pixels += pixels; c.pixels > c.Pixels {
 				return event.Exceeded("pixels", "the images written into the document have more than %d pixels", c.Pixels)
 			}

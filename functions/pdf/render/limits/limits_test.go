@@ -16,9 +16,9 @@ import (
 )
 
 // size reads the size of a PNG.
-func size(body []byte) (string, int64, bool) {
+func size(body []byte) (string, int64, error) {
 	c, err := png.DecodeConfig(bytes.NewReader(body))
-	return "image/png", int64(c.Width) * int64(c.Height), err == nil
+	return "image/png", int64(c.Width) * int64(c.Height), err
 }
 
 var limits = Limits{Elements: 100, Depth: 20, Tables: 3, Pixels: 5000, Measure: size}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -48,7 +49,6 @@ type report struct {
 }
 
 func main() {
-	log.SetFlags(0)
 	if err := run(); err != nil {
 		log.Fatal("build list: ", err)
 	}
@@ -116,9 +116,9 @@ func keep(joined, allowed map[string]bool, r *report) []string {
 	for d := range listed {
 		if hasListedParent(d, listed) {
 			r.Covered++
-			continue
+		} else {
+			kept = append(kept, d)
 		}
-		kept = append(kept, d)
 	}
 	slices.Sort(kept)
 	return kept
@@ -136,8 +136,7 @@ func layout(domains []string) []byte {
 		b := disposable.Bucket(d)
 		buckets[b] = append(buckets[b], d)
 	}
-	index := make([]byte, 0, 4*(len(buckets)+1))
-	var entries []byte
+	var index, entries []byte
 	start := 4 * (len(buckets) + 1)
 	for _, bucket := range buckets {
 		index = binary.LittleEndian.AppendUint32(index, uint32(start+len(entries)))
@@ -186,11 +185,8 @@ func (s source) domains() ([]string, error) {
 			return nil, err
 		}
 		domains, err := parse(format, text)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		if len(domains) == 0 {
-			return nil, fmt.Errorf("%s: no domains", path)
+		if err != nil || len(domains) == 0 {
+			return nil, errors.Join(fmt.Errorf("%s: %d domains", path, len(domains)), err)
 		}
 		for _, d := range domains {
 			all = append(all, strings.ToLower(strings.TrimSpace(d)))
@@ -200,32 +196,20 @@ func (s source) domains() ([]string, error) {
 	return slices.Compact(all), nil
 }
 
-var (
-	pythonSet     = regexp.MustCompile(`(?s)blocklist = \{(.*?)\}`)
-	pythonText    = regexp.MustCompile(`'([^']+)'`)
-	javascriptSet = regexp.MustCompile(`(?s)new Set\((\[.*?\])\)`)
-)
+// lists find the list in a file of each format.
+var lists = map[string]*regexp.Regexp{
+	"python":     regexp.MustCompile(`(?s)blocklist = \{(.*?),?\s*\}`),
+	"javascript": regexp.MustCompile(`(?s)new Set\(\[(.*?)\]\)`),
+	"json":       regexp.MustCompile(`(?s)^\s*\[(.*)\]\s*$`),
+}
 
-// parse returns the list of a file.
+// parse returns the list of a file. Within its brackets a list is JSON in each format, but for the quotes of Python.
 func parse(format string, text []byte) (domains []string, err error) {
-	switch format {
-	case "python":
-		set := pythonSet.FindSubmatch(text)
-		if set == nil {
-			return nil, errors.New("no blocklist")
-		}
-		for _, m := range pythonText.FindAllSubmatch(set[1], -1) {
-			domains = append(domains, string(m[1]))
-		}
-		return domains, nil
-	case "javascript":
-		set := javascriptSet.FindSubmatch(text)
-		if set == nil {
-			return nil, errors.New("no set")
-		}
-		text = set[1]
+	list := lists[format].FindSubmatch(text)
+	if list == nil {
+		return nil, errors.New("no list")
 	}
-	err = json.Unmarshal(text, &domains)
+	err = json.Unmarshal(fmt.Appendf(nil, "[%s]", bytes.ReplaceAll(list[1], []byte("'"), []byte(`"`))), &domains)
 	return domains, err
 }
 
@@ -244,8 +228,5 @@ func (s source) install(dir string) (root string, err error) {
 		return "", fmt.Errorf("unknown registry %q", s.Registry)
 	}
 	command.Stderr = os.Stderr
-	if err := command.Run(); err != nil {
-		return "", fmt.Errorf("%s: %w", command.Args[0], err)
-	}
-	return root, nil
+	return root, command.Run()
 }

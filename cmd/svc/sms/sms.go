@@ -1,0 +1,206 @@
+// Package sms holds the command "svc sms".
+package sms
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"svcapi/cmd/svc/app"
+	"svcapi/cmd/svc/catalog"
+	command "svcapi/cmd/svc/credit"
+	"svcapi/functions/sms/units"
+	"svcapi/functions/sms/vendors"
+	"svcapi/shared/credit"
+	"svcapi/shared/project"
+	"svcapi/shared/upstream"
+)
+
+// Command returns "svc sms".
+func Command(a *app.App) *cobra.Command {
+	return app.Group("sms", "Resolve SMS with an uncertain outcome, test integrations",
+		app.Group("uncertain", "SMS with an unknown outcome at the vendor: charged until an operator resolves them", list(a), resolve(a)),
+		test(a))
+}
+
+// Uncertain is an uncertain charge in the format for programs.
+type Uncertain struct {
+	ProjectID   string     `json:"project_id"`
+	ID          credit.Key `json:"id"`
+	Began       time.Time  `json:"began"` // when the request began
+	Credits     int64      `json:"credits"`
+	Environment string     `json:"environment"`
+	Vendor      string     `json:"vendor"`
+	RequestID   string     `json:"request_id"`
+}
+
+func list(a *app.App) *cobra.Command {
+	var projectID string // empty for all projects
+	return a.Command(&cobra.Command{
+		Use: "list [PROJECT]", Short: "List the uncertain SMS of one project or of all projects",
+	}, app.Bind(&projectID), func(ctx context.Context, s *app.Stack) error {
+		ids, err := s.ProjectIDs(ctx, projectID)
+		if err != nil {
+			return err
+		}
+		var all []Uncertain
+		for _, id := range ids {
+			entries, err := s.Credits.Uncertain(ctx, id)
+			if err != nil {
+				return err
+			}
+			for _, e := range entries {
+				all = append(all, Uncertain{id, e.Key, e.Key.Time(), e.Credits, e.Environment, e.Vendor, e.RequestID})
+			}
+		}
+		header := []string{"PROJECT", "ID", "TIME", "CREDITS", "USD", "ENVIRONMENT", "VENDOR", "REQUEST"}
+		return app.PrintList(s.App, app.Table{Header: header, Empty: "No SMS is uncertain."}, all, func(v Uncertain) (Uncertain, []string) {
+			credits, dollars := s.Number(v.Credits), app.Dollars(v.Credits)
+			return v, []string{v.ProjectID, string(v.ID), s.Time(v.Began), credits, dollars, v.Environment, v.Vendor, v.RequestID}
+		})
+	})
+}
+
+func resolve(a *app.App) *cobra.Command {
+	var key credit.Key
+	var confirm, refund bool
+	resolution := credit.Resolution{Verdict: credit.VerdictConfirmed}
+	cmd := a.ProjectCommand(&cobra.Command{
+		Use:   "resolve PROJECT ID",
+		Short: "Confirm an uncertain SMS, or refund its credits",
+		Long: `Confirm that an uncertain SMS was sent (--confirm: the charge stays), or refund its
+credits (--refund: a ledger entry of its own). Ask the vendor first. If the result
+is lost, repeat the command: it counts once. A resolution is final.`,
+		Example: `  svc sms uncertain resolve acme 1767225600000000-abcdefgh --refund --reason "vendor has no record of it"`,
+	}, func(args []string) (err error) {
+		if refund {
+			resolution.Verdict = credit.VerdictRefunded
+		}
+		if confirm == refund {
+			return app.Usagef("give either --confirm or --refund")
+		}
+		if resolution.Reason == "" {
+			return app.Usagef("give a --reason for the ledger")
+		}
+		if key, err = credit.ParseKey(args[0]); err != nil {
+			return app.Usagef(`ID is an ID of "svc sms uncertain list", not %q`, args[0])
+		}
+		return nil
+	}, func(ctx context.Context, s *app.Stack, rec *project.Record) (err error) {
+		if resolution.Actor, err = s.Actor(ctx); err != nil {
+			return err
+		}
+		entry, err := s.Credits.Resolve(ctx, rec.ID, key, resolution)
+		if err != nil {
+			return err
+		}
+		balance, err := s.Credits.Balance(ctx, rec.ID)
+		if err != nil {
+			return err
+		}
+		r := entry.Resolution
+		return s.PrintRows(map[string]any{
+			"project_id": rec.ID, "id": entry.Key, "credits": entry.Credits, "resolution": command.ResolutionView(r), "balance": balance,
+		}, "Project", rec.ID, "SMS", string(entry.Key), "Credits", app.Credits(entry.Credits), "Resolution", string(r.Verdict),
+			"Reason", r.Reason, "By", r.Actor, "Balance", app.Credits(balance))
+	})
+	cmd.Flags().BoolVar(&confirm, "confirm", false, "the SMS was sent: the charge stays")
+	cmd.Flags().BoolVar(&refund, "refund", false, "the SMS was not sent: refund the credits")
+	cmd.Flags().StringVar(&resolution.Reason, "reason", "", "reason for the ledger")
+	return cmd
+}
+
+const mayHaveBeenSent = "The message may have been sent: ask the vendor before you send again."
+
+// failures describes the outcomes of a test message that the vendor has not accepted.
+var failures = map[upstream.Class]*app.FailureError{
+	upstream.NotSent: {Text: "not sent: the vendor could not be reached", Exit: app.ExitFailed, Hint: "Check the integration's endpoint and the network."},
+	upstream.Rejected: {
+		Text: "rejected: the vendor refused the message", Exit: app.ExitRefused,
+		Hint: "Nothing was sent. The vendor's message is above: check the number, the sender and the text.",
+	},
+	upstream.CredentialsRefused: {
+		Text: "rejected: the vendor refused the account or its key", Exit: app.ExitRefused,
+		Hint: `Nothing was sent. Correct the account: "svc integration set --ask", for Managed integrations "svc vendor account".`,
+	},
+	upstream.NoResponse: {Text: "uncertain: the request was sent, and no response came", Exit: app.ExitFailed, Hint: mayHaveBeenSent},
+	upstream.Unusable:   {Text: "uncertain: the vendor's response is not valid", Exit: app.ExitFailed, Hint: mayHaveBeenSent},
+}
+
+// payers describes the account at the vendor that pays for a test message.
+var payers = map[project.Mode]string{
+	project.Managed: "the service's own account at ",
+	project.BYOK:    "the project's own account at ",
+}
+
+func test(a *app.App) *cobra.Command {
+	var name string
+	var env []project.Environment // one
+	var message vendors.Message
+	var count int
+	var yes bool
+	cmd := a.ProjectCommand(&cobra.Command{
+		Use:   "test PROJECT VENDOR",
+		Short: "Send one SMS through an integration",
+		Long: `Send one SMS through an integration, active or not, as the service would: same
+settings, same secret, same wire format. The message is real, and the vendor bills
+it. The command charges no credits and writes no ledger entry.
+
+For Managed integrations of AWS the command uses the AWS credentials of the
+operator; the service uses the role of the function.`,
+		Example: `  svc sms test acme quicksend --env production --to 0771234567`,
+	}, func(args []string) error {
+		name = args[0]
+		number, ok := project.NormalNumber(message.To)
+		if !ok {
+			return app.Usagef("--to is 07XXXXXXXX or +947XXXXXXXX, not %q", message.To)
+		}
+		message.To = number
+		if count, message.Unicode = units.Count(message.Text); count < 1 || count > units.Most {
+			return app.Usagef("--message is 1 to %d SMS units, not %d", units.Most, count)
+		}
+		return nil
+	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		if _, err := catalog.Find(string(project.SMS), name); err != nil {
+			return err
+		}
+		i := rec.Integration(env[0], project.SMS, name)
+		if i == nil {
+			return fmt.Errorf("integration %s: %w", project.IntegrationID(env[0], project.SMS, name), project.ErrNotFound)
+		}
+		account, err := catalog.Resolve(ctx, s, rec.ID, *i)
+		if err != nil {
+			return err
+		}
+		vendor := vendors.NewTable(s.AWS).Find(name)
+		s.Note("From     %s (%s) through %s, sender %s", rec.ID, i.Environment, vendor.Title, app.Cell(account.Settings["sender_id"]))
+		if account.Endpoint != "" {
+			s.Note("Endpoint %s", account.Endpoint)
+		}
+		s.Note("To       %s", message.To)
+		s.Note("Message  %q, SMS units: %d", message.Text, count)
+		s.Note("Paid by  %s%s; the project's credits are not charged", payers[i.Mode], vendor.Title)
+		if vendor.ManagedWithoutSecret && i.Mode == project.Managed {
+			s.Note("Signed   with your own AWS credentials; this does not test the role of the function")
+		}
+		if err := s.Confirm(ctx, yes, "Send it?"); err != nil {
+			return err
+		}
+		receipt, err := vendor.New(s.Vendors, account).Send(ctx, message)
+		if err != nil {
+			return fmt.Errorf("%w (%w)", failures[upstream.ClassOf(err)], err)
+		}
+		return s.PrintRows(map[string]any{
+			"project_id": rec.ID, "environment": i.Environment, "vendor": vendor.Name, "mode": i.Mode, "to": message.To,
+			"units": count, "outcome": "accepted", "status": receipt.Status, "id": receipt.ID,
+		}, "Outcome", "accepted by "+vendor.Title, "Status", receipt.Status, "ID", receipt.ID)
+	})
+	app.EnvironmentFlag(cmd, &env)
+	flags := cmd.Flags()
+	flags.StringVar(&message.To, "to", "", "number of the recipient, 07XXXXXXXX or +947XXXXXXXX")
+	flags.StringVar(&message.Text, "message", "A test message of SVC API.", "text of the message")
+	flags.BoolVar(&yes, "yes", false, "send without asking")
+	return cmd
+}
