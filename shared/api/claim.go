@@ -59,20 +59,30 @@ func (s *keyStore) claim(ctx context.Context, projectID, env, key string, body [
 	c := &claim{store: s, pk: "idem#" + projectID + "#" + env + "#" + key, owner: rand.Text()}
 	timed, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
 	defer cancel()
-	_, ambiguous, err := dynamo.Write(timed, s.client.PutItem, &dynamodb.PutItemInput{
+	put := &dynamodb.PutItemInput{
 		TableName: &s.table,
 		Item: dynamo.Item{
 			"pk": dynamo.Text(c.pk), "o": dynamo.Text(c.owner), "h": dynamo.Bytes(digest[:]),
 			"dead": dynamo.Number(until.Add(claimSlack).UnixMilli()), "expires": dynamo.Number(now.Add(keyLife).Unix()),
 		},
-		ConditionExpression:                 aws.String("attribute_not_exists(pk) OR expires <= :now OR attribute_exists(freed) AND o <> :o"),
-		ExpressionAttributeValues:           dynamo.Item{":now": dynamo.Number(now.Unix()), ":o": dynamo.Text(c.owner)},
+		ConditionExpression: aws.String("attribute_not_exists(pk) OR expires <= :now OR freed <= :began AND o <> :o"),
+		ExpressionAttributeValues: dynamo.Item{
+			":now": dynamo.Number(now.Unix()), ":began": dynamo.Number(now.UnixMicro()), ":o": dynamo.Text(c.owner),
+		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	})
+	}
+	_, ambiguous, err := dynamo.Write(timed, s.client.PutItem, put)
 	stored, refused := dynamo.Refused(err)
+	if refused && stored["freed"] != nil && dynamo.TextOf(stored["o"]) != c.owner { // by an instance whose clock is ahead
+		put.ExpressionAttributeValues[":began"] = stored["freed"]
+		_, ambiguous, err = dynamo.Write(timed, s.client.PutItem, put)
+		stored, refused = dynamo.Refused(err)
+	}
 	switch {
 	case err == nil, refused && dynamo.TextOf(stored["o"]) == c.owner: // an earlier attempt took effect
 		return c, nil, nil
+	case refused && stored["freed"] != nil: // freed again meanwhile
+		return nil, nil, errRunning
 	case !refused && ambiguous == 0:
 		return nil, nil, fmt.Errorf("idempotency: claim: %w", err)
 	case !refused:
@@ -147,8 +157,8 @@ func (c *claim) write(ctx context.Context, outcome []byte) (dynamo.Item, error) 
 	return nil, nil
 }
 
-// free marks the key as free, after a request from which nothing reached a provider. Every request but this one can claim
-// the key then: a late copy of this claim, which no request would end, finds its own mark.
+// free marks the key as free, after a request from which nothing reached a provider. Claims that began later win the key: a
+// late copy of an earlier claim, which no request would end, is refused.
 func (c *claim) free(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
 	defer cancel()
@@ -156,7 +166,7 @@ func (c *claim) free(ctx context.Context) error {
 	_, _, err := dynamo.Write(ctx, c.store.client.PutItem, &dynamodb.PutItemInput{
 		TableName: &c.store.table,
 		Item: dynamo.Item{
-			"pk": dynamo.Text(c.pk), "o": dynamo.Text(c.owner), "freed": dynamo.Number(1), "expires": dynamo.Number(now.Add(keyLife).Unix()),
+			"pk": dynamo.Text(c.pk), "o": dynamo.Text(c.owner), "freed": dynamo.Number(now.UnixMicro()), "expires": dynamo.Number(now.Add(keyLife).Unix()),
 		},
 		ConditionExpression:       aws.String("attribute_not_exists(pk) OR expires <= :now OR o = :o AND attribute_not_exists(n)"),
 		ExpressionAttributeValues: dynamo.Item{":o": dynamo.Text(c.owner), ":now": dynamo.Number(now.Unix())},

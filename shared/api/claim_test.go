@@ -248,12 +248,17 @@ func TestLateClaims(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		between := win(t, &keyStore{client, tables.Transient, time.Now}, "k") // frees the key, too
+		if err := between.free(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		for _, r := range late {
 			if err := r.Deliver(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		next := win(t, &keyStore{client, tables.Transient, time.Now}, "k")
+		behind := func() time.Time { return time.Now().Add(-time.Second) } // the clock of another instance
+		next := win(t, &keyStore{client, tables.Transient, behind}, "k")
 		if err := keepDone(next); err != nil {
 			t.Error(err)
 		}

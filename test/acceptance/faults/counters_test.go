@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"svcapi/shared/dynamo"
+	"svcapi/shared/project"
 )
 
 // tally is what a counter may hold after a schedule: the least, where the request certainly counted, and the most.
@@ -84,8 +85,9 @@ func (sched *schedule) judgeCounters() {
 	}
 	for number, t := range numbers {
 		var keys []string
+		normal, _ := project.NormalNumber(number)
 		for day := range days {
-			keys = append(keys, "to#"+sched.project+"#"+record.RecipientID(number)+"#"+day)
+			keys = append(keys, "to#"+sched.project+"#"+record.RecipientID(normal)+"#"+day)
 		}
 		sched.judgeCounter("messages to "+number, *t, "w86400.0", keys)
 	}

@@ -342,17 +342,11 @@ func (sched *schedule) keyHeld(r *request) bool {
 	})
 }
 
-// keyLeft reports that another request with the key has left its claim behind: it was killed, lost every response to a
-// write of the key, or a copy of its claim may have arrived after two requests freed the key.
+// keyLeft reports that another request with the key has left its claim behind: it was killed, or lost every response to a
+// write of the key.
 func (sched *schedule) keyLeft(r *request) bool {
-	freed := 0
-	for _, o := range sched.requests {
-		if o.first == r.first && o.did(free).attempts > 0 {
-			freed++
-		}
-	}
 	return slices.ContainsFunc(sched.requests, func(o *request) bool {
-		return o != r && o.first == r.first && (o.response.killed || o.lost(claim, keep, free) || freed > 1 && o.did(claim).tooLate())
+		return o != r && o.first == r.first && (o.response.killed || o.lost(claim, keep, free))
 	})
 }
 
