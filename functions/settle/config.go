@@ -16,6 +16,7 @@ type Config struct {
 	// UnusualSpending is the number of credits below which an hour of one project is never unusual.
 	UnusualSpending int64 `env:"UNUSUAL_SPENDING_CREDITS" envDefault:"5000000"`
 	// After is the age, in seconds, from which the request of a reservation is dead: longer than any function can live.
+	// The parameter SettleAfterSeconds of template.yaml holds the value.
 	After int `env:"SETTLE_AFTER_SECONDS,required"`
 	// CapturedAfter is the age, in seconds, from which a captured reservation is removed: no late copy can follow then,
 	// because a signed request stays valid for 15 minutes at most.

@@ -129,9 +129,7 @@ func (s *Store) batchGet(ctx context.Context, table string, read types.KeysAndAt
 		if err != nil {
 			return nil, err
 		}
-		for _, item := range out.Responses[table] {
-			items = append(items, item)
-		}
+		items = append(items, out.Responses[table]...)
 		if read.Keys = out.UnprocessedKeys[table].Keys; len(read.Keys) == 0 {
 			return items, nil
 		}

@@ -354,7 +354,7 @@ func TestLostResponses(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %d times", fault, faulty), func(t *testing.T) {
 				attempts := map[bool]*atomic.Int64{false: {}, true: {}}
 				l := proxied(t, func(subtracts bool) faultproxy.Fault {
-					if attempts[subtracts].Add(1) <= faulty && !(subtracts && faulty > 2) {
+					if attempts[subtracts].Add(1) <= faulty && (!subtracts || faulty <= 2) {
 						return fault
 					}
 					return faultproxy.Deliver

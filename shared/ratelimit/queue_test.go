@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -43,7 +44,7 @@ func TestQueue(t *testing.T) {
 	all[0].queueTime = time.Minute // no time is left to subtract at once
 	short, cancel := context.WithTimeout(t.Context(), all[0].queueTime)
 	defer cancel()
-	if err := all[0].SubtractAll(short, append(parts, Part{count, numbers - 1})); err != nil {
+	if err := all[0].SubtractAll(short, slices.Concat(parts, []Part{{count, numbers - 1}})); err != nil {
 		t.Fatal(err)
 	}
 	queue, err := all[1].get(t.Context(), queueKey)
