@@ -24,7 +24,7 @@ func TestExactUnderLoad(t *testing.T) {
 	}{
 		{1, 64, 100 * 100, 100, 300},
 		{2, 24, 100 * 100, 100, 150},
-		{16, 24, 100*100 + 99, 100, 150}, // what is left over buys nothing
+		{16, 24, 100*100 + 99, 100, 150}, // the remaining 99 credits buy nothing
 		{16, 24, 50 * 700, 700, 100},     // more than an even share at the end
 		{64, 24, 10 * 100, 100, 40},      // fewer requests than shards
 		{64, 24, 99, 100, 20},

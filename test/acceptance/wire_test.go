@@ -198,8 +198,8 @@ func manyNames(n int) string {
 	return strings.TrimSuffix(b.String(), ",")
 }
 
-// mutation is one thing to do to a request. The requests stay HTTP: what is none ends at API Gateway, whose responses
-// local/gateway tests.
+// mutation is one thing to do to a request. Every mutated request is still HTTP, because API Gateway refuses all
+// else; local/gateway tests the responses to that.
 type mutation struct {
 	name string
 	do   func(r *rand.Rand, q *request)

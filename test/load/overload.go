@@ -17,7 +17,7 @@ const (
 	// while both still end.
 	room    = 8
 	clients = 2
-	times   = 10              // requests of a flood, in multiples of what is not too much
+	times   = 10              // requests of a flood, in multiples of the rate that the stack can serve
 	routes  = 13              // about how many routes the mix uses: the gateway's throttle counts each apart
 	window  = 2 * time.Second // of the projects' limits: the next begins soon after the flood
 

@@ -615,7 +615,7 @@ func clone(value any) any {
 	return value
 }
 
-// change sets, appends or, without a value, deletes what is at a path.
+// change sets or appends the value at a path. Without a value, change deletes the path.
 func change(doc object, path []string, with any) {
 	last := len(path) - 1
 	above := at(doc, path[:last]...)

@@ -54,7 +54,7 @@ type protected struct {
 // outcomes are the texts of a protection that was on before, or was not.
 var outcomes = map[bool]string{true: "was on", false: "switched on"}
 
-// protect switches on what is off, and notes the outcomes.
+// protect switches on each protection that is off, and notes the outcomes.
 func (p *protected) protect(ctx context.Context, s *app.Stack) error {
 	out, err := s.DB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &p.Table})
 	if err != nil {

@@ -105,14 +105,14 @@ func (c Caller) fail(meaning meaning, detail string) error {
 
 // phrase is a pattern of a vendor's messages with their meaning.
 type phrase struct {
-	pattern string
+	pattern func() *regexp.Regexp
 	meaning meaning
 }
 
 // byMessage returns the error of a message by the first phrase that matches, or else a rejection.
 func (c Caller) byMessage(message string, phrases []phrase) error {
 	for _, p := range phrases {
-		if regexp.MustCompile(p.pattern).MatchString(message) {
+		if p.pattern().MatchString(message) {
 			return c.fail(p.meaning, message)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"net/url"
 
+	"svcapi/shared/pattern"
 	"svcapi/shared/upstream"
 )
 
@@ -32,8 +33,8 @@ type ipQualityScoreResponse struct {
 
 // ipQualityScorePhrases are those of a failure, in the order in which they are looked for.
 var ipQualityScorePhrases = []phrase{
-	{`(?i)insufficient credits|exceeded your request quota`, quota},
-	{`(?i)\b(invalid|unauthorized)\b.*\bkey\b`, credentials},
+	{pattern.New(`(?i)insufficient credits|exceeded your request quota`), quota},
+	{pattern.New(`(?i)\b(invalid|unauthorized)\b.*\bkey\b`), credentials},
 }
 
 // ipQualityScore returns no relays. The body decides, because failures have HTTP status 200. The strictness is the least, and

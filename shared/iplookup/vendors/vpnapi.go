@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"net/url"
 
+	"svcapi/shared/pattern"
 	"svcapi/shared/upstream"
 )
 
@@ -37,9 +38,9 @@ type vpnAPIResponse struct {
 
 // vpnAPIPhrases are those of messages, also with HTTP 200, in the order in which they are looked for.
 var vpnAPIPhrases = []phrase{
-	{`(?i)\b(limit|quota|exceeded|too many|rate)\b`, quota},
-	{`(?i)\b(api[ _-]?key|key|unauthori[sz]ed|account|subscription|plan)\b`, credentials},
-	{`(?i)\b(private|reserved|bogon|not in (the|our) database|not found)\b`, unknown},
+	{pattern.New(`(?i)\b(limit|quota|exceeded|too many|rate)\b`), quota},
+	{pattern.New(`(?i)\b(api[ _-]?key|key|unauthori[sz]ed|account|subscription|plan)\b`), credentials},
+	{pattern.New(`(?i)\b(private|reserved|bogon|not in (the|our) database|not found)\b`), unknown},
 }
 
 // vpnAPI returns no hosting. A response without security is about an address that the vendor does not serve, unless the

@@ -8,11 +8,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
+	"svcapi/shared/pattern"
 	"svcapi/shared/rates"
 )
 
@@ -121,10 +121,10 @@ func attribute(n *html.Node, name string) string {
 }
 
 // column returns the only column with a matching heading, or -1 where none or several match.
-func (b *block) column(pattern *regexp.Regexp) int {
+func (b *block) column(headings *regexp.Regexp) int {
 	at := -1
 	for i, heading := range b.header {
-		if pattern.MatchString(heading) {
+		if headings.MatchString(heading) {
 			if at >= 0 {
 				return -1
 			}
@@ -135,18 +135,13 @@ func (b *block) column(pattern *regexp.Regexp) int {
 }
 
 var (
-	dateHeading = lazy(`(?i)^date$`)
-	buyHeading  = lazy(`(?i)\bbuy(ing)?\b`)
-	sellHeading = lazy(`(?i)\bsell(ing)?\b`)
+	dateHeading = pattern.New(`(?i)^date$`)
+	buyHeading  = pattern.New(`(?i)\bbuy(ing)?\b`)
+	sellHeading = pattern.New(`(?i)\bsell(ing)?\b`)
 	// The heading of a column names the currency: 1 USD -> LKR.
-	lkrHeading    = lazy(`^1\s*([A-Z]{3})\s*-\s*>\s*LKR$`)
-	amountPattern = lazy(`^(\d+|\d{1,3}(,\d{3})+)(\.\d+)?$`)
+	lkrHeading    = pattern.New(`^1\s*([A-Z]{3})\s*-\s*>\s*LKR$`)
+	amountPattern = pattern.New(`^(\d+|\d{1,3}(,\d{3})+)(\.\d+)?$`)
 )
-
-// lazy compiles a pattern at its first use, because most programs that contain this package never read the pages.
-func lazy(pattern string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
-}
 
 // newest returns the value of the newest date in each of the columns. newest ignores rows of zeros, and returns nil where
 // no row is left.
