@@ -4,24 +4,24 @@ import (
 	"errors"
 
 	"svcapi/shared/api"
+	"svcapi/shared/secret"
 	"svcapi/shared/settings"
 	"svcapi/shared/upstream"
 )
 
 // config is the configuration that the function reads from the environment.
 type config struct {
-	API                api.Config
-	Upstream           upstream.Config
-	RatesTable         string `env:"RATES_TABLE,required,notEmpty"`
-	SecretCacheSeconds int    `env:"SECRET_CACHE_SECONDS" envDefault:"300"`
-	RatesCacheSeconds  int    `env:"RATES_CACHE_SECONDS" envDefault:"60"` // short, because an operator can replace the set in use
+	API               api.Config
+	Upstream          upstream.Config
+	Secrets           secret.Config
+	RatesTable        string `env:"RATES_TABLE,required,notEmpty"`
+	RatesCacheSeconds int    `env:"RATES_CACHE_SECONDS" envDefault:"60"` // short, because an operator can replace the set in use
 }
 
 // Validate returns the problems of the configuration.
 func (c config) Validate() error {
 	return errors.Join(
-		c.API.Validate(), c.Upstream.Validate(),
-		settings.InRange("SECRET_CACHE_SECONDS", c.SecretCacheSeconds, 0, 3600),
+		c.API.Validate(), c.Upstream.Validate(), c.Secrets.Validate(),
 		settings.InRange("RATES_CACHE_SECONDS", c.RatesCacheSeconds, 0, 3600),
 	)
 }

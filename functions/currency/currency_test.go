@@ -93,7 +93,7 @@ func newFixture(t *testing.T) *fixture {
 	})
 	w.store, w.projects, w.writer = rates.NewStore(plain, tables.Rates), project.NewStore(plain, tables.Projects), secret.NewWriter(manager, "test")
 	w.newOne = func() http.Handler {
-		g := newGroup(rates.NewStore(db, tables.Rates), upstream.New(upstream.Config{TimeoutSeconds: 3, Local: true}), secret.New(manager, "test", 0), lifetime, cache.ClockOf(w.clock.Now))
+		g := newGroup(rates.NewStore(db, tables.Rates), upstream.New(upstream.Config{TimeoutSeconds: 3, Local: true}), secret.New(manager, "test", secret.Config{}, nil), lifetime, cache.ClockOf(w.clock.Now))
 		service := api.New(api.Config{Stage: "test", ProjectsTable: tables.Projects, TransientTable: tables.Transient, ProjectCacheSeconds: 60}, db, telemetry.New(&w.log, telemetry.Config{}))
 		return service.Handler(g.routes()...)
 	}
@@ -415,11 +415,11 @@ func TestConversion(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	good := func() config {
-		return config{API: api.Config{Stage: "x"}, Upstream: upstream.Config{TimeoutSeconds: 4}, SecretCacheSeconds: 300, RatesCacheSeconds: 60}
+		return config{API: api.Config{Stage: "x"}, Upstream: upstream.Config{TimeoutSeconds: 4}, Secrets: secret.Config{CacheSeconds: 300}, RatesCacheSeconds: 60}
 	}
 	base := fmt.Sprint(good().Validate())
 	for name, change := range map[string]func(*config){
-		"SECRET_CACHE_SECONDS":   func(c *config) { c.SecretCacheSeconds = -1 },
+		"SECRET_CACHE_SECONDS":   func(c *config) { c.Secrets.CacheSeconds = -1 },
 		"RATES_CACHE_SECONDS":    func(c *config) { c.RatesCacheSeconds = 4000 },
 		"VENDOR_TIMEOUT_SECONDS": func(c *config) { c.Upstream.TimeoutSeconds = 0 },
 	} {

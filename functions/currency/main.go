@@ -17,11 +17,11 @@ import (
 func main() {
 	api.Main(
 		func(c config) api.Config { return c.API },
-		func(c config, _ *api.Service, cfg aws.Config) ([]api.Route, error) {
+		func(c config, s *api.Service, cfg aws.Config) ([]api.Route, error) {
 			g := newGroup(
 				rates.NewStore(dynamo.NewClient(cfg), c.RatesTable),
 				upstream.New(c.Upstream),
-				secret.New(secret.NewClient(cfg), c.API.Stage, time.Duration(c.SecretCacheSeconds)*time.Second),
+				secret.New(secret.NewClient(cfg), c.API.Stage, c.Secrets, s.Log()),
 				time.Duration(c.RatesCacheSeconds)*time.Second, cache.Clock{},
 			)
 			return g.routes(), nil

@@ -14,8 +14,8 @@ import (
 func main() {
 	api.Main(
 		func(c iplookup.FunctionConfig) api.Config { return c.API },
-		func(c iplookup.FunctionConfig, _ *api.Service, cfg aws.Config) ([]api.Route, error) {
-			secrets := secret.New(secret.NewClient(cfg), c.API.Stage, c.Lookup.SecretLife())
+		func(c iplookup.FunctionConfig, s *api.Service, cfg aws.Config) ([]api.Route, error) {
+			secrets := secret.New(secret.NewClient(cfg), c.API.Stage, c.Secrets, s.Log())
 			// The chain ends at a vendor that does not know the address, because unknown is a result.
 			chain := iplookup.NewChain(c.Lookup, vendors.Places(), iplookup.StopOnUnknown, upstream.New(c.Upstream), secrets)
 			return []api.Route{lookup(chain)}, nil

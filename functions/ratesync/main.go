@@ -22,17 +22,18 @@ func main() {
 		telemetry.Exit(err)
 	}
 	awsConfig := dynamo.FromEnvironment()
+	log := telemetry.New(os.Stdout, cfg.Log)
 	s := &scheduled{
 		refresher: &refresh.Refresher{
 			Store:    rates.NewStore(dynamo.NewClient(awsConfig), cfg.RatesTable),
 			Client:   upstream.New(cfg.Upstream),
-			Secrets:  secret.New(secret.NewClient(awsConfig), cfg.Stage, 0), // no cache, because runs are far apart
+			Secrets:  secret.New(secret.NewClient(awsConfig), cfg.Stage, secret.Config{}, log), // no cache, because runs are far apart
 			Endpoint: cfg.Endpoint,
 			Contact:  cfg.Contact,
 			Now:      cache.Clock{}.Now,
 		},
 		bankHours: cfg.BankHours,
-		log:       telemetry.New(os.Stdout, cfg.Log),
+		log:       log,
 	}
 	lambda.Start(s.handle)
 }

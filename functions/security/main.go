@@ -16,7 +16,7 @@ func main() {
 	api.Main(
 		func(c iplookup.FunctionConfig) api.Config { return c.API },
 		func(c iplookup.FunctionConfig, s *api.Service, cfg aws.Config) ([]api.Route, error) {
-			secrets := secret.New(secret.NewClient(cfg), c.API.Stage, c.Lookup.SecretLife())
+			secrets := secret.New(secret.NewClient(cfg), c.API.Stage, c.Secrets, s.Log())
 			// The chain continues with the next vendor after one that does not know the address.
 			chain := iplookup.NewChain(c.Lookup, vendors.Risks(), iplookup.ContinueOnUnknown, upstream.New(c.Upstream), secrets)
 			return []api.Route{

@@ -576,7 +576,7 @@ func (w *schedule) startSettler() {
 }
 
 func (w *schedule) settler(store *credit.Store) *Settler {
-	return &Settler{Store: store, Ages: testAges, Now: w.clock, Log: telemetry.New(io.Discard, telemetry.Config{})}
+	return &Settler{Store: store, Ages: testAges, AtOnce: 1, Now: w.clock, Log: telemetry.New(io.Discard, telemetry.Config{})}
 }
 
 func (w *schedule) startOperator() {

@@ -9,6 +9,7 @@ import (
 	"svcapi/shared/cache"
 	"svcapi/shared/credit"
 	"svcapi/shared/dynamo"
+	"svcapi/shared/ratelimit"
 	"svcapi/shared/settings"
 	"svcapi/shared/telemetry"
 )
@@ -25,6 +26,9 @@ func main() {
 		Now:   cache.Clock{}.Now,
 		Log:   telemetry.New(os.Stdout, cfg.Log),
 
+		AtOnce: 8,
+
+		Limiter:  ratelimit.New(db, cfg.TransientTable),
 		Spending: &Spending{DB: db, Table: cfg.TransientTable, Least: cfg.UnusualSpending},
 	}
 	lambda.Start(settler.Handle)

@@ -1,12 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"svcapi/shared/credit"
+	"svcapi/shared/ratelimit"
 	"svcapi/shared/telemetry"
 )
 
@@ -22,6 +27,10 @@ type Settler struct {
 	Ages  Ages
 	Now   func() time.Time
 	Log   *telemetry.Logger
+	// AtOnce is the number of wallets that a run settles at the same time.
+	AtOnce int
+	// Limiter subtracts counts that requests have queued, unless it is nil.
+	Limiter *ratelimit.Limiter
 	// Spending watches the projects' charges, unless it is nil.
 	Spending *Spending
 }
@@ -40,39 +49,56 @@ func (s *Settler) Handle(ctx context.Context) error {
 	defer cancel()
 	report, err := s.Run(run)
 	metrics, spendingErr := s.spending(run)
-	err = errors.Join(err, spendingErr)
+	subtracted, countsErr := s.counts(run)
+	metrics, err = append(metrics, subtracted...), errors.Join(err, spendingErr, countsErr)
 	s.log(ctx, report, metrics, err)
 	return err
 }
 
 // Run settles every reservation that is old enough. A reservation or a wallet that cannot be read or settled is logged,
-// counted and left to the next run. Run returns an error if it could not read the table, or had no time for all.
+// counted and left to the next run; after a failed call so are the wallet's other reservations. Run returns an error if it
+// could not read the table, or had no time for all.
 func (s *Settler) Run(ctx context.Context) (Report, error) {
 	report := Report{Settled: map[credit.Settled]int{}}
-	err := s.Store.VisitPending(ctx, func(r *credit.Reservation, err error) error {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+	var mu sync.Mutex // guards report
+	done := func(r *credit.Reservation, settled credit.Settled, err error) {
+		mu.Lock()
+		defer mu.Unlock()
 		if err != nil {
 			report.Failed++
 			s.failed(ctx, r, err)
-			return nil
-		}
-		age := s.Now().Sub(r.Key.Time())
-		report.Oldest = max(report.Oldest, age)
-		if age < s.Ages.Dead {
-			return nil
-		}
-		settled, err := s.Store.Settle(ctx, r, age < s.Ages.Captured)
-		if err != nil {
-			report.Failed++
-			s.failed(ctx, r, err)
-			return nil
+			return
 		}
 		report.Settled[settled]++
-		return nil
+	}
+	age := func(r *credit.Reservation) time.Duration { return s.Now().Sub(r.Key.Time()) }
+	var wallets errgroup.Group
+	wallets.SetLimit(s.AtOnce)
+	var dead []*credit.Reservation // of one wallet
+	settle := func() {
+		reservations := dead
+		wallets.Go(func() error {
+			s.Store.Settle(ctx, reservations, func(r *credit.Reservation) bool { return age(r) < s.Ages.Captured }, done)
+			return nil
+		})
+		dead = nil
+	}
+	err := s.Store.VisitPending(ctx, func(r *credit.Reservation, err error) error {
+		if err != nil {
+			done(r, "", err)
+			return ctx.Err()
+		}
+		report.Oldest = max(report.Oldest, age(r))
+		if len(dead) > 0 && dead[0].Wallet != r.Wallet {
+			settle()
+		}
+		if age(r) >= s.Ages.Dead {
+			dead = append(dead, r)
+		}
+		return ctx.Err()
 	}, func(low credit.LowBalance) { report.Low = append(report.Low, low) })
-	return report, err
+	settle()
+	return report, cmp.Or(errors.Join(wallets.Wait(), err), ctx.Err())
 }
 
 // failed logs a reservation for an operator. The error names a reservation or a wallet that cannot be read.
@@ -106,7 +132,7 @@ func (s *Settler) log(ctx context.Context, report Report, metrics []telemetry.Me
 		}, metrics...),
 	}
 	if err != nil {
-		event.Level, event.Message = slog.LevelError, "not every wallet was settled or compared"
+		event.Level, event.Message = slog.LevelError, "not everything was settled, compared or subtracted"
 		event.Attributes = []slog.Attr{slog.String("error", err.Error()), slog.Bool("out_of_time", errors.Is(err, context.DeadlineExceeded))}
 	}
 	s.Log.Emit(ctx, event)

@@ -96,7 +96,7 @@ func prepare(t *testing.T, store *credit.Store, project string, at time.Time, re
 func newSettler(store *credit.Store, now time.Time, captured time.Duration, log io.Writer) *Settler {
 	return &Settler{
 		Store: store, Ages: Ages{Dead: time.Minute, Captured: captured}, Now: func() time.Time { return now },
-		Log: telemetry.New(log, telemetry.Config{}),
+		Log: telemetry.New(log, telemetry.Config{}), AtOnce: 8,
 	}
 }
 

@@ -160,7 +160,7 @@ func TestSpendingOfWallets(t *testing.T) {
 	now := time.Now()
 	var log bytes.Buffer
 	settler := &Settler{
-		Store: store, Ages: Ages{Dead: time.Hour, Captured: time.Hour}, Now: func() time.Time { return now }, Log: telemetry.New(&log, telemetry.Config{}),
+		Store: store, Ages: Ages{Dead: time.Hour, Captured: time.Hour}, Now: func() time.Time { return now }, Log: telemetry.New(&log, telemetry.Config{}), AtOnce: 1,
 		Spending: &Spending{DB: client, Table: tables.Transient, Least: 30},
 	}
 	prepare(t, store, "spends", now, "remove")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"svcapi/functions/sms/vendors"
+	"svcapi/shared/api"
 	"svcapi/shared/upstream"
 )
 
@@ -75,24 +77,24 @@ var errLimited = &upstream.Error{Class: upstream.NotSent, Detail: "the limit of 
 // errPanicked marks a panic of an adapter.
 var errPanicked = errors.New("panic")
 
+// errUncounted is the outcome of a message whose count failed.
+var errUncounted = &upstream.Error{Class: upstream.NotSent, Detail: "the message could not be counted"}
+
 // delivery is the sending of one request's messages.
 type delivery struct {
 	*group
-	same    bool         // all messages have one text
-	slowest atomic.Int64 // response of a vendor so far, in nanoseconds
+	count   func(context.Context, []*api.Message) // api.Job.Count
+	same    bool                                  // all messages have one text
+	slowest atomic.Int64                          // response of a vendor so far, in nanoseconds
 }
 
 // deliver sends the messages along the chain of accounts, and decides the outcomes of the recipients. The next account
 // receives only the messages that certainly did not leave through the previous account.
-func (g *group) deliver(ctx context.Context, accounts []upstream.Account, r sendRequest) {
-	d := &delivery{group: g, same: r.method == bulkSame}
-	var left []*recipient
+func (g *group) deliver(ctx context.Context, accounts []upstream.Account, r sendRequest, count func(context.Context, []*api.Message)) {
+	d := &delivery{group: g, count: count, same: r.method == bulkSame}
+	left := make([]*recipient, len(r.recipients))
 	for i := range r.recipients {
-		if p := &r.recipients[i]; p.Refused {
-			p.err = errLimited
-		} else {
-			left = append(left, p)
-		}
+		left[i] = &r.recipients[i]
 	}
 	for _, account := range accounts {
 		if left = d.sendThrough(ctx, account, left); len(left) == 0 {
@@ -116,26 +118,62 @@ func (d *delivery) sendThrough(ctx context.Context, account upstream.Account, le
 	// While the circuit is not closed, one send goes first, and its outcome decides whether the circuit permits the others.
 	probing := !d.breakers.Closed(account)
 
-	var calls sync.WaitGroup
 	slots := make(chan struct{}, atOnce)
-	for batch := range slices.Chunk(left, size) {
+	for batch := range s.batches(ctx, begin, left, size, atOnce) {
 		slots <- struct{}{}
 		if err := s.ready(ctx, begin); err != nil {
 			record(batch, outcome{vendor: vendor.Name, err: err})
 			<-slots
 			continue
 		}
-		calls.Go(func() {
+		s.calls.Go(func() {
 			record(batch, s.call(ctx, batch))
 			<-slots
 		})
 		if probing {
-			calls.Wait()
+			s.calls.Wait()
 			probing = false
 		}
 	}
-	calls.Wait()
-	return slices.DeleteFunc(left, func(p *recipient) bool { return p.status() != notAttempted })
+	s.calls.Wait()
+	return slices.DeleteFunc(left, func(p *recipient) bool { return p.status() != notAttempted || !p.Sendable() })
+}
+
+// batches yields messages in batches for one call each. While the sends of the batches before are running, batches counts as
+// many messages as are sent at once, and excludes those that must not be sent.
+func (s *sender) batches(ctx, begin context.Context, left []*recipient, size, atOnce int) iter.Seq[[]*recipient] {
+	return func(yield func([]*recipient) bool) {
+		for next := range slices.Chunk(left, max(size, atOnce)) {
+			if begin.Err() == nil && s.hasTimeForSend(ctx) { // otherwise no send begins any more
+				next = s.counted(ctx, next)
+			}
+			for batch := range slices.Chunk(next, size) {
+				if !yield(batch) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// counted counts messages and returns those that may be sent.
+func (s *sender) counted(ctx context.Context, next []*recipient) (sendable []*recipient) {
+	messages := make([]*api.Message, len(next))
+	for i, p := range next {
+		messages[i] = &p.Message
+	}
+	s.count(ctx, messages)
+	for _, p := range next {
+		switch {
+		case p.Refused:
+			record([]*recipient{p}, outcome{err: errLimited})
+		case p.Uncounted != nil:
+			record([]*recipient{p}, outcome{err: errUncounted})
+		default:
+			sendable = append(sendable, p)
+		}
+	}
+	return sendable
 }
 
 // record sets the outcome of messages. The outcome without a call never replaces that of a call.
@@ -177,11 +215,22 @@ type sender struct {
 	account upstream.Account
 	limiter *rate.Limiter
 	stop    context.CancelCauseFunc // no further send begins
+	calls   sync.WaitGroup          // the sends that are running
+
+	accepted atomic.Bool // the vendor has accepted a message of the delivery
+	doubted  atomic.Bool // the vendor has refused the account, by words alone
 }
 
 // ready waits until the vendor's pace permits a send. The returned error is the reason why no send may begin.
 func (s *sender) ready(ctx, begin context.Context) error {
 	err := s.limiter.Wait(begin)
+	if s.doubted.Swap(false) && !s.accepted.Load() {
+		s.calls.Wait() // a running send may be accepted
+		if !s.accepted.Load() {
+			s.stop(errRefused)
+			err = errRefused
+		}
+	}
 	if err == nil && !s.hasTimeForSend(ctx) {
 		err = errNoTime
 		s.stop(err)
@@ -209,14 +258,18 @@ func (s *sender) call(ctx context.Context, batch []*recipient) (o outcome) {
 		return s.send(ctx, s.adapter(a), batch)
 	})
 	o.accepted = o.err == nil
+	refusal, refused := errors.AsType[*upstream.Error](o.err)
 	switch {
 	case o.accepted:
+		s.accepted.Store(true)
 	case errors.Is(o.err, upstream.ErrOpen):
 		o.called = false
 		s.stop(upstream.ErrOpen)
 		return o
 	case upstream.ClassOf(o.err) == upstream.NotSent: // there is no response whose time counts
 		return o
+	case refused && refusal.ByWords:
+		s.doubted.Store(true)
 	case upstream.ClassOf(o.err) == upstream.CredentialsRefused:
 		s.stop(errRefused)
 	}

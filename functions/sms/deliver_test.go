@@ -46,6 +46,11 @@ func failsWith(class upstream.Class) behaviour {
 	return func(ctx context.Context) error { return respond(ctx, responseTime, fault(class)) }
 }
 
+// refusesByWords is a refusal of the account that only the words of the vendor show.
+func refusesByWords(ctx context.Context) error {
+	return respond(ctx, responseTime, &upstream.Error{Class: upstream.CredentialsRefused, Vendor: "fake", ByWords: true, Detail: "not allowed"})
+}
+
 func slow(response time.Duration) behaviour {
 	return func(ctx context.Context) error { return respond(ctx, response, nil) }
 }
@@ -165,6 +170,7 @@ type fixture struct {
 	*group
 	vendors  []*fakeVendor
 	accounts []upstream.Account
+	count    func(context.Context, []*api.Message) // nil: no limit
 }
 
 func newFixture(chain ...*fakeVendor) *fixture {
@@ -204,7 +210,11 @@ func bulk(method string, messages int) sendRequest {
 func (b *fixture) send(ctx context.Context, t *testing.T, method string, messages int) []recipient {
 	t.Helper()
 	r := bulk(method, messages)
-	b.deliver(ctx, b.accounts, r)
+	b.deliver(ctx, b.accounts, r, func(ctx context.Context, messages []*api.Message) {
+		if b.count != nil {
+			b.count(ctx, messages)
+		}
+	})
 	recipients := r.recipients
 	left := map[string]string{} // the vendor through which a message may have left
 	for _, p := range b.vendors {
@@ -300,6 +310,13 @@ func TestDeliver(t *testing.T) {
 		{"refuses, then down", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), many(down)}, bulkSame, 100, 0, "a rejected 1, b not_attempted 99", []int{1, 1}, 2 * responseTime, "502 credentials_refused a reached"},
 		{"refuses, then hangs", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), many(hangs)}, bulkSame, 100, 0, "a rejected 1, b uncertain 99", []int{1, 1}, responseTime + callTimeout, "503 no_answer b reached uncertain"},
 
+		// A refusal by words is the message's own once the account has accepted another message, also one that is under way.
+		{"words after an acceptance", []*fakeVendor{one(inTurn(50, accepts, inTurn(1, refusesByWords, accepts))), one(accepts)}, bulkSame, 1000, 0, "a accepted 999, a rejected 1", []int{1000, 0}, 32 * responseTime, ""},
+		{"words before an acceptance", []*fakeVendor{one(inTurn(1, refusesByWords, accepts)), one(accepts)}, bulkSame, 1000, 0, "a accepted 999, a rejected 1", []int{1000, 0}, 32 * responseTime, ""},
+		{"words of a batch", []*fakeVendor{many(inTurn(1, accepts, inTurn(1, refusesByWords, accepts)))}, bulkSame, 1000, 0, "a accepted 900, a rejected 100", []int{10}, 3 * responseTime, ""},
+		{"words for every message", []*fakeVendor{one(refusesByWords), one(accepts)}, bulkSame, 100, 0, "a rejected 32, b accepted 68", []int{32, 68}, 4 * responseTime, ""},
+		{"words at a pace", []*fakeVendor{paced(refusesByWords), one(accepts)}, bulkSame, 100, 0, "a rejected 1, b accepted 99", []int{1, 99}, 9 * responseTime, ""},
+
 		// A context that has ended, or ends too soon for a send to begin.
 		{"no time", []*fakeVendor{one(accepts), one(accepts)}, bulkSame, 100, leastTime - 1, "b not_attempted 100", []int{0, 0}, 0, "503 not_sent b"},
 		{"time is over", []*fakeVendor{one(accepts), many(accepts)}, bulkSame, 100, -1, "b not_attempted 100", []int{0, 0}, 0, "503 not_sent b"},
@@ -340,6 +357,65 @@ func TestDeliver(t *testing.T) {
 				}
 				if got := described(failure(outcomes)); got != c.fails {
 					t.Errorf("the failure is %q, want %q", got, c.fails)
+				}
+			})
+		})
+	}
+}
+
+// The messages of a bulk are counted just before their sends, while the sends before are running. What cannot be counted or is
+// refused is not sent through any account, and no message is counted for which no send can begin.
+func TestCounts(t *testing.T) {
+	const slowly = 4 * time.Second
+	for _, c := range []struct {
+		name   string
+		chain  []*fakeVendor
+		refuse func(i int, m *api.Message) // the messages by the order of their counts
+		want   string
+		most   int // messages counted
+		took   time.Duration
+	}{
+		{"beside the sends", []*fakeVendor{many(slow(slowly))}, nil, "a accepted 1000", 1000, 14 * time.Second},
+		{"one by one", []*fakeVendor{one(accepts)}, nil, "a accepted 1000", 1000, 0},
+		{"a failed count", []*fakeVendor{many(accepts), one(accepts)}, func(i int, m *api.Message) {
+			if i >= 100 && i < 200 {
+				m.Uncounted = errors.New("throttled")
+			}
+		}, " not_attempted 100, a accepted 900", 1000, 0},
+		{"a number's limit", []*fakeVendor{one(down), one(accepts)}, func(i int, m *api.Message) { m.Refused = i%2 == 1 }, " not_attempted 500, b accepted 500", 1000, 0},
+		{"a refused account", []*fakeVendor{many(failsWith(upstream.CredentialsRefused))}, nil, "a not_attempted 900, a rejected 100", 300, 0},
+		{"no time", []*fakeVendor{many(slow(9 * time.Second))}, nil, "a accepted 800, a not_attempted 200", 900, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newFixture(c.chain...)
+				counted := map[*api.Message]bool{}
+				b.count = func(_ context.Context, messages []*api.Message) {
+					time.Sleep(time.Second * time.Duration(len(messages)) / 100)
+					for _, m := range messages {
+						if !counted[m] && c.refuse != nil {
+							c.refuse(len(counted), m)
+						}
+						counted[m] = true
+					}
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), requestTime)
+				defer cancel()
+				began := time.Now()
+				outcomes := b.send(ctx, t, bulkSame, 1000)
+				if got := tally(outcomes); got != c.want {
+					t.Errorf("%s, want %s", got, c.want)
+				}
+				if took := time.Since(began); c.took > 0 && took != c.took {
+					t.Errorf("%v, want %v", took, c.took)
+				}
+				if len(counted) > c.most {
+					t.Errorf("%d counted, want %d at most", len(counted), c.most)
+				}
+				for i := range outcomes {
+					if p := &outcomes[i]; p.called && !counted[&p.Message] {
+						t.Fatalf("message %d was sent without a count", i)
+					}
 				}
 			})
 		})

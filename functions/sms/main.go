@@ -2,8 +2,6 @@
 package main
 
 import (
-	"time"
-
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"svcapi/functions/sms/vendors"
@@ -18,7 +16,7 @@ func main() {
 		func(c config, s *api.Service, cfg aws.Config) ([]api.Route, error) {
 			g := &group{
 				client:   upstream.New(c.Upstream),
-				secrets:  secret.New(secret.NewClient(cfg), c.API.Stage, time.Duration(c.SecretCacheSeconds)*time.Second),
+				secrets:  secret.New(secret.NewClient(cfg), c.API.Stage, c.Secrets, s.Log()),
 				breakers: upstream.NewBreakers(),
 				vendors:  vendors.NewTable(cfg),
 				wallet:   s.Wallet(),

@@ -166,28 +166,27 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 	for i := range recipients {
 		messages[i] = &recipients[i].Message
 	}
-	return &api.Job{
-		Credits: credits, Irrevocable: true, Messages: messages,
-		Run: func(ctx context.Context) (*api.Result, error) {
-			g.deliver(ctx, accounts, r)
-			for i, m := range messages {
-				m.Unsent = recipients[i].status() == rejected || recipients[i].status() == notAttempted
-			}
-			if err := failure(recipients); err != nil {
-				return nil, err
-			}
-			result := sendResult{Method: r.method, Units: acceptedUnits(recipients), Credits: credits}
-			first := recipients[firstAccepted(recipients)]
-			if r.method == single {
-				result.Provider = acceptance{first.receipt.Status, first.receipt.ID, first.vendor}
-			} else {
-				result.Provider = bulkAcceptance(recipients)
-			}
-			return &api.Result{
-				Data: result, Vendor: first.vendor, Attributes: summary(result.Units, recipients), Cause: cause(recipients),
-			}, nil
-		},
-	}, nil
+	job := &api.Job{Credits: credits, Irrevocable: true, Messages: messages}
+	job.Run = func(ctx context.Context) (*api.Result, error) {
+		g.deliver(ctx, accounts, r, job.Count)
+		for i, m := range messages {
+			m.Unsent = recipients[i].status() == rejected || recipients[i].status() == notAttempted
+		}
+		if err := failure(recipients); err != nil {
+			return nil, err
+		}
+		result := sendResult{Method: r.method, Units: acceptedUnits(recipients), Credits: credits}
+		first := recipients[firstAccepted(recipients)]
+		if r.method == single {
+			result.Provider = acceptance{first.receipt.Status, first.receipt.ID, first.vendor}
+		} else {
+			result.Provider = bulkAcceptance(recipients)
+		}
+		return &api.Result{
+			Data: result, Vendor: first.vendor, Attributes: summary(result.Units, recipients), Cause: cause(recipients),
+		}, nil
+	}
+	return job, nil
 }
 
 // requestedUnits returns the units of all messages.
@@ -227,12 +226,12 @@ func failure(recipients []recipient) error {
 	return e
 }
 
-// decisive returns the first uncertain outcome, else the first that is not accepted, else the zero outcome. A recipient whose
-// limit is reached has no part in it, because no vendor was asked.
+// decisive returns the first uncertain outcome, else the first that is not accepted, else the zero outcome. A recipient who
+// must not be sent to has no part in it, because no vendor was asked.
 func decisive(recipients []recipient) outcome {
 	i := slices.IndexFunc(recipients, func(p recipient) bool { return p.status() == uncertain })
 	if i < 0 {
-		i = slices.IndexFunc(recipients, func(p recipient) bool { return p.status() != accepted && !p.Refused })
+		i = slices.IndexFunc(recipients, func(p recipient) bool { return p.status() != accepted && p.Sendable() })
 	}
 	if i < 0 {
 		return outcome{}

@@ -19,7 +19,7 @@ type dialogState struct {
 	transactions sync.Map
 }
 
-// dialogv2 simulates Dialog eSMS's v2 interface: a login for a token, then JSON with an array of recipients.
+// dialogv2 simulates Dialog eSMS's v2 interface, with the errCode values of the vendor's document v3.2: a login for a token, then JSON with an array of recipients.
 func dialogv2() vendor {
 	var d dialogState
 	return vendor{
@@ -35,7 +35,7 @@ func dialogFailed(status, code int, comment string) response {
 }
 
 func (d *dialogState) login(r *request) result {
-	refusal := reply(`401 {"status":"failed","comment":"Invalid username or password","token":null,"remainingCount":2,"data":"","errCode":101}`)
+	refusal := reply(`401 {"status":"failed","comment":"Invalid username or password","token":null,"remainingCount":2,"data":"","errCode":115}`)
 	token := d.logIn(r, DialogUsername, DialogPassword, dialogTokenLife)
 	return result{
 		operation: "login",
@@ -69,7 +69,7 @@ func (d *dialogState) send(r *request) result {
 	for _, m := range in.MSISDN {
 		to = append(to, m.Mobile)
 	}
-	invalid := func(comment string) response { return dialogFailed(http.StatusBadRequest, 102, comment) }
+	invalid := func(comment string) response { return dialogFailed(http.StatusBadRequest, 101, comment) }
 	tokenRefused := dialogFailed(http.StatusUnauthorized, 100, "Token is invalid or has expired")
 	maskRefused := dialogFailed(http.StatusOK, 108, "Mask is not approved")
 	wrong := mismatch(nineDigits, to)
@@ -92,13 +92,13 @@ func (d *dialogState) send(r *request) result {
 				"errCode": "",
 			}),
 			Rejected:           maskRefused,
-			CredentialsRefused: dialogFailed(http.StatusUnauthorized, 101, "Account is not allowed to send"),
+			CredentialsRefused: dialogFailed(http.StatusUnauthorized, 116, "Account is locked"),
 			TokenRefused:       tokenRefused,
 		},
 	}
 	if res.refusal() == nil { // a refused request uses up no transaction ID
 		_, used := d.transactions.LoadOrStore(in.TransactionID, true)
-		res.problems = []problem{{used, invalid("transaction_id was used before")}}
+		res.problems = []problem{{used, dialogFailed(http.StatusBadRequest, 104, "transaction_id was used before")}}
 	}
 	return res
 }

@@ -147,7 +147,7 @@ func TestOutcomes(t *testing.T) {
 		"smslenz":     {"771234567": `200 "campaign_id":`, "770000001": `200 "success":false`, "770000002": `401 "success":false`},
 		"hutch":       {"771234567": `200 "serverRef":`, "770000001": `400 not approved`, "770000002": `403 may not send`},
 		"dialog":      {"771234567": `200 1`, "770000001": `200 2009`, "770000002": `200 2007`},
-		"dialogv2":    {"771234567": `200 Campaign Created`, "770000001": `200 "errCode":108`, "770000002": `401 "errCode":101`},
+		"dialogv2":    {"771234567": `200 Campaign Created`, "770000001": `200 "errCode":108`, "770000002": `401 "errCode":116`},
 		"twilio":      {"771234567": `201 "status":"queued"`, "770000001": `400 "code":21610`, "770000002": `401 "code":20003`},
 	}
 	for name, send := range s.sends(t, true) {

@@ -151,7 +151,7 @@ func TestOnLaptop(t *testing.T) {
 	for _, f := range product.Functions {
 		want := maps.Clone(f.Environment)
 		if f.Folder == "settle" {
-			if want["SETTLE_AFTER_SECONDS"] != "90" {
+			if want["SETTLE_AFTER_SECONDS"] != "120" {
 				t.Errorf("the template says %s", want["SETTLE_AFTER_SECONDS"])
 			}
 			want["SETTLE_AFTER_SECONDS"] = "10"

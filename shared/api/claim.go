@@ -59,20 +59,30 @@ func (s *keyStore) claim(ctx context.Context, projectID, env, key string, body [
 	c := &claim{store: s, pk: "idem#" + projectID + "#" + env + "#" + key, owner: rand.Text()}
 	timed, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
 	defer cancel()
-	_, ambiguous, err := dynamo.Write(timed, s.client.PutItem, &dynamodb.PutItemInput{
+	put := &dynamodb.PutItemInput{
 		TableName: &s.table,
 		Item: dynamo.Item{
 			"pk": dynamo.Text(c.pk), "o": dynamo.Text(c.owner), "h": dynamo.Bytes(digest[:]),
 			"dead": dynamo.Number(until.Add(claimSlack).UnixMilli()), "expires": dynamo.Number(now.Add(keyLife).Unix()),
 		},
-		ConditionExpression:                 aws.String("attribute_not_exists(pk) OR expires <= :now"),
-		ExpressionAttributeValues:           dynamo.Item{":now": dynamo.Number(now.Unix())},
+		ConditionExpression: aws.String("attribute_not_exists(pk) OR expires <= :now OR freed <= :began AND o <> :o"),
+		ExpressionAttributeValues: dynamo.Item{
+			":now": dynamo.Number(now.Unix()), ":began": dynamo.Number(now.UnixMicro()), ":o": dynamo.Text(c.owner),
+		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	})
+	}
+	_, ambiguous, err := dynamo.Write(timed, s.client.PutItem, put)
 	stored, refused := dynamo.Refused(err)
+	if refused && stored["freed"] != nil && dynamo.TextOf(stored["o"]) != c.owner { // by an instance whose clock is ahead
+		put.ExpressionAttributeValues[":began"] = stored["freed"]
+		_, ambiguous, err = dynamo.Write(timed, s.client.PutItem, put)
+		stored, refused = dynamo.Refused(err)
+	}
 	switch {
 	case err == nil, refused && dynamo.TextOf(stored["o"]) == c.owner: // an earlier attempt took effect
 		return c, nil, nil
+	case refused && stored["freed"] != nil: // freed again meanwhile
+		return nil, nil, errRunning
 	case !refused && ambiguous == 0:
 		return nil, nil, fmt.Errorf("idempotency: claim: %w", err)
 	case !refused:
@@ -132,7 +142,7 @@ func (c *claim) write(ctx context.Context, outcome []byte) (dynamo.Item, error) 
 		TableName:           &c.store.table,
 		Key:                 dynamo.Item{"pk": dynamo.Text(c.pk)},
 		UpdateExpression:    aws.String("SET d = :d, n = :n"),
-		ConditionExpression: aws.String("o = :o AND attribute_not_exists(n)"),
+		ConditionExpression: aws.String("o = :o AND attribute_not_exists(n) AND attribute_not_exists(freed)"),
 		ExpressionAttributeValues: dynamo.Item{
 			":o": dynamo.Text(c.owner), ":d": dynamo.Bytes(packed), ":n": dynamo.Number(1),
 		},
@@ -147,15 +157,19 @@ func (c *claim) write(ctx context.Context, outcome []byte) (dynamo.Item, error) 
 	return nil, nil
 }
 
-// free deletes the claim of a request from which nothing reached a provider, so that the key can be used again.
+// free marks the key as free, after a request from which nothing reached a provider. Claims that began later win the key: a
+// late copy of an earlier claim, which no request would end, is refused.
 func (c *claim) free(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
 	defer cancel()
-	_, _, err := dynamo.Write(ctx, c.store.client.DeleteItem, &dynamodb.DeleteItemInput{
-		TableName:                 &c.store.table,
-		Key:                       dynamo.Item{"pk": dynamo.Text(c.pk)},
-		ConditionExpression:       aws.String("o = :o AND attribute_not_exists(n)"),
-		ExpressionAttributeValues: dynamo.Item{":o": dynamo.Text(c.owner)},
+	now := c.store.now()
+	_, _, err := dynamo.Write(ctx, c.store.client.PutItem, &dynamodb.PutItemInput{
+		TableName: &c.store.table,
+		Item: dynamo.Item{
+			"pk": dynamo.Text(c.pk), "o": dynamo.Text(c.owner), "freed": dynamo.Number(now.UnixMicro()), "expires": dynamo.Number(now.Add(keyLife).Unix()),
+		},
+		ConditionExpression:       aws.String("attribute_not_exists(pk) OR expires <= :now OR o = :o AND attribute_not_exists(n)"),
+		ExpressionAttributeValues: dynamo.Item{":o": dynamo.Text(c.owner), ":now": dynamo.Number(now.Unix())},
 	})
 	if _, refused := dynamo.Refused(err); refused || err == nil {
 		return nil

@@ -182,22 +182,22 @@ func TestLostResponses(t *testing.T) {
 	for _, test := range []struct {
 		name       string
 		operation  string
-		lost       int // how many of its first attempts
+		from, lost int // the first attempt that is lost, and how many are
 		then       func(*claim) error
 		claimFails bool
 		thenFails  bool
 		want       string // what a repeat finds: an outcome, "free" or "running"
 	}{
-		{"a claim's", "PutItem", 1, keepDone, false, false, "done"},
-		{"all of a claim's", "PutItem", 3, nil, true, false, "free"},
-		{"an outcome's", "UpdateItem", 1, keepDone, false, false, "done"},
-		{"all of an outcome's", "UpdateItem", 3, keepDone, false, true, "done"},
-		{"a release's", "DeleteItem", 1, freeKey, false, false, "free"},
-		{"all of a release's", "DeleteItem", 3, freeKey, false, true, "free"},
+		{"a claim's", "PutItem", 1, 1, keepDone, false, false, "done"},
+		{"all of a claim's", "PutItem", 1, 3, nil, true, false, "free"},
+		{"an outcome's", "UpdateItem", 1, 1, keepDone, false, false, "done"},
+		{"all of an outcome's", "UpdateItem", 1, 3, keepDone, false, true, "done"},
+		{"a release's", "PutItem", 2, 1, freeKey, false, false, "free"},
+		{"all of a release's", "PutItem", 2, 3, freeKey, false, true, "free"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s, direct, _ := proxied(t, func(operation string, n int) faultproxy.Fault {
-				if operation == test.operation && n <= test.lost {
+				if operation == test.operation && n >= test.from && n < test.from+test.lost {
 					return faultproxy.DropResponse
 				}
 				return faultproxy.Deliver
@@ -216,6 +216,52 @@ func TestLostResponses(t *testing.T) {
 				t.Errorf("a repeat: won %t, %q, %v; want %s", again != nil, outcome, err, test.want)
 			}
 		})
+	}
+}
+
+// TestLateClaims checks that a copy of a claim which arrives after the claim was freed, or after the request gave the claim
+// up, does not claim the key again (docs/decisions.md#idempotency-outcomes).
+func TestLateClaims(t *testing.T) {
+	for _, dropped := range []int{1, 3} {
+		client, tables := enginetest.Client(t)
+		var late []*faultproxy.Request // the attempts of one request come in turn
+		proxy, err := faultproxy.Start(enginetest.URL(t), func(r *faultproxy.Request) faultproxy.Fault {
+			if len(late) < dropped {
+				late = append(late, r)
+				return faultproxy.DropRequest
+			}
+			return faultproxy.Deliver
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(proxy.Close)
+		o := client.Options()
+		faulty := dynamo.NewClient(aws.Config{Region: o.Region, Credentials: o.Credentials},
+			func(o *dynamodb.Options) { o.BaseEndpoint = aws.String(proxy.URL("test")) })
+		c, _, err := claimKey(t, &keyStore{faulty, tables.Transient, time.Now}, "k", body)
+		if lost := dropped == 3; (err != nil) != lost || (c == nil) != lost {
+			t.Fatalf("claim %v, %v", c, err)
+		}
+		if c != nil {
+			if err := c.free(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		between := win(t, &keyStore{client, tables.Transient, time.Now}, "k") // frees the key, too
+		if err := between.free(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range late {
+			if err := r.Deliver(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		behind := func() time.Time { return time.Now().Add(-time.Second) } // the clock of another instance
+		next := win(t, &keyStore{client, tables.Transient, behind}, "k")
+		if err := keepDone(next); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -68,5 +68,8 @@ func (s *Service) AfterResponse(ctx context.Context, name string, work func(cont
 	s.after.Do(ctx, afterresponse.Work{Name: name, RequestID: requestID(ctx), Run: work})
 }
 
+// Log returns the logger of the service.
+func (s *Service) Log() *telemetry.Logger { return s.log }
+
 // Wallet returns the store of the credits that the service charges.
 func (s *Service) Wallet() *credit.Store { return s.wallet }

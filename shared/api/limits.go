@@ -17,20 +17,30 @@ import (
 	"svcapi/shared/telemetry"
 )
 
-// countsAtOnce bounds the concurrent counts of one bulk, as many as a client of DynamoDB keeps connections.
-const countsAtOnce = 10
+const (
+	// countsAtOnce bounds the concurrent counts of one bulk, as many as a client of DynamoDB keeps connections.
+	countsAtOnce = 10
+	// countedAhead is the number of messages that are counted beside the reservation. Job.Count counts the others.
+	countedAhead = 100
+)
 
 // Message is one message of a send, for the limits of the project (docs/abuse.md).
 type Message struct {
 	To    string // in the format of project.NormalNumber
 	Units int
-	// Refused is set before Job.Run: the limit of messages to the number is reached, and Run must not send the message.
+	// Refused is set by the count: the limit of messages to the number is reached, and Run must not send the message.
 	Refused bool
+	// Uncounted is set by a count that failed: Run must not send the message.
+	Uncounted error
 	// Unsent is set by Job.Run: the message certainly did not leave or was rejected, so that no limit counts it.
 	Unsent bool
 
-	count ratelimit.Count
+	counted bool // the count has ended
+	count   ratelimit.Count
 }
+
+// Sendable reports whether Job.Run may send the message, once the message is counted.
+func (m *Message) Sendable() bool { return !m.Refused && m.Uncounted == nil }
 
 // usage is what a request counts against the limits of its project. The zero usage is of a project without limits.
 type usage struct {
@@ -40,6 +50,9 @@ type usage struct {
 	daily      ratelimit.Daily // Most 0: no daily limit
 	amount     int64           // of the daily limit
 	day        ratelimit.Count
+
+	mu      sync.Mutex                  // guards the field below
+	refusal *ratelimit.RecipientRefusal // the one with the longest rest
 }
 
 // usageOf returns what the job counts against the limits of its project.
@@ -85,7 +98,10 @@ func (s *Service) limitsReached(state *requestState, u *usage) error {
 func (s *Service) countUsage(ctx context.Context, state *requestState, u *usage) (messages, daily func() error) {
 	messages, daily = nothing, nothing
 	if u.recipients && len(u.messages) > 0 {
-		messages = async(func() error { return s.countMessages(ctx, state, u.messages) })
+		messages = async(func() error {
+			s.countMessages(ctx, state, u.messages[:min(countedAhead, len(u.messages))])
+			return u.unsendable()
+		})
 	}
 	if u.daily.Most > 0 {
 		daily = async(func() error { return s.countDaily(ctx, state, u) })
@@ -93,61 +109,59 @@ func (s *Service) countUsage(ctx context.Context, state *requestState, u *usage)
 	return messages, daily
 }
 
-// countMessages counts messages, those to one number in order, and refuses a request whose messages are all refused.
-func (s *Service) countMessages(ctx context.Context, state *requestState, messages []*Message) error {
-	var order []string
+// countMessages counts the messages that are not counted, those to one number in order.
+func (s *Service) countMessages(ctx context.Context, state *requestState, messages []*Message) {
 	byNumber := map[string][]*Message{}
 	for _, m := range messages {
-		if byNumber[m.To] == nil {
-			order = append(order, m.To)
+		if !m.counted {
+			byNumber[m.To] = append(byNumber[m.To], m)
 		}
-		byNumber[m.To] = append(byNumber[m.To], m)
 	}
-	var mu sync.Mutex
-	var longest *ratelimit.RecipientRefusal
-	failed := each(order, func(to string) error {
-		refusal, err := s.countNumber(ctx, state, byNumber[to])
-		mu.Lock()
-		defer mu.Unlock()
-		if refusal != nil && (longest == nil || refusal.Reset > longest.Reset) {
-			longest = refusal
-		}
-		return err
-	})
-	switch {
-	case failed != nil:
-		return internal("", failed)
-	case !slices.ContainsFunc(messages, func(m *Message) bool { return !m.Refused }):
-		return errRecipient(longest)
+	var group errgroup.Group
+	group.SetLimit(countsAtOnce)
+	for _, same := range byNumber {
+		group.Go(func() error { s.countNumber(ctx, state, same); return nil })
 	}
-	return nil
+	_ = group.Wait()
 }
 
-// countNumber counts the messages to one number. The refusal of one message refuses the messages after it, too.
-func (s *Service) countNumber(ctx context.Context, state *requestState, messages []*Message) (*ratelimit.RecipientRefusal, error) {
-	for i, m := range messages {
-		count, refusal, err := s.limiter.CountMessage(ctx, &state.record.Project, m.To)
-		if err != nil {
-			return nil, err
+// countNumber counts the messages to one number. What keeps one message from being sent keeps the messages after it, too.
+func (s *Service) countNumber(ctx context.Context, state *requestState, messages []*Message) {
+	var refusal *ratelimit.RecipientRefusal
+	var err error
+	for _, m := range messages {
+		if refusal == nil && err == nil {
+			m.count, refusal, err = s.limiter.CountMessage(ctx, &state.record.Project, m.To)
 		}
-		if refusal != nil {
-			for _, m := range messages[i:] {
-				m.Refused = true
-			}
-			return refusal, nil
-		}
-		m.count = count
+		m.counted, m.Refused, m.Uncounted = true, refusal != nil, err
 	}
-	return nil, nil
+	u := state.used
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if refusal != nil && (u.refusal == nil || refusal.Reset > u.refusal.Reset) {
+		u.refusal = refusal
+	}
+}
+
+// unsendable returns the error of a request none of whose messages may be sent, and nil for any other request.
+func (u *usage) unsendable() error {
+	if len(u.messages) == 0 || slices.ContainsFunc(u.messages, (*Message).Sendable) {
+		return nil
+	}
+	if i := slices.IndexFunc(u.messages, func(m *Message) bool { return m.Uncounted != nil }); i >= 0 {
+		return internal("", u.messages[i].Uncounted)
+	}
+	return errRecipient(u.refusal)
 }
 
 // countDaily counts the request's credits or SMS units of the day, and alerts once where the day's limit is near.
 func (s *Service) countDaily(ctx context.Context, state *requestState, u *usage) error {
 	count, day, err := s.limiter.CountDaily(ctx, u.daily, u.amount, u.at)
+	u.day = count
 	if err != nil {
 		return internal("", err)
 	}
-	if u.day = count; count.By == 0 {
+	if count.By == 0 {
 		return errDaily(day)
 	}
 	if day.Near() {
@@ -176,42 +190,27 @@ func (s *Service) alert(ctx context.Context, state *requestState, day ratelimit.
 
 // subtractUsage subtracts after the response what was counted for messages that certainly did not leave, and for credits
 // that certainly are not charged. The counts of a request that dies before stay: the limits then let fewer through.
+// A queue keeps what the time after the response does not suffice for.
 func (s *Service) subtractUsage(ctx context.Context, u *usage, unsent func(*Message) bool, uncharged bool) {
-	type part struct {
-		count  ratelimit.Count
-		amount int64
-	}
-	var parts []part
+	var parts []ratelimit.Part
 	units := int64(0)
 	for _, m := range u.messages {
 		if m.Refused || unsent(m) {
 			units += int64(m.Units)
-			parts = append(parts, part{m.count, 1})
+			parts = append(parts, ratelimit.Part{Count: m.count, Amount: 1})
 		}
 	}
 	switch {
 	case u.daily.Unit == ratelimit.Units:
-		parts = append(parts, part{u.day, units})
+		parts = slices.Insert(parts, 0, ratelimit.Part{Count: u.day, Amount: units}) // first: many requests share the day
 	case uncharged:
-		parts = append(parts, part{u.day, u.amount})
+		parts = slices.Insert(parts, 0, ratelimit.Part{Count: u.day, Amount: u.amount})
 	}
-	parts = slices.DeleteFunc(parts, func(p part) bool { return p.count.By == 0 || p.amount == 0 })
+	parts = slices.DeleteFunc(parts, func(p ratelimit.Part) bool { return p.Count.By == 0 || p.Amount == 0 })
 	if len(parts) == 0 {
 		return
 	}
-	s.AfterResponse(ctx, "subtract counts", func(ctx context.Context) error {
-		return each(parts, func(p part) error { return s.limiter.Subtract(ctx, p.count, p.amount) })
-	})
-}
-
-// each calls do for all items, with at most countsAtOnce calls at a time, and returns one of the errors.
-func each[T any](items []T, do func(T) error) error {
-	var group errgroup.Group
-	group.SetLimit(countsAtOnce)
-	for _, item := range items {
-		group.Go(func() error { return do(item) })
-	}
-	return group.Wait()
+	s.AfterResponse(ctx, "subtract counts", func(ctx context.Context) error { return s.limiter.SubtractAll(ctx, parts) })
 }
 
 // errRecipient returns the response to a request whose messages all exceed the limit of messages to one number.

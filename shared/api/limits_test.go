@@ -265,6 +265,56 @@ func TestRecipientLimit(t *testing.T) {
 	}
 }
 
+// TestCountedBeforeTheirSend checks that the first messages of a bulk are counted beside the reservation and the others by
+// Job.Count, that a failed count keeps only its own messages from being sent, and that a bulk whose last message is refused at
+// its count is 429, too (docs/decisions.md#recipient-limit).
+func TestCountedBeforeTheirSend(t *testing.T) {
+	h := build(t)
+	h.limit(t, project.Limits{Recipients: []project.RecipientLimit{{Messages: 1, Window: 24 * time.Hour}}, DailyUnits: 1000}, project.BYOK)
+	numbers := make([]string, countedAhead+60)
+	for i := range numbers {
+		numbers[i] = fmt.Sprint("n", i)
+	}
+	var job *Job
+	route := func(n int, run func(ctx context.Context)) Route {
+		return &Operation[string]{
+			Name: "test", Method: "POST", Path: "/test", Kind: project.SMS, Price: credit.SMS,
+			Decode: func(*Input) (string, error) { return "", nil },
+			Prepare: func(context.Context, *Call, string) (*Job, error) {
+				job = &Job{Irrevocable: true, Run: func(ctx context.Context) (*Result, error) { run(ctx); return &Result{}, nil }}
+				for _, number := range numbers[:n] {
+					job.Messages = append(job.Messages, &Message{To: number, Units: 1})
+				}
+				return job, nil
+			},
+		}
+	}
+	half := func(ctx context.Context) {
+		for i, m := range job.Messages {
+			if m.counted != (i < countedAhead) {
+				t.Errorf("message %d is counted ahead: %t", i, m.counted)
+			}
+		}
+		next, last := job.Messages[:countedAhead+40], job.Messages[countedAhead+40:]
+		job.Count(ctx, next)
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		job.Count(ended, last)
+		for i, m := range job.Messages {
+			if m.Sendable() != (i < len(next)) || m.Refused {
+				t.Errorf("message %d may be sent: %t, refused %t", i, m.Sendable(), m.Refused)
+			}
+			m.Unsent = i >= countedAhead+20
+		}
+	}
+	all := func(ctx context.Context) { job.Count(ctx, job.Messages) }
+	h.steps(t, ratelimit.Units, []step{
+		{"a part is counted, and less is sent", route(len(numbers), half), 200, "", countedAhead + 20},
+		{"all refused", route(countedAhead+20, all), 429, "The project's limit of 1 messages to one number in 24 hours is reached.", countedAhead + 20},
+		{"one more", route(countedAhead+21, all), 200, "", countedAhead + 21},
+	})
+}
+
 // counterOf returns the key of the item that counts the messages to a number today.
 func (h *fixture) counterOf(t *testing.T, number string) string {
 	t.Helper()

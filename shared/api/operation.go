@@ -106,8 +106,17 @@ type Job struct {
 	Messages []*Message
 	// Prefetch is a read that goes out together with the count and the reservation; nil: no such read.
 	Prefetch func(ctx context.Context) error
-	// Run does the work. The context ends in time for the response.
+	// Run does the work. The context ends in time for the response. Run sends no message before Count has counted it.
 	Run func(ctx context.Context) (*Result, error)
+
+	count func(context.Context, []*Message) // nil: the project does not limit messages to one number
+}
+
+// Count counts messages just before their send, unless they are counted, and sets what must not be sent (Message.Sendable).
+func (j *Job) Count(ctx context.Context, messages []*Message) {
+	if j.count != nil {
+		j.count(ctx, messages)
+	}
 }
 
 // Result is the success of an operation.

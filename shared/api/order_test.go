@@ -353,6 +353,54 @@ func TestMarkRefused(t *testing.T) {
 	}
 }
 
+// TestKeysOfFailures checks which failures free an Idempotency-Key: those before the mark. A panic at work that may have sent
+// a message keeps the key, so that a repeat sends nothing (docs/decisions.md#idempotency-outcomes).
+func TestKeysOfFailures(t *testing.T) {
+	h := build(t)
+	runs, fails := 0, false
+	route := operation(true, func(context.Context) (*Result, error) {
+		if runs++; fails {
+			panic("at work")
+		}
+		return &Result{}, nil
+	})
+	send := func(key string) int {
+		t.Helper()
+		status, _, _ := h.call(t, route, "/test", `{"text":"a"}`, map[string]string{"Idempotency-Key": key})
+		return status
+	}
+	expect := func(name, key string, status, wantRuns int) {
+		t.Helper()
+		if got := send(key); got != status || runs != wantRuns {
+			t.Errorf("%s: %d, %d runs; want %d, %d runs", name, got, runs, status, wantRuns)
+		}
+	}
+	good := h.cfg
+	_, tables := enginetest.Client(t)
+	h.cfg.LedgerTable = tables.Ledger + "-gone"
+	h.restart()
+	expect("a mark that fails", "mark", 500, 0)
+	h.cfg = good
+	h.restart()
+	expect("its repeat", "mark", 200, 1)
+
+	fails = true
+	expect("a panic", "panic", 500, 2)
+	expect("its repeat", "panic", 500, 2)
+	fails = false
+
+	h.limitToOneMore(t)
+	expect("the last of the window", "last", 200, 3)
+	h.restart() // an instance that does not know yet that the limit is reached
+	expect("one more", "limited", 429, 3)
+	limit := project.RateLimit{Requests: 100_000, Window: 24 * time.Hour}
+	if _, err := project.NewStore(h.db, h.cfg.ProjectsTable).SetLimits(t.Context(), "acme", func(l *project.RateLimit, _ *project.Limits) { *l = limit }); err != nil {
+		t.Fatal(err)
+	}
+	h.restart()
+	expect("its repeat", "limited", 200, 4)
+}
+
 // wantLimit checks the headers of the rate limit; no limit means no headers.
 func wantLimit(t *testing.T, name string, header http.Header, limit, remaining string) {
 	t.Helper()

@@ -141,6 +141,9 @@ func (s *Service) serve(ctx context.Context, state *requestState, route Route, p
 		return nil, state.endClaim(ctx, nil, err)
 	}
 	result, err := work(ctx, job)
+	if refused := state.used.unsendable(); refused != nil { // 429 for the recipients of a bulk
+		result, err = nil, refused
+	}
 	return result, s.finish(ctx, state, reservation, result, err)
 }
 

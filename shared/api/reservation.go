@@ -32,6 +32,9 @@ func (s *Service) reserve(ctx context.Context, state *requestState, job *Job, co
 	if job.Prefetch != nil {
 		prefetched = async(func() error { return job.Prefetch(ctx) })
 	}
+	if state.used.recipients {
+		job.count = func(ctx context.Context, messages []*Message) { s.countMessages(ctx, state, messages) }
+	}
 	messages, daily := s.countUsage(ctx, state, state.used)
 	limited, reserveErr, prefetchErr, messagesErr, dailyErr := counted(), reserved(), prefetched(), messages(), daily()
 	err := cmp.Or(limited, messagesErr, reserveError(reserveErr), dailyErr, internal("", prefetchErr))

@@ -21,6 +21,7 @@ type Outcome struct {
 func (s *Store) Mark(ctx context.Context, r *Reservation) error {
 	timed, cancel := context.WithTimeout(ctx, s.limits.Write)
 	defer cancel()
+	r.marked = true
 	stored, err := s.put(timed, r.Wallet, newEntry(r, Sending), "")
 	switch {
 	case err == nil, stored == Sending: // an earlier attempt took effect
@@ -73,11 +74,12 @@ func (s *Store) Remove(ctx context.Context, r *Reservation) {
 	_ = s.remove(ctx, r.Wallet, r.Key)
 }
 
-// Release returns the credits of failed work to the balance. For irrevocable work Release forbids the capture
-// first; where that write is refused or gets no response, the settling function decides. An error is for the log:
-// the credits return to the balance when the reservation is settled.
+// Release returns the credits of failed work to the balance. After Mark, Release forbids the capture first; where
+// that write is refused or gets no response, the settling function decides. Without Mark there is no entry, and no
+// late copy but that of the reservation, which the settling function finds. An error is for the log: the credits
+// return to the balance when the reservation is settled.
 func (s *Store) Release(ctx context.Context, r *Reservation) error {
-	if r.Irrevocable {
+	if r.marked {
 		if err := s.forbidCapture(ctx, r); err != nil {
 			return fmt.Errorf("credit: release: %w", err)
 		}

@@ -99,6 +99,46 @@ func (s *Store) entry(ctx context.Context, wallet string, key Key) (*Entry, erro
 	return &e, err
 }
 
+// entriesOf reads the entries of reservations in one wallet, by their keys.
+func (s *Store) entriesOf(ctx context.Context, reservations []*Reservation) (map[Key]dynamo.Item, error) {
+	const batch = 100 // keys of one call
+	entries := map[Key]dynamo.Item{}
+	for some := range slices.Chunk(reservations, batch) {
+		keys := make([]map[string]types.AttributeValue, len(some))
+		for i, r := range some {
+			keys[i] = entryKey(r.Wallet, r.Key)
+		}
+		items, err := s.batchGet(ctx, s.tables.Ledger, types.KeysAndAttributes{Keys: keys})
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range items {
+			entries[Key(dynamo.TextOf(item["sk"]))] = item
+		}
+	}
+	return entries, nil
+}
+
+// batchGet reads the items of up to 100 keys consistently, in any order.
+func (s *Store) batchGet(ctx context.Context, table string, read types.KeysAndAttributes) (items []dynamo.Item, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.limits.Write)
+	defer cancel()
+	read.ConsistentRead = aws.Bool(true)
+	for {
+		out, err := s.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{table: read}})
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, out.Responses[table]...)
+		if read.Keys = out.UnprocessedKeys[table].Keys; len(read.Keys) == 0 {
+			return items, nil
+		}
+		if err := pause(ctx); err != nil { // DynamoDB lacked capacity for the other keys
+			return nil, err
+		}
+	}
+}
+
 // charge returns the captured entry of a project under that key, in any shard, or nil where there is none. Other
 // shards may hold released entries of that key: those of late copies that arrived after another shard had taken over.
 func (s *Store) charge(ctx context.Context, project string, key Key) (*Entry, error) {
@@ -117,11 +157,11 @@ func (s *Store) charge(ctx context.Context, project string, key Key) (*Entry, er
 
 // Entries returns a project's ledger entries of one UTC day (2006-01-02), oldest first.
 func (s *Store) Entries(ctx context.Context, project, day string) ([]Entry, error) {
-	return s.queries(ctx, project, func(wallet string) *dynamodb.QueryInput { return entriesOf(partition(wallet, day)) })
+	return s.queries(ctx, project, func(wallet string) *dynamodb.QueryInput { return partitionQuery(partition(wallet, day)) })
 }
 
-// entriesOf returns the query for all entries of one partition.
-func entriesOf(pk string) *dynamodb.QueryInput {
+// partitionQuery returns the query for all entries of one partition.
+func partitionQuery(pk string) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
 		KeyConditionExpression:    aws.String("pk = :p"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":p": dynamo.Text(pk)},

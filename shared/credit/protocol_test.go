@@ -60,8 +60,8 @@ func TestTransitions(t *testing.T) {
 		{sms: true, steps: []string{"reserve", "mark", "capture", "remove"}, state: credit.Captured, balance: charged},
 		{sms: true, steps: []string{"reserve", "mark", "capture uncertain", "remove"}, state: credit.Captured, uncertain: true, balance: charged},
 		{sms: true, steps: []string{"reserve", "capture"}, err: credit.ErrSettled, balance: held, anyPending: true},
-		{sms: true, steps: []string{"reserve", "release"}, state: credit.Released, balance: had},
-		{sms: true, steps: []string{"reserve", "release", "mark"}, err: credit.ErrSettled, state: credit.Released, balance: had},
+		{sms: true, steps: []string{"reserve", "release"}, balance: had}, // never marked: no entry
+		{sms: true, steps: []string{"reserve", "release", "reserve", "settle"}, state: credit.Released, actor: "settle", balance: had},
 		{sms: true, steps: []string{"reserve", "mark", "release"}, state: credit.Released, balance: had},
 		{sms: true, steps: []string{"reserve", "mark", "release", "release"}, state: credit.Released, balance: had},
 		{sms: true, steps: []string{"reserve", "mark", "release", "capture"}, err: credit.ErrSettled, state: credit.Released, balance: had},
@@ -74,7 +74,7 @@ func TestTransitions(t *testing.T) {
 
 		// A capture replaces a mark of its own work, and no other entry. A late release returns no credits of a charge.
 		{sms: true, steps: []string{"capture"}, err: credit.ErrSettled, balance: had},
-		{sms: true, steps: []string{"reserve", "release", "capture"}, err: credit.ErrSettled, state: credit.Released, balance: had},
+		{sms: true, steps: []string{"reserve", "release", "capture"}, err: credit.ErrSettled, balance: had},
 		{sms: true, steps: []string{"reserve", "settle", "capture"}, err: credit.ErrSettled, state: credit.Released, actor: "settle", balance: had},
 		{sms: true, steps: []string{"reserve", "settle early", "capture"}, err: credit.ErrSettled, state: credit.Released, actor: "settle", balance: had},
 		{sms: true, steps: []string{"reserve", "mark", "settle", "capture"}, state: credit.Captured, uncertain: true, actor: "settle", balance: charged},
@@ -185,7 +185,7 @@ func TestLostResponses(t *testing.T) {
 		state     credit.State
 	}{
 		{"reserve", false, "UpdateItem", "ddd", []string{"reserve"}, 100, ""},
-		{"reserve of an SMS", true, "UpdateItem", "ddd", []string{"reserve"}, 100, credit.Released},
+		{"reserve of an SMS", true, "UpdateItem", "ddd", []string{"reserve"}, 100, ""},
 		{"mark", true, "PutItem", "ddd", []string{"reserve", "mark"}, 100, credit.Released},
 		{"capture", false, "PutItem", "ddd", []string{"reserve", "capture"}, 70, credit.Captured},
 		{"capture of an SMS", true, "PutItem", ".ddd", []string{"reserve", "mark", "capture"}, 70, credit.Captured},
@@ -274,7 +274,7 @@ func TestSettle(t *testing.T) {
 				}
 			}
 		}})
-		got, err := store.Settle(t.Context(), asStored(r), test.lateCopies)
+		got, err := settle(t.Context(), store, r, test.lateCopies)
 		if got != test.want || (err != nil) != (test.want == "") || !overtaken {
 			t.Errorf("%v, then %v, late copies %t: %q, %v; want %q", test.before, test.overtakes, test.lateCopies, got, err, test.want)
 		}

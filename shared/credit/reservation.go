@@ -26,7 +26,7 @@ type Reservation struct {
 	Environment string
 	RequestID   string
 	// Irrevocable marks work that cannot be taken back once begun (SMS). Mark writes a ledger entry before the
-	// first byte leaves, and Release writes an entry that forbids every later capture.
+	// first byte leaves, and only a marked reservation can be captured.
 	Irrevocable bool
 	// Vendor names the vendor that the request is about to call. If the request dies, the ledger entry of the uncertain
 	// charge names this vendor.
@@ -36,7 +36,8 @@ type Reservation struct {
 	// arrive: a delayed duplicate, which takes effect after its client has given up. Reserve sets the field.
 	Attempts int
 
-	ambiguous int // failed attempts of Reserve that may have taken effect, in any shard of the wallet
+	ambiguous int  // failed attempts of Reserve that may have taken effect, in any shard of the wallet
+	marked    bool // Mark was called: the ledger may hold the entry "sending"
 	captured  bool
 }
 

@@ -2,6 +2,7 @@ package credit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -140,13 +141,45 @@ const (
 	SettledReleased  Settled = "released"  // the credits were returned to the balance
 )
 
-// Settle finishes the reservation of a dead request. The caller guarantees that the request is dead: no write of the
-// request is under way, except for late copies. With lateCopies even these may still arrive; a captured reservation then
-// keeps its key, because a late copy of the reserving write must find that key.
-func (s *Store) Settle(ctx context.Context, r *Reservation, lateCopies bool) (Settled, error) {
-	entry, err := s.entry(ctx, r.Wallet, r.Key)
-	if err != nil {
-		return "", fmt.Errorf("credit: settle: %w", err)
+// errUnsettled reports that an entry itself keeps its reservation from being settled, and no failed call.
+var errUnsettled = errors.New("the entry does not say how the reservation ends")
+
+// Settle finishes reservations of dead requests in one wallet, in their order, and calls done with the result of each.
+// After a failed call Settle leaves the others to the next run: a throttled wallet would take the time of other wallets.
+//
+// The caller guarantees that the requests are dead: no write of a request is under way, except for late copies. Where
+// lateCopies returns true even these may still arrive; a captured reservation then keeps its key, because a late copy of
+// the reserving write must find that key.
+func (s *Store) Settle(
+	ctx context.Context, reservations []*Reservation, lateCopies func(*Reservation) bool, done func(*Reservation, Settled, error),
+) {
+	entries, err := s.entriesOf(ctx, reservations)
+	for _, r := range reservations {
+		var settled Settled
+		if err == nil {
+			settled, err = s.settle(ctx, r, entries[r.Key], lateCopies(r))
+		}
+		if err == nil {
+			done(r, settled, nil)
+			continue
+		}
+		done(r, "", fmt.Errorf("credit: settle: %w", err))
+		if !errors.Is(err, errUnsettled) {
+			return
+		}
+		err = nil
+	}
+}
+
+// settle finishes one reservation with its stored entry, nil where the ledger has none.
+func (s *Store) settle(ctx context.Context, r *Reservation, stored dynamo.Item, lateCopies bool) (Settled, error) {
+	var entry *Entry
+	if stored != nil {
+		e, err := decodeEntry(stored)
+		if err != nil {
+			return "", fmt.Errorf("%w: %w", errUnsettled, err)
+		}
+		entry = &e
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.limits.Remove) // a throttled wallet does not keep the run from the others
 	defer cancel()
@@ -168,13 +201,13 @@ func (s *Store) Settle(ctx context.Context, r *Reservation, lateCopies bool) (Se
 		case stored != "": // another settler, or a late copy, was first
 			entry = &Entry{State: stored}
 		default:
-			return "", fmt.Errorf("credit: settle: %w", err)
+			return "", err
 		}
 	}
 	switch {
 	case entry.State == Released:
 		if err := s.returnCredits(ctx, r.Wallet, r.Key, r.Credits); err != nil {
-			return "", fmt.Errorf("credit: settle: %w", err)
+			return "", err
 		}
 		return SettledReleased, nil
 	case entry.State == Captured && uncertain && lateCopies:
@@ -183,12 +216,12 @@ func (s *Store) Settle(ctx context.Context, r *Reservation, lateCopies bool) (Se
 		return SettledWaiting, nil
 	case entry.State == Captured:
 		if err := s.remove(ctx, r.Wallet, r.Key); err != nil {
-			return "", fmt.Errorf("credit: settle: %w", err)
+			return "", err
 		}
 		if uncertain {
 			return SettledUncertain, nil
 		}
 		return SettledRemoved, nil
 	}
-	return "", fmt.Errorf("credit: settle: the entry of %s in %s is %q", r.Key, r.Wallet, entry.State)
+	return "", fmt.Errorf("%w: the entry of %s in %s is %q", errUnsettled, r.Key, r.Wallet, entry.State)
 }

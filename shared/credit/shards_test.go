@@ -228,7 +228,7 @@ func TestChargeAmongReleases(t *testing.T) {
 			copied := *r
 			copied.Wallet = shard
 			if shard != r.Wallet {
-				if got, err := store.Settle(t.Context(), &copied, false); err != nil || got != credit.SettledReleased {
+				if got, err := settle(t.Context(), store, &copied, false); err != nil || got != credit.SettledReleased {
 					t.Fatal(got, err)
 				}
 			}

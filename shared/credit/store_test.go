@@ -203,11 +203,11 @@ var steps = map[string]func(ctx context.Context, s *credit.Store, r *credit.Rese
 		return s.Release(cancelled(ctx), r)
 	},
 	"settle": func(ctx context.Context, s *credit.Store, r *credit.Reservation) error {
-		_, err := s.Settle(ctx, asStored(r), false)
+		_, err := settle(ctx, s, r, false)
 		return err
 	},
 	"settle early": func(ctx context.Context, s *credit.Store, r *credit.Reservation) error {
-		_, err := s.Settle(ctx, asStored(r), true)
+		_, err := settle(ctx, s, r, true)
 		return err
 	},
 }
@@ -237,6 +237,13 @@ func take(t *testing.T, store *credit.Store, r *credit.Reservation, names ...str
 		}
 	}
 	return nil
+}
+
+// settle settles one reservation.
+func settle(ctx context.Context, s *credit.Store, r *credit.Reservation, lateCopies bool) (got credit.Settled, err error) {
+	s.Settle(ctx, []*credit.Reservation{asStored(r)}, func(*credit.Reservation) bool { return lateCopies },
+		func(_ *credit.Reservation, settled credit.Settled, failed error) { got, err = settled, failed })
+	return got, err
 }
 
 // asStored returns the reservation as the settling function finds it in the wallet.

@@ -149,7 +149,7 @@ func (s *Store) verifyAgain(ctx context.Context, project string, seen *account) 
 			a.addWallet(wallet, item)
 		}
 		for pk := range seen.until(time.Now(), append(slices.Collect(maps.Keys(start)), project)) {
-			err := s.query(ctx, entriesOf(pk), func(item dynamo.Item) error {
+			err := s.query(ctx, partitionQuery(pk), func(item dynamo.Item) error {
 				wallet, day := walletOf(item)
 				a.addEntry(wallet, day, item)
 				return nil

@@ -267,22 +267,6 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestWriteOnce: a write that must not have its effect twice is repeated only while DynamoDB turns the write away.
-func TestWriteOnce(t *testing.T) {
-	for _, test := range []struct {
-		faults string
-		calls  int
-		fails  bool
-	}{
-		{"", 1, false}, {strings.Repeat("tch", 20), 61, false}, {"tt5", 3, true}, {"x", 1, true}, {"t~", 2, true}, {"t!", 2, true},
-	} {
-		f := &failing{list: test.faults}
-		if err := dynamo.WriteOnce(t.Context(), f.put, &dynamodb.PutItemInput{}); f.calls != test.calls || (err != nil) != test.fails {
-			t.Errorf("%q: %d calls, %v; want %d", test.faults, f.calls, err, test.calls)
-		}
-	}
-}
-
 // TestRetryer: no number of failures uses the retries up, and no pause exceeds the configured one.
 func TestRetryer(t *testing.T) {
 	retryer := dynamo.Retryer(dynamo.Backoff)

@@ -26,7 +26,7 @@ type call[In, Out any] = func(context.Context, *In, ...func(*dynamodb.Options)) 
 //
 // Write returns the output, and how many failed attempts may have had their effect. The pauses are those of the client's Retryer.
 func Write[In, Out any](ctx context.Context, do call[In, Out], in *In) (out *Out, ambiguous int, err error) {
-	return repeat(ctx, attemptLimits{math.MaxInt, math.MaxInt}, do, in)
+	return repeat(ctx, math.MaxInt, do, in)
 }
 
 // WriteUnlessHot makes one write that a request may still abandon. WriteUnlessHot repeats the write as Write does, but gives
@@ -34,20 +34,11 @@ func Write[In, Out any](ctx context.Context, do call[In, Out], in *In) (out *Out
 // Requests that wait for such an item take its capacity from the writes that make the item smaller: an overloaded wallet
 // would not recover (docs/decisions.md#write-retries).
 func WriteUnlessHot[In, Out any](ctx context.Context, do call[In, Out], in *In) (out *Out, ambiguous int, err error) {
-	return repeat(ctx, attemptLimits{Attempts, math.MaxInt}, do, in)
+	return repeat(ctx, Attempts, do, in)
 }
 
-// WriteOnce makes one write that must not have its effect twice: only attempts that DynamoDB turned away are repeated.
-func WriteOnce[In, Out any](ctx context.Context, do call[In, Out], in *In) error {
-	_, _, err := repeat(ctx, attemptLimits{math.MaxInt, 1}, do, in)
-	return err
-}
-
-// attemptLimits end a write after so many attempts that a hot key turned away, or that may have had their effect.
-type attemptLimits struct{ hot, ambiguous int }
-
-// repeat repeats a write, and returns the error of the attempt that is its last.
-func repeat[In, Out any](ctx context.Context, most attemptLimits, do call[In, Out], in *In) (out *Out, ambiguous int, err error) {
+// repeat repeats a write, and returns the error of the last attempt. The write ends after mostHot throttles by a hot key.
+func repeat[In, Out any](ctx context.Context, mostHot int, do call[In, Out], in *In) (out *Out, ambiguous int, err error) {
 	var retryer aws.Retryer
 	once := func(o *dynamodb.Options) { retryer, o.Retryer = o.Retryer, aws.NopRetryer{} }
 	for attempt, lost, hot := 1, 0, 0; ; attempt++ {
@@ -64,7 +55,7 @@ func repeat[In, Out any](ctx context.Context, most attemptLimits, do call[In, Ou
 		if hotKey(err) {
 			hot++
 		}
-		ended := lost == Attempts || hot == most.hot || ambiguous == most.ambiguous
+		ended := lost == Attempts || hot == mostHot
 		if ended || !retryer.IsErrorRetryable(err) || !pause(ctx, retryer, attempt) {
 			return nil, ambiguous, err
 		}

@@ -261,12 +261,10 @@ func TestConfig(t *testing.T) {
 		Config
 		good bool
 	}{
-		{Config{CacheSeconds: 60, SecretCacheSeconds: 300}, true},
+		{Config{CacheSeconds: 60}, true},
 		{Config{}, true},
 		{Config{CacheSeconds: -1}, false},
 		{Config{CacheSeconds: 3601}, false},
-		{Config{SecretCacheSeconds: -1}, false},
-		{Config{SecretCacheSeconds: 3601}, false},
 	} {
 		if err := c.Validate(); (err == nil) != c.good {
 			t.Errorf("%+v: %v", c.Config, err)

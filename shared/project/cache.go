@@ -72,7 +72,7 @@ func (c *Cache) Authenticate(ctx context.Context, clientID, secret, env string) 
 	}
 	projectID, ok := ParseClientID(clientID)
 	unknown, known := c.unknown.Get(clientID)
-	if !ok || known && c.clock.Now().Sub(unknown) < c.ttl {
+	if !ok || known && c.clock.Fresh(unknown, c.ttl) {
 		return nil, "", ErrUnauthorized
 	}
 	digest, arrived := DigestSecret(secret), c.clock.Now()
@@ -85,7 +85,7 @@ func (c *Cache) Authenticate(ctx context.Context, clientID, secret, env string) 
 		}
 		maxAge = reread
 	}
-	if !found || c.clock.Now().Sub(read.at) >= maxAge {
+	if !c.clock.Fresh(read.at, maxAge) {
 		var err error
 		if read, err = c.read(ctx, projectID, maxAge); err != nil {
 			return nil, "", err
@@ -126,7 +126,7 @@ func (r *Record) authenticates(clientID string, digest [32]byte, env Environment
 // cached returns the record of a project when the cache has one younger than maxAge.
 func (c *Cache) cached(projectID string, maxAge time.Duration) (read readRecord, found bool) {
 	read, found = c.records.Get(projectID)
-	return read, found && c.clock.Now().Sub(read.at) < maxAge
+	return read, found && c.clock.Fresh(read.at, maxAge)
 }
 
 // read reads a project, once for all requests whose record is as old as maxAge. A waiting request may give up; the read

@@ -158,6 +158,30 @@ func TestChangesTakeEffect(t *testing.T) {
 	}
 	b.clock.Move(10 * time.Second)
 	b.expect(t, "revoked", id, secret, "", ErrUnauthorized, 1)
+
+	// A clock that is set back keeps no cached state alive.
+	other, otherSecret = b.issue(t, Development)
+	b.clock.Move(time.Second)
+	b.expect(t, "a live one", other, otherSecret, "", nil, 1)
+	if err := b.store.RevokeCredential(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	b.clock.Move(-time.Hour)
+	b.expect(t, "revoked, and the clock is set back", other, otherSecret, "", ErrUnauthorized, 1)
+}
+
+// TestUnknownSince checks that a read which began before a request arrived does not prove that the request's client ID is
+// unknown: the credential may be newer than the read.
+func TestUnknownSince(t *testing.T) {
+	b := newFixture(t)
+	create(t, b.store, Project{ID: "acme"})
+	id, secret := b.issue(t, Development)
+	b.expect(t, "first", id, secret, "", nil, 1)
+	b.clock.Move(time.Second / 2) // the record is young enough for a refusal
+	other, otherSecret := b.issue(t, Development)
+	b.expect(t, "newer than the record", other, otherSecret, "", ErrUnauthorized, 0)
+	b.clock.Move(time.Second / 2)
+	b.expect(t, "the record is read again", other, otherSecret, "", nil, 1)
 }
 
 // TestUnknownClients checks that unknown client IDs cost one read at most.

@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"strings"
 	"time"
@@ -21,10 +22,16 @@ const (
 	cacheReached = 10 * time.Second
 )
 
+// recent is the number of the latest writes that an item holds by their tokens, s0 for the latest one. A repeat recognizes a
+// write that took effect, unless so many others have followed: 64 writers at once never push a token out.
+const recent = 64
+
 // Count is what one write has added to counters. The zero Count has added nothing.
 type Count struct {
 	pk       string
 	counters []counterLimit // of the item
+	token    string         // of the write
+	unknown  bool           // no attempt got a response: the count may have taken effect
 	By       int64          // added to each counter
 }
 
@@ -34,11 +41,15 @@ type counterLimit struct {
 	most int64
 }
 
-// add adds the count to all of its counters, or to none where one of them would exceed its limit. add returns the item: after
-// an addition the attributes that the parameter returns asks for, otherwise the stored item.
-func (l *Limiter) add(ctx context.Context, c Count, end time.Time, returns types.ReturnValue) (added bool, item dynamo.Item, err error) {
-	names, sums, conditions := map[string]string{}, []string{}, []string{}
-	values := dynamo.Item{":by": dynamo.Number(c.By), ":expires": dynamo.Number(end.Add(keepAfterWindow).Unix())}
+// add adds the count to all of its counters, or to none where one of them would exceed its limit. add returns the count that
+// took effect or may have done so, otherwise the zero Count, and the item: after an addition the attributes that the
+// parameter returns asks for, or more; after a refusal the stored item.
+func (l *Limiter) add(ctx context.Context, c Count, end time.Time, returns types.ReturnValue) (Count, dynamo.Item, error) {
+	c.token = rand.Text()[:8]
+	names, sums, conditions := map[string]string{}, []string{}, []string{"NOT " + l.holds(":token")}
+	values := dynamo.Item{
+		":by": dynamo.Number(c.By), ":expires": dynamo.Number(end.Add(keepAfterWindow).Unix()), ":token": dynamo.Text(c.token), ":none": dynamo.Text(""),
+	}
 	for i, counter := range c.counters {
 		name, room := fmt.Sprintf("#n%d", i), fmt.Sprintf(":room%d", i)
 		names[name], values[room] = counter.name, dynamo.Number(counter.most-c.By)
@@ -47,33 +58,46 @@ func (l *Limiter) add(ctx context.Context, c Count, end time.Time, returns types
 	}
 	ctx, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
 	defer cancel()
-	out, _, err := dynamo.Write(ctx, l.client.UpdateItem, &dynamodb.UpdateItemInput{
+	out, ambiguous, err := dynamo.Write(ctx, l.client.UpdateItem, &dynamodb.UpdateItemInput{
 		TableName:                           &l.table,
 		Key:                                 dynamo.Item{"pk": dynamo.Text(c.pk)},
-		UpdateExpression:                    aws.String("ADD " + strings.Join(sums, ", ") + " SET expires = :expires"),
+		UpdateExpression:                    aws.String("ADD " + strings.Join(sums, ", ") + " SET expires = :expires, " + l.shift),
 		ConditionExpression:                 aws.String(strings.Join(conditions, " AND ")),
 		ExpressionAttributeNames:            names,
 		ExpressionAttributeValues:           values,
 		ReturnValues:                        returns,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	if stored, refused := dynamo.Refused(err); refused {
-		return false, stored, nil
+	stored, refused := dynamo.Refused(err)
+	switch {
+	case err == nil:
+		return c, out.Attributes, nil
+	case refused && holds(stored, c.token): // an earlier attempt took effect
+		return c, stored, nil
+	case refused:
+		return Count{}, stored, nil
+	case ambiguous > 0:
+		c.unknown = true
+		return c, nil, err
 	}
-	if err != nil {
-		return false, nil, err
-	}
-	return true, out.Attributes, nil
+	return Count{}, nil, err
 }
 
-// Subtract subtracts an amount of a count from its counters. Subtract takes effect once or not at all, so that a lost response
-// never lets more through than the limit.
+// Subtract subtracts an amount of a count from its counters, at most once for each count. Where the count itself got no
+// response, Subtract subtracts only what was added.
 func (l *Limiter) Subtract(ctx context.Context, c Count, amount int64) error {
 	if amount <= 0 || c.pk == "" {
 		return nil
 	}
 	l.reached.DeleteFunc(c.pk, func(reached) bool { return true })
-	names, assignments, conditions := map[string]string{}, []string{}, []string{}
+	names, assignments, conditions := map[string]string{}, []string{}, []string{"NOT " + l.holds(":token")}
+	values := dynamo.Item{
+		":by": dynamo.Number(min(amount, c.By)), ":token": dynamo.Text("-" + c.token), ":none": dynamo.Text(""),
+	}
+	if c.unknown {
+		values[":counted"] = dynamo.Text(c.token)
+		conditions = append(conditions, l.holds(":counted"))
+	}
 	for i, counter := range c.counters {
 		names[fmt.Sprintf("#n%d", i)] = counter.name
 		assignments = append(assignments, fmt.Sprintf("#n%d = #n%d - :by", i, i))
@@ -81,18 +105,41 @@ func (l *Limiter) Subtract(ctx context.Context, c Count, amount int64) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
 	defer cancel()
-	err := dynamo.WriteOnce(ctx, l.client.UpdateItem, &dynamodb.UpdateItemInput{
+	_, _, err := dynamo.Write(ctx, l.client.UpdateItem, &dynamodb.UpdateItemInput{
 		TableName:                 &l.table,
-		Key:                       map[string]types.AttributeValue{"pk": dynamo.Text(c.pk)},
-		UpdateExpression:          aws.String("SET " + strings.Join(assignments, ", ")),
+		Key:                       dynamo.Item{"pk": dynamo.Text(c.pk)},
+		UpdateExpression:          aws.String("SET " + strings.Join(assignments, ", ") + ", " + l.shift),
 		ConditionExpression:       aws.String(strings.Join(conditions, " AND ")),
 		ExpressionAttributeNames:  names,
-		ExpressionAttributeValues: map[string]types.AttributeValue{":by": dynamo.Number(min(amount, c.By))},
+		ExpressionAttributeValues: values,
 	})
 	if _, refused := dynamo.Refused(err); refused {
-		return nil // the item has expired
+		return nil // subtracted before, or the item has expired
 	}
 	return err
+}
+
+// shift returns the assignments that add :token to the latest writes of an item, and the names of all of them.
+func shift() (assignments, names string) {
+	all := []string{"s0 = :token"}
+	for i := range recent - 1 {
+		all = append(all, fmt.Sprintf("s%d = if_not_exists(s%d, :none)", i+1, i))
+		names += fmt.Sprintf("s%d, ", i)
+	}
+	return strings.Join(all, ", "), fmt.Sprintf("%ss%d", names, recent-1)
+}
+
+// holds returns the condition that a token is one of the item's latest writes.
+func (l *Limiter) holds(token string) string { return token + " IN (" + l.recent + ")" }
+
+// holds reports that a token is one of the item's latest writes.
+func holds(item dynamo.Item, token string) bool {
+	for i := range recent {
+		if dynamo.TextOf(item[fmt.Sprintf("s%d", i)]) == token {
+			return true
+		}
+	}
+	return false
 }
 
 // reached is a cached refusal.

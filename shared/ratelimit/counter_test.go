@@ -73,7 +73,7 @@ func TestMessagesAtOnce(t *testing.T) {
 		}
 	}
 	out, err := client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &table})
-	if err != nil || len(out.Items) != 1 || len(out.Items[0]) != 6 { // pk, expires, three windows and the day
+	if err != nil || len(out.Items) != 1 || len(out.Items[0]) != 6+recent { // pk, expires, three windows and the day
 		t.Fatalf("%+v, %v", out.Items, err)
 	}
 	for name, v := range out.Items[0] {
@@ -125,6 +125,21 @@ func TestMessageWindows(t *testing.T) {
 			t.Errorf("%s: %+v", step.name, refusal)
 		case refusal != nil && (refusal.Limit.Window != step.refused || refusal.Reset != step.reset):
 			t.Errorf("%s: %+v, want %s for %s", step.name, refusal, step.refused, step.reset)
+		}
+	}
+}
+
+// TestLongestWindow checks that a refusal by two windows names the window that ends last.
+func TestLongestWindow(t *testing.T) {
+	all, _, _ := instances(t, 1)
+	short, long := per(1, 10*time.Minute), per(1, 24*time.Hour)
+	for i, limits := range [][]project.RecipientLimit{{short, long}, {long, short}} {
+		p, number := limitedTo(limits...), fmt.Sprint(someone, i)
+		for _, want := range []time.Duration{0, long.Window} {
+			_, refusal, err := all[0].CountMessage(t.Context(), p, number)
+			if err != nil || (refusal != nil) != (want > 0) || refusal != nil && refusal.Limit.Window != want {
+				t.Errorf("%v: %+v, %v; want %s", limits, refusal, err, want)
+			}
 		}
 	}
 }
@@ -306,57 +321,111 @@ func TestExpires(t *testing.T) {
 
 func itemKey(pk string) dynamo.Item { return dynamo.Item{"pk": dynamo.Text(pk)} }
 
-// TestLostResponses checks that a lost response counts too much rather than too little: a count may be added twice, and is
-// subtracted at most once (docs/decisions.md#recipient-limit, docs/decisions.md#daily-limit).
+// proxied returns a limiter behind a proxy that decides each attempt of a count or a subtraction.
+func proxied(t *testing.T, decide func(subtracts bool) faultproxy.Fault) *Limiter {
+	t.Helper()
+	_, tables := enginetest.Client(t)
+	proxy, err := faultproxy.Start(enginetest.URL(t), func(r *faultproxy.Request) faultproxy.Fault {
+		if r.Operation != "UpdateItem" {
+			return faultproxy.Deliver
+		}
+		return decide(strings.Contains(string(r.Body), "- :by"))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Close)
+	client := dynamo.NewClient(aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", "")},
+		func(o *dynamodb.Options) { o.BaseEndpoint = aws.String(proxy.URL("test")) })
+	return at(New(client, tables.Transient), noon)
+}
+
+// TestLostResponses checks that a count and its subtraction take effect once, whatever becomes of their attempts, and that
+// the subtraction of a count that no attempt confirmed subtracts what was counted (docs/decisions.md#recipient-limit).
 func TestLostResponses(t *testing.T) {
-	for _, c := range []struct {
-		name        string
-		count       faultproxy.Fault // of the first attempt
-		subtract    faultproxy.Fault
-		added, left int64 // after the count and after the subtraction
-	}{
-		{"none", faultproxy.Deliver, faultproxy.Deliver, 1, 0},
-		{"of the count", faultproxy.DropResponse, faultproxy.Deliver, 2, 1},
-		{"count without effect", faultproxy.DropRequest, faultproxy.Deliver, 1, 0},
-		{"count failed after its effect", faultproxy.FailApplied, faultproxy.Deliver, 2, 1},
-		{"throttled count", faultproxy.Throttles("UpdateItem")[0], faultproxy.Deliver, 1, 0},
-		{"of the subtraction", faultproxy.Deliver, faultproxy.DropResponse, 1, 0},
-		{"subtraction without effect", faultproxy.Deliver, faultproxy.DropRequest, 1, 1},
-		{"subtraction failed after its effect", faultproxy.Deliver, faultproxy.FailApplied, 1, 0},
-		{"throttled subtraction", faultproxy.Deliver, faultproxy.Throttles("UpdateItem")[0], 1, 0},
+	for _, fault := range []faultproxy.Fault{
+		faultproxy.Deliver, faultproxy.DropRequest, faultproxy.DropResponse, faultproxy.CutResponse, faultproxy.Fail,
+		faultproxy.FailApplied, faultproxy.Throttles("UpdateItem")[0],
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			_, tables := enginetest.Client(t)
-			first := map[bool]*atomic.Int64{false: {}, true: {}}
-			proxy, err := faultproxy.Start(enginetest.URL(t), func(r *faultproxy.Request) faultproxy.Fault {
-				subtracts := strings.Contains(string(r.Body), "- :by")
-				switch {
-				case first[subtracts].Add(1) > 1:
+		for _, faulty := range []int64{1, 2, 1 << 40} {
+			if faulty > 2 && fault != faultproxy.DropRequest && fault != faultproxy.DropResponse {
+				continue // would go on for WriteTimeout
+			}
+			t.Run(fmt.Sprintf("%s %d times", fault, faulty), func(t *testing.T) {
+				attempts := map[bool]*atomic.Int64{false: {}, true: {}}
+				l := proxied(t, func(subtracts bool) faultproxy.Fault {
+					if attempts[subtracts].Add(1) <= faulty && (!subtracts || faulty <= 2) {
+						return fault
+					}
 					return faultproxy.Deliver
-				case subtracts:
-					return c.subtract
+				})
+				d := Daily{"p", Units, 10} // no room for a second count
+				count, day, err := l.CountDaily(t.Context(), d, 6, noon)
+				lost := faulty > 2
+				if (err != nil) != lost || !lost && day.Counted != 6 {
+					t.Fatalf("%+v, %+v, %v", count, day, err)
 				}
-				return c.count
+				want := int64(6)
+				if lost && fault == faultproxy.DropRequest {
+					want = 0
+				}
+				if n, err := l.Counted(t.Context(), d, noon); n != want || err != nil {
+					t.Errorf("%d counted, %v; want %d", n, err, want)
+				}
+				for range 2 { // a second subtraction of the same count has no effect
+					if err := l.Subtract(t.Context(), count, 50); err != nil { // no more than was counted
+						t.Error(err)
+					}
+				}
+				if n, err := l.Counted(t.Context(), d, noon); n != 0 || err != nil {
+					t.Errorf("%d left, %v", n, err)
+				}
 			})
-			if err != nil {
-				t.Fatal(err)
+		}
+	}
+}
+
+// TestLostResponsesAtOnce checks that 64 counts at once over 8 processes fill a limit exactly, and that the subtraction of
+// half of them is exact, while one attempt in three is lost, cut, failed or throttled.
+func TestLostResponsesAtOnce(t *testing.T) {
+	faults := []faultproxy.Fault{
+		faultproxy.DropRequest, faultproxy.DropResponse, faultproxy.CutResponse, faultproxy.FailApplied, faultproxy.Throttles("UpdateItem")[0],
+	}
+	var attempts atomic.Int64
+	first := proxied(t, func(bool) faultproxy.Fault {
+		if n := attempts.Add(1); n%3 == 0 {
+			return faults[n/3%int64(len(faults))]
+		}
+		return faultproxy.Deliver
+	})
+	var all []*Limiter
+	for range 8 {
+		all = append(all, at(New(first.client, first.table), noon))
+	}
+	d := Daily{"p", Credits, 50}
+	var counted, refused, unknown atomic.Int64
+	var group errgroup.Group
+	for i := range 64 {
+		l := all[i%len(all)]
+		group.Go(func() error {
+			count, _, err := l.CountDaily(context.Background(), d, 1, noon)
+			switch {
+			case err != nil:
+				unknown.Add(1)
+				return l.Subtract(context.Background(), count, 1)
+			case count.By == 0:
+				refused.Add(1)
+				return nil
 			}
-			t.Cleanup(proxy.Close)
-			client := dynamo.NewClient(aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", "")},
-				func(o *dynamodb.Options) { o.BaseEndpoint = aws.String(proxy.URL("test")) })
-			l := at(New(client, tables.Transient), noon)
-			d := Daily{"p", Units, 100}
-			count, _, err := l.CountDaily(t.Context(), d, 1, noon)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if n, err := l.Counted(t.Context(), d, noon); n != c.added || err != nil {
-				t.Errorf("%d counted, %v; want %d", n, err, c.added)
-			}
-			_ = l.Subtract(t.Context(), count, 5) // no more than was counted
-			if n, err := l.Counted(t.Context(), d, noon); n != c.left || err != nil {
-				t.Errorf("%d left, %v; want %d", n, err, c.left)
-			}
+			counted.Add(1)
+			return nil
 		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	n, err := first.Counted(t.Context(), d, noon)
+	if err != nil || n != counted.Load() || n > 50 || unknown.Load() == 0 && n != 50 {
+		t.Errorf("%d stored, %d counted, %d refused, %d unknown, %v", n, counted.Load(), refused.Load(), unknown.Load(), err)
 	}
 }

@@ -59,24 +59,24 @@ func (l *Limiter) DailyReached(d Daily, amount int64, at time.Time) (Day, bool) 
 }
 
 // CountDaily adds an amount to the day that holds the time, or returns the zero Count where the sum would exceed the
-// limit. A count whose response was lost may count twice, and never too little (docs/decisions.md#daily-limit).
+// limit. Beside an error CountDaily returns what it may have counted (docs/decisions.md#daily-limit).
 func (l *Limiter) CountDaily(ctx context.Context, d Daily, amount int64, at time.Time) (Count, Day, error) {
 	start, end := midnight(at)
 	state := Day{Limit: d, Start: start}
 	if amount > d.Most {
 		return Count{}, state, nil
 	}
-	c := Count{pk: d.key(start), counters: []counterLimit{{"n", d.Most}}, By: amount}
-	added, item, err := l.add(ctx, c, end, types.ReturnValueAllNew)
+	pk := d.key(start)
+	c, item, err := l.add(ctx, Count{pk: pk, counters: []counterLimit{{"n", d.Most}}, By: amount}, end, types.ReturnValueAllNew)
 	if err != nil {
-		return Count{}, Day{}, fmt.Errorf("ratelimit: count %s of the day: %w", d.Unit, err)
+		return c, Day{}, fmt.Errorf("ratelimit: count %s of the day: %w", d.Unit, err)
 	}
-	if !added {
+	if c.By == 0 {
 		n, _ := dynamo.NumberOf(item["n"])
-		l.cache(c.pk, end, reached{room: d.Most - n, limits: fmt.Sprint(d.Most)})
+		l.cache(pk, end, reached{room: d.Most - n, limits: fmt.Sprint(d.Most)})
 		return Count{}, state, nil
 	}
-	state.pk = c.pk
+	state.pk = pk
 	state.alerted, _ = dynamo.NumberOf(item["alerted"]) // absent: 0
 	state.Counted, err = dynamo.NumberOf(item["n"])
 	return c, state, err

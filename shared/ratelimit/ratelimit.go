@@ -45,6 +45,10 @@ type Limiter struct {
 	windows map[string]exhaustion // by project and environment
 
 	reached *cache.Map[string, reached] // by counter
+
+	shift, recent string // parts of each write's expressions
+
+	queueTime time.Duration // the end of the time of SubtractAll
 }
 
 // exhaustion says which shards of a window are exhausted, until the window ends or the operator changes the limit.
@@ -56,10 +60,12 @@ type exhaustion struct {
 
 // New returns a limiter on the table of transient items.
 func New(client *dynamodb.Client, table string) *Limiter {
-	return &Limiter{client: client, table: table, windows: map[string]exhaustion{}, reached: cache.New[string, reached](maxReached)}
+	l := &Limiter{client: client, table: table, windows: map[string]exhaustion{}, reached: cache.New[string, reached](maxReached), queueTime: timeToQueue}
+	l.shift, l.recent = shift()
+	return l
 }
 
-// Count counts one request against the limit. A count whose response was lost may count twice, and never too little.
+// Count counts one request against the limit. A repeated write counts once.
 func (l *Limiter) Count(ctx context.Context, p *project.Project, env string) (Decision, error) {
 	now := l.clock.Now()
 	start, end := window(p.Limit, now)
@@ -74,15 +80,15 @@ func (l *Limiter) Count(ctx context.Context, p *project.Project, env string) (De
 			continue
 		}
 		c := Count{pk: counter(owner, start, shard), counters: []counterLimit{{"n", int64(quotas[shard])}}, By: 1}
-		added, item, err := l.add(ctx, c, end, types.ReturnValueUpdatedNew)
+		c, item, err := l.add(ctx, c, end, types.ReturnValueUpdatedNew)
 		n := int64(0)
-		if err == nil && added {
+		if err == nil && c.By > 0 {
 			n, err = dynamo.NumberOf(item["n"])
 		}
 		if err != nil {
 			return Decision{}, fmt.Errorf("ratelimit: %w", err)
 		}
-		if added {
+		if c.By > 0 {
 			d := decide(p, end, now)
 			d.Allowed, d.Remaining = true, max(0, quotas[shard]-int(n))*len(quotas)
 			return d, nil

@@ -42,7 +42,7 @@ func (l *Limiter) RecipientReached(p *project.Project, number string) *Recipient
 }
 
 // CountMessage counts one message to a number in all recipient windows of the project, or in none where one window has
-// reached its limit. A lost response may mean two counts, and never too few (docs/decisions.md#recipient-limit).
+// reached its limit. Beside an error CountMessage returns what it may have counted (docs/decisions.md#recipient-limit).
 func (l *Limiter) CountMessage(ctx context.Context, p *project.Project, number string) (Count, *RecipientRefusal, error) {
 	now := l.clock.Now()
 	_, end := midnight(now)
@@ -51,11 +51,12 @@ func (l *Limiter) CountMessage(ctx context.Context, p *project.Project, number s
 		counter, _ := slot(limit, now)
 		c.counters = append(c.counters, counterLimit{counter, int64(limit.Messages)})
 	}
-	added, item, err := l.add(ctx, c, end, types.ReturnValueNone)
+	pk := c.pk
+	c, item, err := l.add(ctx, c, end, types.ReturnValueNone)
 	switch {
 	case err != nil:
-		return Count{}, nil, fmt.Errorf("ratelimit: count message: %w", err)
-	case added:
+		return c, nil, fmt.Errorf("ratelimit: count message: %w", err)
+	case c.By > 0:
 		return c, nil, nil
 	}
 	refusal := &RecipientRefusal{}
@@ -66,6 +67,6 @@ func (l *Limiter) CountMessage(ctx context.Context, p *project.Project, number s
 			last, refusal.Limit, refusal.Reset = end, limit, rest(end, now)
 		}
 	}
-	l.cache(c.pk, last, reached{limits: fmt.Sprint(p.Limits.Recipients), limit: refusal.Limit})
+	l.cache(pk, last, reached{limits: fmt.Sprint(p.Limits.Recipients), limit: refusal.Limit})
 	return Count{}, refusal, nil
 }

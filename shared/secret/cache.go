@@ -2,18 +2,40 @@ package secret
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"maps"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	"github.com/aws/smithy-go"
 
 	"svcapi/shared/cache"
 	"svcapi/shared/project"
+	"svcapi/shared/settings"
+	"svcapi/shared/telemetry"
 )
+
+// Config is read once from the environment.
+type Config struct {
+	// CacheSeconds is the life of a secret in the instance's cache.
+	CacheSeconds int `env:"SECRET_CACHE_SECONDS" envDefault:"300"`
+	// StaleSeconds is how much longer the cache serves a secret while Secrets Manager does not respond.
+	StaleSeconds int `env:"SECRET_STALE_SECONDS" envDefault:"3600"`
+}
+
+// Validate returns the reasons why the configuration is not valid.
+func (c Config) Validate() error {
+	return errors.Join(
+		settings.InRange("SECRET_CACHE_SECONDS", c.CacheSeconds, 0, 3600), settings.InRange("SECRET_STALE_SECONDS", c.StaleSeconds, 0, 86_400),
+	)
+}
 
 const (
 	maxSecrets   = 1000             // in the cache of an instance
 	absentFor    = 10 * time.Second // the life of an absent account in the cache
+	retryAfter   = 10 * time.Second // the shortest time between two reads that fail while a stale secret is served
+	staleTimeout = 2 * time.Second  // of such a read, which other requests wait for
 	refreshEvery = time.Minute      // the shortest time between two reads after refusals of a vendor
 )
 
@@ -22,6 +44,8 @@ type Cache struct {
 	client *secretsmanager.Client
 	stage  string
 	ttl    time.Duration
+	stale  time.Duration // after ttl
+	log    *telemetry.Logger
 	clock  cache.Clock
 	byName *cache.Map[string, *entry]
 }
@@ -32,11 +56,16 @@ type entry struct {
 	value     accounts
 	readAt    time.Time
 	refreshed time.Time // the last read after a refusal
+	failedAt  time.Time // the last failed read
 }
 
-// New returns a cache of a stage's secrets that uses a secret for ttl after its read.
-func New(client *secretsmanager.Client, stage string, ttl time.Duration) *Cache {
-	return &Cache{client: client, stage: stage, ttl: ttl, byName: cache.New[string, *entry](maxSecrets)}
+// New returns a cache of a stage's secrets that logs failed reads while it serves stale secrets.
+func New(client *secretsmanager.Client, stage string, cfg Config, log *telemetry.Logger) *Cache {
+	seconds := func(n int) time.Duration { return time.Duration(n) * time.Second }
+	return &Cache{
+		client: client, stage: stage, ttl: seconds(cfg.CacheSeconds), stale: seconds(cfg.StaleSeconds), log: log,
+		byName: cache.New[string, *entry](maxSecrets),
+	}
 }
 
 // Fields returns the secret fields of a vendor account, and empty values for an absent account. Fields looks for an absent
@@ -52,12 +81,38 @@ func (c *Cache) Fields(ctx context.Context, kind project.Kind, owner string, env
 	if len(e.value[env][vendor]) == 0 {
 		life = min(life, absentFor)
 	}
-	if !c.clock.Now().Before(e.readAt.Add(life)) {
-		if err := c.read(ctx, name, e); err != nil {
+	if !c.clock.Fresh(e.readAt, life) {
+		if err := c.renew(ctx, name, e, life == c.ttl); err != nil {
 			return nil, err
 		}
 	}
 	return Values(e.value[env][vendor]), nil
+}
+
+// renew reads a secret whose life has ended. Where Secrets Manager does not respond and the account is known, renew leaves the
+// stale value in place for a bounded time, counts the metric StaleSecrets, and reads no sooner again than after retryAfter
+// (docs/decisions.md#vendor-secrets).
+func (c *Cache) renew(ctx context.Context, name string, e *entry, known bool) error {
+	if !known || !c.clock.Fresh(e.readAt, c.ttl+c.stale) {
+		return c.read(ctx, name, e)
+	}
+	if c.clock.Fresh(e.failedAt, retryAfter) {
+		return nil
+	}
+	now := c.clock.Now()
+	short, cancel := context.WithTimeout(ctx, staleTimeout)
+	defer cancel()
+	err := c.read(short, name, e)
+	refused, named := errors.AsType[smithy.APIError](err)
+	if err == nil || errors.Is(err, errFormat) || named && refused.ErrorCode() == "AccessDeniedException" {
+		return err
+	}
+	e.failedAt = now
+	c.log.Emit(ctx, telemetry.Event{
+		Level: slog.LevelWarn, Message: "secret is stale", Metrics: []telemetry.Metric{{Name: "StaleSecrets", Unit: telemetry.Count, Value: 1}},
+		Attributes: []slog.Attr{slog.String("secret", name), slog.String("error", err.Error())},
+	})
+	return nil
 }
 
 // Refresh returns the current fields after a vendor has refused fields. Refresh reports whether the fields have changed, as
@@ -70,7 +125,7 @@ func (c *Cache) Refresh(ctx context.Context, kind project.Kind, owner string, en
 	}
 	defer e.unlock()
 	same := func() bool { return maps.Equal(e.value[env][vendor], refused) }
-	if same() && c.clock.Now().Sub(e.refreshed) >= refreshEvery {
+	if same() && !c.clock.Fresh(e.refreshed, refreshEvery) {
 		e.refreshed = c.clock.Now()
 		if err := c.read(ctx, name, e); err != nil {
 			return nil, false, err

@@ -16,11 +16,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
 
 	"svcapi/local/secrets"
 	"svcapi/shared/cache"
 	"svcapi/shared/project"
+	"svcapi/shared/telemetry"
 	"svcapi/test/clocktest"
 )
 
@@ -36,8 +38,9 @@ type fixture struct {
 	*Writer
 	client *secretsmanager.Client
 	reads  atomic.Int64
-	fail   atomic.Bool
+	fail   atomic.Pointer[error]
 	clock  *clocktest.Clock
+	log    strings.Builder
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -57,15 +60,15 @@ func newFixture(t *testing.T) *fixture {
 		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("count", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
 				b.reads.Add(1)
-				if b.fail.Load() {
-					return middleware.InitializeOutput{}, middleware.Metadata{}, errors.New("no response")
+				if err := b.fail.Load(); err != nil {
+					return middleware.InitializeOutput{}, middleware.Metadata{}, *err
 				}
 				return next.HandleInitialize(ctx, in)
 			}), middleware.Before)
 		})
 	})
 	b.Writer = NewWriter(b.client, "test")
-	b.Cache = New(counted, "test", 5*time.Minute)
+	b.Cache = New(counted, "test", Config{CacheSeconds: 300, StaleSeconds: 3600}, telemetry.New(&b.log, telemetry.Config{}))
 	b.Cache.clock = cache.ClockOf(b.clock.Now)
 	return b
 }
@@ -130,6 +133,50 @@ func TestFields(t *testing.T) {
 	b.clock.Move(absentFor)
 	b.expect(t, "an account that was absent", "acme", "vonage", quicksend, 1)
 	b.expect(t, "an account that was absent, again", "acme", "vonage", quicksend, 0)
+
+	b.put(t, "acme", "vonage", twilio)
+	b.clock.Move(-time.Hour)
+	b.expect(t, "after the clock was set back", "acme", "vonage", twilio, 1)
+}
+
+// TestStale checks that a known account outlives its time while Secrets Manager does not respond, for a bounded time, with few
+// reads and a metric, and that a secret which Secrets Manager refuses or returns without the account ends at once.
+func TestStale(t *testing.T) {
+	b := newFixture(t)
+	fields, rotated := map[string]string{"api_key": "k"}, map[string]string{"api_key": "new"}
+	b.put(t, "acme", "v", fields)
+	b.put(t, "other", "v", fields)
+	b.expect(t, "first", "acme", "v", fields, 1)
+	b.expect(t, "first of the other", "other", "v", fields, 1)
+	fails := func(what, owner, vendor string) {
+		t.Helper()
+		if got, err := b.Cache.Fields(t.Context(), project.SMS, owner, dev, vendor); err == nil {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
+	away := errors.New("no response")
+	b.fail.Store(&away)
+	b.clock.Move(6 * time.Minute)
+	b.expect(t, "Secrets Manager is away", "acme", "v", fields, 1)
+	b.expect(t, "at once again", "acme", "v", fields, 0)
+	fails("an absent account", "acme", "w")
+	fails("a secret that was never read", "new", "v")
+	b.clock.Move(retryAfter)
+	b.expect(t, "later", "acme", "v", fields, 1)
+	if log := b.log.String(); strings.Count(log, `"StaleSecrets":1`) != 2 || strings.Count(log, `"error":"read secret svc/test/sms/acme/accounts`) != 2 {
+		t.Errorf("log %s", log)
+	}
+	denied := error(&smithy.GenericAPIError{Code: "AccessDeniedException"})
+	b.fail.Store(&denied)
+	fails("the role may not read any more", "other", "v")
+	b.fail.Store(&away)
+	b.clock.Move(time.Hour - time.Minute - retryAfter - time.Second)
+	b.expect(t, "just in time", "acme", "v", fields, 1)
+	b.clock.Move(time.Second)
+	fails("after the bounded time", "acme", "v")
+	b.fail.Store(nil)
+	b.put(t, "acme", "v", rotated)
+	b.expect(t, "back again", "acme", "v", rotated, 1)
 }
 
 // TestRefresh: a refused secret is read again at most once a minute, and tried again only if it changed.
@@ -158,6 +205,7 @@ func TestRefresh(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, rotated, nil, false, 1},
+		{"after the clock was set back", -time.Hour, func() { b.put(t, "acme", "v", old) }, nil, old, true, 1},
 	} {
 		b.clock.Move(c.wait)
 		if c.before != nil {
@@ -309,10 +357,10 @@ func TestNothingShows(t *testing.T) {
 		}
 	}
 
-	b.fail.Store(true)
+	b.fail.Store(new(errors.New("no response")))
 	if _, err := b.Cache.Fields(t.Context(), project.SMS, "acme", dev, "v"); err == nil {
 		t.Error("a failed read is no error")
 	}
-	b.fail.Store(false)
+	b.fail.Store(nil)
 	b.expect(t, "after the failure", "acme", "v", nil, 1)
 }

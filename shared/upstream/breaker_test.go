@@ -148,6 +148,25 @@ func TestBreakersLate(t *testing.T) {
 	if b.Closed(account) {
 		t.Error("a call from before closes an open circuit")
 	}
+	// A failure that ends after the circuit has closed again opens no circuit of later calls.
+	clock := clocktest.New()
+	b = NewBreakers()
+	b.clock = cache.ClockOf(clock.Now)
+	succeed := func(Account) (int, error) { return 1, nil }
+	_, _ = Call(t.Context(), b, nil, account, func(Account) (int, error) {
+		for range tripAfter {
+			_, _ = Call(t.Context(), b, nil, account, fail)
+		}
+		clock.Move(openFor + time.Second)
+		_, _ = Call(t.Context(), b, nil, account, succeed)
+		for range tripAfter - 1 {
+			_, _ = Call(t.Context(), b, nil, account, fail)
+		}
+		return 0, &Error{Class: NotSent}
+	})
+	if !b.Closed(account) {
+		t.Error("a call from before opens a closed circuit")
+	}
 	for breakers, closed := range map[*Breakers]bool{
 		NewBreakers(): true, NewBreakersOn(func(error) bool { return true }): false,
 	} {

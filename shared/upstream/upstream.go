@@ -63,6 +63,8 @@ type Error struct {
 	Vendor string
 	Code   string // the vendor's own code of the failure; empty: the vendor has none
 	Detail string // transport error or the vendor's message
+	// ByWords marks a refusal of the account that only words of the vendor show. The words can be about one message.
+	ByWords bool
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s: %s", e.Vendor, e.Class, e.Detail) }

@@ -26,6 +26,7 @@ import (
 	"svcapi/local/sandbox"
 	"svcapi/local/template"
 	"svcapi/shared/credit"
+	"svcapi/shared/ratelimit"
 )
 
 // witness is a proxy between the functions and AWS's services that records the calls of each function. Each function
@@ -227,6 +228,18 @@ func TestScheduledFunctions(t *testing.T) {
 	if got := p.balance(t); got != 70 {
 		t.Errorf("reserved: balance %d, want 70", got)
 	}
+	// A count of a request that had no time to subtract it.
+	limiter, day := ratelimit.New(engine.Client(fixture.stack.DynamoDBURL), "svc-local-transient"), ratelimit.Daily{Project: p.id, Unit: ratelimit.Units, Most: 9}
+	count, _, err := limiter.CountDaily(t.Context(), day, 7, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := limiter.Queue(t.Context(), []ratelimit.Part{{Count: count, Amount: 7}}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := limiter.Counted(t.Context(), day, time.Now()); err != nil || n != 7 {
+		t.Errorf("%d counted before the settler, %v", n, err)
+	}
 	// Both of the bank's pages.
 	addRules(t, sandbox.Rule{Vendor: "cbsl", Operation: "rates", Outcome: sandbox.ServerError, Times: 2})
 	for _, function := range []string{"SettleFunction", "RatesyncFunction", "RatesyncFunction"} {
@@ -237,6 +250,9 @@ func TestScheduledFunctions(t *testing.T) {
 	}
 	if got := p.balance(t); got != 100 {
 		t.Errorf("settled: balance %d, want 100", got)
+	}
+	if n, err := limiter.Counted(t.Context(), day, time.Now()); err != nil || n != 0 {
+		t.Errorf("%d counted after the settler, %v", n, err)
 	}
 }
 

@@ -65,7 +65,7 @@ func TestSAMConfig(t *testing.T) {
 			t.Errorf("%s: %s", stage, finding)
 		}
 	}
-	for _, broken := range []string{"Stag=dev", "LogLevel=LOUD", "SettleAfterSeconds=89", "PriceSms=1.5", "VendorTimeoutSeconds=25"} {
+	for _, broken := range []string{"Stag=dev", "LogLevel=LOUD", "SettleAfterSeconds=119", "PriceSms=1.5", "VendorTimeoutSeconds=25"} {
 		if len(checkOverrides(s, []string{broken})) == 0 {
 			t.Errorf("does not notice the override %s", broken)
 		}

@@ -62,8 +62,8 @@ var facts = []fact{
 	{"PdfFunction", "Timeout", "60"},
 	{"RatesyncFunction", "Timeout", "240"},
 	{"SettleFunction", "Timeout", "55"},
-	{"", "Parameters.SettleAfterSeconds.Default", "90"},
-	{"", "Parameters.SettleAfterSeconds.MinValue", "90"},
+	{"", "Parameters.SettleAfterSeconds.Default", "120"},
+	{"", "Parameters.SettleAfterSeconds.MinValue", "120"},
 	{"", "Parameters.SettleCapturedAfterSeconds.Default", "900"},
 	{"", "Parameters.SettleCapturedAfterSeconds.MinValue", "900"},
 	{"", "Parameters.VendorTimeoutSeconds.MaxValue", "20"},
@@ -160,7 +160,7 @@ var facts = []fact{
 		outcome + "uncertain, " + outcome + "vendor_failed]"},
 	{"GatewayThrottledAlarm", "watched", "[AWS/ApiGateway 4XXError" + gateway + ", AWS/ApiGateway Count" + gateway + ", " + outcome + "insufficient_funds, " +
 		outcome + "refused, " + outcome + "throttled, " + outcome + "unauthorized]"},
-	{"VendorFailuresAlarm", "watched", "[" + outcome + "unavailable, " + outcome + "vendor_failed]"},
+	{"VendorFailuresAlarm", "watched", "[" + outcome + "unavailable, " + outcome + "vendor_failed, SVC/${Stage} StaleSecrets Sum]"},
 	{"AuthenticationFailuresAlarm", "watched", "[" + outcome + "unauthorized]"},
 	{"GuessingAlarm", "watched", "[" + outcome + "guessed]"},
 	{"CreditsSpentAlarm", "watched", "[SVC/${Stage} Credits Sum]"},
@@ -474,7 +474,7 @@ func parameters(s *templateFile) (f findings) {
 var (
 	secretName = regexp.MustCompile(`SECRET|PASSWORD|TOKEN|CREDENTIAL|(API|ACCESS|PRIVATE|AUTH)_KEY`)
 	// Variables about secrets that hold none.
-	aboutSecrets = []string{"SECRET_CACHE_SECONDS", "AWS_ENDPOINT_URL_SECRETS_MANAGER"}
+	aboutSecrets = []string{"SECRET_CACHE_SECONDS", "SECRET_STALE_SECONDS", "AWS_ENDPOINT_URL_SECRETS_MANAGER"}
 	// Variables that only the local stack may give a function. SVC_LOCAL permits vendors without TLS.
 	localOnly = []string{"SVC_LOCAL", "CHROMIUM", "SVC_TEST_PUBLIC_NETS", "SVC_TEST_CA"}
 	// The variables of the renderer that are not empty.
@@ -543,7 +543,7 @@ func TestTemplateFindings(t *testing.T) {
 		{statement + "Effect", "Deny", "SmsRole dynamodb:GetItem on"},
 		{statement + "NotResource", "x", "has a NotResource"},
 		{statement + "Sid", "WriteLog", "occurs twice"},
-		{"Resources SmsRole Properties Policies 0 PolicyDocument Statement 3 Resource", object{"Fn::Sub": "arn:${AWS::Partition}:secretsmanager:${AWS::Region}:${AWS::AccountId}:secret:svc/${Stage}/*"}, "SmsRole secretsmanager:GetSecretValue on"},
+		{"Resources SmsRole Properties Policies 0 PolicyDocument Statement 2 Resource", object{"Fn::Sub": "arn:${AWS::Partition}:secretsmanager:${AWS::Region}:${AWS::AccountId}:secret:svc/${Stage}/*"}, "SmsRole secretsmanager:GetSecretValue on"},
 		{"Resources CurrencyRole Properties Policies 0 PolicyDocument Statement 1 Condition", nil, "CurrencyRole dynamodb:UpdateItem on ${Rates.Arn}, want"},
 		{"Resources PdfRenderRole Properties Policies 0 PolicyDocument Statement 0 Action", "dynamodb:GetItem", "PdfRenderRole dynamodb:GetItem is no right of it"},
 		{"Resources Api Properties Body paths /api/v1/sms/send post", object{}, "/api/v1/sms/send takes"},

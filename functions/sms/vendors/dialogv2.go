@@ -35,10 +35,12 @@ func dialogV2() Vendor {
 
 type dialogV2Adapter struct{ session }
 
-// dialogErrors are the errCode values about the account. Others, such as 108 (mask), are about the message.
+// dialogErrors are the errCode values that do not refuse the message alone (interface v3.2). Others, such as 108 (mask), do.
 var dialogErrors = map[string]upstream.Class{
 	"100": tokenRefused, "105": tokenRefused, "106": tokenRefused,
-	"101": upstream.CredentialsRefused,
+	"102": upstream.CredentialsRefused, "115": upstream.CredentialsRefused, "116": upstream.CredentialsRefused,
+	"104": upstream.Unusable, // the transaction ID was used: an earlier request may have been accepted
+	"999": upstream.Unusable, // internal error
 }
 
 type dialogMobile struct {

@@ -46,10 +46,10 @@ func (a *notifyAdapter) read(response *upstream.Response, err error) (jsontext.V
 	switch strings.ToLower(status) {
 	case "success":
 		return values["data"], nil
-	case "":
-		return nil, a.fail(upstream.Unusable, string(response.Body))
+	case "error", "failed": // known from clients; the vendor documents no refusal
+		return nil, a.byText(strings.Join([]string{text(values["message"]), text(values["data"]), text(values["error"])}, " "))
 	}
-	return nil, a.byText(strings.Join([]string{text(values["message"]), text(values["data"]), text(values["error"])}, " "))
+	return nil, a.fail(upstream.Unusable, string(response.Body))
 }
 
 // Send implements Adapter. Send posts a form, so that the key is not in the URL.

@@ -108,7 +108,7 @@ func (a *quickSendAdapter) send(ctx context.Context, function string, request qu
 	return Receipt{Status: text(values["status"]), ID: id}, nil
 }
 
-// refusalWords are the words of a refusal in plain text, known from clients of the vendor.
+// refusalWords are the words of a refusal in plain text or as status, known from clients of the vendor.
 var refusalWords = pattern.New(`(?i)\b(error|fail(ed|ure)?|invalid|insufficient)\b`)
 
 // read returns the members of a successful response. A failure can have HTTP status 200, as JSON or as plain text.
@@ -120,10 +120,14 @@ func (a *quickSendAdapter) read(response *upstream.Response, err error) (map[str
 	words := string(response.Body)
 	parsed := json.Unmarshal(response.Body, &values) == nil
 	if parsed {
-		if strings.EqualFold(text(values["status"]), "success") {
+		status := text(values["status"])
+		if strings.EqualFold(status, "success") {
 			return values, nil
 		}
-		words = strings.Join([]string{text(values["status"]), text(values["error"]), text(values["message"])}, " ")
+		words = status // a status that clients do not know decides, whatever the message says
+		if status == "" || refusalWords().MatchString(status) {
+			words = strings.Join([]string{status, text(values["error"]), text(values["message"])}, " ")
+		}
 	}
 	page := !parsed && strings.HasPrefix(strings.TrimSpace(words), "<")
 	if !page && (refusalWords().MatchString(words) || keyWords().MatchString(words)) {

@@ -22,6 +22,7 @@ func TestQuickSend(t *testing.T) {
 		{"key refused, JSON", "T", 200, `{"status":"error","message":"Unauthorized"}`, upstream.CredentialsRefused, Receipt{}},
 		{"key refused, plain text", "T", 200, `Unauthorized access`, upstream.CredentialsRefused, Receipt{}},
 		{"not allowed", "T", 200, `Account not allowed`, upstream.CredentialsRefused, Receipt{}},
+		{"another status, with a word of refusal", "made", 200, `{"status":"queued","message":"0 failed"}`, upstream.Unusable, Receipt{}},
 		{"words without sense", "made", 200, `thank you`, upstream.Unusable, Receipt{}},
 		{"another status", "made", 200, `{"status":"queued","id":"1"}`, upstream.Unusable, Receipt{}},
 	})

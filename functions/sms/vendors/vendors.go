@@ -136,6 +136,9 @@ var senderID = upstream.Field{Name: "sender_id", Description: "sender shown on t
 // keyWords are the refusals of an account by vendors without error codes, known from third-party clients.
 var keyWords = pattern.New(`(?i)\b(unauthori[sz]ed|unauthenticated|not allowed|invalid (api[ _]?key|key|token|user|credentials|login))\b`)
 
+// messageWords show that a refusal is of one message, although the vendor says "not allowed".
+var messageWords = pattern.New(`(?i)\b(recipient|number|contact|destination|message|sender)s?\b`)
+
 // caller is the common part of the adapters: the account and the HTTP client.
 type caller struct {
 	name    string
@@ -199,10 +202,14 @@ func (c caller) balance(number string, err error) (string, error) {
 
 // byText returns the error for a refusal whose text alone shows the class.
 func (c caller) byText(text string) error {
-	if keyWords().MatchString(text) {
-		return c.fail(upstream.CredentialsRefused, text)
+	if !keyWords().MatchString(text) || messageWords().MatchString(text) {
+		return c.fail(upstream.Rejected, text)
 	}
-	return c.fail(upstream.Rejected, text)
+	err := c.fail(upstream.CredentialsRefused, text)
+	if e, ok := errors.AsType[*upstream.Error](err); ok {
+		e.ByWords = true
+	}
+	return err
 }
 
 // byStatus returns the error for an HTTP status that shows a failure, and nil where the body decides.

@@ -1,8 +1,10 @@
 package vendors
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -146,6 +148,35 @@ var commonResponses = []recorded{
 func TestCommonResponses(t *testing.T) {
 	for _, vendor := range NewTable(aws.Config{}) {
 		t.Run(vendor.Name, func(t *testing.T) { testResponses(t, vendor.Name, commonResponses) })
+	}
+}
+
+// TestRefusalsByWords checks that a refusal of one recipient is the message's, and that a refusal which words alone show to be
+// the account's is marked (docs/decisions.md#vendor-outcomes). No vendor documents these texts.
+func TestRefusalsByWords(t *testing.T) {
+	bodies := map[string]string{"smslenz": `{"success":false,"message":%q}`}
+	for _, vendor := range []string{"notifylk", "textlk", "ultimatesms", "smslenz", "quicksend"} {
+		for words, class := range map[string]upstream.Class{
+			"Sending to this recipient is not allowed": upstream.Rejected,
+			"Number not allowed":                       upstream.Rejected,
+			"Unauthorized":                             upstream.CredentialsRefused,
+			"Account not allowed":                      upstream.CredentialsRefused,
+		} {
+			var request http.Request
+			var body string
+			response := fmt.Sprintf(cmp.Or(bodies[vendor], `{"status":"error","message":%q}`), words)
+			_, err := connect(t, vendor, constantResponse(200, response, &request, &body)).Send(t.Context(), message)
+			var e *upstream.Error
+			if !errors.As(err, &e) || e.Class != class || e.ByWords != (class == upstream.CredentialsRefused) {
+				t.Errorf("%s: %s: %+v, want %s", vendor, words, err, class)
+			}
+		}
+		var request http.Request
+		var body string
+		_, err := connect(t, vendor, constantResponse(401, "no", &request, &body)).Send(t.Context(), message)
+		if e, ok := errors.AsType[*upstream.Error](err); !ok || e.ByWords {
+			t.Errorf("%s: HTTP 401: %+v", vendor, err)
+		}
 	}
 }
 

@@ -90,7 +90,7 @@ func decode(r *faultproxy.Request) call {
 		}
 	}
 	for table, keys := range body.RequestItems {
-		if strings.HasSuffix(table, "-wallets") && len(keys.Keys) > 0 {
+		if (strings.HasSuffix(table, "-wallets") || strings.HasSuffix(table, "-ledger")) && len(keys.Keys) > 0 {
 			return call{look, owner(keys.Keys[0]["pk"].S)}
 		}
 	}
@@ -121,12 +121,15 @@ func stepOf(operation, table string, t target) step {
 		if strings.HasPrefix(t.pk(), "spending#") { // the settling function's, which no request waits for
 			return other
 		}
+		if t.Item["freed"].N != "" {
+			return free
+		}
 		return claim
-	case "transient DeleteItem":
-		return free
 	case "transient UpdateItem":
 		kind, _, _ := strings.Cut(t.pk(), "#")
 		switch adds := strings.HasPrefix(t.UpdateExpression, "ADD "); {
+		case strings.HasPrefix(kind, "subtract"): // the queue of counts, which no request waits for
+			return other
 		case kind == "rl":
 			return count
 		case kind == "to" && adds:

@@ -11,7 +11,6 @@ import (
 
 	"svcapi/local/sandbox"
 	"svcapi/shared/credit"
-	"svcapi/test/faultproxy"
 )
 
 // The known anomalies are the only ways in which a request's response and its charge may disagree
@@ -110,6 +109,7 @@ func (sched *schedule) judge(sent map[string]int) {
 		sched.fail("entries without a request: %+v", entries)
 	}
 	sched.judgeLimits(entries, sent)
+	sched.judgeCounters()
 	sched.judgeKeys(sent)
 	sched.judgeCommands(entries)
 }
@@ -274,24 +274,14 @@ func (sched *schedule) judgeRequest(r *request, e credit.Entry, sent int) {
 	}
 }
 
-// mayHaveActed counts the attempts of a step that have taken effect or may still take effect.
-func (c *calls) mayHaveActed() (n int64) {
-	for _, e := range c.exchanges {
-		for _, t := range e.attempts {
-			if t.fault.Arrives() || t.fault == faultproxy.DropRequest {
-				n++
-			}
-		}
-	}
-	return n
-}
-
-// dayMayBeFull reports that the counts of the day, a lost response of which may count twice, left no room for a request. An
+// dayMayBeFull reports that the counts of the day, one of each request, left no room for a request. An
 // instance may refuse from memory, and the request then has no count of its own.
 func (sched *schedule) dayMayBeFull(r *request) bool {
 	total := int64(0)
 	for _, o := range sched.requests {
-		total += o.did(daily).mayHaveActed() * sched.amount(o)
+		if o.mayAct(daily) {
+			total += sched.amount(o)
+		}
 	}
 	if r.did(daily).attempts == 0 {
 		total += sched.amount(r)
@@ -303,8 +293,8 @@ func (sched *schedule) dayMayBeFull(r *request) bool {
 func (sched *schedule) numberMayBeFull(r *request) bool {
 	total := int64(0)
 	for _, o := range sched.requests {
-		if o.to == r.to {
-			total += o.did(recipient).mayHaveActed()
+		if o.to == r.to && o.mayAct(recipient) {
+			total++
 		}
 	}
 	if r.did(recipient).attempts == 0 {
@@ -352,11 +342,11 @@ func (sched *schedule) keyHeld(r *request) bool {
 	})
 }
 
-// keyLeft reports that another request with the key has left its claim behind: it was killed, lost every response to a
-// write of the key, or a copy of its claim may have arrived after the key was freed.
+// keyLeft reports that another request with the key has left its claim behind: it was killed, or lost every response to a
+// write of the key.
 func (sched *schedule) keyLeft(r *request) bool {
 	return slices.ContainsFunc(sched.requests, func(o *request) bool {
-		return o != r && o.first == r.first && (o.response.killed || o.lost(claim, keep, free) || o.did(claim).tooLate())
+		return o != r && o.first == r.first && (o.response.killed || o.lost(claim, keep, free))
 	})
 }
 

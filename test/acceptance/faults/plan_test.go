@@ -187,10 +187,14 @@ func newPlan(seed uint64, prices credit.Prices) *plan {
 	p.shards = []int{1, 1, 4}[rng.IntN(3)]
 	p.bursts, p.throttledStep, p.lateCopies = pick(0, 0, 0.05, 0.15), throttledSteps[rng.IntN(len(throttledSteps))], pick(0.1, 0.5, 0.9)
 	tight := p.lossy == recipient || p.lossy == daily || p.lossy == subtract
-	if rng.IntN(4) == 0 || tight {
+	every := rng.IntN(3) == 0 // limits of every kind
+	if every && p.limit == unlimited {
+		p.limit = 1 + rng.IntN(2*total)
+	}
+	if rng.IntN(4) == 0 || tight || every {
 		p.perNumber = 1 + rng.IntN(4)
 	}
-	if rng.IntN(4) == 0 || tight {
+	if rng.IntN(4) == 0 || tight || every {
 		if p.daily = 1 + rng.Int64N(cost+1); p.byok {
 			p.daily = 1 + rng.Int64N(6)
 		}

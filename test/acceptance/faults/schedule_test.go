@@ -535,6 +535,9 @@ func (sched *schedule) owner(key string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if out.Item["freed"] != nil {
+		return "", nil
+	}
 	return dynamo.TextOf(out.Item["o"]), nil
 }
 

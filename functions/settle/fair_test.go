@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
+	"svcapi/test/enginetest"
+	"svcapi/test/faultproxy"
+)
+
+// TestThrottledWallet checks that a wallet without capacity costs a run one settlement, however many of its requests died,
+// and that wallets are settled at the same time, but not more than AtOnce (docs/decisions.md#settle).
+func TestThrottledWallet(t *testing.T) {
+	direct, proxied, calls := counting(t, func(r *faultproxy.Request) faultproxy.Fault {
+		if strings.Contains(string(r.Body), `"hot`) && r.Operation != "BatchGetItem" {
+			return faultproxy.Throttle
+		}
+		return faultproxy.Deliver
+	})
+	now := time.Now()
+	for i := range 30 {
+		prepare(t, direct, fmt.Sprintf("p%d", i), now.Add(-time.Hour), "reserve")
+	}
+	reserveMore(t, direct, "hot", now.Add(-time.Hour), 12, false)
+	store := proxied.WithLimits(credit.Limits{Write: time.Minute, Remove: time.Second, Rebalance: time.Second})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // for a run without end
+	defer cancel()
+	report, err := newSettler(store, now, time.Hour, io.Discard).Run(ctx)
+	if err != nil || report.Settled[credit.SettledReleased] != 30 || report.Failed != 1 {
+		t.Errorf("%+v, %v", report, err)
+	}
+	if n := calls.most; n < 2 || n > 8 {
+		t.Errorf("%d wallets at once", n)
+	}
+}
+
+// TestTimeEnds checks that a run whose time ends says so, and visits no further wallets.
+func TestTimeEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	direct, proxied, _ := counting(t, func(r *faultproxy.Request) faultproxy.Fault {
+		if r.Operation == "PutItem" {
+			cancel()
+		}
+		return faultproxy.Deliver
+	})
+	now := time.Now()
+	for i := range 20 {
+		prepare(t, direct, fmt.Sprintf("p%d", i), now.Add(-time.Hour), "reserve")
+	}
+	settler := newSettler(proxied, now, time.Hour, io.Discard)
+	settler.AtOnce = 1
+	if report, err := settler.Run(ctx); !errors.Is(err, context.Canceled) || report.Failed > 3 {
+		t.Errorf("%+v, %v", report, err)
+	}
+}
+
+// TestWaitingEntries checks that a run reads the entries of waiting reservations a hundred at a time.
+func TestWaitingEntries(t *testing.T) {
+	direct, proxied, calls := counting(t, func(*faultproxy.Request) faultproxy.Fault { return faultproxy.Deliver })
+	now := time.Now()
+	reserveMore(t, direct, "busy", now.Add(-2*time.Minute), 101, true)
+	report, err := newSettler(proxied, now, 15*time.Minute, io.Discard).Run(t.Context())
+	if err != nil || report.Settled[credit.SettledWaiting] != 101 {
+		t.Errorf("%+v, %v", report, err)
+	}
+	if got := fmt.Sprint(calls.of); got != "map[BatchGetItem:2 Scan:1]" {
+		t.Error(got)
+	}
+}
+
+// calls counts what passes a proxy.
+type calls struct {
+	mu            sync.Mutex
+	of            map[string]int
+	running, most int
+}
+
+// counting returns a store, and the same store behind a proxy that counts its calls.
+func counting(t *testing.T, decide func(*faultproxy.Request) faultproxy.Fault) (direct, proxied *credit.Store, c *calls) {
+	t.Helper()
+	client, tables := enginetest.Client(t)
+	c = &calls{of: map[string]int{}}
+	proxy, err := faultproxy.Start(enginetest.URL(t), func(r *faultproxy.Request) faultproxy.Fault {
+		c.mu.Lock()
+		c.of[r.Operation]++
+		c.running++
+		c.most = max(c.most, c.running)
+		c.mu.Unlock()
+		time.Sleep(10 * time.Millisecond) // others arrive meanwhile
+		c.mu.Lock()
+		c.running--
+		c.mu.Unlock()
+		return decide(r)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Close)
+	names := credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}
+	through := dynamo.NewClient(aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", "")},
+		func(o *dynamodb.Options) { o.BaseEndpoint = aws.String(proxy.URL("test")) })
+	return credit.NewStore(client, names), credit.NewStore(through, names), c
+}
+
+// reserveMore leaves reservations of so many requests that died, before or after they captured.
+func reserveMore(t *testing.T, store *credit.Store, project string, at time.Time, n int, captured bool) {
+	t.Helper()
+	prepare(t, store, project, at, "wallet")
+	if err := store.Grant(t.Context(), credit.Movement{Project: project, ID: credit.NewKey(at, "g"), Credits: 1000, Actor: "test", Reason: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		r := &credit.Reservation{Project: project, Key: credit.NewKey(at, fmt.Sprint(i)), Credits: 1, Price: credit.Barcode, RequestID: "r"}
+		err := store.Reserve(t.Context(), r)
+		if err == nil && captured {
+			err = store.Capture(t.Context(), r, credit.Outcome{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package ratelimit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
+
+	"svcapi/shared/dynamo"
+)
+
+// TestQueue checks that counts which there is no time to subtract are queued and subtracted whole and once, however many, also
+// where a run of the settler died before it removed them from the queue.
+func TestQueue(t *testing.T) {
+	all, _, _ := instances(t, 2)
+	p := limitedTo(per(1, 10*time.Minute), per(3, 24*time.Hour))
+	const numbers = partsInItem + 20
+	number := func(i int) string { return fmt.Sprintf("+9477%07d", i) }
+	parts := make([]Part, numbers)
+	var group errgroup.Group
+	group.SetLimit(subtractionsAtOnce)
+	for i := range numbers {
+		group.Go(func() error {
+			count, refusal, err := all[0].CountMessage(t.Context(), p, number(i))
+			if refusal != nil {
+				t.Error(refusal)
+			}
+			parts[i] = Part{count, 1}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	day := Daily{"p", Units, 3000}
+	count, _, err := all[0].CountDaily(t.Context(), day, numbers, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all[0].queueTime = time.Minute // no time is left to subtract at once
+	short, cancel := context.WithTimeout(t.Context(), all[0].queueTime)
+	defer cancel()
+	if err := all[0].SubtractAll(short, slices.Concat(parts, []Part{{count, numbers - 1}})); err != nil {
+		t.Fatal(err)
+	}
+	queue, err := all[1].get(t.Context(), queueKey)
+	names, _ := queue["queued"].(*types.AttributeValueMemberSS)
+	if err != nil || names == nil || len(names.Value) != 2 {
+		t.Fatalf("queue %v, %v", queue, err)
+	}
+	for run, want := range []int{numbers + 1, numbers + 1, 0} {
+		n, err := all[1].SubtractQueued(t.Context())
+		if err != nil || n != want {
+			t.Errorf("%d subtracted, want %d: %v", n, want, err)
+		}
+		if counted, err := all[1].Counted(t.Context(), day, noon); err != nil || counted != 1 {
+			t.Errorf("%d units, %v", counted, err)
+		}
+		for _, i := range []int{0, 1, numbers - 1} {
+			item, err := all[1].get(t.Context(), counterOf(p, number(i), noon))
+			if n, _ := dynamo.NumberOf(item["w86400.0"]); err != nil || n != 0 {
+				t.Errorf("number %d: %d counted, %v", i, n, err)
+			}
+		}
+		if run == 0 { // as a run that dies before it removes the names
+			if err := all[1].update(t.Context(), queueKey, "ADD queued :names", dynamo.Item{":names": names}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

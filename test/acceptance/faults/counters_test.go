@@ -1,0 +1,113 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"svcapi/shared/dynamo"
+	"svcapi/shared/project"
+)
+
+// tally is what a counter may hold after a schedule: the least, where the request certainly counted, and the most.
+type tally struct{ least, most int64 }
+
+// add adds what one request counts. A request counts once or not at all, however often its writes were lost and repeated.
+// It certainly counted where the work went on, and what it counted certainly is subtracted where the subtraction got a response.
+func (t *tally) add(r *request, s step, pk string, amount int64, stays, refused bool) {
+	switch {
+	case stays && r.did(s).attempts > 0:
+		t.least, t.most = t.least+amount, t.most+amount
+	case !r.mayAct(s), !r.did(s).tooLate() && (refused || r.subtracted(pk)):
+	default:
+		t.most += amount
+	}
+}
+
+// subtracted reports that the request got a response to its subtraction from a kind of counter.
+func (r *request) subtracted(pk string) bool {
+	return slices.ContainsFunc(r.did(subtract).exchanges, func(e *exchange) bool {
+		return strings.Contains(e.body, `"`+pk+`#`) && !e.open()
+	})
+}
+
+// judgeCounters checks that every counter of the schedule's project holds what its requests counted, and nothing else
+// (docs/decisions.md#rate-limit, docs/decisions.md#recipient-limit, docs/decisions.md#daily-limit).
+func (sched *schedule) judgeCounters() {
+	var requests, day tally
+	numbers := map[string]*tally{}
+	for _, r := range sched.requests {
+		a := r.response
+		rate := a.status == http.StatusTooManyRequests && !strings.Contains(a.message, "to one number")
+		requests.add(r, count, "rl", 1, a.status == http.StatusOK, rate)
+		sent := a.status == http.StatusOK && !a.replayed && !r.rejected
+		stays := sent && !r.unknown && (sched.byok || r.charged) || r.charged && !r.odd
+		day.add(r, daily, "day", sched.amount(r), stays, a.status == http.StatusPaymentRequired && strings.Contains(a.message, "daily limit"))
+		if r.to != "" {
+			if numbers[r.to] == nil {
+				numbers[r.to] = &tally{}
+			}
+			numbers[r.to].add(r, recipient, "to", 1, sent, a.status == http.StatusTooManyRequests)
+		}
+	}
+	unit := map[bool]string{false: "credits", true: "units"}[sched.byok]
+	days, hours := map[string]bool{}, map[int64]bool{}
+	for _, at := range []time.Time{sched.began, time.Now()} {
+		days[at.UTC().Format(time.DateOnly)], hours[at.Unix()-at.Unix()%3600] = true, true
+	}
+	var rates, spent []string
+	for hour := range hours {
+		rates = append(rates, fmt.Sprintf("rl#%s#development#%d", sched.project, hour))
+		for shard := 1; shard < sched.shards; shard++ {
+			rates = append(rates, fmt.Sprintf("rl#%s#development#%d#%d", sched.project, hour, shard))
+		}
+	}
+	for day := range days {
+		spent = append(spent, "day#"+sched.project+"#"+unit+"#"+day)
+	}
+	sched.judgeCounter("requests", requests, "n", rates)
+	if sched.daily > 0 {
+		sched.judgeCounter(unit, day, "n", spent)
+	}
+	if sched.perNumber == 0 {
+		return
+	}
+	record, err := sched.stage.projects.Load(context.Background(), sched.project)
+	if err != nil {
+		sched.fail("%v", err)
+		return
+	}
+	for number, t := range numbers {
+		var keys []string
+		normal, _ := project.NormalNumber(number)
+		for day := range days {
+			keys = append(keys, "to#"+sched.project+"#"+record.RecipientID(normal)+"#"+day)
+		}
+		sched.judgeCounter("messages to "+number, *t, "w86400.0", keys)
+	}
+}
+
+// judgeCounter compares the sum of a counter's items with what the requests counted.
+func (sched *schedule) judgeCounter(what string, t tally, name string, keys []string) {
+	sum := int64(0)
+	for _, pk := range keys {
+		out, err := sched.stage.fixture.direct.GetItem(context.Background(), &dynamodb.GetItemInput{
+			TableName: aws.String(sched.stage.table("transient")), Key: dynamo.Item{"pk": dynamo.Text(pk)}, ConsistentRead: aws.Bool(true),
+		})
+		if err != nil {
+			sched.fail("%v", err)
+			return
+		}
+		n, _ := dynamo.NumberOf(out.Item[name]) // absent: 0
+		sum += n
+	}
+	if sum < t.least || sum > t.most {
+		sched.fail("%d %s are counted, want %d to %d", sum, what, t.least, t.most)
+	}
+}
