@@ -60,7 +60,7 @@ test: programs ## everything but what make test-nightly has: checks, unit tests,
 	$(MAKE) --jobs=2 check
 	@echo "fault schedules: the fixed seed, and FAULT_SEED=$(FAULT_SEED)"
 	@rm -rf $(TEST_LOGS) && mkdir -p $(TEST_LOGS)
-	{ $(MAKE) test-units && $(MAKE) --jobs=2 test-contract test-local && $(MAKE) test-schedules; } 2>&1 | tee $(TEST_LOGS)/go-test.log
+	{ $(MAKE) test-units && $(MAKE) test-contract && $(MAKE) test-local && $(MAKE) test-schedules; } 2>&1 | tee $(TEST_LOGS)/go-test.log
 	go run ./test/acceptance/leaks $(TEST_LOGS)
 	@echo "the slowest packages, in seconds:"
 	@awk '$$1 == "ok" && $$3 ~ /s$$/ { printf "%8.1f %s\n", $$3, $$2 }' $(TEST_LOGS)/go-test.log | sort -rn | head -15
