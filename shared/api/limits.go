@@ -192,25 +192,29 @@ func (s *Service) alert(ctx context.Context, state *requestState, day ratelimit.
 // that certainly are not charged. The counts of a request that dies before stay: the limits then let fewer through.
 // A queue keeps what the time after the response does not suffice for.
 func (s *Service) subtractUsage(ctx context.Context, u *usage, unsent func(*Message) bool, uncharged bool) {
-	var parts []ratelimit.Part
-	units := int64(0)
+	day, units := u.day, int64(0)
+	counts := []ratelimit.Count{{}} // the day's count first: many requests share the day
 	for _, m := range u.messages {
 		if m.Refused || unsent(m) {
 			units += int64(m.Units)
-			parts = append(parts, ratelimit.Part{Count: m.count, Amount: 1})
+			counts = append(counts, m.count)
 		}
 	}
 	switch {
 	case u.daily.Unit == ratelimit.Units:
-		parts = slices.Insert(parts, 0, ratelimit.Part{Count: u.day, Amount: units}) // first: many requests share the day
+		day.By = min(day.By, units)
+		counts[0] = day
 	case uncharged:
-		parts = slices.Insert(parts, 0, ratelimit.Part{Count: u.day, Amount: u.amount})
+		counts[0] = day
 	}
-	parts = slices.DeleteFunc(parts, func(p ratelimit.Part) bool { return p.Count.By == 0 || p.Amount == 0 })
-	if len(parts) == 0 {
+	counts = slices.DeleteFunc(counts, func(c ratelimit.Count) bool { return c.By == 0 })
+	if len(counts) == 0 {
 		return
 	}
-	s.AfterResponse(ctx, "subtract counts", func(ctx context.Context) error { return s.limiter.SubtractAll(ctx, parts) })
+	s.AfterResponse(ctx, "subtract counts", func(ctx context.Context) error {
+		_, err := s.limiter.SubtractAll(ctx, counts)
+		return err
+	})
 }
 
 // errRecipient returns the response to a request whose messages all exceed the limit of messages to one number.

@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"strings"
 	"time"
@@ -22,124 +21,85 @@ const (
 	cacheReached = 10 * time.Second
 )
 
-// recent is the number of the latest writes that an item holds by their tokens, s0 for the latest one. A repeat recognizes a
-// write that took effect, unless so many others have followed: 64 writers at once never push a token out.
-const recent = 64
-
-// Count is what one write has added to counters. The zero Count has added nothing.
+// Count is what one write has added to counters. The zero Count has added nothing. The queue stores Counts as JSON.
 type Count struct {
-	pk       string
-	counters []counterLimit // of the item
-	token    string         // of the write
-	unknown  bool           // no attempt got a response: the count may have taken effect
-	By       int64          // added to each counter
+	By       int64    `json:"n"` // added to each counter
+	Key      string   `json:"k"` // of the item
+	Counters []string `json:"c"`
+	Expires  int64    `json:"e"` // the item, in Unix seconds
+	// Doubt is the stamp of a count that may have taken effect: no attempt got a response.
+	Doubt stamp `json:"d,omitzero"`
 }
 
-// counterLimit is a counter with its limit.
-type counterLimit struct {
-	name string
-	most int64
+func newCount(key string, by int64, end time.Time, counters ...string) Count {
+	return Count{By: by, Key: key, Counters: counters, Expires: end.Add(keepAfterWindow).Unix()}
 }
 
 // add adds the count to all of its counters, or to none where one of them would exceed its limit. add returns the count that
 // took effect or may have done so, otherwise the zero Count, and the item: after an addition the attributes that the
 // parameter returns asks for, or more; after a refusal the stored item.
-func (l *Limiter) add(ctx context.Context, c Count, end time.Time, returns types.ReturnValue) (Count, dynamo.Item, error) {
-	c.token = rand.Text()[:8]
-	names, sums, conditions := map[string]string{}, []string{}, []string{"NOT " + l.holds(":token")}
-	values := dynamo.Item{
-		":by": dynamo.Number(c.By), ":expires": dynamo.Number(end.Add(keepAfterWindow).Unix()), ":token": dynamo.Text(c.token), ":none": dynamo.Text(""),
-	}
-	for i, counter := range c.counters {
-		name, room := fmt.Sprintf("#n%d", i), fmt.Sprintf(":room%d", i)
-		names[name], values[room] = counter.name, dynamo.Number(counter.most-c.By)
-		sums = append(sums, name+" :by")
-		conditions = append(conditions, fmt.Sprintf("(attribute_not_exists(%s) OR %s <= %s)", name, name, room))
-	}
-	ctx, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
-	defer cancel()
-	out, ambiguous, err := dynamo.Write(ctx, l.client.UpdateItem, &dynamodb.UpdateItemInput{
-		TableName:                           &l.table,
-		Key:                                 dynamo.Item{"pk": dynamo.Text(c.pk)},
-		UpdateExpression:                    aws.String("ADD " + strings.Join(sums, ", ") + " SET expires = :expires, " + l.shift),
-		ConditionExpression:                 aws.String(strings.Join(conditions, " AND ")),
-		ExpressionAttributeNames:            names,
-		ExpressionAttributeValues:           values,
-		ReturnValues:                        returns,
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	})
-	stored, refused := dynamo.Refused(err)
-	switch {
-	case err == nil:
-		return c, out.Attributes, nil
-	case refused && holds(stored, c.token): // an earlier attempt took effect
-		return c, stored, nil
-	case refused:
+func (l *Limiter) add(ctx context.Context, c Count, limits []int64, returns types.ReturnValue) (Count, dynamo.Item, error) {
+	in := l.update(c, c.By, "(attribute_not_exists(%[1]s) OR %[1]s <= %[2]s)", func(i int) int64 { return limits[i] - c.By })
+	in.ReturnValues = returns
+	item, doubt, err := l.write(ctx, in)
+	if stored, refused := dynamo.Refused(err); refused {
 		return Count{}, stored, nil
-	case ambiguous > 0:
-		c.unknown = true
-		return c, nil, err
 	}
-	return Count{}, nil, err
+	if err != nil && doubt == (stamp{}) {
+		return Count{}, nil, err
+	}
+	c.Doubt = doubt
+	return c, item, err
 }
 
-// Subtract subtracts an amount of a count from its counters, at most once for each count. Where the count itself got no
+// Subtract subtracts a count from its counters, or nothing where the item has expired. Where the count itself got no
 // response, Subtract subtracts only what was added.
-func (l *Limiter) Subtract(ctx context.Context, c Count, amount int64) error {
-	if amount <= 0 || c.pk == "" {
-		return nil
-	}
-	l.reached.DeleteFunc(c.pk, func(reached) bool { return true })
-	names, assignments, conditions := map[string]string{}, []string{}, []string{"NOT " + l.holds(":token")}
-	values := dynamo.Item{
-		":by": dynamo.Number(min(amount, c.By)), ":token": dynamo.Text("-" + c.token), ":none": dynamo.Text(""),
-	}
-	if c.unknown {
-		values[":counted"] = dynamo.Text(c.token)
-		conditions = append(conditions, l.holds(":counted"))
-	}
-	for i, counter := range c.counters {
-		names[fmt.Sprintf("#n%d", i)] = counter.name
-		assignments = append(assignments, fmt.Sprintf("#n%d = #n%d - :by", i, i))
-		conditions = append(conditions, fmt.Sprintf("#n%d >= :by", i))
-	}
-	ctx, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
-	defer cancel()
-	_, _, err := dynamo.Write(ctx, l.client.UpdateItem, &dynamodb.UpdateItemInput{
-		TableName:                 &l.table,
-		Key:                       dynamo.Item{"pk": dynamo.Text(c.pk)},
-		UpdateExpression:          aws.String("SET " + strings.Join(assignments, ", ") + ", " + l.shift),
-		ConditionExpression:       aws.String(strings.Join(conditions, " AND ")),
-		ExpressionAttributeNames:  names,
-		ExpressionAttributeValues: values,
-	})
-	if _, refused := dynamo.Refused(err); refused {
-		return nil // subtracted before, or the item has expired
-	}
+func (l *Limiter) Subtract(ctx context.Context, c Count) error {
+	_, err := l.subtract(ctx, c)
 	return err
 }
 
-// shift returns the assignments that add :token to the latest writes of an item, and the names of all of them.
-func shift() (assignments, names string) {
-	all := []string{"s0 = :token"}
-	for i := range recent - 1 {
-		all = append(all, fmt.Sprintf("s%d = if_not_exists(s%d, :none)", i+1, i))
-		names += fmt.Sprintf("s%d, ", i)
+// subtract subtracts a count. Beside an error subtract reports whether it may be called again: a subtraction that may have
+// taken effect is not repeated, so that no error lets more through than the limit.
+func (l *Limiter) subtract(ctx context.Context, c Count) (again bool, err error) {
+	if c.By <= 0 || c.Key == "" {
+		return false, nil
 	}
-	return strings.Join(all, ", "), fmt.Sprintf("%ss%d", names, recent-1)
+	l.reached.DeleteFunc(c.Key, func(reached) bool { return true })
+	ctx, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
+	defer cancel()
+	in := l.update(c, -c.By, "%s >= %s", func(int) int64 { return c.By })
+	doubt := stamp{}
+	if c.Doubt == (stamp{}) {
+		_, doubt, err = l.write(ctx, in)
+	} else { // the longer token keeps a late copy of the count from taking effect
+		extend(in, "#slot = :counted", stamp{c.Doubt.Slot, c.Doubt.Token + "-"})
+		in.ExpressionAttributeValues[":counted"] = dynamo.Text(c.Doubt.Token)
+		_, _, err = dynamo.Write(ctx, l.client.UpdateItem, in)
+	}
+	if _, refused := dynamo.Refused(err); refused {
+		return false, nil // not counted, subtracted before, or the item has expired
+	}
+	return err != nil && doubt == (stamp{}), err
 }
 
-// holds returns the condition that a token is one of the item's latest writes.
-func (l *Limiter) holds(token string) string { return token + " IN (" + l.recent + ")" }
-
-// holds reports that a token is one of the item's latest writes.
-func holds(item dynamo.Item, token string) bool {
-	for i := range recent {
-		if dynamo.TextOf(item[fmt.Sprintf("s%d", i)]) == token {
-			return true
-		}
+// update returns the write that adds an amount to each counter of a count where each of them fulfils the condition. The
+// condition has the counter's name and its bound as verbs.
+func (l *Limiter) update(c Count, by int64, condition string, bound func(i int) int64) *dynamodb.UpdateItemInput {
+	names, sums, conditions := map[string]string{}, []string{}, []string{}
+	values := dynamo.Item{":by": dynamo.Number(by), ":expires": dynamo.Number(c.Expires)}
+	for i, counter := range c.Counters {
+		name, value := fmt.Sprintf("#n%d", i), fmt.Sprintf(":bound%d", i)
+		names[name], values[value] = counter, dynamo.Number(bound(i))
+		sums = append(sums, name+" :by")
+		conditions = append(conditions, fmt.Sprintf(condition, name, value))
 	}
-	return false
+	return &dynamodb.UpdateItemInput{
+		TableName: &l.table, Key: dynamo.Item{"pk": dynamo.Text(c.Key)},
+		UpdateExpression:         aws.String("ADD " + strings.Join(sums, ", ") + " SET expires = :expires"),
+		ConditionExpression:      aws.String(strings.Join(conditions, " AND ")),
+		ExpressionAttributeNames: names, ExpressionAttributeValues: values,
+	}
 }
 
 // reached is a cached refusal.

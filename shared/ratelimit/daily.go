@@ -67,7 +67,7 @@ func (l *Limiter) CountDaily(ctx context.Context, d Daily, amount int64, at time
 		return Count{}, state, nil
 	}
 	pk := d.key(start)
-	c, item, err := l.add(ctx, Count{pk: pk, counters: []counterLimit{{"n", d.Most}}, By: amount}, end, types.ReturnValueAllNew)
+	c, item, err := l.add(ctx, newCount(pk, amount, end, "n"), []int64{d.Most}, types.ReturnValueAllNew)
 	if err != nil {
 		return c, Day{}, fmt.Errorf("ratelimit: count %s of the day: %w", d.Unit, err)
 	}

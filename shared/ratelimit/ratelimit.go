@@ -46,7 +46,8 @@ type Limiter struct {
 
 	reached *cache.Map[string, reached] // by counter
 
-	shift, recent string // parts of each write's expressions
+	writers []*writer                     // guarded by mu, like their fields
+	crowded *cache.Map[string, time.Time] // until when a counter is taken to have more writers than slots
 
 	queueTime time.Duration // the end of the time of SubtractAll
 }
@@ -60,9 +61,10 @@ type exhaustion struct {
 
 // New returns a limiter on the table of transient items.
 func New(client *dynamodb.Client, table string) *Limiter {
-	l := &Limiter{client: client, table: table, windows: map[string]exhaustion{}, reached: cache.New[string, reached](maxReached), queueTime: timeToQueue}
-	l.shift, l.recent = shift()
-	return l
+	return &Limiter{
+		client: client, table: table, windows: map[string]exhaustion{}, queueTime: timeToQueue,
+		reached: cache.New[string, reached](maxReached), crowded: cache.New[string, time.Time](maxReached),
+	}
 }
 
 // Count counts one request against the limit. A repeated write counts once.
@@ -79,8 +81,8 @@ func (l *Limiter) Count(ctx context.Context, p *project.Project, env string) (De
 		if exhausted[shard] {
 			continue
 		}
-		c := Count{pk: counter(owner, start, shard), counters: []counterLimit{{"n", int64(quotas[shard])}}, By: 1}
-		c, item, err := l.add(ctx, c, end, types.ReturnValueUpdatedNew)
+		c := newCount(counter(owner, start, shard), 1, end, "n")
+		c, item, err := l.add(ctx, c, []int64{int64(quotas[shard])}, types.ReturnValueUpdatedNew)
 		n := int64(0)
 		if err == nil && c.By > 0 {
 			n, err = dynamo.NumberOf(item["n"])

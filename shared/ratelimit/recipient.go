@@ -17,8 +17,8 @@ type RecipientRefusal struct {
 	Reset time.Duration // the rest of the window, in whole seconds, at least 1
 }
 
-// slot returns the counter of a recipient window at a time, and the end of the window.
-func slot(l project.RecipientLimit, now time.Time) (counter string, end time.Time) {
+// windowCounter returns the counter of a recipient window at a time, and the end of the window.
+func windowCounter(l project.RecipientLimit, now time.Time) (counter string, end time.Time) {
 	start, end := window(project.RateLimit{Window: l.Window}, now)
 	length := max(1, int64(l.Window/time.Second))
 	return fmt.Sprintf("w%d.%d", length, start%int64(project.Day/time.Second)/length), end
@@ -37,7 +37,7 @@ func (l *Limiter) RecipientReached(p *project.Project, number string) *Recipient
 	if !ok || !now.Before(r.until) || r.limits != fmt.Sprint(p.Limits.Recipients) {
 		return nil
 	}
-	_, end := slot(r.limit, now)
+	_, end := windowCounter(r.limit, now)
 	return &RecipientRefusal{r.limit, rest(end, now)}
 }
 
@@ -46,13 +46,14 @@ func (l *Limiter) RecipientReached(p *project.Project, number string) *Recipient
 func (l *Limiter) CountMessage(ctx context.Context, p *project.Project, number string) (Count, *RecipientRefusal, error) {
 	now := l.clock.Now()
 	_, end := midnight(now)
-	c := Count{pk: counterOf(p, number, now), By: 1}
+	pk := counterOf(p, number, now)
+	var counters []string
+	var limits []int64
 	for _, limit := range p.Limits.Recipients {
-		counter, _ := slot(limit, now)
-		c.counters = append(c.counters, counterLimit{counter, int64(limit.Messages)})
+		counter, _ := windowCounter(limit, now)
+		counters, limits = append(counters, counter), append(limits, int64(limit.Messages))
 	}
-	pk := c.pk
-	c, item, err := l.add(ctx, c, end, types.ReturnValueNone)
+	c, item, err := l.add(ctx, newCount(pk, 1, end, counters...), limits, types.ReturnValueNone)
 	switch {
 	case err != nil:
 		return c, nil, fmt.Errorf("ratelimit: count message: %w", err)
@@ -62,7 +63,7 @@ func (l *Limiter) CountMessage(ctx context.Context, p *project.Project, number s
 	refusal := &RecipientRefusal{}
 	var last time.Time
 	for _, limit := range p.Limits.Recipients {
-		counter, end := slot(limit, now)
+		counter, end := windowCounter(limit, now)
 		if n, _ := dynamo.NumberOf(item[counter]); n >= int64(limit.Messages) && end.After(last) { // absent: 0
 			last, refusal.Limit, refusal.Reset = end, limit, rest(end, now)
 		}

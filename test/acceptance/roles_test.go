@@ -234,7 +234,7 @@ func TestScheduledFunctions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := limiter.Queue(t.Context(), []ratelimit.Part{{Count: count, Amount: 7}}); err != nil {
+	if err := limiter.Queue(t.Context(), []ratelimit.Count{count}); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := limiter.Counted(t.Context(), day, time.Now()); err != nil || n != 7 {

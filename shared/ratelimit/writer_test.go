@@ -1,0 +1,348 @@
+package ratelimit
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
+
+	"svcapi/shared/dynamo"
+	"svcapi/test/enginetest"
+	"svcapi/test/faultproxy"
+)
+
+// clientOf returns a client of an endpoint.
+func clientOf(url string) *dynamodb.Client {
+	return dynamo.NewClient(aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", "")},
+		func(o *dynamodb.Options) { o.BaseEndpoint = &url })
+}
+
+// proxied returns a limiter behind a proxy that decides each attempt of a count or a subtraction.
+func proxied(t *testing.T, decide func(r *faultproxy.Request, subtracts bool) faultproxy.Fault) (l *Limiter, url string) {
+	t.Helper()
+	_, tables := enginetest.Client(t)
+	proxy, err := faultproxy.Start(enginetest.URL(t), func(r *faultproxy.Request) faultproxy.Fault {
+		if r.Operation != "UpdateItem" {
+			return faultproxy.Deliver
+		}
+		return decide(r, strings.Contains(string(r.Body), `":by":{"N":"-`))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Close)
+	return at(New(clientOf(proxy.URL("test")), tables.Transient), noon), proxy.URL("test")
+}
+
+// slotsOf returns the tokens of an item by their slots.
+func slotsOf(item dynamo.Item) map[string]string {
+	slots := map[string]string{}
+	for name := range item {
+		if len(name) == 2 && name[0] == 's' {
+			slots[name] = dynamo.TextOf(item[name])
+		}
+	}
+	return slots
+}
+
+// TestLostResponses checks that a count and its subtraction take effect once, whatever becomes of their attempts, and that
+// the subtraction of a count that no attempt confirmed subtracts what was counted (docs/decisions.md#counters).
+func TestLostResponses(t *testing.T) {
+	for _, fault := range []faultproxy.Fault{
+		faultproxy.Deliver, faultproxy.DropRequest, faultproxy.DropResponse, faultproxy.CutResponse, faultproxy.Fail,
+		faultproxy.FailApplied, faultproxy.Throttles("UpdateItem")[0],
+	} {
+		for _, faulty := range []int64{1, 2, 1 << 40} {
+			if faulty > 2 && fault != faultproxy.DropRequest && fault != faultproxy.DropResponse {
+				continue // would go on for WriteTimeout
+			}
+			t.Run(fmt.Sprintf("%s %d times", fault, faulty), func(t *testing.T) {
+				attempts := map[bool]*atomic.Int64{false: {}, true: {}}
+				var healed atomic.Bool
+				l, _ := proxied(t, func(_ *faultproxy.Request, subtracts bool) faultproxy.Fault {
+					if attempts[subtracts].Add(1) <= faulty && !healed.Load() {
+						return fault
+					}
+					return faultproxy.Deliver
+				})
+				d := Daily{"p", Units, 10} // no room for a second count
+				count, day, err := l.CountDaily(t.Context(), d, 6, noon)
+				lost := faulty > 2
+				if (err != nil) != lost || !lost && day.Counted != 6 {
+					t.Fatalf("%+v, %+v, %v", count, day, err)
+				}
+				want, left := int64(6), int64(0)
+				if lost && fault == faultproxy.DropRequest {
+					want = 0
+				}
+				if n, err := l.Counted(t.Context(), d, noon); n != want || err != nil {
+					t.Errorf("%d counted, %v; want %d", n, err, want)
+				}
+				if lost { // the next write of the instance does not hide whether the count took effect
+					healed.Store(true)
+					if c, _, err := l.CountDaily(t.Context(), d, 2, noon); c.By != 2 || err != nil {
+						t.Errorf("%+v, %v", c, err)
+					}
+					left = 2
+				}
+				if err := l.Subtract(t.Context(), count); err != nil {
+					t.Error(err)
+				}
+				if n, err := l.Counted(t.Context(), d, noon); n != left || err != nil {
+					t.Errorf("%d left, %v; want %d", n, err, left)
+				}
+			})
+		}
+	}
+}
+
+// TestLateCopies checks that a copy of a count or of its subtraction has no effect whenever it arrives: after a later attempt
+// of the same write, after the writer's next write, and after another writer has taken the slot.
+func TestLateCopies(t *testing.T) {
+	var held *faultproxy.Request
+	var hold, attempts int
+	l, _ := proxied(t, func(r *faultproxy.Request, _ bool) faultproxy.Fault {
+		if attempts++; attempts == hold {
+			held = r
+			return faultproxy.DropRequest
+		}
+		return faultproxy.Deliver
+	})
+	d := Daily{"p", Units, 100}
+	expect := func(name string, want int64) {
+		t.Helper()
+		if n, err := l.Counted(t.Context(), d, noon); n != want || err != nil {
+			t.Errorf("%s: %d counted, %v; want %d", name, n, err, want)
+		}
+	}
+	var last Count
+	count := func() (err error) { last, _, err = l.CountDaily(t.Context(), d, 6, noon); return err }
+	subtract := func() error { return l.Subtract(t.Context(), last) }
+	other := func() error {
+		o := at(New(l.client, l.table), noon.Add(stampLife+time.Minute))
+		o.take(d.key(noon.Truncate(24 * time.Hour))).slot = l.writers[0].slot
+		o.writers[0].busy = map[string]bool{}
+		_, _, err := o.CountDaily(t.Context(), d, 1, noon)
+		return err
+	}
+	for _, c := range []struct {
+		name  string
+		write func() error
+		then  func() error
+		want  int64
+	}{
+		{"a count, after its repeat", count, nil, 6},
+		{"a subtraction, after its repeat", subtract, nil, 0},
+		{"a count, after the writer's next write", count, count, 12},
+		{"a subtraction, after the writer's next write", subtract, count, 12},
+		{"a count, after its subtraction", count, subtract, 12},
+		{"a count, after another writer's write", count, other, 19},
+	} {
+		held, hold = nil, attempts+1
+		err := c.write()
+		if err == nil && c.then != nil {
+			err = c.then()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect(c.name+", before the copy", c.want)
+		if err := held.Deliver(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		expect(c.name, c.want)
+	}
+}
+
+// TestSlots checks that writers keep apart by their slots and need one write each, except where two meet for the first time,
+// and that an item with a token in each slot is written with one write unit, and by further writers, too.
+func TestSlots(t *testing.T) {
+	attempts := 0
+	l, _ := proxied(t, func(*faultproxy.Request, bool) faultproxy.Fault { attempts++; return faultproxy.Deliver })
+	d := Daily{strings.Repeat("p", 32), Credits, 1_000_000}
+	instance := func(slot string, now time.Time) *Limiter {
+		o := at(New(l.client, l.table), now)
+		o.writers = []*writer{{id: rand.Text()[:4], slot: slot, busy: map[string]bool{}}}
+		return o
+	}
+	expect := func(name string, l *Limiter, want int) {
+		t.Helper()
+		attempts = 0
+		if c, _, err := l.CountDaily(t.Context(), d, 1, noon); c.By != 1 || err != nil || attempts != want {
+			t.Errorf("%s: %+v, %v, %d attempts, want %d", name, c, err, attempts, want)
+		}
+	}
+	stored := func() dynamo.Item {
+		t.Helper()
+		item, err := l.client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &l.table, Key: itemKey(d.key(noon.Truncate(24 * time.Hour))), ConsistentRead: aws.Bool(true)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return item.Item
+	}
+	first, second := instance("sA", noon), instance("sA", noon)
+	expect("first", first, 1)
+	expect("second writer, with the first one's slot", second, 2)
+	for _, l := range []*Limiter{first, second, first} {
+		expect("apart", l, 1)
+	}
+	if slots := slotsOf(stored()); len(slots) != 2 || slots["sA"] == "" {
+		t.Errorf("slots %v", slots)
+	}
+	for range len(slotNames) - 2 {
+		instance("sA", noon).count(t, d)
+	}
+	full := slotsOf(stored())
+	if len(full) != len(slotNames) {
+		t.Fatalf("%d slots", len(full))
+	}
+	out, err := l.client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+		TableName: &l.table, Key: itemKey(d.key(noon.Truncate(24 * time.Hour))), UpdateExpression: aws.String("SET alerted = n"),
+		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+	})
+	if err != nil || *out.ConsumedCapacity.CapacityUnits != 1 {
+		t.Errorf("%+v, %v", out.ConsumedCapacity, err)
+	}
+	further := instance("sA", noon.Add(time.Second))
+	expect("a writer more than there are slots", further, 2)
+	expect("its next write", further, 1)
+	oldest := slices.Sorted(maps.Values(full))[0]
+	if now := slices.Sorted(maps.Values(slotsOf(stored()))); slices.Contains(now, oldest) || !slices.Contains(now, slices.Sorted(maps.Values(full))[1]) {
+		t.Errorf("%s is not replaced: %v", oldest, now)
+	}
+	expect("a slot that is old", instance("sA", noon.Add(2*stampLife)), 1)
+	expect("a clock that is behind", instance("sA", noon.Add(-time.Hour)), 2)
+}
+
+func (l *Limiter) count(t *testing.T, d Daily) {
+	t.Helper()
+	if c, _, err := l.CountDaily(t.Context(), d, 1, noon); c.By != 1 || err != nil {
+		t.Fatalf("%+v, %v", c, err)
+	}
+}
+
+// workerURL and workerTable are the variables of a process that counts for TestProcesses.
+const workerURL, workerTable = "RATELIMIT_TEST_URL", "RATELIMIT_TEST_TABLE"
+
+// crowd is what the processes of TestProcesses do at once.
+var crowd = struct {
+	processes, each int
+	limit           Daily
+}{8, 8, Daily{"p", Credits, 50}}
+
+// TestProcesses checks that 64 requests at once over 8 processes fill a limit exactly, and that the subtraction of half of them
+// is exact, while two writes in three are lost, cut, failed or throttled up to three times each.
+func TestProcesses(t *testing.T) {
+	faults := []faultproxy.Fault{
+		faultproxy.DropRequest, faultproxy.DropResponse, faultproxy.CutResponse, faultproxy.FailApplied, faultproxy.Throttles("UpdateItem")[0],
+	}
+	var mu sync.Mutex
+	attempts := map[string]uint32{}
+	token := regexp.MustCompile(`":token":{"S":"([^"]*)"`)
+	l, url := proxied(t, func(r *faultproxy.Request, subtracts bool) faultproxy.Fault {
+		name := string(token.FindSubmatch(r.Body)[1])
+		mu.Lock()
+		defer mu.Unlock()
+		attempts[name]++
+		of, most := crc32.ChecksumIEEE([]byte(name)), uint32(4)
+		if subtracts {
+			most-- // a subtraction without any response would stay counted
+		}
+		if attempts[name] > of%most {
+			return faultproxy.Deliver
+		}
+		return faults[of/most%uint32(len(faults))]
+	})
+	var counted, subtracted int
+	var workers []*exec.Cmd
+	var inputs []io.Closer
+	var outputs []io.Reader
+	for range crowd.processes {
+		worker := exec.CommandContext(t.Context(), os.Args[0])
+		worker.Env = append(os.Environ(), workerURL+"="+url, workerTable+"="+l.table)
+		worker.Stderr = os.Stderr
+		in, inErr := worker.StdinPipe()
+		out, outErr := worker.StdoutPipe()
+		if err := errors.Join(inErr, outErr, worker.Start()); err != nil {
+			t.Fatal(err)
+		}
+		workers, inputs, outputs = append(workers, worker), append(inputs, in), append(outputs, out)
+	}
+	for _, out := range outputs {
+		var n, half int
+		if _, err := fmt.Fscan(out, &n, &half); err != nil {
+			t.Error(err)
+		}
+		counted, subtracted = counted+n, subtracted+half
+	}
+	if n, err := l.Counted(t.Context(), crowd.limit, noon); counted != 50 || n != 50 || err != nil {
+		t.Errorf("%d requests counted, %d stored, %v; want 50", counted, n, err)
+	}
+	for i, worker := range workers {
+		_ = inputs[i].Close()
+		if err := worker.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+	if n, err := l.Counted(t.Context(), crowd.limit, noon); n != int64(counted-subtracted) || err != nil {
+		t.Errorf("%d left of %d, %v; %d were subtracted", n, counted, err, subtracted)
+	}
+}
+
+// work is a process of TestProcesses: requests at once, each of which counts until it knows whether it is counted. Once the
+// standard input ends, every second counted request is subtracted. work prints the numbers of both.
+func work() {
+	l := at(New(clientOf(os.Getenv(workerURL)), os.Getenv(workerTable)), noon)
+	ctx := context.Background()
+	counts := make(chan Count, crowd.each)
+	var group errgroup.Group
+	for range crowd.each {
+		group.Go(func() error {
+			for {
+				c, _, err := l.CountDaily(ctx, crowd.limit, 1, noon)
+				if err == nil {
+					counts <- c
+					return nil
+				}
+				if err := l.Subtract(ctx, c); err != nil { // no attempt got a response
+					return err
+				}
+			}
+		})
+	}
+	err := group.Wait()
+	close(counts)
+	var counted []Count
+	for c := range counts {
+		if c.By > 0 {
+			counted = append(counted, c)
+		}
+	}
+	fmt.Println(len(counted), len(counted)/2)
+	_, _ = io.ReadAll(os.Stdin)
+	for _, c := range counted[:len(counted)/2] {
+		group.Go(func() error { return l.Subtract(ctx, c) })
+	}
+	if err := errors.Join(err, group.Wait()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
