@@ -83,7 +83,7 @@ func TestLostResponses(t *testing.T) {
 					}
 					return faultproxy.Deliver
 				})
-				d := Daily{"p", Units, 10} // no room for a second count
+				d := Daily{"p", Units, 20}
 				count, day, err := l.CountDaily(t.Context(), d, 6, noon)
 				lost := faulty > 2
 				if (err != nil) != lost || !lost && day.Counted != 6 {
@@ -98,10 +98,10 @@ func TestLostResponses(t *testing.T) {
 				}
 				if lost { // the next write of the instance does not hide whether the count took effect
 					healed.Store(true)
-					if c, _, err := l.CountDaily(t.Context(), d, 2, noon); c.By != 2 || err != nil {
+					if c, _, err := l.CountDaily(t.Context(), d, 7, noon); c.By != 7 || err != nil {
 						t.Errorf("%+v, %v", c, err)
 					}
-					left = 2
+					left = 7
 				}
 				if err := l.Subtract(t.Context(), count); err != nil {
 					t.Error(err)
@@ -223,7 +223,8 @@ func TestSlots(t *testing.T) {
 	}
 	further := instance("sA", noon.Add(time.Second))
 	expect("a writer more than there are slots", further, 2)
-	expect("its next write", further, 1)
+	further.writers[0].slot = map[bool]string{true: "sB", false: "sC"}[further.writers[0].slot != "sB"]
+	expect("its next write, in another writer's slot", further, 1)
 	oldest := slices.Sorted(maps.Values(full))[0]
 	if now := slices.Sorted(maps.Values(slotsOf(stored()))); slices.Contains(now, oldest) || !slices.Contains(now, slices.Sorted(maps.Values(full))[1]) {
 		t.Errorf("%s is not replaced: %v", oldest, now)

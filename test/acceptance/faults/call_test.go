@@ -127,7 +127,7 @@ func stepOf(operation, table string, t target) step {
 		return claim
 	case "transient UpdateItem":
 		kind, _, _ := strings.Cut(t.pk(), "#")
-		switch adds := strings.HasPrefix(t.UpdateExpression, "ADD "); {
+		switch adds := !strings.HasPrefix(t.ExpressionAttributeValues[":by"].N, "-"); {
 		case strings.HasPrefix(kind, "subtract"): // the queue of counts, which no request waits for
 			return other
 		case kind == "rl":
