@@ -41,6 +41,8 @@ type Report struct {
 	Failed  int                 // reservations and wallets left for the next run
 	Oldest  time.Duration       // age of the oldest reservation seen
 	Low     []credit.LowBalance // wallets below their alert
+	// Subtracted is the number of counts that requests had no time to subtract (docs/decisions.md#recipient-limit).
+	Subtracted int
 }
 
 // Handle runs once and logs one line. Handle returns an error where the run has not seen every wallet.
@@ -49,8 +51,11 @@ func (s *Settler) Handle(ctx context.Context) error {
 	defer cancel()
 	report, err := s.Run(run)
 	metrics, spendingErr := s.spending(run)
-	subtracted, countsErr := s.counts(run)
-	metrics, err = append(metrics, subtracted...), errors.Join(err, spendingErr, countsErr)
+	var countsErr error
+	if s.Limiter != nil {
+		report.Subtracted, countsErr = s.Limiter.SubtractQueued(run)
+	}
+	err = errors.Join(err, spendingErr, countsErr)
 	s.log(ctx, report, metrics, err)
 	return err
 }
@@ -129,6 +134,7 @@ func (s *Settler) log(ctx context.Context, report Report, metrics []telemetry.Me
 			{Name: "SettleFailed", Unit: telemetry.Count, Value: float64(report.Failed)},
 			{Name: "SettleOldest", Unit: telemetry.Seconds, Value: report.Oldest.Seconds()},
 			{Name: "LowWallets", Unit: telemetry.Count, Value: float64(len(report.Low))},
+			{Name: "CountsSubtracted", Unit: telemetry.Count, Value: float64(report.Subtracted)},
 		}, metrics...),
 	}
 	if err != nil {
