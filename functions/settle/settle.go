@@ -61,8 +61,8 @@ func (s *Settler) Handle(ctx context.Context) error {
 }
 
 // Run settles every reservation that is old enough. A reservation or a wallet that cannot be read or settled is logged,
-// counted and left to the next run; after a failed call so are the wallet's other reservations. Run returns an error if it
-// could not read the table, or had no time for all.
+// counted and left to the next run; after a failed call so are the wallet's other reservations. Run returns an error if
+// it could not read the table, or had no time for all.
 func (s *Settler) Run(ctx context.Context) (Report, error) {
 	report := Report{Settled: map[credit.Settled]int{}}
 	var mu sync.Mutex // guards report

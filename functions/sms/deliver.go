@@ -115,7 +115,8 @@ func (d *delivery) sendThrough(ctx context.Context, account upstream.Account, le
 	begin, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	s := &sender{delivery: d, account: account, limiter: rate.NewLimiter(pace, 1), stop: stop}
-	// While the circuit is not closed, one send goes first, and its outcome decides whether the circuit permits the others.
+	// While the circuit is not closed, one send goes first, and its outcome decides whether the circuit permits the
+	// others.
 	probing := !d.breakers.Closed(account)
 
 	slots := make(chan struct{}, atOnce)
@@ -139,8 +140,8 @@ func (d *delivery) sendThrough(ctx context.Context, account upstream.Account, le
 	return slices.DeleteFunc(left, func(p *recipient) bool { return p.status() != notAttempted || !p.Sendable() })
 }
 
-// batches yields messages in batches for one call each. While the sends of the batches before are running, batches counts as
-// many messages as are sent at once, and excludes those that must not be sent.
+// batches yields messages in batches for one call each. While the sends of the batches before are running, batches
+// counts as many messages as are sent at once, and excludes those that must not be sent.
 func (s *sender) batches(ctx, begin context.Context, left []*recipient, size, atOnce int) iter.Seq[[]*recipient] {
 	return func(yield func([]*recipient) bool) {
 		for next := range slices.Chunk(left, max(size, atOnce)) {
@@ -201,8 +202,8 @@ func (d *delivery) batchSize(vendor *vendors.Vendor, account upstream.Account, m
 	return 1
 }
 
-// hasTimeForSend reports whether a send that begins now can end in time: the slowest response so far must fit twice. A send
-// that the deadline interrupts would be uncertain.
+// hasTimeForSend reports whether a send that begins now can end in time: the slowest response so far must fit twice. A
+// send that the deadline interrupts would be uncertain.
 func (d *delivery) hasTimeForSend(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	needed := min(d.timeout, max(leastTime, 2*time.Duration(d.slowest.Load())))

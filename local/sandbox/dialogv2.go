@@ -19,7 +19,8 @@ type dialogState struct {
 	transactions sync.Map
 }
 
-// dialogv2 simulates Dialog eSMS's v2 interface, with the errCode values of the vendor's document v3.2: a login for a token, then JSON with an array of recipients.
+// dialogv2 simulates Dialog eSMS's v2 interface, with the errCode values of the vendor's document v3.2: a login for a
+// token, then JSON with an array of recipients.
 func dialogv2() vendor {
 	var d dialogState
 	return vendor{

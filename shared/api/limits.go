@@ -125,7 +125,8 @@ func (s *Service) countMessages(ctx context.Context, state *requestState, messag
 	_ = group.Wait()
 }
 
-// countNumber counts the messages to one number. What keeps one message from being sent keeps the messages after it, too.
+// countNumber counts the messages to one number. What keeps one message from being sent keeps the messages after it,
+// too.
 func (s *Service) countNumber(ctx context.Context, state *requestState, messages []*Message) {
 	var refusal *ratelimit.RecipientRefusal
 	var err error
@@ -188,9 +189,9 @@ func (s *Service) alert(ctx context.Context, state *requestState, day ratelimit.
 	return nil
 }
 
-// subtractUsage subtracts after the response what was counted for messages that certainly did not leave, and for credits
-// that certainly are not charged. The counts of a request that dies before stay: the limits then let fewer through.
-// A queue keeps what the time after the response does not suffice for.
+// subtractUsage subtracts after the response what was counted for messages that certainly did not leave, and for
+// credits that certainly are not charged. The counts of a request that dies before stay: the limits then let fewer
+// through. A queue keeps what the time after the response does not suffice for.
 func (s *Service) subtractUsage(ctx context.Context, u *usage, unsent func(*Message) bool, uncharged bool) {
 	day, units := u.day, int64(0)
 	counts := []ratelimit.Count{{}} // the day's count first: many requests share the day

@@ -35,9 +35,9 @@ func newCount(key string, by int64, end time.Time, counters ...string) Count {
 	return Count{By: by, Key: key, Counters: counters, Expires: end.Add(keepAfterWindow).Unix()}
 }
 
-// add adds the count to all of its counters, or to none where one of them would exceed its limit. add returns the count that
-// took effect or may have done so, otherwise the zero Count, and the item: after an addition the attributes that the
-// parameter returns asks for, or more; after a refusal the stored item.
+// add adds the count to all of its counters, or to none where one of them would exceed its limit. add returns the count
+// that took effect or may have done so, otherwise the zero Count, and the item: after an addition the attributes that
+// the parameter returns asks for, or more; after a refusal the stored item.
 func (l *Limiter) add(ctx context.Context, c Count, limits []int64, returns types.ReturnValue) (Count, dynamo.Item, error) {
 	in := l.update(c, c.By, "(attribute_not_exists(%[1]s) OR %[1]s <= %[2]s)", func(i int) int64 { return limits[i] - c.By })
 	in.ReturnValues = returns
@@ -59,8 +59,8 @@ func (l *Limiter) Subtract(ctx context.Context, c Count) error {
 	return err
 }
 
-// subtract subtracts a count. Beside an error subtract reports whether it may be called again: a subtraction that may have
-// taken effect is not repeated, so that no error lets more through than the limit.
+// subtract subtracts a count. Beside an error subtract reports whether it may be called again: a subtraction that may
+// have taken effect is not repeated, so that no error lets more through than the limit.
 func (l *Limiter) subtract(ctx context.Context, c Count) (again bool, err error) {
 	if c.By <= 0 || c.Key == "" {
 		return false, nil

@@ -30,25 +30,23 @@ const (
 	queueKey = "subtractions"
 )
 
-// SubtractAll subtracts counts, and returns the number of those that it has subtracted. SubtractAll stores the counts for
-// which its time does not suffice in the queue that SubtractQueued empties (docs/decisions.md#recipient-limit).
+// SubtractAll subtracts counts, and returns the number of those that it has subtracted. SubtractAll stores the counts
+// for which its time does not suffice in the queue that SubtractQueued empties (docs/decisions.md#recipient-limit).
 func (l *Limiter) SubtractAll(ctx context.Context, counts []Count) (subtracted int, err error) {
-	first, begin := ctx, ctx
-	if end, ok := ctx.Deadline(); ok {
-		var stop, cancel context.CancelFunc
-		first, stop = context.WithDeadline(ctx, end.Add(-l.queueTime))
-		begin, cancel = context.WithDeadline(ctx, end.Add(-l.queueTime*3/2)) // what has begun then has the time to end
-		defer stop()
-		defer cancel()
+	end, ok := ctx.Deadline()
+	if !ok {
+		end = time.Now().Add(project.Day)
 	}
+	first, cancel := context.WithDeadline(ctx, end.Add(-l.queueTime))
+	defer cancel()
 	var mu sync.Mutex
 	var left []Count
 	var group errgroup.Group
 	group.SetLimit(subtractionsAtOnce)
 	for _, c := range counts {
 		group.Go(func() error {
-			again, err := true, begin.Err()
-			if err == nil {
+			again, err := true, error(nil)
+			if time.Until(end) > l.queueTime*3/2 { // so that what has begun can end
 				again, err = l.subtract(first, c)
 			}
 			mu.Lock()
@@ -86,8 +84,8 @@ func (l *Limiter) Queue(ctx context.Context, counts []Count) error {
 	return nil
 }
 
-// SubtractQueued subtracts what the queue holds, and returns the number of counts. Each item of the queue is claimed by one
-// run, so that no count is subtracted twice: what a run that dies has claimed stays counted.
+// SubtractQueued subtracts what the queue holds, and returns the number of counts. Each item of the queue is claimed by
+// one run, so that no count is subtracted twice: what a run that dies has claimed stays counted.
 func (l *Limiter) SubtractQueued(ctx context.Context) (subtracted int, failed error) {
 	out, err := l.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &l.table, Key: dynamo.Item{"pk": dynamo.Text(queueKey)}, ConsistentRead: aws.Bool(true),

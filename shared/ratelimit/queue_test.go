@@ -14,8 +14,8 @@ import (
 	"svcapi/shared/dynamo"
 )
 
-// TestQueue checks that counts which there is no time to subtract are queued and subtracted whole and once, however many, also
-// where a run of the settler died before it removed them from the queue.
+// TestQueue checks that counts which there is no time to subtract are queued and subtracted whole and once, however
+// many, also where a run of the settler died before it removed them from the queue.
 func TestQueue(t *testing.T) {
 	all, client, table := instances(t, 2)
 	get := func(key string) dynamo.Item {

@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	// slotNames has a letter for each slot of an item. With 64 full slots the item of a window or a day has less than 1 KB.
+	// slotNames has a letter for each slot of an item. With 64 full slots the item of a window or a day has less than 1
+	// KB.
 	slotNames = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-	// timeDigits is the length of a token's time in base 36, which suffices until 2114.
+	// timeDigits is the length of a token's time in base 36. The time is in milliseconds after epoch, and fits until
+	// 2114.
 	timeDigits = 8
-	// stampLife is how long a slot is its writer's alone. A request lives for less than 30 seconds, and then repeats for
-	// dynamo.WriteTimeout the subtraction of a count that got no response; the rest is for clocks that differ.
+	epoch      = 1_735_689_600_000 // 2025-01-01, in Unix milliseconds
+	// stampLife is how long a slot is its writer's alone. A request lives for less than 30 seconds, and then repeats
+	// for dynamo.WriteTimeout the subtraction of a count that got no response; the rest is for clocks that differ.
 	stampLife = time.Minute
 )
-
-// epoch is the time of the first token.
-var epoch = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // stamp is what a write leaves in its item: a token in a slot.
 type stamp struct {
@@ -39,14 +39,14 @@ type stamp struct {
 // writer is the identity with which an instance writes to a counter, one write at a time.
 type writer struct {
 	id, slot string
-	last     int64           // time of the last token, in milliseconds after epoch
+	last     int64           // time of the last token
 	busy     map[string]bool // the counters to which the writer is writing
 }
 
-// renew gives the writer an ID and a slot that no write has used.
-func (w *writer) renew() { w.id, w.slot = rand.Text()[:4], randomSlot() }
+func slotName(i int) string { return "s" + slotNames[i%len(slotNames):][:1] }
 
-func randomSlot() string { return "s" + string(slotNames[mathrand.IntN(len(slotNames))]) }
+// renew gives the writer an ID that no write has used, and a slot.
+func (w *writer) renew() { w.id, w.slot = rand.Text()[:4], slotName(mathrand.IntN(len(slotNames))) }
 
 // take returns a writer that is not writing to the counter.
 func (l *Limiter) take(pk string) *writer {
@@ -54,15 +54,15 @@ func (l *Limiter) take(pk string) *writer {
 	defer l.mu.Unlock()
 	i := slices.IndexFunc(l.writers, func(w *writer) bool { return !w.busy[pk] })
 	if i < 0 {
-		w := &writer{busy: map[string]bool{}}
-		w.renew()
-		i, l.writers = len(l.writers), append(l.writers, w)
+		i, l.writers = len(l.writers), append(l.writers, &writer{busy: map[string]bool{}})
+		l.writers[i].renew()
 	}
 	l.writers[i].busy[pk] = true
 	return l.writers[i]
 }
 
-// giveBack ends the use of a writer. A token that a write without a response may have left stays: the writer is renewed.
+// giveBack ends the use of a writer. A token that a write without a response may have left stays: the writer is
+// renewed.
 func (l *Limiter) giveBack(w *writer, pk string, doubt bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,33 +72,27 @@ func (l *Limiter) giveBack(w *writer, pk string, doubt bool) {
 	}
 }
 
-// stamp returns the writer's next stamp, whose token is greater than its tokens before, and the least token that is not old.
+// stamp returns the writer's next stamp, whose token is greater than its tokens before, and the least token that is not
+// old.
 func (l *Limiter) stamp(w *writer) (s stamp, old string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w.last = max(w.last+1, l.clock.Now().Sub(epoch).Milliseconds())
+	w.last = max(w.last+1, l.clock.Now().UnixMilli()-epoch)
+	digits := func(at int64) string { return fmt.Sprintf("%0*s", timeDigits, strconv.FormatInt(max(at, 0), 36)) }
 	return stamp{w.slot, digits(w.last) + w.id}, digits(w.last - stampLife.Milliseconds())
 }
 
-// digits returns the time of a token.
-func digits(at int64) string {
-	return fmt.Sprintf("%0*s", timeDigits, strconv.FormatInt(max(at, 0), 36))
-}
-
-// move gives the writer a slot that is empty, old or its own, and otherwise the oldest slot of the item. move reports that
-// the slot is another writer's.
+// move gives the writer a slot that is empty, old or its own, and otherwise the oldest slot of the item. move reports
+// that the slot is another writer's.
 func (l *Limiter) move(w *writer, item dynamo.Item, old string) (taken bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	token, start := "", mathrand.IntN(len(slotNames))
-	for i := range slotNames {
-		name := "s" + string(slotNames[(start+i)%len(slotNames)])
+	for i := 0; i == 0 || taken && i < len(slotNames); i++ {
+		name := slotName(start + i)
 		held := dynamo.TextOf(item[name])
 		if free := held < old || strings.HasSuffix(held, w.id); free || i == 0 || held < token {
 			w.slot, token, taken = name, held, !free
-		}
-		if !taken {
-			break
 		}
 	}
 	if at, err := strconv.ParseInt(token[:min(timeDigits, len(token))], 36, 64); err == nil {
@@ -107,14 +101,15 @@ func (l *Limiter) move(w *writer, item dynamo.Item, old string) (taken bool) {
 	return taken
 }
 
-// write makes a write of a counter's item so that the write takes effect once, however often it is repeated, and whenever a
-// copy arrives. The write leaves a greater token than the slot holds, and only in a slot that no other writer has used for
-// stampLife: a repeat that finds its own token knows that an earlier attempt took effect, a copy finds its own or a greater
-// one. Where an item has more writers at a time than slots, write takes the oldest slot: should the response to another
-// writer's last write have been lost in that moment, its repeat takes effect twice (docs/decisions.md#counters).
+// write makes a write of a counter's item, which takes effect once, however often it is repeated and whenever a copy
+// arrives: the write leaves a greater token than the slot holds, in a slot that no other writer has used for stampLife.
+// A repeat that finds its own token knows that an earlier attempt took effect, and a late copy finds its own token or a
+// greater one. Where an item has more writers at a time than slots, write takes the oldest slot. If the response to
+// another writer's last write was lost in that moment, the repeat of that count takes effect twice
+// (docs/decisions.md#counters).
 //
-// write returns the written item or the stored one, or an error. Beside an error the stamp is that of a write which may have taken
-// effect. The item of a refusal by the write's own condition is in its error.
+// write returns the written item or the stored one. Beside an error the stamp is that of a write which may have taken
+// effect; the error of a refusal by the write's own condition has the stored item.
 func (l *Limiter) write(ctx context.Context, in *dynamodb.UpdateItemInput) (item dynamo.Item, doubt stamp, err error) {
 	ctx, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
 	defer cancel()
@@ -126,14 +121,13 @@ func (l *Limiter) write(ctx context.Context, in *dynamodb.UpdateItemInput) (item
 	in.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
 	for {
 		s, old := l.stamp(w)
-		try := *in
-		limit := old
+		id, limit := s.Token[timeDigits:], old
 		if crowded {
 			limit = s.Token
 		}
+		try := *in
 		extend(&try, "(attribute_not_exists(#slot) OR #slot < :token AND (contains(#slot, :writer) OR #slot < :old))", s)
-		try.ExpressionAttributeValues[":writer"] = dynamo.Text(s.Token[timeDigits:])
-		try.ExpressionAttributeValues[":old"] = dynamo.Text(limit)
+		try.ExpressionAttributeValues[":writer"], try.ExpressionAttributeValues[":old"] = dynamo.Text(id), dynamo.Text(limit)
 		out, ambiguous, err := dynamo.Write(ctx, l.client.UpdateItem, &try)
 		stored, refused := dynamo.Refused(err)
 		held := dynamo.TextOf(stored[s.Slot])
@@ -144,7 +138,7 @@ func (l *Limiter) write(ctx context.Context, in *dynamodb.UpdateItemInput) (item
 			return stored, stamp{}, nil
 		case !refused && ambiguous > 0:
 			return nil, s, err
-		case !refused, held < limit, held < s.Token && strings.HasSuffix(held, s.Token[timeDigits:]): // the write's own condition
+		case !refused, held < limit, held < s.Token && strings.HasSuffix(held, id): // by the write's own condition
 			return nil, stamp{}, err
 		}
 		if crowded = l.move(w, stored, old); crowded {

@@ -63,8 +63,8 @@ func slotsOf(item dynamo.Item) map[string]string {
 	return slots
 }
 
-// TestLostResponses checks that a count and its subtraction take effect once, whatever becomes of their attempts, and that
-// the subtraction of a count that no attempt confirmed subtracts what was counted (docs/decisions.md#counters).
+// TestLostResponses checks that a count and its subtraction take effect once, whatever becomes of their attempts, and
+// that the subtraction of a count that no attempt confirmed subtracts what was counted (docs/decisions.md#counters).
 func TestLostResponses(t *testing.T) {
 	for _, fault := range []faultproxy.Fault{
 		faultproxy.Deliver, faultproxy.DropRequest, faultproxy.DropResponse, faultproxy.CutResponse, faultproxy.Fail,
@@ -114,8 +114,8 @@ func TestLostResponses(t *testing.T) {
 	}
 }
 
-// TestLateCopies checks that a copy of a count or of its subtraction has no effect whenever it arrives: after a later attempt
-// of the same write, after the writer's next write, and after another writer has taken the slot.
+// TestLateCopies checks that a copy of a count or of its subtraction has no effect whenever it arrives: after a later
+// attempt of the same write, after the writer's next write, and after another writer has taken the slot.
 func TestLateCopies(t *testing.T) {
 	var held *faultproxy.Request
 	var hold, attempts int
@@ -172,8 +172,8 @@ func TestLateCopies(t *testing.T) {
 	}
 }
 
-// TestSlots checks that writers keep apart by their slots and need one write each, except where two meet for the first time,
-// and that an item with a token in each slot is written with one write unit, and by further writers, too.
+// TestSlots checks that writers keep apart by their slots and need one write each, except where two meet for the first
+// time, and that an item with a token in each slot is written with one write unit, and by further writers, too.
 func TestSlots(t *testing.T) {
 	attempts := 0
 	l, _ := proxied(t, func(*faultproxy.Request, bool) faultproxy.Fault { attempts++; return faultproxy.Deliver })
@@ -249,8 +249,8 @@ var crowd = struct {
 	limit           Daily
 }{8, 8, Daily{"p", Credits, 50}}
 
-// TestProcesses checks that 64 requests at once over 8 processes fill a limit exactly, and that the subtraction of half of them
-// is exact, while two writes in three are lost, cut, failed or throttled up to three times each.
+// TestProcesses checks that 64 requests at once over 8 processes fill a limit exactly, and that the subtraction of half
+// of them is exact, while two writes in three are lost, cut, failed or throttled up to three times each.
 func TestProcesses(t *testing.T) {
 	faults := []faultproxy.Fault{
 		faultproxy.DropRequest, faultproxy.DropResponse, faultproxy.CutResponse, faultproxy.FailApplied, faultproxy.Throttles("UpdateItem")[0],
@@ -308,8 +308,8 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// work is a process of TestProcesses: requests at once, each of which counts until it knows whether it is counted. Once the
-// standard input ends, every second counted request is subtracted. work prints the numbers of both.
+// work is a process of TestProcesses: requests at once, each of which counts until it knows whether it is counted. Once
+// the standard input ends, every second counted request is subtracted. work prints the numbers of both.
 func work() {
 	l := at(New(clientOf(os.Getenv(workerURL)), os.Getenv(workerTable)), noon)
 	ctx := context.Background()
