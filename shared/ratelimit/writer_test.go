@@ -114,6 +114,13 @@ func TestLostResponses(t *testing.T) {
 	}
 }
 
+// another returns another instance, whose writer has the slot.
+func (l *Limiter) another(slot string, now time.Time) *Limiter {
+	o := at(New(l.client, l.table), now)
+	o.writers = []*writer{{id: rand.Text()[:4], slot: slot, busy: map[string]bool{}}}
+	return o
+}
+
 // TestLateCopies checks that a copy of a count or of its subtraction has no effect whenever it arrives: after a later
 // attempt of the same write, after the writer's next write, and after another writer has taken the slot.
 func TestLateCopies(t *testing.T) {
@@ -137,10 +144,7 @@ func TestLateCopies(t *testing.T) {
 	count := func() (err error) { last, _, err = l.CountDaily(t.Context(), d, 6, noon); return err }
 	subtract := func() error { return l.Subtract(t.Context(), last) }
 	other := func() error {
-		o := at(New(l.client, l.table), noon.Add(stampLife+time.Minute))
-		o.take(d.key(noon.Truncate(24 * time.Hour))).slot = l.writers[0].slot
-		o.writers[0].busy = map[string]bool{}
-		_, _, err := o.CountDaily(t.Context(), d, 1, noon)
+		_, _, err := l.another(l.writers[0].slot, noon.Add(2*stampLife)).CountDaily(t.Context(), d, 1, noon)
 		return err
 	}
 	for _, c := range []struct {
@@ -178,11 +182,7 @@ func TestSlots(t *testing.T) {
 	attempts := 0
 	l, _ := proxied(t, func(*faultproxy.Request, bool) faultproxy.Fault { attempts++; return faultproxy.Deliver })
 	d := Daily{strings.Repeat("p", 32), Credits, 1_000_000}
-	instance := func(slot string, now time.Time) *Limiter {
-		o := at(New(l.client, l.table), now)
-		o.writers = []*writer{{id: rand.Text()[:4], slot: slot, busy: map[string]bool{}}}
-		return o
-	}
+	key := itemKey(d.key(noon.Truncate(24 * time.Hour)))
 	expect := func(name string, l *Limiter, want int) {
 		t.Helper()
 		attempts = 0
@@ -190,54 +190,42 @@ func TestSlots(t *testing.T) {
 			t.Errorf("%s: %+v, %v, %d attempts, want %d", name, c, err, attempts, want)
 		}
 	}
-	stored := func() dynamo.Item {
+	slots := func(want int) []string {
 		t.Helper()
-		item, err := l.client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &l.table, Key: itemKey(d.key(noon.Truncate(24 * time.Hour))), ConsistentRead: aws.Bool(true)})
-		if err != nil {
-			t.Fatal(err)
+		out, err := l.client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &l.table, Key: key, ConsistentRead: aws.Bool(true)})
+		tokens := slices.Sorted(maps.Values(slotsOf(out.Item)))
+		if err != nil || len(tokens) != want {
+			t.Fatalf("%v, %v; want %d slots", out.Item, err, want)
 		}
-		return item.Item
+		return tokens
 	}
-	first, second := instance("sA", noon), instance("sA", noon)
+	first, second := l.another("sA", noon), l.another("sA", noon)
 	expect("first", first, 1)
 	expect("second writer, with the first one's slot", second, 2)
 	for _, l := range []*Limiter{first, second, first} {
 		expect("apart", l, 1)
 	}
-	if slots := slotsOf(stored()); len(slots) != 2 || slots["sA"] == "" {
-		t.Errorf("slots %v", slots)
-	}
+	slots(2)
 	for range len(slotNames) - 2 {
-		instance("sA", noon).count(t, d)
+		expect("one more", l.another("sA", noon), 2)
 	}
-	full := slotsOf(stored())
-	if len(full) != len(slotNames) {
-		t.Fatalf("%d slots", len(full))
-	}
+	full := slots(len(slotNames))
 	out, err := l.client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-		TableName: &l.table, Key: itemKey(d.key(noon.Truncate(24 * time.Hour))), UpdateExpression: aws.String("SET alerted = n"),
+		TableName: &l.table, Key: key, UpdateExpression: aws.String("SET alerted = n"),
 		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 	})
 	if err != nil || *out.ConsumedCapacity.CapacityUnits != 1 {
 		t.Errorf("%+v, %v", out.ConsumedCapacity, err)
 	}
-	further := instance("sA", noon.Add(time.Second))
+	further := l.another("sA", noon.Add(time.Second))
 	expect("a writer more than there are slots", further, 2)
 	further.writers[0].slot = map[bool]string{true: "sB", false: "sC"}[further.writers[0].slot != "sB"]
 	expect("its next write, in another writer's slot", further, 1)
-	oldest := slices.Sorted(maps.Values(full))[0]
-	if now := slices.Sorted(maps.Values(slotsOf(stored()))); slices.Contains(now, oldest) || !slices.Contains(now, slices.Sorted(maps.Values(full))[1]) {
-		t.Errorf("%s is not replaced: %v", oldest, now)
+	if now := slots(len(full)); slices.Contains(now, full[0]) {
+		t.Errorf("the oldest token, %s, is not replaced: %v", full[0], now)
 	}
-	expect("a slot that is old", instance("sA", noon.Add(2*stampLife)), 1)
-	expect("a clock that is behind", instance("sA", noon.Add(-time.Hour)), 2)
-}
-
-func (l *Limiter) count(t *testing.T, d Daily) {
-	t.Helper()
-	if c, _, err := l.CountDaily(t.Context(), d, 1, noon); c.By != 1 || err != nil {
-		t.Fatalf("%+v, %v", c, err)
-	}
+	expect("a slot that is old", l.another("sA", noon.Add(2*stampLife)), 1)
+	expect("a clock that is behind", l.another("sA", noon.Add(-time.Hour)), 2)
 }
 
 // workerURL and workerTable are the variables of a process that counts for TestProcesses.
