@@ -66,8 +66,6 @@ func (l *Limiter) subtract(ctx context.Context, c Count) (again bool, err error)
 		return false, nil
 	}
 	l.reached.DeleteFunc(c.Key, func(reached) bool { return true })
-	ctx, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
-	defer cancel()
 	in := l.update(c, -c.By, "%s >= %s", func(int) int64 { return c.By })
 	doubt := stamp{}
 	if c.Doubt == (stamp{}) {
@@ -75,7 +73,9 @@ func (l *Limiter) subtract(ctx context.Context, c Count) (again bool, err error)
 	} else { // the longer token keeps a late copy of the count from taking effect
 		extend(in, "#slot = :counted", stamp{c.Doubt.Slot, c.Doubt.Token + "-"})
 		in.ExpressionAttributeValues[":counted"] = dynamo.Text(c.Doubt.Token)
-		_, _, err = dynamo.Write(ctx, l.client.UpdateItem, in)
+		timed, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
+		_, _, err = dynamo.Write(timed, l.client.UpdateItem, in)
+		cancel()
 	}
 	if _, refused := dynamo.Refused(err); refused {
 		return false, nil // not counted, subtracted before, or the item has expired

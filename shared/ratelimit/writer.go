@@ -111,8 +111,6 @@ func (l *Limiter) move(w *writer, item dynamo.Item, old string) (taken bool) {
 // write returns the written item or the stored one. Beside an error the stamp is that of a write which may have taken
 // effect; the error of a refusal by the write's own condition has the stored item.
 func (l *Limiter) write(ctx context.Context, in *dynamodb.UpdateItemInput) (item dynamo.Item, doubt stamp, err error) {
-	ctx, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
-	defer cancel()
 	pk := dynamo.TextOf(in.Key["pk"])
 	w := l.take(pk)
 	defer func() { l.giveBack(w, pk, doubt != stamp{}) }()
@@ -128,7 +126,9 @@ func (l *Limiter) write(ctx context.Context, in *dynamodb.UpdateItemInput) (item
 		try := *in
 		extend(&try, "(attribute_not_exists(#slot) OR #slot < :token AND (contains(#slot, :writer) OR #slot < :old))", s)
 		try.ExpressionAttributeValues[":writer"], try.ExpressionAttributeValues[":old"] = dynamo.Text(id), dynamo.Text(limit)
-		out, ambiguous, err := dynamo.Write(ctx, l.client.UpdateItem, &try)
+		timed, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
+		out, ambiguous, err := dynamo.Write(timed, l.client.UpdateItem, &try)
+		cancel()
 		stored, refused := dynamo.Refused(err)
 		held := dynamo.TextOf(stored[s.Slot])
 		switch {

@@ -127,7 +127,8 @@ func stepOf(operation, table string, t target) step {
 		return claim
 	case "transient UpdateItem":
 		kind, _, _ := strings.Cut(t.pk(), "#")
-		switch adds := !strings.HasPrefix(t.ExpressionAttributeValues[":by"].N, "-"); {
+		by := t.ExpressionAttributeValues[":by"].N
+		switch adds := by != "" && by[0] != '-'; {
 		case strings.HasPrefix(kind, "subtract"): // the queue of counts, which no request waits for
 			return other
 		case kind == "rl":
