@@ -33,12 +33,14 @@ const (
 // SubtractAll subtracts counts, and returns the number of those that it has subtracted. SubtractAll stores the counts
 // for which its time does not suffice in the queue that SubtractQueued empties (docs/decisions.md#recipient-limit).
 func (l *Limiter) SubtractAll(ctx context.Context, counts []Count) (subtracted int, err error) {
-	end, ok := ctx.Deadline()
-	if !ok {
-		end = time.Now().Add(project.Day)
+	first, begin := ctx, ctx
+	if end, ok := ctx.Deadline(); ok {
+		var stop, cancel context.CancelFunc
+		first, stop = context.WithDeadline(ctx, end.Add(-l.queueTime))
+		begin, cancel = context.WithDeadline(ctx, end.Add(-l.queueTime*3/2)) // so that what has begun can end
+		defer stop()
+		defer cancel()
 	}
-	first, cancel := context.WithDeadline(ctx, end.Add(-l.queueTime))
-	defer cancel()
 	var mu sync.Mutex
 	var left []Count
 	var group errgroup.Group
@@ -46,7 +48,7 @@ func (l *Limiter) SubtractAll(ctx context.Context, counts []Count) (subtracted i
 	for _, c := range counts {
 		group.Go(func() error {
 			again, err := true, error(nil)
-			if time.Until(end) > l.queueTime*3/2 { // so that what has begun can end
+			if begin.Err() == nil {
 				again, err = l.subtract(first, c)
 			}
 			mu.Lock()

@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -54,7 +55,7 @@ func TestQueue(t *testing.T) {
 	short, cancel := context.WithTimeout(t.Context(), all[0].queueTime)
 	defer cancel()
 	count.By--
-	if n, err := all[0].SubtractAll(short, append(counts, count)); n != 0 || err != nil {
+	if n, err := all[0].SubtractAll(short, slices.Concat(counts, []Count{count})); n != 0 || err != nil {
 		t.Fatal(n, err)
 	}
 	queue := get(queueKey)
