@@ -52,15 +52,9 @@ func (l *Limiter) add(ctx context.Context, c Count, limits []int64, returns type
 	return c, item, err
 }
 
-// Subtract subtracts a count from its counters, or nothing where the item has expired. Where the count itself got no
-// response, Subtract subtracts only what was added.
-func (l *Limiter) Subtract(ctx context.Context, c Count) error {
-	_, err := l.subtract(ctx, c)
-	return err
-}
-
-// subtract subtracts a count. Beside an error subtract reports whether it may be called again: a subtraction that may
-// have taken effect is not repeated, so that no error lets more through than the limit.
+// subtract subtracts a count from its counters, or nothing where the item has expired. Where the count itself got no
+// response, subtract subtracts only what was added. Beside an error subtract reports whether it may be called again: a
+// subtraction that may have taken effect is not repeated, so that no error lets more through than the limit.
 func (l *Limiter) subtract(ctx context.Context, c Count) (again bool, err error) {
 	if c.By <= 0 || c.Key == "" {
 		return false, nil

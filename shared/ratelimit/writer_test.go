@@ -52,6 +52,12 @@ func proxied(t *testing.T, decide func(r *faultproxy.Request, subtracts bool) fa
 	return at(New(clientOf(proxy.URL("test")), tables.Transient), noon), proxy.URL("test")
 }
 
+// Subtract subtracts a count.
+func (l *Limiter) Subtract(ctx context.Context, c Count) error {
+	_, err := l.subtract(ctx, c)
+	return err
+}
+
 // slotsOf returns the tokens of an item by their slots.
 func slotsOf(item dynamo.Item) map[string]string {
 	slots := map[string]string{}
