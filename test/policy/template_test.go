@@ -30,7 +30,7 @@ const (
 	boundary = "HasBoundary ? ${PermissionsBoundaryArn} : -"
 	withKey  = "HasKey ? ${KmsKeyArn} : -"
 	notifies = "Notifies ? [${AlarmTopicArn}] : -"
-	traced   = "Traces ? ${TracePolicy} : -, HasKey ? ${KeyPolicy} : -]"
+	traced   = "Traces ? ${TracePolicy} : -, ReadsKey ? ${KeyPolicy} : -]"
 	url      = "https://${Api}.execute-api.${AWS::Region}.${AWS::URLSuffix}/${Stage}"
 	stage    = "~.*/restapis/\\$\\{Api\\}/stages/\\$\\{ApiStage\\}"
 	gateway  = " Sum ApiName=${AWS::StackName} Stage=${Stage}"
@@ -116,7 +116,7 @@ var facts = []fact{
 	{"PdfRenderRole|\\w+FunctionEvery\\w+Role", "ManagedPolicyArns", ""},
 	{"DeploymentRole", "ManagedPolicyArns", "[arn:${AWS::Partition}:iam::aws:policy/service-role/AWSCodeDeployRoleForLambdaLimited]"},
 	{"TracePolicy", "/Condition", "Traces"},
-	{"KeyPolicy", "/Condition", "HasKey"},
+	{"KeyPolicy", "/Condition", "ReadsKey"},
 
 	// Tables: money and configuration can be recovered and outlive the stack, but not a creation that failed. That could not
 	// delete a protected table: svc protect protects it later. The keys are tested by each test of a store.
@@ -243,8 +243,8 @@ func properties(s *templateFile) (f findings) {
 	return f
 }
 
-// rights are the actions of roles and managed policies, and the resources and conditions of each. The first row whose
-// pattern is that of role and action counts. An action in no row is no right of any role.
+// rights are the actions of roles and managed policies, with the condition of the stack that they depend on before them,
+// and the resources and conditions of each. The first row whose pattern is that of role and action counts. An action in no row is no right of any role.
 var rights = []struct{ action, on string }{
 	{`CurrencyRole dynamodb:(Put|Update)Item`, `\$\{Rates\.Arn\} if \{ForAllValues:StringLike: \{dynamodb:LeadingKeys: project#\*\}\}`},
 	{`\w+ dynamodb:((BatchGet|Delete|Get|Put|Update)Item|Query|Scan)`, `\$\{(Projects|Wallets|Ledger|Rates|Transient)\.Arn\}`},
@@ -254,23 +254,24 @@ var rights = []struct{ action, on string }{
 	{`PdfRole lambda:InvokeFunction`, `\$\{PdfRenderFunction\.Arn\}:live`},
 	{`\w+FunctionEvery\w+Role lambda:InvokeFunction`, `\$\{\w+FunctionAliaslive\}`},
 	{`TracePolicy xray:(PutTraceSegments|PutTelemetryRecords)`, `\*`},
-	{`KeyPolicy kms:Decrypt`, `\$\{KmsKeyArn\} if \{StringEquals: \{kms:ViaService: \[dynamodb\.\$\{AWS::Region\}\.\$\{AWS::URLSuffix\}, ` +
-		`secretsmanager\.\$\{AWS::Region\}\.\$\{AWS::URLSuffix\}\]\}\}`},
+	{`HasKey KeyPolicy kms:Decrypt`, `\$\{KmsKeyArn\}` + through},
+	{`HasPreviousKey KeyPolicy kms:Decrypt`, `\$\{PreviousKmsKeyArn\}` + through},
 }
+
+const through = ` if \{StringEquals: \{kms:ViaService: \[dynamodb\.\$\{AWS::Region\}\.\$\{AWS::URLSuffix\}, ` +
+	`secretsmanager\.\$\{AWS::Region\}\.\$\{AWS::URLSuffix\}\]\}\}`
 
 // statements: one action on one named resource for each need. The renderer may write its log and nothing else, because
 // strangers' documents run there (docs/decisions.md#pdf-renderer).
 func statements(s *templateFile) (f findings) {
 	for _, r := range slices.Concat(s.resources("AWS::IAM::Role"), s.resources("AWS::IAM::ManagedPolicy")) {
-		var all []any
-		for _, item := range append(r.properties.list("Policies"), any(r.properties)) {
-			policy, _ := item.(object)
-			all = append(all, policy.list("PolicyDocument", "Statement")...)
-		}
 		seen := map[string]bool{}
-		for _, item := range all {
-			statement, _ := item.(object)
+		for _, statement := range r.statements() {
 			action, on := r.id+" "+statement.text("Action"), statement.text("Resource")
+			if optional := statement.list("Fn::If"); len(optional) == 3 && show(optional[2]) == "-" {
+				statement, _ = optional[1].(object)
+				action, on = show(optional[0])+" "+r.id+" "+statement.text("Action"), statement.text("Resource")
+			}
 			if condition := statement.text("Condition"); condition != "" {
 				on += " if " + condition
 			}
@@ -298,6 +299,18 @@ func statements(s *templateFile) (f findings) {
 		}
 	}
 	return f
+}
+
+// statements are the statements of a role or a managed policy.
+func (r resource) statements() (all []object) {
+	for _, item := range append(r.properties.list("Policies"), any(r.properties)) {
+		policy, _ := item.(object)
+		for _, statement := range policy.list("PolicyDocument", "Statement") {
+			of, _ := statement.(object)
+			all = append(all, of)
+		}
+	}
+	return all
 }
 
 // routes: every method of a route reaches its function's alias, so that a function answers 405 itself.
@@ -544,6 +557,7 @@ func TestTemplateFindings(t *testing.T) {
 		{statement + "NotResource", "x", "has a NotResource"},
 		{statement + "Sid", "WriteLog", "occurs twice"},
 		{"Resources SmsRole Properties Policies 0 PolicyDocument Statement 3 Resource", object{"Fn::Sub": "arn:${AWS::Partition}:secretsmanager:${AWS::Region}:${AWS::AccountId}:secret:svc/${Stage}/*"}, "SmsRole secretsmanager:GetSecretValue on"},
+		{"Resources KeyPolicy Properties PolicyDocument Statement 1 Fn::If 1 Resource", "*", "HasPreviousKey KeyPolicy kms:Decrypt on *"},
 		{"Resources CurrencyRole Properties Policies 0 PolicyDocument Statement 1 Condition", nil, "CurrencyRole dynamodb:UpdateItem on ${Rates.Arn}, want"},
 		{"Resources PdfRenderRole Properties Policies 0 PolicyDocument Statement 0 Action", "dynamodb:GetItem", "PdfRenderRole dynamodb:GetItem is no right of it"},
 		{"Resources Api Properties Body paths /api/v1/sms/send post", object{}, "/api/v1/sms/send takes"},

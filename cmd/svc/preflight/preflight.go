@@ -132,7 +132,7 @@ func (f *flight) account(ctx context.Context, s *app.Stack, p parameters, stackN
 
 // regions checks that what parameters name by ARN is in the stack's region.
 func (f *flight) regions(p parameters, region string) {
-	for _, name := range []string{"AlarmTopicArn", "CertificateArn", "KmsKeyArn", "MmdbLayerArn", "WebAclArn"} {
+	for _, name := range []string{"AlarmTopicArn", "CertificateArn", "KmsKeyArn", "PreviousKmsKeyArn", "MmdbLayerArn", "WebAclArn"} {
 		parts := strings.SplitN(p.value(name), ":", 5)
 		if len(parts) == 5 && parts[3] != region {
 			f.Add(app.Broken, "parameter", name, "it is in the region "+parts[3]+", the stack in "+region, "Name one of the stack's region, or give --region.")
