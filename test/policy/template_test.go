@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"svcapi/cmd/svc/catalog"
 	"svcapi/shared/api"
 	"svcapi/shared/credit"
 )
@@ -256,6 +257,7 @@ var rights = []struct{ action, on string }{
 	{`TracePolicy xray:(PutTraceSegments|PutTelemetryRecords)`, `\*`},
 	{`HasKey KeyPolicy kms:Decrypt`, `\$\{KmsKeyArn\}` + through},
 	{`HasPreviousKey KeyPolicy kms:Decrypt`, `\$\{PreviousKmsKeyArn\}` + through},
+	{`SendsThroughAws SmsRole sms-voice:SendTextMessage`, `\{Fn::Split: \[,, \$\{SmsOriginationIdentityArns\}\]\}`},
 }
 
 const through = ` if \{StringEquals: \{kms:ViaService: \[dynamodb\.\$\{AWS::Region\}\.\$\{AWS::URLSuffix\}, ` +
@@ -311,6 +313,25 @@ func (r resource) statements() (all []object) {
 		}
 	}
 	return all
+}
+
+// vendorRights: what a Managed integration needs in place of secret fields is a right of its function.
+func vendorRights(s *templateFile) (f findings) {
+	for _, offer := range catalog.Offers() {
+		action := offer.Spec.ManagedAction
+		if action == "" {
+			continue
+		}
+		has := slices.ContainsFunc(s.resources("AWS::IAM::Role"), func(r resource) bool {
+			return r.folder() == string(offer.Kind) && slices.ContainsFunc(r.statements(), func(statement object) bool {
+				return show(at(statement, "Fn::If", "1", "Action")) == action || statement.text("Action") == action
+			})
+		})
+		if !has {
+			f.add("no right of the function %s is %s, which Managed integrations of %s need", offer.Kind, action, offer.Spec.Name)
+		}
+	}
+	return f
 }
 
 // routes: every method of a route reaches its function's alias, so that a function answers 405 itself.
@@ -517,7 +538,7 @@ func environments(s *templateFile) (f findings) {
 
 // rules are the policies over the translated template.
 var rules = []func(*templateFile) findings{
-	properties, statements, routes, gatewayResponses, versions, parameters, environments, alarms, dashboard,
+	properties, statements, vendorRights, routes, gatewayResponses, versions, parameters, environments, alarms, dashboard,
 }
 
 func TestTemplate(t *testing.T) {
@@ -557,6 +578,9 @@ func TestTemplateFindings(t *testing.T) {
 		{statement + "NotResource", "x", "has a NotResource"},
 		{statement + "Sid", "WriteLog", "occurs twice"},
 		{"Resources SmsRole Properties Policies 0 PolicyDocument Statement 3 Resource", object{"Fn::Sub": "arn:${AWS::Partition}:secretsmanager:${AWS::Region}:${AWS::AccountId}:secret:svc/${Stage}/*"}, "SmsRole secretsmanager:GetSecretValue on"},
+		{"Resources SmsRole Properties Policies 0 PolicyDocument Statement 4 Fn::If 1 Action", "sms-voice:Send", "no right of the function sms is sms-voice:SendTextMessage"},
+		{"Resources SmsRole Properties Policies 0 PolicyDocument Statement 4 Fn::If",
+			[]any{"HasKey", object{"Action": "sms-voice:SendTextMessage"}, object{"Ref": "AWS::NoValue"}}, "HasKey SmsRole sms-voice:SendTextMessage is no right of it"},
 		{"Resources KeyPolicy Properties PolicyDocument Statement 1 Fn::If 1 Resource", "*", "HasPreviousKey KeyPolicy kms:Decrypt on *"},
 		{"Resources CurrencyRole Properties Policies 0 PolicyDocument Statement 1 Condition", nil, "CurrencyRole dynamodb:UpdateItem on ${Rates.Arn}, want"},
 		{"Resources PdfRenderRole Properties Policies 0 PolicyDocument Statement 0 Action", "dynamodb:GetItem", "PdfRenderRole dynamodb:GetItem is no right of it"},

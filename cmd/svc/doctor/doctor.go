@@ -87,6 +87,14 @@ type Diagnosis struct {
 	Pause             time.Duration
 	Now               func() time.Time
 	noTables, noVault bool // later checks skip what cannot be reached
+
+	rights map[string]right // by origination identity
+}
+
+// right is what CheckRight has found.
+type right struct {
+	unchecked string
+	missing   error
 }
 
 // checks are in the order of their run, because later checks depend on earlier ones.

@@ -19,6 +19,7 @@ func (d *Diagnosis) projects(ctx context.Context) {
 	if d.noTables || d.noVault {
 		return
 	}
+	d.rights = map[string]right{}
 	ids, err := d.ProjectIDs(ctx, d.Only)
 	if d.Failed("projects", d.Only, err) {
 		return
@@ -80,6 +81,8 @@ func (d *Diagnosis) environment(ctx context.Context, rec *project.Record, env pr
 		view, err := catalog.ViewOf(ctx, d.Stack, rec.ID, i)
 		if !d.Failed("integration", rec.ID+" "+i.ID, err) && view.Incomplete != "" {
 			d.Add(app.Broken, "integration", rec.ID+" "+i.ID, view.Incomplete, d.completion(ctx, rec.ID, i))
+		} else if err == nil {
+			d.right(ctx, rec.ID, i)
 		}
 	}
 	switch {
@@ -91,6 +94,24 @@ func (d *Diagnosis) environment(ctx context.Context, rec *project.Record, env pr
 		d.Add(app.Warning, "integrations", rec.ID, "it has neither credentials nor integrations", d.Line("credential issue %s", rec.ID))
 	}
 	return nil
+}
+
+// right checks the right of the function's role that a Managed integration needs, once for each origination identity.
+func (d *Diagnosis) right(ctx context.Context, id string, i project.Integration) {
+	account, err := catalog.Resolve(ctx, d.Stack, id, i)
+	if d.Failed("right", id+" "+i.ID, err) {
+		return
+	}
+	identity := i.Vendor + " " + i.Settings["sender_id"] + " " + i.Settings["region"]
+	found, known := d.rights[identity]
+	if !known {
+		found.unchecked, found.missing = catalog.CheckRight(ctx, d.Stack, account)
+		d.rights[identity] = found
+	}
+	d.AddIf(found.unchecked != "", app.Warning, "right", id+" "+i.ID, found.unchecked, "Ask for the permissions, or test with an SMS of the project.")
+	if found.missing != nil {
+		d.Add(app.Broken, "right", id+" "+i.ID, found.missing.Error(), "docs/sms.md, AWS End User Messaging.")
+	}
 }
 
 // completion returns the command that completes an integration.

@@ -129,6 +129,12 @@ func checkOne(ctx context.Context, s *app.Stack, projectID string, i project.Int
 		if errors.Is(err, catalog.ErrNoTest) {
 			v.Detail, err = "complete; "+catalog.ErrNoTest.Error(), nil
 		}
+		if err == nil {
+			var unchecked string
+			if unchecked, err = catalog.CheckRight(ctx, s, account); unchecked != "" {
+				v.Detail += "; " + unchecked
+			}
+		}
 	}
 	if v.OK = err == nil; !v.OK {
 		v.Detail = err.Error()
