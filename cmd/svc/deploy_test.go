@@ -32,6 +32,7 @@ type account struct {
 	refuse      string   // a service that refuses access
 	concurrency int      // 0: 1,000
 	rate        int      // 0: 10,000
+	code        int64    // MiB of 1,000 of code storage
 	logRole     bool
 }
 
@@ -63,13 +64,18 @@ func (a account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"__type":"com.amazonaws.dynamodb.v20120810#ResourceNotFoundException","message":"none"}`)
 	case service == "lambda" && strings.TrimSuffix(r.URL.Path, "/") == "/2016-08-19/account-settings":
 		n := cmp.Or(a.concurrency, 1000)
-		fmt.Fprintf(w, `{"AccountLimit":{"ConcurrentExecutions":%d,"UnreservedConcurrentExecutions":%d}}`, n, n)
+		fmt.Fprintf(w, `{"AccountLimit":{"ConcurrentExecutions":%d,"UnreservedConcurrentExecutions":%d,"TotalCodeSize":%d},"AccountUsage":{"TotalCodeSize":%d}}`, n, n, 1000<<20, a.code<<20)
 	case service == "apigateway" && r.URL.Path == "/account":
 		role := map[bool]string{true: `"cloudwatchRoleArn":"arn:aws:iam::123456789012:role/logs",`}[a.logRole]
 		fmt.Fprintf(w, `{%s"throttleSettings":{"rateLimit":%d.0,"burstLimit":5000}}`, role, cmp.Or(a.rate, 10000))
 	default:
 		w.WriteHeader(http.StatusNotFound)
 	}
+}
+
+// hosts sets PdfImageHosts to a list of a length.
+func hosts(length int) string {
+	return "--parameter PdfImageHosts=" + strings.Repeat("a.example,", length/10-1) + "a.example0 "
 }
 
 // TestPreflight: preflight finds what would stop a deployment, and nothing on an account that is ready.
@@ -99,6 +105,18 @@ func TestPreflight(t *testing.T) {
 		"no topic":                 {want: []string{"warning parameter AlarmTopicArn: .*notify no one"}},
 		"a table left":             {account{tables: []string{"svc-prod-wallets"}}, topic, 1, []string{"broken table svc-prod-wallets: .*already exists"}},
 		"a failed creation":        {account{stack: "ROLLBACK_COMPLETE"}, topic, 1, []string{"broken stack svc-prod: .*ROLLBACK_COMPLETE"}},
+		"a creation kept":          {account{stack: "CREATE_FAILED"}, topic, 1, []string{"broken stack svc-prod: .*CREATE_FAILED"}},
+		"a rollback that failed":   {account{stack: "UPDATE_ROLLBACK_FAILED"}, topic, 1, []string{"broken stack svc-prod: .*UPDATE_ROLLBACK_FAILED"}},
+		"an update kept":           {account{stack: "UPDATE_FAILED"}, topic, 1, []string{"broken stack svc-prod: .*UPDATE_FAILED"}},
+		"an import that failed":    {account{stack: "IMPORT_ROLLBACK_FAILED"}, topic, 1, []string{"broken stack svc-prod: .*IMPORT_ROLLBACK_FAILED"}},
+		"a state to come":          {account{stack: "MOVED"}, topic, 1, []string{"broken stack svc-prod: it is MOVED"}},
+		"a rolled back update":     {account{stack: "UPDATE_ROLLBACK_COMPLETE"}, topic, 0, nil},
+		"a change set":             {account{stack: "REVIEW_IN_PROGRESS"}, topic, 0, []string{"warning stack svc-prod: .*REVIEW_IN_PROGRESS"}},
+		"a change set and a table": {account{stack: "REVIEW_IN_PROGRESS", tables: []string{"svc-prod-wallets"}}, topic, 1, []string{"warning stack svc-prod: ", "broken table svc-prod-wallets: "}},
+		"code for 80 %":            {account{code: 800}, topic, 0, nil},
+		"code above 80 %":          {account{code: 801}, topic, 0, []string{"warning quota Lambda code storage: 801 of 1000 MiB"}},
+		"hosts within 4 KB":        {account{}, topic + hosts(3000), 0, nil},
+		"hosts above 4 KB":         {account{}, topic + hosts(4000), 1, []string{"broken environment PdfRenderFunction: its variables have 4[0-9]{3} bytes .*4096"}},
 		"at work":                  {account{stack: "UPDATE_IN_PROGRESS"}, topic, 1, []string{"broken stack svc-prod: .*IN_PROGRESS"}},
 		"a new account":            {account{concurrency: 10}, topic, 1, []string{"broken quota Lambda: .*10 functions at once"}},
 		"too much for PDF":         {account{}, topic + "--parameter PdfConcurrency=901", 1, []string{"broken quota Lambda: .*PdfConcurrency=901"}},
@@ -132,7 +150,8 @@ func TestPreflight(t *testing.T) {
 			}
 			same := slices.EqualFunc(found, c.want, func(f app.Finding, pattern string) bool {
 				text := fmt.Sprintf("%s %s %s: %s", f.Severity, f.Check, f.Subject, f.Detail)
-				return regexp.MustCompile("^"+pattern).MatchString(text) && (f.Advice != "" || c.account.refuse != "")
+				command := !strings.Contains(f.Advice, "aws ") || strings.Contains(f.Advice, " --region eu-west-1 --stack-name svc-prod ")
+				return regexp.MustCompile("^"+pattern).MatchString(text) && command && (f.Advice != "" || c.account.refuse != "")
 			})
 			if !same {
 				t.Errorf("found %+v\nwant %+v", found, c.want)
@@ -152,6 +171,7 @@ func TestPreflight(t *testing.T) {
 	template := " --template " + filepath.Join(root, "template.yaml")
 	for _, c := range []call{
 		{args: "preflight --config-file " + filepath.Join(root, "samconfig.toml") + template, exit: 1, reports: true, out: []string{"broken +tool +go ", "broken +tool +npm "}},
+		{args: "preflight --released" + template, out: []string{"AlarmTopicArn"}, errs: []string{`sam deploy --template-file \S+ --stack-name svc-prod --region eu-west-1\n`}},
 		{args: "preflight --released --all" + template, out: []string{"ok +tool +sam ", "ok +sign-in ", "ok +stack +svc-prod", "ok +quota +Lambda"}, absent: "npm"},
 		{args: "preflight --released", exit: app.ExitUsage, errs: []string{"beside the template"}},
 		{args: "preflight" + template, exit: app.ExitUsage, errs: []string{"samconfig.toml"}},
@@ -160,6 +180,8 @@ func TestPreflight(t *testing.T) {
 	} {
 		c.run(t)
 	}
+	t.Setenv("AWS_REGION", "")
+	call{args: "preflight --released" + template, exit: 1, reports: true, out: []string{`no AWS region +Give --region, .*set AWS_REGION and for sam AWS_DEFAULT_REGION`}}.run(t)
 }
 
 // TestProtect: the tables cannot be deleted and can be recovered afterwards, and a second run changes nothing.

@@ -426,38 +426,36 @@ func refusal(code, reason, message string) string {
 }
 
 // versions: SAM resolves the references of Tracing before it names a version by the function's properties. Lambda publishes
-// no version of a function that has not changed, so each function has the same values in a variable. The renderer, which knows
-// no other parameter, has values of its own.
+// no version of a function that has not changed, so each function has the same values in variables: in PARAMETERS, or in one of
+// its own. The renderer, which knows no other parameter, has values of its own.
 func versions(s *templateFile) (f findings) {
-	type group struct {
-		values string
-		want   map[string]bool
-	}
-	groups := map[bool]*group{false: {want: map[string]bool{}}, true: {want: map[string]bool{}}}
+	wants := map[bool]map[string]bool{false: {"Tracing": true}, true: {}}
 	for _, function := range s.functions() {
-		of := groups[function.id == rendererID]
 		p, variables := maps.Clone(function.properties), maps.Clone(function.properties.object("Environment", "Variables"))
-		of.values = show(variables["PARAMETERS"])
-		traced := strings.ReplaceAll(strings.ReplaceAll(of.values, "${", "@"), "}", "@")
-		mode := map[bool]string{false: "@Tracing@", true: "PassThrough"}[function.id == rendererID]
-		if got := p.text("TracingConfig", "Mode"); got != "{Fn::Select: [0, ["+mode+", "+traced+"]]}" {
-			f.add("Tracing of %s is %s, and PARAMETERS is %s", function.id, got, traced)
-		}
 		delete(variables, "PARAMETERS")
 		p["Environment"] = variables
 		delete(p, "ReservedConcurrentExecutions") // which is no part of a version
 		for name := range referred(p) {
 			if s.doc.object("Parameters")[name] != nil {
-				of.want[name] = true
+				wants[function.id == rendererID][name] = true
 			}
 		}
 	}
-	groups[false].want["Tracing"] = true
-	for _, of := range groups {
-		if got := referred(of.values); !maps.Equal(got, of.want) {
-			f.add("PARAMETERS holds %v, and the functions have %v", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(of.want)))
+	for _, function := range s.functions() {
+		want := wants[function.id == rendererID]
+		mode := map[bool]string{false: "@Tracing@", true: "PassThrough"}[function.id == rendererID]
+		if got := function.properties.text("TracingConfig", "Mode", "Fn::Select"); !strings.HasPrefix(got, "[0, ["+mode+", ") {
+			f.add("Tracing of %s is %s", function.id, got)
 		}
-		for name := range of.want {
+		values := function.properties.text("TracingConfig", "Mode", "Fn::Select", "1", "1")
+		if got := referred(regexp.MustCompile(`@(\w+)@`).ReplaceAllString(values, "$${$1}")); !maps.Equal(got, want) {
+			f.add("Tracing of %s holds %v, and the functions have %v", function.id, slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+		}
+		variables := referred(function.properties.object("Environment", "Variables"))
+		for name := range want {
+			if !variables[name] {
+				f.add("no variable of %s holds %s", function.id, name)
+			}
 			// The same value as number and as text would give two names for one version.
 			if _, ok := at(s.doc, "Parameters", name, "Default").(string); !ok {
 				f.add("the default of %s is no text: quote it", name)
@@ -593,8 +591,9 @@ func TestTemplateFindings(t *testing.T) {
 		{responses + "THROTTLED responseParameters gatewayresponse.header.Retry-After", "1", "THROTTLED has the headers"},
 		{responses + "EXPIRED_TOKEN responseTemplates application/json", `{"error":{"code":"http_error"}}`, `EXPIRED_TOKEN has the reason ""`},
 		{responses + "THROTTLED responseTemplates application/json", `{"error":{"code":"rate_limit_exceeded"}}`, "want the functions' envelope"},
-		{variables + "PRICE_SMS", object{"Ref": "ApiBurst"}, "PARAMETERS holds"},
-		{variables + "PARAMETERS", object{"Fn::Sub": "${PriceSms}"}, "Tracing of SmsFunction is"},
+		{variables + "PRICE_SMS", object{"Ref": "ApiBurst"}, "Tracing of BarcodeFunction holds"},
+		{variables + "PARAMETERS", object{"Fn::Sub": "${PriceSms}"}, "no variable of SmsFunction holds PricePdf"},
+		{"Resources SmsFunction Properties TracingConfig Mode", "Active", "Tracing of SmsFunction is"},
 		{"Parameters PriceSms Default", 10, "the default of PriceSms is no text"},
 		{"Parameters PriceSms AllowedPattern", "^[0-9.]{1,12}$", "PriceSms is no integer"},
 		{"Parameters PriceSms Description", "Credits", "PriceSms is not described"},
