@@ -25,18 +25,24 @@ import (
 	"svcapi/test/proxytest"
 )
 
-// account is an AWS account as preflight sees it.
+const smsRole = "arn:aws:iam::123456789012:role/svc-prod-SmsRole"
+
+// account is an AWS account as svc sees it.
 type account struct {
-	stack       string   // status; empty: there is no stack
+	stack       string // status; empty: there is no stack
+	parameters  map[string]string
 	tables      []string // names
 	refuse      string   // a service that refuses access
 	concurrency int      // 0: 1,000
 	rate        int      // 0: 10,000
 	code        int64    // MiB of 1,000 of code storage
 	logRole     bool
+	origins     []string  // the origination identities that the role of the function sms may send from
+	simulated   *[]string // those of calls that were simulated
 }
 
-// ServeHTTP implements http.Handler for the calls of preflight.
+// ServeHTTP implements http.Handler for the calls of preflight, of rekey and of the check of a right. The decisions of IAM are
+// those of the API reference of SimulatePrincipalPolicy.
 func (a account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	service := strings.Split(r.Header.Get("Authorization"), "/")[3]
@@ -53,7 +59,24 @@ func (a account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		fmt.Fprint(w, `<ErrorResponse><Error><Code>ValidationError</Code><Message>Stack with id svc-prod does not exist</Message></Error></ErrorResponse>`)
 	case service == "cloudformation":
-		fmt.Fprintf(w, `<DescribeStacksResponse><DescribeStacksResult><Stacks><member><StackName>svc-prod</StackName><StackStatus>%s</StackStatus></member></Stacks></DescribeStacksResult></DescribeStacksResponse>`, a.stack)
+		var parameters string
+		for name, value := range a.parameters {
+			parameters += fmt.Sprintf(`<member><ParameterKey>%s</ParameterKey><ParameterValue>%s</ParameterValue></member>`, name, value)
+		}
+		fmt.Fprintf(w, `<DescribeStacksResponse><DescribeStacksResult><Stacks><member><StackName>svc-prod</StackName><StackStatus>%s</StackStatus><Parameters>%s</Parameters>`+
+			`<Outputs><member><OutputKey>SmsFunctionArn</OutputKey><OutputValue>arn:aws:lambda:eu-west-1:123456789012:function:sms</OutputValue></member></Outputs>`+
+			`</member></Stacks></DescribeStacksResult></DescribeStacksResponse>`, a.stack, parameters)
+	case service == "iam":
+		form, _ := url.ParseQuery(string(body))
+		decision, identity := "implicitDeny", form.Get("ResourceArns.member.1")
+		if form.Get("PolicySourceArn") == smsRole && form.Get("ActionNames.member.1") == "sms-voice:SendTextMessage" && slices.Contains(a.origins, identity) {
+			decision = "allowed"
+		}
+		*a.simulated = append(*a.simulated, identity)
+		fmt.Fprintf(w, `<SimulatePrincipalPolicyResponse><SimulatePrincipalPolicyResult><EvaluationResults><member><EvalActionName>sms-voice:SendTextMessage</EvalActionName>`+
+			`<EvalDecision>%s</EvalDecision></member></EvaluationResults></SimulatePrincipalPolicyResult></SimulatePrincipalPolicyResponse>`, decision)
+	case service == "lambda" && strings.HasSuffix(r.URL.Path, "/configuration"):
+		fmt.Fprintf(w, `{"Role":%q}`, smsRole)
 	case service == "dynamodb":
 		var asked struct{ TableName string }
 		if json.Unmarshal(body, &asked); slices.Contains(a.tables, asked.TableName) {

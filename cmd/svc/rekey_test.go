@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -39,12 +37,8 @@ func newKeyed(t *testing.T, template []byte) *keyed {
 		k.calls[operation]++
 		return map[bool]string{true: "AccessDeniedException"}[k.refuse(operation, k.calls[operation])]
 	}, 0)
-	signIn(t, k.serve(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintf(w, `<DescribeStacksResponse><DescribeStacksResult><Stacks><member><StackName>s</StackName><StackStatus>%s</StackStatus><Parameters>`, k.status)
-		for name, value := range k.parameters {
-			fmt.Fprintf(w, `<member><ParameterKey>%s</ParameterKey><ParameterValue>%s</ParameterValue></member>`, name, value)
-		}
-		_, _ = io.WriteString(w, `</Parameters></member></Stacks></DescribeStacksResult></DescribeStacksResponse>`)
+	signIn(t, k.serve(func(w http.ResponseWriter, r *http.Request) {
+		account{stack: k.status, parameters: k.parameters}.ServeHTTP(w, r)
 	}))
 	t.Setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", forward)
 	t.Setenv("SVC_STAGE", k.stage)

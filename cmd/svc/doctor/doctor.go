@@ -88,13 +88,7 @@ type Diagnosis struct {
 	Now               func() time.Time
 	noTables, noVault bool // later checks skip what cannot be reached
 
-	rights map[string]right // by origination identity
-}
-
-// right is what CheckRight has found.
-type right struct {
-	unchecked string
-	missing   error
+	rights map[string]bool // the origination identities that were checked
 }
 
 // checks are in the order of their run, because later checks depend on earlier ones.

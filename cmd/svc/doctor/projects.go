@@ -19,7 +19,7 @@ func (d *Diagnosis) projects(ctx context.Context) {
 	if d.noTables || d.noVault {
 		return
 	}
-	d.rights = map[string]right{}
+	d.rights = map[string]bool{}
 	ids, err := d.ProjectIDs(ctx, d.Only)
 	if d.Failed("projects", d.Only, err) {
 		return
@@ -98,19 +98,15 @@ func (d *Diagnosis) environment(ctx context.Context, rec *project.Record, env pr
 
 // right checks the right of the function's role that a Managed integration needs, once for each origination identity.
 func (d *Diagnosis) right(ctx context.Context, id string, i project.Integration) {
-	account, err := catalog.Resolve(ctx, d.Stack, id, i)
-	if d.Failed("right", id+" "+i.ID, err) {
+	identity := i.Vendor + " " + i.Settings["sender_id"] + " " + i.Settings["region"]
+	if i.Mode != project.Managed || d.rights[identity] {
 		return
 	}
-	identity := i.Vendor + " " + i.Settings["sender_id"] + " " + i.Settings["region"]
-	found, known := d.rights[identity]
-	if !known {
-		found.unchecked, found.missing = catalog.CheckRight(ctx, d.Stack, account)
-		d.rights[identity] = found
-	}
-	d.AddIf(found.unchecked != "", app.Warning, "right", id+" "+i.ID, found.unchecked, "Ask for the permissions, or test with an SMS of the project.")
-	if found.missing != nil {
-		d.Add(app.Broken, "right", id+" "+i.ID, found.missing.Error(), "docs/sms.md, AWS End User Messaging.")
+	d.rights[identity] = true
+	unchecked, err := catalog.CheckRight(ctx, d.Stack, i)
+	d.AddIf(unchecked != "", app.Warning, "right", id+" "+i.ID, unchecked, "docs/sms.md, AWS End User Messaging.")
+	if err != nil {
+		d.Add(app.Broken, "right", id+" "+i.ID, err.Error(), "Deploy with the ARN in SmsOriginationIdentityArns: docs/sms.md, AWS End User Messaging.")
 	}
 }
 

@@ -131,7 +131,7 @@ func checkOne(ctx context.Context, s *app.Stack, projectID string, i project.Int
 		}
 		if err == nil {
 			var unchecked string
-			if unchecked, err = catalog.CheckRight(ctx, s, account); unchecked != "" {
+			if unchecked, err = catalog.CheckRight(ctx, s, i); unchecked != "" {
 				v.Detail += "; " + unchecked
 			}
 		}
