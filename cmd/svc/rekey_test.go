@@ -130,7 +130,8 @@ func rekeyFrom(k *keyed, before string) {
 		t.Helper()
 		var rows []string
 		for i, owner := range []string{"acme", "globex", leaving, secret.Managed} {
-			rows = append(rows, states[i][:strings.Index(states[i], " ")]+" +secret +"+secret.Name(k.stage, project.SMS, owner)+" .*"+states[i][strings.Index(states[i], " ")+1:]+".*\n")
+			severity, detail, _ := strings.Cut(states[i], " ")
+			rows = append(rows, severity+" +secret +"+secret.Name(k.stage, project.SMS, owner)+" .*"+detail+".*\n")
 		}
 		call{args: args, exit: exit, reports: true, out: []string{`ADVICE\n` + strings.Join(rows, "") + "$"}}.run(t)
 		if k.calls["UpdateSecret"] != updates {

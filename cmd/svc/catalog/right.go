@@ -19,39 +19,40 @@ import (
 	"svcapi/shared/project"
 )
 
-// CheckRight simulates the call that the function's role signs for a Managed integration without secret fields, and returns
-// an error where the role lacks the right. The text is the reason why CheckRight could not check the right.
-func CheckRight(ctx context.Context, s *app.Stack, i project.Integration) (unchecked string, err error) {
+// CheckRight simulates the call that the role of the function signs for a Managed integration without secrets. CheckRight
+// returns what the role lacks, and an error where that cannot be found out.
+func CheckRight(ctx context.Context, s *app.Stack, i project.Integration) (lacks string, err error) {
 	o, err := Find(string(i.Kind), i.Vendor)
-	if err != nil || s.Local || i.Mode != project.Managed || o.Spec.ManagedAction == "" {
+	action := o.Spec.ManagedAction
+	if err != nil || s.Local || i.Mode != project.Managed || action == "" {
 		return "", err
 	}
-	allowed, identity, err := simulate(ctx, s, i, o.Spec.ManagedAction)
-	if err != nil {
-		return "the right of the function's role was not checked: " + err.Error(), nil
-	}
-	if !allowed {
-		err = fmt.Errorf("the role of the function lacks %s on %s: SmsOriginationIdentityArns does not name it, or another policy denies it",
-			o.Spec.ManagedAction, identity)
-	}
-	return "", err
-}
-
-// simulate reports whether the role of an integration's function may execute an action on the origination identity.
-func simulate(ctx context.Context, s *app.Stack, i project.Integration, action string) (allowed bool, identity string, err error) {
 	role, err := functionRole(ctx, s, i.Kind)
 	if err != nil {
-		return false, "", err
+		return "", err
 	}
 	parsed, _ := arn.Parse(role) // as Lambda returns it
-	if identity = sms.OriginationIdentity(i.Settings, s.AWS.Region, parsed); identity == "" {
-		return false, "", errors.New("sender_id is a phone number, and no ARN of one")
+	identity := sms.OriginationIdentity(i.Settings, s.AWS.Region, parsed)
+	if identity == "" {
+		return "", errors.New("sender_id is a phone number, and no ARN of one")
 	}
 	out, err := iam.NewFromConfig(s.AWS).SimulatePrincipalPolicy(ctx, &iam.SimulatePrincipalPolicyInput{
 		PolicySourceArn: &role, ActionNames: []string{action}, ResourceArns: []string{identity},
 	})
-	return err == nil && len(out.EvaluationResults) == 1 && out.EvaluationResults[0].EvalDecision == types.PolicyEvaluationDecisionTypeAllowed, identity, err
+	if err != nil {
+		return "", err
+	}
+	for _, result := range out.EvaluationResults {
+		if result.EvalDecision == types.PolicyEvaluationDecisionTypeAllowed {
+			return "", nil
+		}
+	}
+	return fmt.Sprintf("the role of the function lacks %s on %s: SmsOriginationIdentityArns does not name it, "+
+		"or another policy denies it", action, identity), nil
 }
+
+// NotChecked is the beginning of the text about a right that CheckRight could not check.
+const NotChecked = "the right of the function's role was not checked: "
 
 // functionRole returns the ARN of the role of the function that serves a kind.
 func functionRole(ctx context.Context, s *app.Stack, kind project.Kind) (string, error) {
@@ -68,7 +69,8 @@ func functionRole(ctx context.Context, s *app.Stack, kind project.Kind) (string,
 	if at < 0 {
 		return "", errors.New("the stack " + s.StackName() + " does not name the function " + string(kind))
 	}
-	function, err := lambda.NewFromConfig(s.AWS).GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: stack.Outputs[at].OutputValue})
+	function, err := lambda.NewFromConfig(s.AWS).GetFunctionConfiguration(ctx,
+		&lambda.GetFunctionConfigurationInput{FunctionName: stack.Outputs[at].OutputValue})
 	if err != nil {
 		return "", err
 	}

@@ -103,11 +103,12 @@ func (d *Diagnosis) right(ctx context.Context, id string, i project.Integration)
 		return
 	}
 	d.rights[identity] = true
-	unchecked, err := catalog.CheckRight(ctx, d.Stack, i)
-	d.AddIf(unchecked != "", app.Warning, "right", id+" "+i.ID, unchecked, "docs/sms.md, AWS End User Messaging.")
+	const guide = "docs/sms.md, AWS End User Messaging."
+	lacks, err := catalog.CheckRight(ctx, d.Stack, i)
 	if err != nil {
-		d.Add(app.Broken, "right", id+" "+i.ID, err.Error(), "Deploy with the ARN in SmsOriginationIdentityArns: docs/sms.md, AWS End User Messaging.")
+		d.Add(app.Warning, "right", id+" "+i.ID, catalog.NotChecked+err.Error(), guide)
 	}
+	d.AddIf(lacks != "", app.Broken, "right", id+" "+i.ID, lacks, "Deploy with the ARN in SmsOriginationIdentityArns: "+guide)
 }
 
 // completion returns the command that completes an integration.

@@ -78,7 +78,8 @@ func (o *options) parameters() (parameters, error) {
 	if err := yaml.Unmarshal(text, &template); err != nil {
 		return parameters{}, app.Usagef("%s: %v", o.template, err)
 	}
-	p := parameters{defined: template.Parameters, set: map[string]string{}, from: "--parameter", variables: map[string]map[string]yaml.Node{}}
+	p := parameters{defined: template.Parameters, set: map[string]string{}, from: "--parameter"}
+	p.variables = map[string]map[string]yaml.Node{}
 	for id, resource := range template.Resources {
 		if resource.Type != "AWS::Serverless::Function" {
 			continue
@@ -153,8 +154,8 @@ func (f *flight) checkParameters(p parameters) {
 	f.AddIf(len(f.Found) == before, app.OK, "parameters", p.from, "", "")
 }
 
-// environmentMost is the most bytes that Lambda accepts for the variables of a function, measured as a JSON object ("Lambda
-// quotas", Environment variables).
+// environmentMost is the most bytes that Lambda accepts for the variables of a function, measured as a JSON object
+// ("Lambda quotas", Environment variables).
 const environmentMost = 4096
 
 // environments checks that the variables of each function fit with these parameters.
@@ -168,8 +169,11 @@ func (f *flight) environments(p parameters) {
 		if len(text) <= environmentMost {
 			continue
 		}
-		longest := slices.MaxFunc(slices.Collect(maps.Keys(p.defined)), func(a, b string) int { return len(p.value(a)) - len(p.value(b)) })
-		f.Add(app.Broken, "environment", id, fmt.Sprintf("its variables have %d bytes with these parameters, and Lambda accepts %d", len(text), environmentMost),
+		longest := slices.MaxFunc(slices.Collect(maps.Keys(p.defined)), func(a, b string) int {
+			return len(p.value(a)) - len(p.value(b))
+		})
+		f.Add(app.Broken, "environment", id,
+			fmt.Sprintf("its variables have %d bytes with these parameters, and Lambda accepts %d", len(text), environmentMost),
 			"Shorten "+longest+" in "+p.from+".")
 	}
 }
@@ -187,7 +191,9 @@ func (p parameters) resolve(n *yaml.Node) string {
 	case "Ref":
 		return p.value(n.Value)
 	case "Sub":
-		return placeholder.ReplaceAllStringFunc(n.Value, func(found string) string { return p.value(found[2 : len(found)-1]) })
+		return placeholder.ReplaceAllStringFunc(n.Value, func(found string) string {
+			return p.value(found[2 : len(found)-1])
+		})
 	}
 	return n.Value
 }

@@ -199,13 +199,17 @@ var stackStates = map[types.StackStatus]struct {
 	types.StackStatusUpdateRollbackFailed:   {app.Broken, "the rollback of an update stopped halfway", "-continue-update-rollback"},
 	types.StackStatusImportRollbackFailed:   {app.Broken, "an import of resources stopped halfway", "-describe-stack-events"},
 	// A change set may wait for a person, or CloudFormation has refused the change set. SAM begins the creation again.
-	types.StackStatusReviewInProgress: {app.Warning, "the change set of its creation was not executed: its events have the reason", "-describe-events"},
+	types.StackStatusReviewInProgress: {
+		app.Warning, "the change set of its creation was not executed: its events have the reason", "-describe-events",
+	},
 }
 
 // leftovers checks that the stack can be created or updated.
 func (f *flight) leftovers(ctx context.Context) {
 	name := f.StackName
-	stack, err := within(ctx, callTime, "CloudFormation", func(ctx context.Context) (*types.Stack, error) { return app.DescribeStack(ctx, f.AWS, name) })
+	stack, err := within(ctx, callTime, "CloudFormation", func(ctx context.Context) (*types.Stack, error) {
+		return app.DescribeStack(ctx, f.AWS, name)
+	})
 	if f.Failed("stack", name, err) {
 		return
 	}
@@ -214,14 +218,16 @@ func (f *flight) leftovers(ctx context.Context) {
 		switch {
 		case known:
 			if command, ok := strings.CutPrefix(state.advice, "-"); ok {
-				state.advice = fmt.Sprintf("aws cloudformation %s --region %s --stack-name %s (docs/deploy.md, When the first deployment fails)", command, f.AWS.Region, name)
+				state.advice = fmt.Sprintf("aws cloudformation %s --region %s --stack-name %s (docs/deploy.md, "+
+					"When the first deployment fails)", command, f.AWS.Region, name)
 			}
 		case strings.HasSuffix(string(stack.StackStatus), "_IN_PROGRESS"):
 			state.severity, state.advice = app.Broken, "Wait for the end of that operation."
 		default:
 			state.severity, state.advice = app.Broken, "Update svc, which does not know this state."
 		}
-		f.Add(state.severity, "stack", name, strings.TrimSuffix("it is "+string(stack.StackStatus)+": "+state.detail, ": "), state.advice)
+		detail := strings.TrimSuffix("it is "+string(stack.StackStatus)+": "+state.detail, ": ")
+		f.Add(state.severity, "stack", name, detail, state.advice)
 		if stack.StackStatus != types.StackStatusReviewInProgress {
 			return
 		}
@@ -262,7 +268,8 @@ func (f *flight) lambda(ctx context.Context, p parameters) {
 	}
 	if usage := settings.AccountUsage; usage != nil {
 		used, most := usage.TotalCodeSize>>20, settings.AccountLimit.TotalCodeSize>>20
-		f.AddIf(used > most*8/10, app.Warning, "quota", "Lambda code storage", fmt.Sprintf("%d of %d MiB are used: each deployment adds versions, and nothing deletes them", used, most),
+		f.AddIf(used > most*8/10, app.Warning, "quota", "Lambda code storage",
+			fmt.Sprintf("%d of %d MiB are used: each deployment adds versions, and nothing deletes them", used, most),
 			`Delete old versions: docs/upgrade.md, Old versions. Or ask for more, "Function and layer storage" (L-2ACBD22F).`)
 	}
 	limit, free := int(settings.AccountLimit.ConcurrentExecutions), int(aws.ToInt32(settings.AccountLimit.UnreservedConcurrentExecutions))

@@ -62,8 +62,8 @@ func runRekey(ctx context.Context, s *app.Stack) error {
 	return s.PrintFindings(f.Found, true)
 }
 
-// stackKey returns the KMS key of the deployed stack, empty for the key of AWS, after a check that the functions can read
-// that key and that new secrets get the key.
+// stackKey returns the KMS key of the deployed stack, empty for the key of AWS, after a check that the functions can
+// read that key and that new secrets get the key.
 func stackKey(ctx context.Context, s *app.Stack) (key string, err error) {
 	stack, err := app.DescribeStack(ctx, s.AWS, s.StackName())
 	switch {
@@ -81,7 +81,8 @@ func stackKey(ctx context.Context, s *app.Stack) (key string, err error) {
 	}
 	if !isKey(s.Secrets.Key, key) {
 		return "", &app.FailureError{
-			Text: fmt.Sprintf("refused: the stack's KmsKeyArn is %q, and SVC_KMS_KEY, which new secrets get, is %q", key, s.Secrets.Key),
+			Text: fmt.Sprintf("refused: the stack's KmsKeyArn is %q, and SVC_KMS_KEY, which new secrets get, is %q",
+				key, s.Secrets.Key),
 			Exit: app.ExitRefused, Hint: "Set it first: export SVC_KMS_KEY=" + key,
 		}
 	}
@@ -109,8 +110,8 @@ func listSecrets(ctx context.Context, s *app.Stack) (all []types.SecretListEntry
 	return all, nil
 }
 
-// encrypt writes the value of a secret again with the key, and returns what was done. UpdateSecret with a key and no value
-// would keep the version readable with the old key, and would keep a version that the caller may not encrypt as it is.
+// encrypt writes the value of a secret again with the key, and returns what was done. UpdateSecret with a key and no
+// value would keep the version readable with the old key, and leave a version alone that the caller may not encrypt.
 func encrypt(ctx context.Context, s *app.Stack, entry types.SecretListEntry, key string) (done string, err error) {
 	versions, err := s.Vault.ListSecretVersionIds(ctx, &secretsmanager.ListSecretVersionIdsInput{SecretId: entry.ARN})
 	if err != nil {
@@ -127,7 +128,9 @@ func encrypt(ctx context.Context, s *app.Stack, entry types.SecretListEntry, key
 	}
 	value, err := s.Vault.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: entry.ARN})
 	if err == nil {
-		_, err = s.Vault.UpdateSecret(ctx, &secretsmanager.UpdateSecretInput{SecretId: entry.ARN, KmsKeyId: &key, SecretString: value.SecretString})
+		_, err = s.Vault.UpdateSecret(ctx, &secretsmanager.UpdateSecretInput{
+			SecretId: entry.ARN, KmsKeyId: &key, SecretString: value.SecretString,
+		})
 	}
 	return "it was encrypted again", err
 }
@@ -137,8 +140,8 @@ func under(keys []string, key string) bool {
 	return len(keys) > 0 && !slices.ContainsFunc(keys, func(id string) bool { return !isKey(id, key) })
 }
 
-// isKey reports whether an ID or an ARN names the key. Lists of secrets have no name for the key of AWS, lists of versions
-// have the name DefaultEncryptionKey.
+// isKey reports whether an ID or an ARN names the key. Lists of secrets have no name for the key of AWS, lists of
+// versions have the name DefaultEncryptionKey.
 func isKey(id, key string) bool {
 	if key == "" {
 		return id == "" || id == "DefaultEncryptionKey"
