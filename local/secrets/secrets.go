@@ -36,8 +36,8 @@ const (
 	previous = "AWSPREVIOUS"
 )
 
-// managedKey is the name of the key aws/secretsmanager among the keys of a version (AWS CLI reference,
-// list-secret-version-ids). All identities of the account may use this key through Secrets Manager.
+// managedKey is the name of the key aws/secretsmanager in responses of ListSecretVersionIds. All identities of the
+// account may use this key through Secrets Manager (API reference, UpdateSecret, KmsKeyId).
 const managedKey = "DefaultEncryptionKey"
 
 var (
@@ -179,8 +179,7 @@ func (r *request) key(other string) string {
 	return *r.KmsKeyID
 }
 
-// errKMS is the error of GetSecretValue and of a write for a caller without a right on the key (Secrets Manager user guide,
-// Troubleshoot AWS Secrets Manager, "Access to KMS is not allowed").
+// errKMS is the error for a caller without a right on the key (AWS re:Post, "secrets-manager-cross-account-key").
 var errKMS = fail("AccessDeniedException", "Access to KMS is not allowed")
 
 // ServeHTTP executes one call.
@@ -313,7 +312,7 @@ func (s *secret) update(in *request) (any, error) {
 	switch {
 	case in.SecretString != nil && s.version(in.ClientRequestToken, "") != nil && in.ClientRequestToken != "":
 		return nil, exists("A resource with the ID you requested already exists.")
-	case in.SecretString != nil && !in.encrypts(key):
+	case in.SecretString != nil && !(in.encrypts(key) && in.may("kms:Encrypt", key)):
 		return nil, errKMS
 	}
 	for i := range s.versions {
