@@ -312,7 +312,7 @@ func (s *secret) update(in *request) (any, error) {
 	switch {
 	case in.SecretString != nil && s.version(in.ClientRequestToken, "") != nil && in.ClientRequestToken != "":
 		return nil, exists("A resource with the ID you requested already exists.")
-	case in.SecretString != nil && !(in.encrypts(key) && in.may("kms:Encrypt", key)):
+	case in.SecretString != nil && (!in.encrypts(key) || !in.may("kms:Encrypt", key)):
 		return nil, errKMS
 	}
 	for i := range s.versions {
