@@ -44,6 +44,10 @@ var facts = []fact{
 	{"Api", "BinaryMediaTypes", "[*/*]"},
 	{"Api", "Body.openapi", "3.0.1"},
 	{"Api", "EndpointConfiguration", "{Types: [REGIONAL]}"},
+	// TLS 1.2 or later: without a policy a regional API takes 1.0, and a policy of this kind needs the mode. BASIC routes as before
+	// ("Security policies for REST APIs in API Gateway", API Gateway developer guide).
+	{"Api", "SecurityPolicy", "SecurityPolicy_TLS13_1_2_2021_06"},
+	{"Api", "EndpointAccessMode", "BASIC"},
 	{"ApiStage", "MethodSettings", "[{DataTraceEnabled: false, HttpMethod: *, LoggingLevel: OFF, MetricsEnabled: CountsInFull ? true : false, " +
 		"ResourcePath: /*, ThrottlingBurstLimit: ${ApiBurst}, ThrottlingRateLimit: ${ApiRequestsPerSecond}}]"},
 	{"AWS::Lambda::Permission", "FunctionName", "~\\$\\{\\w+FunctionAliaslive\\}"},
@@ -531,6 +535,8 @@ func TestTemplateFindings(t *testing.T) {
 		want string
 	}{
 		{"Resources Wallets Properties BillingMode", "PAY_PER_REQUESTS", `Wallets: BillingMode is "PAY_PER_REQUESTS"`},
+		{"Resources Api Properties SecurityPolicy", nil, "Api: SecurityPolicy is"},
+		{"Resources Api Properties SecurityPolicy", "TLS_1_0", "Api: SecurityPolicy is"},
 		{"Resources Wallets DeletionPolicy", nil, `Wallets: /DeletionPolicy is ""`},
 		{"Resources SmsCanaryAlarm Properties MetricName", "Throttles", "SmsCanaryAlarm: watched is"},
 		{"Resources PdfFunction", nil, "nothing is a PdfFunction"},
