@@ -41,6 +41,13 @@ var awsMetrics = map[string][]string{
 	"AWS/Lambda":     {"Duration", "Errors", "Throttles"},
 }
 
+// mostMetrics is the number of metrics that an alarm of metric math takes (CloudWatch user guide, "Create a CloudWatch alarm
+// based on a metric math expression").
+const mostMetrics = 10
+
+// numbered ends the logical ID of an alarm, and of a second one (Errors2Alarm) for what the first cannot hold.
+var numbered = regexp.MustCompile(`\d*Alarm$`)
+
 var (
 	chapter       = regexp.MustCompile(`Runbook: ([a-z-]+)$`)
 	mathID        = regexp.MustCompile(`\b[a-z]\w*\b`)
@@ -109,15 +116,12 @@ func alarms(s *templateFile) (f findings) {
 			chapters[strings.ReplaceAll(strings.ToLower(title), " ", "-")] = true // as its link
 		}
 	}
-	own := ownMetrics()
+	own, together, subtracted := ownMetrics(), map[string][]string{}, []string{"success"}
 	for _, alarm := range s.resources("AWS::CloudWatch::Alarm") {
-		metrics, want := watched(alarm), every[alarm.id]
-		slices.Sort(want)
-		if want != nil && !slices.Equal(metrics, want) {
-			f.add("%s watches %q, want %q", alarm.id, metrics, want)
-		}
-		if len(metrics) == 0 || len(metrics) > 10 {
-			f.add("%s watches %d metrics, want 1 to 10", alarm.id, len(metrics))
+		metrics, whole := watched(alarm), numbered.ReplaceAllString(alarm.id, "Alarm")
+		together[whole] = append(together[whole], metrics...)
+		if len(metrics) == 0 || len(metrics) > mostMetrics {
+			f.add("%s watches %d metrics, want 1 to %d", alarm.id, len(metrics), mostMetrics)
 		}
 		if match := chapter.FindStringSubmatch(alarm.properties.text("AlarmDescription")); match != nil {
 			explained[match[1]] = true
@@ -137,7 +141,26 @@ func alarms(s *templateFile) (f findings) {
 				f.add("%s watches %s, which nothing prints", alarm.id, metric)
 			case by == "outcome" && !slices.Contains(outcomes(), outcome):
 				f.add("%s watches %s, which no response has", alarm.id, metric)
+			case by == "outcome" && strings.HasPrefix(alarm.id, "Gateway"):
+				subtracted = append(subtracted, outcome)
 			}
+		}
+	}
+	for name, want := range every {
+		slices.Sort(want)
+		slices.Sort(together[name])
+		if slices.Equal(together[name], want) {
+			continue
+		}
+		f.add("%s watches %q, want %q", name, together[name], want)
+		if len(want) > mostMetrics {
+			f.add("%d metrics are too many for %s, which takes %d: add %s for the rest", len(want), name, mostMetrics, strings.Replace(name, "Alarm", "2Alarm", 1))
+		}
+	}
+	// The gateway's alarms are about responses that no function knows of, so they subtract those of each outcome.
+	for _, outcome := range outcomes() {
+		if !slices.Contains(subtracted, outcome) {
+			f.add("the alarms of the gateway count the functions' own %s", outcome)
 		}
 	}
 	for title := range chapters {

@@ -162,8 +162,9 @@ var facts = []fact{
 	{"FailuresAlarm", "watched", "[" + outcome + "error]"},
 	{"GatewayErrorsAlarm", "watched", "[AWS/ApiGateway 5XXError" + gateway + ", " + outcome + "error, " + outcome + "paused, " + outcome + "unavailable, " +
 		outcome + "uncertain, " + outcome + "vendor_failed]"},
-	{"GatewayThrottledAlarm", "watched", "[AWS/ApiGateway 4XXError" + gateway + ", AWS/ApiGateway Count" + gateway + ", " + outcome + "insufficient_funds, " +
-		outcome + "refused, " + outcome + "throttled, " + outcome + "unauthorized]"},
+	{"GatewayThrottledAlarm", "watched", "[AWS/ApiGateway 4XXError" + gateway + ", AWS/ApiGateway Count" + gateway + ", " + outcome + "daily_limit, " +
+		outcome + "guessed, " + outcome + "insufficient_funds, " + outcome + "recipient_limit, " + outcome + "refused, " + outcome + "throttled, " +
+		outcome + "unauthorized]"},
 	{"VendorFailuresAlarm", "watched", "[" + outcome + "unavailable, " + outcome + "vendor_failed]"},
 	{"AuthenticationFailuresAlarm", "watched", "[" + outcome + "unauthorized]"},
 	{"GuessingAlarm", "watched", "[" + outcome + "guessed]"},
@@ -575,11 +576,16 @@ func TestTemplateFindings(t *testing.T) {
 		{variables + "STAGE", "{{resolve:secretsmanager:svc/dev/sms}}", "a dynamic reference"},
 		{"Resources PdfRenderFunction Properties Environment Variables WALLETS_TABLE", "wallets", "PdfRenderFunction knows WALLETS_TABLE"},
 		{"Resources FaxFunction", object{"Type": "AWS::Lambda::Function", "Properties": object{}}, "ErrorsAlarm watches"},
+		{"Resources FaxFunction", object{"Type": "AWS::Lambda::Function", "Properties": object{}}, "11 metrics are too many for ErrorsAlarm, which takes 10: add Errors2Alarm"},
+		{"Resources FaxFunction", object{"Type": "AWS::Lambda::Function", "Properties": object{}}, "11 metrics are too many for ThrottlesAlarm"},
+		{"Resources FaxFunction", object{"Type": "AWS::Lambda::Function", "Properties": object{}}, "11 metrics are too many for SlowAlarm"},
 		{"Resources Faxes", object{"Type": "AWS::DynamoDB::Table"}, "TablesThrottledAlarm watches"},
+		{"Resources Faxes", object{"Type": "AWS::DynamoDB::Table"}, "12 metrics are too many for TablesThrottledAlarm"},
 		{"Resources LowWalletsAlarm Properties AlarmDescription", "Low. Runbook: nowhere", "docs/runbook.md has no chapter nowhere"},
 		{"Resources LowWalletsAlarm Properties AlarmDescription", "Low. Runbook: throttles", "the chapter low-wallets, which no alarm names"},
 		{"Resources CreditsSpentAlarm Properties Dimensions", []any{object{"Name": "flavour", "Value": "sms_send"}}, "which nothing prints"},
 		{"Resources FailuresAlarm Properties Dimensions 0 Value", "failed", "which no response has"},
+		{"Resources GatewayThrottledAlarm Properties Metrics 5 MetricStat Metric Dimensions 0 Value", "error", "count the functions' own unauthorized"},
 		{"Resources RatesAlarm Properties Metrics 1 ReturnData", true, "RatesAlarm returns 2 values"},
 		{"Resources RatesAlarm Properties Metrics 0 Expression", "MAX([old, failing])", "RatesAlarm has the metrics"},
 		{"Resources ErrorsAlarm Properties Metrics +", object{"MetricStat": object{}}, "ErrorsAlarm watches 11 metrics"},
@@ -598,6 +604,22 @@ func TestTemplateFindings(t *testing.T) {
 		}
 		if !strings.Contains(strings.Join(all, "\n"), c.want) {
 			t.Errorf("%s = %v: found %q, want %q", c.path, c.with, all[:min(3, len(all))], c.want)
+		}
+	}
+}
+
+// TestElevenFunctions: a second alarm may watch the function that the first one has no room for.
+func TestElevenFunctions(t *testing.T) {
+	s := &templateFile{clone(current(t).doc).(object)}
+	change(s.doc, strings.Fields("Resources FaxFunction"), object{"Type": "AWS::Lambda::Function", "Properties": object{}})
+	second := clone(s.doc.object("Resources", "ErrorsAlarm")).(object)
+	metrics := second.list("Properties", "Metrics")[:2]
+	change(second, strings.Fields("Properties Metrics"), metrics)
+	change(second, strings.Fields("Properties Metrics 1 MetricStat Metric Dimensions 0 Value"), object{"Ref": "FaxFunction"})
+	change(s.doc, strings.Fields("Resources Errors2Alarm"), second)
+	for _, finding := range alarms(s) {
+		if strings.Contains(finding, "Errors") {
+			t.Error(finding)
 		}
 	}
 }
