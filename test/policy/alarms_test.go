@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"svcapi/local/template"
 )
 
 // canary ends the names of the alarms that deployments alone watch.
@@ -70,6 +72,9 @@ var ownMetrics = sync.OnceValue(func() map[string][]string {
 				if by == "" || strings.Contains(by, "telemetry.ByStage") {
 					dimensions = []string{""}
 				}
+				if strings.Contains(by, "telemetry.ByVersion") {
+					dimensions = append(dimensions, "version")
+				}
 				for _, name := range quotedName.FindAllStringSubmatch(by, -1) {
 					dimensions = append(dimensions, name[1])
 				}
@@ -100,6 +105,13 @@ func alarms(s *templateFile) (f findings) {
 		for alarm, metric := range map[string]string{"ErrorsAlarm": "Errors Sum", "ThrottlesAlarm": "Throttles Sum", "SlowAlarm": "Duration p99"} {
 			every[alarm] = append(every[alarm], "AWS/Lambda "+metric+" FunctionName=${"+function.id+"}")
 		}
+		// docs/decisions.md#canary: Lambda counts the errors of the other functions, which return them to Lambda.
+		version := "${" + function.id + "Version.Version}"
+		watches := []string{"AWS/Lambda Errors Sum FunctionName=${" + function.id + "} Resource=${" + function.id + "}:live ExecutedVersion=" + version}
+		if main, err := os.ReadFile(root("functions", template.Package(function.id), "main.go")); err == nil && bytes.Contains(main, []byte("api.Main(")) {
+			watches = append(watches, "SVC/${Stage} InternalErrors Sum version=${"+function.id+"}:"+version)
+		}
+		every[function.stem()+canary] = watches
 	}
 	for _, metric := range []string{"Read", "Write"} {
 		for _, table := range s.resources("AWS::DynamoDB::Table") {
