@@ -97,7 +97,7 @@ func TestPreflight(t *testing.T) {
 		"ready":                    {args: topic},
 		"a stack to be updated":    {account: account{stack: "UPDATE_COMPLETE", tables: []string{"svc-prod-wallets"}}, args: topic},
 		"no topic":                 {want: []string{"warning parameter AlarmTopicArn: .*notify no one"}},
-		"a table left":             {account{tables: []string{"svc-prod-wallets"}}, topic, 1, []string{"broken table svc-prod-wallets: .*already exists"}},
+		"a table left":             {account{tables: []string{"svc-prod-wallets"}}, topic, 1, []string{"broken table svc-prod-wallets: .*ResourceExistenceCheck"}},
 		"a failed creation":        {account{stack: "ROLLBACK_COMPLETE"}, topic, 1, []string{"broken stack svc-prod: .*ROLLBACK_COMPLETE"}},
 		"at work":                  {account{stack: "UPDATE_IN_PROGRESS"}, topic, 1, []string{"broken stack svc-prod: .*IN_PROGRESS"}},
 		"a new account":            {account{concurrency: 10}, topic, 1, []string{"broken quota Lambda: .*10 functions at once"}},

@@ -14,7 +14,6 @@ import (
 	"svcapi/local/build"
 	"svcapi/local/events"
 	"svcapi/local/lambda"
-	"svcapi/local/stack"
 	"svcapi/local/template"
 	"svcapi/local/workdir"
 )
@@ -77,11 +76,7 @@ type alarm struct {
 // canaryAlarm returns the alarm of a function's version, as template.yaml declares the alarm.
 func canaryAlarm(t *testing.T, f template.Function, version string) (a alarm) {
 	t.Helper()
-	root, err := workdir.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(filepath.Join(root, "template.yaml"))
+	text, err := os.ReadFile(inRoot(t, "template.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,6 +161,35 @@ func deployed(t *testing.T, f template.Function, binary, version string, m metri
 	return string(log)
 }
 
+// compiled returns the cases of events/cases.json, a function that makes an event of one, and the compiled functions.
+func compiled(t *testing.T) (all map[string]events.Case, event func(string) (string, []byte), binaries map[string]string) {
+	t.Helper()
+	all, err := events.Read(inRoot(t, "events"))
+	if err == nil {
+		binaries, err = build.Functions(t.Context(), fixture.stack.Template.Functions)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all, func(name string) (string, []byte) {
+		function, payload, err := all[name].Event(fixture.stack.Template)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		return function, payload
+	}, binaries
+}
+
+// inRoot returns the path of a file of the repository.
+func inRoot(t *testing.T, name string) string {
+	t.Helper()
+	root, err := workdir.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(root, name)
+}
+
 // withVariable returns a function with another value of a variable.
 func withVariable(f template.Function, variable, value string) template.Function {
 	f.Environment = maps.Clone(f.Environment)
@@ -178,25 +202,7 @@ func withVariable(f template.Function, variable, value string) template.Function
 func TestCanary(t *testing.T) {
 	local(t)
 	t.Parallel()
-	root, err := workdir.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := events.Read(filepath.Join(root, "events"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	binaries, err := build.Functions(t.Context(), fixture.stack.Template.Functions)
-	if err != nil {
-		t.Fatal(err)
-	}
-	event := func(name string) (function string, payload []byte) {
-		function, payload, err := all[name].Event(fixture.stack.Template)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		return function, payload
-	}
+	all, event, binaries := compiled(t)
 	for served, refused := range map[string]string{
 		"sms-send-byok": "sms-send-rejected", "vpn-failover": "vpn-unavailable", "location-unknown": "location-unreachable",
 		"barcode-generate-svg": "barcode-generate-no-credits", "currency-pair-cross": "currency-pair-unauthorized",
@@ -205,7 +211,6 @@ func TestCanary(t *testing.T) {
 		id, success := event(served)
 		_, refusal := event(refused)
 		f, _ := fixture.stack.Template.Function(id)
-		f = stack.OnLaptop(f)
 		m := metrics{}
 		log := map[string]string{
 			"7": deployed(t, withVariable(f, "PROJECTS_TABLE", "svc-local-nothing"), binaries[id], "7", m, success, refusal),

@@ -47,9 +47,6 @@ var awsMetrics = map[string][]string{
 // based on a metric math expression").
 const mostMetrics = 10
 
-// numbered ends the logical ID of an alarm, and of a second one (Errors2Alarm) for what the first cannot hold.
-var numbered = regexp.MustCompile(`\d*Alarm$`)
-
 var (
 	chapter       = regexp.MustCompile(`Runbook: ([a-z-]+)$`)
 	mathID        = regexp.MustCompile(`\b[a-z]\w*\b`)
@@ -128,10 +125,10 @@ func alarms(s *templateFile) (f findings) {
 			chapters[strings.ReplaceAll(strings.ToLower(title), " ", "-")] = true // as its link
 		}
 	}
-	own, together, subtracted := ownMetrics(), map[string][]string{}, []string{"success"}
+	own, found, subtracted := ownMetrics(), map[string][]string{}, []string{"success"}
 	for _, alarm := range s.resources("AWS::CloudWatch::Alarm") {
-		metrics, whole := watched(alarm), numbered.ReplaceAllString(alarm.id, "Alarm")
-		together[whole] = append(together[whole], metrics...)
+		metrics := watched(alarm)
+		found[alarm.id] = metrics
 		if len(metrics) == 0 || len(metrics) > mostMetrics {
 			f.add("%s watches %d metrics, want 1 to %d", alarm.id, len(metrics), mostMetrics)
 		}
@@ -160,13 +157,11 @@ func alarms(s *templateFile) (f findings) {
 	}
 	for name, want := range every {
 		slices.Sort(want)
-		slices.Sort(together[name])
-		if slices.Equal(together[name], want) {
-			continue
+		if !slices.Equal(found[name], want) {
+			f.add("%s watches %q, want %q", name, found[name], want)
 		}
-		f.add("%s watches %q, want %q", name, together[name], want)
 		if len(want) > mostMetrics {
-			f.add("%d metrics are too many for %s, which takes %d: add %s for the rest", len(want), name, mostMetrics, strings.Replace(name, "Alarm", "2Alarm", 1))
+			f.add("%d metrics are too many for %s, which takes %d: the rest needs a second alarm", len(want), name, mostMetrics)
 		}
 	}
 	// The gateway's alarms are about responses that no function knows of, so they subtract those of each outcome.
