@@ -106,6 +106,7 @@ var facts = []fact{
 	{"SettleFunctionEveryMinute", "ScheduleExpression", "rate(1 minute)"},
 	{"RatesyncFunctionEveryHour", "ScheduleExpression", "rate(1 hour)"},
 	{"AWS::Lambda::EventInvokeConfig", "Qualifier", "live"},
+	{"AWS::Lambda::EventInvokeConfig", "DestinationConfig", "{}"}, // docs/decisions.md#failed-runs
 	{"SettleFunctionEventInvokeConfig", "MaximumRetryAttempts", "0"},
 	{"SettleFunctionEventInvokeConfig", "MaximumEventAgeInSeconds", "60"},
 	{"RatesyncFunctionEventInvokeConfig", "MaximumRetryAttempts", "2"},
@@ -543,6 +544,9 @@ func TestTemplateFindings(t *testing.T) {
 		{"Resources SettleCanaryAlarm Properties MetricName", "Throttles", "SettleCanaryAlarm watches"},
 		{"Resources SmsCanaryAlarm Properties AlarmDescription", "The new version of SMS fails: its deployment is rolled back", "SmsCanaryAlarm: AlarmDescription is"},
 		{"Resources PdfFunction", nil, "nothing is a PdfFunction"},
+		// docs/decisions.md#failed-runs: without a destination, the alarms have to count failed and throttled runs.
+		{"Resources ErrorsAlarm Properties Metrics 6 MetricStat", nil, "ErrorsAlarm watches"},
+		{"Resources ThrottlesAlarm Properties Metrics 6 MetricStat", nil, "ThrottlesAlarm watches"},
 		{"Rules HostedZoneId Assertions", nil, ": Rules.HostedZoneId.Assertions.0.Assert is"},
 		{"Resources ApiStage Properties AccessLogSetting Fn::If 1 Format", `{"path":"$context.path"}`, "ApiStage: AccessLogSetting is"},
 		{"Resources DeploymentRole Properties ManagedPolicyArns +", "arn:aws:iam::aws:policy/AdministratorAccess", "DeploymentRole: ManagedPolicyArns is"},
