@@ -5,7 +5,8 @@ Usage: emulator.py SVC translated.yaml
 What this does not show. moto knows neither the roll-back of a creation that failed nor RetainExceptOnCreate: it always
 deletes such tables with the stack. It reports success for types that it does not know, so these are cut out first, with
 what refers to them; the program prints them. An alias is replaced by its function. It runs no transform, no Rules and no
-AllowedPattern, and fails at an update of this template. "make smoke-aws" is there for all of that.
+AllowedPattern, refuses a name that exists while it creates and not before, and fails at an update of this template.
+"make smoke-aws" is there for all of that.
 """
 
 import collections

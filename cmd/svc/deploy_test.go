@@ -126,7 +126,7 @@ func TestPreflight(t *testing.T) {
 		"ready":                    {args: topic},
 		"a stack to be updated":    {account: account{stack: "UPDATE_COMPLETE", tables: []string{"svc-prod-wallets"}}, args: topic},
 		"no topic":                 {want: []string{"warning parameter AlarmTopicArn: .*notify no one"}},
-		"a table left":             {account{tables: []string{"svc-prod-wallets"}}, topic, 1, []string{"broken table svc-prod-wallets: .*already exists"}},
+		"a table left":             {account{tables: []string{"svc-prod-wallets"}}, topic, 1, []string{"broken table svc-prod-wallets: .*ResourceExistenceCheck"}},
 		"a failed creation":        {account{stack: "ROLLBACK_COMPLETE"}, topic, 1, []string{"broken stack svc-prod: .*ROLLBACK_COMPLETE"}},
 		"a creation kept":          {account{stack: "CREATE_FAILED"}, topic, 1, []string{"broken stack svc-prod: .*CREATE_FAILED"}},
 		"a rollback that failed":   {account{stack: "UPDATE_ROLLBACK_FAILED"}, topic, 1, []string{"broken stack svc-prod: .*UPDATE_ROLLBACK_FAILED"}},

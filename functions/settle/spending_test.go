@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"svcapi/shared/dynamo"
 	"svcapi/shared/telemetry"
 	"svcapi/test/enginetest"
+	"svcapi/test/insights"
 )
 
 // hours repeats what a project spends in an hour.
@@ -165,6 +167,12 @@ func TestSpendingOfWallets(t *testing.T) {
 	}
 	prepare(t, store, "spends", now, "remove")
 	prepare(t, store, "granted", now, "remove")
+	runbook, err := os.ReadFile("../../docs/runbook.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	queries := insights.Queries(string(runbook))
+	query := queries[slices.IndexFunc(queries, func(q string) bool { return strings.Contains(q, "unusual spending") })]
 	handle := func(want string) {
 		t.Helper()
 		log.Reset()
@@ -172,17 +180,17 @@ func TestSpendingOfWallets(t *testing.T) {
 			t.Fatal(err)
 		}
 		var metric, named string
+		rows, err := insights.Run(query, strings.Split(log.String(), "\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range rows {
+			named += fmt.Sprint(row["project"], " ", row["credits"], " ")
+		}
 		for line := range strings.Lines(log.String()) {
-			var got struct {
-				Message, Project string
-				Credits          int64
-				UnusualSpending  *float64
-			}
+			var got struct{ UnusualSpending *float64 }
 			if err := json.Unmarshal([]byte(line), &got); err != nil {
 				t.Fatal(err)
-			}
-			if got.Message == "unusual spending" {
-				named += fmt.Sprint(got.Project, " ", got.Credits, " ")
 			}
 			if got.UnusualSpending != nil {
 				metric += fmt.Sprint(*got.UnusualSpending)

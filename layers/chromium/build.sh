@@ -11,9 +11,6 @@ out="$artifacts/chromium"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Lambda takes 250 MiB unpacked, of function and layers together; the function keeps 15 MiB for itself.
-limit=$(((250 - 15) * 1024 * 1024))
-
 cp "$here/package.json" "$here/package-lock.json" "$work/"
 (cd "$work" && npm ci --omit=dev --ignore-scripts --no-audit --no-fund --loglevel=error)
 modules="$work/node_modules"
@@ -34,18 +31,11 @@ tar -xf "$work/al2023.tar" -C "$out" --no-same-owner
 unbrotli "$packed/fonts.tar.br" "$work/fonts.tar"
 tar -xf "$work/fonts.tar" -C "$work" --no-same-owner
 cp "$work"/fonts/Open_Sans/*.ttf "$out/fonts/"
-# Each style that exists; of the large fonts Regular alone, because their other styles exceed the limit below.
-for font in arimo tinos cousine noto-sans noto-sans-sinhala noto-sans-tamil noto-sans-devanagari noto-sans-arabic noto-sans-thai \
-	noto-sans-symbols noto-sans-symbols-2 noto-sans-math noto-emoji noto-sans-sc noto-sans-jp noto-sans-kr; do
+grep -v '^#' "$here/fonts.txt" | while read -r font styles; do
 	package="$modules/@expo-google-fonts/$font"
-	case $font in
-	noto-sans | noto-emoji | noto-sans-sc | noto-sans-jp | noto-sans-kr) styles=400Regular ;;
-	*) styles="400Regular 700Bold 400Regular_Italic 700Bold_Italic" ;;
-	esac
 	for style in $styles; do
-		if [ -d "$package/$style" ]; then
-			cp "$package/$style"/*.ttf "$out/fonts/"
-		fi
+		cp "$package/$style"/*.ttf "$out/fonts/"
+		echo "$font $(cat "$package/$style"/*.ttf | wc -c)" >> "$work/sizes"
 	done
 	cp "$package/LICENSE_FONT" "$out/licenses/$font.txt"
 done
@@ -54,11 +44,20 @@ cp "$modules/@sparticuz/chromium/LICENSE" "$out/licenses/sparticuz-chromium.txt"
 cp "$here/fonts.conf" "$out/"
 chmod -R u=rwX,go=rX "$out"
 
+# Lambda takes 250 MiB unpacked, of function and layers together ("Lambda quotas"). The function may grow by 1 MiB.
+mkdir "$work/function"
+MAKEFLAGS= make --silent -C "$here/../.." build-PdfRenderFunction ARTIFACTS_DIR="$work/function" >&2
+limit=$((250 * 1024 * 1024 - $(wc -c < "$work/function/bootstrap") - 1024 * 1024))
 size=$(find "$out" -type f -exec wc -c {} + | awk '$2 != "total" { sum += $1 } END { printf "%d", sum }')
 awk -v size="$size" -v limit="$limit" 'BEGIN {
 	printf "layer: %.1f MiB unpacked, %.1f MiB allowed\n", size / 1048576, limit / 1048576
 }'
 if [ "$size" -gt "$limit" ]; then
-	echo "layer: too large" >&2
+	echo "layer: too large. Remove these fonts from the end of layers/chromium/fonts.txt:" >&2
+	awk -v over=$((size - limit)) '$1 != font[n] { font[++n] = $1 } { bytes[n] += $2 }
+		END {
+			for (; n > 0 && over > 0; over -= bytes[n--]) printf "  %s (%.1f MiB)\n", font[n], bytes[n] / 1048576
+			if (over > 0) print "That is not enough."
+		}' "$work/sizes" >&2
 	exit 1
 fi

@@ -127,7 +127,7 @@ func TestWorkAfterResponse(t *testing.T) {
 	if err := short.AwaitIdle(t.Context(), "Probe"); err != nil { // ended by the timeout
 		t.Fatal(err)
 	}
-	if after := decode[state](t, invoke(t, short, `{"do":"state"}`)); after.ID == before.ID || !strings.Contains(log(), "Task timed out after 1.00 seconds") {
+	if after := decode[state](t, invoke(t, short, `{"do":"state"}`)); after.ID == before.ID || !strings.Contains(log(), `"status":"timeout"`) {
 		t.Errorf("the timeout does not include the extension:\n%s", log())
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"svcapi/local/jail"
 	"svcapi/local/lambda"
 	"svcapi/local/template"
+	"svcapi/test/insights"
 )
 
 var (
@@ -273,12 +274,18 @@ func TestAccount(t *testing.T) {
 // TestFailures checks how an event ends when its function fails, dies or takes too long, and that the next one works.
 func TestFailures(t *testing.T) {
 	host, log := start(t, 1, func(f *template.Function) { f.Timeout = 500 * time.Millisecond })
-	cases := []struct{ name, event, kind, message string }{
-		{"error", `{"do":"error"}`, "errorString", "it went wrong"},
-		{"panic", `{"do":"panic"}`, "string", "it broke"},
-		{"exit", `{"do":"exit","n":3}`, "Runtime.ExitError", "exit status 3"},
-		{"timeout", `{"do":"sleep","n":60000}`, "Sandbox.Timedout", "Task timed out after 0.50 seconds"},
-		{"too large", `{"do":"big","n":6300000}`, "Function.ResponseSizeTooLarge", "6291556 bytes"},
+	runbook, err := os.ReadFile("../../docs/runbook.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	queries := insights.Queries(string(runbook))
+	query := queries[slices.IndexFunc(queries, func(q string) bool { return strings.Contains(q, `level = "ERROR"`) })]
+	cases := []struct{ name, event, kind, message, reported string }{
+		{"error", `{"do":"error"}`, "errorString", "it went wrong", "error Runtime.Unknown"},
+		{"panic", `{"do":"panic"}`, "string", "it broke", "error Runtime.Unknown"},
+		{"exit", `{"do":"exit","n":3}`, "Runtime.ExitError", "exit status 3", "error Runtime.ExitError"},
+		{"timeout", `{"do":"sleep","n":60000}`, "Sandbox.Timedout", "Task timed out after 0.50 seconds", "timeout "},
+		{"too large", `{"do":"big","n":6300000}`, "Function.ResponseSizeTooLarge", "6291556 bytes", "error Function.ResponseSizeTooLarge"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -290,15 +297,37 @@ func TestFailures(t *testing.T) {
 			if result.FunctionError != "Unhandled" || got.ErrorType != c.kind || !strings.Contains(got.ErrorMessage, c.message) {
 				t.Errorf("%s: %s", result.FunctionError, result.Payload)
 			}
-			decode[state](t, invoke(t, host, `{"do":"state"}`))
+			after := invoke(t, host, `{"do":"state"}`)
+			decode[state](t, after)
+			if got := platform(log(), after.RequestID); got != nil {
+				t.Errorf("the platform says of a run that succeeds: %q", got)
+			}
+			// What Lambda writes at SystemLogLevel WARN: both events of a run that failed.
+			if got, want := platform(log(), result.RequestID), []string{"platform.runtimeDone " + c.reported, "platform.report " + c.reported}; !slices.Equal(got, want) {
+				t.Errorf("the platform's lines are %q, want %q", got, want)
+			}
+			rows, err := insights.Run(query, strings.Split(log(), "\n"))
+			if err != nil || !slices.ContainsFunc(rows, func(row insights.Row) bool { return row["record.requestId"] == result.RequestID }) {
+				t.Errorf("%s does not find the run: %v", query, err)
+			}
 		})
 	}
 	if invoke(t, host, `{"do":"log"}`); !strings.Contains(log(), "the function's line\n") {
 		t.Errorf("the log lacks the function's output:\n%s", log())
 	}
-	if !strings.Contains(log(), "Task timed out") {
-		t.Errorf("the log lacks the time-out:\n%s", log())
+	if strings.Contains(log(), "Task timed out") {
+		t.Errorf("the log has the text of time-outs that Lambda no longer writes:\n%s", log())
 	}
+}
+
+// platform returns the platform's events about a run: type, status and type of the error.
+func platform(log, requestID string) (found []string) {
+	rows, _ := insights.Run(`filter record.requestId = "`+requestID+`"`, strings.Split(log, "\n"))
+	for _, row := range rows {
+		kind, _ := row["record.errorType"].(string)
+		found = append(found, fmt.Sprint(row["type"], " ", row["record.status"], " ", kind))
+	}
+	return found
 }
 
 // TestLevels checks that a function's lines are left out by their level exactly where Lambda leaves them out, and that
@@ -326,8 +355,7 @@ func TestLevels(t *testing.T) {
 			for _, line := range asInfo {
 				expect(line, slices.Index(levels, "INFO"))
 			}
-			invoke(t, host, `{"do":"exit","n":3}`)
-			if !strings.Contains(log(), "exit status 3") {
+			if id := invoke(t, host, `{"do":"exit","n":3}`).RequestID; len(platform(log(), id)) != 2 {
 				t.Errorf("the platform's line is gone:\n%s", log())
 			}
 		})
@@ -402,8 +430,8 @@ func TestInit(t *testing.T) {
 	if result.FunctionError == "" || !strings.Contains(string(result.Payload), "exit status 4") {
 		t.Errorf("%s: %s", result.FunctionError, result.Payload)
 	}
-	if !strings.Contains(log(), "init failed\n") {
-		t.Errorf("the log lacks the function's output:\n%s", log())
+	if !strings.Contains(log(), "init failed\n") || !strings.Contains(log(), `"errorType":"Runtime.ExitError","initializationType":"on-demand"`) {
+		t.Errorf("the log lacks the function's output, or the platform's report:\n%s", log())
 	}
 }
 

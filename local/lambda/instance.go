@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,8 +33,10 @@ type instance struct {
 	extensions map[string]*extension // by identifier
 	init       time.Duration
 	running    *event
+	responded  bool        // to the running event
 	timer      *time.Timer // ends it when init or the event takes too long
 	timedOut   bool
+	initError  string // the type of the error that the runtime has reported of its init
 }
 
 // start starts a process. The pool's lock is held.
@@ -80,7 +83,8 @@ func (i *instance) limit(d time.Duration) {
 
 // begin hands an event to the waiting runtime and to the waiting extensions. The pool's lock is held.
 func (i *instance) begin(e *event) {
-	i.running, i.asked = e, false
+	i.running, i.asked, i.responded = e, false, false
+	e.began = time.Now()
 	d := delivery{
 		event: e, deadline: time.Now().Add(i.pool.function.Timeout),
 		trace: fmt.Sprintf("Root=1-%08x-%s;Parent=%s;Sampled=0", time.Now().Unix(), random(24), random(16)),
@@ -103,8 +107,9 @@ func (i *instance) runtimeAPI() http.Handler {
 	mux.HandleFunc("POST "+root+"invocation/{id}/response", i.response)
 	mux.HandleFunc("POST "+root+"invocation/{id}/error", i.failure)
 	mux.HandleFunc("POST "+root+"init/error", func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(io.LimitReader(r.Body, 64<<10)) // an incomplete body is used as far as it was read
-		i.pool.output.note("platform.initReport", string(body))
+		i.pool.mu.Lock()
+		i.initError = errorType(r)
+		i.pool.mu.Unlock()
 		sendJSON(w, http.StatusAccepted, map[string]string{"status": "OK"})
 	})
 	mux.HandleFunc("POST /2020-01-01/extension/register", i.register)
@@ -171,12 +176,12 @@ func (i *instance) response(w http.ResponseWriter, r *http.Request) {
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		failure = &FunctionError{"Function.ResponseSizeTooLarge", fmt.Sprintf("Response payload size exceeded maximum allowed payload size (%d bytes).", limit)}
 	} else if err != nil {
-		failure = &FunctionError{"Runtime.ExitError", "the function ended in the midst of its response"}
+		failure = &FunctionError{exitError, "the function ended in the midst of its response"}
 	} else if kind := r.Trailer.Get("Lambda-Runtime-Function-Error-Type"); kind != "" {
 		failure = &FunctionError{kind, "the function failed in the midst of its stream"}
 	}
 	if failure != nil {
-		e.fail(failure.Kind, failure.Message)
+		i.pool.fail(e, failure.Kind, failure.Message)
 		toCaller.end(failure)
 	} else {
 		e.finish(outcome{result: result})
@@ -186,7 +191,7 @@ func (i *instance) response(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge", failure.Message)
 		return
 	}
-	i.responded(e)
+	i.respond(e)
 	sendJSON(w, http.StatusAccepted, map[string]string{"status": "OK"})
 }
 
@@ -197,16 +202,34 @@ func (i *instance) failure(w http.ResponseWriter, r *http.Request) {
 	}
 	body, _ := io.ReadAll(io.LimitReader(r.Body, MaxResponse)) // an incomplete body is used as far as it was read
 	i.pool.output.take(false)
+	i.pool.report(e, errorType(r))
 	e.finish(outcome{result: Result{Payload: body, FunctionError: "Unhandled", Init: init}})
-	i.responded(e)
+	i.respond(e)
 	sendJSON(w, http.StatusAccepted, map[string]string{"status": "OK"})
 }
 
-// responded stops the event's clock unless an extension is at work: the function's timeout includes that work. The event
+// validType matches the types of errors that Lambda takes from a runtime.
+var validType = regexp.MustCompile(`(Runtime|Function)\.[A-Z][a-zA-Z]+`)
+
+// errorType returns the type of an error that the runtime reports (aws-lambda-runtime-interface-emulator,
+// fatalerror.GetValidRuntimeOrFunctionErrorType).
+func errorType(r *http.Request) string {
+	kind := r.Header.Get("Lambda-Runtime-Function-Error-Type")
+	switch {
+	case validType.MatchString(kind):
+		return kind
+	case strings.HasPrefix(kind, "Function."):
+		return "Function.Unknown"
+	}
+	return "Runtime.Unknown"
+}
+
+// respond notes the response, and stops the event's clock unless an extension is at work: the function's timeout includes that work. The event
 // stays the running one until the runtime and all extensions have asked for the next.
-func (i *instance) responded(e *event) {
+func (i *instance) respond(e *event) {
 	i.pool.mu.Lock()
 	defer i.pool.mu.Unlock()
+	i.responded = i.responded || i.running == e
 	if i.running == e && !i.atWork() {
 		i.timer.Stop()
 	}

@@ -82,11 +82,14 @@ func (o *output) passes(line []byte) bool {
 	return level >= o.least
 }
 
-// note writes a line of the platform, in Lambda's JSON form.
-func (o *output) note(kind, message string) {
-	line, _ := json.Marshal(map[string]any{ // strings always marshal
-		"time": time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), "type": kind,
-		"record": map[string]string{"status": "error", "error": message},
+// record is what an event of the platform says.
+type record map[string]any
+
+// platform writes an event of the platform, in Lambda's JSON form (AWS Lambda Developer Guide, Telemetry API Event schema
+// reference). The events of what failed have the level WARN, which is the functions' system log level.
+func (o *output) platform(kind string, r record) {
+	line, _ := json.Marshal(map[string]any{ // texts and numbers always marshal
+		"time": time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), "type": "platform." + kind, "record": r,
 	})
 	o.mu.Lock()
 	defer o.mu.Unlock()

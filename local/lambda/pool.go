@@ -1,9 +1,11 @@
 package lambda
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -23,6 +25,9 @@ type event struct {
 
 	streams  bool // the caller takes the response as a stream
 	extended bool // an extension has the event, too
+
+	began    time.Time // the zero time before an instance has the event
+	reported sync.Once // the platform has written how the run failed
 }
 
 // delivery is an event on its way into an instance.
@@ -54,8 +59,44 @@ func (e *event) deliver(o outcome) {
 	}
 }
 
+// The types of the errors of a process that took too long, and of one that ended.
+const (
+	timedOut  = "Sandbox.Timedout"
+	exitError = "Runtime.ExitError"
+)
+
+// report writes how a run failed, once.
+func (p *pool) report(e *event, kind string) {
+	e.reported.Do(func() { p.failed("runtimeDone", "report", kind, e.began, record{"requestId": e.id}) })
+}
+
+// failed writes the platform's two events of a run or an init that failed: a time-out by its status, anything else by the
+// type of the error, too (aws-lambda-runtime-interface-emulator, interop.BuildStatusFromError). No event has a message.
+func (p *pool) failed(done, report, kind string, began time.Time, r record) {
+	if r["status"] = "timeout"; kind != timedOut {
+		r["status"], r["errorType"] = "error", kind
+	}
+	p.output.platform(done, r)
+	took := 0.0 // milliseconds
+	if !began.IsZero() {
+		took = float64(time.Since(began).Microseconds()) / 1000
+	}
+	metrics := record{"durationMs": took}
+	if report == "report" {
+		metrics["billedDurationMs"], metrics["memorySizeMB"] = math.Ceil(took), p.function.MemoryMB
+	}
+	r["metrics"] = metrics
+	p.output.platform(report, r)
+}
+
+// failedInit writes how an init failed.
+func (p *pool) failedInit(kind string, began time.Time) {
+	p.failed("initRuntimeDone", "initReport", kind, began, record{"initializationType": "on-demand", "phase": "init"})
+}
+
 // fail finishes an event as Lambda does when a function dies or takes too long.
-func (e *event) fail(kind, message string) {
+func (p *pool) fail(e *event, kind, message string) {
+	p.report(e, kind)
 	payload, _ := json.Marshal(map[string]string{"errorType": kind, "errorMessage": message}) // strings always marshal
 	e.finish(outcome{result: Result{Payload: payload, FunctionError: "Unhandled"}})
 }
@@ -104,8 +145,8 @@ func (p *pool) grow() {
 		if err != nil {
 			first := p.queue[0]
 			p.queue = p.queue[1:]
-			p.output.note("platform.initReport", err.Error())
-			first.fail("Runtime.InvalidEntrypoint", err.Error())
+			p.failedInit("Runtime.InvalidEntrypoint", time.Time{})
+			p.fail(first, "Runtime.InvalidEntrypoint", err.Error())
 			continue
 		}
 		p.instances[i] = true
@@ -118,8 +159,8 @@ func (p *pool) next(i *instance) {
 	p.output.take(false)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if i.running != nil && !i.asked { // the runtime asks again without a response; after a response this outcome is dropped
-		i.running.fail("Runtime.NoResponse", "the function asked for its next event without a response to this one")
+	if i.running != nil && !i.asked && !i.responded { // the runtime asks again without a response
+		p.fail(i.running, "Runtime.NoResponse", "the function asked for its next event without a response to this one")
 	}
 	i.asked = true
 	p.rest(i)
@@ -192,17 +233,18 @@ func (p *pool) ended(i *instance) {
 		}
 		return
 	}
+	if !i.ready {
+		p.failedInit(map[bool]string{true: timedOut, false: cmp.Or(i.initError, exitError)}[i.timedOut], i.started)
+	}
 	if e != nil {
-		kind, message := "Runtime.ExitError", fmt.Sprintf("Error: Runtime exited: %v", i.process.Err())
+		kind, message := exitError, fmt.Sprintf("Error: Runtime exited: %v", i.process.Err())
 		switch {
 		case i.timedOut && i.ready:
-			kind, message = "Sandbox.Timedout", fmt.Sprintf("Error: Task timed out after %.2f seconds", p.function.Timeout.Seconds())
+			kind, message = timedOut, fmt.Sprintf("Error: Task timed out after %.2f seconds", p.function.Timeout.Seconds())
 		case i.timedOut:
-			kind, message = "Sandbox.Timedout", fmt.Sprintf("Error: init took longer than %s", initTimeout)
+			kind, message = timedOut, fmt.Sprintf("Error: init took longer than %s", initTimeout)
 		}
-		message = "RequestId: " + e.id + " " + message
-		p.output.note("platform.report", message)
-		e.fail(kind, message)
+		p.fail(e, kind, "RequestId: "+e.id+" "+message)
 	}
 	p.grow()
 }

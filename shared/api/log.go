@@ -80,6 +80,10 @@ func (s *Service) record(ctx context.Context, state *requestState, resp response
 		{Name: "Requests", Unit: telemetry.Count, Value: 1, By: []string{"outcome"}},
 		{Name: "Duration", Unit: telemetry.Milliseconds, Value: float64(elapsed.Microseconds()) / 1000, By: []string{"operation"}},
 	}
+	// What a client sees of a version that fails, without what a vendor caused; free while nothing fails.
+	if e := resp.failure; e != nil && e.Code == CodeInternalError && e.Vendor == "" {
+		metrics = append(metrics, telemetry.Metric{Name: "InternalErrors", Unit: telemetry.Count, Value: 1, By: []string{telemetry.ByVersion}})
+	}
 	if state.price != "" {
 		metrics = append(metrics, telemetry.Metric{Name: "Credits", Unit: telemetry.Count, Value: float64(state.credits), By: []string{telemetry.ByStage, "operation"}})
 	}

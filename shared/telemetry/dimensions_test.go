@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -12,6 +13,7 @@ func TestDimensions(t *testing.T) {
 	three := []Dimension{{"operation", "sms_send"}, {"outcome", "error"}, {"vendor", "twilio"}}
 	requests := Metric{Name: "Requests", Value: 1, By: []string{"outcome"}}
 	credits := Metric{Name: "Credits", Value: 5, By: []string{ByStage, "operation"}}
+	internal := Metric{Name: "InternalErrors", Value: 1, By: []string{ByVersion}}
 	unsettled := Metric{Name: "UnsettledReservations", Value: 1}
 	for _, c := range []struct {
 		name, detail string
@@ -33,15 +35,20 @@ func TestDimensions(t *testing.T) {
 		{"full, without a vendor", "full", []Dimension{three[0], three[1], {"vendor", ""}}, []Metric{credits}, map[string][][]string{
 			"Credits ": {{}, {"operation"}, {"operation", "outcome"}},
 		}},
+		{"by version alone", "full", three, []Metric{internal}, map[string][][]string{"InternalErrors ": {{"version"}}}},
 		{"without the dimension", "basic", three[:1], []Metric{requests}, map[string][][]string{"Requests ": {{}}}},
 	} {
 		var out bytes.Buffer
-		New(&out, Config{Stage: "test", Detail: c.detail}).Emit(t.Context(), Event{Dimensions: c.dimensions, Metrics: c.metrics})
+		New(&out, Config{Stage: "test", Detail: c.detail, Function: "svc-sms", Version: "7"}).Emit(t.Context(), Event{Dimensions: c.dimensions, Metrics: c.metrics})
 		var line struct {
-			AWS struct{ CloudWatchMetrics []directive } `json:"_aws"`
+			Version string
+			AWS     struct{ CloudWatchMetrics []directive } `json:"_aws"`
 		}
 		if err := json.Unmarshal(out.Bytes(), &line); err != nil {
 			t.Fatalf("%s: %v", out.Bytes(), err)
+		}
+		if counted := strings.Contains(c.name, "version"); (line.Version == "svc-sms:7") != counted || (line.Version == "") == counted {
+			t.Errorf("%s: version %q", c.name, line.Version)
 		}
 		got := map[string][][]string{}
 		for _, d := range line.AWS.CloudWatchMetrics {

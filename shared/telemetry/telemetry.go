@@ -28,6 +28,9 @@ type Config struct {
 	Detail string `env:"METRIC_DETAIL" envDefault:"basic"`
 	// SourceIP is hash or plain: how the line of a request names the address that the request came from.
 	SourceIP string `env:"LOG_SOURCE_IP" envDefault:"hash"`
+	// Function and Version name what is running.
+	Function string `env:"AWS_LAMBDA_FUNCTION_NAME"`
+	Version  string `env:"AWS_LAMBDA_FUNCTION_VERSION"`
 }
 
 // Unit is a CloudWatch unit.
@@ -46,12 +49,16 @@ type Metric struct {
 	Unit  Unit
 	Value float64 `json:"-"`
 	// By names the dimensions that count the value, each for itself; ByStage counts the value without a dimension, and so
-	// does an empty By.
+	// does an empty By. ByVersion counts the value for the running version of the function alone.
 	By []string `json:"-"`
 }
 
 // ByStage in Metric.By counts a value for the whole stage.
 const ByStage = ""
+
+// ByVersion in Metric.By is a dimension that the Logger adds, with the value FUNCTION:VERSION. The alarms of deployments
+// watch it (docs/decisions.md#canary).
+const ByVersion = "version"
 
 // Dimension distinguishes metrics. A project is never a dimension, because each would be a metric with a price.
 type Dimension struct{ Name, Value string }
@@ -73,6 +80,7 @@ type Logger struct {
 	full      bool // Config.Detail
 	plain     bool // Config.SourceIP
 	stage     string
+	version   string // FUNCTION:VERSION
 }
 
 // levels maps Lambda's names to slog's numbers.
@@ -112,7 +120,10 @@ func New(w io.Writer, cfg Config) *Logger {
 	if cfg.Stage != "" {
 		namespace += "/" + cfg.Stage
 	}
-	return &Logger{handler: slog.NewJSONHandler(w, options), level: level, namespace: namespace, full: cfg.Detail == "full", plain: cfg.SourceIP == "plain", stage: cfg.Stage}
+	return &Logger{
+		handler: slog.NewJSONHandler(w, options), level: level, namespace: namespace, full: cfg.Detail == "full",
+		plain: cfg.SourceIP == "plain", stage: cfg.Stage, version: cfg.Function + ":" + cfg.Version,
+	}
 }
 
 // Emit writes the event. Below the configured level Emit writes only the metrics, as a line of the highest level, because
@@ -134,6 +145,9 @@ func (l *Logger) Emit(ctx context.Context, e Event) {
 		record.AddAttrs(slog.Group("_aws", slog.Int64("Timestamp", now.UnixMilli()), slog.Any("CloudWatchMetrics", l.embedded(e))))
 		for _, m := range e.Metrics {
 			record.AddAttrs(slog.Float64(m.Name, m.Value))
+			if slices.Contains(m.By, ByVersion) {
+				record.AddAttrs(slog.String(ByVersion, l.version))
+			}
 		}
 	}
 	if entry {
@@ -196,6 +210,9 @@ func (l *Logger) embedded(e Event) []directive {
 
 // sets returns the sets of dimensions that count a metric. The present dimensions are those with a value.
 func (l *Logger) sets(m Metric, present []string) [][]string {
+	if slices.Contains(m.By, ByVersion) {
+		return [][]string{{ByVersion}}
+	}
 	var sets [][]string
 	for _, name := range m.By {
 		switch {

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"svcapi/local/template"
 )
 
 // canary ends the names of the alarms that deployments alone watch.
@@ -41,6 +43,10 @@ var awsMetrics = map[string][]string{
 	"AWS/Lambda":     {"Duration", "Errors", "Throttles"},
 }
 
+// mostMetrics is the number of metrics that an alarm of metric math takes (CloudWatch user guide, "Create a CloudWatch alarm
+// based on a metric math expression").
+const mostMetrics = 10
+
 var (
 	chapter       = regexp.MustCompile(`Runbook: ([a-z-]+)$`)
 	mathID        = regexp.MustCompile(`\b[a-z]\w*\b`)
@@ -62,6 +68,9 @@ var ownMetrics = sync.OnceValue(func() map[string][]string {
 				var dimensions []string
 				if by == "" || strings.Contains(by, "telemetry.ByStage") {
 					dimensions = []string{""}
+				}
+				if strings.Contains(by, "telemetry.ByVersion") {
+					dimensions = append(dimensions, "version")
 				}
 				for _, name := range quotedName.FindAllStringSubmatch(by, -1) {
 					dimensions = append(dimensions, name[1])
@@ -93,6 +102,13 @@ func alarms(s *templateFile) (f findings) {
 		for alarm, metric := range map[string]string{"ErrorsAlarm": "Errors Sum", "ThrottlesAlarm": "Throttles Sum", "SlowAlarm": "Duration p99"} {
 			every[alarm] = append(every[alarm], "AWS/Lambda "+metric+" FunctionName=${"+function.id+"}")
 		}
+		// docs/decisions.md#canary: Lambda counts the errors of the other functions, which return them to Lambda.
+		version := "${" + function.id + "Version.Version}"
+		watches := []string{"AWS/Lambda Errors Sum FunctionName=${" + function.id + "} Resource=${" + function.id + "}:live ExecutedVersion=" + version}
+		if main, err := os.ReadFile(root("functions", template.Package(function.id), "main.go")); err == nil && bytes.Contains(main, []byte("api.Main(")) {
+			watches = append(watches, "SVC/${Stage} InternalErrors Sum version=${"+function.id+"}:"+version)
+		}
+		every[function.stem()+canary] = watches
 	}
 	for _, metric := range []string{"Read", "Write"} {
 		for _, table := range s.resources("AWS::DynamoDB::Table") {
@@ -109,15 +125,12 @@ func alarms(s *templateFile) (f findings) {
 			chapters[strings.ReplaceAll(strings.ToLower(title), " ", "-")] = true // as its link
 		}
 	}
-	own := ownMetrics()
+	own, found, subtracted := ownMetrics(), map[string][]string{}, []string{"success"}
 	for _, alarm := range s.resources("AWS::CloudWatch::Alarm") {
-		metrics, want := watched(alarm), every[alarm.id]
-		slices.Sort(want)
-		if want != nil && !slices.Equal(metrics, want) {
-			f.add("%s watches %q, want %q", alarm.id, metrics, want)
-		}
-		if len(metrics) == 0 || len(metrics) > 10 {
-			f.add("%s watches %d metrics, want 1 to 10", alarm.id, len(metrics))
+		metrics := watched(alarm)
+		found[alarm.id] = metrics
+		if len(metrics) == 0 || len(metrics) > mostMetrics {
+			f.add("%s watches %d metrics, want 1 to %d", alarm.id, len(metrics), mostMetrics)
 		}
 		if match := chapter.FindStringSubmatch(alarm.properties.text("AlarmDescription")); match != nil {
 			explained[match[1]] = true
@@ -137,7 +150,24 @@ func alarms(s *templateFile) (f findings) {
 				f.add("%s watches %s, which nothing prints", alarm.id, metric)
 			case by == "outcome" && !slices.Contains(outcomes(), outcome):
 				f.add("%s watches %s, which no response has", alarm.id, metric)
+			case by == "outcome" && strings.HasPrefix(alarm.id, "Gateway"):
+				subtracted = append(subtracted, outcome)
 			}
+		}
+	}
+	for name, want := range every {
+		slices.Sort(want)
+		if !slices.Equal(found[name], want) {
+			f.add("%s watches %q, want %q", name, found[name], want)
+		}
+		if len(want) > mostMetrics {
+			f.add("%d metrics are too many for %s, which takes %d: the rest needs a second alarm", len(want), name, mostMetrics)
+		}
+	}
+	// The gateway's alarms are about responses that no function knows of, so they subtract those of each outcome.
+	for _, outcome := range outcomes() {
+		if !slices.Contains(subtracted, outcome) {
+			f.add("the alarms of the gateway count the functions' own %s", outcome)
 		}
 	}
 	for title := range chapters {

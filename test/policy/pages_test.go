@@ -56,6 +56,7 @@ type model struct {
 
 	alarms, alarmMetrics int
 	metrics, idleMetrics int
+	failing              int                // metrics that exist only while versions of functions fail
 	runs                 map[string]float64 // of the schedules in a month, by function
 	used                 map[string]bool    // the names of units, quotas and prices that a page needs
 }
@@ -74,7 +75,12 @@ func readModel(s *templateFile) (*model, error) {
 	}
 	for _, alarm := range s.resources("AWS::CloudWatch::Alarm") {
 		m.alarms++
-		m.alarmMetrics += len(watched(alarm))
+		for _, metric := range watched(alarm) {
+			m.alarmMetrics++
+			if strings.Contains(metric, " version=") {
+				m.failing++ // one version of the function
+			}
+		}
 	}
 	period := regexp.MustCompile(`^rate\((\d+) (minute|hour)s?\)$`)
 	for _, schedule := range s.resources("AWS::Scheduler::Schedule") {
@@ -318,6 +324,7 @@ func (m *model) fixed() (text string, idle float64) {
 		each(fmt.Sprintf("%d alarms, by their metrics", m.alarms), m.alarmMetrics, "alarm_metric")
 		metric := m.price("metric", region)
 		add("Custom metrics", float64(m.metrics), metric, float64(m.idleMetrics)*metric, float64(m.metrics)*metric)
+		add("Custom metrics of versions that fail, while they fail", float64(m.failing), metric, 0, float64(m.failing)*metric)
 		each("Dashboard", 1, "dashboard")
 		each("Secrets of the service's own vendor accounts", 4, "secret")
 		one := operationUnits{}

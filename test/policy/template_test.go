@@ -45,6 +45,10 @@ var facts = []fact{
 	{"Api", "BinaryMediaTypes", "[*/*]"},
 	{"Api", "Body.openapi", "3.0.1"},
 	{"Api", "EndpointConfiguration", "{Types: [REGIONAL]}"},
+	// TLS 1.2 or later: without a policy a regional API takes 1.0, and a policy of this kind needs the mode. BASIC routes as before
+	// ("Security policies for REST APIs in API Gateway", API Gateway developer guide).
+	{"Api", "SecurityPolicy", "SecurityPolicy_TLS13_1_2_2021_06"},
+	{"Api", "EndpointAccessMode", "BASIC"},
 	{"ApiStage", "MethodSettings", "[{DataTraceEnabled: false, HttpMethod: *, LoggingLevel: OFF, MetricsEnabled: CountsInFull ? true : false, " +
 		"ResourcePath: /*, ThrottlingBurstLimit: ${ApiBurst}, ThrottlingRateLimit: ${ApiRequestsPerSecond}}]"},
 	{"AWS::Lambda::Permission", "FunctionName", "~\\$\\{\\w+FunctionAliaslive\\}"},
@@ -103,6 +107,7 @@ var facts = []fact{
 	{"SettleFunctionEveryMinute", "ScheduleExpression", "rate(1 minute)"},
 	{"RatesyncFunctionEveryHour", "ScheduleExpression", "rate(1 hour)"},
 	{"AWS::Lambda::EventInvokeConfig", "Qualifier", "live"},
+	{"AWS::Lambda::EventInvokeConfig", "DestinationConfig", "{}"}, // docs/decisions.md#failed-runs
 	{"SettleFunctionEventInvokeConfig", "MaximumRetryAttempts", "0"},
 	{"SettleFunctionEventInvokeConfig", "MaximumEventAgeInSeconds", "60"},
 	{"RatesyncFunctionEventInvokeConfig", "MaximumRetryAttempts", "2"},
@@ -144,7 +149,7 @@ var facts = []fact{
 	{"AWS::CloudWatch::Alarm", "ComparisonOperator", "GreaterThanOrEqualToThreshold"},
 	{"\\w+CanaryAlarm", "AlarmActions", ""},
 	{"\\w+CanaryAlarm", "OKActions", ""},
-	{"\\w+CanaryAlarm", "AlarmDescription", "~The new version of .+ fails: its deployment is rolled back"},
+	{"\\w+CanaryAlarm", "AlarmDescription", "~The new version of .+ fails: its deployment is rolled back\\. Runbook: canary"},
 	{"\\w+SilentAlarm", "TreatMissingData", "ignore"},
 	{"\\w+SilentAlarm", "Metrics.0.Expression", "FILL(runs, REPEAT) - FILL(runs, 0)"},
 	{"GatewayThrottledAlarm", "Metrics.0.Expression", "IF(count > ${ApiBurst}, unknown, 0)"},
@@ -155,12 +160,12 @@ var facts = []fact{
 	{"SlowAlarm", "Metrics.3.Expression", "settle * 28 / 55"},
 
 	// What each alarm watches; stageAlarms has those of all functions and tables.
-	{"\\w+CanaryAlarm", "watched", "[AWS/Lambda Errors Sum FunctionName=${{stem}Function} Resource=${{stem}Function}:live ExecutedVersion=${{stem}FunctionVersion.Version}]"},
 	{"FailuresAlarm", "watched", "[" + outcome + "error]"},
 	{"GatewayErrorsAlarm", "watched", "[AWS/ApiGateway 5XXError" + gateway + ", " + outcome + "error, " + outcome + "paused, " + outcome + "unavailable, " +
 		outcome + "uncertain, " + outcome + "vendor_failed]"},
-	{"GatewayThrottledAlarm", "watched", "[AWS/ApiGateway 4XXError" + gateway + ", AWS/ApiGateway Count" + gateway + ", " + outcome + "insufficient_funds, " +
-		outcome + "refused, " + outcome + "throttled, " + outcome + "unauthorized]"},
+	{"GatewayThrottledAlarm", "watched", "[AWS/ApiGateway 4XXError" + gateway + ", AWS/ApiGateway Count" + gateway + ", " + outcome + "daily_limit, " +
+		outcome + "guessed, " + outcome + "insufficient_funds, " + outcome + "recipient_limit, " + outcome + "refused, " + outcome + "throttled, " +
+		outcome + "unauthorized]"},
 	{"VendorFailuresAlarm", "watched", "[" + outcome + "unavailable, " + outcome + "vendor_failed, SVC/${Stage} StaleSecrets Sum]"},
 	{"AuthenticationFailuresAlarm", "watched", "[" + outcome + "unauthorized]"},
 	{"GuessingAlarm", "watched", "[" + outcome + "guessed]"},
@@ -563,9 +568,17 @@ func TestTemplateFindings(t *testing.T) {
 		want string
 	}{
 		{"Resources Wallets Properties BillingMode", "PAY_PER_REQUESTS", `Wallets: BillingMode is "PAY_PER_REQUESTS"`},
+		{"Resources Api Properties SecurityPolicy", nil, "Api: SecurityPolicy is"},
+		{"Resources Api Properties SecurityPolicy", "TLS_1_0", "Api: SecurityPolicy is"},
 		{"Resources Wallets DeletionPolicy", nil, `Wallets: /DeletionPolicy is ""`},
-		{"Resources SmsCanaryAlarm Properties MetricName", "Throttles", "SmsCanaryAlarm: watched is"},
+		{"Resources SmsCanaryAlarm Properties Metrics 1 MetricStat Metric MetricName", "Throttles", "SmsCanaryAlarm watches"},
+		{"Resources SmsCanaryAlarm Properties Metrics 2 MetricStat", nil, "SmsCanaryAlarm watches"},
+		{"Resources SettleCanaryAlarm Properties MetricName", "Throttles", "SettleCanaryAlarm watches"},
+		{"Resources SmsCanaryAlarm Properties AlarmDescription", "The new version of SMS fails: its deployment is rolled back", "SmsCanaryAlarm: AlarmDescription is"},
 		{"Resources PdfFunction", nil, "nothing is a PdfFunction"},
+		// docs/decisions.md#failed-runs: without a destination, the alarms have to count failed and throttled runs.
+		{"Resources ErrorsAlarm Properties Metrics 6 MetricStat", nil, "ErrorsAlarm watches"},
+		{"Resources ThrottlesAlarm Properties Metrics 6 MetricStat", nil, "ThrottlesAlarm watches"},
 		{"Rules HostedZoneId Assertions", nil, ": Rules.HostedZoneId.Assertions.0.Assert is"},
 		{"Resources ApiStage Properties AccessLogSetting Fn::If 1 Format", `{"path":"$context.path"}`, "ApiStage: AccessLogSetting is"},
 		{"Resources DeploymentRole Properties ManagedPolicyArns +", "arn:aws:iam::aws:policy/AdministratorAccess", "DeploymentRole: ManagedPolicyArns is"},
@@ -606,11 +619,16 @@ func TestTemplateFindings(t *testing.T) {
 		{variables + "STAGE", "{{resolve:secretsmanager:svc/dev/sms}}", "a dynamic reference"},
 		{"Resources PdfRenderFunction Properties Environment Variables WALLETS_TABLE", "wallets", "PdfRenderFunction knows WALLETS_TABLE"},
 		{"Resources FaxFunction", object{"Type": "AWS::Lambda::Function", "Properties": object{}}, "ErrorsAlarm watches"},
+		{"Resources FaxFunction", object{"Type": "AWS::Lambda::Function", "Properties": object{}}, "11 metrics are too many for ErrorsAlarm, which takes 10"},
+		{"Resources FaxFunction", object{"Type": "AWS::Lambda::Function", "Properties": object{}}, "11 metrics are too many for ThrottlesAlarm"},
+		{"Resources FaxFunction", object{"Type": "AWS::Lambda::Function", "Properties": object{}}, "11 metrics are too many for SlowAlarm"},
 		{"Resources Faxes", object{"Type": "AWS::DynamoDB::Table"}, "TablesThrottledAlarm watches"},
+		{"Resources Faxes", object{"Type": "AWS::DynamoDB::Table"}, "12 metrics are too many for TablesThrottledAlarm"},
 		{"Resources LowWalletsAlarm Properties AlarmDescription", "Low. Runbook: nowhere", "docs/runbook.md has no chapter nowhere"},
 		{"Resources LowWalletsAlarm Properties AlarmDescription", "Low. Runbook: throttles", "the chapter low-wallets, which no alarm names"},
 		{"Resources CreditsSpentAlarm Properties Dimensions", []any{object{"Name": "flavour", "Value": "sms_send"}}, "which nothing prints"},
 		{"Resources FailuresAlarm Properties Dimensions 0 Value", "failed", "which no response has"},
+		{"Resources GatewayThrottledAlarm Properties Metrics 5 MetricStat Metric Dimensions 0 Value", "error", "count the functions' own unauthorized"},
 		{"Resources RatesAlarm Properties Metrics 1 ReturnData", true, "RatesAlarm returns 2 values"},
 		{"Resources RatesAlarm Properties Metrics 0 Expression", "MAX([old, failing])", "RatesAlarm has the metrics"},
 		{"Resources ErrorsAlarm Properties Metrics +", object{"MetricStat": object{}}, "ErrorsAlarm watches 11 metrics"},

@@ -205,7 +205,11 @@ func TestRedeploy(t *testing.T) {
 	if err := terminal.redeploy(t.Context(), p, "eu-west-1"); err == nil || !strings.Contains(err.Error(), "no tables") {
 		t.Errorf("without tables: %v", err)
 	}
-	c.commands, terminal.err = nil, nil
+	c.refuse, c.tables["svc-prod-ledger"], terminal.err = "change-set-create-complete", true, nil
+	if err := terminal.redeploy(t.Context(), p, "eu-west-1"); err == nil || !strings.Contains(err.Error(), "describe-events --stack-name svc-prod --filters FailedEvents=true") {
+		t.Errorf("a change set that is refused: %v", err)
+	}
+	c.refuse, c.commands, terminal.err = "", nil, nil
 	for _, name := range []string{"svc-prod-ledger", "svc-prod-projects", "svc-prod-wallets"} {
 		c.tables[name] = true
 	}

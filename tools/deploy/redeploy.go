@@ -128,7 +128,11 @@ func (t *terminal) changeSet(ctx context.Context, s stage, region, url string) {
 	t.call(ctx, "aws", "cloudformation", "create-change-set", "--region", region, "--stack-name", s.stack, "--change-set-name", changeSet,
 		"--change-set-type", "CREATE", "--import-existing-resources", "--template-url", url, "--capabilities", "CAPABILITY_IAM",
 		"--parameters", pairs(s.parameters, "ParameterKey", "ParameterValue"), "--tags", pairs(s.tags, "Key", "Value"))
+	created := t.err == nil
 	t.call(ctx, "aws", "cloudformation", "wait", "change-set-create-complete", "--region", region, "--stack-name", s.stack, "--change-set-name", changeSet)
+	if created && t.err != nil { // the early validation, for example
+		t.err = fmt.Errorf("%w; the reason: aws cloudformation describe-events --stack-name %s --filters FailedEvents=true --region %s", t.err, s.stack, region)
+	}
 }
 
 // kept are the tables that outlive a stack.

@@ -245,7 +245,7 @@ func (f *flight) leftovers(ctx context.Context) {
 		if f.Failed("table", name, err) {
 			return
 		}
-		f.Add(app.Broken, "table", name, "a former stack left it, and sam deploy would end in \"already exists\"",
+		f.Add(app.Broken, "table", name, "a former stack left it, and CloudFormation would refuse the change set (ResourceExistenceCheck)",
 			"Deploy with the tables, or delete them: docs/uninstall.md, Deploy again.")
 	}
 }

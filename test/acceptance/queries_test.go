@@ -1,0 +1,100 @@
+package acceptance
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"svcapi/local/template"
+	"svcapi/test/insights"
+)
+
+// TestQueries: each query of docs/runbook.md and of the dashboard finds what it is for in the lines of compiled functions
+// and of the platform, and those about failures find nothing where nothing fails.
+func TestQueries(t *testing.T) {
+	local(t)
+	t.Parallel()
+	_, event, binaries := compiled(t)
+	f, _ := fixture.stack.Template.Function("sms")
+	run := func(f template.Function, names ...string) []string {
+		var payloads [][]byte
+		for _, name := range names {
+			_, payload := event(name)
+			payloads = append(payloads, payload)
+		}
+		log := deployed(t, f, binaries[f.LogicalID], "7", metrics{}, payloads...)
+		return strings.Split(strings.TrimSuffix(log, "\n"), "\n")
+	}
+	healthy := run(f, "sms-send-unicode", "sms-send-byok")
+	lines := slices.Concat(healthy,
+		run(withVariable(f, "PROJECTS_TABLE", "svc-local-nothing"), "sms-send-byok"),
+		run(withVariable(f, "PROJECT_CACHE_SECONDS", "soon"), "sms-send-byok"),
+		run(f, slices.Repeat([]string{"sms-send-unauthorized"}, 101)...),
+		run(f, "sms-send-rejected"))
+	var first struct {
+		RequestID string `json:"request_id"`
+	}
+	if err := json.Unmarshal([]byte(healthy[0]), &first); err != nil {
+		t.Fatal(err)
+	}
+	type wanted struct {
+		query string // a part that no other query has
+		fails bool
+		found []insights.Row
+	}
+	const fails = true
+	cases := []wanted{
+		{`request_id = `, !fails, []insights.Row{{"operation": "sms_send", "outcome": "success"}}},
+		{`outcome = "error"`, fails, []insights.Row{{"operation": "sms_send", "count()": 1.0}}},
+		// local/lambda TestFailures has a run that is out of time.
+		{`level = "ERROR"`, fails, []insights.Row{{"record.errorType": "Runtime.ExitError"}, {"message": "start"}, {"outcome": "error"}}},
+		{`ispresent(version)`, fails, []insights.Row{{"version": f.Name + ":7", "operation": "sms_send", "failures": 1.0}}},
+		{`["vendor_failed", "unavailable"]`, fails, []insights.Row{{"project": "demo-managed", "vendor": "quicksend", "count()": 1.0}}},
+		{`outcome = "unauthorized"`, fails, []insights.Row{{"operation": "sms_send", "count()": 100.0}}},
+		{`outcome = "guessed"`, fails, []insights.Row{{"source": "127.0.0.1", "count()": 1.0}}},
+		{`sum(Credits)`, !fails, []insights.Row{{"project": "demo-managed", "credits": 20000.0}}},
+		{`"unusual spending"`, fails, nil}, // functions/settle TestSpendingOfWallets
+		{`count(*) as requests`, !fails, []insights.Row{{"operation": "sms_send", "outcome": "success"}, {"outcome": "vendor_failed", "requests": 1.0}}},
+		{`pct(Duration, 99)`, !fails, []insights.Row{{"operation": "sms_send", "vendor": "quicksend"}}},
+	}
+	seen := 0
+	for _, page := range []string{"docs/runbook.md", "template.yaml"} {
+		text, err := os.ReadFile(inRoot(t, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, query := range insights.Queries(string(bytes.ReplaceAll(text, []byte("9ed060e6-..."), []byte(first.RequestID)))) {
+			seen++
+			i := slices.IndexFunc(cases, func(c wanted) bool { return strings.Contains(query, c.query) })
+			if i < 0 {
+				t.Errorf("%s: no case has the query %s", page, query)
+				continue
+			}
+			rows, err := insights.Run(query, lines)
+			if err != nil {
+				t.Errorf("%s: %s: %v", page, query, err)
+			}
+			for _, want := range cases[i].found {
+				if !slices.ContainsFunc(rows, func(row insights.Row) bool {
+					for field, value := range want {
+						if row[field] != value {
+							return false
+						}
+					}
+					return true
+				}) {
+					t.Errorf("%s: %s finds no %v in %d rows", page, query, want, len(rows))
+				}
+			}
+			if rows, _ := insights.Run(query, healthy); cases[i].fails && len(rows) > 0 {
+				t.Errorf("%s: %s finds in healthy lines %v", page, query, rows)
+			}
+		}
+	}
+	if seen != len(cases) {
+		t.Errorf("%d queries, want %d", seen, len(cases))
+	}
+}
