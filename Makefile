@@ -69,7 +69,7 @@ test: programs ## everything but what make test-nightly has: checks, unit tests,
 # schedules assumes.
 .PHONY: test-units test-contract test-local test-schedules test-race test-nightly
 
-# make check has vetted every package.
+# make lint vets every package.
 test-units:
 	$(SHARED) go test -vet=off -p 2 -timeout 15m $(UNITS)
 	$(SHARED) go test -vet=off -count=1 -p 2 -timeout 15m $(HOSTS)
@@ -159,17 +159,14 @@ NPM  := .local/npm/.ready
 export AWS_DEFAULT_REGION ?= eu-west-1
 export SAM_CLI_TELEMETRY  := 0
 
-.PHONY: check format vet lint template openapi sam-build policy pages checkov vulnerabilities browser-age emulator
+.PHONY: check format lint template openapi sam-build policy pages checkov vulnerabilities browser-age emulator
 
-check: format vet policy template openapi ## formatting, vet, template, OpenAPI document, policies; make lint sam-build checkov are jobs of their own
+check: format policy template openapi ## formatting, template, OpenAPI document, policies; make lint sam-build checkov are jobs of their own
 
 format:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -d $$(git ls-files '*.go'); exit 1; }
 
-vet:
-	go vet ./...
-
-lint: $(LINT)
+lint: $(LINT) ## golangci-lint, go vet's analyses among them
 	$(LINT) run ./...
 
 # Each check finds errors that the others miss: sam validate, its lint, and cfn-lint over the template that SAM generates.

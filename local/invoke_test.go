@@ -21,6 +21,7 @@ import (
 // TestEvents runs every event of the folder events through its compiled function, against a stack that runs, and compares
 // the response with the expected one.
 func TestEvents(t *testing.T) {
+	t.Parallel()
 	root, err := workdir.Root()
 	if err != nil {
 		t.Fatal(err)
@@ -127,6 +128,7 @@ func matches(want, got any) bool {
 // TestInvokeAlone checks that an event finds a stack of its own where none runs, also where one was killed and left its
 // demo file.
 func TestInvokeAlone(t *testing.T) {
+	t.Parallel()
 	root, err := workdir.Root()
 	if err != nil {
 		t.Fatal(err)

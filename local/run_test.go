@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/url"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -17,15 +19,24 @@ import (
 	"svcapi/local/workdir"
 )
 
-// compiled returns this program where make builds it, so that it is linked only after a change.
-func compiled(t *testing.T) string {
-	t.Helper()
+// linked links this program where make builds it, so that it is linked only after a change.
+var linked = sync.OnceValues(func() (string, error) {
 	binary, err := workdir.Local("bin", "local")
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
-	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, output)
+	output, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w\n%s", err, output)
+	}
+	return binary, err
+})
+
+func compiled(t *testing.T) string {
+	t.Helper()
+	binary, err := linked()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return binary
 }
@@ -49,6 +60,7 @@ func started(t *testing.T, binary, dir string) (*exec.Cmd, *bufio.Scanner) {
 // TestRun checks what make run promises: it says where everything is and how to send, and a signal, while it starts or
 // afterwards, ends everything and leaves no file.
 func TestRun(t *testing.T) {
+	t.Parallel()
 	binary := compiled(t)
 	for name, c := range map[string]struct {
 		signal syscall.Signal
@@ -57,6 +69,7 @@ func TestRun(t *testing.T) {
 		"Ctrl-C": {syscall.SIGINT, "Ctrl-C ends everything"}, "SIGTERM while starting": {syscall.SIGTERM, "creating tables"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			cmd, lines := started(t, binary, dir)
 			var text strings.Builder
@@ -118,6 +131,7 @@ func TestRun(t *testing.T) {
 
 // TestRunEndsWithItsStarter checks that a stack does not outlive a starter that dies without a word.
 func TestRunEndsWithItsStarter(t *testing.T) {
+	t.Parallel()
 	binary, dir := compiled(t), t.TempDir()
 	// The shell stays the parent: it has a further command to run.
 	shell := exec.CommandContext(t.Context(), "sh", "-c", `"$0" run "$1"; true`, binary, dir)

@@ -11,6 +11,7 @@ import (
 	"html/template"
 	"path"
 	"strings"
+	"sync"
 
 	"svcapi/shared/credit"
 )
@@ -61,8 +62,9 @@ func newFiles(openAPI []byte, prices credit.Prices, credentials demo) (map[strin
 // newFile returns a file with the content type of its name.
 func newFile(name string, content []byte) *file {
 	sum := sha256.Sum256(content)
-	kind := kinds[cmp.Or(path.Ext(name), ".html")] // the page itself has no extension
-	return &file{kind: kind, plain: content, gzipped: compress(content), etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
+	kind := kinds[cmp.Or(path.Ext(name), ".html")]                        // the page itself has no extension
+	gzipped := sync.OnceValue(func() []byte { return compress(content) }) // no visitor waits for a file of another one
+	return &file{kind: kind, plain: content, gzipped: gzipped, etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
 }
 
 // readParts returns the parts of the page by name, and a digest of all parts. The digest is in their paths, so that

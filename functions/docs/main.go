@@ -2,6 +2,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -17,11 +18,8 @@ import (
 
 func main() {
 	cfg, err := settings.Read[config]()
-	if err != nil {
-		telemetry.Exit(fmt.Errorf("configuration: %w", err))
-	}
-	prices, err := credit.ReadPrices(credit.FromEnvironment)
-	if err != nil {
+	prices, missing := credit.ReadPrices(credit.FromEnvironment)
+	if err = errors.Join(err, missing); err != nil {
 		telemetry.Exit(fmt.Errorf("configuration: %w", err))
 	}
 	files := sync.OnceValue(func() map[string]*file {

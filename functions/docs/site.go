@@ -42,10 +42,11 @@ type site struct {
 
 // file is one file.
 type file struct {
-	kind           string // Content-Type
-	plain, gzipped []byte
-	etag           string
-	lasting        bool // the path changes with the content
+	kind    string // Content-Type
+	plain   []byte
+	gzipped func() []byte
+	etag    string
+	lasting bool // the path changes with the content
 }
 
 // ServeHTTP implements http.Handler.
@@ -107,7 +108,7 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	body := f.plain
 	if acceptsGzip(r.Header.Values("Accept-Encoding")) {
 		h.Set("Content-Encoding", "gzip")
-		body = f.gzipped
+		body = f.gzipped()
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	_, _ = w.Write(body) // a write into memory cannot fail

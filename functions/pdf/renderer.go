@@ -21,7 +21,7 @@ const timeForResult = time.Second
 
 // renderer calls the function pdfrender (docs/decisions.md#pdf-renderer).
 type renderer struct {
-	client   func() *lambda.Client
+	client   *lambda.Client
 	function string
 	after    afterResponse
 }
@@ -30,15 +30,10 @@ type renderer struct {
 type afterResponse func(ctx context.Context, name string, work func(context.Context) error)
 
 func newRenderer(cfg aws.Config, function string, after afterResponse) *renderer {
-	http := dynamo.Streaming()
-	// Each call has a client of its own: two streams of one client share the state of a decoder (smithy-go 1.28.8,
-	// internal/eventstream), and the end of a failed stream may be read beside the next call.
-	return &renderer{function: function, after: after, client: func() *lambda.Client {
-		return lambda.NewFromConfig(cfg, func(o *lambda.Options) {
-			o.HTTPClient = http
-			o.Retryer = aws.NopRetryer{} // the method render decides which calls are repeated
-		})
-	}}
+	return &renderer{function: function, after: after, client: lambda.NewFromConfig(cfg, func(o *lambda.Options) {
+		o.HTTPClient = dynamo.Streaming()
+		o.Retryer = aws.NopRetryer{} // the method render decides which calls are repeated
+	})}
 }
 
 // render returns the result of an event. A renderer that dies is replaced once, while the time lasts: a render has no effect
@@ -75,7 +70,7 @@ func (r *renderer) call(ctx context.Context, payload []byte, maxBytes int64) (ev
 	// The end of the stream is read after the response, when ctx has ended.
 	streaming, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer context.AfterFunc(ctx, cancel)()
-	out, err := r.client().InvokeWithResponseStream(streaming, &lambda.InvokeWithResponseStreamInput{FunctionName: &r.function, Payload: payload})
+	out, err := r.client.InvokeWithResponseStream(streaming, &lambda.InvokeWithResponseStreamInput{FunctionName: &r.function, Payload: payload})
 	if err != nil {
 		cancel()
 		return event.Result{}, errors.Join(context.Cause(ctx), err)

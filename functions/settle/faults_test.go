@@ -31,7 +31,7 @@ import (
 
 var (
 	scheduleSeed  = flag.Int64("schedule", -1, "replay the fault schedule of this seed alone, with its trace")
-	scheduleCount = flag.Int("schedules", 500, "fault schedules on the fixed seed, and a fifth of them on another seed")
+	scheduleCount = flag.Int("schedules", 200, "fault schedules on the fixed seed, and a fifth of them on another seed")
 )
 
 const (

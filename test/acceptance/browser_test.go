@@ -14,6 +14,7 @@ import (
 	"github.com/go-rod/rod/lib/cdp"
 	"github.com/go-rod/rod/lib/launcher"
 	"github.com/go-rod/rod/lib/proto"
+	"golang.org/x/sync/semaphore"
 
 	"svcapi/local/chromium"
 )
@@ -31,7 +32,7 @@ type tab struct {
 // browser is the project's Chromium. The first test that needs the browser starts it, and close ends it.
 type browser struct {
 	once sync.Once
-	held sync.Mutex // by the test with an open page: several pages would wait for one another's processor time
+	held *semaphore.Weighted // by the tests with open pages: more than two would wait for one another's processor time
 	end  func()
 	rod  *rod.Browser
 	err  error
@@ -41,8 +42,10 @@ type browser struct {
 func newBrowser(t *testing.T) *rod.Browser {
 	t.Helper()
 	b := &fixture.browser
-	b.held.Lock()
-	t.Cleanup(b.held.Unlock)
+	if err := b.held.Acquire(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.held.Release(1) })
 	b.once.Do(func() { b.rod, b.end, b.err = startBrowser(filepath.Join(fixture.dir, "browser")) })
 	if b.err != nil {
 		t.Fatal(b.err)

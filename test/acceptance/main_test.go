@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"golang.org/x/sync/semaphore"
 
 	"svcapi/local/build"
 	"svcapi/local/stack"
@@ -69,7 +70,7 @@ func run(m *testing.M) (code int) {
 		return failed(err)
 	}
 	defer os.RemoveAll(dir)
-	fixture = &system{dir: dir}
+	fixture = &system{dir: dir, browser: browser{held: semaphore.NewWeighted(2)}}
 	if err := fixture.start(context.Background()); err != nil {
 		return failed(err)
 	}

@@ -241,13 +241,14 @@ func TestPageIsAccessible(t *testing.T) {
 				v.click(t, "#contents summary")
 			}
 			v.operation(t, "sendSms")
-			v.axe(t, axe, ":root")
 			if c.name == "light" {
 				for _, item := range fixture.spec.Paths.Map() {
 					for _, operation := range item.Operations() {
 						v.operation(t, operation.OperationID)
 					}
 				}
+			}
+			if c.name != "dark phone" { // the phone's layout and the dark colours have been seen
 				v.axe(t, axe, ":root")
 			}
 			if wide := v.eval(t, `(width) => String(document.documentElement.scrollWidth - width)`, c.width); wide != "0" && !strings.HasPrefix(wide, "-") {

@@ -2,17 +2,18 @@ package event
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"svcapi/shared/pattern"
 )
 
 // Range is the pages from First to Last.
 type Range struct{ First, Last int }
 
 // rangeForm is a page number, or a range of page numbers, from 1 to 9999.
-var rangeForm = regexp.MustCompile(`^([1-9][0-9]{0,3})(?:-([1-9][0-9]{0,3}))?$`)
+var rangeForm = pattern.New(`^([1-9][0-9]{0,3})(?:-([1-9][0-9]{0,3}))?$`)
 
 // MaxRanges is the longest text of page ranges in characters.
 const MaxRanges = 255
@@ -21,7 +22,7 @@ const MaxRanges = 255
 // page lastStart has pages in each range of the text. The result is false for a text of another form.
 func ParseRanges(text string) (list []Range, lastStart int, ok bool) {
 	for part := range strings.SplitSeq(text, ",") {
-		match := rangeForm.FindStringSubmatch(part)
+		match := rangeForm().FindStringSubmatch(part)
 		if match == nil {
 			return nil, 0, false
 		}
