@@ -275,7 +275,7 @@ def key_compromise(machine, template):
 
 
 def deploy(machine, template):
-    """docs/deploy.md: the first deployment, one that fails, and the settings of the sections."""
+    """docs/deploy.md: the first deployment, and the settings of the sections."""
     account = Account(template)
     machine.follow(account, "deploy", "Deploy in ten minutes", {"--template-file template.yaml": "--template-file .aws-sam/build/template.yaml"})
     want("tables", len(tables(account)), 5)
@@ -288,17 +288,21 @@ def deploy(machine, template):
     gateway = account.client("apigateway")
     stage = gateway.get_stage(restApiId=gateway.get_rest_apis()["items"][0]["id"], stageName="prod")
     want("throttle of a route", stage["methodSettings"]["~1api~1v1~1utilities~1pdf~1generate/ANY"]["throttlingRateLimit"], 20)
+    wrong("a stage that does not exist", lambda: machine.follow(account, "deploy", "Throttle", {"--stage-name prod": "--stage-name prud"}))
     machine.follow(account, "deploy", "Another region", {"PROJECT": "acme"})
     want("tables of the other region", len(account.client("dynamodb", "eu-central-1").list_tables()["TableNames"]), 5)
 
+
+def failed_deployment(machine, template):
+    """docs/deploy.md: what the page says after a first deployment that failed."""
     account = Account(template)
     boundary = "PermissionsBoundaryArn=arn:aws:iam::aws:policy/svc-no-such-policy"
     create = f"sam deploy --config-env dev --parameter-overrides Stage=dev {boundary}"
     wrong("a creation that fails", lambda: machine.shell(create, machine.clone, account.environment()))
     account.create("svc-prod", Stage="prod")
     sms = account.function("Sms")
-    for text in ("one", "two"):  # the version that an update which failed left
-        account.client("lambda").publish_version(FunctionName=sms, Description=text)
+    account.client("lambda").update_function_configuration(FunctionName=sms, Description="the version that a failed update left")
+    account.client("lambda").publish_version(FunctionName=sms)
     out = machine.follow(account, "deploy", "When the first deployment fails", {"FUNCTION": sms, "qualifier N": "qualifier 2"})
     want("the reason is shown", "Scope ARN does not exist" in out, True)
     want("svc-dev", account.client("cloudformation").describe_stacks(StackName="svc-dev")["Stacks"][0]["StackStatus"], "CREATE_COMPLETE")
@@ -351,7 +355,7 @@ def main():
     os.chdir(ROOT)
     template, _ = cut(translated)
     sys.stdout.reconfigure(line_buffering=True)
-    cases = [restore, uninstall, upgrade, key_compromise, deploy, workflows, smoke]
+    cases = [restore, uninstall, upgrade, key_compromise, deploy, failed_deployment, workflows, smoke]
     with tempfile.TemporaryDirectory() as folder:
         machine = Machine(folder, program, svc)
         for case in cases:
