@@ -12,6 +12,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -48,8 +49,8 @@ func run(ctx context.Context, args []string) error {
 		return smoke(ctx, t, args[1], folder, time.Now)
 	case (len(args) == 2 || len(args) == 3) && args[0] == "page":
 		text, err := script(args[1], strings.Join(args[2:], ""))
-		fmt.Print(text)
-		return err
+		_, printErr := os.Stdout.WriteString(text)
+		return errors.Join(err, printErr)
 	}
 	return fmt.Errorf("usage: redeploy STAGE REGION, smoke REGION [FOLDER], or page FILE [HEADING]")
 }

@@ -29,7 +29,8 @@ func script(page, heading string) (string, error) {
 		case heading != "" && title != trimmed:
 			below = strings.TrimSpace(title) == heading
 		case trimmed == "```sh" || skipped:
-			in, prefix, indent = true, "", line[:strings.Index(line, "`")]
+			in, prefix = true, ""
+			indent, _, _ = strings.Cut(line, "`")
 			if skipped {
 				prefix = "# not run, " + reason + ": "
 			}

@@ -40,7 +40,7 @@ var steps = []struct {
 	{"The account is ready", func(r *rehearsal, ctx context.Context) {
 		r.call(ctx, "go", "build", "-o", r.svc, "./cmd/svc")
 		r.tablesAre(ctx, 0)
-		r.operate(ctx, smokeStage, "preflight")
+		r.operate(ctx, "preflight")
 	}},
 	{"The build", func(r *rehearsal, ctx context.Context) { r.call(ctx, "sam", "build") }},
 	{"A creation that fails leaves nothing", func(r *rehearsal, ctx context.Context) {
@@ -50,9 +50,9 @@ var steps = []struct {
 	}},
 	{"Its repetition succeeds", func(r *rehearsal, ctx context.Context) {
 		r.deploy(ctx)
-		r.operate(ctx, smokeStage, "project create Rehearsal --id "+smokeProject)
-		r.operate(ctx, smokeStage, "credit grant "+smokeProject+" "+smokeCredits+" --reason rehearsal --id "+r.grant)
-		r.operate(ctx, smokeStage, "rates sync")
+		r.operate(ctx, "project create Rehearsal --id "+smokeProject)
+		r.operate(ctx, "credit grant "+smokeProject+" "+smokeCredits+" --reason rehearsal --id "+r.grant)
+		r.operate(ctx, "rates sync")
 		r.healthy(ctx)
 	}},
 	{"Acceptance tests, without an SMS", (*rehearsal).acceptance},
@@ -122,8 +122,8 @@ func (r *rehearsal) words(format string, names ...any) []string {
 	return append(strings.Fields(fmt.Sprintf(format, names...)), "--region", r.region)
 }
 
-func (r *rehearsal) operate(ctx context.Context, stage, text string) {
-	r.call(ctx, r.svc, r.words("%s --stage %s", text, stage)...)
+func (r *rehearsal) operate(ctx context.Context, text string) {
+	r.call(ctx, r.svc, r.words("%s --stage %s", text, smokeStage)...)
 }
 
 // deployment returns the arguments of "sam deploy".
@@ -170,7 +170,7 @@ func (r *rehearsal) deleteStack(ctx context.Context) {
 // healthy protects the tables, and checks money and the stage.
 func (r *rehearsal) healthy(ctx context.Context) {
 	for _, command := range []string{"protect", "ledger verify", "doctor"} {
-		r.operate(ctx, smokeStage, command)
+		r.operate(ctx, command)
 	}
 }
 
