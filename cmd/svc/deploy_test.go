@@ -25,17 +25,24 @@ import (
 	"svcapi/test/proxytest"
 )
 
-// account is an AWS account as preflight sees it.
+const smsRole = "arn:aws:iam::123456789012:role/svc-prod-SmsRole"
+
+// account is an AWS account as svc sees it.
 type account struct {
-	stack       string   // status; empty: there is no stack
+	stack       string // status; empty: there is no stack
+	parameters  map[string]string
 	tables      []string // names
 	refuse      string   // a service that refuses access
 	concurrency int      // 0: 1,000
 	rate        int      // 0: 10,000
+	code        int64    // MiB of 1,000 of code storage
 	logRole     bool
+	origins     []string  // the origination identities that the role of the function sms may send from
+	simulated   *[]string // those of calls that were simulated
 }
 
-// ServeHTTP implements http.Handler for the calls of preflight.
+// ServeHTTP implements http.Handler for the calls of preflight, of rekey and of the check of a right. The decisions of IAM are
+// those of the API reference of SimulatePrincipalPolicy.
 func (a account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	service := strings.Split(r.Header.Get("Authorization"), "/")[3]
@@ -52,7 +59,24 @@ func (a account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		fmt.Fprint(w, `<ErrorResponse><Error><Code>ValidationError</Code><Message>Stack with id svc-prod does not exist</Message></Error></ErrorResponse>`)
 	case service == "cloudformation":
-		fmt.Fprintf(w, `<DescribeStacksResponse><DescribeStacksResult><Stacks><member><StackName>svc-prod</StackName><StackStatus>%s</StackStatus></member></Stacks></DescribeStacksResult></DescribeStacksResponse>`, a.stack)
+		var parameters string
+		for name, value := range a.parameters {
+			parameters += fmt.Sprintf(`<member><ParameterKey>%s</ParameterKey><ParameterValue>%s</ParameterValue></member>`, name, value)
+		}
+		fmt.Fprintf(w, `<DescribeStacksResponse><DescribeStacksResult><Stacks><member><StackName>svc-prod</StackName><StackStatus>%s</StackStatus><Parameters>%s</Parameters>`+
+			`<Outputs><member><OutputKey>SmsFunctionArn</OutputKey><OutputValue>arn:aws:lambda:eu-west-1:123456789012:function:sms</OutputValue></member></Outputs>`+
+			`</member></Stacks></DescribeStacksResult></DescribeStacksResponse>`, a.stack, parameters)
+	case service == "iam":
+		form, _ := url.ParseQuery(string(body))
+		decision, identity := "implicitDeny", form.Get("ResourceArns.member.1")
+		if form.Get("PolicySourceArn") == smsRole && form.Get("ActionNames.member.1") == "sms-voice:SendTextMessage" && slices.Contains(a.origins, identity) {
+			decision = "allowed"
+		}
+		*a.simulated = append(*a.simulated, identity)
+		fmt.Fprintf(w, `<SimulatePrincipalPolicyResponse><SimulatePrincipalPolicyResult><EvaluationResults><member><EvalActionName>sms-voice:SendTextMessage</EvalActionName>`+
+			`<EvalDecision>%s</EvalDecision></member></EvaluationResults></SimulatePrincipalPolicyResult></SimulatePrincipalPolicyResponse>`, decision)
+	case service == "lambda" && strings.HasSuffix(r.URL.Path, "/configuration"):
+		fmt.Fprintf(w, `{"Role":%q}`, smsRole)
 	case service == "dynamodb":
 		var asked struct{ TableName string }
 		if json.Unmarshal(body, &asked); slices.Contains(a.tables, asked.TableName) {
@@ -63,13 +87,18 @@ func (a account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"__type":"com.amazonaws.dynamodb.v20120810#ResourceNotFoundException","message":"none"}`)
 	case service == "lambda" && strings.TrimSuffix(r.URL.Path, "/") == "/2016-08-19/account-settings":
 		n := cmp.Or(a.concurrency, 1000)
-		fmt.Fprintf(w, `{"AccountLimit":{"ConcurrentExecutions":%d,"UnreservedConcurrentExecutions":%d}}`, n, n)
+		fmt.Fprintf(w, `{"AccountLimit":{"ConcurrentExecutions":%d,"UnreservedConcurrentExecutions":%d,"TotalCodeSize":%d},"AccountUsage":{"TotalCodeSize":%d}}`, n, n, 1000<<20, a.code<<20)
 	case service == "apigateway" && r.URL.Path == "/account":
 		role := map[bool]string{true: `"cloudwatchRoleArn":"arn:aws:iam::123456789012:role/logs",`}[a.logRole]
 		fmt.Fprintf(w, `{%s"throttleSettings":{"rateLimit":%d.0,"burstLimit":5000}}`, role, cmp.Or(a.rate, 10000))
 	default:
 		w.WriteHeader(http.StatusNotFound)
 	}
+}
+
+// hosts sets PdfImageHosts to a list of a length.
+func hosts(length int) string {
+	return "--parameter PdfImageHosts=" + strings.Repeat("a.example,", length/10-1) + "a.example0 "
 }
 
 // TestPreflight: preflight finds what would stop a deployment, and nothing on an account that is ready.
@@ -99,6 +128,18 @@ func TestPreflight(t *testing.T) {
 		"no topic":                 {want: []string{"warning parameter AlarmTopicArn: .*notify no one"}},
 		"a table left":             {account{tables: []string{"svc-prod-wallets"}}, topic, 1, []string{"broken table svc-prod-wallets: .*already exists"}},
 		"a failed creation":        {account{stack: "ROLLBACK_COMPLETE"}, topic, 1, []string{"broken stack svc-prod: .*ROLLBACK_COMPLETE"}},
+		"a creation kept":          {account{stack: "CREATE_FAILED"}, topic, 1, []string{"broken stack svc-prod: .*CREATE_FAILED"}},
+		"a rollback that failed":   {account{stack: "UPDATE_ROLLBACK_FAILED"}, topic, 1, []string{"broken stack svc-prod: .*UPDATE_ROLLBACK_FAILED"}},
+		"an update kept":           {account{stack: "UPDATE_FAILED"}, topic, 1, []string{"broken stack svc-prod: .*UPDATE_FAILED"}},
+		"an import that failed":    {account{stack: "IMPORT_ROLLBACK_FAILED"}, topic, 1, []string{"broken stack svc-prod: .*IMPORT_ROLLBACK_FAILED"}},
+		"a state to come":          {account{stack: "MOVED"}, topic, 1, []string{"broken stack svc-prod: it is MOVED"}},
+		"a rolled back update":     {account{stack: "UPDATE_ROLLBACK_COMPLETE"}, topic, 0, nil},
+		"a change set":             {account{stack: "REVIEW_IN_PROGRESS"}, topic, 0, []string{"warning stack svc-prod: .*REVIEW_IN_PROGRESS"}},
+		"a change set and a table": {account{stack: "REVIEW_IN_PROGRESS", tables: []string{"svc-prod-wallets"}}, topic, 1, []string{"warning stack svc-prod: ", "broken table svc-prod-wallets: "}},
+		"code for 80 %":            {account{code: 800}, topic, 0, nil},
+		"code above 80 %":          {account{code: 801}, topic, 0, []string{"warning quota Lambda code storage: 801 of 1000 MiB"}},
+		"hosts within 4 KB":        {account{}, topic + hosts(3000), 0, nil},
+		"hosts above 4 KB":         {account{}, topic + hosts(4000), 1, []string{"broken environment PdfRenderFunction: its variables have 4[0-9]{3} bytes .*4096"}},
 		"at work":                  {account{stack: "UPDATE_IN_PROGRESS"}, topic, 1, []string{"broken stack svc-prod: .*IN_PROGRESS"}},
 		"a new account":            {account{concurrency: 10}, topic, 1, []string{"broken quota Lambda: .*10 functions at once"}},
 		"too much for PDF":         {account{}, topic + "--parameter PdfConcurrency=901", 1, []string{"broken quota Lambda: .*PdfConcurrency=901"}},
@@ -132,7 +173,8 @@ func TestPreflight(t *testing.T) {
 			}
 			same := slices.EqualFunc(found, c.want, func(f app.Finding, pattern string) bool {
 				text := fmt.Sprintf("%s %s %s: %s", f.Severity, f.Check, f.Subject, f.Detail)
-				return regexp.MustCompile("^"+pattern).MatchString(text) && (f.Advice != "" || c.account.refuse != "")
+				command := !strings.Contains(f.Advice, "aws ") || strings.Contains(f.Advice, " --region eu-west-1 --stack-name svc-prod ")
+				return regexp.MustCompile("^"+pattern).MatchString(text) && command && (f.Advice != "" || c.account.refuse != "")
 			})
 			if !same {
 				t.Errorf("found %+v\nwant %+v", found, c.want)
@@ -152,6 +194,7 @@ func TestPreflight(t *testing.T) {
 	template := " --template " + filepath.Join(root, "template.yaml")
 	for _, c := range []call{
 		{args: "preflight --config-file " + filepath.Join(root, "samconfig.toml") + template, exit: 1, reports: true, out: []string{"broken +tool +go ", "broken +tool +npm "}},
+		{args: "preflight --released" + template, out: []string{"AlarmTopicArn"}, errs: []string{`sam deploy --template-file \S+ --stack-name svc-prod --region eu-west-1\n`}},
 		{args: "preflight --released --all" + template, out: []string{"ok +tool +sam ", "ok +sign-in ", "ok +stack +svc-prod", "ok +quota +Lambda"}, absent: "npm"},
 		{args: "preflight --released", exit: app.ExitUsage, errs: []string{"beside the template"}},
 		{args: "preflight" + template, exit: app.ExitUsage, errs: []string{"samconfig.toml"}},
@@ -160,6 +203,8 @@ func TestPreflight(t *testing.T) {
 	} {
 		c.run(t)
 	}
+	t.Setenv("AWS_REGION", "")
+	call{args: "preflight --released" + template, exit: 1, reports: true, out: []string{`no AWS region +Give --region, .*set AWS_REGION and for sam AWS_DEFAULT_REGION`}}.run(t)
 }
 
 // TestProtect: the tables cannot be deleted and can be recovered afterwards, also where DynamoDB refuses recovery at first, and

@@ -117,7 +117,7 @@ func TestSMSTest(t *testing.T) {
 		{args: "sms test acme twilio --to 0771234567 --yes", exit: app.ExitFailed, errs: []string{"not sent: the vendor could not be reached"}},
 		{args: "sms test acme textlk --env prod --to 0771234567 --yes", out: []string{"accepted by Text.lk"}, errs: []string{"Paid by +the service's own account at Text.lk"}},
 		{args: "sms test acme textlk --env prod --to 0771234567 --yes --output json", out: []string{`"outcome": "accepted"`, `"mode": "managed"`, `"units": 1`}},
-		{args: "sms test acme aws --env prod --to 0771234567 --yes", out: []string{"accepted by AWS"}, errs: []string{"your own AWS credentials"}},
+		{args: "sms test acme aws --env prod --to 0771234567 --yes", out: []string{"accepted by AWS"}, errs: []string{"Signed +by local, your own AWS identity"}},
 		{args: "credit ledger acme", out: []string{"No entries"}},
 	})
 	if calls := vendors.Calls(); len(calls) != 10 {

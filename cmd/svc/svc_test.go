@@ -38,6 +38,7 @@ type fixture struct {
 	stage     string
 	tables    *template.Template // for the stage
 	sandbox   *sandbox.Server
+	vault     *secrets.Server
 	dir       string         // with the file of the local stack
 	announced map[string]any // the content of that file
 	// printed is the output of all commands without the outputs that show a client secret.
@@ -58,13 +59,13 @@ func newFixture(t *testing.T) *fixture {
 			}
 		}
 	})
-	server, err := secrets.Start()
+	f.vault, err = secrets.Start()
 	f.must(err)
-	t.Cleanup(func() { _ = server.Close() })
+	t.Cleanup(func() { _ = f.vault.Close() })
 	f.sandbox, err = sandbox.Start()
 	f.must(err)
 	t.Cleanup(func() { _ = f.sandbox.Close() })
-	f.announced = map[string]any{"stage": f.stage, "dynamodb_url": enginetest.URL(t), "secrets_url": server.URL, "sandbox_url": f.sandbox.URL}
+	f.announced = map[string]any{"stage": f.stage, "dynamodb_url": enginetest.URL(t), "secrets_url": f.vault.URL, "sandbox_url": f.sandbox.URL}
 	f.announce(nil)
 	inner := filepath.Join(f.dir, "a", "b")
 	f.must(os.MkdirAll(inner, 0o755))

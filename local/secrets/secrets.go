@@ -1,6 +1,6 @@
 // Package secrets plays AWS Secrets Manager on a laptop: its wire format (AWS JSON 1.1), its errors and its versions,
-// for the calls and the members that the product and its command line send. The server refuses all others. Secrets are
-// in memory and end with the server.
+// for the calls and the members that the product and its command line send, and which KMS key a version needs. The server
+// refuses all others. Secrets are in memory and end with the server.
 package secrets
 
 import (
@@ -10,9 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -25,6 +27,8 @@ import (
 const (
 	maxValue       = 65536 // bytes
 	recoveryWindow = 30    // days
+	// pageSize is the length of a page of ListSecrets, which may hold fewer secrets than MaxResults.
+	pageSize = 2
 )
 
 const (
@@ -32,17 +36,31 @@ const (
 	previous = "AWSPREVIOUS"
 )
 
+// managedKey is the name of the key aws/secretsmanager in responses of ListSecretVersionIds. All identities of the
+// account may use this key through Secrets Manager (API reference, UpdateSecret, KmsKeyId).
+const managedKey = "DefaultEncryptionKey"
+
 var (
 	namePattern  = regexp.MustCompile(`^[A-Za-z0-9/_+=.@-]{1,512}$`)
 	tokenPattern = regexp.MustCompile(`^[A-Za-z0-9-]{32,64}$`)
-	// scopePattern matches the region from a signature's credential scope.
-	scopePattern = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=[^/]+/\d{8}/([^/]+)/secretsmanager/aws4_request`)
+	// scopePattern matches the access key and the region of a signature's credential scope.
+	scopePattern = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=([^/]+)/\d{8}/([^/]+)/secretsmanager/aws4_request`)
 )
 
 // Server is a running endpoint. Its Close ends the server and its connections. The secrets are gone.
 type Server struct {
 	*http.Server
 	URL string // the base address
+
+	store *store
+}
+
+// Limit replaces the KMS rights of the identity that signs with an access key by rights such as "kms:Decrypt KEY_ARN". An
+// identity without a limit may use every key.
+func (s *Server) Limit(accessKeyID string, rights ...string) {
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	s.store.rights[accessKeyID] = append([]string{}, rights...)
 }
 
 // Start listens on a free port of 127.0.0.1.
@@ -51,19 +69,22 @@ func Start() (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("secrets endpoint: %w", err)
 	}
-	server := &http.Server{Handler: newStore(), ReadHeaderTimeout: 10 * time.Second}
+	store := newStore()
+	server := &http.Server{Handler: store, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = server.Serve(listener) }()
-	return &Server{server, "http://" + listener.Addr().String()}, nil
+	return &Server{server, "http://" + listener.Addr().String(), store}, nil
 }
 
 type version struct {
 	id, value string
 	created   time.Time
+	keys      []string // each of them decrypts the version
 }
 
 // secret holds its versions in the order in which they were current; a secret without a value has none.
 type secret struct {
 	arn, name string
+	key       string    // encrypts new versions
 	deletion  time.Time // zero: not scheduled for deletion
 	versions  []version
 }
@@ -90,17 +111,21 @@ func (s *secret) stage(i int) string {
 type store struct {
 	mu      sync.Mutex
 	secrets map[string]*secret
+	rights  map[string][]string // KMS rights by access key
 	calls   map[string]func(*request) (any, error)
 }
 
 func newStore() *store {
-	s := &store{secrets: map[string]*secret{}}
+	s := &store{secrets: map[string]*secret{}, rights: map[string][]string{}}
 	s.calls = map[string]func(*request) (any, error){
-		"CreateSecret":   s.create,
-		"GetSecretValue": on(s.live, (*secret).get),
-		"PutSecretValue": on(s.live, (*secret).put),
-		"RestoreSecret":  on(s.find, (*secret).restore),
-		"DeleteSecret":   on(s.find, (*secret).delete),
+		"CreateSecret":         s.create,
+		"ListSecrets":          s.list,
+		"GetSecretValue":       on(s.live, (*secret).get),
+		"PutSecretValue":       on(s.live, (*secret).put),
+		"UpdateSecret":         on(s.live, (*secret).update),
+		"ListSecretVersionIds": on(s.find, (*secret).list),
+		"RestoreSecret":        on(s.find, (*secret).restore),
+		"DeleteSecret":         on(s.find, (*secret).delete),
 	}
 	return s
 }
@@ -116,15 +141,46 @@ func on(find func(id string) (*secret, error), call func(*secret, *request) (any
 	}
 }
 
-// request is the union of the calls' inputs. The emulator stores no description, and encrypts nothing with the key.
+// request is the union of the calls' inputs. The emulator stores no description, and encrypts nothing: only a caller with
+// the rights on a version's key gets the version.
 type request struct {
-	Name, SecretID, Description, KmsKeyID string
-	ClientRequestToken                    string
-	SecretString                          *string
-	VersionID, VersionStage               string
+	Name, SecretID, Description string
+	KmsKeyID                    *string
+	ClientRequestToken          string
+	SecretString                *string
+	VersionID, VersionStage     string
+	NextToken                   string
+	IncludePlannedDeletion      bool
+	Filters                     []struct {
+		Key    string
+		Values []string
+	}
 
-	region string
+	region  string
+	limited bool
+	rights  []string // KMS rights of a limited caller
 }
+
+// may reports whether the caller has a KMS right on one of the keys.
+func (r *request) may(action string, keys ...string) bool {
+	return !r.limited || slices.ContainsFunc(keys, func(key string) bool {
+		return key == managedKey || slices.Contains(r.rights, action+" "+key)
+	})
+}
+
+// key returns the key that the request names, else the other key. The empty text names the key aws/secretsmanager, too.
+func (r *request) key(other string) string {
+	switch {
+	case r.KmsKeyID == nil:
+		return other
+	case *r.KmsKeyID == "" || *r.KmsKeyID == "alias/aws/secretsmanager":
+		return managedKey
+	}
+	return *r.KmsKeyID
+}
+
+// errKMS is the error for a caller without a right on the key (AWS re:Post, "secrets-manager-cross-account-key").
+var errKMS = fail("AccessDeniedException", "Access to KMS is not allowed")
 
 // ServeHTTP executes one call.
 func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -163,7 +219,7 @@ func (s *store) call(r *http.Request) (any, error) {
 	if scope == nil {
 		return nil, fail("IncompleteSignatureException", "Credential should be scoped to correct service: 'secretsmanager'.")
 	}
-	in := request{region: scope[1]}
+	in := request{region: scope[2]}
 	body := json.NewDecoder(io.LimitReader(r.Body, 1<<20))
 	body.DisallowUnknownFields()
 	if err := body.Decode(&in); err != nil {
@@ -171,6 +227,7 @@ func (s *store) call(r *http.Request) (any, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	in.rights, in.limited = s.rights[scope[1]]
 	return call(&in)
 }
 
@@ -209,7 +266,10 @@ func (s *store) create(in *request) (any, error) {
 		}
 		return found.add(in)
 	}
-	created := &secret{name: in.Name, arn: fmt.Sprintf("arn:aws:secretsmanager:%s:000000000000:secret:%s-%s", in.region, in.Name, rand.Text()[:6])}
+	created := &secret{
+		name: in.Name, arn: fmt.Sprintf("arn:aws:secretsmanager:%s:000000000000:secret:%s-%s", in.region, in.Name, rand.Text()[:6]),
+		key: in.key(managedKey),
+	}
 	out, err := map[string]any{"ARN": created.arn, "Name": created.name}, error(nil)
 	if in.SecretString != nil {
 		out, err = created.add(in)
@@ -235,9 +295,82 @@ func (s *secret) get(in *request) (any, error) {
 	if in.VersionStage != "" && s.version("", in.VersionStage) != v {
 		return nil, badRequest("You provided a VersionStage that is not associated to the provided VersionId.")
 	}
+	if !in.may("kms:Decrypt", v.keys...) {
+		return nil, errKMS
+	}
 	out := s.result(v)
 	out["CreatedDate"], out["SecretString"] = epoch(v.created), v.value
 	return out, nil
+}
+
+// update sets the key of new versions. The labelled versions can then be read with the new key, too, and still with the
+// previous one; without kms:Decrypt on the previous key or kms:Encrypt on the new one they stay as they are, and the call
+// succeeds. A new value is a version under the new key alone (user guide, "Change the encryption key for an AWS Secrets
+// Manager secret"; API reference, UpdateSecret).
+func (s *secret) update(in *request) (any, error) {
+	key := in.key(s.key)
+	switch {
+	case in.SecretString != nil && s.version(in.ClientRequestToken, "") != nil && in.ClientRequestToken != "":
+		return nil, exists("A resource with the ID you requested already exists.")
+	case in.SecretString != nil && (!in.encrypts(key) || !in.may("kms:Encrypt", key)):
+		return nil, errKMS
+	}
+	for i := range s.versions {
+		v := &s.versions[i]
+		if !slices.Contains(v.keys, key) && in.may("kms:Decrypt", v.keys...) && in.may("kms:Encrypt", key) {
+			v.keys = append(v.keys, key)
+		}
+	}
+	s.key = key
+	if in.SecretString == nil {
+		return map[string]any{"ARN": s.arn, "Name": s.name}, nil
+	}
+	out, err := s.add(in)
+	delete(out, "VersionStages")
+	return out, err
+}
+
+// encrypts reports whether the caller may write a version under a key (user guide, "Secret encryption and decryption").
+func (r *request) encrypts(key string) bool {
+	return r.may("kms:GenerateDataKey", key) && r.may("kms:Decrypt", key)
+}
+
+// list returns the keys of the versions, as ListSecretVersionIds does.
+func (s *secret) list(*request) (any, error) {
+	versions := []map[string]any{}
+	for i, v := range s.versions {
+		versions = append(versions, map[string]any{
+			"VersionId": v.id, "VersionStages": []string{s.stage(i)}, "CreatedDate": epoch(v.created), "KmsKeyIds": v.keys,
+		})
+	}
+	return map[string]any{"ARN": s.arn, "Name": s.name, "Versions": versions}, nil
+}
+
+// list returns a page of the secrets whose names begin with one of the filter's values.
+func (s *store) list(in *request) (any, error) {
+	if len(in.Filters) != 1 || in.Filters[0].Key != "name" || len(in.Filters[0].Values) == 0 {
+		return nil, badParameter("The local endpoint knows one filter, by name.")
+	}
+	page, last := []map[string]any{}, ""
+	for _, name := range slices.Sorted(maps.Keys(s.secrets)) {
+		found := s.secrets[name]
+		named := slices.ContainsFunc(in.Filters[0].Values, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+		if !named || name <= in.NextToken || !found.deletion.IsZero() && !in.IncludePlannedDeletion {
+			continue
+		}
+		if len(page) == pageSize {
+			return map[string]any{"SecretList": page, "NextToken": last}, nil
+		}
+		entry := map[string]any{"ARN": found.arn, "Name": name}
+		if found.key != managedKey {
+			entry["KmsKeyId"] = found.key
+		}
+		if !found.deletion.IsZero() {
+			entry["DeletedDate"] = epoch(found.deletion)
+		}
+		page, last = append(page, entry), name
+	}
+	return map[string]any{"SecretList": page}, nil
 }
 
 func (s *secret) delete(*request) (any, error) {
@@ -267,7 +400,10 @@ func (s *secret) add(in *request) (map[string]any, error) {
 		}
 		return s.result(v), nil
 	}
-	s.versions = append(s.versions, version{cmp.Or(in.ClientRequestToken, uuid.NewString()), *in.SecretString, time.Now()})
+	if !in.encrypts(s.key) {
+		return nil, errKMS
+	}
+	s.versions = append(s.versions, version{cmp.Or(in.ClientRequestToken, uuid.NewString()), *in.SecretString, time.Now(), []string{s.key}})
 	s.versions = s.versions[max(0, len(s.versions)-2):]
 	return s.result(&s.versions[len(s.versions)-1]), nil
 }

@@ -128,7 +128,10 @@ func TestErrors(t *testing.T) {
 		{"PutSecretValue", `{"SecretId":"a","SecretString":"x",` + token + `}`, ""},
 		{"PutSecretValue", `{"SecretId":"a","SecretString":"y",` + token + `}`, "ResourceExistsException"},
 		{"DescribeSecret", `{"SecretId":"here"}`, "UnknownOperationException"},
-		{"ListSecrets", `{}`, "UnknownOperationException"},
+		{"ListSecrets", `{}`, "InvalidParameterException"},
+		{"UpdateSecret", `{"SecretId":"absent"}`, "ResourceNotFoundException"},
+		{"UpdateSecret", `{"SecretId":"leaving"}`, "InvalidRequestException"},
+		{"UpdateSecret", `{"SecretId":"a","SecretString":"x",` + token + `}`, "ResourceExistsException"},
 	} {
 		if got := call(c.operation, c.body, signed); got != c.want {
 			t.Errorf("%s %.80s: %q, want %q", c.operation, c.body, got, c.want)
@@ -139,5 +142,86 @@ func TestErrors(t *testing.T) {
 	}
 	if got := call("GetSecretValue", "{}", other); got != "IncompleteSignatureException" {
 		t.Errorf("signed for another service: %s", got)
+	}
+}
+
+// TestKeys: an identity needs a right on a version's key to read the version, and a change of a secret's key reaches only
+// what the identity that changes it may decrypt and encrypt.
+func TestKeys(t *testing.T) {
+	server, err := Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	as := func(accessKeyID string) *secretsmanager.Client {
+		return secretsmanager.New(secretsmanager.Options{
+			Region: "eu-west-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1,
+			Credentials: credentials.NewStaticCredentialsProvider(accessKeyID, "test", ""),
+		})
+	}
+	ctx, name, value := t.Context(), aws.String("name"), aws.String("value")
+	rights := func(key string) []string {
+		return []string{"kms:Decrypt " + key, "kms:Encrypt " + key, "kms:GenerateDataKey " + key}
+	}
+	server.Limit("ENCRYPTS-NEW", rights("new")...)
+	server.Limit("READS-BOTH", "kms:Decrypt old", "kms:Decrypt new", "kms:GenerateDataKey new")
+	server.Limit("NONE")
+	for _, key := range []string{"old", "new"} {
+		server.Limit(key, "kms:Decrypt "+key)
+	}
+	reads := func(version, want string) {
+		t.Helper()
+		var can []string
+		for _, who := range []string{"old", "new", "NONE"} {
+			_, err := as(who).GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: name, VersionStage: &version})
+			if err == nil {
+				can = append(can, who)
+			} else if !strings.Contains(err.Error(), "AccessDeniedException: Access to KMS is not allowed") {
+				t.Error(err)
+			}
+		}
+		if got := strings.Join(can, " "); got != want {
+			t.Errorf("%s is read by %q, want %q", version, got, want)
+		}
+	}
+	update := func(who, key string, value *string) error {
+		_, err := as(who).UpdateSecret(ctx, &secretsmanager.UpdateSecretInput{SecretId: name, KmsKeyId: &key, SecretString: value})
+		return err
+	}
+	if _, err := as("NONE").CreateSecret(ctx, &secretsmanager.CreateSecretInput{Name: name, SecretString: value, KmsKeyId: aws.String("old")}); err == nil {
+		t.Error("created under a key without a right")
+	}
+	if _, err := as("NONE").CreateSecret(ctx, &secretsmanager.CreateSecretInput{Name: name, SecretString: value}); err != nil {
+		t.Fatal(err) // with the managed key
+	}
+	reads("AWSCURRENT", "old new NONE")
+	for _, step := range []struct {
+		who, key string
+		value    *string
+		want     string
+	}{
+		{"operator", "old", value, "old"},
+		{"NONE", "old", nil, "old"},         // changes nothing
+		{"READS-BOTH", "new", nil, "old"},   // no kms:Encrypt: the version stays
+		{"ENCRYPTS-NEW", "new", nil, "old"}, // no kms:Decrypt on the old key: the version stays
+		{"operator", "new", nil, "old new"},
+		{"operator", "new", value, "new"},
+		{"operator", "", value, "old new NONE"},
+	} {
+		if err := update(step.who, step.key, step.value); err != nil {
+			t.Errorf("%+v: %v", step, err)
+		}
+		reads("AWSCURRENT", step.want)
+	}
+	reads("AWSPREVIOUS", "old new NONE") // encrypted again with the key of the last change
+	for _, who := range []string{"NONE", "READS-BOTH"} {
+		if err := update(who, "new", value); err == nil {
+			t.Errorf("%s writes a version under a key without the rights", who)
+		}
+	}
+	reads("AWSCURRENT", "old new NONE")
+	versions, err := as("NONE").ListSecretVersionIds(ctx, &secretsmanager.ListSecretVersionIdsInput{SecretId: name})
+	if err != nil || len(versions.Versions) != 2 || versions.Versions[1].VersionStages[0] != current || versions.Versions[1].KmsKeyIds[0] != managedKey {
+		t.Errorf("%+v, %v", versions, err)
 	}
 }

@@ -29,8 +29,9 @@ type Spec struct {
 	Endpoint string // base URL for integrations without the setting "endpoint"
 	Settings []Field
 	Secrets  []Field
-	// ManagedWithoutSecret means that a Managed integration authenticates with the function's role.
-	ManagedWithoutSecret bool
+	// ManagedAction is the IAM action with which the function's role sends for a Managed integration, which then has no
+	// secret fields. Empty: a Managed integration needs the secret fields, too.
+	ManagedAction string
 }
 
 // EndpointSetting is a setting of every vendor: the base URL of its API.
@@ -66,7 +67,7 @@ func (c *Client) Resolve(ctx context.Context, projectID string, in project.Integ
 			return Account{}, fmt.Errorf("%w: %s: %w", ErrIncomplete, in.Vendor, err)
 		}
 	}
-	needsSecret := len(spec.Secrets) > 0 && (in.Mode != project.Managed || !spec.ManagedWithoutSecret)
+	needsSecret := len(spec.Secrets) > 0 && (in.Mode != project.Managed || spec.ManagedAction == "")
 	if needsSecret {
 		fields, err := secrets.Fields(ctx, in.Kind, account.Owner, in.Environment, in.Vendor)
 		if err != nil {

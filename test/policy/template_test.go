@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"svcapi/cmd/svc/catalog"
 	"svcapi/shared/api"
 	"svcapi/shared/credit"
 )
@@ -30,7 +31,7 @@ const (
 	boundary = "HasBoundary ? ${PermissionsBoundaryArn} : -"
 	withKey  = "HasKey ? ${KmsKeyArn} : -"
 	notifies = "Notifies ? [${AlarmTopicArn}] : -"
-	traced   = "Traces ? ${TracePolicy} : -, HasKey ? ${KeyPolicy} : -]"
+	traced   = "Traces ? ${TracePolicy} : -, ReadsKey ? ${KeyPolicy} : -]"
 	url      = "https://${Api}.execute-api.${AWS::Region}.${AWS::URLSuffix}/${Stage}"
 	stage    = "~.*/restapis/\\$\\{Api\\}/stages/\\$\\{ApiStage\\}"
 	gateway  = " Sum ApiName=${AWS::StackName} Stage=${Stage}"
@@ -116,7 +117,7 @@ var facts = []fact{
 	{"PdfRenderRole|\\w+FunctionEvery\\w+Role", "ManagedPolicyArns", ""},
 	{"DeploymentRole", "ManagedPolicyArns", "[arn:${AWS::Partition}:iam::aws:policy/service-role/AWSCodeDeployRoleForLambdaLimited]"},
 	{"TracePolicy", "/Condition", "Traces"},
-	{"KeyPolicy", "/Condition", "HasKey"},
+	{"KeyPolicy", "/Condition", "ReadsKey"},
 
 	// Tables: money and configuration can be recovered and outlive the stack, but not a creation that failed. That could not
 	// delete a protected table: svc protect protects it later. The keys are tested by each test of a store.
@@ -243,8 +244,8 @@ func properties(s *templateFile) (f findings) {
 	return f
 }
 
-// rights are the actions of roles and managed policies, and the resources and conditions of each. The first row whose
-// pattern is that of role and action counts. An action in no row is no right of any role.
+// rights are the actions of roles and managed policies, with the condition of the stack that they depend on before them,
+// and the resources and conditions of each. The first row whose pattern is that of role and action counts. An action in no row is no right of any role.
 var rights = []struct{ action, on string }{
 	{`CurrencyRole dynamodb:(Put|Update)Item`, `\$\{Rates\.Arn\} if \{ForAllValues:StringLike: \{dynamodb:LeadingKeys: project#\*\}\}`},
 	{`\w+ dynamodb:((BatchGet|Delete|Get|Put|Update)Item|Query|Scan)`, `\$\{(Projects|Wallets|Ledger|Rates|Transient)\.Arn\}`},
@@ -254,23 +255,25 @@ var rights = []struct{ action, on string }{
 	{`PdfRole lambda:InvokeFunction`, `\$\{PdfRenderFunction\.Arn\}:live`},
 	{`\w+FunctionEvery\w+Role lambda:InvokeFunction`, `\$\{\w+FunctionAliaslive\}`},
 	{`TracePolicy xray:(PutTraceSegments|PutTelemetryRecords)`, `\*`},
-	{`KeyPolicy kms:Decrypt`, `\$\{KmsKeyArn\} if \{StringEquals: \{kms:ViaService: \[dynamodb\.\$\{AWS::Region\}\.\$\{AWS::URLSuffix\}, ` +
-		`secretsmanager\.\$\{AWS::Region\}\.\$\{AWS::URLSuffix\}\]\}\}`},
+	{`HasKey KeyPolicy kms:Decrypt`, `\$\{KmsKeyArn\}` + through},
+	{`HasPreviousKey KeyPolicy kms:Decrypt`, `\$\{PreviousKmsKeyArn\}` + through},
+	{`SendsThroughAws SmsRole sms-voice:SendTextMessage`, `\{Fn::Split: \[,, \$\{SmsOriginationIdentityArns\}\]\}`},
 }
+
+const through = ` if \{StringEquals: \{kms:ViaService: \[dynamodb\.\$\{AWS::Region\}\.\$\{AWS::URLSuffix\}, ` +
+	`secretsmanager\.\$\{AWS::Region\}\.\$\{AWS::URLSuffix\}\]\}\}`
 
 // statements: one action on one named resource for each need. The renderer may write its log and nothing else, because
 // strangers' documents run there (docs/decisions.md#pdf-renderer).
 func statements(s *templateFile) (f findings) {
 	for _, r := range slices.Concat(s.resources("AWS::IAM::Role"), s.resources("AWS::IAM::ManagedPolicy")) {
-		var all []any
-		for _, item := range append(r.properties.list("Policies"), any(r.properties)) {
-			policy, _ := item.(object)
-			all = append(all, policy.list("PolicyDocument", "Statement")...)
-		}
 		seen := map[string]bool{}
-		for _, item := range all {
-			statement, _ := item.(object)
+		for _, statement := range r.statements() {
 			action, on := r.id+" "+statement.text("Action"), statement.text("Resource")
+			if optional := statement.list("Fn::If"); len(optional) == 3 && show(optional[2]) == "-" {
+				statement, _ = optional[1].(object)
+				action, on = show(optional[0])+" "+r.id+" "+statement.text("Action"), statement.text("Resource")
+			}
 			if condition := statement.text("Condition"); condition != "" {
 				on += " if " + condition
 			}
@@ -295,6 +298,37 @@ func statements(s *templateFile) (f findings) {
 			} else {
 				seen[action+on], seen[sid] = true, true
 			}
+		}
+	}
+	return f
+}
+
+// statements are the statements of a role or a managed policy.
+func (r resource) statements() (all []object) {
+	for _, item := range append(r.properties.list("Policies"), any(r.properties)) {
+		policy, _ := item.(object)
+		for _, statement := range policy.list("PolicyDocument", "Statement") {
+			of, _ := statement.(object)
+			all = append(all, of)
+		}
+	}
+	return all
+}
+
+// vendorRights: what a Managed integration needs in place of secret fields is a right of its function.
+func vendorRights(s *templateFile) (f findings) {
+	for _, offer := range catalog.Offers() {
+		action := offer.Spec.ManagedAction
+		if action == "" {
+			continue
+		}
+		has := slices.ContainsFunc(s.resources("AWS::IAM::Role"), func(r resource) bool {
+			return r.folder() == string(offer.Kind) && slices.ContainsFunc(r.statements(), func(statement object) bool {
+				return show(at(statement, "Fn::If", "1", "Action")) == action || statement.text("Action") == action
+			})
+		})
+		if !has {
+			f.add("no right of the function %s is %s, which Managed integrations of %s need", offer.Kind, action, offer.Spec.Name)
 		}
 	}
 	return f
@@ -392,38 +426,36 @@ func refusal(code, reason, message string) string {
 }
 
 // versions: SAM resolves the references of Tracing before it names a version by the function's properties. Lambda publishes
-// no version of a function that has not changed, so each function has the same values in a variable. The renderer, which knows
-// no other parameter, has values of its own.
+// no version of a function that has not changed, so each function has the same values in variables: in PARAMETERS, or in one of
+// its own. The renderer, which knows no other parameter, has values of its own.
 func versions(s *templateFile) (f findings) {
-	type group struct {
-		values string
-		want   map[string]bool
-	}
-	groups := map[bool]*group{false: {want: map[string]bool{}}, true: {want: map[string]bool{}}}
+	wants := map[bool]map[string]bool{false: {"Tracing": true}, true: {}}
 	for _, function := range s.functions() {
-		of := groups[function.id == rendererID]
 		p, variables := maps.Clone(function.properties), maps.Clone(function.properties.object("Environment", "Variables"))
-		of.values = show(variables["PARAMETERS"])
-		traced := strings.ReplaceAll(strings.ReplaceAll(of.values, "${", "@"), "}", "@")
-		mode := map[bool]string{false: "@Tracing@", true: "PassThrough"}[function.id == rendererID]
-		if got := p.text("TracingConfig", "Mode"); got != "{Fn::Select: [0, ["+mode+", "+traced+"]]}" {
-			f.add("Tracing of %s is %s, and PARAMETERS is %s", function.id, got, traced)
-		}
 		delete(variables, "PARAMETERS")
 		p["Environment"] = variables
 		delete(p, "ReservedConcurrentExecutions") // which is no part of a version
 		for name := range referred(p) {
 			if s.doc.object("Parameters")[name] != nil {
-				of.want[name] = true
+				wants[function.id == rendererID][name] = true
 			}
 		}
 	}
-	groups[false].want["Tracing"] = true
-	for _, of := range groups {
-		if got := referred(of.values); !maps.Equal(got, of.want) {
-			f.add("PARAMETERS holds %v, and the functions have %v", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(of.want)))
+	for _, function := range s.functions() {
+		want := wants[function.id == rendererID]
+		mode := map[bool]string{false: "@Tracing@", true: "PassThrough"}[function.id == rendererID]
+		if got := function.properties.text("TracingConfig", "Mode", "Fn::Select"); !strings.HasPrefix(got, "[0, ["+mode+", ") {
+			f.add("Tracing of %s is %s", function.id, got)
 		}
-		for name := range of.want {
+		values := function.properties.text("TracingConfig", "Mode", "Fn::Select", "1", "1")
+		if got := referred(regexp.MustCompile(`@(\w+)@`).ReplaceAllString(values, "$${$1}")); !maps.Equal(got, want) {
+			f.add("Tracing of %s holds %v, and the functions have %v", function.id, slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+		}
+		variables := referred(function.properties.object("Environment", "Variables"))
+		for name := range want {
+			if !variables[name] {
+				f.add("no variable of %s holds %s", function.id, name)
+			}
 			// The same value as number and as text would give two names for one version.
 			if _, ok := at(s.doc, "Parameters", name, "Default").(string); !ok {
 				f.add("the default of %s is no text: quote it", name)
@@ -504,7 +536,7 @@ func environments(s *templateFile) (f findings) {
 
 // rules are the policies over the translated template.
 var rules = []func(*templateFile) findings{
-	properties, statements, routes, gatewayResponses, versions, parameters, environments, alarms, dashboard,
+	properties, statements, vendorRights, routes, gatewayResponses, versions, parameters, environments, alarms, dashboard,
 }
 
 func TestTemplate(t *testing.T) {
@@ -544,6 +576,10 @@ func TestTemplateFindings(t *testing.T) {
 		{statement + "NotResource", "x", "has a NotResource"},
 		{statement + "Sid", "WriteLog", "occurs twice"},
 		{"Resources SmsRole Properties Policies 0 PolicyDocument Statement 3 Resource", object{"Fn::Sub": "arn:${AWS::Partition}:secretsmanager:${AWS::Region}:${AWS::AccountId}:secret:svc/${Stage}/*"}, "SmsRole secretsmanager:GetSecretValue on"},
+		{"Resources SmsRole Properties Policies 0 PolicyDocument Statement 4 Fn::If 1 Action", "sms-voice:Send", "no right of the function sms is sms-voice:SendTextMessage"},
+		{"Resources SmsRole Properties Policies 0 PolicyDocument Statement 4 Fn::If",
+			[]any{"HasKey", object{"Action": "sms-voice:SendTextMessage"}, object{"Ref": "AWS::NoValue"}}, "HasKey SmsRole sms-voice:SendTextMessage is no right of it"},
+		{"Resources KeyPolicy Properties PolicyDocument Statement 1 Fn::If 1 Resource", "*", "HasPreviousKey KeyPolicy kms:Decrypt on *"},
 		{"Resources CurrencyRole Properties Policies 0 PolicyDocument Statement 1 Condition", nil, "CurrencyRole dynamodb:UpdateItem on ${Rates.Arn}, want"},
 		{"Resources PdfRenderRole Properties Policies 0 PolicyDocument Statement 0 Action", "dynamodb:GetItem", "PdfRenderRole dynamodb:GetItem is no right of it"},
 		{"Resources Api Properties Body paths /api/v1/sms/send post", object{}, "/api/v1/sms/send takes"},
@@ -555,8 +591,9 @@ func TestTemplateFindings(t *testing.T) {
 		{responses + "THROTTLED responseParameters gatewayresponse.header.Retry-After", "1", "THROTTLED has the headers"},
 		{responses + "EXPIRED_TOKEN responseTemplates application/json", `{"error":{"code":"http_error"}}`, `EXPIRED_TOKEN has the reason ""`},
 		{responses + "THROTTLED responseTemplates application/json", `{"error":{"code":"rate_limit_exceeded"}}`, "want the functions' envelope"},
-		{variables + "PRICE_SMS", object{"Ref": "ApiBurst"}, "PARAMETERS holds"},
-		{variables + "PARAMETERS", object{"Fn::Sub": "${PriceSms}"}, "Tracing of SmsFunction is"},
+		{variables + "PRICE_SMS", object{"Ref": "ApiBurst"}, "Tracing of BarcodeFunction holds"},
+		{variables + "PARAMETERS", object{"Fn::Sub": "${PriceSms}"}, "no variable of SmsFunction holds PricePdf"},
+		{"Resources SmsFunction Properties TracingConfig Mode", "Active", "Tracing of SmsFunction is"},
 		{"Parameters PriceSms Default", 10, "the default of PriceSms is no text"},
 		{"Parameters PriceSms AllowedPattern", "^[0-9.]{1,12}$", "PriceSms is no integer"},
 		{"Parameters PriceSms Description", "Credits", "PriceSms is not described"},

@@ -63,6 +63,8 @@ func describeWrites(input any) (writes []string) {
 		writes = append(writes, "change the backups of the table "+aws.ToString(in.TableName))
 	case *secretsmanager.CreateSecretInput:
 		secret("make", in.Name)
+	case *secretsmanager.UpdateSecretInput:
+		secret("encrypt", in.SecretId)
 	case *secretsmanager.PutSecretValueInput:
 		secret("write", in.SecretId)
 	case *secretsmanager.RestoreSecretInput:

@@ -91,7 +91,7 @@ func (a *App) Open(ctx context.Context) (*Stack, error) {
 		return nil, signInError(err)
 	}
 	if cfg.Region == "" {
-		return nil, Usagef("no AWS region: give --region, or set AWS_REGION")
+		return nil, errNoRegion
 	}
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
 		return nil, signInError(err)

@@ -87,6 +87,8 @@ type Diagnosis struct {
 	Pause             time.Duration
 	Now               func() time.Time
 	noTables, noVault bool // later checks skip what cannot be reached
+
+	rights map[string]bool // the origination identities that were checked
 }
 
 // checks are in the order of their run, because later checks depend on earlier ones.

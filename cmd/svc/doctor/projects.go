@@ -19,6 +19,7 @@ func (d *Diagnosis) projects(ctx context.Context) {
 	if d.noTables || d.noVault {
 		return
 	}
+	d.rights = map[string]bool{}
 	ids, err := d.ProjectIDs(ctx, d.Only)
 	if d.Failed("projects", d.Only, err) {
 		return
@@ -80,6 +81,8 @@ func (d *Diagnosis) environment(ctx context.Context, rec *project.Record, env pr
 		view, err := catalog.ViewOf(ctx, d.Stack, rec.ID, i)
 		if !d.Failed("integration", rec.ID+" "+i.ID, err) && view.Incomplete != "" {
 			d.Add(app.Broken, "integration", rec.ID+" "+i.ID, view.Incomplete, d.completion(ctx, rec.ID, i))
+		} else if err == nil {
+			d.right(ctx, rec.ID, i)
 		}
 	}
 	switch {
@@ -91,6 +94,21 @@ func (d *Diagnosis) environment(ctx context.Context, rec *project.Record, env pr
 		d.Add(app.Warning, "integrations", rec.ID, "it has neither credentials nor integrations", d.Line("credential issue %s", rec.ID))
 	}
 	return nil
+}
+
+// right checks the right of the function's role that a Managed integration needs, once for each origination identity.
+func (d *Diagnosis) right(ctx context.Context, id string, i project.Integration) {
+	identity := i.Vendor + " " + i.Settings["sender_id"] + " " + i.Settings["region"]
+	if i.Mode != project.Managed || d.rights[identity] {
+		return
+	}
+	d.rights[identity] = true
+	const guide = "docs/sms.md, AWS End User Messaging."
+	lacks, err := catalog.CheckRight(ctx, d.Stack, i)
+	if err != nil {
+		d.Add(app.Warning, "right", id+" "+i.ID, catalog.NotChecked+err.Error(), guide)
+	}
+	d.AddIf(lacks != "", app.Broken, "right", id+" "+i.ID, lacks, "Deploy with the ARN in SmsOriginationIdentityArns: "+guide)
 }
 
 // completion returns the command that completes an integration.

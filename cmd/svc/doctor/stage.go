@@ -158,7 +158,7 @@ func (d *Diagnosis) managedSecrets(ctx context.Context) {
 	}
 	seen := map[project.Kind]bool{}
 	for _, o := range catalog.Offers() {
-		if seen[o.Kind] || len(o.Spec.Secrets) == 0 || o.Spec.ManagedWithoutSecret {
+		if seen[o.Kind] || len(o.Spec.Secrets) == 0 || o.Spec.ManagedAction != "" {
 			continue
 		}
 		seen[o.Kind] = true

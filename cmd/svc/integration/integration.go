@@ -87,7 +87,8 @@ func check(a *app.App) *cobra.Command {
 		Use:   "check PROJECT [KIND [VENDOR]]",
 		Short: "Check a project's integrations: settings, secret, endpoint, and the account where the vendor permits a test",
 		Long: `Check a project's integrations. The command sends no SMS and charges no credits. A
-vendor may count a look-up of the command.`,
+vendor may count a look-up of the command. Of a Managed integration without secret
+fields the command asks IAM whether the role of the function has the right to send.`,
 	}, app.Bind(&kind, &vendor), func(ctx context.Context, s *app.Stack, rec *project.Record) error {
 		integrations := slices.DeleteFunc(slices.Clone(rec.Integrations), func(i project.Integration) bool {
 			return !slices.Contains(envs, i.Environment) || kind != "" && string(i.Kind) != kind || vendor != "" && i.Vendor != vendor
@@ -128,6 +129,15 @@ func checkOne(ctx context.Context, s *app.Stack, projectID string, i project.Int
 		v.Detail, err = catalog.TestAccount(ctx, s, account)
 		if errors.Is(err, catalog.ErrNoTest) {
 			v.Detail, err = "complete; "+catalog.ErrNoTest.Error(), nil
+		}
+		if err == nil {
+			lacks, unchecked := catalog.CheckRight(ctx, s, i)
+			switch {
+			case unchecked != nil:
+				v.Detail += "; " + catalog.NotChecked + unchecked.Error()
+			case lacks != "":
+				err = errors.New(lacks)
+			}
 		}
 	}
 	if v.OK = err == nil; !v.OK {

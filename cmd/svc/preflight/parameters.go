@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -33,6 +34,8 @@ type parameters struct {
 	defined map[string]definition
 	set     map[string]string // what the file and the flags set
 	from    string            // where they were read
+
+	variables map[string]map[string]yaml.Node // of each function, by its logical ID
 }
 
 // value returns what the stack gets.
@@ -57,13 +60,37 @@ func (o *options) parameters() (parameters, error) {
 	if err != nil {
 		return parameters{}, app.Usagef("%v: run svc preflight beside the template, or give --template", err)
 	}
+	type function struct {
+		Environment struct {
+			Variables map[string]yaml.Node `yaml:"Variables"`
+		} `yaml:"Environment"`
+	}
 	var template struct {
 		Parameters map[string]definition `yaml:"Parameters"`
+		Globals    struct {
+			Function function `yaml:"Function"`
+		} `yaml:"Globals"`
+		Resources map[string]struct {
+			Type       string    `yaml:"Type"`
+			Properties yaml.Node `yaml:"Properties"`
+		} `yaml:"Resources"`
 	}
 	if err := yaml.Unmarshal(text, &template); err != nil {
 		return parameters{}, app.Usagef("%s: %v", o.template, err)
 	}
 	p := parameters{defined: template.Parameters, set: map[string]string{}, from: "--parameter"}
+	p.variables = map[string]map[string]yaml.Node{}
+	for id, resource := range template.Resources {
+		if resource.Type != "AWS::Serverless::Function" {
+			continue
+		}
+		var own function
+		if err := resource.Properties.Decode(&own); err != nil {
+			return parameters{}, app.Usagef("%s: %s: %v", o.template, id, err)
+		}
+		p.variables[id] = maps.Clone(template.Globals.Function.Environment.Variables)
+		maps.Copy(p.variables[id], own.Environment.Variables)
+	}
 	var config map[string]any
 	_, err = toml.DecodeFile(o.config, &config)
 	switch {
@@ -123,7 +150,52 @@ func (f *flight) checkParameters(p parameters) {
 		}
 	}
 	f.combinations(p)
+	f.environments(p)
 	f.AddIf(len(f.Found) == before, app.OK, "parameters", p.from, "", "")
+}
+
+// environmentMost is the most bytes that Lambda accepts for the variables of a function, measured as a JSON object
+// ("Lambda quotas", Environment variables).
+const environmentMost = 4096
+
+// environments checks that the variables of each function fit with these parameters.
+func (f *flight) environments(p parameters) {
+	for _, id := range slices.Sorted(maps.Keys(p.variables)) {
+		values := map[string]string{}
+		for name, node := range p.variables[id] {
+			values[name] = p.resolve(&node)
+		}
+		text, _ := json.Marshal(values) // texts alone
+		if len(text) <= environmentMost {
+			continue
+		}
+		longest := slices.MaxFunc(slices.Collect(maps.Keys(p.defined)), func(a, b string) int {
+			return len(p.value(a)) - len(p.value(b))
+		})
+		f.Add(app.Broken, "environment", id,
+			fmt.Sprintf("its variables have %d bytes with these parameters, and Lambda accepts %d", len(text), environmentMost),
+			"Shorten "+longest+" in "+p.from+".")
+	}
+}
+
+var placeholder = regexp.MustCompile(`\$\{([A-Za-z0-9]+)\}`)
+
+// resolve returns the value of a variable: a text, a reference to a parameter, or a text with such references, in the short
+// or, in a packaged template, in the long form.
+func (p parameters) resolve(n *yaml.Node) string {
+	tag := strings.TrimPrefix(n.Tag, "!")
+	if n.Kind == yaml.MappingNode && len(n.Content) == 2 {
+		tag, n = strings.TrimPrefix(n.Content[0].Value, "Fn::"), n.Content[1]
+	}
+	switch tag {
+	case "Ref":
+		return p.value(n.Value)
+	case "Sub":
+		return placeholder.ReplaceAllStringFunc(n.Value, func(found string) string {
+			return p.value(found[2 : len(found)-1])
+		})
+	}
+	return n.Value
 }
 
 // problem returns what a value has to be, and nothing for a value that the template accepts and the functions can read.

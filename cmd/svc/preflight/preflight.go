@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"os/exec"
 	"runtime"
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/apigateway"
@@ -60,8 +60,8 @@ func (o *options) run(ctx context.Context) error {
 	if o.Local {
 		return app.Usagef("--local: the local stack is not deployed")
 	}
-	s, signInErr := o.Open(ctx)
-	f := &flight{}
+	s, signInErr := within(ctx, callsTime, "the source of your AWS credentials", o.Open)
+	f := &flight{Stack: s, StackName: o.StackName()}
 	f.tools(ctx, o.released)
 	p, err := o.parameters()
 	if err != nil {
@@ -69,16 +69,50 @@ func (o *options) run(ctx context.Context) error {
 	}
 	f.checkParameters(p)
 	if !f.Failed("sign-in", "AWS", signInErr) {
-		f.account(ctx, s, p, o.StackName())
+		f.account(ctx, p)
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return o.PrintFindings(f.Found, o.all)
+	if err := o.PrintFindings(f.Found, o.all); err != nil {
+		return err
+	}
+	deploy := "sam build --config-env " + o.StageName() + " && sam deploy --config-env " + o.StageName()
+	if o.released {
+		deploy = "sam deploy --template-file " + o.template + " --stack-name " + o.StackName()
+	}
+	o.Note("Deploy in the same region: %s --region %s", deploy, s.AWS.Region)
+	return nil
+}
+
+// The calls of preflight to AWS have 15 s together, and each of them 5 s, so that an endpoint that accepts a connection and
+// never responds becomes a finding.
+const (
+	callsTime = 15 * time.Second
+	callTime  = 5 * time.Second
+	toolTime  = 20 * time.Second
+)
+
+// within runs one call with a time limit. The error of a call that the limit ends names who has not responded.
+func within[T any](ctx context.Context, limit time.Duration, who string, call func(context.Context) (T, error)) (T, error) {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	out, err := call(limited)
+	if err != nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
+		err = &app.FailureError{
+			Text: who + " did not respond in time", Exit: app.ExitFailed,
+			Hint: "Check the network, the proxy, the region and AWS_ENDPOINT_URL.",
+		}
+	}
+	return out, err
 }
 
 // flight is one run of preflight.
-type flight struct{ app.Findings }
+type flight struct {
+	app.Findings
+	*app.Stack
+	StackName string
+}
 
 // tool is a program that a deployment runs.
 type tool struct {
@@ -107,7 +141,9 @@ func (f *flight) tools(ctx context.Context, released bool) {
 		if t.build && released {
 			continue
 		}
-		out, err := exec.CommandContext(ctx, t.name, t.version).Output()
+		out, err := within(ctx, toolTime, t.name, func(ctx context.Context) ([]byte, error) {
+			return exec.CommandContext(ctx, t.name, t.version).Output()
+		})
 		if err != nil {
 			f.Add(app.Broken, "tool", t.name, "it does not run: "+err.Error(), "Install it: "+t.why+".")
 			continue
@@ -118,21 +154,23 @@ func (f *flight) tools(ctx context.Context, released bool) {
 }
 
 // account checks the AWS account and region.
-func (f *flight) account(ctx context.Context, s *app.Stack, p parameters, stackName string) {
-	actor, err := s.Actor(ctx)
+func (f *flight) account(ctx context.Context, p parameters) {
+	ctx, cancel := context.WithTimeout(ctx, callsTime)
+	defer cancel()
+	actor, err := within(ctx, callTime, "AWS STS", f.Actor)
 	if f.Failed("sign-in", "AWS", err) {
 		return
 	}
-	f.Add(app.OK, "sign-in", actor, "region "+s.AWS.Region, "")
-	f.regions(p, s.AWS.Region)
-	f.leftovers(ctx, s, stackName)
-	f.concurrency(ctx, s.AWS, p)
-	f.gateway(ctx, s.AWS, p)
+	f.Add(app.OK, "sign-in", actor, "region "+f.AWS.Region, "")
+	f.regions(p, f.AWS.Region)
+	f.leftovers(ctx)
+	f.lambda(ctx, p)
+	f.gateway(ctx, p)
 }
 
 // regions checks that what parameters name by ARN is in the stack's region.
 func (f *flight) regions(p parameters, region string) {
-	for _, name := range []string{"AlarmTopicArn", "CertificateArn", "KmsKeyArn", "MmdbLayerArn", "WebAclArn"} {
+	for _, name := range []string{"AlarmTopicArn", "CertificateArn", "KmsKeyArn", "PreviousKmsKeyArn", "MmdbLayerArn", "WebAclArn"} {
 		parts := strings.SplitN(p.value(name), ":", 5)
 		if len(parts) == 5 && parts[3] != region {
 			f.Add(app.Broken, "parameter", name, "it is in the region "+parts[3]+", the stack in "+region, "Name one of the stack's region, or give --region.")
@@ -140,33 +178,67 @@ func (f *flight) regions(p parameters, region string) {
 	}
 }
 
+const creationFailed = "its creation or deletion failed, and no deployment can continue it"
+
+// stackStates are the states of a stack that need something before or in place of a deployment. Advice that begins with a
+// hyphen is a command of aws cloudformation for the stack.
+var stackStates = map[types.StackStatus]struct {
+	severity       app.Severity
+	detail, advice string
+}{
+	types.StackStatusCreateComplete:         {severity: app.OK},
+	types.StackStatusUpdateComplete:         {severity: app.OK},
+	types.StackStatusUpdateRollbackComplete: {severity: app.OK},
+	types.StackStatusImportComplete:         {severity: app.OK},
+	types.StackStatusImportRollbackComplete: {severity: app.OK},
+	types.StackStatusRollbackComplete:       {app.Broken, creationFailed, "-delete-stack"},
+	types.StackStatusRollbackFailed:         {app.Broken, creationFailed, "-delete-stack"},
+	types.StackStatusCreateFailed:           {app.Broken, creationFailed, "-delete-stack"},
+	types.StackStatusDeleteFailed:           {app.Broken, creationFailed, "-delete-stack"},
+	types.StackStatusUpdateFailed:           {app.Broken, "an update stopped halfway without a rollback", "-rollback-stack"},
+	types.StackStatusUpdateRollbackFailed:   {app.Broken, "the rollback of an update stopped halfway", "-continue-update-rollback"},
+	types.StackStatusImportRollbackFailed:   {app.Broken, "an import of resources stopped halfway", "-describe-stack-events"},
+	// A change set may wait for a person, or CloudFormation has refused the change set. SAM begins the creation again.
+	types.StackStatusReviewInProgress: {
+		app.Warning, "the change set of its creation was not executed: its events have the reason", "-describe-events",
+	},
+}
+
 // leftovers checks that the stack can be created or updated.
-func (f *flight) leftovers(ctx context.Context, s *app.Stack, stackName string) {
-	stack, err := app.DescribeStack(ctx, s.AWS, stackName)
-	if f.Failed("stack", stackName, err) {
+func (f *flight) leftovers(ctx context.Context) {
+	name := f.StackName
+	stack, err := within(ctx, callTime, "CloudFormation", func(ctx context.Context) (*types.Stack, error) {
+		return app.DescribeStack(ctx, f.AWS, name)
+	})
+	if f.Failed("stack", name, err) {
 		return
 	}
-	var status types.StackStatus // empty: there is no stack
 	if stack != nil {
-		status = stack.StackStatus
-	}
-	failed := []types.StackStatus{types.StackStatusRollbackComplete, types.StackStatusRollbackFailed, types.StackStatusDeleteFailed}
-	if status != "" && status != types.StackStatusReviewInProgress {
+		state, known := stackStates[stack.StackStatus]
 		switch {
-		case slices.Contains(failed, status):
-			f.Add(app.Broken, "stack", stackName, "it is "+string(status)+": its creation or deletion failed, and no deployment can continue it",
-				"Read its events, then delete it: docs/deploy.md, When the first deployment fails.")
-		case strings.HasSuffix(string(status), "_IN_PROGRESS"):
-			f.Add(app.Broken, "stack", stackName, "it is "+string(status), "Wait for the end of that operation.")
+		case known:
+			if command, ok := strings.CutPrefix(state.advice, "-"); ok {
+				state.advice = fmt.Sprintf("aws cloudformation %s --region %s --stack-name %s (docs/deploy.md, "+
+					"When the first deployment fails)", command, f.AWS.Region, name)
+			}
+		case strings.HasSuffix(string(stack.StackStatus), "_IN_PROGRESS"):
+			state.severity, state.advice = app.Broken, "Wait for the end of that operation."
 		default:
-			f.Add(app.OK, "stack", stackName, string(status), "")
+			state.severity, state.advice = app.Broken, "Update svc, which does not know this state."
 		}
-		return
+		detail := strings.TrimSuffix("it is "+string(stack.StackStatus)+": "+state.detail, ": ")
+		f.Add(state.severity, "stack", name, detail, state.advice)
+		if stack.StackStatus != types.StackStatusReviewInProgress {
+			return
+		}
+	} else {
+		f.Add(app.OK, "stack", name, "it does not exist yet", "")
 	}
-	f.Add(app.OK, "stack", stackName, "it does not exist yet", "")
 	for _, short := range []string{"projects", "wallets", "ledger", "rates", "transient"} {
-		name := s.Table(short)
-		_, err := s.DB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
+		name := f.Table(short)
+		_, err := within(ctx, callTime, "DynamoDB", func(ctx context.Context) (*dynamodb.DescribeTableOutput, error) {
+			return f.DB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
+		})
 		if absent := (*dynamodbtypes.ResourceNotFoundException)(nil); errors.As(err, &absent) {
 			continue
 		}
@@ -186,10 +258,19 @@ const (
 	askConcurrency   = `Ask for 1,000 under Service Quotas, AWS Lambda, "Concurrent executions" (L-B99A9384).`
 )
 
-func (f *flight) concurrency(ctx context.Context, cfg aws.Config, p parameters) {
-	settings, err := lambda.NewFromConfig(cfg).GetAccountSettings(ctx, &lambda.GetAccountSettingsInput{})
+// lambda checks the quotas of Lambda.
+func (f *flight) lambda(ctx context.Context, p parameters) {
+	settings, err := within(ctx, callTime, "Lambda", func(ctx context.Context) (*lambda.GetAccountSettingsOutput, error) {
+		return lambda.NewFromConfig(f.AWS).GetAccountSettings(ctx, &lambda.GetAccountSettingsInput{})
+	})
 	if f.Failed("quota", "Lambda", err) {
 		return
+	}
+	if usage := settings.AccountUsage; usage != nil {
+		used, most := usage.TotalCodeSize>>20, settings.AccountLimit.TotalCodeSize>>20
+		f.AddIf(used > most*8/10, app.Warning, "quota", "Lambda code storage",
+			fmt.Sprintf("%d of %d MiB are used: each deployment adds versions, and nothing deletes them", used, most),
+			`Delete old versions: docs/upgrade.md, Old versions. Or ask for more, "Function and layer storage" (L-2ACBD22F).`)
 	}
 	limit, free := int(settings.AccountLimit.ConcurrentExecutions), int(aws.ToInt32(settings.AccountLimit.UnreservedConcurrentExecutions))
 	pdf, rate := int(p.number("PdfConcurrency")), int(p.number("ApiRequestsPerSecond"))
@@ -207,8 +288,11 @@ func (f *flight) concurrency(ctx context.Context, cfg aws.Config, p parameters) 
 	}
 }
 
-func (f *flight) gateway(ctx context.Context, cfg aws.Config, p parameters) {
-	account, err := apigateway.NewFromConfig(cfg).GetAccount(ctx, &apigateway.GetAccountInput{})
+// gateway checks the settings and the quotas of API Gateway.
+func (f *flight) gateway(ctx context.Context, p parameters) {
+	account, err := within(ctx, callTime, "API Gateway", func(ctx context.Context) (*apigateway.GetAccountOutput, error) {
+		return apigateway.NewFromConfig(f.AWS).GetAccount(ctx, &apigateway.GetAccountInput{})
+	})
 	if f.Failed("quota", "API Gateway", err) {
 		return
 	}

@@ -18,7 +18,7 @@ import (
 
 // Command returns "svc secrets".
 func Command(a *app.App) *cobra.Command {
-	return app.Group("secrets", "Rotate the keys of vendor accounts", rotate(a))
+	return app.Group("secrets", "Rotate the keys of vendor accounts, encrypt secrets with another KMS key", rotate(a), rekey(a))
 }
 
 type rotateOptions struct {

@@ -148,8 +148,9 @@ func test(a *app.App) *cobra.Command {
 settings, same secret, same wire format. The message is real, and the vendor bills
 it. The command charges no credits and writes no ledger entry.
 
-For Managed integrations of AWS the command uses the AWS credentials of the
-operator; the service uses the role of the function.`,
+For Managed integrations of AWS the command signs with the AWS identity of the
+operator, which it names; the service signs with the role of the function, whose
+right "svc integration check" checks.`,
 		Example: `  svc sms test acme quicksend --env production --to 0771234567`,
 	}, func(args []string) error {
 		name = args[0]
@@ -182,8 +183,12 @@ operator; the service uses the role of the function.`,
 		s.Note("To       %s", message.To)
 		s.Note("Message  %q, SMS units: %d", message.Text, count)
 		s.Note("Paid by  %s%s; the project's credits are not charged", payers[i.Mode], vendor.Title)
-		if vendor.ManagedWithoutSecret && i.Mode == project.Managed {
-			s.Note("Signed   with your own AWS credentials; this does not test the role of the function")
+		signer := ""
+		if vendor.ManagedAction != "" && i.Mode == project.Managed {
+			if signer, err = s.Actor(ctx); err != nil {
+				return err
+			}
+			s.Note("Signed   by %s, your own AWS identity, and not by the role of the function: svc integration check checks that", signer)
 		}
 		if err := s.Confirm(ctx, yes, "Send it?"); err != nil {
 			return err
@@ -194,7 +199,7 @@ operator; the service uses the role of the function.`,
 		}
 		return s.PrintRows(map[string]any{
 			"project_id": rec.ID, "environment": i.Environment, "vendor": vendor.Name, "mode": i.Mode, "to": message.To,
-			"units": count, "outcome": "accepted", "status": receipt.Status, "id": receipt.ID,
+			"units": count, "outcome": "accepted", "status": receipt.Status, "id": receipt.ID, "signed_by": signer,
 		}, "Outcome", "accepted by "+vendor.Title, "Status", receipt.Status, "ID", receipt.ID)
 	})
 	app.EnvironmentFlag(cmd, &env)

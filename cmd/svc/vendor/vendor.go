@@ -34,8 +34,8 @@ type View struct {
 	Endpoint string       `json:"endpoint"`
 	Settings []fieldView  `json:"settings"`
 	Secrets  []fieldView  `json:"secrets"`
-	// ManagedWithoutSecret means that only byok integrations need the secret fields.
-	ManagedWithoutSecret bool `json:"managed_without_secret"`
+	// ManagedAction is the IAM action of the function's role that replaces the secret fields of managed integrations.
+	ManagedAction string `json:"managed_action"`
 }
 
 func viewFields(fields []upstream.Field) []fieldView {
@@ -64,7 +64,7 @@ func list(a *app.App) *cobra.Command {
 				if len(views) == 0 || o.Kind != views[len(views)-1].Kind {
 					tables = append(tables, app.Table{Header: []string{"KIND", "VENDOR", "TITLE", "FIELD", "IS", "REQUIRED", "DESCRIPTION"}})
 				}
-				v := View{o.Kind, o.Spec.Name, o.Spec.Title, o.Spec.Endpoint, viewFields(o.Settings()), viewFields(o.Spec.Secrets), o.Spec.ManagedWithoutSecret}
+				v := View{o.Kind, o.Spec.Name, o.Spec.Title, o.Spec.Endpoint, viewFields(o.Settings()), viewFields(o.Spec.Secrets), o.Spec.ManagedAction}
 				t := &tables[len(tables)-1]
 				views, t.Rows = append(views, v), append(t.Rows, v.rows()...)
 			}
@@ -84,7 +84,7 @@ func (v View) rows() (rows [][]string) {
 	}
 	for _, f := range v.Secrets {
 		required := answer[f.Required]
-		if f.Required && v.ManagedWithoutSecret {
+		if f.Required && v.ManagedAction != "" {
 			required = "byok only"
 		}
 		add(f.Name, "secret", required, f.Description)
@@ -114,7 +114,7 @@ JSON object in a file, or on standard input with --secrets -.`,
 		if len(spec.Secrets) == 0 {
 			return app.Usagef("%s needs no account", spec.Title)
 		}
-		if spec.ManagedWithoutSecret {
+		if spec.ManagedAction != "" {
 			return app.Usagef("%s needs no account: Managed integrations use the function's own role", spec.Title)
 		}
 		accounts, err := catalog.ReadAccounts(ctx, s, offer, secret.Managed, envs)

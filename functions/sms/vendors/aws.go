@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"regexp"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/pinpointsmsvoicev2"
 	"github.com/aws/aws-sdk-go-v2/service/pinpointsmsvoicev2/types"
@@ -31,12 +34,35 @@ func endUserMessaging(cfg aws.Config) Vendor {
 				{Name: "access_key_id", Description: "access key that may sms-voice:SendTextMessage", Required: true},
 				{Name: "secret_access_key", Description: "its secret", Required: true},
 			},
-			ManagedWithoutSecret: true,
+			ManagedAction: "sms-voice:SendTextMessage",
 		},
 		Pace:        20, // AWS End User Messaging quotas: SendTextMessage requests a second
 		Concurrency: 32,
 		New:         func(c *upstream.Client, a upstream.Account) Adapter { return &awsAdapter{caller{"aws", c, a}, cfg} },
 	}
+}
+
+var phoneNumber = regexp.MustCompile(`^\+?[0-9]+$`)
+
+// OriginationIdentity returns the ARN of the origination identity in an integration's settings, in a region and in the
+// account of a role, and "" for a phone number, whose ARN AWS alone knows. A sender ID is that of the recipients' country
+// (Service Authorization Reference, AWS End User Messaging SMS and Voice V2, Resource types).
+func OriginationIdentity(settings map[string]string, region string, role arn.ARN) string {
+	id := settings["sender_id"]
+	resource := "sender-id/" + id + "/LK"
+	switch {
+	case strings.HasPrefix(id, "arn:"):
+		return id
+	case phoneNumber.MatchString(id):
+		return ""
+	case strings.HasPrefix(id, "phone-"):
+		resource = "phone-number/" + id
+	case strings.HasPrefix(id, "pool-"):
+		resource = "pool/" + id
+	}
+	return arn.ARN{
+		Partition: role.Partition, Service: "sms-voice", Region: cmp.Or(settings["region"], region), AccountID: role.AccountID, Resource: resource,
+	}.String()
 }
 
 type awsAdapter struct {

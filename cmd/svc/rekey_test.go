@@ -1,0 +1,160 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+
+	"svcapi/cmd/svc/app"
+	"svcapi/local/template"
+	"svcapi/shared/project"
+	"svcapi/shared/secret"
+)
+
+const (
+	oldKey = "arn:aws:kms:eu-west-1:123456789012:key/old"
+	newKey = "arn:aws:kms:eu-west-1:123456789012:key/new"
+)
+
+// keyed is a stack whose parameters name KMS keys, with the secrets of its stage.
+type keyed struct {
+	*fixture
+	template   []byte
+	parameters map[string]string
+	status     string
+	refuse     func(operation string, n int) bool // refuses the n-th call of an operation of Secrets Manager
+	calls      map[string]int                     // by operation
+}
+
+func newKeyed(t *testing.T, template []byte) *keyed {
+	k := &keyed{fixture: newFixture(t), template: template, status: "UPDATE_COMPLETE", refuse: func(string, int) bool { return false }, calls: map[string]int{}}
+	forward := k.between(k.vault.URL, func(operation string) string {
+		k.calls[operation]++
+		return map[bool]string{true: "AccessDeniedException"}[k.refuse(operation, k.calls[operation])]
+	}, 0)
+	signIn(t, k.serve(func(w http.ResponseWriter, r *http.Request) {
+		account{stack: k.status, parameters: k.parameters}.ServeHTTP(w, r)
+	}))
+	t.Setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", forward)
+	t.Setenv("SVC_STAGE", k.stage)
+	return k
+}
+
+// deploy sets the stack's keys, and gives the role of the function sms the rights that the template gives it.
+func (k *keyed) deploy(key, previous string) {
+	k.t.Helper()
+	k.parameters = map[string]string{"KmsKeyArn": key, "PreviousKmsKeyArn": previous}
+	stack, err := template.Parse(k.template, k.parameters)
+	k.must(err)
+	function, _ := stack.Function("sms")
+	var rights []string
+	for _, p := range function.Permissions {
+		if strings.HasPrefix(p.Action, "kms:") {
+			rights = append(rights, p.Action+" "+p.Resource)
+		}
+	}
+	k.vault.Limit("ROLE", rights...)
+}
+
+// as returns a client of Secrets Manager for an access key.
+func (k *keyed) as(accessKeyID string) *secretsmanager.Client {
+	return secretsmanager.New(secretsmanager.Options{
+		Region: "eu-west-1", BaseEndpoint: &k.vault.URL, RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider(accessKeyID, "test", ""),
+	})
+}
+
+// reads checks whether an identity reads the account of acme as the function does.
+func (k *keyed) reads(accessKeyID string, want bool) {
+	k.t.Helper()
+	fields, err := secret.NewWriter(k.as(accessKeyID), k.stage).Fields(k.t.Context(), project.SMS, "acme", project.Development, "quicksend")
+	if (err == nil && fields["api_key"] != "") != want {
+		k.t.Errorf("%s reads: %v, %v, want %v", accessKeyID, fields, err, want)
+	}
+}
+
+// TestRekey follows docs/key-compromise.md#another-kms-key, from a key of the operator's own and from that of AWS, and back to
+// that of AWS: the function reads its secrets in each step, and in the end without a right on the previous key.
+func TestRekey(t *testing.T) {
+	text, err := os.ReadFile("../../template.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, before := range []string{oldKey, ""} {
+		t.Run("from "+before, func(t *testing.T) { rekeyFrom(newKeyed(t, text), before) })
+	}
+}
+
+// rekeyFrom changes the key of a stack from a key to newKey, and then to that of AWS.
+func rekeyFrom(k *keyed, before string) {
+	t := k.t
+	k.deploy(before, "")
+	w := secret.NewWriter(k.as("operator"), k.stage)
+	w.Key = before
+	const leaving = "initech"
+	for _, owner := range []string{"acme", "globex", leaving, secret.Managed} {
+		k.must(w.Put(t.Context(), project.SMS, owner, project.Development, "quicksend", map[string]string{"api_key": "k"}))
+	}
+	k.must(w.Delete(t.Context(), project.SMS, leaving, project.Development, "quicksend"))
+	k.must(secret.NewWriter(k.as("operator"), k.stage+"-2").Put(t.Context(), project.SMS, "acme", project.Development, "quicksend", map[string]string{"api_key": "k"}))
+	k.reads("ROLE", true)
+
+	k.deploy(newKey, "") // without the previous key
+	k.reads("ROLE", before == "")
+	k.deploy(before, newKey)
+	k.reads("ROLE", true)
+	k.deploy(newKey, before)
+	k.reads("ROLE", true)
+
+	const rekey = "secrets rekey"
+	t.Setenv("SVC_KMS_KEY", before)
+	call{args: rekey, exit: app.ExitRefused, errs: []string{"export SVC_KMS_KEY=" + newKey + "\n"}}.run(t)
+	t.Setenv("SVC_KMS_KEY", newKey)
+	k.status = "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"
+	call{args: rekey, exit: app.ExitRefused, errs: []string{"its functions may not read the key yet"}}.run(t)
+	k.status = "UPDATE_COMPLETE"
+	call{args: rekey + " --local", exit: app.ExitUsage}.run(t)
+
+	// The key of one secret is changed by an identity that may not encrypt: the secret names the key, its version does not.
+	k.vault.Limit("HALF")
+	_, err := k.as("HALF").UpdateSecret(t.Context(), &secretsmanager.UpdateSecretInput{
+		SecretId: aws.String(secret.Name(k.stage, project.SMS, "globex")), KmsKeyId: aws.String(newKey),
+	})
+	k.must(err)
+	expect := func(args string, exit, updates int, states ...string) {
+		t.Helper()
+		var rows []string
+		for i, owner := range []string{"acme", "globex", leaving, secret.Managed} {
+			severity, detail, _ := strings.Cut(states[i], " ")
+			rows = append(rows, severity+" +secret +"+secret.Name(k.stage, project.SMS, owner)+" .*"+detail+".*\n")
+		}
+		call{args: args, exit: exit, reports: true, out: []string{`ADVICE\n` + strings.Join(rows, "") + "$"}}.run(t)
+		if k.calls["UpdateSecret"] != updates {
+			t.Errorf("%s: %d secrets were changed, want %d", args, k.calls["UpdateSecret"], updates)
+		}
+	}
+	const kept, changed, would, was = "warning scheduled for deletion on", "ok it was encrypted again", "ok it would be encrypted again", "ok it has the key already"
+	expect(rekey+" --dry-run", 0, 0, would, would, kept, would)
+	k.refuse = func(operation string, n int) bool { return operation == "UpdateSecret" && n == 2 }
+	expect(rekey, app.ExitFailed, 3, changed, "broken AccessDenied", kept, changed)
+	expect(rekey, 0, 4, was, changed, kept, was)
+	expect(rekey, 0, 4, was, was, kept, was)
+	k.reads("ROLE", true)
+	k.deploy(newKey, "")
+	k.reads("ROLE", true)
+	k.vault.Limit("THIEF", "kms:Decrypt "+oldKey)
+	k.reads("THIEF", false)
+
+	k.deploy("", newKey)
+	t.Setenv("SVC_KMS_KEY", "")
+	k.reads("ROLE", true)
+	expect(rekey, 0, 7, changed, changed, kept, changed)
+	expect(rekey, 0, 7, was, was, kept, was)
+	k.deploy("", "")
+	k.reads("ROLE", true)
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"svcapi/cmd/svc/app"
+	"svcapi/test/enginetest"
+)
+
+// TestManagedRight: a Managed integration without secret fields needs a right of the function's role. "svc integration check"
+// and "svc doctor" report an absent right, and "svc sms test" names the identity that signs in its place.
+func TestManagedRight(t *testing.T) {
+	const sender = "arn:aws:sms-voice:eu-west-1:123456789012:sender-id/Acme/LK"
+	f, simulated := newFixture(t), []string{}
+	a := account{stack: "UPDATE_COMPLETE", simulated: &simulated}
+	signIn(t, f.serve(func(w http.ResponseWriter, r *http.Request) { a.ServeHTTP(w, r) }))
+	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", enginetest.URL(t))
+	t.Setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", f.vault.URL)
+	t.Setenv("SVC_STAGE", f.stage)
+	for _, c := range []call{
+		{args: "project create Acme --id acme"},
+		{args: "integration set acme sms aws --mode managed --env both --setting sender~id=Acme"},
+		{args: "project create Own --id own"},
+		{args: "integration set own sms aws --mode byok --setting sender~id=Acme --secrets -", stdin: `{"access_key_id":"AKIAEXAMPLE","secret_access_key":"topsecret"}`},
+		{args: "project create Number --id number"},
+		{args: "integration set number sms aws --mode managed --setting sender~id=+94771234567"},
+	} {
+		c.run(t)
+	}
+	const lacks = "the role of the function lacks sms-voice:SendTextMessage on " + sender
+	check := func(project string, exit int, patterns ...string) {
+		t.Helper()
+		call{args: "integration check " + project, exit: exit, reports: true, out: patterns}.run(t)
+	}
+	check("acme", 1, `development +sms +aws +no +`+lacks, `production +sms +aws +no +`+lacks)
+	check("own", 0, `aws +yes`)
+	check("number", 0, `aws +yes +.*was not checked: sender_id is a phone number`)
+	doctor := func(patterns ...string) {
+		t.Helper()
+		simulated = nil
+		call{args: "doctor --all", exit: 1, reports: true, out: patterns}.run(t)
+	}
+	doctor(`broken +right +acme development/sms/aws +`+lacks+`.*docs/sms.md`, `warning +right +number .*phone number`)
+	if !slices.Equal(simulated, []string{sender}) {
+		t.Errorf("doctor simulated %v, want each identity once", simulated)
+	}
+	for _, refused := range []string{"iam", "lambda", "cloudformation"} {
+		a.refuse = refused
+		check("acme", 0, `aws +yes +complete; .*the right of the function's role was not checked: `)
+	}
+	a.refuse, a.origins = "", []string{sender}
+	check("acme", 0, `development +sms +aws +yes +complete`, `production +sms +aws +yes +complete`)
+	if out, _ := (call{args: "doctor --all", exit: 1, reports: true}).run(t); strings.Contains(out, lacks) {
+		t.Errorf("doctor reports a right that the role has:\n%s", out)
+	}
+	test := call{args: "sms test acme aws --to 0771234567", exit: app.ExitRefused}
+	test.errs = []string{`Signed +by arn:aws:iam::123456789012:user/me, your own AWS identity`}
+	test.run(t)
+}

@@ -1,0 +1,150 @@
+package secrets
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
+	"github.com/spf13/cobra"
+
+	"svcapi/cmd/svc/app"
+)
+
+func rekey(a *app.App) *cobra.Command {
+	return a.Command(&cobra.Command{
+		Use:   "rekey",
+		Short: "Encrypt every secret of the stage with the KMS key of the stack",
+		Long: `Encrypt every secret of the stage with the KMS key of the stack, its parameter
+KmsKeyArn: the command writes each secret's value again, as a version under that
+key alone. Without KmsKeyArn that is the key of AWS.
+
+Functions keep their rights on the old key while PreviousKmsKeyArn names it. The
+command may be interrupted and repeated; it changes no secret that has the key.`,
+		Example: `  svc secrets rekey --stage prod --dry-run
+  svc secrets rekey --stage prod`,
+	}, nil, runRekey)
+}
+
+func runRekey(ctx context.Context, s *app.Stack) error {
+	if s.Local {
+		return app.Usagef("--local: the local stack has no KMS key")
+	}
+	key, err := stackKey(ctx, s)
+	if err != nil {
+		return err
+	}
+	secrets, err := listSecrets(ctx, s)
+	if err != nil {
+		return err
+	}
+	var f app.Findings
+	step := s.Progress("secrets", len(secrets))
+	for _, entry := range secrets {
+		name := aws.ToString(entry.Name)
+		if at := entry.DeletedDate; at != nil {
+			f.Add(app.Warning, "secret", name, "it is scheduled for deletion on "+app.Second(*at)+", and keeps its key",
+				"Keep the old key until then: no restored secret can be read without it.")
+		} else if done, err := encrypt(ctx, s, entry, key); !f.Failed("secret", name, err) {
+			f.Add(app.OK, "secret", name, done, "")
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		step()
+	}
+	if s.DryRun {
+		s.Note("Dry run: nothing was changed.")
+	}
+	return s.PrintFindings(f.Found, true)
+}
+
+// stackKey returns the KMS key of the deployed stack, empty for the key of AWS, after a check that the functions can
+// read that key and that new secrets get the key.
+func stackKey(ctx context.Context, s *app.Stack) (key string, err error) {
+	stack, err := app.DescribeStack(ctx, s.AWS, s.StackName())
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("read the stack %s: %w", s.StackName(), err)
+	case stack == nil:
+		return "", fmt.Errorf("there is no stack %s (--stack names another)", s.StackName())
+	case strings.HasSuffix(string(stack.StackStatus), "_IN_PROGRESS"):
+		return "", fmt.Errorf("%w: the stack is %s, and its functions may not read the key yet", app.ErrRefused, stack.StackStatus)
+	}
+	for _, p := range stack.Parameters {
+		if aws.ToString(p.ParameterKey) == "KmsKeyArn" {
+			key = aws.ToString(p.ParameterValue)
+		}
+	}
+	if !isKey(s.Secrets.Key, key) {
+		return "", &app.FailureError{
+			Text: fmt.Sprintf("refused: the stack's KmsKeyArn is %q, and SVC_KMS_KEY, which new secrets get, is %q",
+				key, s.Secrets.Key),
+			Exit: app.ExitRefused, Hint: "Set it first: export SVC_KMS_KEY=" + key,
+		}
+	}
+	return key, nil
+}
+
+// listSecrets returns all secrets of the stage, also those that are scheduled for deletion.
+func listSecrets(ctx context.Context, s *app.Stack) (all []types.SecretListEntry, err error) {
+	prefix := "svc/" + s.Stage + "/"
+	pages := secretsmanager.NewListSecretsPaginator(s.Vault, &secretsmanager.ListSecretsInput{
+		Filters:                []types.Filter{{Key: types.FilterNameStringTypeName, Values: []string{prefix}}},
+		IncludePlannedDeletion: aws.Bool(true),
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("list the secrets of the stage: %w", err)
+		}
+		for _, entry := range page.SecretList {
+			if strings.HasPrefix(aws.ToString(entry.Name), prefix) {
+				all = append(all, entry)
+			}
+		}
+	}
+	return all, nil
+}
+
+// encrypt writes the value of a secret again with the key, and returns what was done. UpdateSecret with a key and no
+// value would keep the version readable with the old key, and leave a version alone that the caller may not encrypt.
+func encrypt(ctx context.Context, s *app.Stack, entry types.SecretListEntry, key string) (done string, err error) {
+	versions, err := s.Vault.ListSecretVersionIds(ctx, &secretsmanager.ListSecretVersionIdsInput{SecretId: entry.ARN})
+	if err != nil {
+		return "", err
+	}
+	current := slices.IndexFunc(versions.Versions, func(v types.SecretVersionsListEntry) bool {
+		return slices.Contains(v.VersionStages, "AWSCURRENT")
+	})
+	switch {
+	case isKey(aws.ToString(entry.KmsKeyId), key) && current >= 0 && under(versions.Versions[current].KmsKeyIds, key):
+		return "it has the key already", nil
+	case s.DryRun:
+		return "it would be encrypted again", nil
+	}
+	value, err := s.Vault.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: entry.ARN})
+	if err == nil {
+		_, err = s.Vault.UpdateSecret(ctx, &secretsmanager.UpdateSecretInput{
+			SecretId: entry.ARN, KmsKeyId: &key, SecretString: value.SecretString,
+		})
+	}
+	return "it was encrypted again", err
+}
+
+// under reports whether a version is under the key alone.
+func under(keys []string, key string) bool {
+	return len(keys) > 0 && !slices.ContainsFunc(keys, func(id string) bool { return !isKey(id, key) })
+}
+
+// isKey reports whether an ID or an ARN names the key. Lists of secrets have no name for the key of AWS, lists of
+// versions have the name DefaultEncryptionKey.
+func isKey(id, key string) bool {
+	if key == "" {
+		return id == "" || id == "DefaultEncryptionKey"
+	}
+	return id[strings.LastIndex(id, "/")+1:] == key[strings.LastIndex(key, "/")+1:]
+}
