@@ -225,10 +225,11 @@ $(NPM): tools/npm/package-lock.json
 	cd $(@D) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
-emulator: $(VENV)/.ready .local/moto/.ready ## the stack on moto, an emulator of AWS: created, deleted and created again; a minute
-	go build -o .local/bin/svc ./cmd/svc
+emulator: $(VENV)/.ready .local/moto/.ready ## the pages' commands, the workflows and the rehearsal on moto, an emulator of AWS; minutes
+	go build -o .local/bin/ ./cmd/svc ./tools/deploy
 	$(VENV)/bin/python tools/translate.py template.yaml > .local/translated.yaml
-	.local/moto/bin/python tools/emulator.py .local/bin/svc .local/translated.yaml
+	.local/moto/bin/python -W ignore tools/emulator.py .local/bin/svc .local/translated.yaml
+	.local/moto/bin/python -W ignore tools/pages.py .local/bin/deploy .local/bin/svc .local/translated.yaml
 
 .local/schemathesis/.ready .local/checkov/.ready .local/moto/.ready: .local/%/.ready: tools/%.txt
 	python3 -m venv --clear $(@D)

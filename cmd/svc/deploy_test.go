@@ -207,11 +207,13 @@ func TestPreflight(t *testing.T) {
 	call{args: "preflight --released" + template, exit: 1, reports: true, out: []string{`no AWS region +Give --region, .*set AWS_REGION and for sam AWS_DEFAULT_REGION`}}.run(t)
 }
 
-// TestProtect: the tables cannot be deleted and can be recovered afterwards, and a second run changes nothing.
+// TestProtect: the tables cannot be deleted and can be recovered afterwards, also where DynamoDB refuses recovery at first, and
+// a second run changes nothing.
 func TestProtect(t *testing.T) {
 	p := newFixture(t)
 	to, err := url.Parse(enginetest.URL(t))
 	p.must(err)
+	refused := ""
 	recovery, proxy := map[string]bool{}, proxytest.Buffer(httputil.NewSingleHostReverseProxy(to))
 	// DynamoDB Local has no backups.
 	server := p.serve(func(w http.ResponseWriter, r *http.Request) {
@@ -224,15 +226,21 @@ func TestProtect(t *testing.T) {
 		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
 			t.Error(err)
 		}
+		if operation == "UpdateContinuousBackups" && refused == "" { // as after a restore
+			refused = asked.TableName
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprint(w, `{"__type":"com.amazonaws.dynamodb.v20120810#ContinuousBackupsUnavailableException","message":"Backups are being enabled"}`)
+			return
+		}
 		recovery[asked.TableName] = recovery[asked.TableName] || operation == "UpdateContinuousBackups"
 		status := map[bool]string{true: "ENABLED", false: "DISABLED"}[recovery[asked.TableName]]
 		fmt.Fprintf(w, `{"ContinuousBackupsDescription":{"ContinuousBackupsStatus":"ENABLED","PointInTimeRecoveryDescription":{"PointInTimeRecoveryStatus":%q}}}`, status)
 	})
 	signIn(t, server)
 	call{args: "protect --dry-run --stage " + p.stage, out: []string{"change the table svc-" + p.stage + "-projects"}}.run(t)
-	for _, want := range []string{"switched on +switched on", "was on +was on"} {
-		call{args: "protect --stage " + p.stage, out: []string{"(.*" + want + "\n){3}$"}}.run(t)
-	}
+	wait := []string{"svc-" + p.stage + "-projects: .*the next attempt is in 1s"}
+	call{args: "protect --stage " + p.stage, out: []string{"(.*switched on +switched on\n){3}$"}, errs: wait}.run(t)
+	call{args: "protect --stage " + p.stage, out: []string{"(.*was on +was on\n){3}$"}}.run(t)
 	if len(recovery) != 3 {
 		t.Errorf("recovery of %v", recovery)
 	}

@@ -158,3 +158,41 @@ func TestGuides(t *testing.T) {
 		}
 	}
 }
+
+var (
+	fence  = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+	inline = regexp.MustCompile("`(?:\\./)?(?:aws|svc|sam|make)(?: [^`]*)? (?:--|[A-Z]{2,})[^`]*`")
+	notRun = regexp.MustCompile("(?m)^ *```sh not run: (.+)\n *(\\S+ \\S+ \\S+)")
+)
+
+// outsideBlocks returns the commands with options or names of a page that no block has: make emulator cannot run them.
+func outsideBlocks(page string) []string {
+	return inline.FindAllString(fence.ReplaceAllString(page, ""), -1)
+}
+
+// TestCommandsAreInBlocks: the commands of the pages of operations are in their blocks, which make emulator runs, and
+// docs/deploy.md lists those that it does not run.
+func TestCommandsAreInBlocks(t *testing.T) {
+	read := func(name string) string {
+		text, err := os.ReadFile(root("docs", name+".md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	_, list, _ := strings.Cut(read("deploy"), "\n## What was run\n")
+	for _, name := range []string{"restore", "uninstall", "upgrade", "key-compromise", "deploy"} {
+		page := read(name)
+		if found := outsideBlocks(page); len(found) > 0 {
+			t.Errorf("docs/%s.md has commands outside of blocks: %v", name, found)
+		}
+		for _, skipped := range notRun.FindAllStringSubmatch(page, -1) {
+			if list := strings.Join(strings.Fields(list), " "); !strings.Contains(list, "`"+skipped[2]+"`") || !strings.Contains(list, skipped[1]) {
+				t.Errorf("docs/deploy.md does not list %q of docs/%s.md with %q", skipped[2], name, skipped[1])
+			}
+		}
+	}
+	if found := outsideBlocks("`svc a`, `svc a --b`\n  ```sh\n  svc a --c\n  ```\n`aws x ID`"); len(found) != 2 {
+		t.Errorf("commands outside of blocks: %v", found)
+	}
+}

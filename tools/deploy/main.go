@@ -7,10 +7,12 @@
 //
 //	go run ./tools/deploy redeploy STAGE REGION   # docs/uninstall.md, Deploy again
 //	go run ./tools/deploy smoke REGION [FOLDER]   # docs/deploy.md, A rehearsal; the report goes into FOLDER
+//	go run ./tools/deploy page FILE [HEADING]     # the commands of a page's blocks
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -31,7 +33,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	t := &terminal{run: execute, pause: wait}
+	t := &terminal{run: execute}
 	switch {
 	case len(args) == 3 && args[0] == "redeploy":
 		p, err := readStage("samconfig.toml", args[1])
@@ -45,8 +47,12 @@ func run(ctx context.Context, args []string) error {
 			folder = args[2]
 		}
 		return smoke(ctx, t, args[1], folder, time.Now)
+	case (len(args) == 2 || len(args) == 3) && args[0] == "page":
+		text, err := script(args[1], strings.Join(args[2:], ""))
+		_, printErr := os.Stdout.WriteString(text)
+		return errors.Join(err, printErr)
 	}
-	return fmt.Errorf("usage: redeploy STAGE REGION, or smoke REGION [FOLDER]")
+	return fmt.Errorf("usage: redeploy STAGE REGION, smoke REGION [FOLDER], or page FILE [HEADING]")
 }
 
 // command is one call of a program.
@@ -68,12 +74,11 @@ func (c command) String() string {
 	return strings.Join(words, " ")
 }
 
-// terminal runs commands. The tests replace both functions by recorded calls.
+// terminal runs commands. The tests replace run by recorded calls.
 type terminal struct {
-	run   func(ctx context.Context, c command) (output string, err error)
-	pause func(ctx context.Context, d time.Duration) error
-	log   []logged
-	err   error // the first failure, after which call runs no command
+	run func(ctx context.Context, c command) (output string, err error)
+	log []logged
+	err error // the first failure, after which call runs no command
 }
 
 // logged is a command that was run.
@@ -118,13 +123,4 @@ func execute(ctx context.Context, c command) (string, error) {
 	cmd.Env, cmd.Stderr = append(os.Environ(), c.env...), os.Stderr
 	out, err := cmd.Output()
 	return string(out), err
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }

@@ -9,6 +9,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
+
+	"svcapi/shared/credit"
 )
 
 // rehearsal is one run of smoke: the life of a stage of its own, from a creation that fails to its removal.
@@ -16,6 +20,7 @@ type rehearsal struct {
 	*terminal
 	region string
 	svc    string
+	grant  string // the ID of the project's grant
 }
 
 // The stage of the rehearsal, and the one that its restored tables are named after.
@@ -23,6 +28,8 @@ const (
 	smokeStage    = "smoke"
 	smokeStack    = "svc-" + smokeStage
 	smokeRestored = "smoke-restored"
+	smokeProject  = "rehearsal"
+	smokeCredits  = "1000000"
 )
 
 // steps are in their order; the first failure ends the run.
@@ -33,7 +40,7 @@ var steps = []struct {
 	{"The account is ready", func(r *rehearsal, ctx context.Context) {
 		r.call(ctx, "go", "build", "-o", r.svc, "./cmd/svc")
 		r.tablesAre(ctx, 0)
-		r.operate(ctx, smokeStage, "preflight")
+		r.operate(ctx, "preflight")
 	}},
 	{"The build", func(r *rehearsal, ctx context.Context) { r.call(ctx, "sam", "build") }},
 	{"A creation that fails leaves nothing", func(r *rehearsal, ctx context.Context) {
@@ -43,9 +50,9 @@ var steps = []struct {
 	}},
 	{"Its repetition succeeds", func(r *rehearsal, ctx context.Context) {
 		r.deploy(ctx)
-		r.operate(ctx, smokeStage, "project create Rehearsal --id rehearsal")
-		r.operate(ctx, smokeStage, "credit grant rehearsal 1000000 --reason rehearsal --id rehearsal")
-		r.operate(ctx, smokeStage, "rates sync")
+		r.operate(ctx, "project create Rehearsal --id "+smokeProject)
+		r.operate(ctx, "credit grant "+smokeProject+" "+smokeCredits+" --reason rehearsal --id "+r.grant)
+		r.operate(ctx, "rates sync")
 		r.healthy(ctx)
 	}},
 	{"Acceptance tests, without an SMS", (*rehearsal).acceptance},
@@ -60,28 +67,27 @@ var steps = []struct {
 	}},
 	{"A restore under the old names", (*rehearsal).restore},
 	{"The stack is deleted and its tables stay", func(r *rehearsal, ctx context.Context) {
-		r.deleteStack(ctx)
+		r.follow(ctx, "docs/uninstall.md", "1. Delete the stack")
 		r.tablesAre(ctx, len(kept))
 	}},
 	{"It is deployed again with its tables", func(r *rehearsal, ctx context.Context) {
 		parameters := []string{"Stage=" + smokeStage, "LogRetentionDays=1"}
 		r.importTables(ctx, stage{smokeStage, smokeStack, smokeStack, parameters, nil}, r.region)
 		r.deploy(ctx)
-		r.healthy(ctx)
+		// make redeploy knows the stages of samconfig.toml alone.
+		r.follow(ctx, "docs/uninstall.md", "Deploy again", "make redeploy STAGE=prod REGION=eu-west-1", "true")
 	}},
-	{"All is removed", func(r *rehearsal, ctx context.Context) { // docs/uninstall.md
-		r.deleteStack(ctx)
-		for _, short := range kept {
-			r.deleteTable(ctx, smokeStack+"-"+short, true)
-		}
+	{"All is removed", func(r *rehearsal, ctx context.Context) {
+		r.follow(ctx, "docs/uninstall.md", "1. Delete the stack")
+		r.follow(ctx, "docs/uninstall.md", "2. Delete what is left")
 		r.tablesAre(ctx, 0)
 	}},
 }
 
 // smoke runs the steps and writes the report.
 func smoke(ctx context.Context, t *terminal, region, folder string, now func() time.Time) error {
-	r := &rehearsal{terminal: t, region: region, svc: filepath.Join(".local", "bin", "svc")}
 	began := now()
+	r := &rehearsal{t, region, filepath.Join(".local", "bin", "svc"), string(credit.NewKey(began, uuid.NewString()))}
 	var report strings.Builder
 	fmt.Fprintf(&report, "# Rehearsal of %s in %s\n\n", began.UTC().Format("2006-01-02 15:04 UTC"), region)
 	for i, step := range steps {
@@ -116,8 +122,8 @@ func (r *rehearsal) words(format string, names ...any) []string {
 	return append(strings.Fields(fmt.Sprintf(format, names...)), "--region", r.region)
 }
 
-func (r *rehearsal) operate(ctx context.Context, stage, text string) {
-	r.call(ctx, r.svc, r.words("%s --stage %s", text, stage)...)
+func (r *rehearsal) operate(ctx context.Context, text string) {
+	r.call(ctx, r.svc, r.words("%s --stage %s", text, smokeStage)...)
 }
 
 // deployment returns the arguments of "sam deploy".
@@ -164,7 +170,7 @@ func (r *rehearsal) deleteStack(ctx context.Context) {
 // healthy protects the tables, and checks money and the stage.
 func (r *rehearsal) healthy(ctx context.Context) {
 	for _, command := range []string{"protect", "ledger verify", "doctor"} {
-		r.operate(ctx, smokeStage, command)
+		r.operate(ctx, command)
 	}
 }
 
@@ -193,63 +199,10 @@ func (r *rehearsal) changedParameter(ctx context.Context) {
 	}
 }
 
-// restore follows docs/restore.md.
+// restore follows docs/restore.md. The grant is repeated, and counts once.
 func (r *rehearsal) restore(ctx context.Context) {
-	const table, restored = smokeStack + "-", "svc-" + smokeRestored + "-"
-	for _, short := range kept {
-		r.aws(ctx, "dynamodb restore-table-to-point-in-time --source-table-name %s --target-table-name %s --use-latest-restorable-time",
-			table+short, restored+short)
-	}
-	for _, short := range kept {
-		r.awaitTable(ctx, restored+short)
-	}
-	r.operate(ctx, smokeRestored, "ledger verify")
-	backups := map[string]string{}
-	for _, short := range kept {
-		backups[short] = r.aws(ctx, "dynamodb create-backup --table-name %s --backup-name %[1]s"+
-			" --query BackupDetails.BackupArn --output text", restored+short)
-		r.until(ctx, "AVAILABLE", "dynamodb describe-backup --backup-arn %s"+
-			" --query BackupDescription.BackupDetails.BackupStatus --output text", backups[short])
-	}
-	for _, short := range kept {
-		r.deleteTable(ctx, table+short, true)
-		r.aws(ctx, "dynamodb restore-table-from-backup --target-table-name %s --backup-arn %s", table+short, backups[short])
-	}
-	for _, short := range kept {
-		r.awaitTable(ctx, table+short)
-	}
+	r.follow(ctx, "docs/restore.md", "", "svc-restored-", "svc-"+smokeRestored+"-", "--stage restored", "--stage "+smokeRestored,
+		"--stage-name prod", "--stage-name "+smokeStage, "--restore-date-time 2026-03-31T12:00:00Z", "--use-latest-restorable-time",
+		"PROJECT.json", "/dev/null", "PROJECT", smokeProject, "CREDITS", smokeCredits, "--id ID", "--id "+r.grant)
 	r.healthy(ctx)
-	for _, short := range kept {
-		r.deleteTable(ctx, restored+short, false)
-		r.aws(ctx, "dynamodb delete-backup --backup-arn %s", backups[short])
-	}
-}
-
-// awaitTable waits until a restored table is active, up to an hour; the waiter of the CLI gives up after eight minutes.
-func (r *rehearsal) awaitTable(ctx context.Context, name string) {
-	r.until(ctx, "ACTIVE", "dynamodb describe-table --table-name %s --query Table.TableStatus --output text", name)
-}
-
-// until repeats a call of the AWS CLI until it prints the wanted text. A call that fails is repeated, too.
-func (r *rehearsal) until(ctx context.Context, want, format string, name string) {
-	c := command{name: "aws", args: r.words(format, name)}
-	for range 120 {
-		if r.err != nil {
-			return
-		}
-		if got, err := r.do(ctx, c); err == nil && got == want {
-			return
-		}
-		r.err = r.pause(ctx, 30*time.Second)
-	}
-	r.fail(fmt.Errorf("not %s after an hour: %s", want, c))
-}
-
-func (r *rehearsal) deleteTable(ctx context.Context, name string, protected bool) {
-	if protected {
-		r.aws(ctx, "dynamodb update-table --table-name %s --no-deletion-protection-enabled", name)
-		r.awaitTable(ctx, name)
-	}
-	r.aws(ctx, "dynamodb delete-table --table-name %s", name)
-	r.aws(ctx, "dynamodb wait table-not-exists --table-name %s", name)
 }

@@ -3,7 +3,9 @@ package protect
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -21,6 +23,10 @@ func Command(a *app.App) *cobra.Command {
 		Long: `Switch deletion protection and point-in-time recovery on for the tables of
 projects, wallets and the ledger. The template cannot protect them: a creation
 that fails could not delete a protected table, and its repetition would find it.
+
+DynamoDB may refuse recovery for some minutes after a restore
+(ContinuousBackupsUnavailableException): the command says so, waits and repeats,
+for up to half an hour.
 
 The command may be repeated; it changes nothing where all is on.`,
 		Example: `  svc protect --stage prod`,
@@ -69,9 +75,33 @@ func (p *protected) protect(ctx context.Context, s *app.Stack) error {
 	}
 	on, err = s.HasRecovery(ctx, p.Table)
 	if p.Recovery = outcomes[on]; err == nil && !on {
-		_, err = s.DB.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
-			TableName: &p.Table, PointInTimeRecoverySpecification: &types.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)},
-		})
+		err = p.recover(ctx, s)
 	}
 	return err
+}
+
+// The pauses between two attempts at recovery, each twice as long as the pause before it, and their sum.
+const (
+	firstPause, longestPause = time.Second, 30 * time.Second
+	longestWait              = 30 * time.Minute
+)
+
+// recover switches recovery on. DynamoDB answers ContinuousBackupsUnavailableException while it prepares the backups of a
+// new or restored table ("UpdateContinuousBackups", Amazon DynamoDB API reference).
+func (p *protected) recover(ctx context.Context, s *app.Stack) error {
+	for pause, waited := firstPause, time.Duration(0); ; pause = min(2*pause, longestPause) {
+		_, err := s.DB.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
+			TableName: &p.Table, PointInTimeRecoverySpecification: &types.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)},
+		})
+		if _, early := errors.AsType[*types.ContinuousBackupsUnavailableException](err); !early || waited >= longestWait {
+			return err
+		}
+		s.Note("%s: DynamoDB prepares the table's backups (ContinuousBackupsUnavailableException); the next attempt is in %s.", p.Table, pause)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+			waited += pause
+		}
+	}
 }

@@ -1,0 +1,368 @@
+"""Run the commands of the pages of operations, the steps of the workflows and the rehearsal on an account of this machine.
+
+Usage: pages.py DEPLOY SVC translated.yaml, where DEPLOY is the program of tools/deploy, which reads the blocks of a page.
+
+Real are bash, git, the AWS CLI, SAM and svc. These programs are replaced: builds (make build-…, go build) copy a small program,
+other targets of make are dry runs, gh keeps releases in a folder after its manual (cli.github.com/manual), sleep returns, aws
+runs the AWS CLI in this process, and svc rates sync does nothing, because no source of rates can be reached.
+"""
+
+import datetime
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import yaml
+
+from account import ACCOUNT, REGION, Account, codedeploy_backends, cut
+
+ROOT = Path(__file__).resolve().parent.parent
+TAG = "v1.2.3"
+PROGRAMS = {
+    "make": """case " $* " in
+  *" --makefile "*" build-"*) echo stub > "$ARTIFACTS_DIR/bootstrap" ;;
+  *" build-"*) cp "$STUB" "$ARTIFACTS_DIR/bootstrap" ;;
+  *" package "* | *" redeploy "*) exec "$MAKE_PROGRAM" "$@" ;;
+  *) exec "$MAKE_PROGRAM" --dry-run SHELL=/bin/true "$@" >/dev/null ;;
+esac""",
+    "go": """case "$1 ${2:-}" in
+  "run ./tools/deploy") shift 2; exec "$DEPLOY" "$@" ;;
+  "run ./tools/release") shift 2; "$GO_PROGRAM" build -o "$RELEASES-program" ./tools/release; exec "$RELEASES-program" "$@" ;;
+  "build "*) while [ "$1" != -o ]; do shift; done; mkdir -p "$(dirname "$2")"; case $2 in *svc) cp "$SVC" "$2" ;; *) cp "$STUB" "$2" ;; esac ;;
+  *) exec "$GO_PROGRAM" "$@" ;;
+esac""",
+    "gh": """tag() { git rev-parse --verify --quiet "refs/tags/$1" >/dev/null || { echo "gh: no tag $1" >&2; exit 1; }; }
+case "$1 $2" in
+  "release create")
+    [ -n "$GH_TOKEN" ]; tag "$3"; to=$RELEASES/$3; mkdir -p "$to"; shift 3
+    while [ $# -gt 0 ]; do case $1 in --verify-tag) ;; --title | --notes-file) shift ;; *) cp "$1" "$to" ;; esac; shift; done ;;
+  "release download") [ "$4" = --dir ] && mkdir "$5" && cp "$RELEASES/$3/"* "$5" ;;
+  "attestation verify") [ -f "$3" ] && [ "$4 $5 $6 $7" = "--repo $GITHUB_REPOSITORY --source-ref refs/tags/$TAG" ] ;;
+  *) echo "gh: unknown $*" >&2; exit 1 ;;
+esac""",
+    "aws": """folder=$(mktemp -d)
+code=$(printf '%s\\0' "$PWD" "$@" | curl -sS --data-binary @- "$CLI$folder")
+cat "$folder/out"; cat "$folder/err" >&2; rm -r "$folder"; exit "$code\"""",
+    # No source of exchange rates can be reached.
+    "svc": """case "$1 ${2:-}" in "rates sync") ;; *) exec "$SVC_PROGRAM" "$@" ;; esac""",
+    "sleep": ":",
+}
+
+
+class Machine:
+    """An operator's machine: programs, and a clone of the repository as it is in this folder."""
+
+    def __init__(self, folder, deploy, svc):
+        self.folder, self.clone = Path(folder), Path(folder) / "clone"
+        programs = self.folder / "bin"
+        programs.mkdir()
+        for name, text in PROGRAMS.items():
+            (programs / name).write_text("#!/bin/bash\nset -eu\n" + text + "\n")
+            (programs / name).chmod(0o755)
+        (programs / "sam").symlink_to(ROOT / ".local/venv/bin/sam")
+        stub = self.folder / "stub"
+        subprocess.run(["go", "build", "-ldflags=-s -w", "-o", stub, "./test/acceptance/baseline/hello"], cwd=ROOT, check=True)
+        self.variables = {
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "HOME": str(self.folder),
+            "GOCACHE": subprocess.check_output(["go", "env", "GOCACHE"], text=True).strip(),
+            "GOMODCACHE": subprocess.check_output(["go", "env", "GOMODCACHE"], text=True).strip(),
+            "GOFLAGS": os.environ.get("GOFLAGS", ""),
+            "CGO_ENABLED": "0",
+            "SAM_CLI_TELEMETRY": "0",
+            "STUB": str(stub),
+            "SVC": str(programs / "svc"),
+            "SVC_PROGRAM": str(Path(svc).absolute()),
+            "DEPLOY": str(Path(deploy).absolute()),
+            "RELEASES": str(self.folder / "releases"),
+            "MAKE_PROGRAM": shutil.which("make"),
+            "GO_PROGRAM": shutil.which("go"),
+        }
+        origin = self.folder / "origin"
+        for name in subprocess.check_output(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, text=True).split("\0"):
+            if name and (ROOT / name).is_file():
+                (origin / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, origin / name)
+        who = "-c user.name=test -c user.email=test@example.com"
+        self.shell(f"git init -q && git add -A && git {who} commit -qm all && git tag {TAG}", origin, {})
+        self.checkout(self.clone)
+
+    def checkout(self, folder):
+        """Clone the tag, as actions/checkout does, with the pinned SAM CLI as make installs it."""
+        self.shell(f"git -c advice.detachedHead=false clone -q --depth 1 --branch {TAG} file://{self.folder}/origin {folder}", self.folder, {})
+        (folder / ".local/venv/bin").mkdir(parents=True)
+        (folder / ".local/venv/bin/sam").symlink_to(ROOT / ".local/venv/bin/sam")
+        return folder
+
+    def shell(self, text, cwd, variables, options="-euo pipefail"):
+        """Run commands and return their output. A command that fails ends the run."""
+        command = ["bash", *options.split(), "-c", text]
+        with subprocess.Popen(["yes"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as yes:  # sam deploy asks
+            done = subprocess.run(command, cwd=cwd, env=self.variables | variables, stdin=yes.stdout, capture_output=True, text=True, timeout=900)
+            yes.kill()
+        if done.returncode:
+            raise Failed(f"{text}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
+        return done.stdout + done.stderr
+
+    def follow(self, account, page, heading="", names=(), change=lambda text: text):
+        """Run the blocks of a page with other names. Each name has to be in them."""
+        text = subprocess.check_output([self.variables["DEPLOY"], "page", f"docs/{page}.md", *[heading] * bool(heading)], cwd=ROOT, text=True)
+        for skipped in re.findall(r"# not run, (.*?): (.*)", text):
+            NOT_RUN.add((page, *skipped))
+        for old, new in dict(names).items():
+            if old not in text:
+                raise SystemExit(f"docs/{page}.md, {heading!r}: no {old!r}")
+            text = text.replace(old, new)
+        began = time.time()
+        out = self.shell(change(text), self.clone, account.environment())
+        print(f"docs/{page}.md, {heading or 'all'}: {text.count(chr(10))} lines in {time.time() - began:.0f} s")
+        return out
+
+
+class Failed(Exception):
+    """A command failed."""
+
+
+NOT_RUN = set()
+
+
+def want(what, got, wanted):
+    if got != wanted:
+        sys.exit(f"{what}: {got}, want {wanted}")
+    print(f"{what}: {got}")
+
+
+def wrong(what, run):
+    """Show that a page with a wrong command fails."""
+    try:
+        run()
+    except Failed as failed:
+        print(f"{what}: fails: {str(failed).strip().splitlines()[-1][:150]}")
+    else:
+        sys.exit(f"{what}: succeeds")
+
+
+def prepared(template, *stages):
+    """Return an account with stages."""
+    account = Account(template)
+    for stage in stages:
+        account.create(f"svc-{stage}", Stage=stage)
+    return account
+
+
+def project(machine, account, stage):
+    """Give the stage a project with credits, and return the ID of the grant."""
+    machine.shell(f"svc project create Acme --id acme --stage {stage}", machine.folder, account.environment())
+    out = machine.shell(f"svc credit grant acme 1000000 --reason first --stage {stage} --output json 2>/dev/null", machine.folder, account.environment())
+    return json.loads(out)["id"]
+
+
+RESTORE = {"PROJECT": "acme", "CREDITS": "1000000"}
+
+
+def restore(machine, template):
+    """docs/restore.md: the money is that of before, and the stage as protected and as open as before."""
+
+    def run(change=lambda text: text):
+        account = prepared(template, "prod")
+        names = {"--id ID": "--id " + project(machine, account, "prod"), "2026-03-31T12:00:00Z": datetime.datetime.now(datetime.UTC).isoformat()}
+        out = machine.follow(account, "restore", names=names | RESTORE, change=change)
+        return account, out
+
+    account, out = run()
+    want("svc protect waits", out.count("ContinuousBackupsUnavailableException"), 3)
+    db = account.client("dynamodb")
+    want("tables", sorted(db.list_tables()["TableNames"]), [f"svc-prod-{t}" for t in ("ledger", "projects", "rates", "transient", "wallets")])
+    want("backups", db.list_backups()["BackupSummaries"], [])
+    for name in ("ledger", "projects", "wallets"):
+        table = db.describe_table(TableName=f"svc-prod-{name}")["Table"]
+        recovery = db.describe_continuous_backups(TableName=f"svc-prod-{name}")["ContinuousBackupsDescription"]
+        tags = [tag["Key"] for tag in db.list_tags_of_resource(ResourceArn=table["TableArn"])["Tags"]]
+        got = table["DeletionProtectionEnabled"], recovery["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"], tags
+        want(name, got, (True, "ENABLED", ["service", "stage"]))
+    balance = machine.shell("svc credit balance acme --stage prod --output json", machine.folder, account.environment())
+    want("credits, of which the repeated grant counts once", json.loads(balance)["balance"], 1000000)
+    gateway = account.client("apigateway")
+    stage = gateway.get_stage(restApiId=gateway.get_rest_apis()["items"][0]["id"], stageName="prod")
+    want("throttle", stage["methodSettings"]["*/*"]["throttlingRateLimit"], 1000)
+    want("settler", account.client("lambda").get_function_concurrency(FunctionName=account.function("Settle")).get("ReservedConcurrentExecutions"), None)
+    # The order before: svc doctor while the throttle is 0.
+    doctor = "svc doctor --stage prod\n"
+    wrong("svc doctor before the service is open", lambda: run(lambda text: text.replace(doctor, "").replace("aws lambda delete", doctor + "aws lambda delete")))
+
+
+def tables(account):
+    return sorted(account.client("dynamodb").list_tables()["TableNames"])
+
+
+KEPT = [f"svc-prod-{name}" for name in ("ledger", "projects", "wallets")]
+
+
+def uninstall(machine, template):
+    """docs/uninstall.md: the stack goes, comes back with its tables, and goes with them."""
+    account = prepared(template, "prod")
+    project(machine, account, "prod")
+    vault = account.client("secretsmanager")
+    for name in ("svc/prod/sms/managed/accounts", "svc/staging/sms/managed/accounts"):
+        vault.create_secret(Name=name, SecretString="{}")
+    machine.follow(account, "uninstall", "1. Delete the stack")
+    want("tables", tables(account), KEPT)
+    machine.follow(account, "uninstall", "Deploy again")
+    want("tables", len(tables(account)), 5)
+    balance = machine.shell("svc credit balance acme --stage prod --output json", machine.folder, account.environment())
+    want("credits", json.loads(balance)["balance"], 1000000)
+    machine.follow(account, "uninstall", "1. Delete the stack")
+    again = {"no-deletion-protection": "deletion-protection"}
+    wrong("tables that stay protected", lambda: machine.follow(account, "uninstall", "2. Delete what is left", again))
+    machine.follow(account, "uninstall", "2. Delete what is left")
+    want("tables", tables(account), [])
+    want("secrets", [s["Name"] for s in vault.list_secrets()["SecretList"]], ["svc/staging/sms/managed/accounts"])
+
+
+def upgrade(machine, template):
+    """docs/upgrade.md: both stages are updated; a rollback stops what is in progress and moves the alias."""
+    account = prepared(template, "staging", "prod")
+    project(machine, account, "staging")
+    machine.follow(account, "upgrade", "Upgrade and roll back", {"https://…": "https://api.example.com"})
+    stacks = account.client("cloudformation").describe_stacks()["Stacks"]
+    want("stacks", {s["StackName"]: s["StackStatus"] for s in stacks if "svc" in s["StackName"]}, dict.fromkeys(("svc-staging", "svc-prod"), "UPDATE_COMPLETE"))
+    code, sms = account.client("codedeploy"), account.function("Sms", "prod")
+    code.create_application(applicationName="svc-prod-ServerlessDeploymentApplication-1", computePlatform="Lambda")
+    named = {"applicationName": "svc-prod-ServerlessDeploymentApplication-1", "deploymentGroupName": "SmsFunction"}
+    code.create_deployment_group(**named, serviceRoleArn="arn:aws:iam::123456789012:role/r")
+    deployment = code.create_deployment(**named, revision={"revisionType": "String"})["deploymentId"]
+    codedeploy_backends[ACCOUNT][REGION].deployments[deployment].status = "InProgress"
+
+    def version():
+        return account.client("lambda").get_alias(FunctionName=sms, Name="live")["FunctionVersion"]
+
+    want("live version", version(), "2")
+    machine.follow(account, "upgrade", "Roll back", {"FUNCTION": sms, "version N": "version 1"})
+    want("deployment", code.get_deployment(deploymentId=deployment)["deploymentInfo"]["status"], "Stopped")
+    want("live version", version(), "1")
+    wrong("a version that does not exist", lambda: machine.follow(account, "upgrade", "Roll back", {"FUNCTION": sms, "version N": "version 9"}))
+
+
+def key_compromise(machine, template):
+    """docs/key-compromise.md: credentials, a project, and the key of a vendor."""
+    account = prepared(template, "prod")
+    project(machine, account, "prod")
+
+    def svc(text):
+        return json.loads(machine.shell(f"svc {text} --stage prod --output json 2>/dev/null", machine.clone, account.environment()))
+
+    client = svc("credential issue acme")["client_id"]
+    names = {"CLIENT_ID": client, f"revoke {client}": f"revoke {client} --yes"}  # a terminal asks
+    machine.follow(account, "key-compromise", "A client's secret", names)
+    want("active credentials", [c["client_id"] for c in svc("project show acme")["credentials"] if c["active"]], [])
+    wrong("a credential that was revoked", lambda: machine.follow(account, "key-compromise", "A client's secret", names))
+    machine.follow(account, "key-compromise", "A whole project", {"PROJECT": "acme", "CREDITS": "500000"})
+    want("paused", svc("project show acme")["paused"], False)
+    (machine.clone / "new-key.json").write_text(json.dumps({"api_token": "old"}))
+    machine.shell("svc vendor account sms textlk --env both --secrets new-key.json --stage prod", machine.clone, account.environment())
+    (machine.clone / "new-key.json").write_text(json.dumps({"api_token": "new"}))
+    # --untried: no vendor can be reached.
+    names = {"KIND VENDOR": "sms textlk", "--env ENV": "--env both --untried"}
+    machine.follow(account, "key-compromise", "A vendor account", names)
+    secret = account.client("secretsmanager").get_secret_value(SecretId="svc/prod/sms/managed/accounts")["SecretString"]
+    want("the secret has the new key", '"new"' in secret, True)
+
+
+def deploy(machine, template):
+    """docs/deploy.md: the first deployment, and the settings of the sections."""
+    account = Account(template)
+    machine.follow(account, "deploy", "Deploy in ten minutes", {"--template-file template.yaml": "--template-file .aws-sam/build/template.yaml"})
+    want("tables", len(tables(account)), 5)
+    machine.follow(account, "deploy", "Host name")
+    account = prepared(template, "prod")
+    project(machine, account, "prod")
+    machine.follow(account, "deploy", "Access logs")
+    want("log role", account.client("apigateway").get_account()["cloudwatchRoleArn"], "arn:aws:iam::123456789012:role/apigateway-logs")
+    machine.follow(account, "deploy", "Throttle")
+    gateway = account.client("apigateway")
+    stage = gateway.get_stage(restApiId=gateway.get_rest_apis()["items"][0]["id"], stageName="prod")
+    want("throttle of a route", stage["methodSettings"]["~1api~1v1~1utilities~1pdf~1generate/ANY"]["throttlingRateLimit"], 20)
+    wrong("a stage that does not exist", lambda: machine.follow(account, "deploy", "Throttle", {"--stage-name prod": "--stage-name prud"}))
+    machine.follow(account, "deploy", "Another region", {"PROJECT": "acme"})
+    want("tables of the other region", len(account.client("dynamodb", "eu-central-1").list_tables()["TableNames"]), 5)
+
+
+def failed_deployment(machine, template):
+    """docs/deploy.md: what the page says after a first deployment that failed."""
+    account = Account(template)
+    boundary = "PermissionsBoundaryArn=arn:aws:iam::aws:policy/svc-no-such-policy"
+    create = f"sam deploy --config-env dev --parameter-overrides Stage=dev {boundary}"
+    wrong("a creation that fails", lambda: machine.shell(create, machine.clone, account.environment()))
+    account.create("svc-prod", Stage="prod")
+    sms = account.function("Sms")
+    account.client("lambda").update_function_configuration(FunctionName=sms, Description="the version that a failed update left")
+    account.client("lambda").publish_version(FunctionName=sms)
+    out = machine.follow(account, "deploy", "When the first deployment fails", {"FUNCTION": sms, "qualifier N": "qualifier 2"})
+    want("the reason is shown", "Scope ARN does not exist" in out, True)
+    want("svc-dev", account.client("cloudformation").describe_stacks(StackName="svc-dev")["Stacks"][0]["StackStatus"], "CREATE_COMPLETE")
+
+
+def smoke(machine, template):
+    """make smoke-aws: the whole rehearsal, without the acceptance tests."""
+    account = Account(template)
+    machine.shell("go run ./tools/deploy smoke eu-west-1 .", machine.clone, account.environment())
+    report = next(machine.clone.glob("smoke-*.md")).read_text(encoding="utf-8")
+    print("\n".join(re.findall(r"^## .*", report, re.M)))
+    want("tables", tables(account), [])
+    want("stacks", [s["StackName"] for s in account.client("cloudformation").describe_stacks()["Stacks"]], ["aws-sam-cli-managed-default"])
+
+
+EXPRESSIONS = {"inputs.tag": TAG, "inputs.stage": "dev", "github.token": "token"}
+
+
+def workflows(machine, template):
+    """Every "run:" step of every workflow: the release that CI makes is the one that the workflow Deploy deploys."""
+    account = Account(template)
+    github = {"GITHUB_REF_NAME": TAG, "GITHUB_REPOSITORY": "owner/repository"}
+
+    def value(text):
+        return re.sub(r"\$\{\{ (.*?) \}\}", lambda match: EXPRESSIONS[match[1]], text)
+
+    def steps(name, change=lambda text: text):
+        workflow = yaml.safe_load((ROOT / ".github/workflows" / name).read_text(encoding="utf-8"))
+        for title, job in workflow["jobs"].items():
+            clone = machine.checkout(Path(tempfile.mkdtemp(dir=machine.folder)) / "work")
+            for step in job["steps"]:
+                if "run" in step:
+                    variables = {key: value(text) for key, text in (job.get("env", {}) | step.get("env", {})).items()}
+                    # GitHub's default shell: bash -e.
+                    machine.shell(change(value(step["run"])), clone, account.environment() | github | variables, "-e")
+                    print(f"{name}, {title}: {step['run']}")
+
+    names = sorted(path.name for path in (ROOT / ".github/workflows").glob("*.yml"))
+    for name in names:
+        steps(name)
+    stack = account.client("cloudformation").describe_stacks(StackName="svc-dev")["Stacks"][0]
+    parameters = {p["ParameterKey"]: p["ParameterValue"] for p in stack["Parameters"]}
+    want("svc-dev", (stack["StackStatus"], parameters["Stage"], parameters["ApiBurst"]), ("CREATE_COMPLETE", "dev", "40"))
+    wrong("SAM without the path of samconfig.toml", lambda: steps("deploy.yml", lambda text: text.replace('--config-file "$PWD/samconfig.toml"', "")))
+    wrong("a release that was changed", lambda: steps("deploy.yml", lambda text: text.replace("sha256sum", "echo >> smsfunction.zip && sha256sum", 1)))
+
+
+def main():
+    program, svc, translated, *only = sys.argv[1:]
+    os.chdir(ROOT)
+    template, _ = cut(translated)
+    sys.stdout.reconfigure(line_buffering=True)
+    cases = [restore, uninstall, upgrade, key_compromise, deploy, failed_deployment, workflows, smoke]
+    with tempfile.TemporaryDirectory() as folder:
+        machine = Machine(folder, program, svc)
+        for case in cases:
+            if not only or case.__name__ in only:
+                case(machine, template)
+    for page, reason, command in sorted(NOT_RUN):
+        print(f"docs/{page}.md, not run: {command}: {reason}")
+
+
+main()
