@@ -43,7 +43,8 @@ func (resp *response) outcome() string {
 	return "refused"
 }
 
-// maxPayload is the number of bytes of a request's body that a log entry holds (docs/decisions.md#payload-logging).
+// maxPayload is the number of bytes of a request's body that a log entry holds (docs/decisions.md#payload-logging);
+// log_payload.go chooses and masks them.
 const maxPayload = 4 << 10
 
 // record prints the log line of a request, which is also its metrics (docs/decisions.md#log-lines).
