@@ -53,8 +53,8 @@ func newKeyed(t *testing.T, template, page []byte) *keyed {
 // overrides matches what docs/key-compromise.md prints for parameter_overrides.
 var overrides = regexp.MustCompile("`\"?((?:Previous)?KmsKeyArn)=([^`\"]*)\"?`")
 
-// deploy deploys as a step of docs/key-compromise.md#another-kms-key prints, and gives the role of the function sms the rights that
-// the template gives it. SAM keeps a parameter without an override, and accepts no empty value without quotes.
+// deploy deploys as a step of docs/key-compromise.md#another-kms-key prints, and gives the role of the function sms the
+// rights that the template gives it. SAM keeps a parameter without an override, and accepts no empty value without quotes.
 func (k *keyed) deploy(step int, key, previous string) {
 	k.t.Helper()
 	_, text, _ := strings.Cut(k.page, fmt.Sprintf("\n%d. ", step))

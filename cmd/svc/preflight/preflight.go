@@ -104,8 +104,8 @@ func (o *options) deployment(p parameters, region string) string {
 	whole := o.released || !p.inFile
 	command := fmt.Sprintf("sam build --config-env %[1]s && sam deploy --config-env %[1]s", o.StageName())
 	if whole {
-		command = map[bool]string{true: "sam deploy --template-file " + o.template, false: "sam build && sam deploy"}[o.released] +
-			" --stack-name " + o.StackName() + " --resolve-s3 --capabilities CAPABILITY_IAM"
+		start := map[bool]string{true: "sam deploy --template-file " + o.template, false: "sam build && sam deploy"}
+		command = start[o.released] + " --stack-name " + o.StackName() + " --resolve-s3 --capabilities CAPABILITY_IAM"
 	}
 	command += " --region " + region
 	if whole || len(o.given) > 0 {
@@ -117,8 +117,8 @@ func (o *options) deployment(p parameters, region string) string {
 	return command
 }
 
-// All checks have 18 s together, and each call to AWS 5 s of them, so that an endpoint that accepts a connection and never
-// responds becomes a finding within 20 s.
+// All checks have 18 s together, and each call to AWS 5 s of them, so that an endpoint that accepts a connection and
+// never responds becomes a finding within 20 s.
 const (
 	runTime  = 18 * time.Second
 	callTime = 5 * time.Second
@@ -174,7 +174,8 @@ func (o *options) tools(ctx context.Context) (wait func() []app.Finding) {
 			})
 			version, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 			found[i].AddIf(err == nil, app.OK, "tool", t.name, version, "")
-			found[i].AddIf(err != nil, app.Broken, "tool", t.name, fmt.Sprint("it does not run: ", err), "Install it: "+t.why+".")
+			problem := fmt.Sprint("it does not run: ", err)
+			found[i].AddIf(err != nil, app.Broken, "tool", t.name, problem, "Install it: "+t.why+".")
 		})
 	}
 	return func() []app.Finding {
