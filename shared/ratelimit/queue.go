@@ -97,9 +97,15 @@ func (l *Limiter) SubtractQueued(ctx context.Context) (subtracted int, failed er
 	if names == nil {
 		return 0, nil
 	}
+	begin := ctx
+	if end, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		begin, cancel = context.WithDeadline(ctx, end.Add(-2*l.queueTime))
+		defer cancel()
+	}
 	claimable, run := "attribute_exists(v) AND (attribute_not_exists(run) OR run = :run)", dynamo.Item{":run": dynamo.Text(rand.Text())}
 	for _, name := range names.Value {
-		if end, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(end) < 2*l.queueTime {
+		if begin.Err() != nil {
 			break // the next run has the time for an item
 		}
 		item, err := l.updateQueue(ctx, name, "SET run = :run", &claimable, run)
