@@ -47,7 +47,8 @@ ACCOUNT = "123456789012"
 REGION = "eu-west-1"
 KEYS = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
 ONCE = botocore.config.Config(retries={"max_attempts": 0}, read_timeout=300)
-# What moto 5.2.5 does not know, or knows without what the template uses: it takes no path of any method for a method.
+# What moto 5.2.5 does not know. moto knows a deployment of an API, but reads no Body of an API, and refuses to deploy the
+# API, which has no methods then.
 UNKNOWN = {
     "AWS::ApiGateway::Deployment",
     "AWS::CloudWatch::Alarm",
@@ -213,7 +214,7 @@ def update_stage(self, function_id, stage_name, patch_operations, was=APIGateway
 
 
 def create_deployment(self, function_id, name, description="", stage_variables=None):
-    """moto takes no path of any method for a method, and a deployment to a stage that exists empties that stage's settings."""
+    """moto refuses an API without methods, as UNKNOWN describes, and a deployment empties the settings of a stage that exists."""
     api = self.get_rest_api(function_id)
     stage = api.stages.get(name)
     deployment = api.create_deployment(name, description, stage_variables)
