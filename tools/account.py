@@ -31,7 +31,7 @@ import yaml
 from moto.apigateway.exceptions import StageNotFoundException
 from moto.apigateway.models import APIGatewayBackend, apigateway_backends
 from moto.awslambda import urls as lambda_urls
-from moto.awslambda.models import lambda_backends
+from moto.awslambda.models import LambdaBackend, lambda_backends
 from moto.awslambda.responses import LambdaResponse
 from moto.cloudformation import models as formation
 from moto.cloudformation.responses import CloudFormationResponse
@@ -238,7 +238,15 @@ APIGatewayBackend.update_stage = update_stage
 APIGatewayBackend.create_deployment = create_deployment
 LambdaResponse.get_account_settings = get_account_settings
 lambda_urls.url_paths["{0}/2016-08-19/account-settings/?$"] = LambdaResponse.dispatch
+def delete_function(self, function_name, qualifier=None, was=LambdaBackend.delete_function):
+    """https://docs.aws.amazon.com/lambda/latest/api/API_DeleteFunction.html, Qualifier: no version that an alias references."""
+    if qualifier in [alias.function_version for alias in self.list_aliases(function_name)]:
+        raise JsonRESTError("ResourceConflictException", f"An alias references version {qualifier}.")
+    was(self, function_name, qualifier)
+
+
 CodeDeployResponse.stop_deployment = stop_deployment
+LambdaBackend.delete_function = delete_function
 
 # --- DynamoDB
 

@@ -107,7 +107,7 @@ class Machine:
             done = subprocess.run(command, cwd=cwd, env=self.variables | variables, stdin=yes.stdout, capture_output=True, text=True, timeout=900)
             yes.kill()
         if done.returncode:
-            raise Failed(f"{text}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
+            raise Failed(text, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
         return done.stdout + done.stderr
 
     def follow(self, account, page, heading="", names=(), change=lambda text: text):
@@ -126,9 +126,11 @@ class Machine:
 
 
 class Failed(Exception):
-    """A command failed."""
+    """A command failed: its text, and what it printed."""
 
 
+    def __str__(self):
+        return "\n".join(self.args)
 NOT_RUN = set()
 
 
@@ -138,12 +140,14 @@ def want(what, got, wanted):
     print(f"{what}: {got}")
 
 
-def wrong(what, run):
-    """Show that a page with a wrong command fails."""
+def wrong(what, because, run):
+    """Show that a wrong command fails, with a text in what it prints."""
     try:
         run()
     except Failed as failed:
-        print(f"{what}: fails: {str(failed).strip().splitlines()[-1][:150]}")
+        if because not in failed.args[1]:
+            sys.exit(f"{what}: fails, but not with {because!r}: {failed}")
+        print(f"{what}: fails: {because}")
     else:
         sys.exit(f"{what}: succeeds")
 
@@ -194,7 +198,7 @@ def restore(machine, template):
     want("settler", account.client("lambda").get_function_concurrency(FunctionName=account.function("Settle")).get("ReservedConcurrentExecutions"), None)
     # The order before: svc doctor while the throttle is 0.
     doctor = "svc doctor --stage prod\n"
-    wrong("svc doctor before the service is open", lambda: run(lambda text: text.replace(doctor, "").replace("aws lambda delete", doctor + "aws lambda delete")))
+    wrong("svc doctor before the service is open", "HTTP 429", lambda: run(lambda text: text.replace(doctor, "").replace("aws lambda delete", doctor + "aws lambda delete")))
 
 
 def tables(account):
@@ -219,7 +223,7 @@ def uninstall(machine, template):
     want("credits", json.loads(balance)["balance"], 1000000)
     machine.follow(account, "uninstall", "1. Delete the stack")
     again = {"no-deletion-protection": "deletion-protection"}
-    wrong("tables that stay protected", lambda: machine.follow(account, "uninstall", "2. Delete what is left", again))
+    wrong("tables that stay protected", "can't be deleted while DeletionProtectionEnabled is set", lambda: machine.follow(account, "uninstall", "2. Delete what is left", again))
     machine.follow(account, "uninstall", "2. Delete what is left")
     want("tables", tables(account), [])
     want("secrets", [s["Name"] for s in vault.list_secrets()["SecretList"]], ["svc/staging/sms/managed/accounts"])
@@ -246,7 +250,16 @@ def upgrade(machine, template):
     machine.follow(account, "upgrade", "Roll back", {"FUNCTION": sms, "version N": "version 1"})
     want("deployment", code.get_deployment(deploymentId=deployment)["deploymentInfo"]["status"], "Stopped")
     want("live version", version(), "1")
-    wrong("a version that does not exist", lambda: machine.follow(account, "upgrade", "Roll back", {"FUNCTION": sms, "version N": "version 9"}))
+    wrong("a version that does not exist", "Function not found", lambda: machine.follow(account, "upgrade", "Roll back", {"FUNCTION": sms, "version N": "version 9"}))
+    functions = account.client("lambda")
+    for n in range(3):
+        functions.update_function_configuration(FunctionName=sms, Description=f"change {n}")
+        functions.publish_version(FunctionName=sms)
+    wrong("the deletion of a live version", "An alias references version 1", lambda: machine.follow(account, "upgrade", "Old versions"))
+    functions.update_alias(FunctionName=sms, Name="live", FunctionVersion="5")
+    machine.follow(account, "upgrade", "Old versions")
+    versions = functions.list_versions_by_function(FunctionName=sms)["Versions"]
+    want("versions, and the live one", ([v["Version"] for v in versions], version()), (["$LATEST", "3", "4", "5"], "5"))
 
 
 def key_compromise(machine, template):
@@ -261,7 +274,7 @@ def key_compromise(machine, template):
     names = {"CLIENT_ID": client, f"revoke {client}": f"revoke {client} --yes"}  # a terminal asks
     machine.follow(account, "key-compromise", "A client's secret", names)
     want("active credentials", [c["client_id"] for c in svc("project show acme")["credentials"] if c["active"]], [])
-    wrong("a credential that was revoked", lambda: machine.follow(account, "key-compromise", "A client's secret", names))
+    wrong("a credential that was revoked", "is revoked: not valid", lambda: machine.follow(account, "key-compromise", "A client's secret", names))
     machine.follow(account, "key-compromise", "A whole project", {"PROJECT": "acme", "CREDITS": "500000"})
     want("paused", svc("project show acme")["paused"], False)
     (machine.clone / "new-key.json").write_text(json.dumps({"api_token": "old"}))
@@ -288,7 +301,7 @@ def deploy(machine, template):
     gateway = account.client("apigateway")
     stage = gateway.get_stage(restApiId=gateway.get_rest_apis()["items"][0]["id"], stageName="prod")
     want("throttle of a route", stage["methodSettings"]["~1api~1v1~1utilities~1pdf~1generate/ANY"]["throttlingRateLimit"], 20)
-    wrong("a stage that does not exist", lambda: machine.follow(account, "deploy", "Throttle", {"--stage-name prod": "--stage-name prud"}))
+    wrong("a stage that does not exist", "Invalid stage identifier", lambda: machine.follow(account, "deploy", "Throttle", {"--stage-name prod": "--stage-name prud"}))
     machine.follow(account, "deploy", "Another region", {"PROJECT": "acme"})
     want("tables of the other region", len(account.client("dynamodb", "eu-central-1").list_tables()["TableNames"]), 5)
 
@@ -297,8 +310,8 @@ def failed_deployment(machine, template):
     """docs/deploy.md: what the page says after a first deployment that failed."""
     account = Account(template)
     boundary = "PermissionsBoundaryArn=arn:aws:iam::aws:policy/svc-no-such-policy"
-    create = f"sam deploy --config-env dev --parameter-overrides Stage=dev {boundary}"
-    wrong("a creation that fails", lambda: machine.shell(create, machine.clone, account.environment()))
+    create = f"sam build --config-env dev && sam deploy --config-env dev --parameter-overrides Stage=dev {boundary}"
+    wrong("a creation that fails", "ROLLBACK_COMPLETE", lambda: machine.shell(create, machine.clone, account.environment()))
     account.create("svc-prod", Stage="prod")
     sms = account.function("Sms")
     account.client("lambda").update_function_configuration(FunctionName=sms, Description="the version that a failed update left")
@@ -346,8 +359,8 @@ def workflows(machine, template):
     stack = account.client("cloudformation").describe_stacks(StackName="svc-dev")["Stacks"][0]
     parameters = {p["ParameterKey"]: p["ParameterValue"] for p in stack["Parameters"]}
     want("svc-dev", (stack["StackStatus"], parameters["Stage"], parameters["ApiBurst"]), ("CREATE_COMPLETE", "dev", "40"))
-    wrong("SAM without the path of samconfig.toml", lambda: steps("deploy.yml", lambda text: text.replace('--config-file "$PWD/samconfig.toml"', "")))
-    wrong("a release that was changed", lambda: steps("deploy.yml", lambda text: text.replace("sha256sum", "echo >> smsfunction.zip && sha256sum", 1)))
+    wrong("SAM without the path of samconfig.toml", "Missing option '--stack-name'", lambda: steps("deploy.yml", lambda text: text.replace('--config-file "$PWD/samconfig.toml"', "")))
+    wrong("a release that was changed", "FAILED", lambda: steps("deploy.yml", lambda text: text.replace("sha256sum", "echo >> smsfunction.zip && sha256sum", 1)))
 
 
 def main():
