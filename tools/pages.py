@@ -121,6 +121,7 @@ class Machine:
             text = text.replace(old, new)
         began = time.time()
         out = self.shell(change(text), self.clone, account.environment())
+        FOLLOWED.add((page, heading))
         print(f"docs/{page}.md, {heading or 'all'}: {text.count(chr(10))} lines in {time.time() - began:.0f} s")
         return out
 
@@ -128,10 +129,24 @@ class Machine:
 class Failed(Exception):
     """A command failed: its text, and what it printed."""
 
-
     def __str__(self):
         return "\n".join(self.args)
-NOT_RUN = set()
+
+
+PAGES = "restore", "uninstall", "upgrade", "key-compromise", "deploy"
+FOLLOWED, NOT_RUN = set(), set()
+
+
+def unfollowed():
+    """Return the headings of the pages with blocks that no case followed, or that are no commands."""
+    left = []
+    for page in PAGES:
+        heading, text = "", (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
+        for title, language in re.findall(r"^#+ ([^\n]*)|^ *```(\w*)[^\n]*\n.*?^ *```$", text, re.MULTILINE | re.DOTALL):
+            heading = title or heading
+            if not title and (language != "sh" or not FOLLOWED.intersection({(page, heading), (page, "")})):
+                left.append((page, heading))
+    return left
 
 
 def want(what, got, wanted):
@@ -285,6 +300,42 @@ def key_compromise(machine, template):
     machine.follow(account, "key-compromise", "A vendor account", names)
     secret = account.client("secretsmanager").get_secret_value(SecretId="svc/prod/sms/managed/accounts")["SecretString"]
     want("the secret has the new key", '"new"' in secret, True)
+    new = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/NEW"
+    another_key(machine, account, "''", new)
+    machine.shell("sam deploy --config-env prod", machine.clone, account.environment())  # samconfig.toml names no key
+    parameters = account.client("cloudformation").describe_stacks(StackName="svc-prod")["Stacks"][0]["Parameters"]
+    want("a parameter that samconfig.toml does not name is kept", next(p["ParameterValue"] for p in parameters if p["ParameterKey"] == "KmsKeyArn"), new)
+    another_key(machine, account, new, re.search('`"?KmsKeyArn=(.*?)"?`', KEYS)[1])
+
+
+KEYS = (ROOT / "docs/key-compromise.md").read_text(encoding="utf-8").partition("## Another KMS key\n")[2].partition("\n## ")[0]
+
+
+def another_key(machine, account, old, new):
+    """docs/key-compromise.md: before each deployment samconfig.toml gets the parameters that the step of the page names."""
+    file, kept = machine.clone / "samconfig.toml", (machine.clone / "samconfig.toml").read_text(encoding="utf-8")
+    shown, configs = machine.clone / "keys", []
+    shown.unlink(missing_ok=True)
+    head, values, tail = re.split(r'(?<=parameter_overrides = \["Stage=prod")(.*)(?=\])', kept)
+    for step in re.split(r"^\d\. ", KEYS, flags=re.MULTILINE)[1:]:
+        for name, value in re.findall('`"?((?:Previous)?KmsKeyArn)=(.*?)"?`', step):
+            values = re.sub(f', "{name}=.*?"', "", values) + f', "{name}={ {"OLD": old, "NEW": new}.get(value, value) }"'
+        if "sam deploy" in step:
+            configs.append(head + values + tail)
+    query = "join('|', Stacks[0].Parameters[?ends_with(ParameterKey, 'KmsKeyArn')].ParameterValue)"
+
+    def change(text):
+        """Replace samconfig.toml before each deployment, and write the stack's parameters to a file after it."""
+        files = iter(configs)
+        show = f'aws cloudformation describe-stacks --stack-name svc-prod --query "{query}" --output text >> keys'
+        return re.sub("^sam deploy .*", lambda match: f"cat > samconfig.toml <<'END'\n{next(files)}END\n{match[0]}\n{show}", text, flags=re.MULTILINE)
+
+    machine.follow(account, "key-compromise", "Another KMS key", {f"arn:aws:kms:{REGION}:{ACCOUNT}:key/NEW": new}, change)
+    file.write_text(kept, encoding="utf-8")
+    was, now = old.strip("'"), new.strip("'")
+    want("KmsKeyArn and PreviousKmsKeyArn", shown.read_text(encoding="utf-8").splitlines(), [f"{was}|{now}", f"{now}|{was}", f"{now}|"])
+    secret = account.client("secretsmanager").describe_secret(SecretId="svc/prod/sms/managed/accounts")
+    want("the key of the secret", secret.get("KmsKeyId", ""), now)
 
 
 def deploy(machine, template):
@@ -373,9 +424,12 @@ def main():
         machine = Machine(folder, program, svc)
         for case in cases:
             if not only or case.__name__ in only:
+                shutil.rmtree(machine.clone / ".aws-sam", ignore_errors=True)  # of the case before
                 case(machine, template)
     for page, reason, command in sorted(NOT_RUN):
         print(f"docs/{page}.md, not run: {command}: {reason}")
+    if not only:
+        want("blocks that no case followed", unfollowed(), [])
 
 
 main()
