@@ -218,14 +218,14 @@ type sender struct {
 	stop    context.CancelCauseFunc // no further send begins
 	calls   sync.WaitGroup          // the sends that are running
 
-	accepted atomic.Bool // the vendor has accepted a message of the delivery
-	doubted  atomic.Bool // the vendor has refused the account, by words alone
+	accepted  atomic.Bool // the vendor has accepted a message of the delivery
+	suspected atomic.Bool // the vendor has refused the account, by words alone
 }
 
 // ready waits until the vendor's pace permits a send. The returned error is the reason why no send may begin.
 func (s *sender) ready(ctx, begin context.Context) error {
 	err := s.limiter.Wait(begin)
-	if s.doubted.Swap(false) && !s.accepted.Load() {
+	if s.suspected.Swap(false) && !s.accepted.Load() {
 		s.calls.Wait() // a running send may be accepted
 		if !s.accepted.Load() {
 			s.stop(errRefused)
@@ -270,7 +270,7 @@ func (s *sender) call(ctx context.Context, batch []*recipient) (o outcome) {
 	case upstream.ClassOf(o.err) == upstream.NotSent: // there is no response whose time counts
 		return o
 	case refused && refusal.ByWords:
-		s.doubted.Store(true)
+		s.suspected.Store(true)
 	case upstream.ClassOf(o.err) == upstream.CredentialsRefused:
 		s.stop(errRefused)
 	}

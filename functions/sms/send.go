@@ -239,12 +239,15 @@ func decisive(recipients []recipient) outcome {
 	return recipients[i].outcome
 }
 
-// cause returns the error for the operator: the decisive error and the first panic, or nil where all messages were accepted.
+// cause returns the error for the operator: the decisive error, the first panic and the first failed count, or nil where all messages were accepted.
 func cause(recipients []recipient) error {
 	err := decisive(recipients).err
 	panicked := func(p recipient) bool { return errors.Is(p.err, errPanicked) }
 	if i := slices.IndexFunc(recipients, panicked); i >= 0 && !errors.Is(err, errPanicked) {
 		err = errors.Join(err, recipients[i].err)
+	}
+	if i := slices.IndexFunc(recipients, func(p recipient) bool { return p.Uncounted != nil }); i >= 0 {
+		err = errors.Join(err, recipients[i].Uncounted)
 	}
 	return err
 }

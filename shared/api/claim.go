@@ -50,13 +50,14 @@ type claim struct {
 	store *keyStore
 	pk    string
 	owner string // distinguishes this claim from all others of the key
+	began int64  // in Unix microseconds, at least the time at which the key was freed before
 }
 
 // claim wins the key, or returns the outcome of the request that won the key before. This request ends at until. claim
 // stores errDied for an earlier request that died without an outcome (docs/decisions.md#idempotency-dead-claims).
 func (s *keyStore) claim(ctx context.Context, projectID, env, key string, body []byte, until time.Time) (*claim, []byte, error) {
 	now, digest := s.now(), sha256.Sum256(body)
-	c := &claim{store: s, pk: "idem#" + projectID + "#" + env + "#" + key, owner: rand.Text()}
+	c := &claim{store: s, pk: "idem#" + projectID + "#" + env + "#" + key, owner: rand.Text(), began: now.UnixMicro()}
 	timed, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
 	defer cancel()
 	put := &dynamodb.PutItemInput{
@@ -67,13 +68,16 @@ func (s *keyStore) claim(ctx context.Context, projectID, env, key string, body [
 		},
 		ConditionExpression: aws.String("attribute_not_exists(pk) OR expires <= :now OR freed <= :began AND o <> :o"),
 		ExpressionAttributeValues: dynamo.Item{
-			":now": dynamo.Number(now.Unix()), ":began": dynamo.Number(now.UnixMicro()), ":o": dynamo.Text(c.owner),
+			":now": dynamo.Number(now.Unix()), ":began": dynamo.Number(c.began), ":o": dynamo.Text(c.owner),
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 	_, ambiguous, err := dynamo.Write(timed, s.client.PutItem, put)
 	stored, refused := dynamo.Refused(err)
 	if refused && stored["freed"] != nil && dynamo.TextOf(stored["o"]) != c.owner { // by an instance whose clock is ahead
+		if c.began, err = dynamo.NumberOf(stored["freed"]); err != nil {
+			return nil, nil, fmt.Errorf("idempotency: claim: %w", err)
+		}
 		put.ExpressionAttributeValues[":began"] = stored["freed"]
 		_, ambiguous, err = dynamo.Write(timed, s.client.PutItem, put)
 		stored, refused = dynamo.Refused(err)
@@ -157,8 +161,8 @@ func (c *claim) write(ctx context.Context, outcome []byte) (dynamo.Item, error) 
 	return nil, nil
 }
 
-// free marks the key as free, after a request from which nothing reached a provider. Claims that began later win the key: a
-// late copy of an earlier claim, which no request would end, is refused.
+// free marks the key as free, after a request from which nothing reached a provider. The mark is later than the beginning of
+// this claim, so that the key refuses a late copy of the claim.
 func (c *claim) free(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
 	defer cancel()
@@ -166,7 +170,7 @@ func (c *claim) free(ctx context.Context) error {
 	_, _, err := dynamo.Write(ctx, c.store.client.PutItem, &dynamodb.PutItemInput{
 		TableName: &c.store.table,
 		Item: dynamo.Item{
-			"pk": dynamo.Text(c.pk), "o": dynamo.Text(c.owner), "freed": dynamo.Number(now.UnixMicro()), "expires": dynamo.Number(now.Add(keyLife).Unix()),
+			"pk": dynamo.Text(c.pk), "o": dynamo.Text(c.owner), "freed": dynamo.Number(max(now.UnixMicro(), c.began+1)), "expires": dynamo.Number(now.Add(keyLife).Unix()),
 		},
 		ConditionExpression:       aws.String("attribute_not_exists(pk) OR expires <= :now OR o = :o AND attribute_not_exists(n)"),
 		ExpressionAttributeValues: dynamo.Item{":o": dynamo.Text(c.owner), ":now": dynamo.Number(now.Unix())},

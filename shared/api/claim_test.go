@@ -222,11 +222,19 @@ func TestLostResponses(t *testing.T) {
 // TestLateClaims checks that a copy of a claim which arrives after the claim was freed, or after the request gave the claim
 // up, does not claim the key again (docs/decisions.md#idempotency-outcomes).
 func TestLateClaims(t *testing.T) {
-	for _, dropped := range []int{1, 3} {
+	ahead := func() time.Time { return time.Now().Add(time.Minute) } // the clock of another instance
+	for _, test := range []struct{ delivered, dropped int }{{0, 1}, {0, 3}, {1, 1}} {
 		client, tables := enginetest.Client(t)
+		if test.delivered > 0 { // the first write of a claim is refused, and the second write is late
+			if err := win(t, &keyStore{client, tables.Transient, ahead}, "k").free(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		requests := 0
 		var late []*faultproxy.Request // the attempts of one request come in turn
 		proxy, err := faultproxy.Start(enginetest.URL(t), func(r *faultproxy.Request) faultproxy.Fault {
-			if len(late) < dropped {
+			requests++
+			if requests > test.delivered && len(late) < test.dropped {
 				late = append(late, r)
 				return faultproxy.DropRequest
 			}
@@ -240,7 +248,7 @@ func TestLateClaims(t *testing.T) {
 		faulty := dynamo.NewClient(aws.Config{Region: o.Region, Credentials: o.Credentials},
 			func(o *dynamodb.Options) { o.BaseEndpoint = aws.String(proxy.URL("test")) })
 		c, _, err := claimKey(t, &keyStore{faulty, tables.Transient, time.Now}, "k", body)
-		if lost := dropped == 3; (err != nil) != lost || (c == nil) != lost {
+		if lost := test.dropped == 3; (err != nil) != lost || (c == nil) != lost {
 			t.Fatalf("claim %v, %v", c, err)
 		}
 		if c != nil {

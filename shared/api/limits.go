@@ -125,8 +125,8 @@ func (s *Service) countMessages(ctx context.Context, state *requestState, messag
 	_ = group.Wait()
 }
 
-// countNumber counts the messages to one number. What keeps one message from being sent keeps the messages after it,
-// too.
+// countNumber counts the messages to one number. The refusal or the failed count of one message keeps the messages after it
+// from being sent, too.
 func (s *Service) countNumber(ctx context.Context, state *requestState, messages []*Message) {
 	var refusal *ratelimit.RecipientRefusal
 	var err error

@@ -125,8 +125,8 @@ func (r *Record) authenticates(clientID string, digest [32]byte, env Environment
 
 // cached returns the record of a project when the cache has one younger than maxAge.
 func (c *Cache) cached(projectID string, maxAge time.Duration) (read readRecord, found bool) {
-	read, found = c.records.Get(projectID)
-	return read, found && c.clock.Fresh(read.at, maxAge)
+	read, _ = c.records.Get(projectID)
+	return read, c.clock.Fresh(read.at, maxAge)
 }
 
 // read reads a project, once for all requests whose record is as old as maxAge. A waiting request may give up; the read

@@ -27,8 +27,8 @@ type Count struct {
 	Key      string   `json:"k"` // of the item
 	Counters []string `json:"c"`
 	Expires  int64    `json:"e"` // the item, in Unix seconds
-	// Doubt is the stamp of a count that may have taken effect: no attempt got a response.
-	Doubt stamp `json:"d,omitzero"`
+	// Uncertain is the stamp of a count that may have taken effect: no attempt got a response.
+	Uncertain stamp `json:"u,omitzero"`
 }
 
 func newCount(key string, by int64, end time.Time, counters ...string) Count {
@@ -41,14 +41,14 @@ func newCount(key string, by int64, end time.Time, counters ...string) Count {
 func (l *Limiter) add(ctx context.Context, c Count, limits []int64, returns types.ReturnValue) (Count, dynamo.Item, error) {
 	in := l.update(c, c.By, "(attribute_not_exists(%[1]s) OR %[1]s <= %[2]s)", func(i int) int64 { return limits[i] - c.By })
 	in.ReturnValues = returns
-	item, doubt, err := l.write(ctx, in)
+	item, uncertain, err := l.write(ctx, in)
 	if stored, refused := dynamo.Refused(err); refused {
 		return Count{}, stored, nil
 	}
-	if err != nil && doubt == (stamp{}) {
+	if err != nil && uncertain == (stamp{}) {
 		return Count{}, nil, err
 	}
-	c.Doubt = doubt
+	c.Uncertain = uncertain
 	return c, item, err
 }
 
@@ -56,25 +56,25 @@ func (l *Limiter) add(ctx context.Context, c Count, limits []int64, returns type
 // response, subtract subtracts only what was added. Beside an error subtract reports whether it may be called again: a
 // subtraction that may have taken effect is not repeated, so that no error lets more through than the limit.
 func (l *Limiter) subtract(ctx context.Context, c Count) (again bool, err error) {
-	if c.By <= 0 || c.Key == "" {
+	if c.By <= 0 {
 		return false, nil
 	}
 	l.reached.DeleteFunc(c.Key, func(reached) bool { return true })
 	in := l.update(c, -c.By, "%s >= %s", func(int) int64 { return c.By })
-	doubt := stamp{}
-	if c.Doubt == (stamp{}) {
-		_, doubt, err = l.write(ctx, in)
+	uncertain := stamp{}
+	if c.Uncertain == (stamp{}) {
+		_, uncertain, err = l.write(ctx, in)
 	} else { // the longer token keeps a late copy of the count from taking effect
-		extend(in, "#slot = :counted", stamp{c.Doubt.Slot, c.Doubt.Token + "-"})
-		in.ExpressionAttributeValues[":counted"] = dynamo.Text(c.Doubt.Token)
+		extend(in, "#slot = :counted", stamp{c.Uncertain.Slot, c.Uncertain.Token + "-"})
+		in.ExpressionAttributeValues[":counted"] = dynamo.Text(c.Uncertain.Token)
 		timed, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
 		_, _, err = dynamo.Write(timed, l.client.UpdateItem, in)
 		cancel()
 	}
-	if _, refused := dynamo.Refused(err); refused {
+	if _, refused := dynamo.Refused(err); refused && uncertain == (stamp{}) {
 		return false, nil // not counted, subtracted before, or the item has expired
 	}
-	return err != nil && doubt == (stamp{}), err
+	return err != nil && uncertain == (stamp{}), err
 }
 
 // update returns the write that adds an amount to each counter of a count where each of them fulfils the condition. The

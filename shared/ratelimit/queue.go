@@ -67,7 +67,7 @@ func (l *Limiter) SubtractAll(ctx context.Context, counts []Count) (subtracted i
 }
 
 // Queue stores counts for SubtractQueued.
-func (l *Limiter) Queue(ctx context.Context, counts []Count) error {
+func (l *Limiter) Queue(ctx context.Context, counts []Count) (failed error) {
 	for some := range slices.Chunk(counts, countsInItem) {
 		value, err := json.Marshal(some)
 		if err != nil {
@@ -79,11 +79,9 @@ func (l *Limiter) Queue(ctx context.Context, counts []Count) error {
 		if err == nil {
 			_, err = l.updateQueue(ctx, queueKey, "ADD queued :name", nil, nameSet(name))
 		}
-		if err != nil {
-			return err
-		}
+		failed = errors.Join(failed, err)
 	}
-	return nil
+	return failed
 }
 
 // SubtractQueued subtracts what the queue holds, and returns the number of counts. Each item of the queue is claimed by
@@ -101,8 +99,8 @@ func (l *Limiter) SubtractQueued(ctx context.Context) (subtracted int, failed er
 	}
 	claimable, run := "attribute_exists(v) AND (attribute_not_exists(run) OR run = :run)", dynamo.Item{":run": dynamo.Text(rand.Text())}
 	for _, name := range names.Value {
-		if ctx.Err() != nil {
-			break
+		if end, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(end) < 2*l.queueTime {
+			break // the next run has the time for an item
 		}
 		item, err := l.updateQueue(ctx, name, "SET run = :run", &claimable, run)
 		if _, refused := dynamo.Refused(err); err != nil && !refused {

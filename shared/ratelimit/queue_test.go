@@ -63,6 +63,10 @@ func TestQueue(t *testing.T) {
 	if names == nil || len(names.Value) != 2 {
 		t.Fatalf("queue %v", queue)
 	}
+	all[1].queueTime = time.Minute
+	if n, err := all[1].SubtractQueued(short); n != 0 || err != nil || len(get(queueKey)["queued"].(*types.AttributeValueMemberSS).Value) != 2 {
+		t.Errorf("a run without time subtracted %d: %v; %v", n, err, get(queueKey))
+	}
 	for run, want := range []int{numbers + 1, 0, 0} {
 		n, err := all[1].SubtractQueued(t.Context())
 		if err != nil || n != want {

@@ -25,9 +25,9 @@ const (
 	// 2114.
 	timeDigits = 8
 	epoch      = 1_735_689_600_000 // 2025-01-01, in Unix milliseconds
-	// stampLife is how long a slot is its writer's alone. A request lives for less than 30 seconds, and then repeats
-	// for dynamo.WriteTimeout the subtraction of a count that got no response; the rest is for clocks that differ.
-	stampLife = time.Minute
+	// stampLife is how long a slot is its writer's alone. The subtraction of a count that got no response comes at most two
+	// minutes after the count, where the settler's next run empties the queue; the rest is for clocks that differ.
+	stampLife = 3 * time.Minute
 )
 
 // stamp is what a write leaves in its item: a token in a slot.
@@ -48,8 +48,8 @@ func slotName(i int) string { return "s" + slotNames[i%len(slotNames):][:1] }
 // renew gives the writer an ID that no write has used, and a slot.
 func (w *writer) renew() { w.id, w.slot = rand.Text()[:4], slotName(mathrand.IntN(len(slotNames))) }
 
-// take returns a writer that is not writing to the counter.
-func (l *Limiter) take(pk string) *writer {
+// acquire returns a writer that is not writing to the counter.
+func (l *Limiter) acquire(pk string) *writer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := slices.IndexFunc(l.writers, func(w *writer) bool { return !w.busy[pk] })
@@ -61,13 +61,13 @@ func (l *Limiter) take(pk string) *writer {
 	return l.writers[i]
 }
 
-// giveBack ends the use of a writer. A token that a write without a response may have left stays: the writer is
+// free ends the use of a writer. A token that a write without a response may have left stays: the writer is
 // renewed.
-func (l *Limiter) giveBack(w *writer, pk string, doubt bool) {
+func (l *Limiter) free(w *writer, pk string, uncertain bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(w.busy, pk)
-	if doubt {
+	if uncertain {
 		w.renew()
 	}
 }
@@ -110,12 +110,14 @@ func (l *Limiter) move(w *writer, item dynamo.Item, old string) (taken bool) {
 //
 // write returns the written item or the stored one. Beside an error the stamp is that of a write which may have taken
 // effect; the error of a refusal by the write's own condition has the stored item.
-func (l *Limiter) write(ctx context.Context, in *dynamodb.UpdateItemInput) (item dynamo.Item, doubt stamp, err error) {
+func (l *Limiter) write(ctx context.Context, in *dynamodb.UpdateItemInput) (item dynamo.Item, uncertain stamp, err error) {
 	pk := dynamo.TextOf(in.Key["pk"])
-	w := l.take(pk)
-	defer func() { l.giveBack(w, pk, doubt != stamp{}) }()
+	w := l.acquire(pk)
+	defer func() { l.free(w, pk, uncertain != stamp{}) }()
 	until, crowded := l.crowded.Get(pk)
 	crowded = crowded && l.clock.Now().Before(until)
+	by, _ := dynamo.NumberOf(in.ExpressionAttributeValues[":by"])
+	subtracts := by < 0
 	in.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
 	for {
 		s, old := l.stamp(w)
@@ -140,12 +142,13 @@ func (l *Limiter) write(ctx context.Context, in *dynamodb.UpdateItemInput) (item
 			return nil, s, err
 		case !refused, held < limit, held < s.Token && strings.HasSuffix(held, id): // by the write's own condition
 			return nil, stamp{}, err
+		case subtracts && ambiguous > 0 && held > s.Token:
+			// A slot's token only grows: another writer may have taken the slot after an attempt took effect. A second
+			// subtraction would let more through than the limit.
+			return nil, s, err
 		}
 		if crowded = l.move(w, stored, old); crowded {
 			l.crowded.Put(pk, l.clock.Now().Add(cacheReached))
-			if by, _ := dynamo.NumberOf(in.ExpressionAttributeValues[":by"]); by < 0 && ambiguous > 0 {
-				return nil, s, err // rather not subtracted than twice
-			}
 		}
 	}
 }

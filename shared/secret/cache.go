@@ -56,7 +56,7 @@ type entry struct {
 	value     accounts
 	readAt    time.Time
 	refreshed time.Time // the last read after a refusal
-	failedAt  time.Time // the last failed read
+	failedAt  time.Time // the last failed read while a stale value is served
 }
 
 // New returns a cache of a stage's secrets that logs failed reads while it serves stale secrets.
@@ -104,7 +104,7 @@ func (c *Cache) renew(ctx context.Context, name string, e *entry, known bool) er
 	defer cancel()
 	err := c.read(short, name, e)
 	refused, named := errors.AsType[smithy.APIError](err)
-	if err == nil || errors.Is(err, errFormat) || named && refused.ErrorCode() == "AccessDeniedException" {
+	if err == nil || errors.Is(err, errFormat) || named && (refused.ErrorFault() == smithy.FaultClient || refused.ErrorCode() == "AccessDeniedException") {
 		return err
 	}
 	e.failedAt = now

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
 
@@ -166,9 +167,13 @@ func TestStale(t *testing.T) {
 	if log := b.log.String(); strings.Count(log, `"StaleSecrets":1`) != 2 || strings.Count(log, `"error":"read secret svc/test/sms/acme/accounts`) != 2 {
 		t.Errorf("log %s", log)
 	}
-	denied := error(&smithy.GenericAPIError{Code: "AccessDeniedException"})
-	b.fail.Store(&denied)
-	fails("the role may not read any more", "other", "v")
+	for what, refusal := range map[string]error{
+		"the role may not read any more":    &smithy.GenericAPIError{Code: "AccessDeniedException"},
+		"the key does not decrypt any more": &types.DecryptionFailure{},
+	} {
+		b.fail.Store(&refusal)
+		fails(what, "other", "v")
+	}
 	b.fail.Store(&away)
 	b.clock.Move(time.Hour - time.Minute - retryAfter - time.Second)
 	b.expect(t, "just in time", "acme", "v", fields, 1)

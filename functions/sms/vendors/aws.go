@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"regexp"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -15,6 +14,7 @@ import (
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"svcapi/shared/pattern"
 	"svcapi/shared/upstream"
 )
 
@@ -42,7 +42,7 @@ func endUserMessaging(cfg aws.Config) Vendor {
 	}
 }
 
-var phoneNumber = regexp.MustCompile(`^\+?[0-9]+$`)
+var phoneNumber = pattern.New(`^\+?[0-9]+$`)
 
 // OriginationIdentity returns the ARN of the origination identity in an integration's settings, in a region and in the
 // account of a role, and "" for a phone number, whose ARN AWS alone knows. A sender ID is that of the recipients' country
@@ -53,7 +53,7 @@ func OriginationIdentity(settings map[string]string, region string, role arn.ARN
 	switch {
 	case strings.HasPrefix(id, "arn:"):
 		return id
-	case phoneNumber.MatchString(id):
+	case phoneNumber().MatchString(id):
 		return ""
 	case strings.HasPrefix(id, "phone-"):
 		resource = "phone-number/" + id

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/go-json-experiment/json"
@@ -137,7 +138,7 @@ var senderID = upstream.Field{Name: "sender_id", Description: "sender shown on t
 var keyWords = pattern.New(`(?i)\b(unauthori[sz]ed|unauthenticated|not allowed|invalid (api[ _]?key|key|token|user|credentials|login))\b`)
 
 // messageWords show that a refusal is of one message, although the vendor says "not allowed".
-var messageWords = pattern.New(`(?i)\b(recipient|number|contact|destination|message|sender)s?\b`)
+var messageWords = pattern.New(`(?i)\b(recipient|number|destination|sender)s?\b`)
 
 // caller is the common part of the adapters: the account and the HTTP client.
 type caller struct {
@@ -202,7 +203,8 @@ func (c caller) balance(number string, err error) (string, error) {
 
 // byText returns the error for a refusal whose text alone shows the class.
 func (c caller) byText(text string) error {
-	if !keyWords().MatchString(text) || messageWords().MatchString(text) {
+	word := keyWords().FindString(text)
+	if word == "" || strings.EqualFold(word, "not allowed") && messageWords().MatchString(text) {
 		return c.fail(upstream.Rejected, text)
 	}
 	err := c.fail(upstream.CredentialsRefused, text)

@@ -160,6 +160,8 @@ func TestRefusalsByWords(t *testing.T) {
 			"Sending to this recipient is not allowed": upstream.Rejected,
 			"Number not allowed":                       upstream.Rejected,
 			"Unauthorized":                             upstream.CredentialsRefused,
+			"Invalid API key. Please contact support":  upstream.CredentialsRefused,
+			"You are not allowed to send messages":     upstream.CredentialsRefused,
 			"Account not allowed":                      upstream.CredentialsRefused,
 		} {
 			var request http.Request

@@ -22,7 +22,7 @@ type tally struct{ least, most int64 }
 // It certainly counted where the work went on, and what it counted certainly is subtracted where the subtraction got a response.
 func (t *tally) add(r *request, s step, pk string, amount int64, stays, refused bool) {
 	switch {
-	case stays && r.did(s).attempts > 0:
+	case stays:
 		t.least, t.most = t.least+amount, t.most+amount
 	case !r.mayAct(s), !r.did(s).tooLate() && (refused || r.subtracted(pk)):
 	default:
@@ -53,7 +53,7 @@ func (sched *schedule) judgeCounters() {
 			if numbers[r.to] == nil {
 				numbers[r.to] = &tally{}
 			}
-			numbers[r.to].add(r, recipient, "to", 1, sent, a.status == http.StatusTooManyRequests)
+			numbers[r.to].add(r, recipient, "to", 1, sent, a.status == http.StatusTooManyRequests && !rate)
 		}
 	}
 	unit := map[bool]string{false: "credits", true: "units"}[sched.byok]
