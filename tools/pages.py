@@ -113,6 +113,11 @@ class Machine:
     def follow(self, account, page, heading="", names=(), change=lambda text: text):
         """Run the blocks of a page with other names. Each name has to be in them."""
         text = subprocess.check_output([self.variables["DEPLOY"], "page", f"docs/{page}.md", *[heading] * bool(heading)], cwd=ROOT, text=True)
+        variables = account.environment()
+        if page == "deploy":  # the page's first block sets the region for all blocks
+            first = subprocess.check_output([self.variables["DEPLOY"], "page", "docs/deploy.md"], cwd=ROOT, text=True)
+            text = re.match(r"export .*\n", first)[0] + text
+            variables = {key: value for key, value in variables.items() if not key.endswith("REGION")}
         for skipped in re.findall(r"# not run, (.*?): (.*)", text):
             NOT_RUN.add((page, *skipped))
         for old, new in dict(names).items():
@@ -120,7 +125,7 @@ class Machine:
                 raise SystemExit(f"docs/{page}.md, {heading!r}: no {old!r}")
             text = text.replace(old, new)
         began = time.time()
-        out = self.shell(change(text), self.clone, account.environment())
+        out = self.shell(change(text), self.clone, variables)
         FOLLOWED.add((page, heading))
         print(f"docs/{page}.md, {heading or 'all'}: {text.count(chr(10))} lines in {time.time() - began:.0f} s")
         return out
@@ -354,6 +359,8 @@ def deploy(machine, template):
     want("throttle of a route", stage["methodSettings"]["~1api~1v1~1utilities~1pdf~1generate/ANY"]["throttlingRateLimit"], 20)
     wrong("a stage that does not exist", "Invalid stage identifier", lambda: machine.follow(account, "deploy", "Throttle", {"--stage-name prod": "--stage-name prud"}))
     machine.follow(account, "deploy", "Another region", {"PROJECT": "acme"})
+    only = {" AWS_DEFAULT_REGION=eu-west-1": ""}
+    wrong("a region that sam does not read", "Unable to resolve a region", lambda: machine.follow(account, "deploy", "Deploy in ten minutes", only))
     want("tables of the other region", len(account.client("dynamodb", "eu-central-1").list_tables()["TableNames"]), 5)
 
 

@@ -38,7 +38,7 @@ type account struct {
 	code        int64    // MiB of 1,000 of code storage
 	logRole     bool
 	origins     []string  // the origination identities that the role of the function sms may send from
-	simulated   *[]string // those of calls that were simulated
+	simulated   *[]string // the identities that simulated calls named
 }
 
 // ServeHTTP implements http.Handler for the calls of preflight, of rekey and of the check of a right. The decisions of IAM are
@@ -130,8 +130,6 @@ func TestPreflight(t *testing.T) {
 		"a failed creation":        {account{stack: "ROLLBACK_COMPLETE"}, topic, 1, []string{"broken stack svc-prod: .*ROLLBACK_COMPLETE"}},
 		"a creation kept":          {account{stack: "CREATE_FAILED"}, topic, 1, []string{"broken stack svc-prod: .*CREATE_FAILED"}},
 		"a rollback that failed":   {account{stack: "UPDATE_ROLLBACK_FAILED"}, topic, 1, []string{"broken stack svc-prod: .*UPDATE_ROLLBACK_FAILED"}},
-		"an update kept":           {account{stack: "UPDATE_FAILED"}, topic, 1, []string{"broken stack svc-prod: .*UPDATE_FAILED"}},
-		"an import that failed":    {account{stack: "IMPORT_ROLLBACK_FAILED"}, topic, 1, []string{"broken stack svc-prod: .*IMPORT_ROLLBACK_FAILED"}},
 		"a state to come":          {account{stack: "MOVED"}, topic, 1, []string{"broken stack svc-prod: it is MOVED"}},
 		"a rolled back update":     {account{stack: "UPDATE_ROLLBACK_COMPLETE"}, topic, 0, nil},
 		"a change set":             {account{stack: "REVIEW_IN_PROGRESS"}, topic, 0, []string{"warning stack svc-prod: .*REVIEW_IN_PROGRESS"}},
@@ -139,7 +137,8 @@ func TestPreflight(t *testing.T) {
 		"code for 80 %":            {account{code: 800}, topic, 0, nil},
 		"code above 80 %":          {account{code: 801}, topic, 0, []string{"warning quota Lambda code storage: 801 of 1000 MiB"}},
 		"hosts within 4 KB":        {account{}, topic + hosts(3000), 0, nil},
-		"hosts above 4 KB":         {account{}, topic + hosts(4000), 1, []string{"broken environment PdfRenderFunction: its variables have 4[0-9]{3} bytes .*4096"}},
+		"hosts above 4 KB": {account{}, "--parameter AlarmTopicArn=arn:aws:sns:eu-west-1:123456789012:" + strings.Repeat("t", 5000) + " " + hosts(4000), 1,
+			[]string{"broken environment PdfRenderFunction: its variables have 4[0-9]{3} bytes .*4096, Shorten PdfImageHosts "}},
 		"at work":                  {account{stack: "UPDATE_IN_PROGRESS"}, topic, 1, []string{"broken stack svc-prod: .*IN_PROGRESS"}},
 		"a new account":            {account{concurrency: 10}, topic, 1, []string{"broken quota Lambda: .*10 functions at once"}},
 		"too much for PDF":         {account{}, topic + "--parameter PdfConcurrency=901", 1, []string{"broken quota Lambda: .*PdfConcurrency=901"}},
@@ -172,7 +171,7 @@ func TestPreflight(t *testing.T) {
 				t.Fatalf("%v: %s", err, out)
 			}
 			same := slices.EqualFunc(found, c.want, func(f app.Finding, pattern string) bool {
-				text := fmt.Sprintf("%s %s %s: %s", f.Severity, f.Check, f.Subject, f.Detail)
+				text := fmt.Sprintf("%s %s %s: %s, %s", f.Severity, f.Check, f.Subject, f.Detail, f.Advice)
 				command := !strings.Contains(f.Advice, "aws ") || strings.Contains(f.Advice, " --region eu-west-1 --stack-name svc-prod ")
 				return regexp.MustCompile("^"+pattern).MatchString(text) && command && (f.Advice != "" || c.account.refuse != "")
 			})
@@ -185,16 +184,23 @@ func TestPreflight(t *testing.T) {
 	server := httptest.NewServer(account{})
 	defer server.Close()
 	signIn(t, server.URL)
+	t.Chdir(t.TempDir())
+	template := " --template " + filepath.Join(root, "template.yaml")
+	if err := os.WriteFile("own.toml", []byte(`prod.deploy.parameters.parameter_overrides = ["KmsKeyArn=''"]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const own, overrides = "preflight --config-file own.toml --parameter ApiBurst=41", `--region eu-west-1 --parameter-overrides ApiBurst=41 `
+	const whole = `--resolve-s3 --capabilities CAPABILITY_IAM ` + overrides
+	call{args: own + template, errs: []string{`sam build --config-env prod && sam deploy --config-env prod ` + overrides + `KmsKeyArn="''" Stage=prod\n`}}.run(t)
+	call{args: own + " --stage qa" + template, errs: []string{`: sam build && sam deploy --stack-name svc-qa ` + whole + `Stage=qa\n`}}.run(t)
 	for _, name := range []string{"go", "npm"} {
 		if err := os.Remove(filepath.Join(programs, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	t.Chdir(t.TempDir())
-	template := " --template " + filepath.Join(root, "template.yaml")
 	for _, c := range []call{
 		{args: "preflight --config-file " + filepath.Join(root, "samconfig.toml") + template, exit: 1, reports: true, out: []string{"broken +tool +go ", "broken +tool +npm "}},
-		{args: "preflight --released" + template, out: []string{"AlarmTopicArn"}, errs: []string{`sam deploy --template-file \S+ --stack-name svc-prod --region eu-west-1\n`}},
+		{args: "preflight --released --parameter ApiBurst=41" + template, out: []string{"AlarmTopicArn"}, errs: []string{`sam deploy --template-file \S+ --stack-name svc-prod ` + whole + `Stage=prod\n`}},
 		{args: "preflight --released --all" + template, out: []string{"ok +tool +sam ", "ok +sign-in ", "ok +stack +svc-prod", "ok +quota +Lambda"}, absent: "npm"},
 		{args: "preflight --released", exit: app.ExitUsage, errs: []string{"beside the template"}},
 		{args: "preflight" + template, exit: app.ExitUsage, errs: []string{"samconfig.toml"}},
@@ -204,6 +210,7 @@ func TestPreflight(t *testing.T) {
 		c.run(t)
 	}
 	t.Setenv("AWS_REGION", "")
+	t.Setenv("AWS_DEFAULT_REGION", "")
 	call{args: "preflight --released" + template, exit: 1, reports: true, out: []string{`no AWS region +Give --region, .*set AWS_REGION and for sam AWS_DEFAULT_REGION`}}.run(t)
 }
 

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
+	"fmt"
 	"net/http"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -25,14 +28,16 @@ const (
 type keyed struct {
 	*fixture
 	template   []byte
+	page       string
 	parameters map[string]string
 	status     string
 	refuse     func(operation string, n int) bool // refuses the n-th call of an operation of Secrets Manager
 	calls      map[string]int                     // by operation
 }
 
-func newKeyed(t *testing.T, template []byte) *keyed {
-	k := &keyed{fixture: newFixture(t), template: template, status: "UPDATE_COMPLETE", refuse: func(string, int) bool { return false }, calls: map[string]int{}}
+func newKeyed(t *testing.T, template, page []byte) *keyed {
+	k := &keyed{fixture: newFixture(t), template: template, page: string(page), status: "UPDATE_COMPLETE", refuse: func(string, int) bool { return false }, calls: map[string]int{}}
+	k.parameters = map[string]string{"KmsKeyArn": "", "PreviousKmsKeyArn": ""}
 	forward := k.between(k.vault.URL, func(operation string) string {
 		k.calls[operation]++
 		return map[bool]string{true: "AccessDeniedException"}[k.refuse(operation, k.calls[operation])]
@@ -45,10 +50,22 @@ func newKeyed(t *testing.T, template []byte) *keyed {
 	return k
 }
 
-// deploy sets the stack's keys, and gives the role of the function sms the rights that the template gives it.
-func (k *keyed) deploy(key, previous string) {
+// overrides matches what docs/key-compromise.md prints for parameter_overrides.
+var overrides = regexp.MustCompile("`\"?((?:Previous)?KmsKeyArn)=([^`\"]*)\"?`")
+
+// deploy deploys as a step of docs/key-compromise.md#another-kms-key prints, and gives the role of the function sms the
+// rights that the template gives it. SAM keeps a parameter without an override, and accepts no empty value without quotes.
+func (k *keyed) deploy(step int, key, previous string) {
 	k.t.Helper()
-	k.parameters = map[string]string{"KmsKeyArn": key, "PreviousKmsKeyArn": previous}
+	_, text, _ := strings.Cut(k.page, fmt.Sprintf("\n%d. ", step))
+	text, _, _ = strings.Cut(text, fmt.Sprintf("\n%d. ", step+1))
+	names := strings.NewReplacer("NEW", cmp.Or(key, "''"), "OLD", cmp.Or(previous, "''"))
+	for _, found := range overrides.FindAllStringSubmatch(text, -1) {
+		value := names.Replace(found[2])
+		if k.parameters[found[1]] = strings.Trim(value, "'"); value == "" {
+			k.t.Errorf("step %d: sam deploy refuses %s=", step, found[1])
+		}
+	}
 	stack, err := template.Parse(k.template, k.parameters)
 	k.must(err)
 	function, _ := stack.Function("sms")
@@ -82,18 +99,19 @@ func (k *keyed) reads(accessKeyID string, want bool) {
 // that of AWS: the function reads its secrets in each step, and in the end without a right on the previous key.
 func TestRekey(t *testing.T) {
 	text, err := os.ReadFile("../../template.yaml")
-	if err != nil {
+	page, pageErr := os.ReadFile("../../docs/key-compromise.md")
+	if err = cmp.Or(err, pageErr); err != nil {
 		t.Fatal(err)
 	}
 	for _, before := range []string{oldKey, ""} {
-		t.Run("from "+before, func(t *testing.T) { rekeyFrom(newKeyed(t, text), before) })
+		t.Run("from "+before, func(t *testing.T) { rekeyFrom(newKeyed(t, text, page), before) })
 	}
 }
 
 // rekeyFrom changes the key of a stack from a key to newKey, and then to that of AWS.
 func rekeyFrom(k *keyed, before string) {
 	t := k.t
-	k.deploy(before, "")
+	k.deploy(2, before, "")
 	w := secret.NewWriter(k.as("operator"), k.stage)
 	w.Key = before
 	const leaving = "initech"
@@ -104,11 +122,12 @@ func rekeyFrom(k *keyed, before string) {
 	k.must(secret.NewWriter(k.as("operator"), k.stage+"-2").Put(t.Context(), project.SMS, "acme", project.Development, "quicksend", map[string]string{"api_key": "k"}))
 	k.reads("ROLE", true)
 
-	k.deploy(newKey, "") // without the previous key
+	k.deploy(2, newKey, "") // without the previous key
 	k.reads("ROLE", before == "")
-	k.deploy(before, newKey)
+	k.deploy(2, before, "")
+	k.deploy(1, newKey, before)
 	k.reads("ROLE", true)
-	k.deploy(newKey, before)
+	k.deploy(2, newKey, before)
 	k.reads("ROLE", true)
 
 	const rekey = "secrets rekey"
@@ -145,16 +164,18 @@ func rekeyFrom(k *keyed, before string) {
 	expect(rekey, 0, 4, was, changed, kept, was)
 	expect(rekey, 0, 4, was, was, kept, was)
 	k.reads("ROLE", true)
-	k.deploy(newKey, "")
-	k.reads("ROLE", true)
+	k.deploy(4, newKey, before)
+	if k.reads("ROLE", true); k.parameters["PreviousKmsKeyArn"] != "" {
+		t.Errorf("the functions keep the right on the previous key: %v", k.parameters)
+	}
 	k.vault.Limit("THIEF", "kms:Decrypt "+oldKey)
 	k.reads("THIEF", false)
 
-	k.deploy("", newKey)
+	k.deploy(2, "", newKey)
 	t.Setenv("SVC_KMS_KEY", "")
 	k.reads("ROLE", true)
 	expect(rekey, 0, 7, changed, changed, kept, changed)
 	expect(rekey, 0, 7, was, was, kept, was)
-	k.deploy("", "")
+	k.deploy(4, "", newKey)
 	k.reads("ROLE", true)
 }

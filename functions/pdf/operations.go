@@ -135,9 +135,7 @@ func (r route) prepare(_ context.Context, call *api.Call, d document) (*api.Job,
 func (r route) run(ctx context.Context, vendor string, d document) (*api.Result, error) {
 	rendered, err := r.renderer.render(ctx, d.event)
 	if err != nil {
-		failed := api.ErrInternal.WithCause(err)
-		failed.Vendor = vendor
-		return nil, failed
+		return nil, api.ErrInternal.WithCause(err) // of the service: its renderer is no vendor
 	}
 	if rejected := rendered.Rejection; rejected != nil {
 		message, reason := "The PDF was not made: "+rejected.Message+".", api.ReasonRenderRejected

@@ -74,9 +74,6 @@ var (
 // errLimited is the outcome of a message whose recipient's limit is reached.
 var errLimited = &upstream.Error{Class: upstream.NotSent, Detail: "the limit of messages to the number is reached"}
 
-// errPanicked marks a panic of an adapter.
-var errPanicked = errors.New("panic")
-
 // errUncounted is the outcome of a message whose count failed.
 var errUncounted = &upstream.Error{Class: upstream.NotSent, Detail: "the message could not be counted"}
 
@@ -250,7 +247,7 @@ func (s *sender) call(ctx context.Context, batch []*recipient) (o outcome) {
 	defer func() {
 		if p := recover(); p != nil {
 			detail := fmt.Sprintf("%s\n%s", upstream.Redact(fmt.Sprint(p), used.Redact()), debug.Stack())
-			o.err = fmt.Errorf("%w: %w", errPanicked, &upstream.Error{Class: upstream.Unusable, Vendor: o.vendor, Detail: detail})
+			o.err = fmt.Errorf("%w: %w", api.ErrPanicked, &upstream.Error{Class: upstream.Unusable, Vendor: o.vendor, Detail: detail})
 		}
 	}()
 	started := time.Now()

@@ -462,7 +462,7 @@ func TestPanic(t *testing.T) {
 					t.Errorf("the cause contains the secret: %s", text)
 				}
 				var e *api.Error
-				if errors.As(failure(outcomes), &e) != (c.message != "") || e != nil && (e.Message != c.message || e.Details != nil || e.Error() != strings.TrimSuffix(c.message, ".")+": "+text) {
+				if err := failure(outcomes); errors.As(err, &e) != (c.message != "") || errors.Is(err, api.ErrPanicked) != (e != nil) || e != nil && (e.Message != c.message || e.Details != nil || e.Error() != strings.TrimSuffix(c.message, ".")+": "+text) {
 					t.Errorf("the client gets %+v", e)
 				}
 			})

@@ -242,8 +242,8 @@ func decisive(recipients []recipient) outcome {
 // cause returns the error for the operator: the decisive error, the first panic and the first failed count, or nil where all messages were accepted.
 func cause(recipients []recipient) error {
 	err := decisive(recipients).err
-	panicked := func(p recipient) bool { return errors.Is(p.err, errPanicked) }
-	if i := slices.IndexFunc(recipients, panicked); i >= 0 && !errors.Is(err, errPanicked) {
+	panicked := func(p recipient) bool { return errors.Is(p.err, api.ErrPanicked) }
+	if i := slices.IndexFunc(recipients, panicked); i >= 0 && !errors.Is(err, api.ErrPanicked) {
 		err = errors.Join(err, recipients[i].err)
 	}
 	if i := slices.IndexFunc(recipients, func(p recipient) bool { return p.Uncounted != nil }); i >= 0 {

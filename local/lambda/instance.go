@@ -224,8 +224,8 @@ func errorType(r *http.Request) string {
 	return "Runtime.Unknown"
 }
 
-// respond notes the response, and stops the event's clock unless an extension is at work: the function's timeout includes that work. The event
-// stays the running one until the runtime and all extensions have asked for the next.
+// respond notes the response, and stops the event's clock unless an extension is at work: the function's timeout
+// includes that work. The event stays the running one until the runtime and all extensions have asked for the next.
 func (i *instance) respond(e *event) {
 	i.pool.mu.Lock()
 	defer i.pool.mu.Unlock()

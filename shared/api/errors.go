@@ -123,6 +123,9 @@ var (
 	ErrInternal = &Error{Status: 500, Code: CodeInternalError, Message: "The request failed unexpectedly. Keep the request ID for support."}
 )
 
+// ErrPanicked marks the cause of an error as a panic of the service, also where the response names a vendor.
+var ErrPanicked = errors.New("panic")
+
 // internal returns the error for a failure of the service itself, with the step that failed; nil for no error.
 func internal(step string, err error) error {
 	if err == nil {

@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"unicode/utf8"
 
@@ -43,6 +44,14 @@ func (resp *response) outcome() string {
 	return "refused"
 }
 
+// isOwnFailure reports whether the version that runs has failed: neither a vendor nor an earlier request, whose response is
+// repeated, caused the failure (docs/decisions.md#canary).
+func (resp *response) isOwnFailure() bool {
+	e := resp.failure
+	return e != nil && resp.header.Get(replayedHeader) == "" &&
+		(e.Code == CodeInternalError && e.Vendor == "" || errors.Is(e, ErrPanicked))
+}
+
 // maxPayload is the number of bytes of a request's body that a log entry holds (docs/decisions.md#payload-logging);
 // log_payload.go chooses and masks them.
 const maxPayload = 4 << 10
@@ -81,8 +90,7 @@ func (s *Service) record(ctx context.Context, state *requestState, resp response
 		{Name: "Requests", Unit: telemetry.Count, Value: 1, By: []string{"outcome"}},
 		{Name: "Duration", Unit: telemetry.Milliseconds, Value: float64(elapsed.Microseconds()) / 1000, By: []string{"operation"}},
 	}
-	// What a client sees of a version that fails, without what a vendor caused; free while nothing fails.
-	if e := resp.failure; e != nil && e.Code == CodeInternalError && e.Vendor == "" {
+	if resp.isOwnFailure() { // free while nothing fails
 		metrics = append(metrics, telemetry.Metric{Name: "InternalErrors", Unit: telemetry.Count, Value: 1, By: []string{telemetry.ByVersion}})
 	}
 	if state.price != "" {

@@ -386,7 +386,11 @@ func TestKeysOfFailures(t *testing.T) {
 
 	fails = true
 	expect("a panic", "panic", 500, 2)
+	h.log.Reset()
 	expect("its repeat", "panic", 500, 2)
+	if strings.Contains(h.log.String(), "InternalErrors") { // which would roll the fix back
+		t.Errorf("the repeat counts again: %s", h.log.String())
+	}
 	fails = false
 
 	h.limitToOneMore(t)

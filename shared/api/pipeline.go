@@ -86,7 +86,7 @@ func (s *Service) respond(ctx context.Context, state *requestState, routes []Rou
 	return success(result, state.id)
 }
 
-func panicked(p any) error { return fmt.Errorf("panic: %v\n%s", p, debug.Stack()) }
+func panicked(p any) error { return fmt.Errorf("%w: %v\n%s", ErrPanicked, p, debug.Stack()) }
 
 func match(routes []Route, r *http.Request) (Route, map[string]string, error) {
 	escaped := strings.Split(r.URL.EscapedPath(), "/")

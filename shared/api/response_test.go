@@ -13,31 +13,33 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// TestOutcomeOfResponse checks the outcome that the metrics of a response have. Alarms count failures of the service
-// separately from failures that a client, a vendor or a pause causes.
+// TestOutcomeOfResponse checks the outcome that the metrics of a response have, and which responses are failures of the
+// version that runs. Alarms count those separately from failures that a client, a vendor or a pause causes.
 func TestOutcomeOfResponse(t *testing.T) {
 	for _, c := range []struct {
 		failure *Error
 		want    string
+		own     bool
 	}{
-		{nil, "success"},
-		{&Error{Status: 401, Code: CodeUnauthorized}, "unauthorized"},
-		{&Error{Status: 402, Code: CodeInsufficientFunds}, "insufficient_funds"},
-		{&Error{Status: 422, Code: CodeValidationFailed}, "refused"},
-		{&Error{Status: 429}, "throttled"},
-		{ErrInternal, "error"},
-		{&Error{Status: 500, Vendor: "v"}, "vendor_failed"},
-		{&Error{Status: 502}, "vendor_failed"},
-		{&Error{Status: 503}, "unavailable"},
-		{&Error{Status: 503, Uncertain: true}, "uncertain"},
-		{errPaused, "paused"},
+		{nil, "success", false},
+		{&Error{Status: 401, Code: CodeUnauthorized}, "unauthorized", false},
+		{&Error{Status: 402, Code: CodeInsufficientFunds}, "insufficient_funds", false},
+		{&Error{Status: 422, Code: CodeValidationFailed}, "refused", false},
+		{&Error{Status: 429}, "throttled", false},
+		{ErrInternal, "error", true},
+		{&Error{Status: 500, Code: CodeInternalError, Vendor: "v"}, "vendor_failed", false},
+		{&Error{Status: 502}, "vendor_failed", false},
+		{&Error{Status: 502, Vendor: "v", Cause: panicked("in the adapter")}, "vendor_failed", true},
+		{&Error{Status: 503}, "unavailable", false},
+		{&Error{Status: 503, Uncertain: true}, "uncertain", false},
+		{errPaused, "paused", false},
 	} {
 		resp := response{status: 200, failure: c.failure}
 		if c.failure != nil {
 			resp.status = c.failure.Status
 		}
-		if got := resp.outcome(); got != c.want {
-			t.Errorf("%+v: %s, want %s", c.failure, got, c.want)
+		if got, own := resp.outcome(), resp.isOwnFailure(); got != c.want || own != c.own {
+			t.Errorf("%+v: %s, %t, want %s, %t", c.failure, got, own, c.want, c.own)
 		}
 	}
 }

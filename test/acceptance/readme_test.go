@@ -7,8 +7,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"svcapi/local/workdir"
 )
 
 // TestReadme runs the commands of README.md's section "Every operation" as a reader runs them, in one shell. Each
@@ -16,11 +14,7 @@ import (
 func TestReadme(t *testing.T) {
 	local(t) // the commands send
 	t.Parallel()
-	root, err := workdir.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(filepath.Join(root, "README.md"))
+	text, err := os.ReadFile(inRoot(t, "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"svcapi/local/workdir"
 )
 
 // docs/decisions.md#documentation-page: code samples for every operation. Those of the document are run as a reader
@@ -24,15 +22,11 @@ func TestSamples(t *testing.T) {
 	if err := json.Unmarshal(getPage(t, "GET", docsURL()+"/openapi.json", nil).body, &doc); err != nil {
 		t.Fatal(err)
 	}
-	root, err := workdir.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
 	as := demoProject("managed").dev
 	fill := strings.NewReplacer("{base_url}", fixture.baseURL, "<API_KEY>", as.ID, "<API_SECRET>", as.Secret)
 	commands := map[string][]string{
 		"curl": {"sh", "-e", "sample"}, "JavaScript": {"node", "sample.mjs"},
-		"Python": {filepath.Join(root, ".local", "venv", "bin", "python"), "sample"},
+		"Python": {inRoot(t, ".local/venv/bin/python"), "sample"},
 	}
 	for path, item := range doc.Paths {
 		for method, text := range item {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"svcapi/local/workdir"
@@ -25,17 +24,13 @@ func TestSchemathesis(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, err := workdir.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
 	projects, phases := []string{"managed"}, "examples,fuzzing"
 	if os.Getenv("API_EXAMPLES") != "" {
 		projects, phases = []string{"managed", "byok"}, "examples,coverage,fuzzing,stateful"
 	}
 	for _, name := range projects {
 		as := demoProject(name).dev
-		cmd := exec.CommandContext(t.Context(), program, "run", filepath.Join(root, "openapi.yaml"), "--url", fixture.baseURL,
+		cmd := exec.CommandContext(t.Context(), program, "run", inRoot(t, "openapi.yaml"), "--url", fixture.baseURL,
 			"--header", "X-API-KEY: "+as.ID, "--header", "X-API-SECRET: "+as.Secret, "--header", "X-ENV: development",
 			"--phases", phases, "--max-examples", cmp.Or(os.Getenv("API_EXAMPLES"), "2"), "--seed", cmp.Or(os.Getenv("API_SEED"), "1"),
 			"--exclude-checks", unfit, "--request-timeout", "40", "--generation-database", "none", "--no-color", "--warnings", "off")

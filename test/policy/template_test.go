@@ -249,8 +249,9 @@ func properties(s *templateFile) (f findings) {
 	return f
 }
 
-// rights are the actions of roles and managed policies, with the condition of the stack that they depend on before them,
-// and the resources and conditions of each. The first row whose pattern is that of role and action counts. An action in no row is no right of any role.
+// rights are the actions of roles and managed policies, after the name of the stack's condition, where there is one, and the
+// resources and conditions of each. The first row whose pattern is that of role and action counts. An action in no row is no
+// right of any role.
 var rights = []struct{ action, on string }{
 	{`CurrencyRole dynamodb:(Put|Update)Item`, `\$\{Rates\.Arn\} if \{ForAllValues:StringLike: \{dynamodb:LeadingKeys: project#\*\}\}`},
 	{`\w+ dynamodb:((BatchGet|Delete|Get|Put|Update)Item|Query|Scan)`, `\$\{(Projects|Wallets|Ledger|Rates|Transient)\.Arn\}`},

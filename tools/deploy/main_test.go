@@ -187,6 +187,7 @@ func TestRedeploy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.parameters = append(p.parameters, "KmsKeyArn=''")
 	if _, err := readStage("../../samconfig.toml", "nowhere"); err == nil {
 		t.Error("a stage that samconfig.toml does not have")
 	}

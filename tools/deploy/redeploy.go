@@ -120,7 +120,7 @@ func (t *terminal) changeSet(ctx context.Context, s stage, region, url string) {
 		out := []map[string]string{}
 		for _, item := range list {
 			k, v, _ := strings.Cut(item, "=")
-			out = append(out, map[string]string{name: k, value: v})
+			out = append(out, map[string]string{name: k, value: strings.Trim(v, `"'`)}) // as sam deploy reads it
 		}
 		text, _ := json.Marshal(out) // texts have no error
 		return string(text)

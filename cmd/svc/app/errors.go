@@ -51,7 +51,8 @@ func (e *FailureError) Error() string { return e.Text }
 
 // errNoRegion has the three places of a region: SAM reads AWS_DEFAULT_REGION and no AWS_REGION.
 var errNoRegion = &FailureError{"no AWS region", ExitUsage,
-	`Give --region, such as --region eu-west-1, set AWS_REGION and for sam AWS_DEFAULT_REGION, or run "aws configure set region eu-west-1".`}
+	`Give --region, such as --region eu-west-1, set AWS_REGION and for sam AWS_DEFAULT_REGION, ` +
+		`or run "aws configure set region eu-west-1".`}
 
 func signInError(err error) error {
 	return fmt.Errorf("%w: %w", &FailureError{"no AWS credentials", ExitFailed, signIn}, err)

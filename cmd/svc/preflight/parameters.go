@@ -34,6 +34,7 @@ type parameters struct {
 	defined map[string]definition
 	set     map[string]string // what the file and the flags set
 	from    string            // where they were read
+	inFile  bool              // samconfig.toml has the stage
 
 	variables map[string]map[string]yaml.Node // of each function, by its logical ID
 }
@@ -97,8 +98,8 @@ func (o *options) parameters() (parameters, error) {
 	case errors.Is(err, fs.ErrNotExist) && o.released: // a package need not have the file
 	case err != nil:
 		return parameters{}, app.Usagef("%s: %v", o.config, err)
-	default:
-		p.from = o.config + " [" + o.StageName() + "]"
+	case config[o.StageName()] != nil:
+		p.from, p.inFile = o.config+" ["+o.StageName()+"]", true
 		maps.Copy(p.set, stageOverrides(config, o.StageName()))
 	}
 	for _, text := range o.given {
@@ -125,7 +126,7 @@ func stageOverrides(config map[string]any, stage string) map[string]string {
 	case []any:
 		for _, item := range list {
 			if name, value, ok := strings.Cut(fmt.Sprint(item), "="); ok {
-				set[name] = value
+				set[name] = strings.Trim(value, `"'`)
 			}
 		}
 	case string:
@@ -161,17 +162,20 @@ const environmentMost = 4096
 // environments checks that the variables of each function fit with these parameters.
 func (f *flight) environments(p parameters) {
 	for _, id := range slices.Sorted(maps.Keys(p.variables)) {
-		values := map[string]string{}
+		values, used := map[string]string{}, map[string]bool{}
 		for name, node := range p.variables[id] {
-			values[name] = p.resolve(&node)
+			values[name] = p.resolve(&node, used)
 		}
 		text, _ := json.Marshal(values) // texts alone
 		if len(text) <= environmentMost {
 			continue
 		}
-		longest := slices.MaxFunc(slices.Collect(maps.Keys(p.defined)), func(a, b string) int {
-			return len(p.value(a)) - len(p.value(b))
-		})
+		longest := ""
+		for _, name := range slices.Sorted(maps.Keys(used)) {
+			if len(p.value(name)) > len(p.value(longest)) {
+				longest = name
+			}
+		}
 		f.Add(app.Broken, "environment", id,
 			fmt.Sprintf("its variables have %d bytes with these parameters, and Lambda accepts %d", len(text), environmentMost),
 			"Shorten "+longest+" in "+p.from+".")
@@ -181,18 +185,21 @@ func (f *flight) environments(p parameters) {
 var placeholder = regexp.MustCompile(`\$\{([A-Za-z0-9]+)\}`)
 
 // resolve returns the value of a variable: a text, a reference to a parameter, or a text with such references, in the short
-// or, in a packaged template, in the long form.
-func (p parameters) resolve(n *yaml.Node) string {
+// or, in a packaged template, in the long form. The names to which the variable refers are added to used.
+func (p parameters) resolve(n *yaml.Node, used map[string]bool) string {
 	tag := strings.TrimPrefix(n.Tag, "!")
 	if n.Kind == yaml.MappingNode && len(n.Content) == 2 {
 		tag, n = strings.TrimPrefix(n.Content[0].Value, "Fn::"), n.Content[1]
 	}
 	switch tag {
 	case "Ref":
+		used[n.Value] = true
 		return p.value(n.Value)
 	case "Sub":
 		return placeholder.ReplaceAllStringFunc(n.Value, func(found string) string {
-			return p.value(found[2 : len(found)-1])
+			name := found[2 : len(found)-1]
+			used[name] = true
+			return p.value(name)
 		})
 	}
 	return n.Value

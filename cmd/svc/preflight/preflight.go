@@ -6,9 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -25,7 +28,9 @@ import (
 
 // Command returns "svc preflight".
 func Command(a *app.App) *cobra.Command {
-	o := &options{App: a}
+	o := &options{App: a, open: a.Open, output: func(ctx context.Context, name, arg string) ([]byte, error) {
+		return exec.CommandContext(ctx, name, arg).Output()
+	}}
 	cmd := &cobra.Command{
 		Use:   "preflight",
 		Short: "Check this machine, the parameters and the AWS account before a deployment",
@@ -54,43 +59,69 @@ type options struct {
 	template, config string
 	given            []string
 	released, all    bool
+
+	open   func(context.Context) (*app.Stack, error)
+	output func(ctx context.Context, name, arg string) ([]byte, error) // what a program prints
 }
 
 func (o *options) run(ctx context.Context) error {
 	if o.Local {
 		return app.Usagef("--local: the local stack is not deployed")
 	}
-	s, signInErr := within(ctx, callsTime, "the source of your AWS credentials", o.Open)
-	f := &flight{Stack: s, StackName: o.StackName()}
-	f.tools(ctx, o.released)
-	p, err := o.parameters()
-	if err != nil {
-		return err
-	}
-	f.checkParameters(p)
-	if !f.Failed("sign-in", "AWS", signInErr) {
-		f.account(ctx, p)
-	}
-	if err := ctx.Err(); err != nil {
+	f, p, err := o.check(ctx)
+	if err = cmp.Or(err, ctx.Err()); err != nil {
 		return err
 	}
 	if err := o.PrintFindings(f.Found, o.all); err != nil {
 		return err
 	}
-	deploy := "sam build --config-env " + o.StageName() + " && sam deploy --config-env " + o.StageName()
-	if o.released {
-		deploy = "sam deploy --template-file " + o.template + " --stack-name " + o.StackName()
-	}
-	o.Note("Deploy in the same region: %s --region %s", deploy, s.AWS.Region)
+	o.Note("Deploy in the same region: %s", o.deployment(p, f.AWS.Region))
 	return nil
 }
 
-// The calls of preflight to AWS have 15 s together, and each of them 5 s, so that an endpoint that accepts a connection and
-// never responds becomes a finding.
+// check makes all checks: the programs run beside the calls to AWS.
+func (o *options) check(ctx context.Context) (*flight, parameters, error) {
+	ctx, cancel := context.WithTimeout(ctx, runTime)
+	defer cancel()
+	programs := o.tools(ctx)
+	s, signInErr := within(ctx, runTime, "the source of your AWS credentials", o.open)
+	f := &flight{Stack: s}
+	p, err := o.parameters()
+	if err != nil {
+		return f, p, err
+	}
+	f.checkParameters(p)
+	if !f.Failed("sign-in", "AWS", signInErr) {
+		f.account(ctx, p)
+	}
+	f.Found = append(programs(), f.Found...)
+	return f, p, nil
+}
+
+// deployment returns the command that deploys these parameters: by the stage's section of samconfig.toml, or whole. The
+// template accepts no value that the shell would need in quotes, and SAM no empty value without them.
+func (o *options) deployment(p parameters, region string) string {
+	whole := o.released || !p.inFile
+	command := fmt.Sprintf("sam build --config-env %[1]s && sam deploy --config-env %[1]s", o.StageName())
+	if whole {
+		start := map[bool]string{true: "sam deploy --template-file " + o.template, false: "sam build && sam deploy"}
+		command = start[o.released] + " --stack-name " + o.StackName() + " --resolve-s3 --capabilities CAPABILITY_IAM"
+	}
+	command += " --region " + region
+	if whole || len(o.given) > 0 {
+		command += " --parameter-overrides" // in place of those of the file
+		for _, name := range slices.Sorted(maps.Keys(p.set)) {
+			command += " " + name + "=" + cmp.Or(p.set[name], `"''"`)
+		}
+	}
+	return command
+}
+
+// All checks have 18 s together, and each call to AWS 5 s of them, so that an endpoint that accepts a connection and
+// never responds becomes a finding within 20 s.
 const (
-	callsTime = 15 * time.Second
-	callTime  = 5 * time.Second
-	toolTime  = 20 * time.Second
+	runTime  = 18 * time.Second
+	callTime = 5 * time.Second
 )
 
 // within runs one call with a time limit. The error of a call that the limit ends names who has not responded.
@@ -111,7 +142,6 @@ func within[T any](ctx context.Context, limit time.Duration, who string, call fu
 type flight struct {
 	app.Findings
 	*app.Stack
-	StackName string
 }
 
 // tool is a program that a deployment runs.
@@ -130,33 +160,39 @@ var tools = []tool{
 	{"npm", "--version", true, "the browser comes from npm"},
 }
 
-// tools checks the system and its programs.
-func (f *flight) tools(ctx context.Context, released bool) {
-	if runtime.GOOS == "windows" && !released {
-		f.Add(app.Broken, "system", runtime.GOOS, "the build needs make and bash with Linux paths", "Build inside WSL, or deploy a released package.")
-	} else {
-		f.Add(app.OK, "system", runtime.GOOS, "", "")
-	}
-	for _, t := range tools {
-		if t.build && released {
+// tools starts the programs, and returns a function that waits for what they show of the system and of themselves.
+func (o *options) tools(ctx context.Context) (wait func() []app.Finding) {
+	found := make([]app.Findings, len(tools))
+	var running sync.WaitGroup
+	for i, t := range tools {
+		if t.build && o.released {
 			continue
 		}
-		out, err := within(ctx, toolTime, t.name, func(ctx context.Context) ([]byte, error) {
-			return exec.CommandContext(ctx, t.name, t.version).Output()
+		running.Go(func() {
+			out, err := within(ctx, runTime, t.name, func(ctx context.Context) ([]byte, error) {
+				return o.output(ctx, t.name, t.version)
+			})
+			version, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+			found[i].AddIf(err == nil, app.OK, "tool", t.name, version, "")
+			problem := fmt.Sprint("it does not run: ", err)
+			found[i].AddIf(err != nil, app.Broken, "tool", t.name, problem, "Install it: "+t.why+".")
 		})
-		if err != nil {
-			f.Add(app.Broken, "tool", t.name, "it does not run: "+err.Error(), "Install it: "+t.why+".")
-			continue
+	}
+	return func() []app.Finding {
+		var f app.Findings
+		windows := runtime.GOOS == "windows" && !o.released
+		f.AddIf(!windows, app.OK, "system", runtime.GOOS, "", "")
+		f.AddIf(windows, app.Broken, "system", runtime.GOOS, "the build needs make and bash with Linux paths", "Build inside WSL, or deploy a released package.")
+		running.Wait()
+		for _, tool := range found {
+			f.Found = append(f.Found, tool.Found...)
 		}
-		version, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-		f.Add(app.OK, "tool", t.name, version, "")
+		return f.Found
 	}
 }
 
 // account checks the AWS account and region.
 func (f *flight) account(ctx context.Context, p parameters) {
-	ctx, cancel := context.WithTimeout(ctx, callsTime)
-	defer cancel()
 	actor, err := within(ctx, callTime, "AWS STS", f.Actor)
 	if f.Failed("sign-in", "AWS", err) {
 		return
@@ -206,7 +242,7 @@ var stackStates = map[types.StackStatus]struct {
 
 // leftovers checks that the stack can be created or updated.
 func (f *flight) leftovers(ctx context.Context) {
-	name := f.StackName
+	name := f.StackName()
 	stack, err := within(ctx, callTime, "CloudFormation", func(ctx context.Context) (*types.Stack, error) {
 		return app.DescribeStack(ctx, f.AWS, name)
 	})
