@@ -5,7 +5,8 @@ serializer writes the responses after the service models, and the AWS CLI and th
 
 What the account does not show. moto runs no transform, no Rules and no AllowedPattern, and reports success for types that it
 does not know: these are cut out first, with what refers to them. An alias is replaced by its function, and made afterwards.
-An update of the stack changes versions, aliases and the price of an SMS alone. "make smoke-aws" is there for all of that.
+An update of the stack changes parameters, versions, aliases and the price of an SMS alone. "make smoke-aws" is there for
+all of that.
 """
 
 import collections
@@ -13,6 +14,7 @@ import contextlib
 import copy
 import datetime
 import http.server
+import io
 import json
 import logging
 import os
@@ -20,6 +22,7 @@ import re
 import threading
 import urllib.parse
 import urllib.request
+import zipfile
 
 os.environ["MOTO_IAM_LOAD_MANAGED_POLICIES"] = "true"  # AWS's own, before moto is read
 
@@ -31,7 +34,7 @@ import yaml
 from moto.apigateway.exceptions import StageNotFoundException
 from moto.apigateway.models import APIGatewayBackend, apigateway_backends
 from moto.awslambda import urls as lambda_urls
-from moto.awslambda.models import lambda_backends
+from moto.awslambda.models import LambdaBackend, lambda_backends
 from moto.awslambda.responses import LambdaResponse
 from moto.cloudformation import models as formation
 from moto.cloudformation.responses import CloudFormationResponse
@@ -42,12 +45,14 @@ from moto.core.responses import ActionResult
 from moto.dynamodb.models import DynamoDBBackend, dynamodb_backends
 from moto.dynamodb.models.table import Table
 from moto.moto_server.threaded_moto_server import ThreadedMotoServer
+from moto.s3.models import s3_backends
 
 ACCOUNT = "123456789012"
 REGION = "eu-west-1"
 KEYS = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
 ONCE = botocore.config.Config(retries={"max_attempts": 0}, read_timeout=300)
-# What moto 5.2.5 does not know, or knows without what the template uses: it takes no path of any method for a method.
+# What moto 5.2.5 does not know. moto knows a deployment of an API, but reads no Body of an API, and refuses to deploy the
+# API, which has no methods then.
 UNKNOWN = {
     "AWS::ApiGateway::Deployment",
     "AWS::CloudWatch::Alarm",
@@ -213,7 +218,7 @@ def update_stage(self, function_id, stage_name, patch_operations, was=APIGateway
 
 
 def create_deployment(self, function_id, name, description="", stage_variables=None):
-    """moto takes no path of any method for a method, and a deployment to a stage that exists empties that stage's settings."""
+    """moto refuses an API without methods, as UNKNOWN describes, and a deployment empties the settings of a stage that exists."""
     api = self.get_rest_api(function_id)
     stage = api.stages.get(name)
     deployment = api.create_deployment(name, description, stage_variables)
@@ -233,7 +238,15 @@ def stop_deployment(self):
     return ActionResult({"status": "Succeeded"})
 
 
+def delete_function(self, function_name, qualifier=None, was=LambdaBackend.delete_function):
+    """https://docs.aws.amazon.com/lambda/latest/api/API_DeleteFunction.html, Qualifier: no version that an alias references."""
+    if qualifier in [alias.function_version for alias in self.list_aliases(function_name)]:
+        raise JsonRESTError("ResourceConflictException", f"An alias references version {qualifier}.")
+    was(self, function_name, qualifier)
+
+
 APIGatewayBackend.update_stage = update_stage
+LambdaBackend.delete_function = delete_function
 APIGatewayBackend.create_deployment = create_deployment
 LambdaResponse.get_account_settings = get_account_settings
 lambda_urls.url_paths["{0}/2016-08-19/account-settings/?$"] = LambdaResponse.dispatch
@@ -329,7 +342,10 @@ Loader.add_multi_constructor("!", lambda loader, suffix, node: {suffix: node.val
 
 
 def uploaded(self, url, was=CloudFormationResponse._get_stack_from_s3_url):
-    """CloudFormation translates a template with the transform. All that sam deploy names has to be in S3."""
+    """CloudFormation translates a template with the transform. All that sam deploy names has to be in S3.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/runtimes-custom.html: the code of a function begins with "bootstrap".
+    """
     at = urllib.parse.urlparse(url)
     if at.netloc.startswith(("s3.", "127.")):  # sam deploy names the bucket in the path, and moto reads it from the host
         bucket, _, key = at.path[1:].partition("/")
@@ -342,11 +358,21 @@ def uploaded(self, url, was=CloudFormationResponse._get_stack_from_s3_url):
         code = resource.get("Properties", {}).get("CodeUri") or resource.get("Properties", {}).get("ContentUri")
         if resource["Type"] in ("AWS::Serverless::Function", "AWS::Serverless::LayerVersion") and not str(code).startswith("s3://"):
             raise formation.ValidationError(message=f"{name}: {code} is not in S3")
+        if resource["Type"] == "AWS::Serverless::Function":
+            bucket, _, key = code.removeprefix("s3://").partition("/")
+            if "bootstrap" not in zipfile.ZipFile(io.BytesIO(s3_backends[ACCOUNT]["aws"].get_object(bucket, key).value)).namelist():
+                raise formation.ValidationError(message=f"{name}: {code} has no bootstrap")
     return Stack.template
 
 
 def create_change_set(self, was=CloudFormationResponse.create_change_set):
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/import-resources-automatically.html: literal names."""
+    """https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/import-resources-automatically.html: literal names.
+
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_Parameter.html: UsePreviousValue or a value.
+    """
+    for parameter in self._get_param("Parameters", []):
+        if parameter.get("UsePreviousValue") and "ParameterValue" in parameter:
+            raise formation.ValidationError(message=f"{parameter['ParameterKey']}: a value, and UsePreviousValue")
     out = was(self)
     change_set = self.cloudformation_backend.change_sets[out._result["Id"]]
     change_set.imported = set()
@@ -369,7 +395,10 @@ def event(stack, resource, kind, status, reason=None):
 
 
 def execute_change_set(self, change_set_name, stack_name=None, was=formation.CloudFormationBackend.execute_change_set):
-    """A role with a boundary that does not exist fails, and the stack rolls back. An update is recorded, not executed."""
+    """A role with a boundary that does not exist fails, and the stack rolls back. An update is recorded, not executed.
+
+    moto replaces UsePreviousValue by the stack's value. A parameter that a change set lacks gets its default (API_Parameter).
+    """
     change_set = self.describe_change_set(change_set_name)
     stack, kind = self.stacks[change_set.stack_id], change_set.change_set_type
     if change_set.parameters.get("PermissionsBoundaryArn", "").endswith("/svc-no-such-policy"):
@@ -389,12 +418,13 @@ def execute_change_set(self, change_set_name, stack_name=None, was=formation.Clo
         complete(stack, self.region_name)
     else:
         stack._add_stack_event("UPDATE_IN_PROGRESS")
+        defaults = {name: parameter.get("Default") for name, parameter in change_set.template_dict["Parameters"].items()}
+        stack.resource_map.resolved_parameters = defaults | change_set.parameters
         backend = lambda_backends[ACCOUNT][self.region_name]
         for name in [function.function_name for function in of(stack, "AWS::Lambda::Function")]:
             function = backend.get_function(name)
-            price = change_set.parameters.get("PriceSms", function.environment_vars.get("PRICE_SMS"))
             if "PRICE_SMS" in function.environment_vars:
-                function.environment_vars = function.environment_vars | {"PRICE_SMS": price}
+                function.environment_vars = function.environment_vars | {"PRICE_SMS": str(stack.stack_parameters["PriceSms"])}
             function.code_or_config_updated = True  # every value is part of the versions' names (template.yaml, Globals)
             backend.update_alias("live", name, str(backend.publish_version(name).version), None, None)
         stack.status = "UPDATE_COMPLETE"

@@ -107,7 +107,7 @@ class Machine:
             done = subprocess.run(command, cwd=cwd, env=self.variables | variables, stdin=yes.stdout, capture_output=True, text=True, timeout=900)
             yes.kill()
         if done.returncode:
-            raise Failed(f"{text}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
+            raise Failed(text, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
         return done.stdout + done.stderr
 
     def follow(self, account, page, heading="", names=(), change=lambda text: text):
@@ -126,15 +126,32 @@ class Machine:
             text = text.replace(old, new)
         began = time.time()
         out = self.shell(change(text), self.clone, variables)
+        FOLLOWED.add((page, heading))
         print(f"docs/{page}.md, {heading or 'all'}: {text.count(chr(10))} lines in {time.time() - began:.0f} s")
         return out
 
 
 class Failed(Exception):
-    """A command failed."""
+    """A command failed: its text, and what it printed."""
+
+    def __str__(self):
+        return "\n".join(self.args)
 
 
-NOT_RUN = set()
+PAGES = "restore", "uninstall", "upgrade", "key-compromise", "deploy"
+FOLLOWED, NOT_RUN = set(), set()
+
+
+def unfollowed():
+    """Return the headings of the pages with blocks that no case followed, or that are no commands."""
+    left = []
+    for page in PAGES:
+        heading, text = "", (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
+        for title, language in re.findall(r"^#+ ([^\n]*)|^ *```(\w*)[^\n]*\n.*?^ *```$", text, re.MULTILINE | re.DOTALL):
+            heading = title or heading
+            if not title and (language != "sh" or not FOLLOWED.intersection({(page, heading), (page, "")})):
+                left.append((page, heading))
+    return left
 
 
 def want(what, got, wanted):
@@ -143,12 +160,14 @@ def want(what, got, wanted):
     print(f"{what}: {got}")
 
 
-def wrong(what, run):
-    """Show that a page with a wrong command fails."""
+def wrong(what, because, run):
+    """Show that a wrong command fails, with a text in what it prints."""
     try:
         run()
     except Failed as failed:
-        print(f"{what}: fails: {str(failed).strip().splitlines()[-1][:150]}")
+        if because not in failed.args[1]:
+            sys.exit(f"{what}: fails, but not with {because!r}: {failed}")
+        print(f"{what}: fails: {because}")
     else:
         sys.exit(f"{what}: succeeds")
 
@@ -199,7 +218,7 @@ def restore(machine, template):
     want("settler", account.client("lambda").get_function_concurrency(FunctionName=account.function("Settle")).get("ReservedConcurrentExecutions"), None)
     # The order before: svc doctor while the throttle is 0.
     doctor = "svc doctor --stage prod\n"
-    wrong("svc doctor before the service is open", lambda: run(lambda text: text.replace(doctor, "").replace("aws lambda delete", doctor + "aws lambda delete")))
+    wrong("svc doctor before the service is open", "HTTP 429", lambda: run(lambda text: text.replace(doctor, "").replace("aws lambda delete", doctor + "aws lambda delete")))
 
 
 def tables(account):
@@ -224,7 +243,7 @@ def uninstall(machine, template):
     want("credits", json.loads(balance)["balance"], 1000000)
     machine.follow(account, "uninstall", "1. Delete the stack")
     again = {"no-deletion-protection": "deletion-protection"}
-    wrong("tables that stay protected", lambda: machine.follow(account, "uninstall", "2. Delete what is left", again))
+    wrong("tables that stay protected", "can't be deleted while DeletionProtectionEnabled is set", lambda: machine.follow(account, "uninstall", "2. Delete what is left", again))
     machine.follow(account, "uninstall", "2. Delete what is left")
     want("tables", tables(account), [])
     want("secrets", [s["Name"] for s in vault.list_secrets()["SecretList"]], ["svc/staging/sms/managed/accounts"])
@@ -251,7 +270,16 @@ def upgrade(machine, template):
     machine.follow(account, "upgrade", "Roll back", {"FUNCTION": sms, "version N": "version 1"})
     want("deployment", code.get_deployment(deploymentId=deployment)["deploymentInfo"]["status"], "Stopped")
     want("live version", version(), "1")
-    wrong("a version that does not exist", lambda: machine.follow(account, "upgrade", "Roll back", {"FUNCTION": sms, "version N": "version 9"}))
+    wrong("a version that does not exist", "Function not found", lambda: machine.follow(account, "upgrade", "Roll back", {"FUNCTION": sms, "version N": "version 9"}))
+    functions = account.client("lambda")
+    for n in range(3):
+        functions.update_function_configuration(FunctionName=sms, Description=f"change {n}")
+        functions.publish_version(FunctionName=sms)
+    wrong("the deletion of a live version", "An alias references version 1", lambda: machine.follow(account, "upgrade", "Old versions"))
+    functions.update_alias(FunctionName=sms, Name="live", FunctionVersion="5")
+    machine.follow(account, "upgrade", "Old versions")
+    versions = functions.list_versions_by_function(FunctionName=sms)["Versions"]
+    want("versions, and the live one", ([v["Version"] for v in versions], version()), (["$LATEST", "3", "4", "5"], "5"))
 
 
 def key_compromise(machine, template):
@@ -266,7 +294,7 @@ def key_compromise(machine, template):
     names = {"CLIENT_ID": client, f"revoke {client}": f"revoke {client} --yes"}  # a terminal asks
     machine.follow(account, "key-compromise", "A client's secret", names)
     want("active credentials", [c["client_id"] for c in svc("project show acme")["credentials"] if c["active"]], [])
-    wrong("a credential that was revoked", lambda: machine.follow(account, "key-compromise", "A client's secret", names))
+    wrong("a credential that was revoked", "is revoked: not valid", lambda: machine.follow(account, "key-compromise", "A client's secret", names))
     machine.follow(account, "key-compromise", "A whole project", {"PROJECT": "acme", "CREDITS": "500000"})
     want("paused", svc("project show acme")["paused"], False)
     (machine.clone / "new-key.json").write_text(json.dumps({"api_token": "old"}))
@@ -277,6 +305,42 @@ def key_compromise(machine, template):
     machine.follow(account, "key-compromise", "A vendor account", names)
     secret = account.client("secretsmanager").get_secret_value(SecretId="svc/prod/sms/managed/accounts")["SecretString"]
     want("the secret has the new key", '"new"' in secret, True)
+    new = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/NEW"
+    another_key(machine, account, "''", new)
+    machine.shell("sam deploy --config-env prod", machine.clone, account.environment())  # samconfig.toml names no key
+    parameters = account.client("cloudformation").describe_stacks(StackName="svc-prod")["Stacks"][0]["Parameters"]
+    want("a parameter that samconfig.toml does not name is kept", next(p["ParameterValue"] for p in parameters if p["ParameterKey"] == "KmsKeyArn"), new)
+    another_key(machine, account, new, re.search('`"?KmsKeyArn=(.*?)"?`', KEYS)[1])
+
+
+KEYS = (ROOT / "docs/key-compromise.md").read_text(encoding="utf-8").partition("## Another KMS key\n")[2].partition("\n## ")[0]
+
+
+def another_key(machine, account, old, new):
+    """docs/key-compromise.md: before each deployment samconfig.toml gets the parameters that the step of the page names."""
+    file, kept = machine.clone / "samconfig.toml", (machine.clone / "samconfig.toml").read_text(encoding="utf-8")
+    shown, configs = machine.clone / "keys", []
+    shown.unlink(missing_ok=True)
+    head, values, tail = re.split(r'(?<=parameter_overrides = \["Stage=prod")(.*)(?=\])', kept)
+    for step in re.split(r"^\d\. ", KEYS, flags=re.MULTILINE)[1:]:
+        for name, value in re.findall('`"?((?:Previous)?KmsKeyArn)=(.*?)"?`', step):
+            values = re.sub(f', "{name}=.*?"', "", values) + f', "{name}={ {"OLD": old, "NEW": new}.get(value, value) }"'
+        if "sam deploy" in step:
+            configs.append(head + values + tail)
+    query = "join('|', Stacks[0].Parameters[?ends_with(ParameterKey, 'KmsKeyArn')].ParameterValue)"
+
+    def change(text):
+        """Replace samconfig.toml before each deployment, and write the stack's parameters to a file after it."""
+        files = iter(configs)
+        show = f'aws cloudformation describe-stacks --stack-name svc-prod --query "{query}" --output text >> keys'
+        return re.sub("^sam deploy .*", lambda match: f"cat > samconfig.toml <<'END'\n{next(files)}END\n{match[0]}\n{show}", text, flags=re.MULTILINE)
+
+    machine.follow(account, "key-compromise", "Another KMS key", {f"arn:aws:kms:{REGION}:{ACCOUNT}:key/NEW": new}, change)
+    file.write_text(kept, encoding="utf-8")
+    was, now = old.strip("'"), new.strip("'")
+    want("KmsKeyArn and PreviousKmsKeyArn", shown.read_text(encoding="utf-8").splitlines(), [f"{was}|{now}", f"{now}|{was}", f"{now}|"])
+    secret = account.client("secretsmanager").describe_secret(SecretId="svc/prod/sms/managed/accounts")
+    want("the key of the secret", secret.get("KmsKeyId", ""), now)
 
 
 def deploy(machine, template):
@@ -293,10 +357,10 @@ def deploy(machine, template):
     gateway = account.client("apigateway")
     stage = gateway.get_stage(restApiId=gateway.get_rest_apis()["items"][0]["id"], stageName="prod")
     want("throttle of a route", stage["methodSettings"]["~1api~1v1~1utilities~1pdf~1generate/ANY"]["throttlingRateLimit"], 20)
-    wrong("a stage that does not exist", lambda: machine.follow(account, "deploy", "Throttle", {"--stage-name prod": "--stage-name prud"}))
+    wrong("a stage that does not exist", "Invalid stage identifier", lambda: machine.follow(account, "deploy", "Throttle", {"--stage-name prod": "--stage-name prud"}))
     machine.follow(account, "deploy", "Another region", {"PROJECT": "acme"})
     only = {" AWS_DEFAULT_REGION=eu-west-1": ""}
-    wrong("a region that sam does not read", lambda: machine.follow(account, "deploy", "Deploy in ten minutes", only))
+    wrong("a region that sam does not read", "Unable to resolve a region", lambda: machine.follow(account, "deploy", "Deploy in ten minutes", only))
     want("tables of the other region", len(account.client("dynamodb", "eu-central-1").list_tables()["TableNames"]), 5)
 
 
@@ -304,8 +368,8 @@ def failed_deployment(machine, template):
     """docs/deploy.md: what the page says after a first deployment that failed."""
     account = Account(template)
     boundary = "PermissionsBoundaryArn=arn:aws:iam::aws:policy/svc-no-such-policy"
-    create = f"sam deploy --config-env dev --parameter-overrides Stage=dev {boundary}"
-    wrong("a creation that fails", lambda: machine.shell(create, machine.clone, account.environment()))
+    create = f"sam build --config-env dev && sam deploy --config-env dev --parameter-overrides Stage=dev {boundary}"
+    wrong("a creation that fails", "ROLLBACK_COMPLETE", lambda: machine.shell(create, machine.clone, account.environment()))
     account.create("svc-prod", Stage="prod")
     sms = account.function("Sms")
     account.client("lambda").update_function_configuration(FunctionName=sms, Description="the version that a failed update left")
@@ -353,8 +417,8 @@ def workflows(machine, template):
     stack = account.client("cloudformation").describe_stacks(StackName="svc-dev")["Stacks"][0]
     parameters = {p["ParameterKey"]: p["ParameterValue"] for p in stack["Parameters"]}
     want("svc-dev", (stack["StackStatus"], parameters["Stage"], parameters["ApiBurst"]), ("CREATE_COMPLETE", "dev", "40"))
-    wrong("SAM without the path of samconfig.toml", lambda: steps("deploy.yml", lambda text: text.replace('--config-file "$PWD/samconfig.toml"', "")))
-    wrong("a release that was changed", lambda: steps("deploy.yml", lambda text: text.replace("sha256sum", "echo >> smsfunction.zip && sha256sum", 1)))
+    wrong("SAM without the path of samconfig.toml", "Missing option '--stack-name'", lambda: steps("deploy.yml", lambda text: text.replace('--config-file "$PWD/samconfig.toml"', "")))
+    wrong("a release that was changed", "FAILED", lambda: steps("deploy.yml", lambda text: text.replace("sha256sum", "echo >> smsfunction.zip && sha256sum", 1)))
 
 
 def main():
@@ -367,9 +431,12 @@ def main():
         machine = Machine(folder, program, svc)
         for case in cases:
             if not only or case.__name__ in only:
+                shutil.rmtree(machine.clone / ".aws-sam", ignore_errors=True)  # of the case before
                 case(machine, template)
     for page, reason, command in sorted(NOT_RUN):
         print(f"docs/{page}.md, not run: {command}: {reason}")
+    if not only:
+        want("blocks that no case followed", unfollowed(), [])
 
 
 main()

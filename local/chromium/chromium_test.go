@@ -17,7 +17,7 @@ const (
 
 var fontBytes = map[string]int{"noto-sans-sc": 10_559_284, "noto-sans-jp": 5_472_784, "noto-sans-kr": 6_185_868}
 
-// pack makes what npm installs, with files of zeros.
+// pack compresses a file with Brotli, as the package of the browser holds its files.
 const pack = `const fs = require("fs"), zlib = require("zlib")
 const [from, to] = process.argv.slice(1)
 fs.writeFileSync(to, zlib.brotliCompressSync(fs.readFileSync(from), { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 1 } }))`
