@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -30,11 +29,16 @@ func (t *tally) add(r *request, s step, pk string, amount int64, stays, refused 
 	}
 }
 
-// subtracted reports that the request got a response to its subtraction from a kind of counter.
+// subtracted reports that the request got a response to its last write of a subtraction from a kind of counter. A write before
+// it may have been refused because of the slot of another writer (docs/decisions.md#counters).
 func (r *request) subtracted(pk string) bool {
-	return slices.ContainsFunc(r.did(subtract).exchanges, func(e *exchange) bool {
-		return strings.Contains(e.body, `"`+pk+`#`) && !e.open()
-	})
+	done := false
+	for _, e := range r.did(subtract).exchanges {
+		if strings.Contains(e.body, `"`+pk+`#`) {
+			done = !e.open()
+		}
+	}
+	return done
 }
 
 // judgeCounters checks that every counter of the schedule's project holds what its requests counted, and nothing else
