@@ -65,13 +65,11 @@ func runRekey(ctx context.Context, s *app.Stack) error {
 // stackKey returns the KMS key of the deployed stack, empty for the key of AWS, after a check that the functions can
 // read that key and that new secrets get the key.
 func stackKey(ctx context.Context, s *app.Stack) (key string, err error) {
-	stack, err := app.DescribeStack(ctx, s.AWS, s.StackName())
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("read the stack %s: %w", s.StackName(), err)
-	case stack == nil:
-		return "", fmt.Errorf("there is no stack %s (--stack names another)", s.StackName())
-	case strings.HasSuffix(string(stack.StackStatus), "_IN_PROGRESS"):
+	stack, err := s.DeployedStack(ctx)
+	if err != nil {
+		return "", err
+	}
+	if strings.HasSuffix(string(stack.StackStatus), "_IN_PROGRESS") {
 		return "", fmt.Errorf("%w: the stack is %s, and its functions may not read the key yet", app.ErrRefused, stack.StackStatus)
 	}
 	for _, p := range stack.Parameters {
