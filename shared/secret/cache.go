@@ -103,8 +103,9 @@ func (c *Cache) renew(ctx context.Context, name string, e *entry, known bool) er
 	short, cancel := context.WithTimeout(ctx, staleTimeout)
 	defer cancel()
 	err := c.read(short, name, e)
-	refused, named := errors.AsType[smithy.APIError](err)
-	if err == nil || errors.Is(err, errFormat) || named && (refused.ErrorFault() == smithy.FaultClient || refused.ErrorCode() == "AccessDeniedException") {
+	response, named := errors.AsType[smithy.APIError](err)
+	refused := named && (response.ErrorFault() == smithy.FaultClient || response.ErrorCode() == "AccessDeniedException")
+	if err == nil || refused || errors.Is(err, errFormat) {
 		return err
 	}
 	e.failedAt = now
