@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/doctor"
@@ -25,6 +26,7 @@ import (
 	"svcapi/shared/credit"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
+	"svcapi/shared/secret"
 	"svcapi/test/enginetest"
 	"svcapi/test/proxytest"
 )
@@ -308,13 +310,14 @@ func TestDoctorOnProjects(t *testing.T) {
 		{args: "credit alert low 101"},
 	})
 	ctx, s := context.Background(), p.stack()
-	p.must(s.Secrets.Delete(ctx, project.SMS, "gone-secret", project.Development, "quicksend"))
+	_, err := s.Vault.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: new(secret.Name(p.stage, project.SMS, "gone-secret"))})
+	p.must(err)
 	p.must(s.Projects.PutIntegration(ctx, "unknown", project.Integration{Kind: project.SMS, Environment: project.Development, Vendor: "carrierpigeon", Mode: project.BYOK, Active: true}))
 	old := project.SecretDigest{Created: time.Now().AddDate(0, 0, -30)}
 	p.must(s.Projects.AddCredential(ctx, "rotating", project.Credential{
 		ClientID: "svc_rotating_aaaaaaaa", Environment: project.Development, Active: true, Secrets: []project.SecretDigest{old, old},
 	}))
-	_, err := s.DB.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: new(s.Table("wallets")), Key: walletKey("no-wallet")})
+	_, err = s.DB.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: new(s.Table("wallets")), Key: walletKey("no-wallet")})
 	p.must(err)
 	reserve := func(id string, at time.Time) *credit.Reservation {
 		r := &credit.Reservation{Project: id, Key: credit.NewKey(at, "r"), Credits: 1, Price: credit.SMS, Environment: "development", RequestID: "r", Irrevocable: true}

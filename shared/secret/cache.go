@@ -137,7 +137,7 @@ func (c *Cache) Refresh(ctx context.Context, kind project.Kind, owner string, en
 
 func (c *Cache) read(ctx context.Context, name string, e *entry) error {
 	at := c.clock.Now()
-	value, _, err := read(ctx, c.client, name)
+	value, _, err := read(ctx, c.client, name, nil)
 	if err != nil {
 		return err
 	}

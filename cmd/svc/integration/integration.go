@@ -213,11 +213,11 @@ func (o *setOptions) run(ctx context.Context, s *app.Stack, rec *project.Record)
 			return err
 		}
 	}
-	for n, i := range integrations {
-		// The secret is written first, so that an active integration always has a secret.
-		if err := accounts[n].Put(ctx, s); err != nil {
-			return err
-		}
+	// The secret is written first, so that an active integration always has a secret.
+	if err := catalog.Put(ctx, s, accounts); err != nil {
+		return err
+	}
+	for _, i := range integrations {
 		if err := s.Projects.PutIntegration(ctx, rec.ID, i); err != nil {
 			return err
 		}
