@@ -357,7 +357,7 @@ func TestOwnKeyFails(t *testing.T) {
 	if err != nil || kept.Set == nil || kept.Set.Source != "exchangerateapi" {
 		t.Errorf("%+v, %v", kept, err)
 	}
-	if err := w.projects.EnableIntegration(t.Context(), own, project.Development, project.Currency, "exchangerateapi", false); err != nil {
+	if err := w.projects.EnableIntegration(t.Context(), own, []project.Environment{project.Development}, project.Currency, "exchangerateapi", false); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.sandbox.SetRules(); err != nil {

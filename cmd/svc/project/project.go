@@ -280,9 +280,9 @@ func createLike(ctx context.Context, s *app.Stack, p project.Project, like strin
 	return t.create(ctx, s)
 }
 
-// createProject creates a project and its empty wallet.
-func createProject(ctx context.Context, s *app.Stack, p project.Project) (project.Project, error) {
-	created, err := s.Projects.CreateProject(ctx, p)
+// createProject creates a project with its integrations and its empty wallet, and prints which limits it lacks.
+func createProject(ctx context.Context, s *app.Stack, p project.Project, all ...project.Integration) (project.Project, error) {
+	created, err := s.Projects.CreateProject(ctx, p, all...)
 	if err != nil {
 		return created, err
 	}
