@@ -288,7 +288,7 @@ func TestDoctorOnProjects(t *testing.T) {
 	p := newDoctorFixture(t)
 	const account = `{"email":"a@example.com","api_key":"topsecret"}`
 	start := func(id string) { p.run(call{args: "project create Test --id " + id}) }
-	for _, id := range []string{"good", "paused", "nobody", "idle", "no-secret", "no-setting", "gone-secret", "empty", "no-wallet", "low", "stuck", "uncertain", "rotating", "on-trial", "unknown"} {
+	for _, id := range []string{"good", "paused", "nobody", "idle", "no-secret", "no-setting", "gone-secret", "empty", "no-wallet", "low", "stuck", "uncertain", "rotating", "on-trial", "unknown", "unlimited"} {
 		start(id)
 		if id != "nobody" && id != "rotating" {
 			p.run(call{args: "credential issue " + id})
@@ -308,6 +308,9 @@ func TestDoctorOnProjects(t *testing.T) {
 		{args: "integration set no-setting sms quicksend --mode byok --incomplete --secrets -", stdin: account},
 		{args: "integration set gone-secret sms quicksend --mode byok --setting sender~id=A --secrets -", stdin: account},
 		{args: "credit alert low 101"},
+		{args: "credential issue unlimited --env prod"},
+		{args: "integration set unlimited barcode builtin --mode managed --env prod"},
+		{args: "integration set unlimited sms quicksend --mode byok --env prod --setting sender~id=A --secrets -", stdin: account},
 	})
 	ctx, s := context.Background(), p.stack()
 	_, err := s.Vault.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: new(secret.Name(p.stage, project.SMS, "gone-secret"))})
@@ -369,6 +372,8 @@ func TestDoctorOnProjects(t *testing.T) {
 		{"rotating", app.Warning, "rotation", "older secret still works"},
 		{"managed", app.Broken, "reserved", "401 unauthorized"},
 		{"on-trial", app.Warning, "trial", "no destination"},
+		{"unlimited", app.Warning, "limits", "no daily limit of credits"},
+		{"unlimited", app.Warning, "limits", "no daily limit of SMS units"},
 	} {
 		expect(t, found, c.severity, c.check, c.project+`.*`+c.pattern)
 		for _, f := range found {
@@ -384,8 +389,10 @@ func TestDoctorOnProjects(t *testing.T) {
 	for _, f := range found {
 		p.follow(f)
 	}
-	if got := p.diagnose("--project good", 0); len(got) != 0 {
-		t.Errorf("good: %+v", got)
+	for _, id := range []string{"good", "unlimited"} { // unlimited has the limits that doctor advised
+		if got := p.diagnose("--project "+id, 0); len(got) != 0 {
+			t.Errorf("%s: %+v", id, got)
+		}
 	}
 	if strings.Contains(p.printed.String(), "topsecret") {
 		t.Error("a vendor's secret was printed")

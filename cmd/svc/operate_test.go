@@ -145,7 +145,8 @@ func TestTransfer(t *testing.T) {
 		{args: "project create Globex --like nobody", exit: app.ExitNotFound},
 		{args: "project create Globex --id globex --like acme --limit 9", out: []string{`Name +Globex`, `State +running`, `Limit +9 per 5s`, `Trial +yes, to: \+94771234567`, `Integrations +2`}, errs: []string{"development/sms/quicksend is imported inactive: quicksend lacks secret fields"}},
 		{args: "integration list globex", out: []string{`sms +quicksend +byok +inactive .*sender_id=Acme unit_price=0.64`, `barcode +builtin +managed +active +3`}},
-		{args: "project create Initech --id initech --like acme --trial=false --window 1m", out: []string{`Limit +7 per 1m`, `Trial +no`}},
+		{args: "project create Initech --id initech --like acme --trial=false --window 1m --daily-credits none --daily-units 3",
+			out: []string{`Limit +7 per 1m`, `Trial +no`, `Per recipient +5/10m, 20/24h`, `Daily credits +none`, `Daily units +3 `}},
 		{args: "credit balance globex", out: []string{"Balance +0 credits"}},
 		{args: "credential list globex", out: []string{"No credentials"}},
 	})

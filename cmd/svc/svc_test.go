@@ -247,7 +247,11 @@ func TestProjects(t *testing.T) {
 	f.runAll([]call{
 		{args: "project list", out: []string{"No projects yet"}},
 		{args: "project list --output json", out: []string{`^\[\]\n$`}},
-		{args: "project create Acme_Ltd --id acme --limit 5 --window 90s", out: []string{`Project +acme\n`, `Name +Acme Ltd\n`, `5 per 1m30s`, `Trial +no\n`, `State +running`}},
+		{args: "project create Acme_Ltd --id acme --limit 5 --window 90s", out: []string{`Project +acme\n`, `Name +Acme Ltd\n`, `5 per 1m30s`, `Trial +no\n`, `State +running`}, errs: []string{
+			`Not limited: messages to one number, credits of a day, SMS units of a day. This command limits them:\n` +
+				`svc project limits acme --per-recipient 5/10m,20/24h --daily-credits 5000000 --daily-units 2000 --local\n`}},
+		{args: "project create Safe --id safe --per-recipient 3/1h --daily-credits 7", out: []string{`Per recipient +3/1h\n`, `Daily credits +7 `},
+			errs: []string{`^Not limited: SMS units of a day. This command limits them:\nsvc project limits safe --daily-units 2000 --local\n$`}},
 		{args: "project create Acme --id acme", exit: app.ExitRefused, errs: []string{"project acme: exists already", "another ID"}},
 		{args: "project create Acme --id A", exit: app.ExitUsage, errs: []string{"3 to 32"}},
 		{args: "project create Acme --limit 0", exit: app.ExitUsage, errs: []string{"limit of 0"}},

@@ -138,7 +138,8 @@ func Create(ctx context.Context, to Target) ([]Project, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(4)
 	for i, p := range plans {
-		projects[i] = Project{ID: ID(p.name), Name: p.name, About: p.about, Faults: p.faults, Credentials: map[project.Environment]Credential{}}
+		faults := append([]Fault{{"limits", "no daily limit"}}, p.faults...) // no project has one by default
+		projects[i] = Project{ID: ID(p.name), Name: p.name, About: p.about, Faults: faults, Credentials: map[project.Environment]Credential{}}
 		for _, env := range project.Environments() {
 			projects[i].Credentials[env] = CredentialOf(p.name, env)
 		}
