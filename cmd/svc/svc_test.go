@@ -199,26 +199,35 @@ func (f *fixture) state() map[string]bool {
 // run runs a command line on the local stack. A refused command and a dry run must change neither tables nor secrets.
 func (f *fixture) run(c call) string {
 	f.t.Helper()
-	var before map[string]bool
+	out, _ := f.runOn(c, nil)
+	return out
+}
+
+// runOn is run where the state before the command may be known. runOn returns the state after it where it read that.
+func (f *fixture) runOn(c call, before map[string]bool) (_ string, after map[string]bool) {
+	f.t.Helper()
 	still := slices.Contains([]int{app.ExitUsage, app.ExitNotFound, app.ExitRefused}, c.exit) || strings.Contains(c.args, "--dry-run")
-	if still {
+	if still && before == nil {
 		before = f.state()
 	}
 	out, errs := c.run(f.t, "--local")
-	if still && !maps.Equal(before, f.state()) {
-		f.t.Errorf("%s: the command changed something", c.args)
+	if still {
+		if after = f.state(); !maps.Equal(before, after) {
+			f.t.Errorf("%s: the command changed something", c.args)
+		}
 	}
 	f.printed.WriteString(errs)
 	if !strings.HasPrefix(c.args, "credential issue") && !strings.HasPrefix(c.args, "credential rotate") {
 		f.printed.WriteString(out)
 	}
-	return out
+	return out, after
 }
 
 func (f *fixture) runAll(calls []call) {
 	f.t.Helper()
+	var state map[string]bool
 	for _, c := range calls {
-		f.run(c)
+		_, state = f.runOn(c, state)
 	}
 }
 
