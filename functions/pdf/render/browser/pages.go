@@ -3,6 +3,7 @@ package browser
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"regexp"
 	"strconv"
 )
@@ -19,6 +20,14 @@ var (
 
 // missingGlyphs begins the descriptor of the box font (layers/chromium/box.js), whose name PDF prefixes with six letters.
 var missingGlyphs = regexp.MustCompile(`\n/FontName /(?:[A-Z]{6}\+)?SVCMissingGlyph\n`)
+
+// link is a link annotation as Chromium writes one: to a place of the document, which is a name and no string, or with an action,
+// whose only kind is an address. Strings hold no parenthesis without a backslash, and before the first string or dictionary
+// nothing is the document's own but that name.
+var link = regexp.MustCompile(`(?s)^\d+ 0 obj\n<</Type /Annot\n/Subtype /Link\n/F (4)\n[^()<>]*(?:>>|(/A <</Type /Action\n/S /URI\n/URI \(((?:[^\\()]|\\.)*)\)>>))`)
+
+// openable is an address that a link of a PDF may have. Chromium writes schemes in lower case and without white space.
+var openable = regexp.MustCompile(`^(?:https?|mailto|tel):`)
 
 // objects are the objects of a PDF, found through its cross-reference table (ISO 32000-1, 7.5.4). A search of the bytes
 // would find text that a document writes into its title.
@@ -79,6 +88,31 @@ func countPages(pdf []byte) (int, error) {
 		return 0, errPDF
 	}
 	return pages, nil
+}
+
+// removeLinks hides the links that no reader of a PDF should open, such as those of javascript: and file:, and overwrites their
+// actions: markup has many ways to a link, the PDF has one. A name of no place replaces the action, because pdfinfo of poppler
+// 22 crashes at a link without either. The flag 2 is hidden (ISO 32000-1, 12.5.3).
+func removeLinks(pdf []byte) error {
+	o, err := readObjects(pdf)
+	if err != nil {
+		return err
+	}
+	for n := range len(o.entries) / 20 {
+		object := o.at(n)
+		if !bytes.Contains(object[:min(40, len(object))], []byte(" obj\n<</Type /Annot\n")) {
+			continue
+		}
+		found := link.FindSubmatchIndex(object)
+		if found == nil {
+			return errPDF
+		}
+		if flags, action, end := found[2], found[4], found[5]; action >= 0 && !openable.Match(object[found[6]:found[7]]) {
+			object[flags] = '2'
+			copy(object[action:end], fmt.Sprintf("%-*s", end-action, "/Dest /removed"))
+		}
+	}
+	return nil
 }
 
 // MissingGlyphs reports whether a PDF shows the box of a character that no font has. Chromium
