@@ -72,7 +72,7 @@ func (s *Service) record(ctx context.Context, state *requestState, resp response
 		vendor = e.Vendor
 		attributes = append(attributes, slog.String("code", e.Code))
 		if !state.privacy {
-			attributes = append(attributes, slog.String("error", s.cfg.errorText(e.Error())))
+			attributes = append(attributes, slog.String("error", s.cfg.errorText(e.Error(), e.Quoted)))
 		}
 		if resp.status >= 500 && e.Code != CodeProjectPaused {
 			level = slog.LevelError

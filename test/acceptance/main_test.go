@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -23,6 +24,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"golang.org/x/sync/semaphore"
 
+	"svcapi"
 	"svcapi/local/build"
 	"svcapi/local/stack"
 	"svcapi/local/workdir"
@@ -47,6 +49,8 @@ type system struct {
 
 	mu       sync.Mutex
 	secrets  []string         // client secrets that svc has printed
+	payloads map[string]bool  // words of all payloads
+	contract map[string]bool  // words of openapi.yaml without a digit, such as names of fields
 	projects []string         // created by tests
 	notRun   []string         // tests that need a local stack
 	images   *httptest.Server // a host of images that the functions treat as public
@@ -70,7 +74,7 @@ func run(m *testing.M) (code int) {
 		return failed(err)
 	}
 	defer os.RemoveAll(dir)
-	fixture = &system{dir: dir, browser: browser{held: semaphore.NewWeighted(2)}}
+	fixture = &system{dir: dir, payloads: map[string]bool{}, contract: map[string]bool{}, browser: browser{held: semaphore.NewWeighted(2)}}
 	if err := fixture.start(context.Background()); err != nil {
 		return failed(err)
 	}
@@ -106,6 +110,9 @@ func (s *system) start(ctx context.Context) error {
 	if s.spec, err = openapi3.NewLoader().LoadFromFile(filepath.Join(root, "openapi.yaml")); err != nil {
 		return err
 	}
+	for _, word := range regexp.MustCompile(`[A-Za-z]{10,}`).FindAllString(string(svcapi.OpenAPI), -1) {
+		s.contract[word] = true
+	}
 	s.svc = filepath.Join(s.dir, "svc")
 	if err := build.Packages(ctx, s.svc, "./cmd/svc"); err != nil {
 		return err
@@ -132,7 +139,9 @@ func (s *system) start(ctx context.Context) error {
 		Through: s.witness.through,
 		LogDir:  filepath.Join(s.dir, ".local", "logs"), DemoFile: filepath.Join(s.dir, ".local", "demo.json"),
 		Concurrency: 32, Environment: environment,
-		Parameters: map[string]string{"ProjectCacheSeconds": "1", "PlaygroundOrigin": playgroundOrigin, "MmdbDirectory": databases},
+		Parameters: map[string]string{
+			"ProjectCacheSeconds": "1", "PlaygroundOrigin": playgroundOrigin, "MmdbDirectory": databases, "LogPayloads": "masked",
+		},
 	})
 	if err != nil {
 		return err

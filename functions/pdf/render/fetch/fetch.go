@@ -82,7 +82,7 @@ func (f *failure) of(address string) *event.RejectionError {
 	if len(address) > 200 {
 		address = strings.ToValidUTF8(address[:200], "") + "…"
 	}
-	return &event.RejectionError{Reason: Reason, Message: "the image " + address + " " + f.text, ExceedsLimit: f.limit}
+	return &event.RejectionError{Reason: Reason, Message: "the image " + address + " " + f.text, ExceedsLimit: f.limit, Address: address}
 }
 
 func exceeded(format string, values ...any) *failure {
