@@ -93,6 +93,7 @@ func (s *Service) record(ctx context.Context, state *requestState, resp response
 	if resp.isOwnFailure() { // free while nothing fails
 		metrics = append(metrics, telemetry.Metric{Name: "InternalErrors", Unit: telemetry.Count, Value: 1, By: []string{telemetry.ByVersion}})
 	}
+	metrics = append(metrics, telemetry.Failures(resp.status)...)
 	if state.price != "" {
 		metrics = append(metrics, telemetry.Metric{Name: "Credits", Unit: telemetry.Count, Value: float64(state.credits), By: []string{telemetry.ByStage, "operation"}})
 	}

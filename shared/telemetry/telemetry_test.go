@@ -58,6 +58,32 @@ func TestEmit(t *testing.T) {
 	}
 }
 
+// docs/decisions.md#log-lines: a metric that is 0 is in the log and costs nothing, and each status is a metric of the gateway's alarms.
+func TestMetricsThatCost(t *testing.T) {
+	for status, want := range map[int][]string{200: {"Runs"}, 304: {"Runs"}, 400: {"Runs", "ClientErrors"}, 499: {"Runs", "ClientErrors"}, 500: {"Runs", "ServerErrors"}, 503: {"Runs", "ServerErrors"}} {
+		var out bytes.Buffer
+		telemetry.New(&out, telemetry.Config{}).Emit(t.Context(), telemetry.Event{Metrics: append([]telemetry.Metric{
+			{Name: "Low", Unit: telemetry.Count, SkipZero: true}, {Name: "Runs", Unit: telemetry.Count},
+		}, telemetry.Failures(status)...)})
+		var line struct {
+			Low *float64
+			AWS struct {
+				CloudWatchMetrics []struct{ Metrics []struct{ Name string } }
+			} `json:"_aws"`
+		}
+		if err := json.Unmarshal(out.Bytes(), &line); err != nil || line.Low == nil {
+			t.Fatalf("%s: %v", out.Bytes(), err)
+		}
+		var got []string
+		for _, m := range line.AWS.CloudWatchMetrics[0].Metrics {
+			got = append(got, m.Name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%d: metrics are %v, want %v", status, got, want)
+		}
+	}
+}
+
 // TestSource checks how a request's line names the address that the request came from.
 func TestSource(t *testing.T) {
 	logger := func(stage, how string) *telemetry.Logger {

@@ -92,20 +92,23 @@ func readModel(s *templateFile) (*model, error) {
 		folder, _, _ := strings.Cut(strings.ToLower(schedule.id), "function")
 		m.runs[folder] = hoursOfMonth / n * map[string]float64{"minute": 60, "hour": 1}[every[2]]
 	}
-	for _, dimensions := range ownMetrics() {
-		for _, by := range dimensions {
+	for _, metric := range ownMetrics() {
+		if metric.idle {
+			m.idleMetrics++
+		}
+		for _, by := range metric.by {
 			switch by {
 			case "":
-				m.metrics, m.idleMetrics = m.metrics+1, m.idleMetrics+1
+				m.metrics++
 			case "outcome":
 				m.metrics += len(outcomes())
 			case "operation": // of Credits only those that have a price; docs, and none for a request without a route
 				for _, paid := range operations() {
-					if paid || !slices.Contains(dimensions, "") {
+					if paid || !slices.Contains(metric.by, "") {
 						m.metrics++
 					}
 				}
-				if !slices.Contains(dimensions, "") {
+				if !slices.Contains(metric.by, "") {
 					m.metrics += 2
 				}
 			}

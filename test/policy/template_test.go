@@ -161,11 +161,8 @@ var facts = []fact{
 
 	// What each alarm watches; stageAlarms has those of all functions and tables.
 	{"FailuresAlarm", "watched", "[" + outcome + "error]"},
-	{"GatewayErrorsAlarm", "watched", "[AWS/ApiGateway 5XXError" + gateway + ", " + outcome + "error, " + outcome + "paused, " + outcome + "unavailable, " +
-		outcome + "uncertain, " + outcome + "vendor_failed]"},
-	{"GatewayThrottledAlarm", "watched", "[AWS/ApiGateway 4XXError" + gateway + ", AWS/ApiGateway Count" + gateway + ", " + outcome + "daily_limit, " +
-		outcome + "guessed, " + outcome + "insufficient_funds, " + outcome + "recipient_limit, " + outcome + "refused, " + outcome + "throttled, " +
-		outcome + "unauthorized]"},
+	{"GatewayErrorsAlarm", "watched", "[AWS/ApiGateway 5XXError" + gateway + ", SVC/${Stage} ServerErrors Sum]"},
+	{"GatewayThrottledAlarm", "watched", "[AWS/ApiGateway 4XXError" + gateway + ", AWS/ApiGateway Count" + gateway + ", SVC/${Stage} ClientErrors Sum]"},
 	{"VendorFailuresAlarm", "watched", "[" + outcome + "unavailable, " + outcome + "vendor_failed, SVC/${Stage} StaleSecrets Sum]"},
 	{"AuthenticationFailuresAlarm", "watched", "[" + outcome + "unauthorized]"},
 	{"GuessingAlarm", "watched", "[" + outcome + "guessed]"},
@@ -629,7 +626,6 @@ func TestTemplateFindings(t *testing.T) {
 		{"Resources LowWalletsAlarm Properties AlarmDescription", "Low. Runbook: throttles", "the chapter low-wallets, which no alarm names"},
 		{"Resources CreditsSpentAlarm Properties Dimensions", []any{object{"Name": "flavour", "Value": "sms_send"}}, "which nothing prints"},
 		{"Resources FailuresAlarm Properties Dimensions 0 Value", "failed", "which no response has"},
-		{"Resources GatewayThrottledAlarm Properties Metrics 5 MetricStat Metric Dimensions 0 Value", "error", "count the functions' own unauthorized"},
 		{"Resources RatesAlarm Properties Metrics 1 ReturnData", true, "RatesAlarm returns 2 values"},
 		{"Resources RatesAlarm Properties Metrics 0 Expression", "MAX([old, failing])", "RatesAlarm has the metrics"},
 		{"Resources ErrorsAlarm Properties Metrics +", object{"MetricStat": object{}}, "ErrorsAlarm watches 11 metrics"},
