@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +27,7 @@ import (
 	"svcapi/local/build"
 	"svcapi/local/stack"
 	"svcapi/local/workdir"
+	"svcapi/test/leaks"
 	"svcapi/test/mmdbtest"
 )
 
@@ -49,8 +49,7 @@ type system struct {
 
 	mu       sync.Mutex
 	secrets  []string         // client secrets that svc has printed
-	payloads map[string]bool  // words of all payloads
-	contract map[string]bool  // words of openapi.yaml without a digit, such as names of fields
+	payloads *leaks.Payloads  // of all requests
 	projects []string         // created by tests
 	notRun   []string         // tests that need a local stack
 	images   *httptest.Server // a host of images that the functions treat as public
@@ -74,7 +73,7 @@ func run(m *testing.M) (code int) {
 		return failed(err)
 	}
 	defer os.RemoveAll(dir)
-	fixture = &system{dir: dir, payloads: map[string]bool{}, contract: map[string]bool{}, browser: browser{held: semaphore.NewWeighted(2)}}
+	fixture = &system{dir: dir, payloads: leaks.NewPayloads(svcapi.OpenAPI), browser: browser{held: semaphore.NewWeighted(2)}}
 	if err := fixture.start(context.Background()); err != nil {
 		return failed(err)
 	}
@@ -109,9 +108,6 @@ func (s *system) start(ctx context.Context) error {
 	}
 	if s.spec, err = openapi3.NewLoader().LoadFromFile(filepath.Join(root, "openapi.yaml")); err != nil {
 		return err
-	}
-	for _, word := range regexp.MustCompile(`[A-Za-z]{10,}`).FindAllString(string(svcapi.OpenAPI), -1) {
-		s.contract[word] = true
 	}
 	s.svc = filepath.Join(s.dir, "svc")
 	if err := build.Packages(ctx, s.svc, "./cmd/svc"); err != nil {

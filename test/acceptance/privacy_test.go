@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -85,7 +84,7 @@ func TestPrivacy(t *testing.T) {
 		if lines := logLines(t, fixture.stack.LogDir, marker); a.status != c.status || len(lines) > 0 {
 			t.Errorf("%s %s: %d, want %d, logged: %v", c.path, c.body, a.status, c.status, lines)
 		}
-		if found := fixture.quoting("a\n" + marker + "\nb"); len(found) != 1 && json.Valid([]byte(c.body)) {
+		if found := fixture.payloads.Quoted("a\n" + marker + "\nb"); len(found) != 1 && json.Valid([]byte(c.body)) {
 			t.Errorf("the search for payloads found %q", found)
 		}
 		if c.path == streamed {
@@ -121,43 +120,6 @@ func vendorKeys() []string {
 	return keys
 }
 
-// payloadWord is a word of a payload that no log has by chance, and a phone number. The local parts of addresses and the hosts
-// and paths of images are such words, too.
-var payloadWord = regexp.MustCompile(`[A-Za-z0-9]{10,}`)
-
-// remember notes the words of the texts in a request's body.
-func (s *system) remember(body string) {
-	in := json.NewDecoder(strings.NewReader(body))
-	for {
-		token, err := in.Token()
-		if err != nil {
-			return
-		}
-		text, _ := token.(string) // or the name of a field
-		s.mu.Lock()
-		for _, word := range payloadWord.FindAllString(text, -1) {
-			s.payloads[word] = s.payloads[word] || !s.contract[word]
-		}
-		s.mu.Unlock()
-	}
-}
-
-// quoting returns the log lines that hold a word of a payload (docs/decisions.md#payload-logging): one stack masks payloads, the
-// other logs none.
-func (s *system) quoting(log string) (found []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for line := range strings.Lines(log) {
-		for _, word := range payloadWord.FindAllString(line, -1) {
-			if s.payloads[word] {
-				found = append(found, fmt.Sprintf("the payload's %q is in the line %s", word, line))
-				break
-			}
-		}
-	}
-	return found
-}
-
 // leaks searches a stack's logs for secrets and payloads, after all tests, and notes the secrets for the search through the logs of
 // the whole run.
 func (s *system) leaks(dir string) (found []string, err error) {
@@ -170,7 +132,7 @@ func (s *system) leaks(dir string) (found []string, err error) {
 	files, _ := filepath.Glob(filepath.Join(dir, "*.log"))
 	for _, file := range files {
 		log, failed := os.ReadFile(file)
-		err, r.Found = errors.Join(err, failed), append(r.Found, s.quoting(string(log))...)
+		err, r.Found = errors.Join(err, failed), append(r.Found, s.payloads.Quoted(string(log))...)
 	}
 	if err == nil && r.Lines == 0 {
 		err = errors.New("there are no logs in " + dir)

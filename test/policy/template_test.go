@@ -34,6 +34,8 @@ const (
 	traced   = "Traces ? ${TracePolicy} : -, ReadsKey ? ${KeyPolicy} : -]"
 	url      = "https://${Api}.execute-api.${AWS::Region}.${AWS::URLSuffix}/${Stage}"
 	stage    = "~.*/restapis/\\$\\{Api\\}/stages/\\$\\{ApiStage\\}"
+	slow     = "{DataTraceEnabled: false, HttpMethod: GET, LoggingLevel: OFF, MetricsEnabled: CountsInFull ? true : false, ResourcePath: "
+	slowly   = "ThrottlingBurstLimit: 100, ThrottlingRateLimit: 10}, "
 	gateway  = " Sum ApiName=${AWS::StackName} Stage=${Stage}"
 	outcome  = "SVC/${Stage} Requests Sum outcome="
 )
@@ -50,7 +52,14 @@ var facts = []fact{
 	{"Api", "SecurityPolicy", "SecurityPolicy_TLS13_1_2_2021_06"},
 	{"Api", "EndpointAccessMode", "BASIC"},
 	{"ApiStage", "MethodSettings", "[{DataTraceEnabled: false, HttpMethod: *, LoggingLevel: OFF, MetricsEnabled: CountsInFull ? true : false, " +
-		"ResourcePath: /*, ThrottlingBurstLimit: ${ApiBurst}, ThrottlingRateLimit: ${ApiRequestsPerSecond}}]"},
+		"ResourcePath: /*, ThrottlingBurstLimit: ${ApiBurst}, ThrottlingRateLimit: ${ApiRequestsPerSecond}}, " + slow + "/~1docs, " + slowly + slow + "/~1docs~1{proxy+}, " +
+		strings.TrimSuffix(slowly, ", ") + "]"},
+	// docs/decisions.md#floods: the whole account's, to the topic of the alarms.
+	{"Budget", "/Condition", "HasBudget"},
+	{"Budget", "Budget", "{BudgetLimit: {Amount: ${MonthlyBudgetUsd}, Unit: USD}, BudgetName: ${AWS::StackName}-${AWS::Region}, BudgetType: COST, TimeUnit: MONTHLY}"},
+	{"Budget", "NotificationsWithSubscribers", "[" + notified("ACTUAL", "80") + ", " + notified("FORECASTED", "100") + "]"},
+	{"", "Rules.MonthlyBudgetUsd.RuleCondition", filled("MonthlyBudgetUsd")},
+	{"", "Rules.MonthlyBudgetUsd.Assertions.0.Assert", filled("AlarmTopicArn")},
 	{"AWS::Lambda::Permission", "FunctionName", "~\\$\\{\\w+FunctionAliaslive\\}"},
 	// docs/decisions.md#pdf-stream: only this route streams, and its function has the time.
 	{"Api", "Body.paths./api/v1/utilities/pdf/stream.x-amazon-apigateway-any-method.x-amazon-apigateway-integration.timeoutInMillis", "60000"},
@@ -209,6 +218,11 @@ var facts = []fact{
 
 func filled(name string) string { return "{Fn::Not: [{Fn::Equals: [${" + name + "}, ]}]}" }
 
+func notified(kind, threshold string) string {
+	return "{Notification: {ComparisonOperator: GREATER_THAN, NotificationType: " + kind + ", Threshold: " + threshold +
+		", ThresholdType: PERCENTAGE}, Subscribers: [{Address: ${AlarmTopicArn}, SubscriptionType: SNS}]}"
+}
+
 func counted(name string) string { return "{ActionToUse: {Count: {}}, Name: " + name + "}, " }
 
 // properties checks the facts.
@@ -346,8 +360,13 @@ func routes(s *templateFile) (f findings) {
 		if !form.MatchString(path) {
 			f.add("the path %q is not of the form /api/v1/... or /docs", path)
 		}
-		if methods := s.doc.object("Resources", "Api", "Properties", "Body", "paths", path); len(methods) != 1 {
-			f.add("%s takes %v", path, methods.names())
+		item := maps.Clone(s.doc.object("Resources", "Api", "Properties", "Body", "paths", path))
+		if get := item.text("get", "x-amazon-apigateway-integration", "uri"); strings.HasPrefix(path, "/docs") &&
+			get == item.text("x-amazon-apigateway-any-method", "x-amazon-apigateway-integration", "uri") {
+			delete(item, "get") // docs/decisions.md#floods
+		}
+		if methods := item.names(); !slices.Equal(methods, []string{"x-amazon-apigateway-any-method"}) {
+			f.add("%s takes %v", path, methods)
 		}
 		if s.doc.object("Resources")[function] == nil {
 			f.add("%s goes to %q", path, function)

@@ -2,6 +2,7 @@ package browser
 
 import (
 	"bytes"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -158,21 +159,15 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// links are a document with a link by each way of markup. TestLinks finds each address that the PDF of the document keeps.
-const links = `<title>/A <</Type /Action /S /JavaScript /JS (x)>></title><base href="file:///etc/"><p id=top><a href="#top">top</a><a href="#(b)>>%3E/A">a</a><p id="(b)>>>/A"><a href="passwd">a</a><a href="//h.example/x">a</a>
-	<a href="javascript:a()">a</a><a href=" &#1;Java&#10;Scr&#9;ipt&colon;b(')(\\')">a</a><a href="&#106;avascript:c()//https:">a</a><a href="FILE:///etc/passwd">a</a><a href="data:text/html,x">a</a>
-	<a href="vbscript:x">a</a><a href="blob:https://a.example/1">a</a><a href="ftp://a.example/">a</a><a href="x-custom:https://a.example">a</a><a href="httpsx:a">a</a><a href="about:blank">a</a>
-	<a href="javascript:endobj 7 0 obj(%0Aendobj>>/URI (https://a.example">a</a><a href="mailto:a@b.example">a</a><a href="TEL:+94771234567">a</a><a href="hTTp://a.example/">a</a>
-	<a href="https://a.example/(x)?y=\z&amp;>>/S%20/JavaScript">a</a><a ping="https://p.example/" href="javascript:p()">a</a>
-	<svg width=50 height=50><a xlink:href="javascript:d()"><text y=20>a</text></a><a href="javascript:e()"><text y=40>a</text></a></svg><math><mi href="javascript:f()">a</mi></math>
-	<map name=m><area shape=rect coords="0,0,50,50" href="javascript:g()"></map><img usemap=#m width=50 height=50 src="data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7">
-	<form action="javascript:h()"><input type=submit formaction="javascript:i()"><button formaction="javascript:j()">a</button></form><noscript><a href="javascript:k()">a</a></noscript>
-	<iframe srcdoc="<a href='javascript:l()'>a</a><a href='http://frame.example/'>a</a>"></iframe><object data="data:text/html,<a href=javascript:m()>a</a>"></object><script>document.links[0].href="javascript:n()"</script>`
-
 // A PDF has links to http, https, mailto, tel and places of the document, and no other action (docs/decisions.md#pdf-links).
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	r := run(t, limitsOf(t))
+	text, err := os.ReadFile("testdata/links.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := string(text)
 	want := []string{"mailto:a@b.example", "tel:+94771234567", "http://a.example/", `https://a.example/(x)?y=\z&%3E%3E/S%20/JavaScript`, "http://frame.example/"}
 	for _, d := range []Document{{HTML: links}, {HTML: links, Tagged: true}, {HTML: "<p>a", Header: links, Footer: links}} {
 		d.Geometry = a4
