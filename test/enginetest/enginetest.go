@@ -15,6 +15,8 @@ import (
 
 	"svcapi/local/engine"
 	"svcapi/local/template"
+	"svcapi/shared/dynamo"
+	"svcapi/test/faultproxy"
 )
 
 // Variable names an engine that several test processes share. The tests' own programs and stacks do not use that engine,
@@ -102,6 +104,23 @@ func Client(t testing.TB) (*dynamodb.Client, Tables) {
 		Projects: names["Projects"], Wallets: names["Wallets"], Ledger: names["Ledger"],
 		Rates: names["Rates"], Transient: names["Transient"],
 	}
+}
+
+// Faulty starts a proxy of the engine that decides the fault of each call. The test's end closes the proxy.
+func Faulty(t testing.TB, decide func(*faultproxy.Request) faultproxy.Fault) *faultproxy.Proxy {
+	t.Helper()
+	proxy, err := faultproxy.Start(URL(t), decide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Close)
+	return proxy
+}
+
+// ClientOf returns the client that the functions use, with the endpoint of an engine or of a proxy.
+func ClientOf(url string, options ...func(*dynamodb.Options)) *dynamodb.Client {
+	o := engine.Client(url).Options()
+	return dynamo.NewClient(aws.Config{Region: o.Region, Credentials: o.Credentials, BaseEndpoint: &url}, options...)
 }
 
 func reuse() (names map[string]string) {
