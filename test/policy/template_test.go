@@ -36,6 +36,7 @@ const (
 	stage    = "~.*/restapis/\\$\\{Api\\}/stages/\\$\\{ApiStage\\}"
 	slow     = "{DataTraceEnabled: false, HttpMethod: GET, LoggingLevel: OFF, MetricsEnabled: CountsInFull ? true : false, ResourcePath: "
 	slowly   = "ThrottlingBurstLimit: 100, ThrottlingRateLimit: 10}, "
+	toTopic  = ", ThresholdType: PERCENTAGE}, Subscribers: [{Address: ${AlarmTopicArn}, SubscriptionType: SNS}]}"
 	gateway  = " Sum ApiName=${AWS::StackName} Stage=${Stage}"
 	outcome  = "SVC/${Stage} Requests Sum outcome="
 )
@@ -57,7 +58,8 @@ var facts = []fact{
 	// docs/decisions.md#floods: the whole account's, to the topic of the alarms.
 	{"Budget", "/Condition", "HasBudget"},
 	{"Budget", "Budget", "{BudgetLimit: {Amount: ${MonthlyBudgetUsd}, Unit: USD}, BudgetName: ${AWS::StackName}-${AWS::Region}, BudgetType: COST, TimeUnit: MONTHLY}"},
-	{"Budget", "NotificationsWithSubscribers", "[" + notified("ACTUAL", "80") + ", " + notified("FORECASTED", "100") + "]"},
+	{"Budget", "NotificationsWithSubscribers.0", "{Notification: {ComparisonOperator: GREATER_THAN, NotificationType: ACTUAL, Threshold: 80" + toTopic},
+	{"Budget", "NotificationsWithSubscribers.1", "{Notification: {ComparisonOperator: GREATER_THAN, NotificationType: FORECASTED, Threshold: 100" + toTopic},
 	{"", "Rules.MonthlyBudgetUsd.RuleCondition", filled("MonthlyBudgetUsd")},
 	{"", "Rules.MonthlyBudgetUsd.Assertions.0.Assert", filled("AlarmTopicArn")},
 	{"AWS::Lambda::Permission", "FunctionName", "~\\$\\{\\w+FunctionAliaslive\\}"},
@@ -217,11 +219,6 @@ var facts = []fact{
 }
 
 func filled(name string) string { return "{Fn::Not: [{Fn::Equals: [${" + name + "}, ]}]}" }
-
-func notified(kind, threshold string) string {
-	return "{Notification: {ComparisonOperator: GREATER_THAN, NotificationType: " + kind + ", Threshold: " + threshold +
-		", ThresholdType: PERCENTAGE}, Subscribers: [{Address: ${AlarmTopicArn}, SubscriptionType: SNS}]}"
-}
 
 func counted(name string) string { return "{ActionToUse: {Count: {}}, Name: " + name + "}, " }
 
