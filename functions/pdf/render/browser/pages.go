@@ -21,10 +21,8 @@ var (
 // missingGlyphs begins the descriptor of the box font (layers/chromium/box.js), whose name PDF prefixes with six letters.
 var missingGlyphs = regexp.MustCompile(`\n/FontName /(?:[A-Z]{6}\+)?SVCMissingGlyph\n`)
 
-// link is a link annotation as Chromium writes one: to a place of the document, which is a name and no string, or with an action,
-// whose only kind is an address. Strings hold no parenthesis without a backslash, and before the first string or dictionary
-// nothing is the document's own but that name.
-var link = regexp.MustCompile(`(?s)^\d+ 0 obj\n<</Type /Annot\n/Subtype /Link\n/F (4)\n[^()<>]*(?:>>|(/A <</Type /Action\n/S /URI\n/URI \(((?:[^\\()]|\\.)*)\)>>))`)
+// action begins the action of a link annotation as Chromium writes one: its only kind is an address.
+const action = "/A <</Type /Action\n/S /URI\n/URI ("
 
 // openable is an address that a link of a PDF may have. Chromium writes schemes in lower case and without white space.
 var openable = regexp.MustCompile(`^(?:https?|mailto|tel):`)
@@ -99,17 +97,31 @@ func removeLinks(pdf []byte) error {
 		return err
 	}
 	for n := range len(o.entries) / 20 {
-		object := o.at(n)
-		if !bytes.Contains(object[:min(40, len(object))], []byte(" obj\n<</Type /Annot\n")) {
+		link := o.at(n)
+		if !bytes.Contains(link[:min(40, len(link))], []byte(" obj\n<</Type /Annot\n")) {
 			continue
 		}
-		found := link.FindSubmatchIndex(object)
-		if found == nil {
+		_, link, _ = bytes.Cut(link, []byte("<<"))
+		// Before the first string or dictionary nothing is the document's own but the name of a place, which escapes these.
+		first := bytes.IndexAny(link, "()<>")
+		if first >= 0 && bytes.HasPrefix(link[first:], []byte(">>")) {
+			continue // to a place of the document
+		}
+		start := max(0, first-len("/A "))
+		address, isAction := bytes.CutPrefix(link[start:], []byte(action))
+		end, flags := 0, bytes.Index(link[:start], []byte("/F 4\n"))
+		for ; end < len(address) && address[end] != ')'; end++ {
+			if address[end] == '\\' {
+				end++
+			}
+		}
+		if !isAction || flags < 0 || end >= len(address) || !bytes.HasPrefix(address[end:], []byte(")>>")) {
 			return errPDF
 		}
-		if flags, action, end := found[2], found[4], found[5]; action >= 0 && !openable.Match(object[found[6]:found[7]]) {
-			object[flags] = '2'
-			copy(object[action:end], fmt.Sprintf("%-*s", end-action, "/Dest /removed"))
+		if !openable.Match(address[:end]) {
+			link[flags+len("/F ")] = '2'
+			size := len(action) + end + len(")>>")
+			copy(link[start:], fmt.Sprintf("%-*s", size, "/Dest /removed"))
 		}
 	}
 	return nil
