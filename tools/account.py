@@ -55,6 +55,7 @@ ONCE = botocore.config.Config(retries={"max_attempts": 0}, read_timeout=300)
 # API, which has no methods then.
 UNKNOWN = {
     "AWS::ApiGateway::Deployment",
+    "AWS::Budgets::Budget",
     "AWS::CloudWatch::Alarm",
     "AWS::CloudWatch::Dashboard",
     "AWS::CodeDeploy::Application",
@@ -62,6 +63,7 @@ UNKNOWN = {
     "AWS::Lambda::Alias",
     "AWS::Lambda::EventInvokeConfig",
     "AWS::Scheduler::Schedule",
+    "AWS::WAFv2::WebACL",
 }
 
 

@@ -158,6 +158,7 @@ func TestPreflight(t *testing.T) {
 		"a certificate elsewhere":  {account{}, topic + "--parameter DomainName=api.example.com --parameter " + acm, 1, []string{"broken parameter CertificateArn: .*us-east-1"}},
 		"two web ACLs": {account{}, topic + "--parameter AddressRequestsPer5Minutes=100 --parameter WebAclArn=arn:aws:wafv2:eu-west-1:123456789012:regional/webacl/a/b", 1,
 			[]string{"broken parameters WebAclArn: .*one web ACL"}},
+		"a budget and no topic":     {account{}, "--parameter MonthlyBudgetUsd=200", 1, []string{"broken parameters MonthlyBudgetUsd: .*needs AlarmTopicArn", "warning parameter AlarmTopicArn"}},
 		"a limit below that of WAF": {account{}, topic + "--parameter AddressRequestsPer5Minutes=9", 1, []string{"broken parameter AddressRequestsPer5Minutes: .*below 10"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -145,7 +145,9 @@ func (r route) run(ctx context.Context, vendor string, d document) (*api.Result,
 		if rejected.TooLarge {
 			message += r.advice
 		}
-		return nil, (&api.Error{Status: 400, Code: api.CodeHTTPError, Reason: reason, Message: message, Vendor: vendor}).WithCause(fmt.Errorf("render: %w", rejected))
+		return nil, &api.Error{
+			Status: 400, Code: api.CodeHTTPError, Reason: reason, Message: message, Vendor: vendor, Quoted: rejected.Address, Cause: fmt.Errorf("render: %w", rejected),
+		}
 	}
 	result := &api.Result{
 		Vendor: vendor, Attributes: []slog.Attr{slog.Int("pdf_bytes", len(rendered.PDF))},
