@@ -97,6 +97,7 @@ def cut(path):
             function = resource["Properties"]["FunctionName"]["Ref"]
             text = text.replace(json.dumps({"Ref": name}), json.dumps({"Fn::GetAtt": [function, "Arn"]}))
             text = text.replace("${%s}" % name, "${%s.Arn}" % function)
+            text = text.replace('"DependsOn": "%s"' % name, '"DependsOn": "%s"' % function)
     # A creation that succeeded keeps such a table, and moto has no other ("DeletionPolicy attribute", CloudFormation).
     template = json.loads(text.replace('"RetainExceptOnCreate"', '"Retain"'))
     resources = template["Resources"]

@@ -48,6 +48,8 @@ type Function struct {
 	Asynchronous Asynchronous `cfn:"EventInvokeConfig"`
 	// Reserved is how many events may run at once, taken out of the account's concurrency; 0: no reservation.
 	Reserved int `cfn:"ReservedConcurrentExecutions"`
+	// Isolation is PER_TENANT for a function whose processes serve one tenant each. Else the function takes no tenant ID.
+	Isolation string `cfn:"TenancyConfig.TenantIsolationMode"`
 }
 
 // Asynchronous holds the rules of Lambda for an event whose caller does not wait.

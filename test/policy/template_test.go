@@ -97,8 +97,18 @@ var facts = []fact{
 	{"PdfRenderFunction", "MemorySize", "2048"},
 	{"PdfRenderFunction", "Layers", "[${ChromiumLayer}]"},
 	{"ChromiumLayer", "CompatibleArchitectures", "[x86_64]"},
-	{"PdfRenderFunction", "FunctionName", "svc-${Stage}-pdf-render"},
-	{"PdfFunction", "Environment.Variables.PDF_RENDERER", "svc-${Stage}-pdf-render:live"},
+	// docs/decisions.md#pdf-isolation: a function for each mode, because Lambda sets the mode when it creates a function. Lambda
+	// refuses provisioned concurrency and SnapStart beside tenant isolation ("Tenant isolation", AWS Lambda Developer Guide).
+	{"PdfRenderFunction", "FunctionName", "svc-${Stage}-pdf-render-${PdfIsolation}"},
+	{"PdfRenderFunction", "TenancyConfig", "IsolatesProjects ? {TenantIsolationMode: PER_TENANT} : -"},
+	{"PdfRenderFunction", "SnapStart", ""},
+	{"AWS::Lambda::Alias", "ProvisionedConcurrencyConfig", ""},
+	{"", "Conditions.IsolatesProjects", "{Fn::Equals: [${PdfIsolation}, project]}"},
+	{"", "Parameters.PdfIsolation.Default", "shared"},
+	{"", "Parameters.PdfIsolation.AllowedValues", "[shared, project]"},
+	{"PdfFunction", "Environment.Variables.PDF_RENDERER", "svc-${Stage}-pdf-render-${PdfIsolation}:live"},
+	{"PdfFunction", "Environment.Variables.PDF_ISOLATION", "${PdfIsolation}"},
+	{"PdfFunction", "/DependsOn", "PdfRenderFunctionAliaslive"},
 
 	// Deployments: each publishes a version, shifts traffic as the stage wants it, and goes back when the new version fails. The
 	// state of an alarm outlives a change of its dimensions, so that each version has an alarm of its own.
@@ -266,7 +276,7 @@ var rights = []struct{ action, on string }{
 	{`RatesyncRole secretsmanager:GetSecretValue`, `arn:\$\{AWS::Partition\}:secretsmanager:\$\{AWS::Region\}:\$\{AWS::AccountId\}:secret:svc/\$\{Stage\}/currency/managed/\*`},
 	{`\w+Role secretsmanager:GetSecretValue`, `arn:\$\{AWS::Partition\}:secretsmanager:\$\{AWS::Region\}:\$\{AWS::AccountId\}:secret:svc/\$\{Stage\}/{folder}/\*`},
 	{`\w+Role logs:(CreateLogStream|PutLogEvents)`, `\$\{{stem}LogGroup\.Arn\}`},
-	{`PdfRole lambda:InvokeFunction`, `\$\{PdfRenderFunction\.Arn\}:live`},
+	{`PdfRole lambda:InvokeFunction`, `arn:\$\{AWS::Partition\}:lambda:\$\{AWS::Region\}:\$\{AWS::AccountId\}:function:svc-\$\{Stage\}-pdf-render-(shared|project):live`},
 	{`\w+FunctionEvery\w+Role lambda:InvokeFunction`, `\$\{\w+FunctionAliaslive\}`},
 	{`TracePolicy xray:(PutTraceSegments|PutTelemetryRecords)`, `\*`},
 	{`HasKey KeyPolicy kms:Decrypt`, `\$\{KmsKeyArn\}` + through},
@@ -609,6 +619,8 @@ func TestTemplateFindings(t *testing.T) {
 		{"Resources KeyPolicy Properties PolicyDocument Statement 1 Fn::If 1 Resource", "*", "HasPreviousKey KeyPolicy kms:Decrypt on *"},
 		{"Resources CurrencyRole Properties Policies 0 PolicyDocument Statement 1 Condition", nil, "CurrencyRole dynamodb:UpdateItem on ${Rates.Arn}, want"},
 		{"Resources PdfRenderRole Properties Policies 0 PolicyDocument Statement 0 Action", "dynamodb:GetItem", "PdfRenderRole dynamodb:GetItem is no right of it"},
+		{"Resources PdfRenderFunctionAliaslive Properties ProvisionedConcurrencyConfig", object{"ProvisionedConcurrentExecutions": 1}, "PdfRenderFunctionAliaslive: ProvisionedConcurrencyConfig is"},
+		{"Resources PdfRenderFunction Properties FunctionName", "svc-prod-pdf-render", "PdfRenderFunction: FunctionName is"},
 		{"Resources Api Properties Body paths /api/v1/sms/send post", object{}, "/api/v1/sms/send takes"},
 		{"Resources Api Properties Body paths /api/v1/sms/send/", object{}, `the path "/api/v1/sms/send/"`},
 		{"Resources Api Properties Body paths /docs x-amazon-apigateway-any-method x-amazon-apigateway-integration uri", "${DocsFunction.Arn}", `/docs goes to ""`},
