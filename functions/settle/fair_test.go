@@ -108,7 +108,7 @@ func counting(t *testing.T, decide func(*faultproxy.Request) faultproxy.Fault) (
 		t.Fatal(err)
 	}
 	t.Cleanup(proxy.Close)
-	names := credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}
+	names := tables.Tables
 	through := dynamo.NewClient(aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", "")},
 		func(o *dynamodb.Options) { o.BaseEndpoint = aws.String(proxy.URL("test")) })
 	return credit.NewStore(client, names), credit.NewStore(through, names), c

@@ -44,6 +44,7 @@ func build(t *testing.T) *fixture {
 		LogPayloads: payloadsOn,
 	}
 	h.Service = New(cfg, db, telemetry.New(&h.log, telemetry.Config{Level: "INFO"}))
+	h.wallet = credit.NewStore(db, tables.Tables) // with the operators' tables
 	ctx, store := t.Context(), project.NewStore(db, tables.Projects)
 	_, err := store.CreateProject(ctx, project.Project{ID: "acme", Name: "Acme", Limit: project.RateLimit{Requests: 1000, Window: 24 * time.Hour}})
 	if err == nil {

@@ -34,7 +34,7 @@ type fixture struct {
 func newFixture(t testing.TB, shards int, balance int64) *fixture {
 	t.Helper()
 	client, tables := enginetest.Client(t)
-	names := credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}
+	names := tables.Tables
 	f := &fixture{credit.NewStore(client, names), t, client, names}
 	f.project("p", shards, balance)
 	return f

@@ -160,8 +160,11 @@ func verify(a *app.App) *cobra.Command {
 
   balance + pending without a capture + captures - refunds - adjustments = grants
 
-The command reads both tables, changes nothing, and may run while the service runs.
-Exit code 1 means that the command has found a difference.`,
+Grants, refunds, adjustments and resolutions count in the tables that no function may
+write; one that is in the ledger is reported as forged, and counts nothing.
+
+The command reads all wallets and entries, changes nothing, and may run while the
+service runs. Exit code 1 means that the command has found a difference.`,
 	}, nil, runVerify)
 }
 
@@ -179,7 +182,7 @@ func runVerify(ctx context.Context, s *app.Stack) error {
 	})
 	t := app.Table{Header: []string{"PROJECT", "DAMAGE", "ID", "DETAIL"}, Rows: rows, Empty: "Every wallet agrees with its ledger."}
 	err = s.Print(map[string]any{"wallets": verified.Wallets, "entries": verified.Entries, "findings": views}, t)
-	s.Note("%d wallets, %d ledger entries.", verified.Wallets, verified.Entries)
+	s.Note("%d wallets, %d entries.", verified.Wallets, verified.Entries)
 	if err != nil {
 		return err
 	}
