@@ -105,7 +105,7 @@ def life(emulator, template):
 
     code, tables, errors = emulator.operate("protect")
     want("svc protect", (code, [t["deletion_protection"] for t in tables or []], errors), (0, ["switched on"] * len(KEPT), ""))
-    want("svc protect again", [t["deletion_protection"] for t in emulator.operate("protect")[1]], ["was on"] * 3)
+    want("svc protect again", [t["deletion_protection"] for t in emulator.operate("protect")[1]], ["was on"] * len(KEPT))
     for name in KEPT:
         try:
             emulator.client("dynamodb").delete_table(TableName=name)

@@ -183,7 +183,7 @@ func TestDryRun(t *testing.T) {
 		{args: "integration disable acme barcode builtin", out: []string{"write acme / integration#"}},
 		{args: "vendor account sms quicksend --secrets -", stdin: `{"email":"a@example.com","api_key":"k"}`, out: []string{"make the secret svc/" + f.stage + "/sms/managed/accounts"}},
 		{args: "credit grant acme 5 --reason x", out: []string{"write acme in svc-" + f.stage + "-wallets"}},
-		{args: "credit adjust acme --by 5 --reason x", out: []string{"write acme#.* in svc-" + f.stage + "-ledger", "change acme in svc-" + f.stage + "-wallets"}},
+		{args: "credit adjust acme --by 5 --reason x", out: []string{"write acme .* in svc-" + f.stage + "-movements", "change acme in svc-" + f.stage + "-wallets"}},
 		{args: "credit adjust acme --by -100 --reason x", out: []string{"change acme in svc-" + f.stage + "-wallets"}},
 		{args: "credit alert acme 5", out: []string{"change acme in svc-" + f.stage + "-wallets"}},
 		{args: "burner add acme example.com", out: []string{"acme"}},

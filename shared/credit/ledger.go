@@ -47,33 +47,33 @@ type Entry struct {
 	Wallet      string     // the wallet's item that the entry belongs to
 }
 
-// book names a table of entries.
-type book string
+// entryTable is a table of entries, by its name in template.yaml.
+type entryTable string
 
-// The books, by who writes them.
+// The tables of entries, and who writes them.
 const (
-	requests    book = "Ledger"      // functions; operators only take a charge off the list of uncertain charges
-	movements   book = "Movements"   // operators alone
-	resolutions book = "Resolutions" // operators alone
+	requests    entryTable = "Ledger"      // functions; operators only take a charge off the list of uncertain charges
+	movements   entryTable = "Movements"   // operators alone
+	resolutions entryTable = "Resolutions" // operators alone
 )
 
-// effects are the factors by which an entry of each state in each book changes the credits that the wallet should hold. An
+// effects are the factors by which the entries of each table change the credits that the wallet should hold, by state. An
 // entry of any other state is forged, and has no effect.
-var effects = map[book]map[State]int64{
+var effects = map[entryTable]map[State]int64{
 	requests:    {Sending: 0, Captured: -1, Released: 0},
 	movements:   {Granted: 1, Refunded: 1, Adjustment: 1},
 	resolutions: {Refunded: 1, State(VerdictConfirmed): 0, State(VerdictRefunded): 0},
 }
 
-// has reports whether entries of the book can be in that state.
-func (b book) has(state State) bool {
-	_, known := effects[b][state]
+// has reports whether entries of the table can have that state.
+func (t entryTable) has(state State) bool {
+	_, known := effects[t][state]
 	return known
 }
 
-// of returns the name of the table that holds a book.
-func (t Tables) of(b book) string {
-	return map[book]string{requests: t.Ledger, movements: t.Movements, resolutions: t.Resolutions}[b]
+// name returns the stage's name of a table of entries.
+func (t Tables) name(of entryTable) string {
+	return map[entryTable]string{requests: t.Ledger, movements: t.Movements, resolutions: t.Resolutions}[of]
 }
 
 // errRefused reports that the condition of the entry's write did not hold.
@@ -189,7 +189,7 @@ func (s *Store) charge(ctx context.Context, project string, key Key) (*Entry, er
 	return nil, nil
 }
 
-// Entries returns a project's entries of one UTC day (2006-01-02) in all books, oldest first. Entries omits forged entries,
+// Entries returns a project's entries of one UTC day (2006-01-02) in all tables, oldest first. Entries omits forged entries,
 // which Verify reports.
 func (s *Store) Entries(ctx context.Context, project, day string) ([]Entry, error) {
 	read, err := s.queries(ctx, project, func(wallet string) *dynamodb.QueryInput { return partitionQuery(partition(wallet, day)) })
@@ -202,7 +202,7 @@ func (s *Store) Entries(ctx context.Context, project, day string) ([]Entry, erro
 		return nil, fmt.Errorf("credit: %w", err)
 	}
 	resolved := map[Key]Entry{}
-	for _, of := range []book{movements, resolutions} {
+	for _, of := range []entryTable{movements, resolutions} {
 		in := partitionQuery(project)
 		*in.KeyConditionExpression += " AND sk BETWEEN :from AND :to"
 		in.ExpressionAttributeValues[":from"] = dynamo.Text(digits(from))
@@ -272,9 +272,9 @@ func (s *Store) queries(ctx context.Context, project string, of func(wallet stri
 	return entries, nil
 }
 
-// query calls visit for each item of a book that a query finds.
-func (s *Store) query(ctx context.Context, of book, in *dynamodb.QueryInput, visit func(dynamo.Item) error) error {
-	in.TableName = aws.String(s.tables.of(of))
+// query calls visit for each item that a query of a table of entries finds.
+func (s *Store) query(ctx context.Context, of entryTable, in *dynamodb.QueryInput, visit func(dynamo.Item) error) error {
+	in.TableName = aws.String(s.tables.name(of))
 	for pages := dynamodb.NewQueryPaginator(s.client, in); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

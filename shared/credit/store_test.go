@@ -81,6 +81,15 @@ func (f *fixture) put(table string, item dynamo.Item) {
 	f.must(err)
 }
 
+// change updates an item past the store.
+func (f *fixture) change(table string, key dynamo.Item, expression string, values dynamo.Item) {
+	f.t.Helper()
+	_, err := f.client.UpdateItem(f.t.Context(), &dynamodb.UpdateItemInput{
+		TableName: &table, Key: key, UpdateExpression: &expression, ExpressionAttributeValues: values,
+	})
+	f.must(err)
+}
+
 // drop deletes an item past the store.
 func (f *fixture) drop(table string, key dynamo.Item) {
 	f.t.Helper()

@@ -55,6 +55,7 @@ const stuckAfter = 30 * time.Minute
 type account struct {
 	shards     map[string]int64 // balance of each shard of the wallet
 	unread     bool             // a balance that is no number
+	beyond     bool             // an amount or a sum that no wallet has
 	partitions map[string]bool  // of the ledger, by hash key
 	sum        int64            // the credits that the entries add less those that they charge
 	granted    int64            // the credits that the shards of the wallet count as moved by operators
@@ -102,8 +103,8 @@ func (s *Store) Verify(ctx context.Context, progress func(items int)) (*Verified
 	if err != nil {
 		return nil, err
 	}
-	for _, from := range books {
-		err = s.scan(ctx, s.tables.of(from), func(item dynamo.Item) {
+	for _, from := range entryTables {
+		err = s.scan(ctx, s.tables.name(from), func(item dynamo.Item) {
 			result.Entries++
 			wallet, _ := walletOf(item)
 			of(projectOf(wallet)).addEntry(from, item)
@@ -155,7 +156,7 @@ func (s *Store) verifyAgain(ctx context.Context, project string, seen *account) 
 		for wallet, item := range start {
 			a.addWallet(wallet, item)
 		}
-		for _, from := range books {
+		for _, from := range entryTables {
 			partitions := map[string]bool{project: true}
 			if from == requests {
 				partitions = seen.until(time.Now(), append(slices.Collect(maps.Keys(start)), project))
@@ -245,12 +246,12 @@ func (a *account) addWallet(wallet string, item dynamo.Item) {
 	}
 }
 
-// books are the books in the order in which Verify reads them. The charges come last: a resolution that is written in
-// between makes a charge certain, which is no finding, and would not fit a charge that was read before.
-var books = []book{movements, resolutions, requests}
+// entryTables are the tables of entries in the order in which Verify reads them. The charges come last: a resolution that is
+// written in between makes a charge certain, which is no finding, and would not fit a charge that was read before.
+var entryTables = []entryTable{movements, resolutions, requests}
 
-// addEntry adds an entry of a book to the account.
-func (a *account) addEntry(from book, item dynamo.Item) {
+// addEntry adds an entry of a table to the account.
+func (a *account) addEntry(from entryTable, item dynamo.Item) {
 	wallet, day := walletOf(item)
 	if from == requests {
 		a.partitions[dynamo.TextOf(item["pk"])] = true
@@ -264,7 +265,7 @@ func (a *account) addEntry(from book, item dynamo.Item) {
 		a.report(wallet, Forged, e.Key, "a %s of %d credits in the table %s", e.State, e.Credits, from)
 		return
 	}
-	a.sum += effects[from][e.State] * e.Credits
+	a.sum = a.plus(a.sum, effects[from][e.State]*e.Credits)
 	if from != requests {
 		a.addOperators(from, e)
 		return
@@ -293,8 +294,18 @@ func (a *account) addEntry(from book, item dynamo.Item) {
 	}
 }
 
+// plus returns the sum of two amounts. Amounts that a function forged would else overflow, up to a sum that looks right.
+func (a *account) plus(sum, credits int64) int64 {
+	const most = 2 * MaxBalance
+	if credits > MaxBalance || credits < -MaxBalance || sum+credits > most || sum+credits < -most {
+		a.beyond = true
+		return sum
+	}
+	return sum + credits
+}
+
 // addOperators adds an entry that an operator wrote to the account.
-func (a *account) addOperators(from book, e Entry) {
+func (a *account) addOperators(from entryTable, e Entry) {
 	if e.Actor == "" || e.Reason == "" {
 		a.report(e.Wallet, Unexplained, e.Key, "a %s without its actor and reason", e.State)
 	}
@@ -314,7 +325,7 @@ func (a *account) addOperators(from book, e Entry) {
 func (a *account) assess(project string, now time.Time) []Finding {
 	var held int64
 	for _, balance := range a.shards {
-		held += balance
+		held = a.plus(held, balance)
 	}
 	for at, credits := range a.pending {
 		entry, written := a.entries[at]
@@ -323,7 +334,7 @@ func (a *account) assess(project string, now time.Time) []Finding {
 				a.report(project, Mismatched, at.key, "%d credits were reserved, %d were charged", credits, entry.Credits)
 			}
 		} else {
-			held += credits
+			held = a.plus(held, credits)
 		}
 		if age := now.Sub(at.key.Time()); age > stuckAfter {
 			a.report(project, Stuck, at.key, "%d credits are reserved for %s", credits, age.Round(time.Minute))
@@ -354,6 +365,9 @@ func (a *account) assess(project string, now time.Time) []Finding {
 	}
 	if len(a.shards) > 0 && a.granted != a.moved {
 		a.report(project, Unbalanced, "", "the wallet says %d credits by operators, their entries %d", a.granted, a.moved)
+	}
+	if a.beyond {
+		a.report(project, Unbalanced, "", "an amount, or a sum of amounts, is beyond the largest balance")
 	}
 	switch {
 	case len(a.shards) == 0 && a.sum != 0:

@@ -76,32 +76,22 @@ func (b *books) uncertain(project, name string, verdict credit.Verdict) {
 // wallet updates the wallet of p.
 func (b *books) wallet(expression string, values dynamo.Item, names map[string]string) {
 	b.t.Helper()
-	b.update(&dynamodb.UpdateItemInput{
+	_, err := b.client.UpdateItem(b.t.Context(), &dynamodb.UpdateItemInput{
 		TableName: &b.names.Wallets, Key: dynamo.Item{"pk": dynamo.Text("p")},
 		UpdateExpression: &expression, ExpressionAttributeValues: values, ExpressionAttributeNames: names,
 	})
+	b.must(err)
 }
 
 // change updates an entry of p in the ledger.
 func (b *books) change(name, expression string, values dynamo.Item) {
 	b.t.Helper()
-	b.changeIn(b.names.Ledger, b.entry(name), expression, values)
-}
-
-func (b *books) changeIn(table string, key dynamo.Item, expression string, values dynamo.Item) {
-	b.t.Helper()
-	b.update(&dynamodb.UpdateItemInput{TableName: &table, Key: key, UpdateExpression: &expression, ExpressionAttributeValues: values})
+	b.fixture.change(b.names.Ledger, b.entry(name), expression, values)
 }
 
 // byOperator returns the key of an operator's entry of p.
 func (b *books) byOperator(name string) dynamo.Item {
 	return dynamo.Item{"pk": dynamo.Text("p"), "sk": dynamo.Text(string(b.keys[name]))}
-}
-
-func (b *books) update(in *dynamodb.UpdateItemInput) {
-	b.t.Helper()
-	_, err := b.client.UpdateItem(b.t.Context(), in)
-	b.must(err)
 }
 
 func (b *books) entry(name string) dynamo.Item {
@@ -161,13 +151,15 @@ func TestVerify(t *testing.T) {
 			got.Item["pk"] = text("p#" + time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly))
 			b.put(b.names.Ledger, got.Item)
 		}, []credit.Damage{credit.Misplaced}},
-		{"a grant without its reason", func(b *books) { b.changeIn(b.names.Movements, b.byOperator("grant"), "REMOVE why", nil) }, []credit.Damage{credit.Unexplained}},
+		{"a grant without its reason", func(b *books) { b.fixture.change(b.names.Movements, b.byOperator("grant"), "REMOVE why", nil) }, []credit.Damage{credit.Unexplained}},
 		{"a charge refunded twice", func(b *books) {
 			again := movementOf("p", now, "again", 30)
 			again.Refunds = b.keys["to refund"]
 			b.must(b.Refund(t.Context(), again))
 		}, []credit.Damage{credit.Overpaid}},
-		{"a changed grant", func(b *books) { b.changeIn(b.names.Movements, b.byOperator("grant"), "SET cr = :v", amount(1001)) }, []credit.Damage{credit.Unbalanced}},
+		{"a changed grant", func(b *books) {
+			b.fixture.change(b.names.Movements, b.byOperator("grant"), "SET cr = :v", amount(1001))
+		}, []credit.Damage{credit.Unbalanced}},
 		{"a changed sum of grants", func(b *books) { b.wallet("SET granted = granted + :v", amount(1), nil) }, []credit.Damage{credit.Unbalanced}},
 		// What a function that is taken over can write: docs/threat-model.md.
 		{"a forged grant, with its balance", func(b *books) {
@@ -186,6 +178,16 @@ func TestVerify(t *testing.T) {
 			b.change("open", "SET cr = :v", amount(1))
 			b.wallet("SET balance = balance + :v", amount(29), nil)
 		}, []credit.Damage{credit.Mismatched}},
+		{"charges whose sum overflows to 0", func(b *books) {
+			for i := range 4 {
+				b.put(b.names.Ledger, item("p", credit.NewKey(now, fmt.Sprint(i)), credit.Captured, 1<<62, nil))
+			}
+		}, []credit.Damage{credit.Unbalanced}},
+		{"balances whose sum overflows to 0", func(b *books) {
+			for shard := range 16 {
+				b.put(b.names.Wallets, dynamo.Item{"pk": text(fmt.Sprintf("p#%d", shard+1)), "balance": dynamo.Number(1 << 60)})
+			}
+		}, []credit.Damage{credit.Unbalanced}},
 		{"a charge that was erased with its balance, which nothing finds", func(b *books) {
 			b.change("captured", "SET st = :v", dynamo.Item{":v": text(string(credit.Released))})
 			b.wallet("SET balance = balance + :v", amount(30), nil)

@@ -184,9 +184,9 @@ func (s *Store) post(ctx context.Context, m Movement, entry Entry) error {
 }
 
 // operatorPut returns the write of an operator's entry, which takes effect once for its key.
-func (s *Store) operatorPut(to book, project string, e Entry) types.TransactWriteItem {
+func (s *Store) operatorPut(to entryTable, project string, e Entry) types.TransactWriteItem {
 	return types.TransactWriteItem{Put: &types.Put{
-		TableName:                           aws.String(s.tables.of(to)),
+		TableName:                           aws.String(s.tables.name(to)),
 		Item:                                encodeEntry(operatorKey(project, e.Key), e),
 		ConditionExpression:                 aws.String("attribute_not_exists(pk)"),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,

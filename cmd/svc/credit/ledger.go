@@ -182,7 +182,7 @@ func runVerify(ctx context.Context, s *app.Stack) error {
 	})
 	t := app.Table{Header: []string{"PROJECT", "DAMAGE", "ID", "DETAIL"}, Rows: rows, Empty: "Every wallet agrees with its ledger."}
 	err = s.Print(map[string]any{"wallets": verified.Wallets, "entries": verified.Entries, "findings": views}, t)
-	s.Note("%d wallets, %d entries.", verified.Wallets, verified.Entries)
+	s.Note("%d wallets, %d ledger entries.", verified.Wallets, verified.Entries)
 	if err != nil {
 		return err
 	}
