@@ -10,12 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"svcapi/shared/credit"
-	"svcapi/shared/dynamo"
 	"svcapi/test/enginetest"
 	"svcapi/test/faultproxy"
 )
@@ -92,7 +87,7 @@ func counting(t *testing.T, decide func(*faultproxy.Request) faultproxy.Fault) (
 	t.Helper()
 	client, tables := enginetest.Client(t)
 	c = &calls{of: map[string]int{}}
-	proxy, err := faultproxy.Start(enginetest.URL(t), func(r *faultproxy.Request) faultproxy.Fault {
+	proxy := enginetest.Faulty(t, func(r *faultproxy.Request) faultproxy.Fault {
 		c.mu.Lock()
 		c.of[r.Operation]++
 		c.running++
@@ -104,14 +99,7 @@ func counting(t *testing.T, decide func(*faultproxy.Request) faultproxy.Fault) (
 		c.mu.Unlock()
 		return decide(r)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(proxy.Close)
-	names := tables.Tables
-	through := dynamo.NewClient(aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", "")},
-		func(o *dynamodb.Options) { o.BaseEndpoint = aws.String(proxy.URL("test")) })
-	return credit.NewStore(client, names), credit.NewStore(through, names), c
+	return credit.NewStore(client, tables.Tables), credit.NewStore(enginetest.ClientOf(proxy.URL("test")), tables.Tables), c
 }
 
 // reserveMore leaves reservations of so many requests that died, before or after they captured.

@@ -17,8 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -153,11 +151,7 @@ func (p *pool) decide(r *faultproxy.Request) faultproxy.Fault {
 
 // store returns the real store, as a worker has it, behind the proxy.
 func (p *pool) store(l *lane, client string) *credit.Store {
-	db := dynamo.NewClient(aws.Config{
-		Region:      "us-east-1",
-		Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
-	}, func(o *dynamodb.Options) {
-		o.BaseEndpoint = aws.String(p.proxy.URL(client))
+	db := enginetest.ClientOf(p.proxy.URL(client), func(o *dynamodb.Options) {
 		o.HTTPClient = p.http // no time-out: a parked request waits for its turn
 		o.Retryer = dynamo.Retryer(0)
 	})

@@ -239,7 +239,8 @@ func decisive(recipients []recipient) outcome {
 	return recipients[i].outcome
 }
 
-// cause returns the error for the operator: the decisive error, the first panic and the first failed count, or nil where all messages were accepted.
+// cause returns the error for the operator: the decisive error, the first panic and the first failed count, or nil where
+// all messages were accepted.
 func cause(recipients []recipient) error {
 	err := decisive(recipients).err
 	panicked := func(p recipient) bool { return errors.Is(p.err, api.ErrPanicked) }

@@ -170,7 +170,9 @@ func (c *claim) free(ctx context.Context) error {
 	_, _, err := dynamo.Write(ctx, c.store.client.PutItem, &dynamodb.PutItemInput{
 		TableName: &c.store.table,
 		Item: dynamo.Item{
-			"pk": dynamo.Text(c.pk), "o": dynamo.Text(c.owner), "freed": dynamo.Number(max(now.UnixMicro(), c.began+1)), "expires": dynamo.Number(now.Add(keyLife).Unix()),
+			"pk": dynamo.Text(c.pk), "o": dynamo.Text(c.owner),
+			"freed":   dynamo.Number(max(now.UnixMicro(), c.began+1)),
+			"expires": dynamo.Number(now.Add(keyLife).Unix()),
 		},
 		ConditionExpression:       aws.String("attribute_not_exists(pk) OR expires <= :now OR o = :o AND attribute_not_exists(n)"),
 		ExpressionAttributeValues: dynamo.Item{":o": dynamo.Text(c.owner), ":now": dynamo.Number(now.Unix())},

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"svcapi/shared/dynamo"
@@ -158,20 +157,14 @@ func proxied(t *testing.T, decide func(operation string, n int) faultproxy.Fault
 	now := time.Now()
 	var mu sync.Mutex
 	calls := map[string]int{}
-	proxy, err := faultproxy.Start(enginetest.URL(t), func(r *faultproxy.Request) faultproxy.Fault {
+	proxy := enginetest.Faulty(t, func(r *faultproxy.Request) faultproxy.Fault {
 		mu.Lock()
 		calls[r.Operation]++
 		n := calls[r.Operation]
 		mu.Unlock()
 		return decide(r.Operation, n)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(proxy.Close)
-	o := client.Options()
-	faulty := dynamo.NewClient(aws.Config{Region: o.Region, Credentials: o.Credentials},
-		func(o *dynamodb.Options) { o.BaseEndpoint = aws.String(proxy.URL("test")) })
+	faulty := enginetest.ClientOf(proxy.URL("test"))
 	read := func() time.Time { return now }
 	return &keyStore{faulty, tables.Transient, read}, &keyStore{client, tables.Transient, read}, &now
 }
@@ -232,7 +225,7 @@ func TestLateClaims(t *testing.T) {
 		}
 		requests := 0
 		var late []*faultproxy.Request // the attempts of one request come in turn
-		proxy, err := faultproxy.Start(enginetest.URL(t), func(r *faultproxy.Request) faultproxy.Fault {
+		proxy := enginetest.Faulty(t, func(r *faultproxy.Request) faultproxy.Fault {
 			requests++
 			if requests > test.delivered && len(late) < test.dropped {
 				late = append(late, r)
@@ -240,13 +233,7 @@ func TestLateClaims(t *testing.T) {
 			}
 			return faultproxy.Deliver
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(proxy.Close)
-		o := client.Options()
-		faulty := dynamo.NewClient(aws.Config{Region: o.Region, Credentials: o.Credentials},
-			func(o *dynamodb.Options) { o.BaseEndpoint = aws.String(proxy.URL("test")) })
+		faulty := enginetest.ClientOf(proxy.URL("test"))
 		c, _, err := claimKey(t, &keyStore{faulty, tables.Transient, time.Now}, "k", body)
 		if lost := test.dropped == 3; (err != nil) != lost || (c == nil) != lost {
 			t.Fatalf("claim %v, %v", c, err)
@@ -316,11 +303,11 @@ func TestScope(t *testing.T) {
 
 // TestOneWins checks that one of many requests wins, also with lost requests and responses and with late copies.
 func TestOneWins(t *testing.T) {
-	client, tables := enginetest.Client(t)
+	_, tables := enginetest.Client(t)
 	rng := mathrand.New(mathrand.NewPCG(4, 36))
 	var mu sync.Mutex
 	var late []*faultproxy.Request
-	proxy, err := faultproxy.Start(enginetest.URL(t), func(r *faultproxy.Request) faultproxy.Fault {
+	proxy := enginetest.Faulty(t, func(r *faultproxy.Request) faultproxy.Fault {
 		mu.Lock()
 		defer mu.Unlock()
 		switch rng.IntN(10) {
@@ -334,17 +321,10 @@ func TestOneWins(t *testing.T) {
 		}
 		return faultproxy.Deliver
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer proxy.Close()
-	cfg := aws.Config{Region: client.Options().Region, Credentials: client.Options().Credentials}
 	workers := make([]*keyStore, 8)
 	for i := range workers {
-		workers[i] = &keyStore{dynamo.NewClient(cfg, func(o *dynamodb.Options) {
-			o.BaseEndpoint = aws.String(proxy.URL(fmt.Sprintf("w%d", i)))
-			o.Retryer = dynamo.Retryer(0)
-		}), tables.Transient, time.Now}
+		once := func(o *dynamodb.Options) { o.Retryer = dynamo.Retryer(0) }
+		workers[i] = &keyStore{enginetest.ClientOf(proxy.URL(fmt.Sprintf("w%d", i)), once), tables.Transient, time.Now}
 	}
 	for round := range 40 {
 		key := fmt.Sprintf("round-%d", round)

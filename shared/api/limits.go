@@ -194,7 +194,7 @@ func (s *Service) alert(ctx context.Context, state *requestState, day ratelimit.
 // through. A queue keeps what the time after the response does not suffice for.
 func (s *Service) subtractUsage(ctx context.Context, u *usage, unsent func(*Message) bool, uncharged bool) {
 	day, units := u.day, int64(0)
-	counts := []ratelimit.Count{{}} // the day's count first: many requests share the day
+	var counts []ratelimit.Count
 	for _, m := range u.messages {
 		if m.Refused || unsent(m) {
 			units += int64(m.Units)
@@ -204,10 +204,10 @@ func (s *Service) subtractUsage(ctx context.Context, u *usage, unsent func(*Mess
 	switch {
 	case u.daily.Unit == ratelimit.Units:
 		day.By = min(day.By, units)
-		counts[0] = day
-	case uncharged:
-		counts[0] = day
+	case !uncharged:
+		day.By = 0
 	}
+	counts = slices.Insert(counts, 0, day) // first, because many requests share the day
 	counts = slices.DeleteFunc(counts, func(c ratelimit.Count) bool { return c.By == 0 })
 	if len(counts) == 0 {
 		return

@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
@@ -29,27 +28,17 @@ import (
 	"svcapi/test/faultproxy"
 )
 
-// clientOf returns a client of an endpoint.
-func clientOf(url string) *dynamodb.Client {
-	return dynamo.NewClient(aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", "")},
-		func(o *dynamodb.Options) { o.BaseEndpoint = &url })
-}
-
 // proxied returns a limiter behind a proxy that decides each attempt of a count or a subtraction.
 func proxied(t *testing.T, decide func(r *faultproxy.Request, subtracts bool) faultproxy.Fault) (l *Limiter, url string) {
 	t.Helper()
 	_, tables := enginetest.Client(t)
-	proxy, err := faultproxy.Start(enginetest.URL(t), func(r *faultproxy.Request) faultproxy.Fault {
+	proxy := enginetest.Faulty(t, func(r *faultproxy.Request) faultproxy.Fault {
 		if r.Operation != "UpdateItem" {
 			return faultproxy.Deliver
 		}
 		return decide(r, strings.Contains(string(r.Body), `":by":{"N":"-`))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(proxy.Close)
-	return at(New(clientOf(proxy.URL("test")), tables.Transient), noon), proxy.URL("test")
+	return at(New(enginetest.ClientOf(proxy.URL("test")), tables.Transient), noon), proxy.URL("test")
 }
 
 // Subtract subtracts a count.
@@ -305,7 +294,7 @@ func TestProcesses(t *testing.T) {
 // work is a process of TestProcesses: requests at once, each of which counts until it knows whether it is counted. Once
 // the standard input ends, every second counted request is subtracted. work prints the numbers of both.
 func work() {
-	l := at(New(clientOf(os.Getenv(workerURL)), os.Getenv(workerTable)), noon)
+	l := at(New(enginetest.ClientOf(os.Getenv(workerURL)), os.Getenv(workerTable)), noon)
 	ctx := context.Background()
 	counts := make(chan Count, crowd.each)
 	var group errgroup.Group

@@ -28,7 +28,7 @@ type Config struct {
 	Detail string `env:"METRIC_DETAIL" envDefault:"basic"`
 	// SourceIP is hash or plain: how the line of a request names the address that the request came from.
 	SourceIP string `env:"LOG_SOURCE_IP" envDefault:"hash"`
-	// Function and Version name what is running.
+	// Function is the name of the Lambda function, and Version is the version that runs.
 	Function string `env:"AWS_LAMBDA_FUNCTION_NAME"`
 	Version  string `env:"AWS_LAMBDA_FUNCTION_VERSION"`
 }

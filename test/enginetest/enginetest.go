@@ -16,6 +16,8 @@ import (
 	"svcapi/local/engine"
 	"svcapi/local/template"
 	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
+	"svcapi/test/faultproxy"
 )
 
 // Variable names an engine that several test processes share. The tests' own programs and stacks do not use that engine,
@@ -104,6 +106,23 @@ func Client(t testing.TB) (*dynamodb.Client, Tables) {
 	})
 	money := credit.Tables{Wallets: names["Wallets"], Ledger: names["Ledger"], Movements: names["Movements"], Resolutions: names["Resolutions"]}
 	return client, Tables{money, names["Projects"], names["Rates"], names["Transient"]}
+}
+
+// Faulty starts a proxy of the engine that decides the fault of each call. The test's end closes the proxy.
+func Faulty(t testing.TB, decide func(*faultproxy.Request) faultproxy.Fault) *faultproxy.Proxy {
+	t.Helper()
+	proxy, err := faultproxy.Start(URL(t), decide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Close)
+	return proxy
+}
+
+// ClientOf returns the client that the functions use, with the endpoint of an engine or of a proxy.
+func ClientOf(url string, options ...func(*dynamodb.Options)) *dynamodb.Client {
+	o := engine.Client(url).Options()
+	return dynamo.NewClient(aws.Config{Region: o.Region, Credentials: o.Credentials, BaseEndpoint: &url}, options...)
 }
 
 func reuse() (names map[string]string) {
