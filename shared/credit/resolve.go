@@ -84,7 +84,7 @@ func (e *Entry) resolved(key Key, want Verdict) (bool, error) {
 }
 
 // verdict returns the verdict that an entry of the table of resolutions records; a refund there records none.
-func (e Entry) verdict() Verdict {
+func (e *Entry) verdict() Verdict {
 	if v := Verdict(e.State); v == VerdictConfirmed || v == VerdictRefunded {
 		return v
 	}

@@ -359,7 +359,7 @@ func (a *account) assess(project string, now time.Time) []Finding {
 		}
 	}
 	for charge, credits := range a.returned {
-		if a.resolved[charge].verdict() != VerdictRefunded {
+		if by := a.resolved[charge]; by.verdict() != VerdictRefunded {
 			a.report(project, Forged, charge, "a refund of %d credits by no resolution", credits)
 		}
 	}
