@@ -27,7 +27,7 @@ const (
 	Misplaced   Damage = "misplaced"   // an entry that is stored under another day than its own
 	Overpaid    Damage = "overpaid"    // refunds of a charge that does not exist, or of more than was charged
 	Repeated    Damage = "repeated"    // a request that was charged in more than one shard
-	Mismatched  Damage = "mismatched"  // an entry that charged another amount than was reserved
+	Mismatched  Damage = "mismatched"  // an entry that charged another amount than was reserved, or resolved
 	Unexplained Damage = "unexplained" // an entry without its author, or a resolution of a charge that excludes it
 	Forged      Damage = "forged"      // an entry in a table that has none of its state, or a refund without its resolution
 	Stuck       Damage = "stuck"       // a reservation or a mark that the settler should have finished
