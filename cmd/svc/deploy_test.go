@@ -220,11 +220,19 @@ func TestProtect(t *testing.T) {
 	p := newFixture(t)
 	to, err := url.Parse(enginetest.URL(t))
 	p.must(err)
-	refused := ""
+	refused, described := "", 0
 	recovery, proxy := map[string]bool{}, proxytest.Buffer(httputil.NewSingleHostReverseProxy(to))
 	// DynamoDB Local has no backups.
 	server := p.serve(func(w http.ResponseWriter, r *http.Request) {
 		_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+		refuse := func(code string) {
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintf(w, `{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":"refused"}`, code)
+		}
+		if described++; operation == "DescribeTable" && described == 3 {
+			refuse("ResourceNotFoundException")
+			return
+		}
 		if !strings.HasSuffix(operation, "ContinuousBackups") {
 			proxy.ServeHTTP(w, r)
 			return
@@ -235,8 +243,7 @@ func TestProtect(t *testing.T) {
 		}
 		if operation == "UpdateContinuousBackups" && refused == "" { // as after a restore
 			refused = asked.TableName
-			w.WriteHeader(http.StatusBadRequest)
-			fmt.Fprint(w, `{"__type":"com.amazonaws.dynamodb.v20120810#ContinuousBackupsUnavailableException","message":"Backups are being enabled"}`)
+			refuse("ContinuousBackupsUnavailableException")
 			return
 		}
 		recovery[asked.TableName] = recovery[asked.TableName] || operation == "UpdateContinuousBackups"
@@ -244,6 +251,8 @@ func TestProtect(t *testing.T) {
 		fmt.Fprintf(w, `{"ContinuousBackupsDescription":{"ContinuousBackupsStatus":"ENABLED","PointInTimeRecoveryDescription":{"PointInTimeRecoveryStatus":%q}}}`, status)
 	})
 	signIn(t, server)
+	// The table that the command would protect last is missing: the tables before it stay as they are.
+	call{args: "protect --stage " + p.stage, exit: app.ExitFailed, errs: []string{"protect svc-" + p.stage + "-ledger: "}}.run(t)
 	call{args: "protect --dry-run --stage " + p.stage, out: []string{"change the table svc-" + p.stage + "-projects"}}.run(t)
 	wait := []string{"svc-" + p.stage + "-projects: .*the next attempt is in 1s"}
 	call{args: "protect --stage " + p.stage, out: []string{"(.*switched on +switched on\n){5}$"}, errs: wait}.run(t)

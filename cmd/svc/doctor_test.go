@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/doctor"
@@ -25,6 +26,7 @@ import (
 	"svcapi/shared/credit"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
+	"svcapi/shared/secret"
 	"svcapi/test/enginetest"
 	"svcapi/test/proxytest"
 )
@@ -286,7 +288,7 @@ func TestDoctorOnProjects(t *testing.T) {
 	p := newDoctorFixture(t)
 	const account = `{"email":"a@example.com","api_key":"topsecret"}`
 	start := func(id string) { p.run(call{args: "project create Test --id " + id}) }
-	for _, id := range []string{"good", "paused", "nobody", "idle", "no-secret", "no-setting", "gone-secret", "empty", "no-wallet", "low", "stuck", "uncertain", "rotating", "on-trial", "unknown"} {
+	for _, id := range []string{"good", "paused", "nobody", "idle", "no-secret", "no-setting", "gone-secret", "empty", "no-wallet", "low", "stuck", "uncertain", "rotating", "on-trial", "unknown", "unlimited"} {
 		start(id)
 		if id != "nobody" && id != "rotating" {
 			p.run(call{args: "credential issue " + id})
@@ -306,15 +308,19 @@ func TestDoctorOnProjects(t *testing.T) {
 		{args: "integration set no-setting sms quicksend --mode byok --incomplete --secrets -", stdin: account},
 		{args: "integration set gone-secret sms quicksend --mode byok --setting sender~id=A --secrets -", stdin: account},
 		{args: "credit alert low 101"},
+		{args: "credential issue unlimited --env prod"},
+		{args: "integration set unlimited barcode builtin --mode managed --env prod"},
+		{args: "integration set unlimited sms quicksend --mode byok --env prod --setting sender~id=A --secrets -", stdin: account},
 	})
 	ctx, s := context.Background(), p.stack()
-	p.must(s.Secrets.Delete(ctx, project.SMS, "gone-secret", project.Development, "quicksend"))
+	_, err := s.Vault.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: new(secret.Name(p.stage, project.SMS, "gone-secret"))})
+	p.must(err)
 	p.must(s.Projects.PutIntegration(ctx, "unknown", project.Integration{Kind: project.SMS, Environment: project.Development, Vendor: "carrierpigeon", Mode: project.BYOK, Active: true}))
 	old := project.SecretDigest{Created: time.Now().AddDate(0, 0, -30)}
 	p.must(s.Projects.AddCredential(ctx, "rotating", project.Credential{
 		ClientID: "svc_rotating_aaaaaaaa", Environment: project.Development, Active: true, Secrets: []project.SecretDigest{old, old},
 	}))
-	_, err := s.DB.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: new(s.Table("wallets")), Key: walletKey("no-wallet")})
+	_, err = s.DB.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: new(s.Table("wallets")), Key: walletKey("no-wallet")})
 	p.must(err)
 	reserve := func(id string, at time.Time) *credit.Reservation {
 		r := &credit.Reservation{Project: id, Key: credit.NewKey(at, "r"), Credits: 1, Price: credit.SMS, Environment: "development", RequestID: "r", Irrevocable: true}
@@ -366,6 +372,8 @@ func TestDoctorOnProjects(t *testing.T) {
 		{"rotating", app.Warning, "rotation", "older secret still works"},
 		{"managed", app.Broken, "reserved", "401 unauthorized"},
 		{"on-trial", app.Warning, "trial", "no destination"},
+		{"unlimited", app.Warning, "limits", "no daily limit of credits"},
+		{"unlimited", app.Warning, "limits", "no daily limit of SMS units"},
 	} {
 		expect(t, found, c.severity, c.check, c.project+`.*`+c.pattern)
 		for _, f := range found {
@@ -381,8 +389,10 @@ func TestDoctorOnProjects(t *testing.T) {
 	for _, f := range found {
 		p.follow(f)
 	}
-	if got := p.diagnose("--project good", 0); len(got) != 0 {
-		t.Errorf("good: %+v", got)
+	for _, id := range []string{"good", "unlimited"} { // unlimited has the limits that doctor advised
+		if got := p.diagnose("--project "+id, 0); len(got) != 0 {
+			t.Errorf("%s: %+v", id, got)
+		}
 	}
 	if strings.Contains(p.printed.String(), "topsecret") {
 		t.Error("a vendor's secret was printed")

@@ -115,11 +115,13 @@ func rekeyFrom(k *keyed, before string) {
 	w := secret.NewWriter(k.as("operator"), k.stage)
 	w.Key = before
 	const leaving = "initech"
+	account := secret.Change{Environment: project.Development, Vendor: "quicksend", After: map[string]string{"api_key": "k"}}
 	for _, owner := range []string{"acme", "globex", leaving, secret.Managed} {
-		k.must(w.Put(t.Context(), project.SMS, owner, project.Development, "quicksend", map[string]string{"api_key": "k"}))
+		k.must(w.Put(t.Context(), project.SMS, owner, account))
 	}
-	k.must(w.Delete(t.Context(), project.SMS, leaving, project.Development, "quicksend"))
-	k.must(secret.NewWriter(k.as("operator"), k.stage+"-2").Put(t.Context(), project.SMS, "acme", project.Development, "quicksend", map[string]string{"api_key": "k"}))
+	_, err := k.as("operator").DeleteSecret(t.Context(), &secretsmanager.DeleteSecretInput{SecretId: aws.String(secret.Name(k.stage, project.SMS, leaving))})
+	k.must(err)
+	k.must(secret.NewWriter(k.as("operator"), k.stage+"-2").Put(t.Context(), project.SMS, "acme", account))
 	k.reads("ROLE", true)
 
 	k.deploy(2, newKey, "") // without the previous key
@@ -141,7 +143,7 @@ func rekeyFrom(k *keyed, before string) {
 
 	// The key of one secret is changed by an identity that may not encrypt: the secret names the key, its version does not.
 	k.vault.Limit("HALF")
-	_, err := k.as("HALF").UpdateSecret(t.Context(), &secretsmanager.UpdateSecretInput{
+	_, err = k.as("HALF").UpdateSecret(t.Context(), &secretsmanager.UpdateSecretInput{
 		SecretId: aws.String(secret.Name(k.stage, project.SMS, "globex")), KmsKeyId: aws.String(newKey),
 	})
 	k.must(err)
@@ -159,10 +161,19 @@ func rekeyFrom(k *keyed, before string) {
 	}
 	const kept, changed, would, was = "warning scheduled for deletion on", "ok it was encrypted again", "ok it would be encrypted again", "ok it has the key already"
 	expect(rekey+" --dry-run", 0, 0, would, would, kept, would)
-	k.refuse = func(operation string, n int) bool { return operation == "UpdateSecret" && n == 2 }
-	expect(rekey, app.ExitFailed, 3, changed, "broken AccessDenied", kept, changed)
-	expect(rekey, 0, 4, was, changed, kept, was)
-	expect(rekey, 0, 4, was, was, kept, was)
+	k.refuse = func(operation string, n int) bool {
+		if operation == "UpdateSecret" && n == 1 { // beside a write of another operator
+			account.Vendor = "textlk"
+			k.must(w.Put(t.Context(), project.SMS, "acme", account))
+		}
+		return operation == "UpdateSecret" && n == 3
+	}
+	expect(rekey, app.ExitFailed, 4, changed, "broken AccessDenied", kept, changed)
+	expect(rekey, 0, 5, was, changed, kept, was)
+	expect(rekey, 0, 5, was, was, kept, was)
+	if fields, err := w.Fields(t.Context(), project.SMS, "acme", project.Development, "textlk"); err != nil || fields["api_key"] != "k" {
+		t.Errorf("the other operator's write: %v, %v", fields, err)
+	}
 	k.reads("ROLE", true)
 	k.deploy(4, newKey, before)
 	if k.reads("ROLE", true); k.parameters["PreviousKmsKeyArn"] != "" {
@@ -174,8 +185,8 @@ func rekeyFrom(k *keyed, before string) {
 	k.deploy(2, "", newKey)
 	t.Setenv("SVC_KMS_KEY", "")
 	k.reads("ROLE", true)
-	expect(rekey, 0, 7, changed, changed, kept, changed)
-	expect(rekey, 0, 7, was, was, kept, was)
+	expect(rekey, 0, 8, changed, changed, kept, changed)
+	expect(rekey, 0, 8, was, was, kept, was)
 	k.deploy(4, "", newKey)
 	k.reads("ROLE", true)
 }

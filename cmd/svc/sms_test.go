@@ -51,7 +51,6 @@ func TestUncertain(t *testing.T) {
 		{args: "sms uncertain resolve acme 7 --refund --reason x", exit: app.ExitUsage, errs: []string{"uncertain list"}},
 		{args: "sms uncertain resolve acme " + third + " --refund --reason x", exit: app.ExitNotFound, errs: []string{"no such uncertain charge"}},
 		{args: "credit refund acme " + first + " --reason x", exit: app.ExitRefused, errs: []string{"is uncertain", "uncertain resolve"}},
-		{args: "credit balance acme", out: []string{"10,000 credits"}},
 
 		{args: resolve + " --refund --reason vendor_has_no_record_of_it", out: []string{`Credits +10,000 credits \(0.01 USD\)\n`, `Resolution +refunded`, `By +local`, `Balance +20,000 credits`}},
 		{args: resolve + " --refund --reason again", out: []string{"Reason +vendor has no record of it", "Balance +20,000 credits"}},

@@ -11,10 +11,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
 
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/catalog"
@@ -162,21 +165,69 @@ func (c call) run(t *testing.T, flags ...string) (string, string) {
 	return out.String(), errs.String()
 }
 
-// run runs a command line on the local stack.
+// state returns every item of the stage's tables, and the current version of each secret.
+func (f *fixture) state() map[string]bool {
+	f.t.Helper()
+	s, state := f.stack(), map[string]bool{}
+	add := func(parts ...any) {
+		text, err := json.Marshal(parts)
+		f.must(err)
+		state[string(text)] = true
+	}
+	for _, table := range f.tables.Tables {
+		out, err := s.DB.Scan(f.t.Context(), &dynamodb.ScanInput{TableName: &table.Name}) // one page: tests have few items
+		f.must(err)
+		for _, item := range out.Items {
+			add(table.Name, item)
+		}
+	}
+	pages := secretsmanager.NewListSecretsPaginator(s.Vault, &secretsmanager.ListSecretsInput{
+		Filters: []types.Filter{{Key: types.FilterNameStringTypeName, Values: []string{"svc/"}}}, IncludePlannedDeletion: new(true),
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(f.t.Context())
+		f.must(err)
+		for _, entry := range page.SecretList {
+			out, err := s.Vault.ListSecretVersionIds(f.t.Context(), &secretsmanager.ListSecretVersionIdsInput{SecretId: entry.Name})
+			f.must(err)
+			add(entry.Name, entry.DeletedDate, out.Versions)
+		}
+	}
+	return state
+}
+
+// run runs a command line on the local stack. A refused command and a dry run must change neither tables nor secrets.
 func (f *fixture) run(c call) string {
 	f.t.Helper()
+	out, _ := f.runOn(c, nil)
+	return out
+}
+
+// runOn is run where the state before the command may be known. runOn returns the state after it where it read that.
+func (f *fixture) runOn(c call, before map[string]bool) (_ string, after map[string]bool) {
+	f.t.Helper()
+	still := slices.Contains([]int{app.ExitUsage, app.ExitNotFound, app.ExitRefused}, c.exit) || strings.Contains(c.args, "--dry-run")
+	if still && before == nil {
+		before = f.state()
+	}
 	out, errs := c.run(f.t, "--local")
+	if still {
+		if after = f.state(); !maps.Equal(before, after) {
+			f.t.Errorf("%s: the command changed something", c.args)
+		}
+	}
 	f.printed.WriteString(errs)
 	if !strings.HasPrefix(c.args, "credential issue") && !strings.HasPrefix(c.args, "credential rotate") {
 		f.printed.WriteString(out)
 	}
-	return out
+	return out, after
 }
 
 func (f *fixture) runAll(calls []call) {
 	f.t.Helper()
+	var state map[string]bool
 	for _, c := range calls {
-		f.run(c)
+		_, state = f.runOn(c, state)
 	}
 }
 
@@ -205,7 +256,11 @@ func TestProjects(t *testing.T) {
 	f.runAll([]call{
 		{args: "project list", out: []string{"No projects yet"}},
 		{args: "project list --output json", out: []string{`^\[\]\n$`}},
-		{args: "project create Acme_Ltd --id acme --limit 5 --window 90s", out: []string{`Project +acme\n`, `Name +Acme Ltd\n`, `5 per 1m30s`, `Trial +no\n`, `State +running`}},
+		{args: "project create Acme_Ltd --id acme --limit 5 --window 90s", out: []string{`Project +acme\n`, `Name +Acme Ltd\n`, `5 per 1m30s`, `Trial +no\n`, `State +running`}, errs: []string{
+			`Not limited: messages to one number, credits of a day, SMS units of a day. This command limits them:\n` +
+				`svc project limits acme --per-recipient 5/10m,20/24h --daily-credits 5000000 --daily-units 2000 --local\n`}},
+		{args: "project create Safe --id safe --per-recipient 3/1h --daily-credits 7", out: []string{`Per recipient +3/1h\n`, `Daily credits +7 `},
+			errs: []string{`^Not limited: SMS units of a day. This command limits them:\nsvc project limits safe --daily-units 2000 --local\n$`}},
 		{args: "project create Acme --id acme", exit: app.ExitRefused, errs: []string{"project acme: exists already", "another ID"}},
 		{args: "project create Acme --id A", exit: app.ExitUsage, errs: []string{"3 to 32"}},
 		{args: "project create Acme --limit 0", exit: app.ExitUsage, errs: []string{"limit of 0"}},
@@ -281,7 +336,6 @@ func TestCredentials(t *testing.T) {
 		{args: "credential rotate " + clientID, exit: app.ExitRefused, errs: []string{"a rotation is open", "--finish", "--replace"}},
 		{args: "credential rotate " + clientID + " --replace --finish", exit: app.ExitUsage, errs: []string{"not both"}},
 	})
-	live(true, true)
 	lost := second
 	second = decode[credential.Issued](f, "credential rotate "+clientID+" --replace")
 	if second.ClientSecret == lost.ClientSecret {
@@ -296,9 +350,6 @@ func TestCredentials(t *testing.T) {
 	f.runAll([]call{
 		{args: "credential revoke " + clientID, exit: app.ExitRefused, errs: []string{`Revoke svc_acme.*\nsvc: Not confirmed. Run again with --yes.\n$`}},
 		{args: "credential revoke " + clientID, typed: []string{}, stdin: "n\n", exit: app.ExitRefused, errs: []string{`\[y/N\] svc: Not confirmed. Run again with --yes.`}},
-	})
-	live(false, true)
-	f.runAll([]call{
 		{args: "credential revoke " + clientID + " --yes", out: []string{"revoked"}},
 		{args: "credential revoke " + clientID, typed: []string{}, stdin: "y\n", out: []string{"revoked"}},
 		{args: "credential rotate " + clientID, exit: app.ExitUsage, errs: []string{"revoked"}},
@@ -342,7 +393,6 @@ func TestIntegrations(t *testing.T) {
 		{args: set + " --secrets -", stdin: `{"password":"` + key + `"}`, exit: app.ExitUsage, errs: []string{`no secret field "password"`}},
 		{args: set + " --secrets /nowhere", exit: app.ExitUsage, errs: []string{"no such file"}},
 		{args: set + " --setting endpoint=ftp://x", stdin: "", typed: []string{"a@example.com", key}, exit: app.ExitRefused, errs: []string{"endpoint is not https"}},
-		{args: "integration list acme", out: []string{"No integrations"}},
 		{args: set + " --incomplete --inactive", out: []string{`development +sms +quicksend +byok +inactive +0 +endpoint=http://127\S+/quicksend sender_id=Acme +quicksend lacks secret fields`}, errs: []string{"Endpoint: the sandbox, http://127.*/quicksend"}},
 		{args: set, typed: []string{"a@example.com", key}, out: []string{`byok +inactive +0 +endpoint=\S+ sender_id=Acme +-\n`}, errs: []string{`api_key \(API key of the account; required\)`}},
 		{args: "integration enable acme sms quicksend", out: []string{"byok +active"}},

@@ -130,7 +130,7 @@ func (w *fixture) connect(id string, mode project.Mode, vendor string, priority 
 		Settings: map[string]string{"endpoint": endpoint + "/" + vendor},
 	})
 	if err == nil && mode == project.BYOK && accepted[vendor] != nil {
-		err = w.writer.Put(w.t.Context(), project.Currency, id, project.Development, vendor, accepted[vendor])
+		err = w.writer.Put(w.t.Context(), project.Currency, id, secret.Change{Environment: project.Development, Vendor: vendor, After: accepted[vendor]})
 	}
 	if err != nil {
 		w.t.Fatal(err)
@@ -357,7 +357,7 @@ func TestOwnKeyFails(t *testing.T) {
 	if err != nil || kept.Set == nil || kept.Set.Source != "exchangerateapi" {
 		t.Errorf("%+v, %v", kept, err)
 	}
-	if err := w.projects.EnableIntegration(t.Context(), own, project.Development, project.Currency, "exchangerateapi", false); err != nil {
+	if err := w.projects.EnableIntegration(t.Context(), own, []project.Environment{project.Development}, project.Currency, "exchangerateapi", false); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.sandbox.SetRules(); err != nil {

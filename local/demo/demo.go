@@ -138,7 +138,8 @@ func Create(ctx context.Context, to Target) ([]Project, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(4)
 	for i, p := range plans {
-		projects[i] = Project{ID: ID(p.name), Name: p.name, About: p.about, Faults: p.faults, Credentials: map[project.Environment]Credential{}}
+		faults := append([]Fault{{"limits", "no daily limit"}}, p.faults...) // no project has one by default
+		projects[i] = Project{ID: ID(p.name), Name: p.name, About: p.about, Faults: faults, Credentials: map[project.Environment]Credential{}}
 		for _, env := range project.Environments() {
 			projects[i].Credentials[env] = CredentialOf(p.name, env)
 		}
@@ -221,14 +222,17 @@ func (to Target) integrations(p plan, env project.Environment) []project.Integra
 
 // accounts stores an owner's accounts at every vendor, for both environments.
 func (to Target) accounts(ctx context.Context, owner string) error {
+	changes := map[project.Kind][]secret.Change{}
 	for _, v := range table {
 		for _, env := range project.Environments() {
-			if len(v.secrets) == 0 {
-				continue
+			if len(v.secrets) > 0 {
+				changes[v.kind] = append(changes[v.kind], secret.Change{Environment: env, Vendor: v.name, After: v.secrets})
 			}
-			if err := to.Secrets.Put(ctx, v.kind, owner, env, v.name, v.secrets); err != nil {
-				return err
-			}
+		}
+	}
+	for kind, all := range changes {
+		if err := to.Secrets.Put(ctx, kind, owner, all...); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -23,12 +24,14 @@ import (
 	"github.com/google/uuid"
 )
 
-// Limits of Secrets Manager's API reference.
+// Limits of Secrets Manager (user guide, "AWS Secrets Manager quotas"; API reference, DeleteSecret, PutSecretValue).
 const (
 	maxValue       = 65536 // bytes
 	recoveryWindow = 30    // days
-	// pageSize is the length of a page of ListSecrets, which may hold fewer secrets than MaxResults.
-	pageSize = 2
+	maxVersions    = 100
+	youngVersion   = 24 * time.Hour // Secrets Manager removes no younger version
+	// The pages of ListSecrets and ListSecretVersionIds, which may have fewer entries than MaxResults.
+	pageSize, versionPage = 2, 10
 )
 
 const (
@@ -81,30 +84,36 @@ type version struct {
 	keys      []string // each of them decrypts the version
 }
 
-// secret holds its versions in the order in which they were current; a secret without a value has none.
+// secret holds its versions, the oldest first; a secret without a value has none.
 type secret struct {
 	arn, name string
-	key       string    // encrypts new versions
-	deletion  time.Time // zero: not scheduled for deletion
+	key       string            // encrypts new versions
+	deletion  time.Time         // zero: not scheduled for deletion
+	stages    map[string]string // version IDs by stage
 	versions  []version
 }
 
 // version returns the version with an ID, else the one with a stage; nil when there is none.
 func (s *secret) version(id, stage string) *version {
 	for i := range s.versions {
-		if v := &s.versions[i]; v.id == id || id == "" && s.stage(i) == stage {
+		if v := &s.versions[i]; v.id == cmp.Or(id, s.stages[stage]) {
 			return v
 		}
 	}
 	return nil
 }
 
-// stage returns the stage of the version at an index of versions, which holds two of them at most.
-func (s *secret) stage(i int) string {
-	if i == len(s.versions)-1 {
-		return current
+// stagesOf returns the stages of a version. A version without a stage is deprecated.
+func (s *secret) stagesOf(id string) []string {
+	return slices.DeleteFunc([]string{current, previous}, func(stage string) bool { return s.stages[stage] != id })
+}
+
+// move moves AWSCURRENT to a version, and AWSPREVIOUS to the version that had AWSCURRENT (API reference,
+// UpdateSecretVersionStage).
+func (s *secret) move(id string) {
+	if before := s.stages[current]; before != id {
+		s.stages = map[string]string{current: id, previous: before}
 	}
-	return previous
 }
 
 // store holds the secrets by name and executes the calls.
@@ -118,14 +127,15 @@ type store struct {
 func newStore() *store {
 	s := &store{secrets: map[string]*secret{}, rights: map[string][]string{}}
 	s.calls = map[string]func(*request) (any, error){
-		"CreateSecret":         s.create,
-		"ListSecrets":          s.list,
-		"GetSecretValue":       on(s.live, (*secret).get),
-		"PutSecretValue":       on(s.live, (*secret).put),
-		"UpdateSecret":         on(s.live, (*secret).update),
-		"ListSecretVersionIds": on(s.find, (*secret).list),
-		"RestoreSecret":        on(s.find, (*secret).restore),
-		"DeleteSecret":         on(s.find, (*secret).delete),
+		"CreateSecret":             s.create,
+		"ListSecrets":              s.list,
+		"GetSecretValue":           on(s.live, (*secret).get),
+		"PutSecretValue":           on(s.live, (*secret).put),
+		"UpdateSecret":             on(s.live, (*secret).update),
+		"UpdateSecretVersionStage": on(s.live, (*secret).updateStage),
+		"ListSecretVersionIds":     on(s.find, (*secret).list), // has no InvalidRequestException (API reference)
+		"RestoreSecret":            on(s.find, (*secret).restore),
+		"DeleteSecret":             on(s.find, (*secret).delete),
 	}
 	return s
 }
@@ -149,8 +159,11 @@ type request struct {
 	ClientRequestToken          string
 	SecretString                *string
 	VersionID, VersionStage     string
+	MoveToVersionID             string
+	RemoveFromVersionID         string
 	NextToken                   string
 	IncludePlannedDeletion      bool
+	IncludeDeprecated           bool
 	Filters                     []struct {
 		Key    string
 		Values []string
@@ -303,6 +316,20 @@ func (s *secret) get(in *request) (any, error) {
 	return out, nil
 }
 
+// updateStage moves AWSCURRENT from the version that has it (API reference, UpdateSecretVersionStage).
+func (s *secret) updateStage(in *request) (any, error) {
+	switch {
+	case in.VersionStage != current:
+		return nil, badParameter("The local endpoint moves AWSCURRENT only.")
+	case s.version(in.MoveToVersionID, "") == nil:
+		return nil, notFound("Secrets Manager can't find the specified secret version.")
+	case in.RemoveFromVersionID != s.stages[current] && in.MoveToVersionID != s.stages[current]:
+		return nil, badParameter("The parameter RemoveFromVersionId must name the version that AWSCURRENT is attached to.")
+	}
+	s.move(in.MoveToVersionID)
+	return map[string]any{"ARN": s.arn, "Name": s.name}, nil
+}
+
 // update sets the key of new versions. The labelled versions can then be read with the new key, too, and still with the
 // previous one; without kms:Decrypt on the previous key or kms:Encrypt on the new one they stay as they are, and the call
 // succeeds. A new value is a version under the new key alone (user guide, "Change the encryption key for an AWS Secrets
@@ -317,7 +344,7 @@ func (s *secret) update(in *request) (any, error) {
 	}
 	for i := range s.versions {
 		v := &s.versions[i]
-		if !slices.Contains(v.keys, key) && in.may("kms:Decrypt", v.keys...) && in.may("kms:Encrypt", key) {
+		if len(s.stagesOf(v.id)) > 0 && !slices.Contains(v.keys, key) && in.may("kms:Decrypt", v.keys...) && in.may("kms:Encrypt", key) {
 			v.keys = append(v.keys, key)
 		}
 	}
@@ -335,15 +362,24 @@ func (r *request) encrypts(key string) bool {
 	return r.may("kms:GenerateDataKey", key) && r.may("kms:Decrypt", key)
 }
 
-// list returns the keys of the versions, as ListSecretVersionIds does.
-func (s *secret) list(*request) (any, error) {
+// list returns the versions with their keys, the deprecated ones only where the caller includes them (API reference,
+// ListSecretVersionIds).
+func (s *secret) list(in *request) (any, error) {
 	versions := []map[string]any{}
-	for i, v := range s.versions {
-		versions = append(versions, map[string]any{
-			"VersionId": v.id, "VersionStages": []string{s.stage(i)}, "CreatedDate": epoch(v.created), "KmsKeyIds": v.keys,
-		})
+	for _, v := range s.versions {
+		if stages := s.stagesOf(v.id); len(stages) > 0 || in.IncludeDeprecated {
+			versions = append(versions, map[string]any{
+				"VersionId": v.id, "VersionStages": stages, "CreatedDate": epoch(v.created), "KmsKeyIds": v.keys,
+			})
+		}
 	}
-	return map[string]any{"ARN": s.arn, "Name": s.name, "Versions": versions}, nil
+	from, _ := strconv.Atoi(in.NextToken) // empty for the first page
+	end := min(from+versionPage, len(versions))
+	out := map[string]any{"ARN": s.arn, "Name": s.name, "Versions": versions[min(from, end):end]}
+	if end < len(versions) {
+		out["NextToken"] = strconv.Itoa(end)
+	}
+	return out, nil
 }
 
 // list returns a page of the secrets whose names begin with one of the filter's values.
@@ -386,7 +422,9 @@ func (s *secret) restore(*request) (any, error) {
 	return map[string]string{"ARN": s.arn, "Name": s.name}, nil
 }
 
-// add makes a version of the request's value the current one. A repeat with the same token and value changes nothing.
+// add makes a version of the request's value the current one. A repeat with the same token and value changes nothing
+// and moves no stage. Where 100 versions exist, add removes deprecated ones that are a day old, and fails where there are
+// none (API reference, PutSecretValue).
 func (s *secret) add(in *request) (map[string]any, error) {
 	if len(*in.SecretString) > maxValue {
 		return nil, badParameter(fmt.Sprintf("The secret value must have length less than or equal to %d.", maxValue))
@@ -403,17 +441,22 @@ func (s *secret) add(in *request) (map[string]any, error) {
 	if !in.encrypts(s.key) {
 		return nil, errKMS
 	}
-	s.versions = append(s.versions, version{cmp.Or(in.ClientRequestToken, uuid.NewString()), *in.SecretString, time.Now(), []string{s.key}})
-	s.versions = s.versions[max(0, len(s.versions)-2):]
-	return s.result(&s.versions[len(s.versions)-1]), nil
+	if len(s.versions) >= maxVersions {
+		s.versions = slices.DeleteFunc(s.versions, func(v version) bool {
+			return len(s.stagesOf(v.id)) == 0 && time.Since(v.created) > youngVersion
+		})
+	}
+	if len(s.versions) >= maxVersions {
+		return nil, fail("LimitExceededException", "The secret has too many versions.")
+	}
+	v := version{cmp.Or(in.ClientRequestToken, uuid.NewString()), *in.SecretString, time.Now(), []string{s.key}}
+	s.versions = append(s.versions, v)
+	s.move(v.id)
+	return s.result(&v), nil
 }
 
 func (s *secret) result(v *version) map[string]any {
-	stage := previous
-	if s.version("", current) == v {
-		stage = current
-	}
-	return map[string]any{"ARN": s.arn, "Name": s.name, "VersionId": v.id, "VersionStages": []string{stage}}
+	return map[string]any{"ARN": s.arn, "Name": s.name, "VersionId": v.id, "VersionStages": s.stagesOf(v.id)}
 }
 
 // epoch returns a time as AWS JSON writes it: seconds with decimals.

@@ -2,9 +2,11 @@ package secrets
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -12,17 +14,25 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
 )
 
-// TestLife takes a secret through its calls with AWS's own client.
-func TestLife(t *testing.T) {
+// start returns a server, and its clients by access key.
+func start(t *testing.T) (server *Server, as func(accessKeyID string) *secretsmanager.Client) {
 	server, err := Start()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
-	ctx, client := t.Context(), secretsmanager.New(secretsmanager.Options{
-		Region: "eu-west-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1,
-		Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
-	})
+	return server, func(accessKeyID string) *secretsmanager.Client {
+		return secretsmanager.New(secretsmanager.Options{
+			Region: "eu-west-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1,
+			Credentials: credentials.NewStaticCredentialsProvider(accessKeyID, "test", ""),
+		})
+	}
+}
+
+// TestLife takes a secret through its calls with AWS's own client.
+func TestLife(t *testing.T) {
+	_, as := start(t)
+	ctx, client := t.Context(), as("test")
 	name := aws.String("svc/local/sms/managed/development")
 	created, err := client.CreateSecret(ctx, &secretsmanager.CreateSecretInput{Name: name, SecretString: aws.String("one")})
 	if err != nil {
@@ -74,11 +84,7 @@ func TestLife(t *testing.T) {
 
 // TestErrors checks the code of each error, and that a repeat is recognised by its token. The calls run in this order.
 func TestErrors(t *testing.T) {
-	server, err := Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
+	server, _ := start(t)
 	call := func(operation, body, authorization string) string {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader(body))
 		if err != nil {
@@ -145,20 +151,54 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// TestVersions: a repeat with a token of before moves no stage, a version without a stage is listed on request only and is kept
+// for a day, and AWSCURRENT moves from the version that has it alone.
+func TestVersions(t *testing.T) {
+	server, as := start(t)
+	ctx, name, client := t.Context(), aws.String("name"), as("test")
+	id := func(n int) *string { return aws.String(fmt.Sprintf("%032d", n)) }
+	put := func(n int) error {
+		_, err := client.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: name, SecretString: id(n), ClientRequestToken: id(n)})
+		return err
+	}
+	move := func(to, from int) error {
+		_, err := client.UpdateSecretVersionStage(ctx, &secretsmanager.UpdateSecretVersionStageInput{
+			SecretId: name, VersionStage: aws.String(current), MoveToVersionId: id(to), RemoveFromVersionId: id(from),
+		})
+		return err
+	}
+	_, err := client.CreateSecret(ctx, &secretsmanager.CreateSecretInput{Name: name})
+	stored := server.store.secrets["name"]
+	step := func(what string, failed error, code string, now, before, versions int) {
+		t.Helper()
+		got := [3]string{stored.stages[current], stored.stages[previous], fmt.Sprint(len(stored.versions))}
+		if !strings.Contains(fmt.Sprint(failed), code) || got != [3]string{*id(now), *id(before), fmt.Sprint(versions)} {
+			t.Errorf("%s: %v, %v", what, got, failed)
+		}
+	}
+	step("third version", errors.Join(err, put(1), put(2), put(3)), "nil", 3, 2, 3)
+	step("a repeat of the second", put(2), "nil", 3, 2, 3)
+	step("rolled back", move(1, 3), "nil", 1, 3, 3)
+	step("from another version", move(2, 3), "InvalidParameterException", 1, 3, 3)
+	step("to no version", move(9, 1), "ResourceNotFoundException", 1, 3, 3)
+	listed, err := client.ListSecretVersionIds(ctx, &secretsmanager.ListSecretVersionIdsInput{SecretId: name})
+	if err != nil || len(listed.Versions) != 2 {
+		t.Errorf("listed %+v, %v; want the two with a stage", listed, err)
+	}
+	for n := 4; n <= maxVersions; n++ {
+		err = errors.Join(err, put(n))
+	}
+	step("too many young versions", errors.Join(err, put(101)), "LimitExceededException", 100, 99, 100)
+	for i := range 10 {
+		stored.versions[i].created = time.Now().Add(-youngVersion - time.Second)
+	}
+	step("versions of the day before", put(101), "nil", 101, 100, 91)
+}
+
 // TestKeys: an identity needs a right on a version's key to read the version, and a change of a secret's key reaches only
 // what the identity that changes it may decrypt and encrypt.
 func TestKeys(t *testing.T) {
-	server, err := Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
-	as := func(accessKeyID string) *secretsmanager.Client {
-		return secretsmanager.New(secretsmanager.Options{
-			Region: "eu-west-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1,
-			Credentials: credentials.NewStaticCredentialsProvider(accessKeyID, "test", ""),
-		})
-	}
+	server, as := start(t)
 	ctx, name, value := t.Context(), aws.String("name"), aws.String("value")
 	rights := func(key string) []string {
 		return []string{"kms:Decrypt " + key, "kms:Encrypt " + key, "kms:GenerateDataKey " + key}

@@ -77,6 +77,11 @@ func (s *Store) AddShards(ctx context.Context, project string, shards int) error
 	if shards < 1 || shards > MaxShards {
 		return fmt.Errorf("credit: %d shards, wants 1 to %d", shards, MaxShards)
 	}
+	if first, err := s.walletItem(ctx, project); err != nil {
+		return fmt.Errorf("credit: add shards to the wallet: %w", err)
+	} else if first == nil {
+		return fmt.Errorf("%w: %s", ErrNoWallet, project)
+	}
 	for shard := 1; shard < shards; shard++ {
 		if err := s.create(ctx, walletID(project, shard)); err != nil {
 			return err
@@ -91,19 +96,11 @@ func (s *Store) AddShards(ctx context.Context, project string, shards int) error
 		UpdateExpression:          aws.String("SET shards = :n"),
 		ConditionExpression:       aws.String("attribute_exists(pk) AND (attribute_not_exists(shards) OR shards < :n)"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":n": dynamo.Number(int64(shards))},
-
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	if wallet, refused := dynamo.Refused(err); refused {
-		if wallet == nil {
-			return fmt.Errorf("%w: %s", ErrNoWallet, project)
-		}
-		return nil // the wallet has as many shards, or more
+	if _, refused := dynamo.Refused(err); refused || err == nil {
+		return nil // refused: the wallet has as many shards, or more
 	}
-	if err != nil {
-		return fmt.Errorf("credit: add shards to the wallet: %w", err)
-	}
-	return nil
+	return fmt.Errorf("credit: add shards to the wallet: %w", err)
 }
 
 // wallets returns the names of all shards of a project's wallet.

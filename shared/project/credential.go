@@ -40,8 +40,8 @@ func ParseClientID(clientID string) (projectID string, ok bool) {
 	return m[1], true
 }
 
-// newID returns a project ID of 12 characters, 60 random bits.
-func newID() string { return randomText(12) }
+// NewID returns a project ID of 12 characters, 60 random bits.
+func NewID() string { return randomText(12) }
 
 // randomText returns up to 26 letters and digits of base32Lower.
 func randomText(length int) string { return strings.ToLower(rand.Text()[:length]) }

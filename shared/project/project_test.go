@@ -7,7 +7,7 @@ import (
 
 // TestNewCredential checks that a new client ID names its project, and that a secret is random. FuzzClientID has the pattern.
 func TestNewCredential(t *testing.T) {
-	id := newID()
+	id := NewID()
 	if got, ok := ParseClientID(newClientID(id)); !ok || got != id || len(id) != 12 {
 		t.Errorf("a new client ID of project %q names %q", id, got)
 	}

@@ -90,11 +90,11 @@ func (s *Store) ListProjects(ctx context.Context) ([]Project, error) {
 	return projects, nil
 }
 
-// CreateProject stores a new project with the current time, and with a random ID where the ID is empty. CreateProject
-// returns the stored project.
-func (s *Store) CreateProject(ctx context.Context, p Project) (Project, error) {
+// CreateProject stores a new project with its integrations and the current time, and with a random ID where the ID is
+// empty. CreateProject returns the stored project. The caller validates the vendors' settings.
+func (s *Store) CreateProject(ctx context.Context, p Project, integrations ...Integration) (Project, error) {
 	if p.ID == "" {
-		p.ID = newID()
+		p.ID = NewID()
 	}
 	if !ValidID(p.ID) {
 		return Project{}, fmt.Errorf("project ID %q (3 to 32 of a-z, 0-9 and -, not %s): %w", p.ID, strings.Join(reserved, ", "), ErrInvalid)
@@ -105,10 +105,14 @@ func (s *Store) CreateProject(ctx context.Context, p Project) (Project, error) {
 	if err != nil {
 		return Project{}, err
 	}
+	items, err := (&Record{Project: p}).put(integrations)
+	if err != nil {
+		return Project{}, err
+	}
 	err = s.transact(ctx, types.Put{
 		Item:                projectItem(&p),
 		ConditionExpression: aws.String("attribute_not_exists(pk)"),
-	})
+	}, items...)
 	if overtaken(err) {
 		return Project{}, fmt.Errorf("project %s: %w", p.ID, ErrExists)
 	}
@@ -172,11 +176,11 @@ func (s *Store) AddCredential(ctx context.Context, projectID string, c Credentia
 	if n := len(c.Secrets); n == 0 || n > maxLive {
 		return fmt.Errorf("%d live secrets: %w", n, ErrInvalid)
 	}
-	return s.change(ctx, projectID, func(rec *Record) (item, error) {
+	return s.change(ctx, projectID, func(rec *Record) ([]item, error) {
 		if rec.Credential(c.ClientID) != nil {
 			return nil, fmt.Errorf("credential %s: %w", c.ClientID, ErrExists)
 		}
-		return credentialItem(projectID, &c), nil
+		return []item{credentialItem(projectID, &c)}, nil
 	})
 }
 
@@ -230,35 +234,55 @@ func (s *Store) RevokeCredential(ctx context.Context, clientID string) error {
 	})
 }
 
-// PutIntegration stores or replaces a complete integration. The caller validates the vendor's settings.
-func (s *Store) PutIntegration(ctx context.Context, projectID string, i Integration) error {
-	i.ID = IntegrationID(i.Environment, i.Kind, i.Vendor)
-	i.Updated = now()
-	i.Settings = maps.Clone(i.Settings)
-	if err := validateIntegration(&i); err != nil {
-		return err
-	}
-	return s.change(ctx, projectID, func(rec *Record) (item, error) {
-		if err := rec.validateModes(&i); err != nil {
-			return nil, err
+// PutIntegration stores or replaces complete integrations, all or none. The caller validates the vendors' settings.
+func (s *Store) PutIntegration(ctx context.Context, projectID string, integrations ...Integration) error {
+	return s.change(ctx, projectID, func(rec *Record) ([]item, error) { return rec.put(integrations) })
+}
+
+// EnableIntegration makes an integration active or inactive in some environments, in all of them or in none.
+func (s *Store) EnableIntegration(
+	ctx context.Context, projectID string, envs []Environment, kind Kind, vendor string, active bool,
+) error {
+	return s.change(ctx, projectID, func(rec *Record) ([]item, error) {
+		var changed []Integration
+		for _, env := range envs {
+			i := rec.Integration(env, kind, vendor)
+			if i == nil {
+				return nil, fmt.Errorf("integration %s: %w", IntegrationID(env, kind, vendor), ErrNotFound)
+			}
+			i.Active = active
+			changed = append(changed, *i)
 		}
-		return integrationItem(projectID, &i), nil
+		return rec.put(changed)
 	})
 }
 
-// EnableIntegration makes an integration active or inactive.
-func (s *Store) EnableIntegration(ctx context.Context, projectID string, env Environment, kind Kind, vendor string, active bool) error {
-	return s.change(ctx, projectID, func(rec *Record) (item, error) {
-		i := rec.Integration(env, kind, vendor)
-		if i == nil {
-			return nil, fmt.Errorf("integration %s: %w", IntegrationID(env, kind, vendor), ErrNotFound)
-		}
-		i.Active, i.Updated = active, now()
-		if err := rec.validateModes(i); err != nil {
+// ValidateIntegrations returns the reason why PutIntegration would refuse the integrations.
+func (r *Record) ValidateIntegrations(integrations ...Integration) error {
+	c := Record{Project: r.Project, Integrations: slices.Clone(r.Integrations)}
+	_, err := c.put(integrations)
+	return err
+}
+
+// put validates integrations, stores them in the record with the current time, and returns their items. Of two
+// integrations with one ID the second is stored.
+func (r *Record) put(integrations []Integration) ([]item, error) {
+	items := map[string]item{}
+	for _, i := range integrations {
+		i.ID = IntegrationID(i.Environment, i.Kind, i.Vendor)
+		i.Updated = now()
+		i.Settings = maps.Clone(i.Settings)
+		if err := validateIntegration(&i); err != nil {
 			return nil, err
 		}
-		return integrationItem(projectID, i), nil
-	})
+		if err := r.validateModes(&i); err != nil {
+			return nil, err
+		}
+		r.Integrations = slices.DeleteFunc(r.Integrations, func(other Integration) bool { return other.ID == i.ID })
+		r.Integrations = append(r.Integrations, i)
+		items[i.ID] = integrationItem(r.ID, &i)
+	}
+	return slices.Collect(maps.Values(items)), nil
 }
 
 // validateModes refuses an integration that would be active together with one of another mode (docs/decisions.md#modes).
@@ -275,7 +299,7 @@ func (r *Record) validateModes(i *Integration) error {
 }
 
 func (s *Store) update(ctx context.Context, projectID string, edit func(*Project) error) (changed Project, err error) {
-	err = s.change(ctx, projectID, func(rec *Record) (item, error) {
+	err = s.change(ctx, projectID, func(rec *Record) ([]item, error) {
 		if err := edit(&rec.Project); err != nil {
 			return nil, err
 		}
@@ -291,7 +315,7 @@ func (s *Store) changeCredential(ctx context.Context, clientID string, edit func
 	if !ok {
 		return fmt.Errorf("client ID %q: %w", clientID, ErrInvalid)
 	}
-	return s.change(ctx, projectID, func(rec *Record) (item, error) {
+	return s.change(ctx, projectID, func(rec *Record) ([]item, error) {
 		c := rec.Credential(clientID)
 		if c == nil {
 			return nil, fmt.Errorf("credential %s: %w", clientID, ErrNotFound)
@@ -299,13 +323,13 @@ func (s *Store) changeCredential(ctx context.Context, clientID string, edit func
 		if err := edit(c); err != nil {
 			return nil, err
 		}
-		return credentialItem(projectID, c), nil
+		return []item{credentialItem(projectID, c)}, nil
 	})
 }
 
-// change edits a project's record. The function edit sees the whole record, may change rec.Project, and returns one more
-// item to put, or nil. The version must be the one that edit saw, so that rules over several items hold.
-func (s *Store) change(ctx context.Context, projectID string, edit func(rec *Record) (item, error)) error {
+// change edits a project's record. The function edit sees the whole record, may change rec.Project, and returns
+// the other items to put. The version must be the one that edit saw, so that rules over several items hold.
+func (s *Store) change(ctx context.Context, projectID string, edit func(rec *Record) ([]item, error)) error {
 	const tries = 5
 	for range tries {
 		rec, err := s.Load(ctx, projectID)
@@ -321,15 +345,11 @@ func (s *Store) change(ctx context.Context, projectID string, edit func(rec *Rec
 			return err
 		}
 		rec.version = seen + 1
-		writes := []types.Put{{
+		err = s.transact(ctx, types.Put{
 			Item:                      projectItem(&rec.Project),
 			ConditionExpression:       aws.String("version = :seen"),
 			ExpressionAttributeValues: item{":seen": dynamo.Number(seen)},
-		}}
-		if more != nil {
-			writes = append(writes, types.Put{Item: more})
-		}
-		err = s.transact(ctx, writes...)
+		}, more...)
 		if overtaken(err) {
 			continue
 		}
@@ -341,13 +361,13 @@ func (s *Store) change(ctx context.Context, projectID string, edit func(rec *Rec
 	return fmt.Errorf("project %s: %w; try again", projectID, ErrBusy)
 }
 
-// transact puts all items or none. Even one item goes in a transaction: the SDK gives each call a token, so that a retry
-// of a call that took effect is neither a second write nor a refusal.
-func (s *Store) transact(ctx context.Context, puts ...types.Put) error {
-	writes := make([]types.TransactWriteItem, len(puts))
-	for i := range puts {
-		puts[i].TableName = &s.table
-		writes[i].Put = &puts[i]
+// transact puts the first item and the others, or none. Even one item goes in a transaction: the SDK gives each call a
+// token, so that a retry of a call that took effect is neither a second write nor a refusal.
+func (s *Store) transact(ctx context.Context, first types.Put, others ...item) error {
+	first.TableName = &s.table
+	writes := []types.TransactWriteItem{{Put: &first}}
+	for _, it := range others {
+		writes = append(writes, types.TransactWriteItem{Put: &types.Put{TableName: &s.table, Item: it}})
 	}
 	_, err := s.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: writes})
 	return err

@@ -208,7 +208,7 @@ func TestRefusals(t *testing.T) {
 		"long setting":       {put(func(i *Integration) { i.Settings = map[string]string{"a": strings.Repeat("x", 2000)} }), ErrInvalid},
 		"no project":         {func() error { return s.PutIntegration(ctx, "nobody", integration) }, ErrNotFound},
 		"pause nobody":       {func() error { _, err := s.SetPaused(ctx, "nobody", true); return err }, ErrNotFound},
-		"no integration":     {func() error { return s.EnableIntegration(ctx, "acme", Development, PDF, "v", true) }, ErrNotFound},
+		"no integration":     {func() error { return s.EnableIntegration(ctx, "acme", []Environment{Development}, PDF, "v", true) }, ErrNotFound},
 		"no credential":      {func() error { return s.RevokeCredential(ctx, "svc_acme_aaaaaaaa") }, ErrNotFound},
 		"no client ID":       {func() error { return s.RevokeCredential(ctx, "acme") }, ErrInvalid},
 		"foreign client ID": {func() error {
@@ -305,7 +305,7 @@ func TestModes(t *testing.T) {
 		vendor string
 		want   error
 	}{{"c", nil}, {"b", ErrMixedModes}} {
-		if err := s.EnableIntegration(ctx, "acme", Development, SMS, c.vendor, true); !errors.Is(err, c.want) {
+		if err := s.EnableIntegration(ctx, "acme", []Environment{Development}, SMS, c.vendor, true); !errors.Is(err, c.want) {
 			t.Errorf("enable %s: %v, want %v", c.vendor, err, c.want)
 		}
 	}
@@ -326,7 +326,7 @@ func TestModesTogether(t *testing.T) {
 		var wait sync.WaitGroup
 		for vendor := range modes {
 			wait.Go(func() {
-				err := s.EnableIntegration(ctx, "acme", Development, SMS, vendor, true)
+				err := s.EnableIntegration(ctx, "acme", []Environment{Development}, SMS, vendor, true)
 				if err != nil && !errors.Is(err, ErrMixedModes) {
 					t.Errorf("round %d: %v", round, err)
 				}

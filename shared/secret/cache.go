@@ -103,8 +103,9 @@ func (c *Cache) renew(ctx context.Context, name string, e *entry, known bool) er
 	short, cancel := context.WithTimeout(ctx, staleTimeout)
 	defer cancel()
 	err := c.read(short, name, e)
-	refused, named := errors.AsType[smithy.APIError](err)
-	if err == nil || errors.Is(err, errFormat) || named && (refused.ErrorFault() == smithy.FaultClient || refused.ErrorCode() == "AccessDeniedException") {
+	response, named := errors.AsType[smithy.APIError](err)
+	refused := named && (response.ErrorFault() == smithy.FaultClient || response.ErrorCode() == "AccessDeniedException")
+	if err == nil || refused || errors.Is(err, errFormat) {
 		return err
 	}
 	e.failedAt = now
@@ -136,7 +137,7 @@ func (c *Cache) Refresh(ctx context.Context, kind project.Kind, owner string, en
 
 func (c *Cache) read(ctx context.Context, name string, e *entry) error {
 	at := c.clock.Now()
-	value, _, err := read(ctx, c.client, name)
+	value, _, err := read(ctx, c.client, name, nil)
 	if err != nil {
 		return err
 	}

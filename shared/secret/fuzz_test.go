@@ -35,7 +35,7 @@ func FuzzValue(f *testing.F) {
 	})
 	f.Fuzz(func(t *testing.T, value string) {
 		fake.value = value
-		got, found, err := read(t.Context(), client, "n")
+		got, found, err := read(t.Context(), client, "n", nil)
 		if found != present {
 			t.Fatalf("%v, %v", found, err)
 		}

@@ -60,9 +60,10 @@ type accounts map[project.Environment]map[string]map[string]string
 // errFormat has no cause, because an error of the decoder may contain a piece of the value.
 var errFormat = errors.New("the value is not a JSON object {environment: {vendor: {field: value}}}")
 
-// read reads a secret. read returns an empty value for a secret that does not exist or is scheduled for deletion.
-func read(ctx context.Context, client *secretsmanager.Client, name string) (value accounts, found state, err error) {
-	out, err := client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &name})
+// read reads a version of a secret, nil for the current one. read returns an empty value for a secret that does not
+// exist or is scheduled for deletion.
+func read(ctx context.Context, client *secretsmanager.Client, name string, version *string) (value accounts, found state, err error) {
+	out, err := client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &name, VersionId: version})
 	if _, missing := errors.AsType[*types.ResourceNotFoundException](err); missing {
 		return nil, absent, nil
 	}

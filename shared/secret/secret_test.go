@@ -57,26 +57,41 @@ func newFixture(t *testing.T) *fixture {
 		RetryMaxAttempts: 1,
 	}
 	b := &fixture{client: secretsmanager.New(options), clock: clocktest.New()}
-	counted := secretsmanager.New(options, func(o *secretsmanager.Options) {
-		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
-			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("count", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
-				b.reads.Add(1)
-				if err := b.fail.Load(); err != nil {
-					return middleware.InitializeOutput{}, middleware.Metadata{}, *err
-				}
-				return next.HandleInitialize(ctx, in)
-			}), middleware.Before)
-		})
-	})
+	counted := secretsmanager.New(options, initialize(func(any) error {
+		b.reads.Add(1)
+		if err := b.fail.Load(); err != nil {
+			return *err
+		}
+		return nil
+	}))
 	b.Writer = NewWriter(b.client, "test")
 	b.Cache = New(counted, "test", Config{CacheSeconds: 300, StaleSeconds: 3600}, telemetry.New(&b.log, telemetry.Config{}))
 	b.Cache.clock = cache.ClockOf(b.clock.Now)
 	return b
 }
 
+// initialize runs a function before each call, with the input of the call. Its error ends the call.
+func initialize(before func(in any) error) func(*secretsmanager.Options) {
+	return func(o *secretsmanager.Options) {
+		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
+			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("before", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+				if err := before(in.Parameters); err != nil {
+					return middleware.InitializeOutput{}, middleware.Metadata{}, err
+				}
+				return next.HandleInitialize(ctx, in)
+			}), middleware.Before)
+		})
+	}
+}
+
+// put stores the fields of an account in place of all others, no fields to remove the account.
 func (b *fixture) put(t *testing.T, owner, vendor string, fields map[string]string) {
 	t.Helper()
-	if err := b.Put(t.Context(), project.SMS, owner, dev, vendor, fields); err != nil {
+	before, err := b.Writer.Fields(t.Context(), project.SMS, owner, dev, vendor)
+	if err == nil {
+		err = b.Put(t.Context(), project.SMS, owner, Change{dev, vendor, before, fields})
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 }
@@ -205,11 +220,7 @@ func TestRefresh(t *testing.T) {
 		{"after the minute", 30 * time.Second, nil, old, rotated, true, 1},
 		{"another request that was refused with the old one", 0, nil, old, rotated, true, 0},
 		{"the new one is refused too", 0, nil, rotated, rotated, false, 0},
-		{"deleted", time.Minute, func() {
-			if err := b.Delete(t.Context(), project.SMS, "acme", dev, "v"); err != nil {
-				t.Fatal(err)
-			}
-		}, rotated, nil, false, 1},
+		{"removed", time.Minute, func() { b.put(t, "acme", "v", nil) }, rotated, nil, false, 1},
 		{"after the clock was set back", -time.Hour, func() { b.put(t, "acme", "v", old) }, nil, old, true, 1},
 	} {
 		b.clock.Move(c.wait)
@@ -261,61 +272,134 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestWriter: vendors of one secret come and go on their own; a secret that was emptied can be filled again.
+// TestWriter: vendors of one secret come and go on their own, and a write keeps what it does not change.
 func TestWriter(t *testing.T) {
 	b := newFixture(t)
-	check := func(what, vendor string, want map[string]string) {
-		t.Helper()
-		got, err := b.Writer.Fields(t.Context(), project.SMS, "acme", dev, vendor)
-		if err != nil || !maps.Equal(got, want) {
-			t.Errorf("%s: %v, %v", what, got, err)
-		}
-	}
-	remove := func(vendor string) {
-		t.Helper()
-		if err := b.Delete(t.Context(), project.SMS, "acme", dev, vendor); err != nil {
-			t.Error(err)
-		}
-	}
 	one, two := map[string]string{"a": "1", "b": "2"}, map[string]string{"a": "3"}
-	production := func(what string, want map[string]string) {
+	write := func(want error, changes ...Change) {
 		t.Helper()
-		got, err := b.Writer.Fields(t.Context(), project.SMS, "acme", prod, "x")
+		if err := b.Put(t.Context(), project.SMS, "acme", changes...); !errors.Is(err, want) {
+			t.Errorf("%v, want %v", err, want)
+		}
+	}
+	check := func(what string, env project.Environment, vendor string, want map[string]string) {
+		t.Helper()
+		got, err := b.Writer.Fields(t.Context(), project.SMS, "acme", env, vendor)
 		if err != nil || !maps.Equal(got, want) {
 			t.Errorf("%s: %v, %v", what, got, err)
 		}
 	}
-	remove("none")
-	b.put(t, "acme", "x", one)
-	b.put(t, "acme", "y", two)
-	check("first", "x", one)
-	b.put(t, "acme", "x", two)
-	check("put in place of all fields", "x", two)
-	production("the other environment has no account", nil)
-	if err := b.Put(t.Context(), project.SMS, "acme", prod, "x", one); err != nil {
-		t.Error(err)
-	}
-	check("an account of the other environment", "x", two)
+	write(nil, Change{dev, "x", nil, one}, Change{dev, "y", nil, two})
+	check("first", dev, "x", one)
+	check("the other environment has no account", prod, "x", nil)
+	write(nil, Change{dev, "x", one, two}, Change{prod, "x", nil, one})
+	check("a removed field", dev, "x", two)
 	b.expect(t, "both environments by one read", "acme", "x", two, 1)
 	if got, err := b.Cache.Fields(t.Context(), project.SMS, "acme", prod, "x"); err != nil || !maps.Equal(got, one) || b.reads.Load() != 1 {
 		t.Errorf("both environments by one read: %v, %v, %d reads", got, err, b.reads.Load())
 	}
-	remove("x")
-	check("removed", "x", nil)
-	check("the other stays", "y", two)
-	remove("y")
-	check("the last is removed", "y", nil)
-	remove("y")
-	production("the other environment stays", one)
-	if err := b.Delete(t.Context(), project.SMS, "acme", prod, "x"); err != nil {
-		t.Error(err)
+	write(nil, Change{dev, "x", two, nil})
+	check("removed", dev, "x", nil)
+	check("the other stays", dev, "y", two)
+	check("the other environment stays", prod, "x", one)
+	for _, c := range []struct {
+		before, after map[string]string // of the stored {a: 1, b: 2}
+		want          map[string]string // nil: ErrChanged
+	}{
+		{map[string]string{"a": "0"}, map[string]string{"a": "5"}, nil},
+		{nil, map[string]string{"a": "5"}, nil},
+		{map[string]string{"a": "1", "c": "3"}, map[string]string{"a": "5", "c": "3"}, nil}, // c has gone
+		{map[string]string{"a": "0", "b": "0"}, map[string]string{"a": "1", "b": "0"}, one}, // as another operator has done
+		{map[string]string{"a": "1", "b": "0"}, map[string]string{"a": "5", "b": "0"}, map[string]string{"a": "5", "b": "2"}},
+		{map[string]string{"a": "1"}, nil, map[string]string{"b": "2"}},
+	} {
+		b.put(t, "acme", "y", nil)
+		b.put(t, "acme", "x", one)
+		if c.want == nil { // and no other change of the command
+			write(ErrChanged, Change{dev, "y", nil, two}, Change{dev, "x", c.before, c.after})
+			check("another account", dev, "y", nil)
+			c.want = one
+		} else {
+			write(nil, Change{dev, "x", c.before, c.after})
+		}
+		check(fmt.Sprint(c), dev, "x", c.want)
 	}
-	if deleted, err := b.Deleted(t.Context(), project.SMS, "acme"); err != nil || !deleted {
-		t.Errorf("the last of both environments: %v, %v", deleted, err)
+}
+
+// TestWritersTogether: of 32 writers, whose first writes all follow the same version, none loses a field, whatever the state
+// of the secret. Of writers with random tokens all but one lose theirs.
+func TestWritersTogether(t *testing.T) {
+	const writers = 32
+	ctx, name := t.Context(), aws.String(Name("test", project.SMS, "acme"))
+	var b *fixture // of the row
+	deleteSecret := func() error {
+		_, err := b.client.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: name})
+		return err
 	}
-	b.put(t, "acme", "x", one)
-	check("filled again", "x", one)
-	check("what was removed does not come back", "y", nil)
+	rollBack := func() error {
+		first, _, err := Next(ctx, b.client, *name)
+		b.put(t, "acme", "old", map[string]string{"old": "2"})
+		second, _, nextErr := Next(ctx, b.client, *name)
+		_, moveErr := b.client.UpdateSecretVersionStage(ctx, &secretsmanager.UpdateSecretVersionStageInput{
+			SecretId: name, VersionStage: aws.String("AWSCURRENT"), MoveToVersionId: first.VersionId, RemoveFromVersionId: second.VersionId,
+		})
+		return errors.Join(err, nextErr, moveErr)
+	}
+	nothing := func() error { return nil }
+	for _, c := range []struct {
+		name   string
+		begin  func() error // after the first version of a secret; nil: there is no secret
+		beside func() error // runs when all writers have read the secret
+		random bool
+		old    string // the account of the first version, afterwards
+		want   int
+	}{
+		{"no secret", nil, nothing, false, "", writers},
+		{"a secret", nothing, nothing, false, "1", writers},
+		{"rolled back by hand", rollBack, nothing, false, "1", writers},
+		{"scheduled for deletion", deleteSecret, nothing, false, "", writers},
+		{"deleted beside the writes", nothing, deleteSecret, false, "any", writers},
+		{"random tokens", nothing, nothing, true, "1", 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if b = newFixture(t); c.begin != nil {
+				b.put(t, "acme", "old", map[string]string{"old": "1"})
+				if err := c.begin(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var ready, wait sync.WaitGroup
+			ready.Add(writers)
+			beside := sync.OnceValue(c.beside)
+			for n := range writers {
+				first := sync.OnceValue(func() error { ready.Done(); ready.Wait(); return beside() })
+				writer := NewWriter(secretsmanager.New(b.client.Options(), initialize(func(in any) error {
+					switch in := in.(type) {
+					case *secretsmanager.PutSecretValueInput:
+						if c.random {
+							in.ClientRequestToken = nil // the SDK makes one
+						}
+						return first()
+					case *secretsmanager.CreateSecretInput, *secretsmanager.RestoreSecretInput:
+						return first()
+					}
+					return nil
+				})), "test")
+				wait.Go(func() {
+					own := map[string]string{fmt.Sprint("field", n): "v"}
+					if err := writer.Put(ctx, project.SMS, "acme", Change{dev, "x", nil, own}); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wait.Wait()
+			got, err := b.Writer.Fields(ctx, project.SMS, "acme", dev, "x")
+			old, oldErr := b.Writer.Fields(ctx, project.SMS, "acme", dev, "old")
+			if err = errors.Join(err, oldErr); err != nil || len(got) != c.want || c.old != "any" && old["old"] != c.old {
+				t.Errorf("%d fields, want %d; the old account has %q: %v", len(got), c.want, old["old"], err)
+			}
+		})
+	}
 }
 
 // TestNothingShows: values appear in no error and in no text.
@@ -354,7 +438,7 @@ func TestNothingShows(t *testing.T) {
 		}
 		b.clock.Move(time.Hour)
 		_, readErr := b.Cache.Fields(t.Context(), project.SMS, "damaged", dev, "v")
-		putErr := b.Put(t.Context(), project.SMS, "damaged", dev, "v", map[string]string{"api_key": value})
+		putErr := b.Put(t.Context(), project.SMS, "damaged", Change{dev, "v", nil, map[string]string{"api_key": value}})
 		for _, err := range []error{readErr, putErr} {
 			if !errors.Is(err, errFormat) || strings.Contains(err.Error(), value) {
 				t.Errorf("%s: %v", damaged, err)

@@ -2,17 +2,26 @@ package secret
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
+	"github.com/aws/smithy-go"
 
 	"svcapi/shared/project"
 )
 
-// Writer changes the secrets of a stage for operators. Simultaneous writers may overwrite each other's account.
+// ErrChanged reports that another operator has changed the same fields after the caller read them.
+var ErrChanged = errors.New("another operator has changed the account meanwhile")
+
+// Writer changes the secrets of a stage for operators. Simultaneous writers do not overwrite each other's fields.
 type Writer struct {
 	client *secretsmanager.Client
 	stage  string
@@ -24,72 +33,158 @@ func NewWriter(client *secretsmanager.Client, stage string) *Writer {
 	return &Writer{client: client, stage: stage}
 }
 
-// Put replaces all secret fields of a vendor account, and does not change the other accounts of the secret.
-func (w *Writer) Put(ctx context.Context, kind project.Kind, owner string, env project.Environment, vendor string, fields map[string]string) error {
-	return w.change(ctx, Name(w.stage, kind, owner), func(value accounts) {
-		if value[env] == nil {
-			value[env] = map[string]map[string]string{}
-		}
-		value[env][vendor] = maps.Clone(fields)
-	})
+// Change is a change of a vendor account: from the fields that the operator has read to those that the account gets.
+type Change struct {
+	Environment   project.Environment
+	Vendor        string
+	Before, After map[string]string // empty for an absent account
 }
 
-// Delete removes a vendor account. Delete deletes a secret without accounts, with the default recovery time of AWS.
-func (w *Writer) Delete(ctx context.Context, kind project.Kind, owner string, env project.Environment, vendor string) error {
-	return w.change(ctx, Name(w.stage, kind, owner), func(value accounts) {
-		if delete(value[env], vendor); len(value[env]) == 0 {
-			delete(value, env)
+// merge makes the change in the stored accounts, and keeps what other operators have changed in other fields. merge
+// returns ErrChanged where a field has a third value, or has gone.
+func (c Change) merge(stored accounts) error {
+	now, fields, names, lost := stored[c.Environment][c.Vendor], map[string]string{}, map[string]string{}, Values{}
+	maps.Copy(fields, now)
+	maps.Copy(names, c.Before)
+	maps.Copy(names, c.After)
+	for name := range names {
+		before, after := c.Before[name], c.After[name]
+		switch {
+		case now[name] == after, now[name] != "" && before == after:
+		case now[name] != before:
+			lost[name] = ""
+		default:
+			if fields[name] = after; after == "" {
+				delete(fields, name)
+			}
 		}
-	})
+	}
+	if len(lost) > 0 {
+		return fmt.Errorf("%w: %s of %s in %s", ErrChanged, lost, c.Vendor, c.Environment)
+	}
+	if stored[c.Environment] == nil {
+		stored[c.Environment] = map[string]map[string]string{}
+	}
+	if stored[c.Environment][c.Vendor] = fields; len(fields) == 0 {
+		delete(stored[c.Environment], c.Vendor)
+	}
+	return nil
 }
 
 // Fields reads the secret fields of a vendor account without a cache. Fields returns empty values for an absent account.
 func (w *Writer) Fields(ctx context.Context, kind project.Kind, owner string, env project.Environment, vendor string) (Values, error) {
-	value, _, err := read(ctx, w.client, Name(w.stage, kind, owner))
+	value, _, err := read(ctx, w.client, Name(w.stage, kind, owner), nil)
 	return Values(value[env][vendor]), err
 }
 
 // Deleted reports whether a secret is scheduled for deletion and cannot be read.
 func (w *Writer) Deleted(ctx context.Context, kind project.Kind, owner string) (bool, error) {
-	_, found, err := read(ctx, w.client, Name(w.stage, kind, owner))
+	_, found, err := read(ctx, w.client, Name(w.stage, kind, owner), nil)
 	return found == deleted, err
 }
 
-// change edits the value of a secret. A secret without accounts is deleted, with the default recovery time of AWS.
-func (w *Writer) change(ctx context.Context, name string, edit func(accounts)) error {
-	value, found, err := read(ctx, w.client, name)
+// attempts bounds the repeats of a write that other operators overtake; before each repeat one of their writes took
+// effect.
+const attempts = 50
+
+// overtaken are the errors of a write whose secret has changed since the writer read it.
+var overtaken = []string{"ResourceExistsException", "ResourceNotFoundException", "InvalidRequestException"}
+
+// Put makes changes of one owner's accounts, all or none, and keeps what other operators change at the same time. Put
+// returns ErrChanged where another operator has changed the same fields. A secret that is scheduled for deletion is
+// restored with the changed accounts alone, unless two operators restore it at the same moment.
+func (w *Writer) Put(ctx context.Context, kind project.Kind, owner string, changes ...Change) error {
+	name := Name(w.stage, kind, owner)
+	for attempt := 1; ; attempt++ {
+		err := w.put(ctx, name, changes)
+		refused, ok := errors.AsType[smithy.APIError](err)
+		if !ok || !slices.Contains(overtaken, refused.ErrorCode()) || attempt == attempts {
+			return err
+		}
+	}
+}
+
+// put makes one attempt. The write of the value fails where the version that put has read is not the newest.
+func (w *Writer) put(ctx context.Context, name string, changes []Change) error {
+	var current types.SecretVersionsListEntry
+	token := ""
+	value, found, err := read(ctx, w.client, name, nil)
+	if err == nil && found != absent {
+		if current, token, err = Next(ctx, w.client, name); err == nil {
+			value, found, err = read(ctx, w.client, name, current.VersionId) // the version that the token follows
+		}
+	}
 	if err != nil {
 		return err
 	}
 	if value == nil {
 		value = accounts{}
 	}
-	edit(value)
+	for _, c := range changes {
+		if err := c.merge(value); err != nil {
+			return fmt.Errorf("secret %s: %w", name, err)
+		}
+	}
 	encoded, err := json.Marshal(value)
 	if err != nil {
 		return fmt.Errorf("secret %s: %w", name, errFormat)
 	}
-	text := aws.String(string(encoded))
-	switch {
-	case len(value) == 0 && found != present:
-	case len(value) == 0:
-		_, err = w.client.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: &name})
-	case found == absent:
-		in := &secretsmanager.CreateSecretInput{Name: &name, Description: aws.String("Accounts at vendors, written by svc."), SecretString: text}
-		if w.Key != "" {
-			in.KmsKeyId = &w.Key
-		}
-		_, err = w.client.CreateSecret(ctx, in)
-	default:
-		if found == deleted {
-			_, err = w.client.RestoreSecret(ctx, &secretsmanager.RestoreSecretInput{SecretId: &name})
-		}
-		if err == nil {
-			_, err = w.client.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: &name, SecretString: text})
-		}
-	}
-	if err != nil {
+	if err = w.write(ctx, name, found, token, string(encoded)); err != nil {
 		return fmt.Errorf("write secret %s: %w", name, err)
 	}
 	return nil
+}
+
+func (w *Writer) write(ctx context.Context, name string, found state, token, value string) (err error) {
+	if found == absent {
+		in := &secretsmanager.CreateSecretInput{Name: &name, SecretString: &value}
+		if in.Description = aws.String("Accounts at vendors, written by svc."); w.Key != "" {
+			in.KmsKeyId = &w.Key
+		}
+		_, err = w.client.CreateSecret(ctx, in)
+		return err
+	}
+	if found == deleted {
+		_, err = w.client.RestoreSecret(ctx, &secretsmanager.RestoreSecretInput{SecretId: &name})
+	}
+	if err == nil {
+		_, err = w.client.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{
+			SecretId: &name, SecretString: &value, ClientRequestToken: &token,
+		})
+	}
+	return err
+}
+
+// Next returns the current version of a secret and the token of a write that follows that version. All writers that read
+// a version have the same token, which becomes the ID of the next version, and Secrets Manager accepts a token with one
+// value only ("PutSecretValue", API reference; docs/decisions.md#secret-writers). Where an operator has moved AWSCURRENT
+// back to a version with a successor, the token follows the newest successor.
+func Next(
+	ctx context.Context, client *secretsmanager.Client, name string,
+) (current types.SecretVersionsListEntry, token string, err error) {
+	ids := map[string]bool{}
+	pages := secretsmanager.NewListSecretVersionIdsPaginator(client, &secretsmanager.ListSecretVersionIdsInput{
+		SecretId: &name, IncludeDeprecated: aws.Bool(true),
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return current, "", fmt.Errorf("list the versions of secret %s: %w", name, err)
+		}
+		for _, v := range page.Versions {
+			if ids[aws.ToString(v.VersionId)] = true; slices.Contains(v.VersionStages, "AWSCURRENT") {
+				current = v
+			}
+		}
+	}
+	if current.VersionId == nil {
+		return current, "", fmt.Errorf("secret %s has no current version", name)
+	}
+	follow := func(id string) string {
+		sum := sha256.Sum256([]byte(id))
+		return hex.EncodeToString(sum[:])
+	}
+	for token = follow(aws.ToString(current.VersionId)); ids[token]; token = follow(token) {
+	}
+	return current, token, nil
 }

@@ -187,6 +187,12 @@ func countArguments(use string) cobra.PositionalArgs {
 	}
 }
 
+// The flags of the daily limits that svc proposes.
+const (
+	ProposedCredits = "--daily-credits 5000000" // 5 USD
+	ProposedUnits   = "--daily-units 2000"
+)
+
 // Bind returns a parse function that stores the arguments in options without validation.
 func Bind(into ...*string) func(args []string) error {
 	return func(args []string) error {

@@ -12,6 +12,7 @@ import (
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/shared/rates/refresh"
+	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
 
@@ -88,6 +89,7 @@ var adviceByError = []struct {
 	{credit.ErrResolved, ExitRefused, `A resolution is final; "svc credit ledger" shows it.`},
 	{upstream.ErrIncomplete, ExitRefused, `"svc vendor list" shows what a vendor needs, "svc vendor account" sets what Managed ones share; --incomplete stores it as it is.`},
 	{refresh.ErrNoRates, ExitFailed, `The rates in use stay. "svc rates show" shows the failure of each source.`},
+	{secret.ErrChanged, ExitRefused, "Nothing was changed. Run the command again if your values are still the right ones."},
 	{ErrRefused, ExitRefused, ""},
 	{syscall.ECONNREFUSED, ExitFailed, "The connection was refused. With --local: is the local stack still running?"},
 }

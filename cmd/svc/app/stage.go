@@ -105,7 +105,7 @@ func (a *App) Open(ctx context.Context) (*Stack, error) {
 		return *who.Arn, nil
 	}
 	s.Secrets.Key = os.Getenv("SVC_KMS_KEY") // empty: the key of AWS
-	s.Deployed = func(ctx context.Context) (Deployed, error) { return describeStack(ctx, cfg, a.StackName()) }
+	s.Deployed = s.readDeployed
 	return s, nil
 }
 
@@ -275,14 +275,22 @@ func DescribeStack(ctx context.Context, cfg aws.Config, name string) (*cloudform
 	return &out.Stacks[0], nil
 }
 
-// describeStack reads the base URL and the prices of a stack from CloudFormation.
-func describeStack(ctx context.Context, cfg aws.Config, name string) (Deployed, error) {
-	stack, err := DescribeStack(ctx, cfg, name)
-	if err != nil {
-		return Deployed{}, fmt.Errorf("read the stack %s: %w", name, err)
+// DeployedStack reads the stack of the stage from CloudFormation. A stack that does not exist is an error.
+func (s *Stack) DeployedStack(ctx context.Context) (*cloudformationtypes.Stack, error) {
+	stack, err := DescribeStack(ctx, s.AWS, s.StackName())
+	if err == nil && stack == nil {
+		err = fmt.Errorf("there is no stack %s (--stack names another)", s.StackName())
+	} else if err != nil {
+		err = fmt.Errorf("read the stack %s: %w", s.StackName(), err)
 	}
-	if stack == nil {
-		return Deployed{}, fmt.Errorf("there is no stack %s (--stack names another)", name)
+	return stack, err
+}
+
+// readDeployed reads the base URL and the prices of the stack.
+func (s *Stack) readDeployed(ctx context.Context) (Deployed, error) {
+	stack, err := s.DeployedStack(ctx)
+	if err != nil {
+		return Deployed{}, err
 	}
 	d, parameters := Deployed{}, map[string]string{}
 	for _, o := range stack.Outputs {

@@ -55,22 +55,29 @@ func (t *Account) Name(s *app.Stack) string {
 // Changed reports whether the fields differ from the stored fields.
 func (t *Account) Changed() bool { return !maps.Equal(t.Stored, t.Fields) }
 
-// Put stores the fields that have changed.
-func (t *Account) Put(ctx context.Context, s *app.Stack) error {
-	if !t.Changed() {
+// Put stores the changed fields of one owner's accounts, all or none.
+func Put(ctx context.Context, s *app.Stack, accounts []Account) error {
+	var changes []secret.Change
+	for _, t := range accounts {
+		if t.Changed() {
+			c := secret.Change{Environment: t.Environment, Vendor: t.Offer.Spec.Name, Before: t.Stored, After: t.Fields}
+			changes = append(changes, c)
+		}
+	}
+	if changes == nil {
 		return nil
 	}
-	return s.Secrets.Put(ctx, t.Offer.Kind, t.Owner, t.Environment, t.Offer.Spec.Name, t.Fields)
+	return s.Secrets.Put(ctx, accounts[0].Offer.Kind, accounts[0].Owner, changes...)
 }
 
 // Store stores the fields of several accounts, and prints the accounts with the names of their fields.
 func Store(ctx context.Context, s *app.Stack, accounts []Account) error {
+	if err := Put(ctx, s, accounts); err != nil {
+		return err
+	}
 	var views []map[string]any
 	var tables []app.Table
 	for _, t := range accounts {
-		if err := t.Put(ctx, s); err != nil {
-			return err
-		}
 		name, vendor, fields := t.Name(s), t.Offer.Spec.Name, t.Fields.Names()
 		v := map[string]any{"secret": name, "environment": t.Environment, "vendor": vendor, "fields": fields}
 		rows := app.Rows("Secret", name, "Environment", string(t.Environment), "Vendor", vendor, "Fields", strings.Join(fields, ", "))

@@ -56,12 +56,9 @@ const NotChecked = "the right of the function's role was not checked: "
 
 // functionRole returns the ARN of the role of the function that serves a kind.
 func functionRole(ctx context.Context, s *app.Stack, kind project.Kind) (string, error) {
-	stack, err := app.DescribeStack(ctx, s.AWS, s.StackName())
+	stack, err := s.DeployedStack(ctx)
 	if err != nil {
 		return "", err
-	}
-	if stack == nil {
-		return "", errors.New("there is no stack " + s.StackName())
 	}
 	at := slices.IndexFunc(stack.Outputs, func(o cloudformation.Output) bool {
 		return strings.EqualFold(aws.ToString(o.OutputKey), string(kind)+"FunctionArn")

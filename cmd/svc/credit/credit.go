@@ -3,6 +3,7 @@ package credit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -129,13 +130,21 @@ the result is lost, repeat the command with the --id that was printed.`,
 		}
 		return m.identify()
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		if err := s.Credits.CreateWallet(ctx, rec.ID); err != nil {
-			return err
-		}
-		return m.move(ctx, s, rec, s.Credits.Grant)
+		return m.move(ctx, s, rec, func(ctx context.Context, m credit.Movement) error { return makeGrant(ctx, s, m) })
 	})
 	m.addFlags(cmd)
 	return cmd
+}
+
+// makeGrant makes a grant. A project without a wallet gets one, unless the ledger refuses the grant.
+func makeGrant(ctx context.Context, s *app.Stack, m credit.Movement) error {
+	err := s.Credits.Grant(ctx, m)
+	if errors.Is(err, credit.ErrNoWallet) {
+		if err = s.Credits.CreateWallet(ctx, m.Project); err == nil {
+			err = s.Credits.Grant(ctx, m)
+		}
+	}
+	return err
 }
 
 func adjust(a *app.App) *cobra.Command {

@@ -202,8 +202,5 @@ func grantOne(ctx context.Context, s *app.Stack, g bulkGrant, actor string) erro
 	if err := ctx.Err(); err != nil || s.DryRun {
 		return err
 	}
-	if err := s.Credits.CreateWallet(ctx, g.ProjectID); err != nil {
-		return err
-	}
-	return s.Credits.Grant(ctx, credit.Movement{Project: g.ProjectID, ID: g.ID, Credits: g.Credits, Reason: g.Reason, Actor: actor, RequestID: string(g.ID)})
+	return makeGrant(ctx, s, credit.Movement{Project: g.ProjectID, ID: g.ID, Credits: g.Credits, Reason: g.Reason, Actor: actor, RequestID: string(g.ID)})
 }

@@ -93,7 +93,29 @@ func (d *Diagnosis) environment(ctx context.Context, rec *project.Record, env pr
 	case active == 0 && env == project.Development && len(rec.Integrations) == 0 && len(rec.Credentials) == 0:
 		d.Add(app.Warning, "integrations", rec.ID, "it has neither credentials nor integrations", d.Line("credential issue %s", rec.ID))
 	}
+	if env == project.Production && credentials {
+		d.dailyLimits(rec)
+	}
 	return nil
+}
+
+// dailyLimits reports that a stolen production credential can spend without a limit of a day
+// (docs/limits.md#spending-of-a-day).
+func (d *Diagnosis) dailyLimits(rec *project.Record) {
+	managed := func(i project.Integration) bool { return i.Environment == project.Production && paid(i) }
+	byok := func(i project.Integration) bool { return i.Mode == project.BYOK }
+	warn := func(spends bool, limit int64, unit, spent, flag string) {
+		d.AddIf(spends && limit == 0, app.Warning, "limits", rec.ID+" production",
+			"no daily limit of "+unit+": a stolen credential can spend "+spent, d.Line("project limits %s %s", rec.ID, flag))
+	}
+	warn(slices.ContainsFunc(rec.Integrations, managed), rec.Limits.DailyCredits, "credits", "the wallet", app.ProposedCredits)
+	warn(slices.ContainsFunc(rec.Active(project.SMS, project.Production), byok), rec.Limits.DailyUnits,
+		"SMS units", "the account at the vendor", app.ProposedUnits)
+}
+
+// paid reports whether requests through an integration cost credits.
+func paid(i project.Integration) bool {
+	return i.Active && i.Mode == project.Managed && i.Kind != project.Currency
 }
 
 // right checks the right of the function's role that a Managed integration needs, once for each origination identity.
@@ -137,9 +159,7 @@ func (d *Diagnosis) completion(ctx context.Context, id string, i project.Integra
 }
 
 func (d *Diagnosis) money(ctx context.Context, rec *project.Record) error {
-	pays := slices.ContainsFunc(rec.Integrations, func(i project.Integration) bool {
-		return i.Active && i.Mode == project.Managed && i.Kind != project.Currency
-	})
+	pays := slices.ContainsFunc(rec.Integrations, paid)
 	wallet, err := d.Credits.Wallet(ctx, rec.ID)
 	if err != nil {
 		return err

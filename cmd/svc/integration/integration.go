@@ -62,10 +62,8 @@ func enable(a *app.App, name, short string, active bool) *cobra.Command {
 	cmd := &cobra.Command{Use: name + " PROJECT KIND VENDOR", Short: short}
 	app.EnvironmentsFlag(cmd, &envs, "development")
 	return a.ProjectCommand(cmd, app.Bind(&kind, &vendor), func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		for _, env := range envs {
-			if err := s.Projects.EnableIntegration(ctx, rec.ID, env, project.Kind(kind), vendor, active); err != nil {
-				return err
-			}
+		if err := s.Projects.EnableIntegration(ctx, rec.ID, envs, project.Kind(kind), vendor, active); err != nil {
+			return err
 		}
 		return show(ctx, s, rec.ID, envs, project.Kind(kind), vendor)
 	})
@@ -213,14 +211,15 @@ func (o *setOptions) run(ctx context.Context, s *app.Stack, rec *project.Record)
 			return err
 		}
 	}
-	for n, i := range integrations {
-		// The secret is written first, so that an active integration always has a secret.
-		if err := accounts[n].Put(ctx, s); err != nil {
-			return err
-		}
-		if err := s.Projects.PutIntegration(ctx, rec.ID, i); err != nil {
-			return err
-		}
+	if err := rec.ValidateIntegrations(integrations...); err != nil {
+		return err
+	}
+	// The secret is written first, so that an active integration always has a secret.
+	if err := catalog.Put(ctx, s, accounts); err != nil {
+		return err
+	}
+	if err := s.Projects.PutIntegration(ctx, rec.ID, integrations...); err != nil {
+		return err
 	}
 	return show(ctx, s, rec.ID, o.environments, o.offer.Kind, o.offer.Spec.Name)
 }

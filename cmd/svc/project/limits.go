@@ -1,6 +1,7 @@
 package project
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"svcapi/cmd/svc/app"
 	"svcapi/shared/credit"
@@ -23,7 +25,7 @@ const none = "none"
 func limits(a *app.App) *cobra.Command {
 	var requests project.RateLimit
 	var others project.Limits
-	var perRecipient, dailyCredits, dailyUnits string
+	var given limitFlags
 	type edit = func(*project.RateLimit, *project.Limits)
 	edits := map[string]edit{ // by flag
 		"requests":      func(r *project.RateLimit, _ *project.Limits) { r.Requests = requests.Requests },
@@ -48,18 +50,9 @@ docs/limits.md says what each limit stops and what to do when it fires.`,
 	flags := cmd.Flags()
 	flags.IntVar(&requests.Requests, "requests", 0, "requests per window, in each environment")
 	flags.DurationVar(&requests.Window, "window", time.Minute, "window of the requests, in whole seconds")
-	flags.StringVar(&perRecipient, "per-recipient", "", `messages to one number in windows, such as 5/10m,20/24h, or "none"`)
-	flags.StringVar(&dailyCredits, "daily-credits", "", `credits of a UTC day, or "none"`)
-	flags.StringVar(&dailyUnits, "daily-units", "", `SMS units of a UTC day through Manual (BYOK) integrations, or "none"`)
-	perRecipient, dailyCredits, dailyUnits = none, none, none // until they are given; an empty text is an error
+	given.add(flags)
 	return a.ProjectCommand(cmd, func([]string) (err error) {
-		if others.Recipients, err = parseRecipients(perRecipient); err != nil {
-			return err
-		}
-		if others.DailyCredits, err = parseDaily("daily-credits", dailyCredits); err != nil {
-			return err
-		}
-		others.DailyUnits, err = parseDaily("daily-units", dailyUnits)
+		others, err = given.parse()
 		return err
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
 		maps.DeleteFunc(edits, func(flag string, _ edit) bool { return !flags.Changed(flag) })
@@ -78,6 +71,44 @@ docs/limits.md says what each limit stops and what to do when it fires.`,
 		view := viewOf(p)
 		return s.Print(view, app.Table{Rows: append(app.Rows("Project", p.ID), view.limitRows()...)})
 	})
+}
+
+// limitFlags are the values of the flags that set the limits against abuse.
+type limitFlags struct{ perRecipient, dailyCredits, dailyUnits string }
+
+func (f *limitFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.perRecipient, "per-recipient", "", `messages to one number in windows, such as 5/10m,20/24h, or "none"`)
+	flags.StringVar(&f.dailyCredits, "daily-credits", "", `credits of a UTC day, or "none"`)
+	flags.StringVar(&f.dailyUnits, "daily-units", "", `SMS units of a UTC day through Manual (BYOK) integrations, or "none"`)
+	*f = limitFlags{none, none, none} // until they are given; an empty text is an error
+}
+
+func (f *limitFlags) parse() (l project.Limits, err error) {
+	var errs [3]error
+	l.Recipients, errs[0] = parseRecipients(f.perRecipient)
+	l.DailyCredits, errs[1] = parseDaily("daily-credits", f.dailyCredits)
+	l.DailyUnits, errs[2] = parseDaily("daily-units", f.dailyUnits)
+	return l, cmp.Or(errs[:]...)
+}
+
+// noteUnlimited prints which limits against abuse a project lacks, with the command that sets them.
+func noteUnlimited(s *app.Stack, p project.Project) {
+	line, lacks := "", ""
+	for _, l := range []struct {
+		lacks        bool
+		bounds, flag string
+	}{
+		{len(p.Limits.Recipients) == 0, "messages to one number", "--per-recipient 5/10m,20/24h"},
+		{p.Limits.DailyCredits == 0, "credits of a day", app.ProposedCredits},
+		{p.Limits.DailyUnits == 0, "SMS units of a day", app.ProposedUnits},
+	} {
+		if l.lacks {
+			lacks, line = lacks+", "+l.bounds, line+" "+l.flag
+		}
+	}
+	if line != "" {
+		s.Note("Not limited: %s. This command limits them:\n%s", lacks[2:], s.Line("project limits %s%s", p.ID, line))
+	}
 }
 
 // parseDaily reads the limit of a day. A result of 0 means that there is none.

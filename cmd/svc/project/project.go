@@ -222,11 +222,15 @@ lacks credits, and the rate limit stays the same. The change takes effect 90 sec
 
 func create(a *app.App) *cobra.Command {
 	var p project.Project
+	var given limitFlags
 	var like string
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create a project and its empty wallet",
+		Long: `Create a project and its empty wallet. The command prints which limits the project
+lacks, and the command that sets them; docs/limits.md says what each limit stops.`,
 		Example: `  svc project create "Acme Ltd" --limit 600 --window 1m
+  svc project create "Initech" --per-recipient 5/10m,20/24h --daily-credits 5000000
   svc project create "Acme Trial" --id acme-trial --trial --allow 0771234567 --allow 0717654321
   svc project create "Globex" --like acme`,
 	}
@@ -234,10 +238,11 @@ func create(a *app.App) *cobra.Command {
 	flags.StringVar(&p.ID, "id", "", "project ID, 3 to 32 of a-z, 0-9 and - (default: a random one)")
 	flags.IntVar(&p.Limit.Requests, "limit", 600, "requests per window, in each environment")
 	flags.DurationVar(&p.Limit.Window, "window", time.Minute, "window of the limit, in whole seconds")
-	flags.StringVar(&like, "like", "", "the project whose limit, trial and integrations the new project gets; other flags come first")
+	flags.StringVar(&like, "like", "", "the project whose limits, trial and integrations the new project gets; other flags come first")
 	flags.BoolVar(&p.Trial, "trial", false, "send SMS to the allowed destinations only")
 	flags.StringArrayVar(&p.TrialDestinations, "allow", nil, "a destination that the trial allows (repeat for more)")
-	return a.Command(cmd, func(args []string) error {
+	given.add(flags)
+	return a.Command(cmd, func(args []string) (err error) {
 		p.Name = args[0]
 		if len(p.TrialDestinations) > 0 && !p.Trial {
 			return app.Usagef("--allow goes with --trial")
@@ -245,7 +250,8 @@ func create(a *app.App) *cobra.Command {
 		if p.Trial && len(p.TrialDestinations) == 0 {
 			return app.Usagef("--trial needs --allow: a trial without destinations can send nothing")
 		}
-		return nil
+		p.Limits, err = given.parse()
+		return err
 	}, func(ctx context.Context, s *app.Stack) error {
 		if like != "" {
 			return createLike(ctx, s, p, like, flags.Changed)
@@ -268,26 +274,30 @@ func createLike(ctx context.Context, s *app.Stack, p project.Project, like strin
 	}
 	t, given := transferOf(rec), settingsOf(p)
 	t.ID, t.Name, t.Paused = given.ID, given.Name, false
-	if changed("limit") {
-		t.LimitRequests = given.LimitRequests
-	}
-	if changed("window") {
-		t.LimitSeconds = given.LimitSeconds
-	}
-	if changed("trial") {
-		t.Trial, t.TrialDestinations = given.Trial, given.TrialDestinations
+	for flag, set := range map[string]func(){
+		"limit":         func() { t.LimitRequests = given.LimitRequests },
+		"window":        func() { t.LimitSeconds = given.LimitSeconds },
+		"trial":         func() { t.Trial, t.TrialDestinations = given.Trial, given.TrialDestinations },
+		"per-recipient": func() { t.PerRecipient = given.PerRecipient },
+		"daily-credits": func() { t.DailyCredits = given.DailyCredits },
+		"daily-units":   func() { t.DailyUnits = given.DailyUnits },
+	} {
+		if changed(flag) {
+			set()
+		}
 	}
 	return t.create(ctx, s)
 }
 
-// createProject creates a project and its empty wallet.
-func createProject(ctx context.Context, s *app.Stack, p project.Project) (project.Project, error) {
-	created, err := s.Projects.CreateProject(ctx, p)
+// createProject creates a project with its integrations and its empty wallet, and prints which limits it lacks.
+func createProject(ctx context.Context, s *app.Stack, p project.Project, all ...project.Integration) (project.Project, error) {
+	created, err := s.Projects.CreateProject(ctx, p, all...)
 	if err != nil {
 		return created, err
 	}
 	if err := s.Credits.CreateWallet(ctx, created.ID); err != nil {
 		return created, fmt.Errorf("the project %s exists, its wallet does not (a grant creates the wallet): %w", created.ID, err)
 	}
+	noteUnlimited(s, created)
 	return created, nil
 }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -90,20 +89,27 @@ func readTransfer(s *app.Stack, file string) (t transfer, err error) {
 	return t, nil
 }
 
-// create creates the project with its integrations. An integration without a stored secret is inactive.
+// create creates the project with its integrations, all or nothing. An integration without a stored secret is inactive.
 func (t transfer) create(ctx context.Context, s *app.Stack) error {
+	t.ID = cmp.Or(t.ID, project.NewID())
 	p, err := t.project()
 	if err != nil {
 		return err
 	}
-	created, err := createProject(ctx, s, p)
-	if err != nil {
-		return err
-	}
-	for _, i := range t.Integrations {
-		if err := addIntegration(ctx, s, created.ID, i); err != nil {
+	for n := range t.Integrations {
+		i := &t.Integrations[n]
+		view, err := catalog.ViewOf(ctx, s, t.ID, *i)
+		if err != nil {
 			return err
 		}
+		if i.Active && view.Incomplete != "" {
+			i.Active = false
+			s.Note("%s is imported inactive: %s", project.IntegrationID(i.Environment, i.Kind, i.Vendor), view.Incomplete)
+		}
+	}
+	created, err := createProject(ctx, s, p, t.Integrations...)
+	if err != nil {
+		return err
 	}
 	rec, err := s.Load(ctx, created.ID)
 	if err != nil {
@@ -118,21 +124,4 @@ func (t transfer) create(ctx context.Context, s *app.Stack) error {
 		Integrations []catalog.View `json:"integrations"`
 	}{viewOf(created), views}
 	return s.Print(view, app.Table{Rows: append(view.rows(), []string{"Integrations", strconv.Itoa(len(views))})})
-}
-
-// addIntegration stores one integration, inactive where the integration is incomplete.
-func addIntegration(ctx context.Context, s *app.Stack, projectID string, i project.Integration) error {
-	view, err := catalog.ViewOf(ctx, s, projectID, i)
-	if err != nil {
-		return err
-	}
-	id := project.IntegrationID(i.Environment, i.Kind, i.Vendor)
-	if i.Active && view.Incomplete != "" {
-		i.Active = false
-		s.Note("%s is imported inactive: %s", id, view.Incomplete)
-	}
-	if err := s.Projects.PutIntegration(ctx, projectID, i); err != nil {
-		return fmt.Errorf("the project %s exists, its integration %s does not: %w", projectID, id, err)
-	}
-	return nil
 }

@@ -39,7 +39,13 @@ func run(ctx context.Context, s *app.Stack) error {
 	}
 	var done []protected
 	t := app.Table{Header: []string{"TABLE", "DELETION PROTECTION", "RECOVERY"}}
-	for _, short := range []string{"projects", "wallets", "ledger", "movements", "resolutions"} { // the tables that outlive the stack
+	tables := []string{"projects", "wallets", "ledger", "movements", "resolutions"} // the tables that outlive the stack
+	for _, short := range tables {                                                  // before the first write
+		if _, err := s.DB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: new(s.Table(short))}); err != nil {
+			return fmt.Errorf("protect %s: %w", s.Table(short), err)
+		}
+	}
+	for _, short := range tables {
 		p := protected{Table: s.Table(short)}
 		if err := p.protect(ctx, s); err != nil {
 			return fmt.Errorf("protect %s: %w", p.Table, err)

@@ -2,6 +2,7 @@ package secrets
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"svcapi/cmd/svc/app"
+	"svcapi/shared/secret"
 )
 
 func rekey(a *app.App) *cobra.Command {
@@ -65,13 +67,11 @@ func runRekey(ctx context.Context, s *app.Stack) error {
 // stackKey returns the KMS key of the deployed stack, empty for the key of AWS, after a check that the functions can
 // read that key and that new secrets get the key.
 func stackKey(ctx context.Context, s *app.Stack) (key string, err error) {
-	stack, err := app.DescribeStack(ctx, s.AWS, s.StackName())
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("read the stack %s: %w", s.StackName(), err)
-	case stack == nil:
-		return "", fmt.Errorf("there is no stack %s (--stack names another)", s.StackName())
-	case strings.HasSuffix(string(stack.StackStatus), "_IN_PROGRESS"):
+	stack, err := s.DeployedStack(ctx)
+	if err != nil {
+		return "", err
+	}
+	if strings.HasSuffix(string(stack.StackStatus), "_IN_PROGRESS") {
 		return "", fmt.Errorf("%w: the stack is %s, and its functions may not read the key yet", app.ErrRefused, stack.StackStatus)
 	}
 	for _, p := range stack.Parameters {
@@ -112,25 +112,25 @@ func listSecrets(ctx context.Context, s *app.Stack) (all []types.SecretListEntry
 
 // encrypt writes the value of a secret again with the key, and returns what was done. UpdateSecret with a key and no
 // value would keep the version readable with the old key, and leave a version alone that the caller may not encrypt.
+// Where another operator writes the secret meanwhile, encrypt begins again.
 func encrypt(ctx context.Context, s *app.Stack, entry types.SecretListEntry, key string) (done string, err error) {
-	versions, err := s.Vault.ListSecretVersionIds(ctx, &secretsmanager.ListSecretVersionIdsInput{SecretId: entry.ARN})
-	if err != nil {
-		return "", err
-	}
-	current := slices.IndexFunc(versions.Versions, func(v types.SecretVersionsListEntry) bool {
-		return slices.Contains(v.VersionStages, "AWSCURRENT")
-	})
+	current, token, err := secret.Next(ctx, s.Vault, aws.ToString(entry.ARN))
 	switch {
-	case isKey(aws.ToString(entry.KmsKeyId), key) && current >= 0 && under(versions.Versions[current].KmsKeyIds, key):
+	case err != nil:
+		return "", err
+	case isKey(aws.ToString(entry.KmsKeyId), key) && under(current.KmsKeyIds, key):
 		return "it has the key already", nil
 	case s.DryRun:
 		return "it would be encrypted again", nil
 	}
-	value, err := s.Vault.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: entry.ARN})
+	value, err := s.Vault.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: entry.ARN, VersionId: current.VersionId})
 	if err == nil {
 		_, err = s.Vault.UpdateSecret(ctx, &secretsmanager.UpdateSecretInput{
-			SecretId: entry.ARN, KmsKeyId: &key, SecretString: value.SecretString,
+			SecretId: entry.ARN, KmsKeyId: &key, SecretString: value.SecretString, ClientRequestToken: &token,
 		})
+	}
+	if _, overtaken := errors.AsType[*types.ResourceExistsException](err); overtaken {
+		return encrypt(ctx, s, entry, key)
 	}
 	return "it was encrypted again", err
 }

@@ -185,7 +185,7 @@ func (s *stage) accounts(owner string) error {
 		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
 	}), s.name)
 	for _, v := range accounts {
-		if err := vault.Put(context.Background(), v.kind, owner, project.Development, v.vendor, v.fields); err != nil {
+		if err := vault.Put(context.Background(), v.kind, owner, secret.Change{Environment: project.Development, Vendor: v.vendor, After: v.fields}); err != nil {
 			return err
 		}
 	}
