@@ -14,7 +14,7 @@ import botocore.parsers
 from account import Account, cut
 
 STACK = "svc-smoke"
-KEPT = [f"{STACK}-{name}" for name in ("ledger", "projects", "wallets")]
+KEPT = [f"{STACK}-{name}" for name in ("ledger", "movements", "projects", "resolutions", "wallets")]
 TABLES = sorted(KEPT + [f"{STACK}-rates", f"{STACK}-transient"])
 
 
@@ -104,8 +104,8 @@ def life(emulator, template):
     want("versions of the SMS function", emulator.versions("Sms"), 1)
 
     code, tables, errors = emulator.operate("protect")
-    want("svc protect", (code, [t["deletion_protection"] for t in tables or []], errors), (0, ["switched on"] * 3, ""))
-    want("svc protect again", [t["deletion_protection"] for t in emulator.operate("protect")[1]], ["was on"] * 3)
+    want("svc protect", (code, [t["deletion_protection"] for t in tables or []], errors), (0, ["switched on"] * len(KEPT), ""))
+    want("svc protect again", [t["deletion_protection"] for t in emulator.operate("protect")[1]], ["was on"] * len(KEPT))
     for name in KEPT:
         try:
             emulator.client("dynamodb").delete_table(TableName=name)

@@ -200,13 +200,13 @@ def restore(machine, template):
         return account, out
 
     account, out = run()
-    want("svc protect waits", out.count("ContinuousBackupsUnavailableException"), 3)
+    want("svc protect waits", out.count("ContinuousBackupsUnavailableException"), len(KEPT))
     db = account.client("dynamodb")
-    want("tables", sorted(db.list_tables()["TableNames"]), [f"svc-prod-{t}" for t in ("ledger", "projects", "rates", "transient", "wallets")])
+    want("tables", sorted(db.list_tables()["TableNames"]), sorted([*KEPT, "svc-prod-rates", "svc-prod-transient"]))
     want("backups", db.list_backups()["BackupSummaries"], [])
-    for name in ("ledger", "projects", "wallets"):
-        table = db.describe_table(TableName=f"svc-prod-{name}")["Table"]
-        recovery = db.describe_continuous_backups(TableName=f"svc-prod-{name}")["ContinuousBackupsDescription"]
+    for name in KEPT:
+        table = db.describe_table(TableName=name)["Table"]
+        recovery = db.describe_continuous_backups(TableName=name)["ContinuousBackupsDescription"]
         tags = [tag["Key"] for tag in db.list_tags_of_resource(ResourceArn=table["TableArn"])["Tags"]]
         got = table["DeletionProtectionEnabled"], recovery["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"], tags
         want(name, got, (True, "ENABLED", ["service", "stage"]))
@@ -225,7 +225,7 @@ def tables(account):
     return sorted(account.client("dynamodb").list_tables()["TableNames"])
 
 
-KEPT = [f"svc-prod-{name}" for name in ("ledger", "projects", "wallets")]
+KEPT = [f"svc-prod-{name}" for name in ("ledger", "movements", "projects", "resolutions", "wallets")]
 
 
 def uninstall(machine, template):
@@ -238,7 +238,7 @@ def uninstall(machine, template):
     machine.follow(account, "uninstall", "1. Delete the stack")
     want("tables", tables(account), KEPT)
     machine.follow(account, "uninstall", "Deploy again")
-    want("tables", len(tables(account)), 5)
+    want("tables", len(tables(account)), len(KEPT) + 2)
     balance = machine.shell("svc credit balance acme --stage prod --output json", machine.folder, account.environment())
     want("credits", json.loads(balance)["balance"], 1000000)
     machine.follow(account, "uninstall", "1. Delete the stack")
@@ -347,7 +347,7 @@ def deploy(machine, template):
     """docs/deploy.md: the first deployment, and the settings of the sections."""
     account = Account(template)
     machine.follow(account, "deploy", "Deploy in ten minutes", {"--template-file template.yaml": "--template-file .aws-sam/build/template.yaml"})
-    want("tables", len(tables(account)), 5)
+    want("tables", len(tables(account)), len(KEPT) + 2)
     machine.follow(account, "deploy", "Host name")
     account = prepared(template, "prod")
     project(machine, account, "prod")

@@ -263,17 +263,17 @@ func TestProtect(t *testing.T) {
 	call{args: "protect --stage " + p.stage, exit: app.ExitFailed, errs: []string{"protect svc-" + p.stage + "-ledger: "}}.run(t)
 	call{args: "protect --dry-run --stage " + p.stage, out: []string{"change the table svc-" + p.stage + "-projects"}}.run(t)
 	wait := []string{"svc-" + p.stage + "-projects: .*the next attempt is in 1s"}
-	call{args: "protect --stage " + p.stage, out: []string{"(.*switched on +switched on\n){3}$"}, errs: wait}.run(t)
-	call{args: "protect --stage " + p.stage, out: []string{"(.*was on +was on\n){3}$"}}.run(t)
-	if len(recovery) != 3 {
+	call{args: "protect --stage " + p.stage, out: []string{"(.*switched on +switched on\n){5}$"}, errs: wait}.run(t)
+	call{args: "protect --stage " + p.stage, out: []string{"(.*was on +was on\n){5}$"}}.run(t)
+	if len(recovery) != 5 {
 		t.Errorf("recovery of %v", recovery)
 	}
 	s := p.stack()
 	if _, err := s.DB.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: aws.String(s.Table("ledger"))}); err == nil {
 		t.Error("a protected table was deleted")
 	}
-	for _, short := range []string{"projects", "wallets", "ledger"} { // so that the fixture can delete them
-		_, err := s.DB.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{TableName: aws.String(s.Table(short)), DeletionProtectionEnabled: aws.Bool(false)})
+	for name := range recovery { // so that the fixture can delete them
+		_, err := s.DB.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{TableName: &name, DeletionProtectionEnabled: aws.Bool(false)})
 		p.must(err)
 	}
 	call{args: "protect --stage nowhere", exit: app.ExitFailed, errs: []string{"svc-nowhere-projects", "do not exist"}}.run(t)

@@ -99,8 +99,7 @@ func counting(t *testing.T, decide func(*faultproxy.Request) faultproxy.Fault) (
 		c.mu.Unlock()
 		return decide(r)
 	})
-	names := credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}
-	return credit.NewStore(client, names), credit.NewStore(enginetest.ClientOf(proxy.URL("test")), names), c
+	return credit.NewStore(client, tables.Tables), credit.NewStore(enginetest.ClientOf(proxy.URL("test")), tables.Tables), c
 }
 
 // reserveMore leaves reservations of so many requests that died, before or after they captured.

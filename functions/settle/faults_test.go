@@ -132,7 +132,7 @@ func newPool(t *testing.T) *pool {
 	})
 	for range lanes {
 		client, tables := enginetest.Client(t)
-		p.lanes = append(p.lanes, &lane{client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}})
+		p.lanes = append(p.lanes, &lane{client, tables.Tables})
 	}
 	return p
 }

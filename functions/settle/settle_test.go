@@ -23,7 +23,7 @@ import (
 // copy can arrive, and that younger ones stay.
 func TestAges(t *testing.T) {
 	client, tables := enginetest.Client(t)
-	store := credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger})
+	store := credit.NewStore(client, tables.Tables)
 	now := time.Now().Truncate(time.Microsecond) // as keys hold it: the ages are exact
 	for i, test := range []struct {
 		name    string
@@ -108,7 +108,7 @@ func wallet(project string) map[string]types.AttributeValue {
 // cannot be read is named and does not keep the others from being settled.
 func TestHandle(t *testing.T) {
 	client, tables := enginetest.Client(t)
-	store := credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger})
+	store := credit.NewStore(client, tables.Tables)
 	now := time.Now()
 	for i := range 40 {
 		prepare(t, store, fmt.Sprintf("p%d", i), now.Add(-time.Hour), "reserve")
@@ -152,7 +152,7 @@ func TestHandle(t *testing.T) {
 // others from being settled.
 func TestNotSettled(t *testing.T) {
 	client, tables := enginetest.Client(t)
-	store := credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger})
+	store := credit.NewStore(client, tables.Tables)
 	now := time.Now()
 	for _, project := range []string{"a", "b", "c"} {
 		prepare(t, store, project, now.Add(-time.Hour), "reserve")
@@ -187,7 +187,7 @@ func TestNotSettled(t *testing.T) {
 func TestOutOfTime(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	var log bytes.Buffer
-	store := credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger})
+	store := credit.NewStore(client, tables.Tables)
 	settler := newSettler(store, time.Now(), time.Hour, &log)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // what a run keeps back for its log line
 	defer cancel()

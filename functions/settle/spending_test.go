@@ -158,7 +158,7 @@ func TestSpending(t *testing.T) {
 // operators moved nor by those that a request returned.
 func TestSpendingOfWallets(t *testing.T) {
 	client, tables := enginetest.Client(t)
-	store := credit.NewStore(client, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger})
+	store := credit.NewStore(client, tables.Tables)
 	now := time.Now()
 	var log bytes.Buffer
 	settler := &Settler{

@@ -81,7 +81,7 @@ func TestCreate(t *testing.T) {
 	})
 	to := Target{
 		Projects: project.NewStore(db, tables.Projects),
-		Credit:   credit.NewStore(db, credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}),
+		Credit:   credit.NewStore(db, tables.Tables),
 		Secrets:  secret.NewWriter(manager, "local"),
 		Prices:   credit.Prices{credit.Barcode: 7},
 		Sandbox:  "http://sandbox",

@@ -276,7 +276,9 @@ func (s *Stack) data(ctx context.Context, options *Options) error {
 		return err
 	}
 	s.Store = project.NewStore(db, table["Projects"])
-	s.Credit = credit.NewStore(db, credit.Tables{Wallets: table["Wallets"], Ledger: table["Ledger"]})
+	s.Credit = credit.NewStore(db, credit.Tables{
+		Wallets: table["Wallets"], Ledger: table["Ledger"], Movements: table["Movements"], Resolutions: table["Resolutions"],
+	})
 	vault := secretsmanager.New(secretsmanager.Options{
 		Region: template.Region, BaseEndpoint: &s.SecretsURL, Credentials: db.Options().Credentials,
 	})

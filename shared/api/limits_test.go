@@ -252,7 +252,7 @@ func TestRecipientLimit(t *testing.T) {
 	if charged := before - h.balance(t); charged != 10 {
 		t.Errorf("charged %d", charged)
 	}
-	if err := h.wallet.Adjust(t.Context(), credit.Movement{Project: "acme", ID: credit.NewKey(time.Now(), "all"), Credits: -h.balance(t), Reason: "test", Actor: "test"}); err != nil {
+	if err := h.operator.Adjust(t.Context(), credit.Movement{Project: "acme", ID: credit.NewKey(time.Now(), "all"), Credits: -h.balance(t), Reason: "test", Actor: "test"}); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {

@@ -29,6 +29,7 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 // fixture is a service with one project that has 1,000 credits.
 type fixture struct {
 	*Service
+	operator       *credit.Store
 	client, secret string
 	log            bytes.Buffer
 }
@@ -44,6 +45,7 @@ func build(t *testing.T) *fixture {
 		LogPayloads: payloadsOn,
 	}
 	h.Service = New(cfg, db, telemetry.New(&h.log, telemetry.Config{Level: "INFO"}))
+	h.operator = credit.NewStore(db, tables.Tables)
 	ctx, store := t.Context(), project.NewStore(db, tables.Projects)
 	_, err := store.CreateProject(ctx, project.Project{ID: "acme", Name: "Acme", Limit: project.RateLimit{Requests: 1000, Window: 24 * time.Hour}})
 	if err == nil {
@@ -53,8 +55,8 @@ func build(t *testing.T) *fixture {
 		h.client, h.secret, err = store.IssueCredential(ctx, "acme", project.Development)
 	}
 	if err == nil {
-		err = errors.Join(h.wallet.CreateWallet(ctx, "acme"),
-			h.wallet.Grant(ctx, credit.Movement{Project: "acme", ID: credit.NewKey(time.Now(), "grant"), Credits: 1000, Reason: "test", Actor: "test"}))
+		err = errors.Join(h.operator.CreateWallet(ctx, "acme"),
+			h.operator.Grant(ctx, credit.Movement{Project: "acme", ID: credit.NewKey(time.Now(), "grant"), Credits: 1000, Reason: "test", Actor: "test"}))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ func (s *Store) Mark(ctx context.Context, r *Reservation) error {
 	timed, cancel := context.WithTimeout(ctx, s.limits.Write)
 	defer cancel()
 	r.marked = true
-	stored, err := s.put(timed, r.Wallet, newEntry(r, Sending), "")
+	stored, err := s.put(timed, newEntry(r, Sending), "")
 	switch {
 	case err == nil, stored == Sending: // an earlier attempt took effect
 		return nil
@@ -47,7 +47,7 @@ func (s *Store) Capture(ctx context.Context, r *Reservation, o Outcome) error {
 	if r.Irrevocable {
 		allowed = Sending
 	}
-	stored, err := s.put(ctx, r.Wallet, entry, allowed)
+	stored, err := s.put(ctx, entry, allowed)
 	switch {
 	case err == nil, stored == Captured: // an earlier attempt took effect
 		r.captured = true
@@ -96,6 +96,6 @@ func (s *Store) Release(ctx context.Context, r *Reservation) error {
 func (s *Store) forbidCapture(ctx context.Context, r *Reservation) error {
 	ctx, cancel := within(ctx, s.limits.Write)
 	defer cancel()
-	_, err := s.put(ctx, r.Wallet, newEntry(r, Released), "", Sending, Released)
+	_, err := s.put(ctx, newEntry(r, Released), "", Sending, Released)
 	return err
 }

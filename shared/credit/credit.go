@@ -1,5 +1,6 @@
 // Package credit keeps the money of a project: a wallet with the balance and the pending reservations,
-// and a ledger whose entries record what happened.
+// and a ledger whose entries record what happened. What operators do is recorded in tables of its own, which no
+// function may write (docs/decisions.md#operator-movements).
 //
 // A paid request reserves its credits, works, and captures the credits; work that fails releases them.
 // Each step is one conditional write that may be repeated, and the process may die between any two
@@ -50,8 +51,14 @@ type Limits struct {
 // DefaultLimits bound a request's writes. The last writes fit into the 5 seconds that the request keeps back for them.
 var DefaultLimits = Limits{Write: dynamo.WriteTimeout, Remove: time.Second, Rebalance: 2 * time.Second}
 
-// Tables names the tables of the wallets and of the ledger.
-type Tables struct{ Wallets, Ledger string }
+// Tables names the tables of the wallets and of the ledger, and those of what operators do, which functions neither read
+// nor write.
+type Tables struct{ Wallets, Ledger, Movements, Resolutions string }
+
+// NamedTables returns the tables whose names the function name derives from short names such as wallets.
+func NamedTables(name func(short string) string) Tables {
+	return Tables{name("wallets"), name("ledger"), name("movements"), name("resolutions")}
+}
 
 // Store reads and writes wallets and their ledger. A Store is safe for concurrent use.
 type Store struct {

@@ -17,8 +17,14 @@ import (
 //	         on the first shard: alert credits, where an operator set an alert; shards, the number of shards;
 //	         granted, the sum of all operators' movements, signed
 //	ledger   pk wallet#day; sk key; st state; cr credits; op; rid; env; ven; ts; by actor; why;
-//	         uncertain wallet, on uncertain entries only: the hash key of a sparse index;
-//	         res {v verdict, by actor, why, ts}, on resolved entries; of, the key of the refunded charge
+//	         uncertain wallet, on uncertain entries only: the hash key of a sparse index
+//
+// No function may write the tables of what operators do (docs/decisions.md#operator-movements). Both have the
+// attributes of the ledger, without uncertain:
+//
+//	movements    pk project; sk key; of, the key of the refunded charge
+//	resolutions  pk project; sk the key of the charge, st the verdict; and for each charge that a resolution refunds,
+//	             an entry of the refund under a key of its own, with of
 //
 // A wallet has the name of its project (shards.go names the shards of a wallet that has several).
 
@@ -28,6 +34,11 @@ func walletKey(wallet string) map[string]types.AttributeValue {
 
 func entryKey(wallet string, key Key) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"pk": dynamo.Text(partition(wallet, key.Day())), "sk": dynamo.Text(string(key))}
+}
+
+// operatorKey returns the key of an entry in the tables of what operators do.
+func operatorKey(project string, key Key) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"pk": dynamo.Text(project), "sk": dynamo.Text(string(key))}
 }
 
 // partition returns the partition key of a wallet's entries of one UTC day.
@@ -72,8 +83,8 @@ func decodePending(wallet, key string, v types.AttributeValue) (*Reservation, er
 	return &Reservation{Project: project, Wallet: wallet, Key: k, Credits: credits}, nil
 }
 
-func encodeEntry(wallet string, e Entry) map[string]types.AttributeValue {
-	item := entryKey(wallet, e.Key)
+// encodeEntry completes the key of an entry to the whole item.
+func encodeEntry(item map[string]types.AttributeValue, e Entry) map[string]types.AttributeValue {
 	item["st"] = dynamo.Text(string(e.State))
 	item["cr"] = dynamo.Number(e.Credits)
 	item["ts"] = dynamo.Text(e.At.UTC().Format(time.RFC3339Nano))
@@ -85,27 +96,9 @@ func encodeEntry(wallet string, e Entry) map[string]types.AttributeValue {
 		}
 	}
 	if e.Uncertain {
-		item["uncertain"] = dynamo.Text(wallet)
-	}
-	if e.Resolution.Verdict != unresolved {
-		item["res"] = encodeResolution(e.Resolution)
+		item["uncertain"] = dynamo.Text(e.Wallet)
 	}
 	return item
-}
-
-func encodeResolution(r Resolution) types.AttributeValue {
-	return &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{
-		"v": dynamo.Text(string(r.Verdict)), "by": dynamo.Text(r.Actor), "why": dynamo.Text(r.Reason), "ts": dynamo.Text(r.At.UTC().Format(time.RFC3339Nano)),
-	}}
-}
-
-func decodeResolution(v types.AttributeValue) (Resolution, error) {
-	m, _ := v.(*types.AttributeValueMemberM)
-	if m == nil {
-		return Resolution{}, nil
-	}
-	at, err := time.Parse(time.RFC3339Nano, dynamo.TextOf(m.Value["ts"]))
-	return Resolution{Verdict: Verdict(dynamo.TextOf(m.Value["v"])), Actor: dynamo.TextOf(m.Value["by"]), Reason: dynamo.TextOf(m.Value["why"]), At: at}, err
 }
 
 func decodeEntry(item map[string]types.AttributeValue) (Entry, error) {
@@ -122,9 +115,6 @@ func decodeEntry(item map[string]types.AttributeValue) (Entry, error) {
 	}
 	if err == nil {
 		e.At, err = time.Parse(time.RFC3339Nano, dynamo.TextOf(item["ts"]))
-	}
-	if err == nil {
-		e.Resolution, err = decodeResolution(item["res"])
 	}
 	if err != nil {
 		return Entry{}, fmt.Errorf("credit: ledger entry %s: %w", e.Key, err)

@@ -24,14 +24,17 @@ var keyEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPad
 // another reservation, because events are replayed from files.
 func NewKey(at time.Time, requestID string) Key {
 	digest := sha256.Sum256([]byte(requestID))
-	return Key(fmt.Sprintf("%0*d-%s", keyDigits, at.UnixMicro(), keyEncoding.EncodeToString(digest[:])[:keyDigest]))
+	return Key(digits(at) + "-" + keyEncoding.EncodeToString(digest[:])[:keyDigest])
 }
+
+// digits returns the begin of all keys of that time.
+func digits(at time.Time) string { return fmt.Sprintf("%0*d", keyDigits, at.UnixMicro()) }
 
 // ParseKey returns the key that a text is, or an error for a text that NewKey does not produce.
 func ParseKey(s string) (Key, error) {
-	digits, digest, ok := strings.Cut(s, "-")
-	_, err := strconv.ParseUint(digits, 10, 63)
-	if !ok || err != nil || len(digits) != keyDigits || len(digest) != keyDigest || strings.Trim(digest, "abcdefghijklmnopqrstuvwxyz234567") != "" {
+	number, digest, ok := strings.Cut(s, "-")
+	_, err := strconv.ParseUint(number, 10, 63)
+	if !ok || err != nil || len(number) != keyDigits || len(digest) != keyDigest || strings.Trim(digest, "abcdefghijklmnopqrstuvwxyz234567") != "" {
 		return "", fmt.Errorf("credit: %q is no key", s)
 	}
 	return Key(s), nil
@@ -39,8 +42,8 @@ func ParseKey(s string) (Key, error) {
 
 // Time returns when the reservation began, in UTC; the zero time for a text that is no key.
 func (k Key) Time() time.Time {
-	digits, _, _ := strings.Cut(string(k), "-")
-	micros, err := strconv.ParseInt(digits, 10, 64)
+	number, _, _ := strings.Cut(string(k), "-")
+	micros, err := strconv.ParseInt(number, 10, 64)
 	if err != nil {
 		return time.Time{}
 	}

@@ -42,9 +42,38 @@ type Entry struct {
 	Actor       string     // author of an entry that no request wrote: "settle", or an operator's ARN
 	Reason      string     // of an operator's movement
 	Uncertain   bool       // charged, although the outcome at the vendor is unknown
-	Resolution  Resolution // of a charge that was uncertain; zero: none
+	Resolution  Resolution // of a charge that was uncertain, where the method reads resolutions; zero: none
 	Refunds     Key        // the charge that a refund returns; empty where the refund names no charge
 	Wallet      string     // the wallet's item that the entry belongs to
+}
+
+// entryTable is a table of entries, by its name in template.yaml.
+type entryTable string
+
+// The tables of entries, and who writes them.
+const (
+	requests    entryTable = "Ledger"      // functions; operators only take a charge off the list of uncertain charges
+	movements   entryTable = "Movements"   // operators alone
+	resolutions entryTable = "Resolutions" // operators alone
+)
+
+// effects are the factors by which the entries of each table change the credits that the wallet should hold, by state. An
+// entry of any other state is forged, and has no effect.
+var effects = map[entryTable]map[State]int64{
+	requests:    {Sending: 0, Captured: -1, Released: 0},
+	movements:   {Granted: 1, Refunded: 1, Adjustment: 1},
+	resolutions: {Refunded: 1, State(VerdictConfirmed): 0, State(VerdictRefunded): 0},
+}
+
+// has reports whether entries of the table can have that state.
+func (t entryTable) has(state State) bool {
+	_, known := effects[t][state]
+	return known
+}
+
+// name returns the stage's name of a table of entries.
+func (t Tables) name(of entryTable) string {
+	return map[entryTable]string{requests: t.Ledger, movements: t.Movements, resolutions: t.Resolutions}[of]
 }
 
 // errRefused reports that the condition of the entry's write did not hold.
@@ -54,13 +83,13 @@ var errRefused = errors.New("the ledger entry was refused")
 func newEntry(r *Reservation, state State) Entry {
 	return Entry{
 		Key: r.Key, State: state, Credits: r.Credits, Price: r.Price,
-		RequestID: r.RequestID, Environment: r.Environment, Vendor: r.Vendor, At: time.Now(),
+		RequestID: r.RequestID, Environment: r.Environment, Vendor: r.Vendor, At: time.Now(), Wallet: r.Wallet,
 	}
 }
 
 // put writes the entry if the state of the stored entry is among those allowed; "" means no stored entry. Where DynamoDB
 // refuses the write, put returns errRefused and the stored state. put repeats the write until ctx ends.
-func (s *Store) put(ctx context.Context, wallet string, e Entry, allowed ...State) (stored State, err error) {
+func (s *Store) put(ctx context.Context, e Entry, allowed ...State) (stored State, err error) {
 	conditions, values := make([]string, len(allowed)), map[string]types.AttributeValue{}
 	for i, state := range allowed {
 		conditions[i] = "attribute_not_exists(pk)"
@@ -74,7 +103,7 @@ func (s *Store) put(ctx context.Context, wallet string, e Entry, allowed ...Stat
 	}
 	_, _, err = dynamo.Write(ctx, s.client.PutItem, &dynamodb.PutItemInput{
 		TableName:                           &s.tables.Ledger,
-		Item:                                encodeEntry(wallet, e),
+		Item:                                encodeEntry(entryKey(e.Wallet, e.Key), e),
 		ConditionExpression:                 aws.String(strings.Join(conditions, " OR ")),
 		ExpressionAttributeValues:           values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
@@ -85,13 +114,9 @@ func (s *Store) put(ctx context.Context, wallet string, e Entry, allowed ...Stat
 	return "", err
 }
 
-// entry reads one entry, and returns nil where the ledger has no such entry.
-func (s *Store) entry(ctx context.Context, wallet string, key Key) (*Entry, error) {
-	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName:      &s.tables.Ledger,
-		Key:            entryKey(wallet, key),
-		ConsistentRead: aws.Bool(true),
-	})
+// entry reads one entry, and returns nil where the table has no such entry.
+func (s *Store) entry(ctx context.Context, table string, key map[string]types.AttributeValue) (*Entry, error) {
+	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: key, ConsistentRead: aws.Bool(true)})
 	if err != nil || out.Item == nil {
 		return nil, err
 	}
@@ -139,25 +164,70 @@ func (s *Store) batchGet(ctx context.Context, table string, read types.KeysAndAt
 	}
 }
 
-// charge returns the captured entry of a project under that key, in any shard, or nil where there is none. Other
-// shards may hold released entries of that key: those of late copies that arrived after another shard had taken over.
+// charge returns the captured entry of a project under that key, in any shard, with its resolution, or nil where there is
+// none. Other shards may hold released entries of that key: those of late copies that arrived after another shard had taken
+// over.
 func (s *Store) charge(ctx context.Context, project string, key Key) (*Entry, error) {
 	wallets, err := s.wallets(ctx, project)
 	if err != nil {
 		return nil, err
 	}
 	for _, wallet := range wallets {
-		e, err := s.entry(ctx, wallet, key)
-		if err != nil || e != nil && e.State == Captured {
+		e, err := s.entry(ctx, s.tables.Ledger, entryKey(wallet, key))
+		if err != nil {
+			return nil, err
+		}
+		if e != nil && e.State == Captured {
+			// The resolution is read second: one transaction writes it and makes the charge certain.
+			r, err := s.entry(ctx, s.tables.Resolutions, operatorKey(project, key))
+			if r != nil {
+				e.resolve(*r)
+			}
 			return e, err
 		}
 	}
 	return nil, nil
 }
 
-// Entries returns a project's ledger entries of one UTC day (2006-01-02), oldest first.
+// Entries returns a project's entries of one UTC day (2006-01-02) in all tables, oldest first. Entries omits forged entries,
+// which Verify reports.
 func (s *Store) Entries(ctx context.Context, project, day string) ([]Entry, error) {
-	return s.queries(ctx, project, func(wallet string) *dynamodb.QueryInput { return partitionQuery(partition(wallet, day)) })
+	read, err := s.queries(ctx, project, func(wallet string) *dynamodb.QueryInput { return partitionQuery(partition(wallet, day)) })
+	if err != nil {
+		return nil, err
+	}
+	entries := slices.DeleteFunc(read, func(e Entry) bool { return !requests.has(e.State) })
+	from, err := time.Parse(time.DateOnly, day)
+	if err != nil {
+		return nil, fmt.Errorf("credit: %w", err)
+	}
+	resolved := map[Key]Entry{}
+	for _, of := range []entryTable{movements, resolutions} {
+		in := partitionQuery(project)
+		*in.KeyConditionExpression += " AND sk BETWEEN :from AND :to"
+		in.ExpressionAttributeValues[":from"] = dynamo.Text(digits(from))
+		in.ExpressionAttributeValues[":to"] = dynamo.Text(digits(from.AddDate(0, 0, 1)))
+		err := s.query(ctx, of, in, func(item dynamo.Item) error {
+			e, err := decodeEntry(item)
+			switch {
+			case e.verdict() != unresolved && of == resolutions:
+				resolved[e.Key] = e
+			case of.has(e.State):
+				entries = append(entries, e)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for i, e := range entries {
+		if r, known := resolved[e.Key]; known && e.State == Captured {
+			entries[i].resolve(r)
+		}
+	}
+	slices.SortStableFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Key, b.Key) })
+	return entries, nil
 }
 
 // partitionQuery returns the query for all entries of one partition.
@@ -189,7 +259,7 @@ func (s *Store) queries(ctx context.Context, project string, of func(wallet stri
 	}
 	var entries []Entry
 	for _, wallet := range wallets {
-		err := s.query(ctx, of(wallet), func(item dynamo.Item) error {
+		err := s.query(ctx, requests, of(wallet), func(item dynamo.Item) error {
 			e, err := decodeEntry(item)
 			entries = append(entries, e)
 			return err
@@ -202,9 +272,9 @@ func (s *Store) queries(ctx context.Context, project string, of func(wallet stri
 	return entries, nil
 }
 
-// query calls visit for each ledger item that a query finds.
-func (s *Store) query(ctx context.Context, in *dynamodb.QueryInput, visit func(dynamo.Item) error) error {
-	in.TableName = &s.tables.Ledger
+// query calls visit for each item that a query of a table of entries finds.
+func (s *Store) query(ctx context.Context, of entryTable, in *dynamodb.QueryInput, visit func(dynamo.Item) error) error {
+	in.TableName = aws.String(s.tables.name(of))
 	for pages := dynamodb.NewQueryPaginator(s.client, in); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

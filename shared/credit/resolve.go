@@ -58,13 +58,9 @@ func (s *Store) Resolve(ctx context.Context, project string, key Key, r Resoluti
 	if done, err := entry.resolved(key, r.Verdict); done || err != nil {
 		return entry, err
 	}
-	write := s.confirm
-	if r.Verdict == VerdictRefunded {
-		write = s.refund
-	}
 	// The stored entry decides, and not the result of the write: an attempt without a response may have taken effect,
 	// and another operator may have been first.
-	failed := write(ctx, *entry, r)
+	failed := s.writeResolution(ctx, *entry, r)
 	if entry, err = s.charge(ctx, project, key); err != nil {
 		return nil, fmt.Errorf("credit: resolve: %w", errors.Join(failed, err))
 	}
@@ -87,52 +83,46 @@ func (e *Entry) resolved(key Key, want Verdict) (bool, error) {
 	return true, nil
 }
 
-// resolutionUpdate returns the update of the charge's entry. The update takes the entry out of the sparse index and
-// takes effect once, because it removes the attribute that its condition needs.
-func (s *Store) resolutionUpdate(e Entry, r Resolution) types.Update {
-	return types.Update{
-		TableName:           &s.tables.Ledger,
-		Key:                 entryKey(e.Wallet, e.Key),
-		UpdateExpression:    aws.String("SET res = :r REMOVE uncertain"),
-		ConditionExpression: aws.String("uncertain = :p AND cr = :c"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":r": encodeResolution(r), ":p": dynamo.Text(e.Wallet), ":c": dynamo.Number(e.Credits),
-		},
+// verdict returns the verdict that an entry of the table of resolutions records; a refund there records none.
+func (e *Entry) verdict() Verdict {
+	if v := Verdict(e.State); v == VerdictConfirmed || v == VerdictRefunded {
+		return v
 	}
+	return unresolved
 }
 
-// confirm resolves the entry and leaves the charge.
-func (s *Store) confirm(ctx context.Context, e Entry, r Resolution) error {
-	u := s.resolutionUpdate(e, r)
-	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: u.TableName, Key: u.Key, UpdateExpression: u.UpdateExpression,
-		ConditionExpression: u.ConditionExpression, ExpressionAttributeValues: u.ExpressionAttributeValues,
-	})
-	return err
+// resolve adds its resolution to a charge.
+func (e *Entry) resolve(r Entry) {
+	e.Uncertain, e.Resolution = false, Resolution{r.verdict(), r.Reason, r.Actor, r.At}
 }
 
-// refund resolves the entry, adds the credits to the wallet and writes the refund's own entry, all or nothing.
-func (s *Store) refund(ctx context.Context, e Entry, r Resolution) error {
+// writeResolution resolves the charge, all or nothing. The update of the charge's entry takes the entry out of the sparse
+// index, and takes effect once, because the update removes the attribute that its condition needs. The resolution's entry
+// has the key of the charge, so that a charge has one resolution, also where a function has written the charge again. A
+// refund adds the credits to the wallet, by an entry of its own.
+func (s *Store) writeResolution(ctx context.Context, e Entry, r Resolution) error {
 	project := projectOf(e.Wallet)
-	back := Entry{
-		Key: NewKey(r.At, "refund "+string(e.Key)), State: Refunded, Credits: e.Credits, Price: e.Price,
-		RequestID: e.RequestID, Environment: e.Environment, Vendor: e.Vendor,
-		At: r.At, Actor: r.Actor, Reason: r.Reason, Refunds: e.Key,
+	entry := Entry{Key: e.Key, State: State(r.Verdict), Credits: e.Credits, At: r.At, Actor: r.Actor, Reason: r.Reason}
+	writes := []types.TransactWriteItem{
+		{Update: &types.Update{
+			TableName:           &s.tables.Ledger,
+			Key:                 entryKey(e.Wallet, e.Key),
+			UpdateExpression:    aws.String("REMOVE uncertain"),
+			ConditionExpression: aws.String("uncertain = :p AND cr = :c"),
+			ExpressionAttributeValues: map[string]types.AttributeValue{
+				":p": dynamo.Text(e.Wallet), ":c": dynamo.Number(e.Credits),
+			},
+		}},
+		s.operatorPut(resolutions, project, entry),
 	}
-	charge := s.resolutionUpdate(e, r)
-	_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
-		TransactItems: []types.TransactWriteItem{
-			{Update: &charge},
-			{Put: &types.Put{
-				TableName:           &s.tables.Ledger,
-				Item:                encodeEntry(project, back),
-				ConditionExpression: aws.String("attribute_not_exists(pk)"),
-			}},
-			{Update: s.creditUpdate(project, e.Credits)},
-		},
-	})
-	if reasons := cancellationReasons(err); len(reasons) == 3 && conditionFailed(reasons[2]) {
-		return walletRefused(project, Refunded, e.Credits, reasons[2])
+	if r.Verdict == VerdictRefunded {
+		entry.Key, entry.State, entry.Refunds = NewKey(r.At, "refund "+string(e.Key)), Refunded, e.Key
+		entry.Price, entry.RequestID, entry.Environment, entry.Vendor = e.Price, e.RequestID, e.Environment, e.Vendor
+		writes = append(writes, s.operatorPut(resolutions, project, entry), types.TransactWriteItem{Update: s.creditUpdate(project, e.Credits)})
+	}
+	_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: writes})
+	if reasons := cancellationReasons(err); len(reasons) == 4 && conditionFailed(reasons[3]) {
+		return walletRefused(project, Refunded, e.Credits, reasons[3])
 	}
 	return err
 }

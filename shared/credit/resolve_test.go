@@ -103,10 +103,18 @@ func TestResolve(t *testing.T) {
 				}
 				charge.want(t, c.first, "anne")
 			}
-			if _, err := charge.Resolve(t.Context(), "p", charge.key, by("ben", c.other)); !errors.Is(err, credit.ErrResolved) {
-				t.Errorf("%v, want ErrResolved", err)
+			again := func() {
+				if _, err := charge.Resolve(t.Context(), "p", charge.key, by("ben", c.other)); !errors.Is(err, credit.ErrResolved) {
+					t.Errorf("%v, want ErrResolved", err)
+				}
 			}
+			again()
 			charge.want(t, c.first, "anne")
+			// A function that was taken over lists the charge again: its resolution stays the only one.
+			charge.change(charge.names.Ledger, dynamo.Item{"pk": dynamo.Text("p#" + charge.key.Day()), "sk": dynamo.Text(string(charge.key))},
+				"SET uncertain = :v", dynamo.Item{":v": dynamo.Text("p")})
+			again()
+			wantBalance(t, charge.Store, map[credit.Verdict]int64{credit.VerdictConfirmed: granted - smsPrice, credit.VerdictRefunded: granted}[c.first])
 		})
 	}
 }

@@ -194,7 +194,7 @@ func (s *Store) settle(ctx context.Context, r *Reservation, stored dynamo.Item, 
 			end.State, end.Uncertain, end.At = Captured, true, newEntry(r, Captured).At
 		}
 		end.Actor = settler
-		stored, err := s.put(ctx, r.Wallet, end, before)
+		stored, err := s.put(ctx, end, before)
 		switch {
 		case err == nil:
 			entry = &end

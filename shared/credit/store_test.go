@@ -34,7 +34,7 @@ type fixture struct {
 func newFixture(t testing.TB, shards int, balance int64) *fixture {
 	t.Helper()
 	client, tables := enginetest.Client(t)
-	names := credit.Tables{Wallets: tables.Wallets, Ledger: tables.Ledger}
+	names := tables.Tables
 	f := &fixture{credit.NewStore(client, names), t, client, names}
 	f.project("p", shards, balance)
 	return f
@@ -78,6 +78,15 @@ func movementOf(project string, at time.Time, name string, credits int64) credit
 func (f *fixture) put(table string, item dynamo.Item) {
 	f.t.Helper()
 	_, err := f.client.PutItem(f.t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: item})
+	f.must(err)
+}
+
+// change updates an item past the store.
+func (f *fixture) change(table string, key dynamo.Item, expression string, values dynamo.Item) {
+	f.t.Helper()
+	_, err := f.client.UpdateItem(f.t.Context(), &dynamodb.UpdateItemInput{
+		TableName: &table, Key: key, UpdateExpression: &expression, ExpressionAttributeValues: values,
+	})
 	f.must(err)
 }
 

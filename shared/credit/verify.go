@@ -27,8 +27,9 @@ const (
 	Misplaced   Damage = "misplaced"   // an entry that is stored under another day than its own
 	Overpaid    Damage = "overpaid"    // refunds of a charge that does not exist, or of more than was charged
 	Repeated    Damage = "repeated"    // a request that was charged in more than one shard
-	Mismatched  Damage = "mismatched"  // an entry that charged another amount than was reserved
-	Unexplained Damage = "unexplained" // an entry without its author, or with a resolution that its state excludes
+	Mismatched  Damage = "mismatched"  // an entry that charged another amount than was reserved, or resolved
+	Unexplained Damage = "unexplained" // an entry without its author, or a resolution of a charge that excludes it
+	Forged      Damage = "forged"      // an entry in a table that has none of its state, or a refund without its resolution
 	Stuck       Damage = "stuck"       // a reservation or a mark that the settler should have finished
 	Busy        Damage = "busy"        // the wallet changed during all reads: verify the project again
 )
@@ -54,11 +55,16 @@ const stuckAfter = 30 * time.Minute
 type account struct {
 	shards     map[string]int64 // balance of each shard of the wallet
 	unread     bool             // a balance that is no number
+	beyond     bool             // an amount or a sum that no wallet has
 	partitions map[string]bool  // of the ledger, by hash key
-	sum        int64            // the credits that the ledger adds less those that it charges
-	entries    map[place]Entry  // entries of pending keys and of refunded charges
+	sum        int64            // the credits that the entries add less those that they charge
+	granted    int64            // the credits that the shards of the wallet count as moved by operators
+	moved      int64            // the credits that operators moved
+	entries    map[place]Entry  // entries of pending keys
 	pending    map[place]int64  // reserved
 	refunds    map[Key]int64    // refunded credits by the charge that the refunds name
+	returned   map[Key]int64    // refunded credits by the charge whose resolution refunds them
+	resolved   map[Key]Entry    // resolutions by their charge
 	captured   map[Key]int64    // charges
 	marks      map[place]Entry  // in state sending
 	found      map[Finding]bool // findings of this pass
@@ -71,9 +77,9 @@ type place struct {
 }
 
 // Verify recomputes every wallet from the ledger: balance + pending without a capture + captures − refunds −
-// adjustments = grants, and checks each wallet, reservation and entry. Verify reads both tables completely and changes
-// nothing. Verify reads a project again that changed during the read. Verify calls progress, which may be nil, with the
-// number of items that have been read.
+// adjustments = grants, and checks each wallet, reservation and entry. What operators did counts in the tables of operators
+// alone, which no function may write. Verify reads all four tables completely and changes nothing. Verify reads a project
+// again that changed during the read. Verify calls progress, which may be nil, with the number of items that have been read.
 func (s *Store) Verify(ctx context.Context, progress func(items int)) (*Verified, error) {
 	accounts := map[string]*account{}
 	of := func(project string) *account {
@@ -97,14 +103,16 @@ func (s *Store) Verify(ctx context.Context, progress func(items int)) (*Verified
 	if err != nil {
 		return nil, err
 	}
-	err = s.scan(ctx, s.tables.Ledger, func(item dynamo.Item) {
-		result.Entries++
-		wallet, day := walletOf(item)
-		of(projectOf(wallet)).addEntry(wallet, day, item)
-		read()
-	})
-	if err != nil {
-		return nil, err
+	for _, from := range entryTables {
+		err = s.scan(ctx, s.tables.name(from), func(item dynamo.Item) {
+			result.Entries++
+			wallet, _ := walletOf(item)
+			of(projectOf(wallet)).addEntry(from, item)
+			read()
+		})
+		if err != nil {
+			return nil, err
+		}
 	}
 	now := time.Now()
 	for _, project := range slices.Sorted(maps.Keys(accounts)) {
@@ -148,14 +156,19 @@ func (s *Store) verifyAgain(ctx context.Context, project string, seen *account) 
 		for wallet, item := range start {
 			a.addWallet(wallet, item)
 		}
-		for pk := range seen.until(time.Now(), append(slices.Collect(maps.Keys(start)), project)) {
-			err := s.query(ctx, partitionQuery(pk), func(item dynamo.Item) error {
-				wallet, day := walletOf(item)
-				a.addEntry(wallet, day, item)
-				return nil
-			})
-			if err != nil {
-				return nil, err
+		for _, from := range entryTables {
+			partitions := map[string]bool{project: true}
+			if from == requests {
+				partitions = seen.until(time.Now(), append(slices.Collect(maps.Keys(start)), project))
+			}
+			for pk := range partitions {
+				err := s.query(ctx, from, partitionQuery(pk), func(item dynamo.Item) error {
+					a.addEntry(from, item)
+					return nil
+				})
+				if err != nil {
+					return nil, err
+				}
 			}
 		}
 		end, err := s.shardItems(ctx, project, wallets...)
@@ -200,6 +213,7 @@ func newAccount() *account {
 	return &account{
 		shards: map[string]int64{}, partitions: map[string]bool{}, entries: map[place]Entry{}, pending: map[place]int64{},
 		refunds: map[Key]int64{}, captured: map[Key]int64{}, marks: map[place]Entry{}, found: map[Finding]bool{},
+		returned: map[Key]int64{}, resolved: map[Key]Entry{},
 	}
 }
 
@@ -216,6 +230,8 @@ func (a *account) addWallet(wallet string, item dynamo.Item) {
 	}
 	a.shards[wallet] = balance
 	a.unread = a.unread || err != nil
+	granted, _ := dynamo.NumberOf(item["granted"]) // absent until the first movement
+	a.granted += granted
 	if balance < 0 {
 		a.report(wallet, Overdrawn, "", "the balance is %d", balance)
 	}
@@ -230,22 +246,33 @@ func (a *account) addWallet(wallet string, item dynamo.Item) {
 	}
 }
 
-// effects are the factors by which an entry of each state changes the credits that the wallet should hold.
-var effects = map[State]int64{Sending: 0, Captured: -1, Released: 0, Granted: 1, Refunded: 1, Adjustment: 1}
+// entryTables are the tables of entries in the order in which Verify reads them. The charges come last: a resolution that is
+// written in between makes a charge certain, which is no finding, and would not fit a charge that was read before.
+var entryTables = []entryTable{movements, resolutions, requests}
 
-// addEntry adds a ledger entry to the account.
-func (a *account) addEntry(wallet, day string, item dynamo.Item) {
-	a.partitions[dynamo.TextOf(item["pk"])] = true
+// addEntry adds an entry of a table to the account.
+func (a *account) addEntry(from entryTable, item dynamo.Item) {
+	wallet, day := walletOf(item)
+	if from == requests {
+		a.partitions[dynamo.TextOf(item["pk"])] = true
+	}
 	e, err := decodeEntry(item)
-	effect, known := effects[e.State]
-	if _, keyErr := ParseKey(string(e.Key)); err != nil || keyErr != nil || !known || e.State != Adjustment && e.Credits <= 0 {
+	if _, keyErr := ParseKey(string(e.Key)); err != nil || keyErr != nil || e.State != Adjustment && e.Credits <= 0 {
 		a.report(wallet, Unreadable, Key(dynamo.TextOf(item["sk"])), "the entry cannot be read")
+		return
+	}
+	if !from.has(e.State) || from == resolutions && e.State == Refunded && e.Refunds == "" {
+		a.report(wallet, Forged, e.Key, "a %s of %d credits in the table %s", e.State, e.Credits, from)
+		return
+	}
+	a.sum = a.plus(a.sum, effects[from][e.State]*e.Credits)
+	if from != requests {
+		a.addOperators(from, e)
 		return
 	}
 	if e.Key.Day() != day {
 		a.report(wallet, Misplaced, e.Key, "the entry of %s is stored under %s", e.Key.Day(), day)
 	}
-	a.sum += effect * e.Credits
 	switch e.State {
 	case Captured:
 		if _, twice := a.captured[e.Key]; twice {
@@ -254,23 +281,43 @@ func (a *account) addEntry(wallet, day string, item dynamo.Item) {
 		a.captured[e.Key] = e.Credits
 	case Sending:
 		a.marks[place{wallet, e.Key}] = e
-	case Refunded:
-		if e.Refunds != "" {
-			a.refunds[e.Refunds] += e.Credits
-		}
 	}
-	byOperator := e.State == Granted || e.State == Refunded || e.State == Adjustment
+	_, resolved := a.resolved[e.Key]
 	switch {
-	case byOperator && (e.Actor == "" || e.Reason == ""):
-		a.report(wallet, Unexplained, e.Key, "a %s without its actor and reason", e.State)
-	case e.State != Captured && (e.Uncertain || e.Resolution.Verdict != unresolved):
-		a.report(wallet, Unexplained, e.Key, "a %s entry that is uncertain or resolved", e.State)
-	case e.Resolution.Verdict != unresolved && (e.Resolution.Actor == "" || e.Uncertain):
-		a.report(wallet, Unexplained, e.Key, "a resolution without its actor, or of a charge that is still uncertain")
+	case e.Uncertain && e.State != Captured:
+		a.report(wallet, Unexplained, e.Key, "a %s entry that is uncertain", e.State)
+	case e.Uncertain && resolved:
+		a.report(wallet, Unexplained, e.Key, "a resolution of a charge that is still uncertain")
 	}
-	at := place{wallet, e.Key}
-	if _, pending := a.pending[at]; pending || e.Resolution.Verdict == VerdictRefunded {
+	if at := (place{wallet, e.Key}); a.pending[at] != 0 {
 		a.entries[at] = e
+	}
+}
+
+// plus returns the sum of two amounts. Amounts that a function forged would else overflow, up to a sum that looks right.
+func (a *account) plus(sum, credits int64) int64 {
+	const most = 2 * MaxBalance
+	if credits > MaxBalance || credits < -MaxBalance || sum+credits > most || sum+credits < -most {
+		a.beyond = true
+		return sum
+	}
+	return sum + credits
+}
+
+// addOperators adds an entry that an operator wrote to the account.
+func (a *account) addOperators(from entryTable, e Entry) {
+	if e.Actor == "" || e.Reason == "" {
+		a.report(e.Wallet, Unexplained, e.Key, "a %s without its actor and reason", e.State)
+	}
+	a.moved += effects[from][e.State] * e.Credits
+	switch {
+	case from == resolutions && e.State != Refunded:
+		a.resolved[e.Key] = e
+	case e.Refunds != "":
+		a.refunds[e.Refunds] += e.Credits
+		if from == resolutions {
+			a.returned[e.Refunds] += e.Credits
+		}
 	}
 }
 
@@ -278,7 +325,7 @@ func (a *account) addEntry(wallet, day string, item dynamo.Item) {
 func (a *account) assess(project string, now time.Time) []Finding {
 	var held int64
 	for _, balance := range a.shards {
-		held += balance
+		held = a.plus(held, balance)
 	}
 	for at, credits := range a.pending {
 		entry, written := a.entries[at]
@@ -287,7 +334,7 @@ func (a *account) assess(project string, now time.Time) []Finding {
 				a.report(project, Mismatched, at.key, "%d credits were reserved, %d were charged", credits, entry.Credits)
 			}
 		} else {
-			held += credits
+			held = a.plus(held, credits)
 		}
 		if age := now.Sub(at.key.Time()); age > stuckAfter {
 			a.report(project, Stuck, at.key, "%d credits are reserved for %s", credits, age.Round(time.Minute))
@@ -303,10 +350,24 @@ func (a *account) assess(project string, now time.Time) []Finding {
 			a.report(project, Overpaid, charge, "%d credits were refunded of %d charged", credits, a.captured[charge])
 		}
 	}
-	for at, e := range a.entries {
-		if e.Resolution.Verdict == VerdictRefunded && a.refunds[at.key] == 0 {
-			a.report(project, Overpaid, at.key, "resolved as refunded, and no refund")
+	for charge, e := range a.resolved {
+		if e.Credits != a.captured[charge] {
+			a.report(project, Mismatched, charge, "%d credits are charged, %d were when it was resolved", a.captured[charge], e.Credits)
 		}
+		if e.verdict() == VerdictRefunded && a.returned[charge] != e.Credits {
+			a.report(project, Overpaid, charge, "%d credits were resolved as refunded, %d were", e.Credits, a.returned[charge])
+		}
+	}
+	for charge, credits := range a.returned {
+		if by := a.resolved[charge]; by.verdict() != VerdictRefunded {
+			a.report(project, Forged, charge, "a refund of %d credits by no resolution", credits)
+		}
+	}
+	if len(a.shards) > 0 && a.granted != a.moved {
+		a.report(project, Unbalanced, "", "the wallet says %d credits by operators, their entries %d", a.granted, a.moved)
+	}
+	if a.beyond {
+		a.report(project, Unbalanced, "", "an amount, or a sum of amounts, is beyond the largest balance")
 	}
 	switch {
 	case len(a.shards) == 0 && a.sum != 0:

@@ -134,7 +134,7 @@ func (s *Store) Refund(ctx context.Context, m Movement) error { return s.move(ct
 // Adjust corrects the balance of a wallet in either direction.
 func (s *Store) Adjust(ctx context.Context, m Movement) error { return s.move(ctx, m, Adjustment) }
 
-// move writes the wallet and the ledger entry in one transaction. Movements are rare, so the transaction hardly disturbs
+// move writes the wallet and the movement's entry in one transaction. Movements are rare, so the transaction hardly disturbs
 // reservations, which are tried again where the transaction turns them away.
 func (s *Store) move(ctx context.Context, m Movement, state State) error {
 	if _, err := ParseKey(string(m.ID)); err != nil {
@@ -158,12 +158,7 @@ func (s *Store) move(ctx context.Context, m Movement, state State) error {
 func (s *Store) post(ctx context.Context, m Movement, entry Entry) error {
 	_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
 		TransactItems: []types.TransactWriteItem{
-			{Put: &types.Put{
-				TableName:                           &s.tables.Ledger,
-				Item:                                encodeEntry(m.Project, entry),
-				ConditionExpression:                 aws.String("attribute_not_exists(pk)"),
-				ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-			}},
+			s.operatorPut(movements, m.Project, entry),
 			{Update: s.creditUpdate(m.Project, m.Credits)},
 		},
 	})
@@ -186,6 +181,16 @@ func (s *Store) post(ctx context.Context, m Movement, entry Entry) error {
 		return walletRefused(m.Project, entry.State, m.Credits, reasons[1])
 	}
 	return fmt.Errorf("credit: %s: %w", entry.State, err)
+}
+
+// operatorPut returns the write of an operator's entry, which takes effect once for its key.
+func (s *Store) operatorPut(to entryTable, project string, e Entry) types.TransactWriteItem {
+	return types.TransactWriteItem{Put: &types.Put{
+		TableName:                           aws.String(s.tables.name(to)),
+		Item:                                encodeEntry(operatorKey(project, e.Key), e),
+		ConditionExpression:                 aws.String("attribute_not_exists(pk)"),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}}
 }
 
 // creditUpdate returns the update that adds credits, signed, to a wallet and keeps its balance in range.

@@ -64,7 +64,7 @@ func startOneProcess(ctx context.Context, first *stack.Stack, logs string, w *wi
 	} else {
 		os.Unsetenv(engine.EndpointVariable)
 	}
-	n.ledger = credit.NewStore(n.db, credit.Tables{Wallets: n.table("wallets"), Ledger: n.table("ledger")})
+	n.ledger = credit.NewStore(n.db, credit.NamedTables(n.table))
 	return n, err
 }
 

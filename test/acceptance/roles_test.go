@@ -217,7 +217,7 @@ func TestScheduledFunctions(t *testing.T) {
 	local(t)
 	t.Parallel()
 	p := plan{credits: 100}.make(t)
-	store := credit.NewStore(engine.Client(fixture.stack.DynamoDBURL), credit.Tables{Wallets: "svc-local-wallets", Ledger: "svc-local-ledger"})
+	store := fixture.stack.Credit
 	dead := &credit.Reservation{
 		Project: p.id, Key: credit.NewKey(time.Now().Add(-time.Minute), p.id), Credits: 30, Price: credit.Barcode,
 		Environment: "development", RequestID: p.id,

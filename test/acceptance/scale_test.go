@@ -35,7 +35,7 @@ func (p *tenant) scale(t *testing.T, shards int) *credit.Store {
 		t.Fatal(err)
 	}
 	forget()
-	return credit.NewStore(db, credit.Tables{Wallets: "svc-local-wallets", Ledger: "svc-local-ledger"})
+	return fixture.stack.Credit
 }
 
 // TestWalletInShards checks docs/decisions.md#shards: a wallet with several shards pays for exactly the requests that

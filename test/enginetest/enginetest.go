@@ -15,6 +15,7 @@ import (
 
 	"svcapi/local/engine"
 	"svcapi/local/template"
+	"svcapi/shared/credit"
 	"svcapi/shared/dynamo"
 	"svcapi/test/faultproxy"
 )
@@ -24,7 +25,10 @@ import (
 const Variable = "TEST_DYNAMODB_URL"
 
 // Tables are the names of a test's own tables.
-type Tables struct{ Projects, Wallets, Ledger, Rates, Transient string }
+type Tables struct {
+	credit.Tables
+	Projects, Rates, Transient string
+}
 
 // running is the test process's only engine, started by the first test that needs an engine, and its free tables.
 var running struct {
@@ -100,10 +104,8 @@ func Client(t testing.TB) (*dynamodb.Client, Tables) {
 		defer running.Unlock()
 		running.free = append(running.free, names)
 	})
-	return client, Tables{
-		Projects: names["Projects"], Wallets: names["Wallets"], Ledger: names["Ledger"],
-		Rates: names["Rates"], Transient: names["Transient"],
-	}
+	money := credit.Tables{Wallets: names["Wallets"], Ledger: names["Ledger"], Movements: names["Movements"], Resolutions: names["Resolutions"]}
+	return client, Tables{money, names["Projects"], names["Rates"], names["Transient"]}
 }
 
 // Faulty starts a proxy of the engine that decides the fault of each call. The test's end closes the proxy.

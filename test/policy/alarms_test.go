@@ -119,6 +119,9 @@ func alarms(s *templateFile) (f findings) {
 	}
 	for _, metric := range []string{"Read", "Write"} {
 		for _, table := range s.resources("AWS::DynamoDB::Table") {
+			if operatorTables[table.id] != nil {
+				continue // the operator's command reports the throttle
+			}
 			every["TablesThrottledAlarm"] = append(every["TablesThrottledAlarm"], "AWS/DynamoDB "+metric+"ThrottleEvents Sum TableName=${"+table.id+"}")
 		}
 	}

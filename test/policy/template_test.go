@@ -156,6 +156,7 @@ var facts = []fact{
 	{"AWS::DynamoDB::Table", "/DeletionPolicy", "RetainExceptOnCreate"},
 	{"AWS::DynamoDB::Table", "/UpdateReplacePolicy", "Retain"},
 	{"Ledger", "GlobalSecondaryIndexes.0.Projection", "{ProjectionType: ALL}"},
+	{"Movements|Resolutions", "ResourcePolicy", ""}, // it could let a function's role write
 	{"Rates|Transient", "TimeToLiveSpecification", "{AttributeName: expires, Enabled: true}"},
 	{"Rates|Transient", "PointInTimeRecoverySpecification", ""},
 	{"Rates|Transient", "/DeletionPolicy", "Delete"},
@@ -565,7 +566,7 @@ func environments(s *templateFile) (f findings) {
 
 // rules are the policies over the translated template.
 var rules = []func(*templateFile) findings{
-	properties, statements, vendorRights, routes, gatewayResponses, versions, parameters, environments, alarms, dashboard,
+	properties, statements, movements, vendorRights, routes, gatewayResponses, versions, parameters, environments, alarms, dashboard,
 }
 
 func TestTemplate(t *testing.T) {
@@ -584,13 +585,30 @@ func TestTemplateFindings(t *testing.T) {
 		variables  = "Resources SmsFunction Properties Environment Variables "
 		responses  = "Resources Api Properties Body x-amazon-apigateway-gateway-responses "
 		statement  = "Resources SmsRole Properties Policies 0 PolicyDocument Statement 0 "
+		charge     = "Resources ChargePolicy Properties PolicyDocument Statement "
+		settle     = "Resources SettleRole Properties Policies 0 PolicyDocument Statement "
 		dashboards = "Resources Dashboard Properties DashboardBody Fn::Sub"
 	)
+	arn := func(id string) object { return object{"Fn::GetAtt": []any{id, "Arn"}} }
+	allow := func(action, resource any) object {
+		return object{"Effect": "Allow", "Action": action, "Resource": resource}
+	}
 	for _, c := range []struct {
 		path string
 		with any
 		want string
 	}{
+		// docs/decisions.md#operator-movements: each way to let a function write a movement.
+		{charge + "2 Resource", arn("Movements"), "SmsRole may PutItem: grant"},
+		{charge + "2 Resource", arn("Resolutions"), "PdfRole may PutItem: confirmation"},
+		{charge + "1 Resource", []any{arn("Wallets"), arn("Movements")}, "SmsRole may UpdateItem: adjustment"},
+		{charge + "+", allow("dynamodb:BatchWriteItem", "*"), "BarcodeRole may BatchWriteItem: refund"},
+		{charge + "+", allow([]any{"dynamodb:PartiQL*"}, arn("Movements")), "LocationRole may PartiQLInsert: grant"},
+		{charge + "+", object{"Effect": "Allow", "NotAction": "iam:*", "NotResource": arn("Projects")}, "SecurityRole may DeleteItem: grant"},
+		{settle + "+", allow("dynamodb:D*", object{"Fn::Sub": "arn:${AWS::Partition}:dynamodb:*:*:table/svc-${Stage}-res*"}), "SettleRole may DeleteItem: refunding resolution"},
+		{settle + "+", object{"Fn::If": []any{"HasKey", allow("*", "*"), object{"Ref": "AWS::NoValue"}}}, "SettleRole may UpdateItem: grant"},
+		{"Resources SmsRole Properties ManagedPolicyArns +", "arn:aws:iam::aws:policy/AmazonDynamoDBFullAccess", "SmsRole has a policy whose rights are not known"},
+		{"Resources Movements Properties ResourcePolicy", object{"PolicyDocument": object{}}, "Movements: ResourcePolicy is"},
 		{"Resources Wallets Properties BillingMode", "PAY_PER_REQUESTS", `Wallets: BillingMode is "PAY_PER_REQUESTS"`},
 		{"Resources Api Properties SecurityPolicy", nil, "Api: SecurityPolicy is"},
 		{"Resources Api Properties SecurityPolicy", "TLS_1_0", "Api: SecurityPolicy is"},

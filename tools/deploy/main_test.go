@@ -200,8 +200,8 @@ func TestRedeploy(t *testing.T) {
 		t.Errorf("a change set that is refused: %v", err)
 	}
 	c.refuse, c.commands, terminal.err = "", nil, nil
-	for _, name := range []string{"svc-prod-ledger", "svc-prod-projects", "svc-prod-wallets"} {
-		c.tables[name] = true
+	for _, name := range kept {
+		c.tables["svc-prod-"+name] = true
 	}
 	if err := terminal.redeploy(t.Context(), p, "eu-west-1"); err != nil {
 		t.Fatal(err)
@@ -224,7 +224,10 @@ func TestRedeploy(t *testing.T) {
 	if err := errors.Join(yaml.Unmarshal(text, &got), yaml.Unmarshal(c.template, &was)); err != nil {
 		t.Fatal(err)
 	}
-	for id, name := range map[string]string{"Projects": "svc-prod-projects", "Wallets": "svc-prod-wallets", "Ledger": "svc-prod-ledger"} {
+	for id, name := range map[string]string{
+		"Projects": "svc-prod-projects", "Wallets": "svc-prod-wallets", "Ledger": "svc-prod-ledger",
+		"Movements": "svc-prod-movements", "Resolutions": "svc-prod-resolutions",
+	} {
 		if r := got.Resources[id]; r.Properties.TableName.Value != name || r.Properties.TableName.Tag != "!!str" || r.DeletionPolicy != "Retain" {
 			t.Errorf("%s is %+v", id, r)
 		}

@@ -136,7 +136,7 @@ func (t *terminal) changeSet(ctx context.Context, s stage, region, url string) {
 }
 
 // kept are the tables that outlive a stack.
-var kept = []string{"ledger", "projects", "wallets"}
+var kept = []string{"ledger", "movements", "projects", "resolutions", "wallets"}
 
 // existing returns the names of the stage's kept tables that exist.
 func (t *terminal) existing(ctx context.Context, stage, region string) (there []string) {

@@ -201,7 +201,7 @@ func (a *App) newStack(stage string, cfg aws.Config, dynamoDBURL, secretsURL str
 	})
 	s.Secrets = secret.NewWriter(s.Vault, stage)
 	s.Projects = project.NewStore(s.DB, s.Table("projects"))
-	s.Credits = credit.NewStore(s.DB, credit.Tables{Wallets: s.Table("wallets"), Ledger: s.Table("ledger")})
+	s.Credits = credit.NewStore(s.DB, credit.NamedTables(s.Table))
 	s.Burners = burner.NewStore(s.DB, s.Table("projects"))
 	s.Rates = rates.NewStore(s.DB, s.Table("rates"))
 	return s

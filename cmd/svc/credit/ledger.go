@@ -160,8 +160,11 @@ func verify(a *app.App) *cobra.Command {
 
   balance + pending without a capture + captures - refunds - adjustments = grants
 
-The command reads both tables, changes nothing, and may run while the service runs.
-Exit code 1 means that the command has found a difference.`,
+Grants, refunds, adjustments and resolutions count in the tables that no function may
+write; one that is in the ledger is reported as forged, and counts nothing.
+
+The command reads all wallets and entries, changes nothing, and may run while the
+service runs. Exit code 1 means that the command has found a difference.`,
 	}, nil, runVerify)
 }
 

@@ -23,7 +23,8 @@ import (
 
 // tableKeys are the stage's tables with their keys.
 var tableKeys = []struct{ name, keys string }{
-	{"projects", "pk sk"}, {"wallets", "pk"}, {"ledger", "pk sk"}, {"rates", "pk sk"}, {"transient", "pk"},
+	{"projects", "pk sk"}, {"wallets", "pk"}, {"ledger", "pk sk"}, {"movements", "pk sk"}, {"resolutions", "pk sk"},
+	{"rates", "pk sk"}, {"transient", "pk"},
 }
 
 // The clock skews between this machine and AWS that doctor reports as a warning and as broken.

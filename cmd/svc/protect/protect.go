@@ -21,7 +21,7 @@ func Command(a *app.App) *cobra.Command {
 		Use:   "protect",
 		Short: "Protect the tables of projects and money from deletion, after a deployment or a restore",
 		Long: `Switch deletion protection and point-in-time recovery on for the tables of
-projects, wallets and the ledger. The template cannot protect them: a creation
+projects and money. The template cannot protect them: a creation
 that fails could not delete a protected table, and its repetition would find it.
 
 DynamoDB may refuse recovery for some minutes after a restore
@@ -39,8 +39,8 @@ func run(ctx context.Context, s *app.Stack) error {
 	}
 	var done []protected
 	t := app.Table{Header: []string{"TABLE", "DELETION PROTECTION", "RECOVERY"}}
-	tables := []string{"projects", "wallets", "ledger"} // the tables that outlive the stack
-	for _, short := range tables {                      // before the first write
+	tables := []string{"projects", "wallets", "ledger", "movements", "resolutions"} // the tables that outlive the stack
+	for _, short := range tables {                                                  // before the first write
 		if _, err := s.DB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: new(s.Table(short))}); err != nil {
 			return fmt.Errorf("protect %s: %w", s.Table(short), err)
 		}

@@ -132,7 +132,7 @@ func build(t *testing.T, o offer) *fixture {
 		Stage: "test", ProjectsTable: s.tables.Projects, TransientTable: s.tables.Transient,
 		WalletsTable: s.tables.Wallets, LedgerTable: s.tables.Ledger, ProjectCacheSeconds: 10, Prices: prices,
 	}
-	s.store = credit.NewStore(s.db, credit.Tables{Wallets: s.tables.Wallets, Ledger: s.tables.Ledger})
+	s.store = credit.NewStore(s.db, s.tables.Tables)
 	ctx, projects := t.Context(), project.NewStore(s.db, s.tables.Projects)
 	try := func(_ any, err error) {
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -311,13 +312,10 @@ func (sched *schedule) age(key string) error {
 	return err
 }
 
-// operate repeats the commands that got no response, refunds some charges and resolves uncertain ones, until each command
+// operate repeats the commands that got no response, resolves uncertain charges and refunds some others, until each command
 // has a response.
 func (sched *schedule) operate() {
-	commands := sched.commands
-	if sched.chance(0.15, "operate") {
-		commands = append(commands, sched.verdicts()...)
-	}
+	commands := slices.Concat(sched.commands, sched.verdicts(!sched.chance(0.15, "operate")))
 	for _, c := range commands {
 		for try := 0; !c.done && !c.refused; try++ {
 			sched.command(c, try < 3)
@@ -328,15 +326,15 @@ func (sched *schedule) operate() {
 	sched.mu.Unlock()
 }
 
-// verdicts returns commands about the present charges.
-func (sched *schedule) verdicts() []*command {
+// verdicts returns commands about the present charges, or about the uncertain ones alone.
+func (sched *schedule) verdicts(uncertain bool) []*command {
 	entries, err := sched.stage.entries(sched.project, sched.began)
 	if err != nil {
 		sched.fail("%v", err)
 	}
 	var list []*command
 	for _, e := range entries {
-		if e.State != credit.Captured || len(list) == 2 {
+		if e.State != credit.Captured || uncertain && !e.Uncertain || len(list) == 2 {
 			continue
 		}
 		name := sched.nameOf(e)

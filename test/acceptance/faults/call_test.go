@@ -115,8 +115,6 @@ func stepOf(operation, table string, t target) step {
 		return scan
 	case "ledger PutItem":
 		return map[string]step{"sending": mark, "captured": capture, "released": forbidCapture}[t.Item["st"].S]
-	case "ledger UpdateItem":
-		return movement
 	case "transient PutItem":
 		if strings.HasPrefix(t.pk(), "spending#") { // the settling function's, which no request waits for
 			return other
@@ -145,7 +143,7 @@ func stepOf(operation, table string, t target) step {
 		return keep
 	case "projects Query":
 		return record
-	case "ledger GetItem", "ledger Query", "wallets GetItem":
+	case "ledger GetItem", "ledger Query", "movements Query", "resolutions GetItem", "resolutions Query", "wallets GetItem":
 		return look
 	case " BatchGetItem":
 		return domains

@@ -171,7 +171,7 @@ func (r *fixture) newStage() (*stage, error) {
 		return nil, err
 	}
 	s.projects = project.NewStore(r.direct, s.table("projects"))
-	s.credits = credit.NewStore(r.direct, credit.Tables{Wallets: s.table("wallets"), Ledger: s.table("ledger")})
+	s.credits = credit.NewStore(r.direct, credit.NamedTables(s.table))
 	s.logs = filepath.Join(r.dir, s.name)
 	return s, errors.Join(s.accounts(secret.Managed), s.models())
 }

@@ -403,7 +403,7 @@ func (sched *schedule) judgeCommands(entries []credit.Entry) {
 		if len(found) != want || want == 1 && (found[0].Credits != c.credits || found[0].State != c.state) {
 			sched.fail("%s of %d credits is in the ledger as %+v", c.name, c.credits, found)
 		}
-		sched.tally["svc "+string(c.state)]++
+		sched.tally["svc "+strings.Fields(c.name)[0]+" "+string(c.state)]++ // a verdict without a state confirms
 	}
 }
 
